@@ -11,8 +11,8 @@
 
 #include <troupe/system.h>
 
-#include "actor/settings.h"
-#include "actor/type.h"
+#include "actor/settings/settings.h"
+#include "actor/kernel/type.h"
 #include "base/address.h"
 #include "base/buffer.h"
 #include "base/world.h"
@@ -319,7 +319,7 @@ typedef struct trpi_remote_ops {
 /* Errors: TRP_EEXIST. ops NULL unregisters (at shutdown). Thread: owner. */
 trp_err trpi_system_remote_set(trp_system *system, const trpi_remote_ops *ops, void *arg);
 
-/* Types by number and by wire id: actor/type.h. */
+/* Types by number and by wire id: actor/kernel/type.h. */
 
 /* Run fn(object) when no thread can be inside a registered op or a run that began before this call;
  * at the latest when the system is freed. For what an op's arg points to, after it was

@@ -1,37 +1,47 @@
-# src/actor, the hot half
-troupe_sources += src/actor/cell.c src/actor/credit.c src/actor/ctx.c src/actor/msg.c src/actor/nodes.c src/actor/node_numbers.c src/actor/routed.c src/actor/run.c src/actor/run_thread.c \
-	src/actor/options.c src/actor/service.c src/actor/settings.c src/actor/settings_dispatch.c src/actor/spawn.c src/actor/system.c src/actor/sysmsg.c src/actor/tell.c src/actor/tell_text.c src/actor/type.c
+# src/actor: its rooms, from the lowest to the highest
+troupe_sources += $(actor_sources)
+actor_sources =
 
-troupe_sources += src/actor/team.c
-troupe_sources += src/actor/fault.c src/actor/path_text.c src/actor/ref_text.c
-pkginclude_HEADERS += include/troupe/path.h
+# what a message passes: cells, mailboxes, telling, turns
+actor_sources += src/actor/kernel/box.c src/actor/kernel/box_order.c src/actor/kernel/box_type.c \
+	src/actor/kernel/cell.c src/actor/kernel/credit.c src/actor/kernel/ctx.c src/actor/kernel/dispatcher.c \
+	src/actor/kernel/failure.c src/actor/kernel/fault.c src/actor/kernel/here.c src/actor/kernel/interaction.c \
+	src/actor/kernel/misuse.c src/actor/kernel/msg.c src/actor/kernel/peek.c src/actor/kernel/ref_map.c \
+	src/actor/kernel/round_trip.c src/actor/kernel/run.c src/actor/kernel/run_thread.c src/actor/kernel/sysmsg.c \
+	src/actor/kernel/team.c src/actor/kernel/tell.c src/actor/kernel/tell_text.c src/actor/kernel/type.c
 
-pkginclude_HEADERS += include/troupe/log.h include/troupe/scheduler.h
+# numbers of nodes, and the cells that carry messages to them
+actor_sources += src/actor/nodes/node_numbers.c src/actor/nodes/nodes.c
 
-# src/actor, the semantic half
-troupe_sources += src/actor/ask.c src/actor/ask_system.c src/actor/misuse.c src/actor/children.c src/actor/dead_letter.c \
-	src/actor/deployed.c src/actor/deputy.c src/actor/deputy_step.c src/actor/event_stream.c \
-	src/actor/failure.c src/actor/guardian.c src/actor/inbound.c src/actor/life.c src/actor/log.c \
-	src/actor/log_context.c src/actor/log_format.c src/actor/logger.c src/actor/memory.c \
-	src/actor/name.c src/actor/orders.c src/actor/path.c src/actor/ref_map.c src/actor/registry.c \
-	src/actor/restart.c src/actor/scheduler.c src/actor/select.c src/actor/stash.c src/actor/supervise.c \
-	src/actor/timers.c src/actor/tree.c src/actor/watch.c
+# names, paths, aliases
+actor_sources += src/actor/naming/directory.c src/actor/naming/name.c src/actor/naming/path.c \
+	src/actor/naming/path_text.c src/actor/naming/ref_text.c src/actor/naming/registry.c
 
-# dispatchers and mailboxes
-pkginclude_HEADERS += include/troupe/dispatcher.h
-troupe_sources += src/actor/dispatcher.c src/actor/here.c
+# log lines and the event stream
+actor_sources += src/actor/log/event_stream.c src/actor/log/log.c src/actor/log/log_context.c src/actor/log/log_format.c
 
-# mailboxes
-pkginclude_HEADERS += include/troupe/mailbox.h
-troupe_sources += src/actor/box.c src/actor/box_order.c src/actor/box_type.c src/actor/peek.c
-troupe_sources += src/actor/stall.c
-# for tests of behaviours
-troupe_sources += src/actor/test_actor.c
-# extensions
-troupe_sources += src/actor/extension.c
-pkginclude_HEADERS += include/troupe/extension.h
+# what the configuration says
+actor_sources += src/actor/settings/options.c src/actor/settings/settings.c src/actor/settings/settings_dispatch.c
+
+# what an actor is besides its messages: start to end, children, supervision, watch, ask, timers
+actor_sources += src/actor/life/ask.c src/actor/life/ask_system.c src/actor/life/children.c \
+	src/actor/life/dead_letter.c src/actor/life/gate.c src/actor/life/guardian.c src/actor/life/life.c \
+	src/actor/life/live.c src/actor/life/marks.c src/actor/life/memory.c src/actor/life/orders.c \
+	src/actor/life/pending.c src/actor/life/restart.c src/actor/life/routed.c src/actor/life/scheduler.c \
+	src/actor/life/select.c src/actor/life/service.c src/actor/life/spawn.c src/actor/life/stash.c \
+	src/actor/life/supervise.c src/actor/life/timers.c src/actor/life/tree.c src/actor/life/watch.c
+
+# children on other nodes, and what comes from there
+actor_sources += src/actor/distribution/deployed.c src/actor/distribution/deputy.c \
+	src/actor/distribution/deputy_step.c src/actor/distribution/inbound.c
+
+# a system: its birth and end, extensions, loggers
+actor_sources += src/actor/system/extension.c src/actor/system/logger.c src/actor/system/stall.c \
+	src/actor/system/system.c src/actor/system/test_actor.c
+
+pkginclude_HEADERS += include/troupe/path.h include/troupe/log.h include/troupe/scheduler.h include/troupe/dispatcher.h \
+	include/troupe/mailbox.h include/troupe/extension.h
+
 noinst_LTLIBRARIES += tests/unit/actor/plain_extension.la
 tests_unit_actor_plain_extension_la_SOURCES = tests/unit/actor/plain_extension.c
 tests_unit_actor_plain_extension_la_LDFLAGS = $(PLUGIN_LDFLAGS)
-troupe_sources += src/actor/directory.c src/actor/gate.c src/actor/interaction.c src/actor/live.c src/actor/pending.c src/actor/marks.c \
-	src/actor/round_trip.c

@@ -8,7 +8,7 @@
  *       shortest form.
  *   I2  Bytes behind the NUL of each member are zero, so that an address can be hashed whole.
  * Limits.  TRPI_PROTOCOL_BYTES_MAX, TRPI_SYSTEM_BYTES_MAX, TRPI_HOST_BYTES_MAX, port 1 to 65535.
- * Not here. Resolving names (remote/), paths behind the address (src/actor/path.c).
+ * Not here. Resolving names (remote/), paths behind the address (src/actor/naming/path.c).
  * Tests.   tests/unit/base/address_test.c, tests/fuzz/address_fuzz.c
  */
 #include "base/address.h"

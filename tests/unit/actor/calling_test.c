@@ -5,7 +5,7 @@
 
 #include <troupe/troupe.h>
 
-#include "actor/system.h"
+#include "actor/kernel/system.h"
 
 #define CALLED_FIELDS(F, S) F(S, u64, depth) F(S, ref, back)
 #define CALLED_MESSAGES(M, P)                                                                      \

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "actor/cells.h"
-#include "actor/mailbox.h"
-#include "actor/run.h"
+#include "actor/kernel/cells.h"
+#include "actor/kernel/mailbox.h"
+#include "actor/kernel/run.h"
 #include "base/alloc.h"
 
 /* A ctx that belongs to no system: enough for slots, which look at cells, stats and cache only. */

@@ -1,5 +1,5 @@
 /* deputy_test.c - the decisions of what stands for a child elsewhere, as a pure machine. */
-#include "actor/deputy.h"
+#include "actor/distribution/deputy.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,8 +8,8 @@
 #include <troupe/mailbox.h>
 #include <troupe/troupe.h>
 
-#include "actor/mailbox.h"
-#include "actor/run.h"
+#include "actor/kernel/mailbox.h"
+#include "actor/kernel/run.h"
 
 #define ECHO (-1)
 #define TOLD 3

@@ -2,7 +2,7 @@
  * rooms. */
 #include "tests/unit/actor/stage.h"
 
-#include "actor/life.h"
+#include "actor/life/life.h"
 
 static trp_err
 target_receive(trp_ctx *ctx, void *state, const trp_msg *msg)

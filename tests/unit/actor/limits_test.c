@@ -2,8 +2,8 @@
  * event types. */
 #include "tests/unit/actor/stage.h"
 
-#include "actor/cell.h"
-#include "actor/nodes.h"
+#include "actor/kernel/cell.h"
+#include "actor/nodes/nodes.h"
 
 #include <troupe/mailbox.h>
 #include <troupe/scheduler.h>

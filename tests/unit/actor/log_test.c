@@ -3,7 +3,7 @@
 
 #include <troupe/testkit.h>
 
-#include "actor/type.h"
+#include "actor/kernel/type.h"
 
 static atomic_int computed;
 

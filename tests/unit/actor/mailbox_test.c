@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "actor/mailbox.h"
+#include "actor/kernel/mailbox.h"
 #include "base/alloc.h"
 
 static trp_msg *

@@ -8,7 +8,7 @@
 
 #include <troupe/actor.h>
 
-#include "actor/msg.h"
+#include "actor/kernel/msg.h"
 #include "base/alloc.h"
 
 static void

@@ -1,7 +1,7 @@
 /* name_test.c - names, automatic names, wildcards, selections as text. */
 #include "tests/unit/unit.h"
 
-#include "actor/name.h"
+#include "actor/naming/name.h"
 
 /* SYS-22 */
 static void

@@ -8,7 +8,7 @@
 #include <troupe/troupe.h>
 
 #include "actor/actor.h"
-#include "actor/box.h"
+#include "actor/kernel/box.h"
 
 #define TURN 500 /* tells before a producer tells itself to go on */
 #define PRODUCERS 10

@@ -1,7 +1,7 @@
 /* path_test.c - references to paths and back; obituaries; selections by name and by wildcard. */
 #include "tests/unit/actor/stage.h"
 
-#include "actor/life.h"
+#include "actor/life/life.h"
 
 static const trp_behaviour folder;
 

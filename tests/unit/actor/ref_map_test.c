@@ -1,7 +1,7 @@
 /* ref_map_test.c - the map against a plain array, through growth and removal. */
 #include "tests/unit/unit.h"
 
-#include "actor/ref_map.h"
+#include "actor/kernel/ref_map.h"
 #include "base/alloc.h"
 
 #define KEYS 300

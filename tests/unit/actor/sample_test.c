@@ -9,7 +9,7 @@
  */
 #include "tests/unit/actor/stage.h"
 
-#include "actor/system.h"
+#include "actor/kernel/system.h"
 #include "base/world_virtual.h"
 
 #define SAMPLE_INCREMENT(F, S) F(S, i64, n)

@@ -7,8 +7,8 @@
 #include <troupe/mailbox.h>
 #include <troupe/testkit.h>
 
-#include "actor/log.h"
-#include "actor/system.h"
+#include "actor/log/log.h"
+#include "actor/kernel/system.h"
 #include "pattern/testkit.h"
 
 /* ---- an actor that says on which thread it runs, and makes children */

@@ -2,7 +2,7 @@
  * restart repairs; what all-for-one does not do. */
 #include "tests/unit/actor/stage.h"
 
-#include "actor/system.h"
+#include "actor/kernel/system.h"
 #include "base/world_virtual.h"
 
 static _Atomic bool hold;

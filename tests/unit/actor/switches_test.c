@@ -6,9 +6,9 @@
 #include <troupe/dispatcher.h>
 #include <troupe/mailbox.h>
 
-#include "actor/dispatcher.h"
-#include "actor/log.h"
-#include "actor/system.h"
+#include "actor/kernel/dispatcher.h"
+#include "actor/log/log.h"
+#include "actor/kernel/system.h"
 
 /* What the log says of a system that does not start. */
 static void

@@ -3,7 +3,7 @@
 
 #include <troupe/actor.h>
 
-#include "actor/type.h"
+#include "actor/kernel/type.h"
 #include "base/hash.h"
 
 #define BANK_DEPOSIT(F, S) F(S, i64, amount) F(S, ref, receipt_to)

@@ -2,8 +2,8 @@
  * nodes. */
 #include "tests/unit/actor/stage.h"
 
-#include "actor/life.h"
-#include "actor/nodes.h"
+#include "actor/life/life.h"
+#include "actor/nodes/nodes.h"
 
 #define TARGETS 4
 static trp_ref targets[TARGETS]; /* set by the test before it tells */

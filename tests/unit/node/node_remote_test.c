@@ -1,5 +1,5 @@
 /* node_remote_test.c - keys of a node reach its remoting. */
-#include "actor/system.h"
+#include "actor/kernel/system.h"
 #include "remote/internal.h"
 #include "tests/unit/node/inside.h"
 

@@ -4,7 +4,7 @@
 
 #include <troupe/router.h>
 
-#include "actor/system.h"
+#include "actor/kernel/system.h"
 #include "tests/unit/actor/stage.h"
 
 #define CREW_MAX 64

@@ -1,7 +1,7 @@
 /* router_test.c - the schemes of routing, envelopes, groups, senders. */
 #include <troupe/mailbox.h>
 
-#include "actor/run.h"
+#include "actor/kernel/run.h"
 #include "tests/unit/pattern/crew.h"
 
 typedef struct processed {

@@ -2,7 +2,7 @@
  * configuration says. */
 #include <troupe/mailbox.h>
 
-#include "actor/life.h"
+#include "actor/life/life.h"
 #include "remote/codec.h"
 #include "remote/redelivery.h"
 #include "tests/unit/remote/deploy.h"

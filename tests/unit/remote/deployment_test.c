@@ -1,7 +1,7 @@
 /* deployment_test.c - children that live on another node, and are supervised from here. */
 #include <troupe/serialization.h>
 
-#include "actor/life.h"
+#include "actor/life/life.h"
 #include "tests/unit/remote/deploy.h"
 
 /* REMOTE-16 REMOTE-20 REMOTE-23 SYS-14 SYS-15, REMOTE-06, REMOTE-17, NewRemoteActorSpec: made over

@@ -1,0 +1,569 @@
+/* deputy.c - the cell that stands in the tree for a child that lives on another node.
+ *
+ * Why.     A parent must be able to treat such a child as any other: find it by its name, tell it,
+ *          watch it, decide about its failures, stop it and wait for its end. None of that needs to
+ *          know about networks if the child's place in the tree is a cell here.
+ * Shape.        parent <--failures-- deputy  ====signals====>  /remote of the other node
+ *               others --messages-->   |     ----messages--->  the actor (deployed.c)
+ *          Who lives at an address is asked by Identify of its /remote; from then on the node has a
+ *          number, orders and failures are system messages (exactly once, in order), and the loss
+ *          of the node is what any watcher of one of its actors hears.
+ * Must hold.
+ *   Y1  A deputy ends when its actor has, or when there can be none.            (trpi_deputy_step)
+ *   Y2  What it is told before there is an actor is held, and passed on in its order.
+ *   Y3  What comes in another actor's name, or from a node that is not meant, changes nothing.
+ * Limits.  TRP_DEPLOY_PATH_BYTES_MAX, TRP_DEPLOY_ARGS_BYTES_MAX; what is held is bounded as its
+ *          mailbox is: not.
+ * Not here. The decisions (deputy_step.c), the other end (deployed.c), bytes (remote/deployment.c).
+ * Tests.   tests/unit/actor/deputy_test.c, tests/unit/remote/deployment_test.c
+ * Sources. SYS-15, REMOTE-16 to -24; Akka 2.2.5, "The Interplay with Remote Deployment".
+ */
+#include "actor/distribution/deputy.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "actor/life/life.h"
+#include "base/alloc.h"
+#include "base/payload.h"
+#include "base/assert.h"
+
+static const trp_ref nobody = TRP_REF_NONE;
+const char trpi_node_conflict[] = "here and elsewhere";
+
+typedef struct trpi_deputy {
+    trpi_deputy_core core;
+    const trp_behaviour *behaviour; /* of the actor */
+    char *dispatcher, *mailbox;
+    uint32_t stash_msgs_max;
+    trp_msg *args;
+    trpi_address address;
+    uint64_t question; /* what the answer to Identify must carry */
+    uint64_t alarm;    /* 0: none */
+    trp_ref gate;      /* /remote of the node; none: not found yet */
+    trp_ref actor;     /* none: not yet */
+    trpi_msg_list held;
+} trpi_deputy;
+
+static trpi_deputy *
+deputy_of(const trpi_cell *cell)
+{
+    trpi_assert(trpi_cell_is_deputy(cell));
+    return cell->extra->deputy;
+}
+
+/* ---- birth ----------------------------------------------------------------------------------- */
+
+void
+trpi_deputy_free(trpi_deputy *d)
+{
+    trp_msg *msg;
+
+    if (d == NULL) {
+        return;
+    }
+    while ((msg = trpi_msg_list_take(&d->held)) != NULL) {
+        trpi_msg_drop(msg);
+    }
+    trpi_msg_drop(d->args);
+    trpi_free(d->dispatcher);
+    trpi_free(d->mailbox);
+    trpi_free(d);
+}
+
+/* Copies what is said. NULL to NULL. */
+static trp_err
+keep_text(const char *text, char **ret_copy)
+{
+    *ret_copy = text == NULL ? NULL : trpi_strdup(text);
+    return text != NULL && *ret_copy == NULL ? TRP_ENOMEM : TRP_OK;
+}
+
+static trp_err
+deputy_new(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_options *options,
+           const trpi_address *address, trpi_deputy **ret_deputy)
+{
+    trpi_deputy *d = trpi_alloc(sizeof *d);
+    trp_err err = d == NULL ? TRP_ENOMEM : keep_text(options->dispatcher, &d->dispatcher);
+
+    if (err == TRP_OK) {
+        err = keep_text(options->mailbox, &d->mailbox);
+    }
+    if (err == TRP_OK && options->args_type != NULL) {
+        d->args = trpi_msg_make(ctx->cache, nobody, nobody, options->args_type, options->args,
+                                trpi_payload_bytes(options->args_type, options->args_bytes));
+        err = d->args == NULL ? TRP_ENOMEM : TRP_OK;
+    }
+    if (err != TRP_OK) {
+        trpi_deputy_free(d);
+        return err;
+    }
+    d->behaviour = behaviour;
+    d->stash_msgs_max = options->stash_msgs_max;
+    d->address = *address;
+    *ret_deputy = d;
+    return TRP_OK;
+}
+
+static void
+deploy_fill(const trpi_deputy *d, const char *path, trp_ref supervisor, trpi_deploy *ret_deploy)
+{
+    *ret_deploy = (trpi_deploy){ .behaviour = d->behaviour->name,
+                                 .version = d->behaviour->version,
+                                 .path = path,
+                                 .dispatcher = d->dispatcher,
+                                 .mailbox = d->mailbox,
+                                 .stash_msgs_max = d->stash_msgs_max,
+                                 .supervisor = supervisor };
+    if (d->args != NULL) {
+        ret_deploy->args_type = trp_msg_type(d->args);
+        ret_deploy->args = trp_msg_payload(d->args);
+        ret_deploy->args_bytes = trp_msg_bytes(d->args);
+    }
+}
+
+/* What the other node would refuse for sure is refused here and now. */
+static trp_err
+deputy_check(trp_ctx *ctx, const trpi_cell *cell, const trpi_deputy *d)
+{
+    char path[TRP_PATH_BYTES_MAX + 1];
+    trpi_deploy deploy;
+    trpi_order order = { &deploy, NULL };
+
+    if (trpi_path_unborn_auto(ctx->system, trpi_slot_ref(cell), path, sizeof path) == 0 ||
+        trpi_deployed_name(&trpi_system_self(ctx->system)->address, path, NULL, 0) >
+            TRP_DEPLOY_PATH_BYTES_MAX) {
+        return TRP_ELIMIT;
+    }
+    deploy_fill(d, path, nobody, &deploy);
+    return trpi_remote_order(ctx->system, 0, TRPI_SIGNAL_DEPLOY, nobody, nobody, &order);
+}
+
+static trp_err receive(trp_ctx *ctx, void *state, const trp_msg *msg);
+static const trp_behaviour deputy_behaviour = { .size = sizeof(trp_behaviour),
+                                                .name = "deputy",
+                                                .version = 1,
+                                                .receive = receive };
+
+trp_err
+trpi_deputy_make(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *options, bool *ret_deputy)
+{
+    trpi_address address;
+    trpi_extra *extra;
+    const char *rest;
+    trp_err err;
+
+    *ret_deputy = false;
+    if (options == NULL || options->node == NULL || options->node[0] == 0) {
+        return TRP_OK;
+    }
+    if (options->node == trpi_node_conflict) {
+        trpi_log(ctx->system, TRP_LOG_ERROR, "deployment",
+                 "the configuration moves \"%s\" to another node, but its code says that it must "
+                 "be here: remove the key remote of its section",
+                 options->name == NULL ? "*" : options->name);
+        return TRP_ECONFIG;
+    }
+    if (trpi_address_parse(options->node, &address, &rest, NULL) != TRP_OK || rest[0] != 0) {
+        return TRP_EINVAL;
+    }
+    if (trpi_address_is_own(ctx->system, &address)) {
+        return TRP_OK; /* REMOTE-23: made here */
+    }
+    extra = trpi_extra_get(cell);
+    if (extra == NULL) {
+        return TRP_ENOMEM;
+    }
+    err = deputy_new(ctx, cell->behaviour, options, &address, &extra->deputy);
+    if (err == TRP_OK) {
+        cell->behaviour = &deputy_behaviour;
+        *ret_deputy = true;
+    }
+    return err;
+}
+
+trp_err
+trpi_deputy_check(trp_ctx *ctx, const trpi_cell *cell)
+{
+    return trpi_cell_is_deputy(cell) ? deputy_check(ctx, cell, deputy_of(cell)) : TRP_OK;
+}
+
+/* ---- what is to be done ---------------------------------------------------------------------- */
+
+static void
+alarm_set(trp_ctx *ctx, trpi_cell *cell, trpi_deputy *d)
+{
+    if (d->alarm == 0) {
+        /* refused when the system is being freed: nobody waits any more then */
+        (void)trpi_alarm_add(ctx->system, trpi_cell_ref(cell), TRPI_DEPUTY_LOOK_MS, &d->alarm);
+    }
+}
+
+static void
+look(trp_ctx *ctx, trpi_cell *cell, trpi_deputy *d)
+{
+    char address[TRPI_ADDRESS_TEXT_BYTES], path[TRPI_ADDRESS_TEXT_BYTES + 8];
+    trp_identify question = { 0 };
+    trp_msg *msg;
+
+    if (d->question == 0) {
+        d->question = trpi_world_random(ctx->system->world) | 1;
+    }
+    question.id = d->question;
+    trpi_address_format(&d->address, address, sizeof address);
+    (void)snprintf(path, sizeof path, "%s/remote", address);
+    msg = trpi_msg_make(ctx->cache, nobody, ctx->self, &trp_identify_type, &question,
+                        sizeof question);
+    if (msg != NULL) { /* else: the next tick */
+        (void)trpi_select(ctx, ctx->system->life->root, path, ctx->self, msg);
+        trpi_msg_free(ctx->cache, msg);
+    }
+    alarm_set(ctx, cell, d);
+}
+
+static void step(trp_ctx *ctx, trpi_cell *cell, enum trpi_deputy_event event, bool answers,
+                 trpi_failure *why);
+
+/* The end of the order before it was sent: as if the other node had said so. */
+static void
+refuse(trp_ctx *ctx, trpi_cell *cell, trp_err err)
+{
+    trp_failure what;
+    trpi_failure *why;
+
+    trpi_failure_fill(&what, ctx->self, TRP_EINIT, NULL);
+    (void)snprintf(what.reason, sizeof what.reason, "it cannot be made elsewhere: %s",
+                   trp_strerror(err));
+    why = trpi_failure_new(&what);
+    step(ctx, cell, TRPI_DEPUTY_REFUSAL, false, why);
+    trpi_failure_unref(why);
+}
+
+static void
+send_order(trp_ctx *ctx, trpi_cell *cell, trpi_deputy *d)
+{
+    const trpi_cell *parent = trpi_cells_find(ctx->cells, cell->parent);
+    char path[TRP_PATH_BYTES_MAX + 1];
+    trpi_deploy deploy;
+    trpi_order order = { &deploy, NULL };
+    trp_err err = trp_watch(ctx, d->gate);
+
+    trpi_path_local(ctx->system, ctx->self, path, sizeof path);
+    deploy_fill(d, path, trpi_cell_ref(parent), &deploy);
+    if (err == TRP_OK) {
+        err = trpi_remote_order(ctx->system, d->gate.node, TRPI_SIGNAL_DEPLOY, d->gate, ctx->self,
+                                &order);
+    }
+    if (err == TRP_EAGAIN) {
+        step(ctx, cell, TRPI_DEPUTY_BUSY, false, NULL);
+    } else if (err != TRP_OK) {
+        trp_unwatch(ctx, d->gate);
+        d->gate = nobody;
+        refuse(ctx, cell, err);
+    }
+}
+
+static void
+pass_on(trp_ctx *ctx, const trpi_deputy *d, const trp_msg *msg)
+{
+    trpi_tell(ctx, d->actor, trpi_msg_sender(msg), trp_msg_type(msg), trp_msg_payload(msg),
+              trp_msg_bytes(msg));
+}
+
+/* Where the actor is, on its own node. */
+static void
+physical(trp_ctx *ctx, char *path, size_t bytes)
+{
+    char logical[TRP_PATH_BYTES_MAX + 1], name[TRP_DEPLOY_PATH_BYTES_MAX + 1];
+
+    trpi_path_local(ctx->system, ctx->self, logical, sizeof logical);
+    (void)trpi_deployed_name(&trpi_system_self(ctx->system)->address, logical, name, sizeof name);
+    (void)snprintf(path, bytes, "/remote/%s", name);
+}
+
+static void
+welcome(trp_ctx *ctx, trpi_deputy *d)
+{
+    char path[TRP_PATH_BYTES_MAX + 1];
+    trp_msg *msg;
+
+    physical(ctx, path, sizeof path);
+    trpi_path_remember(ctx->system, d->actor, path);
+    if (trp_watch(ctx, d->actor) == TRP_OK) { /* else its node is watched, and that must do */
+        trp_unwatch(ctx, d->gate);
+    }
+    for (; d->core.suspended > 0; d->core.suspended--) {
+        (void)trpi_remote_signal(ctx->system, TRPI_SIGNAL_SUSPEND, d->actor, ctx->self, 0);
+    }
+    while ((msg = trpi_msg_list_take(&d->held)) != NULL) { /* Y2 */
+        const struct trp_interaction *before = trpi_carry(ctx, trp_msg_interaction(msg));
+
+        pass_on(ctx, d, msg);
+        (void)trpi_carry(ctx, before);
+        trpi_msg_free(ctx->cache, msg);
+    }
+}
+
+static void
+report(trp_ctx *ctx, trpi_cell *cell, trpi_failure *why)
+{
+    const trpi_cell *parent = trpi_cells_find(ctx->cells, cell->parent);
+
+    trpi_sys_to(ctx, trpi_cell_ref(parent), TRPI_SYS_FAILED, 0, ctx->self, 0,
+                trpi_failure_ref(why));
+}
+
+static void
+end(trp_ctx *ctx, trpi_cell *cell, trpi_deputy *d)
+{
+    trp_msg *msg;
+
+    if (d->alarm != 0) {
+        (void)trpi_timer_cancel(ctx->system->sched, d->alarm); /* a late one meets a generation */
+        d->alarm = 0;
+    }
+    while ((msg = trpi_msg_list_take(&d->held)) != NULL) {
+        trpi_dead(ctx, ctx->self, msg, TRP_DEAD_STOPPED);
+        trpi_msg_free(ctx->cache, msg);
+    }
+    cell->life = TRPI_LIFE_STOPPING;
+    trpi_life_check(ctx, cell); /* d is gone */
+}
+
+static void
+restart(trp_ctx *ctx, const trpi_deputy *d, trpi_failure *why)
+{
+    trpi_order order = { NULL, &why->what };
+
+    /* without memory for it the node is lost to us, which its watchers hear */
+    (void)trpi_remote_order(ctx->system, d->actor.node, TRPI_SIGNAL_RESTART, d->actor, ctx->self,
+                            &order);
+}
+
+static void
+step(trp_ctx *ctx, trpi_cell *cell, enum trpi_deputy_event event, bool answers, trpi_failure *why)
+{
+    trpi_deputy *d = deputy_of(cell);
+    uint32_t patience_ms =
+        trpi_setting_pick(trpi_system_config(ctx->system), "remote.deployment-timeout", 0);
+    uint32_t bits = trpi_deputy_step(&d->core, event, answers, trp_now_ms(ctx), patience_ms);
+    static const struct {
+        uint32_t bit;
+        enum trpi_remote_signal signal;
+    } plain[] = { { TRPI_DEPUTY_DO_STOP, TRPI_SIGNAL_STOP },
+                  { TRPI_DEPUTY_DO_SUSPEND, TRPI_SIGNAL_SUSPEND },
+                  { TRPI_DEPUTY_DO_RESUME, TRPI_SIGNAL_RESUME } };
+
+    if ((bits & TRPI_DEPUTY_DO_LOOK) != 0) {
+        look(ctx, cell, d);
+    }
+    if ((bits & TRPI_DEPUTY_DO_ORDER) != 0) {
+        send_order(ctx, cell, d);
+    }
+    if ((bits & TRPI_DEPUTY_DO_WELCOME) != 0) {
+        welcome(ctx, d);
+    }
+    for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++) {
+        if ((bits & plain[i].bit) != 0) {
+            (void)trpi_remote_signal(ctx->system, plain[i].signal, d->actor, ctx->self, answers);
+        }
+    }
+    if ((bits & TRPI_DEPUTY_DO_RESTART) != 0) {
+        restart(ctx, d, why);
+    }
+    if ((bits & TRPI_DEPUTY_DO_REPORT) != 0) {
+        report(ctx, cell, why);
+    }
+    if ((bits & TRPI_DEPUTY_DO_GIVE_UP) != 0) {
+        trpi_log_about(ctx, ctx->self, TRP_LOG_WARNING, TRP_ECONN,
+                       "its node %s has not answered for %u ms; it ends",
+                       trpi_address_format(&d->address, (char[TRPI_ADDRESS_TEXT_BYTES]){ 0 },
+                                           TRPI_ADDRESS_TEXT_BYTES),
+                       patience_ms);
+    }
+    if ((bits & TRPI_DEPUTY_DO_WAIT) != 0) {
+        alarm_set(ctx, cell, d); /* life stays: the end of the actor comes as a message */
+    }
+    if ((bits & TRPI_DEPUTY_DO_END) != 0) {
+        end(ctx, cell, d);
+    }
+}
+
+/* ---- what comes ------------------------------------------------------------------------------ */
+
+void
+trpi_deputy_start(trp_ctx *ctx, trpi_cell *cell)
+{
+    deputy_of(cell)->core.suspended = cell->suspended; /* D3 of deputy_step.c */
+    cell->suspended = 0;
+    cell->life = TRPI_LIFE_RUNNING;
+    step(ctx, cell, TRPI_DEPUTY_START, false, NULL);
+}
+
+/* Hold it, or pass it on. Y2 */
+static void
+take(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg)
+{
+    trpi_deputy *d = deputy_of(cell);
+    trp_msg *copy;
+
+    if (d->core.state == TRPI_DEPUTY_LIVE) {
+        pass_on(ctx, d, msg);
+    } else if (trp_msg_dup(msg, &copy) == TRP_OK) {
+        trpi_msg_list_append(&d->held, copy);
+    } else {
+        trpi_dead(ctx, ctx->self, msg, TRP_DEAD_NO_MEMORY);
+    }
+}
+
+/* The answer to look()? */
+static bool
+answers(const trpi_deputy *d, const trp_msg *msg)
+{
+    const trp_actor_identity *answer = trp_msg_payload(msg);
+
+    return trp_msg_is(msg, &trp_actor_identity_type) && d->question != 0 &&
+           answer->id == d->question;
+}
+
+static void
+found(trp_ctx *ctx, trpi_cell *cell, trp_ref gate)
+{
+    trpi_deputy *d = deputy_of(cell);
+    const trpi_node_id *id =
+        gate.node == TRPI_NODE_SELF ? NULL : trpi_node_id_get(ctx->system, gate.node);
+
+    if (id != NULL && trpi_address_equal(&id->address, &d->address)) { /* Y3; else: the next tick */
+        if (!trp_ref_is_none(d->gate) && !trp_ref_equal(d->gate, gate)) {
+            trp_unwatch(ctx, d->gate); /* of a look that was followed by BUSY */
+        }
+        d->gate = gate;
+        step(ctx, cell, TRPI_DEPUTY_FOUND, false, NULL);
+    }
+}
+
+static trp_err
+receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    const trpi_deputy *d = deputy_of(ctx->cell);
+
+    (void)state;
+    if (!answers(d, msg)) {
+        take(ctx, ctx->cell, msg);
+    } else if (d->core.state == TRPI_DEPUTY_LOOKING) { /* else: one more, to an earlier look() */
+        const trp_actor_identity *answer = trp_msg_payload(msg);
+
+        found(ctx, ctx->cell, answer->ref);
+    }
+    return TRP_OK;
+}
+
+bool
+trpi_deputy_auto(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg)
+{
+    switch (msg->priv_type) {
+    case TRPI_TYPE_TERMINATED:
+        if (trpi_watch_admit(cell, msg)) {
+            step(ctx, cell, TRPI_DEPUTY_LOST, false, NULL);
+        }
+        return true;
+    case TRPI_TYPE_POISON_PILL:
+    case TRPI_TYPE_KILL:
+    case TRPI_TYPE_IDENTIFY:
+        take(ctx, cell, msg);
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void
+alarm_rings(trp_ctx *ctx, trpi_cell *cell, trpi_deputy *d)
+{
+    /* Without remoting nobody will ever say that the actor has ended. A system that stops does not
+     * wait until the detector has made up its mind about a node that it has no connection to: an
+     * actor that lives on there hears that we are gone, and ends. */
+    bool alone =
+        d->core.stopping &&
+        (atomic_load_explicit(&ctx->system->remote_ops, memory_order_acquire) == NULL ||
+         (atomic_load_explicit(&ctx->system->life->shutdown, memory_order_relaxed) &&
+          d->gate.node != 0 && !trpi_remote_is_connected(ctx->system, d->gate.node)));
+
+    d->alarm = 0;
+    step(ctx, cell, alone ? TRPI_DEPUTY_LOST : TRPI_DEPUTY_TICK, false, NULL);
+}
+
+/* Of those that are another node's word for it. Y3 */
+static void
+far_event(trp_ctx *ctx, trpi_cell *cell, const trpi_sysmsg *sysmsg)
+{
+    trpi_deputy *d = deputy_of(cell);
+    trpi_failure *why = sysmsg->kind == TRPI_SYS_DEPLOYED ? NULL : sysmsg->pointer;
+
+    if (sysmsg->from.node == d->gate.node && d->gate.node != 0) {
+        bool creating = d->core.state == TRPI_DEPUTY_CREATING;
+
+        if (creating && sysmsg->kind == TRPI_SYS_REFUSED) {
+            trp_unwatch(ctx, d->gate); /* the next look finds whoever is there then */
+            d->gate = nobody;
+            step(ctx, cell, TRPI_DEPUTY_REFUSAL, false, why);
+        } else if (creating) { /* a failure at its birth may overtake the news of that */
+            d->actor = sysmsg->from;
+            step(ctx, cell, TRPI_DEPUTY_CREATED, false, NULL);
+        }
+        if (sysmsg->kind == TRPI_SYS_FAR_FAILED && trp_ref_equal(sysmsg->from, d->actor)) {
+            step(ctx, cell, TRPI_DEPUTY_FAILURE, false, why);
+        }
+    }
+    trpi_failure_unref(why);
+}
+
+static void
+select_beyond(trp_ctx *ctx, const trpi_deputy *d, void *selecting, uint64_t element)
+{
+    char path[TRP_PATH_BYTES_MAX + 1];
+
+    physical(ctx, path, sizeof path);
+    trpi_select_beyond(ctx, &d->address, path, selecting, element);
+}
+
+bool
+trpi_deputy_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
+{
+    trpi_deputy *d = deputy_of(cell);
+
+    switch (sysmsg->kind) {
+    case TRPI_SYS_STOP:
+        step(ctx, cell, TRPI_DEPUTY_STOP, false, NULL);
+        return true;
+    case TRPI_SYS_SUSPEND:
+        step(ctx, cell, TRPI_DEPUTY_SUSPEND, false, NULL);
+        return true;
+    case TRPI_SYS_RESUME:
+        step(ctx, cell, TRPI_DEPUTY_RESUME, sysmsg->flag != 0, NULL);
+        return true;
+    case TRPI_SYS_RESTART:
+        step(ctx, cell, TRPI_DEPUTY_RESTART, false, sysmsg->pointer);
+        trpi_failure_unref(sysmsg->pointer);
+        return true;
+    case TRPI_SYS_ACTIVE:
+        if (d->core.state == TRPI_DEPUTY_LIVE) {
+            (void)trpi_remote_signal(ctx->system, TRPI_SIGNAL_ACTIVE, d->actor, ctx->self,
+                                     sysmsg->flag);
+        }
+        return true;
+    case TRPI_SYS_SELECT:
+        select_beyond(ctx, d, sysmsg->pointer, sysmsg->number);
+        return true;
+    case TRPI_SYS_DEPLOYED:
+    case TRPI_SYS_REFUSED:
+    case TRPI_SYS_FAR_FAILED:
+        far_event(ctx, cell, sysmsg);
+        return true;
+    case TRPI_SYS_ALARM:
+        alarm_rings(ctx, cell, d);
+        return true;
+    default:
+        return false; /* watches and looks, as any cell */
+    }
+}

@@ -1,0 +1,145 @@
+/* deputy_step.c - see deputy.h.
+ *
+ * States.  LOOKING --found--> CREATING --created--> LIVE --lost--> OVER
+ *             ^ `-------- busy ---'`------refused--> REFUSED --stop--> OVER
+ *             `-------- restart, or resume as an answer ---'
+ *          Nobody answers in time, or a stop while LOOKING: OVER. The loss of the node: OVER from
+ *          everywhere.
+ * Must hold.
+ *   D1  END comes once, and with OVER: nothing happens afterwards.
+ *   D2  A stop of what may exist on the other node waits for its end there: while CREATING for the
+ *       answer first, since nobody knows yet whom to stop.
+ *   D3  Suspensions are counted here until there is an actor; then the actor counts.
+ *   D4  A refusal is a failure of the child: it suspends once, and the answer takes that back.
+ * Tests.   tests/unit/actor/deputy_test.c
+ */
+#include "actor/distribution/deputy.h"
+
+#include "base/assert.h"
+
+static uint32_t
+over(trpi_deputy_core *core, uint32_t also)
+{
+    core->state = TRPI_DEPUTY_OVER; /* D1 */
+    return TRPI_DEPUTY_DO_END | also;
+}
+
+static uint32_t
+look(trpi_deputy_core *core, uint64_t now_ms, uint32_t patience_ms)
+{
+    core->state = TRPI_DEPUTY_LOOKING;
+    core->until_ms = now_ms + patience_ms;
+    return TRPI_DEPUTY_DO_LOOK;
+}
+
+static uint32_t
+on_tick(trpi_deputy_core *core, uint64_t now_ms)
+{
+    if (core->state != TRPI_DEPUTY_LOOKING) {
+        return core->stopping && core->state != TRPI_DEPUTY_OVER ? TRPI_DEPUTY_DO_WAIT : 0;
+    }
+    return now_ms < core->until_ms ? TRPI_DEPUTY_DO_LOOK : over(core, TRPI_DEPUTY_DO_GIVE_UP);
+}
+
+static uint32_t
+on_stop(trpi_deputy_core *core)
+{
+    bool again = core->stopping;
+
+    core->stopping = true;
+    switch (core->state) {
+    case TRPI_DEPUTY_LOOKING:
+    case TRPI_DEPUTY_REFUSED:
+        return over(core, 0);
+    case TRPI_DEPUTY_CREATING: /* D2 */
+        return again ? 0 : TRPI_DEPUTY_DO_WAIT;
+    case TRPI_DEPUTY_LIVE:
+        return again ? 0 : TRPI_DEPUTY_DO_STOP | TRPI_DEPUTY_DO_WAIT;
+    default:
+        return 0;
+    }
+}
+
+static void
+take_back(trpi_deputy_core *core)
+{
+    if (core->suspended > 0) {
+        core->suspended--;
+    }
+}
+
+/* SUSPEND, RESUME, RESTART. */
+static uint32_t
+on_order(trpi_deputy_core *core, enum trpi_deputy_event event, bool answers, uint64_t now_ms,
+         uint32_t patience_ms)
+{
+    if (core->state == TRPI_DEPUTY_LIVE) { /* D3 */
+        return event == TRPI_DEPUTY_SUSPEND  ? TRPI_DEPUTY_DO_SUSPEND
+               : event == TRPI_DEPUTY_RESUME ? TRPI_DEPUTY_DO_RESUME
+                                             : TRPI_DEPUTY_DO_RESTART;
+    }
+    if (event == TRPI_DEPUTY_SUSPEND) {
+        trpi_assert(core->suspended < UINT8_MAX);
+        core->suspended++;
+        return 0;
+    }
+    take_back(core);
+    /* there is nothing to go on with: make one, as Akka "changes Resume into Create" */
+    return core->state == TRPI_DEPUTY_REFUSED && (answers || event == TRPI_DEPUTY_RESTART)
+               ? look(core, now_ms, patience_ms)
+               : 0;
+}
+
+uint32_t
+trpi_deputy_step(trpi_deputy_core *core, enum trpi_deputy_event event, bool answers,
+                 uint64_t now_ms, uint32_t patience_ms)
+{
+    if (core->state == TRPI_DEPUTY_OVER) {
+        return 0; /* D1 */
+    }
+    switch (event) {
+    case TRPI_DEPUTY_START:
+        return look(core, now_ms, patience_ms);
+    case TRPI_DEPUTY_FOUND:
+        if (core->state != TRPI_DEPUTY_LOOKING) {
+            return 0;
+        }
+        core->state = TRPI_DEPUTY_CREATING;
+        return TRPI_DEPUTY_DO_ORDER;
+    case TRPI_DEPUTY_BUSY:
+        if (core->state != TRPI_DEPUTY_CREATING) {
+            return 0;
+        }
+        if (core->stopping) {
+            return over(core, 0);
+        }
+        core->state = TRPI_DEPUTY_LOOKING; /* patience goes on */
+        return TRPI_DEPUTY_DO_WAIT;
+    case TRPI_DEPUTY_CREATED:
+        if (core->state != TRPI_DEPUTY_CREATING) {
+            return 0;
+        }
+        core->state = TRPI_DEPUTY_LIVE;
+        return TRPI_DEPUTY_DO_WELCOME | (core->stopping ? TRPI_DEPUTY_DO_STOP : 0);
+    case TRPI_DEPUTY_REFUSAL:
+        if (core->state != TRPI_DEPUTY_CREATING) {
+            return 0;
+        }
+        if (core->stopping) {
+            return over(core, 0);
+        }
+        core->state = TRPI_DEPUTY_REFUSED;
+        core->suspended++; /* D4 */
+        return TRPI_DEPUTY_DO_REPORT;
+    case TRPI_DEPUTY_FAILURE:
+        return core->state == TRPI_DEPUTY_LIVE && !core->stopping ? TRPI_DEPUTY_DO_REPORT : 0;
+    case TRPI_DEPUTY_LOST:
+        return over(core, 0);
+    case TRPI_DEPUTY_TICK:
+        return on_tick(core, now_ms);
+    case TRPI_DEPUTY_STOP:
+        return on_stop(core);
+    default:
+        return on_order(core, event, answers, now_ms, patience_ms);
+    }
+}

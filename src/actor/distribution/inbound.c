@@ -1,0 +1,385 @@
+/* inbound.c - the door towards remoting: what comes in over the wire, and which remoting there is.
+ *
+ * Must hold.
+ *   R1  Nothing that a peer sends reaches an assertion: slots and generations are looked up, text
+ *       is parsed.
+ *   R2  remote_arg is written before remote_ops, so who sees the ops sees their argument.
+ * Tests.   tests/unit/actor/inbound_test.c
+ */
+#include "actor/life/life.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "actor/nodes/nodes.h"
+#include "base/assert.h"
+#include "base/payload.h"
+
+trp_err
+trpi_system_remote_set(trp_system *system, const trpi_remote_ops *ops, void *arg)
+{
+    if (ops == NULL) {
+        atomic_store_explicit(&system->remote_ops, NULL, memory_order_release);
+        return TRP_OK;
+    }
+    if (atomic_load_explicit(&system->remote_ops, memory_order_acquire) != NULL) {
+        return TRP_EEXIST;
+    }
+    atomic_store_explicit(&system->remote_arg, arg, memory_order_relaxed);
+    atomic_store_explicit(&system->remote_ops, ops, memory_order_release); /* R2 */
+    return TRP_OK;
+}
+
+void
+trpi_system_retire(trp_system *system, void (*fn)(void *object), void *object)
+{
+    trpi_retire(system->sched, fn, object);
+}
+
+bool
+trpi_remote_signal(trp_system *system, enum trpi_remote_signal signal, trp_ref target, trp_ref from,
+                   uint32_t flag)
+{
+    const trpi_remote_ops *ops =
+        atomic_load_explicit(&system->remote_ops, memory_order_acquire); /* R2 */
+
+    if (ops == NULL || target.node == 0) {
+        return false;
+    }
+    ops->signal(atomic_load_explicit(&system->remote_arg, memory_order_relaxed), system,
+                target.node, signal, target, from, flag);
+    return true;
+}
+
+trp_err
+trpi_remote_order(trp_system *system, uint32_t node, enum trpi_remote_signal signal, trp_ref target,
+                  trp_ref from, const trpi_order *order)
+{
+    const trpi_remote_ops *ops =
+        atomic_load_explicit(&system->remote_ops, memory_order_acquire); /* R2 */
+
+    return ops == NULL || ops->order == NULL
+               ? TRP_ESTATE
+               : ops->order(atomic_load_explicit(&system->remote_arg, memory_order_relaxed),
+                            system, node, signal, target, from, order);
+}
+
+bool
+trpi_remote_is_connected(trp_system *system, uint32_t node)
+{
+    const trpi_remote_ops *ops =
+        atomic_load_explicit(&system->remote_ops, memory_order_acquire); /* R2 */
+
+    return ops != NULL &&
+           (ops->is_connected == NULL ||
+            ops->is_connected(atomic_load_explicit(&system->remote_arg, memory_order_relaxed),
+                              system, node));
+}
+
+void
+trpi_inbound_begin(trp_system *system)
+{
+    trp_ctx *ctx = trpi_enter(system);
+
+    if (ctx->worker == NULL) {
+        ctx->chaining = true;
+    }
+}
+
+void
+trpi_inbound_end(trp_system *system)
+{
+    trp_ctx *ctx = trpi_enter(system); /* the one of begin; nested */
+
+    trpi_chains_flush(ctx);
+    if (ctx->worker == NULL) {
+        ctx->chaining = false;
+    }
+    trpi_leave(ctx);
+    trpi_leave(ctx); /* of begin */
+}
+
+/* What a peer may tell: a registered type of the right size that leaves nodes. Terminated and the
+ * like come as signals; the payloads of internal types are pointers. */
+static bool
+is_admissible(const trp_type *type, size_t bytes)
+{
+    if (type == NULL || type->number == 0 || (type->flags & TRP_TYPE_LOCAL) != 0 ||
+        !trpi_payload_fits(type, bytes)) {
+        return false;
+    }
+    return type->number >= TRPI_TYPE_AUTO_END || type->number == TRPI_TYPE_POISON_PILL ||
+           type->number == TRPI_TYPE_KILL || type->number == TRPI_TYPE_IDENTIFY ||
+           type->number == TRPI_TYPE_ASK_UNHANDLED;
+}
+
+void
+trpi_inbound_tell(trp_system *system, uint32_t slot, uint32_t generation, trp_ref sender,
+                  const trp_type *type, const void *payload, size_t bytes)
+{
+    trp_ref to = trpi_ref_local(slot, generation);
+    trp_ctx *ctx;
+
+    if (!is_admissible(type, bytes)) {
+        trpi_dead_letter(system, sender, to, TRP_DEAD_NOT_ENCODABLE, type, bytes);
+        return;
+    }
+    ctx = trpi_enter(system);
+    trpi_tell(ctx, to, sender, type, payload, bytes);
+    trpi_leave(ctx);
+}
+
+bool
+trpi_inbound_is_there(trp_system *system, uint32_t slot, uint32_t generation)
+{
+    trp_ctx *ctx = trpi_enter(system);
+    bool is = trpi_cell_peek(ctx, trpi_ref_local(slot, generation)) != NULL;
+
+    trpi_leave(ctx);
+    return is;
+}
+
+void
+trpi_selection_failed(trp_system *system, trp_ref sender, trp_err err)
+{
+    trp_ctx *ctx = trpi_enter(system);
+
+    trpi_ask_dead_of(ctx, sender, sender, err, true);
+    trpi_leave(ctx);
+}
+
+void
+trpi_inbound_select(trp_system *system, const char *path, trp_ref sender, const trp_type *type,
+                    const void *payload, size_t bytes)
+{
+    trp_ref nobody = TRP_REF_NONE;
+    trp_ctx *ctx;
+    trp_msg *msg;
+
+    if (!is_admissible(type, bytes)) {
+        trpi_dead_letter(system, sender, nobody, TRP_DEAD_NOT_ENCODABLE, type, bytes);
+        return;
+    }
+    ctx = trpi_enter(system);
+    msg = trpi_msg_make(ctx->cache, nobody, sender, type, payload, bytes);
+    if (msg == NULL) {
+        trpi_dead_letter(system, sender, nobody, TRP_DEAD_NO_MEMORY, type, bytes);
+    } else {
+        /* An address in the path would let a peer use us as a relay: local paths only. What does
+         * not parse is a dead letter here, not a line in the log: a peer could fill that. */
+        trpi_selection_path parsed;
+        trp_err err = path[0] != '/' || strstr(path, "://") != NULL
+                          ? TRP_EINVAL
+                          : trpi_selection_parse(path, &parsed, NULL);
+
+        if (err == TRP_OK) {
+            err = trpi_select(ctx, system->life->root, path, sender, msg);
+        }
+
+        if (err != TRP_OK) {
+            trpi_dead_letter_msg(system, nobody, msg, TRP_DEAD_NO_SUCH_ACTOR);
+        }
+        trpi_msg_free(ctx->cache, msg);
+    }
+    trpi_leave(ctx);
+}
+
+static void
+inbound_watch(trp_ctx *ctx, trp_ref target, trp_ref from)
+{
+    trp_terminated what = { target, 1, 0 };
+    trp_msg *prepared =
+        trpi_msg_make(ctx->cache, from, target, &trp_terminated_type, &what, sizeof what);
+
+    if (prepared == NULL) {
+        trpi_log(ctx->system, TRP_LOG_ERROR, "watch",
+                 "out of memory: a remote watcher is told of an early end");
+        (void)trpi_remote_signal(ctx->system, TRPI_SIGNAL_TERMINATED, from, target,
+                                 0); /* all that is left */
+        return;
+    }
+    trpi_remote_watch_inbound(ctx->system, from, target);
+    trpi_sys_to(ctx, target, TRPI_SYS_WATCH, 0, from, 0, prepared);
+}
+
+/* A supervisor's order; only what was deployed has one on another node, which orders.c checks. */
+static void
+deployed_order(trp_ctx *ctx, trp_ref target, trp_ref from, enum trpi_sys kind, uint16_t flag)
+{
+    if (trpi_is_deployed(ctx, target)) {
+        trpi_sys_to(ctx, target, kind, flag, from, 0, NULL);
+    }
+}
+
+void
+trpi_inbound_signal(trp_system *system, enum trpi_remote_signal signal, trp_ref target,
+                    trp_ref from, uint32_t flag)
+{
+    trp_ctx *ctx = trpi_enter(system);
+
+    target.node = TRPI_NODE_SELF;
+    switch (signal) {
+    case TRPI_SIGNAL_WATCH:
+        inbound_watch(ctx, target, from);
+        break;
+    case TRPI_SIGNAL_UNWATCH:
+        trpi_remote_unwatch_inbound(system, from, target);
+        trpi_sys_to(ctx, target, TRPI_SYS_UNWATCH, 0, from, 0, NULL);
+        break;
+    case TRPI_SIGNAL_TERMINATED:
+        trpi_remote_watch_terminated(ctx, target, from, flag != 0);
+        break;
+    case TRPI_SIGNAL_STOP:
+        trpi_stop_send(ctx, target);
+        break;
+    case TRPI_SIGNAL_DEPLOYED:
+        trpi_sys_to(ctx, target, TRPI_SYS_DEPLOYED, 0, from, 0, NULL);
+        break;
+    case TRPI_SIGNAL_SUSPEND:
+        deployed_order(ctx, target, from, TRPI_SYS_SUSPEND, 0);
+        break;
+    case TRPI_SIGNAL_RESUME:
+        deployed_order(ctx, target, from, TRPI_SYS_RESUME, flag != 0);
+        break;
+    case TRPI_SIGNAL_ACTIVE:
+        deployed_order(ctx, target, from, TRPI_SYS_ACTIVE, flag != 0);
+        break;
+    default:
+        break; /* R1: a newer peer's */
+    }
+    trpi_leave(ctx);
+}
+
+void
+trpi_inbound_order(trp_system *system, enum trpi_remote_signal signal, trp_ref target, trp_ref from,
+                   const trpi_order *order)
+{
+    trp_ctx *ctx = trpi_enter(system);
+
+    target.node = TRPI_NODE_SELF;
+    switch (signal) {
+    case TRPI_SIGNAL_DEPLOY:
+        trpi_deployed_order(ctx, from, order->deploy);
+        break;
+    case TRPI_SIGNAL_REFUSED:
+        trpi_sys_to(ctx, target, TRPI_SYS_REFUSED, 0, from, 0, trpi_failure_new(order->failure));
+        break;
+    case TRPI_SIGNAL_FAILED:
+        trpi_sys_to(ctx, target, TRPI_SYS_FAR_FAILED, 0, from, 0,
+                    trpi_failure_new(order->failure));
+        break;
+    case TRPI_SIGNAL_RESTART:
+        if (trpi_is_deployed(ctx, target)) {
+            trpi_sys_to(ctx, target, TRPI_SYS_RESTART, 0, from, 0,
+                        trpi_failure_new(order->failure));
+        }
+        break;
+    default:
+        break;
+    }
+    trpi_leave(ctx);
+}
+
+void
+trpi_node_terminated(trp_system *system, uint32_t node, trp_dead_reason reason)
+{
+    trpi_nodes_end(system, node, reason);
+    trpi_node_watchers_notify(system, node);
+}
+
+void
+trpi_node_lost(trp_system *system, uint32_t node, bool left)
+{
+    trpi_node_lost_notify(system, node, left);
+}
+
+/* ---- timers for upper rooms ------------------------------------------------------------------ */
+
+static void
+after_fired(void *arg, uint64_t a, uint64_t b)
+{
+    void (*fn)(void *) = (void (*)(void *))(uintptr_t)a;
+
+    (void)b;
+    fn(arg);
+}
+
+trp_err
+trpi_system_after(trp_system *system, uint64_t delay_ms, void (*fn)(void *arg), void *arg,
+                  uint64_t *ret_id)
+{
+    return trpi_timer_add(system->sched, delay_ms, after_fired, arg, (uint64_t)(uintptr_t)fn, 0,
+                          ret_id);
+}
+
+static bool
+every_fired(void *arg, uint64_t a, uint64_t b)
+{
+    bool (*again)(void *) = (bool (*)(void *))(uintptr_t)a;
+
+    (void)b;
+    return again(arg);
+}
+
+static void
+every_over(void *arg, uint64_t a, uint64_t b)
+{
+    void (*over)(void *) = (void (*)(void *))(uintptr_t)b;
+
+    (void)a;
+    over(arg);
+}
+
+trp_err
+trpi_system_every(trp_system *system, uint64_t interval_ms, bool (*again)(void *arg),
+                  void (*over)(void *arg), void *arg, uint64_t *ret_id)
+{
+    trpi_timer what = { 0 };
+
+    what.interval_ns = interval_ms * 1000000u;
+    what.due_ns = trpi_world_mono_ns(system->world) + what.interval_ns;
+    what.again = every_fired;
+    what.arg = arg;
+    what.a = (uint64_t)(uintptr_t)again;
+    what.drop = over != NULL ? every_over : NULL;
+    what.b = (uint64_t)(uintptr_t)over;
+    return trpi_timer_start(system->sched, &what, ret_id);
+}
+
+void
+trpi_system_pass(trp_system *system, uint32_t ms)
+{
+    const struct timespec pause = { ms / 1000, (long)(ms % 1000) * 1000000l };
+
+    if (trpi_sched_is_driven(system->sched)) {
+        (void)trpi_sched_pump(system->sched, NULL, NULL,
+                              trpi_world_mono_ns(system->world) + ms * UINT64_C(1000000),
+                              TRPI_MOVE_OF_WORLD);
+    } else {
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
+bool
+trpi_system_after_cancel(trp_system *system, uint64_t id)
+{
+    return trpi_timer_cancel(system->sched, id);
+}
+
+trp_err
+trpi_msg_restore(trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
+                 size_t bytes, trp_msg **ret_msg)
+{
+    trpi_msg_cache *cache = trpi_msg_cache_get();
+    trp_msg *msg;
+
+    if (!trpi_payload_fits(type, bytes)) {
+        return TRP_EINVAL;
+    }
+    msg = cache != NULL ? trpi_msg_make(cache, to, sender, type, payload, bytes) : NULL;
+    if (msg == NULL) {
+        return TRP_ENOMEM;
+    }
+    *ret_msg = msg;
+    return TRP_OK;
+}

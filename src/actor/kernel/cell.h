@@ -1,0 +1,243 @@
+/* cell.h - the cell: what an actor is in memory, byte by byte, and the table of all cells of a
+ * system.
+ *
+ * Why.     128 bytes are all that an idle actor costs. Memory is type-stable: slabs are not
+ *          returned while the system lives, so a stale reference always leads to a cell, never to
+ *          the void.
+ * Shape.   Line A is what senders touch, line B is the runner's. Links to other actors are slots.
+ *
+ *   A   0 head          8  last message pushed | token (bit 0); exchange by senders
+ *       8 stub_next     8  the stub message's next; trpi_cell_stub() makes a message of it
+ *      16 sys_head      8  stack of system messages
+ *      24 generation    4  odd: alive; relaxed loads by senders, written with the token
+ *      28 kind          1
+ *      29 overloaded    1  told by senders to slow down
+ *      30 lines_spare   2
+ *      32 task         16  run_next, home, dispatch, id (= slot)
+ *      48 ops           8  kinds other than actor, and routers; NULL for an actor
+ *      56 parent        4  slot, 0 none
+ *      60 name          4  index in LIFE's name table, 0: automatic
+ *   B  64 tail          8  message last taken (the queue's dummy)
+ *      72 behaviour     8
+ *      80 state         8
+ *      88 extra         8  side block (struct trpi_extra), NULL for most
+ *      96 generation_run 4  runner's copy
+ *     100 life          1  trpi_life
+ *     101 suspended     1  count; > 0: user queue waits
+ *     102 attention     1  atomic: sys_head or the front queue has something
+ *     103 marks         1  TRPI_MARK_*
+ *     104 first_child   4
+ *     108 next_sibling  4  written by the parent's runner only
+ *     112 prev_sibling  4  written by the parent's runner only
+ *     116 flags         4  LIFE's
+ *     120 processed     8  messages handled
+ *
+ * The token. Bit 0 of head set means: nobody runs the cell and it is in no queue. Whoever clears
+ * the bit owns line B and task, until he sets it again (DESIGN 3, Token; the protocol is in
+ * mailbox.h).
+ *
+ * Who writes what: line B, task, ops, parent, name: the holder of the token. generation, kind: the
+ * holder of the token, release. next/prev_sibling: the parent's runner (also before the first
+ * publication).
+ */
+#ifndef TRPI_ACTOR_KERNEL_CELL_H
+#define TRPI_ACTOR_KERNEL_CELL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <troupe/actor.h>
+
+#include "sched/sched.h"
+
+struct trpi_extra;  /* LIFE: actor/kernel/extra.h */
+struct trpi_sysmsg; /* actor/kernel/run.h */
+struct trpi_cell;
+
+enum trpi_kind {
+    TRPI_KIND_NONE = 0,        /* free slot */
+    TRPI_KIND_ACTOR = 1,       /* behaviour, life, supervision */
+    TRPI_KIND_PROMISE = 2,     /* ask: LIFE's ops */
+    TRPI_KIND_ASSOCIATION = 3, /* proxy of a remote node: nodes.c's ops */
+    TRPI_KIND_SERVICE = 4,     /* what an upper room made: service.c's ops */
+    TRPI_KIND_DEPUTY = 5,      /* an actor that stands for one on another node (deputy.c) */
+    TRPI_KIND_ROUTER = 6,      /* an actor whose tellers ask routed.c first where to */
+    TRPI_KIND_BOXED = 7        /* an actor whose tellers ask box.c first whether there is room */
+};
+
+static inline bool
+trpi_kind_is_actor(uint8_t kind)
+{
+    return kind == TRPI_KIND_ACTOR || (kind >= TRPI_KIND_DEPUTY && kind <= TRPI_KIND_BOXED);
+}
+
+/* Kinds other than actor get their messages here; they have no behaviour, children or supervisor.
+ * */
+typedef struct trpi_kind_ops {
+    const char *name;
+    /* One message; the loop frees it afterwards. Not filtered by generation for kind association.
+     * NULL: an actor all the same, these ops concern its tellers (kind router, routed.h). */
+    void (*deliver)(trp_ctx *ctx, struct trpi_cell *cell, trp_msg *msg);
+    /* One system message whose generation matches. May be NULL: treated as a stale one, so that
+     * what it owns is released and a watch is answered. */
+    void (*system)(trp_ctx *ctx, struct trpi_cell *cell, struct trpi_sysmsg *sysmsg);
+    /* The turn ends (messages may be left). true: treat the cell as overloaded. May be NULL. */
+    bool (*turn_end)(trp_ctx *ctx, struct trpi_cell *cell);
+    /* The system is being freed and no thread runs: free what the cell leads to. May be NULL. */
+    void (*drop)(struct trpi_cell *cell);
+} trpi_kind_ops;
+
+/* FREE: the user queue is drained to dead letters. STARTING: the next turn calls trpi_life_start
+ * first. RUNNING with suspended == 0 is the only state in which user messages are delivered. All
+ * others park the user queue (rule 5 of the token) and see system messages only. */
+enum trpi_life {
+    TRPI_LIFE_FREE = 0,
+    TRPI_LIFE_STARTING = 1,
+    TRPI_LIFE_RUNNING = 2,
+    TRPI_LIFE_STOPPING = 3,   /* waits for its children's end */
+    TRPI_LIFE_RESTARTING = 4, /* waits for its children's end, then is rebuilt */
+    TRPI_LIFE_RECOVERING = 5  /* parked by itself; replies are served */
+};
+
+enum {
+    TRPI_MARK_FRONT = 1, /* trpi_life_front() has messages that come before the mailbox (unstash) */
+    TRPI_MARK_BECOME = 2,  /* receive is trpi_life_receive(), not behaviour->receive */
+    TRPI_MARK_TIMEOUT = 4, /* call trpi_life_touched() after each user message (receive timeout) */
+    TRPI_MARK_ORPHAN =
+        8, /* no parent frees the slot: the run loop does, when the cell goes idle free */
+    TRPI_MARK_EXTRA_LIFE = 0xf0 /* LIFE's own bits */
+};
+
+typedef struct trpi_cell {
+    _Alignas(128) _Atomic uintptr_t head;
+    _Atomic(trp_msg *) stub_next;
+    _Atomic(struct trpi_sysmsg *) sys_head;
+    _Atomic uint32_t generation;
+    _Atomic uint8_t kind;
+    _Atomic uint8_t overloaded;
+    uint16_t depth; /* elements of the path; LIFE's, written before publication */
+    trpi_task task;
+    const trpi_kind_ops *ops;
+    uint32_t parent;
+    uint32_t name;
+    /* line B */
+    trp_msg *tail;
+    const trp_behaviour *behaviour;
+    void *state;
+    struct trpi_extra *extra;
+    uint32_t generation_run;
+    uint8_t life;
+    uint8_t suspended;
+    _Atomic uint8_t attention;
+    uint8_t marks;
+    uint32_t first_child;
+    uint32_t next_sibling;
+    uint32_t prev_sibling;
+    uint32_t flags;
+    uint64_t processed;
+} trpi_cell;
+
+_Static_assert(sizeof(trpi_task) == 16, "task is part of the layout");
+_Static_assert(sizeof(trpi_cell) == 128, "a cell is two lines");
+_Static_assert(offsetof(trpi_cell, task) == 32, "layout");
+_Static_assert(offsetof(trpi_cell, ops) == 48, "layout");
+_Static_assert(offsetof(trpi_cell, tail) == 64, "line B starts with tail");
+_Static_assert(offsetof(trpi_cell, generation_run) == 96, "layout");
+_Static_assert(offsetof(trpi_cell, processed) == 120, "layout");
+_Static_assert(sizeof(struct trp_msg) == 32, "header of a message");
+
+static inline uint32_t
+trpi_cell_slot(const trpi_cell *cell)
+{
+    return cell->task.id;
+}
+
+/* Are messages delivered to ops, not to a behaviour? With the token. */
+static inline bool
+trpi_cell_is_special(const trpi_cell *cell)
+{
+    return cell->ops != NULL && cell->ops->deliver != NULL;
+}
+/* A look by who tells: an actor whose mailbox takes all, and which is not overloaded. Two bytes at
+ * once; relaxed as each of them is. */
+static inline bool
+trpi_cell_takes_all(const trpi_cell *cell)
+{
+    typedef uint16_t __attribute__((may_alias)) both;
+    static const uint8_t plain[2] = { TRPI_KIND_ACTOR, 0 };
+
+    _Static_assert(offsetof(trpi_cell, overloaded) == offsetof(trpi_cell, kind) + 1, "neighbours");
+    return __atomic_load_n((const both *)&cell->kind, __ATOMIC_RELAXED) ==
+           *(const both *)(const void *)plain;
+}
+
+/* With the token: it is running, nothing is the matter with it, and each message goes to the
+ * behaviour and needs nothing afterwards. Four bytes at once; relaxed because of attention. */
+static inline bool
+trpi_cell_runs_all(const trpi_cell *cell)
+{
+    typedef uint32_t __attribute__((may_alias)) four;
+    static const uint8_t mask[4] = { 0xff, 0xff, 0xff, TRPI_MARK_BECOME | TRPI_MARK_TIMEOUT };
+    static const uint8_t plain[4] = { TRPI_LIFE_RUNNING, 0, 0, 0 };
+
+    _Static_assert(offsetof(trpi_cell, marks) == offsetof(trpi_cell, life) + 3, "neighbours");
+    return (__atomic_load_n((const four *)&cell->life, __ATOMIC_RELAXED) &
+            *(const four *)(const void *)mask) == *(const four *)(const void *)plain;
+}
+
+/* With the token. Tellers of a router read ops. release: pairs with their acquire (routed.c). */
+static inline void
+trpi_cell_ops_set(trpi_cell *cell, const trpi_kind_ops *ops)
+{
+    __atomic_store_n(&cell->ops, ops, __ATOMIC_RELEASE);
+}
+
+static inline trpi_cell *
+trpi_cell_of_task(trpi_task *task)
+{
+    return (trpi_cell *)(void *)((char *)task - offsetof(trpi_cell, task));
+}
+
+/* ---- the table ---------------------------------------------------------------------------------
+ * Two levels: directory -> slab. The first slab is small (a system with a few actors costs a page),
+ * the others hold TRPI_SLAB_CELLS. Slot 0 is nobody. */
+#define TRPI_SLAB_SHIFT 12u
+#define TRPI_SLAB_CELLS (1u << TRPI_SLAB_SHIFT)
+#define TRPI_SLAB_FIRST_CELLS 64u
+#define TRPI_CELLS_MAX (100u * 1000u * 1000u)
+#define TRPI_SLABS_MAX (TRPI_CELLS_MAX / TRPI_SLAB_CELLS + 2u)
+
+typedef struct trpi_cells trpi_cells;
+
+/* generation_key: random per system; generations follow from it. Errors: TRP_ENOMEM. */
+trp_err trpi_cells_new(uint32_t cells_max, uint64_t generation_key, trpi_cells **ret_cells);
+void trpi_cells_free(trpi_cells *cells); /* NULL is fine; every thread has ended */
+/* The cell of a slot that was used at least once; NULL: there never was one. Lock-free; any thread.
+ * */
+trpi_cell *trpi_cells_find(trpi_cells *cells, uint32_t slot);
+
+/* ---- slots: taking and giving back -------------------------------------------------------------
+ * Take a free slot. The caller holds the token of the cell, whose line B is reset: life = STARTING,
+ * kind still NONE, generation still even; generation_run is what it will be. Then fill in
+ * behaviour, extra, parent, name, ops, task.dispatch/home, and either publish or abandon.
+ * Errors: TRP_ELIMIT (actors-max), TRP_ENOMEM. ctx: a worker's, or from trpi_enter(). */
+trp_err trpi_slot_acquire(trp_ctx *ctx, trpi_cell **ret_cell);
+/* The ref that the acquired cell will have. */
+trp_ref trpi_slot_ref(const trpi_cell *cell);
+/* Make the generation valid, and keep the token: the caller schedules the first turn. */
+void trpi_slot_reveal(trp_ctx *ctx, trpi_cell *cell, enum trpi_kind kind);
+/* Make the generation valid and schedule the first turn. The token is given up: do not touch the
+ * cell. */
+void trpi_slot_publish(trp_ctx *ctx, trpi_cell *cell, enum trpi_kind kind);
+/* As publish, but idle: the token is set free without a turn (promises, proxies: life = RUNNING).
+ * */
+void trpi_slot_publish_idle(trp_ctx *ctx, trpi_cell *cell, enum trpi_kind kind);
+/* Give an acquired, unpublished cell back (name was taken, no memory...). */
+void trpi_slot_abandon(trp_ctx *ctx, trpi_cell *cell);
+/* Put the slot of an ended cell (life FREE) on the free list: by the parent's runner, after
+ * unlinking. The cell may still be draining. */
+void trpi_slot_release(trp_ctx *ctx, uint32_t slot);
+
+#endif

@@ -1,0 +1,203 @@
+/* ctx.c - the running view of workers and of foreign threads.
+ *
+ * Why.     Telling needs a message cache, a chain table and a place in the scheduler. A worker has
+ *          them; any other thread gets a ctx of its own at its first call and keeps it.
+ * Must hold.
+ *   X1  A foreign ctx belongs to one thread, and to one system from the outermost enter to its
+ *       leave; a thread that enters a second system meanwhile uses another ctx of its own.
+ *   X2  What a foreign ctx has chained is pushed at its outermost leave.
+ * Tests.   tests/unit/actor/tell_test.c
+ */
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+#include "actor/kernel/dispatcher.h"
+#include "actor/system/stall.h"
+#include "actor/kernel/run.h"
+#include "base/alloc.h"
+#include "base/assert.h"
+
+/* Thread contexts: process-wide by nature (DESIGN 1.3). */
+static _Thread_local trp_ctx *foreign_first __attribute__((tls_model("initial-exec")));
+static pthread_key_t foreign_key;
+static pthread_once_t foreign_once = PTHREAD_ONCE_INIT;
+
+static void
+foreign_free(void *list)
+{
+    trp_ctx *ctx = list;
+
+    foreign_first = NULL;
+    while (ctx != NULL) {
+        trp_ctx *next = ctx->foreign_next;
+
+        ctx->cache =
+            trpi_msg_cache_get(); /* the thread's cache may have been given back before us */
+        if (ctx->cache != NULL) {
+            trpi_reserve_free(ctx);
+        }
+        trpi_free(ctx);
+        ctx = next;
+    }
+}
+
+static void
+foreign_make_key(void)
+{
+    (void)pthread_key_create(&foreign_key,
+                             foreign_free); /* no key left: contexts live until exit */
+}
+
+static trpi_keeper nobodys; /* keeps nothing, ever */
+
+/* A ctx of this thread that is used for no other system. */
+static trp_ctx *
+foreign_get(trp_system *system)
+{
+    trp_ctx *unused = NULL;
+    trp_ctx *ctx;
+
+    for (ctx = foreign_first; ctx != NULL; ctx = ctx->foreign_next) {
+        if (ctx->foreign_depth > 0 && ctx->system == system) {
+            return ctx;
+        }
+        if (ctx->foreign_depth == 0) {
+            unused = ctx;
+        }
+    }
+    if (unused != NULL) {
+        return unused;
+    }
+    (void)pthread_once(&foreign_once, foreign_make_key);
+    while ((ctx = trpi_alloc_aligned(64, sizeof *ctx)) == NULL ||
+           (ctx->cache = trpi_msg_cache_get()) == NULL) {
+        struct timespec pause = { 0, 1000000 };
+
+        trpi_free(ctx);
+        (void)nanosleep(&pause, NULL); /* telling cannot fail by contract */
+    }
+    ctx->keeper = &nobodys;
+    ctx->foreign_next = foreign_first;
+    foreign_first = ctx;
+    (void)pthread_setspecific(foreign_key, ctx);
+    return ctx;
+}
+
+trp_ctx *
+trpi_enter(trp_system *system)
+{
+    trpi_worker *worker = trpi_worker_current();
+    trp_ctx *ctx;
+
+    if (worker != NULL && trpi_worker_sched(worker) == system->sched) {
+        return trpi_worker_data(worker);
+    }
+    ctx = foreign_get(system);
+    if (ctx->foreign_depth++ == 0) {
+        ctx->system = system;
+        ctx->log_gate = &system->log_gate;
+        ctx->cells = system->cells;
+        ctx->near_node = system->near_node;
+        ctx->stats = &system->foreign_stats;
+        ctx->cell = NULL;
+        ctx->msg = NULL;
+        ctx->self = (trp_ref)TRP_REF_NONE;
+        ctx->chaining = false;
+        ctx->cut = false;
+        ctx->cut_told = 0;
+        ctx->cut_box = (trp_ref)TRP_REF_NONE;
+        if (++ctx->run == 0) {
+            memset(ctx->chains, 0, sizeof ctx->chains);
+            ctx->run = 1;
+        }
+        ctx->foreign_phase = trpi_sched_enter(system->sched);
+        if (ctx->reserve_count < TRPI_SYSMSG_RESERVE / 2) {
+            trpi_reserve_fill(ctx);
+        }
+    }
+    return ctx;
+}
+
+void
+trpi_leave(trp_ctx *ctx)
+{
+    if (ctx->worker != NULL) {
+        return;
+    }
+    trpi_assert(ctx->foreign_depth > 0);
+    if (ctx->foreign_depth == 1) {
+        trpi_chains_flush(ctx); /* X2 */
+        trpi_sched_leave(ctx->system->sched, ctx->foreign_phase);
+    }
+    ctx->foreign_depth--;
+}
+
+bool
+trpi_ctx_is_foreign_here(const trp_ctx *wanted)
+{
+    const trp_ctx *ctx = foreign_first;
+
+    while (ctx != NULL && (ctx != wanted || ctx->foreign_depth == 0)) {
+        ctx = ctx->foreign_next;
+    }
+    return ctx != NULL;
+}
+
+bool
+trpi_in_behaviour(const trp_system *system)
+{
+    trpi_worker *worker = trpi_worker_current();
+
+    if (worker != NULL && trpi_worker_sched(worker) == system->sched) {
+        const trp_ctx *ctx = trpi_worker_data(worker);
+
+        return ctx->cell != NULL || !trpi_worker_is_private(worker); /* a job there may block */
+    }
+    for (const trp_ctx *ctx = foreign_first; ctx != NULL; ctx = ctx->foreign_next) {
+        if (ctx->foreign_depth > 0 && ctx->system == system) {
+            return ctx->cell != NULL; /* calling-thread */
+        }
+    }
+    return false;
+}
+
+bool
+trpi_ctx_init_worker(trp_ctx *ctx, trp_system *system, trpi_worker *worker)
+{
+    const trpi_dispatcher *entry;
+
+    ctx->cache = trpi_msg_cache_get();
+    if (ctx->cache == NULL) {
+        return false;
+    }
+    ctx->system = system;
+    ctx->log_gate = &system->log_gate;
+    ctx->worker = worker;
+    ctx->keeper = trpi_worker_keeper(worker);
+    ctx->index = (uint16_t)trpi_worker_index(worker);
+    ctx->cells = system->cells;
+    ctx->near_node = system->near_node;
+    ctx->turn_more = system->options.throughput - 1;
+    ctx->stats = &ctx->own_stats; /* kept when a private worker's place is used again */
+    ctx->self.node = TRPI_NODE_SELF; /* the rest of it is each turn's */
+    ctx->cell = NULL;
+    ctx->msg = NULL;
+    entry = trpi_dispatcher_get(system, trpi_worker_number(worker));
+    ctx->turn_more = entry->options.throughput - 1;
+    ctx->deadline_ns = entry->deadline_ns;
+    ctx->timed = entry->deadline_ns != 0;
+    /* who may block shall not hold messages back */
+    ctx->chaining = entry->options.kind != TRP_DISPATCHER_PINNED &&
+                    entry->options.kind != TRP_DISPATCHER_BLOCKING &&
+                    entry->options.kind != TRP_DISPATCHER_SYSTEM;
+    trpi_reserve_fill(ctx);
+    return true;
+}
+
+void
+trpi_ctx_fini_worker(trp_ctx *ctx)
+{
+    trpi_assert(ctx->chains_open == 0);
+    trpi_reserve_free(ctx);
+}

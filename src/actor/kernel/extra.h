@@ -1,0 +1,141 @@
+/* extra.h - the side block of an actor that uses more than the basics; most actors have none.
+ *
+ * Owned by the holder of the cell's token, like line B. Made on first need, gone when the actor
+ * ends. Two lifetimes are in here: what belongs to the incarnation (arguments, watchers, restart
+ * counts of children) stays over a restart; what belongs to the instance (all from `asks` on) is
+ * dropped.
+ */
+#ifndef TRPI_ACTOR_KERNEL_EXTRA_H
+#define TRPI_ACTOR_KERNEL_EXTRA_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <troupe/actor.h>
+
+#include "actor/kernel/cell.h"
+#include "actor/kernel/ref_map.h"
+
+/* Flag of a message that comes out of the stash: it was admitted before it went in (Terminated). */
+#define TRPI_MSG_ADMITTED 0x80000000u
+
+/* A failure on its way up and back down. Shared; the last unref frees. */
+typedef struct trpi_failure {
+    _Atomic uint32_t
+        refs; /* 0: static, never freed. relaxed ref, acq_rel unref: the last one frees */
+    trp_failure what;
+} trpi_failure;
+
+typedef struct trpi_block { /* trp_alloc(): the user's memory follows */
+    struct trpi_block *next, *prev;
+} trpi_block;
+
+typedef struct trpi_deferred { /* trp_defer() */
+    struct trpi_deferred *next;
+    void (*fn)(void *arg);
+    void *arg;
+} trpi_deferred;
+
+typedef struct trpi_level { /* trp_become() */
+    struct trpi_level *below;
+    trp_receive_fn receive;
+} trpi_level;
+
+typedef struct trpi_named_timer {
+    struct trpi_named_timer *next;
+    uint64_t key;
+    uint64_t number;      /* what a tick must carry to be this timer's */
+    uint64_t id;          /* trpi_timer_add's */
+    uint64_t due_ns;      /* of the next tick, monotonic */
+    uint32_t interval_ms; /* 0: once */
+    trp_msg *msg;         /* what the behaviour is told */
+} trpi_named_timer;
+
+typedef struct trpi_msg_list {
+    trp_msg *first, *last; /* linked by priv_next */
+    uint32_t count;
+} trpi_msg_list;
+
+typedef struct trpi_parked { /* a system message that waits for the end of a restart */
+    struct trpi_parked *next;
+    uint16_t kind, flag;
+    trp_ref from;
+    uint64_t number;
+    void *pointer;
+} trpi_parked;
+
+typedef struct trpi_deployed { /* of an actor that another node had made here */
+    trp_ref deputy, supervisor;
+} trpi_deployed;
+
+typedef struct trpi_extra {
+    /* the incarnation's */
+    struct trpi_deputy *deputy;    /* this one only stands for an actor elsewhere; else NULL */
+    struct trpi_deployed *deployed; /* NULL: its supervisor is its parent */
+    trp_msg *args;         /* NULL: none */
+    trpi_ref_map watching; /* watched -> NULL; outlives a restart, as in Akka */
+    trpi_ref_map watchers; /* watcher -> its prepared Terminated message */
+    trpi_ref_map restarts; /* child -> trpi_restarts */
+    trpi_failure *why;     /* RESTARTING: the cause; else NULL */
+    trp_msg *failed_msg;   /* copy of the message that the failure interrupted, for pre_restart */
+    trp_ref perpetrator;   /* child whose escalated failure made this actor fail */
+    trpi_parked *parked, **parked_end;
+    uint32_t stash_max; /* 0: unbounded */
+    uint32_t restarted; /* times, for trp_system_tree() */
+    bool inactive;      /* trp_deactivate() */
+    /* the instance's */
+    trpi_ref_map asks;  /* promise -> trpi_pending */
+    trpi_level *levels; /* top of the behaviour stack; NULL: the original */
+    trpi_msg_list stash, front;
+    uint64_t
+        stashed_turn; /* processed + 1 when a message was stashed last: that one is in the stash */
+    trpi_named_timer *timers;
+    uint64_t timers_number;          /* last number given to a timer or receive timeout */
+    uint32_t receive_timeout_ms;     /* 0: off */
+    uint64_t receive_timeout_id;     /* 0: not armed */
+    uint64_t receive_timeout_number; /* of the present arming */
+    uint64_t touched_ms;
+    trpi_block *blocks;
+    trpi_deferred *deferred;
+    struct trpi_log_context *log_context; /* NULL: none */
+    bool log_receive;                     /* each message is logged (MSG-19) */
+} trpi_extra;
+
+/* The side block, made if need be. NULL: out of memory. Thread: the token's holder. */
+trpi_extra *trpi_extra_get(trpi_cell *cell);
+
+/* A counted copy; never NULL (a static one says "out of memory"). */
+trpi_failure *trpi_failure_new(const trp_failure *what);
+trpi_failure *trpi_failure_ref(trpi_failure *failure);
+void trpi_failure_unref(trpi_failure *failure); /* NULL is fine */
+
+static inline void
+trpi_msg_list_append(trpi_msg_list *list, trp_msg *msg)
+{
+    msg->priv_next = NULL;
+    if (list->last == NULL) {
+        list->first = msg;
+    } else {
+        list->last->priv_next = msg;
+    }
+    list->last = msg;
+    list->count++;
+}
+
+static inline trp_msg *
+trpi_msg_list_take(trpi_msg_list *list)
+{
+    trp_msg *msg = list->first;
+
+    if (msg != NULL) {
+        list->first = msg->priv_next;
+        list->count--;
+        if (list->first == NULL) {
+            list->last = NULL;
+        }
+    }
+    return msg;
+}
+
+#endif

@@ -1,0 +1,531 @@
+/* fault.c - a fault in an actor's code: its failure, or the last line of a crash.
+ *
+ * Why.     One wild pointer must not take a million actors along; and if the process has to die,
+ *          the first question is which actor it was.
+ * Shape.   signal on a worker -> is it the actor's own code? yes, and fault_trap is "on":
+ *                                  fill ctx->failure, jump where trp_fail() would
+ *                               else: one line on stderr that names the actor, then what was there
+ *                                  before us, or the same signal again with the default action
+ * Must hold.
+ *   V1  Without an option that asks for it no handler is installed.                         (open)
+ *   V2  A jump is taken only if the fault was raised by the instruction itself (not by kill) and
+ *       that instruction is the program's or a plugin's. Any other object (libc, ours, a library of
+ *       whomever) may hold a lock. The ranges are collected beforehand because nothing may be
+ *       looked up in a handler.                                                        (may_trap)
+ *   V3  All that runs in the handler is async-signal-safe: own formatting, write(), trylock.
+ *   V4  What else listens to these signals is called after us, and found in its place again when
+ *       the last system that asked has ended.                                      (chain, close)
+ * Limits.  TRPI_FAULT_RANGES ranges, and no fault in further plugins is trapped;
+ *          TRPI_FAULT_STACK_BYTES of alternate stack a thread.
+ *          A library that is linked statically shares its range with the actors' code: then "on" is
+ *          refused. x86-64 and arm64.
+ * Cost.    None until it happens; then about as much as two system calls.
+ * Not here. What a behaviour held that is not known to us (locks, memory of malloc): it is lost, as
+ *          with trp_fail().
+ * Tests.   tests/unit/actor/fault_test.c
+ * Sources. DESIGN 3, Failure in C; sigaltstack(2), sigaction(2), dl_iterate_phdr(3).
+ */
+#include "actor/kernel/fault.h"
+
+#include <errno.h>
+#include <link.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "actor/life/life.h"
+#include "base/alloc.h"
+#include "base/assert.h"
+
+#define TRPI_FAULT_RANGES 64u
+#define TRPI_FAULT_STACK_BYTES (64u * 1024u)
+#define GUARD_REACH (256u * 1024u) /* a fault so near below the stack is an overflow */
+#define NAME_TRIES 1000            /* looks at a lock that another thread holds for an instant */
+
+enum { FAULTS = 5, TRAPPED = 3 }; /* the first three can become failures */
+static const int numbers[FAULTS] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
+static const char *const names[FAULTS] = { "SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT" };
+
+typedef struct range {
+    uintptr_t low, high;
+} range;
+
+/* Process-wide by nature, as the signals are (DESIGN 1.3). */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all but what handlers read */
+static uint32_t systems;                                 /* that asked */
+static bool installed[FAULTS];
+static struct sigaction previous[FAULTS]; /* written before our handler can run */
+static range trusted[TRPI_FAULT_RANGES]; /* the program's code and that of plugins */
+static _Atomic uint32_t trusted_count;   /* release; pair: is_trusted() */
+
+/* initial-exec: a lazily made variable would be allocated inside the handler (V3) */
+static _Thread_local struct {
+    trp_ctx *ctx;
+    void *stack;                /* the alternate one, owned */
+    uintptr_t low, high;        /* the thread's stack; 0: unknown */
+    volatile sig_atomic_t busy; /* in the handler: a fault there is final */
+    volatile sig_atomic_t told; /* one line a thread, also when a previous handler comes back */
+} here __attribute__((tls_model("initial-exec")));
+
+/* ---- what may be jumped out of --------------------------------------------------------------- */
+
+static void
+range_add(uintptr_t low, uintptr_t high)
+{
+    uint32_t count = atomic_load_explicit(&trusted_count, memory_order_relaxed);
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (trusted[i].low == low && trusted[i].high == high) {
+            return;
+        }
+    }
+    if (count < TRPI_FAULT_RANGES) {
+        trusted[count] = (range){ low, high };
+        /* release: a handler that sees the count sees the range */
+        atomic_store_explicit(&trusted_count, count + 1, memory_order_release);
+    }
+}
+
+typedef struct object_search {
+    uintptr_t inside; /* the object's that has this address */
+    bool found;
+    bool is_program;
+} object_search;
+
+static bool
+contains(const struct dl_phdr_info *info, uintptr_t address)
+{
+    bool found = false;
+
+    for (unsigned i = 0; i < info->dlpi_phnum && !found; i++) {
+        uintptr_t low = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+
+        found = info->dlpi_phdr[i].p_type == PT_LOAD && address >= low &&
+                address < low + info->dlpi_phdr[i].p_memsz;
+    }
+    return found;
+}
+
+static int
+object_look(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    object_search *search = arg;
+
+    (void)size;
+    search->found = contains(info, search->inside);
+    search->is_program = search->found && info->dlpi_name[0] == 0; /* it has no name */
+    return search->found;
+}
+
+/* Trust the code of the object with this address, or, without one, of the program; never ours. */
+static int
+object_trust(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    const object_search *search = arg;
+    bool ours = info->dlpi_name[0] != 0 && contains(info, (uintptr_t)trpi_fault_open);
+
+    (void)size;
+    if (search->inside != 0 ? !contains(info, search->inside) : info->dlpi_name[0] != 0) {
+        return 0;
+    }
+    for (unsigned i = 0; i < info->dlpi_phnum && !ours; i++) {
+        uintptr_t low = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
+
+        if (info->dlpi_phdr[i].p_type == PT_LOAD && (info->dlpi_phdr[i].p_flags & PF_X) != 0) {
+            range_add(low, low + info->dlpi_phdr[i].p_memsz);
+        }
+    }
+    return 1;
+}
+
+/* Is this library an object of its own? */
+static bool
+library_is_apart(void)
+{
+    object_search search = { (uintptr_t)trpi_fault_open, false, false };
+
+    (void)dl_iterate_phdr(object_look, &search);
+    return search.found && !search.is_program;
+}
+
+void
+trpi_fault_trust(const void *inside)
+{
+    object_search search = { (uintptr_t)inside, false, false };
+
+    (void)pthread_mutex_lock(&lock);
+    if (search.inside != 0) {
+        (void)dl_iterate_phdr(object_trust, &search);
+    }
+    (void)pthread_mutex_unlock(&lock);
+}
+
+static bool
+is_trusted(uintptr_t pc)
+{
+    uint32_t count = atomic_load_explicit(&trusted_count, memory_order_acquire);
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (pc >= trusted[i].low && pc < trusted[i].high) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* ---- the machine ----------------------------------------------------------------------------- */
+
+#if defined(__x86_64__)
+#define FAULT_TRAP_SUPPORTED 1
+static uintptr_t
+pc_of(const ucontext_t *context)
+{
+    return (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
+}
+static uintptr_t
+caller_of(const ucontext_t *context)
+{
+    uintptr_t sp = (uintptr_t)context->uc_mcontext.gregs[REG_RSP];
+
+    /* what the call has just pushed */
+    return sp >= here.low && sp + sizeof sp <= here.high ? *(const uintptr_t *)sp : 0;
+}
+#elif defined(__aarch64__)
+#define FAULT_TRAP_SUPPORTED 1
+static uintptr_t
+pc_of(const ucontext_t *context)
+{
+    return (uintptr_t)context->uc_mcontext.pc;
+}
+static uintptr_t
+caller_of(const ucontext_t *context)
+{
+    return (uintptr_t)context->uc_mcontext.regs[30];
+}
+#else
+#define FAULT_TRAP_SUPPORTED 0
+static uintptr_t
+pc_of(const ucontext_t *context)
+{
+    (void)context;
+    return 0;
+}
+static uintptr_t
+caller_of(const ucontext_t *context)
+{
+    (void)context;
+    return 0;
+}
+#endif
+
+/* V2 */
+static bool
+may_trap(const trp_ctx *ctx, int index, const siginfo_t *info, const ucontext_t *context)
+{
+    uintptr_t pc = pc_of(context);
+
+    if (ctx->system->options.fault_trap != TRP_FAULT_TRAP_ON || index >= TRAPPED ||
+        info->si_code <= 0 || ctx->cell == NULL || ctx->cell->ops != NULL || ctx->jump == NULL) {
+        return false;
+    }
+    if (index < 2 && (uintptr_t)info->si_addr == pc) {
+        pc = caller_of(context); /* a call that led nowhere: whose was it? */
+    }
+    return pc != 0 && is_trusted(pc);
+}
+
+/* ---- text without libc ----------------------------------------------------------------------- */
+
+typedef struct text {
+    char *at;
+    const char *end; /* room for a NUL is kept */
+} text;
+
+static void
+put(text *t, const char *words)
+{
+    while (*words != 0 && t->at < t->end) {
+        *t->at++ = *words++;
+    }
+    *t->at = 0;
+}
+
+static void
+put_hex(text *t, uintptr_t number)
+{
+    char digits[2 * sizeof number + 1];
+    size_t at = sizeof digits - 1;
+
+    digits[at] = 0;
+    do {
+        digits[--at] = "0123456789abcdef"[number & 15u];
+        number >>= 4;
+    } while (number != 0);
+    put(t, "0x");
+    put(t, digits + at);
+}
+
+/* "SIGSEGV at address 0x10, code 0x5555" */
+static void
+put_fault(text *t, int index, const siginfo_t *info, const ucontext_t *context)
+{
+    uintptr_t address = (uintptr_t)info->si_addr;
+
+    put(t, names[index]);
+    if (index < 2 && info->si_code > 0) {
+        if (here.low != 0 && address < here.low + GUARD_REACH &&
+            address + GUARD_REACH >= here.low) {
+            put(t, " (stack overflow)");
+        }
+        put(t, " at address ");
+        put_hex(t, address);
+    }
+    put(t, ", code ");
+    put_hex(t, pc_of(context));
+}
+
+/* The path of a cell that does not end meanwhile: its token is held by this thread. */
+static void
+put_path(text *t, const trp_ctx *ctx, const trpi_cell *cell)
+{
+    const trpi_cell *line[TRP_PATH_DEPTH_MAX + 2];
+    unsigned depth = 0;
+
+    while (cell != NULL && cell->parent != 0 && depth < TRP_PATH_DEPTH_MAX + 2) {
+        line[depth++] = cell;
+        cell = trpi_cells_find(ctx->cells, trpi_cell_parent(cell));
+    }
+    while (depth-- > 0) {
+        char name[TRP_NAME_BYTES_MAX + 1] = "?"; /* its shard is locked, perhaps by us */
+        uint32_t index = trpi_cell_name_index(line[depth]);
+
+        if (index == 0) {
+            (void)trpi_name_auto_format(trpi_cell_slot(line[depth]), name);
+        } else {
+            for (int i = 0; i < NAME_TRIES && !trpi_registry_name_try(ctx->system->life->registry,
+                                                                      index, name, sizeof name);
+                 i++) {
+            }
+        }
+        put(t, "/");
+        put(t, name);
+    }
+}
+
+/* V3. The last line of this process. */
+static void
+tell(const trp_ctx *ctx, int index, const siginfo_t *info, const ucontext_t *context)
+{
+    char line[1024];
+    text t = { line, line + sizeof line - 2 };
+    const trp_type *type = ctx->msg == NULL ? NULL : trpi_type_get(ctx->msg->priv_type);
+    ssize_t written;
+
+    put(&t, "troupe: ");
+    put_fault(&t, index, info, context);
+    put(&t, ": actor ");
+    put_path(&t, ctx, ctx->cell);
+    put(&t, " of system ");
+    put(&t, ctx->system->name);
+    if (ctx->cell->ops == NULL && ctx->cell->behaviour != NULL) {
+        put(&t, ", behaviour ");
+        put(&t, ctx->cell->behaviour->name);
+    }
+    if (type != NULL) {
+        put(&t, ", handling ");
+        put(&t, type->name);
+    }
+    *t.at++ = '\n';
+    written = write(STDERR_FILENO, line, (size_t)(t.at - line));
+    (void)written; /* nobody is left to be told */
+}
+
+/* ---- the handler ----------------------------------------------------------------------------- */
+
+/* V4 */
+static void
+chain(int index, siginfo_t *info, void *context)
+{
+    const struct sigaction *before = &previous[index];
+    struct sigaction by_default;
+
+    if ((before->sa_flags & SA_SIGINFO) != 0) {
+        before->sa_sigaction(numbers[index], info, context);
+        return;
+    }
+    if (before->sa_handler != SIG_DFL && before->sa_handler != SIG_IGN) {
+        before->sa_handler(numbers[index]);
+        return;
+    }
+    memset(&by_default, 0, sizeof by_default);
+    by_default.sa_handler = SIG_DFL;
+    (void)sigaction(numbers[index], &by_default, NULL);
+    if (info->si_code <= 0) {
+        (void)raise(numbers[index]); /* sent, not raised: nothing would send it again */
+    }                                /* else the instruction runs again, and the core shows it */
+}
+
+static void
+on_fault(int number, siginfo_t *info, void *context)
+{
+    trp_ctx *ctx = here.ctx;
+    int index = 0;
+
+    while (index < FAULTS - 1 && numbers[index] != number) {
+        index++;
+    }
+    if (ctx != NULL && ctx->cell != NULL && !here.busy) {
+        here.busy = 1;
+        if (may_trap(ctx, index, info, context)) {
+            trp_failure *what = &ctx->failure;
+            text t = { what->reason, what->reason + sizeof what->reason - 1 };
+
+            what->err = TRP_EFAULT;
+            what->code = number;
+            what->file = NULL;
+            what->line = 0;
+            what->actor = ctx->self;
+            put_fault(&t, index, info, context);
+            here.busy = 0;
+            _longjmp(*ctx->jump, 1); /* the mask is as it was: SA_NODEFER, and sa_mask is empty */
+        }
+        if (!here.told) {
+            here.told = 1;
+            tell(ctx, index, info, context);
+        }
+        here.busy = 0;
+    }
+    chain(index, info, context);
+}
+
+/* ---- installing ------------------------------------------------------------------------------ */
+
+static trp_err
+install(void)
+{
+    struct sigaction ours;
+
+    memset(&ours, 0, sizeof ours);
+    ours.sa_sigaction = on_fault;
+    ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+    (void)sigemptyset(&ours.sa_mask);
+    for (int i = 0; i < FAULTS; i++) {
+        if (installed[i]) {
+            continue;
+        }
+        if (sigaction(numbers[i], NULL, &previous[i]) != 0 || /* known before ours can run */
+            sigaction(numbers[i], &ours, NULL) != 0) {
+            return TRP_EIO;
+        }
+        installed[i] = true;
+    }
+    return TRP_OK;
+}
+
+/* Who came after us may have kept us as its previous handler: then ours stays, and passes on. */
+static void
+uninstall(void)
+{
+    for (int i = 0; i < FAULTS; i++) {
+        struct sigaction now;
+
+        if (installed[i] && sigaction(numbers[i], NULL, &now) == 0 &&
+            (now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == on_fault) {
+            (void)sigaction(numbers[i], &previous[i], NULL);
+            installed[i] = false;
+        }
+    }
+}
+
+trp_err
+trpi_fault_open(trp_system *system)
+{
+    object_search program = { 0, false, false };
+    trp_err err = TRP_OK;
+
+    if (system->options.fault_trap == TRP_FAULT_TRAP_OFF) {
+        return TRP_OK; /* V1 */
+    }
+    (void)pthread_mutex_lock(&lock);
+    (void)dl_iterate_phdr(object_trust, &program);
+    if (system->options.fault_trap == TRP_FAULT_TRAP_ON &&
+        (!FAULT_TRAP_SUPPORTED || !library_is_apart())) {
+        err = TRP_EUNSUPPORTED;
+    } else {
+        err = install();
+    }
+    if (err == TRP_OK) {
+        systems++;
+        system->faults_open = true;
+    } else if (systems == 0) {
+        uninstall();
+    }
+    (void)pthread_mutex_unlock(&lock);
+    return err;
+}
+
+void
+trpi_fault_close(trp_system *system)
+{
+    if (!system->faults_open) {
+        return;
+    }
+    system->faults_open = false;
+    (void)pthread_mutex_lock(&lock);
+    trpi_assert(systems > 0);
+    if (--systems == 0) {
+        uninstall();
+    }
+    (void)pthread_mutex_unlock(&lock);
+}
+
+/* ---- threads --------------------------------------------------------------------------------- */
+
+void
+trpi_fault_thread_begin(trp_ctx *ctx)
+{
+    pthread_attr_t attributes;
+    stack_t alternate;
+
+    if (ctx->system->options.fault_trap == TRP_FAULT_TRAP_OFF) {
+        return;
+    }
+    if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+        void *low = NULL;
+        size_t bytes = 0;
+
+        if (pthread_attr_getstack(&attributes, &low, &bytes) == 0) {
+            here.low = (uintptr_t)low;
+            here.high = (uintptr_t)low + bytes;
+        }
+        (void)pthread_attr_destroy(&attributes);
+    }
+    here.stack = trpi_alloc_aligned(64, TRPI_FAULT_STACK_BYTES);
+    if (here.stack != NULL) { /* without it all but an overflow of the stack is still handled */
+        memset(&alternate, 0, sizeof alternate);
+        alternate.ss_sp = here.stack;
+        alternate.ss_size = TRPI_FAULT_STACK_BYTES;
+        (void)sigaltstack(&alternate, NULL);
+    }
+    here.ctx = ctx;
+}
+
+void
+trpi_fault_thread_end(trp_ctx *ctx)
+{
+    stack_t none;
+
+    if (here.ctx != ctx) {
+        return;
+    }
+    here.ctx = NULL;
+    if (here.stack != NULL) {
+        memset(&none, 0, sizeof none);
+        none.ss_flags = SS_DISABLE;
+        (void)sigaltstack(&none, NULL);
+        trpi_free(here.stack);
+        here.stack = NULL;
+    }
+}

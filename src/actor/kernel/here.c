@@ -1,0 +1,238 @@
+/* here.c - turns on the thread that hands a task in: the calling-thread dispatcher, and executors
+ * that the program brings itself.
+ *
+ * Why.     In a test the whole way of a message should stand on one call stack, and be over when
+ *          the tell returns. Another program has an event loop of its own and wants its actors
+ *          there.
+ * Shape.   push -> token -> schedule -> here -> a turn, nested in whatever this thread does
+ *          A cell that this thread runs already has no free token: it is only queued, and handled
+ *          by the turn that runs (TEST-12).
+ * Must hold.
+ *   E1  A nested turn leaves the ctx as it found it: it is another actor's.
+ *   E2  No turn begins while this thread holds a lock of the library (trpi_here_hold()).
+ *   E3  Who waits for a turn of another thread holds no token: two cannot wait for each other.
+ * Limits.  TRP_CALLING_DEPTH_MAX nested turns; what comes beyond waits until one has ended.
+ * Tests.   tests/unit/actor/calling_test.c
+ * Sources. TEST-12, DISP-6, -7.
+ */
+#include <string.h>
+#include <time.h>
+
+#include "actor/kernel/dispatcher.h"
+#include "actor/kernel/mailbox.h"
+#include "base/assert.h"
+
+/* What a turn writes in a ctx, kept for the turn outside. */
+typedef struct outer {
+    trpi_cell *cell;
+    const trp_msg *msg;
+    trp_ref self;
+    jmp_buf *jump;
+    const struct trp_interaction *carried;
+    bool chaining, cut, draining;
+    uint8_t drains, route_depth;
+    uint16_t cut_home;
+    uint32_t cut_told;
+    trp_ref cut_box;
+    trp_msg *boxed;
+    int32_t told_left;
+    uint32_t turn_more;
+    uint64_t deadline_ns;
+    uint32_t turn_rest;
+    int32_t turn_left;
+    uint64_t turn_until_ns, turn_processed;
+    trpi_sysmsg *sys_rest;
+    trp_failure failure;
+} outer;
+
+static void
+outer_keep(const trp_ctx *ctx, outer *kept)
+{
+    *kept = (outer){ .cell = ctx->cell,
+                     .msg = ctx->msg,
+                     .self = ctx->self,
+                     .jump = ctx->jump,
+                     .carried = ctx->carried,
+                     .chaining = ctx->chaining,
+                     .cut = ctx->cut,
+                     .draining = ctx->draining,
+                     .drains = ctx->drains,
+                     .route_depth = ctx->route_depth,
+                     .cut_home = ctx->cut_home,
+                     .cut_told = ctx->cut_told,
+                     .cut_box = ctx->cut_box,
+                     .boxed = ctx->boxed,
+                     .told_left = ctx->told_left,
+                     .turn_more = ctx->turn_more,
+                     .deadline_ns = ctx->deadline_ns,
+                     .turn_rest = ctx->turn_rest,
+                     .turn_left = ctx->turn_left,
+                     .turn_until_ns = ctx->turn_until_ns,
+                     .turn_processed = ctx->turn_processed,
+                     .sys_rest = ctx->sys_rest,
+                     .failure = ctx->failure };
+}
+
+static void
+outer_restore(trp_ctx *ctx, const outer *kept)
+{
+    ctx->cell = kept->cell;
+    ctx->msg = kept->msg;
+    ctx->self = kept->self;
+    ctx->jump = kept->jump;
+    (void)trpi_carry(ctx, kept->carried);
+    ctx->chaining = kept->chaining;
+    ctx->cut = kept->cut;
+    ctx->draining = kept->draining;
+    ctx->drains = kept->drains;
+    ctx->route_depth = kept->route_depth;
+    ctx->cut_home = kept->cut_home;
+    ctx->cut_told = kept->cut_told;
+    ctx->cut_box = kept->cut_box;
+    ctx->boxed = kept->boxed;
+    ctx->told_left = kept->told_left;
+    ctx->turn_more = kept->turn_more;
+    ctx->deadline_ns = kept->deadline_ns;
+    ctx->timed = kept->deadline_ns != 0;
+    ctx->turn_rest = kept->turn_rest;
+    ctx->turn_left = kept->turn_left;
+    ctx->turn_until_ns = kept->turn_until_ns;
+    ctx->turn_processed = kept->turn_processed;
+    ctx->sys_rest = kept->sys_rest;
+    ctx->ordered = kept->sys_rest != NULL;
+    ctx->failure = kept->failure;
+    if (++ctx->run == 0) { /* the table of chains knows nothing of the outer turn any more */
+        memset(ctx->chains, 0, sizeof ctx->chains);
+        ctx->run = 1;
+    }
+}
+
+/* A turn with its own place for a failure to jump to. */
+static trpi_run_result
+turn_caught(trp_ctx *ctx, trpi_task *task)
+{
+    jmp_buf here;
+
+    ctx->jump = &here;
+    if (_setjmp(here) != 0) {
+        return trpi_run_after_jump(ctx);
+    }
+    return trpi_run(ctx, task, TRPI_OFFER_NONE);
+}
+
+trpi_run_result
+trpi_run_nested(trp_ctx *ctx, trpi_task *task)
+{
+    const trpi_dispatcher *entry = trpi_dispatcher_get(ctx->system, task->number);
+    trpi_run_result result;
+    outer kept;
+
+    trpi_chains_flush(ctx); /* what the outer turn told so far goes first */
+    outer_keep(ctx, &kept);
+    ctx->sys_rest = NULL;
+    ctx->ordered = false;
+    ctx->boxed = NULL;
+    ctx->cut_box = (trp_ref)TRP_REF_NONE;
+    (void)trpi_carry(ctx, NULL);
+    ctx->chaining = false;
+    ctx->turn_more = entry->options.throughput - 1;
+    ctx->deadline_ns = entry->deadline_ns;
+    ctx->timed = entry->deadline_ns != 0;
+    ctx->self.node = TRPI_NODE_SELF;
+    ctx->here_depth++;
+    result = turn_caught(ctx, task);
+    ctx->here_depth--;
+    outer_restore(ctx, &kept); /* E1 */
+    return result;
+}
+
+static void
+list_push(trp_ctx *ctx, trpi_task *task)
+{
+    task->run_next = NULL;
+    if (ctx->here_last != NULL) {
+        ctx->here_last->run_next = task;
+    } else {
+        ctx->here_first = task;
+    }
+    ctx->here_last = task;
+}
+
+/* What had to wait, as far as it may run now. */
+static void
+list_run(trp_ctx *ctx)
+{
+    while (ctx->here_first != NULL && ctx->here_held == 0 &&
+           ctx->here_depth < TRP_CALLING_DEPTH_MAX) {
+        trpi_task *task = ctx->here_first;
+
+        ctx->here_first = task->run_next;
+        if (ctx->here_first == NULL) {
+            ctx->here_last = NULL;
+        }
+        if (trpi_run_nested(ctx, task) != TRPI_RUN_IDLE) {
+            list_push(ctx, task);
+        }
+    }
+}
+
+void
+trpi_here(void *arg, trpi_task *task)
+{
+    trp_system *system = arg;
+    const trpi_dispatcher *entry = trpi_dispatcher_get(system, task->number);
+    trp_ctx *ctx;
+
+    if (entry->options.kind == TRP_DISPATCHER_CUSTOM) {
+        entry->options.execute(entry->options.arg, (trp_dispatcher_job *)task);
+        return;
+    }
+    ctx = trpi_enter(system);
+    list_push(ctx, task);
+    list_run(ctx);
+    trpi_leave(ctx);
+}
+
+void
+trpi_here_hold(trp_ctx *ctx)
+{
+    ctx->here_held++;
+}
+
+void
+trpi_here_release(trp_ctx *ctx)
+{
+    trpi_assert(ctx->here_held > 0);
+    ctx->here_held--;
+    list_run(ctx);
+}
+
+void
+trpi_here_wait(const trpi_cell *cell)
+{
+    struct timespec pause = { 0, 50000 };
+
+    for (uint32_t us = 0; us < TRPI_HERE_WAIT_MS * 1000u; us += 50) {
+        /* acquire: pairs with the other thread's giving the token up; what it did is seen */
+        if ((atomic_load_explicit(&cell->head, memory_order_acquire) & TRPI_TOKEN) != 0) {
+            return;
+        }
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
+void
+trp_dispatcher_job_run(trp_system *system, trp_dispatcher_job *job)
+{
+    trpi_task *task = (trpi_task *)job;
+    trp_ctx *ctx;
+
+    if (!trpi_system_is_valid(system) || job == NULL) {
+        return;
+    }
+    ctx = trpi_enter(system);
+    if (trpi_run_nested(ctx, task) != TRPI_RUN_IDLE) {
+        trpi_sched_inject(system->sched, task);
+    }
+    trpi_leave(ctx);
+}

@@ -1,0 +1,70 @@
+/* interaction.c - the trailer of a message: which conversation it belongs to.
+ *
+ * Why.     A few messages carry more than a payload. They pay for it, the others do not.
+ * Shape.   header | payload, to 16 bytes | trailer      a flag in the header says that it is there
+ *          handling such a message: ctx->carried -> its trailer; trpi_tell() copies it behind what
+ *          it makes. trp_tell() does not look: while something is carried, ctx->near_node is 0, so
+ *          that its short way is closed by a comparison which it makes anyway.
+ * Must hold.
+ *   I1  carried is set only during one message's handling, and put back on every way out of it:
+ *       such a message is always handled inside trpi_run_guarded().
+ * Tests.   tests/unit/actor/interaction_test.c
+ * Sources. A4J-10; DESIGN 3, Message.
+ */
+#include <troupe/interaction.h>
+
+#include <string.h>
+
+#include "actor/kernel/run.h"
+#include "base/assert.h"
+
+_Static_assert(sizeof(trp_interaction) == TRPI_TRAILER_BYTES, "the trailer is an interaction");
+_Static_assert(TRPI_MSG_HEADER_BYTES + TRP_INLINE_PAYLOAD_MAX + 16 + TRPI_TRAILER_BYTES <=
+                   TRPI_BLOCK_BYTES_MAX,
+               "the largest inline message has room for a trailer");
+
+const trp_interaction *
+trp_msg_interaction(const trp_msg *msg)
+{
+    return msg == NULL || (msg->priv_from_node_flags & TRPI_MSG_TRAILER) == 0
+               ? NULL
+               : (const void *)((const char *)msg + trpi_msg_trailer_at(msg));
+}
+
+const trp_interaction *
+trpi_carry(trp_ctx *ctx, const trp_interaction *interaction)
+{
+    const trp_interaction *before = ctx->carried;
+
+    ctx->carried = interaction;
+    ctx->near_node = interaction == NULL ? ctx->system->near_node : 0;
+    return before;
+}
+
+void
+trp_tell_in(trp_ctx *ctx, trp_ref to, const trp_interaction *interaction, const trp_type *type,
+            const void *payload, size_t bytes)
+{
+    const trp_interaction *before = trpi_carry(ctx, interaction);
+
+    trpi_tell(ctx, to, ctx->self, type, payload, bytes);
+    (void)trpi_carry(ctx, before);
+}
+
+void
+trp_system_tell_in(trp_system *system, trp_ref to, trp_ref sender,
+                   const trp_interaction *interaction, const trp_type *type, const void *payload,
+                   size_t bytes)
+{
+    const trp_interaction *before;
+    trp_ctx *ctx;
+
+    if (!trpi_system_is_valid(system)) {
+        return;
+    }
+    ctx = trpi_enter(system);
+    before = trpi_carry(ctx, interaction);
+    trpi_tell(ctx, to, sender, type, payload, bytes);
+    (void)trpi_carry(ctx, before);
+    trpi_leave(ctx);
+}

@@ -1,0 +1,284 @@
+/* mailbox.h - the queue in front of every cell and the token that says who may run it.
+ *
+ * Why.     Any thread may tell an actor; one thread at a time may run it. One word, `head`, settles
+ *          both.
+ * Shape.   tail (runner)                              head (tellers: one exchange)
+ *            |                                          |
+ *          [last taken] --next--> [m1] --next--> ...  [mn] --next--> NULL
+ *          The message taken last stays in the queue as its dummy until the next one is taken. An
+ *          idle cell's dummy is the stub, which is part of the cell, so that it keeps no message.
+ * Token.   Bit 0 of head set: nobody runs the cell and it is in no run queue. Who clears the bit
+ *          owns line B.
+ * Handed.  Who runs on the worker that keeps a cell (sched.h) holds its token, and may hand it a
+ *          message without the exchange while the queue is empty: the message is written over the
+ *          dummy, and bit 0 of tail says that the dummy is to be taken once more.
+ * Must hold.
+ *   M1  A teller moves head first and links second. Until it has linked, the runner meets next ==
+ *       NULL while head is elsewhere: "not yet", not "empty".
+ *       (push, take)
+ *   M2  The consumer writes stub_next only while the stub is out of the queue (it is in the queue
+ *       when tail or head is the stub). Writing it at another time loses messages.
+ *       (go_idle)
+ *   M3  After giving the token up, the runner looks at sys_head once more. It and the sender of a
+ *       system message are a Dekker pair: (head |= 1, read sys_head) against (write sys_head, read
+ *       head), all seq_cst.
+ *   M4  head is only exchanged by tellers and compare-exchanged by owners and system senders, so a
+ *       bit 0 that was set is found by exactly one of them.
+ *   M5  A message is handed over only while head is the dummy, so that what its teller, and whoever
+ *       has run before on that thread, pushed earlier has been taken; what is pushed later comes
+ *       behind it.
+ * Cost.    push: one exchange, one store. take: one load, one store. go_idle: one compare-exchange.
+ * Tests.   tests/unit/actor/mailbox_test.c, tests/stress/churn_test.c
+ * Sources. D. Vyukov, "Intrusive MPSC node-based queue"; DESIGN 3, Token.
+ */
+#ifndef TRPI_ACTOR_KERNEL_MAILBOX_H
+#define TRPI_ACTOR_KERNEL_MAILBOX_H
+
+#include <stddef.h>
+
+#include "actor/kernel/cell.h"
+#include "actor/kernel/msg.h"
+#include "actor/kernel/run.h"
+
+#define TRPI_TOKEN ((uintptr_t)1)
+
+/* stub_next seen as the first member of a message, which is its next pointer. No other member is
+ * touched. */
+static inline trp_msg *
+trpi_cell_stub(trpi_cell *cell)
+{
+    _Static_assert(offsetof(struct trp_msg, priv_next) == 0, "the stub is a next pointer");
+    return (trp_msg *)(void *)&cell->stub_next;
+}
+
+/* priv_next is a plain pointer in the public struct and atomic in here. */
+static inline void
+trpi_msg_next_set(trp_msg *msg, trp_msg *next, int order)
+{
+    __atomic_store_n(&msg->priv_next, (void *)next, order);
+}
+static inline trp_msg *
+trpi_msg_next(trp_msg *msg)
+{
+    /* acquire: pairs with the teller's release in push; the message behind is written */
+    return __atomic_load_n(&msg->priv_next, __ATOMIC_ACQUIRE);
+}
+
+/* Push first..last, linked by next, last->next == NULL. true: the caller got the token and must
+ * schedule. */
+static inline bool
+trpi_mailbox_push(trpi_cell *cell, trp_msg *first, trp_msg *last)
+{
+    /* acq_rel: acquire pairs with the runner's going idle (its writes to line B are seen by the run
+     * that we schedule); release orders the chain's inner links before the next teller's link to
+     * `last` */
+    uintptr_t before = atomic_exchange_explicit(&cell->head, (uintptr_t)last, memory_order_acq_rel);
+    trp_msg *previous = (trp_msg *)(before & ~TRPI_TOKEN);
+
+    trpi_msg_next_set(previous, first, __ATOMIC_RELEASE); /* M1; pairs with trpi_msg_next() */
+    return (before & TRPI_TOKEN) != 0;
+}
+
+/* ---- with the token -------------------------------------------------------------------------- */
+
+#define TRPI_HANDED ((uintptr_t)1) /* bit 0 of tail */
+
+static inline bool
+trpi_mailbox_is_handed(const trpi_cell *cell)
+{
+    return ((uintptr_t)cell->tail & TRPI_HANDED) != 0;
+}
+static inline trp_msg *
+trpi_mailbox_dummy(const trpi_cell *cell)
+{
+    return (trp_msg *)((uintptr_t)cell->tail & ~TRPI_HANDED);
+}
+/* The message that will be taken next, NULL: none; those behind it by trpi_msg_next(). */
+static inline trp_msg *
+trpi_mailbox_first(const trpi_cell *cell)
+{
+    trp_msg *dummy = trpi_mailbox_dummy(cell);
+
+    return trpi_mailbox_is_handed(cell) ? dummy : trpi_msg_next(dummy);
+}
+
+/* The dummy, to be written over but for its next pointer and then handed with
+ * trpi_mailbox_hand(); NULL: a message waits, or the dummy is no block of a message's size. */
+static inline trp_msg *
+trpi_mailbox_may_hand(trpi_cell *cell)
+{
+    trp_msg *tail = cell->tail;
+
+    /* relaxed: M5; what others push meanwhile comes behind it */
+    return atomic_load_explicit(&cell->head, memory_order_relaxed) == (uintptr_t)tail &&
+                   tail != trpi_cell_stub(cell) && trpi_msg_is_line(tail)
+               ? tail
+               : NULL;
+}
+static inline void
+trpi_mailbox_hand(trpi_cell *cell)
+{
+    cell->tail = (trp_msg *)((uintptr_t)cell->tail | TRPI_HANDED);
+}
+
+typedef enum trpi_take {
+    TRPI_TAKE_EMPTY,
+    TRPI_TAKE_MSG,
+    TRPI_TAKE_NOT_YET /* a teller is between its two steps */
+} trpi_take;
+
+static inline trp_msg *
+trpi_mailbox_take_handed(trpi_cell *cell)
+{
+    return cell->tail = trpi_mailbox_dummy(cell);
+}
+
+/* Take the next message, when none is handed: it is the dummy from now on; the former dummy is
+ * given in *ret_done (NULL: the stub) to be freed. */
+static inline trpi_take
+trpi_mailbox_take_next(trpi_cell *cell, trp_msg **ret_msg, trp_msg **ret_done)
+{
+    trp_msg *tail = cell->tail;
+    trp_msg *msg = trpi_msg_next(tail);
+
+    if (__builtin_expect(msg != NULL, 1)) {
+        if (tail == NULL) {
+            __builtin_unreachable(); /* the caller need not ask twice what is done */
+        }
+        cell->tail = msg;
+        *ret_msg = msg;
+        *ret_done = tail != trpi_cell_stub(cell) ? tail : NULL;
+        return TRPI_TAKE_MSG;
+    }
+    /* relaxed: only compared; if head is still tail there is nothing to see */
+    return (atomic_load_explicit(&cell->head, memory_order_relaxed) & ~TRPI_TOKEN) ==
+                   (uintptr_t)tail
+               ? TRPI_TAKE_EMPTY
+               : TRPI_TAKE_NOT_YET;
+}
+
+/* As that, or the one that is handed, whose dummy is itself. */
+static inline trpi_take
+trpi_mailbox_take(trpi_cell *cell, trp_msg **ret_msg, trp_msg **ret_done)
+{
+    if (trpi_mailbox_is_handed(cell)) {
+        *ret_msg = trpi_mailbox_take_handed(cell);
+        *ret_done = NULL;
+        return TRPI_TAKE_MSG;
+    }
+    return trpi_mailbox_take_next(cell, ret_msg, ret_done);
+}
+
+static inline bool
+trpi_mailbox_has_more(trpi_cell *cell)
+{
+    return (atomic_load_explicit(&cell->head, memory_order_relaxed) & ~TRPI_TOKEN) !=
+           (uintptr_t)cell->tail;
+}
+
+/* More than one message waits. (One alone is no backlog: who tells itself to go on has one.) */
+static inline bool
+trpi_mailbox_has_many(trpi_cell *cell)
+{
+    uintptr_t head = atomic_load_explicit(&cell->head, memory_order_relaxed) & ~TRPI_TOKEN;
+
+    return head != (uintptr_t)trpi_mailbox_dummy(cell) &&
+           head != (uintptr_t)trpi_mailbox_first(cell);
+}
+
+/* Give the token up with an empty queue. false: a message came, the token is still ours. *ret_done:
+ * the last message, to be freed. After true, line B is not ours any more. */
+static inline bool
+trpi_mailbox_go_idle(trpi_cell *cell, trp_msg **ret_done)
+{
+    trp_msg *last = cell->tail;
+    trp_msg *stub = trpi_cell_stub(cell);
+    uintptr_t expected = (uintptr_t)last;
+
+    *ret_done = NULL;
+    if (last != stub) {
+        atomic_store_explicit(&cell->stub_next, NULL,
+                              memory_order_relaxed); /* M2: the stub is out */
+        cell->tail = stub;
+    }
+    /* seq_cst: M3; its release part hands line B to the next owner */
+    if (!atomic_compare_exchange_strong_explicit(&cell->head, &expected,
+                                                 (uintptr_t)stub | TRPI_TOKEN, memory_order_seq_cst,
+                                                 memory_order_relaxed)) {
+        cell->tail = last;
+        return false;
+    }
+    *ret_done = last != stub ? last : NULL;
+    return true;
+}
+
+/* Give the token up with messages left (rule 5): the next push or system message takes it. */
+static inline void
+trpi_mailbox_park(trpi_cell *cell)
+{
+    (void)atomic_fetch_or_explicit(&cell->head, TRPI_TOKEN, memory_order_seq_cst); /* M3 */
+}
+
+/* Take the token, if it is free. */
+static inline bool
+trpi_mailbox_claim(trpi_cell *cell)
+{
+    uintptr_t head = atomic_load_explicit(&cell->head, memory_order_seq_cst); /* M3 */
+
+    while ((head & TRPI_TOKEN) != 0) {
+        if (atomic_compare_exchange_weak_explicit(&cell->head, &head, head & ~TRPI_TOKEN,
+                                                  memory_order_seq_cst, memory_order_seq_cst)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static inline void
+trpi_mailbox_init(trpi_cell *cell)
+{
+    cell->tail = trpi_cell_stub(cell);
+    atomic_store_explicit(&cell->stub_next, NULL, memory_order_relaxed);
+    atomic_store_explicit(&cell->head, (uintptr_t)trpi_cell_stub(cell) | TRPI_TOKEN,
+                          memory_order_relaxed);
+}
+
+/* ---- system messages ------------------------------------------------------------------------- */
+
+/* true: the caller got the token and must schedule. */
+static inline bool
+trpi_mailbox_push_system(trpi_cell *cell, trpi_sysmsg *sysmsg)
+{
+    trpi_sysmsg *top = atomic_load_explicit(&cell->sys_head, memory_order_relaxed);
+
+    do {
+        sysmsg->next = top;
+        /* seq_cst: M3; release part pairs with the acquire of take_system */
+    } while (!atomic_compare_exchange_weak_explicit(&cell->sys_head, &top, sysmsg,
+                                                    memory_order_seq_cst, memory_order_relaxed));
+    /* seq_cst: before the look at head; the runner reads it relaxed before each message */
+    atomic_store_explicit(&cell->attention, 1, memory_order_seq_cst);
+    return trpi_mailbox_claim(cell);
+}
+
+/* All system messages, oldest first. */
+static inline trpi_sysmsg *
+trpi_mailbox_take_system(trpi_cell *cell)
+{
+    trpi_sysmsg *list;
+    trpi_sysmsg *reversed = NULL;
+
+    /* Before the exchange: a push after it sets attention again. */
+    atomic_store_explicit(&cell->attention, 0, memory_order_relaxed);
+    list = atomic_exchange_explicit(&cell->sys_head, NULL, memory_order_acq_rel);
+    while (list != NULL) {
+        trpi_sysmsg *next = list->next;
+
+        list->next = reversed;
+        reversed = list;
+        list = next;
+    }
+    return reversed;
+}
+
+#endif

@@ -1,0 +1,92 @@
+/* misuse.c - mistakes of a program with messages and ctx, found where they are made.
+ *
+ * Why.     A message that is sent twice, or a ctx that another thread uses, destroys a queue, and
+ *          what crashes later is an innocent actor.
+ * Shape.   trp_send() and trp_msg_free() mark the header of what they take; a verb that is given a
+ *          marked message aborts. A new message has a new header, so what is found is certain;
+ *          what is missed is a block that has become another message meanwhile. A ctx is a thread's
+ *          own: that of another thread was kept.
+ * Limits.  A ctx that is kept and used on the same thread, by another actor, is not found.
+ * Tests.   tests/unit/actor/misuse_test.c
+ */
+#include "actor/kernel/misuse.h"
+
+#include <stdio.h>
+
+#include "actor/life/life.h"
+#include "actor/kernel/run.h"
+#include "base/assert.h"
+
+#ifdef TRPI_DEBUG
+bool trpi_misuse_on = true;
+#else
+bool trpi_misuse_on = false;
+#endif
+
+static void __attribute__((noreturn, cold))
+found(const trp_ctx *ctx, const char *verb, const char *what)
+{
+    char path[TRP_PATH_BYTES_MAX + 1] = "";
+
+    if (ctx != NULL && ctx->cell != NULL) {
+        trpi_path_local(ctx->system, ctx->self, path, sizeof path);
+    }
+    (void)fprintf(stderr, "troupe: misuse: %s(): %s%s%s\n", verb, what,
+                  path[0] != 0 ? "; in actor " : "", path);
+    trpi_assert_failed("no misuse", __FILE__, __LINE__);
+}
+
+void
+trpi_misuse_ctx(const trp_ctx *ctx, const char *verb)
+{
+    trpi_worker *worker = trpi_worker_current();
+
+    if ((worker == NULL || trpi_worker_data(worker) != ctx) && !trpi_ctx_is_foreign_here(ctx)) {
+        found(NULL, verb,
+              "this ctx is not of this thread: it was kept. A ctx is valid within the call that "
+              "it was given to, and nowhere else");
+    }
+}
+
+/* The verb that the program called last with it; NULL: none. */
+static const char *
+gone_by(const trp_msg *msg)
+{
+    return (msg->priv_from_node_flags & TRPI_MSG_FREED) != 0  ? "trp_msg_free"
+           : (msg->priv_from_node_flags & TRPI_MSG_SENT) != 0 ? "trp_send"
+                                                              : NULL;
+}
+
+void
+trpi_misuse_sent(const trp_ctx *ctx, trp_msg *msg)
+{
+    const char *before = gone_by(msg);
+
+    if (before != NULL) {
+        found(ctx, "trp_send",
+              before[4] == 's' ? "this message was sent already; send a trp_msg_dup() of it"
+                               : "this message was freed already");
+    }
+    msg->priv_from_node_flags |= TRPI_MSG_SENT;
+}
+
+void
+trpi_misuse_freed(trp_msg *msg)
+{
+    const char *before = gone_by(msg);
+
+    if (before != NULL) {
+        found(NULL, "trp_msg_free",
+              before[4] == 's' ? "this message was sent: it is its receiver's"
+                               : "this message was freed already");
+    }
+    msg->priv_from_node_flags |= TRPI_MSG_FREED;
+}
+
+void
+trpi_misuse_read(const trp_msg *msg, const char *verb)
+{
+    if ((msg->priv_from_node_flags & TRPI_MSG_FREED) != 0) {
+        found(NULL, verb, "this message was freed already");
+    }
+}

@@ -1,0 +1,115 @@
+/* peek.c - the mailbox whose first message stays until it is acknowledged.
+ *
+ * Why.     A message at which an actor fails is lost, as a rule. Where that is not wanted, it is
+ *          given again after the restart, some times, until trp_mailbox_ack() says that it is done.
+ * Shape.   waiting: [first] [..] [last]     dequeue gives a copy of first; ack takes first out
+ * Must hold.
+ *   K1  The first is given retries_max + 1 times at most; the last time it is given for good.
+ *   K2  Only the message that is being handled can be acknowledged: given is its copy, and out of
+ *       the mailbox. One out of the stash is not, and may lie where a copy was that is freed.
+ *   K3  What the library itself tells is given once. Nobody could acknowledge a poison pill, and
+ *       trp_terminated comes once for each watch.
+ * Cost.    A copy of each message.
+ * Tests.   tests/unit/actor/peek_test.c
+ * Sources. CONTRIB-40, CONTRIB-41, GAP-09
+ */
+#include "actor/kernel/box.h"
+
+#include "actor/kernel/cells.h"
+#include "actor/life/life.h"
+#include "base/alloc.h"
+
+typedef struct peek {
+    trpi_msg_list waiting;
+    const trp_msg *given; /* NULL: none */
+    uint32_t tries;       /* of the first */
+    uint32_t retries_max;
+} peek;
+
+static trp_err
+create(void *arg, trp_system *system, trp_ref owner, void **ret_mailbox)
+{
+    const trp_mailbox_options *options = arg;
+    peek *p = trpi_alloc(sizeof *p);
+
+    (void)system;
+    (void)owner;
+    if (p == NULL) {
+        return TRP_ENOMEM;
+    }
+    p->retries_max = options->max_retries;
+    *ret_mailbox = p;
+    return TRP_OK;
+}
+
+static trp_err
+enqueue(void *mailbox, trp_ref receiver, trp_msg *msg)
+{
+    (void)receiver;
+    trpi_msg_list_append(&((peek *)mailbox)->waiting, msg);
+    return TRP_OK;
+}
+
+static trp_msg *
+dequeue(void *mailbox)
+{
+    peek *p = mailbox;
+    const trp_msg *first = p->waiting.first;
+    trp_msg *copy;
+
+    p->given = NULL;
+    /* without memory for a copy it is given for good: better once than not at all */
+    if (first != NULL && !trpi_msg_is_own(first) && p->tries < p->retries_max && /* K1, K3 */
+        trp_msg_dup(first, &copy) == TRP_OK) {
+        p->tries++;
+        p->given = copy;
+        return copy;
+    }
+    p->tries = 0;
+    return trpi_msg_list_take(&p->waiting);
+}
+
+static uint32_t
+count(void *mailbox)
+{
+    return ((peek *)mailbox)->waiting.count;
+}
+
+static int
+has(void *mailbox)
+{
+    return count(mailbox) > 0;
+}
+
+static void
+clean_up(void *mailbox, void (*dead)(void *arg, trp_msg *msg), void *arg)
+{
+    trp_msg *msg;
+
+    while ((msg = trpi_msg_list_take(&((peek *)mailbox)->waiting)) != NULL) {
+        dead(arg, msg);
+    }
+}
+
+const trp_mailbox_ops trpi_peek_ops = {
+    sizeof trpi_peek_ops, create, enqueue, dequeue, count, has, clean_up, trpi_free, NULL
+};
+
+trp_err
+trp_mailbox_ack(trp_ctx *ctx)
+{
+    trpi_box *box = ctx->cell != NULL ? trpi_box_get(ctx->cell, ctx->cell->generation_run) : NULL;
+    peek *p;
+
+    if (box == NULL || box->type->options.kind != TRP_MAILBOX_KIND_PEEK) {
+        return TRP_ESTATE;
+    }
+    p = box->custom;
+    if (p->given != NULL && p->given == ctx->msg && ctx->boxed == ctx->msg) { /* K2 */
+        trpi_msg_free(ctx->cache, trpi_msg_list_take(&p->waiting));
+        p->given = NULL;
+        p->tries = 0;
+        trpi_box_settle(ctx, ctx->cell, box);
+    }
+    return TRP_OK;
+}

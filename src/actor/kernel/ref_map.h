@@ -1,0 +1,34 @@
+/* ref_map.h - a small hash map from trp_ref to a pointer; owned by one actor, no lock inside.
+ *
+ * A zeroed map is an empty one and has no memory. Errors: TRP_ENOMEM only.
+ */
+#ifndef TRPI_ACTOR_KERNEL_REF_MAP_H
+#define TRPI_ACTOR_KERNEL_REF_MAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <troupe/base.h>
+
+typedef struct trpi_ref_pair {
+    trp_ref ref; /* none: empty place */
+    void *value;
+} trpi_ref_pair;
+
+typedef struct trpi_ref_map {
+    trpi_ref_pair *pairs;
+    uint32_t capacity; /* 0 or a power of two */
+    uint32_t count;
+} trpi_ref_map;
+
+/* Add or replace. On an error the map is as before. */
+trp_err trpi_ref_map_put(trpi_ref_map *map, trp_ref ref, void *value);
+/* The pair of ref, NULL when there is none; valid until the next put or remove. */
+trpi_ref_pair *trpi_ref_map_find(const trpi_ref_map *map, trp_ref ref);
+/* true: it was there; *ret_value (may be NULL) gets its value. */
+bool trpi_ref_map_remove(trpi_ref_map *map, trp_ref ref, void **ret_value);
+/* Visit: *position starts at 0. No put or remove in between. */
+trpi_ref_pair *trpi_ref_map_next(const trpi_ref_map *map, uint32_t *position);
+void trpi_ref_map_fini(trpi_ref_map *map); /* the values are the caller's */
+
+#endif

@@ -1,0 +1,91 @@
+/* round_trip.c - serialize-messages: what is told inside a system goes through its serializer and
+ * back, so that tests find out what would not survive a network.
+ *
+ * Why.     A type that works between two actors of one process and not between two nodes is found
+ *          too late: padding that meant something, text that does not end, a type bound to nothing.
+ * Shape.   Off, nothing looks at it: ctx->near_node, which trp_tell() compares with the target's
+ *          node anyway, is then TRPI_NODE_SELF; on, it is 0 and every tell goes the long way, as it
+ *          does while an interaction is carried.
+ *          The serializers are the upper room's, which registers one function for the process.
+ * Must hold.
+ *   R1  Registered before main() and never changed: no lock.
+ *   R2  Types that never leave a node are left alone: the runtime's own among them.
+ * Tests.   tests/unit/remote/serialize_test.c
+ * Sources. SYS-34, SERIAL-09.
+ */
+#include <string.h>
+
+#include <troupe/interaction.h>
+
+#include "actor/log/log.h"
+#include "actor/kernel/run.h"
+#include "base/buffer.h"
+#include "base/payload.h"
+
+static const trpi_round_trip_ops *ops; /* R1; process-wide by nature: code, not state */
+
+void
+trpi_round_trip_register(const trpi_round_trip_ops *given)
+{
+    ops = given;
+}
+
+bool
+trpi_round_trip_can(void)
+{
+    return ops != NULL;
+}
+
+static trp_err
+rebuild(trp_ctx *ctx, const trpi_buffer *payload, trp_msg **msg)
+{
+    const trp_interaction *interaction = trp_msg_interaction(*msg);
+    const trp_type *type = trp_msg_type(*msg);
+    void *place;
+    trp_msg *fresh = interaction != NULL
+                         ? trpi_msg_make_trailed(ctx->cache, type, payload->count, &place)
+                         : trpi_msg_make_empty(ctx->cache, type, payload->count, &place);
+
+    if (fresh == NULL) {
+        return TRP_ENOMEM;
+    }
+    if (payload->count > 0) {
+        memcpy(place, payload->data, payload->count);
+    }
+    if (interaction != NULL) {
+        memcpy((char *)fresh + trpi_msg_trailer_at(fresh), interaction, TRPI_TRAILER_BYTES);
+    }
+    fresh->priv_to_slot = (*msg)->priv_to_slot;
+    fresh->priv_to_generation = (*msg)->priv_to_generation;
+    trpi_msg_sender_set(fresh, trpi_msg_sender(*msg));
+    trpi_msg_free(ctx->cache, *msg);
+    *msg = fresh;
+    return TRP_OK;
+}
+
+trp_err
+trpi_round_trip(trp_ctx *ctx, trp_msg **msg)
+{
+    const trp_type *type = trp_msg_type(*msg);
+    trp_system *system = ctx->system;
+    trpi_buffer payload = { 0 };
+    trp_err err;
+
+    if ((type->flags & TRP_TYPE_LOCAL) != 0) { /* R2 */
+        return TRP_OK;
+    }
+    err = ops->payload(system, type, trp_msg_payload(*msg), trp_msg_bytes(*msg), &payload);
+    if (err == TRP_OK && !trpi_payload_fits(type, payload.count)) {
+        err = TRP_EDATA;
+    }
+    if (err == TRP_OK) {
+        err = rebuild(ctx, &payload, msg);
+    }
+    if (err != TRP_OK) {
+        trpi_log(system, TRP_LOG_ERROR, "serialization",
+                 "a message could not be sent to another node type=%s error=%s", type->name,
+                 trp_err_name(err));
+    }
+    trpi_buffer_fini(&payload);
+    return err;
+}

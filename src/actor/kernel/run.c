@@ -1,0 +1,780 @@
+/* run.c - one turn of a cell.
+ *
+ * Why.     This loop is what the library does all day: take a message, compare a generation, call a
+ *          function. All that is rare (start, system messages, failure, stop) is behind one test of
+ *          a byte on the runner's own line, or at the ends of the turn.
+ * Shape.   turn_begin -> messages -> turn_end: idle | parked | again | deferred
+ *            open:    RUNNING and not suspended (deliver), or FREE (all that is left is stale)
+ *            closed:  starting, stopping, restarting, recovering, suspended: only system messages
+ *            are served
+ * Must hold.
+ *   R1  Chains are pushed before the token is given up (H2) and before the turn ends in any other
+ *       way.
+ *   R2  A message is delivered only if its generation is the cell's: the sender's look may be old.
+ *   R3  After a hook, life, suspended and generation_run are read again.
+ *   R4  A failure jump leaves no system message behind: those that were taken wait in
+ *       ctx->sys_rest.
+ *   R5  Who tells an overloaded cell is deferred, or what he told was handled by such cells before
+ *       (credit.c): a cell that cannot keep up gets no more than it handles, but for one turn of
+ *       each sender in a millisecond. (credit.c)
+ *   R6  A turn that has told some thousand messages ends with the present one: what it told is
+ *       handled while it is in the cache, and nobody floods others by telling himself to go on.
+ * Limits.  `throughput` messages a turn, sixteen turns in a row for an overloaded cell; a turn also
+ *          ends when a teller does not finish its push (it was preempted).
+ * Tests.   tests/unit/actor/tell_test.c, life_test.c, tests/stress/churn_test.c
+ */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <troupe/interaction.h>
+
+#include "actor/kernel/box.h"
+#include "actor/kernel/cells.h"
+#include "actor/kernel/dispatcher.h"
+#include "actor/kernel/fault.h"
+#include "actor/kernel/mailbox.h"
+#include "actor/life/routed.h"
+#include "actor/kernel/run.h"
+#include "actor/kernel/team.h"
+#include "base/assert.h"
+
+#define RELAXED memory_order_relaxed
+#define LIKELY(e) __builtin_expect(!!(e), 1)
+#define UNLIKELY(e) __builtin_expect(!!(e), 0)
+
+/* Looks at a half-done push before the turn is given up. */
+#define NOT_YET_SPINS 200
+
+static inline bool
+is_open(const trpi_cell *cell)
+{
+    return (cell->life == TRPI_LIFE_RUNNING && cell->suspended == 0) ||
+           cell->life == TRPI_LIFE_FREE;
+}
+
+/* R2 does not hold for it. */
+static inline bool
+takes_any_generation(const trpi_cell *cell)
+{
+    return atomic_load_explicit(&cell->kind, RELAXED) == TRPI_KIND_ASSOCIATION;
+}
+
+/* ---- failure --------------------------------------------------------------------------------- */
+
+/* An error that was returned, in the words of trp_strerror. */
+static void
+failure_set(trp_ctx *ctx, trp_err err)
+{
+    ctx->failure.err = err;
+    ctx->failure.code = 0;
+    ctx->failure.file = NULL;
+    ctx->failure.line = 0;
+    ctx->failure.actor = ctx->self;
+    (void)snprintf(ctx->failure.reason, sizeof ctx->failure.reason, "%s", trp_strerror(err));
+}
+
+trp_err
+trpi_run_guarded(trp_ctx *ctx, trp_err (*fn)(trp_ctx *ctx, void *arg), void *arg)
+{
+    jmp_buf here;
+    jmp_buf *const outer = ctx->jump;
+    const uint8_t depth = ctx->route_depth;
+    volatile trp_err err;
+
+    ctx->jump = &here;
+    if (_setjmp(here) == 0) {
+        err = fn(ctx, arg);
+        if (err != TRP_OK) {
+            failure_set(ctx, err);
+        }
+    } else {
+        err = ctx->failure.err;
+        ctx->route_depth = depth; /* a routing function may have been jumped out of */
+    }
+    ctx->jump = outer;
+    return err;
+}
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+/* Call receive. A failure jump leaves from here. becomes: it may have another one for now. */
+static inline trp_err
+receive(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, bool becomes)
+{
+    const trp_behaviour *behaviour = cell->behaviour;
+    trp_receive_fn fn = behaviour->receive;
+
+    if (UNLIKELY(behaviour->accepts != NULL) &&
+        !trpi_type_accepted(behaviour->accepts, msg->priv_type)) {
+        trpi_life_unhandled(ctx, cell, msg);
+        return TRP_OK;
+    }
+    if (becomes && UNLIKELY((cell->marks & TRPI_MARK_BECOME) != 0)) {
+        fn = trpi_life_receive(ctx, cell);
+    }
+    return fn(ctx, cell->state, msg);
+}
+
+static trp_err
+unhandled(trp_ctx *ctx, void *msg)
+{
+    trp_unhandled_msg(ctx, msg); /* may fail: a death pact */
+    return TRP_OK;
+}
+
+static void
+receive_after(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, trp_err err)
+{
+    if (err == TRP_EUNHANDLED) {
+        err = trpi_run_guarded(ctx, unhandled, msg);
+    } else if (err != TRP_OK) {
+        failure_set(ctx, err);
+    }
+    if (err != TRP_OK) {
+        trpi_life_failed(ctx, cell, &ctx->failure, msg);
+    } else if ((cell->marks & TRPI_MARK_TIMEOUT) != 0 && cell->life == TRPI_LIFE_RUNNING) {
+        trpi_life_touched(ctx, cell);
+    }
+}
+
+struct receive_args {
+    trpi_cell *cell;
+    trp_msg *msg;
+};
+
+static trp_err
+receive_guarded(trp_ctx *ctx, void *arg)
+{
+    struct receive_args *args = arg;
+
+    return receive(ctx, args->cell, args->msg, true);
+}
+
+trp_err
+trpi_run_direct(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
+{
+    struct receive_args args = { cell, msg };
+
+    return trpi_run_guarded(ctx, receive_guarded, &args);
+}
+
+void
+trpi_run_receive(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
+{
+    struct receive_args args = { cell, msg };
+    const trp_msg *outer = ctx->msg;
+    const trp_interaction *before = trpi_carry(ctx, trp_msg_interaction(msg));
+    trp_err err;
+
+    ctx->msg = msg;
+    err = trpi_run_guarded(ctx, receive_guarded, &args);
+    (void)trpi_carry(ctx, before);
+    if (err != TRP_OK && err != TRP_EUNHANDLED) {
+        trpi_life_failed(ctx, cell, &ctx->failure, msg);
+    } else {
+        receive_after(ctx, cell, msg, err);
+    }
+    ctx->msg = outer;
+}
+
+/* All but a plain user message of a plain actor. */
+static void __attribute__((noinline))
+handle_special(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
+{
+    if (trpi_cell_is_special(cell)) {
+        cell->ops->deliver(ctx, cell, msg);
+    } else {
+        trpi_life_auto(ctx, cell, msg);
+    }
+}
+
+static void __attribute__((noinline))
+handle_stale(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
+{
+    trp_ref to = { TRPI_NODE_SELF, trpi_cell_slot(cell), msg->priv_to_generation, 0 };
+
+    /* The incarnation that has just ended left it behind, or it was late by more. */
+    trpi_dead(ctx, to, msg,
+              cell->life == TRPI_LIFE_FREE && msg->priv_to_generation + 1 == cell->generation_run
+                  ? TRP_DEAD_STOPPED
+                  : TRP_DEAD_STALE);
+}
+
+/* The system messages, then one message of the front queue. */
+static void __attribute__((noinline))
+handle_attention(trp_ctx *ctx, trpi_cell *cell)
+{
+    if (ctx->sys_rest == NULL) {
+        ctx->sys_rest = trpi_mailbox_take_system(cell);
+    }
+    while (ctx->sys_rest != NULL) {
+        trpi_sysmsg *sysmsg = ctx->sys_rest;
+
+        ctx->sys_rest = sysmsg->next; /* R4 */
+        if (sysmsg->to_generation != cell->generation_run || cell->life == TRPI_LIFE_FREE ||
+            (trpi_cell_is_special(cell) && cell->ops->system == NULL)) {
+            trpi_life_system_stale(ctx, cell, trpi_cell_slot(cell), sysmsg);
+        } else if (!trpi_cell_is_special(cell)) {
+            trpi_life_system(ctx, cell, sysmsg);
+        } else {
+            cell->ops->system(ctx, cell, sysmsg);
+        }
+        trpi_line_free(ctx->cache, sysmsg);
+    }
+    ctx->ordered = false;
+    if ((cell->marks & TRPI_MARK_FRONT) != 0 && is_open(cell) && cell->life != TRPI_LIFE_FREE) {
+        trp_msg *msg = trpi_life_front(ctx, cell);
+
+        if ((cell->marks & TRPI_MARK_FRONT) != 0) {
+            trpi_run_attention(cell);
+        }
+        if (msg != NULL) {
+            ctx->turn_left--;
+            cell->processed++;
+            if (msg->priv_type < TRPI_TYPE_AUTO_END) {
+                ctx->msg = msg;
+                trpi_life_auto(ctx, cell, msg);
+            } else {
+                trpi_run_receive(ctx, cell, msg);
+            }
+            ctx->msg = NULL;
+            trpi_msg_free(ctx->cache, msg);
+        }
+    }
+}
+
+/* ---- the turn -------------------------------------------------------------------------------- */
+
+static inline void
+turn_finish(trp_ctx *ctx, uint64_t processed)
+{
+    if (UNLIKELY(ctx->chains_open != 0)) {
+        trpi_chains_flush(ctx); /* R1 */
+    }
+    if (processed != ctx->turn_processed) {
+        trpi_count(ctx, &ctx->stats->processed, processed - ctx->turn_processed);
+    }
+    if (UNLIKELY(ctx->draining) && ctx->worker != NULL) {
+        trpi_count(ctx, &ctx->drained, processed - ctx->turn_processed);
+    }
+    if (UNLIKELY(ctx->reserve_count < TRPI_SYSMSG_RESERVE)) {
+        trpi_reserve_fill(ctx);
+    }
+}
+
+/* The token is ours, the queue may be empty. IDLE: it was given up. */
+static trpi_run_result
+turn_park(trp_ctx *ctx, trpi_cell *cell)
+{
+    turn_finish(ctx, cell->processed);
+    ctx->turn_processed = cell->processed;
+    trpi_mailbox_park(cell);
+    /* seq_cst: M3 of mailbox.h */
+    if (atomic_load_explicit(&cell->sys_head, memory_order_seq_cst) != NULL &&
+        trpi_mailbox_claim(cell)) {
+        return TRPI_RUN_AGAIN;
+    }
+    return TRPI_RUN_IDLE;
+}
+
+enum idle { IDLE_GIVEN, IDLE_KEPT, IDLE_TAKEN_BACK };
+
+/* Give the token up. KEPT: a message came meanwhile, the turn goes on. TAKEN_BACK: a system message
+ * came after it was given; in between others may have run the cell, even as another incarnation, so
+ * this turn is over. */
+static enum idle
+turn_go_idle(trp_ctx *ctx, trpi_cell *cell)
+{
+    bool release = (cell->marks & TRPI_MARK_ORPHAN) != 0 && cell->life == TRPI_LIFE_FREE;
+    uint32_t slot = trpi_cell_slot(cell);
+    trp_msg *done;
+
+    if (UNLIKELY(atomic_load_explicit(&cell->overloaded, RELAXED) != 0) &&
+        !trpi_cell_is_special(cell)) {
+        atomic_store_explicit(&cell->overloaded, 0,
+                              RELAXED); /* other kinds say so themselves: turn_end */
+        ctx->drains = 0;
+    }
+    turn_finish(ctx, cell->processed);
+    ctx->turn_processed = cell->processed;
+    if (UNLIKELY(release)) {
+        cell->marks &= (uint8_t)~TRPI_MARK_ORPHAN; /* once (C1) */
+    }
+    if (!trpi_mailbox_go_idle(cell, &done)) {
+        if (release) {
+            cell->marks |= TRPI_MARK_ORPHAN;
+        }
+        return IDLE_KEPT;
+    }
+    if (done != NULL) {
+        trpi_msg_free(ctx->cache, done);
+    }
+    if (UNLIKELY(release)) {
+        trpi_slot_release(ctx, slot);
+    }
+    /* seq_cst: M3 of mailbox.h */
+    if (UNLIKELY(atomic_load_explicit(&cell->sys_head, memory_order_seq_cst) != NULL) &&
+        trpi_mailbox_claim(cell)) {
+        return IDLE_TAKEN_BACK;
+    }
+    return IDLE_GIVEN;
+}
+
+/* The queue is empty. A plain turn that handled something may keep the token: whom it told may
+ * answer at once. (As turn_finish(), but for what cannot be.) */
+static inline bool
+turn_keep(trp_ctx *ctx, trpi_cell *cell)
+{
+    uint64_t handled = cell->processed - ctx->turn_processed;
+
+    if (handled == 0 || ctx->offer == TRPI_OFFER_NONE) {
+        return false;
+    }
+    if (UNLIKELY(ctx->chains_open != 0)) {
+        trpi_chains_flush(ctx); /* R1 */
+        if (trpi_mailbox_has_more(cell)) {
+            return false; /* what it told itself: the turn goes on */
+        }
+    }
+    /* one writer: relaxed, as trpi_count() does on a worker, which made the offer */
+    atomic_store_explicit(&ctx->own_stats.processed,
+                          atomic_load_explicit(&ctx->own_stats.processed, RELAXED) + handled,
+                          RELAXED);
+    if (UNLIKELY(ctx->reserve_count < TRPI_SYSMSG_RESERVE)) {
+        trpi_reserve_fill(ctx);
+    }
+    return true;
+}
+
+/* The same for a boxed cell: a member of a team says that it takes nothing for now. */
+static trpi_run_result
+turn_park_boxed(trp_ctx *ctx, trpi_cell *cell)
+{
+    trpi_box *member = trpi_team_box(cell);
+
+    if (member != NULL) {
+        trpi_team_away(ctx, member);
+    }
+    return turn_park(ctx, cell);
+}
+
+/* A member of a team was woken before it had given its token up? (team.c, T2) */
+static enum idle
+turn_go_idle_boxed(trp_ctx *ctx, trpi_cell *cell)
+{
+    const trpi_box *member = trpi_team_box(cell); /* box.c, B5: until this run ends */
+    enum idle idle = turn_go_idle(ctx, cell);
+
+    return idle == IDLE_GIVEN && member != NULL && trpi_team_missed(member) &&
+                   trpi_mailbox_claim(cell)
+               ? IDLE_TAKEN_BACK
+               : idle;
+}
+
+static trpi_run_result
+turn_defer(trp_ctx *ctx, uint16_t home)
+{
+    if (ctx->worker == NULL) { /* here.c: on a thread without a place to wait */
+        return TRPI_RUN_AGAIN;
+    }
+    trpi_worker_defer_to(ctx->worker, home);
+    return TRPI_RUN_DEFER;
+}
+
+/* With a deadline each message is a turn of its own for the loop. true: there is time for more. */
+static bool
+turn_has_time(trp_ctx *ctx)
+{
+    if (ctx->turn_rest == 0 || ctx->cut ||
+        trpi_world_mono_ns(ctx->system->world) >= ctx->turn_until_ns) {
+        return false;
+    }
+    ctx->turn_rest--;
+    ctx->turn_left = 0;
+    return true;
+}
+
+static bool
+has_many(trpi_cell *cell)
+{
+    return trpi_mailbox_has_many(cell) ||
+           (UNLIKELY(trpi_box_is(cell->ops)) && trpi_box_has_many(cell));
+}
+
+/* The turn is over with messages left. */
+static trpi_run_result
+turn_again(trp_ctx *ctx, trpi_cell *cell)
+{
+    bool overloaded = atomic_load_explicit(&cell->overloaded, RELAXED) != 0;
+    /* as many messages as a turn has, and it did not run empty in between */
+    bool full = cell->processed - ctx->turn_processed > ctx->turn_more;
+
+    turn_finish(ctx, cell->processed);
+    if (overloaded ? !trpi_cell_is_special(cell) && !has_many(cell) : full && has_many(cell)) {
+        overloaded = !overloaded;
+        atomic_store_explicit(&cell->overloaded, overloaded, RELAXED);
+    }
+    if (UNLIKELY(atomic_load_explicit(&cell->overloaded, RELAXED) == TRPI_OVERLOADED_OUTSIDE)) {
+        /* A proxy whose network is behind: what it would take now it could only drop. Its tellers
+         * wait too. */
+        return turn_defer(ctx, TRPI_DEFER_HOLD);
+    }
+    if (UNLIKELY(ctx->cut_box.generation != 0) && trpi_box_wait(ctx, cell)) {
+        return TRPI_RUN_IDLE; /* the full mailbox has our task */
+    }
+    if (ctx->cut && !overloaded) { /* an overloaded cell is never deferred: cycles cannot lock */
+        return turn_defer(ctx, ctx->cut_home);
+    }
+    if (overloaded && !ctx->cut && ++ctx->drains < TRPI_OVERLOAD_TURNS) {
+        return TRPI_RUN_ON;
+    }
+    ctx->drains = 0;
+    return TRPI_RUN_AGAIN;
+}
+
+static void
+turn_end_of_kind(trp_ctx *ctx, trpi_cell *cell)
+{
+    if (cell->ops != NULL && cell->ops->turn_end != NULL) {
+        uint8_t overloaded = cell->ops->turn_end(ctx, cell) ? TRPI_OVERLOADED_OUTSIDE : 0;
+
+        atomic_store_explicit(&cell->overloaded, overloaded, RELAXED);
+    }
+}
+
+static trpi_run_result
+turn_over(trp_ctx *ctx, trpi_cell *cell, bool of_kind)
+{
+    if (of_kind) {
+        turn_end_of_kind(ctx, cell);
+    }
+    return turn_again(ctx, cell);
+}
+
+/* A half-done push: wait for it a little. true: done. */
+static bool __attribute__((noinline)) wait_for_link(trpi_cell *cell)
+{
+    for (int i = 0; i < NOT_YET_SPINS; i++) {
+        if (trpi_msg_next(cell->tail) != NULL) {
+            return true;
+        }
+#if defined(__x86_64__) || defined(__i386__)
+        __builtin_ia32_pause();
+#endif
+    }
+    return false;
+}
+
+/* PLAIN is ANY for what trpi_cell_runs_all() says of the cell, and over when that may have changed.
+ */
+enum turn_mode { TURN_PLAIN, TURN_ANY, TURN_BOXED };
+
+/* One message of this incarnation. true: a hook ran (R3). */
+static inline __attribute__((always_inline)) bool
+turn_message(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, bool of_kind, const enum turn_mode mode)
+{
+    bool hooked = false;
+
+    ctx->msg = msg;
+    cell->processed++;
+    if (UNLIKELY(of_kind || msg->priv_type < TRPI_TYPE_AUTO_END)) {
+        handle_special(ctx, cell, msg);
+        hooked = true;
+    } else if (UNLIKELY((msg->priv_from_node_flags & TRPI_MSG_TRAILER) != 0)) {
+        trpi_run_receive(ctx, cell, msg);
+        hooked = true;
+    } else {
+        trp_err err = receive(ctx, cell, msg, mode != TURN_PLAIN);
+
+        if (UNLIKELY(err != TRP_OK ||
+                     (cell->marks & (mode == TURN_PLAIN ? TRPI_MARK_BECOME | TRPI_MARK_TIMEOUT
+                                                        : TRPI_MARK_TIMEOUT)) != 0)) {
+            receive_after(ctx, cell, msg, err);
+            hooked = true;
+        }
+    }
+    ctx->msg = NULL;
+    return hooked;
+}
+
+/* As many messages as a turn has, or one that told an overloaded cell: not over yet? */
+static bool
+turn_goes_on(trp_ctx *ctx, trpi_cell *cell)
+{
+    return ctx->sys_rest != NULL || /* what it ordered from itself comes first */
+           (ctx->cut && ctx->turn_left >= 0 && trpi_run_admitted(ctx, cell)) || turn_has_time(ctx);
+}
+
+static trpi_run_result turn_continue(trp_ctx *ctx, trpi_cell *cell);
+
+/* Of a plain turn, when a hook ran or something else was rare with the last message. */
+static trpi_run_result __attribute__((noinline))
+turn_hooked(trp_ctx *ctx, trpi_cell *cell)
+{
+    if ((--ctx->turn_left < 0 || ctx->cut_or_ordered != 0) && !turn_goes_on(ctx, cell)) {
+        return turn_again(ctx, cell);
+    }
+    return turn_continue(ctx, cell);
+}
+
+/* The queue is empty. true: the turn is over with this result; false: a message came. */
+static inline __attribute__((always_inline)) bool
+turn_empty(trp_ctx *ctx, trpi_cell *cell, bool of_kind, const enum turn_mode mode,
+           trpi_run_result *ret_result)
+{
+    bool vain = ctx->offer != TRPI_OFFER_NONE && cell->processed == ctx->turn_processed;
+    enum idle idle;
+
+    if (mode == TURN_PLAIN && LIKELY(turn_keep(ctx, cell))) {
+        *ret_result = TRPI_RUN_KEPT;
+        return true;
+    }
+    if (of_kind) {
+        turn_end_of_kind(ctx, cell);
+    }
+    idle = mode == TURN_BOXED ? turn_go_idle_boxed(ctx, cell) : turn_go_idle(ctx, cell);
+    *ret_result = idle != IDLE_GIVEN ? TRPI_RUN_AGAIN : vain ? TRPI_RUN_VAIN : TRPI_RUN_IDLE;
+    return idle != IDLE_KEPT;
+}
+
+static inline __attribute__((always_inline)) trpi_take
+turn_take(trp_ctx *ctx, trpi_cell *cell, const enum turn_mode mode, trp_msg **ret_msg)
+{
+    trp_msg *done = NULL;
+    trpi_take taken;
+
+    if (mode == TURN_BOXED) {
+        return trpi_box_take(ctx, cell, ret_msg);
+    }
+    taken = mode == TURN_PLAIN ? trpi_mailbox_take_next(cell, ret_msg, &done)
+                               : trpi_mailbox_take(cell, ret_msg, &done);
+    if (done != NULL) {
+        trpi_msg_free(ctx->cache, done);
+    }
+    return taken;
+}
+
+static inline __attribute__((always_inline)) trpi_run_result
+turn_loop(trp_ctx *ctx, trpi_cell *cell, const enum turn_mode mode)
+{
+    const bool plain = mode == TURN_PLAIN;
+    bool of_kind = !plain && trpi_cell_is_special(cell), open = plain || is_open(cell);
+    bool any_generation = !plain && takes_any_generation(cell);
+    trpi_run_result result;
+    trpi_take taken;
+    trp_msg *msg;
+
+    if (plain) { /* trpi_cell_runs_all() has looked for system messages a moment ago */
+        if (trpi_mailbox_is_handed(cell)) { /* comes first; nobody hands it more while it runs */
+            msg = trpi_mailbox_take_handed(cell);
+            goto taken;
+        }
+        goto take;
+    }
+    for (;;) {
+        /* relaxed: set by the sender of a system message; a late look is M3's */
+        if (UNLIKELY(atomic_load_explicit(&cell->attention, RELAXED) != 0 ||
+                     (!plain && ctx->sys_rest != NULL))) {
+            if (plain) {
+                return turn_continue(ctx, cell);
+            }
+            handle_attention(ctx, cell);
+            open = is_open(cell); /* R3 */
+            of_kind = trpi_cell_is_special(cell);
+            if (UNLIKELY(ctx->sys_rest != NULL)) {
+                continue; /* a front message ordered something from itself: not the next cell's */
+            }
+            if (ctx->cut || (ctx->turn_left < 0 && !turn_has_time(ctx))) {
+                return turn_again(ctx, cell);
+            }
+            if (open && atomic_load_explicit(&cell->attention, RELAXED) != 0) {
+                continue; /* more at the front */
+            }
+        }
+        if (UNLIKELY(!open)) {
+            return mode == TURN_BOXED ? turn_park_boxed(ctx, cell) : turn_park(ctx, cell);
+        }
+    take:
+        taken = turn_take(ctx, cell, mode, &msg);
+        if (UNLIKELY(taken == TRPI_TAKE_EMPTY)) {
+            if (turn_empty(ctx, cell, of_kind, mode, &result)) {
+                return result;
+            }
+            continue;
+        }
+        if (UNLIKELY(taken == TRPI_TAKE_NOT_YET)) {
+            if (wait_for_link(cell)) {
+                continue;
+            }
+            return turn_again(ctx, cell);
+        }
+    taken:
+        if (UNLIKELY(msg->priv_to_generation != cell->generation_run) && !any_generation) { /* R2 */
+            handle_stale(ctx, cell, msg);
+        } else if (UNLIKELY(turn_message(ctx, cell, msg, of_kind, mode))) {
+            if (plain) {
+                return turn_hooked(ctx, cell);
+            }
+            open = is_open(cell); /* R3 */
+            of_kind = trpi_cell_is_special(cell);
+        }
+        if (UNLIKELY(--ctx->turn_left < 0 || ctx->cut_or_ordered != 0)) {
+            if (!turn_goes_on(ctx, cell)) {
+                return turn_over(ctx, cell, of_kind);
+            }
+            if (plain) {
+                return turn_continue(ctx, cell);
+            }
+        }
+    }
+}
+
+static trpi_run_result __attribute__((noinline))
+turn_boxed(trp_ctx *ctx, trpi_cell *cell)
+{
+    trpi_run_result result = turn_loop(ctx, cell, TURN_BOXED);
+
+    trpi_box_done(ctx);
+    return result;
+}
+
+static trpi_run_result __attribute__((noinline)) turn_continue(trp_ctx *ctx, trpi_cell *cell)
+{
+    return UNLIKELY(atomic_load_explicit(&cell->kind, RELAXED) == TRPI_KIND_BOXED)
+               ? turn_boxed(ctx, cell)
+               : turn_loop(ctx, cell, TURN_ANY);
+}
+
+/* A turn of what is not plain. */
+static trpi_run_result __attribute__((noinline)) turn_of_any(trp_ctx *ctx, trpi_cell *cell)
+{
+    ctx->draining = atomic_load_explicit(&cell->overloaded, RELAXED) != 0;
+    if (cell->life == TRPI_LIFE_STARTING) {
+        __builtin_prefetch(trpi_mailbox_first(cell)); /* told long ago, and wanted in a moment */
+        trpi_life_start(ctx, cell);
+    }
+    return turn_continue(ctx, cell);
+}
+
+static void __attribute__((noinline)) turn_begin_unusual(trp_ctx *ctx)
+{
+    ctx->cut = ctx->draining = false;
+    ctx->cut_told = 0;
+    ctx->cut_box.generation = 0;
+    if (ctx->timed) {
+        ctx->turn_rest = ctx->turn_more;
+        ctx->turn_left = 0;
+        ctx->turn_until_ns = trpi_world_mono_ns(ctx->system->world) + ctx->deadline_ns;
+    }
+}
+
+/* What a turn may do. What it did besides was taken back by the one before, or is now. */
+static inline void
+turn_begin(trp_ctx *ctx, uint32_t offer)
+{
+    ctx->offer = offer;
+    ctx->told_left = TRPI_TOLD_MAX;
+    ctx->turn_left = (int32_t)ctx->turn_more;
+    if (UNLIKELY(ctx->unusual != 0)) {
+        turn_begin_unusual(ctx);
+    }
+}
+
+trpi_run_result
+trpi_run(void *data, trpi_task *task, uint32_t offer)
+{
+    trp_ctx *ctx = data;
+    trpi_cell *cell = trpi_cell_of_task(task);
+    trpi_run_result result;
+
+    if (UNLIKELY(task->id == 0)) { /* slot 0 is nobody's */
+        return trpi_job_run(ctx, task);
+    }
+    /* From here on the compiler knows one address of the cell, and no second one beside it. */
+    __asm__("" : "+r"(cell));
+    if (UNLIKELY(atomic_load_explicit(&cell->task.home, RELAXED) != ctx->index)) {
+        atomic_store_explicit(&cell->task.home, ctx->index,
+                              RELAXED); /* private tasks run at home only */
+    }
+    ctx->cell = cell;
+    trpi_pair_set(&ctx->self.slot, cell->task.id, cell->generation_run);
+    if (UNLIKELY(++ctx->run == 0)) { /* came round: entries of run 1, 2, ... would seem ours */
+        memset(ctx->chains, 0, sizeof ctx->chains);
+        ctx->run = 1;
+    }
+    turn_begin(ctx, offer);
+    ctx->turn_processed = cell->processed;
+    if (LIKELY(trpi_cell_takes_all(cell) && trpi_cell_runs_all(cell))) {
+        result = turn_loop(ctx, cell, TURN_PLAIN);
+    } else {
+        result = turn_of_any(ctx, cell);
+    }
+    ctx->cell = NULL;
+    return result;
+}
+
+void
+trpi_run_ended(trp_ctx *ctx, trpi_cell *cell)
+{
+    const trpi_kind_ops *ops = cell->ops;
+
+    trpi_assert((cell->generation_run & 1) != 0);
+    trpi_assert(cell->extra == NULL && cell->state == NULL);
+    if (!trpi_cell_is_special(cell)) {
+        trpi_count(ctx, &ctx->stats->stopped, 1);
+    }
+    cell->life = TRPI_LIFE_FREE;
+    cell->suspended = 0;
+    cell->marks &= TRPI_MARK_ORPHAN;
+    cell->generation_run++;
+    /* release: who reads the even number sees all that the actor did */
+    atomic_store_explicit(&cell->generation, cell->generation_run, memory_order_release);
+    atomic_store_explicit(&cell->overloaded, 0, RELAXED);
+    atomic_store_explicit(&cell->kind, TRPI_KIND_NONE, RELAXED);
+    if (UNLIKELY(ops != NULL)) {
+        trpi_cell_ops_set(cell, NULL);
+        if (trpi_box_is(ops)) {
+            trpi_box_close(ctx, cell, (trpi_box *)(uintptr_t)ops);
+        } else {
+            trpi_routed_ended(ctx, ops);
+        }
+    }
+    trpi_dispatcher_leave(ctx, cell); /* late messages are drained by the pool */
+}
+
+void
+trpi_run_release(trp_ctx *ctx, trpi_cell *cell)
+{
+    trp_msg *done;
+
+    if (!trpi_mailbox_go_idle(cell, &done)) {
+        trpi_schedule(ctx, cell);
+        return;
+    }
+    if (done != NULL) {
+        trpi_msg_free(ctx->cache, done);
+    }
+    if (atomic_load_explicit(&cell->sys_head, memory_order_seq_cst) != NULL &&
+        trpi_mailbox_claim(cell)) {
+        trpi_schedule(ctx, cell);
+    }
+}
+
+trpi_run_result
+trpi_run_after_jump(trp_ctx *ctx)
+{
+    trpi_cell *cell = ctx->cell;
+    trpi_run_result result;
+
+    trpi_assert(cell != NULL);
+    ctx->offer = TRPI_OFFER_NONE; /* who settles this takes the task back, and knows no kept one */
+    ctx->route_depth = 0; /* a routing function may have been jumped out of */
+    trpi_life_failed(ctx, cell, &ctx->failure, (trp_msg *)(uintptr_t)ctx->msg);
+    ctx->msg = NULL;
+    trpi_box_done(ctx);
+    ctx->turn_left--;
+    result = turn_continue(ctx, cell);
+    ctx->cell = NULL;
+    return result;
+}

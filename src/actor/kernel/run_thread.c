@@ -1,0 +1,74 @@
+/* run_thread.c - what the scheduler calls beside trpi_run(): a worker's thread, and looks at it.
+ *
+ * Why.     The failure jump needs a frame that outlives every run: the thread's.
+ * Tests.   tests/unit/actor/life_test.c, tests/stress/churn_test.c
+ */
+#include <time.h>
+
+#include "actor/kernel/cells.h"
+#include "actor/kernel/fault.h"
+#include "actor/kernel/run.h"
+
+#define RELAXED memory_order_relaxed
+
+void
+trpi_run_thread(void *arg, trpi_worker *worker)
+{
+    trp_system *system = arg;
+    trp_ctx *ctx = trpi_worker_data(worker);
+
+    while (!trpi_ctx_init_worker(ctx, system, worker)) {
+        struct timespec pause = { 0, 1000000 };
+
+        /* it may be the only one: without it nothing would ever run or stop */
+        (void)nanosleep(&pause, NULL);
+    }
+    trpi_fault_thread_begin(ctx);
+    ctx->jump = &ctx->loop_jump;
+    if (_setjmp(ctx->loop_jump) != 0) {
+        trp_ctx *jumped = trpi_worker_data(worker);
+        trpi_task *task = &jumped->cell->task;
+
+        trpi_worker_settle(worker, task, trpi_run_after_jump(jumped));
+    }
+    trpi_worker_loop(worker);
+    trpi_fault_thread_end(trpi_worker_data(worker));
+    trpi_ctx_fini_worker(trpi_worker_data(worker));
+}
+
+void
+trpi_run_sleep(void *arg, trpi_worker *worker, bool all)
+{
+    trp_ctx *ctx = trpi_worker_data(worker);
+
+    (void)arg;
+    trpi_msg_cache_trim(ctx->cache, all);
+}
+
+uint64_t
+trpi_run_work(void *data)
+{
+    trp_ctx *ctx = data;
+
+    /* a birth and an end cost about a message each */
+    return atomic_load_explicit(&ctx->own_stats.processed, RELAXED) +
+           atomic_load_explicit(&ctx->own_stats.spawned, RELAXED) +
+           atomic_load_explicit(&ctx->own_stats.stopped, RELAXED);
+}
+
+void
+trpi_run_batch(void *data, uint32_t messages)
+{
+    trp_ctx *ctx = data;
+
+    ctx->turn_more = (messages != 0 ? messages : ctx->system->options.throughput) - 1;
+}
+
+bool
+trpi_run_urgent(const trpi_task *task)
+{
+    const trpi_cell *cell = trpi_cell_of_task((trpi_task *)(uintptr_t)task);
+
+    /* relaxed: the task was handed to us after it was set, or the urgent flag was (affine.c, A2) */
+    return task->id != 0 && atomic_load_explicit(&cell->attention, RELAXED) != 0;
+}

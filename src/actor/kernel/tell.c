@@ -1,0 +1,791 @@
+/* tell.c - telling: local push with chains, dead letters; the public verbs that tell (tell_text.c
+ * has those of text).
+ *
+ * Why.     A tell costs one exchange on the receiver's line. When a run tells the same receiver
+ *          again and again, even that is too much: later messages gather in a chain and are pushed
+ *          with one exchange.
+ * Shape.   ctx->chains: 64 entries, keyed by the cell's address. The first message to a cell in a
+ *          run is pushed at once (it may be the only one, and the receiver can start); the second
+ *          opens the chain.
+ *          Two that answer one another go without it (hand()): mailbox.h, M5.
+ * Must hold.
+ *   H1  Messages of one run to one cell arrive in order: an entry belongs to one cell for the
+ *       length of a run, or is flushed when it is evicted.
+ *   H2  Chains are pushed before the sender's token is given up and before anything that may block.
+ *       (run.c; leave)
+ *   H3  A message is counted once: processed, or dead.
+ * Tests.   tests/unit/actor/tell_test.c, handed_test.c, tests/stress/churn_test.c
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "actor/kernel/box.h"
+#include "actor/kernel/cells.h"
+#include "actor/kernel/dispatcher.h"
+#include "actor/kernel/mailbox.h"
+#include "actor/kernel/misuse.h"
+#include "actor/nodes/nodes.h"
+#include "actor/life/routed.h"
+#include "actor/kernel/run.h"
+#include "base/assert.h"
+#include "base/payload.h"
+
+#define RELAXED memory_order_relaxed
+#define LIKELY(e) __builtin_expect(!!(e), 1)
+#define UNLIKELY(e) __builtin_expect(!!(e), 0)
+
+void
+trpi_schedule(trp_ctx *ctx, trpi_cell *cell)
+{
+    if (LIKELY(ctx->worker != NULL)) {
+        trpi_sched_ready(ctx->worker, &cell->task);
+    } else {
+        trpi_sched_inject(ctx->system->sched, &cell->task);
+    }
+}
+
+/* ---- chains ---------------------------------------------------------------------------------- */
+
+#define FLOOD_RUNS 8u /* a turn that tells a thousand lasts as long as so many usual ones */
+
+/* A turn has told a thousand, and ends with the present message (R6 of run.c); cell is the last one
+ * told. When its worker has ended no turn since the last time, it handles none of them: another
+ * program has its core, or a behaviour keeps it. Nobody would mark the cell as overloaded before
+ * that is over, so the teller waits. */
+static void __attribute__((noinline))
+note_flood(trp_ctx *ctx, const trpi_cell *cell)
+{
+    uint16_t at = atomic_load_explicit(&cell->task.home, RELAXED);
+    const trp_ctx *home = at != ctx->index ? trpi_sched_pool_data(ctx->system->sched, at) : NULL;
+    uint64_t processed;
+
+    ctx->turn_left = 0;
+    if (ctx->worker == NULL) {
+        return;
+    }
+    trpi_worker_hurry(ctx->worker, FLOOD_RUNS);
+    if (home == NULL) {
+        return;
+    }
+    processed = atomic_load_explicit(&home->own_stats.processed, RELAXED);
+    if (ctx->flood_home == at && ctx->flood_seen == processed) {
+        ctx->cut = true;
+        ctx->cut_told += TRPI_TOLD_MAX;
+        ctx->cut_home = at;
+    }
+    ctx->flood_home = at;
+    ctx->flood_seen = processed;
+}
+
+static void
+chain_push(trp_ctx *ctx, uint32_t index)
+{
+    trpi_chain *chain = &ctx->chains[index];
+    trp_msg *first = chain->first;
+
+    if (ctx->told_left > 0 && (ctx->told_left -= (int32_t)chain->count) <= 0) {
+        note_flood(ctx, chain->cell); /* R6 */
+    }
+    ctx->chains_open &= ~(1ull << index);
+    chain->first = NULL;
+    chain->count = 0;
+    if (trpi_mailbox_push(chain->cell, first, chain->last)) {
+        trpi_schedule(ctx, chain->cell);
+    }
+}
+
+void
+trpi_chains_flush(trp_ctx *ctx)
+{
+    while (ctx->chains_open != 0) {
+        chain_push(ctx, (uint32_t)__builtin_ctzll(ctx->chains_open));
+    }
+}
+
+/* The sender is slowed down after its present message, if it is not overloaded itself (run.c). */
+static inline void
+note_overload(trp_ctx *ctx, trpi_cell *cell)
+{
+    if (UNLIKELY(atomic_load_explicit(&cell->overloaded, RELAXED) != 0)) {
+        ctx->cut = true;
+        ctx->cut_told++;
+        ctx->cut_home = atomic_load_explicit(&cell->overloaded, RELAXED) == TRPI_OVERLOADED_OUTSIDE
+                            ? TRPI_DEFER_HOLD
+                            : atomic_load_explicit(&cell->task.home, RELAXED);
+    }
+}
+
+void
+trpi_tell_note_unbounded(trp_ctx *ctx, trpi_cell *cell)
+{
+    note_overload(ctx, cell);
+    if (ctx->told_left > 0 && --ctx->told_left == 0) {
+        note_flood(ctx, cell); /* R6 */
+    }
+}
+
+static void __attribute__((noinline))
+chain_full(trp_ctx *ctx, uint32_t index)
+{
+    trpi_cell *cell = ctx->chains[index].cell;
+
+    chain_push(ctx, index);
+    note_overload(ctx, cell);
+}
+
+static inline __attribute__((always_inline)) void
+push_one(trp_ctx *ctx, trpi_cell *cell, bool slows, trp_msg *msg)
+{
+    if (slows) {
+        note_overload(ctx, cell);
+    }
+    if (trpi_mailbox_push(cell, msg, msg)) {
+        trpi_schedule(ctx, cell);
+    }
+}
+
+/* The place in the table belongs to another cell, whose chain is open. */
+static void __attribute__((noinline))
+chain_evict(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
+{
+    uint32_t index = cell->task.id % TRPI_CHAINS;
+
+    chain_push(ctx, index); /* H1 */
+    ctx->chains[index].cell = cell;
+    ctx->chains[index].run = ctx->run;
+    push_one(ctx, cell, true, msg);
+}
+
+/* Does a thread that tells run this cell itself? A hint: it may have ended meanwhile. */
+static bool
+is_calling(trp_ctx *ctx, const trpi_cell *cell)
+{
+    return __atomic_load_n(&cell->task.dispatch, __ATOMIC_RELAXED) == TRPI_DISPATCH_HERE &&
+           trpi_dispatcher_get(ctx->system, __atomic_load_n(&cell->task.number, __ATOMIC_RELAXED))
+                   ->options.kind == TRP_DISPATCHER_CALLING;
+}
+
+void
+trpi_tell_wait(trp_ctx *ctx, const trpi_cell *cell)
+{
+    if (ctx->worker == NULL && ctx->cell == NULL && ctx->here_held == 0 && is_calling(ctx, cell)) {
+        trpi_here_wait(cell); /* another thread handles it: TEST-12; held, it may be ours (E3) */
+    }
+}
+
+/* Without chains: a foreign thread, or one that may block. */
+static void __attribute__((noinline))
+deliver_unchained(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
+{
+    note_overload(ctx, cell);
+    if (trpi_mailbox_push(cell, msg, msg)) {
+        trpi_schedule(ctx, cell);
+    } else {
+        trpi_tell_wait(ctx, cell);
+    }
+}
+
+/* Queue msg for the cell of this slot; msg->priv_next is NULL. Rare ways end in calls, so that the
+ * usual one needs no frame. slows: it may be overloaded. */
+static inline __attribute__((always_inline)) void
+deliver_to(trp_ctx *ctx, trpi_cell *cell, uint32_t slot, bool slows, trp_msg *msg)
+{
+    uint32_t index = slot % TRPI_CHAINS;
+    trpi_chain *chain = &ctx->chains[index];
+    uint32_t run = ctx->run;
+
+    if (UNLIKELY(!ctx->chaining)) {
+        deliver_unchained(ctx, cell, msg);
+        return;
+    }
+    if (chain->run != run) { /* the usual case: the first of this run with that place */
+        chain->cell = cell;
+        chain->run = run;
+        push_one(ctx, cell, slows, msg);
+        return;
+    }
+    if (chain->cell == cell) { /* told before in this run */
+        if (chain->first == NULL) {
+            chain->first = msg;
+            ctx->chains_open |= 1ull << index;
+        } else {
+            trpi_msg_next_set(chain->last, msg, __ATOMIC_RELAXED); /* ours until pushed */
+        }
+        chain->last = msg;
+        if (UNLIKELY(++chain->count == TRPI_CHAIN_MSGS_MAX)) {
+            chain_full(ctx, index);
+        }
+        return;
+    }
+    if (UNLIKELY((ctx->chains_open & 1ull << index) != 0)) {
+        chain_evict(ctx, cell, msg);
+        return;
+    }
+    chain->cell = cell;
+    push_one(ctx, cell, slows, msg);
+}
+
+static inline __attribute__((always_inline)) void
+deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
+{
+    deliver_to(ctx, cell, trpi_cell_slot(cell), true, msg);
+}
+
+/* ---- dead letters ---------------------------------------------------------------------------- */
+
+void
+trpi_dead(trp_ctx *ctx, trp_ref to, const trp_msg *msg, trp_dead_reason reason)
+{
+    if ((msg->priv_from_node_flags & TRPI_MSG_STORED) != 0) {
+        return; /* it waits in the store for the next one there: durable.c, U2 */
+    }
+    trpi_count(ctx, &ctx->stats->dead[reason], 1);
+    trpi_life_dead(ctx, to, msg, reason);
+}
+
+/* No memory for the message: a dead letter without payload. */
+static void
+dead_no_memory(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type)
+{
+    trp_msg header = { .priv_to_slot = to.slot, .priv_to_generation = to.generation };
+
+    trpi_msg_sender_set(&header, sender);
+    header.priv_type = (uint16_t)type->number;
+    trpi_dead(ctx, to, &header, TRP_DEAD_NO_MEMORY);
+}
+
+static void __attribute__((noinline))
+dead_and_free(trp_ctx *ctx, trp_ref to, trp_msg *msg, trp_dead_reason reason)
+{
+    trpi_dead(ctx, to, msg, reason);
+    trpi_msg_free(ctx->cache, msg);
+}
+
+/* To another node, or to nobody. */
+static void __attribute__((noinline))
+send_far(trp_ctx *ctx, trp_ref to, trp_msg *msg)
+{
+    trp_dead_reason reason;
+    trpi_cell *proxy;
+    bool slow;
+
+    if (to.node == 0) {
+        dead_and_free(ctx, to, msg, TRP_DEAD_NO_SENDER);
+        return;
+    }
+    proxy = trpi_nodes_proxy(ctx->system, to.node, &reason, &slow);
+    if (proxy == NULL) {
+        dead_and_free(ctx, to, msg, reason);
+        return;
+    }
+    if (UNLIKELY(slow) && trpi_nodes_slows(ctx->system, to)) {
+        ctx->cut = true; /* as with a lane that is behind, but for this recipient only */
+        ctx->cut_told++;
+        ctx->cut_home = TRPI_DEFER_HOLD;
+    }
+    deliver(ctx, proxy, msg);
+}
+
+static inline bool
+asks_first(const trpi_cell *cell)
+{
+    /* relaxed: routed.c and box.c look again */
+    return UNLIKELY(atomic_load_explicit(&cell->kind, RELAXED) >= TRPI_KIND_ROUTER);
+}
+
+/* To a router: its routees get msg, unless it is for itself. To a box: if there is room. */
+static void __attribute__((noinline))
+deliver_asking(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg)
+{
+    if (atomic_load_explicit(&cell->kind, RELAXED) == TRPI_KIND_BOXED) {
+        (void)trpi_box_tell(ctx, cell, to, msg, false);
+    } else if (!trpi_routed_take(ctx, cell, to, msg)) {
+        deliver(ctx, cell, msg);
+    }
+}
+
+/* To a cell that is not told the short way, or that is overloaded. */
+static void __attribute__((noinline))
+deliver_any(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg)
+{
+    if (asks_first(cell)) {
+        deliver_asking(ctx, cell, to, msg);
+    } else {
+        deliver(ctx, cell, msg);
+    }
+}
+
+/* ---- telling --------------------------------------------------------------------------------- */
+
+/* Fewer than 33 bytes without a call. */
+static inline __attribute__((always_inline)) void
+copy_small(char *to, const char *from, size_t bytes)
+{
+    if (LIKELY(bytes == 8)) {
+        memcpy(to, from, 8);
+    } else if (bytes >= 16) {
+        memcpy(to, from, 16);
+        memcpy(to + bytes - 16, from + bytes - 16, 16);
+    } else if (bytes >= 8) {
+        memcpy(to, from, 8);
+        memcpy(to + bytes - 8, from + bytes - 8, 8);
+    } else if (bytes >= 4) {
+        memcpy(to, from, 4);
+        memcpy(to + bytes - 4, from + bytes - 4, 4);
+    } else if (bytes > 0) {
+        to[0] = from[0];
+        to[bytes / 2] = from[bytes / 2];
+        to[bytes - 1] = from[bytes - 1];
+    }
+}
+
+/* serialize-messages: false: what was told is a dead letter. */
+static bool
+check_rare(trp_ctx *ctx, trp_ref to, trp_msg **msg)
+{
+    if (ctx->system->options.serialize_messages == 0 || to.node != TRPI_NODE_SELF ||
+        trpi_round_trip(ctx, msg) == TRP_OK) {
+        return true;
+    }
+    dead_and_free(ctx, to, *msg, TRP_DEAD_NOT_ENCODABLE);
+    return false;
+}
+
+/* As part of what is being handled: with a trailer. */
+static trp_msg * __attribute__((noinline))
+make_carrying(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
+              size_t bytes)
+{
+    void *place;
+    trp_msg *msg = trpi_msg_make_trailed(ctx->cache, type, bytes, &place);
+
+    if (msg == NULL) {
+        return NULL;
+    }
+    msg->priv_to_slot = to.slot;
+    msg->priv_to_generation = to.generation;
+    trpi_msg_sender_set(msg, sender);
+    if (bytes > 0) {
+        memcpy(place, payload, bytes);
+    }
+    memcpy((char *)msg + trpi_msg_trailer_at(msg), ctx->carried, TRPI_TRAILER_BYTES);
+    return msg;
+}
+
+trp_msg *
+trpi_tell_make(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
+               size_t bytes)
+{
+    return ctx->carried != NULL ? make_carrying(ctx, to, sender, type, payload, bytes)
+                                : trpi_msg_make(ctx->cache, to, sender, type, payload, bytes);
+}
+
+/* While something is carried, and with serialize-messages. NULL: it is a dead letter already. */
+static trp_msg * __attribute__((noinline))
+make_rare(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
+          size_t bytes)
+{
+    trp_msg *msg;
+
+    if (trpi_misuse_is_wanted()) { /* all tells come here then */
+        trpi_misuse_ctx(ctx, "trp_tell");
+    }
+    msg = trpi_tell_make(ctx, to, sender, type, payload, bytes);
+    if (msg == NULL) {
+        dead_no_memory(ctx, to, sender, type);
+    } else if (type->number != 0 && !check_rare(ctx, to, &msg)) {
+        return NULL;
+    }
+    return msg;
+}
+
+/* Fewer bytes than the struct of its type, as of a builder that failed: nobody could read it. */
+static void __attribute__((noinline, cold))
+dead_too_short(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, size_t bytes)
+{
+    trpi_dead_letter(ctx->system, sender, to, TRP_DEAD_NOT_ENCODABLE, type, bytes);
+}
+
+/* The usual way of every kind of tell; also for what is rare. */
+void
+trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
+          size_t bytes)
+{
+    trp_msg *msg;
+    trpi_cell *cell;
+
+    if ((type->flags & TRP_TYPE_VARIABLE) == 0) {
+        bytes = type->bytes;
+    } else if (UNLIKELY(bytes < type->bytes)) {
+        dead_too_short(ctx, to, sender, type, bytes);
+        return;
+    }
+    if (LIKELY(ctx->near_node == TRPI_NODE_SELF)) {
+        msg = trpi_msg_make(ctx->cache, to, sender, type, payload, bytes);
+        if (UNLIKELY(msg == NULL)) {
+            dead_no_memory(ctx, to, sender, type);
+            return;
+        }
+    } else if ((msg = make_rare(ctx, to, sender, type, payload, bytes)) == NULL) {
+        return;
+    }
+    if (UNLIKELY(type->number == 0)) { /* not registered: nobody could know what it is */
+        trpi_dead_letter_of(ctx->system, sender, to, TRP_DEAD_NOT_ENCODABLE, type, payload, bytes);
+        trpi_msg_free(ctx->cache, msg);
+        return;
+    }
+    if (UNLIKELY(to.node != TRPI_NODE_SELF)) {
+        send_far(ctx, to, msg);
+        return;
+    }
+    cell = trpi_cells_at(ctx->cells, to.slot);
+    if (UNLIKELY(cell == NULL)) {
+        dead_and_free(ctx, to, msg, TRP_DEAD_NO_SUCH_ACTOR);
+        return;
+    }
+    /* relaxed: an early look only; the receiver's look is the proof */
+    if (UNLIKELY(atomic_load_explicit(&cell->generation, RELAXED) != to.generation)) {
+        dead_and_free(ctx, to, msg, TRP_DEAD_STALE);
+        return;
+    }
+    deliver_any(ctx, cell, to, msg);
+}
+
+static void __attribute__((noinline))
+tell_any(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
+{
+    trpi_tell(ctx, to, ctx->self, type, payload, bytes);
+}
+
+/* What stands behind the next pointer of a message on one line, in place. */
+static inline __attribute__((always_inline)) void
+fill(const trp_ctx *ctx, trp_msg *msg, trp_ref to, uint32_t number, const void *payload,
+     size_t bytes)
+{
+    trpi_pair_set(&msg->priv_to_slot, to.slot, to.generation);
+    trpi_pair_set(&msg->priv_from_slot, ctx->self.slot, ctx->self.generation);
+    msg->priv_from_node_flags = TRPI_NODE_SELF;
+    msg->priv_type = (uint16_t)number;
+    msg->priv_bytes = (uint16_t)bytes;
+    if (bytes <= TRPI_LINE_PAYLOAD_MAX) {
+        copy_small((char *)msg + TRPI_MSG_HEADER_BYTES, payload, bytes);
+    } else {
+        memcpy((char *)msg + TRPI_MSG_HEADER_BYTES, payload, bytes);
+    }
+}
+
+/* Tell an actor of this node, with a block of this class. All looks come before the first effect.
+ * false: something is rare, and nothing was done. */
+static inline __attribute__((always_inline)) bool
+tell_own(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes,
+         uint32_t class_index)
+{
+    trpi_magazine *magazine;
+    trpi_cell *cell;
+    trp_msg *msg;
+
+    if (UNLIKELY(type->number == 0 || to.node != ctx->near_node || TRPI_LINES_CHECKED)) {
+        return false;
+    }
+    cell = trpi_cells_at(ctx->cells, to.slot);
+    if (UNLIKELY(cell == NULL ||
+                 atomic_load_explicit(&cell->generation, RELAXED) != to.generation)) {
+        return false;
+    }
+    magazine = ctx->cache->classes[class_index].current;
+    if (UNLIKELY(magazine->count == 0)) {
+        return false;
+    }
+    msg = magazine->blocks[--magazine->count];
+    trpi_msg_next_set(msg, NULL, __ATOMIC_RELAXED);
+    fill(ctx, msg, to, type->number, payload, bytes);
+    if (UNLIKELY(!trpi_cell_takes_all(cell))) {
+        deliver_any(ctx, cell,
+                    (trp_ref){ TRPI_NODE_SELF, msg->priv_to_slot, msg->priv_to_generation, 0 },
+                    msg);
+    } else {
+        deliver_to(ctx, cell, trpi_cell_slot(cell), false, msg);
+    }
+    return true;
+}
+
+/* Of more than a line, in a block of its class. */
+static void __attribute__((noinline))
+tell_larger(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
+{
+    uint32_t class_index =
+        bytes <= TRP_INLINE_PAYLOAD_MAX ? trpi_class_of(TRPI_MSG_HEADER_BYTES + bytes) : 0;
+
+    if (bytes <= TRPI_LINE_PAYLOAD_MAX || class_index == 0 ||
+        ctx->cache->classes[class_index].current == NULL ||
+        !tell_own(ctx, to, type, payload, bytes, class_index)) {
+        tell_any(ctx, to, type, payload, bytes);
+    }
+}
+
+/* What is rare goes to tell_any(): what is left needs no call but the last one. */
+static inline __attribute__((always_inline)) void
+tell_pushed(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
+{
+    if (UNLIKELY(bytes > TRPI_LINE_PAYLOAD_MAX)) {
+        tell_larger(ctx, to, type, payload, bytes);
+    } else if (UNLIKELY(!tell_own(ctx, to, type, payload, bytes, 0))) {
+        tell_any(ctx, to, type, payload, bytes);
+    }
+}
+
+static void __attribute__((noinline))
+tell_pushed_after_all(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload,
+                      size_t bytes)
+{
+    tell_pushed(ctx, to, type, payload, bytes);
+}
+
+/* To the cell that this worker keeps, which answers or is answered most likely: without a block and
+ * without the exchange. It ran a plain turn last, so it takes all; what has happened to it since is
+ * seen before this message is (run.c). The cell is found by what is kept, not by the slot: the
+ * processor goes on before it knows whom the present message asks to tell. false: it is not kept
+ * any more, or something waits there. */
+static inline __attribute__((always_inline)) bool
+hand(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
+{
+    /* relaxed: a look; a cell's memory stays a cell's */
+    trpi_task *task = atomic_load_explicit(&ctx->keeper->task, RELAXED);
+    trpi_cell *cell;
+    trp_msg *msg;
+
+    if (UNLIKELY(task == NULL || task->id != to.slot || to.node != ctx->near_node ||
+                 type->number == 0 || bytes > TRPI_LINE_PAYLOAD_MAX)) {
+        return false;
+    }
+    cell = trpi_cell_of_task(task);
+    if (UNLIKELY(atomic_load_explicit(&cell->generation, RELAXED) != to.generation ||
+                 !trpi_keeper_enter(ctx->keeper, task))) {
+        return false;
+    }
+    msg = trpi_mailbox_may_hand(cell);
+    if (LIKELY(msg != NULL)) {
+        fill(ctx, msg, to, type->number, payload, bytes);
+        trpi_mailbox_hand(cell);
+    }
+    trpi_keeper_leave(ctx->keeper);
+    return msg != NULL;
+}
+
+static void __attribute__((noinline))
+tell_handed(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
+{
+    if (UNLIKELY(!hand(ctx, to, type, payload, bytes))) {
+        tell_pushed_after_all(ctx, to, type, payload, bytes);
+    }
+}
+
+/* As that, of a fixed length. */
+static void __attribute__((noinline))
+tell_kept(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
+{
+    bytes = type->bytes;
+    if (UNLIKELY(!hand(ctx, to, type, payload, bytes))) {
+        tell_pushed_after_all(ctx, to, type, payload, bytes);
+    }
+}
+
+/* A payload of any length. Apart, for what it needs would cost the others registers. */
+static void __attribute__((noinline))
+tell_variable(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
+{
+    if (UNLIKELY(bytes < type->bytes)) {
+        tell_any(ctx, to, type, payload, bytes); /* which looks again */
+    } else if (bytes > TRPI_LINE_PAYLOAD_MAX) {
+        tell_larger(ctx, to, type, payload, bytes);
+    } else if (to.slot == ctx->offer) {
+        tell_handed(ctx, to, type, payload, bytes);
+    } else {
+        tell_pushed_after_all(ctx, to, type, payload, bytes);
+    }
+}
+
+void
+trp_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
+{
+    TRPI_USE_TELLING(ctx);
+    if (UNLIKELY((type->flags & TRP_TYPE_VARIABLE) != 0)) {
+        tell_variable(ctx, to, type, payload, bytes);
+    } else if (UNLIKELY(to.slot == ctx->offer)) {
+        tell_kept(ctx, to, type, payload, bytes);
+    } else {
+        tell_pushed(ctx, to, type, payload, type->bytes);
+    }
+}
+
+/* To another node: a full lane refuses. */
+static trp_err
+try_tell_far(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
+{
+    trp_dead_reason reason;
+    bool promised = false, slow;
+    trpi_cell *proxy = trpi_nodes_proxy(ctx->system, to.node, &reason, &slow);
+    trp_msg *msg;
+    trp_err err;
+
+    if (proxy == NULL) {
+        trpi_tell(ctx, to, ctx->self, type, payload, bytes); /* a dead letter */
+        return TRP_OK;
+    }
+    bytes = (type->flags & TRP_TYPE_VARIABLE) == 0 ? type->bytes : bytes;
+    err = trpi_proxy_admit(ctx, proxy, to, bytes, &promised);
+    if (err != TRP_OK) {
+        return err;
+    }
+    msg = LIKELY(ctx->near_node == TRPI_NODE_SELF)
+              ? trpi_msg_make(ctx->cache, to, ctx->self, type, payload, bytes)
+              : make_rare(ctx, to, ctx->self, type, payload, bytes);
+    if (msg == NULL) {
+        if (promised) {
+            trpi_proxy_forgo(proxy, bytes);
+        }
+        if (ctx->near_node == TRPI_NODE_SELF) { /* else make_rare() has said so */
+            dead_no_memory(ctx, to, ctx->self, type);
+        }
+        return TRP_OK;
+    }
+    if (promised) {
+        msg->priv_from_node_flags |= TRPI_MSG_PROMISED;
+    }
+    deliver(ctx, proxy, msg);
+    return TRP_OK;
+}
+
+/* trp_try_tell(): only a full box or lane refuses. */
+static trp_err
+try_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
+{
+    trpi_cell *cell;
+    trp_msg *msg;
+    trp_err err;
+
+    if ((type->flags & TRP_TYPE_VARIABLE) != 0 && bytes < type->bytes) {
+        return TRP_EINVAL;
+    }
+    if (to.node > TRPI_NODE_SELF && type->number != 0) {
+        return try_tell_far(ctx, to, type, payload, bytes);
+    }
+    cell = trpi_cell_peek(ctx, to);
+    if (cell == NULL || type->number == 0 ||
+        atomic_load_explicit(&cell->kind, RELAXED) != TRPI_KIND_BOXED) {
+        trpi_tell(ctx, to, ctx->self, type, payload, bytes);
+        return TRP_OK;
+    }
+    bytes = (type->flags & TRP_TYPE_VARIABLE) == 0 ? type->bytes : bytes;
+    msg = make_rare(ctx, to, ctx->self, type, payload, bytes);
+    if (msg == NULL) {
+        return TRP_OK;
+    }
+    err = trpi_box_tell(ctx, cell, to, msg, true);
+    if (err != TRP_OK) {
+        trpi_msg_free(ctx->cache, msg);
+    }
+    return err;
+}
+
+trp_err
+trp_try_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
+{
+    return try_tell(ctx, to, type, payload, bytes);
+}
+
+trp_err
+trp_system_try_tell(trp_system *system, trp_ref to, const trp_type *type, const void *payload,
+                    size_t bytes)
+{
+    trp_ctx *ctx;
+    trp_err err;
+
+    if (!trpi_system_is_valid(system) || type == NULL) {
+        return TRP_EINVAL;
+    }
+    ctx = trpi_enter(system);
+    err = try_tell(ctx, to, type, payload, bytes);
+    trpi_leave(ctx);
+    return err;
+}
+
+void
+trp_tell_as(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
+            size_t bytes)
+{
+    TRPI_USE_TELLING(ctx);
+    trpi_tell(ctx, to, sender, type, payload, bytes);
+}
+
+void
+trpi_send(trp_ctx *ctx, trp_ref to, trp_msg *msg)
+{
+    trpi_cell *cell;
+
+    trpi_msg_next_set(msg, NULL, __ATOMIC_RELAXED);
+    msg->priv_to_slot = to.slot;
+    msg->priv_to_generation = to.generation;
+    if (UNLIKELY(to.node != ctx->near_node)) {
+        if (to.node != TRPI_NODE_SELF) {
+            send_far(ctx, to, msg);
+            return;
+        }
+        if (!check_rare(ctx, to, &msg)) {
+            return;
+        }
+    }
+    cell = trpi_cells_at(ctx->cells, to.slot);
+    if (UNLIKELY(cell == NULL)) {
+        dead_and_free(ctx, to, msg, TRP_DEAD_NO_SUCH_ACTOR);
+    } else if (UNLIKELY(atomic_load_explicit(&cell->generation, RELAXED) != to.generation)) {
+        dead_and_free(ctx, to, msg, TRP_DEAD_STALE);
+    } else if (asks_first(cell)) {
+        deliver_asking(ctx, cell, to, msg);
+    } else {
+        deliver(ctx, cell, msg);
+    }
+}
+
+void
+trpi_send_as(trp_ctx *ctx, trp_ref to, trp_ref sender, trp_msg *msg)
+{
+    trpi_msg_sender_set(msg, sender);
+    trpi_send(ctx, to, msg);
+}
+
+void
+trp_send(trp_ctx *ctx, trp_ref to, trp_msg *msg)
+{
+    if (msg == NULL) {
+        return;
+    }
+    if (trpi_misuse_is_wanted()) {
+        trpi_misuse_ctx(ctx, "trp_send");
+        trpi_misuse_sent(ctx, msg);
+    }
+    trpi_msg_sender_set(msg, ctx->self);
+    trpi_send(ctx, to, msg);
+}
+
+void
+trp_forward(trp_ctx *ctx, trp_ref to, const trp_msg *msg)
+{
+    trp_msg *copy;
+
+    TRPI_USE(ctx);
+    if (trp_msg_dup(msg, &copy) != TRP_OK) { /* with its sender */
+        const trp_type *type = trp_msg_type(msg);
+
+        dead_no_memory(ctx, to, trpi_msg_sender(msg), type);
+        return;
+    }
+    trpi_send(ctx, to, copy);
+}
+
+void
+trp_reply(trp_ctx *ctx, const trp_type *type, const void *payload, size_t bytes)
+{
+    TRPI_USE_TELLING(ctx);
+    trpi_tell(ctx, trp_sender(ctx), ctx->self, type, payload, bytes);
+}

@@ -1,0 +1,774 @@
+/* ask.c - one answer, or the news that none comes.
+ *
+ * Why.     An ask needs an address for exactly one reply. That address is a cell of kind promise:
+ *          replies from near and far, timeouts, dead letters and late replies all meet in its
+ *          mailbox, so nothing needs a lock or a special case.
+ * Shape.   asker --tell, sender = promise--> asked --reply--> promise --CONTINUE--> asker's user
+ *          queue A thread that asks waits on a condition variable instead of a CONTINUE.
+ * Must hold.
+ *   P1  A promise completes once and its generation ends with that: a later reply is a dead letter.
+ *   P2  Completing needs no memory but for the copy of the reply: the asker makes the CONTINUE.
+ *   P3  A waiter is freed by the last of thread and promise.
+ *   P4  An Identify may be lost with a connection. A thread that resolves a path asks again for the
+ *       same promise; the first answer counts (P1).
+ *   P5  A thread that waits for an end sees it for itself, if the promise's dispatcher is blocked.
+ * Limits.  actors-max counts promises too (TRP_ELIMIT).
+ * Tests.   tests/unit/actor/ask_test.c
+ * Sources. MSG-4, LIFE-14, SYS-25, SYS-26, MEM-5; DESIGN 3, Ask.
+ */
+#include "actor/kernel/misuse.h"
+#include "actor/life/life.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+
+#define AGAIN_MS    1000u /* then twice that, and so on */
+#define AGAIN_TIMES 3     /* after 1, 3 and 7 s */
+#define LOOK_MS     100u  /* whether somebody has ended whose end is waited for */
+
+static const trp_ref nobody = TRP_REF_NONE;
+
+enum purpose { FOR_REPLY, FOR_END, FOR_REF };
+
+typedef struct waiter {   /* a thread that asks */
+    trpi_gate gate;       /* guards all below */
+    bool done;
+    bool given_up;   /* the thread has stopped waiting: a reply is a late one */
+    uint32_t owners; /* thread and promise */
+    trp_err err;
+    trp_msg *reply;
+} waiter;
+
+typedef struct continuation { /* payload of a CONTINUE, out of line */
+    trp_ref promise;
+    trp_err err;
+    trp_msg *reply; /* owned */
+} continuation;
+
+typedef struct promise { /* state of the promise's cell */
+    enum purpose purpose;
+    trp_ref asked;
+    trp_ref asker;      /* none: a thread */
+    uint64_t timer_id;  /* 0: none */
+    trp_msg *done;      /* prepared CONTINUE; asker's */
+    continuation *data; /* in done */
+    waiter *waiting;
+} promise;
+
+typedef struct trpi_pending { /* in the asker's map */
+    trp_reply_fn fn;
+    void *arg;
+    const trp_interaction *in; /* what it is part of: stands behind this; NULL: of none */
+} trpi_pending;
+
+/* ---- CONTINUE messages ----------------------------------------------------------------------- */
+
+static void
+continuation_release(void *data, void *arg)
+{
+    continuation *c = data;
+
+    (void)arg;
+    trpi_msg_drop(c->reply);
+    trpi_free(c);
+}
+
+static trp_msg *
+continue_new(trp_ctx *ctx, continuation **ret_data)
+{
+    continuation *data = trpi_alloc(sizeof *data);
+    trp_msg *msg;
+    void *payload;
+
+    if (data == NULL) {
+        return NULL;
+    }
+    msg =
+        trpi_msg_make_empty(ctx->cache, &trpi_continue_type, sizeof(trp_msg_priv_moved), &payload);
+    if (msg == NULL) {
+        trpi_free(data);
+        return NULL;
+    }
+    *(trp_msg_priv_moved *)payload =
+        (trp_msg_priv_moved){ data, sizeof *data, continuation_release, NULL };
+    msg->priv_from_node_flags |= TRP_MSG_PRIV_OUT_OF_LINE;
+    *ret_data = data;
+    return msg;
+}
+
+/* The payload of one of ours; NULL: somebody told a message of this type himself. */
+static const continuation *
+continuation_of(const trp_msg *msg)
+{
+    const trp_msg_priv_moved *moved = (const void *)((const char *)msg + TRPI_MSG_HEADER_BYTES);
+
+    if ((msg->priv_from_node_flags & TRP_MSG_PRIV_OUT_OF_LINE) == 0 ||
+        moved->release != continuation_release) {
+        return NULL;
+    }
+    return moved->data;
+}
+
+/* ---- waiters --------------------------------------------------------------------------------- */
+
+static waiter *
+waiter_new(void)
+{
+    waiter *w = trpi_alloc(sizeof *w);
+
+    if (w == NULL) {
+        return NULL;
+    }
+    trpi_gate_init(&w->gate);
+    w->owners = 2;
+    return w;
+}
+
+static void
+waiter_unref(waiter *w)
+{
+    bool last;
+
+    pthread_mutex_lock(&w->gate.lock);
+    last = --w->owners == 0;
+    pthread_mutex_unlock(&w->gate.lock);
+    if (last) { /* P3 */
+        trpi_msg_drop(w->reply);
+        trpi_gate_fini(&w->gate);
+        trpi_free(w);
+    }
+}
+
+/* Takes reply, unless it comes too late: then false. */
+static bool
+waiter_wake(waiter *w, trp_err err, trp_msg *reply)
+{
+    bool taken;
+
+    pthread_mutex_lock(&w->gate.lock);
+    taken = !w->given_up;
+    if (taken) {
+        w->done = true;
+        w->err = err;
+        w->reply = reply;
+        trpi_gate_signal(&w->gate);
+    }
+    pthread_mutex_unlock(&w->gate.lock);
+    waiter_unref(w);
+    return taken;
+}
+
+static void
+reply_late(trp_ctx *ctx, trp_ref promise_ref, const trp_msg *reply)
+{
+    trpi_dead_letter_msg(ctx->system, promise_ref, reply, TRP_DEAD_STALE);
+}
+
+/* ---- promises: on a worker, with the cell's token -------------------------------------------- */
+
+/* Takes reply. */
+static void
+promise_complete(trp_ctx *ctx, trpi_cell *cell, trp_err err, trp_msg *reply)
+{
+    promise *p = cell->state;
+
+    trpi_assert(p != NULL);
+    cell->state = NULL;
+    if (p->timer_id != 0) {
+        (void)trpi_timer_cancel(ctx->system->sched,
+                                p->timer_id); /* a late one meets a stale generation */
+    }
+    if (p->purpose == FOR_END && err != TRP_OK) {
+        trpi_unwatch_send(ctx, trpi_cell_ref(cell), p->asked);
+    }
+    if (p->done != NULL) {
+        p->data->err = err;
+        p->data->reply = reply;
+        trpi_send(ctx, p->asker, p->done);
+    } else if (!waiter_wake(p->waiting, err, reply) && reply != NULL) {
+        reply_late(ctx, trpi_cell_ref(cell), reply);
+        trpi_msg_drop(reply);
+    }
+    trpi_free(p);
+    trpi_run_ended(ctx, cell); /* P1 */
+}
+
+/* What the first message means. */
+static trp_err
+promise_judge(const promise *p, const trp_msg *msg)
+{
+    const void *payload = trp_msg_payload(msg);
+
+    if (msg->priv_type == TRPI_TYPE_STATUS_FAILURE && trp_msg_bytes(msg) >= sizeof(int32_t)) {
+        int32_t err;
+
+        memcpy(&err, payload, sizeof err);
+        return err == TRP_OK ? TRP_EFAILED : (trp_err)err;
+    }
+    if (p->purpose == FOR_REF) {
+        const trp_actor_identity *identity = payload;
+
+        if (msg->priv_type != TRPI_TYPE_ACTOR_IDENTITY || trp_msg_bytes(msg) != sizeof *identity) {
+            return TRP_EPROTO;
+        }
+        return trp_ref_is_none(identity->ref) ? TRP_ENOENT : TRP_OK;
+    }
+    return TRP_OK;
+}
+
+static void
+promise_deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
+{
+    promise *p = cell->state;
+    trp_msg *reply = NULL;
+    trp_err err;
+
+    if (p == NULL) {
+        return; /* completed in this very turn */
+    }
+    if (p->purpose == FOR_END) {
+        if (msg->priv_type == TRPI_TYPE_TERMINATED) {
+            promise_complete(ctx, cell, TRP_OK, NULL);
+        }
+        return;
+    }
+    if (msg->priv_type == TRPI_TYPE_ASK_UNHANDLED) { /* from another node */
+        if (p->purpose == FOR_REPLY && trp_ref_equal(trpi_msg_sender(msg), p->asked)) {
+            promise_complete(ctx, cell, TRP_EUNHANDLED, NULL);
+        }
+        return;
+    }
+    err = promise_judge(p, msg);
+    if ((p->purpose == FOR_REPLY || (err != TRP_ENOENT && err != TRP_EPROTO)) &&
+        trp_msg_dup(msg, &reply) != TRP_OK) {
+        err = TRP_ENOMEM;
+        reply = NULL;
+    }
+    promise_complete(ctx, cell, err, reply);
+}
+
+static void
+promise_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
+{
+    promise *p = cell->state;
+
+    if (p == NULL) {
+        if (sysmsg->kind == TRPI_SYS_WATCH) {
+            trpi_watch_answer(ctx, sysmsg->from, sysmsg->pointer, false);
+        }
+        return;
+    }
+    switch (sysmsg->kind) {
+    case TRPI_SYS_PROMISE_TIMEOUT:
+        promise_complete(ctx, cell, TRP_ETIMEDOUT, NULL);
+        break;
+    case TRPI_SYS_STOP: /* somebody stops /temp/$x: the ask fails */
+    case TRPI_SYS_PROMISE_CANCEL:
+        promise_complete(ctx, cell, TRP_ECANCELED, NULL);
+        break;
+    case TRPI_SYS_PROMISE_DEAD:
+        if (sysmsg->flag != 0 || trp_ref_equal(sysmsg->from, p->asked)) {
+            promise_complete(ctx, cell, (trp_err)sysmsg->number, NULL);
+        }
+        break;
+    case TRPI_SYS_WATCH: /* too short-lived to be worth a list */
+        trpi_watch_answer(ctx, sysmsg->from, sysmsg->pointer, true);
+        break;
+    default:
+        trpi_life_system_stale(ctx, cell, trpi_cell_slot(cell), sysmsg);
+        break;
+    }
+}
+
+/* The system is freed, and nobody has answered. */
+static void
+promise_drop(trpi_cell *cell)
+{
+    promise *p = cell->state;
+
+    cell->state = NULL;
+    if (p == NULL) {
+        return;
+    }
+    trpi_msg_drop(p->done);
+    if (p->waiting != NULL) {
+        waiter_unref(p->waiting); /* its thread has given up */
+    }
+    trpi_free(p);
+}
+
+static const trpi_kind_ops promise_ops = { "promise", promise_deliver, promise_system, NULL,
+                                           promise_drop };
+
+static void
+promise_timeout(void *arg, uint64_t slot, uint64_t generation)
+{
+    trp_ctx *ctx = trpi_enter(arg);
+
+    trpi_sys_tell(ctx, (uint32_t)slot, (uint32_t)generation, TRPI_SYS_PROMISE_TIMEOUT, 0, nobody, 0,
+                  NULL);
+    trpi_leave(ctx);
+}
+
+/* Make a promise; timeout_ms 0: none. Takes w (then no CONTINUE) or makes one for asker. */
+static trp_err
+promise_new(trp_ctx *ctx, enum purpose purpose, trp_ref asked, trp_ref asker, waiter *w,
+            uint32_t timeout_ms, trp_ref *ret_ref)
+{
+    promise *p = trpi_alloc(sizeof *p);
+    trpi_cell *cell = NULL;
+    trp_err err = p == NULL ? TRP_ENOMEM : trpi_slot_acquire(ctx, &cell);
+
+    if (err != TRP_OK) {
+        trpi_free(p);
+        return err;
+    }
+    *ret_ref = trpi_slot_ref(cell);
+    p->purpose = purpose;
+    p->asked = asked;
+    p->asker = asker;
+    p->waiting = w;
+    if (w == NULL) {
+        p->done = continue_new(ctx, &p->data);
+        err = p->done == NULL ? TRP_ENOMEM : TRP_OK;
+        if (err == TRP_OK) {
+            p->data->promise = *ret_ref;
+            err = trpi_timer_add(ctx->system->sched, timeout_ms, promise_timeout, ctx->system,
+                                 ret_ref->slot, ret_ref->generation, &p->timer_id);
+        }
+        if (err != TRP_OK) {
+            if (p->done != NULL) {
+                trpi_msg_free(ctx->cache, p->done);
+            }
+            trpi_free(p);
+            trpi_slot_abandon(ctx, cell);
+            return err;
+        }
+    }
+    cell->state = p;
+    trpi_cell_ops_set(cell, &promise_ops);
+    cell->life = TRPI_LIFE_RUNNING;
+    cell->marks = TRPI_MARK_ORPHAN;
+    trpi_slot_publish_idle(ctx, cell, TRPI_KIND_PROMISE);
+    return TRP_OK;
+}
+
+static void
+promise_cancel(trp_ctx *ctx, trp_ref ref)
+{
+    trpi_sys_to(ctx, ref, TRPI_SYS_PROMISE_CANCEL, 0, nobody, 0, NULL);
+}
+
+void
+trpi_ask_dead(trp_ctx *ctx, trp_ref ref, trp_ref asked, trp_err err)
+{
+    trpi_ask_dead_of(ctx, ref, asked, err, false);
+}
+
+void
+trpi_ask_dead_of(trp_ctx *ctx, trp_ref ref, trp_ref asked, trp_err err, bool any)
+{
+    const trpi_cell *cell;
+    uint8_t kind;
+
+    if (ref.node != TRPI_NODE_SELF || trp_ref_is_none(asked)) {
+        return;
+    }
+    cell = trpi_cells_find(ctx->cells, ref.slot);
+    /* a hint that spares most dead letters the message; on arrival the generation is checked */
+    kind = cell == NULL ? TRPI_KIND_ACTOR
+                        : atomic_load_explicit(&cell->kind, memory_order_relaxed);
+    if (kind == TRPI_KIND_PROMISE || kind == TRPI_KIND_SERVICE) {
+        trpi_sys_to(ctx, ref, TRPI_SYS_PROMISE_DEAD, any, asked, (uint64_t)err, NULL);
+    }
+}
+
+/* ---- asking from an actor -------------------------------------------------------------------- */
+
+static trp_err
+ask_begin(trp_ctx *ctx, enum purpose purpose, trp_ref asked, uint32_t timeout_ms, trp_reply_fn fn,
+          void *arg, trp_ref *ret_promise)
+{
+    trpi_extra *extra;
+    trpi_pending *pending;
+    size_t carried_bytes = ctx->carried == NULL ? 0 : sizeof *ctx->carried;
+    trp_err err;
+
+    if (fn == NULL || timeout_ms == 0) {
+        return TRP_EINVAL;
+    }
+    extra = trpi_extra_get(ctx->cell);
+    pending = extra == NULL ? NULL : trpi_alloc(sizeof *pending + carried_bytes);
+    if (pending == NULL) {
+        return TRP_ENOMEM;
+    }
+    pending->fn = fn;
+    pending->arg = arg;
+    pending->in = carried_bytes == 0 ? NULL : memcpy(pending + 1, ctx->carried, carried_bytes);
+    err = promise_new(ctx, purpose, asked, ctx->self, NULL, timeout_ms, ret_promise);
+    if (err == TRP_OK) {
+        err = trpi_ref_map_put(&extra->asks, *ret_promise, pending);
+        if (err != TRP_OK) {
+            promise_cancel(ctx, *ret_promise);
+        }
+    }
+    if (err != TRP_OK) {
+        trpi_free(pending);
+    }
+    return err;
+}
+
+static void
+ask_forget(trp_ctx *ctx, trp_ref ref)
+{
+    void *pending;
+
+    if (trpi_ref_map_remove(&ctx->cell->extra->asks, ref, &pending)) {
+        trpi_free(pending);
+    }
+    promise_cancel(ctx, ref);
+}
+
+trp_err
+trp_ask(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes,
+        uint32_t timeout_ms, trp_reply_fn fn, void *arg)
+{
+    trp_ref ref;
+    trp_err err;
+
+    TRPI_USE(ctx);
+    err = type == NULL ? TRP_EINVAL : ask_begin(ctx, FOR_REPLY, to, timeout_ms, fn, arg, &ref);
+    if (err == TRP_OK) {
+        if (trp_ref_is_none(to)) {
+            trpi_sys_to(ctx, ref, TRPI_SYS_PROMISE_DEAD, 0, to, TRP_ENOENT, NULL);
+        } else {
+            trpi_tell(ctx, to, ref, type, payload, bytes);
+        }
+    }
+    return err;
+}
+
+trp_err
+trp_graceful_stop(trp_ctx *ctx, trp_ref ref, uint32_t timeout_ms, trp_reply_fn fn, void *arg)
+{
+    trp_ref promise_ref;
+    trp_err err;
+
+    TRPI_USE(ctx);
+    if (trp_ref_is_none(ref)) {
+        return TRP_EINVAL;
+    }
+    err = ask_begin(ctx, FOR_END, ref, timeout_ms, fn, arg, &promise_ref);
+    if (err == TRP_OK) {
+        err = trpi_watch_send(ctx, promise_ref, ref);
+        if (err == TRP_OK) {
+            trp_stop(ctx, ref);
+        } else {
+            ask_forget(ctx, promise_ref);
+        }
+    }
+    return err;
+}
+
+/* Ask whatever path names for its ref; the promise answers. */
+static trp_err
+identify_path(trp_ctx *ctx, trp_ref anchor, const char *path, trp_ref promise_ref)
+{
+    trp_identify question = { 1 };
+    trp_msg *msg = trpi_msg_make(ctx->cache, nobody, promise_ref, &trp_identify_type, &question,
+                                 sizeof question);
+    trp_err err;
+
+    if (msg == NULL) {
+        return TRP_ENOMEM;
+    }
+    err = strchr(path, '*') != NULL || strchr(path, '?') != NULL
+              ? TRP_EINVAL /* one ref is asked for */
+              : trpi_select(ctx, anchor, path, promise_ref, msg);
+    trpi_msg_free(ctx->cache, msg);
+    return err;
+}
+
+trp_err
+trp_resolve(trp_ctx *ctx, const char *path, uint32_t timeout_ms, trp_reply_fn fn, void *arg)
+{
+    trp_ref promise_ref;
+    trp_err err;
+
+    TRPI_USE(ctx);
+    if (path == NULL) {
+        return TRP_EINVAL;
+    }
+    err = ask_begin(ctx, FOR_REF, nobody, timeout_ms, fn, arg, &promise_ref);
+    if (err == TRP_OK) {
+        err = identify_path(ctx, ctx->self, path, promise_ref);
+        if (err != TRP_OK) {
+            ask_forget(ctx, promise_ref);
+        }
+    }
+    return err;
+}
+
+typedef struct reply_call {
+    trpi_pending *pending;
+    void *state;
+    const continuation *data;
+} reply_call;
+
+static trp_err
+call_reply(trp_ctx *ctx, void *arg)
+{
+    const reply_call *call = arg;
+
+    return call->pending->fn(ctx, call->state, call->pending->arg, call->data->err,
+                             call->data->reply);
+}
+
+void
+trpi_ask_continue(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
+{
+    const continuation *data = continuation_of(msg);
+    void *found = NULL;
+    reply_call call;
+    const trp_msg *before = ctx->msg;
+    const trp_interaction *in, *outside;
+    trp_err err;
+
+    if (data == NULL || cell->extra == NULL ||
+        !trpi_ref_map_remove(&cell->extra->asks, data->promise, &found)) {
+        trpi_ask_late(ctx, msg); /* the instance that asked is gone */
+        return;
+    }
+    call = (reply_call){ found, cell->state, data };
+    ctx->failure.err = TRP_OK;
+    ctx->msg = data->reply; /* trp_sender() is who replied */
+    in = trp_msg_interaction(data->reply);
+    outside = trpi_carry(ctx, in != NULL ? in : call.pending->in);
+    err = trpi_run_guarded(ctx, call_reply, &call);
+    (void)trpi_carry(ctx, outside);
+    trpi_free(found);
+    ctx->msg = before;
+    if (cell->extra != NULL) {
+        cell->extra->stashed_turn = 0; /* the next message is another one */
+    }
+    if (err != TRP_OK) {
+        if (ctx->failure.err == TRP_OK) {
+            trpi_failure_fill(&ctx->failure, trpi_cell_ref(cell), err, NULL);
+        }
+        trpi_life_fail(ctx, cell, &ctx->failure, data->reply, nobody, false);
+    } else if ((cell->marks & TRPI_MARK_TIMEOUT) != 0) {
+        trpi_life_touched(ctx, cell);
+    }
+}
+
+void
+trpi_ask_late(trp_ctx *ctx, const trp_msg *msg)
+{
+    const continuation *data = continuation_of(msg);
+
+    if (data != NULL && data->reply != NULL) {
+        reply_late(ctx, data->promise, data->reply);
+    }
+}
+
+void
+trpi_asks_drop(trp_ctx *ctx, trpi_cell *cell)
+{
+    trpi_ref_map asks = cell->extra->asks;
+    const trpi_ref_pair *pair;
+    uint32_t position = 0;
+
+    memset(&cell->extra->asks, 0, sizeof cell->extra->asks);
+    while ((pair = trpi_ref_map_next(&asks, &position)) != NULL) {
+        promise_cancel(ctx, pair->ref);
+        trpi_free(pair->value);
+    }
+    trpi_ref_map_fini(&asks);
+}
+
+/* ---- asking from a thread -------------------------------------------------------------------- */
+
+static bool
+waiter_is_done(void *arg)
+{
+    const waiter *w = arg;
+
+    return w->done;
+}
+
+static trp_err
+waiter_wait(waiter *w, trp_system *system, uint64_t deadline_ns, trp_msg **ret_reply)
+{
+    trp_err err = TRP_ETIMEDOUT;
+
+    pthread_mutex_lock(&w->gate.lock);
+    (void)trpi_gate_wait(&w->gate, system->sched, waiter_is_done, w, deadline_ns);
+    if (w->done) {
+        err = w->err;
+        if (ret_reply != NULL) { /* with an error: what the asked one said of it, or NULL */
+            *ret_reply = w->reply;
+            w->reply = NULL;
+        }
+    } else {
+        w->given_up = true;
+    }
+    pthread_mutex_unlock(&w->gate.lock);
+    return err;
+}
+
+typedef struct question {
+    enum purpose purpose;
+    trp_ref to;
+    const char *path; /* FOR_REF */
+    const trp_type *type;
+    const void *payload;
+    size_t bytes;
+} question;
+
+static trp_err
+question_send(trp_ctx *ctx, const question *q, trp_ref promise_ref)
+{
+    trp_err err = TRP_OK;
+
+    switch (q->purpose) {
+    case FOR_REPLY:
+        trpi_tell(ctx, q->to, promise_ref, q->type, q->payload, q->bytes);
+        break;
+    case FOR_END:
+        err = trpi_watch_send(ctx, promise_ref, q->to);
+        if (err == TRP_OK) {
+            trpi_stop_send(ctx, q->to);
+        }
+        break;
+    case FOR_REF:
+        err = identify_path(ctx, ctx->system->life->root, q->path, promise_ref);
+        break;
+    }
+    return err;
+}
+
+static bool
+has_ended(trp_ctx *ctx, trp_ref ref)
+{
+    trpi_look look;
+    trpi_actor_look(ctx, ref, &look);
+    return look.local && !look.alive;
+}
+
+/* Wait for the answer or the deadline; ask for a ref again meanwhile (P4), look for an end (P5). */
+static trp_err
+question_wait(trp_system *system, const question *q, trp_ref promise_ref, waiter *w,
+              uint64_t deadline_ns, trp_msg **ret_reply)
+{
+    bool ended = false, for_end = q->purpose == FOR_END;
+    int times = for_end ? INT_MAX : q->purpose == FOR_REF ? AGAIN_TIMES : 0;
+    uint64_t pause_ns = (for_end ? LOOK_MS : AGAIN_MS) * UINT64_C(1000000);
+    uint64_t again_ns = trpi_world_mono_ns(system->world) + pause_ns;
+
+    for (int i = 0; i < times && !ended && again_ns < deadline_ns; i++) {
+        pthread_mutex_lock(&w->gate.lock);
+        bool done = trpi_gate_wait(&w->gate, system->sched, waiter_is_done, w, again_ns);
+        pthread_mutex_unlock(&w->gate.lock);
+        if (done) {
+            break;
+        }
+        trp_ctx *ctx = trpi_enter(system);
+        if (for_end) {
+            ended = has_ended(ctx, q->to);
+        } else {
+            (void)question_send(ctx, q, promise_ref); /* one more chance: the first went out */
+            pause_ns *= 2;
+        }
+        trpi_leave(ctx);
+        again_ns += pause_ns;
+    }
+    trp_err err = waiter_wait(w, system, ended ? 0 : deadline_ns, ret_reply);
+    return ended ? TRP_OK : err;
+}
+
+static trp_err
+thread_ask(trp_system *system, const question *q, uint32_t timeout_ms, trp_msg **ret_reply)
+{
+    uint64_t deadline_ns;
+    trp_ref promise_ref;
+    waiter *w;
+    trp_ctx *ctx;
+    trp_err err;
+
+    if (!trpi_system_is_valid(system)) {
+        return TRP_EINVAL;
+    }
+    if (trpi_in_behaviour(system)) {
+        return TRP_ESTATE;
+    }
+    if (trp_system_is_terminated(system)) {
+        return TRP_ECLOSED;
+    }
+    deadline_ns = trpi_world_mono_ns(system->world) + (uint64_t)timeout_ms * 1000000u;
+    w = waiter_new();
+    if (w == NULL) {
+        return TRP_ENOMEM;
+    }
+    ctx = trpi_enter(system);
+    err = promise_new(ctx, q->purpose, q->to, nobody, w, 0, &promise_ref);
+    if (err != TRP_OK) {
+        trpi_leave(ctx);
+        waiter_unref(w);
+        waiter_unref(w);
+        return err;
+    }
+    err = question_send(ctx, q, promise_ref);
+    trpi_leave(ctx);
+    if (err == TRP_OK) {
+        err = question_wait(system, q, promise_ref, w, deadline_ns, ret_reply);
+    }
+    if (err != TRP_OK || q->purpose == FOR_END) { /* the promise may be waiting still */
+        ctx = trpi_enter(system);
+        promise_cancel(ctx, promise_ref);
+        trpi_leave(ctx);
+    }
+    waiter_unref(w);
+    return err;
+}
+
+trp_err
+trpi_system_ask_whole(trp_system *system, trp_ref to, const trp_type *type, const void *payload,
+                      size_t bytes, uint32_t timeout_ms, trp_msg **ret_reply)
+{
+    question q = { FOR_REPLY, to, NULL, type, payload, bytes };
+
+    if (type == NULL || ret_reply == NULL) {
+        return TRP_EINVAL;
+    }
+    *ret_reply = NULL;
+    return trp_ref_is_none(to) ? TRP_ENOENT : thread_ask(system, &q, timeout_ms, ret_reply);
+}
+
+trp_err
+trp_system_graceful_stop(trp_system *system, trp_ref ref, uint32_t timeout_ms)
+{
+    question q = { FOR_END, ref, NULL, NULL, NULL, 0 };
+
+    return trp_ref_is_none(ref) ? TRP_EINVAL : thread_ask(system, &q, timeout_ms, NULL);
+}
+
+trp_err
+trp_system_resolve(trp_system *system, const char *path, uint32_t timeout_ms, trp_ref *ret_ref)
+{
+    question q = { FOR_REF, TRP_REF_NONE, path, NULL, NULL, 0 };
+    trp_msg *reply = NULL;
+    trp_err err;
+
+    if (path == NULL || ret_ref == NULL) {
+        return TRP_EINVAL;
+    }
+    err = thread_ask(system, &q, timeout_ms, &reply);
+    if (err == TRP_OK) {
+        *ret_ref = ((const trp_actor_identity *)trp_msg_payload(reply))->ref;
+    }
+    trpi_msg_drop(reply);
+    return err;
+}

@@ -1,0 +1,223 @@
+/* gate.c - what an actor is not given: deactivation, and a filter of its own.
+ *
+ * Why.     An actor may be switched off for a while without losing its place, its state and its
+ *          watchers, and one that knows what it does not want need not be asked in every function.
+ * Shape.   Both stand behind the mark that says "receive is trpi_life_receive()" (trp_become), so
+ *          that an actor without them pays nothing. A refused message is handled by a receive
+ *          function that makes a dead letter of it.
+ * Must hold.
+ *   G1  What the library itself tells passes: only text, JSON, bytes, numbers and the program's own
+ *       types are ordinary messages (TRP-06).
+ *   G2  A refused message is counted as dead, not as processed.
+ * Tests.   tests/unit/actor/gate_test.c, tests/unit/pattern/category_test.c
+ * Sources. A4J-16, A4J-24, TRP-06, UJ-06
+ */
+#include "actor/kernel/box.h"
+#include "actor/life/life.h"
+#include "base/payload.h"
+
+bool
+trpi_gate_is_ordinary(uint16_t number) /* G1 */
+{
+    return number >= TRPI_TYPE_USER_FIRST ||
+           (number >= TRPI_TYPE_STRING && number <= TRPI_TYPE_I64);
+}
+
+static void
+refuse(trp_ctx *ctx, const trp_msg *msg, trp_dead_reason reason)
+{
+    ctx->cell->processed--; /* G2 */
+    if (ctx->cell->extra != NULL) {
+        ctx->cell->extra->stashed_turn = 0; /* it was numbered by processed */
+    }
+    trpi_dead(ctx, ctx->self, msg, reason);
+}
+
+static trp_err
+refuse_inactive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    refuse(ctx, msg, TRP_DEAD_INACTIVE);
+    return TRP_OK;
+}
+
+static trp_err
+refuse_unwanted(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    refuse(ctx, msg, TRP_DEAD_REFUSED);
+    return TRP_OK;
+}
+
+trp_receive_fn
+trpi_gate_receive(const trpi_cell *cell, const trp_msg *msg)
+{
+    if (msg == NULL || !trpi_gate_is_ordinary(msg->priv_type)) {
+        return NULL;
+    }
+    if (cell->extra != NULL && cell->extra->inactive) {
+        return refuse_inactive;
+    }
+    if (cell->behaviour->will_receive != NULL && cell->behaviour->will_receive(msg) == 0) {
+        return refuse_unwanted;
+    }
+    return NULL;
+}
+
+void
+trpi_receive_mark(trpi_cell *cell)
+{
+    const trpi_extra *extra = cell->extra;
+
+    if (cell->behaviour->will_receive != NULL ||
+        (extra != NULL && (extra->levels != NULL || extra->log_receive || extra->inactive))) {
+        cell->marks |= TRPI_MARK_BECOME;
+    } else {
+        cell->marks &= (uint8_t)~TRPI_MARK_BECOME;
+    }
+}
+
+void
+trpi_gate_switch(trpi_cell *cell, bool active)
+{
+    trpi_extra *extra = active ? cell->extra : trpi_extra_get(cell);
+
+    if (extra != NULL) { /* no memory: it stays active */
+        extra->inactive = !active;
+        trpi_receive_mark(cell);
+    }
+}
+
+void
+trpi_gate_send(trp_ctx *ctx, trp_ref ref, bool active)
+{
+    const trp_ref nobody = TRP_REF_NONE;
+
+    trpi_sys_to(ctx, ref, TRPI_SYS_ACTIVE, active, nobody, 0, NULL);
+}
+
+/* ---- verbs ----------------------------------------------------------------------------------- */
+
+static trp_err
+order(trp_ctx *ctx, trp_ref ref, bool active)
+{
+    if (trp_ref_is_none(ref)) {
+        return TRP_EINVAL;
+    }
+    if (ref.node != TRPI_NODE_SELF) {
+        return TRP_EUNSUPPORTED;
+    }
+    trpi_gate_send(ctx, ref, active);
+    return TRP_OK;
+}
+
+trp_err
+trp_deactivate(trp_ctx *ctx, trp_ref ref)
+{
+    return order(ctx, ref, false);
+}
+
+trp_err
+trp_activate(trp_ctx *ctx, trp_ref ref)
+{
+    return order(ctx, ref, true);
+}
+
+static trp_err
+system_order(trp_system *system, trp_ref ref, bool active)
+{
+    trp_ctx *ctx;
+    trp_err err;
+
+    if (!trpi_system_is_valid(system)) {
+        return TRP_EINVAL;
+    }
+    ctx = trpi_enter(system);
+    err = order(ctx, ref, active);
+    trpi_leave(ctx);
+    return err;
+}
+
+trp_err
+trp_system_deactivate(trp_system *system, trp_ref ref)
+{
+    return system_order(system, ref, false);
+}
+
+trp_err
+trp_system_activate(trp_system *system, trp_ref ref)
+{
+    return system_order(system, ref, true);
+}
+
+/* ---- telling with an answer ------------------------------------------------------------------ */
+
+trp_err
+trpi_offer(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
+           size_t bytes)
+{
+    trpi_cell *cell = trpi_cell_peek(ctx, to);
+    const trp_behaviour *behaviour = trpi_look_behaviour(cell, to.generation);
+    trp_msg *msg;
+
+    if (type->number == 0) {
+        return TRP_ENOTYPE;
+    }
+    if (trp_ref_is_none(to) || (to.node == TRPI_NODE_SELF && cell == NULL)) {
+        return TRP_ENOENT;
+    }
+    bytes = (type->flags & TRP_TYPE_VARIABLE) == 0 ? type->bytes : bytes;
+    if (!trpi_payload_fits(type, bytes)) {
+        return TRP_EINVAL;
+    }
+    msg = trpi_tell_make(ctx, to, sender, type, payload, bytes);
+    if (msg == NULL) {
+        return TRP_ENOMEM;
+    }
+    if (behaviour != NULL && behaviour->will_receive != NULL &&
+        trpi_gate_is_ordinary(msg->priv_type) && behaviour->will_receive(msg) == 0) {
+        trpi_msg_free(ctx->cache, msg);
+        return TRP_EUNHANDLED;
+    }
+    if (cell != NULL &&
+        atomic_load_explicit(&cell->kind, memory_order_relaxed) == TRPI_KIND_BOXED) {
+        trp_err err = trpi_box_tell(ctx, cell, to, msg, true);
+
+        if (err != TRP_OK) {
+            trpi_msg_free(ctx->cache, msg);
+        }
+        return err;
+    }
+    trpi_send(ctx, to, msg);
+    return TRP_OK;
+}
+
+/* ---- calling instead of telling -------------------------------------------------------------- */
+
+trp_err
+trpi_receive_inside(trp_ctx *ctx, trp_receive_fn receive, void *state, trp_ref sender,
+                    const trp_type *type, const void *payload, size_t bytes)
+{
+    struct {
+        trp_msg header;
+        trp_msg_priv_moved moved;
+    } image = { .moved = { (void *)(uintptr_t)payload, bytes, NULL, NULL } };
+    const trp_msg *outer = ctx->msg;
+    trp_err err;
+
+    _Static_assert(sizeof(trp_msg) == TRPI_MSG_HEADER_BYTES, "what is moved stands behind it");
+    if ((type->flags & TRP_TYPE_VARIABLE) == 0) {
+        image.moved.bytes = type->bytes;
+    } else if (bytes < type->bytes) {
+        return TRP_EINVAL;
+    }
+    image.header.priv_from_node_flags = TRP_MSG_PRIV_OUT_OF_LINE;
+    image.header.priv_to_slot = ctx->self.slot;
+    image.header.priv_to_generation = ctx->self.generation;
+    image.header.priv_type = (uint16_t)type->number;
+    trpi_msg_sender_set(&image.header, sender);
+    ctx->msg = &image.header;
+    err = receive(ctx, state, &image.header);
+    ctx->msg = outer;
+    return err;
+}

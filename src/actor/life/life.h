@@ -1,0 +1,431 @@
+/* life.h - the semantic half of the room: system messages, the fields of a system that belong to
+ * it, and the functions that its files share.
+ *
+ * Threads. "runner" means: on the cell's thread, with its token held. Lock order: spawn lock of a
+ * guardian -> registry shard; all other locks are leaves.
+ */
+#ifndef TRPI_ACTOR_LIFE_LIFE_H
+#define TRPI_ACTOR_LIFE_LIFE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <troupe/interaction.h>
+#include <troupe/system.h>
+
+#include "actor/kernel/cell.h"
+#include "actor/kernel/extra.h"
+#include "actor/log/log.h"
+#include "actor/naming/name.h"
+#include "actor/naming/registry.h"
+#include "actor/kernel/run.h"
+#include "actor/kernel/system.h"
+
+#define TRPI_OBITUARIES 4096u   /* paths of the dead that are remembered */
+#define TRPI_REMOTE_PATHS 4096u /* paths of remote refs that are remembered */
+#define TRPI_LOG_LINE_BYTES 4096u /* of a line on stderr; longer ones are cut */
+
+/* Kinds of system messages. `from` and what number, flag and pointer carry. */
+enum trpi_sys {
+    TRPI_SYS_STOP = 1,
+    TRPI_SYS_SUSPEND = 2,
+    TRPI_SYS_RESUME = 3,      /* flag 1: answers the actor's own failure */
+    TRPI_SYS_RESTART = 4,     /* pointer: trpi_failure, owned */
+    TRPI_SYS_SUPERVISE = 5,   /* from: a child that was spawned from outside; guardians only */
+    TRPI_SYS_FAILED = 6,      /* from: child; pointer: trpi_failure, owned */
+    TRPI_SYS_CHILD_ENDED = 7, /* from: child; pointer: the parent's Terminated or NULL, owned */
+    TRPI_SYS_WATCH = 8,       /* from: watcher; pointer: its prepared Terminated message, owned */
+    TRPI_SYS_UNWATCH = 9,     /* from: watcher */
+    TRPI_SYS_IDLE = 10,       /* receive timeout; number: timers_number when it was armed */
+    TRPI_SYS_PROMISE_TIMEOUT = 11,
+    TRPI_SYS_PROMISE_CANCEL = 12,
+    TRPI_SYS_PROMISE_DEAD = 13, /* from: the ref that was asked and is dead */
+    TRPI_SYS_SELECT = 14,       /* pointer: trpi_selecting, counted; number: next element */
+    TRPI_SYS_INSPECT = 15,      /* pointer: trpi_inspection, counted; number: place of the entry */
+    TRPI_SYS_UNWATCH_NODE = 16, /* number: a node that is gone */
+    TRPI_SYS_ACTIVE = 17,       /* flag 1: activate, 0: deactivate */
+    TRPI_SYS_ERRAND = 18,       /* pointer: pending.c's, counted */
+    TRPI_SYS_DEPLOY = 19,       /* /remote only; from: the deputy; pointer: deployed.c's, owned */
+    TRPI_SYS_DEPLOYED = 20,     /* deputies only, as the next two; from: the actor */
+    TRPI_SYS_REFUSED = 21,      /* pointer: trpi_failure, owned */
+    TRPI_SYS_FAR_FAILED = 22,   /* from: the actor; pointer: trpi_failure, owned */
+    TRPI_SYS_ALARM = 24         /* services and deputies only */
+};
+
+/* LIFE's bits of cell->marks. */
+enum {
+    TRPI_MARK_FAILED = 0x10,     /* suspended by its own failure, waits for the supervisor */
+    TRPI_MARK_STARTED = 0x20,    /* an instance exists: post_stop will be called */
+    TRPI_MARK_SUBSCRIBED = 0x40, /* the event stream knows it */
+    TRPI_MARK_CREATED = 0x80     /* pre_start has been through once: from now on post_restart */
+};
+
+/* Marks in the links of a child; its parent's runner owns them. Slots are below TRPI_CELLS_MAX. */
+#define TRPI_CHILD_DYING                                                                           \
+    0x80000000u /* in prev_sibling: told to stop; counted in the parent's flags */
+#define TRPI_CHILD_SURVIVOR 0x80000000u /* in next_sibling: lived before post_restart */
+#define TRPI_CHILD_SLOT 0x7fffffffu
+_Static_assert(TRPI_CELLS_MAX <= TRPI_CHILD_SLOT, "a slot leaves the top bit free");
+
+typedef struct trpi_guardian {
+    pthread_mutex_t lock; /* guards closed and pending */
+    bool closed;          /* no spawn from outside any more */
+    uint32_t pending;     /* supervise messages on their way: the guardian waits for them */
+    trp_ref ref;
+} trpi_guardian;
+
+struct trpi_behaviours;
+struct trpi_event_stream;
+struct trpi_paths;
+struct trpi_remote_watches;
+
+typedef struct trpi_life_system {
+    trpi_registry *registry;
+    struct trpi_event_stream *events;
+    trpi_loggers *loggers; /* set once, when the guardians run */
+    struct trpi_paths *paths;
+    struct trpi_remote_watches *watches;
+    struct trpi_behaviours *behaviours;
+    trp_ref root, dead_letters, temp, remote;
+    trpi_guardian user, system;    /* .ref: set once, before the system is given out */
+    trp_behaviour user_behaviour;  /* of the user guardian, with its strategy by option */
+    trp_strategy user_strategy;    /* a copy of guardian_strategy */
+    bool user_ended, remote_ended, system_ended; /* root's runner only */
+    trpi_gate gate;                /* guards terminated */
+    _Atomic bool terminated;       /* written under the gate; relaxed look without */
+    _Atomic bool shutdown;         /* ordered; first exchange wins */
+    _Atomic bool scheduler_closed; /* release / acquire */
+    _Atomic uint32_t dead_logged;  /* dead letters logged so far, relaxed */
+} trpi_life;
+
+static inline trp_ref
+trpi_ref_local(uint32_t slot, uint32_t generation)
+{
+    trp_ref ref = { TRPI_NODE_SELF, slot, generation, 0 };
+    return ref;
+}
+/* The ref of a live cell, for its own runner or its parent's. */
+static inline trp_ref
+trpi_cell_ref(const trpi_cell *cell)
+{
+    return trpi_ref_local(trpi_cell_slot(cell),
+                          atomic_load_explicit(&cell->generation, memory_order_acquire));
+}
+static inline void
+trpi_sys_to(trp_ctx *ctx, trp_ref to, enum trpi_sys kind, uint16_t flag, trp_ref from,
+            uint64_t number, void *pointer)
+{
+    trpi_sys_tell(ctx, to.slot, to.generation, (uint16_t)kind, flag, from, number, pointer);
+}
+/* Parent and name are read by any thread (paths). Who reads proves by the generation, before and
+ * after, that they were the ones meant; acquire: the second look at the generation stays behind
+ * this load. */
+static inline uint32_t
+trpi_cell_parent(const trpi_cell *cell)
+{
+    return __atomic_load_n(&cell->parent, __ATOMIC_ACQUIRE);
+}
+static inline uint32_t
+trpi_cell_name_index(const trpi_cell *cell)
+{
+    return __atomic_load_n(&cell->name, __ATOMIC_ACQUIRE);
+}
+
+/* ---- children.c: runner of the parent -------------------------------------------------------- */
+void trpi_child_link(trp_ctx *ctx, trpi_cell *parent, trpi_cell *child);
+/* Unlink, forget, release name and slot of a child that has ended. */
+void trpi_child_unlink(trp_ctx *ctx, trpi_cell *parent, trpi_cell *child);
+/* Undo the birth of a child that is linked and not published. */
+void trpi_child_abandon(trp_ctx *ctx, trpi_cell *parent, trpi_cell *child);
+/* Give a cell that was acquired its name, arguments, parent and depth; not yet linked. On an error
+ * nothing is left behind; else until publication unprepare takes it back. Any thread that holds the
+ * cell's token, not only the parent's runner. Errors: as trp_spawn. */
+trp_err trpi_child_prepare(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell,
+                           const trp_spawn_options *options);
+void trpi_child_unprepare(trp_ctx *ctx, trpi_cell *cell);
+/* The live child of that ref; NULL: not a child of parent. */
+trpi_cell *trpi_child_find(trp_ctx *ctx, const trpi_cell *parent, trp_ref ref);
+/* First child, and the one behind; NULL at the end. */
+trpi_cell *trpi_child_first(trp_ctx *ctx, const trpi_cell *parent);
+trpi_cell *trpi_child_after(trp_ctx *ctx, const trpi_cell *child);
+/* Tell it to stop and count it among the dying; once. */
+void trpi_child_stop(trp_ctx *ctx, trpi_cell *parent, trpi_cell *child);
+void trpi_children_stop(trp_ctx *ctx, trpi_cell *parent);
+void trpi_children_tell(trp_ctx *ctx, const trpi_cell *parent, enum trpi_sys kind, trp_ref except);
+/* false: it has ended, and the notice of that is on its way. */
+static inline bool
+trpi_child_lives(const trpi_cell *child)
+{
+    return (atomic_load_explicit(&child->generation, memory_order_acquire) & 1u) != 0;
+}
+static inline bool
+trpi_child_is_dying(const trpi_cell *child)
+{
+    return (child->prev_sibling & TRPI_CHILD_DYING) != 0;
+}
+/* Spawn below a guardian from any thread. */
+trp_err trpi_spawn_outside(trp_system *system, trpi_guardian *guardian, const char *dispatcher,
+                           const trp_behaviour *behaviour, const trp_spawn_options *options,
+                           trp_ref *ret_ref);
+
+/* ---- life.c, restart.c, orders.c: runner ----------------------------------------------------- */
+void trpi_life_stop(trp_ctx *ctx, trpi_cell *cell);
+/* Tell any actor, here or elsewhere, to stop; not the parent's bookkeeping. Thread: any. */
+void trpi_stop_send(trp_ctx *ctx, trp_ref ref);
+/* A child has ended or a pending one arrived: is what was waited for complete? */
+void trpi_life_check(trp_ctx *ctx, trpi_cell *cell);
+/* Drop what belongs to the instance: deferred calls, memory, state, timers, asks, watches,
+ * behaviours. */
+void trpi_life_instance_end(trp_ctx *ctx, trpi_cell *cell);
+/* Fail with a cause that came from `perpetrator` (none: from here). */
+void trpi_life_fail(trp_ctx *ctx, trpi_cell *cell, const trp_failure *what, const trp_msg *msg,
+                    trp_ref perpetrator, bool skip_survivors);
+void trpi_life_restart(trp_ctx *ctx, trpi_cell *cell, trpi_failure *why); /* takes why */
+void trpi_life_restart_finish(trp_ctx *ctx, trpi_cell *cell);
+void trpi_life_resume(trp_ctx *ctx, trpi_cell *cell, bool answers_failure);
+/* Handle what waited for the end of a restart or of the own failure. */
+void trpi_life_unpark(trp_ctx *ctx, trpi_cell *cell);
+/* Release what still waits when the actor ends. */
+void trpi_parked_drop(trpi_extra *extra);
+/* Run a hook of the behaviour; its failure is in ctx->failure (reason and err filled). msg: for
+ * trp_sender. */
+enum trpi_hook {
+    TRPI_HOOK_PRE_START,
+    TRPI_HOOK_POST_STOP,
+    TRPI_HOOK_PRE_RESTART,
+    TRPI_HOOK_POST_RESTART
+};
+trp_err trpi_life_hook(trp_ctx *ctx, trpi_cell *cell, enum trpi_hook hook, const trp_failure *why,
+                       const trp_msg *msg);
+/* State memory for a fresh instance. Errors: TRP_ENOMEM. */
+trp_err trpi_life_state_new(trpi_cell *cell);
+/* trp_fail with an error of our own. */
+TRP_NORETURN void trpi_life_throw(trp_ctx *ctx, trp_err err, const char *format, ...)
+    TRP_PRINTF(3, 4);
+/* Fill a failure without jumping. */
+void trpi_failure_fill(trp_failure *what, trp_ref actor, trp_err err, const char *reason);
+
+/* ---- supervise.c: runner of the supervisor --------------------------------------------------- */
+void trpi_supervise_failed(trp_ctx *ctx, trpi_cell *cell, trp_ref child,
+                           trpi_failure *why); /* takes why */
+void trpi_supervise_forget(trpi_cell *cell, trp_ref child);
+void trpi_supervise_clear(trpi_extra *extra);
+
+/* ---- watch.c --------------------------------------------------------------------------------- */
+/* Let `watcher` (an actor here, or a promise) be told when ref ends. Errors: TRP_ENOMEM. */
+trp_err trpi_watch_send(trp_ctx *ctx, trp_ref watcher, trp_ref ref);
+void trpi_unwatch_send(trp_ctx *ctx, trp_ref watcher, trp_ref ref);
+/* runner of the watched */
+void trpi_watch_add(trp_ctx *ctx, trpi_cell *cell, trp_ref watcher, trp_msg *prepared);
+void trpi_watch_remove(trp_ctx *ctx, trpi_cell *cell, trp_ref watcher);
+/* All watchers of a node that is gone. */
+void trpi_watch_remove_node(trp_ctx *ctx, trpi_cell *cell, uint32_t node);
+/* Answer a watch whose target is gone. Takes prepared. */
+void trpi_watch_answer(trp_ctx *ctx, trp_ref watcher, trp_msg *prepared, bool existence_confirmed);
+/* Tell all watchers; empties the map. */
+void trpi_watchers_notify(trp_ctx *ctx, trpi_ref_map *watchers);
+/* runner of the watcher */
+void trpi_watch_end_all(trp_ctx *ctx, trpi_cell *cell);
+/* May this Terminated be seen? Ends the watch. */
+bool trpi_watch_admit(trpi_cell *cell, const trp_msg *msg);
+trp_err trpi_remote_watches_new(struct trpi_remote_watches **ret_watches);
+void trpi_remote_watches_free(struct trpi_remote_watches *watches);
+/* A node watches target: to be forgotten with the one or the other. */
+void trpi_remote_watch_inbound(trp_system *system, trp_ref watcher, trp_ref target);
+void trpi_remote_unwatch_inbound(trp_system *system, trp_ref watcher, trp_ref target);
+/* Its watchers here learn that the node is gone; what it watched here forgets it. */
+void trpi_node_watchers_notify(trp_system *system, uint32_t node);
+/* The first half: what it watches here stays watched, for it may still be there to be told. left:
+ * it works off what it has, so the parents of its remote children wait for the end of each. */
+void trpi_node_lost_notify(trp_system *system, uint32_t node, bool left);
+/* Terminated that came over the wire. */
+void trpi_remote_watch_terminated(trp_ctx *ctx, trp_ref watcher, trp_ref ref,
+                                  bool existence_confirmed);
+
+/* ---- ask.c ----------------------------------------------------------------------------------- */
+void trpi_ask_continue(trp_ctx *ctx, trpi_cell *cell,
+                       trp_msg *msg);               /* runner; a TRPI_TYPE_CONTINUE */
+void trpi_asks_drop(trp_ctx *ctx, trpi_cell *cell); /* runner */
+/* A CONTINUE that reaches nobody: its reply is a late one. */
+void trpi_ask_late(trp_ctx *ctx, const trp_msg *msg);
+/* A message with this sender, perhaps a promise, did not reach `asked`: the ask ends with err. */
+void trpi_ask_dead(trp_ctx *ctx, trp_ref sender, trp_ref asked, trp_err err);
+/* any: whoever was asked first; asked is who had it in the end. */
+void trpi_ask_dead_of(trp_ctx *ctx, trp_ref sender, trp_ref asked, trp_err err, bool any);
+
+/* ---- scheduler.c ----------------------------------------------------------------------------- */
+/* The longest delay: TRP_DELAY_TICKS_MAX ticks. */
+static inline uint64_t
+trpi_delay_ms_max(const trp_system *system)
+{
+    return (uint64_t)TRP_DELAY_TICKS_MAX * system->scheduling.tick_ms;
+}
+/* The tree has ended: run the functions that are left, forget the messages. */
+void trpi_schedules_close(trp_system *system);
+
+/* ---- timers.c: runner ------------------------------------------------------------------------ */
+void trpi_timer_tick(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg);
+void trpi_timers_drop(trp_ctx *ctx, trpi_cell *cell);
+void trpi_receive_timeout_check(trp_ctx *ctx, trpi_cell *cell, uint64_t number);
+void trpi_receive_timeout_deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg);
+
+/* ---- gate.c ---------------------------------------------------------------------------------- */
+/* What takes msg instead of the behaviour; NULL: the behaviour. runner */
+trp_receive_fn trpi_gate_receive(const trpi_cell *cell, const trp_msg *msg);
+/* Set or clear TRPI_MARK_BECOME, as behaviour and side block ask for. runner */
+void trpi_receive_mark(trpi_cell *cell);
+void trpi_gate_switch(trpi_cell *cell, bool active); /* runner */
+void trpi_gate_send(trp_ctx *ctx, trp_ref ref, bool active);
+/* routed.c: the behaviour of a live actor, seen from any thread; NULL: it is none, or has ended. */
+const trp_behaviour *trpi_look_behaviour(const trpi_cell *cell, uint32_t generation);
+
+/* ---- pending.c ------------------------------------------------------------------------------- */
+void trpi_errand_run(trpi_cell *cell, void *errand); /* runner */
+void trpi_errand_gone(void *errand);
+uint32_t trpi_pending_count(trpi_cell *cell); /* runner */
+
+/* ---- stash.c, memory.c: runner --------------------------------------------------------------- */
+void trpi_stash_to_front(trpi_cell *cell);
+void trpi_stash_drain(trp_ctx *ctx, trpi_cell *cell);
+void trpi_levels_drop(trpi_cell *cell);
+void trpi_memory_drop(trp_ctx *ctx, trpi_cell *cell);
+
+/* ---- inbound.c ------------------------------------------------------------------------------- */
+/* Hand a signal to remoting; false: there is none. Thread: any. */
+bool trpi_remote_signal(trp_system *system, enum trpi_remote_signal signal, trp_ref target,
+                        trp_ref from, uint32_t flag);
+
+/* Hand a signal with its order to remoting. Errors: as trpi_remote_ops.order; TRP_ESTATE: there is
+ * no remoting. Thread: any. */
+trp_err trpi_remote_order(trp_system *system, uint32_t node, enum trpi_remote_signal signal,
+                          trp_ref target, trp_ref from, const trpi_order *order);
+/* Could that incarnation still say something? As trpi_remote_ops.is_connected; false without
+ * remoting. Thread: any. */
+bool trpi_remote_is_connected(trp_system *system, uint32_t node);
+
+/* ---- path.c ---------------------------------------------------------------------------------- */
+trp_err trpi_paths_new(trpi_life *life);
+void trpi_paths_free(trpi_life *life);
+/* Remember a dying actor; before its generation ends. runner. */
+void trpi_obituary_add(trp_ctx *ctx, const trpi_cell *cell);
+/* The path without an address; the length. Falls back to "#uid". */
+size_t trpi_path_local(trp_system *system, trp_ref ref, char *buffer, size_t bytes);
+/* Own name of a live cell, for its runner or its parent's. Returns the length. */
+size_t trpi_cell_name(trp_system *system, const trpi_cell *cell, char *buffer, size_t bytes);
+/* Child of a cell by name, any thread; TRP_REF_NONE. */
+trp_ref trpi_path_child(trp_system *system, uint32_t parent_slot, const char *name, size_t bytes);
+
+bool trpi_address_is_own(trp_system *system, const trpi_address *address); /* also "troupe://" */
+
+/* ---- select.c -------------------------------------------------------------------------------- */
+/* Deliver to what text selects, from an anchor for relative ones. Errors: as trp_select_tell. */
+trp_err trpi_select(trp_ctx *ctx, trp_ref anchor, const char *text, trp_ref sender,
+                    const trp_msg *msg);
+void trpi_select_step(trp_ctx *ctx, trpi_cell *cell, void *selecting,
+                      uint64_t element); /* runner */
+void trpi_select_lost(trp_ctx *ctx, void *selecting, uint64_t element);
+void trpi_select_drop(void *selecting); /* the system is being freed */
+
+/* A selection of what is below an actor that lives elsewhere: pass it on to base, its path there.
+ * Takes selecting. runner */
+void trpi_select_beyond(trp_ctx *ctx, const trpi_address *address, const char *base,
+                        void *selecting, uint64_t element);
+
+/* ---- service.c ------------------------------------------------------------------------------- */
+/* Tell a cell TRPI_SYS_ALARM in so many ms. Errors: as trpi_timer_add. */
+trp_err trpi_alarm_add(trp_system *system, trp_ref ref, uint32_t delay_ms, uint64_t *ret_id);
+
+/* ---- marks.c --------------------------------------------------------------------------------- */
+void trpi_mark_reached(const trp_msg *msg); /* a TRPI_TYPE_MARK; once */
+
+/* ---- deputy.c -------------------------------------------------------------------------------- */
+/* trp_spawn_options.node of one that its code binds to this node and a section moves */
+extern const char trpi_node_conflict[];
+/* The options of a child that is to live on another node: make its deputy of cell. *ret_deputy:
+ * whether it is one. Errors: as trp_spawn. The holder of cell's token, before it is published. */
+trp_err trpi_deputy_make(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *options,
+                         bool *ret_deputy);
+void trpi_deputy_free(struct trpi_deputy *deputy); /* NULL is fine */
+void trpi_deputy_start(trp_ctx *ctx, trpi_cell *cell); /* runner, as the next two */
+/* true: handled, and what sysmsg owns is taken. */
+bool trpi_deputy_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg);
+/* A message below TRPI_TYPE_AUTO_END. true: handled. */
+bool trpi_deputy_auto(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg);
+/* When its name and parent are known: would the other node refuse it for sure? TRP_OK for all but
+ * deputies. Errors: as trp_spawn. */
+trp_err trpi_deputy_check(trp_ctx *ctx, const trpi_cell *cell);
+static inline bool
+trpi_cell_is_deputy(const trpi_cell *cell) /* the token's holder */
+{
+    return cell->extra != NULL && cell->extra->deputy != NULL;
+}
+
+/* ---- deployed.c ------------------------------------------------------------------------------ */
+extern const trp_behaviour trpi_remote_guardian;
+/* "system@host:port" and the path: the name below /remote. Returns its length, as snprintf. */
+size_t trpi_deployed_name(const trpi_address *address, const char *path, char *buffer,
+                          size_t bytes);
+trp_err trpi_behaviours_new(struct trpi_behaviours **ret_behaviours);
+void trpi_behaviours_free(struct trpi_behaviours *behaviours); /* NULL is fine */
+void trpi_deployed_make(trp_ctx *ctx, trpi_cell *guardian, trp_ref deputy,
+                        void *order); /* runner of /remote; takes order */
+void trpi_deployed_drop(void *order);
+/* Hand an order to /remote, copied; without memory it is refused. Thread: any. */
+void trpi_deployed_order(trp_ctx *ctx, trp_ref deputy, const trpi_deploy *deploy);
+void trpi_deployed_ended(trp_ctx *ctx, trpi_cell *guardian, trp_ref child); /* the same runner */
+/* Is ref an actor that another node had made here? A hint unless it is held. Thread: any. */
+bool trpi_is_deployed(trp_ctx *ctx, trp_ref ref);
+
+/* ---- tree.c ---------------------------------------------------------------------------------- */
+void trpi_inspect_answer(trp_ctx *ctx, trpi_cell *cell, void *inspection,
+                         uint64_t place); /* runner */
+void trpi_inspect_gone(trp_ctx *ctx, void *inspection, uint64_t place);
+/* Call fn for each actor that does not answer within grace_ms (silent), and, where all answer, for
+ * those without children, for which the others wait. Errors: TRP_ENOMEM. */
+trp_err trpi_tree_unended_each(trp_system *system, uint32_t grace_ms,
+                               void (*fn)(void *arg, trp_ref ref, bool silent), void *arg);
+
+/* ---- event_stream.c -------------------------------------------------------------------------- */
+trp_err trpi_event_stream_new(struct trpi_event_stream **ret_stream);
+void trpi_event_stream_free(struct trpi_event_stream *stream);
+/* Returns how many subscribers with a limit there are, dropped ones included. */
+uint32_t trpi_event_publish(trp_ctx *ctx, const trp_type *type, const void *payload, size_t bytes);
+/* Errors: as trp_system_subscribe. limit: NULL, or what outlives the stream. Twice is once. */
+trp_err trpi_event_subscribe(trp_system *system, trp_ref subscriber, const trp_type *type,
+                             trpi_event_limit *limit);
+void trpi_event_unsubscribe(trp_system *system, trp_ref subscriber, const trp_type *type);
+void trpi_event_subscriber_ended(trp_system *system, trp_ref subscriber);
+bool trpi_event_is_wanted(trp_ctx *ctx, const trp_type *type);
+
+/* ---- guardian.c, shutdown.c ------------------------------------------------------------------ */
+trp_err trpi_guardians_new(trp_system *system);
+bool trpi_guardian_is_root(const trpi_cell *cell);
+/* The guardian of a cell that takes children from outside; NULL for all others. */
+trpi_guardian *trpi_guardian_of(trp_system *system, const trpi_cell *cell);
+/* runner of the root: a guardian has ended. true: handled */
+void trpi_root_child_ended(trp_ctx *ctx, trpi_cell *root, trp_ref child);
+void trpi_root_stop(trp_ctx *ctx, trpi_cell *root);
+void trpi_root_ended(trp_system *system);
+
+/* With debug.lifecycle, with the path of the running cell (LIFE-20); log.c. */
+void trpi_life_trace(trp_ctx *ctx, trpi_cell *cell, const char *what, trp_ref other);
+
+/* ---- dead_letter.c --------------------------------------------------------------------------- */
+/* What is known of a message that reached nobody; borrowed throughout. */
+typedef struct trpi_loss {
+    trp_ref sender, recipient;
+    trp_dead_reason reason;
+    const trp_type *type;              /* NULL: unknown */
+    const void *payload;               /* NULL: not at hand, if it has any bytes */
+    size_t bytes;
+    const trp_interaction *interaction; /* NULL: none */
+    const char *path;                  /* the recipient's, where there is no ref; or NULL */
+} trpi_loss;
+/* The loss of msg. */
+trpi_loss trpi_loss_of(trp_ref recipient, const trp_msg *msg, trp_dead_reason reason);
+/* Log and publish a loss that is counted already. */
+void trpi_dead_announce(trp_ctx *ctx, const trpi_loss *loss);
+
+#endif

@@ -1,0 +1,89 @@
+/* marks.c - how far an actor has come with its mail: marks between its messages.
+ *
+ * Why.     The usual mailbox is a queue that nobody counts: a counter would cost every tell of
+ *          every program. Who must know how much of what it told still waits (remoting, which
+ *          bounds what a receiver may pile up) puts a mark behind some thousand bytes of it, and is
+ *          called when the mark's turn comes. A message between two marks costs nothing more.
+ * Shape.   m1 m2 ... m99 MARK(fn, arg, number) m100 ...: a message of type TRPI_TYPE_MARK, which
+ *          the run loop hands to trpi_life_auto(), and an ended actor's drain to trpi_life_dead().
+ * Must hold.
+ *   K1  fn is called exactly once for each mark, also when the actor ends, has ended or never was,
+ *       or when there is no memory for the mark.
+ *   K2  A mark is no message of anybody's: it is neither processed nor dead nor pending, a bound
+ *       does not count it, and no order puts it before what was told before it.
+ * Tests.   tests/unit/actor/marks_test.c
+ */
+#include <string.h>
+
+#include "actor/actor.h"
+#include "actor/kernel/box.h"
+#include "actor/life/life.h"
+#include "actor/kernel/mailbox.h"
+
+typedef struct mark {
+    trpi_mark_fn fn;
+    void *arg;
+    uint64_t number;
+} mark;
+
+_Static_assert(sizeof(mark) <= TRPI_LINE_PAYLOAD_MAX, "a mark takes one line");
+
+void
+trpi_mark_reached(const trp_msg *msg)
+{
+    mark m;
+
+    memcpy(&m, trp_msg_payload(msg), sizeof m);
+    m.fn(m.arg, m.number);
+}
+
+void
+trpi_inbound_mark(trp_system *system, uint32_t slot, uint32_t generation, trpi_mark_fn fn,
+                  void *arg, uint64_t number)
+{
+    trp_ref to = { TRPI_NODE_SELF, slot, generation, 0 };
+    trp_ref nobody = TRP_REF_NONE;
+    mark m = { fn, arg, number };
+    trp_ctx *ctx = trpi_enter(system);
+    trp_msg *msg = trpi_msg_make(ctx->cache, to, nobody, &trpi_mark_type, &m, sizeof m);
+
+    if (msg == NULL) {
+        fn(arg, number); /* K1 */
+    } else {
+        trpi_send(ctx, to, msg);
+    }
+    trpi_leave(ctx);
+}
+
+/* Has it no mail at all? Who waits for something else than a thread (suspended) may have some. */
+static bool
+is_idle(trpi_cell *cell)
+{
+    /* relaxed: a hint */
+    return atomic_load_explicit(&cell->head, memory_order_relaxed) ==
+           ((uintptr_t)trpi_cell_stub(cell) | TRPI_TOKEN);
+}
+
+enum trpi_mail
+trpi_inbound_mail(trp_system *system, uint32_t slot, uint32_t generation)
+{
+    trp_ctx *ctx = trpi_enter(system);
+    trpi_cell *cell = trpi_cell_peek(ctx, trpi_ref_local(slot, generation));
+    enum trpi_mail mail = TRPI_MAIL_NONE;
+
+    if (cell != NULL) {
+        uint8_t kind = atomic_load_explicit(&cell->kind, memory_order_relaxed);
+        const trpi_box *box = kind == TRPI_KIND_BOXED ? trpi_box_get(cell, generation) : NULL;
+
+        if (kind == TRPI_KIND_ACTOR || kind == TRPI_KIND_DEPUTY ||
+            (box != NULL && box->capacity == 0 && box->custom == NULL && box->team == NULL)) {
+            mail = box == NULL && is_idle(cell)                ? TRPI_MAIL_NONE
+                   : box != NULL && trpi_box_waiting(box) == 0 ? TRPI_MAIL_NONE
+                                                               : TRPI_MAIL_WAITS;
+        } else {
+            mail = TRPI_MAIL_OF_OTHERS;
+        }
+    }
+    trpi_leave(ctx);
+    return mail;
+}

@@ -1,0 +1,408 @@
+/* routed.c - actors whose tellers are asked first where to: birth with children, and the look on
+ * the teller's side.
+ *
+ * Why.     A router that handled each message in its own turn would be slower than its routees. So
+ *          the upper room's function runs on the teller's thread; the actor behind it only keeps
+ *          order in the family.
+ * Shape.   cell.kind = ROUTER, cell.ops -> routed.kind (first member of what belongs to one
+ *          incarnation). Tellers come here from tell.c when they see the kind.
+ * Must hold.
+ *   F1  A teller uses ops only when the generation that it means stands before and behind the load
+ *       of ops: ops are set before the generation is published, and cleared after it has ended.
+ *   F2  A routed is retired when its actor ends: tellers under way may still read it.
+ *   F3  The first children are published after their parent and before it runs: who stops it stops
+ *       them, and what they report finds it. None runs before all are: one that tells its router
+ *       when it starts reaches the others.
+ *   F4  A routed has the plain mailbox, whatever the default, its dispatcher or a section says:
+ *       what it is told goes past its mailbox, and cell->ops can lead to one thing only.
+ * Limits.  TRPI_ROUTE_DEPTH_MAX routers that lead to each other; behind them a message is a dead
+ *          letter, so that a circle of routers cannot eat the stack.
+ * Tests.   tests/unit/pattern/router_test.c
+ */
+#include "actor/kernel/box.h"
+#include "actor/kernel/cells.h"
+#include "actor/life/routed.h"
+
+#include <stdio.h>
+
+#include "actor/life/life.h"
+#include "actor/kernel/mailbox.h"
+#include "base/alloc.h"
+#include "base/assert.h"
+
+typedef struct routed {
+    trpi_kind_ops kind; /* deliver NULL: an actor */
+    const trpi_routed_ops *ops;
+    void *arg;
+} routed;
+
+struct trpi_embryo {
+    trp_ctx *ctx;
+    trpi_cell *cell; /* its token is ours */
+};
+
+static bool
+is_routed(const trpi_kind_ops *ops)
+{
+    return ops != NULL && ops->deliver == NULL;
+}
+
+static routed *
+routed_of(const trpi_kind_ops *ops)
+{
+    _Static_assert(offsetof(routed, kind) == 0, "a routed begins with its ops");
+    return (routed *)(uintptr_t)ops;
+}
+
+/* ---- the teller's side ----------------------------------------------------------------------- */
+
+/* F1. NULL: that incarnation has ended, or is no router. */
+static routed *
+routed_get(const trpi_cell *cell, uint32_t generation)
+{
+    const trpi_kind_ops *ops;
+
+    /* acquire: pairs with publication; ops of this incarnation are written */
+    if (atomic_load_explicit(&cell->generation, memory_order_acquire) != generation) {
+        return NULL;
+    }
+    /* acquire: pairs with trpi_cell_ops_set(); had it been cleared or set again, the generation
+     * below is a later one */
+    ops = __atomic_load_n(&cell->ops, __ATOMIC_ACQUIRE);
+    if (atomic_load_explicit(&cell->generation, memory_order_relaxed) != generation) {
+        return NULL;
+    }
+    return is_routed(ops) ? routed_of(ops) : NULL;
+}
+
+bool
+trpi_routed_take(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg)
+{
+    const routed *r = routed_get(cell, to.generation);
+    const uint8_t depth = ctx->route_depth;
+    bool taken;
+
+    if (r == NULL) {
+        return false;
+    }
+    if (depth >= TRPI_ROUTE_DEPTH_MAX) {
+        trpi_dead(ctx, to, msg, TRP_DEAD_NO_SUCH_ACTOR);
+        trpi_msg_free(ctx->cache, msg);
+        return true;
+    }
+    ctx->route_depth = (uint8_t)(depth + 1);
+    taken = r->ops->route(r->arg, ctx, to, msg);
+    ctx->route_depth = depth; /* not one less: a routee of the calling thread may have failed */
+    return taken;
+}
+
+void *
+trpi_routed_find(trp_ctx *ctx, trp_ref ref, const trpi_routed_ops *ops)
+{
+    const trpi_cell *cell = trpi_cell_peek(ctx, ref);
+    const routed *r = NULL;
+
+    if (cell != NULL &&
+        atomic_load_explicit(&cell->kind, memory_order_relaxed) == TRPI_KIND_ROUTER) {
+        r = routed_get(cell, ref.generation);
+    }
+    return r != NULL && r->ops == ops ? r->arg : NULL;
+}
+
+/* Line B is its runner's, who writes while we look: suspended and processed are a byte and a word
+ * of aligned memory, read once (volatile), and old values do no harm. An atomic counter would cost
+ * the run loop two instructions a message, for the sake of a hint; so the thread sanitizer does not
+ * look at these two loads. */
+__attribute__((no_sanitize("thread"))) static void
+look_at(const trpi_cell *cell, trpi_look *ret_look)
+{
+    uintptr_t head = atomic_load_explicit(&cell->head, memory_order_relaxed);
+
+    ret_look->busy = (head & TRPI_TOKEN) == 0;
+    ret_look->empty =
+        head == ((uintptr_t)trpi_cell_stub((trpi_cell *)(uintptr_t)cell) | TRPI_TOKEN);
+    ret_look->suspended = *(const volatile uint8_t *)&cell->suspended != 0;
+    ret_look->handled = *(const volatile uint64_t *)&cell->processed;
+}
+
+/* Written before publication, and again by the next incarnation, as late as we may look. */
+__attribute__((no_sanitize("thread"))) const trp_behaviour *
+trpi_look_behaviour(const trpi_cell *cell, uint32_t generation)
+{
+    const trp_behaviour *behaviour;
+
+    if (cell == NULL ||
+        !trpi_kind_is_actor(atomic_load_explicit(&cell->kind, memory_order_relaxed))) {
+        return NULL;
+    }
+    behaviour = *(const trp_behaviour *const volatile *)&cell->behaviour;
+    /* acquire fence: the look at the generation stays behind the load of the behaviour */
+    atomic_thread_fence(memory_order_acquire);
+    return atomic_load_explicit(&cell->generation, memory_order_relaxed) == generation ? behaviour
+                                                                                       : NULL;
+}
+
+void
+trpi_actor_look(trp_ctx *ctx, trp_ref ref, trpi_look *ret_look)
+{
+    const trpi_cell *cell = trpi_cell_peek(ctx, ref);
+
+    *ret_look = (trpi_look){ .local = ref.node == TRPI_NODE_SELF, .alive = cell != NULL };
+    if (cell != NULL &&
+        atomic_load_explicit(&cell->kind, memory_order_relaxed) == TRPI_KIND_DEPUTY) {
+        ret_look->local = false; /* its mailbox says nothing about that of its actor */
+    } else if (cell != NULL) {
+        const trpi_box *box = trpi_box_get(cell, ref.generation);
+
+        look_at(cell, ret_look);
+        if (box != NULL) {
+            ret_look->counted = true;
+            ret_look->pending = trpi_box_waiting(box);
+        }
+    }
+}
+
+uint32_t
+trpi_actors_busy(trp_ctx *ctx, trp_ref *ret_refs, uint32_t max)
+{
+    const trpi_cells *cells = ctx->cells;
+    uint32_t used = atomic_load_explicit(&cells->used, memory_order_relaxed), count = 0;
+
+    for (uint32_t slot = 1; slot <= used && count < max; slot++) {
+        const trpi_cell *cell = trpi_cells_at(cells, slot);
+        trp_ref ref = { TRPI_NODE_SELF, slot, 0, 0 };
+        trpi_look look;
+
+        if (cell == NULL ||
+            !trpi_kind_is_actor(atomic_load_explicit(&cell->kind, memory_order_relaxed))) {
+            continue;
+        }
+        ref.generation = atomic_load_explicit(&cell->generation, memory_order_relaxed);
+        trpi_actor_look(ctx, ref, &look); /* which finds out whether it lives */
+        if (look.local && look.alive && (!look.empty || look.pending > 0) && !look.suspended &&
+            !trp_ref_equal(ref, ctx->self)) {
+            ret_refs[count++] = ref;
+        }
+    }
+    return count;
+}
+
+/* ---- birth ----------------------------------------------------------------------------------- */
+
+trp_ref
+trpi_embryo_ref(const trpi_embryo *embryo)
+{
+    return trpi_slot_ref(embryo->cell);
+}
+
+size_t
+trpi_embryo_path(const trpi_embryo *embryo, trp_ref ref, char *buffer, size_t bytes)
+{
+    trp_system *system = embryo->ctx->system;
+    const trpi_cell *cell = embryo->cell;
+    const trpi_cell *parent = trpi_cells_find(embryo->ctx->cells, trpi_cell_parent(cell));
+    char name[TRP_NAME_BYTES_MAX + 1], above[TRP_PATH_BYTES_MAX + 1];
+    int written;
+
+    trpi_assert(parent != NULL);
+    trpi_path_local(system, trpi_cell_ref(parent), above, sizeof above);
+    trpi_cell_name(system, cell, name, sizeof name);
+    if (ref.slot == trpi_cell_slot(cell)) {
+        written = snprintf(buffer, bytes, "%s/%s", above, name);
+    } else {
+        const trpi_cell *child = trpi_cells_find(embryo->ctx->cells, ref.slot);
+        char last[TRP_NAME_BYTES_MAX + 1];
+
+        trpi_assert(child != NULL && trpi_cell_parent(child) == trpi_cell_slot(cell));
+        trpi_cell_name(system, child, last, sizeof last);
+        written = snprintf(buffer, bytes, "%s/%s/%s", above, name, last);
+    }
+    return written < 0 ? 0 : (size_t)written < bytes ? (size_t)written : bytes - 1;
+}
+
+trp_err
+trpi_embryo_spawn(trpi_embryo *embryo, const trp_behaviour *behaviour,
+                  const trp_spawn_options *options, trp_ref *ret_ref)
+{
+    trp_ctx *ctx = embryo->ctx;
+    trp_spawn_options deployed;
+    trpi_cell *cell;
+    trp_err err = trpi_spawn_check(behaviour, options);
+
+    if (ctx->system->settings != NULL) {
+        options = trpi_settings_deploy(ctx, embryo->cell, options, &deployed);
+    }
+    if (err == TRP_OK) {
+        err = trpi_slot_acquire(ctx, &cell);
+    }
+    if (err != TRP_OK) {
+        return err;
+    }
+    err = trpi_spawn_conceive(ctx, embryo->cell, cell, behaviour, options);
+    if (err == TRP_OK) {
+        *ret_ref = trpi_slot_ref(cell);
+    }
+    return err;
+}
+
+/* F3 */
+static void
+publish(trp_ctx *ctx, trpi_cell *cell)
+{
+    trpi_cell *child = trpi_child_first(ctx, cell);
+
+    trpi_slot_reveal(ctx, cell, TRPI_KIND_ROUTER);
+    for (trpi_cell *c = child; c != NULL; c = trpi_child_after(ctx, c)) {
+        trpi_slot_reveal(ctx, c, trpi_box_kind(c));
+    }
+    while (child != NULL) {
+        trpi_cell *next = trpi_child_after(ctx, child);
+
+        trpi_schedule(ctx, child);
+        child = next;
+    }
+    trpi_schedule(ctx, cell);
+}
+
+static void
+undo(trp_ctx *ctx, trpi_cell *cell)
+{
+    trpi_cell *child;
+
+    while ((child = trpi_child_first(ctx, cell)) != NULL) {
+        trpi_child_abandon(ctx, cell, child);
+    }
+    trpi_child_unprepare(ctx, cell);
+    trpi_spawn_dispatcher_undo(ctx, cell);
+    trpi_free(routed_of(cell->ops));
+    trpi_cell_ops_set(cell, NULL);
+    trpi_slot_abandon(ctx, cell);
+}
+
+/* Everything but the link to the parent. */
+static trp_err
+conceive(trp_ctx *ctx, trpi_cell *parent, const trp_behaviour *behaviour,
+         const trp_spawn_options *options, routed *r, trpi_cell **ret_cell)
+{
+    trpi_cell *cell;
+    trp_err err = trpi_slot_acquire(ctx, &cell);
+
+    if (err != TRP_OK) {
+        return err;
+    }
+    cell->behaviour = behaviour;
+    err = trpi_spawn_dispatcher(ctx, cell, options, NULL);
+    if (err == TRP_OK) {
+        err = trpi_child_prepare(ctx, parent, cell, options);
+        if (err != TRP_OK) {
+            trpi_spawn_dispatcher_undo(ctx, cell);
+        }
+    }
+    if (err != TRP_OK) {
+        trpi_slot_abandon(ctx, cell);
+        return err;
+    }
+    trpi_box_undo(ctx, cell); /* F4 */
+    trpi_cell_ops_set(cell, &r->kind);
+    *ret_cell = cell;
+    return TRP_OK;
+}
+
+/* Make it known: to the guardian, or to the running parent. */
+static trp_err
+give_birth(trp_ctx *ctx, trpi_guardian *guardian, trpi_cell *parent, trpi_cell *cell)
+{
+    bool closed;
+
+    if (guardian == NULL) {
+        trpi_child_link(ctx, parent, cell);
+        publish(ctx, cell);
+        return TRP_OK;
+    }
+    trpi_here_hold(ctx); /* routees may be such that start on this thread */
+    pthread_mutex_lock(&guardian->lock);
+    closed = guardian->closed;
+    if (!closed) {
+        guardian->pending++;
+        trpi_sys_to(ctx, guardian->ref, TRPI_SYS_SUPERVISE, 0, trpi_slot_ref(cell), 0, NULL);
+        publish(ctx, cell);
+    }
+    pthread_mutex_unlock(&guardian->lock);
+    trpi_here_release(ctx);
+    return closed ? TRP_ECLOSED : TRP_OK;
+}
+
+static trp_err
+spawn(trp_ctx *ctx, trpi_guardian *guardian, trpi_cell *parent, const trp_behaviour *behaviour,
+      const trp_spawn_options *options, routed *r, trp_err (*make)(void *arg, trpi_embryo *embryo),
+      trp_ref *ret_ref)
+{
+    trpi_embryo embryo = { ctx, NULL };
+    trp_ref ref;
+    trp_err err = conceive(ctx, parent, behaviour, options, r, &embryo.cell);
+
+    if (err != TRP_OK) {
+        trpi_free(r);
+        return err;
+    }
+    if (guardian == NULL) {
+        embryo.cell->suspended = parent->suspended;
+    }
+    ref = trpi_slot_ref(embryo.cell);
+    err = make(r->arg, &embryo);
+    if (err == TRP_OK) {
+        err = give_birth(ctx, guardian, parent, embryo.cell);
+    }
+    if (err != TRP_OK) {
+        undo(ctx, embryo.cell);
+        return err;
+    }
+    *ret_ref = ref;
+    return TRP_OK;
+}
+
+trp_err
+trpi_spawn_routed(trp_ctx *ctx, trp_system *system, const trp_behaviour *behaviour,
+                  const trp_spawn_options *options, const trpi_routed_ops *ops, void *arg,
+                  trp_err (*make)(void *arg, trpi_embryo *embryo), trp_ref *ret_ref)
+{
+    static const trpi_kind_ops kind = { "router", NULL, NULL, NULL, NULL };
+    trpi_guardian *guardian = ctx == NULL ? &system->life->user : NULL;
+    trp_err err = trpi_spawn_check(behaviour, options);
+    trpi_cell *parent;
+    routed *r;
+
+    if (err != TRP_OK) {
+        return err;
+    }
+    if (ctx != NULL &&
+        (ctx->cell->life == TRPI_LIFE_STOPPING || ctx->cell->life == TRPI_LIFE_FREE)) {
+        return TRP_ECLOSED;
+    }
+    r = trpi_alloc(sizeof *r);
+    if (r == NULL) {
+        return TRP_ENOMEM;
+    }
+    *r = (routed){ kind, ops, arg };
+    if (guardian == NULL) {
+        return spawn(ctx, NULL, ctx->cell, behaviour, options, r, make, ret_ref);
+    }
+    ctx = trpi_enter(system);
+    parent = trpi_cells_find(ctx->cells, guardian->ref.slot);
+    err = spawn(ctx, guardian, parent, behaviour, options, r, make, ret_ref);
+    trpi_leave(ctx);
+    return err;
+}
+
+/* ---- end ------------------------------------------------------------------------------------- */
+
+void
+trpi_routed_ended(trp_ctx *ctx, const trpi_kind_ops *ops)
+{
+    if (is_routed(ops)) {
+        routed *r = routed_of(ops);
+
+        r->ops->ended(r->arg, ctx->system);
+        trpi_system_retire(ctx->system, trpi_free, r); /* F2 */
+    }
+}

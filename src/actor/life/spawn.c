@@ -1,0 +1,237 @@
+/* spawn.c - starting actors: the checks, the dispatcher, and trp_spawn.
+ *
+ * Why.     A spawn is local and cheap: take a slot, fill in line B, publish the generation, hand
+ *          the task in. There is no create message; the first turn starts the actor.
+ * Tests.   tests/unit/actor/spawn_test.c
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "actor/kernel/misuse.h"
+#include "actor/kernel/box.h"
+#include "actor/kernel/dispatcher.h"
+#include "actor/life/life.h"
+#include "actor/kernel/run.h"
+#include "base/assert.h"
+#include "base/payload.h"
+
+
+/* A struct of a newer caller: what we do not know must be zero. One of an older caller is no
+ * version of ours. */
+static bool
+size_is_valid(const void *options, size_t size, size_t known)
+{
+    const unsigned char *bytes = options;
+
+    if (size < known) {
+        return false;
+    }
+    for (size_t i = known; i < size; i++) {
+        if (bytes[i] != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool
+options_are_valid(const trp_spawn_options *options)
+{
+    size_t bytes;
+
+    if (!size_is_valid(options, options->size, sizeof *options)) {
+        return false;
+    }
+    if (options->args_type == NULL) {
+        return options->args == NULL && options->args_bytes == 0;
+    }
+    bytes = trpi_payload_bytes(options->args_type, options->args_bytes);
+    return trpi_payload_fits(options->args_type, bytes) && (options->args != NULL || bytes == 0);
+}
+
+/* Does every protocol have its numbers? Then there is nothing to do, and no lock to take. */
+static bool
+are_registered(const trp_protocol *const *accepts)
+{
+    for (; *accepts != NULL; accepts++) {
+        for (uint32_t i = 0; i < (*accepts)->types_count; i++) {
+            if (__atomic_load_n(&(*accepts)->types[i]->number, __ATOMIC_RELAXED) == 0) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+bool
+trpi_behaviour_is_valid(const trp_behaviour *behaviour)
+{
+    return behaviour != NULL && size_is_valid(behaviour, behaviour->size, sizeof *behaviour) &&
+           behaviour->receive != NULL && behaviour->name != NULL &&
+           behaviour->state_bytes <= TRP_STATE_BYTES_MAX &&
+           (behaviour->strategy == NULL ||
+            behaviour->strategy->size >= sizeof *behaviour->strategy);
+}
+
+trp_err
+trpi_spawn_check(const trp_behaviour *behaviour, const trp_spawn_options *options)
+{
+    trp_err err = TRP_OK;
+
+    if (!trpi_behaviour_is_valid(behaviour)) {
+        return TRP_EINVAL;
+    }
+    if (behaviour->accepts != NULL && !are_registered(behaviour->accepts)) {
+        err = trpi_types_accept(behaviour->accepts); /* first: the arguments may be of these */
+    }
+    if (err != TRP_OK) {
+        return err;
+    }
+    if (options != NULL) {
+        if (!options_are_valid(options)) {
+            return TRP_EINVAL;
+        }
+        if (options->args_type != NULL && options->args_type->number == 0) {
+            return TRP_ENOTYPE;
+        }
+    }
+    return behaviour->args_type != NULL &&
+                   (options == NULL || options->args_type != behaviour->args_type)
+               ? TRP_EINVAL /* here, and not at its first start (SYS-29) */
+               : TRP_OK;
+}
+
+/* "the type t of its arguments is not registered"; false: there is nothing to say that the error
+ * does not. */
+static bool
+refusal_text(trp_system *system, const trp_behaviour *behaviour, const trp_spawn_options *options,
+             trp_err err, char *buffer, size_t bytes)
+{
+    const trp_type *args_type = options == NULL ? NULL : options->args_type;
+
+    buffer[0] = 0;
+    if (err == TRP_ENOTYPE && args_type != NULL) {
+        (void)snprintf(buffer, bytes, "the type %s of its arguments is not registered",
+                       args_type->name);
+    } else if (err == TRP_ENOENT && options != NULL && options->dispatcher != NULL &&
+               trpi_dispatcher_find(system, options->dispatcher) == NULL) {
+        (void)snprintf(buffer, bytes, "no dispatcher has the id \"%s\"", options->dispatcher);
+    } else if (err == TRP_ENOENT && options != NULL && options->mailbox != NULL) {
+        (void)snprintf(buffer, bytes, "no mailbox has the id \"%s\"", options->mailbox);
+    } else if (err == TRP_EINVAL && behaviour->args_type != NULL &&
+               args_type != behaviour->args_type) {
+        (void)snprintf(buffer, bytes, "its arguments are to be of type %s, not %s",
+                       behaviour->args_type->name, args_type == NULL ? "none" : args_type->name);
+    } else if (err == TRP_EINVAL && args_type != NULL &&
+               !trpi_payload_fits(args_type,
+                                  trpi_payload_bytes(args_type, options->args_bytes))) {
+        (void)snprintf(buffer, bytes, "its arguments have %zu bytes, their type %s has %u",
+                       options->args_bytes, args_type->name, (unsigned)args_type->bytes);
+    } else if (err == TRP_EINVAL && options != NULL && options->name != NULL &&
+               !trpi_name_is_valid(options->name,
+                                   strnlen(options->name, TRP_NAME_BYTES_MAX + 1))) {
+        (void)snprintf(buffer, bytes, "\"%.64s\" is no name of an actor", options->name);
+    }
+    return buffer[0] != 0;
+}
+
+#define REFUSALS_SAID_MAX 100u /* of a system */
+
+void
+trpi_spawn_refused(trp_system *system, const trp_behaviour *behaviour,
+                   const trp_spawn_options *options, trp_err err)
+{
+    char text[512];
+
+    if ((err == TRP_ENOTYPE || err == TRP_ENOENT || err == TRP_EINVAL) &&
+        trpi_behaviour_is_valid(behaviour) &&
+        (options == NULL || options->size >= sizeof *options) &&
+        /* relaxed: a number that guards nothing */
+        atomic_load_explicit(&system->refusals_said, memory_order_relaxed) < REFUSALS_SAID_MAX &&
+        refusal_text(system, behaviour, options, err, text, sizeof text)) {
+        (void)atomic_fetch_add_explicit(&system->refusals_said, 1, memory_order_relaxed);
+        trpi_log(system, TRP_LOG_WARNING, "spawn", "cannot start an actor of behaviour %s: %s",
+                 behaviour->name, text);
+    }
+}
+
+trp_err
+trpi_spawn_dispatcher(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *options,
+                      const char *default_dispatcher)
+{
+    const char *name =
+        options != NULL && options->dispatcher != NULL ? options->dispatcher : default_dispatcher;
+    trpi_dispatcher *dispatcher;
+    trp_err err = TRP_OK;
+
+    if (trpi_cell_is_deputy(cell)) { /* what is said of them is said of its actor */
+        return TRP_OK;
+    }
+    if (name != NULL) {
+        dispatcher = trpi_dispatcher_find(ctx->system, name);
+        err = dispatcher != NULL ? trpi_dispatcher_join(ctx, cell, dispatcher)
+                                 : TRP_ENOENT; /* nothing falls back to another one (MSC-05) */
+    }
+    if (err == TRP_OK && cell->behaviour != NULL) {
+        err = trpi_box_choose(ctx, cell, options);
+        if (err != TRP_OK) {
+            trpi_dispatcher_leave(ctx, cell);
+        }
+    }
+    return err;
+}
+
+/* What was taken for a cell that will not live. */
+void
+trpi_spawn_dispatcher_undo(trp_ctx *ctx, trpi_cell *cell)
+{
+    trpi_box_undo(ctx, cell);
+    trpi_dispatcher_leave(ctx, cell);
+}
+
+static trp_err
+spawn(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_options *options,
+      trp_ref *ret_ref)
+{
+    trp_spawn_options deployed;
+    trpi_cell *cell;
+    trp_err err;
+
+    if (ctx == NULL || ctx->cell == NULL || trpi_cell_is_special(ctx->cell) || ret_ref == NULL) {
+        return TRP_EINVAL;
+    }
+    err = trpi_spawn_check(behaviour, options);
+    if (err == TRP_OK) {
+        err = trpi_slot_acquire(ctx, &cell);
+    }
+    if (err != TRP_OK) {
+        return err;
+    }
+    if (ctx->system->settings != NULL) {
+        options = trpi_settings_deploy(ctx, ctx->cell, options, &deployed);
+    }
+    err = trpi_spawn_conceive(ctx, ctx->cell, cell, behaviour, options);
+    if (err != TRP_OK) {
+        return err;
+    }
+    *ret_ref = trpi_slot_ref(cell);
+    trpi_slot_publish(ctx, cell, trpi_box_kind(cell));
+    if (--ctx->told_left <= 0) {
+        ctx->turn_left = 0; /* R6 of run.c: who is born is told something */
+    }
+    return TRP_OK;
+}
+
+trp_err
+trp_spawn(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_options *options,
+          trp_ref *ret_ref)
+{
+    trp_err err;
+
+    TRPI_USE(ctx);
+    err = spawn(ctx, behaviour, options, ret_ref);
+    if (err != TRP_OK && ctx != NULL) {
+        trpi_spawn_refused(ctx->system, behaviour, options, err);
+    }
+    return err;
+}

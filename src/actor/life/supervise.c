@@ -1,0 +1,280 @@
+/* supervise.c - what a supervisor does about a failed child.
+ *
+ * Why.     Let it crash: the child reports, its parent decides, in its own time and with its own
+ *          state.
+ * Shape.   FAILED (system message) -> decider -> resume | restart, if the budget allows | stop |
+ *          escalate. The budget is kept with the parent, one record for each child that was ever
+ *          restarted.
+ * Must hold.
+ *   S1  Only a failure of a living child of this incarnation is acted upon.
+ *   S2  A decider that fails or answers nonsense escalates (SUP-8).
+ * Limits.  retries_max within window_ms: exceeding it stops (SUP-7).
+ * Tests.   tests/unit/actor/supervise_test.c
+ * Sources. SUP-2..12; the window is Akka's "simple window algorithm": it opens with the first
+ * restart and
+ *          a new one opens with the first restart after its end.
+ */
+#include "actor/life/life.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+
+static const trp_ref nobody = TRP_REF_NONE;
+static const trp_strategy strategy_default = TRP_STRATEGY_INIT;
+
+typedef struct trpi_restarts {
+    int32_t count;
+    uint64_t window_start_ms;
+} trpi_restarts;
+
+trp_directive
+trp_default_decider(trp_ctx *ctx, void *state, const trp_failure *failure)
+{
+    (void)ctx;
+    (void)state;
+    switch (failure->err) {
+    case TRP_EINIT:
+    case TRP_EKILLED:
+    case TRP_EDEATHPACT:
+        return TRP_STOP;
+    case TRP_EINTERNAL:
+        return TRP_ESCALATE;
+    default:
+        return TRP_RESTART;
+    }
+}
+
+trp_directive
+trp_stopping_decider(trp_ctx *ctx, void *state, const trp_failure *failure)
+{
+    (void)ctx;
+    (void)state;
+    (void)failure;
+    return TRP_STOP;
+}
+
+typedef struct decision {
+    const trp_strategy *strategy;
+    const trp_failure *failure;
+    void *state;
+    trp_directive directive;
+} decision;
+
+static trp_err
+call_decider(trp_ctx *ctx, void *arg)
+{
+    decision *d = arg;
+
+    d->directive = d->strategy->decider == NULL ? trp_default_decider(ctx, d->state, d->failure)
+                                                : d->strategy->decider(ctx, d->state, d->failure);
+    return d->directive >= TRP_RESUME && d->directive <= TRP_DEACTIVATE ? TRP_OK : TRP_EINVAL;
+}
+
+static trp_err
+call_log(trp_ctx *ctx, void *arg)
+{
+    const decision *d = arg;
+
+    d->strategy->log(ctx, d->state, d->failure, d->directive);
+    return TRP_OK;
+}
+
+static void
+log_failure(trp_ctx *ctx, decision *d)
+{
+    static const char *const next[] = { "",           "resuming",   "restarting",  "stopping",
+                                        "escalating", "activating", "deactivating" };
+    const trp_strategy *strategy = d->strategy;
+    const trp_failure *what = d->failure;
+    trp_directive directive = d->directive;
+    trp_log_level level = directive == TRP_RESUME ? TRP_LOG_WARNING : TRP_LOG_ERROR;
+
+    _Static_assert(sizeof next / sizeof next[0] == TRP_DEACTIVATE + 1, "a word for each");
+    if (strategy->quiet || directive == TRP_ESCALATE) {
+        return; /* SUP-11: an escalated failure is logged where it is decided */
+    }
+    if (strategy->log != NULL && trpi_run_guarded(ctx, call_log, d) == TRP_OK) {
+        return; /* one that fails is replaced by ours: the failure must not go unseen */
+    }
+    if (!trpi_log_wanted(ctx->system, level)) {
+        return;
+    }
+    if (what->file != NULL) {
+        trpi_log_about(ctx, what->actor, level, TRP_OK, "failed: %s (%s, code %d, %s:%d); %s",
+                       what->reason, trp_err_name(what->err), (int)what->code, what->file,
+                       what->line, next[directive]);
+    } else {
+        trpi_log_about(ctx, what->actor, level, TRP_OK, "failed: %s (%s); %s", what->reason,
+                       trp_err_name(what->err), next[directive]);
+    }
+}
+
+/* ---- the budget ------------------------------------------------------------------------------ */
+
+/* May this child be restarted once more? Counts it. */
+static bool
+may_restart(trp_ctx *ctx, trpi_cell *cell, trp_ref child, const trp_strategy *strategy)
+{
+    trpi_extra *extra;
+    trpi_ref_pair *pair;
+    trpi_restarts *record;
+    uint64_t now_ms = trp_now_ms(ctx);
+
+    if (strategy->retries_max < 0) {
+        return true; /* a limit that is left out does not apply (SUP-7) */
+    }
+    extra = trpi_extra_get(cell);
+    pair = extra == NULL ? NULL : trpi_ref_map_find(&extra->restarts, child);
+    record = pair == NULL ? NULL : pair->value;
+    if (record == NULL) {
+        record = extra == NULL ? NULL : trpi_alloc(sizeof *record);
+        if (record == NULL || trpi_ref_map_put(&extra->restarts, child, record) != TRP_OK) {
+            trpi_free(record);
+            return false; /* without a count the budget cannot be kept */
+        }
+        record->window_start_ms = now_ms;
+    }
+    if (strategy->window_ms != 0 && now_ms - record->window_start_ms > strategy->window_ms) {
+        record->window_start_ms = now_ms;
+        record->count = 0;
+    }
+    if (record->count < strategy->retries_max) {
+        record->count++;
+        return true;
+    }
+    return false;
+}
+
+void
+trpi_supervise_forget(trpi_cell *cell, trp_ref child)
+{
+    void *record;
+
+    if (cell->extra != NULL && trpi_ref_map_remove(&cell->extra->restarts, child, &record)) {
+        trpi_free(record);
+    }
+}
+
+void
+trpi_supervise_clear(trpi_extra *extra)
+{
+    const trpi_ref_pair *pair;
+    uint32_t position = 0;
+
+    while ((pair = trpi_ref_map_next(&extra->restarts, &position)) != NULL) {
+        trpi_free(pair->value);
+    }
+    trpi_ref_map_fini(&extra->restarts);
+}
+
+/* ---- directives ------------------------------------------------------------------------------ */
+
+static void
+restart_one(trp_ctx *ctx, trpi_cell *cell, trpi_cell *child, const trp_strategy *strategy,
+            trpi_failure *why)
+{
+    trp_ref ref = trpi_cell_ref(child);
+
+    if (may_restart(ctx, cell, ref, strategy)) {
+        trpi_sys_to(ctx, ref, TRPI_SYS_RESTART, 0, nobody, 0, trpi_failure_ref(why));
+    } else {
+        trpi_child_stop(ctx, cell, child);
+    }
+}
+
+static bool
+counts(const trpi_cell *child)
+{
+    return trpi_child_lives(child) && !trpi_child_is_dying(child);
+}
+
+/* All children share the fate of the one that failed (SUP-6). */
+static void
+restart_all(trp_ctx *ctx, trpi_cell *cell, const trpi_cell *failed, const trp_strategy *strategy,
+            trpi_failure *why)
+{
+    bool permitted = true;
+
+    for (trpi_cell *c = trpi_child_first(ctx, cell); c != NULL; c = trpi_child_after(ctx, c)) {
+        if (counts(c)) {
+            permitted = may_restart(ctx, cell, trpi_cell_ref(c), strategy) && permitted;
+        }
+    }
+    if (!permitted) {
+        trpi_children_stop(ctx, cell);
+        return;
+    }
+    for (trpi_cell *c = trpi_child_first(ctx, cell); c != NULL; c = trpi_child_after(ctx, c)) {
+        if (counts(c)) {
+            trp_ref ref = trpi_cell_ref(c);
+
+            if (c != failed) {
+                trpi_sys_to(ctx, ref, TRPI_SYS_SUSPEND, 0, nobody, 0, NULL);
+            }
+            trpi_sys_to(ctx, ref, TRPI_SYS_RESTART, 0, nobody, 0, trpi_failure_ref(why));
+        }
+    }
+}
+
+static void
+obey(trp_ctx *ctx, trpi_cell *cell, trpi_cell *child, const trp_strategy *strategy,
+     trp_directive directive, trpi_failure *why)
+{
+    switch (directive) {
+    case TRP_ACTIVATE:
+    case TRP_DEACTIVATE: /* before it goes on: system messages keep their order */
+        trpi_gate_send(ctx, trpi_cell_ref(child), directive == TRP_ACTIVATE);
+        /* fall through */
+    case TRP_RESUME:
+        trpi_sys_to(ctx, trpi_cell_ref(child), TRPI_SYS_RESUME, 1, nobody, 0, NULL);
+        break;
+    case TRP_RESTART:
+        if (strategy->all_for_one) {
+            restart_all(ctx, cell, child, strategy, why);
+        } else {
+            restart_one(ctx, cell, child, strategy, why);
+        }
+        break;
+    case TRP_STOP:
+        if (strategy->all_for_one) {
+            trpi_children_stop(ctx, cell);
+        } else {
+            trpi_child_stop(ctx, cell, child);
+        }
+        break;
+    case TRP_ESCALATE:
+        trpi_life_fail(ctx, cell, &why->what, NULL, trpi_cell_ref(child), false);
+        break;
+    }
+}
+
+void
+trpi_supervise_failed(trp_ctx *ctx, trpi_cell *cell, trp_ref child_ref, trpi_failure *why)
+{
+    const trp_strategy *strategy = cell->behaviour->strategy;
+    trpi_cell *child = trpi_child_find(ctx, cell, child_ref);
+    trp_failure what = why->what; /* the shared one may be the static one without a name */
+    decision d = { strategy == NULL ? &strategy_default : strategy, &what, cell->state,
+                   TRP_ESCALATE };
+    trp_err err;
+
+    what.actor = child_ref;
+    if (child == NULL || trpi_child_is_dying(child) || cell->life == TRPI_LIFE_STOPPING) {
+        trpi_failure_unref(why); /* S1 */
+        return;
+    }
+    ctx->failure.err = TRP_OK;
+    err = trpi_run_guarded(ctx, call_decider, &d);
+    if (err != TRP_OK) { /* S2 */
+        trp_failure own;
+
+        trpi_failure_fill(&own, trpi_cell_ref(cell), TRP_EFAILED,
+                          ctx->failure.err != TRP_OK ? ctx->failure.reason
+                                                     : "the decider answered no directive");
+        trpi_life_fail(ctx, cell, &own, NULL, child_ref, false);
+    } else {
+        log_failure(ctx, &d);
+        obey(ctx, cell, child, d.strategy, d.directive, why);
+    }
+    trpi_failure_unref(why);
+}

@@ -1,0 +1,525 @@
+/* node_numbers.c - which number an identity has, and when the number is given back.
+ *
+ * Why.     A reference names its node by a number of 24 bits. Numbers for a life would be used up
+ *          by whoever restarts often enough; so the number of an incarnation that has ended is
+ *          used again, in another generation, and a stale one finds nobody.
+ * Must hold.
+ *   N1  A number means one (address, uid) while it stands, and afterwards nobody, until its index
+ *       has come round: 256 generations, each after all indices that were free before. By then a
+ *       ref would need slot and generation of an actor of that later node, which are random
+ *       (cell.c C4). Only entry 1, the system itself, is replaced, once, by
+ *       trpi_system_advertise().
+ *   N4  An entry is unreachable, and then retired, before it is freed: readers are in a run or
+ *       between trpi_enter() and trpi_leave().
+ *   N5  Whom a peer has only introduced counts for the share of its introducer. Beyond a share, or
+ *       beyond all of them, the one that was introduced longest ago gives way: its number has
+ *       ended, and it is as if nobody had named it.
+ *   N6  Who shows that it lives has a number that has not ended, whatever was said of it before.
+ * Limits.  TRPI_NODES_LIMIT numbers at a time, TRPI_NODES_ENDED of which are remembered after their
+ *          end, so that their last messages can say who it was; TRPI_NODES_INTRODUCED.
+ * Cost.    A lookup is two loads and a compare; an ended incarnation costs 11 bytes of its index.
+ * Tests.   tests/unit/actor/system_test.c, limits_test.c, tests/sim/strangers_test.c,
+ *          forgotten_test.c
+ */
+#include "actor/nodes/nodes_inner.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/hash.h"
+
+#define ACQUIRE memory_order_acquire
+#define RELEASE memory_order_release
+#define INDEX_MASK ((1u << TRPI_NODE_INDEX_BITS) - 1u)
+
+static trpi_node_chunk *
+chunk_of(struct trpi_nodes *nodes, uint32_t index)
+{
+    return atomic_load_explicit(&nodes->chunks[index / TRPI_NODE_CHUNK], ACQUIRE);
+}
+
+trpi_node *
+trpi_node_at(struct trpi_nodes *nodes, uint32_t number)
+{
+    uint32_t index = number & INDEX_MASK;
+    trpi_node_chunk *chunk = chunk_of(nodes, index);
+    trpi_node *entry =
+        chunk != NULL ? atomic_load_explicit(&chunk->entries[index % TRPI_NODE_CHUNK], ACQUIRE)
+                      : NULL;
+
+    return entry != NULL && entry->number == number ? entry : NULL;
+}
+
+bool
+trpi_node_has_ended(trp_system *system, uint32_t number)
+{
+    trpi_node *entry = trpi_node_at(system->nodes, number);
+
+    return entry == NULL || atomic_load_explicit(&entry->ended, memory_order_relaxed) != 0;
+}
+
+trpi_node *
+trpi_node_new(trp_system *system, const trpi_node_id *id)
+{
+    trpi_node *entry = trpi_alloc(sizeof *entry);
+
+    if (entry != NULL) {
+        entry->id = *id;
+        entry->system = system;
+    }
+    return entry;
+}
+
+trp_err
+trpi_node_put(struct trpi_nodes *nodes, uint32_t index, trpi_node *entry)
+{
+    trpi_node_chunk *chunk = chunk_of(nodes, index);
+
+    if (chunk == NULL) {
+        chunk = trpi_alloc(sizeof *chunk);
+        if (chunk == NULL) {
+            return TRP_ENOMEM;
+        }
+        atomic_store_explicit(&nodes->chunks[index / TRPI_NODE_CHUNK], chunk, RELEASE);
+    }
+    entry->number = index | (uint32_t)chunk->generation[index % TRPI_NODE_CHUNK]
+                                << TRPI_NODE_INDEX_BITS;
+    atomic_store_explicit(&chunk->entries[index % TRPI_NODE_CHUNK], entry, RELEASE);
+    return TRP_OK;
+}
+
+/* ---- index ----------------------------------------------------------------------------------- */
+
+static uint32_t
+index_home(const struct trpi_nodes *nodes, const trpi_node_id *id)
+{
+    uint64_t hash = trpi_address_hash(&id->address) ^ trpi_hash_u64(id->uid);
+
+    return (uint32_t)hash & (nodes->index_places - 1);
+}
+
+static uint32_t
+index_place(struct trpi_nodes *nodes, const trpi_node_id *id)
+{
+    uint32_t place = index_home(nodes, id);
+
+    while (nodes->index[place] != 0 &&
+           !trpi_node_id_equal(&trpi_node_at(nodes, nodes->index[place])->id, id)) {
+        place = (place + 1) & (nodes->index_places - 1);
+    }
+    return place;
+}
+
+trp_err
+trpi_node_index_grow(struct trpi_nodes *nodes)
+{
+    uint32_t places_before = nodes->index_places;
+    uint32_t *before = nodes->index;
+    uint32_t places = places_before == 0 ? 64 : places_before * 2;
+    uint32_t *bigger;
+
+    if (places_before != 0 && nodes->live * 2 < places_before) {
+        return TRP_OK;
+    }
+    bigger = trpi_alloc(places * sizeof *bigger);
+    if (bigger == NULL) {
+        return TRP_ENOMEM;
+    }
+    nodes->index = bigger;
+    nodes->index_places = places;
+    for (uint32_t i = 0; i < places_before; i++) {
+        if (before[i] != 0) {
+            bigger[index_place(nodes, &trpi_node_at(nodes, before[i])->id)] = before[i];
+        }
+    }
+    trpi_free(before);
+    return TRP_OK;
+}
+
+/* Take the entry out and move those up that stand behind it only because of it. */
+static void
+index_remove(struct trpi_nodes *nodes, const trpi_node *entry)
+{
+    uint32_t mask = nodes->index_places - 1;
+    uint32_t hole = index_place(nodes, &entry->id);
+
+    if (entry->unnamed) {
+        return;
+    }
+    trpi_assert(nodes->index[hole] == entry->number);
+    for (uint32_t at = (hole + 1) & mask; nodes->index[at] != 0; at = (at + 1) & mask) {
+        uint32_t home = index_home(nodes, &trpi_node_at(nodes, nodes->index[at])->id);
+
+        if (((at - home) & mask) >= ((at - hole) & mask)) {
+            nodes->index[hole] = nodes->index[at];
+            hole = at;
+        }
+    }
+    nodes->index[hole] = 0;
+    nodes->live--;
+}
+
+/* ---- lines; under the lock ------------------------------------------------------------------- */
+
+static void
+line_append(trpi_node_list *list, trpi_node *entry, enum trpi_node_line in)
+{
+    trpi_assert(entry->in == TRPI_NODE_IN_NONE);
+    entry->in = in;
+    entry->line_next = NULL;
+    entry->line_before = list->last;
+    *(list->last != NULL ? &list->last->line_next : &list->first) = entry;
+    list->last = entry;
+    list->count++;
+}
+
+static void
+line_remove(trpi_node_list *list, trpi_node *entry)
+{
+    trpi_node *next = entry->line_next, *before = entry->line_before;
+
+    trpi_assert(entry->in != TRPI_NODE_IN_NONE && list->count > 0);
+    entry->in = TRPI_NODE_IN_NONE;
+    *(next != NULL ? &next->line_before : &list->last) = before;
+    *(before != NULL ? &before->line_next : &list->first) = next;
+    list->count--;
+}
+
+void
+trpi_node_keep(struct trpi_nodes *nodes, trpi_node *entry)
+{
+    if (entry->in == TRPI_NODE_IN_SHARE) {
+        line_remove(&nodes->shares[entry->share], entry);
+        nodes->introduced--;
+    }
+}
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+static void
+free_push(struct trpi_nodes *nodes, uint32_t index)
+{
+    trpi_node_chunk *chunk = chunk_of(nodes, index);
+
+    chunk->free_next[index % TRPI_NODE_CHUNK] = 0;
+    if (nodes->free_last != 0) {
+        chunk_of(nodes, nodes->free_last)->free_next[nodes->free_last % TRPI_NODE_CHUNK] =
+            (uint16_t)index;
+    } else {
+        nodes->free_first = index;
+    }
+    nodes->free_last = index;
+}
+
+/* The index of a new number: one that was never used, while there is one, so that each generation
+ * lasts as long as it can. 0: all are in use. */
+static uint32_t
+index_next(const struct trpi_nodes *nodes)
+{
+    return nodes->used <= TRPI_NODES_LIMIT ? nodes->used : nodes->free_first;
+}
+
+static void
+index_take(struct trpi_nodes *nodes, uint32_t index)
+{
+    if (index == nodes->used) {
+        nodes->used++;
+        return;
+    }
+    nodes->free_first = chunk_of(nodes, index)->free_next[index % TRPI_NODE_CHUNK];
+    if (nodes->free_first == 0) {
+        nodes->free_last = 0;
+    }
+}
+
+/* Without a number, or in place of the one that has ended. */
+static trp_err
+add(trp_system *system, const trpi_node_id *id, trpi_node **ret_entry)
+{
+    struct trpi_nodes *nodes = system->nodes;
+    uint32_t index = index_next(nodes), place;
+    trpi_node *entry = index != 0 ? trpi_node_new(system, id) : NULL;
+
+    if (index == 0) {
+        return TRP_ELIMIT;
+    }
+    if (entry == NULL || trpi_node_index_grow(nodes) != TRP_OK ||
+        trpi_node_put(nodes, index, entry) != TRP_OK) {
+        trpi_free(entry);
+        return TRP_ENOMEM;
+    }
+    index_take(nodes, index);
+    place = index_place(nodes, id);
+    if (nodes->index[place] != 0) {
+        trpi_node_at(nodes, nodes->index[place])->unnamed = true;
+        nodes->live--;
+    }
+    nodes->index[place] = entry->number;
+    nodes->live++;
+    *ret_entry = entry;
+    return TRP_OK;
+}
+
+static bool
+is_self(trp_system *system, const trpi_node_id *id)
+{
+    const trpi_node_id *self = trpi_system_self(system);
+
+    /* A uid is one system's, whatever it was called when somebody wrote it down. */
+    return id->uid == self->uid ||
+           (id->uid == 0 && trpi_address_equal(&self->address, &id->address));
+}
+
+/* Under the lock. */
+static trpi_node *
+find(struct trpi_nodes *nodes, const trpi_node_id *id)
+{
+    uint32_t number = nodes->index[index_place(nodes, id)];
+
+    return number != 0 ? trpi_node_at(nodes, number) : NULL;
+}
+
+static bool
+has_ended(const trpi_node *entry)
+{
+    return atomic_load_explicit(&entry->ended, memory_order_relaxed) != 0;
+}
+
+/* lives: it has shown that it does. N6 */
+static trp_err
+number_get(trp_system *system, const trpi_node_id *id, bool lives, uint32_t *ret_node)
+{
+    struct trpi_nodes *nodes = system->nodes;
+    trp_err err = TRP_OK;
+    trpi_node *entry;
+
+    if (is_self(system, id)) {
+        *ret_node = TRPI_NODE_SELF;
+        return TRP_OK;
+    }
+    (void)pthread_mutex_lock(&nodes->lock);
+    entry = find(nodes, id);
+    if (entry == NULL || (lives && has_ended(entry))) {
+        err = add(system, id, &entry);
+    } else {
+        trpi_node_keep(nodes, entry);
+    }
+    if (err == TRP_OK) {
+        *ret_node = entry->number;
+    }
+    (void)pthread_mutex_unlock(&nodes->lock);
+    return err;
+}
+
+trp_err
+trpi_node_intern(trp_system *system, const trpi_node_id *id, uint32_t *ret_node)
+{
+    return number_get(system, id, false, ret_node);
+}
+
+trp_err
+trpi_node_meet(trp_system *system, const trpi_node_id *id, uint32_t *ret_node)
+{
+    return number_get(system, id, true, ret_node);
+}
+
+uint32_t
+trpi_node_find(trp_system *system, const trpi_node_id *id)
+{
+    struct trpi_nodes *nodes = system->nodes;
+    uint32_t number = TRPI_NODE_SELF;
+
+    if (!is_self(system, id)) {
+        (void)pthread_mutex_lock(&nodes->lock);
+        number = nodes->index[index_place(nodes, id)];
+        (void)pthread_mutex_unlock(&nodes->lock);
+    }
+    return number;
+}
+
+/* ---- introduced ones ------------------------------------------------------------------------- */
+
+/* The node that gives way to one more of this share; NULL: none need. N5 */
+static trpi_node *
+victim(const struct trpi_nodes *nodes, uint32_t share, uint32_t share_max)
+{
+    const trpi_node_list *most = &nodes->shares[share];
+
+    if (most->count >= share_max) {
+        return most->first;
+    }
+    if (nodes->introduced < TRPI_NODES_INTRODUCED) {
+        return NULL;
+    }
+    for (uint32_t i = 0; i < TRPI_NODE_SHARES; i++) {
+        most = nodes->shares[i].count > most->count ? &nodes->shares[i] : most;
+    }
+    return most->first;
+}
+
+/* Under the lock. */
+static void
+doom(struct trpi_nodes *nodes, trpi_node *entry)
+{
+    trpi_node_keep(nodes, entry);
+    if (!has_ended(entry)) {
+        atomic_store_explicit(&entry->ended, TRP_DEAD_STALE, memory_order_seq_cst); /* N3 */
+    }
+}
+
+void
+trpi_node_doom(trp_system *system, uint32_t number)
+{
+    struct trpi_nodes *nodes = system->nodes;
+    trpi_node *entry;
+
+    (void)pthread_mutex_lock(&nodes->lock); /* under which none is given back */
+    entry = number == TRPI_NODE_SELF ? NULL : trpi_node_at(nodes, number);
+    if (entry != NULL) {
+        doom(nodes, entry);
+    }
+    (void)pthread_mutex_unlock(&nodes->lock);
+}
+
+/* Under the lock. Errors: TRP_ENOMEM. */
+static trp_err
+shares_get(struct trpi_nodes *nodes)
+{
+    if (nodes->shares == NULL) {
+        nodes->shares = trpi_alloc(TRPI_NODE_SHARES * sizeof *nodes->shares);
+    }
+    return nodes->shares != NULL ? TRP_OK : TRP_ENOMEM;
+}
+
+/* It is the newest of its share; gives the number of one that has to end for it, 0: none. Under the
+ * lock. */
+static uint32_t
+share_add(struct trpi_nodes *nodes, trpi_node *entry, uint32_t share, uint32_t share_max)
+{
+    trpi_node *over = victim(nodes, share, share_max);
+
+    if (over != NULL) {
+        doom(nodes, over); /* here: nobody finds it before its end comes, in a moment */
+        index_remove(nodes, over);
+        over->unnamed = true;
+    }
+    entry->share = (uint16_t)share;
+    line_append(&nodes->shares[share], entry, TRPI_NODE_IN_SHARE);
+    nodes->introduced++;
+    return over != NULL ? over->number : 0;
+}
+
+/* Under the lock. *ret_over: the number of one that has to end, 0: none. */
+static trp_err
+introduce(trp_system *system, const trpi_node_id *id, uint32_t share, uint32_t share_max,
+          trpi_node **ret_entry, uint32_t *ret_over)
+{
+    struct trpi_nodes *nodes = system->nodes;
+    trpi_node *entry = find(nodes, id);
+    trp_err err = TRP_OK;
+
+    if (entry != NULL && entry->in == TRPI_NODE_IN_SHARE) { /* the newest again */
+        trpi_node_list *list = &nodes->shares[entry->share];
+
+        line_remove(list, entry);
+        line_append(list, entry, TRPI_NODE_IN_SHARE);
+    }
+    if (entry == NULL) {
+        err = shares_get(nodes);
+        err = err != TRP_OK ? err : add(system, id, &entry);
+        if (err == TRP_OK) {
+            *ret_over = share_add(nodes, entry, share, share_max);
+        }
+    }
+    *ret_entry = entry;
+    return err;
+}
+
+trp_err
+trpi_node_introduce(trp_system *system, const trpi_node_id *id, uint64_t by, uint32_t share_max,
+                    uint32_t *ret_node)
+{
+    struct trpi_nodes *nodes = system->nodes;
+    trpi_node *entry = NULL;
+    uint32_t over = 0;
+    trp_err err;
+
+    trpi_assert(share_max > 0);
+    if (is_self(system, id)) {
+        *ret_node = TRPI_NODE_SELF;
+        return TRP_OK;
+    }
+    (void)pthread_mutex_lock(&nodes->lock);
+    err = introduce(system, id, (uint32_t)(by % TRPI_NODE_SHARES), share_max, &entry, &over);
+    if (err == TRP_OK) {
+        *ret_node = entry->number;
+    }
+    (void)pthread_mutex_unlock(&nodes->lock);
+    if (over != 0) {
+        trpi_node_terminated(system, over, TRP_DEAD_STALE);
+    }
+    return err;
+}
+
+void
+trpi_node_release(trp_system *system, uint32_t number, uint64_t by, uint32_t share_max)
+{
+    struct trpi_nodes *nodes = system->nodes;
+    trpi_node *entry;
+    uint32_t over = 0;
+
+    (void)pthread_mutex_lock(&nodes->lock); /* under which none is given back */
+    entry = number == TRPI_NODE_SELF ? NULL : trpi_node_at(nodes, number);
+    if (entry != NULL && entry->in == TRPI_NODE_IN_NONE && !has_ended(entry) &&
+        shares_get(nodes) == TRP_OK) {
+        over = share_add(nodes, entry, (uint32_t)(by % TRPI_NODE_SHARES), share_max);
+    }
+    (void)pthread_mutex_unlock(&nodes->lock);
+    if (over != 0) {
+        trpi_node_terminated(system, over, TRP_DEAD_STALE);
+    }
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static void
+entry_free(void *object)
+{
+    trpi_node *entry = object;
+
+    trpi_ref_map_fini(&entry->waiting);
+    trpi_free(entry);
+}
+
+/* Nobody finds it any more. Under the lock. */
+static void
+unpublish(struct trpi_nodes *nodes, trpi_node *entry)
+{
+    uint32_t index = entry->number & INDEX_MASK;
+    trpi_node_chunk *chunk = chunk_of(nodes, index);
+
+    index_remove(nodes, entry);
+    atomic_store_explicit(&chunk->entries[index % TRPI_NODE_CHUNK], NULL, RELEASE);
+    chunk->generation[index % TRPI_NODE_CHUNK]++; /* N1 */
+    free_push(nodes, index);
+}
+
+void
+trpi_node_bury(trp_system *system, trpi_node *entry)
+{
+    struct trpi_nodes *nodes = system->nodes;
+    trpi_node *oldest = NULL;
+
+    (void)pthread_mutex_lock(&nodes->lock);
+    line_append(&nodes->ended, entry, TRPI_NODE_IN_ENDED);
+    if (nodes->ended.count > TRPI_NODES_ENDED) {
+        oldest = nodes->ended.first;
+        line_remove(&nodes->ended, oldest);
+        unpublish(nodes, oldest);
+    }
+    (void)pthread_mutex_unlock(&nodes->lock);
+    if (oldest != NULL) {
+        trpi_system_retire(system, entry_free, oldest); /* N4 */
+    }
+}

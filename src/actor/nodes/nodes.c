@@ -1,0 +1,432 @@
+/* nodes.c - proxies of other nodes, and the end of both.
+ *
+ * Why.     A reference names its node by a small number, so that it fits 16 bytes and is compared
+ *          as a value; what the number means is looked up here, without a lock, when a message
+ *          leaves the node. Which number an identity has: node_numbers.c.
+ * States.  known -> [proxy attached] -> ended -> proxy given back -> number given back
+ * Must hold.
+ *   N2  A node has at most one proxy. It is given back when the node has ended, no thread can be
+ *       about to tell it (a grace period), and it has handed out all that it had.
+ *   N3  Who is refused says so (waiting_any), then lets the lane look once more; a lane that drains
+ *       looks at waiting_any after it has made room; so does the end of a node. One sees the other.
+ *   N1, N4, N5: node_numbers.c.
+ * Tests.   tests/unit/actor/system_test.c, tests/sim/strangers_test.c
+ */
+#include "actor/nodes/nodes_inner.h"
+
+#include <string.h>
+
+#include <troupe/mailbox.h>
+
+#include "actor/kernel/mailbox.h"
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/mutex.h"
+
+#define ACQUIRE memory_order_acquire
+#define RELEASE memory_order_release
+
+/* ---- birth, end ------------------------------------------------------------------------------ */
+
+trp_err
+trpi_nodes_new(trp_system *system, struct trpi_nodes **ret_nodes)
+{
+    struct trpi_nodes *nodes = trpi_alloc(sizeof *nodes);
+    trpi_node_id id;
+    trpi_node *self;
+
+    if (nodes == NULL) {
+        return TRP_ENOMEM;
+    }
+    memset(&id, 0, sizeof id);
+    memcpy(id.address.protocol, "troupe", sizeof "troupe");
+    _Static_assert(sizeof system->name == sizeof id.address.system,
+                   "a system's name fits an address");
+    memcpy(id.address.system, system->name, sizeof system->name);
+    do {
+        id.uid = trpi_world_random(system->world);
+    } while (id.uid == 0); /* 0 means whoever lives at the address */
+    (void)pthread_mutex_init(&nodes->lock, NULL);
+    (void)pthread_mutex_init(&nodes->wait_lock, NULL);
+    nodes->used = TRPI_NODE_SELF + 1;
+    self = trpi_node_new(system, &id);
+    if (self == NULL || trpi_node_put(nodes, TRPI_NODE_SELF, self) != TRP_OK ||
+        trpi_node_index_grow(nodes) != TRP_OK) {
+        if (trpi_node_at(nodes, TRPI_NODE_SELF) == NULL) {
+            trpi_free(self);
+        }
+        trpi_nodes_free(nodes);
+        return TRP_ENOMEM;
+    }
+    *ret_nodes = nodes;
+    return TRP_OK;
+}
+
+void
+trpi_nodes_close(struct trpi_nodes *nodes)
+{
+    if (nodes != NULL) {
+        nodes->closing = true;
+    }
+}
+
+static void
+entries_free(trpi_node *entry)
+{
+    while (entry != NULL) {
+        trpi_node *replaced = entry->replaced;
+
+        if (entry->ops != NULL && entry->ops->release != NULL) {
+            entry->ops->release(entry->arg);
+        }
+        trpi_ref_map_fini(&entry->waiting);
+        trpi_free(entry);
+        entry = replaced;
+    }
+}
+
+void
+trpi_nodes_free(struct trpi_nodes *nodes)
+{
+    if (nodes == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < TRPI_NODE_CHUNKS; i++) {
+        trpi_node_chunk *chunk = atomic_load_explicit(&nodes->chunks[i], ACQUIRE);
+
+        for (uint32_t k = 0; chunk != NULL && k < TRPI_NODE_CHUNK; k++) {
+            entries_free(atomic_load_explicit(&chunk->entries[k], ACQUIRE));
+        }
+        trpi_free(chunk);
+    }
+    trpi_mutex_destroy(&nodes->lock);
+    trpi_mutex_destroy(&nodes->wait_lock);
+    trpi_free(nodes->index);
+    trpi_free(nodes->shares);
+    trpi_free(nodes);
+}
+
+/* ---- identities ------------------------------------------------------------------------------ */
+
+const trpi_node_id *
+trpi_system_self(trp_system *system)
+{
+    return &trpi_node_at(system->nodes, TRPI_NODE_SELF)->id;
+}
+
+const trpi_node_id *
+trpi_node_id_get(trp_system *system, uint32_t number)
+{
+    trpi_node *entry = trpi_node_at(system->nodes, number);
+
+    return entry != NULL ? &entry->id : NULL;
+}
+
+void
+trpi_system_advertise(trp_system *system, const trpi_address *address)
+{
+    struct trpi_nodes *nodes = system->nodes;
+    trpi_node *before = trpi_node_at(nodes, TRPI_NODE_SELF);
+    trpi_node *entry;
+    trpi_node_id id;
+
+    (void)pthread_mutex_lock(&nodes->lock);
+    id.address = *address;
+    id.uid = before->id.uid;
+    entry = trpi_node_new(system, &id);
+    if (entry != NULL) {
+        entry->replaced = before;
+        (void)trpi_node_put(nodes, TRPI_NODE_SELF, entry); /* its chunk exists: cannot fail */
+    } else {
+        before->id.address =
+            *address; /* no memory: in place; others hardly look before we are advertised */
+    }
+    (void)pthread_mutex_unlock(&nodes->lock);
+}
+
+/* ---- proxies --------------------------------------------------------------------------------- */
+
+static void
+proxy_deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
+{
+    trpi_node *entry = cell->state;
+
+    entry->ops->deliver(entry->arg, ctx->system, msg);
+}
+
+static bool
+proxy_turn_end(trp_ctx *ctx, trpi_cell *cell)
+{
+    trpi_node *entry = cell->state;
+
+    return entry->ops->flush != NULL &&
+           entry->ops->flush(entry->arg, ctx->system, trpi_mailbox_has_more(cell));
+}
+
+/* ---- a full lane: who was refused, and is told when there is room ---------------------------- */
+
+/* Who waits (always local) and whom it had told (of this entry's node) in one. */
+static trp_ref
+waiting_key(trp_ref actor, trp_ref told)
+{
+    return (trp_ref){ told.slot, actor.slot, actor.generation, 0 };
+}
+
+static void
+waiting_add(trp_ctx *ctx, trpi_node *entry, trp_ref told)
+{
+    struct trpi_nodes *nodes = ctx->system->nodes;
+
+    (void)pthread_mutex_lock(&nodes->wait_lock);
+    /* no memory: it asks again */
+    (void)trpi_ref_map_put(&entry->waiting, waiting_key(ctx->self, told),
+                           (void *)(uintptr_t)told.generation);
+    atomic_store_explicit(&entry->waiting_any, true, memory_order_seq_cst); /* N3 */
+    (void)pthread_mutex_unlock(&nodes->wait_lock);
+}
+
+static void
+waiting_tell(trp_system *system, trpi_node *entry, uint32_t number)
+{
+    trpi_ref_map waiting;
+    uint32_t position = 0;
+    trpi_ref_pair *pair;
+    trp_ctx *ctx;
+
+    if (!atomic_load_explicit(&entry->waiting_any, memory_order_seq_cst)) { /* N3 */
+        return;
+    }
+    (void)pthread_mutex_lock(&system->nodes->wait_lock);
+    waiting = entry->waiting;
+    entry->waiting = (trpi_ref_map){ 0 };
+    atomic_store_explicit(&entry->waiting_any, false, memory_order_seq_cst);
+    (void)pthread_mutex_unlock(&system->nodes->wait_lock);
+    ctx = trpi_enter(system);
+    while ((pair = trpi_ref_map_next(&waiting, &position)) != NULL) {
+        trp_ref actor = trpi_ref_local(pair->ref.slot, pair->ref.generation);
+        trp_mailbox_ready what = {
+            { number, pair->ref.node, (uint32_t)(uintptr_t)pair->value, 0 }
+        };
+
+        trpi_tell(ctx, actor, what.ref, &trp_mailbox_ready_type, &what, sizeof what);
+    }
+    trpi_leave(ctx);
+    trpi_ref_map_fini(&waiting);
+}
+
+trp_err
+trpi_proxy_admit(trp_ctx *ctx, trpi_cell *proxy, trp_ref to, size_t bytes, bool *ret_promised)
+{
+    trpi_node *entry = proxy->state; /* set before the proxy was known, and never changed */
+
+    *ret_promised = entry->ops->admit != NULL;
+    if (entry->ops->admit == NULL || entry->ops->admit(entry->arg, to.slot, bytes)) {
+        return TRP_OK;
+    }
+    if (ctx->cell != NULL) {
+        waiting_add(ctx, entry, to);
+        entry->ops->refused(entry->arg, to.slot, bytes);
+        if (atomic_load_explicit(&entry->ended, memory_order_seq_cst) != 0) {
+            waiting_tell(ctx->system, entry, to.node);
+        }
+    }
+    return TRP_EAGAIN;
+}
+
+void
+trpi_proxy_forgo(trpi_cell *proxy, size_t bytes)
+{
+    trpi_node *entry = proxy->state;
+
+    entry->ops->forgo(entry->arg, bytes);
+}
+
+static const trpi_kind_ops proxy_kind = { "association", proxy_deliver, NULL, proxy_turn_end,
+                                           NULL };
+
+trp_err
+trpi_proxy_attach(trp_system *system, uint32_t number, const trpi_proxy_ops *ops, void *arg)
+{
+    trpi_node *entry;
+    trpi_cell *cell;
+    trp_ctx *ctx;
+    trp_err err;
+
+    trpi_assert(number != TRPI_NODE_SELF);
+    trpi_assert(ops != NULL && ops->deliver != NULL);
+    ctx = trpi_enter(system);
+    (void)pthread_mutex_lock(&system->nodes->lock);
+    entry = trpi_node_at(system->nodes, number);
+    if (entry == NULL || atomic_load_explicit(&entry->ended, memory_order_relaxed) != 0) {
+        err = TRP_ECLOSED; /* its end gives back what was attached before */
+    } else {
+        err = atomic_load_explicit(&entry->proxy, ACQUIRE) != NULL ? TRP_EEXIST
+                                                                   : trpi_slot_acquire(ctx, &cell);
+    }
+    if (err == TRP_OK) {
+        entry->ops = ops;
+        entry->arg = arg;
+        trpi_cell_ops_set(cell, &proxy_kind);
+        cell->state = entry;
+        trpi_slot_publish_idle(ctx, cell, TRPI_KIND_ASSOCIATION);
+        atomic_store_explicit(&entry->proxy, cell, RELEASE); /* pairs with trpi_nodes_proxy() */
+    }
+    (void)pthread_mutex_unlock(&system->nodes->lock);
+    trpi_leave(ctx);
+    return err;
+}
+
+void
+trpi_proxy_ready(trp_system *system, uint32_t number)
+{
+    trp_ctx *ctx = trpi_enter(system);
+    trpi_node *entry = trpi_node_at(system->nodes, number);
+    trpi_cell *cell = entry != NULL ? atomic_load_explicit(&entry->proxy, ACQUIRE) : NULL;
+
+    if (cell != NULL) {
+        /* relaxed: a hint to senders. A turn that ends at this moment may set it once more;
+         * deferred senders are back after 1 ms, and their message makes a turn that looks again. */
+        atomic_store_explicit(&cell->overloaded, 0, memory_order_relaxed);
+        waiting_tell(system, entry, number);
+    }
+    trpi_leave(ctx);
+}
+
+/* the token: nobody runs it, it is in no queue and not held; acquire: its last flush is seen */
+static bool
+is_idle(trpi_cell *cell)
+{
+    return (atomic_load_explicit(&cell->head, ACQUIRE) & TRPI_TOKEN) != 0;
+}
+
+void
+trpi_proxy_slow(trp_system *system, uint32_t number, bool slow)
+{
+    trp_ctx *ctx = trpi_enter(system);
+    trpi_node *entry = trpi_node_at(system->nodes, number);
+
+    if (entry != NULL) {
+        atomic_store_explicit(&entry->slow, slow, memory_order_relaxed);
+    }
+    trpi_leave(ctx);
+}
+
+bool
+trpi_proxy_is_idle(trp_system *system, uint32_t number)
+{
+    trp_ctx *ctx = trpi_enter(system);
+    trpi_node *entry = trpi_node_at(system->nodes, number);
+    trpi_cell *cell = entry != NULL ? atomic_load_explicit(&entry->proxy, ACQUIRE) : NULL;
+    bool idle = cell == NULL || is_idle(cell);
+
+    trpi_leave(ctx);
+    return idle;
+}
+
+trpi_cell *
+trpi_nodes_proxy(trp_system *system, uint32_t number, trp_dead_reason *ret_reason, bool *ret_slow)
+{
+    trpi_node *entry = trpi_node_at(system->nodes, number);
+    const trpi_remote_ops *ops;
+    trpi_cell *proxy;
+    uint32_t ended;
+
+    if (entry == NULL) { /* of a node that ended long ago, or of none */
+        *ret_reason = number > TRPI_NODE_SELF ? TRP_DEAD_STALE : TRP_DEAD_NO_SUCH_ACTOR;
+        return NULL;
+    }
+    ended = atomic_load_explicit(&entry->ended, memory_order_relaxed);
+    if (ended != 0) {
+        *ret_reason = (trp_dead_reason)ended;
+        return NULL;
+    }
+    proxy = atomic_load_explicit(&entry->proxy, ACQUIRE);
+    if (proxy != NULL) {
+        *ret_slow = atomic_load_explicit(&entry->slow, memory_order_relaxed);
+        return proxy;
+    }
+    *ret_slow = false;
+    *ret_reason = TRP_DEAD_NOT_CONNECTED;
+    ops = atomic_load_explicit(&system->remote_ops, ACQUIRE);
+    if (ops == NULL || ops->connect == NULL ||
+        ops->connect(atomic_load_explicit(&system->remote_arg, ACQUIRE), system, number) !=
+            TRP_OK) {
+        proxy =
+            atomic_load_explicit(&entry->proxy, ACQUIRE); /* another thread may have been first */
+        return proxy;
+    }
+    return atomic_load_explicit(&entry->proxy, ACQUIRE);
+}
+
+bool
+trpi_nodes_slows(trp_system *system, trp_ref to)
+{
+    trpi_node *entry = trpi_node_at(system->nodes, to.node);
+
+    return entry != NULL && entry->ops->slows != NULL && entry->ops->slows(entry->arg, to.slot);
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+/* Free the proxy's cell, which is idle. */
+static void
+cell_give_back(trp_system *system, trpi_cell *cell)
+{
+    trp_ctx *ctx = trpi_enter(system);
+
+    cell->state = NULL;
+    trpi_cell_ops_set(cell, NULL);
+    atomic_store_explicit(&cell->overloaded, 0, memory_order_relaxed);
+    trpi_slot_abandon(ctx, cell);
+    trpi_leave(ctx);
+}
+
+/* Nobody who tells it found it before its end any more: all new ones see that. N2 */
+static void
+proxy_give_back(void *object)
+{
+    trpi_node *entry = object;
+    trp_system *system = entry->system;
+    trpi_cell *cell = atomic_load_explicit(&entry->proxy, ACQUIRE);
+    const trpi_proxy_ops *ops = entry->ops;
+
+    if (system->nodes->closing) {
+        return; /* trpi_nodes_free() does */
+    }
+    if (cell != NULL && !trpi_mailbox_claim(cell)) {
+        trpi_system_retire(system, proxy_give_back, entry); /* it still hands out what it has */
+        return;
+    }
+    if (cell != NULL) {
+        atomic_store_explicit(&entry->proxy, NULL, RELEASE);
+        entry->ops = NULL;
+        cell_give_back(system, cell);
+    }
+    if (cell != NULL && ops->release != NULL) {
+        ops->release(entry->arg);
+    }
+    trpi_node_bury(system, entry);
+}
+
+void
+trpi_nodes_end(trp_system *system, uint32_t number, trp_dead_reason reason)
+{
+    struct trpi_nodes *nodes = system->nodes;
+    trp_ctx *ctx = trpi_enter(system);
+    trpi_node *entry = number == TRPI_NODE_SELF ? NULL : trpi_node_at(nodes, number);
+    bool first = false;
+
+    if (entry != NULL) {
+        (void)pthread_mutex_lock(&nodes->lock);
+        first = !entry->over;
+        entry->over = true;
+        trpi_node_keep(nodes, entry);
+        atomic_store_explicit(&entry->ended, (uint32_t)reason, memory_order_seq_cst); /* N3 */
+        (void)pthread_mutex_unlock(&nodes->lock);
+        waiting_tell(system, entry, number); /* there will be no room, and no reason to wait */
+    }
+    if (first) {
+        trpi_system_retire(system, proxy_give_back, entry);
+    }
+    trpi_leave(ctx);
+}

@@ -1,0 +1,35 @@
+/* nodes.h - the node table: numbers for (address, uid), and the proxies that lead there. */
+#ifndef TRPI_ACTOR_NODES_NODES_H
+#define TRPI_ACTOR_NODES_NODES_H
+
+#include "actor/actor.h"
+#include "actor/kernel/run.h"
+
+#define TRPI_NODES_LIMIT 65535u /* nodes that one system may know at a time */
+#define TRPI_NODES_ENDED 1024u  /* of them, those that have ended and are remembered */
+#define TRPI_NODES_INTRODUCED 32768u /* and those that peers have only named */
+#define TRPI_NODE_SHARES 1024u       /* introducers are told apart by so many places */
+
+struct trpi_nodes;
+
+/* Entry TRPI_NODE_SELF is made with a random uid. Errors: TRP_ENOMEM. */
+trp_err trpi_nodes_new(trp_system *system, struct trpi_nodes **ret_nodes);
+void trpi_nodes_free(struct trpi_nodes *nodes); /* NULL is fine, as for the next */
+/* No thread of the system runs any more: what was ended is not given back one by one. */
+void trpi_nodes_close(struct trpi_nodes *nodes);
+/* The proxy cell of a node; remoting is asked for one when there is none. NULL: *ret_reason says
+ * why; else *ret_slow: some recipients there are behind. */
+trpi_cell *trpi_nodes_proxy(trp_system *system, uint32_t node, trp_dead_reason *ret_reason,
+                            bool *ret_slow);
+/* Is to one of them? Its node has a proxy. */
+bool trpi_nodes_slows(trp_system *system, trp_ref to);
+/* trp_try_tell() through this proxy: TRP_EAGAIN: no room, and the running actor (if there is one)
+ * will be told trp_mailbox_ready. *ret_promised: the message must be marked so. */
+trp_err trpi_proxy_admit(trp_ctx *ctx, trpi_cell *proxy, trp_ref to, size_t bytes,
+                         bool *ret_promised);
+void trpi_proxy_forgo(trpi_cell *proxy, size_t bytes);
+/* From now on tells to node are dead letters with this reason. The proxy hands out what it has and
+ * is given back; the number, too, when TRPI_NODES_ENDED others have ended. */
+void trpi_nodes_end(trp_system *system, uint32_t node, trp_dead_reason reason);
+
+#endif

@@ -1,0 +1,84 @@
+/* nodes_inner.h - what the two files of the node table share: entries, and who may read them.
+ *
+ * Shape.   number = generation << TRPI_NODE_INDEX_BITS | index; directory -> chunk of 256 -> entry
+ *          {address, uid, proxy cell}. A hash index, under the lock, finds the number of an
+ *          identity. The rules are those of nodes.c.
+ */
+#ifndef TRPI_ACTOR_NODES_NODES_INNER_H
+#define TRPI_ACTOR_NODES_NODES_INNER_H
+
+#include "actor/nodes/nodes.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "actor/life/life.h"
+
+#define TRPI_NODE_INDEX_BITS 16u
+#define TRPI_NODE_CHUNK 256u
+#define TRPI_NODE_CHUNKS ((TRPI_NODES_LIMIT + 1u) / TRPI_NODE_CHUNK)
+_Static_assert(TRPI_NODES_LIMIT == (1u << TRPI_NODE_INDEX_BITS) - 1u, "an index of 16 bits");
+_Static_assert(TRPI_NODES_MAX >> TRPI_NODE_INDEX_BITS == UINT8_MAX, "a generation of 8 bits");
+
+enum trpi_node_line { TRPI_NODE_IN_NONE, TRPI_NODE_IN_SHARE, TRPI_NODE_IN_ENDED };
+
+typedef struct trpi_node {
+    trpi_node_id id;
+    uint32_t number;
+    struct trpi_node *replaced;  /* an older entry of number 1 (N1), kept for its readers */
+    _Atomic(trpi_cell *) proxy;  /* set once, NULL again when it was given back (N2) */
+    _Atomic uint32_t ended;      /* trp_dead_reason of tells to it; 0: it may be told */
+    _Atomic bool slow;           /* ops->slows() says whom; relaxed: a hint */
+    trp_system *system;
+    const trpi_proxy_ops *ops;
+    void *arg;
+    trpi_ref_map waiting;     /* by wait_lock; keys: waiting_key(), values: told generations */
+    _Atomic bool waiting_any; /* written under wait_lock; seq_cst: N3 */
+    /* by nodes->lock */
+    bool over;    /* trpi_nodes_end() has begun; `ended` may be set before */
+    bool unnamed; /* its identity does not lead here: it gave way, or has a newer number */
+    enum trpi_node_line in;
+    uint16_t share;
+    struct trpi_node *line_next, *line_before;
+} trpi_node;
+
+typedef struct trpi_node_chunk {
+    _Atomic(trpi_node *) entries[TRPI_NODE_CHUNK]; /* release; pairs with trpi_node_at() */
+    uint16_t free_next[TRPI_NODE_CHUNK];           /* by nodes->lock, as the next */
+    uint8_t generation[TRPI_NODE_CHUNK];           /* of the next number of that index */
+} trpi_node_chunk;
+
+typedef struct trpi_node_list { /* oldest first */
+    trpi_node *first, *last;
+    uint32_t count;
+} trpi_node_list;
+
+struct trpi_nodes {
+    _Atomic(trpi_node_chunk *) chunks[TRPI_NODE_CHUNKS]; /* release; pairs with trpi_node_at() */
+    pthread_mutex_t lock;      /* what follows, and attaching */
+    pthread_mutex_t wait_lock; /* who waits for a lane; a leaf */
+    uint32_t used;             /* indices given out at least once, with 0 */
+    uint32_t free_first, free_last; /* FIFO through free_next, 0: none (N4) */
+    uint32_t live;                  /* entries in index */
+    uint32_t *index;                /* open addressing; 0: free */
+    uint32_t index_places;          /* a power of two, at most half full */
+    trpi_node_list *shares;         /* TRPI_NODE_SHARES, made at first use */
+    uint32_t introduced;            /* in all shares */
+    trpi_node_list ended;           /* their numbers are still theirs */
+    bool closing;                   /* no thread runs any more: nothing is given back */
+};
+
+/* The entry of a number, NULL: it is nobody's (any more). Valid until the caller's run ends, or
+ * its trpi_leave(). */
+trpi_node *trpi_node_at(struct trpi_nodes *nodes, uint32_t number);
+trpi_node *trpi_node_new(trp_system *system, const trpi_node_id *id);
+/* Under the lock (or before anybody else looks). Errors: TRP_ENOMEM. */
+trp_err trpi_node_put(struct trpi_nodes *nodes, uint32_t index, trpi_node *entry);
+trp_err trpi_node_index_grow(struct trpi_nodes *nodes);
+/* Take it out of the share of those that were only introduced. Under the lock. */
+void trpi_node_keep(struct trpi_nodes *nodes, trpi_node *entry);
+/* Its proxy was given back: its number is, too, when enough others have ended since. Not under the
+ * lock. */
+void trpi_node_bury(trp_system *system, trpi_node *entry);
+
+#endif

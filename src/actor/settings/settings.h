@@ -1,0 +1,57 @@
+/* settings.h - what the configuration says: of the system, and of single actors by their path.
+ * Part of the room's door.
+ *
+ * Rules.  What is set in the configuration is stronger than what is set in code, which is stronger
+ *         than the reference configuration (SYS-32, DISP-2; decision 30).
+ */
+#ifndef TRPI_ACTOR_SETTINGS_SETTINGS_H
+#define TRPI_ACTOR_SETTINGS_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <troupe/config.h>
+#include <troupe/system.h>
+
+/* A section deployment "/service/worker" { }: valid while the system lives. */
+typedef struct trpi_deployment {
+    const trp_config *config;
+    const char *title;
+    const char *dispatcher, *mailbox, *router, *remote; /* NULL: not said, the code decides */
+} trpi_deployment;
+
+/* The configuration of the system; NULL: none was given, all is as in the reference, which is what
+ * the getters of base/config.h answer for NULL. Thread: any. */
+const trp_config *trpi_system_config(const trp_system *system);
+
+/* A number of the configuration, else what the code says (0: nothing), else of the reference.
+ * Durations are milliseconds. Thread: any. */
+uint32_t trpi_setting_pick(const trp_config *config, const char *key, uint32_t coded);
+double trpi_setting_pick_float(const trp_config *config, const char *key, double coded);
+
+/* The title of a key that somebody has set below prefix, "deployment."; borrowed from entry. */
+struct trpi_config_entry;
+bool trpi_setting_title(const struct trpi_config_entry *entry, const char *prefix,
+                        const char **ret_title, size_t *ret_bytes);
+const char *trpi_setting_text_or_null(const char *text); /* NULL for "" */
+
+/* The section for the actor at path ("/user/service/a", or without "/user"), the most exact one: at
+ * the first element in which two differ a name beats "*". false: none; *ret_deployment is as it was
+ * then. Thread: any. */
+bool trpi_deployment_find(const trp_system *system, const char *path,
+                          trpi_deployment *ret_deployment);
+/* The section with this title, which stays the caller's; all NULL when there is none. Thread: any.
+ */
+void trpi_deployment_at(const trp_config *config, const char *title,
+                        trpi_deployment *ret_deployment);
+/* What a section says beside: key is "nr-of-instances", "resizer.lower-bound". NULL: not said.
+ * Thread: any. */
+const char *trpi_deployment_text(const trpi_deployment *deployment, const char *key);
+/* The same as a number: milliseconds, bytes, 0 or 1. false: not said. */
+bool trpi_deployment_number(const trpi_deployment *deployment, const char *key,
+                            double *ret_number);
+/* The same as a list. 0: not said, or empty. */
+size_t trpi_deployment_list(const trpi_deployment *deployment, const char *key,
+                            const char *const **ret_values);
+
+#endif

@@ -1,0 +1,392 @@
+/* stall.c - says which actor holds a worker for too long.
+ *
+ * Why.     A behaviour that blocks or computes for seconds holds up all that waits behind it, and
+ *          nothing else in the system tells which one it was.
+ * Shape.   A timer looks at each worker twice in stall_warning_ms: the same message in two looks or
+ *          more, for so long, is reported once. Nothing is paid for a message.
+ * Must hold.
+ *   K1  The timer ends when all workers are asleep, so that an idle system does not wake up. A
+ *       worker that is not asleep any more starts it again: it first says that it is awake, then
+ *       looks whether the timer is armed; the timer first says that it is not, then looks whether
+ *       one is awake. (That nothing runs is not enough: a message may wait for a worker that was
+ *       woken.)
+ *   K2  What is read of a running ctx is a hint: it is believed only when it was the same in both
+ *       looks, and the ref is looked up like any other.
+ *   K3  A stop that timed out names an actor only if a thread handled one message of it for the
+ *       whole grace, or if it has no answer and nobody to wait for. Those that only wait for such a
+ *       thread are counted.
+ * Not here. Warnings about actors of pinned and blocking dispatchers: they may block.
+ * Tests.   tests/unit/actor/stall_test.c
+ * Sources. issue 3, Dispatchers.
+ */
+#include "actor/system/stall.h"
+
+#include <stdio.h>
+
+#include "actor/kernel/dispatcher.h"
+#include "actor/life/life.h"
+#include "base/alloc.h"
+
+#define RELAXED memory_order_relaxed
+#define WORKERS_ALL (TRPI_POOL_MAX + TRPI_PRIVATE_MAX)
+
+typedef struct look { /* at one worker */
+    uint64_t run, left, ended;
+    trp_ref self; /* none: a function that was given to trp_dispatcher_execute() */
+    uint64_t since_ns;
+    bool reported;
+} look;
+
+struct trpi_stall {
+    trp_system *system;
+    uint64_t limit_ns;
+    _Atomic bool armed;      /* seq_cst: K1 */
+    bool any;                /* the timer's: a worker is awake */
+    look looks[WORKERS_ALL]; /* the timer's */
+};
+
+/* K2. Of another thread's running view. */
+__attribute__((no_sanitize("thread"), noinline)) static void
+ctx_look(const trp_ctx *ctx, look *now, bool *ret_running)
+{
+    const volatile trp_ctx *seen = ctx;
+
+    *ret_running = seen->cell != NULL || seen->in_job;
+    now->run = (uint64_t)seen->run << 32 | seen->turn_rest;
+    now->left = (uint64_t)(uint32_t)seen->turn_left;
+    now->self.node = seen->self.node;
+    now->self.slot = seen->self.slot;
+    now->self.generation = seen->self.generation;
+}
+
+/* false: the worker runs nothing. */
+static bool
+worker_seen(const trpi_worker *worker, look *ret_look)
+{
+    bool running;
+
+    ctx_look(trpi_worker_data((trpi_worker *)(uintptr_t)worker), ret_look, &running);
+    ret_look->ended = trpi_worker_progress(worker);
+    return running;
+}
+
+/* Are these two looks at one message? */
+static bool
+is_same(const look *before, const look *now)
+{
+    return now->run == before->run && now->left == before->left && now->ended == before->ended &&
+           trp_ref_equal(now->self, before->self);
+}
+
+static void
+report(trpi_stall *stall, const look *seen, uint64_t now)
+{
+    trp_stalled what = { seen->self, (uint32_t)((now - seen->since_ns) / 1000000u), 0 };
+    char path[TRP_PATH_BYTES_MAX + 1];
+    trp_ctx *ctx = trpi_enter(stall->system);
+
+    trpi_path_local(stall->system, seen->self, path, sizeof path);
+    trp_system_log(stall->system, TRP_LOG_WARNING, path,
+                   "one %s holds its worker for %u ms so far; blocking work belongs on the "
+                   "dispatcher \"blocking\"",
+                   trp_ref_is_none(seen->self) ? "function of trp_dispatcher_execute()" : "message",
+                   what.held_ms);
+    trpi_event_publish(ctx, &trp_stalled_type, &what, sizeof what);
+    trpi_leave(ctx);
+}
+
+static bool
+is_watched(const trpi_stall *stall, const trpi_worker *worker)
+{
+    uint32_t kind = trpi_dispatcher_get(stall->system, trpi_worker_number(worker))->options.kind;
+
+    return kind != TRP_DISPATCHER_PINNED && kind != TRP_DISPATCHER_BLOCKING;
+}
+
+static void
+worker_look(void *arg, trpi_worker *worker)
+{
+    trpi_stall *stall = arg;
+    look *before = &stall->looks[trpi_worker_index(worker)];
+    uint64_t now = trpi_world_mono_ns(stall->system->world);
+    look seen = { 0 };
+
+    if (!is_watched(stall, worker)) {
+        return;
+    }
+    if (!worker_seen(worker, &seen) || !is_same(before, &seen)) {
+        *before = seen;
+        before->since_ns = now;
+        return;
+    }
+    if (!before->reported && now - before->since_ns >= stall->limit_ns) {
+        before->reported = true;
+        report(stall, before, now);
+    }
+}
+
+static void
+awake_look(void *arg, trpi_worker *worker)
+{
+    trpi_stall *stall = arg;
+
+    stall->any |= is_watched(stall, worker) && !trpi_worker_is_asleep(worker);
+}
+
+static void tick(void *arg, uint64_t a, uint64_t b);
+
+/* Who changes `armed` to true, or has it so, calls this. */
+static void
+tick_later(trpi_stall *stall)
+{
+    uint64_t id;
+
+    if (trpi_timer_add(stall->system->sched, stall->limit_ns / 2000000u + 1, tick, stall, 0, 0,
+                       &id) != TRP_OK) {
+        atomic_store_explicit(&stall->armed, false, memory_order_seq_cst); /* until the next */
+    }
+}
+
+static void
+arm(trpi_stall *stall)
+{
+    if (!atomic_exchange_explicit(&stall->armed, true, memory_order_seq_cst)) {
+        tick_later(stall);
+    }
+}
+
+static void
+tick(void *arg, uint64_t a, uint64_t b)
+{
+    trpi_stall *stall = arg;
+    trpi_sched *sched = stall->system->sched;
+
+    (void)a;
+    (void)b;
+    stall->any = false;
+    trpi_sched_workers_each(sched, worker_look, stall);
+    trpi_sched_workers_each(sched, awake_look, stall);
+    if (stall->any) {
+        tick_later(stall);
+        return;
+    }
+    atomic_store_explicit(&stall->armed, false, memory_order_seq_cst); /* K1 */
+    trpi_sched_workers_each(sched, awake_look, stall);
+    if (stall->any) {
+        arm(stall);
+    }
+}
+
+void
+trpi_stall_awake(void *arg, trpi_worker *worker)
+{
+    trpi_stall *stall = ((trp_system *)arg)->stall;
+
+    (void)worker;
+    if (stall != NULL && !atomic_load_explicit(&stall->armed, memory_order_seq_cst)) {
+        arm(stall);
+    }
+}
+
+trp_err
+trpi_stall_new(trp_system *system)
+{
+    uint32_t ms = system->options.stall_warning_ms;
+
+    if (ms == UINT32_MAX || trpi_sched_is_driven(system->sched)) {
+        return TRP_OK;
+    }
+    system->stall = trpi_alloc(sizeof *system->stall);
+    if (system->stall == NULL) {
+        return TRP_ENOMEM;
+    }
+    system->stall->system = system;
+    system->stall->limit_ns = (uint64_t)(ms != 0 ? ms : TRP_STALL_WARNING_DEFAULT_MS) * 1000000u;
+    return TRP_OK;
+}
+
+void
+trpi_stall_free(trp_system *system)
+{
+    trpi_free(system->stall);
+    system->stall = NULL;
+}
+
+/* ---- what holds up a stop -------------------------------------------------------------------- */
+
+#define NAMED_MAX 64u /* lines about actors; the rest is a number */
+
+typedef struct stuck {
+    trp_system *system;
+    uint64_t until_ns; /* the second look */
+    bool judged;
+    uint32_t named, unnamed;
+    bool running[WORKERS_ALL];
+    look looks[WORKERS_ALL];
+    uint32_t holders;
+    trp_ref holding[WORKERS_ALL];
+    uint32_t held[TRP_DISPATCHERS_MAX]; /* workers of each dispatcher */
+    uint32_t waiting[TRP_DISPATCHERS_MAX];
+} stuck;
+
+static void
+first_look(void *arg, trpi_worker *worker)
+{
+    stuck *s = arg;
+    uint32_t at = trpi_worker_index(worker);
+
+    s->running[at] = worker_seen(worker, &s->looks[at]);
+}
+
+static const char *
+dispatcher_id(const stuck *s, uint8_t number)
+{
+    return trpi_dispatcher_get(s->system, number)->id;
+}
+
+/* Name what a worker has handled since the first look. */
+static void
+second_look(void *arg, trpi_worker *worker)
+{
+    stuck *s = arg;
+    uint32_t at = trpi_worker_index(worker);
+    uint8_t number = trpi_worker_number(worker);
+    char path[TRP_PATH_BYTES_MAX + 1];
+    look now = { 0 };
+
+    if (!s->running[at] || !worker_seen(worker, &now) || !is_same(&s->looks[at], &now)) {
+        return;
+    }
+    s->held[number]++;
+    if (trp_ref_is_none(now.self)) {
+        trpi_log_direct(s->system, TRP_LOG_ERROR, "system",
+                        "a function that was given to trp_dispatcher_execute() holds a worker of "
+                        "dispatcher %s; the system does not stop",
+                        dispatcher_id(s, number));
+        return;
+    }
+    s->holding[s->holders++] = now.self;
+    trpi_path_local(s->system, now.self, path, sizeof path);
+    trpi_log_direct(s->system, TRP_LOG_ERROR, "system",
+                    "actor %s is stuck in its present message and holds a worker of dispatcher %s; "
+                    "the system does not stop",
+                    path, dispatcher_id(s, number));
+}
+
+static bool
+is_holder(const stuck *s, trp_ref ref)
+{
+    for (uint32_t i = 0; i < s->holders; i++) {
+        if (trp_ref_equal(s->holding[i], ref)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void
+name_actor(stuck *s, trp_ref ref, const char *what)
+{
+    char path[TRP_PATH_BYTES_MAX + 1];
+
+    if (s->named++ == NAMED_MAX) {
+        s->named--;
+        s->unnamed++;
+        return;
+    }
+    trpi_path_local(s->system, ref, path, sizeof path);
+    trpi_log_direct(s->system, TRP_LOG_ERROR, "system", "actor %s %s; the system does not stop",
+                    path, what);
+}
+
+static bool
+never(void *arg)
+{
+    (void)arg;
+    return false;
+}
+
+/* The looks are grace_ms apart, however soon the tree has answered. */
+static void
+judge(stuck *s)
+{
+    trpi_sched *sched = s->system->sched;
+    trpi_gate gate;
+
+    s->judged = true;
+    if (trpi_sched_is_driven(sched)) {
+        return; /* nobody runs while we look */
+    }
+    trpi_gate_init(&gate);
+    pthread_mutex_lock(&gate.lock);
+    (void)trpi_gate_wait(&gate, sched, never, NULL, s->until_ns);
+    pthread_mutex_unlock(&gate.lock);
+    trpi_gate_fini(&gate);
+    trpi_sched_workers_each(sched, second_look, s);
+}
+
+static void
+unended(void *arg, trp_ref ref, bool silent)
+{
+    stuck *s = arg;
+    const trpi_cell *cell = trpi_cells_find(s->system->cells, ref.slot);
+    uint8_t number = cell == NULL ? 0 : __atomic_load_n(&cell->task.number, __ATOMIC_RELAXED);
+
+    if (!s->judged) {
+        judge(s);
+    }
+    if (is_holder(s, ref)) {
+        return; /* named already */
+    }
+    if (!silent) {
+        name_actor(s, ref, "has not ended yet");
+    } else if (s->held[number] > 0) {
+        s->waiting[number]++; /* K3 */
+    } else if (cell != NULL &&
+               __atomic_load_n(&cell->task.dispatch, __ATOMIC_RELAXED) == TRPI_DISPATCH_HERE) {
+        name_actor(s, ref, "is stuck in its present message, or no thread runs it, for its "
+                           "dispatcher has none of its own");
+    } else {
+        name_actor(s, ref, "has not answered");
+    }
+}
+
+static void
+say_waiting(const stuck *s)
+{
+    for (uint32_t i = 0; i < TRP_DISPATCHERS_MAX; i++) {
+        if (s->waiting[i] > 0) {
+            trpi_log_direct(s->system, TRP_LOG_WARNING, "system",
+                            "%u more actors wait for a worker of dispatcher %s",
+                            (unsigned)s->waiting[i], dispatcher_id(s, (uint8_t)i));
+        }
+    }
+    if (s->unnamed > 0) {
+        trpi_log_direct(s->system, TRP_LOG_WARNING, "system",
+                        "%u more actors have not ended yet or not answered", (unsigned)s->unnamed);
+    }
+}
+
+void
+trpi_stuck_log(trp_system *system, uint32_t grace_ms)
+{
+    stuck *s = trpi_alloc(sizeof *s);
+
+    if (s == NULL) {
+        trpi_log_direct(system, TRP_LOG_ERROR, "system",
+                        "the system does not stop; out of memory to say why");
+        return;
+    }
+    s->system = system;
+    s->until_ns = trpi_world_mono_ns(system->world) + (uint64_t)grace_ms * 1000000u;
+    trpi_sched_workers_each(system->sched, first_look, s);
+    if (trpi_tree_unended_each(system, grace_ms, unended, s) != TRP_OK) {
+        trpi_log_direct(system, TRP_LOG_ERROR, "system",
+                        "out of memory to ask all actors why the system does not stop");
+    }
+    if (!s->judged && !trp_system_is_terminated(system)) {
+        judge(s);
+    }
+    say_waiting(s);
+    trpi_free(s);
+}

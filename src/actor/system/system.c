@@ -1,0 +1,404 @@
+/* system.c - a system's birth and end, and what threads that are no actors tell it.
+ *
+ * Shape.   new: world -> cells -> nodes -> scheduler -> threads -> guardians (LIFE).
+ *          free: tree stopped -> threads ended -> who waits for answers, extensions -> mailboxes ->
+ *          scheduler, guardians' memory, cells, nodes, world.
+ * Must hold.
+ *   Z1  Nothing is freed while a thread of the system may run: after a stop that timed out the
+ *       system is leaked.
+ *   Z2  The last callbacks of futures run on the thread that frees, and may use the system as one
+ *       that has stopped: what they tell is a dead letter. So what a tell looks at goes last.
+ * Tests.   tests/unit/actor/system_test.c
+ */
+#include "actor/kernel/system.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "actor/kernel/box.h"
+#include "actor/system/stall.h"
+#include "actor/kernel/cells.h"
+#include "actor/naming/directory.h"
+#include "actor/kernel/dispatcher.h"
+#include "actor/system/extension.h"
+#include "actor/kernel/fault.h"
+#include "actor/log/log.h"
+#include "actor/nodes/nodes.h"
+#include "actor/kernel/run.h"
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/config.h"
+
+#define FREE_STOP_MS 10000u        /* for a tree that nobody stopped */
+#define FREE_THREADS_MS 2000u      /* for what is stuck to let go: actors, then threads */
+#define FREE_THREADS_LEAST_MS 500u /* for threads that only wait: to wake on a busy machine */
+
+static bool
+name_is_valid(const char *name)
+{
+    size_t length = name != NULL ? strlen(name) : 0;
+
+    return length > 0 && length <= TRP_SYSTEM_NAME_BYTES_MAX &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") ==
+               length;
+}
+
+/* What neither configuration nor code says is as in the reference configuration. */
+static trp_err
+options_fill(trp_system *system, const trp_system_options *given)
+{
+    trp_system_options none = TRP_SYSTEM_OPTIONS_INIT;
+
+    system->options = given != NULL ? *given : none;
+    system->options.size = sizeof system->options;
+    trpi_settings_options(system->options.config, &system->options);
+    system->stash_max = trpi_settings_stash_max(system->options.config);
+    trpi_options_parts(system);
+    system->near_node = system->options.serialize_messages != 0 ||
+                                (system->logging.debug & TRP_DEBUG_MISUSE) != 0
+                            ? 0
+                            : TRPI_NODE_SELF;
+    if ((system->options.serialize_messages | system->options.serialize_creators) != 0 &&
+        !trpi_round_trip_can()) {
+        return TRP_EUNSUPPORTED;
+    }
+    return system->options.config != NULL
+               ? trpi_settings_new(system->options.config, &system->settings)
+               : TRP_OK;
+}
+
+/* Everything that has no thread. */
+static trp_err
+tables_make(trp_system *system)
+{
+    static const trpi_sched_ops ops = { .run = trpi_run,
+                                        .thread = trpi_run_thread,
+                                        .sleep = trpi_run_sleep,
+                                        .batch = trpi_run_batch,
+                                        .work = trpi_run_work,
+                                        .here = trpi_here,
+                                        .urgent = trpi_run_urgent,
+                                        .awake = trpi_stall_awake };
+    trpi_sched_options sched_options;
+    trp_err err;
+
+    memset(&sched_options, 0, sizeof sched_options);
+    sched_options.workers = system->options.workers;
+    sched_options.worker_bytes = sizeof(trp_ctx);
+    sched_options.world = system->world;
+    sched_options.name = system->name;
+    sched_options.tick_ns = (uint64_t)system->scheduling.tick_ms * 1000000u;
+    sched_options.wheel_slots = system->scheduling.ticks_per_wheel;
+    sched_options.timers_max = system->scheduling.schedules_max;
+    sched_options.ops = &ops;
+    sched_options.arg = system;
+    err = trpi_extensions_new(&system->extensions);
+    if (err == TRP_OK) {
+        err = trpi_cells_new(system->options.actors_max, trpi_world_random(system->world),
+                             &system->cells);
+    }
+    if (err == TRP_OK) {
+        err = trpi_nodes_new(system, &system->nodes);
+    }
+    if (err == TRP_OK) {
+        err = trpi_directory_new(&system->directory);
+    }
+    if (err == TRP_OK) {
+        err = trpi_sched_new(&sched_options, &system->sched);
+    }
+    if (err == TRP_OK) {
+        err = trpi_boxes_new(system);
+    }
+    if (err == TRP_OK) {
+        err = trpi_stall_new(system);
+    }
+    return err == TRP_OK ? trpi_dispatchers_new(system) : err;
+}
+
+/* Of a system without threads, complete or not. */
+static void
+system_destroy(trp_system *system)
+{
+    trpi_msg_cache *cache = trpi_msg_cache_get();
+
+    if (system->cells != NULL) { /* Z2 */
+        trpi_cells_drop(system->cells);
+    }
+    trpi_extensions_free(system->extensions);
+    system->extensions = NULL;
+    if (system->cells != NULL && cache != NULL) {
+        trpi_cells_drain(system->cells, cache);
+    }
+    trpi_fault_close(system);
+    trpi_nodes_close(system->nodes);
+    trpi_sched_free(system->sched); /* runs what was retired: before the tables go */
+    trpi_life_system_free(system);
+    trpi_dispatchers_free(system);
+    trpi_boxes_free(system);
+    trpi_stall_free(system);
+    trpi_directory_free(system->directory);
+    trpi_nodes_free(system->nodes);
+    trpi_cells_free(system->cells);
+    if (system->world_owned) {
+        trpi_world_free(system->world);
+    }
+    trpi_settings_free(system->settings);
+    system->magic = 0;
+    trpi_free(system);
+}
+
+static trp_err
+threads_start(trp_system *system)
+{
+    trp_err err = trpi_sched_start(system->sched);
+
+    if (err != TRP_OK) {
+        return err;
+    }
+    err = trpi_dispatchers_start(system);
+    if (err == TRP_OK) {
+        err = trpi_life_system_new(system);
+    }
+    if (err != TRP_OK) {
+        (void)trpi_sched_stop(system->sched, UINT32_MAX); /* no actor has run */
+    }
+    return err;
+}
+
+trp_err
+trpi_system_new_in(trpi_world *world, const char *name, const trp_system_options *options,
+                   trp_system **ret_system)
+{
+    trp_system *system;
+    trp_err err = TRP_OK;
+
+    if (!name_is_valid(name) || !trpi_options_are_valid(options) || ret_system == NULL) {
+        return TRP_EINVAL;
+    }
+    system = trpi_alloc_aligned(64, sizeof *system);
+    if (system == NULL) {
+        return TRP_ENOMEM;
+    }
+    (void)snprintf(system->name, sizeof system->name, "%s", name);
+    err = options_fill(system, options);
+    system->world = world;
+    if (err == TRP_OK && world == NULL) {
+        err = trpi_world_real_new(&system->world);
+        system->world_owned = err == TRP_OK;
+    }
+    if (err == TRP_OK) {
+        err = tables_make(system);
+    }
+    if (err == TRP_OK) {
+        system->magic = TRPI_SYSTEM_MAGIC;
+        err = trpi_settings_mailboxes(system);
+    }
+    if (err == TRP_OK) {
+        err = trpi_settings_dispatchers(system);
+    }
+    if (err == TRP_OK) {
+        err = trpi_fault_open(system);
+    }
+    if (err == TRP_OK) {
+        err = threads_start(system);
+    }
+    if (err != TRP_OK) {
+        system_destroy(system);
+        return err;
+    }
+    err = trpi_loggers_start(system);
+    if (err != TRP_OK) {
+        trp_system_free(system); /* actors run already */
+        return err;
+    }
+    if (trpi_config_bool(system->options.config, "log-config-on-start")) {
+        trpi_settings_log(system);
+    }
+    err = trpi_extensions_start(system);
+    if (err != TRP_OK) {
+        trp_system_free(system); /* actors may run already */
+        return err;
+    }
+    *ret_system = system;
+    return TRP_OK;
+}
+
+trp_err
+trp_system_new(const char *name, const trp_system_options *options, trp_system **ret_system)
+{
+    return trpi_system_new_in(NULL, name, options, ret_system);
+}
+
+/* What was stuck may have let go: who ends now gives its memory back. Returns what threads have
+ * then. A driven world has none, and its time is not ours to spend. */
+static uint32_t
+last_grace(trp_system *system)
+{
+    uint64_t from_ns = trpi_world_mono_ns(system->world);
+    uint64_t spent_ms;
+
+    if (trp_system_is_terminated(system) || trpi_sched_is_driven(system->sched)) {
+        return FREE_THREADS_MS;
+    }
+    if (trp_system_await(system, FREE_THREADS_MS) == TRP_OK) {
+        return FREE_THREADS_MS;
+    }
+    spent_ms = (trpi_world_mono_ns(system->world) - from_ns) / 1000000;
+    return spent_ms < FREE_THREADS_MS - FREE_THREADS_LEAST_MS ? FREE_THREADS_MS - (uint32_t)spent_ms
+                                                              : FREE_THREADS_LEAST_MS;
+}
+
+void
+trp_system_free(trp_system *system)
+{
+    uint32_t grace_ms;
+
+    if (system == NULL) {
+        return;
+    }
+    trpi_assert(system->magic == TRPI_SYSTEM_MAGIC);
+    if (!trp_system_is_terminated(system) && !atomic_load(&system->stuck)) {
+        if (trp_system_stop(system, FREE_STOP_MS) != TRP_OK) { /* what is stuck is logged there */
+            atomic_store(&system->stuck, true);
+        }
+    }
+    grace_ms = last_grace(system);
+    trpi_life_system_stop(system);
+    trpi_extensions_stop(system->extensions);
+    if (!trpi_sched_stop(system->sched, grace_ms)) { /* Z1 */
+        trpi_log_direct(
+            system, TRP_LOG_ERROR, "actor",
+            "a thread did not end: the system is leaked, its memory is not given back system=%s",
+            system->name);
+        trpi_sched_abandon(system->sched);
+        return;
+    }
+    system_destroy(system);
+}
+
+const char *
+trp_system_name(const trp_system *system)
+{
+    return trpi_system_is_valid(system) ? system->name : "";
+}
+
+trpi_world *
+trpi_system_world(trp_system *system)
+{
+    return system->world;
+}
+
+trpi_sched *
+trpi_system_sched(trp_system *system)
+{
+    return system->sched;
+}
+
+trp_ref
+trpi_msg_sender_get(const trp_msg *msg)
+{
+    return trpi_msg_sender(msg);
+}
+
+bool
+trpi_system_in_behaviour(const trp_system *system)
+{
+    return trpi_in_behaviour(system);
+}
+
+void
+trpi_system_cluster_set(trp_system *system, void *cluster)
+{
+    atomic_store_explicit(&system->cluster, cluster, memory_order_release); /* pair: cluster_get */
+}
+
+void *
+trpi_system_cluster_get(trp_system *system)
+{
+    return trpi_system_is_valid(system)
+               ? atomic_load_explicit(&system->cluster, memory_order_acquire)
+               : NULL; /* pair: cluster_set */
+}
+
+/* ---- telling from outside -------------------------------------------------------------------- */
+
+void
+trp_system_tell_as(trp_system *system, trp_ref to, trp_ref sender, const trp_type *type,
+                   const void *payload, size_t bytes)
+{
+    trp_ctx *ctx;
+
+    if (!trpi_system_is_valid(system) || type == NULL) {
+        return;
+    }
+    ctx = trpi_enter(system);
+    trpi_tell(ctx, to, sender, type, payload, bytes);
+    trpi_leave(ctx);
+}
+
+void
+trp_system_tell(trp_system *system, trp_ref to, const trp_type *type, const void *payload,
+                size_t bytes)
+{
+    trp_ref nobody = TRP_REF_NONE;
+
+    trp_system_tell_as(system, to, nobody, type, payload, bytes);
+}
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+static void
+stats_add(trpi_stats *sum, const trpi_stats *part)
+{
+    _Atomic uint64_t *to = (_Atomic uint64_t *)(void *)sum;
+    const _Atomic uint64_t *from = (const _Atomic uint64_t *)(const void *)part;
+
+    _Static_assert(sizeof *sum % sizeof *to == 0, "all members are counters");
+    for (size_t i = 0; i < sizeof *sum / sizeof *to; i++) {
+        uint64_t n = atomic_load_explicit(&from[i], memory_order_relaxed);
+
+        (void)atomic_fetch_add_explicit(&to[i], n, memory_order_relaxed);
+    }
+}
+
+static void
+stats_add_worker(void *sum, trpi_worker *worker)
+{
+    const trp_ctx *ctx = trpi_worker_data(worker);
+
+    stats_add(sum, &ctx->own_stats);
+}
+
+void
+trpi_system_stats_sum(trp_system *system, trpi_stats *ret_stats)
+{
+    memset(ret_stats, 0, sizeof *ret_stats);
+    stats_add(ret_stats, &system->foreign_stats);
+    trpi_sched_workers_each(system->sched, stats_add_worker, ret_stats);
+}
+
+void
+trp_system_stats_get(trp_system *system, trp_system_stats *ret_stats)
+{
+    trp_system_stats stats;
+    trpi_stats sum;
+    size_t size;
+
+    if (!trpi_system_is_valid(system) || ret_stats == NULL ||
+        ret_stats->size < sizeof ret_stats->size) {
+        return;
+    }
+    size = ret_stats->size < sizeof stats ? ret_stats->size : sizeof stats;
+    trpi_system_stats_sum(system, &sum);
+    memset(&stats, 0, sizeof stats);
+    stats.size = ret_stats->size;
+    stats.messages_processed = sum.processed;
+    stats.spawned = sum.spawned;
+    stats.stopped = sum.stopped;
+    stats.actors = sum.spawned > sum.stopped ? sum.spawned - sum.stopped : 0;
+    stats.restarts = sum.restarts;
+    for (size_t i = 0; i < TRP_DEAD_REASON_COUNT; i++) {
+        stats.dead_letters[i] = sum.dead[i];
+    }
+    memcpy(ret_stats, &stats, size);
+}
