@@ -3,9 +3,9 @@
  * Shape.   figures --selector--> capacity of each node --> weights --> sums over the routees
  *          a message: one random ticket, a binary search over the sums
  * Must hold.
- *   A1  Sums belong to one table of routees and one table of figures. When either has been
+ *   adaptive-A1  Sums belong to one table of routees and one table of figures. When either has been
  *       replaced, the first teller to notice makes new ones; nobody waits for it.
- *   A2  Sums are replaced as a whole and retired: tellers take no lock.
+ *   adaptive-A2  Sums are replaced as a whole and retired: tellers take no lock.
  * Cost.    A message: two loads more than "random", and the search. After a change: a sort of the
  *          routees, and one call of the selector for each node that has any.
  * Tests.   tests/unit/cluster/adaptive_test.c
@@ -120,7 +120,7 @@ sums_new(const struct adaptive *adaptive, const trp_route *route,
     return sums;
 }
 
-/* A1 */
+/* adaptive-A1 */
 static const struct sums *
 sums_present(struct adaptive *adaptive, const trp_route *route)
 {
@@ -131,7 +131,7 @@ sums_present(struct adaptive *adaptive, const trp_route *route)
         return sums;
     }
     sums = sums_new(adaptive, route, table);
-    if (sums != NULL) { /* A2 */
+    if (sums != NULL) { /* adaptive-A2 */
         struct sums *before =
             atomic_exchange_explicit(&adaptive->sums, sums, memory_order_acq_rel);
         if (before != NULL) {

@@ -5,47 +5,49 @@
  *          and two halves that cannot talk must decide differently. They need no talk: both count
  *          the same last common membership, and each strategy is a question about the two counts
  *          that at most one side answers with yes.
- * Must hold. (D5 in gossip_word.c; D3, D6, D10 and D11 in downing_votes.c; the others in
+ * Must hold. (downing-D5; downing-votes-D3, downing-votes-D6, downing-votes-D10 and
+ * downing-votes-D11; the others in
  *            downing_split.c)
- *   D1  While members or reachability change, nobody decides (stable_ms counts from the last
- *       change), but for D12; and who is not sure of its side for too long, while somebody is
- *       missed all that time, stops (unsure_ms).
- *   D2  *My side* are those who have seen the present version: they are connected to me by gossip,
- *       whatever the detectors say. Everybody else counts against us. So two sides which cannot
- *       gossip with each other never both stay, even if rows are stale. D9 keeps *seen* from
- *       being stale.
- *   D4  Only one node of a side acts, its leader; and none that is itself under suspicion.
- *   D5  The word of an observer that is away does not count: a node that hears nobody would accuse
- *       all, and one that has died takes nothing back. Of all strategies, and of all who look.
- *   D7  Who stays must be allowed to by itself, without the indirectly connected that are given up;
- *       when that does not change for three times stable-after, all stop.
- *   D8  With a lease at most one side stays because the lease is given to one owner at a time, and
- *       kept until the other side has asked or may not ask any more. That side loses sight of who
- *       has removed it within stable-after (which is longer than a failure is noticed and told),
- *       asks within lease_ask_ms from then, however often it comes to rest and loses it again, and
- *       is answered within operation-timeout; the owner counts the sum of the three from the
- *       removal on. The lock ends with the owner, so it is never the owner that is given up.
- *   D9  Who is under suspicion and has seen the version (the doubtful) is there only if it has
- *       seen one that was made lately: who falls silent then leaves no other trace, since its
+ *   downing-D1  While members or reachability change, nobody decides (stable_ms counts from the
+ *       last change), but for downing-D12; and who is not sure of its side for too long, while
+ *       somebody is missed all that time, stops (unsure_ms).
+ *   downing-D2  *My side* are those who have seen the present version: they are connected to me by
+ *       gossip, whatever the detectors say. Everybody else counts against us. So two sides which
+ *       cannot gossip with each other never both stay, even if rows are stale. downing-D9 keeps
+ *       *seen* from being stale.
+ *   downing-D4  Only one node of a side acts, its leader; and none that is itself under suspicion.
+ *   downing-D5  The word of an observer that is away does not count: a node that hears nobody would
+ *       accuse all, and one that has died takes nothing back. Of all strategies, and of all who
+ *       look.
+ *   downing-D7  Who stays must be allowed to by itself, without the indirectly connected that are
+ *       given up; when that does not change for three times stable-after, all stop.
+ *   downing-D8  With a lease at most one side stays because the lease is given to one owner at a
+ *       time, and kept until the other side has asked or may not ask any more. That side loses
+ *       sight of who has removed it within stable-after (which is longer than a failure is noticed
+ *       and told), asks within lease_ask_ms from then, however often it comes to rest and loses it
+ *       again, and is answered within operation-timeout; the owner counts the sum of the three from
+ *       the removal on. The lock ends with the owner, so it is never the owner that is given up.
+ *   downing-D9  Who is under suspicion and has seen the version (the doubtful) is there only if it
+ *       has seen one that was made lately: who falls silent then leaves no other trace, since its
  *       observers have said already that they do not reach it. So the one that acts, both ends of a
  *       broken link, and the first that nobody suspects make a new version half-way to stable-after
  *       and again as long as it takes, and decide when there was time for an answer. What follows
  *       their own word has been seen after it; the versions that a node has seen are a chain, so of
  *       two sides that mark each other Down at most one gets the agreement that a removal needs.
- *   D12 In unrest (reachability has changed more than twice without a rest, and somebody was missed
- *       all the time) a side is sure when its steady members, which have not been missed for
- *       stable-after and have seen the version, would stay with all others counted against them.
- *       Two sides that are disjoint are never both sure (D2, D6). The acting member of a sure side
- *       gives up the members that have been unreachable for stable-after, and, when the unrest has
- *       lasted for stable-after and down-all-when-unstable, every member that is unreachable then.
- *       The set that has seen the version may be stale, since a cut that is not noticed yet. So a
- *       minority may mark others Down, but it cannot remove them: a removal needs the agreement of
- *       all members that are not marked, some of them are on the other side, and after the cut the
- *       minority is not sure again. A lease is excepted: there a minority may stay, and only the
- *       owner knows that it may not.
+ *   downing-D12 In unrest (reachability has changed more than twice without a rest, and somebody
+ *       was missed all the time) a side is sure when its steady members, which have not been missed
+ *       for stable-after and have seen the version, would stay with all others counted against
+ *       them. Two sides that are disjoint are never both sure (downing-D2, downing-votes-D6). The
+ *       acting member of a sure side gives up the members that have been unreachable for
+ *       stable-after, and, when the unrest has lasted for stable-after and down-all-when-unstable,
+ *       every member that is unreachable then. The set that has seen the version may be stale,
+ *       since a cut that is not noticed yet. So a minority may mark others Down, but it cannot
+ *       remove them: a removal needs the agreement of all members that are not marked, some of them
+ *       are on the other side, and after the cut the minority is not sure again. A lease is
+ *       excepted: there a minority may stay, and only the owner knows that it may not.
  * Tests.   tests/unit/cluster/downing_test.c, downing_strategies_test.c, downing_lease_test.c,
  *          tests/sim/churn_test.c
- * Sources. DOWN-01 .. -05; Akka's split brain resolver; membership_notes S12.
+ * Sources. DOWN-01 .. -05; Akka's split brain resolver; sim-S12.
  */
 #include "cluster/downing.h"
 
@@ -106,7 +108,7 @@ stays_majority(const trpi_downing_options *options, trpi_side mine, trpi_side ot
                const char **ret_why)
 {
     (void)options;
-    if (mine.votes == others.votes) { /* D3 */
+    if (mine.votes == others.votes) { /* downing-votes-D3 */
         *ret_why = mine.lowest ? "tie, lowest address on this side"
                                : "tie, lowest address on the other side";
         return mine.lowest;

@@ -65,7 +65,7 @@ typedef struct trpi_downing_decision {
     uint32_t members, reachable, unreachable, indirectly_connected; /* what was counted */
     uint32_t doubtful; /* under suspicion, though they have seen the version */
     uint32_t open;     /* changes of votes that are not known to be seen by all */
-    bool sure;         /* who is steady on this side is enough for it to stay (D12) */
+    bool sure;         /* who is steady on this side is enough for it to stay (downing-D12) */
     char reason[192];
 } trpi_downing_decision;
 

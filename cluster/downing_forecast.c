@@ -4,10 +4,11 @@
  *          here: the strategy is a pure function, and is asked what it would decide at the moments
  *          at which its patience ends, were the view still the same.
  * Must hold.
- *   F1  Who acts is one node of a side; whether this side goes on is known from what that one would
- *       decide. All of a side have seen the same version, so they see the same sides.
- *   F2  Members that are suspected and have seen the version all the same are asked by a roll call
- *       before anything is decided; the forecast takes them for silent.
+ *   downing-forecast-F1  Who acts is one node of a side; whether this side goes on is known from
+ *       what that one would decide. All of a side have seen the same version, so they see the same
+ *       sides.
+ *   downing-forecast-F2  Members that are suspected and have seen the version all the same are
+ *       asked by a roll call before anything is decided; the forecast takes them for silent.
  * Limits.  ACTORS_MAX members are asked what they would do; the first in order acts.
  * Tests.   tests/unit/cluster/forecast_test.c
  */
@@ -26,7 +27,7 @@ struct asking {
     const trpi_downing_input *input;
     uint32_t *indexes;
     uint64_t *unreachable_ms; /* as later; room for all */
-    trpi_seen silent;         /* F2 */
+    trpi_seen silent;         /* downing-forecast-F2 */
 };
 
 static trpi_downing_decision
@@ -58,7 +59,7 @@ decision_of(const struct asking *a, uint64_t self, uint64_t later_ms)
 {
     trpi_downing_decision decision = decision_at(a, self, later_ms, false);
     return decision.verdict == TRPI_DOWNING_ROLL_CALL ? decision_at(a, self, later_ms, true)
-                                                      : decision; /* F2 */
+                                                      : decision; /* downing-forecast-F2 */
 }
 
 /* "a:1, b:2 and 3 more" of the members with these indexes. */
@@ -114,7 +115,7 @@ take(const struct asking *a, const trpi_downing_decision *decision, bool is_self
     return true;
 }
 
-/* F1. true: somebody of this side decides something then. */
+/* downing-forecast-F1. true: somebody of this side decides something then. */
 static bool
 side_decides(const struct asking *a, uint64_t later_ms, trpi_downing_forecast *ret)
 {

@@ -1,6 +1,6 @@
 /* downing_sides.c - see the header.
  *
- * Must hold. D2 of downing.c.
+ * Must hold. downing-D2.
  * Indirectly connected: two members of one side, one of which cannot reach the other. As few as
  *          possible are given up so that what stays is fully connected; of a single broken link the
  *          later in order.

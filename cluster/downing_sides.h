@@ -54,7 +54,7 @@ typedef struct trpi_votes_question {
     const trpi_gossip *gossip;
     const trpi_votes *votes;
     const uint32_t *marks;
-    uint64_t leaver; /* D10 */
+    uint64_t leaver; /* downing-votes-D10 */
     trpi_stays_fn stays;
     bool by_age; /* it matters who has been Up for longest */
 } trpi_votes_question;

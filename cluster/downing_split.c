@@ -1,6 +1,6 @@
 /* downing_split.c - when a split is decided, on what evidence, and who acts.
  *
- * Must hold. D1, D2, D4, D7 to D9 and D12 of downing.c.
+ * Must hold. downing-D1, downing-D2, downing-D4, downing-D7..D9 and downing-D12.
  * Tests.   tests/unit/cluster/downing_test.c, downing_strategies_test.c, downing_lease_test.c
  */
 #include "cluster/downing_split.h"
@@ -40,8 +40,8 @@ question_begin(struct question *q, const trpi_downing_ops *ops, const trpi_downi
 
 /* ---- resolving ------------------------------------------------------------------------------- */
 
-/* D4: the first in order that is Up and clear; else who is Leaving, which may have left when the
- * other side asks for what it had (D8); else such a joiner. */
+/* downing-D4: the first in order that is Up and clear; else who is Leaving, which may have left
+ * when the other side asks for what it had (downing-D8); else such a joiner. */
 static uint32_t
 who_acts(const trpi_gossip *g, const uint32_t *marks, bool unsuspected)
 {
@@ -72,10 +72,10 @@ collect_marked(const trpi_gossip *g, uint32_t one, uint32_t two, trpi_downing_de
     decision->indexes_count = count;
 }
 
-/* May the version still take its time to come round (D2 afterwards)? Half as long again; but a side
- * that the unsure could still save must not give itself up for being slow: in a large half one
- * whose observers are all on the other side is found late, and each new observer's row is a
- * version that everybody has to see anew. */
+/* May the version still take its time to come round (downing-D2 afterwards)? Half as long again;
+ * but a side that the unsure could still save must not give itself up for being slow: in a large
+ * half one whose observers are all on the other side is found late, and each new observer's row is
+ * a version that everybody has to see anew. */
 static bool
 is_patient(const struct question *q, const trpi_downing_input *input, bool stays)
 {
@@ -87,7 +87,7 @@ is_patient(const struct question *q, const trpi_downing_input *input, bool stays
     return q->sides.unsure.votes > 0 && input->stable_ms < patience_ms;
 }
 
-/* D9: time for an answer to a new version */
+/* downing-D9: time for an answer to a new version */
 static uint64_t
 answer_ms(const trpi_downing_options *options)
 {
@@ -95,8 +95,8 @@ answer_ms(const trpi_downing_options *options)
     return third_ms < ANSWER_MS_MAX ? third_ms : ANSWER_MS_MAX;
 }
 
-/* D9, when the marks stand in decision->indexes. true: nothing can be decided yet, but perhaps a
- * roll is called. */
+/* downing-D9, when the marks stand in decision->indexes. true: nothing can be decided yet, but
+ * perhaps a roll is called. */
 static bool
 lacks_evidence(const trpi_downing_options *options, const trpi_downing_input *input,
                trpi_downing_decision *decision)
@@ -165,7 +165,7 @@ stop_waiting(const trpi_downing_input *input, uint64_t limit_ms, const trpi_side
 
 /* ---- in unrest ------------------------------------------------------------------------------- */
 
-/* D12: steady is who has been reachable for stable-after. */
+/* downing-D12: steady is who has been reachable for stable-after. */
 static void
 mark_steady(const trpi_downing_options *options, const trpi_downing_input *input, uint32_t *marks)
 {
@@ -214,7 +214,7 @@ mark_given_up(const trpi_downing_options *options, const trpi_downing_input *inp
     return count;
 }
 
-/* D12. true: somebody is given up. */
+/* downing-D12. true: somebody is given up. */
 static bool
 decide_in_unrest(const trpi_downing_ops *ops, const trpi_downing_options *options,
                  const trpi_downing_input *input, trpi_downing_decision *decision)
@@ -262,7 +262,7 @@ trpi_split_decide(const trpi_downing_ops *ops, const trpi_downing_options *optio
                     input->unsure_ms >= unstable_ms;
     if (!stable && !unstable) {
         call_early(options, input, ops->spare, decision);
-        return; /* D1 */
+        return; /* downing-D1 */
     }
     question_begin(&q, ops, options, input, ops->spare, decision);
     if (!unstable && lacks_evidence(options, input, decision)) {
@@ -281,7 +281,7 @@ trpi_split_decide(const trpi_downing_ops *ops, const trpi_downing_options *optio
         decision->verdict = TRPI_DOWNING_DOWN_SELF;
         return;
     }
-    if (!trpi_votes_stay(&q.votes, TRPI_PART_CLEAR, &why)) { /* D7 */
+    if (!trpi_votes_stay(&q.votes, TRPI_PART_CLEAR, &why)) { /* downing-D7 */
         counts_fill("not without the indirectly connected", sides, decision);
         decision->verdict = input->stable_ms >= 3 * (uint64_t)options->stable_after_ms
                                 ? TRPI_DOWNING_DOWN_SELF
@@ -314,9 +314,9 @@ trpi_downing_lease_hold_ms(const trpi_downing_options *options)
     return options->lease_release_after_ms > least_ms ? options->lease_release_after_ms : least_ms;
 }
 
-/* D8: the sides are as always, but who has the lease stays, however small. Only who acts asks for
- * it, and speaks for its side; the smaller side asks later, so that mostly the larger one gets
- * it. */
+/* downing-D8: the sides are as always, but who has the lease stays, however small. Only who acts
+ * asks for it, and speaks for its side; the smaller side asks later, so that mostly the larger one
+ * gets it. */
 void
 trpi_split_decide_lease(const trpi_downing_ops *ops, const trpi_downing_options *options,
                         const trpi_downing_input *input, trpi_downing_decision *decision)
@@ -334,7 +334,7 @@ trpi_split_decide_lease(const trpi_downing_ops *ops, const trpi_downing_options 
         } else {
             call_early(options, input, spare, decision);
         }
-        return; /* D1 */
+        return; /* downing-D1 */
     }
     question_begin(&q, ops, options, input, spare, decision);
     if (lacks_evidence(options, input, decision)) {

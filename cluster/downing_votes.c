@@ -9,18 +9,19 @@
  *          with each open one that could be the oldest, or the only one. votes_test.c compares this
  *          with all combinations.
  * Must hold.
- *   D3  A tie goes to the side of the lowest member in order that has a vote.
- *   D6  Both sides count the same addresses: all that have been Up and are not removed yet, also
- *       those which are Down. A member that is Down here may be alive and Up over there; a
- *       restarted node votes in its predecessor's place. Joiners have no vote, whatever they were
- *       told since. A member that is Exiting has none, nor has its successor, when all have seen
- *       it Exiting.
- *   D10 An oldest that leaves is removed on one side only, perhaps, and ends. So it is on no side;
- *       but where it has seen that it is Exiting, which it told and this node remembers, it cannot
- *       keep another side whose view says less. There a poll that counts it has the oldest on this
- *       side; in one that does not it is removed, as it may be over there. Its vote is against us.
- *   D11 Where nobody has a vote all count who have joined, and each whose joining is open in both
- *       ways.
+ *   downing-votes-D3  A tie goes to the side of the lowest member in order that has a vote.
+ *   downing-votes-D6  Both sides count the same addresses: all that have been Up and are not
+ *       removed yet, also those which are Down. A member that is Down here may be alive and Up over
+ *       there; a restarted node votes in its predecessor's place. Joiners have no vote, whatever
+ *       they were told since. A member that is Exiting has none, nor has its successor, when all
+ *       have seen it Exiting.
+ *   downing-votes-D10 An oldest that leaves is removed on one side only, perhaps, and ends. So it
+ *       is on no side; but where it has seen that it is Exiting, which it told and this node
+ *       remembers, it cannot keep another side whose view says less. There a poll that counts it
+ *       has the oldest on this side; in one that does not it is removed, as it may be over there.
+ *       Its vote is against us.
+ *   downing-votes-D11 Where nobody has a vote all count who have joined, and each whose joining is
+ *       open in both ways.
  * Tests.   tests/unit/cluster/votes_test.c, downing_test.c, downing_strategies_test.c
  */
 #include "cluster/downing_sides.h"
@@ -35,10 +36,10 @@ typedef struct poll {
     bool ours, others; /* do their open votes count? */
     uint32_t with;     /* this one does; TRPI_GOSSIP_NONE: nobody */
     uint32_t oldest;   /* of the others not those that are older than this, as age_of says */
-    bool joined;       /* D11 */
+    bool joined;       /* downing-votes-D11 */
 } poll;
 
-/* D6, before it is asked whether the vote is sure. */
+/* downing-votes-D6, before it is asked whether the vote is sure. */
 static bool
 may_vote(const trpi_votes_question *q, uint32_t index, bool joined)
 {
@@ -134,7 +135,7 @@ oldest_of(const trpi_votes_question *q, const poll *p, trpi_side_part part)
     return oldest;
 }
 
-/* D10: it is still there, and still Exiting. */
+/* downing-votes-D10: it is still there, and still Exiting. */
 static bool
 leaves(const trpi_gossip *g, uint64_t leaver)
 {
@@ -158,7 +159,7 @@ count_poll(const trpi_votes_question *q, const poll *p, trpi_side_part part, trp
      * even its successor on this address may make two sides have it. */
     if (oldest != TRPI_GOSSIP_NONE && !lives(&g->members[oldest])) {
         bool here = g->members[oldest].ident->key == q->leaver && leaves(g, q->leaver);
-        *(here ? &sides->clear.oldest : &sides->away.oldest) = true; /* D10 */
+        *(here ? &sides->clear.oldest : &sides->away.oldest) = true; /* downing-votes-D10 */
     }
     for (uint32_t i = 0, to; i < g->members_count; i = to) {
         trpi_side found = { 0, false, false, false };
@@ -182,7 +183,7 @@ stays_in(const trpi_votes_question *q, const poll *p, trpi_side_part part, const
 {
     trpi_sides s;
     if (count_poll(q, p, part, &s) == 0 && !p->joined) {
-        return true; /* D11 asks */
+        return true; /* downing-votes-D11 asks */
     }
     trpi_side mine = s.clear, others = s.away;
     trpi_side *broken = part >= TRPI_PART_OURS ? &mine : &others;
@@ -232,7 +233,7 @@ stays_in_all(const trpi_votes_question *q, bool joined, trpi_side_part part, con
                 stays_in(q, &alone, part, ret_why);
     }
     if (stays && !any && !joined) {
-        return stays_in_all(q, true, part, ret_why); /* D11 */
+        return stays_in_all(q, true, part, ret_why); /* downing-votes-D11 */
     }
     return stays;
 }

@@ -4,9 +4,9 @@
  *          nodes) and changed by few. So it is immutable once frozen, and a change is a copy.
  * Shape.   new/copy --edits--> freeze --> shared, counted, until the last unref
  * Must hold (checked by freeze; a hostile peer cannot break them, it only loses what breaks them).
- *   G1  Members are sorted and unique; none has a tombstone.
- *   G2  Rows, observer versions and clock entries name members only.
- *   G3  Two snapshots that know the same have the same digest.
+ *   gossip-G1  Members are sorted and unique; none has a tombstone.
+ *   gossip-G2  Rows, observer versions and clock entries name members only.
+ *   gossip-G3  Two snapshots that know the same have the same digest.
  * Limits.  TRPI_GOSSIP_*_MAX in gossip.h.
  * Not here. Merge (gossip_merge.c), what is computed once (gossip_index.c), questions
  *          (gossip_view.c), bytes (gossip_codec.c).
@@ -420,7 +420,8 @@ freeze_members(trpi_gossip *g)
     return trpi_gossip_index_keys(g);
 }
 
-/* G2, and the first of equal keys wins: the sort put the higher version and counter first. */
+/* gossip-G2, and the first of equal keys wins: the sort put the higher version and counter
+ * first. */
 static void
 freeze_rows_and_clock(trpi_gossip *g)
 {

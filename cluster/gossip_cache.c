@@ -3,9 +3,11 @@
  * Why.     A simulated cluster of thousands is one process, and a version runs through it as a
  *          wave: without this each node would decode it, merge it and keep it for itself.
  * Must hold.
- *   X1  An answer is what the caller would have computed itself: kept views are compared with the
- *       bytes or the very snapshots that are asked about, never with a hash alone.
- *   X2  Only what has been decoded answers for bytes: each distinct view passes the codec once.
+ *   gossip-cache-X1  An answer is what the caller would have computed itself: kept views are
+ *       compared with the bytes or the very snapshots that are asked about, never with a hash
+ *       alone.
+ *   gossip-cache-X2  Only what has been decoded answers for bytes: each distinct view passes the
+ *       codec once.
  * Limits.  WAYS of one hash are kept; who was not asked for the longest goes first. Identities are
  *          kept until the end.
  * Tests.   tests/unit/cluster/gossip_codec_test.c
@@ -125,7 +127,7 @@ trpi_gossip_cache_ident(trpi_gossip_cache *cache, trpi_ident *ident)
     if (*place == NULL) {
         *place = trpi_ident_ref(ident);
         cache->idents_count++;
-    } else if (*place != ident && idents_are_equal(*place, ident)) { /* X1 */
+    } else if (*place != ident && idents_are_equal(*place, ident)) { /* gossip-cache-X1 */
         trpi_ident_unref(ident);
         return trpi_ident_ref(*place);
     }
@@ -149,7 +151,8 @@ view_ways(trpi_gossip_cache *cache, const uint8_t *bytes, size_t count)
     return &cache->slots[hash % (cache->slots_count / WAYS) * WAYS];
 }
 
-/* The kept view of these bytes (X1), which is the first of its ways from now on; NULL: none. */
+/* The kept view of these bytes (gossip-cache-X1), which is the first of its ways from now on; NULL:
+ * none. */
 static trpi_gossip *
 view_find(trpi_gossip **ways, const uint8_t *bytes, size_t count)
 {
@@ -194,7 +197,8 @@ trpi_gossip_cache_decode(trpi_gossip_cache *cache, const uint8_t *bytes, size_t 
     return TRP_OK;
 }
 
-/* Give the decoded view that is equal to this one, if there is one (X2). Takes gossip. */
+/* Give the decoded view that is equal to this one, if there is one (gossip-cache-X2). Takes
+ * gossip. */
 static trpi_gossip *
 view_share(trpi_gossip_cache *cache, trpi_gossip *gossip)
 {
@@ -221,7 +225,8 @@ trpi_gossip_cache_merge(trpi_gossip_cache *cache, trpi_gossip *a, trpi_gossip *b
     struct merge *ways = &cache->merges[trpi_hash(digests, sizeof(digests), 0) %
                                         (cache->slots_count / WAYS) * WAYS];
     for (uint32_t i = 0; i < WAYS; i++) {
-        if (ways[i].a == a && ways[i].b == b) { /* X1: both are held, so they are the same ones */
+        /* gossip-cache-X1: both are held, so they are the same ones */
+        if (ways[i].a == a && ways[i].b == b) {
             struct merge found = ways[i];
             memmove(ways + 1, ways, i * sizeof(*ways));
             ways[0] = found;

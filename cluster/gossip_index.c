@@ -85,8 +85,8 @@ is_settled(const trpi_gossip_member *m)
     return m->status == TRP_MEMBER_UP || m->status == TRP_MEMBER_LEAVING;
 }
 
-/* A joiner at the address of one that is Down and had been Up: it votes in that one's place (D6 of
- * downing_votes.c), so nobody may be removed before it knows. */
+/* A joiner at the address of one that is Down and had been Up: it votes in that one's place
+ * (downing-votes-D6), so nobody may be removed before it knows. */
 static bool
 is_successor(const trpi_gossip *g, uint32_t index)
 {

@@ -4,13 +4,14 @@
  *          would never agree. So every rule below is a maximum of some kind, and nothing else
  *          decides.
  * Must hold (property tests over random histories).
- *   M1  Commutative, associative, idempotent.
- *   M2  Per member the later status wins, weakly up is later than Joining; Up-numbers: the lower
- *       one that is not 0, with the moment that belongs to it.
- *   M3  A tombstone on either side wins over the member on the other: nobody is resurrected.
- *   M4  Rows of an observer come from the side that knows its higher version: only the observer
- *       changes its rows, so that side knows more.
- *   M5  The clock is the pointwise maximum without the entries of the buried.
+ *   gossip-merge-M1  Commutative, associative, idempotent.
+ *   gossip-merge-M2  Per member the later status wins, weakly up is later than Joining; Up-numbers:
+ *       the lower one that is not 0, with the moment that belongs to it.
+ *   gossip-merge-M3  A tombstone on either side wins over the member on the other: nobody is
+ *       resurrected.
+ *   gossip-merge-M4  Rows of an observer come from the side that knows its higher version: only the
+ *       observer changes its rows, so that side knows more.
+ *   gossip-merge-M5  The clock is the pointwise maximum without the entries of the buried.
  * Tests.   tests/unit/cluster/gossip_test.c
  */
 #include "cluster/gossip.h"
@@ -69,7 +70,7 @@ merge_members(trpi_gossip *out, const trpi_gossip *a, const trpi_gossip *b)
             push_member(out, &a->members[i++]);
         } else if (order > 0) {
             push_member(out, &b->members[j++]);
-        } else { /* M2 */
+        } else { /* gossip-merge-M2 */
             trpi_gossip_member m = a->members[i++];
             const trpi_gossip_member *other = &b->members[j++];
             m.status = m.status > other->status ? m.status : other->status;
@@ -118,8 +119,8 @@ take_rows(trpi_gossip *out, const trpi_gossip *from, uint64_t observer)
     return TRP_OK;
 }
 
-/* M4. Equal versions have equal rows among honest nodes; else the union, which freeze() makes
- * unique. */
+/* gossip-merge-M4. Equal versions have equal rows among honest nodes; else the union, which
+ * freeze() makes unique. */
 static trp_err
 merge_reachability(trpi_gossip *out, const trpi_gossip *a, const trpi_gossip *b)
 {
@@ -169,7 +170,7 @@ tombstones_cover(const trpi_gossip *all, const trpi_gossip *some)
     return true;
 }
 
-/* Would M2 leave every member of `all` as it is? Both are in one order. */
+/* Would gossip-merge-M2 leave every member of `all` as it is? Both are in one order. */
 static bool
 members_cover(const trpi_gossip *all, const trpi_gossip *some)
 {
@@ -197,7 +198,7 @@ members_cover(const trpi_gossip *all, const trpi_gossip *some)
     return true;
 }
 
-/* M4: no observer is known better by `some`. */
+/* gossip-merge-M4: no observer is known better by `some`. */
 static bool
 reachability_covers(const trpi_gossip *all, const trpi_gossip *some)
 {

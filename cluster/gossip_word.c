@@ -1,4 +1,4 @@
-/* gossip_word.c - whose word counts when it says that a member is unreachable (D5 of downing.c).
+/* gossip_word.c - whose word counts when it says that a member is unreachable (downing-D5).
  *
  * Why.     A node that hears nobody accuses all, and one that has crashed cannot take back what it
  *          said of a healthy one. So the word of an observer that is away itself does not count.
@@ -8,8 +8,9 @@
  *          circle (two sides, or a deaf node and all others, accuse one another), those whom most
  *          accuse are away; where all are accused by as many, all count.
  * Must hold.
- *   R1  It is a function of the view alone: who has the same view finds the same.
- *   R2  Who accuses nobody need not be looked at; who is accused by one that counts is unreachable.
+ *   gossip-word-R1  It is a function of the view alone: who has the same view finds the same.
+ *   gossip-word-R2  Who accuses nobody need not be looked at; who is accused by one that counts is
+ *       unreachable.
  * Cost.    Nothing without rows; else a walk over them for each round, ROUNDS_MAX at most: what is
  *          open then counts.
  * Tests.   tests/unit/cluster/gossip_test.c, leader_test.c

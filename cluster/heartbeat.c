@@ -7,23 +7,26 @@
  * Shape.   ring by hash:  self -> n1 -> n2 -> (n3 silent) -> n4 ...   the next k that are
  *          reachable, and every silent one passed on the way; and all that this node holds silent,
  *          wherever they stand. Those that miss an answer do not count: as many more, and some,
- *          are asked at once (H5)
+ *          are asked at once (heartbeat-H5)
  * Must hold.
- *   H1  k reachable neighbours are asked even if many next to each other die at once.
- *   H2  A peer that never answered is judged, too: from expected-response-after on (FD-16).
- *   H3  When this node itself was stopped, the time is nobody's silence; and for a while after it,
- *       it judges more slowly.
- *   H4  An answer counts only from the incarnation that is asked.
- *   H5  Crashes at one time are found at one time, however many neighbours die together: whoever is
- *       late, long before it is silent, is passed on the ring, and the more are late, the more
- *       others are asked. One that is asked in this way is known to have lived and is judged from
- *       its first request on, without H2's patience.
- *   H6  When this node stood still for longer than its detector bears, it is *waking* until each
- *       peer has answered a request that was made since, or has been silent for as long anew.
- *   H7  A peer that is late, long before it is silent, is asked after: its other observers on the
- *       ring say when they heard it last. While one has, within WORD_INTERVALS, it is not called
- *       silent, for at most twice the time that the detector bears. A crash is found as early as
- *       without: when the detector judges, nobody has heard the peer for longer than that.
+ *   heartbeat-H1  k reachable neighbours are asked even if many next to each other die at once.
+ *   heartbeat-H2  A peer that never answered is judged, too: from expected-response-after on
+ *       (FD-16).
+ *   heartbeat-H3  When this node itself was stopped, the time is nobody's silence; and for a while
+ *       after it, it judges more slowly.
+ *   heartbeat-H4  An answer counts only from the incarnation that is asked.
+ *   heartbeat-H5  Crashes at one time are found at one time, however many neighbours die together:
+ *       whoever is late, long before it is silent, is passed on the ring, and the more are late,
+ *       the more others are asked. One that is asked in this way is known to have lived and is
+ *       judged from its first request on, without heartbeat-H2's patience.
+ *   heartbeat-H6  When this node stood still for longer than its detector bears, it is *waking*
+ *       until each peer has answered a request that was made since, or has been silent for as long
+ *       anew.
+ *   heartbeat-H7  A peer that is late, long before it is silent, is asked after: its other
+ *       observers on the ring say when they heard it last. While one has, within WORD_INTERVALS, it
+ *       is not called silent, for at most twice the time that the detector bears. A crash is found
+ *       as early as without: when the detector judges, nobody has heard the peer for longer than
+ *       that.
  * Limits.  Requests in one tick: k + the silent ones; a late one brings up to WIDEN more, at most
  *          WIDEN_MAX at a time. Questions in one tick: QUESTIONS_MAX, WITNESSES for each late peer.
  * Tests.   tests/unit/cluster/heartbeat_test.c, tests/sim/sim_test.c
@@ -39,17 +42,18 @@
 
 #define KIND_REQUEST 1u
 #define KIND_ANSWER 2u
-#define KIND_QUESTION 3u /* H7 */
+#define KIND_QUESTION 3u /* heartbeat-H7 */
 #define KIND_WORD 4u
 #define CHECKS_PER_INTERVAL 4u
 #define PAUSE_US 250000u         /* a tick later than this after its time: we were stopped */
 #define STRAIN_US_MAX 5000000u   /* at most so much is added to everybody's credit after a pause */
 #define ROUND_TRIP_US_MAX 60000000u
-#define LATE_INTERVALS 2u        /* H5: since the last answer, so one has not come */
-#define WIDEN 8u                 /* H5: for each that is late, where nobody answers */
+#define LATE_INTERVALS 2u        /* heartbeat-H5: since the last answer, so one has not come */
+#define WIDEN 8u                 /* heartbeat-H5: for each that is late, where nobody answers */
 #define WIDEN_MAX 64u
-#define WAKING_US_MAX 60000000u  /* H6: a detector that never judges must not hold a node */
-#define WORD_INTERVALS 2u        /* H7: so old is the hearing of a witness at most */
+/* heartbeat-H6: a detector that never judges must not hold a node */
+#define WAKING_US_MAX 60000000u
+#define WORD_INTERVALS 2u        /* heartbeat-H7: so old is the hearing of a witness at most */
 #define WITNESSES 3u
 #define QUESTIONS_MAX 24u
 #define NEVER UINT64_MAX
@@ -61,13 +65,13 @@ struct peer {
     uint64_t heard_us;       /* its last answer; 0: none */
     uint64_t round_trip_us;
     uint64_t heard_count;
-    uint64_t asked_after_us; /* H7: the last question; 0: none */
-    uint64_t vouched_us;     /* H7: another observer heard it then; 0: none has */
+    uint64_t asked_after_us; /* heartbeat-H7: the last question; 0: none */
+    uint64_t vouched_us;     /* heartbeat-H7: another observer heard it then; 0: none has */
     bool silent;
-    bool late;     /* H5 */
+    bool late;     /* heartbeat-H5 */
     bool answers;  /* heard, and not late */
     bool extra;    /* asked because others are late or silent */
-    bool unproved; /* H6 */
+    bool unproved; /* heartbeat-H6 */
     bool chosen;   /* by the last choice */
 };
 
@@ -78,9 +82,9 @@ struct trpi_heartbeat {
     uint32_t peers_count;
     uint64_t ask_us, check_us; /* next */
     uint64_t asked_us;         /* what the last requests carry */
-    uint64_t strain_us;        /* own slowness, decaying (H3) */
+    uint64_t strain_us;        /* own slowness, decaying (heartbeat-H3) */
     uint64_t pause_us;         /* that the detector bears */
-    uint64_t woke_us;          /* H6: since when it is waking; 0: it is not */
+    uint64_t woke_us;          /* heartbeat-H6: since when it is waking; 0: it is not */
     trpi_gossip *view;         /* of the last choice; NULL: none yet */
     const trpi_ident **targets;
     uint32_t targets_count;
@@ -189,7 +193,8 @@ struct ring {
     const uint32_t *places;
     uint32_t count;
     uint32_t start;  /* the first place behind self */
-    uint32_t length; /* from there to the k-th that is reachable (H1), and answers (H5) */
+    /* from there to the k-th that is reachable (heartbeat-H1), and answers (heartbeat-H5) */
+    uint32_t length;
     uint32_t plain;  /* of length, those before the first that is unreachable or late */
 };
 
@@ -223,9 +228,9 @@ ring_behind(const struct ring *ring, const trpi_ident *self)
     return low;
 }
 
-/* H1, H5. Go along until k answer. A peer that has not been asked for long enough may answer: k of
- * those will do while nobody is late; but the fewer answer, the more of them are asked for each
- * late one. */
+/* heartbeat-H1, heartbeat-H5. Go along until k answer. A peer that has not been asked for long
+ * enough may answer: k of those will do while nobody is late; but the fewer answer, the more of
+ * them are asked for each late one. */
 static void
 ring_walk(const trpi_heartbeat *hb, struct ring *ring)
 {
@@ -381,14 +386,14 @@ notice_own_pause(trpi_heartbeat *hb, uint64_t now_us)
         return;
     }
     uint64_t pause_us = now_us - due_us;
-    for (uint32_t i = 0; i < hb->peers_count; i++) { /* H3 */
+    for (uint32_t i = 0; i < hb->peers_count; i++) { /* heartbeat-H3 */
         struct peer *p = &hb->peers[i];
         trpi_detector_own_pause(&p->detector, now_us / 1000, pause_us / 1000);
         if (p->first_asked_us != 0 && !p->detector.monitoring) {
             p->first_asked_us += pause_us;
         }
         p->heard_us += p->heard_us != 0 ? pause_us : 0;
-        p->unproved = p->unproved || pause_us > hb->pause_us; /* H6 */
+        p->unproved = p->unproved || pause_us > hb->pause_us; /* heartbeat-H6 */
     }
     if (pause_us > hb->pause_us && hb->peers_count > 0) {
         hb->woke_us = now_us;
@@ -398,8 +403,9 @@ notice_own_pause(trpi_heartbeat *hb, uint64_t now_us)
     hb->strain_us = later(hb->strain_us, pause_us < STRAIN_US_MAX ? pause_us : STRAIN_US_MAX);
 }
 
-/* H7. A witness may have heard it an interval later than this node: so no word may be older than
- * the pause that the detector bears on top of an interval, else a crash would be found later. */
+/* heartbeat-H7. A witness may have heard it an interval later than this node: so no word may be
+ * older than the pause that the detector bears on top of an interval, else a crash would be found
+ * later. */
 static bool
 is_vouched_for(const trpi_heartbeat *hb, const struct peer *p, uint64_t now_us)
 {
@@ -416,7 +422,7 @@ judge(trpi_heartbeat *hb, struct peer *p, uint64_t now_us)
     uint64_t expected_us = (uint64_t)hb->options.expected_response_after_ms * 1000;
     if (!p->detector.monitoring && p->first_asked_us != 0 &&
         now_us >= p->first_asked_us + expected_us) {
-        trpi_detector_assume(&p->detector, now_us / 1000); /* H2 */
+        trpi_detector_assume(&p->detector, now_us / 1000); /* heartbeat-H2 */
     }
     uint64_t credit_us = now_us > hb->strain_us ? now_us - hb->strain_us : 0;
     bool silent = !trpi_detector_is_available(&p->detector,
@@ -428,7 +434,7 @@ judge(trpi_heartbeat *hb, struct peer *p, uint64_t now_us)
     }
 }
 
-/* H5. true: it is late, or answers, and was not, or did not. */
+/* heartbeat-H5. true: it is late, or answers, and was not, or did not. */
 static bool
 look_late(const trpi_heartbeat *hb, struct peer *p, uint64_t now_us)
 {
@@ -459,7 +465,7 @@ judge_all(trpi_heartbeat *hb, uint64_t now_us)
     }
 }
 
-/* ---- H7: what the others hear ---------------------------------------------------------------- */
+/* ---- heartbeat-H7: what the others hear ------------------------------------------------------ */
 
 /* Those that stand before the peer on the ring ask it, too. */
 static void
@@ -544,13 +550,13 @@ ask(trpi_heartbeat *hb, uint64_t now_us, bool due)
 {
     for (uint32_t i = 0; i < hb->peers_count; i++) {
         struct peer *p = &hb->peers[i];
-        if (!due && !(p->extra && p->first_asked_us == 0)) { /* H5: at once */
+        if (!due && !(p->extra && p->first_asked_us == 0)) { /* heartbeat-H5: at once */
             continue;
         }
         if (p->first_asked_us == 0) {
             p->first_asked_us = now_us;
             if (p->extra) {
-                trpi_detector_assume(&p->detector, now_us / 1000); /* H5 */
+                trpi_detector_assume(&p->detector, now_us / 1000); /* heartbeat-H5 */
             }
         }
         hb->asked_us = now_us;
@@ -577,7 +583,7 @@ trpi_heartbeat_tick(trpi_heartbeat *hb, uint64_t now_us)
     hb->ask_us = due ? now_us + interval_us : hb->ask_us;
 }
 
-/* H6 */
+/* heartbeat-H6 */
 bool
 trpi_heartbeat_is_waking(trpi_heartbeat *hb, uint64_t now_us)
 {
@@ -617,18 +623,18 @@ trpi_heartbeat_answer(trpi_heartbeat *hb, uint64_t arrived_us, const trpi_node_i
     if (count < TRPI_HEARTBEAT_BYTES || bytes[0] != KIND_ANSWER) {
         return;
     }
-    struct peer *p = find_peer(hb, trpi_ident_key(from)); /* H4 */
+    struct peer *p = find_peer(hb, trpi_ident_key(from)); /* heartbeat-H4 */
     if (p == NULL) {
         return;
     }
-    notice_own_pause(hb, arrived_us); /* H3 */
+    notice_own_pause(hb, arrived_us); /* heartbeat-H3 */
     uint64_t asked_us = trpi_get_u64(bytes + 1);
     if (asked_us <= arrived_us && arrived_us - asked_us < ROUND_TRIP_US_MAX) {
         p->round_trip_us = arrived_us - asked_us;
     }
     p->heard_us = arrived_us > p->heard_us ? arrived_us : p->heard_us;
     p->heard_count++;
-    p->unproved = p->unproved && asked_us < hb->woke_us; /* H6: it answered before */
+    p->unproved = p->unproved && asked_us < hb->woke_us; /* heartbeat-H6: it answered before */
     trpi_detector_heartbeat(&p->detector, arrived_us / 1000);
     if (p->silent) {
         judge(hb, p, arrived_us);

@@ -52,8 +52,8 @@ typedef struct trpi_heartbeat_question {
     const trpi_ident *to;
     uint8_t bytes[TRPI_HEARTBEAT_WORD_BYTES];
 } trpi_heartbeat_question;
-/* Questions of the last tick, to other observers of peers that are late (H7); borrowed until the
- * next call. */
+/* Questions of the last tick, to other observers of peers that are late (heartbeat-H7); borrowed
+ * until the next call. */
 uint32_t trpi_heartbeat_questions(const trpi_heartbeat *heartbeat,
                                   const trpi_heartbeat_question **ret_questions);
 /* If bytes are such a question, and this node has heard the member: write the word to send back and

@@ -3,11 +3,11 @@
  * Shape.   engine --acquire--> job (counted: the lease's, the thread's) --> thread --> ops.acquire
  *                                                                             `--> answer
  * Must hold.
- *   L1  After close no answer comes, and nothing waits for a thread that hangs: it holds its job,
- *       and what is kept with it (trpi_lease_keep).
- *   L2  One call of the ops at a time (busy); what is wanted meanwhile is done after it.
- *   L3  Close gives back what may be given back: itself, or the thread that is busy does when its
- *       call ends. What may not ends as the lease says, with its owner.
+ *   lease-L1  After close no answer comes, and nothing waits for a thread that hangs: it holds its
+ *       job, and what is kept with it (trpi_lease_keep).
+ *   lease-L2  One call of the ops at a time (busy); what is wanted meanwhile is done after it.
+ *   lease-L3  Close gives back what may be given back: itself, or the thread that is busy does when
+ *       its call ends. What may not ends as the lease says, with its owner.
  * Tests.   tests/unit/cluster/lease_test.c
  */
 #include "cluster/lease.h"
@@ -166,12 +166,12 @@ wish_for(trpi_lease *lease, enum wish wish, bool inside)
     pthread_attr_t attributes;
     pthread_t thread;
     pthread_mutex_lock(&lease->lock);
-    if (lease->closed) { /* L3: what close wants is the last */
+    if (lease->closed) { /* lease-L3: what close wants is the last */
         pthread_mutex_unlock(&lease->lock);
         return;
     }
     lease->next = wish;
-    bool start = !lease->busy; /* L2 */
+    bool start = !lease->busy; /* lease-L2 */
     lease->busy = true;
     lease->refs += start ? 1 : 0;
     pthread_mutex_unlock(&lease->lock);
@@ -216,10 +216,10 @@ trpi_lease_close(trpi_lease *lease, bool give_back)
     pthread_mutex_lock(&lease->lock);
     lease->closed = true;
     lease->next = WISH_NONE;
-    while (lease->answering) { /* a moment: L1 */
+    while (lease->answering) { /* a moment: lease-L1 */
         (void)pthread_cond_wait(&lease->answered, &lease->lock);
     }
-    /* L3; only now: the thread that was in answer has nothing more to do, and has ended */
+    /* lease-L3; only now: the thread that was in answer has nothing more to do, and has ended */
     bool now = give_back && !lease->busy && lease->ops.acquire != NULL;
     lease->next = give_back && lease->busy ? WISH_RELEASE : WISH_NONE;
     trp_lease_ops ops = lease->ops;

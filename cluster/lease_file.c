@@ -2,11 +2,12 @@
  *
  * Why.     Sites that have a shared file system and nothing else for it have a lock service in it.
  * Must hold.
- *   F1  The lock belongs to the open file, not to the process (OFD locks): two nodes of one process
- *       exclude each other, and closing another descriptor of the file does not give it up. It ends
- *       with the process, however that ends; on a shared file system with the host's session there.
- *   F2  The lock alone decides who has it. What the file says is for people, and for an asker on
- *       the owner's side (W2 of membership_downing.c): so all of it is read and handed on.
+ *   lease-file-F1  The lock belongs to the open file, not to the process (OFD locks): two nodes of
+ *       one process exclude each other, and closing another descriptor of the file does not give it
+ *       up. It ends with the process, however that ends; on a shared file system with the host's
+ *       session there.
+ *   lease-file-F2  The lock alone decides who has it. What the file says is for people, and for an
+ *       asker on the owner's side (membership-downing-W2): so all of it is read and handed on.
  * Not here. The promise of the file system that hosts exclude each other: NFS 4, CephFS, GFS2,
  *          OCFS2, Lustre and SMB do; a disk of one host does for the nodes of that host only.
  * Tests.   tests/unit/cluster/lease_test.c
@@ -72,7 +73,7 @@ trpi_lease_file_check(const char *path, char *why, size_t why_bytes)
     return false;
 }
 
-/* Who has it, as the file says. F2 */
+/* Who has it, as the file says. lease-file-F2 */
 static void
 holder_read(int fd, char *why, size_t why_bytes)
 {
@@ -100,7 +101,7 @@ lease_file_acquire(void *arg, const char *name, const char *owner, uint32_t time
                        trpi_errno_name(errno));
         return TRP_EIO;
     }
-    if (fcntl(fd, F_OFD_SETLK, &all) != 0) { /* F1 */
+    if (fcntl(fd, F_OFD_SETLK, &all) != 0) { /* lease-file-F1 */
         bool taken = errno == EAGAIN || errno == EACCES;
         if (taken) {
             holder_read(fd, why, why_bytes);
@@ -128,7 +129,7 @@ lease_file_release(void *arg, const char *name, const char *owner)
     (void)name;
     (void)owner;
     if (file->fd >= 0) {
-        (void)!ftruncate(file->fd, 0); /* F2: a stale name would only mislead */
+        (void)!ftruncate(file->fd, 0); /* lease-file-F2: a stale name would only mislead */
         (void)close(file->fd);
         file->fd = -1;
     }

@@ -6,13 +6,15 @@
  *          --> events published --> gossip spread --> next wake
  * States.  IDLE --JOIN--> SEEKING --WELCOME, or alone--> MEMBER --Down, removed--> STOPPED
  * Must hold.
- *   E1  A view never goes back: it is replaced by a merge with itself, or by an own edit of it.
- *   E2  Only the leader of its own converged view makes a member Up, Exiting or removed; whoever
- *       leads may make one WeaklyUp, where that is allowed.
- *   E3  Only this node changes the rows of which it is the observer, and counts their version.
- *   E4  After STOPPED it sends nothing and answers nothing.
- *   E5  Gossip for another incarnation, from a stranger, or without this node in it, changes
- *       nothing.
+ *   membership-E1  A view never goes back: it is replaced by a merge with itself, or by an own edit
+ *       of it.
+ *   membership-E2  Only the leader of its own converged view makes a member Up, Exiting or removed;
+ *       whoever leads may make one WeaklyUp, where that is allowed.
+ *   membership-E3  Only this node changes the rows of which it is the observer, and counts their
+ *       version.
+ *   membership-E4  After STOPPED it sends nothing and answers nothing.
+ *   membership-E5  Gossip for another incarnation, from a stranger, or without this node in it,
+ *       changes nothing.
  * Limits.  TRPI_GOSSIP_*_MAX; TRPI_SEEDS_MAX addresses in a JOIN. A view that cannot be sent is an
  *          error in the log.
  * Not here. Heartbeats (heartbeat.c), bytes (gossip_codec.c), threads (shell.c).
@@ -472,7 +474,7 @@ keep_rows_of_downed(const trpi_member_core *core, trpi_gossip *edited)
     return err;
 }
 
-/* E3. keys: all members that the own detector holds unreachable now. */
+/* membership-E3. keys: all members that the own detector holds unreachable now. */
 static trp_err
 observe(trpi_member_core *core, const uint64_t *keys, uint32_t count)
 {
@@ -528,7 +530,7 @@ take_frame(trpi_member_core *core, const trpi_member_event *event)
     bool late = event->arrived_ms != 0 &&
                 event->arrived_ms + core->options.gossip_ttl_ms < core->now.mono_ms;
     if (frame.to_uid != 0 && frame.to_uid != core->self->id.uid) {
-        core->stats.ignored++; /* E5: meant for our predecessor */
+        core->stats.ignored++; /* membership-E5: meant for our predecessor */
     } else if (late && frame.kind >= TRPI_FRAME_DIGEST && frame.kind <= TRPI_FRAME_ENVELOPE) {
         core->stats.expired++;
     } else if (frame.kind <= TRPI_FRAME_JOIN) {
@@ -547,7 +549,7 @@ take_frame(trpi_member_core *core, const trpi_member_event *event)
 static trp_err
 dispatch(trpi_member_core *core, const trpi_member_event *event)
 {
-    if (core->phase == TRPI_PHASE_STOPPED) { /* E4 */
+    if (core->phase == TRPI_PHASE_STOPPED) { /* membership-E4 */
         return event->kind == TRPI_MEMBER_JOIN || event->kind == TRPI_MEMBER_DOWN_CMD ||
                        event->kind == TRPI_MEMBER_SEEDS
                    ? TRP_ESTATE

@@ -2,22 +2,27 @@
  * (SEED, MEMB-04, -29). The joiner's part, and a drawing, are in membership_seed.c.
  *
  * Must hold.
- *   J2  A JOIN needs a ticket which the contact gave out a short while ago: a JOIN that was stuck
- *       in the network cannot throw out the incarnation that has taken its sender's place since.
- *   J3  A new incarnation means that the old one is gone, whatever its status: it becomes Down at
- *       once.
- *   J4  A removed incarnation is never let in again; it is told so.
- *   J6  Who wants to join says what all members must have alike (compat.h), and whether it insists
- *       on it: then it is refused for a difference, else both logs have a warning.
- *   J9  A contact stops letting nodes in before a view is full: contacts do so at one time, and
- *       views that are one too many together could never be merged. It says so to a JOIN, not to
- *       an INIT_JOIN: who asks is to know that there is a cluster (J1).
- *   J10 A version costs every member the more, the more members there are. So the first of many
- *       joiners is let in at once, and who comes within admission_ms() after it waits for the
- *       rest: they are one version, of few when the cluster is nearly full (J9).
- *   J11 As J9 for different roles: a view with too many could never be sent.
- *   J12 A contact that is waking (trpi_member_now) lets nobody in: it may be out itself, and would
- *       mark a predecessor Down.
+ *   membership-contact-J2  A JOIN needs a ticket which the contact gave out a short while ago: a
+ *       JOIN that was stuck in the network cannot throw out the incarnation that has taken its
+ *       sender's place since.
+ *   membership-contact-J3  A new incarnation means that the old one is gone, whatever its status:
+ *       it becomes Down at once.
+ *   membership-contact-J4  A removed incarnation is never let in again; it is told so.
+ *   membership-contact-J6  Who wants to join says what all members must have alike (compat.h), and
+ *       whether it insists on it: then it is refused for a difference, else both logs have a
+ *       warning.
+ *   membership-contact-J9  A contact stops letting nodes in before a view is full: contacts do so
+ *       at one time, and views that are one too many together could never be merged. It says so to
+ *       a JOIN, not to an INIT_JOIN: who asks is to know that there is a cluster
+ *       (membership-seed-J1).
+ *   membership-contact-J10 A version costs every member the more, the more members there are. So
+ *       the first of many joiners is let in at once, and who comes within admission_ms() after it
+ *       waits for the rest: they are one version, of few when the cluster is nearly full
+ *       (membership-contact-J9).
+ *   membership-contact-J11 As membership-contact-J9 for different roles: a view with too many could
+ *       never be sent.
+ *   membership-contact-J12 A contact that is waking (trpi_member_now) lets nobody in: it may be out
+ *       itself, and would mark a predecessor Down.
  * Limits.  ADMITTED_MAX joiners in a version; JOINERS_MAX that wait: who is one too many asks
  *          again.
  * Tests.   tests/unit/cluster/join_test.c, compat_test.c
@@ -31,7 +36,8 @@
 #include "base/assert.h"
 
 #define TICKET_MS 15000u
-#define MEMBERS_PER_MS 20u /* J10: a contact of 1,000 members makes a version in 50 ms at most */
+/* membership-contact-J10: a contact of 1,000 members makes a version in 50 ms at most */
+#define MEMBERS_PER_MS 20u
 #define ADMISSION_MS_MAX 100u
 #define ADMITTED_MAX 512u /* in one version: each of them is sent the view at once */
 #define ADMITTED_LEAST 8u /* and one in so many of those that there still is room for */
@@ -110,7 +116,7 @@ may_ask(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fram
         send_nack(core, from, TRPI_NACK_REFUSED, "it advertises the address of this node");
         return false;
     }
-    if (!trpi_seek_is_as_far(core, &from->address)) { /* J15 */
+    if (!trpi_seek_is_as_far(core, &from->address)) { /* membership-seed-J15 */
         snprintf(reason, sizeof(reason),
                  "remote.hostname: %.40s, this is %.40s: only one of them is on loopback; --host "
                  "takes the address that others reach",
@@ -129,12 +135,13 @@ may_ask(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fram
         send_nack(core, from, TRPI_NACK_LEAVING, "leaving");
         return false;
     }
-    if (core->now.waking) { /* J12; the same to the joiner: there is a cluster, ask others */
+    /* membership-contact-J12; the same to the joiner: there is a cluster, ask others */
+    if (core->now.waking) {
         send_nack(core, from, TRPI_NACK_LEAVING, "it stood still, and asks its own peers first");
         return false;
     }
     const trpi_tombstone *t = trpi_gossip_tombstone(core->gossip, trpi_ident_key(from));
-    if (t != NULL) { /* J4 */
+    if (t != NULL) { /* membership-contact-J4 */
         send_nack(core, from, t->status == TRP_MEMBER_DOWN ? TRPI_NACK_REMOVED : TRPI_NACK_LEFT,
                   "this incarnation was removed from the cluster; restart the process");
         return false;
@@ -155,7 +162,8 @@ trpi_contact_init_join(trpi_member_core *core, const trpi_node_id *from, const t
     trpi_frame ack = { .kind = TRPI_FRAME_INIT_JOIN_ACK,
                        .to_uid = from->uid,
                        .ticket = core->now.mono_ms + 1 };
-    if (!trpi_compat_check(frame->compat, core->compat, ack.reason, sizeof(ack.reason))) { /* J6 */
+    /* membership-contact-J6 */
+    if (!trpi_compat_check(frame->compat, core->compat, ack.reason, sizeof(ack.reason))) {
         log_difference(core, from, insists(frame), ack.reason);
         if (insists(frame)) {
             send_nack(core, from, TRPI_NACK_INCOMPATIBLE, ack.reason);
@@ -184,7 +192,8 @@ is_same_place(const trpi_gossip_member *m, const trpi_node_id *id)
     return trpi_address_is_same_place(&m->ident->id.address, &id->address);
 }
 
-/* J3: every other incarnation of the address is gone. How many are not Down yet? */
+/* membership-contact-J3: every other incarnation of the address is gone. How many are not Down
+ * yet? */
 static uint32_t
 predecessors(const trpi_gossip *edited, const trpi_node_id *from)
 {
@@ -229,7 +238,7 @@ trpi_seek_down_own_predecessors(trpi_member_core *core)
     }
 }
 
-/* ---- admission (J10) ------------------------------------------------------------------------- */
+/* ---- admission (membership-contact-J10) ------------------------------------------------------ */
 
 static uint32_t
 admission_ms(trpi_member_core *core, uint32_t members)
@@ -276,7 +285,8 @@ admitted_max(const trpi_member_core *core)
     return max < ADMITTED_MAX ? max : ADMITTED_MAX;
 }
 
-/* J11. roles: of those who are in, or let in with the same version; taken when there is room. */
+/* membership-contact-J11. roles: of those who are in, or let in with the same version; taken when
+ * there is room. */
 static bool
 have_room(trpi_role_table *roles, const trpi_ident *joiner)
 {
@@ -290,7 +300,7 @@ admit(trpi_member_core *core, trpi_gossip *edited, trpi_role_table *roles, trpi_
 {
     uint32_t replaced = predecessors(edited, &joiner->id);
     if (edited->members_count - replaced >= TRPI_JOIN_MEMBERS_MAX) {
-        refuse_full(core, &joiner->id); /* J9 */
+        refuse_full(core, &joiner->id); /* membership-contact-J9 */
         return TRP_OK;
     }
     if (!have_room(roles, joiner)) {
@@ -393,7 +403,8 @@ trpi_contact_join(trpi_member_core *core, const trpi_node_id *from, trpi_frame *
     uint64_t issued_ms = frame->ticket - 1;
     if (frame->ticket == 0 || issued_ms > core->now.mono_ms ||
         core->now.mono_ms - issued_ms > TICKET_MS) {
-        send_nack(core, from, TRPI_NACK_NOT_READY, "the ticket has run out"); /* J2 */
+        /* membership-contact-J2 */
+        send_nack(core, from, TRPI_NACK_NOT_READY, "the ticket has run out");
         return;
     }
     uint32_t index = trpi_gossip_find(core->gossip, frame->ident->key);
@@ -407,7 +418,7 @@ trpi_contact_join(trpi_member_core *core, const trpi_node_id *from, trpi_frame *
         return;
     }
     if (core->options.dial_back && !is_waiting(core, frame->ident)) {
-        trpi_prove_joiner(core, frame->ident); /* J12 */
+        trpi_prove_joiner(core, frame->ident); /* membership-contact-J12 */
     } else {
         queue_joiner(core, frame->ident); /* settle lets it in, in this step if it may */
     }

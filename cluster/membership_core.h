@@ -10,13 +10,15 @@ typedef struct trpi_seek {
     trpi_address addresses[TRPI_SEEDS_MAX];
     bool nacked[TRPI_SEEDS_MAX];
     uint32_t addresses_count;
-    bool refused[TRPI_SEEDS_MAX]; /* it is another system, or wants another secret (J6) */
+    /* it is another system, or wants another secret (membership-seed-J6) */
+    bool refused[TRPI_SEEDS_MAX];
     bool may_create;   /* the own address stands first */
     bool met_cluster;  /* a seed was in one when it answered */
     bool incompatible; /* a member said that this node's configuration does not fit */
     uint64_t refused_ms; /* since when somebody refuses; 0: nobody */
     char refused_why[TRPI_FRAME_REASON_BYTES];
-    uint64_t settled_ms; /* found addresses are trusted from then on (J8); 0: they were given */
+    /* found addresses are trusted from then on (membership-seed-J8); 0: they were given */
+    uint64_t settled_ms;
     bool confirmed;    /* an answer from then on said the same */
     bool joining;      /* a contact has answered: JOIN goes to it */
     uint64_t give_up_ms; /* may_create: make a cluster; joining: look for another contact */
@@ -28,7 +30,7 @@ typedef struct trpi_seek {
     uint64_t ticket;
 } trpi_seek;
 
-typedef struct trpi_prove { /* a joiner that is being dialled back (J12) */
+typedef struct trpi_prove { /* a joiner that is being dialled back (membership-prove-J12) */
     trpi_ident *ident;
     uint64_t until_ms;
 } trpi_prove;
@@ -39,7 +41,7 @@ typedef struct trpi_remover {
 } trpi_remover;
 
 typedef struct trpi_burial { /* of a tombstone */
-    uint64_t ms; /* L4: when this node saw it happen; TRPI_NEVER: it was told */
+    uint64_t ms; /* membership-leader-L4: when this node saw it happen; TRPI_NEVER: it was told */
     bool near;   /* it saw it become Down, and the member was reachable */
 } trpi_burial;
 
@@ -104,10 +106,10 @@ struct trpi_member_core {
     uint64_t version_ms; /* since when the present view is the present one */
     uint64_t word_ms;    /* when this node last made a version */
     uint64_t doubt_ms;   /* when somebody under suspicion had last seen the version; 0: never */
-    trpi_ident **joiners; /* who will be let in with the next version (J10) */
+    trpi_ident **joiners; /* who will be let in with the next version (membership-contact-J10) */
     uint32_t joiners_count, joiners_room;
     uint64_t admit_ms;   /* not before */
-    trpi_prove *proves;  /* who is dialled back before that (J12) */
+    trpi_prove *proves;  /* who is dialled back before that (membership-prove-J12) */
     uint32_t proves_count, proves_room;
     uint64_t welcome_ms; /* when this node was let in */
     uint64_t stable_ms;  /* since when members and reachability have not changed */
@@ -117,7 +119,8 @@ struct trpi_member_core {
     uint64_t reach_ms;   /* when it last changed */
     uint64_t unrest_ms;  /* when it first did, after having rested for stable-after */
     uint32_t unrest;     /* how often it has since then; 0: everybody is reachable */
-    uint64_t sure_ms;    /* when this node got the last version in which its side was sure (D12) */
+    /* when this node got the last version in which its side was sure (downing-D12) */
+    uint64_t sure_ms;
     trpi_lease_state lease;
     uint64_t lease_ms;   /* when it was asked for, answered, or last needed */
     uint64_t apart_ms;   /* since when somebody is unreachable; 0: nobody is */
@@ -218,7 +221,8 @@ void trpi_gossip_ask(trpi_member_core *core, const trpi_node_id *to);
 
 /* membership_leader.c */
 void trpi_leader_tick(trpi_member_core *core);
-/* `next` is about to be the view: who is gone from it (L4). No memory: all are as if told. */
+/* `next` is about to be the view: who is gone from it (membership-leader-L4). No memory: all are as
+ * if told. */
 void trpi_core_note_burials(trpi_member_core *core, const trpi_gossip *next);
 /* Was it reachable when it became Down, as far as this node knows? t: of the present view. */
 bool trpi_core_buried_near(const trpi_member_core *core, const trpi_tombstone *t);

@@ -6,17 +6,20 @@
  *                                               `--at rest, no answer--> UNASKED
  *          At rest nobody is unreachable.
  * Must hold.
- *   W1  A lease that is held is given back only when the other side has asked for it or must not
- *       ask any more (D8 of downing.c): the owner's time begins when the last that it has downed is
- *       removed, the other side's when it first misses somebody, and goes on during own pauses.
- *   W2  Who is refused takes its whole side along; each of them is told directly, for who has
- *       stopped gossips no more. Not so when the owner is of its own side, from an earlier cut:
- *       then the owner acts, and who was refused asks again, for as long as it may (W1).
- *   W3  A node that stops itself says which sides it saw, and what to do next.
- *   W4  Nor is it given back when its owner ends with others of its side left: they go on, and the
- *       other side must not get it. What ends then is the owner: how fast, is the lease's to say.
- *   W5  A node that is waking (trpi_member_now) decides nothing: what it holds for unreachable may
- *       be those that have removed it.
+ *   membership-downing-W1  A lease that is held is given back only when the other side has asked
+ *       for it or must not ask any more (downing-D8): the owner's time begins when the last that it
+ *       has downed is removed, the other side's when it first misses somebody, and goes on during
+ *       own pauses.
+ *   membership-downing-W2  Who is refused takes its whole side along; each of them is told
+ *       directly, for who has stopped gossips no more. Not so when the owner is of its own side,
+ *       from an earlier cut: then the owner acts, and who was refused asks again, for as long as it
+ *       may (membership-downing-W1).
+ *   membership-downing-W3  A node that stops itself says which sides it saw, and what to do next.
+ *   membership-downing-W4  Nor is it given back when its owner ends with others of its side left:
+ *       they go on, and the other side must not get it. What ends then is the owner: how fast, is
+ *       the lease's to say.
+ *   membership-downing-W5  A node that is waking (trpi_member_now) decides nothing: what it holds
+ *       for unreachable may be those that have removed it.
  * Tests.   tests/unit/cluster/leader_test.c, downing_lease_test.c, removed_test.c
  */
 #include "cluster/membership_core.h"
@@ -53,7 +56,7 @@ lease_rest(trpi_member_core *core)
     }
 }
 
-/* W1 */
+/* membership-downing-W1 */
 static void
 lease_clock(trpi_member_core *core)
 {
@@ -108,7 +111,7 @@ trpi_lease_answered(trpi_member_core *core, bool granted, const char *why)
         }
         return;
     }
-    if (!granted && why != NULL && names_own_side(core, why)) { /* W2 */
+    if (!granted && why != NULL && names_own_side(core, why)) { /* membership-downing-W2 */
         core->lease = TRPI_LEASE_UNASKED;
         trpi_core_log(core, TRP_LOG_INFO, "the lease is on this side already: %s", why);
         return;
@@ -177,7 +180,7 @@ mark_down(trpi_member_core *core, const trpi_downing_decision *decision, const c
 }
 
 static void
-sides_say(trpi_member_core *core, const uint32_t *marks) /* W3 */
+sides_say(trpi_member_core *core, const uint32_t *marks) /* membership-downing-W3 */
 {
     char side[160], others[160];
     trpi_core_log(core, TRP_LOG_WARNING, "this side: %s; not on it: %s",
@@ -186,7 +189,7 @@ sides_say(trpi_member_core *core, const uint32_t *marks) /* W3 */
 }
 
 static void
-next_say(trpi_member_core *core) /* W3 */
+next_say(trpi_member_core *core) /* membership-downing-W3 */
 {
     trpi_core_log(core, TRP_LOG_WARNING,
                   "what next: when the network is whole again, start this node again: it joins the "
@@ -204,7 +207,7 @@ side_down(trpi_member_core *core, const trpi_downing_input *input,
         sides_say(core, marks);
         trpi_free(marks);
     }
-    for (uint32_t i = 0; i < decision->indexes_count; i++) { /* W2 */
+    for (uint32_t i = 0; i < decision->indexes_count; i++) { /* membership-downing-W2 */
         const trpi_ident *ident = core->gossip->members[decision->indexes[i]].ident;
         if (ident->key != core->self->key) {
             trpi_gossip_send_gone(core, &ident->id, TRP_MEMBER_DOWN, true);
@@ -333,7 +336,7 @@ trpi_downing_tick(trpi_member_core *core)
         return;
     }
     if (core->now.waking) {
-        return; /* W5 */
+        return; /* membership-downing-W5 */
     }
     if (core->lease == TRPI_LEASE_ASKED &&
         core->now.mono_ms >= core->lease_ms + core->options.downing.lease_timeout_ms) {

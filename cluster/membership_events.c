@@ -2,13 +2,15 @@
  * shell.
  *
  * Must hold.
- *   V1  Replaying the events of a node gives its view (EVENTS-13). A status that the gossip jumped
- *       over is made up for: Joined, Up, Left, Exited, Removed come in this order, each once,
- *       whatever was seen.
- *   V2  UnreachableMember and ReachableMember of a member alternate.
- *   V3  All events of a view are told, or none: without memory the next step tells them.
- *   V4  When this node is out, all others are told as removed before it is: a mirror ends empty.
- * Tests.   tests/unit/cluster/shell_test.c, tests/sim/sim_test.c (S10)
+ *   membership-events-V1  Replaying the events of a node gives its view (EVENTS-13). A status that
+ *       the gossip jumped over is made up for: Joined, Up, Left, Exited, Removed come in this
+ *       order, each once, whatever was seen.
+ *   membership-events-V2  UnreachableMember and ReachableMember of a member alternate.
+ *   membership-events-V3  All events of a view are told, or none: without memory the next step
+ *       tells them.
+ *   membership-events-V4  When this node is out, all others are told as removed before it is: a
+ *       mirror ends empty.
+ * Tests.   tests/unit/cluster/shell_test.c, tests/sim/sim_test.c (sim-S10)
  */
 #include "cluster/membership_core.h"
 
@@ -182,7 +184,7 @@ is_missed_by_sound(const trpi_member_core *core, uint64_t key)
     return false;
 }
 
-/* A member that is unreachable, or was within stable-after, is not steady (D12 of downing.c). The
+/* A member that is unreachable, or was within stable-after, is not steady (downing-D12). The
  * word of an observer that was missed itself does not count: a node that was cut off accuses all
  * members that it watches, and is believed when it is back, until it has heard them again or is cut
  * off once more. Nor does a glimpse count: a node that is back before any observer has missed it
@@ -288,7 +290,7 @@ publish_member(trpi_member_core *core, uint32_t event, const trpi_gossip_member 
     action->published.member.member.status = status;
 }
 
-/* V1. Everything between two statuses of one member; was 0: it is new. */
+/* membership-events-V1. Everything between two statuses of one member; was 0: it is new. */
 static void
 publish_path(trpi_member_core *core, const trpi_gossip_member *m, uint32_t was, uint32_t is)
 {
@@ -350,7 +352,7 @@ publish_member_end(trpi_member_core *core, const trpi_gossip_member *m)
 static void
 publish_reachability(trpi_member_core *core, const trpi_gossip_member *m, bool was)
 {
-    if ((m->unreachable != 0) != was) { /* V2 */
+    if ((m->unreachable != 0) != was) { /* membership-events-V2 */
         publish_member(core, was ? TRP_CLUSTER_REACHABLE : TRP_CLUSTER_UNREACHABLE, m,
                        trpi_member_status(m), 0);
     }
@@ -516,7 +518,7 @@ publish_seen(trpi_member_core *core, bool new_version)
     }
     trpi_member_action *action = trpi_core_action(core, TRPI_ACTION_PUBLISH);
     if (action == NULL || core->actions_err != TRP_OK) {
-        return; /* V3 */
+        return; /* membership-events-V3 */
     }
     action->event = TRP_CLUSTER_SEEN_CHANGED;
     action->published.seen =
@@ -528,8 +530,8 @@ publish_seen(trpi_member_core *core, bool new_version)
     core->published_converged = converged;
 }
 
-/* V3. What was decided since `begin` is taken back if a part of it found no memory. None of it has
- * bytes. */
+/* membership-events-V3. What was decided since `begin` is taken back if a part of it found no
+ * memory. None of it has bytes. */
 static bool
 is_complete(trpi_member_core *core, uint32_t begin)
 {

@@ -8,12 +8,14 @@
  *          the transport: an incarnation there is quarantined, or has quarantined us --> noted
  *          noted twice, an interval apart, and still no member: foreign (log, status, why)
  * Must hold.
- *   G1  One answer proves nothing: who has just joined answers before its membership has come
- *       round.
- *   G2  An answer is no invitation: nobody joins, or lets in, for it.
- *   G3  The leader asks each interval; another member the less often, the more there are.
- *   G4  Where a member is that is unreachable, whoever lives there now is asked, too: it may know
- *       that this node was removed (X5 of membership_removed.c). LOST_ASKED each time, in turn.
+ *   membership-foreign-G1  One answer proves nothing: who has just joined answers before its
+ *       membership has come round.
+ *   membership-foreign-G2  An answer is no invitation: nobody joins, or lets in, for it.
+ *   membership-foreign-G3  The leader asks each interval; another member the less often, the more
+ *       there are.
+ *   membership-foreign-G4  Where a member is that is unreachable, whoever lives there now is asked,
+ *       too: it may know that this node was removed (membership-removed-X5). LOST_ASKED each time,
+ *       in turn.
  * Limits.  TRPI_FOREIGN_MAX are remembered; one that was not heard of for SILENT intervals is
  *          forgotten.
  * Tests.   tests/unit/cluster/foreign_test.c, tests/system/two_clusters.sh
@@ -23,7 +25,7 @@
 #include <string.h>
 
 #define MEMBERS_PER_ASKER 16u
-#define TIMES_SURE 2u /* G1 */
+#define TIMES_SURE 2u /* membership-foreign-G1 */
 #define SILENT 3u
 #define LOST_ASKED 8u
 
@@ -47,7 +49,7 @@ is_seed(const trpi_member_core *core, const trpi_address *address)
     return false;
 }
 
-/* G3 */
+/* membership-foreign-G3 */
 static uint64_t
 interval_ms(const trpi_member_core *core)
 {
@@ -83,7 +85,8 @@ ask(trpi_member_core *core)
         trpi_node_id to = { .address = *seed, .uid = 0 };
         trpi_core_send(core, &to, &frame, NULL);
     }
-    for (; n < g->members_count && asked < LOST_ASKED && g->unreachable_count > 0; n++) { /* G4 */
+    /* membership-foreign-G4 */
+    for (; n < g->members_count && asked < LOST_ASKED && g->unreachable_count > 0; n++) {
         const trpi_gossip_member *m =
             &g->members[(core->lost_next + n) % g->members_count];
         if (m->unreachable != 0 && m->ident->key != core->self->key) {
@@ -160,7 +163,7 @@ trpi_foreign_heard(trpi_member_core *core, const trpi_node_id *id)
         return;
     }
     f->last_ms = now_ms;
-    if (now_ms >= f->counted_ms + interval_ms(core) / 2) { /* G1 */
+    if (now_ms >= f->counted_ms + interval_ms(core) / 2) { /* membership-foreign-G1 */
         f->counted_ms = now_ms;
         f->times++;
         if (f->times == TIMES_SURE) {

@@ -8,9 +8,10 @@
  *          digest other:   answer with the clock; the newer side sends its view, a concurrent one
  *          too view:           merge; answer with the merge if it knows more, else with the digest
  * Must hold.
- *   W1  Every answer has a smaller ttl than its question, and GONE and STRANGER, which have none,
- *       are not answered: two nodes cannot talk for ever.
- *   W2  In a converged, idle cluster a node sends one digest a second, whatever the cluster's size.
+ *   membership-gossip-W1  Every answer has a smaller ttl than its question, and GONE and STRANGER,
+ *       which have none, are not answered: two nodes cannot talk for ever.
+ *   membership-gossip-W2  In a converged, idle cluster a node sends one digest a second, whatever
+ *       the cluster's size.
  * Tests.   tests/unit/cluster/leader_test.c, tests/sim/sim_test.c
  */
 #include "cluster/membership_core.h"
@@ -353,10 +354,10 @@ sender_is_member(trpi_member_core *core, const trpi_node_id *from, uint64_t key,
     if (trpi_gossip_find(core->gossip, key) != TRPI_GOSSIP_NONE) {
         return true;
     }
-    core->stats.ignored++; /* E5 */
+    core->stats.ignored++; /* membership-E5 */
     const trpi_tombstone *t = trpi_gossip_tombstone(core->gossip, key);
     if (kind == TRPI_FRAME_GONE) {
-        return false; /* W1: each has removed the other */
+        return false; /* membership-gossip-W1: each has removed the other */
     } else if (t != NULL) {
         trpi_gossip_send_gone(core, from, t->status, trpi_core_buried_near(core, t));
     } else {
@@ -389,7 +390,7 @@ take_seen(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fr
         trpi_core_learn_votes(core);
         if (frame->ttl > 0 &&
             (!trpi_seen_covers(&theirs, &core->seen) || lacks_votes(core, frame, &theirs))) {
-            send_digest(core, from, frame->ttl - 1); /* W1 */
+            send_digest(core, from, frame->ttl - 1); /* membership-gossip-W1 */
         }
     }
     trpi_seen_fini(&theirs);
@@ -491,7 +492,7 @@ take_envelope(trpi_member_core *core, const trpi_node_id *from, const trpi_frame
     uint32_t self = trpi_gossip_find(frame->gossip, core->self->key);
     if (self == TRPI_GOSSIP_NONE &&
         trpi_gossip_tombstone(frame->gossip, core->self->key) == NULL) {
-        core->stats.ignored++; /* E5: a cluster without us */
+        core->stats.ignored++; /* membership-E5: a cluster without us */
         return;
     }
     count_received(core, frame->gossip);
@@ -505,7 +506,7 @@ take_envelope(trpi_member_core *core, const trpi_node_id *from, const trpi_frame
     bool they_know_all = merged->digest == frame->gossip->digest;
     self = trpi_gossip_find(merged, core->self->key);
     bool alive = self != TRPI_GOSSIP_NONE && merged->members[self].status != TRP_MEMBER_DOWN;
-    if (take_merge(core, merged, frame) == TRP_OK && frame->ttl > 0 && alive) { /* E4 */
+    if (take_merge(core, merged, frame) == TRP_OK && frame->ttl > 0 && alive) { /* membership-E4 */
         if (they_know_all) {
             take_seen(core, from, frame); /* answers that we have seen it */
         } else {
@@ -524,13 +525,13 @@ take_gone(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fr
     bool left = frame->code == TRP_MEMBER_EXITING && status >= TRP_MEMBER_LEAVING;
     bool exits = status >= TRP_MEMBER_EXITING; /* it only waits to be removed */
     if (!left && !exits && !trpi_downing_asks_lease(core->downing)) {
-        (void)trpi_removed_by(core, from, frame); /* X1 of membership_removed.c */
+        (void)trpi_removed_by(core, from, frame); /* membership-removed-X1 */
         return;
     }
     trpi_core_log(core, left ? TRP_LOG_INFO : TRP_LOG_WARNING, "%s says that this node has been %s",
                   trpi_address_format(&from->address, text, sizeof(text)),
                   left ? "removed after leaving" : "removed");
-    trpi_core_stop(core, left ? TRPI_STOP_LEFT : TRPI_STOP_DOWNED); /* X2 */
+    trpi_core_stop(core, left ? TRPI_STOP_LEFT : TRPI_STOP_DOWNED); /* membership-removed-X2 */
 }
 
 void

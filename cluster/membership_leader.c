@@ -11,18 +11,23 @@
  *          hears that
  *                              it is gone, or exiting-timeout has passed -> STOPPED(left)
  * Must hold.
- *   L1  A leader that is itself Exiting leaves last: first it removes the others that exit.
- *   L2  The minimum sizes hold at the moment of Joining -> Up or WeaklyUp, and only then (MEMB-22).
- *   L3  WeaklyUp is the only thing that a leader does without agreement: both sides of a cut may do
- *       it, and their views merge.
- *   L6  Nor does a node that a member has told that it is removed, until that is taken back or the
- *       member is Down here: whom it buries it does not count any more, and so it may find that it
- *       stays, beside those that have removed it.
- *   L5  A node that is waking (trpi_member_now) leads nothing: it may have been removed.
- *   L4  A tombstone is forgotten when its age has passed since this node saw that member go, by the
- *       clock that nobody sets; one that it was only told of, by the wall clock and what it says.
- *   L7  Whether a removed member was cut off is decided when it becomes Down, by what anybody says
- *       of it then: later nobody watches it, and who did may be Exiting, Down or gone.
+ *   membership-leader-L1  A leader that is itself Exiting leaves last: first it removes the others
+ *       that exit.
+ *   membership-leader-L2  The minimum sizes hold at the moment of Joining -> Up or WeaklyUp, and
+ *       only then (MEMB-22).
+ *   membership-leader-L3  WeaklyUp is the only thing that a leader does without agreement: both
+ *       sides of a cut may do it, and their views merge.
+ *   membership-leader-L6  Nor does a node that a member has told that it is removed, until that is
+ *       taken back or the member is Down here: whom it buries it does not count any more, and so it
+ *       may find that it stays, beside those that have removed it.
+ *   membership-leader-L5  A node that is waking (trpi_member_now) leads nothing: it may have been
+ *       removed.
+ *   membership-leader-L4  A tombstone is forgotten when its age has passed since this node saw that
+ *       member go, by the clock that nobody sets; one that it was only told of, by the wall clock
+ *       and what it says.
+ *   membership-leader-L7  Whether a removed member was cut off is decided when it becomes Down, by
+ *       what anybody says of it then: later nobody watches it, and who did may be Exiting, Down or
+ *       gone.
  * Tests.   tests/unit/cluster/leader_test.c, rounds_test.c
  */
 #include "cluster/membership_core.h"
@@ -129,7 +134,7 @@ next_status(const trpi_member_core *core, const trpi_gossip_member *m, bool larg
     case TRP_MEMBER_LEAVING:
         return TRP_MEMBER_EXITING;
     case TRP_MEMBER_EXITING:
-        if (m->ident->key == core->self->key) { /* L1 */
+        if (m->ident->key == core->self->key) { /* membership-leader-L1 */
             return core->gossip->members_count == 1 && !core->options.exiting_waits
                        ? TRP_MEMBER_REMOVED
                        : TRP_MEMBER_EXITING;
@@ -196,7 +201,7 @@ act_once(trpi_member_core *core)
     return trpi_core_commit(core, edited) == TRP_OK;
 }
 
-/* L6. Is there a remover that is not Down here? */
+/* membership-leader-L6. Is there a remover that is not Down here? */
 static bool
 is_in_doubt(const trpi_member_core *core)
 {
@@ -231,7 +236,7 @@ may_be_weakly_up(const trpi_gossip *g, const trpi_gossip_member *m)
     return trpi_member_status(m) == TRP_MEMBER_JOINING && m->unreachable == 0 && !has_rival(g, m);
 }
 
-/* L3. */
+/* membership-leader-L3. */
 static void
 let_joiners_work(trpi_member_core *core)
 {
@@ -305,7 +310,7 @@ is_near(const trpi_gossip *g, uint32_t index)
            !is_accused(g, g->members[index].ident->key);
 }
 
-/* L7 */
+/* membership-leader-L7 */
 static void
 note_downs(trpi_member_core *core, const trpi_gossip *next)
 {
@@ -374,7 +379,7 @@ trpi_core_note_burials(trpi_member_core *core, const trpi_gossip *next)
 }
 
 static bool
-is_old(const void *arg, uint32_t index) /* L4 */
+is_old(const void *arg, uint32_t index) /* membership-leader-L4 */
 {
     const trpi_member_core *core = arg;
     uint64_t buried_ms = core->buried == NULL ? TRPI_NEVER : core->buried[index].ms;

@@ -6,8 +6,8 @@
  * Shape.   JOIN --> asks list --REACH--> shell dials the advertised address --REACHED--> let in,
  *          or INIT_JOIN_NACK(refused, why): the joiner logs why and asks again, with back-off.
  * Must hold.
- *   J12 Where options.dial_back is on, a joiner is let in by this contact only after the very
- *       incarnation has answered at the address that it advertises, within REACH_MS.
+ *   membership-prove-J12 Where options.dial_back is on, a joiner is let in by this contact only
+ *       after the very incarnation has answered at the address that it advertises, within REACH_MS.
  * Limits.  ASKS_MAX joiners that are being dialled; one too many asks again.
  * Tests.   tests/unit/cluster/join_test.c
  */

@@ -8,23 +8,24 @@
  *          --> may the removers go on, counted over the own view? yes: STOPPED(downed)
  *                                                 no, for TWO_CLUSTERS_MS: two clusters, in the log
  * Must hold.
- *   X1  One word does not end a node: the removers do when they are a side that may go on by the
- *       own strategy, so that an operator who downs the majority from a lost minority ends nobody.
- *       GONE speaks for all members of its sender's cluster: all have seen that the node was Down
- *       before it was removed. A refused handshake speaks for one.
+ *   membership-removed-X1  One word does not end a node: the removers do when they are a side that
+ *       may go on by the own strategy, so that an operator who downs the majority from a lost
+ *       minority ends nobody. GONE speaks for all members of its sender's cluster: all have seen
+ *       that the node was Down before it was removed. A refused handshake speaks for one.
  *       A node that was removed while it was reachable was not cut off: somebody ordered it, and
  *       half of the votes are enough, whatever the strategy. (Of two, one orders the other's end.)
  *       So are all others who are not Down, though none of them has a vote: a joiner may order the
  *       end of the last member that is Up.
- *   X2  The lease is apart: who says GONE has it, or gives up its own side (W2 of
- *       membership_downing.c), and is obeyed at once.
- *   X3  A frame of another kind takes the word of a member back; its removal from the own view
- *       makes it forgotten. So it is with the word that this node was reachable.
- *   X4  All that are no removers are dialled anew when there is one, whatever the pause between
- *       attempts, so that TWO_CLUSTERS_MS after the first refusal all have been asked.
- *   X5  Whoever has removed this node may have been restarted since. The present incarnation at the
- *       address of an unreachable member, which is asked from time to time (membership_foreign.c),
- *       says so in that one's place: that one has ended.
+ *   membership-removed-X2  The lease is apart: who says GONE has it, or gives up its own side
+ *       (membership-downing-W2), and is obeyed at once.
+ *   membership-removed-X3  A frame of another kind takes the word of a member back; its removal
+ *       from the own view makes it forgotten. So it is with the word that this node was reachable.
+ *   membership-removed-X4  All that are no removers are dialled anew when there is one, whatever
+ *       the pause between attempts, so that TWO_CLUSTERS_MS after the first refusal all have been
+ *       asked.
+ *   membership-removed-X5  Whoever has removed this node may have been restarted since. The present
+ *       incarnation at the address of an unreachable member, which is asked from time to time
+ *       (membership_foreign.c), says so in that one's place: that one has ended.
  * Limits.  ASKED_LEAST members, and a quarter of all, are asked in each round of the leader.
  * Tests.   tests/unit/cluster/removed_test.c, tests/sim/split_test.c
  */
@@ -102,14 +103,14 @@ take_out(trpi_member_core *core, uint32_t at)
 }
 
 void
-trpi_removed_heard(trpi_member_core *core, uint64_t key) /* X3 */
+trpi_removed_heard(trpi_member_core *core, uint64_t key) /* membership-removed-X3 */
 {
     if (core->removers_count > 0 && trpi_member_is_remover(core, key)) {
         take_out(core, place_of(core, key));
     }
 }
 
-/* ---- asking the others (X4) ------------------------------------------------------------------ */
+/* ---- asking the others (membership-removed-X4) ----------------------------------------------- */
 
 static void
 ask(trpi_member_core *core)
@@ -149,7 +150,7 @@ say_two_clusters(trpi_member_core *core, const trpi_downing_count *count, const 
     }
 }
 
-/* X3: as long as the word of one who says so stands. */
+/* membership-removed-X3: as long as the word of one who says so stands. */
 static bool
 was_near(const trpi_member_core *core)
 {
@@ -161,7 +162,7 @@ was_near(const trpi_member_core *core)
     return false;
 }
 
-/* X1 */
+/* membership-removed-X1 */
 static bool
 is_ordered_by_all(const trpi_member_core *core, const uint32_t *marks)
 {
@@ -180,7 +181,7 @@ is_ordered_by_all(const trpi_member_core *core, const uint32_t *marks)
     return anybody;
 }
 
-/* X1 */
+/* membership-removed-X1 */
 static void
 consider(trpi_member_core *core)
 {
@@ -290,7 +291,7 @@ trpi_removed_tick(trpi_member_core *core)
 {
     for (uint32_t i = core->removers_count; i-- > 0;) {
         if (trpi_gossip_find(core->gossip, core->removers[i].key) == TRPI_GOSSIP_NONE) {
-            take_out(core, i); /* X3 */
+            take_out(core, i); /* membership-removed-X3 */
         }
     }
     if (core->removers_count == 0) {

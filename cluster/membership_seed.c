@@ -7,30 +7,35 @@
  *            | -- JOIN, ticket, roles --------------->  |  adds the joiner as Joining
  *            | <--------------------------- WELCOME --  |  the view with the joiner in it
  * Must hold.
- *   J1  Only the first of the seeds may make a cluster, and only when all others said that they
- *       are in none, or nobody answered for seed-node-timeout. So a first seed that restarts comes
- *       back to the cluster that it left. If one was in a cluster when it answered, the silence
- *       must last longer by two times stable-after: it may be over when that cluster has settled.
- *       A node that is refused by a member, by all others, or because another node has its
- *       address, or had it and is looked for, has been answered, and makes none (J6).
- *   J5  A contact may die after its WELCOME and before it has told anybody. Then the members
- *       answer the joiner's gossip with STRANGER, and it joins them as well; its view and theirs
- *       are of one cluster and merge. Not before the contact has had INTRODUCE_MS to tell them:
- *       else each of many joiners is let in by many, and each of those has a version of its own.
- *   J6  A node whose configuration does not fit ends, with the key named, and does not ask for
- *       ever: when a member has said so, or every other seed is another system or knows another
- *       secret, and none has let it in within REFUSED_MS. One foreign seed proves nothing: its
- *       address may have been given to somebody else.
- *   J7  Who was stopped himself has not been met with silence: the time does not count (J1).
- *   J8  A list that is looked up anew (trpi_seek_found) may be incomplete: a cluster is made only
- *       when it has been the same, and of enough addresses, for seed-node-timeout, and the answer
- *       that came then, or later, was this list still: silence of the name service confirms none.
- *   J13 A JOIN that a member refuses is tried again after 1 s, then twice as long each time, up to
+ *   membership-seed-J1  Only the first of the seeds may make a cluster, and only when all others
+ *       said that they are in none, or nobody answered for seed-node-timeout. So a first seed that
+ *       restarts comes back to the cluster that it left. If one was in a cluster when it answered,
+ *       the silence must last longer by two times stable-after: it may be over when that cluster
+ *       has settled. A node that is refused by a member, by all others, or because another node has
+ *       its address, or had it and is looked for, has been answered, and makes none
+ *       (membership-seed-J6).
+ *   membership-seed-J5  A contact may die after its WELCOME and before it has told anybody. Then
+ *       the members answer the joiner's gossip with STRANGER, and it joins them as well; its view
+ *       and theirs are of one cluster and merge. Not before the contact has had INTRODUCE_MS to
+ *       tell them: else each of many joiners is let in by many, and each of those has a version of
+ *       its own.
+ *   membership-seed-J6  A node whose configuration does not fit ends, with the key named, and does
+ *       not ask for ever: when a member has said so, or every other seed is another system or knows
+ *       another secret, and none has let it in within REFUSED_MS. One foreign seed proves nothing:
+ *       its address may have been given to somebody else.
+ *   membership-seed-J7  Who was stopped himself has not been met with silence: the time does not
+ *       count (membership-seed-J1).
+ *   membership-seed-J8  A list that is looked up anew (trpi_seek_found) may be incomplete: a
+ *       cluster is made only when it has been the same, and of enough addresses, for
+ *       seed-node-timeout, and the answer that came then, or later, was this list still: silence of
+ *       the name service confirms none.
+ *   membership-seed-J13 A JOIN that a member refuses is tried again after 1 s, then twice as long
+ *       each time, up to
  *       10 s; what it said is kept for those who ask why this node has not joined. While members
- *       refuse, this node makes no cluster (J1).
- *   J14 Answers count only from those that were asked: the seeds, and the contact.
- *   J15 A node whose address only its own host can dial joins only such nodes, and they only such:
- *       else the others would hold it for unreachable, or two of them for one.
+ *       refuse, this node makes no cluster (membership-seed-J1).
+ *   membership-seed-J14 Answers count only from those that were asked: the seeds, and the contact.
+ *   membership-seed-J15 A node whose address only its own host can dial joins only such nodes, and
+ *       they only such: else the others would hold it for unreachable, or two of them for one.
  * Tests.   tests/unit/cluster/join_test.c
  */
 #include "cluster/membership_core.h"
@@ -43,8 +48,8 @@
 #define ASK_AGAIN_MS 500u
 #define JOIN_AGAIN_MS 1000u
 #define REFUSED_LOG_MS 10000u
-#define REFUSED_MS 3000u /* J6 */
-#define REFUSED_AGAIN_MS 1000u /* J13 */
+#define REFUSED_MS 3000u /* membership-seed-J6 */
+#define REFUSED_AGAIN_MS 1000u /* membership-seed-J13 */
 #define REFUSED_AGAIN_MS_MAX 10000u
 #define INTRODUCE_MS 2000u
 #define WAIT_LOG_FIRST_MS 2000u
@@ -65,7 +70,7 @@ trpi_seek_is_as_far(const trpi_member_core *core, const trpi_address *address)
            trpi_host_is_loopback(address->host);
 }
 
-/* J15 */
+/* membership-seed-J15 */
 static bool
 are_all_as_far(trpi_member_core *core, const trpi_address *addresses, uint32_t count)
 {
@@ -106,7 +111,7 @@ create_cluster(trpi_member_core *core)
     return err;
 }
 
-/* J1: how long nobody may answer before this node makes a cluster. */
+/* membership-seed-J1: how long nobody may answer before this node makes a cluster. */
 static uint32_t
 silence_ms(const trpi_member_core *core)
 {
@@ -114,7 +119,7 @@ silence_ms(const trpi_member_core *core)
     return core->seek.met_cluster ? ms + 2 * core->options.downing.stable_after_ms : ms;
 }
 
-/* J8 */
+/* membership-seed-J8 */
 static bool
 may_trust_seeds(const trpi_seek *seek)
 {
@@ -131,7 +136,8 @@ wait_for_seeds(trpi_member_core *core)
 static void
 ask_again(trpi_member_core *core, uint32_t delay_ms)
 {
-    core->seek.joining = false; /* met_cluster is set: earlier answers count no more (J1) */
+    /* met_cluster is set: earlier answers count no more (membership-seed-J1) */
+    core->seek.joining = false;
     core->seek.next_ms = core->now.mono_ms + delay_ms;
     wait_for_seeds(core);
 }
@@ -173,7 +179,7 @@ trpi_seek_start(trpi_member_core *core, const trpi_address *addresses, uint32_t 
     return TRP_OK;
 }
 
-/* J8: the lowest address is the first seed, whoever looks. */
+/* membership-seed-J8: the lowest address is the first seed, whoever looks. */
 trp_err
 trpi_seek_found(trpi_member_core *core, const trpi_address *addresses, uint32_t count)
 {
@@ -227,7 +233,7 @@ trpi_seek_own_pause(trpi_member_core *core, uint64_t pause_ms)
 {
     uint64_t *times[] = { &core->seek.give_up_ms, &core->seek.settled_ms, &core->seek.refused_ms };
     for (size_t i = 0; core->phase == TRPI_PHASE_SEEKING && i < sizeof(times) / sizeof(times[0]);
-         i++) { /* J7 */
+         i++) { /* membership-seed-J7 */
         *times[i] += *times[i] == 0 || *times[i] == TRPI_NEVER ? 0 : pause_ms;
     }
 }
@@ -245,7 +251,7 @@ trpi_member_seek_why(const trpi_member_core *core)
     return core->phase == TRPI_PHASE_SEEKING ? core->seek.why : "";
 }
 
-/* ---- refused for what this node is (J6) ------------------------------------------------------ */
+/* ---- refused for what this node is (membership-seed-J6) -------------------------------------- */
 
 static uint32_t
 seed_index(const trpi_seek *seek, const trpi_address *address)
@@ -288,13 +294,13 @@ trpi_seek_refused(trpi_member_core *core, const trpi_address *address, const cha
     if (core->phase != TRPI_PHASE_SEEKING || i >= TRPI_SEEDS_MAX) {
         return;
     }
-    core->seek.refused[i] = true; /* J1, also for who does not end for it */
+    core->seek.refused[i] = true; /* membership-seed-J1, also for who does not end for it */
     if (!core->options.incompatible_warns) {
         refused_because(core, why);
     }
 }
 
-/* J1: a seed that says so is alive and has answered: this is no silence. */
+/* membership-seed-J1: a seed that says so is alive and has answered: this is no silence. */
 void
 trpi_seek_rival(trpi_member_core *core, const trpi_address *address)
 {
@@ -387,7 +393,7 @@ trpi_seek_tick(trpi_member_core *core)
 {
     trpi_seek *seek = &core->seek;
     uint64_t now = core->now.mono_ms;
-    if (is_refused(core)) { /* J6 */
+    if (is_refused(core)) { /* membership-seed-J6 */
         trpi_core_log(core, TRP_LOG_ERROR, "this node cannot join as it is configured: %s%s",
                       seek->refused_why,
                       seek->incompatible && strncmp(seek->refused_why, "cluster.", 8) == 0
@@ -398,7 +404,7 @@ trpi_seek_tick(trpi_member_core *core)
     }
     if (now >= seek->give_up_ms && !seek->joining &&
         (!may_trust_seeds(seek) || seek->incompatible || all_refuse(core))) {
-        seek->give_up_ms = now + ASK_AGAIN_MS; /* J8; J1 */
+        seek->give_up_ms = now + ASK_AGAIN_MS; /* membership-seed-J8; membership-seed-J1 */
     }
     if (now >= seek->give_up_ms) {
         if (!seek->joining) {
@@ -425,7 +431,7 @@ trpi_seek_tick(trpi_member_core *core)
     }
 }
 
-/* Joined, but never Up: it may be that nobody who lives has heard of us (J5). */
+/* Joined, but never Up: it may be that nobody who lives has heard of us (membership-seed-J5). */
 static bool
 is_unknown_joiner(const trpi_member_core *core, const trpi_node_id *to)
 {
@@ -448,7 +454,7 @@ trpi_seek_introduce(trpi_member_core *core, const trpi_node_id *to)
     }
 }
 
-/* J14 */
+/* membership-seed-J14 */
 static bool
 was_asked(const trpi_seek *seek, const trpi_node_id *from)
 {
@@ -470,16 +476,17 @@ take_ack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fra
     }
     if (core->phase != TRPI_PHASE_SEEKING || core->seek.joining || frame->ticket == 0 ||
         from->uid == 0 || !was_asked(&core->seek, from)) {
-        return; /* J14 */
+        return; /* membership-seed-J14 */
     }
     char text[TRPI_ADDRESS_TEXT_BYTES];
     (void)trpi_address_format(&from->address, text, sizeof(text));
     trpi_core_log(core, TRP_LOG_INFO, "joining through %s", text);
-    if (frame->reason[0] != '\0') { /* J6, and enforce-compatible is off here */
+    if (frame->reason[0] != '\0') { /* membership-seed-J6, and enforce-compatible is off here */
         trpi_core_log(core, TRP_LOG_WARNING, "configured otherwise than %s: %s", text,
                       frame->reason);
     }
-    core->seek.incompatible = false; /* J6: who is let in begins anew if it has to ask again */
+    /* membership-seed-J6: who is let in begins anew if it has to ask again */
+    core->seek.incompatible = false;
     core->seek.refused_ms = 0;
     heard(core, &from->address);
     core->seek.joining = true;
@@ -505,7 +512,7 @@ refused_wait_ms(trpi_member_core *core)
     return ms + trpi_core_random_below(core, ms / 10);
 }
 
-/* J13: a member does not let this node in as things are. */
+/* membership-seed-J13: a member does not let this node in as things are. */
 static void
 take_refusal(trpi_member_core *core, const trpi_node_id *from, const char *why)
 {
@@ -519,7 +526,7 @@ take_refusal(trpi_member_core *core, const trpi_node_id *from, const char *why)
         ask_again(core, wait_ms);
         (void)snprintf(next, sizeof(next), "asking again in %u s", (wait_ms + 500) / 1000);
     } else if (!seek->joining) {
-        wait_for_seeds(core); /* somebody is there: this is no silence (J1) */
+        wait_for_seeds(core); /* somebody is there: this is no silence (membership-seed-J1) */
     }
     if (core->now.mono_ms >= core->refused_log_ms) {
         trpi_core_log(core, TRP_LOG_WARNING, "%s refuses this node: %s; %s",
@@ -572,7 +579,7 @@ take_nack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fr
     if (at < TRPI_SEEDS_MAX) {
         seek->nacked[at] = frame->code != TRPI_NACK_LEAVING;
     }
-    /* J1: there is a cluster; do not make another one yet */
+    /* membership-seed-J1: there is a cluster; do not make another one yet */
     if (frame->code == TRPI_NACK_LEAVING) {
         seek->met_cluster = true;
         wait_for_seeds(core);
@@ -583,7 +590,8 @@ take_nack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fr
         all = all && (seek->nacked[i] || trpi_seek_is_self(core, &seek->addresses[i]));
     }
     if (all && seek->may_create && !seek->met_cluster && may_trust_seeds(seek)) {
-        /* J1, J8; who has met a cluster waits for it, till give_up_ms */
+        /* membership-seed-J1, membership-seed-J8; who has met a cluster waits for it, till
+         * give_up_ms */
         trpi_core_log(core, TRP_LOG_INFO, "all other seeds are in no cluster yet");
         (void)create_cluster(core); /* no memory: give_up_ms tries again */
     }
@@ -593,7 +601,8 @@ void
 trpi_core_welcome_frame(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame)
 {
     if (core->phase == TRPI_PHASE_MEMBER) {
-        frame->kind = TRPI_FRAME_ENVELOPE; /* J5, or a second answer to a repeated JOIN */
+        /* membership-seed-J5, or a second answer to a repeated JOIN */
+        frame->kind = TRPI_FRAME_ENVELOPE;
         trpi_gossip_frame(core, from, frame);
         return;
     }

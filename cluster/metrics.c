@@ -2,10 +2,11 @@
  * names. See metrics.h, include/troupe/metrics.h.
  *
  * Must hold.
- *   F1  A figure that leaves here is finite and not negative; what is not known is not there.
- *   F2  A share of a sample follows from the time that has really passed: after a pause of the
- *       process the old average counts as little as it is worth.
- *   F3  As long as there are routees, there is a weight above 0 among them.
+ *   metrics-F1  A figure that leaves here is finite and not negative; what is not known is not
+ *       there.
+ *   metrics-F2  A share of a sample follows from the time that has really passed: after a pause of
+ *       the process the old average counts as little as it is worth.
+ *   metrics-F3  As long as there are routees, there is a weight above 0 among them.
  * Tests.   tests/unit/cluster/metrics_test.c
  * Sources. CMETRIC-03 to -12, GAP-13; docs/decisions.md, 127 and 128.
  */
@@ -70,7 +71,7 @@ trpi_metrics_next(const trp_node_metrics *before, const trp_metric *samples, uin
         const trp_metric *sample = &samples[i];
         double old;
         if (!trpi_metric_is_valid(sample) || trp_metrics_find(ret_next, sample->name, &old)) {
-            continue; /* F1; of one name the first */
+            continue; /* metrics-F1; of one name the first */
         }
         trp_metric *metric = &ret_next->metrics[ret_next->count++];
         memset(metric, 0, sizeof(*metric));
@@ -330,7 +331,7 @@ trpi_metrics_weights(const double *capacities, const bool *known, uint32_t count
     }
     uint32_t mean = known_count == 0 ? 1 : (uint32_t)(sum / known_count);
     for (uint32_t i = 0; i < count; i++) {
-        if (!known[i] || sum == 0) { /* F3: none has anything left: all the same */
+        if (!known[i] || sum == 0) { /* metrics-F3: none has anything left: all the same */
             ret_weights[i] = sum == 0 ? 1 : mean;
         }
     }

@@ -5,12 +5,13 @@
  *          each gossip-interval    TELL to one random member that is Up -> its ANSWER
  *          a frame                 decode -> merge -> (TELL only) ANSWER
  * Must hold.
- *   C1  Only this node says what it has measured: what others tell of it is not taken.
- *   C2  Nobody but a present, reachable member is in the table: who was removed cannot come back.
- *   C3  An ANSWER is not answered.
- *   C4  A frame carries own figures and those of some others, drawn by lot, of 40 nodes at most: a
- *       round costs no more in a large cluster; what is known there is older.
- *   C5  After a pause one round is made up for, not each that was missed.
+ *   metrics-core-C1  Only this node says what it has measured: what others tell of it is not taken.
+ *   metrics-core-C2  Nobody but a present, reachable member is in the table: who was removed cannot
+ *       come back.
+ *   metrics-core-C3  An ANSWER is not answered.
+ *   metrics-core-C4  A frame carries own figures and those of some others, drawn by lot, of 40
+ *       nodes at most: a round costs no more in a large cluster; what is known there is older.
+ *   metrics-core-C5  After a pause one round is made up for, not each that was missed.
  * Tests.   tests/unit/cluster/metrics_gossip_test.c
  * Sources. CMETRIC-01, -13; docs/decisions.md, 128.
  */
@@ -117,7 +118,7 @@ is_peer(const trpi_metrics_core *core, uint64_t key)
                                             sizeof(wanted), peers_compare) != NULL;
 }
 
-/* C2 */
+/* metrics-core-C2 */
 static trp_err
 forget(trpi_metrics_core *core)
 {
@@ -177,7 +178,7 @@ trpi_metrics_core_due(trpi_metrics_core *core, uint64_t now_ms)
     if (!core->member) {
         return 0;
     }
-    if (now_ms >= core->collect_ms) { /* C5 */
+    if (now_ms >= core->collect_ms) { /* metrics-core-C5 */
         core->collect_ms = now_ms + core->collect_interval_ms;
         due |= TRPI_METRICS_COLLECT;
     }
@@ -243,7 +244,7 @@ trpi_metrics_core_sample(trpi_metrics_core *core, uint64_t now_ms, int64_t wall_
 
 /* ---- gossip ---------------------------------------------------------------------------------- */
 
-/* Bring to the front of `order` what a frame carries (C4). */
+/* Bring to the front of `order` what a frame carries (metrics-core-C4). */
 static void
 choose(trpi_metrics_core *core, trpi_metrics_entry **order, uint32_t count)
 {
@@ -301,7 +302,7 @@ trpi_metrics_core_gossip(trpi_metrics_core *core, trpi_node_id *ret_to, trpi_buf
     return write_frame(core, TRPI_METRICS_TELL, ret_bytes);
 }
 
-/* C1 */
+/* metrics-core-C1 */
 static trp_err
 without_own(const trpi_metrics_core *core, trpi_metrics_table *table,
             trpi_metrics_table **ret_table)
@@ -333,7 +334,7 @@ trpi_metrics_core_frame(trpi_metrics_core *core, const uint8_t *bytes, size_t co
     if (err == TRP_OK && kind <= TRPI_METRICS_ANSWER) { /* of a later version: skipped */
         err = take(core, news);
     }
-    if (err == TRP_OK && kind == TRPI_METRICS_TELL && core->member) { /* C3 */
+    if (err == TRP_OK && kind == TRPI_METRICS_TELL && core->member) { /* metrics-core-C3 */
         err = write_frame(core, TRPI_METRICS_ANSWER, ret_answer);
     }
     trpi_metrics_table_unref(news);

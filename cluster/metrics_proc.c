@@ -3,11 +3,13 @@
  * Shape.   /proc/stat, loadavg, meminfo; the control group of this process (version 2) and those
  *          around it, of which the tightest limit counts.
  * Must hold.
- *   P1  What cannot be read, or was not said, is left out. There are no figures that mean "none".
- *   P2  used <= committed <= max: used is what nobody can take back, committed is with caches.
- *       The first look says so in the log: routers would be even, and nobody know why.
- *   P3  In a part of a machine the load average is left out: it is the whole machine's, and would
- *       be compared with the processors of the part. Processor time is the larger share of both.
+ *   metrics-proc-P1  What cannot be read, or was not said, is left out. There are no figures that
+ *       mean "none".
+ *   metrics-proc-P2  used <= committed <= max: used is what nobody can take back, committed is with
+ *       caches. The first look says so in the log: routers would be even, and nobody know why.
+ *   metrics-proc-P3  In a part of a machine the load average is left out: it is the whole
+ *       machine's, and would be compared with the processors of the part. Processor time is the
+ *       larger share of both.
  * Cost.    Five to ten small files each collect-interval.
  * Tests.   tests/unit/cluster/metrics_proc_test.c
  * Sources. CMETRIC-04 to -06, -11, -12; proc(5), cgroups(7); docs/decisions.md, 129.
@@ -179,7 +181,7 @@ add(struct figures *figures, const char *name, double value, bool smooth)
     }
 }
 
-/* P1, P2. false: nothing is known, of machine or group. */
+/* metrics-proc-P1, metrics-proc-P2. false: nothing is known, of machine or group. */
 static bool
 add_memory(const struct proc *proc, const struct limits *limits, struct figures *figures)
 {
@@ -273,7 +275,7 @@ add_processors(struct proc *proc, const struct limits *limits, struct figures *f
         add(figures, TRP_METRIC_PROCESSORS, usable, false);
     }
     if (usable >= online && read_file(proc, "/proc/loadavg", text, sizeof(text)) &&
-        number_after(text, "", &load)) { /* P3 */
+        number_after(text, "", &load)) { /* metrics-proc-P3 */
         add(figures, TRP_METRIC_LOAD, load, false);
     }
     busy = group > busy ? group : busy;
@@ -284,7 +286,7 @@ add_processors(struct proc *proc, const struct limits *limits, struct figures *f
 
 /* ---- collector ------------------------------------------------------------------------------- */
 
-/* P1 */
+/* metrics-proc-P1 */
 static void
 say_what_is_missing(const struct proc *proc, bool memory)
 {

@@ -7,8 +7,9 @@
  * Shape.   transport threads --frames--> queue --poke--> actor --> core --> published table
  *          membership --poke--> actor: who is a member   published --> subscribers, routers
  * Must hold.
- *   S1  Only the actor touches the core and the collector.
- *   S2  The published table is replaced as a whole, and the old one retired: readers take no lock.
+ *   metrics-shell-S1  Only the actor touches the core and the collector.
+ *   metrics-shell-S2  The published table is replaced as a whole, and the old one retired: readers
+ *       take no lock.
  * Limits.  METRICS_FRAMES_MAX frames wait; more are dropped: the next round brings newer ones.
  * Tests.   tests/unit/cluster/adaptive_test.c
  * Sources. CMETRIC-01, -02, -13 to -15.
@@ -141,7 +142,7 @@ trp_cluster_metrics(trp_system *system, trp_node_metrics *nodes, size_t max, siz
 
 /* ---- the actor ------------------------------------------------------------------------------- */
 
-/* S2 */
+/* metrics-shell-S2 */
 static void
 publish(struct trpi_metrics *metrics)
 {

@@ -2,9 +2,10 @@
  * merge. See metrics.h.
  *
  * Must hold.
- *   T1  A merge has the newest entry of each node, and is commutative, associative, idempotent; of
- *       two with one number, which no honest node makes, the greater bytes.
- *   T2  What is in a table never changes; counts are atomic, for tables cross threads.
+ *   metrics-table-T1  A merge has the newest entry of each node, and is commutative, associative,
+ *       idempotent; of two with one number, which no honest node makes, the greater bytes.
+ *   metrics-table-T2  What is in a table never changes; counts are atomic, for tables cross
+ *       threads.
  * Cost.    merge: O(n) pointers; figures are not copied.
  * Tests.   tests/unit/cluster/metrics_gossip_test.c
  * Sources. CMETRIC-13.
@@ -64,7 +65,7 @@ trpi_metrics_table_unref(void *object)
     }
 }
 
-/* T1. Bytes are compared as they stand: entries are zeroed before they are filled. */
+/* metrics-table-T1. Bytes are compared as they stand: entries are zeroed before they are filled. */
 static int
 newer(const trpi_metrics_entry *a, const trpi_metrics_entry *b)
 {

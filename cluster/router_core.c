@@ -4,12 +4,15 @@
  *          that are cut off taken out -> spread -> who waits is put back, what is missing is made
  *          or looked for, what is too much is dismissed
  * Must hold.
- *   R1  Never more than `total` routees on nodes that are in, and `per_node` on one of them.
- *   R2  Who is in the table lives on a node that is in.
- *   R3  One that is dismissed is never put back; one that is taken out is, unless there are enough
- *       others when its node is back.
- *   R4  A node where it failed gets no more before its time; the others have its share meanwhile.
- *   R5  While it is held, every node counts as cut off, this one too: no routee is in the table.
+ *   router-core-R1  Never more than `total` routees on nodes that are in, and `per_node` on one of
+ *       them.
+ *   router-core-R2  Who is in the table lives on a node that is in.
+ *   router-core-R3  One that is dismissed is never put back; one that is taken out is, unless there
+ *       are enough others when its node is back.
+ *   router-core-R4  A node where it failed gets no more before its time; the others have its share
+ *       meanwhile.
+ *   router-core-R5  While it is held, every node counts as cut off, this one too: no routee is in
+ *       the table.
  * Limits.  TRP_ROUTEES_MAX.
  * Cost.    O(n log n) in members and routees for each step.
  * Tests.   tests/unit/cluster/router_core_test.c
@@ -42,7 +45,7 @@ struct trpi_router_core {
     uint32_t actions_count, actions_room;
     uint32_t numbers; /* of lookups so far */
     uint64_t wake_ms;
-    bool held; /* R5 */
+    bool held; /* router-core-R5 */
 };
 
 trpi_router_standing
@@ -142,7 +145,7 @@ nodes_renew(trpi_router_core *core, const trp_member *members, size_t count)
         fresh[i].member = (uint32_t)i;
         fresh[i].standing = trpi_router_standing_of(&core->rules, &members[i]);
         if (core->held && fresh[i].standing == TRPI_ROUTER_IN) {
-            fresh[i].standing = TRPI_ROUTER_CUT; /* R5 */
+            fresh[i].standing = TRPI_ROUTER_CUT; /* router-core-R5 */
         }
         fresh[i].kept = 0;
     }
@@ -153,7 +156,7 @@ nodes_renew(trpi_router_core *core, const trp_member *members, size_t count)
     return TRP_OK;
 }
 
-/* R4 */
+/* router-core-R4 */
 static void
 node_failed(router_node *node, uint64_t now_ms)
 {
@@ -207,12 +210,12 @@ shares_make(trpi_router_core *core, uint64_t now_ms, trpi_router_share **ret_sha
         }
         share->have += node->lookup != 0 ? 1 : 0;
         share->most = core->rules.per_node;
-        if (node->retry_ms > now_ms && share->have < share->most) { /* R4 */
+        if (node->retry_ms > now_ms && share->have < share->most) { /* router-core-R4 */
             share->most = share->have;
             core->wake_ms = node->retry_ms < core->wake_ms ? node->retry_ms : core->wake_ms;
         }
     }
-    trpi_router_spread(shares, core->nodes_count, core->rules.total); /* R1 */
+    trpi_router_spread(shares, core->nodes_count, core->rules.total); /* router-core-R1 */
     *ret_shares = shares;
     return TRP_OK;
 }
@@ -297,10 +300,10 @@ routees_settle(trpi_router_core *core)
         trpi_router_standing standing = standing_of_routee(core, &routee, &node);
 
         if (standing == TRPI_ROUTER_OUT) {
-            act_on(core, TRPI_ROUTER_DISMISS, &routee, 0); /* R3 */
+            act_on(core, TRPI_ROUTER_DISMISS, &routee, 0); /* router-core-R3 */
             continue;
         }
-        if (routee.active != (standing == TRPI_ROUTER_IN)) { /* R2 */
+        if (routee.active != (standing == TRPI_ROUTER_IN)) { /* router-core-R2 */
             routee.active = !routee.active;
             act_on(core, routee.active ? TRPI_ROUTER_PUT : TRPI_ROUTER_TAKE, &routee, node->member);
         }

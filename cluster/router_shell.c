@@ -6,10 +6,12 @@
  *          answers to find, ends of routees, the time of a retry: one more poke
  *          The message of a poke is made by the look before it, so a poke cannot fail.
  * Must hold.
- *   S1  A poke that comes while the view is read leads to one more look: nothing is missed.
- *   S2  Who leaves is out of the table before it is told to end, and is told so behind all that it
- *       was told before. Without memory for the table this waits, and with it the next step.
- *   S3  A child that is not used is ended.
+ *   router-shell-S1  A poke that comes while the view is read leads to one more look: nothing is
+ *       missed.
+ *   router-shell-S2  Who leaves is out of the table before it is told to end, and is told so behind
+ *       all that it was told before. Without memory for the table this waits, and with it the next
+ *       step.
+ *   router-shell-S3  A child that is not used is ended.
  * Not here. What contradicts what (src/pattern/routing_cluster.c).
  * Tests.   tests/unit/cluster/cluster_router_test.c, tests/multinode/routers.sh
  * Sources. CROUTE-01 to -20; decisions 124 and 125.
@@ -85,7 +87,8 @@ text_copy(const char *text, char **ret_copy)
 static void
 poke(router_source *source)
 {
-    /* acq_rel, pair: look(). What led to this poke is seen by the look that it leads to. S1 */
+    /* acq_rel, pair: look(). What led to this poke is seen by the look that it leads to.
+     * router-shell-S1 */
     trp_msg *msg = atomic_exchange_explicit(&source->poke, NULL, memory_order_acq_rel);
 
     if (msg != NULL) {
@@ -207,7 +210,8 @@ put(router_source *source, trp_ctx *ctx, const trpi_router_action *action)
         trp_log(ctx, TRP_LOG_WARNING, "a routee is not used: %s", trp_strerror(err));
         (void)trpi_router_ended(source->core, trp_now_ms(ctx), action->ref);
         trp_unwatch(ctx, action->ref);
-        if (child) { /* S3; nobody has told it anything since it was taken out of the table */
+        /* router-shell-S3; nobody has told it anything since it was taken out of the table */
+        if (child) {
             trp_stop(ctx, action->ref);
         }
     }
@@ -235,7 +239,8 @@ carry_out(router_source *source, trp_ctx *ctx, const trpi_router_action *actions
     }
 }
 
-/* What is left of the last step: the table, and who can be told to end once it is there. S2 */
+/* What is left of the last step: the table, and who can be told to end once it is there.
+ * router-shell-S2 */
 static trp_err
 settle(router_source *source, trp_ctx *ctx)
 {
@@ -265,7 +270,7 @@ poke_renew(router_source *source)
     if (trpi_routees_poke_new(&msg) != TRP_OK) {
         return false;
     }
-    /* acq_rel, pair: poke(). Only here it becomes other than NULL. S1 */
+    /* acq_rel, pair: poke(). Only here it becomes other than NULL. router-shell-S1 */
     (void)atomic_exchange_explicit(&source->poke, msg, memory_order_acq_rel);
     return true;
 }

@@ -4,13 +4,13 @@
  *          remote, subscribers, log;  heartbeats: asked by the actor, answered in the transport's
  *          callback
  * Must hold.
- *   C1  Only the actor steps the engine, so actions are carried out in the order in which they
- *       were decided.
- *   C2  A heartbeat request is answered without the actor: the load of this node is not its
+ *   shell-C1  Only the actor steps the engine, so actions are carried out in the order in which
+ *       they were decided.
+ *   shell-C2  A heartbeat request is answered without the actor: the load of this node is not its
  *       silence.
- *   C3  After the engine has stopped nothing is sent, and heartbeats are not answered.
- *   C4  Whatever the actor handles, it knows first whether this node stood still: the engine, the
- *       routers and the log hear of it before anything else.
+ *   shell-C3  After the engine has stopped nothing is sent, and heartbeats are not answered.
+ *   shell-C4  Whatever the actor handles, it knows first whether this node stood still: the engine,
+ *       the routers and the log hear of it before anything else.
  * Limits.  SHELL_*_MAX in shell.h: beyond, gossip is dropped; it repeats itself.
  * Tests.   tests/unit/cluster/shell_test.c, tests/multinode/
  */
@@ -171,7 +171,7 @@ static void
 carry_out(trpi_cluster *cluster, trp_ctx *ctx)
 {
     uint32_t count;
-    /* C1: no lock */
+    /* shell-C1: no lock */
     const trpi_member_action *actions = trpi_member_actions(cluster->core, &count);
     for (uint32_t i = 0; i < count; i++) {
         const trpi_member_action *a = &actions[i];
@@ -208,7 +208,7 @@ carry_out(trpi_cluster *cluster, trp_ctx *ctx)
     }
 }
 
-/* C3, once */
+/* shell-C3, once */
 static void
 membership_stopped(trpi_cluster *cluster)
 {
@@ -402,7 +402,7 @@ static void
 look_for_refusals(trpi_cluster *cluster, trp_ctx *ctx)
 {
     uint32_t count;
-    const trpi_address *seeds = trpi_member_seeds(cluster->core, &count); /* C1: no lock */
+    const trpi_address *seeds = trpi_member_seeds(cluster->core, &count); /* shell-C1: no lock */
     uint64_t now_ms = shell_now_us(cluster) / 1000;
     if (count == 0 || now_ms < cluster->refused_look_ms) {
         return;
@@ -426,7 +426,7 @@ static void
 look_for_removers(trpi_cluster *cluster, trp_ctx *ctx)
 {
     uint64_t count = trpi_remote_barred_count(cluster->remote);
-    const trpi_gossip *view = trpi_member_view(cluster->core); /* C1: no lock */
+    const trpi_gossip *view = trpi_member_view(cluster->core); /* shell-C1: no lock */
     if (view == NULL || count == cluster->barred_count) {
         return;
     }
@@ -445,7 +445,7 @@ look_for_removers(trpi_cluster *cluster, trp_ctx *ctx)
     cluster->barred_count = err == TRP_ENOMEM ? count - 1 : count;
 }
 
-/* C4 */
+/* shell-C4 */
 static void
 look_whether_it_stood_still(trpi_cluster *cluster)
 {
@@ -474,7 +474,7 @@ look_whether_it_stood_still(trpi_cluster *cluster)
 static void
 look_for_foreigners(trpi_cluster *cluster, trp_ctx *ctx)
 {
-    const trpi_address *seed; /* C1: no lock */
+    const trpi_address *seed; /* shell-C1: no lock */
     for (uint32_t at = 0; (seed = trpi_member_absent_seed(cluster->core, &at)) != NULL;) {
         trpi_member_event event = { .kind = TRPI_MEMBER_FOREIGN };
         event.target.address = *seed;

@@ -141,7 +141,7 @@ struct trpi_cluster {
     uint64_t send_log_ms; /* a refused frame is logged at most once in a while */
     uint64_t refused_look_ms; /* when to look next whether seeds refuse this node */
     uint64_t barred_count;    /* of remoting, when it was last looked who refuses this node */
-    uint64_t waking_ms;       /* since when this node is waking (heartbeat.h H6); 0: it is not */
+    uint64_t waking_ms;       /* since when this node is waking (heartbeat-H6); 0: it is not */
 
     struct trpi_metrics *metrics; /* NULL: switched off; written before anybody else looks */
 };

@@ -1,10 +1,11 @@
 /* shell_events.c - subscribers, listeners, on-member-up: the cluster's events as messages (EVENTS).
  *
  * Must hold.
- *   B1  A subscriber is told the state first, then every event after it: both happen in the actor.
- *   B2  A subscriber that ends is forgotten: the actor watches it.
- *   B3  Watchers of a member's actors are told with its removal, before anybody hears of that; the
- *       quarantine, or its goodbye, comes later and finds nobody to tell.
+ *   shell-events-B1  A subscriber is told the state first, then every event after it: both happen
+ *       in the actor.
+ *   shell-events-B2  A subscriber that ends is forgotten: the actor watches it.
+ *   shell-events-B3  Watchers of a member's actors are told with its removal, before anybody hears
+ *       of that; the quarantine, or its goodbye, comes later and finds nobody to tell.
  */
 #include "cluster/shell.h"
 
@@ -128,7 +129,7 @@ judge(trpi_cluster *cluster, uint32_t event, const trp_member_event *what)
     bool removed = event == TRP_CLUSTER_MEMBER_REMOVED;
     uint32_t node = removed ? trpi_node_find(cluster->system, &id) : 0;
     trpi_remote_watch_delegate(cluster->remote, &id.address, !removed);
-    if (node != 0) { /* B3: else nobody here watches it */
+    if (node != 0) { /* shell-events-B3: else nobody here watches it */
         trpi_node_lost(cluster->system, node, what->previous_status != TRP_MEMBER_DOWN);
     }
 }
@@ -312,7 +313,7 @@ shell_subscribe(trpi_cluster *cluster, trp_ctx *ctx, const struct shell_item *it
         if (at >= SHELL_SUBSCRIBERS_MAX ||
             !shell_grow((void **)&cluster->subscribers, at, &cluster->subscribers_room,
                         sizeof(*cluster->subscribers)) ||
-            trp_watch(ctx, item->ref) != TRP_OK) { /* B2 */
+            trp_watch(ctx, item->ref) != TRP_OK) { /* shell-events-B2 */
             trpi_log(cluster->system, TRP_LOG_ERROR, "cluster",
                      "one subscriber too many: not subscribed");
             return;
@@ -321,7 +322,7 @@ shell_subscribe(trpi_cluster *cluster, trp_ctx *ctx, const struct shell_item *it
         cluster->subscribers_count++;
     }
     cluster->subscribers[at].events |= item->events;
-    shell_send_state(cluster, ctx, item->ref); /* B1 */
+    shell_send_state(cluster, ctx, item->ref); /* shell-events-B1 */
     if ((item->events & TRP_CLUSTER_ROLE_LEADER_CHANGED) != 0 &&
         trpi_member_phase_get(cluster->core) != TRPI_PHASE_STOPPED) { /* it has no room for them */
         trpi_member_each_role_leader(cluster->core, tell_role_leader,

@@ -7,13 +7,13 @@
  *          has not seen; who has seen it asks both ways, too, for nobody may know that all have.
  *          So this one set is among the questions of every node, and at most one side hears yes.
  * Must hold.
- *   N1  A change is sure only when every member of the view has seen the view that has it, or one
- *       after it: also who is unreachable, Down or only Joining. Left out is who is known to know
- *       that it is Exiting: it never decides again.
- *   N2  Of a member more is known the later in its life: joined, Up, Exiting, each open or sure.
- *       Two who tell each other what they know both have the later one.
- *   N3  Who is Down after it was Exiting has no vote when that was sure: all have seen it Exiting.
- *       That all have seen it Down says nothing of the sort.
+ *   votes-N1  A change is sure only when every member of the view has seen the view that has it, or
+ *       one after it: also who is unreachable, Down or only Joining. Left out is who is known to
+ *       know that it is Exiting: it never decides again.
+ *   votes-N2  Of a member more is known the later in its life: joined, Up, Exiting, each open or
+ *       sure. Two who tell each other what they know both have the later one.
+ *   votes-N3  Who is Down after it was Exiting has no vote when that was sure: all have seen it
+ *       Exiting. That all have seen it Down says nothing of the sort.
  * Cost.    A walk over the members for each new version; three bits each.
  * Tests.   tests/unit/cluster/votes_test.c, tests/sim/restart_test.c
  */
@@ -66,7 +66,7 @@ trpi_votes_fini(trpi_votes *votes)
     trpi_seen_fini(&votes->told);
 }
 
-/* N2. Index of the member in the earlier view; *at goes along, for both are in one order. */
+/* votes-N2. Index of the member in the earlier view; *at goes along, for both are in one order. */
 static uint32_t
 earlier_index(const trpi_gossip *earlier, const trpi_ident *ident, uint32_t *at)
 {
@@ -130,7 +130,7 @@ trpi_votes_hear(trpi_votes *votes, const trpi_gossip *gossip, const trpi_seen *t
     return TRP_OK;
 }
 
-/* N1 */
+/* votes-N1 */
 static bool
 have_all_seen(const trpi_votes *votes, const trpi_seen *seen)
 {
@@ -154,7 +154,8 @@ trpi_votes_learn(trpi_votes *votes, const trpi_gossip *gossip, const trpi_seen *
     }
     for (uint32_t i = 0; i < gossip->members_count; i++) {
         bool unheard =
-            gossip->members[i].status == TRP_MEMBER_DOWN && trpi_seen_get(&votes->out, i); /* N3 */
+            /* votes-N3 */
+            gossip->members[i].status == TRP_MEMBER_DOWN && trpi_seen_get(&votes->out, i);
         if (!unheard && !trpi_seen_get(&votes->sure, i)) {
             trpi_seen_set(&votes->sure, i);
             news = true;

@@ -9,17 +9,19 @@
  *           QUARANTINE from anywhere -> QUARANTINED(uid) -- another uid shakes hands --> ACTIVE
  *         A REQUEST of an incarnation that is not barred makes ACTIVE from any state.
  * Must hold.
- *   A1  A barred uid never becomes active again, as long as this machine stands: its peer is
- *       forgotten 24 hours after, 10 minutes if it said goodbye (tick.c T4).
- *   A2  A uid that is replaced is barred in the same step and its end is told exactly once.
- *   A5  An incarnation that is connected is replaced only when it owes an answer for ask_ms in
- *       which this node did not stand still; a caller with its address and another uid is refused
- *       until then.
- *   A6  One that is not connected, and whose address nobody has dialled in vain since it was, is
- *       dialled before a caller with another uid replaces it: whoever answers is it. Where this
- *       node may not dial, the caller is believed.
- *   A3  Between two dials that failed at least half of backoff_min passes, at most backoff_max.
- *   A4  HANDSHAKING lasts at most handshake_timeout.
+ *   association-A1  A barred uid never becomes active again, as long as this machine stands: its
+ *       peer is forgotten 24 hours after, 10 minutes if it said goodbye (tick-T4).
+ *   association-A2  A uid that is replaced is barred in the same step and its end is told exactly
+ *       once.
+ *   association-A5  An incarnation that is connected is replaced only when it owes an answer for
+ *       ask_ms in which this node did not stand still; a caller with its address and another uid is
+ *       refused until then.
+ *   association-A6  One that is not connected, and whose address nobody has dialled in vain since
+ *       it was, is dialled before a caller with another uid replaces it: whoever answers is it.
+ *       Where this node may not dial, the caller is believed.
+ *   association-A3  Between two dials that failed at least half of backoff_min passes, at most
+ *       backoff_max.
+ *   association-A4  HANDSHAKING lasts at most handshake_timeout.
  * Limits. TRPI_ASSOC_BARRED_MAX barred incarnations, the oldest is forgotten first: an incarnation
  *         that old would have to come back after 16 restarts of its address.
  * Tests.  tests/unit/remote/association_test.c
@@ -119,7 +121,7 @@ end(trpi_assoc *assoc, uint64_t uid, bool quarantined, trpi_assoc_effects *effec
 {
     trpi_assert(uid != 0);
     trpi_assoc_bar(assoc, uid);
-    effects->bits |= TRPI_ASSOC_DO_END; /* A2 */
+    effects->bits |= TRPI_ASSOC_DO_END; /* association-A2 */
     effects->over_uid = uid;
     effects->over_quarantined = quarantined;
 }
@@ -128,7 +130,7 @@ end(trpi_assoc *assoc, uint64_t uid, bool quarantined, trpi_assoc_effects *effec
 static bool
 prove(trpi_assoc *assoc, uint64_t uid, trpi_assoc_effects *effects)
 {
-    if (uid == 0 || trpi_assoc_is_barred(assoc, uid)) { /* A1 */
+    if (uid == 0 || trpi_assoc_is_barred(assoc, uid)) { /* association-A1 */
         return false;
     }
     if (assoc->uid != 0 && assoc->uid != uid && !trpi_assoc_is_barred(assoc, assoc->uid)) {
@@ -146,7 +148,7 @@ prove(trpi_assoc *assoc, uint64_t uid, trpi_assoc_effects *effects)
     return true;
 }
 
-/* A5 */
+/* association-A5 */
 static void
 ask(trpi_assoc *assoc, uint64_t now_ms, trpi_assoc_effects *effects)
 {
@@ -166,7 +168,8 @@ on_tick(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms,
         gate(assoc, config, now_ms, event, effects);
         return;
     }
-    if (assoc->state == TRPI_ASSOC_HANDSHAKING && now_ms >= assoc->deadline_ms) { /* A4 */
+    /* association-A4 */
+    if (assoc->state == TRPI_ASSOC_HANDSHAKING && now_ms >= assoc->deadline_ms) {
         effects->bits |= TRPI_ASSOC_DO_CLOSE;
         gate(assoc, config, now_ms, event, effects);
     } else if ((assoc->state == TRPI_ASSOC_GATED || assoc->state == TRPI_ASSOC_QUARANTINED) &&
@@ -193,12 +196,12 @@ on_want(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms,
     }
 }
 
-/* A6 */
+/* association-A6 */
 static void
 look_who_answers(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms,
                  trpi_assoc_effects *effects)
 {
-    uint64_t soon_ms = now_ms + config->backoff_min_ms; /* A3 */
+    uint64_t soon_ms = now_ms + config->backoff_min_ms; /* association-A3 */
     assoc->next_ms = assoc->next_ms < soon_ms ? assoc->next_ms : soon_ms;
     on_want(assoc, config, now_ms, effects);
 }
@@ -222,7 +225,7 @@ on_request(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms,
 static void
 on_hurry(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms)
 {
-    uint64_t soon_ms = now_ms + config->backoff_min_ms; /* A3 */
+    uint64_t soon_ms = now_ms + config->backoff_min_ms; /* association-A3 */
     if (assoc->state == TRPI_ASSOC_GATED) {
         assoc->attempts = assoc->attempts > 0 ? 1 : 0;
         assoc->next_ms = assoc->next_ms < soon_ms ? assoc->next_ms : soon_ms;
@@ -303,7 +306,7 @@ trpi_assoc_step(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now
         assoc->asked_ms = 0;
         break;
     case TRPI_ASSOC_PAUSED:
-        if (assoc->asked_ms != 0) { /* A5: the time for an answer begins anew */
+        if (assoc->asked_ms != 0) { /* association-A5: the time for an answer begins anew */
             assoc->asked_ms = 0;
             ask(assoc, now_ms, &effects);
         }

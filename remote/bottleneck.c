@@ -5,14 +5,14 @@
  *          the delay is shorter than the target, shrinks while it is longer, and rests where they
  *          are equal.
  * Must hold.
- *   B1  Where round trips are short nothing is bounded.
- *   B2  A bound that held nothing back does not grow, for its delay says nothing about a larger
- *       one; nor does one while no rate is known.
- *   B3  The target of a long way is twice the time that it takes itself, up to a maximum that
- *       heartbeats bear.
- *   B4  Less than most of a packet is not worth a write.
- *   B5  A connection whose round trip is not known yet (its SYN was sent more than once) is bounded
- *       as one through a narrow link.
+ *   bottleneck-B1  Where round trips are short nothing is bounded.
+ *   bottleneck-B2  A bound that held nothing back does not grow, for its delay says nothing about a
+ *       larger one; nor does one while no rate is known.
+ *   bottleneck-B3  The target of a long way is twice the time that it takes itself, up to a maximum
+ *       that heartbeats bear.
+ *   bottleneck-B4  Less than most of a packet is not worth a write.
+ *   bottleneck-B5  A connection whose round trip is not known yet (its SYN was sent more than once)
+ *       is bounded as one through a narrow link.
  * Tests.   tests/unit/remote/bottleneck_test.c, tests/multinode/bad_links.sh
  * Sources. C. Jin, D. Wei, S. Low, "FAST TCP: motivation, architecture, algorithms, performance",
  *          2004.
@@ -23,7 +23,7 @@
 #define PACKET_BYTES 1024u
 
 static uint64_t
-target_us(const trpi_bottleneck *look) /* B3 */
+target_us(const trpi_bottleneck *look) /* bottleneck-B3 */
 {
     uint64_t us = 2 * (uint64_t)look->min_rtt_us;
     us = us > TRPI_BOTTLENECK_TARGET_US ? us : TRPI_BOTTLENECK_TARGET_US;
@@ -49,13 +49,13 @@ trpi_bottleneck_limit(const trpi_bottleneck *look, uint32_t limit)
 {
     uint64_t target = target_us(look), delay = delay_us(look);
     if (look->rtt_us == 0) {
-        return limit; /* B5 */
+        return limit; /* bottleneck-B5 */
     }
     if (look->rtt_us < TRPI_BOTTLENECK_RTT_US) {
-        return 0; /* B1 */
+        return 0; /* bottleneck-B1 */
     }
     if (delay <= target && (limit == 0 || look->rate == 0 || !look->held)) {
-        return limit; /* B2 */
+        return limit; /* bottleneck-B2 */
     }
     uint64_t used = limit != 0 ? limit : look->in_kernel;
     uint64_t bytes = used * target / delay;
@@ -73,7 +73,7 @@ trpi_bottleneck_wait_us(const trpi_bottleneck *look, uint32_t limit)
                                                                 : TRPI_BOTTLENECK_LOOK_US;
 }
 
-/* B4. */
+/* bottleneck-B4. */
 size_t
 trpi_bottleneck_room(const trpi_bottleneck *look, uint32_t limit)
 {

@@ -6,8 +6,8 @@
  *         nodes   { uid 8, length 2, address text } x count, count 2, bytes of the entries 2
  *         The node section stands at the end: it is known when the payload has been encoded.
  * Must hold.
- *   C1  Decoding reads nothing beyond body + bytes, whatever the bytes are.
- *   C2  A failed encode leaves the buffer as it was: the frame is dropped alone.
+ *   codec-C1  Decoding reads nothing beyond body + bytes, whatever the bytes are.
+ *   codec-C2  A failed encode leaves the buffer as it was: the frame is dropped alone.
  * Tests.  tests/unit/remote/codec_test.c, tests/fuzz/frame_fuzz.c, tests/golden/
  */
 #include "remote/codec.h"
@@ -103,7 +103,7 @@ trpi_message_encode(trpi_buffer *out, const trpi_serializer *serializer, trpi_no
         err = TRP_EMSGSIZE;
     }
     if (err != TRP_OK) {
-        out->count = begin; /* C2 */
+        out->count = begin; /* codec-C2 */
         return err;
     }
     unsigned flags = sender_code | (map->third_count > 0 ? TRPI_MESSAGE_HAS_NODES : 0u) |
@@ -149,7 +149,7 @@ trpi_many_append(trpi_buffer *out, size_t at, const trpi_serializer *serializer,
         err = err == TRP_OK && map->third_count > 0 ? TRP_ELIMIT : err;
         err = err == TRP_OK && out->count - at > TRPI_MANY_BYTES_MAX ? TRP_EMSGSIZE : err;
         if (err != TRP_OK) {
-            out->count = begin; /* C2 */
+            out->count = begin; /* codec-C2 */
             return err;
         }
     }
@@ -308,7 +308,7 @@ trpi_system_frame_append(trpi_buffer *out, uint64_t seq, const uint8_t body[TRPI
         if (err == TRP_OK) {
             trpi_put_u32(out->data + begin, TRPI_SYSTEM_FRAME_BYTES + tail_bytes);
         } else {
-            out->count = begin; /* C2 */
+            out->count = begin; /* codec-C2 */
         }
     }
     return err;

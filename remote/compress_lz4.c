@@ -1,9 +1,10 @@
 /* compress_lz4.c - see the header.
  *
  * Must hold.
- *   Z1  The size that a frame claims is compared with the limit, and with what its block could hold
- *       at best, before anything is allocated for it.
- *   Z2  A block expands to exactly the bytes that it claims; nothing is read or written beyond.
+ *   compress-lz4-Z1  The size that a frame claims is compared with the limit, and with what its
+ *       block could hold at best, before anything is allocated for it.
+ *   compress-lz4-Z2  A block expands to exactly the bytes that it claims; nothing is read or
+ *       written beyond.
  * Tests.  tests/unit/remote/compress_test.c, tests/fuzz/compress_fuzz.c
  */
 #include "remote/compress.h"
@@ -72,7 +73,7 @@ trpi_message_expand(const trpi_frame *frame, uint32_t body_bytes_max, trpi_buffe
     }
     uint32_t claimed = trpi_get_u32(frame->body + BEFORE);
     uint32_t packed = frame->bytes - BEFORE - CLAIM_BYTES;
-    if (body_bytes_max < BEFORE || claimed > body_bytes_max - BEFORE) { /* Z1 */
+    if (body_bytes_max < BEFORE || claimed > body_bytes_max - BEFORE) { /* compress-lz4-Z1 */
         return TRP_EMSGSIZE;
     }
     if (claimed / TRPI_COMPRESS_RATIO_MAX > packed || packed > LZ4_MAX_INPUT_SIZE) {
@@ -87,7 +88,7 @@ trpi_message_expand(const trpi_frame *frame, uint32_t body_bytes_max, trpi_buffe
     memcpy(scratch->data, frame->body, BEFORE);
     int expanded = LZ4_decompress_safe((const char *)frame->body + BEFORE + CLAIM_BYTES,
                                        (char *)scratch->data + BEFORE, (int)packed, (int)claimed);
-    if (expanded < 0 || (uint32_t)expanded != claimed) { /* Z2 */
+    if (expanded < 0 || (uint32_t)expanded != claimed) { /* compress-lz4-Z2 */
         return TRP_EDATA;
     }
     scratch->count = BEFORE + claimed;

@@ -6,15 +6,15 @@
  *                    (ordinary lane: preamble with a proved uid -> own preamble: ready)
  *          ready -> closed. A connection that is not ready at its deadline is closed.
  * Must hold.
- *   N1  Nothing of a lane travels on a connection that is not ready: on an ordinary lane the peer's
- *       preamble proves that it will be read, so that the first messages are not lost to a race of
- *       two handshakes.
- *   N2  `busy` has one owner at a time, from trpi_conn_take() to the end of the write.
+ *   conn-N1  Nothing of a lane travels on a connection that is not ready: on an ordinary lane the
+ *       peer's preamble proves that it will be read, so that the first messages are not lost to a
+ *       race of two handshakes.
+ *   conn-N2  `busy` has one owner at a time, from trpi_conn_take() to the end of the write.
  *       (conn_write.c)
- *   N3  What was handed to the transport is never sent again (at most once). What was not, when the
- *       connection ends, is dead letters. (conn_write.c)
- *   N4  The transport outlives its links, also those that a worker is writing to while remoting
- *       stops: conns_alive counts them.
+ *   conn-N3  What was handed to the transport is never sent again (at most once). What was not,
+ *       when the connection ends, is dead letters. (conn_write.c)
+ *   conn-N4  The transport outlives its links, also those that a worker is writing to while
+ *       remoting stops: conns_alive counts them.
  * Limits.  TRPI_PEER_CONNS_MAX that one peer may have made; another one is refused.
  * Tests.   tests/unit/remote/remote_test.c, garbage_test.c
  */
@@ -57,7 +57,8 @@ trpi_conn_unref(trpi_conn *conn)
     trpi_buffer_fini(&conn->writing);
     trpi_buffer_fini(&conn->scratch);
     trpi_buffer_fini(&conn->expanded);
-    pthread_mutex_lock(&remote->lock); /* N4: after release(), and remote may be gone after it */
+    /* conn-N4: after release(), and remote may be gone after it */
+    pthread_mutex_lock(&remote->lock);
     remote->conns_alive--;
     if (conn->peer != NULL) {
         conn->peer->pins--;
@@ -316,7 +317,7 @@ ordinary_preamble(trpi_conn *conn, const trpi_preamble *preamble)
         conn->uid = preamble->uid;
         conn->whose = conn->dialled ? conn->whose : trpi_whose(conn);
         err = trpi_conn_preamble(conn);
-        set_ready(conn, err == TRP_OK); /* N1 */
+        set_ready(conn, err == TRP_OK); /* conn-N1 */
         trpi_peer_pump(peer, &later);
     }
     trpi_peer_unlock(peer, &later);
@@ -658,7 +659,7 @@ peer_lost(trpi_conn *conn, const char *reason)
     if (lane->parting == conn) {
         lane->parting = NULL;
     }
-    if (conn->busy) { /* N3 */
+    if (conn->busy) { /* conn-N3 */
         atomic_fetch_sub_explicit(&lane->queued, conn->writing.count, memory_order_relaxed);
     }
     bool undialled = lane->dialling == conn && conn->lane != TRPI_LANE_CONTROL;

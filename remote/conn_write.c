@@ -2,7 +2,7 @@
  *
  * Shape.     trpi_conn_take() by whoever pumps -> trpi_conn_write() without locks -> written() ->
  *            what gathered meanwhile, as one write
- * Must hold. N2 and N3 of conn.c
+ * Must hold. conn-N2 and conn-N3.
  * Tests.     tests/unit/remote/remote_test.c, pressure_test.c
  */
 #include "base/assert.h"
@@ -61,7 +61,7 @@ trpi_conn_take(trpi_conn *conn)
         atomic_fetch_add_explicit(&conn->uses, 1, memory_order_relaxed);
     }
     conn->writing_at = 0;
-    conn->busy = true; /* N2 */
+    conn->busy = true; /* conn-N2 */
     trpi_conn_ref(conn);
     return true;
 }
@@ -91,7 +91,8 @@ void
 trpi_conn_give_up(trpi_conn *conn)
 {
     size_t given = conn->writing_at + conn->slice_bytes, at = 0, end = 0;
-    while (end <= given && end < conn->writing.count) { /* N3: the first that was not given whole */
+    /* conn-N3: the first that was not given whole */
+    while (end <= given && end < conn->writing.count) {
         trpi_frame frame;
         at = end;
         trpi_frame_header_decode(conn->writing.data + at, &frame);

@@ -9,12 +9,13 @@
  *                   <---------------- VERDICT(yes, HMAC(the one that fitted, "a" d a binding))
  *         The dialler proves first: who is called by a stranger gives him nothing to guess at.
  * Must hold.
- *   K1  The two directions have other labels, so that a proof cannot be sent back as an answer.
- *   K2  Proofs are compared in constant time, and all of them.          (secret_of)
- *   K4  A dialler's nonce, which both proofs cover, says for which two addresses it was made: what
- *       a third one passes on to another node is refused there. It cannot be taken for the nonce of
- *       an earlier version, which says nothing, without the secret.
- *   K3  Only the last step says DONE; every step has a fixed length.
+ *   cookie-K1  The two directions have other labels, so that a proof cannot be sent back as an
+ *       answer.
+ *   cookie-K2  Proofs are compared in constant time, and all of them.          (secret_of)
+ *   cookie-K4  A dialler's nonce, which both proofs cover, says for which two addresses it was
+ *       made: what a third one passes on to another node is refused there. It cannot be taken for
+ *       the nonce of an earlier version, which says nothing, without the secret.
+ *   cookie-K3  Only the last step says DONE; every step has a fixed length.
  * Tests.  tests/unit/remote/cookie_test.c
  */
 #include "remote/cookie.h"
@@ -37,7 +38,7 @@ prove(const trpi_cookie *cookie, bool dialler, const char *secret, uint8_t ret_p
     uint8_t *at = text;
     const uint8_t *parts[] = { cookie->dialled ? cookie->own : cookie->peer,
                                cookie->dialled ? cookie->peer : cookie->own, cookie->binding };
-    memcpy(at, label[dialler], sizeof label[0]); /* K1 */
+    memcpy(at, label[dialler], sizeof label[0]); /* cookie-K1 */
     at += sizeof label[0];
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         memcpy(at, parts[i], 32);
@@ -50,7 +51,7 @@ enum { FRESH = 8, MARK = 4, TAG = 8 }; /* of a dialler's nonce: fresh, then {mar
 
 _Static_assert(FRESH + TRPI_SECRETS_MAX * (MARK + TAG) == NONCE, "all of it is used");
 
-/* K4: the mark says that there is a tag; the tag, for which addresses. */
+/* cookie-K4: the mark says that there is a tag; the tag, for which addresses. */
 static bool
 mark_and_tag(const char *secret, const uint8_t *fresh, const char *from, const char *to,
              uint8_t ret[MARK + TAG])
@@ -105,7 +106,7 @@ trpi_cookie_is_meant(const trpi_cookie *cookie, const trpi_secrets *secrets, con
     return true;
 }
 
-/* The secret that one of the count proofs was made with; NULL: none. K2 */
+/* The secret that one of the count proofs was made with; NULL: none. cookie-K2 */
 static const char *
 secret_of(const trpi_cookie *cookie, const trpi_secrets *secrets, bool dialler,
           const uint8_t *proofs, size_t count)

@@ -6,9 +6,9 @@
  *         one (a round trip must fit) or too large for a thousand: each may have a share of what is
  *         left (dynamic queue thresholds, as switches have them).
  * Must hold.
- *   W1  What is granted and not come, and what waits, are together no more than the window was when
- *       it was granted.
- *   W2  A receiver for which nothing waits is free, or becomes so with the next word.
+ *   credit-W1  What is granted and not come, and what waits, are together no more than the window
+ *       was when it was granted.
+ *   credit-W2  A receiver for which nothing waits is free, or becomes so with the next word.
  * Tests.  tests/unit/remote/credit_test.c
  * Sources. A. Choudhury, E. Hahne, "Dynamic queue length thresholds for shared-memory packet
  *         switches", 1998.
@@ -91,9 +91,9 @@ trpi_credit_passed(trpi_credit *credit, uint64_t window, uint64_t waiting)
         return (trpi_credit_word){ false, 0, 0 };
     }
     if (waiting <= window / QUARTER) {
-        return set_free(credit, window, waiting); /* W2 */
+        return set_free(credit, window, waiting); /* credit-W2 */
     }
-    uint64_t taken = waiting + credit->granted; /* W1 */
+    uint64_t taken = waiting + credit->granted; /* credit-W1 */
     if (taken >= window || window - taken < window / GRANT_PART) {
         return (trpi_credit_word){ false, 0, 0 };
     }

@@ -4,7 +4,8 @@
  *           "stash" number, "supervisor" [slot, generation], "args" bytes: a USER frame}
  *          {"err" number, "code" number, "reason" text}
  * Must hold.
- *   N1  What is read is a stranger's: no length is believed, no text is longer than its place.
+ *   deployment-N1  What is read is a stranger's: no length is believed, no text is longer than its
+ *       place.
  * Tests.   tests/unit/remote/deployment_codec_test.c
  * Sources. REMOTE-16, -18, -23.
  */

@@ -64,7 +64,7 @@ trpi_fault_gate_judge(trpi_fault_gate *gate, const trpi_fault_rule *rule, uint64
     }
     verdict.due_ns += wait_ns;
     if (verdict.due_ns < gate->due_ns) {
-        verdict.due_ns = gate->due_ns; /* G1 */
+        verdict.due_ns = gate->due_ns; /* fault-gate-G1 */
     }
     if (!whole && happens(rule->repeat, rolls[2])) {
         verdict.copies = 2;

@@ -4,8 +4,8 @@
  *          level higher, frame by frame; framing stays whole and a fault can begin and end at any
  *          moment.
  * Must hold.
- *   G1  Due times do not decrease but for a frame that is reordered.
- *   G2  A rule that does nothing passes each frame once and at once.
+ *   fault-gate-G1  Due times do not decrease but for a frame that is reordered.
+ *   fault-gate-G2  A rule that does nothing passes each frame once and at once.
  * Tests.   tests/unit/remote/faults_test.c
  * Sources. MNT-02, -07, -09
  */

@@ -5,13 +5,15 @@
  *          What comes is cut into frames (fault_cut.c), judged (fault_gate.c) and waits until it is
  *          due. The pacer is one thread for one transport.
  * Must hold.
- *   W1  Only the pacer calls bytes(), written() and closed(): they never overlap (T2).
- *   W2  closed() comes after the inner link's, when nothing waits to be received, or the link was
- *       closed on this side; then release() frees the inner link, too.
- *   W3  close() lets go what was written before, like a real network, for LINGER_MS at most.
+ *   faults-link-W1  Only the pacer calls bytes(), written() and closed(): they never overlap
+ *       (transport-T2).
+ *   faults-link-W2  closed() comes after the inner link's, when nothing waits to be received, or
+ *       the link was closed on this side; then release() frees the inner link, too.
+ *   faults-link-W3  close() lets go what was written before, like a real network, for LINGER_MS at
+ *       most.
  * Limits.  TRPI_FAULT_HELD_BYTES_MAX a direction: then written() waits, and the inner link pauses.
  * Locks.   transport->lock guards all; then faults.c's. No callback is made with it, inner calls
- *          may be (T1).
+ *          may be (transport-T1).
  * Tests.   tests/unit/remote/faults_test.c
  * Sources. MNT-02, -07
  */
@@ -404,7 +406,7 @@ earlier(uint64_t *at_ns, uint64_t other_ns)
 static void
 link_send(trpi_link *link, uint64_t now_ns, uint64_t *wake_ns)
 {
-    if (link->closing && !link->inner_close_asked && link->inner != NULL) { /* W3 */
+    if (link->closing && !link->inner_close_asked && link->inner != NULL) { /* faults-link-W3 */
         bool sent = link->out.first == NULL && link->writing == NULL;
 
         if (sent || link->transport->stopping || now_ns >= link->linger_until_ns) {
@@ -432,7 +434,7 @@ link_tell(trpi_link *link, uint64_t now_ns)
     held *h = NULL;
     enum { CLOSED, WRITTEN, BYTES } what;
 
-    if (link->inner_closed && link->in.first == NULL) { /* W2 */
+    if (link->inner_closed && link->in.first == NULL) { /* faults-link-W2 */
         what = CLOSED;
         link->closed_told = true;
     } else if (link->written_owed && !link->inner_closed &&
@@ -461,7 +463,7 @@ link_tell(trpi_link *link, uint64_t now_ns)
     return true;
 }
 
-/* W1. Afterwards the list may be another one, if true. */
+/* faults-link-W1. Afterwards the list may be another one, if true. */
 static bool
 link_step(trpi_link *link, uint64_t now_ns, uint64_t *wake_ns)
 {

@@ -7,12 +7,12 @@
  * Shape.  ordinary  m1 m2 m3 FENCE(7) ...          the peer has handed m3 to its actor:
  *         large     [held: m4 m5 ................ ] <- FENCE_ACK(7) on the control lane
  * Must hold.
- *   E1  A fence is answered after everything that its lane was given before it has been delivered,
- *       or can never be (it was on a connection that broke, and a later one has begun).
- *   E2  What leaves the queue unsent, or was sent on a connection that broke, takes its fence with
- *       it: fence_sent remembers it, and it is said again: first thing on the next connection, and
- *       after a while on the same one (a network in tests loses frames).
- *   E3  An era ends only when no route holds anything for the large lane (large_pins).
+ *   fence-E1  A fence is answered after everything that its lane was given before it has been
+ *       delivered, or can never be (it was on a connection that broke, and a later one has begun).
+ *   fence-E2  What leaves the queue unsent, or was sent on a connection that broke, takes its fence
+ *       with it: fence_sent remembers it, and it is said again: first thing on the next connection,
+ *       and after a while on the same one (a network in tests loses frames).
+ *   fence-E3  An era ends only when no route holds anything for the large lane (large_pins).
  * Limits. None of its own: fences are numbers, answered cumulatively.
  * Tests.  tests/unit/remote/lanes_test.c
  */
@@ -53,7 +53,7 @@ trpi_fence_append(trpi_peer *peer, enum trpi_lane lane)
     return TRP_OK;
 }
 
-/* E2 */
+/* fence-E2 */
 static void
 say_again(trpi_peer *peer, enum trpi_lane lane, trpi_conn *conn)
 {
@@ -99,7 +99,7 @@ static void
 era_look(trpi_peer *peer)
 {
     trpi_lane_state *large = &peer->lanes[TRPI_LANE_LARGE];
-    if (!peer->large_used || peer->large_pins > 0 || /* E3 */
+    if (!peer->large_used || peer->large_pins > 0 || /* fence-E3 */
         atomic_load_explicit(&large->queued, memory_order_relaxed) > 0) {
         return;
     }

@@ -6,9 +6,10 @@
  *        rest into the carry. carry_goal is first the preamble, then the header, then header +
  *        body.
  * Must hold.
- *   F1  The length is compared with its limit before anything is allocated for it.
- *   F2  After an error every feed gives the same error: a stream that broke cannot be found again.
- *   F3  The frames told do not depend on where the stream was cut.
+ *   frame-F1  The length is compared with its limit before anything is allocated for it.
+ *   frame-F2  After an error every feed gives the same error: a stream that broke cannot be found
+ *       again.
+ *   frame-F3  The frames told do not depend on where the stream was cut.
  * Limits. frame_bytes_max (body), control_bytes_max (of CONTROL frames).
  * Tests.  tests/unit/remote/frame_test.c, tests/fuzz/frame_fuzz.c
  */
@@ -90,7 +91,7 @@ check_header(const trpi_frame_decoder *decoder, const trpi_frame *frame)
 {
     uint32_t max = frame->kind == TRPI_FRAME_CONTROL ? decoder->control_bytes_max
                                                      : decoder->frame_bytes_max;
-    if (frame->bytes > max) { /* F1 */
+    if (frame->bytes > max) { /* frame-F1 */
         return TRP_EMSGSIZE;
     }
     return frame->kind != 0 ? TRP_OK : TRP_EPROTO; /* who does not know a kind skips the frame */
@@ -214,7 +215,7 @@ trpi_frame_decoder_feed(trpi_frame_decoder *decoder, const uint8_t *bytes, size_
             decoder->failed = carry_complete(decoder);
         }
     }
-    return decoder->failed; /* F2 */
+    return decoder->failed; /* frame-F2 */
 }
 
 trp_err

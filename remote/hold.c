@@ -7,14 +7,14 @@
  *                                                          | credit
  *                                    the lane  <-- a little at a time (pump) --'
  * Must hold.
- *   H1  A recipient's messages keep their order: who is held gets nothing by another way, what its
- *       route had gathered before is on the lane first (trpi_hold_enter), and a hold ends when it
- *       is empty. It gives to the lane that its recipient takes at that moment: route_lane.c, G1.
- *   H2  A hold is of one incarnation of the peer, which has said CREDIT: it ends with it.
- *   H3  What waits without credit asks again, and so does who waits for nothing and is not free,
- *       so no word is missed for ever: on the lane, behind all that was sent, so that the answer
- *       knows of it. A full lane has enough of them.
- *   H4  A lane that has enough to send gets no more: others come in between.
+ *   hold-H1  A recipient's messages keep their order: who is held gets nothing by another way, what
+ *       its route had gathered before is on the lane first (trpi_hold_enter), and a hold ends when
+ *       it is empty. It gives to the lane that its recipient takes at that moment: route-lane-G1.
+ *   hold-H2  A hold is of one incarnation of the peer, which has said CREDIT: it ends with it.
+ *   hold-H3  What waits without credit asks again, and so does who waits for nothing and is not
+ *       free, so no word is missed for ever: on the lane, behind all that was sent, so that the
+ *       answer knows of it. A full lane has enough of them.
+ *   hold-H4  A lane that has enough to send gets no more: others come in between.
  * Limits. remote.receiver-limit, remote.receivers-limit (dead letters: receiver-full); what
  *         trp_try_tell() was promised is kept. HOLDS_MAX receivers of a peer; more are not held,
  *         and bound what comes themselves.
@@ -31,7 +31,7 @@ enum {
     PLACES = 4096,
     HOLDS_MAX = 65536,
     CHUNK_BYTES = 65536,
-    LANE_ENOUGH_BYTES = 262144, /* on a lane: H4 */
+    LANE_ENOUGH_BYTES = 262144, /* on a lane: hold-H4 */
     GIVE_BYTES = 16384,         /* of one hold in a row */
     ASK_MS = 1000,
     ASKS_MAX = 64 /* a tick */
@@ -213,7 +213,8 @@ trpi_hold_credit(trpi_conn *conn, const trpi_frame *frame)
     }
     trpi_credit_decode(frame->body, frame->bytes, &word);
     pthread_mutex_lock(&peer->lock);
-    bool current = peer->assoc.state == TRPI_ASSOC_ACTIVE && peer->assoc.uid == conn->uid; /* H2 */
+    /* hold-H2 */
+    bool current = peer->assoc.state == TRPI_ASSOC_ACTIVE && peer->assoc.uid == conn->uid;
     hold *h = current ? hold_find(peer, word.slot, word.generation) : NULL;
     bool free = (frame->flags & TRPI_CREDIT_FREE) != 0;
     if (current && h == NULL && !free) {
@@ -250,7 +251,7 @@ trpi_hold_enter(trpi_route *route, uint32_t slot, uint32_t generation)
         return held;
     }
     if (route->touched != 0) {
-        (void)trpi_route_hand_over(route); /* H1 */
+        (void)trpi_route_hand_over(route); /* hold-H1 */
     }
     pthread_mutex_lock(&peer->lock);
     h = hold_find(peer, slot, generation); /* it may have ended meanwhile, or be a new one */
@@ -342,7 +343,7 @@ trpi_hold_has_room(trpi_peer *peer, uint32_t slot, size_t bytes, bool refused)
 /* ---- out ------------------------------------------------------------------------------------- */
 
 static enum trpi_lane
-lane_of(const trpi_peer *peer, const hold *h) /* H1 */
+lane_of(const trpi_peer *peer, const hold *h) /* hold-H1 */
 {
     uint32_t spread = atomic_load_explicit(&peer->spread, memory_order_relaxed);
     return spread != 0 && h->route != NULL && h->route->era == peer->large_era &&
@@ -351,7 +352,7 @@ lane_of(const trpi_peer *peer, const hold *h) /* H1 */
                : trpi_lane_of(spread, h->slot);
 }
 
-/* H3 */
+/* hold-H3 */
 static void
 ask(trpi_peer *peer, const hold *h)
 {
@@ -420,7 +421,7 @@ trpi_holds_release(trpi_peer *peer, trpi_later *later)
         enum trpi_lane lane = lane_of(peer, h);
         if (h->credit > 0 && /* else it was taken back while it stood in line */
             (atomic_load_explicit(&peer->lanes[lane].queued, memory_order_relaxed) >=
-                 LANE_ENOUGH_BYTES || /* H4; the end of its write comes by here */
+                 LANE_ENOUGH_BYTES || /* hold-H4; the end of its write comes by here */
              give(peer, h, lane) != TRP_OK)) {
             return;
         }

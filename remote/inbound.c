@@ -1,14 +1,14 @@
 /* inbound.c - what frames of a connection that is ready do here.
  *
  * Must hold.
- *   B1  A lane delivers in the order of its sender, also across a change of connection: frames of
- *       an older LANE_OPEN are dropped once a newer one was seen, and deliveries of a lane hold its
- *       recv lock.
- *   B2  Only frames of the incarnation that is proved now are delivered.
- *   B3  A body that makes no sense is counted and dropped alone; the association lives. Only frames
- *       that break the protocol's order end the connection.
- *   B4  Reading never waits for a receiver: what it may not have more of is dead letters.
- *       (receiver.c)
+ *   remote-inbound-B1  A lane delivers in the order of its sender, also across a change of
+ *       connection: frames of an older LANE_OPEN are dropped once a newer one was seen, and
+ *       deliveries of a lane hold its recv lock.
+ *   remote-inbound-B2  Only frames of the incarnation that is proved now are delivered.
+ *   remote-inbound-B3  A body that makes no sense is counted and dropped alone; the association
+ *       lives. Only frames that break the protocol's order end the connection.
+ *   remote-inbound-B4  Reading never waits for a receiver: what it may not have more of is dead
+ *       letters. (receiver.c)
  * Tests.  tests/unit/remote/remote_test.c, garbage_test.c, pressure_test.c
  */
 #include <inttypes.h>
@@ -23,8 +23,8 @@
 #include "remote/deployment.h"
 #include "remote/internal.h"
 
-/* B2. Who then changes what belongs to an incarnation asks, and changes, with peer->lock held: its
- * end and the next one's beginning do. */
+/* remote-inbound-B2. Who then changes what belongs to an incarnation asks, and changes, with
+ * peer->lock held: its end and the next one's beginning do. */
 static bool
 is_of_proved(const trpi_conn *conn)
 {
@@ -43,7 +43,8 @@ batch_begin(trpi_conn *conn)
     }
     return conn->recv_epoch != 0 &&
            conn->recv_epoch ==
-               atomic_load_explicit(&lane->recv_epoch, memory_order_relaxed) && /* B1 */
+               /* remote-inbound-B1 */
+               atomic_load_explicit(&lane->recv_epoch, memory_order_relaxed) &&
            is_of_proved(conn);
 }
 
@@ -163,7 +164,7 @@ payload_decode(trpi_conn *conn, const trp_type *type, trpi_message *message,
     return err;
 }
 
-/* B4 */
+/* remote-inbound-B4 */
 static inline void
 tell(trpi_conn *conn, const trpi_message *to, const trp_type *type, const void *payload,
      size_t bytes)

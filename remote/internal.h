@@ -9,7 +9,7 @@
  * Locks, in this order: conn recv (one a lane of a peer) -> peer->lock -> remote->lock. No callback
  * into the system, to an upper room or to a log is made with peer->lock or remote->lock held;
  * effects are gathered in a trpi_later and done afterwards. transport calls are made with or
- * without locks (T1: they call nobody).
+ * without locks (transport-T1: they call nobody).
  */
 #ifndef TRPI_REMOTE_INTERNAL_H
 #define TRPI_REMOTE_INTERNAL_H
@@ -48,7 +48,7 @@
 #define TRPI_TYPE_CACHE 64            /* a power of two */
 #define TRPI_ANNOUNCED_BYTES ((TRP_TYPES_MAX + 1) / 8) /* a bit a type number */
 #define TRPI_TICK_MS 250
-#define TRPI_ASK_MS 3000              /* association.c, A5 */
+#define TRPI_ASK_MS 3000              /* association-A5 */
 #define TRPI_TICK_BUSY_MS 25          /* while somebody waits for an attempt */
 
 typedef struct trpi_peer trpi_peer;
@@ -59,7 +59,7 @@ typedef struct trpi_receiver {
     trpi_peer *peer;
     uint32_t slot, generation;
     atomic_uint references; /* a place of a lane's table, a mark; the last one frees: acq_rel */
-    atomic_bool limited;    /* credit.limited; seq_cst, as waiting: I3 */
+    atomic_bool limited;    /* credit.limited; seq_cst, as waiting: receiver-I3 */
     atomic_uint_least64_t waiting; /* bytes that marks in its mail stand for */
     trpi_credit credit;            /* by peer->lock, as next */
     struct trpi_receiver *next;    /* in its bucket */

@@ -4,10 +4,10 @@
  *         when a write ends: what gathers during a write leaves as one write, a lone frame leaves
  *         at once, and in the busy case no byte is copied between encoding and the kernel.
  * Must hold.
- *   Q1  pending holds whole frames, in the order of appending.
- *   Q2  All frames without ANYONE in pending are for one incarnation, pending_uid.
- *   Q3  A user message that leaves a lane without being sent is a dead letter with its reason, and
- *       names the incarnation that it was for, not who is met by now: askers are found by that.
+ *   lane-Q1  pending holds whole frames, in the order of appending.
+ *   lane-Q2  All frames without ANYONE in pending are for one incarnation, pending_uid.
+ *   lane-Q3  A user message that leaves a lane without being sent is a dead letter with its reason,
+ *       and names the incarnation that it was for, not who is met by now: askers are found by that.
  * Limits. lane_bytes_max, large_lane_bytes_max, control_bytes_max: counted with what is in flight.
  * Tests.  tests/unit/remote/remote_test.c
  */
@@ -63,7 +63,7 @@ trpi_lane_drop(trpi_peer *peer, enum trpi_lane lane, uint64_t keep_uid, trp_dead
     }
     trpi_buffer_fini(&state->pending);
     state->pending = kept;
-    state->pending_uid = 0; /* Q2 */
+    state->pending_uid = 0; /* lane-Q2 */
     atomic_fetch_sub_explicit(&state->queued, before - kept.count, memory_order_relaxed);
 }
 
@@ -83,7 +83,7 @@ trpi_lane_clear(trpi_peer *peer, enum trpi_lane lane, trpi_later *later)
     state->fence_sent = state->fence_last;
 }
 
-/* Q3 */
+/* lane-Q3 */
 void
 trpi_lane_dead_letters(trpi_peer *peer, uint32_t node, const trpi_buffer *frames,
                        trp_dead_reason reason)
@@ -152,7 +152,7 @@ trpi_peer_append(trpi_peer *peer, enum trpi_lane lane, uint64_t uid, trpi_buffer
         }
         bool other_active = peer->assoc.state == TRPI_ASSOC_ACTIVE && peer->assoc.uid != uid;
         if (other_active || (state->pending_uid != 0 && state->pending_uid != uid)) {
-            return TRP_ECLOSED; /* Q2 */
+            return TRP_ECLOSED; /* lane-Q2 */
         }
     }
     /* a large view may be longer than all that is allowed to wait: it asks for half of the room */

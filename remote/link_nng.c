@@ -2,30 +2,34 @@
  *
  * Why.   nng 1.5.2 moves bytes well and has edges. Each is dealt with here or in link_nng_open.c,
  *        and nowhere else:
- *        H1  An aio that is posted after nng_stream_close never completes: `closing` is tested
- *            under the link's lock before each post, and close happens under the same lock.
- *        H2  Cancelling a single aio can be lost: we never cancel, a link ends as a whole.
- *        H3  nng_aio_stop and _free deadlock in a callback: only the reaper thread calls them.
- *        H4  aio timeouts are a linear list: none but on dial.
- *        H5  nng's resolver: not used, we dial numeric addresses one after the other (resolver.c).
- *        H6  nng_stream_close cuts what is unread: a graceful end says goodbye above us.
- *        H7  Callbacks share few threads: ours only move bytes and call non-blocking functions.
- *        H8  accept fails at once with EMFILE, over and over: the next is posted 50 ms later.
- *        H9  Any error of a stream means the same: closed.
- *        H11 v4-mapped IPv6 peers are shown as IPv4.
- *        H12 A send takes 8 buffers at most and may be short: on_sent goes on with the rest.
- *        H13 nng panics after fork without exec: nothing forks here, nothing runs before open().
+ *   link-nng-H1  An aio that is posted after nng_stream_close never completes: `closing` is tested
+ *       under the link's lock before each post, and close happens under the same lock.
+ *   link-nng-H2  Cancelling a single aio can be lost: we never cancel, a link ends as a whole.
+ *   link-nng-H3  nng_aio_stop and _free deadlock in a callback: only the reaper thread calls them.
+ *   link-nng-H4  aio timeouts are a linear list: none but on dial.
+ *   link-nng-H5  nng's resolver: not used, we dial numeric addresses one after the other
+ *       (resolver.c).
+ *   link-nng-H6  nng_stream_close cuts what is unread: a graceful end says goodbye above us.
+ *   link-nng-H7  Callbacks share few threads: ours only move bytes and call non-blocking functions.
+ *   link-nng-H8  accept fails at once with EMFILE, over and over: the next is posted 50 ms later.
+ *   link-nng-H9  Any error of a stream means the same: closed.
+ *   link-nng-H11  v4-mapped IPv6 peers are shown as IPv4.
+ *   link-nng-H12  A send takes 8 buffers at most and may be short: on_sent goes on with the rest.
+ *   link-nng-H13  nng panics after fork without exec: nothing forks here, nothing runs before
+ *       open().
  * Shape. connect -> [resolver] -> dial -> OPEN;  accept -> OPEN
  *        OPEN: a read fills one of two buffers while the other is told; one write at a time
  *        any failure, or close(): shut() -> reaper: stop aios, closed(), free
  * Must hold.
- *   L1  After `closing` is set nothing is posted on the link.      (shut, post_read, post_write)
- *   L2  A link goes to the reaper exactly once: whoever sets `closing`.                   (shut)
- *   L3  bytes() calls of one link do not overlap and keep the order: `telling`.        (on_read)
- *   L4  A paused link is looked at by the reaper until it reads again or is closed: the thread that
- *       calls closed() is the one that looks, so nothing of a link is called after closed().
- *   L5  A write that the way does not bear yet (link_nng_socket.c) is posted by the reaper when it
- *       does, or never when the link is closed before.
+ *   link-nng-L1  After `closing` is set nothing is posted on the link. (shut, post_read,
+ *       post_write)
+ *   link-nng-L2  A link goes to the reaper exactly once: whoever sets `closing`. (shut)
+ *   link-nng-L3  bytes() calls of one link do not overlap and keep the order: `telling`. (on_read)
+ *   link-nng-L4  A paused link is looked at by the reaper until it reads again or is closed: the
+ *       thread that calls closed() is the one that looks, so nothing of a link is called after
+ *       closed().
+ *   link-nng-L5  A write that the way does not bear yet (link_nng_socket.c) is posted by the reaper
+ *       when it does, or never when the link is closed before.
  * Locks. link->lock, then transport->lock; no callback is called with either held.
  * Tests. tests/unit/remote/link_test.c
  */
@@ -51,7 +55,7 @@ trpi_link_err(int code)
             return table[i].err;
         }
     }
-    return TRP_ECONN; /* H9 */
+    return TRP_ECONN; /* link-nng-H9 */
 }
 
 void
@@ -74,7 +78,7 @@ trpi_link_reap_later(trpi_link *link)
 {
     trpi_transport *transport = link->transport;
     pthread_mutex_lock(&transport->lock);
-    *transport->reap_last = link; /* L2 */
+    *transport->reap_last = link; /* link-nng-L2 */
     transport->reap_last = &link->reap_next;
     pthread_cond_broadcast(&transport->wake);
     pthread_mutex_unlock(&transport->lock);
@@ -87,7 +91,7 @@ trpi_link_shut(trpi_link *link, trp_err err, const char *reason)
     if (link->closing) {
         return;
     }
-    link->closing = true; /* L1 */
+    link->closing = true; /* link-nng-L1 */
     link->err = err;
     (void)snprintf(link->reason, sizeof link->reason, "%s", reason);
     if (link->stream != NULL) {
@@ -115,7 +119,7 @@ void
 trpi_link_aio_end(nng_aio **aio)
 {
     if (*aio != NULL) {
-        nng_aio_stop(*aio); /* waits for a running callback: H3 */
+        nng_aio_stop(*aio); /* waits for a running callback: link-nng-H3 */
         nng_aio_free(*aio);
         *aio = NULL;
     }
@@ -296,7 +300,7 @@ reap(trpi_link *link)
     trpi_link_unref(link);
 }
 
-/* H8. On the reaper thread, with transport->lock. */
+/* link-nng-H8. On the reaper thread, with transport->lock. */
 static void
 accept_again(trpi_transport *transport)
 {
@@ -404,7 +408,7 @@ trpi_link_add(trpi_link *link)
 void
 trpi_link_post_read(trpi_link *link)
 {
-    trpi_assert(!link->closing); /* L1 */
+    trpi_assert(!link->closing); /* link-nng-L1 */
     nng_iov iov = { link->read_buffers[link->read_index], link->read_bytes };
     (void)nng_aio_set_iov(link->rx, 1, &iov); /* one buffer is always accepted */
     nng_stream_recv(link->stream, link->rx);
@@ -513,7 +517,7 @@ on_read(void *arg)
         return;
     }
     pthread_mutex_lock(&link->lock);
-    if (link->telling) { /* L3: the thread that tells takes this read too */
+    if (link->telling) { /* link-nng-L3: the thread that tells takes this read too */
         link->read_waiting = count;
         pthread_mutex_unlock(&link->lock);
         return;
@@ -526,14 +530,14 @@ on_read(void *arg)
 static void
 post_write(trpi_link *link)
 {
-    trpi_assert(!link->closing); /* L1 */
+    trpi_assert(!link->closing); /* link-nng-L1 */
     size_t room = trpi_link_socket_room(link), bytes = 0, was = 0;
     unsigned count = link->iov_count;
     if (room == 0) {
-        held_add(link); /* L5 */
+        held_add(link); /* link-nng-L5 */
         return;
     }
-    for (unsigned i = 0; i < count; i++) { /* the rest goes on in on_sent(): H12 */
+    for (unsigned i = 0; i < count; i++) { /* the rest goes on in on_sent(): link-nng-H12 */
         bytes += link->iov[i].iov_len;
         if (bytes > room) {
             count = i + 1;

@@ -41,7 +41,7 @@ struct trpi_link {
     atomic_int
         references; /* transport until closed(), user until release(), resolver while it looks;
                      * dropped with acq_rel: the last one sees all writes of the others */
-    bool closing;          /* by lock; L1, L2 */
+    bool closing;          /* by lock; link-nng-L1, link-nng-L2 */
     bool telling;          /* by lock; a thread is in the loop of on_read */
     bool accepting;        /* by lock; accepted() runs: the reaper must wait for it */
     bool pause_asked;      /* by lock; pause() was called in the bytes() in progress */
@@ -56,7 +56,7 @@ struct trpi_link {
     uint8_t *read_buffers[2];
     nng_iov iov[TRPI_TRANSPORT_IOV_MAX]; /* of the write in progress; by its one writer */
     unsigned iov_count;
-    int socket;         /* of the stream, -1: not known; by lock. S1 of link_nng_socket.c */
+    int socket;         /* of the stream, -1: not known; by lock. link-nng-socket-S1 */
     uint32_t limit;     /* of what the kernel holds of it, 0: none; by lock */
     uint64_t look_ns;   /* when it is looked at next; this and the next ones by lock */
     uint64_t looked_ns; /* the last look */
@@ -88,7 +88,7 @@ struct trpi_transport {
     pthread_cond_t wake; /* reaper: work; stop(): links went */
     pthread_t reaper;
     bool reaper_runs, stopping, reaper_ends;
-    bool accept_retry; /* H8 */
+    bool accept_retry; /* link-nng-H8 */
     struct timespec accept_retry_at;
     trpi_link *paused; /* links that do not read; by lock, the reaper looks after them */
     trpi_link *held;   /* links whose write waits for room in the kernel; likewise */
@@ -98,7 +98,7 @@ struct trpi_transport {
     nng_aio *accept;
 };
 
-/* link_nng.c; shut, reap_later, post_read: see L1 and L2 */
+/* link_nng.c; shut, reap_later, post_read: see link-nng-L1 and link-nng-L2 */
 trp_err trpi_link_err(int code);
 void trpi_link_unref(trpi_link *link);
 void trpi_link_reap_later(trpi_link *link);

@@ -1,7 +1,8 @@
 /* link_nng_open.c - how a link of the tcp transport comes to be: dialled, or accepted.
  *
  * Shape. connect -> [resolver] -> dial, one address after the other -> OPEN;  accept -> OPEN
- * Must hold.  L1 and L2 of link_nng.c; the hazards H4, H5, H8 and H11 there.
+ * Must hold.  link-nng-L1 and link-nng-L2; the hazards link-nng-H4, link-nng-H5, link-nng-H8 and
+ * link-nng-H11 there.
  * Tests. tests/unit/remote/link_test.c
  */
 #include "remote/link_nng_inner.h"
@@ -33,7 +34,7 @@ dial_next(trpi_link *link, int last_code)
         uint64_t left_ms = (link->deadline_ns - now) / 1000000u;
         uint64_t share_ms = left_ms / (link->addresses.count - i);
         share_ms = share_ms > DIAL_LEAST_MS ? share_ms : DIAL_LEAST_MS;
-        nng_aio_set_timeout(link->dial, (nng_duration)share_ms); /* H4: the one timeout */
+        nng_aio_set_timeout(link->dial, (nng_duration)share_ms); /* link-nng-H4: the one timeout */
         link->dial_index++;
         nng_stream_dialer_dial(link->dialers[i], link->dial);
         return;
@@ -195,7 +196,7 @@ on_accepted(void *arg)
     pthread_mutex_lock(&transport->lock);
     if (!transport->stopping && code == 0) {
         nng_stream_listener_accept(transport->listener, transport->accept);
-    } else if (!transport->stopping && code != NNG_ECLOSED) { /* H8 */
+    } else if (!transport->stopping && code != NNG_ECLOSED) { /* link-nng-H8 */
         transport->accept_retry_at = trpi_link_time_after_ms(ACCEPT_RETRY_MS);
         transport->accept_retry = true;
         pthread_cond_broadcast(&transport->wake);

@@ -8,14 +8,18 @@
  *        is its: the four numbers are unique in a host. New ones stand next to each other, so it is
  *        looked for around the last one, and among all only when it is not there.
  * Must hold.
- *   S1   The descriptor is used between open_stream and the end of the stream, under link->lock:
+ *   link-nng-socket-S1   The descriptor is used between open_stream and the end of the stream,
+ *       under link->lock:
  *        nng closes it when the stream is freed (trpi_link_free_nng), and not before.
- *   S2   All is best effort. Without a descriptor, or on a kernel without an option, the link works
+ *   link-nng-socket-S2   All is best effort. Without a descriptor, or on a kernel without an
+ *       option, the link works
  *        as TCP likes.
- *   S3   The size of the kernel's send buffer is left alone: it is no bound (what is appended to
+ *   link-nng-socket-S3   The size of the kernel's send buffer is left alone: it is no bound (what
+ *       is appended to
  *        the last packet that was not sent is not counted), and once set it grows no more. So a
  *        write is held back (link_nng.c, held) until the kernel has room within the bound.
- *   S4   nng takes a socket for connected now and then while its SYN is on the way (a new one is
+ *   link-nng-socket-S4   nng takes a socket for connected now and then while its SYN is on the way
+ *       (a new one is
  *        "hung up" for epoll, and has no error). It has no peer's address then and is not found; it
  *        is looked for again before each of the next writes, which are short ones meanwhile.
  * Tests. tests/unit/remote/link_test.c, tests/multinode/bad_links.sh
@@ -172,7 +176,7 @@ trpi_link_socket_open(trpi_link *link)
     link->limit = 0;
     link->was_held = link->was_busy = false;
     if (link->socket < 0) {
-        return; /* S2 */
+        return; /* link-nng-socket-S2 */
     }
     (void)set_int(link->socket, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, 1);
     (void)set_int(link->socket, IPPROTO_TCP, TCP_RTO_MAX_MS, RTO_MS_MAX);
@@ -198,7 +202,7 @@ rate_of(trpi_link *link, const trpi_bottleneck *look, uint64_t now_ns)
 size_t
 trpi_link_socket_room(trpi_link *link)
 {
-    if (link->socket < 0 && link->searches < SEARCHES_MAX) { /* S4 */
+    if (link->socket < 0 && link->searches < SEARCHES_MAX) { /* link-nng-socket-S4 */
         trpi_link_socket_open(link);
         if (link->socket < 0) {
             return TRPI_BOTTLENECK_BYTES_MIN;

@@ -11,11 +11,11 @@
  *               <- GOODBYE            parting_heard    (the peer's own, in answer)
  *               GOODBYE_ACK ->        and close
  * Must hold.
- *   L1  After its GOODBYE a side sends no frame of the lane on that connection, and none on another
- *       one before the answer.
- *   L2  A side closes when it has both answers, and its own is sent.
- *   L3  What began with files that were replaced ends so only when another one of the lane can
- *       carry it. The control lane has no need: what it loses is said again.
+ *   parting-L1  After its GOODBYE a side sends no frame of the lane on that connection, and none on
+ *       another one before the answer.
+ *   parting-L2  A side closes when it has both answers, and its own is sent.
+ *   parting-L3  What began with files that were replaced ends so only when another one of the lane
+ *       can carry it. The control lane has no need: what it loses is said again.
  * Limits. lane_idle_ms; control_bytes_max for a peer that asks and does not read.
  *         A connection that breaks meanwhile is one that broke.
  * Tests.  tests/unit/remote/lanes_test.c, renew_test.c
@@ -61,7 +61,7 @@ has_present(const trpi_peer *peer, int lane)
     return has;
 }
 
-/* The caller has looked that it is not parting yet. L1 */
+/* The caller has looked that it is not parting yet. parting-L1 */
 static void
 part(trpi_conn *conn, uint64_t now_ms)
 {
@@ -92,7 +92,7 @@ is_idle(trpi_conn *conn, uint64_t now_ms)
     return now_ms - conn->idle_since_ms >= conn->remote->options.lane_idle_ms;
 }
 
-/* L3 */
+/* parting-L3 */
 static void
 renew(trpi_conn *conn, uint64_t now_ms)
 {
@@ -144,7 +144,7 @@ trpi_parting_frame(trpi_conn *conn, enum trpi_frame_kind kind)
             lane->fence_acked = lane->fence_sent; /* all before it has been handled */
         }
     }
-    if (conn->parting_acked && conn->parting_heard) { /* L2 */
+    if (conn->parting_acked && conn->parting_heard) { /* parting-L2 */
         conn->close_when_sent = true;
         if (!conn->busy && conn->head.count == 0) {
             trpi_conn_close(conn);

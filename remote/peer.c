@@ -4,10 +4,10 @@
  *          are done at once, the others are noted in a trpi_later) -> trpi_peer_pump (choose, send,
  *          dial) -> trpi_peer_unlock (write, tell the system, log)
  * Must hold.
- *   P1  A lane sends on the first ready connection it has, dialled or accepted, and stays with it
- *       until that breaks; a LANE_OPEN with a higher epoch begins each one.
- *   P2  The end of an incarnation is told to the system exactly once by a step; what was queued for
- *       it becomes dead letters, what is for anyone stays.
+ *   peer-P1  A lane sends on the first ready connection it has, dialled or accepted, and stays with
+ *       it until that breaks; a LANE_OPEN with a higher epoch begins each one.
+ *   peer-P2  The end of an incarnation is told to the system exactly once by a step; what was
+ *       queued for it becomes dead letters, what is for anyone stays.
  * Limits.  peers_max addresses, host_peers_max of callers of one host (strangers.c).
  * Tests.   tests/unit/remote/remote_test.c; the machine itself: association_test.c
  */
@@ -281,7 +281,7 @@ drop_others(trpi_peer *peer, uint64_t uid, trpi_later *later)
 static void
 incarnation_over(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_later *later)
 {
-    later->over_uid = effects->over_uid; /* P2 */
+    later->over_uid = effects->over_uid; /* peer-P2 */
     later->over_quarantined = effects->over_quarantined;
     trp_dead_reason reason = effects->over_quarantined ? TRP_DEAD_QUARANTINED : TRP_DEAD_STALE;
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
@@ -580,7 +580,7 @@ choose(trpi_peer *peer, enum trpi_lane lane)
         return;
     }
     uint8_t body[4];
-    /* P1 */
+    /* peer-P1 */
     trpi_put_u32(body, atomic_fetch_add_explicit(&state->epoch, 1, memory_order_relaxed) + 1);
     if (trpi_conn_head(first, TRPI_FRAME_LANE_OPEN, 0, body, sizeof body) == TRP_OK) {
         state->out = first;

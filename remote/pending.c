@@ -5,8 +5,8 @@
  *          goes. So an honest peer, which says who it is in a few milliseconds, is let in however
  *          many others hold their connections open.
  * Must hold.
- *   W1  A connection stands in the line, and is counted, from accepted() until it is bound to a
- *       peer, closed, or has to give way.
+ *   remote-pending-W1  A connection stands in the line, and is counted, from accepted() until it is
+ *       bound to a peer, closed, or has to give way.
  * Limits.  pending_handshakes_max places, at most a quarter of the descriptors that the process may
  *          have; half of them for one address; an eighth is kept for the addresses of members.
  *          Each waits for handshake_timeout at most.
@@ -67,7 +67,7 @@ trpi_pending_remove(trpi_conn *conn)
     if (!conn->pending) {
         return;
     }
-    conn->pending = false; /* W1 */
+    conn->pending = false; /* remote-pending-W1 */
     *(next != NULL ? &next->pending_before : &remote->pending_last) = before;
     *(before != NULL ? &before->pending_next : &remote->pending_first) = next;
     remote->pending_hosts[conn->host]--;

@@ -4,12 +4,13 @@
  *          flow, and yet every ordinary message waits when this node cannot dial the address that
  *          the peer advertises.
  * Must hold.
- *   R1  trpi_remote_reach() says yes only of a connection that this node has dialled and on which
- *       that very incarnation has answered.
- *   R2  A lane has a problem while it has no connection and either its last dial failed and
+ *   reach-R1  trpi_remote_reach() says yes only of a connection that this node has dialled and on
+ *       which that very incarnation has answered.
+ *   reach-R2  A lane has a problem while it has no connection and either its last dial failed and
  *       messages wait or PROBLEM_MS has not passed, or its dial has had no answer for LATE_MS.
- *   R3  A dial that fails while the lane has a connection, as when one is made anew (parting.c), is
- *       told in the log and is no problem of the lane; nor is one of an incarnation before.
+ *   reach-R3  A dial that fails while the lane has a connection, as when one is made anew
+ *       (parting.c), is told in the log and is no problem of the lane; nor is one of an incarnation
+ *       before.
  * Tests.   tests/unit/remote/reach_test.c
  */
 #include <inttypes.h>
@@ -40,7 +41,7 @@ trpi_lane_undialled(trpi_peer *peer, const trpi_conn *conn, const char *reason)
     peer->dials_failed++;
     if (lane->out != NULL || lane->parting != NULL || trpi_lane_is_renewing(peer, conn->lane) ||
         conn->uid != peer->assoc.uid) {
-        return; /* the lane has a connection, or this one was for who is no more: R3 */
+        return; /* the lane has a connection, or this one was for who is no more: reach-R3 */
     }
     peer->undialled |= 1u << conn->lane;
     peer->undialled_ms = trpi_remote_now_ms(peer->remote);
@@ -77,7 +78,7 @@ trpi_lane_problem(const trpi_peer *peer, uint64_t now_ms, char *ret_text, size_t
                                : 0;
         if (lane->out != NULL || lane->parting != NULL || trpi_lane_is_renewing(peer, i) ||
             (!failed && late_ms < LATE_MS)) {
-            continue; /* R2 */
+            continue; /* reach-R2 */
         }
         if (failed) {
             (void)snprintf(ret_text, bytes, "lane %s cannot be dialled: %s",
@@ -120,7 +121,7 @@ has_dialled(const trpi_peer *peer, uint64_t uid)
 {
     for (const trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
         if (conn->dialled && conn->ready && !conn->closing && conn->uid == uid) {
-            return true; /* R1 */
+            return true; /* reach-R1 */
         }
     }
     return false;

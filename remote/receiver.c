@@ -7,12 +7,15 @@
  *           every TRPI_CREDIT_MARK_BYTES: a mark goes into the receiver's mail; `waiting` grows
  *         the receiver reaches the mark (marks.c, any worker): `waiting` shrinks, credit is said
  * Must hold.
- *   I1  What counts is what waits: who has no mail has no count, and each receiver has its own.
- *   I2  What is above the limit is a dead letter, and nothing is ever waited for here.
- *   I3  limited and waiting are a Dekker pair, seq_cst: who makes a receiver limited reads waiting
- *       afterwards, who takes from waiting reads limited afterwards. So one of the two frees it.
- *   I4  Each mark that is in a receiver's mail pins the peer and counts remoting till its passed()
- *       is over: two of them may overlap, where a mark found no memory and is passed at once.
+ *   receiver-I1  What counts is what waits: who has no mail has no count, and each receiver has its
+ *       own.
+ *   receiver-I2  What is above the limit is a dead letter, and nothing is ever waited for here.
+ *   receiver-I3  limited and waiting are a Dekker pair, seq_cst: who makes a receiver limited reads
+ *       waiting afterwards, who takes from waiting reads limited afterwards. So one of the two
+ *       frees it.
+ *   receiver-I4  Each mark that is in a receiver's mail pins the peer and counts remoting till its
+ *       passed() is over: two of them may overlap, where a mark found no memory and is passed at
+ *       once.
  * Limits. remote.receiver-limit, remote.receivers-limit. The table has a place for each receiver
  *         that was busy when it was told; it is swept before it grows. Bounded mailboxes, those
  *         with an order of the program's own, and routers bound what they have themselves.
@@ -140,7 +143,7 @@ step(trpi_receiver *receiver, enum step what, uint64_t bytes)
     bool before = receiver->credit.limited, can = takes_credit(peer);
     if (can || before) {
         uint64_t window = window_of(peer->remote);
-        atomic_store_explicit(&receiver->limited, true, memory_order_seq_cst); /* I3 */
+        atomic_store_explicit(&receiver->limited, true, memory_order_seq_cst); /* receiver-I3 */
         uint64_t waiting = atomic_load_explicit(&receiver->waiting, memory_order_seq_cst);
         word = what == CAME     ? trpi_credit_came(&receiver->credit, window, waiting, bytes)
                : what == PASSED ? trpi_credit_passed(&receiver->credit, window, waiting)
@@ -167,11 +170,11 @@ passed(void *arg, uint64_t bytes)
     trpi_remote *remote = peer->remote;
     atomic_fetch_sub_explicit(&remote->waiting_bytes, bytes, memory_order_relaxed);
     atomic_fetch_sub_explicit(&receiver->waiting, bytes, memory_order_seq_cst);
-    if (atomic_load_explicit(&receiver->limited, memory_order_seq_cst)) { /* I3 */
+    if (atomic_load_explicit(&receiver->limited, memory_order_seq_cst)) { /* receiver-I3 */
         (void)step(receiver, PASSED, 0);
     }
     receiver_unref(receiver);
-    trpi_peer_unpin(peer); /* I4 */
+    trpi_peer_unpin(peer); /* receiver-I4 */
     trpi_remote_unref(remote);
 }
 
@@ -293,7 +296,7 @@ place_find(trpi_inflow *inflow, trp_system *system, uint32_t slot, uint32_t gene
         return inflow->last = place;
     }
     if (slot == 0 || trpi_inbound_mail(system, slot, generation) != TRPI_MAIL_WAITS) {
-        return NULL; /* I1 */
+        return NULL; /* receiver-I1 */
     }
     if (place != NULL && place->slot == slot) { /* of an actor that has ended */
         place_drop(place);
@@ -317,7 +320,7 @@ mark(trpi_conn *conn, trpi_inflow_place *place)
     place->bytes = 0;
     place->near = false;
     if (trpi_inbound_mail(remote->system, place->slot, place->generation) != TRPI_MAIL_WAITS) {
-        return; /* I1 */
+        return; /* receiver-I1 */
     }
     if (place->receiver == NULL) {
         place->receiver = receiver_get(peer, place->slot, place->generation);
@@ -330,7 +333,7 @@ mark(trpi_conn *conn, trpi_inflow_place *place)
     atomic_fetch_add_explicit(&remote->waiting_bytes, bytes, memory_order_relaxed);
     uint64_t waiting =
         atomic_fetch_add_explicit(&receiver->waiting, bytes, memory_order_seq_cst) + bytes;
-    trpi_remote_ref(remote); /* I4 */
+    trpi_remote_ref(remote); /* receiver-I4 */
     pthread_mutex_lock(&remote->lock);
     peer->pins++;
     pthread_mutex_unlock(&remote->lock);
@@ -343,7 +346,7 @@ mark(trpi_conn *conn, trpi_inflow_place *place)
     }
 }
 
-/* I2 */
+/* receiver-I2 */
 static bool
 is_full(trpi_conn *conn, const trpi_inflow_place *place, uint64_t bytes)
 {

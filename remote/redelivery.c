@@ -5,11 +5,12 @@
  *             |--- in flight --|--- to send ---|
  *         A nack, a reconnect or silence moves `sent` back to `acked`; the lane then sends on.
  * Must hold.
- *   R1  pushed - acked <= max. (push)
- *   R2  What the receiver delivers is 1, 2, 3, ... without a hole, each once. (receive)
- *   R3  An ack beyond `pushed` is the peer's mistake and changes nothing. An ack between `sent` and
- *       `pushed` is not: `sent` may have moved back.
- *   R4  tails_bytes is the sum of all tails in the ring, at most TRPI_SYSTEM_TAILS_BYTES_MAX.
+ *   redelivery-R1  pushed - acked <= max. (push)
+ *   redelivery-R2  What the receiver delivers is 1, 2, 3, ... without a hole, each once. (receive)
+ *   redelivery-R3  An ack beyond `pushed` is the peer's mistake and changes nothing. An ack between
+ *       `sent` and `pushed` is not: `sent` may have moved back.
+ *   redelivery-R4  tails_bytes is the sum of all tails in the ring, at most
+ *       TRPI_SYSTEM_TAILS_BYTES_MAX.
  * Tests.  tests/unit/remote/redelivery_test.c (loss, duplication, reordering, reconnects by seed)
  */
 #include "remote/redelivery.h"
@@ -36,7 +37,7 @@ drop_until(trpi_redelivery *r, uint64_t seq)
 {
     for (; r->acked < seq; r->acked++) {
         trpi_redelivery_entry *entry = &r->ring[(r->acked + 1) & (r->capacity - 1)];
-        r->tails_bytes -= entry->tail_bytes; /* R4 */
+        r->tails_bytes -= entry->tail_bytes; /* redelivery-R4 */
         trpi_free(entry->tail);
         entry->tail = NULL;
         entry->tail_bytes = 0;
@@ -84,8 +85,8 @@ trpi_redelivery_push_tail(trpi_redelivery *r, uint64_t now_ms,
                           uint32_t tail_bytes)
 {
     uint32_t unacked = trpi_redelivery_unacked(r);
-    if (unacked >= r->max || /* R1 */
-        r->tails_bytes + tail_bytes > TRPI_SYSTEM_TAILS_BYTES_MAX) { /* R4 */
+    if (unacked >= r->max || /* redelivery-R1 */
+        r->tails_bytes + tail_bytes > TRPI_SYSTEM_TAILS_BYTES_MAX) { /* redelivery-R4 */
         return TRP_ELIMIT;
     }
     if (unacked == r->capacity) {
@@ -135,7 +136,7 @@ trpi_redelivery_tail(const trpi_redelivery *r, uint64_t seq, uint32_t *ret_bytes
 bool
 trpi_redelivery_ack(trpi_redelivery *r, uint64_t now_ms, uint64_t seq)
 {
-    if (seq > r->pushed) { /* R3 */
+    if (seq > r->pushed) { /* redelivery-R3 */
         return false;
     }
     if (seq > r->acked) {
@@ -209,6 +210,6 @@ trpi_redelivery_receive(trpi_redelivery *r, uint64_t seq)
     if (seq != r->expected + 1) {
         return TRPI_REDELIVERY_GAP;
     }
-    r->expected = seq; /* R2 */
+    r->expected = seq; /* redelivery-R2 */
     return TRPI_REDELIVERY_DELIVER;
 }

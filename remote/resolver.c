@@ -319,7 +319,7 @@ trpi_numeric_text(const void *address, size_t address_bytes, uint16_t port, char
     char host[INET6_ADDRSTRLEN] = "?";
     const uint8_t *raw = address;
     bool v4 = address_bytes == 4;
-    if (!v4 && memcmp(raw, mapped, sizeof mapped) == 0) { /* H11 of link_nng.c */
+    if (!v4 && memcmp(raw, mapped, sizeof mapped) == 0) { /* link-nng-H11 */
         v4 = true;
         raw += sizeof mapped;
     }

@@ -4,14 +4,14 @@
  *         route's own buffer, without a lock, and handed to the lane at the end of the run under
  *         one lock; when the lane is empty the buffer itself changes hands.
  * Must hold.
- *   O1  The gathers belong to the runner of the proxy: one thread at a time.
- *   O2  What cannot be sent is a dead letter with its reason, alone.
- *   O3  peer->promised is what trp_try_tell() was promised room for and deliver() has not handed
- *       over. Promised messages are never dropped for want of room: tells count promises as taken.
- *       A hand-over adds to what is queued before it takes from promised, under peer->lock.
- *   O4  Only messages that follow one another in a gather share a MANY frame, so the order is
+ *   route-O1  The gathers belong to the runner of the proxy: one thread at a time.
+ *   route-O2  What cannot be sent is a dead letter with its reason, alone.
+ *   route-O3  peer->promised is what trp_try_tell() was promised room for and deliver() has not
+ *       handed over. Promised messages are never dropped for want of room: tells count promises as
+ *       taken. A hand-over adds to what is queued before it takes from promised, under peer->lock.
+ *   route-O4  Only messages that follow one another in a gather share a MANY frame, so the order is
  *       theirs.
- *   O5  Who is held (hold.c) gets nothing through a gather.
+ *   route-O5  Who is held (hold.c) gets nothing through a gather.
  * Limits. TRPI_ADMIT_BYTES_MAX for trp_try_tell(), frame_bytes_max (too-large), lane_bytes_max
  *         (lane-full), TRPI_GATHER_BYTES_MAX a hand-over.
  * Tests.  tests/unit/remote/remote_test.c, full_lane_test.c, lanes_test.c, garbage_test.c
@@ -160,7 +160,7 @@ gather_append(trpi_route *route, enum trpi_lane lane)
                : trpi_peer_append(route->peer, lane, route->uid, &gather->frames, true);
 }
 
-/* After the append, without the lock. O2 */
+/* After the append, without the lock. route-O2 */
 static void
 gather_over(trpi_route *route, enum trpi_lane lane, trp_err err)
 {
@@ -197,7 +197,7 @@ trpi_route_hand_over(trpi_route *route)
         errs[lane] = gather_append(route, lane);
         above = above || peer->lanes[lane].above;
     }
-    atomic_fetch_sub_explicit(&peer->promised, route->kept, memory_order_release); /* O3 */
+    atomic_fetch_sub_explicit(&peer->promised, route->kept, memory_order_release); /* route-O3 */
     route->kept = 0;
     route->above = above;
     if (route->pinned) {
@@ -229,7 +229,7 @@ message_noted(trpi_remote *remote, const trpi_peer *peer, const trp_type *type, 
 
 /* ---- one after the other --------------------------------------------------------------------- */
 
-/* O4 */
+/* route-O4 */
 static bool
 is_like_last(const trpi_gather *gather, const trp_type *type, const trp_msg *msg)
 {
@@ -562,7 +562,7 @@ release(void *arg)
 }
 
 /* Is there room beside what waits and what was promised to others? Promises are read first: what
- * hand_over() moves may then be counted twice, but not overlooked (O3). */
+ * hand_over() moves may then be counted twice, but not overlooked (route-O3). */
 static bool
 has_room(const trpi_route *route, enum trpi_lane lane, size_t others, size_t promise)
 {

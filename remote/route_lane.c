@@ -1,9 +1,9 @@
 /* route_lane.c - which lane a message takes: its recipient's ordinary one, or the large one.
  *
  * Must hold.
- *   G1  A recipient enters the large lane with its first large message, behind a fence, and all its
- *       messages take it until the era ends (fence.c).
- *   G2  A route holds something for the large lane only while it is pinned.
+ *   route-lane-G1  A recipient enters the large lane with its first large message, behind a fence,
+ *       and all its messages take it until the era ends (fence.c).
+ *   route-lane-G2  A route holds something for the large lane only while it is pinned.
  * Limits. TRPI_LARGE_PLACES; recipients that share one take the same way.
  * Tests.  tests/unit/remote/lanes_test.c
  */
@@ -32,8 +32,8 @@ large_places_clear(atomic_uint_least64_t *words)
     }
 }
 
-/* G1. Take the large lane for slot from now on, if it takes it already in this era or this message
- * is large. */
+/* route-lane-G1. Take the large lane for slot from now on, if it takes it already in this era or
+ * this message is large. */
 static bool
 large_enter(trpi_route *route, uint32_t slot, size_t bytes)
 {

@@ -9,12 +9,13 @@
  * States.  CONNECTING -> TLS -> COOKIE -> OPEN -> closed;   TLS, COOKIE, OPEN -> REFUSED -> closed
  *          (a step that is not configured is left out)
  * Must hold.
- *   V1  connected() and bytes() come only when the link is OPEN.
- *   V2  Nothing is sent but `flight`, or, without TLS, the user's own buffers: one at a time.
- *   V3  written() comes when everything of the write has been sent by the inner link.
- *   V4  A refused link sends its alert before it is closed, and is closed after LINGER_MS at the
- *       latest: closing at once would reset the connection, and the peer would not read why.
- *   V5  The peer may send handshake_bytes_max bytes before the link is OPEN.
+ *   secure-V1  connected() and bytes() come only when the link is OPEN.
+ *   secure-V2  Nothing is sent but `flight`, or, without TLS, the user's own buffers: one at a
+ *       time.
+ *   secure-V3  written() comes when everything of the write has been sent by the inner link.
+ *   secure-V4  A refused link sends its alert before it is closed, and is closed after LINGER_MS at
+ *       the latest: closing at once would reset the connection, and the peer would not read why.
+ *   secure-V5  The peer may send handshake_bytes_max bytes before the link is OPEN.
  * Locks.   link->lock, then transport->lock, then the inner transport's. No callback with one held.
  * Limits.  handshake_bytes_max, TRPI_TLS_WIRE_BYTES_MAX, CHUNK_BYTES; the number of links that are
  *          not OPEN and their time are the user's to bound (conn.c).
@@ -127,7 +128,7 @@ pump(trpi_secure_link *link)
     if (link->in_flight || link->closing) {
         return;
     }
-    if (link->gather.count > 0) { /* V2 */
+    if (link->gather.count > 0) { /* secure-V2 */
         trpi_buffer swap = link->flight;
         link->flight = link->gather;
         link->gather = swap;
@@ -174,7 +175,7 @@ in_written(void *user, trpi_link *inner)
     }
     pthread_mutex_unlock(&link->lock);
     if (done) {
-        link->transport->events->written(link->user, (trpi_link *)link); /* V3 */
+        link->transport->events->written(link->user, (trpi_link *)link); /* secure-V3 */
     }
 }
 
@@ -215,7 +216,7 @@ refuse(trpi_secure_link *link, trpi_refusal why, const char *detail)
         (!link->in_flight && link->gather.count == 0)) {
         shut(link, ""); /* nothing to say that the peer would wait for */
     } else {
-        trpi_secure_end_in(link, LINGER_MS); /* V4 */
+        trpi_secure_end_in(link, LINGER_MS); /* secure-V4 */
     }
 }
 
@@ -419,7 +420,7 @@ in_connected(void *user, trpi_link *inner)
     bool is_open = link->stage == TRPI_SECURE_OPEN && !link->closing;
     pthread_mutex_unlock(&link->lock);
     if (is_open) { /* bare: it waits for nothing */
-        link->transport->events->connected(link->user, (trpi_link *)link); /* V1 */
+        link->transport->events->connected(link->user, (trpi_link *)link); /* secure-V1 */
     }
 }
 
@@ -462,7 +463,8 @@ advance(trpi_secure_link *link, const uint8_t *bytes, size_t count)
     if (link->stage == TRPI_SECURE_OPEN && !was_open && !trpi_secure_judge_again(link, &why)) {
         refuse(link, why, "by the files that were read again");
     }
-    if (link->stage == TRPI_SECURE_OPEN && !was_open && link->dialled && !link->closing) { /* V1 */
+    /* secure-V1 */
+    if (link->stage == TRPI_SECURE_OPEN && !was_open && link->dialled && !link->closing) {
         pthread_mutex_unlock(&link->lock);
         events->connected(link->user, (trpi_link *)link);
         pthread_mutex_lock(&link->lock);
@@ -498,7 +500,7 @@ in_bytes(void *user, trpi_link *inner, const uint8_t *bytes, size_t count)
     }
     if (link->stage < TRPI_SECURE_OPEN) {
         link->early_bytes += count;
-        if (link->early_bytes > link->transport->options.handshake_bytes_max) { /* V5 */
+        if (link->early_bytes > link->transport->options.handshake_bytes_max) { /* secure-V5 */
             refuse(link, TRPI_REFUSED_BYTES, "more than remote.handshake-bytes-max");
         }
     }

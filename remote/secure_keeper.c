@@ -4,13 +4,13 @@
  *          own does it, and it also ends the links whose time has come. A driven world has no
  *          threads: there this happens when a reload is asked for, and at no other time.
  * Must hold.
- *   W1  New files are taken as a whole or not at all: what does not fit together leaves the old
- *       ones in use.                                                           (read_again)
- *   W2  After a reload no link of older files outlives old_end_ms, and none whose peer the new
- *       files would refuse outlives the reload, or becomes open after it.
+ *   secure-keeper-W1  New files are taken as a whole or not at all: what does not fit together
+ *       leaves the old ones in use. (read_again)
+ *   secure-keeper-W2  After a reload no link of older files outlives old_end_ms, and none whose
+ *       peer the new files would refuse outlives the reload, or becomes open after it.
  *                                                  (judge_links, trpi_secure_judge_again)
- *   W3  What could not be taken is tried again each reload_interval_ms, changed or not: it may
- *       have been the moment that was wrong.                                 (files_changed)
+ *   secure-keeper-W3  What could not be taken is tried again each reload_interval_ms, changed or
+ *       not: it may have been the moment that was wrong. (files_changed)
  * Tests.   tests/unit/remote/secure_test.c, reload_test.c
  */
 #include <stdio.h>
@@ -96,7 +96,7 @@ credentials_read(trpi_secure *secure, const trpi_secrets *secrets, trpi_credenti
         trpi_credentials_unref(made);
         return err;
     }
-    memcpy(secure->file_marks, marks, sizeof marks); /* W3 */
+    memcpy(secure->file_marks, marks, sizeof marks); /* secure-keeper-W3 */
     *ret_made = made;
     return TRP_OK;
 }
@@ -114,7 +114,7 @@ trpi_secure_list(trpi_secure_link *link)
         link->next->previous = link;
     }
     secure->links = link;
-    if (link->credentials != secure->credentials) { /* W2: the reload was between */
+    if (link->credentials != secure->credentials) { /* secure-keeper-W2: the reload was between */
         link->end_ms = trpi_world_mono_ns(secure->world) / 1000000 + secure->options.old_end_ms;
     }
     pthread_mutex_unlock(&secure->lock);
@@ -185,7 +185,7 @@ end_due_links(trpi_secure *secure)
     pthread_mutex_lock(&secure->lock);
 }
 
-/* W2. Returns how many were closed. */
+/* secure-keeper-W2. Returns how many were closed. */
 static uint32_t
 judge_links(trpi_secure *secure, trpi_credentials *credentials)
 {
@@ -222,8 +222,8 @@ judge_links(trpi_secure *secure, trpi_credentials *credentials)
     return closed;
 }
 
-/* W2, for one whose handshake was half done when the files were read. Judged here or, once it is
- * open, by judge_links(): both hold link->lock. */
+/* secure-keeper-W2, for one whose handshake was half done when the files were read. Judged here or,
+ * once it is open, by judge_links(): both hold link->lock. */
 bool
 trpi_secure_judge_again(trpi_secure_link *link, trpi_refusal *ret_why)
 {
@@ -303,7 +303,7 @@ troubles_look(trpi_secure *secure)
     }
 }
 
-/* W1. With secure->lock, which is given back meanwhile. */
+/* secure-keeper-W1. With secure->lock, which is given back meanwhile. */
 static void
 read_again(trpi_secure *secure)
 {
@@ -347,7 +347,7 @@ files_changed(trpi_secure *secure)
     }
     secure->looked_ms = now_ms;
     files_mark(secure, marks);
-    if (secure->failure[0] != '\0') { /* W3; only this thread writes it */
+    if (secure->failure[0] != '\0') { /* secure-keeper-W3; only this thread writes it */
         return true;
     }
     return memcmp(marks, secure->file_marks, sizeof marks) != 0;

@@ -4,7 +4,8 @@
  * Shape.   such bytes: version 1, flags 1 (1: a node section ends them), serializer 2, type 8, the
  *          payload, [nodes]. All nodes, this one too, are third ones: entries of the section.
  * Must hold.
- *   Z1  What deserialize makes of any bytes is a message that fits its type, or an error.
+ *   serialization-Z1  What deserialize makes of any bytes is a message that fits its type, or an
+ *       error.
  * Tests.   tests/unit/remote/serialization_test.c
  * Sources. SERIAL-01, -07, -10, -11, -12, -15
  */
@@ -345,7 +346,8 @@ trp_deserialize(trp_system *system, const void *data, size_t bytes, trp_msg **re
     trp_err err = data == NULL || ret_msg == NULL ? TRP_EINVAL
                                                   : trpi_serializers_of(system, &serializers);
     err = err != TRP_OK ? err : message_decode(system, serializers, data, bytes, &type, &out);
-    err = err != TRP_OK ? err : trp_msg_new(type, out.count, ret_msg, &place); /* Z1 */
+    /* serialization-Z1 */
+    err = err != TRP_OK ? err : trp_msg_new(type, out.count, ret_msg, &place);
     if (err == TRP_OK && out.count > 0) {
         memcpy(place, out.data, out.count);
     }

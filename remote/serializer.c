@@ -1,10 +1,11 @@
 /* serializer.c - nodes of refs, raw and text. The registry is in serializers.c.
  *
  * Must hold.
- *   S1  What raw decodes from any bytes is a payload of exactly type->bytes, or a block that passes
- *       trpi_payload_check(); its texts end within their fields, and every ref names a node that
- *       this system knows. After an error out has what was read until then.
- *   S2  No padding byte of a sender's struct reaches the wire when the type has a field table.
+ *   serializer-S1  What raw decodes from any bytes is a payload of exactly type->bytes, or a block
+ *       that passes trpi_payload_check(); its texts end within their fields, and every ref names a
+ *       node that this system knows. After an error out has what was read until then.
+ *   serializer-S2  No padding byte of a sender's struct reaches the wire when the type has a field
+ *       table.
  * Limits. TRPI_MAP_NODES_MAX.
  * Tests.  tests/unit/remote/codec_test.c
  */
@@ -340,7 +341,7 @@ raw_decode(const trp_type *type, const uint8_t *wire, size_t bytes, const trpi_n
                    : trpi_buffer_append(out, wire, bytes, TRPI_BUFFER_NO_LIMIT);
     }
     trp_err err = trpi_payload_take(out, r.begin, type->bytes, 1, &root);
-    return err != TRP_OK ? err : decode_fields(&r, fields, count, 0); /* S1 */
+    return err != TRP_OK ? err : decode_fields(&r, fields, count, 0); /* serializer-S1 */
 }
 
 const trpi_serializer trpi_serializer_raw = { TRPI_SERIALIZER_RAW, "raw", raw_encode, raw_decode };

@@ -3,9 +3,9 @@
  * Shape.   sender 9 (code, slot, generation), instance 8, number 8, wire id 8, serializer 2, then
  *          the payload. Wire id 0: nothing is carried.
  * Must hold.
- *   V1  What cannot be read of the carried message does not take the parcel with it: its number
- *       arrives, with type 0.
- *   V2  No parcel in a parcel: decoding does not recurse.
+ *   serializer-parcel-V1  What cannot be read of the carried message does not take the parcel with
+ *       it: its number arrives, with type 0.
+ *   serializer-parcel-V2  No parcel in a parcel: decoding does not recurse.
  * Tests.   tests/unit/remote/parcel_test.c
  */
 #include <string.h>
@@ -29,7 +29,7 @@ parcel_encode(const trp_type *type, const void *payload, size_t bytes, trpi_node
     const trpi_serializer *serializer = NULL;
     if (parcel->type != 0) {
         serializer = inner != NULL ? trpi_serializers_for(map->serializers, inner) : NULL;
-        if (serializer == NULL || inner == &trpi_parcel_type) { /* V2 */
+        if (serializer == NULL || inner == &trpi_parcel_type) { /* serializer-parcel-V2 */
             return TRP_ENOTYPE;
         }
         trpi_put_u64(head + 25, trpi_type_wire_id(parcel->type));
@@ -83,7 +83,7 @@ parcel_decode(const trp_type *type, const uint8_t *wire, size_t bytes, const trp
         return err;
     }
     const trp_type *inner = inner_decode(wire, bytes, map, out);
-    parcel.type = inner != NULL ? inner->number : 0; /* V1 */
+    parcel.type = inner != NULL ? inner->number : 0; /* serializer-parcel-V1 */
     memcpy(out->data + begin, &parcel, sizeof parcel);
     return TRP_OK;
 }

@@ -3,8 +3,10 @@
  *
  * Shape.  struct of the type <-- by name, decided at bind --> struct that protoc-c made <--> bytes
  * Must hold.
- *   P1  A message that was bound has no messages inside: decoding does not recurse.
- *   P2  A shape that was added stays until the registry ends: readers need no lock.
+ *   serializer-protobuf-P1  A message that was bound has no messages inside: decoding does not
+ *       recurse.
+ *   serializer-protobuf-P2  A shape that was added stays until the registry ends: readers need no
+ *       lock.
  * Limits. As many as there are bindings.
  * Tests.  tests/unit/remote/protobuf_test.c
  */
@@ -332,7 +334,7 @@ is_counterpart(uint32_t kind, const ProtobufCFieldDescriptor *of)
     }
 }
 
-/* P1. NULL: all are; else the name of one that is not. */
+/* serializer-protobuf-P1. NULL: all are; else the name of one that is not. */
 static const char *
 not_flat(const ProtobufCMessageDescriptor *descriptor)
 {
@@ -405,7 +407,8 @@ trp_protobuf_bind(trp_system *system, const trp_type *type, const void *descript
     }
     pthread_mutex_lock(&serializers->lock);
     shape->next = atomic_load_explicit(&serializers->shapes, memory_order_relaxed);
-    atomic_store_explicit(&serializers->shapes, shape, memory_order_release); /* P2 */
+    /* serializer-protobuf-P2 */
+    atomic_store_explicit(&serializers->shapes, shape, memory_order_release);
     pthread_mutex_unlock(&serializers->lock);
     return TRP_OK;
 }

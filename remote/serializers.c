@@ -4,9 +4,9 @@
  *          a few times at the start of a program. So what a type came to is remembered by its
  *          number, with the version of the registry that it holds for.
  * Must hold.
- *   G1  A serializer that was added stays: readers need no lock.
- *   G2  What is remembered counts only for the version that it was found in; every change ends a
- *       version, after it was made.
+ *   serializers-G1  A serializer that was added stays: readers need no lock.
+ *   serializers-G2  What is remembered counts only for the version that it was found in; every
+ *       change ends a version, after it was made.
  * Limits.  TRP_SERIALIZER_ID_MAX, TRP_SERIALIZER_BINDINGS_MAX.
  * Tests.   tests/unit/remote/codec_test.c, tests/unit/remote/serialization_test.c
  * Sources. SERIAL-01, -05, -06, -07
@@ -64,7 +64,7 @@ by_name(trpi_serializers *serializers, const char *name)
     return NULL;
 }
 
-/* G2 */
+/* serializers-G2 */
 static void
 version_end(trpi_serializers *serializers)
 {
@@ -88,7 +88,7 @@ trpi_serializers_add(trpi_serializers *serializers, const trpi_serializer *seria
     bool taken = trpi_serializers_get(serializers, serializer->id) != NULL ||
                  by_name(serializers, serializer->name) != NULL;
     if (!taken) {
-        serializers->own[serializer->id] = *serializer; /* G1 */
+        serializers->own[serializer->id] = *serializer; /* serializers-G1 */
         atomic_store_explicit(&serializers->by_id[serializer->id],
                               &serializers->own[serializer->id],
                               memory_order_release); /* pairs with the acquire of get() */

@@ -1,7 +1,7 @@
 /* signal.c - from the actor room to the numbered stream of a peer: watches, orders to actors there.
  *
  * Must hold.
- *   I1  What is for one incarnation is numbered for it, or waits until that one is met.
+ *   signal-I1  What is for one incarnation is numbered for it, or waits until that one is met.
  * Limits. system_messages_max, TRPI_SYSTEM_TAILS_BYTES_MAX: one more is the loss of the node
  * Tests.  tests/unit/remote/remote_test.c, incarnation_test.c, deployment_test.c
  */

@@ -5,10 +5,10 @@
  *         large one (route_lane.c). What a peer takes is known when it has shaken hands; what was
  *         encoded before, or for the incarnation before, is then sorted again, lane by lane.
  * Must hold.
- *   S1  Frames of one recipient are always in one lane's queue, and sorting keeps their order: the
- *       ordinary lanes first, then the large one, which a recipient enters and never leaves while
- *       it has something there.
- *   S2  A peer that does not take more lanes sees the first two only.
+ *   spread-S1  Frames of one recipient are always in one lane's queue, and sorting keeps their
+ *       order: the ordinary lanes first, then the large one, which a recipient enters and never
+ *       leaves while it has something there.
+ *   spread-S2  A peer that does not take more lanes sees the first two only.
  * Limits. TRPI_ORDINARY_LANES_MAX.
  * Tests.  tests/unit/remote/lanes_test.c
  */
@@ -124,7 +124,7 @@ trpi_frames_sort(uint32_t spread, const trpi_buffer *frames, trpi_buffer sorted[
     }
 }
 
-/* S1 */
+/* spread-S1 */
 static void
 pending_sort(trpi_peer *peer, uint32_t spread, trpi_later *later)
 {

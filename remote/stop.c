@@ -4,11 +4,11 @@
  * came in between -> drop the rest -> GOODBYE on the lanes of messages, then on control lanes
  *         -> stopped
  * Must hold.
- *   X1  What was told before the stop is sent before GOODBYE, or is a dead letter. It may still be
- *       in a proxy's mailbox, or wait for a peer that is not met: the latter is dialled until one
- *       attempt has failed. What the network was given last, TRPI_WRITE_BYTES_MAX a lane, may be
- *       neither.
- *   X2  Nothing is appended behind GOODBYE.
+ *   stop-X1  What was told before the stop is sent before GOODBYE, or is a dead letter. It may
+ *       still be in a proxy's mailbox, or wait for a peer that is not met: the latter is dialled
+ *       until one attempt has failed. What the network was given last, TRPI_WRITE_BYTES_MAX a lane,
+ *       may be neither.
+ *   stop-X2  Nothing is appended behind GOODBYE.
  * Limits. flush_on_shutdown_ms for the flush; when it is used up, MAIL_MS for proxies to hand out
  *         what is lost and BYE_MS for the goodbyes.
  * Tests.  tests/unit/remote/flush_test.c
@@ -160,8 +160,8 @@ lost_before(trpi_remote *remote)
     return lost;
 }
 
-/* X1. Whoever was too slow or is not there: what waits for it, and what its proxies still have,
- * are dead letters. */
+/* stop-X1. Whoever was too slow or is not there: what waits for it, and what its proxies still
+ * have, are dead letters. */
 static void
 drop_rest(trpi_remote *remote)
 {
@@ -208,7 +208,7 @@ trpi_remote_stop(trpi_remote *remote)
     /* no new peers; dials only for what waits. release: pairs with trpi_peer_may_dial() */
     atomic_store_explicit(&remote->stopping, true, memory_order_release);
     settle(remote, 0, deadline_ms);
-    /* X2. relaxed: the next look at each peer takes the lock that it is read under */
+    /* stop-X2. relaxed: the next look at each peer takes the lock that it is read under */
     atomic_store_explicit(&remote->closed, true, memory_order_relaxed);
     settle(remote, 0, deadline_ms);
     drop_rest(remote);

@@ -7,12 +7,14 @@
  * Shape.   A caller counts for its share: the key of its certificate, or of its host (IPv6: of its
  *          network). A member of the cluster counts for none, and never gives way.
  * Must hold.
- *   G1  A third node gets a number when a message that names it is delivered, never for one that is
- *       refused, or whose receiver is not there. One that has no number is nobody in a message.
- *   G2  Of the peers the one gives way that has been gone longest: not connected, wanted by nobody,
- *       in nobody's hands, no member. Its incarnations end first, and their watchers are told.
- *   G3  An incarnation that gave way without having said goodbye is barred (association.c A1):
- *       the numbers of its stream are forgotten.
+ *   strangers-G1  A third node gets a number when a message that names it is delivered, never for
+ *       one that is refused, or whose receiver is not there. One that has no number is nobody in a
+ *       message.
+ *   strangers-G2  Of the peers the one gives way that has been gone longest: not connected, wanted
+ *       by nobody, in nobody's hands, no member. Its incarnations end first, and their watchers are
+ *       told.
+ *   strangers-G3  An incarnation that gave way without having said goodbye is barred
+ *       (association-A1): the numbers of its stream are forgotten.
  * Limits.  peers_max, host_peers_max, host_nodes_max; TRPI_NODES_INTRODUCED (nodes.h);
  *          TRPI_BYGONE_MAX incarnations are barred so, the oldest is forgotten first. LOOK_MAX gone
  *          peers are looked at for one of a share.
@@ -74,7 +76,7 @@ trpi_peer_unshare(trpi_peer *peer)
 
 /* ---- incarnations that gave way -------------------------------------------------------------- */
 
-/* G3. By remote->lock; without memory a late comer is only misunderstood. */
+/* strangers-G3. By remote->lock; without memory a late comer is only misunderstood. */
 static void
 bygone_add(trpi_remote *remote, uint64_t uid)
 {
@@ -127,7 +129,7 @@ candidate(trpi_remote *remote, uint32_t share)
     return peer;
 }
 
-/* G2. The caller holds peer->lock, and a pin. */
+/* strangers-G2. The caller holds peer->lock, and a pin. */
 static bool
 may_give_way(const trpi_peer *peer)
 {
@@ -248,7 +250,7 @@ trpi_third_number(void *arg, const trpi_node_id *id, uint32_t *ret_node)
                    (conn->numbers.who == TRPI_NUMBERS_RECEIVER &&
                     trpi_inbound_is_there(remote->system, conn->numbers.slot,
                                           conn->numbers.generation));
-    if (!numbers) { /* G1 */
+    if (!numbers) { /* strangers-G1 */
         *ret_node = known;
         return TRP_OK;
     }

@@ -11,14 +11,14 @@
  *         two lines, in the order in which they began to stand there: resting associations, and
  *         those that are gone, which are forgotten in the end
  * Must hold.
- *   T1  What is said to a peer is followed by a PING within a heartbeat and a tick, and a PING that
- *       is not answered by more: who uses a dead link finds it out as if it were always asked.
- *   T2  A peer rests only while nothing about it depends on time. (may_rest)
- *   T3  Silence is judged only while an answer is due.
- *   T4  A peer is forgotten when nobody has it in his hands, and what it is remembered for is over:
- *       numbers of a stream whose incarnation may come back, incarnations that are barred. Where
- *       places are short it is earlier (strangers.c).
- *   T5  It may remember us: the epochs of its lanes go on where they were.
+ *   tick-T1  What is said to a peer is followed by a PING within a heartbeat and a tick, and a PING
+ *       that is not answered by more: who uses a dead link finds it out as if it were always asked.
+ *   tick-T2  A peer rests only while nothing about it depends on time. (may_rest)
+ *   tick-T3  Silence is judged only while an answer is due.
+ *   tick-T4  A peer is forgotten when nobody has it in his hands, and what it is remembered for is
+ *       over: numbers of a stream whose incarnation may come back, incarnations that are barred.
+ *       Where places are short it is earlier (strangers.c).
+ *   tick-T5  It may remember us: the epochs of its lanes go on where they were.
  * Limits. One resting peer in PROBE_GAP_MS is asked, the one that has rested longest, and none that
  *         has rested for less than PROBE_MS; who cannot rest is asked as often. So a host that has
  *         vanished is noticed at last though nobody uses it, and what stands between (address
@@ -126,7 +126,7 @@ trim(trpi_peer *peer)
     }
 }
 
-/* T2 */
+/* tick-T2 */
 static bool
 may_rest(const trpi_peer *peer, bool watched)
 {
@@ -175,7 +175,7 @@ trpi_peer_ping(trpi_peer *peer, uint64_t now_ms)
         (void)trpi_peer_append(peer, TRPI_LANE_CONTROL, peer->assoc.uid, &frame, false);
     }
     trpi_buffer_fini(&frame);
-    if (peer->rested) { /* T3: nobody had asked it */
+    if (peer->rested) { /* tick-T3: nobody had asked it */
         trpi_detector_own_pause(&peer->link_detector, now_ms, now_ms - peer->heard_ms);
         peer->heard_ms = now_ms;
         peer->rested = false;
@@ -197,7 +197,7 @@ tick_active(trpi_peer *peer, uint64_t now_ms, bool watched, trpi_later *later)
                                                                     : o->link_heartbeat_ms;
     if (now_ms - peer->pinged_ms >= beat_ms) {
         if (is_to_be_asked(peer, watched)) {
-            trpi_peer_ping(peer, now_ms); /* T1 */
+            trpi_peer_ping(peer, now_ms); /* tick-T1 */
         } else {
             peer->rested = true;
         }
@@ -435,7 +435,7 @@ probe(trpi_remote *remote, uint64_t now_ms)
     trpi_peer_unpin(peer);
 }
 
-/* T4, but for pins. The caller holds peer->lock. */
+/* tick-T4, but for pins. The caller holds peer->lock. */
 static bool
 is_over(const trpi_peer *peer, uint64_t now_ms)
 {
@@ -448,7 +448,7 @@ is_over(const trpi_peer *peer, uint64_t now_ms)
            now_ms - peer->rests_since_ms >= (waits ? FORGET_BARRED_MS : FORGET_MS);
 }
 
-/* Our incarnation goes on, and so do its epochs there. By remote->lock. T5 */
+/* Our incarnation goes on, and so do its epochs there. By remote->lock. tick-T5 */
 static void
 epochs_keep(const trpi_peer *peer)
 {

@@ -5,11 +5,12 @@
  * Shape. input -> [BIO that reads the borrowed bytes] -> SSL -> [BIO that appends to `wire`]
  *        No byte is copied that OpenSSL does not copy itself.
  * Must hold.
- *   T1  TLS 1.3 and nothing else, both ends show a certificate, no resumption, no early data: a new
- *       connection is judged by the present files.                          (context_limits)
- *   T2  The clock of every judgement is the world's wall clock, given by the caller.
- *   T3  What a stranger's certificate says reaches a log only as printable text.    (printable)
- *   T4  The peer's names are those of its SAN; a common name proves nothing.
+ *   tls-openssl-T1  TLS 1.3 and nothing else, both ends show a certificate, no resumption, no early
+ *       data: a new connection is judged by the present files. (context_limits)
+ *   tls-openssl-T2  The clock of every judgement is the world's wall clock, given by the caller.
+ *   tls-openssl-T3  What a stranger's certificate says reaches a log only as printable text.
+ *       (printable)
+ *   tls-openssl-T4  The peer's names are those of its SAN; a common name proves nothing.
  * Limits. TRPI_TLS_WIRE_BYTES_MAX; the bytes of a handshake are bounded by the caller (secure.c).
  * Tests. tests/unit/remote/secure_test.c
  */
@@ -64,7 +65,7 @@ static int session_index; /* of a session in its SSL */
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
-static void /* T3 */
+static void /* tls-openssl-T3 */
 printable(char *text)
 {
     for (char *c = text; *c != '\0'; c++) {
@@ -193,7 +194,7 @@ host_is_numeric(const char *host)
     return inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1;
 }
 
-static bool /* T4 */
+static bool /* tls-openssl-T4 */
 covers(X509 *cert, const char *host)
 {
     return host_is_numeric(host) ? X509_check_ip_asc(cert, host, 0) == 1
@@ -295,7 +296,7 @@ judge(trpi_tls_context *context, X509 *cert, STACK_OF(X509) * chain, int64_t wal
     if (store != NULL &&
         X509_STORE_CTX_init(store, SSL_CTX_get_cert_store(context->ssl), cert, chain) == 1) {
         X509_VERIFY_PARAM_set_time(X509_STORE_CTX_get0_param(store),
-                                   (time_t)(wall_ms / 1000)); /* T2 */
+                                   (time_t)(wall_ms / 1000)); /* tls-openssl-T2 */
         error = X509_verify_cert(store) == 1 ? X509_V_OK : X509_STORE_CTX_get_error(store);
         if (error == X509_V_OK && info != NULL) {
             authority_note(X509_STORE_CTX_get0_chain(store), info);
@@ -351,7 +352,7 @@ no_password(char *buffer, int bytes, int writing, void *arg)
     return -1; /* never ask a terminal */
 }
 
-static bool /* T1 */
+static bool /* tls-openssl-T1 */
 context_limits(SSL_CTX *ssl, const char *ciphers)
 {
     (void)SSL_CTX_set_options(ssl, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION |
@@ -524,7 +525,7 @@ trpi_tls_session_new(trpi_tls_context *context, const char *host, int64_t wall_m
     SSL_set_bio(ssl, bio, bio);
     bool built = SSL_set_ex_data(ssl, session_index, session) == 1;
     X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
-    X509_VERIFY_PARAM_set_time(param, (time_t)(wall_ms / 1000)); /* T2 */
+    X509_VERIFY_PARAM_set_time(param, (time_t)(wall_ms / 1000)); /* tls-openssl-T2 */
     if (host != NULL) {
         SSL_set_connect_state(ssl);
         X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT |

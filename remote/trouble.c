@@ -3,8 +3,8 @@
  * Why.     A certificate that ends takes a whole cluster down at one minute, months after somebody
  *          last looked. So it is said while there is time, and until it is mended.
  * Must hold.
- *   X1  The text of a trouble says what ends, when, and what to do; it is the same in the log, in
- *       `status` and in `why`.
+ *   trouble-X1  The text of a trouble says what ends, when, and what to do; it is the same in the
+ *       log, in `status` and in `why`.
  * Tests.   tests/unit/remote/trouble_test.c, tests/system/credentials.sh
  */
 #include <stdarg.h>

@@ -3,12 +3,12 @@
  * Why.     A frame that a read has cut is kept until its rest is there. Whoever sends all but the
  *          last byte, on many connections, makes a node keep much, for as long as it likes.
  * Must hold.
- *   K1  What is kept grows with what has come, not with what was announced. (frame.c)
- *   K2  remote->unfinished is the memory of all decoders; above unfinished_bytes_max a connection
- *       that wants more than SMALL of it is closed, one of a member above twice that.
- *   K3  Frames of TRPI_CONTROL_FRAME_BYTES_MAX are taken from members, and from those that we have
- *       told of the cluster: whoever joins is answered with a view.
- *   K4  A frame comes within FRAME_MS, and a second for each SLOWEST bytes.
+ *   unfinished-K1  What is kept grows with what has come, not with what was announced. (frame.c)
+ *   unfinished-K2  remote->unfinished is the memory of all decoders; above unfinished_bytes_max a
+ *       connection that wants more than SMALL of it is closed, one of a member above twice that.
+ *   unfinished-K3  Frames of TRPI_CONTROL_FRAME_BYTES_MAX are taken from members, and from those
+ *       that we have told of the cluster: whoever joins is answered with a view.
+ *   unfinished-K4  A frame comes within FRAME_MS, and a second for each SLOWEST bytes.
  * Tests.   tests/sim/strangers_test.c
  */
 #include <stdio.h>
@@ -31,7 +31,7 @@ trpi_unfinished_carry(void *arg, size_t before, size_t after)
     if (after <= before || after <= SMALL || held <= (member ? 2 * max : max)) {
         return TRP_OK;
     }
-    atomic_fetch_sub_explicit(&remote->unfinished, more, memory_order_relaxed); /* K2 */
+    atomic_fetch_sub_explicit(&remote->unfinished, more, memory_order_relaxed); /* unfinished-K2 */
     (void)snprintf(conn->failure, sizeof conn->failure,
                    "unfinished frames hold remote.unfinished-frames-max");
     return TRP_ELIMIT;
@@ -45,7 +45,8 @@ trpi_unfinished_before(trpi_conn *conn)
         bool wide = atomic_load_explicit(&conn->peer->member, memory_order_relaxed) ||
                     atomic_load_explicit(&conn->peer->told, memory_order_relaxed);
         conn->decoder.control_bytes_max =
-            wide ? trpi_control_frame_max(trpi_features_own(conn->remote), max) : max; /* K3 */
+            /* unfinished-K3 */
+            wide ? trpi_control_frame_max(trpi_features_own(conn->remote), max) : max;
     }
 }
 

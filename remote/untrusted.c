@@ -7,10 +7,10 @@
  *         line at a louder level would itself be a way to harm.
  *         Besides, for nodes that do trust: which behaviours they may have made here.
  * Must hold.
- *   H1  What is refused is still acknowledged: a system message that is not would be sent again for
- *       hours and quarantine an honest peer in the end.                      (inbound.c, on_system)
- *   H2  Who may join a cluster may say that others are down. So membership is a path like others:
- *       TRPI_TRUSTED_CLUSTER among the trusted ones, or nobody joins through this node.
+ *   untrusted-H1  What is refused is still acknowledged: a system message that is not would be sent
+ *       again for hours and quarantine an honest peer in the end. (inbound.c, on_system)
+ *   untrusted-H2  Who may join a cluster may say that others are down. So membership is a path like
+ *       others: TRPI_TRUSTED_CLUSTER among the trusted ones, or nobody joins through this node.
  * Tests.  tests/unit/remote/untrusted_test.c
  */
 #include <string.h>
@@ -86,7 +86,7 @@ trpi_untrusted_refuses_channel(trpi_conn *conn, enum trpi_control_channel channe
     if (conn->remote->options.untrusted && channel == TRPI_CHANNEL_NODE) {
         return trpi_untrusted_drop(conn, "command to this node", "");
     }
-    return !trpi_untrusted_takes_clusters(conn->remote) && /* H2 */
+    return !trpi_untrusted_takes_clusters(conn->remote) && /* untrusted-H2 */
            trpi_untrusted_drop(conn, "message to the cluster", "");
 }
 

@@ -1,7 +1,7 @@
 /* waiting.c - see the header.
  *
  * Must hold.
- *   G1  The messages for one uid leave in the order in which they came.
+ *   waiting-G1  The messages for one uid leave in the order in which they came.
  * Limits. The caller's max (system-message-buffer-size) for all uids together. Cost is linear:
  *         there are entries only between the restart of a peer and its next handshake.
  * Tests.  tests/unit/remote/waiting_test.c
@@ -91,7 +91,7 @@ trpi_waiting_move(trpi_waiting *waiting, uint64_t uid, uint64_t now_ms, trpi_red
             waiting->entries[kept++] = *entry;
             continue;
         }
-        if (err == TRP_OK && to != NULL) { /* G1 */
+        if (err == TRP_OK && to != NULL) { /* waiting-G1 */
             err = trpi_redelivery_push_tail(to, now_ms, entry->body, entry->tail,
                                             entry->tail_bytes);
         }

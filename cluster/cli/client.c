@@ -4,16 +4,16 @@
  *          "not permitted", "too slow" and the node's own errors look and count the same
  *          everywhere.
  * Must hold.
- *   C1  Nothing waits without a deadline: the node is given timeoutMs, to accept included, the
- *       client TRPI_CLI_GRACE_MS more.
- *   C2  A reader of stdout that went away ends a stream at once, not at the next event.
- *   C3  A request is sent once: its connection is new, or was used a moment ago. Who pauses longer
- *       gives it up first, for the node closes one that rests.          (trpi_cli_disconnect)
- *   C5  A node that does not answer is told by what its process does, of /proc.      (fail_late)
- *   C4  An order that ends without the node's word says so, whatever ended it: no answer, a closed
- *       connection, Ctrl-C. So Ctrl-C comes before an order is sent or when it can be told what is
- *       known of it, not between the two. (An order is short, and a new connection takes it at
- *       once: nothing is waited for meanwhile.)
+ *   client-C1  Nothing waits without a deadline: the node is given timeoutMs, to accept included,
+ *       the client TRPI_CLI_GRACE_MS more.
+ *   client-C2  A reader of stdout that went away ends a stream at once, not at the next event.
+ *   client-C3  A request is sent once: its connection is new, or was used a moment ago. Who pauses
+ *       longer gives it up first, for the node closes one that rests. (trpi_cli_disconnect)
+ *   client-C5  A node that does not answer is told by what its process does, of /proc. (fail_late)
+ *   client-C4  An order that ends without the node's word says so, whatever ended it: no answer, a
+ *       closed connection, Ctrl-C. So Ctrl-C comes before an order is sent or when it can be told
+ *       what is known of it, not between the two. (An order is short, and a new connection takes it
+ *       at once: nothing is waited for meanwhile.)
  * Limits.  Replies above TRPI_CTL_RESPONSE_BYTES_MAX are refused.
  * Tests.   tests/system/cli.sh, tests/system/cli_fake.sh
  */
@@ -172,7 +172,7 @@ trpi_cli_request_new(const trpi_cli *cli, const char *cmd)
     return request;
 }
 
-/* ---- orders (C4) ----------------------------------------------------------------------------- */
+/* ---- orders (client-C4) ---------------------------------------------------------------------- */
 
 #define UNCONFIRMED "not confirmed by the node"
 #define DROPPED "it drops the order unless it has begun it; `troupe members` shows what it did"
@@ -284,7 +284,7 @@ wait_ready(trpi_cli *cli, short events, uint64_t deadline_ms)
         if (ready > 0 && polls[0].revents != 0) {
             return 0;
         }
-        if (ready > 0 && (polls[1].revents & POLLERR) != 0) { /* C2 */
+        if (ready > 0 && (polls[1].revents & POLLERR) != 0) { /* client-C2 */
             _exit(0);
         }
     }
@@ -452,7 +452,7 @@ call(trpi_cli *cli, cJSON *request, trpi_cli_stream_fn stream, void *arg, cJSON 
         return code;
     }
     sigset_t kept;
-    interrupts_hold(cli, &kept); /* C4 */
+    interrupts_hold(cli, &kept); /* client-C4 */
     code = send_request(cli, request, deadline_ms);
     if (code == 0 && cli->order != NULL) {
         order_watch(cli);

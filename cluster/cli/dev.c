@@ -3,12 +3,12 @@
  * Why.     The shortest way to a running cluster. The nodes are ordinary `troupe node` processes on
  *          127.0.0.1; the first one starts the cluster, the others join it.
  * Must hold.
- *   D1  No node outlives this process: SIGTERM to all at the end, SIGKILL after STOP_MS, and the
- *       kernel sends SIGTERM should this process be killed itself.
- *   D2  The nodes are no members of the terminal's foreground group: Ctrl-C reaches them once,
+ *   dev-D1  No node outlives this process: SIGTERM to all at the end, SIGKILL after STOP_MS, and
+ *       the kernel sends SIGTERM should this process be killed itself.
+ *   dev-D2  The nodes are no members of the terminal's foreground group: Ctrl-C reaches them once,
  *       through us, for a second signal means "at once" to a node.
- *   D3  Two that run at once choose different ports: each port of ours is a name that we hold.
- *   D4  What a node prints comes through us, each line with its node in front; a reader of ours
+ *   dev-D3  Two that run at once choose different ports: each port of ours is a name that we hold.
+ *   dev-D4  What a node prints comes through us, each line with its node in front; a reader of ours
  *       who does not read costs lines, and holds up no end.
  * Limits.  DEV_NODES_MAX nodes; a line of DEV_LINE_BYTES, longer ones become several.
  * Tests.   tests/system/dev.sh
@@ -83,8 +83,8 @@ port_is_free(unsigned port)
     return is_free;
 }
 
-/* D3. A port that is free now is the node's in a while only. The name in the abstract namespace,
- * which belongs to the network as ports do, is held until this process ends. */
+/* dev-D3. A port that is free now is the node's in a while only. The name in the abstract
+ * namespace, which belongs to the network as ports do, is held until this process ends. */
 static bool
 port_reserve(unsigned port)
 {
@@ -103,7 +103,7 @@ port_reserve(unsigned port)
     return false;
 }
 
-/* ---- what nodes print (D4) ------------------------------------------------------------------- */
+/* ---- what nodes print (dev-D4) --------------------------------------------------------------- */
 
 /* A pipe to us in the place of `to`. Returns the end for the node, or -1. */
 static int
@@ -188,8 +188,8 @@ node_exec(const dev *d, unsigned index, pid_t parent)
     if (words == NULL) {
         _exit(TRPI_CTL_EXIT_INTERNAL);
     }
-    (void)setpgid(0, 0);                    /* D2 */
-    (void)prctl(PR_SET_PDEATHSIG, SIGTERM); /* D1 */
+    (void)setpgid(0, 0);                    /* dev-D2 */
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM); /* dev-D1 */
     if (getppid() != parent) {
         _exit(0);
     }

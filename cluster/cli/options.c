@@ -3,8 +3,8 @@
  * Why.     Flags of all commands stand in one table (cli.h), so that parsing, help, completion and
  *          the "did you mean" cannot disagree, and a flag may stand before or after the command.
  * Must hold.
- *   O1  A flag that the command does not know is refused, never ignored; abbreviations too.
- *   O2  The command line wins over TROUPE_*, which wins over the default.
+ *   options-O1  A flag that the command does not know is refused, never ignored; abbreviations too.
+ *   options-O2  The command line wins over TROUPE_*, which wins over the default.
  * Tests.   tests/unit/cli/options_test.c, tests/system/cli.sh
  */
 #include <ctype.h>
@@ -382,7 +382,7 @@ color_apply(trpi_cli *cli)
     return 0;
 }
 
-/* O1: what was given must be known to the command. */
+/* options-O1: what was given must be known to the command. */
 static int
 flags_check(const trpi_cli *cli)
 {

@@ -3,9 +3,9 @@
  * Why.     Scripts read stdout, people read both. JSON is printed by one function so that it looks
  *          the same everywhere; numbers and ages are human in tables and raw in JSON.
  * Must hold.
- *   W1  No escape code leaves when stdout is no terminal, unless --color=always asked for it.
- *   W2  A closed pipe ends the program with 0 (main.c), any other write error with 70: also one
- *       that stdio met before the last flush.
+ *   print-W1  No escape code leaves when stdout is no terminal, unless --color=always asked for it.
+ *   print-W2  A closed pipe ends the program with 0 (main.c), any other write error with 70: also
+ *       one that stdio met before the last flush.
  * Tests.   tests/unit/cli/options_test.c, tests/system/cli.sh
  */
 #include <errno.h>

@@ -24,7 +24,7 @@ all_told(trpi_barrier *barrier, bool passed)
     return step;
 }
 
-/* B2: for good; the first reason stays. */
+/* barrier-B2: for good; the first reason stays. */
 static trpi_barrier_step
 failed(trpi_barrier *barrier)
 {
@@ -106,7 +106,7 @@ trpi_barrier_enter(trpi_barrier *barrier, const char *const *roles, uint32_t ind
     if ((barrier->known & bit) == 0) {
         return (trpi_barrier_step){ bit, false }; /* of no interest to the others */
     }
-    if (!barrier->waiting) { /* B1 */
+    if (!barrier->waiting) { /* barrier-B1 */
         barrier->waiting = true;
         barrier->deadline_ms = deadline_ms;
         (void)snprintf(barrier->name, sizeof barrier->name, "%s", name);
@@ -118,7 +118,7 @@ trpi_barrier_enter(trpi_barrier *barrier, const char *const *roles, uint32_t ind
                        name, barrier->name);
         return failed(barrier);
     }
-    if (deadline_ms < barrier->deadline_ms) { /* B4 */
+    if (deadline_ms < barrier->deadline_ms) { /* barrier-B4 */
         barrier->deadline_ms = deadline_ms;
     }
     return looked_at(barrier);

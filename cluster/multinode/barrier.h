@@ -3,10 +3,12 @@
  * Why.     A test must end when one of its nodes is gone or has taken another way, instead of
  *          waiting until its time is over. So whatever breaks a barrier breaks all later ones.
  * Must hold.
- *   B1  the first one who enters names the barrier; it opens when all known nodes have entered
- *   B2  another name, a node lost without notice, one known twice, or time: failed, for good
- *   B3  a node whose end is planned (removed) is waited for no longer
- *   B4  a deadline only comes nearer
+ *   barrier-B1  the first one who enters names the barrier; it opens when all known nodes have
+ *       entered
+ *   barrier-B2  another name, a node lost without notice, one known twice, or time: failed, for
+ *       good
+ *   barrier-B3  a node whose end is planned (removed) is waited for no longer
+ *   barrier-B4  a deadline only comes nearer
  * Tests.   tests/unit/multinode/barrier_test.c
  * Sources. MNT-08, MNT-16
  */

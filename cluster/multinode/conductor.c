@@ -4,9 +4,10 @@
  *          address of its system under test, and the one call of its test's thread that is not
  *          answered yet. Calls that wait are answered by what others do, or by the clock.
  * Must hold.
- *   C1  a call is answered once: what is waited for is cleared by the answer         (answer_seat)
- *   C2  who exits or shuts down by order is no lost node: its watch ends first       (release)
- *   C3  an index from another node is compared with the plan before it is used       (receive)
+ *   conductor-C1  a call is answered once: what is waited for is cleared by the answer
+ *       (answer_seat)
+ *   conductor-C2  who exits or shuts down by order is no lost node: its watch ends first (release)
+ *   conductor-C3  an index from another node is compared with the plan before it is used (receive)
  * Tests.   tests/unit/multinode/barrier_test.c, tests/multinode/kit.sh
  * Sources. MNT-02, -03, -07, -08, -16
  */
@@ -55,7 +56,7 @@ answer(trp_ctx *ctx, trp_ref to, trp_err err, const char *text)
     trp_tell(ctx, to, &trpi_multinode_answer_type, &a, sizeof a);
 }
 
-/* C1 */
+/* conductor-C1 */
 static void
 answer_seat(trp_ctx *ctx, seat *s, trp_err err, const char *text)
 {
@@ -217,7 +218,7 @@ nodes(trp_ctx *ctx, const conductor *self)
     answer(ctx, trp_sender(ctx), TRP_OK, known);
 }
 
-/* C2. Returns the player that was there. */
+/* conductor-C2. Returns the player that was there. */
 static trp_ref
 release(trp_ctx *ctx, conductor *self, uint32_t index)
 {
@@ -337,7 +338,7 @@ receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     call c = *(const call *)trp_msg_payload(msg);
     c.name[sizeof c.name - 1] = c.text[sizeof c.text - 1] = '\0';
     if (c.index >= self->plan->roles_count || c.target >= self->plan->roles_count ||
-        c.peer >= self->plan->roles_count) { /* C3 */
+        c.peer >= self->plan->roles_count) { /* conductor-C3 */
         answer(ctx, trp_sender(ctx), TRP_EINVAL,
                "another program: it has more roles than the conductor's");
         return TRP_OK;

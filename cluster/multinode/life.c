@@ -4,9 +4,10 @@
  *          end. So each process has two nodes: one under test, and one for control, which is an
  *          ordinary node with remoting of its own; every question is an ask between actors.
  * Must hold.
- *   M1  of the control node nothing depends on the settings of the test
- *   M3  the first node's control node is closed last of all             (trp_multinode_close)
- *   M4  of a failed test the others hear the reason: the first node waits for them, not for long
+ *   multinode-life-M1  of the control node nothing depends on the settings of the test
+ *   multinode-life-M3  the first node's control node is closed last of all (trp_multinode_close)
+ *   multinode-life-M4  of a failed test the others hear the reason: the first node waits for them,
+ *       not for long
  *                                                                        (trp_multinode_fail)
  * Tests.   tests/multinode/kit.sh
  * Sources. MNT-01, -05, -10, -16
@@ -169,7 +170,7 @@ trp_multinode_restart(trp_multinode *test, int same_address)
 
 /* ---- control --------------------------------------------------------------------------------- */
 
-/* M1 */
+/* multinode-life-M1 */
 static trp_err
 control_open(trp_multinode *test)
 {
@@ -390,7 +391,7 @@ trp_multinode_close(trp_multinode *test)
     if (err != TRP_OK && !first) {
         err = TRP_ECONN;
     }
-    test_free(test); /* M3 */
+    test_free(test); /* multinode-life-M3 */
     return err;
 }
 
@@ -414,7 +415,7 @@ trp_multinode_fail(trp_multinode *test, const char *file, int line, const char *
     /* No answer: the others find out by the detector. */
     uint32_t wait_ms = trpi_multinode_stretched(test, GIVE_UP_MS);
     trp_err err = trpi_multinode_ask(test, test->conductor, &call, wait_ms, NULL);
-    if (err == TRP_OK && test->place.index == 0) { /* M4 */
+    if (err == TRP_OK && test->place.index == 0) { /* multinode-life-M4 */
         call = trpi_multinode_call_of(TRPI_MULTINODE_FAREWELL);
         (void)trpi_multinode_ask(test, test->conductor, &call, wait_ms, NULL);
     }

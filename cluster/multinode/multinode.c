@@ -1,7 +1,8 @@
 /* multinode.c - what a process of a test over several nodes asks the conductor.
  *
  * Must hold.
- *   M2  a failure has a sentence in test->why, of the conductor or of here   (trpi_multinode_ask)
+ *   multinode-M2  a failure has a sentence in test->why, of the conductor or of here
+ *       (trpi_multinode_ask)
  * Tests.   tests/multinode/kit.sh
  * Sources. MNT-02, -03, -06 to -09
  */
@@ -62,7 +63,7 @@ trp_multinode_pause(const trp_multinode *test, uint64_t until)
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-/* M2 */
+/* multinode-M2 */
 trp_err
 trpi_multinode_ask(trp_multinode *test, trp_ref to, trpi_multinode_call *call, uint32_t timeout_ms,
                    char *ret_text)

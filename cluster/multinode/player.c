@@ -1,9 +1,9 @@
 /* player.c - the actor of each node that does what the conductor orders.
  *
  * Must hold.
- *   P1  the node under test is used with the lock held: the test's thread may replace it
- *   P2  without its conductor a test cannot go on: the process ends, unless it is closing anyway,
- *       or was released by order: then the first node does not wait for it
+ *   player-P1  the node under test is used with the lock held: the test's thread may replace it
+ *   player-P2  without its conductor a test cannot go on: the process ends, unless it is closing
+ *       anyway, or was released by order: then the first node does not wait for it
  * Tests.   tests/multinode/kit.sh
  * Sources. MNT-03, -07
  */
@@ -44,7 +44,7 @@ disturb(trp_ctx *ctx, trp_multinode *test, const trpi_multinode_call *c)
         return;
     }
     trpi_fault_peer_format(peer, address.host, address.port);
-    (void)pthread_mutex_lock(&test->lock); /* P1 */
+    (void)pthread_mutex_lock(&test->lock); /* player-P1 */
     trpi_faults *faults = test->node ? trpi_node_faults(test->node) : NULL;
     if (!faults) {
         err = TRP_ESTATE;
@@ -104,7 +104,7 @@ ordered(trp_ctx *ctx, player *self, const trpi_multinode_call *c)
         trpi_multinode_end((int)c->number);
     case TRPI_MULTINODE_SHUTDOWN:
         released_set(test);
-        (void)pthread_mutex_lock(&test->lock); /* P1 */
+        (void)pthread_mutex_lock(&test->lock); /* player-P1 */
         if (test->node) {
             trp_system_shutdown(trp_node_system(test->node));
         }
@@ -123,7 +123,7 @@ conductor_lost(player *self)
     (void)pthread_mutex_lock(&test->lock);
     bool is_free = test->closing || test->released;
     (void)pthread_mutex_unlock(&test->lock);
-    if (!is_free) { /* P2 */
+    if (!is_free) { /* player-P2 */
         (void)fprintf(stderr, "FAIL %s: the first node, which conducts the test, is lost\n",
                       test->roles[test->place.index]);
         trpi_multinode_end(1);

@@ -7,10 +7,10 @@
  *          asked:  the transport thread checks the request and gives it to the control server's
  *                  threads (a node without a control socket answers that it carries nothing)
  * Must hold.
- *   I1  only commands that change nothing are carried, and the news that all end (is_carried)
- *   I2  the transport thread never blocks: it parses and hands over (on_frame)
- *   I4  only members of the asked node's view are answered (request_take)
- *   I3  a reply is taken only by who waits for its id, from whom it asked (reply_take)
+ *   carry-I1  only commands that change nothing are carried, and the news that all end (is_carried)
+ *   carry-I2  the transport thread never blocks: it parses and hands over (on_frame)
+ *   carry-I4  only members of the asked node's view are answered (request_take)
+ *   carry-I3  a reply is taken only by who waits for its id, from whom it asked (reply_take)
  * Limits.  WAITERS_MAX asking; TRPI_CONTROL_CARRIED_MAX asked; REPLY_BYTES_MAX of a reply: a larger
  *          one is answered with exit 65.
  * Tests.   tests/system/cli.sh
@@ -114,7 +114,7 @@ request_take(trp_node *node, const trpi_node_id *from, uint64_t id, const uint8_
              size_t bytes)
 {
     trpi_control_refusal refusal;
-    if (!trpi_cluster_is_member(node->cluster, from)) { /* I4 */
+    if (!trpi_cluster_is_member(node->cluster, from)) { /* carry-I4 */
         refuse(node, from, id, TRPI_CTL_EXIT_PERMISSION,
                "that node takes commands from members of its cluster only");
         return;
@@ -129,7 +129,7 @@ request_take(trp_node *node, const trpi_node_id *from, uint64_t id, const uint8_
         return; /* the asking side times out */
     }
     if (trpi_control_request_parse(json, bytes, &a->call.request, &refusal) != TRP_OK ||
-        !is_carried(&a->call.request)) { /* I1 */
+        !is_carried(&a->call.request)) { /* carry-I1 */
         refuse(node, from, id, TRPI_CTL_EXIT_USAGE, "that node does not carry this command");
         trpi_control_request_fini(&a->call.request);
         trpi_free(a);
@@ -161,7 +161,7 @@ reply_take(struct trpi_carry *carry, const trpi_node_id *from, uint64_t id, cons
     for (size_t i = 0; i < WAITERS_MAX; i++) {
         waiter *w = &carry->waiters[i];
         if (id != 0 && w->id == id && !w->reply &&
-            trpi_address_equal(&w->address, &from->address)) { /* I3 */
+            trpi_address_equal(&w->address, &from->address)) { /* carry-I3 */
             w->reply = trpi_alloc(bytes + 1);
             if (w->reply) {
                 memcpy(w->reply, json, bytes);

@@ -3,10 +3,11 @@
  * Why.     An operator needs an authority, one certificate a host, and to see when they end; not
  *          the hundred options of a general tool.
  * Must hold.
- *   F1  A file that exists is never written over without --force, but by `renew` and `revoke`.
- *   F2  A key is readable by its owner alone from its first byte on.               (file_create)
- *   F3  A file is replaced by renaming a whole one: a node that reads it meanwhile reads the old
- *       or the new one.                                                            (files_replace)
+ *   cert-main-F1  A file that exists is never written over without --force, but by `renew` and
+ *       `revoke`.
+ *   cert-main-F2  A key is readable by its owner alone from its first byte on. (file_create)
+ *   cert-main-F3  A file is replaced by renaming a whole one: a node that reads it meanwhile reads
+ *       the old or the new one. (files_replace)
  * Tests.   tests/system/cert.sh
  */
 #include <errno.h>
@@ -159,7 +160,7 @@ looks_like(int fd, const char *replaced, mode_t mode)
 static int
 file_create(const char *path, const char *replaced, mode_t mode, const char *text)
 {
-    /* F1, F2 */
+    /* cert-main-F1, cert-main-F2 */
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
     if (fd < 0) {
         return errno == EEXIST
@@ -198,7 +199,7 @@ beside_write(replacement *r)
 }
 
 /* All are written before the first one takes its name: what fails, fails before anything changes.
- * F3 */
+ * cert-main-F3 */
 static int
 files_replace(replacement *all, size_t count)
 {

@@ -3,9 +3,10 @@
  * Why.     An operator sets up a cluster's own authority with three commands and needs to know
  *          nothing of X.509: ECDSA on P-256, one level, names only in the SAN, where TLS looks.
  * Must hold.
- *   C1  A name goes into the extension's text only if it is made of letters, digits, '.', '-', ':'
- *       and '_': the text has a grammar of its own.                        (names_text)
- *   C2  A key is checked against its certificate before it signs anything.  (authority_open)
+ *   cert-openssl-C1  A name goes into the extension's text only if it is made of letters, digits,
+ *       '.', '-', ':' and '_': the text has a grammar of its own. (names_text)
+ *   cert-openssl-C2  A key is checked against its certificate before it signs anything.
+ *       (authority_open)
  * Tests.   tests/unit/node/cert_test.c
  */
 #include "cluster/node/cert.h"
@@ -119,7 +120,7 @@ authority_open(const char *ca_cert, const char *ca_key, authority *ret_ca, char 
     const char *wrong = ca.cert == NULL  ? "the authority's certificate cannot be read"
                         : ca.key == NULL ? "the authority's key cannot be read"
                         : X509_check_ca(ca.cert) != 1 ? "this certificate is no authority's"
-                        : X509_check_private_key(ca.cert, ca.key) != 1 /* C2 */
+                        : X509_check_private_key(ca.cert, ca.key) != 1 /* cert-openssl-C2 */
                             ? "the key does not belong to the authority's certificate"
                             : NULL;
     if (wrong != NULL) {
@@ -155,7 +156,7 @@ name_is_numeric(const char *name)
     return inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1;
 }
 
-/* C1. "DNS:host,IP:10.0.0.1" */
+/* cert-openssl-C1. "DNS:host,IP:10.0.0.1" */
 static trp_err
 names_text(const trpi_cert_request *request, trpi_buffer *text, char *why, size_t why_bytes)
 {

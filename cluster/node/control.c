@@ -7,10 +7,10 @@
  *          any thread:   emit -> connection's queue of frames -> poll thread writes
  *          A call knows its connection by number: it may be gone when the answer comes.
  * Must hold.
- *   I1  input buffers are the poll thread's alone; an fd is closed with `lock` held
- *   I2  connections, their frames and `calls` are touched with `lock` held
- *   I3  serve() is called without the lock
- *   I4  close returns after the last call has ended (trpi_control_close)
+ *   control-I1  input buffers are the poll thread's alone; an fd is closed with `lock` held
+ *   control-I2  connections, their frames and `calls` are touched with `lock` held
+ *   control-I3  serve() is called without the lock
+ *   control-I4  close returns after the last call has ended (trpi_control_close)
  * Limits.  TRPI_CTL_CONNECTIONS_MAX, TRPI_CTL_REQUEST_BYTES_MAX, TRPI_CONTROL_EVENTS_MAX,
  *          TRPI_CONTROL_IDLE_MS, TRPI_CONTROL_REQUEST_MS, TRPI_CONTROL_CARRIED_MAX.
  * Cost.    Without connections the thread sleeps in poll without a timeout.
@@ -236,7 +236,7 @@ request_take(trpi_control *control, connection *c, const uint8_t *body, size_t b
     }
     call->deadline_ns = call->start_ns + (uint64_t)call->request.timeout_ms * 1000000u;
     if (control->options.is_quick(call->request.command)) {
-        trpi_call_serve(call); /* I3 */
+        trpi_call_serve(call); /* control-I3 */
         trpi_call_free(call);
         return;
     }
@@ -593,7 +593,7 @@ trpi_control_close(trpi_control *control, uint32_t linger_ms, uint32_t flush_ms)
             atomic_store_explicit(&control->carried[i]->cancelled, true, memory_order_relaxed);
         }
     }
-    while (control->calls_count > 0) { /* I4 */
+    while (control->calls_count > 0) { /* control-I4 */
         (void)pthread_cond_wait(&control->ended, &control->lock);
     }
     linger(control, flush_ms);

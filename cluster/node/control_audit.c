@@ -3,9 +3,9 @@
  * Why.     "Who took this node out?" is asked weeks later, when the tool's history is gone. The
  *          kernel says who is at the other end of the control socket, and who has sent a signal.
  * Must hold.
- *   A1  The line is written before the order is begun, whatever log.level is; it says what was
- *       ordered, not what came of it: the membership's own lines say that.
- *   A2  What a client has written reaches the log only as printable text.
+ *   control-audit-A1  The line is written before the order is begun, whatever log.level is; it says
+ *       what was ordered, not what came of it: the membership's own lines say that.
+ *   control-audit-A2  What a client has written reaches the log only as printable text.
  * Tests.   tests/system/audit.sh
  */
 #include <inttypes.h>
@@ -28,7 +28,7 @@ whom_add(char whom[WHOM_BYTES], const char *format, ...)
     va_end(list);
 }
 
-static void /* A2 */
+static void /* control-audit-A2 */
 printable(char *text)
 {
     for (char *c = text; *c != '\0'; c++) {

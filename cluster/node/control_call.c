@@ -1,6 +1,7 @@
 /* control_call.c - what a command does with its call: answer, refuse, report, wait.
  *
- * Must hold. I1 exactly one final object for each call                      (emit_final, asserted)
+ * Must hold.
+ *   control-call-I1  exactly one final object for each call (emit_final, asserted)
  * Tests.     tests/unit/node/control_test.c
  */
 #include <stdarg.h>
@@ -23,7 +24,7 @@ const char trpi_call_no_memory[] =
 static void
 emit_final(trpi_call *call, const char *text)
 {
-    trpi_assert(!call->answered); /* I1 */
+    trpi_assert(!call->answered); /* control-call-I1 */
     call->answered = true;
     call->emit(call, text, true);
 }

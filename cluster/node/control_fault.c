@@ -2,7 +2,7 @@
  *
  * Why.     A test of a cluster wants a bad network without a kernel's help and without privileges.
  * Must hold.
- *   I1  without remote.test-adapters nothing of this can be reached              (serve)
+ *   control-fault-I1  without remote.test-adapters nothing of this can be reached (serve)
  * Tests.   tests/unit/node/fault_test.c, tests/system/cli_fake.sh
  * Sources. MNT-02, -07
  */
@@ -118,7 +118,7 @@ trpi_node_serve_fault(trp_node *node, trpi_call *call)
     trpi_fault_rule rule = no_fault;
     uint32_t cut = 0;
     trp_err err = TRP_OK;
-    if (!faults) { /* I1 */
+    if (!faults) { /* control-fault-I1 */
         trpi_call_refuse_text(call, TRPI_CTL_EXIT_PERMISSION,
                               "start the node with --set remote.test-adapters=on",
                               "remote.test-adapters is off: this node's network cannot be "

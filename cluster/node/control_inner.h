@@ -21,7 +21,7 @@ typedef struct connection {
     struct connection *next;
     uint64_t id;
     int fd;
-    trpi_buffer in;     /* I1 */
+    trpi_buffer in;     /* control-I1 */
     uint64_t active_ns; /* the last request ended, or the first byte of the next came */
     out_frame *out_first, **out_last;
     uint32_t events_count; /* of out */
@@ -69,7 +69,7 @@ void trpi_control_stream_end(trpi_control *control, connection *c, const char *f
 /* control_serve.c */
 void trpi_control_emit(trpi_call *call, const char *text, bool final);
 void trpi_call_free(trpi_call *call);
-void trpi_call_serve(trpi_call *call); /* without the lock: I3 */
+void trpi_call_serve(trpi_call *call); /* without the lock: control-I3 */
 /* With the lock. On failure the caller still owns call. */
 trp_err trpi_call_start(trpi_control *control, trpi_call *call);
 

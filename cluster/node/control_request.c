@@ -1,8 +1,8 @@
 /* control_request.c - from the bytes of a request to a struct in which everything is checked.
  *
  * Must hold.
- *   I1  Whatever the bytes are, the outcome is a request or a refusal with an exit code of the
- *       contract; nothing is assumed of a peer (tests/fuzz/control_fuzz.c).
+ *   control-request-I1  Whatever the bytes are, the outcome is a request or a refusal with an exit
+ *       code of the contract; nothing is assumed of a peer (tests/fuzz/control_fuzz.c).
  * Limits.  Depth of JSON: TRPI_JSON_DEPTH_MAX. Payload: TRPI_CTL_PAYLOAD_BYTES_MAX.
  * Tests.   tests/unit/node/control_request_test.c, tests/fuzz/control_fuzz.c
  */

@@ -3,8 +3,10 @@
  * Shape.   control.c reads requests, and starts a call here; what the call emits is a frame of its
  *          connection, which control.c writes. A call for another node (carry.c) emits elsewhere.
  * Must hold.
- *   S1  A call ends once: its thread frees it, and tells trpi_control_close() by calls_count.
- *   S2  What is put among a connection's frames by another thread wakes the poll thread.
+ *   control-serve-S1  A call ends once: its thread frees it, and tells trpi_control_close() by
+ *       calls_count.
+ *   control-serve-S2  What is put among a connection's frames by another thread wakes the poll
+ *       thread.
  * Tests.   tests/unit/node/control_test.c
  */
 #ifndef _GNU_SOURCE
@@ -71,7 +73,7 @@ trpi_call_stream(trpi_call *call)
         control->streams_count += c->event_bits != 0;
     }
     (void)pthread_mutex_unlock(&control->lock);
-    trpi_control_wake(control); /* S2 */
+    trpi_control_wake(control); /* control-serve-S2 */
 }
 
 void

@@ -1,10 +1,10 @@
 /* control_socket.c - the file behind the control socket: made, found stale, refused to strangers.
  *
  * Must hold.
- *   I1  a file behind which somebody answers is never removed (socket_listen)
+ *   control-socket-I1  a file behind which somebody answers is never removed (socket_listen)
  *       (nor one that is being made: the look, the removal and the new one are under a lock of
  *       the directory)
- *   I2  the file has its mode before it can be connected to (fchmod before bind)
+ *   control-socket-I2  the file has its mode before it can be connected to (fchmod before bind)
  * Tests.   tests/unit/node/control_test.c
  */
 #ifndef _GNU_SOURCE
@@ -151,7 +151,7 @@ listen_locked(const char *path, int *ret_fd, int *ret_pid)
     if (fd < 0) {
         return TRP_EIO;
     }
-    if (fchmod(fd, TRPI_CTL_SOCKET_MODE) != 0 || /* I2 */
+    if (fchmod(fd, TRPI_CTL_SOCKET_MODE) != 0 || /* control-socket-I2 */
         bind(fd, (struct sockaddr *)&address, sizeof address) != 0 ||
         chmod(path, TRPI_CTL_SOCKET_MODE) != 0 || /* bind applied the umask */
         listen(fd, BACKLOG) != 0) {

@@ -4,8 +4,8 @@
  *          as one that does. So each reason is named: who, what, since when, on whose word, what
  *          next.
  * Must hold.
- *   Y1  While the view is not converged, the reasons are those of trpi_gossip_blocked_by: one at
- *       least. While it is, they are what waits all the same.
+ *   control-why-Y1  While the view is not converged, the reasons are those of
+ *       trpi_gossip_blocked_by: one at least. While it is, they are what waits all the same.
  * Tests.   tests/unit/node/why_test.c, tests/system/cli.sh
  */
 #include "cluster/node/control_why.h"

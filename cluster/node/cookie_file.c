@@ -1,11 +1,11 @@
 /* cookie_file.c - see the header.
  *
  * Must hold.
- *   F1  A reader never sees half a file: it is written under another name, and linked to its own,
- *       which fails when there is one already.                                           (make)
- *   F2  A file that others may read is no secret: refused, as sshd refuses a key. A group may read
- *       a configured file of another user, which is the administrator's decision; the user's own
- *       file must be this user's.                                                   (is_private)
+ *   cookie-file-F1  A reader never sees half a file: it is written under another name, and linked
+ *       to its own, which fails when there is one already. (make)
+ *   cookie-file-F2  A file that others may read is no secret: refused, as sshd refuses a key. A
+ *       group may read a configured file of another user, which is the administrator's decision;
+ *       the user's own file must be this user's. (is_private)
  * Tests.   tests/unit/node/cookie_file_test.c, tests/system/cookie.sh
  */
 #include "cluster/node/cookie_file.h"
@@ -50,7 +50,7 @@ say(char *why, trp_err err, const char *format, ...)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* F2 */
+/* cookie-file-F2 */
 static trp_err
 is_private(const char *path, const struct stat *status, bool is_users, char *why)
 {
@@ -171,7 +171,7 @@ directories_make(const char *path, size_t kept)
     return true;
 }
 
-/* F1 */
+/* cookie-file-F1 */
 trp_err
 trpi_cookie_file_make(const char *path, size_t kept, char *why)
 {

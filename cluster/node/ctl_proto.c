@@ -3,12 +3,12 @@
  * Why.     Node and client must agree on the same bytes and find the same socket; the client
  *          compiles this file in and links nothing else of the library.
  * Must hold.
- *   P1  A length is checked before anybody allocates or reads for it.                (frame_decode)
- *   P2  What answers is chosen by liveness, never by the name of a file alone: somebody listens, so
- *       a socket left behind by a killed node is passed over.                                (find)
- *   P3  No connect waits without a limit: who listens and does not accept has a full queue one day,
- *       and the kernel then waits for ever. Only the node that is chosen is waited for.
- *       (trpi_ctl_connect, find)
+ *   ctl-proto-P1  A length is checked before anybody allocates or reads for it. (frame_decode)
+ *   ctl-proto-P2  What answers is chosen by liveness, never by the name of a file alone: somebody
+ *       listens, so a socket left behind by a killed node is passed over. (find)
+ *   ctl-proto-P3  No connect waits without a limit: who listens and does not accept has a full
+ *       queue one day, and the kernel then waits for ever. Only the node that is chosen is waited
+ *       for. (trpi_ctl_connect, find)
  * Cost.    find: one readdir per directory and one connect per socket file.
  * Tests.   tests/unit/node/ctl_proto_test.c
  */
@@ -187,7 +187,7 @@ trpi_ctl_connect(const char *path, uint32_t timeout_ms, int *ret_fd)
     if (fd < 0) {
         return TRP_EIO;
     }
-    int rc = setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)); /* P3 */
+    int rc = setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)); /* ctl-proto-P3 */
     bool again = rc == 0;
     while (again) { /* stopped and continued: the limit begins anew */
         rc = connect(fd, (const struct sockaddr *)&address, sizeof(address));

@@ -5,11 +5,11 @@
  *          Membership comes after the address is known, plugins begin after everything that they
  *          may use, the join last: nobody sees a node whose actors are missing.
  * Must hold.
- *   I1  `end` is set once; end_fd becomes readable with it (trpi_node_end)
- *   I2  on failure trp_node_close() copes with what is there (node_start)
- *   I4  What may be refused is looked at in node_prepare(), which `troupe config check` runs, too:
- *       only what others would notice differs there.                     (node->only_check)
- *   I3  who has actors left leaks: they may run code of a plugin, log, and look at the node
+ *   node-I1  `end` is set once; end_fd becomes readable with it (trpi_node_end)
+ *   node-I2  on failure trp_node_close() copes with what is there (node_start)
+ *   node-I4  What may be refused is looked at in node_prepare(), which `troupe config check` runs,
+ *       too: only what others would notice differs there. (node->only_check)
+ *   node-I3  who has actors left leaks: they may run code of a plugin, log, and look at the node
  *       (trp_node_close)
  * Not here. Signals, exit codes, the banner: those are the program's (node_main.c).
  * Tests.   tests/unit/node/node_test.c, tests/system/node.sh
@@ -39,7 +39,7 @@ trpi_node_end(trp_node *node, trp_node_end end)
 {
     uint64_t one = 1;
     (void)pthread_mutex_lock(&node->lock);
-    bool first = node->end == 0; /* I1 */
+    bool first = node->end == 0; /* node-I1 */
     if (first) {
         node->end = end;
     }
@@ -57,7 +57,7 @@ trp_node_await(trp_node *node, uint32_t timeout_ms, trp_node_end *ret_end)
     int timeout = timeout_ms == 0 ? -1 : timeout_ms > INT_MAX ? INT_MAX : (int)timeout_ms;
     int rc;
     do {
-        rc = poll(&fd, 1, timeout); /* nobody reads end_fd: it stays readable (I1) */
+        rc = poll(&fd, 1, timeout); /* nobody reads end_fd: it stays readable (node-I1) */
     } while (rc < 0 && errno == EINTR);
     if (rc <= 0) {
         return rc == 0 ? TRP_ETIMEDOUT : TRP_EIO;
@@ -278,7 +278,7 @@ seeds_join(trp_node *node, trp_node_error *ret_error)
                                           trp_strerror(err));
 }
 
-/* I4. The control socket's place, and who is there already. */
+/* node-I4. The control socket's place, and who is there already. */
 static trp_err
 control_check(trp_node *node, trp_node_error *ret_error)
 {
@@ -293,7 +293,7 @@ control_check(trp_node *node, trp_node_error *ret_error)
     return node->only_check ? TRP_OK : running_check(node, ret_error);
 }
 
-/* I4. All that may be refused, before anybody else can notice that there is a node. */
+/* node-I4. All that may be refused, before anybody else can notice that there is a node. */
 static trp_err
 node_prepare(trp_node *node, const trp_node_options *options, trp_node_error *ret_error)
 {
@@ -365,7 +365,7 @@ node_make(trpi_config *config, const trp_node_options *options, bool only_check,
     err = err == TRP_OK && !only_check ? node_begin(node, ret_error) : err;
     if (err != TRP_OK) {
         node->config = NULL;  /* still the caller's */
-        trp_node_close(node); /* I2 */
+        trp_node_close(node); /* node-I2 */
         return err;
     }
     *ret_node = node;
@@ -492,7 +492,7 @@ trp_node_close(trp_node *node)
         trpi_carry_bind(node->carry, false);
     }
     if (!trpi_node_stop(node)) {
-        return; /* I3 */
+        return; /* node-I3 */
     }
     trpi_carry_free(node->carry);
     for (size_t i = node->plugins_count; i > 0; i--) {

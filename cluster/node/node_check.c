@@ -4,8 +4,8 @@
  * Why.     A node refuses to start with them, and `troupe config check` says so before; both ask
  *          here.
  * Must hold.
- *   I1  What a plugin or the program may still bring (a dispatcher, a mailbox, a router's logic) is
- *       no mistake: it is a note of `config check`, never an error.
+ *   node-check-I1  What a plugin or the program may still bring (a dispatcher, a mailbox, a
+ *       router's logic) is no mistake: it is a note of `config check`, never an error.
  * Tests.   tests/unit/node/node_options_test.c, tests/unit/node/node_test.c
  */
 #include <errno.h>

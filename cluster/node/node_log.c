@@ -5,11 +5,11 @@
  *          it: the logger, then the shutdown that waits for it. A node must not depend on the
  *          reader of its log.
  * Must hold.
- *   L1  No line waits for longer than TRPI_LOG_PATIENCE_MS, and after one that waited in vain none
- *       waits at all until there is room again. Lost lines, also those that a full disk did not
- *       take, are counted; the count is said then, and `status` says it until then.
- *   L2  Whoever shares our standard error (a shell, other nodes) sees no O_NONBLOCK on it: a pipe
- *       or terminal is opened a second time, and that description is ours alone.
+ *   node-log-L1  No line waits for longer than TRPI_LOG_PATIENCE_MS, and after one that waited in
+ *       vain none waits at all until there is room again. Lost lines, also those that a full disk
+ *       did not take, are counted; the count is said then, and `status` says it until then.
+ *   node-log-L2  Whoever shares our standard error (a shell, other nodes) sees no O_NONBLOCK on it:
+ *       a pipe or terminal is opened a second time, and that description is ours alone.
  * Tests.   tests/unit/node/node_log_test.c, tests/system/node.sh
  */
 #include "cluster/node/node_log.h"
@@ -67,8 +67,8 @@ trpi_log_format_parse(const char *name)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* L2. An output that cannot be opened again is asked for room before each write; another writer may
- * take that room, and then we wait for the reader. */
+/* node-log-L2. An output that cannot be opened again is asked for room before each write; another
+ * writer may take that room, and then we wait for the reader. */
 static void
 stderr_take(trpi_node_log *log)
 {
@@ -166,7 +166,7 @@ write_now(const trpi_node_log *log, const char *bytes, size_t count)
 static bool
 bytes_write(trpi_node_log *log, const char *bytes, size_t count)
 {
-    uint32_t waits = log->is_full ? 0 : WAITS_MAX; /* L1 */
+    uint32_t waits = log->is_full ? 0 : WAITS_MAX; /* node-log-L1 */
     size_t all = count;
     while (count > 0) {
         ssize_t written = write_now(log, bytes, count);

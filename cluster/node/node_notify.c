@@ -7,11 +7,11 @@
  *          that dispatcher, and nobody's actors: a node whose workers are all held beats on, one
  *          whose own actors stand still does not.
  * Must hold.
- *   Y1  READY=1 is said once, but for reloads, and nothing but beats after STOPPING=1
- *   Y2  the system is only touched with lock, and not once `system` is NULL
- *   Y3  an answer may come after the node has gone (its system leaks then): what answered() touches
- *       is never given back
- *   Y4  who does not read costs SAY_MS for each word, not the node
+ *   node-notify-Y1  READY=1 is said once, but for reloads, and nothing but beats after STOPPING=1
+ *   node-notify-Y2  the system is only touched with lock, and not once `system` is NULL
+ *   node-notify-Y3  an answer may come after the node has gone (its system leaks then): what
+ *       answered() touches is never given back
+ *   node-notify-Y4  who does not read costs SAY_MS for each word, not the node
  * Sources. sd_notify(3).
  * Tests.   tests/system/notify.sh
  */
@@ -48,7 +48,7 @@ static struct {
     pthread_t thread;
     bool runs; /* the thread */
     _Atomic bool over;
-    int wake_fd; /* eventfd, never closed (Y3); 0: not made yet */
+    int wake_fd; /* eventfd, never closed (node-notify-Y3); 0: not made yet */
     _Atomic bool answered;
 
     pthread_mutex_t lock; /* for what follows */
@@ -123,9 +123,9 @@ trpi_notify_stopping(void)
 {
     (void)pthread_mutex_lock(&notify.lock);
     if (notify.fd >= 0 && !notify.stopping) {
-        notify.stopping = true; /* Y1 */
+        notify.stopping = true; /* node-notify-Y1 */
         say("STOPPING=1\nSTATUS=leaving the cluster, or ending");
-        notify.system = NULL; /* Y2 */
+        notify.system = NULL; /* node-notify-Y2 */
         wake();
     }
     (void)pthread_mutex_unlock(&notify.lock);
@@ -259,7 +259,8 @@ begin_locked(bool has_no_seeds)
         notify.wake_fd = made > 0 ? made : 0;
     }
     if (notify.fd < 0 || notify.wake_fd == 0 ||
-        setsockopt(notify.fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) != 0) { /* Y4 */
+        /* node-notify-Y4 */
+        setsockopt(notify.fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) != 0) {
         return false;
     }
     if (has_no_seeds) {

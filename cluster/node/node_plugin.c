@@ -1,6 +1,7 @@
 /* node_plugin.c - dlopen with errors that say what to do.
  *
- * Must hold. I1 a plugin is never closed: behaviours, types and destructors point into it
+ * Must hold.
+ *   node-plugin-I1  a plugin is never closed: behaviours, types and destructors point into it
  * Tests.     tests/system/node.sh, tests/unit/node/config_test.c
  */
 #include "cluster/node/node_plugin.h"
@@ -69,7 +70,8 @@ trpi_plugin_open(const char *specification, trpi_plugin *ret_plugin, trp_node_er
     memcpy(name, specification, name_bytes);
     name[name_bytes] = '\0';
     path_find(name, ret_plugin->path, sizeof ret_plugin->path);
-    /* Local: every plugin exports the same name, and none must see another's symbols. I1. */
+    /* Local: every plugin exports the same name, and none must see another's symbols.
+     * node-plugin-I1. */
     void *handle = dlopen(ret_plugin->path, RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
         return open_fail(name, ret_error);

@@ -7,13 +7,14 @@
  *          cluster-leave: order it, wait for Leaving. cluster-exiting: wait for Exiting.
  *          cluster-exiting-done: let the membership confirm. cluster-shutdown: wait for its end.
  * Must hold.
- *   Z1  The membership stays Exiting until cluster-exiting-done: who hands over in cluster-exiting
- *       does so as a member.
- *   Z2  cluster.leave-timeout counts from the order to leave. When it passes, these tasks give up,
- *       and the phases behind are run all the same.
- *   Z3  The end of the membership, whatever its reason, ends the node through the phases.
- *   Z4  Who was told to leave ends with 0 or 75, also when it is downed meanwhile: 76 is started
- *       again, and somebody wanted it to end.
+ *   node-shutdown-Z1  The membership stays Exiting until cluster-exiting-done: who hands over in
+ *       cluster-exiting does so as a member.
+ *   node-shutdown-Z2  cluster.leave-timeout counts from the order to leave. When it passes, these
+ *       tasks give up, and the phases behind are run all the same.
+ *   node-shutdown-Z3  The end of the membership, whatever its reason, ends the node through the
+ *       phases.
+ *   node-shutdown-Z4  Who was told to leave ends with 0 or 75, also when it is downed meanwhile: 76
+ *       is started again, and somebody wanted it to end.
  * Threads. tasks: the shutdown's actor; news: the cluster's thread; lock: node->lock, a leaf.
  * Tests.   tests/unit/node/node_end_test.c, tests/system/shutdown.sh
  */
@@ -77,7 +78,7 @@ give_up(trp_node *node)
 static void
 leave_timed_out(void *arg)
 {
-    give_up(arg); /* Z2 */
+    give_up(arg); /* node-shutdown-Z2 */
 }
 
 static void
@@ -206,11 +207,11 @@ trpi_node_membership_ended(trp_node *node, trpi_member_stop why)
         trpi_node_end(node, trpi_node_fate(node));
         return;
     }
-    begin(node, downed ? TRP_SHUTDOWN_DOWNED : TRP_SHUTDOWN_LEAVING); /* Z3 */
+    begin(node, downed ? TRP_SHUTDOWN_DOWNED : TRP_SHUTDOWN_LEAVING); /* node-shutdown-Z3 */
     look(node);
 }
 
-/* Z4. Under the lock. */
+/* node-shutdown-Z4. Under the lock. */
 static trp_node_end
 membership_fate(const trp_node *node)
 {

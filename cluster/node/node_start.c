@@ -1,8 +1,8 @@
 /* node_start.c - keys of the configuration become options of system and remoting; and stopping.
  *
  * Must hold.
- *   I1  stopping: membership is silent first, then the actors end (what they tell is flushed),
- *       then the control server (its calls use the system, and end because it has), then
+ *   node-start-I1  stopping: membership is silent first, then the actors end (what they tell is
+ *       flushed), then the control server (its calls use the system, and end because it has), then
  *       remoting; memory last (trpi_node_stop)
  * Tests.   tests/unit/node/node_test.c
  */
@@ -462,7 +462,8 @@ trpi_node_stop(trp_node *node)
     trpi_control_close(node->control, TRPI_NODE_LINGER_MS, TRPI_NODE_FLUSH_MS);
     node->control = NULL;
     trpi_remote_stop(node->remote);
-    if (ended) { /* who is left may use it, as it uses the system, which leaks itself: I1 */
+    /* who is left may use it, as it uses the system, which leaks itself: node-start-I1 */
+    if (ended) {
         trpi_cluster_free(node->cluster);
     }
     trp_system_free(node->system);

@@ -1,7 +1,8 @@
 /* payload_json.c - between payloads and JSON, field by field. For people at a shell; what travels
  * between nodes is remote/serializer_json.c's.
  *
- * Must hold. I1 text is a stranger's: every number is checked against its field       (field_read)
+ * Must hold.
+ *   payload-json-I1  text is a stranger's: every number is checked against its field (field_read)
  * Tests.     tests/unit/node/payload_json_test.c
  */
 #include "cluster/node/payload_json.h"

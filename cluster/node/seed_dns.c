@@ -2,8 +2,8 @@
  *
  * Why.     Where nodes come and go on other addresses (containers) nobody can write a list of
  * seeds. The name service has one, but it may be late, incomplete and in any order: so it is asked
- *          at every retry, and what a cluster may be made of is the engine's business (J8 of
- *          membership_seed.c). The resolver of libc would block for as long as the name service
+ *          at every retry, and what a cluster may be made of is the engine's business
+ *          (membership-seed-J8). The resolver of libc would block for as long as the name service
  *          likes, cannot be told which one to ask, and knows no SRV.
  * Shape.   thread: ask -> c-ares -> found() -> wait for the interval, or for the end -> ask
  *          A channel of c-ares lives for one question: a changed /etc/resolv.conf is seen.

@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 
-/* S5 costs N per step; larger clusters leave it to the small ones */
+/* sim-S5 costs N per step; larger clusters leave it to the small ones */
 #define OBSERVER_CHECK_NODES_MAX 32u
 
 /* ---- S: each step ---------------------------------------------------------------------------- */
@@ -60,21 +60,21 @@ has_led(struct sim_world *w, uint32_t node, const trpi_gossip *old, const trpi_g
            leads_the_old_ones(w, old, new, self, true);
 }
 
-/* S4, S5: only members observe and are observed; an observer's version does not go back. */
+/* sim-S4, sim-S5: only members observe and are observed; an observer's version does not go back. */
 static void
 check_rows(struct sim_world *w, uint32_t node, const trpi_gossip *old, const trpi_gossip *new)
 {
     for (uint32_t i = 0; i < new->rows_count; i++) {
         if (trpi_gossip_find(new, new->rows[i].observer) == TRPI_GOSSIP_NONE ||
             trpi_gossip_find(new, new->rows[i].subject) == TRPI_GOSSIP_NONE) {
-            sim_fail(w, "S4: node %u has a row of somebody who is no member", node);
+            sim_fail(w, "sim-S4: node %u has a row of somebody who is no member", node);
         }
     }
     for (uint32_t i = 0; i < old->versions_count; i++) {
         uint64_t observer = old->versions[i].observer;
         if (trpi_gossip_find(new, observer) != TRPI_GOSSIP_NONE &&
             version_in(new, observer) < old->versions[i].version) {
-            sim_fail(w, "S5: node %u forgot what an observer wrote", node);
+            sim_fail(w, "sim-S5: node %u forgot what an observer wrote", node);
         }
     }
 }
@@ -87,7 +87,7 @@ check_up_since(struct sim_world *w, uint32_t node, const trpi_gossip_member *was
     bool same = was->up_number == is->up_number && is->up_number != 0;
     if ((is->up_number != 0) != (is->up_since_s != 0) ||
         (same && is->up_since_s > was->up_since_s)) {
-        sim_fail(w, "S7: node %u: %s is Up %u since %u, and was Up %u since %u", node,
+        sim_fail(w, "sim-S7: node %u: %s is Up %u since %u, and was Up %u since %u", node,
                  is->ident->id.address.host, is->up_number, is->up_since_s, was->up_number,
                  was->up_since_s);
     }
@@ -105,37 +105,37 @@ check_members(struct sim_world *w, uint32_t node, const trpi_gossip *old, const 
         next = at == TRPI_GOSSIP_NONE ? next : at + 1;
         if (at == TRPI_GOSSIP_NONE) {
             if (trpi_gossip_tombstone(new, m->ident->key) == NULL) {
-                sim_fail(w, "S2: node %u lost a member without a tombstone", node);
+                sim_fail(w, "sim-S2: node %u lost a member without a tombstone", node);
             }
             continue;
         }
         uint32_t was = trpi_member_status(m), is = trpi_member_status(&new->members[at]);
         if (new->members[at].status < m->status ||
             (was == TRP_MEMBER_WEAKLY_UP && is == TRP_MEMBER_JOINING)) {
-            sim_fail(w, "S1: node %u saw %s go from %s to %s", node, m->ident->id.address.host,
+            sim_fail(w, "sim-S1: node %u saw %s go from %s to %s", node, m->ident->id.address.host,
                      trp_member_status_name(was), trp_member_status_name(is));
         }
         if (m->up_number != 0 && (new->members[at].up_number == 0 ||
                                   new->members[at].up_number > m->up_number)) {
-            sim_fail(w, "S7: node %u saw an up-number grow", node);
+            sim_fail(w, "sim-S7: node %u saw an up-number grow", node);
         }
         check_up_since(w, node, m, &new->members[at]);
     }
     for (uint32_t i = 0; i < old->tombstones_count; i++) {
         if (trpi_gossip_tombstone(new, old->tombstones[i].key) == NULL) {
-            sim_fail(w, "S2: node %u forgot a tombstone before its age", node);
+            sim_fail(w, "sim-S2: node %u forgot a tombstone before its age", node);
         }
     }
     for (uint32_t i = 0; i < old->clock_count; i++) {
         uint64_t key = old->clock[i].key;
         if (trpi_gossip_find(new, key) != TRPI_GOSSIP_NONE &&
             trpi_vclock_get(new->clock, new->clock_count, key) < old->clock[i].counter) {
-            sim_fail(w, "S3: the clock of node %u went back", node);
+            sim_fail(w, "sim-S3: the clock of node %u went back", node);
         }
     }
 }
 
-/* S5: nobody knows a newer version of an observer's rows than the observer itself. */
+/* sim-S5: nobody knows a newer version of an observer's rows than the observer itself. */
 static void
 check_observers(struct sim_world *w, uint32_t node, const trpi_gossip *new)
 {
@@ -148,19 +148,19 @@ check_observers(struct sim_world *w, uint32_t node, const trpi_gossip *new)
         }
         if (version_in(trpi_member_view(observer->core), new->versions[i].observer) <
             new->versions[i].version) {
-            sim_fail(w, "S5: node %u knows rows that their observer has not written", node);
+            sim_fail(w, "sim-S5: node %u knows rows that their observer has not written", node);
         }
     }
 }
 
-/* S6, S8: the first who sees a member Up or Exiting is a leader, and the cluster is large enough. A
- * step that another node took before has nothing new. */
+/* sim-S6, sim-S8: the first who sees a member Up or Exiting is a leader, and the cluster is large
+ * enough. A step that another node took before has nothing new. */
 static void
 check_decision(struct sim_world *w, uint32_t node, const trpi_gossip *old, const trpi_gossip *new,
                const trpi_gossip_member *m)
 {
     if (!has_led(w, node, old, new)) {
-        sim_fail(w, "S6: node %u moved %s to %s without being the leader", node,
+        sim_fail(w, "sim-S6: node %u moved %s to %s without being the leader", node,
                  m->ident->id.address.host, trp_member_status_name(m->status));
     }
     uint32_t alive = 0;
@@ -169,7 +169,7 @@ check_decision(struct sim_world *w, uint32_t node, const trpi_gossip *old, const
     }
     if (m->status == TRP_MEMBER_UP && alive < w->member.min_nr_of_members &&
         w->member.min_nr_of_members > 1) {
-        sim_fail(w, "S8: Up with %u of %u members", alive, w->member.min_nr_of_members);
+        sim_fail(w, "sim-S8: Up with %u of %u members", alive, w->member.min_nr_of_members);
     }
 }
 
@@ -247,7 +247,7 @@ is_first_burial(struct sim_world *w, uint64_t key)
     return true;
 }
 
-/* S6: the first who has a tombstone is a leader, and who is buried was Down or Exiting. Members
+/* sim-S6: the first who has a tombstone is a leader, and who is buried was Down or Exiting. Members
  * that are missing tell nothing: they may have come and gone between two looks. */
 static void
 check_burials(struct sim_world *w, uint32_t node, const trpi_gossip *old, const trpi_gossip *new)
@@ -258,15 +258,15 @@ check_burials(struct sim_world *w, uint32_t node, const trpi_gossip *old, const 
             continue;
         }
         if (!has_led(w, node, old, new)) {
-            sim_fail(w, "S6: node %u removed a member without being the leader", node);
+            sim_fail(w, "sim-S6: node %u removed a member without being the leader", node);
         } else if (t->status != TRP_MEMBER_DOWN && t->status != TRP_MEMBER_EXITING) {
-            sim_fail(w, "S6: node %u removed a member that was %s", node,
+            sim_fail(w, "sim-S6: node %u removed a member that was %s", node,
                      trp_member_status_name(t->status));
         }
     }
 }
 
-/* S7: of those who are Up together no two have one number. */
+/* sim-S7: of those who are Up together no two have one number. */
 static void
 check_up_number(struct sim_world *w, uint32_t node, const trpi_gossip *g, uint32_t index)
 {
@@ -274,8 +274,8 @@ check_up_number(struct sim_world *w, uint32_t node, const trpi_gossip *g, uint32
     for (uint32_t i = index + 1; i < g->members_count; i++) {
         if (g->members[i].up_number == m->up_number && m->status != TRP_MEMBER_DOWN &&
             g->members[i].status != TRP_MEMBER_DOWN) {
-            sim_fail(w, "S7: node %u has two members with up-number %u in a converged view", node,
-                     m->up_number);
+            sim_fail(w, "sim-S7: node %u has two members with up-number %u in a converged view",
+                     node, m->up_number);
         }
     }
 }
@@ -292,13 +292,13 @@ check_converged(struct sim_world *w, uint32_t node, const trpi_gossip *new)
             check_up_number(w, node, new, i - 1);
         }
         if (both_up && trpi_address_equal(&a->ident->id.address, &b->ident->id.address)) {
-            sim_fail(w, "S4: node %u has two incarnations of %s Up in a converged view", node,
+            sim_fail(w, "sim-S4: node %u has two incarnations of %s Up in a converged view", node,
                      a->ident->id.address.host);
         }
     }
 }
 
-/* D1: does this view miss somebody who is Up, and not thrown out? */
+/* downing-D1: does this view miss somebody who is Up, and not thrown out? */
 static bool
 misses_somebody(const trpi_gossip *g)
 {
@@ -320,7 +320,7 @@ sim_check_view(struct sim_world *w, uint32_t node)
     trpi_gossip *new = trpi_member_view(n->core);
     const trpi_gossip *old = n->checked == NULL ? &nothing : n->checked;
     if (trpi_member_seen(n->core)->bits != new->members_count) {
-        sim_fail(w, "S4: node %u has a seen set of another size than its members", node);
+        sim_fail(w, "sim-S4: node %u has a seen set of another size than its members", node);
         return;
     }
     struct sim_checked *checked = &w->checked[(old->digest ^ new->digest * 3) % SIM_CHECKED];
@@ -386,19 +386,19 @@ sim_is_quiet(struct sim_world *w)
             continue;
         }
         if (!sim_is_member(n) || trpi_member_version(n->core) != version) {
-            return false; /* Q1 */
+            return false; /* sim-Q1 */
         }
     }
     const trpi_gossip *view = trpi_member_view(first->core);
     const trpi_seen *seen = trpi_member_seen(first->core);
     if (view->members_count != wanted_count(w) || trpi_seen_count(seen) != seen->bits ||
         view->rows_count != 0) {
-        return false; /* Q4, Q5 */
+        return false; /* sim-Q4, sim-Q5 */
     }
     for (uint32_t i = 0; i < view->members_count; i++) {
         const struct sim_node *n = sim_node_of(w, view->members[i].ident->id.uid);
         if (view->members[i].status != TRP_MEMBER_UP || n == NULL || !n->running) {
-            return false; /* Q3 */
+            return false; /* sim-Q3 */
         }
     }
     return true;
@@ -438,20 +438,20 @@ sim_check_quiet(struct sim_world *w)
         }
         const trpi_gossip *g = trpi_member_view(n->core);
         if (trpi_gossip_leader(g, trpi_member_self(n->core)->key, NULL) != 0) {
-            sim_fail(w, "Q2: node %u does not hold the lowest address for the leader", i);
+            sim_fail(w, "sim-Q2: node %u does not hold the lowest address for the leader", i);
         }
         if (g->tombstones_count > w->result.incarnations || g->clock_count > g->members_count) {
-            sim_fail(w, "Q7: the state of node %u has %u tombstones and %u clock entries", i,
+            sim_fail(w, "sim-Q7: the state of node %u has %u tombstones and %u clock entries", i,
                      g->tombstones_count, g->clock_count);
         }
         for (uint32_t k = 0; k < g->members_count; k++) {
             const struct sim_mirror_member *m = sim_mirror_find(w, n, g->members[k].ident->id.uid);
             if (m == NULL || m->status != g->members[k].status || m->unreachable) {
-                sim_fail(w, "S10: the events of node %u do not give its view", i);
+                sim_fail(w, "sim-S10: the events of node %u do not give its view", i);
             }
         }
         if (n->mirror_count != g->members_count) {
-            sim_fail(w, "S10: the events of node %u give %u of %u members", i, n->mirror_count,
+            sim_fail(w, "sim-S10: the events of node %u give %u of %u members", i, n->mirror_count,
                      g->members_count);
         }
     }

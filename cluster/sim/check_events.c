@@ -1,4 +1,4 @@
-/* check_events.c - S10: the events of a node alone, put together, give its view; D1 of downing.c:
+/* check_events.c - sim-S10: the events of a node alone, put together, give its view; downing-D1:
  * no decision for unrest where the cluster was whole meanwhile. */
 #include "cluster/sim/world.h"
 
@@ -103,8 +103,8 @@ check_decision(struct sim_world *w, uint32_t node, const trp_downing_event *deci
                         w->member.downing.unstable_after_ms;
     if (strstr(decision->reason, "unstable") != NULL &&
         (apart_ms == 0 || now_ms - apart_ms < least_ms)) {
-        sim_fail(w, "D1: node %u stops for unrest, and the cluster was whole %llu ms ago", node,
-                 (unsigned long long)(apart_ms == 0 ? 0 : now_ms - apart_ms));
+        sim_fail(w, "downing-D1: node %u stops for unrest, and the cluster was whole %llu ms ago",
+                 node, (unsigned long long)(apart_ms == 0 ? 0 : now_ms - apart_ms));
     }
     w->decisions++;
 }
@@ -126,7 +126,7 @@ sim_check_event(struct sim_world *w, uint32_t node, const trpi_member_action *ac
     const trp_member *member = &action->published.member.member;
     struct sim_mirror_member *m = sim_mirror_find(w, n, member->uid);
     if (!event_fits(action, m)) {
-        sim_fail(w, "S10: node %u: event %u for %s does not follow from status %u", node,
+        sim_fail(w, "sim-S10: node %u: event %u for %s does not follow from status %u", node,
                  action->event, member->address, m == NULL ? 0 : m->status);
         return;
     }

@@ -7,9 +7,10 @@
  *                                    ground's timer: the network delivers what is due
  *                  <-- whose membership has ended is ended, as its process would be
  * Must hold.
- *   K1  Everything that is drawn comes from the seed: the world's two streams (order; what systems
- *       ask for), the network's, the program's. One does not move another.
- *   K2  A jump out of the program passes no frame but the program's: none while a pump runs.
+ *   complete-K1  Everything that is drawn comes from the seed: the world's two streams (order; what
+ *       systems ask for), the network's, the program's. One does not move another.
+ *   complete-K2  A jump out of the program passes no frame but the program's: none while a pump
+ *       runs.
  * Tests.   tests/sim/complete_test.c
  */
 #include "cluster/sim/complete.h"
@@ -74,7 +75,7 @@ trp_sim_fail(trp_sim *sim, const char *file, int line, const char *text)
     }
     /* an ask of the program pumps too, and a behaviour may fail in it */
     if (sim->may_jump && !trpi_sched_is_pumping(trpi_system_sched(sim->ground))) {
-        longjmp(sim->end, 1); /* K2 */
+        longjmp(sim->end, 1); /* complete-K2 */
     }
 }
 

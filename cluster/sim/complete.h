@@ -86,7 +86,7 @@ struct sim_laws {
     } arrived[TRP_SIM_NODES_MAX][TRP_SIM_NODES_MAX]; /* [to][from] */
 };
 void sim_laws_start(trp_sim *sim, uint32_t node, struct sim_laws *laws);
-/* A3: each reaches the actor of this name on all others: "counter". */
+/* complete-law-A3: each reaches the actor of this name on all others: "counter". */
 void sim_laws_everybody_answers(trp_sim *sim, const char *name);
 
 /* operated.c: a swarm with an operator; operated.h */

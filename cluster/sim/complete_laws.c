@@ -2,12 +2,12 @@
  *
  * Each node has a counter, which answers, and a teller, which numbers what it sends to the counters
  * of all nodes, and a listener to the events of the cluster. Laws:
- *   A1  What a teller sends arrives in its order, each at most once, and never from an incarnation
- *       before one that was heard.
- *   A2  A listener hears of each incarnation that it is Up at most once, that it is removed at most
- *       once, and nothing of it afterwards.
- *   A3  When all faults have ended, all nodes are one cluster again, and when each link had time to
- *       be dialled again, each reaches the counters of all others.
+ *   complete-law-A1  What a teller sends arrives in its order, each at most once, and never from an
+ *       incarnation before one that was heard.
+ *   complete-law-A2  A listener hears of each incarnation that it is Up at most once, that it is
+ *       removed at most once, and nothing of it afterwards.
+ *   complete-law-A3  When all faults have ended, all nodes are one cluster again, and when each
+ *       link had time to be dialled again, each reaches the counters of all others.
  * Tests. tests/sim/complete_test.c
  */
 #include <stdio.h>
@@ -72,7 +72,7 @@ counter_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     struct number *last = &c->last[n.node % TRP_SIM_NODES_MAX];
     TRP_SIM_CHECK(laws->sim, n.incarnation > last->incarnation ||
                                  (n.incarnation == last->incarnation && n.number > last->number));
-    *last = n; /* A1 */
+    *last = n; /* complete-law-A1 */
     laws->arrived[c->birth.node][n.node % TRP_SIM_NODES_MAX].ns = sim_complete_now_ns(laws->sim);
     laws->arrived[c->birth.node][n.node % TRP_SIM_NODES_MAX].uid =
         trpi_system_self(trp_sim_system(laws->sim, c->birth.node))->uid;
@@ -169,7 +169,7 @@ listener_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     const trp_member_event *event = trp_msg_payload(msg);
     struct heard *h = heard_of(l, event->member.uid);
-    TRP_SIM_CHECK(sim, !h->removed); /* A2 */
+    TRP_SIM_CHECK(sim, !h->removed); /* complete-law-A2 */
     TRP_SIM_CHECK(sim, !up || !h->up);
     h->up = h->up || up;
     h->removed = removed;
@@ -232,7 +232,7 @@ sim_laws_everybody_answers(trp_sim *sim, const char *name)
             trp_err err = trp_system_ask_path(trp_sim_system(sim, from), path, &trp_i64_type,
                                               &question, sizeof(question), ANSWER_MS, &answer);
             trp_msg_free(answer);
-            TRP_SIM_CHECK(sim, err == TRP_OK); /* A3 */
+            TRP_SIM_CHECK(sim, err == TRP_OK); /* complete-law-A3 */
         }
     }
 }

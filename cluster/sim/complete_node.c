@@ -158,7 +158,7 @@ void
 sim_whole_end(struct sim_whole *n)
 {
     bool may_jump = n->sim->may_jump;
-    n->sim->may_jump = false; /* K2: ending lets the others run */
+    n->sim->may_jump = false; /* complete-K2: ending lets the others run */
     n->unplugged = true;
     trpi_mem_network_cut(n->sim->network, n->host, NULL);
     trpi_sched_stand_still(trpi_system_sched(n->system), 0);

@@ -1,7 +1,7 @@
 /* figures.c - scenarios whose outcome is a figure: how long one join takes, what loss does.
  *
  * A figure that is worse than what is promised (docs/performance.md) is a failure like any other
- * (Q9). Tests: tests/sim/sim_test.c; tests/bench/sim.c prints the figures.
+ * (sim-Q9). Tests: tests/sim/sim_test.c; tests/bench/sim.c prints the figures.
  */
 #include "cluster/sim/world.h"
 
@@ -60,10 +60,11 @@ sim_play_join(struct sim_world *w)
     sim_note(w, "joined in %llu ms, converged in %llu ms", (unsigned long long)w->result.join_ms,
              (unsigned long long)w->result.convergence_ms);
     if (w->result.join_ms > join_ms_max(w->nodes_count)) {
-        sim_fail(w, "Q9: one join took %llu ms", (unsigned long long)w->result.join_ms);
+        sim_fail(w, "sim-Q9: one join took %llu ms", (unsigned long long)w->result.join_ms);
     }
     if (w->result.convergence_ms > convergence_ms_max(w->nodes_count)) {
-        sim_fail(w, "Q9: convergence took %llu ms", (unsigned long long)w->result.convergence_ms);
+        sim_fail(w, "sim-Q9: convergence took %llu ms",
+                 (unsigned long long)w->result.convergence_ms);
     }
 }
 

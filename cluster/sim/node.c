@@ -103,7 +103,7 @@ carry_out(struct sim_world *w, uint32_t node)
         switch (a->kind) {
         case TRPI_ACTION_SEND:
             if (stopped) {
-                sim_fail(w, "S9: node %u sends after it has stopped", node);
+                sim_fail(w, "sim-S9: node %u sends after it has stopped", node);
             }
             send_action(w, node, a, i);
             break;
@@ -158,7 +158,7 @@ is_downed_anywhere(const struct sim_world *w, uint64_t key)
     return false;
 }
 
-/* S9: who knows that it is Down does not go on; who was Exiting, and is downed by nobody, has
+/* sim-S9: who knows that it is Down does not go on; who was Exiting, and is downed by nobody, has
  * left. */
 static void
 check_own_end(struct sim_world *w, uint32_t node)
@@ -169,11 +169,11 @@ check_own_end(struct sim_world *w, uint32_t node)
     uint32_t self = view == NULL ? TRPI_GOSSIP_NONE : trpi_gossip_find(view, key);
     uint32_t status = self == TRPI_GOSSIP_NONE ? 0 : view->members[self].status;
     if (n->running && status == TRP_MEMBER_DOWN) {
-        sim_fail(w, "S9: node %u is Down and goes on", node);
+        sim_fail(w, "sim-S9: node %u is Down and goes on", node);
     }
     if (n->stop == TRPI_STOP_DOWNED && status == TRP_MEMBER_EXITING &&
         !is_downed_anywhere(w, key)) {
-        sim_fail(w, "S9: node %u was Exiting, and is told that it was downed", node);
+        sim_fail(w, "sim-S9: node %u was Exiting, and is told that it was downed", node);
     }
 }
 
@@ -323,7 +323,7 @@ sim_node_deliver(struct sim_world *w, const struct sim_event *e, const uint8_t *
     if (e->incarnation != 0 && e->incarnation != n->incarnation &&
         refused_frames(n->core) == refused &&
         (n->checked == NULL ? 0 : n->checked->digest) != before) {
-        sim_fail(w, "S11: node %u took what was for incarnation %u", e->node, e->incarnation);
+        sim_fail(w, "sim-S11: node %u took what was for incarnation %u", e->node, e->incarnation);
     }
     if (n->running) {
         reschedule(w, e->node);

@@ -1,22 +1,25 @@
 /* operated_laws.c - what must hold of complete nodes at any time, whatever happens to them and is
  * ordered: above all, what they say of themselves is true. Each node is looked at twice a second.
  *
- *   W1  A node that lists a member as Up, and whose messages to it have not arrived for SILENT_MS,
- *       does not say that it is healthy: whether the other one is dead, stands still, is cut off,
- *       cannot be dialled, or has removed this node. `peers` does not say then that messages go at
- *       once. Nor is a node healthy when no message of the members that list it arrives as long.
- *   W2  A node that is in no view of the members that it lists was removed: it does not say that it
- *       is healthy for longer than SILENT_MS.
- *   W3  No member is Leaving or Exiting without an order that was not taken back before it began;
- *       none is Down without an order, a decision of a strategy, or a successor on its address.
- *   W4  A forecast comes true or is withdrawn: a verdict that is due "now" is not so for longer
- *       than NOW_MS. A node that foresees its own end does not say that it is healthy.
- *   W5  While members do not agree, there is a reason (Y1 of control_why.c).
- *   W6  A node that advertises the address of another node that is Up, or of none, is never Up; but
- *       alone, where nobody could tell it.
- *   W7  When all is well each node says so, with no problem and no reason; `peers` as well.
- *   W8  A node that a strategy removes did not say that it is healthy when that was decided, unless
- *       it has run for less than DETECT_MS since its start or its last pause.
+ *   operated-W1  A node that lists a member as Up, and whose messages to it have not arrived for
+ *       SILENT_MS, does not say that it is healthy: whether the other one is dead, stands still, is
+ *       cut off, cannot be dialled, or has removed this node. `peers` does not say then that
+ *       messages go at once. Nor is a node healthy when no message of the members that list it
+ *       arrives as long.
+ *   operated-W2  A node that is in no view of the members that it lists was removed: it does not
+ *       say that it is healthy for longer than SILENT_MS.
+ *   operated-W3  No member is Leaving or Exiting without an order that was not taken back before it
+ *       began; none is Down without an order, a decision of a strategy, or a successor on its
+ *       address.
+ *   operated-W4  A forecast comes true or is withdrawn: a verdict that is due "now" is not so for
+ *       longer than NOW_MS. A node that foresees its own end does not say that it is healthy.
+ *   operated-W5  While members do not agree, there is a reason (control-why-Y1).
+ *   operated-W6  A node that advertises the address of another node that is Up, or of none, is
+ *       never Up; but alone, where nobody could tell it.
+ *   operated-W7  When all is well each node says so, with no problem and no reason; `peers` as
+ *       well.
+ *   operated-W8  A node that a strategy removes did not say that it is healthy when that was
+ *       decided, unless it has run for less than DETECT_MS since its start or its last pause.
  * Tests. tests/sim/operated_test.c
  */
 #include <stdarg.h>
@@ -27,7 +30,7 @@
 #include "cluster/sim/operated.h"
 
 #define MILLISECOND_NS 1000000u
-#define SILENT_MS 12000u /* the detector finds any crash by then (Q6) */
+#define SILENT_MS 12000u /* the detector finds any crash by then (sim-Q6) */
 #define NOW_MS                                                                                     \
     12000u /* the member that would act may have crashed: the detector needs up to 10 s */
 #define DETECT_MS 8000u
@@ -106,7 +109,8 @@ latest(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* W8. Called when it is seen that it is removed: it has said the latest half a second ago. */
+/* operated-W8. Called when it is seen that it is removed: it has said the latest half a second
+ * ago. */
 static void
 check_removed(struct sim_operated *o, const struct sim_whole *n, const char *how)
 {
@@ -114,7 +118,8 @@ check_removed(struct sim_operated *o, const struct sim_whole *n, const char *how
     if (said->healthy && n->advertises[0] == '\0' && sim_whole_is_awake(n) &&
         ms_since(o, n->woke_ns) >= DETECT_MS &&
         !is_ordered(o, TRPI_MEMBER_DOWN_CMD, sim_whole_uid(n))) {
-        sim_operated_fail(o, "W8: node %u says that it is healthy, and %s", n->number, how);
+        sim_operated_fail(o, "operated-W8: node %u says that it is healthy, and %s", n->number,
+                          how);
     }
 }
 
@@ -136,7 +141,7 @@ does_not_list(const struct sim_whole *n, uint64_t uid)
     return !lists;
 }
 
-/* W3, W8 */
+/* operated-W3, operated-W8 */
 static void
 check_status(struct sim_operated *o, const struct sim_whole *by, const trp_member *m,
              const struct sim_whole *of)
@@ -147,12 +152,13 @@ check_status(struct sim_operated *o, const struct sim_whole *by, const trp_membe
     }
     if ((m->status == TRP_MEMBER_LEAVING || m->status == TRP_MEMBER_EXITING) &&
         !is_ordered(o, TRPI_MEMBER_LEAVE, uid)) {
-        sim_operated_fail(o, "W3: node %u has node %u %s, which nobody ordered", by->number,
-                          of->number, trp_member_status_name(m->status));
+        sim_operated_fail(o, "operated-W3: node %u has node %u %s, which nobody ordered",
+                          by->number, of->number, trp_member_status_name(m->status));
     }
     if (m->status == TRP_MEMBER_DOWN && o->decided_ns < o->started_ns[of->number] &&
         !is_ordered(o, TRPI_MEMBER_DOWN_CMD, uid)) {
-        sim_operated_fail(o, "W3: node %u has node %u Down, which nobody ordered or decided",
+        sim_operated_fail(o,
+                          "operated-W3: node %u has node %u Down, which nobody ordered or decided",
                           by->number, of->number);
     }
     if (m->status == TRP_MEMBER_DOWN && !does_not_list(of, sim_whole_uid(by))) {
@@ -160,7 +166,7 @@ check_status(struct sim_operated *o, const struct sim_whole *by, const trp_membe
     }
 }
 
-/* W1: messages to this node */
+/* operated-W1: messages to this node */
 static void
 check_heard(struct sim_operated *o, const struct sim_whole *n, const struct sim_said *said)
 {
@@ -176,10 +182,11 @@ check_heard(struct sim_operated *o, const struct sim_whole *n, const struct sim_
         }
     }
     if (said->healthy && senders > 0 && silent == senders) {
-        sim_operated_fail(o,
-                          "W1: node %u says that it is healthy, and no message of %u nodes that "
-                          "list it has arrived for 12 s",
-                          n->number, senders);
+        sim_operated_fail(
+            o,
+            "operated-W1: node %u says that it is healthy, and no message of %u nodes that "
+            "list it has arrived for 12 s",
+            n->number, senders);
     }
 }
 
@@ -200,7 +207,7 @@ arrived_ns(const struct sim_operated *o, const struct sim_whole *by, const struc
     return ns;
 }
 
-/* W1: messages of this node */
+/* operated-W1: messages of this node */
 static void
 check_arrivals(struct sim_operated *o, const struct sim_whole *by, const trp_member *m,
                const struct sim_whole *of, const struct sim_said *said)
@@ -214,8 +221,9 @@ check_arrivals(struct sim_operated *o, const struct sim_whole *by, const trp_mem
         return;
     }
     if (said->healthy) {
-        sim_operated_fail(o, "W1: node %u says that it is healthy, and its messages to node %u %s",
-                          by->number, of->number, "have not arrived for 12 s");
+        sim_operated_fail(
+            o, "operated-W1: node %u says that it is healthy, and its messages to node %u %s",
+            by->number, of->number, "have not arrived for 12 s");
         return;
     }
     if (ms_since(o, latest(since_ns, any_ns)) < SILENT_MS) {
@@ -228,16 +236,17 @@ check_arrivals(struct sim_operated *o, const struct sim_whole *by, const trp_mem
     } else if (listed->go_since_ns == 0) { /* since it was dialled again, perhaps */
         listed->go_since_ns = said->at_ns;
     } else if (ms_since(o, listed->go_since_ns) >= AT_ONCE_MS) {
-        sim_operated_fail(o,
-                          "W1: peers of node %u says of node %u that messages go at once, and "
-                          "none has arrived for 12 s (%s)",
-                          by->number, of->number, said->first);
+        sim_operated_fail(
+            o,
+            "operated-W1: peers of node %u says of node %u that messages go at once, and "
+            "none has arrived for 12 s (%s)",
+            by->number, of->number, said->first);
     }
 }
 
 /* ---- one node -------------------------------------------------------------------------------- */
 
-/* W2 */
+/* operated-W2 */
 static void
 check_membership(struct sim_operated *o, const struct sim_whole *n, const trpi_cluster_snapshot *s,
                  const struct sim_said *said)
@@ -258,14 +267,15 @@ check_membership(struct sim_operated *o, const struct sim_whole *n, const trpi_c
     *since_ns = asked == 0 || without < asked ? 0 : *since_ns == 0 ? now_ns : *since_ns;
     if (*since_ns != 0 && said->healthy &&
         ms_since(o, latest(*since_ns, n->woke_ns)) >= SILENT_MS) {
-        sim_operated_fail(o,
-                          "W2: node %u says that it is healthy, and nobody whom it lists has it "
-                          "as a member, for 12 s",
-                          n->number);
+        sim_operated_fail(
+            o,
+            "operated-W2: node %u says that it is healthy, and nobody whom it lists has it "
+            "as a member, for 12 s",
+            n->number);
     }
 }
 
-/* W4 */
+/* operated-W4 */
 static void
 check_forecast(struct sim_operated *o, const struct sim_whole *n, const struct sim_said *before,
                struct sim_said *said)
@@ -277,12 +287,12 @@ check_forecast(struct sim_operated *o, const struct sim_whole *n, const struct s
                          : same && before->now_since_ns != 0 ? before->now_since_ns
                                                              : said->at_ns;
     if (said->healthy && said->foresees && strcmp(said->verdict, "stops") == 0) {
-        sim_operated_fail(o, "W4: node %u says that it is healthy, and foresees its end",
+        sim_operated_fail(o, "operated-W4: node %u says that it is healthy, and foresees its end",
                           n->number);
     }
     if (now && ms_since(o, latest(said->now_since_ns, n->woke_ns)) >= NOW_MS) {
-        sim_operated_fail(o, "W4: node %u has said for 12 s that its side %s now", n->number,
-                          said->verdict);
+        sim_operated_fail(o, "operated-W4: node %u has said for 12 s that its side %s now",
+                          n->number, said->verdict);
     }
 }
 
@@ -320,7 +330,7 @@ has_witness(const struct sim_operated *o, const struct sim_whole *n, const struc
     return false;
 }
 
-/* W6 */
+/* operated-W6 */
 static void
 check_stranger(struct sim_operated *o, const struct sim_whole *n, const trpi_cluster_snapshot *s)
 {
@@ -334,7 +344,8 @@ check_stranger(struct sim_operated *o, const struct sim_whole *n, const trpi_clu
         return;
     }
     if (s->members_count > 1 || (right != NULL && has_witness(o, n, right))) {
-        sim_operated_fail(o, "W6: node %u is Up with the address of %s", n->number, n->advertises);
+        sim_operated_fail(o, "operated-W6: node %u is Up with the address of %s", n->number,
+                          n->advertises);
     }
 }
 
@@ -373,9 +384,9 @@ look_at(struct sim_operated *o, struct sim_whole *n)
         check_membership(o, n, s, &said);
         check_forecast(o, n, &before, &said);
     }
-    if (s->members_count > 0 && !said.converged && said.reasons == 0) { /* W5 */
-        sim_operated_fail(o, "W5: node %u has not converged, and gives no reason (%s)", n->number,
-                          said.first);
+    if (s->members_count > 0 && !said.converged && said.reasons == 0) { /* operated-W5 */
+        sim_operated_fail(o, "operated-W5: node %u has not converged, and gives no reason (%s)",
+                          n->number, said.first);
     }
     trpi_cluster_snapshot_free(s);
     o->said[n->number] = said;
@@ -389,7 +400,7 @@ sim_laws_look(struct sim_operated *o)
     }
 }
 
-/* W7. `status` tells of strangers for a minute. */
+/* operated-W7. `status` tells of strangers for a minute. */
 void
 sim_laws_peace(struct sim_operated *o)
 {
@@ -397,14 +408,15 @@ sim_laws_peace(struct sim_operated *o)
         const struct sim_said *said = &o->said[i];
         bool crowd = said->problems == 1 && strstr(said->first, "have not said who") != NULL;
         if (!(said->healthy || crowd) || said->reasons > 0) {
-            sim_operated_fail(o, "W7: all is well, and node %u says: %s", i, said->first);
+            sim_operated_fail(o, "operated-W7: all is well, and node %u says: %s", i, said->first);
         }
         for (uint32_t k = 0; k < o->sim->nodes_count; k++) {
             char next[80];
             sim_node_says_of(o, &o->sim->nodes[i], o->sim->nodes[k].address, next, sizeof next);
             if (k != i && strcmp(next, "messages go at once") != 0) {
-                sim_operated_fail(o, "W7: all is well, and peers of node %u says of node %u: %s", i,
-                                  k, next);
+                sim_operated_fail(
+                    o, "operated-W7: all is well, and peers of node %u says of node %u: %s", i, k,
+                    next);
             }
         }
     }

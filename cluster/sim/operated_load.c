@@ -5,7 +5,7 @@
  *          FLOOD_BYTES every FLOOD_EVERY_MS. The turn of a sluggard takes SLOW_TURN_MS of virtual
  *          time meanwhile (trpi_sched_take_time), so its senders' nodes must keep what it cannot
  *          take, and nothing else may wait for that: the counters of complete_laws.c do not.
- * Laws.    A1 of complete_laws.c for sluggards; W1 and W7 for what is beside them.
+ * Laws.    complete-law-A1 for sluggards; operated-W1 and operated-W7 for what is beside them.
  * Tests.   tests/sim/operated_test.c
  */
 #include <stdio.h>
@@ -139,7 +139,7 @@ sluggard_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     uint32_t from = f->node % TRP_SIM_NODES_MAX;
     TRP_SIM_CHECK(o->sim, f->incarnation > s->last[from].incarnation ||
                               (f->incarnation == s->last[from].incarnation &&
-                               f->number > s->last[from].number)); /* A1 */
+                               f->number > s->last[from].number)); /* complete-law-A1 */
     s->last[from].incarnation = f->incarnation;
     s->last[from].number = f->number;
     trp_sim_note(o->sim, f->number << 16 ^ (uint64_t)from << 8 ^ s->birth.node);

@@ -160,7 +160,8 @@ act(struct sim_world *w, const trpi_sim_action *a)
     }
 }
 
-/* Q6: one of a cluster that is whole again dies; its window must not have learned the faults. */
+/* sim-Q6: one of a cluster that is whole again dies; its window must not have learned the
+ * faults. */
 static void
 kill_and_find(struct sim_world *w)
 {
@@ -182,7 +183,7 @@ kill_and_find(struct sim_world *w)
         sim_run_until(w, w->now_us + SECOND_US / 10);
     }
     if (!w->result.failed && !sim_all_see_away(w, last)) {
-        sim_fail(w, "Q6: the crash of node %u after all faults was not seen by all", last);
+        sim_fail(w, "sim-Q6: the crash of node %u after all faults was not seen by all", last);
     }
 }
 

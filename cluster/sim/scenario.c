@@ -201,7 +201,7 @@ sim_finish(struct sim_world *w)
     }
 }
 
-/* Q8: what a converged cluster sends when nothing happens. */
+/* sim-Q8: what a converged cluster sends when nothing happens. */
 static void
 check_idle_traffic(struct sim_world *w)
 {
@@ -212,7 +212,7 @@ check_idle_traffic(struct sim_world *w)
                              ? 5
                              : w->heartbeat.monitored_by_nr_of_members;
     if (!w->result.failed && per_node_second > monitored * 2 + 2) {
-        sim_fail(w, "Q8: %llu frames a second and node when idle",
+        sim_fail(w, "sim-Q8: %llu frames a second and node when idle",
                  (unsigned long long)per_node_second);
     }
 }
@@ -240,7 +240,7 @@ play_sunny(struct sim_world *w)
     uint64_t end_us = w->now_us + (w->options.until_ms != 0 ? w->options.until_ms : 30000) * 1000;
     sim_run_until(w, end_us);
     if (w->unreachable_events != 0 || w->downed != 0 || w->decisions != 0) {
-        sim_fail(w, "Q6: %llu false alarms", (unsigned long long)w->unreachable_events);
+        sim_fail(w, "sim-Q6: %llu false alarms", (unsigned long long)w->unreachable_events);
     }
     if (!w->result.failed) {
         check_idle_traffic(w);
@@ -287,12 +287,13 @@ play_crash(struct sim_world *w)
         sim_node_kill(w, last);
     }
     uint64_t end_us = w->now_us + 6 * SECOND_US;
-    /* A node whose monitors died with it is found by new neighbours (H5): in twice the time. */
+    /* A node whose monitors died with it is found by new neighbours (heartbeat-H5): in twice the
+     * time. */
     end_us += victims > 4 ? 4 * SECOND_US : 0;
     sim_run_until(w, end_us);
     for (uint32_t i = 0; i < w->nodes_count && victims > 0; i++) {
         if (!w->nodes[i].running && !sim_all_see_away(w, i)) {
-            sim_fail(w, "Q6: the crash of node %u was not seen by all in time", i);
+            sim_fail(w, "sim-Q6: the crash of node %u was not seen by all in time", i);
         }
     }
     sim_run_until(w, w->now_us + 15 * SECOND_US);
@@ -339,7 +340,7 @@ play_cut(struct sim_world *w)
     sim_finish(w);
 }
 
-/* ---- split: longer than stable-after; one side at most survives (S12) ------------------------ */
+/* ---- split: longer than stable-after; one side at most survives (sim-S12) -------------------- */
 
 static void
 play_split(struct sim_world *w)
@@ -361,7 +362,7 @@ play_split(struct sim_world *w)
         alive[side[i] - '0'] += sim_is_member(&w->nodes[i]) ? 1 : 0;
     }
     if (alive[0] > 0 && alive[1] > 0) {
-        sim_fail(w, "S12: both sides live, %u and %u", alive[0], alive[1]);
+        sim_fail(w, "sim-S12: both sides live, %u and %u", alive[0], alive[1]);
     }
     uint32_t larger = all[1] > all[0] ? 1 : 0;
     if (all[0] != all[1] && alive[larger] != all[larger]) {

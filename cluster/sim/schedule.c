@@ -191,7 +191,7 @@ trpi_sim_schedule_draw(uint32_t nodes, uint64_t seed, uint64_t until_ms)
 
 /* ---- shrinking ------------------------------------------------------------------------------- */
 
-/* Does it fail in the same way: the word before the second colon, "t=1.234s: S6: ..." */
+/* Does it fail in the same way: the word before the second colon, "t=1.234s: sim-S6: ..." */
 static bool
 fails_alike(const trpi_sim_result *a, const trpi_sim_result *b)
 {

@@ -318,7 +318,7 @@ postpone(struct sim_world *w, struct sim_event *e)
 }
 
 /* The transport keeps from a process what is for its predecessor; the engine does not rely on it
- * (S11), so with buggify it is wrong now and then. */
+ * (sim-S11), so with buggify it is wrong now and then. */
 static bool
 is_misdelivered(struct sim_world *w, const struct sim_event *e)
 {

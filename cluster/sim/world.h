@@ -48,7 +48,7 @@ struct sim_place { /* in the queue */
     uint32_t event; /* index of events */
 };
 
-/* What a subscriber has put together from the events alone (S10). */
+/* What a subscriber has put together from the events alone (sim-S10). */
 struct sim_mirror_member {
     uint64_t uid; /* 0: none */
     uint32_t status;
@@ -66,7 +66,7 @@ struct sim_node {
     bool wanted;             /* it should be a member when all is well */
     bool hands_over;         /* it is Exiting, and will confirm */
     bool ever_up;            /* somebody has seen this incarnation Up */
-    uint32_t peak_status;    /* the highest that anybody has seen of this incarnation (S6) */
+    uint32_t peak_status;    /* the highest that anybody has seen of this incarnation (sim-S6) */
     uint64_t started_us;
     uint64_t joining_us, up_us; /* when it first was somewhere */
     uint64_t restart_us;     /* when the supervisor starts it again; 0: not planned */
@@ -76,7 +76,7 @@ struct sim_node {
     trpi_member_core *core;
     trpi_heartbeat *heartbeat;
     trpi_gossip *checked;    /* the view that was checked last */
-    uint64_t apart_ms;       /* since when its views miss somebody (D1); 0: they do not */
+    uint64_t apart_ms;       /* since when its views miss somebody (downing-D1); 0: they do not */
     trpi_member_stop stop;
     uint64_t quarantined[SIM_QUARANTINED_MAX]; /* keys */
     uint64_t quarantined_from_us[SIM_QUARANTINED_MAX];
@@ -113,7 +113,7 @@ struct sim_world {
     uint64_t exiting_ms; /* who leaves hands over for so long; 0: it confirms at once */
     /* counted for the checks */
     uint64_t unreachable_events, downed, decisions, removed_by_down, islands;
-    uint64_t *buried;     /* keys of all that anybody has removed (S6) */
+    uint64_t *buried;     /* keys of all that anybody has removed (sim-S6) */
     uint32_t buried_count, buried_room;
     uint32_t faults;      /* injected so far; 0: nothing bad may be seen */
     uint32_t lease_holder, lease_incarnation; /* node + 1; 0: nobody has it */
@@ -160,11 +160,11 @@ bool sim_is_member(const struct sim_node *n); /* runs, and takes part */
 
 /* check.c */
 void sim_check_view(struct sim_world *w, uint32_t node); /* after each step that changed it: S */
-/* check_events.c: S10 */
+/* check_events.c: sim-S10 */
 struct sim_mirror_member *sim_mirror_find(const struct sim_world *w, const struct sim_node *n,
                                           uint64_t uid);
 void sim_check_event(struct sim_world *w, uint32_t node, const trpi_member_action *action);
-bool sim_is_quiet(struct sim_world *w);    /* Q1 .. Q5 hold now */
+bool sim_is_quiet(struct sim_world *w);    /* sim-Q1 .. sim-Q5 hold now */
 void sim_explain(struct sim_world *w);     /* why not, as the failure */
 void sim_check_quiet(struct sim_world *w); /* the rest of Q, once quiet */
 

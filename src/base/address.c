@@ -4,9 +4,10 @@
  *          it accepts has exactly one text, so equal nodes have equal bytes. A person also gets a
  *          hint.
  * Must hold.
- *   I1  format(parse(text)) == text without the path, except that an IPv6 host is written in its
- *       shortest form.
- *   I2  Bytes behind the NUL of each member are zero, so that an address can be hashed whole.
+ *   address-I1  format(parse(text)) == text without the path, except that an IPv6 host is written
+ *       in its shortest form.
+ *   address-I2  Bytes behind the NUL of each member are zero, so that an address can be hashed
+ *       whole.
  * Limits.  TRPI_PROTOCOL_BYTES_MAX, TRPI_SYSTEM_BYTES_MAX, TRPI_HOST_BYTES_MAX, port 1 to 65535.
  * Not here. Resolving names (remote/), paths behind the address (src/actor/naming/path.c).
  * Tests.   tests/unit/base/address_test.c, tests/fuzz/address_fuzz.c
@@ -216,7 +217,7 @@ trpi_address_parse(const char *text, trpi_address *ret_address, const char **ret
     bool local;
     bool ok;
 
-    memset(&address, 0, sizeof(address)); /* I2, padding included */
+    memset(&address, 0, sizeof(address)); /* address-I2, padding included */
     if (text == NULL || text[0] == 0) {
         goto refused;
     }

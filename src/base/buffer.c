@@ -1,8 +1,8 @@
 /* buffer.c - bytes that grow, up to a limit that the caller names.
  *
  * Must hold.
- *   I1  count <= capacity; data is NULL only when capacity is 0.
- *   I2  A failed call leaves data, count and capacity as they were.
+ *   buffer-I1  count <= capacity; data is NULL only when capacity is 0.
+ *   buffer-I2  A failed call leaves data, count and capacity as they were.
  * Tests.   tests/unit/base/buffer_test.c
  */
 #include "base/buffer.h"
@@ -21,7 +21,7 @@ trpi_buffer_reserve(trpi_buffer *buffer, size_t more, size_t limit)
     size_t needed, capacity;
     uint8_t *data;
 
-    trpi_assert(buffer->count <= buffer->capacity); /* I1 */
+    trpi_assert(buffer->count <= buffer->capacity); /* buffer-I1 */
     if (buffer->count > limit || more > limit - buffer->count) {
         return TRP_ELIMIT;
     }

@@ -2,8 +2,9 @@
  *
  * Shape.     One slot per key of the schema (in its order, filled with the default), then titled
  *            keys (cluster.role.NAME...) and keys below app, in the order in which they were met.
- * Must hold. I1 a value of a lower layer never replaces one of a higher layer        (slot_replace)
- *            I2 every value in a slot has passed the check of its row                (put, adopt)
+ * Must hold.
+ *   config-I1  a value of a lower layer never replaces one of a higher layer (slot_replace)
+ *   config-I2  every value in a slot has passed the check of its row (put, adopt)
  * Limits.    TRPI_CONFIG_LIST_MAX values, TRPI_CONFIG_TEXT_BYTES_MAX each.
  * Not here.  The file (config_load.c), the schema (config_schema.c), numbers (config_value.c), what
  *            may stand where (config_check.c), the environment (config_env.c), what programs do
@@ -203,7 +204,7 @@ trpi_config_free(trpi_config *config)
     }
 }
 
-/* I1. Takes the contents of `from`, which stays valid and empty. */
+/* config-I1. Takes the contents of `from`, which stays valid and empty. */
 static trp_err
 slot_replace(trpi_config *config, trpi_config_slot *from)
 {
@@ -409,7 +410,7 @@ number_get(const trpi_config *config, const char *key)
         value = row->initial; /* a time that is on, and not said */
     }
     trp_err err = trpi_config_parse_number(row->type, value, &number, &what);
-    trpi_assert(err == TRP_OK); /* I2 */
+    trpi_assert(err == TRP_OK); /* config-I2 */
     return number;
 }
 

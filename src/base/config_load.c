@@ -9,10 +9,11 @@
  *          is learned (first as a list, which also takes a single value; as a section when no
  *          equal sign follows) and the text is read again. Each reading learns one name, so the
  *          number of readings is bounded.
- * Must hold. I1 values reach the config only when the whole file is right
- *            (trpi_config_load_text)
- *            I2 one loader at a time: libconfuse's scanner is global, and its callbacks carry no
- *               argument of ours, so `loading` is what they find it by         (lock)
+ * Must hold.
+ *   config-load-I1  values reach the config only when the whole file is right
+ *       (trpi_config_load_text)
+ *   config-load-I2  one loader at a time: libconfuse's scanner is global, and its callbacks carry
+ *       no argument of ours, so `loading` is what they find it by (lock)
  * Limits.  TRPI_CONFIG_APP_KEYS_MAX, TRPI_CONFIG_APP_DEPTH_MAX, TRPI_CONFIG_SUBTREES_MAX,
  *          TRPI_CONFIG_TITLES_MAX; those of config_text.c.
  * Cost.    app with n names is read 2n times at most: 100 names are a few milliseconds.
@@ -62,9 +63,9 @@ typedef struct loader {
     trpi_config_type last_type;
 } loader;
 
-/* I2; taken last, nothing is called out with it */
+/* config-load-I2; taken last, nothing is called out with it */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static loader *loading; /* I2; only with lock */
+static loader *loading; /* config-load-I2; only with lock */
 
 /* ---- where are we ---------------------------------------------------------------------------- */
 
@@ -702,7 +703,7 @@ trpi_config_load_text(trpi_config *config, const char *name, const char *text,
     }
     if (err == TRP_OK) {
         read_all(l);
-        err = l->failed ? l->err : trpi_config_adopt(config, &l->slots); /* I1 */
+        err = l->failed ? l->err : trpi_config_adopt(config, &l->slots); /* config-load-I1 */
     }
     if (err == TRP_ENOMEM) {
         (void)trpi_config_fail(ret_error, "%s: out of memory", name);

@@ -6,7 +6,8 @@
  *          Items are written section by section, in the order of the table, then of the file.
  *          A row with a title, of which nothing is set, is written as a comment: its section is
  *          there only for titles that somebody gives.
- * Must hold. I1 what is written reads back as what it was made of
+ * Must hold.
+ *   config-render-I1  what is written reads back as what it was made of
  * Tests.   tests/unit/base/config_tree_test.c
  */
 #include <stdio.h>

@@ -11,7 +11,9 @@
  *          include("FILE") may stand wherever a key may, also inside a section. A relative name is
  *          looked for beside the file that includes. What comes later wins, be it included or not
  *          (CONF-3); within one file a key given twice is a mistake (config_load.c).
- * Must hold. I1 a newline of a file is a newline of the joined text, so lines can be counted back
+ * Must hold.
+ *   config-text-I1  a newline of a file is a newline of the joined text, so lines can be counted
+ *       back
  * Limits.  TRPI_CONFIG_FILE_BYTES_MAX for all text together, TRPI_CONFIG_INCLUDES_MAX files,
  *          TRPI_CONFIG_INCLUDE_DEPTH_MAX files inside one another.
  * Tests.   tests/unit/node/config_test.c, tests/unit/base/config_tree_test.c

@@ -2,7 +2,8 @@
  *
  * Shape.     A value is a table of slots without the defaults; a key that it does not have is
  *            looked up among the rows of the schema. Combining copies slots, each with its origin.
- * Must hold. I1 what was handed out is never changed
+ * Must hold.
+ *   config-tree-I1  what was handed out is never changed
  * Cost.      A getter hashes the key and walks the slots; combining n with m keys is O(n * m)
  *            comparisons of integers. Meant for start-up, not for the handling of messages.
  * Tests.     tests/unit/base/config_tree_test.c

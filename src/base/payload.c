@@ -8,11 +8,12 @@
  *          others on the heap, each at a multiple of 16 of the block; in the end they are put
  *          together, if there is more than one.
  * Must hold.
- *   B1  What is checked is gone through in time linear in its bytes: the slices of a block may not
- *       add up to more than the block. Else a few KiB could name one long text a thousand times.
- *   B2  Depth of recursion is that of types, at most TRP_TYPE_NESTING_MAX, which registration
- *       checks; no input decides it.
- *   B3  No byte between the parts is left as it was on the stack or in the heap.
+ *   payload-B1  What is checked is gone through in time linear in its bytes: the slices of a block
+ *       may not add up to more than the block. Else a few KiB could name one long text a thousand
+ *       times.
+ *   payload-B2  Depth of recursion is that of types, at most TRP_TYPE_NESTING_MAX, which
+ *       registration checks; no input decides it.
+ *   payload-B3  No byte between the parts is left as it was on the stack or in the heap.
  * Limits.  TRP_PAYLOAD_BYTES_MAX, TRP_TYPE_NESTING_MAX.
  * Cost.    A builder on the stack and one copy more than a struct of fixed size needs none of the
  *          heap up to TRP_BUILDER_BYTES.
@@ -79,7 +80,7 @@ static trp_err
 fields_check(const trp_type *type, uint32_t depth, bool *ret_varies)
 {
     if (depth > TRP_TYPE_NESTING_MAX) {
-        return TRP_ELIMIT; /* B2 */
+        return TRP_ELIMIT; /* payload-B2 */
     }
     if (type->fields_count != 0 && type->fields == NULL) {
         return TRP_EINVAL;
@@ -140,7 +141,7 @@ trpi_slice_get(const uint8_t *field)
 typedef struct walk {
     const uint8_t *payload;
     size_t bytes;
-    size_t left; /* B1: what slices may still take */
+    size_t left; /* payload-B1: what slices may still take */
 } walk;
 
 static bool struct_is_good(walk *w, const trp_type *type, size_t at);
@@ -302,7 +303,7 @@ trpi_payload_take(trpi_buffer *out, size_t begin, uint64_t bytes, uint32_t align
     if (err != TRP_OK) {
         return err;
     }
-    memset(out->data + out->count, 0, pad + (size_t)bytes); /* B3 */
+    memset(out->data + out->count, 0, pad + (size_t)bytes); /* payload-B3 */
     out->count += pad + (size_t)bytes;
     *ret_at = (uint32_t)(used + pad);
     return TRP_OK;
@@ -444,7 +445,8 @@ room_take(trp_builder *builder, size_t bytes, uint32_t align, uint32_t *ret_at)
         return NULL;
     }
     if (used > builder->priv_used) {
-        memset(builder->priv_chunk + builder->priv_used, 0, used - builder->priv_used); /* B3 */
+        /* payload-B3 */
+        memset(builder->priv_chunk + builder->priv_used, 0, used - builder->priv_used);
     }
     builder->priv_used = used + (uint32_t)bytes;
     *ret_at = builder->priv_before + used;

@@ -6,16 +6,17 @@
  *          approximation of the normal distribution, in two branches because one loses all
  *          precision where the probability is near 0 or 1.
  * Must hold.
- *   P1  Phi never falls while the silence lasts.                                  (compute)
- *   P2  A time that runs backwards is an interval of 0, never a negative one.     (heartbeat,
+ *   phi-P1  Phi never falls while the silence lasts.                                  (compute)
+ *   phi-P2  A time that runs backwards is an interval of 0, never a negative one.     (heartbeat,
  *   value)
- *   P3  A silence that was judged a failure, or in which the observer itself stood still, is not a
- *       sample: else one long pause makes the detector blind for the next max_samples heartbeats.
+ *   phi-P3  A silence that was judged a failure, or in which the observer itself stood still, is
+ *       not a sample: else one long pause makes the detector blind for the next max_samples
+ *       heartbeats.
  *                                                                                 (heartbeat)
- *   P4  What comes in a burst (an eighth of the interval after the last one) is not a sample: else
- *       answers that were held up together, or came twice, make the detector rash. (heartbeat)
- *   P5  A silence longer than what is forgiven that was not judged, as in a young window, counts
- *       as long as that and no longer: else a few of them hide a crash for minutes.
+ *   phi-P4  What comes in a burst (an eighth of the interval after the last one) is not a sample:
+ *       else answers that were held up together, or came twice, make the detector rash. (heartbeat)
+ *   phi-P5  A silence longer than what is forgiven that was not judged, as in a young window,
+ *       counts as long as that and no longer: else a few of them hide a crash for minutes.
  * Limits.  TRPI_PHI_SAMPLES_LIMIT samples; one interval counts at most an hour.
  * Tests.   tests/unit/cluster/phi_test.c
  * Sources. Hayashibara and others, "The phi accrual failure detector", 2004; FD-01 .. FD-11.
@@ -152,7 +153,7 @@ phi_bootstrap(trpi_phi *phi, uint64_t now_ms)
     phi->last_ms = now_ms;
 }
 
-/* P5 */
+/* phi-P5 */
 static uint64_t
 phi_weight(const trpi_phi *phi, uint64_t interval_ms)
 {
@@ -170,12 +171,12 @@ trpi_phi_heartbeat(trpi_phi *phi, uint64_t now_ms)
         phi_bootstrap(phi, now_ms);
         return;
     }
-    uint64_t interval = now_ms > phi->last_ms ? now_ms - phi->last_ms : 0; /* P2 */
+    uint64_t interval = now_ms > phi->last_ms ? now_ms - phi->last_ms : 0; /* phi-P2 */
     bool judged = phi->after_failure || trpi_phi_value(phi, now_ms) >= phi->options.threshold;
-    bool burst = interval < phi->options.heartbeat_interval_ms / PHI_BURST_PART; /* P4 */
+    bool burst = interval < phi->options.heartbeat_interval_ms / PHI_BURST_PART; /* phi-P4 */
     if (PHI_IS_BROKEN(phi)) {
         phi_sample(phi, interval);
-    } else if (!judged && !burst) { /* P3 */
+    } else if (!judged && !burst) { /* phi-P3 */
         phi_sample(phi, phi_weight(phi, interval));
     }
     phi->after_failure = false;
@@ -198,7 +199,7 @@ trpi_phi_own_pause(trpi_phi *phi, uint64_t now_ms, uint64_t pause_ms)
     if (phi->monitoring && now_ms > phi->last_ms) {
         uint64_t silence = now_ms - phi->last_ms;
         phi->last_ms += pause_ms < silence ? pause_ms : silence;
-        phi->after_failure = true; /* P3: what is left of the silence says nothing */
+        phi->after_failure = true; /* phi-P3: what is left of the silence says nothing */
     }
 }
 

@@ -22,7 +22,7 @@ typedef struct trpi_phi_options {
     uint32_t min_std_deviation_ms;  /* 0: 100 */
     uint32_t heartbeat_interval_ms; /* expected, for the first estimate; 0: 1000 */
     uint32_t acceptable_pause_ms;   /* 0: 3000; TRPI_PHI_NO_PAUSE: none */
-    bool learn_pause;               /* simulation, developer builds: P3 broken on purpose */
+    bool learn_pause;               /* simulation, developer builds: phi-P3 broken on purpose */
 } trpi_phi_options;
 #define TRPI_PHI_NO_PAUSE UINT32_MAX
 

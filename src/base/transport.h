@@ -7,13 +7,14 @@
  *        for a dialled one; then bytes() and written() until closed(), exactly once, the last
  *        callback.
  * Must hold.
- *   T1  No callback is made from inside a call of this interface.
- *   T2  bytes() and paused() of one link never overlap; written() may run beside bytes().
- *   T3  closed() comes exactly once for each link, after every other callback of it has returned.
- *       It comes after close(), after a failure, and when connect() cannot reach anybody.
- *   T4  A link stays valid memory until release(); after closed() write() answers TRP_ECLOSED.
- *   T5  A callback may call write() and close() of any link, connect(), and release() of its own
- *       link in closed(). It must not block and must not call stop().
+ *   transport-T1  No callback is made from inside a call of this interface.
+ *   transport-T2  bytes() and paused() of one link never overlap; written() may run beside bytes().
+ *   transport-T3  closed() comes exactly once for each link, after every other callback of it has
+ *       returned. It comes after close(), after a failure, and when connect() cannot reach anybody.
+ *   transport-T4  A link stays valid memory until release(); after closed() write() answers
+ *       TRP_ECLOSED.
+ *   transport-T5  A callback may call write() and close() of any link, connect(), and release() of
+ *       its own link in closed(). It must not block and must not call stop().
  */
 #ifndef TRPI_BASE_TRANSPORT_H
 #define TRPI_BASE_TRANSPORT_H

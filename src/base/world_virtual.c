@@ -8,10 +8,10 @@
  *          task or to the newest. Uniform choice alone finds shallow races; long calm stretches
  *          with a few surprises, and old tasks that starve behind new ones, find the deep ones.
  * Must hold.
- *   V1  What is decided depends on the seed (or the list) and the sequence of questions, on nothing
- *       else: no address, no clock of the machine.
- *   V2  The world's random numbers and its decisions come from two streams: a shrunk schedule sees
- *       the same random numbers as the one it came from.
+ *   world-virtual-V1  What is decided depends on the seed (or the list) and the sequence of
+ *       questions, on nothing else: no address, no clock of the machine.
+ *   world-virtual-V2  The world's random numbers and its decisions come from two streams: a shrunk
+ *       schedule sees the same random numbers as the one it came from.
  * Limits.  TRPI_CHOICES_MAX decisions a run.
  * Tests.   tests/unit/pattern/plan_test.c, tests/unit/sched/driven_test.c
  * Sources. S. Vigna, "splitmix64"; A. Zeller, "Simplifying failing tests" (what the list is for).
@@ -41,7 +41,7 @@ struct trpi_virtual {
     disk *disks;
     trpi_virtual_options options;
     uint64_t now_ns;
-    uint64_t random_state; /* V2 */
+    uint64_t random_state; /* world-virtual-V2 */
     uint64_t choice_state;
     uint32_t temper; /* of 256 decisions, so many are drawn; the others are 0 */
     bool newest;     /* drawn tasks are the newest */
@@ -164,7 +164,7 @@ listed(trpi_virtual *virt, trpi_choice what, uint32_t count)
     return next->value % count;
 }
 
-/* Draws the same number of times whatever comes out: V1 needs no more than that. */
+/* Draws the same number of times whatever comes out: world-virtual-V1 needs no more than that. */
 static uint32_t
 drawn(trpi_virtual *virt, trpi_choice what, uint32_t count)
 {

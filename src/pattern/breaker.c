@@ -4,10 +4,11 @@
  *                                             ^-------------failure-----'
  *          trpi_breaker_step() decides; the shell holds the lock, the timer and the listeners.
  * Must hold.
- *   B1  Half-open lets one call through, until that has ended.
- *   B2  A call of an earlier epoch (each change of state is one) changes nothing.
- *   B3  Listeners are called without the lock.
- *   B4  A call that has ended leaves no alarm behind: they would gather for call_timeout_ms.
+ *   breaker-B1  Half-open lets one call through, until that has ended.
+ *   breaker-B2  A call of an earlier epoch (each change of state is one) changes nothing.
+ *   breaker-B3  Listeners are called without the lock.
+ *   breaker-B4  A call that has ended leaves no alarm behind: they would gather for
+ *       call_timeout_ms.
  * Tests.   tests/unit/pattern/breaker_test.c
  * Sources. CB-01 to -08, TRP-11
  */
@@ -45,12 +46,12 @@ trpi_breaker_step(trpi_breaker_core *core, uint64_t now_ns, trpi_breaker_event e
     switch (event) {
     case TRPI_BREAKER_ASKED:
         if (core->state == TRP_BREAKER_HALF_OPEN && !core->probing) {
-            core->probing = true; /* B1 */
+            core->probing = true; /* breaker-B1 */
             return true;
         }
         return core->state == TRP_BREAKER_CLOSED;
     case TRPI_BREAKER_WORKED:
-        if (epoch != core->epoch) { /* B2 */
+        if (epoch != core->epoch) { /* breaker-B2 */
             return false;
         }
         if (core->state == TRP_BREAKER_HALF_OPEN) {
@@ -60,7 +61,7 @@ trpi_breaker_step(trpi_breaker_core *core, uint64_t now_ns, trpi_breaker_event e
         core->failures = 0;
         return false;
     case TRPI_BREAKER_FAILED:
-        if (epoch != core->epoch || core->state == TRP_BREAKER_OPEN) { /* B2 */
+        if (epoch != core->epoch || core->state == TRP_BREAKER_OPEN) { /* breaker-B2 */
             return false;
         }
         core->failures++;
@@ -132,7 +133,7 @@ listener_call(trp_breaker *breaker, const listener *l)
 
 static void reset_arm(trp_breaker *breaker);
 
-/* A state was entered: B3. */
+/* A state was entered: breaker-B3. */
 static void
 entered(trp_breaker *breaker, trp_breaker_state state)
 {
@@ -335,11 +336,11 @@ trp_breaker_sync(trp_breaker *breaker, trp_breaker_body_fn body, void *arg)
 typedef struct protected_call {
     trp_breaker *breaker; /* counted */
     trp_breaker_call call;
-    trpi_alarm_id late; /* B4 */
+    trpi_alarm_id late; /* breaker-B4 */
 } protected_call;
 
-/* The call's own outcome, or that it is late; what comes second is stale (B2), or one more success
- * or failure of a call that has failed: hence the first alone is reported. */
+/* The call's own outcome, or that it is late; what comes second is stale (breaker-B2), or one more
+ * success or failure of a call that has failed: hence the first alone is reported. */
 static void
 call_ended(void *arg, const trp_outcome *outcome)
 {

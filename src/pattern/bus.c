@@ -4,11 +4,11 @@
  *          A change makes a new array; publishing takes a count, and calls the program's functions
  *          without the lock.
  * Must hold.
- *   B1  An array never changes once others can see it; the last who lets go frees it.
- *   B2  No function of the program's is called with the lock held: a change is computed beside it,
- *       and tried again when another one came first.
- *   B3  In a sub-channel bus a subscriber is given an event once, however many of its channels it
- *       is in; in a scanning bus once for each subscription that matches.
+ *   bus-B1  An array never changes once others can see it; the last who lets go frees it.
+ *   bus-B2  No function of the program's is called with the lock held: a change is computed beside
+ *       it, and tried again when another one came first.
+ *   bus-B3  In a sub-channel bus a subscriber is given an event once, however many of its channels
+ *       it is in; in a scanning bus once for each subscription that matches.
  * Limits.  subscriptions_max.
  * Cost.    Publishing: two short sections under the lock; then lookup and actor O(log
  *          subscriptions), sub-channel and scanning O(subscriptions); with none, nothing.
@@ -138,13 +138,13 @@ table_let_go(trp_bus *bus, table *t)
     (void)pthread_mutex_lock(&bus->lock);
     last = --t->refs == 0;
     (void)pthread_mutex_unlock(&bus->lock);
-    if (last) { /* B1 */
+    if (last) { /* bus-B1 */
         trpi_free(t);
     }
 }
 
 /* Put fresh in place of old, which the caller holds and lets go; false: another change came first,
- * and fresh is gone (B2). */
+ * and fresh is gone (bus-B2). */
 static bool
 table_change(trp_bus *bus, table *old, table *fresh)
 {
@@ -331,7 +331,7 @@ publish_exact(const trp_bus *bus, const table *t, const void *event)
     return told;
 }
 
-/* Is the subscriber of item i in an earlier channel of this event? B3. */
+/* Is the subscriber of item i in an earlier channel of this event? bus-B3. */
 static bool
 is_told(const trp_bus *bus, const table *t, uint32_t i, trp_bus_value classifier)
 {

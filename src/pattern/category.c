@@ -3,9 +3,9 @@
  * Why.     One of a group of equals should get the next piece of work, without a router in front.
  * Shape.   directory (actor room) -> members --look--> the one with the least -> tell
  * Must hold.
- *   G1  Nobody is told with the directory's lock held: a tell may run an actor at once
+ *   category-G1  Nobody is told with the directory's lock held: a tell may run an actor at once
  *       (calling-thread dispatcher), which may come back here.
- *   G2  A target that refuses takes nothing from the others, and is told of in the result.
+ *   category-G2  A target that refuses takes nothing from the others, and is told of in the result.
  * Cost.    A lock and a look at each member. Who sends a million a second uses a router.
  * Tests.   tests/unit/pattern/category_test.c
  * Sources. UJ-03, -16, -17, -18, TRP-03
@@ -33,7 +33,7 @@ deliver(trp_ctx *ctx, const parcel *p, trp_ref to)
     return trpi_offer(ctx, to, p->sender, p->type, p->payload, p->bytes);
 }
 
-/* G2 */
+/* category-G2 */
 static bool
 note(trp_delivery *delivery, trp_ref target, trp_err err)
 {
@@ -192,7 +192,7 @@ category_send(trp_ctx *ctx, const char *category, const parcel *p, trp_delivery 
     (void)trpi_directory_each(ctx, TRPI_DIRECTORY_CATEGORY, category, collect, &c);
     while ((next = least(&c)) != NULL) {
         next->tried = true;
-        if (note(&delivery, next->ref, deliver(ctx, p, next->ref))) { /* G1 */
+        if (note(&delivery, next->ref, deliver(ctx, p, next->ref))) { /* category-G1 */
             (void)trpi_directory_each(ctx, TRPI_DIRECTORY_CATEGORY, category, reckon, &next->ref);
             break;
         }
@@ -266,7 +266,7 @@ category_broadcast(trp_ctx *ctx, const char *category, const parcel *p, trp_deli
     }
     for (uint32_t i = 0; i < c.count; i++) {
         if (category != NULL || i == 0 || by_ref(&c.all[i - 1], &c.all[i]) != 0) {
-            (void)note(&delivery, c.all[i].ref, deliver(ctx, p, c.all[i].ref)); /* G1 */
+            (void)note(&delivery, c.all[i].ref, deliver(ctx, p, c.all[i].ref)); /* category-G1 */
         }
     }
     choices_free(&c);

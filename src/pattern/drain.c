@@ -5,8 +5,8 @@
  * Shape.   an actor below /system: pause, for what is on its way -> who has mail? -> each is told
  *          Identify, which is answered behind that mail -> again, until nobody has any
  * Must hold.
- *   D1  One that never rests (it tells itself again and again) is waited for a bounded number of
- *       rounds; one that is stuck, failed or gone, not at all once that shows.
+ *   drain-D1  One that never rests (it tells itself again and again) is waited for a bounded number
+ *       of rounds; one that is stuck, failed or gone, not at all once that shows.
  * Limits.  DRAIN_ROUNDS_MAX, DRAIN_ACTORS_MAX in one round; the rest has its turn in the next.
  * Not here. The deadline: that of the phase in which it runs (troupe/shutdown.h).
  * Tests.   tests/unit/pattern/drain_test.c, tests/multinode/routers.sh
@@ -52,7 +52,7 @@ forget(drain *d, uint32_t index)
     d->waiting[index] = d->waiting[--d->count];
 }
 
-/* D1: one that has nothing left to handle, or never will, does not answer. */
+/* drain-D1: one that has nothing left to handle, or never will, does not answer. */
 static void
 check_silent(trp_ctx *ctx, drain *d)
 {

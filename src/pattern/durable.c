@@ -5,12 +5,13 @@
  *          run  -> enqueue: a token is counted and freed; what is not stored is kept
  *               -> dequeue: next is a token? the first record of the store : what was kept
  * Must hold.
- *   U1  What admit let pass is in the store, or was dropped from there for want of room or for its
- *       age; tokens are only promises: more of them than records are forgotten.
- *   U2  The end of the owner takes nothing out of the store (TRP-13). Once clean_up has run, admit
- *       refuses. A token that comes later still is no dead letter: its record is the next owner's.
- *   U3  A record is taken out before it is handled: nobody handles it twice.
- *   U4  When the store cannot be read, the owner is woken again after a while.
+ *   durable-U1  What admit let pass is in the store, or was dropped from there for want of room or
+ *       for its age; tokens are only promises: more of them than records are forgotten.
+ *   durable-U2  The end of the owner takes nothing out of the store (TRP-13). Once clean_up has
+ *       run, admit refuses. A token that comes later still is no dead letter: its record is the
+ *       next owner's.
+ *   durable-U3  A record is taken out before it is handled: nobody handles it twice.
+ *   durable-U4  When the store cannot be read, the owner is woken again after a while.
  * Threads. admit: senders'. All else: the runner's. The store has its lock, a leaf; nothing is told
  *          under it.
  * Tests.   tests/unit/pattern/durable_test.c, tests/unit/pattern/durable_limits_test.c
@@ -34,7 +35,7 @@
 #include "pattern/durable_record.h"
 #include "pattern/durable_store.h"
 
-#define RETRY_MS 100 /* U4; with an open breaker: its reset timeout */
+#define RETRY_MS 100 /* durable-U4; with an open breaker: its reset timeout */
 
 /* Tells an owner to look at the store again; never leaves its queue. */
 static trp_type wake_type = { "durable.wake", 0,    0xff48, TRP_TYPE_LOCAL | TRP_TYPE_VARIABLE,
@@ -74,7 +75,7 @@ typedef struct mailbox {
     uint32_t kept_count;
     uint32_t tokens;      /* all */
     uint32_t tokens_last; /* behind the last kept one */
-    wake *wake;           /* U4; NULL: none is under way */
+    wake *wake;           /* durable-U4; NULL: none is under way */
     uint64_t wake_id;
 } mailbox;
 
@@ -143,7 +144,7 @@ is_stored(const trp_msg *msg)
     return !trpi_msg_is_own(msg) && (trp_msg_type(msg)->flags & TRP_TYPE_LOCAL) == 0;
 }
 
-/* U1 */
+/* durable-U1 */
 static trp_err
 admit(void *object, trp_ref receiver, const trp_msg *msg)
 {
@@ -168,7 +169,7 @@ admit(void *object, trp_ref receiver, const trp_msg *msg)
     }
     trpi_free(record.data);
     if (err == TRP_OK) {
-        trpi_msg_stored(msg); /* U2 */
+        trpi_msg_stored(msg); /* durable-U2 */
     }
     return illness(err) != TRP_OK ? TRP_EIO : err;
 }
@@ -186,7 +187,7 @@ store_take(mailbox *box, trpi_store_record *ret_record)
     return err;
 }
 
-/* ---- U4 -------------------------------------------------------------------------------------- */
+/* ---- durable-U4 ------------------------------------------------------------------------------ */
 
 static void
 wake_fired(void *arg)
@@ -322,14 +323,14 @@ dequeue(void *object)
         if (*tokens == 0) {
             return box->first != NULL ? kept_take(box) : NULL;
         }
-        err = store_take(box, &record); /* U3 */
-        if (err == TRP_ENOENT) {        /* U1 */
+        err = store_take(box, &record); /* durable-U3 */
+        if (err == TRP_ENOENT) {        /* durable-U1 */
             box->tokens -= *tokens;
             *tokens = 0;
             continue;
         }
         if (err != TRP_OK) {
-            wake_later(box, err); /* U4 */
+            wake_later(box, err); /* durable-U4 */
             return NULL;
         }
         *tokens -= 1;
@@ -422,7 +423,7 @@ create(void *arg, trp_system *system, trp_ref owner, void **ret_mailbox)
     return TRP_OK;
 }
 
-/* U2 */
+/* durable-U2 */
 static void
 clean_up(void *object, void (*dead)(void *arg, trp_msg *msg), void *arg)
 {

@@ -6,11 +6,12 @@
  *                               table "records": number, serial (both big-endian) -> record
  *          DIRECTORY/owner      locked by the process that uses the directory
  * Must hold.
- *   K1  A directory is open once in a process (durable_store.c sees to it; LMDB demands it), and in
- *       one process at a time; so the store's lock stands for LMDB's own (MDB_NOLOCK), and every
- *       transaction writes.
- *   K2  What is in memory (next) changes after the commit, never before.
- *   K3  Taking out works also when the map is full: it is then made larger for a while.
+ *   durable-lmdb-K1  A directory is open once in a process (durable_store.c sees to it; LMDB
+ *       demands it), and in one process at a time; so the store's lock stands for LMDB's own
+ *       (MDB_NOLOCK), and every transaction writes.
+ *   durable-lmdb-K2  What is in memory (next) changes after the commit, never before.
+ *   durable-lmdb-K3  Taking out works also when the map is full: it is then made larger for a
+ *       while.
  * Limits.  map_bytes of the directory; keys of 500 bytes.
  * Threads. One call at a time: the store's lock is held.
  * Tests.   tests/unit/pattern/storage_test.c, tests/unit/pattern/durable_test.c
@@ -36,7 +37,7 @@
 #define FORMAT "troupe mail 1"
 #define PATH_BYTES 4096
 #define KEY_BYTES 16
-#define MORE_ROOM (1u << 20) /* K3 */
+#define MORE_ROOM (1u << 20) /* durable-lmdb-K3 */
 
 typedef struct lmdb_queue {
     struct lmdb_queue *sibling;
@@ -49,7 +50,7 @@ typedef struct lmdb {
     MDB_env *env;
     MDB_dbi queues_table, records_table;
     uint64_t map_bytes;
-    bool widened; /* K3 */
+    bool widened; /* durable-lmdb-K3 */
     lmdb_queue *queues;
 } lmdb;
 
@@ -95,7 +96,7 @@ end(lmdb *store, MDB_txn *txn, int code, bool sync)
     return code == 0 && sync ? mdb_env_sync(store->env, 1) : code;
 }
 
-/* K3. To be called without a transaction. */
+/* durable-lmdb-K3. To be called without a transaction. */
 static int
 widen(lmdb *store)
 {
@@ -228,7 +229,7 @@ env_open(lmdb *store, const char *directory, bool *ret_foreign)
     return code == 0 ? tables_open(store, ret_foreign) : code;
 }
 
-/* K1 */
+/* durable-lmdb-K1 */
 static trp_err
 directory_take(lmdb *store, const char *directory, char *error)
 {
@@ -378,7 +379,7 @@ lmdb_put(void *arg, void *where, const void *data, size_t bytes, int sync)
     }
     key_write(key_bytes, queue->number, queue->next);
     code = end(store, txn, mdb_put(txn, store->records_table, &key, &value, 0), sync != 0);
-    if (code == 0) { /* K2 */
+    if (code == 0) { /* durable-lmdb-K2 */
         queue->next++;
     }
     return err_of(code);
@@ -419,7 +420,7 @@ lmdb_take(void *arg, void *where, int sync, trp_durable_give_fn give, void *to)
         if (code == 0) {
             code = end(store, txn, first_remove(store, txn, where, give, to, &given), false);
         }
-        if (code == MDB_MAP_FULL && widen(store) != 0) { /* K3 */
+        if (code == MDB_MAP_FULL && widen(store) != 0) { /* durable-lmdb-K3 */
             break;
         }
     }

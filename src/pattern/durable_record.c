@@ -1,9 +1,9 @@
 /* durable_record.c - a message as bytes, and back.
  *
  * Must hold.
- *   N1  Numbers of this life (types, nodes, slots) mean nothing in another one: with each stands a
- *       name, and the identity of the life that wrote it.
- *   N2  No byte of a record is believed before it is checked.
+ *   durable-record-N1  Numbers of this life (types, nodes, slots) mean nothing in another one: with
+ *       each stands a name, and the identity of the life that wrote it.
+ *   durable-record-N2  No byte of a record is believed before it is checked.
  * Tests.   tests/unit/pattern/durable_test.c, tests/unit/pattern/durable_limits_test.c
  * Sources. DUR-06; issue 2 (types bound by name).
  */
@@ -179,7 +179,7 @@ get(reader *r, uint64_t bytes)
     return at;
 }
 
-/* N1: who it is in this life. */
+/* durable-record-N1: who it is in this life. */
 static bool
 get_ref(reader *r, trp_system *system, bool same_life, trp_ref *ret_ref)
 {

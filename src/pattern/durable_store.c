@@ -3,9 +3,9 @@
  * Shape.   store: a storage (LMDB in a directory, or one that was given) with its lock
  *            -> queues by key, each with an owner, a count and bytes
  * Must hold.
- *   S1  A storage is called by one thread at a time, and a directory is open once in a process:
- *       a second opener shares the store.
- *   S2  Count and bytes change after the storage has done its part, never before.
+ *   durable-store-S1  A storage is called by one thread at a time, and a directory is open once in
+ *       a process: a second opener shares the store.
+ *   durable-store-S2  Count and bytes change after the storage has done its part, never before.
  * Limits.  Per queue what put() is given; keys of TRP_DURABLE_KEY_BYTES_MAX bytes.
  * Threads. `stores_lock`, then a store's lock; leaves, but for the storage's own.
  * Tests.   tests/unit/pattern/storage_test.c, tests/unit/pattern/durable_test.c
@@ -27,12 +27,12 @@ struct trpi_store {
     uint32_t refs;  /* under stores_lock */
     dev_t device;   /* of its directory, if it has one */
     ino_t inode;
-    pthread_mutex_t lock; /* everything below, and the storage (S1) */
+    pthread_mutex_t lock; /* everything below, and the storage (durable-store-S1) */
     trp_durable_storage storage;
     trpi_store_queue *queues;
 };
 
-static pthread_mutex_t stores_lock = PTHREAD_MUTEX_INITIALIZER; /* S1 */
+static pthread_mutex_t stores_lock = PTHREAD_MUTEX_INITIALIZER; /* durable-store-S1 */
 static trpi_store *stores;
 
 /* ---- stores ---------------------------------------------------------------------------------- */
@@ -184,7 +184,8 @@ trpi_store_unref(trpi_store *store)
             link = &(*link)->next;
         }
         *link = store->next;
-        store_free(store); /* under the lock: who opens it next finds it closed (S1) */
+        /* under the lock: who opens it next finds it closed (durable-store-S1) */
+        store_free(store);
     }
     (void)pthread_mutex_unlock(&stores_lock);
 }
@@ -299,7 +300,8 @@ record_take(trpi_store_queue *queue, bool sync, trpi_store_record *ret_record)
         trpi_free(record.data);
         return err;
     }
-    queue->bytes -= queue->bytes < record.bytes ? queue->bytes : record.bytes; /* S2 */
+    /* durable-store-S2 */
+    queue->bytes -= queue->bytes < record.bytes ? queue->bytes : record.bytes;
     if (atomic_load(&queue->count) > 0) {
         (void)atomic_fetch_sub(&queue->count, 1);
     }
@@ -314,7 +316,7 @@ record_put(trpi_store_queue *queue, const void *data, size_t bytes, bool sync)
     const trp_durable_storage *storage = &queue->store->storage;
     trp_err err = storage->put(storage->arg, queue->stored, data, bytes, sync);
 
-    if (err == TRP_OK) { /* S2 */
+    if (err == TRP_OK) { /* durable-store-S2 */
         queue->bytes += bytes;
         (void)atomic_fetch_add(&queue->count, 1);
     }

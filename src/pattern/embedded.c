@@ -7,9 +7,10 @@
  *          told from outside: porter (a child, its mailbox is the queue) --parcel--> host
  *          --dispatch--> embedded
  * Must hold.
- *   E1  A parcel names its embedded actor by a number that is never used again in this host state:
- *       a late one finds nobody, and is unhandled.
- *   E2  post_stop is called once: by end, or by the deferred call at the end of the host's state.
+ *   embedded-E1  A parcel names its embedded actor by a number that is never used again in this
+ *       host state: a late one finds nobody, and is unhandled.
+ *   embedded-E2  post_stop is called once: by end, or by the deferred call at the end of the host's
+ *       state.
  * Tests.   tests/unit/pattern/embedded_test.c
  * Sources. A4J-15
  */
@@ -46,7 +47,7 @@ static const trp_protocol protocol = { "embedded", types, 1 };
 /* ---- birth and end --------------------------------------------------------------------------- */
 
 static void
-post_stop(void *arg) /* E2 */
+post_stop(void *arg) /* embedded-E2 */
 {
     trp_embedded *e = arg;
 
@@ -191,7 +192,7 @@ trp_embedded_dispatch(trp_ctx *ctx, trp_embedded_host *host, const trp_msg *msg)
     while (e != NULL && e->id != p.id) {
         e = e->next;
     }
-    if (e == NULL || !trp_ref_equal(trp_sender(ctx), e->address)) { /* E1 */
+    if (e == NULL || !trp_ref_equal(trp_sender(ctx), e->address)) { /* embedded-E1 */
         return TRP_EUNHANDLED;
     }
     return trpi_receive_inside(ctx, e->behaviour->receive, e->state, p.sender,

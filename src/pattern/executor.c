@@ -5,9 +5,9 @@
  * Shape.   an extension of the system, counted by its futures: open --stop--> closed --release-->
  *          without the system, until the last future goes.
  * Must hold.
- *   X1  Nobody is inside the system (enter .. leave) after stop has returned.
- *   X2  Each pending callback runs: by its dispatcher, or at release.
- *   X3  Each alarm rings, is cancelled, or fails with TRP_ECLOSED at stop.
+ *   executor-X1  Nobody is inside the system (enter .. leave) after stop has returned.
+ *   executor-X2  Each pending callback runs: by its dispatcher, or at release.
+ *   executor-X3  Each alarm rings, is cancelled, or fails with TRP_ECLOSED at stop.
  * Threads. any; the lock is a leaf but for the timers', and not held while a callback runs.
  * Tests.   tests/unit/pattern/future_test.c
  */
@@ -128,7 +128,7 @@ alarm_rings(void *arg)
                                   : trpi_outcome_failure(a->err, NULL));
 }
 
-/* F3. Alarms that ring already are waited for; the others shall not. */
+/* future-F3. Alarms that ring already are waited for; the others shall not. */
 static void
 executor_stop(void *instance)
 {

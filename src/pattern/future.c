@@ -8,10 +8,12 @@
  *          A callback of the user is a job of a dispatcher. Until it has run, it hangs in the list
  *          of the system's executor, too, so that a system that ends forgets none.
  * Must hold.
- *   F1  A future has one outcome; who reads SETTLED (acquire) sees it whole.
- *   F2  Each callback runs once, after the outcome, whenever it was registered.
- *   F3  The system is not touched after the executor was closed, so futures outlive their system.
- *   F4  Whoever drops the last count of an open promise settles it: no callback waits for ever.
+ *   future-F1  A future has one outcome; who reads SETTLED (acquire) sees it whole.
+ *   future-F2  Each callback runs once, after the outcome, whenever it was registered.
+ *   future-F3  The system is not touched after the executor was closed, so futures outlive their
+ *       system.
+ *   future-F4  Whoever drops the last count of an open promise settles it: no callback waits for
+ *       ever.
  * Threads. any. Lock order: the executor's lock is a leaf, and not held while a callback runs.
  * Tests.   tests/unit/pattern/future_test.c
  * Sources. FUT-1 to -9, MSG-5
@@ -104,7 +106,7 @@ callback_here(trpi_callback *callback)
     here.running = false;
 }
 
-/* The outcome is there: F2. */
+/* The outcome is there: future-F2. */
 static void
 callback_ready(trp_future *future, trpi_callback *callback)
 {
@@ -146,13 +148,13 @@ trpi_promise_settle(trp_promise *promise, trpi_outcome *outcome)
     trp_future *future = &promise->future;
     trpi_callback *list, *in_order = NULL;
 
-    if (atomic_exchange_explicit(&future->claimed, true, memory_order_relaxed)) { /* F1 */
+    if (atomic_exchange_explicit(&future->claimed, true, memory_order_relaxed)) { /* future-F1 */
         trpi_outcome_unref(outcome);
         return false;
     }
     future->outcome = outcome != NULL ? outcome : trpi_outcome_ref(&no_memory);
     (void)trp_future_ref(future); /* a callback may drop the last count */
-    list = atomic_exchange_explicit(&future->head, SETTLED, memory_order_acq_rel); /* F1 */
+    list = atomic_exchange_explicit(&future->head, SETTLED, memory_order_acq_rel); /* future-F1 */
     while (list != NULL) {
         trpi_callback *next = list->next;
 
@@ -240,7 +242,7 @@ trp_promise_unref(trp_promise *promise)
         atomic_fetch_sub_explicit(&promise->future.writers, 1, memory_order_acq_rel) != 1) {
         return;
     }
-    if (!atomic_load_explicit(&promise->future.claimed, memory_order_relaxed)) { /* F4 */
+    if (!atomic_load_explicit(&promise->future.claimed, memory_order_relaxed)) { /* future-F4 */
         (void)trpi_promise_settle(promise,
                                   trpi_outcome_failure(TRP_ECANCELED, "the promise was given up"));
     }
@@ -332,7 +334,8 @@ trp_future_unref(trp_future *future)
     if (future == NULL || atomic_fetch_sub_explicit(&future->refs, 1, memory_order_acq_rel) != 1) {
         return;
     }
-    trpi_assert(atomic_load_explicit(&future->head, memory_order_relaxed) == SETTLED); /* F4 */
+    /* future-F4 */
+    trpi_assert(atomic_load_explicit(&future->head, memory_order_relaxed) == SETTLED);
     trpi_outcome_unref(future->outcome);
     trpi_executor_unref(future->runs);
     trpi_free(future);
@@ -354,7 +357,8 @@ const trp_outcome *
 trp_future_outcome(const trp_future *future)
 {
     return future != NULL &&
-                   atomic_load_explicit(&future->head, memory_order_acquire) == SETTLED /* F1 */
+                   /* future-F1 */
+                   atomic_load_explicit(&future->head, memory_order_acquire) == SETTLED
                ? &future->outcome->seen
                : NULL;
 }

@@ -2,7 +2,8 @@
  * them.
  *
  * Must hold.
- *   O1  The values of an outcome live as long as it does: it owns its message, or counts its parts.
+ *   future-outcome-O1  The values of an outcome live as long as it does: it owns its message, or
+ *       counts its parts.
  * Tests.   tests/unit/pattern/future_list_test.c
  */
 #include <string.h>

@@ -3,7 +3,7 @@
  * Shape.   an actor below /system whose state is the shared queue: receive --copy--> queue
  *          --take--> thread. Orders (watch) are messages to the actor.
  * Must hold.
- *   I1  The queue is freed by the last of thread and actor.
+ *   inbox-I1  The queue is freed by the last of thread and actor.
  * Limits.  msgs_max; one more is a dead letter (mailbox-full), and a warning once until there is
  *          room.
  * Threads. The gate's lock guards the queue; a leaf.
@@ -56,7 +56,7 @@ inbox_unref(trp_inbox *inbox)
     if (!last) {
         return;
     }
-    while (inbox->first != NULL) { /* I1 */
+    while (inbox->first != NULL) { /* inbox-I1 */
         item *it = inbox->first;
 
         inbox->first = it->next;

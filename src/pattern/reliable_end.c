@@ -3,9 +3,10 @@
  * Shape.   proxy --open--> /system/reliable-proxy --open--> far end --ack--> proxy
  *          proxy --parcels--------------------------------> far end --message--> target
  * Must hold.
- *   F1  Messages of one instance are passed on in the order of their numbers, each once.
- *   F2  An acknowledgement says only what was passed on.
- *   F3  A far end ends with its proxy.
+ *   reliable-end-F1  Messages of one instance are passed on in the order of their numbers, each
+ *       once.
+ *   reliable-end-F2  An acknowledgement says only what was passed on.
+ *   reliable-end-F3  A far end ends with its proxy.
  * Limits.  TRP_RELIABLE_PROXY_ENDS_MAX far ends on a node.
  * Cost.    One acknowledgement for what came in one turn.
  * Tests.   tests/unit/pattern/reliable_proxy_test.c, tests/unit/remote/reliable_test.c
@@ -122,7 +123,7 @@ take(trp_ctx *ctx, end *e, const trp_msg *msg)
         parcel->number > e->open.next) {
         return; /* one of another life; or one before it was lost, and will come again */
     }
-    if (parcel->number == e->open.next) { /* F1 */
+    if (parcel->number == e->open.next) { /* reliable-end-F1 */
         const trp_type *type = carried(e, parcel, bytes - sizeof *parcel);
 
         e->open.next++;
@@ -134,7 +135,7 @@ take(trp_ctx *ctx, end *e, const trp_msg *msg)
                              TRP_DEAD_NOT_ENCODABLE, NULL, bytes - sizeof *parcel);
         }
     }
-    if (!e->later) { /* F2: behind what is in the mailbox now */
+    if (!e->later) { /* reliable-end-F2: behind what is in the mailbox now */
         e->later = true;
         trp_tell(ctx, trp_self(ctx), &trpi_reliable_later_type, NULL, 0);
     }
@@ -157,7 +158,7 @@ end_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         }
         acknowledge(ctx, e);
     } else if (trp_msg_is(msg, &trp_terminated_type)) {
-        trp_stop(ctx, trp_self(ctx)); /* F3 */
+        trp_stop(ctx, trp_self(ctx)); /* reliable-end-F3 */
     } else {
         return TRP_EUNHANDLED;
     }

@@ -6,9 +6,10 @@
  *          Beside it: no target (it is looked for), no far end (it is asked for when there is
  *          something to send), blocked (the far end's node has no room; trp_mailbox_ready comes).
  * Must hold.
- *   N1  A message is kept until an acknowledgement of this instance is beyond its number.
- *   N2  Sent in order; sent again only from the first on.
- *   N3  What is kept when the instance ends is told as dead letters, each once.
+ *   reliable-proxy-N1  A message is kept until an acknowledgement of this instance is beyond its
+ *       number.
+ *   reliable-proxy-N2  Sent in order; sent again only from the first on.
+ *   reliable-proxy-N3  What is kept when the instance ends is told as dead letters, each once.
  * Limits.  msgs_max kept; TRP_RELIABLE_PROXY_SUBSCRIBERS_MAX.
  * Cost.    One copy of a message to keep it, one each time it is sent.
  * Tests.   tests/unit/pattern/reliable_proxy_test.c, tests/unit/remote/reliable_test.c
@@ -131,7 +132,7 @@ ask_for_end(trp_ctx *ctx, const proxy *p)
     return trp_select_tell(ctx, path, &trpi_reliable_open_type, &open, sizeof open);
 }
 
-/* N2: what was not sent yet, as far as there is room. */
+/* reliable-proxy-N2: what was not sent yet, as far as there is room. */
 static void
 send_on(trp_ctx *ctx, proxy *p)
 {
@@ -254,7 +255,7 @@ acknowledged(trp_ctx *ctx, proxy *p, const trpi_reliable_ack *ack)
         p->next = p->first;
         err = trp_watch(ctx, p->far_end);
     }
-    while (p->first != NULL && p->first->head.number < ack->next) { /* N1 */
+    while (p->first != NULL && p->first->head.number < ack->next) { /* reliable-proxy-N1 */
         trpi_free(take_first(p));
     }
     if (some && p->count == 0) {
@@ -382,7 +383,7 @@ proxy_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
     return p->args.path[0] != '\0' ? look(ctx, p) : target_is(ctx, p, p->args.target);
 }
 
-/* N3; before a restart, too (pre_restart's default). */
+/* reliable-proxy-N3; before a restart, too (pre_restart's default). */
 static void
 proxy_post_stop(trp_ctx *ctx, void *state)
 {

@@ -5,11 +5,11 @@
  * Shape.   tell -> router_route -> logic->route -> trp_route_to ... -> trpi_send
  *          Each destination but the last one gets a copy; the last one gets the message.
  * Must hold.
- *   R1  A message goes to a destination, to the router's own mailbox, or is a dead letter: it is
- *       freed or sent exactly once.                                                     (finish)
- *   R2  Nothing here takes a lock, and a message to one routee allocates nothing.
- *   R3  The sender stays, unless the logic names another.
- *   R4  At most one resize order is on its way.
+ *   routing-R1  A message goes to a destination, to the router's own mailbox, or is a dead letter:
+ *       it is freed or sent exactly once. (finish)
+ *   routing-R2  Nothing here takes a lock, and a message to one routee allocates nothing.
+ *   routing-R3  The sender stays, unless the logic names another.
+ *   routing-R4  At most one resize order is on its way.
  * Tests.   tests/unit/pattern/router_test.c
  * Sources. ROUTE-1, -2, -13, -14, -15, -21, -25.
  */
@@ -124,7 +124,7 @@ trpi_route_nobody(trp_route *route)
     route->lost = true;
 }
 
-/* R1. false: the message is the router's own. */
+/* routing-R1. false: the message is the router's own. */
 static bool
 finish(trp_route *route)
 {
@@ -192,8 +192,8 @@ trpi_route_random(trp_route *route)
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-/* R4. Before the message itself, so that with messages-per-resize 1 each one is preceded by a
- * look. */
+/* routing-R4. Before the message itself, so that with messages-per-resize 1 each one is preceded by
+ * a look. */
 static void
 order_resize(trp_route *route)
 {

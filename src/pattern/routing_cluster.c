@@ -4,8 +4,8 @@
  * Why.     Which nodes there are is the cluster room's business, which this one does not know: it
  *          registers a function that makes a source (pattern.h), and the source calls back.
  * Must hold.
- *   U1  Settings that contradict each other make no router; the log names both.
- *   U2  A table has only who was put and not taken.
+ *   routing-cluster-U1  Settings that contradict each other make no router; the log names both.
+ *   routing-cluster-U2  A table has only who was put and not taken.
  * Tests.   tests/unit/pattern/plan_test.c, tests/unit/cluster/cluster_router_test.c
  * Sources. CROUTE-05 to -07, -11, -13, -15; Akka 2.2.5, ClusterRouterSettings; decision 124.
  */
@@ -118,7 +118,7 @@ trpi_cluster_plan_set(trpi_router_plan *plan, const char *key, const char *value
                                          "cluster.%s: \"%s\" is no value for it", key, value);
 }
 
-/* U1: what cannot stand beside it. NULL: nothing. */
+/* routing-cluster-U1: what cannot stand beside it. NULL: nothing. */
 static const char *
 contradiction(const trpi_router_plan *plan, bool placed)
 {
@@ -322,7 +322,7 @@ trpi_routee_dismiss(trp_ctx *ctx, trp_ref ref, bool child)
 {
     trpi_router *router = trpi_router_self(ctx);
 
-    trpi_assert(!trpi_router_has(router, ref)); /* O2 */
+    trpi_assert(!trpi_router_has(router, ref)); /* routing-pool-O2 */
     trp_unwatch(ctx, ref);
     if (child) {
         trpi_router_abandon(ctx, router, ref, TRP_ROUTER_STOP_DELAY_MS);

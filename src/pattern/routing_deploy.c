@@ -2,8 +2,8 @@
  * could have.
  *
  * Must hold.
- *   Y1  What makes no router is known before there is one: a section is checked by the functions
- *       that make the plan of a router at that path.
+ *   routing-deploy-Y1  What makes no router is known before there is one: a section is checked by
+ *       the functions that make the plan of a router at that path.
  * Tests.   tests/unit/pattern/router_config_test.c, tests/unit/node/config_test.c
  * Sources. ROUTE-3, -4, -21; CROUTE-05, -13.
  */
@@ -126,7 +126,7 @@ trpi_router_plan_deploy(trpi_router_plan *plan, const trpi_deployment *deploymen
 
 /* ---- before there is a router ---------------------------------------------------------------- */
 
-/* The section of plain actors has nothing to say here. Y1 */
+/* The section of plain actors has nothing to say here. routing-deploy-Y1 */
 static trp_err
 section_check(trpi_deployment *deployment, char *error)
 {

@@ -5,8 +5,8 @@
  * Shape.   teller -> message to routees, its sender a service -> the first reply goes on to the
  *          teller, in the name of who gave it. Later replies are dead letters.
  * Must hold.
- *   C1  The teller gets one answer: a reply, or a trp_status_failure with TRP_ETIMEDOUT after
- *       within_ms.
+ *   routing-gather-C1  The teller gets one answer: a reply, or a trp_status_failure with
+ *       TRP_ETIMEDOUT after within_ms.
  * Cost.    A cell and a timer for each message.
  * Tests.   tests/unit/pattern/gather_test.c
  * Sources. ROUTE-11, -25; tail-chopping: Akka 2.3, akka.routing.TailChopping.
@@ -50,7 +50,7 @@ release(void *arg)
     trpi_free(g);
 }
 
-/* C1 */
+/* routing-gather-C1 */
 static bool
 reply(void *arg, trp_ctx *ctx, trp_ref self, const trp_msg *msg)
 {

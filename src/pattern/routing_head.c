@@ -3,11 +3,12 @@
  * Why.     Who is a routee, who has ended, how many there should be: one actor decides, in its own
  *          turn, and publishes the result as a table.
  * Must hold.
- *   E1  Every routee is watched while the head has an instance; one that ends leaves the table.
- *   E2  A router whose last routee has ended ends too, unless more may come: by its resizer, by a
- *       path that is still looked for, or from its source.                         (end_if_alone)
- *   E3  A restart leaves the routees alone: they are the head's children, and are restarted after
- *       it (ROUTE-17).
+ *   routing-head-E1  Every routee is watched while the head has an instance; one that ends leaves
+ *       the table.
+ *   routing-head-E2  A router whose last routee has ended ends too, unless more may come: by its
+ *       resizer, by a path that is still looked for, or from its source. (end_if_alone)
+ *   routing-head-E3  A restart leaves the routees alone: they are the head's children, and are
+ *       restarted after it (ROUTE-17).
  * Tests.   tests/unit/pattern/pool_test.c, supervision_test.c
  * Sources. ROUTE-14 to -20, -24.
  */
@@ -50,7 +51,7 @@ trpi_head_timer(trp_ctx *ctx, enum trpi_head_order order, uint64_t delay_ms)
     }
 }
 
-/* E2 */
+/* routing-head-E2 */
 static void
 end_if_alone(trp_ctx *ctx, const trpi_router *router)
 {
@@ -60,7 +61,7 @@ end_if_alone(trp_ctx *ctx, const trpi_router *router)
     }
 }
 
-/* E1 */
+/* routing-head-E1 */
 static void
 watch(trp_ctx *ctx, trp_ref ref)
 {
@@ -156,7 +157,7 @@ source_lost(trp_ctx *ctx, const trpi_router *router, trp_ref routee)
     }
 }
 
-/* E3: the default would stop the children. */
+/* routing-head-E3: the default would stop the children. */
 trp_err
 trpi_router_head_restart(trp_ctx *ctx, void *state, const trp_failure *why, const trp_msg *msg)
 {

@@ -6,7 +6,8 @@
  *          others tell the routee falsifies the difference; each time that the routee is seen with
  *          an empty mailbox, it starts again from zero.
  * Must hold.
- *   A1  trp_resizer_capacity() is a function of its arguments: Akka's arithmetic, in doubles.
+ *   routing-load-A1  trp_resizer_capacity() is a function of its arguments: Akka's arithmetic, in
+ *       doubles.
  * Tests.   tests/unit/pattern/resizer_test.c
  * Sources. ROUTE-9, -19, -22; Akka 2.2.5, akka.actor.deployment.default.resizer.
  */
@@ -64,7 +65,7 @@ trpi_resizer_is_valid(const trp_resizer_options *options)
            options->messages_per_resize >= 1;
 }
 
-/* A1 */
+/* routing-load-A1 */
 int32_t
 trp_resizer_capacity(const trp_resizer_options *options, uint32_t routees, uint32_t busy)
 {

@@ -1,9 +1,9 @@
 /* routing_logic.c - the routing schemes that are built in, and those that programs add by name.
  *
  * Must hold.
- *   G1  Each scheme is a function of the table and of the message's number: nothing is locked, and
- *       any number of threads may be in it.
- *   G2  A scheme without routees names nobody: the message is a dead letter.
+ *   routing-logic-G1  Each scheme is a function of the table and of the message's number: nothing
+ *       is locked, and any number of threads may be in it.
+ *   routing-logic-G2  A scheme without routees names nobody: the message is a dead letter.
  * Tests.   tests/unit/pattern/router_test.c
  * Sources. ROUTE-4, -7 to -10.
  */
@@ -12,7 +12,7 @@
 
 #include "pattern/routing.h"
 
-/* G2 */
+/* routing-logic-G2 */
 static bool
 is_empty(trp_route *route)
 {

@@ -1,9 +1,10 @@
 /* routing_plan.c - options of code, overridden by keys of configuration, checked as a whole.
  *
  * Must hold.
- *   P1  A key that is set wins over what the options said; "router" = "from-code" leaves them.
- *   P2  Whoever names routees takes precedence over whoever names a number (ROUTE-5): paths of the
- *       configuration replace routees of the code.
+ *   routing-plan-P1  A key that is set wins over what the options said; "router" = "from-code"
+ *       leaves them.
+ *   routing-plan-P2  Whoever names routees takes precedence over whoever names a number (ROUTE-5):
+ *       paths of the configuration replace routees of the code.
  * Tests.   tests/unit/pattern/plan_test.c
  * Sources. ROUTE-3, -4, -5, -19; Akka 2.2.5, akka.actor.deployment.default.
  */
@@ -268,7 +269,7 @@ set_paths(trpi_router_plan *plan, const char *value, bool more)
 {
     trp_err err = set_list(&plan->paths, &plan->paths_count, value, more);
 
-    if (plan->paths_count > 0) { /* P2 */
+    if (plan->paths_count > 0) { /* routing-plan-P2 */
         trpi_free(plan->routees);
         plan->routees = NULL;
         plan->routees_count = 0;
@@ -303,7 +304,7 @@ set_logic(trpi_router_plan *plan, const char *value, char *error, size_t bytes)
     char shorter[64];
     uint32_t needs;
 
-    if (strcmp(value, "from-code") == 0) { /* P1 */
+    if (strcmp(value, "from-code") == 0) { /* routing-plan-P1 */
         return TRP_OK;
     }
     if (trpi_logic_find(value, &needs) == NULL && logic_shorten(value, shorter, sizeof shorter)) {
@@ -356,7 +357,7 @@ set_resizer(trpi_router_plan *plan, const char *key, const char *value, char *er
                                                                  : "number");
         }
         plan->resizes = true;
-        plan->resizes_own = false; /* P1 */
+        plan->resizes_own = false; /* routing-plan-P1 */
         return TRP_OK;
     }
     return trpi_router_plan_wrong(error, bytes, "resizer.%s: there is no such key", key);

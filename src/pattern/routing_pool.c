@@ -1,10 +1,10 @@
 /* routing_pool.c - the routees of one router: adding, removing, and the swap of the table.
  *
  * Must hold.
- *   O1  `routees` is the head's own list; tellers see it through the table that was made of it
- *       last. A routee that is removed is retired after the swap, so a table never leads to freed
- *       memory.
- *   O2  Who is abandoned is in no table when its poison pill is sent.
+ *   routing-pool-O1  `routees` is the head's own list; tellers see it through the table that was
+ *       made of it last. A routee that is removed is retired after the swap, so a table never leads
+ *       to freed memory.
+ *   routing-pool-O2  Who is abandoned is in no table when its poison pill is sent.
  * Tests.   tests/unit/pattern/pool_test.c
  * Sources. ROUTE-5, -18, -19; Akka 2.2.5, RouteeProvider.
  */
@@ -130,7 +130,7 @@ trpi_router_withdraw(trpi_router *router, trp_ref ref)
     memmove(&router->routees[i], &router->routees[i + 1],
             (router->routees_count - i) * sizeof router->routees[0]);
     routee->next = router->leaving;
-    router->leaving = routee; /* O1 */
+    router->leaving = routee; /* routing-pool-O1 */
     return true;
 }
 
@@ -250,7 +250,7 @@ trpi_router_shrink(trp_ctx *ctx, trpi_router *router, uint32_t count, uint32_t d
     }
 }
 
-/* O2 */
+/* routing-pool-O2 */
 void
 trpi_router_abandon(trp_ctx *ctx, trpi_router *router, trp_ref ref, uint32_t delay_ms)
 {

@@ -3,8 +3,9 @@
  * Shape.   options -> plan -> deployment section of the path -> check -> trpi_spawn_routed, which
  *          calls make() before anybody knows the router -> first table
  * Must hold.
- *   B1  A router is known when its table stands: the first tell is routed like any other.
- *   B2  What fails leaves nothing behind.
+ *   routing-spawn-B1  A router is known when its table stands: the first tell is routed like any
+ *       other.
+ *   routing-spawn-B2  What fails leaves nothing behind.
  * Tests.   tests/unit/pattern/router_test.c, plan_test.c
  * Sources. ROUTE-3, -4, -5, -21, -23.
  */
@@ -149,7 +150,7 @@ trpi_routees_of_options(trp_routee_provider *provider)
     return count > TRP_ROUTEES_MAX ? TRP_ELIMIT : trp_routees_create(provider, count);
 }
 
-/* B1 */
+/* routing-spawn-B1 */
 static trp_err
 make(void *arg, trpi_embryo *embryo)
 {
@@ -424,7 +425,7 @@ router_spawn(trp_ctx *ctx, trp_system *system, const trp_behaviour *routee,
         spawn.dispatcher = router->plan.dispatcher;
         err = trpi_spawn_routed(ctx, system, &router->head, &spawn, &trpi_router_ops, router, make,
                                 ret_ref);
-        if (err != TRP_OK) { /* B2 */
+        if (err != TRP_OK) { /* routing-spawn-B2 */
             trpi_router_free(router);
         }
     }

@@ -5,10 +5,10 @@
  * Shape.   ring: places sorted by hash, virtual_nodes of them for each routee; a key belongs to the
  *          first place at or behind its hash, round the end to the first.
  * Must hold.
- *   T1  The places of a routee depend on its identity alone: when another one goes, only the keys
- *       of that one move.
- *   T2  Places with one hash are in the order of identities, so that every node makes the same
- *       ring.
+ *   routing-table-T1  The places of a routee depend on its identity alone: when another one goes,
+ *       only the keys of that one move.
+ *   routing-table-T2  Places with one hash are in the order of identities, so that every node makes
+ *       the same ring.
  * Cost.    lookup: one binary search over count * virtual_nodes places.
  * Tests.   tests/unit/pattern/ring_test.c
  */
@@ -33,7 +33,7 @@ places_compare(const void *a, const void *b)
     if (x->place.hash != y->place.hash) {
         return x->place.hash < y->place.hash ? -1 : 1;
     }
-    if (x->identity != y->identity) { /* T2 */
+    if (x->identity != y->identity) { /* routing-table-T2 */
         return x->identity < y->identity ? -1 : 1;
     }
     return x->place.index < y->place.index ? -1 : x->place.index > y->place.index;
@@ -70,7 +70,7 @@ ring_make(trpi_routee_table *table, uint32_t virtual_nodes)
             place_sorting *s = &sorting[(size_t)i * virtual_nodes + v];
 
             s->identity = table->routees[i]->identity;
-            s->place.hash = place_hash(s->identity, v); /* T1 */
+            s->place.hash = place_hash(s->identity, v); /* routing-table-T1 */
             s->place.index = i;
         }
     }

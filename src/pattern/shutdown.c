@@ -6,10 +6,11 @@
  *                                           program's tasks
  *          An extension of the system: made when it is first asked for.
  * Must hold.
- *   H1  A task is called without the lock: it may call back here.
- *   H2  Whoever changes the plan pokes the actor, so that nothing waits for the next deadline.
- *   H3  The plan and its deadlines are on the "system" dispatcher, and none of the program's code
- *       is: whatever blocks the default one, each phase is over at its deadline.
+ *   shutdown-H1  A task is called without the lock: it may call back here.
+ *   shutdown-H2  Whoever changes the plan pokes the actor, so that nothing waits for the next
+ *       deadline.
+ *   shutdown-H3  The plan and its deadlines are on the "system" dispatcher, and none of the
+ *       program's code is: whatever blocks the default one, each phase is over at its deadline.
  * Threads. any; the lock is a leaf.
  * Tests.   tests/unit/pattern/shutdown_test.c
  */
@@ -73,7 +74,7 @@ task_start(trp_ctx *ctx, shutdown *s, const trpi_shutdown_task *task)
         return;
     }
     if (task->fn != NULL) {
-        trp_tell(ctx, s->runner, &start_type, &task->id, sizeof(task->id)); /* H3 */
+        trp_tell(ctx, s->runner, &start_type, &task->id, sizeof(task->id)); /* shutdown-H3 */
         return;
     }
     trp_err err = trp_watch(ctx, task->actor);
@@ -130,7 +131,7 @@ pump(trp_ctx *ctx, shutdown *s)
     pthread_mutex_unlock(&s->lock);
     switch (effect) {
     case TRPI_SHUTDOWN_START:
-        task_start(ctx, s, &task); /* H1 */
+        task_start(ctx, s, &task); /* shutdown-H1 */
         break;
     case TRPI_SHUTDOWN_REPORT:
         phase_report(s, state, cut, text);
@@ -229,7 +230,7 @@ runner_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     pthread_mutex_unlock(&s->lock);
     if (task.fn != NULL) {
-        task.fn(task.arg, task.id); /* H1 */
+        task.fn(task.arg, task.id); /* shutdown-H1 */
     }
     return TRP_OK;
 }
@@ -285,7 +286,7 @@ shutdown_create(trp_system *system, void *arg, void **ret_instance)
     err = err == TRP_OK ? trpi_system_spawn_internal(system, &runner_behaviour, &spawn, &s->runner)
                         : err;
     spawn.name = shutdown_behaviour.name;
-    spawn.dispatcher = NULL; /* H3 */
+    spawn.dispatcher = NULL; /* shutdown-H3 */
     err = err == TRP_OK ? trpi_system_spawn_internal(system, &shutdown_behaviour, &spawn, &s->actor)
                         : err;
     if (err != TRP_OK) {
@@ -386,7 +387,7 @@ trp_shutdown_done(trp_system *system, uint64_t task, trp_err err)
     pthread_mutex_lock(&s->lock);
     trpi_shutdown_plan_done(&s->plan, now_ms(s), task, err);
     pthread_mutex_unlock(&s->lock);
-    poke(s); /* H2 */
+    poke(s); /* shutdown-H2 */
 }
 
 /* ---- running --------------------------------------------------------------------------------- */

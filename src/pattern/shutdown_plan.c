@@ -3,10 +3,11 @@
  * States.  of a phase: WAITS --begins--> RUNS --all ended--> IS_DONE, FAILED
  *                        `--nothing to do--> SKIPPED  `--deadline--> LATE
  * Must hold.
- *   P1  A phase begins when all that it depends on are over, and only one runs at a time.
- *   P2  Every phase is over at its deadline at the latest, so the shutdown ends.
- *   P3  A task is started once at most, and only while its phase runs.
- *   P4  After a crucial phase that failed or was late no task starts.
+ *   shutdown-plan-P1  A phase begins when all that it depends on are over, and only one runs at a
+ *       time.
+ *   shutdown-plan-P2  Every phase is over at its deadline at the latest, so the shutdown ends.
+ *   shutdown-plan-P3  A task is started once at most, and only while its phase runs.
+ *   shutdown-plan-P4  After a crucial phase that failed or was late no task starts.
  * Limits.  TRP_SHUTDOWN_PHASES_MAX (bits of a word), TRP_SHUTDOWN_TASKS_MAX.
  * Tests.   tests/unit/pattern/shutdown_plan_test.c
  * Sources. decision 120; Akka's CoordinatedShutdown.
@@ -216,7 +217,7 @@ phase_begin(trpi_shutdown_plan *plan, uint32_t index, uint64_t now_ms)
     }
 }
 
-/* Is it over, and how? Tasks that are not at its deadline are given up. P2 */
+/* Is it over, and how? Tasks that are not at its deadline are given up. shutdown-plan-P2 */
 static void
 phase_judge(trpi_shutdown_plan *plan, uint32_t index, uint64_t now_ms)
 {
@@ -255,7 +256,7 @@ advance(trpi_shutdown_plan *plan, uint64_t now_ms)
             }
         }
         plan->at++;
-        plan->over = plan->is_cut || plan->at == plan->phases_count; /* P4 */
+        plan->over = plan->is_cut || plan->at == plan->phases_count; /* shutdown-plan-P4 */
     }
 }
 
@@ -317,7 +318,8 @@ trpi_shutdown_plan_take(trpi_shutdown_plan *plan, uint64_t *ret_id, uint32_t *re
         return end ? TRPI_SHUTDOWN_END : TRPI_SHUTDOWN_NOTHING;
     }
     for (uint32_t i = 0; i < plan->tasks_count; i++) {
-        if (plan->tasks[i].state == TRPI_TASK_IS_DUE) { /* P3: only of the phase that runs */
+        /* shutdown-plan-P3: only of the phase that runs */
+        if (plan->tasks[i].state == TRPI_TASK_IS_DUE) {
             plan->tasks[i].state = TRPI_TASK_RUNS;
             *ret_id = plan->tasks[i].id;
             return TRPI_SHUTDOWN_START;

@@ -1,8 +1,8 @@
 /* shutdown_settings.c - what the configuration says of the phases of a coordinated shutdown.
  *
  * Must hold.
- *   S1  A title that is no phase of the library is a new phase only when it says depends-on: else
- *       it is a misspelt one, and refused with the nearest name.
+ *   shutdown-settings-S1  A title that is no phase of the library is a new phase only when it says
+ *       depends-on: else it is a misspelt one, and refused with the nearest name.
  * Tests.   tests/unit/pattern/shutdown_plan_test.c
  */
 #include <stdarg.h>
@@ -55,7 +55,7 @@ is_said(const trp_config *config, const char *title, const char *key)
            entry.count > 0 && entry.values[0][0] != '\0';
 }
 
-/* S1 */
+/* shutdown-settings-S1 */
 static trp_err
 title_take(trpi_shutdown_plan *plan, const trp_config *config, const trpi_config_entry *entry,
            const char *title, trp_config_error *ret_error)

@@ -4,9 +4,9 @@
  *          own system: its log goes through the kit's filters; its world is the machine, or a
  *          virtual one without threads (sched/driven.c), which every wait of the kit runs.
  * Must hold.
- *   T1  A failure is reported on the thread of the test, with no lock held: the handler may jump
- *       away. What is open then (probes, filters) belongs to the kit and ends with it.
- *   T2  A probe's memory is freed when its actor has ended: before that with its system.
+ *   testkit-T1  A failure is reported on the thread of the test, with no lock held: the handler may
+ *       jump away. What is open then (probes, filters) belongs to the kit and ends with it.
+ *   testkit-T2  A probe's memory is freed when its actor has ended: before that with its system.
  * Tests.   tests/unit/pattern/testkit_test.c
  * Sources. TEST-1, -3, -6, -7, -11.
  */
@@ -39,7 +39,7 @@ trp_testkit_fail_at(trp_testkit *kit, const char *file, int line, const char *fo
         return; /* an actor's frames are not ours to leave; the test has failed all the same */
     }
     if (kit->options.on_fail == TRP_FAIL_JUMP && kit->jump != NULL) {
-        longjmp(*kit->jump, 1); /* T1 */
+        longjmp(*kit->jump, 1); /* testkit-T1 */
     }
     if (kit->options.on_fail != TRP_FAIL_RETURN) {
         trpi_assert_failed(text, file, line);
@@ -255,7 +255,8 @@ trp_testkit_close(trp_testkit *kit)
     if (kit->owns) {
         err = trp_system_stop(kit->system, trp_testkit_timeout_ms(kit));
         if (err != TRP_OK) {
-            return err; /* T2: what is stuck may still use probes and log; all of it is leaked */
+            /* testkit-T2: what is stuck may still use probes and log; all of it is leaked */
+            return err;
         }
     } else {
         while (kit->probes != NULL) {

@@ -1,9 +1,10 @@
 /* testkit_expect.c - what a test expects of a probe, and by when.
  *
  * Must hold.
- *   X1  A limit that is not given is that of the innermost block of this probe, else expect_ms.
- *   X2  A failure is reported last: the handler may jump away.
- *   X3  What was received stays until the next call that receives.
+ *   testkit-expect-X1  A limit that is not given is that of the innermost block of this probe, else
+ *       expect_ms.
+ *   testkit-expect-X2  A failure is reported last: the handler may jump away.
+ *   testkit-expect-X3  What was received stays until the next call that receives.
  * Limits.  TRP_TEST_WITHIN_MAX blocks; TRPI_TEST_TEXT_BYTES of a failure's text.
  * Tests.   tests/unit/pattern/testkit_test.c
  * Sources. TEST-4, -5, -6.
@@ -218,7 +219,7 @@ trpi_probe_deadline(trp_probe *probe, uint32_t ms)
     if (ms != TRP_TEST_TIME) {
         return now + trpi_testkit_ns(probe->kit, ms);
     }
-    if (probe->within_depth > 0) { /* X1 */
+    if (probe->within_depth > 0) { /* testkit-expect-X1 */
         return probe->within[probe->within_depth - 1].end_ns;
     }
     return now + trpi_testkit_ns(probe->kit, probe->kit->options.expect_ms);
@@ -300,7 +301,7 @@ is_like(const trp_msg *msg, const trp_expected *expected)
     return expected->match == NULL || expected->match(expected->arg, msg) != 0;
 }
 
-/* X2 */
+/* testkit-expect-X2 */
 static void
 fail_expected(const char *file, int line, trp_probe *probe, const trp_expected *expected,
               uint32_t count, const trp_msg *got)

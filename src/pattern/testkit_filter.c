@@ -1,8 +1,9 @@
 /* testkit_filter.c - log lines that are expected: taken out of the log and counted.
  *
  * Must hold.
- *   F1  A line is taken by one filter, the innermost that fits; others do not see it.
- *   F2  Lines come from any thread: filters are read and counted under the gate.
+ *   testkit-filter-F1  A line is taken by one filter, the innermost that fits; others do not see
+ *       it.
+ *   testkit-filter-F2  Lines come from any thread: filters are read and counted under the gate.
  * Limits.  TRPI_TEST_FILTERS_MAX filters inside one another.
  * Tests.   tests/unit/pattern/testkit_test.c
  * Sources. TEST-10: the leeway counts from the end of the block.
@@ -56,8 +57,8 @@ trpi_testkit_log(void *arg, const trp_log_line *line)
     trp_testkit *kit = arg;
     bool taken = false;
 
-    (void)pthread_mutex_lock(&kit->filters_gate.lock);            /* F2 */
-    for (uint32_t i = kit->filters_count; i > 0 && !taken; i--) { /* F1 */
+    (void)pthread_mutex_lock(&kit->filters_gate.lock);            /* testkit-filter-F2 */
+    for (uint32_t i = kit->filters_count; i > 0 && !taken; i--) { /* testkit-filter-F1 */
         trpi_filtering *filtering = &kit->filters[i - 1];
 
         if (takes(filtering->filter, line)) {

@@ -3,10 +3,10 @@
  * Shape.   sender -> probe's actor: pilot, ignore -> copy -> queue -> trpi_probe_take() on the
  *          test's thread. Watching is the actor's: the test tells it to and waits until it has.
  * Must hold.
- *   B1  The pilot runs before the message is queued (TEST-9), and without the gate's lock: it may
- *       tell anybody, or set another pilot.
- *   B2  Orders of the test (watch, unwatch) are types of our own: no user's message is taken for
- *       one.
+ *   testkit-probe-B1  The pilot runs before the message is queued (TEST-9), and without the gate's
+ *       lock: it may tell anybody, or set another pilot.
+ *   testkit-probe-B2  Orders of the test (watch, unwatch) are types of our own: no user's message
+ *       is taken for one.
  * Tests.   tests/unit/pattern/testkit_test.c
  * Sources. TEST-3, -5, -8, -9, -16.
  */
@@ -46,7 +46,7 @@ probe_start(trp_ctx *ctx, void *state, const trp_msg *args)
     return TRP_OK;
 }
 
-/* B2 */
+/* testkit-probe-B2 */
 static void
 probe_order(trp_ctx *ctx, trp_probe *probe, const trp_msg *msg)
 {
@@ -65,7 +65,7 @@ probe_order(trp_ctx *ctx, trp_probe *probe, const trp_msg *msg)
     (void)pthread_mutex_unlock(&probe->gate.lock);
 }
 
-/* B1 */
+/* testkit-probe-B1 */
 static void
 probe_fly(trp_ctx *ctx, trp_probe *probe, const trp_msg *msg)
 {

@@ -4,9 +4,9 @@
  *          program -> stop. A failure: the record is replayed with parts of it left out, for as
  *          long as the same expectation fails; what is left is printed.
  * Must hold.
- *   S1  A replay differs from the run that it repeats in nothing but its decisions: the world's
- *       random numbers come from the seed alone.
- *   S2  Shrinking keeps a schedule only when it fails at the same file and line.
+ *   testkit-seeded-S1  A replay differs from the run that it repeats in nothing but its decisions:
+ *       the world's random numbers come from the seed alone.
+ *   testkit-seeded-S2  Shrinking keeps a schedule only when it fails at the same file and line.
  * Limits.  shrink_max runs; a schedule of TRP_SEEDED_SCHEDULE_BYTES is printed.
  * Tests.   tests/unit/pattern/seeded_test.c, tests/sim/local_test.c
  * Sources. A. Zeller, R. Hildebrandt, "Simplifying and Isolating Failure-Inducing Input" (ddmin).
@@ -217,7 +217,7 @@ schedule_print(const schedule *from, char *text, size_t bytes)
 typedef struct shrinking {
     seeded *s;
     uint64_t seed;
-    const char *file; /* S2 */
+    const char *file; /* testkit-seeded-S2 */
     int line;
     uint32_t runs;
     schedule best; /* owned */

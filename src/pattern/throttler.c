@@ -3,9 +3,9 @@
  * States.  idle (no timer): nobody to give to, or nothing given for a whole interval.
  *          active (the timer runs): `left` vouchers until it rings again.
  * Must hold.
- *   V1  Between two rings at most `messages` pass; what passes keeps its order.
- *   V2  The timer runs only while active (CONTRIB-39).
- *   V3  What is kept when the instance ends is told as dead letters, each once.
+ *   throttler-V1  Between two rings at most `messages` pass; what passes keeps its order.
+ *   throttler-V2  The timer runs only while active (CONTRIB-39).
+ *   throttler-V3  What is kept when the instance ends is told as dead letters, each once.
  * Limits.  msgs_max kept messages; one more is a dead letter (mailbox-full).
  * Tests.   tests/unit/pattern/throttler_test.c
  * Sources. CONTRIB-37, -38, -39
@@ -112,7 +112,7 @@ take(throttler *t)
     return k;
 }
 
-/* V1: as many as there are vouchers for. */
+/* throttler-V1: as many as there are vouchers for. */
 static void
 give(trp_ctx *ctx, throttler *t)
 {
@@ -139,7 +139,7 @@ begin_interval(trp_ctx *ctx, throttler *t)
 static void
 go_idle(trp_ctx *ctx, throttler *t)
 {
-    t->active = false; /* V2 */
+    t->active = false; /* throttler-V2 */
     trp_timer_cancel(ctx, TIMER_KEY);
 }
 
@@ -222,7 +222,7 @@ throttler_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
     return TRP_OK;
 }
 
-/* V3; before a restart, too (pre_restart's default). */
+/* throttler-V3; before a restart, too (pre_restart's default). */
 static void
 throttler_post_stop(trp_ctx *ctx, void *state)
 {

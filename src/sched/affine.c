@@ -8,9 +8,9 @@
  *          server      handed in by other threads    } into a list that needs none (two levels)
  *          inner, outer and server have the same share: so many runs each, then the next one.
  * Must hold.
- *   A1  A task is in one of the lists; the lists in hand belong to the thread.
- *   A2  Who makes a task urgent sets the flag after that; the thread clears the flag before it
- *       looks, so that one of the two sees the other.
+ *   affine-A1  A task is in one of the lists; the lists in hand belong to the thread.
+ *   affine-A2  Who makes a task urgent sets the flag after that; the thread clears the flag before
+ *       it looks, so that one of the two sees the other.
  * Threads. queue_lock guards what others hand in; `urgent` is a flag.
  * Cost.    inner: no atomic instruction but one load. A directive for a task that waits already:
  *          one look at each waiting task.
@@ -25,7 +25,7 @@ enum { INNER = 0, OUTER = 1, SERVER = 2, QUEUES = 3 };
 
 typedef struct trpi_affine {
     uint32_t runs;             /* of one queue, before the next has its turn */
-    _Atomic bool urgent;       /* A2: seq_cst on both sides */
+    _Atomic bool urgent;       /* affine-A2: seq_cst on both sides */
     /* queue_lock */
     trpi_task_list handed[QUEUES]; /* INNER is not used */
     _Atomic uint32_t handed_count; /* relaxed hint without the lock, exact with it */
@@ -80,7 +80,7 @@ trpi_sched_urgent(trpi_sched *sched, uint16_t home)
 
     if (worker != NULL && worker->affine != NULL) {
         /* no wake-up: the task waits in a queue, so the thread is awake */
-        atomic_store_explicit(&worker->affine->urgent, true, memory_order_seq_cst); /* A2 */
+        atomic_store_explicit(&worker->affine->urgent, true, memory_order_seq_cst); /* affine-A2 */
     }
 }
 
@@ -115,7 +115,8 @@ pick_urgent(trpi_worker *worker)
     trpi_affine *affine = worker->affine;
     const trpi_sched_ops *ops = worker->sched->options.ops;
 
-    atomic_store_explicit(&affine->urgent, false, memory_order_seq_cst); /* A2: before the look */
+    /* affine-A2: before the look */
+    atomic_store_explicit(&affine->urgent, false, memory_order_seq_cst);
     (void)pthread_mutex_lock(&worker->queue_lock);
     take_over(affine);
     (void)pthread_mutex_unlock(&worker->queue_lock);

@@ -9,12 +9,13 @@
  *          What a run woke is taken out of ring and slot into the one list of ready tasks, in the
  *          order of waking. Private and pool tasks are the same here: worker 0 runs all.
  * Must hold.
- *   D1  Between runs no worker is current: timers and what done() calls are foreign, as they are
- *       with threads.
- *   D2  Time moves between runs only: to the next timer when nothing is ready, or because the world
- *       says so.
- *   D3  One thread drives a world; all that is handed in comes from it.
- *   D4  A busy task is ready for nobody until its time has come, and is not lost then.  (keep_busy)
+ *   driven-D1  Between runs no worker is current: timers and what done() calls are foreign, as they
+ *       are with threads.
+ *   driven-D2  Time moves between runs only: to the next timer when nothing is ready, or because
+ *       the world says so.
+ *   driven-D3  One thread drives a world; all that is handed in comes from it.
+ *   driven-D4  A busy task is ready for nobody until its time has come, and is not lost then.
+ *       (keep_busy)
  * Limits.  A choice is among the TRPI_DRIVEN_WINDOW tasks that wait longest: a step costs the same
  *          however many are ready. A pump ends after TRPI_DRIVEN_TURNS_MAX turns: where the clock
  *          does not move by itself, two actors that talk for ever would never let it end.
@@ -35,7 +36,7 @@
 
 typedef struct trpi_drive {
     trpi_world *world;
-    pthread_t thread; /* D3 */
+    pthread_t thread; /* driven-D3 */
     trpi_sched *first;
     bool pumping;
     /* of the present pump */
@@ -175,7 +176,7 @@ trpi_sched_take_time(trpi_sched *sched, uint64_t until_ns)
     sched->busy_until_ns = until_ns;
 }
 
-/* D4 */
+/* driven-D4 */
 static void
 keep_busy(trpi_sched *sched)
 {
@@ -348,7 +349,7 @@ after_run(trpi_drive *drive, trpi_sched *sched, uint32_t task, uint32_t result)
 {
     trpi_world *world = drive->world;
 
-    trpi_worker_current_set(NULL); /* D1 */
+    trpi_worker_current_set(NULL); /* driven-D1 */
     trpi_world_virtual_leave();
     gather(sched);
     if (!world->ops->ran(world, task, result)) {
@@ -403,7 +404,7 @@ trpi_sched_pump(trpi_sched *sched, trpi_done_fn done, void *arg, uint64_t deadli
     trpi_drive *drive = sched->options.world->drive;
 
     trpi_assert(sched->driven && !drive->pumping);
-    trpi_assert(pthread_equal(drive->thread, pthread_self())); /* D3 */
+    trpi_assert(pthread_equal(drive->thread, pthread_self())); /* driven-D3 */
     drive->pumping = true;
     drive->done = done;
     drive->done_arg = arg;

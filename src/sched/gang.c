@@ -20,13 +20,16 @@
  *          a worker that gains little costs a core, more of them must do more than fewer: 10 % to
  *          be added, 6 % to stay. Limits go by factors of two.
  * Must hold.
- *   G1  A task is at no worker that sits out: what it had is handed over before it waits, and what
- *       comes later (a deferred task) by whoever brought it.        (sit_out; trpi_defer_push)
- *   G2  Who sits out looks every millisecond for a worker that has not moved since the last look,
- *       takes what waits there, and has somebody watch whether messages are long.          (S2)
- *   G3  When all others sleep, nobody sits out: the limit is the whole pool again.          (S3)
- *   G4  A limit of 0 is final.
- * Tests.   tests/unit/sched/gang_trial_test.c (what is decided), gang_test.c (G1 to G4)
+ *   parallelism-G1  A task is at no worker that sits out: what it had is handed over before it
+ *       waits, and what comes later (a deferred task) by whoever brought it. (sit_out;
+ *       trpi_defer_push)
+ *   parallelism-G2  Who sits out looks every millisecond for a worker that has not moved since the
+ *       last look, takes what waits there, and has somebody watch whether messages are long.
+ *       (sched-S2)
+ *   parallelism-G3  When all others sleep, nobody sits out: the limit is the whole pool again.
+ *       (sched-S3)
+ *   parallelism-G4  A limit of 0 is final.
+ * Tests.   tests/unit/sched/gang_trial_test.c (what is decided), gang_test.c (parallelism-G1..G4)
  */
 #include "sched/worker.h"
 
@@ -75,7 +78,7 @@ limit_set(trpi_sched *sched, uint32_t limit)
 {
     uint32_t before = atomic_load_explicit(&sched->limit, RELAXED);
 
-    while (before != 0 && before != limit) { /* G4 */
+    while (before != 0 && before != limit) { /* parallelism-G4 */
         /* seq_cst: pairs with sits_out; who sits out stores that, then looks at the limit */
         if (atomic_compare_exchange_weak_explicit(&sched->limit, &before, limit, SEQ_CST,
                                                   RELAXED)) {
@@ -425,7 +428,7 @@ moved(trpi_worker *worker)
                           memory_order_release);
 }
 
-/* Run what waits behind a stuck worker, until that moves. (G2) */
+/* Run what waits behind a stuck worker, until that moves. (parallelism-G2) */
 static void
 help(trpi_worker *worker, trpi_worker *stuck)
 {
@@ -507,7 +510,7 @@ trpi_gang_sit_out(trpi_worker *worker)
     for (uint32_t i = 0; i < TRPI_POOL_MAX; i++) {
         runs[i] = UINT64_MAX;
     }
-    hand_over(worker, true); /* G1; they were about to run */
+    hand_over(worker, true); /* parallelism-G1; they were about to run */
     trpi_wake_for_push(sched); /* who relied on our search, or woke us, needs another one */
     if (worker->trims == 0) {
         trpi_trim(worker, TRPI_TRIMS_OWN);
@@ -530,7 +533,7 @@ trpi_gang_sit_out(trpi_worker *worker)
             return;
         }
         if (worker->index == limit) {
-            if (!look_around(worker, runs)) { /* G3 */
+            if (!look_around(worker, runs)) { /* parallelism-G3 */
                 begin_again(sched);
                 return;
             }

@@ -7,10 +7,10 @@
  * Shape.   push -> queue -> a thread that waits; none waits and fewer than threads_max live: one
  *          more is made. A group without work has no threads after keep_alive_ms.
  * Must hold.
- *   G1  A task waits only while threads_max threads are busy, one is waking up, or one is being
- *       made; where none can be made and none lives, a timer tries again.
- *   G2  A thread leaves the count under the lock, with the queue empty: a push that comes later
- *       sees the smaller count.
+ *   group-G1  A task waits only while threads_max threads are busy, one is waking up, or one is
+ *       being made; where none can be made and none lives, a timer tries again.
+ *   group-G2  A thread leaves the count under the lock, with the queue empty: a push that comes
+ *       later sees the smaller count.
  * Threads. lock guards all but the options; nothing is called under it.
  * Limits.  threads_max of the group; TRPI_PRIVATE_MAX of all groups and private workers together.
  * Tests.   tests/unit/actor/dispatcher_test.c, tests/unit/sched/sched_test.c
@@ -108,7 +108,7 @@ thread_make(trpi_group *group)
     (void)pthread_mutex_lock(&group->lock);
     none = --group->threads == 0;
     (void)pthread_mutex_unlock(&group->lock);
-    if (none) { /* G1; where there is not even memory for that, the next push tries */
+    if (none) { /* group-G1; where there is not even memory for that, the next push tries */
         (void)trpi_timer_add(group->sched, AGAIN_MS, try_again, group, 0, 0, &timer);
     }
 }
@@ -184,7 +184,7 @@ group_next(trpi_worker *worker, trpi_group *group)
     if (task != NULL) {
         group->queued--;
     } else {
-        group->threads--; /* G2 */
+        group->threads--; /* group-G2 */
     }
     (void)pthread_mutex_unlock(&group->lock);
     return task;

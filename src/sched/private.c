@@ -4,9 +4,9 @@
  * Why.     A pinned actor may block; the system dispatcher must not wait behind user load. Neither
  *          steals nor is stolen from.
  * Must hold.
- *   P1  task.home of a private task is the index of its worker as long as the task can be handed
- *       in; a released worker's thread ends only with an empty queue, and its index is used again
- *       only after that.
+ *   private-P1  task.home of a private task is the index of its worker as long as the task can be
+ *       handed in; a released worker's thread ends only with an empty queue, and its index is used
+ *       again only after that.
  * Threads. queue_lock guards queue and released; private_lock the table of indices. Neither within
  * the other.
  * Limits.  TRPI_PRIVATE_MAX at one time.
@@ -153,7 +153,7 @@ trpi_private_start(trpi_sched *sched, const trpi_private_options *options, struc
         }
         atomic_store_explicit(&sched->workers[index], worker, memory_order_release);
     } else if (worker->thread_made) {
-        (void)pthread_join(worker->thread, NULL); /* it is past its loop (P1) */
+        (void)pthread_join(worker->thread, NULL); /* it is past its loop (private-P1) */
         worker->thread_made = false;
     }
     worker->released = false;

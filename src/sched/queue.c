@@ -7,14 +7,15 @@
  *          deferred: tasks that told an overloaded receiver, at the worker that ran the
  *          receiver last.
  * Must hold.
- *   Q1  The slot, kept and ring_head belong to their owner between busy = 1 and busy = 0; a thief
+ *   queue-Q1  The slot, kept and ring_head belong to their owner between busy = 1 and busy = 0; a
+ *       thief
  * owns them between steal_req = 1, a membarrier that finds busy == 0, and steal_req = 0. The
  *       owner's side has plain stores and a compiler fence only: membarrier makes the owner's core
  *       pass a full barrier, so that either the owner sees steal_req, or the thief sees busy
  *       (Dekker with the fence on the thief's side).
- *   Q2  ring_tail is the owner's. Entries ring_head .. ring_tail - 1 are not written until
+ *   queue-Q2  ring_tail is the owner's. Entries ring_head .. ring_tail - 1 are not written until
  *       ring_head has passed them.
- *   Q3  The order of a push is: task into the queue, seq_cst fence, look for sleepers; of a
+ *   queue-Q3  The order of a push is: task into the queue, seq_cst fence, look for sleepers; of a
  *       sleeper: be counted as sleeper, seq_cst fence, look at the queues. One of the two sees the
  *       other.   (sleep.c)
  * Cost.    slot and ring: no atomic RMW for the owner; a theft is a system call and interrupts the
@@ -38,7 +39,7 @@
 #define STEAL_SPINS 1000
 
 
-/* The owner's side of Q1 when a thief is there, or membarrier is not. */
+/* The owner's side of queue-Q1 when a thief is there, or membarrier is not. */
 void
 trpi_slot_enter_slowly(trpi_worker *worker)
 {
@@ -57,7 +58,7 @@ trpi_slot_enter_slowly(trpi_worker *worker)
 
 /* ---- theft ----------------------------------------------------------------------------------- */
 
-/* The thief's side of Q1. true: slot and ring_head are ours until thief_leave(). */
+/* The thief's side of queue-Q1. true: slot and ring_head are ours until thief_leave(). */
 static bool
 thief_enter(trpi_worker *victim)
 {
@@ -240,7 +241,7 @@ trpi_inject_push(trpi_sched *sched, trpi_task *task)
     trpi_task_list_push(&sched->inject, task);
     atomic_fetch_add_explicit(&sched->inject_count, 1, RELAXED);
     (void)pthread_mutex_unlock(&sched->inject_lock);
-    trpi_wake_for_push(sched); /* Q3 */
+    trpi_wake_for_push(sched); /* queue-Q3 */
 }
 
 void
@@ -256,7 +257,7 @@ trpi_inject_list(trpi_sched *sched, trpi_task_list *list, uint32_t count, bool f
     trpi_task_list_append(&sched->inject, list);
     atomic_fetch_add_explicit(&sched->inject_count, count, RELAXED);
     (void)pthread_mutex_unlock(&sched->inject_lock);
-    trpi_wake_for_push(sched); /* Q3 */
+    trpi_wake_for_push(sched); /* queue-Q3 */
 }
 
 /* Take this worker's share, at most so many: the first is returned, the others go to its ring. */
@@ -312,7 +313,7 @@ trpi_defer_push(trpi_worker *at, trpi_task *task)
     trpi_task_list_push(&deferred->young, task);
     atomic_fetch_add_explicit(&deferred->count, 1, RELAXED);
     (void)pthread_mutex_unlock(&deferred->lock);
-    trpi_wake_worker(at); /* Q3: the pair of its last look before sleep */
+    trpi_wake_worker(at); /* queue-Q3: the pair of its last look before sleep */
     /* It may have begun to sit out, and handed over what it had before this came. The lock orders
      * its look at limit before ours. */
     if (TRPI_UNLIKELY(at->index >= atomic_load_explicit(&at->sched->limit, RELAXED))) {

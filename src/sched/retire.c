@@ -12,11 +12,11 @@
  *               sleeps
  *            3. free; start again with what was retired meanwhile
  * Must hold.
- *   R1  An object is unreachable before it is retired. After the barrier of step 1 every new read,
- *       on any core, finds the new pointer; so only runs that were under way at the barrier matter,
- *       and they end with an increment of progress (release; our load is acquire).
- *   R2  A foreign reader counts itself in the phase that it saw. It may have seen it long ago: so
- *       both counters are seen at zero, one before and one after the flip.
+ *   retire-R1  An object is unreachable before it is retired. After the barrier of step 1 every new
+ *       read, on any core, finds the new pointer; so only runs that were under way at the barrier
+ *       matter, and they end with an increment of progress (release; our load is acquire).
+ *   retire-R2  A foreign reader counts itself in the phase that it saw. It may have seen it long
+ *       ago: so both counters are seen at zero, one before and one after the flip.
  * Limits.  Out of memory for the note: the object is leaked. It is small, and the process is about
  *          to fail anyway.
  * Tests.   tests/unit/sched/timer_test.c
@@ -117,7 +117,8 @@ workers_passed(trpi_sched *sched)
         if (worker == NULL || sched->grace_progress[i] == PROGRESS_NONE) {
             continue;
         }
-        /* acquire: pairs with the release at the end of a run (R1); asleep is set between runs */
+        /* acquire: pairs with the release at the end of a run (retire-R1); asleep is set between
+         * runs */
         if (atomic_load_explicit(&worker->progress, memory_order_acquire) !=
                 sched->grace_progress[i] ||
             atomic_load_explicit(&worker->asleep, memory_order_seq_cst)) {
@@ -133,7 +134,8 @@ static bool
 readers_gone(trpi_sched *sched, uint32_t phase)
 {
     trpi_fence(sched);
-    /* seq_cst: pairs with the add in enter (R2); acquire part: what the reader read is read */
+    /* seq_cst: pairs with the add in enter (retire-R2); acquire part: what the reader read is
+     * read */
     return atomic_load_explicit(&sched->foreign_count[phase & 1], memory_order_seq_cst) == 0;
 }
 
@@ -178,7 +180,7 @@ trpi_sched_enter(trpi_sched *sched)
     uint32_t phase = atomic_load_explicit(&sched->foreign_phase, memory_order_seq_cst);
 
     (void)atomic_fetch_add_explicit(&sched->foreign_count[phase & 1], 1, memory_order_seq_cst);
-    trpi_fence(sched); /* R2: our reads come after it */
+    trpi_fence(sched); /* retire-R2: our reads come after it */
     return phase;
 }
 

@@ -1,9 +1,9 @@
 /* sched.c - a scheduler's birth and end.
  *
  * Must hold.
- *   E1  A worker's memory lives as long as the scheduler: others may look at it at any time.
- *   E2  free() comes after a stop that saw all threads end; a stop that did not leaves everything
- *       in place.
+ *   sched-E1  A worker's memory lives as long as the scheduler: others may look at it at any time.
+ *   sched-E2  free() comes after a stop that saw all threads end; a stop that did not leaves
+ *       everything in place.
  * Tests.   tests/unit/sched/sched_test.c
  */
 #include "sched/sched.h"

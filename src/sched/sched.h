@@ -7,10 +7,11 @@
  *            theft. As many of them run as make it faster (gang.c).
  *            private worker (pinned actor, "system" dispatcher): one FIFO, one thread
  * Must hold.
- *   S1  A task that was handed in is run exactly once; a task is never in two places.
- *   S2  While a task waits and a pool worker can run, it is run: after 20 us without progress of
- *       the worker it waits behind, by a thief; asleep workers are woken by a push that needs them.
- *   S3  When nothing is ready and no timer is due, no thread wakes up.
+ *   sched-S1  A task that was handed in is run exactly once; a task is never in two places.
+ *   sched-S2  While a task waits and a pool worker can run, it is run: after 20 us without progress
+ *       of the worker it waits behind, by a thief; asleep workers are woken by a push that needs
+ *       them.
+ *   sched-S3  When nothing is ready and no timer is due, no thread wakes up.
  * Threads. Each function says who may call it. Lock order: none of the locks is held while
  *          another one is taken.
  */
@@ -71,7 +72,7 @@ typedef enum trpi_run_result {
     TRPI_RUN_AGAIN = 1, /* more to do: it goes to the end of this worker's ring */
     TRPI_RUN_DEFER = 2, /* more to do, but later: it waits at worker trpi_worker_defer_to() */
     TRPI_RUN_ON = 3,    /* more to do, and at once: a long turn in short runs, so that others see it
-                           move (S2); as AGAIN where nobody watches */
+                           move (sched-S2); as AGAIN where nobody watches */
     /* Only to an offer: */
     TRPI_RUN_KEPT = 4, /* nothing to do, and not given up: it is run again after the next run */
     TRPI_RUN_VAIN = 5  /* as IDLE, and there was nothing to do in this run */
@@ -165,7 +166,7 @@ void trpi_worker_loop(trpi_worker *worker);
 void trpi_worker_settle(trpi_worker *worker, trpi_task *task, trpi_run_result result);
 /* Where the next TRPI_RUN_DEFER of this worker shall wait (a task's home). */
 void trpi_worker_defer_to(trpi_worker *worker, uint16_t home);
-/* The place of the task that a worker keeps (TRPI_RUN_KEPT): Q1 of queue.c. */
+/* The place of the task that a worker keeps (TRPI_RUN_KEPT): queue-Q1. */
 typedef struct trpi_keeper {
     _Atomic(trpi_task *) task; /* has nothing to do, as far as the worker knows */
     _Atomic uint32_t busy;     /* the owner is at it, or at the slot or the ring's head */

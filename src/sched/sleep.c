@@ -9,20 +9,20 @@
  *          looks for workers that are stuck in a long run with tasks behind them. When all sleep
  *          nobody ticks.
  * Must hold.
- *   L1  A push (queue, fence, look at sleepers and searching) and a sleeper (count itself, leave
- *       searching, fence, look at the queues) see one another: no task waits while all sleep.
- *   L2  A push that relies on a searcher is safe: a searcher that finds work and was the last one
- *       wakes another when more work is to be seen; one that finds none looks at all queues after
- *       it stopped searching.
- *   L3  While a worker runs and another sleeps there is a sentinel: the last searcher that finds
- *       work appoints one.
- *   L4  Who moves is robbed only of a ring whose tasks, at the pace that was watched for 20 us,
- *       would wait for 50 us and more; of who has not moved for 20 us slot and ring are taken, and
- *       one of the deferred in a millisecond. The first time a thief takes one task only; when its
- *       run was shorter than 20 us, he watches for 200 us before he takes more: a turn that tells a
- *       thousand may last 20 us, and those who are told had better stay where they are.
- *   L5  A searcher that finds nothing but backlogs that are short (L4), or was woken for nothing,
- *       sets `calm`: until the next look, 1 ms later, pushes into rings wake nobody.
+ *   sleep-L1  A push (queue, fence, look at sleepers and searching) and a sleeper (count itself,
+ *       leave searching, fence, look at the queues) see one another: no task waits while all sleep.
+ *   sleep-L2  A push that relies on a searcher is safe: a searcher that finds work and was the last
+ *       one wakes another when more work is to be seen; one that finds none looks at all queues
+ *       after it stopped searching.
+ *   sleep-L3  While a worker runs and another sleeps there is a sentinel: the last searcher that
+ *       finds work appoints one.
+ *   sleep-L4  Who moves is robbed only of a ring whose tasks, at the pace that was watched for 20
+ *       us, would wait for 50 us and more; of who has not moved for 20 us slot and ring are taken,
+ *       and one of the deferred in a millisecond. The first time a thief takes one task only; when
+ *       its run was shorter than 20 us, he watches for 200 us before he takes more: a turn that
+ *       tells a thousand may last 20 us, and those who are told had better stay where they are.
+ *   sleep-L5  A searcher that finds nothing but backlogs that are short (sleep-L4), or was woken
+ *       for nothing, sets `calm`: until the next look, 1 ms later, pushes into rings wake nobody.
  * Threads. sleep_lock guards the list of sleepers; nothing is called under it but futex wake.
  * Tests.   tests/unit/sched/sched_test.c
  */
@@ -86,7 +86,7 @@ static void
 wake(trpi_sched *sched, trpi_worker *worker, uint32_t why)
 {
     sleepers_remove(sched, worker);
-    (void)atomic_fetch_add_explicit(&sched->searching, 1, SEQ_CST); /* on its behalf (L2) */
+    (void)atomic_fetch_add_explicit(&sched->searching, 1, SEQ_CST); /* on its behalf (sleep-L2) */
     atomic_store_explicit(&worker->woken, why, memory_order_release);
     trpi_futex_wake(&worker->woken);
 }
@@ -111,7 +111,7 @@ wake_one(trpi_sched *sched, uint32_t why)
 void
 trpi_wake_for_push(trpi_sched *sched)
 {
-    trpi_fence(sched); /* L1 */
+    trpi_fence(sched); /* sleep-L1 */
     if (TRPI_LIKELY(atomic_load_explicit(&sched->sleepers, RELAXED) == 0 ||
                     atomic_load_explicit(&sched->searching, RELAXED) != 0)) {
         return;
@@ -124,7 +124,7 @@ trpi_wake_worker(trpi_worker *worker)
 {
     trpi_sched *sched = worker->sched;
 
-    trpi_fence(sched); /* L1, for what only this worker looks at */
+    trpi_fence(sched); /* sleep-L1, for what only this worker looks at */
     if (TRPI_LIKELY(!atomic_load_explicit(&worker->asleep, RELAXED))) {
         return;
     }
@@ -197,8 +197,8 @@ typedef struct sight {
     uint32_t tasks; /* in the ring */
 } sight;
 
-/* L4. What was seen of a victim `ns` ago was `before`. NULL: it is better left alone; *ret_short:
- * because what waits there will be run soon. */
+/* sleep-L4. What was seen of a victim `ns` ago was `before`. NULL: it is better left alone;
+ * *ret_short: because what waits there will be run soon. */
 static trpi_task *
 take_backlog(trpi_worker *worker, trpi_worker *victim, sight before, uint64_t ns, bool *ret_short)
 {
@@ -279,9 +279,9 @@ searching_leave(trpi_worker *worker)
     if (atomic_load_explicit(&sched->inject_count, RELAXED) != 0 ||
         atomic_load_explicit(&worker->ring_head, RELAXED) !=
             atomic_load_explicit(&worker->ring_tail, RELAXED)) {
-        wake_one(sched, WOKEN_TO_SEARCH); /* L2 */
+        wake_one(sched, WOKEN_TO_SEARCH); /* sleep-L2 */
     } else if (atomic_load_explicit(&sched->sentinel, RELAXED) == NULL) {
-        wake_one(sched, WOKEN_TO_WATCH); /* L3 */
+        wake_one(sched, WOKEN_TO_WATCH); /* sleep-L3 */
     }
 }
 
@@ -343,7 +343,7 @@ sleep_once(trpi_worker *worker, trpi_task **ret_task)
 
     worker->taste_ns = 0;
     (void)atomic_fetch_sub_explicit(&sched->searching, 1, SEQ_CST);
-    trpi_fence(sched); /* L1 */
+    trpi_fence(sched); /* sleep-L1 */
     *ret_task = look(worker);
     while (*ret_task == NULL && !trpi_sched_is_stopping(sched) &&
            atomic_load_explicit(&worker->woken, memory_order_acquire) == WOKEN_NOT) {

@@ -2,13 +2,13 @@
  * is due.
  *
  * Why a thread and not a worker: workers may be busy for long, and a receive timeout or a heartbeat
- * must not wait for them. It sleeps without limit when no timer is set, so idle costs nothing (S3).
- * Must hold.
- *   T1  An id is index and generation of an entry; an entry that fired or was cancelled has another
- *       generation, so a late cancel finds nothing.
- *   T2  fn is called without the lock; cancel returns true only for an entry whose fn was not taken
- *       to be called.
- *   T3  The n-th time of a repeating timer is start + n * interval, whatever happened before.
+ * must not wait for them. It sleeps without limit when no timer is set, so idle costs nothing
+ * (sched-S3). Must hold.
+ *   timer-T1  An id is index and generation of an entry; an entry that fired or was cancelled has
+ *       another generation, so a late cancel finds nothing.
+ *   timer-T2  fn is called without the lock; cancel returns true only for an entry whose fn was not
+ *       taken to be called.
+ *   timer-T3  The n-th time of a repeating timer is start + n * interval, whatever happened before.
  * Limits.  timers_max of the options at one time, at most TRPI_TIMERS_MAX.
  * Tests.   tests/unit/sched/timer_test.c, timer_wheel_test.c
  */
@@ -102,7 +102,7 @@ entry_new(trpi_timers *timers)
     return &chunk[0];
 }
 
-/* Under the lock. T1. */
+/* Under the lock. timer-T1. */
 static void
 entry_free(trpi_timers *timers, timer_entry *entry)
 {
@@ -210,8 +210,8 @@ trpi_timer_cancel(trpi_sched *sched, uint64_t id)
     return trpi_timer_cancel_note(sched, id, NULL);
 }
 
-/* Under the lock, which is given up around fn and again (T2). What has missed some of its times
- * comes once a tick until it has caught up: T3. */
+/* Under the lock, which is given up around fn and again (timer-T2). What has missed some of its
+ * times comes once a tick until it has caught up: timer-T3. */
 static void
 fire_one(trpi_timers *timers, timer_entry *entry)
 {

@@ -7,11 +7,12 @@
  *          digit. When `now` reaches the start of a slot of a higher level, its nodes move down
  *          (each at most once a level).
  * Must hold.
- *   W1  A node of level L > 0 is in a slot whose start lies after `now`; so next() of a level is
- *       its first occupied slot from now's digit on.
+ *   timer-wheel-W1  A node of level L > 0 is in a slot whose start lies after `now`; so next() of a
+ *       level is its first occupied slot from now's digit on.
  *       (place, advance)
  *       On the top level, which goes round, no slot but those before now's own one comes again.
- *   W2  `occupied` has the bit of a slot exactly when its list has a node.           (link, unlink)
+ *   timer-wheel-W2  `occupied` has the bit of a slot exactly when its list has a node. (link,
+ *       unlink)
  * Limits.  Nodes farther than S^levels (at least 2^36) ticks wait in the last slot of the top
  *          level and are placed again.
  * Tests.   tests/unit/sched/timer_wheel_test.c
@@ -82,7 +83,7 @@ link_node(trpi_timer_wheel *wheel, trpi_wheel_node *node, unsigned level, unsign
     *word_of(wheel, level, slot) |= 1ull << (slot % 64);
 }
 
-/* Level and slot of a due tick after now (W1). */
+/* Level and slot of a due tick after now (timer-wheel-W1). */
 static void
 place(trpi_timer_wheel *wheel, trpi_wheel_node *node)
 {
@@ -93,7 +94,8 @@ place(trpi_timer_wheel *wheel, trpi_wheel_node *node)
     unsigned level;
 
     trpi_assert(due > wheel->now);
-    if ((due >> top) - (wheel->now >> top) >= slots) { /* W1: never round to now's own slot */
+    /* timer-wheel-W1: never round to now's own slot */
+    if ((due >> top) - (wheel->now >> top) >= slots) {
         due = ((wheel->now >> top) + slots - 1) << top;
     }
     differing = (due ^ wheel->now) | (slots - 1);
@@ -201,7 +203,7 @@ trpi_wheel_advance(trpi_timer_wheel *wheel, uint64_t now)
         trpi_wheel_node *head = &wheel->slots[(level << wheel->bits) + slot];
         trpi_wheel_node *node = head->next;
 
-        head->next = head->prev = head; /* the slot is emptied as a whole (W2) */
+        head->next = head->prev = head; /* the slot is emptied as a whole (timer-wheel-W2) */
         *word_of(wheel, level, slot) &= ~(1ull << (slot % 64));
         wheel->now = tick;
         while (node != head) {

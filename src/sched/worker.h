@@ -133,7 +133,7 @@ struct trpi_sched {
     /* Workers below it run; 0: the scheduler stops. Looked at before each run. */
     _Alignas(64) _Atomic uint32_t limit;
     _Atomic bool stopping;
-    _Atomic bool calm; /* relaxed hint: L5 of sleep.c */
+    _Atomic bool calm; /* relaxed hint: sleep-L5 */
     _Atomic(trpi_worker *)
         workers[TRPI_POOL_MAX + TRPI_PRIVATE_MAX]; /* set once, release; never unset */
 
@@ -332,7 +332,7 @@ uint64_t trpi_timers_next_ns(trpi_sched *sched);
 void trpi_retire_between_runs(trpi_sched *sched); /* driven: nobody is in a run */
 void trpi_retire_all(trpi_sched *sched); /* every thread has ended */
 
-/* ---- slot and ring, owner's side: Q1 of queue.c; in line: each wake-up passes here ----------- */
+/* ---- slot and ring, owner's side: queue-Q1; in line: each wake-up passes here ----------- */
 static inline void
 trpi_slot_enter(trpi_worker *worker)
 {

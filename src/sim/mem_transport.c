@@ -6,8 +6,9 @@
  *           write:   bytes are copied; BYTES -> peer's bytes(), then WRITTEN -> written()
  *           close:   event CLOSED for both ends -> closed(); for the other one behind what was sent
  * Must hold.
- *   M1  The due times of one direction never decrease: a delay does not reorder a stream.
- *   M2  closed() is the last event of an end; later ones are dropped.
+ *   mem-transport-M1  The due times of one direction never decrease: a delay does not reorder a
+ *       stream.
+ *   mem-transport-M2  closed() is the last event of an end; later ones are dropped.
  * Locks.  network->lock, never held in a callback.
  * Tests.  tests/unit/sim/mem_transport_test.c
  */
@@ -32,7 +33,7 @@ struct trpi_link {
     char from_host[TRPI_HOST_BYTES_MAX + 1];
     char to_host[TRPI_HOST_BYTES_MAX + 1];
     uint16_t to_port;
-    uint64_t due_ns; /* M1: of the last event towards the peer */
+    uint64_t due_ns; /* mem-transport-M1: of the last event towards the peer */
     int references;
     bool dialled, closing, closed, dead_direction;
     struct event *end; /* EVENT_CLOSED, made with the link: an end needs no memory; NULL: in use */
@@ -309,7 +310,7 @@ send_to_peer(trpi_mem_network *network, trpi_link *link, const uint8_t *bytes, s
         return TRP_OK;
     }
     uint64_t due_ns = network->now_ns + asked.delay_ns;
-    link->due_ns = due_ns > link->due_ns ? due_ns : link->due_ns; /* M1 */
+    link->due_ns = due_ns > link->due_ns ? due_ns : link->due_ns; /* mem-transport-M1 */
     size_t first = asked.bytes_first > 0 && asked.bytes_first < count ? asked.bytes_first : count;
     trp_err err = event_add(network, link->peer, EVENT_BYTES, link->due_ns, bytes, first);
     if (err == TRP_OK && first < count) {
@@ -558,7 +559,7 @@ trpi_mem_network_step(trpi_mem_network *network)
     link->closing = link->closing || first->kind == EVENT_CLOSED;
     if (first->kind == EVENT_CONNECT) {
         deliver_connect(network, link);
-    /* M2: an end that closes hears nothing more */
+    /* mem-transport-M2: an end that closes hears nothing more */
     } else if (first->kind == EVENT_CLOSED || open) {
         /* only now: the transport of a link that has ended may be gone */
         const trpi_transport_events *events = link->transport->events;

@@ -91,7 +91,7 @@ static trp_err
 stub_write(trpi_link *link, const trpi_iov *iov, size_t count)
 {
     (void)link;
-    must(!write_pending && count == 1 && iov[0].bytes > 0); /* V2 */
+    must(!write_pending && count == 1 && iov[0].bytes > 0); /* secure-V2 */
     write_pending = true;
     return TRP_OK;
 }

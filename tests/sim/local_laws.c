@@ -80,13 +80,14 @@ watches_are_answered(world *w)
             gone = w->entries[other].starts > 0 && !w->entries[other].running;
             pthread_mutex_unlock(&w->entries[other].lock);
             if (e.watch[other] == WATCH_ON && gone) {
-                snprintf(words, sizeof words, "L2: actor %u was not told the end of actor %u", id,
-                         other);
+                snprintf(words, sizeof words,
+                         "ledger-L2: actor %u was not told the end of actor %u", id, other);
                 return words;
             }
         }
         if (e.running && e.asks_open != 0) {
-            snprintf(words, sizeof words, "L5: %u asks of actor %u are open", e.asks_open, id);
+            snprintf(words, sizeof words, "ledger-L5: %u asks of actor %u are open", e.asks_open,
+                     id);
             return words;
         }
     }
@@ -105,7 +106,7 @@ laws_at_rest(void *arg)
         return w->words;
     }
     if (sent != received + dead + stashed) {
-        snprintf(words, sizeof words, "L1: sent %llu, handled %llu, dead %llu, stashed %llu",
+        snprintf(words, sizeof words, "ledger-L1: sent %llu, handled %llu, dead %llu, stashed %llu",
                  (unsigned long long)sent, (unsigned long long)received, (unsigned long long)dead,
                  (unsigned long long)stashed);
         say_who(w, words, sizeof words);
@@ -123,13 +124,14 @@ laws_at_the_end(world *w)
         const entry *e = &w->entries[id];
 
         if (e->running || e->starts != e->stops) {
-            snprintf(words, sizeof words, "L4: actor %u started %u times and stopped %u times", id,
-                     e->starts, e->stops);
+            snprintf(words, sizeof words,
+                     "ledger-L4: actor %u started %u times and stopped %u times", id, e->starts,
+                     e->stops);
             return words;
         }
     }
     if (atomic_load(&w->defers) != atomic_load(&w->deferred)) {
-        snprintf(words, sizeof words, "L5: %llu of %llu deferred functions ran",
+        snprintf(words, sizeof words, "ledger-L5: %llu of %llu deferred functions ran",
                  (unsigned long long)w->deferred, (unsigned long long)w->defers);
         return words;
     }

@@ -1,14 +1,15 @@
 /* local_ledger.h - what is known of a random program from outside of its system, and its laws.
  *
  * Laws, at rest:
- *   L1  jobs sent = jobs handled + dead letters of jobs + jobs in a stash
- *   L2  each watch of a dead actor by a living one was answered by exactly one Terminated; none
- *       came without a watch, none after an unwatch
- *   L3  jobs from one actor straight to another one arrive in the order of their sending
- *   L4  an instance that started was stopped once, before the next one started; at the end all were
- *   L5  what trp_defer() registered has run once; an ask was answered at most once, and exactly
- * once when the instance that asked lives L6  a name is taken as long as its actor lives or is
- * ending, and free afterwards
+ *   ledger-L1  jobs sent = jobs handled + dead letters of jobs + jobs in a stash
+ *   ledger-L2  each watch of a dead actor by a living one was answered by exactly one Terminated;
+ *       none came without a watch, none after an unwatch
+ *   ledger-L3  jobs from one actor straight to another one arrive in the order of their sending
+ *   ledger-L4  an instance that started was stopped once, before the next one started; at the end
+ *       all were
+ *   ledger-L5  what trp_defer() registered has run once; an ask was answered at most once, and
+ *       exactly once when the instance that asked lives
+ *   ledger-L6  a name is taken as long as its actor lives or is ending, and free afterwards
  */
 #ifndef TESTS_SIM_LOCAL_LEDGER_H
 #define TESTS_SIM_LOCAL_LEDGER_H

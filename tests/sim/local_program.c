@@ -82,8 +82,8 @@ on_start(trp_ctx *ctx, void *state, const trp_msg *args)
     pthread_mutex_lock(&s->e->lock);
     s->e->ref = trp_self(ctx);
     if (s->e->running) {
-        broken(s->w, "L4: actor %u started twice (%u starts, %llu stops)", s->id, s->e->starts,
-               s->e->stops);
+        broken(s->w, "ledger-L4: actor %u started twice (%u starts, %llu stops)", s->id,
+               s->e->starts, s->e->stops);
     }
     s->e->running = true;
     s->e->starts++;
@@ -163,7 +163,7 @@ send_job(trp_ctx *ctx, self *s, uint32_t to, uint32_t fuel)
 static void
 send_routed(trp_ctx *ctx, self *s, uint32_t fuel)
 {
-    local_job job = { 0, s->id, 0, fuel, 0 }; /* to nobody in particular: L3 says nothing */
+    local_job job = { 0, s->id, 0, fuel, 0 }; /* to nobody in particular: ledger-L3 says nothing */
 
     atomic_fetch_add(&s->w->sent, 1);
     trp_tell(ctx, s->w->router, &local_job_type, &job, 0);
@@ -181,7 +181,7 @@ on_answer(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *repl
     atomic_fetch_add(&s->w->answered, 1);
     pthread_mutex_lock(&s->e->lock);
     if (s->e->asks_open-- == 0) {
-        broken(s->w, "L5: an ask of actor %u was answered twice (%u, %llu)", s->id, 0, 0);
+        broken(s->w, "ledger-L5: an ask of actor %u was answered twice (%u, %llu)", s->id, 0, 0);
     }
     pthread_mutex_unlock(&s->e->lock);
     return TRP_OK;
@@ -385,8 +385,8 @@ check_order(self *s, const local_job *job)
         broken(s->w, "actor %u got a job of actor %u (%llu)", s->id, job->to, job->number);
     }
     if (job->number <= s->e->seen[job->from]) {
-        broken(s->w, "L3: actor %u got job %llu of actor %u too late", s->id, (uint32_t)job->number,
-               job->from);
+        broken(s->w, "ledger-L3: actor %u got job %llu of actor %u too late", s->id,
+               (uint32_t)job->number, job->from);
     }
     s->e->seen[job->from] = job->number;
     s->e->handled++;
@@ -401,8 +401,8 @@ on_terminated(self *s, trp_ref ref)
     atomic_fetch_add(&s->w->terminated, 1);
     pthread_mutex_lock(&s->e->lock);
     if (s->e->watch[id] != WATCH_ON) {
-        broken(s->w, "L2: actor %u is told the end of actor %u without a watch (state %llu)", s->id,
-               id, s->e->watch[id]);
+        broken(s->w, "ledger-L2: actor %u is told the end of actor %u without a watch (state %llu)",
+               s->id, id, s->e->watch[id]);
     }
     s->e->watch[id] = WATCH_OVER;
     pthread_mutex_unlock(&s->e->lock);
@@ -589,7 +589,7 @@ name_is_held(world *w, int name)
     return false;
 }
 
-/* L6, at the top, where a test can spawn. Real clocks: an ending may be under way. */
+/* ledger-L6, at the top, where a test can spawn. Real clocks: an ending may be under way. */
 static void
 check_names(world *w)
 {
@@ -607,7 +607,8 @@ check_names(world *w)
         options.args_bytes = sizeof args;
         err = trp_system_spawn(w->system, &counter_behaviour, &options, &ref);
         if (w->options.settle_ms == 0 && (err == TRP_EEXIST) != name_is_held(w, name)) {
-            trp_testkit_fail(w->kit, "L6: spawning the name %s again: %s", text, trp_strerror(err));
+            trp_testkit_fail(w->kit, "ledger-L6: spawning the name %s again: %s", text,
+                             trp_strerror(err));
         }
     }
 }

@@ -45,7 +45,8 @@ what_nodes_say_under_faults_and_orders_is_true(void)
     (void)fclose(trace);
 }
 
-/* The scenario has slow receivers indeed: their senders are slowed. W1 and W7 hold beside it. */
+/* The scenario has slow receivers indeed: their senders are slowed. operated-W1 and operated-W7
+ * hold beside it. */
 static void
 slow_receivers_slow_their_senders(void)
 {

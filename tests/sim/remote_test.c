@@ -3,11 +3,11 @@
  * Left stays; right is restarted, cut off, delayed, muted and quarantined by the seed's choice,
  * while actors of both sides watch and stop each other's and number what they tell. Laws, looked
  * at while it runs and when all has calmed down:
- *   W1  A watcher is told at most once of each actor it watches.
- *   W2  When all is calm it has been told if the actor, or its incarnation, is over.
- *   W3  It is not told while the actor lives, unless its incarnation was quarantined.
- *   O1  What one actor tells another arrives in order, each at most once.
- *   C1  When all is calm the two can talk, unless the present incarnation is quarantined.
+ *   signals-W1  A watcher is told at most once of each actor it watches.
+ *   signals-W2  When all is calm it has been told if the actor, or its incarnation, is over.
+ *   signals-W3  It is not told while the actor lives, unless its incarnation was quarantined.
+ *   signals-O1  What one actor tells another arrives in order, each at most once.
+ *   signals-C1  When all is calm the two can talk, unless the present incarnation is quarantined.
  *
  *     TROUPE_SIM_SEEDS=1000 [TROUPE_SIM_FIRST=SEED] tests/sim/remote_test
  */
@@ -97,7 +97,7 @@ worker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     if (trp_msg_is(msg, &trp_i64_type)) {
         memcpy(&index, state, sizeof index);
         memcpy(&number, trp_msg_payload(msg), sizeof number);
-        law(number > run.actors[index].counted, "O1", (uint64_t)number);
+        law(number > run.actors[index].counted, "signals-O1", (uint64_t)number);
         run.actors[index].counted = number;
     }
     return TRP_OK;
@@ -124,9 +124,9 @@ watcher_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     watch *w = &run.watches[index];
     if (trp_msg_is(msg, &trp_terminated_type)) {
         const trp_terminated *what = trp_msg_payload(msg);
-        law(trp_ref_equal(what->ref, w->whom), "W1 of whom", index);
+        law(trp_ref_equal(what->ref, w->whom), "signals-W1 of whom", index);
         w->told++;
-        law(w->told == 1, "W1", index);
+        law(w->told == 1, "signals-W1", index);
         return TRP_OK;
     }
     w->sent = true;
@@ -462,10 +462,10 @@ laws_when_calm(void)
                    (unsigned long long)a->uid, a->uid == uid_of(a->side) ? "" : ", earlier",
                    w->told);
         }
-        law(!a->over || lost || w->told == 1, "W2", i);
-        law(a->over || lost || w->told == 0, "W3", i);
+        law(!a->over || lost || w->told == 1, "signals-W2", i);
+        law(a->over || lost || w->told == 0, "signals-W3", i);
     }
-    law(apart || sides_talk(), "C1", 0);
+    law(apart || sides_talk(), "signals-C1", 0);
 }
 
 static void
@@ -497,7 +497,7 @@ run_seed(uint64_t seed)
     pass(40000);
     law(run.actors[run.actors_count - 1].counted != 0 || is_quarantined(uid_of(0)) ||
             is_quarantined(uid_of(1)),
-        "C1 told", 0);
+        "signals-C1 told", 0);
     laws_when_calm();
     UNIT_FALSE(run.failed);
     side_end(1);

@@ -9,11 +9,12 @@
  *          failures go to its deputy at once, from its own thread (life.c); /remote does not
  *          decide.
  * Must hold.
- *   E1  Each actor has one record, found by its deputy and by itself, as long as it lives.
- *   E2  Its deputy is watched: when the deputy's node is lost, the actor is stopped.
- *   E3  Each order is answered, by DEPLOYED or REFUSED.
- *   E4  A name that is taken is an earlier incarnation's, whose deputy cannot live any more: that
- *       actor is stopped, and the order waits for its end.
+ *   remote-child-E1  Each actor has one record, found by its deputy and by itself, as long as it
+ *       lives.
+ *   remote-child-E2  Its deputy is watched: when the deputy's node is lost, the actor is stopped.
+ *   remote-child-E3  Each order is answered, by DEPLOYED or REFUSED.
+ *   remote-child-E4  A name that is taken is an earlier incarnation's, whose deputy cannot live any
+ *       more: that actor is stopped, and the order waits for its end.
  * Limits.  TRP_BEHAVIOURS_MAX, TRP_DEPLOY_PATH_BYTES_MAX, actors-max.
  * Tests.   tests/unit/remote/deployment_test.c
  * Sources. SYS-15, REMOTE-17, -18, -23, -24; RemoteDaemon of Akka 2.2.
@@ -180,7 +181,7 @@ order_new(trp_ctx *ctx, trp_ref deputy, const trpi_deploy *deploy)
     return o;
 }
 
-/* E3 */
+/* remote-child-E3 */
 static void
 refuse(trp_ctx *ctx, trp_ref deputy, const char *format, ...)
 {
@@ -214,8 +215,8 @@ typedef struct record {
 } record;
 
 typedef struct remote_state {
-    trpi_ref_map by_deputy, by_actor; /* record; the first owns it (E1) */
-    order *held, **held_end;          /* E4; held_end NULL: nothing was ever held */
+    trpi_ref_map by_deputy, by_actor; /* record; the first owns it (remote-child-E1) */
+    order *held, **held_end;          /* remote-child-E4; held_end NULL: nothing was ever held */
 } remote_state;
 
 bool
@@ -267,7 +268,7 @@ conceive(trp_ctx *ctx, trpi_cell *guardian, const trp_behaviour *behaviour, cons
     return TRP_OK;
 }
 
-/* E1, E2 */
+/* remote-child-E1, remote-child-E2 */
 static trp_err
 enter(trp_ctx *ctx, remote_state *state, trp_ref deputy, trp_ref actor)
 {
@@ -275,7 +276,7 @@ enter(trp_ctx *ctx, remote_state *state, trp_ref deputy, trp_ref actor)
     trp_err err;
 
     if (trpi_ref_map_find(&state->by_deputy, deputy) != NULL) {
-        return TRP_EINVAL; /* E1: no deputy of ours orders twice */
+        return TRP_EINVAL; /* remote-child-E1: no deputy of ours orders twice */
     }
     r = trpi_alloc(sizeof *r);
     err = r == NULL ? TRP_ENOMEM : trpi_ref_map_put(&state->by_deputy, deputy, r);
@@ -298,7 +299,7 @@ enter(trp_ctx *ctx, remote_state *state, trp_ref deputy, trp_ref actor)
     return err;
 }
 
-/* E4. Takes o, unless the name is free: then something else exists already. */
+/* remote-child-E4. Takes o, unless the name is free: then something else exists already. */
 static bool
 hold(trp_ctx *ctx, trpi_cell *guardian, remote_state *state, order *o, const char *name)
 {
@@ -412,7 +413,7 @@ receive(trp_ctx *ctx, void *arg, const trp_msg *msg)
         return TRP_OK;
     }
     pair = trpi_ref_map_find(&state->by_deputy, what->ref);
-    if (pair != NULL) { /* E2 */
+    if (pair != NULL) { /* remote-child-E2 */
         trp_stop(ctx, ((const record *)pair->value)->actor);
     }
     return TRP_OK;

@@ -9,9 +9,12 @@
  *          number, orders and failures are system messages (exactly once, in order), and the loss
  *          of the node is what any watcher of one of its actors hears.
  * Must hold.
- *   Y1  A deputy ends when its actor has, or when there can be none.            (trpi_deputy_step)
- *   Y2  What it is told before there is an actor is held, and passed on in its order.
- *   Y3  What comes in another actor's name, or from a node that is not meant, changes nothing.
+ *   remote-child-proxy-Y1  A deputy ends when its actor has, or when there can be none.
+ *       (trpi_deputy_step)
+ *   remote-child-proxy-Y2  What it is told before there is an actor is held, and passed on in its
+ *       order.
+ *   remote-child-proxy-Y3  What comes in another actor's name, or from a node that is not meant,
+ *       changes nothing.
  * Limits.  TRP_DEPLOY_PATH_BYTES_MAX, TRP_DEPLOY_ARGS_BYTES_MAX; what is held is bounded as its
  *          mailbox is: not.
  * Not here. The decisions (deputy_step.c), the other end (deployed.c), bytes (remote/deployment.c).
@@ -295,7 +298,7 @@ welcome(trp_ctx *ctx, trpi_deputy *d)
     for (; d->core.suspended > 0; d->core.suspended--) {
         (void)trpi_remote_signal(ctx->system, TRPI_SIGNAL_SUSPEND, d->actor, ctx->self, 0);
     }
-    while ((msg = trpi_msg_list_take(&d->held)) != NULL) { /* Y2 */
+    while ((msg = trpi_msg_list_take(&d->held)) != NULL) { /* remote-child-proxy-Y2 */
         const struct trp_interaction *before = trpi_carry(ctx, trp_msg_interaction(msg));
 
         pass_on(ctx, d, msg);
@@ -394,13 +397,13 @@ step(trp_ctx *ctx, trpi_cell *cell, enum trpi_deputy_event event, bool answers, 
 void
 trpi_deputy_start(trp_ctx *ctx, trpi_cell *cell)
 {
-    deputy_of(cell)->core.suspended = cell->suspended; /* D3 of deputy_step.c */
+    deputy_of(cell)->core.suspended = cell->suspended; /* remote-child-step-D3 */
     cell->suspended = 0;
     cell->life = TRPI_LIFE_RUNNING;
     step(ctx, cell, TRPI_DEPUTY_START, false, NULL);
 }
 
-/* Hold it, or pass it on. Y2 */
+/* Hold it, or pass it on. remote-child-proxy-Y2 */
 static void
 take(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg)
 {
@@ -433,7 +436,8 @@ found(trp_ctx *ctx, trpi_cell *cell, trp_ref gate)
     const trpi_node_id *id =
         gate.node == TRPI_NODE_SELF ? NULL : trpi_node_id_get(ctx->system, gate.node);
 
-    if (id != NULL && trpi_address_equal(&id->address, &d->address)) { /* Y3; else: the next tick */
+    /* remote-child-proxy-Y3; else: the next tick */
+    if (id != NULL && trpi_address_equal(&id->address, &d->address)) {
         if (!trp_ref_is_none(d->gate) && !trp_ref_equal(d->gate, gate)) {
             trp_unwatch(ctx, d->gate); /* of a look that was followed by BUSY */
         }
@@ -493,7 +497,7 @@ alarm_rings(trp_ctx *ctx, trpi_cell *cell, trpi_deputy *d)
     step(ctx, cell, alone ? TRPI_DEPUTY_LOST : TRPI_DEPUTY_TICK, false, NULL);
 }
 
-/* Of those that are another node's word for it. Y3 */
+/* Of those that are another node's word for it. remote-child-proxy-Y3 */
 static void
 far_event(trp_ctx *ctx, trpi_cell *cell, const trpi_sysmsg *sysmsg)
 {

@@ -6,11 +6,13 @@
  *          Nobody answers in time, or a stop while LOOKING: OVER. The loss of the node: OVER from
  *          everywhere.
  * Must hold.
- *   D1  END comes once, and with OVER: nothing happens afterwards.
- *   D2  A stop of what may exist on the other node waits for its end there: while CREATING for the
- *       answer first, since nobody knows yet whom to stop.
- *   D3  Suspensions are counted here until there is an actor; then the actor counts.
- *   D4  A refusal is a failure of the child: it suspends once, and the answer takes that back.
+ *   remote-child-step-D1  END comes once, and with OVER: nothing happens afterwards.
+ *   remote-child-step-D2  A stop of what may exist on the other node waits for its end there: while
+ *       CREATING for the answer first, since nobody knows yet whom to stop.
+ *   remote-child-step-D3  Suspensions are counted here until there is an actor; then the actor
+ *       counts.
+ *   remote-child-step-D4  A refusal is a failure of the child: it suspends once, and the answer
+ *       takes that back.
  * Tests.   tests/unit/actor/deputy_test.c
  */
 #include "actor/distribution/deputy.h"
@@ -20,7 +22,7 @@
 static uint32_t
 over(trpi_deputy_core *core, uint32_t also)
 {
-    core->state = TRPI_DEPUTY_OVER; /* D1 */
+    core->state = TRPI_DEPUTY_OVER; /* remote-child-step-D1 */
     return TRPI_DEPUTY_DO_END | also;
 }
 
@@ -51,7 +53,7 @@ on_stop(trpi_deputy_core *core)
     case TRPI_DEPUTY_LOOKING:
     case TRPI_DEPUTY_REFUSED:
         return over(core, 0);
-    case TRPI_DEPUTY_CREATING: /* D2 */
+    case TRPI_DEPUTY_CREATING: /* remote-child-step-D2 */
         return again ? 0 : TRPI_DEPUTY_DO_WAIT;
     case TRPI_DEPUTY_LIVE:
         return again ? 0 : TRPI_DEPUTY_DO_STOP | TRPI_DEPUTY_DO_WAIT;
@@ -73,7 +75,7 @@ static uint32_t
 on_order(trpi_deputy_core *core, enum trpi_deputy_event event, bool answers, uint64_t now_ms,
          uint32_t patience_ms)
 {
-    if (core->state == TRPI_DEPUTY_LIVE) { /* D3 */
+    if (core->state == TRPI_DEPUTY_LIVE) { /* remote-child-step-D3 */
         return event == TRPI_DEPUTY_SUSPEND  ? TRPI_DEPUTY_DO_SUSPEND
                : event == TRPI_DEPUTY_RESUME ? TRPI_DEPUTY_DO_RESUME
                                              : TRPI_DEPUTY_DO_RESTART;
@@ -95,7 +97,7 @@ trpi_deputy_step(trpi_deputy_core *core, enum trpi_deputy_event event, bool answ
                  uint64_t now_ms, uint32_t patience_ms)
 {
     if (core->state == TRPI_DEPUTY_OVER) {
-        return 0; /* D1 */
+        return 0; /* remote-child-step-D1 */
     }
     switch (event) {
     case TRPI_DEPUTY_START:
@@ -129,7 +131,7 @@ trpi_deputy_step(trpi_deputy_core *core, enum trpi_deputy_event event, bool answ
             return over(core, 0);
         }
         core->state = TRPI_DEPUTY_REFUSED;
-        core->suspended++; /* D4 */
+        core->suspended++; /* remote-child-step-D4 */
         return TRPI_DEPUTY_DO_REPORT;
     case TRPI_DEPUTY_FAILURE:
         return core->state == TRPI_DEPUTY_LIVE && !core->stopping ? TRPI_DEPUTY_DO_REPORT : 0;

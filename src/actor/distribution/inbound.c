@@ -1,9 +1,10 @@
 /* inbound.c - the door towards remoting: what comes in over the wire, and which remoting there is.
  *
  * Must hold.
- *   R1  Nothing that a peer sends reaches an assertion: slots and generations are looked up, text
- *       is parsed.
- *   R2  remote_arg is written before remote_ops, so who sees the ops sees their argument.
+ *   actor-inbound-R1  Nothing that a peer sends reaches an assertion: slots and generations are
+ *       looked up, text is parsed.
+ *   actor-inbound-R2  remote_arg is written before remote_ops, so who sees the ops sees their
+ *       argument.
  * Tests.   tests/unit/actor/inbound_test.c
  */
 #include "actor/life/life.h"
@@ -26,7 +27,7 @@ trpi_system_remote_set(trp_system *system, const trpi_remote_ops *ops, void *arg
         return TRP_EEXIST;
     }
     atomic_store_explicit(&system->remote_arg, arg, memory_order_relaxed);
-    atomic_store_explicit(&system->remote_ops, ops, memory_order_release); /* R2 */
+    atomic_store_explicit(&system->remote_ops, ops, memory_order_release); /* actor-inbound-R2 */
     return TRP_OK;
 }
 
@@ -41,7 +42,7 @@ trpi_remote_signal(trp_system *system, enum trpi_remote_signal signal, trp_ref t
                    uint32_t flag)
 {
     const trpi_remote_ops *ops =
-        atomic_load_explicit(&system->remote_ops, memory_order_acquire); /* R2 */
+        atomic_load_explicit(&system->remote_ops, memory_order_acquire); /* actor-inbound-R2 */
 
     if (ops == NULL || target.node == 0) {
         return false;
@@ -56,7 +57,7 @@ trpi_remote_order(trp_system *system, uint32_t node, enum trpi_remote_signal sig
                   trp_ref from, const trpi_order *order)
 {
     const trpi_remote_ops *ops =
-        atomic_load_explicit(&system->remote_ops, memory_order_acquire); /* R2 */
+        atomic_load_explicit(&system->remote_ops, memory_order_acquire); /* actor-inbound-R2 */
 
     return ops == NULL || ops->order == NULL
                ? TRP_ESTATE
@@ -68,7 +69,7 @@ bool
 trpi_remote_is_connected(trp_system *system, uint32_t node)
 {
     const trpi_remote_ops *ops =
-        atomic_load_explicit(&system->remote_ops, memory_order_acquire); /* R2 */
+        atomic_load_explicit(&system->remote_ops, memory_order_acquire); /* actor-inbound-R2 */
 
     return ops != NULL &&
            (ops->is_connected == NULL ||
@@ -245,7 +246,7 @@ trpi_inbound_signal(trp_system *system, enum trpi_remote_signal signal, trp_ref 
         deployed_order(ctx, target, from, TRPI_SYS_ACTIVE, flag != 0);
         break;
     default:
-        break; /* R1: a newer peer's */
+        break; /* actor-inbound-R1: a newer peer's */
     }
     trpi_leave(ctx);
 }

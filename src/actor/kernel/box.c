@@ -8,16 +8,18 @@
  *          runner: queue -> order (priority, control first, the program's) -> count - 1 ->
  *          behaviour
  * Must hold.
- *   B1  count is what was admitted and not taken out yet, and never above capacity.
- *   B2  Who finds the box full says so (full_any), then looks at count once more; the runner takes
- *       one off count, then looks at full_any. All seq_cst: one of the two sees the other.
- *   B3  Whoever waits here is given back: when there is room, when its time is over, or when the
- *       owner ends.
- *   B4  The queue of a cell whose box has an order: its tail is the stub, or a message that is not
- *       taken yet (a plain cell's tail is one that is).
- *   B5  A box is freed when no thread can be between finding and using it (trpi_retire).
+ *   bounded-mailbox-B1  count is what was admitted and not taken out yet, and never above capacity.
+ *   bounded-mailbox-B2  Who finds the box full says so (full_any), then looks at count once more;
+ *       the runner takes one off count, then looks at full_any. All seq_cst: one of the two sees
+ *       the other.
+ *   bounded-mailbox-B3  Whoever waits here is given back: when there is room, when its time is
+ *       over, or when the owner ends.
+ *   bounded-mailbox-B4  The queue of a cell whose box has an order: its tail is the stub, or a
+ *       message that is not taken yet (a plain cell's tail is one that is).
+ *   bounded-mailbox-B5  A box is freed when no thread can be between finding and using it
+ *       (trpi_retire).
  * Threads. lock guards what waits; nothing is called under it but pushes to the owner's queue,
- *          which then does not run on this thread (here.c, E2).
+ *          which then does not run on this thread (here-E2).
  * Limits.  capacity, TRP_MAILBOX_PENDING_MAX.
  * Tests.   tests/unit/actor/box_test.c
  * Sources. MBOX-1 to -6, -12 to -16; DESIGN 3, Overload.
@@ -116,7 +118,7 @@ trpi_box_get(const trpi_cell *cell, uint32_t generation)
 
 /* ---- room ------------------------------------------------------------------------------------ */
 
-/* B1: one place, if there is one. */
+/* bounded-mailbox-B1: one place, if there is one. */
 static bool
 place_take(trpi_box *box)
 {
@@ -194,7 +196,8 @@ pending_admit(trp_ctx *ctx, trpi_cell *cell, trpi_box *box)
     }
 }
 
-/* There may be room: for what waits, for who waits, for who wants to know (B2, B3). */
+/* There may be room: for what waits, for who waits, for who wants to know (bounded-mailbox-B2,
+ * bounded-mailbox-B3). */
 static void
 room_made(trp_ctx *ctx, trpi_cell *cell, trpi_box *box)
 {
@@ -226,7 +229,8 @@ static inline void
 place_give(trp_ctx *ctx, trpi_cell *cell, trpi_box *box)
 {
     (void)atomic_fetch_sub_explicit(&box->count, 1, SEQ_CST);
-    if (__builtin_expect(atomic_load_explicit(&box->full_any, SEQ_CST), 0)) { /* B2 */
+    /* bounded-mailbox-B2 */
+    if (__builtin_expect(atomic_load_explicit(&box->full_any, SEQ_CST), 0)) {
         room_made(ctx, cell, box);
     }
 }
@@ -323,7 +327,7 @@ wait_behind(trp_ctx *ctx, trpi_cell *cell, trpi_box *box, trp_ref to, trp_msg *m
         }
         box->pending_last = pending;
         box->pending_count++;
-        atomic_store_explicit(&box->full_any, true, SEQ_CST); /* B2 */
+        atomic_store_explicit(&box->full_any, true, SEQ_CST); /* bounded-mailbox-B2 */
         timer_arm(box);
     }
     (void)pthread_mutex_unlock(&box->lock);
@@ -381,7 +385,7 @@ block(trp_ctx *ctx, trpi_cell *cell, trpi_box *box, trp_ref to, trp_msg *msg)
     trpi_here_hold(ctx); /* the owner may be one that runs here when it is given the message */
     (void)pthread_mutex_lock(&box->lock);
     box->blocked++;
-    atomic_store_explicit(&box->full_any, true, SEQ_CST); /* B2 */
+    atomic_store_explicit(&box->full_any, true, SEQ_CST); /* bounded-mailbox-B2 */
     while (!box->closed && !over) {
         in = box->pending_first == NULL && place_take(box);
         if (in) {
@@ -410,7 +414,7 @@ refuse(trp_ctx *ctx, trpi_cell *cell, trpi_box *box)
         (void)pthread_mutex_lock(&box->lock);
         if (!box->closed) {
             (void)trpi_ref_map_put(&box->ready, ctx->self, NULL); /* no memory: it asks again */
-            atomic_store_explicit(&box->full_any, true, SEQ_CST); /* B2 */
+            atomic_store_explicit(&box->full_any, true, SEQ_CST); /* bounded-mailbox-B2 */
         }
         (void)pthread_mutex_unlock(&box->lock);
         if (atomic_load_explicit(&box->count, SEQ_CST) <= box->capacity / 2) {
@@ -515,7 +519,7 @@ trpi_box_done(trp_ctx *ctx)
     }
 }
 
-/* B4. The next message, wholly out of the queue. */
+/* bounded-mailbox-B4. The next message, wholly out of the queue. */
 static trpi_take
 detach(trpi_cell *cell, trp_msg **ret_msg)
 {
@@ -531,8 +535,8 @@ detach(trpi_cell *cell, trp_msg **ret_msg)
         next = trpi_msg_next(tail);
     }
     if (next == NULL && !trpi_mailbox_has_more(cell)) {
-        /* the last one: the stub, which is out (M2), takes its place as the dummy. We hold the
-         * token, so the push gives none. */
+        /* the last one: the stub, which is out (mailbox-M2), takes its place as the dummy. We hold
+         * the token, so the push gives none. */
         atomic_store_explicit(&cell->stub_next, NULL, RELAXED);
         (void)trpi_mailbox_push(cell, stub, stub);
         next = trpi_msg_next(tail);
@@ -675,7 +679,7 @@ trpi_box_close(trp_ctx *ctx, trpi_cell *cell, trpi_box *box)
     box->ready = (trpi_ref_map){ 0 };
     (void)pthread_cond_broadcast(&box->room);
     (void)pthread_mutex_unlock(&box->lock);
-    if (trpi_order_is_used(box)) { /* B4: a plain drain comes after us */
+    if (trpi_order_is_used(box)) { /* bounded-mailbox-B4: a plain drain comes after us */
         while (gather(ctx, cell, box) == TRPI_TAKE_NOT_YET) {
             (void)sched_yield(); /* a teller is between its two steps */
         }
@@ -697,7 +701,7 @@ trpi_box_close(trp_ctx *ctx, trpi_cell *cell, trpi_box *box)
     waiters_run(ctx, waiters);
     ready_tell(ctx, box, &ready);
     trpi_here_release(ctx);
-    trpi_system_retire(ctx->system, trpi_box_free, box); /* B5 */
+    trpi_system_retire(ctx->system, trpi_box_free, box); /* bounded-mailbox-B5 */
 }
 
 /* ---- looking --------------------------------------------------------------------------------- */

@@ -61,8 +61,8 @@ typedef struct trpi_box {
     struct trpi_team *team;
     trpi_cell *cell; /* NULL: it has left */
     struct trpi_box *idle_next, *idle_prev;
-    _Atomic bool listed; /* as idle; seq_cst: a pair with the token (team.c, T2) */
-    /* written by senders and runner, seq_cst: a pair with full_any (B2) */
+    _Atomic bool listed; /* as idle; seq_cst: a pair with the token (shared-mailbox-T2) */
+    /* written by senders and runner, seq_cst: a pair with full_any (bounded-mailbox-B2) */
     _Alignas(64) _Atomic uint32_t count; /* admitted and not taken out yet */
     _Atomic bool full_any;               /* pending, waiting or to be told ready */
     /* under the lock */
@@ -116,7 +116,8 @@ bool trpi_box_wait(trp_ctx *ctx, trpi_cell *cell);
 
 /* ---- box.c, box_order.c: the runner ---------------------------------------------------------- */
 trpi_take trpi_box_take(trp_ctx *ctx, trpi_cell *cell, trp_msg **ret_msg);
-/* The mailbox behind the queue may have dropped what it had, and says so by its count (B1). */
+/* The mailbox behind the queue may have dropped what it had, and says so by its count
+ * (bounded-mailbox-B1). */
 void trpi_box_settle(trp_ctx *ctx, trpi_cell *cell, trpi_box *box);
 /* The message taken last is handled: free it. */
 void trpi_box_done(trp_ctx *ctx);

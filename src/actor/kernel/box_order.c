@@ -2,7 +2,7 @@
  * program's own mailbox says.
  *
  * Must hold.
- *   O1  Equal priorities, and messages of one class, keep the order of their arrival.
+ *   mailbox-order-O1  Equal priorities, and messages of one class, keep the order of their arrival.
  * Cost.    priority: O(log n) a message; control-aware: O(1).
  * Tests.   tests/unit/actor/box_test.c
  * Sources. MBOX-5, -12.
@@ -36,13 +36,14 @@ trpi_order_is_used(const trpi_box *box)
 static bool
 is_before(const trpi_heap_item *a, const trpi_heap_item *b)
 {
-    return a->order != b->order ? a->order < b->order : a->arrival < b->arrival; /* O1 */
+    /* mailbox-order-O1 */
+    return a->order != b->order ? a->order < b->order : a->arrival < b->arrival;
 }
 
 static trp_err
 heap_put(trpi_box *box, trp_msg *msg)
 {
-    bool last = msg->priv_type == TRPI_TYPE_MARK; /* K2 of marks.c: the program does not see it */
+    bool last = msg->priv_type == TRPI_TYPE_MARK; /* marks-K2: the program does not see it */
     trpi_heap_item item = { last ? INT64_MAX
                                  : box->type->options.priority(box->type->options.arg, msg),
                             box->arrivals++, msg };

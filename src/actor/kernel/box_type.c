@@ -1,7 +1,8 @@
 /* box_type.c - registered mailboxes, what they can do, and which one an actor gets.
  *
  * Must hold.
- *   Q1  An entry is complete before it can be found, and stays until the system is freed.
+ *   mailbox-type-Q1  An entry is complete before it can be found, and stays until the system is
+ *       freed.
  * Limits.  TRP_MAILBOXES_MAX.
  * Tests.   tests/unit/actor/box_test.c
  * Sources. MBOX-1 to -6, -8 to -11; docs/decisions.md on the order of selection.
@@ -110,7 +111,7 @@ trpi_box_type *
 trpi_box_type_find(const trp_system *system, const char *id)
 {
     trpi_box_types *all = system->boxes;
-    uint32_t count = atomic_load_explicit(&all->count, memory_order_acquire); /* Q1 */
+    uint32_t count = atomic_load_explicit(&all->count, memory_order_acquire); /* mailbox-type-Q1 */
 
     for (uint32_t i = 0; i < count; i++) {
         trpi_box_type *type = atomic_load_explicit(&all->entries[i], memory_order_acquire);

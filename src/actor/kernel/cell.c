@@ -7,14 +7,14 @@
  *            --acquire--> STARTING, token ours --publish--> alive (generation odd)
  *            --ended--> draining (even again) --release by the parent's runner--> free
  * Must hold.
- *   C1  A slot is in at most one free list; it is put there once per use: by release, or by
+ *   cell-C1  A slot is in at most one free list; it is put there once per use: by release, or by
  *       abandon.
- *   C2  Only the holder of the token changes line B; a free slot whose token a late message's
+ *   cell-C2  Only the holder of the token changes line B; a free slot whose token a late message's
  *       runner holds is passed over, not waited for.
- *   C3  A generation is used once. Where it comes round, the slot is used no more: it begins in the
- *       lower half, and is over at 0.
- *   C4  The first generation of a slot says nothing about that of another one: who holds a ref, and
- *       is not trusted, cannot make others from it.
+ *   cell-C3  A generation is used once. Where it comes round, the slot is used no more: it begins
+ *       in the lower half, and is over at 0.
+ *   cell-C4  The first generation of a slot says nothing about that of another one: who holds a
+ *       ref, and is not trusted, cannot make others from it.
  * Threads. cells->lock guards the free list and growth; a worker keeps up to TRPI_SLOTS_CACHED
  *          slots for itself (where actors-max is below TRPI_CELLS_CACHING_MIN it keeps none: the
  *          limit is exact then). Of its own it takes the one that was freed last, whose lines it
@@ -101,7 +101,7 @@ cell_drain(trpi_cell *cell, trpi_msg_cache *cache)
             trpi_msg_free(cache, done);
         }
         if (msg->priv_type == TRPI_TYPE_MARK) {
-            trpi_mark_reached(msg); /* K1 of marks.c */
+            trpi_mark_reached(msg); /* marks-K1 */
         }
     }
     if (cell->tail != trpi_cell_stub(cell)) {
@@ -145,7 +145,8 @@ trpi_cells_find(trpi_cells *cells, uint32_t slot)
     return slot != 0 ? trpi_cells_at(cells, slot) : NULL;
 }
 
-/* C3, C4: the first generations of slots 2 * pair and 2 * pair + 1, both from one hash. */
+/* cell-C3, cell-C4: the first generations of slots 2 * pair and 2 * pair + 1, both from one
+ * hash. */
 static uint64_t
 first_generations(const trpi_cells *cells, uint32_t pair)
 {
@@ -306,7 +307,7 @@ slot_put_behind(trp_ctx *ctx, uint32_t slot)
 
 /* ---- taking a slot --------------------------------------------------------------------------- */
 
-/* C2: the token of a free cell, if no late message is being drained there. */
+/* cell-C2: the token of a free cell, if no late message is being drained there. */
 static bool
 claim_free(trpi_cell *cell)
 {
@@ -332,7 +333,7 @@ cell_reset(trpi_cell *cell)
     cell->behaviour = NULL;
     cell->state = NULL;
     trpi_cell_ops_set(cell, NULL);
-    __atomic_store_n(&cell->parent, 0, __ATOMIC_RELEASE); /* read by any thread: path.c, H1 */
+    __atomic_store_n(&cell->parent, 0, __ATOMIC_RELEASE); /* read by any thread: path-H1 */
     __atomic_store_n(&cell->name, 0, __ATOMIC_RELEASE);
     cell->first_child = 0;
     cell->next_sibling = 0;
@@ -424,7 +425,7 @@ trpi_slot_release(trp_ctx *ctx, uint32_t slot)
     uint32_t generation = atomic_load_explicit(&cell->generation, RELAXED);
 
     trpi_assert((generation & 1) == 0);
-    if (generation == 0) { /* C3: it came round */
+    if (generation == 0) { /* cell-C3: it came round */
         return;
     }
     slot_push(ctx, slot);

@@ -1,6 +1,6 @@
 /* credit.c - who told an overloaded cell and may go idle all the same.
  *
- * Why.     R5 of run.c. Who only answers what an overloaded cell asked is not what it has to be
+ * Why.     run-R5. Who only answers what an overloaded cell asked is not what it has to be
  *          saved from; but answers may be driven by others.
  * Shape.   drained (counted where overloaded cells run) - granted = what may still be let pass;
  *          each worker takes a share of that and keeps it in ctx->credits.

@@ -3,9 +3,9 @@
  * Why.     Telling needs a message cache, a chain table and a place in the scheduler. A worker has
  *          them; any other thread gets a ctx of its own at its first call and keeps it.
  * Must hold.
- *   X1  A foreign ctx belongs to one thread, and to one system from the outermost enter to its
+ *   ctx-X1  A foreign ctx belongs to one thread, and to one system from the outermost enter to its
  *       leave; a thread that enters a second system meanwhile uses another ctx of its own.
- *   X2  What a foreign ctx has chained is pushed at its outermost leave.
+ *   ctx-X2  What a foreign ctx has chained is pushed at its outermost leave.
  * Tests.   tests/unit/actor/tell_test.c
  */
 #include <pthread.h>
@@ -127,7 +127,7 @@ trpi_leave(trp_ctx *ctx)
     }
     trpi_assert(ctx->foreign_depth > 0);
     if (ctx->foreign_depth == 1) {
-        trpi_chains_flush(ctx); /* X2 */
+        trpi_chains_flush(ctx); /* ctx-X2 */
         trpi_sched_leave(ctx->system->sched, ctx->foreign_phase);
     }
     ctx->foreign_depth--;

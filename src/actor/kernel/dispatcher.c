@@ -4,11 +4,11 @@
  *          and nobody looks anything up.
  * Shape.   entries[]: by number, which is in task.number of each cell and in each worker.
  * Must hold.
- *   F1  An entry is complete before `count` covers it, and stays until the system is freed: a
- *       reader needs no lock.
- *   F2  A cell's task.dispatch, home and number change only with its token: at spawn, and at its
- *       end back to the pool, so that late messages are drained there. An affine cell stays at
- *       home: its worker may look at it while others hand it in.
+ *   dispatcher-F1  An entry is complete before `count` covers it, and stays until the system is
+ *       freed: a reader needs no lock.
+ *   dispatcher-F2  A cell's task.dispatch, home and number change only with its token: at spawn,
+ *       and at its end back to the pool, so that late messages are drained there. An affine cell
+ *       stays at home: its worker may look at it while others hand it in.
  * Limits.  TRP_DISPATCHERS_MAX; TRP_DISPATCHER_THREADS_MAX threads.
  * Tests.   tests/unit/actor/dispatcher_test.c
  * Sources. DISP-1 to -13, A4J-29 to -32; DESIGN 3, Dispatchers.
@@ -41,7 +41,7 @@ trpi_dispatcher *
 trpi_dispatcher_find(const trp_system *system, const char *id)
 {
     trpi_dispatchers *all = system->dispatchers;
-    uint32_t count = atomic_load_explicit(&all->count, memory_order_acquire); /* F1 */
+    uint32_t count = atomic_load_explicit(&all->count, memory_order_acquire); /* dispatcher-F1 */
 
     for (uint32_t i = 0; i < count; i++) {
         if (strcmp(all->entries[i]->id, id) == 0) {
@@ -195,7 +195,7 @@ entry_add(trp_system *system, const char *id, const trp_dispatcher_options *opti
         err = entry_make(system, id, options, count);
     }
     if (err == TRP_OK) {
-        atomic_store_explicit(&all->count, count + 1, memory_order_release); /* F1 */
+        atomic_store_explicit(&all->count, count + 1, memory_order_release); /* dispatcher-F1 */
     }
     (void)pthread_mutex_unlock(&all->lock);
     return err;
@@ -410,7 +410,8 @@ place_task(trp_system *system, trpi_dispatcher *entry, const char *name, trpi_ta
         break;
     }
     if (err == TRP_OK) {
-        __atomic_store_n(&task->dispatch, dispatch, __ATOMIC_RELAXED); /* a hint to others: F2 */
+        /* a hint to others: dispatcher-F2 */
+        __atomic_store_n(&task->dispatch, dispatch, __ATOMIC_RELAXED);
         __atomic_store_n(&task->number, entry->number, __ATOMIC_RELAXED);
         atomic_store_explicit(&task->home, home, RELAXED);
     }
@@ -454,7 +455,7 @@ trpi_dispatcher_leave(trp_ctx *ctx, trpi_cell *cell)
     entry = trpi_dispatcher_get(ctx->system, cell->task.number);
     unplace_task(ctx->system, entry, &cell->task);
     (void)atomic_fetch_sub_explicit(&entry->actors, 1, RELAXED);
-    if (entry->options.kind != TRP_DISPATCHER_AFFINITY) { /* F2 */
+    if (entry->options.kind != TRP_DISPATCHER_AFFINITY) { /* dispatcher-F2 */
         __atomic_store_n(&cell->task.dispatch, TRPI_DISPATCH_POOL, __ATOMIC_RELAXED);
     }
     __atomic_store_n(&cell->task.number, TRPI_DISPATCHER_DEFAULT, __ATOMIC_RELAXED); /* as above */
@@ -489,7 +490,7 @@ trpi_balancing_borrow(trp_system *system, char *id, size_t bytes)
         if (err == TRP_OK) {
             found = all->entries[count];
             found->lends = true;
-            atomic_store_explicit(&all->count, count + 1, memory_order_release); /* F1 */
+            atomic_store_explicit(&all->count, count + 1, memory_order_release); /* dispatcher-F1 */
         }
     }
     if (found != NULL) {

@@ -3,7 +3,7 @@
  * Why.     A failure travels: from the behaviour to its loop by a jump, to the supervisor as a
  *          counted copy in a system message, back down with the order to restart.
  * Must hold.
- *   F1  A failure can always be told: without memory it is a static one that says so.
+ *   failure-F1  A failure can always be told: without memory it is a static one that says so.
  * Tests.   tests/unit/actor/life_test.c, tests/unit/actor/memory_test.c
  * Sources. DESIGN 3, Failure in C; LIFE-18.
  */

@@ -7,14 +7,14 @@
  *                               else: one line on stderr that names the actor, then what was there
  *                                  before us, or the same signal again with the default action
  * Must hold.
- *   V1  Without an option that asks for it no handler is installed.                         (open)
- *   V2  A jump is taken only if the fault was raised by the instruction itself (not by kill) and
- *       that instruction is the program's or a plugin's. Any other object (libc, ours, a library of
- *       whomever) may hold a lock. The ranges are collected beforehand because nothing may be
- *       looked up in a handler.                                                        (may_trap)
- *   V3  All that runs in the handler is async-signal-safe: own formatting, write(), trylock.
- *   V4  What else listens to these signals is called after us, and found in its place again when
- *       the last system that asked has ended.                                      (chain, close)
+ *   fault-V1  Without an option that asks for it no handler is installed. (open)
+ *   fault-V2  A jump is taken only if the fault was raised by the instruction itself (not by kill)
+ *       and that instruction is the program's or a plugin's. Any other object (libc, ours, a
+ *       library of whomever) may hold a lock. The ranges are collected beforehand because nothing
+ *       may be looked up in a handler. (may_trap)
+ *   fault-V3  All that runs in the handler is async-signal-safe: own formatting, write(), trylock.
+ *   fault-V4  What else listens to these signals is called after us, and found in its place again
+ *       when the last system that asked has ended. (chain, close)
  * Limits.  TRPI_FAULT_RANGES ranges, and no fault in further plugins is trapped;
  *          TRPI_FAULT_STACK_BYTES of alternate stack a thread.
  *          A library that is linked statically shares its range with the actors' code: then "on" is
@@ -60,7 +60,7 @@ static struct sigaction previous[FAULTS]; /* written before our handler can run 
 static range trusted[TRPI_FAULT_RANGES]; /* the program's code and that of plugins */
 static _Atomic uint32_t trusted_count;   /* release; pair: is_trusted() */
 
-/* initial-exec: a lazily made variable would be allocated inside the handler (V3) */
+/* initial-exec: a lazily made variable would be allocated inside the handler (fault-V3) */
 static _Thread_local struct {
     trp_ctx *ctx;
     void *stack;                /* the alternate one, owned */
@@ -220,7 +220,7 @@ caller_of(const ucontext_t *context)
 }
 #endif
 
-/* V2 */
+/* fault-V2 */
 static bool
 may_trap(const trp_ctx *ctx, int index, const siginfo_t *info, const ucontext_t *context)
 {
@@ -314,7 +314,7 @@ put_path(text *t, const trp_ctx *ctx, const trpi_cell *cell)
     }
 }
 
-/* V3. The last line of this process. */
+/* fault-V3. The last line of this process. */
 static void
 tell(const trp_ctx *ctx, int index, const siginfo_t *info, const ucontext_t *context)
 {
@@ -344,7 +344,7 @@ tell(const trp_ctx *ctx, int index, const siginfo_t *info, const ucontext_t *con
 
 /* ---- the handler ----------------------------------------------------------------------------- */
 
-/* V4 */
+/* fault-V4 */
 static void
 chain(int index, siginfo_t *info, void *context)
 {
@@ -446,7 +446,7 @@ trpi_fault_open(trp_system *system)
     trp_err err = TRP_OK;
 
     if (system->options.fault_trap == TRP_FAULT_TRAP_OFF) {
-        return TRP_OK; /* V1 */
+        return TRP_OK; /* fault-V1 */
     }
     (void)pthread_mutex_lock(&lock);
     (void)dl_iterate_phdr(object_trust, &program);

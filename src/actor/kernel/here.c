@@ -8,9 +8,9 @@
  *          A cell that this thread runs already has no free token: it is only queued, and handled
  *          by the turn that runs (TEST-12).
  * Must hold.
- *   E1  A nested turn leaves the ctx as it found it: it is another actor's.
- *   E2  No turn begins while this thread holds a lock of the library (trpi_here_hold()).
- *   E3  Who waits for a turn of another thread holds no token: two cannot wait for each other.
+ *   here-E1  A nested turn leaves the ctx as it found it: it is another actor's.
+ *   here-E2  No turn begins while this thread holds a lock of the library (trpi_here_hold()).
+ *   here-E3  Who waits for a turn of another thread holds no token: two cannot wait for each other.
  * Limits.  TRP_CALLING_DEPTH_MAX nested turns; what comes beyond waits until one has ended.
  * Tests.   tests/unit/actor/calling_test.c
  * Sources. TEST-12, DISP-6, -7.
@@ -142,7 +142,7 @@ trpi_run_nested(trp_ctx *ctx, trpi_task *task)
     ctx->here_depth++;
     result = turn_caught(ctx, task);
     ctx->here_depth--;
-    outer_restore(ctx, &kept); /* E1 */
+    outer_restore(ctx, &kept); /* here-E1 */
     return result;
 }
 

@@ -6,8 +6,8 @@
  *          it makes. trp_tell() does not look: while something is carried, ctx->near_node is 0, so
  *          that its short way is closed by a comparison which it makes anyway.
  * Must hold.
- *   I1  carried is set only during one message's handling, and put back on every way out of it:
- *       such a message is always handled inside trpi_run_guarded().
+ *   interaction-I1  carried is set only during one message's handling, and put back on every way
+ *       out of it: such a message is always handled inside trpi_run_guarded().
  * Tests.   tests/unit/actor/interaction_test.c
  * Sources. A4J-10; DESIGN 3, Message.
  */

@@ -13,20 +13,20 @@
  *          message without the exchange while the queue is empty: the message is written over the
  *          dummy, and bit 0 of tail says that the dummy is to be taken once more.
  * Must hold.
- *   M1  A teller moves head first and links second. Until it has linked, the runner meets next ==
- *       NULL while head is elsewhere: "not yet", not "empty".
+ *   mailbox-M1  A teller moves head first and links second. Until it has linked, the runner meets
+ *       next == NULL while head is elsewhere: "not yet", not "empty".
  *       (push, take)
- *   M2  The consumer writes stub_next only while the stub is out of the queue (it is in the queue
- *       when tail or head is the stub). Writing it at another time loses messages.
+ *   mailbox-M2  The consumer writes stub_next only while the stub is out of the queue (it is in the
+ *       queue when tail or head is the stub). Writing it at another time loses messages.
  *       (go_idle)
- *   M3  After giving the token up, the runner looks at sys_head once more. It and the sender of a
- *       system message are a Dekker pair: (head |= 1, read sys_head) against (write sys_head, read
- *       head), all seq_cst.
- *   M4  head is only exchanged by tellers and compare-exchanged by owners and system senders, so a
- *       bit 0 that was set is found by exactly one of them.
- *   M5  A message is handed over only while head is the dummy, so that what its teller, and whoever
- *       has run before on that thread, pushed earlier has been taken; what is pushed later comes
- *       behind it.
+ *   mailbox-M3  After giving the token up, the runner looks at sys_head once more. It and the
+ *       sender of a system message are a Dekker pair: (head |= 1, read sys_head) against (write
+ *       sys_head, read head), all seq_cst.
+ *   mailbox-M4  head is only exchanged by tellers and compare-exchanged by owners and system
+ *       senders, so a bit 0 that was set is found by exactly one of them.
+ *   mailbox-M5  A message is handed over only while head is the dummy, so that what its teller, and
+ *       whoever has run before on that thread, pushed earlier has been taken; what is pushed later
+ *       comes behind it.
  * Cost.    push: one exchange, one store. take: one load, one store. go_idle: one compare-exchange.
  * Tests.   tests/unit/actor/mailbox_test.c, tests/stress/churn_test.c
  * Sources. D. Vyukov, "Intrusive MPSC node-based queue"; DESIGN 3, Token.
@@ -75,7 +75,8 @@ trpi_mailbox_push(trpi_cell *cell, trp_msg *first, trp_msg *last)
     uintptr_t before = atomic_exchange_explicit(&cell->head, (uintptr_t)last, memory_order_acq_rel);
     trp_msg *previous = (trp_msg *)(before & ~TRPI_TOKEN);
 
-    trpi_msg_next_set(previous, first, __ATOMIC_RELEASE); /* M1; pairs with trpi_msg_next() */
+    /* mailbox-M1; pairs with trpi_msg_next() */
+    trpi_msg_next_set(previous, first, __ATOMIC_RELEASE);
     return (before & TRPI_TOKEN) != 0;
 }
 
@@ -109,7 +110,7 @@ trpi_mailbox_may_hand(trpi_cell *cell)
 {
     trp_msg *tail = cell->tail;
 
-    /* relaxed: M5; what others push meanwhile comes behind it */
+    /* relaxed: mailbox-M5; what others push meanwhile comes behind it */
     return atomic_load_explicit(&cell->head, memory_order_relaxed) == (uintptr_t)tail &&
                    tail != trpi_cell_stub(cell) && trpi_msg_is_line(tail)
                ? tail
@@ -198,10 +199,10 @@ trpi_mailbox_go_idle(trpi_cell *cell, trp_msg **ret_done)
     *ret_done = NULL;
     if (last != stub) {
         atomic_store_explicit(&cell->stub_next, NULL,
-                              memory_order_relaxed); /* M2: the stub is out */
+                              memory_order_relaxed); /* mailbox-M2: the stub is out */
         cell->tail = stub;
     }
-    /* seq_cst: M3; its release part hands line B to the next owner */
+    /* seq_cst: mailbox-M3; its release part hands line B to the next owner */
     if (!atomic_compare_exchange_strong_explicit(&cell->head, &expected,
                                                  (uintptr_t)stub | TRPI_TOKEN, memory_order_seq_cst,
                                                  memory_order_relaxed)) {
@@ -216,14 +217,14 @@ trpi_mailbox_go_idle(trpi_cell *cell, trp_msg **ret_done)
 static inline void
 trpi_mailbox_park(trpi_cell *cell)
 {
-    (void)atomic_fetch_or_explicit(&cell->head, TRPI_TOKEN, memory_order_seq_cst); /* M3 */
+    (void)atomic_fetch_or_explicit(&cell->head, TRPI_TOKEN, memory_order_seq_cst); /* mailbox-M3 */
 }
 
 /* Take the token, if it is free. */
 static inline bool
 trpi_mailbox_claim(trpi_cell *cell)
 {
-    uintptr_t head = atomic_load_explicit(&cell->head, memory_order_seq_cst); /* M3 */
+    uintptr_t head = atomic_load_explicit(&cell->head, memory_order_seq_cst); /* mailbox-M3 */
 
     while ((head & TRPI_TOKEN) != 0) {
         if (atomic_compare_exchange_weak_explicit(&cell->head, &head, head & ~TRPI_TOKEN,
@@ -253,7 +254,7 @@ trpi_mailbox_push_system(trpi_cell *cell, trpi_sysmsg *sysmsg)
 
     do {
         sysmsg->next = top;
-        /* seq_cst: M3; release part pairs with the acquire of take_system */
+        /* seq_cst: mailbox-M3; release part pairs with the acquire of take_system */
     } while (!atomic_compare_exchange_weak_explicit(&cell->sys_head, &top, sysmsg,
                                                     memory_order_seq_cst, memory_order_relaxed));
     /* seq_cst: before the look at head; the runner reads it relaxed before each message */

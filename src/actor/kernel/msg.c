@@ -7,11 +7,11 @@
  *          the depot; both full: give one to the depot. The depot empty: carve a chunk of 128 KiB
  *          into blocks. Blocks of 4 KiB and more are allocated singly.
  * Must hold.
- *   B1  A block is in one place: with a user, or in one magazine.
- *   B2  A chunk is freed only when all its blocks are in magazines of the depot (counted under the
- *       lock).
- *   B3  A depot has at most one magazine in its list of full ones that is neither full nor fresh
- *       from a search, and at most EMPTIES_KEPT empty ones: threads that begin and end leave
+ *   msg-B1  A block is in one place: with a user, or in one magazine.
+ *   msg-B2  A chunk is freed only when all its blocks are in magazines of the depot (counted under
+ *       the lock).
+ *   msg-B3  A depot has at most one magazine in its list of full ones that is neither full nor
+ *       fresh from a search, and at most EMPTIES_KEPT empty ones: threads that begin and end leave
  *       nothing behind but their blocks.                               (give_full, full_take)
  * Limits.  A depot that holds more than DEPOT_BYTES_KEPT is searched for wholly free chunks when
  *          all workers have slept for a while, and again when it has doubled.
@@ -56,7 +56,7 @@ typedef struct chunk {
 
 typedef struct depot {
     pthread_mutex_t lock;
-    trpi_magazine *full, *empty; /* full: the first may be partly full (B3) */
+    trpi_magazine *full, *empty; /* full: the first may be partly full (msg-B3) */
     uint32_t empties;
     size_t bytes;        /* of blocks in full magazines */
     size_t bytes_search; /* search for free chunks above this */
@@ -113,8 +113,8 @@ carve(uint32_t class_index, trpi_magazine *target)
         return false;
     }
     head = (chunk *)(void *)memory;
-    /* Its full number before the first of them is in the depot, where a search may count them (B2).
-     * */
+    /* Its full number before the first of them is in the depot, where a search may count them
+     * (msg-B2). */
     head->blocks = (uint32_t)(CHUNK_BYTES / bytes) - 1u; /* the first place is the head's */
     for (size_t at = bytes; at + bytes <= CHUNK_BYTES; at += bytes) {
         if (target->count == capacity) {
@@ -137,7 +137,7 @@ carve(uint32_t class_index, trpi_magazine *target)
     return true;
 }
 
-/* Free the wholly free chunks among what the depot holds (B2). Under the depot's lock. */
+/* Free the wholly free chunks among what the depot holds (msg-B2). Under the depot's lock. */
 static void
 search_chunks(depot *place, uint32_t class_index)
 {
@@ -262,7 +262,7 @@ pour(trpi_magazine *from, trpi_magazine *into, uint32_t capacity)
 }
 
 /* Give a magazine with blocks to the depot. A full one goes behind the one that is not, whatever is
- * left of another fills that one up (B3). */
+ * left of another fills that one up (msg-B3). */
 static void
 give_full(uint32_t class_index, trpi_magazine *m)
 {

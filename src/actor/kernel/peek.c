@@ -4,11 +4,11 @@
  *          given again after the restart, some times, until trp_mailbox_ack() says that it is done.
  * Shape.   waiting: [first] [..] [last]     dequeue gives a copy of first; ack takes first out
  * Must hold.
- *   K1  The first is given retries_max + 1 times at most; the last time it is given for good.
- *   K2  Only the message that is being handled can be acknowledged: given is its copy, and out of
- *       the mailbox. One out of the stash is not, and may lie where a copy was that is freed.
- *   K3  What the library itself tells is given once. Nobody could acknowledge a poison pill, and
- *       trp_terminated comes once for each watch.
+ *   peek-K1  The first is given retries_max + 1 times at most; the last time it is given for good.
+ *   peek-K2  Only the message that is being handled can be acknowledged: given is its copy, and out
+ *       of the mailbox. One out of the stash is not, and may lie where a copy was that is freed.
+ *   peek-K3  What the library itself tells is given once. Nobody could acknowledge a poison pill,
+ *       and trp_terminated comes once for each watch.
  * Cost.    A copy of each message.
  * Tests.   tests/unit/actor/peek_test.c
  * Sources. CONTRIB-40, CONTRIB-41, GAP-09
@@ -59,7 +59,8 @@ dequeue(void *mailbox)
 
     p->given = NULL;
     /* without memory for a copy it is given for good: better once than not at all */
-    if (first != NULL && !trpi_msg_is_own(first) && p->tries < p->retries_max && /* K1, K3 */
+    /* peek-K1, peek-K3 */
+    if (first != NULL && !trpi_msg_is_own(first) && p->tries < p->retries_max &&
         trp_msg_dup(first, &copy) == TRP_OK) {
         p->tries++;
         p->given = copy;
@@ -105,7 +106,7 @@ trp_mailbox_ack(trp_ctx *ctx)
         return TRP_ESTATE;
     }
     p = box->custom;
-    if (p->given != NULL && p->given == ctx->msg && ctx->boxed == ctx->msg) { /* K2 */
+    if (p->given != NULL && p->given == ctx->msg && ctx->boxed == ctx->msg) { /* peek-K2 */
         trpi_msg_free(ctx->cache, trpi_msg_list_take(&p->waiting));
         p->given = NULL;
         p->tries = 0;

@@ -1,8 +1,8 @@
 /* ref_map.c - open addressing with linear probing; removal shifts back, so there are no tombstones.
  *
  * Must hold.
- *   I1  At most 3/4 of the places are taken, so every probe ends at an empty one.      (put)
- *   I2  Between a pair's home place and its place there is no empty one.          (put, remove)
+ *   ref-map-I1  At most 3/4 of the places are taken, so every probe ends at an empty one. (put)
+ *   ref-map-I2  Between a pair's home place and its place there is no empty one. (put, remove)
  * Tests.   tests/unit/actor/ref_map_test.c
  */
 #include "actor/kernel/ref_map.h"
@@ -101,8 +101,8 @@ remove_place(trpi_ref_map *map, uint32_t hole)
         if (trp_ref_is_none(map->pairs[place].ref)) {
             break;
         }
-        /* May the pair at place move into the hole? Only if its home is not behind the hole (I2).
-         * */
+        /* May the pair at place move into the hole? Only if its home is not behind the hole
+         * (ref-map-I2). */
         if (((place - home_of(map, map->pairs[place].ref)) & mask) >= ((place - hole) & mask)) {
             map->pairs[hole] = map->pairs[place];
             hole = place;

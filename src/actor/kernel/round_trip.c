@@ -8,8 +8,8 @@
  *          does while an interaction is carried.
  *          The serializers are the upper room's, which registers one function for the process.
  * Must hold.
- *   R1  Registered before main() and never changed: no lock.
- *   R2  Types that never leave a node are left alone: the runtime's own among them.
+ *   round-trip-R1  Registered before main() and never changed: no lock.
+ *   round-trip-R2  Types that never leave a node are left alone: the runtime's own among them.
  * Tests.   tests/unit/remote/serialize_test.c
  * Sources. SYS-34, SERIAL-09.
  */
@@ -22,7 +22,7 @@
 #include "base/buffer.h"
 #include "base/payload.h"
 
-static const trpi_round_trip_ops *ops; /* R1; process-wide by nature: code, not state */
+static const trpi_round_trip_ops *ops; /* round-trip-R1; process-wide by nature: code, not state */
 
 void
 trpi_round_trip_register(const trpi_round_trip_ops *given)
@@ -71,7 +71,7 @@ trpi_round_trip(trp_ctx *ctx, trp_msg **msg)
     trpi_buffer payload = { 0 };
     trp_err err;
 
-    if ((type->flags & TRP_TYPE_LOCAL) != 0) { /* R2 */
+    if ((type->flags & TRP_TYPE_LOCAL) != 0) { /* round-trip-R2 */
         return TRP_OK;
     }
     err = ops->payload(system, type, trp_msg_payload(*msg), trp_msg_bytes(*msg), &payload);

@@ -8,16 +8,17 @@
  *            closed:  starting, stopping, restarting, recovering, suspended: only system messages
  *            are served
  * Must hold.
- *   R1  Chains are pushed before the token is given up (H2) and before the turn ends in any other
- *       way.
- *   R2  A message is delivered only if its generation is the cell's: the sender's look may be old.
- *   R3  After a hook, life, suspended and generation_run are read again.
- *   R4  A failure jump leaves no system message behind: those that were taken wait in
+ *   run-R1  Chains are pushed before the token is given up (tell-H2) and before the turn ends in
+ *       any other way.
+ *   run-R2  A message is delivered only if its generation is the cell's: the sender's look may be
+ *       old.
+ *   run-R3  After a hook, life, suspended and generation_run are read again.
+ *   run-R4  A failure jump leaves no system message behind: those that were taken wait in
  *       ctx->sys_rest.
- *   R5  Who tells an overloaded cell is deferred, or what he told was handled by such cells before
- *       (credit.c): a cell that cannot keep up gets no more than it handles, but for one turn of
- *       each sender in a millisecond. (credit.c)
- *   R6  A turn that has told some thousand messages ends with the present one: what it told is
+ *   run-R5  Who tells an overloaded cell is deferred, or what he told was handled by such cells
+ *       before (credit.c): a cell that cannot keep up gets no more than it handles, but for one
+ *       turn of each sender in a millisecond. (credit.c)
+ *   run-R6  A turn that has told some thousand messages ends with the present one: what it told is
  *       handled while it is in the cache, and nobody floods others by telling himself to go on.
  * Limits.  `throughput` messages a turn, sixteen turns in a row for an overloaded cell; a turn also
  *          ends when a teller does not finish its push (it was preempted).
@@ -53,7 +54,7 @@ is_open(const trpi_cell *cell)
            cell->life == TRPI_LIFE_FREE;
 }
 
-/* R2 does not hold for it. */
+/* run-R2 does not hold for it. */
 static inline bool
 takes_any_generation(const trpi_cell *cell)
 {
@@ -211,7 +212,7 @@ handle_attention(trp_ctx *ctx, trpi_cell *cell)
     while (ctx->sys_rest != NULL) {
         trpi_sysmsg *sysmsg = ctx->sys_rest;
 
-        ctx->sys_rest = sysmsg->next; /* R4 */
+        ctx->sys_rest = sysmsg->next; /* run-R4 */
         if (sysmsg->to_generation != cell->generation_run || cell->life == TRPI_LIFE_FREE ||
             (trpi_cell_is_special(cell) && cell->ops->system == NULL)) {
             trpi_life_system_stale(ctx, cell, trpi_cell_slot(cell), sysmsg);
@@ -250,7 +251,7 @@ static inline void
 turn_finish(trp_ctx *ctx, uint64_t processed)
 {
     if (UNLIKELY(ctx->chains_open != 0)) {
-        trpi_chains_flush(ctx); /* R1 */
+        trpi_chains_flush(ctx); /* run-R1 */
     }
     if (processed != ctx->turn_processed) {
         trpi_count(ctx, &ctx->stats->processed, processed - ctx->turn_processed);
@@ -270,7 +271,7 @@ turn_park(trp_ctx *ctx, trpi_cell *cell)
     turn_finish(ctx, cell->processed);
     ctx->turn_processed = cell->processed;
     trpi_mailbox_park(cell);
-    /* seq_cst: M3 of mailbox.h */
+    /* seq_cst: mailbox-M3 */
     if (atomic_load_explicit(&cell->sys_head, memory_order_seq_cst) != NULL &&
         trpi_mailbox_claim(cell)) {
         return TRPI_RUN_AGAIN;
@@ -299,7 +300,7 @@ turn_go_idle(trp_ctx *ctx, trpi_cell *cell)
     turn_finish(ctx, cell->processed);
     ctx->turn_processed = cell->processed;
     if (UNLIKELY(release)) {
-        cell->marks &= (uint8_t)~TRPI_MARK_ORPHAN; /* once (C1) */
+        cell->marks &= (uint8_t)~TRPI_MARK_ORPHAN; /* once (conflict C1) */
     }
     if (!trpi_mailbox_go_idle(cell, &done)) {
         if (release) {
@@ -313,7 +314,7 @@ turn_go_idle(trp_ctx *ctx, trpi_cell *cell)
     if (UNLIKELY(release)) {
         trpi_slot_release(ctx, slot);
     }
-    /* seq_cst: M3 of mailbox.h */
+    /* seq_cst: mailbox-M3 */
     if (UNLIKELY(atomic_load_explicit(&cell->sys_head, memory_order_seq_cst) != NULL) &&
         trpi_mailbox_claim(cell)) {
         return IDLE_TAKEN_BACK;
@@ -332,7 +333,7 @@ turn_keep(trp_ctx *ctx, trpi_cell *cell)
         return false;
     }
     if (UNLIKELY(ctx->chains_open != 0)) {
-        trpi_chains_flush(ctx); /* R1 */
+        trpi_chains_flush(ctx); /* run-R1 */
         if (trpi_mailbox_has_more(cell)) {
             return false; /* what it told itself: the turn goes on */
         }
@@ -359,11 +360,11 @@ turn_park_boxed(trp_ctx *ctx, trpi_cell *cell)
     return turn_park(ctx, cell);
 }
 
-/* A member of a team was woken before it had given its token up? (team.c, T2) */
+/* A member of a team was woken before it had given its token up? (shared-mailbox-T2) */
 static enum idle
 turn_go_idle_boxed(trp_ctx *ctx, trpi_cell *cell)
 {
-    const trpi_box *member = trpi_team_box(cell); /* box.c, B5: until this run ends */
+    const trpi_box *member = trpi_team_box(cell); /* bounded-mailbox-B5: until this run ends */
     enum idle idle = turn_go_idle(ctx, cell);
 
     return idle == IDLE_GIVEN && member != NULL && trpi_team_missed(member) &&
@@ -470,7 +471,7 @@ static bool __attribute__((noinline)) wait_for_link(trpi_cell *cell)
  */
 enum turn_mode { TURN_PLAIN, TURN_ANY, TURN_BOXED };
 
-/* One message of this incarnation. true: a hook ran (R3). */
+/* One message of this incarnation. true: a hook ran (run-R3). */
 static inline __attribute__((always_inline)) bool
 turn_message(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, bool of_kind, const enum turn_mode mode)
 {
@@ -573,14 +574,14 @@ turn_loop(trp_ctx *ctx, trpi_cell *cell, const enum turn_mode mode)
         goto take;
     }
     for (;;) {
-        /* relaxed: set by the sender of a system message; a late look is M3's */
+        /* relaxed: set by the sender of a system message; a late look is mailbox-M3's */
         if (UNLIKELY(atomic_load_explicit(&cell->attention, RELAXED) != 0 ||
                      (!plain && ctx->sys_rest != NULL))) {
             if (plain) {
                 return turn_continue(ctx, cell);
             }
             handle_attention(ctx, cell);
-            open = is_open(cell); /* R3 */
+            open = is_open(cell); /* run-R3 */
             of_kind = trpi_cell_is_special(cell);
             if (UNLIKELY(ctx->sys_rest != NULL)) {
                 continue; /* a front message ordered something from itself: not the next cell's */
@@ -610,13 +611,13 @@ turn_loop(trp_ctx *ctx, trpi_cell *cell, const enum turn_mode mode)
             return turn_again(ctx, cell);
         }
     taken:
-        if (UNLIKELY(msg->priv_to_generation != cell->generation_run) && !any_generation) { /* R2 */
+        if (UNLIKELY(msg->priv_to_generation != cell->generation_run) && !any_generation) {
             handle_stale(ctx, cell, msg);
         } else if (UNLIKELY(turn_message(ctx, cell, msg, of_kind, mode))) {
             if (plain) {
                 return turn_hooked(ctx, cell);
             }
-            open = is_open(cell); /* R3 */
+            open = is_open(cell); /* run-R3 */
             of_kind = trpi_cell_is_special(cell);
         }
         if (UNLIKELY(--ctx->turn_left < 0 || ctx->cut_or_ordered != 0)) {

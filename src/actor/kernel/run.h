@@ -213,7 +213,7 @@ trpi_cell *trpi_cell_peek(trp_ctx *ctx, trp_ref ref);
 
 /* CORE's own: scheduler callbacks, a worker's ctx. */
 trpi_run_result trpi_run(void *data, trpi_task *task, uint32_t offer);
-/* R5 of run.c, for the cell of this turn, which told an overloaded one. (credit.c) */
+/* run-R5, for the cell of this turn, which told an overloaded one. (credit.c) */
 bool trpi_run_admitted(trp_ctx *ctx, trpi_cell *cell);
 void trpi_run_thread(void *arg, trpi_worker *worker);
 void trpi_run_sleep(void *arg, trpi_worker *worker, bool all);

@@ -69,6 +69,6 @@ trpi_run_urgent(const trpi_task *task)
 {
     const trpi_cell *cell = trpi_cell_of_task((trpi_task *)(uintptr_t)task);
 
-    /* relaxed: the task was handed to us after it was set, or the urgent flag was (affine.c, A2) */
+    /* relaxed: the task was handed to us after it was set, or the urgent flag was (affine-A2) */
     return task->id != 0 && atomic_load_explicit(&cell->attention, RELAXED) != 0;
 }

@@ -1,8 +1,8 @@
 /* sysmsg.c - system messages: how they are sent, and the reserve that makes sure that they are.
  *
  * Must hold.
- *   H4  Sending a system message never fails: it comes from the cache, else from the reserve; with
- *       both empty the sender waits for memory.
+ *   sysmsg-H4  Sending a system message never fails: it comes from the cache, else from the
+ *       reserve; with both empty the sender waits for memory.
  * Tests.   tests/unit/actor/memory_test.c, watch_test.c, tests/stress/churn_test.c
  */
 #include <time.h>
@@ -14,7 +14,7 @@
 #define RELAXED memory_order_relaxed
 #define UNLIKELY(e) __builtin_expect(!!(e), 0)
 
-/* H4 */
+/* sysmsg-H4 */
 static trpi_sysmsg *
 sysmsg_new(trp_ctx *ctx)
 {
@@ -87,7 +87,7 @@ trpi_sys_tell(trp_ctx *ctx, uint32_t slot, uint32_t generation, uint16_t kind, u
     if (trpi_mailbox_push_system(cell, sysmsg)) {
         trpi_schedule(ctx, cell);
     }
-    /* relaxed: a hint (dispatcher.c, F2). A directive goes before the mail of others (A4J-31). */
+    /* relaxed: a hint (dispatcher-F2). A directive goes before the mail of others (A4J-31). */
     if (__atomic_load_n(&cell->task.dispatch, __ATOMIC_RELAXED) == TRPI_DISPATCH_PRIVATE) {
         trpi_sched_urgent(ctx->system->sched, atomic_load_explicit(&cell->task.home, RELAXED));
     }

@@ -6,14 +6,16 @@
  *          runtime handles (Terminated, PoisonPill, Kill, Identify, timers) in the queue of its
  *          cell, which it empties before it looks here.
  * Must hold.
- *   T1  While a message waits, no open member stays listed as idle but by the order of no_teamwork:
- *       put, take and whoever goes away unlist one and run it.
- *   T2  A member is listed before it gives its token up, and looks at `listed` once more after it;
- *       who unlists it writes `listed` and then looks for its token. All seq_cst: one of the two
- *       sees the other, and the member runs.
- *   T3  A message is addressed to the member that takes it, from then on: its generation is
- *       compared when it is put in, under the lock, and the runner's look finds that of the taker.
- *   T4  When the last member leaves, what is left is dead, under the name of whom it was told to.
+ *   shared-mailbox-T1  While a message waits, no open member stays listed as idle but by the order
+ *       of no_teamwork: put, take and whoever goes away unlist one and run it.
+ *   shared-mailbox-T2  A member is listed before it gives its token up, and looks at `listed` once
+ *       more after it; who unlists it writes `listed` and then looks for its token. All seq_cst:
+ *       one of the two sees the other, and the member runs.
+ *   shared-mailbox-T3  A message is addressed to the member that takes it, from then on: its
+ *       generation is compared when it is put in, under the lock, and the runner's look finds that
+ *       of the taker.
+ *   shared-mailbox-T4  When the last member leaves, what is left is dead, under the name of whom it
+ *       was told to.
  * Threads. lock; claims of tokens are made under it, tasks are handed in after it.
  * Limits.  capacity of a bounded mailbox: one more is a dead letter. There is no waiting for room,
  *          and tellers of an unbounded one are not slowed down.
@@ -102,10 +104,11 @@ unlist(trpi_team *team, trpi_box *box)
     } else {
         team->idle_last = box->idle_prev;
     }
-    atomic_store_explicit(&box->listed, false, memory_order_seq_cst); /* T2 */
+    atomic_store_explicit(&box->listed, false, memory_order_seq_cst); /* shared-mailbox-T2 */
 }
 
-/* true: the caller must schedule the member. Else it runs, or sees that it is not listed (T2). */
+/* true: the caller must schedule the member. Else it runs, or sees that it is not listed
+ * (shared-mailbox-T2). */
 static bool
 claim(trpi_team *team, trpi_box *box)
 {
@@ -113,7 +116,7 @@ claim(trpi_team *team, trpi_box *box)
     return trpi_mailbox_claim(box->cell);
 }
 
-/* T1. The cell to schedule; NULL: nobody is idle. */
+/* shared-mailbox-T1. The cell to schedule; NULL: nobody is idle. */
 static trpi_cell *
 wake(trpi_team *team)
 {
@@ -189,7 +192,7 @@ trpi_team_leave(trp_ctx *ctx, trpi_box *box)
     (void)pthread_mutex_lock(&team->lock);
     unlist(team, box);
     box->cell = NULL;
-    if (--team->members == 0) { /* T4 */
+    if (--team->members == 0) { /* shared-mailbox-T4 */
         left = team->first;
         team->first = team->last = NULL;
         atomic_store_explicit(&team->count, 0, RELAXED);
@@ -240,7 +243,7 @@ trpi_team_put(trp_ctx *ctx, trpi_box *box, trp_ref to, trp_msg *msg, bool try_on
 
     trpi_msg_next_set(msg, NULL, __ATOMIC_RELAXED);
     (void)pthread_mutex_lock(&team->lock);
-    ended = box->cell == NULL; /* T3 */
+    ended = box->cell == NULL; /* shared-mailbox-T3 */
     full = !ended && capacity != 0 && atomic_load_explicit(&team->count, RELAXED) >= capacity;
     if (!ended && !full) {
         if (team->last != NULL) {
@@ -280,7 +283,7 @@ trpi_team_take(trp_ctx *ctx, trpi_box *box)
         if (team->first == NULL) {
             team->last = NULL;
         } else if (team->teamwork) {
-            next = wake(team); /* T1: ours may take long */
+            next = wake(team); /* shared-mailbox-T1: ours may take long */
         }
         count_add(team, -1);
     } else if (!is_listed(box)) {
@@ -292,7 +295,7 @@ trpi_team_take(trp_ctx *ctx, trpi_box *box)
     }
     if (msg != NULL) {
         trpi_msg_next_set(msg, NULL, __ATOMIC_RELAXED);
-        msg->priv_to_slot = box->owner.slot; /* T3 */
+        msg->priv_to_slot = box->owner.slot; /* shared-mailbox-T3 */
         msg->priv_to_generation = box->owner.generation;
     }
     return msg;

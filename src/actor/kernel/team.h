@@ -33,7 +33,7 @@ trp_err trpi_team_put(trp_ctx *ctx, trpi_box *box, trp_ref to, trp_msg *msg, boo
 /* The next message, told to this member from now on. NULL: there is none; the member is listed as
  * idle, and must look at trpi_team_missed() when it has given its token up. */
 trp_msg *trpi_team_take(trp_ctx *ctx, trpi_box *box);
-/* T2. Without the token. */
+/* shared-mailbox-T2. Without the token. */
 static inline bool
 trpi_team_missed(const trpi_box *box)
 {

@@ -7,13 +7,13 @@
  * Shape.   ctx->chains: 64 entries, keyed by the cell's address. The first message to a cell in a
  *          run is pushed at once (it may be the only one, and the receiver can start); the second
  *          opens the chain.
- *          Two that answer one another go without it (hand()): mailbox.h, M5.
+ *          Two that answer one another go without it (hand()): mailbox-M5.
  * Must hold.
- *   H1  Messages of one run to one cell arrive in order: an entry belongs to one cell for the
+ *   tell-H1  Messages of one run to one cell arrive in order: an entry belongs to one cell for the
  *       length of a run, or is flushed when it is evicted.
- *   H2  Chains are pushed before the sender's token is given up and before anything that may block.
- *       (run.c; leave)
- *   H3  A message is counted once: processed, or dead.
+ *   tell-H2  Chains are pushed before the sender's token is given up and before anything that may
+ *       block. (run.c; leave)
+ *   tell-H3  A message is counted once: processed, or dead.
  * Tests.   tests/unit/actor/tell_test.c, handed_test.c, tests/stress/churn_test.c
  */
 #include <stdio.h>
@@ -48,7 +48,7 @@ trpi_schedule(trp_ctx *ctx, trpi_cell *cell)
 
 #define FLOOD_RUNS 8u /* a turn that tells a thousand lasts as long as so many usual ones */
 
-/* A turn has told a thousand, and ends with the present message (R6 of run.c); cell is the last one
+/* A turn has told a thousand, and ends with the present message (run-R6); cell is the last one
  * told. When its worker has ended no turn since the last time, it handles none of them: another
  * program has its core, or a behaviour keeps it. Nobody would mark the cell as overloaded before
  * that is over, so the teller waits. */
@@ -84,7 +84,7 @@ chain_push(trp_ctx *ctx, uint32_t index)
     trp_msg *first = chain->first;
 
     if (ctx->told_left > 0 && (ctx->told_left -= (int32_t)chain->count) <= 0) {
-        note_flood(ctx, chain->cell); /* R6 */
+        note_flood(ctx, chain->cell); /* run-R6 */
     }
     ctx->chains_open &= ~(1ull << index);
     chain->first = NULL;
@@ -120,7 +120,7 @@ trpi_tell_note_unbounded(trp_ctx *ctx, trpi_cell *cell)
 {
     note_overload(ctx, cell);
     if (ctx->told_left > 0 && --ctx->told_left == 0) {
-        note_flood(ctx, cell); /* R6 */
+        note_flood(ctx, cell); /* run-R6 */
     }
 }
 
@@ -150,7 +150,7 @@ chain_evict(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 {
     uint32_t index = cell->task.id % TRPI_CHAINS;
 
-    chain_push(ctx, index); /* H1 */
+    chain_push(ctx, index); /* tell-H1 */
     ctx->chains[index].cell = cell;
     ctx->chains[index].run = ctx->run;
     push_one(ctx, cell, true, msg);
@@ -169,7 +169,8 @@ void
 trpi_tell_wait(trp_ctx *ctx, const trpi_cell *cell)
 {
     if (ctx->worker == NULL && ctx->cell == NULL && ctx->here_held == 0 && is_calling(ctx, cell)) {
-        trpi_here_wait(cell); /* another thread handles it: TEST-12; held, it may be ours (E3) */
+        /* another thread handles it: TEST-12; held, it may be ours (here-E3) */
+        trpi_here_wait(cell);
     }
 }
 
@@ -237,7 +238,7 @@ void
 trpi_dead(trp_ctx *ctx, trp_ref to, const trp_msg *msg, trp_dead_reason reason)
 {
     if ((msg->priv_from_node_flags & TRPI_MSG_STORED) != 0) {
-        return; /* it waits in the store for the next one there: durable.c, U2 */
+        return; /* it waits in the store for the next one there: durable-U2 */
     }
     trpi_count(ctx, &ctx->stats->dead[reason], 1);
     trpi_life_dead(ctx, to, msg, reason);

@@ -4,9 +4,9 @@
  *          the process's too. The number indexes a table that is read on each message, without a
  *          lock.
  * Must hold.
- *   Y1  An entry of `types` is written once, under the lock, before any descriptor holds its
+ *   type-Y1  An entry of `types` is written once, under the lock, before any descriptor holds its
  *       number.
- *   Y2  Two names never share a wire id: the second registration is refused.
+ *   type-Y2  Two names never share a wire id: the second registration is refused.
  * Limits.  TRP_TYPES_MAX numbers; a name of TRP_TYPE_NAME_BYTES_MAX.
  * Cost.    512 KiB of address space, of which the pages with registered types are touched.
  * Tests.   tests/unit/actor/type_test.c
@@ -350,7 +350,7 @@ type_register(const trp_protocol *protocol, trp_type *type)
         const trp_type *known = atomic_load_explicit(&types[number].type, memory_order_relaxed);
 
         if (strcmp(known->name, type->name) !=
-            0) { /* Y2; there is no system, hence no log, to tell it to */
+            0) { /* type-Y2; there is no system, hence no log, to tell it to */
             (void)fprintf(stderr,
                           "troupe: message types %s and %s have one wire id, %016llx: rename one\n",
                           known->name, type->name, (unsigned long long)wire_id);
@@ -372,7 +372,7 @@ type_register(const trp_protocol *protocol, trp_type *type)
     number = number_next++;
     types[number].protocol = protocol;
     types[number].wire_id = wire_id;
-    atomic_store_explicit(&types[number].type, type, memory_order_release); /* Y1 */
+    atomic_store_explicit(&types[number].type, type, memory_order_release); /* type-Y1 */
     by_wire_id[place] = (uint16_t)number;
     __atomic_store_n(&type->number, number, __ATOMIC_RELAXED);
     return TRP_OK;
@@ -489,7 +489,7 @@ bool
 trpi_type_accepted(const trp_protocol *const *accepts, uint32_t number)
 {
     const trp_protocol *protocol =
-        types[number].protocol; /* Y1: written before the number was known */
+        types[number].protocol; /* type-Y1: written before the number was known */
 
     if (number < TRPI_TYPE_STRING ||
         (number >= TRPI_TYPE_ACTOR_IDENTITY && number < TRPI_TYPE_USER_FIRST)) {

@@ -6,12 +6,14 @@
  * Shape.   asker --tell, sender = promise--> asked --reply--> promise --CONTINUE--> asker's user
  *          queue A thread that asks waits on a condition variable instead of a CONTINUE.
  * Must hold.
- *   P1  A promise completes once and its generation ends with that: a later reply is a dead letter.
- *   P2  Completing needs no memory but for the copy of the reply: the asker makes the CONTINUE.
- *   P3  A waiter is freed by the last of thread and promise.
- *   P4  An Identify may be lost with a connection. A thread that resolves a path asks again for the
- *       same promise; the first answer counts (P1).
- *   P5  A thread that waits for an end sees it for itself, if the promise's dispatcher is blocked.
+ *   ask-P1  A promise completes once and its generation ends with that: a later reply is a dead
+ *       letter.
+ *   ask-P2  Completing needs no memory but for the copy of the reply: the asker makes the CONTINUE.
+ *   ask-P3  A waiter is freed by the last of thread and promise.
+ *   ask-P4  An Identify may be lost with a connection. A thread that resolves a path asks again for
+ *       the same promise; the first answer counts (ask-P1).
+ *   ask-P5  A thread that waits for an end sees it for itself, if the promise's dispatcher is
+ *       blocked.
  * Limits.  actors-max counts promises too (TRP_ELIMIT).
  * Tests.   tests/unit/actor/ask_test.c
  * Sources. MSG-4, LIFE-14, SYS-25, SYS-26, MEM-5; DESIGN 3, Ask.
@@ -135,7 +137,7 @@ waiter_unref(waiter *w)
     pthread_mutex_lock(&w->gate.lock);
     last = --w->owners == 0;
     pthread_mutex_unlock(&w->gate.lock);
-    if (last) { /* P3 */
+    if (last) { /* ask-P3 */
         trpi_msg_drop(w->reply);
         trpi_gate_fini(&w->gate);
         trpi_free(w);
@@ -193,7 +195,7 @@ promise_complete(trp_ctx *ctx, trpi_cell *cell, trp_err err, trp_msg *reply)
         trpi_msg_drop(reply);
     }
     trpi_free(p);
-    trpi_run_ended(ctx, cell); /* P1 */
+    trpi_run_ended(ctx, cell); /* ask-P1 */
 }
 
 /* What the first message means. */
@@ -658,7 +660,8 @@ has_ended(trp_ctx *ctx, trp_ref ref)
     return look.local && !look.alive;
 }
 
-/* Wait for the answer or the deadline; ask for a ref again meanwhile (P4), look for an end (P5). */
+/* Wait for the answer or the deadline; ask for a ref again meanwhile (ask-P4), look for an end
+ * (ask-P5). */
 static trp_err
 question_wait(trp_system *system, const question *q, trp_ref promise_ref, waiter *w,
               uint64_t deadline_ns, trp_msg **ret_reply)

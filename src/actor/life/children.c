@@ -5,11 +5,11 @@
  * Shape.   parent.first_child -> child.next_sibling -> ... ; prev_sibling leads back. The top bit
  *          of prev_sibling says that the child was told to stop; parent.flags counts those.
  * Must hold.
- *   I1  flags of a parent = number of its children with TRPI_CHILD_DYING.        (stop, unlink)
- *   I2  A child is linked before it can send anything to its parent: in prepare(), or by a
+ *   children-I1  flags of a parent = number of its children with TRPI_CHILD_DYING. (stop, unlink)
+ *   children-I2  A child is linked before it can send anything to its parent: in prepare(), or by a
  *       supervise message that stands in the guardian's queue before the child runs.
  *       (spawn_outside)
- *   I3  A guardian does not end while a supervise message is on its way to it.    (pending)
+ *   children-I3  A guardian does not end while a supervise message is on its way to it. (pending)
  * Limits.  TRP_PATH_DEPTH_MAX levels.
  * Tests.   tests/unit/actor/children_test.c, tests/unit/actor/guardian_test.c
  */
@@ -92,7 +92,7 @@ links_out(trp_ctx *ctx, trpi_cell *parent, trpi_cell *child)
 
     if (trpi_child_is_dying(child)) {
         trpi_assert(parent->flags > 0);
-        parent->flags--; /* I1 */
+        parent->flags--; /* children-I1 */
     }
     if (prev == 0) {
         trpi_assert(parent->first_child == trpi_cell_slot(child));
@@ -137,7 +137,7 @@ trpi_child_stop(trp_ctx *ctx, trpi_cell *parent, trpi_cell *child)
 
     if (!trpi_child_is_dying(child)) {
         child->prev_sibling |= TRPI_CHILD_DYING;
-        parent->flags++; /* I1 */
+        parent->flags++; /* children-I1 */
         if (trpi_child_lives(child)) {
             trpi_sys_to(ctx, trpi_cell_ref(child), TRPI_SYS_STOP, 0, none, 0, NULL);
         }
@@ -339,7 +339,7 @@ spawn_locked(trp_ctx *ctx, trpi_guardian *guardian, const char *dispatcher,
     }
     *ret_ref = trpi_slot_ref(cell);
     guardian->pending++;
-    /* before the child runs: what it sends to its guardian stands behind this (I2) */
+    /* before the child runs: what it sends to its guardian stands behind this (children-I2) */
     trpi_sys_to(ctx, guardian->ref, TRPI_SYS_SUPERVISE, 0, *ret_ref, 0, NULL);
     trpi_slot_publish(ctx, cell, trpi_box_kind(cell));
     return TRP_OK;

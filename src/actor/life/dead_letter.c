@@ -3,13 +3,15 @@
  * Why.     At most once means that some are lost. Each loss that a node can see is counted by its
  *          reason, published, and the first few are logged.
  * Must hold.
- *   D1  A lost event about a loss is counted only: no loss makes more than one event.
- *   D2  What ends by itself is silent: Terminated, timers, a second poison pill (LIFE-17).
- *   D3  An ask whose message was lost ends at once, if the asker itself told it.
- *   D5  An ask that nobody handles ends at once, also one from another node. A message that a
- *       router gave to several may be handled by another one.
- *   D4  An event holds a copy of the message, made once for all subscribers and only where there is
- *       one: a subscriber keeps, copies or forwards it when the lost one is long freed.
+ *   dead-letter-D1  A lost event about a loss is counted only: no loss makes more than one event.
+ *   dead-letter-D2  What ends by itself is silent: Terminated, timers, a second poison pill
+ *       (LIFE-17).
+ *   dead-letter-D3  An ask whose message was lost ends at once, if the asker itself told it.
+ *   dead-letter-D5  An ask that nobody handles ends at once, also one from another node. A message
+ *       that a router gave to several may be handled by another one.
+ *   dead-letter-D4  An event holds a copy of the message, made once for all subscribers and only
+ *       where there is one: a subscriber keeps, copies or forwards it when the lost one is long
+ *       freed.
  * Limits.  log_dead_letters lines (10), then one line that says so; TRP_DEAD_LETTER_PAYLOAD_MAX of
  *          a payload: what is larger is told of without it, so that a flood of large messages to
  *          nobody does not fill the memory with copies.
@@ -102,7 +104,7 @@ log_letter(trp_ctx *ctx, const trp_dead_letter *what, const trp_type *type, bool
              last ? "; no more dead letters will be logged" : "");
 }
 
-/* D1: an event of the system's own about what happened to a message, or a log event. */
+/* dead-letter-D1: an event of the system's own about what happened to a message, or a log event. */
 static bool
 is_event(uint32_t number)
 {
@@ -114,7 +116,7 @@ static bool
 is_silent(const trp_type *type)
 {
     return type != NULL && type->number != 0 &&
-           (type->number < TRPI_TYPE_AUTO_END || is_event(type->number)); /* D2 */
+           (type->number < TRPI_TYPE_AUTO_END || is_event(type->number)); /* dead-letter-D2 */
 }
 
 /* What users told or asked for, and may want to see although it is no news. */
@@ -127,7 +129,8 @@ is_suppressed(uint32_t number)
 
 /* ---- the message, in the event --------------------------------------------------------------- */
 
-/* Behind the event's own struct stands the lost message, in line and with its header: D4. */
+/* Behind the event's own struct stands the lost message, in line and with its header:
+ * dead-letter-D4. */
 #define KEPT_AT ((sizeof(trp_dead_letter) + 15u) & ~(size_t)15u)
 _Static_assert(TRP_DEAD_LETTER_PAYLOAD_MAX <= UINT16_MAX, "priv_bytes says how long it is");
 
@@ -220,7 +223,8 @@ trpi_dead_announce(trp_ctx *ctx, const trpi_loss *loss)
     trp_dead_letter what;
     bool log = false, last = false;
 
-    trpi_ask_dead(ctx, loss->sender, loss->recipient, reason_err(loss->reason)); /* D3 */
+    /* dead-letter-D3 */
+    trpi_ask_dead(ctx, loss->sender, loss->recipient, reason_err(loss->reason));
     if (!is_silent(loss->type)) {
         log = may_log(ctx->system, &last);
     } else if (is_suppressed(loss->type->number)) {
@@ -339,7 +343,7 @@ trpi_dead_letter_msg(trp_system *system, trp_ref recipient, const trp_msg *msg,
 
 /* ---- unhandled ------------------------------------------------------------------------------- */
 
-/* Whoever asked need not wait for its timeout: D5. */
+/* Whoever asked need not wait for its timeout: dead-letter-D5. */
 static void
 ask_unhandled(trp_ctx *ctx, trp_ref asked, const trp_msg *msg)
 {
@@ -361,7 +365,7 @@ trpi_life_unhandled(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg)
     trp_unhandled what = { trpi_msg_sender(msg), trpi_cell_ref(cell), msg->priv_type, 0 };
 
     if (is_event(msg->priv_type)) {
-        return; /* D1: a subscriber that does not handle what it subscribed to */
+        return; /* dead-letter-D1: a subscriber that does not handle what it subscribed to */
     }
     if (trpi_log_debugs(ctx->system, TRP_DEBUG_UNHANDLED)) {
         char sender[TRP_PATH_BYTES_MAX + 1];

@@ -6,9 +6,9 @@
  *          that an actor without them pays nothing. A refused message is handled by a receive
  *          function that makes a dead letter of it.
  * Must hold.
- *   G1  What the library itself tells passes: only text, JSON, bytes, numbers and the program's own
- *       types are ordinary messages (TRP-06).
- *   G2  A refused message is counted as dead, not as processed.
+ *   gate-G1  What the library itself tells passes: only text, JSON, bytes, numbers and the
+ *       program's own types are ordinary messages (TRP-06).
+ *   gate-G2  A refused message is counted as dead, not as processed.
  * Tests.   tests/unit/actor/gate_test.c, tests/unit/pattern/category_test.c
  * Sources. A4J-16, A4J-24, TRP-06, UJ-06
  */
@@ -17,7 +17,7 @@
 #include "base/payload.h"
 
 bool
-trpi_gate_is_ordinary(uint16_t number) /* G1 */
+trpi_gate_is_ordinary(uint16_t number) /* gate-G1 */
 {
     return number >= TRPI_TYPE_USER_FIRST ||
            (number >= TRPI_TYPE_STRING && number <= TRPI_TYPE_I64);
@@ -26,7 +26,7 @@ trpi_gate_is_ordinary(uint16_t number) /* G1 */
 static void
 refuse(trp_ctx *ctx, const trp_msg *msg, trp_dead_reason reason)
 {
-    ctx->cell->processed--; /* G2 */
+    ctx->cell->processed--; /* gate-G2 */
     if (ctx->cell->extra != NULL) {
         ctx->cell->extra->stashed_turn = 0; /* it was numbered by processed */
     }

@@ -11,10 +11,10 @@
  *          Order of the end: user and remote, system, the rest, root (SYS-7). However user or
  *          system ends, the system does.
  * Must hold.
- *   U1  A guardian's ref is known before it runs.
- *   U2  The root stops when user, remote and system have ended.                   (root_go_on)
- *   U3  No guardian needs a thread that the program's actors may hold: a stop reaches all that
- *       have threads, and the rest as soon as a thread is let go.
+ *   guardian-U1  A guardian's ref is known before it runs.
+ *   guardian-U2  The root stops when user, remote and system have ended. (root_go_on)
+ *   guardian-U3  No guardian needs a thread that the program's actors may hold: a stop reaches all
+ *       that have threads, and the rest as soon as a thread is let go.
  * Tests.   tests/unit/actor/guardian_test.c
  * Sources. SYS-5..9, SYS-41.
  */
@@ -143,7 +143,7 @@ user_guardian(trp_system *system)
 trp_err
 trpi_guardians_new(trp_system *system)
 {
-    static const char own[] = "troupe.internal"; /* U3 */
+    static const char own[] = "troupe.internal"; /* guardian-U3 */
     trpi_life *life = system->life;
     const struct {
         const char *name;
@@ -164,7 +164,7 @@ trpi_guardians_new(trp_system *system)
 
     for (int i = 0; i < GUARDIANS && err == TRP_OK; i++) {
         err = acquire(ctx, cells[ROOT], rows[i].name, rows[i].behaviour, rows[i].dispatcher,
-                      &cells[i], rows[i].ref); /* U1 */
+                      &cells[i], rows[i].ref); /* guardian-U1 */
     }
     for (int i = 0; i < GUARDIANS && cells[i] != NULL; i++) {
         if (err == TRP_OK) {
@@ -256,7 +256,7 @@ trpi_life_system_free(trp_system *system)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* U2. runner of the root. */
+/* guardian-U2. runner of the root. */
 static void
 root_go_on(trp_ctx *ctx, trpi_cell *root)
 {

@@ -6,12 +6,13 @@
  *          RUNNING
  *                                                 --resume--> RUNNING     --stop--> STOPPING
  * Must hold.
- *   L1  post_stop runs at most once for each instance, after all children have ended.   (end)
- *   L2  The end is told in this order: generation, watchers, parent.                    (end)
- *   L3  suspended counts this actor's own failure once and each failed ancestor once; user messages
- *       are handled at zero only.                                           (fail, resume, restart)
- *   L4  Hooks and receive run only while their instance exists (TRPI_MARK_STARTED), but for
- *       pre_start and post_restart, which make it.
+ *   actor-life-L1  post_stop runs at most once for each instance, after all children have ended.
+ *       (end)
+ *   actor-life-L2  The end is told in this order: generation, watchers, parent. (end)
+ *   actor-life-L3  suspended counts this actor's own failure once and each failed ancestor once;
+ *       user messages are handled at zero only. (fail, resume, restart)
+ *   actor-life-L4  Hooks and receive run only while their instance exists (TRPI_MARK_STARTED), but
+ *       for pre_start and post_restart, which make it.
  * Not here. Orders as they come in (orders.c), failures as values (failure.c), what a supervisor
  *          decides (supervise.c), the steps of a restart (restart.c).
  * Tests.   tests/unit/actor/life_test.c
@@ -220,7 +221,7 @@ trpi_life_fail(trp_ctx *ctx, trpi_cell *cell, const trp_failure *what, const trp
     }
     mine.actor = trpi_cell_ref(cell);
     trpi_assert(cell->suspended < UINT8_MAX);
-    cell->suspended++; /* L3 */
+    cell->suspended++; /* actor-life-L3 */
     cell->marks |= TRPI_MARK_FAILED;
     keep_failed_msg(cell, msg);
     if (!trp_ref_is_none(perpetrator) && trpi_extra_get(cell) != NULL) {
@@ -310,7 +311,7 @@ end(trp_ctx *ctx, trpi_cell *cell)
     watchers = extra_end(ctx, cell);
     trpi_obituary_add(ctx, cell);
     cell->marks &= TRPI_MARK_ORPHAN;
-    trpi_run_ended(ctx, cell); /* L2: from here tells are dead letters */
+    trpi_run_ended(ctx, cell); /* actor-life-L2: from here tells are dead letters */
     if (subscribed) {
         trpi_event_subscriber_ended(system, self);
     }

@@ -6,8 +6,9 @@
  *                  actors  --trp_system_tree()--> handled, waiting
  *          rates = difference to the sample before / time between.
  * Must hold.
- *   V1  What is read of a running ctx is a hint; it is given out as a ref, which proves itself.
- *   V2  accepted = handled + waiting, so nothing is counted when a message is told.
+ *   live-V1  What is read of a running ctx is a hint; it is given out as a ref, which proves
+ *       itself.
+ *   live-V2  accepted = handled + waiting, so nothing is counted when a message is told.
  * Tests.   tests/unit/actor/live_test.c
  * Sources. UJ-26, -45, -46
  */
@@ -87,7 +88,7 @@ rate(const trp_live *live, uint64_t now, uint64_t before)
 
 /* ---- threads --------------------------------------------------------------------------------- */
 
-/* V1 */
+/* live-V1 */
 __attribute__((no_sanitize("thread"), noinline)) static void
 ctx_look(const trp_ctx *ctx, seen *now)
 {
@@ -157,7 +158,7 @@ entry_add(void *arg, const trp_tree_entry *entry)
                          .children = entry->children,
                          .pending = entry->pending,
                          .completed = entry->processed,
-                         .accepted = entry->processed + entry->pending }; /* V2 */
+                         .accepted = entry->processed + entry->pending }; /* live-V2 */
     const actors *old = &v->live->actors;
     const trp_live_actor *before =
         old->count == 0 ? NULL : bsearch(&a, old->sorted, old->count, sizeof a, by_ref);

@@ -7,10 +7,10 @@
  * Shape.   m1 m2 ... m99 MARK(fn, arg, number) m100 ...: a message of type TRPI_TYPE_MARK, which
  *          the run loop hands to trpi_life_auto(), and an ended actor's drain to trpi_life_dead().
  * Must hold.
- *   K1  fn is called exactly once for each mark, also when the actor ends, has ended or never was,
- *       or when there is no memory for the mark.
- *   K2  A mark is no message of anybody's: it is neither processed nor dead nor pending, a bound
- *       does not count it, and no order puts it before what was told before it.
+ *   marks-K1  fn is called exactly once for each mark, also when the actor ends, has ended or never
+ *       was, or when there is no memory for the mark.
+ *   marks-K2  A mark is no message of anybody's: it is neither processed nor dead nor pending, a
+ *       bound does not count it, and no order puts it before what was told before it.
  * Tests.   tests/unit/actor/marks_test.c
  */
 #include <string.h>
@@ -48,7 +48,7 @@ trpi_inbound_mark(trp_system *system, uint32_t slot, uint32_t generation, trpi_m
     trp_msg *msg = trpi_msg_make(ctx->cache, to, nobody, &trpi_mark_type, &m, sizeof m);
 
     if (msg == NULL) {
-        fn(arg, number); /* K1 */
+        fn(arg, number); /* marks-K1 */
     } else {
         trpi_send(ctx, to, msg);
     }

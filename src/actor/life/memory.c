@@ -4,9 +4,10 @@
  *          or it leaks: memory from trp_alloc() and calls from trp_defer() are let go at restart
  *          and stop.
  * Must hold.
- *   M1  Deferred calls run before the memory goes, last registered first; the state is still there.
- *   M2  A block is in the list of its actor from its birth to its end.
- *   M3  A deferred call that fails takes none of the others with it, and no memory.
+ *   memory-M1  Deferred calls run before the memory goes, last registered first; the state is still
+ *       there.
+ *   memory-M2  A block is in the list of its actor from its birth to its end.
+ *   memory-M3  A deferred call that fails takes none of the others with it, and no memory.
  * Tests.   tests/unit/actor/memory_test.c
  * Sources. DESIGN 3, Failure in C.
  */
@@ -57,7 +58,8 @@ trp_alloc_free(trp_ctx *ctx, void *memory)
     if (block->prev != NULL) {
         block->prev->next = block->next;
     } else {
-        trpi_assert(extra->blocks == block); /* M2: a block of another actor, or freed twice */
+        /* memory-M2: a block of another actor, or freed twice */
+        trpi_assert(extra->blocks == block);
         extra->blocks = block->next;
     }
     trpi_free(block);
@@ -100,11 +102,11 @@ trpi_memory_drop(trp_ctx *ctx, trpi_cell *cell)
 {
     trpi_extra *extra = cell->extra;
 
-    while (extra->deferred != NULL) { /* M1 */
+    while (extra->deferred != NULL) { /* memory-M1 */
         trpi_deferred *deferred = extra->deferred;
 
         extra->deferred = deferred->next;
-        if (trpi_run_guarded(ctx, call_deferred, deferred) != TRP_OK) { /* M3 */
+        if (trpi_run_guarded(ctx, call_deferred, deferred) != TRP_OK) { /* memory-M3 */
             char path[TRP_PATH_BYTES_MAX + 1];
 
             trpi_path_local(ctx->system, trpi_cell_ref(cell), path, sizeof path);

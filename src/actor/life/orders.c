@@ -5,9 +5,9 @@
  *                         -> life, watch, timers, selection, inspection
  *          user message below TRPI_TYPE_AUTO_END -> Terminated, PoisonPill, Kill, Identify, ...
  * Must hold.
- *   O1  A parked order is handled once the wait is over, in the order of arrival.       (unpark)
- *   O2  Who takes a system message over owns what its pointer leads to; a stale or dropped one
- *       releases it.
+ *   orders-O1  A parked order is handled once the wait is over, in the order of arrival. (unpark)
+ *   orders-O2  Who takes a system message over owns what its pointer leads to; a stale or dropped
+ *       one releases it.
  * Tests.   tests/unit/actor/life_test.c, tests/unit/actor/restart_test.c
  * Sources. MSG-8, MSG-17; Akka's StashWhenFailed and StashWhenWaitingForChildren.
  */
@@ -385,7 +385,7 @@ trpi_life_auto(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
         trpi_ask_continue(ctx, cell, msg);
         break;
     case TRPI_TYPE_WITHDRAWN:
-        cell->processed--; /* P3 of pending.c */
+        cell->processed--; /* actor-pending-P3 */
         break;
     case TRPI_TYPE_MARK:
         cell->processed--; /* no message of anybody's */

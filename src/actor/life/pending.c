@@ -6,10 +6,10 @@
  *          A removed message keeps its place and becomes one of type WITHDRAWN, which the run loop
  *          hands to trpi_life_auto(), which drops it.
  * Must hold.
- *   P1  Only ordinary messages of this incarnation are shown and removed.
- *   P2  Whoever waits for an errand gives up only while it has not begun: afterwards fn is not
- *       called any more.
- *   P3  A removed message is counted neither as processed nor as dead.
+ *   actor-pending-P1  Only ordinary messages of this incarnation are shown and removed.
+ *   actor-pending-P2  Whoever waits for an errand gives up only while it has not begun: afterwards
+ *       fn is not called any more.
+ *   actor-pending-P3  A removed message is counted neither as processed nor as dead.
  * Tests.   tests/unit/actor/pending_test.c
  * Sources. UJ-07, -08, -09
  */
@@ -37,7 +37,7 @@ step(walk *w, trp_msg *msg)
     int answer;
 
     if (!trpi_gate_is_ordinary(msg->priv_type) ||
-        msg->priv_to_generation != w->cell->generation_run) { /* P1 */
+        msg->priv_to_generation != w->cell->generation_run) { /* actor-pending-P1 */
         return;
     }
     w->visited++;
@@ -225,7 +225,7 @@ trp_system_pending_visit(trp_system *system, trp_ref ref, uint32_t timeout_ms, t
     pthread_mutex_lock(&e->gate.lock);
     (void)trpi_gate_wait(&e->gate, system->sched, has_ended, e, deadline_ns);
     if (e->state == WAITING) {
-        e->state = GIVEN_UP; /* P2 */
+        e->state = GIVEN_UP; /* actor-pending-P2 */
     } else if (e->state == RUNNING) {
         (void)trpi_gate_wait(&e->gate, system->sched, has_ended, e, UINT64_MAX);
     }

@@ -8,9 +8,11 @@
  *          survivors; (7) resume: before (4) already, as far as the count goes, so that a failure
  *          in (5) is one like any other.
  * Must hold.
- *   R1  Each RESTART or RESUME takes back exactly one suspension, in whatever state it arrives.
- *   R2  post_restart runs when no child of step 3 is left.
- *   R3  An actor that never came through pre_start is created, not restarted: pre_start runs again.
+ *   restart-R1  Each RESTART or RESUME takes back exactly one suspension, in whatever state it
+ *       arrives.
+ *   restart-R2  post_restart runs when no child of step 3 is left.
+ *   restart-R3  An actor that never came through pre_start is created, not restarted: pre_start
+ *       runs again.
  * Tests.   tests/unit/actor/restart_test.c
  * Sources. LIFE-1..7, SUP-3; Akka 2.2.5, "What Restarting Means".
  */
@@ -21,7 +23,7 @@
 
 static const trp_ref nobody = TRP_REF_NONE;
 
-/* R1. The own failure is dealt with, if the order answers it. */
+/* restart-R1. The own failure is dealt with, if the order answers it. */
 static void
 take_back(trpi_cell *cell, bool answers_failure)
 {
@@ -112,12 +114,13 @@ trpi_life_restart_finish(trp_ctx *ctx, trpi_cell *cell)
 {
     trpi_failure *why = cell->extra->why;
     enum trpi_hook hook = (cell->marks & TRPI_MARK_CREATED) != 0 ? TRPI_HOOK_POST_RESTART
-                                                                 : TRPI_HOOK_PRE_START; /* R3 */
+                                                                 /* restart-R3 */
+                                                                 : TRPI_HOOK_PRE_START;
     bool survivors;
     trp_err err;
 
     trpi_assert(cell->life == TRPI_LIFE_RESTARTING);
-    trpi_assert(cell->flags == 0); /* R2 */
+    trpi_assert(cell->flags == 0); /* restart-R2 */
     cell->extra->why = NULL;
     cell->life = TRPI_LIFE_RUNNING;
     take_back(cell, true);

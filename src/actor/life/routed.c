@@ -7,14 +7,15 @@
  * Shape.   cell.kind = ROUTER, cell.ops -> routed.kind (first member of what belongs to one
  *          incarnation). Tellers come here from tell.c when they see the kind.
  * Must hold.
- *   F1  A teller uses ops only when the generation that it means stands before and behind the load
- *       of ops: ops are set before the generation is published, and cleared after it has ended.
- *   F2  A routed is retired when its actor ends: tellers under way may still read it.
- *   F3  The first children are published after their parent and before it runs: who stops it stops
- *       them, and what they report finds it. None runs before all are: one that tells its router
- *       when it starts reaches the others.
- *   F4  A routed has the plain mailbox, whatever the default, its dispatcher or a section says:
- *       what it is told goes past its mailbox, and cell->ops can lead to one thing only.
+ *   routed-F1  A teller uses ops only when the generation that it means stands before and behind
+ *       the load of ops: ops are set before the generation is published, and cleared after it has
+ *       ended.
+ *   routed-F2  A routed is retired when its actor ends: tellers under way may still read it.
+ *   routed-F3  The first children are published after their parent and before it runs: who stops it
+ *       stops them, and what they report finds it. None runs before all are: one that tells its
+ *       router when it starts reaches the others.
+ *   routed-F4  A routed has the plain mailbox, whatever the default, its dispatcher or a section
+ *       says: what it is told goes past its mailbox, and cell->ops can lead to one thing only.
  * Limits.  TRPI_ROUTE_DEPTH_MAX routers that lead to each other; behind them a message is a dead
  *          letter, so that a circle of routers cannot eat the stack.
  * Tests.   tests/unit/pattern/router_test.c
@@ -56,7 +57,7 @@ routed_of(const trpi_kind_ops *ops)
 
 /* ---- the teller's side ----------------------------------------------------------------------- */
 
-/* F1. NULL: that incarnation has ended, or is no router. */
+/* routed-F1. NULL: that incarnation has ended, or is no router. */
 static routed *
 routed_get(const trpi_cell *cell, uint32_t generation)
 {
@@ -245,7 +246,7 @@ trpi_embryo_spawn(trpi_embryo *embryo, const trp_behaviour *behaviour,
     return err;
 }
 
-/* F3 */
+/* routed-F3 */
 static void
 publish(trp_ctx *ctx, trpi_cell *cell)
 {
@@ -302,7 +303,7 @@ conceive(trp_ctx *ctx, trpi_cell *parent, const trp_behaviour *behaviour,
         trpi_slot_abandon(ctx, cell);
         return err;
     }
-    trpi_box_undo(ctx, cell); /* F4 */
+    trpi_box_undo(ctx, cell); /* routed-F4 */
     trpi_cell_ops_set(cell, &r->kind);
     *ret_cell = cell;
     return TRP_OK;
@@ -403,6 +404,6 @@ trpi_routed_ended(trp_ctx *ctx, const trpi_kind_ops *ops)
         routed *r = routed_of(ops);
 
         r->ops->ended(r->arg, ctx->system);
-        trpi_system_retire(ctx->system, trpi_free, r); /* F2 */
+        trpi_system_retire(ctx->system, trpi_free, r); /* routed-F2 */
     }
 }

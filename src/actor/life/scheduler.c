@@ -3,9 +3,9 @@
  * Shape.   Each is a timer of the wheel (sched/timer.c) that owns one of ours: a prepared message,
  *          or a function, which an actor of its own runs on its dispatcher.
  * Must hold.
- *   D1  A scheduled function runs, be it at the end of the system and early, or its cancel said so,
- *       or stop_ms was over (SCH-05).
- *   D2  Who was told that it is scheduled before the close finds it handled by the close.
+ *   scheduler-D1  A scheduled function runs, be it at the end of the system and early, or its
+ *       cancel said so, or stop_ms was over (SCH-05).
+ *   scheduler-D2  Who was told that it is scheduled before the close finds it handled by the close.
  * Tests.   tests/unit/actor/scheduler_test.c
  * Sources. SCH-01..10, TRP-12, -15; DISP-14.
  */
@@ -76,7 +76,7 @@ function_due(scheduled *s)
     err = trpi_spawn_outside(s->system, &s->system->life->system, "default", &call_behaviour,
                              &options, &ref);
     if (err == TRP_ECLOSED || err == TRP_ENOMEM || err == TRP_ELIMIT) {
-        s->what.fn(s->what.arg); /* D1: rather on the timer's thread than not at all */
+        s->what.fn(s->what.arg); /* scheduler-D1: rather on the timer's thread than not at all */
     } else if (err != TRP_OK) {
         trpi_log(s->system, TRP_LOG_ERROR, "scheduler",
                  "a scheduled function cannot run on dispatcher %s: %s", options.dispatcher,
@@ -168,7 +168,7 @@ start(scheduled *s, trp_system *system, uint64_t delay_ms, uint64_t interval_ms,
         scheduled_free(s, 0, 0);
         return err;
     }
-    /* D2: closed meanwhile; if the cancel fails, the close or the timer has handled it */
+    /* scheduler-D2: closed meanwhile; if the cancel fails, the close or the timer has handled it */
     if (atomic_load_explicit(&system->life->scheduler_closed, memory_order_acquire) &&
         trpi_timer_cancel(system->sched, handle.priv_id)) {
         return TRP_ECLOSED;
@@ -296,7 +296,7 @@ close_one(void *user, void *arg)
     scheduled *s = arg;
 
     if (s->msg == NULL && trpi_world_mono_ns(closing->system->world) < closing->deadline_ns) {
-        s->what.fn(s->what.arg); /* D1; who would have been told a message has ended */
+        s->what.fn(s->what.arg); /* scheduler-D1; who would have been told a message has ended */
     }
 }
 

@@ -5,9 +5,10 @@
  * Shape.   text -> elements; walk names and ".." at once; at a wildcard go to that actor, match its
  *          children, go on from each.
  * Must hold.
- *   S1  A selection that waits somewhere holds one count of its record; the last one frees it.
- *   S2  A name that nobody has is answered at once if the message is Identify and no wildcard
- *       stands in the selection (SYS-25); else a miss is a dead letter.
+ *   select-S1  A selection that waits somewhere holds one count of its record; the last one frees
+ *       it.
+ *   select-S2  A name that nobody has is answered at once if the message is Identify and no
+ *       wildcard stands in the selection (SYS-25); else a miss is a dead letter.
  * Limits.  Those of a path. A wildcard visits children; its cost is theirs.
  * Tests.   tests/unit/actor/path_test.c
  * Sources. SYS-24..27.

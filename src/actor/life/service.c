@@ -5,8 +5,9 @@
  *          an alarm; not a parent, a name or a life cycle. So a service costs one cell and is made
  *          on any thread.
  * Must hold.
- *   V1  An op is called while the service lives, by one thread at a time; release once, last.
- *   V2  An alarm that comes late meets another generation.
+ *   service-V1  An op is called while the service lives, by one thread at a time; release once,
+ *       last.
+ *   service-V2  An alarm that comes late meets another generation.
  * Limits.  actors-max counts services too (TRP_ELIMIT).
  * Tests.   tests/unit/pattern/gather_test.c
  */
@@ -52,7 +53,7 @@ end(trp_ctx *ctx, trpi_cell *cell)
 
     cell->state = NULL;
     if (s->timer_id != 0) {
-        (void)trpi_timer_cancel(ctx->system->sched, s->timer_id); /* V2 */
+        (void)trpi_timer_cancel(ctx->system->sched, s->timer_id); /* service-V2 */
     }
     s->ops->release(s->arg);
     trpi_free(s);

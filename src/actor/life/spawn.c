@@ -217,7 +217,7 @@ spawn(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_options *opt
     *ret_ref = trpi_slot_ref(cell);
     trpi_slot_publish(ctx, cell, trpi_box_kind(cell));
     if (--ctx->told_left <= 0) {
-        ctx->turn_left = 0; /* R6 of run.c: who is born is told something */
+        ctx->turn_left = 0; /* run-R6: who is born is told something */
     }
     return TRP_OK;
 }

@@ -3,9 +3,9 @@
  * Shape.   stash -> (unstash_all) -> front -> receive. The front queue is served before the
  *          mailbox; the run loop asks for it while TRPI_MARK_FRONT is set.
  * Must hold.
- *   B1  A message is in the stash at most once.                                        (stash)
- *   B2  unstash_all puts the stash before what is in front already, in order (BEH-7).
- *   B3  A restart drops the stack (LIFE-6) and unstashes (BEH-10).
+ *   stash-B1  A message is in the stash at most once. (stash)
+ *   stash-B2  unstash_all puts the stash before what is in front already, in order (BEH-7).
+ *   stash-B3  A restart drops the stack (LIFE-6) and unstashes (BEH-10).
  * Limits.  stash_msgs_max of the spawn options, else actor.default-mailbox.stash-capacity of the
  *          configuration, else none (BEH-9).
  * Tests.   tests/unit/actor/stash_test.c, behaviour_test.c
@@ -148,7 +148,7 @@ trp_stash(trp_ctx *ctx, const trp_msg *msg)
         return TRP_ENOMEM;
     }
     if (extra->stashed_turn == ctx->cell->processed + 1 && extra->stash.count > 0) {
-        return TRP_EEXIST; /* B1 */
+        return TRP_EEXIST; /* stash-B1 */
     }
     limit = extra->stash_max != 0 ? extra->stash_max : ctx->system->stash_max;
     if (limit != 0 && extra->stash.count >= limit) {
@@ -173,7 +173,7 @@ trpi_stash_to_front(trpi_cell *cell)
     if (extra == NULL || extra->stash.first == NULL) {
         return;
     }
-    extra->stash.last->priv_next = extra->front.first; /* B2 */
+    extra->stash.last->priv_next = extra->front.first; /* stash-B2 */
     if (extra->front.last == NULL) {
         extra->front.last = extra->stash.last;
     }

@@ -6,8 +6,8 @@
  *          escalate. The budget is kept with the parent, one record for each child that was ever
  *          restarted.
  * Must hold.
- *   S1  Only a failure of a living child of this incarnation is acted upon.
- *   S2  A decider that fails or answers nonsense escalates (SUP-8).
+ *   supervise-S1  Only a failure of a living child of this incarnation is acted upon.
+ *   supervise-S2  A decider that fails or answers nonsense escalates (SUP-8).
  * Limits.  retries_max within window_ms: exceeding it stops (SUP-7).
  * Tests.   tests/unit/actor/supervise_test.c
  * Sources. SUP-2..12; the window is Akka's "simple window algorithm": it opens with the first
@@ -260,12 +260,12 @@ trpi_supervise_failed(trp_ctx *ctx, trpi_cell *cell, trp_ref child_ref, trpi_fai
 
     what.actor = child_ref;
     if (child == NULL || trpi_child_is_dying(child) || cell->life == TRPI_LIFE_STOPPING) {
-        trpi_failure_unref(why); /* S1 */
+        trpi_failure_unref(why); /* supervise-S1 */
         return;
     }
     ctx->failure.err = TRP_OK;
     err = trpi_run_guarded(ctx, call_decider, &d);
-    if (err != TRP_OK) { /* S2 */
+    if (err != TRP_OK) { /* supervise-S2 */
         trp_failure own;
 
         trpi_failure_fill(&own, trpi_cell_ref(cell), TRP_EFAILED,

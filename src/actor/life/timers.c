@@ -9,8 +9,8 @@
  *          that it is too late for. The receive timeout keeps one wheel timer armed and compares
  *          the clock when it fires.
  * Must hold.
- *   T1  Numbers are never reused within an incarnation.
- *   T2  The wheel holds no pointer into an actor: only slot, generation and number.
+ *   timers-T1  Numbers are never reused within an incarnation.
+ *   timers-T2  The wheel holds no pointer into an actor: only slot, generation and number.
  * Cost.    Starting and cancelling is O(timers of this actor).
  * Tests.   tests/unit/actor/timers_test.c
  * Sources. MSG-16, MSG-20, SCH-01, SCH-13.
@@ -75,7 +75,7 @@ timer_free(trp_ctx *ctx, trpi_named_timer *timer)
 {
     if (timer->id != 0) {
         (void)trpi_timer_cancel(ctx->system->sched,
-                                timer->id); /* a late tick finds no timer (T1) */
+                                timer->id); /* a late tick finds no timer (timers-T1) */
     }
     trpi_msg_drop(timer->msg);
     trpi_free(timer);

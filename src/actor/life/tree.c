@@ -5,11 +5,11 @@
  * Shape.   An inspection is a growing list of entries. Each actor fills in its own entry, adds one
  *          for each child and passes the question on. The asker waits until no question is open.
  * Must hold.
- *   N1  open = number of INSPECT messages that are not answered; each holds one count of the
+ *   tree-N1  open = number of INSPECT messages that are not answered; each holds one count of the
  *       inspection.
- *   N2  The children of an entry stand together, behind it.
- *   N3  Children are asked under the lock, for what they say waits for N2: those that run on this
- *       thread are let run after it.
+ *   tree-N2  The children of an entry stand together, behind it.
+ *   tree-N3  Children are asked under the lock, for what they say waits for tree-N2: those that run
+ *       on this thread are let run after it.
  * Limits.  Depth as asked; entries as memory allows (TRP_ENOMEM).
  * Tests.   tests/unit/actor/tree_test.c, guardian_test.c
  */
@@ -26,7 +26,7 @@ static const trp_ref nobody = TRP_REF_NONE;
 typedef struct inspected {
     trp_ref ref;
     uint32_t depth;
-    uint32_t first_child, children; /* places; N2 */
+    uint32_t first_child, children; /* places; tree-N2 */
     uint32_t children_all;          /* also those below depth_max */
     uint32_t restarts;
     uint32_t thread, pending;
@@ -97,7 +97,7 @@ entry_add(trpi_inspection *in, trp_ref ref, uint32_t depth)
     in->entries[in->count].ref = ref;
     in->entries[in->count].depth = depth;
     in->count++;
-    in->refs++; /* N1 */
+    in->refs++; /* tree-N1 */
     in->open++;
     return true;
 }
@@ -143,7 +143,7 @@ trpi_inspect_answer(trp_ctx *ctx, trpi_cell *cell, void *inspection, uint64_t pl
         children++;
     }
     pending = trpi_pending_count(cell);
-    trpi_here_hold(ctx); /* N3 */
+    trpi_here_hold(ctx); /* tree-N3 */
     pthread_mutex_lock(&in->gate.lock);
     trpi_assert(place < in->count);
     if (in->entries[place].depth < in->depth_max) {

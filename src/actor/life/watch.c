@@ -8,12 +8,12 @@
  *          removes the record. Watches of actors on other nodes are kept here, by node, because
  *          their node may be lost.
  * Must hold.
- *   W1  One record, at most one Terminated shown; the record ends with it.      (watch, unwatch,
+ *   watch-W1  One record, at most one Terminated shown; the record ends with it. (watch, unwatch,
  *       admit)
- *   W2  A prepared message has one owner: the sysmsg, then the watched's map or the table of remote
- *       watches, then the mailbox of the watcher.
- *   W3  What a node watched here is forgotten with the watched actor, or with the node: a peer that
- *       comes and goes leaves nothing behind.
+ *   watch-W2  A prepared message has one owner: the sysmsg, then the watched's map or the table of
+ *       remote watches, then the mailbox of the watcher.
+ *   watch-W3  What a node watched here is forgotten with the watched actor, or with the node: a
+ *       peer that comes and goes leaves nothing behind.
  * Cost.    A watch is one 64-byte block and two map entries.
  * Tests.   tests/unit/actor/watch_test.c
  * Sources. WATCH-1..7, DESIGN 3, Terminated.
@@ -37,7 +37,7 @@ typedef struct node_watches {
     uint32_t node;
     trpi_ref_map watched; /* remote ref -> list of remote_watch */
     /* pair_key() of one of its actors and a local one that it watches, and that lives -> that one's
-     * slot and generation (W3) */
+     * slot and generation (watch-W3) */
     trpi_ref_map watchers;
 } node_watches;
 
@@ -248,7 +248,7 @@ trpi_remote_unwatch_inbound(trp_system *system, trp_ref watcher, trp_ref target)
     inbound_forget(system->life->watches, watcher, target);
 }
 
-/* W3. Without memory it is not noted, and stays with the watched actor until that ends. */
+/* watch-W3. Without memory it is not noted, and stays with the watched actor until that ends. */
 void
 trpi_remote_watch_inbound(trp_system *system, trp_ref watcher, trp_ref target)
 {
@@ -434,7 +434,7 @@ trpi_node_watchers_notify(trp_system *system, uint32_t node)
         uint64_t packed = (uintptr_t)pair->value;
         trp_ref watched = trpi_ref_local((uint32_t)packed, (uint32_t)(packed >> 32));
 
-        trpi_sys_to(ctx, watched, TRPI_SYS_UNWATCH_NODE, 0, watched, node, NULL); /* W3 */
+        trpi_sys_to(ctx, watched, TRPI_SYS_UNWATCH_NODE, 0, watched, node, NULL); /* watch-W3 */
     }
     if (gone != NULL) {
         trpi_ref_map_fini(&gone->watchers);
@@ -519,7 +519,7 @@ trp_unwatch(trp_ctx *ctx, trp_ref ref)
     TRPI_USE(ctx);
     extra = ctx->cell->extra;
     if (extra != NULL &&
-        trpi_ref_map_remove(&extra->watching, ref, NULL)) { /* W1: also when queued */
+        trpi_ref_map_remove(&extra->watching, ref, NULL)) { /* watch-W1: also when queued */
         trpi_life_trace(ctx, ctx->cell, "unwatches", ref);
         trpi_unwatch_send(ctx, ctx->self, ref);
     }

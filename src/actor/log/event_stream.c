@@ -7,11 +7,13 @@
  *          and of all. A list is made when the first event of a type is published; all lists go
  *          when a subscription changes.
  * Must hold.
- *   E1  Telling happens without the lock: it may lead to a dead letter, which is published in turn.
- *   E2  A subscriber that has ended gets nothing more: removed at its end, or skipped and swept.
- *   E3  A list never changes once it can be found, and goes by trpi_retire(), so who publishes
- *       (inside a run, or entered) may read it.
- *   E4  One event is told to one subscriber once, whatever it has subscribed to.
+ *   event-stream-E1  Telling happens without the lock: it may lead to a dead letter, which is
+ *       published in turn.
+ *   event-stream-E2  A subscriber that has ended gets nothing more: removed at its end, or skipped
+ *       and swept.
+ *   event-stream-E3  A list never changes once it can be found, and goes by trpi_retire(), so who
+ *       publishes (inside a run, or entered) may read it.
+ *   event-stream-E4  One event is told to one subscriber once, whatever it has subscribed to.
  * Cost.    Publishing: a look into a table of 64 chains. After a change of a subscription each
  *          type's list is made again: not meant for changes at a high rate.
  * Tests.   tests/unit/actor/dead_letter_test.c, behaviour_test.c
@@ -144,7 +146,8 @@ member_remove(struct trpi_event_stream *stream, subject *s, uint32_t i)
     atomic_fetch_sub_explicit(&stream->subscriptions, 1, memory_order_relaxed);
 }
 
-/* E2: those that ended without our knowledge (subscribed by others while they died). */
+/* event-stream-E2: those that ended without our knowledge (subscribed by others while they
+ * died). */
 static void
 sweep(trp_system *system, struct trpi_event_stream *stream, subject *s)
 {
@@ -202,7 +205,7 @@ lists_retire(trp_system *system, audience *const *old)
 {
     for (size_t i = 0; i < CHAINS; i++) {
         if (old[i] != NULL) {
-            trpi_retire(system->sched, audiences_free, old[i]); /* E3 */
+            trpi_retire(system->sched, audiences_free, old[i]); /* event-stream-E3 */
         }
     }
 }
@@ -340,7 +343,7 @@ trp_system_unsubscribe(trp_system *system, trp_ref subscriber, const trp_type *t
 
 /* ---- publishing ------------------------------------------------------------------------------ */
 
-/* Under the lock. E4. */
+/* Under the lock. event-stream-E4. */
 static void
 audience_add(audience *to, const subject *s)
 {
@@ -402,7 +405,7 @@ audience_get(struct trpi_event_stream *stream, uint32_t type)
         _Atomic(audience *) *chain = &stream->chains[type % CHAINS];
 
         a->next = atomic_load_explicit(chain, memory_order_relaxed);
-        atomic_store_explicit(chain, a, memory_order_release); /* E3 */
+        atomic_store_explicit(chain, a, memory_order_release); /* event-stream-E3 */
     }
     pthread_mutex_unlock(&stream->lock);
     return a;
@@ -439,9 +442,9 @@ trpi_event_publish(trp_ctx *ctx, const trp_type *type, const void *payload, size
         const member *m = &a->members[i];
 
         if (m->limit != NULL) {
-            limited++; /* one that has ended is told, too: its lines are not lost (logger.c, K1) */
+            limited++; /* one that has ended is told, too: its lines are not lost (logger-K1) */
             if (limit_admits(m->limit)) {
-                trpi_tell(ctx, m->ref, none, type, payload, bytes); /* E1 */
+                trpi_tell(ctx, m->ref, none, type, payload, bytes); /* event-stream-E1 */
             }
         } else if (is_alive(ctx->system, m->ref)) {
             trpi_tell(ctx, m->ref, none, type, payload, bytes);

@@ -6,10 +6,10 @@
  *          -> loggers. When no logger is subscribed (before they start, after they end), and for
  *          what loggers log themselves: the sink at once, by the level of stdout_level.
  * Must hold.
- *   G1  A line below the level costs a load and a comparison, no formatting.
- *   G2  The sink is called with no lock of ours held, by any thread.
- *   G3  A text is one line without control characters, whatever a peer or a user put into it.
- *   G4  No logger is told about a logger: a failing one cannot feed itself.
+ *   log-G1  A line below the level costs a load and a comparison, no formatting.
+ *   log-G2  The sink is called with no lock of ours held, by any thread.
+ *   log-G3  A text is one line without control characters, whatever a peer or a user put into it.
+ *   log-G4  No logger is told about a logger: a failing one cannot feed itself.
  * Limits.  TRP_LOG_TEXT_BYTES_MAX of text, then cut; queue_max events for each logger.
  * Tests.   tests/unit/actor/log_test.c
  * Sources. LOG-01..14, TRP-14; Akka 2.2.5, "Logging".
@@ -139,7 +139,7 @@ text_put(char *to, const struct made *what, const char *format, va_list argument
     }
     for (char *c = to; *c != 0; c++) {
         if ((unsigned char)*c < 0x20 || *c == 0x7f) {
-            *c = '?'; /* G3 */
+            *c = '?'; /* log-G3 */
         }
     }
     return used + 1;
@@ -227,7 +227,7 @@ log_va(trp_system *system, trp_ctx *ctx, const struct made *what, const char *fo
     }
     ctx = trpi_enter(system);
     bytes = event_make(system, ctx, what, format, arguments, &event);
-    if (!trpi_logger_is(system, ctx->self) && !trpi_logger_is(system, what->actor)) { /* G4 */
+    if (!trpi_logger_is(system, ctx->self) && !trpi_logger_is(system, what->actor)) { /* log-G4 */
         taken = trpi_event_publish(ctx, types[what->level], &event, bytes) > 0;
     }
     trpi_leave(ctx);
@@ -330,7 +330,7 @@ trpi_life_trace(trp_ctx *ctx, trpi_cell *cell, const char *what, trp_ref other)
 {
     char whom[TRP_PATH_BYTES_MAX + 1];
 
-    if (trpi_log_debugs(ctx->system, TRP_DEBUG_LIFECYCLE)) { /* G1 */
+    if (trpi_log_debugs(ctx->system, TRP_DEBUG_LIFECYCLE)) { /* log-G1 */
         trp_path(ctx->system, other, whom, sizeof whom);
         trpi_log_about(ctx, trpi_cell_ref(cell), TRP_LOG_DEBUG, TRP_OK, "%s%s%s", what,
                        whom[0] == 0 ? "" : " ", whom);

@@ -10,9 +10,9 @@
  *          and a person reads in place. They stay in the text.
  *
  * Must hold.
- *   F1  A line is one line: control characters are written as \xNN or \u00NN.
- *   F2  JSON is valid whatever the strings hold: what is no UTF-8 becomes U+FFFD, and a line that
- *       is too long is cut inside of a string, not of the object.
+ *   log-format-F1  A line is one line: control characters are written as \xNN or \u00NN.
+ *   log-format-F2  JSON is valid whatever the strings hold: what is no UTF-8 becomes U+FFFD, and a
+ *       line that is too long is cut inside of a string, not of the object.
  * Tests.   tests/unit/actor/log_test.c, tests/unit/node/node_options_test.c
  */
 #include <inttypes.h>
@@ -94,7 +94,7 @@ context_put(line_buffer *b, const char *mdc)
     plain_put(b, b->json ? ",\"mdc\":{" : " {");
     while ((mdc = trp_log_mdc_next(mdc, &key, &value)) != NULL) {
         if (b->at + strlen(key) + 4u * TAIL_BYTES > b->bytes) {
-            break; /* F2: a pair is whole or cut inside of its value */
+            break; /* log-format-F2: a pair is whole or cut inside of its value */
         }
         plain_put(b, first ? "" : b->json ? "," : " ");
         plain_put(b, b->json ? "\"" : "");
@@ -180,7 +180,7 @@ fields_put(line_buffer *b, const char *at)
     for (const char *before = ""; *at != 0; before = ",") {
         end = field_end(at, &value, &bytes);
         if (end == NULL || b->at + sizeof key + bytes * 6u + 6u * TAIL_BYTES > b->bytes) {
-            break; /* F2: a pair is whole or absent */
+            break; /* log-format-F2: a pair is whole or absent */
         }
         (void)snprintf(key, sizeof key, "%.*s", (int)strcspn(at, "="), at);
         (void)snprintf(text, sizeof text, "%.*s", (int)bytes, value);

@@ -4,12 +4,12 @@
  *          one of the workers, need not know.
  * Shape.   Two tables (kinds) of hashed names; below each name its members, oldest first.
  * Must hold.
- *   D1  A name without members is not in the table.
- *   D2  A member that has ended is found out when somebody comes by (look, add without room), not
- *       when it ends: the end of an actor costs nothing for those who have no names.
- *   D3  known has who is in members, and nobody else.
- *   D4  A bucket's entries stand in the order of their serials, so that who has let the lock go
- *       finds the next one.
+ *   directory-D1  A name without members is not in the table.
+ *   directory-D2  A member that has ended is found out when somebody comes by (look, add without
+ *       room), not when it ends: the end of an actor costs nothing for those who have no names.
+ *   directory-D3  known has who is in members, and nobody else.
+ *   directory-D4  A bucket's entries stand in the order of their serials, so that who has let the
+ *       lock go finds the next one.
  * Threads. One lock, a leaf: under it only looks at cells, and the library's own visitors of
  *          members; the program's are called without it (trp_alias_each()).
  * Limits.  TRP_ALIASES_MAX names of each kind, TRP_CATEGORY_MEMBERS_MAX members of a category, all
@@ -121,7 +121,8 @@ place_of(table *t, const char *name, size_t bytes, uint64_t hash)
     return place;
 }
 
-/* Forget members that have ended (D2), and who is equal to gone. Returns how many went. */
+/* Forget members that have ended (directory-D2), and who is equal to gone. Returns how many
+ * went. */
 static uint32_t
 sweep(trp_ctx *ctx, entry *e, trp_ref gone)
 {
@@ -131,14 +132,14 @@ sweep(trp_ctx *ctx, entry *e, trp_ref gone)
         if (lives(ctx, e->members[i].ref) && !trp_ref_equal(e->members[i].ref, gone)) {
             e->members[kept++] = e->members[i];
         } else {
-            (void)trpi_ref_map_remove(&e->known, e->members[i].ref, NULL); /* D3 */
+            (void)trpi_ref_map_remove(&e->known, e->members[i].ref, NULL); /* directory-D3 */
         }
     }
     e->count = kept;
     return before - kept;
 }
 
-/* D1 */
+/* directory-D1 */
 static void
 drop_if_empty(table *t, entry **place)
 {
@@ -186,13 +187,13 @@ entry_make(trpi_directory *directory, table *t, entry **place, const char *name,
     e->serial = ++directory->serial;
     e->bytes = (uint32_t)bytes;
     memcpy(e->name, name, bytes);
-    *place = e; /* the last one of its bucket (D4) */
+    *place = e; /* the last one of its bucket (directory-D4) */
     t->count++;
     return TRP_OK;
 }
 
-/* There is no room: forget who has ended (D2), and make more unless half of it is free then, so
- * that the next look at all of them is far away. */
+/* There is no room: forget who has ended (directory-D2), and make more unless half of it is free
+ * then, so that the next look at all of them is far away. */
 static trp_err
 room_make(trp_ctx *ctx, entry *e)
 {
@@ -260,7 +261,7 @@ trpi_directory_add(trp_ctx *ctx, enum trpi_directory_kind kind, const char *name
     hash = trpi_hash(name, bytes, 0);
     pthread_mutex_lock(&directory->lock);
     if (t->count >= TRP_ALIASES_MAX) {
-        sweep_table(ctx, t, nobody); /* D2 */
+        sweep_table(ctx, t, nobody); /* directory-D2 */
     }
     place = place_of(t, name, bytes, hash);
     if (*place == NULL) {
@@ -298,7 +299,7 @@ trpi_directory_remove(trp_ctx *ctx, enum trpi_directory_kind kind, const char *n
         if (*place != NULL) {
             count = (*place)->count;
             if (trp_ref_is_none(ref)) {
-                (*place)->count = 0; /* the entry goes with it (D1) */
+                (*place)->count = 0; /* the entry goes with it (directory-D1) */
             } else {
                 (void)sweep(ctx, *place, ref);
             }
@@ -439,7 +440,7 @@ visit_next(trp_ctx *ctx, trp_ref of, visit *v)
 
             if (found->serial > v->serial && lives(ctx, ref) &&
                 (trp_ref_is_none(of) || trp_ref_equal(of, ref))) {
-                v->serial = found->serial; /* D4 */
+                v->serial = found->serial; /* directory-D4 */
                 v->ref = ref;
                 memcpy(v->name, found->name, found->bytes + 1);
                 break;

@@ -4,8 +4,9 @@
  * Shape.   alive: walk the parents; dead: a ring of obituaries {ref, parent, name}; remote: what
  *          came with the ref, in a direct-mapped cache; else "#uid" behind the address.
  * Must hold.
- *   H1  What was read of a cell counts only if its generation is the same before and after.  (look)
- *   H2  The obituary of an actor is written before its generation ends, so there is no gap.
+ *   path-H1  What was read of a cell counts only if its generation is the same before and after.
+ *       (look)
+ *   path-H2  The obituary of an actor is written before its generation ends, so there is no gap.
  * Limits.  TRPI_OBITUARIES, TRPI_REMOTE_PATHS; the newest displaces the oldest.
  * Cost.    An unnamed actor's obituary allocates nothing.
  * Tests.   tests/unit/actor/path_test.c
@@ -155,7 +156,7 @@ look_dead(trp_system *system, trp_ref ref, step *ret_step)
     return found != NULL;
 }
 
-/* H1 */
+/* path-H1 */
 static bool
 look_alive(trp_system *system, trp_ref ref, step *ret_step)
 {
@@ -347,7 +348,7 @@ trpi_path_child(trp_system *system, uint32_t parent_slot, const char *name, size
             return none;
         }
         ref = trpi_cell_ref(cell);
-        /* H1, as in look_alive() */
+        /* path-H1, as in look_alive() */
         if ((ref.generation & 1u) == 0 ||
             !trpi_kind_is_actor(atomic_load_explicit(&cell->kind, memory_order_acquire)) ||
             trpi_cell_parent(cell) != parent_slot || trpi_cell_name_index(cell) != 0 ||

@@ -3,7 +3,8 @@
  * Shape.   address "/" path "#" uid of the actor "@" uid of its node. The path is for people: what
  *          counts are the two uids and the address.
  * Must hold.
- *   X1  What a text names is the incarnation that was written, or nobody: never another one.
+ *   ref-text-X1  What a text names is the incarnation that was written, or nobody: never another
+ *       one.
  * Tests.   tests/unit/actor/ref_text_test.c
  * Sources. SYS-13, -28; SERIAL-11, -13, -14
  */
@@ -184,7 +185,7 @@ trp_ref_parse(trp_system *system, const char *text, trp_ref *ret_ref)
         return find_now(system, text, ret_ref);
     }
     self = trpi_system_self(system);
-    if (id.uid == 0) { /* X1: of which life? Here that of the actor says enough */
+    if (id.uid == 0) { /* ref-text-X1: of which life? Here that of the actor says enough */
         if (path != text && !trpi_address_equal(&id.address, &self->address)) {
             return TRP_ESTATE;
         }

@@ -6,8 +6,8 @@
  *          an array from index to entry. An index is local << 4 | shard, local counts from 1, so
  *          that a cell needs 4 bytes and 0 means "no name".
  * Must hold.
- *   I1  Two entries of one shard never have the same parent and name.            (reserve)
- *   I2  An index is reused only after release.                                   (reserve, release)
+ *   registry-I1  Two entries of one shard never have the same parent and name.            (reserve)
+ *   registry-I2  An index is reused only after release. (reserve, release)
  * Limits.  2^28 - 2 names in a shard: an index has 32 bits.
  * Cost.    48 bytes plus the name, once per named actor. Unnamed actors cost nothing.
  * Tests.   tests/unit/actor/path_test.c

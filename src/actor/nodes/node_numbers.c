@@ -4,17 +4,18 @@
  *          by whoever restarts often enough; so the number of an incarnation that has ended is
  *          used again, in another generation, and a stale one finds nobody.
  * Must hold.
- *   N1  A number means one (address, uid) while it stands, and afterwards nobody, until its index
- *       has come round: 256 generations, each after all indices that were free before. By then a
- *       ref would need slot and generation of an actor of that later node, which are random
- *       (cell.c C4). Only entry 1, the system itself, is replaced, once, by
+ *   node-numbers-N1  A number means one (address, uid) while it stands, and afterwards nobody,
+ *       until its index has come round: 256 generations, each after all indices that were free
+ *       before. By then a ref would need slot and generation of an actor of that later node, which
+ *       are random (cell-C4). Only entry 1, the system itself, is replaced, once, by
  *       trpi_system_advertise().
- *   N4  An entry is unreachable, and then retired, before it is freed: readers are in a run or
- *       between trpi_enter() and trpi_leave().
- *   N5  Whom a peer has only introduced counts for the share of its introducer. Beyond a share, or
- *       beyond all of them, the one that was introduced longest ago gives way: its number has
- *       ended, and it is as if nobody had named it.
- *   N6  Who shows that it lives has a number that has not ended, whatever was said of it before.
+ *   node-numbers-N4  An entry is unreachable, and then retired, before it is freed: readers are in
+ *       a run or between trpi_enter() and trpi_leave().
+ *   node-numbers-N5  Whom a peer has only introduced counts for the share of its introducer. Beyond
+ *       a share, or beyond all of them, the one that was introduced longest ago gives way: its
+ *       number has ended, and it is as if nobody had named it.
+ *   node-numbers-N6  Who shows that it lives has a number that has not ended, whatever was said of
+ *       it before.
  * Limits.  TRPI_NODES_LIMIT numbers at a time, TRPI_NODES_ENDED of which are remembered after their
  *          end, so that their last messages can say who it was; TRPI_NODES_INTRODUCED.
  * Cost.    A lookup is two loads and a compare; an ended incarnation costs 11 bytes of its index.
@@ -286,7 +287,7 @@ has_ended(const trpi_node *entry)
     return atomic_load_explicit(&entry->ended, memory_order_relaxed) != 0;
 }
 
-/* lives: it has shown that it does. N6 */
+/* lives: it has shown that it does. node-numbers-N6 */
 static trp_err
 number_get(trp_system *system, const trpi_node_id *id, bool lives, uint32_t *ret_node)
 {
@@ -340,7 +341,7 @@ trpi_node_find(trp_system *system, const trpi_node_id *id)
 
 /* ---- introduced ones ------------------------------------------------------------------------- */
 
-/* The node that gives way to one more of this share; NULL: none need. N5 */
+/* The node that gives way to one more of this share; NULL: none need. node-numbers-N5 */
 static trpi_node *
 victim(const struct trpi_nodes *nodes, uint32_t share, uint32_t share_max)
 {
@@ -364,7 +365,7 @@ doom(struct trpi_nodes *nodes, trpi_node *entry)
 {
     trpi_node_keep(nodes, entry);
     if (!has_ended(entry)) {
-        atomic_store_explicit(&entry->ended, TRP_DEAD_STALE, memory_order_seq_cst); /* N3 */
+        atomic_store_explicit(&entry->ended, TRP_DEAD_STALE, memory_order_seq_cst); /* nodes-N3 */
     }
 }
 
@@ -501,7 +502,7 @@ unpublish(struct trpi_nodes *nodes, trpi_node *entry)
 
     index_remove(nodes, entry);
     atomic_store_explicit(&chunk->entries[index % TRPI_NODE_CHUNK], NULL, RELEASE);
-    chunk->generation[index % TRPI_NODE_CHUNK]++; /* N1 */
+    chunk->generation[index % TRPI_NODE_CHUNK]++; /* node-numbers-N1 */
     free_push(nodes, index);
 }
 
@@ -520,6 +521,6 @@ trpi_node_bury(trp_system *system, trpi_node *entry)
     }
     (void)pthread_mutex_unlock(&nodes->lock);
     if (oldest != NULL) {
-        trpi_system_retire(system, entry_free, oldest); /* N4 */
+        trpi_system_retire(system, entry_free, oldest); /* node-numbers-N4 */
     }
 }

@@ -5,11 +5,12 @@
  *          leaves the node. Which number an identity has: node_numbers.c.
  * States.  known -> [proxy attached] -> ended -> proxy given back -> number given back
  * Must hold.
- *   N2  A node has at most one proxy. It is given back when the node has ended, no thread can be
- *       about to tell it (a grace period), and it has handed out all that it had.
- *   N3  Who is refused says so (waiting_any), then lets the lane look once more; a lane that drains
- *       looks at waiting_any after it has made room; so does the end of a node. One sees the other.
- *   N1, N4, N5: node_numbers.c.
+ *   nodes-N2  A node has at most one proxy. It is given back when the node has ended, no thread can
+ *       be about to tell it (a grace period), and it has handed out all that it had.
+ *   nodes-N3  Who is refused says so (waiting_any), then lets the lane look once more; a lane that
+ *       drains looks at waiting_any after it has made room; so does the end of a node. One sees the
+ *       other.
+ *   node-numbers-N1, node-numbers-N4, node-numbers-N5: node_numbers.c.
  * Tests.   tests/unit/actor/system_test.c, tests/sim/strangers_test.c
  */
 #include "actor/nodes/nodes_inner.h"
@@ -181,7 +182,7 @@ waiting_add(trp_ctx *ctx, trpi_node *entry, trp_ref told)
     /* no memory: it asks again */
     (void)trpi_ref_map_put(&entry->waiting, waiting_key(ctx->self, told),
                            (void *)(uintptr_t)told.generation);
-    atomic_store_explicit(&entry->waiting_any, true, memory_order_seq_cst); /* N3 */
+    atomic_store_explicit(&entry->waiting_any, true, memory_order_seq_cst); /* nodes-N3 */
     (void)pthread_mutex_unlock(&nodes->wait_lock);
 }
 
@@ -193,7 +194,7 @@ waiting_tell(trp_system *system, trpi_node *entry, uint32_t number)
     trpi_ref_pair *pair;
     trp_ctx *ctx;
 
-    if (!atomic_load_explicit(&entry->waiting_any, memory_order_seq_cst)) { /* N3 */
+    if (!atomic_load_explicit(&entry->waiting_any, memory_order_seq_cst)) { /* nodes-N3 */
         return;
     }
     (void)pthread_mutex_lock(&system->nodes->wait_lock);
@@ -381,7 +382,7 @@ cell_give_back(trp_system *system, trpi_cell *cell)
     trpi_leave(ctx);
 }
 
-/* Nobody who tells it found it before its end any more: all new ones see that. N2 */
+/* Nobody who tells it found it before its end any more: all new ones see that. nodes-N2 */
 static void
 proxy_give_back(void *object)
 {
@@ -421,7 +422,7 @@ trpi_nodes_end(trp_system *system, uint32_t number, trp_dead_reason reason)
         first = !entry->over;
         entry->over = true;
         trpi_node_keep(nodes, entry);
-        atomic_store_explicit(&entry->ended, (uint32_t)reason, memory_order_seq_cst); /* N3 */
+        atomic_store_explicit(&entry->ended, (uint32_t)reason, memory_order_seq_cst); /* nodes-N3 */
         (void)pthread_mutex_unlock(&nodes->lock);
         waiting_tell(system, entry, number); /* there will be no room, and no reason to wait */
     }

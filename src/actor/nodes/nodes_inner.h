@@ -25,15 +25,16 @@ enum trpi_node_line { TRPI_NODE_IN_NONE, TRPI_NODE_IN_SHARE, TRPI_NODE_IN_ENDED 
 typedef struct trpi_node {
     trpi_node_id id;
     uint32_t number;
-    struct trpi_node *replaced;  /* an older entry of number 1 (N1), kept for its readers */
-    _Atomic(trpi_cell *) proxy;  /* set once, NULL again when it was given back (N2) */
+    /* an older entry of number 1 (node-numbers-N1), kept for its readers */
+    struct trpi_node *replaced;
+    _Atomic(trpi_cell *) proxy;  /* set once, NULL again when it was given back (nodes-N2) */
     _Atomic uint32_t ended;      /* trp_dead_reason of tells to it; 0: it may be told */
     _Atomic bool slow;           /* ops->slows() says whom; relaxed: a hint */
     trp_system *system;
     const trpi_proxy_ops *ops;
     void *arg;
     trpi_ref_map waiting;     /* by wait_lock; keys: waiting_key(), values: told generations */
-    _Atomic bool waiting_any; /* written under wait_lock; seq_cst: N3 */
+    _Atomic bool waiting_any; /* written under wait_lock; seq_cst: nodes-N3 */
     /* by nodes->lock */
     bool over;    /* trpi_nodes_end() has begun; `ended` may be set before */
     bool unnamed; /* its identity does not lead here: it gave way, or has a newer number */
@@ -58,7 +59,7 @@ struct trpi_nodes {
     pthread_mutex_t lock;      /* what follows, and attaching */
     pthread_mutex_t wait_lock; /* who waits for a lane; a leaf */
     uint32_t used;             /* indices given out at least once, with 0 */
-    uint32_t free_first, free_last; /* FIFO through free_next, 0: none (N4) */
+    uint32_t free_first, free_last; /* FIFO through free_next, 0: none (node-numbers-N4) */
     uint32_t live;                  /* entries in index */
     uint32_t *index;                /* open addressing; 0: free */
     uint32_t index_places;          /* a power of two, at most half full */

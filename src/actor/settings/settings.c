@@ -6,7 +6,8 @@
  * Shape.   Sections are cut into elements once, when the system starts. A child of depth d can only
  *          match sections of d elements; names are fetched from the registry, child first, while
  *          they match.
- * Must hold. D1 only what lives below /user is deployed
+ * Must hold.
+ *   settings-D1  only what lives below /user is deployed
  * Limits.  TRPI_CONFIG_TITLES_MAX sections, TRPI_CONFIG_DEPLOYMENT_DEPTH_MAX elements.
  * Cost.    A spawn: one branch without sections; else a comparison of integers for each section,
  *          and text only for those of the right depth, for unnamed actors of those that end in "*".
@@ -432,8 +433,8 @@ trpi_deployment_find(const trp_system *system, const char *path, trpi_deployment
     return best != NULL;
 }
 
-/* D1. Do parent and its ancestors below /user bear the names of s, from the last but one on?
- * parent's runner, or the lock of the guardian: the line of ancestors lives. */
+/* settings-D1. Do parent and its ancestors below /user bear the names of s, from the last but one
+ * on? parent's runner, or the lock of the guardian: the line of ancestors lives. */
 static bool
 section_matches_parents(trp_ctx *ctx, const section *s, const trpi_cell *parent)
 {

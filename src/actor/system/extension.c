@@ -6,10 +6,12 @@
  *          entry: making --create succeeded--> made          (read without the lock) --release-->
  *                    `--create failed----> gone (the place is used again)             gone
  * Must hold.
- *   E1  create runs once for each instance, without the lock: it may get other extensions.
- *   E2  stop and release are called once each for whatever was made, in the reverse order.
- *   E3  What release has returned of is given to nobody: what is still called while the system is
- *       freed (futures) gets TRP_ECLOSED.
+ *   extension-E1  create runs once for each instance, without the lock: it may get other
+ *       extensions.
+ *   extension-E2  stop and release are called once each for whatever was made, in the reverse
+ *       order.
+ *   extension-E3  What release has returned of is given to nobody: what is still called while the
+ *       system is freed (futures) gets TRP_ECLOSED.
  * Limits.  TRP_EXTENSIONS_MAX (TRP_ELIMIT).
  * Tests.   tests/unit/actor/extension_test.c
  * Sources. EXT-01 to -03, SYS-39
@@ -111,7 +113,7 @@ place_find(trpi_extensions *x, const trp_extension *extension, trp_err *ret_err)
     return place;
 }
 
-/* With the lock, which is given up for the call: E1. */
+/* With the lock, which is given up for the call: extension-E1. */
 static trp_err
 make(trpi_extensions *x, trp_system *system, entry *place, const trp_extension *extension,
      void **ret_instance)
@@ -154,7 +156,7 @@ trp_extension_get(trp_system *system, const trp_extension *extension, void **ret
         return TRP_EINVAL;
     }
     x = system->extensions;
-    if (x == NULL) { /* E3 */
+    if (x == NULL) { /* extension-E3 */
         return TRP_ECLOSED;
     }
     found = made_find(x, extension, NULL);
@@ -276,7 +278,7 @@ in_reverse(trpi_extensions *x, bool release)
                 call(e->instance);
             }
             if (release) {
-                atomic_store_explicit(&e->state, GONE, memory_order_relaxed); /* E3 */
+                atomic_store_explicit(&e->state, GONE, memory_order_relaxed); /* extension-E3 */
             }
         }
     }

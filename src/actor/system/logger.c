@@ -9,13 +9,13 @@
  *          answer in time is left out. It ends: user tree, then the others below /system, then
  *          the loggers by a last message, behind all lines that came before it.
  * Must hold.
- *   K1  At an orderly stop no line is lost: what is queued before the last message is written by
- *       the logger, and what comes later is written at once (trpi_logger_late).
- *   K2  A logger that is slow costs memory for queue_max events; the rest is dropped, counted, and
- *       said when it has caught up.
- *   K3  `count` is raised behind a complete entry; entries never change but for `levels`.
- *   K4  A logger has a thread of its own, from the start of the system: no program's actor can keep
- *       it from writing, and trp_log_flush() waits for no other thread than theirs.
+ *   logger-K1  At an orderly stop no line is lost: what is queued before the last message is
+ *       written by the logger, and what comes later is written at once (trpi_logger_late).
+ *   logger-K2  A logger that is slow costs memory for queue_max events; the rest is dropped,
+ *       counted, and said when it has caught up.
+ *   logger-K3  `count` is raised behind a complete entry; entries never change but for `levels`.
+ *   logger-K4  A logger has a thread of its own, from the start of the system: no program's actor
+ *       can keep it from writing, and trp_log_flush() waits for no other thread than theirs.
  * Limits.  TRP_LOGGERS_MAX; queue_max.
  * Tests.   tests/unit/actor/log_test.c, loggers_test.c
  * Sources. LOG-01, -06, -07; CONF-7; ES-02; SYS-7; TRP-14.
@@ -76,7 +76,7 @@ event_handled(trp_ctx *ctx, logger *self)
 
     if (before == 0) { /* not published but told by somebody */
         atomic_fetch_add_explicit(&self->limit.waiting, 1, memory_order_relaxed);
-    } else if (before - 1 == self->limit.max / 2) { /* K2 */
+    } else if (before - 1 == self->limit.max / 2) { /* logger-K2 */
         dropped = atomic_load_explicit(&self->limit.dropped, memory_order_relaxed);
         if (dropped > 0) {
             trp_log(ctx, TRP_LOG_WARNING,
@@ -128,7 +128,8 @@ trpi_logger_is(const trp_system *system, trp_ref ref)
 {
     trpi_loggers *loggers = loggers_of(system);
     uint32_t count = loggers == NULL ? 0 : atomic_load_explicit(&loggers->count,
-                                                                memory_order_acquire); /* K3 */
+                                                                /* logger-K3 */
+                                                                memory_order_acquire);
 
     for (uint32_t i = 0; i < count; i++) {
         if (trp_ref_equal(loggers->items[i].ref, ref)) {
@@ -146,7 +147,7 @@ trpi_logger_late(trp_system *system, trp_ref to, const trp_msg *msg)
 
     if (loggers != NULL && atomic_load_explicit(&loggers->count, memory_order_acquire) > 0 &&
         trp_ref_equal(loggers->items[0].ref, to) && trp_log_event_line(msg, &line) != 0) {
-        trpi_log_sink(system, &line); /* K1 */
+        trpi_log_sink(system, &line); /* logger-K1 */
     }
 }
 
@@ -235,7 +236,7 @@ logger_start(trp_system *system, const trp_behaviour *behaviour)
         return err;
     }
     l->levels = UINT32_MAX; /* not yet, or never */
-    atomic_store_explicit(&loggers->count, count + 1, memory_order_release); /* K3 */
+    atomic_store_explicit(&loggers->count, count + 1, memory_order_release); /* logger-K3 */
     if (behaviour != &default_behaviour && !logger_init(system, l)) {
         return TRP_OK;
     }
@@ -347,7 +348,7 @@ trpi_loggers_spare(trp_ctx *ctx, trpi_cell *guardian)
         } else if (!trpi_child_is_dying(c)) {
             c->prev_sibling |= TRPI_CHILD_DYING;
             guardian->flags++; /* as trpi_child_stop */
-            trpi_tell(ctx, trpi_cell_ref(c), none, &trpi_logger_end_type, NULL, 0); /* K1 */
+            trpi_tell(ctx, trpi_cell_ref(c), none, &trpi_logger_end_type, NULL, 0); /* logger-K1 */
         }
     }
 }

@@ -5,16 +5,16 @@
  * Shape.   A timer looks at each worker twice in stall_warning_ms: the same message in two looks or
  *          more, for so long, is reported once. Nothing is paid for a message.
  * Must hold.
- *   K1  The timer ends when all workers are asleep, so that an idle system does not wake up. A
- *       worker that is not asleep any more starts it again: it first says that it is awake, then
+ *   stall-K1  The timer ends when all workers are asleep, so that an idle system does not wake up.
+ *       A worker that is not asleep any more starts it again: it first says that it is awake, then
  *       looks whether the timer is armed; the timer first says that it is not, then looks whether
  *       one is awake. (That nothing runs is not enough: a message may wait for a worker that was
  *       woken.)
- *   K2  What is read of a running ctx is a hint: it is believed only when it was the same in both
- *       looks, and the ref is looked up like any other.
- *   K3  A stop that timed out names an actor only if a thread handled one message of it for the
- *       whole grace, or if it has no answer and nobody to wait for. Those that only wait for such a
- *       thread are counted.
+ *   stall-K2  What is read of a running ctx is a hint: it is believed only when it was the same in
+ *       both looks, and the ref is looked up like any other.
+ *   stall-K3  A stop that timed out names an actor only if a thread handled one message of it for
+ *       the whole grace, or if it has no answer and nobody to wait for. Those that only wait for
+ *       such a thread are counted.
  * Not here. Warnings about actors of pinned and blocking dispatchers: they may block.
  * Tests.   tests/unit/actor/stall_test.c
  * Sources. issue 3, Dispatchers.
@@ -40,12 +40,12 @@ typedef struct look { /* at one worker */
 struct trpi_stall {
     trp_system *system;
     uint64_t limit_ns;
-    _Atomic bool armed;      /* seq_cst: K1 */
+    _Atomic bool armed;      /* seq_cst: stall-K1 */
     bool any;                /* the timer's: a worker is awake */
     look looks[WORKERS_ALL]; /* the timer's */
 };
 
-/* K2. Of another thread's running view. */
+/* stall-K2. Of another thread's running view. */
 __attribute__((no_sanitize("thread"), noinline)) static void
 ctx_look(const trp_ctx *ctx, look *now, bool *ret_running)
 {
@@ -170,7 +170,7 @@ tick(void *arg, uint64_t a, uint64_t b)
         tick_later(stall);
         return;
     }
-    atomic_store_explicit(&stall->armed, false, memory_order_seq_cst); /* K1 */
+    atomic_store_explicit(&stall->armed, false, memory_order_seq_cst); /* stall-K1 */
     trpi_sched_workers_each(sched, awake_look, stall);
     if (stall->any) {
         arm(stall);
@@ -341,7 +341,7 @@ unended(void *arg, trp_ref ref, bool silent)
     if (!silent) {
         name_actor(s, ref, "has not ended yet");
     } else if (s->held[number] > 0) {
-        s->waiting[number]++; /* K3 */
+        s->waiting[number]++; /* stall-K3 */
     } else if (cell != NULL &&
                __atomic_load_n(&cell->task.dispatch, __ATOMIC_RELAXED) == TRPI_DISPATCH_HERE) {
         name_actor(s, ref, "is stuck in its present message, or no thread runs it, for its "

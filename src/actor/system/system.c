@@ -4,10 +4,11 @@
  *          free: tree stopped -> threads ended -> who waits for answers, extensions -> mailboxes ->
  *          scheduler, guardians' memory, cells, nodes, world.
  * Must hold.
- *   Z1  Nothing is freed while a thread of the system may run: after a stop that timed out the
- *       system is leaked.
- *   Z2  The last callbacks of futures run on the thread that frees, and may use the system as one
- *       that has stopped: what they tell is a dead letter. So what a tell looks at goes last.
+ *   system-Z1  Nothing is freed while a thread of the system may run: after a stop that timed out
+ *       the system is leaked.
+ *   system-Z2  The last callbacks of futures run on the thread that frees, and may use the system
+ *       as one that has stopped: what they tell is a dead letter. So what a tell looks at goes
+ *       last.
  * Tests.   tests/unit/actor/system_test.c
  */
 #include "actor/kernel/system.h"
@@ -121,7 +122,7 @@ system_destroy(trp_system *system)
 {
     trpi_msg_cache *cache = trpi_msg_cache_get();
 
-    if (system->cells != NULL) { /* Z2 */
+    if (system->cells != NULL) { /* system-Z2 */
         trpi_cells_drop(system->cells);
     }
     trpi_extensions_free(system->extensions);
@@ -265,7 +266,7 @@ trp_system_free(trp_system *system)
     grace_ms = last_grace(system);
     trpi_life_system_stop(system);
     trpi_extensions_stop(system->extensions);
-    if (!trpi_sched_stop(system->sched, grace_ms)) { /* Z1 */
+    if (!trpi_sched_stop(system->sched, grace_ms)) { /* system-Z1 */
         trpi_log_direct(
             system, TRP_LOG_ERROR, "actor",
             "a thread did not end: the system is leaked, its memory is not given back system=%s",

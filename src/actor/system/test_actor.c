@@ -3,11 +3,11 @@
  * Why.     A test of one behaviour wants its state, and its failure where the call stands, not at a
  *          supervisor.
  * Must hold.
- *   A1  Only actors that no other thread runs by itself: those of the calling-thread dispatcher,
- *       and all of a driven world. The token is held during the call, so a second thread that
- *       tells the actor meanwhile only queues.
- *   A2  What the actor orders from itself is done when the call is over, in its order, as is what
- *       it takes out of its stash.
+ *   test-actor-A1  Only actors that no other thread runs by itself: those of the calling-thread
+ *       dispatcher, and all of a driven world. The token is held during the call, so a second
+ *       thread that tells the actor meanwhile only queues.
+ *   test-actor-A2  What the actor orders from itself is done when the call is over, in its order,
+ *       as is what it takes out of its stash.
  * Tests.   tests/unit/actor/test_actor_test.c, tests/unit/pattern/testkit_test.c
  * Sources. TEST-2.
  */
@@ -18,7 +18,7 @@
 #include "base/assert.h"
 #include "base/payload.h"
 
-/* A1. NULL: not such an actor, or it has ended. */
+/* test-actor-A1. NULL: not such an actor, or it has ended. */
 static trpi_cell *
 test_cell(trp_ctx *ctx, trp_ref ref)
 {
@@ -59,7 +59,8 @@ receive_held(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, trp_failure *ret_failu
     ctx->cell = cell;
     ctx->self = trpi_cell_ref(cell);
     ctx->msg = msg;
-    ctx->sys_rest = &none; /* A2: there is no turn that would look here, so all goes to sys_head */
+    /* test-actor-A2: there is no turn that would look here, so all goes to sys_head */
+    ctx->sys_rest = &none;
     cell->processed++;
     err = trpi_run_direct(ctx, cell, msg);
     if (err != TRP_OK && ret_failure != NULL) {
@@ -101,9 +102,9 @@ trpi_actor_receive(trp_system *system, trp_ref ref, trp_ref sender, const trp_ty
         err = TRP_ESTATE;
         if (trpi_mailbox_claim(cell)) {
             err = receive_held(ctx, cell, msg, ret_failure);
-            /* relaxed: with the token; what others order meanwhile they schedule (mailbox.h, M3) */
+            /* relaxed: with the token; what others order meanwhile they schedule (mailbox-M3) */
             if (atomic_load_explicit(&cell->attention, memory_order_relaxed) != 0) {
-                trpi_schedule(ctx, cell); /* A2 */
+                trpi_schedule(ctx, cell); /* test-actor-A2 */
             } else {
                 trpi_run_release(ctx, cell);
             }

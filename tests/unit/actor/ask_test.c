@@ -266,7 +266,7 @@ graceful_stop_of_an_actor_runs_its_continuation(void)
 }
 
 /* LIFE-14: failure */
-/* P5: the thread sees the end of an actor on another dispatcher */
+/* ask-P5: the thread sees the end of an actor on another dispatcher */
 static void
 graceful_stop_returns_while_the_default_dispatcher_is_blocked(void)
 {

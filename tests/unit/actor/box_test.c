@@ -543,7 +543,7 @@ a_program_brings_its_own_mailbox(void)
 static trp_behaviour needy = { .size = sizeof(trp_behaviour), .name = "needy", .version = 1,
                                .receive = receive };
 
-/* MBOX-10 (C2), MBOX-8, MBOX-9, MBOX-1: spawn options, dispatcher, behaviour, dispatcher's
+/* MBOX-10 (conflict C2), MBOX-8, MBOX-9, MBOX-1: spawn options, dispatcher, behaviour, dispatcher's
  * requirement, default; what is required is checked. Each mailbox is known by its capacity. */
 static void
 the_mailbox_is_chosen_in_a_fixed_order_and_checked(void)

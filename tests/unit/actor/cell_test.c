@@ -102,7 +102,8 @@ slots_end_at_their_limit_and_come_back(void)
     trpi_cells_free(cells);
 }
 
-/* C2: a late message is being drained there; the next slot is taken, and this one is not lost. */
+/* cell-C2: a late message is being drained there; the next slot is taken, and this one is not
+ * lost. */
 static void
 a_slot_whose_token_is_held_is_passed_over(void)
 {
@@ -154,7 +155,7 @@ slots_that_are_busy_hide_no_free_ones(void)
     trpi_cells_free(cells);
 }
 
-/* C3 */
+/* cell-C3 */
 static void
 a_slot_whose_generation_came_round_is_used_no_more(void)
 {
@@ -199,8 +200,8 @@ first_generations_of(uint64_t key, uint32_t *generations)
     trpi_cells_free(cells);
 }
 
-/* REMOTE-55: C4: neither equal, nor at a distance that comes again, nor alike in any bit. C3: room
- * upwards. */
+/* REMOTE-55: cell-C4: neither equal, nor at a distance that comes again, nor alike in any bit.
+ * cell-C3: room upwards. */
 static void
 a_ref_does_not_tell_the_generation_of_another_slot(void)
 {

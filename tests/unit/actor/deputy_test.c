@@ -37,7 +37,7 @@ it_looks_until_somebody_answers_or_patience_ends(void)
     UNIT_EQUAL(trpi_deputy_step(&core, TRPI_DEPUTY_TICK, false, 1499, 500), TRPI_DEPUTY_DO_LOOK);
     UNIT_EQUAL(trpi_deputy_step(&core, TRPI_DEPUTY_TICK, false, 1500, 500),
                TRPI_DEPUTY_DO_GIVE_UP | TRPI_DEPUTY_DO_END);
-    UNIT_EQUAL(on(TRPI_DEPUTY_FOUND), 0); /* D1 */
+    UNIT_EQUAL(on(TRPI_DEPUTY_FOUND), 0); /* remote-child-step-D1 */
     begin(TRPI_DEPUTY_CREATING);
     UNIT_EQUAL(trpi_deputy_step(&core, TRPI_DEPUTY_TICK, false, 9999, 500), 0);
     UNIT_EQUAL(on(TRPI_DEPUTY_FOUND), 0); /* a second answer */
@@ -64,7 +64,7 @@ a_stop_waits_for_what_may_exist(void)
     UNIT_EQUAL(on(TRPI_DEPUTY_STOP), TRPI_DEPUTY_DO_STOP | TRPI_DEPUTY_DO_WAIT);
     UNIT_EQUAL(on(TRPI_DEPUTY_STOP), 0);
     UNIT_EQUAL(on(TRPI_DEPUTY_LOST), TRPI_DEPUTY_DO_END);
-    UNIT_EQUAL(on(TRPI_DEPUTY_LOST), 0); /* D1 */
+    UNIT_EQUAL(on(TRPI_DEPUTY_LOST), 0); /* remote-child-step-D1 */
 }
 
 static void
@@ -76,7 +76,7 @@ orders_go_to_the_actor_or_are_counted(void)
     UNIT_EQUAL(on(TRPI_DEPUTY_RESTART), TRPI_DEPUTY_DO_RESTART);
     UNIT_EQUAL(on(TRPI_DEPUTY_FAILURE), TRPI_DEPUTY_DO_REPORT);
     UNIT_EQUAL(core.suspended, 0);
-    begin(TRPI_DEPUTY_CREATING); /* D3 */
+    begin(TRPI_DEPUTY_CREATING); /* remote-child-step-D3 */
     UNIT_EQUAL(on(TRPI_DEPUTY_SUSPEND), 0);
     UNIT_EQUAL(on(TRPI_DEPUTY_SUSPEND), 0);
     UNIT_EQUAL(on(TRPI_DEPUTY_RESTART), 0);
@@ -105,7 +105,7 @@ static void
 a_refusal_is_a_failure_that_an_order_answers(void)
 {
     begin(TRPI_DEPUTY_REFUSED);
-    UNIT_EQUAL(core.suspended, 1);         /* D4 */
+    UNIT_EQUAL(core.suspended, 1);         /* remote-child-step-D4 */
     UNIT_EQUAL(on(TRPI_DEPUTY_RESUME), 0); /* of an ancestor that had failed, too */
     UNIT_EQUAL(core.state, TRPI_DEPUTY_REFUSED);
     UNIT_EQUAL(trpi_deputy_step(&core, TRPI_DEPUTY_RESUME, true, 2000, 500), TRPI_DEPUTY_DO_LOOK);

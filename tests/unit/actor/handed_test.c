@@ -1,5 +1,5 @@
 /* handed_test.c - two that talk to one another on one worker: what one hands to the other, which
- * the worker keeps, is a message like any other (mailbox.h, M5). */
+ * the worker keeps, is a message like any other (mailbox-M5). */
 #include "tests/unit/unit.h"
 
 #include <stdatomic.h>

@@ -70,7 +70,7 @@ going_idle_fails_when_a_message_came(void)
     trpi_free(cell);
 }
 
-/* M5 */
+/* mailbox-M5 */
 static void
 a_message_is_handed_over_in_the_dummy_when_nothing_waits(void)
 {

@@ -170,7 +170,8 @@ look_for_long(void *arg, const trp_msg *msg, trp_ref sender)
     return TRP_PENDING_NEXT;
 }
 
-/* P2: its time is over in the midst of a look, which ends all the same; or before it has begun. */
+/* actor-pending-P2: its time is over in the midst of a look, which ends all the same; or before it
+ * has begun. */
 static void
 look_beyond_the_time(trp_system *system)
 {

@@ -265,7 +265,7 @@ static const trp_behaviour scatterer = {
     .size = sizeof(trp_behaviour), .name = "scatterer", .version = 1, .receive = scatter
 };
 
-/* H1, H2 of tell.c */
+/* tell-H1, tell-H2 */
 static void
 chained_messages_keep_their_order_through_evictions(void)
 {
@@ -597,7 +597,7 @@ static const trp_behaviour maker = {
     .size = sizeof(trp_behaviour), .name = "maker", .version = 1, .receive = make
 };
 
-/* R6 of run.c, and trpi_worker_settle(): it has more to do, but they were ready before. */
+/* run-R6, and trpi_worker_settle(): it has more to do, but they were ready before. */
 static void
 a_thousand_children_run_before_their_maker_makes_more(void)
 {

@@ -158,7 +158,8 @@ no_answer_is_a_refusal_and_one_that_comes_later_is_given_back(void)
     mesh_free(m);
 }
 
-/* D8: of a broken link the later end goes, unless it has the lease, which would end with it */
+/* downing-D8: of a broken link the later end goes, unless it has the lease, which would end with
+ * it */
 static void
 who_has_the_lease_is_not_given_up(void)
 {
@@ -194,7 +195,8 @@ a_lease_that_was_not_answered_is_asked_for_again(void)
     answer(m, 0, true);
     mesh_run(m, 3000);
     UNIT_EQUAL(mesh_status(m, 1, 3), 0);
-    UNIT_TRUE(trpi_member_needs_lease(m->cores[0])); /* W4: it does not give it back at its end */
+    /* membership-downing-W4: it does not give it back at its end */
+    UNIT_TRUE(trpi_member_needs_lease(m->cores[0]));
     UNIT_TRUE(!trpi_member_needs_lease(m->cores[1]));
     mesh_free(m);
 }

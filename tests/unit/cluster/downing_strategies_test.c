@@ -1,5 +1,5 @@
 /* static-quorum, keep-oldest, keep-referee, down-all and down-all-when-unstable, as pure functions
- * of a view (DOWN; Akka's split brain resolver; membership_notes S12). */
+ * of a view (DOWN; Akka's split brain resolver; sim-S12). */
 #include "base/hash.h"
 #include "tests/unit/cluster/scene.h"
 
@@ -75,7 +75,7 @@ the_oldest_of_a_role_is_meant_when_there_is_a_role(void)
     UNIT_EQUAL(fate_of("keep-oldest", &options, 6, 0x15, NULL), FATE_STOPS);
 }
 
-/* D6: the oldest may be Down here and alive over there */
+/* downing-votes-D6: the oldest may be Down here and alive over there */
 static void
 an_oldest_that_is_down_but_not_removed_counts_for_the_others(void)
 {
@@ -107,7 +107,8 @@ a_broken_link_does_not_cost_the_oldest_of_a_role_its_place(void)
     scene_end(&s);
 }
 
-/* D10: it ended before it could be removed, and 4 crashed; or the next oldest is away, too */
+/* downing-votes-D10: it ended before it could be removed, and 4 crashed; or the next oldest is
+ * away, too */
 static void
 an_oldest_that_leaves_is_asked_about_twice(void)
 {
@@ -129,7 +130,8 @@ an_oldest_that_leaves_is_asked_about_twice(void)
     UNIT_EQUAL(fate_beside("keep-oldest", &options, 5, 0x0e, status, 0), FATE_STOPS);
 }
 
-/* D6: told to leave in the cut, which the other side does not hear; the lowest address or not */
+/* downing-votes-D6: told to leave in the cut, which the other side does not hear; the lowest
+ * address or not */
 static void
 a_joiner_that_leaves_brings_no_vote(void)
 {
@@ -247,7 +249,7 @@ joiners_are_counted_where_nobody_is_up(void)
     scene_end(&s);
 }
 
-/* D4: of a Leaving one and a joiner, with nobody Up and clear, the Leaving one acts */
+/* downing-D4: of a Leaving one and a joiner, with nobody Up and clear, the Leaving one acts */
 static void
 who_leaves_acts_before_who_joins(void)
 {
@@ -261,7 +263,7 @@ who_leaves_acts_before_who_joins(void)
     scene_end(&s);
 }
 
-/* D1: at stable-after and down-all-when-unstable together, not one millisecond before */
+/* downing-D1: at stable-after and down-all-when-unstable together, not one millisecond before */
 static void
 everybody_stops_when_reachability_does_not_come_to_rest(void)
 {
@@ -296,7 +298,8 @@ everybody_stops_when_reachability_does_not_come_to_rest(void)
     scene_end(&s);
 }
 
-/* D12: who was missed within stable-after counts against us, at its end and one millisecond before
+/* downing-D12: who was missed within stable-after counts against us, at its end and one millisecond
+ * before
  */
 static void
 who_is_steady_goes_on_in_unrest_if_that_is_enough(void)
@@ -333,7 +336,8 @@ who_is_steady_goes_on_in_unrest_if_that_is_enough(void)
     }
 }
 
-/* D12: after stable-after who was silent all that time, after too long whoever is silent then */
+/* downing-D12: after stable-after who was silent all that time, after too long whoever is silent
+ * then */
 static void
 in_unrest_who_comes_and_goes_is_given_up_later_than_who_is_gone(void)
 {
@@ -365,7 +369,7 @@ in_unrest_who_comes_and_goes_is_given_up_later_than_who_is_gone(void)
     scene_end(&s);
 }
 
-/* D12 */
+/* downing-D12 */
 static void
 in_unrest_one_end_of_a_broken_link_is_enough(void)
 {
@@ -384,7 +388,7 @@ in_unrest_one_end_of_a_broken_link_is_enough(void)
     scene_end(&s);
 }
 
-/* D12: what keeps two sides of a lease apart is the lease, and down-all keeps nobody */
+/* downing-D12: what keeps two sides of a lease apart is the lease, and down-all keeps nobody */
 static void
 lease_and_down_all_stop_in_unrest_whoever_is_steady(void)
 {
@@ -465,8 +469,8 @@ struct drawn_cluster {
     uint32_t status[SCENE_MEMBERS_MAX];
 };
 
-/* What one part knows of those who leave (D10), and of what joiners were told since. Returns whom
- * it remembers as having known that it is Exiting; n: nobody. */
+/* What one part knows of those who leave (downing-votes-D10), and of what joiners were told since.
+ * Returns whom it remembers as having known that it is Exiting; n: nobody. */
 static uint32_t
 draw_knowledge(uint64_t *state, struct drawn_cluster *c, uint32_t part)
 {

@@ -1,4 +1,4 @@
-/* keep-majority as a pure function of a view (DOWN; membership_notes S12). */
+/* keep-majority as a pure function of a view (DOWN; sim-S12). */
 #include "tests/unit/cluster/scene.h"
 
 static trpi_downing_verdict
@@ -59,7 +59,7 @@ a_tie_goes_to_the_side_of_the_lowest_address(void)
     scene_end(&s);
 }
 
-/* D6: what this side has marked Down may be Up on the other */
+/* downing-votes-D6: what this side has marked Down may be Up on the other */
 static void
 who_is_down_but_not_removed_counts_for_the_others(void)
 {
@@ -71,7 +71,7 @@ who_is_down_but_not_removed_counts_for_the_others(void)
     scene_end(&s);
 }
 
-/* D5: a deaf node accuses everybody; its word does not count */
+/* downing-D5: a deaf node accuses everybody; its word does not count */
 static void
 the_accusations_of_a_node_that_is_away_do_not_count(void)
 {
@@ -159,7 +159,7 @@ joiners_have_no_vote(void)
     scene_end(&s);
 }
 
-/* D9: 2 has seen the version, though 0 does not reach it: is it still there? */
+/* downing-D9: 2 has seen the version, though 0 does not reach it: is it still there? */
 static void
 who_is_under_suspicion_counts_only_when_it_was_heard_lately(void)
 {
@@ -201,7 +201,8 @@ who_is_under_suspicion_counts_only_when_it_was_heard_lately(void)
     scene_end(&s);
 }
 
-/* D9: so does the end that is kept, which neither acts nor would act without the other end */
+/* downing-D9: so does the end that is kept, which neither acts nor would act without the other
+ * end */
 static void
 both_ends_of_a_broken_link_call_the_roll(void)
 {
@@ -217,7 +218,7 @@ both_ends_of_a_broken_link_call_the_roll(void)
     scene_end(&s);
 }
 
-/* D9: whoever is left asks, and none of its answers is from before */
+/* downing-D9: whoever is left asks, and none of its answers is from before */
 static void
 who_is_left_alone_asks_and_then_stops(void)
 {
@@ -249,8 +250,8 @@ who_is_left_alone_asks_and_then_stops(void)
     }
 }
 
-/* D4: 0 acts, if it is there; 4, which is away, has said that it is not, and of the two nobody
- * knows whose word counts */
+/* downing-D4: 0 acts, if it is there; 4, which is away, has said that it is not, and of the two
+ * nobody knows whose word counts */
 static void
 nobody_waits_for_ever_for_one_under_suspicion(void)
 {
@@ -267,7 +268,7 @@ nobody_waits_for_ever_for_one_under_suspicion(void)
     scene_end(&s);
 }
 
-/* D7: two broken links, and no three without one */
+/* downing-D7: two broken links, and no three without one */
 static void
 a_side_that_is_too_small_without_the_indirectly_connected_stops_in_the_end(void)
 {

@@ -190,7 +190,8 @@ where_all_are_there_nothing_is_foreseen_at_any_moment(void)
     }
 }
 
-/* F2: 4 has seen the version, and 1 misses it. It is taken for silent, and nobody else is. */
+/* downing-forecast-F2: 4 has seen the version, and 1 misses it. It is taken for silent, and nobody
+ * else is. */
 static void
 who_is_under_suspicion_is_foreseen_to_be_silent(void)
 {

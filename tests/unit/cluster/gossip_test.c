@@ -221,7 +221,7 @@ a_merge_without_memory_is_an_error_and_changes_nothing(void)
     idents_free();
 }
 
-/* ---- whose word counts (D5) ------------------------------------------------------------------ */
+/* ---- whose word counts (downing-D5) ---------------------------------------------------------- */
 
 /* Bit i: member i is unreachable, when rows are "observer subject" pairs; down: bits. */
 static uint32_t

@@ -38,7 +38,7 @@ heartbeat_of(uint32_t self, const trpi_heartbeat_options *options, const trpi_go
 static uint64_t others_heard_us;
 static uint32_t questions_asked;
 
-/* H7: the other observers of who is late are asked. */
+/* heartbeat-H7: the other observers of who is late are asked. */
 static void
 answer_questions(trpi_heartbeat *hb, uint64_t now_us, uint32_t dead)
 {
@@ -307,8 +307,8 @@ neighbours_that_are_unreachable_do_not_use_up_the_number(void)
     trpi_gossip_unref(view);
 }
 
-/* H5: the second of two neighbours that die together, and whoever is behind them, is not looked for
- * when the first is found, but as soon as they are late. */
+/* heartbeat-H5: the second of two neighbours that die together, and whoever is behind them, is not
+ * looked for when the first is found, but as soon as they are late. */
 static void
 crashes_of_many_neighbours_at_once_are_found_in_twice_the_time_of_one(void)
 {
@@ -367,7 +367,7 @@ one_that_is_late_is_no_more_than_late(void)
     trpi_gossip_unref(view);
 }
 
-/* H6 */
+/* heartbeat-H6 */
 static void
 who_stood_still_for_long_is_waking_until_each_peer_has_answered_or_is_silent_anew(void)
 {
@@ -405,7 +405,7 @@ who_stood_still_for_long_is_waking_until_each_peer_has_answered_or_is_silent_ane
     trpi_gossip_unref(view);
 }
 
-/* FD-18: H4 */
+/* FD-18: heartbeat-H4 */
 static void
 an_answer_of_another_incarnation_does_not_count(void)
 {
@@ -517,7 +517,8 @@ a_member_that_is_stopped_for_three_seconds_again_and_again_stays_reachable(void)
     trpi_gossip_unref(view);
 }
 
-/* H7: 20 % of the packets to one of five are lost, and its connection to this node stalls. */
+/* heartbeat-H7: 20 % of the packets to one of five are lost, and its connection to this node
+ * stalls. */
 static void
 who_is_heard_by_another_observer_gets_twice_the_time(void)
 {
@@ -545,7 +546,7 @@ who_is_heard_by_another_observer_gets_twice_the_time(void)
     }
 }
 
-/* H7: the word of others is about its last answer to this node, and there was none. */
+/* heartbeat-H7: the word of others is about its last answer to this node, and there was none. */
 static void
 nobody_is_asked_after_who_was_never_heard(void)
 {

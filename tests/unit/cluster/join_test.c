@@ -96,7 +96,7 @@ a_joiner_whose_dial_has_no_answer_is_told_so(void)
     mesh_free(m);
 }
 
-/* J1: a member that refuses the first seed has answered it */
+/* membership-seed-J1: a member that refuses the first seed has answered it */
 static void
 a_first_seed_that_members_refuse_makes_no_cluster(void)
 {
@@ -116,7 +116,7 @@ a_first_seed_that_members_refuse_makes_no_cluster(void)
     mesh_free(m);
 }
 
-/* J14: who was not asked has nothing to say */
+/* membership-seed-J14: who was not asked has nothing to say */
 static void
 a_joiner_takes_answers_only_from_those_it_has_asked(void)
 {
@@ -158,7 +158,7 @@ add_at(struct mesh *m, const char *host)
     return mesh_add_as(m, id, NULL, &options);
 }
 
-/* J15: a forgotten --host */
+/* membership-seed-J15: a forgotten --host */
 static void
 a_node_on_loopback_joins_only_others_on_loopback(void)
 {
@@ -347,9 +347,9 @@ a_first_seed_forgets_who_was_in_no_cluster_when_it_asks_again(void)
     mesh_free(m);
 }
 
-/* S4: restarted twice within seconds, through two contacts: while both may live neither is Up, also
- * when the one that was Down before stands between them in the order of members. That one is not
- * removed before those that vote in its place have seen it. */
+/* sim-S4: restarted twice within seconds, through two contacts: while both may live neither is Up,
+ * also when the one that was Down before stands between them in the order of members. That one is
+ * not removed before those that vote in its place have seen it. */
 static void
 of_two_incarnations_that_join_beside_a_down_one_neither_is_up(void)
 {
@@ -540,8 +540,8 @@ grow(struct mesh *m, uint32_t more, uint32_t version)
     tell_of(m, 0, more, 0, version);
 }
 
-/* J9: at the limit and one past it. Who finds the cluster full makes none of its own, and who comes
- * back into it is no more than it was. */
+/* membership-contact-J9: at the limit and one past it. Who finds the cluster full makes none of its
+ * own, and who comes back into it is no more than it was. */
 static void
 a_cluster_that_is_full_says_so_and_still_merges(void)
 {
@@ -552,7 +552,7 @@ a_cluster_that_is_full_says_so_and_still_merges(void)
     UNIT_EQUAL(mesh_join(m, last, 0), TRP_OK);
     mesh_drain(m);
     UNIT_EQUAL(mesh_members(m, 0), TRPI_JOIN_MEMBERS_MAX);
-    m->now_ms += 100; /* J10 */
+    m->now_ms += 100; /* membership-contact-J10 */
     trpi_address seeds[2] = { m->ids[late].address, m->ids[0].address };
     trpi_member_event join = { .kind = TRPI_MEMBER_JOIN, .addresses = seeds, .addresses_count = 2 };
     UNIT_EQUAL(mesh_step(m, late, &join), TRP_OK);
@@ -641,7 +641,7 @@ a_contact_of_20(void)
     return m;
 }
 
-/* GOSSIP-16: J10 */
+/* GOSSIP-16: membership-contact-J10 */
 static void
 who_joins_a_large_cluster_together_comes_in_with_one_version(void)
 {
@@ -698,14 +698,14 @@ static uint32_t
 joins_with_role(struct mesh *m, const char *role)
 {
     uint32_t node = mesh_add_as(m, mesh_id(m->count, 1000 + m->count), role, NULL);
-    m->now_ms += 10; /* J10 */
+    m->now_ms += 10; /* membership-contact-J10 */
     m->warning[0] = '\0';
     UNIT_EQUAL(mesh_join(m, node, 0), TRP_OK);
     mesh_drain(m);
     return mesh_status(m, 0, node);
 }
 
-/* J11: at the limit and one past it */
+/* membership-contact-J11: at the limit and one past it */
 static void
 who_brings_one_role_too_many_is_refused(void)
 {
@@ -722,7 +722,8 @@ who_brings_one_role_too_many_is_refused(void)
         UNIT_EQUAL(mesh_join(m, both[i], 0), TRP_OK);
     }
     mesh_drain(m);
-    UNIT_TEXT(m->warning, ""); /* J10: both wait, as a version was made just now */
+    /* membership-contact-J10: both wait, as a version was made just now */
+    UNIT_TEXT(m->warning, "");
     mesh_run(m, 20);
     UNIT_EQUAL(mesh_status(m, 0, both[0]), 0);
     UNIT_EQUAL(mesh_status(m, 0, both[1]), 0);

@@ -134,7 +134,7 @@ a_healthy_member_that_is_downed_stops_and_is_removed(void)
     mesh_free(m);
 }
 
-/* W1: the word of a removal that waited on its way leads to no other */
+/* membership-gossip-W1: the word of a removal that waited on its way leads to no other */
 static void
 two_that_have_removed_each_other_do_not_echo(void)
 {
@@ -254,7 +254,7 @@ keep_majority_stops_the_minority(void)
 
 /* DOWN-01, DOWN-03 */
 static void
-the_word_of_an_observer_that_died_removes_nobody(void) /* D5: it cannot take it back */
+the_word_of_an_observer_that_died_removes_nobody(void) /* downing-D5: it cannot take it back */
 {
     trpi_member_options options = { .seed = 3, .downing_strategy = "auto-down-after",
                                     .downing.auto_down_after_ms = 2000 };
@@ -428,8 +428,8 @@ largest_numbers_of_a_peer_do_not_stop_the_cluster(void)
     mesh_free(m);
 }
 
-/* GOSSIP-15, GOSSIP-06, GOSSIP-08, Q8: a converged cluster sends digests only, about one a second
- * and node */
+/* GOSSIP-15, GOSSIP-06, GOSSIP-08, sim-Q8: a converged cluster sends digests only, about one a
+ * second and node */
 static void
 an_idle_cluster_is_nearly_silent(void)
 {

@@ -160,7 +160,7 @@ each_question_has_one_answer(void)
     trpi_lease_close(lease, true);
 }
 
-/* W2 of membership_downing.c looks for it there */
+/* membership-downing-W2 looks for it there */
 static void
 the_longest_owner_is_told_whole(void)
 {
@@ -200,7 +200,7 @@ the_longest_owner_is_told_whole(void)
     place_end();
 }
 
-/* L1 */
+/* lease-L1 */
 static void
 a_lease_that_hangs_is_left_behind_and_given_back_when_it_comes(void)
 {
@@ -217,7 +217,7 @@ a_lease_that_hangs_is_left_behind_and_given_back_when_it_comes(void)
     trpi_lease_close(NULL, true);
 }
 
-/* L3: close comes while the answer is told that it is granted. */
+/* lease-L3: close comes while the answer is told that it is granted. */
 static void
 a_lease_that_is_granted_while_it_is_closed_is_given_back(void)
 {
@@ -238,7 +238,7 @@ kept_end(void *arg)
     atomic_store((_Atomic int *)arg, 1);
 }
 
-/* L1 */
+/* lease-L1 */
 static void
 what_a_lease_needs_lives_until_its_last_call_has_ended(void)
 {

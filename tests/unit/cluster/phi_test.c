@@ -245,7 +245,7 @@ a_burst_does_not_skew_the_window(void)
     trpi_phi_fini(&phi);
 }
 
-/* P3 */
+/* phi-P3 */
 static void
 an_interval_with_an_own_pause_in_it_is_no_sample(void)
 {

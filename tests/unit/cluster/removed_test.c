@@ -45,7 +45,8 @@ a_side_may_go_on_by_its_word_where_its_strategy_lets_it(void)
     }
 }
 
-/* D10: 0 is Exiting and knows it, so it is on no side; of the others the oldest may be away. */
+/* downing-votes-D10: 0 is Exiting and knows it, so it is on no side; of the others the oldest may
+ * be away. */
 static void
 a_side_without_the_next_oldest_may_not_go_on_by_its_word(void)
 {
@@ -76,7 +77,8 @@ refuse(struct mesh *m, uint32_t node, uint32_t by)
     UNIT_EQUAL(mesh_step(m, node, &event), TRP_OK);
 }
 
-/* X1: a word that found no memory is told to who brought it, and counts when it comes again */
+/* membership-removed-X1: a word that found no memory is told to who brought it, and counts when it
+ * comes again */
 static void
 a_refusal_without_memory_counts_when_it_comes_again(void)
 {
@@ -93,7 +95,7 @@ a_refusal_without_memory_counts_when_it_comes_again(void)
     mesh_free(m);
 }
 
-/* X1: more than half, each counted once, and none that is no member */
+/* membership-removed-X1: more than half, each counted once, and none that is no member */
 static void
 refusals_end_a_node_when_they_are_of_more_than_half(void)
 {
@@ -106,7 +108,7 @@ refusals_end_a_node_when_they_are_of_more_than_half(void)
     UNIT_EQUAL(trpi_member_removed_since_ms(m->cores[4]), 0);
     UNIT_EQUAL(m->dials[4], 0);
     refuse(m, 4, 0);
-    UNIT_EQUAL(m->dials[4], 3); /* X4: all others */
+    UNIT_EQUAL(m->dials[4], 3); /* membership-removed-X4: all others */
     refuse(m, 4, 0);
     refuse(m, 4, 3);
     UNIT_EQUAL(m->dials[4], 3);
@@ -129,7 +131,7 @@ refusals_end_a_node_when_they_are_of_more_than_half(void)
     mesh_free(m);
 }
 
-/* X3 */
+/* membership-removed-X3 */
 static void
 who_talks_to_the_node_after_all_has_not_removed_it(void)
 {
@@ -309,7 +311,7 @@ who_was_joining_when_it_was_downed_was_not_near(void)
     mesh_free(m);
 }
 
-/* X3: that the node was reachable is a part of a word, and taken back with it */
+/* membership-removed-X3: that the node was reachable is a part of a word, and taken back with it */
 static void
 a_word_that_was_taken_back_does_not_say_that_the_node_was_near(void)
 {
@@ -335,7 +337,7 @@ a_word_that_was_taken_back_does_not_say_that_the_node_was_near(void)
     mesh_free(m);
 }
 
-/* X5: who removed it has been restarted since, one after the other. */
+/* membership-removed-X5: who removed it has been restarted since, one after the other. */
 static void
 the_successors_of_its_removers_end_a_node(void)
 {
@@ -361,7 +363,7 @@ the_successors_of_its_removers_end_a_node(void)
     mesh_free(m);
 }
 
-/* X2, W2 of membership_downing.c */
+/* membership-removed-X2, membership-downing-W2 */
 static void
 with_a_lease_one_word_is_enough(void)
 {
@@ -373,7 +375,7 @@ with_a_lease_one_word_is_enough(void)
     mesh_free(m);
 }
 
-/* X4 */
+/* membership-removed-X4 */
 static void
 one_refusal_makes_the_node_dial_all_others_anew(void)
 {
@@ -392,7 +394,7 @@ one_refusal_makes_the_node_dial_all_others_anew(void)
 
 /* ---- waking ---------------------------------------------------------------------------------- */
 
-/* L5: it would lead, and does when it knows who is there. */
+/* membership-leader-L5: it would lead, and does when it knows who is there. */
 static void
 a_leader_that_is_waking_makes_nobody_up_and_removes_nobody(void)
 {
@@ -415,7 +417,8 @@ a_leader_that_is_waking_makes_nobody_up_and_removes_nobody(void)
     mesh_free(m);
 }
 
-/* W5, with each strategy that would act by then; it decides as always when it is awake. */
+/* membership-downing-W5, with each strategy that would act by then; it decides as always when it is
+ * awake. */
 static void
 a_node_that_is_waking_marks_nobody_down_and_does_not_stop_itself(void)
 {
@@ -444,7 +447,8 @@ a_node_that_is_waking_marks_nobody_down_and_does_not_stop_itself(void)
     }
 }
 
-/* J12: a joiner goes through another one, and makes no cluster of its own meanwhile. */
+/* membership-contact-J12: a joiner goes through another one, and makes no cluster of its own
+ * meanwhile. */
 static void
 a_contact_that_is_waking_lets_nobody_in(void)
 {
@@ -463,8 +467,9 @@ a_contact_that_is_waking_lets_nobody_in(void)
     mesh_free(m);
 }
 
-/* J10: somebody waits for the next version when its contact stands still. The contact is awake when
- * its detector says so; till then it has nothing to wake for at once, again and again. */
+/* membership-contact-J10: somebody waits for the next version when its contact stands still. The
+ * contact is awake when its detector says so; till then it has nothing to wake for at once, again
+ * and again. */
 static void
 who_waits_to_be_let_in_does_not_keep_a_waking_contact_busy(void)
 {

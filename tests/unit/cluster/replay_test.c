@@ -286,7 +286,8 @@ events_from_any_snapshot_on_give_what_the_node_knows(void)
 
 #define ALLOCATIONS 160u /* of those after the order to join */
 
-/* EVENTS-13: V3: whichever allocation fails while a member comes, its events come whole, and once
+/* EVENTS-13: membership-events-V3: whichever allocation fails while a member comes, its events come
+ * whole, and once
  */
 static void
 without_memory_no_event_is_lost(void)

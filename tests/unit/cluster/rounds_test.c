@@ -283,8 +283,9 @@ who_was_removed_is_forgotten_after_the_age_of_its_tombstone(void)
     mesh_free(m);
 }
 
-/* GAP-10: L4: neither when the one that removes a member is a day behind, nor when one that hears
- * of it is a day ahead. Who was not there when it went goes by the wall clock, and forgets at once.
+/* GAP-10: membership-leader-L4: neither when the one that removes a member is a day behind, nor
+ * when one that hears of it is a day ahead. Who was not there when it went goes by the wall clock,
+ * and forgets at once.
  */
 static void
 a_wrong_wall_clock_ends_no_tombstone_before_its_age(void)

@@ -327,7 +327,7 @@ roles_and_the_own_node_decide_who_has_routees(void)
     }
 }
 
-/* R5: its own node as well, and the very same routees are back in the end */
+/* router-core-R5: its own node as well, and the very same routees are back in the end */
 static void
 a_router_that_is_held_has_an_empty_table_and_dismisses_nobody(void)
 {
@@ -403,7 +403,7 @@ what_is_not_there_is_looked_for_again(void)
     scene_end(&s);
 }
 
-/* R4: refused on one node: the others have its share, and its pauses grow to a bound */
+/* router-core-R4: refused on one node: the others have its share, and its pauses grow to a bound */
 static void
 a_node_that_refuses_is_asked_more_rarely(void)
 {
@@ -493,16 +493,16 @@ check_laws(const struct scene *s, bool calm)
 {
     uint32_t all = table_count(s, 0), room = 0, count;
     const trpi_router_routee *routees = trpi_router_routees(s->core, &count);
-    UNIT_REQUIRE(all <= s->rules.total); /* R1 */
+    UNIT_REQUIRE(all <= s->rules.total); /* router-core-R1 */
     for (size_t i = 0; i < s->count; i++) {
         const trp_member *m = &s->members[i];
         bool in = trpi_router_standing_of(&s->rules, m) == TRPI_ROUTER_IN;
         uint32_t here = table_count(s, m->uid);
-        UNIT_REQUIRE(here <= (in ? s->rules.per_node : 0)); /* R1, R2 */
+        UNIT_REQUIRE(here <= (in ? s->rules.per_node : 0)); /* router-core-R1, router-core-R2 */
         room += in ? s->rules.per_node : 0;
         all -= here;
     }
-    UNIT_REQUIRE(all == 0); /* R2: nor on a node that has gone */
+    UNIT_REQUIRE(all == 0); /* router-core-R2: nor on a node that has gone */
     for (uint32_t i = 0; i < count; i++) {
         UNIT_REQUIRE(routees[i].active == s->in_table[routees[i].ref.slot]);
     }

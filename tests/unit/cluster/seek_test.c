@@ -1,5 +1,5 @@
-/* Joins that are refused, stuck, or by addresses that are looked up (SEED-05, -11; J6 to J8 of
- * membership_seed.c). */
+/* Joins that are refused, stuck, or by addresses that are looked up (SEED-05, -11;
+ * membership-seed-J6..J8). */
 #include "tests/unit/cluster/mesh.h"
 
 /* ---- configurations that do not fit ---------------------------------------------------------- */
@@ -33,7 +33,8 @@ a_node_with_another_configuration_is_refused_and_ends(void)
     mesh_free(m);
 }
 
-/* J6: what another seed is refused for, and since when, is not what this one says */
+/* membership-seed-J6: what another seed is refused for, and since when, is not what this one
+ * says */
 static void
 a_seed_that_is_found_otherwise_configured_is_named_after_its_own_grace(void)
 {
@@ -59,7 +60,8 @@ a_seed_that_is_found_otherwise_configured_is_named_after_its_own_grace(void)
     mesh_free(m);
 }
 
-/* J1: living seeds refuse it, because another node has its address: that is no silence */
+/* membership-seed-J1: living seeds refuse it, because another node has its address: that is no
+ * silence */
 static void
 a_first_seed_that_has_a_rival_makes_no_cluster(void)
 {
@@ -83,8 +85,8 @@ a_first_seed_that_has_a_rival_makes_no_cluster(void)
     mesh_free(m);
 }
 
-/* SEED-04, SEED-08: J1, J6: the first seed has heard of a cluster; that this one refuses it makes
- * it no second one */
+/* SEED-04, SEED-08: membership-seed-J1, membership-seed-J6: the first seed has heard of a cluster;
+ * that this one refuses it makes it no second one */
 static void
 a_first_seed_that_its_cluster_refuses_ends_and_makes_no_other(void)
 {
@@ -172,7 +174,8 @@ a_node_ends_when_every_other_seed_is_of_another_system(void)
     mesh_free(m);
 }
 
-/* SEED-08: J1, J6: refused by all is no silence, whether it ends for it or not; by one of two it is
+/* SEED-08: membership-seed-J1, membership-seed-J6: refused by all is no silence, whether it ends
+ * for it or not; by one of two it is
  */
 static void
 a_first_seed_that_every_other_refuses_makes_no_cluster(void)
@@ -222,8 +225,9 @@ a_seed_that_answers_after_all_is_forgiven(void)
     mesh_free(m);
 }
 
-/* J6: one lets the node in and falls silent before its welcome. What was said before that is over,
- * by another member (they differ while a setting is being changed), or of this one's address. */
+/* membership-seed-J6: one lets the node in and falls silent before its welcome. What was said
+ * before that is over, by another member (they differ while a setting is being changed), or of this
+ * one's address. */
 static void
 who_was_let_in_is_not_ended_by_an_earlier_refusal(void)
 {
@@ -334,7 +338,8 @@ a_manual_join_replaces_one_that_is_stuck(void)
     mesh_free(m);
 }
 
-/* J7: the first seed is stopped (SIGSTOP) while it asks; the others may have answered meanwhile */
+/* membership-seed-J7: the first seed is stopped (SIGSTOP) while it asks; the others may have
+ * answered meanwhile */
 static void
 an_own_pause_is_no_silence_of_the_seeds(void)
 {
@@ -389,7 +394,7 @@ found(struct mesh *m, uint32_t node, uint32_t first, uint32_t count)
     return mesh_step(m, node, &event);
 }
 
-/* J8 */
+/* membership-seed-J8 */
 static void
 a_cluster_is_made_of_found_seeds_only_when_they_are_enough_and_settled(void)
 {
@@ -425,7 +430,8 @@ a_cluster_is_made_of_found_seeds_only_when_they_are_enough_and_settled(void)
     mesh_free(m);
 }
 
-/* J8, required-contact-point-nr = 1: nobody else is there, so nobody refuses it either */
+/* membership-seed-J8, required-contact-point-nr = 1: nobody else is there, so nobody refuses it
+ * either */
 static void
 a_node_that_was_found_alone_makes_a_cluster_where_one_is_enough(void)
 {
@@ -440,7 +446,7 @@ a_node_that_was_found_alone_makes_a_cluster_where_one_is_enough(void)
     mesh_free(m);
 }
 
-/* J8: no seed answers, and the name service does not either when it counts */
+/* membership-seed-J8: no seed answers, and the name service does not either when it counts */
 static void
 a_first_seed_that_was_found_needs_an_answer_that_says_so_still(void)
 {

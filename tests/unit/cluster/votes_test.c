@@ -66,7 +66,7 @@ learn(struct known *k, uint32_t mask)
 
 #define VOTES(k, index) trpi_votes_of(&(k).votes, (index))
 
-/* N1: also who is Down or Joining, but not who is known to know that it leaves */
+/* votes-N1: also who is Down or Joining, but not who is known to know that it leaves */
 static void
 a_change_is_sure_when_every_member_has_seen_it(void)
 {
@@ -97,7 +97,7 @@ a_change_is_sure_when_every_member_has_seen_it(void)
     known_end(&b);
 }
 
-/* N2, N3 */
+/* votes-N2, votes-N3 */
 static void
 what_is_sure_of_one_change_is_not_of_the_next(void)
 {

@@ -88,7 +88,8 @@ a_leaving_node_hands_over_while_it_is_exiting_and_ends_behind_the_last_phase(voi
     closes((trp_node_leave(first), first), TRP_NODE_LEFT);
 }
 
-/* Z1: a hook of cluster-exiting that takes its time keeps the member in the others' view */
+/* node-shutdown-Z1: a hook of cluster-exiting that takes its time keeps the member in the others'
+ * view */
 static void
 it_is_removed_only_when_its_hand_over_is_done(void)
 {
@@ -127,7 +128,8 @@ a_downed_node_runs_its_phases_too(void)
     closes((trp_node_leave(first), first), TRP_NODE_LEFT);
 }
 
-/* Z4: 76 would be started again; the order came by the program, or by another member */
+/* node-shutdown-Z4: 76 would be started again; the order came by the program, or by another
+ * member */
 static void
 who_is_told_to_leave_and_is_downed_meanwhile_ends_with_75(void)
 {
@@ -152,7 +154,7 @@ who_is_told_to_leave_and_is_downed_meanwhile_ends_with_75(void)
     }
 }
 
-/* Z2 */
+/* node-shutdown-Z2 */
 static void
 what_hangs_is_given_up_and_the_phases_behind_it_run(void)
 {

@@ -22,7 +22,8 @@ the_machine_opens_lets_one_call_probe_and_closes(void)
     UNIT_TRUE(trpi_breaker_step(&core, 10, TRPI_BREAKER_FAILED, epoch)); /* the third in a row */
     UNIT_EQUAL(core.state, TRP_BREAKER_OPEN);
     UNIT_FALSE(trpi_breaker_step(&core, 10, TRPI_BREAKER_ASKED, 0));
-    UNIT_FALSE(trpi_breaker_step(&core, 10, TRPI_BREAKER_WORKED, epoch)); /* of before: B2 */
+    /* of before: breaker-B2 */
+    UNIT_FALSE(trpi_breaker_step(&core, 10, TRPI_BREAKER_WORKED, epoch));
     UNIT_FALSE(trpi_breaker_step(&core, 109, TRPI_BREAKER_TIME, 0));
     UNIT_TRUE(trpi_breaker_step(&core, 110, TRPI_BREAKER_TIME, 0));
     UNIT_EQUAL(core.state, TRP_BREAKER_HALF_OPEN);
@@ -199,8 +200,8 @@ next_alarm_ns(void)
     return trpi_timers_next_ns(trpi_system_sched(stage));
 }
 
-/* B4: calls that end in time, or cannot begin, leave nothing for later; one that is under way has
- * its alarm. */
+/* breaker-B4: calls that end in time, or cannot begin, leave nothing for later; one that is under
+ * way has its alarm. */
 static void
 a_call_that_has_ended_leaves_no_alarm(void)
 {
@@ -248,8 +249,8 @@ count_end(void *arg, const trp_outcome *outcome)
     (void)atomic_fetch_add((_Atomic int *)arg, 1);
 }
 
-/* B4, X3: half of the calls are answered about when their alarms ring, the others never, and the
- * system ends on top of it; each has one end. Meant for the sanitizers. */
+/* breaker-B4, executor-X3: half of the calls are answered about when their alarms ring, the others
+ * never, and the system ends on top of it; each has one end. Meant for the sanitizers. */
 static void
 calls_race_with_their_alarms_and_with_the_end_of_the_system(void)
 {

@@ -51,8 +51,8 @@ stop_the_clerk(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-/* TRP-13, U1: its owner ends between the two steps of a tell; the message is the next one's, and no
- * dead letter besides. What is told after that is one. */
+/* TRP-13, durable-U1: its owner ends between the two steps of a tell; the message is the next
+ * one's, and no dead letter besides. What is told after that is one. */
 static void
 what_was_stored_when_its_owner_ended_is_not_a_dead_letter_too(void)
 {

@@ -419,7 +419,7 @@ never(void *arg, trp_dispatcher_job *job)
     (void)job;
 }
 
-/* EXT-03: F2, F3 */
+/* EXT-03: future-F2, future-F3 */
 static void
 a_system_that_ends_fails_what_is_open_and_forgets_no_callback(void)
 {
@@ -457,7 +457,7 @@ a_system_that_ends_fails_what_is_open_and_forgets_no_callback(void)
     trp_future_unref(timer);
 }
 
-/* FUT-5: F2: callbacks that wait in a queue when the threads end */
+/* FUT-5: future-F2: callbacks that wait in a queue when the threads end */
 static void
 callbacks_that_no_thread_came_to_run_when_the_system_is_freed(void)
 {
@@ -517,8 +517,8 @@ late_step(void *arg, const trp_outcome *in, trp_future **ret_next)
     return trp_future_succeeded(arg, &trp_i64_type, &number, sizeof number, ret_next);
 }
 
-/* FUT-5: F2: a callback may tell, ask and make futures while its system is freed; what it tells is
- * a dead letter, and is logged as one where that is on. */
+/* FUT-5: future-F2: a callback may tell, ask and make futures while its system is freed; what it
+ * tells is a dead letter, and is logged as one where that is on. */
 static void
 what_a_callback_tells_while_its_system_is_freed_is_a_dead_letter(void)
 {
@@ -569,7 +569,7 @@ count_down(void *arg, const trp_outcome *in, trp_future **ret_next)
     return err;
 }
 
-/* F2: a loop of flat-maps settles a hundred thousand promises at once, on a flat stack */
+/* future-F2: a loop of flat-maps settles a hundred thousand promises at once, on a flat stack */
 static void
 a_long_chain_of_futures_does_not_grow_the_stack(void)
 {

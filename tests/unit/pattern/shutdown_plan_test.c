@@ -82,7 +82,7 @@ without_tasks_it_is_over_at_once(void)
     trpi_shutdown_plan_fini(&plan);
 }
 
-/* P2: at the deadline, not one millisecond before */
+/* shutdown-plan-P2: at the deadline, not one millisecond before */
 static void
 a_phase_that_overruns_names_what_it_waited_for_and_the_next_one_begins(void)
 {
@@ -122,7 +122,7 @@ a_crucial_phase_that_fails_ends_it_all(void)
     UNIT_EQUAL(started(), a);
     trpi_shutdown_plan_done(&plan, 1000, a, TRP_EFAILED);
     UNIT_TRUE(reported("service-stop failed after 0 ms, failed: a (actor failed)"));
-    UNIT_TRUE(ended()); /* P4 */
+    UNIT_TRUE(ended()); /* shutdown-plan-P4 */
     UNIT_EQUAL(trpi_shutdown_task_add(&plan, 11, "late", &task), TRP_ESTATE);
     trpi_shutdown_plan_fini(&plan);
 }

@@ -71,7 +71,8 @@ two_dials_that_cross_end_active_with_one_activation(void)
     UNIT_EQUAL(a.state, TRPI_ASSOC_ACTIVE);
 }
 
-/* A3: a gate that has become long is left behind, and the next pause is a short one again */
+/* association-A3: a gate that has become long is left behind, and the next pause is a short one
+ * again */
 static void
 who_is_hurried_dials_after_the_shortest_pause_however_often_it_has_failed(void)
 {
@@ -94,7 +95,7 @@ who_is_hurried_dials_after_the_shortest_pause_however_often_it_has_failed(void)
     UNIT_TRUE(a.next_ms <= now + 50 + 100);
 }
 
-/* A3 */
+/* association-A3 */
 static void
 backoff_doubles_from_min_to_max_and_is_jittered(void)
 {
@@ -137,7 +138,7 @@ a_gate_that_nobody_waits_at_ends_in_idle(void)
     UNIT_EQUAL(a.state, TRPI_ASSOC_IDLE);
 }
 
-/* REMOTE-29: A4: at the deadline and one before it */
+/* REMOTE-29: association-A4: at the deadline and one before it */
 static void
 a_handshake_has_its_deadline(void)
 {
@@ -149,7 +150,7 @@ a_handshake_has_its_deadline(void)
     UNIT_EQUAL(a.state, TRPI_ASSOC_GATED);
 }
 
-/* REMOTE-36 A2 */
+/* REMOTE-36 association-A2 */
 static void
 a_present_incarnation_is_asked_before_another_takes_its_place(void)
 {
@@ -173,7 +174,7 @@ a_present_incarnation_is_asked_before_another_takes_its_place(void)
     UNIT_FALSE(effects.over_quarantined);
     UNIT_TRUE((step(&a, 10001, TRPI_ASSOC_REQUEST, 8).bits & TRPI_ASSOC_DO_ACTIVATE) != 0);
     UNIT_EQUAL(step(&a, 14000, TRPI_ASSOC_TICK, 0).bits, 0); /* the next one owes nothing */
-    UNIT_EQUAL(step(&a, 15000, TRPI_ASSOC_REQUEST, 7).bits, refused); /* A1 */
+    UNIT_EQUAL(step(&a, 15000, TRPI_ASSOC_REQUEST, 7).bits, refused); /* association-A1 */
 }
 
 static trpi_assoc_effects
@@ -183,7 +184,7 @@ call(trpi_assoc *a, uint64_t now, uint64_t uid)
     return trpi_assoc_step(a, &config, now, &event);
 }
 
-/* A6: its connection broke a moment ago, or nobody has used it for long */
+/* association-A6: its connection broke a moment ago, or nobody has used it for long */
 static void
 who_is_not_connected_is_dialled_before_another_takes_its_place(void)
 {
@@ -217,7 +218,7 @@ who_is_not_connected_is_dialled_before_another_takes_its_place(void)
     trpi_assoc a = { 0 };
     dial_and_answer(&a, 1000, 7);
     (void)step(&a, 2000, TRPI_ASSOC_LOST, 0);
-    UNIT_EQUAL(call(&a, 2001, 8).bits, TRPI_ASSOC_DO_REFUSE); /* soon: A3 */
+    UNIT_EQUAL(call(&a, 2001, 8).bits, TRPI_ASSOC_DO_REFUSE); /* soon: association-A3 */
     trpi_assoc_event unwanted = { .kind = TRPI_ASSOC_TICK };
     UNIT_EQUAL(trpi_assoc_step(&a, &config, 2051, &unwanted).bits, TRPI_ASSOC_DO_DIAL);
     a = (trpi_assoc){ 0 };
@@ -240,7 +241,7 @@ who_was_asked_before_a_pause_of_ours_is_asked_again(void)
     UNIT_TRUE((step(&a, 10000, TRPI_ASSOC_TICK, 0).bits & TRPI_ASSOC_DO_END) != 0);
 }
 
-/* REMOTE-36 A2 */
+/* REMOTE-36 association-A2 */
 static void
 another_uid_replaces_one_that_is_not_connected(void)
 {
@@ -254,11 +255,11 @@ another_uid_replaces_one_that_is_not_connected(void)
     UNIT_TRUE((effects.bits & (TRPI_ASSOC_DO_ACTIVATE | TRPI_ASSOC_DO_CLOSE)) ==
               (TRPI_ASSOC_DO_ACTIVATE | TRPI_ASSOC_DO_CLOSE));
     UNIT_EQUAL(a.uid, 8);
-    UNIT_EQUAL(step(&a, 6, TRPI_ASSOC_REQUEST, 7).bits, TRPI_ASSOC_DO_REFUSE); /* A1 */
+    UNIT_EQUAL(step(&a, 6, TRPI_ASSOC_REQUEST, 7).bits, TRPI_ASSOC_DO_REFUSE); /* association-A1 */
     UNIT_EQUAL(a.uid, 8);
 }
 
-/* REMOTE-36 A1 */
+/* REMOTE-36 association-A1 */
 static void
 a_quarantined_uid_is_refused_and_another_one_welcome(void)
 {
@@ -342,7 +343,7 @@ any_order_of_events_keeps_the_rules(void)
             ok = ok && (event.kind != TRPI_ASSOC_TICK || a.state != TRPI_ASSOC_HANDSHAKING ||
                         now < a.deadline_ms);
             quarantined |= (effects.bits & TRPI_ASSOC_DO_END) != 0 ? 1ull << effects.over_uid : 0;
-            /* A1: six uids fit */
+            /* association-A1: six uids fit */
             ok = ok && ((quarantined >> a.uid & 1) == 0 || a.state != TRPI_ASSOC_ACTIVE);
             if (!UNIT_TRUE(ok)) {
                 printf("  seed %llu step %d\n", (unsigned long long)run, i);

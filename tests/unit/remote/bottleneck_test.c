@@ -96,7 +96,7 @@ where_round_trips_are_short_nothing_is_bounded(void)
     UNIT_EQUAL(trpi_bottleneck_first(TRPI_BOTTLENECK_RTT_US - 1), 0);
     UNIT_EQUAL(trpi_bottleneck_first(TRPI_BOTTLENECK_RTT_US), TRPI_BOTTLENECK_BYTES_MIN);
     UNIT_EQUAL(trpi_bottleneck_limit(&look, 0), 0);
-    UNIT_EQUAL(trpi_bottleneck_limit(&look, 5000), 0); /* B1 */
+    UNIT_EQUAL(trpi_bottleneck_limit(&look, 5000), 0); /* bottleneck-B1 */
     UNIT_TRUE(trpi_bottleneck_room(&look, 0) == SIZE_MAX);
     UNIT_EQUAL(trpi_bottleneck_wait_us(&look, 0), TRPI_BOTTLENECK_LOOK_US);
 }
@@ -140,7 +140,7 @@ a_bound_that_held_nothing_back_does_not_grow(void)
     UNIT_EQUAL(trpi_bottleneck_limit(&look, 10000), 40000); /* four times at most */
     look.rate = 0;
     UNIT_EQUAL(trpi_bottleneck_limit(&look, 10000), 10000);
-    look.rtt_us = 0; /* B5 */
+    look.rtt_us = 0; /* bottleneck-B5 */
     UNIT_EQUAL(trpi_bottleneck_limit(&look, 10000), 10000);
     UNIT_EQUAL(trpi_bottleneck_first(0), TRPI_BOTTLENECK_BYTES_MIN);
 }
@@ -157,10 +157,10 @@ the_bounds_have_a_least_and_a_most(void)
     look.held = true;
     UNIT_EQUAL(trpi_bottleneck_limit(&look, TRPI_BOTTLENECK_BYTES_MAX), 0);
     look = (trpi_bottleneck){ .in_kernel = 100000, .rtt_us = 1600000, .min_rtt_us = 800000 };
-    UNIT_EQUAL(trpi_bottleneck_limit(&look, 0), 93750); /* B3: 1.5 s, not 1.6 s */
+    UNIT_EQUAL(trpi_bottleneck_limit(&look, 0), 93750); /* bottleneck-B3: 1.5 s, not 1.6 s */
     look = (trpi_bottleneck){ .in_kernel = 3072 };
     UNIT_EQUAL(trpi_bottleneck_room(&look, 4096), 1024);
-    look.in_kernel = 3073; /* B4 */
+    look.in_kernel = 3073; /* bottleneck-B4 */
     UNIT_EQUAL(trpi_bottleneck_room(&look, 4096), 0);
 }
 

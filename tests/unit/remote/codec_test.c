@@ -372,7 +372,7 @@ serializers_of_the_user_need_a_free_number_and_name(void)
     trpi_serializers_fini(&s);
 }
 
-/* SERIAL-08 S1 C1: bytes of a stranger */
+/* SERIAL-08: serializer-S1, codec-C1: bytes of a stranger */
 static void
 no_bytes_make_the_decoders_read_or_write_too_far(void)
 {

@@ -113,7 +113,7 @@ a_recorded_proof_is_wrong_the_next_time(void)
     trpi_buffer_fini(&proof);
 }
 
-/* K1: what a dialler proves cannot be sent back to it as the acceptor's answer. */
+/* cookie-K1: what a dialler proves cannot be sent back to it as the acceptor's answer. */
 static void
 a_proof_that_is_sent_back_is_no_answer(void)
 {
@@ -178,7 +178,8 @@ is_meant(const trpi_secrets *dialler, const trpi_secrets *acceptor, const uint8_
     return trpi_cookie_is_meant(&a, acceptor, from, to);
 }
 
-/* REMOTE-56: K4: whoever lures a node to its own address cannot pass its proof on to another one */
+/* REMOTE-56: cookie-K4: whoever lures a node to its own address cannot pass its proof on to another
+ * one */
 static void
 a_proof_is_for_two_addresses(void)
 {

@@ -120,7 +120,7 @@ random_course(uint32_t seed)
             may = (word.flags & TRPI_CREDIT_SET) != 0 ? word.bytes : may + word.bytes;
         }
         UNIT_TRUE(waiting <= WINDOW + 20 * MESSAGE);
-        UNIT_TRUE(waiting > 0 || !credit.limited); /* W2 */
+        UNIT_TRUE(waiting > 0 || !credit.limited); /* credit-W2 */
     }
     UNIT_EQUAL(left + waiting, 0);
 }

@@ -36,7 +36,7 @@ rates_and_blackholes_are_kept(void)
     UNIT_EQUAL(trpi_fault_gate_judge(&gate, &rule, 1000 * MS, 1, true, never).copies, 1);
 }
 
-/* REMOTE-63: G1 */
+/* REMOTE-63: fault-gate-G1 */
 static void
 frames_are_lost_repeated_delayed_and_overtaken(void)
 {
@@ -435,7 +435,7 @@ open_numbers(void)
     return resolve(0, 1, "/user/numbers");
 }
 
-/* W3: a delay keeps order, and what was told before the end arrives */
+/* faults-link-W3: a delay keeps order, and what was told before the end arrives */
 static void
 a_slow_network_keeps_order_to_the_end(void)
 {

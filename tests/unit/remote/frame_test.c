@@ -53,7 +53,7 @@ stream(uint8_t *out, uint32_t frames, uint32_t *seed)
     return at;
 }
 
-/* F3 */
+/* frame-F3 */
 static void
 frames_do_not_depend_on_where_the_stream_is_cut(void)
 {
@@ -216,7 +216,7 @@ feed_preamble(const uint8_t *bytes)
     trpi_frame_decoder decoder;
     trpi_frame_decoder_init(&decoder, MAX, on_preamble, on_frame, &s);
     trp_err err = trpi_frame_decoder_feed(&decoder, bytes, TRPI_PREAMBLE_BYTES);
-    UNIT_EQUAL(trpi_frame_decoder_feed(&decoder, bytes, 1), err); /* F2: the error stays */
+    UNIT_EQUAL(trpi_frame_decoder_feed(&decoder, bytes, 1), err); /* frame-F2: the error stays */
     trpi_frame_decoder_fini(&decoder);
     return err;
 }

@@ -372,7 +372,7 @@ a_type_that_is_not_known_here_is_named_in_the_log(void)
     pair_end(&p);
 }
 
-/* B1: so that a late connection cannot bring messages behind those of a newer one */
+/* remote-inbound-B1: so that a late connection cannot bring messages behind those of a newer one */
 static void
 a_message_of_a_connection_that_was_replaced_is_dropped_and_counted(void)
 {
@@ -644,7 +644,7 @@ clients_in_turn_are_all_heard(void)
     pair_end(&p);
 }
 
-/* A5: one handshake with the address of somebody who is there removed him */
+/* association-A5: one handshake with the address of somebody who is there removed him */
 static void
 who_is_connected_and_answers_is_not_replaced(void)
 {

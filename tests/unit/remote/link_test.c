@@ -49,7 +49,7 @@ on_bytes(void *user, trpi_link *link, const uint8_t *bytes, size_t count)
 {
     end *e = user;
     (void)link;
-    UNIT_FALSE(atomic_exchange(&e->in_bytes, true)); /* T2 */
+    UNIT_FALSE(atomic_exchange(&e->in_bytes, true)); /* transport-T2 */
     uint64_t at = atomic_load(&e->bytes);
     for (size_t i = 0; i < count; i++) {
         atomic_fetch_add(&e->wrong, bytes[i] != (uint8_t)((at + i) % 251));
@@ -140,7 +140,7 @@ bytes_arrive_in_order_and_short_sends_go_on(void)
     trpi_free(data);
 }
 
-/* T3: connect to nobody, to a name that does not exist */
+/* transport-T3: connect to nobody, to a name that does not exist */
 static void
 a_dial_that_reaches_nobody_is_closed_once(void)
 {
@@ -206,7 +206,7 @@ many_connections_are_refused_one_after_the_other(void)
     UNIT_EQUAL(atomic_load(&accepted.closed), 0);
 }
 
-/* H1: a write after close is refused, it does not hang */
+/* link-nng-H1: a write after close is refused, it does not hang */
 static void
 a_write_after_close_is_refused(void)
 {
@@ -359,7 +359,7 @@ many_links_that_come_and_go_are_all_told(void)
     }
     ops->stop(transport);
     for (uint32_t i = 0; i < LINKS; i++) {
-        ops->release(links[i]); /* T4 */
+        ops->release(links[i]); /* transport-T4 */
     }
     atomic_store(&keep, false);
     ops->free(transport);

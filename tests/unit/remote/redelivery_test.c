@@ -99,7 +99,7 @@ run_seed(uint64_t run)
             if (p.kind == TO_RECEIVER) {
                 enum trpi_redelivery_verdict verdict = trpi_redelivery_receive(&receiver, p.seq);
                 if (verdict == TRPI_REDELIVERY_DELIVER) {
-                    good = p.number == ++delivered; /* R2 */
+                    good = p.number == ++delivered; /* redelivery-R2 */
                 }
                 packet answer = { verdict == TRPI_REDELIVERY_GAP ? TO_SENDER_NACK : TO_SENDER_ACK,
                                   receiver.expected, 0 };

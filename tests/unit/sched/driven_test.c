@@ -290,7 +290,8 @@ a_run_ends_at_its_limit_of_turns_and_not_before(void)
     (void)room_close(&r);
 }
 
-/* D4: what is ready again, or is told meanwhile, runs when its time has come; others run before. */
+/* driven-D4: what is ready again, or is told meanwhile, runs when its time has come; others run
+ * before. */
 static void
 a_busy_task_does_not_run_before_its_time(void)
 {

@@ -148,7 +148,7 @@ workers_that_hinder_each_other_become_one_and_more_again(void)
     atomic_store(&hindering, true);
     jobs = many();
     UNIT_WAIT(rests_at(1), 60000);
-    before = least_runs(jobs); /* what the second one had goes on (G1) */
+    before = least_runs(jobs); /* what the second one had goes on (parallelism-G1) */
     UNIT_WAIT(least_runs(jobs) > before + 1, 5000);
     atomic_store(&hindering, false);
     UNIT_WAIT(rests_at(2), 60000);
@@ -157,7 +157,7 @@ workers_that_hinder_each_other_become_one_and_more_again(void)
     trpi_free(jobs);
 }
 
-/* G2 */
+/* parallelism-G2 */
 static void
 what_waits_behind_a_stuck_worker_is_run_by_who_sits_out(void)
 {
@@ -179,7 +179,7 @@ what_waits_behind_a_stuck_worker_is_run_by_who_sits_out(void)
     trpi_free(jobs);
 }
 
-/* G3, G4 */
+/* parallelism-G3, parallelism-G4 */
 static void
 when_there_is_nothing_to_do_nobody_sits_out(void)
 {

@@ -2,7 +2,7 @@
  * task waits, how many of them thieves take. */
 #include "tests/unit/sched/still.h"
 
-/* Q1: else no thief gets in any more. */
+/* queue-Q1: else no thief gets in any more. */
 static void
 who_has_taken_from_his_ring_leaves_it_to_thieves(void)
 {

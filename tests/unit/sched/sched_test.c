@@ -148,7 +148,7 @@ what_one_run_wakes_beyond_the_ring_is_not_lost(void)
     }
 }
 
-/* S2: the slot of a worker that is stuck in a run is taken by a thief, even by one that slept
+/* sched-S2: the slot of a worker that is stuck in a run is taken by a thief, even by one that slept
  * before. */
 static void
 a_task_behind_a_stuck_worker_is_taken(void)
@@ -196,7 +196,7 @@ run_taken(job *j, trpi_worker *worker)
     return run_simple(j, worker);
 }
 
-/* L4: of who does not move one task is taken at first, and all of them in the end. */
+/* sleep-L4: of who does not move one task is taken at first, and all of them in the end. */
 static void
 a_thief_takes_one_before_he_takes_half(void)
 {
@@ -378,8 +378,8 @@ run_looks_whether_it_sleeps(job *j, trpi_worker *worker)
     return TRPI_RUN_IDLE;
 }
 
-/* G1 of group.c: there is no place for its thread; as soon as there is one the task runs. And whom
- * a task wakes is not taken for asleep while it runs (R1 of retire.c). */
+/* group-G1: there is no place for its thread; as soon as there is one the task runs. And whom
+ * a task wakes is not taken for asleep while it runs (retire-R1). */
 static void
 a_group_that_got_no_thread_tries_again(void)
 {
@@ -425,8 +425,8 @@ a_stop_with_a_stuck_worker_ends_at_its_deadline(void)
     desk_close();
 }
 
-/* S3: the law is that nothing wakes up; the measure is CPU time, of which a ticking thread takes
- * some in each of the looks, and the noise of a machine not in all. */
+/* sched-S3: the law is that nothing wakes up; the measure is CPU time, of which a ticking thread
+ * takes some in each of the looks, and the noise of a machine not in all. */
 static void
 an_idle_scheduler_takes_no_time(void)
 {
@@ -523,7 +523,7 @@ run_visits(job *j, trpi_worker *worker)
     return ends ? TRPI_RUN_IDLE : j->offered ? TRPI_RUN_KEPT : TRPI_RUN_AGAIN;
 }
 
-/* Q1 of queue.c */
+/* queue-Q1 */
 static void
 a_run_may_write_what_its_worker_keeps_and_no_thief_has_it_then(void)
 {
@@ -586,7 +586,7 @@ a_kept_task_runs_though_its_worker_is_never_idle(void)
     desk_close(); /* with a kept task */
 }
 
-/* S2 */
+/* sched-S2 */
 static void
 a_task_kept_by_a_stuck_worker_is_taken(void)
 {
@@ -606,7 +606,7 @@ a_task_kept_by_a_stuck_worker_is_taken(void)
     desk_close();
 }
 
-/* S2: one that is never idle looks after the other's kept task all the same. */
+/* sched-S2: one that is never idle looks after the other's kept task all the same. */
 static void
 a_task_kept_by_a_stuck_worker_is_freed_by_one_that_is_never_idle(void)
 {

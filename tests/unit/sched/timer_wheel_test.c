@@ -162,7 +162,8 @@ wheels_of_every_size_agree(void)
     wheel_slots = 64;
 }
 
-/* W1: one that waits in the top level's last slot does not hide what is due before it. */
+/* timer-wheel-W1: one that waits in the top level's last slot does not hide what is due before
+ * it. */
 static void
 a_timer_far_away_delays_no_nearer_one(void)
 {
