@@ -100,13 +100,13 @@ same_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         (void)trp_alloc(ctx, SIZE_MAX - 8);
         stage_note("impossible");
     } else if (stage_said(msg, "no memory")) {
-        trpi_alloc_fail_after(0);
+        trpi_alloc_fail_here_after(0);
         (void)trp_alloc(ctx, 10);
         stage_note("impossible");
     } else if (stage_said(msg, "use all")) {
         trp_err err;
 
-        trpi_alloc_fail_after(atomic_load(&fail_at));
+        trpi_alloc_fail_here_after(atomic_load(&fail_at));
         err = use_all(ctx, msg);
         trpi_alloc_fail_after(-1);
         stage_note("used=%s", trp_err_name(err));
@@ -154,7 +154,8 @@ out_of_memory_is_the_failure_of_the_actor(void)
 }
 
 /* Each allocation of a behaviour fails once: an error or a failure, and the system lives and ends.
- * */
+ * Only the worker's own count: a guardian may still be starting on another thread, and a system
+ * whose guardian cannot start stops. */
 static void
 every_allocation_of_a_behaviour_may_fail(void)
 {
@@ -195,7 +196,7 @@ every_allocation_of_a_system_may_fail(void)
     for (n = 0; n < 500 && err != TRP_OK; n++) {
         trp_system *system = NULL;
 
-        trpi_alloc_fail_after(n);
+        trpi_alloc_fail_here_after(n);
         err = trp_system_new("stage", &options, &system);
         trpi_alloc_fail_after(-1);
         if (err == TRP_OK) {

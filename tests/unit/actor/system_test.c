@@ -155,7 +155,7 @@ a_birth_without_memory_fails_cleanly(void)
         trp_system *system = NULL;
         trp_err err;
 
-        trpi_alloc_fail_after(n);
+        trpi_alloc_fail_here_after(n);
         err = trp_system_new("poor", &options, &system);
         trpi_alloc_fail_after(-1);
         if (err == TRP_OK) {

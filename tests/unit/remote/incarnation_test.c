@@ -306,6 +306,10 @@ the_tick_survives_a_time_without_memory(void)
     trpi_remote_options options = { .handshake_timeout_ms = 500 };
     begin(&options);
     trp_ref echo = right_first();
+    for (int i = 0; i < 2; i++) { /* a guardian that cannot start would end its system */
+        trp_ref guardian;
+        UNIT_EQUAL(trp_system_resolve(p.system[i], "/remote", 60000, &guardian), TRP_OK);
+    }
     unplug();
     trp_system_stop_actor(p.system[0], echo); /* from now on the tick, and it alone, dials */
     /* Take every timer that there is, for longer than some beats, also one that is given back for
