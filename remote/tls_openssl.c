@@ -374,6 +374,7 @@ list_load(trpi_tls_context *context, const char *path, char *why, size_t why_byt
         return TRP_OK;
     }
     X509_STORE *store = SSL_CTX_get_cert_store(context->ssl);
+    const X509 *own = SSL_CTX_get0_certificate(context->ssl);
     BIO *bio = BIO_new_file(path, "r");
     int count = 0;
     bool taken = true;
@@ -384,6 +385,8 @@ list_load(trpi_tls_context *context, const char *path, char *why, size_t why_byt
             context->info.crl_next_ms = next_ms;
             context->info.crl_from_ms = time_ms(X509_CRL_get0_lastUpdate(list));
         }
+        X509_REVOKED *found = NULL; /* OpenSSL sorts a list at its first lookup: not later */
+        (void)X509_CRL_get0_by_serial(list, &found, X509_get0_serialNumber(own));
         taken = taken && X509_STORE_add_crl(store, list) == 1;
         count++;
         X509_CRL_free(list);
@@ -421,6 +424,25 @@ files_load(trpi_tls_context *context, const trpi_tls_options *options, char *why
     return list_load(context, options->crl, why, why_bytes);
 }
 
+/* Note the digest of the first authority. OpenSSL parses the extensions of a certificate when it
+ * first needs them, under a lock; all connections share these, so they are parsed now. */
+static void
+authorities_prepare(trpi_tls_context *context)
+{
+    STACK_OF(X509_OBJECT) *objects =
+        X509_STORE_get0_objects(SSL_CTX_get_cert_store(context->ssl));
+    for (int i = 0; i < sk_X509_OBJECT_num(objects); i++) {
+        X509 *ca = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(objects, i));
+        if (ca == NULL) {
+            continue; /* a revocation list */
+        }
+        (void)X509_check_purpose(ca, -1, 0);
+        if (context->ca_digest[0] == '\0') {
+            digest_text(ca, context->ca_digest);
+        }
+    }
+}
+
 /* Nobody would take a certificate that we would not take ourselves. */
 static trp_err
 own_check(trpi_tls_context *context, const trpi_tls_options *options, int64_t wall_ms, char *why,
@@ -434,14 +456,7 @@ own_check(trpi_tls_context *context, const trpi_tls_options *options, int64_t wa
     digest_text(cert, context->info.digest);
     context->info.not_before_ms = time_ms(X509_get0_notBefore(cert));
     context->info.not_after_ms = time_ms(X509_get0_notAfter(cert));
-    STACK_OF(X509_OBJECT) *objects =
-        X509_STORE_get0_objects(SSL_CTX_get_cert_store(context->ssl));
-    for (int i = 0; i < sk_X509_OBJECT_num(objects) && context->ca_digest[0] == '\0'; i++) {
-        X509 *ca = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(objects, i));
-        if (ca != NULL) {
-            digest_text(ca, context->ca_digest);
-        }
-    }
+    authorities_prepare(context);
     long error = judge(context, cert, chain, wall_ms, &context->info);
     if (error == X509_V_OK) {
         return TRP_OK;

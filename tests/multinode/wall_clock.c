@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/time.h>
 #include <time.h>
@@ -34,13 +35,24 @@ seconds_to_add(void)
     return count > 0 ? (time_t)strtoll(text, NULL, 10) : 0;
 }
 
+/* The function that this one stands before. Any thread may be the first to ask. */
+static void *
+next_of(_Atomic(void *) *found, const char *name)
+{
+    void *next = atomic_load_explicit(found, memory_order_relaxed);
+    if (next == NULL) {
+        next = dlsym(RTLD_NEXT, name);
+        atomic_store_explicit(found, next, memory_order_relaxed);
+    }
+    return next;
+}
+
 EXPORTED int
 clock_gettime(clockid_t clock, struct timespec *ret)
 {
-    static int (*real)(clockid_t, struct timespec *);
-    if (real == NULL) {
-        *(void **)&real = dlsym(RTLD_NEXT, "clock_gettime");
-    }
+    static _Atomic(void *) found;
+    int (*real)(clockid_t, struct timespec *);
+    *(void **)&real = next_of(&found, "clock_gettime");
     int failed = real(clock, ret);
     if (failed == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) {
         ret->tv_sec += seconds_to_add();
@@ -75,11 +87,10 @@ EXPORTED int
 pthread_cond_timedwait(pthread_cond_t *restrict cond, pthread_mutex_t *restrict mutex,
                        const struct timespec *restrict until)
 {
-    static int (*real)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
+    static _Atomic(void *) found;
+    int (*real)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
     struct timespec moved = *until;
-    if (real == NULL) {
-        *(void **)&real = dlsym(RTLD_NEXT, "pthread_cond_timedwait");
-    }
+    *(void **)&real = next_of(&found, "pthread_cond_timedwait");
     if (until->tv_sec > 1000000000) {
         moved.tv_sec -= seconds_to_add();
     }
