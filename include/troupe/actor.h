@@ -156,12 +156,16 @@ typedef struct trp_spawn_options {
  *            TRP_ENOMEM   out of memory
  *            TRP_ECLOSED  the actor or the system is stopping
  *            TRP_ENOENT   no dispatcher has that name
- *            for an actor elsewhere, besides: TRP_EINVAL (node is no address), TRP_ESTATE (no
- *            remoting), TRP_ECONFIG (the configuration moves one that must be here), TRP_ELIMIT
- *            (TRP_DEPLOY_PATH_BYTES_MAX), TRP_EMSGSIZE (TRP_DEPLOY_ARGS_BYTES_MAX), TRP_ENOTYPE
- *            (its arguments do not travel), TRP_EUNSUPPORTED (this node trusts no other). What the
- *            other node refuses is the child's failure (TRP_EINIT); one that does not answer is its
- *            end.
+ *            besides, for an actor on another node:
+ *            TRP_EINVAL   node is no address
+ *            TRP_ESTATE   there is no remoting
+ *            TRP_ECONFIG  the configuration moves an actor that must be here
+ *            TRP_ELIMIT   TRP_DEPLOY_PATH_BYTES_MAX reached
+ *            TRP_EMSGSIZE its arguments are above TRP_DEPLOY_ARGS_BYTES_MAX
+ *            TRP_ENOTYPE  its arguments do not travel
+ *            TRP_EUNSUPPORTED  this node trusts no other
+ *            TRP_EINIT    as the child's failure, not as a result: the other node refuses it; a
+ *                         node that does not answer is the child's end
  * Thread:    actor (inside ctx's behaviour only).
  * Source:    SYS-19, -22, -23, LIFE-2; DESIGN 3.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_spawn(trp_ctx *ctx, const trp_behaviour *behaviour,

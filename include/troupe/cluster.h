@@ -304,8 +304,10 @@ TRP_API TRP_MUST_CHECK trp_err trp_cluster_join(trp_system *system, const char *
 
 /* Ask a member (NULL: this node) to leave gracefully. Returns when ordered; events tell the rest.
  *
- * Errors:    TRP_ENOENT no such member; TRP_ESTATE it is Down, or no cluster node; TRP_EINVAL the
- *            address does not parse; TRP_ETIMEDOUT as trp_cluster_join: the order is dropped
+ * Errors:    TRP_ENOENT     no such member
+ *            TRP_ESTATE     it is Down, or this system is no cluster node
+ *            TRP_EINVAL     the address does not parse
+ *            TRP_ETIMEDOUT  as trp_cluster_join: the order is dropped
  * Thread:    any; may block until the cluster actor answers; never from a behaviour.
  * Source:    MEMB-12.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_cluster_leave(trp_system *system, const char *address);

@@ -267,7 +267,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_multinode_disconnect(trp_multinode *test, con
                                                         const char *target);
 /* End the process of a role at once with this exit code, as a crash would. Nobody waits for it at
  * barriers from now on. It is gone within a tenth of a second.
- * Errors: as trp_multinode_fault(); TRP_EPERM, too, for the first role. Thread: owner; may block
+ * Errors: as trp_multinode_fault(); TRP_EPERM for the first role. Thread: owner; may block
  * until it is ordered. Source: MNT-07, -10.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_multinode_exit(trp_multinode *test, const char *role,
                                                   int code);

@@ -228,7 +228,7 @@ trp_build_err(const trp_builder *builder)
  * block afterwards. TRP_BUILT calls both.
  *
  * Ownership: borrows; the result belongs to the builder, until it is freed.
- * Errors:    TRP_ENOMEM, kept in the builder
+ * Errors:    TRP_ENOMEM  kept in the builder
  * Thread:    owner (the creator; no lock inside).
  * Source:    issue 13, messages of variable length.  Since: 0.1 */
 TRP_API const void *trp_build_whole(trp_builder *builder, size_t *ret_bytes);
