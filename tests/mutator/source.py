@@ -4,6 +4,7 @@ A careful reader of words, no parser: it knows comments, literals, lines of the 
 suffices for sources in the style of this project. What it gets wrong the compiler refuses, and is not counted.
 """
 import hashlib
+import os
 import re
 
 WORD = re.compile(r"""
@@ -79,11 +80,11 @@ class Mutant:
         self.path, self.function, self.operator = path, function, operator
         self.start, self.end, self.old, self.new, self.line = start, end, text[start:end], new, line
         self.anchor = anchor  # the line where its statement begins
-        # The same change keeps its name while lines above it come and go.
+        # The same change keeps its name while lines above it come and go, and when its file moves to another folder.
         begin = text.rfind("\n", 0, start) + 1
         stop = text.find("\n", start)
         place = " ".join(text[begin:stop].split()) + "\0%d" % (start - begin)
-        key = "\0".join((path, function, operator, self.old, new, place))
+        key = "\0".join((os.path.basename(path), function, operator, self.old, new, place))
         self.name = hashlib.sha1(key.encode()).hexdigest()[:8]
 
     def apply(self, text):
@@ -354,12 +355,12 @@ def choose(readers, rooms, seed, per_function, wanted_of):
                     mutants.sort(key=lambda m: order(m.name))
                 while len(taken) < per_function and any(by_operator.values()):
                     operators = [o for o in OPERATORS if by_operator[o]]
-                    operators.sort(key=lambda o: order(path, name, len(taken), o))
+                    operators.sort(key=lambda o: order(os.path.basename(path), name, len(taken), o))
                     mutant = by_operator[operators[0]].pop(0)
                     if all(mutant.start != other.start or mutant.end != other.end for other in taken):
                         taken.append(mutant)
                 for turn, mutant in enumerate(taken):
-                    turns.append((turn, order(path, name), mutant))
+                    turns.append((turn, order(os.path.basename(path), name), mutant))
         turns.sort(key=lambda t: t[:2])
         queues.append([(room, mutant) for _, _, mutant in turns])
     while any(queues) and wanted_of():
