@@ -1,6 +1,8 @@
 /* ident.c - the immutable part of a member. Tests: tests/unit/cluster/gossip_codec_test.c */
 #include "cluster/ident.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -161,4 +163,17 @@ trpi_ident_has_role(const trpi_ident *ident, const char *role)
         }
     }
     return false;
+}
+
+_Static_assert(TRPI_ADDRESS_TEXT_BYTES + sizeof(" uid 0123456789abcdef") - 1 ==
+                   TRPI_LEASE_OWNER_BYTES,
+               "an owner has room for the longest address");
+
+char *
+trpi_lease_owner(const trpi_node_id *id, char *buffer)
+{
+    char address[TRPI_ADDRESS_TEXT_BYTES];
+    (void)snprintf(buffer, TRPI_LEASE_OWNER_BYTES, "%s uid %016" PRIx64,
+                   trpi_address_format(&id->address, address, sizeof(address)), id->uid);
+    return buffer;
 }

@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <troupe/lease.h>
+
 #include "base/address.h"
 
 #define TRPI_ROLES_MAX 32              /* of one member */
@@ -44,5 +46,10 @@ trpi_ident *trpi_ident_ref(trpi_ident *ident);
 void trpi_ident_unref(trpi_ident *ident); /* NULL is fine */
 bool trpi_ident_has_role(const trpi_ident *ident, const char *role);
 uint64_t trpi_ident_key(const trpi_node_id *id);
+
+#define TRPI_LEASE_OWNER_BYTES (TRP_LEASE_OWNER_BYTES_MAX + 1)
+/* Write the name of a node as the owner of a lease, "ADDRESS uid HEX"; returns buffer, of
+ * TRPI_LEASE_OWNER_BYTES. A refused node looks for such a name in the refusal. */
+char *trpi_lease_owner(const trpi_node_id *id, char *buffer);
 
 #endif

@@ -12,7 +12,6 @@
  */
 #include "cluster/lease.h"
 
-#include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,21 +39,9 @@ struct trpi_lease {
     char owner[TRPI_LEASE_OWNER_BYTES];
 };
 
-_Static_assert(TRPI_ADDRESS_TEXT_BYTES + sizeof(" uid 0123456789abcdef") - 1 ==
-                   TRPI_LEASE_OWNER_BYTES,
-               "an owner has room for the longest address");
 _Static_assert(TRP_LEASE_OWNER_BYTES_MAX + TRP_LEASE_NAME_BYTES_MAX + sizeof(" (lease ) has it") <=
                    TRP_LEASE_WHY_BYTES,
                "a refusal has room for the longest owner and the longest name");
-
-char *
-trpi_lease_owner(const trpi_node_id *id, char *buffer)
-{
-    char address[TRPI_ADDRESS_TEXT_BYTES];
-    (void)snprintf(buffer, TRPI_LEASE_OWNER_BYTES, "%s uid %016" PRIx64,
-                   trpi_address_format(&id->address, address, sizeof(address)), id->uid);
-    return buffer;
-}
 
 trp_err
 trpi_lease_new(const char *name, const char *owner, uint32_t timeout_ms,

@@ -6,12 +6,7 @@
 
 #include <troupe/lease.h>
 
-#include "base/address.h"
-
-#define TRPI_LEASE_OWNER_BYTES (TRP_LEASE_OWNER_BYTES_MAX + 1)
-/* How a node is called as an owner: "ADDRESS uid HEX". Returns buffer, of TRPI_LEASE_OWNER_BYTES.
- * Who is refused looks for it in the answer. */
-char *trpi_lease_owner(const trpi_node_id *id, char *buffer);
+#include "cluster/ident.h"
 
 typedef struct trpi_lease trpi_lease;
 

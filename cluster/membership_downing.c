@@ -30,7 +30,6 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "cluster/downing_sides.h"
-#include "cluster/lease.h"
 
 /* ---- the lease ------------------------------------------------------------------------------- */
 

@@ -7,7 +7,6 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/hash.h"
-#include "cluster/lease.h"
 
 static trpi_member_now
 now_of(const struct sim_world *w, const struct sim_node *n)
