@@ -12,8 +12,8 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/mutex.h"
-#include "cluster/router_shell.h"
-#include "cluster/shell.h"
+#include "cluster/routing/router_shell.h"
+#include "cluster/shell/shell.h"
 
 /* ---- transport callbacks --------------------------------------------------------------------- */
 

@@ -9,10 +9,10 @@
 
 #include <troupe/cluster.h>
 
-#include "cluster/heartbeat.h"
-#include "cluster/lease.h"
-#include "cluster/membership.h"
-#include "cluster/metrics.h"
+#include "cluster/engine/heartbeat.h"
+#include "cluster/shell/lease.h"
+#include "cluster/engine/membership.h"
+#include "cluster/metrics/metrics.h"
 #include "remote/remote.h"
 
 typedef struct trpi_cluster trpi_cluster;

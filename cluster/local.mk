@@ -1,23 +1,70 @@
-# The cluster room: engine, detector, gossip, downing, shell.
-troupe_sources += src/base/phi.c cluster/ident.c cluster/vclock.c cluster/gossip.c \
-	cluster/gossip_cache.c cluster/gossip_index.c cluster/gossip_merge.c cluster/gossip_view.c cluster/gossip_word.c src/base/pack.c cluster/gossip_codec.c \
-	cluster/frame_codec.c cluster/downing.c cluster/downing_forecast.c cluster/downing_split.c cluster/downing_sides.c cluster/downing_votes.c cluster/votes.c cluster/membership.c cluster/membership_seed.c cluster/membership_contact.c cluster/membership_foreign.c cluster/membership_prove.c cluster/compat.c \
-	cluster/membership_gossip.c cluster/membership_leader.c cluster/membership_downing.c cluster/membership_events.c cluster/membership_removed.c \
-	cluster/heartbeat.c cluster/lease.c cluster/lease_file.c cluster/shell.c cluster/shell_reach.c cluster/shell_events.c cluster/cluster.c cluster/cluster_look.c \
-	cluster/role_guard.c \
-	cluster/metrics.c cluster/metrics_table.c cluster/metrics_core.c cluster/metrics_codec.c \
-	cluster/metrics_proc.c cluster/metrics_shell.c cluster/adaptive.c
+# The cluster room. Arrows between its folders: tests/tidy.
+
+# engine: membership, gossip, downing, heartbeats, codecs; pure.
+troupe_sources += src/base/phi.c src/base/pack.c \
+	cluster/engine/compat.c \
+	cluster/engine/downing.c \
+	cluster/engine/downing_forecast.c \
+	cluster/engine/downing_sides.c \
+	cluster/engine/downing_split.c \
+	cluster/engine/downing_votes.c \
+	cluster/engine/frame_codec.c \
+	cluster/engine/gossip.c \
+	cluster/engine/gossip_cache.c \
+	cluster/engine/gossip_codec.c \
+	cluster/engine/gossip_index.c \
+	cluster/engine/gossip_merge.c \
+	cluster/engine/gossip_view.c \
+	cluster/engine/gossip_word.c \
+	cluster/engine/heartbeat.c \
+	cluster/engine/ident.c \
+	cluster/engine/membership.c \
+	cluster/engine/membership_contact.c \
+	cluster/engine/membership_downing.c \
+	cluster/engine/membership_events.c \
+	cluster/engine/membership_foreign.c \
+	cluster/engine/membership_gossip.c \
+	cluster/engine/membership_leader.c \
+	cluster/engine/membership_prove.c \
+	cluster/engine/membership_removed.c \
+	cluster/engine/membership_seed.c \
+	cluster/engine/vclock.c \
+	cluster/engine/votes.c
+
+# metrics: figures of nodes, their gossip and weights; pure but for the collector.
+troupe_sources += \
+	cluster/metrics/metrics.c \
+	cluster/metrics/metrics_codec.c \
+	cluster/metrics/metrics_core.c \
+	cluster/metrics/metrics_proc.c \
+	cluster/metrics/metrics_table.c
+
+# shell: the actors that run the engine and the metrics, and the lease's thread.
+troupe_sources += \
+	cluster/shell/snapshot.c \
+	cluster/shell/lease.c \
+	cluster/shell/lease_file.c \
+	cluster/shell/metrics_shell.c \
+	cluster/shell/role_guard.c \
+	cluster/shell/shell.c \
+	cluster/shell/shell_events.c \
+	cluster/shell/shell_reach.c
+
+# routing: cluster-aware routers, adaptive routing.
+troupe_sources += \
+	cluster/routing/adaptive.c \
+	cluster/routing/router_core.c \
+	cluster/routing/router_shell.c \
+	cluster/routing/router_spread.c
+
+# The door.
+troupe_sources += cluster/cluster.c
 pkginclude_HEADERS += include/troupe/cluster.h include/troupe/lease.h include/troupe/metrics.h
 
 test_programs += tests/fuzz/gossip_fuzz
 tests_fuzz_gossip_fuzz_SOURCES = tests/fuzz/gossip_fuzz.c $(FUZZ_DRIVER)
 tests_fuzz_gossip_fuzz_LDADD = $(TEST_LDADD)
 tests_fuzz_gossip_fuzz_LDFLAGS = $(FUZZ_LINK)
-
-# Cluster-aware routers.
-troupe_sources += cluster/router_core.c cluster/router_shell.c cluster/router_spread.c
-
-# Metrics.
 
 test_programs += tests/fuzz/metrics_fuzz
 tests_fuzz_metrics_fuzz_SOURCES = tests/fuzz/metrics_fuzz.c $(FUZZ_DRIVER)

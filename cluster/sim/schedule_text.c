@@ -11,7 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/nearest.h"
-#include "cluster/downing.h"
+#include "cluster/engine/downing.h"
 
 #define WORDS_MAX 8
 

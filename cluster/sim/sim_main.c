@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
-#include "cluster/membership.h"
+#include "cluster/engine/membership.h"
 #include "cluster/sim/schedule.h"
 #include "cluster/sim/sim.h"
 

@@ -2,8 +2,8 @@
 #ifndef TRPI_CLUSTER_SIM_WORLD_H
 #define TRPI_CLUSTER_SIM_WORLD_H
 
-#include "cluster/heartbeat.h"
-#include "cluster/membership.h"
+#include "cluster/engine/heartbeat.h"
+#include "cluster/engine/membership.h"
 #include "cluster/sim/sim.h"
 
 #define SIM_SEEDS 32u       /* in a cluster of at most so many nodes all are seeds */

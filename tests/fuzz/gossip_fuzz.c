@@ -2,8 +2,8 @@
  * back. What is understood is also given to an engine that is a member, as if a member had sent
  * it. */
 #include "base/assert.h"
-#include "cluster/gossip_codec.h"
-#include "cluster/membership.h"
+#include "cluster/engine/gossip_codec.h"
+#include "cluster/engine/membership.h"
 #include "tests/fuzz/node_id.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -2,8 +2,8 @@
  * merge, and read back as they were written. What is understood is also given to a node. */
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "cluster/ident.h"
-#include "cluster/metrics.h"
+#include "cluster/engine/ident.h"
+#include "cluster/metrics/metrics.h"
 #include "tests/fuzz/node_id.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

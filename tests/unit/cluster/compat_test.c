@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cluster/compat.h"
+#include "cluster/engine/compat.h"
 #include "tests/unit/unit.h"
 
 static trpi_compat

@@ -3,7 +3,7 @@
  * DOWN; Akka's lease-majority. Five nodes, cut 0 1 2 | 3 4, stable-after 2 s. */
 #include <unistd.h>
 
-#include "cluster/lease.h"
+#include "cluster/shell/lease.h"
 #include "tests/unit/cluster/scene.h"
 
 enum { N = 5, STABLE = 2000, LATER = 1000 };

@@ -1,6 +1,6 @@
 /* forecast_test.c - what `why` foretells is what the strategy does: each forecast made while a side
  * waits is compared with what that side does then, and when. */
-#include "cluster/downing_forecast.h"
+#include "cluster/engine/downing_forecast.h"
 #include "tests/unit/cluster/scene.h"
 
 #define NODES 5u

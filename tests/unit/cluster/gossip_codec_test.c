@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/pack.h"
-#include "cluster/heartbeat.h"
+#include "cluster/engine/heartbeat.h"
 #include "tests/unit/cluster/histories.h"
 #include "tests/unit/golden.h"
 

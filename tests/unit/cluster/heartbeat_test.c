@@ -1,5 +1,5 @@
 /* The heartbeat ring and the detector in it (FD-12, -13, -16, own pauses). */
-#include "cluster/heartbeat.h"
+#include "cluster/engine/heartbeat.h"
 
 #include "base/wire.h"
 #include "tests/unit/cluster/mesh.h"

@@ -2,8 +2,8 @@
 #ifndef TESTS_UNIT_CLUSTER_HISTORIES_H
 #define TESTS_UNIT_CLUSTER_HISTORIES_H
 
-#include "cluster/gossip.h"
-#include "cluster/gossip_codec.h"
+#include "cluster/engine/gossip.h"
+#include "cluster/engine/gossip_codec.h"
 #include "tests/unit/cluster/mesh.h"
 
 static uint64_t random_state;

@@ -1,5 +1,5 @@
 /* lease_test.c - the lease that is a file, and the thread that asks any lease. */
-#include "cluster/lease.h"
+#include "cluster/shell/lease.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

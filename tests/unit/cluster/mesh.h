@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
-#include "cluster/membership.h"
+#include "cluster/engine/membership.h"
 #include "tests/unit/unit.h"
 
 #define MESH_NODES_MAX 8

@@ -6,8 +6,8 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/pack.h"
-#include "cluster/ident.h"
-#include "cluster/metrics.h"
+#include "cluster/engine/ident.h"
+#include "cluster/metrics/metrics.h"
 #include "tests/unit/golden.h"
 #include "tests/unit/unit.h"
 

@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cluster/metrics.h"
+#include "cluster/metrics/metrics.h"
 #include "tests/unit/unit.h"
 
 #define KIB 1024.0

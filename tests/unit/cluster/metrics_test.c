@@ -1,7 +1,7 @@
 /* The arithmetic of metrics: averages, capacities, weights, and names that programs register. */
 #include <math.h>
 
-#include "cluster/metrics.h"
+#include "cluster/metrics/metrics.h"
 #include "tests/unit/unit.h"
 
 static trp_metric

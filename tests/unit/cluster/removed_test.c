@@ -1,6 +1,6 @@
 /* A node that was removed and does not know it: whose word ends it, and what one that has stood
  * still leaves alone until it knows who is there (MEMB-12, DOWN). */
-#include "cluster/downing_sides.h"
+#include "cluster/engine/downing_sides.h"
 #include "tests/unit/cluster/scene.h"
 
 /* ---- whose word ------------------------------------------------------------------------------ */

@@ -1,6 +1,6 @@
 /* Rounds of gossip: whom, how often, what is dropped, what is forgotten (GOSSIP-06, -07, -10;
  * MEMB-31). */
-#include "cluster/gossip_codec.h"
+#include "cluster/engine/gossip_codec.h"
 #include "tests/unit/cluster/mesh.h"
 
 /* ---- one node is watched at its work: called when it asks to be, and nothing is delivered ---- */

@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
-#include "cluster/router.h"
+#include "cluster/routing/router.h"
 #include "tests/unit/unit.h"
 
 /* ---- drawing --------------------------------------------------------------------------------- */

@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_CLUSTER_SCENE_H
 #define TESTS_UNIT_CLUSTER_SCENE_H
 
-#include "cluster/downing.h"
+#include "cluster/engine/downing.h"
 #include "tests/unit/cluster/mesh.h"
 
 #define SCENE_MEMBERS_MAX 10 /* more, and their order is not that of their numbers */

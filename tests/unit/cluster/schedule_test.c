@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
-#include "cluster/membership.h"
+#include "cluster/engine/membership.h"
 #include "cluster/sim/schedule.h"
 #include "tests/unit/unit.h"
 

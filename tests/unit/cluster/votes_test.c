@@ -1,7 +1,7 @@
 /* Changes of votes: what a node knows of them, and that it stays only when it would in every
  * combination of those that are open (DOWN; votes.c says why that is enough). */
 #include "base/hash.h"
-#include "cluster/downing_split.h"
+#include "cluster/engine/downing_split.h"
 #include "tests/unit/cluster/scene.h"
 
 static uint32_t

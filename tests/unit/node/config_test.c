@@ -5,7 +5,7 @@
 
 #include "base/config.h"
 #include "base/phi.h"
-#include "cluster/membership_core.h"
+#include "cluster/engine/membership_core.h"
 #include "tests/unit/unit.h"
 
 static trpi_config *

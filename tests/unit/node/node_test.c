@@ -5,11 +5,11 @@
 
 #include <troupe/metrics.h>
 
-#include "cluster/membership_core.h"
-#include "cluster/ident.h"
+#include "cluster/engine/membership_core.h"
+#include "cluster/engine/ident.h"
 #include "cluster/node/node_plugin.h"
 #include "cluster/node/node_private.h"
-#include "cluster/shell.h"
+#include "cluster/shell/shell.h"
 #include "remote/cookie.h"
 #include "tests/unit/node/inside.h"
 

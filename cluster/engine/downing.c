@@ -1,0 +1,276 @@
+/* downing.c - the strategies: which side of a split stays. When that is asked, and who acts, is
+ * downing_split.c.
+ *
+ * Why.     A failure detector cannot tell a dead node from a cut cable. Somebody has to decide,
+ *          and two halves that cannot talk must decide differently. They need no talk: both count
+ *          the same last common membership, and each strategy is a question about the two counts
+ *          that at most one side answers with yes.
+ * Must hold. (downing-D5; downing-votes-D3, downing-votes-D6, downing-votes-D10 and
+ * downing-votes-D11; the others in
+ *            downing_split.c)
+ *   downing-D1  While members or reachability change, nobody decides (stable_ms counts from the
+ *       last change), but for downing-D12; and who is not sure of its side for too long, while
+ *       somebody is missed all that time, stops (unsure_ms).
+ *   downing-D2  *My side* are those who have seen the present version: they are connected to me by
+ *       gossip, whatever the detectors say. Everybody else counts against us. So two sides which
+ *       cannot gossip with each other never both stay, even if rows are stale. downing-D9 keeps
+ *       *seen* from being stale.
+ *   downing-D4  Only one node of a side acts, its leader; and none that is itself under suspicion.
+ *   downing-D5  The word of an observer that is away does not count: a node that hears nobody would
+ *       accuse all, and one that has died takes nothing back. Of all strategies, and of all who
+ *       look.
+ *   downing-D7  Who stays must be allowed to by itself, without the indirectly connected that are
+ *       given up; when that does not change for three times stable-after, all stop.
+ *   downing-D8  With a lease at most one side stays because the lease is given to one owner at a
+ *       time, and kept until the other side has asked or may not ask any more. That side loses
+ *       sight of who has removed it within stable-after (which is longer than a failure is noticed
+ *       and told), asks within lease_ask_ms from then, however often it comes to rest and loses it
+ *       again, and is answered within operation-timeout; the owner counts the sum of the three from
+ *       the removal on. The lock ends with the owner, so it is never the owner that is given up.
+ *   downing-D9  Who is under suspicion and has seen the version (the doubtful) is there only if it
+ *       has seen one that was made lately: who falls silent then leaves no other trace, since its
+ *       observers have said already that they do not reach it. So the one that acts, both ends of a
+ *       broken link, and the first that nobody suspects make a new version half-way to stable-after
+ *       and again as long as it takes, and decide when there was time for an answer. What follows
+ *       their own word has been seen after it; the versions that a node has seen are a chain, so of
+ *       two sides that mark each other Down at most one gets the agreement that a removal needs.
+ *   downing-D12 In unrest (reachability has changed more than twice without a rest, and somebody
+ *       was missed all the time) a side is sure when its steady members, which have not been missed
+ *       for stable-after and have seen the version, would stay with all others counted against
+ *       them. Two sides that are disjoint are never both sure (downing-D2, downing-votes-D6). The
+ *       acting member of a sure side gives up the members that have been unreachable for
+ *       stable-after, and, when the unrest has lasted for stable-after and down-all-when-unstable,
+ *       every member that is unreachable then. The set that has seen the version may be stale,
+ *       since a cut that is not noticed yet. So a minority may mark others Down, but it cannot
+ *       remove them: a removal needs the agreement of all members that are not marked, some of them
+ *       are on the other side, and after the cut the minority is not sure again. A lease is
+ *       excepted: there a minority may stay, and only the owner knows that it may not.
+ * Tests.   tests/unit/cluster/downing_test.c, downing_strategies_test.c, downing_lease_test.c,
+ *          tests/sim/churn_test.c
+ * Sources. DOWN-01 .. -05; Akka's split brain resolver; sim-S12.
+ */
+#include "cluster/engine/downing.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cluster/engine/downing_split.h"
+
+bool
+trpi_downing_suspect(const trpi_gossip_member *m)
+{
+    return m->unreachable != 0 && m->status < TRP_MEMBER_EXITING;
+}
+
+static void
+decide_manual(const trpi_downing_ops *ops, const trpi_downing_options *options,
+              const trpi_downing_input *input, trpi_downing_decision *decision)
+{
+    (void)ops;
+    (void)options;
+    (void)input;
+    (void)decision; /* waits for the operator */
+}
+
+static void
+decide_auto(const trpi_downing_ops *ops, const trpi_downing_options *options,
+            const trpi_downing_input *input, trpi_downing_decision *decision)
+{
+    (void)ops;
+    const trpi_gossip *g = input->gossip;
+    uint32_t leader = trpi_gossip_leader(g, input->self, NULL);
+    if (leader == TRPI_GOSSIP_NONE || g->members[leader].ident->key != input->self) {
+        return;
+    }
+    for (uint32_t i = 0; i < g->members_count; i++) {
+        decision->members++;
+        if (!trpi_downing_suspect(&g->members[i]) || g->members[i].ident->key == input->self) {
+            decision->reachable++;
+            continue;
+        }
+        decision->unreachable++;
+        if (input->unreachable_ms[i] >= options->auto_down_after_ms) {
+            decision->indexes[decision->indexes_count++] = i;
+        }
+    }
+    if (decision->indexes_count > 0) {
+        decision->verdict = TRPI_DOWNING_DOWN_MEMBERS;
+        snprintf(decision->reason, sizeof(decision->reason),
+                 "%u of %u members unreachable for auto-down-after (%u ms)",
+                 decision->indexes_count, decision->members, options->auto_down_after_ms);
+    }
+}
+
+/* ---- who stays ------------------------------------------------------------------------------- */
+
+static bool
+stays_majority(const trpi_downing_options *options, trpi_side mine, trpi_side others,
+               const char **ret_why)
+{
+    (void)options;
+    if (mine.votes == others.votes) { /* downing-votes-D3 */
+        *ret_why = mine.lowest ? "tie, lowest address on this side"
+                               : "tie, lowest address on the other side";
+        return mine.lowest;
+    }
+    bool stays = mine.votes > others.votes;
+    *ret_why = stays ? "majority" : "minority";
+    return stays;
+}
+
+static bool
+stays_quorum(const trpi_downing_options *options, trpi_side mine, trpi_side others,
+             const char **ret_why)
+{
+    if (mine.votes + others.votes > 2 * (uint64_t)options->quorum_size - 1) {
+        *ret_why = "more members than two quorums less one, so that both sides could have one; "
+                   "raise static-quorum.quorum-size";
+        return false;
+    }
+    bool stays = mine.votes >= options->quorum_size;
+    *ret_why = stays ? "quorum" : "no quorum";
+    return stays;
+}
+
+/* The oldest alone is given up, unless the rest is alone, too: of two nodes the older stays. */
+static bool
+stays_oldest(const trpi_downing_options *options, trpi_side mine, trpi_side others,
+             const char **ret_why)
+{
+    trpi_side with = mine.oldest ? mine : others;
+    trpi_side without = mine.oldest ? others : mine;
+    if (!options->keep_lone_oldest && with.votes == 1 && without.votes > 1) {
+        *ret_why = mine.oldest ? "the oldest, but alone" : "the oldest is alone";
+        return !mine.oldest;
+    }
+    *ret_why = mine.oldest ? "oldest on this side" : "oldest on the other side";
+    return mine.oldest;
+}
+
+static bool
+stays_referee(const trpi_downing_options *options, trpi_side mine, trpi_side others,
+              const char **ret_why)
+{
+    bool enough = mine.votes >= options->least_nodes;
+    *ret_why = !mine.referee && !others.referee ? "the referee is no member"
+               : !mine.referee                  ? "referee on the other side"
+               : !enough                        ? "fewer than down-all-if-less-than-nodes"
+                                                : "referee on this side";
+    return mine.referee && enough;
+}
+
+static bool
+stays_none(const trpi_downing_options *options, trpi_side mine, trpi_side others,
+           const char **ret_why)
+{
+    (void)options;
+    (void)mine;
+    (void)others;
+    *ret_why = "all stop when members stay unreachable";
+    return false;
+}
+
+/* ---- by name --------------------------------------------------------------------------------- */
+
+const trpi_downing_ops *
+trpi_downing_find(const char *name)
+{
+    static const trpi_downing_ops strategies[] = {
+        { "manual", decide_manual, NULL, TRPI_SPARE_NOBODY },
+        { "auto-down-after", decide_auto, NULL, TRPI_SPARE_NOBODY },
+        { "keep-majority", trpi_split_decide, stays_majority, TRPI_SPARE_NOBODY },
+        { "static-quorum", trpi_split_decide, stays_quorum, TRPI_SPARE_NOBODY },
+        { "keep-oldest", trpi_split_decide, stays_oldest, TRPI_SPARE_OLDEST },
+        { "keep-referee", trpi_split_decide, stays_referee, TRPI_SPARE_REFEREE },
+        { "down-all", trpi_split_decide, stays_none, TRPI_SPARE_NOBODY },
+        { "lease", trpi_split_decide_lease, stays_majority, TRPI_SPARE_NOBODY },
+    };
+    for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); i++) {
+        if (strcmp(strategies[i].name, name) == 0) {
+            return &strategies[i];
+        }
+    }
+    return NULL;
+}
+
+bool
+trpi_downing_asks_lease(const trpi_downing_ops *ops)
+{
+    return ops->decide == trpi_split_decide_lease;
+}
+
+bool
+trpi_downing_may_go_on(const trpi_downing_ops *ops, const trpi_downing_options *options,
+                       const trpi_downing_input *input, const uint32_t *marks,
+                       trpi_downing_count *ret_count)
+{
+    bool answers = ops->stays != NULL && ops->stays != stays_none;
+    trpi_votes_question q = { .options = options,
+                              .gossip = input->gossip,
+                              .votes = input->votes,
+                              .marks = marks,
+                              .leaver = input->leaver,
+                              .stays = answers ? ops->stays : stays_majority,
+                              .by_age = ops->spare == TRPI_SPARE_OLDEST };
+    trpi_sides s;
+    trpi_votes_count(&q, &s);
+    uint32_t side = s.clear.votes;
+    *ret_count =
+        (trpi_downing_count){ .side = side,
+                              .all = side + s.broken.votes + s.unsure.votes + s.away.votes,
+                              .open = trpi_votes_open(input->votes, input->gossip),
+                              .why = "" };
+    return trpi_votes_stay(&q, TRPI_PART_CLEAR, &ret_count->why);
+}
+
+trpi_downing_next_crash
+trpi_downing_next_crash_find(const trpi_downing_ops *ops, const trpi_downing_options *options,
+                             const trpi_downing_input *input, uint32_t leaver, uint32_t *marks)
+{
+    const trpi_gossip *g = input->gossip;
+    trpi_downing_next_crash cast = { .first = TRPI_GOSSIP_NONE };
+    trpi_downing_count count;
+    bool decides = ops->stays != NULL && !trpi_downing_asks_lease(ops);
+    for (uint32_t i = 0; i < g->members_count; i++) {
+        bool leaves = i == leaver || g->members[i].status == TRP_MEMBER_EXITING;
+        marks[i] = leaves                           ? TRPI_MARK_GONE
+                   : g->members[i].unreachable != 0 ? TRPI_MARK_AWAY
+                                                    : TRPI_MARK_CLEAR;
+    }
+    (void)trpi_downing_may_go_on(ops, options, input, marks, &count);
+    cast.votes = count.all;
+    trpi_votes_question q = {
+        .options = options, .gossip = g, .votes = input->votes, .marks = marks
+    };
+    uint32_t oldest = trpi_votes_oldest(&q, true);
+    for (uint32_t i = 0; i < g->members_count; i++) {
+        bool is_referee = options->referee.port != 0 &&
+                          trpi_address_equal(&g->members[i].ident->id.address, &options->referee);
+        if (marks[i] != TRPI_MARK_CLEAR || g->members[i].up_number == 0 ||
+            (i >= TRPI_DOWNING_FORESEEN && i != oldest && !is_referee)) {
+            continue;
+        }
+        marks[i] = TRPI_MARK_AWAY;
+        bool goes_on =
+            trpi_downing_may_go_on(ops, options, input, marks, &count) && ops->stays != stays_none;
+        marks[i] = TRPI_MARK_CLEAR;
+        if (!(goes_on || (!decides && count.side > 0))) {
+            cast.first = cast.fatal == 0 ? i : cast.first;
+            cast.fatal++;
+        }
+    }
+    return cast;
+}
+
+const char *
+trpi_downing_name(const trpi_downing_ops *ops)
+{
+    return ops->name;
+}
+
+void
+trpi_downing_decide(const trpi_downing_ops *ops, const trpi_downing_options *options,
+                    const trpi_downing_input *input, trpi_downing_decision *decision)
+{
+    ops->decide(ops, options, input, decision);
+}

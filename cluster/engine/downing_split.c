@@ -1,0 +1,381 @@
+/* downing_split.c - when a split is decided, on what evidence, and who acts.
+ *
+ * Must hold. downing-D1, downing-D2, downing-D4, downing-D7..D9 and downing-D12.
+ * Tests.   tests/unit/cluster/downing_test.c, downing_strategies_test.c, downing_lease_test.c
+ */
+#include "cluster/engine/downing_split.h"
+
+#include <stdio.h>
+
+#include "base/assert.h"
+
+#define ANSWER_MS_MAX 5000u
+
+struct question {
+    trpi_votes_question votes;
+    trpi_sides sides; /* with all open votes */
+};
+
+static void
+question_ask(struct question *q, const trpi_downing_ops *ops, const trpi_downing_options *options,
+             const trpi_downing_input *input, trpi_downing_decision *decision)
+{
+    q->votes = (trpi_votes_question){ .options = options,
+                                      .gossip = input->gossip,
+                                      .votes = input->votes,
+                                      .marks = decision->indexes,
+                                      .leaver = input->leaver,
+                                      .stays = ops->stays,
+                                      .by_age = ops->spare == TRPI_SPARE_OLDEST };
+    decision->open = trpi_votes_open(input->votes, input->gossip);
+}
+
+static void
+question_begin(struct question *q, const trpi_downing_ops *ops, const trpi_downing_options *options,
+               const trpi_downing_input *input, trpi_spare spare, trpi_downing_decision *decision)
+{
+    question_ask(q, ops, options, input, decision);
+    trpi_sides_find(options, input, spare, decision->indexes, &q->sides);
+}
+
+/* ---- resolving ------------------------------------------------------------------------------- */
+
+/* downing-D4: the first in order that is Up and clear; else who is Leaving, which may have left
+ * when the other side asks for what it had (downing-D8); else such a joiner. */
+static uint32_t
+who_acts(const trpi_gossip *g, const uint32_t *marks, bool unsuspected)
+{
+    static const uint32_t later[] = { [TRP_MEMBER_JOINING] = 2, [TRP_MEMBER_LEAVING] = 1 };
+    uint32_t first = TRPI_GOSSIP_NONE, first_later = UINT32_MAX;
+    for (uint32_t i = 0; i < g->members_count; i++) {
+        const trpi_gossip_member *m = &g->members[i];
+        if (marks[i] == TRPI_MARK_CLEAR && m->status < TRP_MEMBER_EXITING &&
+            !(unsuspected && m->unreachable != 0) && later[m->status] < first_later) {
+            first = i;
+            first_later = later[m->status];
+        }
+    }
+    return first;
+}
+
+/* The indexes of those with one of two marks, in place of the marks. */
+static void
+collect_marked(const trpi_gossip *g, uint32_t one, uint32_t two, trpi_downing_decision *decision)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < g->members_count; i++) {
+        uint32_t mark = decision->indexes[i]; /* read before index count <= i is written */
+        if ((mark == one || mark == two) && g->members[i].status < TRP_MEMBER_EXITING) {
+            decision->indexes[count++] = i;
+        }
+    }
+    decision->indexes_count = count;
+}
+
+/* May the version still take its time to come round (downing-D2 afterwards)? Half as long again;
+ * but a side that the unsure could still save must not give itself up for being slow: in a large
+ * half one whose observers are all on the other side is found late, and each new observer's row is
+ * a version that everybody has to see anew. */
+static bool
+is_patient(const struct question *q, const trpi_downing_input *input, bool stays)
+{
+    const char *why;
+    uint64_t stable_after_ms = q->votes.options->stable_after_ms;
+    uint64_t patience_ms = !stays && trpi_votes_stay(&q->votes, TRPI_PART_HOPED, &why)
+                               ? 3 * stable_after_ms
+                               : stable_after_ms + stable_after_ms / 2;
+    return q->sides.unsure.votes > 0 && input->stable_ms < patience_ms;
+}
+
+/* downing-D9: time for an answer to a new version */
+static uint64_t
+answer_ms(const trpi_downing_options *options)
+{
+    uint32_t third_ms = options->stable_after_ms / 3;
+    return third_ms < ANSWER_MS_MAX ? third_ms : ANSWER_MS_MAX;
+}
+
+/* downing-D9, when the marks stand in decision->indexes. true: nothing can be decided yet, but
+ * perhaps a roll is called. */
+static bool
+lacks_evidence(const trpi_downing_options *options, const trpi_downing_input *input,
+               trpi_downing_decision *decision)
+{
+    const trpi_gossip *g = input->gossip;
+    const uint32_t *marks = decision->indexes;
+    uint64_t stable_after_ms = options->stable_after_ms;
+    uint32_t self = trpi_gossip_find(g, input->self);
+    uint64_t old_ms = input->stable_ms < stable_after_ms ? stable_after_ms / 2 : stable_after_ms;
+    if (input->stable_ms >= 3 * stable_after_ms) {
+        return false;
+    }
+    if (decision->doubtful > 0 && input->word_ms > old_ms &&
+        input->stable_ms + answer_ms(options) < 3 * stable_after_ms &&
+        (who_acts(g, marks, false) == self || who_acts(g, marks, true) == self ||
+         trpi_sides_is_broken_end(g, marks, self))) {
+        decision->verdict = TRPI_DOWNING_ROLL_CALL;
+        return true;
+    }
+    return input->version_ms < answer_ms(options) &&
+           (decision->doubtful > 0 || input->doubt_ms < stable_after_ms);
+}
+
+/* Half-way to stable-after: so that nobody has to wait for evidence when it is over. */
+static void
+call_early(const trpi_downing_options *options, const trpi_downing_input *input, trpi_spare spare,
+           trpi_downing_decision *decision)
+{
+    trpi_sides sides;
+    if (input->stable_ms >= options->stable_after_ms / 2 && decision->doubtful > 0) {
+        trpi_sides_find(options, input, spare, decision->indexes, &sides);
+        (void)lacks_evidence(options, input, decision);
+    }
+}
+
+static void
+counts_fill(const char *why, const trpi_sides *sides, trpi_downing_decision *decision)
+{
+    decision->unreachable = sides->away_members;
+    decision->indirectly_connected = sides->broken_members;
+    decision->reachable = sides->clear.votes + sides->broken.votes;
+    decision->members = decision->reachable + sides->unsure.votes + sides->away.votes;
+    int used =
+        snprintf(decision->reason, sizeof(decision->reason),
+                 "%s: %u of %u members on this side, %u unreachable, %u indirectly connected", why,
+                 decision->reachable, decision->members, decision->unreachable,
+                 decision->indirectly_connected);
+    if (decision->open > 0 && used > 0 && (size_t)used < sizeof(decision->reason)) {
+        snprintf(decision->reason + used, sizeof(decision->reason) - (size_t)used,
+                 ", %u changes of votes not seen by all", decision->open);
+    }
+}
+
+/* Who would act is under suspicion itself, and would have acted long ago if it were there. */
+static void
+stop_waiting(const trpi_downing_input *input, uint64_t limit_ms, const trpi_sides *sides,
+             trpi_downing_decision *decision)
+{
+    uint32_t first = who_acts(input->gossip, decision->indexes, false);
+    if (input->stable_ms >= limit_ms &&
+        (first == TRPI_GOSSIP_NONE || input->gossip->members[first].unreachable != 0)) {
+        counts_fill("who should act does not", sides, decision);
+        decision->verdict = TRPI_DOWNING_DOWN_SELF;
+    }
+}
+
+/* ---- in unrest ------------------------------------------------------------------------------- */
+
+/* downing-D12: steady is who has been reachable for stable-after. */
+static void
+mark_steady(const trpi_downing_options *options, const trpi_downing_input *input, uint32_t *marks)
+{
+    const trpi_gossip *g = input->gossip;
+    for (uint32_t i = 0; i < g->members_count; i++) {
+        bool steady =
+            g->members[i].unreachable == 0 && input->reachable_ms[i] >= options->stable_after_ms;
+        bool seen = g->members[i].ident->key == input->self || trpi_seen_get(input->seen, i);
+        marks[i] = !steady ? TRPI_MARK_AWAY : seen ? TRPI_MARK_CLEAR : TRPI_MARK_UNSURE;
+    }
+}
+
+/* Does anybody accuse it who is not given up? Of a broken link one end is enough. */
+static bool
+is_accused_by_rest(const trpi_gossip *g, const uint32_t *marks, uint64_t key)
+{
+    for (uint32_t i = 0; i < g->rows_count; i++) {
+        uint32_t observer =
+            g->rows[i].subject == key ? trpi_gossip_find(g, g->rows[i].observer) : TRPI_GOSSIP_NONE;
+        if (observer != TRPI_GOSSIP_NONE && marks[observer] != TRPI_MARK_BROKEN &&
+            g->members[observer].status < TRP_MEMBER_EXITING) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Those are marked broken that have been unreachable for stable-after, and, when the unrest has
+ * lasted for too long, all that are unreachable. Returns their number. */
+static uint32_t
+mark_given_up(const trpi_downing_options *options, const trpi_downing_input *input, uint32_t *marks)
+{
+    const trpi_gossip *g = input->gossip;
+    uint64_t limit_ms = (uint64_t)options->stable_after_ms + options->unstable_after_ms;
+    bool too_long = options->unstable_after_ms != 0 && input->unstable_ms >= limit_ms;
+    uint32_t count = 0;
+    for (uint32_t i = g->members_count; i-- > 0;) {
+        bool gone = trpi_downing_suspect(&g->members[i]) &&
+                    (input->unreachable_ms[i] >= options->stable_after_ms ||
+                     (too_long && !trpi_seen_get(input->seen, i)));
+        if (gone && is_accused_by_rest(g, marks, g->members[i].ident->key)) {
+            marks[i] = TRPI_MARK_BROKEN;
+            count++;
+        }
+    }
+    return count;
+}
+
+/* downing-D12. true: somebody is given up. */
+static bool
+decide_in_unrest(const trpi_downing_ops *ops, const trpi_downing_options *options,
+                 const trpi_downing_input *input, trpi_downing_decision *decision)
+{
+    const trpi_gossip *g = input->gossip;
+    uint32_t *marks = decision->indexes;
+    const char *why;
+    struct question q;
+    question_ask(&q, ops, options, input, decision);
+    mark_steady(options, input, marks);
+    decision->sure = trpi_votes_stay(&q.votes, TRPI_PART_CLEAR, &why);
+    if (!decision->sure || input->unstable_ms == 0 ||
+        who_acts(g, marks, false) != trpi_gossip_find(g, input->self)) {
+        return false;
+    }
+    trpi_votes_count(&q.votes, &q.sides);
+    q.sides.away_members = mark_given_up(options, input, marks);
+    q.sides.broken_members = 0;
+    if (q.sides.away_members == 0) {
+        return false;
+    }
+    counts_fill("who is steady is enough, and others come and go", &q.sides, decision);
+    collect_marked(g, TRPI_MARK_BROKEN, TRPI_MARK_BROKEN, decision);
+    decision->verdict = TRPI_DOWNING_DOWN_MEMBERS;
+    return true;
+}
+
+/* ---- at rest --------------------------------------------------------------------------------- */
+
+void
+trpi_split_decide(const trpi_downing_ops *ops, const trpi_downing_options *options,
+                  const trpi_downing_input *input, trpi_downing_decision *decision)
+{
+    const trpi_gossip *g = input->gossip;
+    uint64_t unstable_ms = (uint64_t)options->stable_after_ms + options->unstable_after_ms;
+    bool stable = input->stable_ms >= options->stable_after_ms;
+    struct question q;
+    const trpi_sides *sides = &q.sides;
+    decision->doubtful = trpi_sides_doubtful(input);
+    if (!stable && ops->decide == trpi_split_decide &&
+        decide_in_unrest(ops, options, input, decision)) {
+        return;
+    }
+    bool unstable = !stable && !decision->sure && options->unstable_after_ms != 0 &&
+                    input->unsure_ms >= unstable_ms;
+    if (!stable && !unstable) {
+        call_early(options, input, ops->spare, decision);
+        return; /* downing-D1 */
+    }
+    question_begin(&q, ops, options, input, ops->spare, decision);
+    if (!unstable && lacks_evidence(options, input, decision)) {
+        return;
+    }
+    const char *why = "unstable: who reaches whom has changed for too long "
+                      "(down-all-when-unstable), all stop";
+    bool stays = !unstable && trpi_votes_stay(&q.votes, TRPI_PART_OURS, &why);
+    if (!unstable && is_patient(&q, input, stays)) {
+        return;
+    }
+    counts_fill(why, sides, decision);
+    uint32_t self = trpi_gossip_find(g, input->self);
+    trpi_assert(self != TRPI_GOSSIP_NONE);
+    if (!stays) {
+        decision->verdict = TRPI_DOWNING_DOWN_SELF;
+        return;
+    }
+    if (!trpi_votes_stay(&q.votes, TRPI_PART_CLEAR, &why)) { /* downing-D7 */
+        counts_fill("not without the indirectly connected", sides, decision);
+        decision->verdict = input->stable_ms >= 3 * (uint64_t)options->stable_after_ms
+                                ? TRPI_DOWNING_DOWN_SELF
+                                : TRPI_DOWNING_WAIT;
+    } else if (decision->indexes[self] == TRPI_MARK_BROKEN) {
+        decision->verdict = TRPI_DOWNING_DOWN_SELF;
+    } else if (who_acts(g, decision->indexes, false) == self) {
+        collect_marked(g, TRPI_MARK_AWAY, TRPI_MARK_BROKEN, decision);
+        decision->verdict =
+            decision->indexes_count > 0 ? TRPI_DOWNING_DOWN_MEMBERS : TRPI_DOWNING_WAIT;
+    } else {
+        stop_waiting(input, 4 * (uint64_t)options->stable_after_ms, sides, decision);
+    }
+}
+
+/* The rows change for at most stable-after and down-all-when-unstable, patience with members that
+ * have not seen the view takes three times stable-after (is_patient), the smaller side waits. */
+uint64_t
+trpi_downing_lease_ask_ms(const trpi_downing_options *options)
+{
+    return 4 * (uint64_t)options->stable_after_ms + options->unstable_after_ms +
+           options->lease_minority_delay_ms;
+}
+
+uint64_t
+trpi_downing_lease_hold_ms(const trpi_downing_options *options)
+{
+    uint64_t least_ms =
+        options->stable_after_ms + trpi_downing_lease_ask_ms(options) + options->lease_timeout_ms;
+    return options->lease_release_after_ms > least_ms ? options->lease_release_after_ms : least_ms;
+}
+
+/* downing-D8: the sides are as always, but who has the lease stays, however small. Only who acts
+ * asks for it, and speaks for its side; the smaller side asks later, so that mostly the larger one
+ * gets it. */
+void
+trpi_split_decide_lease(const trpi_downing_ops *ops, const trpi_downing_options *options,
+                        const trpi_downing_input *input, trpi_downing_decision *decision)
+{
+    const trpi_gossip *g = input->gossip;
+    struct question q;
+    const trpi_sides *sides = &q.sides;
+    const char *why;
+    uint64_t unstable_ms = (uint64_t)options->stable_after_ms + options->unstable_after_ms;
+    trpi_spare spare = input->lease == TRPI_LEASE_HELD ? TRPI_SPARE_SELF : TRPI_SPARE_NOBODY;
+    decision->doubtful = trpi_sides_doubtful(input);
+    if (input->stable_ms < options->stable_after_ms) {
+        if (options->unstable_after_ms != 0 && input->unstable_ms >= unstable_ms) {
+            trpi_split_decide(ops, options, input, decision); /* all stop */
+        } else {
+            call_early(options, input, spare, decision);
+        }
+        return; /* downing-D1 */
+    }
+    question_begin(&q, ops, options, input, spare, decision);
+    if (lacks_evidence(options, input, decision)) {
+        return;
+    }
+    bool larger = trpi_votes_stay(&q.votes, TRPI_PART_OURS, &why);
+    uint64_t ask_ms = options->stable_after_ms + (larger ? 0 : options->lease_minority_delay_ms);
+    uint32_t self = trpi_gossip_find(g, input->self);
+    /* who has it from an earlier cut need not be who acts now */
+    bool acts = input->lease == TRPI_LEASE_HELD || who_acts(g, decision->indexes, false) == self;
+    if (is_patient(&q, input, larger)) {
+        return;
+    }
+    if (!acts) {
+        stop_waiting(input, trpi_downing_lease_ask_ms(options) + options->lease_timeout_ms, sides,
+                     decision);
+        return;
+    }
+    switch (input->lease) {
+    case TRPI_LEASE_UNASKED:
+        if (input->apart_ms > trpi_downing_lease_ask_ms(options)) {
+            counts_fill("too late to ask for the lease", sides, decision);
+            collect_marked(g, TRPI_MARK_CLEAR, TRPI_MARK_BROKEN, decision);
+            decision->verdict = TRPI_DOWNING_DOWN_SIDE;
+            return;
+        }
+        counts_fill("the lease decides", sides, decision);
+        decision->verdict = input->stable_ms < ask_ms ? TRPI_DOWNING_WAIT : TRPI_DOWNING_ACQUIRE;
+        return;
+    case TRPI_LEASE_ASKED:
+        return;
+    case TRPI_LEASE_HELD:
+        counts_fill("this side has the lease", sides, decision);
+        collect_marked(g, TRPI_MARK_AWAY, TRPI_MARK_BROKEN, decision);
+        decision->verdict =
+            decision->indexes_count > 0 ? TRPI_DOWNING_DOWN_MEMBERS : TRPI_DOWNING_WAIT;
+        return;
+    case TRPI_LEASE_REFUSED:
+        counts_fill("this side did not get the lease", sides, decision);
+        collect_marked(g, TRPI_MARK_CLEAR, TRPI_MARK_BROKEN, decision);
+        decision->verdict = TRPI_DOWNING_DOWN_SIDE;
+        return;
+    }
+}

@@ -1,0 +1,702 @@
+/* heartbeat.c - the ring of heartbeats.
+ *
+ * Why.     If everybody asked everybody, the traffic of a large cluster would be nothing but
+ *          heartbeats.
+ *          On a ring everybody has the same few observers. The order is a hash, so that the nodes
+ *          of one machine, which fail together, are not each other's only observers.
+ * Shape.   ring by hash:  self -> n1 -> n2 -> (n3 silent) -> n4 ...   the next k that are
+ *          reachable, and every silent one passed on the way; and all that this node holds silent,
+ *          wherever they stand. Those that miss an answer do not count: as many more, and some,
+ *          are asked at once (heartbeat-H5)
+ * Must hold.
+ *   heartbeat-H1  k reachable neighbours are asked even if many next to each other die at once.
+ *   heartbeat-H2  A peer that never answered is judged, too: from expected-response-after on
+ *       (FD-16).
+ *   heartbeat-H3  When this node itself was stopped, the time is nobody's silence; and for a while
+ *       after it, it judges more slowly.
+ *   heartbeat-H4  An answer counts only from the incarnation that is asked.
+ *   heartbeat-H5  Crashes at one time are found at one time, however many neighbours die together:
+ *       whoever is late, long before it is silent, is passed on the ring, and the more are late,
+ *       the more others are asked. One that is asked in this way is known to have lived and is
+ *       judged from its first request on, without heartbeat-H2's patience.
+ *   heartbeat-H6  When this node stood still for longer than its detector bears, it is *waking*
+ *       until each peer has answered a request that was made since, or has been silent for as long
+ *       anew.
+ *   heartbeat-H7  A peer that is late, long before it is silent, is asked after: its other
+ *       observers on the ring say when they heard it last. While one has, within WORD_INTERVALS, it
+ *       is not called silent, for at most twice the time that the detector bears. A crash is found
+ *       as early as without: when the detector judges, nobody has heard the peer for longer than
+ *       that.
+ * Limits.  Requests in one tick: k + the silent ones; a late one brings up to WIDEN more, at most
+ *          WIDEN_MAX at a time. Questions in one tick: QUESTIONS_MAX, WITNESSES for each late peer.
+ * Tests.   tests/unit/cluster/heartbeat_test.c, tests/sim/sim_test.c
+ */
+#include "cluster/engine/heartbeat.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/wire.h"
+
+#define KIND_REQUEST 1u
+#define KIND_ANSWER 2u
+#define KIND_QUESTION 3u /* heartbeat-H7 */
+#define KIND_WORD 4u
+#define CHECKS_PER_INTERVAL 4u
+#define PAUSE_US 250000u         /* a tick later than this after its time: we were stopped */
+#define STRAIN_US_MAX 5000000u   /* at most so much is added to everybody's credit after a pause */
+#define ROUND_TRIP_US_MAX 60000000u
+#define LATE_INTERVALS 2u        /* heartbeat-H5: since the last answer, so one has not come */
+#define WIDEN 8u                 /* heartbeat-H5: for each that is late, where nobody answers */
+#define WIDEN_MAX 64u
+/* heartbeat-H6: a detector that never judges must not hold a node */
+#define WAKING_US_MAX 60000000u
+#define WORD_INTERVALS 2u        /* heartbeat-H7: so old is the hearing of a witness at most */
+#define WITNESSES 3u
+#define QUESTIONS_MAX 24u
+#define NEVER UINT64_MAX
+
+struct peer {
+    trpi_ident *ident;
+    trpi_detector detector;
+    uint64_t first_asked_us; /* 0: not yet */
+    uint64_t heard_us;       /* its last answer; 0: none */
+    uint64_t round_trip_us;
+    uint64_t heard_count;
+    uint64_t asked_after_us; /* heartbeat-H7: the last question; 0: none */
+    uint64_t vouched_us;     /* heartbeat-H7: another observer heard it then; 0: none has */
+    bool silent;
+    bool late;     /* heartbeat-H5 */
+    bool answers;  /* heard, and not late */
+    bool extra;    /* asked because others are late or silent */
+    bool unproved; /* heartbeat-H6 */
+    bool chosen;   /* by the last choice */
+};
+
+struct trpi_heartbeat {
+    trpi_heartbeat_options options;
+    trpi_ident *self;
+    struct peer *peers; /* by key */
+    uint32_t peers_count;
+    uint64_t ask_us, check_us; /* next */
+    uint64_t asked_us;         /* what the last requests carry */
+    uint64_t strain_us;        /* own slowness, decaying (heartbeat-H3) */
+    uint64_t pause_us;         /* that the detector bears */
+    uint64_t woke_us;          /* heartbeat-H6: since when it is waking; 0: it is not */
+    trpi_gossip *view;         /* of the last choice; NULL: none yet */
+    const trpi_ident **targets;
+    uint32_t targets_count;
+    uint64_t *unreachable;
+    uint32_t unreachable_count;
+    trpi_heartbeat_question questions[QUESTIONS_MAX];
+    uint32_t questions_count;
+    bool changed;
+};
+
+/* As phi.c reads it. */
+static uint32_t
+acceptable_pause_ms(const trpi_phi_options *phi)
+{
+    return phi->acceptable_pause_ms == 0                   ? 3000
+           : phi->acceptable_pause_ms == TRPI_PHI_NO_PAUSE ? 0
+                                                           : phi->acceptable_pause_ms;
+}
+
+trp_err
+trpi_heartbeat_new(trpi_ident *self, const trpi_heartbeat_options *options,
+                   trpi_heartbeat **ret_heartbeat)
+{
+    trpi_heartbeat_options checked = { .monitored_by_nr_of_members = 0 };
+    if (options != NULL) {
+        checked = *options;
+    }
+    if (checked.phi.heartbeat_interval_ms == 0) {
+        checked.phi.heartbeat_interval_ms = 1000;
+    }
+    if (checked.expected_response_after_ms == 0) {
+        checked.expected_response_after_ms = 3000;
+    }
+    if (checked.monitored_by_nr_of_members == 0) {
+        checked.monitored_by_nr_of_members = 5;
+    }
+    trpi_detector probe = { .kind = NULL };
+    if (trpi_detector_init(&probe, checked.detector, &checked.phi) != TRP_OK) {
+        return TRP_EINVAL;
+    }
+    trpi_detector_fini(&probe);
+    trpi_heartbeat *hb = trpi_alloc(sizeof(*hb));
+    if (hb == NULL) {
+        return TRP_ENOMEM;
+    }
+    hb->options = checked;
+    hb->pause_us = (uint64_t)acceptable_pause_ms(&checked.phi) * 1000;
+    hb->self = trpi_ident_ref(self);
+    hb->ask_us = hb->check_us = NEVER;
+    *ret_heartbeat = hb;
+    return TRP_OK;
+}
+
+static void
+peers_free(struct peer *peers, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        trpi_detector_fini(&peers[i].detector);
+        trpi_ident_unref(peers[i].ident);
+    }
+    trpi_free(peers);
+}
+
+void
+trpi_heartbeat_free(trpi_heartbeat *hb)
+{
+    if (hb == NULL) {
+        return;
+    }
+    peers_free(hb->peers, hb->peers_count);
+    trpi_free(hb->targets);
+    trpi_free(hb->unreachable);
+    trpi_gossip_unref(hb->view);
+    trpi_ident_unref(hb->self);
+    trpi_free(hb);
+}
+
+/* ---- whom to ask ----------------------------------------------------------------------------- */
+
+static int
+order_peers(const void *a, const void *b)
+{
+    uint64_t x = ((const struct peer *)a)->ident->key;
+    uint64_t y = ((const struct peer *)b)->ident->key;
+    return x < y ? -1 : x > y;
+}
+
+static struct peer *
+find_peer(const trpi_heartbeat *hb, uint64_t key)
+{
+    uint32_t low = 0;
+    uint32_t high = hb->peers_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (hb->peers[middle].ident->key < key) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < hb->peers_count && hb->peers[low].ident->key == key ? &hb->peers[low] : NULL;
+}
+
+struct ring {
+    const trpi_gossip *view;
+    const uint32_t *places;
+    uint32_t count;
+    uint32_t start;  /* the first place behind self */
+    /* from there to the k-th that is reachable (heartbeat-H1), and answers (heartbeat-H5) */
+    uint32_t length;
+    uint32_t plain;  /* of length, those before the first that is unreachable or late */
+};
+
+static const trpi_gossip_member *
+ring_at(const struct ring *ring, uint32_t step)
+{
+    return &ring->view->members[ring->places[(ring->start + step) % ring->count]];
+}
+
+static bool
+ring_is_before(const struct ring *ring, uint32_t place, const trpi_ident *self)
+{
+    const trpi_ident *ident = ring->view->members[ring->places[place]].ident;
+    return ident->ring_hash < self->ring_hash ||
+           (ident->ring_hash == self->ring_hash && ident->key <= self->key);
+}
+
+/* The first place behind it. */
+static uint32_t
+ring_behind(const struct ring *ring, const trpi_ident *self)
+{
+    uint32_t low = 0, high = ring->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (ring_is_before(ring, middle, self)) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/* heartbeat-H1, heartbeat-H5. Go along until k answer. A peer that has not been asked for long
+ * enough may answer: k of those will do while nobody is late; but the fewer answer, the more of
+ * them are asked for each late one. */
+static void
+ring_walk(const trpi_heartbeat *hb, struct ring *ring)
+{
+    uint32_t k = hb->options.monitored_by_nr_of_members;
+    uint32_t answering = 0, unknown = 0, late = 0, passed = 0;
+    while (ring->length < ring->count && answering < k) {
+        uint32_t more = (uint32_t)((uint64_t)WIDEN * late * (k - answering) / k);
+        if (answering + unknown >= k + (more < WIDEN_MAX ? more : WIDEN_MAX)) {
+            return;
+        }
+        const trpi_gossip_member *m = ring_at(ring, ring->length++);
+        if (m->ident->key == hb->self->key) {
+            ring->plain += passed == 0 ? 1 : 0;
+            continue;
+        }
+        const struct peer *p = find_peer(hb, m->ident->key);
+        bool away = m->unreachable != 0 || (p != NULL && p->silent);
+        late += !away && p != NULL && p->late ? 1 : 0;
+        passed += away || (p != NULL && p->late) ? 1 : 0;
+        answering += !away && p != NULL && p->answers ? 1 : 0;
+        unknown += !away && (p == NULL || (!p->answers && !p->late)) ? 1 : 0;
+        ring->plain += passed == 0 ? 1 : 0;
+    }
+}
+
+static trp_err
+ring_look(const trpi_heartbeat *hb, const trpi_gossip *view, struct ring *ring)
+{
+    *ring = (struct ring){ .view = view };
+    trp_err err = trpi_gossip_ring(view, &ring->places, &ring->count);
+    if (err != TRP_OK) {
+        return err;
+    }
+    ring->start = ring_behind(ring, hb->self);
+    ring_walk(hb, ring);
+    return TRP_OK;
+}
+
+/* One of the new peers; who stays moves over with its detector. */
+static void
+choose_one(trpi_heartbeat *hb, const trpi_gossip_member *m, bool extra, struct peer *to)
+{
+    struct peer *known = find_peer(hb, m->ident->key);
+    if (known != NULL) {
+        *to = *known;
+        known->chosen = true; /* its contents have moved */
+    } else {
+        memset(to, 0, sizeof(*to));
+        to->extra = extra && m->up_number != 0; /* a joiner may just have come */
+        to->ident = trpi_ident_ref(m->ident);
+        trp_err err = trpi_detector_init(&to->detector, hb->options.detector, &hb->options.phi);
+        trpi_assert(err == TRP_OK); /* the options were tried in new() */
+    }
+    to->chosen = false;
+}
+
+/* Those behind self on the ring; and whoever is silent, wherever it stands. */
+static uint32_t
+choose(trpi_heartbeat *hb, const struct ring *ring, struct peer *chosen)
+{
+    uint32_t count = 0;
+    for (uint32_t step = 0; step < ring->length; step++) {
+        const trpi_gossip_member *m = ring_at(ring, step);
+        if (m->ident->key != hb->self->key) {
+            choose_one(hb, m, step >= ring->plain, &chosen[count++]);
+        }
+    }
+    for (uint32_t i = 0; i < hb->peers_count; i++) {
+        const struct peer *p = &hb->peers[i];
+        uint32_t at = p->silent && !p->chosen ? trpi_gossip_find(ring->view, p->ident->key)
+                                              : TRPI_GOSSIP_NONE;
+        if (at != TRPI_GOSSIP_NONE && ring->view->members[at].status != TRP_MEMBER_DOWN) {
+            choose_one(hb, &ring->view->members[at], false, &chosen[count++]);
+        }
+    }
+    return count;
+}
+
+static void
+collect_unreachable(trpi_heartbeat *hb)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < hb->peers_count; i++) {
+        if (hb->peers[i].silent) {
+            hb->unreachable[count++] = hb->peers[i].ident->key;
+        }
+    }
+    hb->unreachable_count = count;
+}
+
+trp_err
+trpi_heartbeat_members(trpi_heartbeat *hb, uint64_t now_us, const trpi_gossip *view)
+{
+    struct ring ring;
+    if (ring_look(hb, view, &ring) != TRP_OK) {
+        return TRP_ENOMEM;
+    }
+    uint32_t room = ring.length + hb->peers_count + 1;
+    struct peer *chosen = trpi_alloc(room * sizeof(*chosen));
+    const trpi_ident **targets = trpi_alloc(room * sizeof(*targets));
+    uint64_t *unreachable = trpi_alloc(room * sizeof(*unreachable));
+    if (chosen == NULL || targets == NULL || unreachable == NULL) {
+        trpi_free(chosen);
+        trpi_free(targets);
+        trpi_free(unreachable);
+        return TRP_ENOMEM;
+    }
+    uint32_t chosen_count = choose(hb, &ring, chosen);
+    if (chosen_count > 1) {
+        qsort(chosen, chosen_count, sizeof(*chosen), order_peers);
+    }
+    for (uint32_t i = 0; i < hb->peers_count; i++) {
+        if (!hb->peers[i].chosen) {
+            trpi_detector_fini(&hb->peers[i].detector);
+            trpi_ident_unref(hb->peers[i].ident);
+        }
+    }
+    trpi_free(hb->peers);
+    trpi_free(hb->targets);
+    trpi_free(hb->unreachable);
+    hb->peers = chosen;
+    hb->peers_count = chosen_count;
+    hb->targets = targets;
+    hb->targets_count = 0;
+    hb->unreachable = unreachable;
+    collect_unreachable(hb);
+    if (hb->view != view) {
+        trpi_gossip_unref(hb->view);
+        hb->view = trpi_gossip_ref((trpi_gossip *)(uintptr_t)view); /* counted, not changed */
+    }
+    if (chosen_count == 0) {
+        hb->ask_us = hb->check_us = NEVER;
+    } else if (hb->ask_us == NEVER) {
+        hb->ask_us = hb->check_us = now_us;
+    }
+    return TRP_OK;
+}
+
+/* ---- asking and judging ---------------------------------------------------------------------- */
+
+static uint64_t
+later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* By a tick, or by an answer that waited for this node to go on and is read before it. */
+static void
+notice_own_pause(trpi_heartbeat *hb, uint64_t now_us)
+{
+    uint64_t due_us = trpi_heartbeat_wake_us(hb);
+    if (due_us == NEVER || now_us <= due_us + PAUSE_US) {
+        return;
+    }
+    uint64_t pause_us = now_us - due_us;
+    for (uint32_t i = 0; i < hb->peers_count; i++) { /* heartbeat-H3 */
+        struct peer *p = &hb->peers[i];
+        trpi_detector_own_pause(&p->detector, now_us / 1000, pause_us / 1000);
+        if (p->first_asked_us != 0 && !p->detector.monitoring) {
+            p->first_asked_us += pause_us;
+        }
+        p->heard_us += p->heard_us != 0 ? pause_us : 0;
+        p->unproved = p->unproved || pause_us > hb->pause_us; /* heartbeat-H6 */
+    }
+    if (pause_us > hb->pause_us && hb->peers_count > 0) {
+        hb->woke_us = now_us;
+    }
+    hb->ask_us = later(hb->ask_us, now_us); /* due now: the pause is counted once */
+    hb->check_us = later(hb->check_us, now_us);
+    hb->strain_us = later(hb->strain_us, pause_us < STRAIN_US_MAX ? pause_us : STRAIN_US_MAX);
+}
+
+/* heartbeat-H7. A witness may have heard it an interval later than this node: so no word may be
+ * older than the pause that the detector bears on top of an interval, else a crash would be found
+ * later. */
+static bool
+is_vouched_for(const trpi_heartbeat *hb, const struct peer *p, uint64_t now_us)
+{
+    uint64_t interval_us = (uint64_t)hb->options.phi.heartbeat_interval_ms * 1000;
+    uint64_t old_us = WORD_INTERVALS * interval_us;
+    old_us = old_us < hb->pause_us ? old_us : hb->pause_us;
+    return p->vouched_us != 0 && p->heard_us != 0 && now_us < p->vouched_us + old_us &&
+           now_us < p->heard_us + 2 * (hb->pause_us + interval_us);
+}
+
+static void
+judge(trpi_heartbeat *hb, struct peer *p, uint64_t now_us)
+{
+    uint64_t expected_us = (uint64_t)hb->options.expected_response_after_ms * 1000;
+    if (!p->detector.monitoring && p->first_asked_us != 0 &&
+        now_us >= p->first_asked_us + expected_us) {
+        trpi_detector_assume(&p->detector, now_us / 1000); /* heartbeat-H2 */
+    }
+    uint64_t credit_us = now_us > hb->strain_us ? now_us - hb->strain_us : 0;
+    bool silent = !trpi_detector_is_available(&p->detector,
+                                              p->silent ? now_us / 1000 : credit_us / 1000);
+    silent = silent && (p->silent || !is_vouched_for(hb, p, now_us));
+    if (silent != p->silent) {
+        p->silent = silent;
+        hb->changed = true;
+    }
+}
+
+/* heartbeat-H5. true: it is late, or answers, and was not, or did not. */
+static bool
+look_late(const trpi_heartbeat *hb, struct peer *p, uint64_t now_us)
+{
+    uint64_t interval_us = (uint64_t)hb->options.phi.heartbeat_interval_ms * 1000;
+    uint64_t expected_us = (uint64_t)hb->options.expected_response_after_ms * 1000;
+    uint64_t since_us = p->heard_us != 0 ? p->heard_us + LATE_INTERVALS * interval_us
+                        : p->extra       ? p->first_asked_us + interval_us
+                                         : p->first_asked_us + expected_us;
+    bool late = p->first_asked_us != 0 && now_us > since_us + hb->strain_us;
+    bool answers = p->heard_us != 0 && !late;
+    bool changed = late != p->late || answers != p->answers;
+    p->late = late;
+    p->answers = answers;
+    return changed;
+}
+
+static void
+judge_all(trpi_heartbeat *hb, uint64_t now_us)
+{
+    bool changed = false;
+    for (uint32_t i = 0; i < hb->peers_count; i++) {
+        judge(hb, &hb->peers[i], now_us);
+        changed = look_late(hb, &hb->peers[i], now_us) || changed;
+    }
+    collect_unreachable(hb);
+    if (changed && hb->view != NULL) {
+        (void)trpi_heartbeat_members(hb, now_us, hb->view); /* no memory: with the next change */
+    }
+}
+
+/* ---- heartbeat-H7: what the others hear ------------------------------------------------------ */
+
+/* Those that stand before the peer on the ring ask it, too. */
+static void
+ask_after(trpi_heartbeat *hb, const struct peer *p)
+{
+    struct ring ring = { .view = hb->view };
+    if (hb->view == NULL || trpi_gossip_ring(hb->view, &ring.places, &ring.count) != TRP_OK ||
+        ring.count == 0) {
+        return;
+    }
+    uint32_t k = hb->options.monitored_by_nr_of_members, asked = 0;
+    ring.start = ring_behind(&ring, p->ident) + ring.count - 1; /* its own place */
+    for (uint32_t back = 1; back <= k && back < ring.count && asked < WITNESSES; back++) {
+        if (hb->questions_count == QUESTIONS_MAX) {
+            return;
+        }
+        const trpi_gossip_member *m = ring_at(&ring, ring.count - back);
+        const struct peer *known = find_peer(hb, m->ident->key);
+        if (m->ident->key == hb->self->key || m->ident->key == p->ident->key ||
+            m->unreachable != 0 || (known != NULL && (known->silent || known->late))) {
+            continue;
+        }
+        trpi_heartbeat_question *q = &hb->questions[hb->questions_count++];
+        memset(q, 0, sizeof(*q));
+        q->to = m->ident;
+        q->bytes[0] = KIND_QUESTION;
+        trpi_put_u64(q->bytes + 1, p->ident->key);
+        asked++;
+    }
+}
+
+static void
+ask_witnesses(trpi_heartbeat *hb, uint64_t now_us)
+{
+    uint64_t interval_us = (uint64_t)hb->options.phi.heartbeat_interval_ms * 1000;
+    for (uint32_t i = 0; i < hb->peers_count; i++) {
+        struct peer *p = &hb->peers[i];
+        if (p->late && !p->silent && p->heard_us != 0 &&
+            now_us >= p->asked_after_us + interval_us) {
+            p->asked_after_us = now_us;
+            ask_after(hb, p);
+        }
+    }
+}
+
+uint32_t
+trpi_heartbeat_questions(const trpi_heartbeat *hb, const trpi_heartbeat_question **ret_questions)
+{
+    *ret_questions = hb->questions;
+    return hb->questions_count;
+}
+
+bool
+trpi_heartbeat_testify(const trpi_heartbeat *hb, uint64_t now_us, const uint8_t *bytes,
+                       size_t count, uint8_t word[TRPI_HEARTBEAT_WORD_BYTES])
+{
+    if (count < TRPI_HEARTBEAT_WORD_BYTES || bytes[0] != KIND_QUESTION) {
+        return false;
+    }
+    const struct peer *p = find_peer(hb, trpi_get_u64(bytes + 1));
+    if (p == NULL || p->heard_us == 0) {
+        return false;
+    }
+    memcpy(word, bytes, TRPI_HEARTBEAT_WORD_BYTES);
+    word[0] = KIND_WORD;
+    trpi_put_u64(word + 9, now_us > p->heard_us ? (now_us - p->heard_us) / 1000 : 0);
+    return true;
+}
+
+static void
+word_arrived(trpi_heartbeat *hb, uint64_t arrived_us, const uint8_t *bytes)
+{
+    struct peer *p = find_peer(hb, trpi_get_u64(bytes + 1));
+    uint64_t age_ms = trpi_get_u64(bytes + 9);
+    if (p != NULL && age_ms < arrived_us / 1000 && arrived_us - age_ms * 1000 > p->vouched_us) {
+        p->vouched_us = arrived_us - age_ms * 1000;
+    }
+}
+
+static void
+ask(trpi_heartbeat *hb, uint64_t now_us, bool due)
+{
+    for (uint32_t i = 0; i < hb->peers_count; i++) {
+        struct peer *p = &hb->peers[i];
+        if (!due && !(p->extra && p->first_asked_us == 0)) { /* heartbeat-H5: at once */
+            continue;
+        }
+        if (p->first_asked_us == 0) {
+            p->first_asked_us = now_us;
+            if (p->extra) {
+                trpi_detector_assume(&p->detector, now_us / 1000); /* heartbeat-H5 */
+            }
+        }
+        hb->asked_us = now_us;
+        hb->targets[hb->targets_count++] = p->ident;
+    }
+}
+
+void
+trpi_heartbeat_tick(trpi_heartbeat *hb, uint64_t now_us)
+{
+    uint64_t interval_us = (uint64_t)hb->options.phi.heartbeat_interval_ms * 1000;
+    hb->strain_us -= hb->strain_us / 10; /* halved in about seven checks */
+    notice_own_pause(hb, now_us);
+    hb->questions_count = 0;
+    if (now_us >= hb->check_us) {
+        judge_all(hb, now_us); /* before asking: it may choose anew */
+        ask_witnesses(hb, now_us);
+        hb->check_us = now_us + interval_us / CHECKS_PER_INTERVAL;
+    }
+    bool due = now_us >= hb->ask_us;
+    hb->targets_count = 0;
+    ask(hb, now_us, due);
+    /* from now, not from when it was due: no burst after a stall */
+    hb->ask_us = due ? now_us + interval_us : hb->ask_us;
+}
+
+/* heartbeat-H6 */
+bool
+trpi_heartbeat_is_waking(trpi_heartbeat *hb, uint64_t now_us)
+{
+    uint64_t again_us = hb->pause_us + (uint64_t)hb->options.phi.heartbeat_interval_ms * 1000;
+    notice_own_pause(hb, now_us);
+    if (hb->woke_us == 0) {
+        return false;
+    }
+    bool waking = false;
+    for (uint32_t i = 0; i < hb->peers_count; i++) {
+        const struct peer *p = &hb->peers[i];
+        waking = waking || (p->unproved && !(p->silent && now_us >= hb->woke_us + again_us));
+    }
+    if (!waking || now_us >= hb->woke_us + WAKING_US_MAX) {
+        hb->woke_us = 0;
+        for (uint32_t i = 0; i < hb->peers_count; i++) {
+            hb->peers[i].unproved = false;
+        }
+    }
+    return hb->woke_us != 0;
+}
+
+uint64_t
+trpi_heartbeat_wake_us(const trpi_heartbeat *hb)
+{
+    return hb->ask_us < hb->check_us ? hb->ask_us : hb->check_us;
+}
+
+void
+trpi_heartbeat_answer(trpi_heartbeat *hb, uint64_t arrived_us, const trpi_node_id *from,
+                      const uint8_t *bytes, size_t count)
+{
+    if (count >= TRPI_HEARTBEAT_WORD_BYTES && bytes[0] == KIND_WORD) {
+        word_arrived(hb, arrived_us, bytes);
+        return;
+    }
+    if (count < TRPI_HEARTBEAT_BYTES || bytes[0] != KIND_ANSWER) {
+        return;
+    }
+    struct peer *p = find_peer(hb, trpi_ident_key(from)); /* heartbeat-H4 */
+    if (p == NULL) {
+        return;
+    }
+    notice_own_pause(hb, arrived_us); /* heartbeat-H3 */
+    uint64_t asked_us = trpi_get_u64(bytes + 1);
+    if (asked_us <= arrived_us && arrived_us - asked_us < ROUND_TRIP_US_MAX) {
+        p->round_trip_us = arrived_us - asked_us;
+    }
+    p->heard_us = arrived_us > p->heard_us ? arrived_us : p->heard_us;
+    p->heard_count++;
+    p->unproved = p->unproved && asked_us < hb->woke_us; /* heartbeat-H6: it answered before */
+    trpi_detector_heartbeat(&p->detector, arrived_us / 1000);
+    if (p->silent) {
+        judge(hb, p, arrived_us);
+        if (!p->silent) {
+            collect_unreachable(hb);
+        }
+    }
+}
+
+uint32_t
+trpi_heartbeat_targets(const trpi_heartbeat *hb, const trpi_ident *const **ret_targets,
+                       uint8_t bytes[TRPI_HEARTBEAT_BYTES])
+{
+    bytes[0] = KIND_REQUEST;
+    trpi_put_u64(bytes + 1, hb->asked_us);
+    *ret_targets = hb->targets;
+    return hb->targets_count;
+}
+
+uint32_t
+trpi_heartbeat_unreachable(const trpi_heartbeat *hb, const uint64_t **ret_keys)
+{
+    *ret_keys = hb->unreachable;
+    return hb->unreachable_count;
+}
+
+bool
+trpi_heartbeat_has_changed(trpi_heartbeat *hb)
+{
+    bool changed = hb->changed;
+    hb->changed = false;
+    return changed;
+}
+
+trpi_heartbeat_peer
+trpi_heartbeat_look(const trpi_heartbeat *hb, uint64_t key, uint64_t now_us)
+{
+    trpi_heartbeat_peer look = { .key = key, .available = true };
+    const struct peer *p = find_peer(hb, key);
+    if (p != NULL) {
+        look.phi = trpi_detector_suspicion(&p->detector, now_us / 1000);
+        look.round_trip_us = p->round_trip_us;
+        look.heard_count = p->heard_count;
+        look.monitored = true;
+        look.available = !p->silent;
+    }
+    return look;
+}
+
+uint32_t
+trpi_heartbeat_peers_count(const trpi_heartbeat *hb)
+{
+    return hb->peers_count;
+}
+
+bool
+trpi_heartbeat_reply(const uint8_t *bytes, size_t count, uint8_t answer[TRPI_HEARTBEAT_BYTES])
+{
+    if (count < TRPI_HEARTBEAT_BYTES || bytes[0] != KIND_REQUEST) {
+        return false;
+    }
+    memcpy(answer, bytes, TRPI_HEARTBEAT_BYTES);
+    answer[0] = KIND_ANSWER;
+    return true;
+}

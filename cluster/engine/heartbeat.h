@@ -1,0 +1,84 @@
+/* heartbeat.h - who is watched by whom, and who has fallen silent; pure, like the membership
+ * engine.
+ *
+ * Every node asks its next monitored-by-nr-of-members neighbours on a ring once an interval; they
+ * answer. A neighbour is unreachable when its failure detector says so, and reachable again as soon
+ * as it answers: what is unreachable is asked on until it is Down or removed, so that a healed
+ * network heals the cluster. Before it is called unreachable its other observers are asked: while
+ * one of them hears it, it is the link that is bad, and it gets more time.
+ */
+#ifndef TRPI_CLUSTER_HEARTBEAT_H
+#define TRPI_CLUSTER_HEARTBEAT_H
+
+#include "base/detector.h"
+#include "cluster/engine/gossip.h"
+
+#define TRPI_HEARTBEAT_BYTES 9u /* kind, and 8 bytes which the answer returns */
+#define TRPI_HEARTBEAT_WORD_BYTES 17u /* kind, key of a member; a word: ms since it was heard */
+
+typedef struct trpi_heartbeat_options { /* a zero field is its default */
+    trpi_phi_options phi;                /* heartbeat_interval_ms is the interval of asking */
+    const trp_failure_detector *detector; /* phi accrual; else its kind, with the options of phi */
+    uint32_t expected_response_after_ms; /* 3000: then a peer that was never heard is judged */
+    uint32_t monitored_by_nr_of_members; /* 5 */
+} trpi_heartbeat_options;
+
+typedef struct trpi_heartbeat trpi_heartbeat;
+
+/* Gives *ret_heartbeat. Shares self. Errors: TRP_EINVAL, TRP_ENOMEM. */
+trp_err trpi_heartbeat_new(trpi_ident *self, const trpi_heartbeat_options *options,
+                           trpi_heartbeat **ret_heartbeat);
+void trpi_heartbeat_free(trpi_heartbeat *heartbeat); /* NULL is fine */
+
+/* The view has changed: choose whom to ask. Errors: TRP_ENOMEM (asks those it asked before). */
+trp_err trpi_heartbeat_members(trpi_heartbeat *heartbeat, uint64_t now_us, const trpi_gossip *view);
+/* Do what is due. Afterwards _targets tells whom to send bytes to, and _unreachable who is silent.
+ */
+void trpi_heartbeat_tick(trpi_heartbeat *heartbeat, uint64_t now_us);
+uint64_t trpi_heartbeat_wake_us(const trpi_heartbeat *heartbeat);
+/* Has this node stood still for longer than its detector bears, and has some peer neither answered
+ * since nor been judged unreachable anew? */
+bool trpi_heartbeat_is_waking(trpi_heartbeat *heartbeat, uint64_t now_us);
+/* Bytes of the channel that are an answer, or the word of another observer; others are ignored.
+ * arrived_us: when the transport had them. */
+void trpi_heartbeat_answer(trpi_heartbeat *heartbeat, uint64_t arrived_us, const trpi_node_id *from,
+                           const uint8_t *bytes, size_t count);
+
+/* Requests of the last tick; borrowed until the next call. bytes are the same for all. */
+uint32_t trpi_heartbeat_targets(const trpi_heartbeat *heartbeat,
+                                const trpi_ident *const **ret_targets,
+                                uint8_t bytes[TRPI_HEARTBEAT_BYTES]);
+typedef struct trpi_heartbeat_question {
+    const trpi_ident *to;
+    uint8_t bytes[TRPI_HEARTBEAT_WORD_BYTES];
+} trpi_heartbeat_question;
+/* Questions of the last tick, to other observers of peers that are late (heartbeat-H7); borrowed
+ * until the next call. */
+uint32_t trpi_heartbeat_questions(const trpi_heartbeat *heartbeat,
+                                  const trpi_heartbeat_question **ret_questions);
+/* If bytes are such a question, and this node has heard the member: write the word to send back and
+ * return true. */
+bool trpi_heartbeat_testify(const trpi_heartbeat *heartbeat, uint64_t now_us, const uint8_t *bytes,
+                            size_t count, uint8_t word[TRPI_HEARTBEAT_WORD_BYTES]);
+/* Keys of all that are silent now, sorted; borrowed until the next call. */
+uint32_t trpi_heartbeat_unreachable(const trpi_heartbeat *heartbeat, const uint64_t **ret_keys);
+/* True once after the set of the unreachable has changed. */
+bool trpi_heartbeat_has_changed(trpi_heartbeat *heartbeat);
+
+typedef struct trpi_heartbeat_peer {
+    uint64_t key;
+    double phi;
+    uint64_t round_trip_us; /* of the last answer; 0 never */
+    uint64_t heard_count;   /* answers since this node asks it */
+    bool monitored;         /* false: this node does not ask it */
+    bool available;
+} trpi_heartbeat_peer;
+/* What is known of one peer. */
+trpi_heartbeat_peer trpi_heartbeat_look(const trpi_heartbeat *heartbeat, uint64_t key,
+                                        uint64_t now_us);
+uint32_t trpi_heartbeat_peers_count(const trpi_heartbeat *heartbeat);
+
+/* Stateless, any thread: if bytes are a request, write the answer and return true. */
+bool trpi_heartbeat_reply(const uint8_t *bytes, size_t count, uint8_t answer[TRPI_HEARTBEAT_BYTES]);
+
+#endif

@@ -1,0 +1,249 @@
+/* membership.h - the membership engine: one node's part of the cluster, as a pure state machine.
+ *
+ *     trpi_member_step(core, now, event) -> actions
+ *
+ * It owns no socket, thread, clock or global. The shell (cluster/shell/shell.c) and the simulator
+ * (cluster/sim/) feed it and carry out what it returns. Its only randomness is a generator seeded
+ * by the options, so that one seed gives one history.
+ */
+#ifndef TRPI_CLUSTER_MEMBERSHIP_H
+#define TRPI_CLUSTER_MEMBERSHIP_H
+
+#include "cluster/engine/compat.h"
+#include "cluster/engine/downing.h"
+#include "cluster/engine/downing_forecast.h"
+#include "cluster/engine/gossip.h"
+#include "cluster/engine/gossip_codec.h"
+
+#define TRPI_SEEDS_MAX TRP_CLUSTER_SEEDS_MAX
+#define TRPI_ROLE_MINIMA_MAX 16u
+#define TRPI_SEEK_WHY_BYTES 256 /* with the NUL */
+#define TRPI_LOOPBACK_HELP                                                                         \
+    "an address on loopback can be dialled from its own host only; give every node the address "   \
+    "by which the others reach it (remote.hostname, --host), or all of them one on loopback"
+#define TRPI_MEMBER_OFF UINT32_MAX /* for a time: never */
+
+typedef struct trpi_role_minimum {
+    char role[TRPI_ROLE_BYTES_MAX + 1];
+    uint32_t members;
+} trpi_role_minimum;
+
+/* A zero field is its default. All times in milliseconds. */
+typedef struct trpi_member_options {
+    uint64_t seed;                       /* of the generator; 0 is a seed like any other */
+    const char *build;                   /* of Troupe, told to all; NULL: it is not told */
+    uint32_t gossip_interval_ms;         /* 1000 */
+    uint32_t leader_actions_interval_ms; /* 1000 */
+    /* 2000: gossip that waited longer for this node is dropped */
+    uint32_t gossip_ttl_ms;
+    uint32_t seed_node_timeout_ms;       /* 5000 */
+    uint32_t retry_unsuccessful_join_after_ms; /* 10000 */
+    uint32_t seed_check_ms; /* 10000: a member asks seeds that are none; TRPI_MEMBER_OFF: never */
+    uint32_t exiting_timeout_ms;         /* 5000: leave, though nobody confirmed the removal */
+    uint32_t prune_tombstones_after_ms;  /* 24 h */
+    /* The leader lets joiners be weakly up when it could not act for so long; 0: never. */
+    uint32_t weakly_up_after_ms;
+    uint32_t min_nr_of_members;          /* 1 */
+    double gossip_different_view_probability; /* 0.8; negative: 0 */
+    bool may_not_create_cluster;         /* never make a new cluster of this node alone */
+    bool exiting_waits;                  /* this node stays Exiting until TRPI_MEMBER_RELEASE */
+    /* addresses that must be found (TRPI_MEMBER_SEEDS) before a new cluster is made; 2 */
+    uint32_t required_contact_points;
+    const trpi_compat *compat; /* copied; NULL: nothing is compared when a node joins */
+    bool incompatible_warns;   /* this node joins all the same, with a warning */
+    bool dial_back; /* who joins through this node is dialled first (TRPI_ACTION_REACH) */
+    trpi_role_minimum role_minima[TRPI_ROLE_MINIMA_MAX];
+    uint32_t role_minima_count;
+    const char *downing_strategy; /* "keep-majority"; borrowed during new */
+    trpi_downing_options downing;
+    trpi_gossip_cache *cache; /* borrowed; NULL: none */
+    bool quiet;      /* no TRPI_ACTION_LOG: nobody reads them */
+    bool buggify;    /* simulation: do now and then what is allowed and rare (TRPI_BUGGIFY) */
+    uint32_t broken; /* simulation, developer builds: TRPI_BROKEN_... */
+} trpi_member_options;
+
+/* Faults put in on purpose, to show that the simulator finds them. */
+#define TRPI_BROKEN_NO_TOMBSTONES 1u      /* who is removed leaves no trace */
+#define TRPI_BROKEN_LEARN_PAUSE 2u        /* a silence that was judged a failure is a sample */
+#define TRPI_BROKEN_DIGEST_WITHOUT_SEEN 4u /* the digest does not say who has seen the version */
+
+typedef struct trpi_member_now {
+    uint64_t mono_ms;
+    int64_t wall_ms; /* tombstones, since when a member is Up, and logs only */
+    /* This node stood still for so long that the others may have removed it, and does not know yet
+     * who is there (trpi_heartbeat_is_waking): it leads nothing, marks nobody Down, and lets nobody
+     * in. */
+    bool waking;
+} trpi_member_now;
+
+typedef enum trpi_member_event_kind {
+    TRPI_MEMBER_TICK = 1,     /* a time that ret_wake_ms named has come */
+    TRPI_MEMBER_FRAME = 2,    /* from, bytes, count, arrived_ms */
+    TRPI_MEMBER_JOIN = 3,     /* addresses: seeds in order, or one address */
+    TRPI_MEMBER_LEAVE = 4,    /* target; uid 0: whoever is a member there */
+    TRPI_MEMBER_DOWN_CMD = 5, /* target, likewise */
+    TRPI_MEMBER_OBSERVE = 6,  /* keys: everything that the own detector holds unreachable now */
+    TRPI_MEMBER_RELEASE = 7,  /* what had to be done while Exiting is done: exiting_waits ends */
+    /* addresses, sorted: all contact points that a look-up found; answers as JOIN does */
+    TRPI_MEMBER_SEEDS = 8,
+    /* target, text: no association with that seed, for what both are: "KEY: why" */
+    TRPI_MEMBER_REFUSED = 9,
+    /* the answer to TRPI_ACTION_LEASE_ACQUIRE: count 1: granted, 0: refused; text: why, or NULL */
+    TRPI_MEMBER_LEASE = 10,
+    /* target: that member refuses the handshakes of this node, for it has removed it */
+    TRPI_MEMBER_REMOVED_BY = 11,
+    /* target: it lives where a seed is, and no association between it and this node is possible */
+    TRPI_MEMBER_FOREIGN = 13,
+    /* target: that seed is alive, and refuses this node because another node has its address, or
+     * had it and is looked for */
+    TRPI_MEMBER_RIVAL = 14,
+    /* the answer to TRPI_ACTION_REACH: target; text: why it cannot be dialled, NULL: it can */
+    TRPI_MEMBER_REACHED = 20
+} trpi_member_event_kind;
+
+typedef struct trpi_member_event {
+    trpi_member_event_kind kind;
+    trpi_node_id from; /* proved by the transport */
+    const uint8_t *bytes;
+    size_t count;
+    uint64_t arrived_ms; /* 0: just now */
+    trpi_node_id target;
+    const trpi_address *addresses;
+    uint32_t addresses_count;
+    const uint64_t *keys; /* sorted */
+    uint32_t keys_count;
+    const char *text;
+} trpi_member_event;
+
+typedef enum trpi_member_stop { /* why the membership of this node has ended */
+    TRPI_STOP_NONE = 0,
+    TRPI_STOP_LEFT = 1,    /* as it asked, or it never joined */
+    TRPI_STOP_DOWNED = 2,  /* the others, the operator or the own downing strategy said so */
+    TRPI_STOP_INCOMPATIBLE = 3 /* no cluster lets it in as it is configured; logged */
+} trpi_member_stop;
+
+typedef enum trpi_member_action_kind {
+    TRPI_ACTION_SEND = 1,       /* to, bytes */
+    TRPI_ACTION_PUBLISH = 2,    /* event */
+    TRPI_ACTION_LOG = 3,        /* level, text */
+    TRPI_ACTION_QUARANTINE = 4, /* to: removed after Down */
+    TRPI_ACTION_STOPPED = 5,    /* stop */
+    TRPI_ACTION_LEASE_ACQUIRE = 6, /* TRPI_MEMBER_LEASE answers */
+    TRPI_ACTION_LEASE_RELEASE = 7,
+    TRPI_ACTION_DIAL = 8, /* to: now, whatever the pause between attempts */
+    TRPI_ACTION_REACH = 20 /* to: dial it at its address; TRPI_MEMBER_REACHED answers */
+} trpi_member_action_kind;
+
+typedef struct trpi_member_action {
+    trpi_member_action_kind kind;
+    uint32_t event; /* one bit of trp_cluster_events */
+    bool own_end;   /* of an event: this node is out, of the others it says nothing (EVENTS-14) */
+    trpi_buffer bytes;
+    union { /* by kind: who joins a large cluster hears of all its members in one step */
+        trpi_node_id to;
+        union {
+            trp_member_event member;
+            trp_leader_event leader;
+            trp_seen_event seen;
+            trp_downing_event downing;
+        } published;
+        char text[448];
+    };
+    trp_log_level level;
+    trpi_member_stop stop;
+} trpi_member_action;
+
+typedef struct trpi_member_core trpi_member_core;
+
+/* Gives *ret_core. Errors: TRP_EINVAL (an option out of range, no such strategy), TRP_ENOMEM. */
+trp_err trpi_member_new(const trpi_node_id *self, const char *const *roles, uint32_t roles_count,
+                        const char *app_version, const trpi_member_options *options,
+                        trpi_member_core **ret_core);
+void trpi_member_free(trpi_member_core *core); /* NULL is fine */
+
+/* This node's value of a key of options.compat has changed: what joiners are asked for, and what it
+ * says when it joins. false: there is no such key. */
+bool trpi_member_compat_set(trpi_member_core *core, const char *key, const char *value);
+/* Take one event. Commands answer by the result: TRP_OK (ordered), TRP_EINVAL, TRP_ENOENT (no such
+ * member), TRP_ESTATE (already a member; it is Down; stopped). Anything may answer TRP_ENOMEM:
+ * then the event had no effect. A frame never answers an error but that. */
+trp_err trpi_member_step(trpi_member_core *core, trpi_member_now now,
+                         const trpi_member_event *event);
+/* Move the bytes of an action of the last step, a TRPI_ACTION_SEND, to the caller. */
+trpi_buffer trpi_member_take_bytes(trpi_member_core *core, uint32_t action);
+/* Leave the events of this node's end (EVENTS-14), if it is a member, as the only actions: its
+ * system stops without a word to the others. No step may follow. */
+void trpi_member_end(trpi_member_core *core);
+/* What the last step wants done, in order; borrowed until the next step. */
+const trpi_member_action *trpi_member_actions(const trpi_member_core *core, uint32_t *ret_count);
+/* When the next TICK is due; UINT64_MAX: never. */
+uint64_t trpi_member_wake_ms(const trpi_member_core *core);
+
+/* ---- looking --------------------------------------------------------------------------------- */
+typedef enum trpi_member_phase {
+    TRPI_PHASE_IDLE = 0,    /* not asked to join */
+    TRPI_PHASE_SEEKING = 1, /* asks seeds */
+    TRPI_PHASE_MEMBER = 2,
+    TRPI_PHASE_STOPPED = 3
+} trpi_member_phase;
+
+trpi_member_phase trpi_member_phase_get(const trpi_member_core *core);
+trpi_member_stop trpi_member_stop_reason(const trpi_member_core *core);
+/* The present view; borrowed until the next step; NULL unless member (or stopped: the last view).
+ */
+trpi_gossip *trpi_member_view(const trpi_member_core *core);
+const trpi_seen *trpi_member_seen(const trpi_member_core *core);
+const trpi_ident *trpi_member_self(const trpi_member_core *core);
+bool trpi_member_is_converged(const trpi_member_core *core);
+/* of the last change of it */
+uint64_t trpi_member_converged_since_ms(const trpi_member_core *core);
+/* Since when is it unreachable; 0: it is reachable. */
+uint64_t trpi_member_unreachable_since_ms(const trpi_member_core *core, uint64_t key);
+/* Does that member say that it has removed this node? Since when somebody does; 0: nobody. */
+bool trpi_member_is_remover(const trpi_member_core *core, uint64_t key);
+uint64_t trpi_member_removed_since_ms(const trpi_member_core *core);
+/* What this node knows of who has a vote, for its view. */
+const trpi_votes *trpi_member_votes(const trpi_member_core *core);
+/* trpi_downing_may_go_on with the present view, strategy and votes. Only of a member. */
+bool trpi_member_may_go_on(const trpi_member_core *core, const uint32_t *marks,
+                           trpi_downing_count *ret_count);
+/* trpi_downing_next_crash_find of it. false: no memory, or no such member. */
+bool trpi_member_next_crash(const trpi_member_core *core, uint64_t leaver,
+                            trpi_downing_next_crash *ret_cast);
+/* Of the view and who has seen it: equal on two nodes only when they agree in both. */
+uint64_t trpi_member_version(const trpi_member_core *core);
+void trpi_member_fill(const trpi_member_core *core, const trpi_gossip_member *member,
+                      trp_member *ret);
+/* Once for each role that somebody leads, as RoleLeaderChanged tells it; none without memory. */
+typedef void (*trpi_role_leader_fn)(void *arg, const trp_leader_event *leader);
+void trpi_member_each_role_leader(const trpi_member_core *core, trpi_role_leader_fn fn, void *arg);
+/* What a joining node asks; borrowed until the next step; none when it asks nobody. */
+const trpi_address *trpi_member_seeds(const trpi_member_core *core, uint32_t *ret_count);
+/* The next seed that is no member, from *at on, which is set behind it; NULL: no more. */
+const trpi_address *trpi_member_absent_seed(const trpi_member_core *core, uint32_t *at);
+/* The seed node number index that lives in another cluster of this name; false: no more. */
+bool trpi_member_foreign(const trpi_member_core *core, uint32_t index, trpi_node_id *ret_id,
+                         uint64_t *ret_since_ms);
+/* The address it asks or has joined through, for the log of a join that hangs; "" none. */
+const char *trpi_member_seek_text(const trpi_member_core *core, char *buffer, size_t bytes);
+
+/* What a member has said last against this node while it joins; "": nothing, or it has joined. */
+const char *trpi_member_seek_why(const trpi_member_core *core);
+
+/* Has it got the lease, for others besides itself? Also when it has stopped. */
+bool trpi_member_needs_lease(const trpi_member_core *core);
+
+/* What the downing strategy will decide if nothing changes; false: nobody is missed, or this node
+ * is no member, or on its way out, or there is no memory. */
+bool trpi_member_forecast(const trpi_member_core *core, trpi_downing_forecast *ret_forecast);
+
+/* What the cluster is short of for joiners to become Up: "2 of 3 members are there"; "" nothing. */
+const char *trpi_member_lacking(const trpi_member_core *core, char *buffer, size_t bytes);
+
+typedef struct trpi_member_stats {
+    uint64_t frames_in, frames_out, bytes_in, bytes_out, undecodable, ignored, received_same,
+        received_newer, received_older, merged, expired;
+} trpi_member_stats;
+void trpi_member_stats_get(const trpi_member_core *core, trpi_member_stats *ret_stats);
+
+#endif

@@ -1,0 +1,441 @@
+/* membership_contact.c - how a cluster lets a node in: what any member answers to those who ask
+ * (SEED, MEMB-04, -29). The joiner's part, and a drawing, are in membership_seed.c.
+ *
+ * Must hold.
+ *   membership-contact-J2  A JOIN needs a ticket which the contact gave out a short while ago: a
+ *       JOIN that was stuck in the network cannot throw out the incarnation that has taken its
+ *       sender's place since.
+ *   membership-contact-J3  A new incarnation means that the old one is gone, whatever its status:
+ *       it becomes Down at once.
+ *   membership-contact-J4  A removed incarnation is never let in again; it is told so.
+ *   membership-contact-J6  Who wants to join says what all members must have alike (compat.h), and
+ *       whether it insists on it: then it is refused for a difference, else both logs have a
+ *       warning.
+ *   membership-contact-J9  A contact stops letting nodes in before a view is full: contacts do so
+ *       at one time, and views that are one too many together could never be merged. It says so to
+ *       a JOIN, not to an INIT_JOIN: who asks is to know that there is a cluster
+ *       (membership-seed-J1).
+ *   membership-contact-J10 A version costs every member the more, the more members there are. So
+ *       the first of many joiners is let in at once, and who comes within admission_ms() after it
+ *       waits for the rest: they are one version, of few when the cluster is nearly full
+ *       (membership-contact-J9).
+ *   membership-contact-J11 As membership-contact-J9 for different roles: a view with too many could
+ *       never be sent.
+ *   membership-contact-J12 A contact that is waking (trpi_member_now) lets nobody in: it may be out
+ *       itself, and would mark a predecessor Down.
+ * Limits.  ADMITTED_MAX joiners in a version; JOINERS_MAX that wait: who is one too many asks
+ *          again.
+ * Tests.   tests/unit/cluster/join_test.c, compat_test.c
+ */
+#include "cluster/engine/membership_core.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+
+#define TICKET_MS 15000u
+/* membership-contact-J10: a contact of 1,000 members makes a version in 50 ms at most */
+#define MEMBERS_PER_MS 20u
+#define ADMISSION_MS_MAX 100u
+#define ADMITTED_MAX 512u /* in one version: each of them is sent the view at once */
+#define ADMITTED_LEAST 8u /* and one in so many of those that there still is room for */
+#define JOINERS_MAX 2048u
+#define JOINERS_KEPT 32u /* room for more is given back */
+#define REFUSED_LOG_MS 10000u
+
+static void
+send_nack(trpi_member_core *core, const trpi_node_id *to, uint32_t code, const char *reason)
+{
+    trpi_frame frame = { .kind = TRPI_FRAME_INIT_JOIN_NACK, .to_uid = to->uid, .code = code };
+    snprintf(frame.reason, sizeof(frame.reason), "%s", reason);
+    trpi_core_send(core, to, &frame, NULL);
+}
+
+/* Does the asker end for a difference? An earlier version says nothing, and does not. */
+static bool
+insists(const trpi_frame *frame)
+{
+    return frame->compat != NULL && frame->code == 0;
+}
+
+static void
+log_difference(trpi_member_core *core, const trpi_node_id *from, bool refused, const char *why)
+{
+    if (core->now.mono_ms >= core->refused_log_ms) {
+        char text[TRPI_ADDRESS_TEXT_BYTES];
+        trpi_core_log(core, TRP_LOG_WARNING, "%s %s: %s",
+                      trpi_address_format(&from->address, text, sizeof(text)),
+                      refused ? "is refused" : "may join, though it differs", why);
+        core->refused_log_ms = core->now.mono_ms + REFUSED_LOG_MS;
+    }
+}
+
+static void
+refuse_full(trpi_member_core *core, const trpi_node_id *from)
+{
+    char reason[TRPI_FRAME_REASON_BYTES];
+    (void)snprintf(reason, sizeof(reason), "the cluster has as many members as it can have, %u",
+                   TRPI_JOIN_MEMBERS_MAX);
+    log_difference(core, from, true, reason);
+    send_nack(core, from, TRPI_NACK_REFUSED, reason);
+}
+
+static void
+refuse_roles(trpi_member_core *core, const trpi_node_id *from)
+{
+    char reason[TRPI_FRAME_REASON_BYTES];
+    (void)snprintf(reason, sizeof(reason),
+                   "the cluster has as many different roles as it can have, %u: give it roles that "
+                   "others have",
+                   TRPI_JOIN_ROLES_MAX);
+    log_difference(core, from, true, reason);
+    send_nack(core, from, TRPI_NACK_REFUSED, reason);
+}
+
+/* May this stranger ask at all? Answers it when not. */
+static bool
+may_ask(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *frame)
+{
+    const trpi_address *own = &core->self->id.address;
+    char reason[TRPI_FRAME_REASON_BYTES];
+    if (from->uid == 0) {
+        return false; /* the transport always knows; hostile bytes do not */
+    }
+    if (strcmp(from->address.system, own->system) != 0 ||
+        strcmp(from->address.protocol, own->protocol) != 0) {
+        snprintf(reason, sizeof(reason), "system: it is %.20s://%.40s, this is %.20s://%.40s",
+                 from->address.protocol, from->address.system, own->protocol, own->system);
+        log_difference(core, from, true, reason);
+        send_nack(core, from, insists(frame) ? TRPI_NACK_INCOMPATIBLE : TRPI_NACK_REFUSED,
+                  reason); /* MEMB-29 */
+        return false;
+    }
+    if (trpi_seek_is_self(core, &from->address)) {
+        send_nack(core, from, TRPI_NACK_REFUSED, "it advertises the address of this node");
+        return false;
+    }
+    if (!trpi_seek_is_as_far(core, &from->address)) { /* membership-seed-J15 */
+        snprintf(reason, sizeof(reason),
+                 "remote.hostname: %.40s, this is %.40s: only one of them is on loopback; --host "
+                 "takes the address that others reach",
+                 from->address.host, own->host);
+        log_difference(core, from, true, reason);
+        send_nack(core, from, insists(frame) ? TRPI_NACK_INCOMPATIBLE : TRPI_NACK_REFUSED,
+                  reason);
+        return false;
+    }
+    uint32_t self = trpi_core_self_index(core);
+    if (core->phase != TRPI_PHASE_MEMBER || self == TRPI_GOSSIP_NONE) {
+        send_nack(core, from, TRPI_NACK_NOT_READY, "not a member");
+        return false;
+    }
+    if (core->gossip->members[self].status > TRP_MEMBER_UP) {
+        send_nack(core, from, TRPI_NACK_LEAVING, "leaving");
+        return false;
+    }
+    /* membership-contact-J12; the same to the joiner: there is a cluster, ask others */
+    if (core->now.waking) {
+        send_nack(core, from, TRPI_NACK_LEAVING, "it stood still, and asks its own peers first");
+        return false;
+    }
+    const trpi_tombstone *t = trpi_gossip_tombstone(core->gossip, trpi_ident_key(from));
+    if (t != NULL) { /* membership-contact-J4 */
+        send_nack(core, from, t->status == TRP_MEMBER_DOWN ? TRPI_NACK_REMOVED : TRPI_NACK_LEFT,
+                  "this incarnation was removed from the cluster; restart the process");
+        return false;
+    }
+    return true;
+}
+
+void
+trpi_contact_init_join(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *frame)
+{
+    if (!may_ask(core, from, frame)) {
+        return;
+    }
+    if (frame->system[0] != '\0' && strcmp(frame->system, core->self->id.address.system) != 0) {
+        send_nack(core, from, TRPI_NACK_REFUSED, "it asks for another system");
+        return;
+    }
+    trpi_frame ack = { .kind = TRPI_FRAME_INIT_JOIN_ACK,
+                       .to_uid = from->uid,
+                       .ticket = core->now.mono_ms + 1 };
+    /* membership-contact-J6 */
+    if (!trpi_compat_check(frame->compat, core->compat, ack.reason, sizeof(ack.reason))) {
+        log_difference(core, from, insists(frame), ack.reason);
+        if (insists(frame)) {
+            send_nack(core, from, TRPI_NACK_INCOMPATIBLE, ack.reason);
+            return;
+        }
+    }
+    trpi_core_send(core, from, &ack, NULL);
+}
+
+bool
+trpi_member_compat_set(trpi_member_core *core, const char *key, const char *value)
+{
+    return core->compat != NULL && trpi_compat_set(core->compat, key, value);
+}
+
+static bool
+is_predecessor(const trpi_gossip_member *m, const trpi_node_id *id)
+{
+    return m->status != TRP_MEMBER_DOWN && m->ident->id.uid != id->uid &&
+           trpi_address_equal(&m->ident->id.address, &id->address);
+}
+
+static bool
+is_same_place(const trpi_gossip_member *m, const trpi_node_id *id)
+{
+    return trpi_address_is_same_place(&m->ident->id.address, &id->address);
+}
+
+/* membership-contact-J3: every other incarnation of the address is gone. How many are not Down
+ * yet? */
+static uint32_t
+predecessors(const trpi_gossip *edited, const trpi_node_id *from)
+{
+    uint32_t count = 0;
+    for (uint32_t i = trpi_gossip_lower(edited, &from->address);
+         i < edited->members_count && is_same_place(&edited->members[i], from); i++) {
+        count += is_predecessor(&edited->members[i], from) ? 1 : 0;
+    }
+    return count;
+}
+
+static void
+down_predecessors(trpi_gossip *edited, const trpi_node_id *from)
+{
+    for (uint32_t i = trpi_gossip_lower(edited, &from->address);
+         i < edited->members_count && is_same_place(&edited->members[i], from); i++) {
+        if (is_predecessor(&edited->members[i], from)) {
+            trpi_gossip_set_status(edited, i, TRP_MEMBER_DOWN);
+        }
+    }
+}
+
+/* Two incarnations of one address may join through two contacts. The one that lives knows the
+ * truth. */
+void
+trpi_seek_down_own_predecessors(trpi_member_core *core)
+{
+    const trpi_gossip *g = core->gossip;
+    bool any = false;
+    uint32_t self = trpi_core_self_index(core); /* incarnations of one address stand side by side */
+    for (uint32_t i = self; i-- > 0 && !any && is_same_place(&g->members[i], &core->self->id);) {
+        any = is_predecessor(&g->members[i], &core->self->id);
+    }
+    for (uint32_t i = self + 1;
+         i < g->members_count && !any && is_same_place(&g->members[i], &core->self->id); i++) {
+        any = is_predecessor(&g->members[i], &core->self->id);
+    }
+    trpi_gossip *edited = any ? trpi_gossip_copy(g) : NULL;
+    if (edited != NULL) {
+        down_predecessors(edited, &core->self->id);
+        (void)trpi_core_commit(core, edited); /* no memory: at the next step */
+    }
+}
+
+/* ---- admission (membership-contact-J10) ------------------------------------------------------ */
+
+static uint32_t
+admission_ms(trpi_member_core *core, uint32_t members)
+{
+    uint32_t ms = members / MEMBERS_PER_MS;
+    return ms > ADMISSION_MS_MAX || TRPI_BUGGIFY(core) ? ADMISSION_MS_MAX : ms;
+}
+
+static bool
+is_waiting(const trpi_member_core *core, const trpi_ident *ident)
+{
+    for (uint32_t i = 0; i < core->joiners_count; i++) {
+        if (core->joiners[i]->key == ident->key) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void
+queue_joiner(trpi_member_core *core, trpi_ident *ident)
+{
+    if (is_waiting(core, ident) || core->joiners_count == JOINERS_MAX) {
+        return; /* it has asked again; or it will */
+    }
+    if (core->joiners_count == core->joiners_room) {
+        uint32_t room = core->joiners_room * 2 + 8;
+        trpi_ident **bigger = trpi_realloc(core->joiners, room * sizeof(*bigger));
+        if (bigger == NULL) {
+            return; /* it asks again */
+        }
+        core->joiners = bigger;
+        core->joiners_room = room;
+    }
+    core->joiners[core->joiners_count++] = trpi_ident_ref(ident);
+}
+
+static uint32_t
+admitted_max(const trpi_member_core *core)
+{
+    uint32_t members = core->gossip->members_count;
+    uint32_t left = members < TRPI_JOIN_MEMBERS_MAX ? TRPI_JOIN_MEMBERS_MAX - members : 0;
+    uint32_t max = left / ADMITTED_LEAST + ADMITTED_LEAST;
+    return max < ADMITTED_MAX ? max : ADMITTED_MAX;
+}
+
+/* membership-contact-J11. roles: of those who are in, or let in with the same version; taken when
+ * there is room. */
+static bool
+have_room(trpi_role_table *roles, const trpi_ident *joiner)
+{
+    uint32_t missing = trpi_role_table_missing(roles, joiner);
+    return (missing == 0 || roles->count + missing <= TRPI_JOIN_ROLES_MAX) &&
+           trpi_role_table_add(roles, joiner) == TRP_OK;
+}
+
+static trp_err
+admit(trpi_member_core *core, trpi_gossip *edited, trpi_role_table *roles, trpi_ident *joiner)
+{
+    uint32_t replaced = predecessors(edited, &joiner->id);
+    if (edited->members_count - replaced >= TRPI_JOIN_MEMBERS_MAX) {
+        refuse_full(core, &joiner->id); /* membership-contact-J9 */
+        return TRP_OK;
+    }
+    if (!have_room(roles, joiner)) {
+        refuse_roles(core, &joiner->id);
+        return TRP_OK;
+    }
+    if (replaced > 0) {
+        trpi_core_log(core, TRP_LOG_INFO, "%s has restarted: its predecessor is Down",
+                      joiner->address);
+        down_predecessors(edited, &joiner->id);
+    }
+    return trpi_gossip_add(edited, joiner, TRP_MEMBER_JOINING, 0);
+}
+
+/* Those that a view has too many of are left out: with as many nobody brings another one. */
+static trp_err
+roles_of(const trpi_gossip *gossip, trpi_role_table *roles)
+{
+    const trpi_ident *const *kinds;
+    uint32_t count;
+    trp_err err = trpi_gossip_kinds(gossip, &kinds, &count);
+    for (uint32_t i = 0; i < count && err == TRP_OK; i++) {
+        (void)trpi_role_table_add(roles, kinds[i]);
+    }
+    return err;
+}
+
+/* The first `count` of those who wait become one version. */
+static trp_err
+admit_first(trpi_member_core *core, uint32_t count)
+{
+    trpi_gossip *edited = trpi_gossip_copy(core->gossip);
+    trpi_role_table *roles = trpi_alloc(sizeof(*roles));
+    trp_err err = edited == NULL || roles == NULL ? TRP_ENOMEM : roles_of(core->gossip, roles);
+    for (uint32_t i = 0; i < count && err == TRP_OK; i++) {
+        err = admit(core, edited, roles, core->joiners[i]);
+    }
+    trpi_free(roles);
+    if (err == TRP_OK && edited->members_count > core->gossip->members_count) {
+        core->admit_ms = core->now.mono_ms + admission_ms(core, edited->members_count);
+        return trpi_core_commit(core, edited);
+    }
+    trpi_gossip_unref(edited); /* refused, or let in by others meanwhile */
+    return err;
+}
+
+/* Who was not let in, for want of memory or because it was removed meanwhile, asks again. */
+static void
+welcome(trpi_member_core *core, const trpi_ident *joiner)
+{
+    uint32_t at = trpi_gossip_find(core->gossip, joiner->key);
+    if (at != TRPI_GOSSIP_NONE && core->gossip->members[at].status != TRP_MEMBER_DOWN) {
+        trpi_gossip_send_view(core, &joiner->id, TRPI_FRAME_WELCOME, 0);
+    }
+}
+
+void
+trpi_contact_tick(trpi_member_core *core)
+{
+    uint32_t self = trpi_core_self_index(core);
+    if (core->joiners_count == 0 || core->now.mono_ms < core->admit_ms || core->now.waking) {
+        return;
+    }
+    if (self == TRPI_GOSSIP_NONE || core->gossip->members[self].status > TRP_MEMBER_UP) {
+        trpi_contact_forget(core, core->joiners_count); /* leaving meanwhile: they ask others */
+        return;
+    }
+    uint32_t max = admitted_max(core);
+    uint32_t count = core->joiners_count < max ? core->joiners_count : max;
+    trp_err err = admit_first(core, count);
+    for (uint32_t i = 0; i < count && err == TRP_OK; i++) {
+        welcome(core, core->joiners[i]);
+    }
+    trpi_contact_forget(core, count);
+}
+
+void
+trpi_contact_forget(trpi_member_core *core, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        trpi_ident_unref(core->joiners[i]);
+    }
+    core->joiners_count -= count;
+    if (core->joiners_count > 0) {
+        memmove(core->joiners, core->joiners + count,
+                core->joiners_count * sizeof(*core->joiners));
+    } else if (core->joiners_room > JOINERS_KEPT) {
+        trpi_free(core->joiners);
+        core->joiners = NULL;
+        core->joiners_room = 0;
+    }
+}
+
+void
+trpi_contact_join(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame)
+{
+    if (!may_ask(core, from, frame)) {
+        return;
+    }
+    uint64_t issued_ms = frame->ticket - 1;
+    if (frame->ticket == 0 || issued_ms > core->now.mono_ms ||
+        core->now.mono_ms - issued_ms > TICKET_MS) {
+        /* membership-contact-J2 */
+        send_nack(core, from, TRPI_NACK_NOT_READY, "the ticket has run out");
+        return;
+    }
+    uint32_t index = trpi_gossip_find(core->gossip, frame->ident->key);
+    if (index != TRPI_GOSSIP_NONE) {
+        if (core->gossip->members[index].status == TRP_MEMBER_DOWN) {
+            send_nack(core, from, TRPI_NACK_REMOVED,
+                      "this incarnation is Down; restart the process");
+        } else {
+            trpi_gossip_send_view(core, from, TRPI_FRAME_WELCOME, 0); /* the first one was lost */
+        }
+        return;
+    }
+    if (core->options.dial_back && !is_waiting(core, frame->ident)) {
+        trpi_prove_joiner(core, frame->ident); /* membership-contact-J12 */
+    } else {
+        queue_joiner(core, frame->ident); /* settle lets it in, in this step if it may */
+    }
+}
+
+void
+trpi_contact_take(trpi_member_core *core, trpi_ident *joiner)
+{
+    static const trpi_frame nothing = { .kind = TRPI_FRAME_JOIN };
+    if (may_ask(core, &joiner->id, &nothing) &&
+        trpi_gossip_find(core->gossip, joiner->key) == TRPI_GOSSIP_NONE) {
+        queue_joiner(core, joiner); /* else it came in through another one, and asks again */
+    }
+}
+
+void
+trpi_contact_refuse(trpi_member_core *core, const trpi_node_id *to, const char *reason)
+{
+    send_nack(core, to, TRPI_NACK_REFUSED, reason);
+}

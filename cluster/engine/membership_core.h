@@ -1,0 +1,259 @@
+/* membership_core.h - the engine's state, shared by the membership*.c files and nobody else. */
+#ifndef TRPI_CLUSTER_MEMBERSHIP_CORE_H
+#define TRPI_CLUSTER_MEMBERSHIP_CORE_H
+
+#include "cluster/engine/membership.h"
+
+#define TRPI_NEVER UINT64_MAX
+
+typedef struct trpi_seek {
+    trpi_address addresses[TRPI_SEEDS_MAX];
+    bool nacked[TRPI_SEEDS_MAX];
+    uint32_t addresses_count;
+    /* it is another system, or wants another secret (membership-seed-J6) */
+    bool refused[TRPI_SEEDS_MAX];
+    bool may_create;   /* the own address stands first */
+    bool met_cluster;  /* a seed was in one when it answered */
+    bool incompatible; /* a member said that this node's configuration does not fit */
+    uint64_t refused_ms; /* since when somebody refuses; 0: nobody */
+    char refused_why[TRPI_FRAME_REASON_BYTES];
+    /* found addresses are trusted from then on (membership-seed-J8); 0: they were given */
+    uint64_t settled_ms;
+    bool confirmed;    /* an answer from then on said the same */
+    bool joining;      /* a contact has answered: JOIN goes to it */
+    uint64_t give_up_ms; /* may_create: make a cluster; joining: look for another contact */
+    uint64_t next_ms;  /* ask, or join, again */
+    uint32_t refusals; /* of JOINs, since it began to ask: the next one waits longer */
+    char why[TRPI_SEEK_WHY_BYTES]; /* what a member said last against this node; "": nothing */
+    uint64_t begin_ms, log_ms; /* since when; when to say next that this lasts */
+    trpi_node_id contact;
+    uint64_t ticket;
+} trpi_seek;
+
+typedef struct trpi_prove { /* a joiner that is being dialled back (membership-prove-J12) */
+    trpi_ident *ident;
+    uint64_t until_ms;
+} trpi_prove;
+
+typedef struct trpi_remover {
+    uint64_t key;
+    bool near; /* it says, or is named where it is said, that this node was reachable then */
+} trpi_remover;
+
+typedef struct trpi_burial { /* of a tombstone */
+    uint64_t ms; /* membership-leader-L4: when this node saw it happen; TRPI_NEVER: it was told */
+    bool near;   /* it saw it become Down, and the member was reachable */
+} trpi_burial;
+
+#define TRPI_FOREIGN_MAX 8u
+typedef struct trpi_foreign { /* who lives where a seed is, and is no member */
+    trpi_node_id id;
+    uint64_t since_ms, last_ms, counted_ms;
+    uint32_t times;
+} trpi_foreign;
+
+typedef struct trpi_since { /* of a member that is unreachable, or was within stable-after */
+    uint64_t key;
+    uint64_t since_ms; /* 0: it is reachable again */
+    uint64_t back_ms;  /* when it was missed last for more than a glimpse; 0: not lately */
+    uint64_t lost_ms;  /* the same, for however long */
+    bool missed;       /* by the word of one that was not missed itself, or it comes and goes */
+} trpi_since;
+
+#ifdef TRPI_DEBUG
+#define TRPI_IS_BROKEN(core, what) (((core)->options.broken & (what)) != 0)
+#else
+#define TRPI_IS_BROKEN(core, what) false
+#endif
+/* One time in four where it is on: take the rare branch. */
+#define TRPI_BUGGIFY(core) ((core)->options.buggify && trpi_core_random_below((core), 4) == 0)
+
+struct trpi_member_core {
+    trpi_member_options options;
+    const trpi_downing_ops *downing;
+    trpi_ident *self;
+    trpi_compat *compat; /* NULL: nothing is compared */
+    trpi_member_phase phase;
+    trpi_member_stop stop;
+    uint64_t random;
+    trpi_member_now now; /* of the step in progress */
+    trpi_seek seek;
+
+    trpi_gossip *gossip; /* present view */
+    trpi_seen seen;
+    trpi_votes votes;    /* of the present view */
+    bool votes_news;     /* something has become sure that others may not know */
+    bool changed_here;   /* this step made a new version */
+    bool changed_there;  /* this step took over, or merged, one */
+    uint64_t heard_from; /* key of who sent it */
+
+    trpi_gossip *published;  /* what subscribers know */
+    uint32_t published_seen; /* count of the last SeenChanged */
+    bool published_converged;
+    bool ends; /* what is published now is the end of this node's membership */
+    uint64_t converged_changed_ms;
+
+    uint64_t gossip_ms;  /* next regular round */
+    uint64_t soon_ms;    /* next extra round */
+    uint64_t burst_ms;   /* last burst */
+    uint64_t leader_ms;  /* next leader and downing round */
+    uint64_t wake_ms;    /* what the last step asked for */
+    uint64_t blocked_ms; /* since when this node leads a view that does not converge; 0: not */
+    uint64_t exiting_ms; /* since when this node is Exiting; 0: it is not */
+    uint64_t confirm_ms; /* next EXITING_CONFIRMED */
+    uint64_t *confirmed; /* keys of Exiting members that said they are done */
+    uint32_t confirmed_count, confirmed_room;
+    uint64_t version_ms; /* since when the present view is the present one */
+    uint64_t word_ms;    /* when this node last made a version */
+    uint64_t doubt_ms;   /* when somebody under suspicion had last seen the version; 0: never */
+    trpi_ident **joiners; /* who will be let in with the next version (membership-contact-J10) */
+    uint32_t joiners_count, joiners_room;
+    uint64_t admit_ms;   /* not before */
+    trpi_prove *proves;  /* who is dialled back before that (membership-prove-J12) */
+    uint32_t proves_count, proves_room;
+    uint64_t welcome_ms; /* when this node was let in */
+    uint64_t stable_ms;  /* since when members and reachability have not changed */
+    uint64_t shape;      /* hash of what stable_ms looks at */
+    uint64_t tracked;    /* digest of the view that stable_ms and since know */
+    uint64_t reach;      /* hash of who is unreachable */
+    uint64_t reach_ms;   /* when it last changed */
+    uint64_t unrest_ms;  /* when it first did, after having rested for stable-after */
+    uint32_t unrest;     /* how often it has since then; 0: everybody is reachable */
+    /* when this node got the last version in which its side was sure (downing-D12) */
+    uint64_t sure_ms;
+    trpi_lease_state lease;
+    uint64_t lease_ms;   /* when it was asked for, answered, or last needed */
+    uint64_t apart_ms;   /* since when somebody is unreachable; 0: nobody is */
+    uint64_t leaver;     /* key of the last oldest that was found to know that it is Exiting */
+    uint64_t *near_downs; /* keys of Down members that were reachable when they became so */
+    uint32_t near_downs_count;
+    trpi_burial *buried; /* of each tombstone of the view; NULL: no memory, all are as if told */
+    trpi_foreign foreign[TRPI_FOREIGN_MAX]; /* membership_foreign.c */
+    uint32_t foreign_count;
+    uint64_t seeds_look_ms; /* when seeds that are no members are asked; 0: not a member yet */
+    trpi_remover *removers; /* members that say that they have removed this node; by key */
+    uint32_t removers_count, removers_room;
+    uint32_t lost_next; /* of the members, who is looked at first for one to ask */
+    uint32_t removed_next; /* whom to ask next whether it has, too */
+    uint64_t removed_ms;   /* since when there is one */
+    uint64_t removed_log_ms;
+    trpi_since *since;
+    uint32_t since_count;
+    uint64_t refused_log_ms;  /* a refusal is logged at most once in a while */
+    uint64_t unmerged_log_ms; /* and so is a view that cannot be merged */
+    uint64_t unsent_log_ms;   /* or sent */
+
+    trpi_member_action *actions;
+    uint32_t actions_count, actions_room;
+    trp_err actions_err; /* since the last TRP_OK: an action found no room */
+    trpi_member_stats stats;
+};
+
+/* membership.c */
+uint64_t trpi_core_random(trpi_member_core *core);
+uint32_t trpi_core_random_below(trpi_member_core *core, uint32_t bound);
+void trpi_core_send(trpi_member_core *core, const trpi_node_id *to, const trpi_frame *frame,
+                    const trpi_seen *seen);
+void trpi_core_log(trpi_member_core *core, trp_log_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+trpi_member_action *trpi_core_action(trpi_member_core *core, trpi_member_action_kind kind);
+/* Make `edited` (frozen by this call) the present view, as this node's own change. Takes edited. */
+trp_err trpi_core_commit(trpi_member_core *core, trpi_gossip *edited);
+/* Replace the view; seen starts with what `seen` (may be NULL) has, and self. Takes a reference. */
+trp_err trpi_core_adopt(trpi_member_core *core, trpi_gossip *gossip, const trpi_seen *seen);
+void trpi_core_stop(trpi_member_core *core, trpi_member_stop stop);
+uint32_t trpi_core_self_index(const trpi_member_core *core);
+/* Add what a frame says of who has seen what in its view, which the present one knows all of. */
+void trpi_core_hear_votes(trpi_member_core *core, const trpi_gossip *theirs,
+                          const trpi_frame *frame);
+/* The same from the present seen set. */
+void trpi_core_learn_votes(trpi_member_core *core);
+
+/* membership_seed.c */
+bool trpi_seek_is_self(const trpi_member_core *core, const trpi_address *address);
+/* Of two nodes of one cluster both can be dialled from other hosts, or none. */
+bool trpi_seek_is_as_far(const trpi_member_core *core, const trpi_address *address);
+trp_err trpi_seek_start(trpi_member_core *core, const trpi_address *addresses, uint32_t count);
+trp_err trpi_seek_found(trpi_member_core *core, const trpi_address *addresses, uint32_t count);
+void trpi_seek_rival(trpi_member_core *core, const trpi_address *address);
+void trpi_seek_refused(trpi_member_core *core, const trpi_address *address, const char *why);
+void trpi_seek_own_pause(trpi_member_core *core, uint64_t pause_ms);
+void trpi_seek_tick(trpi_member_core *core);
+void trpi_seek_frame(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame);
+/* A member of our view does not know us: the contact died before it could tell. Introduce
+ * ourselves. */
+void trpi_seek_introduce(trpi_member_core *core, const trpi_node_id *to);
+void trpi_core_welcome_frame(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame);
+
+/* membership_contact.c */
+void trpi_contact_init_join(trpi_member_core *core, const trpi_node_id *from,
+                            const trpi_frame *frame);
+void trpi_contact_join(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame);
+void trpi_contact_tick(trpi_member_core *core);   /* lets in who waits, when it is time */
+void trpi_contact_forget(trpi_member_core *core, uint32_t count); /* the first of them */
+/* It has shown that it can be dialled: it waits for the next version. */
+void trpi_contact_take(trpi_member_core *core, trpi_ident *joiner);
+void trpi_contact_refuse(trpi_member_core *core, const trpi_node_id *to, const char *reason);
+
+/* membership_prove.c */
+void trpi_prove_joiner(trpi_member_core *core, trpi_ident *ident);
+void trpi_prove_reached(trpi_member_core *core, const trpi_node_id *id, const char *why);
+void trpi_prove_tick(trpi_member_core *core);
+uint64_t trpi_prove_wake_ms(const trpi_member_core *core);
+void trpi_prove_forget_all(trpi_member_core *core);
+
+/* membership_contact.c */
+void trpi_seek_down_own_predecessors(trpi_member_core *core);
+
+/* membership_gossip.c */
+void trpi_gossip_frame(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame);
+void trpi_gossip_tick(trpi_member_core *core);
+void trpi_gossip_spread(trpi_member_core *core); /* after a change in this step */
+/* Whether those are still there that this node does not reach; spread leaves them out. */
+void trpi_gossip_ask_suspects(trpi_member_core *core);
+void trpi_gossip_send_view(trpi_member_core *core, const trpi_node_id *to, uint32_t kind,
+                           uint32_t ttl);
+/* near: it was reachable when it became Down. */
+void trpi_gossip_send_gone(trpi_member_core *core, const trpi_node_id *to, uint32_t status,
+                           bool near);
+/* Say what this node's version is; who has another one answers. */
+void trpi_gossip_ask(trpi_member_core *core, const trpi_node_id *to);
+
+/* membership_leader.c */
+void trpi_leader_tick(trpi_member_core *core);
+/* `next` is about to be the view: who is gone from it (membership-leader-L4). No memory: all are as
+ * if told. */
+void trpi_core_note_burials(trpi_member_core *core, const trpi_gossip *next);
+/* Was it reachable when it became Down, as far as this node knows? t: of the present view. */
+bool trpi_core_buried_near(const trpi_member_core *core, const trpi_tombstone *t);
+void trpi_leader_act(trpi_member_core *core); /* whenever it may: leader, converged */
+void trpi_exiting_tick(trpi_member_core *core);
+void trpi_exiting_confirmed(trpi_member_core *core, const trpi_node_id *from, uint64_t key);
+
+/* membership_downing.c */
+void trpi_downing_tick(trpi_member_core *core);
+void trpi_lease_answered(trpi_member_core *core, bool granted, const char *why);
+
+/* membership_foreign.c */
+void trpi_foreign_tick(trpi_member_core *core);
+/* It has answered as a member of some cluster does, or cannot be talked to. */
+void trpi_foreign_heard(trpi_member_core *core, const trpi_node_id *id);
+
+/* membership_removed.c */
+/* That member has removed this node: it says GONE, or (NULL) refuses its handshakes. May stop this
+ * node. TRP_ENOMEM: not counted, or not all whom it speaks for. */
+trp_err trpi_removed_by(trpi_member_core *core, const trpi_node_id *id, const trpi_frame *gone);
+void trpi_removed_heard(trpi_member_core *core, uint64_t key); /* it talks to this node after all */
+/* An incarnation that is no member says so, at the address of one. */
+void trpi_removed_by_successor(trpi_member_core *core, const trpi_node_id *id);
+void trpi_removed_tick(trpi_member_core *core);
+
+/* membership_events.c */
+void trpi_events_publish(trpi_member_core *core); /* what changed since the last time */
+void trpi_events_downing(trpi_member_core *core, const trpi_downing_decision *decision,
+                         const char *what);
+/* Subscribers hear that this node is out, and with it each other member (EVENTS-14). */
+void trpi_events_stopped(trpi_member_core *core);
+void trpi_core_track(trpi_member_core *core); /* stable_ms, since */
+
+#endif

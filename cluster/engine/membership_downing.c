@@ -1,0 +1,375 @@
+/* membership_downing.c - what the engine does about members that stay unreachable: it asks the
+ * strategy (downing.c), and carries out what that decides.
+ *
+ * States.  of the lease: UNASKED --acquire--> ASKED --granted--> HELD --long at rest--> UNASKED
+ *                                               `--refused, no answer--> REFUSED --rest--> UNASKED
+ *                                               `--at rest, no answer--> UNASKED
+ *          At rest nobody is unreachable.
+ * Must hold.
+ *   membership-downing-W1  A lease that is held is given back only when the other side has asked
+ *       for it or must not ask any more (downing-D8): the owner's time begins when the last that it
+ *       has downed is removed, the other side's when it first misses somebody, and goes on during
+ *       own pauses.
+ *   membership-downing-W2  Who is refused takes its whole side along; each of them is told
+ *       directly, for who has stopped gossips no more. Not so when the owner is of its own side,
+ *       from an earlier cut: then the owner acts, and who was refused asks again, for as long as it
+ *       may (membership-downing-W1).
+ *   membership-downing-W3  A node that stops itself says which sides it saw, and what to do next.
+ *   membership-downing-W4  Nor is it given back when its owner ends with others of its side left:
+ *       they go on, and the other side must not get it. What ends then is the owner: how fast, is
+ *       the lease's to say.
+ *   membership-downing-W5  A node that is waking (trpi_member_now) decides nothing: what it holds
+ *       for unreachable may be those that have removed it.
+ * Tests.   tests/unit/cluster/leader_test.c, downing_lease_test.c, removed_test.c
+ */
+#include "cluster/engine/membership_core.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "cluster/engine/downing_sides.h"
+
+/* ---- the lease ------------------------------------------------------------------------------- */
+
+static void
+lease_release(trpi_member_core *core)
+{
+    core->lease = TRPI_LEASE_UNASKED;
+    (void)trpi_core_action(core, TRPI_ACTION_LEASE_RELEASE); /* no memory: it ends with the node */
+}
+
+/* Nobody is unreachable that could be marked Down. */
+static void
+lease_rest(trpi_member_core *core)
+{
+    bool unanswered = core->lease == TRPI_LEASE_ASKED &&
+                      core->now.mono_ms >= core->lease_ms + core->options.downing.lease_timeout_ms;
+    if (core->lease == TRPI_LEASE_REFUSED || unanswered) {
+        core->lease = TRPI_LEASE_UNASKED;
+    } else if (core->lease == TRPI_LEASE_HELD &&
+               core->now.mono_ms - core->lease_ms >=
+                   trpi_downing_lease_hold_ms(&core->options.downing)) {
+        lease_release(core);
+    }
+}
+
+/* membership-downing-W1 */
+static void
+lease_clock(trpi_member_core *core)
+{
+    if (core->gossip->unreachable_count == 0) {
+        core->apart_ms = 0;
+        return;
+    }
+    core->apart_ms = core->apart_ms != 0 ? core->apart_ms : core->now.mono_ms;
+    if (core->lease == TRPI_LEASE_HELD) {
+        core->lease_ms = core->now.mono_ms;
+    }
+}
+
+static void
+lease_ask(trpi_member_core *core, const trpi_downing_decision *decision)
+{
+    if (trpi_core_action(core, TRPI_ACTION_LEASE_ACQUIRE) != NULL) { /* else: at the next tick */
+        core->lease = TRPI_LEASE_ASKED;
+        core->lease_ms = core->now.mono_ms;
+        trpi_events_downing(core, decision, "acquire-lease");
+    }
+}
+
+bool
+trpi_member_needs_lease(const trpi_member_core *core)
+{
+    return core->lease == TRPI_LEASE_HELD && core->gossip->members_count > 1;
+}
+
+/* Does the text name a member that this node reaches? */
+static bool
+names_own_side(const trpi_member_core *core, const char *why)
+{
+    const trpi_gossip *g = core->gossip;
+    for (uint32_t i = 0; i < g->members_count; i++) {
+        const trpi_ident *ident = g->members[i].ident;
+        char owner[TRPI_LEASE_OWNER_BYTES];
+        if (strstr(why, trpi_lease_owner(&ident->id, owner)) != NULL) {
+            return g->members[i].status < TRP_MEMBER_EXITING &&
+                   trpi_member_unreachable_since_ms(core, ident->key) == 0;
+        }
+    }
+    return false;
+}
+
+void
+trpi_lease_answered(trpi_member_core *core, bool granted, const char *why)
+{
+    if (core->lease != TRPI_LEASE_ASKED) { /* given up meanwhile */
+        if (granted && core->lease != TRPI_LEASE_HELD) {
+            lease_release(core);
+        }
+        return;
+    }
+    if (!granted && why != NULL && names_own_side(core, why)) { /* membership-downing-W2 */
+        core->lease = TRPI_LEASE_UNASKED;
+        trpi_core_log(core, TRP_LOG_INFO, "the lease is on this side already: %s", why);
+        return;
+    }
+    core->lease = granted ? TRPI_LEASE_HELD : TRPI_LEASE_REFUSED;
+    core->lease_ms = core->now.mono_ms;
+    core->leader_ms = core->now.mono_ms; /* decide now */
+    trpi_core_log(core, TRP_LOG_WARNING, "the lease is %s%s%s", granted ? "ours" : "refused",
+                  why == NULL ? "" : ": ", why == NULL ? "" : why);
+}
+
+/* ---- looking --------------------------------------------------------------------------------- */
+
+const trpi_votes *
+trpi_member_votes(const trpi_member_core *core)
+{
+    return &core->votes;
+}
+
+bool
+trpi_member_may_go_on(const trpi_member_core *core, const uint32_t *marks,
+                      trpi_downing_count *ret_count)
+{
+    trpi_assert(core->gossip != NULL);
+    trpi_downing_input input = {
+        .gossip = core->gossip, .votes = &core->votes, .leaver = core->leaver
+    };
+    return trpi_downing_may_go_on(core->downing, &core->options.downing, &input, marks, ret_count);
+}
+
+bool
+trpi_member_next_crash(const trpi_member_core *core, uint64_t leaver,
+                       trpi_downing_next_crash *ret_cast)
+{
+    uint32_t index =
+        core->gossip == NULL ? TRPI_GOSSIP_NONE : trpi_gossip_find(core->gossip, leaver);
+    uint32_t *marks =
+        index == TRPI_GOSSIP_NONE ? NULL : trpi_alloc(core->gossip->members_count * sizeof(*marks));
+    if (marks == NULL) {
+        return false;
+    }
+    trpi_downing_input input = { .gossip = core->gossip,
+                                 .votes = &core->votes,
+                                 .leaver = core->leaver };
+    *ret_cast =
+        trpi_downing_next_crash_find(core->downing, &core->options.downing, &input, index, marks);
+    trpi_free(marks);
+    return true;
+}
+
+/* ---- carrying out ---------------------------------------------------------------------------- */
+
+static void
+mark_down(trpi_member_core *core, const trpi_downing_decision *decision, const char *what)
+{
+    trpi_gossip *edited = trpi_gossip_copy(core->gossip);
+    if (edited == NULL) {
+        return; /* decided again at the next tick */
+    }
+    for (uint32_t i = 0; i < decision->indexes_count; i++) {
+        trpi_gossip_set_status(edited, decision->indexes[i], TRP_MEMBER_DOWN);
+    }
+    if (trpi_core_commit(core, edited) == TRP_OK) {
+        trpi_events_downing(core, decision, what);
+    }
+}
+
+static void
+sides_say(trpi_member_core *core, const uint32_t *marks) /* membership-downing-W3 */
+{
+    char side[160], others[160];
+    trpi_core_log(core, TRP_LOG_WARNING, "this side: %s; not on it: %s",
+                  trpi_sides_text(core->gossip, marks, true, side, sizeof(side)),
+                  trpi_sides_text(core->gossip, marks, false, others, sizeof(others)));
+}
+
+static void
+next_say(trpi_member_core *core) /* membership-downing-W3 */
+{
+    trpi_core_log(core, TRP_LOG_WARNING,
+                  "what next: when the network is whole again, start this node again: it joins the "
+                  "side that stayed; did none stay: docs/operating.md, After a total loss");
+}
+
+static void
+side_down(trpi_member_core *core, const trpi_downing_input *input,
+          const trpi_downing_decision *decision)
+{
+    uint32_t *marks = trpi_alloc((core->gossip->members_count + 1) * sizeof(*marks));
+    if (marks != NULL) { /* else it stops without having told the sides */
+        trpi_sides sides; /* found again: indexes has taken the place of the marks */
+        trpi_sides_find(&core->options.downing, input, TRPI_SPARE_NOBODY, marks, &sides);
+        sides_say(core, marks);
+        trpi_free(marks);
+    }
+    for (uint32_t i = 0; i < decision->indexes_count; i++) { /* membership-downing-W2 */
+        const trpi_ident *ident = core->gossip->members[decision->indexes[i]].ident;
+        if (ident->key != core->self->key) {
+            trpi_gossip_send_gone(core, &ident->id, TRP_MEMBER_DOWN, true);
+        }
+    }
+    next_say(core);
+    mark_down(core, decision, "down-own-side");
+}
+
+static void
+self_down(trpi_member_core *core, const trpi_downing_decision *decision)
+{
+    trpi_events_downing(core, decision, "down-self");
+    sides_say(core, decision->indexes);
+    next_say(core);
+    trpi_core_stop(core, TRPI_STOP_DOWNED);
+}
+
+static void
+roll_call(trpi_member_core *core)
+{
+    trpi_gossip *edited = trpi_gossip_copy(core->gossip);
+    if (edited != NULL && trpi_core_commit(core, edited) == TRP_OK) { /* else: at the next tick */
+        trpi_gossip_ask_suspects(core);
+    }
+}
+
+/* Two times of each member: for how long it has been unreachable, and reachable again. */
+#define TIMES_ROOM(g) (2 * ((g)->members_count + 1))
+
+static trpi_downing_input
+input_make(const trpi_member_core *core, const uint64_t *times)
+{
+    uint64_t sure_ms = core->sure_ms > core->unrest_ms ? core->sure_ms : core->unrest_ms;
+    return (trpi_downing_input){
+        .gossip = core->gossip,
+        .seen = &core->seen,
+        .votes = &core->votes,
+        .self = core->self->key,
+        .stable_ms = core->now.mono_ms - core->stable_ms,
+        .unstable_ms = core->unrest > 2 ? core->now.mono_ms - core->unrest_ms : 0,
+        .unsure_ms = core->unrest > 2 ? core->now.mono_ms - sure_ms : 0,
+        .unreachable_ms = times,
+        .reachable_ms = times + core->gossip->members_count + 1,
+        .apart_ms = core->now.mono_ms - core->apart_ms,
+        .version_ms = core->now.mono_ms - core->version_ms,
+        .word_ms = core->now.mono_ms - core->word_ms,
+        .doubt_ms = core->doubt_ms == 0 ? UINT64_MAX : core->now.mono_ms - core->doubt_ms,
+        .leaver = core->leaver,
+        .lease = core->lease,
+    };
+}
+
+static void
+times_fill(const trpi_member_core *core, uint64_t *times)
+{
+    const trpi_gossip *g = core->gossip;
+    uint64_t *unreachable_ms = times, *reachable_ms = times + g->members_count + 1;
+    for (uint32_t i = 0; i < g->members_count; i++) {
+        unreachable_ms[i] = 0;
+        reachable_ms[i] = UINT64_MAX;
+    }
+    for (uint32_t i = 0; i < core->since_count; i++) {
+        const trpi_since *s = &core->since[i];
+        uint32_t at = trpi_gossip_find(g, s->key);
+        if (at != TRPI_GOSSIP_NONE) {
+            unreachable_ms[at] = s->since_ms == 0 ? 0 : core->now.mono_ms - s->since_ms;
+            reachable_ms[at] = s->since_ms != 0  ? 0
+                               : s->back_ms != 0 ? core->now.mono_ms - s->back_ms
+                                                 : UINT64_MAX;
+        }
+    }
+}
+
+static void
+decide(trpi_member_core *core, const uint64_t *times, uint32_t *indexes)
+{
+    trpi_downing_decision decision = { .verdict = TRPI_DOWNING_WAIT, .indexes = indexes };
+    trpi_downing_input input = input_make(core, times);
+    trpi_downing_decide(core->downing, &core->options.downing, &input, &decision);
+    core->sure_ms = decision.sure ? core->version_ms : core->sure_ms;
+    core->doubt_ms = decision.doubtful > 0 ? core->now.mono_ms : core->doubt_ms;
+    switch (decision.verdict) {
+    case TRPI_DOWNING_WAIT:
+        return;
+    case TRPI_DOWNING_ROLL_CALL:
+        roll_call(core);
+        return;
+    case TRPI_DOWNING_DOWN_MEMBERS:
+        mark_down(core, &decision, "down-unreachable");
+        return;
+    case TRPI_DOWNING_DOWN_SELF:
+        self_down(core, &decision);
+        return;
+    case TRPI_DOWNING_ACQUIRE:
+        lease_ask(core, &decision);
+        return;
+    case TRPI_DOWNING_DOWN_SIDE:
+        side_down(core, &input, &decision);
+        return;
+    }
+}
+
+/* Remembered, because later views it may not have seen: its process ends without us. Also while all
+ * agree: the leader may crash with the removal that follows. */
+static void
+note_leaver(trpi_member_core *core)
+{
+    uint64_t leaver =
+        trpi_sides_leaver(&core->options.downing, core->gossip, &core->votes, &core->seen);
+    core->leaver = leaver != 0 ? leaver : core->leaver;
+}
+
+void
+trpi_downing_tick(trpi_member_core *core)
+{
+    const trpi_gossip *g = core->gossip;
+    uint32_t self = trpi_core_self_index(core);
+    if (self == TRPI_GOSSIP_NONE || g->members[self].status >= TRP_MEMBER_EXITING) {
+        return;
+    }
+    lease_clock(core);
+    note_leaver(core);
+    if (g->blocking_count == 0) {
+        lease_rest(core);
+        return;
+    }
+    if (core->now.waking) {
+        return; /* membership-downing-W5 */
+    }
+    if (core->lease == TRPI_LEASE_ASKED &&
+        core->now.mono_ms >= core->lease_ms + core->options.downing.lease_timeout_ms) {
+        trpi_lease_answered(core, false, "it has not answered in time");
+    }
+    uint64_t *times = trpi_alloc(TIMES_ROOM(g) * sizeof(*times));
+    uint32_t *indexes = trpi_alloc((g->members_count + 1) * sizeof(*indexes));
+    if (times != NULL && indexes != NULL) {
+        times_fill(core, times);
+        decide(core, times, indexes);
+    }
+    trpi_free(times);
+    trpi_free(indexes);
+}
+
+bool
+trpi_member_forecast(const trpi_member_core *core, trpi_downing_forecast *ret_forecast)
+{
+    const trpi_gossip *g = core->gossip;
+    uint32_t self = g == NULL ? TRPI_GOSSIP_NONE : trpi_core_self_index(core);
+    if (core->phase != TRPI_PHASE_MEMBER || self == TRPI_GOSSIP_NONE || g->blocking_count == 0 ||
+        g->members[self].status >= TRP_MEMBER_EXITING) {
+        return false;
+    }
+    uint64_t *times = trpi_alloc((TIMES_ROOM(g) + g->members_count + 1) * sizeof(*times));
+    uint32_t *indexes = trpi_alloc((g->members_count + 1) * sizeof(*indexes));
+    bool made = times != NULL && indexes != NULL;
+    if (made) {
+        trpi_downing_input input = input_make(core, times);
+        times_fill(core, times);
+        trpi_downing_forecast_make(core->downing, &core->options.downing, &input, indexes,
+                                   times + TIMES_ROOM(g), ret_forecast);
+    }
+    trpi_free(times);
+    trpi_free(indexes);
+    return made;
+}

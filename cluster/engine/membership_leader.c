@@ -1,0 +1,486 @@
+/* membership_leader.c - what the leader does, how members exit, when somebody is marked Down.
+ *
+ * Why.     There is no election: whoever is first in order leads. Two nodes can think so at one
+ *          time, so the leader acts only when everybody whose word counts has seen the very
+ *          version it acts on.
+ * Shape.   converged, leader:  Joining -> Up (if enough members) | Leaving -> Exiting |
+ *                              Exiting, confirmed or silent -> removed | Down -> removed
+ *          leader, for allow-weakly-up-members not converged:
+ *                              Joining, reachable -> WeaklyUp (if enough members)
+ *          leaving node:       sees itself Exiting -> EXITING_CONFIRMED to the leader until it
+ *          hears that
+ *                              it is gone, or exiting-timeout has passed -> STOPPED(left)
+ * Must hold.
+ *   membership-leader-L1  A leader that is itself Exiting leaves last: first it removes the others
+ *       that exit.
+ *   membership-leader-L2  The minimum sizes hold at the moment of Joining -> Up or WeaklyUp, and
+ *       only then (MEMB-22).
+ *   membership-leader-L3  WeaklyUp is the only thing that a leader does without agreement: both
+ *       sides of a cut may do it, and their views merge.
+ *   membership-leader-L6  Nor does a node that a member has told that it is removed, until that is
+ *       taken back or the member is Down here: whom it buries it does not count any more, and so it
+ *       may find that it stays, beside those that have removed it.
+ *   membership-leader-L5  A node that is waking (trpi_member_now) leads nothing: it may have been
+ *       removed.
+ *   membership-leader-L4  A tombstone is forgotten when its age has passed since this node saw that
+ *       member go, by the clock that nobody sets; one that it was only told of, by the wall clock
+ *       and what it says.
+ *   membership-leader-L7  Whether a removed member was cut off is decided when it becomes Down, by
+ *       what anybody says of it then: later nobody watches it, and who did may be Exiting, Down or
+ *       gone.
+ * Tests.   tests/unit/cluster/leader_test.c, rounds_test.c
+ */
+#include "cluster/engine/membership_core.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/hash.h"
+
+/* in one step: a node alone goes Joining, Up, or Leaving, Exiting, gone */
+#define ACT_ROUNDS_MAX 8u
+#define CONFIRM_AGAIN_MS 200u
+
+/* ---- leader actions -------------------------------------------------------------------------- */
+
+static uint32_t
+count_members(const trpi_gossip *g, const char *role)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < g->members_count; i++) {
+        if (g->members[i].status < TRP_MEMBER_EXITING &&
+            (role == NULL || trpi_ident_has_role(g->members[i].ident, role))) {
+            count++;
+        }
+    }
+    return count;
+}
+
+const char *
+trpi_member_lacking(const trpi_member_core *core, char *buffer, size_t bytes) /* MEMB-19, -20 */
+{
+    buffer[0] = '\0';
+    if (core->gossip == NULL) {
+        return buffer;
+    }
+    uint32_t count = count_members(core->gossip, NULL);
+    if (count < core->options.min_nr_of_members) {
+        snprintf(buffer, bytes, "%u of %u members are there", count,
+                 core->options.min_nr_of_members);
+    }
+    for (uint32_t i = 0; i < core->options.role_minima_count && buffer[0] == '\0'; i++) {
+        const trpi_role_minimum *minimum = &core->options.role_minima[i];
+        count = count_members(core->gossip, minimum->role);
+        if (count < minimum->members) {
+            snprintf(buffer, bytes, "%u of %u members with role %s are there", count,
+                     minimum->members, minimum->role);
+        }
+    }
+    return buffer;
+}
+
+static bool
+is_large_enough(const trpi_member_core *core)
+{
+    char lacking[160];
+    return trpi_member_lacking(core, lacking, sizeof(lacking))[0] == '\0';
+}
+
+static bool
+has_confirmed(const trpi_member_core *core, uint64_t key)
+{
+    for (uint32_t i = 0; i < core->confirmed_count; i++) {
+        if (core->confirmed[i] == key) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Another incarnation of its address is neither Down nor removed: first one of the two must go. */
+static bool
+has_rival(const trpi_gossip *g, const trpi_gossip_member *m)
+{
+    /* incarnations of one address stand side by side, in no order of age: a Down one may stand
+     * between two that are not */
+    const trpi_address *address = &m->ident->id.address;
+    for (uint32_t i = trpi_gossip_lower(g, address);
+         i < g->members_count && trpi_address_equal(&g->members[i].ident->id.address, address);
+         i++) {
+        if (&g->members[i] != m && g->members[i].status != TRP_MEMBER_DOWN) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* 0: no such moment. */
+static uint32_t
+wall_s(const trpi_member_core *core)
+{
+    int64_t seconds = core->now.wall_ms / 1000;
+    return seconds < 0 || seconds > UINT32_MAX ? 0 : (uint32_t)seconds;
+}
+
+/* What the leader makes of this member now; its present status when nothing. */
+static uint32_t
+next_status(const trpi_member_core *core, const trpi_gossip_member *m, bool large_enough)
+{
+    switch (m->status) {
+    case TRP_MEMBER_JOINING:
+        return large_enough && !has_rival(core->gossip, m) ? TRP_MEMBER_UP : TRP_MEMBER_JOINING;
+    case TRP_MEMBER_LEAVING:
+        return TRP_MEMBER_EXITING;
+    case TRP_MEMBER_EXITING:
+        if (m->ident->key == core->self->key) { /* membership-leader-L1 */
+            return core->gossip->members_count == 1 && !core->options.exiting_waits
+                       ? TRP_MEMBER_REMOVED
+                       : TRP_MEMBER_EXITING;
+        }
+        return m->unreachable != 0 || has_confirmed(core, m->ident->key) ? TRP_MEMBER_REMOVED
+                                                                        : TRP_MEMBER_EXITING;
+    case TRP_MEMBER_DOWN:
+        return m->ident->key == core->self->key ? TRP_MEMBER_DOWN : TRP_MEMBER_REMOVED;
+    default:
+        return m->status;
+    }
+}
+
+/* One round. true: something changed. */
+static bool
+act_once(trpi_member_core *core)
+{
+    const trpi_gossip *g = core->gossip;
+    bool large_enough = is_large_enough(core);
+    bool anything = false;
+    for (uint32_t i = 0; i < g->members_count && !anything; i++) {
+        anything = next_status(core, &g->members[i], large_enough) != g->members[i].status;
+    }
+    if (!anything) {
+        return false;
+    }
+    trpi_gossip *edited = trpi_gossip_copy(g);
+    if (edited == NULL) {
+        return false; /* the next tick tries again */
+    }
+    uint32_t up_number = trpi_gossip_up_number_max(g);
+    trp_err err = TRP_OK;
+    for (uint32_t i = 0, at = 0; i < g->members_count && err == TRP_OK; i++, at++) {
+        const trpi_gossip_member *m = &g->members[i];
+        uint32_t status = next_status(core, m, large_enough);
+        if (status == m->status) {
+            continue;
+        }
+        if (status == TRP_MEMBER_REMOVED) {
+            err = trpi_gossip_bury(edited, at, core->now.wall_ms);
+            if (TRPI_IS_BROKEN(core, TRPI_BROKEN_NO_TOMBSTONES) && err == TRP_OK) {
+                edited->tombstones_count--; /* the last one */
+            }
+            at--; /* the next one has moved here */
+            if (m->ident->key != core->self->key) {
+                trpi_gossip_send_gone(core, &m->ident->id,
+                                      m->status == TRP_MEMBER_DOWN ? TRP_MEMBER_DOWN
+                                                                   : TRP_MEMBER_EXITING,
+                                      m->unreachable == 0);
+            }
+            continue;
+        }
+        trpi_gossip_set_status(edited, at, status);
+        if (status == TRP_MEMBER_UP) {
+            up_number += up_number < TRPI_GOSSIP_UP_NUMBER_MAX ? 1 : 0; /* then by address */
+            edited->members[at].up_number = up_number;
+            edited->members[at].up_since_s = wall_s(core);
+        }
+    }
+    if (err != TRP_OK) {
+        trpi_gossip_unref(edited);
+        return false;
+    }
+    return trpi_core_commit(core, edited) == TRP_OK;
+}
+
+/* membership-leader-L6. Is there a remover that is not Down here? */
+static bool
+is_in_doubt(const trpi_member_core *core)
+{
+    for (uint32_t i = 0; i < core->removers_count; i++) {
+        uint32_t at = trpi_gossip_find(core->gossip, core->removers[i].key);
+        if (at != TRPI_GOSSIP_NONE && core->gossip->members[at].status != TRP_MEMBER_DOWN) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void
+trpi_leader_act(trpi_member_core *core)
+{
+    for (uint32_t round = 0; round < ACT_ROUNDS_MAX; round++) {
+        uint32_t self = trpi_core_self_index(core);
+        if (self == TRPI_GOSSIP_NONE || core->gossip->members[self].status == TRP_MEMBER_DOWN ||
+            core->now.waking || is_in_doubt(core) ||
+            trpi_gossip_leader(core->gossip, core->self->key, NULL) != self ||
+            !trpi_member_is_converged(core) || TRPI_BUGGIFY(core) || !act_once(core)) {
+            return;
+        }
+    }
+}
+
+/* ---- weakly up ------------------------------------------------------------------------------- */
+
+static bool
+may_be_weakly_up(const trpi_gossip *g, const trpi_gossip_member *m)
+{
+    return trpi_member_status(m) == TRP_MEMBER_JOINING && m->unreachable == 0 && !has_rival(g, m);
+}
+
+/* membership-leader-L3. */
+static void
+let_joiners_work(trpi_member_core *core)
+{
+    const trpi_gossip *g = core->gossip;
+    bool anybody = false;
+    for (uint32_t i = 0; i < g->members_count && !anybody; i++) {
+        anybody = may_be_weakly_up(g, &g->members[i]);
+    }
+    trpi_gossip *edited = anybody && is_large_enough(core) ? trpi_gossip_copy(g) : NULL;
+    if (edited == NULL) {
+        return; /* no memory: the next tick tries again */
+    }
+    for (uint32_t i = 0; i < g->members_count; i++) {
+        if (may_be_weakly_up(g, &g->members[i])) {
+            trpi_gossip_set_status(edited, i, TRP_MEMBER_WEAKLY_UP);
+        }
+    }
+    (void)trpi_core_commit(core, edited); /* likewise */
+}
+
+static void
+consider_weakly_up(trpi_member_core *core)
+{
+    uint32_t self = trpi_core_self_index(core);
+    if (core->options.weakly_up_after_ms == 0 || self == TRPI_GOSSIP_NONE || core->now.waking ||
+        trpi_gossip_leader(core->gossip, core->self->key, NULL) != self ||
+        trpi_member_is_converged(core)) {
+        core->blocked_ms = 0;
+        return;
+    }
+    if (core->blocked_ms == 0) {
+        core->blocked_ms = core->now.mono_ms;
+    }
+    if (core->now.mono_ms - core->blocked_ms >= core->options.weakly_up_after_ms) {
+        let_joiners_work(core);
+    }
+}
+
+/* ---- housekeeping ---------------------------------------------------------------------------- */
+
+static bool
+is_near_down(const trpi_member_core *core, uint64_t key)
+{
+    for (uint32_t i = 0; i < core->near_downs_count; i++) {
+        if (core->near_downs[i] == key) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* By any observer, whether its word counts or not: an observer that is Exiting or Down may be
+ * right. */
+static bool
+is_accused(const trpi_gossip *g, uint64_t key)
+{
+    for (uint32_t i = 0; i < g->rows_count; i++) {
+        if (g->rows[i].subject == key) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A member that is not Down yet: was it there? Nobody watches one that is Joining. */
+static bool
+is_near(const trpi_gossip *g, uint32_t index)
+{
+    return index != TRPI_GOSSIP_NONE && g->members[index].status != TRP_MEMBER_DOWN &&
+           g->members[index].status != TRP_MEMBER_JOINING &&
+           !is_accused(g, g->members[index].ident->key);
+}
+
+/* membership-leader-L7 */
+static void
+note_downs(trpi_member_core *core, const trpi_gossip *next)
+{
+    const trpi_gossip *g = core->gossip;
+    uint32_t downs = 0, count = 0;
+    for (uint32_t i = 0; i < next->members_count; i++) {
+        downs += next->members[i].status == TRP_MEMBER_DOWN;
+    }
+    uint64_t *near = downs == 0 || g == NULL ? NULL : trpi_alloc(downs * sizeof(*near));
+    for (uint32_t i = 0; i < next->members_count && near != NULL; i++) {
+        uint64_t key = next->members[i].ident->key;
+        if (next->members[i].status == TRP_MEMBER_DOWN &&
+            (is_near_down(core, key) ||
+             (is_near(g, trpi_gossip_find(g, key)) && !is_accused(next, key)))) {
+            near[count++] = key;
+        }
+    }
+    trpi_free(core->near_downs);
+    core->near_downs = near;
+    core->near_downs_count = count;
+}
+
+/* How this node saw a member go of which `next` has a tombstone. `at`: in the present view, of the
+ * first tombstone whose key is not below; moves on. */
+static trpi_burial
+burial_of(const trpi_member_core *core, uint64_t key, uint32_t *at)
+{
+    const trpi_burial told = { TRPI_NEVER, false };
+    const trpi_gossip *g = core->gossip;
+    while (*at < g->tombstones_count && g->tombstones[*at].key < key) {
+        (*at)++;
+    }
+    if (*at < g->tombstones_count && g->tombstones[*at].key == key) {
+        return core->buried == NULL ? told : core->buried[*at];
+    }
+    uint32_t member = trpi_gossip_find(g, key);
+    return member == TRPI_GOSSIP_NONE
+               ? told
+               : (trpi_burial){ core->now.mono_ms,
+                                is_near_down(core, key) || is_near(g, member) };
+}
+
+bool
+trpi_core_buried_near(const trpi_member_core *core, const trpi_tombstone *t)
+{
+    return core->buried != NULL && core->buried[t - core->gossip->tombstones].near;
+}
+
+void
+trpi_core_note_burials(trpi_member_core *core, const trpi_gossip *next)
+{
+    if (next == core->gossip) {
+        return;
+    }
+    trpi_burial *buried = next->tombstones_count == 0 || core->gossip == NULL
+                              ? NULL
+                              : trpi_alloc(next->tombstones_count * sizeof(*buried));
+    if (buried != NULL) {
+        for (uint32_t i = 0, at = 0; i < next->tombstones_count; i++) {
+            buried[i] = burial_of(core, next->tombstones[i].key, &at);
+        }
+    }
+    trpi_free(core->buried);
+    core->buried = buried;
+    note_downs(core, next);
+}
+
+static bool
+is_old(const void *arg, uint32_t index) /* membership-leader-L4 */
+{
+    const trpi_member_core *core = arg;
+    uint64_t buried_ms = core->buried == NULL ? TRPI_NEVER : core->buried[index].ms;
+    uint32_t age_ms = core->options.prune_tombstones_after_ms;
+    return buried_ms != TRPI_NEVER
+               ? core->now.mono_ms - buried_ms > age_ms
+               : core->now.wall_ms - core->gossip->tombstones[index].wall_ms > age_ms;
+}
+
+static void
+prune(trpi_member_core *core)
+{
+    const trpi_gossip *g = core->gossip;
+    bool old = false;
+    for (uint32_t i = 0; i < g->tombstones_count && !old; i++) {
+        old = is_old(core, i);
+    }
+    if (!old) {
+        return;
+    }
+    trpi_gossip *edited = trpi_gossip_copy(g);
+    if (edited == NULL) {
+        return;
+    }
+    (void)trpi_gossip_prune(edited, is_old, core); /* there is at least one */
+    if (trpi_gossip_freeze(edited) == TRP_OK) {
+        (void)trpi_core_adopt(core, edited, &core->seen); /* no memory: at the next tick */
+    }
+    trpi_gossip_unref(edited);
+}
+
+void
+trpi_leader_tick(trpi_member_core *core)
+{
+    if (core->now.mono_ms < core->leader_ms) {
+        return;
+    }
+    core->leader_ms = core->now.mono_ms + core->options.leader_actions_interval_ms;
+    prune(core);
+    trpi_removed_tick(core);
+    if (core->phase == TRPI_PHASE_STOPPED) {
+        return;
+    }
+    consider_weakly_up(core);
+    trpi_downing_tick(core);
+}
+
+/* ---- exiting --------------------------------------------------------------------------------- */
+
+void
+trpi_exiting_tick(trpi_member_core *core)
+{
+    uint32_t self = trpi_core_self_index(core);
+    if (self == TRPI_GOSSIP_NONE || core->gossip->members[self].status != TRP_MEMBER_EXITING ||
+        core->options.exiting_waits) {
+        return;
+    }
+    uint64_t now = core->now.mono_ms;
+    if (core->exiting_ms == 0) {
+        core->exiting_ms = now;
+        core->confirm_ms = now;
+    }
+    if (now >= core->exiting_ms + core->options.exiting_timeout_ms) {
+        trpi_core_log(core, TRP_LOG_WARNING, "left without hearing that the removal is done");
+        trpi_core_stop(core, TRPI_STOP_LEFT);
+        return;
+    }
+    if (now < core->confirm_ms) {
+        return;
+    }
+    core->confirm_ms = now + CONFIRM_AGAIN_MS;
+    uint32_t leader = trpi_gossip_leader(core->gossip, 0, NULL);
+    if (leader != TRPI_GOSSIP_NONE && leader != self) {
+        trpi_frame frame = { .kind = TRPI_FRAME_EXITING_CONFIRMED,
+                             .to_uid = core->gossip->members[leader].ident->id.uid };
+        trpi_core_send(core, &core->gossip->members[leader].ident->id, &frame, NULL);
+    }
+}
+
+void
+trpi_exiting_confirmed(trpi_member_core *core, const trpi_node_id *from, uint64_t key)
+{
+    (void)from;
+    if (has_confirmed(core, key)) {
+        return;
+    }
+    /* forget those who are gone, so that the list is never longer than the members */
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < core->confirmed_count; i++) {
+        if (trpi_gossip_find(core->gossip, core->confirmed[i]) != TRPI_GOSSIP_NONE) {
+            core->confirmed[kept++] = core->confirmed[i];
+        }
+    }
+    core->confirmed_count = kept;
+    if (kept == core->confirmed_room) {
+        uint64_t *bigger = trpi_realloc(core->confirmed, (kept * 2 + 4) * sizeof(*bigger));
+        if (bigger == NULL) {
+            return; /* it says so again */
+        }
+        core->confirmed = bigger;
+        core->confirmed_room = kept * 2 + 4;
+    }
+    core->confirmed[core->confirmed_count++] = key;
+}

@@ -1,0 +1,133 @@
+/* membership_prove.c - a joiner is dialled back before it is let in (MEMB-04).
+ *
+ * Why.     A joiner dials its contact, and heartbeats then flow on that connection, so a node that
+ *          nobody can dial (a firewall, a wrong remote.hostname) would be Up and healthy, and every
+ *          ordinary message to it would wait for ever.
+ * Shape.   JOIN --> asks list --REACH--> shell dials the advertised address --REACHED--> let in,
+ *          or INIT_JOIN_NACK(refused, why): the joiner logs why and asks again, with back-off.
+ * Must hold.
+ *   membership-prove-J12 Where options.dial_back is on, a joiner is let in by this contact only
+ *       after the very incarnation has answered at the address that it advertises, within REACH_MS.
+ * Limits.  ASKS_MAX joiners that are being dialled; one too many asks again.
+ * Tests.   tests/unit/cluster/join_test.c
+ */
+#include "cluster/engine/membership_core.h"
+
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+
+#define REACH_MS 5000u
+#define ASKS_MAX 2048u
+#define REFUSED_LOG_MS 10000u
+
+static trpi_prove *
+find(trpi_member_core *core, uint64_t key)
+{
+    for (uint32_t i = 0; i < core->proves_count; i++) {
+        if (core->proves[i].ident->key == key) {
+            return &core->proves[i];
+        }
+    }
+    return NULL;
+}
+
+static void
+forget(trpi_member_core *core, trpi_prove *prove)
+{
+    trpi_ident_unref(prove->ident);
+    *prove = core->proves[--core->proves_count];
+    if (core->proves_count == 0) {
+        trpi_free(core->proves);
+        core->proves = NULL;
+        core->proves_room = 0;
+    }
+}
+
+void
+trpi_prove_forget_all(trpi_member_core *core)
+{
+    while (core->proves_count > 0) {
+        forget(core, &core->proves[0]);
+    }
+}
+
+void
+trpi_prove_joiner(trpi_member_core *core, trpi_ident *ident)
+{
+    if (find(core, ident->key) != NULL || core->proves_count == ASKS_MAX) {
+        return; /* it is being dialled; or it asks again */
+    }
+    if (core->proves_count == core->proves_room) {
+        uint32_t room = core->proves_room * 2 + 4;
+        trpi_prove *bigger = trpi_realloc(core->proves, room * sizeof(*bigger));
+        if (bigger == NULL) {
+            return; /* it asks again */
+        }
+        core->proves = bigger;
+        core->proves_room = room;
+    }
+    trpi_member_action *action = trpi_core_action(core, TRPI_ACTION_REACH);
+    if (action == NULL) {
+        return; /* likewise */
+    }
+    action->to = ident->id;
+    core->proves[core->proves_count++] =
+        (trpi_prove){ trpi_ident_ref(ident), core->now.mono_ms + REACH_MS };
+}
+
+static void
+refuse(trpi_member_core *core, const trpi_node_id *id, const char *why)
+{
+    char text[TRPI_ADDRESS_TEXT_BYTES], reason[TRPI_FRAME_REASON_BYTES];
+    (void)snprintf(reason, sizeof(reason),
+                   "it cannot be dialled back at %.60s:%u: %.80s", id->address.host,
+                   id->address.port, why);
+    trpi_contact_refuse(core, id, reason);
+    if (core->now.mono_ms >= core->refused_log_ms) {
+        trpi_core_log(core, TRP_LOG_WARNING, "%s is not let in: %s",
+                      trpi_address_format(&id->address, text, sizeof(text)), reason);
+        core->refused_log_ms = core->now.mono_ms + REFUSED_LOG_MS;
+    }
+}
+
+void
+trpi_prove_reached(trpi_member_core *core, const trpi_node_id *id, const char *why)
+{
+    trpi_prove *prove = find(core, trpi_ident_key(id));
+    if (prove == NULL) {
+        return; /* it was too late */
+    }
+    trpi_ident *ident = trpi_ident_ref(prove->ident);
+    forget(core, prove);
+    if (why != NULL) {
+        refuse(core, id, why);
+    } else {
+        trpi_contact_take(core, ident);
+    }
+    trpi_ident_unref(ident);
+}
+
+void
+trpi_prove_tick(trpi_member_core *core)
+{
+    for (uint32_t i = core->proves_count; i-- > 0;) {
+        if (core->now.mono_ms >= core->proves[i].until_ms) {
+            char why[64];
+            (void)snprintf(why, sizeof(why), "no answer in %u s", REACH_MS / 1000);
+            refuse(core, &core->proves[i].ident->id, why);
+            forget(core, &core->proves[i]);
+        }
+    }
+}
+
+uint64_t
+trpi_prove_wake_ms(const trpi_member_core *core)
+{
+    uint64_t wake = TRPI_NEVER;
+    for (uint32_t i = 0; i < core->proves_count; i++) {
+        wake = core->proves[i].until_ms < wake ? core->proves[i].until_ms : wake;
+    }
+    return wake;
+}

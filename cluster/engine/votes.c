@@ -1,0 +1,184 @@
+/* votes.c - see the header.
+ *
+ * Why.     In one set of voters at most one side of a cut may stay. So both sides have to find the
+ *          same set, though neither hears what the other knows. Take the set of those changes that
+ *          somebody knows to be seen by all. Everybody has seen each of them; whoever knows it
+ *          counts it, and whoever does not asks with it and without it. Each other change somebody
+ *          has not seen; who has seen it asks both ways, too, for nobody may know that all have.
+ *          So this one set is among the questions of every node, and at most one side hears yes.
+ * Must hold.
+ *   votes-N1  A change is sure only when every member of the view has seen the view that has it, or
+ *       one after it: also who is unreachable, Down or only Joining. Left out is who is known to
+ *       know that it is Exiting: it never decides again.
+ *   votes-N2  Of a member more is known the later in its life: joined, Up, Exiting, each open or
+ *       sure. Two who tell each other what they know both have the later one.
+ *   votes-N3  Who is Down after it was Exiting has no vote when that was sure: all have seen it
+ *       Exiting. That all have seen it Down says nothing of the sort.
+ * Cost.    A walk over the members for each new version; three bits each.
+ * Tests.   tests/unit/cluster/votes_test.c, tests/sim/restart_test.c
+ */
+#include "cluster/engine/votes.h"
+
+#include "base/assert.h"
+
+static void
+set_clear(trpi_seen *set, uint32_t index)
+{
+    set->words[index / 64] &= ~((uint64_t)1 << (index % 64));
+}
+
+static void
+tell_again(trpi_votes *votes, const trpi_gossip *gossip)
+{
+    for (uint32_t i = 0; i < votes->sure.words_count; i++) {
+        votes->told.words[i] = votes->sure.words[i];
+    }
+    for (uint32_t i = 0; i < gossip->members_count; i++) {
+        if (gossip->members[i].status == TRP_MEMBER_DOWN && !trpi_seen_get(&votes->out, i)) {
+            set_clear(&votes->told, i);
+        }
+    }
+}
+
+trp_err
+trpi_votes_init(trpi_votes *votes, const trpi_gossip *gossip)
+{
+    *votes = (trpi_votes){ 0 };
+    if (trpi_seen_init(&votes->sure, gossip->members_count) != TRP_OK ||
+        trpi_seen_init(&votes->out, gossip->members_count) != TRP_OK ||
+        trpi_seen_init(&votes->told, gossip->members_count) != TRP_OK) {
+        trpi_votes_fini(votes);
+        return TRP_ENOMEM;
+    }
+    for (uint32_t i = 0; i < gossip->members_count; i++) {
+        if (gossip->members[i].status == TRP_MEMBER_EXITING) {
+            trpi_seen_set(&votes->out, i);
+        }
+    }
+    return TRP_OK;
+}
+
+void
+trpi_votes_fini(trpi_votes *votes)
+{
+    trpi_seen_fini(&votes->sure);
+    trpi_seen_fini(&votes->out);
+    trpi_seen_fini(&votes->told);
+}
+
+/* votes-N2. Index of the member in the earlier view; *at goes along, for both are in one order. */
+static uint32_t
+earlier_index(const trpi_gossip *earlier, const trpi_ident *ident, uint32_t *at)
+{
+    uint32_t found = *at < earlier->members_count && earlier->members[*at].ident == ident
+                         ? *at
+                         : trpi_gossip_find(earlier, ident->key);
+    *at = found == TRPI_GOSSIP_NONE ? *at : found + 1;
+    return found;
+}
+
+bool
+trpi_votes_join(trpi_votes *votes, const trpi_gossip *gossip, const trpi_votes *from,
+                const trpi_gossip *earlier)
+{
+    bool news = false;
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < gossip->members_count; i++) {
+        uint32_t was = earlier_index(earlier, gossip->members[i].ident, &at);
+        if (was == TRPI_GOSSIP_NONE) {
+            continue;
+        }
+        bool sure = trpi_seen_get(&from->sure, was), is_out = trpi_seen_get(&votes->out, i);
+        if (trpi_seen_get(&from->out, was)) {
+            if (!is_out) { /* what is sure of it was sure of its being Up */
+                trpi_seen_set(&votes->out, i);
+                set_clear(&votes->sure, i);
+            }
+        } else if (is_out ||
+                   (earlier->members[was].up_number != 0) != (gossip->members[i].up_number != 0)) {
+            continue;
+        }
+        news = news || (sure && !trpi_seen_get(&votes->sure, i));
+        if (sure) {
+            trpi_seen_set(&votes->sure, i);
+        }
+    }
+    tell_again(votes, gossip);
+    return news;
+}
+
+trp_err
+trpi_votes_hear(trpi_votes *votes, const trpi_gossip *gossip, const trpi_seen *told,
+                const trpi_gossip *earlier, bool *ret_news)
+{
+    trpi_votes theirs;
+    trp_err err = trpi_votes_init(&theirs, earlier);
+    if (err != TRP_OK) {
+        return err;
+    }
+    trpi_assert(told->bits == earlier->members_count);
+    for (uint32_t i = 0; i < earlier->members_count; i++) {
+        if (trpi_seen_get(told, i)) {
+            trpi_seen_set(&theirs.sure, i);
+            if (earlier->members[i].status == TRP_MEMBER_DOWN) {
+                trpi_seen_set(&theirs.out, i);
+            }
+        }
+    }
+    *ret_news = trpi_votes_join(votes, gossip, &theirs, earlier);
+    trpi_votes_fini(&theirs);
+    return TRP_OK;
+}
+
+/* votes-N1 */
+static bool
+have_all_seen(const trpi_votes *votes, const trpi_seen *seen)
+{
+    for (uint32_t i = 0; i < seen->words_count; i++) {
+        uint32_t left = seen->bits - i * 64;
+        uint64_t all = left >= 64 ? UINT64_MAX : ((uint64_t)1 << left) - 1;
+        if ((all & ~seen->words[i] & ~(votes->out.words[i] & votes->sure.words[i])) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool
+trpi_votes_learn(trpi_votes *votes, const trpi_gossip *gossip, const trpi_seen *seen)
+{
+    trpi_assert(seen->bits == votes->sure.bits && gossip->members_count == seen->bits);
+    bool news = false;
+    if (trpi_seen_count(&votes->sure) == seen->bits || !have_all_seen(votes, seen)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < gossip->members_count; i++) {
+        bool unheard =
+            /* votes-N3 */
+            gossip->members[i].status == TRP_MEMBER_DOWN && trpi_seen_get(&votes->out, i);
+        if (!unheard && !trpi_seen_get(&votes->sure, i)) {
+            trpi_seen_set(&votes->sure, i);
+            news = true;
+        }
+    }
+    tell_again(votes, gossip);
+    return news;
+}
+
+trpi_vote
+trpi_votes_of(const trpi_votes *votes, uint32_t index)
+{
+    return !trpi_seen_get(&votes->sure, index) ? TRPI_VOTE_OPEN
+           : trpi_seen_get(&votes->out, index) ? TRPI_VOTE_NO
+                                               : TRPI_VOTE_YES;
+}
+
+uint32_t
+trpi_votes_open(const trpi_votes *votes, const trpi_gossip *gossip)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < gossip->members_count; i++) {
+        count += gossip->members[i].up_number != 0 && !trpi_seen_get(&votes->sure, i) ? 1 : 0;
+    }
+    return count;
+}

@@ -1,0 +1,341 @@
+/* metrics_proc.c - the collector "proc": what Linux says of this machine and this control group.
+ *
+ * Shape.   /proc/stat, loadavg, meminfo; the control group of this process (version 2) and those
+ *          around it, of which the tightest limit counts.
+ * Must hold.
+ *   metrics-proc-P1  What cannot be read, or was not said, is left out. There are no figures that
+ *       mean "none".
+ *   metrics-proc-P2  used <= committed <= max: used is what nobody can take back, committed is with
+ *       caches. The first look says so in the log: routers would be even, and nobody know why.
+ *   metrics-proc-P3  In a part of a machine the load average is left out: it is the whole
+ *       machine's, and would be compared with the processors of the part. Processor time is the
+ *       larger share of both.
+ * Cost.    Five to ten small files each collect-interval.
+ * Tests.   tests/unit/cluster/metrics_proc_test.c
+ * Sources. CMETRIC-04 to -06, -11, -12; proc(5), cgroups(7); docs/decisions.md, 129.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "actor/actor.h"
+#include "base/alloc.h"
+#include "cluster/metrics/metrics.h"
+
+#define FILE_BYTES 8192 /* of /proc/stat only the first line is wanted */
+#define PATH_BYTES 1024
+#define GROUPS_MAX 32u /* control groups around one another that are looked at */
+
+struct proc {
+    char root[256];
+    trp_system *system; /* has the log; NULL: there is none */
+    bool looked;
+    double busy, all;    /* of the last look, in ticks; all 0: none */
+    double group_s, at_s; /* processor time of the control group, and when; at_s 0: none */
+};
+
+struct limits {
+    double max, used, committed; /* bytes; max 0: no limit */
+    double processors;           /* 0: no limit */
+    double group_s;              /* negative: not known */
+};
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* false: it is not there. */
+static bool
+read_file(const struct proc *proc, const char *path, char *text, size_t room)
+{
+    char whole[PATH_BYTES + sizeof(proc->root)];
+    (void)snprintf(whole, sizeof(whole), "%s%s", proc->root, path);
+    FILE *file = fopen(whole, "re");
+    if (file == NULL) {
+        return false;
+    }
+    text[fread(text, 1, room - 1, file)] = '\0';
+    return fclose(file) == 0;
+}
+
+/* The number of "key 123" or "key: 123 kB" on a line of its own; false: there is none. */
+static bool
+number_after(const char *text, const char *key, double *ret_number)
+{
+    size_t bytes = strlen(key);
+    for (const char *line = text; line != NULL; line = strchr(line, '\n')) {
+        line += *line == '\n' ? 1 : 0;
+        if (strncmp(line, key, bytes) == 0) {
+            char *end;
+            double number = strtod(line + bytes, &end);
+            *ret_number = number;
+            return end != line + bytes && number >= 0;
+        }
+    }
+    return false;
+}
+
+static bool
+read_number(const struct proc *proc, const char *directory, const char *name, double *ret_number)
+{
+    char path[PATH_BYTES], text[256];
+    (void)snprintf(path, sizeof(path), "%.*s/%s", PATH_BYTES - 64, directory, name);
+    return read_file(proc, path, text, sizeof(text)) && number_after(text, "", ret_number);
+}
+
+static bool
+read_field(const struct proc *proc, const char *directory, const char *name, const char *key,
+           double *ret_number)
+{
+    char path[PATH_BYTES], text[FILE_BYTES];
+    (void)snprintf(path, sizeof(path), "%.*s/%s", PATH_BYTES - 64, directory, name);
+    return read_file(proc, path, text, sizeof(text)) && number_after(text, key, ret_number);
+}
+
+/* ---- control groups -------------------------------------------------------------------------- */
+
+/* Where the group of this process stands below the mount point; false: nowhere. */
+static bool
+group_path(const struct proc *proc, char path[PATH_BYTES])
+{
+    char text[FILE_BYTES];
+    if (!read_file(proc, "/proc/self/cgroup", text, sizeof(text))) {
+        return false;
+    }
+    const char *line = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
+    if (line == NULL) {
+        return false;
+    }
+    line = strchr(line, '/');
+    size_t bytes = line == NULL ? 0 : strcspn(line, "\n");
+    if (bytes == 0 || bytes >= PATH_BYTES / 2) {
+        return false;
+    }
+    memcpy(path, line, bytes);
+    path[bytes == 1 ? 0 : bytes] = '\0'; /* "/": the mount point itself */
+    return true;
+}
+
+/* The tightest limit counts, and how much of that is used. */
+static void
+look_at_group(const struct proc *proc, const char *directory, struct limits *limits)
+{
+    double max, current, cache = 0, quota, period, us;
+    char path[PATH_BYTES], text[128];
+    if (read_number(proc, directory, "memory.max", &max) && /* "max": none */
+        read_number(proc, directory, "memory.current", &current) &&
+        (limits->max <= 0 || max < limits->max)) {
+        (void)read_field(proc, directory, "memory.stat", "inactive_file ", &cache); /* else 0 */
+        limits->max = max;
+        limits->committed = current;
+        limits->used = current > cache ? current - cache : 0;
+    }
+    (void)snprintf(path, sizeof(path), "%.*s/cpu.max", PATH_BYTES - 64, directory);
+    if (read_file(proc, path, text, sizeof(text)) &&
+        sscanf(text, "%lf %lf", &quota, &period) == 2 && quota > 0 && period > 0 &&
+        (limits->processors <= 0 || quota / period < limits->processors)) {
+        limits->processors = quota / period;
+        limits->group_s =
+            read_field(proc, directory, "cpu.stat", "usage_usec ", &us) ? us / 1e6 : -1;
+    }
+}
+
+/* The group and all around it. */
+static void
+look_up_the_tree(const struct proc *proc, struct limits *limits)
+{
+    char group[PATH_BYTES], directory[PATH_BYTES];
+    if (!group_path(proc, group)) {
+        return;
+    }
+    for (uint32_t i = 0; i < GROUPS_MAX; i++) {
+        (void)snprintf(directory, sizeof(directory), "/sys/fs/cgroup%.*s", PATH_BYTES / 2, group);
+        look_at_group(proc, directory, limits);
+        char *end = strrchr(group, '/');
+        if (end == NULL) {
+            break;
+        }
+        *end = '\0';
+    }
+}
+
+/* ---- figures --------------------------------------------------------------------------------- */
+
+struct figures {
+    trp_metric *metrics;
+    uint32_t count, max;
+};
+
+static void
+add(struct figures *figures, const char *name, double value, bool smooth)
+{
+    if (figures->count < figures->max) {
+        trp_metric *metric = &figures->metrics[figures->count++];
+        memset(metric, 0, sizeof(*metric));
+        memcpy(metric->name, name, strlen(name));
+        metric->value = value;
+        metric->smooth = smooth ? 1 : 0;
+    }
+}
+
+/* metrics-proc-P1, metrics-proc-P2. false: nothing is known, of machine or group. */
+static bool
+add_memory(const struct proc *proc, const struct limits *limits, struct figures *figures)
+{
+    char text[FILE_BYTES];
+    double total, vacant, available;
+    double max = limits->max, used = limits->used, committed = limits->committed;
+    bool known = read_file(proc, "/proc/meminfo", text, sizeof(text)) &&
+                 number_after(text, "MemTotal:", &total) &&
+                 number_after(text, "MemFree:", &vacant) &&
+                 number_after(text, "MemAvailable:", &available);
+    if (known && (max <= 0 || max >= total * 1024)) {
+        max = total * 1024;
+        used = (total - available) * 1024;
+        committed = (total - vacant) * 1024;
+    } else if (known && max - used > available * 1024) {
+        /* What is left is the lesser of both: a machine may promise more than it has. */
+        used = max - available * 1024;
+    } else if (max <= 0) {
+        return false;
+    }
+    used = used > max ? max : used < 0 ? 0 : used;
+    committed = committed > max ? max : committed < used ? used : committed;
+    add(figures, TRP_METRIC_HEAP_USED, used, true);
+    add(figures, TRP_METRIC_HEAP_COMMITTED, committed, true);
+    add(figures, TRP_METRIC_HEAP_MAX, max, false);
+    return true;
+}
+
+/* The busy share since the last look; negative: this is the first, or too early. */
+static double
+busy_share(struct proc *proc)
+{
+    char text[FILE_BYTES];
+    double t[8] = { 0 }, all = 0;
+    /* user nice system idle iowait irq softirq steal */
+    if (!read_file(proc, "/proc/stat", text, sizeof(text)) ||
+        sscanf(text, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &t[0], &t[1], &t[2], &t[3], &t[4],
+               &t[5], &t[6], &t[7]) < 5) {
+        return -1;
+    }
+    for (uint32_t i = 0; i < 8; i++) {
+        all += t[i];
+    }
+    double busy = all - t[3], before_busy = proc->busy, before_all = proc->all;
+    proc->busy = busy;
+    proc->all = all;
+    return before_all <= 0 || all <= before_all || busy < before_busy
+               ? -1
+               : (busy - before_busy) / (all - before_all);
+}
+
+/* The same of what the control group may have. at_s: processor time of the machine, a clock that
+ * counts in all worlds. */
+static double
+group_share(struct proc *proc, const struct limits *limits, double at_s)
+{
+    double before_group = proc->group_s, before_at = proc->at_s;
+    if (limits->processors <= 0 || limits->group_s < 0 || at_s <= 0) {
+        proc->at_s = 0;
+        return -1;
+    }
+    proc->group_s = limits->group_s;
+    proc->at_s = at_s;
+    return before_at <= 0 || at_s <= before_at || limits->group_s < before_group
+               ? -1
+               : (limits->group_s - before_group) / ((at_s - before_at) * limits->processors);
+}
+
+static double
+processors_usable(void)
+{
+    cpu_set_t set;
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0) {
+        return CPU_COUNT(&set);
+    }
+    return online > 0 ? (double)online : 0; /* more than 1024 of them */
+}
+
+static void
+add_processors(struct proc *proc, const struct limits *limits, struct figures *figures)
+{
+    char text[256];
+    double usable = processors_usable(), online = (double)sysconf(_SC_NPROCESSORS_ONLN), load;
+    double busy = busy_share(proc), ticks = (double)sysconf(_SC_CLK_TCK);
+    double group = group_share(proc, limits, proc->all / ticks / (online > 0 ? online : 1));
+    if (limits->processors > 0 && ceil(limits->processors) < usable) {
+        usable = ceil(limits->processors);
+    }
+    if (usable > 0) {
+        add(figures, TRP_METRIC_PROCESSORS, usable, false);
+    }
+    if (usable >= online && read_file(proc, "/proc/loadavg", text, sizeof(text)) &&
+        number_after(text, "", &load)) { /* metrics-proc-P3 */
+        add(figures, TRP_METRIC_LOAD, load, false);
+    }
+    busy = group > busy ? group : busy;
+    if (busy >= 0) {
+        add(figures, TRP_METRIC_CPU, busy > 1 ? 1 : busy, true);
+    }
+}
+
+/* ---- collector ------------------------------------------------------------------------------- */
+
+/* metrics-proc-P1 */
+static void
+say_what_is_missing(const struct proc *proc, bool memory)
+{
+    bool time = proc->all > 0;
+    if (proc->system != NULL && (!memory || !time)) {
+        trpi_log(proc->system, TRP_LOG_WARNING, "cluster",
+                 "the metrics collector \"proc\" finds no %s%s%s: adaptive routers that go by that "
+                 "give this node an average share; look whether its service or container hides the "
+                 "file (systemd: ProcSubset=pid)",
+                 memory ? "" : "memory (/proc/meminfo)", memory || time ? "" : " and no ",
+                 time ? "" : "processor time (/proc/stat)");
+    }
+}
+
+static uint32_t
+proc_collect(void *state, trp_metric *metrics, uint32_t max)
+{
+    struct proc *proc = state;
+    struct limits limits = { .group_s = -1 };
+    struct figures figures = { metrics, 0, max };
+    look_up_the_tree(proc, &limits);
+    bool memory = add_memory(proc, &limits, &figures);
+    add_processors(proc, &limits, &figures);
+    if (!proc->looked) {
+        proc->looked = true;
+        say_what_is_missing(proc, memory);
+    }
+    return figures.count;
+}
+
+trp_err
+trpi_metrics_proc_open(const char *root, trp_system *system, void **ret_state)
+{
+    struct proc *proc = trpi_alloc(sizeof(*proc));
+    if (proc == NULL) {
+        return TRP_ENOMEM;
+    }
+    (void)snprintf(proc->root, sizeof(proc->root), "%s", root);
+    proc->system = system;
+    *ret_state = proc;
+    return TRP_OK;
+}
+
+static trp_err
+proc_open(void *arg, trp_system *system, void **ret_state)
+{
+    (void)arg;
+    return trpi_metrics_proc_open("", system, ret_state);
+}
+
+const trp_metrics_collector trpi_metrics_proc = { sizeof(trp_metrics_collector), "proc", proc_open,
+                                                  proc_collect, trpi_free, NULL };

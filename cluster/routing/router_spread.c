@@ -1,0 +1,78 @@
+/* router_spread.c - how many routees each node shall have.
+ *
+ * Why.     "The next one goes where the fewest are" said a thousand times is a level: all nodes
+ *          that are below it are filled up to it. So the level is searched, and nothing is counted
+ *          one by one.
+ * Cost.    32 passes over the nodes.
+ * Tests.   tests/unit/cluster/router_core_test.c
+ * Sources. CROUTE-06, -12; Akka 2.2.5, ClusterRouteeProvider.selectDeploymentTarget.
+ */
+#include "base/assert.h"
+#include "cluster/routing/router.h"
+
+static uint32_t
+least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What a node has after filling up to the level, or after cutting down to it. */
+static uint32_t
+at_level(const trpi_router_share *share, uint32_t level, bool fill)
+{
+    uint32_t filled = least(level, share->most);
+    uint32_t kept = least(share->have, share->most);
+
+    if (!fill) {
+        return least(kept, level);
+    }
+    return kept > filled ? kept : filled;
+}
+
+static uint64_t
+sum_at(const trpi_router_share *shares, size_t count, uint32_t level, bool fill)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        sum += at_level(&shares[i], level, fill);
+    }
+    return sum;
+}
+
+/* The highest level with at most `total`; there is one: 0 has no more than what is kept. */
+static uint32_t
+level_of(const trpi_router_share *shares, size_t count, uint32_t total, bool fill)
+{
+    uint32_t low = 0, high = TRP_ROUTEES_MAX;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low + 1) / 2;
+
+        if (sum_at(shares, count, middle, fill) <= total) {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    return low;
+}
+
+void
+trpi_router_spread(trpi_router_share *shares, size_t count, uint32_t total)
+{
+    bool fill = sum_at(shares, count, 0, true) <= total;
+    uint32_t level = level_of(shares, count, total, fill);
+    uint64_t left = total - sum_at(shares, count, level, fill);
+
+    for (size_t i = 0; i < count; i++) {
+        uint32_t next = at_level(&shares[i], level + 1, fill);
+
+        shares[i].want = at_level(&shares[i], level, fill);
+        if (left > 0 && next > shares[i].want) {
+            shares[i].want = next;
+            left--;
+        }
+        trpi_assert(shares[i].want <= shares[i].most);
+    }
+}

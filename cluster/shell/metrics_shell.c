@@ -1,0 +1,434 @@
+/* metrics_shell.c - the actor /system/cluster-metrics around the pure core, and the public API of
+ * troupe/metrics.h.
+ *
+ * Why.     An actor of its own, on a dispatcher of threads of their own: a collector that takes its
+ *          time stops neither membership nor workers, and a node whose workers are all busy can
+ *          still say so.
+ * Shape.   transport threads --frames--> queue --poke--> actor --> core --> published table
+ *          membership --poke--> actor: who is a member   published --> subscribers, routers
+ * Must hold.
+ *   metrics-shell-S1  Only the actor touches the core and the collector.
+ *   metrics-shell-S2  The published table is replaced as a whole, and the old one retired: readers
+ *       take no lock.
+ * Limits.  METRICS_FRAMES_MAX frames wait; more are dropped: the next round brings newer ones.
+ * Tests.   tests/unit/cluster/adaptive_test.c
+ * Sources. CMETRIC-01, -02, -13 to -15.
+ */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/mutex.h"
+#include "cluster/shell/shell.h"
+
+#define METRICS_FRAMES_MAX 64u
+#define IDLE_MS 10000u /* between two looks while this node is no member */
+
+struct metrics_frame {
+    struct metrics_frame *next;
+    trpi_node_id from;
+    size_t count;
+    uint8_t bytes[];
+};
+
+struct trpi_metrics {
+    trpi_cluster *cluster;
+    trp_ref actor;
+    _Atomic(trpi_metrics_table *) published; /* by the actor, release; read in a run or bracket */
+
+    /* the actor */
+    trpi_metrics_core *core;
+    const trp_metrics_collector *collector;
+    char collector_name[64]; /* looked for when this node is a member; "": none */
+    void *collecting;        /* state of the open collector */
+    bool open;
+    uint64_t view_digest; /* of the view that the core knows */
+
+    pthread_mutex_t queue; /* innermost; all below */
+    struct metrics_frame *first, **last;
+    uint32_t frames_count;
+    bool poked, closed;
+};
+
+struct metrics_state {
+    struct trpi_metrics *metrics;
+};
+
+trp_type trp_metrics_changed_type = {
+    "cluster-metrics.changed", 0, trp_metrics_changed_tag, TRP_TYPE_LOCAL | TRP_TYPE_VARIABLE,
+    NULL, 0, 0
+};
+static trp_type poke_type = { "cluster-metrics.poke", 0, 0xff51, TRP_TYPE_LOCAL, NULL, 0, 0 };
+static trp_type tick_type = { "cluster-metrics.tick", 0, 0xff52, TRP_TYPE_LOCAL, NULL, 0, 0 };
+static trp_type *const metrics_types[] = { &trp_metrics_changed_type, &poke_type, &tick_type };
+static const trp_protocol metrics_protocol = { "cluster-metrics", metrics_types, 3 };
+
+/* ---- any thread ------------------------------------------------------------------------------ */
+
+/* With queue locked, which is unlocked here. */
+static void
+poke_and_unlock(struct trpi_metrics *metrics)
+{
+    bool poke = !metrics->poked && !metrics->closed;
+    metrics->poked = metrics->poked || poke;
+    pthread_mutex_unlock(&metrics->queue);
+    if (poke) {
+        trp_system_tell(metrics->cluster->system, metrics->actor, &poke_type, NULL, 0);
+    }
+}
+
+void
+trpi_metrics_members_changed(struct trpi_metrics *metrics)
+{
+    if (metrics != NULL) {
+        pthread_mutex_lock(&metrics->queue);
+        poke_and_unlock(metrics);
+    }
+}
+
+static void
+frame_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count)
+{
+    struct trpi_metrics *metrics = arg;
+    struct metrics_frame *frame = trpi_alloc(sizeof(*frame) + count);
+    if (frame == NULL) {
+        return; /* a lost frame */
+    }
+    frame->from = *from;
+    frame->count = count;
+    memcpy(frame->bytes, bytes, count);
+    pthread_mutex_lock(&metrics->queue);
+    if (metrics->closed || metrics->frames_count == METRICS_FRAMES_MAX) {
+        trpi_free(frame);
+    } else {
+        *metrics->last = frame;
+        metrics->last = &frame->next;
+        metrics->frames_count++;
+    }
+    poke_and_unlock(metrics);
+}
+
+trpi_metrics_table *
+trpi_metrics_present(const trpi_cluster *cluster)
+{
+    return cluster == NULL || cluster->metrics == NULL
+               ? NULL
+               : atomic_load_explicit(&cluster->metrics->published,
+                                      memory_order_acquire); /* pairs with publish */
+}
+
+trp_err
+trp_cluster_metrics(trp_system *system, trp_node_metrics *nodes, size_t max, size_t *ret_count)
+{
+    const trpi_cluster *cluster = trpi_cluster_of(system);
+    if (ret_count == NULL || (nodes == NULL && max > 0)) {
+        return TRP_EINVAL;
+    }
+    if (cluster == NULL) {
+        return TRP_ESTATE;
+    }
+    trp_ctx *ctx = trpi_enter(system);
+    const trpi_metrics_table *table = trpi_metrics_present(cluster);
+    size_t count = table == NULL ? 0 : table->count;
+    for (size_t i = 0; i < count && i < max; i++) {
+        nodes[i] = table->entries[i]->node;
+    }
+    trpi_leave(ctx);
+    *ret_count = count;
+    return TRP_OK;
+}
+
+/* ---- the actor ------------------------------------------------------------------------------- */
+
+/* metrics-shell-S2 */
+static void
+publish(struct trpi_metrics *metrics)
+{
+    trpi_metrics_table *table = trpi_metrics_core_table(metrics->core);
+    trpi_metrics_table *before =
+        atomic_load_explicit(&metrics->published, memory_order_relaxed); /* own */
+    if (table == before) {
+        return;
+    }
+    atomic_store_explicit(&metrics->published, trpi_metrics_table_ref(table),
+                          memory_order_release); /* pairs with present */
+    if (before != NULL) {
+        trpi_system_retire(metrics->cluster->system, trpi_metrics_table_unref, before);
+    }
+    struct shell_item *item = shell_item_new(SHELL_METRICS, 0);
+    if (item != NULL && shell_put(metrics->cluster, item) != TRP_OK) {
+        shell_item_free(item);
+    } /* without memory the next change is told */
+}
+
+static void
+look_at_members(struct trpi_metrics *metrics)
+{
+    trpi_cluster *cluster = metrics->cluster;
+    trpi_metrics_peer *peers = NULL;
+    uint32_t count = 0;
+    uint64_t digest = 0;
+    pthread_mutex_lock(&cluster->engine);
+    const trpi_gossip *view = trpi_member_view(cluster->core);
+    uint64_t self = trpi_member_self(cluster->core)->key;
+    if (view != NULL && view->digest != metrics->view_digest) {
+        peers = trpi_alloc((view->members_count + 1) * sizeof(*peers));
+        digest = view->digest;
+    }
+    for (uint32_t i = 0; peers != NULL && i < view->members_count; i++) {
+        const trpi_gossip_member *m = &view->members[i];
+        bool is_self = m->ident->key == self;
+        if (m->status != TRP_MEMBER_EXITING && m->status != TRP_MEMBER_DOWN &&
+            (is_self || !trpi_gossip_is_unreachable(view, i))) {
+            peers[count++] = (trpi_metrics_peer){ m->ident->key, m->ident->id,
+                                                  m->status != TRP_MEMBER_JOINING };
+        }
+    }
+    pthread_mutex_unlock(&cluster->engine);
+    if (peers != NULL && trpi_metrics_core_members(metrics->core, peers, count) == TRP_OK) {
+        metrics->view_digest = digest;
+    } else {
+        trpi_free(peers); /* nothing new; or no memory: tried again with the next poke */
+    }
+}
+
+static void
+collector_open(struct trpi_metrics *metrics)
+{
+    trp_system *system = metrics->cluster->system;
+    trp_err err = TRP_OK;
+    if (metrics->collector == NULL && metrics->collector_name[0] != '\0') {
+        metrics->collector = trpi_metrics_collector_find(metrics->collector_name);
+        if (metrics->collector == NULL) {
+            trpi_log(system, TRP_LOG_ERROR, "cluster",
+                     "cluster.metrics.collector-class: no collector is called \"%s\"; register it "
+                     "before the node joins (trp_metrics_collector_register), or say \"proc\"; "
+                     "this node measures nothing",
+                     metrics->collector_name);
+            metrics->collector_name[0] = '\0';
+        }
+    }
+    if (metrics->collector == NULL) {
+        return;
+    }
+    metrics->collecting = metrics->collector->arg;
+    if (metrics->collector->open != NULL) {
+        err = metrics->collector->open(metrics->collector->arg, system, &metrics->collecting);
+    }
+    metrics->open = err == TRP_OK;
+    if (err != TRP_OK) {
+        trpi_log(system, TRP_LOG_ERROR, "cluster",
+                 "the metrics collector \"%s\" does not start: %s; this node measures nothing",
+                 metrics->collector->name, trp_strerror(err));
+        metrics->collector = NULL;
+        metrics->collector_name[0] = '\0';
+    }
+}
+
+static void
+collect(struct trpi_metrics *metrics)
+{
+    trp_metric samples[TRP_METRICS_MAX];
+    if (!metrics->open) {
+        collector_open(metrics);
+    }
+    if (metrics->open) {
+        memset(samples, 0, sizeof(samples));
+        uint32_t count =
+            metrics->collector->collect(metrics->collecting, samples, TRP_METRICS_MAX);
+        trpi_member_now now = shell_now(metrics->cluster);
+        (void)trpi_metrics_core_sample(metrics->core, now.mono_ms, now.wall_ms, samples,
+                                       count < TRP_METRICS_MAX ? count : TRP_METRICS_MAX);
+        /* without memory the next sample is a newer one */
+    }
+}
+
+static void
+send_frame(struct trpi_metrics *metrics, const trpi_node_id *to, trpi_buffer *bytes)
+{
+    /* a lost one is what the next round is for */
+    (void)trpi_remote_control_send(metrics->cluster->remote, to, TRPI_CHANNEL_METRICS, bytes->data,
+                                   bytes->count);
+    trpi_buffer_fini(bytes);
+}
+
+static void
+do_what_is_due(struct trpi_metrics *metrics)
+{
+    uint64_t now_ms = shell_now_us(metrics->cluster) / 1000;
+    uint32_t due = trpi_metrics_core_due(metrics->core, now_ms);
+    trpi_buffer bytes = { NULL, 0, 0 };
+    trpi_node_id to;
+    if ((due & TRPI_METRICS_COLLECT) != 0) {
+        collect(metrics);
+    }
+    if ((due & TRPI_METRICS_GOSSIP) != 0 &&
+        trpi_metrics_core_gossip(metrics->core, &to, &bytes) == TRP_OK) {
+        send_frame(metrics, &to, &bytes);
+    }
+}
+
+static void
+take_frames(struct trpi_metrics *metrics)
+{
+    pthread_mutex_lock(&metrics->queue);
+    struct metrics_frame *frame = metrics->first;
+    metrics->first = NULL;
+    metrics->last = &metrics->first;
+    metrics->frames_count = 0;
+    metrics->poked = false;
+    pthread_mutex_unlock(&metrics->queue);
+    look_at_members(metrics);
+    while (frame != NULL) {
+        struct metrics_frame *next = frame->next;
+        trpi_buffer answer = { NULL, 0, 0 };
+        /* what cannot be read is dropped, like gossip that cannot be */
+        (void)trpi_metrics_core_frame(metrics->core, frame->bytes, frame->count, &answer);
+        if (answer.count > 0) {
+            send_frame(metrics, &frame->from, &answer);
+        }
+        trpi_free(frame);
+        frame = next;
+    }
+}
+
+static void
+set_timer(struct trpi_metrics *metrics, trp_ctx *ctx)
+{
+    uint64_t wake_ms = trpi_metrics_core_wake_ms(metrics->core);
+    uint64_t now_ms = shell_now_us(metrics->cluster) / 1000;
+    uint64_t delay_ms = wake_ms == UINT64_MAX ? IDLE_MS /* membership pokes, with memory for it */
+                        : wake_ms <= now_ms   ? 1
+                                              : wake_ms - now_ms;
+    trp_err err = trp_timer_once(ctx, 1, (uint32_t)delay_ms, &tick_type, NULL, 0);
+    if (err != TRP_OK) {
+        trp_fail(ctx, 0, "no timer: %s", trp_strerror(err));
+    }
+}
+
+static trp_err
+metrics_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    struct trpi_metrics *metrics = ((struct metrics_state *)state)->metrics;
+    if (!trp_msg_is(msg, &poke_type) && !trp_msg_is(msg, &tick_type)) {
+        trp_unhandled_msg(ctx, msg);
+        return TRP_OK;
+    }
+    take_frames(metrics); /* at a tick, too: a poke that found no memory was lost */
+    do_what_is_due(metrics);
+    publish(metrics);
+    set_timer(metrics, ctx);
+    return TRP_OK;
+}
+
+static trp_err
+metrics_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
+{
+    struct trpi_metrics *metrics;
+    if (args == NULL || trp_msg_bytes(args) != sizeof(metrics)) {
+        return TRP_EINVAL;
+    }
+    memcpy(&metrics, trp_msg_payload(args), sizeof(metrics));
+    ((struct metrics_state *)state)->metrics = metrics;
+    set_timer(metrics, ctx);
+    return TRP_OK;
+}
+
+static const trp_behaviour metrics_behaviour = {
+    .size = sizeof(trp_behaviour),
+    .name = "cluster-metrics",
+    .version = 1,
+    .state_bytes = sizeof(struct metrics_state),
+    .receive = metrics_receive,
+    .pre_start = metrics_pre_start,
+};
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+static trp_err
+make_actor(struct trpi_metrics *metrics)
+{
+    trp_spawn_options spawn = TRP_SPAWN_OPTIONS_INIT;
+    spawn.name = "cluster-metrics";
+    spawn.dispatcher = "blocking";
+    spawn.args_type = &trp_bytes_type;
+    spawn.args = &metrics;
+    spawn.args_bytes = sizeof(metrics);
+    trp_err err = trp_protocol_register(&metrics_protocol);
+    return err != TRP_OK ? err
+                         : trpi_system_spawn_internal(metrics->cluster->system,
+                                                      &metrics_behaviour, &spawn, &metrics->actor);
+}
+
+trp_err
+trpi_metrics_new(trpi_cluster *cluster, const trpi_metrics_options *options)
+{
+    if (options->disabled) {
+        return TRP_OK;
+    }
+    struct trpi_metrics *metrics = trpi_alloc(sizeof(*metrics));
+    if (metrics == NULL) {
+        return TRP_ENOMEM;
+    }
+    const char *name = options->collector_name == NULL ? "" : options->collector_name;
+    if (options->collector_name == NULL && !trpi_world_is_driven(cluster->world)) {
+        name = trpi_metrics_proc.name; /* a driven world is not this machine */
+    }
+    metrics->cluster = cluster;
+    metrics->collector = options->collector;
+    (void)snprintf(metrics->collector_name, sizeof(metrics->collector_name), "%s", name);
+    metrics->last = &metrics->first;
+    pthread_mutex_init(&metrics->queue, NULL);
+    cluster->metrics = metrics;
+    return trpi_metrics_core_new(&trpi_member_self(cluster->core)->id, options,
+                                 trpi_world_random(cluster->world), &metrics->core);
+}
+
+trp_err
+trpi_metrics_start(trpi_cluster *cluster)
+{
+    struct trpi_metrics *metrics = cluster->metrics;
+    trp_err err = metrics == NULL ? TRP_OK : make_actor(metrics);
+    if (metrics != NULL && err == TRP_OK) {
+        trpi_remote_control_bind(cluster->remote, TRPI_CHANNEL_METRICS, frame_arrived, metrics);
+    }
+    return err;
+}
+
+void
+trpi_metrics_stop(trpi_cluster *cluster)
+{
+    struct trpi_metrics *metrics = cluster->metrics;
+    if (metrics == NULL) {
+        return;
+    }
+    trpi_remote_control_bind(cluster->remote, TRPI_CHANNEL_METRICS, NULL, NULL);
+    pthread_mutex_lock(&metrics->queue);
+    metrics->closed = true;
+    pthread_mutex_unlock(&metrics->queue);
+    if (trp_system_graceful_stop(cluster->system, metrics->actor, 5000) != TRP_OK) {
+        trp_system_stop_actor(cluster->system, metrics->actor);
+    }
+}
+
+void
+trpi_metrics_free(struct trpi_metrics *metrics)
+{
+    if (metrics == NULL) {
+        return;
+    }
+    if (metrics->open && metrics->collector->close != NULL) {
+        metrics->collector->close(metrics->collecting);
+    }
+    while (metrics->first != NULL) {
+        struct metrics_frame *frame = metrics->first;
+        metrics->first = frame->next;
+        trpi_free(frame);
+    }
+    trpi_metrics_table_unref(atomic_load_explicit(&metrics->published, memory_order_relaxed));
+    trpi_metrics_core_free(metrics->core);
+    trpi_mutex_destroy(&metrics->queue);
+    trpi_free(metrics);
+}

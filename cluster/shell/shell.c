@@ -1,0 +1,596 @@
+/* shell.c - the actor /system/cluster: it feeds the engine and carries out what the engine wants.
+ *
+ * Shape.   transport threads --frames--> queue --poke--> actor --step--> engine --actions-->
+ *          remote, subscribers, log;  heartbeats: asked by the actor, answered in the transport's
+ *          callback
+ * Must hold.
+ *   shell-C1  Only the actor steps the engine, so actions are carried out in the order in which
+ *       they were decided.
+ *   shell-C2  A heartbeat request is answered without the actor: the load of this node is not its
+ *       silence.
+ *   shell-C3  After the engine has stopped nothing is sent, and heartbeats are not answered.
+ *   shell-C4  Whatever the actor handles, it knows first whether this node stood still: the engine,
+ *       the routers and the log hear of it before anything else.
+ * Limits.  SHELL_*_MAX in shell.h: beyond, gossip is dropped; it repeats itself.
+ * Tests.   tests/unit/cluster/shell_test.c, tests/multinode/
+ */
+#include "cluster/shell/shell.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+
+#define SEND_LOG_MS 10000u
+#define REFUSED_LOOK_MS 500u
+#define BARRED_LOOK_MS 250u
+#define WAKE_MS_MAX 1000u /* a timer at least this often: own pauses are noticed by its lateness */
+
+struct shell_state {
+    trpi_cluster *cluster;
+};
+
+/* ---- what carries a value, not a decision ---------------------------------------------------- */
+
+uint64_t
+shell_now_us(const trpi_cluster *cluster)
+{
+    return trpi_world_mono_ns(cluster->world) / 1000;
+}
+
+trpi_member_now
+shell_now(const trpi_cluster *cluster)
+{
+    return (trpi_member_now){ trpi_world_mono_ns(cluster->world) / 1000000,
+                              trpi_world_wall_ms(cluster->world) };
+}
+
+bool
+shell_grow(void **array, uint32_t count, uint32_t *room, size_t element_bytes)
+{
+    if (count < *room) {
+        return true;
+    }
+    uint32_t bigger_room = *room * 2 + 8;
+    void *bigger = trpi_realloc(*array, bigger_room * element_bytes);
+    if (bigger == NULL) {
+        return false;
+    }
+    *array = bigger;
+    *room = bigger_room;
+    return true;
+}
+
+struct shell_item *
+shell_item_new(enum shell_item_kind kind, size_t bytes)
+{
+    struct shell_item *item = trpi_alloc(sizeof(*item) + bytes);
+    if (item != NULL) {
+        item->kind = kind;
+    }
+    return item;
+}
+
+void
+shell_item_free(struct shell_item *item)
+{
+    if (item != NULL) {
+        trpi_free(item->addresses);
+        trpi_free(item);
+    }
+}
+
+trp_err
+shell_put(trpi_cluster *cluster, struct shell_item *item)
+{
+    item->next = NULL;
+    pthread_mutex_lock(&cluster->queue);
+    bool frame = item->kind == SHELL_FRAME;
+    trp_err err = cluster->closed ? TRP_ECLOSED : TRP_OK;
+    if (err == TRP_OK && frame &&
+        (cluster->frames_count >= SHELL_FRAMES_MAX ||
+         cluster->frames_bytes + item->count > SHELL_FRAME_BYTES_MAX)) {
+        cluster->frames_dropped++;
+        err = TRP_EAGAIN;
+    }
+    bool poke = false;
+    if (err == TRP_OK) {
+        *cluster->last = item;
+        cluster->last = &item->next;
+        cluster->frames_count += frame ? 1 : 0;
+        cluster->frames_bytes += frame ? item->count : 0;
+        poke = !cluster->poked;
+        cluster->poked = true;
+    }
+    pthread_mutex_unlock(&cluster->queue);
+    if (poke) {
+        trp_system_tell(cluster->system, cluster->actor, &trpi_cluster_poke_type, NULL, 0);
+    }
+    return err;
+}
+
+/* ---- actions --------------------------------------------------------------------------------- */
+
+static void
+send_frame(trpi_cluster *cluster, const trpi_member_action *a)
+{
+    trp_err err = trpi_remote_control_send(cluster->remote, &a->to, TRPI_CHANNEL_GOSSIP,
+                                           a->bytes.data, a->bytes.count);
+    uint64_t now_ms = shell_now_us(cluster) / 1000;
+    if (err == TRP_EMSGSIZE && now_ms >= cluster->send_log_ms) {
+        cluster->send_log_ms = now_ms + SEND_LOG_MS;
+        trpi_log(
+            cluster->system, TRP_LOG_ERROR, "cluster",
+            "a frame of %zu bytes is too large to be sent; fewer members, or a larger frame limit",
+            a->bytes.count);
+    } /* all else is a lost frame: gossip repeats itself */
+}
+
+static void
+plan_quarantine(trpi_cluster *cluster, const trpi_node_id *id)
+{
+    if (shell_grow((void **)&cluster->quarantines, cluster->quarantines_count,
+                   &cluster->quarantines_room, sizeof(*cluster->quarantines))) {
+        cluster->quarantines[cluster->quarantines_count++] = (struct shell_quarantine){
+            *id, shell_now_us(cluster) / 1000 + cluster->quarantine_after_ms
+        };
+    } else {
+        trpi_remote_quarantine(cluster->remote, id, "removed from the cluster");
+    }
+}
+
+/* Those that were removed after Down: their watchers are told, nothing is heard of them any more.
+ */
+static uint64_t
+quarantine_due(trpi_cluster *cluster, uint64_t now_ms)
+{
+    uint64_t next_ms = UINT64_MAX;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < cluster->quarantines_count; i++) {
+        struct shell_quarantine *q = &cluster->quarantines[i];
+        if (now_ms >= q->due_ms) {
+            trpi_remote_quarantine(cluster->remote, &q->id, "removed from the cluster");
+            continue;
+        }
+        next_ms = q->due_ms < next_ms ? q->due_ms : next_ms;
+        cluster->quarantines[kept++] = *q;
+    }
+    cluster->quarantines_count = kept;
+    return next_ms;
+}
+
+static const char *
+stop_text(trpi_member_stop stop)
+{
+    return stop == TRPI_STOP_LEFT     ? "has left"
+           : stop == TRPI_STOP_DOWNED ? "was downed or removed: it is no longer in"
+                                      : "gives up joining";
+}
+
+static void
+carry_out(trpi_cluster *cluster, trp_ctx *ctx)
+{
+    uint32_t count;
+    /* shell-C1: no lock */
+    const trpi_member_action *actions = trpi_member_actions(cluster->core, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        const trpi_member_action *a = &actions[i];
+        switch (a->kind) {
+        case TRPI_ACTION_SEND:
+            send_frame(cluster, a);
+            break;
+        case TRPI_ACTION_PUBLISH:
+            shell_publish(cluster, ctx, a);
+            break;
+        case TRPI_ACTION_LOG:
+            if (!cluster->quiet || a->level < TRP_LOG_INFO) {
+                trpi_log(cluster->system, a->level, "cluster", "%s", a->text);
+            }
+            break;
+        case TRPI_ACTION_QUARANTINE:
+            plan_quarantine(cluster, &a->to);
+            break;
+        case TRPI_ACTION_LEASE_ACQUIRE:
+            trpi_lease_acquire(cluster->lease, trpi_world_is_driven(cluster->world));
+            break;
+        case TRPI_ACTION_LEASE_RELEASE:
+            trpi_lease_release(cluster->lease, trpi_world_is_driven(cluster->world));
+            break;
+        case TRPI_ACTION_DIAL:
+            trpi_remote_hurry(cluster->remote, &a->to.address);
+            break;
+        case TRPI_ACTION_REACH:
+            shell_reach_begin(cluster, &a->to);
+            break;
+        case TRPI_ACTION_STOPPED:
+            break; /* the phase says so too, and needs no memory: membership_stopped() */
+        }
+    }
+}
+
+/* shell-C3, once */
+static void
+membership_stopped(trpi_cluster *cluster)
+{
+    trpi_member_stop stop = trpi_member_stop_reason(cluster->core);
+    if (!atomic_exchange_explicit(&cluster->silent, true, memory_order_relaxed)) {
+        trpi_log(cluster->system, stop == TRPI_STOP_LEFT ? TRP_LOG_INFO : TRP_LOG_WARNING,
+                 "cluster", "this node %s the cluster", stop_text(stop));
+        if (cluster->stopped != NULL) {
+            cluster->stopped(cluster->stopped_arg, stop);
+        }
+    }
+}
+
+static trp_err
+step(trpi_cluster *cluster, trp_ctx *ctx, const trpi_member_event *event)
+{
+    pthread_mutex_lock(&cluster->engine);
+    trpi_member_now now = shell_now(cluster);
+    now.waking = trpi_heartbeat_is_waking(cluster->heartbeat, shell_now_us(cluster));
+    trp_err err = trpi_member_step(cluster->core, now, event);
+    const trpi_gossip *view = trpi_member_view(cluster->core);
+    if (view != NULL && view->digest != cluster->view_digest) {
+        cluster->view_digest = view->digest;
+        if (trpi_heartbeat_members(cluster->heartbeat, shell_now_us(cluster), view) != TRP_OK) {
+            cluster->view_digest = 0; /* tried again with the next view */
+        }
+    }
+    pthread_mutex_unlock(&cluster->engine);
+    carry_out(cluster, ctx);
+    if (trpi_member_phase_get(cluster->core) == TRPI_PHASE_STOPPED) {
+        membership_stopped(cluster);
+    }
+    return err;
+}
+
+trp_err
+shell_step(trpi_cluster *cluster, trp_ctx *ctx, const trpi_member_event *event)
+{
+    return step(cluster, ctx, event);
+}
+
+/* ---- the actor ------------------------------------------------------------------------------- */
+
+static void
+beat(trpi_cluster *cluster, trp_ctx *ctx)
+{
+    uint8_t bytes[TRPI_HEARTBEAT_BYTES];
+    const trpi_ident *const *targets;
+    const trpi_heartbeat_question *questions;
+    const uint64_t *keys;
+    if (atomic_load_explicit(&cluster->silent, memory_order_relaxed)) {
+        return;
+    }
+    pthread_mutex_lock(&cluster->engine);
+    trpi_heartbeat_tick(cluster->heartbeat, shell_now_us(cluster));
+    uint32_t targets_count = trpi_heartbeat_targets(cluster->heartbeat, &targets, bytes);
+    uint32_t questions_count = trpi_heartbeat_questions(cluster->heartbeat, &questions);
+    uint32_t keys_count = trpi_heartbeat_unreachable(cluster->heartbeat, &keys);
+    bool changed = trpi_heartbeat_has_changed(cluster->heartbeat);
+    pthread_mutex_unlock(&cluster->engine);
+    for (uint32_t i = 0; i < targets_count; i++) { /* replaced by this actor only: stable here */
+        (void)trpi_remote_control_send(cluster->remote, &targets[i]->id, TRPI_CHANNEL_HEARTBEAT,
+                                       bytes,
+                                       sizeof(bytes)); /* a lost one is what the detector is for */
+    }
+    for (uint32_t i = 0; i < questions_count; i++) { /* likewise */
+        (void)trpi_remote_control_send(cluster->remote, &questions[i].to->id,
+                                       TRPI_CHANNEL_HEARTBEAT, questions[i].bytes,
+                                       sizeof(questions[i].bytes));
+    }
+    if (changed || keys_count > 0 || cluster->unheard) {
+        /* An answer may shorten the list meanwhile; then the engine hears of a silence for one
+         * tick more. */
+        trpi_member_event event = { .kind = TRPI_MEMBER_OBSERVE,
+                                    .keys = keys,
+                                    .keys_count = keys_count };
+        cluster->unheard = step(cluster, ctx, &event) == TRP_ENOMEM;
+    }
+}
+
+static void
+set_timer(trpi_cluster *cluster, trp_ctx *ctx)
+{
+    pthread_mutex_lock(&cluster->engine);
+    uint64_t core_ms = trpi_member_wake_ms(cluster->core);
+    uint64_t beat_us = trpi_heartbeat_wake_us(cluster->heartbeat);
+    pthread_mutex_unlock(&cluster->engine);
+    uint64_t now_ms = shell_now_us(cluster) / 1000;
+    uint64_t wake_ms = core_ms;
+    bool silent = atomic_load_explicit(&cluster->silent, memory_order_relaxed); /* beats no more */
+    if (!silent && beat_us != UINT64_MAX && beat_us / 1000 + 1 < wake_ms) {
+        wake_ms = beat_us / 1000 + 1;
+    }
+    for (uint32_t i = 0; i < cluster->quarantines_count; i++) {
+        wake_ms =
+            cluster->quarantines[i].due_ms < wake_ms ? cluster->quarantines[i].due_ms : wake_ms;
+    }
+    uint64_t reach_ms = shell_reach_wake_ms(cluster);
+    wake_ms = reach_ms < wake_ms ? reach_ms : wake_ms;
+    uint64_t delay_ms = wake_ms <= now_ms ? 1 : wake_ms - now_ms;
+    if (delay_ms > WAKE_MS_MAX) {
+        delay_ms = WAKE_MS_MAX;
+    }
+    trp_err err = trp_timer_once(ctx, 1, (uint32_t)delay_ms, &trpi_cluster_tick_type, NULL, 0);
+    if (err != TRP_OK) {
+        trp_fail(ctx, 0, "no timer: %s", trp_strerror(err));
+    }
+}
+
+/* MEMB-32 */
+static void
+log_stats(trpi_cluster *cluster, uint64_t now_ms)
+{
+    trpi_member_stats s;
+    const trpi_gossip *view = trpi_member_view(cluster->core);
+    uint32_t interval_ms = cluster->stats_interval_ms;
+    trpi_member_stats_get(cluster->core, &s);
+    uint64_t frames = s.frames_in + s.frames_out;
+    if (interval_ms == TRPI_STATS_ALWAYS ? frames == cluster->stats_frames
+                                         : interval_ms == 0 || now_ms - cluster->stats_log_ms <
+                                                                   interval_ms) {
+        return;
+    }
+    cluster->stats_log_ms = now_ms;
+    cluster->stats_frames = frames;
+    trpi_log(cluster->system, TRP_LOG_INFO, "cluster",
+             "gossip: in %llu (same %llu, newer %llu, older %llu, merged %llu, too old %llu, "
+             "ignored %llu), out %llu, bytes in %llu, out %llu; members %u, seen by %u, clock %u, "
+             "tombstones %u",
+             (unsigned long long)s.frames_in, (unsigned long long)s.received_same,
+             (unsigned long long)s.received_newer, (unsigned long long)s.received_older,
+             (unsigned long long)s.merged, (unsigned long long)s.expired,
+             (unsigned long long)(s.ignored + s.undecodable), (unsigned long long)s.frames_out,
+             (unsigned long long)s.bytes_in, (unsigned long long)s.bytes_out,
+             view == NULL ? 0 : view->members_count,
+             view == NULL ? 0 : trpi_seen_count(trpi_member_seen(cluster->core)),
+             view == NULL ? 0 : view->clock_count, view == NULL ? 0 : view->tombstones_count);
+}
+
+static void
+take_item(trpi_cluster *cluster, trp_ctx *ctx, const struct shell_item *item)
+{
+    trpi_member_event event = { .kind = TRPI_MEMBER_FRAME };
+    switch (item->kind) {
+    case SHELL_FRAME:
+        event.from = item->from;
+        event.bytes = item->bytes;
+        event.count = item->count;
+        event.arrived_ms = item->arrived_ms;
+        (void)step(cluster, ctx, &event);
+        break;
+    case SHELL_COMMAND: {
+        event.kind = item->command;
+        event.target = item->target;
+        event.addresses = item->addresses;
+        event.addresses_count = item->addresses_count;
+        if (item->command == TRPI_MEMBER_LEASE) {
+            event.count = item->events;
+            event.text = item->bytes[0] != 0 ? (const char *)item->bytes : NULL;
+        }
+        bool begins = item->begins == NULL || item->begins(item->arg);
+        trp_err err = begins ? step(cluster, ctx, &event) : TRP_ECANCELED;
+        if (item->done != NULL) {
+            item->done(item->arg, err);
+        }
+        break;
+    }
+    case SHELL_SUBSCRIBE:
+        shell_subscribe(cluster, ctx, item);
+        break;
+    case SHELL_UNSUBSCRIBE:
+        shell_unsubscribe(cluster, ctx, item->ref, item->events);
+        break;
+    case SHELL_SEND_STATE:
+        shell_send_state(cluster, ctx, item->ref);
+        break;
+    case SHELL_ON_UP:
+        shell_on_up(cluster, item);
+        break;
+    case SHELL_BETWEEN:
+        item->done(item->arg, TRP_OK);
+        break;
+    case SHELL_METRICS:
+        shell_publish_metrics(cluster, ctx);
+        break;
+    }
+}
+
+/* What the transport knows and no frame says: no association with a seed can come about. */
+static void
+look_for_refusals(trpi_cluster *cluster, trp_ctx *ctx)
+{
+    uint32_t count;
+    const trpi_address *seeds = trpi_member_seeds(cluster->core, &count); /* shell-C1: no lock */
+    uint64_t now_ms = shell_now_us(cluster) / 1000;
+    if (count == 0 || now_ms < cluster->refused_look_ms) {
+        return;
+    }
+    cluster->refused_look_ms = now_ms + REFUSED_LOOK_MS;
+    for (uint32_t i = 0; i < count; i++) {
+        char why[TRPI_FRAME_REASON_BYTES];
+        bool refused = trpi_remote_is_incompatible(cluster->remote, &seeds[i], why, sizeof(why));
+        if (refused || trpi_remote_has_rival(cluster->remote, &seeds[i])) {
+            trpi_member_event event = { .kind = refused ? TRPI_MEMBER_REFUSED : TRPI_MEMBER_RIVAL };
+            event.text = refused ? why : NULL;
+            event.target.address = seeds[i];
+            (void)step(cluster, ctx, &event);
+            seeds = trpi_member_seeds(cluster->core, &count);
+        }
+    }
+}
+
+/* Which members have quarantined this node, when remoting has met another one that has. */
+static void
+look_for_removers(trpi_cluster *cluster, trp_ctx *ctx)
+{
+    uint64_t count = trpi_remote_barred_count(cluster->remote);
+    const trpi_gossip *view = trpi_member_view(cluster->core); /* shell-C1: no lock */
+    if (view == NULL || count == cluster->barred_count) {
+        return;
+    }
+    trp_err err = TRP_OK;
+    trpi_gossip *kept = trpi_gossip_ref((trpi_gossip *)(uintptr_t)view); /* a step replaces it */
+    for (uint32_t i = 0; i < kept->members_count; i++) {
+        const trpi_node_id *id = &kept->members[i].ident->id;
+        if (trpi_remote_is_barred_by(cluster->remote, id)) {
+            trpi_member_event event = { .kind = TRPI_MEMBER_REMOVED_BY, .target = *id };
+            trp_err taken = step(cluster, ctx, &event);
+            err = err != TRP_OK ? err : taken;
+        }
+    }
+    trpi_gossip_unref(kept);
+    /* without memory they are told once more, at the next tick */
+    cluster->barred_count = err == TRP_ENOMEM ? count - 1 : count;
+}
+
+/* shell-C4 */
+static void
+look_whether_it_stood_still(trpi_cluster *cluster)
+{
+    uint64_t now_ms = shell_now_us(cluster) / 1000;
+    bool was = cluster->waking_ms != 0;
+    bool waking = trpi_cluster_is_waking(cluster);
+    if (waking == was) {
+        return;
+    }
+    if (waking) {
+        trpi_log(cluster->system, TRP_LOG_WARNING, "cluster",
+                 "this node stood still for longer than acceptable-heartbeat-pause: until each "
+                 "member that it asks has answered, or is unreachable, it leads nothing, marks "
+                 "nobody Down, and cluster routers route nothing");
+    } else {
+        trpi_log(cluster->system, TRP_LOG_INFO, "cluster",
+                 "who is there is known again, %llu ms after this node stood still",
+                 (unsigned long long)(now_ms - cluster->waking_ms));
+    }
+    cluster->waking_ms = waking ? now_ms : 0;
+    shell_tell_waking(cluster);
+}
+
+/* Seeds that are no members: does an incarnation answer there that this node, or that has this
+ * node, removed? */
+static void
+look_for_foreigners(trpi_cluster *cluster, trp_ctx *ctx)
+{
+    const trpi_address *seed; /* shell-C1: no lock */
+    for (uint32_t at = 0; (seed = trpi_member_absent_seed(cluster->core, &at)) != NULL;) {
+        trpi_member_event event = { .kind = TRPI_MEMBER_FOREIGN };
+        event.target.address = *seed;
+        if (trpi_remote_foreign_heard(cluster->remote, seed, &event.target.uid)) {
+            (void)step(cluster, ctx, &event);
+        }
+    }
+}
+
+static void
+take_queue(trpi_cluster *cluster, trp_ctx *ctx)
+{
+    pthread_mutex_lock(&cluster->queue);
+    struct shell_item *item = cluster->first;
+    cluster->first = NULL;
+    cluster->last = &cluster->first;
+    cluster->frames_count = 0;
+    cluster->frames_bytes = 0;
+    cluster->poked = false;
+    pthread_mutex_unlock(&cluster->queue);
+    while (item != NULL) {
+        struct shell_item *next = item->next;
+        take_item(cluster, ctx, item);
+        shell_item_free(item);
+        item = next;
+    }
+}
+
+static trp_err
+cluster_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    trpi_cluster *cluster = ((struct shell_state *)state)->cluster;
+    if (trp_msg_is(msg, &trp_terminated_type)) {
+        const trp_terminated *terminated = trp_msg_payload(msg);
+        shell_unsubscribe(cluster, ctx, terminated->ref, UINT32_MAX);
+        return TRP_OK;
+    }
+    look_whether_it_stood_still(cluster);
+    if (trp_msg_is(msg, &trpi_cluster_poke_type)) {
+        take_queue(cluster, ctx);
+    } else if (trp_msg_is(msg, &trpi_cluster_tick_type)) {
+        trpi_member_event event = { .kind = TRPI_MEMBER_TICK };
+        beat(cluster, ctx);
+        take_queue(cluster, ctx); /* also what a poke that found no memory has not announced */
+        look_for_refusals(cluster, ctx);
+        look_for_removers(cluster, ctx);
+        look_for_foreigners(cluster, ctx);
+        shell_reach_look(cluster, ctx);
+        (void)step(cluster, ctx, &event);
+        (void)quarantine_due(cluster, shell_now_us(cluster) / 1000);
+    } else {
+        trp_unhandled_msg(ctx, msg);
+        return TRP_OK;
+    }
+    log_stats(cluster, shell_now_us(cluster) / 1000);
+    set_timer(cluster, ctx);
+    return TRP_OK;
+}
+
+static trp_err
+cluster_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
+{
+    trpi_cluster *cluster;
+    if (args == NULL || trp_msg_bytes(args) != sizeof(cluster)) {
+        return TRP_EINVAL;
+    }
+    memcpy(&cluster, trp_msg_payload(args), sizeof(cluster));
+    ((struct shell_state *)state)->cluster = cluster;
+    set_timer(cluster, ctx);
+    return TRP_OK;
+}
+
+/* MEMB-36: an engine whose actor has ended is not restarted on old knowledge; the membership ends.
+ */
+static void
+end_membership(trpi_cluster *cluster, const char *why)
+{
+    if (!atomic_exchange_explicit(&cluster->silent, true, memory_order_relaxed)) {
+        trpi_log(cluster->system, TRP_LOG_ERROR, "cluster",
+                 "the cluster actor has ended (%s): leaving without a word", why);
+        if (cluster->stopped != NULL) {
+            cluster->stopped(cluster->stopped_arg, TRPI_STOP_DOWNED);
+        }
+    }
+}
+
+static trp_err
+cluster_pre_restart(trp_ctx *ctx, void *state, const trp_failure *why, const trp_msg *msg)
+{
+    (void)msg;
+    end_membership(((struct shell_state *)state)->cluster, why->reason);
+    trp_stop(ctx, trp_self(ctx));
+    return TRP_OK;
+}
+
+/* Whoever stops it in good order has made it silent before, or ends the whole system. */
+static void
+cluster_post_stop(trp_ctx *ctx, void *state)
+{
+    trpi_cluster *cluster = ((struct shell_state *)state)->cluster;
+    if (!trpi_system_is_ending(trp_ctx_system(ctx))) {
+        end_membership(cluster, "it was stopped");
+    }
+    pthread_mutex_lock(&cluster->engine);
+    trpi_member_end(cluster->core);
+    pthread_mutex_unlock(&cluster->engine);
+    carry_out(cluster, ctx); /* EVENTS-14 */
+}
+
+const trp_behaviour trpi_cluster_behaviour = {
+    .size = sizeof(trp_behaviour),
+    .name = "cluster",
+    .version = 1,
+    .state_bytes = sizeof(struct shell_state),
+    .receive = cluster_receive,
+    .pre_start = cluster_pre_start,
+    .pre_restart = cluster_pre_restart,
+    .post_stop = cluster_post_stop,
+};

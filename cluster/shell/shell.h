@@ -1,0 +1,194 @@
+/* shell.h - the actor /system/cluster around the pure engine; private to the shell*.c files.
+ *
+ * Locks, in this order, none held while foreign code runs:
+ *   engine  core and heartbeat: the actor steps them, transport threads give answers to the
+ *   detector, any
+ *           thread looks
+ *   queue   what waits for the actor
+ *   listen  listeners, and whether one is being called
+ */
+#ifndef TRPI_CLUSTER_SHELL_H
+#define TRPI_CLUSTER_SHELL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <troupe/router.h>
+
+#include "cluster/cluster.h"
+#include "cluster/shell/lease.h"
+
+/* frames waiting for the actor; more are dropped, counted */
+#define SHELL_FRAMES_MAX 4096u
+#define SHELL_FRAME_BYTES_MAX (32u << 20)  /* their bytes, together */
+#define SHELL_SUBSCRIBERS_MAX 100000u
+
+enum shell_item_kind {
+    SHELL_FRAME = 1,
+    SHELL_COMMAND = 2,
+    SHELL_SUBSCRIBE = 3,
+    SHELL_UNSUBSCRIBE = 4,
+    SHELL_SEND_STATE = 5,
+    SHELL_ON_UP = 6,
+    SHELL_METRICS = 7, /* figures have changed */
+    SHELL_BETWEEN = 8
+};
+
+struct shell_item { /* queued by any thread, freed by the actor */
+    struct shell_item *next;
+    enum shell_item_kind kind;
+    trpi_node_id from;
+    uint64_t arrived_ms;
+    trpi_member_event_kind command;
+    trpi_node_id target;
+    trpi_address *addresses; /* of a join; owned */
+    uint32_t addresses_count;
+    trpi_cluster_done_fn done;
+    bool (*begins)(void *arg); /* of a command: false drops it; NULL: it begins */
+    void (*on_up)(void *arg);
+    void *arg;
+    trp_ref ref;
+    uint32_t events;
+    size_t count;
+    uint8_t bytes[]; /* of a frame */
+};
+
+struct shell_subscriber {
+    trp_ref ref;
+    uint32_t events;
+};
+
+struct shell_listener {
+    uint64_t id;
+    uint32_t events;
+    trpi_cluster_event_fn fn;
+    void *arg;
+};
+
+struct shell_known { /* what the view does not say about a member; engine lock */
+    uint64_t uid;
+    uint64_t first_seen_ms;
+};
+
+struct shell_quarantine {
+    trpi_node_id id;
+    uint64_t due_ms;
+};
+
+struct shell_reaching { /* somebody that is being dialled back */
+    trpi_node_id id;
+    trpi_reach reach;
+};
+
+struct shell_on_up {
+    void (*fn)(void *arg);
+    void *arg;
+};
+
+struct trpi_cluster {
+    trp_system *system;
+    trpi_remote *remote;
+    trpi_world *world;
+    trp_ref actor;
+    bool quiet;
+    uint32_t quarantine_after_ms;
+    uint32_t stats_interval_ms; /* 0: not logged; or TRPI_STATS_ALWAYS */
+    uint32_t stable_after_ms, auto_down_after_ms;
+    const char *strategy;
+    trpi_lease *lease; /* has a lock of its own */
+    void (*stopped)(void *arg, trpi_member_stop why);
+    void *stopped_arg;
+    /* stopped or ended: heartbeats are not answered. Relaxed: a late answer is harmless */
+    _Atomic bool silent;
+
+    pthread_mutex_t engine;
+    trpi_member_core *core;
+    trpi_heartbeat *heartbeat;
+    struct shell_known *known;
+    uint32_t known_count, known_room;
+
+    pthread_mutex_t queue;
+    struct shell_item *first, **last;
+    uint32_t frames_count;
+    size_t frames_bytes;
+    uint64_t frames_dropped;
+    bool poked;  /* a poke is on its way to the actor */
+    bool closed; /* nothing is taken any more */
+
+    pthread_mutex_t listen;
+    pthread_cond_t listened;
+    struct shell_listener *listeners;
+    uint32_t listeners_count, listeners_room;
+    uint64_t listener_id;
+    bool listening; /* one is being called, by the thread below */
+    pthread_t listening_thread;
+
+    /* the actor's own */
+    struct shell_subscriber *subscribers;
+    uint32_t subscribers_count, subscribers_room;
+    struct shell_on_up *on_up;
+    uint32_t on_up_count, on_up_room;
+    bool is_up;
+    struct shell_quarantine *quarantines;
+    uint32_t quarantines_count, quarantines_room;
+    struct shell_reaching *reaching;
+    uint32_t reaching_count, reaching_room;
+    uint64_t reaching_look_ms; /* when to look next; by the actor */
+    bool unheard; /* there was no memory to tell the engine who is silent, or no longer */
+    uint64_t view_digest; /* of the view that the detector knows */
+    uint64_t stats_log_ms; /* of the last line */
+    uint64_t stats_frames; /* of both directions, then */
+    uint64_t send_log_ms; /* a refused frame is logged at most once in a while */
+    uint64_t refused_look_ms; /* when to look next whether seeds refuse this node */
+    uint64_t barred_count;    /* of remoting, when it was last looked who refuses this node */
+    uint64_t waking_ms;       /* since when this node is waking (heartbeat-H6); 0: it is not */
+
+    struct trpi_metrics *metrics; /* NULL: switched off; written before anybody else looks */
+};
+
+uint64_t shell_now_us(const trpi_cluster *cluster);
+trpi_member_now shell_now(const trpi_cluster *cluster);
+/* Takes item, on success only. Errors: TRP_ECLOSED, TRP_EAGAIN (a frame too many: dropped). */
+trp_err shell_put(trpi_cluster *cluster, struct shell_item *item);
+struct shell_item *shell_item_new(enum shell_item_kind kind, size_t bytes);
+void shell_item_free(struct shell_item *item);
+/* snapshot.c: the done function and the `begins` of an order that somebody waits for. */
+void shell_waiter_answer(void *waiter, trp_err err);
+bool shell_waiter_begins(void *waiter);
+/* Grow an array by one element; false: no memory. */
+bool shell_grow(void **array, uint32_t count, uint32_t *room, size_t element_bytes);
+
+/* shell.c; the actor only: step the engine, do what it wants. Errors: those of the step. */
+trp_err shell_step(trpi_cluster *cluster, trp_ctx *ctx, const trpi_member_event *event);
+
+/* shell_reach.c; the actor only */
+void shell_reach_begin(trpi_cluster *cluster, const trpi_node_id *id);
+void shell_reach_look(trpi_cluster *cluster, trp_ctx *ctx);
+uint64_t shell_reach_wake_ms(const trpi_cluster *cluster); /* UINT64_MAX: nobody is dialled */
+
+/* shell_events.c; the actor only */
+const trp_type *shell_event_type(uint32_t event);
+void shell_publish(trpi_cluster *cluster, trp_ctx *ctx, const trpi_member_action *action);
+void shell_subscribe(trpi_cluster *cluster, trp_ctx *ctx, const struct shell_item *item);
+void shell_unsubscribe(trpi_cluster *cluster, trp_ctx *ctx, trp_ref ref, uint32_t events);
+void shell_send_state(trpi_cluster *cluster, trp_ctx *ctx, trp_ref ref);
+void shell_on_up(trpi_cluster *cluster, const struct shell_item *item);
+void shell_publish_metrics(trpi_cluster *cluster, trp_ctx *ctx);
+void shell_tell_waking(trpi_cluster *cluster); /* TRPI_CLUSTER_WAKING */
+
+/* ---- metrics_shell.c, adaptive.c ------------------------------------------------------------- */
+/* Sets cluster->metrics, unless it is switched off. Errors: TRP_ENOMEM. */
+trp_err trpi_metrics_new(trpi_cluster *cluster, const trpi_metrics_options *options);
+/* Errors: those of trpi_system_spawn_internal. */
+trp_err trpi_metrics_start(trpi_cluster *cluster);
+void trpi_metrics_stop(trpi_cluster *cluster);
+void trpi_metrics_free(struct trpi_metrics *metrics); /* after the system has stopped */
+void trpi_metrics_members_changed(struct trpi_metrics *metrics); /* any thread; NULL is fine */
+/* What is known now; borrowed until the end of the run or bracket. NULL: nothing. Any thread. */
+trpi_metrics_table *trpi_metrics_present(const trpi_cluster *cluster);
+extern const trp_routing_logic trpi_adaptive_logic;
+
+extern const trp_behaviour trpi_cluster_behaviour;
+extern trp_type trpi_cluster_poke_type, trpi_cluster_tick_type;
+
+#endif

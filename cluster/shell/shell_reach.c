@@ -1,0 +1,59 @@
+/* shell_reach.c - dials joiners back, for the engine: TRPI_ACTION_REACH in, TRPI_MEMBER_REACHED
+ * out.
+ *
+ * Must hold. Each REACH has one answer, unless the engine has stopped or its time is over: then
+ *            nobody waits for it any more.
+ * Tests.     tests/unit/cluster/shell_test.c
+ */
+#include "cluster/shell/shell.h"
+
+#define LOOK_MS 10u
+#define LOOKED_PER_MS 50u /* a thousand joiners at once are looked at 30 times a second */
+
+void
+shell_reach_begin(trpi_cluster *cluster, const trpi_node_id *id)
+{
+    for (uint32_t i = 0; i < cluster->reaching_count; i++) {
+        if (trpi_node_id_equal(&cluster->reaching[i].id, id)) {
+            return; /* still being dialled, since it asked before */
+        }
+    }
+    if (!shell_grow((void **)&cluster->reaching, cluster->reaching_count, &cluster->reaching_room,
+                    sizeof(*cluster->reaching))) {
+        return; /* the engine's time for it passes, and the joiner asks again */
+    }
+    struct shell_reaching *r = &cluster->reaching[cluster->reaching_count++];
+    *r = (struct shell_reaching){ .id = *id };
+    char why[TRPI_REACH_WHY_BYTES];
+    (void)trpi_remote_reach(cluster->remote, id, &r->reach, why, sizeof(why)); /* dials */
+    cluster->reaching_look_ms = shell_now_us(cluster) / 1000 + LOOK_MS;
+}
+
+void
+shell_reach_look(trpi_cluster *cluster, trp_ctx *ctx)
+{
+    uint64_t now_ms = shell_now_us(cluster) / 1000;
+    if (cluster->reaching_count == 0 || now_ms < cluster->reaching_look_ms) {
+        return;
+    }
+    cluster->reaching_look_ms = now_ms + LOOK_MS + cluster->reaching_count / LOOKED_PER_MS;
+    for (uint32_t i = cluster->reaching_count; i-- > 0;) {
+        char why[TRPI_REACH_WHY_BYTES];
+        struct shell_reaching *r = &cluster->reaching[i];
+        trp_err err = trpi_remote_reach(cluster->remote, &r->id, &r->reach, why, sizeof(why));
+        if (err == TRP_EAGAIN) {
+            continue;
+        }
+        trpi_member_event event = { .kind = TRPI_MEMBER_REACHED,
+                                    .target = r->id,
+                                    .text = err == TRP_OK ? NULL : why };
+        *r = cluster->reaching[--cluster->reaching_count];
+        (void)shell_step(cluster, ctx, &event); /* no memory: the joiner asks again */
+    }
+}
+
+uint64_t
+shell_reach_wake_ms(const trpi_cluster *cluster)
+{
+    return cluster->reaching_count > 0 ? cluster->reaching_look_ms : UINT64_MAX;
+}
