@@ -8,7 +8,7 @@
  *       the process the old average counts as little as it is worth.
  *   metrics-F3  As long as there are routees, there is a weight above 0 among them.
  * Tests.   tests/unit/cluster/metrics_test.c
- * Sources. CMETRIC-03 to -12, GAP-13; docs/decisions.md, 127 and 128.
+ * Sources. CMETRIC-03 to -12, GAP-13; decision 128.
  */
 #include "cluster/metrics/metrics.h"
 

@@ -13,7 +13,7 @@
  *       nodes at most: a round costs no more in a large cluster; what is known there is older.
  *   metrics-core-C5  After a pause one round is made up for, not each that was missed.
  * Tests.   tests/unit/cluster/metrics_gossip_test.c
- * Sources. CMETRIC-01, -13; docs/decisions.md, 128.
+ * Sources. CMETRIC-01, -13; decision 128.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -12,7 +12,7 @@
  *       larger share of both.
  * Cost.    Five to ten small files each collect-interval.
  * Tests.   tests/unit/cluster/metrics_proc_test.c
- * Sources. CMETRIC-04 to -06, -11, -12; proc(5), cgroups(7); docs/decisions.md, 129.
+ * Sources. CMETRIC-04 to -06, -11, -12; proc(5), cgroups(7); decision 128.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -14,7 +14,7 @@
  *   router-shell-S3  A child that is not used is ended.
  * Not here. What contradicts what (src/pattern/routing_cluster.c).
  * Tests.   tests/unit/cluster/cluster_router_test.c, tests/multinode/routers.sh
- * Sources. CROUTE-01 to -20; decisions 124 and 125.
+ * Sources. CROUTE-01 to -20; decision 124.
  */
 #include <stdatomic.h>
 #include <stdio.h>

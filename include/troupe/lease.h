@@ -47,7 +47,7 @@ typedef struct trp_lease_ops {
  * Errors:    TRP_EINVAL  ops is incomplete
  *            TRP_ESTATE  this system is no cluster node
  * Thread:    any; takes a lock for a moment.
- * Source:    docs/decisions.md, 121.  Since: 0.1 */
+ * Source:    docs/adr, decision 121.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_cluster_lease_set(trp_system *system, const trp_lease_ops *ops,
                                                      void *arg);
 

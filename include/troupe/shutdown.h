@@ -85,7 +85,7 @@ typedef void (*trp_shutdown_fn)(void *arg, uint64_t task);
  *            TRP_ECLOSED the system has stopped
  *            TRP_ENOMEM  out of memory
  * Thread:    any; takes a lock for a moment.
- * Source:    docs/decisions.md, 120.  Since: 0.1 */
+ * Source:    docs/adr, decision 120.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_shutdown_add(trp_system *system, const char *phase,
                                                 const char *name, trp_shutdown_fn fn, void *arg,
                                                 uint64_t *ret_task);
@@ -97,7 +97,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_shutdown_add(trp_system *system, const char *
  * Ownership: copies phase and name.
  * Errors:    as trp_shutdown_add; TRP_EINVAL  also: actor is TRP_REF_NONE
  * Thread:    any; takes a lock for a moment.
- * Source:    docs/decisions.md, 120.  Since: 0.1 */
+ * Source:    docs/adr, decision 120.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_shutdown_add_stop(trp_system *system, const char *phase,
                                                      const char *name, trp_ref actor,
                                                      uint64_t *ret_task);
@@ -106,7 +106,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_shutdown_add_stop(trp_system *system, const c
  *
  * Errors:    none
  * Thread:    any; takes a lock for a moment.
- * Source:    docs/decisions.md, 120.  Since: 0.1 */
+ * Source:    docs/adr, decision 120.  Since: 0.1 */
 TRP_API int trp_shutdown_remove(trp_system *system, uint64_t task);
 
 /* Say that a task that runs has ended; err: it did not succeed, which is logged. Once more, or
@@ -114,7 +114,7 @@ TRP_API int trp_shutdown_remove(trp_system *system, uint64_t task);
  *
  * Errors:    none
  * Thread:    any; takes a lock for a moment.
- * Source:    docs/decisions.md, 120.  Since: 0.1 */
+ * Source:    docs/adr, decision 120.  Since: 0.1 */
 TRP_API void trp_shutdown_done(trp_system *system, uint64_t task, trp_err err);
 
 /* Begin the shutdown and return; from NULL: with the first phase, else with that one. Once it has
@@ -125,7 +125,7 @@ TRP_API void trp_shutdown_done(trp_system *system, uint64_t task, trp_err err);
  *            TRP_ENOENT  there is no phase `from`
  *            TRP_ECONFIG, TRP_ECLOSED, TRP_ENOMEM  as trp_shutdown_add
  * Thread:    any; never blocks.
- * Source:    docs/decisions.md, 120.  Since: 0.1 */
+ * Source:    docs/adr, decision 120.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_shutdown_run(trp_system *system, trp_shutdown_reason reason,
                                                 const char *from);
 
@@ -133,7 +133,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_shutdown_run(trp_system *system, trp_shutdown
  *
  * Errors:    none
  * Thread:    any; takes a lock for a moment.
- * Source:    docs/decisions.md, 120.  Since: 0.1 */
+ * Source:    docs/adr, decision 120.  Since: 0.1 */
 TRP_API trp_shutdown_reason trp_shutdown_reason_get(trp_system *system);
 
 #ifdef __cplusplus

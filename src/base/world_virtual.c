@@ -1,6 +1,6 @@
 /* world_virtual.c - a world of one seed.
  *
- * Why.     A run is repeated by its seed, or by the list of its decisions. Decision 0 is always the
+ * Why.     A run is repeated by its seed, or by the list of its decisions. Answer 0 is always the
  *          calm one (first come, first served; full turns; no time lost), so that a list of the few
  *          decisions that were not 0 is a whole schedule, and the fewer there are the easier it is
  *          to see what matters (pattern/testkit_seeded.c shrinks it).

@@ -5,7 +5,7 @@
  *       freed.
  * Limits.  TRP_MAILBOXES_MAX.
  * Tests.   tests/unit/actor/box_test.c
- * Sources. MBOX-1 to -6, -8 to -11; docs/decisions.md on the order of selection.
+ * Sources. MBOX-1 to -6, -8 to -11; decision 24.
  */
 #include <stdio.h>
 #include <string.h>
