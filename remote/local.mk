@@ -1,13 +1,26 @@
-# The remote room. link_nng*.c are the only files that include nng's stream headers.
-troupe_sources += remote/frame.c remote/redelivery.c remote/waiting.c remote/association.c remote/serializer.c \
-	remote/serialization.c remote/serializers.c remote/serializer_msgpack.c remote/serializer_protobuf.c \
-	remote/serializer_parcel.c remote/serializer_json.c remote/codec.c remote/handshake.c remote/resolver.c remote/link_nng.c \
-	remote/link_nng_open.c remote/link_nng_socket.c remote/bottleneck.c remote/note.c remote/lane.c remote/spread.c \
-	remote/fence.c remote/parting.c remote/reach.c remote/compress_lz4.c remote/conn.c remote/conn_write.c remote/peer.c remote/tick.c remote/inbound.c remote/route.c remote/route_lane.c remote/credit.c remote/receiver.c remote/hold.c remote/signal.c \
-	remote/round_trip.c remote/stop.c remote/remote.c
-troupe_sources += remote/fault_cut.c remote/fault_gate.c remote/fault_text.c remote/faults.c remote/faults_link.c
-troupe_sources += remote/refusal.c remote/tls_openssl.c remote/cookie.c remote/secure.c \
-	remote/secure_keeper.c remote/security.c remote/trouble.c remote/untrusted.c remote/deployment.c remote/strangers.c remote/pending.c remote/unfinished.c
+# The rooms of remote, from the lowest to the uppermost. nng/link_nng*.c are the only files that include nng's stream
+# headers.
+troupe_sources += remote/wire/frame.c remote/wire/serializer.c remote/wire/serialization.c \
+	remote/wire/serializers.c remote/wire/serializer_msgpack.c remote/wire/serializer_protobuf.c \
+	remote/wire/serializer_parcel.c remote/wire/serializer_json.c remote/wire/codec.c remote/wire/handshake.c \
+	remote/wire/compress_lz4.c remote/wire/deployment.c
+troupe_sources += remote/nng/resolver.c remote/nng/link_nng.c remote/nng/link_nng_open.c \
+	remote/nng/link_nng_socket.c remote/nng/bottleneck.c
+troupe_sources += remote/security/tls_openssl.c remote/security/cookie.c remote/security/secure.c \
+	remote/security/secure_keeper.c remote/security/trouble.c
+troupe_sources += remote/faults/fault_cut.c remote/faults/fault_gate.c remote/faults/fault_text.c \
+	remote/faults/faults.c remote/faults/faults_link.c
+troupe_sources += remote/association/redelivery.c remote/association/waiting.c \
+	remote/association/association.c remote/association/events.c remote/association/lane.c \
+	remote/association/spread.c remote/association/fence.c remote/association/graceful_close.c \
+	remote/association/reach.c remote/association/conn.c remote/association/conn_write.c \
+	remote/association/peer.c remote/association/tick.c remote/association/inbound.c remote/association/route.c \
+	remote/association/route_lane.c remote/association/credit.c remote/association/receiver.c \
+	remote/association/hold.c remote/association/signal.c remote/association/refusal.c \
+	remote/association/untrusted.c remote/association/strangers.c remote/association/pending.c \
+	remote/association/unfinished.c
+troupe_sources += remote/round_trip.c remote/stop.c remote/remote.c remote/transport.c
+
 test_programs += tests/fuzz/frame_fuzz tests/fuzz/address_fuzz
 tests_fuzz_frame_fuzz_SOURCES = tests/fuzz/frame_fuzz.c $(FUZZ_DRIVER)
 tests_fuzz_frame_fuzz_LDADD = $(TEST_LDADD)

@@ -18,9 +18,9 @@
 #include "base/config.h"
 #include "base/mutex.h"
 #include "pattern/pattern.h"
-#include "remote/internal.h"
-#include "remote/link_nng.h"
-#include "remote/secure.h"
+#include "remote/association/internal.h"
+#include "remote/nng/link_nng.h"
+#include "remote/security/secure.h"
 
 enum { LOG_GATE_MS = 10000 };
 

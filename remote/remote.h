@@ -9,9 +9,9 @@
 
 #include "actor/actor.h"
 #include "base/transport.h"
-#include "remote/fault_text.h"
-#include "remote/faults.h"
-#include "remote/tls.h"
+#include "remote/faults/fault_text.h"
+#include "remote/faults/faults.h"
+#include "remote/security/tls.h"
 
 typedef struct trpi_remote trpi_remote;
 

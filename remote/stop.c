@@ -16,7 +16,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "remote/internal.h"
+#include "remote/association/internal.h"
 
 enum { STOP_POLL_MS = 5, MAIL_MS = 250, BYE_MS = 250 };
 

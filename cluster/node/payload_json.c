@@ -1,5 +1,5 @@
 /* payload_json.c - between payloads and JSON, field by field. For people at a shell; what travels
- * between nodes is remote/serializer_json.c's.
+ * between nodes is remote/wire/serializer_json.c's.
  *
  * Must hold.
  *   payload-json-I1  text is a stranger's: every number is checked against its field (field_read)

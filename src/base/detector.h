@@ -1,7 +1,7 @@
 /* detector.h - a failure detector of whatever kind, with its state, as a value that may be moved.
  *
- * Three owners keep one for each peer: cluster/engine/heartbeat.c, and remote/peer.c two. The
- * kinds are troupe/failure_detector.h.
+ * Three owners keep one for each peer: cluster/engine/heartbeat.c, and remote/association/peer.c
+ * two. The kinds are troupe/failure_detector.h.
  */
 #ifndef TRPI_BASE_DETECTOR_H
 #define TRPI_BASE_DETECTOR_H

@@ -1,8 +1,8 @@
 /* transport.h - the transport service provider interface: ordered byte streams between hosts.
  *
  * Why.   Remoting frames, batches and associates; a driver only moves bytes. Drivers: tcp on nng
- *        streams (remote/link_nng.c) and the in-memory network (src/sim/mem_transport.c). No type
- *        of a third party appears here.
+ *        streams (remote/nng/link_nng.c) and the in-memory network (src/sim/mem_transport.c). No
+ *        type of a third party appears here.
  * Shape. open -> [listen -> accept] -> links: connect() or accepted() makes one; connected() once
  *        for a dialled one; then bytes() and written() until closed(), exactly once, the last
  *        callback.
@@ -113,7 +113,7 @@ struct trpi_transport_ops {
     trp_err (*write)(trpi_link *link, const trpi_iov *iov, size_t count);
     /* From inside bytes() of this link: read no more until paused() says false, so that the peer's
      * network is pushed back. close() ends a pause. NULL: this driver cannot. Who wants it is an
-     * adapter between, whose queue is full (remote/faults_link.c). */
+     * adapter between, whose queue is full (remote/faults/faults_link.c). */
     void (*pause)(trpi_link *link);
     /* May the peer of this link call itself host? NULL: this driver does not know its peers.
      * Errors: TRP_EPERM; detail says for whom its certificate is. From inside bytes(). */

@@ -8,7 +8,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/wire.h"
-#include "remote/compress.h"
+#include "remote/wire/compress.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,8 +7,8 @@
 
 #include "base/alloc.h"
 #include "pattern/reliable.h"
-#include "remote/codec.h"
-#include "remote/deployment.h"
+#include "remote/wire/codec.h"
+#include "remote/wire/deployment.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

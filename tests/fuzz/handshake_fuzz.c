@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "remote/codec.h"
+#include "remote/wire/codec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -11,7 +11,7 @@
 #include <troupe/payload.h>
 
 #include "base/payload.h"
-#include "remote/serializer.h"
+#include "remote/wire/serializer.h"
 #include "tests/unit/remote/chat_messages.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "remote/redelivery.h"
+#include "remote/association/redelivery.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -16,7 +16,7 @@
 #include "base/alloc.h"
 #include "base/world.h"
 #include "cluster/node/cert.h"
-#include "remote/secure.h"
+#include "remote/security/secure.h"
 
 enum { BYTES_MAX = 4096 };
 

@@ -23,7 +23,7 @@
 
 #include <troupe/mailbox.h>
 
-#include "remote/internal.h"
+#include "remote/association/internal.h"
 
 enum {
     WORDS = 12,             /* of a message, and 4 bytes: 100 bytes */

@@ -3,7 +3,7 @@
 #include <troupe/mailbox.h>
 
 #include "base/world_virtual.h"
-#include "remote/internal.h"
+#include "remote/association/internal.h"
 #include "sim/mem_transport.h"
 #include "tests/unit/unit.h"
 

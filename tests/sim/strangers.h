@@ -7,8 +7,8 @@
 #include "base/alloc.h"
 #include "base/wire.h"
 #include "base/world_virtual.h"
-#include "remote/codec.h"
-#include "remote/internal.h"
+#include "remote/wire/codec.h"
+#include "remote/association/internal.h"
 #include "sim/mem_transport.h"
 #include "tests/unit/unit.h"
 

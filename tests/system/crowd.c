@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 #include "base/wire.h"
-#include "remote/internal.h"
+#include "remote/association/internal.h"
 
 enum {
     PEERS_MAX = 4096,

@@ -17,7 +17,8 @@
  *       changes nothing.
  * Limits.  TRP_DEPLOY_PATH_BYTES_MAX, TRP_DEPLOY_ARGS_BYTES_MAX; what is held is bounded as its
  *          mailbox is: not.
- * Not here. The decisions (deputy_step.c), the other end (deployed.c), bytes (remote/deployment.c).
+ * Not here. The decisions (deputy_step.c), the other end (deployed.c), bytes
+ *          (remote/wire/deployment.c).
  * Tests.   tests/unit/actor/deputy_test.c, tests/unit/remote/deployment_test.c
  * Sources. SYS-15, REMOTE-16 to -24; Akka 2.2.5, "The Interplay with Remote Deployment".
  */

@@ -10,7 +10,7 @@
 #include "cluster/node/node_plugin.h"
 #include "cluster/node/node_private.h"
 #include "cluster/shell/shell.h"
-#include "remote/cookie.h"
+#include "remote/security/cookie.h"
 #include "tests/unit/node/inside.h"
 
 static bool

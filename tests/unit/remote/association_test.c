@@ -1,5 +1,5 @@
 /* association_test.c - the state machine alone. */
-#include "remote/association.h"
+#include "remote/association/association.h"
 #include "tests/unit/unit.h"
 
 static const trpi_assoc_config config = { 15000, 50, 10000, 3000 };

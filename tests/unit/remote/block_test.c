@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/payload.h"
 #include "base/wire.h"
-#include "remote/serializer.h"
+#include "remote/wire/serializer.h"
 #include "tests/unit/golden.h"
 #include "tests/unit/remote/chat_messages.h"
 #include "tests/unit/unit.h"

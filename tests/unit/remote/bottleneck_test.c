@@ -1,6 +1,6 @@
 /* bottleneck_test.c - what may be on the way through a narrow link; against a model of one: a queue
  * that is served at a rate, and a time that the way itself takes. */
-#include "remote/bottleneck.h"
+#include "remote/nng/bottleneck.h"
 #include "tests/unit/unit.h"
 
 #define STEP_US 1000u

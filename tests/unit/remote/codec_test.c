@@ -6,9 +6,9 @@
 #include "base/alloc.h"
 #include "base/hash.h"
 #include "base/wire.h"
-#include "remote/codec.h"
-#include "remote/credit.h"
-#include "remote/deployment.h"
+#include "remote/wire/codec.h"
+#include "remote/association/credit.h"
+#include "remote/wire/deployment.h"
 #include "tests/unit/golden.h"
 #include "tests/unit/unit.h"
 

@@ -1,5 +1,5 @@
 /* compress_test.c - USER frames whose payload is compressed: back as they were, or refused. */
-#include "remote/compress.h"
+#include "remote/wire/compress.h"
 
 #include "base/alloc.h"
 #include "base/hash.h"

@@ -1,5 +1,5 @@
 /* cookie_test.c - two ends prove that they know a secret, byte by byte and with every mistake. */
-#include "remote/cookie.h"
+#include "remote/security/cookie.h"
 #include "tests/unit/unit.h"
 
 static const trpi_secrets one = { 1, { "correct horse" } };

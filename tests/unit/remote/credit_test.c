@@ -1,5 +1,5 @@
 /* credit_test.c - how much may wait for one receiver, and what its sender is told. Pure. */
-#include "remote/credit.h"
+#include "remote/association/credit.h"
 
 #include <stdlib.h>
 

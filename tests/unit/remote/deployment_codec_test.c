@@ -1,10 +1,10 @@
 /* deployment_codec_test.c - orders and failures as bytes; the tails of system messages. */
-#include "remote/deployment.h"
+#include "remote/wire/deployment.h"
 
 #include <stdlib.h>
 
 #include "base/alloc.h"
-#include "remote/waiting.h"
+#include "remote/association/waiting.h"
 #include "tests/unit/unit.h"
 
 static trpi_serializers serializers;

@@ -3,8 +3,8 @@
 #include <troupe/mailbox.h>
 
 #include "actor/life/life.h"
-#include "remote/codec.h"
-#include "remote/redelivery.h"
+#include "remote/wire/codec.h"
+#include "remote/association/redelivery.h"
 #include "tests/unit/remote/deploy.h"
 
 /* The parent stops what could not be made, having read why. */

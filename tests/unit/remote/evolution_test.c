@@ -1,6 +1,6 @@
 /* evolution_test.c - two versions of a type: an old writer and a new reader, and the reverse, also
  * where a field has gone (by name only). Pure. */
-#include "remote/serializer.h"
+#include "remote/wire/serializer.h"
 #include "tests/unit/unit.h"
 
 typedef struct old_order {

@@ -1,5 +1,5 @@
 /* fault_text_test.c - rules of a bad network, written and read. */
-#include "remote/fault_text.h"
+#include "remote/faults/fault_text.h"
 
 #include "tests/unit/unit.h"
 

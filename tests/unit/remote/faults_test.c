@@ -1,9 +1,9 @@
 /* faults_test.c - a bad network by rules: the arithmetic of one frame, the cutting of streams, and
  * two systems that talk through it. */
-#include "remote/faults.h"
+#include "remote/faults/faults.h"
 
-#include "remote/fault_cut.h"
-#include "remote/frame.h"
+#include "remote/faults/fault_cut.h"
+#include "remote/wire/frame.h"
 #include "tests/unit/remote/pair.h"
 
 #define MS UINT64_C(1000000)

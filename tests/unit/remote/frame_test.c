@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/wire.h"
-#include "remote/frame.h"
+#include "remote/wire/frame.h"
 #include "tests/unit/unit.h"
 
 enum { MAX = 4096 };

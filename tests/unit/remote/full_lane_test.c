@@ -7,7 +7,7 @@
 
 #include "tests/unit/remote/slow.h"
 
-#include "remote/internal.h"
+#include "remote/association/internal.h"
 
 #define TELLS 60000
 #define LANE_BYTES 262144u

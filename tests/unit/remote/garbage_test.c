@@ -8,8 +8,8 @@
 
 #include "base/wire.h"
 #include "pattern/reliable.h"
-#include "remote/codec.h"
-#include "remote/internal.h"
+#include "remote/wire/codec.h"
+#include "remote/association/internal.h"
 #include "tests/unit/remote/pair.h"
 
 static pair p;

@@ -9,7 +9,7 @@
 #include "tests/unit/remote/pair.h"
 
 #include "base/hash.h"
-#include "remote/internal.h"
+#include "remote/association/internal.h"
 
 enum { RECEIVERS = 8, LARGE_BYTES = 20000, THRESHOLD = 8192, BODY_MAX = LARGE_BYTES + 4096 };
 

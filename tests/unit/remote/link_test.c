@@ -9,8 +9,8 @@
 
 #include "base/alloc.h"
 #include "base/world.h"
-#include "remote/link_nng.h"
-#include "remote/resolver.h"
+#include "remote/nng/link_nng.h"
+#include "remote/nng/resolver.h"
 #include "tests/unit/unit.h"
 
 static const trpi_transport_ops *const ops = &trpi_link_nng_ops;

@@ -1,7 +1,7 @@
 /* parcel_test.c - a message around another one, and bytes of a stranger as such. */
 #include "base/wire.h"
 #include "pattern/reliable.h"
-#include "remote/codec.h"
+#include "remote/wire/codec.h"
 #include "tests/unit/unit.h"
 
 #define PARCEL_ITEM(F, S) F(S, i64, number) F(S, ref, owner)

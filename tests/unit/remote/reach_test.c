@@ -1,10 +1,10 @@
-/* reach_test.c - who can be dialled, and lanes that cannot (remote/reach.c). */
+/* reach_test.c - who can be dialled, and lanes that cannot (remote/association/reach.c). */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "remote/internal.h"
+#include "remote/association/internal.h"
 #include "tests/unit/remote/pair.h"
 
 static pair p;

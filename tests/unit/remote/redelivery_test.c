@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/wire.h"
-#include "remote/redelivery.h"
+#include "remote/association/redelivery.h"
 #include "tests/unit/unit.h"
 
 static uint64_t

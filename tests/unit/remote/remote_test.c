@@ -1,8 +1,8 @@
 /* remote_test.c - two systems talk: tell, ask, Identify, selections, watch, loss, reconnect,
  * quarantine. */
-#include "remote/frame.h"
-#include "remote/internal.h"
-#include "remote/link_nng.h"
+#include "remote/wire/frame.h"
+#include "remote/association/internal.h"
+#include "remote/nng/link_nng.h"
 #include "tests/unit/remote/pair.h"
 
 static pair p;

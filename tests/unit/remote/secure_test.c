@@ -2,8 +2,8 @@
  * sockets on the loopback. Files that change: reload_test.c. */
 #include <openssl/ssl.h>
 
-#include "remote/link_nng.h"
-#include "remote/secure.h"
+#include "remote/nng/link_nng.h"
+#include "remote/security/secure.h"
 #include "tests/unit/remote/duo.h"
 
 /* The right one knocks and is not let in: judge (0 left, 1 right) counts why and logs its word. */

@@ -5,7 +5,7 @@
 
 #include "base/wire.h"
 #include "pattern/reliable.h"
-#include "remote/serializer.h"
+#include "remote/wire/serializer.h"
 #include "tests/unit/remote/pair.h"
 
 #define SER_NUMBERS(F, S)                                                                          \

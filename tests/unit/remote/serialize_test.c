@@ -3,7 +3,7 @@
 #include <troupe/interaction.h>
 #include <troupe/mailbox.h>
 
-#include "remote/serializer.h"
+#include "remote/wire/serializer.h"
 #include "tests/unit/remote/pair.h"
 
 #define TRIP_PADDED(F, S) F(S, u32, a) F(S, u64, b) /* 4 bytes between them */

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
-#include "remote/waiting.h"
+#include "remote/association/waiting.h"
 #include "tests/unit/unit.h"
 
 static void

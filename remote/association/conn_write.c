@@ -1,0 +1,156 @@
+/* conn_write.c - what a connection sends: its own frames, then its share of a lane.
+ *
+ * Shape.     trpi_conn_take() by whoever pumps -> trpi_conn_write() without locks -> written() ->
+ *            what gathered meanwhile, as one write
+ * Must hold. conn-N2 and conn-N3.
+ * Tests.     tests/unit/remote/remote_test.c, pressure_test.c
+ */
+#include "base/assert.h"
+#include "remote/association/internal.h"
+
+trp_err
+trpi_conn_head(trpi_conn *conn, enum trpi_frame_kind kind, uint8_t flags, const void *body,
+               size_t bytes)
+{ /* too much: a peer that asks and does not read its answers */
+    return conn->head.count > conn->remote->options.control_bytes_max
+               ? TRP_EAGAIN
+               : trpi_frame_append(&conn->head, kind, flags, 0, body, bytes);
+}
+
+trp_err
+trpi_conn_preamble(trpi_conn *conn)
+{
+    uint8_t bytes[TRPI_PREAMBLE_BYTES];
+    trpi_preamble preamble = { TRPI_WIRE_VERSION, conn->lane, 0, conn->remote->uid };
+    if (conn->preamble_sent) {
+        return TRP_OK;
+    }
+    conn->preamble_sent = true;
+    trpi_preamble_encode(bytes, &preamble);
+    return trpi_buffer_append(&conn->head, bytes, sizeof bytes, TRPI_BUFFER_NO_LIMIT);
+}
+
+static void
+swap(trpi_buffer *a, trpi_buffer *b)
+{
+    trpi_buffer t = *a;
+    *a = *b;
+    *b = t;
+}
+
+bool
+trpi_conn_take(trpi_conn *conn)
+{
+    if (conn->busy || conn->closing || conn->link == NULL) {
+        return false;
+    }
+    trpi_lane_state *lane = conn->peer != NULL ? &conn->peer->lanes[conn->lane] : NULL;
+    bool lane_goes = lane != NULL && lane->out == conn && lane->pending.count > 0 &&
+                     /* else it waits for a handshake: who is connected may be somebody else */
+                     (lane->pending_uid == 0 || lane->pending_uid == conn->uid) &&
+                     (conn->lane != TRPI_LANE_LARGE || !trpi_large_is_held(conn->peer));
+    if (conn->head.count == 0 && !lane_goes) {
+        return false;
+    }
+    trpi_assert(conn->writing_head.count == 0 && conn->writing.count == 0);
+    swap(&conn->head, &conn->writing_head);
+    if (lane_goes) {
+        swap(&lane->pending, &conn->writing);
+        lane->pending_uid = 0;
+        lane->fence_sent = lane->fence_last;
+        atomic_fetch_add_explicit(&conn->uses, 1, memory_order_relaxed);
+    }
+    conn->writing_at = 0;
+    conn->busy = true; /* conn-N2 */
+    trpi_conn_ref(conn);
+    return true;
+}
+
+void
+trpi_conn_write(trpi_conn *conn)
+{
+    trpi_iov iov[2];
+    size_t count = 0;
+    if (conn->writing_head.count > 0) {
+        iov[count++] = (trpi_iov){ conn->writing_head.data, conn->writing_head.count };
+    }
+    size_t left = conn->writing.count - conn->writing_at;
+    conn->slice_bytes = left < TRPI_WRITE_BYTES_MAX ? left : TRPI_WRITE_BYTES_MAX;
+    if (conn->slice_bytes > 0) {
+        iov[count++] = (trpi_iov){ conn->writing.data + conn->writing_at, conn->slice_bytes };
+    }
+    trpi_assert(count > 0);
+    if (conn->remote->ops->write(conn->link, iov, count) != TRP_OK) {
+        /* nothing was taken; closed() comes or came, and settles the account */
+        conn->slice_bytes = 0;
+    }
+    trpi_conn_unref(conn);
+}
+
+void
+trpi_conn_give_up(trpi_conn *conn)
+{
+    size_t given = conn->writing_at + conn->slice_bytes, at = 0, end = 0;
+    /* conn-N3: the first that was not given whole */
+    while (end <= given && end < conn->writing.count) {
+        trpi_frame frame;
+        at = end;
+        trpi_frame_header_decode(conn->writing.data + at, &frame);
+        end = at + TRPI_FRAME_HEADER_BYTES + frame.bytes;
+    }
+    if (end > given) {
+        trpi_buffer rest = { conn->writing.data + at, conn->writing.count - at, 0 };
+        trpi_node_id id = { conn->peer->address, conn->uid };
+        trpi_lane_dead_letters(conn->peer, trpi_node_find(conn->remote->system, &id), &rest,
+                               TRP_DEAD_NOT_CONNECTED);
+    }
+}
+
+/* The write is done: go on with what gathered meanwhile. */
+static void
+write_over(trpi_conn *conn)
+{
+    trpi_peer *peer = conn->peer;
+    trpi_later later = { 0 };
+    pthread_mutex_lock(trpi_conn_lock_of(conn));
+    conn->busy = false;
+    bool finished = conn->close_when_sent && conn->head.count == 0;
+    if (peer != NULL) {
+        trpi_lane_state *lane = &peer->lanes[conn->lane];
+        atomic_fetch_sub_explicit(&lane->queued, conn->writing.count, memory_order_relaxed);
+        trpi_count(&peer->bytes_out, conn->writing.count);
+    }
+    trpi_buffer_clear(&conn->writing_head);
+    trpi_buffer_clear(&conn->writing);
+    if (conn->writing.capacity > TRPI_BUFFER_KEPT_BYTES) {
+        trpi_buffer_fini(&conn->writing);
+    }
+    if (finished) {
+        trpi_conn_close(conn);
+    }
+    if (peer != NULL) {
+        trpi_peer_pump(peer, &later);
+        trpi_peer_unlock(peer, &later);
+        return;
+    }
+    bool more = trpi_conn_take(conn);
+    pthread_mutex_unlock(&conn->remote->lock);
+    if (more) {
+        trpi_conn_write(conn);
+    }
+}
+
+void
+trpi_conn_written(void *user, trpi_link *link)
+{
+    trpi_conn *conn = user;
+    (void)link;
+    trpi_buffer_clear(&conn->writing_head);
+    conn->writing_at += conn->slice_bytes;
+    if (conn->writing_at < conn->writing.count) {
+        trpi_conn_ref(conn);
+        trpi_conn_write(conn);
+        return;
+    }
+    write_over(conn);
+}

@@ -1,0 +1,549 @@
+/* hold.c - what is kept here for receivers on another node that are slower than their senders.
+ *
+ * Why.    A receiver that cannot keep up says so (CREDIT, receiver.c). Its mail from then on
+ *         stays here, apart from the lane, so that nobody else's messages stand behind it; it goes
+ *         to the lane as far as there is credit. Its tellers are slowed, others are not.
+ * Shape.  proxy's run -> deliver() -> [is it held?] -> chunks of frames, in order
+ *                                                          | credit
+ *                                    the lane  <-- a little at a time (pump) --'
+ * Must hold.
+ *   hold-H1  A recipient's messages keep their order: who is held gets nothing by another way, what
+ *       its route had gathered before is on the lane first (trpi_hold_enter), and a hold ends when
+ *       it is empty. It gives to the lane that its recipient takes at that moment: route-lane-G1.
+ *   hold-H2  A hold is of one incarnation of the peer, which has said CREDIT: it ends with it.
+ *   hold-H3  What waits without credit asks again, and so does who waits for nothing and is not
+ *       free, so no word is missed for ever: on the lane, behind all that was sent, so that the
+ *       answer knows of it. A full lane has enough of them.
+ *   hold-H4  A lane that has enough to send gets no more: others come in between.
+ * Limits. remote.receiver-limit, remote.receivers-limit (dead letters: receiver-full); what
+ *         trp_try_tell() was promised is kept. HOLDS_MAX receivers of a peer; more are not held,
+ *         and bound what comes themselves.
+ * Tests.  tests/unit/remote/pressure_test.c
+ */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/hash.h"
+#include "remote/association/internal.h"
+
+enum {
+    PLACES = 4096,
+    HOLDS_MAX = 65536,
+    CHUNK_BYTES = 65536,
+    LANE_ENOUGH_BYTES = 262144, /* on a lane: hold-H4 */
+    GIVE_BYTES = 16384,         /* of one hold in a row */
+    ASK_MS = 1000,
+    ASKS_MAX = 64 /* a tick */
+};
+
+typedef struct trpi_held_chunk {
+    struct trpi_held_chunk *next;
+    trpi_buffer frames; /* whole ones */
+    size_t at;          /* those before it are gone */
+    uint64_t uid;       /* when it becomes dead letters, as the next */
+    trp_dead_reason reason;
+} held_chunk;
+
+typedef struct hold {
+    struct hold *next;          /* in its place */
+    struct hold *older, *newer; /* by news_ms */
+    struct hold *ready_next;
+    uint32_t slot, generation;
+    uint64_t uid;
+    trpi_route *route; /* whose gathers hold nothing for it; NULL: nobody has looked */
+    held_chunk *first, *last;
+    uint64_t bytes; /* of frames */
+    uint64_t credit;
+    uint64_t news_ms;
+    bool free;    /* no limit: it ends when it is empty */
+    bool ready;   /* stands in line */
+    bool refused; /* trp_try_tell() was */
+} hold;
+
+struct trpi_holds {
+    hold *places[PLACES];
+    _Atomic uint64_t any[PLACES / 64]; /* a bit a place; written by peer->lock, read relaxed */
+    hold *oldest, *newest;
+    hold *ready_first, *ready_last;
+    uint32_t count;
+    uint64_t bytes;
+};
+
+/* ---- which ----------------------------------------------------------------------------------- */
+
+static uint32_t
+place_of(uint32_t slot)
+{
+    return (uint32_t)(trpi_hash_u64(slot) % PLACES);
+}
+
+bool
+trpi_hold_may_be(const trpi_peer *peer, uint32_t slot)
+{
+    uint32_t place = place_of(slot);
+    /* relaxed: looked at again under the lock; holds is set once, before `holding` */
+    uint64_t word = atomic_load_explicit(&peer->holds->any[place / 64], memory_order_relaxed);
+    return (word >> place % 64 & 1) != 0;
+}
+
+static void
+place_note(trpi_holds *holds, uint32_t place)
+{
+    uint64_t bit = UINT64_C(1) << place % 64;
+    if (holds->places[place] != NULL) {
+        atomic_fetch_or_explicit(&holds->any[place / 64], bit, memory_order_relaxed);
+    } else {
+        atomic_fetch_and_explicit(&holds->any[place / 64], ~bit, memory_order_relaxed);
+    }
+}
+
+static hold *
+hold_find(const trpi_peer *peer, uint32_t slot, uint32_t generation)
+{
+    hold *h = peer->holds != NULL ? peer->holds->places[place_of(slot)] : NULL;
+    while (h != NULL && (h->slot != slot || h->generation != generation)) {
+        h = h->next;
+    }
+    return h;
+}
+
+/* Of any incarnation of that slot. */
+static hold *
+hold_of_slot(const trpi_peer *peer, uint32_t slot)
+{
+    hold *h = peer->holds != NULL ? peer->holds->places[place_of(slot)] : NULL;
+    while (h != NULL && h->slot != slot) {
+        h = h->next;
+    }
+    return h;
+}
+
+static void
+news_remove(trpi_holds *holds, hold *h)
+{
+    *(h->newer != NULL ? &h->newer->older : &holds->newest) = h->older;
+    *(h->older != NULL ? &h->older->newer : &holds->oldest) = h->newer;
+}
+
+static void
+news_add(trpi_holds *holds, hold *h, uint64_t now_ms)
+{
+    h->news_ms = now_ms;
+    h->newer = NULL;
+    h->older = holds->newest;
+    *(h->older != NULL ? &h->older->newer : &holds->oldest) = h;
+    holds->newest = h;
+}
+
+/* Tellers of its nodes look whom they tell, or need not. */
+static void
+routes_tell(trpi_peer *peer)
+{
+    bool holding = peer->holds->count > 0;
+    if (holding != atomic_load_explicit(&peer->holding, memory_order_relaxed)) {
+        atomic_store_explicit(&peer->holding, holding, memory_order_release);
+        for (trpi_route *route = peer->routes; route != NULL; route = route->next) {
+            trpi_proxy_slow(peer->remote->system, route->node, holding);
+        }
+    }
+}
+
+static hold *
+hold_new(trpi_peer *peer, const trpi_credit_frame *frame, uint64_t uid)
+{
+    if (peer->holds == NULL) {
+        peer->holds = trpi_alloc(sizeof *peer->holds);
+    }
+    trpi_holds *holds = peer->holds;
+    hold *h = holds != NULL && holds->count < HOLDS_MAX ? trpi_alloc(sizeof *h) : NULL;
+    if (h != NULL) {
+        uint32_t place = place_of(frame->slot);
+        h->slot = frame->slot;
+        h->generation = frame->generation;
+        h->uid = uid;
+        h->next = holds->places[place];
+        holds->places[place] = h;
+        holds->count++;
+        news_add(holds, h, trpi_remote_now_ms(peer->remote));
+        place_note(holds, place);
+        routes_tell(peer);
+    }
+    return h;
+}
+
+/* It is in no line of those that are ready. Its chunks are the caller's. */
+static void
+hold_end(trpi_peer *peer, hold *h)
+{
+    trpi_holds *holds = peer->holds;
+    uint32_t place = place_of(h->slot);
+    hold **at = &holds->places[place];
+    trpi_assert(!h->ready);
+    while (*at != h) {
+        at = &(*at)->next;
+    }
+    *at = h->next;
+    news_remove(holds, h);
+    holds->count--;
+    place_note(holds, place);
+    trpi_free(h);
+    routes_tell(peer);
+}
+
+static void
+ready_look(trpi_holds *holds, hold *h)
+{
+    if (!h->ready && h->first != NULL && h->credit > 0) {
+        h->ready = true;
+        h->ready_next = NULL;
+        *(holds->ready_last != NULL ? &holds->ready_last->ready_next : &holds->ready_first) = h;
+        holds->ready_last = h;
+    }
+}
+
+void
+trpi_hold_credit(trpi_conn *conn, const trpi_frame *frame)
+{
+    trpi_peer *peer = conn->peer;
+    trpi_later later = { 0 };
+    trpi_credit_frame word;
+    if (frame->bytes < TRPI_CREDIT_BYTES) {
+        return;
+    }
+    trpi_credit_decode(frame->body, frame->bytes, &word);
+    pthread_mutex_lock(&peer->lock);
+    /* hold-H2 */
+    bool current = peer->assoc.state == TRPI_ASSOC_ACTIVE && peer->assoc.uid == conn->uid;
+    hold *h = current ? hold_find(peer, word.slot, word.generation) : NULL;
+    bool free = (frame->flags & TRPI_CREDIT_FREE) != 0;
+    if (current && h == NULL && !free) {
+        h = hold_new(peer, &word, conn->uid); /* no memory: it bounds what comes itself */
+    }
+    if (h != NULL) {
+        uint64_t before = (frame->flags & TRPI_CREDIT_SET) != 0 ? 0 : h->credit;
+        h->free = free;
+        h->credit = before + word.bytes >= before ? before + word.bytes : UINT64_MAX;
+        news_remove(peer->holds, h);
+        news_add(peer->holds, h, trpi_remote_now_ms(peer->remote));
+        if (free && h->first == NULL) {
+            hold_end(peer, h);
+        } else {
+            ready_look(peer->holds, h);
+        }
+    }
+    trpi_peer_pump(peer, &later);
+    trpi_peer_unlock(peer, &later);
+}
+
+/* ---- in -------------------------------------------------------------------------------------- */
+
+bool
+trpi_hold_enter(trpi_route *route, uint32_t slot, uint32_t generation)
+{
+    trpi_peer *peer = route->peer;
+    pthread_mutex_lock(&peer->lock);
+    hold *h = hold_find(peer, slot, generation);
+    bool held = h != NULL && h->uid == route->uid;
+    bool first = held && h->route != route;
+    pthread_mutex_unlock(&peer->lock);
+    if (!first) {
+        return held;
+    }
+    if (route->touched != 0) {
+        (void)trpi_route_hand_over(route); /* hold-H1 */
+    }
+    pthread_mutex_lock(&peer->lock);
+    h = hold_find(peer, slot, generation); /* it may have ended meanwhile, or be a new one */
+    held = h != NULL && h->uid == route->uid;
+    if (held) {
+        h->route = route;
+    }
+    pthread_mutex_unlock(&peer->lock);
+    return held;
+}
+
+static bool
+chunk_append(hold *h, const trpi_buffer *frame)
+{
+    held_chunk *chunk = h->last;
+    if (chunk == NULL || chunk->frames.count + frame->count > CHUNK_BYTES) {
+        chunk = trpi_alloc(sizeof *chunk);
+        if (chunk == NULL) {
+            return false;
+        }
+        *(h->last != NULL ? &h->last->next : &h->first) = chunk;
+        h->last = chunk;
+    }
+    return trpi_buffer_append(&chunk->frames, frame->data, frame->count, TRPI_BUFFER_NO_LIMIT) ==
+           TRP_OK;
+}
+
+enum trpi_held
+trpi_hold_take(trpi_route *route, uint32_t slot, uint32_t generation, const trpi_buffer *frame,
+               bool promised)
+{
+    trpi_peer *peer = route->peer;
+    trpi_remote *remote = peer->remote;
+    trpi_later later = { 0 };
+    enum trpi_held held = TRPI_HELD_NOT;
+    pthread_mutex_lock(&peer->lock);
+    hold *h = hold_find(peer, slot, generation);
+    if (h != NULL && h->uid == route->uid && h->route == route &&
+        !atomic_load_explicit(&remote->closed, memory_order_relaxed)) {
+        uint64_t most = trpi_credit_most(
+            &remote->limits, atomic_load_explicit(&remote->held_bytes, memory_order_relaxed));
+        held = (promised || h->bytes + frame->count <= most) && chunk_append(h, frame)
+                   ? TRPI_HELD
+                   : TRPI_HELD_FULL;
+    }
+    if (held == TRPI_HELD) {
+        h->bytes += frame->count;
+        peer->holds->bytes += frame->count;
+        atomic_fetch_add_explicit(&remote->held_bytes, frame->count, memory_order_relaxed);
+        ready_look(peer->holds, h);
+        trpi_peer_pump(peer, &later);
+    }
+    trpi_peer_unlock(peer, &later);
+    return held;
+}
+
+bool
+trpi_hold_slows(trpi_peer *peer, uint32_t slot)
+{
+    pthread_mutex_lock(&peer->lock);
+    const hold *h = hold_of_slot(peer, slot);
+    bool slows = h != NULL && h->first != NULL && h->credit == 0;
+    pthread_mutex_unlock(&peer->lock);
+    return slows;
+}
+
+/* What trp_try_tell() may fill of a hold. */
+static uint64_t
+admit_max(const trpi_remote *remote)
+{
+    uint64_t quarter = remote->limits.one / 4;
+    return quarter < TRPI_ADMIT_BYTES_MAX ? quarter : TRPI_ADMIT_BYTES_MAX;
+}
+
+bool
+trpi_hold_has_room(trpi_peer *peer, uint32_t slot, size_t bytes, bool refused)
+{
+    pthread_mutex_lock(&peer->lock);
+    hold *h = hold_of_slot(peer, slot);
+    /* bytes: with what was promised to others and is not here yet */
+    bool room = h == NULL || h->bytes == 0 || h->bytes + bytes <= admit_max(peer->remote);
+    if (!room && refused) {
+        h->refused = true;
+    }
+    pthread_mutex_unlock(&peer->lock);
+    return room;
+}
+
+/* ---- out ------------------------------------------------------------------------------------- */
+
+static enum trpi_lane
+lane_of(const trpi_peer *peer, const hold *h) /* hold-H1 */
+{
+    uint32_t spread = atomic_load_explicit(&peer->spread, memory_order_relaxed);
+    return spread != 0 && h->route != NULL && h->route->era == peer->large_era &&
+                   trpi_route_is_large(h->route, h->slot)
+               ? TRPI_LANE_LARGE
+               : trpi_lane_of(spread, h->slot);
+}
+
+/* hold-H3 */
+static void
+ask(trpi_peer *peer, const hold *h)
+{
+    enum trpi_lane lane = lane_of(peer, h);
+    trpi_credit_frame frame = { h->slot, h->generation, 0 };
+    uint8_t body[TRPI_CREDIT_BYTES];
+    trpi_buffer frames = { 0 };
+    if (atomic_load_explicit(&peer->lanes[lane].queued, memory_order_relaxed) >=
+        LANE_ENOUGH_BYTES) {
+        return; /* what was asked before stands there still, if its connection does not move */
+    }
+    trpi_credit_encode(body, &frame);
+    if (trpi_frame_append(&frames, TRPI_FRAME_CREDIT_ASK, 0, 0, body, TRPI_CREDIT_ASK_BYTES) ==
+        TRP_OK) {
+        (void)trpi_peer_append(peer, lane, h->uid, &frames, true); /* else: the tick */
+    }
+    trpi_buffer_fini(&frames);
+}
+
+/* Some of what it has, as far as there is credit. Errors: as trpi_peer_append(). */
+static trp_err
+give(trpi_peer *peer, hold *h, enum trpi_lane lane)
+{
+    held_chunk *chunk = h->first;
+    trpi_buffer frames = { 0 };
+    size_t end = chunk->at, messages = 0;
+    uint64_t spent = 0;
+    while (end < chunk->frames.count && end - chunk->at < GIVE_BYTES && spent < h->credit) {
+        trpi_frame frame;
+        trpi_frame_header_decode(chunk->frames.data + end, &frame);
+        end += TRPI_FRAME_HEADER_BYTES + frame.bytes;
+        spent += frame.bytes - TRPI_USER_FIXED_BYTES + TRPI_CREDIT_MESSAGE_BYTES;
+        messages++;
+    }
+    size_t bytes = end - chunk->at;
+    trp_err err =
+        trpi_buffer_append(&frames, chunk->frames.data + chunk->at, bytes, TRPI_BUFFER_NO_LIMIT);
+    err = err == TRP_OK ? trpi_peer_append(peer, lane, h->uid, &frames, true) : err;
+    trpi_buffer_fini(&frames);
+    if (err != TRP_OK) {
+        return err;
+    }
+    trpi_count(&peer->messages_out, messages);
+    trpi_count(&peer->remote->frames_out, messages);
+    h->credit -= spent < h->credit ? spent : h->credit;
+    h->bytes -= bytes;
+    peer->holds->bytes -= bytes;
+    atomic_fetch_sub_explicit(&peer->remote->held_bytes, bytes, memory_order_relaxed);
+    chunk->at = end;
+    if (end == chunk->frames.count) {
+        h->first = chunk->next;
+        h->last = h->first != NULL ? h->last : NULL;
+        trpi_buffer_fini(&chunk->frames);
+        trpi_free(chunk);
+    }
+    return TRP_OK;
+}
+
+void
+trpi_holds_release(trpi_peer *peer, trpi_later *later)
+{
+    trpi_holds *holds = peer->holds;
+    hold *h;
+    while (holds != NULL && peer->assoc.state == TRPI_ASSOC_ACTIVE &&
+           (h = holds->ready_first) != NULL) {
+        enum trpi_lane lane = lane_of(peer, h);
+        if (h->credit > 0 && /* else it was taken back while it stood in line */
+            (atomic_load_explicit(&peer->lanes[lane].queued, memory_order_relaxed) >=
+                 LANE_ENOUGH_BYTES || /* hold-H4; the end of its write comes by here */
+             give(peer, h, lane) != TRP_OK)) {
+            return;
+        }
+        holds->ready_first = h->ready_next;
+        holds->ready_last = holds->ready_first != NULL ? holds->ready_last : NULL;
+        h->ready = false;
+        if (h->refused && h->bytes <= admit_max(peer->remote) / 2) {
+            h->refused = false;
+            later->ready = true;
+        }
+        if (h->free && h->first == NULL) {
+            later->ready = true;
+            hold_end(peer, h);
+            continue;
+        }
+        if (h->free && h->credit == 0) {
+            ask(peer, h);
+        }
+        ready_look(holds, h); /* behind the others */
+    }
+}
+
+void
+trpi_holds_tick(trpi_peer *peer, uint64_t now_ms, trpi_later *later)
+{
+    trpi_holds *holds = peer->holds;
+    bool active = peer->assoc.state == TRPI_ASSOC_ACTIVE;
+    if (holds == NULL || holds->count == 0) {
+        return;
+    }
+    if (!active && now_ms - holds->newest->news_ms >= peer->remote->options.handshake_timeout_ms) {
+        trpi_holds_drop(peer, 0, TRP_DEAD_NOT_CONNECTED, later);
+        return;
+    }
+    for (int i = 0; active && i < ASKS_MAX && now_ms - holds->oldest->news_ms >= ASK_MS; i++) {
+        hold *h = holds->oldest;
+        if (h->credit == 0 || h->first == NULL) { /* empty: the word that it is free may be lost */
+            ask(peer, h);
+        }
+        news_remove(holds, h);
+        news_add(holds, h, now_ms);
+    }
+}
+
+/* ---- never ----------------------------------------------------------------------------------- */
+
+void
+trpi_holds_drop(trpi_peer *peer, uint64_t uid, trp_dead_reason reason, trpi_later *later)
+{
+    trpi_holds *holds = peer->holds;
+    if (holds == NULL) {
+        return;
+    }
+    struct trpi_held_chunk **end = &later->held;
+    while (*end != NULL) {
+        end = &(*end)->next;
+    }
+    for (hold *h = holds->ready_first; h != NULL; h = h->ready_next) {
+        h->ready = false; /* the line is made again below */
+    }
+    holds->ready_first = holds->ready_last = NULL;
+    for (hold *h = holds->oldest, *newer; h != NULL; h = newer) {
+        newer = h->newer;
+        if (uid != 0 && h->uid != uid) {
+            ready_look(holds, h);
+            continue;
+        }
+        for (held_chunk *chunk = h->first; chunk != NULL; chunk = chunk->next) {
+            chunk->uid = h->uid;
+            chunk->reason = reason;
+        }
+        *end = h->first;
+        end = h->first != NULL ? &h->last->next : end;
+        holds->bytes -= h->bytes;
+        atomic_fetch_sub_explicit(&peer->remote->held_bytes, h->bytes, memory_order_relaxed);
+        later->ready = true;
+        hold_end(peer, h);
+    }
+}
+
+void
+trpi_held_dead_letters(trpi_peer *peer, trpi_later *later)
+{
+    while (later->held != NULL) {
+        held_chunk *chunk = later->held;
+        trpi_node_id id = { peer->address, chunk->uid };
+        trpi_buffer rest = { chunk->frames.data + chunk->at, chunk->frames.count - chunk->at, 0 };
+        later->held = chunk->next;
+        trpi_lane_dead_letters(peer, trpi_node_find(peer->remote->system, &id), &rest,
+                               chunk->reason);
+        trpi_buffer_fini(&chunk->frames);
+        trpi_free(chunk);
+    }
+}
+
+void
+trpi_holds_forget(trpi_peer *peer, const trpi_route *route)
+{
+    for (hold *h = peer->holds != NULL ? peer->holds->oldest : NULL; h != NULL; h = h->newer) {
+        h->route = h->route == route ? NULL : h->route;
+    }
+}
+
+bool
+trpi_holds_any(const trpi_peer *peer)
+{
+    return peer->holds != NULL && peer->holds->count > 0;
+}
+
+void
+trpi_holds_info(const trpi_peer *peer, trpi_peer_info *info)
+{
+    info->slow_there = peer->holds != NULL ? peer->holds->count : 0;
+    info->held_bytes = peer->holds != NULL ? peer->holds->bytes : 0;
+}
+
+void
+trpi_holds_free(trpi_holds *holds)
+{
+    for (hold *h = holds != NULL ? holds->oldest : NULL, *newer; h != NULL; h = newer) {
+        newer = h->newer;
+        trpi_free(h);
+    }
+    trpi_free(holds);
+}

@@ -1,0 +1,732 @@
+/* inbound.c - what frames of a connection that is ready do here.
+ *
+ * Must hold.
+ *   remote-inbound-B1  A lane delivers in the order of its sender, also across a change of
+ *       connection: frames of an older LANE_OPEN are dropped once a newer one was seen, and
+ *       deliveries of a lane hold its recv lock.
+ *   remote-inbound-B2  Only frames of the incarnation that is proved now are delivered.
+ *   remote-inbound-B3  A body that makes no sense is counted and dropped alone; the association
+ *       lives. Only frames that break the protocol's order end the connection.
+ *   remote-inbound-B4  Reading never waits for a receiver: what it may not have more of is dead
+ *       letters. (receiver.c)
+ * Tests.  tests/unit/remote/remote_test.c, garbage_test.c, pressure_test.c
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/payload.h"
+#include "base/wire.h"
+#include "pattern/pattern.h"
+#include "remote/wire/deployment.h"
+#include "remote/association/internal.h"
+
+/* remote-inbound-B2. Who then changes what belongs to an incarnation asks, and changes, with
+ * peer->lock held: its end and the next one's beginning do. */
+static bool
+is_of_proved(const trpi_conn *conn)
+{
+    return conn->uid == atomic_load_explicit(&conn->peer->proved_uid, memory_order_acquire);
+}
+
+/* Messages of one read are pushed together at its end. */
+static bool
+batch_begin(trpi_conn *conn)
+{
+    trpi_lane_state *lane = &conn->peer->lanes[conn->lane];
+    if (!conn->in_batch) {
+        pthread_mutex_lock(&lane->recv_lock);
+        trpi_inbound_begin(conn->remote->system);
+        conn->in_batch = true;
+    }
+    return conn->recv_epoch != 0 &&
+           conn->recv_epoch ==
+               /* remote-inbound-B1 */
+               atomic_load_explicit(&lane->recv_epoch, memory_order_relaxed) &&
+           is_of_proved(conn);
+}
+
+/* The same for a frame that is lost otherwise. */
+static bool
+is_taken(trpi_conn *conn)
+{
+    bool taken = batch_begin(conn);
+    trpi_count(&conn->remote->frames_stale, !taken);
+    return taken;
+}
+
+static void
+send_control(trpi_conn *conn, enum trpi_frame_kind kind, uint64_t number)
+{
+    trpi_peer *peer = conn->peer;
+    trpi_later later = { 0 };
+    trpi_buffer frames = { 0 };
+    uint8_t body[8];
+    trpi_put_u64(body, number);
+    pthread_mutex_lock(&peer->lock);
+    if (trpi_frame_append(&frames, kind, 0, 0, body, sizeof body) == TRP_OK) {
+        /* full: it is asked for again */
+        (void)trpi_peer_append(peer, TRPI_LANE_CONTROL, conn->uid, &frames, false);
+    }
+    trpi_peer_pump(peer, &later);
+    trpi_peer_unlock(peer, &later);
+    trpi_buffer_fini(&frames);
+}
+
+void
+trpi_inbound_batch_end(trpi_conn *conn)
+{
+    if (conn->in_batch) {
+        conn->in_batch = false;
+        trpi_inbound_end(conn->remote->system);
+        pthread_mutex_unlock(&conn->peer->lanes[conn->lane].recv_lock);
+    }
+    if (conn->ack_due) {
+        conn->ack_due = false;
+        pthread_mutex_lock(&conn->peer->lock);
+        uint64_t expected = conn->peer->redelivery.expected;
+        pthread_mutex_unlock(&conn->peer->lock);
+        send_control(conn, TRPI_FRAME_ACK, expected);
+    }
+}
+
+static void
+decode_error(trpi_conn *conn, const char *what, uint64_t wire_id)
+{
+    trpi_remote *remote = conn->remote;
+    uint32_t suppressed = 0;
+    trpi_count(&remote->decode_errors, 1);
+    if (trpi_log_gate_open(remote, TRPI_GATE_DECODE, &suppressed)) {
+        trpi_log(remote->system, TRP_LOG_WARNING, "remote",
+                 "message dropped peer=%s reason=\"%s\" type-id=%016" PRIx64 " suppressed=%u",
+                 conn->peer_text, what, wire_id, suppressed);
+    }
+}
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+static const trp_type *
+type_of(trpi_conn *conn, uint64_t wire_id)
+{
+    size_t at = wire_id & (TRPI_TYPE_CACHE - 1);
+    if (conn->types[at].wire_id != wire_id || conn->types[at].type == NULL) {
+        conn->types[at].wire_id = wire_id;
+        conn->types[at].type = trpi_type_find_wire(wire_id);
+    }
+    return conn->types[at].type;
+}
+
+static const trpi_node_id *
+node_get(void *arg, uint32_t node)
+{
+    trpi_conn *conn = arg;
+    return trpi_node_id_get(conn->remote->system, node);
+}
+
+/* Is the wire form of its payloads their form in memory? */
+static bool
+is_plain(const trp_type *type, const trpi_serializer *serializer)
+{
+    uint32_t fields_count = 0;
+    return (serializer == &trpi_serializer_raw && type != &trpi_parcel_type && /* our numbers */
+            trpi_type_fields(type, &fields_count) == NULL) ||
+           (serializer == &trpi_serializer_text &&
+            (type->flags & (TRP_TYPE_TEXT | TRP_TYPE_JSON)) != 0);
+}
+
+static bool
+fits(const trp_type *type, size_t bytes)
+{
+    return trpi_payload_fits(type, bytes);
+}
+
+/* The payload as the type wants it: in place when its wire form is its form in memory. */
+static trp_err
+payload_decode(trpi_conn *conn, const trp_type *type, trpi_message *message,
+               const trpi_node_map *map)
+{
+    const trpi_serializer *serializer =
+        trpi_serializers_get(conn->remote->serializers, message->serializer);
+    if (serializer == NULL) {
+        return TRP_EDATA;
+    }
+    if (is_plain(type, serializer)) {
+        return fits(type, message->payload_bytes) ? TRP_OK : TRP_EDATA;
+    }
+    trpi_buffer_clear(&conn->scratch);
+    trp_err err =
+        trpi_decode(serializer, type, message->payload, message->payload_bytes, map,
+                    &conn->scratch);
+    message->payload = conn->scratch.data;
+    message->payload_bytes = conn->scratch.count;
+    return err;
+}
+
+/* remote-inbound-B4 */
+static inline void
+tell(trpi_conn *conn, const trpi_message *to, const trp_type *type, const void *payload,
+     size_t bytes)
+{
+    trp_system *system = conn->remote->system;
+    if (trpi_receiver_take(conn, to->to_slot, to->to_generation, bytes)) {
+        trpi_inbound_tell(system, to->to_slot, to->to_generation, to->sender, type, payload,
+                          bytes);
+    } else {
+        trp_ref recipient = { TRPI_NODE_SELF, to->to_slot, to->to_generation, 0 };
+        trpi_dead_letter_of(system, to->sender, recipient, TRP_DEAD_RECEIVER_FULL, type, payload,
+                            bytes);
+    }
+}
+
+/* A MANY frame, its common part decoded. */
+static void
+on_many(trpi_conn *conn, const trp_type *type, const trpi_message *common, const trpi_node_map *map)
+{
+    trpi_message rest = *common, message = *common;
+    uint64_t count = 0;
+    bool plain = type != NULL && is_plain(type, trpi_serializers_get(conn->remote->serializers,
+                                                                     common->serializer));
+    while (rest.payload_bytes > 0) {
+        const trp_type *of = type;
+        if (!trpi_many_next(&rest, &message.payload, &message.payload_bytes)) {
+            decode_error(conn, "body cannot be read", common->wire_id);
+            break;
+        }
+        if (of != NULL && (plain ? !fits(of, message.payload_bytes)
+                                 : payload_decode(conn, of, &message, map) != TRP_OK)) {
+            decode_error(conn, "payload cannot be read", common->wire_id);
+            of = NULL;
+        }
+        count++;
+        if (conn->remote->chatty) {
+            trpi_message_chat(conn->remote, conn->peer, false, of, &message);
+        }
+        tell(conn, common, of, message.payload, message.payload_bytes);
+    }
+    trpi_count(&conn->peer->messages_in, count);
+}
+
+/* false: who sends it has no number, and its frame is dropped: nobody could answer. */
+static bool
+inbound_map(trpi_conn *conn, trpi_node_map *ret_map)
+{
+    if (conn->recv_node == 0) {
+        pthread_mutex_lock(&conn->peer->lock);
+        bool proved = is_of_proved(conn);
+        conn->recv_node = proved ? trpi_peer_node(conn->peer) : 0;
+        pthread_mutex_unlock(&conn->peer->lock);
+        if (!proved) { /* it has ended meanwhile */
+            trpi_count(&conn->remote->frames_stale, 1);
+        } else if (conn->recv_node == 0) {
+            decode_error(conn, "no number for its node", 0);
+        }
+    }
+    /* not the peer's, which may be the next incarnation's by now */
+    ret_map->sending = conn->recv_node;
+    ret_map->receiving = TRPI_NODE_SELF;
+    ret_map->third_count = 0;
+    ret_map->serializers = conn->remote->serializers;
+    ret_map->arg = conn;
+    ret_map->get = node_get;
+    ret_map->intern = trpi_third_number;
+    return conn->recv_node != 0;
+}
+
+/* It is not refused: from now on third nodes that it names get numbers, if its receiver lives. */
+static trp_err
+numbers_begin(trpi_conn *conn, const trpi_frame *frame, trpi_node_map *map, trpi_message *message)
+{
+    conn->numbers.who =
+        frame->kind == TRPI_FRAME_SELECT ? TRPI_NUMBERS_ANY : TRPI_NUMBERS_RECEIVER;
+    conn->numbers.slot = message->to_slot;
+    conn->numbers.generation = message->to_generation;
+    return (frame->flags & TRPI_MESSAGE_HAS_NODES) == 0 ? TRP_OK
+                                                        : trpi_message_decode(frame, map, message);
+}
+
+/* In whose name a reliable proxy's parcel comes stands in its payload. */
+static bool
+is_parcel_of_third(const trpi_conn *conn, const trp_type *type, const trpi_message *message)
+{
+    trpi_parcel parcel;
+    if (type != &trpi_parcel_type) {
+        return false;
+    }
+    memcpy(&parcel, message->payload, sizeof parcel);
+    return parcel.sender.node > TRPI_NODE_SELF && parcel.sender.node != conn->recv_node;
+}
+
+static void
+on_message(trpi_conn *conn, const trpi_frame *frame)
+{
+    trp_system *system = conn->remote->system;
+    trpi_message message;
+    trpi_frame expanded;
+    trpi_node_map map;
+    if (!inbound_map(conn, &map)) {
+        return;
+    }
+    if ((frame->flags & TRPI_MESSAGE_COMPRESSED) != 0) {
+        if (trpi_message_expand(frame, conn->remote->options.frame_bytes_max, &conn->expanded,
+                                &expanded) != TRP_OK) {
+            decode_error(conn, "compressed body cannot be read", 0);
+            return;
+        }
+        frame = &expanded;
+    }
+    conn->numbers.who = TRPI_NUMBERS_NONE;
+    if (trpi_message_decode(frame, &map, &message) != TRP_OK) {
+        decode_error(conn, "body cannot be read", 0);
+        return;
+    }
+    const trp_type *type = type_of(conn, message.wire_id);
+    if (type != NULL && (type->flags & TRP_TYPE_LOCAL) != 0) {
+        decode_error(conn, "type never leaves its node", message.wire_id);
+        type = NULL;
+    }
+    bool third = (frame->flags & TRPI_MESSAGE_SENDER_MASK) == TRPI_CODE_THIRD;
+    char path[TRP_PATH_BYTES_MAX + 1] = "";
+    if (frame->kind == TRPI_FRAME_SELECT) {
+        memcpy(path, message.path, message.path_bytes);
+        path[message.path_bytes] = '\0';
+    }
+    if (trpi_untrusted_refuses(conn, frame->kind, type, path) ||
+        trpi_untrusted_refuses_sender(conn, third)) {
+        return;
+    }
+    if (type != NULL && numbers_begin(conn, frame, &map, &message) != TRP_OK) {
+        decode_error(conn, "no number for a node in it", message.wire_id);
+        return;
+    }
+    if (frame->kind == TRPI_FRAME_MANY) {
+        on_many(conn, type, &message, &map);
+        return;
+    }
+    if (type != NULL && payload_decode(conn, type, &message, &map) != TRP_OK) {
+        decode_error(conn, "payload cannot be read", message.wire_id);
+        type = NULL;
+    }
+    if (trpi_untrusted_refuses_sender(conn, is_parcel_of_third(conn, type, &message))) {
+        return;
+    }
+    trpi_count(&conn->peer->messages_in, 1);
+    if (conn->remote->chatty) {
+        trpi_message_chat(conn->remote, conn->peer, false, type, &message);
+    }
+    if (frame->kind == TRPI_FRAME_USER) {
+        tell(conn, &message, type, message.payload, message.payload_bytes);
+        return;
+    }
+    if (type == NULL) {
+        trpi_dead_letter(system, message.sender, (trp_ref)TRP_REF_NONE, TRP_DEAD_NOT_ENCODABLE,
+                         NULL, message.payload_bytes);
+    } else {
+        trpi_inbound_select(system, path, message.sender, type, message.payload,
+                            message.payload_bytes);
+    }
+}
+
+/* A name and its id: are they the same here? */
+static void
+on_manifest(trpi_conn *conn, const trpi_frame *frame)
+{
+    trpi_remote *remote = conn->remote;
+    trpi_manifest manifest;
+    if (trpi_manifest_decode(frame, &manifest) != TRP_OK) {
+        decode_error(conn, "manifest cannot be read", 0);
+        return;
+    }
+    for (char *c = manifest.name; *c != '\0'; c++) {
+        *c = *c > ' ' && *c < 127 && *c != '"' ? *c : '?';
+    }
+    const trp_type *type = trpi_type_find_wire(manifest.wire_id);
+    if (type != NULL && strcmp(type->name, manifest.name) != 0) {
+        char reason[sizeof conn->peer->reason];
+        (void)snprintf(reason, sizeof reason, "types %.60s (there) and %.60s (here) have one id",
+                       manifest.name, type->name);
+        trpi_inbound_batch_end(conn);
+        trpi_peer_quarantine(conn->peer, conn->uid, reason);
+        return;
+    }
+    uint32_t suppressed = 0;
+    if (type == NULL && trpi_log_gate_open(remote, TRPI_GATE_TYPE, &suppressed)) {
+        trpi_log(remote->system, TRP_LOG_WARNING, "remote",
+                 "type not registered here type=%s peer=%s next=\"its messages become dead "
+                 "letters\" suppressed=%u",
+                 manifest.name, conn->peer_text, suppressed);
+    }
+}
+
+/* ---- system messages ------------------------------------------------------------------------- */
+
+/* The arguments of an order, a USER frame: as on_message() reads one. *type NULL: unknown here. */
+static trp_err
+args_decode(trpi_conn *conn, const trpi_deploy_read *read, trpi_message *message,
+            const trp_type **ret_type)
+{
+    trpi_frame frame;
+    trpi_node_map map;
+    if (!inbound_map(conn, &map) || read->args_bytes < TRPI_FRAME_HEADER_BYTES) {
+        return TRP_EDATA;
+    }
+    conn->numbers.who = TRPI_NUMBERS_ANY; /* who is ordered to is let to */
+    trpi_frame_header_decode(read->args, &frame);
+    if (frame.kind != TRPI_FRAME_USER ||
+        frame.bytes != read->args_bytes - TRPI_FRAME_HEADER_BYTES) {
+        return TRP_EDATA;
+    }
+    trp_err err = trpi_message_decode(&frame, &map, message);
+    *ret_type = err == TRP_OK ? type_of(conn, message->wire_id) : NULL;
+    if (*ret_type != NULL && ((*ret_type)->flags & TRP_TYPE_LOCAL) != 0) {
+        *ret_type = NULL;
+    }
+    return err != TRP_OK || *ret_type == NULL ? err
+                                              : payload_decode(conn, *ret_type, message, &map);
+}
+
+static void
+deploy_refuse(trpi_conn *conn, trp_ref deputy, const char *what, const char *name)
+{
+    trp_failure why = { .err = TRP_EINIT };
+    trpi_order order = { NULL, &why };
+    (void)snprintf(why.reason, sizeof why.reason, "%s%.100s%s", what, name,
+                   name[0] != '\0' ? "\"" : "");
+    (void)trpi_route_remote_ops.order(conn->remote, conn->remote->system, deputy.node,
+                                      TRPI_SIGNAL_REFUSED, deputy, (trp_ref)TRP_REF_NONE, &order);
+}
+
+static void
+on_deploy(trpi_conn *conn, const trpi_system_message *system, trp_ref deputy)
+{
+    const trpi_remote *remote = conn->remote;
+    trpi_deploy_read read;
+    trpi_message message;
+    const trp_type *type = NULL;
+    if (trpi_deploy_decode(system->tail, system->tail_bytes, &read) != TRP_OK) {
+        decode_error(conn, "order to deploy cannot be read", 0);
+        deploy_refuse(conn, deputy, "the order cannot be read there", "");
+        return;
+    }
+    if (trpi_deploy_refuses(conn, read.behaviour, read.path)) {
+        deploy_refuse(conn, deputy, "not allowed there (remote.deployment-allowed): \"",
+                      read.behaviour);
+    } else if (read.args != NULL && args_decode(conn, &read, &message, &type) != TRP_OK) {
+        deploy_refuse(conn, deputy, "its arguments cannot be read there", "");
+    } else if (read.args != NULL && type == NULL) {
+        deploy_refuse(conn, deputy, "the type of its arguments is not registered there", "");
+    } else {
+        trpi_order order = { &read.deploy, NULL };
+        read.deploy.supervisor =
+            (trp_ref){ deputy.node, read.supervisor_slot, read.supervisor_generation, 0 };
+        if (type != NULL) {
+            read.deploy.args_type = type;
+            read.deploy.args = message.payload;
+            read.deploy.args_bytes = message.payload_bytes;
+        }
+        trpi_inbound_order(remote->system, TRPI_SIGNAL_DEPLOY, (trp_ref)TRP_REF_NONE, deputy,
+                           &order);
+    }
+    trpi_deploy_read_fini(&read);
+}
+
+/* One watch too many ends the association: its watchers are told, and none waits in vain. */
+static bool
+watches_too_much(trpi_conn *conn, uint32_t node, const trpi_system_message *message)
+{
+    if (message->signal != TRPI_SIGNAL_WATCH ||
+        trpi_node_watches(conn->remote->system, node) < conn->remote->options.peer_watches_max) {
+        return false;
+    }
+    trpi_inbound_batch_end(conn);
+    trpi_peer_quarantine(conn->peer, conn->uid, "more watches than remote.watches-per-peer");
+    return true;
+}
+
+static void
+system_deliver(trpi_conn *conn, uint32_t node, const trpi_system_message *message)
+{
+    trp_system *system = conn->remote->system;
+    if (watches_too_much(conn, node, message)) {
+        return;
+    }
+    trp_ref target = { TRPI_NODE_SELF, message->to_slot, message->to_generation, 0 };
+    trp_ref from = { node, message->from_slot, message->from_generation, 0 };
+    trp_failure failure;
+    trpi_order order = { NULL, &failure };
+    if (message->signal == TRPI_SIGNAL_DEPLOY) {
+        on_deploy(conn, message, from);
+    } else if (message->tail_bytes == 0) {
+        trpi_inbound_signal(system, (enum trpi_remote_signal)message->signal, target, from,
+                            message->flag);
+    } else if (trpi_failure_decode(message->tail, message->tail_bytes, &failure) != TRP_OK) {
+        decode_error(conn, "failure cannot be read", 0);
+    } else {
+        trpi_inbound_order(system, (enum trpi_remote_signal)message->signal, target, from, &order);
+    }
+}
+
+static void
+on_system(trpi_conn *conn, const trpi_frame *frame)
+{
+    trpi_peer *peer = conn->peer;
+    trpi_system_message message;
+    if (trpi_system_frame_decode(frame, &message) != TRP_OK) {
+        decode_error(conn, "system message cannot be read", 0);
+        return;
+    }
+    pthread_mutex_lock(&peer->lock);
+    if (!is_of_proved(conn)) { /* since batch_begin(): the numbers are the next one's by now */
+        pthread_mutex_unlock(&peer->lock);
+        return;
+    }
+    uint32_t node = trpi_peer_node(peer);
+    if (node == 0) { /* its watcher could never be told: not taken, and so sent again */
+        pthread_mutex_unlock(&peer->lock);
+        decode_error(conn, "no number for its node", 0);
+        return;
+    }
+    uint64_t expected = peer->redelivery.expected;
+    enum trpi_redelivery_verdict verdict = trpi_redelivery_receive(&peer->redelivery, message.seq);
+    pthread_mutex_unlock(&peer->lock);
+    if (verdict == TRPI_REDELIVERY_GAP) {
+        send_control(conn, TRPI_FRAME_NACK, expected);
+        return;
+    }
+    conn->ack_due = true;
+    if (verdict == TRPI_REDELIVERY_DELIVER && conn->remote->options.untrusted) {
+        static const char *const signals[] = { "",        "watch",   "unwatch",  "terminated",
+                                               "stop",    "deploy",  "deployed", "refused",
+                                               "failed",  "suspend", "resume",   "restart",
+                                               "activate" };
+        _Static_assert(sizeof signals / sizeof signals[0] == TRPI_SIGNAL_LAST + 1, "a word each");
+        (void)trpi_untrusted_drop(conn, "system message", /* acknowledged all the same */
+                                  signals[message.signal]);
+    } else if (verdict == TRPI_REDELIVERY_DELIVER) {
+        system_deliver(conn, node, &message);
+    }
+}
+
+static trp_err
+on_ack(trpi_conn *conn, const trpi_frame *frame)
+{
+    trpi_peer *peer = conn->peer;
+    trpi_later later = { 0 };
+    if (frame->bytes != 8) {
+        return TRP_EPROTO;
+    }
+    uint64_t now_ms = trpi_remote_now_ms(conn->remote);
+    uint64_t seq = trpi_get_u64(frame->body);
+    pthread_mutex_lock(&peer->lock);
+    if (peer->redelivery_uid != conn->uid) {
+        pthread_mutex_unlock(&peer->lock); /* of an incarnation that is over */
+        return TRP_OK;
+    }
+    bool sane = frame->kind == TRPI_FRAME_ACK
+                    ? trpi_redelivery_ack(&peer->redelivery, now_ms, seq)
+                    : trpi_redelivery_nack(&peer->redelivery, now_ms, seq);
+    trpi_peer_pump(peer, &later);
+    trpi_peer_unlock(peer, &later);
+    return sane ? TRP_OK : TRP_EPROTO;
+}
+
+/* ---- control --------------------------------------------------------------------------------- */
+
+static void
+on_control(trpi_conn *conn, const trpi_frame *frame)
+{
+    trpi_lane_state *lane = &conn->peer->lanes[conn->lane];
+    if (frame->extra >= TRPI_CHANNEL_COUNT ||
+        conn->recv_epoch != atomic_load_explicit(&lane->recv_epoch, memory_order_relaxed) ||
+        !is_of_proved(conn) ||
+        trpi_untrusted_refuses_channel(conn, (enum trpi_control_channel)frame->extra)) {
+        return;
+    }
+    trpi_node_id from = { conn->peer->address, conn->uid };
+    trpi_channel *channel = &conn->remote->channels[frame->extra];
+    trpi_inbound_batch_end(conn); /* no lock of ours is held while an upper room works */
+    pthread_rwlock_rdlock(&channel->lock);
+    if (channel->fn != NULL) {
+        channel->fn(channel->arg, &from, frame->body, frame->bytes);
+    }
+    pthread_rwlock_unlock(&channel->lock);
+}
+
+/* Who answers what was asked at asked_ms lived then: nobody else did, at this address. The caller
+ * holds peer->lock. */
+static void
+others_are_over(trpi_peer *peer, uint64_t uid, uint64_t asked_ms)
+{
+    const trpi_waiting_entry *entry;
+    while ((entry = trpi_waiting_oldest(&peer->waiting, asked_ms, uid)) != NULL) {
+        uint64_t over = entry->uid;
+        trpi_peer_end_again(peer, over);
+        trpi_waiting_drop(&peer->waiting, over);
+    }
+}
+
+static void
+on_pong(trpi_conn *conn, const trpi_frame *frame)
+{
+    trpi_peer *peer = conn->peer;
+    if (frame->bytes != 8) {
+        return;
+    }
+    uint64_t sent_ns = trpi_get_u64(frame->body);
+    uint64_t now_ns = trpi_world_mono_ns(conn->remote->world);
+    pthread_mutex_lock(&peer->lock);
+    if (peer->assoc.state == TRPI_ASSOC_ACTIVE && peer->assoc.uid == conn->uid) {
+        peer->heard_ms = now_ns / 1000000;
+        trpi_detector_heartbeat(&peer->link_detector, peer->heard_ms);
+        if (peer->watching) {
+            trpi_detector_heartbeat(&peer->watch_detector, peer->heard_ms);
+        }
+        if (sent_ns <= now_ns) {
+            peer->round_trip_us = (now_ns - sent_ns) / 1000;
+            peer->asked = peer->asked && sent_ns / 1000000 < peer->pinged_ms;
+            others_are_over(peer, conn->uid, sent_ns / 1000000);
+            if (peer->assoc.asked_ms != 0 && sent_ns / 1000000 >= peer->assoc.asked_ms) {
+                trpi_assoc_event alive = { .kind = TRPI_ASSOC_ALIVE, .uid = conn->uid };
+                trpi_later nothing = { 0 };
+                (void)trpi_peer_step(peer, conn, &alive, "", &nothing);
+            }
+        }
+    }
+    pthread_mutex_unlock(&peer->lock);
+}
+
+static void
+on_goodbye(trpi_conn *conn, const trpi_frame *frame)
+{
+    trpi_peer *peer = conn->peer;
+    trpi_later later = { 0 };
+    trpi_inbound_batch_end(conn); /* what came before it is delivered first */
+    pthread_mutex_lock(&peer->lock);
+    if ((frame->flags & TRPI_GOODBYE_LANE) != 0 && conn->lane != TRPI_LANE_CONTROL) {
+        trpi_parting_frame(conn, (enum trpi_frame_kind)frame->kind);
+    } else if (frame->kind == TRPI_FRAME_GOODBYE_ACK) {
+        peer->lanes[conn->lane].goodbye_acked = true;
+    } else {
+        /* lost: the peer waits a little in vain */
+        (void)trpi_conn_head(conn, TRPI_FRAME_GOODBYE_ACK, 0, NULL, 0);
+        if (conn->lane == TRPI_LANE_CONTROL && conn->uid == peer->assoc.uid) {
+            trpi_assoc_event event = { .kind = TRPI_ASSOC_GOODBYE,
+                                       .random = trpi_world_random(conn->remote->world) };
+            peer->goodbye_said = true;
+            (void)trpi_peer_step(peer, conn, &event, "peer said goodbye", &later);
+        }
+    }
+    trpi_peer_pump(peer, &later);
+    trpi_peer_unlock(peer, &later);
+}
+
+/* Answered when what came before it has been handed to its actors. */
+static void
+on_fence(trpi_conn *conn, const trpi_frame *frame)
+{
+    if (frame->bytes != 8 || !batch_begin(conn)) {
+        return; /* of a connection that is over: it is said again on the present one */
+    }
+    trpi_inbound_batch_end(conn);
+    send_control(conn, TRPI_FRAME_FENCE_ACK, trpi_get_u64(frame->body));
+}
+
+static void
+on_fence_ack(trpi_conn *conn, const trpi_frame *frame)
+{
+    trpi_peer *peer = conn->peer;
+    trpi_later later = { 0 };
+    if (frame->bytes != 8) {
+        return;
+    }
+    pthread_mutex_lock(&peer->lock);
+    if (peer->assoc.state == TRPI_ASSOC_ACTIVE && peer->assoc.uid == conn->uid) {
+        trpi_fence_acked(peer, trpi_get_u64(frame->body));
+    }
+    trpi_peer_pump(peer, &later);
+    trpi_peer_unlock(peer, &later);
+}
+
+static trp_err
+on_lane_open(trpi_conn *conn, const trpi_frame *frame)
+{
+    trpi_lane_state *lane = &conn->peer->lanes[conn->lane];
+    if (frame->bytes != 4) {
+        return TRP_EPROTO;
+    }
+    trp_err err = TRP_OK;
+    uint32_t epoch = trpi_get_u32(frame->body);
+    (void)batch_begin(conn);
+    pthread_mutex_lock(&conn->peer->lock);
+    bool proved = is_of_proved(conn); /* else it is over: its frames are dropped */
+    if (proved && epoch <= atomic_load_explicit(&lane->recv_epoch, memory_order_relaxed)) {
+        err = TRP_EPROTO; /* epochs only rise */
+    } else if (proved) {
+        conn->recv_epoch = epoch;
+        conn->recv_node = atomic_load_explicit(&conn->peer->node, memory_order_relaxed);
+        /* under recv_lock, too */
+        atomic_store_explicit(&lane->recv_epoch, epoch, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&conn->peer->lock);
+    return err;
+}
+
+trp_err
+trpi_inbound_frame(trpi_conn *conn, const trpi_frame *frame)
+{
+    trpi_assert(conn->peer != NULL && conn->ready);
+    trpi_count(&conn->remote->frames_in, 1);
+    switch (frame->kind) {
+    case TRPI_FRAME_LANE_OPEN:
+        return on_lane_open(conn, frame);
+    case TRPI_FRAME_USER:
+    case TRPI_FRAME_SELECT:
+    case TRPI_FRAME_MANY:
+        if (is_taken(conn)) {
+            on_message(conn, frame);
+        }
+        return TRP_OK;
+    case TRPI_FRAME_MANIFEST:
+        on_manifest(conn, frame);
+        return TRP_OK;
+    case TRPI_FRAME_SYSTEM:
+        if (is_taken(conn)) {
+            on_system(conn, frame);
+        }
+        return TRP_OK;
+    case TRPI_FRAME_ACK:
+    case TRPI_FRAME_NACK:
+        return on_ack(conn, frame);
+    case TRPI_FRAME_CONTROL:
+        on_control(conn, frame);
+        return TRP_OK;
+    case TRPI_FRAME_PING:
+        if (frame->bytes == 8) {
+            send_control(conn, TRPI_FRAME_PONG, trpi_get_u64(frame->body));
+        }
+        return TRP_OK;
+    case TRPI_FRAME_PONG:
+        on_pong(conn, frame);
+        return TRP_OK;
+    case TRPI_FRAME_GOODBYE:
+    case TRPI_FRAME_GOODBYE_ACK:
+        on_goodbye(conn, frame);
+        return TRP_OK;
+    case TRPI_FRAME_FENCE:
+        on_fence(conn, frame);
+        return TRP_OK;
+    case TRPI_FRAME_FENCE_ACK:
+        on_fence_ack(conn, frame);
+        return TRP_OK;
+    case TRPI_FRAME_CREDIT:
+        trpi_hold_credit(conn, frame);
+        return TRP_OK;
+    case TRPI_FRAME_CREDIT_ASK:
+        trpi_receiver_asked(conn, frame);
+        return TRP_OK;
+    default:
+        trpi_count(&conn->remote->frames_skipped, 1); /* of a later minor version */
+        return TRP_OK;
+    }
+}

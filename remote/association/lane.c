@@ -1,0 +1,245 @@
+/* lane.c - what waits on a lane: bounded queues of whole frames, and what becomes of them.
+ *
+ * Why.    Frames wait as bytes, in one growing buffer a lane that is swapped with the connection's
+ *         when a write ends: what gathers during a write leaves as one write, a lone frame leaves
+ *         at once, and in the busy case no byte is copied between encoding and the kernel.
+ * Must hold.
+ *   lane-Q1  pending holds whole frames, in the order of appending.
+ *   lane-Q2  All frames without ANYONE in pending are for one incarnation, pending_uid.
+ *   lane-Q3  A user message that leaves a lane without being sent is a dead letter with its reason,
+ *       and names the incarnation that it was for, not who is met by now: askers are found by that.
+ * Limits. lane_bytes_max, large_lane_bytes_max, control_bytes_max: counted with what is in flight.
+ * Tests.  tests/unit/remote/remote_test.c
+ */
+#include <string.h>
+
+#include "base/assert.h"
+#include "base/wire.h"
+#include "remote/association/internal.h"
+
+static bool
+is_message(const trpi_frame *frame)
+{
+    return frame->kind == TRPI_FRAME_USER || frame->kind == TRPI_FRAME_SELECT ||
+           frame->kind == TRPI_FRAME_MANY;
+}
+
+/* A fence stays behind what stays; without that it counts as sent. */
+void
+trpi_lane_drop(trpi_peer *peer, enum trpi_lane lane, uint64_t keep_uid, trp_dead_reason reason,
+               trpi_later *later)
+{
+    trpi_lane_state *state = &peer->lanes[lane];
+    trpi_dropped *dropped = &later->dropped[lane];
+    bool keep_specific = keep_uid != 0 && state->pending_uid == keep_uid;
+    trpi_buffer kept = { 0 };
+    bool kept_any = false;
+    size_t before = state->pending.count;
+    if (before == 0 || keep_specific) {
+        return;
+    }
+    trpi_assert(dropped->frames.count == 0 || dropped->uid == 0);
+    dropped->uid = state->pending_uid;
+    dropped->reason = reason;
+    for (size_t at = 0; at < before;) {
+        trpi_frame frame;
+        trpi_frame_header_decode(state->pending.data + at, &frame);
+        size_t bytes = TRPI_FRAME_HEADER_BYTES + frame.bytes;
+        bool fence = frame.kind == TRPI_FRAME_FENCE;
+        bool anyone = !fence && (frame.flags & TRPI_MESSAGE_ANYONE) != 0;
+        trpi_buffer *to = anyone || fence      ? &kept
+                          : is_message(&frame) ? &dropped->frames
+                                               : NULL;
+        kept_any = kept_any || anyone;
+        if (to != NULL) {
+            /* Out of memory: the frame is lost, as a dead letter is that finds no memory. */
+            (void)trpi_buffer_append(to, state->pending.data + at, bytes, TRPI_BUFFER_NO_LIMIT);
+        }
+        at += bytes;
+    }
+    if (!kept_any) {
+        trpi_buffer_fini(&kept);
+        state->fence_sent = state->fence_last;
+    }
+    trpi_buffer_fini(&state->pending);
+    state->pending = kept;
+    state->pending_uid = 0; /* lane-Q2 */
+    atomic_fetch_sub_explicit(&state->queued, before - kept.count, memory_order_relaxed);
+}
+
+void
+trpi_lane_clear(trpi_peer *peer, enum trpi_lane lane, trpi_later *later)
+{
+    trpi_lane_state *state = &peer->lanes[lane];
+    trpi_dropped *dropped = &later->dropped[lane];
+    trpi_assert(dropped->frames.count == 0);
+    if (state->pending.count == 0) {
+        return;
+    }
+    *dropped = (trpi_dropped){ state->pending, state->pending_uid, TRP_DEAD_NOT_CONNECTED };
+    atomic_fetch_sub_explicit(&state->queued, state->pending.count, memory_order_relaxed);
+    memset(&state->pending, 0, sizeof state->pending);
+    state->pending_uid = 0;
+    state->fence_sent = state->fence_last;
+}
+
+/* lane-Q3 */
+void
+trpi_lane_dead_letters(trpi_peer *peer, uint32_t node, const trpi_buffer *frames,
+                       trp_dead_reason reason)
+{
+    for (size_t at = 0; at < frames->count;) {
+        trpi_frame frame;
+        trpi_message message;
+        trpi_frame_header_decode(frames->data + at, &frame);
+        at += TRPI_FRAME_HEADER_BYTES + frame.bytes;
+        if (!is_message(&frame) || !trpi_message_peek(&frame, &message)) {
+            continue;
+        }
+        trp_ref sender = TRP_REF_NONE;
+        if ((frame.flags & TRPI_MESSAGE_SENDER_MASK) == TRPI_CODE_SENDING) {
+            sender = message.sender;
+            sender.node = TRPI_NODE_SELF;
+        }
+        bool anyone = (frame.flags & TRPI_MESSAGE_ANYONE) != 0; /* whoever lives there, if known */
+        trp_ref recipient = { anyone ? atomic_load_explicit(&peer->node, memory_order_acquire)
+                                     : node,
+                              message.to_slot, message.to_generation, 0 };
+        const trp_type *type = trpi_type_find_wire(message.wire_id);
+        if (frame.kind == TRPI_FRAME_SELECT && reason == TRP_DEAD_QUARANTINED) {
+            trpi_selection_failed(peer->remote->system, sender, TRP_EQUARANTINED);
+        }
+        bool many = frame.kind == TRPI_FRAME_MANY;
+        const uint8_t *payload;
+        size_t bytes = message.payload_bytes;
+        while (!many || trpi_many_next(&message, &payload, &bytes)) {
+            trpi_count(&peer->dropped, 1);
+            trpi_dead_letter(peer->remote->system, sender, recipient, reason, type, bytes);
+            if (!many) {
+                break;
+            }
+        }
+    }
+}
+
+size_t
+trpi_lane_bytes_max(const trpi_remote *remote, enum trpi_lane lane)
+{
+    return lane == TRPI_LANE_CONTROL ? remote->options.control_bytes_max
+           : lane == TRPI_LANE_LARGE ? remote->options.large_lane_bytes_max
+                                     : remote->options.lane_bytes_max;
+}
+
+/* They go over the control lane only, and are no use of an association. */
+static bool
+is_beat(const trpi_buffer *frames)
+{
+    trpi_frame frame;
+    trpi_frame_header_decode(frames->data, &frame);
+    return frame.kind == TRPI_FRAME_PING || frame.kind == TRPI_FRAME_PONG;
+}
+
+trp_err
+trpi_peer_append(trpi_peer *peer, enum trpi_lane lane, uint64_t uid, trpi_buffer *frames,
+                 bool checked)
+{
+    trpi_lane_state *state = &peer->lanes[lane];
+    size_t max = trpi_lane_bytes_max(peer->remote, lane);
+    size_t queued = atomic_load_explicit(&state->queued, memory_order_relaxed);
+    if (uid != 0) {
+        if (trpi_assoc_is_barred(&peer->assoc, uid)) {
+            return TRP_EQUARANTINED;
+        }
+        bool other_active = peer->assoc.state == TRPI_ASSOC_ACTIVE && peer->assoc.uid != uid;
+        if (other_active || (state->pending_uid != 0 && state->pending_uid != uid)) {
+            return TRP_ECLOSED; /* lane-Q2 */
+        }
+    }
+    /* a large view may be longer than all that is allowed to wait: it asks for half of the room */
+    bool is_long = lane == TRPI_LANE_CONTROL && frames->count > max / 2;
+    if (!checked && queued + (is_long ? max / 2 : frames->count) > max) {
+        return TRP_EAGAIN;
+    }
+    peer->used = peer->used || lane != TRPI_LANE_CONTROL || !is_beat(frames);
+    if (state->pending.count == 0) {
+        trpi_buffer empty = state->pending;
+        state->pending = *frames;
+        *frames = empty;
+        queued += state->pending.count;
+        atomic_fetch_add_explicit(&state->queued, state->pending.count, memory_order_relaxed);
+        state->pending_since_ms = trpi_remote_now_ms(peer->remote);
+    } else {
+        trp_err err =
+            trpi_buffer_append(&state->pending, frames->data, frames->count, TRPI_BUFFER_NO_LIMIT);
+        if (err != TRP_OK) {
+            return err;
+        }
+        queued += frames->count;
+        atomic_fetch_add_explicit(&state->queued, frames->count, memory_order_relaxed);
+        trpi_buffer_clear(frames);
+    }
+    if (uid != 0) {
+        state->pending_uid = uid;
+    }
+    state->fence_due = true;
+    if (queued > max / 4) { /* high-water mark */
+        state->above = true;
+    }
+    return TRP_OK;
+}
+
+size_t
+trpi_lane_admit_max(const trpi_remote *remote, enum trpi_lane lane)
+{
+    size_t quarter = trpi_lane_bytes_max(remote, lane) / 4;
+    /* few messages fill the large lane: it would run empty between two of them */
+    return quarter < TRPI_ADMIT_BYTES_MAX || lane == TRPI_LANE_LARGE ? quarter
+                                                                     : TRPI_ADMIT_BYTES_MAX;
+}
+
+void
+trpi_lane_look(trpi_peer *peer, trpi_later *later)
+{
+    size_t promised = atomic_load_explicit(&peer->promised, memory_order_relaxed);
+    for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
+        trpi_lane_state *lane = &peer->lanes[i];
+        size_t queued = atomic_load_explicit(&lane->queued, memory_order_relaxed);
+        /* low-water mark; also when what waited was given up */
+        if (lane->above && queued < trpi_lane_bytes_max(peer->remote, (enum trpi_lane)i) / 8) {
+            lane->above = false;
+            later->ready = true;
+        }
+        if (lane->refused &&
+            queued + promised <= trpi_lane_admit_max(peer->remote, (enum trpi_lane)i) / 2) {
+            lane->refused = false;
+            later->ready = true;
+        }
+    }
+}
+
+/* Put what redelivery has to say into the control lane. The caller holds peer->lock; active. */
+void
+trpi_system_messages_send(trpi_peer *peer)
+{
+    trpi_lane_state *lane = &peer->lanes[TRPI_LANE_CONTROL];
+    uint64_t now_ms = trpi_remote_now_ms(peer->remote);
+    /* the other half is for other frames */
+    size_t room_kept = peer->remote->options.control_bytes_max / 2;
+    uint64_t seq = 0;
+    while (atomic_load_explicit(&lane->queued, memory_order_relaxed) < room_kept) {
+        const uint8_t *body = trpi_redelivery_next(&peer->redelivery, now_ms, &seq);
+        if (body == NULL) {
+            return;
+        }
+        uint32_t tail_bytes = 0;
+        const uint8_t *tail = trpi_redelivery_tail(&peer->redelivery, seq, &tail_bytes);
+        size_t before = lane->pending.count;
+        if (trpi_system_frame_append(&lane->pending, seq, body, tail, tail_bytes) != TRP_OK) {
+            return; /* it is resent when no ack comes */
+        }
+        lane->pending_uid = peer->assoc.uid;
+        peer->used = true;
+        atomic_fetch_add_explicit(&lane->queued, lane->pending.count - before,
+                                  memory_order_relaxed);
+    }
+}

@@ -1,0 +1,739 @@
+/* peer.c - one address: the shell of its association. Events in, effects done.
+ *
+ * Shape.   something happens -> lock -> trpi_peer_step (pure machine; effects that touch our state
+ *          are done at once, the others are noted in a trpi_later) -> trpi_peer_pump (choose, send,
+ *          dial) -> trpi_peer_unlock (write, tell the system, log)
+ * Must hold.
+ *   peer-P1  A lane sends on the first ready connection it has, dialled or accepted, and stays with
+ *       it until that breaks; a LANE_OPEN with a higher epoch begins each one.
+ *   peer-P2  The end of an incarnation is told to the system exactly once by a step; what was
+ *       queued for it becomes dead letters, what is for anyone stays.
+ * Limits.  peers_max addresses, host_peers_max of callers of one host (strangers.c).
+ * Tests.   tests/unit/remote/remote_test.c; the machine itself: association_test.c
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/mutex.h"
+#include "base/wire.h"
+#include "remote/association/internal.h"
+
+static trpi_peer **
+bucket_of(trpi_remote *remote, const trpi_address *address)
+{
+    return &remote->peers[trpi_address_hash(address) % TRPI_PEER_BUCKETS];
+}
+
+/* By remote->lock. */
+static trpi_peer *
+peer_new(trpi_remote *remote, const trpi_address *address)
+{
+    trpi_peer **bucket = bucket_of(remote, address), *peer = trpi_alloc(sizeof *peer);
+    if (peer != NULL) {
+        peer->remote = remote;
+        peer->address = *address;
+        pthread_mutex_init(&peer->lock, NULL);
+        for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+            pthread_mutex_init(&peer->lanes[lane].recv_lock, NULL);
+            atomic_init(&peer->lanes[lane].epoch, remote->epoch_first);
+        }
+        trpi_redelivery_init(&peer->redelivery, remote->options.system_messages_max,
+                             remote->options.resend_ms, remote->options.give_up_ms);
+        atomic_init(&peer->frame_bytes_max, remote->options.frame_bytes_max);
+        peer->next = *bucket;
+        *bucket = peer;
+        remote->peers_count++;
+        trpi_peer_begin(peer);
+    }
+    return peer;
+}
+
+/* share TRPI_SHARES: nobody called. */
+static trp_err
+peer_get(trpi_remote *remote, const trpi_address *address, bool make, uint32_t share,
+         trpi_peer **ret_peer)
+{
+    trp_err err = TRP_OK;
+    pthread_mutex_lock(&remote->lock);
+    trpi_peer *peer = *bucket_of(remote, address);
+    while (peer != NULL && !trpi_address_equal(&peer->address, address)) {
+        peer = peer->next;
+    }
+    if (peer == NULL && !make) {
+        err = TRP_ENOENT;
+    } else if (peer == NULL &&
+               (remote->peers_count >= remote->options.peers_max ||
+                (share < TRPI_SHARES &&
+                 remote->share_peers[share] >= remote->options.host_peers_max))) {
+        err = TRP_ELIMIT;
+    } else if (peer == NULL) {
+        peer = peer_new(remote, address);
+        err = peer != NULL ? TRP_OK : TRP_ENOMEM;
+    }
+    if (err == TRP_OK) {
+        if (share < TRPI_SHARES && peer->pins == 0 && !peer->shared && peer->assoc.uid == 0 &&
+            !atomic_load_explicit(&peer->member, memory_order_relaxed)) {
+            peer->share = share;
+            peer->shared = true;
+            remote->share_peers[share]++;
+        }
+        peer->pins++;
+        *ret_peer = peer;
+    }
+    pthread_mutex_unlock(&remote->lock);
+    return err;
+}
+
+/* A peer that gives way may have proxies, which takes a moment: so one goes while there is room. */
+static void
+make_room_ahead(trpi_remote *remote, uint32_t share)
+{
+    const trpi_remote_options *o = &remote->options;
+    pthread_mutex_lock(&remote->lock);
+    bool any = remote->peers_count > o->peers_max - o->peers_max / 8;
+    bool of_share = share < TRPI_SHARES &&
+                    remote->share_peers[share] > o->host_peers_max - o->host_peers_max / 8;
+    pthread_mutex_unlock(&remote->lock);
+    if (of_share || any) {
+        (void)trpi_peers_give_way(remote, of_share ? share : TRPI_SHARES);
+    }
+}
+
+static trp_err
+peer_get_or_make_room(trpi_remote *remote, const trpi_address *address, bool make, uint32_t share,
+                      trpi_peer **ret_peer)
+{
+    trp_err err = peer_get(remote, address, make, share, ret_peer);
+    if (err == TRP_ELIMIT && (trpi_peers_give_way(remote, share) ||
+                              (share < TRPI_SHARES && trpi_peers_give_way(remote, TRPI_SHARES)))) {
+        err = peer_get(remote, address, make, share, ret_peer);
+    }
+    if (err == TRP_OK && make) {
+        make_room_ahead(remote, share);
+    }
+    return err;
+}
+
+trp_err
+trpi_peer_get(trpi_remote *remote, const trpi_address *address, bool make, trpi_peer **ret_peer)
+{
+    return peer_get_or_make_room(remote, address, make, TRPI_SHARES, ret_peer);
+}
+
+trp_err
+trpi_peer_get_caller(trpi_remote *remote, const trpi_address *address, uint64_t whose,
+                     trpi_peer **ret_peer)
+{
+    return peer_get_or_make_room(remote, address, true, (uint32_t)(whose % TRPI_SHARES), ret_peer);
+}
+
+void
+trpi_peer_unpin(trpi_peer *peer)
+{
+    if (peer != NULL) {
+        trpi_remote *remote = peer->remote; /* peer may be gone behind the unlock */
+        pthread_mutex_lock(&remote->lock);
+        trpi_assert(peer->pins > 0);
+        peer->pins--;
+        pthread_mutex_unlock(&remote->lock);
+    }
+}
+
+void
+trpi_peer_remove(trpi_peer *peer)
+{
+    trpi_peer **at = bucket_of(peer->remote, &peer->address);
+    while (*at != peer) {
+        at = &(*at)->next;
+    }
+    *at = peer->next;
+    peer->remote->peers_count--;
+    if (peer->shared) {
+        peer->remote->share_peers[peer->share]--;
+    }
+}
+
+/* The next one, not pinned. By remote->lock. */
+static trpi_peer *
+peer_behind(trpi_remote *remote, const trpi_peer *before)
+{
+    trpi_peer **bucket = before != NULL ? bucket_of(remote, &before->address) : remote->peers;
+    trpi_peer *peer = before != NULL ? before->next : *bucket;
+    while (peer == NULL && ++bucket < remote->peers + TRPI_PEER_BUCKETS) {
+        peer = *bucket;
+    }
+    return peer;
+}
+
+/* uid 0: any. */
+static trpi_peer *
+peer_next(trpi_remote *remote, trpi_peer *before, uint64_t uid)
+{
+    pthread_mutex_lock(&remote->lock);
+    trpi_peer *peer = peer_behind(remote, before);
+    while (peer != NULL && uid != 0 &&
+           atomic_load_explicit(&peer->active_uid, memory_order_relaxed) != uid) {
+        peer = peer_behind(remote, peer);
+    }
+    if (peer != NULL) {
+        peer->pins++;
+    }
+    if (before != NULL) {
+        before->pins--;
+    }
+    pthread_mutex_unlock(&remote->lock);
+    return peer;
+}
+
+trpi_peer *
+trpi_peer_next(trpi_remote *remote, trpi_peer *before)
+{
+    return peer_next(remote, before, 0);
+}
+
+trpi_peer *
+trpi_peer_of_uid(trpi_remote *remote, uint64_t uid, trpi_peer *before)
+{
+    if (uid == 0) { /* nobody's */
+        trpi_peer_unpin(before);
+        return NULL;
+    }
+    return peer_next(remote, before, uid); /* the caller looks again under the peer's lock */
+}
+
+void
+trpi_peer_free(trpi_peer *peer)
+{
+    trpi_assert(peer->conns == NULL);
+    for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+        trpi_buffer_fini(&peer->lanes[lane].pending);
+        trpi_inflow_fini(&peer->lanes[lane].inflow);
+        trpi_mutex_destroy(&peer->lanes[lane].recv_lock);
+    }
+    trpi_holds_free(peer->holds);
+    trpi_free(peer->receivers);
+    while (peer->routes != NULL) {
+        trpi_route *route = peer->routes;
+        peer->routes = route->next;
+        trpi_route_free(route);
+    }
+    trpi_redelivery_fini(&peer->redelivery);
+    trpi_waiting_fini(&peer->waiting);
+    trpi_detector_fini(&peer->link_detector);
+    trpi_detector_fini(&peer->watch_detector);
+    trpi_free(peer->end_again);
+    trpi_mutex_destroy(&peer->lock);
+    trpi_free(peer);
+}
+
+/* ---- effects --------------------------------------------------------------------------------- */
+
+static void
+send_handshake(trpi_peer *peer, trpi_conn *conn, enum trpi_frame_kind kind)
+{
+    trpi_handshake handshake;
+    memset(&handshake, 0, sizeof handshake);
+    handshake.from.address = peer->remote->address;
+    handshake.from.uid = peer->remote->uid;
+    handshake.to = peer->address;
+    handshake.to_uid = conn->uid;
+    handshake.frame_bytes_max = peer->remote->options.frame_bytes_max;
+    handshake.features = trpi_features_own(peer->remote);
+    handshake.minor = peer->remote->options.wire_minor;
+    if (kind == TRPI_FRAME_HANDSHAKE_REFUSAL) {
+        (void)snprintf(handshake.reason, sizeof handshake.reason,
+                       trpi_assoc_is_rival(&peer->assoc, conn->uid)      ? TRPI_RIVAL_REASON
+                       : trpi_assoc_is_claimant(&peer->assoc, conn->uid) ? TRPI_CLAIMANT_REASON
+                                                                         : TRPI_BARRED_FORMAT,
+                       conn->uid);
+        conn->close_when_sent = true;
+    }
+    if (trpi_conn_preamble(conn) != TRP_OK ||
+        trpi_handshake_append(&conn->head, kind, &handshake) != TRP_OK) {
+        trpi_conn_close(conn);
+    }
+}
+
+void
+trpi_peer_close(trpi_peer *peer, const trpi_conn *but)
+{
+    for (trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
+        if (conn != but) {
+            trpi_conn_close(conn);
+        }
+    }
+}
+
+/* What waits for an incarnation that is not `uid` will never be sent. */
+static void
+drop_others(trpi_peer *peer, uint64_t uid, trpi_later *later)
+{
+    for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+        if (peer->lanes[lane].pending_uid != 0 && peer->lanes[lane].pending_uid != uid) {
+            trpi_lane_drop(peer, (enum trpi_lane)lane, uid, TRP_DEAD_STALE, later);
+        }
+    }
+}
+
+static void
+incarnation_over(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_later *later)
+{
+    later->over_uid = effects->over_uid; /* peer-P2 */
+    later->over_quarantined = effects->over_quarantined;
+    trp_dead_reason reason = effects->over_quarantined ? TRP_DEAD_QUARANTINED : TRP_DEAD_STALE;
+    for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+        trpi_lane_state *state = &peer->lanes[lane];
+        if (state->pending_uid == effects->over_uid) {
+            trpi_lane_drop(peer, (enum trpi_lane)lane, 0, reason, later);
+        }
+        /* Its connections may stand a little longer (after a goodbye they do): what is said to
+         * anyone at the address must wait for the next incarnation, not be lost with this one. */
+        if (state->out != NULL && state->out->uid == effects->over_uid) {
+            state->out = NULL;
+        }
+    }
+    trpi_holds_drop(peer, effects->over_uid, reason, later);
+    if (peer->redelivery_uid == effects->over_uid) {
+        (void)trpi_redelivery_reset(&peer->redelivery); /* who watches there is told by over_uid */
+        peer->redelivery_uid = 0;
+    }
+    trpi_waiting_drop(&peer->waiting, effects->over_uid);
+    peer->undialled = 0; /* of the next one nothing is known yet */
+    peer->watching = false;
+    if (atomic_load_explicit(&peer->proved_uid, memory_order_relaxed) == effects->over_uid) {
+        atomic_store_explicit(&peer->proved_uid, 0, memory_order_release);
+    }
+    if (effects->over_quarantined) {
+        trpi_count(&peer->remote->quarantined, 1);
+    }
+}
+
+void
+trpi_peer_end_again(trpi_peer *peer, uint64_t uid)
+{
+    trpi_node_id id = { peer->address, uid };
+    uint32_t node = trpi_node_find(peer->remote->system, &id);
+    trpi_peer_wake(peer);
+    if (node == 0) { /* nobody here watches it, or has anything to tell it */
+        return;
+    }
+    if (uid != 0) {
+        trpi_node_doom(peer->remote->system, node); /* now: should it be met, it gets another */
+    }
+    for (uint32_t i = 0; i < peer->end_again_count; i++) {
+        if (peer->end_again[i] == node) {
+            return;
+        }
+    }
+    uint32_t *more =
+        trpi_realloc(peer->end_again, (peer->end_again_count + 1) * sizeof *peer->end_again);
+    if (more == NULL) {
+        peer->end_again_lost++; /* the tick says so, without the lock */
+        return;
+    }
+    peer->end_again = more;
+    peer->end_again[peer->end_again_count++] = node;
+}
+
+void
+trpi_peer_overflowed(trpi_peer *peer, uint64_t uid)
+{
+    trpi_peer_wake(peer);
+    if (peer->overflowed_uid == 0 || peer->overflowed_uid == uid) {
+        peer->overflowed_uid = uid;
+    } else {
+        trpi_peer_end_again(peer, uid);
+    }
+}
+
+static void
+activate(trpi_peer *peer, trpi_later *later)
+{
+    uint64_t uid = peer->assoc.uid;
+    trpi_node_id id = { peer->address, uid };
+    if (peer->redelivery_uid == uid) {
+        trpi_redelivery_reconnected(&peer->redelivery);
+    } else {
+        if (peer->redelivery_uid != 0) {
+            /* never met, and somebody else lives there now */
+            trpi_peer_end_again(peer, peer->redelivery_uid);
+        }
+        (void)trpi_redelivery_reset(&peer->redelivery);
+        peer->redelivery_uid = uid;
+        if (trpi_waiting_move(&peer->waiting, uid, trpi_remote_now_ms(peer->remote),
+                              &peer->redelivery) != TRP_OK) {
+            trpi_peer_overflowed(peer, uid);
+        }
+    }
+    if (peer->met_uid != uid) { /* also when signals were pushed for it before */
+        peer->met_uid = uid;
+        for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+            atomic_store_explicit(&peer->lanes[lane].recv_epoch, 0, memory_order_relaxed);
+        }
+    }
+    drop_others(peer, uid, later);
+    trpi_peer_spread(peer, later);
+    uint32_t node = trpi_node_find(peer->remote->system, &id);
+    if (node != 0) { /* no more than named: the end of its association is its end now */
+        node = trpi_node_meet(peer->remote->system, &id, &node) == TRP_OK ? node : 0;
+    }
+    /* pairs with readers' acquire */
+    atomic_store_explicit(&peer->node, node, memory_order_release);
+    atomic_store_explicit(&peer->active_uid, uid, memory_order_relaxed);
+    /* after node: who sees it sees both */
+    atomic_store_explicit(&peer->proved_uid, uid, memory_order_release);
+    peer->heard_ms = peer->pinged_ms = trpi_remote_now_ms(peer->remote);
+    peer->asked = peer->rested = false;
+    peer->used = true; /* the round trip of a new one is measured */
+    peer->goodbye_said = false;
+    peer->barred_by = 0;
+    for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+        peer->lanes[lane].goodbye_acked = false;
+    }
+    trpi_detector_fini(&peer->link_detector);
+    const trpi_remote_options *o = &peer->remote->options;
+    trpi_phi_options phi = { o->link_threshold, o->link_samples_max, o->link_deviation_ms,
+                             o->link_heartbeat_ms, o->link_pause_ms };
+    /* checked at the start: cannot be refused */
+    (void)trpi_detector_init(&peer->link_detector, o->link_detector, &phi);
+    trpi_detector_heartbeat(&peer->link_detector, peer->heard_ms);
+}
+
+/* A number costs memory, so one is not taken before it is needed: members come and go. */
+uint32_t
+trpi_peer_node(trpi_peer *peer)
+{
+    trpi_node_id id = { peer->address, peer->assoc.uid };
+    uint32_t node = atomic_load_explicit(&peer->node, memory_order_relaxed);
+    if (node == 0 && id.uid != 0 &&
+        trpi_node_meet(peer->remote->system, &id, &node) == TRP_OK) {
+        atomic_store_explicit(&peer->node, node, memory_order_release);
+    }
+    return node;
+}
+
+/* The line about a change of state. */
+static void
+note_change(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_note *note)
+{
+    const char *address = note->event.remote;
+    const trpi_assoc *assoc = &peer->assoc;
+    bool failed = assoc->state == TRPI_ASSOC_GATED;
+    /* It went in good order: nothing is wrong, and nothing is to be done. */
+    bool ended = (effects->bits & TRPI_ASSOC_DO_END) != 0 && !effects->over_quarantined;
+    note->level = failed || (assoc->state == TRPI_ASSOC_QUARANTINED && !ended) ? TRP_LOG_WARNING
+                                                                               : TRP_LOG_INFO;
+    if (failed && (peer->failed_once || atomic_load_explicit(&peer->remote->stopping,
+                                                             memory_order_relaxed))) {
+        note->level = TRP_LOG_DEBUG; /* each change once, not each attempt; not our own end */
+    }
+    peer->failed_once = failed;
+    if (assoc->state == TRPI_ASSOC_ACTIVE) {
+        (void)snprintf(note->text, sizeof note->text,
+                       "association active peer=%s uid=%016" PRIx64 " reason=\"%s\"", address,
+                       assoc->uid, peer->reason);
+    } else if (assoc->state == TRPI_ASSOC_QUARANTINED) {
+        (void)snprintf(note->text, sizeof note->text,
+                       "association %s peer=%s uid=%016" PRIx64
+                       " reason=\"%s\" next=\"only another incarnation of it is talked to\"",
+                       ended ? "ended" : "quarantined", address, assoc->uid, peer->reason);
+    } else {
+        (void)snprintf(note->text, sizeof note->text,
+                       "association gated peer=%s uid=%016" PRIx64
+                       " reason=\"%s\" next=\"may dial again in %u ms\"",
+                       address, assoc->uid, peer->reason, assoc->backoff_ms);
+    }
+}
+
+static trpi_note *
+note_event(trpi_peer *peer, const trp_type *type, uint64_t uid, trpi_later *later)
+{
+    trpi_note *note = trpi_note_new(peer, type, later);
+    if (note != NULL) {
+        note->event.remote_uid = uid;
+        note->event.inbound = peer->inbound;
+        (void)snprintf(note->event.reason, sizeof note->event.reason, "%s", peer->reason);
+    }
+    return note;
+}
+
+/* Say what a step has changed: the end of what was, then what is, with the line. */
+static void
+note_step(trpi_peer *peer, enum trpi_assoc_state before, uint64_t uid_before, bool inbound,
+          const trpi_assoc_effects *effects, trpi_later *later)
+{
+    const trpi_assoc *assoc = &peer->assoc;
+    bool active = assoc->state == TRPI_ASSOC_ACTIVE;
+    bool good = (effects->bits & TRPI_ASSOC_DO_END) != 0 && !effects->over_quarantined;
+    trpi_note *note = NULL;
+    if (before == TRPI_ASSOC_ACTIVE && (!active || assoc->uid != uid_before)) {
+        note = note_event(peer, &trp_disassociated_type, uid_before, later);
+    }
+    if ((effects->bits & TRPI_ASSOC_DO_END) != 0 && effects->over_quarantined) {
+        note = note_event(peer, &trp_quarantined_type, effects->over_uid, later);
+    } else if (!active && !good) {
+        note = note_event(peer, &trp_association_error_type, assoc->uid, later);
+        if (note != NULL) {
+            note->event.next_ms = assoc->backoff_ms;
+        }
+    } else if (active) {
+        peer->inbound = inbound;
+        note = note_event(peer, &trp_associated_type, assoc->uid, later);
+    }
+    if (note != NULL) {
+        note_change(peer, effects, note);
+    }
+}
+
+/* An incarnation was quarantined that is not the present one. */
+static void
+note_aside(trpi_peer *peer, uint64_t uid, const char *reason, trpi_later *later)
+{
+    trpi_note *note = trpi_note_new(peer, &trp_quarantined_type, later);
+    if (note != NULL) {
+        note->event.remote_uid = uid;
+        note->level = TRP_LOG_WARNING;
+        (void)snprintf(note->event.reason, sizeof note->event.reason, "%s", reason);
+        (void)snprintf(note->text, sizeof note->text,
+                       "incarnation quarantined peer=%s uid=%016" PRIx64 " reason=\"%s\"",
+                       note->event.remote, uid, reason);
+    }
+}
+
+uint32_t
+trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event *event, const char *reason,
+               trpi_later *later)
+{
+    enum trpi_assoc_state before = peer->assoc.state;
+    uint64_t uid_before = peer->assoc.uid;
+    trpi_assoc_effects effects = trpi_assoc_step(&peer->assoc, &peer->remote->assoc_config,
+                                                 trpi_remote_now_ms(peer->remote), event);
+    uint32_t bits = effects.bits;
+    bool aside = effects.over_quarantined && effects.over_uid != peer->assoc.uid;
+    if (reason[0] != '\0' && (bits & TRPI_ASSOC_DO_LOG) != 0 && !aside) {
+        (void)snprintf(peer->reason, sizeof peer->reason, "%s", reason);
+    }
+    if (peer->assoc.state != TRPI_ASSOC_ACTIVE) {
+        atomic_store_explicit(&peer->active_uid, 0, memory_order_relaxed);
+    }
+    if ((bits & TRPI_ASSOC_DO_REFUSE) != 0) {
+        send_handshake(peer, conn, TRPI_FRAME_HANDSHAKE_REFUSAL);
+    }
+    if ((bits & TRPI_ASSOC_DO_ASK) != 0) {
+        trpi_peer_ping(peer, trpi_remote_now_ms(peer->remote));
+    }
+    if ((bits & TRPI_ASSOC_DO_CLOSE) != 0) {
+        trpi_peer_close(peer, conn);
+    }
+    if ((bits & TRPI_ASSOC_DO_CLOSE_THIS) != 0 && conn != NULL) {
+        trpi_conn_close(conn);
+    }
+    if ((bits & TRPI_ASSOC_DO_END) != 0) {
+        incarnation_over(peer, &effects, later);
+    }
+    if ((bits & TRPI_ASSOC_DO_ACTIVATE) != 0) {
+        activate(peer, later);
+    }
+    if ((bits & TRPI_ASSOC_DO_RESPOND) != 0) {
+        peer->used = true; /* it may have lost the connection that we still send on: ask */
+        send_handshake(peer, conn, TRPI_FRAME_HANDSHAKE_RESPONSE);
+    }
+    if ((bits & TRPI_ASSOC_DO_REQUEST) != 0) {
+        send_handshake(peer, conn, TRPI_FRAME_HANDSHAKE_REQUEST);
+    }
+    if ((bits & TRPI_ASSOC_DO_DIAL) != 0) {
+        trpi_conn_dial(peer, TRPI_LANE_CONTROL);
+    }
+    if (aside) {
+        note_aside(peer, effects.over_uid, reason, later);
+    } else if ((bits & TRPI_ASSOC_DO_LOG) != 0) {
+        note_step(peer, before, uid_before, conn != NULL && !conn->dialled, &effects, later);
+    }
+    if (before == TRPI_ASSOC_HANDSHAKING && peer->assoc.state == TRPI_ASSOC_GATED) {
+        /* Nobody there: gossip and heartbeats that wait would only be old news. */
+        trpi_lane_state *control = &peer->lanes[TRPI_LANE_CONTROL];
+        atomic_fetch_sub_explicit(&control->queued, control->pending.count, memory_order_relaxed);
+        trpi_buffer_clear(&control->pending);
+        control->pending_uid = 0;
+        trpi_redelivery_reconnected(&peer->redelivery);
+    }
+    return bits;
+}
+
+/* ---- pump ------------------------------------------------------------------------------------ */
+
+static void
+choose(trpi_peer *peer, enum trpi_lane lane)
+{
+    trpi_lane_state *state = &peer->lanes[lane];
+    trpi_conn *first = NULL;
+    for (trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
+        if (conn->lane == lane && conn->ready && !conn->closing && !conn->parting &&
+            conn->uid == peer->assoc.uid) {
+            first = conn; /* the list begins with the newest */
+        }
+    }
+    if (first == NULL) {
+        return;
+    }
+    uint8_t body[4];
+    /* peer-P1 */
+    trpi_put_u32(body, atomic_fetch_add_explicit(&state->epoch, 1, memory_order_relaxed) + 1);
+    if (trpi_conn_head(first, TRPI_FRAME_LANE_OPEN, 0, body, sizeof body) == TRP_OK) {
+        state->out = first;
+        trpi_fence_again(peer, lane, first);
+    }
+}
+
+bool
+trpi_peer_wants(const trpi_peer *peer)
+{
+    for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+        if (peer->lanes[lane].pending.count > 0) {
+            return true;
+        }
+    }
+    return trpi_redelivery_unacked(&peer->redelivery) > 0 || peer->waiting.count > 0 ||
+           trpi_holds_any(peer);
+}
+
+bool
+trpi_peer_may_dial(const trpi_peer *peer)
+{
+    /* acquire: pairs with the stop's release, what it has set before is seen */
+    return !atomic_load_explicit(&peer->remote->stopping, memory_order_acquire) ||
+           trpi_peer_is_flushed_to(peer);
+}
+
+bool
+trpi_lane_wants(const trpi_peer *peer, int lane)
+{
+    const trpi_lane_state *state = &peer->lanes[lane];
+    /* a fence was lost with a connection, and the large lane waits for its answer */
+    bool fence = state->fence_sent > state->fence_acked && lane != TRPI_LANE_LARGE &&
+                 peer->lanes[TRPI_LANE_LARGE].pending.count > 0;
+    return lane != TRPI_LANE_CONTROL && (state->pending.count > 0 || fence);
+}
+
+void
+trpi_peer_pump(trpi_peer *peer, trpi_later *later)
+{
+    trpi_peer_wake(peer);
+    if (peer->assoc.state != TRPI_ASSOC_ACTIVE && peer->assoc.state != TRPI_ASSOC_HANDSHAKING &&
+        trpi_peer_wants(peer) && trpi_peer_may_dial(peer)) {
+        trpi_assoc_event event = { .kind = TRPI_ASSOC_WANT };
+        (void)trpi_peer_step(peer, NULL, &event, "", later);
+    }
+    if (peer->assoc.state == TRPI_ASSOC_ACTIVE) {
+        trpi_system_messages_send(peer);
+        trpi_holds_release(peer, later);
+        for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+            trpi_lane_state *state = &peer->lanes[lane];
+            if (state->parting != NULL) {
+                continue; /* its answer comes first */
+            }
+            if (state->out == NULL) {
+                choose(peer, (enum trpi_lane)lane);
+            }
+            if (state->out == NULL && state->dialling == NULL && trpi_lane_wants(peer, lane) &&
+                trpi_remote_now_ms(peer->remote) >= state->dial_next_ms) {
+                trpi_conn_dial(peer, (enum trpi_lane)lane);
+            }
+        }
+    }
+    trpi_lane_look(peer, later);
+    for (trpi_conn *conn = peer->conns; conn != NULL && later->writes_count < TRPI_LATER_WRITES_MAX;
+         conn = conn->peer_next) {
+        if (trpi_conn_take(conn)) {
+            later->writes[later->writes_count++] = conn;
+        }
+    }
+}
+
+void
+trpi_peer_tell_end(trpi_peer *peer, uint64_t uid, trp_dead_reason reason)
+{
+    trpi_node_id id = { peer->address, uid };
+    uint32_t node = trpi_node_find(peer->remote->system, &id);
+    if (node != 0) { /* else nobody here watches it, or has anything to tell it */
+        trpi_node_terminated(peer->remote->system, node, reason);
+    }
+}
+
+uint32_t
+trpi_routes_untold(trpi_peer *peer, uint64_t turn, uint32_t *nodes, uint32_t max)
+{
+    uint32_t count = 0;
+    for (trpi_route *r = peer->routes; r != NULL && count < max; r = r->next) {
+        if (r->ready_turn < turn) { /* else by this one, or by one that began later */
+            r->ready_turn = turn;
+            nodes[count++] = r->node;
+        }
+    }
+    return count;
+}
+
+/* Without locks: who waits is told. Routes come and go meanwhile. */
+static void
+proxies_ready(trpi_peer *peer)
+{
+    enum { AT_ONCE = 16 };
+    uint32_t nodes[AT_ONCE], count = AT_ONCE;
+    uint64_t turn = 0;
+    while (count == AT_ONCE) {
+        pthread_mutex_lock(&peer->lock);
+        turn = turn != 0 ? turn : ++peer->ready_turns;
+        count = trpi_routes_untold(peer, turn, nodes, AT_ONCE);
+        pthread_mutex_unlock(&peer->lock);
+        for (uint32_t i = 0; i < count; i++) {
+            trpi_proxy_ready(peer->remote->system, nodes[i]);
+        }
+    }
+}
+
+void
+trpi_peer_unlock(trpi_peer *peer, trpi_later *later)
+{
+    trpi_remote *remote = peer->remote;
+    pthread_mutex_unlock(&peer->lock);
+    for (uint32_t i = 0; i < later->writes_count; i++) {
+        trpi_conn_write(later->writes[i]);
+    }
+    trpi_notes_tell(remote, later->notes);
+    if (later->barred && remote->options.on_quarantined != NULL) {
+        remote->options.on_quarantined(remote->options.on_quarantined_arg);
+    }
+    for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+        trpi_dropped *dropped = &later->dropped[lane];
+        if (dropped->frames.count > 0) { /* whoever told them had a ref, and so there is a number */
+            trpi_node_id id = { peer->address, dropped->uid };
+            trpi_lane_dead_letters(peer, trpi_node_find(remote->system, &id), &dropped->frames,
+                                   dropped->reason);
+            trpi_buffer_fini(&dropped->frames);
+        }
+    }
+    trpi_held_dead_letters(peer, later);
+    if (later->over_uid != 0) {
+        trpi_peer_tell_end(peer, later->over_uid,
+                 later->over_quarantined ? TRP_DEAD_QUARANTINED : TRP_DEAD_STALE);
+    }
+    if (later->ready) {
+        proxies_ready(peer);
+    }
+}
+
+void
+trpi_peer_quarantine(trpi_peer *peer, uint64_t uid, const char *reason)
+{
+    trpi_later later = { 0 };
+    trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE,
+                               .uid = uid,
+                               .random = trpi_world_random(peer->remote->world) };
+    pthread_mutex_lock(&peer->lock);
+    (void)trpi_peer_step(peer, NULL, &event, reason, &later);
+    trpi_peer_pump(peer, &later);
+    trpi_peer_unlock(peer, &later);
+}

@@ -1,0 +1,135 @@
+/* pending.c - connections that have not said who they are: who keeps a place.
+ *
+ * Why.     Whoever may connect may connect often and say nothing. The places for those are bounded,
+ *          and a newcomer gets one: where they are short, the one that has been silent longest
+ *          goes. So an honest peer, which says who it is in a few milliseconds, is let in however
+ *          many others hold their connections open.
+ * Must hold.
+ *   remote-pending-W1  A connection stands in the line, and is counted, from accepted() until it is
+ *       bound to a peer, closed, or has to give way.
+ * Limits.  pending_handshakes_max places, at most a quarter of the descriptors that the process may
+ *          have; half of them for one address; an eighth is kept for the addresses of members.
+ *          Each waits for handshake_timeout at most.
+ * Tests.   tests/unit/remote/secure_test.c, tests/sim/strangers_test.c, tests/system/strangers.sh
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "remote/association/internal.h"
+
+enum { SMALL = 16 }; /* of fewer places none is kept, and one address may have all */
+
+uint32_t
+trpi_pending_places(uint32_t wanted)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 4 < wanted) {
+        wanted = (uint32_t)(limit.rlim_cur / 4);
+    }
+    return wanted > 0 ? wanted : 1;
+}
+
+/* One of the line that is of this share, or, with TRPI_SHARES, of any that is no member's: the
+ * oldest. */
+static trpi_conn *
+oldest(const trpi_remote *remote, uint32_t share)
+{
+    trpi_conn *conn = remote->pending_first;
+    while (conn != NULL && (share < TRPI_SHARES ? conn->host != share
+                                                : remote->member_hosts[conn->host])) {
+        conn = conn->pending_next;
+    }
+    return conn;
+}
+
+static trpi_conn *
+who_gives_way(const trpi_remote *remote, uint32_t share)
+{
+    uint32_t places = remote->options.pending_handshakes_max;
+    uint32_t of_one = places > SMALL ? places / 2 : places;
+    uint32_t kept = places > SMALL && !remote->member_hosts[share] ? places / 8 : 0;
+    if (remote->pending_hosts[share] >= of_one) {
+        return oldest(remote, share);
+    }
+    if (remote->conns_waiting < places - kept) {
+        return NULL;
+    }
+    trpi_conn *conn = oldest(remote, TRPI_SHARES);
+    return conn != NULL ? conn : remote->pending_first;
+}
+
+void
+trpi_pending_remove(trpi_conn *conn)
+{
+    trpi_remote *remote = conn->remote;
+    trpi_conn *next = conn->pending_next, *before = conn->pending_before;
+    if (!conn->pending) {
+        return;
+    }
+    conn->pending = false; /* remote-pending-W1 */
+    *(next != NULL ? &next->pending_before : &remote->pending_last) = before;
+    *(before != NULL ? &before->pending_next : &remote->pending_first) = next;
+    remote->pending_hosts[conn->host]--;
+    remote->conns_waiting--;
+}
+
+void
+trpi_pending_add(trpi_conn *conn, char gone[TRPI_PENDING_TEXT_BYTES])
+{
+    trpi_remote *remote = conn->remote;
+    trpi_conn *over = who_gives_way(remote, conn->host);
+    gone[0] = '\0';
+    if (over != NULL) {
+        (void)snprintf(gone, TRPI_PENDING_TEXT_BYTES, "%s", over->peer_text);
+        trpi_pending_remove(over);
+        remote->ops->close(over->link);
+        remote->displaced_ms = trpi_remote_now_ms(remote);
+    }
+    conn->pending = true;
+    conn->pending_next = NULL;
+    conn->pending_before = remote->pending_last;
+    *(conn->pending_before != NULL ? &conn->pending_before->pending_next
+                                   : &remote->pending_first) = conn;
+    remote->pending_last = conn;
+    remote->pending_hosts[conn->host]++;
+    remote->conns_waiting++;
+}
+
+void
+trpi_pending_member(trpi_peer *peer)
+{
+    trpi_remote *remote = peer->remote;
+    pthread_mutex_lock(&remote->lock);
+    remote->member_hosts[trpi_whose_text(peer->address.host) % TRPI_SHARES] = true;
+    for (const trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
+        remote->member_hosts[conn->host] = true;
+    }
+    pthread_mutex_unlock(&remote->lock);
+}
+
+void
+trpi_pending_starved(void *arg)
+{
+    trpi_remote *remote = arg;
+    struct rlimit limit = { 0, 0 };
+    uint32_t suppressed = 0;
+    pthread_mutex_lock(&remote->lock);
+    trpi_conn *over = remote->pending_first;
+    if (over != NULL) {
+        trpi_pending_remove(over);
+        remote->ops->close(over->link);
+    }
+    remote->starved++;
+    remote->starved_ms = trpi_remote_now_ms(remote);
+    pthread_mutex_unlock(&remote->lock);
+    if (!trpi_log_gate_open(remote, TRPI_GATE_STARVED, &suppressed)) {
+        return;
+    }
+    (void)getrlimit(RLIMIT_NOFILE, &limit);
+    trpi_log(remote->system, TRP_LOG_ERROR, "remote",
+             "no descriptor is free for a connection limit=%llu next=\"those who have not said who "
+             "they are are closed, the oldest first; raise LimitNOFILE= of the service (ulimit "
+             "-n)\" suppressed=%u",
+             (unsigned long long)limit.rlim_cur, suppressed);
+}

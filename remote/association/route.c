@@ -1,0 +1,795 @@
+/* route.c - from the actor room to a lane: proxies' messages, selections.
+ *
+ * Why.    A proxy's run hands out up to some hundred messages one by one. They are encoded into the
+ *         route's own buffer, without a lock, and handed to the lane at the end of the run under
+ *         one lock; when the lane is empty the buffer itself changes hands.
+ * Must hold.
+ *   route-O1  The gathers belong to the runner of the proxy: one thread at a time.
+ *   route-O2  What cannot be sent is a dead letter with its reason, alone.
+ *   route-O3  peer->promised is what trp_try_tell() was promised room for and deliver() has not
+ *       handed over. Promised messages are never dropped for want of room: tells count promises as
+ *       taken. A hand-over adds to what is queued before it takes from promised, under peer->lock.
+ *   route-O4  Only messages that follow one another in a gather share a MANY frame, so the order is
+ *       theirs.
+ *   route-O5  Who is held (hold.c) gets nothing through a gather.
+ * Limits. TRPI_ADMIT_BYTES_MAX for trp_try_tell(), frame_bytes_max (too-large), lane_bytes_max
+ *         (lane-full), TRPI_GATHER_BYTES_MAX a hand-over.
+ * Tests.  tests/unit/remote/remote_test.c, full_lane_test.c, lanes_test.c, garbage_test.c
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "pattern/pattern.h"
+#include "remote/wire/deployment.h"
+#include "remote/association/internal.h"
+
+const trpi_node_id *
+trpi_route_node_get(void *arg, uint32_t node)
+{
+    trpi_remote *remote = arg;
+    return trpi_node_id_get(remote->system, node);
+}
+
+static trp_dead_reason
+reason_of(trp_err err)
+{
+    switch (err) {
+    case TRP_EMSGSIZE:
+        return TRP_DEAD_TOO_LARGE;
+    case TRP_ENOMEM:
+        return TRP_DEAD_NO_MEMORY;
+    case TRP_EAGAIN:
+        return TRP_DEAD_LANE_FULL;
+    case TRP_EQUARANTINED:
+        return TRP_DEAD_QUARANTINED;
+    case TRP_ECLOSED:
+        return TRP_DEAD_STALE;
+    case TRP_ECONN:
+    case TRP_ELIMIT:
+        return TRP_DEAD_NOT_CONNECTED;
+    default:
+        return TRP_DEAD_NOT_ENCODABLE;
+    }
+}
+
+/* Of one message that could not be encoded. */
+static trp_dead_reason
+dead_reason_of(trp_err err)
+{
+    return err == TRP_ELIMIT ? TRP_DEAD_NOT_ENCODABLE : reason_of(err);
+}
+
+static trp_ref
+sender_of(const trp_msg *msg)
+{
+    trp_ref sender = { msg->priv_from_node_flags & 0xffffffu, msg->priv_from_slot,
+                       msg->priv_from_generation, 0 };
+    return sender;
+}
+
+/* It would fail again. */
+static bool
+is_unsendable(trp_err err)
+{
+    return err == TRP_EMSGSIZE || err == TRP_ENOTYPE || err == TRP_ELIMIT || err == TRP_EINVAL;
+}
+
+static void
+report_unsendable(trpi_remote *remote, const trp_type *type, size_t bytes, trp_err err)
+{
+    uint32_t suppressed = 0;
+    if (is_unsendable(err) && trpi_log_gate_open(remote, TRPI_GATE_TOO_LARGE, &suppressed)) {
+        trpi_log(remote->system, TRP_LOG_WARNING, "remote",
+                 "message not sent type=%s bytes=%zu reason=\"%s\" suppressed=%u", type->name,
+                 bytes,
+                 err == TRP_EMSGSIZE ? "larger than maximum-frame-size"
+                 : err == TRP_ELIMIT ? "names too many other nodes"
+                 : err == TRP_EINVAL ? "a ref in it was never given out"
+                                     : "the type does not travel",
+                 suppressed);
+    }
+}
+
+/* The name goes before the first message of a type on each connection, so that the peer can
+ * compare. */
+static void
+announce(trpi_route *route, enum trpi_lane lane, const trp_type *type, uint64_t wire_id)
+{
+    trpi_gather *gather = &route->gathers[lane];
+    uint32_t epoch = atomic_load_explicit(&route->peer->lanes[lane].epoch, memory_order_relaxed);
+    if (gather->announced == NULL) {
+        gather->announced = trpi_alloc(TRPI_ANNOUNCED_BYTES);
+        if (gather->announced == NULL) {
+            return; /* advice only */
+        }
+    }
+    if (gather->announced_epoch != epoch) {
+        memset(gather->announced, 0, TRPI_ANNOUNCED_BYTES);
+        gather->announced_epoch = epoch;
+    }
+    uint8_t bit = (uint8_t)(1u << (type->number & 7u));
+    if ((gather->announced[type->number >> 3] & bit) == 0 &&
+        trpi_manifest_append(&gather->frames, wire_id, type->name) == TRP_OK) {
+        gather->announced[type->number >> 3] |= bit;
+    }
+}
+
+/* What a message of so many bytes of payload counts while it is only promised. */
+static size_t
+promise_of(size_t bytes)
+{
+    return TRPI_FRAME_HEADER_BYTES + TRPI_USER_FIXED_BYTES + bytes;
+}
+
+/* The lanes that the gathers were chosen by are not the ones in use any more: sort again. What
+ * finds no memory is left in lost. The caller holds peer->lock. */
+static void
+gathers_sort(trpi_route *route, trpi_buffer *lost)
+{
+    trpi_buffer sorted[TRPI_LANE_COUNT];
+    uint32_t messages = 0;
+    uint8_t announced[TRPI_ANNOUNCED_BYTES] = { 0 };
+    memset(sorted, 0, sizeof sorted);
+    for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
+        trpi_gather *gather = &route->gathers[i];
+        trpi_frames_sort(atomic_load_explicit(&route->peer->spread, memory_order_relaxed),
+                         &gather->frames, sorted, announced, lost);
+        trpi_buffer_fini(&gather->frames);
+        messages += gather->messages;
+        gather->messages = 0;
+    }
+    for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
+        route->gathers[i].frames = sorted[i];
+        route->touched |= sorted[i].count > 0 ? 1u << i : 0;
+    }
+    route->gathers[TRPI_LANE_ORDINARY].messages = messages;
+}
+
+/* One gather to its lane. The caller holds peer->lock. */
+static trp_err
+gather_append(trpi_route *route, enum trpi_lane lane)
+{
+    trpi_gather *gather = &route->gathers[lane];
+    if (gather->frames.count == 0) {
+        return TRP_OK;
+    }
+    return atomic_load_explicit(&route->remote->closed, memory_order_relaxed)
+               ? TRP_ECONN
+               : trpi_peer_append(route->peer, lane, route->uid, &gather->frames, true);
+}
+
+/* After the append, without the lock. route-O2 */
+static void
+gather_over(trpi_route *route, enum trpi_lane lane, trp_err err)
+{
+    trpi_gather *gather = &route->gathers[lane];
+    if (err == TRP_OK) {
+        trpi_count(&route->peer->messages_out, gather->messages);
+        trpi_count(&route->remote->frames_out, gather->messages);
+    } else {
+        trpi_lane_dead_letters(route->peer, route->node, &gather->frames, reason_of(err));
+    }
+    gather->messages = 0;
+    gather->last.type = NULL;
+    if (gather->frames.capacity > TRPI_BUFFER_KEPT_BYTES) {
+        trpi_buffer_fini(&gather->frames);
+    }
+    trpi_buffer_clear(&gather->frames);
+}
+
+bool
+trpi_route_hand_over(trpi_route *route)
+{
+    trpi_peer *peer = route->peer;
+    trpi_later later = { 0 };
+    trpi_buffer lost = { 0 };
+    trp_err errs[TRPI_LANE_COUNT];
+    bool above = false;
+    pthread_mutex_lock(&peer->lock);
+    if (route->touched != 0 &&
+        route->spread != atomic_load_explicit(&peer->spread, memory_order_relaxed)) {
+        gathers_sort(route, &lost);
+    }
+    for (uint32_t left = route->touched; left != 0; left &= left - 1) {
+        enum trpi_lane lane = (enum trpi_lane)__builtin_ctz(left);
+        errs[lane] = gather_append(route, lane);
+        above = above || peer->lanes[lane].above;
+    }
+    atomic_fetch_sub_explicit(&peer->promised, route->kept, memory_order_release); /* route-O3 */
+    route->kept = 0;
+    route->above = above;
+    if (route->pinned) {
+        route->pinned = false;
+        peer->large_pins--;
+    }
+    trpi_peer_pump(peer, &later);
+    trpi_peer_unlock(peer, &later);
+    for (; route->touched != 0; route->touched &= route->touched - 1) {
+        enum trpi_lane lane = (enum trpi_lane)__builtin_ctz(route->touched);
+        gather_over(route, lane, errs[lane]);
+    }
+    if (lost.count > 0) {
+        trpi_lane_dead_letters(peer, route->node, &lost, TRP_DEAD_NO_MEMORY);
+        trpi_buffer_fini(&lost);
+    }
+    return above;
+}
+
+/* For the log, if it wants to know. */
+static void
+message_noted(trpi_remote *remote, const trpi_peer *peer, const trp_type *type, const trp_msg *msg)
+{
+    trpi_message message = { 0 };
+    message.to_slot = msg->priv_to_slot;
+    message.payload_bytes = trp_msg_bytes(msg);
+    trpi_message_chat(remote, peer, true, type, &message);
+}
+
+/* ---- one after the other --------------------------------------------------------------------- */
+
+/* route-O4 */
+static bool
+is_like_last(const trpi_gather *gather, const trp_type *type, const trp_msg *msg)
+{
+    return gather->last.type == type && gather->last.to_slot == msg->priv_to_slot &&
+           gather->last.to_generation == msg->priv_to_generation &&
+           gather->last.from_slot == msg->priv_from_slot &&
+           gather->last.from_generation == msg->priv_from_generation &&
+           gather->last.from_node == (msg->priv_from_node_flags & 0xffffffu);
+}
+
+/* After a USER frame in gather: what may follow it in a MANY frame. */
+static void
+last_set(trpi_route *route, trpi_gather *gather, const trp_type *type,
+         const trpi_serializer *serializer, const trp_msg *msg, const trpi_node_map *map,
+         uint8_t flags)
+{
+    uint32_t fields_count = 0;
+    bool raw =
+        serializer == &trpi_serializer_raw && trpi_type_fields(type, &fields_count) == NULL;
+    bool plain = raw || serializer == &trpi_serializer_text;
+    bool many = (atomic_load_explicit(&route->peer->features, memory_order_relaxed) &
+                 TRPI_FEATURE_MANY) != 0 &&
+                /* features are those of whoever is there now */
+                route->uid != 0 &&
+                atomic_load_explicit(&route->peer->active_uid, memory_order_relaxed) ==
+                    route->uid && map->third_count == 0;
+    gather->last.type = many ? type : NULL;
+    gather->last.serializer = plain ? NULL : serializer;
+    gather->last.serializer_id = serializer->id;
+    gather->last.to_slot = msg->priv_to_slot;
+    gather->last.to_generation = msg->priv_to_generation;
+    gather->last.from_slot = msg->priv_from_slot;
+    gather->last.from_generation = msg->priv_from_generation;
+    gather->last.from_node = msg->priv_from_node_flags & 0xffffffu;
+    gather->last.sender_code = flags & TRPI_MESSAGE_SENDER_MASK;
+    gather->last.many_at = SIZE_MAX;
+}
+
+/* Encode one that is like the last. false: it needs a frame of its own. */
+static bool
+encode_again(trpi_route *route, trpi_gather *gather, const trp_type *type, const trp_msg *msg,
+             size_t bytes)
+{
+    const void *payload = trp_msg_payload(msg);
+    trpi_node_map map;
+    map.sending = TRPI_NODE_SELF;
+    map.receiving = route->node;
+    map.serializers = route->remote->serializers;
+    map.arg = route->remote;
+    map.get = trpi_route_node_get;
+    if (gather->last.many_at != SIZE_MAX &&
+        trpi_many_append(&gather->frames, gather->last.many_at, gather->last.serializer, &map,
+                         type, payload, bytes) == TRP_OK) {
+        return true;
+    }
+    size_t at = gather->frames.count;
+    trpi_message message = { 0 };
+    message.to_slot = msg->priv_to_slot;
+    message.to_generation = msg->priv_to_generation;
+    message.sender = sender_of(msg);
+    message.wire_id = trpi_type_wire_id(type->number);
+    message.serializer = gather->last.serializer_id;
+    if (trpi_many_begin(&gather->frames, &message, gather->last.sender_code) != TRP_OK ||
+        trpi_many_append(&gather->frames, at, gather->last.serializer, &map, type, payload,
+                         bytes) != TRP_OK) {
+        gather->frames.count = at;
+        return false;
+    }
+    gather->last.many_at = at;
+    return true;
+}
+
+static void
+delivered(trpi_route *route, enum trpi_lane lane)
+{
+    trpi_gather *gather = &route->gathers[lane];
+    route->touched |= 1u << lane;
+    gather->messages++;
+    if (gather->frames.count >= TRPI_GATHER_BYTES_MAX) {
+        (void)trpi_route_hand_over(route); /* flush() says whether the lane is full */
+    }
+}
+
+/* What a message finds in front of it. */
+typedef struct delivery {
+    enum trpi_lane lane;
+    size_t bytes; /* of payload */
+    size_t waiting;
+    size_t room;
+} delivery;
+
+/* The usual message: like the one before it, and there is room. */
+static bool
+deliver_again(trpi_route *route, const trp_type *type, const trp_msg *msg, const delivery *d)
+{
+    trpi_gather *gather = &route->gathers[d->lane];
+    const trpi_lane_state *lane = &route->peer->lanes[d->lane];
+    if (!is_like_last(gather, type, msg) ||
+        gather->announced_epoch != atomic_load_explicit(&lane->epoch, memory_order_relaxed) ||
+        d->waiting + promise_of(d->bytes) > d->room ||
+        atomic_load_explicit(&route->remote->stopped, memory_order_relaxed) ||
+        route->remote->chatty || /* each has its line */
+        !encode_again(route, gather, type, msg, d->bytes)) {
+        return false;
+    }
+    delivered(route, d->lane);
+    return true;
+}
+
+/* What a parcel carries cannot be sent: that is a dead letter, and the parcel goes without it,
+ * for its number must not be missing. */
+static trp_err
+encode_hollow(trpi_route *route, trpi_buffer *out, trpi_node_map *map, uint32_t frame_bytes_max,
+              const trpi_message *message, trp_err why)
+{
+    const trpi_parcel *full = (const void *)message->payload;
+    const trp_type *inner = trpi_type_get(full->type);
+    size_t bytes = message->payload_bytes - sizeof *full;
+    trp_ref recipient = { route->node, message->to_slot, message->to_generation, 0 };
+    trpi_parcel hollow = *full;
+    trpi_message less = *message;
+    hollow.type = 0;
+    if (why == TRP_EINVAL) { /* it may be the ref that cannot be sent */
+        hollow.sender = (trp_ref)TRP_REF_NONE;
+    }
+    less.payload = (const uint8_t *)&hollow;
+    less.payload_bytes = sizeof hollow;
+    trp_err err = trpi_message_encode(out, &trpi_serializer_parcel, map, frame_bytes_max, &less);
+    if (err == TRP_OK && inner != NULL) {
+        report_unsendable(route->remote, inner, bytes, why);
+        trpi_dead_letter_of(route->remote->system, full->sender, recipient, dead_reason_of(why),
+                            inner, full + 1, bytes);
+    }
+    return err;
+}
+
+/* What takes the large lane and is large, if both want that. */
+static void
+compress(trpi_route *route, trpi_gather *gather, size_t at, const delivery *d)
+{
+    const trpi_remote_options *o = &route->remote->options;
+    uint32_t features = atomic_load_explicit(&route->peer->features, memory_order_relaxed);
+    if (o->compress && d->lane == TRPI_LANE_LARGE && route->uid != 0 &&
+        atomic_load_explicit(&route->peer->active_uid, memory_order_relaxed) == route->uid &&
+        d->bytes > o->large_threshold_bytes && (features & TRPI_FEATURE_LZ4) != 0) {
+        (void)trpi_message_compress(&gather->frames, at, &route->scratch);
+    }
+}
+
+trp_err
+trpi_route_encode(trpi_route *route, trpi_buffer *out, const trp_type *type, const trp_msg *msg,
+                  trpi_node_map *ret_map)
+{
+    trpi_remote *remote = route->remote;
+    const trpi_serializer *serializer = trpi_serializers_for(remote->serializers, type);
+    if (serializer == NULL || atomic_load_explicit(&remote->stopped, memory_order_relaxed)) {
+        return serializer == NULL ? TRP_ENOTYPE : TRP_ECONN;
+    }
+    ret_map->sending = TRPI_NODE_SELF;
+    ret_map->receiving = route->node;
+    ret_map->serializers = remote->serializers;
+    ret_map->arg = remote;
+    ret_map->get = trpi_route_node_get;
+    trpi_message message = { 0 };
+    message.to_slot = msg->priv_to_slot;
+    message.to_generation = msg->priv_to_generation;
+    message.sender = sender_of(msg);
+    message.type = type;
+    message.wire_id = trpi_type_wire_id(type->number);
+    message.payload = trp_msg_payload(msg);
+    message.payload_bytes = trp_msg_bytes(msg);
+    message.anyone = route->uid == 0;
+    uint32_t frame_bytes_max =
+        atomic_load_explicit(&route->peer->frame_bytes_max, memory_order_relaxed);
+    trp_err err = trpi_message_encode(out, serializer, ret_map, frame_bytes_max, &message);
+    if (type == &trpi_parcel_type && is_unsendable(err)) {
+        err = encode_hollow(route, out, ret_map, frame_bytes_max, &message, err);
+    }
+    return err;
+}
+
+/* A frame of its own. */
+static trp_err
+encode(trpi_route *route, const trp_type *type, const trp_msg *msg, const delivery *d)
+{
+    trpi_gather *gather = &route->gathers[d->lane];
+    trpi_node_map map;
+    gather->last.type = NULL;
+    announce(route, d->lane, type, trpi_type_wire_id(type->number));
+    size_t before = gather->frames.count;
+    trp_err err = trpi_route_encode(route, &gather->frames, type, msg, &map);
+    if (err != TRP_OK) {
+        return err;
+    }
+    uint8_t flags = gather->frames.data[before + 5];
+    compress(route, gather, before, d);
+    if (d->waiting + gather->frames.count - before > d->room) {
+        gather->frames.count = before;
+        return TRP_EAGAIN;
+    }
+    last_set(route, gather, type, trpi_serializers_for(route->remote->serializers, type), msg, &map,
+             flags);
+    return TRP_OK;
+}
+
+static void
+lost(trpi_route *route, const trp_type *type, const trp_msg *msg, trp_err err,
+     trp_dead_reason reason)
+{
+    trp_ref recipient = { route->node, msg->priv_to_slot, msg->priv_to_generation, 0 };
+    trpi_count(&route->peer->dropped, 1);
+    report_unsendable(route->remote, type, trp_msg_bytes(msg), err);
+    trpi_dead_letter_of(route->remote->system, sender_of(msg), recipient, reason, type,
+                        trp_msg_payload(msg), trp_msg_bytes(msg));
+}
+
+/* The recipient is slow, and what it is told is kept apart (hold.c). false: it is not. */
+static bool __attribute__((noinline))
+deliver_held(trpi_route *route, const trp_type *type, const trp_msg *msg, bool promised)
+{
+    trpi_node_map map;
+    if (route->uid == 0 ||
+        !trpi_hold_enter(route, msg->priv_to_slot, msg->priv_to_generation)) {
+        return false;
+    }
+    trpi_buffer_clear(&route->held);
+    trp_err err = trpi_route_encode(route, &route->held, type, msg, &map);
+    enum trpi_held held = err != TRP_OK
+                              ? TRPI_HELD_FULL
+                              : trpi_hold_take(route, msg->priv_to_slot, msg->priv_to_generation,
+                                               &route->held, promised);
+    if (held == TRPI_HELD_FULL) {
+        lost(route, type, msg, err, err != TRP_OK ? dead_reason_of(err) : TRP_DEAD_RECEIVER_FULL);
+    } else if (held == TRPI_HELD && route->remote->chatty) {
+        message_noted(route->remote, route->peer, type, msg);
+    }
+    if (route->held.capacity > TRPI_HELD_KEPT_BYTES) {
+        trpi_buffer_fini(&route->held);
+    }
+    return held != TRPI_HELD_NOT;
+}
+
+static void
+deliver(void *arg, trp_system *system, trp_msg *msg)
+{
+    trpi_route *route = arg;
+    trpi_peer *peer = route->peer;
+    const trp_type *type = trp_msg_type(msg);
+    delivery d;
+    (void)system;
+    d.bytes = trp_msg_bytes(msg);
+    bool promised = (msg->priv_from_node_flags & TRPI_MSG_PROMISED) != 0;
+    route->kept += promised ? promise_of(d.bytes) : 0;
+    if (trpi_hold_may(peer, msg->priv_to_slot) && deliver_held(route, type, msg, promised)) {
+        return;
+    }
+    d.lane = trpi_route_lane(route, msg->priv_to_slot, d.bytes);
+    d.room = promised ? SIZE_MAX : trpi_lane_bytes_max(route->remote, d.lane);
+    /* the sum is for all lanes: no more of it than one may have promised counts for this one */
+    size_t others = atomic_load_explicit(&peer->promised, memory_order_relaxed) - route->kept;
+    size_t most = trpi_lane_admit_max(route->remote, d.lane);
+    d.waiting = atomic_load_explicit(&peer->lanes[d.lane].queued, memory_order_relaxed) +
+                (others < most ? others : most) + route->gathers[d.lane].frames.count;
+    if (deliver_again(route, type, msg, &d)) {
+        return;
+    }
+    trp_err err = encode(route, type, msg, &d);
+    if (err != TRP_OK) {
+        lost(route, type, msg, err, dead_reason_of(err));
+        return;
+    }
+    if (route->remote->chatty) {
+        message_noted(route->remote, peer, type, msg);
+    }
+    delivered(route, d.lane);
+}
+
+static bool
+flush(void *arg, trp_system *system, bool more)
+{
+    trpi_route *route = arg;
+    size_t gathered = 0;
+    (void)system;
+    for (uint32_t left = route->touched; left != 0; left &= left - 1) {
+        gathered += route->gathers[__builtin_ctz(left)].frames.count;
+    }
+    /* A write of little costs as much as one of much. */
+    bool wait = more && gathered < TRPI_FLUSH_BYTES_LEAST && !route->above;
+    return wait ? false : trpi_route_hand_over(route);
+}
+
+void
+trpi_route_free(trpi_route *route)
+{
+    for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+        trpi_buffer_fini(&route->gathers[lane].frames);
+        trpi_free(route->gathers[lane].announced);
+    }
+    trpi_buffer_fini(&route->scratch);
+    trpi_buffer_fini(&route->held);
+    trpi_free(atomic_load_explicit(&route->large, memory_order_relaxed));
+    trpi_free(route);
+}
+
+/* Take it out of its peer's list. By peer->lock. */
+static void
+route_unlink(trpi_route *route)
+{
+    trpi_route **at = &route->peer->routes;
+    while (*at != route) {
+        at = &(*at)->next;
+    }
+    *at = route->next;
+}
+
+static void
+release(void *arg)
+{
+    trpi_route *route = arg;
+    trpi_remote *remote = route->remote;
+    trpi_peer *peer = route->peer;
+    trpi_assert(route->touched == 0);
+    pthread_mutex_lock(&peer->lock);
+    route_unlink(route);
+    trpi_holds_forget(peer, route);
+    pthread_mutex_unlock(&peer->lock);
+    trpi_route_free(route);
+    trpi_peer_unpin(peer);
+    trpi_remote_unref(remote);
+}
+
+/* Is there room beside what waits and what was promised to others? Promises are read first: what
+ * hand_over() moves may then be counted twice, but not overlooked (route-O3). */
+static bool
+has_room(const trpi_route *route, enum trpi_lane lane, size_t others, size_t promise)
+{
+    const trpi_lane_state *state = &route->peer->lanes[lane];
+    size_t before = others + atomic_load_explicit(&state->queued, memory_order_acquire);
+    /* an empty lane takes one of any size */
+    return before == 0 || before + promise <= trpi_lane_admit_max(route->remote, lane);
+}
+
+static bool
+admit(void *arg, uint32_t slot, size_t bytes)
+{
+    trpi_route *route = arg;
+    trpi_peer *peer = route->peer;
+    enum trpi_lane lane = trpi_route_lane_guess(route, slot, bytes);
+    size_t promise = promise_of(bytes);
+    size_t others = atomic_fetch_add_explicit(&peer->promised, promise, memory_order_acquire);
+    if (trpi_hold_may(peer, slot) &&
+        !trpi_hold_has_room(peer, slot, others + promise, false)) {
+        atomic_fetch_sub_explicit(&peer->promised, promise, memory_order_relaxed);
+        return false;
+    }
+    if (has_room(route, lane, others, promise)) {
+        return true;
+    }
+    /* who is refused costs a lock anyway, and under it nothing is counted twice */
+    pthread_mutex_lock(&peer->lock);
+    others = atomic_load_explicit(&peer->promised, memory_order_acquire) - promise;
+    bool room = has_room(route, lane, others, promise);
+    pthread_mutex_unlock(&peer->lock);
+    if (!room) {
+        atomic_fetch_sub_explicit(&peer->promised, promise, memory_order_relaxed);
+    }
+    return room;
+}
+
+static void
+forgo(void *arg, size_t bytes)
+{
+    trpi_route *route = arg;
+    atomic_fetch_sub_explicit(&route->peer->promised, promise_of(bytes), memory_order_relaxed);
+}
+
+static void
+refused(void *arg, uint32_t slot, size_t bytes)
+{
+    trpi_route *route = arg;
+    trpi_peer *peer = route->peer;
+    trpi_later later = { 0 };
+    if (trpi_hold_may(peer, slot) &&
+        !trpi_hold_has_room(peer, slot, promise_of(bytes), true)) {
+        return; /* told when some of it has gone */
+    }
+    pthread_mutex_lock(&peer->lock);
+    peer->lanes[trpi_route_lane_guess(route, slot, bytes)].refused = true;
+    trpi_peer_wake(peer); /* promises that are broken make room, too, and only the tick sees it */
+    trpi_lane_look(peer, &later);
+    trpi_peer_unlock(peer, &later);
+}
+
+static bool
+slows(void *arg, uint32_t slot)
+{
+    const trpi_route *route = arg;
+    return trpi_hold_may(route->peer, slot) && trpi_hold_slows(route->peer, slot);
+}
+
+static const trpi_proxy_ops proxy_ops = { deliver, flush, release, admit, forgo, refused, slows };
+
+/* ---- what the actor room asks for ------------------------------------------------------------ */
+
+trp_err
+trpi_route_address_check(const trpi_remote *remote, const trpi_address *address)
+{
+    if (address->port == 0 || address->host[0] == '\0' ||
+        strcmp(address->protocol, remote->address.protocol) != 0) {
+        return TRP_EINVAL; /* a local-only address, or a transport that we do not have */
+    }
+    /* an earlier self */
+    return trpi_address_equal(address, &remote->address) ? TRP_ESTATE : TRP_OK;
+}
+
+/* The route of a node, linked before a proxy has it: who is refused room is told by this list. A
+ * new one keeps the caller's pin, else it is given back. NULL: no memory. */
+static trpi_route *
+route_get(trpi_remote *remote, trpi_peer *peer, uint32_t node, uint64_t uid)
+{
+    bool made = false;
+    pthread_mutex_lock(&peer->lock);
+    trpi_route *route = peer->routes;
+    while (route != NULL && route->node != node) {
+        route = route->next;
+    }
+    if (route == NULL) {
+        route = trpi_alloc(sizeof *route);
+        if (route != NULL) {
+            route->remote = remote;
+            route->peer = peer;
+            route->node = node;
+            route->uid = uid;
+            route->next = peer->routes;
+            peer->routes = route;
+            made = true;
+        }
+    }
+    if (route != NULL) {
+        route->tries++;
+    }
+    pthread_mutex_unlock(&peer->lock);
+    if (!made) {
+        trpi_peer_unpin(peer);
+    }
+    return route;
+}
+
+/* After a try to make its proxy: where nobody has made one, it is not needed. */
+static void
+route_settle(trpi_route *route, bool attached)
+{
+    trpi_peer *peer = route->peer;
+    pthread_mutex_lock(&peer->lock);
+    route->tries--;
+    route->attached = route->attached || attached;
+    bool vain = !route->attached && route->tries == 0;
+    if (vain) {
+        route_unlink(route);
+    }
+    pthread_mutex_unlock(&peer->lock);
+    if (vain) {
+        trpi_route_free(route);
+        trpi_peer_unpin(peer);
+    }
+}
+
+static trp_err
+op_connect(void *arg, trp_system *system, uint32_t node)
+{
+    trpi_remote *remote = arg;
+    trpi_peer *peer = NULL;
+    const trpi_node_id *id = trpi_node_id_get(system, node);
+    trp_err err = id == NULL ? TRP_EINVAL : trpi_route_address_check(remote, &id->address);
+    if (err == TRP_OK && atomic_load_explicit(&remote->stopping, memory_order_relaxed)) {
+        err = TRP_ECLOSED;
+    }
+    err = err != TRP_OK ? err : trpi_peer_get(remote, &id->address, true, &peer);
+    if (err != TRP_OK) {
+        return err;
+    }
+    trpi_route *route = route_get(remote, peer, node, id->uid);
+    if (route == NULL) {
+        return TRP_ENOMEM;
+    }
+    trpi_remote_ref(remote);
+    err = trpi_proxy_attach(system, node, &proxy_ops, route);
+    if (err != TRP_OK) {
+        trpi_remote_unref(remote); /* the user's reference is still there */
+    }
+    if (atomic_load_explicit(&route->peer->holding, memory_order_acquire)) {
+        trpi_proxy_slow(system, node, true); /* once too often: its tellers look in vain */
+    }
+    route_settle(route, err == TRP_OK || err == TRP_EEXIST);
+    return err == TRP_EEXIST ? TRP_OK : err;
+}
+
+static void
+op_select(void *arg, trp_system *system, const trpi_address *address, const char *path,
+          trp_ref sender, const trp_msg *msg)
+{
+    trpi_remote *remote = arg;
+    trpi_peer *peer = NULL;
+    const trp_type *type = trp_msg_type(msg);
+    const trpi_serializer *serializer = trpi_serializers_for(remote->serializers, type);
+    trpi_buffer frames = { 0 };
+    trp_err err = trpi_route_address_check(remote, address);
+    err = err == TRP_OK && serializer == NULL ? TRP_ENOTYPE : err == TRP_OK ? TRP_OK : TRP_ECONN;
+    /* no room for one more peer: nothing is wrong with the message */
+    err = err == TRP_OK && trpi_peer_get(remote, address, true, &peer) != TRP_OK ? TRP_ECONN : err;
+    if (err == TRP_OK) {
+        trpi_node_map map;
+        map.sending = TRPI_NODE_SELF;
+        map.receiving = UINT32_MAX; /* whoever answers: no incarnation is "the receiver" */
+        map.serializers = remote->serializers;
+        map.arg = remote;
+        map.get = trpi_route_node_get;
+        trpi_message message = { 0 };
+        message.path = path;
+        message.path_bytes = strlen(path);
+        message.sender = sender;
+        message.type = type;
+        message.wire_id = trpi_type_wire_id(type->number);
+        message.payload = trp_msg_payload(msg);
+        message.payload_bytes = trp_msg_bytes(msg);
+        message.anyone = true;
+        err = trpi_message_encode(
+            &frames, serializer, &map,
+            atomic_load_explicit(&peer->frame_bytes_max, memory_order_relaxed), &message);
+    }
+    if (err == TRP_OK) {
+        trpi_later later = { 0 };
+        pthread_mutex_lock(&peer->lock);
+        err = atomic_load_explicit(&remote->stopping, memory_order_relaxed) ? TRP_ECONN
+              : trpi_is_barred_now(peer)                                    ? TRP_EQUARANTINED
+                  : trpi_peer_append(peer, TRPI_LANE_ORDINARY, 0, &frames, false);
+        trpi_peer_pump(peer, &later);
+        trpi_peer_unlock(peer, &later);
+    }
+    trpi_buffer_fini(&frames);
+    if (err != TRP_OK) {
+        if (err == TRP_EQUARANTINED) {
+            trpi_selection_failed(system, sender, err);
+        }
+        report_unsendable(remote, type, trp_msg_bytes(msg), err);
+        trpi_dead_letter_of(system, sender, (trp_ref)TRP_REF_NONE, dead_reason_of(err), type,
+                            trp_msg_payload(msg), trp_msg_bytes(msg));
+    } else {
+        trpi_count(&peer->messages_out, 1);
+        trpi_count(&remote->frames_out, 1);
+        if (remote->chatty) {
+            trpi_message said = { 0 };
+            said.path = path;
+            said.path_bytes = strlen(path);
+            said.payload_bytes = trp_msg_bytes(msg);
+            trpi_message_chat(remote, peer, true, type, &said);
+        }
+    }
+    trpi_peer_unpin(peer);
+}
+
+const trpi_remote_ops trpi_route_remote_ops = { op_connect, trpi_signal_send, op_select,
+                                                trpi_signal_order, trpi_signal_is_connected };

@@ -1,0 +1,264 @@
+/* strangers.c - who may be known here at a time, and who gives way.
+ *
+ * Why.     Anybody who gets through to the port makes this node remember him: a peer, a number of
+ *          its node, numbers of the nodes that he names. What one host, or the holder of one
+ *          certificate, can take up is bounded, and what nobody uses gives way: so strangers can
+ *          neither fill the tables nor keep others out, however often they come again.
+ * Shape.   A caller counts for its share: the key of its certificate, or of its host (IPv6: of its
+ *          network). A member of the cluster counts for none, and never gives way.
+ * Must hold.
+ *   strangers-G1  A third node gets a number when a message that names it is delivered, never for
+ *       one that is refused, or whose receiver is not there. One that has no number is nobody in a
+ *       message.
+ *   strangers-G2  Of the peers the one gives way that has been gone longest: not connected, wanted
+ *       by nobody, in nobody's hands, no member. Its incarnations end first, and their watchers are
+ *       told.
+ *   strangers-G3  An incarnation that gave way without having said goodbye is barred
+ *       (association-A1): the numbers of its stream are forgotten.
+ * Limits.  peers_max, host_peers_max, host_nodes_max; TRPI_NODES_INTRODUCED (nodes.h);
+ *          TRPI_BYGONE_MAX incarnations are barred so, the oldest is forgotten first. LOOK_MAX gone
+ *          peers are looked at for one of a share.
+ * Tests.   tests/sim/strangers_test.c, tests/unit/remote/garbage_test.c
+ */
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/hash.h"
+#include "remote/association/internal.h"
+
+enum { LOOK_MAX = 256, ENDS_MAX = 16, NETWORK_BYTES = 8 };
+
+/* ---- whose ----------------------------------------------------------------------------------- */
+
+uint64_t
+trpi_whose_text(const char *peer_text)
+{
+    char host[TRPI_HOST_BYTES_MAX + 1];
+    uint8_t six[16];
+    bool bracket = peer_text[0] == '[';
+    size_t bytes = strcspn(peer_text + bracket, bracket ? "]" : "\n");
+    if (bytes > sizeof host - 1) {
+        bytes = sizeof host - 1;
+    }
+    memcpy(host, peer_text + bracket, bytes);
+    host[bytes] = '\0';
+    char *colon = strchr(host, ':');
+    if (!bracket && colon != NULL && strchr(colon + 1, ':') == NULL) {
+        *colon = '\0'; /* a port */
+    }
+    if (inet_pton(AF_INET6, host, six) == 1) {
+        return trpi_hash(six, NETWORK_BYTES, 0);
+    }
+    return trpi_hash(host, strlen(host), 0);
+}
+
+uint64_t
+trpi_whose(const trpi_conn *conn)
+{
+    const trpi_transport_ops *ops = conn->remote->ops;
+    uint64_t key = ops->whose != NULL ? ops->whose(conn->link) : 0;
+    return key != 0 ? key : conn->whose;
+}
+
+void
+trpi_peer_unshare(trpi_peer *peer)
+{
+    trpi_remote *remote = peer->remote;
+    pthread_mutex_lock(&remote->lock);
+    if (peer->shared && peer->watch_delegated) {
+        peer->shared = false;
+        remote->share_peers[peer->share]--;
+    }
+    pthread_mutex_unlock(&remote->lock);
+}
+
+/* ---- incarnations that gave way -------------------------------------------------------------- */
+
+/* strangers-G3. By remote->lock; without memory a late comer is only misunderstood. */
+static void
+bygone_add(trpi_remote *remote, uint64_t uid)
+{
+    if (remote->bygone == NULL) {
+        remote->bygone = trpi_alloc(TRPI_BYGONE_MAX * sizeof *remote->bygone);
+    }
+    if (remote->bygone != NULL) {
+        remote->bygone[remote->bygone_next] = uid;
+        remote->bygone_next = (remote->bygone_next + 1) % TRPI_BYGONE_MAX;
+        remote->bygone_count += remote->bygone_count < TRPI_BYGONE_MAX;
+    }
+}
+
+void
+trpi_bygone_bar(trpi_peer *peer, uint64_t uid)
+{
+    trpi_remote *remote = peer->remote;
+    if (peer->assoc.uid != 0) {
+        return; /* it knows by itself */
+    }
+    pthread_mutex_lock(&remote->lock);
+    bool bygone = false;
+    for (uint32_t i = 0; i < remote->bygone_count && !bygone; i++) {
+        bygone = remote->bygone[i] == uid;
+    }
+    pthread_mutex_unlock(&remote->lock);
+    if (bygone) {
+        trpi_assoc_bar(&peer->assoc, uid);
+    }
+}
+
+/* ---- giving way ------------------------------------------------------------------------------ */
+
+/* One that has been gone for long, pinned; NULL: none. */
+static trpi_peer *
+candidate(trpi_remote *remote, uint32_t share)
+{
+    uint32_t looks = 0;
+    pthread_mutex_lock(&remote->lock);
+    trpi_peer *peer = remote->gone.first;
+    while (peer != NULL && looks++ < LOOK_MAX && share < TRPI_SHARES &&
+           !(peer->shared && peer->share == share)) {
+        peer = peer->line_next;
+    }
+    peer = looks > LOOK_MAX ? NULL : peer;
+    if (peer != NULL) {
+        peer->pins++;
+    }
+    pthread_mutex_unlock(&remote->lock);
+    return peer;
+}
+
+/* strangers-G2. The caller holds peer->lock, and a pin. */
+static bool
+may_give_way(const trpi_peer *peer)
+{
+    bool may = !peer->awake && peer->line == &peer->remote->gone && !peer->watch_delegated &&
+               peer->assoc.state != TRPI_ASSOC_ACTIVE && peer->conns == NULL &&
+               !trpi_peer_wants(peer);
+    uint32_t pins = 1; /* the caller's, and one a route */
+    for (const trpi_route *route = peer->routes; may && route != NULL; route = route->next) {
+        may = route->uid != 0; /* else: somebody here has asked for whoever lives there */
+        pins++;
+    }
+    pthread_mutex_lock(&peer->remote->lock);
+    may = may && peer->pins == pins; /* else: it calls, or is called, at this moment */
+    pthread_mutex_unlock(&peer->remote->lock);
+    return may;
+}
+
+/* The numbers that have to end first: they have ended now, should one of them be met at once. The
+ * caller holds peer->lock. */
+static uint32_t
+numbers_end(const trpi_peer *peer, uint32_t numbers[ENDS_MAX])
+{
+    uint32_t count = 0;
+    uint32_t own = atomic_load_explicit(&peer->node, memory_order_relaxed);
+    if (own != 0) {
+        numbers[count++] = own;
+    }
+    for (const trpi_route *r = peer->routes; r != NULL && count < ENDS_MAX; r = r->next) {
+        numbers[count++] = r->node;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        trpi_node_doom(peer->remote->system, numbers[i]);
+    }
+    return count;
+}
+
+static void
+say_so(trpi_remote *remote, const trpi_address *gone)
+{
+    uint32_t suppressed = 0;
+    char address[TRPI_ADDRESS_TEXT_BYTES];
+    if (trpi_log_gate_open(remote, TRPI_GATE_CROWD, &suppressed)) {
+        trpi_log(remote->system, TRP_LOG_WARNING, "remote",
+                 "too many peers: the one that has been gone longest is forgotten peer=%s "
+                 "next=\"remote.peers-max and remote.peers-per-host bound them\" suppressed=%u",
+                 trpi_address_format(gone, address, sizeof address), suppressed);
+    }
+}
+
+bool
+trpi_peers_give_way(trpi_remote *remote, uint32_t share)
+{
+    trpi_peer *peer = candidate(remote, share);
+    uint32_t numbers[ENDS_MAX], count = 0;
+    if (peer == NULL) {
+        return false;
+    }
+    pthread_mutex_lock(&peer->lock);
+    bool may = may_give_way(peer);
+    trpi_address gone = peer->address;
+    uint64_t uid = peer->assoc.uid;
+    if (may) {
+        count = numbers_end(peer, numbers);
+    }
+    if (may && uid != 0 && !trpi_assoc_is_barred(&peer->assoc, uid)) {
+        trpi_assoc_bar(&peer->assoc, uid);
+        pthread_mutex_lock(&remote->lock);
+        bygone_add(remote, uid);
+        pthread_mutex_unlock(&remote->lock);
+    }
+    pthread_mutex_lock(&remote->lock);
+    bool over = may && peer->pins == 1 && peer->routes == NULL;
+    pthread_mutex_unlock(&remote->lock);
+    trpi_peer_forget(peer, may); /* with proxies: when those are given back */
+    for (uint32_t i = 0; i < count; i++) {
+        trpi_node_terminated(remote->system, numbers[i], TRP_DEAD_STALE);
+    }
+    if (may) {
+        say_so(remote, &gone);
+    }
+    trpi_count(&remote->gave_way, over);
+    return over;
+}
+
+/* ---- third nodes ----------------------------------------------------------------------------- */
+
+/* Its number, if it is connected, or the present incarnation of a member: that is its peer's, and
+ * gives way to no name. 0: it is neither. */
+static uint32_t
+present_number(trpi_remote *remote, const trpi_node_id *id)
+{
+    trpi_peer *peer = NULL;
+    uint32_t node = 0;
+    if (trpi_peer_get(remote, &id->address, false, &peer) != TRP_OK) {
+        return 0;
+    }
+    pthread_mutex_lock(&peer->lock);
+    if (peer->assoc.uid == id->uid &&
+        (peer->watch_delegated || peer->assoc.state == TRPI_ASSOC_ACTIVE)) {
+        node = trpi_peer_node(peer);
+    }
+    pthread_mutex_unlock(&peer->lock);
+    trpi_peer_unpin(peer);
+    return node;
+}
+
+trp_err
+trpi_third_number(void *arg, const trpi_node_id *id, uint32_t *ret_node)
+{
+    trpi_conn *conn = arg;
+    trpi_remote *remote = conn->remote;
+    if (id->uid == remote->uid) {
+        *ret_node = TRPI_NODE_SELF;
+        return TRP_OK;
+    }
+    uint32_t known = trpi_node_find(remote->system, id);
+    bool numbers = conn->numbers.who == TRPI_NUMBERS_ANY ||
+                   (conn->numbers.who == TRPI_NUMBERS_RECEIVER &&
+                    trpi_inbound_is_there(remote->system, conn->numbers.slot,
+                                          conn->numbers.generation));
+    if (!numbers) { /* strangers-G1 */
+        *ret_node = known;
+        return TRP_OK;
+    }
+    uint32_t present = known == 0 ? present_number(remote, id) : 0;
+    if (present != 0) {
+        *ret_node = present;
+        return TRP_OK;
+    }
+    return trpi_node_introduce(remote->system, id, conn->whose, remote->options.host_nodes_max,
+                               ret_node);
+}

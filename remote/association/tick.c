@@ -1,0 +1,535 @@
+/* tick.c - time passes for the peers: who is looked at, and who is asked whether it is there.
+ *
+ * Why.    A node of a cluster has a connection to nearly every other one, because gossip goes to
+ *         everybody in turn, and with most of them it has nothing to do at most times. So a peer
+ *         from whom nobody wants anything rests: it is neither asked nor looked at, and what an
+ *         idle node costs does not grow with the number of its associations.
+ * Shape.  awake   the tick looks at it; PING while somebody wants to know that it is there
+ *           |  ^
+ *           |  '-- anything happens (trpi_peer_pump), or its turn comes (probe)
+ *           v
+ *         two lines, in the order in which they began to stand there: resting associations, and
+ *         those that are gone, which are forgotten in the end
+ * Must hold.
+ *   tick-T1  What is said to a peer is followed by a PING within a heartbeat and a tick, and a PING
+ *       that is not answered by more: who uses a dead link finds it out as if it were always asked.
+ *   tick-T2  A peer rests only while nothing about it depends on time. (may_rest)
+ *   tick-T3  Silence is judged only while an answer is due.
+ *   tick-T4  A peer is forgotten when nobody has it in his hands, and what it is remembered for is
+ *       over: numbers of a stream whose incarnation may come back, incarnations that are barred.
+ *       Where places are short it is earlier (strangers.c).
+ *   tick-T5  It may remember us: the epochs of its lanes go on where they were.
+ * Limits. One resting peer in PROBE_GAP_MS is asked, the one that has rested longest, and none that
+ *         has rested for less than PROBE_MS; who cannot rest is asked as often. So a host that has
+ *         vanished is noticed at last though nobody uses it, and what stands between (address
+ *         translation) sees a sign of life.
+ *         FORGET_MS, for who has said goodbye or was never met; FORGET_BARRED_MS.
+ * Tests.  tests/sim/idle_test.c, tests/unit/remote/events_test.c
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/wire.h"
+#include "remote/association/internal.h"
+
+#define TRPI_SILENT_RIVAL "no answer while another incarnation calls with its address"
+
+enum {
+    OWN_PAUSE_MS = 1000,
+    PROBE_MS = 30000,
+    PROBE_GAP_MS = 1000,
+    FORGET_MS = 600000,
+    FORGET_BARRED_MS = 24 * 3600 * 1000
+};
+
+/* ---- awake and resting; the lines by peer->lock and remote->lock ----------------------------- */
+
+static void
+awake_push(trpi_peer *peer)
+{
+    peer->awake = true;
+    peer->line = NULL;
+    peer->line_next = peer->remote->awake;
+    peer->remote->awake = peer;
+}
+
+void
+trpi_peer_begin(trpi_peer *peer)
+{
+    awake_push(peer);
+}
+
+static void
+line_append(trpi_peer *peer, trpi_line *line)
+{
+    peer->line = line;
+    peer->line_next = NULL;
+    peer->line_before = line->last;
+    *(line->last != NULL ? &line->last->line_next : &line->first) = peer;
+    line->last = peer;
+}
+
+static void
+line_remove(trpi_peer *peer)
+{
+    trpi_peer *next = peer->line_next, *before = peer->line_before;
+    *(next != NULL ? &next->line_before : &peer->line->last) = before;
+    *(before != NULL ? &before->line_next : &peer->line->first) = next;
+}
+
+void
+trpi_peer_wake(trpi_peer *peer)
+{
+    trpi_remote *remote = peer->remote;
+    if (peer->awake) {
+        return;
+    }
+    pthread_mutex_lock(&remote->lock);
+    line_remove(peer);
+    awake_push(peer);
+    pthread_mutex_unlock(&remote->lock);
+}
+
+/* The tick has taken it out of the line of those that are awake, and puts it into one. */
+static void
+line_up(trpi_peer *peer, bool rests, uint64_t now_ms)
+{
+    trpi_remote *remote = peer->remote;
+    pthread_mutex_lock(&remote->lock);
+    if (!rests) {
+        awake_push(peer);
+    } else {
+        peer->awake = false;
+        peer->rests_since_ms = now_ms;
+        line_append(peer, peer->assoc.state == TRPI_ASSOC_ACTIVE ? &remote->resting
+                                                                 : &remote->gone);
+    }
+    pthread_mutex_unlock(&remote->lock);
+}
+
+/* Buffers that the last gossip has left behind: with many associations most of what they hold. */
+static void
+trim(trpi_peer *peer)
+{
+    for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+        if (peer->lanes[lane].pending.count == 0) {
+            trpi_buffer_fini(&peer->lanes[lane].pending);
+        }
+    }
+    for (trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
+        if (!conn->busy && conn->head.count == 0) {
+            trpi_buffer_fini(&conn->head);
+            trpi_buffer_fini(&conn->writing_head);
+            trpi_buffer_fini(&conn->writing);
+        }
+    }
+}
+
+/* tick-T2 */
+static bool
+may_rest(const trpi_peer *peer, bool watched)
+{
+    const trpi_assoc *assoc = &peer->assoc;
+    bool active = assoc->state == TRPI_ASSOC_ACTIVE;
+    bool quiet = active ? peer->rested
+                        : assoc->state == TRPI_ASSOC_IDLE ||
+                              (assoc->state == TRPI_ASSOC_QUARANTINED && !assoc->wanted);
+    if (!quiet || trpi_peer_wants(peer) || peer->large_used || peer->overflowed_uid != 0 ||
+        peer->end_again_count > 0 || peer->end_again_lost > 0 ||
+        (watched && !(active && peer->watch_delegated))) {
+        return false;
+    }
+    for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+        if (peer->lanes[lane].refused) {
+            return false;
+        }
+    }
+    for (const trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
+        if (conn->lane != TRPI_LANE_CONTROL || !conn->ready ||
+            atomic_load_explicit(&conn->unfinished_ms, memory_order_relaxed) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- is it there? ---------------------------------------------------------------------------- */
+
+/* Does anybody want to know? */
+static bool
+is_to_be_asked(const trpi_peer *peer, bool watched)
+{
+    return peer->used || peer->asked || (watched && !peer->watch_delegated) ||
+           trpi_redelivery_unacked(&peer->redelivery) > 0 || peer->waiting.count > 0;
+}
+
+void
+trpi_peer_ping(trpi_peer *peer, uint64_t now_ms)
+{
+    trpi_buffer frame = { 0 };
+    uint8_t body[8];
+    trpi_put_u64(body, trpi_world_mono_ns(peer->remote->world));
+    if (trpi_frame_append(&frame, TRPI_FRAME_PING, 0, 0, body, sizeof body) == TRP_OK) {
+        /* full: the next one */
+        (void)trpi_peer_append(peer, TRPI_LANE_CONTROL, peer->assoc.uid, &frame, false);
+    }
+    trpi_buffer_fini(&frame);
+    if (peer->rested) { /* tick-T3: nobody had asked it */
+        trpi_detector_own_pause(&peer->link_detector, now_ms, now_ms - peer->heard_ms);
+        peer->heard_ms = now_ms;
+        peer->rested = false;
+    }
+    peer->pinged_ms = now_ms;
+    peer->asked = true;
+    peer->used = false;
+    for (int lane = TRPI_LANE_ORDINARY; lane < TRPI_LANE_COUNT; lane++) { /* it is still going */
+        peer->used = peer->used || atomic_load_explicit(&peer->lanes[lane].queued,
+                                                        memory_order_relaxed) > 0;
+    }
+}
+
+static void
+tick_active(trpi_peer *peer, uint64_t now_ms, bool watched, trpi_later *later)
+{
+    const trpi_remote_options *o = &peer->remote->options;
+    uint32_t beat_ms = o->watch_heartbeat_ms < o->link_heartbeat_ms ? o->watch_heartbeat_ms
+                                                                    : o->link_heartbeat_ms;
+    if (now_ms - peer->pinged_ms >= beat_ms) {
+        if (is_to_be_asked(peer, watched)) {
+            trpi_peer_ping(peer, now_ms); /* tick-T1 */
+        } else {
+            peer->rested = true;
+        }
+    }
+    if (peer->rested && now_ms - peer->pinged_ms >= PROBE_MS && !may_rest(peer, watched)) {
+        trpi_peer_ping(peer, now_ms); /* it is not among those that probe() asks */
+    }
+    trp_err given_up = trpi_redelivery_tick(&peer->redelivery, now_ms);
+    const char *lost =
+        given_up != TRP_OK ? "a system message was not acknowledged in time" : NULL;
+    trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE,
+                               .random = trpi_world_random(peer->remote->world) };
+    char reason[80];
+    if (lost == NULL && peer->asked &&
+        !trpi_detector_is_available(&peer->link_detector, now_ms)) {
+        event.kind = TRPI_ASSOC_LOST;
+        (void)snprintf(reason, sizeof reason, "silent for %" PRIu64 " ms", now_ms - peer->heard_ms);
+        lost = reason;
+        trpi_peer_close(peer, NULL);
+    }
+    if (lost != NULL) {
+        (void)trpi_peer_step(peer, NULL, &event, lost, later);
+    }
+}
+
+/* Judge the node of actors that are watched from here, unless the cluster does. */
+static void
+tick_watch(trpi_peer *peer, uint64_t now_ms, bool watched, trpi_later *later)
+{
+    const trpi_remote_options *options = &peer->remote->options;
+    if (!watched || peer->watch_delegated) {
+        peer->watching = false;
+        return;
+    }
+    if (!peer->watching) {
+        trpi_phi_options phi = { options->watch_threshold, options->watch_samples_max,
+                                 options->watch_deviation_ms, options->watch_heartbeat_ms,
+                                 options->watch_pause_ms };
+        trpi_detector_fini(&peer->watch_detector);
+        peer->watching =
+            trpi_detector_init(&peer->watch_detector, options->watch_detector, &phi) == TRP_OK;
+        /* FD-16: also a node that never answers is judged */
+        trpi_detector_assume(&peer->watch_detector, now_ms + options->watch_expected_ms);
+    } else if (!trpi_detector_is_available(&peer->watch_detector, now_ms)) {
+        trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE,
+                                   .uid = peer->redelivery_uid,
+                                   .random = trpi_world_random(peer->remote->world) };
+        (void)trpi_peer_step(peer, NULL, &event, "watched node does not answer", later);
+    }
+}
+
+/* The incarnation for which signals have waited since before_ms without being met; 0: none. */
+static uint64_t
+unmet_since(const trpi_peer *peer, uint64_t before_ms)
+{
+    uint64_t pushed_ms = 0;
+    if (peer->redelivery_uid != peer->met_uid &&
+        trpi_redelivery_oldest(&peer->redelivery, &pushed_ms) && pushed_ms < before_ms) {
+        return peer->redelivery_uid;
+    }
+    const trpi_waiting_entry *entry = trpi_waiting_oldest(&peer->waiting, before_ms, 0);
+    return entry != NULL ? entry->uid : 0;
+}
+
+/* Signals for an incarnation that does not show itself: it is given up and its watchers are told,
+ * unless the cluster judges. */
+static void
+tick_unmet(trpi_peer *peer, uint64_t now_ms, trpi_later *later)
+{
+    uint32_t wait_ms = peer->remote->options.handshake_timeout_ms;
+    bool judged = peer->assoc.state != TRPI_ASSOC_ACTIVE && !peer->watch_delegated;
+    uint64_t uid = judged && now_ms > wait_ms ? unmet_since(peer, now_ms - wait_ms) : 0;
+    if (uid != 0) {
+        trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE,
+                                   .uid = uid,
+                                   .random = trpi_world_random(peer->remote->world) };
+        (void)trpi_peer_step(peer, NULL, &event, "it did not show itself in time", later);
+    }
+}
+
+/* Messages wait for a connection as long as a handshake may take. */
+static void
+tick_waiting(trpi_peer *peer, uint64_t now_ms, trpi_later *later)
+{
+    if (peer->assoc.state == TRPI_ASSOC_ACTIVE) {
+        return;
+    }
+    for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
+        trpi_lane_state *lane = &peer->lanes[i];
+        if (lane->pending.count == 0 || later->dropped[i].frames.count > 0 ||
+            now_ms - lane->pending_since_ms < peer->remote->options.handshake_timeout_ms) {
+            continue; /* what it has for anyone: at the next tick */
+        }
+        trpi_lane_clear(peer, (enum trpi_lane)i, later);
+    }
+}
+
+/* Close those that have waited too long; returns how many of them for the end of a frame. */
+static uint32_t
+tick_conns(trpi_peer *peer, uint64_t now_ms)
+{
+    uint32_t late = 0;
+    for (trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
+        bool unfinished = trpi_unfinished_is_late(conn, now_ms) && !conn->closing;
+        if ((!conn->ready && now_ms >= conn->deadline_ms) || unfinished) {
+            trpi_conn_close(conn);
+        }
+        late += unfinished;
+    }
+    return late;
+}
+
+static void
+tick_peer(trpi_peer *peer, bool *ret_busy)
+{
+    trpi_later later = { 0 };
+    trp_system *system = peer->remote->system;
+    uint32_t node = atomic_load_explicit(&peer->node, memory_order_acquire);
+    bool watched = node != 0 && trpi_node_is_watched(system, node);
+    pthread_mutex_lock(&peer->lock);
+    /* Under the lock, as the times that it is compared with: none of them is later. */
+    uint64_t now_ms = trpi_remote_now_ms(peer->remote);
+    trpi_assoc_event event = { .kind = TRPI_ASSOC_TICK,
+                               .want = (trpi_peer_wants(peer) || watched) &&
+                                       trpi_peer_may_dial(peer),
+                               .random = trpi_world_random(peer->remote->world) };
+    bool handshaking = peer->assoc.state == TRPI_ASSOC_HANDSHAKING;
+    const char *why = peer->assoc.asked_ms != 0 ? TRPI_SILENT_RIVAL : "no handshake in time";
+    uint32_t bits = trpi_peer_step(peer, NULL, &event, why, &later);
+    if (handshaking && (bits & TRPI_ASSOC_DO_CLOSE) != 0) {
+        trpi_count(&peer->remote->handshake_timeouts, 1);
+    }
+    uint32_t late = tick_conns(peer, now_ms);
+    if (peer->assoc.state == TRPI_ASSOC_ACTIVE) {
+        tick_active(peer, now_ms, watched, &later);
+        trpi_fences_tick(peer, now_ms);
+        trpi_parting_tick(peer, now_ms);
+    }
+    if (peer->overflowed_uid != 0 && later.over_uid == 0) {
+        trpi_assoc_event over = { .kind = TRPI_ASSOC_QUARANTINE,
+                                  .uid = peer->overflowed_uid,
+                                  .random = event.random };
+        (void)trpi_peer_step(peer, NULL, &over, "too many unacknowledged system messages", &later);
+        peer->overflowed_uid = 0;
+    }
+    if (later.over_uid == 0) {
+        tick_watch(peer, now_ms, watched, &later);
+    }
+    if (later.over_uid == 0) {
+        tick_unmet(peer, now_ms, &later);
+    }
+    tick_waiting(peer, now_ms, &later);
+    trpi_holds_tick(peer, now_ms, &later);
+    uint32_t *end_again = peer->end_again;
+    uint32_t end_again_count = peer->end_again_count, end_again_lost = peer->end_again_lost;
+    peer->end_again = NULL;
+    peer->end_again_count = peer->end_again_lost = 0;
+    trpi_peer_pump(peer, &later);
+    bool idle_or_active =
+        peer->assoc.state == TRPI_ASSOC_IDLE || peer->assoc.state == TRPI_ASSOC_ACTIVE;
+    bool redial = false;
+    for (int lane = TRPI_LANE_ORDINARY; lane < TRPI_LANE_COUNT; lane++) {
+        redial = redial || (trpi_lane_wants(peer, lane) && peer->lanes[lane].out == NULL);
+    }
+    *ret_busy = *ret_busy || (!idle_or_active && event.want) || redial;
+    bool rests = may_rest(peer, watched);
+    if (rests) {
+        trim(peer);
+    }
+    line_up(peer, rests, now_ms);
+    trpi_peer_unlock(peer, &later);
+    if (late > 0) {
+        trpi_unfinished_say_late(peer, late);
+    }
+    for (uint32_t i = 0; i < end_again_count; i++) {
+        trpi_node_terminated(system, end_again[i], TRP_DEAD_STALE);
+    }
+    trpi_free(end_again);
+    if (end_again_lost > 0) {
+        char address[TRPI_ADDRESS_TEXT_BYTES];
+        trpi_log(system, TRP_LOG_ERROR, "remote",
+                 "out of memory: who watches an earlier incarnation is not told of its end peer=%s "
+                 "times=%u",
+                 trpi_address_format(&peer->address, address, sizeof address), end_again_lost);
+    }
+}
+
+/* ---- all of them ----------------------------------------------------------------------------- */
+
+static void
+own_pause(trpi_peer *peer, uint64_t now_ms, uint64_t pause_ms)
+{
+    pthread_mutex_lock(&peer->lock);
+    if (peer->assoc.state == TRPI_ASSOC_ACTIVE) {
+        trpi_detector_own_pause(&peer->link_detector, now_ms, pause_ms);
+    }
+    if (peer->watching) {
+        trpi_detector_own_pause(&peer->watch_detector, now_ms, pause_ms);
+    }
+    const trpi_assoc_event paused = { .kind = TRPI_ASSOC_PAUSED };
+    trpi_later nothing = { 0 };
+    (void)trpi_peer_step(peer, NULL, &paused, "", &nothing);
+    pthread_mutex_unlock(&peer->lock);
+}
+
+/* The first of a line that has stood there for so long, pinned; NULL: none. */
+static trpi_peer *
+line_first(trpi_remote *remote, const trpi_line *line, uint64_t now_ms, uint32_t for_ms)
+{
+    pthread_mutex_lock(&remote->lock);
+    trpi_peer *peer = line->first;
+    if (peer != NULL && now_ms - peer->rests_since_ms >= for_ms) {
+        peer->pins++;
+    } else {
+        peer = NULL;
+    }
+    pthread_mutex_unlock(&remote->lock);
+    return peer;
+}
+
+/* The one that has rested longest is asked. */
+static void
+probe(trpi_remote *remote, uint64_t now_ms)
+{
+    trpi_peer *peer = line_first(remote, &remote->resting, now_ms, PROBE_MS);
+    if (peer == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&peer->lock);
+    if (!peer->awake) {
+        peer->used = true;
+        trpi_peer_wake(peer);
+    }
+    pthread_mutex_unlock(&peer->lock);
+    trpi_peer_unpin(peer);
+}
+
+/* tick-T4, but for pins. The caller holds peer->lock. */
+static bool
+is_over(const trpi_peer *peer, uint64_t now_ms)
+{
+    const trpi_assoc *assoc = &peer->assoc;
+    const trpi_redelivery *stream = &peer->redelivery;
+    bool barred = assoc->uid != 0 && trpi_assoc_is_barred(assoc, assoc->uid);
+    bool numbered = stream->pushed > 0 || stream->expected > 0;
+    bool waits = assoc->barred_count > (peer->goodbye_said ? 1u : 0u);
+    return !peer->awake && !peer->watch_delegated && (barred || !numbered) &&
+           now_ms - peer->rests_since_ms >= (waits ? FORGET_BARRED_MS : FORGET_MS);
+}
+
+/* Our incarnation goes on, and so do its epochs there. By remote->lock. tick-T5 */
+static void
+epochs_keep(const trpi_peer *peer)
+{
+    for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+        uint32_t epoch = atomic_load_explicit(&peer->lanes[lane].epoch, memory_order_relaxed);
+        if (epoch > peer->remote->epoch_first) {
+            peer->remote->epoch_first = epoch;
+        }
+    }
+}
+
+void
+trpi_peer_forget(trpi_peer *peer, bool over)
+{
+    trpi_remote *remote = peer->remote;
+    uint32_t node = 0;
+    pthread_mutex_lock(&remote->lock);
+    over = over && peer->pins == 1 && /* ours */
+           !atomic_load_explicit(&remote->stopping, memory_order_relaxed);
+    if (!peer->awake) {
+        line_remove(peer);
+    }
+    if (over) {
+        remote->redelivered_before += peer->redelivery.resent;
+        epochs_keep(peer);
+        trpi_peer_remove(peer);
+        node = atomic_load_explicit(&peer->node, memory_order_relaxed);
+    } else if (!peer->awake) {
+        line_append(peer, &remote->gone);
+    }
+    pthread_mutex_unlock(&remote->lock);
+    pthread_mutex_unlock(&peer->lock);
+    if (over) {
+        /* refs lead there still, as those to a node that was only named */
+        uint64_t by = peer->shared ? peer->share : trpi_whose_text(peer->address.host);
+        trpi_node_release(remote->system, node, by, remote->options.host_nodes_max);
+        trpi_peer_free(peer);
+    } else {
+        trpi_peer_unpin(peer);
+    }
+}
+
+/* The one that has been gone longest is forgotten, or stands behind the others again. */
+static void
+forget(trpi_remote *remote, uint64_t now_ms)
+{
+    trpi_peer *peer = line_first(remote, &remote->gone, now_ms, FORGET_MS);
+    if (peer != NULL) {
+        pthread_mutex_lock(&peer->lock);
+        trpi_peer_forget(peer, is_over(peer, now_ms));
+    }
+}
+
+bool
+trpi_remote_tick(trpi_remote *remote)
+{
+    uint64_t now_ms = trpi_remote_now_ms(remote);
+    uint64_t pause_ms = now_ms - remote->ticked_ms;
+    bool busy = false;
+    if (now_ms >= remote->probe_next_ms) {
+        remote->probe_next_ms = now_ms + PROBE_GAP_MS;
+        probe(remote, now_ms);
+        forget(remote, now_ms);
+    }
+    pthread_mutex_lock(&remote->lock);
+    trpi_peer *peer = remote->awake;
+    remote->awake = NULL;
+    for (trpi_peer *p = peer; p != NULL; p = p->line_next) {
+        p->pins++; /* whoever needs a place may take that of one that was put among the gone */
+    }
+    pthread_mutex_unlock(&remote->lock);
+    while (peer != NULL) {
+        trpi_peer *next = peer->line_next; /* nobody else touches the line of one that is awake */
+        if (pause_ms > OWN_PAUSE_MS) { /* we did not run: their silence is ours */
+            own_pause(peer, now_ms, pause_ms);
+        }
+        tick_peer(peer, &busy);
+        trpi_peer_unpin(peer);
+        peer = next;
+    }
+    remote->ticked_ms = now_ms;
+    trpi_conns_expire(remote, now_ms);
+    return busy;
+}

@@ -1,0 +1,667 @@
+/* secure.c - the links of a transport that knows its peers: TLS, then a cookie, then what the user
+ *            has to say.
+ *
+ * Why.     Who is not known gets no further than this file: neither a frame nor an actor is touched
+ *          before the peer has shown a certificate, or that it knows the secret.
+ * Shape.   inner link --bytes--> [TLS] --> [cookie] --> the user's bytes()
+ *          the user's write() --> [TLS] --> gather --> flight --> inner link
+ *          While one chunk is in flight the next one is encrypted.
+ * States.  CONNECTING -> TLS -> COOKIE -> OPEN -> closed;   TLS, COOKIE, OPEN -> REFUSED -> closed
+ *          (a step that is not configured is left out)
+ * Must hold.
+ *   secure-V1  connected() and bytes() come only when the link is OPEN.
+ *   secure-V2  Nothing is sent but `flight`, or, without TLS, the user's own buffers: one at a
+ *       time.
+ *   secure-V3  written() comes when everything of the write has been sent by the inner link.
+ *   secure-V4  A refused link sends its alert before it is closed, and is closed after LINGER_MS at
+ *       the latest: closing at once would reset the connection, and the peer would not read why.
+ *   secure-V5  The peer may send handshake_bytes_max bytes before the link is OPEN.
+ * Locks.   link->lock, then transport->lock, then the inner transport's. No callback with one held.
+ * Limits.  handshake_bytes_max, TRPI_TLS_WIRE_BYTES_MAX, CHUNK_BYTES; the number of links that are
+ *          not OPEN and their time are the user's to bound (conn.c).
+ * Tests.   tests/unit/remote/secure_test.c, reload_test.c, tests/fuzz/secure_fuzz.c
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/address.h"
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/mutex.h"
+#include "remote/security/secure_inner.h"
+
+enum {
+    CHUNK_BYTES = 131072, /* encrypted at a time: some 60 us, so that a callback stays short */
+    PLAIN_BYTES = 5 * TRPI_TLS_RECORD_BYTES, /* one read of the inner link, and a record's rest */
+    KEPT_BYTES = 65536,   /* buffers above are given back when the burst is over */
+    LINGER_MS = 1000
+};
+
+/* ---- life of a link -------------------------------------------------------------------------- */
+
+void
+trpi_secure_link_unref(trpi_secure_link *link)
+{
+    if (atomic_fetch_sub_explicit(&link->references, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+    if (link->inner != NULL) {
+        link->transport->inner->release(link->inner);
+    }
+    trpi_tls_session_free(link->session);
+    trpi_credentials_unref(link->credentials);
+    trpi_buffer_fini(&link->gather);
+    trpi_buffer_fini(&link->flight);
+    trpi_free(link->plain);
+    trpi_mutex_destroy(&link->lock);
+    trpi_free(link);
+}
+
+/* host: dialled. With the inner link's reference and the user's. */
+static trpi_secure_link *
+link_new(trpi_secure *secure, const char *host)
+{
+    trpi_secure_link *link = trpi_alloc(sizeof *link);
+    if (link == NULL) {
+        return NULL;
+    }
+    link->transport = secure;
+    link->dialled = host != NULL;
+    atomic_init(&link->references, 2);
+    pthread_mutex_init(&link->lock, NULL);
+    link->credentials = trpi_credentials_get(secure);
+    if (secure->is_tls &&
+        ((link->plain = trpi_alloc(PLAIN_BYTES)) == NULL ||
+         trpi_tls_session_new(link->credentials->tls, host, trpi_world_wall_ms(secure->world),
+                              &link->session) != TRP_OK)) {
+        trpi_secure_link_unref(link);
+        trpi_secure_link_unref(link);
+        return NULL;
+    }
+    return link;
+}
+
+/* The caller holds link->lock. */
+static void
+shut(trpi_secure_link *link, const char *reason)
+{
+    if (!link->closing) {
+        link->closing = true;
+        if (link->reason[0] == '\0') {
+            (void)snprintf(link->reason, sizeof link->reason, "%s", reason);
+        }
+        link->transport->inner->close(link->inner);
+    }
+}
+
+/* ---- writing: all with link->lock ------------------------------------------------------------ */
+
+static void
+encrypt(trpi_secure_link *link)
+{
+    while (link->iov_at < link->iov_count && link->gather.count < CHUNK_BYTES && !link->closing) {
+        trpi_iov *part = &link->iov[link->iov_at];
+        size_t bytes =
+            part->bytes < TRPI_TLS_RECORD_BYTES ? part->bytes : (size_t)TRPI_TLS_RECORD_BYTES;
+        if (bytes > 0 &&
+            trpi_tls_session_write(link->session, part->data, bytes, &link->gather) !=
+                TRPI_TLS_OK) {
+            const char *detail = "";
+            (void)trpi_tls_session_failure(link->session, &detail);
+            shut(link, detail);
+            return;
+        }
+        part->data = (const uint8_t *)part->data + bytes;
+        part->bytes -= bytes;
+        link->iov_at += part->bytes == 0;
+    }
+}
+
+/* TRP_ECLOSED of the inner link: its closed() comes, or has come. */
+static void
+pump(trpi_secure_link *link)
+{
+    const trpi_transport_ops *inner = link->transport->inner;
+    if (link->session != NULL) {
+        encrypt(link);
+    }
+    if (link->in_flight || link->closing) {
+        return;
+    }
+    if (link->gather.count > 0) { /* secure-V2 */
+        trpi_buffer swap = link->flight;
+        link->flight = link->gather;
+        link->gather = swap;
+        trpi_buffer_clear(&link->gather);
+        trpi_iov iov = { link->flight.data, link->flight.count };
+        link->in_flight = true;
+        (void)inner->write(link->inner, &iov, 1);
+        if (link->session != NULL) {
+            encrypt(link); /* while that is on its way */
+        }
+    } else if (link->session == NULL && link->writing && !link->passed) {
+        link->passed = true;
+        link->in_flight = true;
+        (void)inner->write(link->inner, link->iov, link->iov_count);
+    }
+}
+
+static void
+buffers_trim(trpi_secure_link *link)
+{
+    if (link->flight.capacity > KEPT_BYTES && link->flight.count <= KEPT_BYTES / 4) {
+        trpi_buffer_fini(&link->flight);
+        trpi_buffer_fini(&link->gather);
+    }
+    trpi_buffer_clear(&link->flight);
+}
+
+static void
+in_written(void *user, trpi_link *inner)
+{
+    trpi_secure_link *link = user;
+    (void)inner;
+    pthread_mutex_lock(&link->lock);
+    link->in_flight = false;
+    pump(link);
+    bool done = link->writing && !link->in_flight && link->gather.count == 0 &&
+                (link->session != NULL ? link->iov_at == link->iov_count : link->passed);
+    if (!link->in_flight) {
+        buffers_trim(link);
+    }
+    if (done) {
+        link->writing = link->passed = false;
+        link->iov_count = link->iov_at = 0;
+    }
+    pthread_mutex_unlock(&link->lock);
+    if (done) {
+        link->transport->events->written(link->user, (trpi_link *)link); /* secure-V3 */
+    }
+}
+
+trp_err
+trpi_secure_write(trpi_link *outer, const trpi_iov *iov, size_t count)
+{
+    trpi_secure_link *link = (trpi_secure_link *)outer;
+    trp_err err = TRP_ECLOSED;
+    trpi_assert(count >= 1 && count <= TRPI_TRANSPORT_IOV_MAX);
+    pthread_mutex_lock(&link->lock);
+    if (!link->closing && link->stage == TRPI_SECURE_OPEN) {
+        trpi_assert(!link->writing);
+        memcpy(link->iov, iov, count * sizeof *iov);
+        link->iov_count = count;
+        link->iov_at = 0;
+        link->writing = true;
+        pump(link);
+        err = TRP_OK;
+    }
+    pthread_mutex_unlock(&link->lock);
+    return err;
+}
+
+/* ---- refusing -------------------------------------------------------------------------------- */
+
+/* The caller holds link->lock, is in a callback of the inner link, and calls refused() later. */
+static void
+refuse(trpi_secure_link *link, trpi_refusal why, const char *detail)
+{
+    if (link->stage == TRPI_SECURE_REFUSED || link->closing) {
+        return;
+    }
+    link->stage = TRPI_SECURE_REFUSED;
+    link->refusal = why;
+    (void)snprintf(link->reason, sizeof link->reason, "%s: %s", trpi_refusal_text(why), detail);
+    pump(link);
+    if (why == TRPI_REFUSED_BY_PEER || why == TRPI_REFUSED_BYTES ||
+        (!link->in_flight && link->gather.count == 0)) {
+        shut(link, ""); /* nothing to say that the peer would wait for */
+    } else {
+        trpi_secure_end_in(link, LINGER_MS); /* secure-V4 */
+    }
+}
+
+static void
+refuse_session(trpi_secure_link *link)
+{
+    const char *detail = "";
+    trpi_refusal why = trpi_tls_session_failure(link->session, &detail);
+    refuse(link, why, detail);
+}
+
+/* ---- steps of a beginning: with link->lock, in a callback of the inner link ------------------ */
+
+/* Where the cookie is one that this user's nodes share, its file says whose. */
+static void
+refuse_cookie(trpi_secure_link *link, trpi_refusal why, const char *users, const char *configured)
+{
+    char detail[sizeof link->reason];
+    const char *file = link->transport->options.cookie_file;
+    bool is_users = file != NULL && file[0] != '\0';
+    (void)snprintf(detail, sizeof detail, "%s%s", is_users ? users : configured,
+                   is_users ? file : "");
+    refuse(link, why, detail);
+}
+
+/* said: what the step wants the peer to hear; freed here. */
+static void
+cookie_result(trpi_secure_link *link, trpi_cookie_result result, trpi_buffer *said)
+{
+    bool gathered = true;
+    if (said->count > 0) {
+        gathered =
+            link->session != NULL
+                ? trpi_tls_session_write(link->session, said->data, said->count, &link->gather) ==
+                      TRPI_TLS_OK
+                : trpi_buffer_append(&link->gather, said->data, said->count,
+                                     TRPI_TLS_WIRE_BYTES_MAX) == TRP_OK;
+    }
+    trpi_buffer_fini(said);
+    if (!gathered) {
+        result = TRPI_COOKIE_BROKEN;
+    }
+    switch (result) {
+    case TRPI_COOKIE_MORE:
+        pump(link);
+        break;
+    case TRPI_COOKIE_DONE:
+        link->stage = TRPI_SECURE_OPEN;
+        pump(link);
+        break;
+    case TRPI_COOKIE_MISSING:
+        refuse_cookie(link, TRPI_REFUSED_COOKIE, "the peer shows none; wanted is that of ",
+                      "the peer shows none; require-cookie is on here");
+        break;
+    case TRPI_COOKIE_WRONG:
+        refuse_cookie(link, TRPI_REFUSED_COOKIE, "the peer has another cookie than ",
+                      "the peer has another secure-cookie");
+        break;
+    case TRPI_COOKIE_REFUSED:
+        refuse_cookie(link, TRPI_REFUSED_BY_PEER, "the peer has another cookie than ",
+                      "the peer has another secure-cookie");
+        break;
+    case TRPI_COOKIE_BROKEN:
+        shut(link, "out of memory");
+        break;
+    }
+}
+
+static void
+cookie_begin(trpi_secure_link *link)
+{
+    uint8_t nonce[TRPI_COOKIE_NONCE_BYTES], binding[32] = { 0 };
+    if (link->credentials->secrets.count == 0 || link->bare) {
+        link->stage = TRPI_SECURE_OPEN;
+        return;
+    }
+    for (size_t i = 0; i < sizeof nonce; i += 8) {
+        uint64_t random = trpi_world_random(link->transport->world);
+        memcpy(nonce + i, &random, 8);
+    }
+    if (link->session != NULL && !trpi_tls_session_binding(link->session, binding)) {
+        shut(link, "no key of the session");
+        return;
+    }
+    if (link->dialled && link->transport->self[0] != '\0' &&
+        !trpi_cookie_nonce(nonce, &link->credentials->secrets, link->transport->self, link->to)) {
+        shut(link, "no digest");
+        return;
+    }
+    trpi_buffer said = { 0 };
+    link->stage = TRPI_SECURE_COOKIE;
+    trpi_cookie_result result =
+        trpi_cookie_begin(&link->cookie, link->dialled, nonce, binding, &said);
+    cookie_result(link, result, &said);
+}
+
+static void
+step_tls(trpi_secure_link *link)
+{
+    switch (trpi_tls_session_handshake(link->session, &link->gather)) {
+    case TRPI_TLS_OK:
+        cookie_begin(link);
+        pump(link);
+        break;
+    case TRPI_TLS_MORE:
+        pump(link);
+        break;
+    default:
+        refuse_session(link);
+        break;
+    }
+}
+
+/* Exactly the bytes of the cookie are taken, so that the user's are left for the user. */
+static void
+step_cookie(trpi_secure_link *link, const uint8_t **bytes, size_t *count)
+{
+    uint8_t step[TRPI_COOKIE_STEP_BYTES_MAX];
+    while (link->stage == TRPI_SECURE_COOKIE && !link->closing) {
+        size_t want = trpi_cookie_wants(&link->cookie), got = 0, used = 0;
+        const uint8_t *in = step;
+        if (link->session != NULL) {
+            trpi_tls_result result =
+                trpi_tls_session_read(link->session, step, want, &got, &link->gather);
+            if (result == TRPI_TLS_FAILED) {
+                refuse_session(link);
+                return;
+            }
+            if (result == TRPI_TLS_ENDED) {
+                shut(link, "ended before the cookie was shown");
+                return;
+            }
+        } else {
+            in = *bytes;
+            got = *count < want ? *count : want;
+            *bytes += got;
+            *count -= got;
+        }
+        if (got == 0) {
+            return;
+        }
+        trpi_buffer said = { 0 };
+        trpi_cookie_result result = trpi_cookie_feed(
+            &link->cookie, &link->credentials->secrets, in, got, &used, &said);
+        cookie_result(link, result, &said);
+    }
+}
+
+/* ---- callbacks of the inner transport -------------------------------------------------------- */
+
+static bool
+in_accepted(void *arg, trpi_link *inner, const char *peer, void **ret_user)
+{
+    trpi_secure *secure = arg;
+    trpi_secure_link *link = link_new(secure, NULL);
+    if (link == NULL) {
+        return false;
+    }
+    link->inner = inner;
+    link->stage = TRPI_SECURE_TLS;
+    trpi_secure_list(link);
+    bool wanted = secure->events->accepted(secure->arg, (trpi_link *)link, peer, &link->user);
+    if (!wanted) { /* the driver releases its link itself, and calls no closed() */
+        trpi_secure_unlist(link);
+        link->inner = NULL;
+        trpi_secure_link_unref(link);
+        trpi_secure_link_unref(link);
+        return false;
+    }
+    pthread_mutex_lock(&link->lock);
+    if (link->session == NULL) {
+        cookie_begin(link);
+    }
+    pthread_mutex_unlock(&link->lock);
+    *ret_user = link;
+    return true;
+}
+
+static void
+in_starved(void *arg)
+{
+    trpi_secure *secure = arg;
+    if (secure->events->starved != NULL) {
+        secure->events->starved(secure->arg);
+    }
+}
+
+static void
+in_connected(void *user, trpi_link *inner)
+{
+    trpi_secure_link *link = user;
+    trpi_assert(link->inner == inner);
+    trpi_secure_list(link);
+    pthread_mutex_lock(&link->lock);
+    link->stage = TRPI_SECURE_TLS;
+    if (link->session != NULL) {
+        step_tls(link);
+    } else {
+        cookie_begin(link);
+    }
+    bool is_open = link->stage == TRPI_SECURE_OPEN && !link->closing;
+    pthread_mutex_unlock(&link->lock);
+    if (is_open) { /* bare: it waits for nothing */
+        link->transport->events->connected(link->user, (trpi_link *)link); /* secure-V1 */
+    }
+}
+
+/* What is decrypted goes to the user, without the lock. The caller holds it. */
+static void
+tell_session(trpi_secure_link *link)
+{
+    trpi_tls_result result = TRPI_TLS_OK;
+    while (result == TRPI_TLS_OK && !link->closing && link->stage == TRPI_SECURE_OPEN) {
+        size_t count = 0;
+        result = trpi_tls_session_read(link->session, link->plain, PLAIN_BYTES, &count,
+                                       &link->gather);
+        pump(link); /* the answer to a change of keys */
+        if (count > 0) {
+            pthread_mutex_unlock(&link->lock);
+            link->transport->events->bytes(link->user, (trpi_link *)link, link->plain, count);
+            pthread_mutex_lock(&link->lock);
+        }
+    }
+    if (result == TRPI_TLS_FAILED) {
+        refuse_session(link);
+    } else if (result == TRPI_TLS_ENDED) {
+        shut(link, "ended by the peer");
+    }
+}
+
+/* The caller holds link->lock. */
+static void
+advance(trpi_secure_link *link, const uint8_t *bytes, size_t count)
+{
+    const trpi_transport_events *events = link->transport->events;
+    bool was_open = link->stage == TRPI_SECURE_OPEN;
+    if (link->stage == TRPI_SECURE_TLS) {
+        step_tls(link);
+    }
+    if (link->stage == TRPI_SECURE_COOKIE) {
+        step_cookie(link, &bytes, &count);
+    }
+    trpi_refusal why = TRPI_REFUSED_NONE;
+    if (link->stage == TRPI_SECURE_OPEN && !was_open && !trpi_secure_judge_again(link, &why)) {
+        refuse(link, why, "by the files that were read again");
+    }
+    /* secure-V1 */
+    if (link->stage == TRPI_SECURE_OPEN && !was_open && link->dialled && !link->closing) {
+        pthread_mutex_unlock(&link->lock);
+        events->connected(link->user, (trpi_link *)link);
+        pthread_mutex_lock(&link->lock);
+    }
+    if (link->stage != TRPI_SECURE_OPEN || link->closing) {
+        return;
+    }
+    if (link->session != NULL) {
+        tell_session(link);
+    } else if (count > 0) {
+        pthread_mutex_unlock(&link->lock);
+        events->bytes(link->user, (trpi_link *)link, bytes, count);
+        pthread_mutex_lock(&link->lock);
+    }
+}
+
+static void
+in_bytes(void *user, trpi_link *inner, const uint8_t *bytes, size_t count)
+{
+    trpi_secure_link *link = user;
+    (void)inner;
+    pthread_mutex_lock(&link->lock);
+    if (link->stage == TRPI_SECURE_REFUSED || link->closing) {
+        pthread_mutex_unlock(&link->lock);
+        return;
+    }
+    if (link->session != NULL) {
+        trpi_tls_session_input(link->session, bytes, count);
+    }
+    advance(link, bytes, count);
+    if (link->session != NULL) {
+        trpi_tls_session_input_end(link->session);
+    }
+    if (link->stage < TRPI_SECURE_OPEN) {
+        link->early_bytes += count;
+        if (link->early_bytes > link->transport->options.handshake_bytes_max) { /* secure-V5 */
+            refuse(link, TRPI_REFUSED_BYTES, "more than remote.handshake-bytes-max");
+        }
+    }
+    trpi_refusal why = link->refusal;
+    link->refusal = TRPI_REFUSED_NONE;
+    pthread_mutex_unlock(&link->lock);
+    /* the reason does not change any more */
+    if (why != TRPI_REFUSED_NONE && link->transport->events->refused != NULL) {
+        const char *detail = link->reason + strlen(trpi_refusal_text(why)) + 2;
+        link->transport->events->refused(link->user, (trpi_link *)link, why, detail);
+    }
+}
+
+static void
+in_closed(void *user, trpi_link *inner, trp_err err, const char *reason)
+{
+    trpi_secure_link *link = user;
+    (void)inner;
+    trpi_secure_unlist(link);
+    pthread_mutex_lock(&link->lock);
+    bool early = link->stage == TRPI_SECURE_TLS || link->stage == TRPI_SECURE_COOKIE;
+    err = link->stage == TRPI_SECURE_REFUSED ? TRP_EPERM : err;
+    if (link->reason[0] == '\0') {
+        (void)snprintf(link->reason, sizeof link->reason, "%s%s", reason,
+                       early && link->dialled && !link->closing
+                           ? " while it was asked who it is (does the peer want TLS and a cookie?)"
+                           : "");
+    }
+    link->closing = true;
+    pthread_mutex_unlock(&link->lock);
+    link->transport->events->closed(link->user, (trpi_link *)link, err, link->reason);
+    trpi_secure_link_unref(link);
+}
+
+static bool
+in_paused(void *user, trpi_link *inner)
+{
+    trpi_secure_link *link = user;
+    (void)inner;
+    return link->transport->events->paused(link->user, (trpi_link *)link);
+}
+
+const trpi_transport_events trpi_secure_events = {
+    .accepted = in_accepted,
+    .starved = in_starved,
+    .connected = in_connected,
+    .bytes = in_bytes,
+    .written = in_written,
+    .closed = in_closed,
+    .paused = in_paused,
+};
+
+/* ---- the other ops of a link ----------------------------------------------------------------- */
+
+trp_err
+trpi_secure_connect(trpi_transport *transport, const char *host, uint16_t port,
+                    uint32_t timeout_ms, void *user, trpi_link **ret_link)
+{
+    trpi_secure *secure = (trpi_secure *)transport;
+    trpi_secure_link *link = link_new(secure, host);
+    if (link == NULL) {
+        return TRP_ENOMEM;
+    }
+    link->user = user;
+    (void)snprintf(link->to, sizeof link->to, "%.253s:%u", host, port);
+    link->bare = secure->options.cookie_file != NULL && secure->options.cookie_file[0] != '\0' &&
+                 !trpi_host_is_loopback(host);
+    *ret_link = (trpi_link *)link; /* before the first callback may come */
+    trp_err err = secure->inner->connect(secure->inner_transport, host, port, timeout_ms, link,
+                                         &link->inner);
+    if (err != TRP_OK) {
+        link->inner = NULL;
+        trpi_secure_link_unref(link);
+        trpi_secure_link_unref(link);
+    }
+    return err;
+}
+
+void
+trpi_secure_pause(trpi_link *outer)
+{
+    trpi_secure_link *link = (trpi_secure_link *)outer;
+    if (link->transport->inner->pause != NULL) {
+        link->transport->inner->pause(link->inner);
+    }
+}
+
+trp_err
+trpi_secure_claims(trpi_link *outer, const char *host, uint16_t port, char *ret_detail,
+                   size_t detail_bytes)
+{
+    trpi_secure_link *link = (trpi_secure_link *)outer;
+    const trpi_secrets *secrets = &link->credentials->secrets;
+    char from[TRPI_COOKIE_PLACE_BYTES];
+    trp_err err = TRP_OK;
+    (void)snprintf(from, sizeof from, "%.253s:%u", host, port);
+    pthread_mutex_lock(&link->lock);
+    if (!link->dialled && secrets->count > 0 && link->transport->self[0] != '\0' &&
+        !trpi_cookie_is_meant(&link->cookie, secrets, from, link->transport->self)) {
+        (void)snprintf(ret_detail, detail_bytes,
+                       "its cookie was made for a connection between two other addresses");
+        err = TRP_EPERM;
+    } else if (link->session != NULL) {
+        err = trpi_tls_session_claims(link->session, host, ret_detail, detail_bytes);
+    }
+    pthread_mutex_unlock(&link->lock);
+    return err;
+}
+
+void
+trpi_secure_self(trpi_transport *transport, const char *host, uint16_t port)
+{
+    trpi_secure *secure = (trpi_secure *)transport;
+    (void)snprintf(secure->self, sizeof secure->self, "%.253s:%u", host, port);
+}
+
+uint64_t
+trpi_secure_whose(trpi_link *outer)
+{
+    trpi_secure_link *link = (trpi_secure_link *)outer;
+    uint64_t key = 0;
+    if (link->session != NULL) {
+        pthread_mutex_lock(&link->lock);
+        key = trpi_tls_session_key(link->session);
+        pthread_mutex_unlock(&link->lock);
+    }
+    return key;
+}
+
+int64_t
+trpi_secure_until(trpi_link *outer)
+{
+    trpi_secure_link *link = (trpi_secure_link *)outer;
+    int64_t until_ms = 0;
+    if (link->session != NULL) {
+        pthread_mutex_lock(&link->lock);
+        until_ms = trpi_tls_session_until(link->session);
+        pthread_mutex_unlock(&link->lock);
+    }
+    return until_ms;
+}
+
+bool
+trpi_secure_outdated(trpi_link *outer)
+{
+    trpi_secure_link *link = (trpi_secure_link *)outer;
+    pthread_mutex_lock(&link->transport->lock);
+    bool is = link->credentials != link->transport->credentials;
+    pthread_mutex_unlock(&link->transport->lock);
+    return is;
+}
+
+void
+trpi_secure_close(trpi_link *outer)
+{
+    trpi_secure_link *link = (trpi_secure_link *)outer;
+    link->transport->inner->close(link->inner);
+}
+
+void
+trpi_secure_release(trpi_link *outer)
+{
+    trpi_secure_link_unref((trpi_secure_link *)outer);
+}

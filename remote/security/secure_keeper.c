@@ -1,0 +1,600 @@
+/* secure_keeper.c - the secure transport itself: its files, and the thread that looks after them.
+ *
+ * Why.     Certificates are renewed while a node runs. Reading files may block, so a thread of its
+ *          own does it, and it also ends the links whose time has come. A driven world has no
+ *          threads: there this happens when a reload is asked for, and at no other time.
+ * Must hold.
+ *   secure-keeper-W1  New files are taken as a whole or not at all: what does not fit together
+ *       leaves the old ones in use. (read_again)
+ *   secure-keeper-W2  After a reload no link of older files outlives old_end_ms, and none whose
+ *       peer the new files would refuse outlives the reload, or becomes open after it.
+ *                                                  (judge_links, trpi_secure_judge_again)
+ *   secure-keeper-W3  What could not be taken is tried again each reload_interval_ms, changed or
+ *       not: it may have been the moment that was wrong. (files_changed)
+ * Tests.   tests/unit/remote/secure_test.c, reload_test.c
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/mutex.h"
+#include "remote/security/secure_inner.h"
+
+enum {
+    LOOK_MS = 100,
+    WHY_BYTES = TRPI_SECURE_WHY_BYTES,
+    TELL_AGAIN_MS = 600000, /* of a failure that stays as it is */
+    TROUBLE_LOOK_MS = 60000,
+    TROUBLE_AGAIN_MS = 86400000
+};
+
+/* ---- credentials ----------------------------------------------------------------------------- */
+
+trpi_credentials *
+trpi_credentials_get(trpi_secure *secure)
+{
+    pthread_mutex_lock(&secure->lock);
+    trpi_credentials *credentials = secure->credentials;
+    atomic_fetch_add_explicit(&credentials->references, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&secure->lock);
+    return credentials;
+}
+
+void
+trpi_credentials_unref(trpi_credentials *credentials)
+{
+    if (credentials == NULL ||
+        atomic_fetch_sub_explicit(&credentials->references, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+    trpi_tls_context_unref(credentials->tls);
+    trpi_cleanse(&credentials->secrets, sizeof credentials->secrets);
+    trpi_free(credentials);
+}
+
+/* What changes when a file is written again. */
+static void
+files_mark(const trpi_secure *secure, uint64_t marks[TRPI_SECURE_FILES])
+{
+    const char *files[TRPI_SECURE_FILES] = { secure->tls.ca, secure->tls.cert, secure->tls.key,
+                                             secure->tls.crl };
+    for (int i = 0; i < TRPI_SECURE_FILES; i++) {
+        struct stat info;
+        marks[i] = 0;
+        if (secure->is_tls && files[i] != NULL && files[i][0] != '\0' &&
+            stat(files[i], &info) == 0) {
+            marks[i] = (uint64_t)info.st_ino * 31 + (uint64_t)info.st_size * 7 +
+                       (uint64_t)info.st_mtim.tv_sec * 1000000007u +
+                       (uint64_t)info.st_mtim.tv_nsec +
+                       (uint64_t)info.st_ctim.tv_sec * 998244353u + /* who may read it changed */
+                       (uint64_t)info.st_ctim.tv_nsec * 3;
+        }
+    }
+}
+
+static trp_err
+credentials_read(trpi_secure *secure, const trpi_secrets *secrets, trpi_credentials **ret_made,
+                 char *why, size_t why_bytes)
+{
+    trpi_credentials *made = trpi_alloc(sizeof *made);
+    if (made == NULL) {
+        (void)snprintf(why, why_bytes, "out of memory");
+        return TRP_ENOMEM;
+    }
+    atomic_init(&made->references, 1);
+    made->secrets = *secrets;
+    uint64_t marks[TRPI_SECURE_FILES];
+    files_mark(secure, marks); /* before: what changes meanwhile is read again */
+    trp_err err = secure->is_tls
+                      ? trpi_tls_context_load(&secure->tls, trpi_world_wall_ms(secure->world),
+                                              &made->tls, why, why_bytes)
+                      : TRP_OK;
+    if (err != TRP_OK) {
+        trpi_credentials_unref(made);
+        return err;
+    }
+    memcpy(secure->file_marks, marks, sizeof marks); /* secure-keeper-W3 */
+    *ret_made = made;
+    return TRP_OK;
+}
+
+/* ---- links ----------------------------------------------------------------------------------- */
+
+void
+trpi_secure_list(trpi_secure_link *link)
+{
+    trpi_secure *secure = link->transport;
+    pthread_mutex_lock(&secure->lock);
+    link->listed = true;
+    link->next = secure->links;
+    if (link->next != NULL) {
+        link->next->previous = link;
+    }
+    secure->links = link;
+    if (link->credentials != secure->credentials) { /* secure-keeper-W2: the reload was between */
+        link->end_ms = trpi_world_mono_ns(secure->world) / 1000000 + secure->options.old_end_ms;
+    }
+    pthread_mutex_unlock(&secure->lock);
+}
+
+void
+trpi_secure_unlist(trpi_secure_link *link)
+{
+    trpi_secure *secure = link->transport;
+    pthread_mutex_lock(&secure->lock);
+    if (link->listed) {
+        link->listed = false;
+        if (link->previous != NULL) {
+            link->previous->next = link->next;
+        } else {
+            secure->links = link->next;
+        }
+        if (link->next != NULL) {
+            link->next->previous = link->previous;
+        }
+        link->next = link->previous = NULL;
+    }
+    pthread_mutex_unlock(&secure->lock);
+}
+
+void
+trpi_secure_end_in(trpi_secure_link *link, uint64_t ms)
+{
+    trpi_secure *secure = link->transport;
+    pthread_mutex_lock(&secure->lock);
+    link->end_ms = trpi_world_mono_ns(secure->world) / 1000000 + ms;
+    pthread_mutex_unlock(&secure->lock);
+}
+
+static void
+link_take(trpi_secure_link *link, trpi_secure_link **chain)
+{
+    atomic_fetch_add_explicit(&link->references, 1, memory_order_relaxed);
+    link->keeper_next = *chain;
+    *chain = link;
+}
+
+/* With secure->lock, which is given back meanwhile. */
+static void
+end_due_links(trpi_secure *secure)
+{
+    trpi_secure_link *chain = NULL;
+    uint64_t now_ms = trpi_world_mono_ns(secure->world) / 1000000;
+    for (trpi_secure_link *link = secure->links; link != NULL; link = link->next) {
+        if (link->end_ms != 0 && now_ms >= link->end_ms) {
+            link->end_ms = 0;
+            link_take(link, &chain);
+        }
+    }
+    pthread_mutex_unlock(&secure->lock);
+    while (chain != NULL) {
+        trpi_secure_link *link = chain;
+        chain = link->keeper_next;
+        pthread_mutex_lock(&link->lock);
+        if (link->reason[0] == '\0') {
+            (void)snprintf(link->reason, sizeof link->reason,
+                           "began with a certificate or cookie that was replaced");
+        }
+        pthread_mutex_unlock(&link->lock);
+        secure->inner->close(link->inner);
+        trpi_secure_link_unref(link);
+    }
+    pthread_mutex_lock(&secure->lock);
+}
+
+/* secure-keeper-W2. Returns how many were closed. */
+static uint32_t
+judge_links(trpi_secure *secure, trpi_credentials *credentials)
+{
+    trpi_secure_link *chain = NULL;
+    uint32_t closed = 0;
+    uint64_t end_ms = trpi_world_mono_ns(secure->world) / 1000000 + secure->options.old_end_ms;
+    pthread_mutex_lock(&secure->lock);
+    for (trpi_secure_link *link = secure->links; link != NULL; link = link->next) {
+        if (link->credentials != credentials) {
+            link->end_ms = link->end_ms != 0 && link->end_ms < end_ms ? link->end_ms : end_ms;
+            link_take(link, &chain);
+        }
+    }
+    pthread_mutex_unlock(&secure->lock);
+    while (chain != NULL) {
+        trpi_secure_link *link = chain;
+        trpi_refusal why = TRPI_REFUSED_NONE;
+        chain = link->keeper_next;
+        pthread_mutex_lock(&link->lock);
+        bool stands = link->session == NULL || link->stage != TRPI_SECURE_OPEN ||
+                      trpi_tls_session_stands(link->session, credentials->tls,
+                                              trpi_world_wall_ms(secure->world), &why);
+        if (!stands && link->reason[0] == '\0') {
+            (void)snprintf(link->reason, sizeof link->reason,
+                           "%s: by the files that were read again", trpi_refusal_text(why));
+        }
+        pthread_mutex_unlock(&link->lock);
+        if (!stands) {
+            closed++;
+            secure->inner->close(link->inner);
+        }
+        trpi_secure_link_unref(link);
+    }
+    return closed;
+}
+
+/* secure-keeper-W2, for one whose handshake was half done when the files were read. Judged here or,
+ * once it is open, by judge_links(): both hold link->lock. */
+bool
+trpi_secure_judge_again(trpi_secure_link *link, trpi_refusal *ret_why)
+{
+    trpi_secure *secure = link->transport;
+    trpi_credentials *present = trpi_credentials_get(secure);
+    bool stands = present == link->credentials || link->session == NULL ||
+                  trpi_tls_session_stands(link->session, present->tls,
+                                          trpi_world_wall_ms(secure->world), ret_why);
+    trpi_credentials_unref(present);
+    return stands;
+}
+
+/* ---- the keeper ------------------------------------------------------------------------------ */
+
+/* What a reading brought, "" when it went well, stays until the next one (trpi_secure_trouble). */
+static bool
+is_news(trpi_secure *secure, bool asked, const char *why)
+{
+    uint64_t now_ms = trpi_world_mono_ns(secure->world) / 1000000;
+    pthread_mutex_lock(&secure->lock);
+    bool is =
+        asked || strcmp(secure->failure, why) != 0 || now_ms - secure->failure_ms >= TELL_AGAIN_MS;
+    if (is) {
+        (void)snprintf(secure->failure, sizeof secure->failure, "%s", why);
+        secure->failure_ms = now_ms;
+    }
+    pthread_mutex_unlock(&secure->lock);
+    return is;
+}
+
+bool
+trpi_secure_trouble(trpi_transport *transport, trpi_trouble kind, trpi_trouble_text *ret_text)
+{
+    trpi_secure *secure = (trpi_secure *)transport;
+    trpi_tls_info info;
+    if (kind == TRPI_TROUBLE_RELOAD) {
+        pthread_mutex_lock(&secure->lock);
+        bool failed = secure->failure[0] != '\0';
+        if (failed) {
+            (void)snprintf(ret_text->what, sizeof ret_text->what,
+                           "certificates and cookies were not read again, the old ones stay: %s",
+                           secure->failure);
+            (void)snprintf(ret_text->help, sizeof ret_text->help, "mend that, then SIGHUP");
+        }
+        pthread_mutex_unlock(&secure->lock);
+        return failed;
+    }
+    return trpi_secure_info(transport, &info) &&
+           trpi_tls_trouble(&info, kind, trpi_world_wall_ms(secure->world), secure->options.warn_ms,
+                            ret_text);
+}
+
+/* Tell what has come, and once a day what has stayed. (A failed reading is told by reloaded().) */
+static void
+troubles_look(trpi_secure *secure)
+{
+    trpi_trouble_text text;
+    uint64_t now_ms = trpi_world_mono_ns(secure->world) / 1000000;
+    pthread_mutex_lock(&secure->lock);
+    bool due = !secure->looked_for_trouble || now_ms - secure->troubles_ms >= TROUBLE_LOOK_MS;
+    secure->looked_for_trouble = true;
+    pthread_mutex_unlock(&secure->lock);
+    if (!due) {
+        return;
+    }
+    secure->troubles_ms = now_ms;
+    for (int kind = TRPI_TROUBLE_RELOAD + 1; kind < TRPI_TROUBLE_COUNT; kind++) {
+        uint64_t *told_ms = &secure->told_ms[kind];
+        if (!trpi_secure_trouble((trpi_transport *)secure, (trpi_trouble)kind, &text)) {
+            *told_ms = 0;
+        } else if (*told_ms == 0 || now_ms - *told_ms >= TROUBLE_AGAIN_MS) {
+            *told_ms = now_ms > 0 ? now_ms : 1;
+            if (secure->options.troubled != NULL) {
+                secure->options.troubled(secure->options.reloaded_arg, &text);
+            }
+        }
+    }
+}
+
+/* secure-keeper-W1. With secure->lock, which is given back meanwhile. */
+static void
+read_again(trpi_secure *secure)
+{
+    char what[WHY_BYTES + 100], why[WHY_BYTES] = "";
+    trpi_credentials *made = NULL;
+    trpi_secrets secrets = secure->secrets_next;
+    bool asked = secure->reload_asked;
+    secure->reload_asked = false;
+    pthread_mutex_unlock(&secure->lock);
+    trp_err err = credentials_read(secure, &secrets, &made, why, sizeof why);
+    trpi_cleanse(&secrets, sizeof secrets);
+    if (err == TRP_OK) {
+        pthread_mutex_lock(&secure->lock);
+        secure->looked_for_trouble = false; /* of the new ones */
+        trpi_credentials *old = secure->credentials;
+        secure->credentials = made;
+        pthread_mutex_unlock(&secure->lock);
+        trpi_credentials_unref(old);
+        uint32_t closed = judge_links(secure, made);
+        (void)snprintf(what, sizeof what,
+                       "closed=%u next=\"connections from before end within %u ms\"", closed,
+                       secure->options.old_end_ms);
+    } else {
+        (void)snprintf(what, sizeof what, "%s", why);
+    }
+    /* what succeeds changes things: always told */
+    if ((is_news(secure, asked, why) || err == TRP_OK) && secure->options.reloaded != NULL) {
+        secure->options.reloaded(secure->options.reloaded_arg, err, what);
+    }
+    pthread_mutex_lock(&secure->lock);
+}
+
+static bool
+files_changed(trpi_secure *secure)
+{
+    uint64_t now_ms = trpi_world_mono_ns(secure->world) / 1000000;
+    uint64_t marks[TRPI_SECURE_FILES];
+    if (secure->options.reload_interval_ms == 0 ||
+        now_ms - secure->looked_ms < secure->options.reload_interval_ms) {
+        return false;
+    }
+    secure->looked_ms = now_ms;
+    files_mark(secure, marks);
+    if (secure->failure[0] != '\0') { /* secure-keeper-W3; only this thread writes it */
+        return true;
+    }
+    return memcmp(marks, secure->file_marks, sizeof marks) != 0;
+}
+
+/* With secure->lock, which is given back meanwhile. */
+static void
+keeper_look(trpi_secure *secure)
+{
+    pthread_mutex_unlock(&secure->lock);
+    troubles_look(secure);
+    bool changed = files_changed(secure); /* asks the file system: without the lock */
+    pthread_mutex_lock(&secure->lock);
+    if ((changed || secure->reload_asked) && !secure->ending) {
+        read_again(secure);
+    }
+    end_due_links(secure);
+}
+
+static void *
+keeper_thread(void *arg)
+{
+    trpi_secure *secure = arg;
+    pthread_mutex_lock(&secure->lock);
+    while (!secure->ending) {
+        struct timespec at;
+        (void)clock_gettime(CLOCK_MONOTONIC, &at);
+        at.tv_nsec += LOOK_MS * 1000000l;
+        at.tv_sec += at.tv_nsec / 1000000000l;
+        at.tv_nsec %= 1000000000l;
+        if (!secure->reload_asked) {
+            (void)pthread_cond_timedwait(&secure->wake, &secure->lock, &at);
+        }
+        keeper_look(secure);
+    }
+    pthread_mutex_unlock(&secure->lock);
+    return NULL;
+}
+
+void
+trpi_secure_reload(trpi_transport *transport, const trpi_secrets *secrets)
+{
+    trpi_secure *secure = (trpi_secure *)transport;
+    pthread_mutex_lock(&secure->lock);
+    if (secrets != NULL) {
+        secure->secrets_next = *secrets;
+    }
+    secure->reload_asked = true;
+    if (trpi_world_is_driven(secure->world)) {
+        keeper_look(secure);
+    }
+    pthread_cond_broadcast(&secure->wake);
+    pthread_mutex_unlock(&secure->lock);
+}
+
+void
+trpi_secure_host(trpi_transport *transport, const char *host)
+{
+    trpi_secure *secure = (trpi_secure *)transport;
+    pthread_mutex_lock(&secure->lock);
+    (void)snprintf(secure->host, sizeof secure->host, "%s", host);
+    secure->looked_for_trouble = false;
+    pthread_mutex_unlock(&secure->lock);
+}
+
+bool
+trpi_secure_info(trpi_transport *transport, trpi_tls_info *ret_info)
+{
+    trpi_secure *secure = (trpi_secure *)transport;
+    if (!secure->is_tls) {
+        return false;
+    }
+    trpi_credentials *credentials = trpi_credentials_get(secure);
+    pthread_mutex_lock(&secure->lock);
+    char host[sizeof secure->host];
+    memcpy(host, secure->host, sizeof host);
+    pthread_mutex_unlock(&secure->lock);
+    trpi_tls_context_info(credentials->tls, host, ret_info);
+    trpi_credentials_unref(credentials);
+    return true;
+}
+
+/* ---- the transport --------------------------------------------------------------------------- */
+
+static void
+keeper_end(trpi_secure *secure)
+{
+    pthread_mutex_lock(&secure->lock);
+    secure->ending = true;
+    pthread_cond_broadcast(&secure->wake);
+    pthread_mutex_unlock(&secure->lock);
+    if (secure->keeper_runs) {
+        secure->keeper_runs = false;
+        pthread_join(secure->keeper, NULL);
+    }
+}
+
+static void
+secure_free(trpi_transport *transport)
+{
+    trpi_secure *secure = (trpi_secure *)transport;
+    if (secure == NULL) {
+        return;
+    }
+    keeper_end(secure);
+    if (secure->inner_transport != NULL) {
+        secure->inner->free(secure->inner_transport);
+    }
+    trpi_assert(secure->links == NULL);
+    trpi_credentials_unref(secure->credentials);
+    trpi_cleanse(&secure->options.secrets, sizeof secure->options.secrets);
+    trpi_cleanse(&secure->secrets_next, sizeof secure->secrets_next);
+    const char *texts[] = { secure->tls.ca, secure->tls.cert, secure->tls.key, secure->tls.crl,
+                            secure->tls.ciphers };
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        trpi_free((char *)(uintptr_t)texts[i]);
+    }
+    for (size_t i = 0; secure->tls.allowed != NULL && i < secure->tls.allowed_count; i++) {
+        trpi_free((char *)(uintptr_t)secure->tls.allowed[i]);
+    }
+    trpi_free((void *)(uintptr_t)secure->tls.allowed);
+    pthread_cond_destroy(&secure->wake);
+    trpi_mutex_destroy(&secure->lock);
+    trpi_free(secure);
+}
+
+static bool
+text_copy(const char **to, const char *from)
+{
+    *to = from != NULL ? trpi_strdup(from) : NULL;
+    return from == NULL || *to != NULL;
+}
+
+static trp_err
+tls_options_copy(trpi_secure *secure, const trpi_tls_options *from)
+{
+    trpi_tls_options *to = &secure->tls;
+    to->ignore_address = from->ignore_address;
+    to->rekey_bytes = from->rekey_bytes;
+    bool copied = text_copy(&to->ca, from->ca) && text_copy(&to->cert, from->cert) &&
+                  text_copy(&to->key, from->key) && text_copy(&to->crl, from->crl) &&
+                  text_copy(&to->ciphers, from->ciphers);
+    if (from->allowed_count > 0) {
+        const char **allowed = trpi_alloc(from->allowed_count * sizeof *allowed);
+        to->allowed = allowed;
+        for (size_t i = 0; allowed != NULL && i < from->allowed_count; i++) {
+            copied = text_copy(&allowed[i], from->allowed[i]) && copied;
+        }
+        to->allowed_count = allowed != NULL ? from->allowed_count : 0;
+        copied = copied && allowed != NULL;
+    }
+    return copied ? TRP_OK : TRP_ENOMEM;
+}
+
+static trp_err
+secure_open(const trpi_secure_options *options, bool is_tls, trpi_world *world,
+            const trpi_transport_events *events, void *arg, trpi_transport **ret_transport)
+{
+    char why[WHY_BYTES] = "";
+    trpi_secure *secure = trpi_alloc(sizeof *secure);
+    trpi_assert(options->inner != NULL && is_tls == (options->tls != NULL));
+    if (secure == NULL) {
+        return TRP_ENOMEM;
+    }
+    secure->inner = options->inner;
+    secure->world = world;
+    secure->events = events;
+    secure->arg = arg;
+    secure->options = *options;
+    secure->is_tls = is_tls;
+    secure->secrets_next = options->secrets;
+    secure->looked_ms = trpi_world_mono_ns(world) / 1000000;
+    pthread_mutex_init(&secure->lock, NULL);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&secure->wake, &attributes);
+    pthread_condattr_destroy(&attributes);
+    trp_err err = is_tls ? tls_options_copy(secure, options->tls) : TRP_OK;
+    err = err != TRP_OK ? err
+                        : credentials_read(secure, &options->secrets, &secure->credentials, why,
+                                           sizeof why);
+    if (err != TRP_OK && options->why != NULL) {
+        (void)snprintf(options->why, options->why_bytes, "%s", why);
+    }
+    secure->options.why = NULL;
+    err = err != TRP_OK ? err
+                        : options->inner->open(options->inner_arg, world, &trpi_secure_events,
+                                               secure, &secure->inner_transport);
+    bool has_keeper = !trpi_world_is_driven(world);
+    if (err == TRP_OK && has_keeper &&
+        pthread_create(&secure->keeper, NULL, keeper_thread, secure) != 0) {
+        secure->inner->stop(secure->inner_transport);
+        err = TRP_EIO;
+    }
+    secure->keeper_runs = err == TRP_OK && has_keeper;
+    if (err != TRP_OK) {
+        secure_free((trpi_transport *)secure);
+        return err;
+    }
+    *ret_transport = (trpi_transport *)secure;
+    return TRP_OK;
+}
+
+static trp_err
+tls_open(void *transport_arg, trpi_world *world, const trpi_transport_events *events, void *arg,
+         trpi_transport **ret_transport)
+{
+    return secure_open(transport_arg, true, world, events, arg, ret_transport);
+}
+
+static trp_err
+tcp_open(void *transport_arg, trpi_world *world, const trpi_transport_events *events, void *arg,
+         trpi_transport **ret_transport)
+{
+    return secure_open(transport_arg, false, world, events, arg, ret_transport);
+}
+
+static trp_err
+secure_listen(trpi_transport *transport, const char *host, uint16_t port, uint16_t *ret_port)
+{
+    trpi_secure *secure = (trpi_secure *)transport;
+    return secure->inner->listen(secure->inner_transport, host, port, ret_port);
+}
+
+static void
+secure_accept(trpi_transport *transport)
+{
+    trpi_secure *secure = (trpi_secure *)transport;
+    secure->inner->accept(secure->inner_transport);
+}
+
+static void
+secure_stop(trpi_transport *transport)
+{
+    trpi_secure *secure = (trpi_secure *)transport;
+    keeper_end(secure); /* it closes links: not after they are gone */
+    secure->inner->stop(secure->inner_transport);
+}
+
+#define OPS(name, opener)                                                                          \
+    {                                                                                              \
+        .scheme = name, .open = (opener), .listen = secure_listen, .accept = secure_accept,        \
+        .connect = trpi_secure_connect, .write = trpi_secure_write, .pause = trpi_secure_pause,    \
+        .claims = trpi_secure_claims, .whose = trpi_secure_whose, .until = trpi_secure_until,      \
+        .outdated = trpi_secure_outdated, .close = trpi_secure_close,                              \
+        .release = trpi_secure_release, .stop = secure_stop, .free = secure_free,                  \
+    }
+const trpi_transport_ops trpi_secure_tls_ops = OPS("tls", tls_open);
+const trpi_transport_ops trpi_secure_tcp_ops = OPS("tcp", tcp_open);

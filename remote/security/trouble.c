@@ -1,0 +1,123 @@
+/* trouble.c - what is wrong, or soon will be, with the files by which a node shows who it is.
+ *
+ * Why.     A certificate that ends takes a whole cluster down at one minute, months after somebody
+ *          last looked. So it is said while there is time, and until it is mended.
+ * Must hold.
+ *   trouble-X1  The text of a trouble says what ends, when, and what to do; it is the same in the
+ *       log, in `status` and in `why`.
+ * Tests.   tests/unit/remote/trouble_test.c, tests/system/credentials.sh
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/assert.h"
+#include "remote/security/tls.h"
+
+#define DAY_MS INT64_C(86400000)
+#define HOUR_MS INT64_C(3600000)
+
+/* "2027-01-31" */
+static void
+date_put(int64_t wall_ms, char out[16])
+{
+    time_t seconds = (time_t)(wall_ms / 1000);
+    struct tm parts;
+    if (gmtime_r(&seconds, &parts) == NULL || strftime(out, 16, "%Y-%m-%d", &parts) == 0) {
+        (void)snprintf(out, 16, "?");
+    }
+}
+
+/* "ends in 13 days (2027-01-31)", "has ended 2 hours ago (2027-01-31)": words are the two verbs. */
+static void
+when_put(int64_t end_ms, int64_t wall_ms, const char *ends, const char *ended, char out[96])
+{
+    int64_t off_ms = end_ms > wall_ms ? end_ms - wall_ms : wall_ms - end_ms;
+    bool days = off_ms >= 2 * DAY_MS;
+    long long count = (long long)(off_ms / (days ? DAY_MS : HOUR_MS));
+    char date[16];
+    date_put(end_ms, date);
+    (void)snprintf(out, 96, "%s%s%lld %s%s%s (%s)", end_ms > wall_ms ? ends : ended,
+                   end_ms > wall_ms ? " in " : " ", count, days ? "day" : "hour",
+                   count == 1 ? "" : "s", end_ms > wall_ms ? "" : " ago", date);
+}
+
+static bool
+is_due(int64_t end_ms, int64_t wall_ms, int64_t warn_ms)
+{
+    return end_ms != 0 && end_ms - wall_ms <= warn_ms;
+}
+
+static void say(trpi_trouble_text *text, const char *help, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void
+say(trpi_trouble_text *text, const char *help, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(text->what, sizeof text->what, format, args); /* cut is fine */
+    va_end(args);
+    (void)snprintf(text->help, sizeof text->help, "%s", help);
+}
+
+bool
+trpi_tls_trouble(const trpi_tls_info *info, trpi_trouble kind, int64_t wall_ms, int64_t warn_ms,
+                 trpi_trouble_text *ret_text)
+{
+    char when[96];
+    /* A list lasts for weeks: it is late when three quarters of its time are over. */
+    int64_t list_ms = info->crl_next_ms != 0 ? (info->crl_next_ms - info->crl_from_ms) / 4 : 0;
+    bool is = false;
+    switch (kind) {
+    case TRPI_TROUBLE_CERTIFICATE:
+        is = is_due(info->not_after_ms, wall_ms, warn_ms);
+        when_put(info->not_after_ms, wall_ms, "ends", "has ended", when);
+        say(ret_text,
+            "put a new one and its key into the files of remote.tls (troupe cert renew), then "
+            "SIGHUP",
+            "this node's certificate (%s) %s", info->subject, when);
+        break;
+    case TRPI_TROUBLE_AUTHORITY:
+        is = is_due(info->authority_end_ms, wall_ms, warn_ms);
+        when_put(info->authority_end_ms, wall_ms, "ends", "has ended", when);
+        say(ret_text, "docs/operating.md, Changing the authority",
+            "the authority %s, which stands behind this node's certificate, %s", info->authority,
+            when);
+        break;
+    case TRPI_TROUBLE_LIST:
+        is = is_due(info->crl_next_ms, wall_ms, list_ms < warn_ms ? list_ms : warn_ms);
+        when_put(info->crl_next_ms, wall_ms, "is due", "was due", when);
+        say(ret_text,
+            "troupe cert revoke --days 30 writes it anew; by a list that is too old nobody is let "
+            "in",
+            "the list of revoked certificates (remote.tls.crl) %s", when);
+        break;
+    case TRPI_TROUBLE_NAME:
+        is = info->uncovered[0] != '\0';
+        say(ret_text,
+            "no other node lets it in (wrong-name): make one for that name (troupe cert node), "
+            "then SIGHUP",
+            "this node's certificate (%s) is not for %s, which this node advertises", info->subject,
+            info->uncovered);
+        break;
+    default:
+        trpi_assert(kind < TRPI_TROUBLE_COUNT);
+        break;
+    }
+    return is;
+}
+
+bool
+trpi_tls_key_is_private(const char *key, char *why, size_t why_bytes)
+{
+    struct stat status;
+    if (stat(key, &status) != 0 || status.st_uid != geteuid() || (status.st_mode & 077) == 0) {
+        return true; /* what cannot be read is told by who reads it */
+    }
+    (void)snprintf(why, why_bytes, "key %s: others may read it (mode %04o): chmod 600", key,
+                   (unsigned)status.st_mode & 07777);
+    return false;
+}
