@@ -41,14 +41,15 @@ troupe_sources += \
 
 # shell: the actors that run the engine and the metrics, and the lease's thread.
 troupe_sources += \
-	cluster/shell/snapshot.c \
+	cluster/shell/commands.c \
 	cluster/shell/lease.c \
 	cluster/shell/lease_file.c \
 	cluster/shell/metrics_shell.c \
 	cluster/shell/role_guard.c \
 	cluster/shell/shell.c \
 	cluster/shell/shell_events.c \
-	cluster/shell/shell_reach.c
+	cluster/shell/shell_reach.c \
+	cluster/shell/snapshot.c
 
 # routing: cluster-aware routers, adaptive routing.
 troupe_sources += \

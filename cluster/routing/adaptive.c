@@ -16,10 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "actor/actor.h"
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "cluster/cluster.h"
-#include "cluster/shell/shell.h"
+#include "cluster/engine/ident.h"
+#include "cluster/metrics/metrics.h"
+#include "cluster/routing/router_shell.h"
+#include "cluster/shell/snapshot.h"
 #include "pattern/pattern.h"
 
 struct sums { /* immutable */

@@ -21,9 +21,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "cluster/cluster.h"
 #include "cluster/routing/router.h"
 #include "cluster/routing/router_shell.h"
+#include "cluster/shell/listen.h"
+#include "cluster/shell/snapshot.h"
 #include "pattern/pattern.h"
 
 #define FIND_MS 5000u  /* for the answer of a node */

@@ -5,7 +5,9 @@
  * Tests.   tests/unit/cluster/role_guard_test.c
  * Sources. ROLES-03, ROLES-05
  */
-#include "cluster/cluster.h"
+#include <troupe/cluster.h>
+
+#include "actor/actor.h"
 
 /* *ret_self is filled for TRP_OK and TRP_EROLE. */
 static trp_err

@@ -13,10 +13,14 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include <troupe/router.h>
-
-#include "cluster/cluster.h"
+#include "cluster/engine/heartbeat.h"
+#include "cluster/engine/membership.h"
+#include "cluster/metrics/metrics.h"
+#include "cluster/shell/commands.h"
 #include "cluster/shell/lease.h"
+#include "cluster/shell/listen.h"
+#include "cluster/shell/snapshot.h"
+#include "remote/remote.h"
 
 /* frames waiting for the actor; more are dropped, counted */
 #define SHELL_FRAMES_MAX 4096u
@@ -152,7 +156,7 @@ trpi_member_now shell_now(const trpi_cluster *cluster);
 trp_err shell_put(trpi_cluster *cluster, struct shell_item *item);
 struct shell_item *shell_item_new(enum shell_item_kind kind, size_t bytes);
 void shell_item_free(struct shell_item *item);
-/* snapshot.c: the done function and the `begins` of an order that somebody waits for. */
+/* commands.c: the done function and the `begins` of an order that somebody waits for. */
 void shell_waiter_answer(void *waiter, trp_err err);
 bool shell_waiter_begins(void *waiter);
 /* Grow an array by one element; false: no memory. */
@@ -176,7 +180,7 @@ void shell_on_up(trpi_cluster *cluster, const struct shell_item *item);
 void shell_publish_metrics(trpi_cluster *cluster, trp_ctx *ctx);
 void shell_tell_waking(trpi_cluster *cluster); /* TRPI_CLUSTER_WAKING */
 
-/* ---- metrics_shell.c, adaptive.c ------------------------------------------------------------- */
+/* ---- metrics_shell.c ---------------------------------------------------------------- */
 /* Sets cluster->metrics, unless it is switched off. Errors: TRP_ENOMEM. */
 trp_err trpi_metrics_new(trpi_cluster *cluster, const trpi_metrics_options *options);
 /* Errors: those of trpi_system_spawn_internal. */
@@ -184,9 +188,6 @@ trp_err trpi_metrics_start(trpi_cluster *cluster);
 void trpi_metrics_stop(trpi_cluster *cluster);
 void trpi_metrics_free(struct trpi_metrics *metrics); /* after the system has stopped */
 void trpi_metrics_members_changed(struct trpi_metrics *metrics); /* any thread; NULL is fine */
-/* What is known now; borrowed until the end of the run or bracket. NULL: nothing. Any thread. */
-trpi_metrics_table *trpi_metrics_present(const trpi_cluster *cluster);
-extern const trp_routing_logic trpi_adaptive_logic;
 
 extern const trp_behaviour trpi_cluster_behaviour;
 extern trp_type trpi_cluster_poke_type, trpi_cluster_tick_type;

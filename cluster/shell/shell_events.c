@@ -396,3 +396,64 @@ trpi_cluster_unlisten(trpi_cluster *cluster, uint64_t id)
     }
     pthread_mutex_unlock(&cluster->listen);
 }
+
+/* ---- public: events -------------------------------------------------------------------------- */
+
+static trp_err
+put_simple(trp_system *system, struct shell_item filled)
+{
+    trpi_cluster *cluster = trpi_cluster_of(system);
+    if (cluster == NULL) {
+        return TRP_ESTATE;
+    }
+    struct shell_item *item = shell_item_new(filled.kind, 0);
+    if (item == NULL) {
+        return TRP_ENOMEM;
+    }
+    item->ref = filled.ref;
+    item->events = filled.events;
+    item->on_up = filled.on_up;
+    item->arg = filled.arg;
+    trp_err err = shell_put(cluster, item);
+    if (err != TRP_OK) {
+        shell_item_free(item);
+        return TRP_ESTATE; /* closed: no cluster node any more */
+    }
+    return TRP_OK;
+}
+
+trp_err
+trp_cluster_subscribe(trp_system *system, trp_ref subscriber, uint32_t events)
+{
+    uint32_t all = TRP_CLUSTER_DOMAIN_EVENTS | TRP_CLUSTER_SEEN_CHANGED |
+                   TRP_CLUSTER_METRICS_CHANGED;
+    if (trp_ref_is_none(subscriber) || events == 0 || (events & ~all) != 0) {
+        return TRP_EINVAL;
+    }
+    return put_simple(system, (struct shell_item){ .kind = SHELL_SUBSCRIBE,
+                                                   .ref = subscriber,
+                                                   .events = events });
+}
+
+void
+trp_cluster_unsubscribe(trp_system *system, trp_ref subscriber, uint32_t events)
+{
+    (void)put_simple(system, (struct shell_item){ .kind = SHELL_UNSUBSCRIBE,
+                                                  .ref = subscriber,
+                                                  .events = events }); /* void by contract */
+}
+
+trp_err
+trp_cluster_send_state(trp_system *system, trp_ref receiver)
+{
+    return put_simple(system, (struct shell_item){ .kind = SHELL_SEND_STATE, .ref = receiver });
+}
+
+trp_err
+trp_cluster_on_member_up(trp_system *system, void (*fn)(void *arg), void *arg)
+{
+    if (fn == NULL) {
+        return TRP_EINVAL;
+    }
+    return put_simple(system, (struct shell_item){ .kind = SHELL_ON_UP, .on_up = fn, .arg = arg });
+}
