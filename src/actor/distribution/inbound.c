@@ -31,12 +31,6 @@ trpi_system_remote_set(trp_system *system, const trpi_remote_ops *ops, void *arg
     return TRP_OK;
 }
 
-void
-trpi_system_retire(trp_system *system, void (*fn)(void *object), void *object)
-{
-    trpi_retire(system->sched, fn, object);
-}
-
 bool
 trpi_remote_signal(trp_system *system, enum trpi_remote_signal signal, trp_ref target, trp_ref from,
                    uint32_t flag)

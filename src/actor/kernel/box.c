@@ -24,6 +24,7 @@
  * Tests.   tests/unit/actor/box_test.c
  * Sources. MBOX-1 to -6, -12 to -16; DESIGN 3, Overload.
  */
+#include "actor/kernel/schedule.h"
 #include "actor/kernel/box.h"
 
 #include <errno.h>
@@ -466,7 +467,7 @@ trpi_box_tell(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg, bool try_
         push_and_wait(ctx, cell, msg); /* it ends at this moment: the drain finds it stale */
         return TRP_OK;
     }
-    if (box->will_receive != NULL && trpi_gate_is_ordinary(msg->priv_type) &&
+    if (box->will_receive != NULL && trpi_type_is_ordinary(msg->priv_type) &&
         box->will_receive(msg) == 0) { /* it takes no place, and is stored nowhere */
         trpi_dead(ctx, to, msg, TRP_DEAD_REFUSED);
         trpi_msg_free(ctx->cache, msg);

@@ -104,6 +104,14 @@ trpi_box_is(const trpi_kind_ops *ops)
 
     return ops != NULL && ops->name == trpi_box_name;
 }
+/* The box of a team's member; NULL: the cell is none. With the token. */
+static inline trpi_box *
+trpi_team_box(const trpi_cell *cell)
+{
+    trpi_box *box = trpi_box_is(cell->ops) ? (trpi_box *)(uintptr_t)cell->ops : NULL;
+
+    return box != NULL && box->team != NULL ? box : NULL;
+}
 trp_err trpi_box_new(trp_ctx *ctx, trpi_cell *cell, const trpi_box_type *type);
 /* Messages that wait in it; of a team: for all of its members. */
 uint32_t trpi_box_waiting(const trpi_box *box);

@@ -25,6 +25,8 @@
 #include "actor/kernel/cells.h"
 #include "actor/life/life.h"
 #include "actor/kernel/mailbox.h"
+#include "actor/kernel/stats.h"
+#include "actor/kernel/schedule.h"
 #include "actor/kernel/run.h"
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -143,6 +145,19 @@ trpi_cell *
 trpi_cells_find(trpi_cells *cells, uint32_t slot)
 {
     return slot != 0 ? trpi_cells_at(cells, slot) : NULL;
+}
+
+trpi_cell *
+trpi_cell_peek(trp_ctx *ctx, trp_ref ref)
+{
+    trpi_cell *cell = ref.node == TRPI_NODE_SELF ? trpi_cells_find(ctx->cells, ref.slot) : NULL;
+
+    if (cell == NULL || (ref.generation & 1) == 0 ||
+        /* acquire: pairs with publish; kind, parent and name of this incarnation are written */
+        atomic_load_explicit(&cell->generation, memory_order_acquire) != ref.generation) {
+        return NULL;
+    }
+    return cell;
 }
 
 /* cell-C3, cell-C4: the first generations of slots 2 * pair and 2 * pair + 1, both from one
@@ -429,4 +444,22 @@ trpi_slot_release(trp_ctx *ctx, uint32_t slot)
         return;
     }
     slot_push(ctx, slot);
+}
+
+void
+trpi_run_release(trp_ctx *ctx, trpi_cell *cell)
+{
+    trp_msg *done;
+
+    if (!trpi_mailbox_go_idle(cell, &done)) {
+        trpi_schedule(ctx, cell);
+        return;
+    }
+    if (done != NULL) {
+        trpi_msg_free(ctx->cache, done);
+    }
+    if (atomic_load_explicit(&cell->sys_head, memory_order_seq_cst) != NULL &&
+        trpi_mailbox_claim(cell)) {
+        trpi_schedule(ctx, cell);
+    }
 }

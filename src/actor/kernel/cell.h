@@ -50,6 +50,7 @@
 
 #include <troupe/actor.h>
 
+#include "actor/actor.h"
 #include "sched/sched.h"
 
 struct trpi_extra;  /* LIFE: actor/kernel/extra.h */
@@ -198,6 +199,36 @@ static inline trpi_cell *
 trpi_cell_of_task(trpi_task *task)
 {
     return (trpi_cell *)(void *)((char *)task - offsetof(trpi_cell, task));
+}
+
+static inline trp_ref
+trpi_ref_local(uint32_t slot, uint32_t generation)
+{
+    trp_ref ref = { TRPI_NODE_SELF, slot, generation, 0 };
+    return ref;
+}
+
+/* The ref of a live cell, for its own runner or its parent's. */
+static inline trp_ref
+trpi_cell_ref(const trpi_cell *cell)
+{
+    return trpi_ref_local(trpi_cell_slot(cell),
+                          atomic_load_explicit(&cell->generation, memory_order_acquire));
+}
+
+/* Parent and name are read by any thread (paths). Who reads proves by the generation, before and
+ * after, that they were the ones meant; acquire: the second look at the generation stays behind
+ * this load. */
+static inline uint32_t
+trpi_cell_parent(const trpi_cell *cell)
+{
+    return __atomic_load_n(&cell->parent, __ATOMIC_ACQUIRE);
+}
+
+static inline uint32_t
+trpi_cell_name_index(const trpi_cell *cell)
+{
+    return __atomic_load_n(&cell->name, __ATOMIC_ACQUIRE);
 }
 
 /* ---- the table ---------------------------------------------------------------------------------

@@ -12,8 +12,10 @@
 #include <string.h>
 #include <time.h>
 
+#include <troupe/interaction.h>
+
 #include "actor/kernel/dispatcher.h"
-#include "actor/system/stall.h"
+#include "actor/kernel/misuse.h"
 #include "actor/kernel/run.h"
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -200,4 +202,32 @@ trpi_ctx_fini_worker(trp_ctx *ctx)
 {
     trpi_assert(ctx->chains_open == 0);
     trpi_reserve_free(ctx);
+}
+
+const trp_interaction *
+trpi_carry(trp_ctx *ctx, const trp_interaction *interaction)
+{
+    const trp_interaction *before = ctx->carried;
+
+    ctx->carried = interaction;
+    ctx->near_node = interaction == NULL ? ctx->system->near_node : 0;
+    return before;
+}
+
+void
+trpi_misuse_ctx(const trp_ctx *ctx, const char *verb)
+{
+    trpi_worker *worker = trpi_worker_current();
+
+    if ((worker == NULL || trpi_worker_data(worker) != ctx) && !trpi_ctx_is_foreign_here(ctx)) {
+        trpi_misuse_found(NULL, verb,
+              "this ctx is not of this thread: it was kept. A ctx is valid within the call that "
+              "it was given to, and nowhere else");
+    }
+}
+
+void
+trpi_system_retire(trp_system *system, void (*fn)(void *object), void *object)
+{
+    trpi_retire(system->sched, fn, object);
 }

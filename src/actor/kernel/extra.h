@@ -138,4 +138,10 @@ trpi_msg_list_take(trpi_msg_list *list)
     return msg;
 }
 
+static inline bool
+trpi_cell_is_deputy(const trpi_cell *cell) /* the token's holder */
+{
+    return cell->extra != NULL && cell->extra->deputy != NULL;
+}
+
 #endif

@@ -23,24 +23,6 @@ _Static_assert(TRPI_MSG_HEADER_BYTES + TRP_INLINE_PAYLOAD_MAX + 16 + TRPI_TRAILE
                    TRPI_BLOCK_BYTES_MAX,
                "the largest inline message has room for a trailer");
 
-const trp_interaction *
-trp_msg_interaction(const trp_msg *msg)
-{
-    return msg == NULL || (msg->priv_from_node_flags & TRPI_MSG_TRAILER) == 0
-               ? NULL
-               : (const void *)((const char *)msg + trpi_msg_trailer_at(msg));
-}
-
-const trp_interaction *
-trpi_carry(trp_ctx *ctx, const trp_interaction *interaction)
-{
-    const trp_interaction *before = ctx->carried;
-
-    ctx->carried = interaction;
-    ctx->near_node = interaction == NULL ? ctx->system->near_node : 0;
-    return before;
-}
-
 void
 trp_tell_in(trp_ctx *ctx, trp_ref to, const trp_interaction *interaction, const trp_type *type,
             const void *payload, size_t bytes)

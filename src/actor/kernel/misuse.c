@@ -23,8 +23,8 @@ bool trpi_misuse_on = true;
 bool trpi_misuse_on = false;
 #endif
 
-static void __attribute__((noreturn, cold))
-found(const trp_ctx *ctx, const char *verb, const char *what)
+void
+trpi_misuse_found(const trp_ctx *ctx, const char *verb, const char *what)
 {
     char path[TRP_PATH_BYTES_MAX + 1] = "";
 
@@ -34,18 +34,6 @@ found(const trp_ctx *ctx, const char *verb, const char *what)
     (void)fprintf(stderr, "troupe: misuse: %s(): %s%s%s\n", verb, what,
                   path[0] != 0 ? "; in actor " : "", path);
     trpi_assert_failed("no misuse", __FILE__, __LINE__);
-}
-
-void
-trpi_misuse_ctx(const trp_ctx *ctx, const char *verb)
-{
-    trpi_worker *worker = trpi_worker_current();
-
-    if ((worker == NULL || trpi_worker_data(worker) != ctx) && !trpi_ctx_is_foreign_here(ctx)) {
-        found(NULL, verb,
-              "this ctx is not of this thread: it was kept. A ctx is valid within the call that "
-              "it was given to, and nowhere else");
-    }
 }
 
 /* The verb that the program called last with it; NULL: none. */
@@ -63,7 +51,7 @@ trpi_misuse_sent(const trp_ctx *ctx, trp_msg *msg)
     const char *before = gone_by(msg);
 
     if (before != NULL) {
-        found(ctx, "trp_send",
+        trpi_misuse_found(ctx, "trp_send",
               before[4] == 's' ? "this message was sent already; send a trp_msg_dup() of it"
                                : "this message was freed already");
     }
@@ -76,7 +64,7 @@ trpi_misuse_freed(trp_msg *msg)
     const char *before = gone_by(msg);
 
     if (before != NULL) {
-        found(NULL, "trp_msg_free",
+        trpi_misuse_found(NULL, "trp_msg_free",
               before[4] == 's' ? "this message was sent: it is its receiver's"
                                : "this message was freed already");
     }
@@ -87,6 +75,6 @@ void
 trpi_misuse_read(const trp_msg *msg, const char *verb)
 {
     if ((msg->priv_from_node_flags & TRPI_MSG_FREED) != 0) {
-        found(NULL, verb, "this message was freed already");
+        trpi_misuse_found(NULL, verb, "this message was freed already");
     }
 }

@@ -10,6 +10,9 @@
  * says so, in the whole process. Relaxed: a look more or less. */
 extern bool trpi_misuse_on;
 
+/* Abort, with a line on stderr that names the verb and the running actor of ctx (NULL: none). */
+void trpi_misuse_found(const trp_ctx *ctx, const char *verb, const char *what)
+    __attribute__((noreturn, cold));
 /* Abort, with a line on stderr, unless ctx is this thread's: a kept one is another's. */
 void trpi_misuse_ctx(const trp_ctx *ctx, const char *verb);
 /* Abort if the program has sent or freed msg before; else note that it does now. ctx may be

@@ -25,6 +25,9 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
+
+#include <troupe/interaction.h>
+
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
 #define POISON(block, bytes) ASAN_POISON_MEMORY_REGION(block, bytes)
@@ -704,4 +707,12 @@ trpi_msg_drop(trp_msg *msg)
     if (cache != NULL) {
         trpi_msg_free(cache, msg);
     }
+}
+
+const trp_interaction *
+trp_msg_interaction(const trp_msg *msg)
+{
+    return msg == NULL || (msg->priv_from_node_flags & TRPI_MSG_TRAILER) == 0
+               ? NULL
+               : (const void *)((const char *)msg + trpi_msg_trailer_at(msg));
 }

@@ -36,6 +36,7 @@
 #include "actor/kernel/fault.h"
 #include "actor/kernel/mailbox.h"
 #include "actor/life/routed.h"
+#include "actor/kernel/stats.h"
 #include "actor/kernel/run.h"
 #include "actor/kernel/team.h"
 #include "base/assert.h"
@@ -742,24 +743,6 @@ trpi_run_ended(trp_ctx *ctx, trpi_cell *cell)
         }
     }
     trpi_dispatcher_leave(ctx, cell); /* late messages are drained by the pool */
-}
-
-void
-trpi_run_release(trp_ctx *ctx, trpi_cell *cell)
-{
-    trp_msg *done;
-
-    if (!trpi_mailbox_go_idle(cell, &done)) {
-        trpi_schedule(ctx, cell);
-        return;
-    }
-    if (done != NULL) {
-        trpi_msg_free(ctx->cache, done);
-    }
-    if (atomic_load_explicit(&cell->sys_head, memory_order_seq_cst) != NULL &&
-        trpi_mailbox_claim(cell)) {
-        trpi_schedule(ctx, cell);
-    }
 }
 
 trpi_run_result

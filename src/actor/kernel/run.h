@@ -163,18 +163,6 @@ trpi_pair_set(void *at, uint32_t low, uint32_t high)
 #endif
 }
 
-/* Add to one of ctx->stats. */
-static inline void
-trpi_count(const trp_ctx *ctx, _Atomic uint64_t *counter, uint64_t n)
-{
-    if (ctx->worker != NULL) { /* one writer: no locked instruction; relaxed: statistics */
-        atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + n,
-                              memory_order_relaxed);
-    } else {
-        (void)atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
-    }
-}
-
 /* Is the caller inside a behaviour or hook of this system (then it must not block)? */
 bool trpi_in_behaviour(const trp_system *system);
 
@@ -227,8 +215,6 @@ void trpi_ctx_fini_worker(trp_ctx *ctx);
 /* CORE's own: the reserve of system messages, filled between runs. */
 void trpi_reserve_fill(trp_ctx *ctx);
 void trpi_reserve_free(trp_ctx *ctx);
-/* Hand a cell whose token the caller holds to the scheduler. */
-void trpi_schedule(trp_ctx *ctx, trpi_cell *cell);
 /* Give up a token that was taken outside a turn (a slot that was acquired): idle, or scheduled when
  * something came meanwhile. */
 void trpi_run_release(trp_ctx *ctx, trpi_cell *cell);
@@ -251,7 +237,6 @@ trpi_run_attention(trpi_cell *cell)
     atomic_store_explicit(&cell->attention, 1, memory_order_relaxed); /* own line, own thread */
 }
 
-bool trpi_gate_is_ordinary(uint16_t number); /* a type that is not the library's own */
 
 /* ---- hooks: implemented by LIFE -------------------------------------------------------------- */
 /* First turn of an actor. Sets life to RUNNING, or fails. */

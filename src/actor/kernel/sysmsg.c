@@ -9,6 +9,7 @@
 
 #include "actor/kernel/cells.h"
 #include "actor/kernel/mailbox.h"
+#include "actor/kernel/schedule.h"
 #include "actor/kernel/run.h"
 
 #define RELAXED memory_order_relaxed
@@ -91,17 +92,4 @@ trpi_sys_tell(trp_ctx *ctx, uint32_t slot, uint32_t generation, uint16_t kind, u
     if (__atomic_load_n(&cell->task.dispatch, __ATOMIC_RELAXED) == TRPI_DISPATCH_PRIVATE) {
         trpi_sched_urgent(ctx->system->sched, atomic_load_explicit(&cell->task.home, RELAXED));
     }
-}
-
-trpi_cell *
-trpi_cell_peek(trp_ctx *ctx, trp_ref ref)
-{
-    trpi_cell *cell = ref.node == TRPI_NODE_SELF ? trpi_cells_find(ctx->cells, ref.slot) : NULL;
-
-    if (cell == NULL || (ref.generation & 1) == 0 ||
-        /* acquire: pairs with publish; kind, parent and name of this incarnation are written */
-        atomic_load_explicit(&cell->generation, memory_order_acquire) != ref.generation) {
-        return NULL;
-    }
-    return cell;
 }

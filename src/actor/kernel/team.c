@@ -22,6 +22,7 @@
  * Tests.   tests/unit/actor/team_test.c
  * Sources. DISP-5, DISP-8, MBOX-13; DESIGN 3, Dispatchers.
  */
+#include "actor/kernel/schedule.h"
 #include "actor/kernel/team.h"
 
 #include "base/alloc.h"

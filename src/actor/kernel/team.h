@@ -42,13 +42,4 @@ trpi_team_missed(const trpi_box *box)
 /* The member takes nothing for now: it is suspended, or on its way out. */
 void trpi_team_away(trp_ctx *ctx, trpi_box *box);
 
-/* The box of a team's member; NULL: the cell is none. With the token. */
-static inline trpi_box *
-trpi_team_box(const trpi_cell *cell)
-{
-    trpi_box *box = trpi_box_is(cell->ops) ? (trpi_box *)(uintptr_t)cell->ops : NULL;
-
-    return box != NULL && box->team != NULL ? box : NULL;
-}
-
 #endif

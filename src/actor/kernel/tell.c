@@ -26,6 +26,7 @@
 #include "actor/kernel/misuse.h"
 #include "actor/nodes/nodes.h"
 #include "actor/life/routed.h"
+#include "actor/kernel/schedule.h"
 #include "actor/kernel/run.h"
 #include "base/assert.h"
 #include "base/payload.h"
@@ -33,16 +34,6 @@
 #define RELAXED memory_order_relaxed
 #define LIKELY(e) __builtin_expect(!!(e), 1)
 #define UNLIKELY(e) __builtin_expect(!!(e), 0)
-
-void
-trpi_schedule(trp_ctx *ctx, trpi_cell *cell)
-{
-    if (LIKELY(ctx->worker != NULL)) {
-        trpi_sched_ready(ctx->worker, &cell->task);
-    } else {
-        trpi_sched_inject(ctx->system->sched, &cell->task);
-    }
-}
 
 /* ---- chains ---------------------------------------------------------------------------------- */
 
@@ -233,16 +224,6 @@ deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 }
 
 /* ---- dead letters ---------------------------------------------------------------------------- */
-
-void
-trpi_dead(trp_ctx *ctx, trp_ref to, const trp_msg *msg, trp_dead_reason reason)
-{
-    if ((msg->priv_from_node_flags & TRPI_MSG_STORED) != 0) {
-        return; /* it waits in the store for the next one there: durable-U2 */
-    }
-    trpi_count(ctx, &ctx->stats->dead[reason], 1);
-    trpi_life_dead(ctx, to, msg, reason);
-}
 
 /* No memory for the message: a dead letter without payload. */
 static void

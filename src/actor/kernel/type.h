@@ -107,4 +107,6 @@ trp_err trpi_types_accept(const trp_protocol *const *accepts);
 /* Tests: another hash for wire ids, so that two names can collide; NULL: the real one. */
 void trpi_type_test_hash(uint64_t (*hash)(const char *name));
 
+bool trpi_type_is_ordinary(uint16_t number); /* a type that is not the library's own */
+
 #endif

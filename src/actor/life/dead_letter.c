@@ -18,6 +18,7 @@
  * Tests.   tests/unit/actor/dead_letter_test.c
  * Sources. LIFE-11, -15, -16, -17; ES-03; MSG-15; SYS-25 for Identify.
  */
+#include "actor/kernel/stats.h"
 #include "actor/life/life.h"
 
 #include <stdio.h>

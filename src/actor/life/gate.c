@@ -16,13 +16,6 @@
 #include "actor/life/life.h"
 #include "base/payload.h"
 
-bool
-trpi_gate_is_ordinary(uint16_t number) /* gate-G1 */
-{
-    return number >= TRPI_TYPE_USER_FIRST ||
-           (number >= TRPI_TYPE_STRING && number <= TRPI_TYPE_I64);
-}
-
 static void
 refuse(trp_ctx *ctx, const trp_msg *msg, trp_dead_reason reason)
 {
@@ -52,7 +45,7 @@ refuse_unwanted(trp_ctx *ctx, void *state, const trp_msg *msg)
 trp_receive_fn
 trpi_gate_receive(const trpi_cell *cell, const trp_msg *msg)
 {
-    if (msg == NULL || !trpi_gate_is_ordinary(msg->priv_type)) {
+    if (msg == NULL || !trpi_type_is_ordinary(msg->priv_type)) {
         return NULL;
     }
     if (cell->extra != NULL && cell->extra->inactive) {
@@ -175,7 +168,7 @@ trpi_offer(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const
         return TRP_ENOMEM;
     }
     if (behaviour != NULL && behaviour->will_receive != NULL &&
-        trpi_gate_is_ordinary(msg->priv_type) && behaviour->will_receive(msg) == 0) {
+        trpi_type_is_ordinary(msg->priv_type) && behaviour->will_receive(msg) == 0) {
         trpi_msg_free(ctx->cache, msg);
         return TRP_EUNHANDLED;
     }

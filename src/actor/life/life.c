@@ -27,18 +27,6 @@
 
 static const trp_ref nobody = TRP_REF_NONE;
 
-trpi_extra *
-trpi_extra_get(trpi_cell *cell)
-{
-    if (cell->extra == NULL) {
-        cell->extra = trpi_alloc(sizeof *cell->extra);
-        if (cell->extra != NULL) {
-            cell->extra->parked_end = &cell->extra->parked;
-        }
-    }
-    return cell->extra;
-}
-
 /* ---- hooks ----------------------------------------------------------------------------------- */
 
 typedef struct hook_call {

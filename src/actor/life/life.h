@@ -100,37 +100,11 @@ typedef struct trpi_life_system {
     _Atomic uint32_t dead_logged;  /* dead letters logged so far, relaxed */
 } trpi_life;
 
-static inline trp_ref
-trpi_ref_local(uint32_t slot, uint32_t generation)
-{
-    trp_ref ref = { TRPI_NODE_SELF, slot, generation, 0 };
-    return ref;
-}
-/* The ref of a live cell, for its own runner or its parent's. */
-static inline trp_ref
-trpi_cell_ref(const trpi_cell *cell)
-{
-    return trpi_ref_local(trpi_cell_slot(cell),
-                          atomic_load_explicit(&cell->generation, memory_order_acquire));
-}
 static inline void
 trpi_sys_to(trp_ctx *ctx, trp_ref to, enum trpi_sys kind, uint16_t flag, trp_ref from,
             uint64_t number, void *pointer)
 {
     trpi_sys_tell(ctx, to.slot, to.generation, (uint16_t)kind, flag, from, number, pointer);
-}
-/* Parent and name are read by any thread (paths). Who reads proves by the generation, before and
- * after, that they were the ones meant; acquire: the second look at the generation stays behind
- * this load. */
-static inline uint32_t
-trpi_cell_parent(const trpi_cell *cell)
-{
-    return __atomic_load_n(&cell->parent, __ATOMIC_ACQUIRE);
-}
-static inline uint32_t
-trpi_cell_name_index(const trpi_cell *cell)
-{
-    return __atomic_load_n(&cell->name, __ATOMIC_ACQUIRE);
 }
 
 /* ---- children.c: runner of the parent -------------------------------------------------------- */
@@ -356,11 +330,6 @@ bool trpi_deputy_auto(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg);
 /* When its name and parent are known: would the other node refuse it for sure? TRP_OK for all but
  * deputies. Errors: as trp_spawn. */
 trp_err trpi_deputy_check(trp_ctx *ctx, const trpi_cell *cell);
-static inline bool
-trpi_cell_is_deputy(const trpi_cell *cell) /* the token's holder */
-{
-    return cell->extra != NULL && cell->extra->deputy != NULL;
-}
 
 /* ---- deployed.c ------------------------------------------------------------------------------ */
 extern const trp_behaviour trpi_remote_guardian;

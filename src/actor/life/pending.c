@@ -36,7 +36,7 @@ step(walk *w, trp_msg *msg)
 {
     int answer;
 
-    if (!trpi_gate_is_ordinary(msg->priv_type) ||
+    if (!trpi_type_is_ordinary(msg->priv_type) ||
         msg->priv_to_generation != w->cell->generation_run) { /* actor-pending-P1 */
         return;
     }

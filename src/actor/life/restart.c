@@ -16,6 +16,7 @@
  * Tests.   tests/unit/actor/restart_test.c
  * Sources. LIFE-1..7, SUP-3; Akka 2.2.5, "What Restarting Means".
  */
+#include "actor/kernel/stats.h"
 #include "actor/life/life.h"
 
 #include "base/alloc.h"

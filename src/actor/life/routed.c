@@ -20,6 +20,7 @@
  *          letter, so that a circle of routers cannot eat the stack.
  * Tests.   tests/unit/pattern/router_test.c
  */
+#include "actor/kernel/schedule.h"
 #include "actor/kernel/box.h"
 #include "actor/kernel/cells.h"
 #include "actor/life/routed.h"

@@ -13,6 +13,7 @@
  * Tests.   tests/unit/actor/path_test.c
  * Sources. SYS-24..27.
  */
+#include "actor/kernel/stats.h"
 #include "actor/naming/directory.h"
 #include "actor/life/life.h"
 

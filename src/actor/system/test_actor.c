@@ -13,6 +13,7 @@
  */
 #include <string.h>
 
+#include "actor/kernel/schedule.h"
 #include "actor/life/life.h"
 #include "actor/kernel/mailbox.h"
 #include "base/assert.h"

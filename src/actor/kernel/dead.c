@@ -1,0 +1,17 @@
+/* dead.c - a message that reaches nobody: counted once by its reason, and handed up.
+ *
+ * Not here. What is said about it (life/dead_letter.c).
+ * Tests.   tests/unit/actor/dead_letter_test.c
+ */
+#include "actor/kernel/stats.h"
+#include "actor/kernel/run.h"
+
+void
+trpi_dead(trp_ctx *ctx, trp_ref to, const trp_msg *msg, trp_dead_reason reason)
+{
+    if ((msg->priv_from_node_flags & TRPI_MSG_STORED) != 0) {
+        return; /* it waits in the store for the next one there: durable-U2 */
+    }
+    trpi_count(ctx, &ctx->stats->dead[reason], 1);
+    trpi_life_dead(ctx, to, msg, reason);
+}

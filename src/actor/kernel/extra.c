@@ -1,0 +1,19 @@
+/* extra.c - the side block of an actor: made at first need.
+ *
+ * Tests.   tests/unit/actor/memory_test.c
+ */
+#include "actor/kernel/extra.h"
+
+#include "base/alloc.h"
+
+trpi_extra *
+trpi_extra_get(trpi_cell *cell)
+{
+    if (cell->extra == NULL) {
+        cell->extra = trpi_alloc(sizeof *cell->extra);
+        if (cell->extra != NULL) {
+            cell->extra->parked_end = &cell->extra->parked;
+        }
+    }
+    return cell->extra;
+}
