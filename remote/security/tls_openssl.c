@@ -8,8 +8,7 @@
  *   tls-openssl-T1  TLS 1.3 and nothing else, both ends show a certificate, no resumption, no early
  *       data: a new connection is judged by the present files. (context_limits)
  *   tls-openssl-T2  The clock of every judgement is the world's wall clock, given by the caller.
- *   tls-openssl-T3  What a stranger's certificate says reaches a log only as printable text.
- *       (printable)
+ *   tls-openssl-T3  A stranger's certificate is logged only as printable text. (printable)
  *   tls-openssl-T4  The peer's names are those of its SAN; a common name proves nothing.
  * Limits. TRPI_TLS_WIRE_BYTES_MAX; the bytes of a handshake are bounded by the caller (secure.c).
  * Tests. tests/unit/remote/secure_test.c
@@ -374,7 +373,6 @@ list_load(trpi_tls_context *context, const char *path, char *why, size_t why_byt
         return TRP_OK;
     }
     X509_STORE *store = SSL_CTX_get_cert_store(context->ssl);
-    const X509 *own = SSL_CTX_get0_certificate(context->ssl);
     BIO *bio = BIO_new_file(path, "r");
     int count = 0;
     bool taken = true;
@@ -385,8 +383,8 @@ list_load(trpi_tls_context *context, const char *path, char *why, size_t why_byt
             context->info.crl_next_ms = next_ms;
             context->info.crl_from_ms = time_ms(X509_CRL_get0_lastUpdate(list));
         }
-        X509_REVOKED *found = NULL; /* OpenSSL sorts a list at its first lookup: not later */
-        (void)X509_CRL_get0_by_serial(list, &found, X509_get0_serialNumber(own));
+        X509_REVOKED *found = NULL; /* OpenSSL sorts the list at its first lookup, which is this */
+        (void)X509_CRL_get0_by_cert(list, &found, SSL_CTX_get0_certificate(context->ssl));
         taken = taken && X509_STORE_add_crl(store, list) == 1;
         count++;
         X509_CRL_free(list);
@@ -404,8 +402,7 @@ list_load(trpi_tls_context *context, const char *path, char *why, size_t why_byt
 }
 
 static trp_err
-files_load(trpi_tls_context *context, const trpi_tls_options *options, char *why,
-           size_t why_bytes)
+files_load(trpi_tls_context *context, const trpi_tls_options *options, char *why, size_t why_bytes)
 {
     SSL_CTX *ssl = context->ssl;
     if (SSL_CTX_load_verify_file(ssl, options->ca) != 1) {
@@ -424,25 +421,6 @@ files_load(trpi_tls_context *context, const trpi_tls_options *options, char *why
     return list_load(context, options->crl, why, why_bytes);
 }
 
-/* Note the digest of the first authority. OpenSSL parses the extensions of a certificate when it
- * first needs them, under a lock; all connections share these, so they are parsed now. */
-static void
-authorities_prepare(trpi_tls_context *context)
-{
-    STACK_OF(X509_OBJECT) *objects =
-        X509_STORE_get0_objects(SSL_CTX_get_cert_store(context->ssl));
-    for (int i = 0; i < sk_X509_OBJECT_num(objects); i++) {
-        X509 *ca = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(objects, i));
-        if (ca == NULL) {
-            continue; /* a revocation list */
-        }
-        (void)X509_check_purpose(ca, -1, 0);
-        if (context->ca_digest[0] == '\0') {
-            digest_text(ca, context->ca_digest);
-        }
-    }
-}
-
 /* Nobody would take a certificate that we would not take ourselves. */
 static trp_err
 own_check(trpi_tls_context *context, const trpi_tls_options *options, int64_t wall_ms, char *why,
@@ -456,7 +434,14 @@ own_check(trpi_tls_context *context, const trpi_tls_options *options, int64_t wa
     digest_text(cert, context->info.digest);
     context->info.not_before_ms = time_ms(X509_get0_notBefore(cert));
     context->info.not_after_ms = time_ms(X509_get0_notAfter(cert));
-    authorities_prepare(context);
+    STACK_OF(X509_OBJECT) *all = X509_STORE_get0_objects(SSL_CTX_get_cert_store(context->ssl));
+    for (int i = sk_X509_OBJECT_num(all) - 1; i >= 0; i--) { /* the first one's digest stays */
+        X509 *ca = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(all, i));
+        if (ca != NULL) {
+            (void)X509_check_purpose(ca, -1, 0); /* OpenSSL parses extensions at the first use */
+            digest_text(ca, context->ca_digest);
+        }
+    }
     long error = judge(context, cert, chain, wall_ms, &context->info);
     if (error == X509_V_OK) {
         return TRP_OK;
