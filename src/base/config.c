@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/config_store.h"
 #include "base/hash.h"
@@ -44,7 +45,7 @@ trpi_config_slot_clear(trpi_config_slot *slot)
     }
     trpi_free(slot->values);
     slot->values = NULL;
-    slot->count = 0;
+    slot->count = slot->room = 0;
 }
 
 static void
@@ -88,17 +89,10 @@ trpi_config_slots_add(trpi_config_slots *slots, const char *key, const trpi_conf
                       trpi_config_slot **ret_slot)
 {
     trpi_assert(trpi_config_slots_find(slots, key) == NULL);
-    if (slots->count == slots->room) {
-        size_t room = slots->room ? slots->room * 2 : 64;
-        trpi_config_slot *grown = trpi_realloc(slots->slots, room * sizeof *grown);
-        if (!grown) {
-            return TRP_ENOMEM;
-        }
-        slots->slots = grown;
-        slots->room = room;
-    }
-    char *name = trpi_strdup(key);
-    if (!name) {
+    char *name = NULL;
+    if (trpi_array_reserve(&slots->slots, slots->count, &slots->room, sizeof *slots->slots, 1,
+                           TRPI_ARRAY_NO_LIMIT) != TRP_OK ||
+        !(name = trpi_strdup(key))) {
         return TRP_ENOMEM;
     }
     trpi_config_slot *slot = &slots->slots[slots->count++];
@@ -114,16 +108,13 @@ trp_err
 trpi_config_slot_append(trpi_config_slot *slot, const char *value)
 {
     trpi_assert(slot->count < TRPI_CONFIG_LIST_MAX);
-    char **grown = trpi_realloc(slot->values, (slot->count + 1) * sizeof *grown);
-    if (!grown) {
+    char *copy = NULL;
+    if (trpi_array_reserve(&slot->values, slot->count, &slot->room, sizeof *slot->values, 1,
+                           TRPI_CONFIG_LIST_MAX) != TRP_OK ||
+        !(copy = trpi_strdup(value))) {
         return TRP_ENOMEM;
     }
-    slot->values = grown;
-    grown[slot->count] = trpi_strdup(value);
-    if (!grown[slot->count]) {
-        return TRP_ENOMEM;
-    }
-    slot->count++;
+    slot->values[slot->count++] = copy;
     return TRP_OK;
 }
 
@@ -217,15 +208,16 @@ slot_replace(trpi_config *config, trpi_config_slot *from)
     } else if (slot->layer > from->layer) {
         return TRP_OK;
     }
-    char **values = slot->values, *origin = slot->origin;
-    size_t count = slot->count;
+    trpi_config_slot before = *slot;
     slot->values = from->values;
     slot->count = from->count;
+    slot->room = from->room;
     slot->origin = from->origin;
     slot->layer = from->layer;
-    from->values = values;
-    from->count = count;
-    from->origin = origin;
+    from->values = before.values;
+    from->count = before.count;
+    from->room = before.room;
+    from->origin = before.origin;
     return TRP_OK;
 }
 

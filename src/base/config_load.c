@@ -29,6 +29,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/config.h"
 #include "base/config_store.h"
@@ -53,11 +54,11 @@ typedef struct loader {
     cfg_t *root;
     trpi_config_slots slots; /* what the file says, this reading */
     uint32_t *instances;     /* of the file that each slot was read from */
-    size_t instances_room;
+    uint32_t instances_room;
     learned_name *learned;
     size_t learned_count, subtrees_count;
     void **kept; /* option tables and names of this reading */
-    size_t kept_count, kept_room;
+    uint32_t kept_count, kept_room;
     char last_key[PATH_BYTES]; /* the key set last, to explain "1 s" */
     int last_line;
     trpi_config_type last_type;
@@ -184,16 +185,11 @@ unit_strayed(const loader *l, const char *name, int line)
 
 /* The file that slot `index` was read from is `instance`. */
 static bool
-instance_note(loader *l, size_t index, uint32_t instance)
+instance_note(loader *l, uint32_t index, uint32_t instance)
 {
-    if (index >= l->instances_room) {
-        size_t room = l->instances_room ? l->instances_room * 2 : 64;
-        uint32_t *grown = trpi_realloc(l->instances, room * sizeof *grown);
-        if (!grown) {
-            return false;
-        }
-        l->instances = grown;
-        l->instances_room = room;
+    if (trpi_array_reserve(&l->instances, index, &l->instances_room, sizeof *l->instances, 1,
+                           TRPI_ARRAY_NO_LIMIT) != TRP_OK) {
+        return false;
     }
     l->instances[index] = instance;
     return true;
@@ -468,16 +464,7 @@ on_error(cfg_t *section, const char *format, va_list list)
 static void *
 keep(loader *l, size_t bytes)
 {
-    if (l->kept_count == l->kept_room) {
-        size_t room = l->kept_room ? l->kept_room * 2 : 256;
-        void **grown = trpi_realloc(l->kept, room * sizeof *grown);
-        if (!grown) {
-            return NULL;
-        }
-        l->kept = grown;
-        l->kept_room = room;
-    }
-    void *kept = trpi_alloc(bytes);
+    void *kept = TRPI_ARRAY_HAS_ROOM(l, kept) ? trpi_alloc(bytes) : NULL;
     if (kept) {
         l->kept[l->kept_count++] = kept;
     }

@@ -12,7 +12,7 @@ typedef struct trpi_config_slot {
     uint32_t hash;              /* of key */
     const trpi_config_row *row; /* NULL below app */
     char **values;
-    size_t count;
+    uint32_t count, room; /* of values */
     trpi_config_layer layer;
     char *origin;
 } trpi_config_slot;
@@ -20,7 +20,7 @@ typedef struct trpi_config_slot {
 /* A growing table; config.c holds the values in force in one, config_load.c what a file says. */
 typedef struct trpi_config_slots {
     trpi_config_slot *slots;
-    size_t count, room;
+    uint32_t count, room;
 } trpi_config_slots;
 
 struct trp_config {

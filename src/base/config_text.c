@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/config_store.h"
 
@@ -35,14 +36,8 @@
 static trp_err
 stretch_begin(trpi_config_joined *text, uint32_t file, uint32_t instance, int line)
 {
-    if (text->stretches_count == text->stretches_room) {
-        size_t room = text->stretches_room ? text->stretches_room * 2 : 8;
-        trpi_config_stretch *grown = trpi_realloc(text->stretches, room * sizeof *grown);
-        if (!grown) {
-            return TRP_ENOMEM;
-        }
-        text->stretches = grown;
-        text->stretches_room = room;
+    if (!TRPI_ARRAY_HAS_ROOM(text, stretches)) {
+        return TRP_ENOMEM;
     }
     trpi_config_stretch *stretch = &text->stretches[text->stretches_count++];
     stretch->joined_line = text->lines;
@@ -73,16 +68,11 @@ trpi_config_text_at(const trpi_config_joined *text, int joined_line, const char 
 static trp_err
 file_add(trpi_config_joined *text, const char *name)
 {
-    char **grown = trpi_realloc(text->files, (text->files_count + 1) * sizeof *grown);
-    if (!grown) {
+    char *copy = NULL;
+    if (!TRPI_ARRAY_HAS_ROOM(text, files) || !(copy = trpi_strdup(name))) {
         return TRP_ENOMEM;
     }
-    text->files = grown;
-    grown[text->files_count] = trpi_strdup(name);
-    if (!grown[text->files_count]) {
-        return TRP_ENOMEM;
-    }
-    text->files_count++;
+    text->files[text->files_count++] = copy;
     return TRP_OK;
 }
 

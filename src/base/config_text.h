@@ -17,9 +17,9 @@ typedef struct trpi_config_stretch {
 typedef struct trpi_config_text {
     trpi_buffer joined; /* comments are blanks, every include is its file's text; not terminated */
     char **files;       /* the names, as they are shown */
-    size_t files_count;
+    uint32_t files_count, files_room;
     trpi_config_stretch *stretches;
-    size_t stretches_count, stretches_room;
+    uint32_t stretches_count, stretches_room;
     int lines;       /* of the joined text so far */
     int lines_shown; /* of the outermost file: complaints about its end stand on its last line */
 } trpi_config_joined;

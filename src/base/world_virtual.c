@@ -23,6 +23,7 @@
 #include <troupe/durable.h>
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/assert.h"
 
 #define START_NS 1000000000000ull   /* a clock that has run for a while: no timer is near 0 */
@@ -50,7 +51,7 @@ struct trpi_virtual {
     uint32_t choices;
     uint32_t next; /* of options.deviations */
     trpi_deviation *made;
-    uint32_t made_count, made_capacity;
+    uint32_t made_count, made_room;
     bool over, tidying;
 };
 
@@ -129,16 +130,8 @@ virtual_storage(trpi_world *world, const char *directory, const trp_durable_stor
 static bool
 record(trpi_virtual *virt, trpi_choice what, uint32_t value)
 {
-    if (virt->made_count == virt->made_capacity) {
-        uint32_t capacity = virt->made_capacity == 0 ? 256 : virt->made_capacity * 2;
-        trpi_deviation *made =
-            capacity > TRPI_CHOICES_MAX ? NULL : trpi_realloc(virt->made, capacity * sizeof *made);
-
-        if (made == NULL) {
-            return false;
-        }
-        virt->made = made;
-        virt->made_capacity = capacity;
+    if (TRPI_ARRAY_RESERVE(virt, made, 1, TRPI_CHOICES_MAX) != TRP_OK) {
+        return false;
     }
     virt->made[virt->made_count++] =
         (trpi_deviation){ (uint32_t)virt->turns, (uint16_t)what, (uint16_t)value };

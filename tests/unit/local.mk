@@ -11,12 +11,14 @@ tests_unit_base_base_tests_LDADD = $(unit_ldadd)
 tests_unit_base_base_tests_SOURCES = \
 	tests/unit/base/address_test.c \
 	tests/unit/base/alloc_test.c \
+	tests/unit/base/array_test.c \
 	tests/unit/base/buffer_test.c \
 	tests/unit/base/config_tree_test.c \
 	tests/unit/base/err_test.c \
 	tests/unit/base/hash_test.c \
 	tests/unit/base/json_test.c \
 	tests/unit/base/payload_test.c \
+	tests/unit/base/table_test.c \
 	tests/unit/base/world_test.c
 
 check_PROGRAMS += tests/unit/sched/sched_tests
