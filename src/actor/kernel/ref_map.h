@@ -10,16 +10,14 @@
 
 #include <troupe/base.h>
 
+#include "base/table.h"
+
 typedef struct trpi_ref_pair {
     trp_ref ref; /* none: empty place */
     void *value;
 } trpi_ref_pair;
 
-typedef struct trpi_ref_map {
-    trpi_ref_pair *pairs;
-    uint32_t capacity; /* 0 or a power of two */
-    uint32_t count;
-} trpi_ref_map;
+typedef trpi_table trpi_ref_map;
 
 /* Add or replace. On an error the map is as before. */
 trp_err trpi_ref_map_put(trpi_ref_map *map, trp_ref ref, void *value);

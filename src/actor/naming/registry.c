@@ -2,8 +2,8 @@
  *
  * Why.     Paths are walked by threads that may not touch child lists. A name is therefore also
  *          kept here, under a lock that is held for a few dozen instructions.
- * Shape.   16 shards by hash of (parent slot, name). A shard is a mutex, a chained hash table and
- *          an array from index to entry. An index is local << 4 | shard, local counts from 1, so
+ * Shape.   16 shards by hash of (parent slot, name). A shard is a mutex, a hash table and an array
+ *          from index to entry. An index is local << 4 | shard, local counts from 1, so
  *          that a cell needs 4 bytes and 0 means "no name".
  * Must hold.
  *   registry-I1  Two entries of one shard never have the same parent and name.            (reserve)
@@ -18,17 +18,17 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/hash.h"
 #include "base/mutex.h"
+#include "base/table.h"
 
 #define SHARD_BITS 4
 #define SHARDS (1u << SHARD_BITS)
 #define LOCALS_MAX ((1u << (32 - SHARD_BITS)) - 1u)
-#define BUCKETS_FIRST 16u
 
 typedef struct entry {
-    struct entry *next; /* chain of the bucket */
     uint64_t hash;
     uint32_t parent_slot;
     uint32_t slot, generation; /* generation 0: reserved, not bound yet */
@@ -39,13 +39,11 @@ typedef struct entry {
 
 typedef struct shard {
     pthread_mutex_t lock; /* guards all below; a leaf: nothing is locked while it is held */
-    entry **buckets;
-    uint32_t buckets_count; /* 0 or a power of two */
-    uint32_t count;
-    entry **by_local; /* [0] unused */
-    uint32_t locals_count, locals_capacity;
-    uint32_t *free_locals; /* same capacity as by_local: a release never allocates */
-    uint32_t free_count;
+    trpi_table names;     /* of entry * */
+    entry **by_local;     /* [0] unused */
+    uint32_t *free_locals; /* has as much room as by_local: a release never allocates */
+    uint32_t by_local_count, by_local_room;
+    uint32_t free_locals_count, free_locals_room;
 } shard;
 
 struct trpi_registry {
@@ -78,12 +76,12 @@ trpi_registry_free(trpi_registry *registry)
     for (uint32_t i = 0; i < SHARDS; i++) {
         shard *s = &registry->shards[i];
 
-        for (uint32_t k = 1; k < s->locals_count; k++) {
+        for (uint32_t k = 1; k < s->by_local_count; k++) {
             trpi_free(s->by_local[k]);
         }
         trpi_free(s->by_local);
         trpi_free(s->free_locals);
-        trpi_free(s->buckets);
+        trpi_table_fini(&s->names);
         trpi_mutex_destroy(&s->lock);
     }
     trpi_free(registry);
@@ -101,94 +99,74 @@ shard_of(trpi_registry *registry, uint64_t hash)
     return &registry->shards[hash >> (64 - SHARD_BITS)];
 }
 
+typedef struct name_key {
+    const char *name;
+    size_t bytes;
+    uint32_t parent_slot;
+} name_key;
+
+static uint64_t
+entry_hash(const void *arg, const void *element)
+{
+    (void)arg;
+    return (*(entry *const *)element)->hash;
+}
+
+static bool
+entry_is_key(const void *arg, const void *element, const void *key)
+{
+    const entry *e = *(entry *const *)element;
+    const name_key *k = key;
+
+    (void)arg;
+    return e->parent_slot == k->parent_slot && e->name_bytes == k->bytes &&
+           memcmp(e->name, k->name, k->bytes) == 0;
+}
+
+static const trpi_table_kind by_name = { sizeof(entry *), trpi_table_pointer_is_empty, entry_hash,
+                                         entry_is_key };
+
 static entry *
 find_locked(const shard *s, uint64_t hash, uint32_t parent_slot, const char *name, size_t bytes)
 {
-    entry *e = s->buckets_count == 0 ? NULL : s->buckets[hash & (s->buckets_count - 1)];
+    const name_key key = { name, bytes, parent_slot };
+    entry **place = trpi_table_find(&by_name, &s->names, NULL, hash, &key);
 
-    for (; e != NULL; e = e->next) {
-        if (e->hash == hash && e->parent_slot == parent_slot && e->name_bytes == bytes &&
-            memcmp(e->name, name, bytes) == 0) {
-            return e;
-        }
-    }
-    return NULL;
-}
-
-/* Double the bucket array when it is full. */
-static trp_err
-grow_buckets(shard *s)
-{
-    uint32_t count = s->buckets_count == 0 ? BUCKETS_FIRST : s->buckets_count * 2;
-    entry **buckets;
-
-    if (s->count < s->buckets_count) {
-        return TRP_OK;
-    }
-    buckets = trpi_alloc(count * sizeof *buckets);
-    if (buckets == NULL) {
-        return TRP_ENOMEM;
-    }
-    for (uint32_t i = 0; i < s->buckets_count; i++) {
-        entry *next;
-
-        for (entry *e = s->buckets[i]; e != NULL; e = next) {
-            next = e->next;
-            e->next = buckets[e->hash & (count - 1)];
-            buckets[e->hash & (count - 1)] = e;
-        }
-    }
-    trpi_free(s->buckets);
-    s->buckets = buckets;
-    s->buckets_count = count;
-    return TRP_OK;
+    return place != NULL ? *place : NULL;
 }
 
 static trp_err
 local_new(shard *s, uint32_t *ret_local)
 {
-    if (s->free_count > 0) {
-        *ret_local = s->free_locals[--s->free_count];
+    if (s->free_locals_count > 0) {
+        *ret_local = s->free_locals[--s->free_locals_count];
         return TRP_OK;
     }
-    if (s->locals_count == s->locals_capacity) {
-        uint32_t capacity = s->locals_capacity == 0 ? BUCKETS_FIRST : s->locals_capacity * 2;
-        entry **by_local;
-        uint32_t *free_locals;
-
-        if (capacity > LOCALS_MAX) {
+    if (s->by_local_count >= s->by_local_room || s->by_local_count >= s->free_locals_room) {
+        if (TRPI_ARRAY_RESERVE(s, by_local, 1, LOCALS_MAX) != TRP_OK ||
+            TRPI_ARRAY_RESERVE(s, free_locals, s->by_local_room, LOCALS_MAX) != TRP_OK) {
             return TRP_ENOMEM;
         }
-        by_local = trpi_realloc(s->by_local, capacity * sizeof *by_local);
-        if (by_local == NULL) {
-            return TRP_ENOMEM;
-        }
-        s->by_local = by_local;
-        free_locals = trpi_realloc(s->free_locals, capacity * sizeof *free_locals);
-        if (free_locals == NULL) {
-            return TRP_ENOMEM;
-        }
-        s->free_locals = free_locals;
-        s->locals_capacity = capacity;
-        if (s->locals_count == 0) {
-            s->by_local[0] = NULL;
-            s->locals_count = 1;
+        if (s->by_local_count == 0) {
+            s->by_local[s->by_local_count++] = NULL;
         }
     }
-    *ret_local = s->locals_count++;
+    *ret_local = s->by_local_count++;
     return TRP_OK;
 }
 
 static trp_err
 reserve_locked(shard *s, uint32_t shard_index, entry *e)
 {
+    const name_key key = { e->name, e->name_bytes, e->parent_slot };
+    entry **place;
     uint32_t local;
     trp_err err;
 
     if (find_locked(s, e->hash, e->parent_slot, e->name, e->name_bytes) != NULL) {
         return TRP_EEXIST;
     }
-    err = grow_buckets(s);
+    err = trpi_table_reserve(&by_name, &s->names, NULL, s->names.count + 1);
     if (err == TRP_OK) {
         err = local_new(s, &local);
     }
@@ -197,9 +175,8 @@ reserve_locked(shard *s, uint32_t shard_index, entry *e)
     }
     e->index = local << SHARD_BITS | shard_index;
     s->by_local[local] = e;
-    e->next = s->buckets[e->hash & (s->buckets_count - 1)];
-    s->buckets[e->hash & (s->buckets_count - 1)] = e;
-    s->count++;
+    place = trpi_table_add(&by_name, &s->names, NULL, e->hash, &key);
+    *place = e;
     return TRP_OK;
 }
 
@@ -237,7 +214,7 @@ by_index(const shard *s, uint32_t index)
 {
     uint32_t local = index >> SHARD_BITS;
 
-    return local == 0 || local >= s->locals_count ? NULL : s->by_local[local];
+    return local == 0 || local >= s->by_local_count ? NULL : s->by_local[local];
 }
 
 void
@@ -319,20 +296,17 @@ void
 trpi_registry_release(trpi_registry *registry, uint32_t index)
 {
     shard *s = &registry->shards[index & (SHARDS - 1)];
+    name_key key;
     entry *e;
-    entry **link;
 
     pthread_mutex_lock(&s->lock);
     e = by_index(s, index);
     trpi_assert(e != NULL);
-    link = &s->buckets[e->hash & (s->buckets_count - 1)];
-    while (*link != e) {
-        link = &(*link)->next;
-    }
-    *link = e->next;
+    key = (name_key){ e->name, e->name_bytes, e->parent_slot };
+    trpi_table_remove(&by_name, &s->names, NULL,
+                      trpi_table_find(&by_name, &s->names, NULL, e->hash, &key));
     s->by_local[index >> SHARD_BITS] = NULL;
-    s->free_locals[s->free_count++] = index >> SHARD_BITS;
-    s->count--;
+    s->free_locals[s->free_locals_count++] = index >> SHARD_BITS;
     pthread_mutex_unlock(&s->lock);
     trpi_free(e);
 }

@@ -92,73 +92,48 @@ trpi_node_put(struct trpi_nodes *nodes, uint32_t index, trpi_node *entry)
 
 /* ---- index ----------------------------------------------------------------------------------- */
 
-static uint32_t
-index_home(const struct trpi_nodes *nodes, const trpi_node_id *id)
+static uint64_t
+id_hash(const trpi_node_id *id)
 {
-    uint64_t hash = trpi_address_hash(&id->address) ^ trpi_hash_u64(id->uid);
-
-    return (uint32_t)hash & (nodes->index_places - 1);
+    return trpi_address_hash(&id->address) ^ trpi_hash_u64(id->uid);
 }
 
-static uint32_t
-index_place(struct trpi_nodes *nodes, const trpi_node_id *id)
+static uint64_t
+entry_hash(const void *arg, const void *element)
 {
-    uint32_t place = index_home(nodes, id);
-
-    while (nodes->index[place] != 0 &&
-           !trpi_node_id_equal(&trpi_node_at(nodes, nodes->index[place])->id, id)) {
-        place = (place + 1) & (nodes->index_places - 1);
-    }
-    return place;
+    (void)arg;
+    return id_hash(&(*(trpi_node *const *)element)->id);
 }
 
-trp_err
-trpi_node_index_grow(struct trpi_nodes *nodes)
+static bool
+entry_is_key(const void *arg, const void *element, const void *key)
 {
-    uint32_t places_before = nodes->index_places;
-    uint32_t *before = nodes->index;
-    uint32_t places = places_before == 0 ? 64 : places_before * 2;
-    uint32_t *bigger;
-
-    if (places_before != 0 && nodes->live * 2 < places_before) {
-        return TRP_OK;
-    }
-    bigger = trpi_alloc(places * sizeof *bigger);
-    if (bigger == NULL) {
-        return TRP_ENOMEM;
-    }
-    nodes->index = bigger;
-    nodes->index_places = places;
-    for (uint32_t i = 0; i < places_before; i++) {
-        if (before[i] != 0) {
-            bigger[index_place(nodes, &trpi_node_at(nodes, before[i])->id)] = before[i];
-        }
-    }
-    trpi_free(before);
-    return TRP_OK;
+    (void)arg;
+    return trpi_node_id_equal(&(*(trpi_node *const *)element)->id, key);
 }
 
-/* Take the entry out and move those up that stand behind it only because of it. */
+static const trpi_table_kind by_identity = { sizeof(trpi_node *), trpi_table_pointer_is_empty,
+                                             entry_hash, entry_is_key };
+
+/* Under the lock. NULL: the identity has no number. */
+static trpi_node *
+find(const struct trpi_nodes *nodes, const trpi_node_id *id)
+{
+    trpi_node **place = trpi_table_find(&by_identity, &nodes->index, NULL, id_hash(id), id);
+
+    return place != NULL ? *place : NULL;
+}
+
 static void
 index_remove(struct trpi_nodes *nodes, const trpi_node *entry)
 {
-    uint32_t mask = nodes->index_places - 1;
-    uint32_t hole = index_place(nodes, &entry->id);
+    const trpi_node_id *id = &entry->id;
+    trpi_node **place = trpi_table_find(&by_identity, &nodes->index, NULL, id_hash(id), id);
 
-    if (entry->unnamed) {
-        return;
+    if (!entry->unnamed) {
+        trpi_assert(place != NULL && *place == entry);
+        trpi_table_remove(&by_identity, &nodes->index, NULL, place);
     }
-    trpi_assert(nodes->index[hole] == entry->number);
-    for (uint32_t at = (hole + 1) & mask; nodes->index[at] != 0; at = (at + 1) & mask) {
-        uint32_t home = index_home(nodes, &trpi_node_at(nodes, nodes->index[at])->id);
-
-        if (((at - home) & mask) >= ((at - hole) & mask)) {
-            nodes->index[hole] = nodes->index[at];
-            hole = at;
-        }
-    }
-    nodes->index[hole] = 0;
-    nodes->live--;
 }
 
 /* ---- lines; under the lock ------------------------------------------------------------------- */
@@ -239,25 +214,26 @@ static trp_err
 add(trp_system *system, const trpi_node_id *id, trpi_node **ret_entry)
 {
     struct trpi_nodes *nodes = system->nodes;
-    uint32_t index = index_next(nodes), place;
+    uint32_t index = index_next(nodes);
+    trpi_node **place;
     trpi_node *entry = index != 0 ? trpi_node_new(system, id) : NULL;
 
     if (index == 0) {
         return TRP_ELIMIT;
     }
-    if (entry == NULL || trpi_node_index_grow(nodes) != TRP_OK ||
+    if (entry == NULL ||
+        trpi_table_reserve(&by_identity, &nodes->index, NULL, nodes->index.count + 1) != TRP_OK ||
         trpi_node_put(nodes, index, entry) != TRP_OK) {
         trpi_free(entry);
         return TRP_ENOMEM;
     }
     index_take(nodes, index);
-    place = index_place(nodes, id);
-    if (nodes->index[place] != 0) {
-        trpi_node_at(nodes, nodes->index[place])->unnamed = true;
-        nodes->live--;
+    place = trpi_table_add(&by_identity, &nodes->index, NULL, id_hash(id), id);
+    trpi_assert(place != NULL); /* it was reserved */
+    if (*place != NULL) {
+        (*place)->unnamed = true;
     }
-    nodes->index[place] = entry->number;
-    nodes->live++;
+    *place = entry;
     *ret_entry = entry;
     return TRP_OK;
 }
@@ -270,15 +246,6 @@ is_self(trp_system *system, const trpi_node_id *id)
     /* A uid is one system's, whatever it was called when somebody wrote it down. */
     return id->uid == self->uid ||
            (id->uid == 0 && trpi_address_equal(&self->address, &id->address));
-}
-
-/* Under the lock. */
-static trpi_node *
-find(struct trpi_nodes *nodes, const trpi_node_id *id)
-{
-    uint32_t number = nodes->index[index_place(nodes, id)];
-
-    return number != 0 ? trpi_node_at(nodes, number) : NULL;
 }
 
 static bool
@@ -332,8 +299,11 @@ trpi_node_find(trp_system *system, const trpi_node_id *id)
     uint32_t number = TRPI_NODE_SELF;
 
     if (!is_self(system, id)) {
+        const trpi_node *entry;
+
         (void)pthread_mutex_lock(&nodes->lock);
-        number = nodes->index[index_place(nodes, id)];
+        entry = find(nodes, id);
+        number = entry != NULL ? entry->number : 0;
         (void)pthread_mutex_unlock(&nodes->lock);
     }
     return number;

@@ -51,11 +51,8 @@ trpi_nodes_new(trp_system *system, struct trpi_nodes **ret_nodes)
     (void)pthread_mutex_init(&nodes->wait_lock, NULL);
     nodes->used = TRPI_NODE_SELF + 1;
     self = trpi_node_new(system, &id);
-    if (self == NULL || trpi_node_put(nodes, TRPI_NODE_SELF, self) != TRP_OK ||
-        trpi_node_index_grow(nodes) != TRP_OK) {
-        if (trpi_node_at(nodes, TRPI_NODE_SELF) == NULL) {
-            trpi_free(self);
-        }
+    if (self == NULL || trpi_node_put(nodes, TRPI_NODE_SELF, self) != TRP_OK) {
+        trpi_free(self);
         trpi_nodes_free(nodes);
         return TRP_ENOMEM;
     }
@@ -102,7 +99,7 @@ trpi_nodes_free(struct trpi_nodes *nodes)
     }
     trpi_mutex_destroy(&nodes->lock);
     trpi_mutex_destroy(&nodes->wait_lock);
-    trpi_free(nodes->index);
+    trpi_table_fini(&nodes->index);
     trpi_free(nodes->shares);
     trpi_free(nodes);
 }

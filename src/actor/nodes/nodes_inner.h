@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 
 #include "actor/life/life.h"
+#include "base/table.h"
 
 #define TRPI_NODE_INDEX_BITS 16u
 #define TRPI_NODE_CHUNK 256u
@@ -60,9 +61,7 @@ struct trpi_nodes {
     pthread_mutex_t wait_lock; /* who waits for a lane; a leaf */
     uint32_t used;             /* indices given out at least once, with 0 */
     uint32_t free_first, free_last; /* FIFO through free_next, 0: none (node-numbers-N4) */
-    uint32_t live;                  /* entries in index */
-    uint32_t *index;                /* open addressing; 0: free */
-    uint32_t index_places;          /* a power of two, at most half full */
+    trpi_table index;               /* of trpi_node *, by identity */
     trpi_node_list *shares;         /* TRPI_NODE_SHARES, made at first use */
     uint32_t introduced;            /* in all shares */
     trpi_node_list ended;           /* their numbers are still theirs */
@@ -75,7 +74,6 @@ trpi_node *trpi_node_at(struct trpi_nodes *nodes, uint32_t number);
 trpi_node *trpi_node_new(trp_system *system, const trpi_node_id *id);
 /* Under the lock (or before anybody else looks). Errors: TRP_ENOMEM. */
 trp_err trpi_node_put(struct trpi_nodes *nodes, uint32_t index, trpi_node *entry);
-trp_err trpi_node_index_grow(struct trpi_nodes *nodes);
 /* Take it out of the share of those that were only introduced. Under the lock. */
 void trpi_node_keep(struct trpi_nodes *nodes, trpi_node *entry);
 /* Its proxy was given back: its number is, too, when enough others have ended since. Not under the
