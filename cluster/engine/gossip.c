@@ -121,7 +121,7 @@ trpi_gossip_unref(trpi_gossip *gossip)
         trpi_ident_unref(gossip->members[i].ident);
     }
     trpi_free(gossip->members);
-    trpi_free(gossip->slots);
+    trpi_table_fini(&gossip->slots);
     trpi_free(gossip->deciders);
     trpi_free(gossip->ring);
     trpi_free(gossip->kinds);

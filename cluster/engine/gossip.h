@@ -13,6 +13,7 @@
 
 #include <troupe/cluster.h>
 
+#include "base/table.h"
 #include "cluster/engine/ident.h"
 #include "cluster/engine/vclock.h"
 
@@ -66,8 +67,7 @@ typedef struct trpi_gossip {
     trpi_vclock_entry *clock;     /* by key; all are members */
     uint64_t digest;              /* of everything but the tombstones */
     /* what freeze computes once for all who look; gossip_index.c */
-    uint32_t *slots;              /* of members, by key: open addressing */
-    uint32_t slots_mask;
+    trpi_table slots;             /* of members, by key: index and 1 */
     uint64_t *deciders;           /* bit i: convergence waits for members[i] */
     uint32_t unreachable_count;   /* of members */
     uint32_t blocking_count;      /* of them, those that keep the others from agreeing */

@@ -17,44 +17,46 @@
 
 /* ---- by key ---------------------------------------------------------------------------------- */
 
+/* An element is the index of a member and 1; arg is the gossip. Keys are hashes. */
+static uint64_t
+slot_hash(const void *arg, const void *element)
+{
+    return ((const trpi_gossip *)arg)->members[*(const uint32_t *)element - 1].ident->key;
+}
+
+static bool
+slot_is_key(const void *arg, const void *element, const void *key)
+{
+    return slot_hash(arg, element) == *(const uint64_t *)key;
+}
+
+static const trpi_table_kind by_key = { sizeof(uint32_t), trpi_table_u32_is_empty, slot_hash,
+                                        slot_is_key };
+
 trp_err
 trpi_gossip_index_keys(trpi_gossip *gossip)
 {
-    uint32_t room = 8;
-    while (room < gossip->members_count * 2) {
-        room *= 2;
-    }
-    uint32_t *slots = trpi_alloc(room * sizeof(*slots));
-    if (slots == NULL) {
+    trpi_table slots = { 0 };
+    uint32_t roomy = gossip->members_count + gossip->members_count / 2 + 1;
+    /* at most half full, for it is read often */
+    if (trpi_table_reserve(&by_key, &slots, gossip, roomy) != TRP_OK) {
         return TRP_ENOMEM;
     }
     for (uint32_t i = 0; i < gossip->members_count; i++) {
-        uint32_t at = (uint32_t)gossip->members[i].ident->key & (room - 1); /* keys are hashes */
-        while (slots[at] != 0) {
-            at = (at + 1) & (room - 1);
-        }
-        slots[at] = i + 1; /* 0: empty */
+        uint64_t key = gossip->members[i].ident->key;
+        uint32_t *slot = trpi_table_add(&by_key, &slots, gossip, key, &key);
+        *slot = i + 1;
     }
-    trpi_free(gossip->slots);
+    trpi_table_fini(&gossip->slots);
     gossip->slots = slots;
-    gossip->slots_mask = room - 1;
     return TRP_OK;
 }
 
 uint32_t
 trpi_gossip_find(const trpi_gossip *gossip, uint64_t key)
 {
-    if (gossip->slots == NULL) {
-        return TRPI_GOSSIP_NONE; /* nobody has ever been in it */
-    }
-    uint32_t at = (uint32_t)key & gossip->slots_mask;
-    for (; gossip->slots[at] != 0; at = (at + 1) & gossip->slots_mask) {
-        uint32_t index = gossip->slots[at] - 1;
-        if (gossip->members[index].ident->key == key) {
-            return index;
-        }
-    }
-    return TRPI_GOSSIP_NONE;
+    const uint32_t *slot = trpi_table_find(&by_key, &gossip->slots, gossip, key, &key);
+    return slot != NULL ? *slot - 1 : TRPI_GOSSIP_NONE;
 }
 
 /* ---- by address ------------------------------------------------------------------------------ */
