@@ -4,11 +4,11 @@
  *          the process's too. The number indexes a table that is read on each message, without a
  *          lock.
  * Must hold.
- *   type-Y1  An entry of `types` is written once, under the lock, before any descriptor holds its
- *       number.
+ *   type-Y1  An entry of `types` is written once, when the library is loaded or under the lock,
+ *            before any descriptor of a protocol holds its number.
  *   type-Y2  Two names never share a wire id: the second registration is refused.
  * Limits.  TRP_TYPES_MAX numbers; a name of TRP_TYPE_NAME_BYTES_MAX.
- * Cost.    512 KiB of address space, of which the pages with registered types are touched.
+ * Cost.    2.3 MiB of address space, of which the pages with registered types are touched.
  * Tests.   tests/unit/actor/type_test.c
  */
 #include "actor/kernel/type.h"
@@ -29,8 +29,9 @@
 #include "base/assert.h"
 #include "base/hash.h"
 #include "base/payload.h"
+#include "base/table.h"
 
-#define INDEX_PLACES (2u * (TRP_TYPES_MAX + 1u)) /* at most half full: a probe ends */
+#define WIRE_PLACES (2u * (TRP_TYPES_MAX + 1u)) /* at most half full: by_wire_id never grows */
 
 #define BUILT_IN(symbol, text, size, type_tag, type_flags, type_number) \
     trp_type symbol = { text, size, type_tag, type_flags, NULL, 0, type_number }
@@ -154,74 +155,74 @@ INTERNAL(trpi_resize_type, "troupe.priv-resize", TRPI_TYPE_RESIZE);
 typedef struct type_entry {
     _Atomic(const trp_type *) type; /* release; pairs with acquire of trpi_type_get() */
     const trp_protocol *protocol;   /* NULL: built in */
-    uint64_t wire_id;               /* 0: built in, computed when asked for */
-    _Atomic uint16_t parent;        /* set once, under the lock; 0: none */
+    uint64_t wire_id;
+    _Atomic uint16_t parent; /* set once, under the lock; 0: none */
 } type_entry;
 
-static type_entry types[TRP_TYPES_MAX + 1u] = {
-    [TRPI_TYPE_TERMINATED] = { &trp_terminated_type, NULL, 0, 0 },
-    [TRPI_TYPE_POISON_PILL] = { &trp_poison_pill_type, NULL, 0, 0 },
-    [TRPI_TYPE_KILL] = { &trp_kill_type, NULL, 0, 0 },
-    [TRPI_TYPE_IDENTIFY] = { &trp_identify_type, NULL, 0, 0 },
-    [TRPI_TYPE_RECEIVE_TIMEOUT] = { &trp_receive_timeout_type, NULL, 0, 0 },
-    [TRPI_TYPE_TIMER] = { &trpi_timer_type, NULL, 0, 0 },
-    [TRPI_TYPE_CONTINUE] = { &trpi_continue_type, NULL, 0, 0 },
-    [TRPI_TYPE_SELECT] = { &trpi_select_type, NULL, 0, 0 },
-    [TRPI_TYPE_INSPECT] = { &trpi_inspect_type, NULL, 0, 0 },
-    [TRPI_TYPE_SUPERVISE] = { &trpi_supervise_type, NULL, 0, 0 },
-    [TRPI_TYPE_ASK_UNHANDLED] = { &trpi_ask_unhandled_type, NULL, 0, 0 },
-    [TRPI_TYPE_WITHDRAWN] = { &trpi_withdrawn_type, NULL, 0, 0 },
-    [TRPI_TYPE_MARK] = { &trpi_mark_type, NULL, 0, 0 },
-    [TRPI_TYPE_STRING] = { &trp_string_type, NULL, 0, 0 },
-    [TRPI_TYPE_JSON] = { &trp_json_type, NULL, 0, 0 },
-    [TRPI_TYPE_BYTES] = { &trp_bytes_type, NULL, 0, 0 },
-    [TRPI_TYPE_I64] = { &trp_i64_type, NULL, 0, 0 },
-    [TRPI_TYPE_ACTOR_IDENTITY] = { &trp_actor_identity_type, NULL, 0, 0 },
-    [TRPI_TYPE_STATUS_FAILURE] = { &trp_status_failure_type, NULL, 0, 0 },
-    [TRPI_TYPE_DEAD_LETTER] = { &trp_dead_letter_type, NULL, 0, TRPI_TYPE_ALL_DEAD_LETTERS },
-    [TRPI_TYPE_STALLED] = { &trp_stalled_type, NULL, 0 },
-    [TRPI_TYPE_MAILBOX_READY] = { &trp_mailbox_ready_type, NULL, 0 },
-    [TRPI_TYPE_UNHANDLED] = { &trp_unhandled_type, NULL, 0, 0 },
-    [TRPI_TYPE_ALL_DEAD_LETTERS] = { &trp_all_dead_letters_type, NULL, 0, 0 },
-    [TRPI_TYPE_SUPPRESSED] = { &trp_suppressed_dead_letter_type, NULL, 0,
-                               TRPI_TYPE_ALL_DEAD_LETTERS },
-    [TRPI_TYPE_LOG_EVENT] = { &trp_log_event_type, NULL, 0, 0 },
-    [TRPI_TYPE_LOG_ERROR] = { &trp_log_error_type, NULL, 0, TRPI_TYPE_LOG_EVENT },
-    [TRPI_TYPE_LOG_WARNING] = { &trp_log_warning_type, NULL, 0, TRPI_TYPE_LOG_EVENT },
-    [TRPI_TYPE_LOG_INFO] = { &trp_log_info_type, NULL, 0, TRPI_TYPE_LOG_EVENT },
-    [TRPI_TYPE_LOG_DEBUG] = { &trp_log_debug_type, NULL, 0, TRPI_TYPE_LOG_EVENT },
-    [TRPI_TYPE_LOGGER_INIT] = { &trp_logger_init_type, NULL, 0, 0 },
-    [TRPI_TYPE_LOGGER_READY] = { &trp_logger_ready_type, NULL, 0, 0 },
-    [TRPI_TYPE_LOGGER_END] = { &trpi_logger_end_type, NULL, 0, 0 },
-    [TRPI_TYPE_LOGGER_FLUSH] = { &trpi_logger_flush_type, NULL, 0, 0 },
-    [TRPI_TYPE_BROADCAST] = { &trp_broadcast_type, NULL, 0, 0 },
-    [TRPI_TYPE_KEYED] = { &trp_keyed_type, NULL, 0, 0 },
-    [TRPI_TYPE_GET_ROUTEES] = { &trp_get_routees_type, NULL, 0, 0 },
-    [TRPI_TYPE_ROUTEES] = { &trp_routees_type, NULL, 0, 0 },
-    [TRPI_TYPE_ADD_ROUTEE] = { &trp_add_routee_type, NULL, 0, 0 },
-    [TRPI_TYPE_REMOVE_ROUTEE] = { &trp_remove_routee_type, NULL, 0, 0 },
-    [TRPI_TYPE_ADJUST_POOL_SIZE] = { &trp_adjust_pool_size_type, NULL, 0, 0 },
-    [TRPI_TYPE_RESIZE] = { &trpi_resize_type, NULL, 0, 0 },
-    [TRPI_TYPE_REMOTING_EVENT] = { &trp_remoting_event_type, NULL, 0, 0 },
-    [TRPI_TYPE_ASSOCIATION_EVENT] = { &trp_association_event_type, NULL, 0,
-                                      TRPI_TYPE_REMOTING_EVENT },
-    [TRPI_TYPE_ASSOCIATED] = { &trp_associated_type, NULL, 0, TRPI_TYPE_ASSOCIATION_EVENT },
-    [TRPI_TYPE_DISASSOCIATED] = { &trp_disassociated_type, NULL, 0, TRPI_TYPE_ASSOCIATION_EVENT },
-    [TRPI_TYPE_ASSOCIATION_ERROR] = { &trp_association_error_type, NULL, 0,
-                                      TRPI_TYPE_ASSOCIATION_EVENT },
-    [TRPI_TYPE_QUARANTINED] = { &trp_quarantined_type, NULL, 0, TRPI_TYPE_REMOTING_EVENT },
-    [TRPI_TYPE_REMOTING_LISTEN] = { &trp_remoting_listen_type, NULL, 0, TRPI_TYPE_REMOTING_EVENT },
-    [TRPI_TYPE_REMOTING_SHUTDOWN] = { &trp_remoting_shutdown_type, NULL, 0,
-                                      TRPI_TYPE_REMOTING_EVENT },
-    [TRPI_TYPE_SELF_QUARANTINED] = { &trp_self_quarantined_type, NULL, 0,
-                                     TRPI_TYPE_REMOTING_EVENT },
-    [TRPI_TYPE_REMOTING_ERROR] = { &trp_remoting_error_type, NULL, 0, TRPI_TYPE_REMOTING_EVENT },
+/* The built-in types, each with its parent in the hierarchy of events (0: none). */
+static const struct built_in {
+    const trp_type *type;
+    uint16_t parent;
+} built_in[] = {
+    { &trp_terminated_type, 0 },
+    { &trp_poison_pill_type, 0 },
+    { &trp_kill_type, 0 },
+    { &trp_identify_type, 0 },
+    { &trp_receive_timeout_type, 0 },
+    { &trpi_timer_type, 0 },
+    { &trpi_continue_type, 0 },
+    { &trpi_select_type, 0 },
+    { &trpi_inspect_type, 0 },
+    { &trpi_supervise_type, 0 },
+    { &trpi_ask_unhandled_type, 0 },
+    { &trpi_withdrawn_type, 0 },
+    { &trpi_mark_type, 0 },
+    { &trp_string_type, 0 },
+    { &trp_json_type, 0 },
+    { &trp_bytes_type, 0 },
+    { &trp_i64_type, 0 },
+    { &trp_actor_identity_type, 0 },
+    { &trp_status_failure_type, 0 },
+    { &trp_dead_letter_type, TRPI_TYPE_ALL_DEAD_LETTERS },
+    { &trp_stalled_type, 0 },
+    { &trp_mailbox_ready_type, 0 },
+    { &trp_unhandled_type, 0 },
+    { &trp_all_dead_letters_type, 0 },
+    { &trp_suppressed_dead_letter_type, TRPI_TYPE_ALL_DEAD_LETTERS },
+    { &trp_log_event_type, 0 },
+    { &trp_log_error_type, TRPI_TYPE_LOG_EVENT },
+    { &trp_log_warning_type, TRPI_TYPE_LOG_EVENT },
+    { &trp_log_info_type, TRPI_TYPE_LOG_EVENT },
+    { &trp_log_debug_type, TRPI_TYPE_LOG_EVENT },
+    { &trp_logger_init_type, 0 },
+    { &trp_logger_ready_type, 0 },
+    { &trpi_logger_end_type, 0 },
+    { &trpi_logger_flush_type, 0 },
+    { &trp_broadcast_type, 0 },
+    { &trp_keyed_type, 0 },
+    { &trp_get_routees_type, 0 },
+    { &trp_routees_type, 0 },
+    { &trp_add_routee_type, 0 },
+    { &trp_remove_routee_type, 0 },
+    { &trp_adjust_pool_size_type, 0 },
+    { &trpi_resize_type, 0 },
+    { &trp_remoting_event_type, 0 },
+    { &trp_association_event_type, TRPI_TYPE_REMOTING_EVENT },
+    { &trp_associated_type, TRPI_TYPE_ASSOCIATION_EVENT },
+    { &trp_disassociated_type, TRPI_TYPE_ASSOCIATION_EVENT },
+    { &trp_association_error_type, TRPI_TYPE_ASSOCIATION_EVENT },
+    { &trp_quarantined_type, TRPI_TYPE_REMOTING_EVENT },
+    { &trp_remoting_listen_type, TRPI_TYPE_REMOTING_EVENT },
+    { &trp_remoting_shutdown_type, TRPI_TYPE_REMOTING_EVENT },
+    { &trp_self_quarantined_type, TRPI_TYPE_REMOTING_EVENT },
+    { &trp_remoting_error_type, TRPI_TYPE_REMOTING_EVENT },
 };
 
+static type_entry types[TRP_TYPES_MAX + 1u]; /* by number; zeroed, so it is not in the file */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* all below, and writing `types` */
-static uint16_t by_wire_id[INDEX_PLACES];                /* open addressing; 0: free */
+static uint16_t wire_places[WIRE_PLACES];
+static trpi_table by_wire_id = { wire_places, WIRE_PLACES, 0 }; /* of numbers */
 static uint32_t number_next = TRPI_TYPE_USER_FIRST;
-static bool index_made;
 static uint64_t (*wire_hash)(const char *name) = trpi_hash_text;
 
 void
@@ -256,47 +257,57 @@ trp_msg_tag(const trp_msg *msg)
 uint64_t
 trpi_type_wire_id(uint32_t number)
 {
-    const trp_type *type = trpi_type_get(number);
-
-    if (type == NULL) {
-        return 0;
-    }
-    return types[number].wire_id != 0 ? types[number].wire_id : trpi_hash_text(type->name);
+    return trpi_type_get(number) == NULL ? 0 : types[number].wire_id; /* type-Y1 */
 }
 
 /* ---- under the lock -------------------------------------------------------------------------- */
 
-/* The place of wire_id, or the free place where it belongs. */
-static uint32_t
-index_place(uint64_t wire_id)
+static bool
+wire_is_empty(const void *element)
 {
-    uint32_t place = (uint32_t)(wire_id % INDEX_PLACES);
-
-    while (by_wire_id[place] != 0 &&
-           wire_hash(
-               atomic_load_explicit(&types[by_wire_id[place]].type, memory_order_relaxed)->name) !=
-               wire_id) {
-        place = (place + 1) % INDEX_PLACES;
-    }
-    return place;
+    return *(const uint16_t *)element == 0;
 }
 
-static void
-index_make(void)
+static uint64_t
+wire_hash_of(const void *arg, const void *element)
 {
-    if (index_made) {
-        return;
-    }
-    index_made = true;
-    for (uint32_t number = 1; number < TRPI_TYPE_USER_FIRST; number++) {
-        const trp_type *type = atomic_load_explicit(&types[number].type, memory_order_relaxed);
+    (void)arg;
+    return types[*(const uint16_t *)element].wire_id;
+}
 
-        if (type != NULL) {
-            uint32_t place = index_place(wire_hash(type->name));
+static bool
+wire_is_key(const void *arg, const void *element, const void *key)
+{
+    return wire_hash_of(arg, element) == *(const uint64_t *)key;
+}
 
-            trpi_assert(by_wire_id[place] == 0);
-            by_wire_id[place] = (uint16_t)number;
-        }
+static const trpi_table_kind wire = { sizeof(uint16_t), wire_is_empty, wire_hash_of, wire_is_key };
+
+/* Enter a type in both tables; its wire id is not known yet. */
+static void
+type_enter(const trp_type *type, uint32_t number, const trp_protocol *protocol, uint64_t wire_id)
+{
+    uint16_t *place = trpi_table_add(&wire, &by_wire_id, NULL, wire_id, &wire_id);
+
+    trpi_assert(*place == 0);
+    types[number].protocol = protocol;
+    types[number].wire_id = wire_id;
+    atomic_store_explicit(&types[number].type, type, memory_order_release); /* type-Y1 */
+    *place = (uint16_t)number;
+}
+
+/* Enter the built-in types when the library is loaded: no message pays for a test whether that was
+ * done, and the file does not hold 2 MiB of zeros. 101: before constructors of a static program. */
+__attribute__((constructor(101))) static void
+built_in_enter(void)
+{
+    for (size_t i = 0; i < sizeof built_in / sizeof built_in[0]; i++) {
+        const trp_type *type = built_in[i].type;
+
+        trpi_assert(type->number < TRPI_TYPE_USER_FIRST);
+        type_enter(type, type->number, NULL, trpi_hash_text(type->name));
+        atomic_store_explicit(&types[type->number].parent, built_in[i].parent,
+                              memory_order_relaxed);
     }
 }
 
@@ -336,7 +347,7 @@ static trp_err
 type_register(const trp_protocol *protocol, trp_type *type)
 {
     uint64_t wire_id;
-    uint32_t place;
+    const uint16_t *place;
     uint32_t number;
     trp_err err = type != NULL && name_is_valid(type->name) ? trpi_type_check(type) : TRP_EINVAL;
 
@@ -344,11 +355,11 @@ type_register(const trp_protocol *protocol, trp_type *type)
         return err;
     }
     wire_id = wire_hash(type->name);
-    place = index_place(wire_id);
-    number = by_wire_id[place];
-    if (number != 0) {
-        const trp_type *known = atomic_load_explicit(&types[number].type, memory_order_relaxed);
+    place = trpi_table_find(&wire, &by_wire_id, NULL, wire_id, &wire_id);
+    if (place != NULL) {
+        const trp_type *known = trpi_type_get(*place);
 
+        number = *place;
         if (strcmp(known->name, type->name) !=
             0) { /* type-Y2; there is no system, hence no log, to tell it to */
             (void)fprintf(stderr,
@@ -370,10 +381,7 @@ type_register(const trp_protocol *protocol, trp_type *type)
         return TRP_ELIMIT;
     }
     number = number_next++;
-    types[number].protocol = protocol;
-    types[number].wire_id = wire_id;
-    atomic_store_explicit(&types[number].type, type, memory_order_release); /* type-Y1 */
-    by_wire_id[place] = (uint16_t)number;
+    type_enter(type, number, protocol, wire_id);
     __atomic_store_n(&type->number, number, __ATOMIC_RELAXED);
     return TRP_OK;
 }
@@ -390,7 +398,6 @@ trp_protocol_register(const trp_protocol *protocol)
         return TRP_EINVAL;
     }
     (void)pthread_mutex_lock(&lock);
-    index_make();
     for (uint32_t i = 0; err == TRP_OK && i < protocol->types_count; i++) {
         err = type_register(protocol, protocol->types[i]);
     }
@@ -457,13 +464,14 @@ trp_type_extend(const trp_type *type, const trp_type *parent)
 const trp_type *
 trpi_type_find_wire(uint64_t wire_id)
 {
-    uint32_t number;
+    const uint16_t *place;
+    const trp_type *type;
 
     (void)pthread_mutex_lock(&lock);
-    index_make();
-    number = by_wire_id[index_place(wire_id)];
+    place = trpi_table_find(&wire, &by_wire_id, NULL, wire_id, &wire_id);
+    type = place != NULL ? trpi_type_get(*place) : NULL;
     (void)pthread_mutex_unlock(&lock);
-    return number != 0 ? trpi_type_get(number) : NULL;
+    return type;
 }
 
 const trp_type *
