@@ -37,7 +37,7 @@
 #define TRPI_CTL_TIMEOUT_MS_DEFAULT 5000u
 #define TRPI_CTL_TIMEOUT_MS_LONG 60000u /* join, leave, down, wait */
 
-/* Exit codes of the program, and "exit" of a refused request (operations.md 4.3). */
+/* Exit codes of the program, and "exit" of a refused request. */
 enum trpi_ctl_exit {
     TRPI_CTL_EXIT_OK = 0,
     TRPI_CTL_EXIT_NO = 1,         /* the answer is no; unhealthy; the condition became impossible */

@@ -1,5 +1,5 @@
-/* check.c - what must hold at every step (S) and once all is well again (Q); membership_notes.md
- * names them, README.md has a table. What follows from events alone is in check_events.c. */
+/* check.c - what must hold at every step (S) and once all is well again (Q);
+ * README.md has a table. What follows from events alone is in check_events.c. */
 #include "cluster/sim/world.h"
 
 #include <string.h>

@@ -11,8 +11,8 @@
 
 /* ---- join: one more -------------------------------------------------------------------------- */
 
-/* From a change at one member until the leader knows that all have seen it: what others need
- * (membership_notes.md, section 0); between those sizes a straight line. */
+/* From a change at one member until the leader knows that all have seen it: what others need;
+ * between those sizes a straight line. */
 static uint64_t
 convergence_ms_max(uint32_t members)
 {

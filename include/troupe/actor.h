@@ -167,7 +167,7 @@ typedef struct trp_spawn_options {
  *            TRP_EINIT    as the child's failure, not as a result: the other node refuses it; a
  *                         node that does not answer is the child's end
  * Thread:    actor (inside ctx's behaviour only).
- * Source:    SYS-19, -22, -23, LIFE-2; DESIGN 3.  Since: 0.1 */
+ * Source:    SYS-19, -22, -23, LIFE-2.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_spawn(trp_ctx *ctx, const trp_behaviour *behaviour,
                                          const trp_spawn_options *options, trp_ref *ret_ref);
 
@@ -227,7 +227,7 @@ TRP_API void *trp_state(const trp_ctx *ctx);
  * Ownership: borrows payload.
  * Errors:    none
  * Thread:    actor (inside ctx's behaviour only).
- * Source:    MSG-1, -6, -7; DESIGN 3.  Since: 0.1 */
+ * Source:    MSG-1, -6, -7.  Since: 0.1 */
 TRP_API void trp_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload,
                       size_t bytes);
 
@@ -262,7 +262,7 @@ TRP_API void trp_tell_json(trp_ctx *ctx, trp_ref to, const char *json);
  *
  * Errors:    none
  * Thread:    actor (inside ctx's behaviour only).
- * Source:    MSG-7, -10; DESIGN 3, Chains.  Since: 0.1 */
+ * Source:    MSG-7, -10.  Since: 0.1 */
 TRP_API void trp_flush(trp_ctx *ctx);
 
 /* Pass the current message on; its sender stays.
@@ -313,7 +313,7 @@ TRP_API void trp_reply_failure(trp_ctx *ctx, trp_err err, const char *reason);
  *            TRP_EINVAL   bytes does not fit type
  *            TRP_ENOTYPE  type is not registered
  * Thread:    any; takes a lock for a moment.
- * Source:    DESIGN 3, Message.  Since: 0.1 */
+ * Source:    docs/architecture.md#messages-and-types.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_msg_new(const trp_type *type, size_t bytes, trp_msg **ret_msg,
                                            void **ret_payload);
 
@@ -322,7 +322,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_msg_new(const trp_type *type, size_t bytes, t
  * Ownership: takes msg, always: a tell cannot fail (trp_tell).
  * Errors:    none
  * Thread:    actor (inside ctx's behaviour only).
- * Source:    DESIGN 3, Message.  Since: 0.1 */
+ * Source:    docs/architecture.md#messages-and-types.  Since: 0.1 */
 TRP_API void trp_send(trp_ctx *ctx, trp_ref to, trp_msg *msg);
 
 /* Continuation of an ask: runs as part of the asking actor. err is TRP_OK with the reply;
@@ -340,7 +340,7 @@ typedef trp_err (*trp_reply_fn)(trp_ctx *ctx, void *state, void *arg, trp_err er
  *            TRP_ENOMEM   out of memory
  *            TRP_ELIMIT   no slot is left for the promise
  * Thread:    actor (inside ctx's behaviour only).
- * Source:    MSG-4; DESIGN 3, Ask.  Since: 0.1 */
+ * Source:    MSG-4.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_ask(trp_ctx *ctx, trp_ref to, const trp_type *type,
                                        const void *payload, size_t bytes, uint32_t timeout_ms,
                                        trp_reply_fn fn, void *arg);
@@ -405,7 +405,7 @@ TRP_API void trp_unwatch(trp_ctx *ctx, trp_ref ref);
  *
  * Errors:    none
  * Thread:    actor (inside ctx's behaviour only).
- * Source:    DESIGN 3, Failure in C.  Since: 0.1 */
+ * Source:    docs/architecture.md#failure.  Since: 0.1 */
 #define trp_fail(ctx, code, ...) trp_fail_at((ctx), (code), __FILE__, __LINE__, __VA_ARGS__)
 TRP_API TRP_NORETURN void trp_fail_at(trp_ctx *ctx, int32_t code, const char *file, int line,
                                       const char *format, ...) TRP_PRINTF(5, 6);
@@ -416,7 +416,7 @@ TRP_API TRP_NORETURN void trp_fail_at(trp_ctx *ctx, int32_t code, const char *fi
  * Ownership: gives the block (trp_alloc_free(), or the end of the actor).
  * Errors:    none
  * Thread:    actor (inside ctx's behaviour only).
- * Source:    DESIGN 3, Failure in C.  Since: 0.1 */
+ * Source:    docs/architecture.md#failure.  Since: 0.1 */
 TRP_API void *trp_alloc(trp_ctx *ctx, size_t bytes);
 
 /* Release one block from trp_alloc() before its time; NULL is fine.
@@ -424,7 +424,7 @@ TRP_API void *trp_alloc(trp_ctx *ctx, size_t bytes);
  * Ownership: takes memory.
  * Errors:    none
  * Thread:    actor (inside ctx's behaviour only).
- * Source:    DESIGN 3, Failure in C.  Since: 0.1 */
+ * Source:    docs/architecture.md#failure.  Since: 0.1 */
 TRP_API void trp_alloc_free(trp_ctx *ctx, void *memory);
 
 /* Run fn(arg) when the actor stops or restarts; last registered first.
@@ -433,7 +433,7 @@ TRP_API void trp_alloc_free(trp_ctx *ctx, void *memory);
  * Errors:    TRP_EINVAL   fn is NULL
  *            TRP_ENOMEM   out of memory
  * Thread:    actor (inside ctx's behaviour only).
- * Source:    DESIGN 3, Failure in C.  Since: 0.1 */
+ * Source:    docs/architecture.md#failure.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_defer(trp_ctx *ctx, void (*fn)(void *arg), void *arg);
 
 /* Replace the top of the behaviour stack (keep 0), or push on it (keep 1). Hooks and state stay.
@@ -570,14 +570,14 @@ TRP_API void trp_receive_timeout_set(trp_ctx *ctx, uint32_t ms);
  *
  * Errors:    none
  * Thread:    actor (inside ctx's behaviour only).
- * Source:    DESIGN 1.3.  Since: 0.1 */
+ * Source:    docs/architecture.md#principles.  Since: 0.1 */
 TRP_API uint64_t trp_now_ms(const trp_ctx *ctx);
 
 /* Return the monotonic time of the system's world, in nanoseconds.
  *
  * Errors:    none
  * Thread:    actor (inside ctx's behaviour only).
- * Source:    DESIGN 1.3.  Since: 0.1 */
+ * Source:    docs/architecture.md#principles.  Since: 0.1 */
 TRP_API uint64_t trp_now_ns(const trp_ctx *ctx);
 
 /* Find a child by its name; TRP_REF_NONE when there is none.
@@ -655,7 +655,7 @@ TRP_API void trp_publish(trp_ctx *ctx, const trp_type *type, const void *payload
  *
  * Errors:    none
  * Thread:    any; takes a lock for a moment.
- * Source:    SYS-13; DESIGN 3, Paths.  Since: 0.1 */
+ * Source:    SYS-13.  Since: 0.1 */
 TRP_API char *trp_path(trp_system *system, trp_ref ref, char *buffer, size_t bytes);
 
 /* Log a line with the actor's path as its source.

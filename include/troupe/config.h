@@ -61,7 +61,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_config_parse_file(const char *path, trp_confi
  * Ownership: as trp_config_parse_text
  * Errors:    as trp_config_parse_file
  * Thread:    any; may block until the file is read; never from a behaviour.
- * Source:    CONF-2; operations.md 5.  Since: 0.1 */
+ * Source:    CONF-2.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_config_load(const char *path, char *const *environment,
                                                const char *const *settings,
                                                trp_config **ret_config,

@@ -98,7 +98,7 @@ typedef struct trp_dispatcher_options {
  *            TRP_ENOENT  no mailbox has that id
  *            TRP_ENOMEM  out of memory
  * Thread:    any; takes a lock for a moment.
- * Source:    DISP-1, -3 to -10, MBOX-13; DESIGN 3, Dispatchers.  Since: 0.1 */
+ * Source:    DISP-1, -3 to -10, MBOX-13.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_dispatcher_register(trp_system *system, const char *id,
                                                        const trp_dispatcher_options *options);
 

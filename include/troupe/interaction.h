@@ -33,7 +33,7 @@ typedef struct trp_interaction {
  * Ownership: borrows interaction and payload.
  * Errors:    none
  * Thread:    actor (inside ctx's behaviour only).
- * Source:    A4J-10; DESIGN 3, Message.  Since: 0.1 */
+ * Source:    A4J-10.  Since: 0.1 */
 TRP_API void trp_tell_in(trp_ctx *ctx, trp_ref to, const trp_interaction *interaction,
                          const trp_type *type, const void *payload, size_t bytes);
 

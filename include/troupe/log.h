@@ -173,7 +173,7 @@ TRP_API int trp_log_event_line(const trp_msg *msg, trp_log_line *ret_line);
  * Ownership: borrows line.
  * Errors:    none
  * Thread:    any; lock-free.
- * Source:    issue 3, Logging.  Since: 0.1 */
+ * Source:    docs/architecture.md#logging.  Since: 0.1 */
 TRP_API size_t trp_log_format(const trp_log_line *line, int json, char *buffer, size_t bytes);
 
 /* Change the level; TRP_LOG_OFF is none. Loggers are subscribed to what is on: a line that is
@@ -206,14 +206,14 @@ TRP_API void trp_log_debug_set(trp_system *system, uint32_t debug);
  *            TRP_ESTATE     called from a behaviour
  *            TRP_EINVAL     system is none
  * Thread:    any; may block until the loggers have answered; never from a behaviour.
- * Source:    issue 3, Logging.  Since: 0.1 */
+ * Source:    docs/architecture.md#logging.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_log_flush(trp_system *system, uint32_t timeout_ms);
 
 /* Return how many events were dropped because too many waited for a logger.
  *
  * Errors:    none
  * Thread:    any; lock-free.
- * Source:    DESIGN 1.6.  Since: 0.1 */
+ * Source:    docs/architecture.md#principles.  Since: 0.1 */
 TRP_API uint64_t trp_log_dropped(const trp_system *system);
 
 #ifdef __cplusplus

@@ -170,7 +170,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_mailbox_require(trp_system *system, uint32_t 
  * Ownership: borrows payload.
  * Errors:    TRP_EAGAIN  it is full; nothing was told
  * Thread:    actor (inside ctx's behaviour only).
- * Source:    issue 3, Overload.  Since: 0.1 */
+ * Source:    docs/architecture.md#back-pressure.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_try_tell(trp_ctx *ctx, trp_ref to, const trp_type *type,
                                             const void *payload, size_t bytes);
 
@@ -180,7 +180,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_try_tell(trp_ctx *ctx, trp_ref to, const trp_
  * Errors:    TRP_EAGAIN  it is full; nothing was told
  *            TRP_EINVAL  system or type is NULL
  * Thread:    any; takes a lock for a moment.
- * Source:    issue 3, Overload.  Since: 0.1 */
+ * Source:    docs/architecture.md#back-pressure.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_system_try_tell(trp_system *system, trp_ref to,
                                                    const trp_type *type, const void *payload,
                                                    size_t bytes);

@@ -174,7 +174,7 @@ trp_msg_as(const trp_msg *msg, const trp_type *type)
  *
  * Errors:    none
  * Thread:    any; lock-free.
- * Source:    DESIGN 3, Types.  Since: 0.1 */
+ * Source:    docs/architecture.md#messages-and-types.  Since: 0.1 */
 TRP_API const trp_type *trp_msg_type(const trp_msg *msg);
 
 /* Return the tag of msg's type, for a switch over the tags of the one protocol that is accepted.
@@ -182,7 +182,7 @@ TRP_API const trp_type *trp_msg_type(const trp_msg *msg);
  *
  * Errors:    none
  * Thread:    any; lock-free.
- * Source:    DESIGN 3, Types.  Since: 0.1 */
+ * Source:    docs/architecture.md#messages-and-types.  Since: 0.1 */
 TRP_API uint16_t trp_msg_tag(const trp_msg *msg);
 
 /* Copy msg, payload included, to the heap.
@@ -190,7 +190,7 @@ TRP_API uint16_t trp_msg_tag(const trp_msg *msg);
  * Ownership: gives *ret_msg (free with trp_msg_free).
  * Errors:    TRP_ENOMEM   out of memory
  * Thread:    any; takes a lock for a moment.
- * Source:    DESIGN 3, Message.  Since: 0.1 */
+ * Source:    docs/architecture.md#messages-and-types.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_msg_dup(const trp_msg *msg, trp_msg **ret_msg);
 
 /* Free a message from trp_msg_dup(), trp_msg_new() (unsent) or an ask; NULL is fine.
@@ -198,7 +198,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_msg_dup(const trp_msg *msg, trp_msg **ret_msg
  * Ownership: takes msg.
  * Errors:    none
  * Thread:    any; takes a lock for a moment.
- * Source:    DESIGN 3, Message.  Since: 0.1 */
+ * Source:    docs/architecture.md#messages-and-types.  Since: 0.1 */
 TRP_API void trp_msg_free(trp_msg *msg);
 
 /* Give the types of a protocol their process-wide numbers. Idempotent. The descriptors must outlive
@@ -212,14 +212,14 @@ TRP_API void trp_msg_free(trp_msg *msg);
  *            TRP_ELIMIT     TRP_TYPES_MAX reached, or more structs in one another than
  *                           TRP_TYPE_NESTING_MAX
  * Thread:    any; takes a lock for a moment.
- * Source:    DESIGN 3, Types; issue 2 (types bound by name).  Since: 0.1 */
+ * Source:    docs/architecture.md#messages-and-types.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_protocol_register(const trp_protocol *protocol);
 
 /* Find a registered type by its full name; NULL when there is none.
  *
  * Errors:    none
  * Thread:    any; takes a lock for a moment.
- * Source:    DESIGN 3, Types.  Since: 0.1 */
+ * Source:    docs/architecture.md#messages-and-types.  Since: 0.1 */
 TRP_API const trp_type *trp_type_find(const char *name);
 
 /* Put type below parent in the hierarchy of events: who subscribes to parent is told events of

@@ -51,7 +51,7 @@ typedef struct trp_node_error {
  *            TRP_EPERM       the control socket cannot be made there
  *            TRP_EIO, TRP_ENOMEM, TRP_EINVAL
  * Thread:    any; may block until the plugins are loaded; never from a behaviour.
- * Source:    operations.md 4, 5; CONF-2.  Since: 0.1 */
+ * Source:    CONF-2.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_node_open(const trp_node_options *options, trp_node **ret_node,
                                              trp_node_error *ret_error);
 
@@ -86,7 +86,7 @@ typedef enum trp_node_end {
  *
  * Errors:    TRP_ETIMEDOUT
  * Thread:    any; may block until the membership ends; never from a behaviour.
- * Source:    operations.md 4.3.  Since: 0.1 */
+ * Source:    docs/operating.md.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_node_await(trp_node *node, uint32_t timeout_ms,
                                               trp_node_end *ret_end);
 /* A descriptor that is readable once the membership has ended, for programs with an event loop. It
@@ -128,7 +128,7 @@ typedef trp_err (*trp_node_start_fn)(trp_node *node, void *arg);
  *            the process with 1, this call does not return then.
  * Thread:    the main thread, before any other is made: it blocks TERM, INT, HUP, USR1 and USR2 in
  *            all of them, ignores PIPE, and leaves both so.
- * Source:    issue 13, programs and their writers; operations.md 4.  Since: 0.1 */
+ * Source:    docs/operating.md.  Since: 0.1 */
 TRP_API int trp_node_run(int argc, char **argv, const trp_node_options *options,
                          trp_node_start_fn start, void *arg);
 

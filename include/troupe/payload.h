@@ -51,7 +51,7 @@ extern "C" {
  * Ownership: borrows msg; the result belongs to it.
  * Errors:    none
  * Thread:    any; lock-free.
- * Source:    issue 13, messages of variable length.  Since: 0.1 */
+ * Source:    docs/architecture.md#messages-and-types.  Since: 0.1 */
 static inline const char *
 trp_msg_text(const trp_msg *msg, trp_field_text text, size_t *ret_bytes)
 {
@@ -72,7 +72,7 @@ trp_msg_text(const trp_msg *msg, trp_field_text text, size_t *ret_bytes)
  * Ownership: borrows msg; the result belongs to it.
  * Errors:    none
  * Thread:    any; lock-free.
- * Source:    issue 13, messages of variable length.  Since: 0.1 */
+ * Source:    docs/architecture.md#messages-and-types.  Since: 0.1 */
 static inline const void *
 trp_msg_data(const trp_msg *msg, trp_field_bytes bytes, size_t *ret_bytes)
 {
@@ -128,7 +128,7 @@ typedef struct trp_builder {
  * Ownership: builder is the caller's, before and after.
  * Errors:    none; NULL when out of memory
  * Thread:    owner (the creator; no lock inside).
- * Source:    issue 13, messages of variable length.  Since: 0.1 */
+ * Source:    docs/architecture.md#messages-and-types.  Since: 0.1 */
 TRP_API void *trp_build_large(trp_builder *builder, const trp_type *type, size_t bytes);
 static inline void *
 trp_build_begin(trp_builder *builder, const trp_type *type, size_t bytes)
@@ -161,7 +161,7 @@ trp_build_begin(trp_builder *builder, const trp_type *type, size_t bytes)
  *            TRP_EINVAL    the payload was taken already (TRP_BUILT)
  *            TRP_ENOMEM    out of memory
  * Thread:    owner (the creator; no lock inside).
- * Source:    issue 13, messages of variable length.  Since: 0.1 */
+ * Source:    docs/architecture.md#messages-and-types.  Since: 0.1 */
 TRP_API void trp_build_text_n(trp_builder *builder, trp_field_text *field, const char *text,
                               size_t bytes);
 
@@ -170,7 +170,7 @@ TRP_API void trp_build_text_n(trp_builder *builder, trp_field_text *field, const
  * Ownership: borrows text; NULL is "".
  * Errors:    as trp_build_text_n, kept in the builder
  * Thread:    owner (the creator; no lock inside).
- * Source:    issue 13, messages of variable length.  Since: 0.1 */
+ * Source:    docs/architecture.md#messages-and-types.  Since: 0.1 */
 static inline void
 trp_build_text(trp_builder *builder, trp_field_text *field, const char *text)
 {
@@ -191,7 +191,7 @@ trp_build_text(trp_builder *builder, trp_field_text *field, const char *text)
  * Ownership: borrows data.
  * Errors:    TRP_EMSGSIZE, TRP_EINVAL, TRP_ENOMEM as trp_build_text_n, kept in the builder
  * Thread:    owner (the creator; no lock inside).
- * Source:    issue 13, messages of variable length.  Since: 0.1 */
+ * Source:    docs/architecture.md#messages-and-types.  Since: 0.1 */
 TRP_API void trp_build_bytes(trp_builder *builder, trp_field_bytes *field, const void *data,
                              size_t bytes);
 
@@ -201,7 +201,7 @@ TRP_API void trp_build_bytes(trp_builder *builder, trp_field_bytes *field, const
  * Ownership: the result belongs to the builder, until it is freed.
  * Errors:    TRP_EMSGSIZE, TRP_EINVAL, TRP_ENOMEM as trp_build_text_n, kept in the builder
  * Thread:    owner (the creator; no lock inside).
- * Source:    issue 13, messages of variable length.  Since: 0.1 */
+ * Source:    docs/architecture.md#messages-and-types.  Since: 0.1 */
 TRP_API void *trp_build_array(trp_builder *builder, trp_array *array, size_t element_bytes,
                               size_t count);
 
@@ -217,7 +217,7 @@ TRP_API void *trp_build_array(trp_builder *builder, trp_array *array, size_t ele
  *
  * Errors:    none
  * Thread:    owner (the creator; no lock inside).
- * Source:    issue 13, messages of variable length.  Since: 0.1 */
+ * Source:    docs/architecture.md#messages-and-types.  Since: 0.1 */
 static inline trp_err
 trp_build_err(const trp_builder *builder)
 {
@@ -230,7 +230,7 @@ trp_build_err(const trp_builder *builder)
  * Ownership: borrows; the result belongs to the builder, until it is freed.
  * Errors:    TRP_ENOMEM  kept in the builder
  * Thread:    owner (the creator; no lock inside).
- * Source:    issue 13, messages of variable length.  Since: 0.1 */
+ * Source:    docs/architecture.md#messages-and-types.  Since: 0.1 */
 TRP_API const void *trp_build_whole(trp_builder *builder, size_t *ret_bytes);
 static inline const void *
 trp_built(trp_builder *builder)
@@ -264,7 +264,7 @@ trp_built_bytes(trp_builder *builder)
  *
  * Errors:    none
  * Thread:    owner (the creator; no lock inside).
- * Source:    issue 13, messages of variable length.  Since: 0.1 */
+ * Source:    docs/architecture.md#messages-and-types.  Since: 0.1 */
 TRP_API void trp_build_drop(trp_builder *builder);
 static inline void
 trp_build_free(trp_builder *builder)

@@ -32,7 +32,7 @@ extern "C" {
  *            TRP_EUNSUPPORTED Troupe was built without protobuf-c
  *            TRP_ELIMIT, TRP_ENOMEM, TRP_ECLOSED, TRP_ECONFIG as trp_serializer_bind
  * Thread:    any; takes a lock for a moment.
- * Source:    issue 4, serialization; SERIAL-03.  Since: 0.1 */
+ * Source:    SERIAL-03.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_protobuf_bind(trp_system *system, const trp_type *type,
                                                  const void *descriptor);
 

@@ -91,7 +91,7 @@ typedef struct trp_seeded_result {
  *            TRP_EINVAL   an option is out of range, or the schedule does not parse
  *            TRP_ENOMEM   out of memory
  * Thread:    any; may block until all runs have ended; never from a behaviour.
- * Source:    DESIGN 6, the simulator is a product.  Since: 0.1 */
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_seeded_run(trp_seeded_program program, void *arg,
                                               const trp_seeded_options *options,
                                               trp_seeded_result *ret_result);
@@ -100,7 +100,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_seeded_run(trp_seeded_program program, void *
  *
  * Errors:    none; in a kit that is not of a seeded run, the numbers of its world.
  * Thread:    owner (the creator; no lock inside).
- * Source:    DESIGN 1.3.  Since: 0.1 */
+ * Source:    docs/architecture.md#principles.  Since: 0.1 */
 TRP_API uint64_t trp_seeded_random(trp_testkit *kit);
 
 /* Mix a number into the hash of the run's trace: what the program saw, so that two runs that saw
@@ -108,7 +108,7 @@ TRP_API uint64_t trp_seeded_random(trp_testkit *kit);
  *
  * Errors:    none
  * Thread:    owner (the creator; no lock inside).
- * Source:    DESIGN 6.  Since: 0.1 */
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
 TRP_API void trp_seeded_note(trp_testkit *kit, uint64_t what);
 
 #ifdef __cplusplus

@@ -88,7 +88,7 @@ typedef struct trp_sim_result {
  *            TRP_EINVAL   an option is out of range, or there is no such strategy
  *            TRP_ENOMEM   out of memory
  * Thread:    any; may block until all runs have ended; never from a behaviour.
- * Source:    DESIGN 6, the simulator is a product.  Since: 0.1 */
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_sim_run(trp_sim_program program, void *arg,
                                            const trp_sim_options *options,
                                            trp_sim_result *ret_result);
@@ -104,42 +104,42 @@ TRP_API uint32_t trp_sim_nodes(const trp_sim *sim);
  *
  * Errors:    none
  * Thread:    owner (the program).
- * Source:    DESIGN 6.  Since: 0.1 */
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
 TRP_API trp_system *trp_sim_system(trp_sim *sim, uint32_t node);
 
 /* Borrow the address of a node, "troupe.mem://sim@n0:2552"; all its incarnations have it.
  *
  * Errors:    none
  * Thread:    owner (the program).
- * Source:    DESIGN 6.  Since: 0.1 */
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
 TRP_API const char *trp_sim_address(const trp_sim *sim, uint32_t node);
 
 /* Start a node that does not run: a new incarnation, which joins the others.
  *
  * Errors:    none; out of memory fails the run
  * Thread:    owner (the program).
- * Source:    DESIGN 6.  Since: 0.1 */
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
 TRP_API void trp_sim_start(trp_sim *sim, uint32_t node);
 
 /* End a node as kill -9 does: nobody hears from it again. Its system is gone.
  *
  * Errors:    none
  * Thread:    owner (the program).
- * Source:    DESIGN 6.  Since: 0.1 */
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
 TRP_API void trp_sim_kill(trp_sim *sim, uint32_t node);
 
 /* Let a node stand still for so long, as SIGSTOP does; what is sent to it waits.
  *
  * Errors:    none
  * Thread:    owner (the program).
- * Source:    DESIGN 6.  Since: 0.1 */
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
 TRP_API void trp_sim_pause(trp_sim *sim, uint32_t node, uint32_t ms);
 
 /* Order a node to leave the cluster; when it has left, it does not run any more.
  *
  * Errors:    none
  * Thread:    owner (the program).
- * Source:    DESIGN 6.  Since: 0.1 */
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
 TRP_API void trp_sim_leave(trp_sim *sim, uint32_t node);
 
 /* ---- network --------------------------------------------------------------------------------- */
@@ -149,21 +149,21 @@ TRP_API void trp_sim_leave(trp_sim *sim, uint32_t node);
  *
  * Errors:    none
  * Thread:    owner (the program).
- * Source:    DESIGN 6.  Since: 0.1 */
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
 TRP_API void trp_sim_cut(trp_sim *sim, uint32_t from, uint32_t to, uint32_t ms);
 
 /* Break all connections of a node, as a router that loses its tables does; they can be made again.
  *
  * Errors:    none
  * Thread:    owner (the program).
- * Source:    DESIGN 6.  Since: 0.1 */
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
 TRP_API void trp_sim_reset(trp_sim *sim, uint32_t node);
 
 /* Delay everything by up to so many milliseconds, drawn for each write; 0: none (at first 1).
  *
  * Errors:    none
  * Thread:    owner (the program).
- * Source:    DESIGN 6.  Since: 0.1 */
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
 TRP_API void trp_sim_delay(trp_sim *sim, uint32_t ms);
 
 /* ---- time ------------------------------------------------------------------------------------ */
@@ -176,14 +176,14 @@ TRP_API uint64_t trp_sim_now_ms(const trp_sim *sim);
  *
  * Errors:    none
  * Thread:    owner (the program).
- * Source:    DESIGN 6.  Since: 0.1 */
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
 TRP_API void trp_sim_pass(trp_sim *sim, uint32_t ms);
 
 /* Let time pass until holds(arg) is not 0; 0 after ms: the run fails, and the program ends.
  *
  * Errors:    none
  * Thread:    owner (the program).
- * Source:    DESIGN 6.  Since: 0.1 */
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
 TRP_API void trp_sim_await(trp_sim *sim, int (*holds)(void *arg), void *arg, uint32_t ms);
 
 /* The safety phase: for so long nodes are killed and started again, stand still, are cut off, one
@@ -193,7 +193,7 @@ TRP_API void trp_sim_await(trp_sim *sim, int (*holds)(void *arg), void *arg, uin
  *
  * Errors:    none
  * Thread:    owner (the program).
- * Source:    DESIGN 6.  Since: 0.1 */
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
 TRP_API void trp_sim_faults(trp_sim *sim, uint32_t ms);
 
 /* The liveness phase: all faults end, nodes that do not run are started, and time passes until all
@@ -202,7 +202,7 @@ TRP_API void trp_sim_faults(trp_sim *sim, uint32_t ms);
  *
  * Errors:    none
  * Thread:    owner (the program).
- * Source:    DESIGN 6.  Since: 0.1 */
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
 TRP_API void trp_sim_calm(trp_sim *sim, uint32_t ms);
 
 /* ---- chance and failure ---------------------------------------------------------------------- */
@@ -211,14 +211,14 @@ TRP_API void trp_sim_calm(trp_sim *sim, uint32_t ms);
  *
  * Errors:    none
  * Thread:    owner (the program).
- * Source:    DESIGN 1.3.  Since: 0.1 */
+ * Source:    docs/architecture.md#principles.  Since: 0.1 */
 TRP_API uint64_t trp_sim_random(trp_sim *sim);
 
 /* Mix a number into the hash of the trace: what the program saw.
  *
  * Errors:    none
  * Thread:    owner (the program and the behaviours that it runs).
- * Source:    DESIGN 6.  Since: 0.1 */
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
 TRP_API void trp_sim_note(trp_sim *sim, uint64_t what);
 
 /* Fail the run; the first failure counts. In the program the call does not return: the run ends by
@@ -227,7 +227,7 @@ TRP_API void trp_sim_note(trp_sim *sim, uint64_t what);
  *
  * Errors:    none
  * Thread:    owner (the program and the behaviours that it runs).
- * Source:    DESIGN 6.  Since: 0.1 */
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
 TRP_API void trp_sim_fail(trp_sim *sim, const char *file, int line, const char *text);
 #define TRP_SIM_CHECK(sim, condition)                                                              \
     ((condition) ? (void)0 : trp_sim_fail((sim), __FILE__, __LINE__, #condition))
@@ -241,7 +241,7 @@ TRP_API void trp_sim_fail(trp_sim *sim, const char *file, int line, const char *
  * Ownership: borrows argv.
  * Errors:    none; the exit code says.
  * Thread:    the main thread; may block until all seeds have run; never from a behaviour.
- * Source:    DESIGN 6, the simulator is a product.  Since: 0.1 */
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
 TRP_API int trp_sim_main(int argc, char **argv);
 
 #ifdef __cplusplus

@@ -33,7 +33,7 @@ typedef struct trp_log_line {
 } trp_log_line;
 typedef void (*trp_log_fn)(void *arg, const trp_log_line *line);
 
-/* What happens when the code of an actor raises SIGSEGV, SIGBUS or SIGFPE (issue 3, fault-trap).
+/* What happens when the code of an actor raises SIGSEGV, SIGBUS or SIGFPE.
  * Handlers are the process's: they serve all systems that ask, pass on to those that were there
  * before, and are taken out with the last such system.
  *
@@ -181,7 +181,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_system_spawn(trp_system *system, const trp_be
  *            TRP_EEXIST  another behaviour has the name
  *            TRP_ELIMIT  TRP_BEHAVIOURS_MAX reached; TRP_ENOMEM  out of memory
  * Thread:    any; takes a lock for a moment.
- * Source:    REMOTE-18; DESIGN 3, Spawn by value.  Since: 0.1 */
+ * Source:    REMOTE-18.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_behaviour_register(trp_system *system,
                                                       const trp_behaviour *behaviour);
 
@@ -337,7 +337,7 @@ typedef struct trp_system_stats {
  *
  * Errors:    none
  * Thread:    any; lock-free.
- * Source:    DESIGN 3.  Since: 0.1 */
+ * Source:    docs/architecture.md#references-and-cells.  Since: 0.1 */
 TRP_API void trp_system_stats_get(trp_system *system, trp_system_stats *ret_stats);
 
 /* One actor of the tree. */

@@ -173,7 +173,7 @@ TRP_API uint32_t trp_testkit_timeout_ms(const trp_testkit *kit);
  *
  * Errors:    none
  * Thread:    any; lock-free.
- * Source:    DESIGN 1.3.  Since: 0.1 */
+ * Source:    docs/architecture.md#principles.  Since: 0.1 */
 TRP_API uint64_t trp_testkit_now_ms(trp_testkit *kit);
 
 /* Move a virtual or manual clock by ms and run what that makes ready: timers fire in the order of
@@ -182,7 +182,7 @@ TRP_API uint64_t trp_testkit_now_ms(trp_testkit *kit);
  * Errors:    TRP_ESTATE     the clock is the machine's, or this is a behaviour
  *            TRP_ETIMEDOUT  actors talk without end
  * Thread:    owner (the creator; no lock inside).
- * Source:    DESIGN 6; SCH-1.  Since: 0.1 */
+ * Source:    SCH-1.  Since: 0.1 */
 TRP_API trp_err trp_testkit_advance(trp_testkit *kit, uint32_t ms);
 
 typedef int (*trp_condition_fn)(void *arg);

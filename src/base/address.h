@@ -1,7 +1,7 @@
 /* address.h - "troupe.tcp://system@host:port" as a value, and node identity (address, uid).
  *
  * Order (leader, member lists): host bytes, then port as a number, then uid; then system and
- * protocol, so that the order is total (DESIGN 5, Order).
+ * protocol, so that the order is total (docs/architecture.md#membership).
  */
 #ifndef TRPI_BASE_ADDRESS_H
 #define TRPI_BASE_ADDRESS_H

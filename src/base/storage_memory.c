@@ -4,7 +4,7 @@
  * Threads. One mutex, a leaf: systems that share a memory call one at a time, but the test that
  *          makes it ill may be another thread.
  * Tests.   tests/unit/pattern/storage_test.c
- * Sources. DUR-06, DUR-07; DESIGN 1.3.
+ * Sources. DUR-06, DUR-07; docs/architecture.md#principles.
  */
 #include <troupe/durable.h>
 

@@ -15,7 +15,7 @@
  * Limits.  map_bytes of the directory; keys of 500 bytes.
  * Threads. One call at a time: the store's lock is held.
  * Tests.   tests/unit/pattern/storage_test.c, tests/unit/pattern/durable_test.c
- * Sources. DUR-01, -03, -05; DESIGN 8.
+ * Sources. DUR-01, -03, -05; docs/architecture.md#dependencies.
  */
 #include "pattern/durable_lmdb.h"
 

@@ -5,7 +5,7 @@
  *       each stands a name, and the identity of the life that wrote it.
  *   durable-record-N2  No byte of a record is believed before it is checked.
  * Tests.   tests/unit/pattern/durable_test.c, tests/unit/pattern/durable_limits_test.c
- * Sources. DUR-06; issue 2 (types bound by name).
+ * Sources. DUR-06.
  */
 #include "pattern/durable_record.h"
 

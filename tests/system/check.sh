@@ -50,7 +50,7 @@ lacks seed_that_resolves "does not resolve" "$work/err"
 expect keys_of_another_host 0 "$troupe" config check --keys-only --host 203.0.113.7 --load "$work/none.so"
 expect wrong_keys_of_another_host 78 "$troupe" config check --keys-only --set remote.prot=1
 
-# The keys that operations.md has, and those of Akka 2.2 that it quotes for reuse: none is refused; what does nothing says so.
+# The keys of Akka 2.2 that are taken as they are: none is refused; what does nothing says so.
 cat >"$work/all.conf" <<'END'
 system = "${TROUPE_SYSTEM:-demo}"
 remote     { transport = tcp   hostname = 127.0.0.1   port = 2552   bind-hostname = ""   bind-port = ""   maximum-frame-size = 128000b   large-message-threshold = 256KiB }

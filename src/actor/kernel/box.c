@@ -22,7 +22,7 @@
  *          which then does not run on this thread (here-E2).
  * Limits.  capacity, TRP_MAILBOX_PENDING_MAX.
  * Tests.   tests/unit/actor/box_test.c
- * Sources. MBOX-1 to -6, -12 to -16; DESIGN 3, Overload.
+ * Sources. MBOX-1 to -6, -12 to -16; docs/architecture.md#back-pressure.
  */
 #include "actor/kernel/schedule.h"
 #include "actor/kernel/box.h"

@@ -20,7 +20,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 
-/* Thread contexts: process-wide by nature (DESIGN 1.3). */
+/* Thread contexts: process-wide by nature. */
 static _Thread_local trp_ctx *foreign_first __attribute__((tls_model("initial-exec")));
 static pthread_key_t foreign_key;
 static pthread_once_t foreign_once = PTHREAD_ONCE_INIT;

@@ -11,7 +11,7 @@
  *       stays at home: its worker may look at it while others hand it in.
  * Limits.  TRP_DISPATCHERS_MAX; TRP_DISPATCHER_THREADS_MAX threads.
  * Tests.   tests/unit/actor/dispatcher_test.c
- * Sources. DISP-1 to -13, A4J-29 to -32; DESIGN 3, Dispatchers.
+ * Sources. DISP-1 to -13, A4J-29 to -32; docs/architecture.md#scheduling.
  */
 #include "actor/kernel/dispatcher.h"
 

@@ -5,7 +5,7 @@
  * Must hold.
  *   failure-F1  A failure can always be told: without memory it is a static one that says so.
  * Tests.   tests/unit/actor/life_test.c, tests/unit/actor/memory_test.c
- * Sources. DESIGN 3, Failure in C; LIFE-18.
+ * Sources. docs/architecture.md#failure; LIFE-18.
  */
 #include "actor/life/life.h"
 

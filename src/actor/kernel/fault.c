@@ -23,7 +23,7 @@
  * Not here. What a behaviour held that is not known to us (locks, memory of malloc): it is lost, as
  *          with trp_fail().
  * Tests.   tests/unit/actor/fault_test.c
- * Sources. DESIGN 3, Failure in C; sigaltstack(2), sigaction(2), dl_iterate_phdr(3).
+ * Sources. docs/architecture.md#failure; sigaltstack(2), sigaction(2), dl_iterate_phdr(3).
  */
 #include "actor/kernel/fault.h"
 
@@ -52,7 +52,7 @@ typedef struct range {
     uintptr_t low, high;
 } range;
 
-/* Process-wide by nature, as the signals are (DESIGN 1.3). */
+/* Process-wide by nature, as the signals are. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all but what handlers read */
 static uint32_t systems;                                 /* that asked */
 static bool installed[FAULTS];

@@ -9,7 +9,7 @@
  *   interaction-I1  carried is set only during one message's handling, and put back on every way
  *       out of it: such a message is always handled inside trpi_run_guarded().
  * Tests.   tests/unit/actor/interaction_test.c
- * Sources. A4J-10; DESIGN 3, Message.
+ * Sources. A4J-10; docs/architecture.md#messages-and-types.
  */
 #include <troupe/interaction.h>
 

@@ -29,7 +29,7 @@
  *       comes behind it.
  * Cost.    push: one exchange, one store. take: one load, one store. go_idle: one compare-exchange.
  * Tests.   tests/unit/actor/mailbox_test.c, tests/stress/churn_test.c
- * Sources. D. Vyukov, "Intrusive MPSC node-based queue"; DESIGN 3, Token.
+ * Sources. D. Vyukov, "Intrusive MPSC node-based queue"; docs/architecture.md#references-and-cells.
  */
 #ifndef TRPI_ACTOR_KERNEL_MAILBOX_H
 #define TRPI_ACTOR_KERNEL_MAILBOX_H

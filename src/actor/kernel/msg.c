@@ -65,7 +65,7 @@ typedef struct depot {
     size_t bytes_search; /* search for free chunks above this */
 } depot;
 
-/* Caches of threads and what lies between them: process-wide by nature (DESIGN 1.3). */
+/* Caches of threads and what lies between them: process-wide by nature. */
 static depot depots[TRPI_BLOCK_CLASSES];
 static pthread_once_t depots_once = PTHREAD_ONCE_INIT;
 static pthread_key_t cache_key;

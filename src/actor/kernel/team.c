@@ -20,7 +20,7 @@
  * Limits.  capacity of a bounded mailbox: one more is a dead letter. There is no waiting for room,
  *          and tellers of an unbounded one are not slowed down.
  * Tests.   tests/unit/actor/team_test.c
- * Sources. DISP-5, DISP-8, MBOX-13; DESIGN 3, Dispatchers.
+ * Sources. DISP-5, DISP-8, MBOX-13; docs/architecture.md#scheduling.
  */
 #include "actor/kernel/schedule.h"
 #include "actor/kernel/team.h"

@@ -16,7 +16,7 @@
  *       blocked.
  * Limits.  actors-max counts promises too (TRP_ELIMIT).
  * Tests.   tests/unit/actor/ask_test.c
- * Sources. MSG-4, LIFE-14, SYS-25, SYS-26, MEM-5; DESIGN 3, Ask.
+ * Sources. MSG-4, LIFE-14, SYS-25, SYS-26, MEM-5; docs/architecture.md#asks-and-watches.
  */
 #include "actor/kernel/misuse.h"
 #include "actor/life/life.h"

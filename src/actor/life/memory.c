@@ -9,7 +9,7 @@
  *   memory-M2  A block is in the list of its actor from its birth to its end.
  *   memory-M3  A deferred call that fails takes none of the others with it, and no memory.
  * Tests.   tests/unit/actor/memory_test.c
- * Sources. DESIGN 3, Failure in C.
+ * Sources. docs/architecture.md#failure.
  */
 #include "actor/kernel/misuse.h"
 #include "actor/life/life.h"

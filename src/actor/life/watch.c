@@ -16,7 +16,7 @@
  *       peer that comes and goes leaves nothing behind.
  * Cost.    A watch is one 64-byte block and two map entries.
  * Tests.   tests/unit/actor/watch_test.c
- * Sources. WATCH-1..7, DESIGN 3, Terminated.
+ * Sources. WATCH-1..7, docs/architecture.md#asks-and-watches.
  */
 #include "actor/kernel/misuse.h"
 #include "actor/life/life.h"

@@ -10,7 +10,7 @@
  * Limits.  TRPI_OBITUARIES, TRPI_REMOTE_PATHS; the newest displaces the oldest.
  * Cost.    An unnamed actor's obituary allocates nothing.
  * Tests.   tests/unit/actor/path_test.c
- * Sources. SYS-12, -13, -16; DESIGN 3, Paths.
+ * Sources. SYS-12, -13, -16; docs/architecture.md#paths.
  */
 #include "actor/life/life.h"
 

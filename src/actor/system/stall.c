@@ -17,7 +17,7 @@
  *       such a thread are counted.
  * Not here. Warnings about actors of pinned and blocking dispatchers: they may block.
  * Tests.   tests/unit/actor/stall_test.c
- * Sources. issue 3, Dispatchers.
+ * Sources. docs/architecture.md#scheduling.
  */
 #include "actor/system/stall.h"
 

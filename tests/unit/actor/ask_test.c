@@ -421,7 +421,7 @@ a_path_elsewhere_is_asked_for_again(void)
     stage_close(system);
 }
 
-/* UJ-49: DESIGN: a behaviour never blocks */
+/* UJ-49: a behaviour never blocks */
 static void
 calls_that_block_are_refused_inside_a_behaviour(void)
 {

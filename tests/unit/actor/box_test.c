@@ -140,7 +140,7 @@ static const trp_behaviour flood = {
     .size = sizeof(trp_behaviour), .name = "flood", .version = 1, .receive = flood_receive
 };
 
-/* MBOX-4, MBOX-16, DESIGN Overload: an actor in front of a full mailbox is not run, and its worker
+/* MBOX-4, MBOX-16: an actor in front of a full mailbox is not run, and its worker
  * is free; when there is room, what it told is let in, in its order, and it goes on. */
 static void
 an_actor_waits_for_room_without_its_worker(void)
@@ -255,7 +255,7 @@ static const trp_behaviour trier = {
     .state_bytes = sizeof(trp_ref)
 };
 
-/* Issue 3, Overload: overflow = notify refuses, and tells once when to go on; nothing is lost. */
+/* Back-pressure: overflow = notify refuses, and tells once when to go on; nothing is lost. */
 static void
 a_full_mailbox_refuses_and_tells_when_to_go_on(void)
 {

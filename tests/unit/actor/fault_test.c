@@ -165,7 +165,7 @@ open_mode(uint32_t mode)
     return stage_open_with(options);
 }
 
-/* SYS-4: Issue 3, Failure in C: each fault is the failure of the actor that made it; its supervisor
+/* SYS-4: each fault is the failure of the actor that made it; its supervisor
  * restarts it, the mailbox stays, and nobody else notices */
 static void
 a_fault_of_an_actor_is_its_failure(void)
@@ -262,7 +262,7 @@ a_fault_in_a_hook_is_a_failure_there(void)
     UNIT_EQUAL(atomic_load(&deferred_left), 0);
 }
 
-/* Issue 3: 10,000 crashing restarts leak nothing of what trp_alloc() and trp_defer() hold. Each
+/* 10,000 crashing restarts leak nothing of what trp_alloc() and trp_defer() hold. Each
  * instance holds 4 KiB, so what leaks would be 40 MB. */
 static void
 ten_thousand_crashing_restarts_leak_nothing(void)
@@ -377,7 +377,7 @@ expect_death(uint32_t mode, const char *how, int number, const char *said)
     }
 }
 
-/* SYS-4: Issue 3: without the trap, and for what it does not cover, the last line of a crash names
+/* SYS-4: without the trap, and for what it does not cover, the last line of a crash names
  * the actor, and the process dies of the same signal */
 static void
 the_last_line_of_a_crash_names_the_actor(void)
@@ -415,7 +415,7 @@ a_fault_in_a_plugin_is_a_failure(void)
     stage_close(system);
 }
 
-/* Issue 3: the library installs no handler unless asked, and passes on to the program's own */
+/* The library installs no handler unless asked, and passes on to the program's own */
 static void
 handlers_are_installed_on_demand_and_passed_on(void)
 {
@@ -451,7 +451,7 @@ a_mode_that_is_none_is_refused(void)
     UNIT_EQUAL(trp_system_new("stage", &options, &system), TRP_EINVAL);
 }
 
-/* Issue 3: fault-trap is a key of the configuration, too, which is stronger than the code */
+/* fault-trap is a key of the configuration, too, which is stronger than the code */
 static void
 the_configuration_can_turn_it_on(void)
 {
@@ -529,7 +529,7 @@ starve(void)
     return trp_system_stop(system, 60000) == TRP_OK ? 0 : __LINE__;
 }
 
-/* SYS-4, issue 3: an actor that takes all memory fails, gives it back, and the others live */
+/* SYS-4: an actor that takes all memory fails, gives it back, and the others live */
 static void
 an_actor_that_finds_no_memory_fails_and_gives_back_what_it_had(void)
 {

@@ -120,7 +120,7 @@ static const trp_behaviour owner = { .size = sizeof(trp_behaviour),
                                      .receive = same_receive };
 static char answer[32];
 
-/* DESIGN, Failure in C */
+/* Failure: what the state had is released with it. */
 static void
 memory_and_deferred_calls_end_with_the_instance(void)
 {
@@ -136,7 +136,7 @@ memory_and_deferred_calls_end_with_the_instance(void)
     stage_close(system);
 }
 
-/* DESIGN 3: out of memory inside a behaviour is that actor's failure */
+/* Out of memory inside a behaviour is that actor's failure */
 static void
 out_of_memory_is_the_failure_of_the_actor(void)
 {
@@ -209,7 +209,7 @@ every_allocation_of_a_system_may_fail(void)
     UNIT_TRUE(n > 5);
 }
 
-/* Issue 3, fault-trap: where the library and the actors' code are one range of addresses, as in
+/* Where the library and the actors' code are one range of addresses, as in
  * this program, it cannot be told whose a fault is */
 static void
 a_static_library_refuses_the_fault_trap(void)

@@ -152,7 +152,7 @@ flood(bool boxed, trp_mailbox_kind kind)
     }
 }
 
-/* Issue 3, Overload */
+/* Back-pressure */
 static void
 a_flood_is_slowed_to_its_receiver(void)
 {
@@ -197,7 +197,7 @@ static const trp_behaviour cycle = { .size = sizeof(trp_behaviour),
                                      .name = "cycle",
                                      .receive = cycle_receive };
 
-/* Issue 3, Overload: no deadlock in cycles. Each has a mailbox of many batches and tells another
+/* Back-pressure: no deadlock in cycles. Each has a mailbox of many batches and tells another
  * that has one too. */
 static void
 three_that_overload_one_another_in_a_circle_go_on(void)

@@ -112,7 +112,7 @@ a_ref_has_a_path_while_it_lives(void)
     stage_close(system);
 }
 
-/* DESIGN, Paths: obituaries */
+/* Obituaries */
 static void
 a_ref_has_a_path_for_a_while_after_its_end(void)
 {
@@ -149,7 +149,7 @@ obituaries_are_bounded(void)
     stage_close(system);
 }
 
-/* SYS-13: DESIGN, Paths: remote */
+/* SYS-13: remote */
 static void
 a_remote_ref_has_the_path_that_came_with_it(void)
 {

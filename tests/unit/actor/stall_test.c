@@ -120,7 +120,7 @@ let_go(void)
     end();
 }
 
-/* Issue 3, stall-warning: with the path, as a log line and an event, once. */
+/* Stall warning: with the path, as a log line and an event, once. */
 static void
 an_actor_that_holds_its_worker_is_named_once(void)
 {

@@ -127,7 +127,7 @@ holder_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 }
 static const trp_behaviour holder = TRP_BEHAVIOUR_INIT("holder", char, holder_receive);
 
-/* Issue 3, stall-warning: the key sets how long, and 0ms is off. */
+/* Stall warning: the key sets how long, and 0ms is off. */
 static void
 the_stall_warning_is_a_key(void)
 {

@@ -167,7 +167,7 @@ in_a_small_cluster_everybody_asks_everybody(void)
     trpi_gossip_unref(view);
 }
 
-/* issue 2, done 3: after steady beating, found within 6 s */
+/* After steady beating, found within 6 s */
 static void
 a_silent_member_is_found_within_six_seconds_of_its_last_answer(void)
 {

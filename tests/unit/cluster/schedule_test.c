@@ -1,5 +1,5 @@
 /* Schedules of the simulator: text and back, what a file may not say, shrinking; and that each
- * fault put in on purpose is found (DESIGN 6). */
+ * fault put in on purpose is found (cluster/sim). */
 #include <stdlib.h>
 
 #include "base/alloc.h"

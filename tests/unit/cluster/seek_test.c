@@ -14,7 +14,7 @@ compat_of(const char *strategy)
     return compat;
 }
 
-/* issue 5: refused within 10 s, with the key named */
+/* Refused within 10 s, with the key named */
 static void
 a_node_with_another_configuration_is_refused_and_ends(void)
 {

@@ -140,7 +140,7 @@ place_remove(place *p)
     rmdir(p->dirs[1]);
 }
 
-/* operations.md 4: among sockets of one system the lowest live port answers. */
+/* Among sockets of one system the lowest live port answers. */
 static void
 lowest_live_port_answers_and_stale_sockets_are_passed_over(void)
 {

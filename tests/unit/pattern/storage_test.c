@@ -572,7 +572,7 @@ a_storage_is_checked_and_shared(void)
     memory_forget();
 }
 
-/* DUR-06: DESIGN 1.3: in a world of virtual time a directory is that world's: nothing is on the
+/* DUR-06: in a world of virtual time a directory is that world's: nothing is on the
  * disk, a system that comes back finds its mail, and the next world does not. */
 static void
 a_virtual_world_has_a_disk_of_its_own(void)

@@ -56,7 +56,7 @@ eager_start(pair *p)
     trp_system_tell(p->system[0], ref, &trp_i64_type, &go, sizeof go);
 }
 
-/* Issue 3, Overload (notify): towards a slow receiver on another node nothing is lost, although the
+/* Back-pressure (notify): towards a slow receiver on another node nothing is lost, although the
  * lane is small */
 static void
 who_heeds_refusals_loses_nothing(void)

@@ -89,7 +89,7 @@ preamble(uint8_t *out, uint8_t version, uint8_t lane)
     return TRPI_PREAMBLE_BYTES;
 }
 
-/* issue 2, Remoting: garbage costs a line and a counter */
+/* Garbage costs a line and a counter */
 static void
 garbage_is_counted_and_the_connection_dropped(void)
 {
@@ -339,7 +339,7 @@ a_frame_of_a_later_version_is_skipped(void)
     pair_end(&p);
 }
 
-/* issue 2: two names with one id are refused in the handshake; both are named */
+/* Two names with one id are refused in the handshake; both are named */
 static void
 two_type_names_with_one_id_are_refused_and_both_are_named(void)
 {
