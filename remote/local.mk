@@ -3,7 +3,7 @@
 troupe_sources += remote/wire/frame.c remote/wire/serializer.c remote/wire/serialization.c \
 	remote/wire/serializers.c remote/wire/serializer_msgpack.c remote/wire/serializer_protobuf.c \
 	remote/wire/serializer_parcel.c remote/wire/serializer_json.c remote/wire/codec.c remote/wire/handshake.c \
-	remote/wire/compress_lz4.c remote/wire/deployment.c
+	remote/wire/compress_lz4.c remote/wire/deployment.c remote/wire/round_trip.c
 troupe_sources += remote/nng/resolver.c remote/nng/link_nng.c remote/nng/link_nng_open.c \
 	remote/nng/link_nng_socket.c remote/nng/bottleneck.c
 troupe_sources += remote/security/tls_openssl.c remote/security/cookie.c remote/security/secure.c \
@@ -13,13 +13,13 @@ troupe_sources += remote/faults/fault_cut.c remote/faults/fault_gate.c remote/fa
 troupe_sources += remote/association/redelivery.c remote/association/waiting.c \
 	remote/association/association.c remote/association/events.c remote/association/lane.c \
 	remote/association/spread.c remote/association/fence.c remote/association/graceful_close.c \
-	remote/association/reach.c remote/association/conn.c remote/association/conn_write.c \
+	remote/association/lane_dial.c remote/association/conn.c remote/association/conn_write.c \
 	remote/association/peer.c remote/association/tick.c remote/association/inbound.c remote/association/route.c \
 	remote/association/route_lane.c remote/association/credit.c remote/association/receiver.c \
 	remote/association/hold.c remote/association/signal.c remote/association/refusal.c \
 	remote/association/untrusted.c remote/association/strangers.c remote/association/pending.c \
 	remote/association/unfinished.c
-troupe_sources += remote/round_trip.c remote/stop.c remote/remote.c remote/transport.c
+troupe_sources += remote/reach.c remote/remote.c remote/status.c remote/stop.c remote/transport.c
 
 test_programs += tests/fuzz/frame_fuzz tests/fuzz/address_fuzz
 tests_fuzz_frame_fuzz_SOURCES = tests/fuzz/frame_fuzz.c $(FUZZ_DRIVER)

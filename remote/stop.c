@@ -13,6 +13,8 @@
  *         what is lost and BYE_MS for the goodbyes.
  * Tests.  tests/unit/remote/flush_test.c
  */
+#include "remote/remote.h"
+
 #include <inttypes.h>
 #include <string.h>
 

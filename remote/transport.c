@@ -2,6 +2,8 @@
  *
  * Tests.  tests/unit/remote/secure_test.c
  */
+#include "remote/remote.h"
+
 #include <stdio.h>
 #include <string.h>
 

@@ -25,8 +25,9 @@
 #include "remote/wire/compress.h"
 #include "remote/wire/codec.h"
 #include "remote/association/credit.h"
+#include "remote/faults/faults.h"
 #include "remote/association/redelivery.h"
-#include "remote/remote.h"
+#include "remote/association/options.h"
 #include "remote/association/waiting.h"
 
 #define TRPI_PEERS_MAX 16384          /* addresses; the default */
@@ -266,7 +267,7 @@ struct trpi_peer {
     struct trpi_peer *line_next, *line_before;
     uint64_t rests_since_ms;
     bool failed_once;       /* a failed attempt was logged; the next ones only count */
-    /* What could not be dialled (reach.c); by lock */
+    /* What could not be dialled (lane_dial.c); by lock */
     uint32_t undialled;     /* bit a lane: its last dial failed */
     uint32_t dials_failed;  /* of lanes, ever */
     uint64_t undialled_ms;  /* when one last did */
@@ -657,6 +658,9 @@ bool trpi_untrusted_refuses_sender(trpi_conn *conn, bool third);
 bool trpi_untrusted_drop(trpi_conn *conn, const char *what, const char *name); /* true */
 
 /* ---- refusal.c ---- */
+/* Why a peer is refused that advertises a loopback address and calls from elsewhere. */
+#define TRPI_LOOPBACK_REFUSAL                                                                      \
+    "you advertise an address on loopback: remote.hostname is what others can dial"
 /* Count a connection that was refused, and log it now and then. peer: who, as text. */
 void trpi_refused(trpi_remote *remote, const char *peer, trpi_refusal why, const char *detail);
 /* Count, and keep who refused. By peer->lock. */
@@ -670,7 +674,7 @@ const char *trpi_odd_address(const trpi_conn *conn, const trpi_address *address)
 /* What a stream of another kind begins with; NONE: nothing that is known. */
 trpi_refusal trpi_refusal_of_bytes(const uint8_t *bytes, size_t count, const char **ret_detail);
 
-/* ---- reach.c ---- */
+/* ---- lane_dial.c ---- */
 enum { TRPI_LANE_NAME_BYTES = 24 };
 /* As people read it: "ordinary-1"; returns out. */
 const char *trpi_lane_name(int lane, char out[TRPI_LANE_NAME_BYTES]);
@@ -752,8 +756,5 @@ enum trpi_lane trpi_route_lane(trpi_route *route, uint32_t slot, size_t bytes);
 bool trpi_route_is_large(const trpi_route *route, uint32_t slot);
 /* The same for whoever asks for room: as things stand. */
 enum trpi_lane trpi_route_lane_guess(const trpi_route *route, uint32_t slot, size_t bytes);
-
-/* ---- round_trip.c: for serialize-messages; before main() ------------------------------------- */
-void trpi_remote_round_trip_offer(void);
 
 #endif

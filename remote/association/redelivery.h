@@ -13,9 +13,9 @@
 
 #include <troupe/base.h>
 
+#include "remote/wire/frame.h"
+
 #define TRPI_SYSTEM_MESSAGES_DEFAULT 20000
-#define TRPI_SYSTEM_BODY_BYTES 20   /* a system message without its sequence number and tail */
-#define TRPI_SYSTEM_TAIL_BYTES_MAX 32768 /* what some of them carry besides */
 #define TRPI_SYSTEM_TAILS_BYTES_MAX (16u << 20) /* of all that are not acknowledged */
 #define TRPI_RESEND_MS 1000
 #define TRPI_GIVE_UP_MS (6u * 3600u * 1000u)

@@ -7,22 +7,6 @@
 #include "remote/security/cookie.h"
 #include "remote/association/internal.h"
 
-#define TRPI_LOOPBACK_REFUSAL                                                                      \
-    "you advertise an address on loopback: remote.hostname is what others can dial"
-
-const char *
-trpi_refusal_text(trpi_refusal why)
-{
-    static const char *const texts[] = {
-        "",
-#define TEXT(name, text) text,
-        TRPI_REFUSALS(TEXT)
-#undef TEXT
-    };
-    trpi_assert((unsigned)why < sizeof texts / sizeof texts[0]);
-    return texts[why];
-}
-
 void
 trpi_refused(trpi_remote *remote, const char *peer, trpi_refusal why, const char *detail)
 {
@@ -49,21 +33,6 @@ trpi_handshake_refused(trpi_peer *peer, const trpi_handshake *refusal)
         peer->foreign = peer->barred_by;
         trpi_count(&remote->barred, 1);
     }
-}
-
-bool
-trpi_remote_foreign_heard(trpi_remote *remote, const trpi_address *address, uint64_t *ret_uid)
-{
-    trpi_peer *peer = NULL;
-    if (trpi_peer_get(remote, address, false, &peer) != TRP_OK) {
-        return false;
-    }
-    pthread_mutex_lock(&peer->lock);
-    *ret_uid = peer->foreign;
-    peer->foreign = 0;
-    pthread_mutex_unlock(&peer->lock);
-    trpi_peer_unpin(peer);
-    return *ret_uid != 0;
 }
 
 void
@@ -107,131 +76,6 @@ trpi_is_barred_now(const trpi_peer *peer)
     bool waits = assoc->state == TRPI_ASSOC_GATED || assoc->state == TRPI_ASSOC_QUARANTINED;
     return peer->barred_by != 0 && !peer->watch_delegated && waits &&
            trpi_remote_now_ms(peer->remote) < assoc->next_ms;
-}
-
-uint64_t
-trpi_remote_barred_count(trpi_remote *remote)
-{
-    return atomic_load_explicit(&remote->barred, memory_order_relaxed);
-}
-
-bool
-trpi_remote_is_barred_by(trpi_remote *remote, const trpi_node_id *id)
-{
-    trpi_peer *peer = NULL;
-    if (trpi_peer_get(remote, &id->address, false, &peer) != TRP_OK) {
-        return false;
-    }
-    pthread_mutex_lock(&peer->lock);
-    bool barred = peer->barred_by != 0 && peer->barred_by == id->uid &&
-                  peer->assoc.state != TRPI_ASSOC_ACTIVE;
-    pthread_mutex_unlock(&peer->lock);
-    trpi_peer_unpin(peer);
-    return barred;
-}
-
-void
-trpi_remote_hurry(trpi_remote *remote, const trpi_address *address)
-{
-    trpi_peer *peer = NULL;
-    if (trpi_peer_get(remote, address, false, &peer) == TRP_OK) {
-        trpi_later later = { 0 };
-        const trpi_assoc_event event = { .kind = TRPI_ASSOC_HURRY };
-        pthread_mutex_lock(&peer->lock);
-        (void)trpi_peer_step(peer, NULL, &event, "", &later);
-        trpi_peer_pump(peer, &later); /* wakes it, so that the tick dials */
-        trpi_peer_unlock(peer, &later);
-        trpi_peer_unpin(peer);
-    }
-}
-
-/* Of a reason as secure.c and conn.c write it: the word, a colon, the detail. NONE: another one. */
-static trpi_refusal
-refusal_of_reason(const char *reason)
-{
-    for (int why = TRPI_REFUSED_NONE + 1; why < TRPI_REFUSAL_COUNT; why++) {
-        const char *word = trpi_refusal_text((trpi_refusal)why);
-        size_t bytes = strlen(word);
-        if (strncmp(reason, word, bytes) == 0 && reason[bytes] == ':') {
-            return (trpi_refusal)why;
-        }
-    }
-    return TRPI_REFUSED_NONE;
-}
-
-bool
-trpi_remote_is_refused(trpi_remote *remote, const trpi_address *address, uint32_t *ret_attempts,
-                       char *ret_reason, size_t reason_bytes)
-{
-    trpi_peer *peer = NULL;
-    *ret_attempts = 0;
-    if (trpi_peer_get(remote, address, false, &peer) != TRP_OK) {
-        return false;
-    }
-    pthread_mutex_lock(&peer->lock);
-    trpi_refusal why = refusal_of_reason(peer->reason);
-    bool refused = peer->assoc.state != TRPI_ASSOC_ACTIVE && why != TRPI_REFUSED_NONE &&
-                   why < TRPI_REFUSED_BYTES; /* the last ones are limits: later it may go */
-    *ret_attempts = peer->assoc.attempts;
-    (void)snprintf(ret_reason, reason_bytes, "%s", peer->reason);
-    pthread_mutex_unlock(&peer->lock);
-    trpi_peer_unpin(peer);
-    return refused;
-}
-
-bool
-trpi_remote_is_incompatible(trpi_remote *remote, const trpi_address *address, char *ret_why,
-                            size_t why_bytes)
-{
-    static const char called[] = "you called ";
-    trpi_peer *peer = NULL;
-    if (trpi_peer_get(remote, address, false, &peer) != TRP_OK) {
-        return false;
-    }
-    pthread_mutex_lock(&peer->lock);
-    trpi_refusal why = refusal_of_reason(peer->reason);
-    bool other = strncmp(peer->reason, called, sizeof called - 1) == 0 &&
-                 peer->refused_by[0] != '\0' && strcmp(peer->refused_by, address->system) != 0;
-    bool secret = why == TRPI_REFUSED_COOKIE ||
-                  (why == TRPI_REFUSED_BY_PEER && (strstr(peer->reason, "secure-cookie") != NULL ||
-                                                   strstr(peer->reason, "another cookie") != NULL));
-    bool loopback = strcmp(peer->reason, TRPI_LOOPBACK_REFUSAL) == 0;
-    bool is = peer->assoc.state != TRPI_ASSOC_ACTIVE && (other || secret || loopback);
-    if (is && loopback) {
-        (void)snprintf(ret_why, why_bytes, "%s",
-                       "remote.hostname: this node's is on loopback; --host takes the address by "
-                       "which the others reach it");
-    } else if (is && other) {
-        (void)snprintf(ret_why, why_bytes, "system: %.60s here, %.60s at %s:%u", address->system,
-                       peer->refused_by, address->host, address->port);
-    } else if (is && remote->cookie_file[0] != '\0') {
-        (void)snprintf(ret_why, why_bytes,
-                       "remote.cookie: %s:%u has another cookie than %s: of another user? "
-                       "remote.require-cookie",
-                       address->host, address->port, remote->cookie_file);
-    } else if (is) {
-        (void)snprintf(ret_why, why_bytes, "remote.secure-cookie: %s",
-                       strchr(peer->reason, ':') + 2);
-    }
-    pthread_mutex_unlock(&peer->lock);
-    trpi_peer_unpin(peer);
-    return is;
-}
-
-bool
-trpi_remote_has_rival(trpi_remote *remote, const trpi_address *address)
-{
-    trpi_peer *peer = NULL;
-    if (trpi_peer_get(remote, address, false, &peer) != TRP_OK) {
-        return false;
-    }
-    pthread_mutex_lock(&peer->lock);
-    bool has = peer->assoc.state != TRPI_ASSOC_ACTIVE &&
-               (strstr(peer->reason, TRPI_RIVAL_REASON) != NULL ||
-                strstr(peer->reason, TRPI_CLAIMANT_REASON) != NULL);
-    pthread_mutex_unlock(&peer->lock);
-    trpi_peer_unpin(peer);
-    return has;
 }
 
 /* Of "10.0.0.2:4711" or "[::1]:4711", as transports write it. */

@@ -8,7 +8,6 @@
 
 #include "actor/actor.h"
 #include "remote/wire/frame.h"
-#include "remote/association/redelivery.h"
 #include "remote/wire/serializer.h"
 
 #define TRPI_USER_FIXED_BYTES 24      /* of a USER body, before its payload */

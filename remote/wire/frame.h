@@ -24,6 +24,9 @@
  * large cluster (TRPI_PACK_BYTES_MAX). To who has TRPI_FEATURE_WIDE_CONTROL. */
 #define TRPI_CONTROL_FRAME_BYTES_MAX 4194304u
 
+#define TRPI_SYSTEM_BODY_BYTES 20   /* a system message without its sequence number and tail */
+#define TRPI_SYSTEM_TAIL_BYTES_MAX 32768 /* what some of them carry besides */
+
 #define TRPI_ORDINARY_LANES_MAX 8
 enum trpi_lane { /* wire numbers; before minor version 2 there were the first two */
     TRPI_LANE_CONTROL = 0,

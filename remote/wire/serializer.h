@@ -141,4 +141,9 @@ void trpi_shapes_free(struct trpi_shape *shapes); /* at the end of a registry */
 /* Of trpi_parcel_type alone, and the only one for it. */
 extern const trpi_serializer trpi_serializer_parcel;
 
+/* ---- round_trip.c ---- */
+/* Offer the actor room what another node would get for a payload (serialize-messages). Before
+ * main(). */
+void trpi_remote_round_trip_offer(void);
+
 #endif

@@ -24,6 +24,7 @@
 #include <troupe/mailbox.h>
 
 #include "remote/association/internal.h"
+#include "remote/remote.h"
 
 enum {
     WORDS = 12,             /* of a message, and 4 bytes: 100 bytes */

@@ -4,6 +4,7 @@
 
 #include "base/world_virtual.h"
 #include "remote/association/internal.h"
+#include "remote/remote.h"
 #include "sim/mem_transport.h"
 #include "tests/unit/unit.h"
 

@@ -29,6 +29,7 @@
 
 #include "base/wire.h"
 #include "remote/association/internal.h"
+#include "remote/remote.h"
 
 enum {
     PEERS_MAX = 4096,

@@ -7,7 +7,7 @@
  * Sources. SYS-34, SERIAL-09.
  */
 #include "pattern/pattern.h"
-#include "remote/association/internal.h"
+#include "remote/wire/codec.h"
 
 static trp_err
 round_trip(trp_system *system, const trp_type *type, const void *payload, size_t bytes,

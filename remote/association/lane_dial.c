@@ -1,0 +1,89 @@
+/* lane_dial.c - lanes that cannot be dialled, and why.
+ *
+ * Why.     An association may live on a connection that the peer made. Heartbeats and gossip then
+ *          flow, and yet every ordinary message waits when this node cannot dial the address that
+ *          the peer advertises.
+ * Must hold.
+ *   lane-dial-D1  A lane has a problem while it has no connection and either its last dial failed
+ *       and messages wait or PROBLEM_MS has not passed, or its dial has had no answer for LATE_MS.
+ *   lane-dial-D2  A dial that fails while the lane has a connection, as when one is made anew
+ *       (graceful_close.c), is told in the log and is no problem of the lane; nor is one of an
+ *       incarnation before.
+ * Tests.   tests/unit/remote/reach_test.c
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "remote/association/internal.h"
+
+enum { LATE_MS = 3000, PROBLEM_MS = 60000 };
+
+const char *
+trpi_lane_name(int lane, char out[TRPI_LANE_NAME_BYTES])
+{
+    (void)snprintf(out, TRPI_LANE_NAME_BYTES,
+                   lane == TRPI_LANE_CONTROL ? "control"
+                   : lane == TRPI_LANE_LARGE ? "large"
+                                             : "ordinary-%d",
+                   lane);
+    return out;
+}
+
+void
+trpi_lane_undialled(trpi_peer *peer, const trpi_conn *conn, const char *reason)
+{
+    const trpi_lane_state *lane = &peer->lanes[conn->lane];
+    peer->dials_failed++;
+    if (lane->out != NULL || lane->parting != NULL || trpi_lane_is_renewing(peer, conn->lane) ||
+        conn->uid != peer->assoc.uid) {
+        return; /* the lane has a connection, or this one was for who is no more: lane-dial-D2 */
+    }
+    peer->undialled |= 1u << conn->lane;
+    peer->undialled_ms = trpi_remote_now_ms(peer->remote);
+    (void)snprintf(peer->undialled_why, sizeof peer->undialled_why, "%s", reason);
+}
+
+void
+trpi_lane_undialled_log(trpi_remote *remote, const trpi_conn *conn, const char *reason)
+{
+    char name[TRPI_LANE_NAME_BYTES];
+    uint32_t suppressed = 0;
+    if (!atomic_load_explicit(&remote->stopping, memory_order_relaxed) &&
+        trpi_log_gate_open(remote, TRPI_GATE_LANE, &suppressed)) {
+        trpi_log(remote->system, TRP_LOG_WARNING, "remote",
+                 "lane cannot be dialled peer=%s lane=%s reason=\"%s\" next=\"tried again with "
+                 "back-off; messages wait unless it has a connection\" suppressed=%u",
+                 conn->peer_text, trpi_lane_name(conn->lane, name), reason, suppressed);
+    }
+}
+
+bool
+trpi_lane_problem(const trpi_peer *peer, uint64_t now_ms, char *ret_text, size_t bytes)
+{
+    uint32_t timeout_ms = peer->remote->options.handshake_timeout_ms;
+    char name[TRPI_LANE_NAME_BYTES];
+    ret_text[0] = '\0';
+    for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
+        const trpi_lane_state *lane = &peer->lanes[i];
+        bool failed = (peer->undialled & 1u << i) != 0 &&
+                      (lane->pending.count > 0 || now_ms - peer->undialled_ms < PROBLEM_MS);
+        uint64_t late_ms = lane->dialling != NULL && lane->dialling->deadline_ms < UINT64_MAX &&
+                                   now_ms + timeout_ms > lane->dialling->deadline_ms
+                               ? now_ms + timeout_ms - lane->dialling->deadline_ms
+                               : 0;
+        if (lane->out != NULL || lane->parting != NULL || trpi_lane_is_renewing(peer, i) ||
+            (!failed && late_ms < LATE_MS)) {
+            continue; /* lane-dial-D1 */
+        }
+        if (failed) {
+            (void)snprintf(ret_text, bytes, "lane %s cannot be dialled: %s",
+                           trpi_lane_name(i, name), peer->undialled_why);
+        } else {
+            (void)snprintf(ret_text, bytes,
+                           "lane %s cannot be dialled: no answer for %" PRIu64 " s",
+                           trpi_lane_name(i, name), late_ms / 1000);
+        }
+        return true;
+    }
+    return false;
+}

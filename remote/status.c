@@ -1,0 +1,281 @@
+/* status.c - what remoting knows of its peers: the part of the door that only looks.
+ *
+ * Tests.  tests/unit/remote/remote_test.c, reach_test.c, secure_test.c
+ */
+#include "remote/remote.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "remote/association/internal.h"
+
+/* ---- peers and counters ---------------------------------------------------------------------- */
+
+/* NULL: it has never been used. */
+static const char *
+lane_state_name(const trpi_lane_state *lane)
+{
+    return lane->out != NULL        ? "open"
+           : lane->parting != NULL  ? "closing"
+           : lane->dialling != NULL ? "dialling"
+           : lane->pending.count > 0 || atomic_load_explicit(&lane->epoch, memory_order_relaxed) > 0
+               ? "closed"
+               : NULL;
+}
+
+static void
+peer_info(trpi_peer *peer, uint64_t now_ms, trpi_peer_info *info)
+{
+    memset(info, 0, sizeof *info);
+    pthread_mutex_lock(&peer->lock);
+    info->id.address = peer->address;
+    info->id.uid = peer->assoc.uid;
+    info->state = trpi_assoc_state_name(peer->assoc.state);
+    memcpy(info->reason, peer->reason, sizeof info->reason);
+    bool waits =
+        peer->assoc.state == TRPI_ASSOC_GATED || peer->assoc.state == TRPI_ASSOC_QUARANTINED;
+    info->next_ms = waits && peer->assoc.next_ms > now_ms ? peer->assoc.next_ms - now_ms : 0;
+    info->round_trip_us = peer->round_trip_us;
+    info->minor = peer->minor;
+    if (peer->assoc.state == TRPI_ASSOC_ACTIVE) {
+        (void)trpi_lane_problem(peer, now_ms, info->problem, sizeof info->problem);
+    }
+    info->slow_here = peer->receivers_limited;
+    trpi_holds_info(peer, info);
+    for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+        info->lanes[lane].state = trpi_lane_is_renewing(peer, lane)
+                                      ? "renewing"
+                                      : lane_state_name(&peer->lanes[lane]);
+        info->lanes[lane].waiting_bytes =
+            atomic_load_explicit(&peer->lanes[lane].queued, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&peer->lock);
+    info->bytes_in = atomic_load_explicit(&peer->bytes_in, memory_order_relaxed);
+    info->bytes_out = atomic_load_explicit(&peer->bytes_out, memory_order_relaxed);
+    info->messages_in = atomic_load_explicit(&peer->messages_in, memory_order_relaxed);
+    info->messages_out = atomic_load_explicit(&peer->messages_out, memory_order_relaxed);
+    info->dropped = atomic_load_explicit(&peer->dropped, memory_order_relaxed);
+}
+
+static int
+info_compare(const void *a, const void *b)
+{
+    return trpi_address_compare(&((const trpi_peer_info *)a)->id.address,
+                                &((const trpi_peer_info *)b)->id.address);
+}
+
+void
+trpi_remote_peers(trpi_remote *remote, trpi_peer_info *peers, size_t max, size_t *ret_count)
+{
+    size_t count = 0;
+    uint64_t now_ms = trpi_remote_now_ms(remote);
+    for (trpi_peer *peer = NULL; (peer = trpi_peer_next(remote, peer)) != NULL; count++) {
+        if (count < max) {
+            peer_info(peer, now_ms, &peers[count]);
+        }
+    }
+    qsort(peers, count < max ? count : max, sizeof *peers, info_compare);
+    *ret_count = count;
+}
+
+static uint64_t
+redelivered(trpi_remote *remote)
+{
+    uint64_t sum = 0;
+    for (trpi_peer *peer = NULL; (peer = trpi_peer_next(remote, peer)) != NULL;) {
+        pthread_mutex_lock(&peer->lock);
+        sum += peer->redelivery.resent;
+        pthread_mutex_unlock(&peer->lock);
+    }
+    pthread_mutex_lock(&remote->lock);
+    sum += remote->redelivered_before;
+    pthread_mutex_unlock(&remote->lock);
+    return sum;
+}
+
+void
+trpi_remote_stats_get(trpi_remote *remote, trpi_remote_stats *ret_stats)
+{
+#define COPY(name) ret_stats->name = atomic_load_explicit(&remote->name, memory_order_relaxed)
+    COPY(accepted);
+    COPY(handshakes_failed);
+    COPY(garbage);
+    COPY(oversize);
+    COPY(wrong_version);
+    COPY(handshake_timeouts);
+    COPY(frames_in);
+    COPY(frames_out);
+    COPY(decode_errors);
+    COPY(quarantined);
+    COPY(untrusted_dropped);
+    COPY(deployments_refused);
+    COPY(gave_way);
+    COPY(unfinished_refused);
+    COPY(unfinished_late);
+    COPY(frames_skipped);
+    COPY(frames_stale);
+#undef COPY
+    for (int i = 0; i < TRPI_REFUSAL_COUNT; i++) {
+        ret_stats->refused[i] = atomic_load_explicit(&remote->refused[i], memory_order_relaxed);
+    }
+    ret_stats->redelivered = redelivered(remote);
+    uint64_t now_ms = trpi_remote_now_ms(remote);
+    pthread_mutex_lock(&remote->lock);
+    ret_stats->pending = remote->conns_waiting;
+    ret_stats->pending_max = remote->options.pending_handshakes_max;
+    ret_stats->starved = remote->starved;
+    ret_stats->starved_ago_ms = remote->starved_ms != 0 ? now_ms - remote->starved_ms : UINT64_MAX;
+    ret_stats->displaced_ago_ms =
+        remote->displaced_ms != 0 ? now_ms - remote->displaced_ms : UINT64_MAX;
+    pthread_mutex_unlock(&remote->lock);
+}
+
+/* ---- why a peer is not connected ------------------------------------------------------------- */
+
+bool
+trpi_remote_problem(trpi_remote *remote, const trpi_address *address, char *ret_text, size_t bytes)
+{
+    trpi_peer *peer = NULL;
+    ret_text[0] = '\0';
+    if (trpi_peer_get(remote, address, false, &peer) != TRP_OK) {
+        return false;
+    }
+    pthread_mutex_lock(&peer->lock);
+    bool active = peer->assoc.state == TRPI_ASSOC_ACTIVE;
+    bool is = active ? trpi_lane_problem(peer, trpi_remote_now_ms(remote), ret_text, bytes)
+                     : peer->assoc.state != TRPI_ASSOC_IDLE && peer->reason[0] != '\0' &&
+                           peer->assoc.attempts > 0;
+    if (is && !active) {
+        (void)snprintf(ret_text, bytes, "no association with it: %s", peer->reason);
+    }
+    pthread_mutex_unlock(&peer->lock);
+    trpi_peer_unpin(peer);
+    return is;
+}
+
+bool
+trpi_remote_foreign_heard(trpi_remote *remote, const trpi_address *address, uint64_t *ret_uid)
+{
+    trpi_peer *peer = NULL;
+    if (trpi_peer_get(remote, address, false, &peer) != TRP_OK) {
+        return false;
+    }
+    pthread_mutex_lock(&peer->lock);
+    *ret_uid = peer->foreign;
+    peer->foreign = 0;
+    pthread_mutex_unlock(&peer->lock);
+    trpi_peer_unpin(peer);
+    return *ret_uid != 0;
+}
+
+uint64_t
+trpi_remote_barred_count(trpi_remote *remote)
+{
+    return atomic_load_explicit(&remote->barred, memory_order_relaxed);
+}
+
+bool
+trpi_remote_is_barred_by(trpi_remote *remote, const trpi_node_id *id)
+{
+    trpi_peer *peer = NULL;
+    if (trpi_peer_get(remote, &id->address, false, &peer) != TRP_OK) {
+        return false;
+    }
+    pthread_mutex_lock(&peer->lock);
+    bool barred = peer->barred_by != 0 && peer->barred_by == id->uid &&
+                  peer->assoc.state != TRPI_ASSOC_ACTIVE;
+    pthread_mutex_unlock(&peer->lock);
+    trpi_peer_unpin(peer);
+    return barred;
+}
+
+/* Of a reason as secure.c and conn.c write it: the word, a colon, the detail. NONE: another one. */
+static trpi_refusal
+refusal_of_reason(const char *reason)
+{
+    for (int why = TRPI_REFUSED_NONE + 1; why < TRPI_REFUSAL_COUNT; why++) {
+        const char *word = trpi_refusal_text((trpi_refusal)why);
+        size_t bytes = strlen(word);
+        if (strncmp(reason, word, bytes) == 0 && reason[bytes] == ':') {
+            return (trpi_refusal)why;
+        }
+    }
+    return TRPI_REFUSED_NONE;
+}
+
+bool
+trpi_remote_is_refused(trpi_remote *remote, const trpi_address *address, uint32_t *ret_attempts,
+                       char *ret_reason, size_t reason_bytes)
+{
+    trpi_peer *peer = NULL;
+    *ret_attempts = 0;
+    if (trpi_peer_get(remote, address, false, &peer) != TRP_OK) {
+        return false;
+    }
+    pthread_mutex_lock(&peer->lock);
+    trpi_refusal why = refusal_of_reason(peer->reason);
+    bool refused = peer->assoc.state != TRPI_ASSOC_ACTIVE && why != TRPI_REFUSED_NONE &&
+                   why < TRPI_REFUSED_BYTES; /* the last ones are limits: later it may go */
+    *ret_attempts = peer->assoc.attempts;
+    (void)snprintf(ret_reason, reason_bytes, "%s", peer->reason);
+    pthread_mutex_unlock(&peer->lock);
+    trpi_peer_unpin(peer);
+    return refused;
+}
+
+bool
+trpi_remote_is_incompatible(trpi_remote *remote, const trpi_address *address, char *ret_why,
+                            size_t why_bytes)
+{
+    static const char called[] = "you called ";
+    trpi_peer *peer = NULL;
+    if (trpi_peer_get(remote, address, false, &peer) != TRP_OK) {
+        return false;
+    }
+    pthread_mutex_lock(&peer->lock);
+    trpi_refusal why = refusal_of_reason(peer->reason);
+    bool other = strncmp(peer->reason, called, sizeof called - 1) == 0 &&
+                 peer->refused_by[0] != '\0' && strcmp(peer->refused_by, address->system) != 0;
+    bool secret = why == TRPI_REFUSED_COOKIE ||
+                  (why == TRPI_REFUSED_BY_PEER && (strstr(peer->reason, "secure-cookie") != NULL ||
+                                                   strstr(peer->reason, "another cookie") != NULL));
+    bool loopback = strcmp(peer->reason, TRPI_LOOPBACK_REFUSAL) == 0;
+    bool is = peer->assoc.state != TRPI_ASSOC_ACTIVE && (other || secret || loopback);
+    if (is && loopback) {
+        (void)snprintf(ret_why, why_bytes, "%s",
+                       "remote.hostname: this node's is on loopback; --host takes the address by "
+                       "which the others reach it");
+    } else if (is && other) {
+        (void)snprintf(ret_why, why_bytes, "system: %.60s here, %.60s at %s:%u", address->system,
+                       peer->refused_by, address->host, address->port);
+    } else if (is && remote->cookie_file[0] != '\0') {
+        (void)snprintf(ret_why, why_bytes,
+                       "remote.cookie: %s:%u has another cookie than %s: of another user? "
+                       "remote.require-cookie",
+                       address->host, address->port, remote->cookie_file);
+    } else if (is) {
+        (void)snprintf(ret_why, why_bytes, "remote.secure-cookie: %s",
+                       strchr(peer->reason, ':') + 2);
+    }
+    pthread_mutex_unlock(&peer->lock);
+    trpi_peer_unpin(peer);
+    return is;
+}
+
+bool
+trpi_remote_has_rival(trpi_remote *remote, const trpi_address *address)
+{
+    trpi_peer *peer = NULL;
+    if (trpi_peer_get(remote, address, false, &peer) != TRP_OK) {
+        return false;
+    }
+    pthread_mutex_lock(&peer->lock);
+    bool has = peer->assoc.state != TRPI_ASSOC_ACTIVE &&
+               (strstr(peer->reason, TRPI_RIVAL_REASON) != NULL ||
+                strstr(peer->reason, TRPI_CLAIMANT_REASON) != NULL);
+    pthread_mutex_unlock(&peer->lock);
+    trpi_peer_unpin(peer);
+    return has;
+}
