@@ -7,7 +7,7 @@ actor_sources += src/actor/kernel/box.c src/actor/kernel/box_order.c src/actor/k
 	src/actor/kernel/cell.c src/actor/kernel/credit.c src/actor/kernel/ctx.c src/actor/kernel/dispatcher.c \
 	src/actor/kernel/dead.c src/actor/kernel/extra.c src/actor/kernel/failure.c src/actor/kernel/fault.c src/actor/kernel/here.c src/actor/kernel/interaction.c \
 	src/actor/kernel/misuse.c src/actor/kernel/msg.c src/actor/kernel/peek.c src/actor/kernel/ref_map.c \
-	src/actor/kernel/round_trip.c src/actor/kernel/run.c src/actor/kernel/run_thread.c src/actor/kernel/sysmsg.c \
+	src/actor/kernel/run.c src/actor/kernel/run_thread.c src/actor/kernel/sysmsg.c \
 	src/actor/kernel/team.c src/actor/kernel/tell.c src/actor/kernel/tell_text.c src/actor/kernel/type.c
 
 # numbers of nodes, and the cells that carry messages to them
@@ -27,7 +27,7 @@ actor_sources += src/actor/settings/options.c src/actor/settings/settings.c src/
 actor_sources += src/actor/life/ask.c src/actor/life/ask_system.c src/actor/life/children.c \
 	src/actor/life/dead_letter.c src/actor/life/gate.c src/actor/life/guardian.c src/actor/life/life.c \
 	src/actor/life/live.c src/actor/life/marks.c src/actor/life/memory.c src/actor/life/orders.c \
-	src/actor/life/pending.c src/actor/life/restart.c src/actor/life/routed.c src/actor/life/scheduler.c \
+	src/actor/life/pending.c src/actor/life/restart.c src/actor/life/round_trip.c src/actor/life/routed.c src/actor/life/scheduler.c \
 	src/actor/life/select.c src/actor/life/service.c src/actor/life/spawn.c src/actor/life/stash.c \
 	src/actor/life/supervise.c src/actor/life/timers.c src/actor/life/tree.c src/actor/life/watch.c
 
@@ -37,7 +37,7 @@ actor_sources += src/actor/distribution/deployed.c src/actor/distribution/deputy
 
 # a system: its birth and end, extensions, loggers
 actor_sources += src/actor/system/extension.c src/actor/system/logger.c src/actor/system/stall.c \
-	src/actor/system/system.c src/actor/system/test_actor.c
+	src/actor/system/system.c src/actor/system/tables.c src/actor/system/test_actor.c
 
 pkginclude_HEADERS += include/troupe/path.h include/troupe/log.h include/troupe/scheduler.h include/troupe/dispatcher.h \
 	include/troupe/mailbox.h include/troupe/extension.h

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "actor/kernel/box.h"
-#include "actor/life/life.h"
+#include "actor/kernel/extra.h"
 #include "actor/kernel/team.h"
 #include "base/alloc.h"
 #include "base/assert.h"

@@ -23,7 +23,6 @@
  * Tests.   tests/unit/actor/cell_test.c, tests/stress/churn_test.c
  */
 #include "actor/kernel/cells.h"
-#include "actor/life/life.h"
 #include "actor/kernel/mailbox.h"
 #include "actor/kernel/stats.h"
 #include "actor/kernel/schedule.h"
@@ -86,7 +85,7 @@ trpi_cells_drop(trpi_cells *cells)
 
 /* What late senders left in a mailbox when the threads ended. */
 static void
-cell_drain(trpi_cell *cell, trpi_msg_cache *cache)
+cell_drain(trp_system *system, trpi_cell *cell, trpi_msg_cache *cache)
 {
     trpi_sysmsg *sysmsg = trpi_mailbox_take_system(cell);
     trp_msg *msg, *done;
@@ -94,7 +93,7 @@ cell_drain(trpi_cell *cell, trpi_msg_cache *cache)
     while (sysmsg != NULL) {
         trpi_sysmsg *next = sysmsg->next;
 
-        trpi_life_system_drop(sysmsg);
+        system->above->order_drop(system, sysmsg);
         trpi_block_free(cache, sysmsg, sizeof *sysmsg);
         sysmsg = next;
     }
@@ -103,7 +102,7 @@ cell_drain(trpi_cell *cell, trpi_msg_cache *cache)
             trpi_msg_free(cache, done);
         }
         if (msg->priv_type == TRPI_TYPE_MARK) {
-            trpi_mark_reached(msg); /* marks-K1 */
+            system->above->mark_reached(msg); /* marks-K1 */
         }
     }
     if (cell->tail != trpi_cell_stub(cell)) {
@@ -113,12 +112,13 @@ cell_drain(trpi_cell *cell, trpi_msg_cache *cache)
 }
 
 void
-trpi_cells_drain(trpi_cells *cells, trpi_msg_cache *cache)
+trpi_cells_drain(trp_system *system, trpi_msg_cache *cache)
 {
+    trpi_cells *cells = system->cells;
     uint32_t used = atomic_load_explicit(&cells->used, RELAXED);
 
     for (uint32_t slot = 1; slot <= used; slot++) {
-        cell_drain(trpi_cells_at(cells, slot), cache);
+        cell_drain(system, trpi_cells_at(cells, slot), cache);
     }
 }
 

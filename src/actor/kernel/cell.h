@@ -89,7 +89,7 @@ typedef struct trpi_kind_ops {
     void (*drop)(struct trpi_cell *cell);
 } trpi_kind_ops;
 
-/* FREE: the user queue is drained to dead letters. STARTING: the next turn calls trpi_life_start
+/* FREE: the user queue is drained to dead letters. STARTING: the next turn calls the hook start
  * first. RUNNING with suspended == 0 is the only state in which user messages are delivered. All
  * others park the user queue (rule 5 of the token) and see system messages only. */
 enum trpi_life {
@@ -102,9 +102,9 @@ enum trpi_life {
 };
 
 enum {
-    TRPI_MARK_FRONT = 1, /* trpi_life_front() has messages that come before the mailbox (unstash) */
-    TRPI_MARK_BECOME = 2,  /* receive is trpi_life_receive(), not behaviour->receive */
-    TRPI_MARK_TIMEOUT = 4, /* call trpi_life_touched() after each user message (receive timeout) */
+    TRPI_MARK_FRONT = 1,   /* front() has messages that come before the mailbox (unstash) */
+    TRPI_MARK_BECOME = 2,  /* receive is the hook receive(), not behaviour->receive */
+    TRPI_MARK_TIMEOUT = 4, /* call touched() after each user message (receive timeout) */
     TRPI_MARK_ORPHAN =
         8, /* no parent frees the slot: the run loop does, when the cell goes idle free */
     TRPI_MARK_EXTRA_LIFE = 0xf0 /* LIFE's own bits */

@@ -32,7 +32,7 @@ struct trpi_cells {
  * may tell still: their generations are over. */
 void trpi_cells_drop(trpi_cells *cells);
 /* All threads have ended: free what is left in mailboxes. */
-void trpi_cells_drain(trpi_cells *cells, trpi_msg_cache *cache);
+void trpi_cells_drain(trp_system *system, trpi_msg_cache *cache);
 
 static inline trpi_cell *
 trpi_cells_at(const trpi_cells *cells, uint32_t slot)

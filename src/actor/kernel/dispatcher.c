@@ -222,7 +222,7 @@ trp_dispatcher_register(trp_system *system, const char *id, const trp_dispatcher
 }
 
 trp_err
-trpi_dispatchers_new(trp_system *system)
+trpi_dispatchers_new(trp_system *system, const trp_dispatcher_options *standard)
 {
     static const struct {
         const char *id;
@@ -243,14 +243,10 @@ trpi_dispatchers_new(trp_system *system)
     for (int i = 0; i < TRPI_DISPATCHERS_FIXED && err == TRP_OK; i++) {
         trp_dispatcher_options options = TRP_DISPATCHER_OPTIONS_INIT;
 
-        options.kind = fixed[i].kind;
         if (fixed[i].kind == TRP_DISPATCHER_DEFAULT) {
-            options.throughput_deadline_ms =
-                trpi_setting_pick(system->options.config,
-                                  "actor.default-dispatcher.throughput-deadline-time", 0);
-            options.mailbox_requirement = trpi_settings_requirement(
-                system->options.config, "actor.default-dispatcher.mailbox-requirement");
+            options = *standard;
         }
+        options.kind = fixed[i].kind;
         if (fixed[i].kind == TRP_DISPATCHER_BLOCKING) {
             options.threads_min = TRP_DISPATCHER_THREADS_CAP_DEFAULT;
         }

@@ -52,7 +52,7 @@ typedef struct trpi_dispatchers {
 } trpi_dispatchers;
 
 /* Errors: TRP_ENOMEM. The scheduler need not exist yet. */
-trp_err trpi_dispatchers_new(trp_system *system);
+trp_err trpi_dispatchers_new(trp_system *system, const trp_dispatcher_options *standard);
 /* Every thread has ended. NULL is fine. */
 void trpi_dispatchers_free(trp_system *system);
 trpi_dispatcher *trpi_dispatcher_get(const trp_system *system, uint8_t number);

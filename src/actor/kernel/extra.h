@@ -109,6 +109,11 @@ trpi_extra *trpi_extra_get(trpi_cell *cell);
 trpi_failure *trpi_failure_new(const trp_failure *what);
 trpi_failure *trpi_failure_ref(trpi_failure *failure);
 void trpi_failure_unref(trpi_failure *failure); /* NULL is fine */
+/* Fill a failure without jumping. */
+void trpi_failure_fill(trp_failure *what, trp_ref actor, trp_err err, const char *reason);
+/* trp_fail with an error of our own. */
+TRP_NORETURN void trpi_life_throw(trp_ctx *ctx, trp_err err, const char *format, ...)
+    TRP_PRINTF(3, 4);
 
 static inline void
 trpi_msg_list_append(trpi_msg_list *list, trp_msg *msg)

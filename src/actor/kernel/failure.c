@@ -7,7 +7,8 @@
  * Tests.   tests/unit/actor/life_test.c, tests/unit/actor/memory_test.c
  * Sources. docs/architecture.md#failure; LIFE-18.
  */
-#include "actor/life/life.h"
+#include "actor/kernel/extra.h"
+#include "actor/kernel/run.h"
 
 #include <stdarg.h>
 #include <stdio.h>

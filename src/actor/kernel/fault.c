@@ -35,14 +35,13 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "actor/life/life.h"
+#include "actor/kernel/run.h"
 #include "base/alloc.h"
 #include "base/assert.h"
 
 #define TRPI_FAULT_RANGES 64u
 #define TRPI_FAULT_STACK_BYTES (64u * 1024u)
 #define GUARD_REACH (256u * 1024u) /* a fault so near below the stack is an overflow */
-#define NAME_TRIES 1000            /* looks at a lock that another thread holds for an instant */
 
 enum { FAULTS = 5, TRAPPED = 3 }; /* the first three can become failures */
 static const int numbers[FAULTS] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
@@ -298,17 +297,9 @@ put_path(text *t, const trp_ctx *ctx, const trpi_cell *cell)
         cell = trpi_cells_find(ctx->cells, trpi_cell_parent(cell));
     }
     while (depth-- > 0) {
-        char name[TRP_NAME_BYTES_MAX + 1] = "?"; /* its shard is locked, perhaps by us */
-        uint32_t index = trpi_cell_name_index(line[depth]);
+        char name[TRP_NAME_BYTES_MAX + 1];
 
-        if (index == 0) {
-            (void)trpi_name_auto_format(trpi_cell_slot(line[depth]), name);
-        } else {
-            for (int i = 0; i < NAME_TRIES && !trpi_registry_name_try(ctx->system->life->registry,
-                                                                      index, name, sizeof name);
-                 i++) {
-            }
-        }
+        ctx->system->above->name_try(ctx->system, line[depth], name, sizeof name);
         put(t, "/");
         put(t, name);
     }

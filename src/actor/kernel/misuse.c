@@ -13,7 +13,6 @@
 
 #include <stdio.h>
 
-#include "actor/life/life.h"
 #include "actor/kernel/run.h"
 #include "base/assert.h"
 
@@ -29,7 +28,7 @@ trpi_misuse_found(const trp_ctx *ctx, const char *verb, const char *what)
     char path[TRP_PATH_BYTES_MAX + 1] = "";
 
     if (ctx != NULL && ctx->cell != NULL) {
-        trpi_path_local(ctx->system, ctx->self, path, sizeof path);
+        ctx->system->above->path(ctx->system, ctx->self, path, sizeof path);
     }
     (void)fprintf(stderr, "troupe: misuse: %s(): %s%s%s\n", verb, what,
                   path[0] != 0 ? "; in actor " : "", path);

@@ -16,7 +16,7 @@
 #include "actor/kernel/box.h"
 
 #include "actor/kernel/cells.h"
-#include "actor/life/life.h"
+#include "actor/kernel/extra.h"
 #include "base/alloc.h"
 
 typedef struct peek {

@@ -35,7 +35,6 @@
 #include "actor/kernel/dispatcher.h"
 #include "actor/kernel/fault.h"
 #include "actor/kernel/mailbox.h"
-#include "actor/life/routed.h"
 #include "actor/kernel/stats.h"
 #include "actor/kernel/run.h"
 #include "actor/kernel/team.h"
@@ -109,11 +108,11 @@ receive(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, bool becomes)
 
     if (UNLIKELY(behaviour->accepts != NULL) &&
         !trpi_type_accepted(behaviour->accepts, msg->priv_type)) {
-        trpi_life_unhandled(ctx, cell, msg);
+        ctx->system->above->unaccepted(ctx, cell, msg);
         return TRP_OK;
     }
     if (becomes && UNLIKELY((cell->marks & TRPI_MARK_BECOME) != 0)) {
-        fn = trpi_life_receive(ctx, cell);
+        fn = ctx->system->above->receive(ctx, cell);
     }
     return fn(ctx, cell->state, msg);
 }
@@ -121,7 +120,7 @@ receive(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, bool becomes)
 static trp_err
 unhandled(trp_ctx *ctx, void *msg)
 {
-    trp_unhandled_msg(ctx, msg); /* may fail: a death pact */
+    ctx->system->above->unhandled(ctx, msg); /* may fail: a death pact */
     return TRP_OK;
 }
 
@@ -134,9 +133,9 @@ receive_after(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, trp_err err)
         failure_set(ctx, err);
     }
     if (err != TRP_OK) {
-        trpi_life_failed(ctx, cell, &ctx->failure, msg);
+        ctx->system->above->failed(ctx, cell, &ctx->failure, msg);
     } else if ((cell->marks & TRPI_MARK_TIMEOUT) != 0 && cell->life == TRPI_LIFE_RUNNING) {
-        trpi_life_touched(ctx, cell);
+        ctx->system->above->touched(ctx, cell);
     }
 }
 
@@ -173,7 +172,7 @@ trpi_run_receive(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
     err = trpi_run_guarded(ctx, receive_guarded, &args);
     (void)trpi_carry(ctx, before);
     if (err != TRP_OK && err != TRP_EUNHANDLED) {
-        trpi_life_failed(ctx, cell, &ctx->failure, msg);
+        ctx->system->above->failed(ctx, cell, &ctx->failure, msg);
     } else {
         receive_after(ctx, cell, msg, err);
     }
@@ -187,7 +186,7 @@ handle_special(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
     if (trpi_cell_is_special(cell)) {
         cell->ops->deliver(ctx, cell, msg);
     } else {
-        trpi_life_auto(ctx, cell, msg);
+        ctx->system->above->automatic(ctx, cell, msg);
     }
 }
 
@@ -216,9 +215,9 @@ handle_attention(trp_ctx *ctx, trpi_cell *cell)
         ctx->sys_rest = sysmsg->next; /* run-R4 */
         if (sysmsg->to_generation != cell->generation_run || cell->life == TRPI_LIFE_FREE ||
             (trpi_cell_is_special(cell) && cell->ops->system == NULL)) {
-            trpi_life_system_stale(ctx, cell, trpi_cell_slot(cell), sysmsg);
+            ctx->system->above->order_stale(ctx, cell, trpi_cell_slot(cell), sysmsg);
         } else if (!trpi_cell_is_special(cell)) {
-            trpi_life_system(ctx, cell, sysmsg);
+            ctx->system->above->order(ctx, cell, sysmsg);
         } else {
             cell->ops->system(ctx, cell, sysmsg);
         }
@@ -226,7 +225,7 @@ handle_attention(trp_ctx *ctx, trpi_cell *cell)
     }
     ctx->ordered = false;
     if ((cell->marks & TRPI_MARK_FRONT) != 0 && is_open(cell) && cell->life != TRPI_LIFE_FREE) {
-        trp_msg *msg = trpi_life_front(ctx, cell);
+        trp_msg *msg = ctx->system->above->front(ctx, cell);
 
         if ((cell->marks & TRPI_MARK_FRONT) != 0) {
             trpi_run_attention(cell);
@@ -236,7 +235,7 @@ handle_attention(trp_ctx *ctx, trpi_cell *cell)
             cell->processed++;
             if (msg->priv_type < TRPI_TYPE_AUTO_END) {
                 ctx->msg = msg;
-                trpi_life_auto(ctx, cell, msg);
+                ctx->system->above->automatic(ctx, cell, msg);
             } else {
                 trpi_run_receive(ctx, cell, msg);
             }
@@ -654,7 +653,7 @@ static trpi_run_result __attribute__((noinline)) turn_of_any(trp_ctx *ctx, trpi_
     ctx->draining = atomic_load_explicit(&cell->overloaded, RELAXED) != 0;
     if (cell->life == TRPI_LIFE_STARTING) {
         __builtin_prefetch(trpi_mailbox_first(cell)); /* told long ago, and wanted in a moment */
-        trpi_life_start(ctx, cell);
+        ctx->system->above->start(ctx, cell);
     }
     return turn_continue(ctx, cell);
 }
@@ -739,7 +738,7 @@ trpi_run_ended(trp_ctx *ctx, trpi_cell *cell)
         if (trpi_box_is(ops)) {
             trpi_box_close(ctx, cell, (trpi_box *)(uintptr_t)ops);
         } else {
-            trpi_routed_ended(ctx, ops);
+            ctx->system->above->routed_ended(ctx, ops);
         }
     }
     trpi_dispatcher_leave(ctx, cell); /* late messages are drained by the pool */
@@ -754,7 +753,7 @@ trpi_run_after_jump(trp_ctx *ctx)
     trpi_assert(cell != NULL);
     ctx->offer = TRPI_OFFER_NONE; /* who settles this takes the task back, and knows no kept one */
     ctx->route_depth = 0; /* a routing function may have been jumped out of */
-    trpi_life_failed(ctx, cell, &ctx->failure, (trp_msg *)(uintptr_t)ctx->msg);
+    ctx->system->above->failed(ctx, cell, &ctx->failure, (trp_msg *)(uintptr_t)ctx->msg);
     ctx->msg = NULL;
     trpi_box_done(ctx);
     ctx->turn_left--;

@@ -1,15 +1,14 @@
-/* run.h - the running actor's view (trp_ctx), telling, system messages, and the hooks by which the
- * hot half of the room (CORE: run.c, tell.c, ...) calls the semantic half (LIFE).
+/* run.h - the running actor's view (trp_ctx), telling, system messages. What a turn calls above the
+ * kernel, its hooks, is in kernel_ops.h.
  *
  * A turn of a cell (run.c), with its token held:
- *   1. life STARTING: trpi_life_start().
- *   2. before each message, if `attention`: trpi_life_system() for each system message in order
- *   (generation
- *      verified; a stale one goes to trpi_life_system_stale()), then, if RUNNING and not suspended
- *      and TRPI_MARK_FRONT, one message of trpi_life_front().
+ *   1. life STARTING: the hook start().
+ *   2. before each message, if `attention`: order() for each system message in order (generation
+ *      verified; a stale one goes to order_stale()), then, if RUNNING and not suspended and
+ *      TRPI_MARK_FRONT, one message of front().
  *   3. user messages, while life == RUNNING and suspended == 0: number below TRPI_TYPE_AUTO_END to
- *      trpi_life_auto(), all others to trpi_run_receive().
- *   4. life == FREE: what is left is stale: trpi_life_dead().
+ *      automatic(), all others to trpi_run_receive().
+ *   4. life == FREE: what is left is stale: trpi_dead().
  * After each hook the loop reads life, suspended and generation_run again. Hooks run on the cell's
  * thread and own line B. A hook that calls user code does it through trpi_run_guarded(), or sets
  * its own jump.
@@ -24,6 +23,7 @@
 #include <troupe/actor.h>
 
 #include "actor/kernel/cell.h"
+#include "actor/kernel/kernel_ops.h"
 #include "actor/kernel/msg.h"
 #include "actor/kernel/system.h"
 #include "actor/kernel/type.h"
@@ -172,13 +172,6 @@ bool trpi_ctx_is_foreign_here(const trp_ctx *wanted);
 /* What is told from now on is part of this interaction (NULL: of none). Returns the one before. */
 const struct trp_interaction *trpi_carry(trp_ctx *ctx, const struct trp_interaction *interaction);
 
-/* ---- round_trip.c ---------------------------------------------------------------------------- */
-/* Are there serializers? */
-bool trpi_round_trip_can(void);
-/* Replace a message that was not told yet by what another node would get; a local type's stays.
- * Errors: those of trpi_round_trip_ops, logged; *msg is as it was. */
-trp_err trpi_round_trip(trp_ctx *ctx, trp_msg **msg);
-
 /* ---- telling (trpi_tell, trpi_send: actor.h) ------------------------------------------------- */
 /* Push what the ctx has chained: before anything that may block. */
 void trpi_chains_flush(trp_ctx *ctx);
@@ -192,7 +185,7 @@ void trpi_tell_note_unbounded(trp_ctx *ctx, trpi_cell *cell);
  * that runs on the thread that tells it, wait until it has handled that. Without a lock. */
 void trpi_tell_wait(trp_ctx *ctx, const trpi_cell *cell);
 /* Send a system message to a cell of this system. Never fails. Kept in order with other system
- * messages of the same sender. A slot that never existed: trpi_life_system_stale() is called at
+ * messages of the same sender. A slot that never existed: order_stale() is called at
  * once. */
 void trpi_sys_tell(trp_ctx *ctx, uint32_t slot, uint32_t generation, uint16_t kind, uint16_t flag,
                    trp_ref from, uint64_t number, void *pointer);
@@ -220,7 +213,7 @@ void trpi_reserve_free(trp_ctx *ctx);
 void trpi_run_release(trp_ctx *ctx, trpi_cell *cell);
 
 /* ---- what LIFE calls from its hooks, on the cell's thread ------------------------------------ */
-/* Hand msg to the behaviour now (receive, counted; failure -> trpi_life_failed). */
+/* Hand msg to the behaviour now (receive, counted; failure -> failed()). */
 void trpi_run_receive(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg);
 /* The same, but a failure is the caller's: what receive returned, or what is in ctx->failure. */
 trp_err trpi_run_direct(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg);
@@ -236,56 +229,5 @@ trpi_run_attention(trpi_cell *cell)
 {
     atomic_store_explicit(&cell->attention, 1, memory_order_relaxed); /* own line, own thread */
 }
-
-
-/* ---- hooks: implemented by LIFE -------------------------------------------------------------- */
-/* First turn of an actor. Sets life to RUNNING, or fails. */
-void trpi_life_start(trp_ctx *ctx, trpi_cell *cell);
-/* One system message for this incarnation. Borrows sysmsg. */
-void trpi_life_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg);
-/* A system message for an incarnation that is gone: answer a watch with terminated, drop a stop...
- * cell NULL: the slot never existed. slot is the target's. Frees what the kind owns. */
-void trpi_life_system_stale(trp_ctx *ctx, trpi_cell *cell, uint32_t slot, trpi_sysmsg *sysmsg);
-/* A system message that nobody will ever handle (the system is being freed): free what the kind
- * owns. */
-void trpi_life_system_drop(trpi_sysmsg *sysmsg);
-/* A message below TRPI_TYPE_AUTO_END. Borrows msg. */
-void trpi_life_auto(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg);
-/* receive returned an error, or trp_fail jumped (failure is ctx's; its fields are filled). msg may
- * be NULL. */
-void trpi_life_failed(trp_ctx *ctx, trpi_cell *cell, const trp_failure *failure, trp_msg *msg);
-/* The next front message, taken out (the loop delivers and frees it); NULL and TRPI_MARK_FRONT
- * cleared: none. */
-trp_msg *trpi_life_front(trp_ctx *ctx, trpi_cell *cell);
-/* receive of a cell with TRPI_MARK_BECOME. */
-trp_receive_fn trpi_life_receive(trp_ctx *ctx, trpi_cell *cell);
-/* After each user message of a cell with TRPI_MARK_TIMEOUT. */
-void trpi_life_touched(trp_ctx *ctx, trpi_cell *cell);
-/* A message that reached nobody; counted by the caller already (stats.dead). Publishes; answers
- * Identify. Borrows msg; the target is to (msg's header for local cells). */
-void trpi_life_dead(trp_ctx *ctx, trp_ref to, const trp_msg *msg, trp_dead_reason reason);
-/* A type that the behaviour does not accept. Borrows msg. */
-void trpi_life_unhandled(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg);
-
-/* trp_spawn, after the slot was acquired and behaviour, dispatcher were set: check and reserve the
- * name, keep args, link cell into parent's children (caller is parent's runner). On error nothing
- * is left behind. */
-trp_err trpi_life_prepare(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell,
-                          const trp_spawn_options *options);
-/* Check behaviour, find the dispatcher of options (NULL: default) and set cell->task accordingly.
- * CORE's. */
-bool trpi_behaviour_is_valid(const trp_behaviour *behaviour);
-trp_err trpi_spawn_check(const trp_behaviour *behaviour, const trp_spawn_options *options);
-/* A spawn was refused: log what the error does not say, the name of a type, a dispatcher, ... */
-void trpi_spawn_refused(trp_system *system, const trp_behaviour *behaviour,
-                        const trp_spawn_options *options, trp_err err);
-/* Of a cell that will not live. */
-void trpi_spawn_dispatcher_undo(trp_ctx *ctx, trpi_cell *cell);
-/* Everything of a child of the running parent but to publish it. On an error the slot is given
- * back, too. Errors: as trp_spawn. */
-trp_err trpi_spawn_conceive(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell,
-                            const trp_behaviour *behaviour, const trp_spawn_options *options);
-trp_err trpi_spawn_dispatcher(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *options,
-                              const char *default_dispatcher);
 
 #endif

@@ -73,7 +73,7 @@ trpi_sys_tell(trp_ctx *ctx, uint32_t slot, uint32_t generation, uint16_t kind, u
 
     *sysmsg = (trpi_sysmsg){ NULL, generation, kind, flag, from, number, pointer };
     if (cell == NULL) {
-        trpi_life_system_stale(ctx, NULL, slot, sysmsg);
+        ctx->system->above->order_stale(ctx, NULL, slot, sysmsg);
         trpi_block_free(ctx->cache, sysmsg, sizeof *sysmsg);
         return;
     }

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include <troupe/dispatcher.h>
 #include <troupe/log.h>
 #include <troupe/scheduler.h>
 #include <troupe/system.h>
@@ -34,6 +35,7 @@ typedef struct trpi_stats {
 
 struct trp_system {
     uint64_t magic;
+    const struct trpi_kernel_ops *above; /* what the kernel calls above itself */
     char name[TRP_SYSTEM_NAME_BYTES_MAX + 1];
     trp_system_options options; /* defaults filled in */
     trp_log_options logging;    /* the same; levels: 0 is off */
@@ -88,6 +90,8 @@ void trpi_settings_options(const trp_config *config, trp_system_options *options
 trp_err trpi_settings_mailboxes(trp_system *system);
 /* What a list of words such as bounded, deque says, as TRP_MAILBOX_* bits. */
 uint32_t trpi_settings_requirement(const trp_config *config, const char *key);
+/* What the configuration says of the dispatcher "default". */
+void trpi_settings_standard_dispatcher(const trp_config *config, trp_dispatcher_options *options);
 /* Register the dispatchers that have a section. Errors: TRP_ECONFIG (logged), TRP_ENOMEM. */
 trp_err trpi_settings_dispatchers(trp_system *system);
 void trpi_settings_logging(const trp_config *config, trp_log_options *logging);

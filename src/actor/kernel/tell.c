@@ -24,8 +24,6 @@
 #include "actor/kernel/dispatcher.h"
 #include "actor/kernel/mailbox.h"
 #include "actor/kernel/misuse.h"
-#include "actor/nodes/nodes.h"
-#include "actor/life/routed.h"
 #include "actor/kernel/schedule.h"
 #include "actor/kernel/run.h"
 #include "base/assert.h"
@@ -255,12 +253,12 @@ send_far(trp_ctx *ctx, trp_ref to, trp_msg *msg)
         dead_and_free(ctx, to, msg, TRP_DEAD_NO_SENDER);
         return;
     }
-    proxy = trpi_nodes_proxy(ctx->system, to.node, &reason, &slow);
+    proxy = ctx->system->above->proxy(ctx->system, to.node, &reason, &slow);
     if (proxy == NULL) {
         dead_and_free(ctx, to, msg, reason);
         return;
     }
-    if (UNLIKELY(slow) && trpi_nodes_slows(ctx->system, to)) {
+    if (UNLIKELY(slow) && ctx->system->above->proxy_slows(ctx->system, to)) {
         ctx->cut = true; /* as with a lane that is behind, but for this recipient only */
         ctx->cut_told++;
         ctx->cut_home = TRPI_DEFER_HOLD;
@@ -281,7 +279,7 @@ deliver_asking(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg)
 {
     if (atomic_load_explicit(&cell->kind, RELAXED) == TRPI_KIND_BOXED) {
         (void)trpi_box_tell(ctx, cell, to, msg, false);
-    } else if (!trpi_routed_take(ctx, cell, to, msg)) {
+    } else if (!ctx->system->above->routed_take(ctx, cell, to, msg)) {
         deliver(ctx, cell, msg);
     }
 }
@@ -326,7 +324,7 @@ static bool
 check_rare(trp_ctx *ctx, trp_ref to, trp_msg **msg)
 {
     if (ctx->system->options.serialize_messages == 0 || to.node != TRPI_NODE_SELF ||
-        trpi_round_trip(ctx, msg) == TRP_OK) {
+        ctx->system->above->round_trip(ctx, msg) == TRP_OK) {
         return true;
     }
     dead_and_free(ctx, to, *msg, TRP_DEAD_NOT_ENCODABLE);
@@ -385,7 +383,7 @@ make_rare(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const 
 static void __attribute__((noinline, cold))
 dead_too_short(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, size_t bytes)
 {
-    trpi_dead_letter(ctx->system, sender, to, TRP_DEAD_NOT_ENCODABLE, type, bytes);
+    ctx->system->above->dead_of(ctx->system, sender, to, TRP_DEAD_NOT_ENCODABLE, type, NULL, bytes);
 }
 
 /* The usual way of every kind of tell; also for what is rare. */
@@ -412,7 +410,8 @@ trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const 
         return;
     }
     if (UNLIKELY(type->number == 0)) { /* not registered: nobody could know what it is */
-        trpi_dead_letter_of(ctx->system, sender, to, TRP_DEAD_NOT_ENCODABLE, type, payload, bytes);
+        ctx->system->above->dead_of(ctx->system, sender, to, TRP_DEAD_NOT_ENCODABLE, type, payload,
+                                    bytes);
         trpi_msg_free(ctx->cache, msg);
         return;
     }
@@ -606,7 +605,7 @@ try_tell_far(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload
 {
     trp_dead_reason reason;
     bool promised = false, slow;
-    trpi_cell *proxy = trpi_nodes_proxy(ctx->system, to.node, &reason, &slow);
+    trpi_cell *proxy = ctx->system->above->proxy(ctx->system, to.node, &reason, &slow);
     trp_msg *msg;
     trp_err err;
 
@@ -615,7 +614,7 @@ try_tell_far(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload
         return TRP_OK;
     }
     bytes = (type->flags & TRP_TYPE_VARIABLE) == 0 ? type->bytes : bytes;
-    err = trpi_proxy_admit(ctx, proxy, to, bytes, &promised);
+    err = ctx->system->above->proxy_admit(ctx, proxy, to, bytes, &promised);
     if (err != TRP_OK) {
         return err;
     }
@@ -624,7 +623,7 @@ try_tell_far(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload
               : make_rare(ctx, to, ctx->self, type, payload, bytes);
     if (msg == NULL) {
         if (promised) {
-            trpi_proxy_forgo(proxy, bytes);
+            ctx->system->above->proxy_forgo(proxy, bytes);
         }
         if (ctx->near_node == TRPI_NODE_SELF) { /* else make_rare() has said so */
             dead_no_memory(ctx, to, ctx->self, type);

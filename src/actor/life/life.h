@@ -175,11 +175,6 @@ trp_err trpi_life_hook(trp_ctx *ctx, trpi_cell *cell, enum trpi_hook hook, const
                        const trp_msg *msg);
 /* State memory for a fresh instance. Errors: TRP_ENOMEM. */
 trp_err trpi_life_state_new(trpi_cell *cell);
-/* trp_fail with an error of our own. */
-TRP_NORETURN void trpi_life_throw(trp_ctx *ctx, trp_err err, const char *format, ...)
-    TRP_PRINTF(3, 4);
-/* Fill a failure without jumping. */
-void trpi_failure_fill(trp_failure *what, trp_ref actor, trp_err err, const char *reason);
 
 /* ---- supervise.c: runner of the supervisor --------------------------------------------------- */
 void trpi_supervise_failed(trp_ctx *ctx, trpi_cell *cell, trp_ref child,
@@ -288,6 +283,8 @@ void trpi_obituary_add(trp_ctx *ctx, const trpi_cell *cell);
 size_t trpi_path_local(trp_system *system, trp_ref ref, char *buffer, size_t bytes);
 /* Own name of a live cell, for its runner or its parent's. Returns the length. */
 size_t trpi_cell_name(trp_system *system, const trpi_cell *cell, char *buffer, size_t bytes);
+/* The same, "?" if a lock is in the way: async-signal-safe. */
+void trpi_cell_name_try(trp_system *system, const trpi_cell *cell, char *name, size_t bytes);
 /* Child of a cell by name, any thread; TRP_REF_NONE. */
 trp_ref trpi_path_child(trp_system *system, uint32_t parent_slot, const char *name, size_t bytes);
 
@@ -396,5 +393,46 @@ typedef struct trpi_loss {
 trpi_loss trpi_loss_of(trp_ref recipient, const trp_msg *msg, trp_dead_reason reason);
 /* Log and publish a loss that is counted already. */
 void trpi_dead_announce(trp_ctx *ctx, const trpi_loss *loss);
+
+/* ---- hooks of turns and tells, for system/tables.c; what they do: kernel_ops.h --------------- */
+void trpi_life_start(trp_ctx *ctx, trpi_cell *cell);
+void trpi_life_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg);
+void trpi_life_system_stale(trp_ctx *ctx, trpi_cell *cell, uint32_t slot, trpi_sysmsg *sysmsg);
+void trpi_life_system_drop(trp_system *system, trpi_sysmsg *sysmsg);
+void trpi_life_auto(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg);
+void trpi_life_failed(trp_ctx *ctx, trpi_cell *cell, const trp_failure *failure, trp_msg *msg);
+trp_msg *trpi_life_front(trp_ctx *ctx, trpi_cell *cell);
+trp_receive_fn trpi_life_receive(trp_ctx *ctx, trpi_cell *cell);
+void trpi_life_touched(trp_ctx *ctx, trpi_cell *cell);
+void trpi_life_dead(trp_ctx *ctx, trp_ref to, const trp_msg *msg, trp_dead_reason reason);
+void trpi_life_unhandled(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg);
+
+/* ---- spawn.c, children.c --------------------------------------------------------------------- */
+/* trp_spawn, after the slot was acquired and behaviour, dispatcher were set: check and reserve the
+ * name, keep args, link cell into parent's children (caller is parent's runner). On error nothing
+ * is left behind. */
+trp_err trpi_life_prepare(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell,
+                          const trp_spawn_options *options);
+/* Check behaviour, find the dispatcher of options (NULL: default) and set cell->task by it. */
+bool trpi_behaviour_is_valid(const trp_behaviour *behaviour);
+trp_err trpi_spawn_check(const trp_behaviour *behaviour, const trp_spawn_options *options);
+/* A spawn was refused: log what the error does not say, the name of a type, a dispatcher, ... */
+void trpi_spawn_refused(trp_system *system, const trp_behaviour *behaviour,
+                        const trp_spawn_options *options, trp_err err);
+/* Of a cell that will not live. */
+void trpi_spawn_dispatcher_undo(trp_ctx *ctx, trpi_cell *cell);
+/* Everything of a child of the running parent but to publish it. On an error the slot is given
+ * back, too. Errors: as trp_spawn. */
+trp_err trpi_spawn_conceive(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell,
+                            const trp_behaviour *behaviour, const trp_spawn_options *options);
+trp_err trpi_spawn_dispatcher(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *options,
+                              const char *default_dispatcher);
+
+/* ---- round_trip.c ---------------------------------------------------------------------------- */
+/* Are there serializers? */
+bool trpi_round_trip_can(void);
+/* Replace a message that was not told yet by what another node would get; a local type's stays.
+ * Errors: those of trpi_round_trip_ops, logged; *msg is as it was. */
+trp_err trpi_round_trip(trp_ctx *ctx, trp_msg **msg);
 
 #endif

@@ -215,7 +215,7 @@ trpi_life_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
         return;
     }
     if (is_improper(cell, sysmsg)) {
-        trpi_life_system_drop(sysmsg);
+        trpi_life_system_drop(ctx->system, sysmsg);
         return;
     }
     if (must_park(cell, sysmsg->kind) && park(cell, sysmsg)) {
@@ -297,8 +297,9 @@ trpi_life_system_stale(trp_ctx *ctx, trpi_cell *cell, uint32_t slot, trpi_sysmsg
 }
 
 void
-trpi_life_system_drop(trpi_sysmsg *sysmsg)
+trpi_life_system_drop(trp_system *system, trpi_sysmsg *sysmsg)
 {
+    (void)system;
     switch (sysmsg->kind) {
     case TRPI_SYS_RESTART:
     case TRPI_SYS_FAILED:

@@ -366,3 +366,22 @@ trpi_path_child(trp_system *system, uint32_t parent_slot, const char *name, size
                ? trpi_ref_local(slot, generation)
                : none;
 }
+
+#define NAME_TRIES 1000 /* looks at a lock that another thread holds for an instant */
+
+void
+trpi_cell_name_try(trp_system *system, const trpi_cell *cell, char *name, size_t bytes)
+{
+    trpi_registry *registry = system->life->registry;
+    uint32_t index = trpi_cell_name_index(cell);
+
+    trpi_assert(bytes > TRP_NAME_BYTES_MAX);
+    if (index == 0) {
+        (void)trpi_name_auto_format(trpi_cell_slot(cell), name);
+        return;
+    }
+    name[0] = '?'; /* its shard is locked, perhaps by this thread */
+    name[1] = 0;
+    for (int i = 0; i < NAME_TRIES && !trpi_registry_name_try(registry, index, name, bytes); i++) {
+    }
+}

@@ -68,6 +68,15 @@ trpi_settings_requirement(const trp_config *config, const char *key)
     return bits;
 }
 
+void
+trpi_settings_standard_dispatcher(const trp_config *config, trp_dispatcher_options *options)
+{
+    options->throughput_deadline_ms =
+        trpi_setting_pick(config, "actor.default-dispatcher.throughput-deadline-time", 0);
+    options->mailbox_requirement =
+        trpi_settings_requirement(config, "actor.default-dispatcher.mailbox-requirement");
+}
+
 /* What stands below prefix, "mailbox.ID" or "actor.default-mailbox", under an id. */
 static trp_err
 mailbox_register(trp_system *system, const trp_config *config, const char *prefix, const char *id)

@@ -23,9 +23,11 @@
 #include "actor/kernel/dispatcher.h"
 #include "actor/system/extension.h"
 #include "actor/kernel/fault.h"
+#include "actor/life/life.h"
 #include "actor/log/log.h"
 #include "actor/nodes/nodes.h"
 #include "actor/kernel/run.h"
+#include "actor/system/tables.h"
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/config.h"
@@ -80,6 +82,7 @@ tables_make(trp_system *system)
                                         .here = trpi_here,
                                         .urgent = trpi_run_urgent,
                                         .awake = trpi_stall_awake };
+    trp_dispatcher_options standard = TRP_DISPATCHER_OPTIONS_INIT;
     trpi_sched_options sched_options;
     trp_err err;
 
@@ -113,7 +116,8 @@ tables_make(trp_system *system)
     if (err == TRP_OK) {
         err = trpi_stall_new(system);
     }
-    return err == TRP_OK ? trpi_dispatchers_new(system) : err;
+    trpi_settings_standard_dispatcher(system->options.config, &standard);
+    return err == TRP_OK ? trpi_dispatchers_new(system, &standard) : err;
 }
 
 /* Of a system without threads, complete or not. */
@@ -128,7 +132,7 @@ system_destroy(trp_system *system)
     trpi_extensions_free(system->extensions);
     system->extensions = NULL;
     if (system->cells != NULL && cache != NULL) {
-        trpi_cells_drain(system->cells, cache);
+        trpi_cells_drain(system, cache);
     }
     trpi_fault_close(system);
     trpi_nodes_close(system->nodes);
@@ -180,6 +184,7 @@ trpi_system_new_in(trpi_world *world, const char *name, const trp_system_options
     if (system == NULL) {
         return TRP_ENOMEM;
     }
+    system->above = &trpi_tables_kernel;
     (void)snprintf(system->name, sizeof system->name, "%s", name);
     err = options_fill(system, options);
     system->world = world;

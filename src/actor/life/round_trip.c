@@ -17,8 +17,7 @@
 
 #include <troupe/interaction.h>
 
-#include "actor/log/log.h"
-#include "actor/kernel/run.h"
+#include "actor/life/life.h"
 #include "base/buffer.h"
 #include "base/payload.h"
 

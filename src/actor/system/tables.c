@@ -1,0 +1,35 @@
+/* tables.c - what lower rooms call above themselves, filled here and nowhere else.
+ *
+ * Tests.   tests/unit/actor/system_test.c
+ */
+#include "actor/system/tables.h"
+
+#include "actor/life/life.h"
+#include "actor/life/routed.h"
+#include "actor/nodes/nodes.h"
+
+const trpi_kernel_ops trpi_tables_kernel = {
+    .start = trpi_life_start,
+    .order = trpi_life_system,
+    .order_stale = trpi_life_system_stale,
+    .order_drop = trpi_life_system_drop,
+    .automatic = trpi_life_auto,
+    .failed = trpi_life_failed,
+    .front = trpi_life_front,
+    .receive = trpi_life_receive,
+    .touched = trpi_life_touched,
+    .unaccepted = trpi_life_unhandled,
+    .unhandled = trp_unhandled_msg,
+    .routed_ended = trpi_routed_ended,
+    .routed_take = trpi_routed_take,
+    .dead = trpi_life_dead,
+    .dead_of = trpi_dead_letter_of,
+    .mark_reached = trpi_mark_reached,
+    .round_trip = trpi_round_trip,
+    .proxy = trpi_nodes_proxy,
+    .proxy_slows = trpi_nodes_slows,
+    .proxy_admit = trpi_proxy_admit,
+    .proxy_forgo = trpi_proxy_forgo,
+    .path = trpi_path_local,
+    .name_try = trpi_cell_name_try,
+};
