@@ -11,14 +11,17 @@ troupe_sources += src/base/phi.c src/base/pack.c \
 	cluster/engine/frame_codec.c \
 	cluster/engine/gossip.c \
 	cluster/engine/gossip_cache.c \
+	cluster/engine/gossip_check.c \
 	cluster/engine/gossip_codec.c \
 	cluster/engine/gossip_index.c \
 	cluster/engine/gossip_merge.c \
 	cluster/engine/gossip_view.c \
 	cluster/engine/gossip_word.c \
 	cluster/engine/heartbeat.c \
+	cluster/engine/heartbeat_check.c \
 	cluster/engine/ident.c \
 	cluster/engine/membership.c \
+	cluster/engine/membership_check.c \
 	cluster/engine/membership_contact.c \
 	cluster/engine/membership_downing.c \
 	cluster/engine/membership_events.c \

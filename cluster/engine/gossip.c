@@ -459,9 +459,10 @@ freeze_rows_and_clock(trpi_gossip *g)
     g->clock_count = kept;
 }
 
-static uint64_t
-digest_of(const trpi_gossip *g)
+uint64_t
+trpi_gossip_digest(const trpi_gossip *gossip)
 {
+    const trpi_gossip *g = gossip;
     uint64_t h = g->members_count;
     for (uint32_t i = 0; i < g->members_count; i++) {
         const trpi_gossip_member *m = &g->members[i];
@@ -495,7 +496,7 @@ trpi_gossip_freeze(trpi_gossip *gossip)
     if (err != TRP_OK) {
         return err;
     }
-    gossip->digest = digest_of(gossip);
+    gossip->digest = trpi_gossip_digest(gossip);
     gossip->frozen = true;
     return TRP_OK;
 }

@@ -13,6 +13,7 @@
 
 #include <troupe/cluster.h>
 
+#include "base/check.h"
 #include "base/table.h"
 #include "cluster/engine/ident.h"
 #include "cluster/engine/vclock.h"
@@ -125,6 +126,8 @@ trp_err trpi_gossip_freeze(trpi_gossip *gossip);
 trp_err trpi_gossip_index_keys(trpi_gossip *gossip);
 trp_err trpi_gossip_judge(trpi_gossip *gossip);
 trp_err trpi_gossip_index_state(trpi_gossip *gossip);
+/* Compute what freeze keeps as `digest`. */
+uint64_t trpi_gossip_digest(const trpi_gossip *gossip);
 
 /* ---- two frozen snapshots -------------------------------------------------------------------- */
 trpi_vclock_order trpi_gossip_compare(const trpi_gossip *a, const trpi_gossip *b);
@@ -182,5 +185,14 @@ void trpi_seen_set(trpi_seen *seen, uint32_t index);
 bool trpi_seen_join(trpi_seen *a, const trpi_seen *b);
 bool trpi_seen_covers(const trpi_seen *a, const trpi_seen *b); /* a has all of b */
 uint32_t trpi_seen_count(const trpi_seen *seen);
+
+/* ---- invariants (gossip_check.c): NULL, or what is broken in check->text --------------------- */
+/* gossip-G1..G6. Of a frozen snapshot. */
+const char *trpi_gossip_check(const trpi_gossip *gossip, trpi_check *check);
+/* gossip-G7 */
+const char *trpi_seen_check(const trpi_seen *seen, const trpi_gossip *gossip, trpi_check *check);
+/* gossip-merge-M2..M5, membership-E1: may a node that had `older` have `newer` now? */
+const char *trpi_gossip_check_step(const trpi_gossip *older, const trpi_gossip *newer,
+                                   trpi_check *check);
 
 #endif

@@ -31,7 +31,7 @@
  *          WIDEN_MAX at a time. Questions in one tick: QUESTIONS_MAX, WITNESSES for each late peer.
  * Tests.   tests/unit/cluster/heartbeat_test.c, tests/sim/sim_test.c
  */
-#include "cluster/engine/heartbeat.h"
+#include "cluster/engine/heartbeat_inner.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -55,45 +55,6 @@
 #define WAKING_US_MAX 60000000u
 #define WORD_INTERVALS 2u        /* heartbeat-H7: so old is the hearing of a witness at most */
 #define WITNESSES 3u
-#define QUESTIONS_MAX 24u
-#define NEVER UINT64_MAX
-
-struct peer {
-    trpi_ident *ident;
-    trpi_detector detector;
-    uint64_t first_asked_us; /* 0: not yet */
-    uint64_t heard_us;       /* its last answer; 0: none */
-    uint64_t round_trip_us;
-    uint64_t heard_count;
-    uint64_t asked_after_us; /* heartbeat-H7: the last question; 0: none */
-    uint64_t vouched_us;     /* heartbeat-H7: another observer heard it then; 0: none has */
-    bool silent;
-    bool late;     /* heartbeat-H5 */
-    bool answers;  /* heard, and not late */
-    bool extra;    /* asked because others are late or silent */
-    bool unproved; /* heartbeat-H6 */
-    bool chosen;   /* by the last choice */
-};
-
-struct trpi_heartbeat {
-    trpi_heartbeat_options options;
-    trpi_ident *self;
-    struct peer *peers; /* by key */
-    uint32_t peers_count;
-    uint64_t ask_us, check_us; /* next */
-    uint64_t asked_us;         /* what the last requests carry */
-    uint64_t strain_us;        /* own slowness, decaying (heartbeat-H3) */
-    uint64_t pause_us;         /* that the detector bears */
-    uint64_t woke_us;          /* heartbeat-H6: since when it is waking; 0: it is not */
-    trpi_gossip *view;         /* of the last choice; NULL: none yet */
-    const trpi_ident **targets;
-    uint32_t targets_count;
-    uint64_t *unreachable;
-    uint32_t unreachable_count;
-    trpi_heartbeat_question questions[QUESTIONS_MAX];
-    uint32_t questions_count;
-    bool changed;
-};
 
 /* As phi.c reads it. */
 static uint32_t

@@ -179,6 +179,11 @@ const trpi_member_action *trpi_member_actions(const trpi_member_core *core, uint
 /* When the next TICK is due; UINT64_MAX: never. */
 uint64_t trpi_member_wake_ms(const trpi_member_core *core);
 
+/* Return NULL, or the invariant that is broken since the last step (membership_check.c): to be
+ * asked before the actions are taken. The view has a check function of its own,
+ * trpi_gossip_check(). */
+const char *trpi_member_check(const trpi_member_core *core, trpi_check *check);
+
 /* ---- looking --------------------------------------------------------------------------------- */
 typedef enum trpi_member_phase {
     TRPI_PHASE_IDLE = 0,    /* not asked to join */

@@ -14,6 +14,9 @@
  *       sure. Two who tell each other what they know both have the later one.
  *   votes-N3  Who is Down after it was Exiting has no vote when that was sure: all have seen it
  *       Exiting. That all have seen it Down says nothing of the sort.
+ *   votes-N4  The sets have one bit for each member of the view. Out are all that are Exiting, and
+ *       besides them only some that are Down. Others are told what is sure, but of a Down one only
+ *       that it was Exiting.                                            (trpi_votes_check)
  * Cost.    A walk over the members for each new version; three bits each.
  * Tests.   tests/unit/cluster/votes_test.c, tests/sim/restart_test.c
  */
@@ -181,4 +184,30 @@ trpi_votes_open(const trpi_votes *votes, const trpi_gossip *gossip)
         count += gossip->members[i].up_number != 0 && !trpi_seen_get(&votes->sure, i) ? 1 : 0;
     }
     return count;
+}
+
+const char *
+trpi_votes_check(const trpi_votes *votes, const trpi_gossip *gossip, trpi_check *check)
+{
+    if (votes->sure.bits != gossip->members_count || votes->out.bits != gossip->members_count ||
+        votes->told.bits != gossip->members_count) {
+        return trpi_check_broken(check, "votes-N4: %u, %u and %u bits for %u members",
+                                 votes->sure.bits, votes->out.bits, votes->told.bits,
+                                 gossip->members_count);
+    }
+    for (uint32_t i = 0; i < gossip->members_count; i++) {
+        uint32_t status = gossip->members[i].status;
+        bool sure = trpi_seen_get(&votes->sure, i), is_out = trpi_seen_get(&votes->out, i);
+        if (is_out ? status < TRP_MEMBER_EXITING : status == TRP_MEMBER_EXITING) {
+            return trpi_check_broken(check, "votes-N4: %s of status %u is %s",
+                                     gossip->members[i].ident->address, status,
+                                     is_out ? "out" : "not out");
+        }
+        if (trpi_seen_get(&votes->told, i) && (!sure || (status == TRP_MEMBER_DOWN && !is_out))) {
+            return trpi_check_broken(check,
+                                     "votes-N4: of %s of status %u more is told than is sure",
+                                     gossip->members[i].ident->address, status);
+        }
+    }
+    return NULL;
 }

@@ -229,6 +229,7 @@ step(trpi_cluster *cluster, trp_ctx *ctx, const trpi_member_event *event)
     trpi_member_now now = shell_now(cluster);
     now.waking = trpi_heartbeat_is_waking(cluster->heartbeat, shell_now_us(cluster));
     trp_err err = trpi_member_step(cluster->core, now, event);
+    trpi_assert_check(trpi_member_check, cluster->core);
     const trpi_gossip *view = trpi_member_view(cluster->core);
     if (view != NULL && view->digest != cluster->view_digest) {
         cluster->view_digest = view->digest;
@@ -264,6 +265,7 @@ beat(trpi_cluster *cluster, trp_ctx *ctx)
     }
     pthread_mutex_lock(&cluster->engine);
     trpi_heartbeat_tick(cluster->heartbeat, shell_now_us(cluster));
+    trpi_assert_check(trpi_heartbeat_check, cluster->heartbeat);
     uint32_t targets_count = trpi_heartbeat_targets(cluster->heartbeat, &targets, bytes);
     uint32_t questions_count = trpi_heartbeat_questions(cluster->heartbeat, &questions);
     uint32_t keys_count = trpi_heartbeat_unreachable(cluster->heartbeat, &keys);

@@ -220,6 +220,10 @@ step(struct sim_world *w, uint32_t node, const trpi_member_event *event)
         return;
     }
     trpi_gossip *view = trpi_member_view(n->core);
+    sim_check_engine(w, node);
+    if (w->result.failed) {
+        return; /* what is broken is not walked over */
+    }
     if (view != NULL && view != n->checked) {
         sim_check_view(w, node);
         if (view->digest != before &&
@@ -243,6 +247,7 @@ sim_node_wake(struct sim_world *w, uint32_t node)
     const trpi_heartbeat_question *questions;
     const uint64_t *keys;
     trpi_heartbeat_tick(n->heartbeat, w->now_us);
+    sim_check_heartbeat(w, node);
     uint32_t count = trpi_heartbeat_targets(n->heartbeat, &targets, bytes);
     for (uint32_t i = 0; i < count; i++) {
         sim_send_small(w, node, &targets[i]->id, SIM_HEARTBEAT, bytes, sizeof(bytes));

@@ -159,6 +159,12 @@ struct sim_node *sim_node_of(struct sim_world *w, uint64_t uid);
 bool sim_is_member(const struct sim_node *n); /* runs, and takes part */
 
 /* check.c */
+/* Is this step one after which the engine's check functions are called? */
+bool sim_is_looked_at(const struct sim_world *w);
+/* After each step, before its actions are taken: membership-E4..E8 and their like. */
+void sim_check_engine(struct sim_world *w, uint32_t node);
+/* After each tick: heartbeat-H8..H10, phi-P5 and their like. */
+void sim_check_heartbeat(struct sim_world *w, uint32_t node);
 void sim_check_view(struct sim_world *w, uint32_t node); /* after each step that changed it: S */
 /* check_events.c: sim-S10 */
 struct sim_mirror_member *sim_mirror_find(const struct sim_world *w, const struct sim_node *n,

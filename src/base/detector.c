@@ -266,3 +266,11 @@ trpi_detector_suspicion(const trpi_detector *detector, uint64_t now_ms)
 {
     return detector->monitoring ? detector->kind->suspicion(detector->state.bytes, now_ms) : 0.0;
 }
+
+const char *
+trpi_detector_check(const trpi_detector *detector, trpi_check *check)
+{
+    return detector->kind == &trp_phi_accrual_failure_detector
+               ? trpi_phi_check((const trpi_phi *)(const void *)&detector->state, check)
+               : NULL;
+}

@@ -34,4 +34,8 @@ void trpi_detector_own_pause(trpi_detector *detector, uint64_t now_ms, uint64_t 
 bool trpi_detector_is_available(trpi_detector *detector, uint64_t now_ms);
 double trpi_detector_suspicion(const trpi_detector *detector, uint64_t now_ms);
 
+/* Return NULL, or the invariant that is broken: of phi accrual those of phi.h, of other kinds
+ * none. */
+const char *trpi_detector_check(const trpi_detector *detector, trpi_check *check);
+
 #endif

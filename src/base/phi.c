@@ -17,6 +17,7 @@
  *       else answers that were held up together, or came twice, make the detector rash. (heartbeat)
  *   phi-P5  A silence longer than what is forgiven that was not judged, as in a young window,
  *       counts as long as that and no longer: else a few of them hide a crash for minutes.
+ *   phi-P6  The sums are those of the samples in the ring.
  * Limits.  TRPI_PHI_SAMPLES_LIMIT samples; one interval counts at most an hour.
  * Tests.   tests/unit/cluster/phi_test.c
  * Sources. Hayashibara and others, "The phi accrual failure detector", 2004; FD-01 .. FD-11.
@@ -248,4 +249,34 @@ trpi_phi_is_available(trpi_phi *phi, uint64_t now_ms)
         phi->after_failure = true;
     }
     return available;
+}
+
+const char *
+trpi_phi_check(const trpi_phi *phi, trpi_check *check)
+{
+    uint64_t sum = 0, sum_square = 0;
+    uint64_t least_ms = phi->options.heartbeat_interval_ms / PHI_BURST_PART;
+    if (phi->count > phi->capacity || phi->capacity > phi->options.max_samples) {
+        return trpi_check_broken(check, "phi-P6: %u samples in a ring of %u, at most %u",
+                                 phi->count, phi->capacity, phi->options.max_samples);
+    }
+    for (uint32_t i = 0; i < phi->count; i++) {
+        uint64_t ms = phi->intervals_ms[(phi->next + phi->capacity - 1 - i) % phi->capacity];
+        if (ms > PHI_INTERVAL_MS_MAX || phi_weight(phi, ms) != ms) {
+            return trpi_check_broken(check, "phi-P5: a sample of %llu ms counts more than %llu ms",
+                                     (unsigned long long)ms,
+                                     (unsigned long long)phi_weight(phi, ms));
+        }
+        if (ms < least_ms) {
+            return trpi_check_broken(check, "phi-P4: a sample of %llu ms is of a burst",
+                                     (unsigned long long)ms);
+        }
+        sum += ms;
+        sum_square += ms * ms;
+    }
+    if (sum != phi->sum_ms || sum_square != phi->sum_square_ms) {
+        return trpi_check_broken(check, "phi-P6: the samples add up to %llu ms, the sum is %llu ms",
+                                 (unsigned long long)sum, (unsigned long long)phi->sum_ms);
+    }
+    return NULL;
 }

@@ -12,6 +12,8 @@
 
 #include <troupe/base.h>
 
+#include "base/check.h"
+
 #define TRPI_PHI_SAMPLES_LIMIT 100000u /* highest max_samples */
 #define TRPI_PHI_HIGHEST 1000.0 /* what an endless silence is worth; finite, so that it prints */
 
@@ -52,5 +54,8 @@ double trpi_phi_value(const trpi_phi *phi, uint64_t now_ms);
 bool trpi_phi_is_available(trpi_phi *phi, uint64_t now_ms);
 /* The bare formula (FD-03): silence against mean + pause and a deviation, all in milliseconds. */
 double trpi_phi_compute(double silence_ms, double mean_ms, double std_deviation_ms);
+
+/* Return NULL, or the invariant that is broken: phi-P4..P6. */
+const char *trpi_phi_check(const trpi_phi *phi, trpi_check *check);
 
 #endif

@@ -130,6 +130,11 @@ mesh_step(struct mesh *m, uint32_t node, const trpi_member_event *event)
                            1700000000000 + (int64_t)m->now_ms + m->ahead_ms[node],
                            m->waking[node] },
         event);
+    trpi_check check;
+    const char *broken = trpi_member_check(m->cores[node], &check);
+    const trpi_gossip *view = trpi_member_view(m->cores[node]);
+    broken = broken != NULL || view == NULL ? broken : trpi_gossip_check(view, &check);
+    UNIT_TEXT(broken == NULL ? "" : broken, "");
     mesh_take_actions(m, node);
     return err;
 }

@@ -230,9 +230,10 @@ faults_put_in_on_purpose_are_found(void)
     static const struct {
         uint32_t broken;
         const char *schedule; /* NULL: drawn */
-    } faults[] = { { TRPI_BROKEN_NO_TOMBSTONES, NULL },
-                   { TRPI_BROKEN_DIGEST_WITHOUT_SEEN, NULL },
-                   { TRPI_BROKEN_LEARN_PAUSE, pauses } };
+        const char *label;    /* of the invariant that a check function names */
+    } faults[] = { { TRPI_BROKEN_NO_TOMBSTONES, NULL, ": gossip-merge-M3: " },
+                   { TRPI_BROKEN_DIGEST_WITHOUT_SEEN, NULL, ": membership-gossip-W3: " },
+                   { TRPI_BROKEN_LEARN_PAUSE, pauses, ": phi-P4: " } };
     for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
         trpi_sim_schedule *schedule = NULL;
         bool found = false;
@@ -249,6 +250,7 @@ faults_put_in_on_purpose_are_found(void)
             trpi_sim_result result;
             UNIT_EQUAL(trpi_sim_run(&options, &result), TRP_OK);
             found = result.failed;
+            UNIT_TRUE(!found || strstr(result.failure, faults[i].label) != NULL);
         }
         trpi_sim_schedule_free(schedule);
 #ifdef TRPI_DEBUG
