@@ -122,24 +122,28 @@ hosts_up() {
     [ "$hosts_mode" = namespaces ] || hosts_ports "$count"
 }
 
-# The prefix that runs a command on host I, in host_prefix.
+# The prefix that runs a command on host I, in host_prefix, and the control socket of its node, in host_control.
 hosts_prefix() {
-    host_prefix=(env)
-    [ -z "${host_socket[$1]:-}" ] || host_prefix+=("TROUPE_SOCKET=${host_socket[$1]}")
-    [ "$hosts_mode" = ports ] || host_prefix+=("${hosts_enter[@]}" --target "${host_holder[$1]}" --net --mount --uts)
+    host_prefix=()
+    host_control=${host_socket[$1]:-}
+    [ "$hosts_mode" = ports ] || host_prefix=("${hosts_enter[@]}" --target "${host_holder[$1]}" --net --mount --uts)
 }
 
 host_run() {
-    local host_prefix
+    local host_prefix host_control
     hosts_prefix "$1"
     shift
+    local -x TROUPE_SOCKET=$host_control # a shell's own needs no program `env`
+    [ -n "$host_control" ] || unset TROUPE_SOCKET
     "${host_prefix[@]}" "$@"
 }
 
 host_start() {
-    local host_prefix log=$2
+    local host_prefix host_control log=$2
     hosts_prefix "$1"
     shift 2
+    local -x TROUPE_SOCKET=$host_control
+    [ -n "$host_control" ] || unset TROUPE_SOCKET
     "${host_prefix[@]}" setpriv --pdeathsig KILL "$@" >>"$log" 2>&1 &
     host_started=$!
 }

@@ -70,29 +70,45 @@ static loader *loading; /* config-load-I2; only with lock */
 
 /* ---- where are we ---------------------------------------------------------------------------- */
 
-/* Write the dotted path of section `wanted` behind path; libconfuse knows no parents. */
+/* A section and those that hold it. */
+typedef struct step {
+    const struct step *up; /* NULL: the file */
+    const char *name, *title;
+} step;
+
+/* Write the dotted path of a step, the outermost section first. */
+static void
+step_write(const step *s, char *path, size_t bytes)
+{
+    if (s->up) {
+        step_write(s->up, path, bytes);
+    }
+    size_t count = strlen(path);
+    (void)snprintf(path + count, bytes - count, "%s%s%s%s", count ? "." : "", s->name,
+                   s->title ? "." : "", s->title ? s->title : "");
+}
+
+/* Write the dotted path of section `wanted`, which libconfuse does not know: a section has no
+ * parent there. */
 static bool
-section_path(cfg_t *at, const cfg_t *wanted, char *path, size_t bytes)
+section_path(cfg_t *at, const cfg_t *wanted, const step *up, char *path, size_t bytes)
 {
     if (at == wanted) {
+        if (up) {
+            step_write(up, path, bytes);
+        }
         return true;
     }
-    size_t start = strlen(path);
     for (cfg_opt_t *opt = at->opts; opt->name; opt++) {
         if (opt->type != CFGT_SEC) {
             continue;
         }
         for (unsigned int i = 0; i < opt->nvalues; i++) {
             cfg_t *section = opt->values[i]->section;
-            if (!section) {
-                continue;
-            }
-            (void)snprintf(path + start, bytes - start, "%s%s%s%s", start ? "." : "", opt->name,
-                           section->title ? "." : "", section->title ? section->title : "");
-            if (section_path(section, wanted, path, bytes)) {
+            step down = { up, opt->name, section ? section->title : NULL };
+            if (section && section_path(section, wanted, &down, path, bytes)) {
                 return true;
             }
-            path[start] = '\0';
         }
     }
     return false;
@@ -102,7 +118,7 @@ static void
 key_path(const loader *l, const cfg_t *section, const char *name, char *path, size_t bytes)
 {
     path[0] = '\0';
-    (void)section_path(l->root, section, path, bytes);
+    (void)section_path(l->root, section, NULL, path, bytes);
     size_t count = strlen(path);
     (void)snprintf(path + count, bytes - count, "%s%s", count ? "." : "", name);
 }
@@ -390,7 +406,7 @@ unknown_complain(loader *l, cfg_t *section, const char *name)
 {
     char path[PATH_BYTES], where[PATH_BYTES] = "", hint[256];
     key_path(l, section, name, path, sizeof path);
-    (void)section_path(l->root, section, where, sizeof where);
+    (void)section_path(l->root, section, NULL, where, sizeof where);
     if (strcmp(name, END_MARK) == 0) {
         complain(l, section->line, "the file ends inside %s: a closing brace is missing", where);
     } else if (trpi_config_key_is_app(path + subtree_bytes(l, path)) && !strchr(name, '.')) {
