@@ -221,7 +221,7 @@ int trpi_cli_repeat(trpi_cli *cli, int (*once)(trpi_cli *cli));
 #define TRPI_CLI_COLUMNS_MAX 14u
 typedef struct trpi_cli_table {
     unsigned columns;
-    size_t rows_count, rows_capacity;
+    uint32_t rows_count, rows_room;
     char **cells; /* rows x columns, row 0 the header */
 } trpi_cli_table;
 bool trpi_cli_table_row(trpi_cli_table *table, unsigned columns, const char *const *cells);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "cluster/cli/cli.h"
 
 /* Characters of UTF-8 text; escape sequences (colour) take no room. */
@@ -35,14 +36,9 @@ trpi_cli_table_row(trpi_cli_table *table, unsigned columns, const char *const *c
     if (columns > TRPI_CLI_COLUMNS_MAX || (table->rows_count > 0 && columns != table->columns)) {
         return false;
     }
-    if (table->rows_count == table->rows_capacity) {
-        size_t capacity = table->rows_capacity == 0 ? 16 : table->rows_capacity * 2;
-        char **bigger = trpi_realloc(table->cells, capacity * columns * sizeof(*bigger));
-        if (bigger == NULL) {
-            return false;
-        }
-        table->cells = bigger;
-        table->rows_capacity = capacity;
+    if (trpi_array_reserve(&table->cells, table->rows_count, &table->rows_room,
+                           columns * sizeof(*table->cells), 1, TRPI_ARRAY_NO_LIMIT) != TRP_OK) {
+        return false;
     }
     table->columns = columns;
     char **row = table->cells + table->rows_count * columns;

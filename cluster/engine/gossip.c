@@ -18,30 +18,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/hash.h"
-
-/* Room for one more element of *array; grows by half, at least 8. */
-static trp_err
-room_for(void **array, uint32_t count, uint32_t *room, size_t element_bytes, uint32_t limit)
-{
-    if (count < *room) {
-        return TRP_OK;
-    }
-    if (count >= limit) {
-        return TRP_ELIMIT;
-    }
-    uint32_t grown = *room + *room / 2 + 8;
-    void *bigger = trpi_realloc(*array, grown * element_bytes);
-    if (bigger == NULL) {
-        return TRP_ENOMEM;
-    }
-    *array = bigger;
-    *room = grown;
-    return TRP_OK;
-}
-#define ROOM_FOR(g, what, limit)                                                                   \
-    room_for((void **)&(g)->what, (g)->what##_count, &(g)->what##_room, sizeof(*(g)->what), (limit))
 
 trpi_gossip *
 trpi_gossip_new(void)
@@ -153,7 +132,7 @@ trpi_gossip_add(trpi_gossip *gossip, trpi_ident *ident, uint32_t status, uint32_
         m->up_number = m->up_number == 0 ? up_number : m->up_number;
         return TRP_OK;
     }
-    trp_err err = ROOM_FOR(gossip, members, TRPI_GOSSIP_MEMBERS_MAX);
+    trp_err err = TRPI_ARRAY_RESERVE(gossip, members, 1, 2 * TRPI_GOSSIP_MEMBERS_MAX);
     if (err != TRP_OK) {
         return err;
     }
@@ -260,7 +239,7 @@ trp_err
 trpi_gossip_count_up(trpi_gossip *gossip, uint64_t key)
 {
     trpi_assert(!gossip->frozen);
-    trp_err err = ROOM_FOR(gossip, clock, TRPI_GOSSIP_MEMBERS_MAX);
+    trp_err err = TRPI_ARRAY_RESERVE(gossip, clock, 1, 2 * TRPI_GOSSIP_MEMBERS_MAX);
     uint64_t now = trpi_vclock_get(gossip->clock, gossip->clock_count, key);
     if (err == TRP_OK && now < TRPI_GOSSIP_COUNTER_MAX) {
         gossip->clock_count = trpi_vclock_increment(gossip->clock, gossip->clock_count, key);
@@ -271,7 +250,7 @@ trpi_gossip_count_up(trpi_gossip *gossip, uint64_t key)
 trp_err
 trpi_gossip_add_row(trpi_gossip *gossip, uint64_t observer, uint64_t subject)
 {
-    trp_err err = ROOM_FOR(gossip, rows, TRPI_GOSSIP_ROWS_MAX);
+    trp_err err = TRPI_ARRAY_RESERVE(gossip, rows, 1, 2 * TRPI_GOSSIP_ROWS_MAX);
     if (err == TRP_OK) {
         gossip->rows[gossip->rows_count++] = (trpi_reach_row){ observer, subject };
     }
@@ -281,7 +260,7 @@ trpi_gossip_add_row(trpi_gossip *gossip, uint64_t observer, uint64_t subject)
 trp_err
 trpi_gossip_add_version(trpi_gossip *gossip, uint64_t observer, uint64_t version)
 {
-    trp_err err = ROOM_FOR(gossip, versions, TRPI_GOSSIP_MEMBERS_MAX);
+    trp_err err = TRPI_ARRAY_RESERVE(gossip, versions, 1, 2 * TRPI_GOSSIP_MEMBERS_MAX);
     if (err == TRP_OK) {
         gossip->versions[gossip->versions_count++] = (trpi_reach_version){ observer, version };
     }
@@ -292,7 +271,7 @@ trp_err
 trpi_gossip_add_tombstone(trpi_gossip *gossip, trpi_tombstone tombstone)
 {
     /* a merge has two */
-    trp_err err = ROOM_FOR(gossip, tombstones, 2 * TRPI_GOSSIP_TOMBSTONES_MAX);
+    trp_err err = TRPI_ARRAY_RESERVE(gossip, tombstones, 1, 2 * TRPI_GOSSIP_TOMBSTONES_MAX);
     if (err == TRP_OK) {
         gossip->tombstones[gossip->tombstones_count++] = tombstone;
     }
@@ -302,7 +281,7 @@ trpi_gossip_add_tombstone(trpi_gossip *gossip, trpi_tombstone tombstone)
 trp_err
 trpi_gossip_add_clock(trpi_gossip *gossip, uint64_t key, uint64_t counter)
 {
-    trp_err err = ROOM_FOR(gossip, clock, 2 * TRPI_GOSSIP_MEMBERS_MAX);
+    trp_err err = TRPI_ARRAY_RESERVE(gossip, clock, 1, 2 * TRPI_GOSSIP_MEMBERS_MAX);
     if (err == TRP_OK) {
         gossip->clock[gossip->clock_count++] = (trpi_vclock_entry){ key, counter };
     }

@@ -97,6 +97,7 @@ trpi_gossip *trpi_gossip_ref(trpi_gossip *gossip);
 void trpi_gossip_unref(trpi_gossip *gossip); /* NULL is fine */
 
 /* ---- editing an unfrozen snapshot; errors: TRP_ENOMEM, TRP_ELIMIT ---------------------------- */
+/* It may hold twice as much as a view: freezing judges what came of the edits. */
 /* Shares ident. Keeps the higher status when the member is there. */
 trp_err trpi_gossip_add(trpi_gossip *gossip, trpi_ident *ident, uint32_t status,
                         uint32_t up_number);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/hash.h"
 
@@ -242,7 +243,7 @@ static trp_err
 kinds_make(trpi_gossip *gossip)
 {
     uint64_t known[KINDS_KNOWN] = { 0 };
-    uint32_t room = 0;
+    uint32_t kinds_room = 0;
     for (uint32_t i = 0; i < gossip->members_count; i++) {
         const trpi_ident *ident = gossip->members[i].ident;
         uint64_t *place = &known[ident->roles_hash % KINDS_KNOWN];
@@ -250,16 +251,12 @@ kinds_make(trpi_gossip *gossip)
             *place = ident->roles_hash;
             continue;
         }
-        if (gossip->kinds_count == room) {
-            room = room * 2 + 4;
-            const trpi_ident **bigger = trpi_realloc(gossip->kinds, room * sizeof(*bigger));
-            if (bigger == NULL) {
-                gossip->kinds_count = 0; /* the next one who asks begins anew */
-                trpi_free(gossip->kinds);
-                gossip->kinds = NULL;
-                return TRP_ENOMEM;
-            }
-            gossip->kinds = bigger;
+        if (trpi_array_reserve(&gossip->kinds, gossip->kinds_count, &kinds_room,
+                               sizeof(*gossip->kinds), 1, TRPI_ARRAY_NO_LIMIT) != TRP_OK) {
+            gossip->kinds_count = 0; /* the next one who asks begins anew */
+            trpi_free(gossip->kinds);
+            gossip->kinds = NULL;
+            return TRP_ENOMEM;
         }
         gossip->kinds[gossip->kinds_count++] = ident;
         *place = ident->roles_hash;

@@ -28,6 +28,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/hash.h"
 #include "base/pack.h"
@@ -190,15 +191,9 @@ trpi_core_random_below(trpi_member_core *core, uint32_t bound)
 trpi_member_action *
 trpi_core_action(trpi_member_core *core, trpi_member_action_kind kind)
 {
-    if (core->actions_count == core->actions_room) {
-        uint32_t room = core->actions_room * 4 + 8; /* rarely more than 8, then thousands */
-        trpi_member_action *bigger = trpi_realloc(core->actions, room * sizeof(*bigger));
-        if (bigger == NULL) {
-            core->actions_err = TRP_ENOMEM; /* a lost send or event; gossip repeats itself */
-            return NULL;
-        }
-        core->actions = bigger;
-        core->actions_room = room;
+    if (!TRPI_ARRAY_HAS_ROOM(core, actions)) {
+        core->actions_err = TRP_ENOMEM; /* a lost send or event; gossip repeats itself */
+        return NULL;
     }
     trpi_member_action *action = &core->actions[core->actions_count++];
     action->kind = kind; /* fields are set by who asked; only what is freed must be clean */

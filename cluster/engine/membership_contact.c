@@ -33,6 +33,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/assert.h"
 
 #define TICKET_MS 15000u
@@ -261,17 +262,8 @@ is_waiting(const trpi_member_core *core, const trpi_ident *ident)
 static void
 queue_joiner(trpi_member_core *core, trpi_ident *ident)
 {
-    if (is_waiting(core, ident) || core->joiners_count == JOINERS_MAX) {
+    if (is_waiting(core, ident) || TRPI_ARRAY_RESERVE(core, joiners, 1, JOINERS_MAX) != TRP_OK) {
         return; /* it has asked again; or it will */
-    }
-    if (core->joiners_count == core->joiners_room) {
-        uint32_t room = core->joiners_room * 2 + 8;
-        trpi_ident **bigger = trpi_realloc(core->joiners, room * sizeof(*bigger));
-        if (bigger == NULL) {
-            return; /* it asks again */
-        }
-        core->joiners = bigger;
-        core->joiners_room = room;
     }
     core->joiners[core->joiners_count++] = trpi_ident_ref(ident);
 }

@@ -36,6 +36,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/hash.h"
 
@@ -474,13 +475,8 @@ trpi_exiting_confirmed(trpi_member_core *core, const trpi_node_id *from, uint64_
         }
     }
     core->confirmed_count = kept;
-    if (kept == core->confirmed_room) {
-        uint64_t *bigger = trpi_realloc(core->confirmed, (kept * 2 + 4) * sizeof(*bigger));
-        if (bigger == NULL) {
-            return; /* it says so again */
-        }
-        core->confirmed = bigger;
-        core->confirmed_room = kept * 2 + 4;
+    if (!TRPI_ARRAY_HAS_ROOM(core, confirmed)) {
+        return; /* it says so again */
     }
     core->confirmed[core->confirmed_count++] = key;
 }

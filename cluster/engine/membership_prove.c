@@ -16,6 +16,7 @@
 #include <stdio.h>
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/assert.h"
 
 #define REACH_MS 5000u
@@ -56,17 +57,8 @@ trpi_prove_forget_all(trpi_member_core *core)
 void
 trpi_prove_joiner(trpi_member_core *core, trpi_ident *ident)
 {
-    if (find(core, ident->key) != NULL || core->proves_count == ASKS_MAX) {
+    if (find(core, ident->key) != NULL || TRPI_ARRAY_RESERVE(core, proves, 1, ASKS_MAX) != TRP_OK) {
         return; /* it is being dialled; or it asks again */
-    }
-    if (core->proves_count == core->proves_room) {
-        uint32_t room = core->proves_room * 2 + 4;
-        trpi_prove *bigger = trpi_realloc(core->proves, room * sizeof(*bigger));
-        if (bigger == NULL) {
-            return; /* it asks again */
-        }
-        core->proves = bigger;
-        core->proves_room = room;
     }
     trpi_member_action *action = trpi_core_action(core, TRPI_ACTION_REACH);
     if (action == NULL) {

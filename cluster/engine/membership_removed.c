@@ -35,6 +35,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "cluster/engine/downing_sides.h"
 
 #define TWO_CLUSTERS_MS 10000u
@@ -78,14 +79,8 @@ static trp_err
 add(trpi_member_core *core, uint64_t key)
 {
     uint32_t at = place_of(core, key);
-    if (core->removers_count == core->removers_room) {
-        uint32_t room = core->removers_room * 2 + 8;
-        trpi_remover *bigger = trpi_realloc(core->removers, room * sizeof(*bigger));
-        if (bigger == NULL) {
-            return TRP_ENOMEM;
-        }
-        core->removers = bigger;
-        core->removers_room = room;
+    if (!TRPI_ARRAY_HAS_ROOM(core, removers)) {
+        return TRP_ENOMEM;
     }
     memmove(core->removers + at + 1, core->removers + at,
             (core->removers_count - at) * sizeof(*core->removers));

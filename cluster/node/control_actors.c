@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/payload.h"
 #include "cluster/node/control_member.h"
@@ -348,7 +349,7 @@ typedef struct tree_row {
 
 typedef struct tree {
     tree_row *rows;
-    size_t count, room;
+    uint32_t count, room;
     bool truncated, no_memory;
 } tree;
 
@@ -356,19 +357,12 @@ static int
 tree_take(void *arg, const trp_tree_entry *entry)
 {
     tree *t = arg;
-    if (t->count == TREE_ENTRIES_MAX) {
-        t->truncated = true;
+    trp_err err =
+        trpi_array_reserve(&t->rows, t->count, &t->room, sizeof *t->rows, 1, TREE_ENTRIES_MAX);
+    if (err != TRP_OK) {
+        t->truncated = err == TRP_ELIMIT;
+        t->no_memory = err == TRP_ENOMEM;
         return 1;
-    }
-    if (t->count == t->room) {
-        size_t room = t->room ? t->room * 2 : 64;
-        tree_row *grown = trpi_realloc(t->rows, room * sizeof *grown);
-        if (!grown) {
-            t->no_memory = true;
-            return 1;
-        }
-        t->rows = grown;
-        t->room = room;
     }
     tree_row *row = &t->rows[t->count];
     memset(row, 0, sizeof *row);

@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/assert.h"
 #include "cluster/routing/router.h"
 
@@ -225,31 +226,20 @@ static trp_err
 room_make(trpi_router_core *core, const trpi_router_share *shares)
 {
     uint64_t more = 0;
+    trp_err err;
 
     for (size_t i = 0; i < core->nodes_count; i++) {
         more += shares[i].want > shares[i].have ? shares[i].want - shares[i].have : 0;
         more += core->nodes[i].lookup != 0 ? 1 : 0;
     }
     more += core->routees_count;
-    if (more > core->routees_room) {
-        trpi_router_routee *routees = trpi_realloc(core->routees, more * sizeof *routees);
-
-        if (routees == NULL) {
-            return TRP_ENOMEM;
-        }
-        core->routees = routees;
-        core->routees_room = (uint32_t)more;
-    }
-    if (more > core->actions_room) {
-        trpi_router_action *actions = trpi_realloc(core->actions, more * sizeof *actions);
-
-        if (actions == NULL) {
-            return TRP_ENOMEM;
-        }
-        core->actions = actions;
-        core->actions_room = (uint32_t)more;
-    }
-    return TRP_OK;
+    trpi_assert(more <= UINT32_MAX);
+    err = trpi_array_reserve(&core->routees, 0, &core->routees_room, sizeof *core->routees,
+                             (uint32_t)more, TRPI_ARRAY_NO_LIMIT);
+    return err != TRP_OK
+               ? err
+               : trpi_array_reserve(&core->actions, 0, &core->actions_room, sizeof *core->actions,
+                                    (uint32_t)more, TRPI_ARRAY_NO_LIMIT);
 }
 
 /* ---- step ------------------------------------------------------------------------------------ */

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/assert.h"
 
 #define SEND_LOG_MS 10000u
@@ -43,22 +44,6 @@ shell_now(const trpi_cluster *cluster)
 {
     return (trpi_member_now){ trpi_world_mono_ns(cluster->world) / 1000000,
                               trpi_world_wall_ms(cluster->world) };
-}
-
-bool
-shell_grow(void **array, uint32_t count, uint32_t *room, size_t element_bytes)
-{
-    if (count < *room) {
-        return true;
-    }
-    uint32_t bigger_room = *room * 2 + 8;
-    void *bigger = trpi_realloc(*array, bigger_room * element_bytes);
-    if (bigger == NULL) {
-        return false;
-    }
-    *array = bigger;
-    *room = bigger_room;
-    return true;
 }
 
 struct shell_item *
@@ -129,8 +114,7 @@ send_frame(trpi_cluster *cluster, const trpi_member_action *a)
 static void
 plan_quarantine(trpi_cluster *cluster, const trpi_node_id *id)
 {
-    if (shell_grow((void **)&cluster->quarantines, cluster->quarantines_count,
-                   &cluster->quarantines_room, sizeof(*cluster->quarantines))) {
+    if (TRPI_ARRAY_HAS_ROOM(cluster, quarantines)) {
         cluster->quarantines[cluster->quarantines_count++] = (struct shell_quarantine){
             *id, shell_now_us(cluster) / 1000 + cluster->quarantine_after_ms
         };

@@ -160,7 +160,6 @@ void shell_item_free(struct shell_item *item);
 void shell_waiter_answer(void *waiter, trp_err err);
 bool shell_waiter_begins(void *waiter);
 /* Grow an array by one element; false: no memory. */
-bool shell_grow(void **array, uint32_t count, uint32_t *room, size_t element_bytes);
 
 /* shell.c; the actor only: step the engine, do what it wants. Errors: those of the step. */
 trp_err shell_step(trpi_cluster *cluster, trp_ctx *ctx, const trpi_member_event *event);

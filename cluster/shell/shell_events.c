@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
+#include "base/array.h"
 #include "base/assert.h"
 
 #define EVENT_TYPE(ident, text, payload, tag_)                                                     \
@@ -102,9 +102,7 @@ remember(trpi_cluster *cluster, uint32_t event, const trp_member *member)
         if (at < cluster->known_count) {
             cluster->known[at] = cluster->known[--cluster->known_count];
         }
-    } else if (at < cluster->known_count ||
-               shell_grow((void **)&cluster->known, at, &cluster->known_room,
-                          sizeof(*cluster->known))) {
+    } else if (at < cluster->known_count || TRPI_ARRAY_HAS_ROOM(cluster, known)) {
         if (at == cluster->known_count) {
             cluster->known[at] = (struct shell_known){ member->uid, shell_now(cluster).mono_ms };
             cluster->known_count++;
@@ -310,9 +308,7 @@ shell_subscribe(trpi_cluster *cluster, trp_ctx *ctx, const struct shell_item *it
         at++;
     }
     if (at == cluster->subscribers_count) {
-        if (at >= SHELL_SUBSCRIBERS_MAX ||
-            !shell_grow((void **)&cluster->subscribers, at, &cluster->subscribers_room,
-                        sizeof(*cluster->subscribers)) ||
+        if (at >= SHELL_SUBSCRIBERS_MAX || !TRPI_ARRAY_HAS_ROOM(cluster, subscribers) ||
             trp_watch(ctx, item->ref) != TRP_OK) { /* shell-events-B2 */
             trpi_log(cluster->system, TRP_LOG_ERROR, "cluster",
                      "one subscriber too many: not subscribed");
@@ -351,8 +347,7 @@ shell_on_up(trpi_cluster *cluster, const struct shell_item *item)
 {
     if (cluster->is_up) {
         item->on_up(item->arg);
-    } else if (shell_grow((void **)&cluster->on_up, cluster->on_up_count, &cluster->on_up_room,
-                          sizeof(*cluster->on_up))) {
+    } else if (TRPI_ARRAY_HAS_ROOM(cluster, on_up)) {
         cluster->on_up[cluster->on_up_count++] = (struct shell_on_up){ item->on_up, item->arg };
     } else {
         trpi_log(cluster->system, TRP_LOG_ERROR, "cluster",
@@ -368,8 +363,7 @@ trpi_cluster_listen(trpi_cluster *cluster, uint32_t events, trpi_cluster_event_f
         return TRP_EINVAL;
     }
     pthread_mutex_lock(&cluster->listen);
-    bool room = shell_grow((void **)&cluster->listeners, cluster->listeners_count,
-                           &cluster->listeners_room, sizeof(*cluster->listeners));
+    bool room = TRPI_ARRAY_HAS_ROOM(cluster, listeners);
     if (room) {
         *ret_id = ++cluster->listener_id;
         cluster->listeners[cluster->listeners_count++] =

@@ -7,6 +7,8 @@
  */
 #include "cluster/shell/shell.h"
 
+#include "base/array.h"
+
 #define LOOK_MS 10u
 #define LOOKED_PER_MS 50u /* a thousand joiners at once are looked at 30 times a second */
 
@@ -18,8 +20,7 @@ shell_reach_begin(trpi_cluster *cluster, const trpi_node_id *id)
             return; /* still being dialled, since it asked before */
         }
     }
-    if (!shell_grow((void **)&cluster->reaching, cluster->reaching_count, &cluster->reaching_room,
-                    sizeof(*cluster->reaching))) {
+    if (!TRPI_ARRAY_HAS_ROOM(cluster, reaching)) {
         return; /* the engine's time for it passes, and the joiner asks again */
     }
     struct shell_reaching *r = &cluster->reaching[cluster->reaching_count++];

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/hash.h"
 
@@ -211,15 +211,9 @@ is_first_burial(struct sim_world *w, uint64_t key)
             return false;
         }
     }
-    if (w->buried_count == w->buried_room) {
-        uint32_t room = w->buried_room * 2 + 16;
-        uint64_t *bigger = trpi_realloc(w->buried, room * sizeof(*bigger));
-        if (bigger == NULL) {
-            sim_fail(w, "out of memory");
-            return false;
-        }
-        w->buried = bigger;
-        w->buried_room = room;
+    if (!TRPI_ARRAY_HAS_ROOM(w, buried)) {
+        sim_fail(w, "out of memory");
+        return false;
     }
     w->buried[w->buried_count++] = key;
     return true;

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "base/alloc.h"
+#include "base/array.h"
 
 /* A node's first place is its own; further incarnations of it, which are rare, come behind all. */
 struct sim_mirror_member *
@@ -25,22 +25,12 @@ sim_mirror_find(const struct sim_world *w, const struct sim_node *n, uint64_t ui
     return NULL;
 }
 
-static bool
-mirror_grow(struct sim_node *n, uint32_t room)
-{
-    struct sim_mirror_member *bigger = trpi_realloc(n->mirror, room * sizeof(*bigger));
-    if (bigger != NULL) {
-        n->mirror = bigger;
-        n->mirror_room = room;
-    }
-    return bigger != NULL;
-}
-
 static void
 mirror_add(struct sim_world *w, struct sim_node *n, uint64_t uid)
 {
-    if (n->mirror_used == n->mirror_room &&
-        !mirror_grow(n, n->mirror_used == 0 ? w->nodes_count + 4 : n->mirror_room + 16)) {
+    uint32_t more = n->mirror_used == 0 ? w->nodes_count + 1 : 1;
+    if (trpi_array_reserve(&n->mirror, n->mirror_used, &n->mirror_room, sizeof(*n->mirror), more,
+                           TRPI_ARRAY_NO_LIMIT) != TRP_OK) {
         sim_fail(w, "out of memory");
         return;
     }

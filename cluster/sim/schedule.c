@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "cluster/sim/schedule_draw.h"
 
 #define DEFAULT_UNTIL_MS 60000u
@@ -28,14 +29,8 @@ trpi_sim_schedule_free(trpi_sim_schedule *schedule)
 trp_err
 trpi_sim_schedule_add(trpi_sim_schedule *schedule, trpi_sim_action action)
 {
-    trp_err err = schedule->count == TRPI_SIM_ACTIONS_MAX ? TRP_ELIMIT : TRP_OK;
-    if (err == TRP_OK && schedule->count == schedule->room) {
-        uint32_t room = schedule->room * 2 + 32;
-        trpi_sim_action *bigger = trpi_realloc(schedule->actions, room * sizeof(*bigger));
-        err = bigger == NULL ? TRP_ENOMEM : TRP_OK;
-        schedule->actions = bigger == NULL ? schedule->actions : bigger;
-        schedule->room = bigger == NULL ? schedule->room : room;
-    }
+    trp_err err = trpi_array_reserve(&schedule->actions, schedule->count, &schedule->room,
+                                     sizeof(*schedule->actions), 1, TRPI_SIM_ACTIONS_MAX);
     if (err != TRP_OK) {
         trpi_free(action.text);
         return err;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/hash.h"
 
@@ -81,25 +82,10 @@ is_before(const struct sim_place *a, const struct sim_place *b)
     return a->at_us != b->at_us ? a->at_us < b->at_us : a->seq < b->seq;
 }
 
-static bool
-grow(void **array, uint32_t *room, size_t element_bytes)
-{
-    uint32_t bigger_room = *room * 2 + 1024;
-    void *bigger = trpi_realloc(*array, bigger_room * element_bytes);
-    if (bigger != NULL) {
-        *array = bigger;
-        *room = bigger_room;
-    }
-    return bigger != NULL;
-}
-
 static void
 push(struct sim_world *w, const struct sim_event *event)
 {
-    if ((w->heap_count == w->heap_room &&
-         !grow((void **)&w->heap, &w->heap_room, sizeof(*w->heap))) ||
-        (w->events_free == 0 && w->events_count == w->events_room &&
-         !grow((void **)&w->events, &w->events_room, sizeof(*w->events)))) {
+    if (!TRPI_ARRAY_HAS_ROOM(w, heap) || (w->events_free == 0 && !TRPI_ARRAY_HAS_ROOM(w, events))) {
         sim_fail(w, "out of memory");
         trpi_free(event->bytes);
         return;

@@ -11,8 +11,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
-
-enum { ENTRIES_FIRST = 8 };
+#include "base/array.h"
 
 void
 trpi_waiting_fini(trpi_waiting *waiting)
@@ -46,17 +45,9 @@ trpi_waiting_add_tail(trpi_waiting *waiting, uint32_t max, uint64_t uid, uint64_
     if (waiting->count >= max || waiting->tails_bytes + tail_bytes > TRPI_SYSTEM_TAILS_BYTES_MAX) {
         return TRP_ELIMIT;
     }
-    if (waiting->count == waiting->capacity) {
-        uint32_t capacity = waiting->capacity != 0 ? waiting->capacity * 2 : ENTRIES_FIRST;
-        trpi_waiting_entry *grown =
-            trpi_realloc(waiting->entries, capacity * sizeof *waiting->entries);
-        if (grown == NULL) {
-            return TRP_ENOMEM;
-        }
-        waiting->entries = grown;
-        waiting->capacity = capacity;
-    }
-    if (tail_copy(tail, tail_bytes, &copy) != TRP_OK) {
+    if (trpi_array_reserve(&waiting->entries, waiting->count, &waiting->room,
+                           sizeof *waiting->entries, 1, max) != TRP_OK ||
+        tail_copy(tail, tail_bytes, &copy) != TRP_OK) {
         return TRP_ENOMEM;
     }
     trpi_waiting_entry *entry = &waiting->entries[waiting->count++];

@@ -24,7 +24,7 @@ typedef struct trpi_waiting_entry {
 
 typedef struct trpi_waiting { /* zero: empty */
     trpi_waiting_entry *entries; /* oldest first */
-    uint32_t count, capacity;
+    uint32_t count, room;
     uint64_t tails_bytes; /* of all */
 } trpi_waiting;
 

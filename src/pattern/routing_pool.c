@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/hash.h"
 #include "pattern/routing.h"
@@ -86,22 +87,14 @@ trp_err
 trpi_router_add(trpi_router *router, trp_ref ref, bool child, const char *path, const char *node)
 {
     trpi_routee *routee;
+    trp_err err;
 
     if (trp_ref_is_none(ref) || trp_ref_equal(ref, router->self)) {
         return TRP_EINVAL;
     }
-    if (router->routees_count == TRP_ROUTEES_MAX) {
-        return TRP_ELIMIT;
-    }
-    if (router->routees_count == router->routees_room) {
-        uint32_t room = router->routees_room == 0 ? 8 : router->routees_room * 2;
-        trpi_routee **more = trpi_realloc(router->routees, room * sizeof *more);
-
-        if (more == NULL) {
-            return TRP_ENOMEM;
-        }
-        router->routees = more;
-        router->routees_room = room;
+    err = TRPI_ARRAY_RESERVE(router, routees, 1, TRP_ROUTEES_MAX);
+    if (err != TRP_OK) {
+        return err;
     }
     routee = trpi_alloc(sizeof *routee);
     if (routee == NULL) {

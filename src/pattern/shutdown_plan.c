@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/assert.h"
 
 _Static_assert(TRP_SHUTDOWN_PHASES_MAX == 64, "a bit each");
@@ -164,17 +165,9 @@ trpi_shutdown_task_add(trpi_shutdown_plan *plan, uint32_t phase, const char *nam
     if (plan->phases[phase].state != TRPI_SHUTDOWN_WAITS || plan->over) {
         return TRP_ESTATE;
     }
-    if (plan->tasks_count == TRP_SHUTDOWN_TASKS_MAX) {
-        return TRP_ELIMIT;
-    }
-    if (plan->tasks_count == plan->tasks_room) {
-        uint32_t room = plan->tasks_room * 2 + 8;
-        void *bigger = trpi_realloc(plan->tasks, room * sizeof(*plan->tasks));
-        if (bigger == NULL) {
-            return TRP_ENOMEM;
-        }
-        plan->tasks = bigger;
-        plan->tasks_room = room;
+    trp_err err = TRPI_ARRAY_RESERVE(plan, tasks, 1, TRP_SHUTDOWN_TASKS_MAX);
+    if (err != TRP_OK) {
+        return err;
     }
     trpi_shutdown_task *task = &plan->tasks[plan->tasks_count++];
     memset(task, 0, sizeof(*task));

@@ -56,7 +56,7 @@ struct trp_probe {
     trp_ref ref;
     /* the owner's */
     trp_msg **received; /* of the last call that received */
-    uint32_t received_count, received_capacity;
+    uint32_t received_count, received_room;
     trpi_within within[TRP_TEST_WITHIN_MAX];
     uint32_t within_depth;
     bool waited_out; /* the last that was received is expect_none or receive_while */

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/assert.h"
 
 typedef struct probe_state {
@@ -346,23 +347,6 @@ has_message(void *arg)
     return probe->first != NULL;
 }
 
-/* Room for one more; false: no memory. */
-static bool
-received_grow(trp_probe *probe)
-{
-    if (probe->received_count == probe->received_capacity) {
-        uint32_t capacity = probe->received_capacity == 0 ? 8 : probe->received_capacity * 2;
-        trp_msg **received = trpi_realloc(probe->received, capacity * sizeof *received);
-
-        if (received == NULL) {
-            return false;
-        }
-        probe->received = received;
-        probe->received_capacity = capacity;
-    }
-    return true;
-}
-
 const trp_msg *
 trpi_probe_take(trp_probe *probe, uint64_t deadline_ns, bool fresh)
 {
@@ -371,7 +355,7 @@ trpi_probe_take(trp_probe *probe, uint64_t deadline_ns, bool fresh)
     if (fresh) {
         trpi_probe_forget(probe);
     }
-    if (!received_grow(probe)) {
+    if (!TRPI_ARRAY_HAS_ROOM(probe, received)) {
         return NULL; /* as if none had come: there is no memory for the test itself */
     }
     (void)pthread_mutex_lock(&probe->gate.lock);

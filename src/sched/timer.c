@@ -17,6 +17,7 @@
 #include <time.h>
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/mutex.h"
 #include "sched/worker.h"
@@ -63,7 +64,6 @@ static timer_entry *
 entry_new(trpi_timers *timers)
 {
     timer_entry *entry = timers->free_first;
-    timer_entry **chunks;
     timer_entry *chunk;
 
     if (timers->used == timers->used_max) {
@@ -74,20 +74,9 @@ entry_new(trpi_timers *timers)
         timers->used++;
         return entry;
     }
-    chunk = trpi_alloc(CHUNK_ENTRIES * sizeof *chunk);
+    chunk = TRPI_ARRAY_HAS_ROOM(timers, chunks) ? trpi_alloc(CHUNK_ENTRIES * sizeof *chunk) : NULL;
     if (chunk == NULL) {
         return NULL;
-    }
-    if (timers->chunks_count == timers->chunks_room) {
-        uint32_t room = timers->chunks_room == 0 ? 4 : timers->chunks_room * 2;
-
-        chunks = trpi_realloc(timers->chunks, room * sizeof *chunks);
-        if (chunks == NULL) {
-            trpi_free(chunk);
-            return NULL;
-        }
-        timers->chunks = chunks;
-        timers->chunks_room = room;
     }
     for (uint32_t i = 0; i < CHUNK_ENTRIES; i++) {
         chunk[i].index = timers->chunks_count * CHUNK_ENTRIES + i;

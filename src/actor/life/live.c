@@ -20,6 +20,7 @@
 #include "actor/kernel/dispatcher.h"
 #include "actor/life/life.h"
 #include "base/alloc.h"
+#include "base/array.h"
 
 typedef struct seen {
     trp_live_thread given;
@@ -29,7 +30,7 @@ typedef struct seen {
 typedef struct actors {
     trp_live_actor *all;  /* in the order of the tree */
     trp_live_actor *sorted; /* by ref */
-    uint32_t count, size;
+    uint32_t count, room;
 } actors;
 
 struct trp_live {
@@ -163,16 +164,10 @@ entry_add(void *arg, const trp_tree_entry *entry)
     const trp_live_actor *before =
         old->count == 0 ? NULL : bsearch(&a, old->sorted, old->count, sizeof a, by_ref);
 
-    if (v->found.count == v->found.size) {
-        uint32_t size = v->found.size == 0 ? 64 : v->found.size * 2;
-        trp_live_actor *all = trpi_realloc(v->found.all, size * sizeof *all);
-
-        if (all == NULL) {
-            v->live->no_memory = true;
-            return 1;
-        }
-        v->found.all = all;
-        v->found.size = size;
+    if (trpi_array_reserve(&v->found.all, v->found.count, &v->found.room, sizeof *v->found.all, 1,
+                           TRPI_ARRAY_NO_LIMIT) != TRP_OK) {
+        v->live->no_memory = true;
+        return 1;
     }
     a.completions_per_s = rate(v->live, a.completed, before == NULL ? 0 : before->completed);
     a.accepts_per_s = rate(v->live, a.accepted, before == NULL ? 0 : before->accepted);

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/assert.h"
 
 static const trp_ref nobody = TRP_REF_NONE;
@@ -42,7 +43,7 @@ typedef struct trpi_inspection {
     uint32_t refs;
     uint32_t open;
     uint32_t depth_max;
-    uint32_t count, capacity;
+    uint32_t count, room;
     inspected *entries;
     bool no_memory;
 } trpi_inspection;
@@ -82,16 +83,10 @@ inspection_unref_locked(trpi_inspection *in)
 static bool
 entry_add(trpi_inspection *in, trp_ref ref, uint32_t depth)
 {
-    if (in->count == in->capacity) {
-        uint32_t capacity = in->capacity == 0 ? 16 : in->capacity * 2;
-        inspected *entries = trpi_realloc(in->entries, capacity * sizeof *entries);
-
-        if (entries == NULL) {
-            in->no_memory = true;
-            return false;
-        }
-        in->entries = entries;
-        in->capacity = capacity;
+    if (trpi_array_reserve(&in->entries, in->count, &in->room, sizeof *in->entries, 1,
+                           TRPI_ARRAY_NO_LIMIT) != TRP_OK) {
+        in->no_memory = true;
+        return false;
     }
     memset(&in->entries[in->count], 0, sizeof in->entries[0]);
     in->entries[in->count].ref = ref;

@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/mutex.h"
 
@@ -176,15 +177,9 @@ member_add(trp_system *system, struct trpi_event_stream *stream, uint32_t type, 
     if (member_find(s, fresh.ref) < s->count) {
         return TRP_EEXIST;
     }
-    if (s->count == s->room) {
-        uint32_t room = s->room == 0 ? 4 : s->room * 2;
-        member *members = trpi_realloc(s->members, room * sizeof *members);
-
-        if (members == NULL) {
-            return TRP_ENOMEM;
-        }
-        s->members = members;
-        s->room = room;
+    if (trpi_array_reserve(&s->members, s->count, &s->room, sizeof *s->members, 1,
+                           TRPI_ARRAY_NO_LIMIT) != TRP_OK) {
+        return TRP_ENOMEM;
     }
     s->members[s->count++] = fresh;
     atomic_fetch_add_explicit(&stream->subscriptions, 1, memory_order_relaxed);

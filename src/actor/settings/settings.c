@@ -23,6 +23,7 @@
 #include "actor/life/life.h"
 #include "actor/log/log.h"
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/config.h"
 
@@ -41,7 +42,7 @@ typedef struct section {
 struct trpi_settings {
     trp_config *config; /* shared */
     section *sections;
-    size_t sections_count;
+    uint32_t sections_count, sections_room;
 };
 
 /* ---- sections -------------------------------------------------------------------------------- */
@@ -107,13 +108,10 @@ sections_make(trpi_settings *settings)
             section_is_known(settings, title, bytes)) {
             continue;
         }
-        section *grown =
-            trpi_realloc(settings->sections, (settings->sections_count + 1) * sizeof *grown);
-        if (grown == NULL) {
-            return TRP_ENOMEM;
+        trp_err err = TRPI_ARRAY_RESERVE(settings, sections, 1, TRPI_ARRAY_NO_LIMIT);
+        if (err == TRP_OK) {
+            err = section_init(&settings->sections[settings->sections_count], title, bytes);
         }
-        settings->sections = grown;
-        trp_err err = section_init(&grown[settings->sections_count], title, bytes);
         if (err != TRP_OK) {
             return err;
         }
