@@ -18,7 +18,9 @@ troupe_sources += remote/association/redelivery.c remote/association/waiting.c \
 	remote/association/route_lane.c remote/association/credit.c remote/association/receiver.c \
 	remote/association/hold.c remote/association/signal.c remote/association/refusal.c \
 	remote/association/untrusted.c remote/association/strangers.c remote/association/pending.c \
-	remote/association/unfinished.c
+	remote/association/unfinished.c remote/association/context.c remote/association/conn_events.c \
+	remote/association/idle.c remote/association/inflow.c remote/association/peers.c remote/association/pump.c \
+	remote/association/routes.c remote/association/route_hold.c
 troupe_sources += remote/reach.c remote/remote.c remote/status.c remote/stop.c remote/transport.c
 
 test_programs += tests/fuzz/frame_fuzz tests/fuzz/address_fuzz

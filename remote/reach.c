@@ -10,7 +10,8 @@
 
 #include <stdio.h>
 
-#include "remote/association/internal.h"
+#include "remote/association/conn.h"
+#include "remote/association/peer.h"
 
 static bool
 has_dialled(const trpi_peer *peer, uint64_t uid)

@@ -17,65 +17,13 @@
 #include "base/config.h"
 #include "base/mutex.h"
 #include "pattern/pattern.h"
-#include "remote/association/internal.h"
+#include "remote/association/conn.h"
+#include "remote/association/inbound.h"
+#include "remote/association/peer.h"
+#include "remote/association/route.h"
 #include "remote/nng/link_nng.h"
 #include "remote/security/secure.h"
-
-enum { LOG_GATE_MS = 10000 };
-
-uint64_t
-trpi_remote_now_ms(const trpi_remote *remote)
-{
-    return trpi_world_mono_ns(remote->world) / 1000000u;
-}
-
-bool
-trpi_log_gate_open(trpi_remote *remote, uint32_t gate, uint32_t *ret_suppressed)
-{
-    trpi_log_gate *g = &remote->gates[gate];
-    uint64_t now_ms = trpi_remote_now_ms(remote) + 1;
-    uint64_t until = atomic_load_explicit(&g->until_ms, memory_order_relaxed);
-    /* Relaxed: of two threads in the same moment one gets through; nothing else hangs on it. */
-    if (now_ms < until ||
-        !atomic_compare_exchange_strong_explicit(&g->until_ms, &until, now_ms + LOG_GATE_MS,
-                                                 memory_order_relaxed, memory_order_relaxed)) {
-        atomic_fetch_add_explicit(&g->suppressed, 1, memory_order_relaxed);
-        return false;
-    }
-    *ret_suppressed = atomic_exchange_explicit(&g->suppressed, 0, memory_order_relaxed);
-    return true;
-}
-
-void
-trpi_remote_ref(trpi_remote *remote)
-{
-    atomic_fetch_add_explicit(&remote->references, 1, memory_order_relaxed);
-}
-
-void
-trpi_remote_unref(trpi_remote *remote)
-{
-    if (atomic_fetch_sub_explicit(&remote->references, 1, memory_order_acq_rel) != 1) {
-        return;
-    }
-    for (uint32_t i = 0; i < TRPI_PEER_BUCKETS; i++) {
-        while (remote->peers[i] != NULL) {
-            trpi_peer *peer = remote->peers[i];
-            remote->peers[i] = peer->next;
-            trpi_peer_free(peer);
-        }
-    }
-    for (int i = 0; i < TRPI_CHANNEL_COUNT; i++) {
-        pthread_rwlock_destroy(&remote->channels[i].lock);
-    }
-    pthread_cond_destroy(&remote->over);
-    trpi_mutex_destroy(&remote->lock);
-    trpi_free(remote->largest);
-    trpi_free(remote->bygone);
-    trpi_faults_free(remote->faults);
-    trpi_untrusted_end(remote);
-    trpi_free(remote);
-}
+#include "remote/transport.h"
 
 /* ---- time ------------------------------------------------------------------------------------ */
 

@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "remote/association/internal.h"
+#include "remote/association/conn.h"
+#include "remote/association/hold.h"
+#include "remote/association/inbound.h"
 
 /* ---- peers and counters ---------------------------------------------------------------------- */
 
@@ -45,9 +47,8 @@ peer_info(trpi_peer *peer, uint64_t now_ms, trpi_peer_info *info)
     info->slow_here = peer->receivers_limited;
     trpi_holds_info(peer, info);
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
-        info->lanes[lane].state = trpi_lane_is_renewing(peer, lane)
-                                      ? "renewing"
-                                      : lane_state_name(&peer->lanes[lane]);
+        info->lanes[lane].state =
+            trpi_lane_is_renewing(peer, lane) ? "renewing" : lane_state_name(&peer->lanes[lane]);
         info->lanes[lane].waiting_bytes =
             atomic_load_explicit(&peer->lanes[lane].queued, memory_order_relaxed);
     }

@@ -18,30 +18,12 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "remote/association/internal.h"
+#include "remote/association/conn.h"
+#include "remote/association/hold.h"
 
 enum { STOP_POLL_MS = 5, MAIL_MS = 250, BYE_MS = 250 };
 
 /* ---- what there is to wait for --------------------------------------------------------------- */
-
-bool
-trpi_peer_is_flushed_to(const trpi_peer *peer)
-{
-    const trpi_assoc *assoc = &peer->assoc;
-    uint64_t until_ms = peer->remote->flush_until_ms;
-    if (assoc->state == TRPI_ASSOC_ACTIVE || assoc->state == TRPI_ASSOC_QUARANTINED ||
-        assoc->attempts > peer->attempts_at_stop ||
-        (assoc->state == TRPI_ASSOC_GATED && assoc->next_ms >= until_ms) ||
-        trpi_remote_now_ms(peer->remote) >= until_ms) {
-        return false;
-    }
-    for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
-        if (peer->lanes[i].pending.count > 0) {
-            return true;
-        }
-    }
-    return false;
-}
 
 /* Has every proxy handed over what was told to it? A full lane may hold one back. */
 static bool

@@ -2,13 +2,15 @@
  *
  * Tests.  tests/unit/remote/secure_test.c
  */
-#include "remote/remote.h"
+#include "remote/transport.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
-#include "remote/association/internal.h"
+#include "remote/association/conn.h"
+#include "remote/association/peer.h"
+#include "remote/remote.h"
 #include "remote/security/secure.h"
 #include "remote/security/tls.h"
 

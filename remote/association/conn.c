@@ -1,30 +1,57 @@
-/* conn.c - one connection: preamble, handshake, its share of a lane, reading and writing.
+/* conn.c - one connection: made, counted, closed, given back.
  *
- * Life.    dialled:  connect -> connected: preamble, request -> response -> ready
- *                    (ordinary lane: connected: preamble -> the peer's preamble -> ready)
- *          accepted: preamble -> request -> response sent: ready
- *                    (ordinary lane: preamble with a proved uid -> own preamble: ready)
- *          ready -> closed. A connection that is not ready at its deadline is closed.
  * Must hold.
- *   conn-N1  Nothing of a lane travels on a connection that is not ready: on an ordinary lane the
- *       peer's preamble proves that it will be read, so that the first messages are not lost to a
- *       race of two handshakes.
- *   conn-N2  `busy` has one owner at a time, from trpi_conn_take() to the end of the write.
- *       (conn_write.c)
- *   conn-N3  What was handed to the transport is never sent again (at most once). What was not,
- *       when the connection ends, is dead letters. (conn_write.c)
  *   conn-N4  The transport outlives its links, also those that a worker is writing to while
  *       remoting stops: conns_alive counts them.
+ * Not here. What a connection sends (conn_write.c), what is heard on it (conn_events.c).
  * Limits.  TRPI_PEER_CONNS_MAX that one peer may have made; another one is refused.
  * Tests.   tests/unit/remote/remote_test.c, garbage_test.c
  */
-#include <inttypes.h>
+#include "remote/association/conn.h"
+
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/assert.h"
-#include "remote/association/internal.h"
+#include "base/hash.h"
+#include "remote/association/peer.h"
+
+enum { NETWORK_BYTES = 8 }; /* of an IPv6 address */
+
+/* ---- whose ----------------------------------------------------------------------------------- */
+
+uint64_t
+trpi_whose_text(const char *peer_text)
+{
+    char host[TRPI_HOST_BYTES_MAX + 1];
+    uint8_t six[16];
+    bool bracket = peer_text[0] == '[';
+    size_t bytes = strcspn(peer_text + bracket, bracket ? "]" : "\n");
+    if (bytes > sizeof host - 1) {
+        bytes = sizeof host - 1;
+    }
+    memcpy(host, peer_text + bracket, bytes);
+    host[bytes] = '\0';
+    char *colon = strchr(host, ':');
+    if (!bracket && colon != NULL && strchr(colon + 1, ':') == NULL) {
+        *colon = '\0'; /* a port */
+    }
+    if (inet_pton(AF_INET6, host, six) == 1) {
+        return trpi_hash(six, NETWORK_BYTES, 0);
+    }
+    return trpi_hash(host, strlen(host), 0);
+}
+
+uint64_t
+trpi_whose(const trpi_conn *conn)
+{
+    const trpi_transport_ops *ops = conn->remote->ops;
+    uint64_t key = ops->whose != NULL ? ops->whose(conn->link) : 0;
+    return key != 0 ? key : conn->whose;
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
 
 pthread_mutex_t *
 trpi_conn_lock_of(trpi_conn *conn)
@@ -68,11 +95,8 @@ trpi_conn_unref(trpi_conn *conn)
     trpi_free(conn);
 }
 
-static trp_err on_preamble(void *arg, const trpi_preamble *preamble);
-static trp_err on_frame(void *arg, const trpi_frame *frame);
-
-static trpi_conn *
-conn_new(trpi_remote *remote, bool dialled)
+trpi_conn *
+trpi_conn_new(trpi_remote *remote, bool dialled)
 {
     trpi_conn *conn = trpi_alloc(sizeof *conn);
     if (conn == NULL) {
@@ -82,13 +106,11 @@ conn_new(trpi_remote *remote, bool dialled)
     conn->dialled = dialled;
     atomic_init(&conn->references, 1);
     conn->deadline_ms = trpi_remote_now_ms(remote) + remote->options.handshake_timeout_ms;
-    trpi_frame_decoder_init(&conn->decoder, TRPI_HANDSHAKE_BYTES_MAX, on_preamble, on_frame, conn);
-    conn->decoder.on_carry = trpi_unfinished_carry;
     return conn;
 }
 
-static void
-all_add(trpi_conn *conn) /* by remote->lock */
+void
+trpi_conns_add(trpi_conn *conn)
 {
     trpi_remote *remote = conn->remote;
     conn->all_next = remote->conns;
@@ -99,8 +121,8 @@ all_add(trpi_conn *conn) /* by remote->lock */
     remote->conns_alive++;
 }
 
-static void
-all_remove(trpi_conn *conn) /* by remote->lock */
+void
+trpi_conns_remove(trpi_conn *conn)
 {
     if (conn->all_previous != NULL) {
         conn->all_previous->all_next = conn->all_next;
@@ -127,25 +149,11 @@ trpi_conn_close(trpi_conn *conn)
     }
 }
 
-/* Called by whoever finds out while reading; the decoder gives the error up to on_bytes(), which
- * closes. */
-static trp_err TRP_PRINTF(3, 4)
-fail(trpi_conn *conn, trp_err err, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(conn->failure, sizeof conn->failure, format, args);
-    va_end(args);
-    return err;
-}
-
-/* ---- dialling -------------------------------------------------------------------------------- */
-
 void
 trpi_conn_dial(trpi_peer *peer, enum trpi_lane lane)
 {
     trpi_remote *remote = peer->remote;
-    trpi_conn *conn = conn_new(remote, true);
+    trpi_conn *conn = trpi_conn_new(remote, true);
     if (conn == NULL) {
         return; /* the association's deadline, or the next pump, tries again */
     }
@@ -162,7 +170,7 @@ trpi_conn_dial(trpi_peer *peer, enum trpi_lane lane)
     peer->conns_count++;
     peer->lanes[lane].dialling = conn;
     pthread_mutex_lock(&remote->lock);
-    all_add(conn);
+    trpi_conns_add(conn);
     peer->pins++;
     pthread_mutex_unlock(&remote->lock);
     trp_err err = remote->ops->connect(remote->transport, peer->address.host, peer->address.port,
@@ -172,534 +180,11 @@ trpi_conn_dial(trpi_peer *peer, enum trpi_lane lane)
         peer->conns_count--;
         peer->lanes[lane].dialling = NULL;
         pthread_mutex_lock(&remote->lock);
-        all_remove(conn);
+        trpi_conns_remove(conn);
         pthread_mutex_unlock(&remote->lock);
         conn->link = NULL;
         trpi_conn_unref(conn);
     }
-}
-
-static void
-on_connected(void *user, trpi_link *link)
-{
-    trpi_conn *conn = user;
-    trpi_peer *peer = conn->peer;
-    trpi_later later = { 0 };
-    (void)link;
-    pthread_mutex_lock(&peer->lock);
-    if (conn->lane == TRPI_LANE_CONTROL) {
-        trpi_assoc_event event = { .kind = TRPI_ASSOC_DIALLED };
-        (void)trpi_peer_step(peer, conn, &event, "", &later);
-    } else if (trpi_conn_preamble(conn) != TRP_OK) {
-        trpi_conn_close(conn);
-    }
-    trpi_peer_pump(peer, &later);
-    trpi_peer_unlock(peer, &later);
-}
-
-static bool
-on_accepted(void *arg, trpi_link *link, const char *peer, void **ret_user)
-{
-    trpi_remote *remote = arg;
-    trpi_conn *conn = NULL;
-    char gone[TRPI_PENDING_TEXT_BYTES] = "";
-    trpi_count(&remote->accepted, 1);
-    pthread_mutex_lock(&remote->lock);
-    bool stopping = atomic_load_explicit(&remote->stopping, memory_order_relaxed);
-    if (!stopping) {
-        conn = conn_new(remote, false);
-    }
-    if (conn != NULL) {
-        conn->link = link;
-        (void)snprintf(conn->peer_text, sizeof conn->peer_text, "%s", peer);
-        conn->whose = trpi_whose_text(peer);
-        conn->host = (uint32_t)(conn->whose % TRPI_SHARES);
-        trpi_pending_add(conn, gone);
-        all_add(conn);
-    }
-    pthread_mutex_unlock(&remote->lock);
-    if (conn == NULL && !stopping) { /* a node that stops refuses everybody: nothing to tell */
-        trpi_refused(remote, peer, TRPI_REFUSED_PENDING, "out of memory");
-    } else if (gone[0] != '\0') {
-        trpi_refused(remote, gone, TRPI_REFUSED_PENDING,
-                     "remote.pending-handshakes-max are waiting, and it was silent longest");
-    }
-    *ret_user = conn;
-    return conn != NULL;
-}
-
-/* Give an accepted connection to its peer. The caller holds peer->lock. false: it has too many. */
-static bool
-bind_to_peer(trpi_conn *conn, trpi_peer *peer)
-{
-    trpi_assert(conn->peer == NULL);
-    if (peer->conns_count >= TRPI_PEER_CONNS_MAX) {
-        return false;
-    }
-    pthread_mutex_lock(&conn->remote->lock);
-    conn->peer = peer;
-    peer->pins++;
-    trpi_pending_remove(conn);
-    if (peer->watch_delegated) {
-        conn->remote->member_hosts[conn->host] = true;
-    }
-    pthread_mutex_unlock(&conn->remote->lock);
-    conn->peer_next = peer->conns;
-    peer->conns = conn;
-    peer->conns_count++;
-    return true;
-}
-
-#define TOO_MANY "too many connections of this peer"
-
-/* ---- handshake ------------------------------------------------------------------------------- */
-
-/* Large frames are for peers that are known. By trpi_conn_lock_of(), on the connection's bytes()
- * thread. */
-static void
-set_ready(trpi_conn *conn, bool ready)
-{
-    conn->ready = ready;
-    if (ready) {
-        trpi_conn_takes_large(conn);
-    }
-}
-
-/* Is the peer, by what its link knows of it, the host that it says it is? */
-static trp_err
-claims(trpi_conn *conn, const trpi_address *address)
-{
-    const trpi_transport_ops *ops = conn->remote->ops;
-    if (ops->claims == NULL || conn->dialled || /* whom we dialled was asked for its name */
-        ops->claims(conn->link, address->host, address->port, conn->failure,
-                    sizeof conn->failure) == TRP_OK) {
-        return TRP_OK;
-    }
-    return TRP_EPERM;
-}
-
-/* Whose an accepted connection is: of all who call themselves uid the one that it may be. */
-static trp_err
-peer_find(trpi_conn *conn, uint64_t uid, trpi_peer **ret_peer)
-{
-    trp_err err = fail(conn, TRP_ECONN, "no association with uid %016" PRIx64 " (yet)", uid);
-    trpi_peer *peer = NULL;
-    while (err != TRP_OK && (peer = trpi_peer_of_uid(conn->remote, uid, peer)) != NULL) {
-        err = claims(conn, &peer->address);
-    }
-    if (err == TRP_OK) {
-        conn->failure[0] = '\0'; /* of those before it */
-        *ret_peer = peer;
-    }
-    return err;
-}
-
-static trp_err
-ordinary_preamble(trpi_conn *conn, const trpi_preamble *preamble)
-{
-    trpi_later later = { 0 };
-    trpi_peer *peer = conn->peer;
-    trp_err err = conn->dialled ? TRP_OK : peer_find(conn, preamble->uid, &peer);
-    if (err != TRP_OK) {
-        return err;
-    }
-    pthread_mutex_lock(&peer->lock);
-    if (peer->assoc.state != TRPI_ASSOC_ACTIVE || peer->assoc.uid != preamble->uid) {
-        err = fail(conn, TRP_ECONN, "no association with uid %016" PRIx64, preamble->uid);
-    } else if (!conn->dialled && !bind_to_peer(conn, peer)) {
-        err = fail(conn, TRP_ELIMIT, TOO_MANY);
-    } else {
-        if (conn->dialled) {
-            peer->lanes[conn->lane].dialling = NULL;
-            peer->lanes[conn->lane].dial_attempts = 0;
-            peer->undialled &= ~(1u << conn->lane);
-        }
-        conn->uid = preamble->uid;
-        conn->whose = conn->dialled ? conn->whose : trpi_whose(conn);
-        err = trpi_conn_preamble(conn);
-        set_ready(conn, err == TRP_OK); /* conn-N1 */
-        trpi_peer_pump(peer, &later);
-    }
-    trpi_peer_unlock(peer, &later);
-    trpi_peer_unpin(conn->dialled ? NULL : peer);
-    return err;
-}
-
-static trp_err
-on_preamble(void *arg, const trpi_preamble *preamble)
-{
-    trpi_conn *conn = arg;
-    if (preamble->version != TRPI_WIRE_VERSION) {
-        return fail(conn, TRP_EVERSION, "wire version %u, this node speaks %u", preamble->version,
-                    TRPI_WIRE_VERSION);
-    }
-    if (preamble->lane > TRPI_LANE_ORDINARY &&
-        (trpi_features_own(conn->remote) & TRPI_FEATURE_LANES) == 0) {
-        return fail(conn, TRP_EPROTO, "lane %u", preamble->lane);
-    }
-    if (conn->dialled && preamble->lane != conn->lane) {
-        return fail(conn, TRP_EPROTO, "answers on lane %u, asked on lane %u", preamble->lane,
-                    conn->lane);
-    }
-    if (!conn->dialled) {
-        conn->lane = preamble->lane; /* nobody else looks at it before there is a peer */
-    }
-    if (conn->lane != TRPI_LANE_CONTROL) {
-        return ordinary_preamble(conn, preamble);
-    }
-    pthread_mutex_lock(trpi_conn_lock_of(conn));
-    conn->uid = preamble->uid;
-    pthread_mutex_unlock(trpi_conn_lock_of(conn));
-    return TRP_OK;
-}
-
-static void
-refusal_log(trpi_conn *conn, const char *reason)
-{
-    uint32_t suppressed = 0;
-    trpi_count(&conn->remote->handshakes_failed, 1);
-    if (trpi_log_gate_open(conn->remote, TRPI_GATE_REFUSED, &suppressed)) {
-        trpi_log(conn->remote->system, TRP_LOG_WARNING, "remote",
-                 "handshake refused peer=%s reason=\"%s\" suppressed=%u", conn->peer_text, reason,
-                 suppressed);
-    }
-}
-
-/* Answer a request that cannot be fulfilled, before there is a peer. */
-static trp_err
-refuse_stranger(trpi_conn *conn, const char *reason)
-{
-    const trpi_address *own = &conn->remote->address;
-    trpi_handshake refusal = { .from = { *own, conn->remote->uid }, .to = *own };
-    (void)snprintf(refusal.reason, sizeof refusal.reason, "%s", reason);
-    pthread_mutex_lock(&conn->remote->lock);
-    bool taken =
-        trpi_conn_preamble(conn) == TRP_OK &&
-        trpi_handshake_append(&conn->head, TRPI_FRAME_HANDSHAKE_REFUSAL, &refusal) == TRP_OK;
-    conn->close_when_sent = true;
-    taken = taken && trpi_conn_take(conn);
-    pthread_mutex_unlock(&conn->remote->lock);
-    if (taken) {
-        trpi_conn_write(conn);
-    }
-    refusal_log(conn, reason);
-    return taken ? TRP_OK : TRP_ECLOSED;
-}
-
-/* What both ends can do, unless this incarnation is one that is not talked to. By peer->lock. */
-static void
-agree(trpi_conn *conn, const trpi_handshake *handshake)
-{
-    trpi_peer *peer = conn->peer;
-    if (trpi_assoc_is_barred(&peer->assoc, conn->uid)) {
-        peer->foreign = conn->uid;
-        return;
-    }
-    if (trpi_assoc_is_rival(&peer->assoc, conn->uid)) {
-        return;
-    }
-    set_ready(conn, true);
-    peer->cert_until_ms =
-        conn->remote->ops->until != NULL ? conn->remote->ops->until(conn->link) : 0;
-    trpi_peer_agree(peer, handshake);
-}
-
-static trp_err
-on_request(trpi_conn *conn, const trpi_handshake *request)
-{
-    trpi_remote *remote = conn->remote;
-    trpi_peer *peer = NULL;
-    char reason[sizeof request->reason];
-    char called[TRPI_ADDRESS_TEXT_BYTES];
-    char own[TRPI_ADDRESS_TEXT_BYTES];
-    if (conn->dialled || conn->peer != NULL || request->from.uid != conn->uid) {
-        return fail(conn, TRP_EPROTO, "handshake request out of place");
-    }
-    if (!trpi_address_equal(&request->to, &remote->address)) {
-        (void)snprintf(reason, sizeof reason, "you called %s, this is %s",
-                       trpi_address_format(&request->to, called, sizeof called),
-                       trpi_address_format(&remote->address, own, sizeof own));
-        return refuse_stranger(conn, reason);
-    }
-    if (trpi_address_equal(&request->from.address, &remote->address)) {
-        return refuse_stranger(conn, "you use my address");
-    }
-    const char *odd = trpi_odd_address(conn, &request->from.address);
-    if (odd != NULL) {
-        return refuse_stranger(conn, odd);
-    }
-    if (claims(conn, &request->from.address) != TRP_OK) {
-        trpi_refused(remote, conn->peer_text, TRPI_REFUSED_WRONG_NAME, conn->failure);
-        /* with the word in front, as a dialler has it that refuses us for our name */
-        (void)snprintf(reason, sizeof reason, "%s: %.200s",
-                       trpi_refusal_text(TRPI_REFUSED_WRONG_NAME), conn->failure);
-        return refuse_stranger(conn, reason);
-    }
-    conn->whose = trpi_whose(conn);
-    trp_err err = trpi_peer_get_caller(remote, &request->from.address, conn->whose, &peer);
-    if (err != TRP_OK) {
-        return refuse_stranger(conn, err == TRP_ELIMIT ? "too many peers" : "out of memory");
-    }
-    trpi_later later = { 0 };
-    trpi_assoc_event event = { .kind = TRPI_ASSOC_REQUEST, .uid = request->from.uid };
-    pthread_mutex_lock(&peer->lock);
-    if (!bind_to_peer(conn, peer)) {
-        pthread_mutex_unlock(&peer->lock);
-        trpi_peer_unpin(peer);
-        return refuse_stranger(conn, TOO_MANY);
-    }
-    trpi_peer_unpin(peer); /* its connection has pinned it */
-    trpi_bygone_bar(peer, conn->uid);
-    event.want = trpi_peer_may_dial(peer);
-    if (!event.want || !trpi_assoc_is_claimant(&peer->assoc, conn->uid)) {
-        agree(conn, request);
-    }
-    bool rival = trpi_assoc_is_rival(&peer->assoc, conn->uid);
-    (void)trpi_peer_step(peer, conn, &event, "peer called", &later);
-    trpi_peer_pump(peer, &later);
-    trpi_peer_unlock(peer, &later);
-    if (rival) {
-        refusal_log(conn, TRPI_RIVAL_REASON);
-    }
-    return TRP_OK;
-}
-
-static trp_err
-on_answer(trpi_conn *conn, const trpi_frame *frame, const trpi_handshake *answer)
-{
-    trpi_peer *peer = conn->peer;
-    bool response = frame->kind == TRPI_FRAME_HANDSHAKE_RESPONSE;
-    if (!conn->dialled || conn->ready || conn->lane != TRPI_LANE_CONTROL) {
-        return fail(conn, TRP_EPROTO, "handshake answer out of place");
-    }
-    if (response && (answer->from.uid != conn->uid ||
-                     !trpi_address_equal(&answer->from.address, &peer->address))) {
-        return fail(conn, TRP_EPROTO, "answered by somebody else");
-    }
-    trpi_later later = { 0 };
-    trpi_assoc_event event = { .kind = response ? TRPI_ASSOC_RESPONSE : TRPI_ASSOC_REFUSED,
-                               .uid = conn->uid,
-                               .random = trpi_world_random(conn->remote->world) };
-    pthread_mutex_lock(&peer->lock);
-    if (response) {
-        trpi_bygone_bar(peer, conn->uid);
-        agree(conn, answer);
-    } else {
-        trpi_handshake_refused(peer, answer);
-    }
-    peer->lanes[TRPI_LANE_CONTROL].dialling = NULL;
-    (void)trpi_peer_step(peer, conn, &event, response ? "answered" : answer->reason, &later);
-    if (!response) {
-        trpi_barred(peer, &later);
-    }
-    trpi_peer_pump(peer, &later);
-    trpi_peer_unlock(peer, &later);
-    return TRP_OK;
-}
-
-/* ---- reading --------------------------------------------------------------------------------- */
-
-static trp_err
-on_frame(void *arg, const trpi_frame *frame)
-{
-    trpi_conn *conn = arg;
-    conn->frames++;
-    if (frame->kind > TRPI_FRAME_HANDSHAKE_REFUSAL) {
-        /* ready is written by this very callback's thread of events, or never after. */
-        return conn->ready ? trpi_inbound_frame(conn, frame)
-                           : fail(conn, TRP_EPROTO, "frame before the handshake");
-    }
-    if (conn->close_when_sent) {
-        return TRP_OK; /* refused already */
-    }
-    trpi_handshake handshake;
-    if (trpi_handshake_decode(frame, &handshake) != TRP_OK) {
-        return fail(conn, TRP_EPROTO, "handshake cannot be read");
-    }
-    for (char *c = handshake.reason; *c != '\0'; c++) {
-        *c = *c >= ' ' && *c < 127 && *c != '"' ? *c : '?'; /* it goes into our log */
-    }
-    return frame->kind == TRPI_FRAME_HANDSHAKE_REQUEST ? on_request(conn, &handshake)
-                                                       : on_answer(conn, frame, &handshake);
-}
-
-static void
-report_failure(trpi_conn *conn, trp_err err)
-{
-    trpi_remote *remote = conn->remote;
-    uint32_t gate = TRPI_GATE_GARBAGE;
-    _Atomic uint64_t *counter = &remote->garbage;
-    const char *what = conn->failure[0] != '\0' ? conn->failure : "not this protocol";
-    if (err == TRP_EVERSION) {
-        gate = TRPI_GATE_VERSION;
-        counter = &remote->wrong_version;
-    } else if (err == TRP_EMSGSIZE) {
-        gate = TRPI_GATE_OVERSIZE;
-        counter = &remote->oversize;
-        what = conn->ready ? "frame longer than maximum-frame-size"
-                           : "frame longer than a handshake may be";
-    } else if (err == TRP_ECONN) {
-        counter = &remote->handshakes_failed; /* a race of handshakes: the dialler tries again */
-    } else if (err == TRP_ELIMIT) {
-        gate = TRPI_GATE_REFUSED;
-        counter = conn->ready ? &remote->unfinished_refused : &remote->handshakes_failed;
-    } else if (err == TRP_ENOMEM) {
-        what = "out of memory";
-    } else if (err == TRP_EPERM) {
-        trpi_refused(remote, conn->peer_text, TRPI_REFUSED_WRONG_NAME, what);
-        return;
-    }
-    trpi_count(counter, 1);
-    uint32_t suppressed = 0;
-    if (trpi_log_gate_open(remote, gate, &suppressed)) {
-        trpi_log(remote->system, err == TRP_ECONN ? TRP_LOG_DEBUG : TRP_LOG_WARNING, "remote",
-                 "connection dropped peer=%s reason=\"%s\" suppressed=%u", conn->peer_text, what,
-                 suppressed);
-    }
-}
-
-/* Bytes of somebody who has not said who he is: few, and some tell what he takes us for. */
-static trp_err
-while_unknown(trpi_conn *conn, trp_err err, const uint8_t *bytes, size_t count)
-{
-    const char *detail = NULL;
-    trpi_refusal why = TRPI_REFUSED_NONE;
-    if (conn->early_bytes == 0) { /* also when it is too short to be a preamble: an alert is */
-        why = trpi_refusal_of_bytes(bytes, count, &detail);
-    }
-    conn->early_bytes += count;
-    if (err == TRP_OK && conn->early_bytes > conn->remote->options.handshake_bytes_max) {
-        why = TRPI_REFUSED_BYTES;
-        detail = "more than remote.handshake-bytes-max";
-    }
-    if (why == TRPI_REFUSED_NONE) {
-        return err;
-    }
-    (void)snprintf(conn->failure, sizeof conn->failure, "%s: %s", trpi_refusal_text(why), detail);
-    trpi_refused(conn->remote, conn->peer_text, why, detail);
-    /* Whoever shows a cookie waits for ours: any other word tells him that there is none. */
-    bool tell = why == TRPI_REFUSED_COOKIE && !conn->dialled;
-    return tell && refuse_stranger(conn, conn->failure) == TRP_OK ? TRP_OK : TRP_ECANCELED;
-}
-
-static void
-on_bytes(void *user, trpi_link *link, const uint8_t *bytes, size_t count)
-{
-    trpi_conn *conn = user;
-    (void)link;
-    if (conn->decoder.failed != TRP_OK) {
-        return; /* closing; what still comes is of no interest */
-    }
-    trpi_unfinished_before(conn);
-    trp_err err = trpi_frame_decoder_feed(&conn->decoder, bytes, count);
-    trpi_unfinished_after(conn);
-    trpi_inbound_batch_end(conn);
-    if (!conn->ready) {
-        err = while_unknown(conn, err, bytes, count);
-    }
-    if (conn->peer != NULL) {
-        trpi_count(&conn->peer->bytes_in, count);
-        atomic_fetch_add_explicit(&conn->uses, 1, memory_order_relaxed);
-    }
-    if (err != TRP_OK) {
-        if (err != TRP_ECANCELED) { /* told already */
-            report_failure(conn, err);
-        }
-        pthread_mutex_lock(trpi_conn_lock_of(conn));
-        trpi_conn_close(conn);
-        pthread_mutex_unlock(trpi_conn_lock_of(conn));
-    }
-}
-
-static void
-on_refused(void *user, trpi_link *link, trpi_refusal why, const char *detail)
-{
-    trpi_conn *conn = user;
-    (void)link;
-    trpi_refused(conn->remote, conn->peer_text, why, detail);
-}
-
-/* ---- the end --------------------------------------------------------------------------------- */
-
-static void
-remove_from_peer(trpi_peer *peer, trpi_conn *conn)
-{
-    for (trpi_conn **at = &peer->conns; *at != NULL; at = &(*at)->peer_next) {
-        if (*at == conn) {
-            *at = conn->peer_next;
-            peer->conns_count--;
-            return;
-        }
-    }
-}
-
-static bool
-has_control(const trpi_peer *peer)
-{
-    for (const trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
-        if (conn->lane == TRPI_LANE_CONTROL && !conn->closing) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static void
-peer_lost(trpi_conn *conn, const char *reason)
-{
-    trpi_peer *peer = conn->peer;
-    trpi_later later = { 0 };
-    trpi_lane_state *lane = &peer->lanes[conn->lane];
-    pthread_mutex_lock(&peer->lock);
-    remove_from_peer(peer, conn);
-    conn->closing = true;
-    if (lane->out == conn) {
-        lane->out = NULL;
-    }
-    if (lane->parting == conn) {
-        lane->parting = NULL;
-    }
-    if (conn->busy) { /* conn-N3 */
-        atomic_fetch_sub_explicit(&lane->queued, conn->writing.count, memory_order_relaxed);
-    }
-    bool undialled = lane->dialling == conn && conn->lane != TRPI_LANE_CONTROL;
-    if (undialled) {
-        trpi_lane_undialled(peer, conn, reason);
-    }
-    if (lane->dialling == conn) {
-        lane->dialling = NULL;
-        lane->dial_attempts++;
-        lane->dial_next_ms = trpi_remote_now_ms(peer->remote) +
-                             trpi_assoc_backoff_ms(&peer->remote->assoc_config, lane->dial_attempts,
-                                                   trpi_world_random(peer->remote->world));
-    }
-    if (conn->lane == TRPI_LANE_CONTROL && !has_control(peer)) {
-        trpi_assoc_event event = { .kind = TRPI_ASSOC_LOST,
-                                   .random = trpi_world_random(peer->remote->world) };
-        (void)trpi_peer_step(peer, conn, &event, reason, &later);
-    }
-    trpi_peer_pump(peer, &later);
-    trpi_peer_unlock(peer, &later);
-    if (undialled) {
-        trpi_lane_undialled_log(conn->remote, conn, reason);
-    }
-}
-
-static void
-on_closed(void *user, trpi_link *link, trp_err err, const char *reason)
-{
-    trpi_conn *conn = user;
-    trpi_remote *remote = conn->remote;
-    (void)link;
-    (void)err;
-    pthread_mutex_lock(&remote->lock);
-    all_remove(conn);
-    trpi_pending_remove(conn);
-    pthread_mutex_unlock(&remote->lock);
-    if (conn->peer != NULL) {
-        peer_lost(conn, conn->failure[0] != '\0' ? conn->failure : reason);
-    }
-    trpi_conn_unref(conn);
 }
 
 /* Connections that did not get ready in time cost a counter and, now and then, a line. */
@@ -731,13 +216,3 @@ trpi_conns_expire(trpi_remote *remote, uint64_t now_ms)
                  peer_text, remote->options.handshake_timeout_ms, expired - 1, suppressed);
     }
 }
-
-const trpi_transport_events trpi_conn_events = {
-    .accepted = on_accepted,
-    .starved = trpi_pending_starved,
-    .connected = on_connected,
-    .bytes = on_bytes,
-    .written = trpi_conn_written,
-    .refused = on_refused,
-    .closed = on_closed,
-};

@@ -5,8 +5,10 @@
  * Must hold. conn-N2 and conn-N3.
  * Tests.     tests/unit/remote/remote_test.c, pressure_test.c
  */
+#include "remote/association/conn.h"
+
 #include "base/assert.h"
-#include "remote/association/internal.h"
+#include "remote/association/peer.h"
 
 trp_err
 trpi_conn_head(trpi_conn *conn, enum trpi_frame_kind kind, uint8_t flags, const void *body,
@@ -104,53 +106,4 @@ trpi_conn_give_up(trpi_conn *conn)
         trpi_lane_dead_letters(conn->peer, trpi_node_find(conn->remote->system, &id), &rest,
                                TRP_DEAD_NOT_CONNECTED);
     }
-}
-
-/* The write is done: go on with what gathered meanwhile. */
-static void
-write_over(trpi_conn *conn)
-{
-    trpi_peer *peer = conn->peer;
-    trpi_later later = { 0 };
-    pthread_mutex_lock(trpi_conn_lock_of(conn));
-    conn->busy = false;
-    bool finished = conn->close_when_sent && conn->head.count == 0;
-    if (peer != NULL) {
-        trpi_lane_state *lane = &peer->lanes[conn->lane];
-        atomic_fetch_sub_explicit(&lane->queued, conn->writing.count, memory_order_relaxed);
-        trpi_count(&peer->bytes_out, conn->writing.count);
-    }
-    trpi_buffer_clear(&conn->writing_head);
-    trpi_buffer_clear(&conn->writing);
-    if (conn->writing.capacity > TRPI_BUFFER_KEPT_BYTES) {
-        trpi_buffer_fini(&conn->writing);
-    }
-    if (finished) {
-        trpi_conn_close(conn);
-    }
-    if (peer != NULL) {
-        trpi_peer_pump(peer, &later);
-        trpi_peer_unlock(peer, &later);
-        return;
-    }
-    bool more = trpi_conn_take(conn);
-    pthread_mutex_unlock(&conn->remote->lock);
-    if (more) {
-        trpi_conn_write(conn);
-    }
-}
-
-void
-trpi_conn_written(void *user, trpi_link *link)
-{
-    trpi_conn *conn = user;
-    (void)link;
-    trpi_buffer_clear(&conn->writing_head);
-    conn->writing_at += conn->slice_bytes;
-    if (conn->writing_at < conn->writing.count) {
-        trpi_conn_ref(conn);
-        trpi_conn_write(conn);
-        return;
-    }
-    write_over(conn);
 }

@@ -8,12 +8,14 @@
  * Tests.   tests/unit/remote/events_test.c
  * Sources. REMOTE-48 to -52, ES-06, LOG-15.
  */
+#include "remote/association/effects.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
-#include "remote/association/internal.h"
+#include "remote/association/peer.h"
 
 _Static_assert(TRP_REMOTING_ADDRESS_BYTES >= TRPI_ADDRESS_TEXT_BYTES, "any address fits");
 

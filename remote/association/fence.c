@@ -16,9 +16,12 @@
  * Limits. None of its own: fences are numbers, answered cumulatively.
  * Tests.  tests/unit/remote/lanes_test.c
  */
+#include "remote/association/lane.h"
+
 #include "base/assert.h"
 #include "base/wire.h"
-#include "remote/association/internal.h"
+#include "remote/association/conn.h"
+#include "remote/association/peer.h"
 
 enum { LANE_BITS = 4, AGAIN_MS = 1000 };
 

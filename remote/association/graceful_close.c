@@ -20,8 +20,10 @@
  *         A connection that breaks meanwhile is one that broke.
  * Tests.  tests/unit/remote/lanes_test.c, renew_test.c
  */
+#include "remote/association/conn.h"
+
 #include "base/assert.h"
-#include "remote/association/internal.h"
+#include "remote/association/peer.h"
 
 enum { AGAIN_MS = 1000 };
 

@@ -20,12 +20,11 @@
  *         and bound what comes themselves.
  * Tests.  tests/unit/remote/pressure_test.c
  */
-#include <string.h>
+#include "remote/association/hold.h"
 
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/hash.h"
-#include "remote/association/internal.h"
 
 enum {
     PLACES = 4096,
@@ -202,28 +201,21 @@ ready_look(trpi_holds *holds, hold *h)
     }
 }
 
+/* ---- in -------------------------------------------------------------------------------------- */
+
 void
-trpi_hold_credit(trpi_conn *conn, const trpi_frame *frame)
+trpi_holds_credited(trpi_peer *peer, uint64_t uid, const trpi_credit_frame *word, uint8_t flags)
 {
-    trpi_peer *peer = conn->peer;
-    trpi_later later = { 0 };
-    trpi_credit_frame word;
-    if (frame->bytes < TRPI_CREDIT_BYTES) {
-        return;
-    }
-    trpi_credit_decode(frame->body, frame->bytes, &word);
-    pthread_mutex_lock(&peer->lock);
-    /* hold-H2 */
-    bool current = peer->assoc.state == TRPI_ASSOC_ACTIVE && peer->assoc.uid == conn->uid;
-    hold *h = current ? hold_find(peer, word.slot, word.generation) : NULL;
-    bool free = (frame->flags & TRPI_CREDIT_FREE) != 0;
+    bool current = peer->assoc.state == TRPI_ASSOC_ACTIVE && peer->assoc.uid == uid; /* hold-H2 */
+    hold *h = current ? hold_find(peer, word->slot, word->generation) : NULL;
+    bool free = (flags & TRPI_CREDIT_FREE) != 0;
     if (current && h == NULL && !free) {
-        h = hold_new(peer, &word, conn->uid); /* no memory: it bounds what comes itself */
+        h = hold_new(peer, word, uid); /* no memory: it bounds what comes itself */
     }
     if (h != NULL) {
-        uint64_t before = (frame->flags & TRPI_CREDIT_SET) != 0 ? 0 : h->credit;
+        uint64_t before = (flags & TRPI_CREDIT_SET) != 0 ? 0 : h->credit;
         h->free = free;
-        h->credit = before + word.bytes >= before ? before + word.bytes : UINT64_MAX;
+        h->credit = before + word->bytes >= before ? before + word->bytes : UINT64_MAX;
         news_remove(peer->holds, h);
         news_add(peer->holds, h, trpi_remote_now_ms(peer->remote));
         if (free && h->first == NULL) {
@@ -232,34 +224,25 @@ trpi_hold_credit(trpi_conn *conn, const trpi_frame *frame)
             ready_look(peer->holds, h);
         }
     }
-    trpi_peer_pump(peer, &later);
-    trpi_peer_unlock(peer, &later);
 }
 
-/* ---- in -------------------------------------------------------------------------------------- */
+bool
+trpi_hold_is_held(const trpi_route *route, uint32_t slot, uint32_t generation, bool *ret_first)
+{
+    const hold *h = hold_find(route->peer, slot, generation);
+    bool held = h != NULL && h->uid == route->uid;
+    *ret_first = held && h->route != route;
+    return held;
+}
 
 bool
-trpi_hold_enter(trpi_route *route, uint32_t slot, uint32_t generation)
+trpi_hold_own(trpi_route *route, uint32_t slot, uint32_t generation)
 {
-    trpi_peer *peer = route->peer;
-    pthread_mutex_lock(&peer->lock);
-    hold *h = hold_find(peer, slot, generation);
+    hold *h = hold_find(route->peer, slot, generation);
     bool held = h != NULL && h->uid == route->uid;
-    bool first = held && h->route != route;
-    pthread_mutex_unlock(&peer->lock);
-    if (!first) {
-        return held;
-    }
-    if (route->touched != 0) {
-        (void)trpi_route_hand_over(route); /* hold-H1 */
-    }
-    pthread_mutex_lock(&peer->lock);
-    h = hold_find(peer, slot, generation); /* it may have ended meanwhile, or be a new one */
-    held = h != NULL && h->uid == route->uid;
     if (held) {
         h->route = route;
     }
-    pthread_mutex_unlock(&peer->lock);
     return held;
 }
 
@@ -280,32 +263,26 @@ chunk_append(hold *h, const trpi_buffer *frame)
 }
 
 enum trpi_held
-trpi_hold_take(trpi_route *route, uint32_t slot, uint32_t generation, const trpi_buffer *frame,
-               bool promised)
+trpi_hold_put(trpi_route *route, uint32_t slot, uint32_t generation, const trpi_buffer *frame,
+              bool promised)
 {
     trpi_peer *peer = route->peer;
     trpi_remote *remote = peer->remote;
-    trpi_later later = { 0 };
-    enum trpi_held held = TRPI_HELD_NOT;
-    pthread_mutex_lock(&peer->lock);
     hold *h = hold_find(peer, slot, generation);
-    if (h != NULL && h->uid == route->uid && h->route == route &&
-        !atomic_load_explicit(&remote->closed, memory_order_relaxed)) {
-        uint64_t most = trpi_credit_most(
-            &remote->limits, atomic_load_explicit(&remote->held_bytes, memory_order_relaxed));
-        held = (promised || h->bytes + frame->count <= most) && chunk_append(h, frame)
-                   ? TRPI_HELD
-                   : TRPI_HELD_FULL;
+    if (h == NULL || h->uid != route->uid || h->route != route ||
+        atomic_load_explicit(&remote->closed, memory_order_relaxed)) {
+        return TRPI_HELD_NOT;
     }
-    if (held == TRPI_HELD) {
-        h->bytes += frame->count;
-        peer->holds->bytes += frame->count;
-        atomic_fetch_add_explicit(&remote->held_bytes, frame->count, memory_order_relaxed);
-        ready_look(peer->holds, h);
-        trpi_peer_pump(peer, &later);
+    uint64_t most = trpi_credit_most(
+        &remote->limits, atomic_load_explicit(&remote->held_bytes, memory_order_relaxed));
+    if ((!promised && h->bytes + frame->count > most) || !chunk_append(h, frame)) {
+        return TRPI_HELD_FULL;
     }
-    trpi_peer_unlock(peer, &later);
-    return held;
+    h->bytes += frame->count;
+    peer->holds->bytes += frame->count;
+    atomic_fetch_add_explicit(&remote->held_bytes, frame->count, memory_order_relaxed);
+    ready_look(peer->holds, h);
+    return TRPI_HELD;
 }
 
 bool

@@ -11,17 +11,20 @@
  *       letters. (receiver.c)
  * Tests.  tests/unit/remote/remote_test.c, garbage_test.c, pressure_test.c
  */
+#include "remote/association/inbound.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/assert.h"
 #include "base/payload.h"
 #include "base/wire.h"
 #include "pattern/pattern.h"
+#include "remote/association/conn.h"
+#include "remote/association/hold.h"
+#include "remote/wire/compress.h"
 #include "remote/wire/deployment.h"
-#include "remote/association/internal.h"
 
 /* remote-inbound-B2. Who then changes what belongs to an incarnation asks, and changes, with
  * peer->lock held: its end and the next one's beginning do. */
@@ -393,7 +396,7 @@ deploy_refuse(trpi_conn *conn, trp_ref deputy, const char *what, const char *nam
     trpi_order order = { NULL, &why };
     (void)snprintf(why.reason, sizeof why.reason, "%s%.100s%s", what, name,
                    name[0] != '\0' ? "\"" : "");
-    (void)trpi_route_remote_ops.order(conn->remote, conn->remote->system, deputy.node,
+    (void)trpi_signal_order(conn->remote, conn->remote->system, deputy.node,
                                       TRPI_SIGNAL_REFUSED, deputy, (trp_ref)TRP_REF_NONE, &order);
 }
 
@@ -672,6 +675,23 @@ on_lane_open(trpi_conn *conn, const trpi_frame *frame)
     return err;
 }
 
+/* CREDIT: what a receiver there may be sent. */
+static void
+on_credit(trpi_conn *conn, const trpi_frame *frame)
+{
+    trpi_peer *peer = conn->peer;
+    trpi_later later = { 0 };
+    trpi_credit_frame word;
+    if (frame->bytes < TRPI_CREDIT_BYTES) {
+        return;
+    }
+    trpi_credit_decode(frame->body, frame->bytes, &word);
+    pthread_mutex_lock(&peer->lock);
+    trpi_holds_credited(peer, conn->uid, &word, frame->flags);
+    trpi_peer_pump(peer, &later);
+    trpi_peer_unlock(peer, &later);
+}
+
 trp_err
 trpi_inbound_frame(trpi_conn *conn, const trpi_frame *frame)
 {
@@ -720,7 +740,7 @@ trpi_inbound_frame(trpi_conn *conn, const trpi_frame *frame)
         on_fence_ack(conn, frame);
         return TRP_OK;
     case TRPI_FRAME_CREDIT:
-        trpi_hold_credit(conn, frame);
+        on_credit(conn, frame);
         return TRP_OK;
     case TRPI_FRAME_CREDIT_ASK:
         trpi_receiver_asked(conn, frame);

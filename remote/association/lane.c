@@ -11,11 +11,12 @@
  * Limits. lane_bytes_max, large_lane_bytes_max, control_bytes_max: counted with what is in flight.
  * Tests.  tests/unit/remote/remote_test.c
  */
+#include "remote/association/lane.h"
+
 #include <string.h>
 
 #include "base/assert.h"
-#include "base/wire.h"
-#include "remote/association/internal.h"
+#include "remote/association/peer.h"
 
 static bool
 is_message(const trpi_frame *frame)

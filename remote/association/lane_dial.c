@@ -11,10 +11,13 @@
  *       incarnation before.
  * Tests.   tests/unit/remote/reach_test.c
  */
+#include "remote/association/lane.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "remote/association/internal.h"
+#include "remote/association/conn.h"
+#include "remote/association/peer.h"
 
 enum { LATE_MS = 3000, PROBLEM_MS = 60000 };
 

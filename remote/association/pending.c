@@ -12,11 +12,12 @@
  *          Each waits for handshake_timeout at most.
  * Tests.   tests/unit/remote/secure_test.c, tests/sim/strangers_test.c, tests/system/strangers.sh
  */
+#include "remote/association/conn.h"
+
 #include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 
-#include "remote/association/internal.h"
+#include "remote/association/peer.h"
 
 enum { SMALL = 16 }; /* of fewer places none is kept, and one address may have all */
 

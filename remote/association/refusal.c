@@ -1,11 +1,14 @@
 /* refusal.c - connections that are refused: the words for it, the counters, the log lines. */
+#include "remote/association/inbound.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "remote/association/conn.h"
+#include "remote/association/peer.h"
 #include "remote/security/cookie.h"
-#include "remote/association/internal.h"
 
 void
 trpi_refused(trpi_remote *remote, const char *peer, trpi_refusal why, const char *detail)

@@ -16,21 +16,18 @@
  *         (lane-full), TRPI_GATHER_BYTES_MAX a hand-over.
  * Tests.  tests/unit/remote/remote_test.c, full_lane_test.c, lanes_test.c, garbage_test.c
  */
-#include <stdio.h>
+#include "remote/association/route.h"
+
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "pattern/pattern.h"
+#include "remote/association/conn.h"
+#include "remote/association/hold.h"
+#include "remote/association/inbound.h"
+#include "remote/wire/compress.h"
 #include "remote/wire/deployment.h"
-#include "remote/association/internal.h"
-
-const trpi_node_id *
-trpi_route_node_get(void *arg, uint32_t node)
-{
-    trpi_remote *remote = arg;
-    return trpi_node_id_get(remote->system, node);
-}
 
 static trp_dead_reason
 reason_of(trp_err err)
@@ -521,30 +518,6 @@ flush(void *arg, trp_system *system, bool more)
     return wait ? false : trpi_route_hand_over(route);
 }
 
-void
-trpi_route_free(trpi_route *route)
-{
-    for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
-        trpi_buffer_fini(&route->gathers[lane].frames);
-        trpi_free(route->gathers[lane].announced);
-    }
-    trpi_buffer_fini(&route->scratch);
-    trpi_buffer_fini(&route->held);
-    trpi_free(atomic_load_explicit(&route->large, memory_order_relaxed));
-    trpi_free(route);
-}
-
-/* Take it out of its peer's list. By peer->lock. */
-static void
-route_unlink(trpi_route *route)
-{
-    trpi_route **at = &route->peer->routes;
-    while (*at != route) {
-        at = &(*at)->next;
-    }
-    *at = route->next;
-}
-
 static void
 release(void *arg)
 {
@@ -553,7 +526,7 @@ release(void *arg)
     trpi_peer *peer = route->peer;
     trpi_assert(route->touched == 0);
     pthread_mutex_lock(&peer->lock);
-    route_unlink(route);
+    trpi_route_unlink(route);
     trpi_holds_forget(peer, route);
     pthread_mutex_unlock(&peer->lock);
     trpi_route_free(route);
@@ -634,17 +607,6 @@ static const trpi_proxy_ops proxy_ops = { deliver, flush, release, admit, forgo,
 
 /* ---- what the actor room asks for ------------------------------------------------------------ */
 
-trp_err
-trpi_route_address_check(const trpi_remote *remote, const trpi_address *address)
-{
-    if (address->port == 0 || address->host[0] == '\0' ||
-        strcmp(address->protocol, remote->address.protocol) != 0) {
-        return TRP_EINVAL; /* a local-only address, or a transport that we do not have */
-    }
-    /* an earlier self */
-    return trpi_address_equal(address, &remote->address) ? TRP_ESTATE : TRP_OK;
-}
-
 /* The route of a node, linked before a proxy has it: who is refused room is told by this list. A
  * new one keeps the caller's pin, else it is given back. NULL: no memory. */
 static trpi_route *
@@ -688,7 +650,7 @@ route_settle(trpi_route *route, bool attached)
     route->attached = route->attached || attached;
     bool vain = !route->attached && route->tries == 0;
     if (vain) {
-        route_unlink(route);
+        trpi_route_unlink(route);
     }
     pthread_mutex_unlock(&peer->lock);
     if (vain) {

@@ -7,22 +7,13 @@
  * Limits. TRPI_LARGE_PLACES; recipients that share one take the same way.
  * Tests.  tests/unit/remote/lanes_test.c
  */
+#include "remote/association/route.h"
+
 #include "base/alloc.h"
 #include "base/hash.h"
-#include "remote/association/internal.h"
+#include "remote/association/peer.h"
 
 enum { LARGE_WORDS = TRPI_LARGE_PLACES / 64 };
-
-bool
-trpi_route_is_large(const trpi_route *route, uint32_t slot)
-{
-    atomic_uint_least64_t *words = atomic_load_explicit(&route->large, memory_order_acquire);
-    if (words == NULL) {
-        return false;
-    }
-    uint64_t place = trpi_hash_u64(slot) % TRPI_LARGE_PLACES;
-    return (atomic_load_explicit(&words[place / 64], memory_order_relaxed) >> place % 64 & 1) != 0;
-}
 
 static void
 large_places_clear(atomic_uint_least64_t *words)

@@ -5,10 +5,12 @@
  * Limits. system_messages_max, TRPI_SYSTEM_TAILS_BYTES_MAX: one more is the loss of the node
  * Tests.  tests/unit/remote/remote_test.c, incarnation_test.c, deployment_test.c
  */
+#include "remote/association/route.h"
+
 #include <string.h>
 
+#include "remote/association/peer.h"
 #include "remote/wire/deployment.h"
-#include "remote/association/internal.h"
 
 /* So that the tick finds whom we watch before a handshake succeeded. The caller holds
  * peer->lock. */

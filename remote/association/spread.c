@@ -12,12 +12,16 @@
  * Limits. TRPI_ORDINARY_LANES_MAX.
  * Tests.  tests/unit/remote/lanes_test.c
  */
+#include "remote/association/lane.h"
+
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/hash.h"
 #include "base/wire.h"
-#include "remote/association/internal.h"
+#include "remote/association/conn.h"
+#include "remote/association/peer.h"
+#include "remote/wire/compress.h"
 
 _Static_assert((int)TRPI_REMOTE_LANES == (int)TRPI_LANE_COUNT, "the door tells of all lanes");
 

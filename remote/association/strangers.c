@@ -20,47 +20,13 @@
  *          peers are looked at for one of a share.
  * Tests.   tests/sim/strangers_test.c, tests/unit/remote/garbage_test.c
  */
-#include <arpa/inet.h>
-#include <stdio.h>
-#include <string.h>
+#include "remote/association/peer.h"
 
 #include "base/alloc.h"
-#include "base/hash.h"
-#include "remote/association/internal.h"
+#include "remote/association/conn.h"
+#include "remote/association/route.h"
 
-enum { LOOK_MAX = 256, ENDS_MAX = 16, NETWORK_BYTES = 8 };
-
-/* ---- whose ----------------------------------------------------------------------------------- */
-
-uint64_t
-trpi_whose_text(const char *peer_text)
-{
-    char host[TRPI_HOST_BYTES_MAX + 1];
-    uint8_t six[16];
-    bool bracket = peer_text[0] == '[';
-    size_t bytes = strcspn(peer_text + bracket, bracket ? "]" : "\n");
-    if (bytes > sizeof host - 1) {
-        bytes = sizeof host - 1;
-    }
-    memcpy(host, peer_text + bracket, bytes);
-    host[bytes] = '\0';
-    char *colon = strchr(host, ':');
-    if (!bracket && colon != NULL && strchr(colon + 1, ':') == NULL) {
-        *colon = '\0'; /* a port */
-    }
-    if (inet_pton(AF_INET6, host, six) == 1) {
-        return trpi_hash(six, NETWORK_BYTES, 0);
-    }
-    return trpi_hash(host, strlen(host), 0);
-}
-
-uint64_t
-trpi_whose(const trpi_conn *conn)
-{
-    const trpi_transport_ops *ops = conn->remote->ops;
-    uint64_t key = ops->whose != NULL ? ops->whose(conn->link) : 0;
-    return key != 0 ? key : conn->whose;
-}
+enum { LOOK_MAX = 256, ENDS_MAX = 16 };
 
 void
 trpi_peer_unshare(trpi_peer *peer)
@@ -179,6 +145,49 @@ say_so(trpi_remote *remote, const trpi_address *gone)
     }
 }
 
+/* Our incarnation goes on, and so do its epochs there. By remote->lock. tick-T5 */
+static void
+epochs_keep(const trpi_peer *peer)
+{
+    for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+        uint32_t epoch = atomic_load_explicit(&peer->lanes[lane].epoch, memory_order_relaxed);
+        if (epoch > peer->remote->epoch_first) {
+            peer->remote->epoch_first = epoch;
+        }
+    }
+}
+
+void
+trpi_peer_forget(trpi_peer *peer, bool over)
+{
+    trpi_remote *remote = peer->remote;
+    uint32_t node = 0;
+    pthread_mutex_lock(&remote->lock);
+    over = over && peer->pins == 1 && /* ours */
+           !atomic_load_explicit(&remote->stopping, memory_order_relaxed);
+    if (!peer->awake) {
+        trpi_line_remove(peer);
+    }
+    if (over) {
+        remote->redelivered_before += peer->redelivery.resent;
+        epochs_keep(peer);
+        trpi_peer_remove(peer);
+        node = atomic_load_explicit(&peer->node, memory_order_relaxed);
+    } else if (!peer->awake) {
+        trpi_line_append(peer, &remote->gone);
+    }
+    pthread_mutex_unlock(&remote->lock);
+    pthread_mutex_unlock(&peer->lock);
+    if (over) {
+        /* refs lead there still, as those to a node that was only named */
+        uint64_t by = peer->shared ? peer->share : trpi_whose_text(peer->address.host);
+        trpi_node_release(remote->system, node, by, remote->options.host_nodes_max);
+        trpi_peer_free(peer);
+    } else {
+        trpi_peer_unpin(peer);
+    }
+}
+
 bool
 trpi_peers_give_way(trpi_remote *remote, uint32_t share)
 {
@@ -214,6 +223,51 @@ trpi_peers_give_way(trpi_remote *remote, uint32_t share)
     return over;
 }
 
+/* ---- finding one, or room for one ------------------------------------------------------------ */
+
+/* A peer that gives way may have proxies, which takes a moment: so one goes while there is room. */
+static void
+make_room_ahead(trpi_remote *remote, uint32_t share)
+{
+    const trpi_remote_options *o = &remote->options;
+    pthread_mutex_lock(&remote->lock);
+    bool any = remote->peers_count > o->peers_max - o->peers_max / 8;
+    bool of_share = share < TRPI_SHARES &&
+                    remote->share_peers[share] > o->host_peers_max - o->host_peers_max / 8;
+    pthread_mutex_unlock(&remote->lock);
+    if (of_share || any) {
+        (void)trpi_peers_give_way(remote, of_share ? share : TRPI_SHARES);
+    }
+}
+
+static trp_err
+peer_get_or_make_room(trpi_remote *remote, const trpi_address *address, bool make, uint32_t share,
+                      trpi_peer **ret_peer)
+{
+    trp_err err = trpi_peer_pin(remote, address, make, share, ret_peer);
+    if (err == TRP_ELIMIT && (trpi_peers_give_way(remote, share) ||
+                              (share < TRPI_SHARES && trpi_peers_give_way(remote, TRPI_SHARES)))) {
+        err = trpi_peer_pin(remote, address, make, share, ret_peer);
+    }
+    if (err == TRP_OK && make) {
+        make_room_ahead(remote, share);
+    }
+    return err;
+}
+
+trp_err
+trpi_peer_get(trpi_remote *remote, const trpi_address *address, bool make, trpi_peer **ret_peer)
+{
+    return peer_get_or_make_room(remote, address, make, TRPI_SHARES, ret_peer);
+}
+
+trp_err
+trpi_peer_get_caller(trpi_remote *remote, const trpi_address *address, uint64_t whose,
+                     trpi_peer **ret_peer)
+{
+    return peer_get_or_make_room(remote, address, true, (uint32_t)(whose % TRPI_SHARES), ret_peer);
+}
+
 /* ---- third nodes ----------------------------------------------------------------------------- */
 
 /* Its number, if it is connected, or the present incarnation of a member: that is its peer's, and
@@ -246,10 +300,10 @@ trpi_third_number(void *arg, const trpi_node_id *id, uint32_t *ret_node)
         return TRP_OK;
     }
     uint32_t known = trpi_node_find(remote->system, id);
-    bool numbers = conn->numbers.who == TRPI_NUMBERS_ANY ||
-                   (conn->numbers.who == TRPI_NUMBERS_RECEIVER &&
-                    trpi_inbound_is_there(remote->system, conn->numbers.slot,
-                                          conn->numbers.generation));
+    bool numbers =
+        conn->numbers.who == TRPI_NUMBERS_ANY ||
+        (conn->numbers.who == TRPI_NUMBERS_RECEIVER &&
+         trpi_inbound_is_there(remote->system, conn->numbers.slot, conn->numbers.generation));
     if (!numbers) { /* strangers-G1 */
         *ret_node = known;
         return TRP_OK;

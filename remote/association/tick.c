@@ -26,12 +26,14 @@
  *         FORGET_MS, for who has said goodbye or was never met; FORGET_BARRED_MS.
  * Tests.  tests/sim/idle_test.c, tests/unit/remote/events_test.c
  */
+#include "remote/association/peer.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "base/alloc.h"
-#include "base/wire.h"
-#include "remote/association/internal.h"
+#include "remote/association/conn.h"
+#include "remote/association/hold.h"
 
 #define TRPI_SILENT_RIVAL "no answer while another incarnation calls with its address"
 
@@ -42,71 +44,6 @@ enum {
     FORGET_MS = 600000,
     FORGET_BARRED_MS = 24 * 3600 * 1000
 };
-
-/* ---- awake and resting; the lines by peer->lock and remote->lock ----------------------------- */
-
-static void
-awake_push(trpi_peer *peer)
-{
-    peer->awake = true;
-    peer->line = NULL;
-    peer->line_next = peer->remote->awake;
-    peer->remote->awake = peer;
-}
-
-void
-trpi_peer_begin(trpi_peer *peer)
-{
-    awake_push(peer);
-}
-
-static void
-line_append(trpi_peer *peer, trpi_line *line)
-{
-    peer->line = line;
-    peer->line_next = NULL;
-    peer->line_before = line->last;
-    *(line->last != NULL ? &line->last->line_next : &line->first) = peer;
-    line->last = peer;
-}
-
-static void
-line_remove(trpi_peer *peer)
-{
-    trpi_peer *next = peer->line_next, *before = peer->line_before;
-    *(next != NULL ? &next->line_before : &peer->line->last) = before;
-    *(before != NULL ? &before->line_next : &peer->line->first) = next;
-}
-
-void
-trpi_peer_wake(trpi_peer *peer)
-{
-    trpi_remote *remote = peer->remote;
-    if (peer->awake) {
-        return;
-    }
-    pthread_mutex_lock(&remote->lock);
-    line_remove(peer);
-    awake_push(peer);
-    pthread_mutex_unlock(&remote->lock);
-}
-
-/* The tick has taken it out of the line of those that are awake, and puts it into one. */
-static void
-line_up(trpi_peer *peer, bool rests, uint64_t now_ms)
-{
-    trpi_remote *remote = peer->remote;
-    pthread_mutex_lock(&remote->lock);
-    if (!rests) {
-        awake_push(peer);
-    } else {
-        peer->awake = false;
-        peer->rests_since_ms = now_ms;
-        line_append(peer, peer->assoc.state == TRPI_ASSOC_ACTIVE ? &remote->resting
-                                                                 : &remote->gone);
-    }
-    pthread_mutex_unlock(&remote->lock);
-}
 
 /* Buffers that the last gossip has left behind: with many associations most of what they hold. */
 static void
@@ -162,31 +99,6 @@ is_to_be_asked(const trpi_peer *peer, bool watched)
 {
     return peer->used || peer->asked || (watched && !peer->watch_delegated) ||
            trpi_redelivery_unacked(&peer->redelivery) > 0 || peer->waiting.count > 0;
-}
-
-void
-trpi_peer_ping(trpi_peer *peer, uint64_t now_ms)
-{
-    trpi_buffer frame = { 0 };
-    uint8_t body[8];
-    trpi_put_u64(body, trpi_world_mono_ns(peer->remote->world));
-    if (trpi_frame_append(&frame, TRPI_FRAME_PING, 0, 0, body, sizeof body) == TRP_OK) {
-        /* full: the next one */
-        (void)trpi_peer_append(peer, TRPI_LANE_CONTROL, peer->assoc.uid, &frame, false);
-    }
-    trpi_buffer_fini(&frame);
-    if (peer->rested) { /* tick-T3: nobody had asked it */
-        trpi_detector_own_pause(&peer->link_detector, now_ms, now_ms - peer->heard_ms);
-        peer->heard_ms = now_ms;
-        peer->rested = false;
-    }
-    peer->pinged_ms = now_ms;
-    peer->asked = true;
-    peer->used = false;
-    for (int lane = TRPI_LANE_ORDINARY; lane < TRPI_LANE_COUNT; lane++) { /* it is still going */
-        peer->used = peer->used || atomic_load_explicit(&peer->lanes[lane].queued,
-                                                        memory_order_relaxed) > 0;
-    }
 }
 
 static void
@@ -367,7 +279,7 @@ tick_peer(trpi_peer *peer, bool *ret_busy)
     if (rests) {
         trim(peer);
     }
-    line_up(peer, rests, now_ms);
+    trpi_peer_line_up(peer, rests, now_ms);
     trpi_peer_unlock(peer, &later);
     if (late > 0) {
         trpi_unfinished_say_late(peer, late);
@@ -403,26 +315,11 @@ own_pause(trpi_peer *peer, uint64_t now_ms, uint64_t pause_ms)
     pthread_mutex_unlock(&peer->lock);
 }
 
-/* The first of a line that has stood there for so long, pinned; NULL: none. */
-static trpi_peer *
-line_first(trpi_remote *remote, const trpi_line *line, uint64_t now_ms, uint32_t for_ms)
-{
-    pthread_mutex_lock(&remote->lock);
-    trpi_peer *peer = line->first;
-    if (peer != NULL && now_ms - peer->rests_since_ms >= for_ms) {
-        peer->pins++;
-    } else {
-        peer = NULL;
-    }
-    pthread_mutex_unlock(&remote->lock);
-    return peer;
-}
-
 /* The one that has rested longest is asked. */
 static void
 probe(trpi_remote *remote, uint64_t now_ms)
 {
-    trpi_peer *peer = line_first(remote, &remote->resting, now_ms, PROBE_MS);
+    trpi_peer *peer = trpi_line_first(remote, &remote->resting, now_ms, PROBE_MS);
     if (peer == NULL) {
         return;
     }
@@ -448,54 +345,11 @@ is_over(const trpi_peer *peer, uint64_t now_ms)
            now_ms - peer->rests_since_ms >= (waits ? FORGET_BARRED_MS : FORGET_MS);
 }
 
-/* Our incarnation goes on, and so do its epochs there. By remote->lock. tick-T5 */
-static void
-epochs_keep(const trpi_peer *peer)
-{
-    for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
-        uint32_t epoch = atomic_load_explicit(&peer->lanes[lane].epoch, memory_order_relaxed);
-        if (epoch > peer->remote->epoch_first) {
-            peer->remote->epoch_first = epoch;
-        }
-    }
-}
-
-void
-trpi_peer_forget(trpi_peer *peer, bool over)
-{
-    trpi_remote *remote = peer->remote;
-    uint32_t node = 0;
-    pthread_mutex_lock(&remote->lock);
-    over = over && peer->pins == 1 && /* ours */
-           !atomic_load_explicit(&remote->stopping, memory_order_relaxed);
-    if (!peer->awake) {
-        line_remove(peer);
-    }
-    if (over) {
-        remote->redelivered_before += peer->redelivery.resent;
-        epochs_keep(peer);
-        trpi_peer_remove(peer);
-        node = atomic_load_explicit(&peer->node, memory_order_relaxed);
-    } else if (!peer->awake) {
-        line_append(peer, &remote->gone);
-    }
-    pthread_mutex_unlock(&remote->lock);
-    pthread_mutex_unlock(&peer->lock);
-    if (over) {
-        /* refs lead there still, as those to a node that was only named */
-        uint64_t by = peer->shared ? peer->share : trpi_whose_text(peer->address.host);
-        trpi_node_release(remote->system, node, by, remote->options.host_nodes_max);
-        trpi_peer_free(peer);
-    } else {
-        trpi_peer_unpin(peer);
-    }
-}
-
 /* The one that has been gone longest is forgotten, or stands behind the others again. */
 static void
 forget(trpi_remote *remote, uint64_t now_ms)
 {
-    trpi_peer *peer = line_first(remote, &remote->gone, now_ms, FORGET_MS);
+    trpi_peer *peer = trpi_line_first(remote, &remote->gone, now_ms, FORGET_MS);
     if (peer != NULL) {
         pthread_mutex_lock(&peer->lock);
         trpi_peer_forget(peer, is_over(peer, now_ms));

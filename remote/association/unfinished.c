@@ -11,9 +11,11 @@
  *   unfinished-K4  A frame comes within FRAME_MS, and a second for each SLOWEST bytes.
  * Tests.   tests/sim/strangers_test.c
  */
+#include "remote/association/conn.h"
+
 #include <stdio.h>
 
-#include "remote/association/internal.h"
+#include "remote/association/peer.h"
 
 enum { SMALL = 65536, FRAME_MS = 60000, SLOWEST = 4096 };
 

@@ -13,11 +13,13 @@
  *       others: TRPI_TRUSTED_CLUSTER among the trusted ones, or nobody joins through this node.
  * Tests.  tests/unit/remote/untrusted_test.c
  */
+#include "remote/association/inbound.h"
+
 #include <string.h>
 
 #include "base/alloc.h"
+#include "remote/association/conn.h"
 #include "remote/wire/deployment.h"
-#include "remote/association/internal.h"
 
 bool
 trpi_untrusted_drop(trpi_conn *conn, const char *what, const char *name)

@@ -22,8 +22,9 @@
 #include <time.h>
 
 #include <troupe/mailbox.h>
+#include <troupe/remoting.h>
 
-#include "remote/association/internal.h"
+#include "remote/association/route.h"
 #include "remote/remote.h"
 
 enum {

@@ -3,7 +3,9 @@
 #include <troupe/mailbox.h>
 
 #include "base/world_virtual.h"
-#include "remote/association/internal.h"
+#include "remote/association/conn.h"
+#include "remote/association/peer.h"
+#include "remote/association/route.h"
 #include "remote/remote.h"
 #include "sim/mem_transport.h"
 #include "tests/unit/unit.h"

@@ -8,7 +8,7 @@
 #include "base/wire.h"
 #include "base/world_virtual.h"
 #include "remote/wire/codec.h"
-#include "remote/association/internal.h"
+#include "remote/association/peer.h"
 #include "remote/remote.h"
 #include "sim/mem_transport.h"
 #include "tests/unit/unit.h"

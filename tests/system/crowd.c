@@ -27,9 +27,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <troupe/remoting.h>
+
 #include "base/wire.h"
-#include "remote/association/internal.h"
 #include "remote/remote.h"
+#include "remote/wire/codec.h"
 
 enum {
     PEERS_MAX = 4096,

@@ -1,6 +1,6 @@
 /* node_remote_test.c - keys of a node reach its remoting. */
 #include "actor/kernel/system.h"
-#include "remote/association/internal.h"
+#include "remote/association/context.h"
 #include "tests/unit/node/inside.h"
 
 /* FD-21, CONF-20, WATCH-8: the detector of remote watches has its own keys, not those of the

@@ -8,7 +8,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "remote/association/internal.h"
+#include "remote/association/context.h"
 #include "tests/unit/remote/pair.h"
 #include "tests/unit/remote/pki.h"
 

@@ -1,5 +1,5 @@
 /* flush_test.c - remoting stops: what was told before arrives, or is a dead letter in time. */
-#include "remote/association/internal.h"
+#include "remote/association/context.h"
 #include "tests/unit/remote/pair.h"
 
 enum { TELLS = 5000, BURST = 20000, LONG_MS = 60000, SHORT_MS = 200 };

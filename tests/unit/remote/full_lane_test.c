@@ -7,7 +7,8 @@
 
 #include "tests/unit/remote/slow.h"
 
-#include "remote/association/internal.h"
+#include "remote/association/peer.h"
+#include "remote/association/route.h"
 
 #define TELLS 60000
 #define LANE_BYTES 262144u

@@ -9,7 +9,8 @@
 #include "base/wire.h"
 #include "pattern/reliable.h"
 #include "remote/wire/codec.h"
-#include "remote/association/internal.h"
+#include "remote/association/conn.h"
+#include "remote/association/peer.h"
 #include "tests/unit/remote/pair.h"
 
 static pair p;

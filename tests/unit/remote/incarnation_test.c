@@ -1,5 +1,5 @@
 /* incarnation_test.c - several incarnations of one address: which of them is meant, or over. */
-#include "remote/association/internal.h"
+#include "remote/association/peer.h"
 #include "tests/unit/remote/pair.h"
 
 static pair p;

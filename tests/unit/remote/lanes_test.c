@@ -6,10 +6,12 @@
  */
 #include <troupe/mailbox.h>
 
+#include "remote/wire/compress.h"
 #include "tests/unit/remote/pair.h"
 
 #include "base/hash.h"
-#include "remote/association/internal.h"
+#include "remote/association/conn.h"
+#include "remote/association/peer.h"
 
 enum { RECEIVERS = 8, LARGE_BYTES = 20000, THRESHOLD = 8192, BODY_MAX = LARGE_BYTES + 4096 };
 

@@ -5,7 +5,7 @@
 
 #include "tests/unit/remote/slow.h"
 
-#include "remote/association/internal.h"
+#include "remote/association/peer.h"
 
 #define TELLS 150000
 #define ONE_BYTES 16777216u /* remote.receiver-limit here, and of all: a window of a 16th of it */

@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "remote/association/internal.h"
 #include "tests/unit/remote/pair.h"
 
 static pair p;

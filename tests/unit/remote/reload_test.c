@@ -2,6 +2,7 @@
  * cookies, and those that do not fit. */
 #include <openssl/ssl.h>
 
+#include "remote/wire/frame.h"
 #include "tests/unit/remote/duo.h"
 
 static void

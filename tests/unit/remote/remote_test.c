@@ -1,7 +1,7 @@
 /* remote_test.c - two systems talk: tell, ask, Identify, selections, watch, loss, reconnect,
  * quarantine. */
 #include "remote/wire/frame.h"
-#include "remote/association/internal.h"
+#include "remote/association/context.h"
 #include "remote/nng/link_nng.h"
 #include "tests/unit/remote/pair.h"
 

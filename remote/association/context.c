@@ -1,0 +1,33 @@
+/* context.c - what all files of the room use: the clock, a rate limit for log lines, references. */
+#include "remote/association/context.h"
+
+enum { LOG_GATE_MS = 10000 };
+
+uint64_t
+trpi_remote_now_ms(const trpi_remote *remote)
+{
+    return trpi_world_mono_ns(remote->world) / 1000000u;
+}
+
+bool
+trpi_log_gate_open(trpi_remote *remote, uint32_t gate, uint32_t *ret_suppressed)
+{
+    trpi_log_gate *g = &remote->gates[gate];
+    uint64_t now_ms = trpi_remote_now_ms(remote) + 1;
+    uint64_t until = atomic_load_explicit(&g->until_ms, memory_order_relaxed);
+    /* Relaxed: of two threads in the same moment one gets through; nothing else hangs on it. */
+    if (now_ms < until ||
+        !atomic_compare_exchange_strong_explicit(&g->until_ms, &until, now_ms + LOG_GATE_MS,
+                                                 memory_order_relaxed, memory_order_relaxed)) {
+        atomic_fetch_add_explicit(&g->suppressed, 1, memory_order_relaxed);
+        return false;
+    }
+    *ret_suppressed = atomic_exchange_explicit(&g->suppressed, 0, memory_order_relaxed);
+    return true;
+}
+
+void
+trpi_remote_ref(trpi_remote *remote)
+{
+    atomic_fetch_add_explicit(&remote->references, 1, memory_order_relaxed);
+}

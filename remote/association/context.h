@@ -1,0 +1,155 @@
+/* context.h - remoting of one system: what all its files share, who owns what, and which lock
+ * guards it.
+ *
+ * Shape.
+ *     remote --- peers (one an address; freed when pinned by nobody and quiet for long)
+ *                  |- association, redelivery     pure state machines
+ *                  |- lanes[control, ordinary.., large]  what waits, and what sends it
+ *                  `- conns                       dialled and accepted, of either lane
+ *     system's proxy cell -> route (one a node number) -> peer
+ * Locks, in this order: conn recv (one a lane of a peer) -> peer->lock -> remote->lock. No callback
+ * into the system, to an upper room or to a log is made with peer->lock or remote->lock held;
+ * effects are gathered in a trpi_later and done afterwards. transport calls are made with or
+ * without locks (transport-T1: they call nobody).
+ */
+#ifndef TRPI_REMOTE_CONTEXT_H
+#define TRPI_REMOTE_CONTEXT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "actor/actor.h"
+#include "base/transport.h"
+#include "remote/association/association.h"
+#include "remote/association/credit.h"
+#include "remote/association/options.h"
+#include "remote/faults/faults.h"
+#include "remote/wire/serializer.h"
+
+typedef struct trpi_peer trpi_peer;
+typedef struct trpi_conn trpi_conn;
+typedef struct trpi_route trpi_route;
+typedef struct trpi_later trpi_later;
+
+#define TRPI_PEERS_MAX 16384          /* addresses; the default */
+#define TRPI_HOST_PEERS_MAX 4096      /* of them, of callers of one host or certificate; default */
+#define TRPI_HOST_NODES_MAX 4096      /* third nodes that peers of one may name; the default */
+#define TRPI_SHARES 1024              /* places by which hosts and certificates are told apart */
+#define TRPI_BYGONE_MAX 4096          /* incarnations that gave way and are not talked to again */
+#define TRPI_TICK_MS 250
+#define TRPI_ASK_MS 3000              /* association-A5 */
+#define TRPI_TICK_BUSY_MS 25          /* while somebody waits for an attempt */
+
+typedef struct trpi_channel {
+    pthread_rwlock_t lock; /* held for reading during a call, so that unbinding can wait */
+    trpi_control_fn fn;
+    void *arg;
+} trpi_channel;
+
+/* Rate limit for one kind of log line: a burst, then one each ten seconds with the number
+ * suppressed. */
+typedef struct trpi_log_gate {
+    _Atomic uint64_t until_ms;
+    _Atomic uint32_t suppressed;
+} trpi_log_gate;
+enum {
+    TRPI_GATE_GARBAGE,
+    TRPI_GATE_VERSION,
+    TRPI_GATE_OVERSIZE,
+    TRPI_GATE_TIMEOUT,
+    TRPI_GATE_REFUSED,
+    TRPI_GATE_DECODE,
+    TRPI_GATE_TYPE,
+    TRPI_GATE_TOO_LARGE,
+    TRPI_GATE_UNTRUSTED,
+    TRPI_GATE_DEPLOY,
+    TRPI_GATE_CROWD,
+    TRPI_GATE_LANE,
+    TRPI_GATE_STARVED,
+    TRPI_GATE_UNFINISHED,
+    TRPI_GATE_RECEIVER,
+    TRPI_GATE_REFUSAL, /* one for each reason */
+    TRPI_GATE_COUNT = TRPI_GATE_REFUSAL + TRPI_REFUSAL_COUNT
+};
+
+enum { TRPI_PEER_BUCKETS = 1024 };
+
+typedef struct trpi_line { /* who stands longest first */
+    trpi_peer *first, *last;
+} trpi_line;
+
+struct trpi_remote {
+    trp_system *system;
+    trpi_world *world;
+    trpi_remote_options options; /* defaults filled in */
+    trpi_assoc_config assoc_config;
+    const trpi_transport_ops *ops;
+    trpi_transport *transport;
+    bool secure; /* secure.h is around the transport; written before listening */
+    trpi_faults *faults; /* around that, for tests; NULL: not */
+    char cookie_file[TRPI_REMOTE_COOKIE_FILE_BYTES]; /* as the options have it; "": none */
+    trpi_address address;
+    uint64_t uid;
+    trpi_serializers *serializers; /* the system's */
+    atomic_int references; /* the user's until stop, one a route until the system is freed */
+    bool chatty;               /* messages are logged, or their sizes; set at the start */
+    _Atomic uint32_t *largest; /* payload of each type; NULL: not asked for */
+    /* in this order: no new peers; nothing is appended to a lane; over */
+    atomic_bool stopping, closed, stopped;
+    uint64_t flush_until_ms; /* set before stopping */
+    pthread_mutex_t lock;
+    pthread_cond_t over; /* one of timers, or of conns_alive */
+    trpi_peer *peers[TRPI_PEER_BUCKETS]; /* by lock */
+    uint32_t peers_count;
+    uint32_t share_peers[TRPI_SHARES]; /* callers that are no members; by lock */
+    uint64_t *bygone;                  /* a ring of TRPI_BYGONE_MAX uids; by lock, as the next */
+    uint32_t bygone_count, bygone_next;
+    trpi_conn *conns; /* all; by lock */
+    uint32_t conns_waiting; /* in the line of pending.c, oldest first; by lock, as the next */
+    trpi_conn *pending_first, *pending_last;
+    uint32_t pending_hosts[TRPI_SHARES]; /* of them, by host */
+    bool member_hosts[TRPI_SHARES];      /* a member is, or was, at such an address */
+    uint64_t starved, starved_ms, displaced_ms; /* times, and when last; 0: never */
+    uint32_t conns_alive; /* in memory: also what is closed, while somebody writes; by lock */
+    uint32_t timers;   /* that may still call us: the beat, and the hurry; by lock */
+    uint64_t beat_id;
+    bool hurrying;     /* by the timer's thread, as the next two */
+    uint64_t ticked_ms;
+    uint64_t probe_next_ms;
+    trpi_peer *awake;  /* line of those that the tick looks at, in no order; by lock */
+    trpi_line resting, gone; /* associations that nobody uses; no associations; by lock */
+    uint32_t epoch_first; /* epochs of a new peer, which may remember us, are higher; by lock */
+    uint64_t redelivered_before; /* to peers that are forgotten; by lock */
+    trpi_channel channels[TRPI_CHANNEL_COUNT];
+    trpi_log_gate gates[TRPI_GATE_COUNT];
+    _Atomic uint64_t accepted, handshakes_failed, garbage, oversize, wrong_version,
+        handshake_timeouts, frames_in, frames_out, decode_errors,
+        frames_skipped, frames_stale, quarantined; /* relaxed counters */
+    _Atomic uint64_t barred; /* handshakes that were refused because the peer has quarantined us */
+    _Atomic uint64_t refused[TRPI_REFUSAL_COUNT]; /* relaxed counters */
+    trpi_credit_limits limits;
+    atomic_uint_least64_t waiting_bytes; /* marked, for all receivers here; relaxed */
+    atomic_uint_least64_t held_bytes;    /* for all receivers elsewhere; relaxed */
+    _Atomic uint64_t untrusted_dropped;           /* relaxed counter */
+    char **trusted; /* paths; set before listening */
+    size_t trusted_count;
+    char **deployable; /* patterns of behaviours; meant when options.deployable is not NULL */
+    size_t deployable_count;
+    _Atomic uint64_t deployments_refused; /* relaxed counter */
+    _Atomic uint64_t unfinished; /* bytes that all decoders keep; relaxed */
+    _Atomic uint64_t unfinished_refused, unfinished_late; /* relaxed counters */
+    _Atomic uint64_t gave_way;            /* relaxed counter: peers that were forgotten early */
+};
+
+/* ---- context.c ---- */
+uint64_t trpi_remote_now_ms(const trpi_remote *remote);
+void trpi_remote_ref(trpi_remote *remote);
+/* True when a line of this kind may be logged now; *ret_suppressed are the ones that were not. */
+bool trpi_log_gate_open(trpi_remote *remote, uint32_t gate, uint32_t *ret_suppressed);
+static inline void
+trpi_count(_Atomic uint64_t *counter, uint64_t n)
+{
+    atomic_fetch_add_explicit(counter, n, memory_order_relaxed); /* read by stats only */
+}
+
+#endif

@@ -1,0 +1,56 @@
+/* effects.h - what is found out under a lock and done when the lock has been given back: writes,
+ * dead letters, events, log lines.
+ */
+#ifndef TRPI_REMOTE_EFFECTS_H
+#define TRPI_REMOTE_EFFECTS_H
+
+#include <troupe/remoting.h>
+
+#include "base/buffer.h"
+#include "remote/association/context.h"
+#include "remote/wire/codec.h"
+
+/* A change that is to be logged and published. */
+typedef struct trpi_note {
+    struct trpi_note *next;
+    trp_log_level level;
+    const trp_type *type; /* of the event; NULL: only a line */
+    trp_remoting_event event;
+    char text[600]; /* "": only an event */
+} trpi_note;
+
+/* Frames that left a lane unsent: their messages become dead letters. */
+typedef struct trpi_dropped {
+    trpi_buffer frames;
+    uint64_t uid; /* incarnation that the frames without ANYONE were for; 0: none are there */
+    trp_dead_reason reason;
+} trpi_dropped;
+
+/* What is to be done when peer->lock has been given back. */
+enum { TRPI_LATER_WRITES_MAX = 6 };
+struct trpi_later {
+    trpi_conn *writes[TRPI_LATER_WRITES_MAX]; /* counted, busy */
+    uint32_t writes_count;
+    uint32_t dials; /* bit a lane */
+    trpi_dropped dropped[TRPI_LANE_COUNT];
+    uint64_t over_uid; /* incarnation to be ended, 0: none */
+    bool over_quarantined;
+    bool ready; /* tell the proxies that the lane drained */
+    bool barred; /* a peer has quarantined this node, which is news */
+    trpi_note *notes; /* oldest first */
+    struct trpi_held_chunk *held; /* that becomes dead letters, oldest first */
+};
+
+/* ---- events.c ---- */
+/* One more note about peer, at the end; the caller fills in the rest. NULL: no memory. */
+trpi_note *trpi_note_new(trpi_peer *peer, const trp_type *type, trpi_later *later);
+/* Log, publish and free them. The caller holds no lock, as for the next four. */
+void trpi_notes_tell(trpi_remote *remote, trpi_note *notes);
+/* As log-remote-lifecycle-events says. */
+void trpi_lifecycle_log(trpi_remote *remote, trp_log_level level, const char *text);
+void trpi_remoting_publish(trpi_remote *remote, const trp_type *type, trp_remoting_event *event);
+/* Who, what, how large; never the content. */
+void trpi_message_chat(trpi_remote *remote, const trpi_peer *peer, bool sent, const trp_type *type,
+                       const trpi_message *message);
+
+#endif

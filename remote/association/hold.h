@@ -1,0 +1,55 @@
+/* hold.h - what is kept for receivers elsewhere that have no credit. */
+#ifndef TRPI_REMOTE_HOLD_H
+#define TRPI_REMOTE_HOLD_H
+
+#include "remote/association/effects.h"
+#include "remote/association/peer.h"
+#include "remote/association/route.h"
+
+/* ---- hold.c: what is kept for receivers elsewhere that have no credit ---- */
+/* A CREDIT frame of that incarnation came. By peer->lock. */
+void trpi_holds_credited(trpi_peer *peer, uint64_t uid, const trpi_credit_frame *word,
+                         uint8_t flags);
+enum trpi_held { TRPI_HELD_NOT, TRPI_HELD, TRPI_HELD_FULL };
+/* May this recipient be held? Without a lock; true for others now and then. */
+bool trpi_hold_may_be(const trpi_peer *peer, uint32_t slot);
+static inline bool
+trpi_hold_may(const trpi_peer *peer, uint32_t slot)
+{
+    /* acquire: pairs with the first hold; with none, which is usual, nothing is hashed */
+    return atomic_load_explicit(&peer->holding, memory_order_acquire) &&
+           trpi_hold_may_be(peer, slot);
+}
+/* Is a recipient of route held? first: and something that route has gathered may come before.
+ * By peer->lock, as the next two. */
+bool trpi_hold_is_held(const trpi_route *route, uint32_t slot, uint32_t generation,
+                       bool *ret_first);
+/* The same, and from now on the route gathers nothing for it. */
+bool trpi_hold_own(trpi_route *route, uint32_t slot, uint32_t generation);
+/* Keep frame, of one message for a recipient of route; NOT: it is not held. Takes no memory of
+ * frame. */
+enum trpi_held trpi_hold_put(trpi_route *route, uint32_t slot, uint32_t generation,
+                             const trpi_buffer *frame, bool promised);
+
+/* ---- route_hold.c ---- */
+/* The same, without the lock, and what has credit goes. By the runner. */
+enum trpi_held trpi_hold_take(trpi_route *route, uint32_t slot, uint32_t generation,
+                              const trpi_buffer *frame, bool promised);
+/* Is it held? enter: and what route has gathered before is on its lane. By the runner. */
+bool trpi_hold_enter(trpi_route *route, uint32_t slot, uint32_t generation);
+/* Any thread: has it something and no credit? and: is there room for so many bytes more? */
+bool trpi_hold_slows(trpi_peer *peer, uint32_t slot);
+bool trpi_hold_has_room(trpi_peer *peer, uint32_t slot, size_t bytes, bool refused);
+/* Give lanes what has credit; ask where no word comes. The caller holds peer->lock, as for all of
+ * the next. */
+void trpi_holds_release(trpi_peer *peer, trpi_later *later);
+void trpi_holds_tick(trpi_peer *peer, uint64_t now_ms, trpi_later *later);
+/* The mail kept for uid (0: for all) becomes dead letters. */
+void trpi_holds_drop(trpi_peer *peer, uint64_t uid, trp_dead_reason reason, trpi_later *later);
+bool trpi_holds_any(const trpi_peer *peer);
+void trpi_holds_forget(trpi_peer *peer, const trpi_route *route); /* which ends */
+void trpi_holds_info(const trpi_peer *peer, trpi_peer_info *info);
+void trpi_holds_free(trpi_holds *holds); /* NULL is fine; nothing is in it */
+void trpi_held_dead_letters(trpi_peer *peer, trpi_later *later); /* without the lock */
+
+#endif

@@ -1,0 +1,45 @@
+/* inbound.h - what frames of a connection do here, and which of them are refused. */
+#ifndef TRPI_REMOTE_INBOUND_H
+#define TRPI_REMOTE_INBOUND_H
+
+#include "remote/association/context.h"
+#include "remote/association/effects.h"
+#include "remote/wire/codec.h"
+
+/* ---- inbound.c ---- */
+trp_err trpi_inbound_frame(trpi_conn *conn, const trpi_frame *frame);
+void trpi_inbound_batch_end(trpi_conn *conn);
+
+/* ---- untrusted.c ---- */
+trp_err trpi_untrusted_begin(trpi_remote *remote); /* Errors: TRP_ENOMEM */
+void trpi_untrusted_end(trpi_remote *remote);
+/* Is this message not taken here? Then it was counted and logged. path: of SELECT. */
+bool trpi_untrusted_refuses(trpi_conn *conn, uint8_t kind, const trp_type *type,
+                            const char *path);
+/* An order to make an actor here: is its behaviour not allowed? Counts and logs then. */
+bool trpi_deploy_refuses(trpi_conn *conn, const char *behaviour, const char *path);
+bool trpi_untrusted_refuses_channel(trpi_conn *conn, enum trpi_control_channel channel);
+#define TRPI_TRUSTED_CLUSTER "/system/cluster" /* among the trusted paths: gossip is taken */
+bool trpi_untrusted_takes_clusters(const trpi_remote *remote);
+/* Does a message come in the name of a node that is neither here nor there? */
+bool trpi_untrusted_refuses_sender(trpi_conn *conn, bool third);
+bool trpi_untrusted_drop(trpi_conn *conn, const char *what, const char *name); /* true */
+
+/* ---- refusal.c ---- */
+/* Why a peer is refused that advertises a loopback address and calls from elsewhere. */
+#define TRPI_LOOPBACK_REFUSAL                                                                      \
+    "you advertise an address on loopback: remote.hostname is what others can dial"
+/* Count a connection that was refused, and log it now and then. peer: who, as text. */
+void trpi_refused(trpi_remote *remote, const char *peer, trpi_refusal why, const char *detail);
+/* Count, and keep who refused. By peer->lock. */
+void trpi_handshake_refused(trpi_peer *peer, const trpi_handshake *refusal);
+/* After that: if it has quarantined this node, nothing that waits for it ever arrives. And: may it
+ * be somebody else by now, so that it is worth a call? By peer->lock. */
+void trpi_barred(trpi_peer *peer, trpi_later *later);
+bool trpi_is_barred_now(const trpi_peer *peer);
+/* Why nobody can have this address who calls on this connection; NULL: somebody may. */
+const char *trpi_odd_address(const trpi_conn *conn, const trpi_address *address);
+/* What a stream of another kind begins with; NONE: nothing that is known. */
+trpi_refusal trpi_refusal_of_bytes(const uint8_t *bytes, size_t count, const char **ret_detail);
+
+#endif

@@ -1,0 +1,105 @@
+/* lane.h - what waits on a lane, which lane a message takes, and order across lanes. */
+#ifndef TRPI_REMOTE_LANE_H
+#define TRPI_REMOTE_LANE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/buffer.h"
+#include "remote/association/context.h"
+#include "remote/association/receiver.h"
+#include "remote/wire/codec.h"
+
+#define TRPI_ADMIT_BYTES_MAX                                                                       \
+    524288 /* trp_try_tell() refuses above; a lane of less than 2 MiB: above a quarter of it */
+#define TRPI_LARGE_PLACES 4096        /* recipients that share one take the same lane */
+#define TRPI_ANNOUNCED_BYTES ((TRP_TYPES_MAX + 1) / 8) /* a bit a type number */
+
+typedef struct trpi_lane_state {
+    trpi_buffer pending;       /* whole frames; by peer->lock */
+    /* incarnation that the frames without ANYONE are for; 0: none are there */
+    uint64_t pending_uid;
+    uint64_t pending_since_ms;
+    trpi_conn *out;            /* what it sends on; by peer->lock */
+    trpi_conn *dialling;       /* by peer->lock */
+    trpi_conn *parting;        /* nothing is sent on another before its end; by peer->lock */
+    uint64_t dial_next_ms;     /* not before; not of the control lane; by peer->lock */
+    uint32_t dial_attempts;
+    _Atomic uint32_t epoch;    /* of our sending; written by peer->lock, read relaxed by routes */
+    /* pending and in flight; relaxed: a hint for the limit and the marks */
+    atomic_size_t queued;
+    /* Fences (fence.c), numbered; by peer->lock */
+    uint64_t fence_last;       /* appended */
+    uint64_t fence_sent;       /* not in pending any more, so a lost connection may have lost it */
+    uint64_t fence_acked;      /* all that was appended before it has arrived, or never will */
+    uint64_t fence_ms;         /* when it was said last */
+    bool fence_due;            /* something was appended after the last one */
+    bool above;                /* the high-water mark was passed; by peer->lock */
+    bool refused;              /* trp_try_tell() was, and somebody waits; by peer->lock */
+    /* deliveries of this lane, so that a stale connection cannot reorder */
+    pthread_mutex_t recv_lock;
+    _Atomic uint32_t recv_epoch; /* newest LANE_OPEN; written under recv_lock */
+    trpi_inflow inflow;          /* by recv_lock */
+    bool goodbye_acked;        /* by peer->lock */
+} trpi_lane_state;
+
+/* ---- lane.c ---- */
+/* Bytes that may wait on a lane. */
+size_t trpi_lane_bytes_max(const trpi_remote *remote, enum trpi_lane lane);
+/* Bytes above which trp_try_tell() is refused. */
+size_t trpi_lane_admit_max(const trpi_remote *remote, enum trpi_lane lane);
+/* Let those who were refused or slowed down go on when there is room. The caller holds peer->lock.
+ */
+void trpi_lane_look(trpi_peer *peer, trpi_later *later);
+/* Keep the frames for anyone and those for keep_uid; the others go to later->dropped of the lane,
+ * which takes them of one incarnation. The caller holds peer->lock, as for the next. */
+void trpi_lane_drop(trpi_peer *peer, enum trpi_lane lane, uint64_t keep_uid,
+                    trp_dead_reason reason, trpi_later *later);
+/* All that waits on a lane, for whomever; later has none of it yet. */
+void trpi_lane_clear(trpi_peer *peer, enum trpi_lane lane, trpi_later *later);
+/* node: that those without ANYONE were for. Without locks. */
+void trpi_lane_dead_letters(trpi_peer *peer, uint32_t node, const trpi_buffer *frames,
+                            trp_dead_reason reason);
+void trpi_system_messages_send(trpi_peer *peer);
+
+/* ---- spread.c: which lane ---- */
+/* Features that this node offers. */
+uint32_t trpi_features_own(const trpi_remote *remote);
+/* The longest body of a CONTROL frame, for who has these features and this limit of all frames. */
+uint32_t trpi_control_frame_max(uint32_t features, uint32_t frame_bytes_max);
+/* The peer of this connection is known: it may send frames as long as any. */
+void trpi_conn_takes_large(trpi_conn *conn);
+/* The ordinary lane of a recipient. */
+enum trpi_lane trpi_lane_of(uint32_t spread, uint32_t slot);
+/* What a handshake has agreed on; the caller holds peer->lock. */
+void trpi_peer_agree(trpi_peer *peer, const trpi_handshake *handshake);
+/* Use the lanes that the proved incarnation takes: what waits moves. By peer->lock. */
+void trpi_peer_spread(trpi_peer *peer, trpi_later *later);
+/* Sort frames into lanes, at the end of each of sorted; of a type's manifests the first, by
+ * announced: a bit a type number. What finds no memory goes to *ret_lost. */
+void trpi_frames_sort(uint32_t spread, const trpi_buffer *frames,
+                      trpi_buffer sorted[TRPI_LANE_COUNT],
+                      uint8_t announced[TRPI_ANNOUNCED_BYTES], trpi_buffer *ret_lost);
+
+/* ---- fence.c: order across lanes. The caller holds peer->lock ---- */
+/* Append one, if anything may be on its way on that lane. Errors: TRP_ENOMEM. */
+trp_err trpi_fence_append(trpi_peer *peer, enum trpi_lane lane);
+/* The first that a new connection of a lane says, when one may be lost. */
+void trpi_fence_again(trpi_peer *peer, enum trpi_lane lane, trpi_conn *conn);
+void trpi_fence_acked(trpi_peer *peer, uint64_t value);
+/* Is the large lane to wait for the others? */
+bool trpi_large_is_held(const trpi_peer *peer);
+/* Say again what was not answered; end the era of a large lane that has become quiet. */
+void trpi_fences_tick(trpi_peer *peer, uint64_t now_ms);
+
+/* ---- lane_dial.c ---- */
+enum { TRPI_LANE_NAME_BYTES = 24 };
+/* As people read it: "ordinary-1"; returns out. */
+const char *trpi_lane_name(int lane, char out[TRPI_LANE_NAME_BYTES]);
+/* The dial of an ordinary lane failed. By peer->lock; and the line, without locks. */
+void trpi_lane_undialled(trpi_peer *peer, const trpi_conn *conn, const char *reason);
+void trpi_lane_undialled_log(trpi_remote *remote, const trpi_conn *conn, const char *reason);
+/* Is there a lane that cannot be dialled? By peer->lock. */
+bool trpi_lane_problem(const trpi_peer *peer, uint64_t now_ms, char *ret_text, size_t bytes);
+
+#endif

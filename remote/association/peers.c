@@ -1,0 +1,204 @@
+/* peers.c - the table of peers, one an address, and the end of remoting's memory.
+ *
+ * Must hold.
+ *   peers-D1  A peer stays in memory while somebody has pinned it: its connections and routes do.
+ * Limits.  peers_max addresses, host_peers_max of callers of one host; which one gives way is the
+ *          matter of strangers.c.
+ * Tests.   tests/unit/remote/remote_test.c, garbage_test.c
+ */
+#include "remote/association/peer.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/mutex.h"
+#include "remote/association/hold.h"
+#include "remote/association/inbound.h"
+
+static trpi_peer **
+bucket_of(trpi_remote *remote, const trpi_address *address)
+{
+    return &remote->peers[trpi_address_hash(address) % TRPI_PEER_BUCKETS];
+}
+
+/* By remote->lock. */
+static trpi_peer *
+peer_new(trpi_remote *remote, const trpi_address *address)
+{
+    trpi_peer **bucket = bucket_of(remote, address), *peer = trpi_alloc(sizeof *peer);
+    if (peer != NULL) {
+        peer->remote = remote;
+        peer->address = *address;
+        pthread_mutex_init(&peer->lock, NULL);
+        for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+            pthread_mutex_init(&peer->lanes[lane].recv_lock, NULL);
+            atomic_init(&peer->lanes[lane].epoch, remote->epoch_first);
+        }
+        trpi_redelivery_init(&peer->redelivery, remote->options.system_messages_max,
+                             remote->options.resend_ms, remote->options.give_up_ms);
+        atomic_init(&peer->frame_bytes_max, remote->options.frame_bytes_max);
+        peer->next = *bucket;
+        *bucket = peer;
+        remote->peers_count++;
+        trpi_peer_begin(peer);
+    }
+    return peer;
+}
+
+/* share TRPI_SHARES: nobody called. */
+trp_err
+trpi_peer_pin(trpi_remote *remote, const trpi_address *address, bool make, uint32_t share,
+              trpi_peer **ret_peer)
+{
+    trp_err err = TRP_OK;
+    pthread_mutex_lock(&remote->lock);
+    trpi_peer *peer = *bucket_of(remote, address);
+    while (peer != NULL && !trpi_address_equal(&peer->address, address)) {
+        peer = peer->next;
+    }
+    if (peer == NULL && !make) {
+        err = TRP_ENOENT;
+    } else if (peer == NULL && (remote->peers_count >= remote->options.peers_max ||
+                                (share < TRPI_SHARES &&
+                                 remote->share_peers[share] >= remote->options.host_peers_max))) {
+        err = TRP_ELIMIT;
+    } else if (peer == NULL) {
+        peer = peer_new(remote, address);
+        err = peer != NULL ? TRP_OK : TRP_ENOMEM;
+    }
+    if (err == TRP_OK) {
+        if (share < TRPI_SHARES && peer->pins == 0 && !peer->shared && peer->assoc.uid == 0 &&
+            !atomic_load_explicit(&peer->member, memory_order_relaxed)) {
+            peer->share = share;
+            peer->shared = true;
+            remote->share_peers[share]++;
+        }
+        peer->pins++;
+        *ret_peer = peer;
+    }
+    pthread_mutex_unlock(&remote->lock);
+    return err;
+}
+
+void
+trpi_peer_unpin(trpi_peer *peer)
+{
+    if (peer != NULL) {
+        trpi_remote *remote = peer->remote; /* peer may be gone behind the unlock */
+        pthread_mutex_lock(&remote->lock);
+        trpi_assert(peer->pins > 0);
+        peer->pins--;
+        pthread_mutex_unlock(&remote->lock);
+    }
+}
+
+void
+trpi_peer_remove(trpi_peer *peer)
+{
+    trpi_peer **at = bucket_of(peer->remote, &peer->address);
+    while (*at != peer) {
+        at = &(*at)->next;
+    }
+    *at = peer->next;
+    peer->remote->peers_count--;
+    if (peer->shared) {
+        peer->remote->share_peers[peer->share]--;
+    }
+}
+
+/* The next one, not pinned. By remote->lock. */
+static trpi_peer *
+peer_behind(trpi_remote *remote, const trpi_peer *before)
+{
+    trpi_peer **bucket = before != NULL ? bucket_of(remote, &before->address) : remote->peers;
+    trpi_peer *peer = before != NULL ? before->next : *bucket;
+    while (peer == NULL && ++bucket < remote->peers + TRPI_PEER_BUCKETS) {
+        peer = *bucket;
+    }
+    return peer;
+}
+
+/* uid 0: any. */
+static trpi_peer *
+peer_next(trpi_remote *remote, trpi_peer *before, uint64_t uid)
+{
+    pthread_mutex_lock(&remote->lock);
+    trpi_peer *peer = peer_behind(remote, before);
+    while (peer != NULL && uid != 0 &&
+           atomic_load_explicit(&peer->active_uid, memory_order_relaxed) != uid) {
+        peer = peer_behind(remote, peer);
+    }
+    if (peer != NULL) {
+        peer->pins++;
+    }
+    if (before != NULL) {
+        before->pins--;
+    }
+    pthread_mutex_unlock(&remote->lock);
+    return peer;
+}
+
+trpi_peer *
+trpi_peer_next(trpi_remote *remote, trpi_peer *before)
+{
+    return peer_next(remote, before, 0);
+}
+
+trpi_peer *
+trpi_peer_of_uid(trpi_remote *remote, uint64_t uid, trpi_peer *before)
+{
+    if (uid == 0) { /* nobody's */
+        trpi_peer_unpin(before);
+        return NULL;
+    }
+    return peer_next(remote, before, uid); /* the caller looks again under the peer's lock */
+}
+
+void
+trpi_peer_free(trpi_peer *peer)
+{
+    trpi_assert(peer->conns == NULL);
+    for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+        trpi_buffer_fini(&peer->lanes[lane].pending);
+        trpi_inflow_fini(&peer->lanes[lane].inflow);
+        trpi_mutex_destroy(&peer->lanes[lane].recv_lock);
+    }
+    trpi_holds_free(peer->holds);
+    trpi_free(peer->receivers);
+    while (peer->routes != NULL) {
+        trpi_route *route = peer->routes;
+        peer->routes = route->next;
+        trpi_route_free(route);
+    }
+    trpi_redelivery_fini(&peer->redelivery);
+    trpi_waiting_fini(&peer->waiting);
+    trpi_detector_fini(&peer->link_detector);
+    trpi_detector_fini(&peer->watch_detector);
+    trpi_free(peer->end_again);
+    trpi_mutex_destroy(&peer->lock);
+    trpi_free(peer);
+}
+
+void
+trpi_remote_unref(trpi_remote *remote)
+{
+    if (atomic_fetch_sub_explicit(&remote->references, 1, memory_order_acq_rel) != 1) {
+        return;
+    }
+    for (uint32_t i = 0; i < TRPI_PEER_BUCKETS; i++) {
+        while (remote->peers[i] != NULL) {
+            trpi_peer *peer = remote->peers[i];
+            remote->peers[i] = peer->next;
+            trpi_peer_free(peer);
+        }
+    }
+    for (int i = 0; i < TRPI_CHANNEL_COUNT; i++) {
+        pthread_rwlock_destroy(&remote->channels[i].lock);
+    }
+    pthread_cond_destroy(&remote->over);
+    trpi_mutex_destroy(&remote->lock);
+    trpi_free(remote->largest);
+    trpi_free(remote->bygone);
+    trpi_faults_free(remote->faults);
+    trpi_untrusted_end(remote);
+    trpi_free(remote);
+}

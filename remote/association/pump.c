@@ -1,0 +1,192 @@
+/* pump.c - what a peer's lanes need now: choose connections, dial, send; then the effects without
+ * the lock.
+ *
+ * Must hold.
+ *   peer-P1  A lane sends on the first ready connection it has, dialled or accepted, and stays with
+ *       it until that breaks; a LANE_OPEN with a higher epoch begins each one.
+ * Tests.   tests/unit/remote/remote_test.c, lanes_test.c
+ */
+#include "remote/association/peer.h"
+
+#include "base/wire.h"
+#include "remote/association/conn.h"
+#include "remote/association/hold.h"
+
+static void
+choose(trpi_peer *peer, enum trpi_lane lane)
+{
+    trpi_lane_state *state = &peer->lanes[lane];
+    trpi_conn *first = NULL;
+    for (trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
+        if (conn->lane == lane && conn->ready && !conn->closing && !conn->parting &&
+            conn->uid == peer->assoc.uid) {
+            first = conn; /* the list begins with the newest */
+        }
+    }
+    if (first == NULL) {
+        return;
+    }
+    uint8_t body[4];
+    /* peer-P1 */
+    trpi_put_u32(body, atomic_fetch_add_explicit(&state->epoch, 1, memory_order_relaxed) + 1);
+    if (trpi_conn_head(first, TRPI_FRAME_LANE_OPEN, 0, body, sizeof body) == TRP_OK) {
+        state->out = first;
+        trpi_fence_again(peer, lane, first);
+    }
+}
+
+bool
+trpi_peer_wants(const trpi_peer *peer)
+{
+    for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+        if (peer->lanes[lane].pending.count > 0) {
+            return true;
+        }
+    }
+    return trpi_redelivery_unacked(&peer->redelivery) > 0 || peer->waiting.count > 0 ||
+           trpi_holds_any(peer);
+}
+
+bool
+trpi_peer_is_flushed_to(const trpi_peer *peer)
+{
+    const trpi_assoc *assoc = &peer->assoc;
+    uint64_t until_ms = peer->remote->flush_until_ms;
+    if (assoc->state == TRPI_ASSOC_ACTIVE || assoc->state == TRPI_ASSOC_QUARANTINED ||
+        assoc->attempts > peer->attempts_at_stop ||
+        (assoc->state == TRPI_ASSOC_GATED && assoc->next_ms >= until_ms) ||
+        trpi_remote_now_ms(peer->remote) >= until_ms) {
+        return false;
+    }
+    for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
+        if (peer->lanes[i].pending.count > 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+trpi_peer_may_dial(const trpi_peer *peer)
+{
+    /* acquire: pairs with the stop's release, what it has set before is seen */
+    return !atomic_load_explicit(&peer->remote->stopping, memory_order_acquire) ||
+           trpi_peer_is_flushed_to(peer);
+}
+
+bool
+trpi_lane_wants(const trpi_peer *peer, int lane)
+{
+    const trpi_lane_state *state = &peer->lanes[lane];
+    /* a fence was lost with a connection, and the large lane waits for its answer */
+    bool fence = state->fence_sent > state->fence_acked && lane != TRPI_LANE_LARGE &&
+                 peer->lanes[TRPI_LANE_LARGE].pending.count > 0;
+    return lane != TRPI_LANE_CONTROL && (state->pending.count > 0 || fence);
+}
+
+void
+trpi_peer_pump(trpi_peer *peer, trpi_later *later)
+{
+    trpi_peer_wake(peer);
+    if (peer->assoc.state != TRPI_ASSOC_ACTIVE && peer->assoc.state != TRPI_ASSOC_HANDSHAKING &&
+        trpi_peer_wants(peer) && trpi_peer_may_dial(peer)) {
+        trpi_assoc_event event = { .kind = TRPI_ASSOC_WANT };
+        (void)trpi_peer_step(peer, NULL, &event, "", later);
+    }
+    if (peer->assoc.state == TRPI_ASSOC_ACTIVE) {
+        trpi_system_messages_send(peer);
+        trpi_holds_release(peer, later);
+        for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+            trpi_lane_state *state = &peer->lanes[lane];
+            if (state->parting != NULL) {
+                continue; /* its answer comes first */
+            }
+            if (state->out == NULL) {
+                choose(peer, (enum trpi_lane)lane);
+            }
+            if (state->out == NULL && state->dialling == NULL && trpi_lane_wants(peer, lane) &&
+                trpi_remote_now_ms(peer->remote) >= state->dial_next_ms) {
+                trpi_conn_dial(peer, (enum trpi_lane)lane);
+            }
+        }
+    }
+    trpi_lane_look(peer, later);
+    for (trpi_conn *conn = peer->conns; conn != NULL && later->writes_count < TRPI_LATER_WRITES_MAX;
+         conn = conn->peer_next) {
+        if (trpi_conn_take(conn)) {
+            later->writes[later->writes_count++] = conn;
+        }
+    }
+}
+
+void
+trpi_peer_tell_end(trpi_peer *peer, uint64_t uid, trp_dead_reason reason)
+{
+    trpi_node_id id = { peer->address, uid };
+    uint32_t node = trpi_node_find(peer->remote->system, &id);
+    if (node != 0) { /* else nobody here watches it, or has anything to tell it */
+        trpi_node_terminated(peer->remote->system, node, reason);
+    }
+}
+
+/* Without locks: who waits is told. Routes come and go meanwhile. */
+static void
+proxies_ready(trpi_peer *peer)
+{
+    enum { AT_ONCE = 16 };
+    uint32_t nodes[AT_ONCE], count = AT_ONCE;
+    uint64_t turn = 0;
+    while (count == AT_ONCE) {
+        pthread_mutex_lock(&peer->lock);
+        turn = turn != 0 ? turn : ++peer->ready_turns;
+        count = trpi_routes_untold(peer, turn, nodes, AT_ONCE);
+        pthread_mutex_unlock(&peer->lock);
+        for (uint32_t i = 0; i < count; i++) {
+            trpi_proxy_ready(peer->remote->system, nodes[i]);
+        }
+    }
+}
+
+void
+trpi_peer_unlock(trpi_peer *peer, trpi_later *later)
+{
+    trpi_remote *remote = peer->remote;
+    pthread_mutex_unlock(&peer->lock);
+    for (uint32_t i = 0; i < later->writes_count; i++) {
+        trpi_conn_write(later->writes[i]);
+    }
+    trpi_notes_tell(remote, later->notes);
+    if (later->barred && remote->options.on_quarantined != NULL) {
+        remote->options.on_quarantined(remote->options.on_quarantined_arg);
+    }
+    for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+        trpi_dropped *dropped = &later->dropped[lane];
+        if (dropped->frames.count > 0) { /* whoever told them had a ref, and so there is a number */
+            trpi_node_id id = { peer->address, dropped->uid };
+            trpi_lane_dead_letters(peer, trpi_node_find(remote->system, &id), &dropped->frames,
+                                   dropped->reason);
+            trpi_buffer_fini(&dropped->frames);
+        }
+    }
+    trpi_held_dead_letters(peer, later);
+    if (later->over_uid != 0) {
+        trpi_peer_tell_end(peer, later->over_uid,
+                           later->over_quarantined ? TRP_DEAD_QUARANTINED : TRP_DEAD_STALE);
+    }
+    if (later->ready) {
+        proxies_ready(peer);
+    }
+}
+
+void
+trpi_peer_quarantine(trpi_peer *peer, uint64_t uid, const char *reason)
+{
+    trpi_later later = { 0 };
+    trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE,
+                               .uid = uid,
+                               .random = trpi_world_random(peer->remote->world) };
+    pthread_mutex_lock(&peer->lock);
+    (void)trpi_peer_step(peer, NULL, &event, reason, &later);
+    trpi_peer_pump(peer, &later);
+    trpi_peer_unlock(peer, &later);
+}

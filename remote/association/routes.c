@@ -1,0 +1,62 @@
+/* routes.c - the routes of a peer: a list, and what any file may ask of one. */
+#include "remote/association/route.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "remote/association/peer.h"
+
+const trpi_node_id *
+trpi_route_node_get(void *arg, uint32_t node)
+{
+    trpi_remote *remote = arg;
+    return trpi_node_id_get(remote->system, node);
+}
+
+trp_err
+trpi_route_address_check(const trpi_remote *remote, const trpi_address *address)
+{
+    if (address->port == 0 || address->host[0] == '\0' ||
+        strcmp(address->protocol, remote->address.protocol) != 0) {
+        return TRP_EINVAL; /* a local-only address, or a transport that we do not have */
+    }
+    /* an earlier self */
+    return trpi_address_equal(address, &remote->address) ? TRP_ESTATE : TRP_OK;
+}
+
+uint32_t
+trpi_routes_untold(trpi_peer *peer, uint64_t turn, uint32_t *nodes, uint32_t max)
+{
+    uint32_t count = 0;
+    for (trpi_route *r = peer->routes; r != NULL && count < max; r = r->next) {
+        if (r->ready_turn < turn) { /* else by this one, or by one that began later */
+            r->ready_turn = turn;
+            nodes[count++] = r->node;
+        }
+    }
+    return count;
+}
+
+/* Take it out of its peer's list. By peer->lock. */
+void
+trpi_route_unlink(trpi_route *route)
+{
+    trpi_route **at = &route->peer->routes;
+    while (*at != route) {
+        at = &(*at)->next;
+    }
+    *at = route->next;
+}
+
+void
+trpi_route_free(trpi_route *route)
+{
+    for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+        trpi_buffer_fini(&route->gathers[lane].frames);
+        trpi_free(route->gathers[lane].announced);
+    }
+    trpi_buffer_fini(&route->scratch);
+    trpi_buffer_fini(&route->held);
+    trpi_free(atomic_load_explicit(&route->large, memory_order_relaxed));
+    trpi_free(route);
+}
