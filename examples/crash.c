@@ -29,7 +29,7 @@ keep(trp_ctx *ctx, void *state, const trp_msg *msg)
     trp_forward(ctx, *(trp_ref *)state, msg); /* who asked gets the answer, or none */
     return TRP_OK;
 }
-static const trp_strategy five_a_second = { sizeof five_a_second, 0, NULL, 5, 1000 };
+static const trp_strategy five_a_second = { sizeof five_a_second, 0, 0, NULL, 5, 1000 };
 static const trp_behaviour keeper = { sizeof keeper, "keeper", .state_bytes = sizeof(trp_ref),
     .receive = keep, .pre_start = keeper_start, .strategy = &five_a_second };
 

@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/sized.h"
 
 #define DIVISOR_MIN 0.01 /* of capacities: a full node does not make the others endlessly heavy */
 
@@ -266,7 +267,7 @@ trpi_metrics_selector_find(const char *name)
 trp_err
 trp_metrics_selector_register(const trp_metrics_selector *selector)
 {
-    if (selector == NULL || selector->size < sizeof(*selector) || selector->name == NULL ||
+    if (selector == NULL || !TRPI_SIZED_FITS(selector, arg) || selector->name == NULL ||
         selector->name[0] == '\0' || selector->capacity == NULL) {
         return TRP_EINVAL;
     }
@@ -292,7 +293,7 @@ trpi_metrics_collector_find(const char *name)
 trp_err
 trp_metrics_collector_register(const trp_metrics_collector *collector)
 {
-    if (collector == NULL || collector->size < sizeof(*collector) || collector->name == NULL ||
+    if (collector == NULL || !TRPI_SIZED_FITS(collector, arg) || collector->name == NULL ||
         collector->name[0] == '\0' || collector->collect == NULL) {
         return TRP_EINVAL;
     }

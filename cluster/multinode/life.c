@@ -24,6 +24,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/mutex.h"
+#include "base/sized.h"
 #include "cluster/multinode/conductor.h"
 #include "cluster/multinode/kit.h"
 
@@ -262,7 +263,12 @@ options_take(trp_multinode *test, const trp_multinode_options *given)
 {
     trp_multinode_options *o = &test->options;
     *o = (trp_multinode_options)TRP_MULTINODE_OPTIONS_INIT;
-    memcpy(o, given, given->size < sizeof *o ? given->size : sizeof *o);
+    if (!TRPI_SIZED_COPY(given, o, argv)) {
+        return trpi_multinode_refuse(
+            test, TRP_EINVAL,
+            "the size of trp_multinode_options is not one of a release, or "
+            "a newer program asks for more than this library can do");
+    }
     if (!o->roles || o->roles_count == 0) {
         return trpi_multinode_refuse(test, TRP_EINVAL, "a test needs roles");
     }

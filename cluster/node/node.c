@@ -25,6 +25,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/mutex.h"
+#include "base/sized.h"
 #include "cluster/node/control_socket.h"
 #include "cluster/node/node.h"
 #include "cluster/node/node_limits.h"
@@ -411,7 +412,7 @@ trpi_node_open_exit(trp_err err)
 trp_err
 trp_node_open(const trp_node_options *options, trp_node **ret_node, trp_node_error *ret_error)
 {
-    trp_node_options defaults = TRP_NODE_OPTIONS_INIT, given = TRP_NODE_OPTIONS_INIT;
+    trp_node_options given = TRP_NODE_OPTIONS_INIT;
     trp_node_error error_unwanted;
     trpi_config_error config_error = { "" };
     trpi_config *config = NULL;
@@ -420,8 +421,11 @@ trp_node_open(const trp_node_options *options, trp_node **ret_node, trp_node_err
     if (!ret_node) {
         return trpi_node_fail(ret_error, TRP_EINVAL, "ret_node is NULL");
     }
-    options = options ? options : &defaults;
-    memcpy(&given, options, options->size < sizeof given ? options->size : sizeof given);
+    if (!TRPI_SIZED_COPY(options, &given, fault_trap)) {
+        return trpi_node_fail(ret_error, TRP_EINVAL,
+                              "the size of trp_node_options is not one of a release, or a newer "
+                              "program asks for more than this library can do");
+    }
     trpi_node_options flags;
     memset(&flags, 0, sizeof flags);
     flags.config_file = given.config_file;

@@ -23,6 +23,7 @@
 
 #include "base/assert.h"
 #include "base/errno_name.h"
+#include "base/sized.h"
 #include "cluster/node/node_notify.h"
 #include "cluster/node/node_private.h"
 #include "cluster/node/node_start.h"
@@ -439,8 +440,11 @@ trp_node_run(int argc, char **argv, const trp_node_options *options, trp_node_st
         (void)printf("usage: %s [OPTION]...\n%s", argc > 0 ? argv[0] : "node", help);
         return fflush(stdout) == 0 ? 0 : TRPI_CTL_EXIT_INTERNAL;
     }
-    if (options) {
-        memcpy(&given, options, options->size < sizeof given ? options->size : sizeof given);
+    if (!TRPI_SIZED_COPY(options, &given, fault_trap)) {
+        (void)fputs("troupe: the size of trp_node_options is not one of a release, or a newer "
+                    "program asks for more than this library can do\n",
+                    stderr);
+        return TRPI_CTL_EXIT_CONFIG;
     }
     if (settings_add(&flags, &given) != TRP_OK) {
         (void)fprintf(stderr, "troupe: more than %d settings\n", TRPI_NODE_SETTINGS_MAX);

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/mutex.h"
+#include "base/sized.h"
 #include "cluster/shell/shell.h"
 
 #define COMMAND_TIMEOUT_MS 5000u
@@ -386,7 +387,9 @@ trp_err
 trp_cluster_lease_set(trp_system *system, const trp_lease_ops *ops, void *arg)
 {
     trpi_cluster *cluster = trpi_cluster_of(system);
-    if (ops == NULL || ops->size < sizeof(*ops) || ops->acquire == NULL || ops->release == NULL) {
+    trp_lease_ops own;
+    if (ops == NULL || !TRPI_SIZED_TAKE(ops, &own, release) || ops->acquire == NULL ||
+        ops->release == NULL) {
         return TRP_EINVAL;
     }
     if (cluster == NULL) {

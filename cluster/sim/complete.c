@@ -22,6 +22,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/hash.h"
+#include "base/sized.h"
 #include "sched/sched.h"
 
 #define STEP_MS 20u /* of waiting; between steps conditions are looked at */
@@ -284,7 +285,7 @@ run_once(const trp_sim_options *options, trp_sim_program program, void *arg, uin
 static bool
 options_are_valid(const trp_sim_options *options)
 {
-    return options->size == sizeof(*options) && options->nodes <= TRP_SIM_NODES_MAX &&
+    return options->nodes <= TRP_SIM_NODES_MAX &&
            (options->downing == NULL || trpi_downing_find(options->downing) != NULL);
 }
 
@@ -314,11 +315,10 @@ trp_sim_run(trp_sim_program program, void *arg, const trp_sim_options *options,
     trp_sim_options o = TRP_SIM_OPTIONS_INIT;
     trp_sim_result result = { .size = sizeof(result) };
     trp_err err = TRP_OK;
-    if (program == NULL || (options != NULL && !options_are_valid(options)) ||
-        (ret_result != NULL && ret_result->size != sizeof(*ret_result))) {
+    if (program == NULL || !TRPI_SIZED_COPY(options, &o, log_arg) || !options_are_valid(&o) ||
+        (ret_result != NULL && !TRPI_SIZED_FILL(ret_result, &result, text))) {
         return TRP_EINVAL;
     }
-    o = options != NULL ? *options : o;
     o.nodes = o.nodes != 0 ? o.nodes : TRP_SIM_NODES_DEFAULT;
     o.seed = o.seed != 0 ? o.seed : 1;
     o.seeds = o.seeds != 0 ? o.seeds : 1;
@@ -331,7 +331,7 @@ trp_sim_run(trp_sim_program program, void *arg, const trp_sim_options *options,
         }
     }
     if (ret_result != NULL) {
-        *ret_result = result;
+        (void)TRPI_SIZED_FILL(ret_result, &result, text); /* its size was looked at above */
     }
     return err;
 }

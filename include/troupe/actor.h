@@ -37,6 +37,7 @@ typedef struct trp_failure {
     int line;
     char reason[TRP_FAILURE_REASON_BYTES];
     trp_ref actor; /* who failed; the child, in a decider */
+    uint32_t zero;
 } trp_failure;
 
 typedef enum trp_directive {
@@ -54,14 +55,17 @@ typedef trp_directive (*trp_decider)(trp_ctx *ctx, void *state, const trp_failur
 typedef struct trp_strategy {
     size_t size;          /* sizeof(trp_strategy) */
     int all_for_one;      /* 0: one-for-one; 1: the directive goes to all children (SUP-6) */
+    int quiet;            /* 1: failures are not logged (SUP-11) */
     trp_decider decider;  /* NULL: trp_default_decider */
     int32_t retries_max;  /* restarts allowed within the window; -1: no limit; exceeding: stop */
     uint32_t window_ms;   /* 0: no window, the count is absolute (SUP-7) */
-    int quiet;            /* 1: failures are not logged (SUP-11) */
     /* Called instead of the log line of a failure that is not escalated; NULL: the line (SUP-11) */
     void (*log)(trp_ctx *ctx, void *state, const trp_failure *failure, trp_directive directive);
 } trp_strategy;
-#define TRP_STRATEGY_INIT { sizeof(trp_strategy), 0, NULL, -1, 0, 0, NULL }
+#define TRP_STRATEGY_INIT                                                                          \
+    {                                                                                              \
+        sizeof(trp_strategy), 0, 0, NULL, -1, 0, NULL                                              \
+    }
 /* What all_for_one does not do (SUP-14): a restart empties no mailbox, so siblings handle what they
  * had with a fresh state; and a short-lived child that fails takes the permanent ones with it. Give
  * such children a supervisor of their own. */
@@ -107,6 +111,7 @@ typedef struct trp_behaviour {
     const trp_protocol *const *accepts;
     const trp_type *args_type; /* what spawn's args must be, checked there (SYS-29). NULL: any */
     uint32_t mailbox_requirement; /* TRP_MAILBOX_* (troupe/mailbox.h) that its mailbox must have */
+    uint32_t zero;
     /* Asked before a message is handled, and by who sends to a category before it is told: 0: the
      * message is refused, a dead letter. Not for the library's own messages. Any thread, several at
      * once: it sees only the message. NULL: all are wanted */
@@ -115,7 +120,7 @@ typedef struct trp_behaviour {
 #define TRP_BEHAVIOUR_INIT(name_, type_, receive_)                                                 \
     {                                                                                              \
         sizeof(trp_behaviour), (name_), 1, (uint32_t)sizeof(type_), (receive_), NULL, NULL, NULL,  \
-            NULL, NULL, NULL, NULL, 0, NULL                                                        \
+            NULL, NULL, NULL, NULL, 0, 0, NULL                                                     \
     }
 
 typedef struct trp_spawn_options {
@@ -123,6 +128,7 @@ typedef struct trp_spawn_options {
     const char *name;        /* copied; NULL: an automatic name, "$..." */
     const char *dispatcher;  /* an id (troupe/dispatcher.h); NULL: "default" */
     uint32_t stash_msgs_max; /* 0: as configured; unbounded if nothing is */
+    uint32_t zero;
     const trp_type *args_type;
     const void *args; /* copied, kept for restart */
     size_t args_bytes; /* 0 will do for a type of fixed size */
@@ -137,7 +143,7 @@ typedef struct trp_spawn_options {
 } trp_spawn_options;
 #define TRP_SPAWN_OPTIONS_INIT                                                                     \
     {                                                                                              \
-        sizeof(trp_spawn_options), NULL, NULL, 0, NULL, NULL, 0, NULL, NULL                        \
+        sizeof(trp_spawn_options), NULL, NULL, 0, 0, NULL, NULL, 0, NULL, NULL                     \
     }
 #define TRP_NODE_HERE "" /* arguments that mean nothing elsewhere; serialize-creators skips them */
 #define TRP_DEPLOY_PATH_BYTES_MAX                                                                  \

@@ -4,6 +4,12 @@
  * on success. Strings are UTF-8 and NUL-terminated; durations are milliseconds unless the name says
  * otherwise; sizes are bytes.
  *
+ * A struct that begins with its size grows at its end: set the size by the initializer, or to the
+ * struct's sizeof, and set nothing that this version does not have. A newer program may run with an
+ * older library as long as it leaves newer members zero; with another value, and with a size that
+ * no release has had, the call returns TRP_EINVAL. Other structs never change. Members called zero
+ * are not used.
+ *
  * "Thread" says of each function who may call it, and what waits there are:
  *
  *     any                        each thread, and each behaviour

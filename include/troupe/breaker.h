@@ -38,11 +38,12 @@ typedef struct trp_breaker_options {
     uint32_t failures_max;     /* in a row, then it opens; 0: default */
     uint32_t call_timeout_ms;  /* a call that takes longer has failed; 0: default */
     uint32_t reset_timeout_ms; /* how long it stays open; 0: default */
+    uint32_t zero;
     const char *dispatcher;    /* runs the listeners; NULL: the thread that changed the state */
 } trp_breaker_options;
 #define TRP_BREAKER_OPTIONS_INIT                                                                   \
     {                                                                                              \
-        sizeof(trp_breaker_options), 0, 0, 0, NULL                                                 \
+        sizeof(trp_breaker_options), 0, 0, 0, 0, NULL                                              \
     }
 
 /* A call that was let through; to be given back to trp_breaker_end(). */

@@ -78,15 +78,18 @@ typedef struct trp_dispatcher_options {
     uint32_t threads_max;
     uint32_t keep_alive_ms;       /* an idle thread ends after this; 0: 60 s. Not AFFINITY */
     uint32_t shutdown_timeout_ms; /* the same when it has no actors; 0: 1 s */
+    uint32_t mailbox_requirement; /* TRP_MAILBOX_* that a mailbox must have */
     /* id of the mailbox of its actors (troupe/mailbox.h); copied; NULL: none */
     const char *mailbox;
-    uint32_t mailbox_requirement; /* TRP_MAILBOX_* that a mailbox must have */
     trp_dispatcher_execute_fn execute; /* CUSTOM */
     void *arg;                         /* CUSTOM: passed to execute */
     int no_teamwork; /* BALANCING: a message wakes no other idle actor than whom it was told to */
+    uint32_t zero;
 } trp_dispatcher_options;
 #define TRP_DISPATCHER_OPTIONS_INIT                                                                \
-    { sizeof(trp_dispatcher_options), 0, 0, 0, 0, 0.0, 0, 0, 0, NULL, 0, NULL, NULL, 0 }
+    {                                                                                              \
+        sizeof(trp_dispatcher_options), 0, 0, 0, 0, 0.0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0        \
+    }
 
 /* Register a dispatcher under an id. It lives as long as the system. The first one of an id stays.
  *
@@ -110,6 +113,7 @@ typedef struct trp_dispatcher_info {
     uint32_t threads_max; /* PINNED, CALLING, CUSTOM: 0 */
     uint32_t threads;     /* alive now */
     uint32_t actors;      /* that run on it now; DEFAULT: not counted, 0 */
+    uint32_t zero;
 } trp_dispatcher_info;
 
 /* Look a dispatcher up by its id.

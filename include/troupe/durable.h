@@ -81,6 +81,7 @@ typedef struct trp_durable_options {
     size_t size;           /* sizeof(trp_durable_options) */
     const char *directory; /* NULL: "./_mb"; made if need be. Mailboxes of one directory share it */
     uint32_t max_items;    /* messages of one actor; 0: 2147483647 */
+    uint32_t zero;
     uint64_t max_bytes;    /* bytes of one actor's stored messages; 0: 2147483647 */
     uint64_t max_item_bytes;   /* of one, some tens more than its payload; above it is a dead
                                   letter, too-large; 0: 2147483647 */
@@ -93,11 +94,14 @@ typedef struct trp_durable_options {
     uint32_t failures_max;     /* circuit breaker before the storage; 0: 3 */
     uint32_t call_timeout_ms;  /* 0: 3 s */
     uint32_t reset_timeout_ms; /* 0: 30 s */
+    uint32_t zero_2;
     /* Instead of directory and map_bytes; copied, what arg leads to is borrowed until close */
     const trp_durable_storage *storage;
 } trp_durable_options;
 #define TRP_DURABLE_OPTIONS_INIT                                                                   \
-    { sizeof(trp_durable_options), NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL }
+    {                                                                                              \
+        sizeof(trp_durable_options), NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL                \
+    }
 
 /* Register a durable mailbox under an id (troupe/mailbox.h), for actors that are spawned from now
  * on. The directory belongs to this process while the system lives. Errors are logged with what is

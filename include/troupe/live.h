@@ -21,6 +21,7 @@ typedef struct trp_live trp_live;
 
 typedef struct trp_live_thread {
     uint32_t index;         /* of the thread in its system; what trp_live_actor.thread says */
+    uint32_t zero;
     const char *dispatcher; /* its id */
     trp_ref actor;          /* that it runs now; none: it is idle */
     uint64_t completed;     /* messages that it has handled so far */

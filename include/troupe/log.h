@@ -51,6 +51,7 @@ typedef struct trp_log_options {
     uint32_t json;         /* 1: lines on stderr are JSON objects */
     uint32_t no_default;   /* 1: no default logger, which calls trp_system_options.log or stderr */
     uint32_t no_dead_letters_at_end; /* 1: dead letters of a shutdown are not logged */
+    uint32_t zero;
     /* Of the loggers. NULL: "troupe.logging", a thread for each logger, which runs no other actor:
      * lines are written while the program's actors hold all other threads */
     const char *dispatcher;
@@ -63,7 +64,10 @@ typedef struct trp_log_options {
      * none */
     const trp_behaviour *const *offered;
 } trp_log_options;
-#define TRP_LOG_OPTIONS_INIT { sizeof(trp_log_options), 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL }
+#define TRP_LOG_OPTIONS_INIT                                                                       \
+    {                                                                                              \
+        sizeof(trp_log_options), 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL                          \
+    }
 
 /* Log events, and their parent. Read one with trp_log_event_line(). */
 TRP_API extern trp_type trp_log_event_type;

@@ -138,6 +138,7 @@ typedef struct trp_mailbox_info {
     uint32_t capacity;     /* 0: no bound */
     int32_t push_timeout_ms;
     uint32_t overflow;
+    uint32_t zero;
 } trp_mailbox_info;
 
 /* Look a registered mailbox up by its id.

@@ -112,6 +112,7 @@ typedef struct trp_protocol {
     const char *name;
     trp_type *const *types;
     uint32_t types_count;
+    uint32_t zero;
 } trp_protocol;
 
 /* Message header. Part of the ABI because receivers read it in line; the priv_ members are not
@@ -267,6 +268,7 @@ typedef struct trp_terminated {
     trp_ref ref;
     uint8_t existence_confirmed; /* 0: there was no such actor when the watch arrived */
     uint8_t address_terminated;  /* 1: its node is gone */
+    uint8_t zero[2];
 } trp_terminated;
 TRP_API extern trp_type trp_terminated_type;
 
@@ -310,7 +312,8 @@ typedef enum trp_dead_reason {
     TRP_DEAD_STORAGE = 15,       /* of a durable mailbox: it failed, or its breaker is open */
     TRP_DEAD_EXPIRED = 16,       /* too old when its turn came */
     TRP_DEAD_RECEIVER_FULL = 17, /* remote.receiver-limit waits for it, sent by another node */
-    TRP_DEAD_REASON_COUNT = 18
+    TRP_DEAD_REASON_COUNT = 18,
+    TRP_DEAD_REASONS_MAX = 32 /* what trp_system_stats has room for */
 } trp_dead_reason;
 
 #define TRP_DEAD_LETTER_PAYLOAD_MAX 61440 /* a larger one is not kept in the event */
@@ -440,7 +443,7 @@ TRP_API extern trp_type trp_unhandled_type;
     MESSAGES(TRP_PRIV_TYPE, P)                                                                     \
     static trp_type *const P##_types[] = { MESSAGES(TRP_PRIV_POINTER, P) };                        \
     const trp_protocol P##_protocol = { #P, P##_types,                                             \
-                                        (uint32_t)(sizeof(P##_types) / sizeof(P##_types[0])) };
+                                        (uint32_t)(sizeof(P##_types) / sizeof(P##_types[0])), 0 };
 
 /* Both at once, for a program of one file. */
 #define TRP_PROTOCOL(P, MESSAGES)                                                                  \

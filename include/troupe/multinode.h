@@ -68,10 +68,10 @@ typedef struct trp_multinode_options {
     /* In order: the first one conducts. Borrowed, as all texts here, until the test is closed. */
     const trp_multinode_role *roles;
     uint32_t roles_count;
+    uint32_t participants; /* nodes that must be there before it begins; 0: all roles */
     /* "key=value" for all roles, NULL-terminated. @ROLE@ stands for the address of that role, which
      * is waited for; for the own role it stands for "self" (cluster.seed-nodes=@first@). */
     const char *const *settings;
-    uint32_t participants;   /* nodes that must be there before it begins; 0: all roles */
     uint32_t test_transport; /* 1: faults are possible (remote.test-adapters) */
     uint32_t debug;          /* 1: log.level=debug, else warning, unless the settings say more */
     uint32_t barrier_timeout_ms; /* 0: TRP_MULTINODE_BARRIER_TIMEOUT_DEFAULT_MS; and so on */
@@ -82,7 +82,7 @@ typedef struct trp_multinode_options {
 } trp_multinode_options;
 #define TRP_MULTINODE_OPTIONS_INIT                                                                 \
     {                                                                                              \
-        sizeof(trp_multinode_options), NULL, NULL, 0, NULL, 0, 0, 0, 0, 0, 0, 0, NULL              \
+        sizeof(trp_multinode_options), NULL, NULL, 0, 0, NULL, 0, 0, 0, 0, 0, 0, NULL              \
     }
 
 typedef enum trp_multinode_direction {

@@ -25,6 +25,7 @@ typedef struct trp_node_options {
     /* "key=value", NULL-terminated; stronger than environment and file */
     const char *const *settings;
     int environment_ignored; /* 1: TROUPE_* variables are not looked at */
+    uint32_t zero;
     trp_log_fn log;          /* NULL: lines on stderr as log.format says */
     void *log_arg;
     int control_socket_forced; /* 1: a control socket whatever cluster.control-socket says */
@@ -32,7 +33,7 @@ typedef struct trp_node_options {
 } trp_node_options;
 #define TRP_NODE_OPTIONS_INIT                                                                      \
     {                                                                                              \
-        sizeof(trp_node_options), NULL, NULL, 0, NULL, NULL, 0, 0                                  \
+        sizeof(trp_node_options), NULL, NULL, 0, 0, NULL, NULL, 0, 0                               \
     }
 
 /* What went wrong and where, one sentence. */

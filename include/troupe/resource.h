@@ -20,8 +20,12 @@ typedef struct trp_resource_options {
     const char *dispatcher; /* of kind BLOCKING or POOL; NULL: "blocking" */
     /* messages at once, at most; 0 and 1: one. More: the behaviour must have no state_bytes */
     uint32_t parallel;
+    uint32_t zero;
 } trp_resource_options;
-#define TRP_RESOURCE_OPTIONS_INIT { sizeof(trp_resource_options), NULL, NULL, 0 }
+#define TRP_RESOURCE_OPTIONS_INIT                                                                  \
+    {                                                                                              \
+        sizeof(trp_resource_options), NULL, NULL, 0, 0                                             \
+    }
 
 /* Start a resource actor as a child of the running actor.
  *

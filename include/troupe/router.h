@@ -122,6 +122,7 @@ typedef struct trp_resizer_options {
     uint32_t upper_bound;         /* and at most; >= lower_bound */
     uint32_t pressure_threshold;  /* a routee is busy: 0: that handles a message; 1: that has more
                                      mail, too; > 1: that has so many messages */
+    uint32_t zero;
     double rampup_rate;           /* when all are busy, grow by this share, rounded up */
     double backoff_threshold;     /* shrink when a smaller share than this is busy; <= 0: never */
     double backoff_rate;          /* by this share, rounded up */
@@ -131,7 +132,7 @@ typedef struct trp_resizer_options {
 #define TRP_RESIZER_OPTIONS_INIT                                                                   \
     {                                                                                              \
         sizeof(trp_resizer_options), TRP_RESIZER_LOWER_BOUND_DEFAULT,                              \
-            TRP_RESIZER_UPPER_BOUND_DEFAULT, TRP_RESIZER_PRESSURE_THRESHOLD_DEFAULT,               \
+            TRP_RESIZER_UPPER_BOUND_DEFAULT, TRP_RESIZER_PRESSURE_THRESHOLD_DEFAULT, 0,            \
             TRP_RESIZER_RAMPUP_RATE_DEFAULT, TRP_RESIZER_BACKOFF_THRESHOLD_DEFAULT,                \
             TRP_RESIZER_BACKOFF_RATE_DEFAULT, TRP_RESIZER_STOP_DELAY_MS_DEFAULT,                   \
             TRP_RESIZER_MESSAGES_PER_RESIZE_DEFAULT                                                \
@@ -143,6 +144,7 @@ typedef struct trp_routee_load {
     uint8_t busy;     /* it is at a message */
     uint8_t suspended;
     uint8_t remote; /* nothing else is known */
+    uint8_t zero;
 } trp_routee_load;
 
 /* A resizer of one's own. */
@@ -154,6 +156,7 @@ typedef struct trp_resizer {
      * at its birth. */
     int32_t (*capacity)(void *arg, const trp_routee_load *routees, uint32_t count);
     uint32_t stop_delay_ms;
+    uint32_t zero;
     void *arg;
 } trp_resizer;
 
@@ -179,10 +182,11 @@ typedef struct trp_cluster_routees {
     const char *path;
     const char *role; /* of the nodes; NULL: all */
     int local;        /* 0: none on the router's own node */
+    uint32_t zero;
 } trp_cluster_routees;
 #define TRP_CLUSTER_ROUTEES_INIT                                                                   \
     {                                                                                              \
-        sizeof(trp_cluster_routees), TRP_CLUSTER_ROUTEES_DEFAULT, 1, NULL, NULL, 1                 \
+        sizeof(trp_cluster_routees), TRP_CLUSTER_ROUTEES_DEFAULT, 1, NULL, NULL, 1, 0              \
     }
 
 /* ---- making a router ------------------------------------------------------------------------ */
@@ -195,12 +199,13 @@ typedef struct trp_router_options {
      * if their options name none; a broadcast is one message for each, taken by anybody */
     const char *logic;
     uint32_t instances;     /* children; 0: 1. Not used where routees are given */
-    const trp_ref *routees; /* to be found: not made, and not stopped with the router */
     uint32_t routees_count;
+    const trp_ref *routees;             /* to be found: not made, and not stopped with the router */
     const char *const *routee_paths;    /* the same by path; NULL-terminated */
     uint32_t within_ms;                 /* until scatter-gather and tail-chopping give up */
     uint32_t interval_ms;               /* tail-chopping: until the next routee is tried */
     uint32_t virtual_nodes;             /* consistent-hashing: places on the ring of each routee */
+    int from_config;                    /* 1: everything is configured; without, an error */
     const trp_resizer_options *resizer; /* NULL: the pool keeps its size */
     const trp_resizer *own_resizer;     /* instead of resizer */
     const trp_strategy *strategy;       /* for children; NULL: always escalate */
@@ -209,7 +214,6 @@ typedef struct trp_router_options {
     void *hash_arg;
     const trp_routing_logic *custom; /* instead of logic; borrowed until the router has ended */
     const char *const *settings;     /* "key=value", NULL-terminated, for custom logic */
-    int from_config;                 /* 1: everything is configured; without, an error */
     /* Children are made on these in turn (trp_spawn_options.node), NULL-terminated; also the ones
      * that a resizer adds. NULL: as the options of the routees say. None with balancing */
     const char *const *target_nodes;
@@ -219,8 +223,8 @@ typedef struct trp_router_options {
 } trp_router_options;
 #define TRP_ROUTER_OPTIONS_INIT                                                                    \
     {                                                                                              \
-        sizeof(trp_router_options), NULL, 0, NULL, 0, NULL, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, \
-            NULL, NULL, NULL, 0, NULL, NULL                                                        \
+        sizeof(trp_router_options), NULL, 0, 0, NULL, NULL, 0, 0, 0, 0, NULL, NULL, NULL, NULL,    \
+            NULL, NULL, NULL, NULL, NULL, NULL                                                     \
     }
 
 /* Start a router as a child of the running actor. It routes from the first tell on. A deployment

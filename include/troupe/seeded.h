@@ -38,7 +38,7 @@ extern "C" {
 #define TRP_SEEDED_TURNS_DEFAULT 1000000  /* turns of actors in one run */
 #define TRP_SEEDED_STALL_MS_DEFAULT 10    /* time that may pass although actors are ready */
 #define TRP_SEEDED_SHRINK_DEFAULT 2000    /* runs that shrinking may take */
-#define TRP_SEEDED_SCHEDULE_BYTES 4096    /* of a schedule's text, with the NUL */
+#define TRP_SEEDED_SCHEDULE_BYTES 3072    /* of a schedule's text, with the NUL */
 #define TRP_SEEDED_NONE UINT32_MAX        /* not at all, where 0 is the default */
 
 /* One run. The kit has its own system and a virtual clock; a failure ends the program by a jump. */
@@ -51,6 +51,7 @@ typedef struct trp_seeded_options {
     const char *replay;      /* printed before the seed of a failing run; NULL: the call to make */
     uint64_t seed;           /* of the first run; 0: 1 */
     uint32_t seeds;          /* runs, with seed, seed + 1, ... until one fails; 0: 1 */
+    uint32_t zero;
     uint64_t turns_max;      /* 0: TRP_SEEDED_TURNS_DEFAULT */
     uint32_t stall_ms_max;   /* 0: TRP_SEEDED_STALL_MS_DEFAULT */
     uint32_t shrink_max;     /* 0: TRP_SEEDED_SHRINK_DEFAULT; TRP_SEEDED_NONE: do not shrink */
@@ -62,7 +63,7 @@ typedef struct trp_seeded_options {
 } trp_seeded_options;
 #define TRP_SEEDED_OPTIONS_INIT                                                                    \
     {                                                                                              \
-        sizeof(trp_seeded_options), NULL, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL                    \
+        sizeof(trp_seeded_options), NULL, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL                 \
     }
 
 typedef struct trp_seeded_result {
@@ -77,6 +78,7 @@ typedef struct trp_seeded_result {
     uint32_t shrunk;   /* the same after shrinking: length of the schedule */
     uint32_t shrink_runs;
     int line;          /* where it failed */
+    uint32_t zero;
     const char *file;  /* static text of the program */
     char text[512];    /* what failed */
     char schedule[TRP_SEEDED_SCHEDULE_BYTES]; /* shrunk; empty: it fails in the calm order too.

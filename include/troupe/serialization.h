@@ -39,6 +39,7 @@ typedef struct trp_wire trp_wire;
 typedef struct trp_serializer {
     size_t size; /* sizeof(trp_serializer) */
     uint16_t id; /* TRP_SERIALIZER_ID_FIRST .. TRP_SERIALIZER_ID_MAX; crosses the wire */
+    uint16_t zero[3];
     const char *name; /* for bindings; at most TRP_SERIALIZER_NAME_BYTES_MAX bytes */
     void *arg;        /* passed to both */
     /* Put the wire form of a payload. Any error means that it cannot be sent: a dead letter. Any

@@ -77,6 +77,7 @@ typedef struct trp_sim_result {
     uint32_t runs;
     uint32_t failed;     /* 1: the last of them failed, and what follows is about it */
     int line;
+    uint32_t zero;
     const char *file;    /* static text of the program */
     char text[512];
 } trp_sim_result;

@@ -21,6 +21,7 @@ extern "C" {
 /* One log line; borrowed for the call. No string is NULL. */
 typedef struct trp_log_line {
     trp_log_level level;
+    trp_err cause;      /* TRP_OK: none was given */
     const char *source; /* actor path or room */
     const char *text;
     int64_t wall_ms;    /* when it was logged, since 1970 */
@@ -29,7 +30,6 @@ typedef struct trp_log_line {
     const char *mdc;    /* what trp_log_mdc_next() reads: the context of the line */
     uint64_t mono_ns;   /* when it was logged, on the world's monotonic clock */
     trp_ref actor;      /* who logged; TRP_REF_NONE: no actor */
-    trp_err cause;      /* TRP_OK: none was given */
 } trp_log_line;
 typedef void (*trp_log_fn)(void *arg, const trp_log_line *line);
 
@@ -69,11 +69,11 @@ typedef struct trp_system_options {
      * alone, and the reference configuration (SYS-2, -32) */
     const trp_config *config;
     uint32_t fault_trap; /* trp_fault_trap; 0: the library installs no signal handler */
-    const struct trp_log_options *logging;         /* troupe/log.h; NULL: all defaults; copied */
-    const struct trp_scheduler_options *scheduler; /* troupe/scheduler.h; the same */
     /* An actor that holds its worker so long with one message is logged (warning) and published as
      * trp_stalled; 0: 1 s; UINT32_MAX: off. Not on blocking and pinned dispatchers */
     uint32_t stall_warning_ms;
+    const struct trp_log_options *logging;         /* troupe/log.h; NULL: all defaults; copied */
+    const struct trp_scheduler_options *scheduler; /* troupe/scheduler.h; the same */
     /* Made before trp_system_new() returns; NULL-terminated, borrowed until the system is freed.
      * NULL: none. One that fails fails the start (troupe/extension.h). */
     const struct trp_extension *const *extensions;
@@ -86,7 +86,7 @@ typedef struct trp_system_options {
 } trp_system_options;
 #define TRP_SYSTEM_OPTIONS_INIT                                                                    \
     {                                                                                              \
-        sizeof(trp_system_options), 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, NULL, 0, NULL, NULL, 0,    \
+        sizeof(trp_system_options), 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, NULL, 0, 0, NULL, NULL,    \
             NULL, 0, 0                                                                             \
     }
 #define TRP_LOG_DEAD_LETTERS_ALL 0xfffffffeu
@@ -328,7 +328,7 @@ typedef struct trp_system_stats {
     size_t size;                                  /* sizeof(trp_system_stats), set by the caller */
     uint64_t actors;                              /* alive now */
     uint64_t messages_processed;                  /* user messages, all workers */
-    uint64_t dead_letters[TRP_DEAD_REASON_COUNT]; /* by reason */
+    uint64_t dead_letters[TRP_DEAD_REASONS_MAX];  /* by reason */
     uint64_t restarts;
     uint64_t spawned, stopped;
 } trp_system_stats;
@@ -344,15 +344,16 @@ TRP_API void trp_system_stats_get(trp_system *system, trp_system_stats *ret_stat
 typedef struct trp_tree_entry {
     trp_ref ref;
     uint32_t depth;
+    uint32_t restarts;
     const char *path;
     const char *behaviour;
     uint64_t processed; /* messages handled */
-    uint32_t restarts;
     uint32_t children;
     uint32_t thread;   /* index of the one that runs it, or ran it last */
     uint32_t pending;  /* ordinary messages that wait */
     uint8_t active;    /* 0: trp_deactivate() */
     uint8_t suspended; /* 1: it waits for its supervisor's decision */
+    uint8_t zero[2];
 } trp_tree_entry;
 typedef int (*trp_tree_fn)(void *arg, const trp_tree_entry *entry);
 

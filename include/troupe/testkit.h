@@ -314,6 +314,7 @@ struct trp_pilot {
     trp_pilot_fn fn; /* NULL: no pilot */
     void *arg;
     int keep; /* 1: as before, whatever fn is */
+    uint32_t zero;
 };
 #define TRP_PILOT_NONE                                                                             \
     {                                                                                              \
@@ -512,13 +513,13 @@ TRP_API uint32_t trp_probe_remaining_ms(trp_probe *probe);
 typedef struct trp_filter {
     size_t size;
     uint32_t level;       /* trp_log_level; 0: any */
+    uint32_t occurrences; /* 0: any number, none too */
     const char *source;   /* pattern; NULL: any */
     const char *text;     /* pattern of the whole text; NULL: any */
-    uint32_t occurrences; /* 0: any number, none too */
 } trp_filter;
 #define TRP_FILTER_INIT                                                                            \
     {                                                                                              \
-        sizeof(trp_filter), 0, NULL, NULL, 0                                                       \
+        sizeof(trp_filter), 0, 0, NULL, NULL                                                       \
     }
 
 /* Begin to count the lines that filter takes. Use it as TRP_INTERCEPT(kit, filter) { ... }, which

@@ -46,9 +46,12 @@ typedef struct trp_throttler_options {
     uint32_t interval_ms;    /* 1 .. TRP_THROTTLER_INTERVAL_MS_MAX */
     trp_ref target;          /* TRP_REF_NONE: none yet */
     uint32_t msgs_max;       /* kept at once; one more is a dead letter (mailbox-full). 0: any */
+    uint32_t zero;
 } trp_throttler_options;
 #define TRP_THROTTLER_OPTIONS_INIT                                                                 \
-    { sizeof(trp_throttler_options), NULL, NULL, 0, 0, TRP_REF_NONE, 0 }
+    {                                                                                              \
+        sizeof(trp_throttler_options), NULL, NULL, 0, 0, TRP_REF_NONE, 0, 0                        \
+    }
 
 /* Start a throttler as a child of the running actor.
  *

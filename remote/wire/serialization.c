@@ -19,6 +19,7 @@
 #include "base/alloc.h"
 #include "base/config.h"
 #include "base/payload.h"
+#include "base/sized.h"
 #include "base/wire.h"
 #include "pattern/pattern.h"
 #include "remote/wire/codec.h"
@@ -99,8 +100,8 @@ trp_err
 trp_serializer_add(trp_system *system, const trp_serializer *serializer)
 {
     trpi_serializers *serializers = NULL;
-    if (serializer == NULL || serializer->size != sizeof *serializer ||
-        serializer->encode == NULL || serializer->decode == NULL) {
+    if (serializer == NULL || !TRPI_SIZED_FITS(serializer, decode) || serializer->encode == NULL ||
+        serializer->decode == NULL) {
         return TRP_EINVAL;
     }
     trpi_serializer own = { .id = serializer->id, .name = serializer->name, .user = serializer };

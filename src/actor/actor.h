@@ -442,6 +442,9 @@ void trpi_balancing_return(trp_system *system, const char *id);
  * world. */
 trp_err trpi_system_new_in(trpi_world *world, const char *name, const trp_system_options *options,
                            trp_system **ret_system);
+bool trpi_options_are_valid(const trp_system_options *options); /* NULL is */
+/* Copy options that are valid; NULL: the defaults. */
+void trpi_options_copy(const trp_system_options *given, trp_system_options *ret_options);
 trpi_sched *trpi_system_sched(trp_system *system);
 /* Is the caller inside a behaviour or hook of this system (then it must not block)? */
 bool trpi_system_in_behaviour(const trp_system *system);

@@ -18,6 +18,7 @@
 #include "base/config.h"
 #include "base/config_store.h"
 #include "base/nearest.h"
+#include "base/sized.h"
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
@@ -408,7 +409,7 @@ int
 trp_config_at(const trp_config *config, size_t index, trp_config_entry *ret_entry)
 {
     trp_config_entry entry;
-    if (!config || !ret_entry || ret_entry->size < sizeof ret_entry->size) {
+    if (!config || !ret_entry) {
         return 0;
     }
     for (size_t i = 0; i < config->slots.count; i++) {
@@ -416,13 +417,12 @@ trp_config_at(const trp_config *config, size_t index, trp_config_entry *ret_entr
         if (slot->layer == TRPI_CONFIG_DEFAULT || index-- > 0) {
             continue;
         }
-        entry.size = ret_entry->size;
+        entry.size = sizeof entry;
         entry.key = slot->key;
         entry.values = (const char *const *)slot->values;
         entry.values_count = slot->count;
         entry.origin = slot->origin;
-        memcpy(ret_entry, &entry, entry.size < sizeof entry ? entry.size : sizeof entry);
-        return 1;
+        return TRPI_SIZED_FILL(ret_entry, &entry, origin);
     }
     return 0;
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/sized.h"
 
 /* ---- phi accrual ----------------------------------------------------------------------------- */
 
@@ -166,10 +167,10 @@ trp_failure_detector_find(const char *name)
 trp_err
 trp_failure_detector_register(const trp_failure_detector *kind)
 {
-    if (kind == NULL || kind->size < sizeof(*kind) || kind->name == NULL || kind->name[0] == '\0' ||
-        kind->state_bytes > TRP_FAILURE_DETECTOR_STATE_BYTES || kind->init == NULL ||
-        kind->heartbeat == NULL || kind->is_available == NULL || kind->suspicion == NULL ||
-        kind->own_pause == NULL) {
+    if (kind == NULL || !TRPI_SIZED_FITS(kind, own_pause) || kind->name == NULL ||
+        kind->name[0] == '\0' || kind->state_bytes > TRP_FAILURE_DETECTOR_STATE_BYTES ||
+        kind->init == NULL || kind->heartbeat == NULL || kind->is_available == NULL ||
+        kind->suspicion == NULL || kind->own_pause == NULL) {
         return TRP_EINVAL;
     }
     trp_err err = TRP_OK;

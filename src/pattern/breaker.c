@@ -23,6 +23,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/mutex.h"
+#include "base/sized.h"
 #include "pattern/breaker.h"
 #include "pattern/future.h"
 
@@ -215,14 +216,12 @@ trp_err
 trp_breaker_new(trp_system *system, const trp_breaker_options *options, trp_breaker **ret_breaker)
 {
     trp_breaker_options given = TRP_BREAKER_OPTIONS_INIT;
-    trp_dispatcher_info info = { sizeof info, 0, 0, 0, 0, 0 };
+    trp_dispatcher_info info = { sizeof info, 0, 0, 0, 0, 0, 0 };
     trp_breaker *breaker;
 
-    if (system == NULL || ret_breaker == NULL ||
-        (options != NULL && options->size < sizeof *options)) {
+    if (system == NULL || ret_breaker == NULL || !TRPI_SIZED_COPY(options, &given, dispatcher)) {
         return TRP_EINVAL;
     }
-    given = options != NULL ? *options : given;
     if (given.dispatcher != NULL &&
         trp_dispatcher_find(system, given.dispatcher, &info) != TRP_OK) {
         return TRP_ENOENT;

@@ -24,6 +24,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/mutex.h"
+#include "base/sized.h"
 
 #define BUS_MAGIC 0x7472705f62757300ull
 
@@ -169,7 +170,7 @@ table_change(trp_bus *bus, table *old, table *fresh)
 static bool
 options_are_valid(const trp_bus_options *options)
 {
-    if (options == NULL || options->size < sizeof *options || options->publish == NULL) {
+    if (options->publish == NULL) {
         return false;
     }
     switch (options->kind) {
@@ -188,9 +189,11 @@ options_are_valid(const trp_bus_options *options)
 trp_err
 trp_bus_new(const trp_bus_options *options, trp_bus **ret_bus)
 {
+    trp_bus_options own;
     trp_bus *bus;
 
-    if (!options_are_valid(options) || ret_bus == NULL) {
+    if (options == NULL || !TRPI_SIZED_TAKE(options, &own, publish) ||
+        !options_are_valid(options) || ret_bus == NULL) {
         return TRP_EINVAL;
     }
     bus = trpi_alloc(sizeof *bus);

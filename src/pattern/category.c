@@ -17,6 +17,7 @@
 
 #include "actor/actor.h"
 #include "base/alloc.h"
+#include "base/sized.h"
 
 /* ---- one target ------------------------------------------------------------------------------ */
 
@@ -52,23 +53,25 @@ note(trp_delivery *delivery, trp_ref target, trp_err err)
 static trp_err
 sum_up(const trp_delivery *delivery, trp_delivery *ret_delivery)
 {
-    if (ret_delivery != NULL && ret_delivery->size >= sizeof *ret_delivery) {
-        *ret_delivery = *delivery;
+    if (ret_delivery != NULL) {
+        (void)TRPI_SIZED_FILL(ret_delivery, delivery,
+                              accepted); /* begin() has looked at its size */
     }
     return delivery->accepted > 0 ? TRP_OK : delivery->targets == 0 ? TRP_ENOENT : TRP_EAGAIN;
 }
 
-/* What the caller has given to be filled, with zero counts. */
-static trp_delivery
-begin(const trp_delivery *given)
+/* Begin a delivery with zero counts and the caller's array of errors. False: given is refused. */
+static bool
+begin(trp_delivery *delivery, const trp_delivery *given)
 {
-    trp_delivery delivery = TRP_DELIVERY_INIT;
+    static const trp_delivery none = TRP_DELIVERY_INIT;
 
-    if (given != NULL && given->size >= sizeof *given) {
-        delivery.errors = given->errors;
-        delivery.errors_max = given->errors_max;
+    *delivery = none;
+    if (!TRPI_SIZED_COPY(given, delivery, accepted)) {
+        return false;
     }
-    return delivery;
+    delivery->errors_count = delivery->targets = delivery->accepted = 0;
+    return true;
 }
 
 /* ---- members --------------------------------------------------------------------------------- */
@@ -177,12 +180,12 @@ least(choices *c)
 static trp_err
 category_send(trp_ctx *ctx, const char *category, const parcel *p, trp_delivery *ret_delivery)
 {
-    trp_delivery delivery = begin(ret_delivery);
+    trp_delivery delivery;
     choices c;
     choice *next;
     trp_err err;
 
-    if (category == NULL || p->type == NULL) {
+    if (category == NULL || p->type == NULL || !begin(&delivery, ret_delivery)) {
         return TRP_EINVAL;
     }
     err = choices_make(&c, ctx, category);
@@ -248,11 +251,11 @@ by_ref(const void *a, const void *b)
 static trp_err
 category_broadcast(trp_ctx *ctx, const char *category, const parcel *p, trp_delivery *ret_delivery)
 {
-    trp_delivery delivery = begin(ret_delivery);
+    trp_delivery delivery;
     choices c;
     trp_err err;
 
-    if (p->type == NULL) {
+    if (p->type == NULL || !begin(&delivery, ret_delivery)) {
         return TRP_EINVAL;
     }
     err = choices_make(&c, ctx, category);
@@ -296,9 +299,9 @@ trp_tell_each(trp_ctx *ctx, const trp_ref *refs, size_t refs_count, const trp_ty
               const void *payload, size_t bytes, trp_delivery *ret_delivery)
 {
     parcel p = { trp_self(ctx), type, payload, bytes };
-    trp_delivery delivery = begin(ret_delivery);
+    trp_delivery delivery;
 
-    if (type == NULL || (refs == NULL && refs_count > 0)) {
+    if (type == NULL || (refs == NULL && refs_count > 0) || !begin(&delivery, ret_delivery)) {
         return TRP_EINVAL;
     }
     for (size_t i = 0; i < refs_count; i++) {

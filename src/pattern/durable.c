@@ -32,6 +32,7 @@
 #include "actor/actor.h"
 #include "base/alloc.h"
 #include "base/mutex.h"
+#include "base/sized.h"
 #include "pattern/durable_record.h"
 #include "pattern/durable_store.h"
 
@@ -492,17 +493,9 @@ static const trp_extension extension = { sizeof(trp_extension), "durable", kinds
 static bool
 options_are_valid(const trp_durable_options *options)
 {
-    if (options == NULL || options->size < sizeof *options ||
-        (options->directory != NULL && options->directory[0] == 0) ||
-        (options->map_bytes != 0 && options->map_bytes < TRP_DURABLE_MAP_BYTES_MIN)) {
-        return false;
-    }
-    for (size_t i = sizeof *options; i < options->size; i++) {
-        if (((const unsigned char *)options)[i] != 0) {
-            return false;
-        }
-    }
-    return options->refuse_when_full <= 1 && options->sync <= 1;
+    return (options->directory == NULL || options->directory[0] != 0) &&
+           (options->map_bytes == 0 || options->map_bytes >= TRP_DURABLE_MAP_BYTES_MIN) &&
+           options->refuse_when_full <= 1 && options->sync <= 1;
 }
 
 /* What was given, or what the world has in this directory, or the machine. */
@@ -567,12 +560,14 @@ trp_durable_register(trp_system *system, const char *id, const trp_durable_optio
     static const trp_mailbox_ops ops = { sizeof ops, create,   enqueue, dequeue, count,
                                          has,        clean_up, destroy, admit };
     trp_mailbox_options box = TRP_MAILBOX_OPTIONS_INIT;
+    trp_durable_options own;
     void *instance;
     kinds *all;
     kind *k;
     trp_err err;
 
-    if (!options_are_valid(options)) {
+    if (options == NULL || !TRPI_SIZED_TAKE(options, &own, storage) ||
+        !options_are_valid(options)) {
         return TRP_EINVAL;
     }
     err = trp_extension_get(system, &extension, &instance);

@@ -21,6 +21,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/mutex.h"
+#include "base/sized.h"
 
 struct trpi_store {
     trpi_store *next;
@@ -138,9 +139,10 @@ trpi_store_open(const char *directory, uint64_t map_bytes, trpi_store **ret_stor
 trp_err
 trpi_store_open_on(const trp_durable_storage *storage, trpi_store **ret_store)
 {
+    trp_durable_storage own;
     trpi_store *store;
 
-    if (storage->size < sizeof *storage || storage->arg == NULL || storage->queue == NULL ||
+    if (!TRPI_SIZED_TAKE(storage, &own, close) || storage->arg == NULL || storage->queue == NULL ||
         storage->put == NULL || storage->take == NULL) {
         return TRP_EINVAL;
     }

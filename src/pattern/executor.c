@@ -302,7 +302,7 @@ trp_err
 trpi_executor_get(trp_system *system, const char *dispatcher, trpi_executor **ret_executor,
                   const char **ret_id)
 {
-    trp_dispatcher_info info = { sizeof info, 0, 0, 0, 0, 0 };
+    trp_dispatcher_info info = { sizeof info, 0, 0, 0, 0, 0, 0 };
     const char *id = dispatcher == NULL ? "default" : dispatcher;
     void *instance;
     trp_err err = trp_dispatcher_find(system, id, &info);

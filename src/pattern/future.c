@@ -49,7 +49,7 @@ static trpi_callback settled_mark;
 
 /* The outcome of a promise for which there was no memory: it needs none. */
 static trpi_outcome no_memory = {
-    1, 0, NULL, NULL, { TRP_ENOMEM, "out of memory", NULL, NULL, 0 }
+    1, 0, NULL, NULL, { TRP_ENOMEM, 0, "out of memory", NULL, NULL, 0 }
 };
 
 /* ---- callbacks ------------------------------------------------------------------------------- */

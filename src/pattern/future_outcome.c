@@ -48,7 +48,7 @@ trpi_outcome_value(trp_msg *msg)
     values[0] = msg;
     atomic_init(&outcome->refs, 1);
     outcome->own = msg;
-    outcome->seen = (trp_outcome){ TRP_OK, "", msg, values, 1 };
+    outcome->seen = (trp_outcome){ TRP_OK, 0, "", msg, values, 1 };
     return outcome;
 }
 
@@ -66,7 +66,7 @@ trpi_outcome_failure(trp_err err, const char *reason)
     copy = (char *)(outcome + 1);
     memcpy(copy, text, bytes);
     atomic_init(&outcome->refs, 1);
-    outcome->seen = (trp_outcome){ err, copy, NULL, NULL, 0 };
+    outcome->seen = (trp_outcome){ err, 0, copy, NULL, NULL, 0 };
     return outcome;
 }
 
@@ -96,6 +96,6 @@ trpi_outcome_joined(trpi_outcome *const *parts, size_t count)
     atomic_init(&outcome->refs, 1);
     outcome->parts_count = (uint32_t)count;
     outcome->seen =
-        (trp_outcome){ TRP_OK, "", values_count > 0 ? values[0] : NULL, values, values_count };
+        (trp_outcome){ TRP_OK, 0, "", values_count > 0 ? values[0] : NULL, values, values_count };
     return outcome;
 }

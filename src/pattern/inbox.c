@@ -20,6 +20,7 @@
 
 #include "actor/actor.h"
 #include "base/alloc.h"
+#include "base/sized.h"
 #include "sched/sched.h"
 
 typedef struct item {
@@ -186,11 +187,8 @@ trp_inbox_open(trp_system *system, const trp_inbox_options *options, trp_inbox *
     trp_err err = trp_protocol_register(&trpi_inbox_protocol);
 
     if (err != TRP_OK || system == NULL || ret_inbox == NULL ||
-        (options != NULL && options->size < sizeof *options)) {
+        !TRPI_SIZED_COPY(options, &given, timeout_ms)) {
         return err != TRP_OK ? err : TRP_EINVAL;
-    }
-    if (options != NULL) {
-        given = *options;
     }
     inbox = trpi_alloc(sizeof *inbox);
     if (inbox == NULL) {

@@ -27,6 +27,7 @@
 
 #include "actor/actor.h"
 #include "base/alloc.h"
+#include "base/sized.h"
 #include "pattern/reliable.h"
 
 typedef struct kept {
@@ -413,7 +414,7 @@ options_fit(const trp_reliable_proxy_options *options)
 {
     bool path = options->target_path != NULL;
 
-    return options->size == sizeof *options && trp_ref_is_none(options->target) == path &&
+    return trp_ref_is_none(options->target) == path &&
            (!path || (options->target_path[0] != '\0' &&
                       strlen(options->target_path) <= TRP_PATH_BYTES_MAX)) &&
            options->retry_after_ms > 0 &&
@@ -428,10 +429,11 @@ proxy_spawn(trp_ctx *ctx, trp_system *system, const trp_reliable_proxy_options *
             trp_ref *ret_ref)
 {
     trp_spawn_options spawn = TRP_SPAWN_OPTIONS_INIT;
+    trp_reliable_proxy_options own;
     proxy_args args;
     trp_err err;
 
-    if (options == NULL || !options_fit(options)) {
+    if (options == NULL || !TRPI_SIZED_TAKE(options, &own, msgs_max) || !options_fit(options)) {
         return TRP_EINVAL;
     }
     err = trpi_reliable_receive(system);

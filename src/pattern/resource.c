@@ -8,6 +8,8 @@
 #include <troupe/router.h>
 #include <troupe/system.h>
 
+#include "base/sized.h"
+
 static trp_err
 resource_spawn(trp_ctx *ctx, trp_system *system, const trp_behaviour *behaviour,
                const trp_resource_options *given, trp_ref *ret_ref)
@@ -16,10 +18,9 @@ resource_spawn(trp_ctx *ctx, trp_system *system, const trp_behaviour *behaviour,
     trp_spawn_options spawn = TRP_SPAWN_OPTIONS_INIT;
     trp_router_options router = TRP_ROUTER_OPTIONS_INIT;
 
-    if (behaviour == NULL || (given != NULL && given->size != sizeof *given)) {
+    if (behaviour == NULL || !TRPI_SIZED_COPY(given, &options, zero)) {
         return TRP_EINVAL;
     }
-    options = given != NULL ? *given : options;
     spawn.dispatcher = options.dispatcher != NULL ? options.dispatcher : "blocking";
     if (options.parallel <= 1) {
         spawn.name = options.name;

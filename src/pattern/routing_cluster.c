@@ -18,6 +18,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/sized.h"
 #include "pattern/routing_head.h"
 
 /* ---- plan ------------------------------------------------------------------------------------ */
@@ -39,13 +40,14 @@ trp_err
 trpi_cluster_plan_init(trpi_router_plan *plan, const trp_cluster_routees *cluster)
 {
     static const trp_cluster_routees defaults = TRP_CLUSTER_ROUTEES_INIT;
+    trp_cluster_routees own;
     trp_err err;
 
     plan->cluster = defaults;
     if (cluster == NULL) {
         return TRP_OK;
     }
-    if (cluster->size < sizeof *cluster || cluster->total == 0 || cluster->per_node == 0) {
+    if (!TRPI_SIZED_TAKE(cluster, &own, zero) || cluster->total == 0 || cluster->per_node == 0) {
         return TRP_EINVAL;
     }
     plan->clustered = true;

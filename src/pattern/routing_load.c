@@ -16,6 +16,7 @@
 #include <troupe/mailbox.h>
 
 #include "base/alloc.h"
+#include "base/sized.h"
 #include "pattern/routing.h"
 
 void
@@ -57,8 +58,7 @@ trpi_routee_load(trp_ctx *ctx, trpi_routee *routee, trp_routee_load *ret_load)
 bool
 trpi_resizer_is_valid(const trp_resizer_options *options)
 {
-    return options->size >= sizeof *options && options->lower_bound >= 1 &&
-           options->upper_bound >= options->lower_bound &&
+    return options->lower_bound >= 1 && options->upper_bound >= options->lower_bound &&
            options->upper_bound <= TRP_ROUTEES_MAX && options->rampup_rate >= 0.0 &&
            options->backoff_rate >= 0.0 && options->backoff_rate <= 1.0 &&
            options->backoff_threshold <= 1.0 && options->rampup_rate <= TRP_ROUTEES_MAX &&
@@ -70,8 +70,11 @@ int32_t
 trp_resizer_capacity(const trp_resizer_options *options, uint32_t routees, uint32_t busy)
 {
     static const trp_resizer_options defaults = TRP_RESIZER_OPTIONS_INIT;
-    const trp_resizer_options *o =
-        options != NULL && trpi_resizer_is_valid(options) ? options : &defaults;
+    trp_resizer_options own;
+    const trp_resizer_options *o = TRPI_SIZED_TAKE(options, &own, messages_per_resize) &&
+                                           options != NULL && trpi_resizer_is_valid(options)
+                                       ? options
+                                       : &defaults;
     int64_t delta = 0, proposed;
 
     if (busy >= routees) {

@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/sized.h"
 #include "pattern/routing.h"
 
 /* routing-logic-G2 */
@@ -156,7 +157,7 @@ trp_routing_logic_register(const trp_routing_logic *logic)
     uint32_t needs;
     trp_err err = TRP_OK;
 
-    if (logic == NULL || logic->size < sizeof *logic || logic->name == NULL ||
+    if (logic == NULL || !TRPI_SIZED_FITS(logic, arg) || logic->name == NULL ||
         logic->name[0] == 0 || strcmp(logic->name, "from-code") == 0 || logic->route == NULL) {
         return TRP_EINVAL;
     }

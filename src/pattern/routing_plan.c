@@ -19,6 +19,7 @@
 
 #include "base/address.h"
 #include "base/alloc.h"
+#include "base/sized.h"
 #include "pattern/routing.h"
 
 #define PATHS_SEPARATORS ", \t\n"
@@ -99,27 +100,16 @@ lists_copy(trpi_router_plan *plan, const trp_router_options *options)
 static bool
 options_are_valid(const trp_router_options *options)
 {
-    const unsigned char *bytes = (const unsigned char *)options;
-
-    if (options->size < sizeof *options) {
-        return false;
-    }
-    for (size_t i = sizeof *options; i < options->size; i++) { /* of a newer caller */
-        if (bytes[i] != 0) {
-            return false;
-        }
-    }
     return (options->routees != NULL || options->routees_count == 0) &&
            options->routees_count <= TRP_ROUTEES_MAX &&
            (options->resizer == NULL || options->own_resizer == NULL) &&
            (options->own_resizer == NULL ||
-            (options->own_resizer->size >= sizeof *options->own_resizer &&
-             options->own_resizer->is_time != NULL && options->own_resizer->capacity != NULL)) &&
+            (TRPI_SIZED_FITS(options->own_resizer, arg) && options->own_resizer->is_time != NULL &&
+             options->own_resizer->capacity != NULL)) &&
            (options->custom == NULL || options->logic == NULL) &&
            (options->custom == NULL ||
-            (options->custom->size >= sizeof *options->custom && options->custom->route != NULL)) &&
-           (options->resizer == NULL || options->resizer->size >= sizeof *options->resizer) &&
-           (options->strategy == NULL || options->strategy->size >= sizeof *options->strategy);
+            (TRPI_SIZED_FITS(options->custom, arg) && options->custom->route != NULL)) &&
+           (options->strategy == NULL || TRPI_SIZED_FITS(options->strategy, log));
 }
 
 trp_err
@@ -128,10 +118,14 @@ trpi_router_plan_init(trpi_router_plan *plan, const trp_router_options *options)
     static const trp_router_options none = TRP_ROUTER_OPTIONS_INIT;
     static const trp_resizer_options resizer = TRP_RESIZER_OPTIONS_INIT;
     const trp_router_options *o = options != NULL ? options : &none;
+    trp_router_options own;
     trp_err err;
 
     memset(plan, 0, sizeof *plan);
-    if (!options_are_valid(o)) {
+    plan->resizer = resizer;
+    if (!TRPI_SIZED_TAKE(o, &own, cluster) || !options_are_valid(o) ||
+        !TRPI_SIZED_COPY(o->resizer, &plan->resizer, messages_per_resize) ||
+        !TRPI_SIZED_COPY(o->own_resizer, &plan->own_resizer, arg)) {
         return TRP_EINVAL;
     }
     plan->instances = o->instances;
@@ -140,11 +134,6 @@ trpi_router_plan_init(trpi_router_plan *plan, const trp_router_options *options)
     plan->virtual_nodes = o->virtual_nodes;
     plan->resizes = o->resizer != NULL || o->own_resizer != NULL;
     plan->resizes_own = o->own_resizer != NULL;
-    plan->resizer = o->resizer != NULL ? *o->resizer : resizer;
-    plan->resizer.size = sizeof plan->resizer;
-    if (o->own_resizer != NULL) {
-        plan->own_resizer = *o->own_resizer;
-    }
     plan->strategy = o->strategy;
     plan->hash_mapping = o->hash_mapping;
     plan->hash_arg = o->hash_arg;

@@ -17,6 +17,7 @@
 #include "base/alloc.h"
 #include "base/payload.h"
 #include "base/assert.h"
+#include "base/sized.h"
 #include "pattern/routing.h"
 
 #define ERROR_BYTES 256
@@ -209,18 +210,18 @@ static trp_err
 keep_child_options(trpi_router *router, const trp_spawn_options *options)
 {
     static const trp_spawn_options none = TRP_SPAWN_OPTIONS_INIT;
+    trp_spawn_options own;
     void *args = NULL;
 
     router->child = none;
     if (options == NULL) {
         return TRP_OK;
     }
-    if (options->size < sizeof *options || options->name != NULL ||
+    if (!TRPI_SIZED_TAKE(options, &own, node) || options->name != NULL ||
         (options->args == NULL && options->args_bytes > 0)) {
         return TRP_EINVAL;
     }
     router->child = *options;
-    router->child.size = sizeof router->child;
     router->child.dispatcher = NULL;
     router->child.mailbox = NULL;
     router->child.args = NULL;

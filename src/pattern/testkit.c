@@ -17,6 +17,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/sized.h"
 
 /* ---- failures -------------------------------------------------------------------------------- */
 
@@ -113,42 +114,32 @@ static const trp_behaviour warn_behaviour = { .size = sizeof(trp_behaviour),
 static bool
 options_are_valid(const trp_testkit_options *options)
 {
-    const unsigned char *bytes = (const unsigned char *)options;
-
-    if (options == NULL) {
-        return true;
-    }
-    if (options->size < sizeof *options || options->clock > TRP_CLOCK_MANUAL ||
-        options->on_fail > TRP_FAIL_JUMP || !(options->timefactor >= 0.0) ||
-        options->timefactor > 1e6) {
-        return false;
-    }
-    for (size_t i = sizeof *options; i < options->size; i++) {
-        if (bytes[i] != 0) {
-            return false;
-        }
-    }
-    return true;
+    return options->clock <= TRP_CLOCK_MANUAL && options->on_fail <= TRP_FAIL_JUMP &&
+           options->timefactor >= 0.0 && options->timefactor <= 1e6;
 }
 
-static void
+/* False: refused. */
+static bool
 options_fill(trp_testkit *kit, const trp_testkit_options *given)
 {
-    trp_testkit_options none = TRP_TESTKIT_OPTIONS_INIT;
-    trp_system_options system_none = TRP_SYSTEM_OPTIONS_INIT;
+    static const trp_testkit_options none = TRP_TESTKIT_OPTIONS_INIT;
     trp_testkit_options *options = &kit->options;
 
-    *options = given != NULL ? *given : none;
+    *options = none;
+    if (!TRPI_SIZED_COPY(given, options, quiet_dead_letters) || !options_are_valid(options) ||
+        !trpi_options_are_valid(options->system_options)) {
+        return false;
+    }
+    trpi_options_copy(options->system_options, &kit->system_options);
     options->name = options->name != NULL ? options->name : "test";
-    const trp_config *config = options->system != NULL         ? trpi_system_config(options->system)
-                               : options->system_options != NULL ? options->system_options->config
-                                                               : NULL;
+    const trp_config *config =
+        options->system != NULL ? trpi_system_config(options->system) : kit->system_options.config;
     options->timefactor = trpi_setting_pick_float(config, "test.timefactor", options->timefactor);
     options->expect_ms =
         trpi_setting_pick(config, "test.single-expect-default", options->expect_ms);
     options->leeway_ms = trpi_setting_pick(config, "test.filter-leeway", options->leeway_ms);
     options->timeout_ms = trpi_setting_pick(config, "test.default-timeout", options->timeout_ms);
-    kit->system_options = options->system_options != NULL ? *options->system_options : system_none;
+    return true;
 }
 
 static trp_err
@@ -200,16 +191,19 @@ trpi_testkit_open_in(const trp_testkit_options *options, trpi_virtual *virt, trp
     trp_err err = TRP_OK;
     trp_ref warner;
 
-    if (!options_are_valid(options) || ret_kit == NULL) {
+    if (ret_kit == NULL) {
         return TRP_EINVAL;
     }
     kit = trpi_alloc(sizeof *kit);
     if (kit == NULL) {
         return TRP_ENOMEM;
     }
+    if (!options_fill(kit, options)) {
+        trpi_free(kit);
+        return TRP_EINVAL;
+    }
     kit->magic = TRPI_TESTKIT_MAGIC;
     trpi_gate_init(&kit->filters_gate);
-    options_fill(kit, options);
     kit->virt = virt;
     kit->system = kit->options.system;
     if (kit->system == NULL) {
@@ -394,12 +388,8 @@ trp_testkit_spawn(trp_testkit *kit, const trp_behaviour *behaviour,
     trp_spawn_options own = TRP_SPAWN_OPTIONS_INIT;
     trp_err err;
 
-    if (options != NULL) {
-        if (options->size < sizeof own) {
-            return TRP_EINVAL;
-        }
-        own = *options;
-        own.size = sizeof own;
+    if (!TRPI_SIZED_COPY(options, &own, node)) {
+        return TRP_EINVAL;
     }
     own.dispatcher = "calling-thread";
     err = trp_system_spawn(kit->system, behaviour, &own, ret_ref);

@@ -379,7 +379,7 @@ trp_probe_expect_terminated_at(const char *file, int line, trp_probe *probe, uin
     const trp_msg *msg = trp_probe_receive(probe, ms);
 
     if (msg == NULL || !is_terminated_of(&ref, msg)) {
-        trp_terminated wanted = { ref, 1, 0 };
+        trp_terminated wanted = { ref, 1, 0, { 0 } };
         trp_expected expected = TRP_EXPECT_MSG(&trp_terminated_type, &wanted);
 
         fail_expected(file, line, probe, &expected, 1, msg);

@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "base/assert.h"
+#include "base/sized.h"
 
 /* Iterative: backs up to the last * only, which is enough. NULL: anything. */
 static bool
@@ -85,7 +86,7 @@ trp_filter_begin(const char *file, int line, trp_testkit *kit, const trp_filter 
 {
     bool room;
 
-    if (!kit->owns || filter == NULL || filter->size < sizeof *filter) {
+    if (!kit->owns || filter == NULL || !TRPI_SIZED_FITS(filter, text)) {
         trp_testkit_fail_at(kit, file, line, "no filter: %s",
                             kit->owns ? "its size is not set" : "the system is not the kit's own");
         return 0;

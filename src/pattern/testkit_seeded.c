@@ -20,6 +20,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/sized.h"
 #include "pattern/testkit.h"
 
 #define LINE_BYTES (TRP_SEEDED_SCHEDULE_BYTES + 256u)
@@ -382,32 +383,21 @@ result_fill(const seeded *s, const outcome *out, trp_seeded_result *result)
     }
 }
 
+/* False: refused. */
 static bool
-options_are_valid(const trp_seeded_options *options)
-{
-    const unsigned char *bytes = (const unsigned char *)options;
-
-    if (options->size < sizeof *options) {
-        return false;
-    }
-    for (size_t i = sizeof *options; i < options->size; i++) {
-        if (bytes[i] != 0) {
-            return false;
-        }
-    }
-    return options->kit == NULL ||
-           (options->kit->size >= sizeof *options->kit && options->kit->system == NULL);
-}
-
-static void
 options_fill(seeded *s, const trp_seeded_options *given)
 {
-    trp_seeded_options none = TRP_SEEDED_OPTIONS_INIT;
-    trp_testkit_options kit_none = TRP_TESTKIT_OPTIONS_INIT;
-    trp_system_options system_none = TRP_SYSTEM_OPTIONS_INIT;
+    static const trp_seeded_options none = TRP_SEEDED_OPTIONS_INIT;
+    static const trp_testkit_options kit_none = TRP_TESTKIT_OPTIONS_INIT;
     trp_seeded_options *options = &s->options;
 
-    *options = given != NULL ? *given : none;
+    *options = none;
+    s->kit_options = kit_none;
+    if (!TRPI_SIZED_COPY(given, options, print_arg) ||
+        !TRPI_SIZED_COPY(options->kit, &s->kit_options, quiet_dead_letters) ||
+        s->kit_options.system != NULL || !trpi_options_are_valid(s->kit_options.system_options)) {
+        return false;
+    }
     options->seed = options->seed != 0 ? options->seed : 1;
     options->seeds = options->seeds != 0 ? options->seeds : 1;
     options->turns_max = options->turns_max != 0 ? options->turns_max : TRP_SEEDED_TURNS_DEFAULT;
@@ -417,30 +407,16 @@ options_fill(seeded *s, const trp_seeded_options *given)
     options->shrink_max = options->shrink_max == 0                 ? TRP_SEEDED_SHRINK_DEFAULT
                           : options->shrink_max == TRP_SEEDED_NONE ? 0
                                                                    : options->shrink_max;
-    s->kit_options = options->kit != NULL ? *options->kit : kit_none;
-    s->kit_options.size = sizeof s->kit_options;
     s->kit_options.clock = TRP_CLOCK_VIRTUAL;
     s->kit_options.on_fail = TRP_FAIL_JUMP;
     s->kit_options.fail = note_failure;
     s->kit_options.fail_arg = s;
-    s->system_options =
-        s->kit_options.system_options != NULL ? *s->kit_options.system_options : system_none;
+    trpi_options_copy(s->kit_options.system_options, &s->system_options);
     if (s->system_options.log == NULL) {
         s->system_options.log = drop_line;
     }
     s->kit_options.system_options = &s->system_options;
-}
-
-static void
-result_give(const trp_seeded_result *result, trp_seeded_result *ret_result)
-{
-    if (ret_result != NULL) {
-        size_t size = ret_result->size < sizeof *result ? ret_result->size : sizeof *result;
-        size_t given = ret_result->size;
-
-        memcpy(ret_result, result, size);
-        ret_result->size = given;
-    }
+    return true;
 }
 
 trp_err
@@ -452,11 +428,10 @@ trp_seeded_run(trp_seeded_program program, void *arg, const trp_seeded_options *
     trp_err err = TRP_OK;
     seeded s = { .program = program, .arg = arg };
 
-    if (program == NULL || (options != NULL && !options_are_valid(options)) ||
-        (ret_result != NULL && ret_result->size < sizeof ret_result->size)) {
+    if (program == NULL || !options_fill(&s, options) ||
+        (ret_result != NULL && !TRPI_SIZED_FILL(ret_result, &result, schedule))) {
         return TRP_EINVAL;
     }
-    options_fill(&s, options);
     if (s.options.schedule != NULL && !schedule_parse(s.options.schedule, &given)) {
         return TRP_EINVAL;
     }
@@ -480,7 +455,9 @@ trp_seeded_run(trp_seeded_program program, void *arg, const trp_seeded_options *
         trpi_free(out.made.list);
     }
     trpi_free(given.list);
-    result_give(&result, ret_result);
+    if (ret_result != NULL) {
+        (void)TRPI_SIZED_FILL(ret_result, &result, schedule); /* its size was looked at above */
+    }
     return err;
 }
 

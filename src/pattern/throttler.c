@@ -20,6 +20,7 @@
 
 #include "actor/actor.h"
 #include "base/alloc.h"
+#include "base/sized.h"
 
 typedef struct kept {
     struct kept *next;
@@ -252,9 +253,10 @@ throttler_spawn(trp_ctx *ctx, trp_system *system, const trp_throttler_options *o
                 trp_ref *ret_ref)
 {
     trp_spawn_options spawn = TRP_SPAWN_OPTIONS_INIT;
+    trp_throttler_options own;
     trp_err err;
 
-    if (options == NULL || options->size != sizeof *options ||
+    if (options == NULL || !TRPI_SIZED_TAKE(options, &own, zero) ||
         !is_rate(options->messages, options->interval_ms)) {
         return TRP_EINVAL;
     }

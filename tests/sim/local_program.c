@@ -492,9 +492,9 @@ decide(trp_ctx *ctx, void *state, const trp_failure *failure)
 }
 
 static const trp_strategy strategies[] = {
-    { sizeof(trp_strategy), 0, decide, -1, 0, 1 },
-    { sizeof(trp_strategy), 1, decide, -1, 0, 1 },
-    { sizeof(trp_strategy), 0, decide, 2, 1000, 1 },
+    { sizeof(trp_strategy), 0, 1, decide, -1, 0 },
+    { sizeof(trp_strategy), 1, 1, decide, -1, 0 },
+    { sizeof(trp_strategy), 0, 1, decide, 2, 1000 },
 };
 #define LOCAL_BEHAVIOUR(i)                                                                         \
     {                                                                                              \

@@ -18,6 +18,7 @@ tests_unit_base_base_tests_SOURCES = \
 	tests/unit/base/hash_test.c \
 	tests/unit/base/json_test.c \
 	tests/unit/base/payload_test.c \
+	tests/unit/base/sized_test.c \
 	tests/unit/base/table_test.c \
 	tests/unit/base/world_test.c
 

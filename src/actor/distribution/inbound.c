@@ -182,7 +182,7 @@ trpi_inbound_select(trp_system *system, const char *path, trp_ref sender, const 
 static void
 inbound_watch(trp_ctx *ctx, trp_ref target, trp_ref from)
 {
-    trp_terminated what = { target, 1, 0 };
+    trp_terminated what = { target, 1, 0, { 0 } };
     trp_msg *prepared =
         trpi_msg_make(ctx->cache, from, target, &trp_terminated_type, &what, sizeof what);
 

@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/mutex.h"
+#include "base/sized.h"
 
 #define RELAXED memory_order_relaxed
 #define DEFAULT_ID "default-mailbox"
@@ -69,7 +70,7 @@ trpi_box_can_share(const trpi_box_type *type)
 static bool
 ops_are_valid(const trp_mailbox_ops *ops)
 {
-    return ops != NULL && ops->size >= sizeof *ops && ops->create != NULL &&
+    return ops != NULL && TRPI_SIZED_FITS(ops, admit) && ops->create != NULL &&
            ops->enqueue != NULL && ops->dequeue != NULL && ops->count != NULL && ops->has != NULL &&
            ops->clean_up != NULL && ops->destroy != NULL;
 }
@@ -79,14 +80,8 @@ options_are_valid(const trp_mailbox_options *options)
 {
     bool priority;
 
-    if (options == NULL || options->size < sizeof *options ||
-        options->kind < TRP_MAILBOX_KIND_UNBOUNDED || options->kind > TRP_MAILBOX_KIND_PEEK) {
+    if (options->kind < TRP_MAILBOX_KIND_UNBOUNDED || options->kind > TRP_MAILBOX_KIND_PEEK) {
         return false;
-    }
-    for (size_t i = sizeof *options; i < options->size; i++) {
-        if (((const unsigned char *)options)[i] != 0) {
-            return false;
-        }
     }
     priority = options->kind == TRP_MAILBOX_KIND_PRIORITY ||
                options->kind == TRP_MAILBOX_KIND_BOUNDED_PRIORITY;
@@ -176,10 +171,12 @@ type_add(trpi_box_types *all, trp_system *system, trpi_box_type *type)
 trp_err
 trp_mailbox_register(trp_system *system, const char *id, const trp_mailbox_options *options)
 {
+    trp_mailbox_options own;
     trpi_box_type *type;
     trp_err err;
 
-    if (!trpi_system_is_valid(system) || !id_is_valid(id) || !options_are_valid(options)) {
+    if (!trpi_system_is_valid(system) || !id_is_valid(id) || options == NULL ||
+        !TRPI_SIZED_TAKE(options, &own, max_retries) || !options_are_valid(options)) {
         return TRP_EINVAL;
     }
     type = type_make(id, options);
@@ -201,19 +198,20 @@ trp_mailbox_find(trp_system *system, const char *id, trp_mailbox_info *ret_info)
     const trpi_box_type *type;
     trp_mailbox_info info;
 
-    if (!trpi_system_is_valid(system) || id == NULL || ret_info == NULL ||
-        ret_info->size < sizeof ret_info->size) {
+    if (!trpi_system_is_valid(system) || id == NULL || ret_info == NULL) {
         return TRP_EINVAL;
     }
     type = trpi_box_type_find(system, id);
     if (type == NULL) {
         return TRP_ENOENT;
     }
-    info = (trp_mailbox_info){ ret_info->size,         type->options.kind,
-                               type->capabilities,     type->options.capacity,
-                               type->options.push_timeout_ms, type->options.overflow };
-    memcpy(ret_info, &info, ret_info->size < sizeof info ? ret_info->size : sizeof info);
-    return TRP_OK;
+    info = (trp_mailbox_info){ .size = sizeof info,
+                               .kind = type->options.kind,
+                               .capabilities = type->capabilities,
+                               .capacity = type->options.capacity,
+                               .push_timeout_ms = type->options.push_timeout_ms,
+                               .overflow = type->options.overflow };
+    return TRPI_SIZED_FILL(ret_info, &info, zero) ? TRP_OK : TRP_EINVAL;
 }
 
 trp_err

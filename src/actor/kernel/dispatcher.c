@@ -25,6 +25,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/mutex.h"
+#include "base/sized.h"
 
 #define RELAXED memory_order_relaxed
 
@@ -71,16 +72,6 @@ id_is_valid(const char *id)
 static bool
 options_are_valid(const trp_dispatcher_options *options)
 {
-    const unsigned char *bytes = (const unsigned char *)options;
-
-    if (options == NULL || options->size < sizeof *options) {
-        return false;
-    }
-    for (size_t i = sizeof *options; i < options->size; i++) {
-        if (bytes[i] != 0) {
-            return false; /* a newer caller's: we cannot obey */
-        }
-    }
     return options->kind >= TRP_DISPATCHER_DEFAULT && options->kind <= TRP_DISPATCHER_CUSTOM &&
            options->throughput <= TRP_THROUGHPUT_MAX &&
            options->threads_max <= TRP_DISPATCHER_THREADS_MAX &&
@@ -204,7 +195,10 @@ entry_add(trp_system *system, const char *id, const trp_dispatcher_options *opti
 trp_err
 trp_dispatcher_register(trp_system *system, const char *id, const trp_dispatcher_options *options)
 {
-    if (!trpi_system_is_valid(system) || !id_is_valid(id) || !options_are_valid(options) ||
+    trp_dispatcher_options own;
+
+    if (!trpi_system_is_valid(system) || !id_is_valid(id) || options == NULL ||
+        !TRPI_SIZED_TAKE(options, &own, zero) || !options_are_valid(options) ||
         options->kind == TRP_DISPATCHER_DEFAULT || options->kind == TRP_DISPATCHER_SYSTEM) {
         return TRP_EINVAL;
     }
@@ -316,18 +310,14 @@ trp_dispatcher_find(trp_system *system, const char *id, trp_dispatcher_info *ret
 {
     trp_dispatcher_info info = { 0 };
     const trpi_dispatcher *entry;
-    size_t size;
 
-    if (!trpi_system_is_valid(system) || id == NULL || ret_info == NULL ||
-        ret_info->size < sizeof ret_info->size) {
+    if (!trpi_system_is_valid(system) || id == NULL || ret_info == NULL) {
         return TRP_EINVAL;
     }
     entry = trpi_dispatcher_find(system, id);
     if (entry == NULL) {
         return TRP_ENOENT;
     }
-    size = ret_info->size < sizeof info ? ret_info->size : sizeof info;
-    info.size = ret_info->size;
     info.kind = entry->options.kind;
     info.throughput = entry->options.throughput;
     info.threads = threads_now(system, entry);
@@ -335,8 +325,7 @@ trp_dispatcher_find(trp_system *system, const char *id, trp_dispatcher_info *ret
                        : entry->options.kind == TRP_DISPATCHER_SYSTEM ? 1
                                                                      : entry->threads_max;
     info.actors = atomic_load_explicit(&entry->actors, RELAXED);
-    memcpy(ret_info, &info, size);
-    return TRP_OK;
+    return TRPI_SIZED_FILL(ret_info, &info, zero) ? TRP_OK : TRP_EINVAL;
 }
 
 const char *

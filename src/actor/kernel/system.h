@@ -107,7 +107,6 @@ const trp_spawn_options *trpi_settings_deploy(trp_ctx *ctx, const trpi_cell *par
                                               trp_spawn_options *copy);
 
 /* ---- options.c ------------------------------------------------------------------------------- */
-bool trpi_options_are_valid(const trp_system_options *options); /* NULL is */
 /* Fill in logging, scheduling and the log gate. */
 void trpi_options_parts(trp_system *system);
 

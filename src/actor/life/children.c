@@ -23,6 +23,7 @@
 #include "base/alloc.h"
 #include "base/payload.h"
 #include "base/assert.h"
+#include "base/sized.h"
 
 /* A cell that exists for sure: a slot from a list that we own. */
 static trpi_cell *
@@ -350,9 +351,14 @@ trpi_spawn_outside(trp_system *system, trpi_guardian *guardian, const char *disp
                    const trp_behaviour *behaviour, const trp_spawn_options *options,
                    trp_ref *ret_ref)
 {
-    trp_err err = trpi_spawn_check(behaviour, options);
+    trp_spawn_options own;
     trp_ctx *ctx;
+    trp_err err;
 
+    if (!TRPI_SIZED_TAKE(options, &own, node)) {
+        return TRP_EINVAL;
+    }
+    err = trpi_spawn_check(behaviour, options);
     if (err != TRP_OK || ret_ref == NULL) {
         trpi_spawn_refused(system, behaviour, options, err);
         return err != TRP_OK ? err : TRP_EINVAL;

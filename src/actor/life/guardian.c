@@ -26,6 +26,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/mutex.h"
+#include "base/sized.h"
 
 #define STUCK_GRACE_MS 200u    /* how long actors have to prove that they are not stuck */
 #define FREE_TIMEOUT_MS 10000u /* for the stop that trp_system_free() makes up for */
@@ -59,9 +60,9 @@ root_decider(trp_ctx *ctx, void *state, const trp_failure *failure)
 }
 
 static const trp_strategy stopping = {
-    sizeof(trp_strategy), 0, trp_stopping_decider, -1, 0, 0, NULL
+    sizeof(trp_strategy), 0, 0, trp_stopping_decider, -1, 0, NULL
 };
-static const trp_strategy root_strategy = { sizeof(trp_strategy), 0, root_decider, -1, 0, 0, NULL };
+static const trp_strategy root_strategy = { sizeof(trp_strategy), 0, 0, root_decider, -1, 0, NULL };
 
 #define GUARDIAN(name_, receive_, strategy_)                                                       \
     {                                                                                              \
@@ -132,7 +133,9 @@ user_guardian(trp_system *system)
 
     life->user_behaviour = user_behaviour;
     if (system->options.guardian_strategy != NULL) {
-        life->user_strategy = *system->options.guardian_strategy;
+        bool fits = TRPI_SIZED_COPY(system->options.guardian_strategy, &life->user_strategy, log);
+
+        trpi_assert(fits); /* trpi_options_are_valid() */
         life->user_behaviour.strategy = &life->user_strategy;
     } else if (system->options.guardian_stops != 0) {
         life->user_behaviour.strategy = &stopping;

@@ -31,6 +31,7 @@
 #include "actor/kernel/mailbox.h"
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/sized.h"
 
 typedef struct routed {
     trpi_kind_ops kind; /* deliver NULL: an actor */
@@ -227,10 +228,14 @@ trpi_embryo_spawn(trpi_embryo *embryo, const trp_behaviour *behaviour,
                   const trp_spawn_options *options, trp_ref *ret_ref)
 {
     trp_ctx *ctx = embryo->ctx;
-    trp_spawn_options deployed;
+    trp_spawn_options deployed, own;
     trpi_cell *cell;
-    trp_err err = trpi_spawn_check(behaviour, options);
+    trp_err err;
 
+    if (!TRPI_SIZED_TAKE(options, &own, node)) {
+        return TRP_EINVAL;
+    }
+    err = trpi_spawn_check(behaviour, options);
     if (ctx->system->settings != NULL) {
         options = trpi_settings_deploy(ctx, embryo->cell, options, &deployed);
     }

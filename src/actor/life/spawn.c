@@ -14,34 +14,13 @@
 #include "actor/kernel/run.h"
 #include "base/assert.h"
 #include "base/payload.h"
-
-
-/* A struct of a newer caller: what we do not know must be zero. One of an older caller is no
- * version of ours. */
-static bool
-size_is_valid(const void *options, size_t size, size_t known)
-{
-    const unsigned char *bytes = options;
-
-    if (size < known) {
-        return false;
-    }
-    for (size_t i = known; i < size; i++) {
-        if (bytes[i] != 0) {
-            return false;
-        }
-    }
-    return true;
-}
+#include "base/sized.h"
 
 static bool
 options_are_valid(const trp_spawn_options *options)
 {
     size_t bytes;
 
-    if (!size_is_valid(options, options->size, sizeof *options)) {
-        return false;
-    }
     if (options->args_type == NULL) {
         return options->args == NULL && options->args_bytes == 0;
     }
@@ -66,11 +45,10 @@ are_registered(const trp_protocol *const *accepts)
 bool
 trpi_behaviour_is_valid(const trp_behaviour *behaviour)
 {
-    return behaviour != NULL && size_is_valid(behaviour, behaviour->size, sizeof *behaviour) &&
+    return behaviour != NULL && TRPI_SIZED_FITS(behaviour, will_receive) &&
            behaviour->receive != NULL && behaviour->name != NULL &&
            behaviour->state_bytes <= TRP_STATE_BYTES_MAX &&
-           (behaviour->strategy == NULL ||
-            behaviour->strategy->size >= sizeof *behaviour->strategy);
+           (behaviour->strategy == NULL || TRPI_SIZED_FITS(behaviour->strategy, log));
 }
 
 trp_err
@@ -145,7 +123,6 @@ trpi_spawn_refused(trp_system *system, const trp_behaviour *behaviour,
 
     if ((err == TRP_ENOTYPE || err == TRP_ENOENT || err == TRP_EINVAL) &&
         trpi_behaviour_is_valid(behaviour) &&
-        (options == NULL || options->size >= sizeof *options) &&
         /* relaxed: a number that guards nothing */
         atomic_load_explicit(&system->refusals_said, memory_order_relaxed) < REFUSALS_SAID_MAX &&
         refusal_text(system, behaviour, options, err, text, sizeof text)) {
@@ -226,9 +203,13 @@ trp_err
 trp_spawn(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_options *options,
           trp_ref *ret_ref)
 {
+    trp_spawn_options own;
     trp_err err;
 
     TRPI_USE(ctx);
+    if (!TRPI_SIZED_TAKE(options, &own, node)) {
+        return TRP_EINVAL;
+    }
     err = spawn(ctx, behaviour, options, ret_ref);
     if (err != TRP_OK && ctx != NULL) {
         trpi_spawn_refused(ctx->system, behaviour, options, err);

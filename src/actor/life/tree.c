@@ -229,10 +229,17 @@ visit(const trpi_inspection *in, trp_tree_fn fn, void *arg)
         if (e->path == NULL) {
             continue;
         }
-        entry = (trp_tree_entry){ e->ref,       e->depth,    e->path,        e->behaviour,
-                                  e->processed, e->restarts, e->children_all,
-                                  e->thread,    e->pending,  e->active,
-                                  e->suspended };
+        entry = (trp_tree_entry){ .ref = e->ref,
+                                  .depth = e->depth,
+                                  .restarts = e->restarts,
+                                  .path = e->path,
+                                  .behaviour = e->behaviour,
+                                  .processed = e->processed,
+                                  .children = e->children_all,
+                                  .thread = e->thread,
+                                  .pending = e->pending,
+                                  .active = e->active,
+                                  .suspended = e->suspended };
         if (fn(arg, &entry) != 0) {
             return;
         }

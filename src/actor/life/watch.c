@@ -51,7 +51,7 @@ struct trpi_remote_watches {
 static trp_msg *
 prepare(trp_ctx *ctx, trp_ref watcher, trp_ref ref)
 {
-    trp_terminated what = { ref, 1, 0 };
+    trp_terminated what = { ref, 1, 0, { 0 } };
 
     return trpi_msg_make(ctx->cache, watcher, ref, &trp_terminated_type, &what, sizeof what);
 }

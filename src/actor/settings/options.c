@@ -5,20 +5,8 @@
 #include "actor/kernel/misuse.h"
 #include "actor/kernel/run.h"
 #include "actor/kernel/system.h"
-
-/* Of a newer caller: zero, or we cannot obey. */
-static bool
-rest_is_zero(const void *options, size_t known, size_t size)
-{
-    const unsigned char *bytes = options;
-
-    for (size_t i = known; i < size; i++) {
-        if (bytes[i] != 0) {
-            return false;
-        }
-    }
-    return true;
-}
+#include "base/assert.h"
+#include "base/sized.h"
 
 static bool
 level_is_valid(uint32_t level)
@@ -40,27 +28,31 @@ loggers_are_valid(const trp_behaviour *const *loggers)
 static bool
 logging_is_valid(const trp_log_options *logging)
 {
-    if (logging == NULL) {
-        return true;
-    }
-    if (logging->size < sizeof *logging || !level_is_valid(logging->stdout_level) ||
-        !rest_is_zero(logging, sizeof *logging, logging->size)) {
-        return false;
-    }
-    return loggers_are_valid(logging->loggers) && loggers_are_valid(logging->offered);
+    trp_log_options own;
+
+    return TRPI_SIZED_TAKE(logging, &own, offered) &&
+           (logging == NULL ||
+            (level_is_valid(logging->stdout_level) && loggers_are_valid(logging->loggers) &&
+             loggers_are_valid(logging->offered)));
 }
 
 static bool
 scheduling_is_valid(const trp_scheduler_options *scheduling)
 {
-    uint32_t slots = scheduling == NULL ? 0 : scheduling->ticks_per_wheel;
+    trp_scheduler_options own;
+    uint32_t slots;
 
-    return scheduling == NULL ||
-           (scheduling->size >= sizeof *scheduling && scheduling->tick_ms <= TRP_TICK_MS_MAX &&
-            scheduling->schedules_max <= TRP_SCHEDULES_MAX &&
-            (slots == 0 || (slots >= TRP_WHEEL_TICKS_MIN && slots <= TRP_WHEEL_TICKS_MAX &&
-                            (slots & (slots - 1)) == 0)) &&
-            rest_is_zero(scheduling, sizeof *scheduling, scheduling->size));
+    if (scheduling == NULL) {
+        return true;
+    }
+    if (!TRPI_SIZED_TAKE(scheduling, &own, schedules_max)) {
+        return false;
+    }
+    slots = scheduling->ticks_per_wheel;
+    return scheduling->tick_ms <= TRP_TICK_MS_MAX &&
+           scheduling->schedules_max <= TRP_SCHEDULES_MAX &&
+           (slots == 0 || (slots >= TRP_WHEEL_TICKS_MIN && slots <= TRP_WHEEL_TICKS_MAX &&
+                           (slots & (slots - 1)) == 0));
 }
 
 _Static_assert(TRP_THROUGHPUT_MAX <= INT32_MAX / TRPI_OVERLOAD_TURNS, "turns are added up");
@@ -68,20 +60,30 @@ _Static_assert(TRP_THROUGHPUT_MAX <= INT32_MAX / TRPI_OVERLOAD_TURNS, "turns are
 bool
 trpi_options_are_valid(const trp_system_options *options)
 {
+    trp_system_options own;
+
     if (options == NULL) {
         return true;
     }
-    if (options->size < sizeof *options || options->workers > TRP_WORKERS_MAX ||
+    if (!TRPI_SIZED_TAKE(options, &own, serialize_creators) || options->workers > TRP_WORKERS_MAX ||
         options->throughput > TRP_THROUGHPUT_MAX || options->actors_max > TRPI_CELLS_MAX ||
         !level_is_valid(options->log_level) || options->fault_trap > TRP_FAULT_TRAP_ON) {
         return false;
     }
-    if (options->guardian_strategy != NULL &&
-        options->guardian_strategy->size < sizeof *options->guardian_strategy) {
-        return false;
-    }
-    return rest_is_zero(options, sizeof *options, options->size) &&
+    return (options->guardian_strategy == NULL ||
+            TRPI_SIZED_FITS(options->guardian_strategy, log)) &&
            logging_is_valid(options->logging) && scheduling_is_valid(options->scheduler);
+}
+
+void
+trpi_options_copy(const trp_system_options *given, trp_system_options *ret_options)
+{
+    static const trp_system_options none = TRP_SYSTEM_OPTIONS_INIT;
+    bool fits;
+
+    *ret_options = none;
+    fits = TRPI_SIZED_COPY(given, ret_options, serialize_creators);
+    trpi_assert(fits);
 }
 
 void
@@ -91,9 +93,13 @@ trpi_options_parts(trp_system *system)
     const trp_scheduler_options none = TRP_SCHEDULER_OPTIONS_INIT;
     trp_log_options *logging = &system->logging;
     trp_scheduler_options *scheduling = &system->scheduling;
+    bool fit;
 
-    *logging = system->options.logging == NULL ? log_none : *system->options.logging;
-    *scheduling = system->options.scheduler == NULL ? none : *system->options.scheduler;
+    *logging = log_none;
+    *scheduling = none;
+    fit = TRPI_SIZED_COPY(system->options.logging, logging, offered) &&
+          TRPI_SIZED_COPY(system->options.scheduler, scheduling, schedules_max);
+    trpi_assert(fit);               /* trpi_options_are_valid() */
     system->options.logging = NULL; /* borrowed */
     system->options.scheduler = NULL;
     trpi_settings_logging(system->options.config, logging);

@@ -28,6 +28,7 @@
 #include "base/assert.h"
 #include "base/mutex.h"
 #include "base/config.h"
+#include "base/sized.h"
 
 enum state { GONE = 0, MAKING = 1, MADE = 2 };
 
@@ -140,7 +141,7 @@ make(trpi_extensions *x, trp_system *system, entry *place, const trp_extension *
 static bool
 is_valid(const trp_extension *extension)
 {
-    return extension != NULL && extension->size >= sizeof *extension && extension->name != NULL &&
+    return extension != NULL && TRPI_SIZED_FITS(extension, arg) && extension->name != NULL &&
            extension->name[0] != '\0' && strlen(extension->name) <= TRP_EXTENSION_NAME_BYTES_MAX &&
            extension->create != NULL;
 }

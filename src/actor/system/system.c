@@ -31,6 +31,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/config.h"
+#include "base/sized.h"
 
 #define FREE_STOP_MS 10000u        /* for a tree that nobody stopped */
 #define FREE_THREADS_MS 2000u      /* for what is stuck to let go: actors, then threads */
@@ -50,10 +51,7 @@ name_is_valid(const char *name)
 static trp_err
 options_fill(trp_system *system, const trp_system_options *given)
 {
-    trp_system_options none = TRP_SYSTEM_OPTIONS_INIT;
-
-    system->options = given != NULL ? *given : none;
-    system->options.size = sizeof system->options;
+    trpi_options_copy(given, &system->options);
     trpi_settings_options(system->options.config, &system->options);
     system->stash_max = trpi_settings_stash_max(system->options.config);
     trpi_options_parts(system);
@@ -388,16 +386,12 @@ trp_system_stats_get(trp_system *system, trp_system_stats *ret_stats)
 {
     trp_system_stats stats;
     trpi_stats sum;
-    size_t size;
 
-    if (!trpi_system_is_valid(system) || ret_stats == NULL ||
-        ret_stats->size < sizeof ret_stats->size) {
+    if (!trpi_system_is_valid(system) || ret_stats == NULL) {
         return;
     }
-    size = ret_stats->size < sizeof stats ? ret_stats->size : sizeof stats;
     trpi_system_stats_sum(system, &sum);
     memset(&stats, 0, sizeof stats);
-    stats.size = ret_stats->size;
     stats.messages_processed = sum.processed;
     stats.spawned = sum.spawned;
     stats.stopped = sum.stopped;
@@ -406,5 +400,5 @@ trp_system_stats_get(trp_system *system, trp_system_stats *ret_stats)
     for (size_t i = 0; i < TRP_DEAD_REASON_COUNT; i++) {
         stats.dead_letters[i] = sum.dead[i];
     }
-    memcpy(ret_stats, &stats, size);
+    (void)TRPI_SIZED_FILL(ret_stats, &stats, stopped);
 }

@@ -52,7 +52,7 @@ add(const char *id, trp_dispatcher_kind kind, uint32_t threads_max)
 static inline trp_dispatcher_info
 info(const char *id)
 {
-    trp_dispatcher_info found = { sizeof found, 0, 0, 0, 0, 0 };
+    trp_dispatcher_info found = { sizeof found, 0, 0, 0, 0, 0, 0 };
 
     UNIT_EQUAL(trp_dispatcher_find(system_, id, &found), TRP_OK);
     return found;

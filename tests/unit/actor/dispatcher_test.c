@@ -13,7 +13,7 @@ static void
 dispatchers_are_registered_and_found_by_id(void)
 {
     trp_spawn_options spawn_options = TRP_SPAWN_OPTIONS_INIT;
-    trp_dispatcher_info found = { sizeof found, 0, 0, 0, 0, 0 };
+    trp_dispatcher_info found = { sizeof found, 0, 0, 0, 0, 0, 0 };
     char long_id[TRP_DISPATCHER_ID_BYTES_MAX + 2];
     trp_ref ref;
 

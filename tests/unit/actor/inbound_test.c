@@ -56,7 +56,7 @@ types_that_do_not_travel_are_refused(void)
 {
     trp_system *system = stage_open();
     trp_ref a = stage_spawn(system, &target, "a"), far = stage_far(system);
-    trp_terminated lie = { { TRPI_NODE_SELF, a.slot, a.generation, 0 }, 1, 0 };
+    trp_terminated lie = { { TRPI_NODE_SELF, a.slot, a.generation, 0 }, 1, 0, { 0 } };
     char bytes[64] = { 0 };
 
     trpi_inbound_tell(system, a.slot, a.generation, far, NULL, bytes, 3);

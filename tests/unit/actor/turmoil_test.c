@@ -224,7 +224,7 @@ wild_decider(trp_ctx *ctx, void *state, const trp_failure *failure)
     (void)failure;
     return (trp_directive)(1 + draw(w) % (draw(w) % 8 == 0 ? 4 : 3));
 }
-static const trp_strategy one = { sizeof(trp_strategy), 0, wild_decider, 5, 1000, 1 };
+static const trp_strategy one = { sizeof(trp_strategy), 0, 1, wild_decider, 5, 1000 };
 static const trp_behaviour wild_behaviour = { .size = sizeof(trp_behaviour),
                                               .name = "wild",
                                               .version = 1,

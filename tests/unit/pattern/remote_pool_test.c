@@ -232,7 +232,7 @@ static void
 a_resizer_makes_children_on_the_nodes_in_turn(void)
 {
     char name[16];
-    const trp_resizer grow = { sizeof grow, grow_is_time, grow_capacity, 0, NULL };
+    const trp_resizer grow = { sizeof grow, grow_is_time, grow_capacity, 0, 0, NULL };
     trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
     trp_ref router, refs[8];
     uint32_t count = 0;

@@ -213,7 +213,7 @@ static void
 a_resizer_of_ones_own_decides(void)
 {
     static _Atomic uint32_t seen;
-    trp_resizer resizer = { sizeof resizer, own_is_time, own_capacity, 0, &seen };
+    trp_resizer resizer = { sizeof resizer, own_is_time, own_capacity, 0, 0, &seen };
     trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
     trp_system *system = crew_open();
     trp_ref router;

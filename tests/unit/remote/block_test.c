@@ -359,8 +359,8 @@ make_nonsense(void *arg, trp_wire *wire, const trp_type *type, const void *data,
 static void
 what_a_serializer_of_the_programs_decodes_is_checked(void)
 {
-    static const trp_serializer user = { sizeof user, 17, "nonsense", NULL, make_nonsense,
-                                         make_nonsense };
+    static const trp_serializer user = { sizeof user,   17,           { 0 }, "nonsense", NULL,
+                                         make_nonsense, make_nonsense };
     const trpi_serializer serializer = { .id = 17, .name = "nonsense", .user = &user };
     chat_history h;
     register_all();

@@ -63,8 +63,9 @@ turn(void *arg, trp_wire *wire, const trp_type *type, const void *payload, size_
     }
     return err;
 }
-static const trp_serializer turner = { sizeof turner, TRP_SERIALIZER_ID_FIRST, "turner", NULL, turn,
-                                       turn };
+static const trp_serializer turner = {
+    sizeof turner, TRP_SERIALIZER_ID_FIRST, { 0 }, "turner", NULL, turn, turn
+};
 
 /* SERIAL-17 */
 static void

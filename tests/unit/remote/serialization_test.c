@@ -104,10 +104,13 @@ refs_decode(void *arg, trp_wire *wire, const trp_type *type, const void *data, s
 }
 
 static _Atomic int odd_calls; /* any thread encodes */
-static const trp_serializer odd = { sizeof odd, TRP_SERIALIZER_ID_FIRST, "odd", &odd_calls,
-                                    odd_encode, odd_encode };
-static const trp_serializer odd_refs = { sizeof odd_refs, TRP_SERIALIZER_ID_FIRST + 1, "odd-refs",
-                                         &odd_calls, refs_encode, refs_decode };
+static const trp_serializer odd = {
+    sizeof odd, TRP_SERIALIZER_ID_FIRST, { 0 }, "odd", &odd_calls, odd_encode, odd_encode
+};
+static const trp_serializer odd_refs = { sizeof odd_refs, TRP_SERIALIZER_ID_FIRST + 1,
+                                         { 0 },           "odd-refs",
+                                         &odd_calls,      refs_encode,
+                                         refs_decode };
 
 static ser_numbers
 numbers_make(void)
@@ -466,8 +469,9 @@ picky_decode(void *arg, trp_wire *wire, const trp_type *type, const void *data, 
     memcpy(&number, data, bytes < sizeof number ? bytes : sizeof number);
     return number == NOT_READ ? TRP_EDATA : trp_wire_put(wire, data, bytes);
 }
-static const trp_serializer picky = { sizeof picky, TRP_SERIALIZER_ID_FIRST + 2, "picky", NULL,
-                                      picky_encode, picky_decode };
+static const trp_serializer picky = {
+    sizeof picky, TRP_SERIALIZER_ID_FIRST + 2, { 0 }, "picky", NULL, picky_encode, picky_decode
+};
 
 static uint64_t
 dead_letters(trp_system *system, trp_dead_reason reason)

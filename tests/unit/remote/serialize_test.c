@@ -111,8 +111,8 @@ broken_decode(void *arg, trp_wire *wire, const trp_type *type, const void *data,
     return type == &trip_broken_type ? TRP_EDATA /* or one byte too few */
                                      : trp_wire_put(wire, data, bytes - 1);
 }
-static const trp_serializer broken = { sizeof broken, 40, "broken", NULL, broken_encode,
-                                       broken_decode };
+static const trp_serializer broken = { sizeof broken, 40,           { 0 }, "broken", NULL,
+                                       broken_encode, broken_decode };
 
 static trp_system *
 open_system(trp_system_options options)
