@@ -1,0 +1,99 @@
+/* troupe/live.h - what a system is doing: who runs where, what waits, how fast.
+ *
+ *     trp_live *live;
+ *     trp_live_open(system, &live);
+ *     once a second: trp_live_sample(live, 1000); trp_live_threads(live, ...); ...
+ *
+ * Nobody counts for it: a sample looks at numbers that are there anyway and asks each actor, as a
+ * directive, how many messages wait for it. A system at which nobody looks pays nothing. Rates are
+ * those between the last two samples.
+ */
+#ifndef TROUPE_LIVE_H
+#define TROUPE_LIVE_H
+
+#include <troupe/base.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct trp_live trp_live;
+
+typedef struct trp_live_thread {
+    uint32_t index;         /* of the thread in its system; what trp_live_actor.thread says */
+    uint32_t zero;
+    const char *dispatcher; /* its id */
+    trp_ref actor;          /* that it runs now; none: it is idle */
+    uint64_t completed;     /* messages that it has handled so far */
+    double completions_per_s;
+    double accepts_per_s; /* of the actors that it ran last */
+    /* Share of the time between the samples in which it computed; 1 when one behaviour has held it
+     * all the time, blocked perhaps. 0.0 to 1.0 */
+    double busy;
+} trp_live_thread;
+
+typedef struct trp_live_actor {
+    trp_ref ref;
+    uint32_t thread;   /* that runs it, or ran it last */
+    uint8_t active;    /* 0: trp_deactivate() */
+    uint8_t suspended; /* 1: it waits for its supervisor's decision */
+    uint16_t zero;
+    uint32_t restarts;
+    uint32_t children;
+    uint64_t pending;   /* messages that wait */
+    uint64_t completed; /* handled so far */
+    uint64_t accepted;  /* handled or waiting */
+    double completions_per_s;
+    double accepts_per_s;
+} trp_live_actor;
+
+/* Open a view of a system.
+ *
+ * Ownership: gives *ret_live (trp_live_close, before the system is freed).
+ * Errors:    TRP_EINVAL  an argument is NULL
+ *            TRP_ENOMEM  out of memory
+ * Thread:    any; lock-free.
+ * Source:    UJ-26, -45, -46.  Since: 0.1 */
+TRP_API TRP_MUST_CHECK trp_err trp_live_open(trp_system *system, trp_live **ret_live);
+
+/* Close it. NULL is fine.
+ *
+ * Ownership: takes live.
+ * Errors:    none
+ * Thread:    owner (the creator; no lock inside).
+ * Source:    UJ-26.  Since: 0.1 */
+TRP_API void trp_live_close(trp_live *live);
+
+/* Look at all threads, and at the actors below /user that answer within timeout_ms: one that is
+ * stuck in a behaviour holds up the answer of the others, and is found as what its thread runs.
+ *
+ * Errors:    TRP_ETIMEDOUT  not all actors have answered: threads are new, actors as before
+ *            TRP_ENOENT     the system has ended
+ *            TRP_ENOMEM     out of memory
+ * Thread:    owner (the creator; no lock inside); never from a behaviour.
+ * Source:    UJ-45, -46.  Since: 0.1 */
+TRP_API TRP_MUST_CHECK trp_err trp_live_sample(trp_live *live, uint32_t timeout_ms);
+
+/* Copy what the last sample saw of the threads; returns how many there are, at most threads_max are
+ * copied.
+ *
+ * Ownership: borrows threads.
+ * Errors:    none
+ * Thread:    owner (the creator; no lock inside).
+ * Source:    UJ-45, -46.  Since: 0.1 */
+TRP_API uint32_t trp_live_threads(const trp_live *live, trp_live_thread *threads,
+                                  uint32_t threads_max);
+
+/* Copy what the last sample saw of the actors, in the order of the tree.
+ *
+ * Ownership: borrows actors.
+ * Errors:    none
+ * Thread:    owner (the creator; no lock inside).
+ * Source:    UJ-26, -46.  Since: 0.1 */
+TRP_API uint32_t trp_live_actors(const trp_live *live, trp_live_actor *actors,
+                                 uint32_t actors_max);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* TROUPE_LIVE_H */

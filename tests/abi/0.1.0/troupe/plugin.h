@@ -1,0 +1,59 @@
+/* troupe/plugin.h - a shared object that `troupe node --load PATH[:ARGUMENTS]` loads at start.
+ *
+ * It exports one symbol, trp_plugin_v1, which TRP_PLUGIN defines:
+ *
+ *     static trp_err
+ *     counter_init(trp_node *node, const char *arguments, void **ret_state, trp_plugin_error
+ *     *ret_error) {
+ *         ... trp_protocol_register(), trp_system_spawn(trp_node_system(node), ...) ...
+ *         return TRP_OK;
+ *     }
+ *     TRP_PLUGIN("counter", counter_init, NULL)
+ *
+ * A plugin is code of the node: it may do all that the node may do. It is never unloaded while the
+ * node runs, because messages and behaviours point into it.
+ */
+#ifndef TROUPE_PLUGIN_H
+#define TROUPE_PLUGIN_H
+
+#include <troupe/base.h>
+#include <troupe/node.h>
+#include <troupe/system.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TRP_PLUGIN_ABI 1u
+
+/* What init has to say when it fails: one sentence, shown by the node. */
+typedef struct trp_plugin_error {
+    char text[256];
+} trp_plugin_error;
+
+typedef struct trp_plugin {
+    uint32_t abi; /* TRP_PLUGIN_ABI; another one is refused */
+    uint32_t zero;
+    const char *name; /* for logs */
+    /* Register types and start actors. arguments: what stood behind the colon, "" without one;
+     * borrowed until return. *ret_state is passed to fini. Any result but TRP_OK ends the node
+     * (exit 78). Other nodes are let in when the init of every plugin has returned: what waits for
+     * them is an actor's work, not init's.
+     * Thread: the one that opens the node; may block. */
+    trp_err (*init)(trp_node *node, const char *arguments, void **ret_state,
+                    trp_plugin_error *ret_error);
+    /* After the system has stopped: release what init made. NULL: nothing to do. Not called when
+     * actors did not end in their time, for they may still run. What is to be done
+     * while there still are actors, and other nodes, is a task of troupe/shutdown.h, which init
+     * adds. */
+    void (*fini)(void *state);
+} trp_plugin;
+
+#define TRP_PLUGIN(name_, init_, fini_)                                                            \
+    TRP_API extern const trp_plugin trp_plugin_v1;                                                 \
+    const trp_plugin trp_plugin_v1 = { TRP_PLUGIN_ABI, 0, (name_), (init_), (fini_) };
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* TROUPE_PLUGIN_H */

@@ -1,0 +1,251 @@
+/* troupe/sim.h - whole clusters in one thread, under one seed, in virtual time.
+ *
+ * What runs is the production code: systems, their actors, remoting, membership and the failure
+ * detector; the network, the clocks and the fate of processes are simulated, and the order in which
+ * actors run is drawn. A seed means the same events on every machine.
+ *
+ *     static void
+ *     spawn_actors(trp_sim *sim, uint32_t node, void *arg)
+ *     {
+ *         ... trp_system_spawn(trp_sim_system(sim, node), ...) ...
+ *     }
+ *
+ *     static void
+ *     every_node_answers(trp_sim *sim, void *arg)
+ *     {
+ *         trp_sim_faults(sim, 60000);
+ *         trp_sim_calm(sim, 120000);
+ *         ... trp_system_ask_path(trp_sim_system(sim, 0), ...); TRP_SIM_CHECK(sim, sum == 100);
+ *     }
+ *
+ *     trp_sim_options options = TRP_SIM_OPTIONS_INIT;
+ *     options.nodes = 5;
+ *     options.started = spawn_actors;
+ *     options.seeds = 1000;
+ *     err = trp_sim_run(every_node_answers, NULL, &options, NULL);
+ *
+ * The program must do the same whenever the same happens to it: no clock and no random numbers but
+ * the simulation's, no other threads. It runs beside the nodes, not on one; time passes only in
+ * calls that wait: trp_sim_pass() and the others of this header, and those of troupe/system.h that
+ * may block.
+ */
+#ifndef TROUPE_SIM_H
+#define TROUPE_SIM_H
+
+#include <troupe/base.h>
+#include <troupe/log.h>
+#include <troupe/system.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TRP_SIM_NODES_MAX 100 /* complete nodes; `troupe sim` has 10,000 of membership alone */
+#define TRP_SIM_NODES_DEFAULT 3
+
+typedef struct trp_sim trp_sim;
+/* One run: called when all nodes are up and have seen each other. */
+typedef void (*trp_sim_program)(trp_sim *sim, void *arg);
+/* Called for each incarnation of each node, before it does anything: here its actors are made. */
+typedef void (*trp_sim_started_fn)(trp_sim *sim, uint32_t node, void *arg);
+typedef void (*trp_sim_log_fn)(void *arg, uint64_t now_ms, uint32_t node, const trp_log_line *line);
+
+typedef struct trp_sim_options {
+    size_t size;
+    uint64_t seed;            /* of the first run; 0: 1 */
+    uint32_t seeds;           /* runs, with seed, seed + 1, ... until one fails; 0: 1 */
+    uint32_t nodes;           /* 0: TRP_SIM_NODES_DEFAULT; at most TRP_SIM_NODES_MAX */
+    uint32_t calm;            /* 1: who waits longest runs; the order of actors is not drawn */
+    uint32_t stable_after_ms; /* of the downing strategy; 0: as in production */
+    trp_sim_started_fn started; /* with the program's arg; NULL: nodes have no actors of yours */
+    const char *downing;      /* "keep-majority"; NULL: as in production */
+    const char *replay;       /* printed before the seed of a failing run; NULL: the call to make */
+    trp_sim_log_fn log;       /* lines of all nodes; NULL: dropped */
+    void *log_arg;
+} trp_sim_options;
+#define TRP_SIM_OPTIONS_INIT                                                                       \
+    {                                                                                              \
+        sizeof(trp_sim_options), 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL                       \
+    }
+
+typedef struct trp_sim_result {
+    size_t size;         /* sizeof(trp_sim_result), set by the caller */
+    uint64_t seed;       /* of the last run */
+    uint64_t hash;       /* of its trace: who ran, when, with what result, and what was noted */
+    uint64_t turns;      /* of actors */
+    uint64_t virtual_ms; /* how long it lasted */
+    uint32_t runs;
+    uint32_t failed;     /* 1: the last of them failed, and what follows is about it */
+    int line;
+    uint32_t zero;
+    const char *file;    /* static text of the program */
+    char text[512];
+} trp_sim_result;
+
+/* Run program under seeds until one fails, and print that one's seed and how to replay it.
+ *
+ * Ownership: borrows options; arg is passed through.
+ * Errors:    TRP_EFAILED  a run failed; *ret_result (NULL: not wanted) tells how
+ *            TRP_EINVAL   an option is out of range, or there is no such strategy
+ *            TRP_ENOMEM   out of memory
+ * Thread:    any; may block until all runs have ended; never from a behaviour.
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
+TRP_API TRP_MUST_CHECK trp_err trp_sim_run(trp_sim_program program, void *arg,
+                                           const trp_sim_options *options,
+                                           trp_sim_result *ret_result);
+
+/* ---- nodes: 0 .. trp_sim_nodes() - 1; the first three are the seed nodes --------------------- */
+
+/* Return how many there are, running or not. Errors: none. Thread: owner (the program).
+ * Since: 0.1 */
+TRP_API uint32_t trp_sim_nodes(const trp_sim *sim);
+
+/* Borrow the system of a node, until it is killed or its membership ends, which a call that waits
+ * may find; NULL: it does not run. Spawn, tell, ask and look at the cluster with it.
+ *
+ * Errors:    none
+ * Thread:    owner (the program).
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
+TRP_API trp_system *trp_sim_system(trp_sim *sim, uint32_t node);
+
+/* Borrow the address of a node, "troupe.mem://sim@n0:2552"; all its incarnations have it.
+ *
+ * Errors:    none
+ * Thread:    owner (the program).
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
+TRP_API const char *trp_sim_address(const trp_sim *sim, uint32_t node);
+
+/* Start a node that does not run: a new incarnation, which joins the others.
+ *
+ * Errors:    none; out of memory fails the run
+ * Thread:    owner (the program).
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
+TRP_API void trp_sim_start(trp_sim *sim, uint32_t node);
+
+/* End a node as kill -9 does: nobody hears from it again. Its system is gone.
+ *
+ * Errors:    none
+ * Thread:    owner (the program).
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
+TRP_API void trp_sim_kill(trp_sim *sim, uint32_t node);
+
+/* Let a node stand still for so long, as SIGSTOP does; what is sent to it waits.
+ *
+ * Errors:    none
+ * Thread:    owner (the program).
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
+TRP_API void trp_sim_pause(trp_sim *sim, uint32_t node, uint32_t ms);
+
+/* Order a node to leave the cluster; when it has left, it does not run any more.
+ *
+ * Errors:    none
+ * Thread:    owner (the program).
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
+TRP_API void trp_sim_leave(trp_sim *sim, uint32_t node);
+
+/* ---- network --------------------------------------------------------------------------------- */
+
+/* For so long nothing goes from one node to another; as with TCP, it arrives afterwards. Both ways:
+ * two calls.
+ *
+ * Errors:    none
+ * Thread:    owner (the program).
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
+TRP_API void trp_sim_cut(trp_sim *sim, uint32_t from, uint32_t to, uint32_t ms);
+
+/* Break all connections of a node, as a router that loses its tables does; they can be made again.
+ *
+ * Errors:    none
+ * Thread:    owner (the program).
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
+TRP_API void trp_sim_reset(trp_sim *sim, uint32_t node);
+
+/* Delay everything by up to so many milliseconds, drawn for each write; 0: none (at first 1).
+ *
+ * Errors:    none
+ * Thread:    owner (the program).
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
+TRP_API void trp_sim_delay(trp_sim *sim, uint32_t ms);
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+/* Return virtual milliseconds since the run began. Errors: none. Thread: owner (the program).
+ * Since: 0.1 */
+TRP_API uint64_t trp_sim_now_ms(const trp_sim *sim);
+
+/* Let time pass.
+ *
+ * Errors:    none
+ * Thread:    owner (the program).
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
+TRP_API void trp_sim_pass(trp_sim *sim, uint32_t ms);
+
+/* Let time pass until holds(arg) is not 0; 0 after ms: the run fails, and the program ends.
+ *
+ * Errors:    none
+ * Thread:    owner (the program).
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
+TRP_API void trp_sim_await(trp_sim *sim, int (*holds)(void *arg), void *arg, uint32_t ms);
+
+/* The safety phase: for so long nodes are killed and started again, stand still, are cut off, one
+ * way or both, lose their connections, and the network is slow, all drawn from the seed. At least
+ * half of the nodes, and node 0, are neither killed nor isolated as a whole; single links of theirs
+ * are cut too, for up to 6.2 s each, which for a while may be all the links of one node.
+ *
+ * Errors:    none
+ * Thread:    owner (the program).
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
+TRP_API void trp_sim_faults(trp_sim *sim, uint32_t ms);
+
+/* The liveness phase: all faults end, nodes that do not run are started, and time passes until all
+ * are up in one cluster and all know it. If they are not after ms, the run fails, and the program
+ * ends.
+ *
+ * Errors:    none
+ * Thread:    owner (the program).
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
+TRP_API void trp_sim_calm(trp_sim *sim, uint32_t ms);
+
+/* ---- chance and failure ---------------------------------------------------------------------- */
+
+/* Return a number of the run's random stream: the same for the same seed.
+ *
+ * Errors:    none
+ * Thread:    owner (the program).
+ * Source:    docs/architecture.md#principles.  Since: 0.1 */
+TRP_API uint64_t trp_sim_random(trp_sim *sim);
+
+/* Mix a number into the hash of the trace: what the program saw.
+ *
+ * Errors:    none
+ * Thread:    owner (the program and the behaviours that it runs).
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
+TRP_API void trp_sim_note(trp_sim *sim, uint64_t what);
+
+/* Fail the run; the first failure counts. In the program the call does not return: the run ends by
+ * a jump, and what it has allocated is its own loss. In a behaviour it returns, and the run ends
+ * with the program's next call that waits. file is static text.
+ *
+ * Errors:    none
+ * Thread:    owner (the program and the behaviours that it runs).
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
+TRP_API void trp_sim_fail(trp_sim *sim, const char *file, int line, const char *text);
+#define TRP_SIM_CHECK(sim, condition)                                                              \
+    ((condition) ? (void)0 : trp_sim_fail((sim), __FILE__, __LINE__, #condition))
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+/* Run the program `troupe sim`: parse its options (argv[0] is the name of the command), simulate,
+ * print each seed with its trace hash, and for a broken invariant the command that replays it.
+ * Return the exit code.
+ *
+ * Ownership: borrows argv.
+ * Errors:    none; the exit code says.
+ * Thread:    the main thread; may block until all seeds have run; never from a behaviour.
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
+TRP_API int trp_sim_main(int argc, char **argv);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* TROUPE_SIM_H */
