@@ -11,14 +11,14 @@ actor_sources += src/actor/kernel/box.c src/actor/kernel/box_order.c src/actor/k
 	src/actor/kernel/team.c src/actor/kernel/tell.c src/actor/kernel/tell_text.c src/actor/kernel/type.c
 
 # numbers of nodes, and the cells that carry messages to them
-actor_sources += src/actor/nodes/node_numbers.c src/actor/nodes/nodes.c
+actor_sources += src/actor/nodes/far.c src/actor/nodes/node_numbers.c src/actor/nodes/nodes.c
 
 # names, paths, aliases
 actor_sources += src/actor/naming/directory.c src/actor/naming/name.c src/actor/naming/path.c \
 	src/actor/naming/path_text.c src/actor/naming/ref_text.c src/actor/naming/registry.c
 
 # log lines and the event stream
-actor_sources += src/actor/log/event_stream.c src/actor/log/log.c src/actor/log/log_context.c src/actor/log/log_format.c
+actor_sources += src/actor/log/event_stream.c src/actor/log/log.c src/actor/log/log_context.c src/actor/log/log_format.c src/actor/log/loggers.c
 
 # what the configuration says
 actor_sources += src/actor/settings/options.c src/actor/settings/settings.c src/actor/settings/settings_dispatch.c
@@ -26,7 +26,7 @@ actor_sources += src/actor/settings/options.c src/actor/settings/settings.c src/
 # what an actor is besides its messages: start to end, children, supervision, watch, ask, timers
 actor_sources += src/actor/life/ask.c src/actor/life/ask_system.c src/actor/life/children.c \
 	src/actor/life/dead_letter.c src/actor/life/gate.c src/actor/life/guardian.c src/actor/life/life.c \
-	src/actor/life/live.c src/actor/life/marks.c src/actor/life/memory.c src/actor/life/orders.c \
+	src/actor/life/live.c src/actor/life/look.c src/actor/life/marks.c src/actor/life/memory.c src/actor/life/orders.c \
 	src/actor/life/pending.c src/actor/life/restart.c src/actor/life/round_trip.c src/actor/life/routed.c src/actor/life/scheduler.c \
 	src/actor/life/select.c src/actor/life/service.c src/actor/life/spawn.c src/actor/life/stash.c \
 	src/actor/life/supervise.c src/actor/life/timers.c src/actor/life/tree.c src/actor/life/watch.c
@@ -36,7 +36,7 @@ actor_sources += src/actor/distribution/deployed.c src/actor/distribution/deputy
 	src/actor/distribution/deputy_step.c src/actor/distribution/inbound.c
 
 # a system: its birth and end, extensions, loggers
-actor_sources += src/actor/system/extension.c src/actor/system/logger.c src/actor/system/stall.c \
+actor_sources += src/actor/system/extension.c src/actor/system/logger.c src/actor/system/stall.c src/actor/system/stop.c \
 	src/actor/system/system.c src/actor/system/tables.c src/actor/system/test_actor.c
 
 pkginclude_HEADERS += include/troupe/path.h include/troupe/log.h include/troupe/scheduler.h include/troupe/dispatcher.h \

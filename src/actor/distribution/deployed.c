@@ -19,7 +19,7 @@
  * Tests.   tests/unit/remote/deployment_test.c
  * Sources. SYS-15, REMOTE-17, -18, -23, -24; RemoteDaemon of Akka 2.2.
  */
-#include "actor/life/life.h"
+#include "actor/distribution/distribution.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -86,7 +86,7 @@ trp_behaviour_register(trp_system *system, const trp_behaviour *behaviour)
         strnlen(behaviour->name, TRP_NAME_BYTES_MAX + 1) > TRP_NAME_BYTES_MAX) {
         return TRP_EINVAL;
     }
-    behaviours = system->life->behaviours;
+    behaviours = system->behaviours;
     if (system->options.fault_trap == TRP_FAULT_TRAP_ON) {
         trpi_fault_trust((const void *)(uintptr_t)behaviour->receive); /* the program's own */
     }
@@ -106,7 +106,7 @@ trp_behaviour_register(trp_system *system, const trp_behaviour *behaviour)
 static const trp_behaviour *
 behaviour_find(trp_system *system, const char *name)
 {
-    struct trpi_behaviours *behaviours = system->life->behaviours;
+    struct trpi_behaviours *behaviours = system->behaviours;
     const trp_behaviour *found;
 
     pthread_mutex_lock(&behaviours->lock);

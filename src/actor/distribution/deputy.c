@@ -27,13 +27,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "actor/life/life.h"
+#include "actor/distribution/distribution.h"
 #include "base/alloc.h"
 #include "base/payload.h"
 #include "base/assert.h"
 
 static const trp_ref nobody = TRP_REF_NONE;
-const char trpi_node_conflict[] = "here and elsewhere";
 
 typedef struct trpi_deputy {
     trpi_deputy_core core;
@@ -464,7 +463,7 @@ receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 }
 
 bool
-trpi_deputy_auto(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg)
+trpi_deputy_automatic(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg)
 {
     switch (msg->priv_type) {
     case TRPI_TYPE_TERMINATED:
@@ -533,7 +532,7 @@ select_beyond(trp_ctx *ctx, const trpi_deputy *d, void *selecting, uint64_t elem
 }
 
 bool
-trpi_deputy_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
+trpi_deputy_order(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
 {
     trpi_deputy *d = deputy_of(cell);
 

@@ -3,11 +3,9 @@
  * Must hold.
  *   actor-inbound-R1  Nothing that a peer sends reaches an assertion: slots and generations are
  *       looked up, text is parsed.
- *   actor-inbound-R2  remote_arg is written before remote_ops, so who sees the ops sees their
- *       argument.
  * Tests.   tests/unit/actor/inbound_test.c
  */
-#include "actor/life/life.h"
+#include "actor/distribution/distribution.h"
 
 #include <string.h>
 #include <time.h>
@@ -15,61 +13,6 @@
 #include "actor/nodes/nodes.h"
 #include "base/assert.h"
 #include "base/payload.h"
-
-trp_err
-trpi_system_remote_set(trp_system *system, const trpi_remote_ops *ops, void *arg)
-{
-    if (ops == NULL) {
-        atomic_store_explicit(&system->remote_ops, NULL, memory_order_release);
-        return TRP_OK;
-    }
-    if (atomic_load_explicit(&system->remote_ops, memory_order_acquire) != NULL) {
-        return TRP_EEXIST;
-    }
-    atomic_store_explicit(&system->remote_arg, arg, memory_order_relaxed);
-    atomic_store_explicit(&system->remote_ops, ops, memory_order_release); /* actor-inbound-R2 */
-    return TRP_OK;
-}
-
-bool
-trpi_remote_signal(trp_system *system, enum trpi_remote_signal signal, trp_ref target, trp_ref from,
-                   uint32_t flag)
-{
-    const trpi_remote_ops *ops =
-        atomic_load_explicit(&system->remote_ops, memory_order_acquire); /* actor-inbound-R2 */
-
-    if (ops == NULL || target.node == 0) {
-        return false;
-    }
-    ops->signal(atomic_load_explicit(&system->remote_arg, memory_order_relaxed), system,
-                target.node, signal, target, from, flag);
-    return true;
-}
-
-trp_err
-trpi_remote_order(trp_system *system, uint32_t node, enum trpi_remote_signal signal, trp_ref target,
-                  trp_ref from, const trpi_order *order)
-{
-    const trpi_remote_ops *ops =
-        atomic_load_explicit(&system->remote_ops, memory_order_acquire); /* actor-inbound-R2 */
-
-    return ops == NULL || ops->order == NULL
-               ? TRP_ESTATE
-               : ops->order(atomic_load_explicit(&system->remote_arg, memory_order_relaxed),
-                            system, node, signal, target, from, order);
-}
-
-bool
-trpi_remote_is_connected(trp_system *system, uint32_t node)
-{
-    const trpi_remote_ops *ops =
-        atomic_load_explicit(&system->remote_ops, memory_order_acquire); /* actor-inbound-R2 */
-
-    return ops != NULL &&
-           (ops->is_connected == NULL ||
-            ops->is_connected(atomic_load_explicit(&system->remote_arg, memory_order_relaxed),
-                              system, node));
-}
 
 void
 trpi_inbound_begin(trp_system *system)
@@ -280,6 +223,29 @@ trpi_node_terminated(trp_system *system, uint32_t node, trp_dead_reason reason)
 {
     trpi_nodes_end(system, node, reason);
     trpi_node_watchers_notify(system, node);
+}
+
+trp_err
+trpi_node_introduce(trp_system *system, const trpi_node_id *id, uint64_t by, uint32_t share_max,
+                    uint32_t *ret_node)
+{
+    uint32_t over;
+    trp_err err = trpi_node_number_introduce(system, id, by, share_max, ret_node, &over);
+
+    if (over != 0) {
+        trpi_node_terminated(system, over, TRP_DEAD_STALE);
+    }
+    return err;
+}
+
+void
+trpi_node_release(trp_system *system, uint32_t node, uint64_t by, uint32_t share_max)
+{
+    uint32_t over = trpi_node_number_release(system, node, by, share_max);
+
+    if (over != 0) {
+        trpi_node_terminated(system, over, TRP_DEAD_STALE);
+    }
 }
 
 void

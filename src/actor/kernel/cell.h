@@ -80,9 +80,9 @@ typedef struct trpi_kind_ops {
     /* One message; the loop frees it afterwards. Not filtered by generation for kind association.
      * NULL: an actor all the same, these ops concern its tellers (kind router, routed.h). */
     void (*deliver)(trp_ctx *ctx, struct trpi_cell *cell, trp_msg *msg);
-    /* One system message whose generation matches. May be NULL: treated as a stale one, so that
-     * what it owns is released and a watch is answered. */
-    void (*system)(trp_ctx *ctx, struct trpi_cell *cell, struct trpi_sysmsg *sysmsg);
+    /* One system message whose generation matches. false, or no such op: it is treated as a stale
+     * one, so that what it owns is released and a watch is answered. */
+    bool (*system)(trp_ctx *ctx, struct trpi_cell *cell, struct trpi_sysmsg *sysmsg);
     /* The turn ends (messages may be left). true: treat the cell as overloaded. May be NULL. */
     bool (*turn_end)(trp_ctx *ctx, struct trpi_cell *cell);
     /* The system is being freed and no thread runs: free what the cell leads to. May be NULL. */
@@ -238,6 +238,24 @@ trpi_cell_name_index(const trpi_cell *cell)
 #define TRPI_SLAB_FIRST_CELLS 64u
 #define TRPI_CELLS_MAX (100u * 1000u * 1000u)
 #define TRPI_SLABS_MAX (TRPI_CELLS_MAX / TRPI_SLAB_CELLS + 2u)
+
+/* Marks in the links of a child; its parent's runner owns them. Slots are below TRPI_CELLS_MAX. */
+#define TRPI_CHILD_DYING                                                                           \
+    0x80000000u /* in prev_sibling: told to stop; counted in the parent's flags */
+#define TRPI_CHILD_SURVIVOR 0x80000000u /* in next_sibling: lived before post_restart */
+#define TRPI_CHILD_SLOT 0x7fffffffu
+_Static_assert(TRPI_CELLS_MAX <= TRPI_CHILD_SLOT, "a slot leaves the top bit free");
+/* false: it has ended, and the notice of that is on its way. */
+static inline bool
+trpi_child_lives(const trpi_cell *child)
+{
+    return (atomic_load_explicit(&child->generation, memory_order_acquire) & 1u) != 0;
+}
+static inline bool
+trpi_child_is_dying(const trpi_cell *child)
+{
+    return (child->prev_sibling & TRPI_CHILD_DYING) != 0;
+}
 
 typedef struct trpi_cells trpi_cells;
 

@@ -231,3 +231,27 @@ trpi_system_retire(trp_system *system, void (*fn)(void *object), void *object)
 {
     trpi_retire(system->sched, fn, object);
 }
+
+void
+trp_flush(trp_ctx *ctx)
+{
+    trpi_chains_flush(ctx);
+}
+
+trp_ref
+trp_self(const trp_ctx *ctx)
+{
+    return ctx->self;
+}
+
+trp_system *
+trp_ctx_system(const trp_ctx *ctx)
+{
+    return ctx->system;
+}
+
+void *
+trp_state(const trp_ctx *ctx)
+{
+    return ctx->cell == NULL ? NULL : ctx->cell->state;
+}

@@ -213,13 +213,12 @@ handle_attention(trp_ctx *ctx, trpi_cell *cell)
         trpi_sysmsg *sysmsg = ctx->sys_rest;
 
         ctx->sys_rest = sysmsg->next; /* run-R4 */
-        if (sysmsg->to_generation != cell->generation_run || cell->life == TRPI_LIFE_FREE ||
-            (trpi_cell_is_special(cell) && cell->ops->system == NULL)) {
-            ctx->system->above->order_stale(ctx, cell, trpi_cell_slot(cell), sysmsg);
-        } else if (!trpi_cell_is_special(cell)) {
+        if (sysmsg->to_generation == cell->generation_run && cell->life != TRPI_LIFE_FREE &&
+            !trpi_cell_is_special(cell)) {
             ctx->system->above->order(ctx, cell, sysmsg);
-        } else {
-            cell->ops->system(ctx, cell, sysmsg);
+        } else if (sysmsg->to_generation != cell->generation_run || cell->life == TRPI_LIFE_FREE ||
+                   cell->ops->system == NULL || !cell->ops->system(ctx, cell, sysmsg)) {
+            ctx->system->above->order_stale(ctx, cell, trpi_cell_slot(cell), sysmsg);
         }
         trpi_line_free(ctx->cache, sysmsg);
     }

@@ -23,6 +23,7 @@ struct trpi_directory; /* directory.h */
 struct trpi_dispatchers; /* dispatcher.h */
 struct trpi_box_types;   /* box.h */
 struct trpi_stall;       /* stall.h */
+struct trpi_behaviours;  /* distribution.h */
 typedef struct trpi_settings trpi_settings; /* settings.c */
 struct trpi_life_system; /* LIFE: actor/life/life.h - registry, event stream, guardians, obituaries,
                             shutdown */
@@ -35,7 +36,8 @@ typedef struct trpi_stats {
 
 struct trp_system {
     uint64_t magic;
-    const struct trpi_kernel_ops *above; /* what the kernel calls above itself */
+    const struct trpi_kernel_ops *above;    /* what the kernel calls above itself */
+    const struct trpi_life_ops *life_above; /* what the room life does */
     char name[TRP_SYSTEM_NAME_BYTES_MAX + 1];
     trp_system_options options; /* defaults filled in */
     trp_log_options logging;    /* the same; levels: 0 is off */
@@ -50,6 +52,7 @@ struct trp_system {
     struct trpi_box_types *boxes;
     struct trpi_stall *stall; /* NULL: off */
     struct trpi_directory *directory;
+    struct trpi_behaviours *behaviours; /* by name, for other nodes */
     struct trpi_life_system *life;
     /* ctx->near_node while nothing is carried: TRPI_NODE_SELF; 0: with serialize-messages nobody is
      * told the short way (round_trip.c) */
@@ -117,6 +120,13 @@ static inline bool
 trpi_system_is_valid(const trp_system *system)
 {
     return system != NULL && system->magic == TRPI_SYSTEM_MAGIC;
+}
+
+/* The longest delay: TRP_DELAY_TICKS_MAX ticks. */
+static inline uint64_t
+trpi_delay_ms_max(const trp_system *system)
+{
+    return (uint64_t)TRP_DELAY_TICKS_MAX * system->scheduling.tick_ms;
 }
 
 #endif

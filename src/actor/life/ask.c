@@ -19,6 +19,7 @@
  * Sources. MSG-4, LIFE-14, SYS-25, SYS-26, MEM-5; docs/architecture.md#asks-and-watches.
  */
 #include "actor/kernel/misuse.h"
+#include "actor/life/ended.h"
 #include "actor/life/life.h"
 
 #include <limits.h>
@@ -252,7 +253,7 @@ promise_deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
     promise_complete(ctx, cell, err, reply);
 }
 
-static void
+static bool
 promise_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
 {
     promise *p = cell->state;
@@ -261,7 +262,7 @@ promise_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
         if (sysmsg->kind == TRPI_SYS_WATCH) {
             trpi_watch_answer(ctx, sysmsg->from, sysmsg->pointer, false);
         }
-        return;
+        return true;
     }
     switch (sysmsg->kind) {
     case TRPI_SYS_PROMISE_TIMEOUT:
@@ -280,9 +281,9 @@ promise_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
         trpi_watch_answer(ctx, sysmsg->from, sysmsg->pointer, true);
         break;
     default:
-        trpi_life_system_stale(ctx, cell, trpi_cell_slot(cell), sysmsg);
-        break;
+        return false;
     }
+    return true;
 }
 
 /* The system is freed, and nobody has answered. */
@@ -529,8 +530,8 @@ call_reply(trp_ctx *ctx, void *arg)
                              call->data->reply);
 }
 
-void
-trpi_ask_continue(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
+trp_err
+trpi_ask_continue(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, const trp_msg **ret_reply)
 {
     const continuation *data = continuation_of(msg);
     void *found = NULL;
@@ -542,7 +543,7 @@ trpi_ask_continue(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
     if (data == NULL || cell->extra == NULL ||
         !trpi_ref_map_remove(&cell->extra->asks, data->promise, &found)) {
         trpi_ask_late(ctx, msg); /* the instance that asked is gone */
-        return;
+        return TRP_OK;
     }
     call = (reply_call){ found, cell->state, data };
     ctx->failure.err = TRP_OK;
@@ -560,10 +561,11 @@ trpi_ask_continue(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
         if (ctx->failure.err == TRP_OK) {
             trpi_failure_fill(&ctx->failure, trpi_cell_ref(cell), err, NULL);
         }
-        trpi_life_fail(ctx, cell, &ctx->failure, data->reply, nobody, false);
     } else if ((cell->marks & TRPI_MARK_TIMEOUT) != 0) {
         trpi_life_touched(ctx, cell);
     }
+    *ret_reply = data->reply;
+    return err;
 }
 
 void
@@ -707,7 +709,7 @@ thread_ask(trp_system *system, const question *q, uint32_t timeout_ms, trp_msg *
     if (trpi_in_behaviour(system)) {
         return TRP_ESTATE;
     }
-    if (trp_system_is_terminated(system)) {
+    if (trpi_system_has_ended(system)) {
         return TRP_ECLOSED;
     }
     deadline_ns = trpi_world_mono_ns(system->world) + (uint64_t)timeout_ms * 1000000u;

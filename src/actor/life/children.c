@@ -145,11 +145,41 @@ trpi_child_stop(trp_ctx *ctx, trpi_cell *parent, trpi_cell *child)
     }
 }
 
+bool
+trpi_children_are_loggers(trp_system *system, const trpi_cell *cell)
+{
+    return trpi_cell_slot(cell) == system->life->system.ref.slot;
+}
+
+void
+trpi_children_spare_loggers(trp_ctx *ctx, trpi_cell *guardian)
+{
+    const trp_ref none = TRP_REF_NONE;
+    bool alone = true;
+    trpi_cell *c;
+
+    for (c = trpi_child_first(ctx, guardian); c != NULL; c = trpi_child_after(ctx, c)) {
+        if (!trpi_logger_is(ctx->system, trpi_cell_ref(c))) {
+            trpi_child_stop(ctx, guardian, c);
+            alone = false;
+        }
+    }
+    for (c = trpi_child_first(ctx, guardian); alone && c != NULL; c = trpi_child_after(ctx, c)) {
+        if (guardian->suspended > 0) {
+            trpi_child_stop(ctx, guardian, c); /* it failed: they would not come to a message */
+        } else if (!trpi_child_is_dying(c)) {
+            c->prev_sibling |= TRPI_CHILD_DYING;
+            guardian->flags++;
+            trpi_tell(ctx, trpi_cell_ref(c), none, &trpi_logger_end_type, NULL, 0); /* logger-K1 */
+        }
+    }
+}
+
 void
 trpi_children_stop(trp_ctx *ctx, trpi_cell *parent)
 {
-    if (trpi_loggers_below(ctx->system, parent)) {
-        trpi_loggers_spare(ctx, parent);
+    if (trpi_children_are_loggers(ctx->system, parent)) {
+        trpi_children_spare_loggers(ctx, parent);
         return;
     }
     for (trpi_cell *c = trpi_child_first(ctx, parent); c != NULL; c = trpi_child_after(ctx, c)) {
@@ -180,7 +210,7 @@ keep_options(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *options)
     trpi_extra *extra;
 
     bool deputy;
-    trp_err err = trpi_deputy_make(ctx, cell, options, &deputy);
+    trp_err err = ctx->system->life_above->deputy_make(ctx, cell, options, &deputy);
 
     if (err != TRP_OK || deputy || options == NULL ||
         (options->args_type == NULL && options->stash_msgs_max == 0)) {
@@ -212,7 +242,7 @@ forget_options(trp_ctx *ctx, trpi_cell *cell)
         if (cell->extra->args != NULL) {
             trpi_msg_free(ctx->cache, cell->extra->args);
         }
-        trpi_deputy_free(cell->extra->deputy);
+        ctx->system->life_above->deputy_free(cell->extra->deputy);
         trpi_free(cell->extra->deployed);
         trpi_free(cell->extra);
         cell->extra = NULL;
@@ -235,7 +265,8 @@ trpi_child_prepare(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell,
     if (name != NULL) {
         size_t bytes = strnlen(name, TRP_NAME_BYTES_MAX + 1);
 
-        if (!trpi_name_is_valid(name, bytes) && parent->behaviour != &trpi_remote_guardian) {
+        if (!trpi_name_is_valid(name, bytes) &&
+            parent->behaviour != ctx->system->life_above->remote_guardian) {
             return TRP_EINVAL; /* below /remote they are paths, made by deployed.c */
         }
         err = trpi_registry_reserve(registry, trpi_cell_slot(parent), name, bytes, &index);
@@ -257,7 +288,7 @@ trpi_child_prepare(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell,
     if (index != 0) {
         trpi_registry_bind(registry, index, trpi_cell_slot(cell), trpi_slot_ref(cell).generation);
     }
-    err = trpi_deputy_check(ctx, cell);
+    err = ctx->system->life_above->deputy_check(ctx, cell);
     if (err != TRP_OK) {
         trpi_child_unprepare(ctx, cell);
     }
@@ -447,4 +478,38 @@ trp_children_count(const trp_ctx *ctx)
                     : trpi_cells_find(ctx->cells, child->next_sibling & TRPI_CHILD_SLOT);
     }
     return count;
+}
+
+void
+trpi_stop_send(trp_ctx *ctx, trp_ref ref)
+{
+    if (ref.node == TRPI_NODE_SELF) {
+        trpi_sys_to(ctx, ref, TRPI_SYS_STOP, 0, (trp_ref)TRP_REF_NONE, 0, NULL);
+    } else if (!trp_ref_is_none(ref)) {
+        trpi_remote_signal(ctx->system, TRPI_SIGNAL_STOP, ref, ctx->self, 0);
+    }
+}
+
+void
+trp_stop(trp_ctx *ctx, trp_ref ref)
+{
+    trpi_cell *child = ctx->cell == NULL ? NULL : trpi_child_find(ctx, ctx->cell, ref);
+
+    if (child != NULL) {
+        trpi_child_stop(ctx, ctx->cell, child);
+    } else {
+        trpi_stop_send(ctx, ref);
+    }
+}
+
+void
+trp_system_stop_actor(trp_system *system, trp_ref ref)
+{
+    trp_ctx *ctx;
+
+    if (trpi_system_is_valid(system)) {
+        ctx = trpi_enter(system);
+        trpi_stop_send(ctx, ref);
+        trpi_leave(ctx);
+    }
 }

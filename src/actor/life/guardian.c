@@ -18,18 +18,15 @@
  * Tests.   tests/unit/actor/guardian_test.c
  * Sources. SYS-5..9, SYS-41.
  */
+#include "actor/life/ended.h"
 #include "actor/life/life.h"
 
 #include <string.h>
 
-#include "actor/system/stall.h"
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/mutex.h"
 #include "base/sized.h"
-
-#define STUCK_GRACE_MS 200u    /* how long actors have to prove that they are not stuck */
-#define FREE_TIMEOUT_MS 10000u /* for the stop that trp_system_free() makes up for */
 
 static const trp_ref nobody = TRP_REF_NONE;
 
@@ -159,7 +156,7 @@ trpi_guardians_new(trp_system *system)
         { "system", &system_behaviour, "system", &life->system.ref },
         { "deadLetters", &dead_letters_behaviour, own, &life->dead_letters },
         { "temp", &temp_behaviour, own, &life->temp },
-        { "remote", &trpi_remote_guardian, own, &life->remote },
+        { "remote", system->life_above->remote_guardian, own, &life->remote },
     };
     trpi_cell *cells[GUARDIANS] = { NULL };
     trp_ctx *ctx = trpi_enter(system);
@@ -195,7 +192,6 @@ life_free(trp_system *system)
     trpi_event_stream_free(life->events);
     trpi_paths_free(life);
     trpi_remote_watches_free(life->watches);
-    trpi_behaviours_free(life->behaviours);
     trpi_mutex_destroy(&life->user.lock);
     trpi_mutex_destroy(&life->system.lock);
     trpi_gate_fini(&life->gate);
@@ -227,28 +223,12 @@ trpi_life_system_new(trp_system *system)
         err = trpi_remote_watches_new(&life->watches);
     }
     if (err == TRP_OK) {
-        err = trpi_behaviours_new(&life->behaviours);
-    }
-    if (err == TRP_OK) {
         err = trpi_guardians_new(system);
     }
     if (err != TRP_OK) {
         life_free(system);
     }
     return err;
-}
-
-void
-trpi_life_system_stop(trp_system *system)
-{
-    if (system->life == NULL || trp_system_is_terminated(system) ||
-        atomic_load_explicit(&system->stuck, memory_order_relaxed)) {
-        return;
-    }
-    if (trp_system_stop(system, FREE_TIMEOUT_MS) != TRP_OK) {
-        trpi_log_direct(system, TRP_LOG_ERROR, "system",
-                        "freed while actors run: what they use is leaked");
-    }
 }
 
 void
@@ -354,9 +334,7 @@ trp_system_shutdown(trp_system *system)
 int
 trp_system_is_terminated(const trp_system *system)
 {
-    /* acquire: what happened in the tree happened before */
-    return !trpi_system_is_valid(system) ||
-           atomic_load_explicit(&system->life->terminated, memory_order_acquire);
+    return !trpi_system_is_valid(system) || trpi_system_has_ended(system);
 }
 
 static bool
@@ -388,27 +366,4 @@ trp_system_await(trp_system *system, uint32_t timeout_ms)
     ended = trpi_gate_wait(&life->gate, system->sched, is_terminated, life, deadline_ns);
     pthread_mutex_unlock(&life->gate.lock);
     return ended ? TRP_OK : TRP_ETIMEDOUT;
-}
-
-trp_err
-trp_system_stop(trp_system *system, uint32_t timeout_ms)
-{
-    trp_err err;
-
-    if (!trpi_system_is_valid(system)) {
-        return TRP_EINVAL;
-    }
-    if (trpi_in_behaviour(system)) {
-        return TRP_ESTATE;
-    }
-    trp_system_shutdown(system);
-    err = trp_system_await(system, timeout_ms);
-    if (err == TRP_ETIMEDOUT) {
-        trpi_stuck_log(system, STUCK_GRACE_MS);
-        if (trp_system_is_terminated(system)) {
-            return TRP_OK; /* it was only slow */
-        }
-    }
-    atomic_store_explicit(&system->stuck, err != TRP_OK, memory_order_relaxed);
-    return err;
 }

@@ -152,7 +152,7 @@ trpi_life_start(trp_ctx *ctx, trpi_cell *cell)
 
     trpi_assert(cell->life == TRPI_LIFE_STARTING);
     if (trpi_cell_is_deputy(cell)) {
-        trpi_deputy_start(ctx, cell);
+        ctx->system->life_above->deputy_start(ctx, cell);
         return;
     }
     cell->life = TRPI_LIFE_RUNNING;
@@ -268,7 +268,7 @@ extra_end(trp_ctx *ctx, trpi_cell *cell)
     trpi_failure_unref(extra->why);
     trpi_msg_drop(extra->failed_msg);
     trpi_msg_drop(extra->args);
-    trpi_deputy_free(extra->deputy);
+    ctx->system->life_above->deputy_free(extra->deputy);
     trpi_free(extra->deployed);
     trpi_free(extra);
     cell->extra = NULL;
@@ -357,8 +357,8 @@ trpi_life_check(trp_ctx *ctx, trpi_cell *cell)
         }
         if (cell->first_child == 0) {
             end(ctx, cell);
-        } else if (trpi_loggers_below(ctx->system, cell)) {
-            trpi_loggers_spare(ctx, cell);
+        } else if (trpi_children_are_loggers(ctx->system, cell)) {
+            trpi_children_spare_loggers(ctx, cell);
         }
     } else if (cell->life == TRPI_LIFE_RESTARTING && cell->flags == 0) {
         trpi_life_restart_finish(ctx, cell);
@@ -366,52 +366,6 @@ trpi_life_check(trp_ctx *ctx, trpi_cell *cell)
 }
 
 /* ---- verbs ----------------------------------------------------------------------------------- */
-
-void
-trpi_stop_send(trp_ctx *ctx, trp_ref ref)
-{
-    if (ref.node == TRPI_NODE_SELF) {
-        trpi_sys_to(ctx, ref, TRPI_SYS_STOP, 0, nobody, 0, NULL);
-    } else if (!trp_ref_is_none(ref)) {
-        trpi_remote_signal(ctx->system, TRPI_SIGNAL_STOP, ref, ctx->self, 0);
-    }
-}
-
-void
-trp_stop(trp_ctx *ctx, trp_ref ref)
-{
-    trpi_cell *child = ctx->cell == NULL ? NULL : trpi_child_find(ctx, ctx->cell, ref);
-
-    if (child != NULL) {
-        trpi_child_stop(ctx, ctx->cell, child);
-    } else {
-        trpi_stop_send(ctx, ref);
-    }
-}
-
-void
-trp_system_stop_actor(trp_system *system, trp_ref ref)
-{
-    trp_ctx *ctx;
-
-    if (trpi_system_is_valid(system)) {
-        ctx = trpi_enter(system);
-        trpi_stop_send(ctx, ref);
-        trpi_leave(ctx);
-    }
-}
-
-void
-trp_flush(trp_ctx *ctx)
-{
-    trpi_chains_flush(ctx);
-}
-
-trp_ref
-trp_self(const trp_ctx *ctx)
-{
-    return ctx->self;
-}
 
 trp_ref
 trp_parent(const trp_ctx *ctx)
@@ -424,16 +378,4 @@ trp_parent(const trp_ctx *ctx)
         return extra->deployed->supervisor; /* SYS-15 */
     }
     return parent == NULL ? nobody : trpi_cell_ref(parent);
-}
-
-trp_system *
-trp_ctx_system(const trp_ctx *ctx)
-{
-    return ctx->system;
-}
-
-void *
-trp_state(const trp_ctx *ctx)
-{
-    return ctx->cell == NULL ? NULL : ctx->cell->state;
 }

@@ -22,37 +22,13 @@
 #include "actor/naming/registry.h"
 #include "actor/kernel/run.h"
 #include "actor/kernel/system.h"
+#include "actor/life/life_ops.h"
+#include "actor/life/sys.h"
+#include "actor/nodes/nodes.h"
 
 #define TRPI_OBITUARIES 4096u   /* paths of the dead that are remembered */
 #define TRPI_REMOTE_PATHS 4096u /* paths of remote refs that are remembered */
 #define TRPI_LOG_LINE_BYTES 4096u /* of a line on stderr; longer ones are cut */
-
-/* Kinds of system messages. `from` and what number, flag and pointer carry. */
-enum trpi_sys {
-    TRPI_SYS_STOP = 1,
-    TRPI_SYS_SUSPEND = 2,
-    TRPI_SYS_RESUME = 3,      /* flag 1: answers the actor's own failure */
-    TRPI_SYS_RESTART = 4,     /* pointer: trpi_failure, owned */
-    TRPI_SYS_SUPERVISE = 5,   /* from: a child that was spawned from outside; guardians only */
-    TRPI_SYS_FAILED = 6,      /* from: child; pointer: trpi_failure, owned */
-    TRPI_SYS_CHILD_ENDED = 7, /* from: child; pointer: the parent's Terminated or NULL, owned */
-    TRPI_SYS_WATCH = 8,       /* from: watcher; pointer: its prepared Terminated message, owned */
-    TRPI_SYS_UNWATCH = 9,     /* from: watcher */
-    TRPI_SYS_IDLE = 10,       /* receive timeout; number: timers_number when it was armed */
-    TRPI_SYS_PROMISE_TIMEOUT = 11,
-    TRPI_SYS_PROMISE_CANCEL = 12,
-    TRPI_SYS_PROMISE_DEAD = 13, /* from: the ref that was asked and is dead */
-    TRPI_SYS_SELECT = 14,       /* pointer: trpi_selecting, counted; number: next element */
-    TRPI_SYS_INSPECT = 15,      /* pointer: trpi_inspection, counted; number: place of the entry */
-    TRPI_SYS_UNWATCH_NODE = 16, /* number: a node that is gone */
-    TRPI_SYS_ACTIVE = 17,       /* flag 1: activate, 0: deactivate */
-    TRPI_SYS_ERRAND = 18,       /* pointer: pending.c's, counted */
-    TRPI_SYS_DEPLOY = 19,       /* /remote only; from: the deputy; pointer: deployed.c's, owned */
-    TRPI_SYS_DEPLOYED = 20,     /* deputies only, as the next two; from: the actor */
-    TRPI_SYS_REFUSED = 21,      /* pointer: trpi_failure, owned */
-    TRPI_SYS_FAR_FAILED = 22,   /* from: the actor; pointer: trpi_failure, owned */
-    TRPI_SYS_ALARM = 24         /* services and deputies only */
-};
 
 /* LIFE's bits of cell->marks. */
 enum {
@@ -62,13 +38,6 @@ enum {
     TRPI_MARK_CREATED = 0x80     /* pre_start has been through once: from now on post_restart */
 };
 
-/* Marks in the links of a child; its parent's runner owns them. Slots are below TRPI_CELLS_MAX. */
-#define TRPI_CHILD_DYING                                                                           \
-    0x80000000u /* in prev_sibling: told to stop; counted in the parent's flags */
-#define TRPI_CHILD_SURVIVOR 0x80000000u /* in next_sibling: lived before post_restart */
-#define TRPI_CHILD_SLOT 0x7fffffffu
-_Static_assert(TRPI_CELLS_MAX <= TRPI_CHILD_SLOT, "a slot leaves the top bit free");
-
 typedef struct trpi_guardian {
     pthread_mutex_t lock; /* guards closed and pending */
     bool closed;          /* no spawn from outside any more */
@@ -76,7 +45,6 @@ typedef struct trpi_guardian {
     trp_ref ref;
 } trpi_guardian;
 
-struct trpi_behaviours;
 struct trpi_event_stream;
 struct trpi_paths;
 struct trpi_remote_watches;
@@ -87,7 +55,6 @@ typedef struct trpi_life_system {
     trpi_loggers *loggers; /* set once, when the guardians run */
     struct trpi_paths *paths;
     struct trpi_remote_watches *watches;
-    struct trpi_behaviours *behaviours;
     trp_ref root, dead_letters, temp, remote;
     trpi_guardian user, system;    /* .ref: set once, before the system is given out */
     trp_behaviour user_behaviour;  /* of the user guardian, with its strategy by option */
@@ -99,13 +66,6 @@ typedef struct trpi_life_system {
     _Atomic bool scheduler_closed; /* release / acquire */
     _Atomic uint32_t dead_logged;  /* dead letters logged so far, relaxed */
 } trpi_life;
-
-static inline void
-trpi_sys_to(trp_ctx *ctx, trp_ref to, enum trpi_sys kind, uint16_t flag, trp_ref from,
-            uint64_t number, void *pointer)
-{
-    trpi_sys_tell(ctx, to.slot, to.generation, (uint16_t)kind, flag, from, number, pointer);
-}
 
 /* ---- children.c: runner of the parent -------------------------------------------------------- */
 void trpi_child_link(trp_ctx *ctx, trpi_cell *parent, trpi_cell *child);
@@ -127,18 +87,12 @@ trpi_cell *trpi_child_after(trp_ctx *ctx, const trpi_cell *child);
 /* Tell it to stop and count it among the dying; once. */
 void trpi_child_stop(trp_ctx *ctx, trpi_cell *parent, trpi_cell *child);
 void trpi_children_stop(trp_ctx *ctx, trpi_cell *parent);
+/* Is this the system guardian? */
+bool trpi_children_are_loggers(trp_system *system, const trpi_cell *cell);
+/* runner of the system guardian, which is stopping: its children but the loggers are told to stop;
+ * the loggers when they are alone. */
+void trpi_children_spare_loggers(trp_ctx *ctx, trpi_cell *guardian);
 void trpi_children_tell(trp_ctx *ctx, const trpi_cell *parent, enum trpi_sys kind, trp_ref except);
-/* false: it has ended, and the notice of that is on its way. */
-static inline bool
-trpi_child_lives(const trpi_cell *child)
-{
-    return (atomic_load_explicit(&child->generation, memory_order_acquire) & 1u) != 0;
-}
-static inline bool
-trpi_child_is_dying(const trpi_cell *child)
-{
-    return (child->prev_sibling & TRPI_CHILD_DYING) != 0;
-}
 /* Spawn below a guardian from any thread. */
 trp_err trpi_spawn_outside(trp_system *system, trpi_guardian *guardian, const char *dispatcher,
                            const trp_behaviour *behaviour, const trp_spawn_options *options,
@@ -214,8 +168,8 @@ void trpi_remote_watch_terminated(trp_ctx *ctx, trp_ref watcher, trp_ref ref,
                                   bool existence_confirmed);
 
 /* ---- ask.c ----------------------------------------------------------------------------------- */
-void trpi_ask_continue(trp_ctx *ctx, trpi_cell *cell,
-                       trp_msg *msg);               /* runner; a TRPI_TYPE_CONTINUE */
+/* runner; a TRPI_TYPE_CONTINUE. An error: the actor fails with ctx->failure, at *ret_reply. */
+trp_err trpi_ask_continue(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, const trp_msg **ret_reply);
 void trpi_asks_drop(trp_ctx *ctx, trpi_cell *cell); /* runner */
 /* A CONTINUE that reaches nobody: its reply is a late one. */
 void trpi_ask_late(trp_ctx *ctx, const trp_msg *msg);
@@ -225,17 +179,12 @@ void trpi_ask_dead(trp_ctx *ctx, trp_ref sender, trp_ref asked, trp_err err);
 void trpi_ask_dead_of(trp_ctx *ctx, trp_ref sender, trp_ref asked, trp_err err, bool any);
 
 /* ---- scheduler.c ----------------------------------------------------------------------------- */
-/* The longest delay: TRP_DELAY_TICKS_MAX ticks. */
-static inline uint64_t
-trpi_delay_ms_max(const trp_system *system)
-{
-    return (uint64_t)TRP_DELAY_TICKS_MAX * system->scheduling.tick_ms;
-}
 /* The tree has ended: run the functions that are left, forget the messages. */
 void trpi_schedules_close(trp_system *system);
 
 /* ---- timers.c: runner ------------------------------------------------------------------------ */
-void trpi_timer_tick(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg);
+/* An error: a repeating timer cannot go on, and the actor fails. */
+trp_err trpi_timer_tick(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg);
 void trpi_timers_drop(trp_ctx *ctx, trpi_cell *cell);
 void trpi_receive_timeout_check(trp_ctx *ctx, trpi_cell *cell, uint64_t number);
 void trpi_receive_timeout_deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg);
@@ -263,16 +212,11 @@ void trpi_memory_drop(trp_ctx *ctx, trpi_cell *cell);
 
 /* ---- inbound.c ------------------------------------------------------------------------------- */
 /* Hand a signal to remoting; false: there is none. Thread: any. */
-bool trpi_remote_signal(trp_system *system, enum trpi_remote_signal signal, trp_ref target,
-                        trp_ref from, uint32_t flag);
 
 /* Hand a signal with its order to remoting. Errors: as trpi_remote_ops.order; TRP_ESTATE: there is
  * no remoting. Thread: any. */
-trp_err trpi_remote_order(trp_system *system, uint32_t node, enum trpi_remote_signal signal,
-                          trp_ref target, trp_ref from, const trpi_order *order);
 /* Could that incarnation still say something? As trpi_remote_ops.is_connected; false without
  * remoting. Thread: any. */
-bool trpi_remote_is_connected(trp_system *system, uint32_t node);
 
 /* ---- path.c ---------------------------------------------------------------------------------- */
 trp_err trpi_paths_new(trpi_life *life);
@@ -310,39 +254,6 @@ trp_err trpi_alarm_add(trp_system *system, trp_ref ref, uint32_t delay_ms, uint6
 
 /* ---- marks.c --------------------------------------------------------------------------------- */
 void trpi_mark_reached(const trp_msg *msg); /* a TRPI_TYPE_MARK; once */
-
-/* ---- deputy.c -------------------------------------------------------------------------------- */
-/* trp_spawn_options.node of one that its code binds to this node and a section moves */
-extern const char trpi_node_conflict[];
-/* The options of a child that is to live on another node: make its deputy of cell. *ret_deputy:
- * whether it is one. Errors: as trp_spawn. The holder of cell's token, before it is published. */
-trp_err trpi_deputy_make(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *options,
-                         bool *ret_deputy);
-void trpi_deputy_free(struct trpi_deputy *deputy); /* NULL is fine */
-void trpi_deputy_start(trp_ctx *ctx, trpi_cell *cell); /* runner, as the next two */
-/* true: handled, and what sysmsg owns is taken. */
-bool trpi_deputy_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg);
-/* A message below TRPI_TYPE_AUTO_END. true: handled. */
-bool trpi_deputy_auto(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg);
-/* When its name and parent are known: would the other node refuse it for sure? TRP_OK for all but
- * deputies. Errors: as trp_spawn. */
-trp_err trpi_deputy_check(trp_ctx *ctx, const trpi_cell *cell);
-
-/* ---- deployed.c ------------------------------------------------------------------------------ */
-extern const trp_behaviour trpi_remote_guardian;
-/* "system@host:port" and the path: the name below /remote. Returns its length, as snprintf. */
-size_t trpi_deployed_name(const trpi_address *address, const char *path, char *buffer,
-                          size_t bytes);
-trp_err trpi_behaviours_new(struct trpi_behaviours **ret_behaviours);
-void trpi_behaviours_free(struct trpi_behaviours *behaviours); /* NULL is fine */
-void trpi_deployed_make(trp_ctx *ctx, trpi_cell *guardian, trp_ref deputy,
-                        void *order); /* runner of /remote; takes order */
-void trpi_deployed_drop(void *order);
-/* Hand an order to /remote, copied; without memory it is refused. Thread: any. */
-void trpi_deployed_order(trp_ctx *ctx, trp_ref deputy, const trpi_deploy *deploy);
-void trpi_deployed_ended(trp_ctx *ctx, trpi_cell *guardian, trp_ref child); /* the same runner */
-/* Is ref an actor that another node had made here? A hint unless it is held. Thread: any. */
-bool trpi_is_deployed(trp_ctx *ctx, trp_ref ref);
 
 /* ---- tree.c ---------------------------------------------------------------------------------- */
 void trpi_inspect_answer(trp_ctx *ctx, trpi_cell *cell, void *inspection,

@@ -38,8 +38,8 @@ child_ended(trp_ctx *ctx, trpi_cell *cell, trp_ref child, trp_msg *terminated)
     }
     if (trpi_guardian_is_root(cell)) {
         trpi_root_child_ended(ctx, cell, child);
-    } else if (cell->behaviour == &trpi_remote_guardian) {
-        trpi_deployed_ended(ctx, cell, child);
+    } else if (cell->behaviour == ctx->system->life_above->remote_guardian) {
+        ctx->system->life_above->deployed_ended(ctx, cell, child);
     }
     trpi_life_check(ctx, cell);
 }
@@ -211,7 +211,7 @@ is_improper(const trpi_cell *cell, const trpi_sysmsg *sysmsg)
 void
 trpi_life_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
 {
-    if (trpi_cell_is_deputy(cell) && trpi_deputy_system(ctx, cell, sysmsg)) {
+    if (trpi_cell_is_deputy(cell) && ctx->system->life_above->deputy_order(ctx, cell, sysmsg)) {
         return;
     }
     if (is_improper(cell, sysmsg)) {
@@ -250,7 +250,7 @@ trpi_life_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
         trpi_gate_switch(cell, sysmsg->flag != 0);
         break;
     case TRPI_SYS_DEPLOY:
-        trpi_deployed_make(ctx, cell, sysmsg->from, sysmsg->pointer);
+        ctx->system->life_above->deployed_make(ctx, cell, sysmsg->from, sysmsg->pointer);
         break;
     case TRPI_SYS_REFUSED:
     case TRPI_SYS_FAR_FAILED:
@@ -274,7 +274,7 @@ trpi_life_system_stale(trp_ctx *ctx, trpi_cell *cell, uint32_t slot, trpi_sysmsg
         trpi_failure_unref(sysmsg->pointer);
         break;
     case TRPI_SYS_DEPLOY:
-        trpi_deployed_drop(sysmsg->pointer);
+        ctx->system->life_above->deployed_drop(sysmsg->pointer);
         break;
     case TRPI_SYS_WATCH:
         trpi_watch_answer(ctx, sysmsg->from, sysmsg->pointer, false);
@@ -299,7 +299,6 @@ trpi_life_system_stale(trp_ctx *ctx, trpi_cell *cell, uint32_t slot, trpi_sysmsg
 void
 trpi_life_system_drop(trp_system *system, trpi_sysmsg *sysmsg)
 {
-    (void)system;
     switch (sysmsg->kind) {
     case TRPI_SYS_RESTART:
     case TRPI_SYS_FAILED:
@@ -308,7 +307,7 @@ trpi_life_system_drop(trp_system *system, trpi_sysmsg *sysmsg)
         trpi_failure_unref(sysmsg->pointer);
         break;
     case TRPI_SYS_DEPLOY:
-        trpi_deployed_drop(sysmsg->pointer);
+        system->life_above->deployed_drop(sysmsg->pointer);
         break;
     case TRPI_SYS_WATCH:
     case TRPI_SYS_CHILD_ENDED:
@@ -347,7 +346,9 @@ identify(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg)
 void
 trpi_life_auto(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 {
-    trp_failure killed;
+    const trp_msg *reply = NULL;
+    trp_failure what;
+    trp_err err;
 
     if ((msg->priv_from_node_flags & TRPI_MSG_ADMITTED) != 0) {
         msg->priv_from_node_flags &= ~TRPI_MSG_ADMITTED; /* a forward is not admitted elsewhere */
@@ -357,7 +358,7 @@ trpi_life_auto(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
     if (trpi_log_debugs(ctx->system, TRP_DEBUG_AUTORECEIVE)) {
         trpi_log_auto(ctx, cell, msg);
     }
-    if (trpi_cell_is_deputy(cell) && trpi_deputy_auto(ctx, cell, msg)) {
+    if (trpi_cell_is_deputy(cell) && ctx->system->life_above->deputy_automatic(ctx, cell, msg)) {
         return;
     }
     switch (msg->priv_type) {
@@ -370,8 +371,8 @@ trpi_life_auto(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
         trp_stop(ctx, trpi_cell_ref(cell));
         break;
     case TRPI_TYPE_KILL:
-        trpi_failure_fill(&killed, trpi_cell_ref(cell), TRP_EKILLED, "Kill");
-        trpi_life_fail(ctx, cell, &killed, msg, nobody, false);
+        trpi_failure_fill(&what, trpi_cell_ref(cell), TRP_EKILLED, "Kill");
+        trpi_life_fail(ctx, cell, &what, msg, nobody, false);
         break;
     case TRPI_TYPE_IDENTIFY:
         identify(ctx, cell, msg);
@@ -380,10 +381,16 @@ trpi_life_auto(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
         trpi_receive_timeout_deliver(ctx, cell, msg);
         break;
     case TRPI_TYPE_TIMER:
-        trpi_timer_tick(ctx, cell, msg);
+        err = trpi_timer_tick(ctx, cell, msg);
+        if (err != TRP_OK) {
+            trpi_failure_fill(&what, ctx->self, err, "a repeating timer cannot go on");
+            trpi_life_fail(ctx, cell, &what, NULL, nobody, false);
+        }
         break;
     case TRPI_TYPE_CONTINUE:
-        trpi_ask_continue(ctx, cell, msg);
+        if (trpi_ask_continue(ctx, cell, msg, &reply) != TRP_OK) {
+            trpi_life_fail(ctx, cell, &ctx->failure, reply, nobody, false);
+        }
         break;
     case TRPI_TYPE_WITHDRAWN:
         cell->processed--; /* actor-pending-P3 */

@@ -98,7 +98,7 @@ ring(trp_ctx *ctx, trpi_cell *cell, service *s)
     }
 }
 
-static void
+static bool
 order(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
 {
     service *s = cell->state;
@@ -117,9 +117,9 @@ order(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
         trpi_watch_answer(ctx, sysmsg->from, sysmsg->pointer, true);
         break;
     default:
-        trpi_life_system_stale(ctx, cell, trpi_cell_slot(cell), sysmsg);
-        break;
+        return false;
     }
+    return true;
 }
 
 static void

@@ -190,7 +190,7 @@ timer_plan(trpi_named_timer *timer, uint64_t now_ns)
     }
 }
 
-void
+trp_err
 trpi_timer_tick(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg)
 {
     const tick *what = trp_msg_payload(msg);
@@ -198,12 +198,12 @@ trpi_timer_tick(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg)
     trp_msg *show = NULL;
 
     if (trp_msg_bytes(msg) != sizeof *what || cell->extra == NULL) {
-        return;
+        return TRP_OK;
     }
     link = timer_find(cell->extra, what->number);
     timer = *link;
     if (timer == NULL) {
-        return; /* cancelled while the tick was queued */
+        return TRP_OK; /* cancelled while the tick was queued */
     }
     timer->id = 0; /* it has fired */
     if (timer->interval_ms == 0) {
@@ -220,16 +220,13 @@ trpi_timer_tick(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg)
         }
         if (err != TRP_OK &&
             err != TRP_ECLOSED) { /* closed: the system ends, and its timers with it */
-            trp_failure what_failed;
-
             trpi_msg_drop(show);
-            trpi_failure_fill(&what_failed, ctx->self, err, "a repeating timer cannot go on");
-            trpi_life_fail(ctx, cell, &what_failed, NULL, nobody, false);
-            return;
+            return err;
         }
     }
     trpi_run_receive(ctx, cell, show);
     trpi_msg_drop(show);
+    return TRP_OK;
 }
 
 void

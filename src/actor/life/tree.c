@@ -14,6 +14,7 @@
  * Tests.   tests/unit/actor/tree_test.c, guardian_test.c
  */
 #include "actor/kernel/dispatcher.h"
+#include "actor/life/ended.h"
 #include "actor/life/life.h"
 
 #include <string.h>
@@ -292,7 +293,7 @@ trp_system_tree(trp_system *system, const char *path, uint32_t depth_max, uint32
     if (err != TRP_OK) {
         return err;
     }
-    if (trp_system_is_terminated(system)) {
+    if (trpi_system_has_ended(system)) {
         return TRP_ENOENT;
     }
     err = inspect(system, from, depth_max, timeout_ms, &in);

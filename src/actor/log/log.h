@@ -51,11 +51,6 @@ bool trpi_logger_is(const trp_system *system, trp_ref ref);
 void trpi_logger_late(trp_system *system, trp_ref to, const trp_msg *msg);
 /* The level has changed: subscribe to what is on. */
 void trpi_loggers_follow(trp_system *system);
-/* Is this the system guardian? */
-bool trpi_loggers_below(trp_system *system, const struct trpi_cell *cell);
-/* runner of the system guardian, which is stopping: its children but the loggers are told to stop;
- * the loggers when they are alone. */
-void trpi_loggers_spare(trp_ctx *ctx, struct trpi_cell *guardian);
 
 /* ---- log_context.c --------------------------------------------------------------------------- */
 #define TRPI_MDC_BYTES (2 * TRP_LOG_MDC_BYTES_MAX + 1) /* of both contexts, with the end */

@@ -385,3 +385,44 @@ trpi_cell_name_try(trp_system *system, const trpi_cell *cell, char *name, size_t
     for (int i = 0; i < NAME_TRIES && !trpi_registry_name_try(registry, index, name, bytes); i++) {
     }
 }
+
+/* Its own address, or the local form with its name. */
+bool
+trpi_address_is_own(trp_system *system, const trpi_address *address)
+{
+    const trpi_address *own = &trpi_system_self(system)->address;
+
+    return trpi_address_equal(address, own) ||
+           (address->host[0] == 0 && strcmp(address->system, own->system) == 0);
+}
+
+trp_err
+trpi_path_find(trp_system *system, const char *path, trp_ref *ret_ref, bool *ret_remote)
+{
+    trpi_selection_path parsed;
+    trpi_address address;
+    trp_ref here = system->life->root;
+    const char *rest = path;
+
+    *ret_remote = false;
+    if (strstr(path, "://") != NULL) {
+        if (trpi_address_parse(path, &address, &rest, NULL) != TRP_OK) {
+            return TRP_EINVAL;
+        }
+        *ret_remote = !trpi_address_is_own(system, &address);
+    }
+    if (trpi_selection_parse(rest, &parsed, NULL) != TRP_OK || !parsed.absolute ||
+        parsed.has_pattern) {
+        return TRP_EINVAL;
+    }
+    for (uint32_t i = 0; i < parsed.count && !trp_ref_is_none(here) && !*ret_remote; i++) {
+        const trpi_element *e = &parsed.elements[i];
+
+        if (e->kind != TRPI_ELEMENT_NAME) {
+            return TRP_EINVAL;
+        }
+        here = trpi_path_child(system, here.slot, rest + e->offset, e->bytes);
+    }
+    *ret_ref = *ret_remote ? (trp_ref)TRP_REF_NONE : here;
+    return TRP_OK;
+}

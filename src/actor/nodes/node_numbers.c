@@ -408,33 +408,30 @@ introduce(trp_system *system, const trpi_node_id *id, uint32_t share, uint32_t s
 }
 
 trp_err
-trpi_node_introduce(trp_system *system, const trpi_node_id *id, uint64_t by, uint32_t share_max,
-                    uint32_t *ret_node)
+trpi_node_number_introduce(trp_system *system, const trpi_node_id *id, uint64_t by,
+                           uint32_t share_max, uint32_t *ret_node, uint32_t *ret_over)
 {
     struct trpi_nodes *nodes = system->nodes;
     trpi_node *entry = NULL;
-    uint32_t over = 0;
     trp_err err;
 
     trpi_assert(share_max > 0);
+    *ret_over = 0;
     if (is_self(system, id)) {
         *ret_node = TRPI_NODE_SELF;
         return TRP_OK;
     }
     (void)pthread_mutex_lock(&nodes->lock);
-    err = introduce(system, id, (uint32_t)(by % TRPI_NODE_SHARES), share_max, &entry, &over);
+    err = introduce(system, id, (uint32_t)(by % TRPI_NODE_SHARES), share_max, &entry, ret_over);
     if (err == TRP_OK) {
         *ret_node = entry->number;
     }
     (void)pthread_mutex_unlock(&nodes->lock);
-    if (over != 0) {
-        trpi_node_terminated(system, over, TRP_DEAD_STALE);
-    }
     return err;
 }
 
-void
-trpi_node_release(trp_system *system, uint32_t number, uint64_t by, uint32_t share_max)
+uint32_t
+trpi_node_number_release(trp_system *system, uint32_t number, uint64_t by, uint32_t share_max)
 {
     struct trpi_nodes *nodes = system->nodes;
     trpi_node *entry;
@@ -447,9 +444,7 @@ trpi_node_release(trp_system *system, uint32_t number, uint64_t by, uint32_t sha
         over = share_add(nodes, entry, (uint32_t)(by % TRPI_NODE_SHARES), share_max);
     }
     (void)pthread_mutex_unlock(&nodes->lock);
-    if (over != 0) {
-        trpi_node_terminated(system, over, TRP_DEAD_STALE);
-    }
+    return over;
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */

@@ -32,4 +32,24 @@ void trpi_proxy_forgo(trpi_cell *proxy, size_t bytes);
  * is given back; the number, too, when TRPI_NODES_ENDED others have ended. */
 void trpi_nodes_end(trp_system *system, uint32_t node, trp_dead_reason reason);
 
+/* trpi_node_introduce() and trpi_node_release() but for what follows for another node: its number
+ * is in *ret_over, or returned, and it is to be terminated; 0: none. */
+trp_err trpi_node_number_introduce(trp_system *system, const trpi_node_id *id, uint64_t by,
+                                   uint32_t share_max, uint32_t *ret_node, uint32_t *ret_over);
+uint32_t trpi_node_number_release(trp_system *system, uint32_t number, uint64_t by,
+                                  uint32_t share_max);
+
+/* ---- far.c ----------------------------------------------------------------------------------- */
+/* Hand a signal to remoting; false: there is none. Thread: any. */
+bool trpi_remote_signal(trp_system *system, enum trpi_remote_signal signal, trp_ref target,
+                        trp_ref from, uint32_t flag);
+
+/* Hand a signal with its order to remoting. Errors: as trpi_remote_ops.order; TRP_ESTATE: there is
+ * no remoting. Thread: any. */
+trp_err trpi_remote_order(trp_system *system, uint32_t node, enum trpi_remote_signal signal,
+                          trp_ref target, trp_ref from, const trpi_order *order);
+/* Could that incarnation still say something? As trpi_remote_ops.is_connected; false without
+ * remoting. Thread: any. */
+bool trpi_remote_is_connected(trp_system *system, uint32_t node);
+
 #endif

@@ -27,6 +27,8 @@
 #include "base/assert.h"
 #include "base/config.h"
 
+const char trpi_node_conflict[] = "here and elsewhere";
+
 typedef struct element {
     const char *text; /* in the title */
     size_t bytes;

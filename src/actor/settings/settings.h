@@ -54,4 +54,7 @@ bool trpi_deployment_number(const trpi_deployment *deployment, const char *key,
 size_t trpi_deployment_list(const trpi_deployment *deployment, const char *key,
                             const char *const **ret_values);
 
+/* trp_spawn_options.node of one that its code binds to this node and a section moves */
+extern const char trpi_node_conflict[];
+
 #endif

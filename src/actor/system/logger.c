@@ -24,30 +24,13 @@
 #include <string.h>
 
 #include "actor/life/life.h"
+#include "actor/log/loggers.h"
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/config.h"
 #include "base/mutex.h"
 
 #define LOGGERS_KEY "log.loggers"
-
-typedef struct logger {
-    trp_behaviour behaviour; /* first: the cell's; a copy of the program's with our receive */
-    trp_receive_fn receive;  /* the program's, and the one below */
-    trp_err (*pre_start)(trp_ctx *ctx, void *state, const trp_msg *args);
-    trp_ref ref;
-    trpi_event_limit limit;
-    uint32_t levels; /* subscribed to, up to this one; loggers->lock */
-} logger;
-
-struct trpi_loggers {
-    pthread_mutex_t lock; /* serialises subscribing */
-    _Atomic uint32_t count;
-    logger items[TRP_LOGGERS_MAX + 1];
-};
-
-static trp_type *const level_types[] = { NULL, &trp_log_error_type, &trp_log_warning_type,
-                                         &trp_log_info_type, &trp_log_debug_type };
 
 /* ---- the default one ------------------------------------------------------------------------- */
 
@@ -69,7 +52,7 @@ static const trp_behaviour default_behaviour =
 /* ---- the wrapper ----------------------------------------------------------------------------- */
 
 static void
-event_handled(trp_ctx *ctx, logger *self)
+event_handled(trp_ctx *ctx, trpi_logger *self)
 {
     uint32_t before = atomic_fetch_sub_explicit(&self->limit.waiting, 1, memory_order_relaxed);
     uint64_t dropped;
@@ -90,7 +73,7 @@ event_handled(trp_ctx *ctx, logger *self)
 static trp_err
 logger_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
 {
-    const logger *self = (const logger *)(const void *)ctx->cell->behaviour;
+    const trpi_logger *self = (const trpi_logger *)(const void *)ctx->cell->behaviour;
 
     ctx->cell->marks |= TRPI_MARK_SUBSCRIBED;
     return self->pre_start == NULL ? TRP_OK : self->pre_start(ctx, state, args);
@@ -99,7 +82,7 @@ logger_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
 static trp_err
 logger_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
-    logger *self = (logger *)(uintptr_t)ctx->cell->behaviour;
+    trpi_logger *self = (trpi_logger *)(uintptr_t)ctx->cell->behaviour;
 
     ctx->turn_processed++; /* statistics count what users tell, not what is logged about it */
     if (msg->priv_type == TRPI_TYPE_LOGGER_END) {
@@ -115,85 +98,11 @@ logger_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return self->receive(ctx, state, msg);
 }
 
-/* NULL until they are started. acquire: pairs with trpi_loggers_start(), which runs while the
- * guardians may log already. */
-static trpi_loggers *
-loggers_of(const trp_system *system)
-{
-    return system->life == NULL ? NULL : __atomic_load_n(&system->life->loggers, __ATOMIC_ACQUIRE);
-}
-
-bool
-trpi_logger_is(const trp_system *system, trp_ref ref)
-{
-    trpi_loggers *loggers = loggers_of(system);
-    uint32_t count = loggers == NULL ? 0 : atomic_load_explicit(&loggers->count,
-                                                                /* logger-K3 */
-                                                                memory_order_acquire);
-
-    for (uint32_t i = 0; i < count; i++) {
-        if (trp_ref_equal(loggers->items[i].ref, ref)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-void
-trpi_logger_late(trp_system *system, trp_ref to, const trp_msg *msg)
-{
-    trpi_loggers *loggers = loggers_of(system);
-    trp_log_line line;
-
-    if (loggers != NULL && atomic_load_explicit(&loggers->count, memory_order_acquire) > 0 &&
-        trp_ref_equal(loggers->items[0].ref, to) && trp_log_event_line(msg, &line) != 0) {
-        trpi_log_sink(system, &line); /* logger-K1 */
-    }
-}
-
-/* ---- levels ---------------------------------------------------------------------------------- */
-
-/* Under the lock. An error leaves the logger where it was. */
-static trp_err
-follow(trp_system *system, logger *l, uint32_t level)
-{
-    trp_err err = TRP_OK;
-
-    while (err == TRP_OK && l->levels < level) {
-        err = trpi_event_subscribe(system, l->ref, level_types[l->levels + 1], &l->limit);
-        l->levels += err == TRP_OK;
-    }
-    while (l->levels > level) {
-        trpi_event_unsubscribe(system, l->ref, level_types[l->levels]);
-        l->levels--;
-    }
-    return err;
-}
-
-void
-trpi_loggers_follow(trp_system *system)
-{
-    trpi_loggers *loggers = loggers_of(system);
-    uint32_t level;
-
-    if (loggers == NULL) {
-        return;
-    }
-    pthread_mutex_lock(&loggers->lock);
-    level = __atomic_load_n(&system->log_gate.level, __ATOMIC_RELAXED);
-    for (uint32_t i = 0; i < atomic_load_explicit(&loggers->count, memory_order_relaxed); i++) {
-        if (loggers->items[i].levels != UINT32_MAX) {
-            (void)follow(system, &loggers->items[i], level); /* without memory: as before */
-        }
-    }
-    pthread_mutex_unlock(&loggers->lock);
-}
-
 /* ---- birth ----------------------------------------------------------------------------------- */
 
 /* Ask it whether it is ready. A logger that is not is stopped and left out; the system starts. */
 static bool
-logger_init(trp_system *system, logger *l)
+logger_init(trp_system *system, trpi_logger *l)
 {
     trp_msg *answer = NULL;
     trp_err err = trp_system_ask(system, l->ref, &trp_logger_init_type, NULL, 0,
@@ -214,9 +123,9 @@ logger_init(trp_system *system, logger *l)
 static trp_err
 logger_start(trp_system *system, const trp_behaviour *behaviour)
 {
-    trpi_loggers *loggers = loggers_of(system);
+    trpi_loggers *loggers = trpi_loggers_of(system);
     uint32_t count = atomic_load_explicit(&loggers->count, memory_order_relaxed);
-    logger *l = &loggers->items[count];
+    trpi_logger *l = &loggers->items[count];
     trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
     char name[16];
     trp_err err;
@@ -242,7 +151,7 @@ logger_start(trp_system *system, const trp_behaviour *behaviour)
     }
     pthread_mutex_lock(&loggers->lock);
     l->levels = 0;
-    err = follow(system, l, __atomic_load_n(&system->log_gate.level, __ATOMIC_RELAXED));
+    err = trpi_logger_follow(system, l, __atomic_load_n(&system->log_gate.level, __ATOMIC_RELAXED));
     pthread_mutex_unlock(&loggers->lock);
     return err;
 }
@@ -313,7 +222,8 @@ trpi_loggers_start(trp_system *system)
         return TRP_ENOMEM;
     }
     pthread_mutex_init(&loggers->lock, NULL);
-    __atomic_store_n(&system->life->loggers, loggers, __ATOMIC_RELEASE); /* pair: loggers_of() */
+    __atomic_store_n(&system->life->loggers, loggers,
+                     __ATOMIC_RELEASE); /* pair: trpi_loggers_of() */
     err = trpi_config_is_set(config, LOGGERS_KEY) ? start_named(system, config)
                                                   : start_coded(system);
     system->logging.loggers = NULL; /* borrowed until here */
@@ -322,46 +232,6 @@ trpi_loggers_start(trp_system *system)
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
-
-bool
-trpi_loggers_below(trp_system *system, const trpi_cell *cell)
-{
-    return trpi_guardian_of(system, cell) == &system->life->system;
-}
-
-void
-trpi_loggers_spare(trp_ctx *ctx, trpi_cell *guardian)
-{
-    const trp_ref none = TRP_REF_NONE;
-    bool alone = true;
-    trpi_cell *c;
-
-    for (c = trpi_child_first(ctx, guardian); c != NULL; c = trpi_child_after(ctx, c)) {
-        if (!trpi_logger_is(ctx->system, trpi_cell_ref(c))) {
-            trpi_child_stop(ctx, guardian, c);
-            alone = false;
-        }
-    }
-    for (c = trpi_child_first(ctx, guardian); alone && c != NULL; c = trpi_child_after(ctx, c)) {
-        if (guardian->suspended > 0) {
-            trpi_child_stop(ctx, guardian, c); /* it failed: they would not come to a message */
-        } else if (!trpi_child_is_dying(c)) {
-            c->prev_sibling |= TRPI_CHILD_DYING;
-            guardian->flags++; /* as trpi_child_stop */
-            trpi_tell(ctx, trpi_cell_ref(c), none, &trpi_logger_end_type, NULL, 0); /* logger-K1 */
-        }
-    }
-}
-
-void
-trpi_loggers_free(trp_system *system)
-{
-    if (system->life->loggers != NULL) {
-        trpi_mutex_destroy(&system->life->loggers->lock);
-        trpi_free(system->life->loggers);
-        system->life->loggers = NULL;
-    }
-}
 
 /* ---- what the public asks -------------------------------------------------------------------- */
 
@@ -449,7 +319,7 @@ trp_log_flush(trp_system *system, uint32_t timeout_ms)
     }
     trpi_gate_init(&f->gate);
     f->owners = 1;
-    loggers = loggers_of(system);
+    loggers = trpi_loggers_of(system);
     ctx = trpi_enter(system);
     for (uint32_t i = 0; i < atomic_load_explicit(&loggers->count, memory_order_acquire); i++) {
         err = flush_send(ctx, f, loggers->items[i].ref) ? err : TRP_ENOMEM;
@@ -461,17 +331,4 @@ trp_log_flush(trp_system *system, uint32_t timeout_ms)
     }
     flush_unref_locked(f);
     return err;
-}
-
-uint64_t
-trp_log_dropped(const trp_system *system)
-{
-    trpi_loggers *loggers = trpi_system_is_valid(system) ? loggers_of(system) : NULL;
-    uint64_t dropped = 0;
-
-    for (uint32_t i = 0;
-         loggers != NULL && i < atomic_load_explicit(&loggers->count, memory_order_acquire); i++) {
-        dropped += atomic_load_explicit(&loggers->items[i].limit.dropped, memory_order_relaxed);
-    }
-    return dropped;
 }

@@ -23,6 +23,7 @@
 #include "actor/kernel/dispatcher.h"
 #include "actor/system/extension.h"
 #include "actor/kernel/fault.h"
+#include "actor/distribution/distribution.h"
 #include "actor/life/life.h"
 #include "actor/log/log.h"
 #include "actor/nodes/nodes.h"
@@ -106,6 +107,9 @@ tables_make(trp_system *system)
         err = trpi_directory_new(&system->directory);
     }
     if (err == TRP_OK) {
+        err = trpi_behaviours_new(&system->behaviours);
+    }
+    if (err == TRP_OK) {
         err = trpi_sched_new(&sched_options, &system->sched);
     }
     if (err == TRP_OK) {
@@ -139,6 +143,7 @@ system_destroy(trp_system *system)
     trpi_dispatchers_free(system);
     trpi_boxes_free(system);
     trpi_stall_free(system);
+    trpi_behaviours_free(system->behaviours);
     trpi_directory_free(system->directory);
     trpi_nodes_free(system->nodes);
     trpi_cells_free(system->cells);
@@ -183,6 +188,7 @@ trpi_system_new_in(trpi_world *world, const char *name, const trp_system_options
         return TRP_ENOMEM;
     }
     system->above = &trpi_tables_kernel;
+    system->life_above = &trpi_tables_life;
     (void)snprintf(system->name, sizeof system->name, "%s", name);
     err = options_fill(system, options);
     system->world = world;

@@ -4,6 +4,7 @@
  */
 #include "actor/system/tables.h"
 
+#include "actor/distribution/distribution.h"
 #include "actor/life/life.h"
 #include "actor/life/routed.h"
 #include "actor/nodes/nodes.h"
@@ -32,4 +33,17 @@ const trpi_kernel_ops trpi_tables_kernel = {
     .proxy_forgo = trpi_proxy_forgo,
     .path = trpi_path_local,
     .name_try = trpi_cell_name_try,
+};
+
+const trpi_life_ops trpi_tables_life = {
+    .remote_guardian = &trpi_remote_guardian,
+    .deputy_make = trpi_deputy_make,
+    .deputy_free = trpi_deputy_free,
+    .deputy_check = trpi_deputy_check,
+    .deputy_start = trpi_deputy_start,
+    .deputy_order = trpi_deputy_order,
+    .deputy_automatic = trpi_deputy_automatic,
+    .deployed_make = trpi_deployed_make,
+    .deployed_drop = trpi_deployed_drop,
+    .deployed_ended = trpi_deployed_ended,
 };

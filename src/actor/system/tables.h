@@ -3,7 +3,9 @@
 #define TRPI_ACTOR_SYSTEM_TABLES_H
 
 #include "actor/kernel/kernel_ops.h"
+#include "actor/life/life_ops.h"
 
 extern const trpi_kernel_ops trpi_tables_kernel;
+extern const trpi_life_ops trpi_tables_life;
 
 #endif

@@ -1,0 +1,40 @@
+/* life_ops.h - what the room life calls above itself: one table, the same for all systems, filled
+ * by the uppermost room (system/tables.c).
+ *
+ * A deputy is a cell that stands for a child on another node; what others had made here lives below
+ * /remote. The room distribution knows both.
+ */
+#ifndef TRPI_ACTOR_LIFE_LIFE_OPS_H
+#define TRPI_ACTOR_LIFE_LIFE_OPS_H
+
+#include <stdbool.h>
+
+#include <troupe/actor.h>
+
+struct trpi_cell;
+struct trpi_deputy;
+struct trpi_sysmsg;
+
+typedef struct trpi_life_ops {
+    const trp_behaviour *remote_guardian; /* of /remote */
+    /* The options of a child that is to live on another node: make its deputy of cell. *ret_deputy:
+     * whether it is one. Errors: as trp_spawn. The holder of cell's token, before publication. */
+    trp_err (*deputy_make)(trp_ctx *ctx, struct trpi_cell *cell, const trp_spawn_options *options,
+                           bool *ret_deputy);
+    void (*deputy_free)(struct trpi_deputy *deputy); /* NULL is fine */
+    /* When its name and parent are known: would the other node refuse it for sure? TRP_OK for all
+     * but deputies. Errors: as trp_spawn. */
+    trp_err (*deputy_check)(trp_ctx *ctx, const struct trpi_cell *cell);
+    void (*deputy_start)(trp_ctx *ctx, struct trpi_cell *cell); /* runner, as the next two */
+    /* true: handled, and what sysmsg owns is taken. */
+    bool (*deputy_order)(trp_ctx *ctx, struct trpi_cell *cell, struct trpi_sysmsg *sysmsg);
+    /* A message below TRPI_TYPE_AUTO_END. true: handled. */
+    bool (*deputy_automatic)(trp_ctx *ctx, struct trpi_cell *cell, const trp_msg *msg);
+    /* runner of /remote; takes order */
+    void (*deployed_make)(trp_ctx *ctx, struct trpi_cell *guardian, trp_ref deputy, void *order);
+    void (*deployed_drop)(void *order);
+    void (*deployed_ended)(trp_ctx *ctx, struct trpi_cell *guardian,
+                           trp_ref child); /* same runner */
+} trpi_life_ops;
+
+#endif

@@ -1,0 +1,86 @@
+/* look.c - what any thread sees of an actor that others run: hints.
+ *
+ * Tests.   tests/unit/pattern/router_test.c
+ */
+#include "actor/kernel/box.h"
+#include "actor/kernel/cells.h"
+#include "actor/kernel/mailbox.h"
+#include "actor/life/life.h"
+
+/* Line B is its runner's, who writes while we look: suspended and processed are a byte and a word
+ * of aligned memory, read once (volatile), and old values do no harm. An atomic counter would cost
+ * the run loop two instructions a message, for the sake of a hint; so the thread sanitizer does not
+ * look at these two loads. */
+__attribute__((no_sanitize("thread"))) static void
+look_at(const trpi_cell *cell, trpi_look *ret_look)
+{
+    uintptr_t head = atomic_load_explicit(&cell->head, memory_order_relaxed);
+
+    ret_look->busy = (head & TRPI_TOKEN) == 0;
+    ret_look->empty =
+        head == ((uintptr_t)trpi_cell_stub((trpi_cell *)(uintptr_t)cell) | TRPI_TOKEN);
+    ret_look->suspended = *(const volatile uint8_t *)&cell->suspended != 0;
+    ret_look->handled = *(const volatile uint64_t *)&cell->processed;
+}
+
+/* Written before publication, and again by the next incarnation, as late as we may look. */
+__attribute__((no_sanitize("thread"))) const trp_behaviour *
+trpi_look_behaviour(const trpi_cell *cell, uint32_t generation)
+{
+    const trp_behaviour *behaviour;
+
+    if (cell == NULL ||
+        !trpi_kind_is_actor(atomic_load_explicit(&cell->kind, memory_order_relaxed))) {
+        return NULL;
+    }
+    behaviour = *(const trp_behaviour *const volatile *)&cell->behaviour;
+    /* acquire fence: the look at the generation stays behind the load of the behaviour */
+    atomic_thread_fence(memory_order_acquire);
+    return atomic_load_explicit(&cell->generation, memory_order_relaxed) == generation ? behaviour
+                                                                                       : NULL;
+}
+
+void
+trpi_actor_look(trp_ctx *ctx, trp_ref ref, trpi_look *ret_look)
+{
+    const trpi_cell *cell = trpi_cell_peek(ctx, ref);
+
+    *ret_look = (trpi_look){ .local = ref.node == TRPI_NODE_SELF, .alive = cell != NULL };
+    if (cell != NULL &&
+        atomic_load_explicit(&cell->kind, memory_order_relaxed) == TRPI_KIND_DEPUTY) {
+        ret_look->local = false; /* its mailbox says nothing about that of its actor */
+    } else if (cell != NULL) {
+        const trpi_box *box = trpi_box_get(cell, ref.generation);
+
+        look_at(cell, ret_look);
+        if (box != NULL) {
+            ret_look->counted = true;
+            ret_look->pending = trpi_box_waiting(box);
+        }
+    }
+}
+
+uint32_t
+trpi_actors_busy(trp_ctx *ctx, trp_ref *ret_refs, uint32_t max)
+{
+    const trpi_cells *cells = ctx->cells;
+    uint32_t used = atomic_load_explicit(&cells->used, memory_order_relaxed), count = 0;
+
+    for (uint32_t slot = 1; slot <= used && count < max; slot++) {
+        const trpi_cell *cell = trpi_cells_at(cells, slot);
+        trp_ref ref = { TRPI_NODE_SELF, slot, 0, 0 };
+        trpi_look look;
+
+        if (cell == NULL ||
+            !trpi_kind_is_actor(atomic_load_explicit(&cell->kind, memory_order_relaxed))) {
+            continue;
+        }
+        ref.generation = atomic_load_explicit(&cell->generation, memory_order_relaxed);
+        trpi_actor_look(ctx, ref, &look); /* which finds out whether it lives */
+        if (look.local && look.alive && (!look.empty || look.pending > 0) && !look.suspended &&
+            !trp_ref_equal(ref, ctx->self)) {
+            ret_refs[count++] = ref;
+        }
+    }
+    return count;
+}
