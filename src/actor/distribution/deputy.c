@@ -218,7 +218,7 @@ look(trp_ctx *ctx, trpi_cell *cell, trpi_deputy *d)
     msg = trpi_msg_make(ctx->cache, nobody, ctx->self, &trp_identify_type, &question,
                         sizeof question);
     if (msg != NULL) { /* else: the next tick */
-        (void)trpi_select(ctx, ctx->system->life->root, path, ctx->self, msg);
+        (void)trpi_select(ctx, ctx->system->top.root, path, ctx->self, msg);
         trpi_msg_free(ctx->cache, msg);
     }
     alarm_set(ctx, cell, d);

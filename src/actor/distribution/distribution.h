@@ -2,6 +2,7 @@
 #ifndef TRPI_ACTOR_DISTRIBUTION_DISTRIBUTION_H
 #define TRPI_ACTOR_DISTRIBUTION_DISTRIBUTION_H
 
+#include "actor/distribution/open.h"
 #include "actor/life/life.h"
 
 struct trpi_behaviours;

@@ -8,7 +8,6 @@
 #include "actor/distribution/distribution.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "actor/nodes/nodes.h"
 #include "base/assert.h"
@@ -111,7 +110,7 @@ trpi_inbound_select(trp_system *system, const char *path, trp_ref sender, const 
                           : trpi_selection_parse(path, &parsed, NULL);
 
         if (err == TRP_OK) {
-            err = trpi_select(ctx, system->life->root, path, sender, msg);
+            err = trpi_select(ctx, system->top.root, path, sender, msg);
         }
 
         if (err != TRP_OK) {
@@ -255,92 +254,3 @@ trpi_node_lost(trp_system *system, uint32_t node, bool left)
 }
 
 /* ---- timers for upper rooms ------------------------------------------------------------------ */
-
-static void
-after_fired(void *arg, uint64_t a, uint64_t b)
-{
-    void (*fn)(void *) = (void (*)(void *))(uintptr_t)a;
-
-    (void)b;
-    fn(arg);
-}
-
-trp_err
-trpi_system_after(trp_system *system, uint64_t delay_ms, void (*fn)(void *arg), void *arg,
-                  uint64_t *ret_id)
-{
-    return trpi_timer_add(system->sched, delay_ms, after_fired, arg, (uint64_t)(uintptr_t)fn, 0,
-                          ret_id);
-}
-
-static bool
-every_fired(void *arg, uint64_t a, uint64_t b)
-{
-    bool (*again)(void *) = (bool (*)(void *))(uintptr_t)a;
-
-    (void)b;
-    return again(arg);
-}
-
-static void
-every_over(void *arg, uint64_t a, uint64_t b)
-{
-    void (*over)(void *) = (void (*)(void *))(uintptr_t)b;
-
-    (void)a;
-    over(arg);
-}
-
-trp_err
-trpi_system_every(trp_system *system, uint64_t interval_ms, bool (*again)(void *arg),
-                  void (*over)(void *arg), void *arg, uint64_t *ret_id)
-{
-    trpi_timer what = { 0 };
-
-    what.interval_ns = interval_ms * 1000000u;
-    what.due_ns = trpi_world_mono_ns(system->world) + what.interval_ns;
-    what.again = every_fired;
-    what.arg = arg;
-    what.a = (uint64_t)(uintptr_t)again;
-    what.drop = over != NULL ? every_over : NULL;
-    what.b = (uint64_t)(uintptr_t)over;
-    return trpi_timer_start(system->sched, &what, ret_id);
-}
-
-void
-trpi_system_pass(trp_system *system, uint32_t ms)
-{
-    const struct timespec pause = { ms / 1000, (long)(ms % 1000) * 1000000l };
-
-    if (trpi_sched_is_driven(system->sched)) {
-        (void)trpi_sched_pump(system->sched, NULL, NULL,
-                              trpi_world_mono_ns(system->world) + ms * UINT64_C(1000000),
-                              TRPI_MOVE_OF_WORLD);
-    } else {
-        (void)nanosleep(&pause, NULL);
-    }
-}
-
-bool
-trpi_system_after_cancel(trp_system *system, uint64_t id)
-{
-    return trpi_timer_cancel(system->sched, id);
-}
-
-trp_err
-trpi_msg_restore(trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
-                 size_t bytes, trp_msg **ret_msg)
-{
-    trpi_msg_cache *cache = trpi_msg_cache_get();
-    trp_msg *msg;
-
-    if (!trpi_payload_fits(type, bytes)) {
-        return TRP_EINVAL;
-    }
-    msg = cache != NULL ? trpi_msg_make(cache, to, sender, type, payload, bytes) : NULL;
-    if (msg == NULL) {
-        return TRP_ENOMEM;
-    }
-    *ret_msg = msg;
-    return TRP_OK;
-}

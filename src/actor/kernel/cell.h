@@ -49,7 +49,7 @@
 
 #include <troupe/actor.h>
 
-#include "actor/actor.h"
+#include "actor/kernel/open.h"
 #include "sched/sched.h"
 
 struct trpi_extra;  /* LIFE: actor/kernel/extra.h */
@@ -108,6 +108,14 @@ enum {
     TRPI_MARK_ORPHAN =
         8, /* no parent frees the slot: the run loop does, when the cell goes idle free */
     TRPI_MARK_EXTRA_LIFE = 0xf0 /* LIFE's own bits */
+};
+
+/* LIFE's bits of cell->marks. */
+enum {
+    TRPI_MARK_FAILED = 0x10,     /* suspended by its own failure, waits for the supervisor */
+    TRPI_MARK_STARTED = 0x20,    /* an instance exists: post_stop will be called */
+    TRPI_MARK_SUBSCRIBED = 0x40, /* the event stream knows it */
+    TRPI_MARK_CREATED = 0x80     /* pre_start has been through once: from now on post_restart */
 };
 
 typedef struct trpi_cell {

@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "actor/actor.h"
+#include "actor/kernel/open.h"
 #include "actor/kernel/box.h"
 #include "actor/kernel/cells.h"
 #include "actor/kernel/team.h"

@@ -19,6 +19,7 @@
  * Tests.   tests/unit/actor/msg_test.c
  */
 #include "actor/kernel/msg.h"
+#include "actor/kernel/open.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -715,4 +716,22 @@ trp_msg_interaction(const trp_msg *msg)
     return msg == NULL || (msg->priv_from_node_flags & TRPI_MSG_TRAILER) == 0
                ? NULL
                : (const void *)((const char *)msg + trpi_msg_trailer_at(msg));
+}
+
+trp_err
+trpi_msg_restore(trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
+                 size_t bytes, trp_msg **ret_msg)
+{
+    trpi_msg_cache *cache = trpi_msg_cache_get();
+    trp_msg *msg;
+
+    if (!trpi_payload_fits(type, bytes)) {
+        return TRP_EINVAL;
+    }
+    msg = cache != NULL ? trpi_msg_make(cache, to, sender, type, payload, bytes) : NULL;
+    if (msg == NULL) {
+        return TRP_ENOMEM;
+    }
+    *ret_msg = msg;
+    return TRP_OK;
 }

@@ -11,7 +11,7 @@
 #include <troupe/scheduler.h>
 #include <troupe/system.h>
 
-#include "actor/actor.h"
+#include "actor/kernel/open.h"
 #include "actor/kernel/cell.h"
 #include "base/world.h"
 #include "sched/sched.h"
@@ -19,14 +19,14 @@
 #define TRPI_SYSTEM_MAGIC 0x7472705f73797374ull
 
 struct trpi_nodes; /* nodes.c */
+struct trpi_remote_ops; /* nodes/open.h */
 struct trpi_directory; /* directory.h */
 struct trpi_dispatchers; /* dispatcher.h */
 struct trpi_box_types;   /* box.h */
 struct trpi_stall;       /* stall.h */
 struct trpi_behaviours;  /* distribution.h */
 typedef struct trpi_settings trpi_settings; /* settings.c */
-struct trpi_life_system; /* LIFE: actor/life/life.h - registry, event stream, guardians, obituaries,
-                            shutdown */
+struct trpi_life_system;                    /* LIFE: actor/life/life.h - guardians, shutdown */
 
 /* Sums over all threads: trpi_system_stats_sum(). Relaxed throughout. */
 typedef struct trpi_stats {
@@ -53,6 +53,13 @@ struct trp_system {
     struct trpi_stall *stall; /* NULL: off */
     struct trpi_directory *directory;
     struct trpi_behaviours *behaviours; /* by name, for other nodes */
+    struct trpi_registry *registry;     /* names */
+    struct trpi_paths *paths;           /* of the dead, and of other nodes' actors */
+    struct trpi_event_stream *events;   /* NULL: being made, or taken apart */
+    struct trpi_loggers *loggers;       /* set once, when the guardians run */
+    struct {
+        trp_ref root, user, temp;
+    } top; /* guardians: set once, before the system is given out */
     struct trpi_life_system *life;
     /* ctx->near_node while nothing is carried: TRPI_NODE_SELF; 0: with serialize-messages nobody is
      * told the short way (round_trip.c) */
@@ -62,7 +69,7 @@ struct trp_system {
     trpi_settings *settings; /* NULL: no configuration was given, so nothing is deployed by one */
     /* What remoting registered; NULL: none. Written by the owner, read by any thread
      * (release/acquire). */
-    _Atomic(const trpi_remote_ops *) remote_ops;
+    _Atomic(const struct trpi_remote_ops *) remote_ops;
     void *_Atomic remote_arg;
     void *_Atomic cluster; /* the cluster room's own; release/acquire, as remote_ops */
     trpi_stats foreign_stats; /* counted here by foreign threads; workers count in their ctx (run.h,
@@ -71,47 +78,6 @@ struct trp_system {
     _Atomic uint32_t refusals_said; /* spawn.c's; relaxed */
     _Atomic bool stuck;      /* a stop timed out: threads may still run, nothing may be freed */
 };
-
-/* ---- LIFE's part of birth and death (CORE calls) ------------------------------------------------
- * */
-/* After tables and scheduler are made and started: make guardians and whatever life needs.
- * On failure everything that it made is gone again, but for cells. */
-trp_err trpi_life_system_new(trp_system *system);
-/* Before threads stop: nothing runs user code after it returned. Called by trp_system_free; the
- * tree has been stopped by trp_system_stop (LIFE), or was never used. */
-void trpi_life_system_stop(trp_system *system);
-/* Threads have ended: free. */
-void trpi_life_system_free(trp_system *system);
-
-/* ---- settings.c ------------------------------------------------------------------------------ */
-/* Shares config. Gives *ret_settings. Errors: TRP_ENOMEM. */
-trp_err trpi_settings_new(const trp_config *config, trpi_settings **ret_settings);
-void trpi_settings_free(trpi_settings *settings); /* NULL is fine */
-/* Fill what the configuration says, or what is zero and the reference says. */
-void trpi_settings_options(const trp_config *config, trp_system_options *options);
-/* Register the mailboxes that have a section, first; the errors as below. */
-trp_err trpi_settings_mailboxes(trp_system *system);
-/* What a list of words such as bounded, deque says, as TRP_MAILBOX_* bits. */
-uint32_t trpi_settings_requirement(const trp_config *config, const char *key);
-/* What the configuration says of the dispatcher "default". */
-void trpi_settings_standard_dispatcher(const trp_config *config, trp_dispatcher_options *options);
-/* Register the dispatchers that have a section. Errors: TRP_ECONFIG (logged), TRP_ENOMEM. */
-trp_err trpi_settings_dispatchers(trp_system *system);
-void trpi_settings_logging(const trp_config *config, trp_log_options *logging);
-void trpi_settings_scheduling(const trp_config *config, trp_scheduler_options *scheduling);
-/* Messages that an actor may stash whose options do not say; 0: unbounded. */
-uint32_t trpi_settings_stash_max(const trp_config *config);
-/* A line at info for each key: log-config-on-start. */
-void trpi_settings_log(trp_system *system);
-/* The options of a child of parent, with what a deployment section says of it: options itself, or
- * *copy. Only where system->settings is; parent's runner, or the lock of its guardian. */
-const trp_spawn_options *trpi_settings_deploy(trp_ctx *ctx, const trpi_cell *parent,
-                                              const trp_spawn_options *options,
-                                              trp_spawn_options *copy);
-
-/* ---- options.c ------------------------------------------------------------------------------- */
-/* Fill in logging, scheduling and the log gate. */
-void trpi_options_parts(trp_system *system);
 
 /* CORE's, for trp_system_stats_get: a snapshot that is exact when nothing runs. */
 void trpi_system_stats_sum(trp_system *system, trpi_stats *ret_stats);

@@ -648,7 +648,7 @@ question_send(trp_ctx *ctx, const question *q, trp_ref promise_ref)
         }
         break;
     case FOR_REF:
-        err = identify_path(ctx, ctx->system->life->root, q->path, promise_ref);
+        err = identify_path(ctx, ctx->system->top.root, q->path, promise_ref);
         break;
     }
     return err;

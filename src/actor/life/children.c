@@ -117,7 +117,7 @@ trpi_child_unlink(trp_ctx *ctx, trpi_cell *parent, trpi_cell *child)
 {
     links_out(ctx, parent, child);
     if (child->name != 0) {
-        trpi_registry_release(ctx->system->life->registry, child->name);
+        trpi_registry_release(ctx->system->registry, child->name);
     }
     trpi_slot_release(ctx, trpi_cell_slot(child));
 }
@@ -254,7 +254,7 @@ trp_err
 trpi_child_prepare(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell,
                    const trp_spawn_options *options)
 {
-    trpi_registry *registry = ctx->system->life->registry;
+    trpi_registry *registry = ctx->system->registry;
     const char *name = options == NULL ? NULL : options->name;
     uint32_t index = 0;
     trp_err err;
@@ -300,7 +300,7 @@ trpi_child_unprepare(trp_ctx *ctx, trpi_cell *cell)
 {
     forget_options(ctx, cell);
     if (cell->name != 0) {
-        trpi_registry_release(ctx->system->life->registry, cell->name);
+        trpi_registry_release(ctx->system->registry, cell->name);
     }
 }
 

@@ -151,11 +151,11 @@ trpi_guardians_new(trp_system *system)
         const char *dispatcher;
         trp_ref *ref;
     } rows[GUARDIANS] = {
-        { NULL, &root_behaviour, "system", &life->root },
+        { NULL, &root_behaviour, "system", &system->top.root },
         { "user", user_guardian(system), own, &life->user.ref },
         { "system", &system_behaviour, "system", &life->system.ref },
         { "deadLetters", &dead_letters_behaviour, own, &life->dead_letters },
-        { "temp", &temp_behaviour, own, &life->temp },
+        { "temp", &temp_behaviour, own, &system->top.temp },
         { "remote", system->life_above->remote_guardian, own, &life->remote },
     };
     trpi_cell *cells[GUARDIANS] = { NULL };
@@ -166,6 +166,7 @@ trpi_guardians_new(trp_system *system)
         err = acquire(ctx, cells[ROOT], rows[i].name, rows[i].behaviour, rows[i].dispatcher,
                       &cells[i], rows[i].ref); /* guardian-U1 */
     }
+    system->top.user = life->user.ref;
     for (int i = 0; i < GUARDIANS && cells[i] != NULL; i++) {
         if (err == TRP_OK) {
             trpi_slot_publish(ctx, cells[i], TRPI_KIND_ACTOR);
@@ -187,10 +188,12 @@ life_free(trp_system *system)
     if (life == NULL) {
         return;
     }
-    trpi_registry_free(life->registry);
+    trpi_registry_free(system->registry);
+    system->registry = NULL;
     trpi_loggers_free(system);
-    trpi_event_stream_free(life->events);
-    trpi_paths_free(life);
+    trpi_event_stream_free(system->events);
+    system->events = NULL;
+    trpi_paths_free(system);
     trpi_remote_watches_free(life->watches);
     trpi_mutex_destroy(&life->user.lock);
     trpi_mutex_destroy(&life->system.lock);
@@ -212,12 +215,12 @@ trpi_life_system_new(trp_system *system)
     pthread_mutex_init(&life->user.lock, NULL);
     pthread_mutex_init(&life->system.lock, NULL);
     trpi_gate_init(&life->gate);
-    err = trpi_registry_new(trpi_world_random(system->world), &life->registry);
+    err = trpi_registry_new(trpi_world_random(system->world), &system->registry);
     if (err == TRP_OK) {
-        err = trpi_event_stream_new(&life->events);
+        err = trpi_event_stream_new(&system->events);
     }
     if (err == TRP_OK) {
-        err = trpi_paths_new(life);
+        err = trpi_paths_new(system);
     }
     if (err == TRP_OK) {
         err = trpi_remote_watches_new(&life->watches);
@@ -327,7 +330,7 @@ trp_system_shutdown(trp_system *system)
     user->closed = true;
     pthread_mutex_unlock(&user->lock);
     ctx = trpi_enter(system);
-    trpi_sys_to(ctx, system->life->root, TRPI_SYS_STOP, 0, nobody, 0, NULL);
+    trpi_sys_to(ctx, system->top.root, TRPI_SYS_STOP, 0, nobody, 0, NULL);
     trpi_leave(ctx);
 }
 

@@ -17,26 +17,18 @@
 
 #include "actor/kernel/cell.h"
 #include "actor/kernel/extra.h"
+#include "actor/log/event_stream.h"
 #include "actor/log/log.h"
 #include "actor/naming/name.h"
+#include "actor/naming/path.h"
 #include "actor/naming/registry.h"
 #include "actor/kernel/run.h"
 #include "actor/kernel/system.h"
 #include "actor/life/life_ops.h"
+#include "actor/settings/options.h"
+#include "actor/life/open.h"
 #include "actor/life/sys.h"
 #include "actor/nodes/nodes.h"
-
-#define TRPI_OBITUARIES 4096u   /* paths of the dead that are remembered */
-#define TRPI_REMOTE_PATHS 4096u /* paths of remote refs that are remembered */
-#define TRPI_LOG_LINE_BYTES 4096u /* of a line on stderr; longer ones are cut */
-
-/* LIFE's bits of cell->marks. */
-enum {
-    TRPI_MARK_FAILED = 0x10,     /* suspended by its own failure, waits for the supervisor */
-    TRPI_MARK_STARTED = 0x20,    /* an instance exists: post_stop will be called */
-    TRPI_MARK_SUBSCRIBED = 0x40, /* the event stream knows it */
-    TRPI_MARK_CREATED = 0x80     /* pre_start has been through once: from now on post_restart */
-};
 
 typedef struct trpi_guardian {
     pthread_mutex_t lock; /* guards closed and pending */
@@ -45,17 +37,11 @@ typedef struct trpi_guardian {
     trp_ref ref;
 } trpi_guardian;
 
-struct trpi_event_stream;
-struct trpi_paths;
 struct trpi_remote_watches;
 
 typedef struct trpi_life_system {
-    trpi_registry *registry;
-    struct trpi_event_stream *events;
-    trpi_loggers *loggers; /* set once, when the guardians run */
-    struct trpi_paths *paths;
     struct trpi_remote_watches *watches;
-    trp_ref root, dead_letters, temp, remote;
+    trp_ref dead_letters, remote;
     trpi_guardian user, system;    /* .ref: set once, before the system is given out */
     trp_behaviour user_behaviour;  /* of the user guardian, with its strategy by option */
     trp_strategy user_strategy;    /* a copy of guardian_strategy */
@@ -210,30 +196,6 @@ void trpi_stash_drain(trp_ctx *ctx, trpi_cell *cell);
 void trpi_levels_drop(trpi_cell *cell);
 void trpi_memory_drop(trp_ctx *ctx, trpi_cell *cell);
 
-/* ---- inbound.c ------------------------------------------------------------------------------- */
-/* Hand a signal to remoting; false: there is none. Thread: any. */
-
-/* Hand a signal with its order to remoting. Errors: as trpi_remote_ops.order; TRP_ESTATE: there is
- * no remoting. Thread: any. */
-/* Could that incarnation still say something? As trpi_remote_ops.is_connected; false without
- * remoting. Thread: any. */
-
-/* ---- path.c ---------------------------------------------------------------------------------- */
-trp_err trpi_paths_new(trpi_life *life);
-void trpi_paths_free(trpi_life *life);
-/* Remember a dying actor; before its generation ends. runner. */
-void trpi_obituary_add(trp_ctx *ctx, const trpi_cell *cell);
-/* The path without an address; the length. Falls back to "#uid". */
-size_t trpi_path_local(trp_system *system, trp_ref ref, char *buffer, size_t bytes);
-/* Own name of a live cell, for its runner or its parent's. Returns the length. */
-size_t trpi_cell_name(trp_system *system, const trpi_cell *cell, char *buffer, size_t bytes);
-/* The same, "?" if a lock is in the way: async-signal-safe. */
-void trpi_cell_name_try(trp_system *system, const trpi_cell *cell, char *name, size_t bytes);
-/* Child of a cell by name, any thread; TRP_REF_NONE. */
-trp_ref trpi_path_child(trp_system *system, uint32_t parent_slot, const char *name, size_t bytes);
-
-bool trpi_address_is_own(trp_system *system, const trpi_address *address); /* also "troupe://" */
-
 /* ---- select.c -------------------------------------------------------------------------------- */
 /* Deliver to what text selects, from an anchor for relative ones. Errors: as trp_select_tell. */
 trp_err trpi_select(trp_ctx *ctx, trp_ref anchor, const char *text, trp_ref sender,
@@ -264,18 +226,6 @@ void trpi_inspect_gone(trp_ctx *ctx, void *inspection, uint64_t place);
 trp_err trpi_tree_unended_each(trp_system *system, uint32_t grace_ms,
                                void (*fn)(void *arg, trp_ref ref, bool silent), void *arg);
 
-/* ---- event_stream.c -------------------------------------------------------------------------- */
-trp_err trpi_event_stream_new(struct trpi_event_stream **ret_stream);
-void trpi_event_stream_free(struct trpi_event_stream *stream);
-/* Returns how many subscribers with a limit there are, dropped ones included. */
-uint32_t trpi_event_publish(trp_ctx *ctx, const trp_type *type, const void *payload, size_t bytes);
-/* Errors: as trp_system_subscribe. limit: NULL, or what outlives the stream. Twice is once. */
-trp_err trpi_event_subscribe(trp_system *system, trp_ref subscriber, const trp_type *type,
-                             trpi_event_limit *limit);
-void trpi_event_unsubscribe(trp_system *system, trp_ref subscriber, const trp_type *type);
-void trpi_event_subscriber_ended(trp_system *system, trp_ref subscriber);
-bool trpi_event_is_wanted(trp_ctx *ctx, const trp_type *type);
-
 /* ---- guardian.c, shutdown.c ------------------------------------------------------------------ */
 trp_err trpi_guardians_new(trp_system *system);
 bool trpi_guardian_is_root(const trpi_cell *cell);
@@ -285,9 +235,6 @@ trpi_guardian *trpi_guardian_of(trp_system *system, const trpi_cell *cell);
 void trpi_root_child_ended(trp_ctx *ctx, trpi_cell *root, trp_ref child);
 void trpi_root_stop(trp_ctx *ctx, trpi_cell *root);
 void trpi_root_ended(trp_system *system);
-
-/* With debug.lifecycle, with the path of the running cell (LIFE-20); log.c. */
-void trpi_life_trace(trp_ctx *ctx, trpi_cell *cell, const char *what, trp_ref other);
 
 /* ---- dead_letter.c --------------------------------------------------------------------------- */
 /* What is known of a message that reached nobody; borrowed throughout. */
@@ -345,5 +292,15 @@ bool trpi_round_trip_can(void);
 /* Replace a message that was not told yet by what another node would get; a local type's stays.
  * Errors: those of trpi_round_trip_ops, logged; *msg is as it was. */
 trp_err trpi_round_trip(trp_ctx *ctx, trp_msg **msg);
+
+/* ---- guardian.c; system/stop.c --------------------------------------------------------------- */
+/* After tables and scheduler are made and started: make guardians and whatever life needs.
+ * On failure everything that it made is gone again, but for cells. */
+trp_err trpi_life_system_new(trp_system *system);
+/* Before threads stop: nothing runs user code after it returned. Called by trp_system_free; the
+ * tree has been stopped by trp_system_stop, or was never used. */
+void trpi_life_system_stop(trp_system *system);
+/* Threads have ended: free. */
+void trpi_life_system_free(trp_system *system);
 
 #endif

@@ -15,7 +15,7 @@
  */
 #include <string.h>
 
-#include "actor/actor.h"
+#include "actor/life/life.h"
 #include "actor/kernel/box.h"
 #include "actor/life/life.h"
 #include "actor/kernel/mailbox.h"

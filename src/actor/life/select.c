@@ -302,7 +302,7 @@ select_local(trp_ctx *ctx, trp_ref anchor, const char *text, trp_ref sender, con
     if (err == TRP_OK && is_alias(s->text, &s->path)) {
         walk_alias(ctx, s);
     } else if (err == TRP_OK) {
-        walk(ctx, s, 0, s->path.absolute ? ctx->system->life->root : anchor);
+        walk(ctx, s, 0, s->path.absolute ? ctx->system->top.root : anchor);
     }
     selecting_unref(s);
     return err;
@@ -326,7 +326,7 @@ trpi_select(trp_ctx *ctx, trp_ref anchor, const char *text, trp_ref sender, cons
         return TRP_EINVAL;
     }
     if (trpi_address_is_own(ctx->system, &address)) {
-        return select_local(ctx, ctx->system->life->root, rest[0] == 0 ? "/" : rest, sender, msg);
+        return select_local(ctx, ctx->system->top.root, rest[0] == 0 ? "/" : rest, sender, msg);
     }
     return select_remote(ctx, &address, rest[0] == 0 ? "/" : rest, sender, msg);
 }
@@ -376,7 +376,7 @@ trp_system_select_tell(trp_system *system, const char *selection, const trp_type
         return TRP_EINVAL;
     }
     ctx = trpi_enter(system);
-    err = select_tell(ctx, system->life->root, selection, nobody, type, payload, bytes);
+    err = select_tell(ctx, system->top.root, selection, nobody, type, payload, bytes);
     trpi_leave(ctx);
     return err;
 }

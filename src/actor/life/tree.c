@@ -255,7 +255,7 @@ static trp_err
 find(trp_system *system, const char *path, trp_ref *ret_ref)
 {
     trpi_selection_path parsed;
-    trp_ref here = system->life->root;
+    trp_ref here = system->top.root;
 
     if (path == NULL || trpi_selection_parse(path, &parsed, NULL) != TRP_OK || !parsed.absolute) {
         return TRP_EINVAL;
@@ -317,7 +317,7 @@ trpi_tree_unended_each(trp_system *system, uint32_t grace_ms,
                        void (*fn)(void *arg, trp_ref ref, bool silent), void *arg)
 {
     trpi_inspection *in;
-    trp_err err = inspect(system, system->life->root, TRP_PATH_DEPTH_MAX, grace_ms, &in);
+    trp_err err = inspect(system, system->top.root, TRP_PATH_DEPTH_MAX, grace_ms, &in);
 
     if (err == TRP_ENOMEM) {
         return err;

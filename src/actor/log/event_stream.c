@@ -20,7 +20,8 @@
  * Sources. EB-02 (the sender is not kept), EB-04, ES-01, ES-03, ES-05.
  */
 #include "actor/kernel/misuse.h"
-#include "actor/life/life.h"
+#include "actor/log/event_stream.h"
+#include "actor/naming/path.h"
 
 #include <string.h>
 
@@ -209,7 +210,7 @@ trp_err
 trpi_event_subscribe(trp_system *system, trp_ref subscriber, const trp_type *type,
                      trpi_event_limit *limit)
 {
-    struct trpi_event_stream *stream = system->life->events;
+    struct trpi_event_stream *stream = system->events;
     member fresh = { subscriber, limit };
     audience *old[CHAINS] = { NULL };
     trp_err err;
@@ -237,7 +238,7 @@ trpi_event_subscribe(trp_system *system, trp_ref subscriber, const trp_type *typ
 static bool
 unsubscribe(trp_system *system, trp_ref subscriber, const trp_type *type, bool all)
 {
-    struct trpi_event_stream *stream = system->life->events;
+    struct trpi_event_stream *stream = system->events;
     uint32_t number = type == NULL ? 0 : type->number;
     audience *old[CHAINS] = { NULL };
     bool found = false;
@@ -409,7 +410,7 @@ audience_get(struct trpi_event_stream *stream, uint32_t type)
 bool
 trpi_event_is_wanted(trp_ctx *ctx, const trp_type *type)
 {
-    const audience *a = audience_get(ctx->system->life->events, type->number);
+    const audience *a = audience_get(ctx->system->events, type->number);
 
     return a != NULL && a->count > 0;
 }
@@ -429,7 +430,7 @@ limit_admits(trpi_event_limit *limit)
 uint32_t
 trpi_event_publish(trp_ctx *ctx, const trp_type *type, const void *payload, size_t bytes)
 {
-    const audience *a = audience_get(ctx->system->life->events, type->number);
+    const audience *a = audience_get(ctx->system->events, type->number);
     const trp_ref none = TRP_REF_NONE;
     uint32_t limited = 0;
 

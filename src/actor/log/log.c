@@ -20,7 +20,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "actor/life/life.h"
+#include "actor/log/event_stream.h"
+#include "actor/naming/path.h"
 
 #define EVENT_BYTES_MAX                                                                            \
     (sizeof(struct log_head) + TRP_PATH_BYTES_MAX + 1 + TRP_LOG_TEXT_BYTES_MAX +                   \
@@ -220,7 +221,7 @@ log_va(trp_system *system, trp_ctx *ctx, const struct made *what, const char *fo
     size_t bytes;
     bool taken = false;
 
-    if (system->life == NULL || system->life->events == NULL) { /* being made, or taken apart */
+    if (system->events == NULL) { /* being made, or taken apart */
         (void)event_make(system, NULL, what, format, arguments, &event);
         sink_direct(system, &event);
         return;

@@ -14,6 +14,10 @@
 
 #include <troupe/log.h>
 
+#include "actor/log/open.h"
+
+#define TRPI_LOG_LINE_BYTES 4096u /* of a line on stderr; longer ones are cut */
+
 struct trpi_cell;
 
 /* How many events may wait for a subscriber. Waiting is counted up by who publishes and down by who
@@ -37,6 +41,8 @@ void trpi_log_direct(trp_system *system, trp_log_level level, const char *source
 /* Give a line to the sink of the system. */
 void trpi_log_sink(trp_system *system, const trp_log_line *line);
 
+/* With debug.lifecycle, with the path of the running cell (LIFE-20). */
+void trpi_life_trace(trp_ctx *ctx, struct trpi_cell *cell, const char *what, trp_ref other);
 /* debug.autoreceive: a message that is looked at first. */
 void trpi_log_auto(trp_ctx *ctx, struct trpi_cell *cell, const trp_msg *msg);
 

@@ -12,7 +12,10 @@
  */
 #include <string.h>
 
-#include "actor/life/life.h"
+#include "actor/kernel/extra.h"
+#include "actor/kernel/run.h"
+#include "actor/log/log.h"
+#include "actor/naming/path.h"
 #include "base/alloc.h"
 
 enum { ACTOR, MESSAGE, LISTS };

@@ -20,7 +20,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "actor/life/life.h"
+#include "actor/kernel/run.h"
+#include "actor/log/log.h"
 #include "base/assert.h"
 
 #define TAIL_BYTES 16u /* for the end of the line, and for the character that passes the mark */

@@ -5,7 +5,7 @@
  */
 #include "actor/log/loggers.h"
 
-#include "actor/life/life.h"
+#include "actor/log/event_stream.h"
 #include "base/alloc.h"
 #include "base/mutex.h"
 
@@ -17,7 +17,7 @@ static trp_type *const level_types[] = { NULL, &trp_log_error_type, &trp_log_war
 trpi_loggers *
 trpi_loggers_of(const trp_system *system)
 {
-    return system->life == NULL ? NULL : __atomic_load_n(&system->life->loggers, __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&system->loggers, __ATOMIC_ACQUIRE);
 }
 
 bool
@@ -88,10 +88,10 @@ trpi_loggers_follow(trp_system *system)
 void
 trpi_loggers_free(trp_system *system)
 {
-    if (system->life->loggers != NULL) {
-        trpi_mutex_destroy(&system->life->loggers->lock);
-        trpi_free(system->life->loggers);
-        system->life->loggers = NULL;
+    if (system->loggers != NULL) {
+        trpi_mutex_destroy(&system->loggers->lock);
+        trpi_free(system->loggers);
+        system->loggers = NULL;
     }
 }
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "actor/actor.h"
+#include "actor/naming/open.h"
 
 typedef struct trpi_directory trpi_directory;
 

@@ -12,7 +12,7 @@
  * Tests.   tests/unit/actor/path_test.c
  * Sources. SYS-12, -13, -16; docs/architecture.md#paths.
  */
-#include "actor/life/life.h"
+#include "actor/naming/path.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -41,7 +41,7 @@ struct trpi_paths {
 };
 
 trp_err
-trpi_paths_new(trpi_life *life)
+trpi_paths_new(trp_system *system)
 {
     struct trpi_paths *paths = trpi_alloc(sizeof *paths);
 
@@ -49,14 +49,14 @@ trpi_paths_new(trpi_life *life)
         return TRP_ENOMEM;
     }
     pthread_mutex_init(&paths->lock, NULL);
-    life->paths = paths;
+    system->paths = paths;
     return TRP_OK;
 }
 
 void
-trpi_paths_free(trpi_life *life)
+trpi_paths_free(trp_system *system)
 {
-    struct trpi_paths *paths = life->paths;
+    struct trpi_paths *paths = system->paths;
 
     if (paths == NULL) {
         return;
@@ -71,7 +71,7 @@ trpi_paths_free(trpi_life *life)
     trpi_free(paths->remote);
     trpi_mutex_destroy(&paths->lock);
     trpi_free(paths);
-    life->paths = NULL;
+    system->paths = NULL;
 }
 
 size_t
@@ -80,7 +80,7 @@ trpi_cell_name(trp_system *system, const trpi_cell *cell, char *buffer, size_t b
     uint32_t index = trpi_cell_name_index(cell);
 
     if (index != 0) {
-        return trpi_registry_name(system->life->registry, index, buffer, bytes);
+        return trpi_registry_name(system->registry, index, buffer, bytes);
     }
     trpi_assert(bytes >= TRPI_NAME_AUTO_BYTES);
     return trpi_name_auto_format(trpi_cell_slot(cell), buffer);
@@ -91,7 +91,7 @@ trpi_cell_name(trp_system *system, const trpi_cell *cell, char *buffer, size_t b
 void
 trpi_obituary_add(trp_ctx *ctx, const trpi_cell *cell)
 {
-    struct trpi_paths *paths = ctx->system->life->paths;
+    struct trpi_paths *paths = ctx->system->paths;
     const trpi_cell *parent = cell->parent == 0 ? NULL : trpi_cells_find(ctx->cells, cell->parent);
     obituary entry = { trpi_cell_slot(cell), trpi_cell_ref(cell).generation, cell->parent, 0,
                        NULL };
@@ -101,7 +101,7 @@ trpi_obituary_add(trp_ctx *ctx, const trpi_cell *cell)
     if (cell->name != 0) {
         char name[TRP_NAME_BYTES_MAX + 1];
 
-        trpi_registry_name(ctx->system->life->registry, cell->name, name, sizeof name);
+        trpi_registry_name(ctx->system->registry, cell->name, name, sizeof name);
         entry.name = trpi_strdup(name); /* without memory it is remembered by its number */
     }
     pthread_mutex_lock(&paths->lock);
@@ -129,7 +129,7 @@ typedef struct step {
 static bool
 look_dead(trp_system *system, trp_ref ref, step *ret_step)
 {
-    struct trpi_paths *paths = system->life->paths;
+    struct trpi_paths *paths = system->paths;
     const obituary *found = NULL;
 
     pthread_mutex_lock(&paths->lock);
@@ -170,7 +170,7 @@ look_alive(trp_system *system, trp_ref ref, step *ret_step)
     }
     kind = atomic_load_explicit(&cell->kind, memory_order_relaxed);
     if (kind == TRPI_KIND_PROMISE || kind == TRPI_KIND_SERVICE) {
-        ret_step->parent = system->life->temp;
+        ret_step->parent = system->top.temp;
         ret_step->name_bytes = trpi_name_auto_format(ref.slot, ret_step->name);
         return true;
     }
@@ -265,7 +265,7 @@ remote_place(trp_ref ref)
 void
 trpi_path_remember(trp_system *system, trp_ref ref, const char *path)
 {
-    struct trpi_paths *paths = system->life->paths;
+    struct trpi_paths *paths = system->paths;
     char *copy =
         strnlen(path, TRP_PATH_BYTES_MAX + 1) > TRP_PATH_BYTES_MAX ? NULL : trpi_strdup(path);
     remembered *place;
@@ -293,7 +293,7 @@ trpi_path_remember(trp_system *system, trp_ref ref, const char *path)
 static void
 path_remote(trp_system *system, trp_ref ref, char *buffer, size_t bytes)
 {
-    struct trpi_paths *paths = system->life->paths;
+    struct trpi_paths *paths = system->paths;
     trp_ctx *ctx = trpi_enter(system);
     const trpi_node_id *node = trpi_node_id_get(system, ref.node);
     unsigned long long uid = (unsigned long long)ref.generation << 32 | ref.slot;
@@ -357,7 +357,7 @@ trpi_path_child(trp_system *system, uint32_t parent_slot, const char *name, size
         }
         return ref;
     }
-    if (!trpi_registry_find(system->life->registry, parent_slot, name, bytes, &slot, &generation)) {
+    if (!trpi_registry_find(system->registry, parent_slot, name, bytes, &slot, &generation)) {
         return none;
     }
     cell = trpi_cells_find(system->cells, slot);
@@ -372,7 +372,7 @@ trpi_path_child(trp_system *system, uint32_t parent_slot, const char *name, size
 void
 trpi_cell_name_try(trp_system *system, const trpi_cell *cell, char *name, size_t bytes)
 {
-    trpi_registry *registry = system->life->registry;
+    trpi_registry *registry = system->registry;
     uint32_t index = trpi_cell_name_index(cell);
 
     trpi_assert(bytes > TRP_NAME_BYTES_MAX);
@@ -401,7 +401,7 @@ trpi_path_find(trp_system *system, const char *path, trp_ref *ret_ref, bool *ret
 {
     trpi_selection_path parsed;
     trpi_address address;
-    trp_ref here = system->life->root;
+    trp_ref here = system->top.root;
     const char *rest = path;
 
     *ret_remote = false;

@@ -15,8 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "actor/actor.h"
-#include "actor/life/life.h"
+#include "actor/naming/open.h"
+#include "actor/nodes/open.h"
+#include "actor/naming/path.h"
 
 trp_err
 trpi_ref_text_format(const trpi_node_id *id, const char *path, trp_ref ref, char *buffer,

@@ -2,7 +2,7 @@
 #ifndef TRPI_ACTOR_NODES_NODES_H
 #define TRPI_ACTOR_NODES_NODES_H
 
-#include "actor/actor.h"
+#include "actor/nodes/open.h"
 #include "actor/kernel/run.h"
 
 #define TRPI_NODES_LIMIT 65535u /* nodes that one system may know at a time */

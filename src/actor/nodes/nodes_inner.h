@@ -12,7 +12,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "actor/life/life.h"
+#include "actor/kernel/ref_map.h"
 #include "base/table.h"
 
 #define TRPI_NODE_INDEX_BITS 16u

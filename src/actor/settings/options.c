@@ -5,6 +5,7 @@
 #include "actor/kernel/misuse.h"
 #include "actor/kernel/run.h"
 #include "actor/kernel/system.h"
+#include "actor/settings/options.h"
 #include "base/assert.h"
 #include "base/sized.h"
 

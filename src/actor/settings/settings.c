@@ -16,11 +16,13 @@
  * Sources. CONF-9, SYS-32, DISP-2; WildcardTree of Akka 2.2.
  */
 #include "actor/settings/settings.h"
+#include "actor/settings/options.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "actor/life/life.h"
+#include "actor/kernel/run.h"
+#include "actor/naming/path.h"
 #include "actor/log/log.h"
 #include "base/alloc.h"
 #include "base/array.h"
@@ -451,7 +453,7 @@ section_matches_parents(trp_ctx *ctx, const section *s, const trpi_cell *parent)
             return false;
         }
     }
-    return trpi_cell_slot(parent) == ctx->system->life->user.ref.slot;
+    return trpi_cell_slot(parent) == ctx->system->top.user.slot;
 }
 
 const trp_spawn_options *

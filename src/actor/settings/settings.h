@@ -57,4 +57,9 @@ size_t trpi_deployment_list(const trpi_deployment *deployment, const char *key,
 /* trp_spawn_options.node of one that its code binds to this node and a section moves */
 extern const char trpi_node_conflict[];
 
+/* ---- options.c ------------------------------------------------------------------------------- */
+bool trpi_options_are_valid(const trp_system_options *options); /* NULL is */
+/* Copy options that are valid; NULL: the defaults. */
+void trpi_options_copy(const trp_system_options *given, trp_system_options *ret_options);
+
 #endif

@@ -6,6 +6,7 @@
  * Sources. MBOX-8, -9, -13, DISP-2, -8.
  */
 #include "actor/settings/settings.h"
+#include "actor/settings/options.h"
 
 #include <stdio.h>
 #include <string.h>

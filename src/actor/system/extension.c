@@ -16,6 +16,7 @@
  * Tests.   tests/unit/actor/extension_test.c
  * Sources. EXT-01 to -03, SYS-39
  */
+#include "actor/log/log.h"
 #include "actor/system/extension.h"
 
 #include <dlfcn.h>

@@ -222,8 +222,7 @@ trpi_loggers_start(trp_system *system)
         return TRP_ENOMEM;
     }
     pthread_mutex_init(&loggers->lock, NULL);
-    __atomic_store_n(&system->life->loggers, loggers,
-                     __ATOMIC_RELEASE); /* pair: trpi_loggers_of() */
+    __atomic_store_n(&system->loggers, loggers, __ATOMIC_RELEASE); /* pair: trpi_loggers_of() */
     err = trpi_config_is_set(config, LOGGERS_KEY) ? start_named(system, config)
                                                   : start_coded(system);
     system->logging.loggers = NULL; /* borrowed until here */

@@ -29,6 +29,8 @@
 #include "actor/nodes/nodes.h"
 #include "actor/kernel/run.h"
 #include "actor/system/tables.h"
+#include "actor/settings/options.h"
+#include "actor/system/open.h"
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/config.h"

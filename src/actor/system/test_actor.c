@@ -13,6 +13,7 @@
  */
 #include <string.h>
 
+#include "actor/system/open.h"
 #include "actor/kernel/schedule.h"
 #include "actor/life/life.h"
 #include "actor/kernel/mailbox.h"

@@ -5,6 +5,7 @@
 
 #include <troupe/troupe.h>
 
+#include "actor/actor.h"
 #include "actor/kernel/system.h"
 
 #define CALLED_FIELDS(F, S) F(S, u64, depth) F(S, ref, back)
