@@ -1,8 +1,8 @@
 /* cluster.c - the door of the room: start, stop, free. See cluster.h.
  *
  * Life.    start: engine, detector, actor, channels bound, seeds queued -> stop: channels unbound,
- *          queue closed (who waits hears TRP_ECLOSED), actor told to stop -> the system stops ->
- *          free
+ *          mailbox closed (a command that waits there is answered TRP_ECLOSED), actor told to
+ *          stop -> the system stops -> free
  */
 #include "cluster/cluster.h"
 
@@ -16,23 +16,6 @@
 #include "cluster/shell/shell.h"
 
 /* ---- transport callbacks --------------------------------------------------------------------- */
-
-static void
-gossip_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count)
-{
-    trpi_cluster *cluster = arg;
-    struct shell_item *item = shell_item_new(SHELL_FRAME, count);
-    if (item == NULL) {
-        return; /* a lost frame */
-    }
-    item->from = *from;
-    item->arrived_ms = shell_now_us(cluster) / 1000;
-    item->count = count;
-    memcpy(item->bytes, bytes, count);
-    if (shell_put(cluster, item) != TRP_OK) {
-        shell_item_free(item);
-    }
-}
 
 static void
 heartbeat_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count)
@@ -96,15 +79,14 @@ lease_answered(void *arg, bool granted, const char *why)
 {
     trpi_cluster *cluster = arg;
     size_t bytes = why == NULL ? 0 : strlen(why);
-    struct shell_item *item = shell_item_new(SHELL_COMMAND, bytes + 1);
-    if (item == NULL) {
+    struct shell_command *command = shell_command_new(TRPI_MEMBER_LEASE, bytes + 1);
+    if (command == NULL) {
         return; /* no answer is a refusal, after a time */
     }
-    item->command = TRPI_MEMBER_LEASE;
-    item->events = granted ? 1 : 0;
-    memcpy(item->bytes, why == NULL ? "" : why, bytes + 1);
-    if (shell_put(cluster, item) != TRP_OK) {
-        shell_item_free(item);
+    command->granted = granted;
+    memcpy(command->text, why == NULL ? "" : why, bytes + 1);
+    if (shell_command_put(cluster, command) != TRP_OK) {
+        shell_command_free(command);
     }
 }
 
@@ -127,6 +109,7 @@ make_actor(trpi_cluster *cluster)
 {
     trp_spawn_options spawn = TRP_SPAWN_OPTIONS_INIT;
     spawn.name = "cluster";
+    spawn.mailbox = "unbounded"; /* shell-messages-Q2, whatever actor.default-mailbox is */
     spawn.args_type = &trp_bytes_type;
     spawn.args = &cluster;
     spawn.args_bytes = sizeof(cluster);
@@ -180,9 +163,7 @@ trpi_cluster_start(trp_system *system, trpi_remote *remote, const trpi_cluster_o
     cluster->stopped_arg = options->stopped_arg;
     cluster->quarantine_after_ms =
         options->quarantine_removed_after_ms == 0 ? 5000 : options->quarantine_removed_after_ms;
-    cluster->last = &cluster->first;
     pthread_mutex_init(&cluster->engine, NULL);
-    pthread_mutex_init(&cluster->queue, NULL);
     pthread_mutex_init(&cluster->listen, NULL);
     pthread_cond_init(&cluster->listened, NULL);
     trp_err err = make_engine(cluster, options);
@@ -214,28 +195,9 @@ trpi_cluster_start(trp_system *system, trpi_remote *remote, const trpi_cluster_o
         return err;
     }
     trpi_remote_control_bind(remote, TRPI_CHANNEL_HEARTBEAT, heartbeat_arrived, cluster);
-    trpi_remote_control_bind(remote, TRPI_CHANNEL_GOSSIP, gossip_arrived, cluster);
+    trpi_remote_control_bind(remote, TRPI_CHANNEL_GOSSIP, shell_frame_arrived, cluster);
     *ret_cluster = cluster;
     return TRP_OK;
-}
-
-static void
-close_queue(trpi_cluster *cluster)
-{
-    pthread_mutex_lock(&cluster->queue);
-    struct shell_item *item = cluster->first;
-    cluster->first = NULL;
-    cluster->last = &cluster->first;
-    cluster->closed = true;
-    pthread_mutex_unlock(&cluster->queue);
-    while (item != NULL) {
-        struct shell_item *next = item->next;
-        if (item->done != NULL) {
-            item->done(item->arg, TRP_ECLOSED);
-        }
-        shell_item_free(item);
-        item = next;
-    }
 }
 
 void
@@ -248,7 +210,7 @@ trpi_cluster_stop(trpi_cluster *cluster)
     trpi_remote_control_bind(cluster->remote, TRPI_CHANNEL_GOSSIP, NULL, NULL);
     trpi_remote_control_bind(cluster->remote, TRPI_CHANNEL_HEARTBEAT, NULL, NULL);
     trpi_metrics_stop(cluster);
-    close_queue(cluster);
+    shell_close(cluster);
     /* Ended before stop returns, so that nothing is sent through a remote that is being stopped. */
     if (trp_system_graceful_stop(cluster->system, cluster->actor, 5000) != TRP_OK) {
         trp_system_stop_actor(cluster->system, cluster->actor);
@@ -269,7 +231,6 @@ trpi_cluster_free(trpi_cluster *cluster)
     if (cluster == NULL) {
         return;
     }
-    close_queue(cluster);
     trpi_metrics_free(cluster->metrics);
     trpi_lease_close(cluster->lease,
                      cluster->core == NULL || !trpi_member_needs_lease(cluster->core));
@@ -282,7 +243,6 @@ trpi_cluster_free(trpi_cluster *cluster)
     trpi_free(cluster->quarantines);
     trpi_free(cluster->reaching);
     trpi_mutex_destroy(&cluster->engine);
-    trpi_mutex_destroy(&cluster->queue);
     trpi_mutex_destroy(&cluster->listen);
     pthread_cond_destroy(&cluster->listened);
     trpi_free(cluster);

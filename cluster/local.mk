@@ -51,6 +51,7 @@ troupe_sources += \
 	cluster/shell/role_guard.c \
 	cluster/shell/shell.c \
 	cluster/shell/shell_events.c \
+	cluster/shell/shell_messages.c \
 	cluster/shell/shell_reach.c \
 	cluster/shell/snapshot.c
 

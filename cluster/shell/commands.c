@@ -21,14 +21,15 @@ trpi_cluster_of(trp_system *system)
 /* ---- commands -------------------------------------------------------------------------------- */
 
 static trp_err
-put_command(trpi_cluster *cluster, struct shell_item *item, trpi_cluster_done_fn fn, void *arg)
+put_command(trpi_cluster *cluster, struct shell_command *command, trpi_cluster_done_fn fn,
+            void *arg)
 {
-    item->done = fn;
-    item->begins = fn == shell_waiter_answer ? shell_waiter_begins : NULL;
-    item->arg = arg;
-    trp_err err = shell_put(cluster, item);
+    command->done = fn;
+    command->begins = fn == shell_waiter_answer ? shell_waiter_begins : NULL;
+    command->arg = arg;
+    trp_err err = shell_command_put(cluster, command);
     if (err != TRP_OK) {
-        shell_item_free(item);
+        shell_command_free(command);
     }
     return err;
 }
@@ -40,27 +41,26 @@ trpi_cluster_join(trpi_cluster *cluster, const char *const *addresses, size_t co
     if (count == 0 || count > TRPI_SEEDS_MAX) {
         return TRP_EINVAL;
     }
-    struct shell_item *item = shell_item_new(SHELL_COMMAND, 0);
-    if (item == NULL) {
+    struct shell_command *command = shell_command_new(TRPI_MEMBER_JOIN, 0);
+    if (command == NULL) {
         return TRP_ENOMEM;
     }
-    item->command = TRPI_MEMBER_JOIN;
-    item->addresses = trpi_alloc(count * sizeof(*item->addresses));
-    trp_err err = item->addresses == NULL ? TRP_ENOMEM : TRP_OK;
+    command->addresses = trpi_alloc(count * sizeof(*command->addresses));
+    trp_err err = command->addresses == NULL ? TRP_ENOMEM : TRP_OK;
     for (size_t i = 0; i < count && err == TRP_OK; i++) {
         const char *hint = NULL;
-        err = trpi_address_parse(addresses[i], &item->addresses[i], NULL, &hint);
+        err = trpi_address_parse(addresses[i], &command->addresses[i], NULL, &hint);
         if (err != TRP_OK) {
             trpi_log(cluster->system, TRP_LOG_ERROR, "cluster", "seed %s: %s", addresses[i],
                      hint == NULL ? "not an address" : hint);
         }
     }
     if (err != TRP_OK) {
-        shell_item_free(item);
+        shell_command_free(command);
         return err;
     }
-    item->addresses_count = (uint32_t)count;
-    return put_command(cluster, item, fn, arg);
+    command->addresses_count = (uint32_t)count;
+    return put_command(cluster, command, fn, arg);
 }
 
 trp_err
@@ -70,38 +70,36 @@ trpi_cluster_seeds_found(trpi_cluster *cluster, const trpi_address *addresses, s
     if (count == 0 || count > TRPI_SEEDS_MAX) {
         return TRP_EINVAL;
     }
-    struct shell_item *item = shell_item_new(SHELL_COMMAND, 0);
+    struct shell_command *command = shell_command_new(TRPI_MEMBER_SEEDS, 0);
     trpi_address *copy = trpi_alloc(count * sizeof(*copy));
-    if (item == NULL || copy == NULL) {
+    if (command == NULL || copy == NULL) {
         trpi_free(copy);
-        shell_item_free(item);
+        shell_command_free(command);
         return TRP_ENOMEM;
     }
     memcpy(copy, addresses, count * sizeof(*copy));
-    item->command = TRPI_MEMBER_SEEDS;
-    item->addresses = copy;
-    item->addresses_count = (uint32_t)count;
-    return put_command(cluster, item, fn, arg);
+    command->addresses = copy;
+    command->addresses_count = (uint32_t)count;
+    return put_command(cluster, command, fn, arg);
 }
 
 static trp_err
-order(trpi_cluster *cluster, trpi_member_event_kind command, const char *address, uint64_t uid,
+order(trpi_cluster *cluster, trpi_member_event_kind kind, const char *address, uint64_t uid,
       trpi_cluster_done_fn fn, void *arg)
 {
-    struct shell_item *item = shell_item_new(SHELL_COMMAND, 0);
-    if (item == NULL) {
+    struct shell_command *command = shell_command_new(kind, 0);
+    if (command == NULL) {
         return TRP_ENOMEM;
     }
-    item->command = command;
-    item->target.uid = uid;
+    command->target.uid = uid;
     if (address != NULL) { /* none: this node; the engine knows it by the empty host */
-        trp_err err = trpi_address_parse(address, &item->target.address, NULL, NULL);
+        trp_err err = trpi_address_parse(address, &command->target.address, NULL, NULL);
         if (err != TRP_OK) {
-            shell_item_free(item);
+            shell_command_free(command);
             return err;
         }
     }
-    return put_command(cluster, item, fn, arg);
+    return put_command(cluster, command, fn, arg);
 }
 
 trp_err
@@ -258,17 +256,17 @@ trp_err
 trpi_cluster_between(trpi_cluster *cluster, void (*fn)(void *arg), void *arg)
 {
     struct trpi_cluster_order *w = waiter_new();
-    struct shell_item *item = w == NULL ? NULL : shell_item_new(SHELL_BETWEEN, 0);
-    trp_err err = item == NULL ? TRP_ENOMEM : TRP_OK;
+    struct shell_command *command = w == NULL ? NULL : shell_command_new(0, 0);
+    trp_err err = command == NULL ? TRP_ENOMEM : TRP_OK;
     if (err == TRP_OK) {
         w->fn = fn;
         w->fn_arg = arg;
-        item->done = shell_waiter_answer;
-        item->arg = w;
-        err = shell_put(cluster, item);
+        command->done = shell_waiter_answer;
+        command->arg = w;
+        err = shell_command_put(cluster, command);
     }
     if (err != TRP_OK) {
-        shell_item_free(item);
+        shell_command_free(command);
         if (w != NULL) {
             waiter_drop(w);
             waiter_drop(w);

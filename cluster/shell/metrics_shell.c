@@ -157,10 +157,8 @@ publish(struct trpi_metrics *metrics)
     if (before != NULL) {
         trpi_system_retire(metrics->cluster->system, trpi_metrics_table_unref, before);
     }
-    struct shell_item *item = shell_item_new(SHELL_METRICS, 0);
-    if (item != NULL && shell_put(metrics->cluster, item) != TRP_OK) {
-        shell_item_free(item);
-    } /* without memory the next change is told */
+    /* without memory the next change is told */
+    (void)shell_put(metrics->cluster, &shell_metrics_type, NULL, 0);
 }
 
 static void

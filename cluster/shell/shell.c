@@ -1,8 +1,7 @@
 /* shell.c - the actor /system/cluster: it feeds the engine and carries out what the engine wants.
  *
- * Shape.   transport threads --frames--> queue --poke--> actor --step--> engine --actions-->
- *          remote, subscribers, log;  heartbeats: asked by the actor, answered in the transport's
- *          callback
+ * Shape.   transport threads --frames--> mailbox --> actor --step--> engine --actions--> remote,
+ *          subscribers, log;  heartbeats: asked by the actor, answered in the transport's callback
  * Must hold.
  *   shell-C1  Only the actor steps the engine, so actions are carried out in the order in which
  *       they were decided.
@@ -11,6 +10,8 @@
  *   shell-C3  After the engine has stopped nothing is sent, and heartbeats are not answered.
  *   shell-C4  Whatever the actor handles, it knows first whether this node stood still: the engine,
  *       the routers and the log hear of it before anything else.
+ *   shell-C5  What is due by the clock is done with the next message at the latest: a tick that
+ *       waits behind frames, or was lost for want of memory, delays nothing.
  * Limits.  SHELL_*_MAX in shell.h: beyond, gossip is dropped; it repeats itself.
  * Tests.   tests/unit/cluster/shell_test.c, tests/multinode/
  */
@@ -20,7 +21,6 @@
 
 #include "base/alloc.h"
 #include "base/array.h"
-#include "base/assert.h"
 
 #define SEND_LOG_MS 10000u
 #define REFUSED_LOOK_MS 500u
@@ -44,54 +44,6 @@ shell_now(const trpi_cluster *cluster)
 {
     return (trpi_member_now){ trpi_world_mono_ns(cluster->world) / 1000000,
                               trpi_world_wall_ms(cluster->world) };
-}
-
-struct shell_item *
-shell_item_new(enum shell_item_kind kind, size_t bytes)
-{
-    struct shell_item *item = trpi_alloc(sizeof(*item) + bytes);
-    if (item != NULL) {
-        item->kind = kind;
-    }
-    return item;
-}
-
-void
-shell_item_free(struct shell_item *item)
-{
-    if (item != NULL) {
-        trpi_free(item->addresses);
-        trpi_free(item);
-    }
-}
-
-trp_err
-shell_put(trpi_cluster *cluster, struct shell_item *item)
-{
-    item->next = NULL;
-    pthread_mutex_lock(&cluster->queue);
-    bool frame = item->kind == SHELL_FRAME;
-    trp_err err = cluster->closed ? TRP_ECLOSED : TRP_OK;
-    if (err == TRP_OK && frame &&
-        (cluster->frames_count >= SHELL_FRAMES_MAX ||
-         cluster->frames_bytes + item->count > SHELL_FRAME_BYTES_MAX)) {
-        cluster->frames_dropped++;
-        err = TRP_EAGAIN;
-    }
-    bool poke = false;
-    if (err == TRP_OK) {
-        *cluster->last = item;
-        cluster->last = &item->next;
-        cluster->frames_count += frame ? 1 : 0;
-        cluster->frames_bytes += frame ? item->count : 0;
-        poke = !cluster->poked;
-        cluster->poked = true;
-    }
-    pthread_mutex_unlock(&cluster->queue);
-    if (poke) {
-        trp_system_tell(cluster->system, cluster->actor, &trpi_cluster_poke_type, NULL, 0);
-    }
-    return err;
 }
 
 /* ---- actions --------------------------------------------------------------------------------- */
@@ -294,14 +246,19 @@ set_timer(trpi_cluster *cluster, trp_ctx *ctx)
     }
     uint64_t reach_ms = shell_reach_wake_ms(cluster);
     wake_ms = reach_ms < wake_ms ? reach_ms : wake_ms;
-    uint64_t delay_ms = wake_ms <= now_ms ? 1 : wake_ms - now_ms;
-    if (delay_ms > WAKE_MS_MAX) {
-        delay_ms = WAKE_MS_MAX;
+    if (wake_ms > now_ms + WAKE_MS_MAX) {
+        wake_ms = now_ms + WAKE_MS_MAX;
+    } else if (wake_ms <= now_ms) {
+        wake_ms = now_ms + 1;
     }
-    trp_err err = trp_timer_once(ctx, 1, (uint32_t)delay_ms, &trpi_cluster_tick_type, NULL, 0);
+    if (cluster->timer_ms != 0 && cluster->timer_ms <= wake_ms) {
+        return; /* it is set already, and not too late */
+    }
+    trp_err err = trp_timer_once(ctx, 1, (uint32_t)(wake_ms - now_ms), &shell_tick_type, NULL, 0);
     if (err != TRP_OK) {
         trp_fail(ctx, 0, "no timer: %s", trp_strerror(err));
     }
+    cluster->timer_ms = wake_ms;
 }
 
 /* MEMB-32 */
@@ -335,52 +292,71 @@ log_stats(trpi_cluster *cluster, uint64_t now_ms)
 }
 
 static void
-take_item(trpi_cluster *cluster, trp_ctx *ctx, const struct shell_item *item)
+take_frame(trpi_cluster *cluster, trp_ctx *ctx, const trp_msg *msg)
 {
-    trpi_member_event event = { .kind = TRPI_MEMBER_FRAME };
-    switch (item->kind) {
-    case SHELL_FRAME:
-        event.from = item->from;
-        event.bytes = item->bytes;
-        event.count = item->count;
-        event.arrived_ms = item->arrived_ms;
-        (void)step(cluster, ctx, &event);
-        break;
-    case SHELL_COMMAND: {
-        event.kind = item->command;
-        event.target = item->target;
-        event.addresses = item->addresses;
-        event.addresses_count = item->addresses_count;
-        if (item->command == TRPI_MEMBER_LEASE) {
-            event.count = item->events;
-            event.text = item->bytes[0] != 0 ? (const char *)item->bytes : NULL;
-        }
-        bool begins = item->begins == NULL || item->begins(item->arg);
-        trp_err err = begins ? step(cluster, ctx, &event) : TRP_ECANCELED;
-        if (item->done != NULL) {
-            item->done(item->arg, err);
-        }
-        break;
+    const struct shell_frame *frame = trp_msg_payload(msg);
+    size_t count = trp_msg_bytes(msg) - sizeof(*frame);
+    trpi_member_event event = { .kind = TRPI_MEMBER_FRAME,
+                                .from = frame->from,
+                                .bytes = frame->bytes,
+                                .count = count,
+                                .arrived_ms = frame->arrived_ms };
+    shell_frame_taken(cluster, count);
+    (void)step(cluster, ctx, &event);
+}
+
+static void
+take_command(trpi_cluster *cluster, trp_ctx *ctx, struct shell_command *command)
+{
+    trpi_member_event event = { .kind = command->kind,
+                                .target = command->target,
+                                .addresses = command->addresses,
+                                .addresses_count = command->addresses_count };
+    if (command->kind == TRPI_MEMBER_LEASE) {
+        event.count = command->granted ? 1 : 0;
+        event.text = command->text[0] != '\0' ? command->text : NULL;
     }
-    case SHELL_SUBSCRIBE:
-        shell_subscribe(cluster, ctx, item);
-        break;
-    case SHELL_UNSUBSCRIBE:
-        shell_unsubscribe(cluster, ctx, item->ref, item->events);
-        break;
-    case SHELL_SEND_STATE:
-        shell_send_state(cluster, ctx, item->ref);
-        break;
-    case SHELL_ON_UP:
-        shell_on_up(cluster, item);
-        break;
-    case SHELL_BETWEEN:
-        item->done(item->arg, TRP_OK);
-        break;
-    case SHELL_METRICS:
+    trp_err err = TRP_OK;
+    if (command->begins != NULL && !command->begins(command->arg)) {
+        err = TRP_ECANCELED;
+    } else if (command->kind != 0) {
+        err = step(cluster, ctx, &event);
+    }
+    shell_command_answer(command, err);
+}
+
+/* A command has no const payload: what the message owns is answered here, and freed with it. */
+static struct shell_command *
+command_of(const trp_msg *msg)
+{
+    return (struct shell_command *)(uintptr_t)trp_msg_payload(msg);
+}
+
+/* false: it is no message of this actor. */
+static bool
+take(trpi_cluster *cluster, trp_ctx *ctx, const trp_msg *msg)
+{
+    if (trp_msg_is(msg, &shell_frame_type)) {
+        take_frame(cluster, ctx, msg);
+    } else if (trp_msg_is(msg, &shell_command_type)) {
+        take_command(cluster, ctx, command_of(msg));
+    } else if (trp_msg_is(msg, &shell_subscribe_type)) {
+        const struct shell_subscriber *what = trp_msg_payload(msg);
+        shell_subscribe(cluster, ctx, what->ref, what->events);
+    } else if (trp_msg_is(msg, &shell_unsubscribe_type)) {
+        const struct shell_subscriber *what = trp_msg_payload(msg);
+        shell_unsubscribe(cluster, ctx, what->ref, what->events);
+    } else if (trp_msg_is(msg, &shell_send_state_type)) {
+        const struct shell_subscriber *what = trp_msg_payload(msg);
+        shell_send_state(cluster, ctx, what->ref);
+    } else if (trp_msg_is(msg, &shell_on_up_type)) {
+        shell_on_up(cluster, trp_msg_payload(msg));
+    } else if (trp_msg_is(msg, &shell_metrics_type)) {
         shell_publish_metrics(cluster, ctx);
-        break;
+    } else {
+        return trp_msg_is(msg, &shell_tick_type);
     }
+    return true;
 }
 
 /* What the transport knows and no frame says: no association with a seed can come about. */
@@ -470,50 +446,43 @@ look_for_foreigners(trpi_cluster *cluster, trp_ctx *ctx)
     }
 }
 
+/* What is due by the clock. */
 static void
-take_queue(trpi_cluster *cluster, trp_ctx *ctx)
+tick(trpi_cluster *cluster, trp_ctx *ctx)
 {
-    pthread_mutex_lock(&cluster->queue);
-    struct shell_item *item = cluster->first;
-    cluster->first = NULL;
-    cluster->last = &cluster->first;
-    cluster->frames_count = 0;
-    cluster->frames_bytes = 0;
-    cluster->poked = false;
-    pthread_mutex_unlock(&cluster->queue);
-    while (item != NULL) {
-        struct shell_item *next = item->next;
-        take_item(cluster, ctx, item);
-        shell_item_free(item);
-        item = next;
-    }
+    trpi_member_event event = { .kind = TRPI_MEMBER_TICK };
+    cluster->timer_ms = 0;
+    beat(cluster, ctx);
+    look_for_refusals(cluster, ctx);
+    look_for_removers(cluster, ctx);
+    look_for_foreigners(cluster, ctx);
+    shell_reach_look(cluster, ctx);
+    (void)step(cluster, ctx, &event);
+    (void)quarantine_due(cluster, shell_now_us(cluster) / 1000);
 }
 
 static trp_err
 cluster_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     trpi_cluster *cluster = ((struct shell_state *)state)->cluster;
+    bool closed = atomic_load_explicit(&cluster->closed, memory_order_acquire);
     if (trp_msg_is(msg, &trp_terminated_type)) {
         const trp_terminated *terminated = trp_msg_payload(msg);
         shell_unsubscribe(cluster, ctx, terminated->ref, UINT32_MAX);
         return TRP_OK;
     }
+    if (closed && !trp_msg_is(msg, &shell_tick_type)) {
+        return TRP_OK; /* a command is answered TRP_ECLOSED when its message is freed */
+    }
     look_whether_it_stood_still(cluster);
-    if (trp_msg_is(msg, &trpi_cluster_poke_type)) {
-        take_queue(cluster, ctx);
-    } else if (trp_msg_is(msg, &trpi_cluster_tick_type)) {
-        trpi_member_event event = { .kind = TRPI_MEMBER_TICK };
-        beat(cluster, ctx);
-        take_queue(cluster, ctx); /* also what a poke that found no memory has not announced */
-        look_for_refusals(cluster, ctx);
-        look_for_removers(cluster, ctx);
-        look_for_foreigners(cluster, ctx);
-        shell_reach_look(cluster, ctx);
-        (void)step(cluster, ctx, &event);
-        (void)quarantine_due(cluster, shell_now_us(cluster) / 1000);
-    } else {
+    if (!take(cluster, ctx, msg)) {
         trp_unhandled_msg(ctx, msg);
         return TRP_OK;
+    }
+    /* shell-C5 */
+    if (trp_msg_is(msg, &shell_tick_type) ||
+        (cluster->timer_ms != 0 && cluster->timer_ms <= shell_now_us(cluster) / 1000)) {
+        tick(cluster, ctx);
     }
     log_stats(cluster, shell_now_us(cluster) / 1000);
     set_timer(cluster, ctx);

@@ -4,7 +4,6 @@
  *   engine  core and heartbeat: the actor steps them, transport threads give answers to the
  *   detector, any
  *           thread looks
- *   queue   what waits for the actor
  *   listen  listeners, and whether one is being called
  */
 #ifndef TRPI_CLUSTER_SHELL_H
@@ -24,37 +23,25 @@
 
 /* frames waiting for the actor; more are dropped, counted */
 #define SHELL_FRAMES_MAX 4096u
-#define SHELL_FRAME_BYTES_MAX (32u << 20)  /* their bytes, together */
+#define SHELL_FRAME_BYTES_MAX (32u << 20) /* their bytes, together */
 #define SHELL_SUBSCRIBERS_MAX 100000u
 
-enum shell_item_kind {
-    SHELL_FRAME = 1,
-    SHELL_COMMAND = 2,
-    SHELL_SUBSCRIBE = 3,
-    SHELL_UNSUBSCRIBE = 4,
-    SHELL_SEND_STATE = 5,
-    SHELL_ON_UP = 6,
-    SHELL_METRICS = 7, /* figures have changed */
-    SHELL_BETWEEN = 8
-};
-
-struct shell_item { /* queued by any thread, freed by the actor */
-    struct shell_item *next;
-    enum shell_item_kind kind;
+struct shell_frame { /* payload of a frame */
     trpi_node_id from;
     uint64_t arrived_ms;
-    trpi_member_event_kind command;
-    trpi_node_id target;
-    trpi_address *addresses; /* of a join; owned */
+    uint8_t bytes[];
+};
+
+struct shell_command { /* owned by its message */
+    trpi_member_event_kind kind; /* 0: nothing for the engine, only an answer */
+    bool granted;                /* LEASE */
     uint32_t addresses_count;
-    trpi_cluster_done_fn done;
-    bool (*begins)(void *arg); /* of a command: false drops it; NULL: it begins */
-    void (*on_up)(void *arg);
+    trpi_address *addresses; /* JOIN, SEEDS; owned */
+    trpi_node_id target;
+    trpi_cluster_done_fn done; /* NULL: nobody waits, or it is answered */
+    bool (*begins)(void *arg); /* false drops it; NULL: it begins */
     void *arg;
-    trp_ref ref;
-    uint32_t events;
-    size_t count;
-    uint8_t bytes[]; /* of a frame */
+    char text[]; /* LEASE */
 };
 
 struct shell_subscriber {
@@ -111,13 +98,9 @@ struct trpi_cluster {
     struct shell_known *known;
     uint32_t known_count, known_room;
 
-    pthread_mutex_t queue;
-    struct shell_item *first, **last;
-    uint32_t frames_count;
-    size_t frames_bytes;
-    uint64_t frames_dropped;
-    bool poked;  /* a poke is on its way to the actor */
-    bool closed; /* nothing is taken any more */
+    _Atomic uint64_t frames_waiting; /* in the mailbox: shell_messages.c */
+    _Atomic uint64_t frames_dropped; /* relaxed: a counter */
+    _Atomic bool closed;             /* the mailbox takes nothing any more */
 
     pthread_mutex_t listen;
     pthread_cond_t listened;
@@ -138,6 +121,7 @@ struct trpi_cluster {
     struct shell_reaching *reaching;
     uint32_t reaching_count, reaching_room;
     uint64_t reaching_look_ms; /* when to look next; by the actor */
+    uint64_t timer_ms; /* when the timer fires; 0: it is not set */
     bool unheard; /* there was no memory to tell the engine who is silent, or no longer */
     uint64_t view_digest; /* of the view that the detector knows */
     uint64_t stats_log_ms; /* of the last line */
@@ -152,14 +136,26 @@ struct trpi_cluster {
 
 uint64_t shell_now_us(const trpi_cluster *cluster);
 trpi_member_now shell_now(const trpi_cluster *cluster);
-/* Takes item, on success only. Errors: TRP_ECLOSED, TRP_EAGAIN (a frame too many: dropped). */
-trp_err shell_put(trpi_cluster *cluster, struct shell_item *item);
-struct shell_item *shell_item_new(enum shell_item_kind kind, size_t bytes);
-void shell_item_free(struct shell_item *item);
 /* commands.c: the done function and the `begins` of an order that somebody waits for. */
 void shell_waiter_answer(void *waiter, trp_err err);
 bool shell_waiter_begins(void *waiter);
 /* Grow an array by one element; false: no memory. */
+
+/* shell_messages.c; any thread, but the actor takes and answers. Errors of put: TRP_ECLOSED,
+ * TRP_ENOMEM. */
+extern trp_type shell_frame_type, shell_tick_type, shell_command_type, shell_subscribe_type,
+    shell_unsubscribe_type, shell_send_state_type, shell_on_up_type, shell_metrics_type;
+void shell_frame_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count);
+void shell_frame_taken(trpi_cluster *cluster, size_t count);
+trp_err shell_put(trpi_cluster *cluster, const trp_type *type, const void *payload, size_t bytes);
+/* NULL: no memory. */
+struct shell_command *shell_command_new(trpi_member_event_kind kind, size_t text_bytes);
+void shell_command_free(struct shell_command *command); /* one that was not put; NULL is fine */
+/* Takes command, on success only. */
+trp_err shell_command_put(trpi_cluster *cluster, struct shell_command *command);
+void shell_command_answer(struct shell_command *command, trp_err err);
+/* Take nothing more, and wait until what waits in the mailbox is answered. */
+void shell_close(trpi_cluster *cluster);
 
 /* shell.c; the actor only: step the engine, do what it wants. Errors: those of the step. */
 trp_err shell_step(trpi_cluster *cluster, trp_ctx *ctx, const trpi_member_event *event);
@@ -172,10 +168,10 @@ uint64_t shell_reach_wake_ms(const trpi_cluster *cluster); /* UINT64_MAX: nobody
 /* shell_events.c; the actor only */
 const trp_type *shell_event_type(uint32_t event);
 void shell_publish(trpi_cluster *cluster, trp_ctx *ctx, const trpi_member_action *action);
-void shell_subscribe(trpi_cluster *cluster, trp_ctx *ctx, const struct shell_item *item);
+void shell_subscribe(trpi_cluster *cluster, trp_ctx *ctx, trp_ref ref, uint32_t events);
 void shell_unsubscribe(trpi_cluster *cluster, trp_ctx *ctx, trp_ref ref, uint32_t events);
 void shell_send_state(trpi_cluster *cluster, trp_ctx *ctx, trp_ref ref);
-void shell_on_up(trpi_cluster *cluster, const struct shell_item *item);
+void shell_on_up(trpi_cluster *cluster, const struct shell_on_up *on_up);
 void shell_publish_metrics(trpi_cluster *cluster, trp_ctx *ctx);
 void shell_tell_waking(trpi_cluster *cluster); /* TRPI_CLUSTER_WAKING */
 
@@ -189,6 +185,5 @@ void trpi_metrics_free(struct trpi_metrics *metrics); /* after the system has st
 void trpi_metrics_members_changed(struct trpi_metrics *metrics); /* any thread; NULL is fine */
 
 extern const trp_behaviour trpi_cluster_behaviour;
-extern trp_type trpi_cluster_poke_type, trpi_cluster_tick_type;
 
 #endif

@@ -41,16 +41,16 @@ EVENT_TYPE(trp_downing_decision_type, "downing-decision", trp_downing_event,
 trp_type trp_current_cluster_state_type = {
     "cluster.state", 0, trp_cluster_state_tag, TRP_TYPE_LOCAL | TRP_TYPE_VARIABLE, NULL, 0, 0
 };
-trp_type trpi_cluster_poke_type = { "cluster.poke", 0, 0xff4d, TRP_TYPE_LOCAL, NULL, 0, 0 };
-trp_type trpi_cluster_tick_type = { "cluster.tick", 0, 0xff4e, TRP_TYPE_LOCAL, NULL, 0, 0 };
 
 static trp_type *const cluster_types[] = {
     &trp_current_cluster_state_type, &trp_member_joined_type,      &trp_member_up_type,
     &trp_member_left_type,           &trp_member_exited_type,      &trp_member_downed_type,
     &trp_member_removed_type,        &trp_member_unreachable_type, &trp_member_reachable_type,
     &trp_leader_changed_type,        &trp_role_leader_changed_type, &trp_seen_changed_type,
-    &trp_downing_decision_type,      &trpi_cluster_poke_type,      &trpi_cluster_tick_type,
-    &trp_member_weakly_up_type
+    &trp_downing_decision_type,      &trp_member_weakly_up_type,   &shell_frame_type,
+    &shell_tick_type,                &shell_command_type,          &shell_subscribe_type,
+    &shell_unsubscribe_type,         &shell_send_state_type,       &shell_on_up_type,
+    &shell_metrics_type
 };
 const trp_protocol trp_cluster_protocol = { "cluster", cluster_types,
                                             sizeof(cluster_types) / sizeof(cluster_types[0]) };
@@ -300,29 +300,28 @@ tell_role_leader(void *arg, const trp_leader_event *leader)
 /* ---- who is told ----------------------------------------------------------------------------- */
 
 void
-shell_subscribe(trpi_cluster *cluster, trp_ctx *ctx, const struct shell_item *item)
+shell_subscribe(trpi_cluster *cluster, trp_ctx *ctx, trp_ref ref, uint32_t events)
 {
     uint32_t at = 0;
-    while (at < cluster->subscribers_count &&
-           !trp_ref_equal(cluster->subscribers[at].ref, item->ref)) {
+    while (at < cluster->subscribers_count && !trp_ref_equal(cluster->subscribers[at].ref, ref)) {
         at++;
     }
     if (at == cluster->subscribers_count) {
         if (at >= SHELL_SUBSCRIBERS_MAX || !TRPI_ARRAY_HAS_ROOM(cluster, subscribers) ||
-            trp_watch(ctx, item->ref) != TRP_OK) { /* shell-events-B2 */
+            trp_watch(ctx, ref) != TRP_OK) { /* shell-events-B2 */
             trpi_log(cluster->system, TRP_LOG_ERROR, "cluster",
                      "one subscriber too many: not subscribed");
             return;
         }
-        cluster->subscribers[at] = (struct shell_subscriber){ item->ref, 0 };
+        cluster->subscribers[at] = (struct shell_subscriber){ ref, 0 };
         cluster->subscribers_count++;
     }
-    cluster->subscribers[at].events |= item->events;
-    shell_send_state(cluster, ctx, item->ref); /* shell-events-B1 */
-    if ((item->events & TRP_CLUSTER_ROLE_LEADER_CHANGED) != 0 &&
+    cluster->subscribers[at].events |= events;
+    shell_send_state(cluster, ctx, ref); /* shell-events-B1 */
+    if ((events & TRP_CLUSTER_ROLE_LEADER_CHANGED) != 0 &&
         trpi_member_phase_get(cluster->core) != TRPI_PHASE_STOPPED) { /* it has no room for them */
         trpi_member_each_role_leader(cluster->core, tell_role_leader,
-                                     &(struct told){ ctx, item->ref });
+                                     &(struct told){ ctx, ref });
     }
 }
 
@@ -343,12 +342,12 @@ shell_unsubscribe(trpi_cluster *cluster, trp_ctx *ctx, trp_ref ref, uint32_t eve
 }
 
 void
-shell_on_up(trpi_cluster *cluster, const struct shell_item *item)
+shell_on_up(trpi_cluster *cluster, const struct shell_on_up *on_up)
 {
     if (cluster->is_up) {
-        item->on_up(item->arg);
+        on_up->fn(on_up->arg);
     } else if (TRPI_ARRAY_HAS_ROOM(cluster, on_up)) {
-        cluster->on_up[cluster->on_up_count++] = (struct shell_on_up){ item->on_up, item->arg };
+        cluster->on_up[cluster->on_up_count++] = *on_up;
     } else {
         trpi_log(cluster->system, TRP_LOG_ERROR, "cluster",
                  "no memory for an on-member-up callback");
@@ -394,26 +393,14 @@ trpi_cluster_unlisten(trpi_cluster *cluster, uint64_t id)
 /* ---- public: events -------------------------------------------------------------------------- */
 
 static trp_err
-put_simple(trp_system *system, struct shell_item filled)
+put(trp_system *system, const trp_type *type, const void *payload, size_t bytes)
 {
     trpi_cluster *cluster = trpi_cluster_of(system);
     if (cluster == NULL) {
         return TRP_ESTATE;
     }
-    struct shell_item *item = shell_item_new(filled.kind, 0);
-    if (item == NULL) {
-        return TRP_ENOMEM;
-    }
-    item->ref = filled.ref;
-    item->events = filled.events;
-    item->on_up = filled.on_up;
-    item->arg = filled.arg;
-    trp_err err = shell_put(cluster, item);
-    if (err != TRP_OK) {
-        shell_item_free(item);
-        return TRP_ESTATE; /* closed: no cluster node any more */
-    }
-    return TRP_OK;
+    trp_err err = shell_put(cluster, type, payload, bytes);
+    return err == TRP_ECLOSED ? TRP_ESTATE : err; /* closed: no cluster node any more */
 }
 
 trp_err
@@ -424,30 +411,27 @@ trp_cluster_subscribe(trp_system *system, trp_ref subscriber, uint32_t events)
     if (trp_ref_is_none(subscriber) || events == 0 || (events & ~all) != 0) {
         return TRP_EINVAL;
     }
-    return put_simple(system, (struct shell_item){ .kind = SHELL_SUBSCRIBE,
-                                                   .ref = subscriber,
-                                                   .events = events });
+    struct shell_subscriber what = { subscriber, events };
+    return put(system, &shell_subscribe_type, &what, sizeof(what));
 }
 
 void
 trp_cluster_unsubscribe(trp_system *system, trp_ref subscriber, uint32_t events)
 {
-    (void)put_simple(system, (struct shell_item){ .kind = SHELL_UNSUBSCRIBE,
-                                                  .ref = subscriber,
-                                                  .events = events }); /* void by contract */
+    struct shell_subscriber what = { subscriber, events };
+    (void)put(system, &shell_unsubscribe_type, &what, sizeof(what)); /* void by contract */
 }
 
 trp_err
 trp_cluster_send_state(trp_system *system, trp_ref receiver)
 {
-    return put_simple(system, (struct shell_item){ .kind = SHELL_SEND_STATE, .ref = receiver });
+    struct shell_subscriber what = { receiver, 0 };
+    return put(system, &shell_send_state_type, &what, sizeof(what));
 }
 
 trp_err
 trp_cluster_on_member_up(trp_system *system, void (*fn)(void *arg), void *arg)
 {
-    if (fn == NULL) {
-        return TRP_EINVAL;
-    }
-    return put_simple(system, (struct shell_item){ .kind = SHELL_ON_UP, .on_up = fn, .arg = arg });
+    struct shell_on_up what = { fn, arg };
+    return fn == NULL ? TRP_EINVAL : put(system, &shell_on_up_type, &what, sizeof(what));
 }

@@ -652,6 +652,26 @@ trp_msg_new(const trp_type *type, size_t bytes, trp_msg **ret_msg, void **ret_pa
 }
 
 trp_err
+trpi_msg_new_owner(const trp_type *type, void *data, void (*release)(void *data, void *arg),
+                   trp_msg **ret_msg)
+{
+    trpi_msg_cache *cache = trpi_msg_cache_get();
+    void *payload;
+    trp_msg *msg = cache != NULL ? trpi_msg_make_empty(cache, type, sizeof(trp_msg_priv_moved),
+                                                       &payload)
+                                 : NULL;
+
+    trpi_assert(type->number != 0 && data != NULL && release != NULL);
+    if (msg == NULL) {
+        return TRP_ENOMEM;
+    }
+    *(trp_msg_priv_moved *)payload = (trp_msg_priv_moved){ data, 0, release, NULL };
+    msg->priv_from_node_flags |= TRP_MSG_PRIV_OUT_OF_LINE;
+    *ret_msg = msg;
+    return TRP_OK;
+}
+
+trp_err
 trp_msg_dup(const trp_msg *msg, trp_msg **ret_msg)
 {
     trpi_msg_cache *cache = trpi_msg_cache_get();

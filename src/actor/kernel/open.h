@@ -30,6 +30,11 @@ void trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, c
                size_t bytes);
 /* Tell a message whose sender and type are set. Takes msg. */
 void trpi_send(trp_ctx *ctx, trp_ref to, trp_msg *msg);
+/* Make an unsent message of no bytes that owns data, which is what trp_msg_payload() returns:
+ * release(data, NULL) is called once, when the message is freed, by the thread that frees it.
+ * Takes data, on success only. Errors: TRP_ENOMEM. Thread: any. */
+trp_err trpi_msg_new_owner(const trp_type *type, void *data, void (*release)(void *data, void *arg),
+                           trp_msg **ret_msg);
 /* The same in the name of another sender. */
 void trpi_send_as(trp_ctx *ctx, trp_ref to, trp_ref sender, trp_msg *msg);
 /* Count msg as lost for `to` and publish it as a dead letter, unless it is stored; borrows msg. */

@@ -1,6 +1,7 @@
 /* The actor, the door and the public API, on real systems over loopback (EVENTS, MEMB-12, MEMB-21,
  * SEED-09). */
 #include "base/alloc.h"
+#include "cluster/shell/shell.h"
 #include "tests/unit/cluster/host.h"
 
 static _Atomic int up_calls;
@@ -584,35 +585,137 @@ wait_until_let_go(void *arg, trp_err err)
     }
 }
 
-static void
-let_the_next_allocation_fail(void *arg, trp_err err)
+static bool
+let_the_next_allocation_fail(void *arg)
 {
     (void)arg;
-    (void)err;
-    trpi_alloc_fail_here_after(0); /* on the cluster's thread */
+    trpi_alloc_fail_here_after(0); /* on the cluster's thread, just before the engine begins */
+    return true;
 }
 
 /* The end of the membership is one action more, and there may be no memory for it. */
 static void
 the_end_of_the_membership_is_told_without_memory(void)
 {
-    static const char other[] = "troupe.tcp://test@other:1"; /* nobody knows it */
     struct host a;
     uint32_t first;
-    struct held held = { false, false };
     trpi_cluster_options options = { .member = { .quiet = true } };
+    trpi_cluster_patience patience = { .is_wanted = let_the_next_allocation_fail };
     host_open(&a);
     host_join(&a, NULL, options);
-    UNIT_EQUAL(trpi_cluster_leave(a.cluster, other, 0, wait_until_let_go, &held), TRP_OK);
-    UNIT_WAIT(atomic_load(&held.begun), 60000);
-    /* both are taken from the queue at once: nothing allocates between them */
-    UNIT_EQUAL(trpi_cluster_leave(a.cluster, other, 0, let_the_next_allocation_fail, NULL), TRP_OK);
-    UNIT_EQUAL(trpi_cluster_leave(a.cluster, NULL, 0, NULL, NULL), TRP_OK);
-    atomic_store(&held.let_go, true);
+    UNIT_EQUAL(trpi_cluster_leave_and_wait(a.cluster, NULL, 0, &patience), TRP_OK);
     UNIT_WAIT(atomic_load(&a.stopped) == TRPI_STOP_LEFT, 60000);
     trpi_alloc_fail_after(-1);
     UNIT_WAIT(lines_with(&a, "this node has left", "", &first) == 1, 60000);
     host_end(&a);
+}
+
+/* ---- the mailbox ----------------------------------------------------------------------------- */
+
+static const char nobodys[] = "troupe.tcp://test@other:1"; /* no member has it */
+
+/* Give the actor of h something to do until held->let_go. */
+static void
+hold(struct host *h, struct held *held)
+{
+    atomic_store(&held->begun, false);
+    atomic_store(&held->let_go, false);
+    UNIT_EQUAL(trpi_cluster_leave(h->cluster, nobodys, 0, wait_until_let_go, held), TRP_OK);
+    UNIT_WAIT(atomic_load(&held->begun), 60000);
+}
+
+static uint64_t
+frames_in(struct host *h)
+{
+    trpi_cluster_snapshot *snapshot = NULL;
+    UNIT_REQUIRE(trpi_cluster_snapshot_get(h->cluster, &snapshot) == TRP_OK);
+    uint64_t frames = snapshot->stats.frames_in;
+    trpi_cluster_snapshot_free(snapshot);
+    return frames;
+}
+
+/* shell-messages-Q1 */
+static void
+frames_beyond_the_bounds_are_dropped_and_the_others_are_handled(void)
+{
+    enum { LARGE_BYTES = 64 * 1024, LARGE_MAX = SHELL_FRAME_BYTES_MAX / LARGE_BYTES };
+    static const uint8_t bytes[LARGE_BYTES]; /* no frame of the engine: counted and dropped there */
+    struct host a;
+    struct held held;
+    host_start(&a, "self");
+    UNIT_WAIT(members_up(&a) == 1, 60000);
+    trpi_node_id from = *trpi_system_self(a.system);
+    uint64_t before = frames_in(&a);
+    hold(&a, &held);
+    for (uint32_t i = 0; i < SHELL_FRAMES_MAX + 3; i++) {
+        shell_frame_arrived(a.cluster, &from, bytes, 1);
+    }
+    UNIT_EQUAL(atomic_load(&a.cluster->frames_dropped), 3);
+    atomic_store(&held.let_go, true);
+    UNIT_WAIT(frames_in(&a) == before + SHELL_FRAMES_MAX, 60000);
+    hold(&a, &held);
+    for (uint32_t i = 0; i < LARGE_MAX; i++) {
+        shell_frame_arrived(a.cluster, &from, bytes, LARGE_BYTES);
+    }
+    UNIT_EQUAL(atomic_load(&a.cluster->frames_dropped), 3);
+    shell_frame_arrived(a.cluster, &from, bytes, 1); /* one byte too many */
+    UNIT_EQUAL(atomic_load(&a.cluster->frames_dropped), 4);
+    atomic_store(&held.let_go, true);
+    UNIT_WAIT(frames_in(&a) == before + SHELL_FRAMES_MAX + LARGE_MAX, 60000);
+    shell_frame_arrived(a.cluster, &from, bytes, LARGE_BYTES); /* there is room again */
+    UNIT_WAIT(frames_in(&a) == before + SHELL_FRAMES_MAX + LARGE_MAX + 1, 60000);
+    host_end(&a);
+}
+
+static void
+count_closed(void *arg, trp_err err)
+{
+    UNIT_EQUAL(err, TRP_ECLOSED);
+    atomic_fetch_add((_Atomic uint32_t *)arg, 1);
+}
+
+static void *
+stop_cluster(void *arg)
+{
+    struct host *h = arg;
+    h->silent = true;
+    trpi_cluster_stop(h->cluster);
+    return NULL;
+}
+
+/* shell-messages-Q2: whether the cluster is stopped, or its actor ends by itself. */
+static void
+commands_that_wait_when_the_cluster_ends_are_answered_closed_once(void)
+{
+    enum { COMMANDS = 5 };
+    for (uint32_t killed = 0; killed < 2; killed++) {
+        struct host a;
+        struct held held;
+        pthread_t stopper;
+        _Atomic uint32_t closed = 0;
+        host_start(&a, "self");
+        UNIT_WAIT(members_up(&a) == 1, 60000);
+        hold(&a, &held);
+        for (uint32_t i = 0; i < COMMANDS; i++) {
+            UNIT_EQUAL(trpi_cluster_leave(a.cluster, nobodys, 0, count_closed, (void *)&closed),
+                       TRP_OK);
+        }
+        if (killed != 0) {
+            trp_system_stop_actor(a.system, a.cluster->actor);
+        } else {
+            UNIT_REQUIRE(pthread_create(&stopper, NULL, stop_cluster, &a) == 0);
+            UNIT_WAIT(atomic_load(&a.cluster->closed), 60000);
+            UNIT_EQUAL(trpi_cluster_leave(a.cluster, nobodys, 0, count_closed, (void *)&closed),
+                       TRP_ECLOSED);
+        }
+        atomic_store(&held.let_go, true);
+        UNIT_WAIT(atomic_load(&closed) == COMMANDS, 60000);
+        if (killed == 0) {
+            UNIT_EQUAL(pthread_join(stopper, NULL), 0);
+        }
+        host_end(&a);
+        UNIT_EQUAL(atomic_load(&closed), COMMANDS);
+    }
 }
 
 /* ---- a subscriber that restarts -------------------------------------------------------------- */
@@ -680,5 +783,7 @@ UNIT(a_snapshot_says_what_the_command_line_shows)
 UNIT(changes_are_logged_or_not_and_the_figures_of_gossip_when_asked_for)
 UNIT(a_node_whose_cluster_actor_ends_is_no_member_any_more)
 UNIT(the_end_of_the_membership_is_told_without_memory)
+UNIT(frames_beyond_the_bounds_are_dropped_and_the_others_are_handled)
+UNIT(commands_that_wait_when_the_cluster_ends_are_answered_closed_once)
 UNIT(a_subscriber_that_restarts_hears_the_state_again_and_each_change_once)
 UNIT_END
