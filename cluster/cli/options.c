@@ -12,10 +12,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/decimal.h"
+#include "base/units.h"
 #include "cluster/cli/cli.h"
 
-#define DAY_MS 86400000
+#define DAY_MS 86400000u
+#define DIGITS_MAX 10u /* of a count */
 
 const trpi_cli_flag_info trpi_cli_flags[TRPI_CLI_FLAG_COUNT] = {
 #define FLAG_INFO(id, name, letter, value, text) [TRPI_CLI_##id] = { name, letter, value, text },
@@ -32,45 +33,11 @@ static const trpi_cli_flag env_flags[] = { TRPI_CLI_SYSTEM,  TRPI_CLI_SOCKET,  T
 bool
 trpi_cli_duration_parse(const char *text, uint32_t *ret_ms)
 {
-    static const struct {
-        const char *unit;
-        uint64_t ms;
-    } units[] = { { "ms", 1 }, { "s", 1000 }, { "m", 60000 }, { "h", 3600000 } };
-    trpi_decimal decimal;
-    const char *rest = NULL;
-    int64_t ms = 0;
-    if (!trpi_decimal_take(text, &decimal, &rest)) {
+    uint64_t ms = 0;
+    if (!trpi_duration_parse(text, 0, 1, DAY_MS, &ms)) {
         return false;
     }
-    for (size_t index = 0; index < sizeof(units) / sizeof(units[0]); index++) {
-        if (strcmp(rest, units[index].unit) == 0) {
-            if (!trpi_decimal_times(&decimal, units[index].ms, &ms) || ms < 1 || ms > DAY_MS) {
-                return false;
-            }
-            *ret_ms = (uint32_t)ms;
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool
-number_parse(const char *text, uint32_t low, uint32_t high, uint32_t *ret_number)
-{
-    uint64_t number = 0;
-    if (text[0] == '\0' || strlen(text) > 10) {
-        return false;
-    }
-    for (const char *digit = text; *digit != '\0'; digit++) {
-        if (!isdigit((unsigned char)*digit)) {
-            return false;
-        }
-        number = number * 10 + (uint64_t)(*digit - '0');
-    }
-    if (number < low || number > high) {
-        return false;
-    }
-    *ret_number = (uint32_t)number;
+    *ret_ms = (uint32_t)ms;
     return true;
 }
 
@@ -83,7 +50,7 @@ trpi_cli_number(const trpi_cli *cli, trpi_cli_flag flag, uint32_t low, uint32_t 
         *ret_number = fallback;
         return true;
     }
-    if (number_parse(text, low, high, ret_number)) {
+    if (strlen(text) <= DIGITS_MAX && trpi_whole32_parse(text, low, high, ret_number)) {
         return true;
     }
     (void)trpi_cli_fail(0, "--%s takes a number from %u to %u, not '%s'", trpi_cli_flags[flag].name,

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/config.h"
+#include "base/units.h"
 #include "cluster/multinode/kit.h"
 
 enum { SERVER_PORT_DEFAULT = 4711 };
@@ -17,17 +18,14 @@ static trp_err
 number_read(const char *name, uint32_t max, uint32_t *number, char why[TRPI_MULTINODE_WHY_BYTES])
 {
     const char *text = getenv(name);
-    char *end;
     if (text == NULL || *text == '\0') {
         return TRP_OK;
     }
-    unsigned long value = strtoul(text, &end, 10);
-    if (*end != '\0' || *text < '0' || *text > '9' || value > max) {
+    if (!trpi_whole32_parse(text, 0, max, number)) {
         (void)snprintf(why, TRPI_MULTINODE_WHY_BYTES, "%s=%s: expected a number from 0 to %u", name,
                        text, max);
         return TRP_EINVAL;
     }
-    *number = (uint32_t)value;
     return TRP_OK;
 }
 

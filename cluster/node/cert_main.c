@@ -24,6 +24,7 @@
 
 #include "base/alloc.h"
 #include "base/json.h"
+#include "base/units.h"
 #include "base/world.h"
 #include "cluster/node/cert.h"
 #include "cluster/node/ctl_proto.h"
@@ -565,14 +566,12 @@ run_show(command *c)
 static int
 number_take(const char *text, const char *flag, long *ret_number)
 {
-    char *end = NULL;
-    errno = 0;
-    long number = strtol(text, &end, 10);
-    if (errno != 0 || end == text || *end != '\0' || number < 1 || number > TRPI_CERT_DAYS_MAX) {
+    uint64_t number = 0;
+    if (!trpi_whole_parse(text, 1, TRPI_CERT_DAYS_MAX, &number)) {
         return fail(TRPI_CTL_EXIT_USAGE, "%s: 1 to %d days, not '%s'", flag, TRPI_CERT_DAYS_MAX,
                     text);
     }
-    *ret_number = number;
+    *ret_number = (long)number;
     return 0;
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/nearest.h"
+#include "base/units.h"
 #include "cluster/engine/downing.h"
 
 #define WORDS_MAX 8
@@ -146,27 +147,13 @@ fail(const struct reader *r, const char *format, ...)
     return false;
 }
 
-static bool
-read_count(const char *word, uint32_t max, uint32_t *ret)
-{
-    char *end;
-    unsigned long value = strtoul(word, &end, 10); /* too large is ULONG_MAX */
-    *ret = (uint32_t)value;
-    return word[0] >= '0' && word[0] <= '9' && *end == '\0' && value <= max;
-}
-
 bool
 trpi_sim_duration(const char *word, int64_t *ret_ms)
 {
-    char *end;
-    unsigned long long value = strtoull(word, &end, 10);
-    unsigned long long scale = strcmp(end, "ms") == 0 ? 1
-                               : strcmp(end, "s") == 0 ? 1000
-                               : strcmp(end, "m") == 0 ? 60000
-                                                       : 0;
-    *ret_ms = (int64_t)(value * scale);
-    return word[0] >= '0' && word[0] <= '9' && scale != 0 &&
-           value <= TRPI_SIM_TIME_MS_MAX / scale;
+    uint64_t ms = 0;
+    bool good = trpi_duration_parse(word, 0, 0, TRPI_SIM_TIME_MS_MAX, &ms);
+    *ret_ms = (int64_t)ms;
+    return good;
 }
 
 /* "12%" or "12.5%" */
@@ -235,11 +222,11 @@ read_argument(const struct reader *r, char form, const char *word, trpi_sim_acti
     bool ok;
     switch (form) {
     case 'n':
-        return (read_count(word, UINT32_MAX, numbers[*number]) &&
+        return (trpi_whole32_parse(word, 0, UINT32_MAX, numbers[*number]) &&
                 *numbers[(*number)++] < r->nodes) ||
                fail(r, "'%s' is no node: they are 0 to %u", word, r->nodes - 1);
     case 'c':
-        return read_count(word, 100000, numbers[(*number)++]) ||
+        return trpi_whole32_parse(word, 0, 100000, numbers[(*number)++]) ||
                fail(r, "'%s' is no number up to 100000", word);
     case 'd':
     case 'i':

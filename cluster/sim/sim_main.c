@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "base/units.h"
 #include "cluster/engine/membership.h"
 #include "cluster/sim/schedule.h"
 #include "cluster/sim/sim.h"
@@ -34,26 +35,13 @@ usage(FILE *to)
     fprintf(to, "\nExit code: 0 all invariants held, 1 one was broken, 64 usage.\n");
 }
 
-static bool
-parse_number(const char *text, uint64_t max, uint64_t *ret)
-{
-    char *end;
-    errno = 0;
-    unsigned long long value = strtoull(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || value > max) {
-        return false;
-    }
-    *ret = value;
-    return true;
-}
-
 /* As in a scenario, or seconds. */
 static bool
 parse_until(const char *text, uint64_t *ret_ms)
 {
     int64_t ms;
     uint64_t seconds;
-    if (parse_number(text, TRPI_SIM_TIME_MS_MAX / 1000, &seconds)) {
+    if (trpi_whole_parse(text, 0, TRPI_SIM_TIME_MS_MAX / 1000, &seconds)) {
         ms = (int64_t)seconds * 1000;
     } else if (!trpi_sim_duration(text, &ms)) {
         return false;
@@ -106,16 +94,16 @@ static bool
 take_flag(struct sim_command *c, const char *flag, const char *value)
 {
     uint64_t number;
-    if (strcmp(flag, "--nodes") == 0 && parse_number(value, TRPI_SIM_NODES_MAX, &number) &&
+    if (strcmp(flag, "--nodes") == 0 && trpi_whole_parse(value, 0, TRPI_SIM_NODES_MAX, &number) &&
         number > 0) {
         c->options.nodes = (uint32_t)number;
         return true;
     }
     if (strcmp(flag, "--seed") == 0) {
-        return parse_number(value, UINT64_MAX, &c->options.seed);
+        return trpi_whole_parse(value, 0, UINT64_MAX, &c->options.seed);
     }
     if (strcmp(flag, "--seeds") == 0) {
-        return parse_number(value, 1000000000u, &c->seeds) && c->seeds > 0;
+        return trpi_whole_parse(value, 0, 1000000000u, &c->seeds) && c->seeds > 0;
     }
     if (strcmp(flag, "--until") == 0) {
         return parse_until(value, &c->options.until_ms);

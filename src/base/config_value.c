@@ -16,30 +16,9 @@
 #include "base/config_store.h"
 #include "base/decimal.h"
 #include "base/nearest.h"
+#include "base/units.h"
 
 #define NUMBER_MAX 9007199254740992 /* 2^53: whole numbers are exact up to it */
-
-typedef struct unit {
-    const char *name;
-    uint64_t factor;
-} unit;
-
-static const unit durations[] = {
-    { "ms", 1 },         { "millis", 1 },     { "milliseconds", 1 }, { "s", 1000 },
-    { "second", 1000 },  { "seconds", 1000 }, { "m", 60000 },        { "minute", 60000 },
-    { "minutes", 60000 }, { "h", 3600000 },   { "hour", 3600000 },   { "hours", 3600000 },
-    { "d", 86400000 },   { "day", 86400000 }, { "days", 86400000 },  { NULL, 0 },
-};
-static const unit sizes[] = {
-    { "", 1 },           { "b", 1 },
-    { "B", 1 },          { "KiB", 1024 },
-    { "k", 1024 },       { "K", 1024 },
-    { "MiB", 1048576 },  { "m", 1048576 },
-    { "M", 1048576 },    { "GiB", 1073741824 },
-    { "g", 1073741824 }, { "G", 1073741824 },
-    { "kB", 1000 },      { "MB", 1000000 },
-    { "GB", 1000000000 }, { NULL, 0 },
-};
 
 static trp_err
 wrong(const char **ret_what, const char *what)
@@ -61,20 +40,6 @@ float_of(const char *text, const trpi_decimal *d)
         power *= 10;
     }
     return (d->negative ? -(double)d->digits : (double)d->digits) / power;
-}
-
-static const unit *
-unit_find(const unit *units, const char *name)
-{
-    while (*name == ' ' || *name == '\t') {
-        name++;
-    }
-    for (; units->name; units++) {
-        if (strcmp(units->name, name) == 0) {
-            return units;
-        }
-    }
-    return NULL;
 }
 
 static trp_err
@@ -106,7 +71,7 @@ trpi_config_parse_number(trpi_config_type type, const char *text, double *ret_nu
     }
     trpi_decimal decimal;
     const char *rest = NULL;
-    const unit *u = NULL;
+    const trpi_unit *u = NULL;
     int64_t whole = 0;
     if (!trpi_decimal_take(text, &decimal, &rest)) {
         return wrong(ret_what,
@@ -115,11 +80,11 @@ trpi_config_parse_number(trpi_config_type type, const char *text, double *ret_nu
                      : type == TRPI_CONFIG_FLOAT  ? "expected a number like 8.0"
                                                   : "expected a whole number");
     }
-    if (type == TRPI_CONFIG_DURATION && !(u = unit_find(durations, rest))) {
+    if (type == TRPI_CONFIG_DURATION && !(u = trpi_unit_find(trpi_units_time, rest))) {
         return wrong(ret_what, *rest ? "no such unit of time; use ms, s, m, h or d"
                                      : "a duration needs a unit: ms, s, m, h or d");
     }
-    if (type == TRPI_CONFIG_SIZE && !(u = unit_find(sizes, rest))) {
+    if (type == TRPI_CONFIG_SIZE && !(u = trpi_unit_find(trpi_units_size, rest))) {
         return wrong(ret_what, "no such unit of size; use B, KiB or MiB");
     }
     if (!u && *rest != '\0') {

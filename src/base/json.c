@@ -6,7 +6,6 @@
  */
 #include "base/json.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,6 +13,7 @@
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/units.h"
 #include "base/utf8.h"
 
 #define DOUBLE_EXACT_MAX 9007199254740992 /* 2^53 */
@@ -192,31 +192,13 @@ trpi_json_get_text(const cJSON *object, const char *key)
     return cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
 }
 
-static bool
-parse_u64(const char *text, uint64_t *ret_number)
-{
-    char *end;
-    unsigned long long number;
-
-    if (text[0] < '0' || text[0] > '9') { /* strtoull takes signs and spaces */
-        return false;
-    }
-    errno = 0;
-    number = strtoull(text, &end, 10);
-    if (errno != 0 || *end != 0) {
-        return false;
-    }
-    *ret_number = number;
-    return true;
-}
-
 bool
 trpi_json_u64(const cJSON *item, uint64_t *ret_number)
 {
     double number;
 
     if (cJSON_IsString(item)) {
-        return parse_u64(item->valuestring, ret_number);
+        return trpi_whole_parse(item->valuestring, 0, UINT64_MAX, ret_number);
     }
     if (!cJSON_IsNumber(item)) {
         return false;

@@ -19,6 +19,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/sized.h"
+#include "base/units.h"
 #include "pattern/routing_head.h"
 
 /* ---- plan ------------------------------------------------------------------------------------ */
@@ -66,19 +67,6 @@ trpi_cluster_plan_fini(trpi_router_plan *plan)
 }
 
 static bool
-parse_count(const char *value, uint32_t *ret_count)
-{
-    char *end;
-    unsigned long number = strtoul(value, &end, 10);
-
-    if (value[0] < '0' || value[0] > '9' || *end != 0 || number == 0 || number > TRP_ROUTEES_MAX) {
-        return false;
-    }
-    *ret_count = (uint32_t)number;
-    return true;
-}
-
-static bool
 parse_switch(const char *value, bool *ret_on)
 {
     *ret_on = strcasecmp(value, "on") == 0 || strcasecmp(value, "yes") == 0 ||
@@ -108,10 +96,10 @@ trpi_cluster_plan_set(trpi_router_plan *plan, const char *key, const char *value
         good = parse_switch(value, &on);
         plan->cluster.local = good && on;
     } else if (strcmp(key, "max-total-nr-of-instances") == 0) {
-        good = parse_count(value, &plan->total_said);
+        good = trpi_whole32_parse(value, 1, TRP_ROUTEES_MAX, &plan->total_said);
         plan->cluster.total = good ? plan->total_said : plan->cluster.total;
     } else if (strcmp(key, "max-nr-of-instances-per-node") == 0) {
-        good = parse_count(value, &plan->cluster.per_node);
+        good = trpi_whole32_parse(value, 1, TRP_ROUTEES_MAX, &plan->cluster.per_node);
     } else {
         return trpi_router_plan_wrong(error, error_bytes, "cluster.%s: there is no such key", key);
     }

@@ -10,7 +10,6 @@
  */
 #include "pattern/routing_plan.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -20,6 +19,7 @@
 #include "base/address.h"
 #include "base/alloc.h"
 #include "base/sized.h"
+#include "base/units.h"
 #include "pattern/routing.h"
 
 #define PATHS_SEPARATORS ", \t\n"
@@ -182,21 +182,6 @@ trpi_router_plan_wrong(char *error, size_t bytes, const char *format, ...)
 }
 
 static bool
-parse_u32(const char *value, uint32_t *ret_number)
-{
-    char *end;
-    unsigned long long number;
-
-    errno = 0;
-    number = strtoull(value, &end, 10);
-    if (value[0] < '0' || value[0] > '9' || *end != 0 || errno != 0 || number > UINT32_MAX) {
-        return false;
-    }
-    *ret_number = (uint32_t)number;
-    return true;
-}
-
-static bool
 parse_share(const char *value, double *ret_share)
 {
     char *end;
@@ -212,27 +197,14 @@ parse_share(const char *value, double *ret_share)
 static bool
 parse_ms(const char *value, uint32_t *ret_ms)
 {
-    static const struct {
-        const char *name;
-        double ms;
-    } units[] = { { "", 1 },         { "ms", 1 },       { "millis", 1 },    { "milliseconds", 1 },
-                  { "s", 1e3 },      { "second", 1e3 }, { "seconds", 1e3 }, { "m", 6e4 },
-                  { "min", 6e4 },    { "minute", 6e4 }, { "minutes", 6e4 }, { "h", 3.6e6 },
-                  { "hour", 3.6e6 }, { "hours", 3.6e6 } };
-    char *unit;
-    double number = strtod(value, &unit);
+    uint64_t ms = 0;
 
-    if (unit == value || !(number >= 0)) {
+    if (!trpi_duration_parse(value, TRPI_DURATION_BARE | TRPI_DURATION_BLANKS, 0, UINT32_MAX,
+                             &ms)) {
         return false;
     }
-    unit += strspn(unit, " ");
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
-        if (strcmp(unit, units[i].name) == 0 && number * units[i].ms <= UINT32_MAX) {
-            *ret_ms = (uint32_t)(number * units[i].ms + 0.5);
-            return true;
-        }
-    }
-    return false;
+    *ret_ms = (uint32_t)ms;
+    return true;
 }
 
 /* Replace a list by the words of value, or add them to it. */
@@ -336,7 +308,7 @@ set_resizer(trpi_router_plan *plan, const char *key, const char *value, char *er
         if (strcmp(keys[i].key, key) != 0) {
             continue;
         }
-        good = keys[i].number != NULL ? parse_u32(value, keys[i].number)
+        good = keys[i].number != NULL ? trpi_whole32_parse(value, 0, UINT32_MAX, keys[i].number)
                : keys[i].ms != NULL   ? parse_ms(value, keys[i].ms)
                                       : parse_share(value, keys[i].share);
         if (!good) {
@@ -397,14 +369,14 @@ trpi_router_plan_set(trpi_router_plan *plan, const char *key, const char *value,
         return set_resizer(plan, key + 8, value, error, error_bytes);
     }
     if (strcmp(key, "nr-of-instances") == 0) {
-        good = parse_u32(value, &plan->instances) && plan->instances > 0;
+        good = trpi_whole32_parse(value, 1, UINT32_MAX, &plan->instances);
         plan->instances_said = plan->instances;
     } else if (strcmp(key, "within") == 0) {
         good = parse_ms(value, &plan->within_ms) && plan->within_ms > 0;
     } else if (strcmp(key, "interval") == 0 || strcmp(key, "tail-chopping-router.interval") == 0) {
         good = parse_ms(value, &plan->interval_ms) && plan->interval_ms > 0;
     } else if (strcmp(key, "virtual-nodes-factor") == 0) {
-        good = parse_u32(value, &plan->virtual_nodes) && plan->virtual_nodes > 0;
+        good = trpi_whole32_parse(value, 1, UINT32_MAX, &plan->virtual_nodes);
     } else {
         return set_setting(plan, key, value);
     }

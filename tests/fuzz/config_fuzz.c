@@ -1,12 +1,15 @@
 /* config_fuzz.c - a configuration file of any bytes: it is right, or refused with a sentence. What
- * is right can be lifted, laid over another, written down and read again.
+ * is right can be lifted, laid over another, written down and read again. The words of the file are
+ * also read as durations and whole numbers (base/units.h).
  */
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/assert.h"
 #include "base/config.h"
+#include "base/units.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -69,6 +72,37 @@ combine(const trp_config *config)
     }
 }
 
+/* A word is refused, or is a number that reads the same when it is written down. */
+static void
+word_read(const char *word)
+{
+    uint64_t ms = 0, number = 0, again = 0;
+    char text[32];
+    if (trpi_duration_parse(word, TRPI_DURATION_BARE | TRPI_DURATION_BLANKS, 1, 1000000, &ms)) {
+        trpi_assert(ms >= 1 && ms <= 1000000);
+        (void)snprintf(text, sizeof text, "%llums", (unsigned long long)ms);
+        trpi_assert(trpi_duration_parse(text, 0, ms, ms, &again) && again == ms);
+    }
+    if (trpi_whole_parse(word, 5, UINT64_MAX, &number)) {
+        trpi_assert(number >= 5 && number == strtoull(word, NULL, 10));
+        (void)snprintf(text, sizeof text, "%llu", (unsigned long long)number);
+        trpi_assert(trpi_whole_parse(text, number, number, &again) && again == number);
+    }
+}
+
+static void
+words_read(const char *text)
+{
+    static const char blanks[] = " \t\n={}\",";
+    char word[64];
+    while (*(text += strspn(text, blanks)) != '\0') {
+        size_t bytes = strcspn(text, blanks);
+        (void)snprintf(word, sizeof word, "%.*s", (int)(bytes < 63 ? bytes : 63), text);
+        word_read(word);
+        text += bytes;
+    }
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -80,6 +114,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     memcpy(text, data, size);
     text[size] = '\0';
+    words_read(text);
     world_cut(text);
     trp_err err = trp_config_parse_text("fuzz", text, &config, &error);
     trpi_assert((err == TRP_OK) == (error.text[0] == '\0'));

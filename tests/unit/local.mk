@@ -20,6 +20,7 @@ tests_unit_base_base_tests_SOURCES = \
 	tests/unit/base/payload_test.c \
 	tests/unit/base/sized_test.c \
 	tests/unit/base/table_test.c \
+	tests/unit/base/units_test.c \
 	tests/unit/base/world_test.c
 
 check_PROGRAMS += tests/unit/sched/sched_tests

@@ -1,0 +1,37 @@
+/* units.h - durations, sizes and whole numbers as people write them: one table of units for files,
+ * command lines, scenarios and tests.
+ *
+ * Everything is computed in integers: 1.1 h is 3,960,000 ms, and what is no whole number of
+ * milliseconds or bytes is refused. No sign, no blank at either end, no exponent.
+ */
+#ifndef TRPI_BASE_UNITS_H
+#define TRPI_BASE_UNITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct trpi_unit {
+    const char *name;
+    uint64_t factor;
+} trpi_unit;
+
+extern const trpi_unit trpi_units_time[]; /* factors in ms; NULL ends it */
+extern const trpi_unit trpi_units_size[]; /* factors in bytes */
+
+/* The unit that text, without blanks before it, is; NULL: none. */
+const trpi_unit *trpi_unit_find(const trpi_unit *units, const char *text);
+
+enum {
+    TRPI_DURATION_BARE = 1,  /* without a unit it is ms */
+    TRPI_DURATION_BLANKS = 2 /* blanks may stand before the unit */
+};
+
+/* "500ms", "1.5s", "2m": false unless it is a duration from low_ms to high_ms. */
+bool trpi_duration_parse(const char *text, unsigned flags, uint64_t low_ms, uint64_t high_ms,
+                         uint64_t *ret_ms);
+/* Decimal digits and nothing else: false unless they are a number from low to high. */
+bool trpi_whole_parse(const char *text, uint64_t low, uint64_t high, uint64_t *ret_number);
+/* As that, into 32 bits. */
+bool trpi_whole32_parse(const char *text, uint32_t low, uint32_t high, uint32_t *ret_number);
+
+#endif
