@@ -19,9 +19,8 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/atomics.h"
 #include "base/hash.h"
-
-#define UNLIKELY(e) __builtin_expect(!!(e), 0)
 
 static const trp_ref nobody = TRP_REF_NONE;
 

@@ -13,6 +13,7 @@
 #include <troupe/router.h>
 
 #include "actor/actor.h"
+#include "base/atomics.h"
 #include "pattern/pattern.h"
 #include "pattern/routing_plan.h"
 
@@ -98,7 +99,7 @@ typedef struct trpi_router {
     trpi_abandoned *abandoned;
     trpi_routee_source source;
     /* tellers */
-    _Alignas(64) _Atomic uint64_t number; /* of the next message */
+    _Alignas(TRPI_CACHE_LINE) _Atomic uint64_t number; /* of the next message */
     _Atomic bool keyless;                 /* it was logged that a message had no key */
     _Atomic bool resizing; /* a resize order is on its way; set by a teller, cleared by the head */
 } trpi_router;

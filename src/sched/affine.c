@@ -19,6 +19,7 @@
  */
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/atomics.h"
 #include "sched/worker.h"
 
 enum { INNER = 0, OUTER = 1, SERVER = 2, QUEUES = 3 };
@@ -155,7 +156,7 @@ affine_next(trpi_worker *worker)
     trpi_affine *affine = worker->affine;
     trpi_task *task;
 
-    if (TRPI_UNLIKELY(atomic_load_explicit(&affine->urgent, memory_order_seq_cst))) {
+    if (UNLIKELY(atomic_load_explicit(&affine->urgent, memory_order_seq_cst))) {
         pick_urgent(worker);
     }
     task = trpi_task_list_pop(&affine->directive);

@@ -33,8 +33,7 @@
  */
 #include "sched/worker.h"
 
-#define RELAXED memory_order_relaxed
-#define SEQ_CST memory_order_seq_cst
+#include "base/atomics.h"
 
 #define INTERVAL_NS_FIRST 1500000u /* while there was too little to do for a first trial */
 #define INTERVAL_NS_MIN 8000000u

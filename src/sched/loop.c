@@ -7,7 +7,7 @@
  */
 #include "sched/worker.h"
 
-#define RELAXED memory_order_relaxed
+#include "base/atomics.h"
 
 static inline trpi_task *
 next(trpi_worker *worker)
@@ -15,11 +15,11 @@ next(trpi_worker *worker)
     trpi_task *task = NULL;
     uint32_t countdown;
 
-    if (TRPI_UNLIKELY(atomic_load_explicit(&worker->deferred.count, RELAXED) != 0)) {
+    if (UNLIKELY(atomic_load_explicit(&worker->deferred.count, RELAXED) != 0)) {
         trpi_defer_age(worker);
     }
     countdown = atomic_load_explicit(&worker->inject_countdown, RELAXED);
-    if (TRPI_LIKELY(countdown != 0)) {
+    if (LIKELY(countdown != 0)) {
         atomic_store_explicit(&worker->inject_countdown, countdown - 1, RELAXED);
     } else {
         atomic_store_explicit(&worker->inject_countdown, TRPI_INJECT_RUNS, RELAXED);
@@ -29,13 +29,13 @@ next(trpi_worker *worker)
         }
         task = trpi_inject_pop(worker, 1);
     }
-    if (TRPI_LIKELY(task == NULL)) {
+    if (LIKELY(task == NULL)) {
         task = trpi_own_take(worker);
     }
-    if (TRPI_UNLIKELY(task == NULL)) {
+    if (UNLIKELY(task == NULL)) {
         task = trpi_inject_pop(worker, TRPI_INJECT_SHARE);
     }
-    return TRPI_LIKELY(task != NULL) ? task : trpi_defer_pop(worker);
+    return LIKELY(task != NULL) ? task : trpi_defer_pop(worker);
 }
 
 /* A run is over: a quiescent state, and a sign of life. */
@@ -54,7 +54,7 @@ run(trpi_worker *worker, trpi_task *task, uint32_t offer)
     const trpi_sched_ops *ops = worker->sched->options.ops;
     trpi_run_result result = ops->run(worker->data, task, offer);
 
-    while (TRPI_UNLIKELY(result == TRPI_RUN_ON)) {
+    while (UNLIKELY(result == TRPI_RUN_ON)) {
         ran(worker);
         trpi_worker_hurry(worker, 1);
         result = ops->run(worker->data, task, offer);
@@ -67,7 +67,7 @@ end_run(trpi_worker *worker, trpi_task *task, trpi_run_result result)
 {
     if (result == TRPI_RUN_VAIN) {
         worker->keep_pause = TRPI_KEEP_PAUSE;
-    } else if (TRPI_UNLIKELY(result != TRPI_RUN_IDLE)) { /* it looks, too: saves a call */
+    } else if (UNLIKELY(result != TRPI_RUN_IDLE)) { /* it looks, too: saves a call */
         trpi_worker_settle(worker, task, result);
     }
     ran(worker);
@@ -86,19 +86,18 @@ static void __attribute__((noinline)) run_kept(trpi_worker *worker, trpi_task *t
         uint32_t countdown = atomic_load_explicit(&worker->inject_countdown, RELAXED);
         trpi_run_result result;
 
-        if (TRPI_UNLIKELY(countdown == 0 ||
-                          index >= atomic_load_explicit(&sched->limit, RELAXED))) {
+        if (UNLIKELY(countdown == 0 || index >= atomic_load_explicit(&sched->limit, RELAXED))) {
             trpi_ring_push(worker, task);
             return;
         }
         atomic_store_explicit(&worker->inject_countdown, countdown - 1, RELAXED);
         result = run_task(worker->data, task, kept);
-        if (TRPI_UNLIKELY(result != TRPI_RUN_KEPT)) {
+        if (UNLIKELY(result != TRPI_RUN_KEPT)) {
             end_run(worker, task, result);
             return;
         }
         ran(worker);
-        if (TRPI_UNLIKELY(atomic_load_explicit(&worker->slot, RELAXED) != NULL)) {
+        if (UNLIKELY(atomic_load_explicit(&worker->slot, RELAXED) != NULL)) {
             trpi_ring_push(worker, task);
             return;
         }
@@ -133,7 +132,7 @@ trpi_worker_loop(trpi_worker *worker)
         trpi_run_result result;
         trpi_task *task;
 
-        if (TRPI_UNLIKELY(worker->index >= limit)) {
+        if (UNLIKELY(worker->index >= limit)) {
             if (limit == 0) {
                 return;
             }
@@ -141,7 +140,7 @@ trpi_worker_loop(trpi_worker *worker)
             continue;
         }
         task = next(worker);
-        if (TRPI_UNLIKELY(task == NULL)) {
+        if (UNLIKELY(task == NULL)) {
             task = trpi_keep(worker, NULL); /* nobody told it anything, most likely */
             if (task == NULL && (task = trpi_search(worker)) == NULL) {
                 continue;
@@ -154,7 +153,7 @@ trpi_worker_loop(trpi_worker *worker)
             run_kept(worker, task);
         } else {
             end_run(worker, task, result);
-            if (TRPI_UNLIKELY(atomic_load_explicit(&worker->keeper.task, RELAXED) != NULL)) {
+            if (UNLIKELY(atomic_load_explicit(&worker->keeper.task, RELAXED) != NULL)) {
                 run_kept(worker, NULL);
             }
         }

@@ -28,16 +28,12 @@
 #include <linux/membarrier.h>
 
 #include "base/assert.h"
+#include "base/atomics.h"
 #include "sched/worker.h"
-
-#define RELAXED memory_order_relaxed
-#define ACQUIRE memory_order_acquire
-#define RELEASE memory_order_release
 
 /* How long a thief waits for the owner to leave: the owner is there for a few instructions; if it
  * was preempted there, the thief gives up. */
 #define STEAL_SPINS 1000
-
 
 /* The owner's side of queue-Q1 when a thief is there, or membarrier is not. */
 void
@@ -50,7 +46,7 @@ trpi_slot_enter_slowly(trpi_worker *worker)
         }
         atomic_store_explicit(&worker->keeper.busy, 0, RELEASE);
         while (atomic_load_explicit(&worker->keeper.steal_req, ACQUIRE) != 0) {
-            trpi_pause();
+            trpi_cpu_relax();
         }
         atomic_store_explicit(&worker->keeper.busy, 1, RELAXED);
     }
@@ -79,7 +75,7 @@ thief_enter(trpi_worker *victim)
         if (atomic_load_explicit(&victim->keeper.busy, ACQUIRE) == 0) {
             return true;
         }
-        trpi_pause();
+        trpi_cpu_relax();
     }
     atomic_store_explicit(&victim->keeper.steal_req, 0, RELEASE);
     return false;
@@ -180,7 +176,7 @@ trpi_ring_push(trpi_worker *worker, trpi_task *task)
     /* acquire: pairs with the thief's release; the entry that we overwrite was read */
     uint32_t head = atomic_load_explicit(&worker->ring_head, ACQUIRE);
 
-    if (TRPI_UNLIKELY(tail - head >= TRPI_RING_TASKS)) {
+    if (UNLIKELY(tail - head >= TRPI_RING_TASKS)) {
         ring_overflow(worker, task);
         return;
     }
@@ -295,7 +291,7 @@ void
 trpi_sched_ready(trpi_worker *worker, trpi_task *task)
 {
     trpi_assert_slow(worker == trpi_worker_current());
-    if (TRPI_UNLIKELY(task->dispatch != TRPI_DISPATCH_POOL || worker->is_private)) {
+    if (UNLIKELY(task->dispatch != TRPI_DISPATCH_POOL || worker->is_private)) {
         trpi_sched_inject(worker->sched, task);
         return;
     }
@@ -316,7 +312,7 @@ trpi_defer_push(trpi_worker *at, trpi_task *task)
     trpi_wake_worker(at); /* queue-Q3: the pair of its last look before sleep */
     /* It may have begun to sit out, and handed over what it had before this came. The lock orders
      * its look at limit before ours. */
-    if (TRPI_UNLIKELY(at->index >= atomic_load_explicit(&at->sched->limit, RELAXED))) {
+    if (UNLIKELY(at->index >= atomic_load_explicit(&at->sched->limit, RELAXED))) {
         trpi_defer_drain(at);
     }
 }

@@ -35,10 +35,8 @@
 #include <linux/futex.h>
 
 #include "base/assert.h"
+#include "base/atomics.h"
 #include "sched/worker.h"
-
-#define RELAXED memory_order_relaxed
-#define SEQ_CST memory_order_seq_cst
 
 enum { WOKEN_NOT = 0, WOKEN_TO_SEARCH = 1, WOKEN_TO_WATCH = 2 };
 
@@ -112,8 +110,8 @@ void
 trpi_wake_for_push(trpi_sched *sched)
 {
     trpi_fence(sched); /* sleep-L1 */
-    if (TRPI_LIKELY(atomic_load_explicit(&sched->sleepers, RELAXED) == 0 ||
-                    atomic_load_explicit(&sched->searching, RELAXED) != 0)) {
+    if (LIKELY(atomic_load_explicit(&sched->sleepers, RELAXED) == 0 ||
+               atomic_load_explicit(&sched->searching, RELAXED) != 0)) {
         return;
     }
     wake_one(sched, WOKEN_TO_SEARCH);
@@ -125,7 +123,7 @@ trpi_wake_worker(trpi_worker *worker)
     trpi_sched *sched = worker->sched;
 
     trpi_fence(sched); /* sleep-L1, for what only this worker looks at */
-    if (TRPI_LIKELY(!atomic_load_explicit(&worker->asleep, RELAXED))) {
+    if (LIKELY(!atomic_load_explicit(&worker->asleep, RELAXED))) {
         return;
     }
     (void)pthread_mutex_lock(&sched->sleep_lock);
@@ -187,7 +185,7 @@ wait_ns(trpi_sched *sched, uint64_t ns)
            atomic_load_explicit(&sched->inject_count, RELAXED) == 0 &&
            !trpi_sched_is_stopping(sched)) {
         for (int i = 0; i < 8; i++) {
-            trpi_pause();
+            trpi_cpu_relax();
         }
     }
 }

@@ -11,10 +11,9 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/atomics.h"
 #include "base/mutex.h"
 #include "sched/worker.h"
-
-#define RELAXED memory_order_relaxed
 
 #define HIGH_PRIORITY_NICE (-10)
 
@@ -134,7 +133,7 @@ static bool __attribute__((noinline)) hold(trpi_worker *worker, trpi_task *task)
 void
 trpi_worker_settle(trpi_worker *worker, trpi_task *task, trpi_run_result result)
 {
-    if (TRPI_LIKELY(result == TRPI_RUN_IDLE)) {
+    if (LIKELY(result == TRPI_RUN_IDLE)) {
         return;
     }
     if (worker->is_private || task->dispatch != TRPI_DISPATCH_POOL) {
@@ -159,8 +158,8 @@ trpi_worker_settle(trpi_worker *worker, trpi_task *task, trpi_run_result result)
     }
     /* It does not overtake a backlog that left the ring: who makes a thousand children lets them
      * run before it makes the next thousand. */
-    if (TRPI_UNLIKELY(atomic_load_explicit(&worker->sched->inject_count, RELAXED) >=
-                      TRPI_RING_TASKS / 2)) {
+    if (UNLIKELY(atomic_load_explicit(&worker->sched->inject_count, RELAXED) >=
+                 TRPI_RING_TASKS / 2)) {
         trpi_inject_push(worker->sched, task);
         return;
     }

@@ -4,22 +4,9 @@
 
 #include <pthread.h>
 
+#include "base/atomics.h"
 #include "sched/sched.h"
 #include "sched/timer_wheel.h"
-
-#define TRPI_LIKELY(e) __builtin_expect(!!(e), 1)
-#define TRPI_UNLIKELY(e) __builtin_expect(!!(e), 0)
-
-static inline void
-trpi_pause(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-
-#endif
-}
 
 /* A FIFO of tasks through run_next; the lock is its owner's. */
 typedef struct trpi_task_list {
@@ -42,7 +29,7 @@ typedef struct trpi_waiting {
 
 struct trpi_worker {
     /* the owner's */
-    _Alignas(128) trpi_sched *sched;
+    _Alignas(TRPI_CACHE_LINE_PAIR) trpi_sched *sched;
     uint16_t index;
     uint16_t defer_to;
     bool is_private;
@@ -64,15 +51,15 @@ struct trpi_worker {
     uint32_t trims; /* TRPI_TRIMS_*: how ops->sleep was called since the last run */
 
     /* written by the owner in each run, read by thieves */
-    _Alignas(64) _Atomic uint32_t ring_head; /* CAS by all who pop */
+    _Alignas(TRPI_CACHE_LINE) _Atomic uint32_t ring_head; /* CAS by all who pop */
     _Atomic uint32_t ring_tail;              /* owner, release; pairs with acquire of thieves */
     _Atomic(trpi_task *) slot;               /* the LIFO slot: see trpi_slot_enter() */
     _Atomic uint64_t progress; /* +1 after each run, release: quiescent state, and sign of life */
     trpi_keeper keeper;
-    _Alignas(64) _Atomic(trpi_task *) ring[TRPI_RING_TASKS];
+    _Alignas(TRPI_CACHE_LINE) _Atomic(trpi_task *) ring[TRPI_RING_TASKS];
 
     /* written by others */
-    _Alignas(64) _Atomic uint32_t woken; /* futex word: 0 sleeping, 1 told to wake */
+    _Alignas(TRPI_CACHE_LINE) _Atomic uint32_t woken; /* futex word: 0 sleeping, 1 told to wake */
     _Atomic bool asleep;                 /* seq_cst; pair: wake_if_asleep() and sleep_prepare() */
     _Atomic uint32_t sits_out;           /* futex word: 1 while it waits in gang.c */
     bool in_sleepers;                    /* sleep_lock */
@@ -80,7 +67,7 @@ struct trpi_worker {
     trpi_waiting deferred;
 
     /* private workers: their queue */
-    _Alignas(64) pthread_mutex_t queue_lock;
+    _Alignas(TRPI_CACHE_LINE) pthread_mutex_t queue_lock;
     pthread_cond_t queue_cond;
     trpi_task_list queue; /* queue_lock; of an affine worker: what other workers handed in */
     bool released;        /* queue_lock */
@@ -90,7 +77,7 @@ struct trpi_worker {
     struct trpi_affine *affine; /* affine.c; NULL: not affine */
     char name[16];
 
-    _Alignas(64) unsigned char data[];
+    _Alignas(TRPI_CACHE_LINE) unsigned char data[];
 };
 
 #define TRPI_GANG_PAIRS 3u /* of measures: with the limit as it is, and with another one */
@@ -131,17 +118,17 @@ struct trpi_sched {
     bool busy_is_due;        /* driven: it was ready, and is kept out of inject till then */
 
     /* Workers below it run; 0: the scheduler stops. Looked at before each run. */
-    _Alignas(64) _Atomic uint32_t limit;
+    _Alignas(TRPI_CACHE_LINE) _Atomic uint32_t limit;
     _Atomic bool stopping;
     _Atomic bool calm; /* relaxed hint: sleep-L5 */
     _Atomic(trpi_worker *)
         workers[TRPI_POOL_MAX + TRPI_PRIVATE_MAX]; /* set once, release; never unset */
 
-    _Alignas(64) pthread_mutex_t inject_lock;
+    _Alignas(TRPI_CACHE_LINE) pthread_mutex_t inject_lock;
     trpi_task_list inject;
     _Atomic uint32_t inject_count; /* relaxed hint; the fence of wake and sleep orders it */
 
-    _Alignas(64) _Atomic uint32_t sleepers; /* seq_cst, see sleep.c */
+    _Alignas(TRPI_CACHE_LINE) _Atomic uint32_t sleepers; /* seq_cst, see sleep.c */
     _Atomic uint32_t searching;             /* seq_cst, see sleep.c */
     pthread_mutex_t sleep_lock;
     trpi_worker *sleepers_first;      /* sleep_lock */
@@ -166,9 +153,9 @@ struct trpi_sched {
     uint64_t *grace_progress;     /* timer thread: of each worker at its start */
     int grace_step;               /* timer thread */
     bool retire_armed;            /* retire_lock: a timer is on its way */
-    _Alignas(64) trpi_gang gang;
-    _Alignas(64) _Atomic uint32_t foreign_phase;
-    _Alignas(64) _Atomic uint32_t foreign_count[2];
+    _Alignas(TRPI_CACHE_LINE) trpi_gang gang;
+    _Alignas(TRPI_CACHE_LINE) _Atomic uint32_t foreign_phase;
+    _Alignas(TRPI_CACHE_LINE) _Atomic uint32_t foreign_count[2];
 };
 
 /* A sequentially consistent fence. The thread sanitizer knows none: there it is a locked
@@ -339,8 +326,8 @@ trpi_slot_enter(trpi_worker *worker)
     atomic_store_explicit(&worker->keeper.busy, 1, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);
     /* acquire: pairs with the thief's release of steal_req, after which all is as it left it */
-    if (TRPI_UNLIKELY(atomic_load_explicit(&worker->keeper.steal_req, memory_order_acquire) != 0 ||
-                      worker->keeper.fenced)) {
+    if (UNLIKELY(atomic_load_explicit(&worker->keeper.steal_req, memory_order_acquire) != 0 ||
+                 worker->keeper.fenced)) {
         trpi_slot_enter_slowly(worker);
     }
 }
@@ -390,7 +377,7 @@ trpi_own_take(trpi_worker *worker)
 
     trpi_slot_enter(worker);
     task = atomic_load_explicit(&worker->slot, memory_order_relaxed);
-    if (TRPI_LIKELY(task != NULL && worker->slot_wins < TRPI_SLOT_WINS_MAX)) {
+    if (LIKELY(task != NULL && worker->slot_wins < TRPI_SLOT_WINS_MAX)) {
         worker->slot_wins++;
         atomic_store_explicit(&worker->slot, NULL, memory_order_relaxed);
     } else {

@@ -35,10 +35,8 @@
 #include "actor/kernel/team.h"
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/atomics.h"
 #include "base/mutex.h"
-
-#define RELAXED memory_order_relaxed
-#define SEQ_CST memory_order_seq_cst
 
 const char trpi_box_name[] = "box";
 

@@ -17,6 +17,7 @@
 #include "actor/kernel/mailbox.h"
 #include "actor/kernel/ref_map.h"
 #include "actor/kernel/run.h"
+#include "base/atomics.h"
 
 typedef struct trpi_box_type { /* a registered mailbox */
     char id[TRP_MAILBOX_ID_BYTES_MAX + 1];
@@ -63,10 +64,10 @@ typedef struct trpi_box {
     struct trpi_box *idle_next, *idle_prev;
     _Atomic bool listed; /* as idle; seq_cst: a pair with the token (shared-mailbox-T2) */
     /* written by senders and runner, seq_cst: a pair with full_any (bounded-mailbox-B2) */
-    _Alignas(64) _Atomic uint32_t count; /* admitted and not taken out yet */
+    _Alignas(TRPI_CACHE_LINE) _Atomic uint32_t count; /* admitted and not taken out yet */
     _Atomic bool full_any;               /* pending, waiting or to be told ready */
     /* under the lock */
-    _Alignas(64) pthread_mutex_t lock;
+    _Alignas(TRPI_CACHE_LINE) pthread_mutex_t lock;
     pthread_cond_t room;
     trpi_pending *pending_first, *pending_last;
     _Atomic uint32_t pending_count; /* written under the lock; relaxed: a hint without */

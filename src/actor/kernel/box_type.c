@@ -15,10 +15,10 @@
 #include "actor/kernel/team.h"
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/atomics.h"
 #include "base/mutex.h"
 #include "base/sized.h"
 
-#define RELAXED memory_order_relaxed
 #define DEFAULT_ID "default-mailbox"
 
 static bool

@@ -29,10 +29,10 @@
 #include "actor/kernel/run.h"
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/atomics.h"
 #include "base/hash.h"
 #include "base/mutex.h"
 
-#define RELAXED memory_order_relaxed
 #define SLOTS_MOVED 64u /* between a worker's cache and the free list, at a time */
 #define SLOTS_AHEAD 1u  /* who makes one makes more: the next but so many comes into the cache */
 #define BUSY_MAX 64u    /* slots passed over by one acquire before it takes fresh ones */

@@ -50,6 +50,7 @@
 #include <troupe/actor.h>
 
 #include "actor/kernel/open.h"
+#include "base/atomics.h"
 #include "sched/sched.h"
 
 struct trpi_extra;  /* LIFE: actor/kernel/extra.h */
@@ -119,7 +120,7 @@ enum {
 };
 
 typedef struct trpi_cell {
-    _Alignas(128) _Atomic uintptr_t head;
+    _Alignas(TRPI_CACHE_LINE_PAIR) _Atomic uintptr_t head;
     _Atomic(trp_msg *) stub_next;
     _Atomic(struct trpi_sysmsg *) sys_head;
     _Atomic uint32_t generation;

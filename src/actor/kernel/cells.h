@@ -6,6 +6,7 @@
 
 #include "actor/kernel/cell.h"
 #include "actor/kernel/msg.h"
+#include "base/atomics.h"
 
 /* Slot s stands at place s + TRPI_PLACE_FIRST of the directory's space, so that the first slab is
  * the short end of a slab of full size, and a lookup has no special case. */
@@ -23,7 +24,7 @@ struct trpi_cells {
     /* directory: the address of place 0 of the slab, 0: none yet. Release; pairs with acquire of
      * lookups. */
     _Atomic uintptr_t *slabs;
-    _Alignas(64) pthread_mutex_t lock; /* the free list, growth */
+    _Alignas(TRPI_CACHE_LINE) pthread_mutex_t lock; /* the free list, growth */
     uint32_t free_first, free_last;    /* FIFO through next_sibling */
     uint32_t free_count;
 };

@@ -9,8 +9,7 @@
 #include "actor/kernel/box.h"
 #include "actor/kernel/mailbox.h"
 #include "actor/kernel/run.h"
-
-#define RELAXED memory_order_relaxed
+#include "base/atomics.h"
 
 #define CREDIT_MAX 10000u /* answers to overloaded cells that are let pass in one go */
 #define CREDIT_SHARE 256u /* of them, that a worker takes at a time */

@@ -24,10 +24,9 @@
 #include "actor/kernel/team.h"
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/atomics.h"
 #include "base/mutex.h"
 #include "base/sized.h"
-
-#define RELAXED memory_order_relaxed
 
 _Static_assert(TRP_DISPATCHERS_MAX <= TRPI_GROUPS_MAX, "a number names a group, too");
 _Static_assert(TRP_DISPATCHER_THREADS_MAX == TRPI_PRIVATE_MAX, "they are the private workers");

@@ -43,14 +43,13 @@
 #include "actor/kernel/misuse.h"
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/atomics.h"
 #include "base/payload.h"
 
 #define CHUNK_BYTES (128u * 1024u)
 #define CHUNK_CLASSES 6u /* 64 ... 2048; larger blocks are allocated singly */
 #define DEPOT_BYTES_KEPT (1024u * 1024u)
 #define EMPTIES_KEPT 16u /* empty magazines of a class; more go back to the heap */
-
-#define LIKELY(e) __builtin_expect(!!(e), 1)
 
 typedef struct chunk {
     uint32_t blocks;       /* that it was carved into */

@@ -39,10 +39,7 @@
 #include "actor/kernel/run.h"
 #include "actor/kernel/team.h"
 #include "base/assert.h"
-
-#define RELAXED memory_order_relaxed
-#define LIKELY(e) __builtin_expect(!!(e), 1)
-#define UNLIKELY(e) __builtin_expect(!!(e), 0)
+#include "base/atomics.h"
 
 /* Looks at a half-done push before the turn is given up. */
 #define NOT_YET_SPINS 200
@@ -459,9 +456,7 @@ static bool __attribute__((noinline)) wait_for_link(trpi_cell *cell)
         if (trpi_msg_next(cell->tail) != NULL) {
             return true;
         }
-#if defined(__x86_64__) || defined(__i386__)
-        __builtin_ia32_pause();
-#endif
+        trpi_cpu_relax();
     }
     return false;
 }

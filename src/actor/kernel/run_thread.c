@@ -8,8 +8,7 @@
 #include "actor/kernel/cells.h"
 #include "actor/kernel/fault.h"
 #include "actor/kernel/run.h"
-
-#define RELAXED memory_order_relaxed
+#include "base/atomics.h"
 
 void
 trpi_run_thread(void *arg, trpi_worker *worker)

@@ -11,9 +11,7 @@
 #include "actor/kernel/mailbox.h"
 #include "actor/kernel/schedule.h"
 #include "actor/kernel/run.h"
-
-#define RELAXED memory_order_relaxed
-#define UNLIKELY(e) __builtin_expect(!!(e), 0)
+#include "base/atomics.h"
 
 /* sysmsg-H4 */
 static trpi_sysmsg *

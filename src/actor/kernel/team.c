@@ -27,9 +27,8 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/atomics.h"
 #include "base/mutex.h"
-
-#define RELAXED memory_order_relaxed
 
 trpi_team *
 trpi_team_new(bool teamwork)

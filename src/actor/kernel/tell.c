@@ -27,11 +27,8 @@
 #include "actor/kernel/schedule.h"
 #include "actor/kernel/run.h"
 #include "base/assert.h"
+#include "base/atomics.h"
 #include "base/payload.h"
-
-#define RELAXED memory_order_relaxed
-#define LIKELY(e) __builtin_expect(!!(e), 1)
-#define UNLIKELY(e) __builtin_expect(!!(e), 0)
 
 /* ---- chains ---------------------------------------------------------------------------------- */
 

@@ -28,10 +28,9 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/atomics.h"
 #include "base/hash.h"
 
-#define ACQUIRE memory_order_acquire
-#define RELEASE memory_order_release
 #define INDEX_MASK ((1u << TRPI_NODE_INDEX_BITS) - 1u)
 
 static trpi_node_chunk *

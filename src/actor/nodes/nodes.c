@@ -22,10 +22,8 @@
 #include "actor/kernel/mailbox.h"
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/atomics.h"
 #include "base/mutex.h"
-
-#define ACQUIRE memory_order_acquire
-#define RELEASE memory_order_release
 
 /* ---- birth, end ------------------------------------------------------------------------------ */
 

@@ -27,7 +27,6 @@
 #include "actor/life/life.h"
 #include "base/alloc.h"
 
-#define RELAXED memory_order_relaxed
 #define WORKERS_ALL (TRPI_POOL_MAX + TRPI_PRIVATE_MAX)
 
 typedef struct look { /* at one worker */
