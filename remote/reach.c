@@ -30,13 +30,13 @@ dial_lane(trpi_peer *peer, trpi_reach *reach, char *ret_why, size_t why_bytes)
 {
     const trpi_lane_state *lane = &peer->lanes[TRPI_LANE_ORDINARY];
     if (lane->dialling != NULL) {
-        reach->failed = reach->begun ? reach->failed : peer->dials_failed;
+        reach->failed = reach->begun ? reach->failed : peer->dials.failed;
         reach->begun = true;
         return TRP_EAGAIN;
     }
     if (!reach->begun) {
         reach->begun = true;
-        reach->failed = peer->dials_failed;
+        reach->failed = peer->dials.failed;
         trpi_conn_dial(peer, TRPI_LANE_ORDINARY);
         if (lane->dialling != NULL) {
             return TRP_EAGAIN;
@@ -45,7 +45,7 @@ dial_lane(trpi_peer *peer, trpi_reach *reach, char *ret_why, size_t why_bytes)
         return TRP_ECONN;
     }
     (void)snprintf(ret_why, why_bytes, "%s",
-                   peer->dials_failed != reach->failed ? peer->undialled_why
+                   peer->dials.failed != reach->failed ? peer->dials.why
                                                        : "the connection has ended");
     return TRP_ECONN;
 }

@@ -33,7 +33,7 @@ timer_over(void *arg)
 {
     trpi_remote *remote = arg;
     pthread_mutex_lock(&remote->lock);
-    remote->timers--;
+    remote->timers.running--;
     pthread_cond_broadcast(&remote->over);
     pthread_mutex_unlock(&remote->lock);
 }
@@ -55,7 +55,7 @@ hurry(void *arg)
     bool busy = trpi_remote_tick(remote);
     if (atomic_load_explicit(&remote->stopped, memory_order_acquire) || !busy ||
         !hurry_arm(remote)) {
-        remote->hurrying = false;
+        remote->timers.hurrying = false;
         timer_over(remote);
     }
 }
@@ -69,13 +69,13 @@ beat(void *arg)
     if (atomic_load_explicit(&remote->stopped, memory_order_acquire)) {
         return false;
     }
-    if (busy && !remote->hurrying) {
+    if (busy && !remote->timers.hurrying) {
         pthread_mutex_lock(&remote->lock);
-        remote->timers++;
+        remote->timers.running++;
         pthread_mutex_unlock(&remote->lock);
-        remote->hurrying = true;
+        remote->timers.hurrying = true;
         if (!hurry_arm(remote)) {
-            remote->hurrying = false;
+            remote->timers.hurrying = false;
             timer_over(remote);
         }
     }
@@ -176,7 +176,7 @@ options_check(trpi_remote *remote, const trpi_remote_options *options)
     or_default(&o->wire_minor, TRPI_WIRE_MINOR);
     or_configured(&o->receiver_bytes_max, "remote.receiver-limit");
     or_configured(&o->receivers_bytes_max, "remote.receivers-limit");
-    remote->limits = (trpi_credit_limits){ o->receiver_bytes_max, o->receivers_bytes_max };
+    remote->flow.limits = (trpi_credit_limits){ o->receiver_bytes_max, o->receivers_bytes_max };
     or_configured(&o->control_bytes_max, "remote.control-buffer-size");
     or_configured(&o->system_messages_max, "remote.system-message-buffer-size");
     or_configured(&o->backoff_min_ms, "remote.retry-backoff-min");
@@ -335,10 +335,11 @@ trpi_remote_start(trp_system *system, const trpi_remote_options *options, trpi_r
                              remote->options.backoff_max_ms, TRPI_ASK_MS };
     err = err != TRP_OK ? err : trpi_reliable_receive(system);
     err = err != TRP_OK ? err : listen_and_advertise(remote);
-    remote->ticked_ms = trpi_remote_now_ms(remote);
-    remote->timers = 1;
-    err = err != TRP_OK ? err : trpi_system_every(system, TRPI_TICK_MS, beat, timer_over, remote,
-                                                   &remote->beat_id);
+    remote->ticks.last_ms = trpi_remote_now_ms(remote);
+    remote->timers.running = 1;
+    err = err != TRP_OK ? err
+                        : trpi_system_every(system, TRPI_TICK_MS, beat, timer_over, remote,
+                                            &remote->timers.beat_id);
     if (err != TRP_OK) {
         (void)trpi_system_remote_set(system, NULL, NULL);
         say_failed(remote, err);
@@ -427,8 +428,8 @@ trpi_remote_control_send(trpi_remote *remote, const trpi_node_id *to,
     bool gated =
         (peer->assoc.state == TRPI_ASSOC_GATED || peer->assoc.state == TRPI_ASSOC_QUARANTINED) &&
         trpi_remote_now_ms(remote) < peer->assoc.next_ms;
-    uint32_t features = atomic_load_explicit(&peer->features, memory_order_relaxed);
-    uint32_t max = atomic_load_explicit(&peer->frame_bytes_max, memory_order_relaxed);
+    uint32_t features = atomic_load_explicit(&peer->agreed.features, memory_order_relaxed);
+    uint32_t max = atomic_load_explicit(&peer->agreed.frame_bytes_max, memory_order_relaxed);
     if (count > trpi_control_frame_max(features, max)) {
         err = TRP_EMSGSIZE;
     } else if (gated) {
@@ -438,14 +439,14 @@ trpi_remote_control_send(trpi_remote *remote, const trpi_node_id *to,
         err = trpi_peer_append(peer, TRPI_LANE_CONTROL, to->uid, &frames, false);
     }
     if (channel == TRPI_CHANNEL_GOSSIP) {
-        atomic_store_explicit(&peer->told, true, memory_order_relaxed);
+        trpi_watch_tell(&peer->watch);
     }
     trpi_peer_pump(peer, &later);
     trpi_peer_unlock(peer, &later);
     trpi_peer_unpin(peer);
     trpi_buffer_fini(&frames);
     if (err == TRP_OK) {
-        trpi_count(&remote->frames_out, 1);
+        trpi_count(&remote->stats.frames_out, 1);
     }
     return err;
 }
@@ -467,8 +468,7 @@ trpi_remote_watch_delegate(trpi_remote *remote, const trpi_address *address, boo
     if (!trpi_address_equal(address, &remote->address) &&
         trpi_peer_get(remote, address, true, &peer) == TRP_OK) {
         pthread_mutex_lock(&peer->lock);
-        peer->watch_delegated = delegated;
-        atomic_store_explicit(&peer->member, delegated, memory_order_relaxed);
+        trpi_watch_delegate(&peer->watch, delegated);
         trpi_peer_wake(peer);
         trpi_peer_unshare(peer);
         if (delegated) {

@@ -11,7 +11,7 @@
 
 #include "remote/association/conn.h"
 #include "remote/association/hold.h"
-#include "remote/association/inbound.h"
+#include "remote/association/refusal.h"
 
 /* ---- peers and counters ---------------------------------------------------------------------- */
 
@@ -20,7 +20,7 @@ static const char *
 lane_state_name(const trpi_lane_state *lane)
 {
     return lane->out != NULL        ? "open"
-           : lane->parting != NULL  ? "closing"
+           : lane->closing != NULL  ? "closing"
            : lane->dialling != NULL ? "dialling"
            : lane->pending.count > 0 || atomic_load_explicit(&lane->epoch, memory_order_relaxed) > 0
                ? "closed"
@@ -39,8 +39,8 @@ peer_info(trpi_peer *peer, uint64_t now_ms, trpi_peer_info *info)
     bool waits =
         peer->assoc.state == TRPI_ASSOC_GATED || peer->assoc.state == TRPI_ASSOC_QUARANTINED;
     info->next_ms = waits && peer->assoc.next_ms > now_ms ? peer->assoc.next_ms - now_ms : 0;
-    info->round_trip_us = peer->round_trip_us;
-    info->minor = peer->minor;
+    info->round_trip_us = peer->activity.round_trip_us;
+    info->minor = peer->agreed.minor;
     if (peer->assoc.state == TRPI_ASSOC_ACTIVE) {
         (void)trpi_lane_problem(peer, now_ms, info->problem, sizeof info->problem);
     }
@@ -53,11 +53,11 @@ peer_info(trpi_peer *peer, uint64_t now_ms, trpi_peer_info *info)
             atomic_load_explicit(&peer->lanes[lane].queued, memory_order_relaxed);
     }
     pthread_mutex_unlock(&peer->lock);
-    info->bytes_in = atomic_load_explicit(&peer->bytes_in, memory_order_relaxed);
-    info->bytes_out = atomic_load_explicit(&peer->bytes_out, memory_order_relaxed);
-    info->messages_in = atomic_load_explicit(&peer->messages_in, memory_order_relaxed);
-    info->messages_out = atomic_load_explicit(&peer->messages_out, memory_order_relaxed);
-    info->dropped = atomic_load_explicit(&peer->dropped, memory_order_relaxed);
+    info->bytes_in = atomic_load_explicit(&peer->traffic.bytes_in, memory_order_relaxed);
+    info->bytes_out = atomic_load_explicit(&peer->traffic.bytes_out, memory_order_relaxed);
+    info->messages_in = atomic_load_explicit(&peer->traffic.messages_in, memory_order_relaxed);
+    info->messages_out = atomic_load_explicit(&peer->traffic.messages_out, memory_order_relaxed);
+    info->dropped = atomic_load_explicit(&peer->traffic.dropped, memory_order_relaxed);
 }
 
 static int
@@ -91,7 +91,7 @@ redelivered(trpi_remote *remote)
         pthread_mutex_unlock(&peer->lock);
     }
     pthread_mutex_lock(&remote->lock);
-    sum += remote->redelivered_before;
+    sum += remote->table.resent_before;
     pthread_mutex_unlock(&remote->lock);
     return sum;
 }
@@ -99,7 +99,7 @@ redelivered(trpi_remote *remote)
 void
 trpi_remote_stats_get(trpi_remote *remote, trpi_remote_stats *ret_stats)
 {
-#define COPY(name) ret_stats->name = atomic_load_explicit(&remote->name, memory_order_relaxed)
+#define COPY(name) ret_stats->name = atomic_load_explicit(&remote->stats.name, memory_order_relaxed)
     COPY(accepted);
     COPY(handshakes_failed);
     COPY(garbage);
@@ -119,17 +119,19 @@ trpi_remote_stats_get(trpi_remote *remote, trpi_remote_stats *ret_stats)
     COPY(frames_stale);
 #undef COPY
     for (int i = 0; i < TRPI_REFUSAL_COUNT; i++) {
-        ret_stats->refused[i] = atomic_load_explicit(&remote->refused[i], memory_order_relaxed);
+        ret_stats->refused[i] =
+            atomic_load_explicit(&remote->stats.refused[i], memory_order_relaxed);
     }
     ret_stats->redelivered = redelivered(remote);
     uint64_t now_ms = trpi_remote_now_ms(remote);
     pthread_mutex_lock(&remote->lock);
-    ret_stats->pending = remote->conns_waiting;
+    ret_stats->pending = remote->pending.count;
     ret_stats->pending_max = remote->options.pending_handshakes_max;
-    ret_stats->starved = remote->starved;
-    ret_stats->starved_ago_ms = remote->starved_ms != 0 ? now_ms - remote->starved_ms : UINT64_MAX;
+    ret_stats->starved = remote->pending.starved;
+    ret_stats->starved_ago_ms =
+        remote->pending.starved_ms != 0 ? now_ms - remote->pending.starved_ms : UINT64_MAX;
     ret_stats->displaced_ago_ms =
-        remote->displaced_ms != 0 ? now_ms - remote->displaced_ms : UINT64_MAX;
+        remote->pending.displaced_ms != 0 ? now_ms - remote->pending.displaced_ms : UINT64_MAX;
     pthread_mutex_unlock(&remote->lock);
 }
 
@@ -164,8 +166,7 @@ trpi_remote_foreign_heard(trpi_remote *remote, const trpi_address *address, uint
         return false;
     }
     pthread_mutex_lock(&peer->lock);
-    *ret_uid = peer->foreign;
-    peer->foreign = 0;
+    *ret_uid = trpi_refusal_foreign_take(&peer->refusal);
     pthread_mutex_unlock(&peer->lock);
     trpi_peer_unpin(peer);
     return *ret_uid != 0;
@@ -174,7 +175,7 @@ trpi_remote_foreign_heard(trpi_remote *remote, const trpi_address *address, uint
 uint64_t
 trpi_remote_barred_count(trpi_remote *remote)
 {
-    return atomic_load_explicit(&remote->barred, memory_order_relaxed);
+    return atomic_load_explicit(&remote->stats.barred, memory_order_relaxed);
 }
 
 bool
@@ -185,7 +186,7 @@ trpi_remote_is_barred_by(trpi_remote *remote, const trpi_node_id *id)
         return false;
     }
     pthread_mutex_lock(&peer->lock);
-    bool barred = peer->barred_by != 0 && peer->barred_by == id->uid &&
+    bool barred = peer->refusal.barred_by != 0 && peer->refusal.barred_by == id->uid &&
                   peer->assoc.state != TRPI_ASSOC_ACTIVE;
     pthread_mutex_unlock(&peer->lock);
     trpi_peer_unpin(peer);
@@ -238,7 +239,7 @@ trpi_remote_is_incompatible(trpi_remote *remote, const trpi_address *address, ch
     pthread_mutex_lock(&peer->lock);
     trpi_refusal why = refusal_of_reason(peer->reason);
     bool other = strncmp(peer->reason, called, sizeof called - 1) == 0 &&
-                 peer->refused_by[0] != '\0' && strcmp(peer->refused_by, address->system) != 0;
+                 peer->refusal.by[0] != '\0' && strcmp(peer->refusal.by, address->system) != 0;
     bool secret = why == TRPI_REFUSED_COOKIE ||
                   (why == TRPI_REFUSED_BY_PEER && (strstr(peer->reason, "secure-cookie") != NULL ||
                                                    strstr(peer->reason, "another cookie") != NULL));
@@ -250,7 +251,7 @@ trpi_remote_is_incompatible(trpi_remote *remote, const trpi_address *address, ch
                        "which the others reach it");
     } else if (is && other) {
         (void)snprintf(ret_why, why_bytes, "system: %.60s here, %.60s at %s:%u", address->system,
-                       peer->refused_by, address->host, address->port);
+                       peer->refusal.by, address->host, address->port);
     } else if (is && remote->cookie_file[0] != '\0') {
         (void)snprintf(ret_why, why_bytes,
                        "remote.cookie: %s:%u has another cookie than %s: of another user? "

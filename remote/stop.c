@@ -99,9 +99,9 @@ settle(trpi_remote *remote, int step, uint64_t deadline_ms)
 static void
 timers_end(trpi_remote *remote)
 {
-    (void)trpi_system_after_cancel(remote->system, remote->beat_id);
+    (void)trpi_system_after_cancel(remote->system, remote->timers.beat_id);
     pthread_mutex_lock(&remote->lock);
-    while (remote->timers > 0) {
+    while (remote->timers.running > 0) {
         if (trpi_world_is_driven(remote->world)) {
             pthread_mutex_unlock(&remote->lock);
             trpi_system_pass(remote->system, TRPI_TICK_MS);
@@ -139,7 +139,7 @@ lost_before(trpi_remote *remote)
         pthread_mutex_lock(&peer->lock);
         peer->attempts_at_stop = peer->assoc.attempts;
         pthread_mutex_unlock(&peer->lock);
-        lost += atomic_load_explicit(&peer->dropped, memory_order_relaxed);
+        lost += atomic_load_explicit(&peer->traffic.dropped, memory_order_relaxed);
     }
     return lost;
 }
@@ -170,7 +170,7 @@ say_lost(trpi_remote *remote, uint64_t before)
 {
     uint64_t lost = 0;
     for (trpi_peer *peer = NULL; (peer = trpi_peer_next(remote, peer)) != NULL;) {
-        lost += atomic_load_explicit(&peer->dropped, memory_order_relaxed);
+        lost += atomic_load_explicit(&peer->traffic.dropped, memory_order_relaxed);
     }
     if (lost > before) {
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",

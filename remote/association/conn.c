@@ -72,18 +72,18 @@ trpi_conn_unref(trpi_conn *conn)
     if (atomic_fetch_sub_explicit(&conn->references, 1, memory_order_acq_rel) != 1) {
         return;
     }
-    if (conn->writing.count > 0) {
+    if (conn->write.taken.count > 0) {
         trpi_conn_give_up(conn);
     }
     if (conn->link != NULL) {
         conn->remote->ops->release(conn->link);
     }
     trpi_frame_decoder_fini(&conn->decoder);
-    trpi_buffer_fini(&conn->head);
-    trpi_buffer_fini(&conn->writing_head);
-    trpi_buffer_fini(&conn->writing);
-    trpi_buffer_fini(&conn->scratch);
-    trpi_buffer_fini(&conn->expanded);
+    trpi_buffer_fini(&conn->write.head);
+    trpi_buffer_fini(&conn->write.taken_head);
+    trpi_buffer_fini(&conn->write.taken);
+    trpi_buffer_fini(&conn->read.scratch);
+    trpi_buffer_fini(&conn->read.expanded);
     /* conn-N4: after release(), and remote may be gone after it */
     pthread_mutex_lock(&remote->lock);
     remote->conns_alive--;
@@ -194,7 +194,7 @@ trpi_conns_expire(trpi_remote *remote, uint64_t now_ms)
     char peer_text[sizeof((trpi_conn *)0)->peer_text] = "";
     uint32_t expired = 0;
     pthread_mutex_lock(&remote->lock);
-    for (trpi_conn *conn = remote->pending_first; conn != NULL; conn = conn->pending_next) {
+    for (trpi_conn *conn = remote->pending.first; conn != NULL; conn = conn->waits.next) {
         if (now_ms >= conn->deadline_ms) {
             expired++;
             conn->deadline_ms = UINT64_MAX; /* once */
@@ -207,8 +207,8 @@ trpi_conns_expire(trpi_remote *remote, uint64_t now_ms)
         return;
     }
     uint32_t suppressed = 0;
-    trpi_count(&remote->handshake_timeouts, expired);
-    trpi_count(&remote->refused[TRPI_REFUSED_TIMEOUT], expired);
+    trpi_count(&remote->stats.handshake_timeouts, expired);
+    trpi_count(&remote->stats.refused[TRPI_REFUSED_TIMEOUT], expired);
     if (trpi_log_gate_open(remote, TRPI_GATE_TIMEOUT, &suppressed)) {
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
                  "connection dropped peer=%s reason=\"no handshake within %u ms\" others=%u "

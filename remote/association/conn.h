@@ -16,6 +16,45 @@
     1048576 /* a lane's buffer that grew beyond is given back when empty */
 #define TRPI_TYPE_CACHE 64            /* a power of two */
 
+/* What a connection sends (conn_write.c). A write in progress has one owner, that of the three
+ * members named so; the rest by trpi_conn_lock_of(). */
+typedef struct trpi_conn_writing {
+    bool busy; /* a write is in progress */
+    bool preamble_sent;
+    trpi_buffer head;              /* frames of this very connection, before the lane's */
+    trpi_buffer taken_head, taken; /* being written; by the owner, as the next two */
+    size_t at;
+    size_t slice_bytes;
+} trpi_conn_writing;
+
+/* What is heard on it (inbound.c). By the transport's bytes() callback, which does not overlap with
+ * itself. */
+typedef struct trpi_conn_reading {
+    uint32_t epoch; /* of its LANE_OPEN; 0: none yet */
+    uint32_t node;  /* number of the peer's incarnation here; 0: not asked for yet */
+    bool in_batch;  /* holds the lane's recv lock and an open trpi_inbound_begin */
+    bool ack_due;
+    struct {
+        enum { TRPI_NUMBERS_NONE, TRPI_NUMBERS_RECEIVER, TRPI_NUMBERS_ANY } who;
+        uint32_t slot, generation;
+    } numbers; /* for whom third nodes of the present frame get numbers (strangers.c) */
+    trpi_buffer scratch, expanded;
+    struct {
+        uint64_t wire_id;
+        const trp_type *type;
+    } types[TRPI_TYPE_CACHE];
+} trpi_conn_reading;
+
+/* Graceful close of one lane's connection (graceful_close.c); by peer->lock. */
+typedef struct trpi_conn_goodbye {
+    bool said;       /* ours: we send nothing of the lane on it any more */
+    bool acked;      /* and everything before it was handled */
+    bool heard;      /* the peer's: nothing of the lane comes any more */
+    uint64_t said_ms;
+    unsigned uses_seen;
+    uint64_t idle_since_ms;
+} trpi_conn_goodbye;
+
 struct trpi_conn {
     trpi_remote *remote;
     trpi_link *link;  /* set once, before any other thread can see the connection */
@@ -26,52 +65,31 @@ struct trpi_conn {
     char peer_text[300];
     uint64_t uid;          /* of the peer's incarnation; by trpi_conn_lock_of() */
     uint32_t host;         /* share of its host; set once, as peer_text */
-    bool pending;          /* in the line of pending.c; by remote->lock, as the next */
-    struct trpi_conn *pending_next, *pending_before;
     uint64_t whose;        /* key of the host or certificate at the other end (strangers.c) */
     uint64_t deadline_ms;  /* to be ready; by remote->lock */
     uint64_t early_bytes;  /* while not ready; by the bytes() callback */
     bool ready;            /* may carry the lane's frames; by trpi_conn_lock_of() */
     bool closing;          /* by trpi_conn_lock_of() */
     bool close_when_sent;  /* by trpi_conn_lock_of() */
-    bool preamble_sent;    /* by trpi_conn_lock_of() */
-    /* Closing one lane's connection in good order (graceful_close.c); by peer->lock */
-    bool parting;          /* our GOODBYE was said: we send nothing of the lane on it any more */
-    bool parting_acked;    /* and everything before it was handled */
-    bool parting_heard;    /* the peer's was: nothing of the lane comes any more */
-    uint64_t parting_ms;   /* when ours was said last */
-    /* writes and reads: relaxed, they only have to change; the other two by the tick */
-    atomic_uint uses;
-    unsigned uses_seen;
-    uint64_t idle_since_ms;
-    /* a write is in progress, its owner has the three below; by trpi_conn_lock_of() */
-    bool busy;
-    /* frames of this very connection, before the lane's; by trpi_conn_lock_of() */
-    trpi_buffer head;
-    trpi_buffer writing_head, writing; /* by whoever made busy true */
-    size_t writing_at;
-    size_t slice_bytes;
-    /* Reading: by the transport's bytes() callback, which does not overlap with itself. */
-    trpi_frame_decoder decoder;
-    uint32_t recv_epoch;
-    uint32_t recv_node;  /* the number of that incarnation here; 0: not asked for yet */
-    bool in_batch;   /* holds the lane's recv lock and an open trpi_inbound_begin */
-    bool ack_due;
-    uint32_t frames, frames_noted; /* by the bytes() callback */
-    /* since when a frame is not finished, 0: none; and how long it will be. Relaxed: the tick's */
-    _Atomic uint64_t unfinished_ms;
-    _Atomic uint32_t unfinished_bytes;
-    struct {
-        enum { TRPI_NUMBERS_NONE, TRPI_NUMBERS_RECEIVER, TRPI_NUMBERS_ANY } who;
-        uint32_t slot, generation;
-    } numbers; /* for whom third nodes of the present frame get numbers (strangers.c) */
-    trpi_buffer scratch, expanded;
+    atomic_uint uses;      /* writes and reads; relaxed, it only has to change */
+    trpi_conn_writing write;
+    trpi_frame_decoder decoder; /* by the bytes() callback */
+    uint32_t frames;            /* the same */
     char failure[160];
+    trpi_conn_reading read;
+    trpi_conn_goodbye goodbye;
     struct {
-        uint64_t wire_id;
-        const trp_type *type;
-    } types[TRPI_TYPE_CACHE];
-    struct trpi_conn *peer_next;              /* by peer->lock */
+        /* since when a frame is not finished, 0: none; and how long it will be. Relaxed: the
+         * tick's */
+        _Atomic uint64_t since_ms;
+        _Atomic uint32_t bytes;
+        uint32_t frames_noted; /* by the bytes() callback */
+    } unfinished;              /* unfinished.c */
+    struct {
+        bool listed;
+        struct trpi_conn *next, *before;
+    } waits; /* for a handshake (pending.c); by remote->lock */
+    struct trpi_conn *peer_next;               /* by peer->lock */
     struct trpi_conn *all_next, *all_previous; /* by remote->lock */
 };
 
@@ -106,6 +124,15 @@ void trpi_conn_give_up(trpi_conn *conn);
 trp_err trpi_conn_head(trpi_conn *conn, enum trpi_frame_kind kind, uint8_t flags, const void *body,
                        size_t bytes);
 trp_err trpi_conn_preamble(trpi_conn *conn);
+/* The preamble, if it is not sent yet, and a frame of the handshake. Errors: TRP_ENOMEM. */
+trp_err trpi_conn_handshake(trpi_conn *conn, enum trpi_frame_kind kind,
+                            const trpi_handshake *handshake);
+/* A slice was written: begin the next; false: there is none. By the owner of the write. */
+bool trpi_conn_write_next(trpi_conn *conn);
+/* The write is over. By trpi_conn_lock_of(), as the next. */
+void trpi_conn_write_over(trpi_conn *conn);
+/* Give back the memory of buffers that are empty. */
+void trpi_conn_write_trim(trpi_conn *conn);
 
 /* ---- conn_events.c ---- */
 extern const trpi_transport_events trpi_conn_events;
@@ -117,7 +144,9 @@ uint32_t trpi_pending_places(uint32_t wanted);
 /* gone: who had to give way for it, "": nobody. */
 void trpi_pending_add(trpi_conn *conn, char gone[TRPI_PENDING_TEXT_BYTES]);
 void trpi_pending_remove(trpi_conn *conn); /* if it is there */
-/* Its addresses are a member's: places are kept for them. By peer->lock. */
+/* Its address is a member's: places are kept for it. By remote->lock; and all of a peer's, by
+ * peer->lock. */
+void trpi_pending_member_host(const trpi_conn *conn);
 void trpi_pending_member(trpi_peer *peer);
 void trpi_pending_starved(void *remote); /* of trpi_transport_events */
 
@@ -130,10 +159,10 @@ bool trpi_unfinished_is_late(const trpi_conn *conn, uint64_t now_ms);
 void trpi_unfinished_say_late(trpi_peer *peer, uint32_t count); /* without locks */
 
 /* ---- graceful_close.c: the end of one lane's connection. The caller holds peer->lock ---- */
-void trpi_parting_tick(trpi_peer *peer, uint64_t now_ms);
+void trpi_graceful_close_tick(trpi_peer *peer, uint64_t now_ms);
 /* Is the lane on a connection whose certificate or cookie was replaced? Never the control lane. */
 bool trpi_lane_is_renewing(const trpi_peer *peer, int lane);
 /* GOODBYE or GOODBYE_ACK of one lane came. */
-void trpi_parting_frame(trpi_conn *conn, enum trpi_frame_kind kind);
+void trpi_graceful_close_frame(trpi_conn *conn, enum trpi_frame_kind kind);
 
 #endif

@@ -24,6 +24,7 @@
 #include "base/assert.h"
 #include "remote/association/inbound.h"
 #include "remote/association/peer.h"
+#include "remote/association/refusal.h"
 
 /* Called by whoever finds out while reading; the decoder gives the error up to on_bytes(), which
  * closes. */
@@ -74,7 +75,7 @@ on_accepted(void *arg, trpi_link *link, const char *peer, void **ret_user)
     trpi_remote *remote = arg;
     trpi_conn *conn = NULL;
     char gone[TRPI_PENDING_TEXT_BYTES] = "";
-    trpi_count(&remote->accepted, 1);
+    trpi_count(&remote->stats.accepted, 1);
     pthread_mutex_lock(&remote->lock);
     bool stopping = atomic_load_explicit(&remote->stopping, memory_order_relaxed);
     if (!stopping) {
@@ -112,8 +113,8 @@ bind_to_peer(trpi_conn *conn, trpi_peer *peer)
     conn->peer = peer;
     peer->pins++;
     trpi_pending_remove(conn);
-    if (peer->watch_delegated) {
-        conn->remote->member_hosts[conn->host] = true;
+    if (peer->watch.delegated) {
+        trpi_pending_member_host(conn);
     }
     pthread_mutex_unlock(&conn->remote->lock);
     conn->peer_next = peer->conns;
@@ -184,7 +185,7 @@ ordinary_preamble(trpi_conn *conn, const trpi_preamble *preamble)
         if (conn->dialled) {
             peer->lanes[conn->lane].dialling = NULL;
             peer->lanes[conn->lane].dial_attempts = 0;
-            peer->undialled &= ~(1u << conn->lane);
+            trpi_dials_succeeded(&peer->dials, conn->lane);
         }
         conn->uid = preamble->uid;
         conn->whose = conn->dialled ? conn->whose : trpi_whose(conn);
@@ -229,7 +230,7 @@ static void
 refusal_log(trpi_conn *conn, const char *reason)
 {
     uint32_t suppressed = 0;
-    trpi_count(&conn->remote->handshakes_failed, 1);
+    trpi_count(&conn->remote->stats.handshakes_failed, 1);
     if (trpi_log_gate_open(conn->remote, TRPI_GATE_REFUSED, &suppressed)) {
         trpi_log(conn->remote->system, TRP_LOG_WARNING, "remote",
                  "handshake refused peer=%s reason=\"%s\" suppressed=%u", conn->peer_text, reason,
@@ -245,9 +246,7 @@ refuse_stranger(trpi_conn *conn, const char *reason)
     trpi_handshake refusal = { .from = { *own, conn->remote->uid }, .to = *own };
     (void)snprintf(refusal.reason, sizeof refusal.reason, "%s", reason);
     pthread_mutex_lock(&conn->remote->lock);
-    bool taken =
-        trpi_conn_preamble(conn) == TRP_OK &&
-        trpi_handshake_append(&conn->head, TRPI_FRAME_HANDSHAKE_REFUSAL, &refusal) == TRP_OK;
+    bool taken = trpi_conn_handshake(conn, TRPI_FRAME_HANDSHAKE_REFUSAL, &refusal) == TRP_OK;
     conn->close_when_sent = true;
     taken = taken && trpi_conn_take(conn);
     pthread_mutex_unlock(&conn->remote->lock);
@@ -264,16 +263,15 @@ agree(trpi_conn *conn, const trpi_handshake *handshake)
 {
     trpi_peer *peer = conn->peer;
     if (trpi_assoc_is_barred(&peer->assoc, conn->uid)) {
-        peer->foreign = conn->uid;
+        trpi_refusal_foreign(&peer->refusal, conn->uid);
         return;
     }
     if (trpi_assoc_is_rival(&peer->assoc, conn->uid)) {
         return;
     }
     set_ready(conn, true);
-    peer->cert_until_ms =
-        conn->remote->ops->until != NULL ? conn->remote->ops->until(conn->link) : 0;
-    trpi_peer_agree(peer, handshake);
+    trpi_peer_agree(peer, handshake,
+                    conn->remote->ops->until != NULL ? conn->remote->ops->until(conn->link) : 0);
 }
 
 static trp_err
@@ -400,21 +398,23 @@ report_failure(trpi_conn *conn, trp_err err)
 {
     trpi_remote *remote = conn->remote;
     uint32_t gate = TRPI_GATE_GARBAGE;
-    _Atomic uint64_t *counter = &remote->garbage;
+    _Atomic uint64_t *counter = &remote->stats.garbage;
     const char *what = conn->failure[0] != '\0' ? conn->failure : "not this protocol";
     if (err == TRP_EVERSION) {
         gate = TRPI_GATE_VERSION;
-        counter = &remote->wrong_version;
+        counter = &remote->stats.wrong_version;
     } else if (err == TRP_EMSGSIZE) {
         gate = TRPI_GATE_OVERSIZE;
-        counter = &remote->oversize;
+        counter = &remote->stats.oversize;
         what = conn->ready ? "frame longer than maximum-frame-size"
                            : "frame longer than a handshake may be";
     } else if (err == TRP_ECONN) {
-        counter = &remote->handshakes_failed; /* a race of handshakes: the dialler tries again */
+        /* a race of handshakes: the dialler tries again */
+        counter = &remote->stats.handshakes_failed;
     } else if (err == TRP_ELIMIT) {
         gate = TRPI_GATE_REFUSED;
-        counter = conn->ready ? &remote->unfinished_refused : &remote->handshakes_failed;
+        counter =
+            conn->ready ? &remote->stats.unfinished_refused : &remote->stats.handshakes_failed;
     } else if (err == TRP_ENOMEM) {
         what = "out of memory";
     } else if (err == TRP_EPERM) {
@@ -470,7 +470,7 @@ on_bytes(void *user, trpi_link *link, const uint8_t *bytes, size_t count)
         err = while_unknown(conn, err, bytes, count);
     }
     if (conn->peer != NULL) {
-        trpi_count(&conn->peer->bytes_in, count);
+        trpi_count(&conn->peer->traffic.bytes_in, count);
         atomic_fetch_add_explicit(&conn->uses, 1, memory_order_relaxed);
     }
     if (err != TRP_OK) {
@@ -492,19 +492,8 @@ write_over(trpi_conn *conn)
     trpi_peer *peer = conn->peer;
     trpi_later later = { 0 };
     pthread_mutex_lock(trpi_conn_lock_of(conn));
-    conn->busy = false;
-    bool finished = conn->close_when_sent && conn->head.count == 0;
-    if (peer != NULL) {
-        trpi_lane_state *lane = &peer->lanes[conn->lane];
-        atomic_fetch_sub_explicit(&lane->queued, conn->writing.count, memory_order_relaxed);
-        trpi_count(&peer->bytes_out, conn->writing.count);
-    }
-    trpi_buffer_clear(&conn->writing_head);
-    trpi_buffer_clear(&conn->writing);
-    if (conn->writing.capacity > TRPI_BUFFER_KEPT_BYTES) {
-        trpi_buffer_fini(&conn->writing);
-    }
-    if (finished) {
+    trpi_conn_write_over(conn);
+    if (conn->close_when_sent && conn->write.head.count == 0) {
         trpi_conn_close(conn);
     }
     if (peer != NULL) {
@@ -524,14 +513,9 @@ on_written(void *user, trpi_link *link)
 {
     trpi_conn *conn = user;
     (void)link;
-    trpi_buffer_clear(&conn->writing_head);
-    conn->writing_at += conn->slice_bytes;
-    if (conn->writing_at < conn->writing.count) {
-        trpi_conn_ref(conn);
-        trpi_conn_write(conn);
-        return;
+    if (!trpi_conn_write_next(conn)) {
+        write_over(conn);
     }
-    write_over(conn);
 }
 
 static void
@@ -579,11 +563,11 @@ peer_lost(trpi_conn *conn, const char *reason)
     if (lane->out == conn) {
         lane->out = NULL;
     }
-    if (lane->parting == conn) {
-        lane->parting = NULL;
+    if (lane->closing == conn) {
+        lane->closing = NULL;
     }
-    if (conn->busy) { /* conn-N3 */
-        atomic_fetch_sub_explicit(&lane->queued, conn->writing.count, memory_order_relaxed);
+    if (conn->write.busy) { /* conn-N3 */
+        atomic_fetch_sub_explicit(&lane->queued, conn->write.taken.count, memory_order_relaxed);
     }
     bool undialled = lane->dialling == conn && conn->lane != TRPI_LANE_CONTROL;
     if (undialled) {

@@ -14,9 +14,9 @@ trp_err
 trpi_conn_head(trpi_conn *conn, enum trpi_frame_kind kind, uint8_t flags, const void *body,
                size_t bytes)
 { /* too much: a peer that asks and does not read its answers */
-    return conn->head.count > conn->remote->options.control_bytes_max
+    return conn->write.head.count > conn->remote->options.control_bytes_max
                ? TRP_EAGAIN
-               : trpi_frame_append(&conn->head, kind, flags, 0, body, bytes);
+               : trpi_frame_append(&conn->write.head, kind, flags, 0, body, bytes);
 }
 
 trp_err
@@ -24,12 +24,12 @@ trpi_conn_preamble(trpi_conn *conn)
 {
     uint8_t bytes[TRPI_PREAMBLE_BYTES];
     trpi_preamble preamble = { TRPI_WIRE_VERSION, conn->lane, 0, conn->remote->uid };
-    if (conn->preamble_sent) {
+    if (conn->write.preamble_sent) {
         return TRP_OK;
     }
-    conn->preamble_sent = true;
+    conn->write.preamble_sent = true;
     trpi_preamble_encode(bytes, &preamble);
-    return trpi_buffer_append(&conn->head, bytes, sizeof bytes, TRPI_BUFFER_NO_LIMIT);
+    return trpi_buffer_append(&conn->write.head, bytes, sizeof bytes, TRPI_BUFFER_NO_LIMIT);
 }
 
 static void
@@ -43,7 +43,7 @@ swap(trpi_buffer *a, trpi_buffer *b)
 bool
 trpi_conn_take(trpi_conn *conn)
 {
-    if (conn->busy || conn->closing || conn->link == NULL) {
+    if (conn->write.busy || conn->closing || conn->link == NULL) {
         return false;
     }
     trpi_lane_state *lane = conn->peer != NULL ? &conn->peer->lanes[conn->lane] : NULL;
@@ -51,19 +51,19 @@ trpi_conn_take(trpi_conn *conn)
                      /* else it waits for a handshake: who is connected may be somebody else */
                      (lane->pending_uid == 0 || lane->pending_uid == conn->uid) &&
                      (conn->lane != TRPI_LANE_LARGE || !trpi_large_is_held(conn->peer));
-    if (conn->head.count == 0 && !lane_goes) {
+    if (conn->write.head.count == 0 && !lane_goes) {
         return false;
     }
-    trpi_assert(conn->writing_head.count == 0 && conn->writing.count == 0);
-    swap(&conn->head, &conn->writing_head);
+    trpi_assert(conn->write.taken_head.count == 0 && conn->write.taken.count == 0);
+    swap(&conn->write.head, &conn->write.taken_head);
     if (lane_goes) {
-        swap(&lane->pending, &conn->writing);
+        swap(&lane->pending, &conn->write.taken);
         lane->pending_uid = 0;
-        lane->fence_sent = lane->fence_last;
+        trpi_fence_left(&lane->fence);
         atomic_fetch_add_explicit(&conn->uses, 1, memory_order_relaxed);
     }
-    conn->writing_at = 0;
-    conn->busy = true; /* conn-N2 */
+    conn->write.at = 0;
+    conn->write.busy = true; /* conn-N2 */
     trpi_conn_ref(conn);
     return true;
 }
@@ -73,18 +73,19 @@ trpi_conn_write(trpi_conn *conn)
 {
     trpi_iov iov[2];
     size_t count = 0;
-    if (conn->writing_head.count > 0) {
-        iov[count++] = (trpi_iov){ conn->writing_head.data, conn->writing_head.count };
+    if (conn->write.taken_head.count > 0) {
+        iov[count++] = (trpi_iov){ conn->write.taken_head.data, conn->write.taken_head.count };
     }
-    size_t left = conn->writing.count - conn->writing_at;
-    conn->slice_bytes = left < TRPI_WRITE_BYTES_MAX ? left : TRPI_WRITE_BYTES_MAX;
-    if (conn->slice_bytes > 0) {
-        iov[count++] = (trpi_iov){ conn->writing.data + conn->writing_at, conn->slice_bytes };
+    size_t left = conn->write.taken.count - conn->write.at;
+    conn->write.slice_bytes = left < TRPI_WRITE_BYTES_MAX ? left : TRPI_WRITE_BYTES_MAX;
+    if (conn->write.slice_bytes > 0) {
+        iov[count++] =
+            (trpi_iov){ conn->write.taken.data + conn->write.at, conn->write.slice_bytes };
     }
     trpi_assert(count > 0);
     if (conn->remote->ops->write(conn->link, iov, count) != TRP_OK) {
         /* nothing was taken; closed() comes or came, and settles the account */
-        conn->slice_bytes = 0;
+        conn->write.slice_bytes = 0;
     }
     trpi_conn_unref(conn);
 }
@@ -92,18 +93,65 @@ trpi_conn_write(trpi_conn *conn)
 void
 trpi_conn_give_up(trpi_conn *conn)
 {
-    size_t given = conn->writing_at + conn->slice_bytes, at = 0, end = 0;
+    size_t given = conn->write.at + conn->write.slice_bytes, at = 0, end = 0;
     /* conn-N3: the first that was not given whole */
-    while (end <= given && end < conn->writing.count) {
+    while (end <= given && end < conn->write.taken.count) {
         trpi_frame frame;
         at = end;
-        trpi_frame_header_decode(conn->writing.data + at, &frame);
+        trpi_frame_header_decode(conn->write.taken.data + at, &frame);
         end = at + TRPI_FRAME_HEADER_BYTES + frame.bytes;
     }
     if (end > given) {
-        trpi_buffer rest = { conn->writing.data + at, conn->writing.count - at, 0 };
+        trpi_buffer rest = { conn->write.taken.data + at, conn->write.taken.count - at, 0 };
         trpi_node_id id = { conn->peer->address, conn->uid };
         trpi_lane_dead_letters(conn->peer, trpi_node_find(conn->remote->system, &id), &rest,
                                TRP_DEAD_NOT_CONNECTED);
     }
+}
+
+bool
+trpi_conn_write_next(trpi_conn *conn)
+{
+    trpi_buffer_clear(&conn->write.taken_head);
+    conn->write.at += conn->write.slice_bytes;
+    bool more = conn->write.at < conn->write.taken.count;
+    if (more) {
+        trpi_conn_ref(conn);
+        trpi_conn_write(conn);
+    }
+    return more;
+}
+
+void
+trpi_conn_write_over(trpi_conn *conn)
+{
+    trpi_peer *peer = conn->peer;
+    conn->write.busy = false;
+    if (peer != NULL) {
+        trpi_lane_state *lane = &peer->lanes[conn->lane];
+        atomic_fetch_sub_explicit(&lane->queued, conn->write.taken.count, memory_order_relaxed);
+        trpi_count(&peer->traffic.bytes_out, conn->write.taken.count);
+    }
+    trpi_buffer_clear(&conn->write.taken_head);
+    trpi_buffer_clear(&conn->write.taken);
+    if (conn->write.taken.capacity > TRPI_BUFFER_KEPT_BYTES) {
+        trpi_buffer_fini(&conn->write.taken);
+    }
+}
+
+void
+trpi_conn_write_trim(trpi_conn *conn)
+{
+    if (!conn->write.busy && conn->write.head.count == 0) {
+        trpi_buffer_fini(&conn->write.head);
+        trpi_buffer_fini(&conn->write.taken_head);
+        trpi_buffer_fini(&conn->write.taken);
+    }
+}
+
+trp_err
+trpi_conn_handshake(trpi_conn *conn, enum trpi_frame_kind kind, const trpi_handshake *handshake)
+{
+    trp_err err = trpi_conn_preamble(conn);
+    return err == TRP_OK ? trpi_handshake_append(&conn->write.head, kind, handshake) : err;
 }

@@ -74,71 +74,105 @@ enum {
 
 enum { TRPI_PEER_BUCKETS = 1024 };
 
-typedef struct trpi_line { /* who stands longest first */
+typedef struct trpi_peer_list { /* the one that has been in it longest is the first */
     trpi_peer *first, *last;
-} trpi_line;
+} trpi_peer_list;
+
+/* Counters; relaxed. */
+typedef struct trpi_remote_counters {
+    _Atomic uint64_t accepted, handshakes_failed, garbage, oversize, wrong_version,
+        handshake_timeouts, frames_in, frames_out, decode_errors, frames_skipped, frames_stale,
+        quarantined, untrusted_dropped, deployments_refused, unfinished_refused, unfinished_late;
+    _Atomic uint64_t gave_way; /* peers that were forgotten early */
+    _Atomic uint64_t barred;   /* handshakes that were refused because the peer quarantined us */
+    _Atomic uint64_t refused[TRPI_REFUSAL_COUNT];
+} trpi_remote_counters;
+
+/* All peers, by address (peers.c); by remote->lock. */
+typedef struct trpi_peer_table {
+    trpi_peer *buckets[TRPI_PEER_BUCKETS];
+    uint32_t count;
+    uint32_t shares[TRPI_SHARES]; /* of callers that are no members, by host or certificate */
+    uint32_t epoch_first;         /* lanes of a new peer, which may remember us, begin higher */
+    uint64_t resent_before;       /* system messages, to peers that are forgotten */
+} trpi_peer_table;
+
+/* Incarnations that had to give way and are not talked to again (strangers.c); by remote->lock. */
+typedef struct trpi_bygone {
+    uint64_t *uids; /* a ring of TRPI_BYGONE_MAX; NULL: there was none yet */
+    uint32_t count, next;
+} trpi_bygone;
+
+/* Connections without a handshake (pending.c), the oldest first; by remote->lock. */
+typedef struct trpi_pending {
+    uint32_t count;
+    trpi_conn *first, *last;
+    uint32_t hosts[TRPI_SHARES];             /* of them, by host */
+    bool member_hosts[TRPI_SHARES];          /* a member is, or was, at such an address */
+    uint64_t starved, starved_ms;            /* times that no descriptor was free, and when last */
+    uint64_t displaced_ms;                   /* when one gave way last; 0: never */
+} trpi_pending;
+
+/* Whose messages and which behaviours are taken (untrusted.c); set before listening. */
+typedef struct trpi_policy {
+    char **trusted; /* paths */
+    size_t trusted_count;
+    char **deployable; /* patterns of behaviours; meant when options.deployable is not NULL */
+    size_t deployable_count;
+} trpi_policy;
+
+/* Bytes of all peers that count for limits of this node; relaxed. */
+typedef struct trpi_flow {
+    trpi_credit_limits limits;            /* set at the start */
+    atomic_uint_least64_t waiting_bytes;  /* marked, for all receivers here (receiver.c) */
+    atomic_uint_least64_t held_bytes;     /* for all receivers elsewhere (hold.c) */
+    _Atomic uint64_t unfinished_bytes;    /* that all decoders keep (unfinished.c) */
+} trpi_flow;
 
 struct trpi_remote {
     trp_system *system;
     trpi_world *world;
     trpi_remote_options options; /* defaults filled in */
     trpi_assoc_config assoc_config;
-    const trpi_transport_ops *ops;
-    trpi_transport *transport;
-    bool secure; /* secure.h is around the transport; written before listening */
-    trpi_faults *faults; /* around that, for tests; NULL: not */
-    char cookie_file[TRPI_REMOTE_COOKIE_FILE_BYTES]; /* as the options have it; "": none */
     trpi_address address;
     uint64_t uid;
     trpi_serializers *serializers; /* the system's */
     atomic_int references; /* the user's until stop, one a route until the system is freed */
     bool chatty;               /* messages are logged, or their sizes; set at the start */
     _Atomic uint32_t *largest; /* payload of each type; NULL: not asked for */
-    /* in this order: no new peers; nothing is appended to a lane; over */
+    /* The transport (transport.c); set before listening */
+    const trpi_transport_ops *ops;
+    trpi_transport *transport;
+    bool secure;         /* secure.h is around the transport */
+    trpi_faults *faults; /* around that, for tests; NULL: not */
+    char cookie_file[TRPI_REMOTE_COOKIE_FILE_BYTES]; /* as the options have it; "": none */
+    /* The end (stop.c), in this order: no new peers; nothing is appended to a lane; over */
     atomic_bool stopping, closed, stopped;
     uint64_t flush_until_ms; /* set before stopping */
     pthread_mutex_t lock;
     pthread_cond_t over; /* one of timers, or of conns_alive */
-    trpi_peer *peers[TRPI_PEER_BUCKETS]; /* by lock */
-    uint32_t peers_count;
-    uint32_t share_peers[TRPI_SHARES]; /* callers that are no members; by lock */
-    uint64_t *bygone;                  /* a ring of TRPI_BYGONE_MAX uids; by lock, as the next */
-    uint32_t bygone_count, bygone_next;
-    trpi_conn *conns; /* all; by lock */
-    uint32_t conns_waiting; /* in the line of pending.c, oldest first; by lock, as the next */
-    trpi_conn *pending_first, *pending_last;
-    uint32_t pending_hosts[TRPI_SHARES]; /* of them, by host */
-    bool member_hosts[TRPI_SHARES];      /* a member is, or was, at such an address */
-    uint64_t starved, starved_ms, displaced_ms; /* times, and when last; 0: never */
+    struct {
+        uint32_t running; /* that may still call us: the beat, and the hurry; by lock */
+        uint64_t beat_id;
+        bool hurrying; /* by the timer's thread */
+    } timers;          /* remote.c */
+    struct {
+        uint64_t last_ms, probe_next_ms;
+    } ticks; /* tick.c, by the timer's thread */
+    struct {
+        trpi_peer *active;         /* looked at by the tick, in no order */
+        trpi_peer_list idle, gone; /* associations that nobody uses; no associations */
+    } list;                        /* of peers (idle.c); by lock */
+    trpi_peer_table table;
+    trpi_bygone bygone;
+    trpi_conn *conns;     /* all; by lock */
     uint32_t conns_alive; /* in memory: also what is closed, while somebody writes; by lock */
-    uint32_t timers;   /* that may still call us: the beat, and the hurry; by lock */
-    uint64_t beat_id;
-    bool hurrying;     /* by the timer's thread, as the next two */
-    uint64_t ticked_ms;
-    uint64_t probe_next_ms;
-    trpi_peer *awake;  /* line of those that the tick looks at, in no order; by lock */
-    trpi_line resting, gone; /* associations that nobody uses; no associations; by lock */
-    uint32_t epoch_first; /* epochs of a new peer, which may remember us, are higher; by lock */
-    uint64_t redelivered_before; /* to peers that are forgotten; by lock */
+    trpi_pending pending;
     trpi_channel channels[TRPI_CHANNEL_COUNT];
     trpi_log_gate gates[TRPI_GATE_COUNT];
-    _Atomic uint64_t accepted, handshakes_failed, garbage, oversize, wrong_version,
-        handshake_timeouts, frames_in, frames_out, decode_errors,
-        frames_skipped, frames_stale, quarantined; /* relaxed counters */
-    _Atomic uint64_t barred; /* handshakes that were refused because the peer has quarantined us */
-    _Atomic uint64_t refused[TRPI_REFUSAL_COUNT]; /* relaxed counters */
-    trpi_credit_limits limits;
-    atomic_uint_least64_t waiting_bytes; /* marked, for all receivers here; relaxed */
-    atomic_uint_least64_t held_bytes;    /* for all receivers elsewhere; relaxed */
-    _Atomic uint64_t untrusted_dropped;           /* relaxed counter */
-    char **trusted; /* paths; set before listening */
-    size_t trusted_count;
-    char **deployable; /* patterns of behaviours; meant when options.deployable is not NULL */
-    size_t deployable_count;
-    _Atomic uint64_t deployments_refused; /* relaxed counter */
-    _Atomic uint64_t unfinished; /* bytes that all decoders keep; relaxed */
-    _Atomic uint64_t unfinished_refused, unfinished_late; /* relaxed counters */
-    _Atomic uint64_t gave_way;            /* relaxed counter: peers that were forgotten early */
+    trpi_policy policy;
+    trpi_flow flow;
+    trpi_remote_counters stats;
 };
 
 /* ---- context.c ---- */

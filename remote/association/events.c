@@ -3,8 +3,8 @@
  * Why.     Changes are found out under a peer's lock; loggers and subscribers must not be called
  *          there. So a change is a note in the trpi_later of whoever holds the lock.
  * Must hold.
- *   note-E1  Notes are told in the order in which they were made.
- *   note-E2  Without memory a note is lost, the change is not.
+ *   remote-event-E1  Notes are told in the order in which they were made.
+ *   remote-event-E2  Without memory a note is lost, the change is not.
  * Tests.   tests/unit/remote/events_test.c
  * Sources. REMOTE-48 to -52, ES-06, LOG-15.
  */
@@ -24,13 +24,13 @@ trpi_note_new(trpi_peer *peer, const trp_type *type, trpi_later *later)
 {
     trpi_note *note = trpi_alloc(sizeof *note);
     if (note == NULL) {
-        return NULL; /* note-E2 */
+        return NULL; /* remote-event-E2 */
     }
     trpi_note **end = &later->notes;
     while (*end != NULL) { /* a handful */
         end = &(*end)->next;
     }
-    *end = note; /* note-E1 */
+    *end = note; /* remote-event-E1 */
     note->type = type;
     if (type != NULL) {
         (void)trpi_address_format(&peer->address, note->event.remote, sizeof note->event.remote);

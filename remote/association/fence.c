@@ -10,9 +10,9 @@
  *   fence-E1  A fence is answered after everything that its lane was given before it has been
  *       delivered, or can never be (it was on a connection that broke, and a later one has begun).
  *   fence-E2  What leaves the queue unsent, or was sent on a connection that broke, takes its fence
- *       with it: fence_sent remembers it, and it is said again: first thing on the next connection,
+ *       with it: fence.sent remembers it, and it is said again: first thing on the next connection,
  *       and after a while on the same one (a network in tests loses frames).
- *   fence-E3  An era ends only when no route holds anything for the large lane (large_pins).
+ *   fence-E3  An era ends only when no route holds anything for the large lane (large.pins).
  * Limits. None of its own: fences are numbers, answered cumulatively.
  * Tests.  tests/unit/remote/lanes_test.c
  */
@@ -38,11 +38,11 @@ trpi_fence_append(trpi_peer *peer, enum trpi_lane lane)
 {
     trpi_lane_state *state = &peer->lanes[lane];
     uint8_t body[8];
-    if (!state->fence_due) {
+    if (!state->fence.due) {
         return TRP_OK; /* the last one stands behind everything */
     }
     size_t before = state->pending.count;
-    value_put(body, state->fence_last + 1, lane);
+    value_put(body, state->fence.last + 1, lane);
     trp_err err = trpi_frame_append(&state->pending, TRPI_FRAME_FENCE, 0, 0, body, sizeof body);
     if (err != TRP_OK) {
         return err;
@@ -51,8 +51,8 @@ trpi_fence_append(trpi_peer *peer, enum trpi_lane lane)
         state->pending_since_ms = trpi_remote_now_ms(peer->remote);
     }
     atomic_fetch_add_explicit(&state->queued, state->pending.count - before, memory_order_relaxed);
-    state->fence_last++;
-    state->fence_due = false;
+    state->fence.last++;
+    state->fence.due = false;
     return TRP_OK;
 }
 
@@ -62,16 +62,16 @@ say_again(trpi_peer *peer, enum trpi_lane lane, trpi_conn *conn)
 {
     trpi_lane_state *state = &peer->lanes[lane];
     uint8_t body[8];
-    value_put(body, state->fence_sent, lane);
+    value_put(body, state->fence.sent, lane);
     /* without memory: the tick tries again */
     (void)trpi_conn_head(conn, TRPI_FRAME_FENCE, 0, body, sizeof body);
-    state->fence_ms = trpi_remote_now_ms(peer->remote);
+    state->fence.said_ms = trpi_remote_now_ms(peer->remote);
 }
 
 void
 trpi_fence_again(trpi_peer *peer, enum trpi_lane lane, trpi_conn *conn)
 {
-    if (peer->lanes[lane].fence_sent > peer->lanes[lane].fence_acked) {
+    if (peer->lanes[lane].fence.sent > peer->lanes[lane].fence.acked) {
         say_again(peer, lane, conn);
     }
 }
@@ -80,9 +80,9 @@ void
 trpi_fence_acked(trpi_peer *peer, uint64_t value)
 {
     uint64_t lane = value & ((1u << LANE_BITS) - 1), number = value >> LANE_BITS;
-    if (lane < TRPI_LANE_COUNT && number <= peer->lanes[lane].fence_sent &&
-        number > peer->lanes[lane].fence_acked) {
-        peer->lanes[lane].fence_acked = number;
+    if (lane < TRPI_LANE_COUNT && number <= peer->lanes[lane].fence.sent &&
+        number > peer->lanes[lane].fence.acked) {
+        peer->lanes[lane].fence.acked = number;
     }
 }
 
@@ -90,7 +90,7 @@ bool
 trpi_large_is_held(const trpi_peer *peer)
 {
     for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_LARGE; i++) {
-        if (peer->lanes[i].fence_acked < peer->lanes[i].fence_last) {
+        if (peer->lanes[i].fence.acked < peer->lanes[i].fence.last) {
             return true;
         }
     }
@@ -102,15 +102,14 @@ static void
 era_look(trpi_peer *peer)
 {
     trpi_lane_state *large = &peer->lanes[TRPI_LANE_LARGE];
-    if (!peer->large_used || peer->large_pins > 0 || /* fence-E3 */
+    if (!peer->large.used || peer->large.pins > 0 || /* fence-E3 */
         atomic_load_explicit(&large->queued, memory_order_relaxed) > 0) {
         return;
     }
-    if (large->fence_due) {
+    if (large->fence.due) {
         (void)trpi_fence_append(peer, TRPI_LANE_LARGE); /* without memory: the next tick */
-    } else if (large->fence_acked == large->fence_last) {
-        peer->large_era++;
-        peer->large_used = false;
+    } else if (large->fence.acked == large->fence.last) {
+        trpi_large_restart(&peer->large);
     }
 }
 
@@ -119,9 +118,9 @@ trpi_fences_tick(trpi_peer *peer, uint64_t now_ms)
 {
     for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
         trpi_lane_state *lane = &peer->lanes[i];
-        trpi_assert(lane->fence_acked <= lane->fence_sent && lane->fence_sent <= lane->fence_last);
-        if (lane->out != NULL && lane->fence_sent > lane->fence_acked &&
-            now_ms - lane->fence_ms >= AGAIN_MS) {
+        trpi_assert(lane->fence.acked <= lane->fence.sent && lane->fence.sent <= lane->fence.last);
+        if (lane->out != NULL && lane->fence.sent > lane->fence.acked &&
+            now_ms - lane->fence.said_ms >= AGAIN_MS) {
             say_again(peer, (enum trpi_lane)i, lane->out);
         }
     }

@@ -6,16 +6,16 @@
  *         there, and waits for the answer, which says that all before it was handled. What is told
  *         meanwhile waits; then it dials anew. After a reload the new one comes first: where none
  *         can be made, for the files do not fit, the old one goes on until its time.
- * Shape.  idle: GOODBYE ->            parting          (lane->parting: no other connection is used)
- *               <- GOODBYE_ACK        parting_acked
- *               <- GOODBYE            parting_heard    (the peer's own, in answer)
+ * Shape.  idle: GOODBYE ->            goodbye.said     (lane->closing: no other one is used)
+ *               <- GOODBYE_ACK        goodbye.acked
+ *               <- GOODBYE            goodbye.heard    (the peer's own, in answer)
  *               GOODBYE_ACK ->        and close
  * Must hold.
- *   parting-L1  After its GOODBYE a side sends no frame of the lane on that connection, and none on
- *       another one before the answer.
- *   parting-L2  A side closes when it has both answers, and its own is sent.
- *   parting-L3  What began with files that were replaced ends so only when another one of the lane
- *       can carry it. The control lane has no need: what it loses is said again.
+ *   graceful-close-L1  After its GOODBYE a side sends no frame of the lane on that connection, and
+ *       none on another one before the answer.
+ *   graceful-close-L2  A side closes when it has both answers, and its own is sent.
+ *   graceful-close-L3  What began with files that were replaced ends so only when another one of
+ *       the lane can carry it. The control lane has no need: what it loses is said again.
  * Limits. lane_idle_ms; control_bytes_max for a peer that asks and does not read.
  *         A connection that breaks meanwhile is one that broke.
  * Tests.  tests/unit/remote/lanes_test.c, renew_test.c
@@ -37,7 +37,7 @@ is_outdated(const trpi_conn *conn)
 static bool
 carries(const trpi_peer *peer, const trpi_conn *conn, int lane)
 {
-    return conn->lane == lane && conn->ready && !conn->closing && !conn->parting &&
+    return conn->lane == lane && conn->ready && !conn->closing && !conn->goodbye.said &&
            conn->uid == peer->assoc.uid;
 }
 
@@ -63,21 +63,22 @@ has_present(const trpi_peer *peer, int lane)
     return has;
 }
 
-/* The caller has looked that it is not parting yet. parting-L1 */
+/* Begin. The caller has looked that it has not begun yet. graceful-close-L1 */
 static void
-part(trpi_conn *conn, uint64_t now_ms)
+close_begin(trpi_conn *conn, uint64_t now_ms)
 {
     trpi_lane_state *lane = &conn->peer->lanes[conn->lane];
-    trpi_assert(!conn->parting && conn->lane != TRPI_LANE_CONTROL);
+    trpi_assert(!conn->goodbye.said && conn->lane != TRPI_LANE_CONTROL);
     if (trpi_conn_head(conn, TRPI_FRAME_GOODBYE, TRPI_GOODBYE_LANE, NULL, 0) != TRP_OK) {
         return; /* no memory or room: the next tick, or the peer's next GOODBYE */
     }
-    conn->parting = true;
-    conn->parting_ms = now_ms;
-    conn->peer->used = true; /* a GOODBYE to a dead link has no answer: it is asked */
+    conn->goodbye.said = true;
+    conn->goodbye.said_ms = now_ms;
+    /* a GOODBYE on a dead link has no answer: a PING finds that out */
+    trpi_activity_use(&conn->peer->activity);
     if (lane->out == conn) {
         lane->out = NULL;
-        lane->parting = conn;
+        lane->closing = conn;
     }
 }
 
@@ -86,69 +87,70 @@ is_idle(trpi_conn *conn, uint64_t now_ms)
 {
     const trpi_lane_state *lane = &conn->peer->lanes[conn->lane];
     unsigned uses = atomic_load_explicit(&conn->uses, memory_order_relaxed);
-    if (uses != conn->uses_seen || conn->idle_since_ms == 0 || conn->busy ||
+    if (uses != conn->goodbye.uses_seen || conn->goodbye.idle_since_ms == 0 || conn->write.busy ||
         (lane->out == conn && lane->pending.count > 0)) {
-        conn->uses_seen = uses;
-        conn->idle_since_ms = now_ms;
+        conn->goodbye.uses_seen = uses;
+        conn->goodbye.idle_since_ms = now_ms;
     }
-    return now_ms - conn->idle_since_ms >= conn->remote->options.lane_idle_ms;
+    return now_ms - conn->goodbye.idle_since_ms >= conn->remote->options.lane_idle_ms;
 }
 
-/* parting-L3 */
+/* graceful-close-L3 */
 static void
 renew(trpi_conn *conn, uint64_t now_ms)
 {
     trpi_peer *peer = conn->peer;
     const trpi_lane_state *lane = &peer->lanes[conn->lane];
     if (has_present(peer, conn->lane)) {
-        part(conn, now_ms);
+        close_begin(conn, now_ms);
     } else if (lane->dialling == NULL && now_ms >= lane->dial_next_ms && trpi_peer_may_dial(peer)) {
         trpi_conn_dial(peer, (enum trpi_lane)conn->lane);
     }
 }
 
 void
-trpi_parting_tick(trpi_peer *peer, uint64_t now_ms)
+trpi_graceful_close_tick(trpi_peer *peer, uint64_t now_ms)
 {
-    if (atomic_load_explicit(&peer->spread, memory_order_relaxed) == 0) {
+    if (atomic_load_explicit(&peer->agreed.spread, memory_order_relaxed) == 0) {
         return; /* it does not know how */
     }
     for (trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
         if (conn->lane == TRPI_LANE_CONTROL || !conn->ready || conn->closing) {
             continue;
         }
-        if (!conn->parting && is_idle(conn, now_ms)) {
-            part(conn, now_ms);
-        } else if (!conn->parting && is_outdated(conn)) {
+        if (!conn->goodbye.said && is_idle(conn, now_ms)) {
+            close_begin(conn, now_ms);
+        } else if (!conn->goodbye.said && is_outdated(conn)) {
             renew(conn, now_ms);
-        } else if (conn->parting && !conn->parting_acked && now_ms - conn->parting_ms >= AGAIN_MS) {
-            conn->parting_ms = now_ms; /* a network in tests loses frames */
+        } else if (conn->goodbye.said && !conn->goodbye.acked &&
+                   now_ms - conn->goodbye.said_ms >= AGAIN_MS) {
+            conn->goodbye.said_ms = now_ms; /* a network in tests loses frames */
             (void)trpi_conn_head(conn, TRPI_FRAME_GOODBYE, TRPI_GOODBYE_LANE, NULL, 0);
         }
     }
 }
 
 void
-trpi_parting_frame(trpi_conn *conn, enum trpi_frame_kind kind)
+trpi_graceful_close_frame(trpi_conn *conn, enum trpi_frame_kind kind)
 {
     trpi_lane_state *lane = &conn->peer->lanes[conn->lane];
     if (kind == TRPI_FRAME_GOODBYE) {
         /* lost: it asks again */
         (void)trpi_conn_head(conn, TRPI_FRAME_GOODBYE_ACK, TRPI_GOODBYE_LANE, NULL, 0);
-        conn->parting_heard = true;
-        if (!conn->parting) {
-            part(conn, trpi_remote_now_ms(conn->remote));
+        conn->goodbye.heard = true;
+        if (!conn->goodbye.said) {
+            close_begin(conn, trpi_remote_now_ms(conn->remote));
         }
-    } else if (conn->parting) {
-        conn->parting_acked = true;
-        if (lane->parting == conn) {
-            lane->parting = NULL;
-            lane->fence_acked = lane->fence_sent; /* all before it has been handled */
+    } else if (conn->goodbye.said) {
+        conn->goodbye.acked = true;
+        if (lane->closing == conn) {
+            lane->closing = NULL;
+            trpi_fence_settled(&lane->fence); /* all before it has been handled */
         }
     }
-    if (conn->parting_acked && conn->parting_heard) { /* parting-L2 */
+    if (conn->goodbye.acked && conn->goodbye.heard) { /* graceful-close-L2 */
         conn->close_when_sent = true;
-        if (!conn->busy && conn->head.count == 0) {
+        if (!conn->write.busy && conn->write.head.count == 0) {
             trpi_conn_close(conn);
         }
     }

@@ -274,13 +274,13 @@ trpi_hold_put(trpi_route *route, uint32_t slot, uint32_t generation, const trpi_
         return TRPI_HELD_NOT;
     }
     uint64_t most = trpi_credit_most(
-        &remote->limits, atomic_load_explicit(&remote->held_bytes, memory_order_relaxed));
+        &remote->flow.limits, atomic_load_explicit(&remote->flow.held_bytes, memory_order_relaxed));
     if ((!promised && h->bytes + frame->count > most) || !chunk_append(h, frame)) {
         return TRPI_HELD_FULL;
     }
     h->bytes += frame->count;
     peer->holds->bytes += frame->count;
-    atomic_fetch_add_explicit(&remote->held_bytes, frame->count, memory_order_relaxed);
+    atomic_fetch_add_explicit(&remote->flow.held_bytes, frame->count, memory_order_relaxed);
     ready_look(peer->holds, h);
     return TRPI_HELD;
 }
@@ -299,7 +299,7 @@ trpi_hold_slows(trpi_peer *peer, uint32_t slot)
 static uint64_t
 admit_max(const trpi_remote *remote)
 {
-    uint64_t quarter = remote->limits.one / 4;
+    uint64_t quarter = remote->flow.limits.one / 4;
     return quarter < TRPI_ADMIT_BYTES_MAX ? quarter : TRPI_ADMIT_BYTES_MAX;
 }
 
@@ -322,8 +322,8 @@ trpi_hold_has_room(trpi_peer *peer, uint32_t slot, size_t bytes, bool refused)
 static enum trpi_lane
 lane_of(const trpi_peer *peer, const hold *h) /* hold-H1 */
 {
-    uint32_t spread = atomic_load_explicit(&peer->spread, memory_order_relaxed);
-    return spread != 0 && h->route != NULL && h->route->era == peer->large_era &&
+    uint32_t spread = atomic_load_explicit(&peer->agreed.spread, memory_order_relaxed);
+    return spread != 0 && h->route != NULL && h->route->era == peer->large.era &&
                    trpi_route_is_large(h->route, h->slot)
                ? TRPI_LANE_LARGE
                : trpi_lane_of(spread, h->slot);
@@ -372,12 +372,12 @@ give(trpi_peer *peer, hold *h, enum trpi_lane lane)
     if (err != TRP_OK) {
         return err;
     }
-    trpi_count(&peer->messages_out, messages);
-    trpi_count(&peer->remote->frames_out, messages);
+    trpi_count(&peer->traffic.messages_out, messages);
+    trpi_count(&peer->remote->stats.frames_out, messages);
     h->credit -= spent < h->credit ? spent : h->credit;
     h->bytes -= bytes;
     peer->holds->bytes -= bytes;
-    atomic_fetch_sub_explicit(&peer->remote->held_bytes, bytes, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&peer->remote->flow.held_bytes, bytes, memory_order_relaxed);
     chunk->at = end;
     if (end == chunk->frames.count) {
         h->first = chunk->next;
@@ -473,7 +473,7 @@ trpi_holds_drop(trpi_peer *peer, uint64_t uid, trp_dead_reason reason, trpi_late
         *end = h->first;
         end = h->first != NULL ? &h->last->next : end;
         holds->bytes -= h->bytes;
-        atomic_fetch_sub_explicit(&peer->remote->held_bytes, h->bytes, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&peer->remote->flow.held_bytes, h->bytes, memory_order_relaxed);
         later->ready = true;
         hold_end(peer, h);
     }

@@ -4,7 +4,7 @@
 
 #include "remote/association/effects.h"
 #include "remote/association/peer.h"
-#include "remote/association/route.h"
+#include "remote/association/routes.h"
 
 /* ---- hold.c: what is kept for receivers elsewhere that have no credit ---- */
 /* A CREDIT frame of that incarnation came. By peer->lock. */

@@ -4,53 +4,54 @@
  * tick.c.
  * Tests.  tests/sim/idle_test.c, tests/unit/remote/events_test.c
  */
-#include "remote/association/peer.h"
+#include "remote/association/activity.h"
 
 #include "base/wire.h"
+#include "remote/association/peer.h"
 
 static void
-awake_push(trpi_peer *peer)
+active_push(trpi_peer *peer)
 {
-    peer->awake = true;
-    peer->line = NULL;
-    peer->line_next = peer->remote->awake;
-    peer->remote->awake = peer;
+    peer->activity.active = true;
+    peer->activity.list = NULL;
+    peer->activity.next = peer->remote->list.active;
+    peer->remote->list.active = peer;
 }
 
 void
 trpi_peer_begin(trpi_peer *peer)
 {
-    awake_push(peer);
+    active_push(peer);
 }
 
 void
-trpi_line_append(trpi_peer *peer, trpi_line *line)
+trpi_peer_list_append(trpi_peer *peer, trpi_peer_list *line)
 {
-    peer->line = line;
-    peer->line_next = NULL;
-    peer->line_before = line->last;
-    *(line->last != NULL ? &line->last->line_next : &line->first) = peer;
+    peer->activity.list = line;
+    peer->activity.next = NULL;
+    peer->activity.before = line->last;
+    *(line->last != NULL ? &line->last->activity.next : &line->first) = peer;
     line->last = peer;
 }
 
 void
-trpi_line_remove(trpi_peer *peer)
+trpi_peer_list_remove(trpi_peer *peer)
 {
-    trpi_peer *next = peer->line_next, *before = peer->line_before;
-    *(next != NULL ? &next->line_before : &peer->line->last) = before;
-    *(before != NULL ? &before->line_next : &peer->line->first) = next;
+    trpi_peer *next = peer->activity.next, *before = peer->activity.before;
+    *(next != NULL ? &next->activity.before : &peer->activity.list->last) = before;
+    *(before != NULL ? &before->activity.next : &peer->activity.list->first) = next;
 }
 
 void
 trpi_peer_wake(trpi_peer *peer)
 {
     trpi_remote *remote = peer->remote;
-    if (peer->awake) {
+    if (peer->activity.active) {
         return;
     }
     pthread_mutex_lock(&remote->lock);
-    trpi_line_remove(peer);
-    awake_push(peer);
+    trpi_peer_list_remove(peer);
+    active_push(peer);
     pthread_mutex_unlock(&remote->lock);
 }
 
@@ -61,23 +62,24 @@ trpi_peer_line_up(trpi_peer *peer, bool rests, uint64_t now_ms)
     trpi_remote *remote = peer->remote;
     pthread_mutex_lock(&remote->lock);
     if (!rests) {
-        awake_push(peer);
+        active_push(peer);
     } else {
-        peer->awake = false;
-        peer->rests_since_ms = now_ms;
-        trpi_line_append(peer,
-                         peer->assoc.state == TRPI_ASSOC_ACTIVE ? &remote->resting : &remote->gone);
+        peer->activity.active = false;
+        peer->activity.idle_since_ms = now_ms;
+        trpi_peer_list_append(peer, peer->assoc.state == TRPI_ASSOC_ACTIVE ? &remote->list.idle
+                                                                           : &remote->list.gone);
     }
     pthread_mutex_unlock(&remote->lock);
 }
 
 /* The first of a line that has stood there for so long, pinned; NULL: none. */
 trpi_peer *
-trpi_line_first(trpi_remote *remote, const trpi_line *line, uint64_t now_ms, uint32_t for_ms)
+trpi_peer_list_first(trpi_remote *remote, const trpi_peer_list *line, uint64_t now_ms,
+                     uint32_t for_ms)
 {
     pthread_mutex_lock(&remote->lock);
     trpi_peer *peer = line->first;
-    if (peer != NULL && now_ms - peer->rests_since_ms >= for_ms) {
+    if (peer != NULL && now_ms - peer->activity.idle_since_ms >= for_ms) {
         peer->pins++;
     } else {
         peer = NULL;
@@ -97,16 +99,31 @@ trpi_peer_ping(trpi_peer *peer, uint64_t now_ms)
         (void)trpi_peer_append(peer, TRPI_LANE_CONTROL, peer->assoc.uid, &frame, false);
     }
     trpi_buffer_fini(&frame);
-    if (peer->rested) { /* tick-T3: nobody had asked it */
-        trpi_detector_own_pause(&peer->link_detector, now_ms, now_ms - peer->heard_ms);
-        peer->heard_ms = now_ms;
-        peer->rested = false;
+    if (peer->activity.quiet) { /* tick-T3: nobody had asked it */
+        trpi_detector_own_pause(&peer->activity.detector, now_ms, now_ms - peer->activity.heard_ms);
+        peer->activity.heard_ms = now_ms;
+        peer->activity.quiet = false;
     }
-    peer->pinged_ms = now_ms;
-    peer->asked = true;
-    peer->used = false;
+    peer->activity.pinged_ms = now_ms;
+    peer->activity.unanswered = true;
+    peer->activity.used = false;
     for (int lane = TRPI_LANE_ORDINARY; lane < TRPI_LANE_COUNT; lane++) { /* it is still going */
-        peer->used =
-            peer->used || atomic_load_explicit(&peer->lanes[lane].queued, memory_order_relaxed) > 0;
+        peer->activity.used = peer->activity.used || atomic_load_explicit(&peer->lanes[lane].queued,
+                                                                          memory_order_relaxed) > 0;
     }
+}
+
+void
+trpi_activity_begin(trpi_activity *activity, const trpi_remote *remote, uint64_t now_ms)
+{
+    const trpi_remote_options *o = &remote->options;
+    trpi_phi_options phi = { o->link_threshold, o->link_samples_max, o->link_deviation_ms,
+                             o->link_heartbeat_ms, o->link_pause_ms };
+    activity->heard_ms = activity->pinged_ms = now_ms;
+    activity->unanswered = activity->quiet = false;
+    activity->used = true; /* the round trip of a new one is measured */
+    trpi_detector_fini(&activity->detector);
+    /* checked at the start: cannot be refused */
+    (void)trpi_detector_init(&activity->detector, o->link_detector, &phi);
+    trpi_detector_heartbeat(&activity->detector, now_ms);
 }

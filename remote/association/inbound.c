@@ -23,6 +23,7 @@
 #include "pattern/pattern.h"
 #include "remote/association/conn.h"
 #include "remote/association/hold.h"
+#include "remote/association/route.h"
 #include "remote/wire/compress.h"
 #include "remote/wire/deployment.h"
 
@@ -39,13 +40,13 @@ static bool
 batch_begin(trpi_conn *conn)
 {
     trpi_lane_state *lane = &conn->peer->lanes[conn->lane];
-    if (!conn->in_batch) {
+    if (!conn->read.in_batch) {
         pthread_mutex_lock(&lane->recv_lock);
         trpi_inbound_begin(conn->remote->system);
-        conn->in_batch = true;
+        conn->read.in_batch = true;
     }
-    return conn->recv_epoch != 0 &&
-           conn->recv_epoch ==
+    return conn->read.epoch != 0 &&
+           conn->read.epoch ==
                /* remote-inbound-B1 */
                atomic_load_explicit(&lane->recv_epoch, memory_order_relaxed) &&
            is_of_proved(conn);
@@ -56,7 +57,7 @@ static bool
 is_taken(trpi_conn *conn)
 {
     bool taken = batch_begin(conn);
-    trpi_count(&conn->remote->frames_stale, !taken);
+    trpi_count(&conn->remote->stats.frames_stale, !taken);
     return taken;
 }
 
@@ -81,13 +82,13 @@ send_control(trpi_conn *conn, enum trpi_frame_kind kind, uint64_t number)
 void
 trpi_inbound_batch_end(trpi_conn *conn)
 {
-    if (conn->in_batch) {
-        conn->in_batch = false;
+    if (conn->read.in_batch) {
+        conn->read.in_batch = false;
         trpi_inbound_end(conn->remote->system);
         pthread_mutex_unlock(&conn->peer->lanes[conn->lane].recv_lock);
     }
-    if (conn->ack_due) {
-        conn->ack_due = false;
+    if (conn->read.ack_due) {
+        conn->read.ack_due = false;
         pthread_mutex_lock(&conn->peer->lock);
         uint64_t expected = conn->peer->redelivery.expected;
         pthread_mutex_unlock(&conn->peer->lock);
@@ -100,7 +101,7 @@ decode_error(trpi_conn *conn, const char *what, uint64_t wire_id)
 {
     trpi_remote *remote = conn->remote;
     uint32_t suppressed = 0;
-    trpi_count(&remote->decode_errors, 1);
+    trpi_count(&remote->stats.decode_errors, 1);
     if (trpi_log_gate_open(remote, TRPI_GATE_DECODE, &suppressed)) {
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
                  "message dropped peer=%s reason=\"%s\" type-id=%016" PRIx64 " suppressed=%u",
@@ -114,11 +115,11 @@ static const trp_type *
 type_of(trpi_conn *conn, uint64_t wire_id)
 {
     size_t at = wire_id & (TRPI_TYPE_CACHE - 1);
-    if (conn->types[at].wire_id != wire_id || conn->types[at].type == NULL) {
-        conn->types[at].wire_id = wire_id;
-        conn->types[at].type = trpi_type_find_wire(wire_id);
+    if (conn->read.types[at].wire_id != wire_id || conn->read.types[at].type == NULL) {
+        conn->read.types[at].wire_id = wire_id;
+        conn->read.types[at].type = trpi_type_find_wire(wire_id);
     }
-    return conn->types[at].type;
+    return conn->read.types[at].type;
 }
 
 static const trpi_node_id *
@@ -158,12 +159,11 @@ payload_decode(trpi_conn *conn, const trp_type *type, trpi_message *message,
     if (is_plain(type, serializer)) {
         return fits(type, message->payload_bytes) ? TRP_OK : TRP_EDATA;
     }
-    trpi_buffer_clear(&conn->scratch);
-    trp_err err =
-        trpi_decode(serializer, type, message->payload, message->payload_bytes, map,
-                    &conn->scratch);
-    message->payload = conn->scratch.data;
-    message->payload_bytes = conn->scratch.count;
+    trpi_buffer_clear(&conn->read.scratch);
+    trp_err err = trpi_decode(serializer, type, message->payload, message->payload_bytes, map,
+                              &conn->read.scratch);
+    message->payload = conn->read.scratch.data;
+    message->payload_bytes = conn->read.scratch.count;
     return err;
 }
 
@@ -208,43 +208,43 @@ on_many(trpi_conn *conn, const trp_type *type, const trpi_message *common, const
         }
         tell(conn, common, of, message.payload, message.payload_bytes);
     }
-    trpi_count(&conn->peer->messages_in, count);
+    trpi_count(&conn->peer->traffic.messages_in, count);
 }
 
 /* false: who sends it has no number, and its frame is dropped: nobody could answer. */
 static bool
 inbound_map(trpi_conn *conn, trpi_node_map *ret_map)
 {
-    if (conn->recv_node == 0) {
+    if (conn->read.node == 0) {
         pthread_mutex_lock(&conn->peer->lock);
         bool proved = is_of_proved(conn);
-        conn->recv_node = proved ? trpi_peer_node(conn->peer) : 0;
+        conn->read.node = proved ? trpi_peer_node(conn->peer) : 0;
         pthread_mutex_unlock(&conn->peer->lock);
         if (!proved) { /* it has ended meanwhile */
-            trpi_count(&conn->remote->frames_stale, 1);
-        } else if (conn->recv_node == 0) {
+            trpi_count(&conn->remote->stats.frames_stale, 1);
+        } else if (conn->read.node == 0) {
             decode_error(conn, "no number for its node", 0);
         }
     }
     /* not the peer's, which may be the next incarnation's by now */
-    ret_map->sending = conn->recv_node;
+    ret_map->sending = conn->read.node;
     ret_map->receiving = TRPI_NODE_SELF;
     ret_map->third_count = 0;
     ret_map->serializers = conn->remote->serializers;
     ret_map->arg = conn;
     ret_map->get = node_get;
     ret_map->intern = trpi_third_number;
-    return conn->recv_node != 0;
+    return conn->read.node != 0;
 }
 
 /* It is not refused: from now on third nodes that it names get numbers, if its receiver lives. */
 static trp_err
 numbers_begin(trpi_conn *conn, const trpi_frame *frame, trpi_node_map *map, trpi_message *message)
 {
-    conn->numbers.who =
+    conn->read.numbers.who =
         frame->kind == TRPI_FRAME_SELECT ? TRPI_NUMBERS_ANY : TRPI_NUMBERS_RECEIVER;
-    conn->numbers.slot = message->to_slot;
-    conn->numbers.generation = message->to_generation;
+    conn->read.numbers.slot = message->to_slot;
+    conn->read.numbers.generation = message->to_generation;
     return (frame->flags & TRPI_MESSAGE_HAS_NODES) == 0 ? TRP_OK
                                                         : trpi_message_decode(frame, map, message);
 }
@@ -258,7 +258,7 @@ is_parcel_of_third(const trpi_conn *conn, const trp_type *type, const trpi_messa
         return false;
     }
     memcpy(&parcel, message->payload, sizeof parcel);
-    return parcel.sender.node > TRPI_NODE_SELF && parcel.sender.node != conn->recv_node;
+    return parcel.sender.node > TRPI_NODE_SELF && parcel.sender.node != conn->read.node;
 }
 
 static void
@@ -272,14 +272,14 @@ on_message(trpi_conn *conn, const trpi_frame *frame)
         return;
     }
     if ((frame->flags & TRPI_MESSAGE_COMPRESSED) != 0) {
-        if (trpi_message_expand(frame, conn->remote->options.frame_bytes_max, &conn->expanded,
+        if (trpi_message_expand(frame, conn->remote->options.frame_bytes_max, &conn->read.expanded,
                                 &expanded) != TRP_OK) {
             decode_error(conn, "compressed body cannot be read", 0);
             return;
         }
         frame = &expanded;
     }
-    conn->numbers.who = TRPI_NUMBERS_NONE;
+    conn->read.numbers.who = TRPI_NUMBERS_NONE;
     if (trpi_message_decode(frame, &map, &message) != TRP_OK) {
         decode_error(conn, "body cannot be read", 0);
         return;
@@ -314,7 +314,7 @@ on_message(trpi_conn *conn, const trpi_frame *frame)
     if (trpi_untrusted_refuses_sender(conn, is_parcel_of_third(conn, type, &message))) {
         return;
     }
-    trpi_count(&conn->peer->messages_in, 1);
+    trpi_count(&conn->peer->traffic.messages_in, 1);
     if (conn->remote->chatty) {
         trpi_message_chat(conn->remote, conn->peer, false, type, &message);
     }
@@ -374,7 +374,7 @@ args_decode(trpi_conn *conn, const trpi_deploy_read *read, trpi_message *message
     if (!inbound_map(conn, &map) || read->args_bytes < TRPI_FRAME_HEADER_BYTES) {
         return TRP_EDATA;
     }
-    conn->numbers.who = TRPI_NUMBERS_ANY; /* who is ordered to is let to */
+    conn->read.numbers.who = TRPI_NUMBERS_ANY; /* who is ordered to is let to */
     trpi_frame_header_decode(read->args, &frame);
     if (frame.kind != TRPI_FRAME_USER ||
         frame.bytes != read->args_bytes - TRPI_FRAME_HEADER_BYTES) {
@@ -497,7 +497,7 @@ on_system(trpi_conn *conn, const trpi_frame *frame)
         send_control(conn, TRPI_FRAME_NACK, expected);
         return;
     }
-    conn->ack_due = true;
+    conn->read.ack_due = true;
     if (verdict == TRPI_REDELIVERY_DELIVER && conn->remote->options.untrusted) {
         static const char *const signals[] = { "",        "watch",   "unwatch",  "terminated",
                                                "stop",    "deploy",  "deployed", "refused",
@@ -541,7 +541,7 @@ on_control(trpi_conn *conn, const trpi_frame *frame)
 {
     trpi_lane_state *lane = &conn->peer->lanes[conn->lane];
     if (frame->extra >= TRPI_CHANNEL_COUNT ||
-        conn->recv_epoch != atomic_load_explicit(&lane->recv_epoch, memory_order_relaxed) ||
+        conn->read.epoch != atomic_load_explicit(&lane->recv_epoch, memory_order_relaxed) ||
         !is_of_proved(conn) ||
         trpi_untrusted_refuses_channel(conn, (enum trpi_control_channel)frame->extra)) {
         return;
@@ -580,14 +580,10 @@ on_pong(trpi_conn *conn, const trpi_frame *frame)
     uint64_t now_ns = trpi_world_mono_ns(conn->remote->world);
     pthread_mutex_lock(&peer->lock);
     if (peer->assoc.state == TRPI_ASSOC_ACTIVE && peer->assoc.uid == conn->uid) {
-        peer->heard_ms = now_ns / 1000000;
-        trpi_detector_heartbeat(&peer->link_detector, peer->heard_ms);
-        if (peer->watching) {
-            trpi_detector_heartbeat(&peer->watch_detector, peer->heard_ms);
-        }
+        trpi_activity_heard(&peer->activity, now_ns / 1000000);
+        trpi_watch_heard(&peer->watch, now_ns / 1000000);
         if (sent_ns <= now_ns) {
-            peer->round_trip_us = (now_ns - sent_ns) / 1000;
-            peer->asked = peer->asked && sent_ns / 1000000 < peer->pinged_ms;
+            trpi_activity_answered(&peer->activity, sent_ns / 1000000, (now_ns - sent_ns) / 1000);
             others_are_over(peer, conn->uid, sent_ns / 1000000);
             if (peer->assoc.asked_ms != 0 && sent_ns / 1000000 >= peer->assoc.asked_ms) {
                 trpi_assoc_event alive = { .kind = TRPI_ASSOC_ALIVE, .uid = conn->uid };
@@ -607,7 +603,7 @@ on_goodbye(trpi_conn *conn, const trpi_frame *frame)
     trpi_inbound_batch_end(conn); /* what came before it is delivered first */
     pthread_mutex_lock(&peer->lock);
     if ((frame->flags & TRPI_GOODBYE_LANE) != 0 && conn->lane != TRPI_LANE_CONTROL) {
-        trpi_parting_frame(conn, (enum trpi_frame_kind)frame->kind);
+        trpi_graceful_close_frame(conn, (enum trpi_frame_kind)frame->kind);
     } else if (frame->kind == TRPI_FRAME_GOODBYE_ACK) {
         peer->lanes[conn->lane].goodbye_acked = true;
     } else {
@@ -666,8 +662,8 @@ on_lane_open(trpi_conn *conn, const trpi_frame *frame)
     if (proved && epoch <= atomic_load_explicit(&lane->recv_epoch, memory_order_relaxed)) {
         err = TRP_EPROTO; /* epochs only rise */
     } else if (proved) {
-        conn->recv_epoch = epoch;
-        conn->recv_node = atomic_load_explicit(&conn->peer->node, memory_order_relaxed);
+        conn->read.epoch = epoch;
+        conn->read.node = atomic_load_explicit(&conn->peer->node, memory_order_relaxed);
         /* under recv_lock, too */
         atomic_store_explicit(&lane->recv_epoch, epoch, memory_order_relaxed);
     }
@@ -696,7 +692,7 @@ trp_err
 trpi_inbound_frame(trpi_conn *conn, const trpi_frame *frame)
 {
     trpi_assert(conn->peer != NULL && conn->ready);
-    trpi_count(&conn->remote->frames_in, 1);
+    trpi_count(&conn->remote->stats.frames_in, 1);
     switch (frame->kind) {
     case TRPI_FRAME_LANE_OPEN:
         return on_lane_open(conn, frame);
@@ -746,7 +742,7 @@ trpi_inbound_frame(trpi_conn *conn, const trpi_frame *frame)
         trpi_receiver_asked(conn, frame);
         return TRP_OK;
     default:
-        trpi_count(&conn->remote->frames_skipped, 1); /* of a later minor version */
+        trpi_count(&conn->remote->stats.frames_skipped, 1); /* of a later minor version */
         return TRP_OK;
     }
 }

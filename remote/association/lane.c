@@ -60,7 +60,7 @@ trpi_lane_drop(trpi_peer *peer, enum trpi_lane lane, uint64_t keep_uid, trp_dead
     }
     if (!kept_any) {
         trpi_buffer_fini(&kept);
-        state->fence_sent = state->fence_last;
+        trpi_fence_left(&state->fence);
     }
     trpi_buffer_fini(&state->pending);
     state->pending = kept;
@@ -81,7 +81,7 @@ trpi_lane_clear(trpi_peer *peer, enum trpi_lane lane, trpi_later *later)
     atomic_fetch_sub_explicit(&state->queued, state->pending.count, memory_order_relaxed);
     memset(&state->pending, 0, sizeof state->pending);
     state->pending_uid = 0;
-    state->fence_sent = state->fence_last;
+    trpi_fence_left(&state->fence);
 }
 
 /* lane-Q3 */
@@ -114,7 +114,7 @@ trpi_lane_dead_letters(trpi_peer *peer, uint32_t node, const trpi_buffer *frames
         const uint8_t *payload;
         size_t bytes = message.payload_bytes;
         while (!many || trpi_many_next(&message, &payload, &bytes)) {
-            trpi_count(&peer->dropped, 1);
+            trpi_count(&peer->traffic.dropped, 1);
             trpi_dead_letter(peer->remote->system, sender, recipient, reason, type, bytes);
             if (!many) {
                 break;
@@ -161,7 +161,9 @@ trpi_peer_append(trpi_peer *peer, enum trpi_lane lane, uint64_t uid, trpi_buffer
     if (!checked && queued + (is_long ? max / 2 : frames->count) > max) {
         return TRP_EAGAIN;
     }
-    peer->used = peer->used || lane != TRPI_LANE_CONTROL || !is_beat(frames);
+    if (!peer->activity.used && (lane != TRPI_LANE_CONTROL || !is_beat(frames))) {
+        trpi_activity_use(&peer->activity);
+    }
     if (state->pending.count == 0) {
         trpi_buffer empty = state->pending;
         state->pending = *frames;
@@ -182,9 +184,9 @@ trpi_peer_append(trpi_peer *peer, enum trpi_lane lane, uint64_t uid, trpi_buffer
     if (uid != 0) {
         state->pending_uid = uid;
     }
-    state->fence_due = true;
+    trpi_fence_need(&state->fence);
     if (queued > max / 4) { /* high-water mark */
-        state->above = true;
+        state->over_high_water = true;
     }
     return TRP_OK;
 }
@@ -206,13 +208,14 @@ trpi_lane_look(trpi_peer *peer, trpi_later *later)
         trpi_lane_state *lane = &peer->lanes[i];
         size_t queued = atomic_load_explicit(&lane->queued, memory_order_relaxed);
         /* low-water mark; also when what waited was given up */
-        if (lane->above && queued < trpi_lane_bytes_max(peer->remote, (enum trpi_lane)i) / 8) {
-            lane->above = false;
+        if (lane->over_high_water &&
+            queued < trpi_lane_bytes_max(peer->remote, (enum trpi_lane)i) / 8) {
+            lane->over_high_water = false;
             later->ready = true;
         }
-        if (lane->refused &&
+        if (lane->room_refused &&
             queued + promised <= trpi_lane_admit_max(peer->remote, (enum trpi_lane)i) / 2) {
-            lane->refused = false;
+            lane->room_refused = false;
             later->ready = true;
         }
     }
@@ -239,7 +242,7 @@ trpi_system_messages_send(trpi_peer *peer)
             return; /* it is resent when no ack comes */
         }
         lane->pending_uid = peer->assoc.uid;
-        peer->used = true;
+        trpi_activity_use(&peer->activity);
         atomic_fetch_add_explicit(&lane->queued, lane->pending.count - before,
                                   memory_order_relaxed);
     }

@@ -15,33 +15,121 @@
 #define TRPI_LARGE_PLACES 4096        /* recipients that share one take the same lane */
 #define TRPI_ANNOUNCED_BYTES ((TRP_TYPES_MAX + 1) / 8) /* a bit a type number */
 
+/* Fences of a lane (fence.c), numbered; by peer->lock. */
+typedef struct trpi_fences {
+    uint64_t last;    /* appended */
+    uint64_t sent;    /* not in pending any more, so a lost connection may have lost it */
+    uint64_t acked;   /* all that was appended before it has arrived, or never will */
+    uint64_t said_ms; /* when it was said last */
+    bool due;         /* something was appended after the last one */
+} trpi_fences;
+
+/* A frame that is no fence was appended. */
+static inline void
+trpi_fence_need(trpi_fences *fence)
+{
+    fence->due = true;
+}
+/* All that was appended has left the queue. */
+static inline void
+trpi_fence_left(trpi_fences *fence)
+{
+    fence->sent = fence->last;
+}
+/* All that was sent has been handled. */
+static inline void
+trpi_fence_settled(trpi_fences *fence)
+{
+    fence->acked = fence->sent;
+}
+
 typedef struct trpi_lane_state {
-    trpi_buffer pending;       /* whole frames; by peer->lock */
+    /* What waits (lane.c); by peer->lock */
+    trpi_buffer pending; /* whole frames */
     /* incarnation that the frames without ANYONE are for; 0: none are there */
     uint64_t pending_uid;
     uint64_t pending_since_ms;
-    trpi_conn *out;            /* what it sends on; by peer->lock */
-    trpi_conn *dialling;       /* by peer->lock */
-    trpi_conn *parting;        /* nothing is sent on another before its end; by peer->lock */
-    uint64_t dial_next_ms;     /* not before; not of the control lane; by peer->lock */
-    uint32_t dial_attempts;
-    _Atomic uint32_t epoch;    /* of our sending; written by peer->lock, read relaxed by routes */
     /* pending and in flight; relaxed: a hint for the limit and the marks */
     atomic_size_t queued;
-    /* Fences (fence.c), numbered; by peer->lock */
-    uint64_t fence_last;       /* appended */
-    uint64_t fence_sent;       /* not in pending any more, so a lost connection may have lost it */
-    uint64_t fence_acked;      /* all that was appended before it has arrived, or never will */
-    uint64_t fence_ms;         /* when it was said last */
-    bool fence_due;            /* something was appended after the last one */
-    bool above;                /* the high-water mark was passed; by peer->lock */
-    bool refused;              /* trp_try_tell() was, and somebody waits; by peer->lock */
-    /* deliveries of this lane, so that a stale connection cannot reorder */
+    bool over_high_water; /* the high-water mark was passed */
+    bool room_refused;    /* trp_try_tell() was, and somebody waits */
+    bool goodbye_acked;
+    trpi_fences fence;
+    /* Its connections; by peer->lock */
+    trpi_conn *out;        /* what it sends on */
+    trpi_conn *dialling;
+    trpi_conn *closing;    /* gracefully: nothing is sent on another one before its end */
+    uint64_t dial_next_ms; /* not before; not of the control lane */
+    uint32_t dial_attempts;
+    _Atomic uint32_t epoch; /* of our sending; written by peer->lock, read relaxed by routes */
+    /* Deliveries of this lane (inbound.c), so that a stale connection cannot reorder */
     pthread_mutex_t recv_lock;
     _Atomic uint32_t recv_epoch; /* newest LANE_OPEN; written under recv_lock */
     trpi_inflow inflow;          /* by recv_lock */
-    bool goodbye_acked;        /* by peer->lock */
 } trpi_lane_state;
+
+/* What the last handshake has agreed on (spread.c); by peer->lock, if not atomic. */
+typedef struct trpi_agreed {
+    _Atomic uint32_t frame_bytes_max; /* that both ends take */
+    _Atomic uint32_t features;        /* that both ends have */
+    uint32_t minor;                   /* that both ends speak; 0: not met */
+    int64_t cert_until_ms;            /* of the peer's certificate; 0: none */
+    /* ordinary lanes in use, and the large one with them; 0: one lane for all messages, because the
+     * peer takes no more, or was not met. Written by peer->lock, read relaxed by routes */
+    _Atomic uint32_t spread;
+} trpi_agreed;
+
+/* Use of the large lane (fence.c); by peer->lock. */
+typedef struct trpi_large {
+    uint32_t era;  /* recipients that took the large lane in an earlier one have left it */
+    uint32_t pins; /* routes that hold something for the large lane */
+    bool used;     /* in this era */
+} trpi_large;
+
+/* The next era: recipients take the ordinary lanes again. */
+static inline void
+trpi_large_restart(trpi_large *large)
+{
+    large->era++;
+    large->used = false;
+}
+static inline void
+trpi_large_use(trpi_large *large)
+{
+    large->used = true;
+}
+/* A route holds something for it, or holds nothing any more. */
+static inline void
+trpi_large_pin(trpi_large *large)
+{
+    large->pins++;
+}
+static inline void
+trpi_large_unpin(trpi_large *large)
+{
+    large->pins--;
+}
+
+/* Lanes that could not be dialled (lane_dial.c); by peer->lock. */
+typedef struct trpi_dials {
+    uint32_t failing;   /* bit a lane: its last dial failed */
+    uint32_t failed;    /* dials of lanes, ever */
+    uint64_t failed_ms; /* when one last did */
+    char why[TRPI_REACH_WHY_BYTES];
+} trpi_dials;
+
+/* A lane is connected. */
+static inline void
+trpi_dials_succeeded(trpi_dials *dials, int lane)
+{
+    dials->failing &= ~(1u << lane);
+}
+/* Another incarnation: nothing is known of it. */
+static inline void
+trpi_dials_forget(trpi_dials *dials)
+{
+    dials->failing = 0;
+}
 
 /* ---- lane.c ---- */
 /* Bytes that may wait on a lane. */
@@ -72,7 +160,7 @@ void trpi_conn_takes_large(trpi_conn *conn);
 /* The ordinary lane of a recipient. */
 enum trpi_lane trpi_lane_of(uint32_t spread, uint32_t slot);
 /* What a handshake has agreed on; the caller holds peer->lock. */
-void trpi_peer_agree(trpi_peer *peer, const trpi_handshake *handshake);
+void trpi_peer_agree(trpi_peer *peer, const trpi_handshake *handshake, int64_t cert_until_ms);
 /* Use the lanes that the proved incarnation takes: what waits moves. By peer->lock. */
 void trpi_peer_spread(trpi_peer *peer, trpi_later *later);
 /* Sort frames into lanes, at the end of each of sorted; of a type's manifests the first, by

@@ -36,14 +36,14 @@ void
 trpi_lane_undialled(trpi_peer *peer, const trpi_conn *conn, const char *reason)
 {
     const trpi_lane_state *lane = &peer->lanes[conn->lane];
-    peer->dials_failed++;
-    if (lane->out != NULL || lane->parting != NULL || trpi_lane_is_renewing(peer, conn->lane) ||
+    peer->dials.failed++;
+    if (lane->out != NULL || lane->closing != NULL || trpi_lane_is_renewing(peer, conn->lane) ||
         conn->uid != peer->assoc.uid) {
         return; /* the lane has a connection, or this one was for who is no more: lane-dial-D2 */
     }
-    peer->undialled |= 1u << conn->lane;
-    peer->undialled_ms = trpi_remote_now_ms(peer->remote);
-    (void)snprintf(peer->undialled_why, sizeof peer->undialled_why, "%s", reason);
+    peer->dials.failing |= 1u << conn->lane;
+    peer->dials.failed_ms = trpi_remote_now_ms(peer->remote);
+    (void)snprintf(peer->dials.why, sizeof peer->dials.why, "%s", reason);
 }
 
 void
@@ -68,19 +68,19 @@ trpi_lane_problem(const trpi_peer *peer, uint64_t now_ms, char *ret_text, size_t
     ret_text[0] = '\0';
     for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
         const trpi_lane_state *lane = &peer->lanes[i];
-        bool failed = (peer->undialled & 1u << i) != 0 &&
-                      (lane->pending.count > 0 || now_ms - peer->undialled_ms < PROBLEM_MS);
+        bool failed = (peer->dials.failing & 1u << i) != 0 &&
+                      (lane->pending.count > 0 || now_ms - peer->dials.failed_ms < PROBLEM_MS);
         uint64_t late_ms = lane->dialling != NULL && lane->dialling->deadline_ms < UINT64_MAX &&
                                    now_ms + timeout_ms > lane->dialling->deadline_ms
                                ? now_ms + timeout_ms - lane->dialling->deadline_ms
                                : 0;
-        if (lane->out != NULL || lane->parting != NULL || trpi_lane_is_renewing(peer, i) ||
+        if (lane->out != NULL || lane->closing != NULL || trpi_lane_is_renewing(peer, i) ||
             (!failed && late_ms < LATE_MS)) {
             continue; /* lane-dial-D1 */
         }
         if (failed) {
             (void)snprintf(ret_text, bytes, "lane %s cannot be dialled: %s",
-                           trpi_lane_name(i, name), peer->undialled_why);
+                           trpi_lane_name(i, name), peer->dials.why);
         } else {
             (void)snprintf(ret_text, bytes,
                            "lane %s cannot be dialled: no answer for %" PRIu64 " s",

@@ -38,8 +38,7 @@ send_handshake(trpi_peer *peer, trpi_conn *conn, enum trpi_frame_kind kind)
                        conn->uid);
         conn->close_when_sent = true;
     }
-    if (trpi_conn_preamble(conn) != TRP_OK ||
-        trpi_handshake_append(&conn->head, kind, &handshake) != TRP_OK) {
+    if (trpi_conn_handshake(conn, kind, &handshake) != TRP_OK) {
         trpi_conn_close(conn);
     }
 }
@@ -88,13 +87,13 @@ incarnation_over(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_later 
         peer->redelivery_uid = 0;
     }
     trpi_waiting_drop(&peer->waiting, effects->over_uid);
-    peer->undialled = 0; /* of the next one nothing is known yet */
-    peer->watching = false;
+    trpi_dials_forget(&peer->dials);
+    trpi_watch_end(&peer->watch);
     if (atomic_load_explicit(&peer->proved_uid, memory_order_relaxed) == effects->over_uid) {
         atomic_store_explicit(&peer->proved_uid, 0, memory_order_release);
     }
     if (effects->over_quarantined) {
-        trpi_count(&peer->remote->quarantined, 1);
+        trpi_count(&peer->remote->stats.quarantined, 1);
     }
 }
 
@@ -110,30 +109,47 @@ trpi_peer_end_again(trpi_peer *peer, uint64_t uid)
     if (uid != 0) {
         trpi_node_doom(peer->remote->system, node); /* now: should it be met, it gets another */
     }
-    for (uint32_t i = 0; i < peer->end_again_count; i++) {
-        if (peer->end_again[i] == node) {
+    for (uint32_t i = 0; i < peer->ends.count; i++) {
+        if (peer->ends.nodes[i] == node) {
             return;
         }
     }
     uint32_t *more =
-        trpi_realloc(peer->end_again, (peer->end_again_count + 1) * sizeof *peer->end_again);
+        trpi_realloc(peer->ends.nodes, (peer->ends.count + 1) * sizeof *peer->ends.nodes);
     if (more == NULL) {
-        peer->end_again_lost++; /* the tick says so, without the lock */
+        peer->ends.lost++; /* the tick says so, without the lock */
         return;
     }
-    peer->end_again = more;
-    peer->end_again[peer->end_again_count++] = node;
+    peer->ends.nodes = more;
+    peer->ends.nodes[peer->ends.count++] = node;
 }
 
 void
 trpi_peer_overflowed(trpi_peer *peer, uint64_t uid)
 {
     trpi_peer_wake(peer);
-    if (peer->overflowed_uid == 0 || peer->overflowed_uid == uid) {
-        peer->overflowed_uid = uid;
+    if (peer->ends.overflowed_uid == 0 || peer->ends.overflowed_uid == uid) {
+        peer->ends.overflowed_uid = uid;
     } else {
         trpi_peer_end_again(peer, uid);
     }
+}
+
+trpi_ends
+trpi_ends_take(trpi_ends *ends)
+{
+    trpi_ends taken = *ends;
+    ends->nodes = NULL;
+    ends->count = ends->lost = 0;
+    return taken;
+}
+
+uint64_t
+trpi_ends_overflowed_take(trpi_ends *ends)
+{
+    uint64_t uid = ends->overflowed_uid;
+    ends->overflowed_uid = 0;
+    return uid;
 }
 
 static void
@@ -172,21 +188,12 @@ activate(trpi_peer *peer, trpi_later *later)
     atomic_store_explicit(&peer->active_uid, uid, memory_order_relaxed);
     /* after node: who sees it sees both */
     atomic_store_explicit(&peer->proved_uid, uid, memory_order_release);
-    peer->heard_ms = peer->pinged_ms = trpi_remote_now_ms(peer->remote);
-    peer->asked = peer->rested = false;
-    peer->used = true; /* the round trip of a new one is measured */
+    trpi_activity_begin(&peer->activity, peer->remote, trpi_remote_now_ms(peer->remote));
     peer->goodbye_said = false;
-    peer->barred_by = 0;
+    trpi_refusal_over(&peer->refusal);
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
         peer->lanes[lane].goodbye_acked = false;
     }
-    trpi_detector_fini(&peer->link_detector);
-    const trpi_remote_options *o = &peer->remote->options;
-    trpi_phi_options phi = { o->link_threshold, o->link_samples_max, o->link_deviation_ms,
-                             o->link_heartbeat_ms, o->link_pause_ms };
-    /* checked at the start: cannot be refused */
-    (void)trpi_detector_init(&peer->link_detector, o->link_detector, &phi);
-    trpi_detector_heartbeat(&peer->link_detector, peer->heard_ms);
 }
 
 /* A number costs memory, so one is not taken before it is needed: members come and go. */
@@ -325,7 +332,8 @@ trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event *event, 
         activate(peer, later);
     }
     if ((bits & TRPI_ASSOC_DO_RESPOND) != 0) {
-        peer->used = true; /* it may have lost the connection that we still send on: ask */
+        /* it may have lost the connection that we still send on: a PING finds that out */
+        trpi_activity_use(&peer->activity);
         send_handshake(peer, conn, TRPI_FRAME_HANDSHAKE_RESPONSE);
     }
     if ((bits & TRPI_ASSOC_DO_REQUEST) != 0) {

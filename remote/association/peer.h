@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "base/detector.h"
+#include "remote/association/activity.h"
 #include "remote/association/association.h"
 #include "remote/association/context.h"
 #include "remote/association/effects.h"
@@ -15,14 +16,93 @@
 
 typedef struct trpi_holds trpi_holds; /* hold.c */
 
+/* What a peer has against this node, or this node against it; by peer->lock. */
+typedef struct trpi_peer_refusal {
+    char by[TRPI_SYSTEM_BYTES_MAX + 1]; /* the system that refused the last handshake */
+    /* the last incarnation that was heard there, one of us having the other quarantined; 0: none
+     * since somebody asked */
+    uint64_t foreign;
+    uint64_t barred_by; /* the last incarnation there that has this one quarantined; 0: none */
+} trpi_peer_refusal;
+
+/* An incarnation that is quarantined here has called. */
+static inline void
+trpi_refusal_foreign(trpi_peer_refusal *refusal, uint64_t uid)
+{
+    refusal->foreign = uid;
+}
+/* The last of those, once; 0: none. */
+static inline uint64_t
+trpi_refusal_foreign_take(trpi_peer_refusal *refusal)
+{
+    uint64_t uid = refusal->foreign;
+    refusal->foreign = 0;
+    return uid;
+}
+/* The peer talks to this node. */
+static inline void
+trpi_refusal_over(trpi_peer_refusal *refusal)
+{
+    refusal->barred_by = 0;
+}
+
+/* Messages and bytes of one peer; relaxed counters. */
+typedef struct trpi_traffic {
+    _Atomic uint64_t bytes_in, bytes_out, messages_in, messages_out, dropped;
+} trpi_traffic;
+
+/* Incarnations whose end is told by the next tick (peer.c); by lock. */
+typedef struct trpi_ends {
+    uint64_t overflowed_uid; /* too many system messages for it: it is quarantined. 0: none */
+    uint32_t *nodes;         /* numbers of watched incarnations that have ended */
+    uint32_t count;
+    uint32_t lost; /* that found no memory, since the last tick */
+} trpi_ends;
+
+/* Is the node of actors that are watched from here alive (tick.c)? By lock, if not atomic. */
+typedef struct trpi_watch {
+    trpi_detector detector;
+    bool judged;         /* by that detector */
+    bool delegated;      /* the cluster judges this node */
+    _Atomic bool member; /* the same; relaxed */
+    _Atomic bool told;   /* of the cluster, by this node; relaxed */
+} trpi_watch;
+
+static inline void
+trpi_watch_end(trpi_watch *watch)
+{
+    watch->judged = false;
+}
+static inline void
+trpi_watch_heard(trpi_watch *watch, uint64_t now_ms)
+{
+    if (watch->judged) {
+        trpi_detector_heartbeat(&watch->detector, now_ms);
+    }
+}
+static inline void
+trpi_watch_delegate(trpi_watch *watch, bool delegated)
+{
+    watch->delegated = delegated;
+    atomic_store_explicit(&watch->member, delegated, memory_order_relaxed);
+}
+/* It was told of the cluster by this node. */
+static inline void
+trpi_watch_tell(trpi_watch *watch)
+{
+    atomic_store_explicit(&watch->told, true, memory_order_relaxed);
+}
+
 struct trpi_peer {
+    /* In the table (peers.c); by remote->lock */
     trpi_remote *remote;
     trpi_address address;
-    trpi_peer *next; /* in its bucket; by remote->lock */
-    uint32_t pins;   /* who uses it now, its connections and routes; by remote->lock */
-    uint32_t share;  /* of remote->share_peers that it counts in; by remote->lock */
-    bool shared;     /* it counts there; by remote->lock */
+    trpi_peer *next; /* in its bucket */
+    uint32_t pins;   /* users at this moment, its connections and routes */
+    uint32_t share;  /* of remote->table.shares that it counts in */
+    bool shared;     /* it counts there */
     pthread_mutex_t lock;
+    /* The association (peer.c); by lock, if not atomic */
     trpi_assoc assoc;
     trpi_redelivery redelivery;
     uint64_t redelivery_uid;     /* incarnation that it counts for */
@@ -33,18 +113,11 @@ struct trpi_peer {
     _Atomic uint64_t proved_uid; /* of assoc until it is over; what inbound frames must come from */
     /* our number of the proved incarnation; 0: nobody has needed one yet (trpi_peer_node) */
     _Atomic uint32_t node;
-    _Atomic uint32_t frame_bytes_max; /* that both ends take */
-    _Atomic uint32_t features;        /* that both ends have; of the last handshake */
-    uint32_t minor;                   /* that both ends speak; by lock */
-    int64_t cert_until_ms; /* of its certificate at the last handshake; 0: none; by lock */
-    /* ordinary lanes in use, and the large one with them; 0: one lane for all messages, because the
-     * peer takes no more, or was not met. Written by lock, read relaxed by routes */
-    _Atomic uint32_t spread;
-    uint32_t large_era;     /* who took the large lane in an earlier one has left it; by lock */
-    uint32_t large_pins;    /* routes that hold something for the large lane; by lock */
-    bool large_used;        /* in this era; by lock */
-    /* Admitted by trp_try_tell() and not encoded yet; relaxed: with queued it is what waits.
-     * Tellers write it for each message: nothing that others read stands in its line. */
+    trpi_agreed agreed;
+    trpi_large large;
+    /* Room that trp_try_tell() has reserved and that is not encoded yet; relaxed: with queued it is
+     * what waits. Tellers write it for each message: nothing that others read shares its cache
+     * line. */
     char promised_before[64];
     atomic_size_t promised;
     char promised_behind[64 - sizeof(size_t)];
@@ -56,41 +129,17 @@ struct trpi_peer {
     uint32_t receivers_limited;
     trpi_holds *holds;          /* NULL: nobody there was slow yet; by lock, as next */
     atomic_bool holding;        /* there are some; relaxed: routes look again under lock */
-    char reason[160];
-    char refused_by[TRPI_SYSTEM_BYTES_MAX + 1]; /* the system that refused the last handshake */
-    uint64_t foreign; /* the last that was heard there, one of us having the other quarantined; 0:
-                         nobody since somebody asked */
-    uint64_t barred_by; /* the last incarnation there that has this one quarantined; 0: none */
-    bool inbound;           /* the peer called when it became active */
-    uint64_t heard_ms, pinged_ms, round_trip_us;
-    bool used;              /* something was said to it since its last PING */
-    bool asked;             /* that PING is not answered yet */
-    bool rested;            /* nobody has wanted one for a beat */
-    /* the tick's line that it stands in; by lock and remote->lock */
-    bool awake;
-    struct trpi_line *line; /* NULL: of those that are awake */
-    struct trpi_peer *line_next, *line_before;
-    uint64_t rests_since_ms;
-    bool failed_once;       /* a failed attempt was logged; the next ones only count */
-    /* What could not be dialled (lane_dial.c); by lock */
-    uint32_t undialled;     /* bit a lane: its last dial failed */
-    uint32_t dials_failed;  /* of lanes, ever */
-    uint64_t undialled_ms;  /* when one last did */
-    char undialled_why[TRPI_REACH_WHY_BYTES];
-    bool goodbye_said;      /* by the peer */
-    uint32_t attempts_at_stop; /* failed attempts when remoting began to stop; by lock */
-    uint64_t overflowed_uid; /* too many system messages for it; the tick quarantines. 0: none */
-    /* watched incarnations that are over: the tick tells. As many as there are numbers of nodes */
-    uint32_t *end_again;     /* their numbers, which have ended */
-    uint32_t end_again_count;
-    uint32_t end_again_lost; /* that found no memory, since the last tick */
-    trpi_detector link_detector; /* is the association alive */
-    trpi_detector watch_detector; /* is the node of watched actors alive */
-    bool watching;
-    bool watch_delegated;   /* the cluster judges this node */
-    _Atomic bool member;    /* the same, relaxed; and it was told of the cluster by this node */
-    _Atomic bool told;
-    _Atomic uint64_t bytes_in, bytes_out, messages_in, messages_out, dropped; /* relaxed counters */
+    char reason[160];           /* of the last change of state */
+    bool failed_once;           /* a failed attempt was logged; the next ones only count */
+    bool inbound;               /* the peer called when it became active */
+    bool goodbye_said;          /* by the peer */
+    uint32_t attempts_at_stop;  /* failed attempts when remoting began to stop */
+    trpi_peer_refusal refusal;
+    trpi_activity activity;
+    trpi_dials dials;
+    trpi_ends ends;
+    trpi_watch watch;
+    trpi_traffic traffic;
 };
 
 /* ---- peers.c ---- */
@@ -105,7 +154,10 @@ trpi_peer *trpi_peer_next(trpi_remote *remote, trpi_peer *before);
 /* The same, of those whose active incarnation calls itself uid. Uids are no secret: several may
  * claim one. */
 trpi_peer *trpi_peer_of_uid(trpi_remote *remote, uint64_t uid, trpi_peer *before);
-/* Take it out of the table. The caller holds remote->lock. */
+/* It is a member: it counts for no host any more. By peer->lock. */
+void trpi_peer_unshare(trpi_peer *peer);
+/* Take it out of the table, which keeps what later peers need. The caller holds its lock and
+ * remote->lock. */
 void trpi_peer_remove(trpi_peer *peer);
 void trpi_peer_free(trpi_peer *peer);
 
@@ -146,31 +198,14 @@ void trpi_peer_tell_end(trpi_peer *peer, uint64_t uid, trp_dead_reason reason);
  * caller holds peer->lock. */
 uint32_t trpi_peer_node(trpi_peer *peer);
 
+/* What the tick is to tell of; the memory is the caller's. By peer->lock, as the next. */
+trpi_ends trpi_ends_take(trpi_ends *ends);
+uint64_t trpi_ends_overflowed_take(trpi_ends *ends); /* 0: none */
+
 /* ---- pump.c ---- */
 /* Has a peer that is not met messages that it may still get while remoting stops? The caller holds
  * peer->lock. */
 bool trpi_peer_is_flushed_to(const trpi_peer *peer);
-
-/* ---- idle.c ---- */
-/* A line of peers, by remote->lock. */
-void trpi_line_append(trpi_peer *peer, trpi_line *line);
-void trpi_line_remove(trpi_peer *peer);
-/* The first of a line that has stood there for so long, pinned; NULL: none. */
-trpi_peer *trpi_line_first(trpi_remote *remote, const trpi_line *line, uint64_t now_ms,
-                           uint32_t for_ms);
-/* Behind the tick's look, which has taken it out of those that are awake. By peer->lock. */
-void trpi_peer_line_up(trpi_peer *peer, bool rests, uint64_t now_ms);
-/* Ask an active peer whether it is there. The caller holds peer->lock. */
-void trpi_peer_ping(trpi_peer *peer, uint64_t now_ms);
-/* A new peer. The caller holds remote->lock. */
-void trpi_peer_begin(trpi_peer *peer);
-/* Something about it has changed: the next tick looks at it. The caller holds peer->lock. */
-void trpi_peer_wake(trpi_peer *peer);
-
-/* ---- tick.c ---- */
-/* Time has passed; true: somebody waits for an attempt, so the next tick should come soon. By the
- * timer's thread. */
-bool trpi_remote_tick(trpi_remote *remote);
 
 /* ---- strangers.c: finding a peer, or room for one ---- */
 /* Find or make, and pin: it is not forgotten (tick.c) before trpi_peer_unpin(). Connections and
@@ -191,8 +226,6 @@ void trpi_peer_forget(trpi_peer *peer, bool over);
 /* Forget one of the gone peers, of this share or (TRPI_SHARES) of any. Without locks. false: none
  * could be forgotten now. */
 bool trpi_peers_give_way(trpi_remote *remote, uint32_t share);
-/* It is a member: it counts for no host any more. By peer->lock. */
-void trpi_peer_unshare(trpi_peer *peer);
 /* Bar an incarnation that had to give way. By peer->lock. */
 void trpi_bygone_bar(trpi_peer *peer, uint64_t uid);
 /* Intern of the trpi_node_map of a connection's frames. */

@@ -17,7 +17,7 @@
 static trpi_peer **
 bucket_of(trpi_remote *remote, const trpi_address *address)
 {
-    return &remote->peers[trpi_address_hash(address) % TRPI_PEER_BUCKETS];
+    return &remote->table.buckets[trpi_address_hash(address) % TRPI_PEER_BUCKETS];
 }
 
 /* By remote->lock. */
@@ -31,14 +31,14 @@ peer_new(trpi_remote *remote, const trpi_address *address)
         pthread_mutex_init(&peer->lock, NULL);
         for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
             pthread_mutex_init(&peer->lanes[lane].recv_lock, NULL);
-            atomic_init(&peer->lanes[lane].epoch, remote->epoch_first);
+            atomic_init(&peer->lanes[lane].epoch, remote->table.epoch_first);
         }
         trpi_redelivery_init(&peer->redelivery, remote->options.system_messages_max,
                              remote->options.resend_ms, remote->options.give_up_ms);
-        atomic_init(&peer->frame_bytes_max, remote->options.frame_bytes_max);
+        atomic_init(&peer->agreed.frame_bytes_max, remote->options.frame_bytes_max);
         peer->next = *bucket;
         *bucket = peer;
-        remote->peers_count++;
+        remote->table.count++;
         trpi_peer_begin(peer);
     }
     return peer;
@@ -57,9 +57,9 @@ trpi_peer_pin(trpi_remote *remote, const trpi_address *address, bool make, uint3
     }
     if (peer == NULL && !make) {
         err = TRP_ENOENT;
-    } else if (peer == NULL && (remote->peers_count >= remote->options.peers_max ||
+    } else if (peer == NULL && (remote->table.count >= remote->options.peers_max ||
                                 (share < TRPI_SHARES &&
-                                 remote->share_peers[share] >= remote->options.host_peers_max))) {
+                                 remote->table.shares[share] >= remote->options.host_peers_max))) {
         err = TRP_ELIMIT;
     } else if (peer == NULL) {
         peer = peer_new(remote, address);
@@ -67,10 +67,10 @@ trpi_peer_pin(trpi_remote *remote, const trpi_address *address, bool make, uint3
     }
     if (err == TRP_OK) {
         if (share < TRPI_SHARES && peer->pins == 0 && !peer->shared && peer->assoc.uid == 0 &&
-            !atomic_load_explicit(&peer->member, memory_order_relaxed)) {
+            !atomic_load_explicit(&peer->watch.member, memory_order_relaxed)) {
             peer->share = share;
             peer->shared = true;
-            remote->share_peers[share]++;
+            remote->table.shares[share]++;
         }
         peer->pins++;
         *ret_peer = peer;
@@ -91,6 +91,30 @@ trpi_peer_unpin(trpi_peer *peer)
     }
 }
 
+/* Our incarnation goes on, and so do its epochs there. By remote->lock. tick-T5 */
+static void
+epochs_keep(const trpi_peer *peer)
+{
+    for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
+        uint32_t epoch = atomic_load_explicit(&peer->lanes[lane].epoch, memory_order_relaxed);
+        if (epoch > peer->remote->table.epoch_first) {
+            peer->remote->table.epoch_first = epoch;
+        }
+    }
+}
+
+void
+trpi_peer_unshare(trpi_peer *peer)
+{
+    trpi_remote *remote = peer->remote;
+    pthread_mutex_lock(&remote->lock);
+    if (peer->shared && peer->watch.delegated) {
+        peer->shared = false;
+        remote->table.shares[peer->share]--;
+    }
+    pthread_mutex_unlock(&remote->lock);
+}
+
 void
 trpi_peer_remove(trpi_peer *peer)
 {
@@ -99,9 +123,11 @@ trpi_peer_remove(trpi_peer *peer)
         at = &(*at)->next;
     }
     *at = peer->next;
-    peer->remote->peers_count--;
+    epochs_keep(peer);
+    peer->remote->table.resent_before += peer->redelivery.resent;
+    peer->remote->table.count--;
     if (peer->shared) {
-        peer->remote->share_peers[peer->share]--;
+        peer->remote->table.shares[peer->share]--;
     }
 }
 
@@ -109,9 +135,10 @@ trpi_peer_remove(trpi_peer *peer)
 static trpi_peer *
 peer_behind(trpi_remote *remote, const trpi_peer *before)
 {
-    trpi_peer **bucket = before != NULL ? bucket_of(remote, &before->address) : remote->peers;
+    trpi_peer **bucket =
+        before != NULL ? bucket_of(remote, &before->address) : remote->table.buckets;
     trpi_peer *peer = before != NULL ? before->next : *bucket;
-    while (peer == NULL && ++bucket < remote->peers + TRPI_PEER_BUCKETS) {
+    while (peer == NULL && ++bucket < remote->table.buckets + TRPI_PEER_BUCKETS) {
         peer = *bucket;
     }
     return peer;
@@ -171,9 +198,9 @@ trpi_peer_free(trpi_peer *peer)
     }
     trpi_redelivery_fini(&peer->redelivery);
     trpi_waiting_fini(&peer->waiting);
-    trpi_detector_fini(&peer->link_detector);
-    trpi_detector_fini(&peer->watch_detector);
-    trpi_free(peer->end_again);
+    trpi_detector_fini(&peer->activity.detector);
+    trpi_detector_fini(&peer->watch.detector);
+    trpi_free(peer->ends.nodes);
     trpi_mutex_destroy(&peer->lock);
     trpi_free(peer);
 }
@@ -185,9 +212,9 @@ trpi_remote_unref(trpi_remote *remote)
         return;
     }
     for (uint32_t i = 0; i < TRPI_PEER_BUCKETS; i++) {
-        while (remote->peers[i] != NULL) {
-            trpi_peer *peer = remote->peers[i];
-            remote->peers[i] = peer->next;
+        while (remote->table.buckets[i] != NULL) {
+            trpi_peer *peer = remote->table.buckets[i];
+            remote->table.buckets[i] = peer->next;
             trpi_peer_free(peer);
         }
     }
@@ -197,7 +224,7 @@ trpi_remote_unref(trpi_remote *remote)
     pthread_cond_destroy(&remote->over);
     trpi_mutex_destroy(&remote->lock);
     trpi_free(remote->largest);
-    trpi_free(remote->bygone);
+    trpi_free(remote->bygone.uids);
     trpi_faults_free(remote->faults);
     trpi_untrusted_end(remote);
     trpi_free(remote);

@@ -36,10 +36,10 @@ trpi_pending_places(uint32_t wanted)
 static trpi_conn *
 oldest(const trpi_remote *remote, uint32_t share)
 {
-    trpi_conn *conn = remote->pending_first;
-    while (conn != NULL && (share < TRPI_SHARES ? conn->host != share
-                                                : remote->member_hosts[conn->host])) {
-        conn = conn->pending_next;
+    trpi_conn *conn = remote->pending.first;
+    while (conn != NULL &&
+           (share < TRPI_SHARES ? conn->host != share : remote->pending.member_hosts[conn->host])) {
+        conn = conn->waits.next;
     }
     return conn;
 }
@@ -49,30 +49,30 @@ who_gives_way(const trpi_remote *remote, uint32_t share)
 {
     uint32_t places = remote->options.pending_handshakes_max;
     uint32_t of_one = places > SMALL ? places / 2 : places;
-    uint32_t kept = places > SMALL && !remote->member_hosts[share] ? places / 8 : 0;
-    if (remote->pending_hosts[share] >= of_one) {
+    uint32_t kept = places > SMALL && !remote->pending.member_hosts[share] ? places / 8 : 0;
+    if (remote->pending.hosts[share] >= of_one) {
         return oldest(remote, share);
     }
-    if (remote->conns_waiting < places - kept) {
+    if (remote->pending.count < places - kept) {
         return NULL;
     }
     trpi_conn *conn = oldest(remote, TRPI_SHARES);
-    return conn != NULL ? conn : remote->pending_first;
+    return conn != NULL ? conn : remote->pending.first;
 }
 
 void
 trpi_pending_remove(trpi_conn *conn)
 {
     trpi_remote *remote = conn->remote;
-    trpi_conn *next = conn->pending_next, *before = conn->pending_before;
-    if (!conn->pending) {
+    trpi_conn *next = conn->waits.next, *before = conn->waits.before;
+    if (!conn->waits.listed) {
         return;
     }
-    conn->pending = false; /* remote-pending-W1 */
-    *(next != NULL ? &next->pending_before : &remote->pending_last) = before;
-    *(before != NULL ? &before->pending_next : &remote->pending_first) = next;
-    remote->pending_hosts[conn->host]--;
-    remote->conns_waiting--;
+    conn->waits.listed = false; /* remote-pending-W1 */
+    *(next != NULL ? &next->waits.before : &remote->pending.last) = before;
+    *(before != NULL ? &before->waits.next : &remote->pending.first) = next;
+    remote->pending.hosts[conn->host]--;
+    remote->pending.count--;
 }
 
 void
@@ -85,16 +85,21 @@ trpi_pending_add(trpi_conn *conn, char gone[TRPI_PENDING_TEXT_BYTES])
         (void)snprintf(gone, TRPI_PENDING_TEXT_BYTES, "%s", over->peer_text);
         trpi_pending_remove(over);
         remote->ops->close(over->link);
-        remote->displaced_ms = trpi_remote_now_ms(remote);
+        remote->pending.displaced_ms = trpi_remote_now_ms(remote);
     }
-    conn->pending = true;
-    conn->pending_next = NULL;
-    conn->pending_before = remote->pending_last;
-    *(conn->pending_before != NULL ? &conn->pending_before->pending_next
-                                   : &remote->pending_first) = conn;
-    remote->pending_last = conn;
-    remote->pending_hosts[conn->host]++;
-    remote->conns_waiting++;
+    conn->waits.listed = true;
+    conn->waits.next = NULL;
+    conn->waits.before = remote->pending.last;
+    *(conn->waits.before != NULL ? &conn->waits.before->waits.next : &remote->pending.first) = conn;
+    remote->pending.last = conn;
+    remote->pending.hosts[conn->host]++;
+    remote->pending.count++;
+}
+
+void
+trpi_pending_member_host(const trpi_conn *conn)
+{
+    conn->remote->pending.member_hosts[conn->host] = true;
 }
 
 void
@@ -102,9 +107,9 @@ trpi_pending_member(trpi_peer *peer)
 {
     trpi_remote *remote = peer->remote;
     pthread_mutex_lock(&remote->lock);
-    remote->member_hosts[trpi_whose_text(peer->address.host) % TRPI_SHARES] = true;
+    remote->pending.member_hosts[trpi_whose_text(peer->address.host) % TRPI_SHARES] = true;
     for (const trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
-        remote->member_hosts[conn->host] = true;
+        remote->pending.member_hosts[conn->host] = true;
     }
     pthread_mutex_unlock(&remote->lock);
 }
@@ -116,13 +121,13 @@ trpi_pending_starved(void *arg)
     struct rlimit limit = { 0, 0 };
     uint32_t suppressed = 0;
     pthread_mutex_lock(&remote->lock);
-    trpi_conn *over = remote->pending_first;
+    trpi_conn *over = remote->pending.first;
     if (over != NULL) {
         trpi_pending_remove(over);
         remote->ops->close(over->link);
     }
-    remote->starved++;
-    remote->starved_ms = trpi_remote_now_ms(remote);
+    remote->pending.starved++;
+    remote->pending.starved_ms = trpi_remote_now_ms(remote);
     pthread_mutex_unlock(&remote->lock);
     if (!trpi_log_gate_open(remote, TRPI_GATE_STARVED, &suppressed)) {
         return;

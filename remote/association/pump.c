@@ -18,7 +18,7 @@ choose(trpi_peer *peer, enum trpi_lane lane)
     trpi_lane_state *state = &peer->lanes[lane];
     trpi_conn *first = NULL;
     for (trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
-        if (conn->lane == lane && conn->ready && !conn->closing && !conn->parting &&
+        if (conn->lane == lane && conn->ready && !conn->closing && !conn->goodbye.said &&
             conn->uid == peer->assoc.uid) {
             first = conn; /* the list begins with the newest */
         }
@@ -79,7 +79,7 @@ trpi_lane_wants(const trpi_peer *peer, int lane)
 {
     const trpi_lane_state *state = &peer->lanes[lane];
     /* a fence was lost with a connection, and the large lane waits for its answer */
-    bool fence = state->fence_sent > state->fence_acked && lane != TRPI_LANE_LARGE &&
+    bool fence = state->fence.sent > state->fence.acked && lane != TRPI_LANE_LARGE &&
                  peer->lanes[TRPI_LANE_LARGE].pending.count > 0;
     return lane != TRPI_LANE_CONTROL && (state->pending.count > 0 || fence);
 }
@@ -98,7 +98,7 @@ trpi_peer_pump(trpi_peer *peer, trpi_later *later)
         trpi_holds_release(peer, later);
         for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
             trpi_lane_state *state = &peer->lanes[lane];
-            if (state->parting != NULL) {
+            if (state->closing != NULL) {
                 continue; /* its answer comes first */
             }
             if (state->out == NULL) {

@@ -31,8 +31,9 @@
 static uint64_t
 window_of(trpi_remote *remote)
 {
-    return trpi_credit_window(&remote->limits,
-                              atomic_load_explicit(&remote->waiting_bytes, memory_order_relaxed));
+    return trpi_credit_window(
+        &remote->flow.limits,
+        atomic_load_explicit(&remote->flow.waiting_bytes, memory_order_relaxed));
 }
 
 /* ---- credit ---------------------------------------------------------------------------------- */
@@ -54,8 +55,8 @@ say(trpi_peer *peer, const trpi_receiver *receiver, trpi_credit_word word)
 static bool
 takes_credit(const trpi_peer *peer)
 {
-    return (atomic_load_explicit(&peer->features, memory_order_relaxed) & TRPI_FEATURE_CREDIT) !=
-               0 &&
+    return (atomic_load_explicit(&peer->agreed.features, memory_order_relaxed) &
+            TRPI_FEATURE_CREDIT) != 0 &&
            peer->assoc.state == TRPI_ASSOC_ACTIVE &&
            !atomic_load_explicit(&peer->remote->closed, memory_order_relaxed);
 }
@@ -98,7 +99,7 @@ passed(void *arg, uint64_t bytes)
     trpi_receiver *receiver = arg;
     trpi_peer *peer = receiver->peer;
     trpi_remote *remote = peer->remote;
-    atomic_fetch_sub_explicit(&remote->waiting_bytes, bytes, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&remote->flow.waiting_bytes, bytes, memory_order_relaxed);
     atomic_fetch_sub_explicit(&receiver->waiting, bytes, memory_order_seq_cst);
     if (atomic_load_explicit(&receiver->limited, memory_order_seq_cst)) { /* receiver-I3 */
         (void)step(receiver, PASSED, 0);
@@ -174,7 +175,7 @@ mark(trpi_conn *conn, trpi_inflow_place *place)
         return; /* no memory: it counts from here on */
     }
     atomic_fetch_add_explicit(&receiver->references, 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&remote->waiting_bytes, bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&remote->flow.waiting_bytes, bytes, memory_order_relaxed);
     uint64_t waiting =
         atomic_fetch_add_explicit(&receiver->waiting, bytes, memory_order_seq_cst) + bytes;
     trpi_remote_ref(remote); /* receiver-I4 */
@@ -196,8 +197,9 @@ is_full(trpi_conn *conn, const trpi_inflow_place *place, uint64_t bytes)
 {
     trpi_receiver *receiver = place->receiver;
     trpi_remote *remote = conn->remote;
-    uint64_t most = trpi_credit_most(
-        &remote->limits, atomic_load_explicit(&remote->waiting_bytes, memory_order_relaxed));
+    uint64_t most =
+        trpi_credit_most(&remote->flow.limits,
+                         atomic_load_explicit(&remote->flow.waiting_bytes, memory_order_relaxed));
     bool full =
         atomic_load_explicit(&receiver->waiting, memory_order_relaxed) + place->bytes + bytes >
         most;

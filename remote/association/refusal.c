@@ -1,5 +1,5 @@
 /* refusal.c - connections that are refused: the words for it, the counters, the log lines. */
-#include "remote/association/inbound.h"
+#include "remote/association/refusal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ trpi_refused(trpi_remote *remote, const char *peer, trpi_refusal why, const char
 {
     uint32_t suppressed = 0;
     trpi_assert(why > TRPI_REFUSED_NONE && why < TRPI_REFUSAL_COUNT);
-    trpi_count(&remote->refused[why], 1);
+    trpi_count(&remote->stats.refused[why], 1);
     if (trpi_log_gate_open(remote, TRPI_GATE_REFUSAL + (uint32_t)why, &suppressed)) {
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
                  "connection refused peer=%s reason=%s detail=\"%s\" suppressed=%u", peer,
@@ -28,20 +28,20 @@ trpi_handshake_refused(trpi_peer *peer, const trpi_handshake *refusal)
 {
     trpi_remote *remote = peer->remote;
     char barred[sizeof refusal->reason];
-    trpi_count(&remote->handshakes_failed, 1);
-    memcpy(peer->refused_by, refusal->from.address.system, sizeof peer->refused_by);
+    trpi_count(&remote->stats.handshakes_failed, 1);
+    memcpy(peer->refusal.by, refusal->from.address.system, sizeof peer->refusal.by);
     (void)snprintf(barred, sizeof barred, TRPI_BARRED_FORMAT, remote->uid);
-    peer->barred_by = strcmp(refusal->reason, barred) == 0 ? refusal->from.uid : 0;
-    if (peer->barred_by != 0) {
-        peer->foreign = peer->barred_by;
-        trpi_count(&remote->barred, 1);
+    peer->refusal.barred_by = strcmp(refusal->reason, barred) == 0 ? refusal->from.uid : 0;
+    if (peer->refusal.barred_by != 0) {
+        peer->refusal.foreign = peer->refusal.barred_by;
+        trpi_count(&remote->stats.barred, 1);
     }
 }
 
 void
 trpi_barred(trpi_peer *peer, trpi_later *later)
 {
-    if (peer->barred_by == 0 || peer->watch_delegated) {
+    if (peer->refusal.barred_by == 0 || peer->watch.delegated) {
         return; /* the cluster judges its members, and itself */
     }
     for (int lane = TRPI_LANE_ORDINARY; lane < TRPI_LANE_COUNT; lane++) {
@@ -50,24 +50,24 @@ trpi_barred(trpi_peer *peer, trpi_later *later)
             later->dropped[lane].reason = TRP_DEAD_QUARANTINED;
         }
     }
-    if (trpi_assoc_is_barred(&peer->assoc, peer->barred_by)) {
+    if (trpi_assoc_is_barred(&peer->assoc, peer->refusal.barred_by)) {
         return; /* told already */
     }
     trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE,
-                               .uid = peer->barred_by,
+                               .uid = peer->refusal.barred_by,
                                .random = trpi_world_random(peer->remote->world) };
     (void)trpi_peer_step(peer, NULL, &event, "it has quarantined this node", later);
     trpi_note *note = trpi_note_new(peer, &trp_self_quarantined_type, later);
     if (note != NULL) {
         note->level = TRP_LOG_ERROR;
-        note->event.remote_uid = peer->barred_by;
+        note->event.remote_uid = peer->refusal.barred_by;
         (void)snprintf(note->event.reason, sizeof note->event.reason, "%s",
                        "it has quarantined this node");
         (void)snprintf(note->text, sizeof note->text,
                        "this node is quarantined peer=%s uid=%016" PRIx64
                        " next=\"start this process anew to talk to that one; "
                        "remote.when-quarantined=end ends it by itself\"",
-                       note->event.remote, peer->barred_by);
+                       note->event.remote, peer->refusal.barred_by);
     }
     later->barred = true;
 }
@@ -77,7 +77,7 @@ trpi_is_barred_now(const trpi_peer *peer)
 {
     const trpi_assoc *assoc = &peer->assoc;
     bool waits = assoc->state == TRPI_ASSOC_GATED || assoc->state == TRPI_ASSOC_QUARANTINED;
-    return peer->barred_by != 0 && !peer->watch_delegated && waits &&
+    return peer->refusal.barred_by != 0 && !peer->watch.delegated && waits &&
            trpi_remote_now_ms(peer->remote) < assoc->next_ms;
 }
 

@@ -25,7 +25,7 @@
 #include "pattern/pattern.h"
 #include "remote/association/conn.h"
 #include "remote/association/hold.h"
-#include "remote/association/inbound.h"
+#include "remote/association/refusal.h"
 #include "remote/wire/compress.h"
 #include "remote/wire/deployment.h"
 
@@ -131,7 +131,7 @@ gathers_sort(trpi_route *route, trpi_buffer *lost)
     memset(sorted, 0, sizeof sorted);
     for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
         trpi_gather *gather = &route->gathers[i];
-        trpi_frames_sort(atomic_load_explicit(&route->peer->spread, memory_order_relaxed),
+        trpi_frames_sort(atomic_load_explicit(&route->peer->agreed.spread, memory_order_relaxed),
                          &gather->frames, sorted, announced, lost);
         trpi_buffer_fini(&gather->frames);
         messages += gather->messages;
@@ -163,8 +163,8 @@ gather_over(trpi_route *route, enum trpi_lane lane, trp_err err)
 {
     trpi_gather *gather = &route->gathers[lane];
     if (err == TRP_OK) {
-        trpi_count(&route->peer->messages_out, gather->messages);
-        trpi_count(&route->remote->frames_out, gather->messages);
+        trpi_count(&route->peer->traffic.messages_out, gather->messages);
+        trpi_count(&route->remote->stats.frames_out, gather->messages);
     } else {
         trpi_lane_dead_letters(route->peer, route->node, &gather->frames, reason_of(err));
     }
@@ -186,20 +186,20 @@ trpi_route_hand_over(trpi_route *route)
     bool above = false;
     pthread_mutex_lock(&peer->lock);
     if (route->touched != 0 &&
-        route->spread != atomic_load_explicit(&peer->spread, memory_order_relaxed)) {
+        route->spread != atomic_load_explicit(&peer->agreed.spread, memory_order_relaxed)) {
         gathers_sort(route, &lost);
     }
     for (uint32_t left = route->touched; left != 0; left &= left - 1) {
         enum trpi_lane lane = (enum trpi_lane)__builtin_ctz(left);
         errs[lane] = gather_append(route, lane);
-        above = above || peer->lanes[lane].above;
+        above = above || peer->lanes[lane].over_high_water;
     }
     atomic_fetch_sub_explicit(&peer->promised, route->kept, memory_order_release); /* route-O3 */
     route->kept = 0;
-    route->above = above;
+    route->over_high_water = above;
     if (route->pinned) {
         route->pinned = false;
-        peer->large_pins--;
+        trpi_large_unpin(&peer->large);
     }
     trpi_peer_pump(peer, &later);
     trpi_peer_unlock(peer, &later);
@@ -247,12 +247,13 @@ last_set(trpi_route *route, trpi_gather *gather, const trp_type *type,
     bool raw =
         serializer == &trpi_serializer_raw && trpi_type_fields(type, &fields_count) == NULL;
     bool plain = raw || serializer == &trpi_serializer_text;
-    bool many = (atomic_load_explicit(&route->peer->features, memory_order_relaxed) &
-                 TRPI_FEATURE_MANY) != 0 &&
-                /* features are those of whoever is there now */
-                route->uid != 0 &&
-                atomic_load_explicit(&route->peer->active_uid, memory_order_relaxed) ==
-                    route->uid && map->third_count == 0;
+    bool many =
+        (atomic_load_explicit(&route->peer->agreed.features, memory_order_relaxed) &
+         TRPI_FEATURE_MANY) != 0 &&
+        /* features are those of whoever is there now */
+        route->uid != 0 &&
+        atomic_load_explicit(&route->peer->active_uid, memory_order_relaxed) == route->uid &&
+        map->third_count == 0;
     gather->last.type = many ? type : NULL;
     gather->last.serializer = plain ? NULL : serializer;
     gather->last.serializer_id = serializer->id;
@@ -368,7 +369,7 @@ static void
 compress(trpi_route *route, trpi_gather *gather, size_t at, const delivery *d)
 {
     const trpi_remote_options *o = &route->remote->options;
-    uint32_t features = atomic_load_explicit(&route->peer->features, memory_order_relaxed);
+    uint32_t features = atomic_load_explicit(&route->peer->agreed.features, memory_order_relaxed);
     if (o->compress && d->lane == TRPI_LANE_LARGE && route->uid != 0 &&
         atomic_load_explicit(&route->peer->active_uid, memory_order_relaxed) == route->uid &&
         d->bytes > o->large_threshold_bytes && (features & TRPI_FEATURE_LZ4) != 0) {
@@ -400,7 +401,7 @@ trpi_route_encode(trpi_route *route, trpi_buffer *out, const trp_type *type, con
     message.payload_bytes = trp_msg_bytes(msg);
     message.anyone = route->uid == 0;
     uint32_t frame_bytes_max =
-        atomic_load_explicit(&route->peer->frame_bytes_max, memory_order_relaxed);
+        atomic_load_explicit(&route->peer->agreed.frame_bytes_max, memory_order_relaxed);
     trp_err err = trpi_message_encode(out, serializer, ret_map, frame_bytes_max, &message);
     if (type == &trpi_parcel_type && is_unsendable(err)) {
         err = encode_hollow(route, out, ret_map, frame_bytes_max, &message, err);
@@ -437,7 +438,7 @@ lost(trpi_route *route, const trp_type *type, const trp_msg *msg, trp_err err,
      trp_dead_reason reason)
 {
     trp_ref recipient = { route->node, msg->priv_to_slot, msg->priv_to_generation, 0 };
-    trpi_count(&route->peer->dropped, 1);
+    trpi_count(&route->peer->traffic.dropped, 1);
     report_unsendable(route->remote, type, trp_msg_bytes(msg), err);
     trpi_dead_letter_of(route->remote->system, sender_of(msg), recipient, reason, type,
                         trp_msg_payload(msg), trp_msg_bytes(msg));
@@ -514,7 +515,7 @@ flush(void *arg, trp_system *system, bool more)
         gathered += route->gathers[__builtin_ctz(left)].frames.count;
     }
     /* A write of little costs as much as one of much. */
-    bool wait = more && gathered < TRPI_FLUSH_BYTES_LEAST && !route->above;
+    bool wait = more && gathered < TRPI_FLUSH_BYTES_LEAST && !route->over_high_water;
     return wait ? false : trpi_route_hand_over(route);
 }
 
@@ -590,7 +591,7 @@ refused(void *arg, uint32_t slot, size_t bytes)
         return; /* told when some of it has gone */
     }
     pthread_mutex_lock(&peer->lock);
-    peer->lanes[trpi_route_lane_guess(route, slot, bytes)].refused = true;
+    peer->lanes[trpi_route_lane_guess(route, slot, bytes)].room_refused = true;
     trpi_peer_wake(peer); /* promises that are broken make room, too, and only the tick sees it */
     trpi_lane_look(peer, &later);
     trpi_peer_unlock(peer, &later);
@@ -720,7 +721,7 @@ op_select(void *arg, trp_system *system, const trpi_address *address, const char
         message.anyone = true;
         err = trpi_message_encode(
             &frames, serializer, &map,
-            atomic_load_explicit(&peer->frame_bytes_max, memory_order_relaxed), &message);
+            atomic_load_explicit(&peer->agreed.frame_bytes_max, memory_order_relaxed), &message);
     }
     if (err == TRP_OK) {
         trpi_later later = { 0 };
@@ -740,8 +741,8 @@ op_select(void *arg, trp_system *system, const trpi_address *address, const char
         trpi_dead_letter_of(system, sender, (trp_ref)TRP_REF_NONE, dead_reason_of(err), type,
                             trp_msg_payload(msg), trp_msg_bytes(msg));
     } else {
-        trpi_count(&peer->messages_out, 1);
-        trpi_count(&remote->frames_out, 1);
+        trpi_count(&peer->traffic.messages_out, 1);
+        trpi_count(&remote->stats.frames_out, 1);
         if (remote->chatty) {
             trpi_message said = { 0 };
             said.path = path;

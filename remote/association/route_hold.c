@@ -4,6 +4,8 @@
  */
 #include "remote/association/hold.h"
 
+#include "remote/association/route.h"
+
 bool
 trpi_hold_enter(trpi_route *route, uint32_t slot, uint32_t generation)
 {

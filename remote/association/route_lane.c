@@ -43,21 +43,22 @@ large_enter(trpi_route *route, uint32_t slot, size_t bytes)
         atomic_store_explicit(&route->large, words, memory_order_release); /* for is_large() */
     }
     pthread_mutex_lock(&peer->lock);
-    if (route->era != peer->large_era) {
+    if (route->era != peer->large.era) {
         large_places_clear(words);
-        route->era = peer->large_era;
+        route->era = peer->large.era;
     }
     bool large = trpi_route_is_large(route, slot);
     if (!large && bytes > route->remote->options.large_threshold_bytes &&
-        route->spread == atomic_load_explicit(&peer->spread, memory_order_relaxed) &&
+        route->spread == atomic_load_explicit(&peer->agreed.spread, memory_order_relaxed) &&
         trpi_fence_append(peer, trpi_lane_of(route->spread, slot)) == TRP_OK) {
         atomic_fetch_or_explicit(&words[place / 64], UINT64_C(1) << place % 64,
                                  memory_order_relaxed);
-        peer->large_used = large = true;
+        large = true;
+        trpi_large_use(&peer->large);
     }
     if (large && !route->pinned) { /* it is, when what was to be sent before could not be */
         route->pinned = true;
-        peer->large_pins++;
+        trpi_large_pin(&peer->large);
     }
     pthread_mutex_unlock(&peer->lock);
     return large;
@@ -67,7 +68,7 @@ enum trpi_lane
 trpi_route_lane(trpi_route *route, uint32_t slot, size_t bytes)
 {
     if (route->touched == 0) {
-        route->spread = atomic_load_explicit(&route->peer->spread, memory_order_relaxed);
+        route->spread = atomic_load_explicit(&route->peer->agreed.spread, memory_order_relaxed);
     }
     if (route->spread == 0) {
         return TRPI_LANE_ORDINARY;
@@ -84,7 +85,7 @@ trpi_route_lane(trpi_route *route, uint32_t slot, size_t bytes)
 enum trpi_lane
 trpi_route_lane_guess(const trpi_route *route, uint32_t slot, size_t bytes)
 {
-    uint32_t spread = atomic_load_explicit(&route->peer->spread, memory_order_relaxed);
+    uint32_t spread = atomic_load_explicit(&route->peer->agreed.spread, memory_order_relaxed);
     return spread == 0 ? TRPI_LANE_ORDINARY
            : bytes > route->remote->options.large_threshold_bytes ||
                      trpi_route_is_large(route, slot)

@@ -1,5 +1,5 @@
 /* routes.c - the routes of a peer: a list, and what any file may ask of one. */
-#include "remote/association/route.h"
+#include "remote/association/routes.h"
 
 #include <string.h>
 

@@ -132,7 +132,7 @@ order_encode(trpi_remote *remote, const trpi_peer *peer, uint32_t node, const tr
     map.serializers = remote->serializers;
     map.arg = remote;
     map.get = trpi_route_node_get;
-    if (peer != NULL && (atomic_load_explicit(&peer->features, memory_order_relaxed) &
+    if (peer != NULL && (atomic_load_explicit(&peer->agreed.features, memory_order_relaxed) &
                          TRPI_FEATURE_DEPLOY) == 0) {
         return TRP_EUNSUPPORTED;
     }
@@ -161,7 +161,7 @@ trpi_signal_order(void *arg, trp_system *system, uint32_t node, enum trpi_remote
     (void)system;
     if (err == TRP_OK && peer != NULL) {
         bool fits = tail.count + TRPI_SYSTEM_FRAME_BYTES <=
-                    atomic_load_explicit(&peer->frame_bytes_max, memory_order_relaxed);
+                    atomic_load_explicit(&peer->agreed.frame_bytes_max, memory_order_relaxed);
         err = fits ? signal_send(remote, peer, id, node, &message, &tail) : TRP_EMSGSIZE;
     }
     trpi_buffer_fini(&tail);

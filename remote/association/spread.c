@@ -39,18 +39,20 @@ trpi_features_own(const trpi_remote *remote)
 }
 
 void
-trpi_peer_agree(trpi_peer *peer, const trpi_handshake *handshake)
+trpi_peer_agree(trpi_peer *peer, const trpi_handshake *handshake, int64_t cert_until_ms)
 {
     uint32_t own = peer->remote->options.frame_bytes_max;
     uint32_t theirs =
         handshake->frame_bytes_max >= TRPI_FRAME_BYTES_LEAST ? handshake->frame_bytes_max : own;
     uint32_t minor = handshake->minor != 0 ? handshake->minor : 1;
-    atomic_store_explicit(&peer->frame_bytes_max, own < theirs ? own : theirs,
+    atomic_store_explicit(&peer->agreed.frame_bytes_max, own < theirs ? own : theirs,
                           memory_order_relaxed);
-    atomic_store_explicit(&peer->features, handshake->features & trpi_features_own(peer->remote),
+    atomic_store_explicit(&peer->agreed.features,
+                          handshake->features & trpi_features_own(peer->remote),
                           memory_order_relaxed);
-    peer->minor = minor < peer->remote->options.wire_minor ? minor
-                                                           : peer->remote->options.wire_minor;
+    peer->agreed.cert_until_ms = cert_until_ms;
+    peer->agreed.minor =
+        minor < peer->remote->options.wire_minor ? minor : peer->remote->options.wire_minor;
 }
 
 uint32_t
@@ -156,9 +158,12 @@ pending_sort(trpi_peer *peer, uint32_t spread, trpi_later *later)
         lane->pending = sorted[i];
         lane->pending_uid = sorted[i].count > 0 ? uid : 0;
         lane->pending_since_ms = since_ms;
-        lane->fence_due = lane->fence_due || sorted[i].count > 0;
+        if (sorted[i].count > 0) {
+            trpi_fence_need(&lane->fence);
+        }
         /* what was on its way was for an incarnation that is over, and so were its fences */
-        lane->fence_sent = lane->fence_acked = lane->fence_last;
+        trpi_fence_left(&lane->fence);
+        trpi_fence_settled(&lane->fence);
         atomic_fetch_add_explicit(&lane->queued, sorted[i].count, memory_order_relaxed);
     }
 }
@@ -166,15 +171,15 @@ pending_sort(trpi_peer *peer, uint32_t spread, trpi_later *later)
 void
 trpi_peer_spread(trpi_peer *peer, trpi_later *later)
 {
-    bool more = (atomic_load_explicit(&peer->features, memory_order_relaxed) &
+    bool more = (atomic_load_explicit(&peer->agreed.features, memory_order_relaxed) &
                  TRPI_FEATURE_LANES) != 0;
     uint32_t spread = more ? peer->remote->options.ordinary_lanes : 0;
-    if (spread == atomic_load_explicit(&peer->spread, memory_order_relaxed)) {
+    if (spread == atomic_load_explicit(&peer->agreed.spread, memory_order_relaxed)) {
         return;
     }
     trpi_assert(spread <= TRPI_ORDINARY_LANES_MAX);
     pending_sort(peer, spread, later);
-    peer->large_era++;
-    peer->large_used = false;
-    atomic_store_explicit(&peer->spread, spread, memory_order_relaxed); /* routes look under lock */
+    trpi_large_restart(&peer->large);
+    atomic_store_explicit(&peer->agreed.spread, spread,
+                          memory_order_relaxed); /* routes look under lock */
 }

@@ -28,31 +28,19 @@
 
 enum { LOOK_MAX = 256, ENDS_MAX = 16 };
 
-void
-trpi_peer_unshare(trpi_peer *peer)
-{
-    trpi_remote *remote = peer->remote;
-    pthread_mutex_lock(&remote->lock);
-    if (peer->shared && peer->watch_delegated) {
-        peer->shared = false;
-        remote->share_peers[peer->share]--;
-    }
-    pthread_mutex_unlock(&remote->lock);
-}
-
 /* ---- incarnations that gave way -------------------------------------------------------------- */
 
 /* strangers-G3. By remote->lock; without memory a late comer is only misunderstood. */
 static void
 bygone_add(trpi_remote *remote, uint64_t uid)
 {
-    if (remote->bygone == NULL) {
-        remote->bygone = trpi_alloc(TRPI_BYGONE_MAX * sizeof *remote->bygone);
+    if (remote->bygone.uids == NULL) {
+        remote->bygone.uids = trpi_alloc(TRPI_BYGONE_MAX * sizeof *remote->bygone.uids);
     }
-    if (remote->bygone != NULL) {
-        remote->bygone[remote->bygone_next] = uid;
-        remote->bygone_next = (remote->bygone_next + 1) % TRPI_BYGONE_MAX;
-        remote->bygone_count += remote->bygone_count < TRPI_BYGONE_MAX;
+    if (remote->bygone.uids != NULL) {
+        remote->bygone.uids[remote->bygone.next] = uid;
+        remote->bygone.next = (remote->bygone.next + 1) % TRPI_BYGONE_MAX;
+        remote->bygone.count += remote->bygone.count < TRPI_BYGONE_MAX;
     }
 }
 
@@ -65,8 +53,8 @@ trpi_bygone_bar(trpi_peer *peer, uint64_t uid)
     }
     pthread_mutex_lock(&remote->lock);
     bool bygone = false;
-    for (uint32_t i = 0; i < remote->bygone_count && !bygone; i++) {
-        bygone = remote->bygone[i] == uid;
+    for (uint32_t i = 0; i < remote->bygone.count && !bygone; i++) {
+        bygone = remote->bygone.uids[i] == uid;
     }
     pthread_mutex_unlock(&remote->lock);
     if (bygone) {
@@ -82,10 +70,10 @@ candidate(trpi_remote *remote, uint32_t share)
 {
     uint32_t looks = 0;
     pthread_mutex_lock(&remote->lock);
-    trpi_peer *peer = remote->gone.first;
+    trpi_peer *peer = remote->list.gone.first;
     while (peer != NULL && looks++ < LOOK_MAX && share < TRPI_SHARES &&
            !(peer->shared && peer->share == share)) {
-        peer = peer->line_next;
+        peer = peer->activity.next;
     }
     peer = looks > LOOK_MAX ? NULL : peer;
     if (peer != NULL) {
@@ -99,9 +87,9 @@ candidate(trpi_remote *remote, uint32_t share)
 static bool
 may_give_way(const trpi_peer *peer)
 {
-    bool may = !peer->awake && peer->line == &peer->remote->gone && !peer->watch_delegated &&
-               peer->assoc.state != TRPI_ASSOC_ACTIVE && peer->conns == NULL &&
-               !trpi_peer_wants(peer);
+    bool may = !peer->activity.active && peer->activity.list == &peer->remote->list.gone &&
+               !peer->watch.delegated && peer->assoc.state != TRPI_ASSOC_ACTIVE &&
+               peer->conns == NULL && !trpi_peer_wants(peer);
     uint32_t pins = 1; /* the caller's, and one a route */
     for (const trpi_route *route = peer->routes; may && route != NULL; route = route->next) {
         may = route->uid != 0; /* else: somebody here has asked for whoever lives there */
@@ -145,18 +133,6 @@ say_so(trpi_remote *remote, const trpi_address *gone)
     }
 }
 
-/* Our incarnation goes on, and so do its epochs there. By remote->lock. tick-T5 */
-static void
-epochs_keep(const trpi_peer *peer)
-{
-    for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
-        uint32_t epoch = atomic_load_explicit(&peer->lanes[lane].epoch, memory_order_relaxed);
-        if (epoch > peer->remote->epoch_first) {
-            peer->remote->epoch_first = epoch;
-        }
-    }
-}
-
 void
 trpi_peer_forget(trpi_peer *peer, bool over)
 {
@@ -165,16 +141,14 @@ trpi_peer_forget(trpi_peer *peer, bool over)
     pthread_mutex_lock(&remote->lock);
     over = over && peer->pins == 1 && /* ours */
            !atomic_load_explicit(&remote->stopping, memory_order_relaxed);
-    if (!peer->awake) {
-        trpi_line_remove(peer);
+    if (!peer->activity.active) {
+        trpi_peer_list_remove(peer);
     }
     if (over) {
-        remote->redelivered_before += peer->redelivery.resent;
-        epochs_keep(peer);
         trpi_peer_remove(peer);
         node = atomic_load_explicit(&peer->node, memory_order_relaxed);
-    } else if (!peer->awake) {
-        trpi_line_append(peer, &remote->gone);
+    } else if (!peer->activity.active) {
+        trpi_peer_list_append(peer, &remote->list.gone);
     }
     pthread_mutex_unlock(&remote->lock);
     pthread_mutex_unlock(&peer->lock);
@@ -219,7 +193,7 @@ trpi_peers_give_way(trpi_remote *remote, uint32_t share)
     if (may) {
         say_so(remote, &gone);
     }
-    trpi_count(&remote->gave_way, over);
+    trpi_count(&remote->stats.gave_way, over);
     return over;
 }
 
@@ -231,9 +205,9 @@ make_room_ahead(trpi_remote *remote, uint32_t share)
 {
     const trpi_remote_options *o = &remote->options;
     pthread_mutex_lock(&remote->lock);
-    bool any = remote->peers_count > o->peers_max - o->peers_max / 8;
+    bool any = remote->table.count > o->peers_max - o->peers_max / 8;
     bool of_share = share < TRPI_SHARES &&
-                    remote->share_peers[share] > o->host_peers_max - o->host_peers_max / 8;
+                    remote->table.shares[share] > o->host_peers_max - o->host_peers_max / 8;
     pthread_mutex_unlock(&remote->lock);
     if (of_share || any) {
         (void)trpi_peers_give_way(remote, of_share ? share : TRPI_SHARES);
@@ -282,7 +256,7 @@ present_number(trpi_remote *remote, const trpi_node_id *id)
     }
     pthread_mutex_lock(&peer->lock);
     if (peer->assoc.uid == id->uid &&
-        (peer->watch_delegated || peer->assoc.state == TRPI_ASSOC_ACTIVE)) {
+        (peer->watch.delegated || peer->assoc.state == TRPI_ASSOC_ACTIVE)) {
         node = trpi_peer_node(peer);
     }
     pthread_mutex_unlock(&peer->lock);
@@ -300,10 +274,10 @@ trpi_third_number(void *arg, const trpi_node_id *id, uint32_t *ret_node)
         return TRP_OK;
     }
     uint32_t known = trpi_node_find(remote->system, id);
-    bool numbers =
-        conn->numbers.who == TRPI_NUMBERS_ANY ||
-        (conn->numbers.who == TRPI_NUMBERS_RECEIVER &&
-         trpi_inbound_is_there(remote->system, conn->numbers.slot, conn->numbers.generation));
+    bool numbers = conn->read.numbers.who == TRPI_NUMBERS_ANY ||
+                   (conn->read.numbers.who == TRPI_NUMBERS_RECEIVER &&
+                    trpi_inbound_is_there(remote->system, conn->read.numbers.slot,
+                                          conn->read.numbers.generation));
     if (!numbers) { /* strangers-G1 */
         *ret_node = known;
         return TRP_OK;

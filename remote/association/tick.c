@@ -26,7 +26,7 @@
  *         FORGET_MS, for who has said goodbye or was never met; FORGET_BARRED_MS.
  * Tests.  tests/sim/idle_test.c, tests/unit/remote/events_test.c
  */
-#include "remote/association/peer.h"
+#include "remote/association/activity.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -34,6 +34,7 @@
 #include "base/alloc.h"
 #include "remote/association/conn.h"
 #include "remote/association/hold.h"
+#include "remote/association/peer.h"
 
 #define TRPI_SILENT_RIVAL "no answer while another incarnation calls with its address"
 
@@ -55,11 +56,7 @@ trim(trpi_peer *peer)
         }
     }
     for (trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
-        if (!conn->busy && conn->head.count == 0) {
-            trpi_buffer_fini(&conn->head);
-            trpi_buffer_fini(&conn->writing_head);
-            trpi_buffer_fini(&conn->writing);
-        }
+        trpi_conn_write_trim(conn);
     }
 }
 
@@ -69,22 +66,22 @@ may_rest(const trpi_peer *peer, bool watched)
 {
     const trpi_assoc *assoc = &peer->assoc;
     bool active = assoc->state == TRPI_ASSOC_ACTIVE;
-    bool quiet = active ? peer->rested
+    bool quiet = active ? peer->activity.quiet
                         : assoc->state == TRPI_ASSOC_IDLE ||
                               (assoc->state == TRPI_ASSOC_QUARANTINED && !assoc->wanted);
-    if (!quiet || trpi_peer_wants(peer) || peer->large_used || peer->overflowed_uid != 0 ||
-        peer->end_again_count > 0 || peer->end_again_lost > 0 ||
-        (watched && !(active && peer->watch_delegated))) {
+    if (!quiet || trpi_peer_wants(peer) || peer->large.used || peer->ends.overflowed_uid != 0 ||
+        peer->ends.count > 0 || peer->ends.lost > 0 ||
+        (watched && !(active && peer->watch.delegated))) {
         return false;
     }
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
-        if (peer->lanes[lane].refused) {
+        if (peer->lanes[lane].room_refused) {
             return false;
         }
     }
     for (const trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
         if (conn->lane != TRPI_LANE_CONTROL || !conn->ready ||
-            atomic_load_explicit(&conn->unfinished_ms, memory_order_relaxed) != 0) {
+            atomic_load_explicit(&conn->unfinished.since_ms, memory_order_relaxed) != 0) {
             return false;
         }
     }
@@ -97,8 +94,9 @@ may_rest(const trpi_peer *peer, bool watched)
 static bool
 is_to_be_asked(const trpi_peer *peer, bool watched)
 {
-    return peer->used || peer->asked || (watched && !peer->watch_delegated) ||
-           trpi_redelivery_unacked(&peer->redelivery) > 0 || peer->waiting.count > 0;
+    return peer->activity.used || peer->activity.unanswered ||
+           (watched && !peer->watch.delegated) || trpi_redelivery_unacked(&peer->redelivery) > 0 ||
+           peer->waiting.count > 0;
 }
 
 static void
@@ -107,14 +105,15 @@ tick_active(trpi_peer *peer, uint64_t now_ms, bool watched, trpi_later *later)
     const trpi_remote_options *o = &peer->remote->options;
     uint32_t beat_ms = o->watch_heartbeat_ms < o->link_heartbeat_ms ? o->watch_heartbeat_ms
                                                                     : o->link_heartbeat_ms;
-    if (now_ms - peer->pinged_ms >= beat_ms) {
+    if (now_ms - peer->activity.pinged_ms >= beat_ms) {
         if (is_to_be_asked(peer, watched)) {
             trpi_peer_ping(peer, now_ms); /* tick-T1 */
         } else {
-            peer->rested = true;
+            trpi_activity_rest(&peer->activity);
         }
     }
-    if (peer->rested && now_ms - peer->pinged_ms >= PROBE_MS && !may_rest(peer, watched)) {
+    if (peer->activity.quiet && now_ms - peer->activity.pinged_ms >= PROBE_MS &&
+        !may_rest(peer, watched)) {
         trpi_peer_ping(peer, now_ms); /* it is not among those that probe() asks */
     }
     trp_err given_up = trpi_redelivery_tick(&peer->redelivery, now_ms);
@@ -123,10 +122,11 @@ tick_active(trpi_peer *peer, uint64_t now_ms, bool watched, trpi_later *later)
     trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE,
                                .random = trpi_world_random(peer->remote->world) };
     char reason[80];
-    if (lost == NULL && peer->asked &&
-        !trpi_detector_is_available(&peer->link_detector, now_ms)) {
+    if (lost == NULL && peer->activity.unanswered &&
+        !trpi_detector_is_available(&peer->activity.detector, now_ms)) {
         event.kind = TRPI_ASSOC_LOST;
-        (void)snprintf(reason, sizeof reason, "silent for %" PRIu64 " ms", now_ms - peer->heard_ms);
+        (void)snprintf(reason, sizeof reason, "silent for %" PRIu64 " ms",
+                       now_ms - peer->activity.heard_ms);
         lost = reason;
         trpi_peer_close(peer, NULL);
     }
@@ -140,20 +140,20 @@ static void
 tick_watch(trpi_peer *peer, uint64_t now_ms, bool watched, trpi_later *later)
 {
     const trpi_remote_options *options = &peer->remote->options;
-    if (!watched || peer->watch_delegated) {
-        peer->watching = false;
+    if (!watched || peer->watch.delegated) {
+        trpi_watch_end(&peer->watch);
         return;
     }
-    if (!peer->watching) {
+    if (!peer->watch.judged) {
         trpi_phi_options phi = { options->watch_threshold, options->watch_samples_max,
                                  options->watch_deviation_ms, options->watch_heartbeat_ms,
                                  options->watch_pause_ms };
-        trpi_detector_fini(&peer->watch_detector);
-        peer->watching =
-            trpi_detector_init(&peer->watch_detector, options->watch_detector, &phi) == TRP_OK;
+        trpi_detector_fini(&peer->watch.detector);
+        peer->watch.judged =
+            trpi_detector_init(&peer->watch.detector, options->watch_detector, &phi) == TRP_OK;
         /* FD-16: also a node that never answers is judged */
-        trpi_detector_assume(&peer->watch_detector, now_ms + options->watch_expected_ms);
-    } else if (!trpi_detector_is_available(&peer->watch_detector, now_ms)) {
+        trpi_detector_assume(&peer->watch.detector, now_ms + options->watch_expected_ms);
+    } else if (!trpi_detector_is_available(&peer->watch.detector, now_ms)) {
         trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE,
                                    .uid = peer->redelivery_uid,
                                    .random = trpi_world_random(peer->remote->world) };
@@ -180,7 +180,7 @@ static void
 tick_unmet(trpi_peer *peer, uint64_t now_ms, trpi_later *later)
 {
     uint32_t wait_ms = peer->remote->options.handshake_timeout_ms;
-    bool judged = peer->assoc.state != TRPI_ASSOC_ACTIVE && !peer->watch_delegated;
+    bool judged = peer->assoc.state != TRPI_ASSOC_ACTIVE && !peer->watch.delegated;
     uint64_t uid = judged && now_ms > wait_ms ? unmet_since(peer, now_ms - wait_ms) : 0;
     if (uid != 0) {
         trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE,
@@ -240,20 +240,19 @@ tick_peer(trpi_peer *peer, bool *ret_busy)
     const char *why = peer->assoc.asked_ms != 0 ? TRPI_SILENT_RIVAL : "no handshake in time";
     uint32_t bits = trpi_peer_step(peer, NULL, &event, why, &later);
     if (handshaking && (bits & TRPI_ASSOC_DO_CLOSE) != 0) {
-        trpi_count(&peer->remote->handshake_timeouts, 1);
+        trpi_count(&peer->remote->stats.handshake_timeouts, 1);
     }
     uint32_t late = tick_conns(peer, now_ms);
     if (peer->assoc.state == TRPI_ASSOC_ACTIVE) {
         tick_active(peer, now_ms, watched, &later);
         trpi_fences_tick(peer, now_ms);
-        trpi_parting_tick(peer, now_ms);
+        trpi_graceful_close_tick(peer, now_ms);
     }
-    if (peer->overflowed_uid != 0 && later.over_uid == 0) {
+    if (peer->ends.overflowed_uid != 0 && later.over_uid == 0) {
         trpi_assoc_event over = { .kind = TRPI_ASSOC_QUARANTINE,
-                                  .uid = peer->overflowed_uid,
+                                  .uid = trpi_ends_overflowed_take(&peer->ends),
                                   .random = event.random };
         (void)trpi_peer_step(peer, NULL, &over, "too many unacknowledged system messages", &later);
-        peer->overflowed_uid = 0;
     }
     if (later.over_uid == 0) {
         tick_watch(peer, now_ms, watched, &later);
@@ -263,10 +262,7 @@ tick_peer(trpi_peer *peer, bool *ret_busy)
     }
     tick_waiting(peer, now_ms, &later);
     trpi_holds_tick(peer, now_ms, &later);
-    uint32_t *end_again = peer->end_again;
-    uint32_t end_again_count = peer->end_again_count, end_again_lost = peer->end_again_lost;
-    peer->end_again = NULL;
-    peer->end_again_count = peer->end_again_lost = 0;
+    trpi_ends ends = trpi_ends_take(&peer->ends);
     trpi_peer_pump(peer, &later);
     bool idle_or_active =
         peer->assoc.state == TRPI_ASSOC_IDLE || peer->assoc.state == TRPI_ASSOC_ACTIVE;
@@ -284,16 +280,16 @@ tick_peer(trpi_peer *peer, bool *ret_busy)
     if (late > 0) {
         trpi_unfinished_say_late(peer, late);
     }
-    for (uint32_t i = 0; i < end_again_count; i++) {
-        trpi_node_terminated(system, end_again[i], TRP_DEAD_STALE);
+    for (uint32_t i = 0; i < ends.count; i++) {
+        trpi_node_terminated(system, ends.nodes[i], TRP_DEAD_STALE);
     }
-    trpi_free(end_again);
-    if (end_again_lost > 0) {
+    trpi_free(ends.nodes);
+    if (ends.lost > 0) {
         char address[TRPI_ADDRESS_TEXT_BYTES];
         trpi_log(system, TRP_LOG_ERROR, "remote",
                  "out of memory: who watches an earlier incarnation is not told of its end peer=%s "
                  "times=%u",
-                 trpi_address_format(&peer->address, address, sizeof address), end_again_lost);
+                 trpi_address_format(&peer->address, address, sizeof address), ends.lost);
     }
 }
 
@@ -304,10 +300,10 @@ own_pause(trpi_peer *peer, uint64_t now_ms, uint64_t pause_ms)
 {
     pthread_mutex_lock(&peer->lock);
     if (peer->assoc.state == TRPI_ASSOC_ACTIVE) {
-        trpi_detector_own_pause(&peer->link_detector, now_ms, pause_ms);
+        trpi_activity_paused(&peer->activity, now_ms, pause_ms);
     }
-    if (peer->watching) {
-        trpi_detector_own_pause(&peer->watch_detector, now_ms, pause_ms);
+    if (peer->watch.judged) {
+        trpi_detector_own_pause(&peer->watch.detector, now_ms, pause_ms);
     }
     const trpi_assoc_event paused = { .kind = TRPI_ASSOC_PAUSED };
     trpi_later nothing = { 0 };
@@ -319,13 +315,13 @@ own_pause(trpi_peer *peer, uint64_t now_ms, uint64_t pause_ms)
 static void
 probe(trpi_remote *remote, uint64_t now_ms)
 {
-    trpi_peer *peer = trpi_line_first(remote, &remote->resting, now_ms, PROBE_MS);
+    trpi_peer *peer = trpi_peer_list_first(remote, &remote->list.idle, now_ms, PROBE_MS);
     if (peer == NULL) {
         return;
     }
     pthread_mutex_lock(&peer->lock);
-    if (!peer->awake) {
-        peer->used = true;
+    if (!peer->activity.active) {
+        trpi_activity_use(&peer->activity);
         trpi_peer_wake(peer);
     }
     pthread_mutex_unlock(&peer->lock);
@@ -341,15 +337,15 @@ is_over(const trpi_peer *peer, uint64_t now_ms)
     bool barred = assoc->uid != 0 && trpi_assoc_is_barred(assoc, assoc->uid);
     bool numbered = stream->pushed > 0 || stream->expected > 0;
     bool waits = assoc->barred_count > (peer->goodbye_said ? 1u : 0u);
-    return !peer->awake && !peer->watch_delegated && (barred || !numbered) &&
-           now_ms - peer->rests_since_ms >= (waits ? FORGET_BARRED_MS : FORGET_MS);
+    return !peer->activity.active && !peer->watch.delegated && (barred || !numbered) &&
+           now_ms - peer->activity.idle_since_ms >= (waits ? FORGET_BARRED_MS : FORGET_MS);
 }
 
 /* The one that has been gone longest is forgotten, or stands behind the others again. */
 static void
 forget(trpi_remote *remote, uint64_t now_ms)
 {
-    trpi_peer *peer = trpi_line_first(remote, &remote->gone, now_ms, FORGET_MS);
+    trpi_peer *peer = trpi_peer_list_first(remote, &remote->list.gone, now_ms, FORGET_MS);
     if (peer != NULL) {
         pthread_mutex_lock(&peer->lock);
         trpi_peer_forget(peer, is_over(peer, now_ms));
@@ -360,22 +356,23 @@ bool
 trpi_remote_tick(trpi_remote *remote)
 {
     uint64_t now_ms = trpi_remote_now_ms(remote);
-    uint64_t pause_ms = now_ms - remote->ticked_ms;
+    uint64_t pause_ms = now_ms - remote->ticks.last_ms;
     bool busy = false;
-    if (now_ms >= remote->probe_next_ms) {
-        remote->probe_next_ms = now_ms + PROBE_GAP_MS;
+    if (now_ms >= remote->ticks.probe_next_ms) {
+        remote->ticks.probe_next_ms = now_ms + PROBE_GAP_MS;
         probe(remote, now_ms);
         forget(remote, now_ms);
     }
     pthread_mutex_lock(&remote->lock);
-    trpi_peer *peer = remote->awake;
-    remote->awake = NULL;
-    for (trpi_peer *p = peer; p != NULL; p = p->line_next) {
+    trpi_peer *peer = remote->list.active;
+    remote->list.active = NULL;
+    for (trpi_peer *p = peer; p != NULL; p = p->activity.next) {
         p->pins++; /* whoever needs a place may take that of one that was put among the gone */
     }
     pthread_mutex_unlock(&remote->lock);
     while (peer != NULL) {
-        trpi_peer *next = peer->line_next; /* nobody else touches the line of one that is awake */
+        trpi_peer *next =
+            peer->activity.next;       /* nobody else touches the line of one that is awake */
         if (pause_ms > OWN_PAUSE_MS) { /* we did not run: their silence is ours */
             own_pause(peer, now_ms, pause_ms);
         }
@@ -383,7 +380,7 @@ trpi_remote_tick(trpi_remote *remote)
         trpi_peer_unpin(peer);
         peer = next;
     }
-    remote->ticked_ms = now_ms;
+    remote->ticks.last_ms = now_ms;
     trpi_conns_expire(remote, now_ms);
     return busy;
 }

@@ -4,8 +4,9 @@
  *          last byte, on many connections, makes a node keep much, for as long as it likes.
  * Must hold.
  *   unfinished-K1  What is kept grows with what has come, not with what was announced. (frame.c)
- *   unfinished-K2  remote->unfinished is the memory of all decoders; above unfinished_bytes_max a
- *       connection that wants more than SMALL of it is closed, one of a member above twice that.
+ *   unfinished-K2  remote->flow.unfinished_bytes is the memory of all decoders; above
+ *       unfinished_bytes_max a connection that wants more than SMALL of it is closed, one of a
+ *       member above twice that.
  *   unfinished-K3  Frames of TRPI_CONTROL_FRAME_BYTES_MAX are taken from members, and from those
  *       that we have told of the cluster: whoever joins is answered with a view.
  *   unfinished-K4  A frame comes within FRAME_MS, and a second for each SLOWEST bytes.
@@ -27,13 +28,15 @@ trpi_unfinished_carry(void *arg, size_t before, size_t after)
     uint64_t max = remote->options.unfinished_bytes_max;
     uint64_t more = (uint64_t)after - before; /* wraps when it is less: so does the sum */
     uint64_t held =
-        atomic_fetch_add_explicit(&remote->unfinished, more, memory_order_relaxed) + more;
-    bool member = conn->peer != NULL &&
-                  atomic_load_explicit(&conn->peer->member, memory_order_relaxed);
+        atomic_fetch_add_explicit(&remote->flow.unfinished_bytes, more, memory_order_relaxed) +
+        more;
+    bool member =
+        conn->peer != NULL && atomic_load_explicit(&conn->peer->watch.member, memory_order_relaxed);
     if (after <= before || after <= SMALL || held <= (member ? 2 * max : max)) {
         return TRP_OK;
     }
-    atomic_fetch_sub_explicit(&remote->unfinished, more, memory_order_relaxed); /* unfinished-K2 */
+    atomic_fetch_sub_explicit(&remote->flow.unfinished_bytes, more,
+                              memory_order_relaxed); /* unfinished-K2 */
     (void)snprintf(conn->failure, sizeof conn->failure,
                    "unfinished frames hold remote.unfinished-frames-max");
     return TRP_ELIMIT;
@@ -44,8 +47,8 @@ trpi_unfinished_before(trpi_conn *conn)
 {
     if (conn->ready && conn->lane == TRPI_LANE_CONTROL && conn->peer != NULL) {
         uint32_t max = conn->remote->options.frame_bytes_max;
-        bool wide = atomic_load_explicit(&conn->peer->member, memory_order_relaxed) ||
-                    atomic_load_explicit(&conn->peer->told, memory_order_relaxed);
+        bool wide = atomic_load_explicit(&conn->peer->watch.member, memory_order_relaxed) ||
+                    atomic_load_explicit(&conn->peer->watch.told, memory_order_relaxed);
         conn->decoder.control_bytes_max =
             /* unfinished-K3 */
             wide ? trpi_control_frame_max(trpi_features_own(conn->remote), max) : max;
@@ -56,14 +59,14 @@ void
 trpi_unfinished_after(trpi_conn *conn)
 {
     const trpi_frame_decoder *decoder = &conn->decoder;
-    uint64_t since = atomic_load_explicit(&conn->unfinished_ms, memory_order_relaxed);
+    uint64_t since = atomic_load_explicit(&conn->unfinished.since_ms, memory_order_relaxed);
     if (decoder->carry_bytes == 0 || !conn->ready) {
         if (since != 0) {
-            atomic_store_explicit(&conn->unfinished_ms, 0, memory_order_relaxed);
+            atomic_store_explicit(&conn->unfinished.since_ms, 0, memory_order_relaxed);
         }
-    } else if (since == 0 || conn->frames != conn->frames_noted) {
-        conn->frames_noted = conn->frames;
-        atomic_store_explicit(&conn->unfinished_ms, trpi_remote_now_ms(conn->remote),
+    } else if (since == 0 || conn->frames != conn->unfinished.frames_noted) {
+        conn->unfinished.frames_noted = conn->frames;
+        atomic_store_explicit(&conn->unfinished.since_ms, trpi_remote_now_ms(conn->remote),
                               memory_order_relaxed);
         if (conn->lane == TRPI_LANE_CONTROL) { /* others do not let their peer rest */
             pthread_mutex_lock(&conn->peer->lock);
@@ -71,15 +74,15 @@ trpi_unfinished_after(trpi_conn *conn)
             pthread_mutex_unlock(&conn->peer->lock);
         }
     }
-    atomic_store_explicit(&conn->unfinished_bytes, (uint32_t)decoder->carry_goal,
+    atomic_store_explicit(&conn->unfinished.bytes, (uint32_t)decoder->carry_goal,
                           memory_order_relaxed);
 }
 
 bool
 trpi_unfinished_is_late(const trpi_conn *conn, uint64_t now_ms)
 {
-    uint64_t since = atomic_load_explicit(&conn->unfinished_ms, memory_order_relaxed);
-    uint64_t bytes = atomic_load_explicit(&conn->unfinished_bytes, memory_order_relaxed);
+    uint64_t since = atomic_load_explicit(&conn->unfinished.since_ms, memory_order_relaxed);
+    uint64_t bytes = atomic_load_explicit(&conn->unfinished.bytes, memory_order_relaxed);
     return since != 0 && now_ms > since && now_ms - since >= FRAME_MS + bytes / SLOWEST * 1000;
 }
 
@@ -89,7 +92,7 @@ trpi_unfinished_say_late(trpi_peer *peer, uint32_t count)
     trpi_remote *remote = peer->remote;
     uint32_t suppressed = 0;
     char address[TRPI_ADDRESS_TEXT_BYTES];
-    trpi_count(&remote->unfinished_late, count);
+    trpi_count(&remote->stats.unfinished_late, count);
     if (trpi_log_gate_open(remote, TRPI_GATE_UNFINISHED, &suppressed)) {
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
                  "connection dropped peer=%s reason=\"a frame was not finished in time\" "

@@ -26,7 +26,7 @@ trpi_untrusted_drop(trpi_conn *conn, const char *what, const char *name)
 {
     trpi_remote *remote = conn->remote;
     uint32_t suppressed = 0;
-    trpi_count(&remote->untrusted_dropped, 1);
+    trpi_count(&remote->stats.untrusted_dropped, 1);
     if (trpi_log_gate_open(remote, TRPI_GATE_UNTRUSTED, &suppressed)) {
         trpi_log(remote->system, TRP_LOG_DEBUG, "remote",
                  "dropped in untrusted mode peer=%s what=\"%s\" name=%s suppressed=%u",
@@ -38,8 +38,8 @@ trpi_untrusted_drop(trpi_conn *conn, const char *what, const char *name)
 static bool
 is_trusted(const trpi_remote *remote, const char *path)
 {
-    for (size_t i = 0; i < remote->trusted_count; i++) {
-        if (strcmp(remote->trusted[i], path) == 0) {
+    for (size_t i = 0; i < remote->policy.trusted_count; i++) {
+        if (strcmp(remote->policy.trusted[i], path) == 0) {
             return true;
         }
     }
@@ -98,11 +98,11 @@ trpi_deploy_refuses(trpi_conn *conn, const char *behaviour, const char *path)
     trpi_remote *remote = conn->remote;
     uint32_t suppressed = 0;
     if (remote->options.deployable == NULL ||
-        trpi_deploy_is_allowed((const char *const *)remote->deployable, remote->deployable_count,
-                               behaviour)) {
+        trpi_deploy_is_allowed((const char *const *)remote->policy.deployable,
+                               remote->policy.deployable_count, behaviour)) {
         return false;
     }
-    trpi_count(&remote->deployments_refused, 1);
+    trpi_count(&remote->stats.deployments_refused, 1);
     if (trpi_log_gate_open(remote, TRPI_GATE_DEPLOY, &suppressed)) {
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
                  "deployment refused peer=%s behaviour=%.100s path=%.200s "
@@ -140,11 +140,11 @@ trp_err
 trpi_untrusted_begin(trpi_remote *remote)
 {
     const trpi_remote_options *options = &remote->options;
-    trp_err err = list_keep(options->trusted_paths, options->trusted_paths_count, &remote->trusted,
-                            &remote->trusted_count);
+    trp_err err = list_keep(options->trusted_paths, options->trusted_paths_count,
+                            &remote->policy.trusted, &remote->policy.trusted_count);
     if (err == TRP_OK) {
-        err = list_keep(options->deployable, options->deployable_count, &remote->deployable,
-                        &remote->deployable_count);
+        err = list_keep(options->deployable, options->deployable_count, &remote->policy.deployable,
+                        &remote->policy.deployable_count);
     }
     return err;
 }
@@ -152,6 +152,6 @@ trpi_untrusted_begin(trpi_remote *remote)
 void
 trpi_untrusted_end(trpi_remote *remote)
 {
-    list_free(remote->trusted, remote->trusted_count);
-    list_free(remote->deployable, remote->deployable_count);
+    list_free(remote->policy.trusted, remote->policy.trusted_count);
+    list_free(remote->policy.deployable, remote->policy.deployable_count);
 }

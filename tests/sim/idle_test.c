@@ -422,7 +422,7 @@ who_was_refused_for_a_promise_hears_when_it_is_broken(void)
     UNIT_REQUIRE(trp_system_spawn(m.system[0], &asker, &options, &ref) == TRP_OK);
     pass(&m, 10000);
     trpi_peer *peer = peer_pinned(&m, 0, 1);
-    UNIT_FALSE(peer->awake);
+    UNIT_FALSE(peer->activity.active);
     atomic_fetch_add(&peer->promised, 1u << 30);
     trp_system_tell(m.system[0], ref, &trp_string_type, "x", 1);
     pass(&m, 5000);

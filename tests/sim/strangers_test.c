@@ -359,7 +359,8 @@ unfinished_frames_have_a_budget_and_a_deadline(void)
         UNIT_TRUE(lanes[i].closed);
         stranger_free(&lanes[i]);
     }
-    UNIT_TRUE(atomic_load(&t.remote->unfinished) < 1024); /* what the first connection has */
+    UNIT_TRUE(atomic_load(&t.remote->flow.unfinished_bytes) <
+              1024); /* what the first connection has */
     UNIT_FALSE(s.closed);
     crowd_end(&s, 1);
     end();

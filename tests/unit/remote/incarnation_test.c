@@ -276,7 +276,7 @@ a_quarantined_incarnation_agrees_on_nothing(void)
     begin(NULL);
     (void)right_first();
     trpi_peer *peer = peer_at(0);
-    uint32_t agreed = atomic_load(&peer->frame_bytes_max);
+    uint32_t agreed = atomic_load(&peer->agreed.frame_bytes_max);
     trpi_node_id right = *trpi_system_self(p.system[1]);
     trpi_node_id left = *trpi_system_self(p.system[0]);
     trpi_remote_quarantine(p.remote[0], &right, "test");
@@ -287,7 +287,7 @@ a_quarantined_incarnation_agrees_on_nothing(void)
                trpi_remote_peers(p.remote[1], &info, 1, &count),
                strstr(info.reason, "is quarantined here") != NULL),
               60000);
-    UNIT_EQUAL(atomic_load(&peer->frame_bytes_max), agreed);
+    UNIT_EQUAL(atomic_load(&peer->agreed.frame_bytes_max), agreed);
     pair_end(&p);
 }
 

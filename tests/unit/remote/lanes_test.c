@@ -193,7 +193,7 @@ a_receiver_keeps_its_order_across_lanes(void)
     trpi_peer *peer = peer_of(&p, 0);
     bool used = true;
     uint32_t era = 0;
-    UNIT_WAIT((pthread_mutex_lock(&peer->lock), used = peer->large_used, era = peer->large_era,
+    UNIT_WAIT((pthread_mutex_lock(&peer->lock), used = peer->large.used, era = peer->large.era,
                pthread_mutex_unlock(&peer->lock), !used),
               60000);
     UNIT_TRUE(era >= 2); /* the first began with the handshake */
@@ -286,7 +286,7 @@ silent_receiver(pair *p, uint32_t slot, trpi_peer **ret_peer)
                   atomic_load(&(*ret_peer)->lanes[TRPI_LANE_ORDINARY].queued) > 0,
               60000);
     pthread_mutex_lock(&(*ret_peer)->lock);
-    atomic_store(&(*ret_peer)->spread, 1);
+    atomic_store(&(*ret_peer)->agreed.spread, 1);
     pthread_mutex_unlock(&(*ret_peer)->lock);
     return ref;
 }
@@ -375,7 +375,7 @@ what_cannot_be_sent_does_not_keep_the_large_lane(void)
                stats.dead_letters[TRP_DEAD_TOO_LARGE] == 200),
               20000);
     uint32_t pins = 1;
-    UNIT_WAIT((pthread_mutex_lock(&peer->lock), pins = peer->large_pins,
+    UNIT_WAIT((pthread_mutex_lock(&peer->lock), pins = peer->large.pins,
                pthread_mutex_unlock(&peer->lock), pins == 0),
               20000);
     pair_end(&p);
@@ -503,9 +503,10 @@ versions_meet(const trpi_remote_options *left, const trpi_remote_options *right,
     all_right(&p);
     for (int side = 0; side < 2; side++) {
         UNIT_EQUAL(info_of(&p, side).minor, minor);
-        UNIT_EQUAL((atomic_load(&peer_of(&p, side)->features) & TRPI_FEATURE_WIDE_CONTROL) == 0,
+        UNIT_EQUAL((atomic_load(&peer_of(&p, side)->agreed.features) & TRPI_FEATURE_WIDE_CONTROL) ==
+                       0,
                    minor < 3);
-        UNIT_EQUAL(atomic_load(&peer_of(&p, side)->features) & TRPI_FEATURE_CREDIT, 0);
+        UNIT_EQUAL(atomic_load(&peer_of(&p, side)->agreed.features) & TRPI_FEATURE_CREDIT, 0);
         UNIT_TRUE(minor > 1 || lane_is(&p, side, TRPI_LANE_ORDINARY + 1, NULL));
         UNIT_TRUE(minor > 1 || lane_is(&p, side, TRPI_LANE_LARGE, NULL));
         trpi_remote_stats stats;
@@ -572,14 +573,14 @@ a_fence_is_answered_once_and_never_ahead(void)
     (void)silent_receiver(&p, 5, &peer);
     pthread_mutex_lock(&peer->lock);
     trpi_lane_state *lane = &peer->lanes[TRPI_LANE_ORDINARY];
-    UNIT_TRUE(lane->fence_due);
+    UNIT_TRUE(lane->fence.due);
     UNIT_EQUAL(trpi_fence_append(peer, TRPI_LANE_ORDINARY), TRP_OK);
     UNIT_EQUAL(trpi_fence_append(peer, TRPI_LANE_ORDINARY), TRP_OK); /* one stands there already */
-    UNIT_EQUAL(lane->fence_last, 1);
+    UNIT_EQUAL(lane->fence.last, 1);
     UNIT_TRUE(trpi_large_is_held(peer));
     trpi_fence_acked(peer, 1 << 4 | TRPI_LANE_ORDINARY); /* it has not been sent yet */
     UNIT_TRUE(trpi_large_is_held(peer));
-    lane->fence_sent = 1;
+    lane->fence.sent = 1;
     trpi_fence_acked(peer, 2 << 4 | TRPI_LANE_ORDINARY);
     trpi_fence_acked(peer, 1 << 4 | (TRPI_LANE_ORDINARY + 1));
     trpi_fence_acked(peer, 1 << 4 | 15); /* no lane */
@@ -606,10 +607,10 @@ goodbyes_of_a_stranger_are_answered_within_bounds(void)
     trpi_conn *conn = peer->lanes[TRPI_LANE_ORDINARY].out;
     UNIT_REQUIRE(conn != NULL);
     for (int i = 0; i < 2 * GOODBYES; i++) {
-        trpi_parting_frame(conn, TRPI_FRAME_GOODBYE);
+        trpi_graceful_close_frame(conn, TRPI_FRAME_GOODBYE);
     }
-    UNIT_TRUE(conn->head.count > BOUND - TRPI_FRAME_HEADER_BYTES);
-    UNIT_TRUE(conn->head.count <= BOUND + TRPI_FRAME_HEADER_BYTES);
+    UNIT_TRUE(conn->write.head.count > BOUND - TRPI_FRAME_HEADER_BYTES);
+    UNIT_TRUE(conn->write.head.count <= BOUND + TRPI_FRAME_HEADER_BYTES);
     pthread_mutex_unlock(&peer->lock);
     pair_end(&p);
 }

@@ -1,0 +1,82 @@
+/* activity.h - which peers are looked at by the tick, and whether a peer is there.
+ *
+ * An active peer is looked at by each tick, and is sent a PING while somebody needs to know that it
+ * is there. An idle one has an association that nobody uses; a gone one has none. tick.c has the
+ * rules.
+ */
+#ifndef TRPI_REMOTE_ACTIVITY_H
+#define TRPI_REMOTE_ACTIVITY_H
+
+#include "base/detector.h"
+#include "remote/association/context.h"
+
+typedef struct trpi_activity {
+    uint64_t heard_ms, pinged_ms, round_trip_us; /* by peer->lock, as the next four */
+    bool used;       /* something was sent to the peer since its last PING */
+    bool unanswered; /* that PING */
+    bool quiet;      /* no PING was needed for a heartbeat */
+    trpi_detector detector; /* is the association alive */
+    /* The list that it is in; by peer->lock and remote->lock */
+    bool active;
+    struct trpi_peer_list *list; /* NULL: of the active ones */
+    trpi_peer *next, *before;
+    uint64_t idle_since_ms;
+} trpi_activity;
+
+/* The peer is used: whether it is there is asked within a heartbeat. */
+static inline void
+trpi_activity_use(trpi_activity *activity)
+{
+    activity->used = true;
+}
+
+/* A PONG came, or the PING of sent_ms is answered by it. */
+static inline void
+trpi_activity_heard(trpi_activity *activity, uint64_t now_ms)
+{
+    activity->heard_ms = now_ms;
+    trpi_detector_heartbeat(&activity->detector, now_ms);
+}
+static inline void
+trpi_activity_answered(trpi_activity *activity, uint64_t sent_ms, uint64_t round_trip_us)
+{
+    activity->round_trip_us = round_trip_us;
+    activity->unanswered = activity->unanswered && sent_ms < activity->pinged_ms;
+}
+/* No PING was needed for a heartbeat. */
+static inline void
+trpi_activity_rest(trpi_activity *activity)
+{
+    activity->quiet = true;
+}
+/* This process stood still for pause_ms: that is no silence of the peer. */
+static inline void
+trpi_activity_paused(trpi_activity *activity, uint64_t now_ms, uint64_t pause_ms)
+{
+    trpi_detector_own_pause(&activity->detector, now_ms, pause_ms);
+}
+/* A new association. */
+void trpi_activity_begin(trpi_activity *activity, const trpi_remote *remote, uint64_t now_ms);
+
+/* ---- idle.c ---- */
+/* A line of peers, by remote->lock. */
+void trpi_peer_list_append(trpi_peer *peer, trpi_peer_list *line);
+void trpi_peer_list_remove(trpi_peer *peer);
+/* The first of a line that has stood there for so long, pinned; NULL: none. */
+trpi_peer *trpi_peer_list_first(trpi_remote *remote, const trpi_peer_list *line, uint64_t now_ms,
+                           uint32_t for_ms);
+/* Behind the tick's look, which has taken it out of those that are awake. By peer->lock. */
+void trpi_peer_line_up(trpi_peer *peer, bool rests, uint64_t now_ms);
+/* Ask an active peer whether it is there. The caller holds peer->lock. */
+void trpi_peer_ping(trpi_peer *peer, uint64_t now_ms);
+/* A new peer. The caller holds remote->lock. */
+void trpi_peer_begin(trpi_peer *peer);
+/* Something about it has changed: the next tick looks at it. The caller holds peer->lock. */
+void trpi_peer_wake(trpi_peer *peer);
+
+/* ---- tick.c ---- */
+/* Time has passed; true: somebody waits for an attempt, so the next tick should come soon. By the
+ * timer's thread. */
+bool trpi_remote_tick(trpi_remote *remote);
+
+#endif
