@@ -58,12 +58,6 @@
 /* ---- the joiner ------------------------------------------------------------------------------ */
 
 bool
-trpi_seek_is_self(const trpi_member_core *core, const trpi_address *address)
-{
-    return trpi_address_equal(address, &core->self->id.address);
-}
-
-bool
 trpi_seek_is_as_far(const trpi_member_core *core, const trpi_address *address)
 {
     return trpi_host_is_loopback(core->self->id.address.host) ==

@@ -1,4 +1,4 @@
-/* schedule.c - lists of faults: kept, drawn from a seed, and cut down to what a failure needs.
+/* schedule.c - lists of faults: kept, and drawn from a seed.
  *
  * Tests. tests/unit/cluster/schedule_test.c
  */
@@ -12,7 +12,6 @@
 #include "cluster/sim/schedule_draw.h"
 
 #define DEFAULT_UNTIL_MS 60000u
-#define SHRINK_RUNS_MAX 3000u
 
 void
 trpi_sim_schedule_free(trpi_sim_schedule *schedule)
@@ -182,53 +181,4 @@ trpi_sim_schedule_draw(uint32_t nodes, uint64_t seed, uint64_t until_ms)
     }
     trpi_free(d);
     return schedule;
-}
-
-/* ---- shrinking ------------------------------------------------------------------------------- */
-
-/* Does it fail in the same way: the word before the second colon, "t=1.234s: sim-S6: ..." */
-static bool
-fails_alike(const trpi_sim_result *a, const trpi_sim_result *b)
-{
-    const char *x = strchr(a->failure, ' ');
-    const char *y = strchr(b->failure, ' ');
-    return a->failed && b->failed && x != NULL && y != NULL &&
-           strncmp(x, y, strcspn(x + 1, ":") + 1) == 0;
-}
-
-trp_err
-trpi_sim_shrink(const trpi_sim_options *options, trpi_sim_schedule **schedule,
-                trpi_sim_result *ret_result)
-{
-    trpi_sim_options o = *options;
-    o.trace = NULL;
-    o.schedule = *schedule;
-    trp_err err = trpi_sim_run(&o, ret_result);
-    uint32_t runs = 0;
-    uint32_t settings = 0; /* stay: without them it is another cluster */
-    while (settings < (*schedule)->count &&
-           (*schedule)->actions[settings].act <= TRPI_SIM_SUPERVISED) {
-        settings++;
-    }
-    for (uint32_t chunk = (*schedule)->count; chunk > 0 && err == TRP_OK; chunk /= 2) {
-        uint32_t from = settings;
-        for (; from < (*schedule)->count && runs < SHRINK_RUNS_MAX; runs++) {
-            trpi_sim_schedule *shorter = trpi_sim_schedule_without(*schedule, from, chunk);
-            trpi_sim_result result;
-            o.schedule = shorter;
-            err = shorter == NULL ? TRP_ENOMEM : trpi_sim_run(&o, &result);
-            if (err == TRP_OK && fails_alike(&result, ret_result)) {
-                trpi_sim_schedule_free(*schedule);
-                *schedule = shorter;
-                *ret_result = result;
-            } else {
-                trpi_sim_schedule_free(shorter);
-                from += chunk;
-            }
-            if (err != TRP_OK) {
-                return err;
-            }
-        }
-    }
-    return err;
 }

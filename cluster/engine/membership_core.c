@@ -1,0 +1,121 @@
+/* membership_core.c - what every file of a member's engine needs and none of them decides: chance,
+ * the own place in the view, actions, frames and lines.
+ *
+ * Tests. tests/unit/cluster/join_test.c, leader_test.c
+ */
+#include "cluster/engine/membership_core.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/assert.h"
+#include "base/pack.h"
+
+#define UNSENT_LOG_MS 10000u
+
+uint64_t
+trpi_core_random(trpi_member_core *core) /* splitmix64 */
+{
+    core->random += 0x9e3779b97f4a7c15u;
+    uint64_t z = core->random;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+uint32_t
+trpi_core_random_below(trpi_member_core *core, uint32_t bound)
+{
+    trpi_assert(bound > 0);
+    return (uint32_t)((trpi_core_random(core) >> 32) * bound >> 32);
+}
+
+uint32_t
+trpi_core_self_index(const trpi_member_core *core)
+{
+    return core->gossip == NULL ? TRPI_GOSSIP_NONE
+                                : trpi_gossip_find(core->gossip, core->self->key);
+}
+
+trpi_member_action *
+trpi_core_action(trpi_member_core *core, trpi_member_action_kind kind)
+{
+    if (!TRPI_ARRAY_HAS_ROOM(core, actions)) {
+        core->actions_err = TRP_ENOMEM; /* a lost send or event; gossip repeats itself */
+        return NULL;
+    }
+    trpi_member_action *action = &core->actions[core->actions_count++];
+    action->kind = kind; /* fields are set by who asked; only what is freed must be clean */
+    memset(&action->bytes, 0, sizeof(action->bytes));
+    action->own_end = false;
+    return action;
+}
+
+void
+trpi_core_log(trpi_member_core *core, trp_log_level level, const char *format, ...)
+{
+    trpi_member_action *action =
+        core->options.quiet ? NULL : trpi_core_action(core, TRPI_ACTION_LOG);
+    if (action != NULL) {
+        va_list args;
+        va_start(args, format);
+        vsnprintf(action->text, sizeof(action->text), format, args);
+        va_end(args);
+        action->level = level;
+    }
+}
+
+/* Who does not hear of a view never agrees to it: somebody has to know. */
+static void
+log_unsent(trpi_member_core *core, const trpi_node_id *to, trp_err err)
+{
+    char text[TRPI_ADDRESS_TEXT_BYTES], why[160];
+    if (core->now.mono_ms < core->unsent_log_ms) {
+        return;
+    }
+    core->unsent_log_ms = core->now.mono_ms + UNSENT_LOG_MS;
+    if (err == TRP_ELIMIT) {
+        (void)snprintf(why, sizeof(why),
+                       "the members have more than %u different roles: stop nodes that bring roles "
+                       "of their own, and start them with roles that others have",
+                       TRPI_GOSSIP_ROLES_MAX);
+    } else if (err == TRP_EMSGSIZE) {
+        (void)snprintf(why, sizeof(why),
+                       "it has more than %u bytes: stop nodes, or start them with shorter host "
+                       "names and fewer roles",
+                       TRPI_PACK_BYTES_MAX);
+    } else {
+        (void)snprintf(why, sizeof(why), "%s", trp_strerror(err));
+    }
+    trpi_core_log(core, TRP_LOG_ERROR, "the view cannot be sent to %s: %s",
+                  trpi_address_format(&to->address, text, sizeof(text)), why);
+}
+
+void
+trpi_core_send(trpi_member_core *core, const trpi_node_id *to, const trpi_frame *frame,
+               const trpi_seen *seen)
+{
+    trpi_buffer bytes = { 0 };
+    trp_err err = trpi_frame_encode(frame, seen, &bytes);
+    if (err != TRP_OK) {
+        log_unsent(core, to, err);
+        return;
+    }
+    trpi_member_action *action = trpi_core_action(core, TRPI_ACTION_SEND);
+    if (action == NULL) {
+        trpi_buffer_fini(&bytes);
+        return;
+    }
+    action->to = *to;
+    action->bytes = bytes;
+    core->stats.frames_out++;
+    core->stats.bytes_out += bytes.count;
+}
+
+bool
+trpi_seek_is_self(const trpi_member_core *core, const trpi_address *address)
+{
+    return trpi_address_equal(address, &core->self->id.address);
+}
