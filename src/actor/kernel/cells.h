@@ -1,4 +1,4 @@
-/* cells.h - private to the hot half: the cell table's fields, for lookups in line. */
+/* cells.h - private to the kernel: the cell table's fields, for lookups in line. */
 #ifndef TRPI_ACTOR_KERNEL_CELLS_H
 #define TRPI_ACTOR_KERNEL_CELLS_H
 

@@ -44,8 +44,8 @@
 
 /* ---- system messages ----------------------------------------------------------------------------
  * */
-/* One line (64 bytes) of a message pool. kinds are LIFE's (actor/life/life.h). What number and
- * pointer mean, and who frees what they lead to, is the kind's. */
+/* One line (64 bytes) of a message pool. kinds are those of life/sys.h. What number and pointer
+ * mean, and who frees what they lead to, is the kind's. */
 typedef struct trpi_sysmsg {
     struct trpi_sysmsg *next;
     uint32_t to_generation;
@@ -123,7 +123,7 @@ struct trp_ctx {
     trpi_sysmsg *sys_rest;   /* taken from sys_head, not yet handled */
     trpi_sysmsg *reserve;    /* TRPI_SYSMSG_RESERVE of them, refilled between runs */
     uint32_t reserve_count;
-    void *life;           /* LIFE's per-thread data; NULL at first */
+    void *life;                            /* the room life's per-thread data; NULL at first */
     trp_ctx *foreign_next;                 /* of this thread; foreign only */
     uint32_t foreign_depth, foreign_phase; /* nesting of trpi_enter(); foreign only */
     const struct trp_interaction *carried; /* what is told is part of it; NULL: of none */
@@ -192,7 +192,7 @@ void trpi_sys_tell(trp_ctx *ctx, uint32_t slot, uint32_t generation, uint16_t ki
 /* The live cell of a local ref, or NULL; a hint unless the caller holds its token. */
 trpi_cell *trpi_cell_peek(trp_ctx *ctx, trp_ref ref);
 
-/* CORE's own: scheduler callbacks, a worker's ctx. */
+/* The kernel's own: scheduler callbacks, a worker's ctx. */
 trpi_run_result trpi_run(void *data, trpi_task *task, uint32_t offer);
 /* run-R5, for the cell of this turn, which told an overloaded one. (credit.c) */
 bool trpi_run_admitted(trp_ctx *ctx, trpi_cell *cell);
@@ -205,14 +205,14 @@ bool trpi_run_urgent(const trpi_task *task);
 trpi_run_result trpi_run_after_jump(trp_ctx *ctx);
 bool trpi_ctx_init_worker(trp_ctx *ctx, trp_system *system, trpi_worker *worker);
 void trpi_ctx_fini_worker(trp_ctx *ctx);
-/* CORE's own: the reserve of system messages, filled between runs. */
+/* The kernel's own: the reserve of system messages, filled between runs. */
 void trpi_reserve_fill(trp_ctx *ctx);
 void trpi_reserve_free(trp_ctx *ctx);
 /* Give up a token that was taken outside a turn (a slot that was acquired): idle, or scheduled when
  * something came meanwhile. */
 void trpi_run_release(trp_ctx *ctx, trpi_cell *cell);
 
-/* ---- what LIFE calls from its hooks, on the cell's thread ------------------------------------ */
+/* ---- what hooks call, on the cell's thread ------------------------------------ */
 /* Hand msg to the behaviour now (receive, counted; failure -> failed()). */
 void trpi_run_receive(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg);
 /* The same, but a failure is the caller's: what receive returned, or what is in ctx->failure. */

@@ -1,5 +1,4 @@
-/* system.h - the fields of a system. The hot half (CORE) and the semantic half (LIFE) of the room
- * share it. */
+/* system.h - the fields of a system, which all rooms of src/actor share. */
 #ifndef TRPI_ACTOR_KERNEL_SYSTEM_H
 #define TRPI_ACTOR_KERNEL_SYSTEM_H
 
@@ -79,7 +78,7 @@ struct trp_system {
     _Atomic bool stuck;      /* a stop timed out: threads may still run, nothing may be freed */
 };
 
-/* CORE's, for trp_system_stats_get: a snapshot that is exact when nothing runs. */
+/* For trp_system_stats_get: a snapshot that is exact when nothing runs. */
 void trpi_system_stats_sum(trp_system *system, trpi_stats *ret_stats);
 
 static inline bool

@@ -1,4 +1,4 @@
-/* life.c - birth, failure and end of an actor; what the run loop asks of the semantic half.
+/* life.c - birth, failure and end of an actor; what a turn asks of the room life.
  *
  * Why.     The run loop knows tokens and queues. What a start, a failure or a stop means is here.
  * States.  STARTING --start--> RUNNING --stop--> STOPPING --last child ended--> FREE

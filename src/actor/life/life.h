@@ -1,5 +1,5 @@
-/* life.h - the semantic half of the room: system messages, the fields of a system that belong to
- * it, and the functions that its files share.
+/* life.h - the room life: the fields of a system that belong to it, and the functions that its
+ * files share.
  *
  * Threads. "runner" means: on the cell's thread, with its token held. Lock order: spawn lock of a
  * guardian -> registry shard; all other locks are leaves.

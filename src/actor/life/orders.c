@@ -1,4 +1,4 @@
-/* orders.c - what the semantic half does with system messages, and with the user messages that it
+/* orders.c - what the room life does with system messages, and with the user messages that it
  * looks at first.
  *
  * Shape.   system message -> parked, while a restart or the own failure is not through
