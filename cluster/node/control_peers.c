@@ -126,8 +126,10 @@ trpi_peers_problem(const trpi_view *view, const trpi_peer_info *peers, size_t co
     size_t failed = 0;
     for (size_t i = 0; i < count; i++) {
         bool active = strcmp(peers[i].state, "active") == 0;
-        bool tried = strcmp(peers[i].state, "gated") == 0 ||
-                     (strcmp(peers[i].state, "handshaking") == 0 && peers[i].reason[0] != '\0');
+        /* An association that is idle or handshaking with a reason has failed before. */
+        bool again = peers[i].reason[0] != '\0' && (strcmp(peers[i].state, "handshaking") == 0 ||
+                                                    strcmp(peers[i].state, "idle") == 0);
+        bool tried = again || strcmp(peers[i].state, "gated") == 0;
         const trpi_view_member *member = active || tried ? member_of(view, &peers[i]) : NULL;
         if (active && member != NULL) {
             return false;
