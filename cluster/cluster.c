@@ -31,13 +31,13 @@ heartbeat_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes, siz
         return;
     }
     uint8_t word[TRPI_HEARTBEAT_WORD_BYTES];
-    pthread_mutex_lock(&cluster->engine);
+    pthread_mutex_lock(&cluster->engine.lock);
     uint64_t now_us = shell_now_us(cluster);
-    bool heard = trpi_heartbeat_testify(cluster->heartbeat, now_us, bytes, count, word);
+    bool heard = trpi_heartbeat_testify(cluster->engine.heartbeat, now_us, bytes, count, word);
     if (!heard) {
-        trpi_heartbeat_answer(cluster->heartbeat, now_us, from, bytes, count);
+        trpi_heartbeat_answer(cluster->engine.heartbeat, now_us, from, bytes, count);
     }
-    pthread_mutex_unlock(&cluster->engine);
+    pthread_mutex_unlock(&cluster->engine.lock);
     if (heard) {
         (void)trpi_remote_control_send(cluster->remote, from, TRPI_CHANNEL_HEARTBEAT, word,
                                        sizeof(word)); /* a lost word is asked for again */
@@ -59,18 +59,18 @@ make_engine(trpi_cluster *cluster, const trpi_cluster_options *options)
     }
     const char *version = options->app_version == NULL ? "0.0.0" : options->app_version;
     trp_err err = trpi_member_new(&self, options->roles, options->roles_count, version, &member,
-                                  &cluster->core);
+                                  &cluster->engine.core);
     if (err != TRP_OK) {
         return err;
     }
-    cluster->strategy = trpi_downing_name(trpi_downing_find(
+    cluster->settings.strategy = trpi_downing_name(trpi_downing_find(
         member.downing_strategy == NULL ? "keep-majority" : member.downing_strategy));
-    cluster->stable_after_ms =
+    cluster->settings.stable_after_ms =
         member.downing.stable_after_ms == 0 ? 20000 : member.downing.stable_after_ms;
-    cluster->auto_down_after_ms =
+    cluster->settings.auto_down_after_ms =
         member.downing.auto_down_after_ms == 0 ? 5000 : member.downing.auto_down_after_ms;
-    trpi_ident *ident = (trpi_ident *)(uintptr_t)trpi_member_self(cluster->core);
-    return trpi_heartbeat_new(ident, &options->heartbeat, &cluster->heartbeat);
+    trpi_ident *ident = (trpi_ident *)(uintptr_t)trpi_member_self(cluster->engine.core);
+    return trpi_heartbeat_new(ident, &options->heartbeat, &cluster->engine.heartbeat);
 }
 
 /* The lease's thread. */
@@ -157,15 +157,15 @@ trpi_cluster_start(trp_system *system, trpi_remote *remote, const trpi_cluster_o
     cluster->system = system;
     cluster->remote = remote;
     cluster->world = trpi_system_world(system);
-    cluster->quiet = options->quiet;
-    cluster->stats_interval_ms = options->publish_stats_interval_ms;
-    cluster->stopped = options->stopped;
-    cluster->stopped_arg = options->stopped_arg;
-    cluster->quarantine_after_ms =
+    cluster->settings.quiet = options->quiet;
+    cluster->settings.stats_interval_ms = options->publish_stats_interval_ms;
+    cluster->settings.stopped = options->stopped;
+    cluster->settings.stopped_arg = options->stopped_arg;
+    cluster->settings.quarantine_after_ms =
         options->quarantine_removed_after_ms == 0 ? 5000 : options->quarantine_removed_after_ms;
-    pthread_mutex_init(&cluster->engine, NULL);
-    pthread_mutex_init(&cluster->listen, NULL);
-    pthread_cond_init(&cluster->listened, NULL);
+    pthread_mutex_init(&cluster->engine.lock, NULL);
+    pthread_mutex_init(&cluster->listen.lock, NULL);
+    pthread_cond_init(&cluster->listen.returned, NULL);
     trp_err err = make_engine(cluster, options);
     if (err == TRP_OK) {
         err = trpi_metrics_new(cluster, &options->metrics);
@@ -215,9 +215,10 @@ trpi_cluster_stop(trpi_cluster *cluster)
     if (trp_system_graceful_stop(cluster->system, cluster->actor, 5000) != TRP_OK) {
         trp_system_stop_actor(cluster->system, cluster->actor);
     }
-    pthread_mutex_lock(&cluster->engine); /* an actor that did not end in time may still run it */
-    bool needs_lease = trpi_member_needs_lease(cluster->core);
-    pthread_mutex_unlock(&cluster->engine);
+    pthread_mutex_lock(
+        &cluster->engine.lock); /* an actor that did not end in time may still run it */
+    bool needs_lease = trpi_member_needs_lease(cluster->engine.core);
+    pthread_mutex_unlock(&cluster->engine.lock);
     if (needs_lease) {
         trpi_log(cluster->system, TRP_LOG_WARNING, "cluster",
                  "this node ends with the lease that keeps its side of a split going: if the lease "
@@ -232,18 +233,18 @@ trpi_cluster_free(trpi_cluster *cluster)
         return;
     }
     trpi_metrics_free(cluster->metrics);
-    trpi_lease_close(cluster->lease,
-                     cluster->core == NULL || !trpi_member_needs_lease(cluster->core));
-    trpi_member_free(cluster->core);
-    trpi_heartbeat_free(cluster->heartbeat);
-    trpi_free(cluster->known);
-    trpi_free(cluster->listeners);
-    trpi_free(cluster->subscribers);
-    trpi_free(cluster->on_up);
-    trpi_free(cluster->quarantines);
-    trpi_free(cluster->reaching);
-    trpi_mutex_destroy(&cluster->engine);
-    trpi_mutex_destroy(&cluster->listen);
-    pthread_cond_destroy(&cluster->listened);
+    trpi_lease_close(cluster->lease, cluster->engine.core == NULL ||
+                                         !trpi_member_needs_lease(cluster->engine.core));
+    trpi_member_free(cluster->engine.core);
+    trpi_heartbeat_free(cluster->engine.heartbeat);
+    trpi_free(cluster->engine.known);
+    trpi_free(cluster->listen.listeners);
+    trpi_free(cluster->own.subscribers);
+    trpi_free(cluster->own.on_up);
+    trpi_free(cluster->own.quarantines);
+    trpi_free(cluster->own.reaching);
+    trpi_mutex_destroy(&cluster->engine.lock);
+    trpi_mutex_destroy(&cluster->listen.lock);
+    pthread_cond_destroy(&cluster->listen.returned);
     trpi_free(cluster);
 }

@@ -126,19 +126,20 @@ trpi_cluster_release(trpi_cluster *cluster)
 void
 trpi_cluster_compat_set(trpi_cluster *cluster, const char *key, const char *value)
 {
-    pthread_mutex_lock(&cluster->engine);
-    (void)trpi_member_compat_set(cluster->core, key, value); /* it has that key from the start */
-    pthread_mutex_unlock(&cluster->engine);
+    pthread_mutex_lock(&cluster->engine.lock);
+    (void)trpi_member_compat_set(cluster->engine.core, key,
+                                 value); /* it has that key from the start */
+    pthread_mutex_unlock(&cluster->engine.lock);
 }
 
 bool
 trpi_cluster_is_member(trpi_cluster *cluster, const trpi_node_id *id)
 {
-    pthread_mutex_lock(&cluster->engine);
-    const trpi_gossip *view = trpi_member_view(cluster->core);
+    pthread_mutex_lock(&cluster->engine.lock);
+    const trpi_gossip *view = trpi_member_view(cluster->engine.core);
     uint32_t at = view == NULL ? TRPI_GOSSIP_NONE : trpi_gossip_find(view, trpi_ident_key(id));
     bool is = at != TRPI_GOSSIP_NONE && view->members[at].status != TRP_MEMBER_DOWN;
-    pthread_mutex_unlock(&cluster->engine);
+    pthread_mutex_unlock(&cluster->engine.lock);
     return is;
 }
 

@@ -168,9 +168,9 @@ look_at_members(struct trpi_metrics *metrics)
     trpi_metrics_peer *peers = NULL;
     uint32_t count = 0;
     uint64_t digest = 0;
-    pthread_mutex_lock(&cluster->engine);
-    const trpi_gossip *view = trpi_member_view(cluster->core);
-    uint64_t self = trpi_member_self(cluster->core)->key;
+    pthread_mutex_lock(&cluster->engine.lock);
+    const trpi_gossip *view = trpi_member_view(cluster->engine.core);
+    uint64_t self = trpi_member_self(cluster->engine.core)->key;
     if (view != NULL && view->digest != metrics->view_digest) {
         peers = trpi_alloc((view->members_count + 1) * sizeof(*peers));
         digest = view->digest;
@@ -184,7 +184,7 @@ look_at_members(struct trpi_metrics *metrics)
                                                   m->status != TRP_MEMBER_JOINING };
         }
     }
-    pthread_mutex_unlock(&cluster->engine);
+    pthread_mutex_unlock(&cluster->engine.lock);
     if (peers != NULL && trpi_metrics_core_members(metrics->core, peers, count) == TRP_OK) {
         metrics->view_digest = digest;
     } else {
@@ -380,7 +380,7 @@ trpi_metrics_new(trpi_cluster *cluster, const trpi_metrics_options *options)
     metrics->last = &metrics->first;
     pthread_mutex_init(&metrics->queue, NULL);
     cluster->metrics = metrics;
-    return trpi_metrics_core_new(&trpi_member_self(cluster->core)->id, options,
+    return trpi_metrics_core_new(&trpi_member_self(cluster->engine.core)->id, options,
                                  trpi_world_random(cluster->world), &metrics->core);
 }
 

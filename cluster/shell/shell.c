@@ -54,8 +54,8 @@ send_frame(trpi_cluster *cluster, const trpi_member_action *a)
     trp_err err = trpi_remote_control_send(cluster->remote, &a->to, TRPI_CHANNEL_GOSSIP,
                                            a->bytes.data, a->bytes.count);
     uint64_t now_ms = shell_now_us(cluster) / 1000;
-    if (err == TRP_EMSGSIZE && now_ms >= cluster->send_log_ms) {
-        cluster->send_log_ms = now_ms + SEND_LOG_MS;
+    if (err == TRP_EMSGSIZE && now_ms >= cluster->own.send_log_ms) {
+        cluster->own.send_log_ms = now_ms + SEND_LOG_MS;
         trpi_log(
             cluster->system, TRP_LOG_ERROR, "cluster",
             "a frame of %zu bytes is too large to be sent; fewer members, or a larger frame limit",
@@ -66,10 +66,10 @@ send_frame(trpi_cluster *cluster, const trpi_member_action *a)
 static void
 plan_quarantine(trpi_cluster *cluster, const trpi_node_id *id)
 {
-    if (TRPI_ARRAY_HAS_ROOM(cluster, quarantines)) {
-        cluster->quarantines[cluster->quarantines_count++] = (struct shell_quarantine){
-            *id, shell_now_us(cluster) / 1000 + cluster->quarantine_after_ms
-        };
+    if (TRPI_ARRAY_HAS_ROOM(&cluster->own, quarantines)) {
+        cluster->own.quarantines[cluster->own.quarantines_count++] =
+            (struct shell_quarantine){ *id, shell_now_us(cluster) / 1000 +
+                                                cluster->settings.quarantine_after_ms };
     } else {
         trpi_remote_quarantine(cluster->remote, id, "removed from the cluster");
     }
@@ -82,16 +82,16 @@ quarantine_due(trpi_cluster *cluster, uint64_t now_ms)
 {
     uint64_t next_ms = UINT64_MAX;
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < cluster->quarantines_count; i++) {
-        struct shell_quarantine *q = &cluster->quarantines[i];
+    for (uint32_t i = 0; i < cluster->own.quarantines_count; i++) {
+        struct shell_quarantine *q = &cluster->own.quarantines[i];
         if (now_ms >= q->due_ms) {
             trpi_remote_quarantine(cluster->remote, &q->id, "removed from the cluster");
             continue;
         }
         next_ms = q->due_ms < next_ms ? q->due_ms : next_ms;
-        cluster->quarantines[kept++] = *q;
+        cluster->own.quarantines[kept++] = *q;
     }
-    cluster->quarantines_count = kept;
+    cluster->own.quarantines_count = kept;
     return next_ms;
 }
 
@@ -108,7 +108,7 @@ carry_out(trpi_cluster *cluster, trp_ctx *ctx)
 {
     uint32_t count;
     /* shell-C1: no lock */
-    const trpi_member_action *actions = trpi_member_actions(cluster->core, &count);
+    const trpi_member_action *actions = trpi_member_actions(cluster->engine.core, &count);
     for (uint32_t i = 0; i < count; i++) {
         const trpi_member_action *a = &actions[i];
         switch (a->kind) {
@@ -119,7 +119,7 @@ carry_out(trpi_cluster *cluster, trp_ctx *ctx)
             shell_publish(cluster, ctx, a);
             break;
         case TRPI_ACTION_LOG:
-            if (!cluster->quiet || a->level < TRP_LOG_INFO) {
+            if (!cluster->settings.quiet || a->level < TRP_LOG_INFO) {
                 trpi_log(cluster->system, a->level, "cluster", "%s", a->text);
             }
             break;
@@ -148,12 +148,12 @@ carry_out(trpi_cluster *cluster, trp_ctx *ctx)
 static void
 membership_stopped(trpi_cluster *cluster)
 {
-    trpi_member_stop stop = trpi_member_stop_reason(cluster->core);
+    trpi_member_stop stop = trpi_member_stop_reason(cluster->engine.core);
     if (!atomic_exchange_explicit(&cluster->silent, true, memory_order_relaxed)) {
         trpi_log(cluster->system, stop == TRPI_STOP_LEFT ? TRP_LOG_INFO : TRP_LOG_WARNING,
                  "cluster", "this node %s the cluster", stop_text(stop));
-        if (cluster->stopped != NULL) {
-            cluster->stopped(cluster->stopped_arg, stop);
+        if (cluster->settings.stopped != NULL) {
+            cluster->settings.stopped(cluster->settings.stopped_arg, stop);
         }
     }
 }
@@ -161,21 +161,22 @@ membership_stopped(trpi_cluster *cluster)
 static trp_err
 step(trpi_cluster *cluster, trp_ctx *ctx, const trpi_member_event *event)
 {
-    pthread_mutex_lock(&cluster->engine);
+    pthread_mutex_lock(&cluster->engine.lock);
     trpi_member_now now = shell_now(cluster);
-    now.waking = trpi_heartbeat_is_waking(cluster->heartbeat, shell_now_us(cluster));
-    trp_err err = trpi_member_step(cluster->core, now, event);
-    trpi_assert_check(trpi_member_check, cluster->core);
-    const trpi_gossip *view = trpi_member_view(cluster->core);
-    if (view != NULL && view->digest != cluster->view_digest) {
-        cluster->view_digest = view->digest;
-        if (trpi_heartbeat_members(cluster->heartbeat, shell_now_us(cluster), view) != TRP_OK) {
-            cluster->view_digest = 0; /* tried again with the next view */
+    now.waking = trpi_heartbeat_is_waking(cluster->engine.heartbeat, shell_now_us(cluster));
+    trp_err err = trpi_member_step(cluster->engine.core, now, event);
+    trpi_assert_check(trpi_member_check, cluster->engine.core);
+    const trpi_gossip *view = trpi_member_view(cluster->engine.core);
+    if (view != NULL && view->digest != cluster->own.view_digest) {
+        cluster->own.view_digest = view->digest;
+        if (trpi_heartbeat_members(cluster->engine.heartbeat, shell_now_us(cluster), view) !=
+            TRP_OK) {
+            cluster->own.view_digest = 0; /* tried again with the next view */
         }
     }
-    pthread_mutex_unlock(&cluster->engine);
+    pthread_mutex_unlock(&cluster->engine.lock);
     carry_out(cluster, ctx);
-    if (trpi_member_phase_get(cluster->core) == TRPI_PHASE_STOPPED) {
+    if (trpi_member_phase_get(cluster->engine.core) == TRPI_PHASE_STOPPED) {
         membership_stopped(cluster);
     }
     return err;
@@ -199,14 +200,14 @@ beat(trpi_cluster *cluster, trp_ctx *ctx)
     if (atomic_load_explicit(&cluster->silent, memory_order_relaxed)) {
         return;
     }
-    pthread_mutex_lock(&cluster->engine);
-    trpi_heartbeat_tick(cluster->heartbeat, shell_now_us(cluster));
-    trpi_assert_check(trpi_heartbeat_check, cluster->heartbeat);
-    uint32_t targets_count = trpi_heartbeat_targets(cluster->heartbeat, &targets, bytes);
-    uint32_t questions_count = trpi_heartbeat_questions(cluster->heartbeat, &questions);
-    uint32_t keys_count = trpi_heartbeat_unreachable(cluster->heartbeat, &keys);
-    bool changed = trpi_heartbeat_has_changed(cluster->heartbeat);
-    pthread_mutex_unlock(&cluster->engine);
+    pthread_mutex_lock(&cluster->engine.lock);
+    trpi_heartbeat_tick(cluster->engine.heartbeat, shell_now_us(cluster));
+    trpi_assert_check(trpi_heartbeat_check, cluster->engine.heartbeat);
+    uint32_t targets_count = trpi_heartbeat_targets(cluster->engine.heartbeat, &targets, bytes);
+    uint32_t questions_count = trpi_heartbeat_questions(cluster->engine.heartbeat, &questions);
+    uint32_t keys_count = trpi_heartbeat_unreachable(cluster->engine.heartbeat, &keys);
+    bool changed = trpi_heartbeat_has_changed(cluster->engine.heartbeat);
+    pthread_mutex_unlock(&cluster->engine.lock);
     for (uint32_t i = 0; i < targets_count; i++) { /* replaced by this actor only: stable here */
         (void)trpi_remote_control_send(cluster->remote, &targets[i]->id, TRPI_CHANNEL_HEARTBEAT,
                                        bytes,
@@ -217,32 +218,32 @@ beat(trpi_cluster *cluster, trp_ctx *ctx)
                                        TRPI_CHANNEL_HEARTBEAT, questions[i].bytes,
                                        sizeof(questions[i].bytes));
     }
-    if (changed || keys_count > 0 || cluster->unheard) {
+    if (changed || keys_count > 0 || cluster->own.unheard) {
         /* An answer may shorten the list meanwhile; then the engine hears of a silence for one
          * tick more. */
         trpi_member_event event = { .kind = TRPI_MEMBER_OBSERVE,
                                     .keys = keys,
                                     .keys_count = keys_count };
-        cluster->unheard = step(cluster, ctx, &event) == TRP_ENOMEM;
+        cluster->own.unheard = step(cluster, ctx, &event) == TRP_ENOMEM;
     }
 }
 
 static void
 set_timer(trpi_cluster *cluster, trp_ctx *ctx)
 {
-    pthread_mutex_lock(&cluster->engine);
-    uint64_t core_ms = trpi_member_wake_ms(cluster->core);
-    uint64_t beat_us = trpi_heartbeat_wake_us(cluster->heartbeat);
-    pthread_mutex_unlock(&cluster->engine);
+    pthread_mutex_lock(&cluster->engine.lock);
+    uint64_t core_ms = trpi_member_wake_ms(cluster->engine.core);
+    uint64_t beat_us = trpi_heartbeat_wake_us(cluster->engine.heartbeat);
+    pthread_mutex_unlock(&cluster->engine.lock);
     uint64_t now_ms = shell_now_us(cluster) / 1000;
     uint64_t wake_ms = core_ms;
     bool silent = atomic_load_explicit(&cluster->silent, memory_order_relaxed); /* beats no more */
     if (!silent && beat_us != UINT64_MAX && beat_us / 1000 + 1 < wake_ms) {
         wake_ms = beat_us / 1000 + 1;
     }
-    for (uint32_t i = 0; i < cluster->quarantines_count; i++) {
-        wake_ms =
-            cluster->quarantines[i].due_ms < wake_ms ? cluster->quarantines[i].due_ms : wake_ms;
+    for (uint32_t i = 0; i < cluster->own.quarantines_count; i++) {
+        wake_ms = cluster->own.quarantines[i].due_ms < wake_ms ? cluster->own.quarantines[i].due_ms
+                                                               : wake_ms;
     }
     uint64_t reach_ms = shell_reach_wake_ms(cluster);
     wake_ms = reach_ms < wake_ms ? reach_ms : wake_ms;
@@ -251,14 +252,14 @@ set_timer(trpi_cluster *cluster, trp_ctx *ctx)
     } else if (wake_ms <= now_ms) {
         wake_ms = now_ms + 1;
     }
-    if (cluster->timer_ms != 0 && cluster->timer_ms <= wake_ms) {
+    if (cluster->own.timer_ms != 0 && cluster->own.timer_ms <= wake_ms) {
         return; /* it is set already, and not too late */
     }
     trp_err err = trp_timer_once(ctx, 1, (uint32_t)(wake_ms - now_ms), &shell_tick_type, NULL, 0);
     if (err != TRP_OK) {
         trp_fail(ctx, 0, "no timer: %s", trp_strerror(err));
     }
-    cluster->timer_ms = wake_ms;
+    cluster->own.timer_ms = wake_ms;
 }
 
 /* MEMB-32 */
@@ -266,17 +267,17 @@ static void
 log_stats(trpi_cluster *cluster, uint64_t now_ms)
 {
     trpi_member_stats s;
-    const trpi_gossip *view = trpi_member_view(cluster->core);
-    uint32_t interval_ms = cluster->stats_interval_ms;
-    trpi_member_stats_get(cluster->core, &s);
+    const trpi_gossip *view = trpi_member_view(cluster->engine.core);
+    uint32_t interval_ms = cluster->settings.stats_interval_ms;
+    trpi_member_stats_get(cluster->engine.core, &s);
     uint64_t frames = s.frames_in + s.frames_out;
-    if (interval_ms == TRPI_STATS_ALWAYS ? frames == cluster->stats_frames
-                                         : interval_ms == 0 || now_ms - cluster->stats_log_ms <
-                                                                   interval_ms) {
+    if (interval_ms == TRPI_STATS_ALWAYS
+            ? frames == cluster->own.stats_frames
+            : interval_ms == 0 || now_ms - cluster->own.stats_log_ms < interval_ms) {
         return;
     }
-    cluster->stats_log_ms = now_ms;
-    cluster->stats_frames = frames;
+    cluster->own.stats_log_ms = now_ms;
+    cluster->own.stats_frames = frames;
     trpi_log(cluster->system, TRP_LOG_INFO, "cluster",
              "gossip: in %llu (same %llu, newer %llu, older %llu, merged %llu, too old %llu, "
              "ignored %llu), out %llu, bytes in %llu, out %llu; members %u, seen by %u, clock %u, "
@@ -287,7 +288,7 @@ log_stats(trpi_cluster *cluster, uint64_t now_ms)
              (unsigned long long)(s.ignored + s.undecodable), (unsigned long long)s.frames_out,
              (unsigned long long)s.bytes_in, (unsigned long long)s.bytes_out,
              view == NULL ? 0 : view->members_count,
-             view == NULL ? 0 : trpi_seen_count(trpi_member_seen(cluster->core)),
+             view == NULL ? 0 : trpi_seen_count(trpi_member_seen(cluster->engine.core)),
              view == NULL ? 0 : view->clock_count, view == NULL ? 0 : view->tombstones_count);
 }
 
@@ -364,12 +365,13 @@ static void
 look_for_refusals(trpi_cluster *cluster, trp_ctx *ctx)
 {
     uint32_t count;
-    const trpi_address *seeds = trpi_member_seeds(cluster->core, &count); /* shell-C1: no lock */
+    const trpi_address *seeds =
+        trpi_member_seeds(cluster->engine.core, &count); /* shell-C1: no lock */
     uint64_t now_ms = shell_now_us(cluster) / 1000;
-    if (count == 0 || now_ms < cluster->refused_look_ms) {
+    if (count == 0 || now_ms < cluster->own.refused_look_ms) {
         return;
     }
-    cluster->refused_look_ms = now_ms + REFUSED_LOOK_MS;
+    cluster->own.refused_look_ms = now_ms + REFUSED_LOOK_MS;
     for (uint32_t i = 0; i < count; i++) {
         char why[TRPI_FRAME_REASON_BYTES];
         bool refused = trpi_remote_is_incompatible(cluster->remote, &seeds[i], why, sizeof(why));
@@ -378,7 +380,7 @@ look_for_refusals(trpi_cluster *cluster, trp_ctx *ctx)
             event.text = refused ? why : NULL;
             event.target.address = seeds[i];
             (void)step(cluster, ctx, &event);
-            seeds = trpi_member_seeds(cluster->core, &count);
+            seeds = trpi_member_seeds(cluster->engine.core, &count);
         }
     }
 }
@@ -388,8 +390,8 @@ static void
 look_for_removers(trpi_cluster *cluster, trp_ctx *ctx)
 {
     uint64_t count = trpi_remote_barred_count(cluster->remote);
-    const trpi_gossip *view = trpi_member_view(cluster->core); /* shell-C1: no lock */
-    if (view == NULL || count == cluster->barred_count) {
+    const trpi_gossip *view = trpi_member_view(cluster->engine.core); /* shell-C1: no lock */
+    if (view == NULL || count == cluster->own.barred_count) {
         return;
     }
     trp_err err = TRP_OK;
@@ -404,7 +406,7 @@ look_for_removers(trpi_cluster *cluster, trp_ctx *ctx)
     }
     trpi_gossip_unref(kept);
     /* without memory they are told once more, at the next tick */
-    cluster->barred_count = err == TRP_ENOMEM ? count - 1 : count;
+    cluster->own.barred_count = err == TRP_ENOMEM ? count - 1 : count;
 }
 
 /* shell-C4 */
@@ -412,7 +414,7 @@ static void
 look_whether_it_stood_still(trpi_cluster *cluster)
 {
     uint64_t now_ms = shell_now_us(cluster) / 1000;
-    bool was = cluster->waking_ms != 0;
+    bool was = cluster->own.waking_ms != 0;
     bool waking = trpi_cluster_is_waking(cluster);
     if (waking == was) {
         return;
@@ -425,9 +427,9 @@ look_whether_it_stood_still(trpi_cluster *cluster)
     } else {
         trpi_log(cluster->system, TRP_LOG_INFO, "cluster",
                  "who is there is known again, %llu ms after this node stood still",
-                 (unsigned long long)(now_ms - cluster->waking_ms));
+                 (unsigned long long)(now_ms - cluster->own.waking_ms));
     }
-    cluster->waking_ms = waking ? now_ms : 0;
+    cluster->own.waking_ms = waking ? now_ms : 0;
     shell_tell_waking(cluster);
 }
 
@@ -437,7 +439,7 @@ static void
 look_for_foreigners(trpi_cluster *cluster, trp_ctx *ctx)
 {
     const trpi_address *seed; /* shell-C1: no lock */
-    for (uint32_t at = 0; (seed = trpi_member_absent_seed(cluster->core, &at)) != NULL;) {
+    for (uint32_t at = 0; (seed = trpi_member_absent_seed(cluster->engine.core, &at)) != NULL;) {
         trpi_member_event event = { .kind = TRPI_MEMBER_FOREIGN };
         event.target.address = *seed;
         if (trpi_remote_foreign_heard(cluster->remote, seed, &event.target.uid)) {
@@ -451,7 +453,7 @@ static void
 tick(trpi_cluster *cluster, trp_ctx *ctx)
 {
     trpi_member_event event = { .kind = TRPI_MEMBER_TICK };
-    cluster->timer_ms = 0;
+    cluster->own.timer_ms = 0;
     beat(cluster, ctx);
     look_for_refusals(cluster, ctx);
     look_for_removers(cluster, ctx);
@@ -465,7 +467,7 @@ static trp_err
 cluster_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     trpi_cluster *cluster = ((struct shell_state *)state)->cluster;
-    bool closed = atomic_load_explicit(&cluster->closed, memory_order_acquire);
+    bool closed = atomic_load_explicit(&cluster->mailbox.closed, memory_order_acquire);
     if (trp_msg_is(msg, &trp_terminated_type)) {
         const trp_terminated *terminated = trp_msg_payload(msg);
         shell_unsubscribe(cluster, ctx, terminated->ref, UINT32_MAX);
@@ -481,7 +483,7 @@ cluster_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     /* shell-C5 */
     if (trp_msg_is(msg, &shell_tick_type) ||
-        (cluster->timer_ms != 0 && cluster->timer_ms <= shell_now_us(cluster) / 1000)) {
+        (cluster->own.timer_ms != 0 && cluster->own.timer_ms <= shell_now_us(cluster) / 1000)) {
         tick(cluster, ctx);
     }
     log_stats(cluster, shell_now_us(cluster) / 1000);
@@ -510,8 +512,8 @@ end_membership(trpi_cluster *cluster, const char *why)
     if (!atomic_exchange_explicit(&cluster->silent, true, memory_order_relaxed)) {
         trpi_log(cluster->system, TRP_LOG_ERROR, "cluster",
                  "the cluster actor has ended (%s): leaving without a word", why);
-        if (cluster->stopped != NULL) {
-            cluster->stopped(cluster->stopped_arg, TRPI_STOP_DOWNED);
+        if (cluster->settings.stopped != NULL) {
+            cluster->settings.stopped(cluster->settings.stopped_arg, TRPI_STOP_DOWNED);
         }
     }
 }
@@ -533,9 +535,9 @@ cluster_post_stop(trp_ctx *ctx, void *state)
     if (!trpi_system_is_ending(trp_ctx_system(ctx))) {
         end_membership(cluster, "it was stopped");
     }
-    pthread_mutex_lock(&cluster->engine);
-    trpi_member_end(cluster->core);
-    pthread_mutex_unlock(&cluster->engine);
+    pthread_mutex_lock(&cluster->engine.lock);
+    trpi_member_end(cluster->engine.core);
+    pthread_mutex_unlock(&cluster->engine.lock);
     carry_out(cluster, ctx); /* EVENTS-14 */
 }
 

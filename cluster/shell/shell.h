@@ -76,62 +76,76 @@ struct shell_on_up {
     void *arg;
 };
 
-struct trpi_cluster {
-    trp_system *system;
-    trpi_remote *remote;
-    trpi_world *world;
-    trp_ref actor;
+struct shell_settings { /* constant after the start */
     bool quiet;
     uint32_t quarantine_after_ms;
     uint32_t stats_interval_ms; /* 0: not logged; or TRPI_STATS_ALWAYS */
     uint32_t stable_after_ms, auto_down_after_ms;
     const char *strategy;
-    trpi_lease *lease; /* has a lock of its own */
     void (*stopped)(void *arg, trpi_member_stop why);
     void *stopped_arg;
-    /* stopped or ended: heartbeats are not answered. Relaxed: a late answer is harmless */
-    _Atomic bool silent;
+};
 
-    pthread_mutex_t engine;
+struct shell_engine { /* with lock; the actor alone writes, and reads the core without it */
+    pthread_mutex_t lock;
     trpi_member_core *core;
     trpi_heartbeat *heartbeat;
     struct shell_known *known;
     uint32_t known_count, known_room;
+};
 
-    _Atomic uint64_t frames_waiting; /* in the mailbox: shell_messages.c */
+struct shell_mailbox {
+    _Atomic uint64_t frames_waiting; /* number and bytes: shell_messages.c */
     _Atomic uint64_t frames_dropped; /* relaxed: a counter */
     _Atomic bool closed;             /* the mailbox takes nothing any more */
+};
 
-    pthread_mutex_t listen;
-    pthread_cond_t listened;
+struct shell_listeners { /* with lock */
+    pthread_mutex_t lock;
+    pthread_cond_t returned;
     struct shell_listener *listeners;
     uint32_t listeners_count, listeners_room;
-    uint64_t listener_id;
-    bool listening; /* one is being called, by the thread below */
-    pthread_t listening_thread;
+    uint64_t last_id;
+    bool calls; /* a listener is being called, by this thread */
+    pthread_t caller;
+};
 
-    /* the actor's own */
+struct shell_own { /* of the actor: no other thread looks */
     struct shell_subscriber *subscribers;
     uint32_t subscribers_count, subscribers_room;
     struct shell_on_up *on_up;
     uint32_t on_up_count, on_up_room;
     bool is_up;
+    bool unheard; /* there was no memory to tell the engine who is silent, or no longer */
     struct shell_quarantine *quarantines;
     uint32_t quarantines_count, quarantines_room;
     struct shell_reaching *reaching;
     uint32_t reaching_count, reaching_room;
-    uint64_t reaching_look_ms; /* when to look next; by the actor */
-    uint64_t timer_ms; /* when the timer fires; 0: it is not set */
-    bool unheard; /* there was no memory to tell the engine who is silent, or no longer */
-    uint64_t view_digest; /* of the view that the detector knows */
-    uint64_t stats_log_ms; /* of the last line */
-    uint64_t stats_frames; /* of both directions, then */
-    uint64_t send_log_ms; /* a refused frame is logged at most once in a while */
-    uint64_t refused_look_ms; /* when to look next whether seeds refuse this node */
-    uint64_t barred_count;    /* of remoting, when it was last looked who refuses this node */
-    uint64_t waking_ms;       /* since when this node is waking (heartbeat-H6); 0: it is not */
+    uint64_t reaching_look_ms; /* when to look next */
+    uint64_t timer_ms;         /* when the timer fires; 0: it is not set */
+    uint64_t view_digest;      /* of the view that the detector knows */
+    uint64_t stats_log_ms;     /* of the last line */
+    uint64_t stats_frames;     /* of both directions, then */
+    uint64_t send_log_ms;      /* a refused frame is logged at most once in a while */
+    uint64_t refused_look_ms;  /* when to look next whether seeds refuse this node */
+    uint64_t barred_count; /* of remoting, when the actor last looked which nodes refuse this one */
+    uint64_t waking_ms;    /* since when this node is waking (heartbeat-H6); 0: it is not */
+};
 
+struct trpi_cluster {
+    trp_system *system;
+    trpi_remote *remote;
+    trpi_world *world;
+    trp_ref actor;
+    trpi_lease *lease;            /* has a lock of its own */
     struct trpi_metrics *metrics; /* NULL: switched off; written before anybody else looks */
+    /* stopped or ended: heartbeats are not answered. Relaxed: a late answer is harmless */
+    _Atomic bool silent;
+    struct shell_settings settings;
+    struct shell_engine engine;
+    struct shell_mailbox mailbox;
+    struct shell_listeners listen;
+    struct shell_own own;
 };
 
 uint64_t shell_now_us(const trpi_cluster *cluster);
@@ -139,8 +153,6 @@ trpi_member_now shell_now(const trpi_cluster *cluster);
 /* commands.c: the done function and the `begins` of an order that somebody waits for. */
 void shell_waiter_answer(void *waiter, trp_err err);
 bool shell_waiter_begins(void *waiter);
-/* Grow an array by one element; false: no memory. */
-
 /* shell_messages.c; any thread, but the actor takes and answers. Errors of put: TRP_ECLOSED,
  * TRP_ENOMEM. */
 extern trp_type shell_frame_type, shell_tick_type, shell_command_type, shell_subscribe_type,

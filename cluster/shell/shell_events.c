@@ -93,22 +93,23 @@ shell_event_type(uint32_t event)
 static void
 remember(trpi_cluster *cluster, uint32_t event, const trp_member *member)
 {
-    pthread_mutex_lock(&cluster->engine);
+    pthread_mutex_lock(&cluster->engine.lock);
     uint32_t at = 0;
-    while (at < cluster->known_count && cluster->known[at].uid != member->uid) {
+    while (at < cluster->engine.known_count && cluster->engine.known[at].uid != member->uid) {
         at++;
     }
     if (event == TRP_CLUSTER_MEMBER_REMOVED) {
-        if (at < cluster->known_count) {
-            cluster->known[at] = cluster->known[--cluster->known_count];
+        if (at < cluster->engine.known_count) {
+            cluster->engine.known[at] = cluster->engine.known[--cluster->engine.known_count];
         }
-    } else if (at < cluster->known_count || TRPI_ARRAY_HAS_ROOM(cluster, known)) {
-        if (at == cluster->known_count) {
-            cluster->known[at] = (struct shell_known){ member->uid, shell_now(cluster).mono_ms };
-            cluster->known_count++;
+    } else if (at < cluster->engine.known_count || TRPI_ARRAY_HAS_ROOM(&cluster->engine, known)) {
+        if (at == cluster->engine.known_count) {
+            cluster->engine.known[at] =
+                (struct shell_known){ member->uid, shell_now(cluster).mono_ms };
+            cluster->engine.known_count++;
         }
     }
-    pthread_mutex_unlock(&cluster->engine);
+    pthread_mutex_unlock(&cluster->engine.lock);
 }
 
 /* While a node is a member, the cluster decides when its watched actors are lost: remote watch
@@ -138,9 +139,9 @@ static void
 tell_subscribers(trpi_cluster *cluster, trp_ctx *ctx, uint32_t event, const void *payload,
                  size_t bytes)
 {
-    for (uint32_t i = 0; i < cluster->subscribers_count; i++) {
-        if ((cluster->subscribers[i].events & event) != 0) {
-            trp_tell(ctx, cluster->subscribers[i].ref, shell_event_type(event), payload, bytes);
+    for (uint32_t i = 0; i < cluster->own.subscribers_count; i++) {
+        if ((cluster->own.subscribers[i].events & event) != 0) {
+            trp_tell(ctx, cluster->own.subscribers[i].ref, shell_event_type(event), payload, bytes);
         }
     }
 }
@@ -148,24 +149,24 @@ tell_subscribers(trpi_cluster *cluster, trp_ctx *ctx, uint32_t event, const void
 static void
 call_listeners(trpi_cluster *cluster, const trpi_cluster_event *event)
 {
-    pthread_mutex_lock(&cluster->listen);
+    pthread_mutex_lock(&cluster->listen.lock);
     uint64_t last_id = 0; /* ids ascend: a callback may take any number of listeners off the list */
-    for (uint32_t i = 0; i < cluster->listeners_count; i++) {
-        struct shell_listener listener = cluster->listeners[i];
+    for (uint32_t i = 0; i < cluster->listen.listeners_count; i++) {
+        struct shell_listener listener = cluster->listen.listeners[i];
         if (listener.id <= last_id || (listener.events & event->event) == 0) {
             continue;
         }
-        cluster->listening = true;
-        cluster->listening_thread = pthread_self();
-        pthread_mutex_unlock(&cluster->listen);
+        cluster->listen.calls = true;
+        cluster->listen.caller = pthread_self();
+        pthread_mutex_unlock(&cluster->listen.lock);
         listener.fn(listener.arg, event);
-        pthread_mutex_lock(&cluster->listen);
-        cluster->listening = false;
-        pthread_cond_broadcast(&cluster->listened);
+        pthread_mutex_lock(&cluster->listen.lock);
+        cluster->listen.calls = false;
+        pthread_cond_broadcast(&cluster->listen.returned);
         last_id = listener.id;
         i = UINT32_MAX; /* from the start: wraps to 0 with the loop's ++ */
     }
-    pthread_mutex_unlock(&cluster->listen);
+    pthread_mutex_unlock(&cluster->listen.lock);
 }
 
 void
@@ -179,11 +180,11 @@ shell_tell_waking(trpi_cluster *cluster)
 static void
 run_on_up(trpi_cluster *cluster)
 {
-    cluster->is_up = true;
-    for (uint32_t i = 0; i < cluster->on_up_count; i++) {
-        cluster->on_up[i].fn(cluster->on_up[i].arg);
+    cluster->own.is_up = true;
+    for (uint32_t i = 0; i < cluster->own.on_up_count; i++) {
+        cluster->own.on_up[i].fn(cluster->own.on_up[i].arg);
     }
-    cluster->on_up_count = 0;
+    cluster->own.on_up_count = 0;
 }
 
 void
@@ -243,9 +244,9 @@ shell_publish_metrics(trpi_cluster *cluster, trp_ctx *ctx)
     trpi_cluster_event event = { .event = TRP_CLUSTER_METRICS_CHANGED,
                                  .wall_ms = trpi_world_wall_ms(cluster->world),
                                  .metrics = trpi_metrics_present(cluster) };
-    for (uint32_t i = 0; i < cluster->subscribers_count; i++) {
-        if ((cluster->subscribers[i].events & TRP_CLUSTER_METRICS_CHANGED) != 0) {
-            tell_metrics(ctx, cluster->subscribers[i].ref, event.metrics);
+    for (uint32_t i = 0; i < cluster->own.subscribers_count; i++) {
+        if ((cluster->own.subscribers[i].events & TRP_CLUSTER_METRICS_CHANGED) != 0) {
+            tell_metrics(ctx, cluster->own.subscribers[i].ref, event.metrics);
         }
     }
     call_listeners(cluster, &event);
@@ -254,8 +255,8 @@ shell_publish_metrics(trpi_cluster *cluster, trp_ctx *ctx)
 void
 shell_send_state(trpi_cluster *cluster, trp_ctx *ctx, trp_ref ref)
 {
-    bool out = trpi_member_phase_get(cluster->core) == TRPI_PHASE_STOPPED;
-    const trpi_gossip *view = out ? NULL : trpi_member_view(cluster->core); /* EVENTS-14 */
+    bool out = trpi_member_phase_get(cluster->engine.core) == TRPI_PHASE_STOPPED;
+    const trpi_gossip *view = out ? NULL : trpi_member_view(cluster->engine.core); /* EVENTS-14 */
     uint32_t count = view == NULL ? 0 : view->members_count;
     size_t bytes = sizeof(trp_current_cluster_state) + count * sizeof(trp_member);
     trp_msg *msg;
@@ -268,15 +269,15 @@ shell_send_state(trpi_cluster *cluster, trp_ctx *ctx, trp_ref ref)
     trp_current_cluster_state *state = payload;
     memset(state, 0, bytes);
     state->members_count = count;
-    state->converged = trpi_member_is_converged(cluster->core);
+    state->converged = trpi_member_is_converged(cluster->engine.core);
     trp_member *members = (trp_member *)(void *)(state + 1);
     for (uint32_t i = 0; i < count; i++) {
-        trpi_member_fill(cluster->core, &view->members[i], &members[i]);
+        trpi_member_fill(cluster->engine.core, &view->members[i], &members[i]);
         state->unreachable_count += members[i].reachable ? 0 : 1;
     }
     uint32_t leader = TRPI_GOSSIP_NONE;
     if (view != NULL) {
-        leader = trpi_gossip_leader(view, trpi_member_self(cluster->core)->key, NULL);
+        leader = trpi_gossip_leader(view, trpi_member_self(cluster->engine.core)->key, NULL);
     }
     if (leader != TRPI_GOSSIP_NONE) {
         memcpy(state->leader.address, members[leader].address, sizeof(state->leader.address));
@@ -303,24 +304,26 @@ void
 shell_subscribe(trpi_cluster *cluster, trp_ctx *ctx, trp_ref ref, uint32_t events)
 {
     uint32_t at = 0;
-    while (at < cluster->subscribers_count && !trp_ref_equal(cluster->subscribers[at].ref, ref)) {
+    while (at < cluster->own.subscribers_count &&
+           !trp_ref_equal(cluster->own.subscribers[at].ref, ref)) {
         at++;
     }
-    if (at == cluster->subscribers_count) {
-        if (at >= SHELL_SUBSCRIBERS_MAX || !TRPI_ARRAY_HAS_ROOM(cluster, subscribers) ||
+    if (at == cluster->own.subscribers_count) {
+        if (at >= SHELL_SUBSCRIBERS_MAX || !TRPI_ARRAY_HAS_ROOM(&cluster->own, subscribers) ||
             trp_watch(ctx, ref) != TRP_OK) { /* shell-events-B2 */
             trpi_log(cluster->system, TRP_LOG_ERROR, "cluster",
                      "one subscriber too many: not subscribed");
             return;
         }
-        cluster->subscribers[at] = (struct shell_subscriber){ ref, 0 };
-        cluster->subscribers_count++;
+        cluster->own.subscribers[at] = (struct shell_subscriber){ ref, 0 };
+        cluster->own.subscribers_count++;
     }
-    cluster->subscribers[at].events |= events;
+    cluster->own.subscribers[at].events |= events;
     shell_send_state(cluster, ctx, ref); /* shell-events-B1 */
     if ((events & TRP_CLUSTER_ROLE_LEADER_CHANGED) != 0 &&
-        trpi_member_phase_get(cluster->core) != TRPI_PHASE_STOPPED) { /* it has no room for them */
-        trpi_member_each_role_leader(cluster->core, tell_role_leader,
+        trpi_member_phase_get(cluster->engine.core) !=
+            TRPI_PHASE_STOPPED) { /* it has no room for them */
+        trpi_member_each_role_leader(cluster->engine.core, tell_role_leader,
                                      &(struct told){ ctx, ref });
     }
 }
@@ -328,13 +331,13 @@ shell_subscribe(trpi_cluster *cluster, trp_ctx *ctx, trp_ref ref, uint32_t event
 void
 shell_unsubscribe(trpi_cluster *cluster, trp_ctx *ctx, trp_ref ref, uint32_t events)
 {
-    for (uint32_t i = 0; i < cluster->subscribers_count; i++) {
-        struct shell_subscriber *s = &cluster->subscribers[i];
+    for (uint32_t i = 0; i < cluster->own.subscribers_count; i++) {
+        struct shell_subscriber *s = &cluster->own.subscribers[i];
         if (trp_ref_equal(s->ref, ref)) {
             s->events &= ~events;
             if (s->events == 0) {
                 trp_unwatch(ctx, ref);
-                *s = cluster->subscribers[--cluster->subscribers_count];
+                *s = cluster->own.subscribers[--cluster->own.subscribers_count];
             }
             return;
         }
@@ -344,10 +347,10 @@ shell_unsubscribe(trpi_cluster *cluster, trp_ctx *ctx, trp_ref ref, uint32_t eve
 void
 shell_on_up(trpi_cluster *cluster, const struct shell_on_up *on_up)
 {
-    if (cluster->is_up) {
+    if (cluster->own.is_up) {
         on_up->fn(on_up->arg);
-    } else if (TRPI_ARRAY_HAS_ROOM(cluster, on_up)) {
-        cluster->on_up[cluster->on_up_count++] = *on_up;
+    } else if (TRPI_ARRAY_HAS_ROOM(&cluster->own, on_up)) {
+        cluster->own.on_up[cluster->own.on_up_count++] = *on_up;
     } else {
         trpi_log(cluster->system, TRP_LOG_ERROR, "cluster",
                  "no memory for an on-member-up callback");
@@ -361,33 +364,33 @@ trpi_cluster_listen(trpi_cluster *cluster, uint32_t events, trpi_cluster_event_f
     if (fn == NULL || events == 0) {
         return TRP_EINVAL;
     }
-    pthread_mutex_lock(&cluster->listen);
-    bool room = TRPI_ARRAY_HAS_ROOM(cluster, listeners);
+    pthread_mutex_lock(&cluster->listen.lock);
+    bool room = TRPI_ARRAY_HAS_ROOM(&cluster->listen, listeners);
     if (room) {
-        *ret_id = ++cluster->listener_id;
-        cluster->listeners[cluster->listeners_count++] =
+        *ret_id = ++cluster->listen.last_id;
+        cluster->listen.listeners[cluster->listen.listeners_count++] =
             (struct shell_listener){ *ret_id, events, fn, arg };
     }
-    pthread_mutex_unlock(&cluster->listen);
+    pthread_mutex_unlock(&cluster->listen.lock);
     return room ? TRP_OK : TRP_ENOMEM;
 }
 
 void
 trpi_cluster_unlisten(trpi_cluster *cluster, uint64_t id)
 {
-    pthread_mutex_lock(&cluster->listen);
-    for (uint32_t i = 0; i < cluster->listeners_count; i++) {
-        if (cluster->listeners[i].id == id) {
-            cluster->listeners_count--;
-            memmove(cluster->listeners + i, cluster->listeners + i + 1,
-                    (cluster->listeners_count - i) * sizeof(*cluster->listeners));
+    pthread_mutex_lock(&cluster->listen.lock);
+    for (uint32_t i = 0; i < cluster->listen.listeners_count; i++) {
+        if (cluster->listen.listeners[i].id == id) {
+            cluster->listen.listeners_count--;
+            memmove(cluster->listen.listeners + i, cluster->listen.listeners + i + 1,
+                    (cluster->listen.listeners_count - i) * sizeof(*cluster->listen.listeners));
             break;
         }
     }
-    while (cluster->listening && !pthread_equal(cluster->listening_thread, pthread_self())) {
-        pthread_cond_wait(&cluster->listened, &cluster->listen);
+    while (cluster->listen.calls && !pthread_equal(cluster->listen.caller, pthread_self())) {
+        pthread_cond_wait(&cluster->listen.returned, &cluster->listen.lock);
     }
-    pthread_mutex_unlock(&cluster->listen);
+    pthread_mutex_unlock(&cluster->listen.lock);
 }
 
 /* ---- public: events -------------------------------------------------------------------------- */

@@ -41,7 +41,8 @@ trp_type shell_metrics_type = LOCAL_TYPE("metrics", 0, 0xff55);
 static bool
 is_closed(const trpi_cluster *cluster)
 {
-    return atomic_load_explicit(&cluster->closed, memory_order_acquire); /* pair: shell_close() */
+    return atomic_load_explicit(&cluster->mailbox.closed,
+                                memory_order_acquire); /* pair: shell_close() */
 }
 
 static void
@@ -83,14 +84,14 @@ frame_share(size_t count)
 static bool
 frame_admit(trpi_cluster *cluster, size_t count)
 {
-    uint64_t waiting = atomic_load_explicit(&cluster->frames_waiting, memory_order_relaxed);
+    uint64_t waiting = atomic_load_explicit(&cluster->mailbox.frames_waiting, memory_order_relaxed);
     do {
         if (waiting >> 32 >= SHELL_FRAMES_MAX ||
             (waiting & UINT32_MAX) + count > SHELL_FRAME_BYTES_MAX) {
-            atomic_fetch_add_explicit(&cluster->frames_dropped, 1, memory_order_relaxed);
+            atomic_fetch_add_explicit(&cluster->mailbox.frames_dropped, 1, memory_order_relaxed);
             return false;
         }
-    } while (!atomic_compare_exchange_weak_explicit(&cluster->frames_waiting, &waiting,
+    } while (!atomic_compare_exchange_weak_explicit(&cluster->mailbox.frames_waiting, &waiting,
                                                     waiting + frame_share(count),
                                                     memory_order_relaxed, memory_order_relaxed));
     return true;
@@ -99,8 +100,8 @@ frame_admit(trpi_cluster *cluster, size_t count)
 void
 shell_frame_taken(trpi_cluster *cluster, size_t count)
 {
-    uint64_t before = atomic_fetch_sub_explicit(&cluster->frames_waiting, frame_share(count),
-                                                memory_order_relaxed);
+    uint64_t before = atomic_fetch_sub_explicit(&cluster->mailbox.frames_waiting,
+                                                frame_share(count), memory_order_relaxed);
     trpi_assert(before >> 32 > 0 && (before & UINT32_MAX) >= count);
 }
 
@@ -185,7 +186,8 @@ shell_close(trpi_cluster *cluster)
 {
     static const trp_identify question = { 0 };
     trp_msg *reply = NULL;
-    atomic_store_explicit(&cluster->closed, true, memory_order_release); /* pair: is_closed() */
+    atomic_store_explicit(&cluster->mailbox.closed, true,
+                          memory_order_release); /* pair: is_closed() */
     /* The actor answers TRP_ECLOSED to what it finds in its mailbox from now on, and when it has
      * answered this it has found all. An actor that hangs answers when its messages are freed. */
     if (trp_system_ask(cluster->system, cluster->actor, &trp_identify_type, &question,

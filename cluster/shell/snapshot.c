@@ -14,9 +14,9 @@
 static const struct shell_known *
 known_of(const trpi_cluster *cluster, uint64_t uid)
 {
-    for (uint32_t i = 0; i < cluster->known_count; i++) {
-        if (cluster->known[i].uid == uid) {
-            return &cluster->known[i];
+    for (uint32_t i = 0; i < cluster->engine.known_count; i++) {
+        if (cluster->engine.known[i].uid == uid) {
+            return &cluster->engine.known[i];
         }
     }
     return NULL;
@@ -28,12 +28,13 @@ fill_member(const trpi_cluster *cluster, const trpi_gossip *view, uint32_t index
 {
     const trpi_gossip_member *m = &view->members[index];
     uint64_t now_us = shell_now_us(cluster);
-    trpi_member_fill(cluster->core, m, &ret->member);
-    trpi_heartbeat_peer peer = trpi_heartbeat_look(cluster->heartbeat, m->ident->key, now_us);
+    trpi_member_fill(cluster->engine.core, m, &ret->member);
+    trpi_heartbeat_peer peer =
+        trpi_heartbeat_look(cluster->engine.heartbeat, m->ident->key, now_us);
     ret->phi = peer.monitored ? peer.phi : -1.0;
     ret->round_trip_us = peer.round_trip_us;
     ret->heartbeats = peer.heard_count;
-    ret->seen = trpi_seen_get(trpi_member_seen(cluster->core), index);
+    ret->seen = trpi_seen_get(trpi_member_seen(cluster->engine.core), index);
     ret->awaited = trpi_gossip_awaits(view, index);
     const struct shell_known *known = known_of(cluster, m->ident->id.uid);
     if (known != NULL) {
@@ -41,8 +42,8 @@ fill_member(const trpi_cluster *cluster, const trpi_gossip *view, uint32_t index
     }
     ret->up_since_wall_ms = (int64_t)m->up_since_s * 1000;
     memcpy(ret->build, m->ident->build, sizeof(ret->build));
-    ret->remover = trpi_member_is_remover(cluster->core, m->ident->key);
-    uint64_t since_ms = trpi_member_unreachable_since_ms(cluster->core, m->ident->key);
+    ret->remover = trpi_member_is_remover(cluster->engine.core, m->ident->key);
+    uint64_t since_ms = trpi_member_unreachable_since_ms(cluster->engine.core, m->ident->key);
     if (m->unreachable != 0) {
         ret->unreachable_ms = since_ms < now_us / 1000 ? now_us / 1000 - since_ms : 1;
     }
@@ -51,7 +52,7 @@ fill_member(const trpi_cluster *cluster, const trpi_gossip *view, uint32_t index
 static void
 fill_view(const trpi_cluster *cluster, const trpi_gossip *view, trpi_cluster_snapshot *s)
 {
-    uint64_t self = trpi_member_self(cluster->core)->key;
+    uint64_t self = trpi_member_self(cluster->engine.core)->key;
     for (uint32_t i = 0; i < view->members_count; i++) {
         fill_member(cluster, view, i, &s->members[i]);
     }
@@ -68,33 +69,33 @@ fill_view(const trpi_cluster *cluster, const trpi_gossip *view, trpi_cluster_sna
     s->leader = trpi_gossip_leader(view, self, NULL);
     s->oldest = trpi_gossip_oldest(view, NULL);
     trpi_gossip_blockers blockers =
-        trpi_gossip_blocked_by(view, trpi_member_seen(cluster->core));
+        trpi_gossip_blocked_by(view, trpi_member_seen(cluster->engine.core));
     s->unseen = blockers.unseen;
     s->blocking = blockers.unreachable;
-    s->converged = trpi_member_is_converged(cluster->core);
-    uint64_t since_ms = trpi_member_converged_since_ms(cluster->core);
+    s->converged = trpi_member_is_converged(cluster->engine.core);
+    uint64_t since_ms = trpi_member_converged_since_ms(cluster->engine.core);
     uint64_t now_ms = shell_now_us(cluster) / 1000;
     s->converged_ms = since_ms < now_ms ? now_ms - since_ms : 0;
-    s->version = trpi_member_version(cluster->core);
-    since_ms = trpi_member_removed_since_ms(cluster->core);
+    s->version = trpi_member_version(cluster->engine.core);
+    since_ms = trpi_member_removed_since_ms(cluster->engine.core);
     s->removed_ms = since_ms == 0 ? 0 : since_ms < now_ms ? now_ms - since_ms : 1;
     trpi_node_id id;
     while (s->foreign_count < TRPI_CLUSTER_FOREIGN_MAX &&
-           trpi_member_foreign(cluster->core, s->foreign_count, &id, &since_ms)) {
+           trpi_member_foreign(cluster->engine.core, s->foreign_count, &id, &since_ms)) {
         (void)trpi_address_format(&id.address, s->foreign[s->foreign_count].address,
                                   sizeof(s->foreign[0].address));
         s->foreign[s->foreign_count].uid = id.uid;
         s->foreign[s->foreign_count++].since_ms = now_ms - since_ms;
     }
-    s->waking = trpi_heartbeat_is_waking(cluster->heartbeat, shell_now_us(cluster));
-    (void)trpi_member_lacking(cluster->core, s->lacking, sizeof(s->lacking));
+    s->waking = trpi_heartbeat_is_waking(cluster->engine.heartbeat, shell_now_us(cluster));
+    (void)trpi_member_lacking(cluster->engine.core, s->lacking, sizeof(s->lacking));
 }
 
 trp_err
 trpi_cluster_snapshot_get(trpi_cluster *cluster, trpi_cluster_snapshot **ret_snapshot)
 {
-    pthread_mutex_lock(&cluster->engine);
-    const trpi_gossip *view = trpi_member_view(cluster->core);
+    pthread_mutex_lock(&cluster->engine.lock);
+    const trpi_gossip *view = trpi_member_view(cluster->engine.core);
     size_t members = view == NULL ? 0 : view->members_count;
     size_t rows = view == NULL ? 0 : view->rows_count;
     trpi_cluster_snapshot *s = trpi_alloc(sizeof(*s) + members * sizeof(trpi_cluster_member) +
@@ -102,21 +103,21 @@ trpi_cluster_snapshot_get(trpi_cluster *cluster, trpi_cluster_snapshot **ret_sna
     if (s != NULL) {
         s->members = (trpi_cluster_member *)(void *)(s + 1);
         s->observations = (trpi_cluster_observation *)(void *)(s->members + members);
-        s->phase = trpi_member_phase_get(cluster->core);
-        s->stop = trpi_member_stop_reason(cluster->core);
-        (void)trpi_member_seek_text(cluster->core, s->seeking, sizeof(s->seeking));
+        s->phase = trpi_member_phase_get(cluster->engine.core);
+        s->stop = trpi_member_stop_reason(cluster->engine.core);
+        (void)trpi_member_seek_text(cluster->engine.core, s->seeking, sizeof(s->seeking));
         (void)snprintf(s->seeking_why, sizeof(s->seeking_why), "%s",
-                       trpi_member_seek_why(cluster->core));
+                       trpi_member_seek_why(cluster->engine.core));
         s->self = s->leader = s->oldest = TRPI_CLUSTER_NONE;
-        s->strategy = cluster->strategy;
-        s->stable_after_ms = cluster->stable_after_ms;
-        s->auto_down_after_ms = cluster->auto_down_after_ms;
-        trpi_member_stats_get(cluster->core, &s->stats);
+        s->strategy = cluster->settings.strategy;
+        s->stable_after_ms = cluster->settings.stable_after_ms;
+        s->auto_down_after_ms = cluster->settings.auto_down_after_ms;
+        trpi_member_stats_get(cluster->engine.core, &s->stats);
         if (view != NULL) {
             fill_view(cluster, view, s);
         }
     }
-    pthread_mutex_unlock(&cluster->engine);
+    pthread_mutex_unlock(&cluster->engine.lock);
     if (s == NULL) {
         return TRP_ENOMEM;
     }
@@ -127,18 +128,18 @@ trpi_cluster_snapshot_get(trpi_cluster *cluster, trpi_cluster_snapshot **ret_sna
 bool
 trpi_cluster_is_waking(trpi_cluster *cluster)
 {
-    pthread_mutex_lock(&cluster->engine);
-    bool waking = trpi_heartbeat_is_waking(cluster->heartbeat, shell_now_us(cluster));
-    pthread_mutex_unlock(&cluster->engine);
+    pthread_mutex_lock(&cluster->engine.lock);
+    bool waking = trpi_heartbeat_is_waking(cluster->engine.heartbeat, shell_now_us(cluster));
+    pthread_mutex_unlock(&cluster->engine.lock);
     return waking;
 }
 
 bool
 trpi_cluster_forecast(trpi_cluster *cluster, trpi_downing_forecast *ret_forecast)
 {
-    pthread_mutex_lock(&cluster->engine);
-    bool made = trpi_member_forecast(cluster->core, ret_forecast);
-    pthread_mutex_unlock(&cluster->engine);
+    pthread_mutex_lock(&cluster->engine.lock);
+    bool made = trpi_member_forecast(cluster->engine.core, ret_forecast);
+    pthread_mutex_unlock(&cluster->engine.lock);
     return made;
 }
 
@@ -152,15 +153,15 @@ trp_err
 trpi_cluster_next_crash_get(trpi_cluster *cluster, uint64_t uid, trpi_cluster_next_crash *ret_next)
 {
     trp_err err = TRP_ENOENT;
-    *ret_next = (trpi_cluster_next_crash){ .strategy = cluster->strategy };
-    pthread_mutex_lock(&cluster->engine);
-    const trpi_gossip *view = trpi_member_view(cluster->core);
+    *ret_next = (trpi_cluster_next_crash){ .strategy = cluster->settings.strategy };
+    pthread_mutex_lock(&cluster->engine.lock);
+    const trpi_gossip *view = trpi_member_view(cluster->engine.core);
     for (uint32_t i = 0; view != NULL && i < view->members_count && err == TRP_ENOENT; i++) {
         trpi_downing_next_crash cast;
         if (view->members[i].ident->id.uid != uid) {
             continue;
         }
-        err = trpi_member_next_crash(cluster->core, view->members[i].ident->key, &cast)
+        err = trpi_member_next_crash(cluster->engine.core, view->members[i].ident->key, &cast)
                   ? TRP_OK
                   : TRP_ENOMEM;
         if (err == TRP_OK) {
@@ -172,7 +173,7 @@ trpi_cluster_next_crash_get(trpi_cluster *cluster, uint64_t uid, trpi_cluster_ne
             memcpy(ret_next->first, first, strlen(first));
         }
     }
-    pthread_mutex_unlock(&cluster->engine);
+    pthread_mutex_unlock(&cluster->engine.lock);
     return err;
 }
 
@@ -259,13 +260,13 @@ trp_cluster_members(trp_system *system, trp_member *members, size_t max, size_t 
     if (ret_count == NULL || (members == NULL && max > 0)) {
         return TRP_EINVAL;
     }
-    pthread_mutex_lock(&cluster->engine);
-    const trpi_gossip *view = trpi_member_view(cluster->core);
+    pthread_mutex_lock(&cluster->engine.lock);
+    const trpi_gossip *view = trpi_member_view(cluster->engine.core);
     size_t count = view == NULL ? 0 : view->members_count;
     for (size_t i = 0; i < count && i < max; i++) {
-        trpi_member_fill(cluster->core, &view->members[i], &members[i]);
+        trpi_member_fill(cluster->engine.core, &view->members[i], &members[i]);
     }
-    pthread_mutex_unlock(&cluster->engine);
+    pthread_mutex_unlock(&cluster->engine.lock);
     *ret_count = count;
     return TRP_OK;
 }
@@ -277,14 +278,14 @@ trp_cluster_self(trp_system *system, trp_member *ret_member)
     if (cluster == NULL) {
         return TRP_ESTATE;
     }
-    pthread_mutex_lock(&cluster->engine);
-    const trpi_gossip *view = trpi_member_view(cluster->core);
-    const trpi_ident *self = trpi_member_self(cluster->core);
+    pthread_mutex_lock(&cluster->engine.lock);
+    const trpi_gossip *view = trpi_member_view(cluster->engine.core);
+    const trpi_ident *self = trpi_member_self(cluster->engine.core);
     uint32_t index = view == NULL ? TRPI_GOSSIP_NONE : trpi_gossip_find(view, self->key);
     trpi_gossip_member absent = { .ident = (trpi_ident *)(uintptr_t)self };
-    trpi_member_fill(cluster->core, index == TRPI_GOSSIP_NONE ? &absent : &view->members[index],
-                     ret_member);
-    pthread_mutex_unlock(&cluster->engine);
+    trpi_member_fill(cluster->engine.core,
+                     index == TRPI_GOSSIP_NONE ? &absent : &view->members[index], ret_member);
+    pthread_mutex_unlock(&cluster->engine.lock);
     return TRP_OK;
 }
 
@@ -295,15 +296,15 @@ trp_cluster_leader(trp_system *system, const char *role, trp_member *ret_member)
     if (cluster == NULL) {
         return TRP_ESTATE;
     }
-    pthread_mutex_lock(&cluster->engine);
-    const trpi_gossip *view = trpi_member_view(cluster->core);
+    pthread_mutex_lock(&cluster->engine.lock);
+    const trpi_gossip *view = trpi_member_view(cluster->engine.core);
     uint32_t index = TRPI_GOSSIP_NONE;
     if (view != NULL) {
-        index = trpi_gossip_leader(view, trpi_member_self(cluster->core)->key, role);
+        index = trpi_gossip_leader(view, trpi_member_self(cluster->engine.core)->key, role);
     }
     if (index != TRPI_GOSSIP_NONE) {
-        trpi_member_fill(cluster->core, &view->members[index], ret_member);
+        trpi_member_fill(cluster->engine.core, &view->members[index], ret_member);
     }
-    pthread_mutex_unlock(&cluster->engine);
+    pthread_mutex_unlock(&cluster->engine.lock);
     return index == TRPI_GOSSIP_NONE ? TRP_ENOENT : TRP_OK;
 }

@@ -650,16 +650,16 @@ frames_beyond_the_bounds_are_dropped_and_the_others_are_handled(void)
     for (uint32_t i = 0; i < SHELL_FRAMES_MAX + 3; i++) {
         shell_frame_arrived(a.cluster, &from, bytes, 1);
     }
-    UNIT_EQUAL(atomic_load(&a.cluster->frames_dropped), 3);
+    UNIT_EQUAL(atomic_load(&a.cluster->mailbox.frames_dropped), 3);
     atomic_store(&held.let_go, true);
     UNIT_WAIT(frames_in(&a) == before + SHELL_FRAMES_MAX, 60000);
     hold(&a, &held);
     for (uint32_t i = 0; i < LARGE_MAX; i++) {
         shell_frame_arrived(a.cluster, &from, bytes, LARGE_BYTES);
     }
-    UNIT_EQUAL(atomic_load(&a.cluster->frames_dropped), 3);
+    UNIT_EQUAL(atomic_load(&a.cluster->mailbox.frames_dropped), 3);
     shell_frame_arrived(a.cluster, &from, bytes, 1); /* one byte too many */
-    UNIT_EQUAL(atomic_load(&a.cluster->frames_dropped), 4);
+    UNIT_EQUAL(atomic_load(&a.cluster->mailbox.frames_dropped), 4);
     atomic_store(&held.let_go, true);
     UNIT_WAIT(frames_in(&a) == before + SHELL_FRAMES_MAX + LARGE_MAX, 60000);
     shell_frame_arrived(a.cluster, &from, bytes, LARGE_BYTES); /* there is room again */
@@ -704,7 +704,7 @@ commands_that_wait_when_the_cluster_ends_are_answered_closed_once(void)
             trp_system_stop_actor(a.system, a.cluster->actor);
         } else {
             UNIT_REQUIRE(pthread_create(&stopper, NULL, stop_cluster, &a) == 0);
-            UNIT_WAIT(atomic_load(&a.cluster->closed), 60000);
+            UNIT_WAIT(atomic_load(&a.cluster->mailbox.closed), 60000);
             UNIT_EQUAL(trpi_cluster_leave(a.cluster, nobodys, 0, count_closed, (void *)&closed),
                        TRP_ECLOSED);
         }

@@ -295,7 +295,7 @@ keys_of_the_membership_reach_the_engine(void)
             extra[i - from] = text[i - from];
         }
         UNIT_REQUIRE(node_open(extra, &node, &error) == TRP_OK);
-        const char *options = (const char *)&node->cluster->core->options;
+        const char *options = (const char *)&node->cluster->engine.core->options;
         for (size_t i = from; i < from + EACH; i++) {
             uint32_t is;
             memcpy(&is, options + keys[i].offset, sizeof is);
@@ -314,7 +314,7 @@ keys_of_the_membership_reach_the_engine(void)
         trp_node_error error = { "" };
         snprintf(text, sizeof text, "cluster.publish-stats-interval=%s", stats[i].text);
         UNIT_REQUIRE(node_open(extra, &node, &error) == TRP_OK);
-        UNIT_EQUAL(node->cluster->stats_interval_ms, stats[i].ms);
+        UNIT_EQUAL(node->cluster->settings.stats_interval_ms, stats[i].ms);
         trp_node_close(node);
     }
 }
