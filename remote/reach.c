@@ -51,12 +51,13 @@ dial_lane(trpi_peer *peer, trpi_reach *reach, char *ret_why, size_t why_bytes)
 }
 
 static trp_err
-dial_peer(trpi_peer *peer, trpi_reach *reach, trpi_later *later, char *ret_why, size_t why_bytes)
+dial_peer(trpi_peer *peer, trpi_reach *reach, trpi_deferred *deferred, char *ret_why,
+          size_t why_bytes)
 {
     if (!reach->begun) {
         trpi_assoc_event want = { .kind = TRPI_ASSOC_WANT };
         reach->begun = true;
-        (void)trpi_peer_step(peer, NULL, &want, "", later);
+        (void)trpi_peer_step(peer, NULL, &want, "", deferred);
     }
     if (peer->assoc.state == TRPI_ASSOC_HANDSHAKING) {
         return TRP_EAGAIN;
@@ -71,7 +72,7 @@ trpi_remote_reach(trpi_remote *remote, const trpi_node_id *id, trpi_reach *reach
                   size_t why_bytes)
 {
     trpi_peer *peer = NULL;
-    trpi_later later = { 0 };
+    trpi_deferred deferred = { 0 };
     ret_why[0] = '\0';
     if (trpi_address_equal(&id->address, &remote->address)) {
         return TRP_EINVAL;
@@ -90,15 +91,15 @@ trpi_remote_reach(trpi_remote *remote, const trpi_node_id *id, trpi_reach *reach
         err = TRP_EQUARANTINED;
         (void)snprintf(ret_why, why_bytes, "this incarnation of it is quarantined");
     } else if (peer->assoc.state != TRPI_ASSOC_ACTIVE) {
-        err = dial_peer(peer, reach, &later, ret_why, why_bytes);
+        err = dial_peer(peer, reach, &deferred, ret_why, why_bytes);
     } else if (peer->assoc.uid != id->uid) {
         err = TRP_ECLOSED;
         (void)snprintf(ret_why, why_bytes, "another incarnation answers there");
     } else {
         err = dial_lane(peer, reach, ret_why, why_bytes);
     }
-    trpi_peer_pump(peer, &later);
-    trpi_peer_unlock(peer, &later);
+    trpi_peer_pump(peer, &deferred);
+    trpi_peer_unlock(peer, &deferred);
     trpi_peer_unpin(peer);
     return err;
 }
@@ -108,12 +109,12 @@ trpi_remote_hurry(trpi_remote *remote, const trpi_address *address)
 {
     trpi_peer *peer = NULL;
     if (trpi_peer_get(remote, address, false, &peer) == TRP_OK) {
-        trpi_later later = { 0 };
+        trpi_deferred deferred = { 0 };
         const trpi_assoc_event event = { .kind = TRPI_ASSOC_HURRY };
         pthread_mutex_lock(&peer->lock);
-        (void)trpi_peer_step(peer, NULL, &event, "", &later);
-        trpi_peer_pump(peer, &later); /* wakes it, so that the tick dials */
-        trpi_peer_unlock(peer, &later);
+        (void)trpi_peer_step(peer, NULL, &event, "", &deferred);
+        trpi_peer_pump(peer, &deferred); /* wakes it, so that the tick dials */
+        trpi_peer_unlock(peer, &deferred);
         trpi_peer_unpin(peer);
     }
 }

@@ -38,18 +38,18 @@ timer_over(void *arg)
     pthread_mutex_unlock(&remote->lock);
 }
 
-static void hurry(void *arg);
+static void tick_soon(void *arg);
 
 /* One more tick soon. Without memory for it: the next beat does. */
 static bool
 hurry_arm(trpi_remote *remote)
 {
     uint64_t id = 0;
-    return trpi_system_after(remote->system, TRPI_TICK_BUSY_MS, hurry, remote, &id) == TRP_OK;
+    return trpi_system_after(remote->system, TRPI_TICK_BUSY_MS, tick_soon, remote, &id) == TRP_OK;
 }
 
 static void
-hurry(void *arg)
+tick_soon(void *arg)
 {
     trpi_remote *remote = arg;
     bool busy = trpi_remote_tick(remote);
@@ -62,7 +62,7 @@ hurry(void *arg)
 
 /* The timer that never ends while remoting runs, whatever memory there is. */
 static bool
-beat(void *arg)
+tick_beat(void *arg)
 {
     trpi_remote *remote = arg;
     bool busy = trpi_remote_tick(remote);
@@ -327,8 +327,8 @@ trpi_remote_start(trp_system *system, const trpi_remote_options *options, trpi_r
         remote->largest = trpi_alloc((TRP_TYPES_MAX + 1u) * sizeof *remote->largest);
         err = remote->largest != NULL ? TRP_OK : TRP_ENOMEM;
     }
-    remote->chatty = remote->options.log_sent || remote->options.log_received ||
-                     remote->options.log_size_exceeding != 0;
+    remote->traces_messages = remote->options.log_sent || remote->options.log_received ||
+                              remote->options.log_size_exceeding != 0;
     remote->ops = remote->options.transport;
     remote->assoc_config =
         (trpi_assoc_config){ remote->options.handshake_timeout_ms, remote->options.backoff_min_ms,
@@ -338,7 +338,7 @@ trpi_remote_start(trp_system *system, const trpi_remote_options *options, trpi_r
     remote->ticks.last_ms = trpi_remote_now_ms(remote);
     remote->timers.running = 1;
     err = err != TRP_OK ? err
-                        : trpi_system_every(system, TRPI_TICK_MS, beat, timer_over, remote,
+                        : trpi_system_every(system, TRPI_TICK_MS, tick_beat, timer_over, remote,
                                             &remote->timers.beat_id);
     if (err != TRP_OK) {
         (void)trpi_system_remote_set(system, NULL, NULL);
@@ -381,7 +381,7 @@ trpi_remote_address(const trpi_remote *remote)
 /* A system without remoting never calls us, and a room below cannot. Here, and not in round_trip.c,
  * so that a static program that uses remoting has it. */
 __attribute__((constructor)) static void
-offer(void)
+round_trip_offer(void)
 {
     trpi_remote_round_trip_offer();
 }
@@ -405,7 +405,7 @@ trpi_remote_control_send(trpi_remote *remote, const trpi_node_id *to,
 {
     trpi_peer *peer = NULL;
     trpi_buffer frames = { 0 };
-    trpi_later later = { 0 };
+    trpi_deferred deferred = { 0 };
     if (count > remote->options.frame_bytes_max && count > TRPI_CONTROL_FRAME_BYTES_MAX) {
         return TRP_EMSGSIZE;
     }
@@ -441,8 +441,8 @@ trpi_remote_control_send(trpi_remote *remote, const trpi_node_id *to,
     if (channel == TRPI_CHANNEL_GOSSIP) {
         trpi_watch_tell(&peer->watch);
     }
-    trpi_peer_pump(peer, &later);
-    trpi_peer_unlock(peer, &later);
+    trpi_peer_pump(peer, &deferred);
+    trpi_peer_unlock(peer, &deferred);
     trpi_peer_unpin(peer);
     trpi_buffer_fini(&frames);
     if (err == TRP_OK) {
@@ -469,7 +469,7 @@ trpi_remote_watch_delegate(trpi_remote *remote, const trpi_address *address, boo
         trpi_peer_get(remote, address, true, &peer) == TRP_OK) {
         pthread_mutex_lock(&peer->lock);
         trpi_watch_delegate(&peer->watch, delegated);
-        trpi_peer_wake(peer);
+        trpi_peer_make_active(peer);
         trpi_peer_unshare(peer);
         if (delegated) {
             trpi_pending_member(peer);

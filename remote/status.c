@@ -82,7 +82,7 @@ trpi_remote_peers(trpi_remote *remote, trpi_peer_info *peers, size_t max, size_t
 }
 
 static uint64_t
-redelivered(trpi_remote *remote)
+resent_count(trpi_remote *remote)
 {
     uint64_t sum = 0;
     for (trpi_peer *peer = NULL; (peer = trpi_peer_next(remote, peer)) != NULL;) {
@@ -122,7 +122,7 @@ trpi_remote_stats_get(trpi_remote *remote, trpi_remote_stats *ret_stats)
         ret_stats->refused[i] =
             atomic_load_explicit(&remote->stats.refused[i], memory_order_relaxed);
     }
-    ret_stats->redelivered = redelivered(remote);
+    ret_stats->redelivered = resent_count(remote);
     uint64_t now_ms = trpi_remote_now_ms(remote);
     pthread_mutex_lock(&remote->lock);
     ret_stats->pending = remote->pending.count;

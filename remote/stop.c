@@ -68,7 +68,7 @@ peer_settled(trpi_peer *peer, int step)
 static void
 say_goodbye(trpi_peer *peer, enum trpi_lane first, enum trpi_lane last)
 {
-    trpi_later later = { 0 };
+    trpi_deferred deferred = { 0 };
     pthread_mutex_lock(&peer->lock);
     for (enum trpi_lane lane = first; lane <= last; lane++) {
         if (peer->assoc.state == TRPI_ASSOC_ACTIVE && !peer->goodbye_said &&
@@ -77,12 +77,12 @@ say_goodbye(trpi_peer *peer, enum trpi_lane first, enum trpi_lane last)
             (void)trpi_conn_head(peer->lanes[lane].out, TRPI_FRAME_GOODBYE, 0, NULL, 0);
         }
     }
-    trpi_peer_pump(peer, &later);
-    trpi_peer_unlock(peer, &later);
+    trpi_peer_pump(peer, &deferred);
+    trpi_peer_unlock(peer, &deferred);
 }
 
 static void
-settle(trpi_remote *remote, int step, uint64_t deadline_ms)
+peers_settle(trpi_remote *remote, int step, uint64_t deadline_ms)
 {
     for (trpi_peer *peer = NULL; step > 0 && (peer = trpi_peer_next(remote, peer)) != NULL;) {
         say_goodbye(peer, step == 1 ? TRPI_LANE_ORDINARY : TRPI_LANE_CONTROL,
@@ -125,7 +125,7 @@ writers_await(trpi_remote *remote)
 }
 
 static void
-unref(void *remote)
+remote_unref(void *remote)
 {
     trpi_remote_unref(remote);
 }
@@ -151,14 +151,14 @@ drop_rest(trpi_remote *remote)
 {
     uint64_t until_ms = trpi_remote_now_ms(remote) + MAIL_MS;
     for (trpi_peer *peer = NULL; (peer = trpi_peer_next(remote, peer)) != NULL;) {
-        trpi_later later = { 0 };
+        trpi_deferred deferred = { 0 };
         pthread_mutex_lock(&peer->lock);
         for (int lane = TRPI_LANE_ORDINARY; lane < TRPI_LANE_COUNT; lane++) {
-            trpi_lane_clear(peer, (enum trpi_lane)lane, &later);
+            trpi_lane_clear(peer, (enum trpi_lane)lane, &deferred);
         }
-        trpi_holds_drop(peer, 0, TRP_DEAD_NOT_CONNECTED, &later);
-        trpi_lane_look(peer, &later);
-        trpi_peer_unlock(peer, &later);
+        trpi_holds_drop(peer, 0, TRP_DEAD_NOT_CONNECTED, &deferred);
+        trpi_lane_look(peer, &deferred);
+        trpi_peer_unlock(peer, &deferred);
         while (!mail_is_out(peer) && trpi_remote_now_ms(remote) < until_ms) {
             trpi_system_pass(remote->system, STOP_POLL_MS);
         }
@@ -191,16 +191,16 @@ trpi_remote_stop(trpi_remote *remote)
     remote->flush_until_ms = deadline_ms;
     /* no new peers; dials only for what waits. release: pairs with trpi_peer_may_dial() */
     atomic_store_explicit(&remote->stopping, true, memory_order_release);
-    settle(remote, 0, deadline_ms);
+    peers_settle(remote, 0, deadline_ms);
     /* stop-X2. relaxed: the next look at each peer takes the lock that it is read under */
     atomic_store_explicit(&remote->closed, true, memory_order_relaxed);
-    settle(remote, 0, deadline_ms);
+    peers_settle(remote, 0, deadline_ms);
     drop_rest(remote);
     /* one peer that is not there takes the goodbye from no other */
     uint64_t bye_ms = trpi_remote_now_ms(remote) + BYE_MS;
     bye_ms = bye_ms > deadline_ms ? bye_ms : deadline_ms;
-    settle(remote, 1, bye_ms);
-    settle(remote, 2, bye_ms);
+    peers_settle(remote, 1, bye_ms);
+    peers_settle(remote, 2, bye_ms);
     (void)trpi_system_remote_set(remote->system, NULL, NULL);
     atomic_store_explicit(&remote->stopped, true, memory_order_release);
     timers_end(remote);
@@ -213,5 +213,6 @@ trpi_remote_stop(trpi_remote *remote)
     memset(&event, 0, sizeof event);
     trpi_lifecycle_log(remote, TRP_LOG_INFO, "remoting stopped");
     trpi_remoting_publish(remote, &trp_remoting_shutdown_type, &event);
-    trpi_system_retire(remote->system, unref, remote); /* a worker may be in one of our ops */
+    trpi_system_retire(remote->system, remote_unref,
+                       remote); /* a worker may be in one of our ops */
 }

@@ -59,24 +59,25 @@ trpi_activity_paused(trpi_activity *activity, uint64_t now_ms, uint64_t pause_ms
 void trpi_activity_begin(trpi_activity *activity, const trpi_remote *remote, uint64_t now_ms);
 
 /* ---- idle.c ---- */
-/* A line of peers, by remote->lock. */
-void trpi_peer_list_append(trpi_peer *peer, trpi_peer_list *line);
+/* A list of peers, by remote->lock. */
+void trpi_peer_list_append(trpi_peer *peer, trpi_peer_list *list);
 void trpi_peer_list_remove(trpi_peer *peer);
-/* The first of a line that has stood there for so long, pinned; NULL: none. */
-trpi_peer *trpi_peer_list_first(trpi_remote *remote, const trpi_peer_list *line, uint64_t now_ms,
+/* The first of a list, pinned, if it has been in it for so long; NULL: none. */
+trpi_peer *trpi_peer_list_first(trpi_remote *remote, const trpi_peer_list *list, uint64_t now_ms,
                            uint32_t for_ms);
-/* Behind the tick's look, which has taken it out of those that are awake. By peer->lock. */
-void trpi_peer_line_up(trpi_peer *peer, bool rests, uint64_t now_ms);
+/* Put a peer back that the tick has taken out of the active ones. By peer->lock. */
+void trpi_peer_list_put(trpi_peer *peer, bool idle, uint64_t now_ms);
 /* Ask an active peer whether it is there. The caller holds peer->lock. */
 void trpi_peer_ping(trpi_peer *peer, uint64_t now_ms);
 /* A new peer. The caller holds remote->lock. */
 void trpi_peer_begin(trpi_peer *peer);
-/* Something about it has changed: the next tick looks at it. The caller holds peer->lock. */
-void trpi_peer_wake(trpi_peer *peer);
+/* Make a peer active: something about it has changed, and the next tick looks at it. The caller
+ * holds peer->lock. */
+void trpi_peer_make_active(trpi_peer *peer);
 
 /* ---- tick.c ---- */
-/* Time has passed; true: somebody waits for an attempt, so the next tick should come soon. By the
- * timer's thread. */
+/* Do the periodic work; true: a peer waits for an attempt, so the next tick should come soon. By
+ * the timer's thread. */
 bool trpi_remote_tick(trpi_remote *remote);
 
 #endif

@@ -209,7 +209,7 @@ trpi_conns_expire(trpi_remote *remote, uint64_t now_ms)
     uint32_t suppressed = 0;
     trpi_count(&remote->stats.handshake_timeouts, expired);
     trpi_count(&remote->stats.refused[TRPI_REFUSED_TIMEOUT], expired);
-    if (trpi_log_gate_open(remote, TRPI_GATE_TIMEOUT, &suppressed)) {
+    if (trpi_log_limit_allows(remote, TRPI_LOG_LIMIT_TIMEOUT, &suppressed)) {
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
                  "connection dropped peer=%s reason=\"no handshake within %u ms\" others=%u "
                  "suppressed=%u",

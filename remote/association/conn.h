@@ -96,7 +96,7 @@ struct trpi_conn {
 /* ---- conn.c: whose a connection is ---- */
 /* Key of the host in the text of a connection's other end, without the port; of IPv6 the net. */
 uint64_t trpi_whose_text(const char *peer_text);
-/* Key of who is at the other end; what the link knows of it goes before the host. */
+/* Key of the peer at the other end: what the link knows of it, else its host. */
 uint64_t trpi_whose(const trpi_conn *conn);
 
 /* ---- conn.c ---- */
@@ -118,7 +118,7 @@ void trpi_conns_expire(trpi_remote *remote, uint64_t now_ms);
  * locks. */
 bool trpi_conn_take(trpi_conn *conn);
 void trpi_conn_write(trpi_conn *conn);
-/* What the transport was never given whole becomes dead letters. Nobody else uses it any more. */
+/* Make dead letters of what the transport was never given whole. The caller is the only user. */
 void trpi_conn_give_up(trpi_conn *conn);
 /* A frame in front of the lane's. Errors: TRP_ENOMEM; TRP_EAGAIN: control_bytes_max wait. */
 trp_err trpi_conn_head(trpi_conn *conn, enum trpi_frame_kind kind, uint8_t flags, const void *body,
@@ -137,11 +137,11 @@ void trpi_conn_write_trim(trpi_conn *conn);
 /* ---- conn_events.c ---- */
 extern const trpi_transport_events trpi_conn_events;
 
-/* ---- pending.c: connections that have not said who they are. By remote->lock ---- */
+/* ---- pending.c: connections without a handshake. By remote->lock ---- */
 enum { TRPI_PENDING_TEXT_BYTES = 300 };
 /* So many places, with the descriptors that there are. Without locks, as for the last two. */
 uint32_t trpi_pending_places(uint32_t wanted);
-/* gone: who had to give way for it, "": nobody. */
+/* gone: the peer of the connection that was closed for it, "": none. */
 void trpi_pending_add(trpi_conn *conn, char gone[TRPI_PENDING_TEXT_BYTES]);
 void trpi_pending_remove(trpi_conn *conn); /* if it is there */
 /* Its address is a member's: places are kept for it. By remote->lock; and all of a peer's, by

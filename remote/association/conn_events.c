@@ -28,7 +28,7 @@
 
 /* Called by whoever finds out while reading; the decoder gives the error up to on_bytes(), which
  * closes. */
-static trp_err TRP_PRINTF(3, 4) fail(trpi_conn *conn, trp_err err, const char *format, ...)
+static trp_err TRP_PRINTF(3, 4) conn_fail(trpi_conn *conn, trp_err err, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -55,18 +55,18 @@ on_connected(void *user, trpi_link *link)
 {
     trpi_conn *conn = user;
     trpi_peer *peer = conn->peer;
-    trpi_later later = { 0 };
+    trpi_deferred deferred = { 0 };
     (void)link;
     reading_begin(conn);
     pthread_mutex_lock(&peer->lock);
     if (conn->lane == TRPI_LANE_CONTROL) {
         trpi_assoc_event event = { .kind = TRPI_ASSOC_DIALLED };
-        (void)trpi_peer_step(peer, conn, &event, "", &later);
+        (void)trpi_peer_step(peer, conn, &event, "", &deferred);
     } else if (trpi_conn_preamble(conn) != TRP_OK) {
         trpi_conn_close(conn);
     }
-    trpi_peer_pump(peer, &later);
-    trpi_peer_unlock(peer, &later);
+    trpi_peer_pump(peer, &deferred);
+    trpi_peer_unlock(peer, &deferred);
 }
 
 static bool
@@ -140,7 +140,7 @@ set_ready(trpi_conn *conn, bool ready)
 
 /* Is the peer, by what its link knows of it, the host that it says it is? */
 static trp_err
-claims(trpi_conn *conn, const trpi_address *address)
+address_check(trpi_conn *conn, const trpi_address *address)
 {
     const trpi_transport_ops *ops = conn->remote->ops;
     if (ops->claims == NULL || conn->dialled || /* whom we dialled was asked for its name */
@@ -155,10 +155,10 @@ claims(trpi_conn *conn, const trpi_address *address)
 static trp_err
 peer_find(trpi_conn *conn, uint64_t uid, trpi_peer **ret_peer)
 {
-    trp_err err = fail(conn, TRP_ECONN, "no association with uid %016" PRIx64 " (yet)", uid);
+    trp_err err = conn_fail(conn, TRP_ECONN, "no association with uid %016" PRIx64 " (yet)", uid);
     trpi_peer *peer = NULL;
     while (err != TRP_OK && (peer = trpi_peer_of_uid(conn->remote, uid, peer)) != NULL) {
-        err = claims(conn, &peer->address);
+        err = address_check(conn, &peer->address);
     }
     if (err == TRP_OK) {
         conn->failure[0] = '\0'; /* of those before it */
@@ -170,7 +170,7 @@ peer_find(trpi_conn *conn, uint64_t uid, trpi_peer **ret_peer)
 static trp_err
 ordinary_preamble(trpi_conn *conn, const trpi_preamble *preamble)
 {
-    trpi_later later = { 0 };
+    trpi_deferred deferred = { 0 };
     trpi_peer *peer = conn->peer;
     trp_err err = conn->dialled ? TRP_OK : peer_find(conn, preamble->uid, &peer);
     if (err != TRP_OK) {
@@ -178,9 +178,9 @@ ordinary_preamble(trpi_conn *conn, const trpi_preamble *preamble)
     }
     pthread_mutex_lock(&peer->lock);
     if (peer->assoc.state != TRPI_ASSOC_ACTIVE || peer->assoc.uid != preamble->uid) {
-        err = fail(conn, TRP_ECONN, "no association with uid %016" PRIx64, preamble->uid);
+        err = conn_fail(conn, TRP_ECONN, "no association with uid %016" PRIx64, preamble->uid);
     } else if (!conn->dialled && !bind_to_peer(conn, peer)) {
-        err = fail(conn, TRP_ELIMIT, TOO_MANY);
+        err = conn_fail(conn, TRP_ELIMIT, TOO_MANY);
     } else {
         if (conn->dialled) {
             peer->lanes[conn->lane].dialling = NULL;
@@ -191,9 +191,9 @@ ordinary_preamble(trpi_conn *conn, const trpi_preamble *preamble)
         conn->whose = conn->dialled ? conn->whose : trpi_whose(conn);
         err = trpi_conn_preamble(conn);
         set_ready(conn, err == TRP_OK); /* conn-N1 */
-        trpi_peer_pump(peer, &later);
+        trpi_peer_pump(peer, &deferred);
     }
-    trpi_peer_unlock(peer, &later);
+    trpi_peer_unlock(peer, &deferred);
     trpi_peer_unpin(conn->dialled ? NULL : peer);
     return err;
 }
@@ -203,16 +203,16 @@ on_preamble(void *arg, const trpi_preamble *preamble)
 {
     trpi_conn *conn = arg;
     if (preamble->version != TRPI_WIRE_VERSION) {
-        return fail(conn, TRP_EVERSION, "wire version %u, this node speaks %u", preamble->version,
-                    TRPI_WIRE_VERSION);
+        return conn_fail(conn, TRP_EVERSION, "wire version %u, this node speaks %u",
+                         preamble->version, TRPI_WIRE_VERSION);
     }
     if (preamble->lane > TRPI_LANE_ORDINARY &&
         (trpi_features_own(conn->remote) & TRPI_FEATURE_LANES) == 0) {
-        return fail(conn, TRP_EPROTO, "lane %u", preamble->lane);
+        return conn_fail(conn, TRP_EPROTO, "lane %u", preamble->lane);
     }
     if (conn->dialled && preamble->lane != conn->lane) {
-        return fail(conn, TRP_EPROTO, "answers on lane %u, asked on lane %u", preamble->lane,
-                    conn->lane);
+        return conn_fail(conn, TRP_EPROTO, "answers on lane %u, asked on lane %u", preamble->lane,
+                         conn->lane);
     }
     if (!conn->dialled) {
         conn->lane = preamble->lane; /* nobody else looks at it before there is a peer */
@@ -231,7 +231,7 @@ refusal_log(trpi_conn *conn, const char *reason)
 {
     uint32_t suppressed = 0;
     trpi_count(&conn->remote->stats.handshakes_failed, 1);
-    if (trpi_log_gate_open(conn->remote, TRPI_GATE_REFUSED, &suppressed)) {
+    if (trpi_log_limit_allows(conn->remote, TRPI_LOG_LIMIT_REFUSED, &suppressed)) {
         trpi_log(conn->remote->system, TRP_LOG_WARNING, "remote",
                  "handshake refused peer=%s reason=\"%s\" suppressed=%u", conn->peer_text, reason,
                  suppressed);
@@ -259,7 +259,7 @@ refuse_stranger(trpi_conn *conn, const char *reason)
 
 /* What both ends can do, unless this incarnation is one that is not talked to. By peer->lock. */
 static void
-agree(trpi_conn *conn, const trpi_handshake *handshake)
+handshake_agree(trpi_conn *conn, const trpi_handshake *handshake)
 {
     trpi_peer *peer = conn->peer;
     if (trpi_assoc_is_barred(&peer->assoc, conn->uid)) {
@@ -283,7 +283,7 @@ on_request(trpi_conn *conn, const trpi_handshake *request)
     char called[TRPI_ADDRESS_TEXT_BYTES];
     char own[TRPI_ADDRESS_TEXT_BYTES];
     if (conn->dialled || conn->peer != NULL || request->from.uid != conn->uid) {
-        return fail(conn, TRP_EPROTO, "handshake request out of place");
+        return conn_fail(conn, TRP_EPROTO, "handshake request out of place");
     }
     if (!trpi_address_equal(&request->to, &remote->address)) {
         (void)snprintf(reason, sizeof reason, "you called %s, this is %s",
@@ -298,7 +298,7 @@ on_request(trpi_conn *conn, const trpi_handshake *request)
     if (odd != NULL) {
         return refuse_stranger(conn, odd);
     }
-    if (claims(conn, &request->from.address) != TRP_OK) {
+    if (address_check(conn, &request->from.address) != TRP_OK) {
         trpi_refused(remote, conn->peer_text, TRPI_REFUSED_WRONG_NAME, conn->failure);
         /* with the word in front, as a dialler has it that refuses us for our name */
         (void)snprintf(reason, sizeof reason, "%s: %.200s",
@@ -310,7 +310,7 @@ on_request(trpi_conn *conn, const trpi_handshake *request)
     if (err != TRP_OK) {
         return refuse_stranger(conn, err == TRP_ELIMIT ? "too many peers" : "out of memory");
     }
-    trpi_later later = { 0 };
+    trpi_deferred deferred = { 0 };
     trpi_assoc_event event = { .kind = TRPI_ASSOC_REQUEST, .uid = request->from.uid };
     pthread_mutex_lock(&peer->lock);
     if (!bind_to_peer(conn, peer)) {
@@ -322,12 +322,12 @@ on_request(trpi_conn *conn, const trpi_handshake *request)
     trpi_bygone_bar(peer, conn->uid);
     event.want = trpi_peer_may_dial(peer);
     if (!event.want || !trpi_assoc_is_claimant(&peer->assoc, conn->uid)) {
-        agree(conn, request);
+        handshake_agree(conn, request);
     }
     bool rival = trpi_assoc_is_rival(&peer->assoc, conn->uid);
-    (void)trpi_peer_step(peer, conn, &event, "peer called", &later);
-    trpi_peer_pump(peer, &later);
-    trpi_peer_unlock(peer, &later);
+    (void)trpi_peer_step(peer, conn, &event, "peer called", &deferred);
+    trpi_peer_pump(peer, &deferred);
+    trpi_peer_unlock(peer, &deferred);
     if (rival) {
         refusal_log(conn, TRPI_RIVAL_REASON);
     }
@@ -340,30 +340,30 @@ on_answer(trpi_conn *conn, const trpi_frame *frame, const trpi_handshake *answer
     trpi_peer *peer = conn->peer;
     bool response = frame->kind == TRPI_FRAME_HANDSHAKE_RESPONSE;
     if (!conn->dialled || conn->ready || conn->lane != TRPI_LANE_CONTROL) {
-        return fail(conn, TRP_EPROTO, "handshake answer out of place");
+        return conn_fail(conn, TRP_EPROTO, "handshake answer out of place");
     }
     if (response && (answer->from.uid != conn->uid ||
                      !trpi_address_equal(&answer->from.address, &peer->address))) {
-        return fail(conn, TRP_EPROTO, "answered by somebody else");
+        return conn_fail(conn, TRP_EPROTO, "answered by somebody else");
     }
-    trpi_later later = { 0 };
+    trpi_deferred deferred = { 0 };
     trpi_assoc_event event = { .kind = response ? TRPI_ASSOC_RESPONSE : TRPI_ASSOC_REFUSED,
                                .uid = conn->uid,
                                .random = trpi_world_random(conn->remote->world) };
     pthread_mutex_lock(&peer->lock);
     if (response) {
         trpi_bygone_bar(peer, conn->uid);
-        agree(conn, answer);
+        handshake_agree(conn, answer);
     } else {
         trpi_handshake_refused(peer, answer);
     }
     peer->lanes[TRPI_LANE_CONTROL].dialling = NULL;
-    (void)trpi_peer_step(peer, conn, &event, response ? "answered" : answer->reason, &later);
+    (void)trpi_peer_step(peer, conn, &event, response ? "answered" : answer->reason, &deferred);
     if (!response) {
-        trpi_barred(peer, &later);
+        trpi_barred(peer, &deferred);
     }
-    trpi_peer_pump(peer, &later);
-    trpi_peer_unlock(peer, &later);
+    trpi_peer_pump(peer, &deferred);
+    trpi_peer_unlock(peer, &deferred);
     return TRP_OK;
 }
 
@@ -377,14 +377,14 @@ on_frame(void *arg, const trpi_frame *frame)
     if (frame->kind > TRPI_FRAME_HANDSHAKE_REFUSAL) {
         /* ready is written by this very callback's thread of events, or never after. */
         return conn->ready ? trpi_inbound_frame(conn, frame)
-                           : fail(conn, TRP_EPROTO, "frame before the handshake");
+                           : conn_fail(conn, TRP_EPROTO, "frame before the handshake");
     }
     if (conn->close_when_sent) {
         return TRP_OK; /* refused already */
     }
     trpi_handshake handshake;
     if (trpi_handshake_decode(frame, &handshake) != TRP_OK) {
-        return fail(conn, TRP_EPROTO, "handshake cannot be read");
+        return conn_fail(conn, TRP_EPROTO, "handshake cannot be read");
     }
     for (char *c = handshake.reason; *c != '\0'; c++) {
         *c = *c >= ' ' && *c < 127 && *c != '"' ? *c : '?'; /* it goes into our log */
@@ -397,14 +397,14 @@ static void
 report_failure(trpi_conn *conn, trp_err err)
 {
     trpi_remote *remote = conn->remote;
-    uint32_t gate = TRPI_GATE_GARBAGE;
+    uint32_t gate = TRPI_LOG_LIMIT_GARBAGE;
     _Atomic uint64_t *counter = &remote->stats.garbage;
     const char *what = conn->failure[0] != '\0' ? conn->failure : "not this protocol";
     if (err == TRP_EVERSION) {
-        gate = TRPI_GATE_VERSION;
+        gate = TRPI_LOG_LIMIT_VERSION;
         counter = &remote->stats.wrong_version;
     } else if (err == TRP_EMSGSIZE) {
-        gate = TRPI_GATE_OVERSIZE;
+        gate = TRPI_LOG_LIMIT_OVERSIZE;
         counter = &remote->stats.oversize;
         what = conn->ready ? "frame longer than maximum-frame-size"
                            : "frame longer than a handshake may be";
@@ -412,7 +412,7 @@ report_failure(trpi_conn *conn, trp_err err)
         /* a race of handshakes: the dialler tries again */
         counter = &remote->stats.handshakes_failed;
     } else if (err == TRP_ELIMIT) {
-        gate = TRPI_GATE_REFUSED;
+        gate = TRPI_LOG_LIMIT_REFUSED;
         counter =
             conn->ready ? &remote->stats.unfinished_refused : &remote->stats.handshakes_failed;
     } else if (err == TRP_ENOMEM) {
@@ -423,7 +423,7 @@ report_failure(trpi_conn *conn, trp_err err)
     }
     trpi_count(counter, 1);
     uint32_t suppressed = 0;
-    if (trpi_log_gate_open(remote, gate, &suppressed)) {
+    if (trpi_log_limit_allows(remote, gate, &suppressed)) {
         trpi_log(remote->system, err == TRP_ECONN ? TRP_LOG_DEBUG : TRP_LOG_WARNING, "remote",
                  "connection dropped peer=%s reason=\"%s\" suppressed=%u", conn->peer_text, what,
                  suppressed);
@@ -490,15 +490,15 @@ static void
 write_over(trpi_conn *conn)
 {
     trpi_peer *peer = conn->peer;
-    trpi_later later = { 0 };
+    trpi_deferred deferred = { 0 };
     pthread_mutex_lock(trpi_conn_lock_of(conn));
     trpi_conn_write_over(conn);
     if (conn->close_when_sent && conn->write.head.count == 0) {
         trpi_conn_close(conn);
     }
     if (peer != NULL) {
-        trpi_peer_pump(peer, &later);
-        trpi_peer_unlock(peer, &later);
+        trpi_peer_pump(peer, &deferred);
+        trpi_peer_unlock(peer, &deferred);
         return;
     }
     bool more = trpi_conn_take(conn);
@@ -555,7 +555,7 @@ static void
 peer_lost(trpi_conn *conn, const char *reason)
 {
     trpi_peer *peer = conn->peer;
-    trpi_later later = { 0 };
+    trpi_deferred deferred = { 0 };
     trpi_lane_state *lane = &peer->lanes[conn->lane];
     pthread_mutex_lock(&peer->lock);
     remove_from_peer(peer, conn);
@@ -583,10 +583,10 @@ peer_lost(trpi_conn *conn, const char *reason)
     if (conn->lane == TRPI_LANE_CONTROL && !has_control(peer)) {
         trpi_assoc_event event = { .kind = TRPI_ASSOC_LOST,
                                    .random = trpi_world_random(peer->remote->world) };
-        (void)trpi_peer_step(peer, conn, &event, reason, &later);
+        (void)trpi_peer_step(peer, conn, &event, reason, &deferred);
     }
-    trpi_peer_pump(peer, &later);
-    trpi_peer_unlock(peer, &later);
+    trpi_peer_pump(peer, &deferred);
+    trpi_peer_unlock(peer, &deferred);
     if (undialled) {
         trpi_lane_undialled_log(conn->remote, conn, reason);
     }

@@ -33,7 +33,7 @@ trpi_conn_preamble(trpi_conn *conn)
 }
 
 static void
-swap(trpi_buffer *a, trpi_buffer *b)
+buffers_swap(trpi_buffer *a, trpi_buffer *b)
 {
     trpi_buffer t = *a;
     *a = *b;
@@ -55,9 +55,9 @@ trpi_conn_take(trpi_conn *conn)
         return false;
     }
     trpi_assert(conn->write.taken_head.count == 0 && conn->write.taken.count == 0);
-    swap(&conn->write.head, &conn->write.taken_head);
+    buffers_swap(&conn->write.head, &conn->write.taken_head);
     if (lane_goes) {
-        swap(&lane->pending, &conn->write.taken);
+        buffers_swap(&lane->pending, &conn->write.taken);
         lane->pending_uid = 0;
         trpi_fence_left(&lane->fence);
         atomic_fetch_add_explicit(&conn->uses, 1, memory_order_relaxed);

@@ -10,9 +10,9 @@ trpi_remote_now_ms(const trpi_remote *remote)
 }
 
 bool
-trpi_log_gate_open(trpi_remote *remote, uint32_t gate, uint32_t *ret_suppressed)
+trpi_log_limit_allows(trpi_remote *remote, uint32_t gate, uint32_t *ret_suppressed)
 {
-    trpi_log_gate *g = &remote->gates[gate];
+    trpi_log_limit *g = &remote->log_limits[gate];
     uint64_t now_ms = trpi_remote_now_ms(remote) + 1;
     uint64_t until = atomic_load_explicit(&g->until_ms, memory_order_relaxed);
     /* Relaxed: of two threads in the same moment one gets through; nothing else hangs on it. */

@@ -1,16 +1,15 @@
-/* context.h - remoting of one system: what all its files share, who owns what, and which lock
- * guards it.
+/* context.h - remoting of one system: members that all its files share, ownership, order of locks.
  *
  * Shape.
- *     remote --- peers (one an address; freed when pinned by nobody and quiet for long)
+ *     remote --- peers (one an address; freed without a pin, when gone for long)
  *                  |- association, redelivery     pure state machines
  *                  |- lanes[control, ordinary.., large]  what waits, and what sends it
  *                  `- conns                       dialled and accepted, of either lane
  *     system's proxy cell -> route (one a node number) -> peer
  * Locks, in this order: conn recv (one a lane of a peer) -> peer->lock -> remote->lock. No callback
  * into the system, to an upper room or to a log is made with peer->lock or remote->lock held;
- * effects are gathered in a trpi_later and done afterwards. transport calls are made with or
- * without locks (transport-T1: they call nobody).
+ * effects are gathered in a trpi_deferred and done afterwards. transport calls are made with or
+ * without locks (transport-T1: they make no callback).
  */
 #ifndef TRPI_REMOTE_CONTEXT_H
 #define TRPI_REMOTE_CONTEXT_H
@@ -29,7 +28,7 @@
 typedef struct trpi_peer trpi_peer;
 typedef struct trpi_conn trpi_conn;
 typedef struct trpi_route trpi_route;
-typedef struct trpi_later trpi_later;
+typedef struct trpi_deferred trpi_deferred;
 
 #define TRPI_PEERS_MAX 16384          /* addresses; the default */
 #define TRPI_HOST_PEERS_MAX 4096      /* of them, of callers of one host or certificate; default */
@@ -38,7 +37,7 @@ typedef struct trpi_later trpi_later;
 #define TRPI_BYGONE_MAX 4096          /* incarnations that gave way and are not talked to again */
 #define TRPI_TICK_MS 250
 #define TRPI_ASK_MS 3000              /* association-A5 */
-#define TRPI_TICK_BUSY_MS 25          /* while somebody waits for an attempt */
+#define TRPI_TICK_BUSY_MS 25          /* while a peer waits for an attempt */
 
 typedef struct trpi_channel {
     pthread_rwlock_t lock; /* held for reading during a call, so that unbinding can wait */
@@ -48,28 +47,28 @@ typedef struct trpi_channel {
 
 /* Rate limit for one kind of log line: a burst, then one each ten seconds with the number
  * suppressed. */
-typedef struct trpi_log_gate {
+typedef struct trpi_log_limit {
     _Atomic uint64_t until_ms;
     _Atomic uint32_t suppressed;
-} trpi_log_gate;
+} trpi_log_limit;
 enum {
-    TRPI_GATE_GARBAGE,
-    TRPI_GATE_VERSION,
-    TRPI_GATE_OVERSIZE,
-    TRPI_GATE_TIMEOUT,
-    TRPI_GATE_REFUSED,
-    TRPI_GATE_DECODE,
-    TRPI_GATE_TYPE,
-    TRPI_GATE_TOO_LARGE,
-    TRPI_GATE_UNTRUSTED,
-    TRPI_GATE_DEPLOY,
-    TRPI_GATE_CROWD,
-    TRPI_GATE_LANE,
-    TRPI_GATE_STARVED,
-    TRPI_GATE_UNFINISHED,
-    TRPI_GATE_RECEIVER,
-    TRPI_GATE_REFUSAL, /* one for each reason */
-    TRPI_GATE_COUNT = TRPI_GATE_REFUSAL + TRPI_REFUSAL_COUNT
+    TRPI_LOG_LIMIT_GARBAGE,
+    TRPI_LOG_LIMIT_VERSION,
+    TRPI_LOG_LIMIT_OVERSIZE,
+    TRPI_LOG_LIMIT_TIMEOUT,
+    TRPI_LOG_LIMIT_REFUSED,
+    TRPI_LOG_LIMIT_DECODE,
+    TRPI_LOG_LIMIT_TYPE,
+    TRPI_LOG_LIMIT_TOO_LARGE,
+    TRPI_LOG_LIMIT_UNTRUSTED,
+    TRPI_LOG_LIMIT_DEPLOY,
+    TRPI_LOG_LIMIT_CROWD,
+    TRPI_LOG_LIMIT_LANE,
+    TRPI_LOG_LIMIT_STARVED,
+    TRPI_LOG_LIMIT_UNFINISHED,
+    TRPI_LOG_LIMIT_RECEIVER,
+    TRPI_LOG_LIMIT_REFUSAL, /* one for each reason */
+    TRPI_LOG_LIMIT_COUNT = TRPI_LOG_LIMIT_REFUSAL + TRPI_REFUSAL_COUNT
 };
 
 enum { TRPI_PEER_BUCKETS = 1024 };
@@ -138,7 +137,7 @@ struct trpi_remote {
     uint64_t uid;
     trpi_serializers *serializers; /* the system's */
     atomic_int references; /* the user's until stop, one a route until the system is freed */
-    bool chatty;               /* messages are logged, or their sizes; set at the start */
+    bool traces_messages;               /* messages are logged, or their sizes; set at the start */
     _Atomic uint32_t *largest; /* payload of each type; NULL: not asked for */
     /* The transport (transport.c); set before listening */
     const trpi_transport_ops *ops;
@@ -161,15 +160,15 @@ struct trpi_remote {
     } ticks; /* tick.c, by the timer's thread */
     struct {
         trpi_peer *active;         /* looked at by the tick, in no order */
-        trpi_peer_list idle, gone; /* associations that nobody uses; no associations */
+        trpi_peer_list idle, gone; /* unused associations; no associations */
     } list;                        /* of peers (idle.c); by lock */
     trpi_peer_table table;
     trpi_bygone bygone;
     trpi_conn *conns;     /* all; by lock */
-    uint32_t conns_alive; /* in memory: also what is closed, while somebody writes; by lock */
+    uint32_t conns_alive; /* in memory: closed ones, too, during a write; by lock */
     trpi_pending pending;
     trpi_channel channels[TRPI_CHANNEL_COUNT];
-    trpi_log_gate gates[TRPI_GATE_COUNT];
+    trpi_log_limit log_limits[TRPI_LOG_LIMIT_COUNT];
     trpi_policy policy;
     trpi_flow flow;
     trpi_remote_counters stats;
@@ -179,7 +178,7 @@ struct trpi_remote {
 uint64_t trpi_remote_now_ms(const trpi_remote *remote);
 void trpi_remote_ref(trpi_remote *remote);
 /* True when a line of this kind may be logged now; *ret_suppressed are the ones that were not. */
-bool trpi_log_gate_open(trpi_remote *remote, uint32_t gate, uint32_t *ret_suppressed);
+bool trpi_log_limit_allows(trpi_remote *remote, uint32_t gate, uint32_t *ret_suppressed);
 static inline void
 trpi_count(_Atomic uint64_t *counter, uint64_t n)
 {

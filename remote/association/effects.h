@@ -10,14 +10,14 @@
 #include "remote/association/context.h"
 #include "remote/wire/codec.h"
 
-/* A change that is to be logged and published. */
-typedef struct trpi_note {
-    struct trpi_note *next;
+/* A change of an association, to be logged and published. */
+typedef struct trpi_link_event {
+    struct trpi_link_event *next;
     trp_log_level level;
     const trp_type *type; /* of the event; NULL: only a line */
     trp_remoting_event event;
     char text[600]; /* "": only an event */
-} trpi_note;
+} trpi_link_event;
 
 /* Frames that left a lane unsent: their messages become dead letters. */
 typedef struct trpi_dropped {
@@ -27,9 +27,9 @@ typedef struct trpi_dropped {
 } trpi_dropped;
 
 /* What is to be done when peer->lock has been given back. */
-enum { TRPI_LATER_WRITES_MAX = 6 };
-struct trpi_later {
-    trpi_conn *writes[TRPI_LATER_WRITES_MAX]; /* counted, busy */
+enum { TRPI_DEFERRED_WRITES_MAX = 6 };
+struct trpi_deferred {
+    trpi_conn *writes[TRPI_DEFERRED_WRITES_MAX]; /* counted, busy */
     uint32_t writes_count;
     uint32_t dials; /* bit a lane */
     trpi_dropped dropped[TRPI_LANE_COUNT];
@@ -37,20 +37,21 @@ struct trpi_later {
     bool over_quarantined;
     bool ready; /* tell the proxies that the lane drained */
     bool barred; /* a peer has quarantined this node, which is news */
-    trpi_note *notes; /* oldest first */
+    trpi_link_event *events; /* oldest first */
     struct trpi_held_chunk *held; /* that becomes dead letters, oldest first */
 };
 
 /* ---- events.c ---- */
-/* One more note about peer, at the end; the caller fills in the rest. NULL: no memory. */
-trpi_note *trpi_note_new(trpi_peer *peer, const trp_type *type, trpi_later *later);
+/* Append an event of peer; the caller fills in the rest. NULL: no memory. */
+trpi_link_event *trpi_link_event_new(trpi_peer *peer, const trp_type *type,
+                                     trpi_deferred *deferred);
 /* Log, publish and free them. The caller holds no lock, as for the next four. */
-void trpi_notes_tell(trpi_remote *remote, trpi_note *notes);
+void trpi_link_events_publish(trpi_remote *remote, trpi_link_event *events);
 /* As log-remote-lifecycle-events says. */
 void trpi_lifecycle_log(trpi_remote *remote, trp_log_level level, const char *text);
 void trpi_remoting_publish(trpi_remote *remote, const trp_type *type, trp_remoting_event *event);
-/* Who, what, how large; never the content. */
-void trpi_message_chat(trpi_remote *remote, const trpi_peer *peer, bool sent, const trp_type *type,
+/* Log peer, type and size of a message; never its content. */
+void trpi_message_trace(trpi_remote *remote, const trpi_peer *peer, bool sent, const trp_type *type,
                        const trpi_message *message);
 
 #endif

@@ -1,7 +1,7 @@
 /* events.c - what happened to links: one log line and one event each, told when no lock is held.
  *
  * Why.     Changes are found out under a peer's lock; loggers and subscribers must not be called
- *          there. So a change is a note in the trpi_later of whoever holds the lock.
+ *          there. So a change is a note in the trpi_deferred of whoever holds the lock.
  * Must hold.
  *   remote-event-E1  Notes are told in the order in which they were made.
  *   remote-event-E2  Without memory a note is lost, the change is not.
@@ -19,14 +19,14 @@
 
 _Static_assert(TRP_REMOTING_ADDRESS_BYTES >= TRPI_ADDRESS_TEXT_BYTES, "any address fits");
 
-trpi_note *
-trpi_note_new(trpi_peer *peer, const trp_type *type, trpi_later *later)
+trpi_link_event *
+trpi_link_event_new(trpi_peer *peer, const trp_type *type, trpi_deferred *deferred)
 {
-    trpi_note *note = trpi_alloc(sizeof *note);
+    trpi_link_event *note = trpi_alloc(sizeof *note);
     if (note == NULL) {
         return NULL; /* remote-event-E2 */
     }
-    trpi_note **end = &later->notes;
+    trpi_link_event **end = &deferred->events;
     while (*end != NULL) { /* a handful */
         end = &(*end)->next;
     }
@@ -64,10 +64,10 @@ trpi_remoting_publish(trpi_remote *remote, const trp_type *type, trp_remoting_ev
 }
 
 void
-trpi_notes_tell(trpi_remote *remote, trpi_note *notes)
+trpi_link_events_publish(trpi_remote *remote, trpi_link_event *notes)
 {
     while (notes != NULL) {
-        trpi_note *note = notes;
+        trpi_link_event *note = notes;
         notes = note->next;
         if (note->text[0] != '\0') {
             trpi_lifecycle_log(remote, note->level, note->text);
@@ -118,8 +118,8 @@ size_log(trpi_remote *remote, const trp_type *type, size_t bytes)
 }
 
 void
-trpi_message_chat(trpi_remote *remote, const trpi_peer *peer, bool sent, const trp_type *type,
-                  const trpi_message *message)
+trpi_message_trace(trpi_remote *remote, const trpi_peer *peer, bool sent, const trp_type *type,
+                   const trpi_message *message)
 {
     const trpi_remote_options *o = &remote->options;
     if (sent ? o->log_sent : o->log_received) {

@@ -35,7 +35,7 @@ is_outdated(const trpi_conn *conn)
 }
 
 static bool
-carries(const trpi_peer *peer, const trpi_conn *conn, int lane)
+conn_carries(const trpi_peer *peer, const trpi_conn *conn, int lane)
 {
     return conn->lane == lane && conn->ready && !conn->closing && !conn->goodbye.said &&
            conn->uid == peer->assoc.uid;
@@ -58,7 +58,7 @@ has_present(const trpi_peer *peer, int lane)
 {
     bool has = false;
     for (const trpi_conn *conn = peer->conns; !has && conn != NULL; conn = conn->peer_next) {
-        has = carries(peer, conn, lane) && !is_outdated(conn);
+        has = conn_carries(peer, conn, lane) && !is_outdated(conn);
     }
     return has;
 }
@@ -97,7 +97,7 @@ is_idle(trpi_conn *conn, uint64_t now_ms)
 
 /* graceful-close-L3 */
 static void
-renew(trpi_conn *conn, uint64_t now_ms)
+conn_renew(trpi_conn *conn, uint64_t now_ms)
 {
     trpi_peer *peer = conn->peer;
     const trpi_lane_state *lane = &peer->lanes[conn->lane];
@@ -121,7 +121,7 @@ trpi_graceful_close_tick(trpi_peer *peer, uint64_t now_ms)
         if (!conn->goodbye.said && is_idle(conn, now_ms)) {
             close_begin(conn, now_ms);
         } else if (!conn->goodbye.said && is_outdated(conn)) {
-            renew(conn, now_ms);
+            conn_renew(conn, now_ms);
         } else if (conn->goodbye.said && !conn->goodbye.acked &&
                    now_ms - conn->goodbye.said_ms >= AGAIN_MS) {
             conn->goodbye.said_ms = now_ms; /* a network in tests loses frames */

@@ -331,7 +331,7 @@ lane_of(const trpi_peer *peer, const hold *h) /* hold-H1 */
 
 /* hold-H3 */
 static void
-ask(trpi_peer *peer, const hold *h)
+credit_ask(trpi_peer *peer, const hold *h)
 {
     enum trpi_lane lane = lane_of(peer, h);
     trpi_credit_frame frame = { h->slot, h->generation, 0 };
@@ -351,7 +351,7 @@ ask(trpi_peer *peer, const hold *h)
 
 /* Some of what it has, as far as there is credit. Errors: as trpi_peer_append(). */
 static trp_err
-give(trpi_peer *peer, hold *h, enum trpi_lane lane)
+held_send(trpi_peer *peer, hold *h, enum trpi_lane lane)
 {
     held_chunk *chunk = h->first;
     trpi_buffer frames = { 0 };
@@ -389,7 +389,7 @@ give(trpi_peer *peer, hold *h, enum trpi_lane lane)
 }
 
 void
-trpi_holds_release(trpi_peer *peer, trpi_later *later)
+trpi_holds_release(trpi_peer *peer, trpi_deferred *deferred)
 {
     trpi_holds *holds = peer->holds;
     hold *h;
@@ -399,7 +399,7 @@ trpi_holds_release(trpi_peer *peer, trpi_later *later)
         if (h->credit > 0 && /* else it was taken back while it stood in line */
             (atomic_load_explicit(&peer->lanes[lane].queued, memory_order_relaxed) >=
                  LANE_ENOUGH_BYTES || /* hold-H4; the end of its write comes by here */
-             give(peer, h, lane) != TRP_OK)) {
+             held_send(peer, h, lane) != TRP_OK)) {
             return;
         }
         holds->ready_first = h->ready_next;
@@ -407,22 +407,22 @@ trpi_holds_release(trpi_peer *peer, trpi_later *later)
         h->ready = false;
         if (h->refused && h->bytes <= admit_max(peer->remote) / 2) {
             h->refused = false;
-            later->ready = true;
+            deferred->ready = true;
         }
         if (h->free && h->first == NULL) {
-            later->ready = true;
+            deferred->ready = true;
             hold_end(peer, h);
             continue;
         }
         if (h->free && h->credit == 0) {
-            ask(peer, h);
+            credit_ask(peer, h);
         }
         ready_look(holds, h); /* behind the others */
     }
 }
 
 void
-trpi_holds_tick(trpi_peer *peer, uint64_t now_ms, trpi_later *later)
+trpi_holds_tick(trpi_peer *peer, uint64_t now_ms, trpi_deferred *deferred)
 {
     trpi_holds *holds = peer->holds;
     bool active = peer->assoc.state == TRPI_ASSOC_ACTIVE;
@@ -430,13 +430,13 @@ trpi_holds_tick(trpi_peer *peer, uint64_t now_ms, trpi_later *later)
         return;
     }
     if (!active && now_ms - holds->newest->news_ms >= peer->remote->options.handshake_timeout_ms) {
-        trpi_holds_drop(peer, 0, TRP_DEAD_NOT_CONNECTED, later);
+        trpi_holds_drop(peer, 0, TRP_DEAD_NOT_CONNECTED, deferred);
         return;
     }
     for (int i = 0; active && i < ASKS_MAX && now_ms - holds->oldest->news_ms >= ASK_MS; i++) {
         hold *h = holds->oldest;
         if (h->credit == 0 || h->first == NULL) { /* empty: the word that it is free may be lost */
-            ask(peer, h);
+            credit_ask(peer, h);
         }
         news_remove(holds, h);
         news_add(holds, h, now_ms);
@@ -446,13 +446,13 @@ trpi_holds_tick(trpi_peer *peer, uint64_t now_ms, trpi_later *later)
 /* ---- never ----------------------------------------------------------------------------------- */
 
 void
-trpi_holds_drop(trpi_peer *peer, uint64_t uid, trp_dead_reason reason, trpi_later *later)
+trpi_holds_drop(trpi_peer *peer, uint64_t uid, trp_dead_reason reason, trpi_deferred *deferred)
 {
     trpi_holds *holds = peer->holds;
     if (holds == NULL) {
         return;
     }
-    struct trpi_held_chunk **end = &later->held;
+    struct trpi_held_chunk **end = &deferred->held;
     while (*end != NULL) {
         end = &(*end)->next;
     }
@@ -474,19 +474,19 @@ trpi_holds_drop(trpi_peer *peer, uint64_t uid, trp_dead_reason reason, trpi_late
         end = h->first != NULL ? &h->last->next : end;
         holds->bytes -= h->bytes;
         atomic_fetch_sub_explicit(&peer->remote->flow.held_bytes, h->bytes, memory_order_relaxed);
-        later->ready = true;
+        deferred->ready = true;
         hold_end(peer, h);
     }
 }
 
 void
-trpi_held_dead_letters(trpi_peer *peer, trpi_later *later)
+trpi_held_dead_letters(trpi_peer *peer, trpi_deferred *deferred)
 {
-    while (later->held != NULL) {
-        held_chunk *chunk = later->held;
+    while (deferred->held != NULL) {
+        held_chunk *chunk = deferred->held;
         trpi_node_id id = { peer->address, chunk->uid };
         trpi_buffer rest = { chunk->frames.data + chunk->at, chunk->frames.count - chunk->at, 0 };
-        later->held = chunk->next;
+        deferred->held = chunk->next;
         trpi_lane_dead_letters(peer, trpi_node_find(peer->remote->system, &id), &rest,
                                chunk->reason);
         trpi_buffer_fini(&chunk->frames);

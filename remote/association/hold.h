@@ -42,14 +42,15 @@ bool trpi_hold_slows(trpi_peer *peer, uint32_t slot);
 bool trpi_hold_has_room(trpi_peer *peer, uint32_t slot, size_t bytes, bool refused);
 /* Give lanes what has credit; ask where no word comes. The caller holds peer->lock, as for all of
  * the next. */
-void trpi_holds_release(trpi_peer *peer, trpi_later *later);
-void trpi_holds_tick(trpi_peer *peer, uint64_t now_ms, trpi_later *later);
+void trpi_holds_release(trpi_peer *peer, trpi_deferred *deferred);
+void trpi_holds_tick(trpi_peer *peer, uint64_t now_ms, trpi_deferred *deferred);
 /* The mail kept for uid (0: for all) becomes dead letters. */
-void trpi_holds_drop(trpi_peer *peer, uint64_t uid, trp_dead_reason reason, trpi_later *later);
+void trpi_holds_drop(trpi_peer *peer, uint64_t uid, trp_dead_reason reason,
+                     trpi_deferred *deferred);
 bool trpi_holds_any(const trpi_peer *peer);
 void trpi_holds_forget(trpi_peer *peer, const trpi_route *route); /* which ends */
 void trpi_holds_info(const trpi_peer *peer, trpi_peer_info *info);
 void trpi_holds_free(trpi_holds *holds); /* NULL is fine; nothing is in it */
-void trpi_held_dead_letters(trpi_peer *peer, trpi_later *later); /* without the lock */
+void trpi_held_dead_letters(trpi_peer *peer, trpi_deferred *deferred); /* without the lock */
 
 #endif

@@ -1,7 +1,6 @@
 /* idle.c - which peers the tick looks at: the lists of active, idle and gone ones, and the PING.
  *
- * The lists belong to peer->lock and remote->lock. Why there are three, and what must hold of them:
- * tick.c.
+ * The lists are guarded by peer->lock and remote->lock. Their rules are in tick.c.
  * Tests.  tests/sim/idle_test.c, tests/unit/remote/events_test.c
  */
 #include "remote/association/activity.h"
@@ -25,13 +24,13 @@ trpi_peer_begin(trpi_peer *peer)
 }
 
 void
-trpi_peer_list_append(trpi_peer *peer, trpi_peer_list *line)
+trpi_peer_list_append(trpi_peer *peer, trpi_peer_list *list)
 {
-    peer->activity.list = line;
+    peer->activity.list = list;
     peer->activity.next = NULL;
-    peer->activity.before = line->last;
-    *(line->last != NULL ? &line->last->activity.next : &line->first) = peer;
-    line->last = peer;
+    peer->activity.before = list->last;
+    *(list->last != NULL ? &list->last->activity.next : &list->first) = peer;
+    list->last = peer;
 }
 
 void
@@ -43,7 +42,7 @@ trpi_peer_list_remove(trpi_peer *peer)
 }
 
 void
-trpi_peer_wake(trpi_peer *peer)
+trpi_peer_make_active(trpi_peer *peer)
 {
     trpi_remote *remote = peer->remote;
     if (peer->activity.active) {
@@ -55,13 +54,13 @@ trpi_peer_wake(trpi_peer *peer)
     pthread_mutex_unlock(&remote->lock);
 }
 
-/* The tick has taken it out of the line of those that are awake, and puts it into one. */
+/* The tick has taken it out of the list of active peers; put it into one. */
 void
-trpi_peer_line_up(trpi_peer *peer, bool rests, uint64_t now_ms)
+trpi_peer_list_put(trpi_peer *peer, bool idle, uint64_t now_ms)
 {
     trpi_remote *remote = peer->remote;
     pthread_mutex_lock(&remote->lock);
-    if (!rests) {
+    if (!idle) {
         active_push(peer);
     } else {
         peer->activity.active = false;
@@ -72,13 +71,12 @@ trpi_peer_line_up(trpi_peer *peer, bool rests, uint64_t now_ms)
     pthread_mutex_unlock(&remote->lock);
 }
 
-/* The first of a line that has stood there for so long, pinned; NULL: none. */
 trpi_peer *
-trpi_peer_list_first(trpi_remote *remote, const trpi_peer_list *line, uint64_t now_ms,
+trpi_peer_list_first(trpi_remote *remote, const trpi_peer_list *list, uint64_t now_ms,
                      uint32_t for_ms)
 {
     pthread_mutex_lock(&remote->lock);
-    trpi_peer *peer = line->first;
+    trpi_peer *peer = list->first;
     if (peer != NULL && now_ms - peer->activity.idle_since_ms >= for_ms) {
         peer->pins++;
     } else {

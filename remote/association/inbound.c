@@ -65,7 +65,7 @@ static void
 send_control(trpi_conn *conn, enum trpi_frame_kind kind, uint64_t number)
 {
     trpi_peer *peer = conn->peer;
-    trpi_later later = { 0 };
+    trpi_deferred deferred = { 0 };
     trpi_buffer frames = { 0 };
     uint8_t body[8];
     trpi_put_u64(body, number);
@@ -74,8 +74,8 @@ send_control(trpi_conn *conn, enum trpi_frame_kind kind, uint64_t number)
         /* full: it is asked for again */
         (void)trpi_peer_append(peer, TRPI_LANE_CONTROL, conn->uid, &frames, false);
     }
-    trpi_peer_pump(peer, &later);
-    trpi_peer_unlock(peer, &later);
+    trpi_peer_pump(peer, &deferred);
+    trpi_peer_unlock(peer, &deferred);
     trpi_buffer_fini(&frames);
 }
 
@@ -102,7 +102,7 @@ decode_error(trpi_conn *conn, const char *what, uint64_t wire_id)
     trpi_remote *remote = conn->remote;
     uint32_t suppressed = 0;
     trpi_count(&remote->stats.decode_errors, 1);
-    if (trpi_log_gate_open(remote, TRPI_GATE_DECODE, &suppressed)) {
+    if (trpi_log_limit_allows(remote, TRPI_LOG_LIMIT_DECODE, &suppressed)) {
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
                  "message dropped peer=%s reason=\"%s\" type-id=%016" PRIx64 " suppressed=%u",
                  conn->peer_text, what, wire_id, suppressed);
@@ -141,7 +141,7 @@ is_plain(const trp_type *type, const trpi_serializer *serializer)
 }
 
 static bool
-fits(const trp_type *type, size_t bytes)
+payload_fits(const trp_type *type, size_t bytes)
 {
     return trpi_payload_fits(type, bytes);
 }
@@ -157,7 +157,7 @@ payload_decode(trpi_conn *conn, const trp_type *type, trpi_message *message,
         return TRP_EDATA;
     }
     if (is_plain(type, serializer)) {
-        return fits(type, message->payload_bytes) ? TRP_OK : TRP_EDATA;
+        return payload_fits(type, message->payload_bytes) ? TRP_OK : TRP_EDATA;
     }
     trpi_buffer_clear(&conn->read.scratch);
     trp_err err = trpi_decode(serializer, type, message->payload, message->payload_bytes, map,
@@ -169,8 +169,8 @@ payload_decode(trpi_conn *conn, const trp_type *type, trpi_message *message,
 
 /* remote-inbound-B4 */
 static inline void
-tell(trpi_conn *conn, const trpi_message *to, const trp_type *type, const void *payload,
-     size_t bytes)
+message_tell(trpi_conn *conn, const trpi_message *to, const trp_type *type, const void *payload,
+             size_t bytes)
 {
     trp_system *system = conn->remote->system;
     if (trpi_receiver_take(conn, to->to_slot, to->to_generation, bytes)) {
@@ -197,16 +197,16 @@ on_many(trpi_conn *conn, const trp_type *type, const trpi_message *common, const
             decode_error(conn, "body cannot be read", common->wire_id);
             break;
         }
-        if (of != NULL && (plain ? !fits(of, message.payload_bytes)
+        if (of != NULL && (plain ? !payload_fits(of, message.payload_bytes)
                                  : payload_decode(conn, of, &message, map) != TRP_OK)) {
             decode_error(conn, "payload cannot be read", common->wire_id);
             of = NULL;
         }
         count++;
-        if (conn->remote->chatty) {
-            trpi_message_chat(conn->remote, conn->peer, false, of, &message);
+        if (conn->remote->traces_messages) {
+            trpi_message_trace(conn->remote, conn->peer, false, of, &message);
         }
-        tell(conn, common, of, message.payload, message.payload_bytes);
+        message_tell(conn, common, of, message.payload, message.payload_bytes);
     }
     trpi_count(&conn->peer->traffic.messages_in, count);
 }
@@ -315,11 +315,11 @@ on_message(trpi_conn *conn, const trpi_frame *frame)
         return;
     }
     trpi_count(&conn->peer->traffic.messages_in, 1);
-    if (conn->remote->chatty) {
-        trpi_message_chat(conn->remote, conn->peer, false, type, &message);
+    if (conn->remote->traces_messages) {
+        trpi_message_trace(conn->remote, conn->peer, false, type, &message);
     }
     if (frame->kind == TRPI_FRAME_USER) {
-        tell(conn, &message, type, message.payload, message.payload_bytes);
+        message_tell(conn, &message, type, message.payload, message.payload_bytes);
         return;
     }
     if (type == NULL) {
@@ -354,7 +354,7 @@ on_manifest(trpi_conn *conn, const trpi_frame *frame)
         return;
     }
     uint32_t suppressed = 0;
-    if (type == NULL && trpi_log_gate_open(remote, TRPI_GATE_TYPE, &suppressed)) {
+    if (type == NULL && trpi_log_limit_allows(remote, TRPI_LOG_LIMIT_TYPE, &suppressed)) {
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
                  "type not registered here type=%s peer=%s next=\"its messages become dead "
                  "letters\" suppressed=%u",
@@ -515,7 +515,7 @@ static trp_err
 on_ack(trpi_conn *conn, const trpi_frame *frame)
 {
     trpi_peer *peer = conn->peer;
-    trpi_later later = { 0 };
+    trpi_deferred deferred = { 0 };
     if (frame->bytes != 8) {
         return TRP_EPROTO;
     }
@@ -529,8 +529,8 @@ on_ack(trpi_conn *conn, const trpi_frame *frame)
     bool sane = frame->kind == TRPI_FRAME_ACK
                     ? trpi_redelivery_ack(&peer->redelivery, now_ms, seq)
                     : trpi_redelivery_nack(&peer->redelivery, now_ms, seq);
-    trpi_peer_pump(peer, &later);
-    trpi_peer_unlock(peer, &later);
+    trpi_peer_pump(peer, &deferred);
+    trpi_peer_unlock(peer, &deferred);
     return sane ? TRP_OK : TRP_EPROTO;
 }
 
@@ -587,7 +587,7 @@ on_pong(trpi_conn *conn, const trpi_frame *frame)
             others_are_over(peer, conn->uid, sent_ns / 1000000);
             if (peer->assoc.asked_ms != 0 && sent_ns / 1000000 >= peer->assoc.asked_ms) {
                 trpi_assoc_event alive = { .kind = TRPI_ASSOC_ALIVE, .uid = conn->uid };
-                trpi_later nothing = { 0 };
+                trpi_deferred nothing = { 0 };
                 (void)trpi_peer_step(peer, conn, &alive, "", &nothing);
             }
         }
@@ -599,7 +599,7 @@ static void
 on_goodbye(trpi_conn *conn, const trpi_frame *frame)
 {
     trpi_peer *peer = conn->peer;
-    trpi_later later = { 0 };
+    trpi_deferred deferred = { 0 };
     trpi_inbound_batch_end(conn); /* what came before it is delivered first */
     pthread_mutex_lock(&peer->lock);
     if ((frame->flags & TRPI_GOODBYE_LANE) != 0 && conn->lane != TRPI_LANE_CONTROL) {
@@ -613,11 +613,11 @@ on_goodbye(trpi_conn *conn, const trpi_frame *frame)
             trpi_assoc_event event = { .kind = TRPI_ASSOC_GOODBYE,
                                        .random = trpi_world_random(conn->remote->world) };
             peer->goodbye_said = true;
-            (void)trpi_peer_step(peer, conn, &event, "peer said goodbye", &later);
+            (void)trpi_peer_step(peer, conn, &event, "peer said goodbye", &deferred);
         }
     }
-    trpi_peer_pump(peer, &later);
-    trpi_peer_unlock(peer, &later);
+    trpi_peer_pump(peer, &deferred);
+    trpi_peer_unlock(peer, &deferred);
 }
 
 /* Answered when what came before it has been handed to its actors. */
@@ -635,7 +635,7 @@ static void
 on_fence_ack(trpi_conn *conn, const trpi_frame *frame)
 {
     trpi_peer *peer = conn->peer;
-    trpi_later later = { 0 };
+    trpi_deferred deferred = { 0 };
     if (frame->bytes != 8) {
         return;
     }
@@ -643,8 +643,8 @@ on_fence_ack(trpi_conn *conn, const trpi_frame *frame)
     if (peer->assoc.state == TRPI_ASSOC_ACTIVE && peer->assoc.uid == conn->uid) {
         trpi_fence_acked(peer, trpi_get_u64(frame->body));
     }
-    trpi_peer_pump(peer, &later);
-    trpi_peer_unlock(peer, &later);
+    trpi_peer_pump(peer, &deferred);
+    trpi_peer_unlock(peer, &deferred);
 }
 
 static trp_err
@@ -676,7 +676,7 @@ static void
 on_credit(trpi_conn *conn, const trpi_frame *frame)
 {
     trpi_peer *peer = conn->peer;
-    trpi_later later = { 0 };
+    trpi_deferred deferred = { 0 };
     trpi_credit_frame word;
     if (frame->bytes < TRPI_CREDIT_BYTES) {
         return;
@@ -684,8 +684,8 @@ on_credit(trpi_conn *conn, const trpi_frame *frame)
     trpi_credit_decode(frame->body, frame->bytes, &word);
     pthread_mutex_lock(&peer->lock);
     trpi_holds_credited(peer, conn->uid, &word, frame->flags);
-    trpi_peer_pump(peer, &later);
-    trpi_peer_unlock(peer, &later);
+    trpi_peer_pump(peer, &deferred);
+    trpi_peer_unlock(peer, &deferred);
 }
 
 trp_err

@@ -28,10 +28,10 @@ is_message(const trpi_frame *frame)
 /* A fence stays behind what stays; without that it counts as sent. */
 void
 trpi_lane_drop(trpi_peer *peer, enum trpi_lane lane, uint64_t keep_uid, trp_dead_reason reason,
-               trpi_later *later)
+               trpi_deferred *deferred)
 {
     trpi_lane_state *state = &peer->lanes[lane];
-    trpi_dropped *dropped = &later->dropped[lane];
+    trpi_dropped *dropped = &deferred->dropped[lane];
     bool keep_specific = keep_uid != 0 && state->pending_uid == keep_uid;
     trpi_buffer kept = { 0 };
     bool kept_any = false;
@@ -69,10 +69,10 @@ trpi_lane_drop(trpi_peer *peer, enum trpi_lane lane, uint64_t keep_uid, trp_dead
 }
 
 void
-trpi_lane_clear(trpi_peer *peer, enum trpi_lane lane, trpi_later *later)
+trpi_lane_clear(trpi_peer *peer, enum trpi_lane lane, trpi_deferred *deferred)
 {
     trpi_lane_state *state = &peer->lanes[lane];
-    trpi_dropped *dropped = &later->dropped[lane];
+    trpi_dropped *dropped = &deferred->dropped[lane];
     trpi_assert(dropped->frames.count == 0);
     if (state->pending.count == 0) {
         return;
@@ -201,9 +201,9 @@ trpi_lane_admit_max(const trpi_remote *remote, enum trpi_lane lane)
 }
 
 void
-trpi_lane_look(trpi_peer *peer, trpi_later *later)
+trpi_lane_look(trpi_peer *peer, trpi_deferred *deferred)
 {
-    size_t promised = atomic_load_explicit(&peer->promised, memory_order_relaxed);
+    size_t promised = atomic_load_explicit(&peer->reserved, memory_order_relaxed);
     for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
         trpi_lane_state *lane = &peer->lanes[i];
         size_t queued = atomic_load_explicit(&lane->queued, memory_order_relaxed);
@@ -211,12 +211,12 @@ trpi_lane_look(trpi_peer *peer, trpi_later *later)
         if (lane->over_high_water &&
             queued < trpi_lane_bytes_max(peer->remote, (enum trpi_lane)i) / 8) {
             lane->over_high_water = false;
-            later->ready = true;
+            deferred->ready = true;
         }
         if (lane->room_refused &&
             queued + promised <= trpi_lane_admit_max(peer->remote, (enum trpi_lane)i) / 2) {
             lane->room_refused = false;
-            later->ready = true;
+            deferred->ready = true;
         }
     }
 }

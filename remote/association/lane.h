@@ -52,7 +52,7 @@ typedef struct trpi_lane_state {
     /* pending and in flight; relaxed: a hint for the limit and the marks */
     atomic_size_t queued;
     bool over_high_water; /* the high-water mark was passed */
-    bool room_refused;    /* trp_try_tell() was, and somebody waits */
+    bool room_refused;    /* trp_try_tell() was refused; its caller waits */
     bool goodbye_acked;
     trpi_fences fence;
     /* Its connections; by peer->lock */
@@ -136,24 +136,31 @@ trpi_dials_forget(trpi_dials *dials)
 size_t trpi_lane_bytes_max(const trpi_remote *remote, enum trpi_lane lane);
 /* Bytes above which trp_try_tell() is refused. */
 size_t trpi_lane_admit_max(const trpi_remote *remote, enum trpi_lane lane);
-/* Let those who were refused or slowed down go on when there is room. The caller holds peer->lock.
- */
-void trpi_lane_look(trpi_peer *peer, trpi_later *later);
-/* Keep the frames for anyone and those for keep_uid; the others go to later->dropped of the lane,
- * which takes them of one incarnation. The caller holds peer->lock, as for the next. */
+/* Tell refused and slowed senders when there is room again. The caller holds peer->lock. */
+void trpi_lane_look(trpi_peer *peer, trpi_deferred *deferred);
+/* Keep the frames for anyone and those for keep_uid; move the others to deferred->dropped of the
+ * lane, which takes them of one incarnation. The caller holds peer->lock, as for the next. */
 void trpi_lane_drop(trpi_peer *peer, enum trpi_lane lane, uint64_t keep_uid,
-                    trp_dead_reason reason, trpi_later *later);
+                    trp_dead_reason reason, trpi_deferred *deferred);
 /* All that waits on a lane, for whomever; later has none of it yet. */
-void trpi_lane_clear(trpi_peer *peer, enum trpi_lane lane, trpi_later *later);
+void trpi_lane_clear(trpi_peer *peer, enum trpi_lane lane, trpi_deferred *deferred);
 /* node: that those without ANYONE were for. Without locks. */
 void trpi_lane_dead_letters(trpi_peer *peer, uint32_t node, const trpi_buffer *frames,
                             trp_dead_reason reason);
+/* Append the system messages that are due to the control lane. By peer->lock, as the next. */
 void trpi_system_messages_send(trpi_peer *peer);
+/* Append frames to a lane. uid 0: for any incarnation. checked: the caller has checked the limit.
+ * Takes the content of frames on success (the buffer is then empty, perhaps with other memory). The
+ * caller pumps afterwards.
+ * Errors: TRP_EQUARANTINED, TRP_ECLOSED (that incarnation is over), TRP_EAGAIN (full),
+ *         TRP_ENOMEM. */
+trp_err trpi_peer_append(trpi_peer *peer, enum trpi_lane lane, uint64_t uid, trpi_buffer *frames,
+                         bool checked);
 
 /* ---- spread.c: which lane ---- */
 /* Features that this node offers. */
 uint32_t trpi_features_own(const trpi_remote *remote);
-/* The longest body of a CONTROL frame, for who has these features and this limit of all frames. */
+/* The longest body of a CONTROL frame, with these features and this limit of all frames. */
 uint32_t trpi_control_frame_max(uint32_t features, uint32_t frame_bytes_max);
 /* The peer of this connection is known: it may send frames as long as any. */
 void trpi_conn_takes_large(trpi_conn *conn);
@@ -162,7 +169,7 @@ enum trpi_lane trpi_lane_of(uint32_t spread, uint32_t slot);
 /* What a handshake has agreed on; the caller holds peer->lock. */
 void trpi_peer_agree(trpi_peer *peer, const trpi_handshake *handshake, int64_t cert_until_ms);
 /* Use the lanes that the proved incarnation takes: what waits moves. By peer->lock. */
-void trpi_peer_spread(trpi_peer *peer, trpi_later *later);
+void trpi_peer_spread(trpi_peer *peer, trpi_deferred *deferred);
 /* Sort frames into lanes, at the end of each of sorted; of a type's manifests the first, by
  * announced: a bit a type number. What finds no memory goes to *ret_lost. */
 void trpi_frames_sort(uint32_t spread, const trpi_buffer *frames,

@@ -52,7 +52,7 @@ trpi_lane_undialled_log(trpi_remote *remote, const trpi_conn *conn, const char *
     char name[TRPI_LANE_NAME_BYTES];
     uint32_t suppressed = 0;
     if (!atomic_load_explicit(&remote->stopping, memory_order_relaxed) &&
-        trpi_log_gate_open(remote, TRPI_GATE_LANE, &suppressed)) {
+        trpi_log_limit_allows(remote, TRPI_LOG_LIMIT_LANE, &suppressed)) {
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
                  "lane cannot be dialled peer=%s lane=%s reason=\"%s\" next=\"tried again with "
                  "back-off; messages wait unless it has a connection\" suppressed=%u",

@@ -1,8 +1,8 @@
 /* peer.c - one address: the shell of its association. Events in, effects done.
  *
- * Shape.   something happens -> lock -> trpi_peer_step (pure machine; effects that touch our state
- *          are done at once, the others are noted in a trpi_later) -> trpi_peer_pump (choose, send,
- *          dial) -> trpi_peer_unlock (write, tell the system, log)
+ * Shape.   an event -> lock -> trpi_peer_step (pure machine; effects on members of the peer at
+ *          once, others into a trpi_deferred) -> trpi_peer_pump (choose connections, send, dial)
+ *          -> trpi_peer_unlock (write, tell the system, log)
  * Must hold.
  *   peer-P2  The end of an incarnation is told to the system exactly once by a step; what was
  *       queued for it becomes dead letters, what is for anyone stays.
@@ -55,25 +55,25 @@ trpi_peer_close(trpi_peer *peer, const trpi_conn *but)
 
 /* What waits for an incarnation that is not `uid` will never be sent. */
 static void
-drop_others(trpi_peer *peer, uint64_t uid, trpi_later *later)
+drop_others(trpi_peer *peer, uint64_t uid, trpi_deferred *deferred)
 {
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
         if (peer->lanes[lane].pending_uid != 0 && peer->lanes[lane].pending_uid != uid) {
-            trpi_lane_drop(peer, (enum trpi_lane)lane, uid, TRP_DEAD_STALE, later);
+            trpi_lane_drop(peer, (enum trpi_lane)lane, uid, TRP_DEAD_STALE, deferred);
         }
     }
 }
 
 static void
-incarnation_over(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_later *later)
+incarnation_over(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_deferred *deferred)
 {
-    later->over_uid = effects->over_uid; /* peer-P2 */
-    later->over_quarantined = effects->over_quarantined;
+    deferred->over_uid = effects->over_uid; /* peer-P2 */
+    deferred->over_quarantined = effects->over_quarantined;
     trp_dead_reason reason = effects->over_quarantined ? TRP_DEAD_QUARANTINED : TRP_DEAD_STALE;
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
         trpi_lane_state *state = &peer->lanes[lane];
         if (state->pending_uid == effects->over_uid) {
-            trpi_lane_drop(peer, (enum trpi_lane)lane, 0, reason, later);
+            trpi_lane_drop(peer, (enum trpi_lane)lane, 0, reason, deferred);
         }
         /* Its connections may stand a little longer (after a goodbye they do): what is said to
          * anyone at the address must wait for the next incarnation, not be lost with this one. */
@@ -81,7 +81,7 @@ incarnation_over(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_later 
             state->out = NULL;
         }
     }
-    trpi_holds_drop(peer, effects->over_uid, reason, later);
+    trpi_holds_drop(peer, effects->over_uid, reason, deferred);
     if (peer->redelivery_uid == effects->over_uid) {
         (void)trpi_redelivery_reset(&peer->redelivery); /* who watches there is told by over_uid */
         peer->redelivery_uid = 0;
@@ -102,7 +102,7 @@ trpi_peer_end_again(trpi_peer *peer, uint64_t uid)
 {
     trpi_node_id id = { peer->address, uid };
     uint32_t node = trpi_node_find(peer->remote->system, &id);
-    trpi_peer_wake(peer);
+    trpi_peer_make_active(peer);
     if (node == 0) { /* nobody here watches it, or has anything to tell it */
         return;
     }
@@ -127,7 +127,7 @@ trpi_peer_end_again(trpi_peer *peer, uint64_t uid)
 void
 trpi_peer_overflowed(trpi_peer *peer, uint64_t uid)
 {
-    trpi_peer_wake(peer);
+    trpi_peer_make_active(peer);
     if (peer->ends.overflowed_uid == 0 || peer->ends.overflowed_uid == uid) {
         peer->ends.overflowed_uid = uid;
     } else {
@@ -153,7 +153,7 @@ trpi_ends_overflowed_take(trpi_ends *ends)
 }
 
 static void
-activate(trpi_peer *peer, trpi_later *later)
+activate(trpi_peer *peer, trpi_deferred *deferred)
 {
     uint64_t uid = peer->assoc.uid;
     trpi_node_id id = { peer->address, uid };
@@ -177,8 +177,8 @@ activate(trpi_peer *peer, trpi_later *later)
             atomic_store_explicit(&peer->lanes[lane].recv_epoch, 0, memory_order_relaxed);
         }
     }
-    drop_others(peer, uid, later);
-    trpi_peer_spread(peer, later);
+    drop_others(peer, uid, deferred);
+    trpi_peer_spread(peer, deferred);
     uint32_t node = trpi_node_find(peer->remote->system, &id);
     if (node != 0) { /* no more than named: the end of its association is its end now */
         node = trpi_node_meet(peer->remote->system, &id, &node) == TRP_OK ? node : 0;
@@ -211,7 +211,7 @@ trpi_peer_node(trpi_peer *peer)
 
 /* The line about a change of state. */
 static void
-note_change(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_note *note)
+note_change(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_link_event *note)
 {
     const char *address = note->event.remote;
     const trpi_assoc *assoc = &peer->assoc;
@@ -242,10 +242,10 @@ note_change(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_note *note)
     }
 }
 
-static trpi_note *
-note_event(trpi_peer *peer, const trp_type *type, uint64_t uid, trpi_later *later)
+static trpi_link_event *
+note_event(trpi_peer *peer, const trp_type *type, uint64_t uid, trpi_deferred *deferred)
 {
-    trpi_note *note = trpi_note_new(peer, type, later);
+    trpi_link_event *note = trpi_link_event_new(peer, type, deferred);
     if (note != NULL) {
         note->event.remote_uid = uid;
         note->event.inbound = peer->inbound;
@@ -257,25 +257,25 @@ note_event(trpi_peer *peer, const trp_type *type, uint64_t uid, trpi_later *late
 /* Say what a step has changed: the end of what was, then what is, with the line. */
 static void
 note_step(trpi_peer *peer, enum trpi_assoc_state before, uint64_t uid_before, bool inbound,
-          const trpi_assoc_effects *effects, trpi_later *later)
+          const trpi_assoc_effects *effects, trpi_deferred *deferred)
 {
     const trpi_assoc *assoc = &peer->assoc;
     bool active = assoc->state == TRPI_ASSOC_ACTIVE;
     bool good = (effects->bits & TRPI_ASSOC_DO_END) != 0 && !effects->over_quarantined;
-    trpi_note *note = NULL;
+    trpi_link_event *note = NULL;
     if (before == TRPI_ASSOC_ACTIVE && (!active || assoc->uid != uid_before)) {
-        note = note_event(peer, &trp_disassociated_type, uid_before, later);
+        note = note_event(peer, &trp_disassociated_type, uid_before, deferred);
     }
     if ((effects->bits & TRPI_ASSOC_DO_END) != 0 && effects->over_quarantined) {
-        note = note_event(peer, &trp_quarantined_type, effects->over_uid, later);
+        note = note_event(peer, &trp_quarantined_type, effects->over_uid, deferred);
     } else if (!active && !good) {
-        note = note_event(peer, &trp_association_error_type, assoc->uid, later);
+        note = note_event(peer, &trp_association_error_type, assoc->uid, deferred);
         if (note != NULL) {
             note->event.next_ms = assoc->backoff_ms;
         }
     } else if (active) {
         peer->inbound = inbound;
-        note = note_event(peer, &trp_associated_type, assoc->uid, later);
+        note = note_event(peer, &trp_associated_type, assoc->uid, deferred);
     }
     if (note != NULL) {
         note_change(peer, effects, note);
@@ -284,9 +284,9 @@ note_step(trpi_peer *peer, enum trpi_assoc_state before, uint64_t uid_before, bo
 
 /* An incarnation was quarantined that is not the present one. */
 static void
-note_aside(trpi_peer *peer, uint64_t uid, const char *reason, trpi_later *later)
+note_aside(trpi_peer *peer, uint64_t uid, const char *reason, trpi_deferred *deferred)
 {
-    trpi_note *note = trpi_note_new(peer, &trp_quarantined_type, later);
+    trpi_link_event *note = trpi_link_event_new(peer, &trp_quarantined_type, deferred);
     if (note != NULL) {
         note->event.remote_uid = uid;
         note->level = TRP_LOG_WARNING;
@@ -299,7 +299,7 @@ note_aside(trpi_peer *peer, uint64_t uid, const char *reason, trpi_later *later)
 
 uint32_t
 trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event *event, const char *reason,
-               trpi_later *later)
+               trpi_deferred *deferred)
 {
     enum trpi_assoc_state before = peer->assoc.state;
     uint64_t uid_before = peer->assoc.uid;
@@ -326,10 +326,10 @@ trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event *event, 
         trpi_conn_close(conn);
     }
     if ((bits & TRPI_ASSOC_DO_END) != 0) {
-        incarnation_over(peer, &effects, later);
+        incarnation_over(peer, &effects, deferred);
     }
     if ((bits & TRPI_ASSOC_DO_ACTIVATE) != 0) {
-        activate(peer, later);
+        activate(peer, deferred);
     }
     if ((bits & TRPI_ASSOC_DO_RESPOND) != 0) {
         /* it may have lost the connection that we still send on: a PING finds that out */
@@ -343,9 +343,9 @@ trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event *event, 
         trpi_conn_dial(peer, TRPI_LANE_CONTROL);
     }
     if (aside) {
-        note_aside(peer, effects.over_uid, reason, later);
+        note_aside(peer, effects.over_uid, reason, deferred);
     } else if ((bits & TRPI_ASSOC_DO_LOG) != 0) {
-        note_step(peer, before, uid_before, conn != NULL && !conn->dialled, &effects, later);
+        note_step(peer, before, uid_before, conn != NULL && !conn->dialled, &effects, deferred);
     }
     if (before == TRPI_ASSOC_HANDSHAKING && peer->assoc.state == TRPI_ASSOC_GATED) {
         /* Nobody there: gossip and heartbeats that wait would only be old news. */

@@ -1,4 +1,4 @@
-/* peer.h - one address: association, lanes, connections, routes, and who looks after it. */
+/* peer.h - one address: its association, lanes, connections and routes, and the functions on it. */
 #ifndef TRPI_REMOTE_PEER_H
 #define TRPI_REMOTE_PEER_H
 
@@ -20,7 +20,7 @@ typedef struct trpi_holds trpi_holds; /* hold.c */
 typedef struct trpi_peer_refusal {
     char by[TRPI_SYSTEM_BYTES_MAX + 1]; /* the system that refused the last handshake */
     /* the last incarnation that was heard there, one of us having the other quarantined; 0: none
-     * since somebody asked */
+     * since it was read last */
     uint64_t foreign;
     uint64_t barred_by; /* the last incarnation there that has this one quarantined; 0: none */
 } trpi_peer_refusal;
@@ -111,23 +111,23 @@ struct trpi_peer {
     trpi_waiting waiting;        /* signals for incarnations other than that */
     _Atomic uint64_t active_uid; /* of assoc when active, else 0; relaxed hint */
     _Atomic uint64_t proved_uid; /* of assoc until it is over; what inbound frames must come from */
-    /* our number of the proved incarnation; 0: nobody has needed one yet (trpi_peer_node) */
+    /* our number of the proved incarnation; 0: none was needed yet (trpi_peer_node) */
     _Atomic uint32_t node;
     trpi_agreed agreed;
     trpi_large large;
     /* Room that trp_try_tell() has reserved and that is not encoded yet; relaxed: with queued it is
      * what waits. Tellers write it for each message: nothing that others read shares its cache
      * line. */
-    char promised_before[64];
-    atomic_size_t promised;
-    char promised_behind[64 - sizeof(size_t)];
+    char reserved_before[64];
+    atomic_size_t reserved;
+    char reserved_behind[64 - sizeof(size_t)];
     trpi_lane_state lanes[TRPI_LANE_COUNT];
     trpi_conn *conns;
     uint32_t conns_count;
     trpi_route *routes;
     trpi_receiver **receivers;  /* buckets; NULL: there was none yet */
     uint32_t receivers_limited;
-    trpi_holds *holds;          /* NULL: nobody there was slow yet; by lock, as next */
+    trpi_holds *holds;          /* NULL: no receiver there was slow yet; by lock, as next */
     atomic_bool holding;        /* there are some; relaxed: routes look again under lock */
     char reason[160];           /* of the last change of state */
     bool failed_once;           /* a failed attempt was logged; the next ones only count */
@@ -143,86 +143,72 @@ struct trpi_peer {
 };
 
 /* ---- peers.c ---- */
-void trpi_remote_unref(trpi_remote *remote); /* the last one frees the peers, and remote */
-/* The same as trpi_peer_get() with one table only: nobody gives way. share: that the caller counts
- * for, TRPI_SHARES: nobody called. */
+/* Drop a reference; the last one frees the peers, and remote. */
+void trpi_remote_unref(trpi_remote *remote);
+/* As trpi_peer_get(), but without making room. share: of the peer that calls; TRPI_SHARES: this
+ * node calls. */
 trp_err trpi_peer_pin(trpi_remote *remote, const trpi_address *address, bool make, uint32_t share,
                       trpi_peer **ret_peer);
-/* All of them: the one behind `before`, which is unpinned, pinned; NULL: the first, and behind the
- * last. */
+void trpi_peer_unpin(trpi_peer *peer); /* NULL is fine. Not with remote->lock */
+/* Iterate over all peers: return the one behind `before`, pinned, and unpin `before`. NULL: begin;
+ * the end. */
 trpi_peer *trpi_peer_next(trpi_remote *remote, trpi_peer *before);
-/* The same, of those whose active incarnation calls itself uid. Uids are no secret: several may
+/* The same, of those whose active incarnation has this uid. Uids are no secret: several peers may
  * claim one. */
 trpi_peer *trpi_peer_of_uid(trpi_remote *remote, uint64_t uid, trpi_peer *before);
-/* It is a member: it counts for no host any more. By peer->lock. */
+/* Count a peer for no host any more, for it is a member. By peer->lock. */
 void trpi_peer_unshare(trpi_peer *peer);
-/* Take it out of the table, which keeps what later peers need. The caller holds its lock and
+/* Take a peer out of the table, which keeps what later peers need. The caller holds its lock and
  * remote->lock. */
 void trpi_peer_remove(trpi_peer *peer);
 void trpi_peer_free(trpi_peer *peer);
 
-/* ---- peer.c ---- */
-/* One event for the association. The caller holds peer->lock; conn: of the event, or NULL. */
+/* ---- peer.c. The caller holds peer->lock ---- */
+/* Step the association; conn: of the event, or NULL. Returns the bits of trpi_assoc_effects. */
 uint32_t trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event *event,
-                        const char *reason, trpi_later *later);
-/* Choose connections, send what waits, dial what is missing. The caller holds peer->lock. */
-void trpi_peer_pump(trpi_peer *peer, trpi_later *later);
-/* Give peer->lock back and do what is to be done. */
-void trpi_peer_unlock(trpi_peer *peer, trpi_later *later);
-/* Append frames to a lane. uid 0: for whoever answers. checked: the caller has looked at the limit.
- * Takes the content of frames on success (the buffer is then empty, perhaps with other memory). The
- * caller holds peer->lock and pumps afterwards.
- * Errors: TRP_EQUARANTINED, TRP_ECLOSED (that incarnation is over), TRP_EAGAIN (full),
- *         TRP_ENOMEM. */
-trp_err trpi_peer_append(trpi_peer *peer, enum trpi_lane lane, uint64_t uid, trpi_buffer *frames,
-                         bool checked);
-void trpi_peer_quarantine(trpi_peer *peer, uint64_t uid, const char *reason);
-/* Whoever watches this incarnation, which is over, is told so by the next tick. The caller holds
- * peer->lock. */
+                        const char *reason, trpi_deferred *deferred);
+/* Let the next tick tell the watchers of this incarnation that it is over. */
 void trpi_peer_end_again(trpi_peer *peer, uint64_t uid);
-/* Too many system messages for uid: the next tick quarantines it, or, where it does so with another
- * one, ends it for its watchers. The caller holds peer->lock. */
+/* Too many system messages for uid: let the next tick quarantine it. If that is to quarantine
+ * another one, end this one for its watchers. */
 void trpi_peer_overflowed(trpi_peer *peer, uint64_t uid);
-
-/* Close its connections but one (NULL: all). */
+/* Close all connections but one (NULL: all). */
 void trpi_peer_close(trpi_peer *peer, const trpi_conn *but);
-/* Does anything wait for a connection to it, on any lane, or on this one (never the control lane,
- * which is always needed)? The caller holds peer->lock, as for the next. */
-bool trpi_peer_wants(const trpi_peer *peer);
-bool trpi_lane_wants(const trpi_peer *peer, int lane);
-bool trpi_peer_may_dial(const trpi_peer *peer);
-/* Who watches that incarnation is told that it is over. Without locks. */
-void trpi_peer_tell_end(trpi_peer *peer, uint64_t uid, trp_dead_reason reason);
-
-/* Our number of the present incarnation; 0: there is none, or no memory or number for it. The
- * caller holds peer->lock. */
+/* Return our number of the present incarnation; 0: there is none, or no memory or number for it. */
 uint32_t trpi_peer_node(trpi_peer *peer);
-
-/* What the tick is to tell of; the memory is the caller's. By peer->lock, as the next. */
+/* Move out what the tick is to tell; the memory is the caller's. */
 trpi_ends trpi_ends_take(trpi_ends *ends);
 uint64_t trpi_ends_overflowed_take(trpi_ends *ends); /* 0: none */
 
 /* ---- pump.c ---- */
-/* Has a peer that is not met messages that it may still get while remoting stops? The caller holds
- * peer->lock. */
+/* Choose connections, send what waits, dial what is missing. The caller holds peer->lock. */
+void trpi_peer_pump(trpi_peer *peer, trpi_deferred *deferred);
+/* Release peer->lock and carry out the deferred effects. */
+void trpi_peer_unlock(trpi_peer *peer, trpi_deferred *deferred);
+/* Quarantine an incarnation. Without locks, as the next. */
+void trpi_peer_quarantine(trpi_peer *peer, uint64_t uid, const char *reason);
+/* Tell the watchers of that incarnation that it is over. */
+void trpi_peer_tell_end(trpi_peer *peer, uint64_t uid, trp_dead_reason reason);
+/* Does anything wait for a connection, on any lane, or on this one (never the control lane, which
+ * is always needed)? The caller holds peer->lock, as for the rest. */
+bool trpi_peer_wants(const trpi_peer *peer);
+bool trpi_lane_wants(const trpi_peer *peer, int lane);
+bool trpi_peer_may_dial(const trpi_peer *peer);
+/* While remoting stops: may messages that wait for this peer, which is not connected, still be
+ * sent? */
 bool trpi_peer_is_flushed_to(const trpi_peer *peer);
 
-/* ---- strangers.c: finding a peer, or room for one ---- */
-/* Find or make, and pin: it is not forgotten (tick.c) before trpi_peer_unpin(). Connections and
- * routes pin theirs, too. Errors: TRP_ENOENT, TRP_ELIMIT, TRP_ENOMEM. */
+/* ---- strangers.c: finding a peer, limits, and which one gives way ---- */
+/* Find or make a peer, and pin it: it is not forgotten (tick.c) before trpi_peer_unpin().
+ * Connections and routes pin theirs, too. Errors: TRP_ENOENT, TRP_ELIMIT, TRP_ENOMEM. */
 trp_err trpi_peer_get(trpi_remote *remote, const trpi_address *address, bool make,
                       trpi_peer **ret_peer);
-void trpi_peer_unpin(trpi_peer *peer); /* NULL is fine. Not with remote->lock */
-/* The same for one who calls, on an accepted connection: it counts for its host. */
+/* The same for an accepted connection: the peer counts for its host. */
 trp_err trpi_peer_get_caller(trpi_remote *remote, const trpi_address *address, uint64_t whose,
                              trpi_peer **ret_peer);
-
-/* ---- strangers.c: how many are known, and who gives way ---- */
-/* Take it out of the table and free it if it is over and nobody else has it in his hands; else it
- * stands behind the others that are gone. The caller holds its lock and a pin; both are given
- * back. */
+/* Free a peer that is over and has no other pin; else move it to the end of the gone ones. The
+ * caller holds its lock and a pin; both are released. */
 void trpi_peer_forget(trpi_peer *peer, bool over);
-
 /* Forget one of the gone peers, of this share or (TRPI_SHARES) of any. Without locks. false: none
  * could be forgotten now. */
 bool trpi_peers_give_way(trpi_remote *remote, uint32_t share);

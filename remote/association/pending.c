@@ -34,7 +34,7 @@ trpi_pending_places(uint32_t wanted)
 /* One of the line that is of this share, or, with TRPI_SHARES, of any that is no member's: the
  * oldest. */
 static trpi_conn *
-oldest(const trpi_remote *remote, uint32_t share)
+oldest_of(const trpi_remote *remote, uint32_t share)
 {
     trpi_conn *conn = remote->pending.first;
     while (conn != NULL &&
@@ -51,12 +51,12 @@ who_gives_way(const trpi_remote *remote, uint32_t share)
     uint32_t of_one = places > SMALL ? places / 2 : places;
     uint32_t kept = places > SMALL && !remote->pending.member_hosts[share] ? places / 8 : 0;
     if (remote->pending.hosts[share] >= of_one) {
-        return oldest(remote, share);
+        return oldest_of(remote, share);
     }
     if (remote->pending.count < places - kept) {
         return NULL;
     }
-    trpi_conn *conn = oldest(remote, TRPI_SHARES);
+    trpi_conn *conn = oldest_of(remote, TRPI_SHARES);
     return conn != NULL ? conn : remote->pending.first;
 }
 
@@ -129,7 +129,7 @@ trpi_pending_starved(void *arg)
     remote->pending.starved++;
     remote->pending.starved_ms = trpi_remote_now_ms(remote);
     pthread_mutex_unlock(&remote->lock);
-    if (!trpi_log_gate_open(remote, TRPI_GATE_STARVED, &suppressed)) {
+    if (!trpi_log_limit_allows(remote, TRPI_LOG_LIMIT_STARVED, &suppressed)) {
         return;
     }
     (void)getrlimit(RLIMIT_NOFILE, &limit);

@@ -13,7 +13,7 @@
 #include "remote/association/hold.h"
 
 static void
-choose(trpi_peer *peer, enum trpi_lane lane)
+lane_connect(trpi_peer *peer, enum trpi_lane lane)
 {
     trpi_lane_state *state = &peer->lanes[lane];
     trpi_conn *first = NULL;
@@ -85,24 +85,24 @@ trpi_lane_wants(const trpi_peer *peer, int lane)
 }
 
 void
-trpi_peer_pump(trpi_peer *peer, trpi_later *later)
+trpi_peer_pump(trpi_peer *peer, trpi_deferred *deferred)
 {
-    trpi_peer_wake(peer);
+    trpi_peer_make_active(peer);
     if (peer->assoc.state != TRPI_ASSOC_ACTIVE && peer->assoc.state != TRPI_ASSOC_HANDSHAKING &&
         trpi_peer_wants(peer) && trpi_peer_may_dial(peer)) {
         trpi_assoc_event event = { .kind = TRPI_ASSOC_WANT };
-        (void)trpi_peer_step(peer, NULL, &event, "", later);
+        (void)trpi_peer_step(peer, NULL, &event, "", deferred);
     }
     if (peer->assoc.state == TRPI_ASSOC_ACTIVE) {
         trpi_system_messages_send(peer);
-        trpi_holds_release(peer, later);
+        trpi_holds_release(peer, deferred);
         for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
             trpi_lane_state *state = &peer->lanes[lane];
             if (state->closing != NULL) {
                 continue; /* its answer comes first */
             }
             if (state->out == NULL) {
-                choose(peer, (enum trpi_lane)lane);
+                lane_connect(peer, (enum trpi_lane)lane);
             }
             if (state->out == NULL && state->dialling == NULL && trpi_lane_wants(peer, lane) &&
                 trpi_remote_now_ms(peer->remote) >= state->dial_next_ms) {
@@ -110,11 +110,12 @@ trpi_peer_pump(trpi_peer *peer, trpi_later *later)
             }
         }
     }
-    trpi_lane_look(peer, later);
-    for (trpi_conn *conn = peer->conns; conn != NULL && later->writes_count < TRPI_LATER_WRITES_MAX;
+    trpi_lane_look(peer, deferred);
+    for (trpi_conn *conn = peer->conns;
+         conn != NULL && deferred->writes_count < TRPI_DEFERRED_WRITES_MAX;
          conn = conn->peer_next) {
         if (trpi_conn_take(conn)) {
-            later->writes[later->writes_count++] = conn;
+            deferred->writes[deferred->writes_count++] = conn;
         }
     }
 }
@@ -148,19 +149,19 @@ proxies_ready(trpi_peer *peer)
 }
 
 void
-trpi_peer_unlock(trpi_peer *peer, trpi_later *later)
+trpi_peer_unlock(trpi_peer *peer, trpi_deferred *deferred)
 {
     trpi_remote *remote = peer->remote;
     pthread_mutex_unlock(&peer->lock);
-    for (uint32_t i = 0; i < later->writes_count; i++) {
-        trpi_conn_write(later->writes[i]);
+    for (uint32_t i = 0; i < deferred->writes_count; i++) {
+        trpi_conn_write(deferred->writes[i]);
     }
-    trpi_notes_tell(remote, later->notes);
-    if (later->barred && remote->options.on_quarantined != NULL) {
+    trpi_link_events_publish(remote, deferred->events);
+    if (deferred->barred && remote->options.on_quarantined != NULL) {
         remote->options.on_quarantined(remote->options.on_quarantined_arg);
     }
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
-        trpi_dropped *dropped = &later->dropped[lane];
+        trpi_dropped *dropped = &deferred->dropped[lane];
         if (dropped->frames.count > 0) { /* whoever told them had a ref, and so there is a number */
             trpi_node_id id = { peer->address, dropped->uid };
             trpi_lane_dead_letters(peer, trpi_node_find(remote->system, &id), &dropped->frames,
@@ -168,12 +169,12 @@ trpi_peer_unlock(trpi_peer *peer, trpi_later *later)
             trpi_buffer_fini(&dropped->frames);
         }
     }
-    trpi_held_dead_letters(peer, later);
-    if (later->over_uid != 0) {
-        trpi_peer_tell_end(peer, later->over_uid,
-                           later->over_quarantined ? TRP_DEAD_QUARANTINED : TRP_DEAD_STALE);
+    trpi_held_dead_letters(peer, deferred);
+    if (deferred->over_uid != 0) {
+        trpi_peer_tell_end(peer, deferred->over_uid,
+                           deferred->over_quarantined ? TRP_DEAD_QUARANTINED : TRP_DEAD_STALE);
     }
-    if (later->ready) {
+    if (deferred->ready) {
         proxies_ready(peer);
     }
 }
@@ -181,12 +182,12 @@ trpi_peer_unlock(trpi_peer *peer, trpi_later *later)
 void
 trpi_peer_quarantine(trpi_peer *peer, uint64_t uid, const char *reason)
 {
-    trpi_later later = { 0 };
+    trpi_deferred deferred = { 0 };
     trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE,
                                .uid = uid,
                                .random = trpi_world_random(peer->remote->world) };
     pthread_mutex_lock(&peer->lock);
-    (void)trpi_peer_step(peer, NULL, &event, reason, &later);
-    trpi_peer_pump(peer, &later);
-    trpi_peer_unlock(peer, &later);
+    (void)trpi_peer_step(peer, NULL, &event, reason, &deferred);
+    trpi_peer_pump(peer, &deferred);
+    trpi_peer_unlock(peer, &deferred);
 }

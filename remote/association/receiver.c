@@ -40,7 +40,7 @@ window_of(trpi_remote *remote)
 
 /* Lost, when the control lane is full: the peer asks. The caller holds peer->lock. */
 static void
-say(trpi_peer *peer, const trpi_receiver *receiver, trpi_credit_word word)
+credit_say(trpi_peer *peer, const trpi_receiver *receiver, trpi_credit_word word)
 {
     trpi_credit_frame frame = { receiver->slot, receiver->generation, word.bytes };
     trpi_buffer frames = { 0 };
@@ -65,10 +65,10 @@ enum step { CAME, PASSED, ASKED };
 
 /* One step of credit.c, and its word to the peer. true: it is limited now, and was not. */
 static bool
-step(trpi_receiver *receiver, enum step what, uint64_t bytes)
+credit_step(trpi_receiver *receiver, enum step what, uint64_t bytes)
 {
     trpi_peer *peer = receiver->peer;
-    trpi_later later = { 0 };
+    trpi_deferred deferred = { 0 };
     trpi_credit_word word = { false, 0, 0 };
     pthread_mutex_lock(&peer->lock);
     bool before = receiver->credit.limited, can = takes_credit(peer);
@@ -85,16 +85,16 @@ step(trpi_receiver *receiver, enum step what, uint64_t bytes)
     peer->receivers_limited += now;
     peer->receivers_limited -= before;
     if (word.say && can) {
-        say(peer, receiver, word);
-        trpi_peer_pump(peer, &later);
+        credit_say(peer, receiver, word);
+        trpi_peer_pump(peer, &deferred);
     }
-    trpi_peer_unlock(peer, &later);
+    trpi_peer_unlock(peer, &deferred);
     return now && !before;
 }
 
 /* A mark was reached: by any thread. */
 static void
-passed(void *arg, uint64_t bytes)
+mark_passed(void *arg, uint64_t bytes)
 {
     trpi_receiver *receiver = arg;
     trpi_peer *peer = receiver->peer;
@@ -102,7 +102,7 @@ passed(void *arg, uint64_t bytes)
     atomic_fetch_sub_explicit(&remote->flow.waiting_bytes, bytes, memory_order_relaxed);
     atomic_fetch_sub_explicit(&receiver->waiting, bytes, memory_order_seq_cst);
     if (atomic_load_explicit(&receiver->limited, memory_order_seq_cst)) { /* receiver-I3 */
-        (void)step(receiver, PASSED, 0);
+        (void)credit_step(receiver, PASSED, 0);
     }
     trpi_receiver_unref(receiver);
     trpi_peer_unpin(peer); /* receiver-I4 */
@@ -114,7 +114,7 @@ tell_slow(const trpi_conn *conn, const trpi_receiver *receiver, const char *next
 {
     trpi_remote *remote = conn->remote;
     uint32_t suppressed = 0;
-    if (trpi_log_gate_open(remote, TRPI_GATE_RECEIVER, &suppressed)) {
+    if (trpi_log_limit_allows(remote, TRPI_LOG_LIMIT_RECEIVER, &suppressed)) {
         char path[TRP_PATH_BYTES_MAX + 1];
         trp_ref ref = { TRPI_NODE_SELF, receiver->slot, receiver->generation, 0 };
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
@@ -138,17 +138,17 @@ trpi_receiver_asked(trpi_conn *conn, const trpi_frame *frame)
     pthread_mutex_lock(&peer->lock);
     trpi_receiver *receiver = trpi_receiver_find(peer, ask.slot, ask.generation);
     if (receiver == NULL && takes_credit(peer)) {
-        trpi_later later = { 0 };
+        trpi_deferred deferred = { 0 };
         trpi_receiver nobody = { .slot = ask.slot, .generation = ask.generation };
         trpi_credit nothing = { false, 0, 0 };
-        say(peer, &nobody, trpi_credit_asked(&nothing, window_of(peer->remote), 0));
-        trpi_peer_pump(peer, &later);
-        trpi_peer_unlock(peer, &later);
+        credit_say(peer, &nobody, trpi_credit_asked(&nothing, window_of(peer->remote), 0));
+        trpi_peer_pump(peer, &deferred);
+        trpi_peer_unlock(peer, &deferred);
         return;
     }
     pthread_mutex_unlock(&peer->lock);
     if (receiver != NULL) {
-        (void)step(receiver, ASKED, 0);
+        (void)credit_step(receiver, ASKED, 0);
         trpi_receiver_unref(receiver);
     }
 }
@@ -157,7 +157,7 @@ trpi_receiver_asked(trpi_conn *conn, const trpi_frame *frame)
 
 /* Behind what was told so far. */
 static void
-mark(trpi_conn *conn, trpi_inflow_place *place)
+mark_put(trpi_conn *conn, trpi_inflow_place *place)
 {
     trpi_remote *remote = conn->remote;
     trpi_peer *peer = conn->peer;
@@ -182,10 +182,10 @@ mark(trpi_conn *conn, trpi_inflow_place *place)
     pthread_mutex_lock(&remote->lock);
     peer->pins++;
     pthread_mutex_unlock(&remote->lock);
-    trpi_inbound_mark(remote->system, place->slot, place->generation, passed, receiver, bytes);
+    trpi_inbound_mark(remote->system, place->slot, place->generation, mark_passed, receiver, bytes);
     place->near = waiting > window_of(remote);
     if ((place->near || atomic_load_explicit(&receiver->limited, memory_order_relaxed)) &&
-        step(receiver, CAME, bytes)) {
+        credit_step(receiver, CAME, bytes)) {
         tell_slow(conn, receiver,
                   "its senders there are slowed, others are not; troupe peers says how much waits");
     }
@@ -204,7 +204,7 @@ is_full(trpi_conn *conn, const trpi_inflow_place *place, uint64_t bytes)
         atomic_load_explicit(&receiver->waiting, memory_order_relaxed) + place->bytes + bytes >
         most;
     if (full) {
-        (void)step(receiver, CAME, bytes); /* the peer may not know */
+        (void)credit_step(receiver, CAME, bytes); /* the peer may not know */
         tell_slow(conn, receiver,
                   "more is dead letters until it has handled some (remote.receiver-limit)");
     }
@@ -223,7 +223,8 @@ trpi_receiver_take(trpi_conn *conn, uint32_t slot, uint32_t generation, size_t p
         }
     }
     if (place->bytes >= TRPI_CREDIT_MARK_BYTES) {
-        mark(conn, place); /* before this one is told: the mark stands behind all that it counts */
+        mark_put(conn,
+                 place); /* before this one is told: the mark stands behind all that it counts */
     }
     uint64_t bytes = payload_bytes + TRPI_CREDIT_MESSAGE_BYTES;
     if (place->near && is_full(conn, place, bytes)) {

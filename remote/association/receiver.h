@@ -51,7 +51,7 @@ void trpi_inflow_fini(trpi_inflow *inflow);
  * it is not ours to count, or no memory. */
 trpi_inflow_place *trpi_inflow_find(trpi_inflow *inflow, trp_system *system, uint32_t slot,
                                     uint32_t generation);
-/* A counted one that somebody counts already; NULL: none. The caller holds peer->lock. */
+/* Find a receiver that has references, and take one; NULL: none. The caller holds peer->lock. */
 trpi_receiver *trpi_receiver_find(trpi_peer *peer, uint32_t slot, uint32_t generation);
 /* Find or make; NULL: no memory. Without locks, as the next. */
 trpi_receiver *trpi_receiver_get(trpi_peer *peer, uint32_t slot, uint32_t generation);

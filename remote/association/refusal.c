@@ -16,7 +16,7 @@ trpi_refused(trpi_remote *remote, const char *peer, trpi_refusal why, const char
     uint32_t suppressed = 0;
     trpi_assert(why > TRPI_REFUSED_NONE && why < TRPI_REFUSAL_COUNT);
     trpi_count(&remote->stats.refused[why], 1);
-    if (trpi_log_gate_open(remote, TRPI_GATE_REFUSAL + (uint32_t)why, &suppressed)) {
+    if (trpi_log_limit_allows(remote, TRPI_LOG_LIMIT_REFUSAL + (uint32_t)why, &suppressed)) {
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
                  "connection refused peer=%s reason=%s detail=\"%s\" suppressed=%u", peer,
                  trpi_refusal_text(why), detail, suppressed);
@@ -39,15 +39,15 @@ trpi_handshake_refused(trpi_peer *peer, const trpi_handshake *refusal)
 }
 
 void
-trpi_barred(trpi_peer *peer, trpi_later *later)
+trpi_barred(trpi_peer *peer, trpi_deferred *deferred)
 {
     if (peer->refusal.barred_by == 0 || peer->watch.delegated) {
         return; /* the cluster judges its members, and itself */
     }
     for (int lane = TRPI_LANE_ORDINARY; lane < TRPI_LANE_COUNT; lane++) {
-        if (peer->lanes[lane].pending.count > 0 && later->dropped[lane].frames.count == 0) {
-            trpi_lane_clear(peer, (enum trpi_lane)lane, later);
-            later->dropped[lane].reason = TRP_DEAD_QUARANTINED;
+        if (peer->lanes[lane].pending.count > 0 && deferred->dropped[lane].frames.count == 0) {
+            trpi_lane_clear(peer, (enum trpi_lane)lane, deferred);
+            deferred->dropped[lane].reason = TRP_DEAD_QUARANTINED;
         }
     }
     if (trpi_assoc_is_barred(&peer->assoc, peer->refusal.barred_by)) {
@@ -56,8 +56,8 @@ trpi_barred(trpi_peer *peer, trpi_later *later)
     trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE,
                                .uid = peer->refusal.barred_by,
                                .random = trpi_world_random(peer->remote->world) };
-    (void)trpi_peer_step(peer, NULL, &event, "it has quarantined this node", later);
-    trpi_note *note = trpi_note_new(peer, &trp_self_quarantined_type, later);
+    (void)trpi_peer_step(peer, NULL, &event, "it has quarantined this node", deferred);
+    trpi_link_event *note = trpi_link_event_new(peer, &trp_self_quarantined_type, deferred);
     if (note != NULL) {
         note->level = TRP_LOG_ERROR;
         note->event.remote_uid = peer->refusal.barred_by;
@@ -69,7 +69,7 @@ trpi_barred(trpi_peer *peer, trpi_later *later)
                        "remote.when-quarantined=end ends it by itself\"",
                        note->event.remote, peer->refusal.barred_by);
     }
-    later->barred = true;
+    deferred->barred = true;
 }
 
 bool

@@ -1,19 +1,19 @@
 /* route.c - from the actor room to a lane: proxies' messages, selections.
  *
- * Why.    A proxy's run hands out up to some hundred messages one by one. They are encoded into the
- *         route's own buffer, without a lock, and handed to the lane at the end of the run under
- *         one lock; when the lane is empty the buffer itself changes hands.
+ * Why.    A proxy's turn hands out up to some hundred messages one by one. They are encoded into
+ *         batches of the route, without a lock, and handed to the lanes at the end of the turn
+ *         under one lock; an empty lane takes the buffer of the batch itself.
  * Must hold.
- *   route-O1  The gathers belong to the runner of the proxy: one thread at a time.
- *   route-O2  What cannot be sent is a dead letter with its reason, alone.
- *   route-O3  peer->promised is what trp_try_tell() was promised room for and deliver() has not
- *       handed over. Promised messages are never dropped for want of room: tells count promises as
- *       taken. A hand-over adds to what is queued before it takes from promised, under peer->lock.
- *   route-O4  Only messages that follow one another in a gather share a MANY frame, so the order is
- *       theirs.
- *   route-O5  Who is held (hold.c) gets nothing through a gather.
+ *   route-O1  The batches belong to the runner of the proxy: one thread at a time.
+ *   route-O2  A message that cannot be sent is a dead letter with its reason; others are sent.
+ *   route-O3  peer->reserved is the room that trp_try_tell() was granted and that is not handed
+ *       over yet. Messages with reserved room are never dropped for want of it: tells count it as
+ *       taken. A hand-over adds to what is queued before it takes from reserved, under peer->lock.
+ *   route-O4  Only messages that follow one another in a batch share a MANY frame, so they keep
+ *       their order.
+ *   route-O5  No message for a recipient that is held (hold.c) is in a batch.
  * Limits. TRPI_ADMIT_BYTES_MAX for trp_try_tell(), frame_bytes_max (too-large), lane_bytes_max
- *         (lane-full), TRPI_GATHER_BYTES_MAX a hand-over.
+ *         (lane-full), TRPI_BATCH_BYTES_MAX a hand-over.
  * Tests.  tests/unit/remote/remote_test.c, full_lane_test.c, lanes_test.c, garbage_test.c
  */
 #include "remote/association/route.h"
@@ -51,7 +51,7 @@ reason_of(trp_err err)
     }
 }
 
-/* Of one message that could not be encoded. */
+/* Return the dead-letter reason of a message that could not be encoded. */
 static trp_dead_reason
 dead_reason_of(trp_err err)
 {
@@ -77,7 +77,8 @@ static void
 report_unsendable(trpi_remote *remote, const trp_type *type, size_t bytes, trp_err err)
 {
     uint32_t suppressed = 0;
-    if (is_unsendable(err) && trpi_log_gate_open(remote, TRPI_GATE_TOO_LARGE, &suppressed)) {
+    if (is_unsendable(err) &&
+        trpi_log_limit_allows(remote, TRPI_LOG_LIMIT_TOO_LARGE, &suppressed)) {
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
                  "message not sent type=%s bytes=%zu reason=\"%s\" suppressed=%u", type->name,
                  bytes,
@@ -92,30 +93,30 @@ report_unsendable(trpi_remote *remote, const trp_type *type, size_t bytes, trp_e
 /* The name goes before the first message of a type on each connection, so that the peer can
  * compare. */
 static void
-announce(trpi_route *route, enum trpi_lane lane, const trp_type *type, uint64_t wire_id)
+type_announce(trpi_route *route, enum trpi_lane lane, const trp_type *type, uint64_t wire_id)
 {
-    trpi_gather *gather = &route->gathers[lane];
+    trpi_batch *batch = &route->batches[lane];
     uint32_t epoch = atomic_load_explicit(&route->peer->lanes[lane].epoch, memory_order_relaxed);
-    if (gather->announced == NULL) {
-        gather->announced = trpi_alloc(TRPI_ANNOUNCED_BYTES);
-        if (gather->announced == NULL) {
+    if (batch->announced == NULL) {
+        batch->announced = trpi_alloc(TRPI_ANNOUNCED_BYTES);
+        if (batch->announced == NULL) {
             return; /* advice only */
         }
     }
-    if (gather->announced_epoch != epoch) {
-        memset(gather->announced, 0, TRPI_ANNOUNCED_BYTES);
-        gather->announced_epoch = epoch;
+    if (batch->announced_epoch != epoch) {
+        memset(batch->announced, 0, TRPI_ANNOUNCED_BYTES);
+        batch->announced_epoch = epoch;
     }
     uint8_t bit = (uint8_t)(1u << (type->number & 7u));
-    if ((gather->announced[type->number >> 3] & bit) == 0 &&
-        trpi_manifest_append(&gather->frames, wire_id, type->name) == TRP_OK) {
-        gather->announced[type->number >> 3] |= bit;
+    if ((batch->announced[type->number >> 3] & bit) == 0 &&
+        trpi_manifest_append(&batch->frames, wire_id, type->name) == TRP_OK) {
+        batch->announced[type->number >> 3] |= bit;
     }
 }
 
-/* What a message of so many bytes of payload counts while it is only promised. */
+/* Return what a message of so many bytes of payload counts while it is only reserved. */
 static size_t
-promise_of(size_t bytes)
+reservation_of(size_t bytes)
 {
     return TRPI_FRAME_HEADER_BYTES + TRPI_USER_FIXED_BYTES + bytes;
 }
@@ -123,89 +124,89 @@ promise_of(size_t bytes)
 /* The lanes that the gathers were chosen by are not the ones in use any more: sort again. What
  * finds no memory is left in lost. The caller holds peer->lock. */
 static void
-gathers_sort(trpi_route *route, trpi_buffer *lost)
+batches_sort(trpi_route *route, trpi_buffer *lost)
 {
     trpi_buffer sorted[TRPI_LANE_COUNT];
     uint32_t messages = 0;
     uint8_t announced[TRPI_ANNOUNCED_BYTES] = { 0 };
     memset(sorted, 0, sizeof sorted);
     for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
-        trpi_gather *gather = &route->gathers[i];
+        trpi_batch *batch = &route->batches[i];
         trpi_frames_sort(atomic_load_explicit(&route->peer->agreed.spread, memory_order_relaxed),
-                         &gather->frames, sorted, announced, lost);
-        trpi_buffer_fini(&gather->frames);
-        messages += gather->messages;
-        gather->messages = 0;
+                         &batch->frames, sorted, announced, lost);
+        trpi_buffer_fini(&batch->frames);
+        messages += batch->messages;
+        batch->messages = 0;
     }
     for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
-        route->gathers[i].frames = sorted[i];
+        route->batches[i].frames = sorted[i];
         route->touched |= sorted[i].count > 0 ? 1u << i : 0;
     }
-    route->gathers[TRPI_LANE_ORDINARY].messages = messages;
+    route->batches[TRPI_LANE_ORDINARY].messages = messages;
 }
 
 /* One gather to its lane. The caller holds peer->lock. */
 static trp_err
-gather_append(trpi_route *route, enum trpi_lane lane)
+batch_append(trpi_route *route, enum trpi_lane lane)
 {
-    trpi_gather *gather = &route->gathers[lane];
-    if (gather->frames.count == 0) {
+    trpi_batch *batch = &route->batches[lane];
+    if (batch->frames.count == 0) {
         return TRP_OK;
     }
     return atomic_load_explicit(&route->remote->closed, memory_order_relaxed)
                ? TRP_ECONN
-               : trpi_peer_append(route->peer, lane, route->uid, &gather->frames, true);
+               : trpi_peer_append(route->peer, lane, route->uid, &batch->frames, true);
 }
 
 /* After the append, without the lock. route-O2 */
 static void
-gather_over(trpi_route *route, enum trpi_lane lane, trp_err err)
+batch_over(trpi_route *route, enum trpi_lane lane, trp_err err)
 {
-    trpi_gather *gather = &route->gathers[lane];
+    trpi_batch *batch = &route->batches[lane];
     if (err == TRP_OK) {
-        trpi_count(&route->peer->traffic.messages_out, gather->messages);
-        trpi_count(&route->remote->stats.frames_out, gather->messages);
+        trpi_count(&route->peer->traffic.messages_out, batch->messages);
+        trpi_count(&route->remote->stats.frames_out, batch->messages);
     } else {
-        trpi_lane_dead_letters(route->peer, route->node, &gather->frames, reason_of(err));
+        trpi_lane_dead_letters(route->peer, route->node, &batch->frames, reason_of(err));
     }
-    gather->messages = 0;
-    gather->last.type = NULL;
-    if (gather->frames.capacity > TRPI_BUFFER_KEPT_BYTES) {
-        trpi_buffer_fini(&gather->frames);
+    batch->messages = 0;
+    batch->last.type = NULL;
+    if (batch->frames.capacity > TRPI_BUFFER_KEPT_BYTES) {
+        trpi_buffer_fini(&batch->frames);
     }
-    trpi_buffer_clear(&gather->frames);
+    trpi_buffer_clear(&batch->frames);
 }
 
 bool
 trpi_route_hand_over(trpi_route *route)
 {
     trpi_peer *peer = route->peer;
-    trpi_later later = { 0 };
+    trpi_deferred deferred = { 0 };
     trpi_buffer lost = { 0 };
     trp_err errs[TRPI_LANE_COUNT];
     bool above = false;
     pthread_mutex_lock(&peer->lock);
     if (route->touched != 0 &&
         route->spread != atomic_load_explicit(&peer->agreed.spread, memory_order_relaxed)) {
-        gathers_sort(route, &lost);
+        batches_sort(route, &lost);
     }
     for (uint32_t left = route->touched; left != 0; left &= left - 1) {
         enum trpi_lane lane = (enum trpi_lane)__builtin_ctz(left);
-        errs[lane] = gather_append(route, lane);
+        errs[lane] = batch_append(route, lane);
         above = above || peer->lanes[lane].over_high_water;
     }
-    atomic_fetch_sub_explicit(&peer->promised, route->kept, memory_order_release); /* route-O3 */
+    atomic_fetch_sub_explicit(&peer->reserved, route->kept, memory_order_release); /* route-O3 */
     route->kept = 0;
     route->over_high_water = above;
     if (route->pinned) {
         route->pinned = false;
         trpi_large_unpin(&peer->large);
     }
-    trpi_peer_pump(peer, &later);
-    trpi_peer_unlock(peer, &later);
+    trpi_peer_pump(peer, &deferred);
+    trpi_peer_unlock(peer, &deferred);
     for (; route->touched != 0; route->touched &= route->touched - 1) {
         enum trpi_lane lane = (enum trpi_lane)__builtin_ctz(route->touched);
-        gather_over(route, lane, errs[lane]);
+        batch_over(route, lane, errs[lane]);
     }
     if (lost.count > 0) {
         trpi_lane_dead_letters(peer, route->node, &lost, TRP_DEAD_NO_MEMORY);
@@ -221,25 +222,25 @@ message_noted(trpi_remote *remote, const trpi_peer *peer, const trp_type *type, 
     trpi_message message = { 0 };
     message.to_slot = msg->priv_to_slot;
     message.payload_bytes = trp_msg_bytes(msg);
-    trpi_message_chat(remote, peer, true, type, &message);
+    trpi_message_trace(remote, peer, true, type, &message);
 }
 
 /* ---- one after the other --------------------------------------------------------------------- */
 
 /* route-O4 */
 static bool
-is_like_last(const trpi_gather *gather, const trp_type *type, const trp_msg *msg)
+is_like_last(const trpi_batch *batch, const trp_type *type, const trp_msg *msg)
 {
-    return gather->last.type == type && gather->last.to_slot == msg->priv_to_slot &&
-           gather->last.to_generation == msg->priv_to_generation &&
-           gather->last.from_slot == msg->priv_from_slot &&
-           gather->last.from_generation == msg->priv_from_generation &&
-           gather->last.from_node == (msg->priv_from_node_flags & 0xffffffu);
+    return batch->last.type == type && batch->last.to_slot == msg->priv_to_slot &&
+           batch->last.to_generation == msg->priv_to_generation &&
+           batch->last.from_slot == msg->priv_from_slot &&
+           batch->last.from_generation == msg->priv_from_generation &&
+           batch->last.from_node == (msg->priv_from_node_flags & 0xffffffu);
 }
 
 /* After a USER frame in gather: what may follow it in a MANY frame. */
 static void
-last_set(trpi_route *route, trpi_gather *gather, const trp_type *type,
+last_set(trpi_route *route, trpi_batch *batch, const trp_type *type,
          const trpi_serializer *serializer, const trp_msg *msg, const trpi_node_map *map,
          uint8_t flags)
 {
@@ -254,21 +255,21 @@ last_set(trpi_route *route, trpi_gather *gather, const trp_type *type,
         route->uid != 0 &&
         atomic_load_explicit(&route->peer->active_uid, memory_order_relaxed) == route->uid &&
         map->third_count == 0;
-    gather->last.type = many ? type : NULL;
-    gather->last.serializer = plain ? NULL : serializer;
-    gather->last.serializer_id = serializer->id;
-    gather->last.to_slot = msg->priv_to_slot;
-    gather->last.to_generation = msg->priv_to_generation;
-    gather->last.from_slot = msg->priv_from_slot;
-    gather->last.from_generation = msg->priv_from_generation;
-    gather->last.from_node = msg->priv_from_node_flags & 0xffffffu;
-    gather->last.sender_code = flags & TRPI_MESSAGE_SENDER_MASK;
-    gather->last.many_at = SIZE_MAX;
+    batch->last.type = many ? type : NULL;
+    batch->last.serializer = plain ? NULL : serializer;
+    batch->last.serializer_id = serializer->id;
+    batch->last.to_slot = msg->priv_to_slot;
+    batch->last.to_generation = msg->priv_to_generation;
+    batch->last.from_slot = msg->priv_from_slot;
+    batch->last.from_generation = msg->priv_from_generation;
+    batch->last.from_node = msg->priv_from_node_flags & 0xffffffu;
+    batch->last.sender_code = flags & TRPI_MESSAGE_SENDER_MASK;
+    batch->last.many_at = SIZE_MAX;
 }
 
 /* Encode one that is like the last. false: it needs a frame of its own. */
 static bool
-encode_again(trpi_route *route, trpi_gather *gather, const trp_type *type, const trp_msg *msg,
+encode_again(trpi_route *route, trpi_batch *batch, const trp_type *type, const trp_msg *msg,
              size_t bytes)
 {
     const void *payload = trp_msg_payload(msg);
@@ -278,35 +279,35 @@ encode_again(trpi_route *route, trpi_gather *gather, const trp_type *type, const
     map.serializers = route->remote->serializers;
     map.arg = route->remote;
     map.get = trpi_route_node_get;
-    if (gather->last.many_at != SIZE_MAX &&
-        trpi_many_append(&gather->frames, gather->last.many_at, gather->last.serializer, &map,
-                         type, payload, bytes) == TRP_OK) {
+    if (batch->last.many_at != SIZE_MAX &&
+        trpi_many_append(&batch->frames, batch->last.many_at, batch->last.serializer, &map, type,
+                         payload, bytes) == TRP_OK) {
         return true;
     }
-    size_t at = gather->frames.count;
+    size_t at = batch->frames.count;
     trpi_message message = { 0 };
     message.to_slot = msg->priv_to_slot;
     message.to_generation = msg->priv_to_generation;
     message.sender = sender_of(msg);
     message.wire_id = trpi_type_wire_id(type->number);
-    message.serializer = gather->last.serializer_id;
-    if (trpi_many_begin(&gather->frames, &message, gather->last.sender_code) != TRP_OK ||
-        trpi_many_append(&gather->frames, at, gather->last.serializer, &map, type, payload,
-                         bytes) != TRP_OK) {
-        gather->frames.count = at;
+    message.serializer = batch->last.serializer_id;
+    if (trpi_many_begin(&batch->frames, &message, batch->last.sender_code) != TRP_OK ||
+        trpi_many_append(&batch->frames, at, batch->last.serializer, &map, type, payload, bytes) !=
+            TRP_OK) {
+        batch->frames.count = at;
         return false;
     }
-    gather->last.many_at = at;
+    batch->last.many_at = at;
     return true;
 }
 
 static void
-delivered(trpi_route *route, enum trpi_lane lane)
+message_batched(trpi_route *route, enum trpi_lane lane)
 {
-    trpi_gather *gather = &route->gathers[lane];
+    trpi_batch *batch = &route->batches[lane];
     route->touched |= 1u << lane;
-    gather->messages++;
-    if (gather->frames.count >= TRPI_GATHER_BYTES_MAX) {
+    batch->messages++;
+    if (batch->frames.count >= TRPI_BATCH_BYTES_MAX) {
         (void)trpi_route_hand_over(route); /* flush() says whether the lane is full */
     }
 }
@@ -323,17 +324,17 @@ typedef struct delivery {
 static bool
 deliver_again(trpi_route *route, const trp_type *type, const trp_msg *msg, const delivery *d)
 {
-    trpi_gather *gather = &route->gathers[d->lane];
+    trpi_batch *batch = &route->batches[d->lane];
     const trpi_lane_state *lane = &route->peer->lanes[d->lane];
-    if (!is_like_last(gather, type, msg) ||
-        gather->announced_epoch != atomic_load_explicit(&lane->epoch, memory_order_relaxed) ||
-        d->waiting + promise_of(d->bytes) > d->room ||
+    if (!is_like_last(batch, type, msg) ||
+        batch->announced_epoch != atomic_load_explicit(&lane->epoch, memory_order_relaxed) ||
+        d->waiting + reservation_of(d->bytes) > d->room ||
         atomic_load_explicit(&route->remote->stopped, memory_order_relaxed) ||
-        route->remote->chatty || /* each has its line */
-        !encode_again(route, gather, type, msg, d->bytes)) {
+        route->remote->traces_messages || /* each has its line */
+        !encode_again(route, batch, type, msg, d->bytes)) {
         return false;
     }
-    delivered(route, d->lane);
+    message_batched(route, d->lane);
     return true;
 }
 
@@ -366,14 +367,14 @@ encode_hollow(trpi_route *route, trpi_buffer *out, trpi_node_map *map, uint32_t 
 
 /* What takes the large lane and is large, if both want that. */
 static void
-compress(trpi_route *route, trpi_gather *gather, size_t at, const delivery *d)
+message_compress(trpi_route *route, trpi_batch *batch, size_t at, const delivery *d)
 {
     const trpi_remote_options *o = &route->remote->options;
     uint32_t features = atomic_load_explicit(&route->peer->agreed.features, memory_order_relaxed);
     if (o->compress && d->lane == TRPI_LANE_LARGE && route->uid != 0 &&
         atomic_load_explicit(&route->peer->active_uid, memory_order_relaxed) == route->uid &&
         d->bytes > o->large_threshold_bytes && (features & TRPI_FEATURE_LZ4) != 0) {
-        (void)trpi_message_compress(&gather->frames, at, &route->scratch);
+        (void)trpi_message_compress(&batch->frames, at, &route->scratch);
     }
 }
 
@@ -411,31 +412,31 @@ trpi_route_encode(trpi_route *route, trpi_buffer *out, const trp_type *type, con
 
 /* A frame of its own. */
 static trp_err
-encode(trpi_route *route, const trp_type *type, const trp_msg *msg, const delivery *d)
+message_encode(trpi_route *route, const trp_type *type, const trp_msg *msg, const delivery *d)
 {
-    trpi_gather *gather = &route->gathers[d->lane];
+    trpi_batch *batch = &route->batches[d->lane];
     trpi_node_map map;
-    gather->last.type = NULL;
-    announce(route, d->lane, type, trpi_type_wire_id(type->number));
-    size_t before = gather->frames.count;
-    trp_err err = trpi_route_encode(route, &gather->frames, type, msg, &map);
+    batch->last.type = NULL;
+    type_announce(route, d->lane, type, trpi_type_wire_id(type->number));
+    size_t before = batch->frames.count;
+    trp_err err = trpi_route_encode(route, &batch->frames, type, msg, &map);
     if (err != TRP_OK) {
         return err;
     }
-    uint8_t flags = gather->frames.data[before + 5];
-    compress(route, gather, before, d);
-    if (d->waiting + gather->frames.count - before > d->room) {
-        gather->frames.count = before;
+    uint8_t flags = batch->frames.data[before + 5];
+    message_compress(route, batch, before, d);
+    if (d->waiting + batch->frames.count - before > d->room) {
+        batch->frames.count = before;
         return TRP_EAGAIN;
     }
-    last_set(route, gather, type, trpi_serializers_for(route->remote->serializers, type), msg, &map,
+    last_set(route, batch, type, trpi_serializers_for(route->remote->serializers, type), msg, &map,
              flags);
     return TRP_OK;
 }
 
 static void
-lost(trpi_route *route, const trp_type *type, const trp_msg *msg, trp_err err,
-     trp_dead_reason reason)
+message_lost(trpi_route *route, const trp_type *type, const trp_msg *msg, trp_err err,
+             trp_dead_reason reason)
 {
     trp_ref recipient = { route->node, msg->priv_to_slot, msg->priv_to_generation, 0 };
     trpi_count(&route->peer->traffic.dropped, 1);
@@ -460,8 +461,9 @@ deliver_held(trpi_route *route, const trp_type *type, const trp_msg *msg, bool p
                               : trpi_hold_take(route, msg->priv_to_slot, msg->priv_to_generation,
                                                &route->held, promised);
     if (held == TRPI_HELD_FULL) {
-        lost(route, type, msg, err, err != TRP_OK ? dead_reason_of(err) : TRP_DEAD_RECEIVER_FULL);
-    } else if (held == TRPI_HELD && route->remote->chatty) {
+        message_lost(route, type, msg, err,
+                     err != TRP_OK ? dead_reason_of(err) : TRP_DEAD_RECEIVER_FULL);
+    } else if (held == TRPI_HELD && route->remote->traces_messages) {
         message_noted(route->remote, route->peer, type, msg);
     }
     if (route->held.capacity > TRPI_HELD_KEPT_BYTES) {
@@ -471,7 +473,7 @@ deliver_held(trpi_route *route, const trp_type *type, const trp_msg *msg, bool p
 }
 
 static void
-deliver(void *arg, trp_system *system, trp_msg *msg)
+proxy_deliver(void *arg, trp_system *system, trp_msg *msg)
 {
     trpi_route *route = arg;
     trpi_peer *peer = route->peer;
@@ -480,47 +482,47 @@ deliver(void *arg, trp_system *system, trp_msg *msg)
     (void)system;
     d.bytes = trp_msg_bytes(msg);
     bool promised = (msg->priv_from_node_flags & TRPI_MSG_PROMISED) != 0;
-    route->kept += promised ? promise_of(d.bytes) : 0;
+    route->kept += promised ? reservation_of(d.bytes) : 0;
     if (trpi_hold_may(peer, msg->priv_to_slot) && deliver_held(route, type, msg, promised)) {
         return;
     }
     d.lane = trpi_route_lane(route, msg->priv_to_slot, d.bytes);
     d.room = promised ? SIZE_MAX : trpi_lane_bytes_max(route->remote, d.lane);
     /* the sum is for all lanes: no more of it than one may have promised counts for this one */
-    size_t others = atomic_load_explicit(&peer->promised, memory_order_relaxed) - route->kept;
+    size_t others = atomic_load_explicit(&peer->reserved, memory_order_relaxed) - route->kept;
     size_t most = trpi_lane_admit_max(route->remote, d.lane);
     d.waiting = atomic_load_explicit(&peer->lanes[d.lane].queued, memory_order_relaxed) +
-                (others < most ? others : most) + route->gathers[d.lane].frames.count;
+                (others < most ? others : most) + route->batches[d.lane].frames.count;
     if (deliver_again(route, type, msg, &d)) {
         return;
     }
-    trp_err err = encode(route, type, msg, &d);
+    trp_err err = message_encode(route, type, msg, &d);
     if (err != TRP_OK) {
-        lost(route, type, msg, err, dead_reason_of(err));
+        message_lost(route, type, msg, err, dead_reason_of(err));
         return;
     }
-    if (route->remote->chatty) {
+    if (route->remote->traces_messages) {
         message_noted(route->remote, peer, type, msg);
     }
-    delivered(route, d.lane);
+    message_batched(route, d.lane);
 }
 
 static bool
-flush(void *arg, trp_system *system, bool more)
+proxy_flush(void *arg, trp_system *system, bool more)
 {
     trpi_route *route = arg;
-    size_t gathered = 0;
+    size_t batched = 0;
     (void)system;
     for (uint32_t left = route->touched; left != 0; left &= left - 1) {
-        gathered += route->gathers[__builtin_ctz(left)].frames.count;
+        batched += route->batches[__builtin_ctz(left)].frames.count;
     }
     /* A write of little costs as much as one of much. */
-    bool wait = more && gathered < TRPI_FLUSH_BYTES_LEAST && !route->over_high_water;
+    bool wait = more && batched < TRPI_FLUSH_BYTES_LEAST && !route->over_high_water;
     return wait ? false : trpi_route_hand_over(route);
 }
 
 static void
-release(void *arg)
+proxy_release(void *arg)
 {
     trpi_route *route = arg;
     trpi_remote *remote = route->remote;
@@ -547,16 +549,16 @@ has_room(const trpi_route *route, enum trpi_lane lane, size_t others, size_t pro
 }
 
 static bool
-admit(void *arg, uint32_t slot, size_t bytes)
+proxy_reserve(void *arg, uint32_t slot, size_t bytes)
 {
     trpi_route *route = arg;
     trpi_peer *peer = route->peer;
     enum trpi_lane lane = trpi_route_lane_guess(route, slot, bytes);
-    size_t promise = promise_of(bytes);
-    size_t others = atomic_fetch_add_explicit(&peer->promised, promise, memory_order_acquire);
+    size_t promise = reservation_of(bytes);
+    size_t others = atomic_fetch_add_explicit(&peer->reserved, promise, memory_order_acquire);
     if (trpi_hold_may(peer, slot) &&
         !trpi_hold_has_room(peer, slot, others + promise, false)) {
-        atomic_fetch_sub_explicit(&peer->promised, promise, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&peer->reserved, promise, memory_order_relaxed);
         return false;
     }
     if (has_room(route, lane, others, promise)) {
@@ -564,47 +566,48 @@ admit(void *arg, uint32_t slot, size_t bytes)
     }
     /* who is refused costs a lock anyway, and under it nothing is counted twice */
     pthread_mutex_lock(&peer->lock);
-    others = atomic_load_explicit(&peer->promised, memory_order_acquire) - promise;
+    others = atomic_load_explicit(&peer->reserved, memory_order_acquire) - promise;
     bool room = has_room(route, lane, others, promise);
     pthread_mutex_unlock(&peer->lock);
     if (!room) {
-        atomic_fetch_sub_explicit(&peer->promised, promise, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&peer->reserved, promise, memory_order_relaxed);
     }
     return room;
 }
 
 static void
-forgo(void *arg, size_t bytes)
+proxy_unreserve(void *arg, size_t bytes)
 {
     trpi_route *route = arg;
-    atomic_fetch_sub_explicit(&route->peer->promised, promise_of(bytes), memory_order_relaxed);
+    atomic_fetch_sub_explicit(&route->peer->reserved, reservation_of(bytes), memory_order_relaxed);
 }
 
 static void
-refused(void *arg, uint32_t slot, size_t bytes)
+proxy_refused(void *arg, uint32_t slot, size_t bytes)
 {
     trpi_route *route = arg;
     trpi_peer *peer = route->peer;
-    trpi_later later = { 0 };
-    if (trpi_hold_may(peer, slot) &&
-        !trpi_hold_has_room(peer, slot, promise_of(bytes), true)) {
+    trpi_deferred deferred = { 0 };
+    if (trpi_hold_may(peer, slot) && !trpi_hold_has_room(peer, slot, reservation_of(bytes), true)) {
         return; /* told when some of it has gone */
     }
     pthread_mutex_lock(&peer->lock);
     peer->lanes[trpi_route_lane_guess(route, slot, bytes)].room_refused = true;
-    trpi_peer_wake(peer); /* promises that are broken make room, too, and only the tick sees it */
-    trpi_lane_look(peer, &later);
-    trpi_peer_unlock(peer, &later);
+    trpi_peer_make_active(peer); /* released reservations make room, which only the tick sees */
+    trpi_lane_look(peer, &deferred);
+    trpi_peer_unlock(peer, &deferred);
 }
 
 static bool
-slows(void *arg, uint32_t slot)
+proxy_slows(void *arg, uint32_t slot)
 {
     const trpi_route *route = arg;
     return trpi_hold_may(route->peer, slot) && trpi_hold_slows(route->peer, slot);
 }
 
-static const trpi_proxy_ops proxy_ops = { deliver, flush, release, admit, forgo, refused, slows };
+static const trpi_proxy_ops proxy_ops = { proxy_deliver, proxy_flush,     proxy_release,
+                                          proxy_reserve, proxy_unreserve, proxy_refused,
+                                          proxy_slows };
 
 /* ---- what the actor room asks for ------------------------------------------------------------ */
 
@@ -724,13 +727,13 @@ op_select(void *arg, trp_system *system, const trpi_address *address, const char
             atomic_load_explicit(&peer->agreed.frame_bytes_max, memory_order_relaxed), &message);
     }
     if (err == TRP_OK) {
-        trpi_later later = { 0 };
+        trpi_deferred deferred = { 0 };
         pthread_mutex_lock(&peer->lock);
         err = atomic_load_explicit(&remote->stopping, memory_order_relaxed) ? TRP_ECONN
               : trpi_is_barred_now(peer)                                    ? TRP_EQUARANTINED
                   : trpi_peer_append(peer, TRPI_LANE_ORDINARY, 0, &frames, false);
-        trpi_peer_pump(peer, &later);
-        trpi_peer_unlock(peer, &later);
+        trpi_peer_pump(peer, &deferred);
+        trpi_peer_unlock(peer, &deferred);
     }
     trpi_buffer_fini(&frames);
     if (err != TRP_OK) {
@@ -743,12 +746,12 @@ op_select(void *arg, trp_system *system, const trpi_address *address, const char
     } else {
         trpi_count(&peer->traffic.messages_out, 1);
         trpi_count(&remote->stats.frames_out, 1);
-        if (remote->chatty) {
+        if (remote->traces_messages) {
             trpi_message said = { 0 };
             said.path = path;
             said.path_bytes = strlen(path);
             said.payload_bytes = trp_msg_bytes(msg);
-            trpi_message_chat(remote, peer, true, type, &said);
+            trpi_message_trace(remote, peer, true, type, &said);
         }
     }
     trpi_peer_unpin(peer);

@@ -4,9 +4,9 @@
 
 #include "remote/association/routes.h"
 
-#define TRPI_GATHER_BYTES_MAX                                                                      \
+#define TRPI_BATCH_BYTES_MAX                                                                      \
     262144 /* a run's messages to one node; more are handed over before its end */
-#define TRPI_HELD_KEPT_BYTES 65536    /* a route's buffer for one message to who is slow */
+#define TRPI_HELD_KEPT_BYTES 65536    /* a route's buffer for one message to a slow receiver */
 #define TRPI_FLUSH_BYTES_LEAST 65536  /* less is not handed over while more is to be encoded */
 
 /* ---- route.c ---- */
@@ -29,7 +29,7 @@ bool trpi_signal_is_connected(void *remote, trp_system *system, uint32_t node);
 /* ---- route_lane.c ---- */
 /* The lane of a message. By the runner. */
 enum trpi_lane trpi_route_lane(trpi_route *route, uint32_t slot, size_t bytes);
-/* The same for whoever asks for room: as things stand. */
+/* The same for a reservation: as things stand. */
 enum trpi_lane trpi_route_lane_guess(const trpi_route *route, uint32_t slot, size_t bytes);
 
 #endif

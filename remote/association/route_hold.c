@@ -32,12 +32,12 @@ trpi_hold_take(trpi_route *route, uint32_t slot, uint32_t generation, const trpi
                bool promised)
 {
     trpi_peer *peer = route->peer;
-    trpi_later later = { 0 };
+    trpi_deferred deferred = { 0 };
     pthread_mutex_lock(&peer->lock);
     enum trpi_held held = trpi_hold_put(route, slot, generation, frame, promised);
     if (held == TRPI_HELD) {
-        trpi_peer_pump(peer, &later);
+        trpi_peer_pump(peer, &deferred);
     }
-    trpi_peer_unlock(peer, &later);
+    trpi_peer_unlock(peer, &deferred);
     return held;
 }

@@ -52,8 +52,8 @@ void
 trpi_route_free(trpi_route *route)
 {
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
-        trpi_buffer_fini(&route->gathers[lane].frames);
-        trpi_free(route->gathers[lane].announced);
+        trpi_buffer_fini(&route->batches[lane].frames);
+        trpi_free(route->batches[lane].announced);
     }
     trpi_buffer_fini(&route->scratch);
     trpi_buffer_fini(&route->held);

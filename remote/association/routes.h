@@ -9,7 +9,7 @@
 #include "remote/association/lane.h"
 
 /* What a route has encoded for a lane and not handed over yet. */
-typedef struct trpi_gather {
+typedef struct trpi_batch {
     trpi_buffer frames;
     uint32_t messages;  /* in it */
     uint32_t announced_epoch;
@@ -25,25 +25,25 @@ typedef struct trpi_gather {
         uint8_t sender_code;
         size_t many_at; /* its MANY frame in frames; SIZE_MAX: it has none */
     } last;
-} trpi_gather;
+} trpi_batch;
 
 struct trpi_route {
     trpi_remote *remote;
     trpi_peer *peer;
     uint32_t node;      /* number of this system's node table */
-    uint64_t uid;       /* 0: whoever lives there */
+    uint64_t uid;       /* 0: any incarnation */
     /* by the runner of the proxy, down to large */
-    trpi_gather gathers[TRPI_LANE_COUNT];
+    trpi_batch batches[TRPI_LANE_COUNT];
     uint32_t touched;   /* bit a lane: its gather holds something */
     uint32_t spread;    /* that they were chosen by */
     bool over_high_water; /* a lane was, at the last hand-over */
-    size_t kept;        /* promises of peer->promised that are in it, or were broken */
+    size_t kept;        /* promises of peer->reserved that are in it, or were broken */
     trpi_buffer scratch;
     trpi_buffer held;   /* a frame on its way to a hold */
     bool pinned;        /* counted in peer->large.pins */
     uint32_t era;       /* of peer->large.era that large is of */
     /* bit a place of recipients: they take the large lane. Written by the runner, read relaxed by
-     * who asks for room; NULL: none does */
+     * reservations; NULL: none does */
     _Atomic(atomic_uint_least64_t *) large;
     uint32_t tries;          /* op_connect() that are on their way with it; by peer->lock */
     bool attached;           /* a proxy has it; by peer->lock */

@@ -81,7 +81,7 @@ signal_send(trpi_remote *remote, trpi_peer *peer, const trpi_node_id *id, uint32
             const trpi_system_message *message, const trpi_buffer *tail)
 {
     uint8_t body[TRPI_SYSTEM_BODY_BYTES];
-    trpi_later later = { 0 };
+    trpi_deferred deferred = { 0 };
     trp_err err = TRP_OK;
     trpi_system_body_encode(body, message);
     pthread_mutex_lock(&peer->lock);
@@ -95,10 +95,10 @@ signal_send(trpi_remote *remote, trpi_peer *peer, const trpi_node_id *id, uint32
     } else {
         signal_push(peer, node, id->uid, body, tail);
         if (!atomic_load_explicit(&remote->stopped, memory_order_relaxed)) {
-            trpi_peer_pump(peer, &later);
+            trpi_peer_pump(peer, &deferred);
         }
     }
-    trpi_peer_unlock(peer, &later);
+    trpi_peer_unlock(peer, &deferred);
     return err;
 }
 

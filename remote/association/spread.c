@@ -132,7 +132,7 @@ trpi_frames_sort(uint32_t spread, const trpi_buffer *frames, trpi_buffer sorted[
 
 /* spread-S1 */
 static void
-pending_sort(trpi_peer *peer, uint32_t spread, trpi_later *later)
+pending_sort(trpi_peer *peer, uint32_t spread, trpi_deferred *deferred)
 {
     trpi_buffer sorted[TRPI_LANE_COUNT];
     memset(sorted, 0, sizeof sorted);
@@ -143,7 +143,7 @@ pending_sort(trpi_peer *peer, uint32_t spread, trpi_later *later)
         if (lane->pending.count > 0) {
             uid = lane->pending_uid != 0 ? lane->pending_uid : uid;
             since_ms = lane->pending_since_ms < since_ms ? lane->pending_since_ms : since_ms;
-            trpi_dropped *lost = &later->dropped[i];
+            trpi_dropped *lost = &deferred->dropped[i];
             if (lost->frames.count == 0) {
                 lost->uid = lane->pending_uid;
                 lost->reason = TRP_DEAD_NO_MEMORY;
@@ -169,7 +169,7 @@ pending_sort(trpi_peer *peer, uint32_t spread, trpi_later *later)
 }
 
 void
-trpi_peer_spread(trpi_peer *peer, trpi_later *later)
+trpi_peer_spread(trpi_peer *peer, trpi_deferred *deferred)
 {
     bool more = (atomic_load_explicit(&peer->agreed.features, memory_order_relaxed) &
                  TRPI_FEATURE_LANES) != 0;
@@ -178,7 +178,7 @@ trpi_peer_spread(trpi_peer *peer, trpi_later *later)
         return;
     }
     trpi_assert(spread <= TRPI_ORDINARY_LANES_MAX);
-    pending_sort(peer, spread, later);
+    pending_sort(peer, spread, deferred);
     trpi_large_restart(&peer->large);
     atomic_store_explicit(&peer->agreed.spread, spread,
                           memory_order_relaxed); /* routes look under lock */

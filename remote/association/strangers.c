@@ -66,7 +66,7 @@ trpi_bygone_bar(trpi_peer *peer, uint64_t uid)
 
 /* One that has been gone for long, pinned; NULL: none. */
 static trpi_peer *
-candidate(trpi_remote *remote, uint32_t share)
+peer_candidate(trpi_remote *remote, uint32_t share)
 {
     uint32_t looks = 0;
     pthread_mutex_lock(&remote->lock);
@@ -125,7 +125,7 @@ say_so(trpi_remote *remote, const trpi_address *gone)
 {
     uint32_t suppressed = 0;
     char address[TRPI_ADDRESS_TEXT_BYTES];
-    if (trpi_log_gate_open(remote, TRPI_GATE_CROWD, &suppressed)) {
+    if (trpi_log_limit_allows(remote, TRPI_LOG_LIMIT_CROWD, &suppressed)) {
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
                  "too many peers: the one that has been gone longest is forgotten peer=%s "
                  "next=\"remote.peers-max and remote.peers-per-host bound them\" suppressed=%u",
@@ -165,7 +165,7 @@ trpi_peer_forget(trpi_peer *peer, bool over)
 bool
 trpi_peers_give_way(trpi_remote *remote, uint32_t share)
 {
-    trpi_peer *peer = candidate(remote, share);
+    trpi_peer *peer = peer_candidate(remote, share);
     uint32_t numbers[ENDS_MAX], count = 0;
     if (peer == NULL) {
         return false;

@@ -1,29 +1,30 @@
-/* tick.c - time passes for the peers: who is looked at, and who is asked whether it is there.
+/* tick.c - periodic work on peers: liveness, timeouts, idle peers.
  *
- * Why.    A node of a cluster has a connection to nearly every other one, because gossip goes to
- *         everybody in turn, and with most of them it has nothing to do at most times. So a peer
- *         from whom nobody wants anything rests: it is neither asked nor looked at, and what an
- *         idle node costs does not grow with the number of its associations.
- * Shape.  awake   the tick looks at it; PING while somebody wants to know that it is there
+ * Why.    A node of a cluster has a connection to nearly every other node, because gossip goes to
+ *         each in turn, and most of these associations carry nothing else. So an idle peer is
+ *         neither sent a PING nor looked at by the tick, and the cost of an idle node does not grow
+ *         with the number of its associations.
+ * Shape.  active  the tick looks at the peer, and sends a PING while somebody uses it
  *           |  ^
- *           |  '-- anything happens (trpi_peer_pump), or its turn comes (probe)
+ *           |  '-- any event (trpi_peer_pump), or a probe
  *           v
- *         two lines, in the order in which they began to stand there: resting associations, and
- *         those that are gone, which are forgotten in the end
+ *         two lists, in order of entry: idle associations, and gone peers (no association), which
+ *         are forgotten in the end
  * Must hold.
- *   tick-T1  What is said to a peer is followed by a PING within a heartbeat and a tick, and a PING
- *       that is not answered by more: who uses a dead link finds it out as if it were always asked.
- *   tick-T2  A peer rests only while nothing about it depends on time. (may_rest)
+ *   tick-T1  A frame to a peer is followed by a PING within a heartbeat and a tick, and a PING
+ *       without an answer by further ones: a user of a dead link learns of it as if the peer were
+ *       sent a PING all the time.
+ *   tick-T2  A peer is idle only while nothing about it depends on time. (may_be_idle)
  *   tick-T3  Silence is judged only while an answer is due.
- *   tick-T4  A peer is forgotten when nobody has it in his hands, and what it is remembered for is
- *       over: numbers of a stream whose incarnation may come back, incarnations that are barred.
- *       Where places are short it is earlier (strangers.c).
- *   tick-T5  It may remember us: the epochs of its lanes go on where they were.
- * Limits. One resting peer in PROBE_GAP_MS is asked, the one that has rested longest, and none that
- *         has rested for less than PROBE_MS; who cannot rest is asked as often. So a host that has
- *         vanished is noticed at last though nobody uses it, and what stands between (address
- *         translation) sees a sign of life.
- *         FORGET_MS, for who has said goodbye or was never met; FORGET_BARRED_MS.
+ *   tick-T4  A peer is forgotten when it has no pin, and when what it is kept for is over: numbers
+ *       of a stream whose incarnation may come back, incarnations that are barred. Where places
+ *       are short it is forgotten earlier (strangers.c).
+ *   tick-T5  The peer may remember this node: epochs of its lanes continue. (peers.c)
+ * Limits. Every PROBE_GAP_MS the peer that has been idle longest is sent a PING, if it has been
+ *         idle for PROBE_MS; a quiet peer that may not be idle is sent one as often. So a host that
+ *         vanished is noticed although nobody uses it, and address translation in between sees
+ *         traffic.
+ *         FORGET_MS, after a goodbye or without a handshake; FORGET_BARRED_MS.
  * Tests.  tests/sim/idle_test.c, tests/unit/remote/events_test.c
  */
 #include "remote/association/activity.h"
@@ -46,9 +47,9 @@ enum {
     FORGET_BARRED_MS = 24 * 3600 * 1000
 };
 
-/* Buffers that the last gossip has left behind: with many associations most of what they hold. */
+/* Free the buffers that the last gossip left: with many associations most of their memory. */
 static void
-trim(trpi_peer *peer)
+buffers_trim(trpi_peer *peer)
 {
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
         if (peer->lanes[lane].pending.count == 0) {
@@ -62,7 +63,7 @@ trim(trpi_peer *peer)
 
 /* tick-T2 */
 static bool
-may_rest(const trpi_peer *peer, bool watched)
+may_be_idle(const trpi_peer *peer, bool watched)
 {
     const trpi_assoc *assoc = &peer->assoc;
     bool active = assoc->state == TRPI_ASSOC_ACTIVE;
@@ -90,7 +91,7 @@ may_rest(const trpi_peer *peer, bool watched)
 
 /* ---- is it there? ---------------------------------------------------------------------------- */
 
-/* Does anybody want to know? */
+/* Is a PING needed? */
 static bool
 is_to_be_asked(const trpi_peer *peer, bool watched)
 {
@@ -100,7 +101,7 @@ is_to_be_asked(const trpi_peer *peer, bool watched)
 }
 
 static void
-tick_active(trpi_peer *peer, uint64_t now_ms, bool watched, trpi_later *later)
+tick_active(trpi_peer *peer, uint64_t now_ms, bool watched, trpi_deferred *deferred)
 {
     const trpi_remote_options *o = &peer->remote->options;
     uint32_t beat_ms = o->watch_heartbeat_ms < o->link_heartbeat_ms ? o->watch_heartbeat_ms
@@ -113,8 +114,8 @@ tick_active(trpi_peer *peer, uint64_t now_ms, bool watched, trpi_later *later)
         }
     }
     if (peer->activity.quiet && now_ms - peer->activity.pinged_ms >= PROBE_MS &&
-        !may_rest(peer, watched)) {
-        trpi_peer_ping(peer, now_ms); /* it is not among those that probe() asks */
+        !may_be_idle(peer, watched)) {
+        trpi_peer_ping(peer, now_ms); /* idle_peer_probe() does not see it */
     }
     trp_err given_up = trpi_redelivery_tick(&peer->redelivery, now_ms);
     const char *lost =
@@ -131,13 +132,13 @@ tick_active(trpi_peer *peer, uint64_t now_ms, bool watched, trpi_later *later)
         trpi_peer_close(peer, NULL);
     }
     if (lost != NULL) {
-        (void)trpi_peer_step(peer, NULL, &event, lost, later);
+        (void)trpi_peer_step(peer, NULL, &event, lost, deferred);
     }
 }
 
-/* Judge the node of actors that are watched from here, unless the cluster does. */
+/* Judge the node of actors that are watched from here, unless the cluster judges it. */
 static void
-tick_watch(trpi_peer *peer, uint64_t now_ms, bool watched, trpi_later *later)
+tick_watch(trpi_peer *peer, uint64_t now_ms, bool watched, trpi_deferred *deferred)
 {
     const trpi_remote_options *options = &peer->remote->options;
     if (!watched || peer->watch.delegated) {
@@ -157,7 +158,7 @@ tick_watch(trpi_peer *peer, uint64_t now_ms, bool watched, trpi_later *later)
         trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE,
                                    .uid = peer->redelivery_uid,
                                    .random = trpi_world_random(peer->remote->world) };
-        (void)trpi_peer_step(peer, NULL, &event, "watched node does not answer", later);
+        (void)trpi_peer_step(peer, NULL, &event, "watched node does not answer", deferred);
     }
 }
 
@@ -174,10 +175,10 @@ unmet_since(const trpi_peer *peer, uint64_t before_ms)
     return entry != NULL ? entry->uid : 0;
 }
 
-/* Signals for an incarnation that does not show itself: it is given up and its watchers are told,
- * unless the cluster judges. */
+/* Give up an incarnation that was never met and that signals wait for, and tell its watchers,
+ * unless the cluster judges it. */
 static void
-tick_unmet(trpi_peer *peer, uint64_t now_ms, trpi_later *later)
+tick_unmet(trpi_peer *peer, uint64_t now_ms, trpi_deferred *deferred)
 {
     uint32_t wait_ms = peer->remote->options.handshake_timeout_ms;
     bool judged = peer->assoc.state != TRPI_ASSOC_ACTIVE && !peer->watch.delegated;
@@ -186,24 +187,24 @@ tick_unmet(trpi_peer *peer, uint64_t now_ms, trpi_later *later)
         trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE,
                                    .uid = uid,
                                    .random = trpi_world_random(peer->remote->world) };
-        (void)trpi_peer_step(peer, NULL, &event, "it did not show itself in time", later);
+        (void)trpi_peer_step(peer, NULL, &event, "it did not show itself in time", deferred);
     }
 }
 
-/* Messages wait for a connection as long as a handshake may take. */
+/* Drop messages that have waited for a connection longer than a handshake may take. */
 static void
-tick_waiting(trpi_peer *peer, uint64_t now_ms, trpi_later *later)
+tick_waiting(trpi_peer *peer, uint64_t now_ms, trpi_deferred *deferred)
 {
     if (peer->assoc.state == TRPI_ASSOC_ACTIVE) {
         return;
     }
     for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
         trpi_lane_state *lane = &peer->lanes[i];
-        if (lane->pending.count == 0 || later->dropped[i].frames.count > 0 ||
+        if (lane->pending.count == 0 || deferred->dropped[i].frames.count > 0 ||
             now_ms - lane->pending_since_ms < peer->remote->options.handshake_timeout_ms) {
             continue; /* what it has for anyone: at the next tick */
         }
-        trpi_lane_clear(peer, (enum trpi_lane)i, later);
+        trpi_lane_clear(peer, (enum trpi_lane)i, deferred);
     }
 }
 
@@ -225,7 +226,7 @@ tick_conns(trpi_peer *peer, uint64_t now_ms)
 static void
 tick_peer(trpi_peer *peer, bool *ret_busy)
 {
-    trpi_later later = { 0 };
+    trpi_deferred deferred = { 0 };
     trp_system *system = peer->remote->system;
     uint32_t node = atomic_load_explicit(&peer->node, memory_order_acquire);
     bool watched = node != 0 && trpi_node_is_watched(system, node);
@@ -238,32 +239,33 @@ tick_peer(trpi_peer *peer, bool *ret_busy)
                                .random = trpi_world_random(peer->remote->world) };
     bool handshaking = peer->assoc.state == TRPI_ASSOC_HANDSHAKING;
     const char *why = peer->assoc.asked_ms != 0 ? TRPI_SILENT_RIVAL : "no handshake in time";
-    uint32_t bits = trpi_peer_step(peer, NULL, &event, why, &later);
+    uint32_t bits = trpi_peer_step(peer, NULL, &event, why, &deferred);
     if (handshaking && (bits & TRPI_ASSOC_DO_CLOSE) != 0) {
         trpi_count(&peer->remote->stats.handshake_timeouts, 1);
     }
     uint32_t late = tick_conns(peer, now_ms);
     if (peer->assoc.state == TRPI_ASSOC_ACTIVE) {
-        tick_active(peer, now_ms, watched, &later);
+        tick_active(peer, now_ms, watched, &deferred);
         trpi_fences_tick(peer, now_ms);
         trpi_graceful_close_tick(peer, now_ms);
     }
-    if (peer->ends.overflowed_uid != 0 && later.over_uid == 0) {
+    if (peer->ends.overflowed_uid != 0 && deferred.over_uid == 0) {
         trpi_assoc_event over = { .kind = TRPI_ASSOC_QUARANTINE,
                                   .uid = trpi_ends_overflowed_take(&peer->ends),
                                   .random = event.random };
-        (void)trpi_peer_step(peer, NULL, &over, "too many unacknowledged system messages", &later);
+        (void)trpi_peer_step(peer, NULL, &over, "too many unacknowledged system messages",
+                             &deferred);
     }
-    if (later.over_uid == 0) {
-        tick_watch(peer, now_ms, watched, &later);
+    if (deferred.over_uid == 0) {
+        tick_watch(peer, now_ms, watched, &deferred);
     }
-    if (later.over_uid == 0) {
-        tick_unmet(peer, now_ms, &later);
+    if (deferred.over_uid == 0) {
+        tick_unmet(peer, now_ms, &deferred);
     }
-    tick_waiting(peer, now_ms, &later);
-    trpi_holds_tick(peer, now_ms, &later);
+    tick_waiting(peer, now_ms, &deferred);
+    trpi_holds_tick(peer, now_ms, &deferred);
     trpi_ends ends = trpi_ends_take(&peer->ends);
-    trpi_peer_pump(peer, &later);
+    trpi_peer_pump(peer, &deferred);
     bool idle_or_active =
         peer->assoc.state == TRPI_ASSOC_IDLE || peer->assoc.state == TRPI_ASSOC_ACTIVE;
     bool redial = false;
@@ -271,12 +273,12 @@ tick_peer(trpi_peer *peer, bool *ret_busy)
         redial = redial || (trpi_lane_wants(peer, lane) && peer->lanes[lane].out == NULL);
     }
     *ret_busy = *ret_busy || (!idle_or_active && event.want) || redial;
-    bool rests = may_rest(peer, watched);
-    if (rests) {
-        trim(peer);
+    bool idle = may_be_idle(peer, watched);
+    if (idle) {
+        buffers_trim(peer);
     }
-    trpi_peer_line_up(peer, rests, now_ms);
-    trpi_peer_unlock(peer, &later);
+    trpi_peer_list_put(peer, idle, now_ms);
+    trpi_peer_unlock(peer, &deferred);
     if (late > 0) {
         trpi_unfinished_say_late(peer, late);
     }
@@ -306,14 +308,14 @@ own_pause(trpi_peer *peer, uint64_t now_ms, uint64_t pause_ms)
         trpi_detector_own_pause(&peer->watch.detector, now_ms, pause_ms);
     }
     const trpi_assoc_event paused = { .kind = TRPI_ASSOC_PAUSED };
-    trpi_later nothing = { 0 };
+    trpi_deferred nothing = { 0 };
     (void)trpi_peer_step(peer, NULL, &paused, "", &nothing);
     pthread_mutex_unlock(&peer->lock);
 }
 
-/* The one that has rested longest is asked. */
+/* Look at the peer that has been idle longest: it is sent a PING. */
 static void
-probe(trpi_remote *remote, uint64_t now_ms)
+idle_peer_probe(trpi_remote *remote, uint64_t now_ms)
 {
     trpi_peer *peer = trpi_peer_list_first(remote, &remote->list.idle, now_ms, PROBE_MS);
     if (peer == NULL) {
@@ -322,7 +324,7 @@ probe(trpi_remote *remote, uint64_t now_ms)
     pthread_mutex_lock(&peer->lock);
     if (!peer->activity.active) {
         trpi_activity_use(&peer->activity);
-        trpi_peer_wake(peer);
+        trpi_peer_make_active(peer);
     }
     pthread_mutex_unlock(&peer->lock);
     trpi_peer_unpin(peer);
@@ -341,9 +343,9 @@ is_over(const trpi_peer *peer, uint64_t now_ms)
            now_ms - peer->activity.idle_since_ms >= (waits ? FORGET_BARRED_MS : FORGET_MS);
 }
 
-/* The one that has been gone longest is forgotten, or stands behind the others again. */
+/* Forget the peer that has been gone longest, or move it to the end of its list. */
 static void
-forget(trpi_remote *remote, uint64_t now_ms)
+gone_peer_forget(trpi_remote *remote, uint64_t now_ms)
 {
     trpi_peer *peer = trpi_peer_list_first(remote, &remote->list.gone, now_ms, FORGET_MS);
     if (peer != NULL) {
@@ -360,20 +362,20 @@ trpi_remote_tick(trpi_remote *remote)
     bool busy = false;
     if (now_ms >= remote->ticks.probe_next_ms) {
         remote->ticks.probe_next_ms = now_ms + PROBE_GAP_MS;
-        probe(remote, now_ms);
-        forget(remote, now_ms);
+        idle_peer_probe(remote, now_ms);
+        gone_peer_forget(remote, now_ms);
     }
     pthread_mutex_lock(&remote->lock);
     trpi_peer *peer = remote->list.active;
     remote->list.active = NULL;
     for (trpi_peer *p = peer; p != NULL; p = p->activity.next) {
-        p->pins++; /* whoever needs a place may take that of one that was put among the gone */
+        p->pins++; /* a peer that is moved to the gone ones may have to give way at once */
     }
     pthread_mutex_unlock(&remote->lock);
     while (peer != NULL) {
         trpi_peer *next =
-            peer->activity.next;       /* nobody else touches the line of one that is awake */
-        if (pause_ms > OWN_PAUSE_MS) { /* we did not run: their silence is ours */
+            peer->activity.next;       /* only the tick changes the list of active peers */
+        if (pause_ms > OWN_PAUSE_MS) { /* this process did not run: no silence of theirs */
             own_pause(peer, now_ms, pause_ms);
         }
         tick_peer(peer, &busy);

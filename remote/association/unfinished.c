@@ -70,7 +70,7 @@ trpi_unfinished_after(trpi_conn *conn)
                               memory_order_relaxed);
         if (conn->lane == TRPI_LANE_CONTROL) { /* others do not let their peer rest */
             pthread_mutex_lock(&conn->peer->lock);
-            trpi_peer_wake(conn->peer);
+            trpi_peer_make_active(conn->peer);
             pthread_mutex_unlock(&conn->peer->lock);
         }
     }
@@ -93,7 +93,7 @@ trpi_unfinished_say_late(trpi_peer *peer, uint32_t count)
     uint32_t suppressed = 0;
     char address[TRPI_ADDRESS_TEXT_BYTES];
     trpi_count(&remote->stats.unfinished_late, count);
-    if (trpi_log_gate_open(remote, TRPI_GATE_UNFINISHED, &suppressed)) {
+    if (trpi_log_limit_allows(remote, TRPI_LOG_LIMIT_UNFINISHED, &suppressed)) {
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
                  "connection dropped peer=%s reason=\"a frame was not finished in time\" "
                  "suppressed=%u",

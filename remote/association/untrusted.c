@@ -27,7 +27,7 @@ trpi_untrusted_drop(trpi_conn *conn, const char *what, const char *name)
     trpi_remote *remote = conn->remote;
     uint32_t suppressed = 0;
     trpi_count(&remote->stats.untrusted_dropped, 1);
-    if (trpi_log_gate_open(remote, TRPI_GATE_UNTRUSTED, &suppressed)) {
+    if (trpi_log_limit_allows(remote, TRPI_LOG_LIMIT_UNTRUSTED, &suppressed)) {
         trpi_log(remote->system, TRP_LOG_DEBUG, "remote",
                  "dropped in untrusted mode peer=%s what=\"%s\" name=%s suppressed=%u",
                  conn->peer_text, what, name, suppressed);
@@ -103,7 +103,7 @@ trpi_deploy_refuses(trpi_conn *conn, const char *behaviour, const char *path)
         return false;
     }
     trpi_count(&remote->stats.deployments_refused, 1);
-    if (trpi_log_gate_open(remote, TRPI_GATE_DEPLOY, &suppressed)) {
+    if (trpi_log_limit_allows(remote, TRPI_LOG_LIMIT_DEPLOY, &suppressed)) {
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
                  "deployment refused peer=%s behaviour=%.100s path=%.200s "
                  "reason=\"not in remote.deployment-allowed\" suppressed=%u",

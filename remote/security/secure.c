@@ -50,7 +50,7 @@ trpi_secure_link_unref(trpi_secure_link *link)
     }
     trpi_tls_session_free(link->session);
     trpi_credentials_unref(link->credentials);
-    trpi_buffer_fini(&link->gather);
+    trpi_buffer_fini(&link->batch);
     trpi_buffer_fini(&link->flight);
     trpi_free(link->plain);
     trpi_mutex_destroy(&link->lock);
@@ -99,13 +99,12 @@ shut(trpi_secure_link *link, const char *reason)
 static void
 encrypt(trpi_secure_link *link)
 {
-    while (link->iov_at < link->iov_count && link->gather.count < CHUNK_BYTES && !link->closing) {
+    while (link->iov_at < link->iov_count && link->batch.count < CHUNK_BYTES && !link->closing) {
         trpi_iov *part = &link->iov[link->iov_at];
         size_t bytes =
             part->bytes < TRPI_TLS_RECORD_BYTES ? part->bytes : (size_t)TRPI_TLS_RECORD_BYTES;
         if (bytes > 0 &&
-            trpi_tls_session_write(link->session, part->data, bytes, &link->gather) !=
-                TRPI_TLS_OK) {
+            trpi_tls_session_write(link->session, part->data, bytes, &link->batch) != TRPI_TLS_OK) {
             const char *detail = "";
             (void)trpi_tls_session_failure(link->session, &detail);
             shut(link, detail);
@@ -128,11 +127,11 @@ pump(trpi_secure_link *link)
     if (link->in_flight || link->closing) {
         return;
     }
-    if (link->gather.count > 0) { /* secure-V2 */
+    if (link->batch.count > 0) { /* secure-V2 */
         trpi_buffer swap = link->flight;
-        link->flight = link->gather;
-        link->gather = swap;
-        trpi_buffer_clear(&link->gather);
+        link->flight = link->batch;
+        link->batch = swap;
+        trpi_buffer_clear(&link->batch);
         trpi_iov iov = { link->flight.data, link->flight.count };
         link->in_flight = true;
         (void)inner->write(link->inner, &iov, 1);
@@ -151,7 +150,7 @@ buffers_trim(trpi_secure_link *link)
 {
     if (link->flight.capacity > KEPT_BYTES && link->flight.count <= KEPT_BYTES / 4) {
         trpi_buffer_fini(&link->flight);
-        trpi_buffer_fini(&link->gather);
+        trpi_buffer_fini(&link->batch);
     }
     trpi_buffer_clear(&link->flight);
 }
@@ -164,7 +163,7 @@ in_written(void *user, trpi_link *inner)
     pthread_mutex_lock(&link->lock);
     link->in_flight = false;
     pump(link);
-    bool done = link->writing && !link->in_flight && link->gather.count == 0 &&
+    bool done = link->writing && !link->in_flight && link->batch.count == 0 &&
                 (link->session != NULL ? link->iov_at == link->iov_count : link->passed);
     if (!link->in_flight) {
         buffers_trim(link);
@@ -213,7 +212,7 @@ refuse(trpi_secure_link *link, trpi_refusal why, const char *detail)
     (void)snprintf(link->reason, sizeof link->reason, "%s: %s", trpi_refusal_text(why), detail);
     pump(link);
     if (why == TRPI_REFUSED_BY_PEER || why == TRPI_REFUSED_BYTES ||
-        (!link->in_flight && link->gather.count == 0)) {
+        (!link->in_flight && link->batch.count == 0)) {
         shut(link, ""); /* nothing to say that the peer would wait for */
     } else {
         trpi_secure_end_in(link, LINGER_MS); /* secure-V4 */
@@ -246,17 +245,16 @@ refuse_cookie(trpi_secure_link *link, trpi_refusal why, const char *users, const
 static void
 cookie_result(trpi_secure_link *link, trpi_cookie_result result, trpi_buffer *said)
 {
-    bool gathered = true;
+    bool batched = true;
     if (said->count > 0) {
-        gathered =
-            link->session != NULL
-                ? trpi_tls_session_write(link->session, said->data, said->count, &link->gather) ==
-                      TRPI_TLS_OK
-                : trpi_buffer_append(&link->gather, said->data, said->count,
-                                     TRPI_TLS_WIRE_BYTES_MAX) == TRP_OK;
+        batched = link->session != NULL
+                      ? trpi_tls_session_write(link->session, said->data, said->count,
+                                               &link->batch) == TRPI_TLS_OK
+                      : trpi_buffer_append(&link->batch, said->data, said->count,
+                                           TRPI_TLS_WIRE_BYTES_MAX) == TRP_OK;
     }
     trpi_buffer_fini(said);
-    if (!gathered) {
+    if (!batched) {
         result = TRPI_COOKIE_BROKEN;
     }
     switch (result) {
@@ -316,7 +314,7 @@ cookie_begin(trpi_secure_link *link)
 static void
 step_tls(trpi_secure_link *link)
 {
-    switch (trpi_tls_session_handshake(link->session, &link->gather)) {
+    switch (trpi_tls_session_handshake(link->session, &link->batch)) {
     case TRPI_TLS_OK:
         cookie_begin(link);
         pump(link);
@@ -340,7 +338,7 @@ step_cookie(trpi_secure_link *link, const uint8_t **bytes, size_t *count)
         const uint8_t *in = step;
         if (link->session != NULL) {
             trpi_tls_result result =
-                trpi_tls_session_read(link->session, step, want, &got, &link->gather);
+                trpi_tls_session_read(link->session, step, want, &got, &link->batch);
             if (result == TRPI_TLS_FAILED) {
                 refuse_session(link);
                 return;
@@ -431,8 +429,8 @@ tell_session(trpi_secure_link *link)
     trpi_tls_result result = TRPI_TLS_OK;
     while (result == TRPI_TLS_OK && !link->closing && link->stage == TRPI_SECURE_OPEN) {
         size_t count = 0;
-        result = trpi_tls_session_read(link->session, link->plain, PLAIN_BYTES, &count,
-                                       &link->gather);
+        result =
+            trpi_tls_session_read(link->session, link->plain, PLAIN_BYTES, &count, &link->batch);
         pump(link); /* the answer to a change of keys */
         if (count > 0) {
             pthread_mutex_unlock(&link->lock);

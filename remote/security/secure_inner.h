@@ -77,7 +77,7 @@ struct trpi_channel_secure {
     trpi_refusal refusal;
     char reason[400];
     /* Writing; by lock. */
-    trpi_buffer gather, flight; /* what waits, what the inner link is sending */
+    trpi_buffer batch, flight; /* what waits, what the inner link is sending */
     bool in_flight, writing;
     bool passed; /* the user's own buffers are what is in flight */
     trpi_iov iov[TRPI_TRANSPORT_IOV_MAX];

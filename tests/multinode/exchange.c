@@ -28,16 +28,16 @@
 #include "remote/remote.h"
 
 enum {
-    WORDS = 12,             /* of a message, and 4 bytes: 100 bytes */
+    WORDS = 12, /* of a message, and 4 bytes: 100 bytes */
     MESSAGE_BYTES = 100,
-    WIRE_BYTES = 104,       /* in a frame with others like it */
+    WIRE_BYTES = 104, /* in a frame with others like it */
     TURN_TELLS = 1000,
     WATCHED = 16,
     ASK_MS = 10000,
     SAMPLE_NS = 10000000,
-    SAMPLES = 32,           /* how many are looked back at, when a link has broken */
-    FLOWING_TELLS = 20000,  /* more than the lane holds: they go through */
-    LETTERS_QUIET = 20,     /* samples without another dead letter: there are no more */
+    SAMPLES = 32,          /* how many are looked back at, when a link has broken */
+    FLOWING_TELLS = 20000, /* more than the lane holds: they go through */
+    LETTERS_QUIET = 20,    /* samples without another dead letter: there are no more */
     QUICK_BEAT_MS = 250,
     QUICK_PAUSE_MS = 500,
     QUICK_HANDSHAKE_MS = 2000,
@@ -45,7 +45,7 @@ enum {
     PATIENT_PAUSE_MS = 30000,
     /* What the process itself may hold of what it has handed over or read, when a link breaks: the
      * write in progress, and two buffers of a read. */
-    HELD_BYTES = TRPI_ADMIT_BYTES_MAX + TRPI_GATHER_BYTES_MAX + 2 * 65536
+    HELD_BYTES = TRPI_ADMIT_BYTES_MAX + TRPI_BATCH_BYTES_MAX + 2 * 65536
 };
 
 typedef struct report {

@@ -423,12 +423,12 @@ who_was_refused_for_a_promise_hears_when_it_is_broken(void)
     pass(&m, 10000);
     trpi_peer *peer = peer_pinned(&m, 0, 1);
     UNIT_FALSE(peer->activity.active);
-    atomic_fetch_add(&peer->promised, 1u << 30);
+    atomic_fetch_add(&peer->reserved, 1u << 30);
     trp_system_tell(m.system[0], ref, &trp_string_type, "x", 1);
     pass(&m, 5000);
     UNIT_EQUAL(refusals, 1);
     UNIT_EQUAL(readies, 0);
-    atomic_fetch_sub(&peer->promised, 1u << 30);
+    atomic_fetch_sub(&peer->reserved, 1u << 30);
     pass(&m, 1000);
     UNIT_EQUAL(readies, 1);
     trpi_peer_unpin(peer);

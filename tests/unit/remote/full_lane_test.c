@@ -158,13 +158,13 @@ what_is_handed_over_is_not_counted_twice(void)
                                      sizeof most_of_it) == TRP_OK);
     UNIT_REQUIRE(trpi_peer_get(p.remote[0], &trpi_node_id_get(p.system[0], node)->address, false,
                                &peer) == TRP_OK);
-    UNIT_WAIT(atomic_load(&peer->promised) == 0, 60000);
+    UNIT_WAIT(atomic_load(&peer->reserved) == 0, 60000);
     atomic_store(&one_is_told, false);
     pthread_mutex_lock(&peer->lock); /* as a hand-over does */
-    atomic_fetch_add(&peer->promised, sizeof most_of_it);
+    atomic_fetch_add(&peer->reserved, sizeof most_of_it);
     UNIT_REQUIRE(pthread_create(&thread, NULL, one_teller, &p) == 0);
-    UNIT_WAIT(atomic_load(&peer->promised) > sizeof most_of_it || atomic_load(&one_is_told), 60000);
-    atomic_fetch_sub(&peer->promised, sizeof most_of_it);
+    UNIT_WAIT(atomic_load(&peer->reserved) > sizeof most_of_it || atomic_load(&one_is_told), 60000);
+    atomic_fetch_sub(&peer->reserved, sizeof most_of_it);
     pthread_mutex_unlock(&peer->lock);
     pthread_join(thread, NULL);
     pair_end(&p);
@@ -273,7 +273,7 @@ messages_of_a_shared_frame_die_one_by_one(void)
     eager_start(&p);
     /* shared frames are smaller than what was promised for them: it is told again, and fills up */
     UNIT_WAIT(atomic_load(&refusals) == atomic_load(&readies) + 1 &&
-                  atomic_load(&peer->promised) == 0 &&
+                  atomic_load(&peer->reserved) == 0 &&
                   atomic_load(&peer->lanes[TRPI_LANE_ORDINARY].queued) > ADMIT_BYTES / 2,
               60000);
     uint64_t messages = messages_in(peer, TRPI_LANE_ORDINARY, &frames);

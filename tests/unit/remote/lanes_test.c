@@ -348,11 +348,11 @@ a_promise_counts_for_a_lane_as_much_as_it_may_promise(void)
     trp_ref other = silent_receiver(&p, 5, &peer);
     trpi_lane_state *lane = &peer->lanes[TRPI_LANE_ORDINARY];
     size_t before = atomic_load(&lane->queued);
-    atomic_fetch_add(&peer->promised, 1 << 20); /* as large messages do */
+    atomic_fetch_add(&peer->reserved, 1 << 20); /* as large messages do */
     trp_system_tell(p.system[0], other, &trp_bytes_type, some, sizeof some);
     UNIT_WAIT(atomic_load(&lane->queued) > before || lane_full(&p) > 0, 20000);
     UNIT_EQUAL(lane_full(&p), 0);
-    atomic_fetch_sub(&peer->promised, 1 << 20);
+    atomic_fetch_sub(&peer->reserved, 1 << 20);
     pair_end(&p);
 }
 
