@@ -17,6 +17,7 @@
 #include "cluster/shell/listen.h"
 #include "cluster/shell/snapshot.h"
 #include "remote/remote.h"
+#include "base/config.h"
 
 /* a zero field is its default; see membership.h, heartbeat.h */
 typedef struct trpi_cluster_options {
@@ -50,5 +51,8 @@ trp_err trpi_cluster_start(trp_system *system, trpi_remote *remote,
  * fine. The memory is freed by trpi_cluster_free, after trp_system_stop. */
 void trpi_cluster_stop(trpi_cluster *cluster);
 void trpi_cluster_free(trpi_cluster *cluster); /* NULL is fine */
+
+/* Keys of the configuration that the cluster and its routers read (keys.c). */
+extern const trpi_config_part trpi_cluster_keys, trpi_cluster_router_keys;
 
 #endif

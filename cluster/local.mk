@@ -64,7 +64,7 @@ troupe_sources += \
 	cluster/routing/router_spread.c
 
 # The door.
-troupe_sources += cluster/cluster.c
+troupe_sources += cluster/cluster.c cluster/keys.c
 pkginclude_HEADERS += include/troupe/cluster.h include/troupe/lease.h include/troupe/metrics.h
 
 test_programs += tests/fuzz/gossip_fuzz

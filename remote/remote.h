@@ -10,6 +10,7 @@
 #include "remote/faults/fault_text.h"
 #include "remote/faults/faults.h"
 #include "remote/security/tls.h"
+#include "base/config.h"
 
 /* Listen, advertise the address in the system and register as its remoting.
  * Errors: TRP_EINVAL (wildcard advertised, bad host), TRP_EADDRINUSE, TRP_EIO, TRP_ENOMEM,
@@ -125,5 +126,8 @@ typedef struct trpi_remote_stats {
     uint64_t starved_ago_ms, displaced_ago_ms;
 } trpi_remote_stats;
 void trpi_remote_stats_get(trpi_remote *remote, trpi_remote_stats *ret_stats);
+
+/* Keys of the configuration that remoting reads (keys.c). */
+extern const trpi_config_part trpi_remote_keys;
 
 #endif

@@ -1,6 +1,6 @@
 troupe_sources += cluster/node/carry.c cluster/node/cert_main.c cluster/node/cert_openssl.c \
 	cluster/node/config_main.c cluster/node/cookie_file.c \
-	cluster/node/control.c cluster/node/control_actors.c cluster/node/control_audit.c cluster/node/control_call.c \
+	cluster/node/keys.c cluster/node/control.c cluster/node/control_actors.c cluster/node/control_audit.c cluster/node/control_call.c \
 	cluster/node/control_change.c cluster/node/control_commands.c cluster/node/control_events.c \
 	cluster/node/control_fault.c cluster/node/control_join.c \
 	cluster/node/control_member.c cluster/node/control_members.c cluster/node/control_peers.c cluster/node/control_reach.c cluster/node/control_request.c cluster/node/control_serve.c \

@@ -173,7 +173,7 @@ list_apply(const trpi_node_options *options, size_t at, trpi_config *config,
 static bool
 key_is_list(const char *key)
 {
-    for (const trpi_config_row *row = trpi_config_rows; row->key; row++) {
+    for (const trpi_config_row *row = NULL; (row = trpi_config_row_next(row)) != NULL;) {
         if (strcmp(row->key, key) == 0) {
             return row->type == TRPI_CONFIG_LIST;
         }

@@ -21,7 +21,7 @@ actor_sources += src/actor/naming/directory.c src/actor/naming/name.c src/actor/
 actor_sources += src/actor/log/event_stream.c src/actor/log/log.c src/actor/log/log_context.c src/actor/log/log_format.c src/actor/log/loggers.c
 
 # what the configuration says
-actor_sources += src/actor/settings/options.c src/actor/settings/settings.c src/actor/settings/settings_dispatch.c
+actor_sources += src/actor/settings/keys.c src/actor/settings/options.c src/actor/settings/settings.c src/actor/settings/settings_dispatch.c
 
 # what an actor is besides its messages: start to end, children, supervision, watch, ask, timers
 actor_sources += src/actor/life/ask.c src/actor/life/ask_system.c src/actor/life/children.c \

@@ -6,9 +6,9 @@
  *   config-I1  a value of a lower layer never replaces one of a higher layer (slot_replace)
  *   config-I2  every value in a slot has passed the check of its row (put, adopt)
  * Limits.    TRPI_CONFIG_LIST_MAX values, TRPI_CONFIG_TEXT_BYTES_MAX each.
- * Not here.  The file (config_load.c), the schema (config_schema.c), numbers (config_value.c), what
- *            may stand where (config_check.c), the environment (config_env.c), what programs do
- *            with it (config_tree.c).
+ * Not here.  The file (config_load.c), the keys (keys.c of each room), numbers (config_value.c),
+ *            what may stand where (config_check.c), the environment (config_env.c), what programs
+ *            do with it (config_tree.c).
  * Tests.     tests/unit/node/config_test.c
  */
 #include "base/config.h"
@@ -164,7 +164,8 @@ trpi_config_new(trpi_config **ret_config)
 {
     trpi_config *config = NULL;
     trp_err err = trpi_config_empty_new(&config);
-    for (const trpi_config_row *row = trpi_config_rows; err == TRP_OK && row->key; row++) {
+    const trpi_config_row *row = NULL;
+    while (err == TRP_OK && (row = trpi_config_row_next(row)) != NULL) {
         trpi_config_slot *slot = NULL;
         if (strchr(row->key, '*')) {
             continue;

@@ -54,12 +54,20 @@ typedef struct trpi_config_row {
      * that a misspelt one is refused; of LIST: what each of its values may be */
     const char *choices;
     const char *doc;
+    bool is_secret; /* shown as "(secret)" */
 } trpi_config_row;
 
 /* What Akka calls otherwise may be written with Akka's name too. */
 typedef struct trpi_config_alias {
     const char *akka, *ours;
 } trpi_config_alias;
+
+/* What a room contributes (config_keys.h). */
+typedef struct trpi_config_part {
+    const trpi_config_row *rows; /* in the order in which they are shown; NULL key at the end */
+    size_t count;
+    const trpi_config_alias *aliases; /* NULL akka at the end; NULL: none */
+} trpi_config_part;
 
 /* One value, as config show prints it. Borrowed until the config is changed or freed. */
 typedef struct trpi_config_entry {
@@ -76,9 +84,13 @@ typedef struct trpi_config_entry {
 typedef struct trp_config trpi_config; /* the public one, still being filled */
 typedef trp_config_error trpi_config_error;
 
-/* The table, NULL key at the end; sorted as it is to be shown. */
-extern const trpi_config_row trpi_config_rows[];
-extern const trpi_config_alias trpi_config_aliases[]; /* NULL akka at the end */
+/* The parts of all rooms, NULL at the end: the uppermost room has the list
+ * (cluster/node/keys.c). */
+extern const trpi_config_part *const trpi_config_parts[];
+/* Return the row, or alias, after this one in the list of all parts; NULL is before the first one
+ * and after the last one. */
+const trpi_config_row *trpi_config_row_next(const trpi_config_row *row);
+const trpi_config_alias *trpi_config_alias_next(const trpi_config_alias *alias);
 
 /* A config with the defaults. Gives *ret_config. Errors: TRP_ENOMEM. */
 trp_err trpi_config_new(trpi_config **ret_config);

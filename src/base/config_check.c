@@ -25,7 +25,7 @@ const trpi_config_row *
 trpi_config_row_find(const char *key)
 {
     size_t count = strlen(key);
-    for (const trpi_config_row *row = trpi_config_rows; row->key; row++) {
+    for (const trpi_config_row *row = NULL; (row = trpi_config_row_next(row)) != NULL;) {
         const char *star = strchr(row->key, '*');
         if (!star) {
             if (strcmp(row->key, key) == 0) {
@@ -45,7 +45,7 @@ trpi_config_row_find(const char *key)
 const char *
 trpi_config_alias_of(const char *key)
 {
-    for (const trpi_config_alias *alias = trpi_config_aliases; alias->akka; alias++) {
+    for (const trpi_config_alias *alias = NULL; (alias = trpi_config_alias_next(alias)) != NULL;) {
         if (strcmp(alias->akka, key) == 0) {
             return alias->ours;
         }
@@ -59,7 +59,7 @@ trpi_config_word_is_ours(const char *word, size_t bytes)
     if (bytes == 3 && memcmp(word, "app", 3) == 0) {
         return true;
     }
-    for (const trpi_config_row *row = trpi_config_rows; row->key; row++) {
+    for (const trpi_config_row *row = NULL; (row = trpi_config_row_next(row)) != NULL;) {
         if (strncmp(row->key, word, bytes) == 0 &&
             (row->key[bytes] == '.' || row->key[bytes] == '\0')) {
             return true;

@@ -96,7 +96,7 @@ env_key_find(const trpi_config *config, const char *name, char *key, size_t byte
             return true;
         }
     }
-    for (const trpi_config_row *row = trpi_config_rows; row->key; row++) {
+    for (const trpi_config_row *row = NULL; (row = trpi_config_row_next(row)) != NULL;) {
         if (!strchr(row->key, '*') &&
             strcmp(trpi_config_env_name(row->key, env, sizeof env) + 7, name) == 0) {
             (void)snprintf(key, bytes, "%s", row->key);

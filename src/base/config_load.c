@@ -567,10 +567,10 @@ static size_t
 table_room(const loader *l, const char *prefix)
 {
     size_t room = 3 + l->learned_count, bytes = strlen(prefix);
-    for (const trpi_config_row *row = trpi_config_rows; row->key; row++) {
+    for (const trpi_config_row *row = NULL; (row = trpi_config_row_next(row)) != NULL;) {
         room += strncmp(row->key, prefix, bytes) == 0;
     }
-    for (const trpi_config_alias *alias = trpi_config_aliases; alias->akka; alias++) {
+    for (const trpi_config_alias *alias = NULL; (alias = trpi_config_alias_next(alias)) != NULL;) {
         room += strncmp(alias->akka, prefix, bytes) == 0;
     }
     return room;
@@ -583,10 +583,11 @@ table_make(loader *l, const char *base, const char *prefix)
     size_t room = table_room(l, prefix), base_bytes = strlen(base);
     table made = { base, prefix, keep(l, room * sizeof(cfg_opt_t)), 0 };
     bool ok = made.options != NULL;
-    for (const trpi_config_row *row = trpi_config_rows; ok && row->key; row++) {
+    for (const trpi_config_row *row = NULL; ok && (row = trpi_config_row_next(row)) != NULL;) {
         ok = option_add(l, &made, row->key, row->type == TRPI_CONFIG_LIST, false);
     }
-    for (const trpi_config_alias *alias = trpi_config_aliases; ok && alias->akka; alias++) {
+    const trpi_config_alias *alias = NULL;
+    while (ok && (alias = trpi_config_alias_next(alias)) != NULL) {
         if (strncmp(alias->akka, prefix, strlen(prefix)) == 0) { /* a row is found by walking */
             bool is_list = trpi_config_row_find(alias->ours)->type == TRPI_CONFIG_LIST;
             ok = option_add(l, &made, alias->akka, is_list, false);

@@ -1,7 +1,7 @@
 /* config_render.c - a configuration as a file again; of no configuration at all, the reference.
  *
  * Why.     What the code takes as default, what the documentation says and what `config show
- *          --reference` prints is one table (config_schema.c). This writes it down.
+ *          --reference` prints is one table (keys.c of each room). This writes it down.
  * Shape.   Every key becomes an item, a list of elements: cluster / role "db" / min-nr-of-members.
  *          Items are written section by section, in the order of the table, then of the file.
  *          A row with a title, of which nothing is set, is written as a comment: its section is
@@ -177,7 +177,7 @@ put_doc(renderer *r, size_t depth, const char *doc)
 static const char *
 akka_name(const char *ours)
 {
-    for (const trpi_config_alias *alias = trpi_config_aliases; alias->akka; alias++) {
+    for (const trpi_config_alias *alias = NULL; (alias = trpi_config_alias_next(alias)) != NULL;) {
         bool of_akka = strncmp(alias->akka, "tls.", 4) != 0; /* that one is ours, too */
         if (of_akka && strcmp(alias->ours, ours) == 0) {
             return alias->akka;
@@ -309,7 +309,7 @@ static void
 items_gather(renderer *r, const trp_config *config)
 {
     size_t slots = config ? config->slots.count : 0;
-    for (const trpi_config_row *row = trpi_config_rows; row->key; row++) {
+    for (const trpi_config_row *row = NULL; (row = trpi_config_row_next(row)) != NULL;) {
         bool any = false;
         for (size_t i = 0; i < slots; i++) {
             const trpi_config_slot *slot = &config->slots.slots[i];
@@ -342,7 +342,7 @@ trp_config_render(const trp_config *config, unsigned flags, char **ret_text)
     }
     memset(&r, 0, sizeof r);
     r.flags = flags;
-    for (const trpi_config_row *row = trpi_config_rows; row->key; row++) {
+    for (const trpi_config_row *row = NULL; (row = trpi_config_row_next(row)) != NULL;) {
         room++;
     }
     r.items = trpi_alloc(room * sizeof *r.items);

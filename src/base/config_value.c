@@ -126,7 +126,7 @@ trpi_config_nearest(const char *name)
 {
     const char *best = NULL;
     size_t best_distance = 1 + strlen(leaf_of(name)) / 3; /* one slip in three letters */
-    for (const trpi_config_row *row = trpi_config_rows; row->key; row++) {
+    for (const trpi_config_row *row = NULL; (row = trpi_config_row_next(row)) != NULL;) {
         size_t whole = trpi_edit_distance(name, row->key);
         if (whole < best_distance || (whole == best_distance && !best)) {
             best = row->key;
@@ -137,7 +137,7 @@ trpi_config_nearest(const char *name)
         return best;
     }
     best_distance = 1 + strlen(leaf_of(name)) / 4;
-    for (const trpi_config_row *row = trpi_config_rows; row->key; row++) {
+    for (const trpi_config_row *row = NULL; (row = trpi_config_row_next(row)) != NULL;) {
         size_t leaf = trpi_edit_distance(leaf_of(name), leaf_of(row->key));
         if (leaf < best_distance) {
             best = row->key;
@@ -153,7 +153,7 @@ section_nearest(const char *name, const char **ret_section)
 {
     char section[TRPI_CONFIG_KEY_BYTES_MAX + 1];
     size_t limit = strlen(leaf_of(name)) / 3;
-    for (const trpi_config_row *row = trpi_config_rows; row->key; row++) {
+    for (const trpi_config_row *row = NULL; (row = trpi_config_row_next(row)) != NULL;) {
         for (const char *dot = strchr(row->key, '.'); dot; dot = strchr(dot + 1, '.')) {
             size_t bytes = (size_t)(dot - row->key);
             memcpy(section, row->key, bytes);

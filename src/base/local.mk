@@ -7,6 +7,6 @@ troupe_sources += src/base/storage_memory.c src/base/transport.c src/base/world_
 pkginclude_HEADERS += include/troupe/payload.h
 # The configuration needs libconfuse, so it is not among the sources the client links.
 troupe_sources += src/base/config.c src/base/config_check.c src/base/config_env.c \
-	src/base/config_load.c src/base/config_render.c src/base/config_schema.c src/base/config_text.c \
+	src/base/config_load.c src/base/config_render.c src/base/config_parts.c src/base/config_text.c \
 	src/base/config_tree.c src/base/config_value.c
 pkginclude_HEADERS += include/troupe/config.h

@@ -3,7 +3,7 @@ troupe_sources += src/pattern/testkit.c src/pattern/testkit_expect.c src/pattern
 	src/pattern/testkit_probe.c src/pattern/testkit_seeded.c
 # The pattern room: what is built from actors.
 pkginclude_HEADERS += include/troupe/router.h
-troupe_sources += src/pattern/drain.c
+troupe_sources += src/pattern/drain.c src/pattern/keys.c
 troupe_sources += src/pattern/routing.c src/pattern/routing_cluster.c src/pattern/routing_envelope.c src/pattern/routing_gather.c \
 	src/pattern/routing_hash.c src/pattern/routing_head.c src/pattern/routing_load.c \
 	src/pattern/routing_logic.c src/pattern/routing_plan.c src/pattern/routing_pool.c \

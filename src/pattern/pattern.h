@@ -8,6 +8,8 @@
 #include <troupe/router.h>
 #include <troupe/shutdown.h>
 
+#include "base/config.h"
+
 /* ---- routees from elsewhere --------------------------------------------------------------------
  * A source decides on which nodes a router has routees; the router's own actor carries it out. The
  * cluster room makes one for each cluster-aware router. Such a router may be without routees, and
@@ -114,5 +116,8 @@ bool trpi_shutdown_report(trp_system *system, uint32_t index, char *text, size_t
 uint32_t trpi_shutdown_timeout_ms(trp_system *system, const char *phase);
 /* Would the phases that a configuration describes do? Errors: TRP_ECONFIG, *ret_error says why. */
 trp_err trpi_shutdown_config_check(const trp_config *config, trp_config_error *ret_error);
+
+/* Keys of the configuration that routers, the shutdown and the test kit read (keys.c). */
+extern const trpi_config_part trpi_router_keys, trpi_shutdown_keys, trpi_testkit_keys;
 
 #endif

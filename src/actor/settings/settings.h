@@ -13,6 +13,8 @@
 #include <troupe/config.h>
 #include <troupe/system.h>
 
+#include "base/config.h"
+
 /* A section deployment "/service/worker" { }: valid while the system lives. */
 typedef struct trpi_deployment {
     const trp_config *config;
@@ -61,5 +63,8 @@ extern const char trpi_node_conflict[];
 bool trpi_options_are_valid(const trp_system_options *options); /* NULL is */
 /* Copy options that are valid; NULL: the defaults. */
 void trpi_options_copy(const trp_system_options *given, trp_system_options *ret_options);
+
+/* Keys of the configuration that systems read (keys.c). */
+extern const trpi_config_part trpi_actor_keys, trpi_log_keys;
 
 #endif

@@ -455,7 +455,7 @@ reference_has_every_key_with_its_default_and_a_sentence(void)
     UNIT_EQUAL(trp_config_parse_text("reference", text, &reference, &error), TRP_OK);
     UNIT_TEXT(error.text, "");
     UNIT_REQUIRE(reference != NULL);
-    for (const trpi_config_row *row = trpi_config_rows; row->key; row++) {
+    for (const trpi_config_row *row = NULL; (row = trpi_config_row_next(row)) != NULL;) {
         char doc[33];
         snprintf(doc, sizeof doc, "%s", row->doc);
         UNIT_TRUE(strstr(text, doc) != NULL);

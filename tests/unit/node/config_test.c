@@ -58,7 +58,7 @@ static void
 every_default_passes_its_own_check(void)
 {
     trpi_config *config = config_new();
-    for (const trpi_config_row *row = trpi_config_rows; row->key; row++) {
+    for (const trpi_config_row *row = NULL; (row = trpi_config_row_next(row)) != NULL;) {
         char assignment[512];
         trpi_config_error error = { "" };
         const char *star = strchr(row->key, '*');
