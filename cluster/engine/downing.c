@@ -1,50 +1,49 @@
-/* downing.c - the strategies: which side of a split stays. When that is asked, and who acts, is
- * downing_split.c.
+/* downing.c - the downing strategies: which side of a split stays. downing_split.c says when they
+ * are asked, and which node acts.
  *
- * Why.     A failure detector cannot tell a dead node from a cut cable. Somebody has to decide,
- *          and two halves that cannot talk must decide differently. They need no talk: both count
- *          the same last common membership, and each strategy is a question about the two counts
- *          that at most one side answers with yes.
+ * Why.     A failure detector cannot tell a crashed node from a network partition. The sides of a
+ *          partition cannot communicate and must not both go on. Both count the votes of the same
+ *          last common membership, and each strategy is a predicate on the two counts that is true
+ *          on at most one side.
  * Must hold. (downing-D5; downing-votes-D3, downing-votes-D6, downing-votes-D10 and
  * downing-votes-D11; the others in
  *            downing_split.c)
- *   downing-D1  While members or reachability change, nobody decides (stable_ms counts from the
- *       last change), but for downing-D12; and who is not sure of its side for too long, while
- *       somebody is missed all that time, stops (unsure_ms).
- *   downing-D2  *My side* are those who have seen the present version: they are connected to me by
- *       gossip, whatever the detectors say. Everybody else counts against us. So two sides which
- *       cannot gossip with each other never both stay, even if rows are stale. downing-D9 keeps
- *       *seen* from being stale.
- *   downing-D4  Only one node of a side acts, its leader; and none that is itself under suspicion.
- *   downing-D5  The word of an observer that is away does not count: a node that hears nobody would
- *       accuse all, and one that has died takes nothing back. Of all strategies, and of all who
- *       look.
- *   downing-D7  Who stays must be allowed to by itself, without the indirectly connected that are
- *       given up; when that does not change for three times stable-after, all stop.
- *   downing-D8  With a lease at most one side stays because the lease is given to one owner at a
- *       time, and kept until the other side has asked or may not ask any more. That side loses
- *       sight of who has removed it within stable-after (which is longer than a failure is noticed
- *       and told), asks within lease_ask_ms from then, however often it comes to rest and loses it
- *       again, and is answered within operation-timeout; the owner counts the sum of the three from
- *       the removal on. The lock ends with the owner, so it is never the owner that is given up.
- *   downing-D9  Who is under suspicion and has seen the version (the doubtful) is there only if it
- *       has seen one that was made lately: who falls silent then leaves no other trace, since its
- *       observers have said already that they do not reach it. So the one that acts, both ends of a
- *       broken link, and the first that nobody suspects make a new version half-way to stable-after
- *       and again as long as it takes, and decide when there was time for an answer. What follows
- *       their own word has been seen after it; the versions that a node has seen are a chain, so of
- *       two sides that mark each other Down at most one gets the agreement that a removal needs.
- *   downing-D12 In unrest (reachability has changed more than twice without a rest, and somebody
- *       was missed all the time) a side is sure when its steady members, which have not been missed
- *       for stable-after and have seen the version, would stay with all others counted against
- *       them. Two sides that are disjoint are never both sure (downing-D2, downing-votes-D6). The
- *       acting member of a sure side gives up the members that have been unreachable for
- *       stable-after, and, when the unrest has lasted for stable-after and down-all-when-unstable,
- *       every member that is unreachable then. The set that has seen the version may be stale,
- *       since a cut that is not noticed yet. So a minority may mark others Down, but it cannot
- *       remove them: a removal needs the agreement of all members that are not marked, some of them
- *       are on the other side, and after the cut the minority is not sure again. A lease is
- *       excepted: there a minority may stay, and only the owner knows that it may not.
+ *   downing-D1  No node decides while members or reachability change (stable_ms counts from the
+ *       last change), except under downing-D12. A node that has not been sure of its side for too
+ *       long (unsure_ms), with a member unreachable all that time, stops.
+ *   downing-D2  A node's side is the set of members that have seen the present version: they are
+ *       connected to it by gossip, whatever the failure detectors say. All other members count
+ *       against the side. So two sides that cannot exchange gossip never both stay, even if
+ *       reachability rows are stale. downing-D9 keeps the seen set from being stale.
+ *   downing-D4  One node of a side acts, its leader, and only if no observer suspects it.
+ *   downing-D5  Rows of an unreachable observer do not count: a node that hears no other accuses
+ *       all, and a crashed node withdraws nothing. This holds for all strategies and all readers.
+ *   downing-D7  The members that stay must be entitled to without the indirectly connected ones
+ *       that are marked Down. If that does not change within three times stable-after, all stop.
+ *   downing-D8  With a lease at most one side stays: the lease has one owner at a time, which keeps
+ *       it until the other side has asked or may no longer ask. The other side finds the owner's
+ *       side unreachable within stable-after (longer than failure detection and its gossip), asks
+ *       within lease_ask_ms from then, however often it becomes stable and unstable, and is
+ *       answered within operation-timeout. The owner holds the lease for the sum of the three after
+ *       the removal. The lock ends with its owner, so the owner is never marked Down by its side.
+ *   downing-D9  A suspected member that has seen the version counts as alive only if it has seen a
+ *       recent one: when it falls silent nothing else shows it, since its observers have reported
+ *       it unreachable already. So the acting node, both ends of a broken link, and the first
+ *       member that no observer suspects make a new version half-way to stable-after, and again as
+ *       long as needed, and decide when there was time for an answer. A version that follows their
+ *       own was seen after it. The versions that a node has seen form a chain, so of two sides that
+ *       mark each other Down at most one gets the agreement that a removal needs.
+ *   downing-D12 While reachability flaps (it has changed more than twice without becoming stable,
+ *       and a member was unreachable all that time) a side is sure when its stable members, which
+ *       have been reachable for stable-after and have seen the version, would stay with all others
+ *       counted against them. Two disjoint sides are never both sure (downing-D2,
+ *       downing-votes-D6). The acting member of a sure side marks Down the members that have been
+ *       unreachable for stable-after, and, after stable-after plus down-all-when-unstable, every
+ *       member that is unreachable then. The seen set may be stale after a partition that is not
+ *       detected yet. So a minority may mark others Down, but it cannot remove them: a removal
+ *       needs the agreement of all members that are not marked, some of which are on the other
+ *       side, and after the partition the minority is not sure again. The lease strategy is
+ *       excepted: a minority may stay there, and only the owner knows whether it may.
  * Tests.   tests/unit/cluster/downing_test.c, downing_strategies_test.c, downing_lease_test.c,
  *          tests/sim/churn_test.c
  * Sources. DOWN-01 .. -05; Akka's split brain resolver; sim-S12.
@@ -69,7 +68,7 @@ decide_manual(const trpi_downing_ops *ops, const trpi_downing_options *options,
     (void)ops;
     (void)options;
     (void)input;
-    (void)decision; /* waits for the operator */
+    (void)decision; /* the operator decides */
 }
 
 static void
@@ -101,7 +100,7 @@ decide_auto(const trpi_downing_ops *ops, const trpi_downing_options *options,
     }
 }
 
-/* ---- who stays ------------------------------------------------------------------------------- */
+/* ---- which side stays ------------------------------------------------------------------------ */
 
 static bool
 stays_majority(const trpi_downing_options *options, trpi_side mine, trpi_side others,
@@ -132,7 +131,7 @@ stays_quorum(const trpi_downing_options *options, trpi_side mine, trpi_side othe
     return stays;
 }
 
-/* The oldest alone is given up, unless the rest is alone, too: of two nodes the older stays. */
+/* A lone oldest is marked Down, unless the other side is one node, too: then the older stays. */
 static bool
 stays_oldest(const trpi_downing_options *options, trpi_side mine, trpi_side others,
              const char **ret_why)

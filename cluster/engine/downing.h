@@ -1,7 +1,7 @@
-/* downing.h - who is to be marked Down when members stay unreachable.
+/* downing.h - split brain resolution: which members are marked Down when members stay unreachable.
  *
- * A strategy is a pure function of one view. It runs on every member; what it returns says whether
- * this node acts (marks others Down, or stops itself) and why, in words that an operator reads.
+ * A strategy is a pure function of one view and runs on every member. Its decision says whether
+ * this node acts (marks others Down, or stops itself) and gives the reason as text for operators.
  */
 #ifndef TRPI_CLUSTER_DOWNING_H
 #define TRPI_CLUSTER_DOWNING_H
@@ -15,7 +15,7 @@ typedef enum trpi_downing_verdict {
     TRPI_DOWNING_DOWN_SELF = 2,    /* this node must stop; indexes: the marks of downing_sides.h */
     TRPI_DOWNING_ACQUIRE = 3,      /* ask for the lease, and decide again when it has answered */
     TRPI_DOWNING_DOWN_SIDE = 4,    /* mark decision.indexes Down: this node's whole side */
-    TRPI_DOWNING_ROLL_CALL = 5     /* make a new version: who sees it is still there */
+    TRPI_DOWNING_ROLL_CALL = 5     /* make a new version: a member that sees it is alive */
 } trpi_downing_verdict;
 
 typedef enum trpi_lease_state {
@@ -30,28 +30,30 @@ typedef struct trpi_downing_options {
     uint32_t unstable_after_ms;     /* down-all-when-unstable, beyond stable_after_ms; 0: never */
     uint32_t auto_down_after_ms;    /* 5000 */
     uint32_t quorum_size;           /* static-quorum: 3 */
-    uint32_t least_nodes;           /* keep-referee: its side stops with fewer; 1 */
-    uint32_t lease_minority_delay_ms; /* lease: the smaller side asks later by so much; 2000 */
-    uint32_t lease_release_after_ms;  /* 40000; the least: trpi_downing_lease_hold_ms */
-    uint32_t lease_timeout_ms;        /* no answer by then is a refusal; 5000 */
-    bool keep_lone_oldest;          /* keep-oldest: also when it is alone (down-if-alone = off) */
+    uint32_t least_nodes;           /* keep-referee: smaller sides stop; 1 */
+    uint32_t lease_minority_delay_ms; /* lease: delay of the smaller side; 2000 */
+    uint32_t lease_release_after_ms;  /* 40000; at least trpi_downing_lease_hold_ms() */
+    uint32_t lease_timeout_ms;        /* without an answer by then it is refused; 5000 */
+    bool keep_lone_oldest;          /* keep-oldest: even if it is alone (down-if-alone = off) */
     trpi_address referee;           /* keep-referee; port 0: none */
-    char role[TRPI_ROLE_BYTES_MAX + 1]; /* only these are counted; "": all */
+    char role[TRPI_ROLE_BYTES_MAX + 1]; /* only members with this role count; "": all */
 } trpi_downing_options;
 
 typedef struct trpi_downing_input {
     const trpi_gossip *gossip;
     const trpi_seen *seen;
-    const trpi_votes *votes; /* what this node knows of them, for the same view */
+    const trpi_votes *votes; /* of the same view, as far as this node knows them */
     uint64_t self;
-    uint64_t stable_ms;                /* since members or reachability changed */
-    uint64_t unstable_ms; /* for how long reachability has kept changing, and somebody was missed
-                           * all the time; 0: it rests */
-    uint64_t unsure_ms;   /* of that, since decision.sure: for how long it has not been */
-    const uint64_t *unreachable_ms;    /* per member: for how long it has been unreachable */
-    const uint64_t *reachable_ms; /* since it was missed last; 0: it is; UINT64_MAX: not lately */
-    uint64_t apart_ms; /* since nobody was unreachable, own pauses counted */
-    uint64_t version_ms; /* since this node has the present version */
+    uint64_t stable_ms; /* time since members or reachability changed */
+    /* how long reachability has been flapping with at least one member unreachable all that time;
+     * 0: it is stable */
+    uint64_t unstable_ms;
+    uint64_t unsure_ms; /* of unstable_ms, the time since decision.sure was last true */
+    const uint64_t *unreachable_ms; /* per member: how long it has been unreachable */
+    /* per member: time since it was last unreachable; 0: it is now; UINT64_MAX: not recently */
+    const uint64_t *reachable_ms;
+    uint64_t apart_ms;   /* time since no member was unreachable, pauses of this node included */
+    uint64_t version_ms; /* time since this node got the present version */
     uint64_t word_ms;    /* since it last made one: who has seen this one has been heard since */
     uint64_t doubt_ms;   /* since decision.doubtful last was not 0; UINT64_MAX: it never was */
     uint64_t leaver; /* key of the oldest, when it has seen a view in which it is Exiting; else 0 */
@@ -64,8 +66,8 @@ typedef struct trpi_downing_decision {
     uint32_t indexes_count;
     uint32_t members, reachable, unreachable, indirectly_connected; /* what was counted */
     uint32_t doubtful; /* under suspicion, though they have seen the version */
-    uint32_t open;     /* changes of votes that are not known to be seen by all */
-    bool sure;         /* who is steady on this side is enough for it to stay (downing-D12) */
+    uint32_t open;     /* vote changes not known to be seen by all members */
+    bool sure;         /* the stable members of this side suffice for it to stay (downing-D12) */
     char reason[192];
 } trpi_downing_decision;
 
@@ -79,57 +81,57 @@ const char *trpi_downing_name(const trpi_downing_ops *ops); /* static */
 void trpi_downing_decide(const trpi_downing_ops *ops, const trpi_downing_options *options,
                          const trpi_downing_input *input, trpi_downing_decision *decision);
 
-/* For so long, counted from when nobody was unreachable, the lease may be asked for: the most that
- * a side needs which comes to rest once. After that it stops instead. */
+/* Return how long after no member was unreachable a side may ask for the lease: the longest time
+ * that a side needs to become stable once. Later it stops instead of asking. */
 uint64_t trpi_downing_lease_ask_ms(const trpi_downing_options *options);
-/* For so long a lease is kept when nobody is unreachable any more. */
+/* Return how long the owner keeps the lease after all members are reachable again. */
 uint64_t trpi_downing_lease_hold_ms(const trpi_downing_options *options);
 
 /* ---- advice ---------------------------------------------------------------------------------- */
-/* The internal interface for whatever advises an operator, or has to know before it happens (`why`,
- * `status`, `leave`, a node that others have removed): it counts the sides as the decision itself
- * does, and waits for nothing. */
+/* For code that advises an operator, or must know the result before the decision (`why`, `status`,
+ * `leave`, a node that others have removed). It counts the sides exactly as the decision does, and
+ * applies none of its delays. */
 
 typedef enum trpi_downing_mark { /* of one member */
-    TRPI_MARK_CLEAR = 0,         /* on the side that is asked about */
-    TRPI_MARK_AWAY = 1,          /* not on it: unreachable and has not seen the version */
+    TRPI_MARK_CLEAR = 0,         /* on the side in question */
+    TRPI_MARK_AWAY = 1,          /* on another side: unreachable, has not seen the version */
     TRPI_MARK_UNSURE = 2,        /* reachable, has not seen the version */
-    TRPI_MARK_BROKEN = 3,        /* on the side, but indirectly connected: given up, too */
-    TRPI_MARK_GONE = 4           /* counts as if it was no member any more */
+    TRPI_MARK_BROKEN = 3,        /* on the side, but indirectly connected: marked Down, too */
+    TRPI_MARK_GONE = 4           /* counts as removed */
 } trpi_downing_mark;
 
-typedef struct trpi_downing_count { /* votes, with those that are open */
+typedef struct trpi_downing_count { /* votes, open ones included */
     uint32_t side, all;
-    uint32_t open;   /* changes of votes that are not known to be seen by all */
+    uint32_t open;   /* vote changes not known to be seen by all members */
     const char *why; /* "majority", ...; static */
 } trpi_downing_count;
 
-/* May the members that `marks` (of all members) call clear go on without all others? As the
- * strategy counts a side, in every combination of the open votes; where it has no answer (manual,
- * auto-down-after, down-all) more than half may, or the half with the lowest address; of lease it
- * is the side that asks first. Of input only gossip, votes and leaver count. Pure. */
+/* Return whether the members marked TRPI_MARK_CLEAR may go on without all others. The strategy
+ * counts them as a side, in every combination of the open votes. For strategies that do not compare
+ * sides (manual, auto-down-after, down-all) it is the majority, or the half with the lowest
+ * address; for lease, the side that asks first. Reads gossip, votes and leaver of input. Pure. */
 bool trpi_downing_may_go_on(const trpi_downing_ops *ops, const trpi_downing_options *options,
                             const trpi_downing_input *input, const uint32_t *marks,
                             trpi_downing_count *ret_count);
-/* Once members[leaver] has left: of whom is it that a crash would stop the rest, or leave nobody?
- * Of input gossip, votes and leaver count. */
+/* Find the members whose crash would stop the rest, or leave no member, once members[leaver] has
+ * left. Reads gossip, votes and leaver of input. */
 typedef struct trpi_downing_next_crash {
     uint32_t votes; /* without the leaver */
-    uint32_t fatal; /* whose crash would; manual, auto-down-after, lease: who leaves nobody */
+    uint32_t fatal; /* their number; manual, auto-down-after, lease: those that leave none */
     uint32_t first; /* index of one of them; TRPI_GOSSIP_NONE */
 } trpi_downing_next_crash;
-/* marks: room for all members. Costs a decision for each member; of more than
- * TRPI_DOWNING_FORESEEN the first so many are asked about, the oldest and the referee: the others
- * are like them. */
+/* marks: room for all members. Costs one decision for each member. In a larger cluster it examines
+ * the first TRPI_DOWNING_FORESEEN members, the oldest and the referee; the others are equivalent to
+ * one of these. */
 #define TRPI_DOWNING_FORESEEN 128u
 trpi_downing_next_crash trpi_downing_next_crash_find(const trpi_downing_ops *ops,
                                                      const trpi_downing_options *options,
                                                      const trpi_downing_input *input,
                                                      uint32_t leaver, uint32_t *marks);
-/* Is it the lease that decides? */
+/* Return whether the strategy uses a lease. */
 bool trpi_downing_asks_lease(const trpi_downing_ops *ops);
 
-/* Is it under suspicion, and not on its way out? */
+/* Return whether a member is unreachable for some observer and neither Exiting nor Down. */
 bool trpi_downing_suspect(const trpi_gossip_member *m);
 
 #endif

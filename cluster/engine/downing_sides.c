@@ -1,9 +1,9 @@
-/* downing_sides.c - see the header.
+/* downing_sides.c - the sides of a partition, and broken links within this side.
  *
  * Must hold. downing-D2.
  * Indirectly connected: two members of one side, one of which cannot reach the other. As few as
- *          possible are given up so that what stays is fully connected; of a single broken link the
- *          later in order.
+ *          possible are marked Down, so that the rest is fully connected; of a single broken link
+ *          the later one in order.
  * Tests.   tests/unit/cluster/downing_test.c, downing_strategies_test.c
  */
 #include "cluster/engine/downing_sides.h"
@@ -57,7 +57,7 @@ trpi_sides_is_broken_end(const trpi_gossip *g, const uint32_t *marks, uint32_t i
     return false;
 }
 
-/* With how many of my side can members[index] not talk, as far as nobody of the two is marked? */
+/* Count the broken links of members[index] within this side, between members not marked yet. */
 static uint32_t
 broken_links(const trpi_gossip *g, const uint32_t *marks, uint32_t index)
 {
@@ -71,15 +71,15 @@ broken_links(const trpi_gossip *g, const uint32_t *marks, uint32_t index)
         uint32_t other = trpi_gossip_find(g, r.observer == key ? r.subject : r.observer);
         bool counts =
             marks[other] == TRPI_MARK_CLEAR && g->members[other].status < TRP_MEMBER_EXITING;
-        /* a link that both ends call broken has two rows: count it once, at the lower key's */
+        /* a link that both ends report has two rows: count the one of the lower key */
         bool twice = r.observer > r.subject && trpi_gossip_observes(g, r.subject, r.observer);
         count += counts && !twice ? 1 : 0;
     }
     return count;
 }
 
-/* Mark whom to give up so that the rest of my side is fully connected: those with the most broken
- * links first, the later in order of equals. Returns their number. */
+/* Mark members BROKEN until the rest of this side is fully connected: the member with the most
+ * broken links first, of equals the later in order. Returns their number. */
 static uint32_t
 mark_broken(const trpi_gossip *g, uint32_t spared, uint32_t *marks)
 {

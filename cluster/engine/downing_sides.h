@@ -1,16 +1,16 @@
-/* downing_sides.h - which members are on this node's side of a cut, and what each side counts. */
+/* downing_sides.h - which members are on this node's side of a partition, and the votes of each. */
 #ifndef TRPI_CLUSTER_DOWNING_SIDES_H
 #define TRPI_CLUSTER_DOWNING_SIDES_H
 
 #include "cluster/engine/downing.h"
 
-/* What one kind of members has. Addresses are counted, because a restarted node votes in its
- * predecessor's place. */
+/* The votes of one kind of members. Addresses are counted, since a restarted node has the vote of
+ * its previous incarnation. */
 typedef struct trpi_side {
     uint32_t votes;
-    bool lowest;  /* the first voter in order is among them */
-    bool oldest;  /* the voter that has been Up for longest is */
-    bool referee; /* the address of the options is */
+    bool lowest;  /* it has the first voter in order */
+    bool oldest;  /* it has the voter that has been Up for longest */
+    bool referee; /* it has the address of the options */
 } trpi_side;
 
 typedef struct trpi_sides {
@@ -18,7 +18,7 @@ typedef struct trpi_sides {
     uint32_t away_members, broken_members;
 } trpi_sides;
 
-/* Of a broken link of this member it is always the other end that is given up. */
+/* The member that is never marked Down for a broken link; the other end of the link is. */
 typedef enum trpi_spare {
     TRPI_SPARE_NOBODY,
     TRPI_SPARE_OLDEST,
@@ -29,24 +29,23 @@ typedef enum trpi_spare {
 /* Fill marks (room for all members) and ret_sides. */
 void trpi_sides_find(const trpi_downing_options *options, const trpi_downing_input *input,
                      trpi_spare spare, uint32_t *marks, trpi_sides *ret_sides);
-/* Key of the oldest when it is Exiting and knows it; else 0. */
+/* Return the key of the oldest member if it is Exiting and has seen that, else 0. */
 uint64_t trpi_sides_leaver(const trpi_downing_options *options, const trpi_gossip *g,
                            const trpi_votes *votes, const trpi_seen *seen);
-/* Members, but for this node, that are under suspicion and have seen the version all the same. */
+/* Count the members other than this node that are suspected but have seen the version. */
 uint32_t trpi_sides_doubtful(const trpi_downing_input *input);
-/* Is members[index] an end of a broken link of this side? */
+/* Return whether members[index] is an end of a broken link within this side. */
 bool trpi_sides_is_broken_end(const trpi_gossip *g, const uint32_t *marks, uint32_t index);
 trpi_side trpi_side_sum(trpi_side a, trpi_side b);
 
 /* ---- downing_votes.c ------------------------------------------------------------------------- */
 
-/* Does `mine` stay, when `others` is all the rest? Of any two parts of one cluster at most one may
- * get yes. *ret_why is static. */
+/* Return whether the side `mine` stays when `others` has all other votes. Must be true for at most
+ * one of two disjoint parts of a cluster. *ret_why is static. */
 typedef bool (*trpi_stays_fn)(const trpi_downing_options *options, trpi_side mine, trpi_side others,
                               const char **ret_why);
 
-/* Which part of a side is meant: the clear members, with the indirectly connected, and with
- * the unsure. */
+/* Which members count as the side: only clear ones; plus indirectly connected; plus unsure. */
 typedef enum trpi_side_part { TRPI_PART_CLEAR, TRPI_PART_OURS, TRPI_PART_HOPED } trpi_side_part;
 
 typedef struct trpi_votes_question {
@@ -56,17 +55,19 @@ typedef struct trpi_votes_question {
     const uint32_t *marks;
     uint64_t leaver; /* downing-votes-D10 */
     trpi_stays_fn stays;
-    bool by_age; /* it matters who has been Up for longest */
+    bool by_age; /* the result depends on which member has been Up for longest */
 } trpi_votes_question;
 
-/* In every combination of the open votes? *ret_why: of the first in which it does not. */
+/* Return whether the part stays in every combination of the open votes. *ret_why: the reason in the
+ * first combination in which it does not. */
 bool trpi_votes_stay(const trpi_votes_question *q, trpi_side_part part, const char **ret_why);
-/* What each kind of members has, with all open votes; fills the counts of members with 0. */
+/* Count the votes of each kind of members, open ones included; the counts of members become 0. */
 void trpi_votes_count(const trpi_votes_question *q, trpi_sides *ret_sides);
-/* Of those that have a vote, or may have one; living: not Exiting or Down. TRPI_GOSSIP_NONE. */
+/* Return the index of the oldest member that has a vote or may have one; living: that is not
+ * Exiting or Down. TRPI_GOSSIP_NONE: there is none. */
 uint32_t trpi_votes_oldest(const trpi_votes_question *q, bool living);
 
-/* "host:port, host:port and 3 more" of one side, by the marks. Returns buffer. */
+/* Write the members of one side, by marks, as "host:port, host:port and 3 more". Returns buffer. */
 char *trpi_sides_text(const trpi_gossip *g, const uint32_t *marks, bool mine, char *buffer,
                       size_t bytes);
 

@@ -1,4 +1,4 @@
-/* downing_split.c - when a split is decided, on what evidence, and who acts.
+/* downing_split.c - when a split is decided, on what evidence, and which node acts.
  *
  * Must hold. downing-D1, downing-D2, downing-D4, downing-D7..D9 and downing-D12.
  * Tests.   tests/unit/cluster/downing_test.c, downing_strategies_test.c, downing_lease_test.c
@@ -40,8 +40,9 @@ question_begin(struct question *q, const trpi_downing_ops *ops, const trpi_downi
 
 /* ---- resolving ------------------------------------------------------------------------------- */
 
-/* downing-D4: the first in order that is Up and clear; else who is Leaving, which may have left
- * when the other side asks for what it had (downing-D8); else such a joiner. */
+/* downing-D4: return the first clear member in order that is Up; else one that is Leaving, which
+ * may have left when the other side asks for the lease that it held (downing-D8); else one that is
+ * Joining. */
 static uint32_t
 who_acts(const trpi_gossip *g, const uint32_t *marks, bool unsuspected)
 {
@@ -58,7 +59,7 @@ who_acts(const trpi_gossip *g, const uint32_t *marks, bool unsuspected)
     return first;
 }
 
-/* The indexes of those with one of two marks, in place of the marks. */
+/* Replace the marks by the indexes of the members that have one of the two marks. */
 static void
 collect_marked(const trpi_gossip *g, uint32_t one, uint32_t two, trpi_downing_decision *decision)
 {
@@ -72,10 +73,10 @@ collect_marked(const trpi_gossip *g, uint32_t one, uint32_t two, trpi_downing_de
     decision->indexes_count = count;
 }
 
-/* May the version still take its time to come round (downing-D2 afterwards)? Half as long again;
- * but a side that the unsure could still save must not give itself up for being slow: in a large
- * half one whose observers are all on the other side is found late, and each new observer's row is
- * a version that everybody has to see anew. */
+/* Return whether to wait until more members have seen the version (then downing-D2): up to half of
+ * stable-after more. A side that would stay with its unsure members waits longer, for it must not
+ * stop for being slow: in a large half a member whose observers are all on the other side is found
+ * late, and each new observer's row is a version that all members have to see anew. */
 static bool
 is_patient(const struct question *q, const trpi_downing_input *input, bool stays)
 {
@@ -87,7 +88,7 @@ is_patient(const struct question *q, const trpi_downing_input *input, bool stays
     return q->sides.unsure.votes > 0 && input->stable_ms < patience_ms;
 }
 
-/* downing-D9: time for an answer to a new version */
+/* downing-D9: the time that a new version has to be answered in */
 static uint64_t
 answer_ms(const trpi_downing_options *options)
 {
@@ -95,8 +96,8 @@ answer_ms(const trpi_downing_options *options)
     return third_ms < ANSWER_MS_MAX ? third_ms : ANSWER_MS_MAX;
 }
 
-/* downing-D9, when the marks stand in decision->indexes. true: nothing can be decided yet, but
- * perhaps a roll is called. */
+/* downing-D9, with the marks in decision->indexes. Return whether the evidence is too old to
+ * decide; this node may then make a new version (ROLL_CALL). */
 static bool
 lacks_evidence(const trpi_downing_options *options, const trpi_downing_input *input,
                trpi_downing_decision *decision)
@@ -120,7 +121,7 @@ lacks_evidence(const trpi_downing_options *options, const trpi_downing_input *in
            (decision->doubtful > 0 || input->doubt_ms < stable_after_ms);
 }
 
-/* Half-way to stable-after: so that nobody has to wait for evidence when it is over. */
+/* Make a new version half-way to stable-after, so that its end need not wait for evidence. */
 static void
 call_early(const trpi_downing_options *options, const trpi_downing_input *input, trpi_spare spare,
            trpi_downing_decision *decision)
@@ -150,7 +151,7 @@ counts_fill(const char *why, const trpi_sides *sides, trpi_downing_decision *dec
     }
 }
 
-/* Who would act is under suspicion itself, and would have acted long ago if it were there. */
+/* Stop if the member that should act is suspected: alive it would have acted long ago. */
 static void
 stop_waiting(const trpi_downing_input *input, uint64_t limit_ms, const trpi_sides *sides,
              trpi_downing_decision *decision)
@@ -163,9 +164,9 @@ stop_waiting(const trpi_downing_input *input, uint64_t limit_ms, const trpi_side
     }
 }
 
-/* ---- in unrest ------------------------------------------------------------------------------- */
+/* ---- flapping reachability ------------------------------------------------------------------- */
 
-/* downing-D12: steady is who has been reachable for stable-after. */
+/* downing-D12: a member that has been reachable for stable-after is stable. */
 static void
 mark_steady(const trpi_downing_options *options, const trpi_downing_input *input, uint32_t *marks)
 {
@@ -178,7 +179,7 @@ mark_steady(const trpi_downing_options *options, const trpi_downing_input *input
     }
 }
 
-/* Does anybody accuse it who is not given up? Of a broken link one end is enough. */
+/* Return whether an observer that is not marked accuses it. Of a broken link one end is enough. */
 static bool
 is_accused_by_rest(const trpi_gossip *g, const uint32_t *marks, uint64_t key)
 {
@@ -193,8 +194,8 @@ is_accused_by_rest(const trpi_gossip *g, const uint32_t *marks, uint64_t key)
     return false;
 }
 
-/* Those are marked broken that have been unreachable for stable-after, and, when the unrest has
- * lasted for too long, all that are unreachable. Returns their number. */
+/* Mark BROKEN the members that have been unreachable for stable-after, and, when reachability has
+ * been flapping for too long, all unreachable members. Returns their number. */
 static uint32_t
 mark_given_up(const trpi_downing_options *options, const trpi_downing_input *input, uint32_t *marks)
 {
@@ -214,7 +215,7 @@ mark_given_up(const trpi_downing_options *options, const trpi_downing_input *inp
     return count;
 }
 
-/* downing-D12. true: somebody is given up. */
+/* downing-D12. Return whether members are marked Down. */
 static bool
 decide_in_unrest(const trpi_downing_ops *ops, const trpi_downing_options *options,
                  const trpi_downing_input *input, trpi_downing_decision *decision)
@@ -242,7 +243,7 @@ decide_in_unrest(const trpi_downing_ops *ops, const trpi_downing_options *option
     return true;
 }
 
-/* ---- at rest --------------------------------------------------------------------------------- */
+/* ---- stable reachability --------------------------------------------------------------------- */
 
 void
 trpi_split_decide(const trpi_downing_ops *ops, const trpi_downing_options *options,
@@ -297,8 +298,8 @@ trpi_split_decide(const trpi_downing_ops *ops, const trpi_downing_options *optio
     }
 }
 
-/* The rows change for at most stable-after and down-all-when-unstable, patience with members that
- * have not seen the view takes three times stable-after (is_patient), the smaller side waits. */
+/* Rows change for at most stable-after and down-all-when-unstable; members that have not seen the
+ * view are waited for three times stable-after (is_patient); the smaller side waits longer. */
 uint64_t
 trpi_downing_lease_ask_ms(const trpi_downing_options *options)
 {
@@ -314,9 +315,9 @@ trpi_downing_lease_hold_ms(const trpi_downing_options *options)
     return options->lease_release_after_ms > least_ms ? options->lease_release_after_ms : least_ms;
 }
 
-/* downing-D8: the sides are as always, but who has the lease stays, however small. Only who acts
- * asks for it, and speaks for its side; the smaller side asks later, so that mostly the larger one
- * gets it. */
+/* downing-D8: sides are found as for the other strategies, but the side of the lease's owner stays,
+ * however small. Only the acting node asks for the lease, on behalf of its side; the smaller side
+ * asks later, so that the larger one usually gets it. */
 void
 trpi_split_decide_lease(const trpi_downing_ops *ops, const trpi_downing_options *options,
                         const trpi_downing_input *input, trpi_downing_decision *decision)
@@ -343,7 +344,7 @@ trpi_split_decide_lease(const trpi_downing_ops *ops, const trpi_downing_options 
     bool larger = trpi_votes_stay(&q.votes, TRPI_PART_OURS, &why);
     uint64_t ask_ms = options->stable_after_ms + (larger ? 0 : options->lease_minority_delay_ms);
     uint32_t self = trpi_gossip_find(g, input->self);
-    /* who has it from an earlier cut need not be who acts now */
+    /* the owner since an earlier partition may be another node than the acting one */
     bool acts = input->lease == TRPI_LEASE_HELD || who_acts(g, decision->indexes, false) == self;
     if (is_patient(&q, input, larger)) {
         return;

@@ -1,27 +1,27 @@
-/* downing_votes.c - does a side stay, in every combination of the open votes?
+/* downing_votes.c - whether a side stays in every combination of the open votes.
  *
- * Why.     While somebody has been made Up or Exiting and not all are known to have seen it, two
- *          sides may count different voters. votes.c says why it is enough that each stays only
- *          when it would with any of the open votes counted and not counted.
- * Shape.   A combination is a poll: which open votes count. Not all 2^n are asked, but those that
+ * Why.     While a member has been made Up or Exiting and not all members are known to have seen
+ *          it, two sides may count different voters. votes.c says why it is enough that a side
+ *          stays only if it does with each open vote counted and not counted.
+ * Shape.   A combination is a poll: the open votes that count. Of all 2^n those are examined that
  *          can be the worst for a strategy: all open votes of the others and none of ours; all of
- *          them; and where it matters who is the oldest, or nobody is sure to have a vote, the same
+ *          them; and where the oldest member matters, or no member has a certain vote, the same
  *          with each open one that could be the oldest, or the only one. votes_test.c compares this
  *          with all combinations.
  * Must hold.
  *   downing-votes-D3  A tie goes to the side of the lowest member in order that has a vote.
  *   downing-votes-D6  Both sides count the same addresses: all that have been Up and are not
- *       removed yet, also those which are Down. A member that is Down here may be alive and Up over
- *       there; a restarted node votes in its predecessor's place. Joiners have no vote, whatever
- *       they were told since. A member that is Exiting has none, nor has its successor, when all
- *       have seen it Exiting.
- *   downing-votes-D10 An oldest that leaves is removed on one side only, perhaps, and ends. So it
- *       is on no side; but where it has seen that it is Exiting, which it told and this node
- *       remembers, it cannot keep another side whose view says less. There a poll that counts it
- *       has the oldest on this side; in one that does not it is removed, as it may be over there.
- *       Its vote is against us.
- *   downing-votes-D11 Where nobody has a vote all count who have joined, and each whose joining is
- *       open in both ways.
+ *       removed yet, those included that are Down. A member that is Down here may be alive and Up
+ *       on the other side; a restarted node has the vote of its previous incarnation. A joiner has
+ *       no vote, whatever it was told since. An Exiting member has none, nor has its successor,
+ *       once all members have seen it Exiting.
+ *   downing-votes-D10 An oldest member that leaves may be removed on one side only, and terminates.
+ *       So it is on no side. But if it has seen that it is Exiting, which it told and this node
+ *       remembers, it cannot keep another side whose view lags behind. Then a poll that counts it
+ *       has the oldest on this side; in a poll that does not it is removed, as it may be on the
+ *       other side. Its vote counts against this side.
+ *   downing-votes-D11 If no member has a vote, all members that have joined count, and each member
+ *       whose joining is open both ways.
  * Tests.   tests/unit/cluster/votes_test.c, downing_test.c, downing_strategies_test.c
  */
 #include "cluster/engine/downing_sides.h"
@@ -33,13 +33,13 @@
 #include "cluster/engine/downing_split.h"
 
 typedef struct poll {
-    bool ours, others; /* do their open votes count? */
-    uint32_t with;     /* this one does; TRPI_GOSSIP_NONE: nobody */
-    uint32_t oldest;   /* of the others not those that are older than this, as age_of says */
+    bool ours, others; /* their open votes count */
+    uint32_t with;     /* the open vote of this member counts; TRPI_GOSSIP_NONE: of none */
+    uint32_t oldest;   /* of the others, votes of members older than this (age_of) do not count */
     bool joined;       /* downing-votes-D11 */
 } poll;
 
-/* downing-votes-D6, before it is asked whether the vote is sure. */
+/* downing-votes-D6, whether or not the vote is certain. */
 static bool
 may_vote(const trpi_votes_question *q, uint32_t index, bool joined)
 {
