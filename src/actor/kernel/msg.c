@@ -655,7 +655,7 @@ trpi_msg_new_owner(const trp_type *type, void *data, void (*release)(void *data,
                    trp_msg **ret_msg)
 {
     trpi_msg_cache *cache = trpi_msg_cache_get();
-    void *payload;
+    void *payload = NULL;
     trp_msg *msg = cache != NULL ? trpi_msg_make_empty(cache, type, sizeof(trp_msg_priv_moved),
                                                        &payload)
                                  : NULL;
