@@ -26,33 +26,55 @@
 
 /* ---- view: encode ---------------------------------------------------------------------------- */
 
-/* Where it stands, or the free place where it belongs. */
-static uint32_t
-role_place(const trpi_role_table *table, const char *role)
+static uint64_t
+role_hash(const void *arg, const void *element)
 {
-    enum { PLACES = sizeof table->places / sizeof table->places[0] };
-    _Static_assert(PLACES >= 2 * TRPI_GOSSIP_ROLES_MAX, "at most half full");
-    uint32_t at = (uint32_t)trpi_hash(role, strlen(role), 0) % PLACES;
-    while (table->places[at] != 0 && strcmp(table->roles[table->places[at] - 1u], role) != 0) {
-        at = (at + 1) % PLACES;
+    return trpi_hash_text(((const trpi_role_table *)arg)->roles[*(const uint32_t *)element - 1]);
+}
+
+static bool
+role_is_key(const void *arg, const void *element, const void *key)
+{
+    return strcmp(((const trpi_role_table *)arg)->roles[*(const uint32_t *)element - 1], key) == 0;
+}
+
+static const trpi_table_kind by_role = { sizeof(uint32_t), trpi_table_u32_is_empty, role_hash,
+                                         role_is_key };
+
+trpi_role_table *
+trpi_role_table_new(void)
+{
+    return trpi_alloc(sizeof(trpi_role_table));
+}
+
+void
+trpi_role_table_free(trpi_role_table *table)
+{
+    if (table != NULL) {
+        trpi_table_fini(&table->index);
+        trpi_free(table);
     }
-    return at;
 }
 
 static trp_err
 role_index(trpi_role_table *table, const char *role, uint32_t *ret_index)
 {
-    uint32_t at = role_place(table, role);
-    if (table->places[at] != 0) {
-        *ret_index = table->places[at] - 1u;
+    uint64_t hash = trpi_hash_text(role);
+    const uint32_t *known = trpi_table_find(&by_role, &table->index, table, hash, role);
+    if (known != NULL) {
+        *ret_index = *known - 1;
         return TRP_OK;
     }
     if (table->count == TRPI_GOSSIP_ROLES_MAX) {
         return TRP_ELIMIT;
     }
-    table->places[at] = (uint16_t)(table->count + 1);
+    uint32_t *number = trpi_table_add(&by_role, &table->index, table, hash, role);
+    if (number == NULL) {
+        return TRP_ENOMEM;
+    }
     table->roles[table->count] = role;
     *ret_index = table->count++;
+    *number = table->count;
     return TRP_OK;
 }
 
@@ -72,7 +94,10 @@ trpi_role_table_missing(const trpi_role_table *table, const trpi_ident *ident)
 {
     uint32_t missing = 0;
     for (uint32_t r = 0; r < ident->roles_count; r++) {
-        missing += table->places[role_place(table, ident->roles[r])] == 0 ? 1 : 0;
+        missing += trpi_table_find(&by_role, &table->index, table, trpi_hash_text(ident->roles[r]),
+                                   ident->roles[r]) == NULL
+                       ? 1
+                       : 0;
     }
     return missing;
 }
@@ -190,7 +215,7 @@ trpi_gossip_encode(trpi_gossip *gossip)
             return TRP_EINVAL;
         }
     }
-    trpi_role_table *table = trpi_alloc(sizeof(*table));
+    trpi_role_table *table = trpi_role_table_new();
     if (table == NULL) {
         return TRP_ENOMEM;
     }
@@ -203,7 +228,7 @@ trpi_gossip_encode(trpi_gossip *gossip)
         pack_view(&w, gossip, table);
         err = w.err == TRP_ELIMIT ? TRP_EMSGSIZE : w.err;
     }
-    trpi_free(table);
+    trpi_role_table_free(table);
     if (err != TRP_OK) {
         trpi_buffer_fini(&w.buffer);
         return err;

@@ -8,6 +8,7 @@
 #define TRPI_CLUSTER_GOSSIP_CODEC_H
 
 #include "base/buffer.h"
+#include "base/table.h"
 #include "cluster/engine/compat.h"
 #include "cluster/engine/gossip.h"
 
@@ -74,10 +75,12 @@ typedef struct trpi_frame {
 /* Different roles in order of first use; texts are borrowed from the identities. */
 typedef struct trpi_role_table {
     const char *roles[TRPI_GOSSIP_ROLES_MAX];
-    uint16_t places[4096]; /* by hash, open addressing: index + 1; 0: free */
+    trpi_table index; /* of roles: index and 1 */
     uint32_t count;
 } trpi_role_table;
-/* Errors: TRP_ELIMIT (more than TRPI_GOSSIP_ROLES_MAX; those that found room stay). */
+trpi_role_table *trpi_role_table_new(void);        /* NULL: no memory */
+void trpi_role_table_free(trpi_role_table *table); /* NULL is fine */
+/* Errors: TRP_ENOMEM, TRP_ELIMIT (more than TRPI_GOSSIP_ROLES_MAX; those that found room stay). */
 trp_err trpi_role_table_add(trpi_role_table *table, const trpi_ident *ident);
 /* How many of its roles the table does not have. */
 uint32_t trpi_role_table_missing(const trpi_role_table *table, const trpi_ident *ident);

@@ -315,7 +315,8 @@ roles_of(const trpi_gossip *gossip, trpi_role_table *roles)
     uint32_t count;
     trp_err err = trpi_gossip_kinds(gossip, &kinds, &count);
     for (uint32_t i = 0; i < count && err == TRP_OK; i++) {
-        (void)trpi_role_table_add(roles, kinds[i]);
+        err = trpi_role_table_add(roles, kinds[i]);
+        err = err == TRP_ELIMIT ? TRP_OK : err;
     }
     return err;
 }
@@ -325,12 +326,12 @@ static trp_err
 admit_first(trpi_member_core *core, uint32_t count)
 {
     trpi_gossip *edited = trpi_gossip_copy(core->gossip);
-    trpi_role_table *roles = trpi_alloc(sizeof(*roles));
+    trpi_role_table *roles = trpi_role_table_new();
     trp_err err = edited == NULL || roles == NULL ? TRP_ENOMEM : roles_of(core->gossip, roles);
     for (uint32_t i = 0; i < count && err == TRP_OK; i++) {
         err = admit(core, edited, roles, core->joiners[i]);
     }
-    trpi_free(roles);
+    trpi_role_table_free(roles);
     if (err == TRP_OK && edited->members_count > core->gossip->members_count) {
         core->admit_ms = core->now.mono_ms + admission_ms(core, edited->members_count);
         return trpi_core_commit(core, edited);

@@ -80,15 +80,28 @@ trpi_receiver_unref(trpi_receiver *receiver)
     trpi_free(receiver);
 }
 
-static trpi_inflow_place *
-place_of(trpi_inflow *inflow, uint32_t slot)
+static bool
+place_is_empty(const void *element)
 {
-    uint32_t at = (uint32_t)trpi_hash_u64(slot) & (inflow->size - 1);
-    while (inflow->places[at].slot != 0 && inflow->places[at].slot != slot) {
-        at = (at + 1) & (inflow->size - 1);
-    }
-    return &inflow->places[at];
+    return ((const trpi_inflow_place *)element)->slot == 0;
 }
+
+static uint64_t
+place_hash(const void *arg, const void *element)
+{
+    (void)arg;
+    return trpi_hash_u64(((const trpi_inflow_place *)element)->slot);
+}
+
+static bool
+place_is_key(const void *arg, const void *element, const void *key)
+{
+    (void)arg;
+    return ((const trpi_inflow_place *)element)->slot == *(const uint32_t *)key;
+}
+
+static const trpi_table_kind by_slot = { sizeof(trpi_inflow_place), place_is_empty, place_hash,
+                                         place_is_key };
 
 static void
 place_drop(trpi_inflow_place *place)
@@ -101,45 +114,46 @@ place_drop(trpi_inflow_place *place)
 void
 trpi_inflow_fini(trpi_inflow *inflow)
 {
-    for (uint32_t i = 0; i < inflow->size; i++) {
-        place_drop(&inflow->places[i]);
+    uint32_t at = 0;
+    trpi_inflow_place *place;
+    while ((place = trpi_table_next(&by_slot, &inflow->places, &at)) != NULL) {
+        place_drop(place);
     }
-    trpi_free(inflow->places);
-    *inflow = (trpi_inflow){ NULL, NULL, 0, 0 };
+    trpi_table_fini(&inflow->places);
+    inflow->last = NULL;
 }
 
 /* Room for one more: places of receivers that have no mail any more are given back. */
 static bool
 make_room(trpi_inflow *inflow, trp_system *system)
 {
-    if (inflow->count < inflow->size / 2) {
+    trpi_table *before = &inflow->places, after = { 0 };
+    trpi_inflow_place *place;
+    uint32_t kept = 0, at = 0;
+    if (before->count < before->capacity / 2) {
         return true;
     }
-    trpi_inflow before = *inflow;
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < before.size; i++) {
-        trpi_inflow_place *place = &before.places[i];
-        bool waits = place->slot != 0 &&
-                     trpi_inbound_mail(system, place->slot, place->generation) == TRPI_MAIL_WAITS;
-        place->keep = waits;
-        kept += waits;
+    while ((place = trpi_table_next(&by_slot, before, &at)) != NULL) {
+        place->keep = trpi_inbound_mail(system, place->slot, place->generation) == TRPI_MAIL_WAITS;
+        kept += place->keep;
     }
-    uint32_t size = before.size == 0          ? PLACES_FIRST
-                    : kept >= before.size / 4 ? before.size * 2
-                                              : before.size;
-    trpi_inflow_place *places = trpi_alloc(size * sizeof *places);
-    if (places == NULL) {
+    uint32_t size = before->capacity == 0          ? PLACES_FIRST
+                    : kept >= before->capacity / 4 ? before->capacity * 2
+                                                   : before->capacity;
+    if (trpi_table_reserve(&by_slot, &after, NULL, size / 4 * 3) != TRP_OK) {
         return false;
     }
-    *inflow = (trpi_inflow){ places, NULL, size, kept };
-    for (uint32_t i = 0; i < before.size; i++) {
-        if (before.places[i].keep) {
-            *place_of(inflow, before.places[i].slot) = before.places[i];
+    at = 0;
+    while ((place = trpi_table_next(&by_slot, before, &at)) != NULL) {
+        if (place->keep) {
+            *(trpi_inflow_place *)trpi_table_add(&by_slot, &after, NULL, trpi_hash_u64(place->slot),
+                                                 &place->slot) = *place;
         } else {
-            place_drop(&before.places[i]);
+            place_drop(place);
         }
     }
-    trpi_free(before.places);
+    trpi_table_fini(before);
+    *inflow = (trpi_inflow){ after, NULL };
     return true;
 }
 
@@ -147,20 +161,20 @@ make_room(trpi_inflow *inflow, trp_system *system)
 trpi_inflow_place *
 trpi_inflow_find(trpi_inflow *inflow, trp_system *system, uint32_t slot, uint32_t generation)
 {
-    trpi_inflow_place *place = inflow->size != 0 ? place_of(inflow, slot) : NULL;
-    if (place != NULL && place->slot == slot && place->generation == generation) {
+    uint64_t hash = trpi_hash_u64(slot);
+    trpi_inflow_place *place = trpi_table_find(&by_slot, &inflow->places, NULL, hash, &slot);
+    if (place != NULL && place->generation == generation) {
         return inflow->last = place;
     }
     if (slot == 0 || trpi_inbound_mail(system, slot, generation) != TRPI_MAIL_WAITS) {
         return NULL; /* receiver-I1 */
     }
-    if (place != NULL && place->slot == slot) { /* of an actor that has ended */
+    if (place != NULL) { /* of an actor that has ended */
         place_drop(place);
     } else if (!make_room(inflow, system)) {
         return NULL;
     } else {
-        place = place_of(inflow, slot);
-        inflow->count++;
+        place = trpi_table_add(&by_slot, &inflow->places, NULL, hash, &slot);
     }
     *place = (trpi_inflow_place){ .slot = slot, .generation = generation };
     return inflow->last = place;

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "actor/actor.h"
+#include "base/table.h"
 #include "remote/association/credit.h"
 #include "remote/wire/frame.h"
 
@@ -33,10 +34,9 @@ typedef struct trpi_inflow_place {
     bool keep;               /* while the table is swept */
 } trpi_inflow_place;
 
-typedef struct trpi_inflow { /* open addressing by slot */
-    trpi_inflow_place *places;
+typedef struct trpi_inflow {
+    trpi_table places;       /* of trpi_inflow_place, by slot; at most half full */
     trpi_inflow_place *last; /* of the message before; NULL: none */
-    uint32_t size, count;
 } trpi_inflow;
 
 /* ---- receiver.c ---- */
