@@ -82,4 +82,12 @@ trpi_run_result trpi_run_nested(trp_ctx *ctx, trpi_task *task);
 /* A task whose id is 0. */
 trpi_run_result trpi_job_run(trp_ctx *ctx, trpi_task *task);
 
+/* Are its threads a group of the scheduler? */
+static inline bool
+trpi_dispatcher_has_group(uint32_t kind)
+{
+    return kind == TRP_DISPATCHER_POOL || kind == TRP_DISPATCHER_BLOCKING ||
+           kind == TRP_DISPATCHER_BALANCING;
+}
+
 #endif
