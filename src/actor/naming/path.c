@@ -132,6 +132,9 @@ look_dead(trp_system *system, trp_ref ref, step *ret_step)
     struct trpi_paths *paths = system->paths;
     const obituary *found = NULL;
 
+    if (ref.slot == 0) { /* nobody's, as are the places of the ring that were never written */
+        return false;
+    }
     pthread_mutex_lock(&paths->lock);
     for (uint32_t i = 0; paths->ring != NULL && i < TRPI_OBITUARIES && found == NULL; i++) {
         const obituary *o = &paths->ring[i];

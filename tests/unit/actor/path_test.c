@@ -123,6 +123,9 @@ a_ref_has_a_path_for_a_while_after_its_end(void)
     UNIT_EQUAL(trp_system_graceful_stop(system, a, 60000), TRP_OK);
     UNIT_TEXT(trp_path(system, x, path, sizeof path), "/user/a/w2/x");
     UNIT_TEXT(trp_path(system, a, path, sizeof path), "/user/a");
+    /* nobody is none of the dead, though most places of their ring were never written */
+    UNIT_EQUAL(trpi_path_local(system, (trp_ref)TRP_REF_NONE, path, sizeof path), strlen("/#0"));
+    UNIT_TRUE(strcmp(path, "/#0") == 0);
     stage_close(system);
 }
 
