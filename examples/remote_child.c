@@ -27,7 +27,7 @@ lead(trp_ctx *ctx, void *child, const trp_msg *msg) /* the first message says wh
     options.node = trp_msg_payload(msg);
     return trp_spawn(ctx, &worker, &options, child);
 }
-static const trp_strategy quiet = { sizeof quiet, 0, 1, NULL, -1, 0, NULL };
+static const trp_strategy quiet = { sizeof quiet, 0, 1, NULL, 0, 0, NULL };
 static const trp_behaviour leader = { sizeof leader, "leader", .receive = lead,
                                       .state_bytes = sizeof(trp_ref), .strategy = &quiet };
 int main(void)

@@ -130,6 +130,11 @@ typedef enum trp_log_level {
     TRP_LOG_OFF = 255 /* as a threshold: nothing; 0 is the default of an option */
 } trp_log_level;
 
+/* Zero is the default of each member of options. A member that can be off, or without a limit, says
+ * so, and takes these. */
+#define TRP_OFF 0xfffffffdu     /* not at all */
+#define TRP_FOREVER 0xfffffffeu /* without a limit */
+
 /* an actor system; a heavy value, several may live in one process */
 typedef struct trp_system trp_system;
 typedef struct trp_ctx trp_ctx;       /* the running actor's view; valid for one behaviour call */

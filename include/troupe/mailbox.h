@@ -33,7 +33,6 @@ extern "C" {
 #define TRP_MAILBOX_CAPACITY_DEFAULT 1000
 #define TRP_MAILBOX_CAPACITY_MAX 100000000
 #define TRP_MAILBOX_PUSH_TIMEOUT_DEFAULT_MS 10000
-#define TRP_MAILBOX_AT_ONCE INT32_MAX /* push_timeout_ms: do not wait for room */
 #define TRP_MAILBOX_PENDING_MAX 65536 /* messages that wait for room in one mailbox */
 #define TRP_MAILBOX_RETRIES_DEFAULT 2
 #define TRP_MAILBOX_RETRIES_MAX 1000000
@@ -106,8 +105,8 @@ typedef struct trp_mailbox_options {
     size_t size;             /* sizeof(trp_mailbox_options) */
     uint32_t kind;           /* trp_mailbox_kind */
     uint32_t capacity;       /* of the bounded kinds; 0: 1000 (CUSTOM: no bound) */
-    int32_t push_timeout_ms; /* 0: 10 s; negative: no limit (two full ones may lock each other up);
-                                TRP_MAILBOX_AT_ONCE: none */
+    /* 0: 10 s; TRP_FOREVER (two full ones may lock each other up); TRP_OFF: do not wait */
+    uint32_t push_timeout_ms;
     uint32_t overflow;       /* trp_mailbox_overflow */
     trp_mailbox_priority_fn priority; /* the PRIORITY kinds */
     const trp_mailbox_ops *ops;       /* CUSTOM; must outlive the system */
@@ -136,7 +135,7 @@ typedef struct trp_mailbox_info {
     uint32_t kind;         /* trp_mailbox_kind */
     uint32_t capabilities; /* TRP_MAILBOX_* */
     uint32_t capacity;     /* 0: no bound */
-    int32_t push_timeout_ms;
+    uint32_t push_timeout_ms;
     uint32_t overflow;
     uint32_t zero;
 } trp_mailbox_info;

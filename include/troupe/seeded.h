@@ -39,7 +39,6 @@ extern "C" {
 #define TRP_SEEDED_STALL_MS_DEFAULT 10    /* time that may pass although actors are ready */
 #define TRP_SEEDED_SHRINK_DEFAULT 2000    /* runs that shrinking may take */
 #define TRP_SEEDED_SCHEDULE_BYTES 3072    /* of a schedule's text, with the NUL */
-#define TRP_SEEDED_NONE UINT32_MAX        /* not at all, where 0 is the default */
 
 /* One run. The kit has its own system and a virtual clock; a failure ends the program by a jump. */
 typedef void (*trp_seeded_program)(trp_testkit *kit, void *arg);
@@ -53,8 +52,8 @@ typedef struct trp_seeded_options {
     uint32_t seeds;          /* runs, with seed, seed + 1, ... until one fails; 0: 1 */
     uint32_t zero;
     uint64_t turns_max;      /* 0: TRP_SEEDED_TURNS_DEFAULT */
-    uint32_t stall_ms_max;   /* 0: TRP_SEEDED_STALL_MS_DEFAULT */
-    uint32_t shrink_max;     /* 0: TRP_SEEDED_SHRINK_DEFAULT; TRP_SEEDED_NONE: do not shrink */
+    uint32_t stall_ms_max;   /* 0: TRP_SEEDED_STALL_MS_DEFAULT; TRP_OFF */
+    uint32_t shrink_max;     /* 0: TRP_SEEDED_SHRINK_DEFAULT; TRP_OFF: do not shrink */
     const char *schedule;    /* run this schedule instead of drawing; NULL: draw */
     const trp_testkit_options *kit; /* clock, on_fail, fail and system are the run's; may be NULL.
                                        Without a log of its own the system's is dropped */

@@ -228,7 +228,7 @@ receptionist_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 /* A far end that has failed ends; its proxy fails then (CONTRIB-36). */
 static const trp_strategy stopping = { .size = sizeof(trp_strategy),
                                        .decider = trp_stopping_decider,
-                                       .retries_max = -1 };
+                                       .retries_max = TRP_FOREVER };
 static const trp_behaviour receptionist_behaviour = { .size = sizeof(trp_behaviour),
                                                       .name = "reliable-proxy-receptionist",
                                                       .version = 1,

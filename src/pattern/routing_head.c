@@ -27,7 +27,7 @@ escalate(trp_ctx *ctx, void *state, const trp_failure *failure)
     (void)failure;
     return TRP_ESCALATE;
 }
-const trp_strategy trpi_router_escalate = { sizeof(trp_strategy), 0, 0, escalate, -1, 0, NULL };
+const trp_strategy trpi_router_escalate = { sizeof(trp_strategy), 0, 0, escalate, 0, 0, NULL };
 
 static trp_directive
 escalate_later(trp_ctx *ctx, void *state, const trp_failure *failure)
@@ -37,7 +37,7 @@ escalate_later(trp_ctx *ctx, void *state, const trp_failure *failure)
     return failure->err == TRP_EINIT ? TRP_STOP : TRP_ESCALATE;
 }
 const trp_strategy trpi_router_escalate_later = {
-    sizeof(trp_strategy), 0, 0, escalate_later, -1, 0, NULL
+    sizeof(trp_strategy), 0, 0, escalate_later, 0, 0, NULL
 };
 
 void

@@ -401,12 +401,12 @@ options_fill(seeded *s, const trp_seeded_options *given)
     options->seed = options->seed != 0 ? options->seed : 1;
     options->seeds = options->seeds != 0 ? options->seeds : 1;
     options->turns_max = options->turns_max != 0 ? options->turns_max : TRP_SEEDED_TURNS_DEFAULT;
-    options->stall_ms_max = options->stall_ms_max == 0                 ? TRP_SEEDED_STALL_MS_DEFAULT
-                            : options->stall_ms_max == TRP_SEEDED_NONE ? 0
-                                                                       : options->stall_ms_max;
-    options->shrink_max = options->shrink_max == 0                 ? TRP_SEEDED_SHRINK_DEFAULT
-                          : options->shrink_max == TRP_SEEDED_NONE ? 0
-                                                                   : options->shrink_max;
+    options->stall_ms_max = options->stall_ms_max == 0         ? TRP_SEEDED_STALL_MS_DEFAULT
+                            : options->stall_ms_max == TRP_OFF ? 0
+                                                               : options->stall_ms_max;
+    options->shrink_max = options->shrink_max == 0         ? TRP_SEEDED_SHRINK_DEFAULT
+                          : options->shrink_max == TRP_OFF ? 0
+                                                           : options->shrink_max;
     s->kit_options.clock = TRP_CLOCK_VIRTUAL;
     s->kit_options.on_fail = TRP_FAIL_JUMP;
     s->kit_options.fail = note_failure;

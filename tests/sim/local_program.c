@@ -492,8 +492,8 @@ decide(trp_ctx *ctx, void *state, const trp_failure *failure)
 }
 
 static const trp_strategy strategies[] = {
-    { sizeof(trp_strategy), 0, 1, decide, -1, 0 },
-    { sizeof(trp_strategy), 1, 1, decide, -1, 0 },
+    { sizeof(trp_strategy), 0, 1, decide, 0, 0 },
+    { sizeof(trp_strategy), 1, 1, decide, 0, 0 },
     { sizeof(trp_strategy), 0, 1, decide, 2, 1000 },
 };
 #define LOCAL_BEHAVIOUR(i)                                                                         \

@@ -281,7 +281,7 @@ main(int argc, char **argv)
     all.seed = (uint64_t)time(NULL);
     options.workers = 2;
     options.log_level = TRP_LOG_ERROR;
-    options.log_dead_letters = UINT32_MAX;
+    options.log_dead_letters = TRP_OFF;
     for (int i = 1; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--seconds") == 0) {
             seconds = strtoull(argv[i + 1], NULL, 10);

@@ -305,7 +305,7 @@ pending_over(void *arg, uint64_t slot, uint64_t generation)
 static trp_err
 wait_behind(trp_ctx *ctx, trpi_cell *cell, trpi_box *box, trp_ref to, trp_msg *msg)
 {
-    int32_t timeout = box->type->options.push_timeout_ms;
+    uint32_t timeout = box->type->options.push_timeout_ms;
     trpi_pending *pending = trpi_alloc(sizeof *pending);
     bool refused;
 
@@ -313,9 +313,9 @@ wait_behind(trp_ctx *ctx, trpi_cell *cell, trpi_box *box, trp_ref to, trp_msg *m
         return dead_full(ctx, to, msg);
     }
     pending->msg = msg;
-    pending->until_ns = timeout < 0 ? UINT64_MAX
-                                    : trpi_world_mono_ns(box->system->world) +
-                                          (uint64_t)timeout * 1000000u;
+    pending->until_ns = timeout == TRP_FOREVER
+                            ? UINT64_MAX
+                            : trpi_world_mono_ns(box->system->world) + (uint64_t)timeout * 1000000u;
     (void)pthread_mutex_lock(&box->lock);
     refused = box->closed || box->pending_count == TRP_MAILBOX_PENDING_MAX;
     if (!refused) {
@@ -375,8 +375,8 @@ trpi_box_wait(trp_ctx *ctx, trpi_cell *cell)
 static trp_err
 block(trp_ctx *ctx, trpi_cell *cell, trpi_box *box, trp_ref to, trp_msg *msg)
 {
-    int32_t timeout = box->type->options.push_timeout_ms;
-    uint64_t ns = (uint64_t)(timeout < 0 ? 0 : timeout) * 1000000u;
+    uint32_t timeout = box->type->options.push_timeout_ms;
+    uint64_t ns = (uint64_t)(timeout == TRP_FOREVER ? 0 : timeout) * 1000000u;
     uint64_t until = trpi_world_mono_ns(box->system->world) + ns;
     struct timespec deadline = { (time_t)(until / 1000000000u), (long)(until % 1000000000u) };
     bool in = false, over = false, runs = true;
@@ -390,9 +390,9 @@ block(trp_ctx *ctx, trpi_cell *cell, trpi_box *box, trp_ref to, trp_msg *msg)
         if (in) {
             break;
         }
-        over = (timeout < 0 ? pthread_cond_wait(&box->room, &box->lock)
-                            : pthread_cond_timedwait(&box->room, &box->lock, &deadline)) ==
-               ETIMEDOUT;
+        over = (timeout == TRP_FOREVER
+                    ? pthread_cond_wait(&box->room, &box->lock)
+                    : pthread_cond_timedwait(&box->room, &box->lock, &deadline)) == ETIMEDOUT;
     }
     box->blocked--;
     if (in) {
@@ -498,7 +498,7 @@ trpi_box_tell(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg, bool try_
         return refuse(ctx, cell, box);
     }
     if (box->type->options.overflow == TRP_MAILBOX_NOTIFY ||
-        box->type->options.push_timeout_ms == TRP_MAILBOX_AT_ONCE) {
+        box->type->options.push_timeout_ms == TRP_OFF) {
         return dead_full(ctx, to, msg);
     }
     if (ctx->worker == NULL && ctx->cell == NULL && !ctx->chaining) {

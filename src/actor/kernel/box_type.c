@@ -51,8 +51,7 @@ capabilities_of(const trp_mailbox_options *options)
     case TRP_MAILBOX_KIND_PEEK:
         return can | TRP_MAILBOX_COUNTED;
     case TRP_MAILBOX_KIND_BOUNDED: /* a shared one has nobody wait for room (team.c) */
-        return options->overflow == TRP_MAILBOX_DROP &&
-                       options->push_timeout_ms == TRP_MAILBOX_AT_ONCE
+        return options->overflow == TRP_MAILBOX_DROP && options->push_timeout_ms == TRP_OFF
                    ? can | TRP_MAILBOX_MULTI_CONSUMER
                    : can;
     default:

@@ -73,12 +73,12 @@ may_log(trp_system *system, bool *ret_last)
     uint32_t limit = system->options.log_dead_letters;
     uint32_t before;
 
-    if (limit == TRP_LOG_DEAD_LETTERS_NONE || !trpi_log_wanted(system, TRP_LOG_INFO) ||
+    if (limit == TRP_OFF || !trpi_log_wanted(system, TRP_LOG_INFO) ||
         (system->logging.no_dead_letters_at_end != 0 &&
          atomic_load_explicit(&system->life->shutdown, memory_order_relaxed))) {
         return false;
     }
-    if (limit == TRP_LOG_DEAD_LETTERS_ALL) {
+    if (limit == TRP_FOREVER) {
         return true;
     }
     /* relaxed: a counter that guards nothing. A look first, so that it cannot come round. */

@@ -57,9 +57,9 @@ root_decider(trp_ctx *ctx, void *state, const trp_failure *failure)
 }
 
 static const trp_strategy stopping = {
-    sizeof(trp_strategy), 0, 0, trp_stopping_decider, -1, 0, NULL
+    sizeof(trp_strategy), 0, 0, trp_stopping_decider, 0, 0, NULL
 };
-static const trp_strategy root_strategy = { sizeof(trp_strategy), 0, 0, root_decider, -1, 0, NULL };
+static const trp_strategy root_strategy = { sizeof(trp_strategy), 0, 0, root_decider, 0, 0, NULL };
 
 #define GUARDIAN(name_, receive_, strategy_)                                                       \
     {                                                                                              \

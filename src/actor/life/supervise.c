@@ -23,7 +23,7 @@ static const trp_ref nobody = TRP_REF_NONE;
 static const trp_strategy strategy_default = TRP_STRATEGY_INIT;
 
 typedef struct trpi_restarts {
-    int32_t count;
+    uint32_t count;
     uint64_t window_start_ms;
 } trpi_restarts;
 
@@ -120,7 +120,9 @@ may_restart(trp_ctx *ctx, trpi_cell *cell, trp_ref child, const trp_strategy *st
     trpi_restarts *record;
     uint64_t now_ms = trp_now_ms(ctx);
 
-    if (strategy->retries_max < 0) {
+    uint32_t max = strategy->retries_max == TRP_OFF ? 0 : strategy->retries_max;
+
+    if (strategy->retries_max == 0 || max == TRP_FOREVER) {
         return true; /* a limit that is left out does not apply (SUP-7) */
     }
     extra = trpi_extra_get(cell);
@@ -138,7 +140,7 @@ may_restart(trp_ctx *ctx, trpi_cell *cell, trp_ref child, const trp_strategy *st
         record->window_start_ms = now_ms;
         record->count = 0;
     }
-    if (record->count < strategy->retries_max) {
+    if (record->count < max) {
         record->count++;
         return true;
     }

@@ -299,7 +299,7 @@ trpi_settings_options(const trp_config *config, trp_system_options *options)
     options->log_level = level_pick(config, "log.level", options->log_level);
     if (options->log_dead_letters == 0 || trpi_config_is_set(config, "log.dead-letters")) {
         uint32_t letters = trpi_setting_pick(config, "log.dead-letters", 0);
-        options->log_dead_letters = letters != 0 ? letters : UINT32_MAX;
+        options->log_dead_letters = letters != 0 ? letters : TRP_OFF;
     }
     if (trpi_config_is_set(config, "actor.guardian-supervisor-strategy")) {
         options->guardian_stops =
@@ -312,7 +312,7 @@ trpi_settings_options(const trp_config *config, trp_system_options *options)
         switch_pick(config, "actor.serialize-creators", options->serialize_creators);
     if (trpi_config_is_set(config, "actor.stall-warning")) {
         uint32_t stall_ms = trpi_setting_pick(config, "actor.stall-warning", 0);
-        options->stall_warning_ms = stall_ms != 0 ? stall_ms : UINT32_MAX;
+        options->stall_warning_ms = stall_ms != 0 ? stall_ms : TRP_OFF;
     }
     if (trpi_config_is_set(config, "actor.fault-trap")) {
         options->fault_trap = fault_trap_of(trpi_config_text(config, "actor.fault-trap"));

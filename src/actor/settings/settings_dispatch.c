@@ -106,9 +106,9 @@ mailbox_register(trp_system *system, const trp_config *config, const char *prefi
         options.capacity = trpi_setting_pick(config, full, 0);
         (void)snprintf(full, sizeof full, "%s.mailbox-push-timeout-time", prefix);
         int64_t wait_ms = trpi_config_int(config, full);
-        options.push_timeout_ms = wait_ms == 0  ? TRP_MAILBOX_AT_ONCE
-                                  : wait_ms < 0 ? -1
-                                                : (int32_t)wait_ms;
+        options.push_timeout_ms = wait_ms == 0  ? TRP_OFF
+                                  : wait_ms < 0 ? TRP_FOREVER
+                                                : (uint32_t)wait_ms;
         (void)snprintf(full, sizeof full, "%s.overflow", prefix);
         options.overflow = strcmp(trpi_config_text(config, full), "notify") == 0
                                ? TRP_MAILBOX_NOTIFY

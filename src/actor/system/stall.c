@@ -192,7 +192,7 @@ trpi_stall_new(trp_system *system)
 {
     uint32_t ms = system->options.stall_warning_ms;
 
-    if (ms == UINT32_MAX || trpi_sched_is_driven(system->sched)) {
+    if (ms == TRP_OFF || trpi_sched_is_driven(system->sched)) {
         return TRP_OK;
     }
     system->stall = trpi_alloc(sizeof *system->stall);

@@ -3,7 +3,7 @@
 #include "tests/unit/actor/dispatch.h"
 
 static trp_err
-add_box(const char *id, trp_mailbox_kind kind, uint32_t capacity, int32_t timeout_ms)
+add_box(const char *id, trp_mailbox_kind kind, uint32_t capacity, uint32_t timeout_ms)
 {
     trp_mailbox_options options = TRP_MAILBOX_OPTIONS_INIT;
 
@@ -56,7 +56,7 @@ a_bounded_mailbox_holds_its_capacity_and_not_one_more(void)
 
     start(0);
     reset();
-    UNIT_EQUAL(add_box("five", TRP_MAILBOX_KIND_BOUNDED, CAPACITY, TRP_MAILBOX_AT_ONCE), TRP_OK);
+    UNIT_EQUAL(add_box("five", TRP_MAILBOX_KIND_BOUNDED, CAPACITY, TRP_OFF), TRP_OK);
     ref = held("five"); /* the one that is handled takes no place */
     for (uint64_t i = 1; i <= CAPACITY; i++) {
         tell(ref, &dispatched_work_type, i, nobody);
@@ -98,7 +98,7 @@ a_thread_waits_for_room_up_to_the_push_timeout(void)
     start(0);
     reset();
     UNIT_EQUAL(add_box("one", TRP_MAILBOX_KIND_BOUNDED, 1, 40), TRP_OK);
-    UNIT_EQUAL(add_box("patient", TRP_MAILBOX_KIND_BOUNDED, 1, -1), TRP_OK);
+    UNIT_EQUAL(add_box("patient", TRP_MAILBOX_KIND_BOUNDED, 1, TRP_FOREVER), TRP_OK);
     ref = held("one");
     tell(ref, &dispatched_work_type, 1, nobody);
     before = unit_now_ms();
@@ -151,7 +151,7 @@ an_actor_waits_for_room_without_its_worker(void)
     start(0);
     reset();
     atomic_store(&floods, 0);
-    UNIT_EQUAL(add_box("three", TRP_MAILBOX_KIND_BOUNDED, 3, -1), TRP_OK);
+    UNIT_EQUAL(add_box("three", TRP_MAILBOX_KIND_BOUNDED, 3, TRP_FOREVER), TRP_OK);
     full = held("three"); /* one of two workers is held, the other must stay free */
     teller = spawn(&flood, NULL);
     other = spawn(&noter, NULL);
@@ -203,7 +203,7 @@ who_waits_for_room_is_freed_when_the_owner_ends(void)
     start(0);
     reset();
     atomic_store(&floods, 0);
-    UNIT_EQUAL(add_box("two", TRP_MAILBOX_KIND_BOUNDED, 2, -1), TRP_OK);
+    UNIT_EQUAL(add_box("two", TRP_MAILBOX_KIND_BOUNDED, 2, TRP_FOREVER), TRP_OK);
     full = held("two");
     teller = spawn(&flood, NULL);
     tell(teller, &dispatched_work_type, 10, full);
@@ -308,7 +308,7 @@ add_priority(const char *id, trp_mailbox_kind kind, uint32_t capacity)
 
     options.kind = kind;
     options.capacity = capacity;
-    options.push_timeout_ms = TRP_MAILBOX_AT_ONCE;
+    options.push_timeout_ms = TRP_OFF;
     options.priority = by_number;
     options.arg = &handled;
     return trp_mailbox_register(system_, id, &options);
@@ -557,7 +557,7 @@ the_mailbox_is_chosen_in_a_fixed_order_and_checked(void)
     start(0);
     reset();
     for (uint32_t i = 0; i < 5; i++) {
-        UNIT_EQUAL(add_box(ids[i], TRP_MAILBOX_KIND_BOUNDED, i + 1, TRP_MAILBOX_AT_ONCE), TRP_OK);
+        UNIT_EQUAL(add_box(ids[i], TRP_MAILBOX_KIND_BOUNDED, i + 1, TRP_OFF), TRP_OK);
     }
     UNIT_EQUAL(trp_mailbox_require(system_, TRP_MAILBOX_BOUNDED, "m3"), TRP_OK);
     UNIT_EQUAL(trp_mailbox_require(system_, TRP_MAILBOX_BOUNDED | TRP_MAILBOX_DEQUE, "m3"),
@@ -734,7 +734,7 @@ no_kind_of_mailbox_loses_a_message(void)
 
         start(i % 3 == 0 ? 3 : 0);
         UNIT_EQUAL(add_box("small", TRP_MAILBOX_KIND_BOUNDED, 3, 5), TRP_OK);
-        UNIT_EQUAL(add_box("hurried", TRP_MAILBOX_KIND_BOUNDED, 8, TRP_MAILBOX_AT_ONCE), TRP_OK);
+        UNIT_EQUAL(add_box("hurried", TRP_MAILBOX_KIND_BOUNDED, 8, TRP_OFF), TRP_OK);
         UNIT_EQUAL(add_priority("sorted", TRP_MAILBOX_KIND_BOUNDED_PRIORITY, 50), TRP_OK);
         options.kind = TRP_MAILBOX_KIND_BOUNDED;
         options.capacity = 10;

@@ -426,7 +426,7 @@ who_waited_for_room_runs_the_owner(void)
     start_in(&world);
     bounded.kind = TRP_MAILBOX_KIND_BOUNDED;
     bounded.capacity = 1;
-    bounded.push_timeout_ms = -1;
+    bounded.push_timeout_ms = TRP_FOREVER;
     UNIT_EQUAL(trp_mailbox_register(system_, "one", &bounded), TRP_OK);
     options.dispatcher = "calling-thread";
     options.mailbox = "one";

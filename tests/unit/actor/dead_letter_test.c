@@ -192,7 +192,7 @@ the_first_dead_letters_are_logged(void)
     UNIT_FALSE(stage_book_has(&stage_lines, "dead letter"));
     stage_close(system);
 
-    options.log_dead_letters = UINT32_MAX; /* off */
+    options.log_dead_letters = TRP_OFF;
     system = stage_open_with(options);
     stage_tell(system, (trp_ref)TRP_REF_NONE, "1");
     UNIT_EQUAL(trp_log_flush(system, 60000), TRP_OK);

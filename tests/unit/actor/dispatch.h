@@ -28,7 +28,7 @@ start(uint32_t throughput)
     options.workers = 2;
     options.throughput = throughput;
     options.log_level = TRP_LOG_ERROR;
-    options.log_dead_letters = UINT32_MAX;
+    options.log_dead_letters = TRP_OFF;
     UNIT_REQUIRE(trp_system_new("dispatch", &options, &system_) == TRP_OK);
 }
 

@@ -212,7 +212,7 @@ bad_decider(trp_ctx *ctx, void *state, const trp_failure *failure)
 }
 static const trp_strategy bad_strategy = { .size = sizeof(trp_strategy),
                                            .decider = bad_decider,
-                                           .retries_max = -1 };
+                                           .retries_max = TRP_FOREVER };
 static trp_err
 parent_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
 {

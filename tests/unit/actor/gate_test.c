@@ -69,9 +69,9 @@ decide(trp_ctx *ctx, void *state, const trp_failure *failure)
     (void)state;
     return failure->err == TRP_EIO ? TRP_DEACTIVATE : TRP_ACTIVATE;
 }
-static const trp_strategy strategy = {
-    .size = sizeof(trp_strategy), .decider = decide, .retries_max = -1
-};
+static const trp_strategy strategy = { .size = sizeof(trp_strategy),
+                                       .decider = decide,
+                                       .retries_max = TRP_FOREVER };
 
 static trp_err
 boss_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
@@ -153,7 +153,7 @@ what_is_not_wanted_takes_no_room(void)
 
     mailbox.kind = TRP_MAILBOX_BOUNDED;
     mailbox.capacity = 2;
-    mailbox.push_timeout_ms = TRP_MAILBOX_AT_ONCE;
+    mailbox.push_timeout_ms = TRP_OFF;
     UNIT_EQUAL(trp_mailbox_register(system, "two", &mailbox), TRP_OK);
     options.mailbox = "two";
     options.name = "a";

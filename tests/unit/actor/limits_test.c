@@ -163,7 +163,7 @@ so_many_messages_wait_for_room_and_the_next_one_is_lost(void)
     trp_system_stats stats = { .size = sizeof stats };
     trp_system *system;
 
-    options.log_dead_letters = TRP_LOG_DEAD_LETTERS_NONE;
+    options.log_dead_letters = TRP_OFF;
     for (int past = 0; past < 2; past++) {
         int64_t count = CAPACITY + TRP_MAILBOX_PENDING_MAX + past;
 
@@ -207,7 +207,7 @@ so_many_are_scheduled_and_not_one_more(void)
 
     scheduling.schedules_max = MAX;
     options.scheduler = &scheduling;
-    options.stall_warning_ms = UINT32_MAX; /* else the system has a timer of its own */
+    options.stall_warning_ms = TRP_OFF; /* else the system has a timer of its own */
     system = stage_open_with(options);
     to = stage_spawn(system, &keeper, "k");
     while (count <= MAX &&

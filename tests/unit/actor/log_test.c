@@ -571,8 +571,8 @@ dead_letters_are_logged_as_often_as_asked_for(void)
     } cases[] = { { 0, 25, 10 }, /* the default */
                   { 3, 3, 3 },
                   { 3, 4, 3 },
-                  { TRP_LOG_DEAD_LETTERS_NONE, 25, 0 },
-                  { TRP_LOG_DEAD_LETTERS_ALL, 25, 25 } };
+                  { TRP_OFF, 25, 0 },
+                  { TRP_FOREVER, 25, 25 } };
 
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;

@@ -109,8 +109,9 @@ ponder(trp_ctx *ctx, void *state, const trp_failure *failure)
     stage_hold("pondering", &let_go);
     return TRP_RESUME;
 }
-static const trp_strategy slow = { .size = sizeof(trp_strategy), .decider = ponder,
-                                   .retries_max = -1 };
+static const trp_strategy slow = { .size = sizeof(trp_strategy),
+                                   .decider = ponder,
+                                   .retries_max = TRP_FOREVER };
 static trp_err
 parent_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {

@@ -263,7 +263,7 @@ slow_decider(trp_ctx *ctx, void *state, const trp_failure *failure)
     }
     return TRP_RESUME;
 }
-static const trp_strategy slow_strategy = { sizeof(trp_strategy), 0, 0, slow_decider, -1, 0 };
+static const trp_strategy slow_strategy = { sizeof(trp_strategy), 0, 0, slow_decider, 0, 0 };
 static const trp_behaviour top_behaviour = { .size = sizeof(trp_behaviour),
                                              .name = "top",
                                              .version = 1,

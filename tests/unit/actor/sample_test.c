@@ -307,7 +307,7 @@ stop_unavailable(trp_ctx *ctx, void *state, const trp_failure *failure)
 }
 static const trp_strategy worker_strategy = { .size = sizeof(trp_strategy),
                                               .decider = stop_unavailable,
-                                              .retries_max = -1 };
+                                              .retries_max = TRP_FOREVER };
 static const trp_behaviour worker = { .size = sizeof(trp_behaviour),
                                       .name = "worker",
                                       .state_bytes = sizeof(worker_state),

@@ -193,7 +193,7 @@ mailboxes_are_configured(void)
     UNIT_EQUAL(info.kind, TRP_MAILBOX_KIND_BOUNDED);
     UNIT_EQUAL(info.capacity, 3);
     UNIT_EQUAL(info.overflow, TRP_MAILBOX_NOTIFY);
-    UNIT_EQUAL(info.push_timeout_ms, TRP_MAILBOX_AT_ONCE);
+    UNIT_EQUAL(info.push_timeout_ms, TRP_OFF);
     UNIT_EQUAL(trp_mailbox_find(system, "default-mailbox", &info), TRP_OK);
     UNIT_EQUAL(info.kind, TRP_MAILBOX_KIND_COUNTED);
     options.name = "none"; /* the section is obeyed: its mailbox is not there */

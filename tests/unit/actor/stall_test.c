@@ -148,11 +148,11 @@ actors_that_may_block_are_not_named(void)
     let_go();
 }
 
-/* 0 is the default of a second; UINT32_MAX is off. */
+/* 0 is the default of a second; TRP_OFF is off. */
 static void
 the_warning_can_be_off(void)
 {
-    start_watched(UINT32_MAX);
+    start_watched(TRP_OFF);
     hold_at(SLOW, NULL);
     for (int i = 0; i < 100; i++) { /* others go on meanwhile */
         tell(spawn(&noter, NULL), &dispatched_work_type, 0, nobody);

@@ -159,7 +159,7 @@ by_code(trp_ctx *ctx, void *state, const trp_failure *failure)
     return TRP_RESTART;
 }
 static const trp_strategy logging = {
-    .size = sizeof(trp_strategy), .decider = by_code, .retries_max = -1, .log = own_log
+    .size = sizeof(trp_strategy), .decider = by_code, .retries_max = TRP_FOREVER, .log = own_log
 };
 static trp_err
 boss_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
@@ -214,7 +214,7 @@ a_strategy_can_log_failures_in_its_own_way(void)
 
 static const trp_strategy all = { .size = sizeof(trp_strategy),
                                   .all_for_one = 1,
-                                  .retries_max = -1 };
+                                  .retries_max = TRP_FOREVER };
 BOSS(all_boss, &all)
 
 /* SUP-14: the sibling is restarted, but its mailbox is as it was */
@@ -395,10 +395,16 @@ restarts_are_counted_within_a_window_that_opens_with_the_first(void)
     strategy.window_ms = 0;
     play(&strategy, &spread, &a, &b);
     UNIT_EQUAL(a, 4); /* without a window the number is absolute */
-    strategy.retries_max = -1;
+    strategy.retries_max = TRP_FOREVER;
     strategy.window_ms = 1;
     play(&strategy, &spread, &a, &b);
     UNIT_EQUAL(a, 8); /* without a number there is no limit */
+    strategy.retries_max = 0;
+    play(&strategy, &spread, &a, &b);
+    UNIT_EQUAL(a, 8); /* which is the default */
+    strategy.retries_max = TRP_OFF;
+    play(&strategy, &spread, &a, &b);
+    UNIT_EQUAL(a, 1);
 }
 
 /* SUP-6, SUP-7: with all-for-one each restart counts for each child, in its own window */

@@ -64,14 +64,14 @@ boss_post_stop(trp_ctx *ctx, void *state)
         boss_post_stop,        NULL,   NULL, strategy_,   NULL                                     \
     };
 
-static const trp_strategy one = { sizeof(trp_strategy), 0, 0, decide, -1, 0 };
-static const trp_strategy all = { sizeof(trp_strategy), 1, 0, decide, -1, 0 };
-static const trp_strategy quiet = { sizeof(trp_strategy), 0, 1, decide, -1, 0 };
+static const trp_strategy one = { sizeof(trp_strategy), 0, 0, decide, 0, 0 };
+static const trp_strategy all = { sizeof(trp_strategy), 1, 0, decide, 0, 0 };
+static const trp_strategy quiet = { sizeof(trp_strategy), 0, 1, decide, 0, 0 };
 static const trp_strategy twice = { sizeof(trp_strategy), 0, 0, NULL, 2, 0 };
-static const trp_strategy never = { sizeof(trp_strategy), 0, 0, NULL, 0, 0 };
+static const trp_strategy never = { sizeof(trp_strategy), 0, 0, NULL, TRP_OFF, 0 };
 static const trp_strategy once_in_window = { sizeof(trp_strategy), 0, 0, NULL, 1, 200 };
 static const trp_strategy all_twice = { sizeof(trp_strategy), 1, 0, NULL, 2, 0 };
-static const trp_strategy stops = { sizeof(trp_strategy), 0, 0, trp_stopping_decider, -1, 0 };
+static const trp_strategy stops = { sizeof(trp_strategy), 0, 0, trp_stopping_decider, 0, 0 };
 BOSS(boss_one, &one)
 BOSS(boss_all, &all)
 BOSS(boss_quiet, &quiet)
@@ -301,7 +301,7 @@ decide_some(trp_ctx *ctx, void *state, const trp_failure *failure)
 {
     return failure->code == 7 ? TRP_RESUME : trp_default_decider(ctx, state, failure);
 }
-static const trp_strategy some = { sizeof(trp_strategy), 0, 0, decide_some, -1, 0 };
+static const trp_strategy some = { sizeof(trp_strategy), 0, 0, decide_some, 0, 0 };
 BOSS(boss_some, &some)
 
 /* SUP-9, SUP-4 */

@@ -115,7 +115,7 @@ crew_start(int no_teamwork, const char *mailbox)
 
         options.kind = TRP_MAILBOX_KIND_BOUNDED;
         options.capacity = 4;
-        options.push_timeout_ms = TRP_MAILBOX_AT_ONCE;
+        options.push_timeout_ms = TRP_OFF;
         UNIT_REQUIRE(trp_mailbox_register(system_, mailbox, &options) == TRP_OK);
     }
     for (int i = 0; i < CREW; i++) {

@@ -17,7 +17,7 @@ start(uint32_t workers)
     trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
 
     options.workers = workers;
-    options.log_dead_letters = UINT32_MAX;
+    options.log_dead_letters = TRP_OFF;
     options.log_level = TRP_LOG_ERROR;
     UNIT_REQUIRE(trp_system_new("tell", &options, &system_) == TRP_OK);
 }

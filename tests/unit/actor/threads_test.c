@@ -39,7 +39,7 @@ opened(void)
     trp_system *system = NULL;
 
     options.workers = 2;
-    options.log_dead_letters = TRP_LOG_DEAD_LETTERS_NONE;
+    options.log_dead_letters = TRP_OFF;
     UNIT_REQUIRE(trp_system_new("threads", &options, &system) == TRP_OK);
     return system;
 }

@@ -149,7 +149,7 @@ a_full_member_refuses(void)
     atomic_store(&let_go, false);
     bound.kind = TRP_MAILBOX_KIND_BOUNDED;
     bound.capacity = 2;
-    bound.push_timeout_ms = TRP_MAILBOX_AT_ONCE;
+    bound.push_timeout_ms = TRP_OFF;
     UNIT_EQUAL(trp_mailbox_register(system, "two", &bound), TRP_OK);
     options.mailbox = "two";
     options.dispatcher = "pinned";

@@ -529,8 +529,7 @@ what_a_callback_tells_while_its_system_is_freed_is_a_dead_letter(void)
 
         logging.stdout_level = TRP_LOG_INFO; /* the loggers have ended then */
         options.logging = &logging;
-        options.log_dead_letters =
-            logged != 0 ? TRP_LOG_DEAD_LETTERS_ALL : TRP_LOG_DEAD_LETTERS_NONE;
+        options.log_dead_letters = logged != 0 ? TRP_FOREVER : TRP_OFF;
         stage = stage_open_with(options);
         customer = stage_spawn(stage, &answerer, "customer");
         asked = ask(customer, "silence", 60000);

@@ -307,7 +307,7 @@ decide(trp_ctx *ctx, void *state, const trp_failure *failure)
 }
 static const trp_strategy restarting = { .size = sizeof(trp_strategy),
                                          .decider = decide,
-                                         .retries_max = -1 };
+                                         .retries_max = TRP_FOREVER };
 static trp_ref child;
 
 static trp_err

@@ -192,7 +192,7 @@ suspended_and_remote_routees_come_last(void)
 {
     /* whom a router watches over there does not end */
     static const trpi_remote_ops lossy = { stage_lost_connect, stage_lost_signal, NULL };
-    static const trp_strategy strategy = { sizeof(trp_strategy), 0, 1, never, -1, 0 };
+    static const trp_strategy strategy = { sizeof(trp_strategy), 0, 1, never, 0, 0 };
     trp_system *system = crew_open();
     trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
     trp_ref router, refs[CREW_MAX], group[2];

@@ -292,7 +292,7 @@ a_lost_update_is_found_and_shrunk_to_few_decisions(void)
     /* the seed replays */
     options = options_of(result.seed, 1);
     options.replay = "me --seed";
-    options.shrink_max = TRP_SEEDED_NONE;
+    options.shrink_max = TRP_OFF;
     UNIT_EQUAL(trp_seeded_run(two_clients_add_one_each, NULL, &options, &again), TRP_EFAILED);
     UNIT_EQUAL(again.hash, result.hash);
     UNIT_EQUAL(again.line, result.line);
@@ -318,7 +318,7 @@ a_race_of_a_timer_with_a_message_is_found(void)
            (unsigned)result.deviations, (unsigned)result.choices, (unsigned)result.shrunk,
            (unsigned)result.shrink_runs, result.schedule);
     options = options_of(1, 300); /* not when time stands still while actors are ready */
-    options.stall_ms_max = TRP_SEEDED_NONE;
+    options.stall_ms_max = TRP_OFF;
     UNIT_EQUAL(trp_seeded_run(work_is_done_before_the_worker_idles, NULL, &options, &result),
                TRP_OK);
 }

@@ -29,7 +29,7 @@ a_failure_of_a_routee_restarts_the_router_and_its_pool(void)
 static void
 a_router_may_have_a_strategy_of_its_own(void)
 {
-    static const trp_strategy stops = { sizeof(trp_strategy), 0, 0, trp_stopping_decider, -1, 0 };
+    static const trp_strategy stops = { sizeof(trp_strategy), 0, 0, trp_stopping_decider, 0, 0 };
     static const trp_strategy restarts = TRP_STRATEGY_INIT;
     trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
     trp_system *system = crew_open();
@@ -68,7 +68,7 @@ decide(trp_ctx *ctx, void *state, const trp_failure *failure)
     }
     return (trp_directive)atomic_load(&verdict);
 }
-static const trp_strategy decides = { sizeof(trp_strategy), 0, 1, decide, -1, 0 };
+static const trp_strategy decides = { sizeof(trp_strategy), 0, 1, decide, 0, 0 };
 
 static trp_ref outside[1];
 

@@ -177,8 +177,8 @@ parent_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 }
 
 /* Two parents in one: children die with it, or live on and are restarted. */
-static const trp_strategy deploy_one = { sizeof(trp_strategy), 0, 0, parent_decide, -1, 0, NULL };
-static const trp_strategy deploy_all = { sizeof(trp_strategy), 1, 0, parent_decide, -1, 0, NULL };
+static const trp_strategy deploy_one = { sizeof(trp_strategy), 0, 0, parent_decide, 0, 0, NULL };
+static const trp_strategy deploy_all = { sizeof(trp_strategy), 1, 0, parent_decide, 0, 0, NULL };
 static const trp_behaviour deploy_parent = { .size = sizeof(trp_behaviour),
                                              .name = "parent",
                                              .version = 1,

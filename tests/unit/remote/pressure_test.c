@@ -284,7 +284,7 @@ a_bounded_mailbox_decides_by_itself(void)
     pair_start(&p, false, &options);
     bound.kind = TRP_MAILBOX_KIND_BOUNDED;
     bound.capacity = CAPACITY;
-    bound.push_timeout_ms = TRP_MAILBOX_AT_ONCE;
+    bound.push_timeout_ms = TRP_OFF;
     UNIT_REQUIRE(trp_mailbox_register(p.system[1], "bound", &bound) == TRP_OK);
     spawn.mailbox = "bound";
     UNIT_REQUIRE(trp_system_spawn(p.system[1], &slow_actor, &spawn, &ref) == TRP_OK);

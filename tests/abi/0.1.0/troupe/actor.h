@@ -57,14 +57,15 @@ typedef struct trp_strategy {
     int all_for_one;      /* 0: one-for-one; 1: the directive goes to all children (SUP-6) */
     int quiet;            /* 1: failures are not logged (SUP-11) */
     trp_decider decider;  /* NULL: trp_default_decider */
-    int32_t retries_max;  /* restarts allowed within the window; -1: no limit; exceeding: stop */
+    /* restarts allowed within the window, one more stops; 0: TRP_FOREVER; TRP_OFF: none */
+    uint32_t retries_max;
     uint32_t window_ms;   /* 0: no window, the count is absolute (SUP-7) */
     /* Called instead of the log line of a failure that is not escalated; NULL: the line (SUP-11) */
     void (*log)(trp_ctx *ctx, void *state, const trp_failure *failure, trp_directive directive);
 } trp_strategy;
 #define TRP_STRATEGY_INIT                                                                          \
     {                                                                                              \
-        sizeof(trp_strategy), 0, 0, NULL, -1, 0, NULL                                              \
+        sizeof(trp_strategy), 0, 0, NULL, 0, 0, NULL                                               \
     }
 /* What all_for_one does not do (SUP-14): a restart empties no mailbox, so siblings handle what they
  * had with a fresh state; and a short-lived child that fails takes the permanent ones with it. Give

@@ -23,7 +23,7 @@
  * trp_poison_pill, trp_kill, stopping. A failed member takes nothing until it is resumed or
  * restarted. What a stopped member was told before is left to the others; when the last one ends
  * it becomes dead letters. The mailbox is an unbounded one, whose tellers are not slowed down, or a
- * bounded one with overflow = drop and push_timeout_ms = TRP_MAILBOX_AT_ONCE for the whole team.
+ * bounded one with overflow = drop and push_timeout_ms = TRP_OFF for the whole team.
  */
 #ifndef TROUPE_DISPATCHER_H
 #define TROUPE_DISPATCHER_H

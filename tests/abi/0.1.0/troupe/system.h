@@ -60,7 +60,7 @@ typedef struct trp_system_options {
     uint32_t log_level;            /* trp_log_level; 0: info */
     trp_log_fn log;                /* any thread; must not block long; NULL: stderr */
     void *log_arg;
-    uint32_t log_dead_letters;     /* number logged, at info; 0: 10; TRP_LOG_DEAD_LETTERS_* */
+    uint32_t log_dead_letters;     /* number logged, at info; 0: 10; TRP_FOREVER; TRP_OFF */
     uint32_t guardian_stops;       /* 1: /user uses the stopping strategy (SYS-6) */
     /* /user uses this one, whatever guardian_stops says; its deciders get a NULL state. Copied;
      * NULL: one-for-one with the default decider */
@@ -70,7 +70,7 @@ typedef struct trp_system_options {
     const trp_config *config;
     uint32_t fault_trap; /* trp_fault_trap; 0: the library installs no signal handler */
     /* An actor that holds its worker so long with one message is logged (warning) and published as
-     * trp_stalled; 0: 1 s; UINT32_MAX: off. Not on blocking and pinned dispatchers */
+     * trp_stalled; 0: 1 s; TRP_OFF. Not on blocking and pinned dispatchers */
     uint32_t stall_warning_ms;
     const struct trp_log_options *logging;         /* troupe/log.h; NULL: all defaults; copied */
     const struct trp_scheduler_options *scheduler; /* troupe/scheduler.h; the same */
@@ -89,8 +89,6 @@ typedef struct trp_system_options {
         sizeof(trp_system_options), 0, 0, 0, 0, NULL, NULL, 0, 0, NULL, NULL, 0, 0, NULL, NULL,    \
             NULL, 0, 0                                                                             \
     }
-#define TRP_LOG_DEAD_LETTERS_ALL 0xfffffffeu
-#define TRP_LOG_DEAD_LETTERS_NONE 0xffffffffu
 
 /* Start a system with its guardians and worker threads.
  *
