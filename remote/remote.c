@@ -335,7 +335,7 @@ trpi_remote_start(trp_system *system, const trpi_remote_options *options, trpi_r
                              remote->options.backoff_max_ms, TRPI_ASK_MS };
     err = err != TRP_OK ? err : trpi_reliable_receive(system);
     err = err != TRP_OK ? err : listen_and_advertise(remote);
-    remote->ticks.last_ms = trpi_remote_now_ms(remote);
+    trpi_remote_tick_begin(remote);
     remote->timers.running = 1;
     err = err != TRP_OK ? err
                         : trpi_system_every(system, TRPI_TICK_MS, tick_beat, timer_over, remote,

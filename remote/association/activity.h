@@ -65,6 +65,8 @@ void trpi_peer_list_remove(trpi_peer *peer);
 /* The first of a list, pinned, if it has been in it for so long; NULL: none. */
 trpi_peer *trpi_peer_list_first(trpi_remote *remote, const trpi_peer_list *list, uint64_t now_ms,
                            uint32_t for_ms);
+/* Take all active peers, pinned, as a list by activity.next. Without locks. */
+trpi_peer *trpi_peers_active_take(trpi_remote *remote);
 /* Put a peer back that the tick has taken out of the active ones. By peer->lock. */
 void trpi_peer_list_put(trpi_peer *peer, bool idle, uint64_t now_ms);
 /* Ask an active peer whether it is there. The caller holds peer->lock. */
@@ -76,6 +78,8 @@ void trpi_peer_begin(trpi_peer *peer);
 void trpi_peer_make_active(trpi_peer *peer);
 
 /* ---- tick.c ---- */
+/* Before the first tick. */
+void trpi_remote_tick_begin(trpi_remote *remote);
 /* Do the periodic work; true: a peer waits for an attempt, so the next tick should come soon. By
  * the timer's thread. */
 bool trpi_remote_tick(trpi_remote *remote);

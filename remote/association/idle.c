@@ -54,6 +54,19 @@ trpi_peer_make_active(trpi_peer *peer)
     pthread_mutex_unlock(&remote->lock);
 }
 
+trpi_peer *
+trpi_peers_active_take(trpi_remote *remote)
+{
+    pthread_mutex_lock(&remote->lock);
+    trpi_peer *first = remote->list.active;
+    remote->list.active = NULL;
+    for (trpi_peer *p = first; p != NULL; p = p->activity.next) {
+        p->pins++; /* a peer that is moved to the gone ones may have to give way at once */
+    }
+    pthread_mutex_unlock(&remote->lock);
+    return first;
+}
+
 /* The tick has taken it out of the list of active peers; put it into one. */
 void
 trpi_peer_list_put(trpi_peer *peer, bool idle, uint64_t now_ms)

@@ -79,6 +79,13 @@ typedef struct trpi_agreed {
     _Atomic uint32_t spread;
 } trpi_agreed;
 
+/* Before the first handshake: our own limit. */
+static inline void
+trpi_agreed_begin(trpi_agreed *agreed, uint32_t frame_bytes_max)
+{
+    atomic_init(&agreed->frame_bytes_max, frame_bytes_max);
+}
+
 /* Use of the large lane (fence.c); by peer->lock. */
 typedef struct trpi_large {
     uint32_t era;  /* recipients that took the large lane in an earlier one have left it */

@@ -35,7 +35,7 @@ peer_new(trpi_remote *remote, const trpi_address *address)
         }
         trpi_redelivery_init(&peer->redelivery, remote->options.system_messages_max,
                              remote->options.resend_ms, remote->options.give_up_ms);
-        atomic_init(&peer->agreed.frame_bytes_max, remote->options.frame_bytes_max);
+        trpi_agreed_begin(&peer->agreed, remote->options.frame_bytes_max);
         peer->next = *bucket;
         *bucket = peer;
         remote->table.count++;

@@ -354,6 +354,12 @@ gone_peer_forget(trpi_remote *remote, uint64_t now_ms)
     }
 }
 
+void
+trpi_remote_tick_begin(trpi_remote *remote)
+{
+    remote->ticks.last_ms = trpi_remote_now_ms(remote);
+}
+
 bool
 trpi_remote_tick(trpi_remote *remote)
 {
@@ -365,16 +371,9 @@ trpi_remote_tick(trpi_remote *remote)
         idle_peer_probe(remote, now_ms);
         gone_peer_forget(remote, now_ms);
     }
-    pthread_mutex_lock(&remote->lock);
-    trpi_peer *peer = remote->list.active;
-    remote->list.active = NULL;
-    for (trpi_peer *p = peer; p != NULL; p = p->activity.next) {
-        p->pins++; /* a peer that is moved to the gone ones may have to give way at once */
-    }
-    pthread_mutex_unlock(&remote->lock);
+    trpi_peer *peer = trpi_peers_active_take(remote);
     while (peer != NULL) {
-        trpi_peer *next =
-            peer->activity.next;       /* only the tick changes the list of active peers */
+        trpi_peer *next = peer->activity.next; /* only the tick changes a list that it has taken */
         if (pause_ms > OWN_PAUSE_MS) { /* this process did not run: no silence of theirs */
             own_pause(peer, now_ms, pause_ms);
         }
