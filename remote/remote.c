@@ -360,7 +360,7 @@ trpi_remote_start(trp_system *system, const trpi_remote_options *options, trpi_r
     remote->options.tls_crl = remote->options.tls_ciphers = remote->options.why = NULL;
     remote->options.tls_allowed = NULL;
     if (!remote->options.accepts_later) {
-        trpi_remote_accept(remote); /* last: who calls needs the port that was bound */
+        trpi_remote_accept(remote); /* last: callers need the port that was bound */
     }
     *ret_remote = remote;
     return TRP_OK;

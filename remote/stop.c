@@ -144,8 +144,8 @@ lost_before(trpi_remote *remote)
     return lost;
 }
 
-/* stop-X1. Whoever was too slow or is not there: what waits for it, and what its proxies still
- * have, are dead letters. */
+/* stop-X1. Make dead letters of what waits for peers that were too slow or are not there, and of
+ * what their proxies still have. */
 static void
 drop_rest(trpi_remote *remote)
 {

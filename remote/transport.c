@@ -1,4 +1,4 @@
-/* transport.c - who may talk to us: options become a transport that knows its peers.
+/* transport.c - the transport that the options ask for: TLS, cookies, fault injection around tcp.
  *
  * Tests.  tests/unit/remote/secure_test.c
  */

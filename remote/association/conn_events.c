@@ -26,7 +26,7 @@
 #include "remote/association/peer.h"
 #include "remote/association/refusal.h"
 
-/* Called by whoever finds out while reading; the decoder gives the error up to on_bytes(), which
+/* Note why reading fails; the decoder returns the error to on_bytes(), which
  * closes. */
 static trp_err TRP_PRINTF(3, 4) conn_fail(trpi_conn *conn, trp_err err, const char *format, ...)
 {
@@ -91,7 +91,7 @@ on_accepted(void *arg, trpi_link *link, const char *peer, void **ret_user)
         trpi_conns_add(conn);
     }
     pthread_mutex_unlock(&remote->lock);
-    if (conn == NULL && !stopping) { /* a node that stops refuses everybody: nothing to tell */
+    if (conn == NULL && !stopping) { /* a node that stops refuses all: no log line */
         trpi_refused(remote, peer, TRPI_REFUSED_PENDING, "out of memory");
     } else if (gone[0] != '\0') {
         trpi_refused(remote, gone, TRPI_REFUSED_PENDING,
@@ -143,7 +143,7 @@ static trp_err
 address_check(trpi_conn *conn, const trpi_address *address)
 {
     const trpi_transport_ops *ops = conn->remote->ops;
-    if (ops->claims == NULL || conn->dialled || /* whom we dialled was asked for its name */
+    if (ops->claims == NULL || conn->dialled || /* the link has checked the name that it dialled */
         ops->claims(conn->link, address->host, address->port, conn->failure,
                     sizeof conn->failure) == TRP_OK) {
         return TRP_OK;
@@ -151,7 +151,7 @@ address_check(trpi_conn *conn, const trpi_address *address)
     return TRP_EPERM;
 }
 
-/* Whose an accepted connection is: of all who call themselves uid the one that it may be. */
+/* Find the peer of an accepted connection: among those with this uid the one that may use it. */
 static trp_err
 peer_find(trpi_conn *conn, uint64_t uid, trpi_peer **ret_peer)
 {
@@ -215,7 +215,7 @@ on_preamble(void *arg, const trpi_preamble *preamble)
                          conn->lane);
     }
     if (!conn->dialled) {
-        conn->lane = preamble->lane; /* nobody else looks at it before there is a peer */
+        conn->lane = preamble->lane; /* no other thread reads it before there is a peer */
     }
     if (conn->lane != TRPI_LANE_CONTROL) {
         return ordinary_preamble(conn, preamble);
@@ -430,7 +430,7 @@ report_failure(trpi_conn *conn, trp_err err)
     }
 }
 
-/* Bytes of somebody who has not said who he is: few, and some tell what he takes us for. */
+/* Check bytes before the handshake: few are allowed, and the first may show another protocol. */
 static trp_err
 while_unknown(trpi_conn *conn, trp_err err, const uint8_t *bytes, size_t count)
 {
@@ -449,7 +449,7 @@ while_unknown(trpi_conn *conn, trp_err err, const uint8_t *bytes, size_t count)
     }
     (void)snprintf(conn->failure, sizeof conn->failure, "%s: %s", trpi_refusal_text(why), detail);
     trpi_refused(conn->remote, conn->peer_text, why, detail);
-    /* Whoever shows a cookie waits for ours: any other word tells him that there is none. */
+    /* A peer that shows a cookie waits for ours: any other answer says that there is none. */
     bool tell = why == TRPI_REFUSED_COOKIE && !conn->dialled;
     return tell && refuse_stranger(conn, conn->failure) == TRP_OK ? TRP_OK : TRP_ECANCELED;
 }

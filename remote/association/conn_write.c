@@ -1,6 +1,6 @@
 /* conn_write.c - what a connection sends: its own frames, then its share of a lane.
  *
- * Shape.     trpi_conn_take() by whoever pumps -> trpi_conn_write() without locks -> written() ->
+ * Shape.     trpi_conn_take() by the pump -> trpi_conn_write() without locks -> written() ->
  *            what gathered meanwhile, as one write
  * Must hold. conn-N2 and conn-N3.
  * Tests.     tests/unit/remote/remote_test.c, pressure_test.c
@@ -48,7 +48,7 @@ trpi_conn_take(trpi_conn *conn)
     }
     trpi_lane_state *lane = conn->peer != NULL ? &conn->peer->lanes[conn->lane] : NULL;
     bool lane_goes = lane != NULL && lane->out == conn && lane->pending.count > 0 &&
-                     /* else it waits for a handshake: who is connected may be somebody else */
+                     /* else it waits for a handshake: another incarnation may be connected */
                      (lane->pending_uid == 0 || lane->pending_uid == conn->uid) &&
                      (conn->lane != TRPI_LANE_LARGE || !trpi_large_is_held(conn->peer));
     if (conn->write.head.count == 0 && !lane_goes) {

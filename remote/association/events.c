@@ -1,7 +1,7 @@
 /* events.c - what happened to links: one log line and one event each, told when no lock is held.
  *
  * Why.     Changes are found out under a peer's lock; loggers and subscribers must not be called
- *          there. So a change is a note in the trpi_deferred of whoever holds the lock.
+ *          there. So a change is an event in the trpi_deferred of the holder of the lock.
  * Must hold.
  *   remote-event-E1  Notes are told in the order in which they were made.
  *   remote-event-E2  Without memory a note is lost, the change is not.

@@ -1,23 +1,24 @@
-/* hold.c - what is kept here for receivers on another node that are slower than their senders.
+/* hold.c - flow control at the sender's node: messages for a receiver elsewhere without credit.
  *
- * Why.    A receiver that cannot keep up says so (CREDIT, receiver.c). Its mail from then on
- *         stays here, apart from the lane, so that nobody else's messages stand behind it; it goes
- *         to the lane as far as there is credit. Its tellers are slowed, others are not.
- * Shape.  proxy's run -> deliver() -> [is it held?] -> chunks of frames, in order
+ * Why.    A slow receiver's node says so (CREDIT, receiver.c). From then on messages for that
+ *         receiver are kept here, apart from the lane, so that they delay no other recipient's;
+ *         they go to the lane as far as there is credit. Their senders are throttled, others are
+ *         not.
+ * Shape.  proxy's turn -> route.c -> [is it held?] -> chunks of frames, in order
  *                                                          | credit
  *                                    the lane  <-- a little at a time (pump) --'
  * Must hold.
- *   hold-H1  A recipient's messages keep their order: who is held gets nothing by another way, what
- *       its route had gathered before is on the lane first (trpi_hold_enter), and a hold ends when
- *       it is empty. It gives to the lane that its recipient takes at that moment: route-lane-G1.
- *   hold-H2  A hold is of one incarnation of the peer, which has said CREDIT: it ends with it.
- *   hold-H3  What waits without credit asks again, and so does who waits for nothing and is not
- *       free, so no word is missed for ever: on the lane, behind all that was sent, so that the
- *       answer knows of it. A full lane has enough of them.
- *   hold-H4  A lane that has enough to send gets no more: others come in between.
- * Limits. remote.receiver-limit, remote.receivers-limit (dead letters: receiver-full); what
- *         trp_try_tell() was promised is kept. HOLDS_MAX receivers of a peer; more are not held,
- *         and bound what comes themselves.
+ *   hold-H1  A recipient's messages keep their order: a held recipient gets none by another way,
+ *       the batches of its route are on the lane first (trpi_hold_enter), and a hold ends when it
+ *       is empty. It gives to the lane that its recipient takes at that moment: route-lane-G1.
+ *   hold-H2  A hold is of one incarnation of the peer, which has sent CREDIT, and ends with it.
+ *   hold-H3  A hold without credit asks for it again, and so does an empty one that is not free: a
+ *       lost CREDIT delays it only. The question goes by the lane, behind all that was sent, so
+ *       that the answer covers it; none is appended to a lane that has enough.
+ *   hold-H4  A lane that has enough to send gets no more: other holds come in between.
+ * Limits. remote.receiver-limit, remote.receivers-limit (dead letters: receiver-full); messages
+ *         with reserved room are kept. HOLDS_MAX receivers of a peer; further ones are not held,
+ *         and their own node bounds what arrives.
  * Tests.  tests/unit/remote/pressure_test.c
  */
 #include "remote/association/hold.h"
@@ -50,7 +51,7 @@ typedef struct hold {
     struct hold *ready_next;
     uint32_t slot, generation;
     uint64_t uid;
-    trpi_route *route; /* whose gathers hold nothing for it; NULL: nobody has looked */
+    trpi_route *route; /* whose batches hold nothing for it; NULL: not known of any */
     held_chunk *first, *last;
     uint64_t bytes; /* of frames */
     uint64_t credit;
@@ -135,7 +136,7 @@ news_add(trpi_holds *holds, hold *h, uint64_t now_ms)
     holds->newest = h;
 }
 
-/* Tellers of its nodes look whom they tell, or need not. */
+/* Tell the proxies whether senders have to look at each recipient. */
 static void
 routes_tell(trpi_peer *peer)
 {

@@ -110,7 +110,7 @@ trpi_peer_ping(trpi_peer *peer, uint64_t now_ms)
         (void)trpi_peer_append(peer, TRPI_LANE_CONTROL, peer->assoc.uid, &frame, false);
     }
     trpi_buffer_fini(&frame);
-    if (peer->activity.quiet) { /* tick-T3: nobody had asked it */
+    if (peer->activity.quiet) { /* tick-T3: no PING was sent */
         trpi_detector_own_pause(&peer->activity.detector, now_ms, now_ms - peer->activity.heard_ms);
         peer->activity.heard_ms = now_ms;
         peer->activity.quiet = false;

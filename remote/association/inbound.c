@@ -211,7 +211,7 @@ on_many(trpi_conn *conn, const trp_type *type, const trpi_message *common, const
     trpi_count(&conn->peer->traffic.messages_in, count);
 }
 
-/* false: who sends it has no number, and its frame is dropped: nobody could answer. */
+/* Fill in the map of a frame; false: its sender has no number, so it is dropped. */
 static bool
 inbound_map(trpi_conn *conn, trpi_node_map *ret_map)
 {
@@ -374,7 +374,7 @@ args_decode(trpi_conn *conn, const trpi_deploy_read *read, trpi_message *message
     if (!inbound_map(conn, &map) || read->args_bytes < TRPI_FRAME_HEADER_BYTES) {
         return TRP_EDATA;
     }
-    conn->read.numbers.who = TRPI_NUMBERS_ANY; /* who is ordered to is let to */
+    conn->read.numbers.who = TRPI_NUMBERS_ANY; /* an order was allowed before */
     trpi_frame_header_decode(read->args, &frame);
     if (frame.kind != TRPI_FRAME_USER ||
         frame.bytes != read->args_bytes - TRPI_FRAME_HEADER_BYTES) {

@@ -7,7 +7,7 @@
  *   lane-Q1  pending holds whole frames, in the order of appending.
  *   lane-Q2  All frames without ANYONE in pending are for one incarnation, pending_uid.
  *   lane-Q3  A user message that leaves a lane without being sent is a dead letter with its reason,
- *       and names the incarnation that it was for, not who is met by now: askers are found by that.
+ *       and names the incarnation that it was for, not the present one: asks are found by it.
  * Limits. lane_bytes_max, large_lane_bytes_max, control_bytes_max: counted with what is in flight.
  * Tests.  tests/unit/remote/remote_test.c
  */
@@ -102,7 +102,7 @@ trpi_lane_dead_letters(trpi_peer *peer, uint32_t node, const trpi_buffer *frames
             sender = message.sender;
             sender.node = TRPI_NODE_SELF;
         }
-        bool anyone = (frame.flags & TRPI_MESSAGE_ANYONE) != 0; /* whoever lives there, if known */
+        bool anyone = (frame.flags & TRPI_MESSAGE_ANYONE) != 0; /* any incarnation, if known */
         trp_ref recipient = { anyone ? atomic_load_explicit(&peer->node, memory_order_acquire)
                                      : node,
                               message.to_slot, message.to_generation, 0 };

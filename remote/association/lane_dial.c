@@ -39,7 +39,7 @@ trpi_lane_undialled(trpi_peer *peer, const trpi_conn *conn, const char *reason)
     peer->dials.failed++;
     if (lane->out != NULL || lane->closing != NULL || trpi_lane_is_renewing(peer, conn->lane) ||
         conn->uid != peer->assoc.uid) {
-        return; /* the lane has a connection, or this one was for who is no more: lane-dial-D2 */
+        return; /* lane-dial-D2: it has a connection, or this was for a past incarnation */
     }
     peer->dials.failing |= 1u << conn->lane;
     peer->dials.failed_ms = trpi_remote_now_ms(peer->remote);

@@ -83,7 +83,7 @@ incarnation_over(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_deferr
     }
     trpi_holds_drop(peer, effects->over_uid, reason, deferred);
     if (peer->redelivery_uid == effects->over_uid) {
-        (void)trpi_redelivery_reset(&peer->redelivery); /* who watches there is told by over_uid */
+        (void)trpi_redelivery_reset(&peer->redelivery); /* its watchers are told by over_uid */
         peer->redelivery_uid = 0;
     }
     trpi_waiting_drop(&peer->waiting, effects->over_uid);
@@ -103,7 +103,7 @@ trpi_peer_end_again(trpi_peer *peer, uint64_t uid)
     trpi_node_id id = { peer->address, uid };
     uint32_t node = trpi_node_find(peer->remote->system, &id);
     trpi_peer_make_active(peer);
-    if (node == 0) { /* nobody here watches it, or has anything to tell it */
+    if (node == 0) { /* no actor here watches it or sends to it */
         return;
     }
     if (uid != 0) {
@@ -161,7 +161,7 @@ activate(trpi_peer *peer, trpi_deferred *deferred)
         trpi_redelivery_reconnected(&peer->redelivery);
     } else {
         if (peer->redelivery_uid != 0) {
-            /* never met, and somebody else lives there now */
+            /* never met, and another incarnation lives there now */
             trpi_peer_end_again(peer, peer->redelivery_uid);
         }
         (void)trpi_redelivery_reset(&peer->redelivery);
@@ -186,7 +186,7 @@ activate(trpi_peer *peer, trpi_deferred *deferred)
     /* pairs with readers' acquire */
     atomic_store_explicit(&peer->node, node, memory_order_release);
     atomic_store_explicit(&peer->active_uid, uid, memory_order_relaxed);
-    /* after node: who sees it sees both */
+    /* after node: a reader that sees it sees both */
     atomic_store_explicit(&peer->proved_uid, uid, memory_order_release);
     trpi_activity_begin(&peer->activity, peer->remote, trpi_remote_now_ms(peer->remote));
     peer->goodbye_said = false;
@@ -348,7 +348,7 @@ trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event *event, 
         note_step(peer, before, uid_before, conn != NULL && !conn->dialled, &effects, deferred);
     }
     if (before == TRPI_ASSOC_HANDSHAKING && peer->assoc.state == TRPI_ASSOC_GATED) {
-        /* Nobody there: gossip and heartbeats that wait would only be old news. */
+        /* No answer: gossip and heartbeats that wait would be outdated. */
         trpi_lane_state *control = &peer->lanes[TRPI_LANE_CONTROL];
         atomic_fetch_sub_explicit(&control->queued, control->pending.count, memory_order_relaxed);
         trpi_buffer_clear(&control->pending);

@@ -1,7 +1,7 @@
 /* peers.c - the table of peers, one an address, and the end of remoting's memory.
  *
  * Must hold.
- *   peers-D1  A peer stays in memory while somebody has pinned it: its connections and routes do.
+ *   peers-D1  A peer stays in memory while it is pinned: by its connections and routes, too.
  * Limits.  peers_max addresses, host_peers_max of callers of one host; which one gives way is the
  *          matter of strangers.c.
  * Tests.   tests/unit/remote/remote_test.c, garbage_test.c
@@ -44,7 +44,7 @@ peer_new(trpi_remote *remote, const trpi_address *address)
     return peer;
 }
 
-/* share TRPI_SHARES: nobody called. */
+/* share TRPI_SHARES: it did not call. */
 trp_err
 trpi_peer_pin(trpi_remote *remote, const trpi_address *address, bool make, uint32_t share,
               trpi_peer **ret_peer)

@@ -1,11 +1,11 @@
-/* pending.c - connections that have not said who they are: who keeps a place.
+/* pending.c - connections without a handshake: how many there are, and which one gives way.
  *
- * Why.     Whoever may connect may connect often and say nothing. The places for those are bounded,
- *          and a newcomer gets one: where they are short, the one that has been silent longest
- *          goes. So an honest peer, which says who it is in a few milliseconds, is let in however
- *          many others hold their connections open.
+ * Why.     A host may connect often and stay silent. The places for such connections are bounded,
+ *          and a new one gets a place: at the bound, the one that has been silent longest is
+ *          closed. So a peer that sends its handshake within milliseconds is let in, however many
+ *          silent connections there are.
  * Must hold.
- *   remote-pending-W1  A connection stands in the line, and is counted, from accepted() until it is
+ *   remote-pending-W1  A connection is in the list, and is counted, from accepted() until it is
  *       bound to a peer, closed, or has to give way.
  * Limits.  pending_handshakes_max places, at most a quarter of the descriptors that the process may
  *          have; half of them for one address; an eighth is kept for the addresses of members.

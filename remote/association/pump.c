@@ -125,12 +125,12 @@ trpi_peer_tell_end(trpi_peer *peer, uint64_t uid, trp_dead_reason reason)
 {
     trpi_node_id id = { peer->address, uid };
     uint32_t node = trpi_node_find(peer->remote->system, &id);
-    if (node != 0) { /* else nobody here watches it, or has anything to tell it */
+    if (node != 0) { /* else no actor here watches it or sends to it */
         trpi_node_terminated(peer->remote->system, node, reason);
     }
 }
 
-/* Without locks: who waits is told. Routes come and go meanwhile. */
+/* Tell the proxies that wait, without locks. Routes come and go meanwhile. */
 static void
 proxies_ready(trpi_peer *peer)
 {
@@ -162,7 +162,7 @@ trpi_peer_unlock(trpi_peer *peer, trpi_deferred *deferred)
     }
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
         trpi_dropped *dropped = &deferred->dropped[lane];
-        if (dropped->frames.count > 0) { /* whoever told them had a ref, and so there is a number */
+        if (dropped->frames.count > 0) { /* their senders had a ref, so there is a number */
             trpi_node_id id = { peer->address, dropped->uid };
             trpi_lane_dead_letters(peer, trpi_node_find(remote->system, &id), &dropped->frames,
                                    dropped->reason);

@@ -1,24 +1,24 @@
-/* receiver.c - what waits here for each receiver of a peer's messages, and what the peer is told.
+/* receiver.c - flow control at the receiver's node: what waits for each receiver, and its credit.
  *
- * Why.    One slow actor must not hold up what others are told on its connection, so nothing waits
- *         in the network for it: its messages are taken, counted, and its senders' node is told to
- *         keep what it cannot handle (credit.h, hold.c).
+ * Why.    One slow actor must not delay messages to others on the same connection, so no message
+ *         waits in the network for it: its messages are taken and counted, and the sender's node is
+ *         told to keep what it cannot handle (credit.h, hold.c).
  * Shape.  bytes() -> trpi_receiver_take(): a place of the lane's table, bytes since the last mark
- *           every TRPI_CREDIT_MARK_BYTES: a mark goes into the receiver's mail; `waiting` grows
- *         the receiver reaches the mark (marks.c, any worker): `waiting` shrinks, credit is said
+ *           every TRPI_CREDIT_MARK_BYTES: a mark goes into the mailbox; `waiting` grows
+ *         the receiver reaches the mark (marks.c, any worker): `waiting` shrinks, CREDIT is sent
  * Must hold.
- *   receiver-I1  What counts is what waits: who has no mail has no count, and each receiver has its
- *       own.
- *   receiver-I2  What is above the limit is a dead letter, and nothing is ever waited for here.
- *   receiver-I3  limited and waiting are a Dekker pair, seq_cst: who makes a receiver limited reads
- *       waiting afterwards, who takes from waiting reads limited afterwards. So one of the two
- *       frees it.
- *   receiver-I4  Each mark that is in a receiver's mail pins the peer and counts remoting till its
- *       passed() is over: two of them may overlap, where a mark found no memory and is passed at
- *       once.
+ *   receiver-I1  What counts is what waits: without mail there is no count, and each receiver has
+ *       its own.
+ *   receiver-I2  What is above the limit is a dead letter; this code never waits.
+ *   receiver-I3  limited and waiting are a Dekker pair, seq_cst: a thread that makes a receiver
+ *       limited reads waiting afterwards, a thread that takes from waiting reads limited
+ *       afterwards. So one of the two frees it.
+ *   receiver-I4  Each mark in a mailbox pins the peer and has a reference to remoting until its
+ *       callback has returned: two of them may overlap, where a mark found no memory and is passed
+ *       at once.
  * Limits. remote.receiver-limit, remote.receivers-limit. The table has a place for each receiver
- *         that was busy when it was told; it is swept before it grows. Bounded mailboxes, those
- *         with an order of the program's own, and routers bound what they have themselves.
+ *         that was busy when a message came; it is swept before it grows. Bounded mailboxes, those
+ *         with an order of the program's own, and routers bound their queues themselves.
  * Tests.  tests/unit/remote/pressure_test.c
  */
 #include "remote/association/receiver.h"

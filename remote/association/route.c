@@ -251,7 +251,7 @@ last_set(trpi_route *route, trpi_batch *batch, const trp_type *type,
     bool many =
         (atomic_load_explicit(&route->peer->agreed.features, memory_order_relaxed) &
          TRPI_FEATURE_MANY) != 0 &&
-        /* features are those of whoever is there now */
+        /* features are those of the present incarnation */
         route->uid != 0 &&
         atomic_load_explicit(&route->peer->active_uid, memory_order_relaxed) == route->uid &&
         map->third_count == 0;
@@ -564,7 +564,7 @@ proxy_reserve(void *arg, uint32_t slot, size_t bytes)
     if (has_room(route, lane, others, promise)) {
         return true;
     }
-    /* who is refused costs a lock anyway, and under it nothing is counted twice */
+    /* a refusal costs a lock anyway, and under it nothing is counted twice */
     pthread_mutex_lock(&peer->lock);
     others = atomic_load_explicit(&peer->reserved, memory_order_acquire) - promise;
     bool room = has_room(route, lane, others, promise);
@@ -644,7 +644,7 @@ route_get(trpi_remote *remote, trpi_peer *peer, uint32_t node, uint64_t uid)
     return route;
 }
 
-/* After a try to make its proxy: where nobody has made one, it is not needed. */
+/* After a try to make its proxy: unlink a route that has none. */
 static void
 route_settle(trpi_route *route, bool attached)
 {
@@ -709,7 +709,7 @@ op_select(void *arg, trp_system *system, const trpi_address *address, const char
     if (err == TRP_OK) {
         trpi_node_map map;
         map.sending = TRPI_NODE_SELF;
-        map.receiving = UINT32_MAX; /* whoever answers: no incarnation is "the receiver" */
+        map.receiving = UINT32_MAX; /* any incarnation: none is "the receiver" */
         map.serializers = remote->serializers;
         map.arg = remote;
         map.get = trpi_route_node_get;

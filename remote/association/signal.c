@@ -115,12 +115,12 @@ trpi_signal_send(void *arg, trp_system *system, uint32_t node, enum trpi_remote_
     if (peer != NULL) {
         (void)signal_send(arg, peer, id, node, &message, &none); /* never too much */
         trpi_peer_unpin(peer);
-    } else if (signal == TRPI_SIGNAL_WATCH) { /* nobody would ever hear of its end */
+    } else if (signal == TRPI_SIGNAL_WATCH) { /* its end would never be told */
         trpi_inbound_signal(system, TRPI_SIGNAL_TERMINATED, from, target, 0);
     }
 }
 
-/* What an order's tail is written for: the node that is meant, or anybody (node 0). */
+/* Encode the tail of a remote command, for one node, or for any (node 0). */
 static trp_err
 order_encode(trpi_remote *remote, const trpi_peer *peer, uint32_t node, const trpi_order *order,
              trpi_buffer *tail)

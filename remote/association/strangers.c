@@ -1,18 +1,17 @@
-/* strangers.c - who may be known here at a time, and who gives way.
+/* strangers.c - limits on peers and third nodes that are known, and which one gives way.
  *
- * Why.     Anybody who gets through to the port makes this node remember him: a peer, a number of
- *          its node, numbers of the nodes that he names. What one host, or the holder of one
- *          certificate, can take up is bounded, and what nobody uses gives way: so strangers can
- *          neither fill the tables nor keep others out, however often they come again.
+ * Why.     Any host that reaches the port makes this node remember it: a peer, a number of its
+ *          node, numbers of the nodes that it names. What one host, or the holder of one
+ *          certificate, can take up is bounded, and unused entries give way: so strangers can
+ *          neither fill the tables nor keep others out, however often they connect.
  * Shape.   A caller counts for its share: the key of its certificate, or of its host (IPv6: of its
  *          network). A member of the cluster counts for none, and never gives way.
  * Must hold.
  *   strangers-G1  A third node gets a number when a message that names it is delivered, never for
- *       one that is refused, or whose receiver is not there. One that has no number is nobody in a
- *       message.
- *   strangers-G2  Of the peers the one gives way that has been gone longest: not connected, wanted
- *       by nobody, in nobody's hands, no member. Its incarnations end first, and their watchers are
- *       told.
+ *       one that is refused, or whose receiver is not there. Without a number it is the empty ref
+ *       in a message.
+ *   strangers-G2  The peer that has been gone longest gives way: not connected, unused, without
+ *       other pins, no member. Its incarnations end first, and their watchers are told.
  *   strangers-G3  An incarnation that gave way without having said goodbye is barred
  *       (association-A1): the numbers of its stream are forgotten.
  * Limits.  peers_max, host_peers_max, host_nodes_max; TRPI_NODES_INTRODUCED (nodes.h);
@@ -92,7 +91,7 @@ may_give_way(const trpi_peer *peer)
                peer->conns == NULL && !trpi_peer_wants(peer);
     uint32_t pins = 1; /* the caller's, and one a route */
     for (const trpi_route *route = peer->routes; may && route != NULL; route = route->next) {
-        may = route->uid != 0; /* else: somebody here has asked for whoever lives there */
+        may = route->uid != 0; /* else: it was asked for without an incarnation */
         pins++;
     }
     pthread_mutex_lock(&peer->remote->lock);

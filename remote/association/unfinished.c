@@ -1,14 +1,14 @@
 /* unfinished.c - frames that have begun to come: how much of them is kept, and for how long.
  *
- * Why.     A frame that a read has cut is kept until its rest is there. Whoever sends all but the
- *          last byte, on many connections, makes a node keep much, for as long as it likes.
+ * Why.     A frame that a read has cut is kept until its rest is there. A host that sends all but
+ *          the last byte, on many connections, makes a node keep much, for as long as it likes.
  * Must hold.
  *   unfinished-K1  What is kept grows with what has come, not with what was announced. (frame.c)
  *   unfinished-K2  remote->flow.unfinished_bytes is the memory of all decoders; above
  *       unfinished_bytes_max a connection that wants more than SMALL of it is closed, one of a
  *       member above twice that.
  *   unfinished-K3  Frames of TRPI_CONTROL_FRAME_BYTES_MAX are taken from members, and from those
- *       that we have told of the cluster: whoever joins is answered with a view.
+ *       that we have told of the cluster: a node that joins is answered with a view.
  *   unfinished-K4  A frame comes within FRAME_MS, and a second for each SLOWEST bytes.
  * Tests.   tests/sim/strangers_test.c
  */
