@@ -29,10 +29,25 @@ struct merge {
 struct trpi_gossip_cache {
     uint32_t slots_count; /* WAYS for each hash, the last asked for first */
     struct merge *merges; /* slots_count; by the digests of a and b */
-    trpi_ident **idents;  /* by key: open addressing, at most half full */
-    uint32_t idents_count, idents_room;
+    trpi_table idents;    /* of trpi_ident *, by key */
     trpi_gossip *slots[]; /* views, by the hash of their bytes */
 };
+
+static uint64_t
+ident_hash(const void *arg, const void *element)
+{
+    (void)arg;
+    return (*(trpi_ident *const *)element)->key; /* keys are hashes */
+}
+
+static bool
+ident_is_key(const void *arg, const void *element, const void *key)
+{
+    return ident_hash(arg, element) == *(const uint64_t *)key;
+}
+
+static const trpi_table_kind by_key = { sizeof(trpi_ident *), trpi_table_pointer_is_empty,
+                                        ident_hash, ident_is_key };
 
 trpi_gossip_cache *
 trpi_gossip_cache_new(uint32_t slots)
@@ -68,47 +83,17 @@ trpi_gossip_cache_free(trpi_gossip_cache *cache)
         trpi_gossip_unref(cache->slots[i]);
         merge_clear(&cache->merges[i]);
     }
-    for (uint32_t i = 0; i < cache->idents_room; i++) {
-        trpi_ident_unref(cache->idents[i]);
+    uint32_t at = 0;
+    trpi_ident **ident;
+    while ((ident = trpi_table_next(&by_key, &cache->idents, &at)) != NULL) {
+        trpi_ident_unref(*ident);
     }
-    trpi_free(cache->idents);
+    trpi_table_fini(&cache->idents);
     trpi_free(cache->merges);
     trpi_free(cache);
 }
 
 /* ---- identities ------------------------------------------------------------------------------ */
-
-static trpi_ident **
-ident_place(trpi_ident **idents, uint32_t room, uint64_t key)
-{
-    uint32_t at = (uint32_t)key & (room - 1); /* keys are hashes */
-    while (idents[at] != NULL && idents[at]->key != key) {
-        at = (at + 1) & (room - 1);
-    }
-    return &idents[at];
-}
-
-static bool
-idents_grow(trpi_gossip_cache *cache)
-{
-    if (cache->idents_count * 2 < cache->idents_room) {
-        return true;
-    }
-    uint32_t room = cache->idents_room == 0 ? 64 : cache->idents_room * 2;
-    trpi_ident **bigger = trpi_alloc(room * sizeof(*bigger));
-    if (bigger == NULL) {
-        return false;
-    }
-    for (uint32_t i = 0; i < cache->idents_room; i++) {
-        if (cache->idents[i] != NULL) {
-            *ident_place(bigger, room, cache->idents[i]->key) = cache->idents[i];
-        }
-    }
-    trpi_free(cache->idents);
-    cache->idents = bigger;
-    cache->idents_room = room;
-    return true;
-}
 
 static bool
 idents_are_equal(const trpi_ident *a, const trpi_ident *b)
@@ -120,13 +105,14 @@ idents_are_equal(const trpi_ident *a, const trpi_ident *b)
 trpi_ident *
 trpi_gossip_cache_ident(trpi_gossip_cache *cache, trpi_ident *ident)
 {
-    if (cache == NULL || !idents_grow(cache)) {
+    trpi_ident **place =
+        cache != NULL ? trpi_table_add(&by_key, &cache->idents, NULL, ident->key, &ident->key)
+                      : NULL;
+    if (place == NULL) {
         return ident;
     }
-    trpi_ident **place = ident_place(cache->idents, cache->idents_room, ident->key);
     if (*place == NULL) {
         *place = trpi_ident_ref(ident);
-        cache->idents_count++;
     } else if (*place != ident && idents_are_equal(*place, ident)) { /* gossip-cache-X1 */
         trpi_ident_unref(ident);
         return trpi_ident_ref(*place);

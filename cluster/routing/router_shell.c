@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/array.h"
 #include "cluster/routing/router.h"
 #include "cluster/routing/router_shell.h"
 #include "cluster/shell/listen.h"
@@ -41,7 +42,7 @@ typedef struct router_source {
     _Atomic(trp_msg *) poke;
     uint64_t names;      /* of children */
     trp_member *members; /* room for the view */
-    size_t members_room;
+    uint32_t members_room;
     const trpi_router_action *actions; /* of the last step, those that are not settled yet */
     uint32_t actions_count;
 } router_source;
@@ -113,20 +114,16 @@ view_read(router_source *source, size_t *ret_count)
     trp_err err;
 
     for (;;) {
-        size_t room;
-        trp_member *members;
-
         err = trp_cluster_members(source->system, source->members, source->members_room, ret_count);
         if (err != TRP_OK || *ret_count <= source->members_room) {
             return err;
         }
-        room = *ret_count + *ret_count / 4 + 8;
-        members = trpi_realloc(source->members, room * sizeof *members);
-        if (members == NULL) {
-            return TRP_ENOMEM;
+        err =
+            trpi_array_reserve(&source->members, 0, &source->members_room, sizeof *source->members,
+                               (uint32_t)*ret_count, TRPI_ARRAY_NO_LIMIT);
+        if (err != TRP_OK) {
+            return err;
         }
-        source->members = members;
-        source->members_room = room;
     }
 }
 

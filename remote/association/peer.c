@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
+#include "base/array.h"
 #include "remote/association/conn.h"
 #include "remote/association/hold.h"
 
@@ -114,13 +114,11 @@ trpi_peer_end_again(trpi_peer *peer, uint64_t uid)
             return;
         }
     }
-    uint32_t *more =
-        trpi_realloc(peer->ends.nodes, (peer->ends.count + 1) * sizeof *peer->ends.nodes);
-    if (more == NULL) {
+    if (trpi_array_reserve(&peer->ends.nodes, peer->ends.count, &peer->ends.room,
+                           sizeof *peer->ends.nodes, 1, TRPI_ARRAY_NO_LIMIT) != TRP_OK) {
         peer->ends.lost++; /* the tick says so, without the lock */
         return;
     }
-    peer->ends.nodes = more;
     peer->ends.nodes[peer->ends.count++] = node;
 }
 
@@ -140,7 +138,7 @@ trpi_ends_take(trpi_ends *ends)
 {
     trpi_ends taken = *ends;
     ends->nodes = NULL;
-    ends->count = ends->lost = 0;
+    ends->count = ends->room = ends->lost = 0;
     return taken;
 }
 

@@ -55,7 +55,7 @@ typedef struct trpi_traffic {
 typedef struct trpi_ends {
     uint64_t overflowed_uid; /* too many system messages for it: it is quarantined. 0: none */
     uint32_t *nodes;         /* numbers of watched incarnations that have ended */
-    uint32_t count;
+    uint32_t count, room;    /* of nodes */
     uint32_t lost; /* that found no memory, since the last tick */
 } trpi_ends;
 

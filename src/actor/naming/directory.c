@@ -32,6 +32,7 @@
 #include "actor/kernel/run.h"
 #include "actor/kernel/system.h"
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/assert.h"
 #include "base/hash.h"
 #include "base/mutex.h"
@@ -198,8 +199,6 @@ static trp_err
 room_make(trp_ctx *ctx, entry *e)
 {
     const trp_ref nobody = TRP_REF_NONE;
-    uint32_t size = e->size == 0 ? 4 : e->size * 2;
-    trpi_member *members;
 
     (void)sweep(ctx, e, nobody);
     if (e->count == TRP_CATEGORY_MEMBERS_MAX) {
@@ -208,13 +207,8 @@ room_make(trp_ctx *ctx, entry *e)
     if (e->count < e->size && (e->count <= e->size / 2 || e->size == TRP_CATEGORY_MEMBERS_MAX)) {
         return TRP_OK;
     }
-    members = trpi_realloc(e->members, size * sizeof *members);
-    if (members == NULL) {
-        return TRP_ENOMEM;
-    }
-    e->members = members;
-    e->size = size;
-    return TRP_OK;
+    return trpi_array_reserve(&e->members, e->count, &e->size, sizeof *e->members,
+                              e->size - e->count + 1, TRP_CATEGORY_MEMBERS_MAX);
 }
 
 static trp_err
@@ -236,8 +230,6 @@ member_add(trp_ctx *ctx, entry *e, trp_ref ref)
     }
     return err;
 }
-_Static_assert((TRP_CATEGORY_MEMBERS_MAX & (TRP_CATEGORY_MEMBERS_MAX - 1)) == 0,
-               "room doubles up to it");
 
 /* ---- the door -------------------------------------------------------------------------------- */
 
