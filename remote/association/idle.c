@@ -71,6 +71,7 @@ trpi_peers_active_take(trpi_remote *remote)
 void
 trpi_peer_list_put(trpi_peer *peer, bool idle, uint64_t now_ms)
 {
+    trpi_assert_check(trpi_peer_check, peer);
     trpi_remote *remote = peer->remote;
     pthread_mutex_lock(&remote->lock);
     if (!idle) {

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/check.h"
 #include "base/detector.h"
 #include "remote/association/activity.h"
 #include "remote/association/association.h"
@@ -216,5 +217,10 @@ bool trpi_peers_give_way(trpi_remote *remote, uint32_t share);
 void trpi_bygone_bar(trpi_peer *peer, uint64_t uid);
 /* Intern of the trpi_node_map of a connection's frames. */
 trp_err trpi_third_number(void *conn, const trpi_node_id *id, uint32_t *ret_node);
+
+/* ---- peer_check.c ---- */
+/* Return NULL, or the invariant that is broken of the peer, its lanes and its stream. By
+ * peer->lock. */
+const char *trpi_peer_check(const trpi_peer *peer, trpi_check *check);
 
 #endif

@@ -13,6 +13,7 @@
 
 #include <troupe/base.h>
 
+#include "base/check.h"
 #include "remote/wire/frame.h"
 
 #define TRPI_SYSTEM_MESSAGES_DEFAULT 20000
@@ -89,5 +90,8 @@ enum trpi_redelivery_verdict {
     TRPI_REDELIVERY_GAP = 3        /* drop it; nack with `expected` */
 };
 enum trpi_redelivery_verdict trpi_redelivery_receive(trpi_redelivery *r, uint64_t seq);
+
+/* Return NULL, or the invariant that is broken: redelivery-R1, -R4, -R5 (peer_check.c). */
+const char *trpi_redelivery_check(const trpi_redelivery *r, trpi_check *check);
 
 #endif

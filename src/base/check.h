@@ -34,4 +34,19 @@ const char *trpi_check_broken(trpi_check *check, const char *format, ...)
 #define trpi_assert_check(function, ...) ((void)0)
 #endif
 
+/* The same where messages and tasks pass: in builds with a sanitizer alone, so that neither a
+ * release nor what is measured pays for it. */
+#if defined(TRPI_DEBUG) && (defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__))
+#define TRPI_CHECK_HOT 1
+#elif defined(TRPI_DEBUG) && defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define TRPI_CHECK_HOT 1
+#endif
+#endif
+#ifdef TRPI_CHECK_HOT
+#define trpi_assert_hot_check(function, ...) trpi_assert_check(function, __VA_ARGS__)
+#else
+#define trpi_assert_hot_check(function, ...) ((void)0)
+#endif
+
 #endif

@@ -27,8 +27,8 @@
 
 #include <linux/membarrier.h>
 
-#include "base/assert.h"
 #include "base/atomics.h"
+#include "base/check.h"
 #include "sched/worker.h"
 
 /* How long a thief waits for the owner to leave: the owner is there for a few instructions; if it
@@ -157,6 +157,7 @@ ring_overflow(trpi_worker *worker, trpi_task *task)
     uint32_t head, end;
 
     trpi_slot_enter(worker);
+    trpi_assert_hot_check(trpi_run_queue_check, worker);
     head = atomic_load_explicit(&worker->ring_head, RELAXED);
     end = head + (tail - head) / 2;
     for (uint32_t i = head; i != end; i++) {
@@ -199,6 +200,7 @@ trpi_ring_pop(trpi_worker *worker)
     trpi_task *task;
 
     trpi_slot_enter(worker);
+    trpi_assert_hot_check(trpi_run_queue_check, worker);
     task = trpi_ring_take(worker);
     trpi_slot_leave(worker);
     return task;

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "base/atomics.h"
+#include "base/check.h"
 #include "sched/sched.h"
 #include "sched/timer_wheel.h"
 
@@ -233,6 +234,9 @@ trpi_task *trpi_slot_steal(trpi_worker *victim); /* or the one that is kept */
 trpi_task *trpi_kept_steal(trpi_worker *victim);
 void trpi_ring_push(trpi_worker *worker, trpi_task *task);
 trpi_task *trpi_ring_pop(trpi_worker *worker);
+/* Return NULL, or the invariant that is broken: queue-Q1, queue-Q2, sched-S1. By the owner, between
+ * trpi_slot_enter() and trpi_slot_leave(). */
+const char *trpi_run_queue_check(trpi_worker *worker, trpi_check *check);
 trpi_task *trpi_ring_steal(trpi_worker *thief, trpi_worker *victim, uint32_t at_least,
                            uint32_t at_most);
 void trpi_inject_push(trpi_sched *sched, trpi_task *task);

@@ -140,6 +140,7 @@ tests_unit_remote_remote_tests_LDADD = $(unit_ldadd)
 tests_unit_remote_remote_tests_SOURCES = \
 	tests/unit/remote/association_test.c \
 	tests/unit/remote/block_test.c \
+	tests/unit/remote/check_test.c \
 	tests/unit/remote/codec_test.c \
 	tests/unit/remote/compress_test.c \
 	tests/unit/remote/cookie_test.c \

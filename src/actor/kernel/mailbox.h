@@ -39,6 +39,7 @@
 #include "actor/kernel/cell.h"
 #include "actor/kernel/msg.h"
 #include "actor/kernel/run.h"
+#include "base/check.h"
 
 #define TRPI_TOKEN ((uintptr_t)1)
 
@@ -243,6 +244,9 @@ trpi_mailbox_init(trpi_cell *cell)
     atomic_store_explicit(&cell->head, (uintptr_t)trpi_cell_stub(cell) | TRPI_TOKEN,
                           memory_order_relaxed);
 }
+
+/* Return NULL, or the invariant that is broken. With the token (mailbox_check.c). */
+const char *trpi_mailbox_check(trpi_cell *cell, trpi_check *check);
 
 /* ---- system messages ------------------------------------------------------------------------- */
 

@@ -264,6 +264,7 @@ turn_finish(trp_ctx *ctx, uint64_t processed)
 static trpi_run_result
 turn_park(trp_ctx *ctx, trpi_cell *cell)
 {
+    trpi_assert_hot_check(trpi_mailbox_check, cell);
     turn_finish(ctx, cell->processed);
     ctx->turn_processed = cell->processed;
     trpi_mailbox_park(cell);
@@ -287,6 +288,7 @@ turn_go_idle(trp_ctx *ctx, trpi_cell *cell)
     uint32_t slot = trpi_cell_slot(cell);
     trp_msg *done;
 
+    trpi_assert_hot_check(trpi_mailbox_check, cell);
     if (UNLIKELY(atomic_load_explicit(&cell->overloaded, RELAXED) != 0) &&
         !trpi_cell_is_special(cell)) {
         atomic_store_explicit(&cell->overloaded, 0,

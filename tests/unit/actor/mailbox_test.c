@@ -2,6 +2,7 @@
 #include "tests/unit/unit.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "actor/kernel/mailbox.h"
 #include "base/alloc.h"
@@ -276,6 +277,39 @@ no_message_is_lost_and_order_holds_with_many_tellers(void)
     trpi_free(crowded);
 }
 
+/* What the holder of the token may see. */
+static void
+a_check_names_what_is_broken_in_a_mailbox(void)
+{
+    trpi_cell *cell = trpi_alloc_aligned(128, sizeof *cell);
+    trp_msg *a = message(0), *b = message(1), *msg, *done, *stub;
+    trpi_check check;
+
+    trpi_mailbox_init(cell);
+    stub = trpi_cell_stub(cell);
+#define SEES(label) UNIT_TRUE(strstr(trpi_mailbox_check(cell, &check), label ": ") != NULL)
+    SEES("mailbox-M4"); /* nobody has taken the token */
+    UNIT_TRUE(trpi_mailbox_push(cell, a, a));
+    UNIT_FALSE(trpi_mailbox_push(cell, b, b));
+    UNIT_TRUE(trpi_mailbox_check(cell, &check) == NULL);
+    cell->tail = (trp_msg *)((uintptr_t)stub | TRPI_HANDED);
+    SEES("mailbox-M5");
+    cell->tail = stub;
+    trpi_msg_next_set(b, stub, __ATOMIC_RELEASE);
+    SEES("mailbox-M2");
+    UNIT_EQUAL(trpi_mailbox_take(cell, &msg, &done), TRPI_TAKE_MSG);
+    trpi_msg_next_set(b, a, __ATOMIC_RELEASE); /* a is the dummy now */
+    SEES("mailbox-M1");
+    trpi_msg_next_set(b, NULL, __ATOMIC_RELEASE);
+    UNIT_TRUE(trpi_mailbox_check(cell, &check) == NULL);
+    atomic_store(&cell->head, (uintptr_t)a);
+    SEES("mailbox-M1");
+#undef SEES
+    trpi_free(a);
+    trpi_free(b);
+    trpi_free(cell);
+}
+
 UNIT_BEGIN("mailbox")
 UNIT(the_first_push_to_an_idle_cell_gets_the_token)
 UNIT(going_idle_fails_when_a_message_came)
@@ -285,4 +319,5 @@ UNIT(a_half_done_push_is_not_taken_for_empty)
 UNIT(a_parked_cell_keeps_its_messages_and_wakes_at_the_next_push)
 UNIT(system_messages_come_oldest_first_and_wake_the_cell_once)
 UNIT(no_message_is_lost_and_order_holds_with_many_tellers)
+UNIT(a_check_names_what_is_broken_in_a_mailbox)
 UNIT_END

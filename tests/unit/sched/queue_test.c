@@ -1,5 +1,7 @@
 /* queue_test.c - the queues of one worker, under a clock that the test moves: how long a deferred
  * task waits, how many of them thieves take. */
+#include <string.h>
+
 #include "tests/unit/sched/still.h"
 
 /* queue-Q1: else no thief gets in any more. */
@@ -71,8 +73,46 @@ thieves_take_one_deferred_task_in_a_millisecond(void)
     trpi_sched_free(s.sched);
 }
 
+static void
+a_check_names_what_is_broken_in_a_run_queue(void)
+{
+    trpi_task tasks[3] = { 0 };
+    trpi_worker *worker;
+    trpi_check check;
+    still s;
+
+    still_open(&s, 2);
+    worker = trpi_sched_worker(s.sched, 0);
+    for (int i = 0; i < 3; i++) {
+        trpi_ring_push(worker, &tasks[i]);
+    }
+#define SEES(label) UNIT_TRUE(strstr(trpi_run_queue_check(worker, &check), label ": ") != NULL)
+    SEES("queue-Q1"); /* the owner has not entered */
+    trpi_slot_enter(worker);
+    UNIT_TRUE(trpi_run_queue_check(worker, &check) == NULL);
+    atomic_store(&worker->ring[1], &tasks[0]);
+    SEES("sched-S1");
+    atomic_store(&worker->ring[1], NULL);
+    SEES("queue-Q2");
+    atomic_store(&worker->ring[1], &tasks[1]);
+    atomic_store(&worker->slot, &tasks[2]);
+    SEES("sched-S1");
+    atomic_store(&worker->slot, NULL);
+    atomic_store(&worker->keeper.task, &tasks[0]);
+    SEES("sched-S1");
+    atomic_store(&worker->keeper.task, NULL);
+    atomic_store(&worker->ring_tail, atomic_load(&worker->ring_head) + TRPI_RING_TASKS + 1);
+    SEES("queue-Q2");
+    atomic_store(&worker->ring_tail, atomic_load(&worker->ring_head));
+    UNIT_TRUE(trpi_run_queue_check(worker, &check) == NULL);
+    trpi_slot_leave(worker);
+#undef SEES
+    trpi_sched_free(s.sched);
+}
+
 UNIT_BEGIN("queue")
 UNIT(who_has_taken_from_his_ring_leaves_it_to_thieves)
 UNIT(a_deferred_task_becomes_due_in_two_ages)
 UNIT(thieves_take_one_deferred_task_in_a_millisecond)
+UNIT(a_check_names_what_is_broken_in_a_run_queue)
 UNIT_END

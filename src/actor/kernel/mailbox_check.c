@@ -1,0 +1,41 @@
+/* mailbox_check.c - the invariants of a mailbox as the holder of its token may see them, as code.
+ *
+ * Why.     Tellers push while it looks, so it states what no push can change: mailbox-M1, -M2, -M4
+ *          and -M5 for the part of the queue that the runner owns.
+ * Cost.    A walk over the first WALKED messages; in builds with a sanitizer alone.
+ * Tests.   tests/unit/actor/mailbox_test.c
+ */
+#include "actor/kernel/mailbox.h"
+
+#define WALKED 32u
+
+const char *
+trpi_mailbox_check(trpi_cell *cell, trpi_check *check)
+{
+    trp_msg *dummy = trpi_mailbox_dummy(cell), *stub = trpi_cell_stub(cell);
+    trp_msg *next = trpi_msg_next(dummy);
+    /* acquire: behind the look at next; a teller moves head before it links */
+    uintptr_t head = atomic_load_explicit(&cell->head, memory_order_acquire);
+
+    if ((head & TRPI_TOKEN) != 0) {
+        return trpi_check_broken(check, "mailbox-M4: a cell that is run lies with its token");
+    }
+    if (next != NULL && head == (uintptr_t)dummy) {
+        return trpi_check_broken(check, "mailbox-M1: a message follows, and head is the dummy");
+    }
+    if (trpi_mailbox_is_handed(cell) && dummy == stub) {
+        return trpi_check_broken(check, "mailbox-M5: the stub was handed over as a message");
+    }
+    for (uint32_t n = 0; next != NULL && n < WALKED; n++, next = trpi_msg_next(next)) {
+        if (next == stub) {
+            return trpi_check_broken(check, "mailbox-M2: the stub stands behind %u messages", n);
+        }
+        if (next == dummy) {
+            return trpi_check_broken(check,
+                                     "mailbox-M1: the queue comes back to its dummy after %u "
+                                     "messages",
+                                     n);
+        }
+    }
+    return NULL;
+}
