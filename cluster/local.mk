@@ -4,6 +4,7 @@
 troupe_sources += src/base/phi.c src/base/pack.c \
 	cluster/engine/compat.c \
 	cluster/engine/downing.c \
+	cluster/engine/downing_check.c \
 	cluster/engine/downing_forecast.c \
 	cluster/engine/downing_sides.c \
 	cluster/engine/downing_split.c \

@@ -81,6 +81,10 @@ const char *trpi_downing_name(const trpi_downing_ops *ops); /* static */
 void trpi_downing_decide(const trpi_downing_ops *ops, const trpi_downing_options *options,
                          const trpi_downing_input *input, trpi_downing_decision *decision);
 
+/* Return NULL, or the invariant that a decision breaks: downing-D13..D15 (downing_check.c). */
+const char *trpi_downing_check(const trpi_downing_input *input,
+                               const trpi_downing_decision *decision, trpi_check *check);
+
 /* Return how long after no member was unreachable a side may ask for the lease: the longest time
  * that a side needs to become stable once. Later it stops instead of asking. */
 uint64_t trpi_downing_lease_ask_ms(const trpi_downing_options *options);

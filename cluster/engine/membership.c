@@ -121,12 +121,15 @@ trpi_member_new(const trpi_node_id *self, const char *const *roles, uint32_t rol
     core->random = trpi_hash_u64(checked.seed ^ core->self->key);
     core->gossip_ms = core->soon_ms = core->leader_ms = core->wake_ms = TRPI_NEVER;
     *ret_core = core;
+    trpi_assert(core->phase == TRPI_PHASE_IDLE);
+    trpi_assert(core->wake_ms == TRPI_NEVER && core->actions_count == 0);
     return TRP_OK;
 }
 
 static void
 actions_clear(trpi_member_core *core)
 {
+    trpi_assert(core->actions_count <= core->actions_room);
     for (uint32_t i = 0; i < core->actions_count; i++) {
         trpi_buffer_fini(&core->actions[i].bytes);
     }
@@ -137,6 +140,7 @@ actions_clear(trpi_member_core *core)
         core->actions = NULL;
         core->actions_room = 0;
     }
+    trpi_assert(core->actions_count == 0);
 }
 
 void
@@ -169,6 +173,7 @@ trpi_member_free(trpi_member_core *core)
 trp_err
 trpi_core_adopt(trpi_member_core *core, trpi_gossip *gossip, const trpi_seen *seen)
 {
+    trpi_assert(core->phase != TRPI_PHASE_STOPPED);
     trpi_assert(gossip->frozen);
     trpi_seen fresh;
     trpi_votes votes;
@@ -202,12 +207,16 @@ trpi_core_adopt(trpi_member_core *core, trpi_gossip *gossip, const trpi_seen *se
     trpi_gossip_ref(gossip);
     trpi_gossip_unref(core->gossip);
     core->gossip = gossip;
+    trpi_assert(core->seen.bits == gossip->members_count &&
+                core->votes.sure.bits == gossip->members_count);
+    trpi_assert(self == TRPI_GOSSIP_NONE || trpi_seen_get(&core->seen, self));
     return TRP_OK;
 }
 
 trp_err
 trpi_core_commit(trpi_member_core *core, trpi_gossip *edited)
 {
+    trpi_assert(!edited->frozen);
     trp_err err = trpi_gossip_count_up(edited, core->self->key);
     if (err == TRP_OK) {
         err = trpi_gossip_freeze(edited);
@@ -226,6 +235,7 @@ trpi_core_commit(trpi_member_core *core, trpi_gossip *edited)
 void
 trpi_core_learn_votes(trpi_member_core *core)
 {
+    trpi_assert(core->votes.sure.bits == core->seen.bits);
     if (trpi_votes_learn(&core->votes, core->gossip, &core->seen)) {
         core->votes_news = true;
     }
@@ -234,6 +244,8 @@ trpi_core_learn_votes(trpi_member_core *core)
 void
 trpi_core_hear_votes(trpi_member_core *core, const trpi_gossip *theirs, const trpi_frame *frame)
 {
+    trpi_assert(core->votes.sure.bits == core->gossip->members_count);
+    trpi_assert(theirs->frozen);
     trpi_seen told;
     bool news = false;
     if (trpi_seen_init(&told, theirs->members_count) != TRP_OK) {
@@ -249,6 +261,7 @@ trpi_core_hear_votes(trpi_member_core *core, const trpi_gossip *theirs, const tr
 void
 trpi_core_stop(trpi_member_core *core, trpi_member_stop stop)
 {
+    trpi_assert(stop != TRPI_STOP_NONE);
     if (core->phase == TRPI_PHASE_STOPPED) {
         return;
     }
@@ -260,6 +273,7 @@ trpi_core_stop(trpi_member_core *core, trpi_member_stop stop)
     if (action != NULL) {
         action->stop = stop;
     }
+    trpi_assert(core->phase == TRPI_PHASE_STOPPED && core->stop != TRPI_STOP_NONE);
 }
 
 /* ---- commands -------------------------------------------------------------------------------- */
@@ -267,6 +281,7 @@ trpi_core_stop(trpi_member_core *core, trpi_member_stop stop)
 static trp_err
 command_join(trpi_member_core *core, const trpi_member_event *event)
 {
+    trpi_assert(event->kind == TRPI_MEMBER_JOIN || event->kind == TRPI_MEMBER_SEEDS);
     if (event->addresses_count == 0 || event->addresses_count > TRPI_SEEDS_MAX) {
         return TRP_EINVAL;
     }
@@ -284,6 +299,9 @@ command_join(trpi_member_core *core, const trpi_member_event *event)
 static trp_err
 change_status(trpi_member_core *core, uint32_t index, uint32_t status)
 {
+    trpi_assert(trpi_member_transition_is_legal(trpi_member_status(&core->gossip->members[index]),
+                status));
+    trpi_assert(index < core->gossip->members_count);
     trpi_gossip *edited = trpi_gossip_copy(core->gossip);
     if (edited == NULL) {
         return TRP_ENOMEM;
@@ -303,6 +321,7 @@ target_is_self(const trpi_member_core *core, const trpi_node_id *target)
 static trp_err
 command_leave(trpi_member_core *core, const trpi_node_id *target)
 {
+    trpi_assert(core->phase != TRPI_PHASE_STOPPED);
     if (core->phase != TRPI_PHASE_MEMBER) {
         if (!target_is_self(core, target)) {
             return TRP_ENOENT;
@@ -330,6 +349,7 @@ command_leave(trpi_member_core *core, const trpi_node_id *target)
 static trp_err
 command_down(trpi_member_core *core, const trpi_node_id *target)
 {
+    trpi_assert(core->phase != TRPI_PHASE_STOPPED);
     if (core->phase != TRPI_PHASE_MEMBER) {
         return TRP_ESTATE;
     }
@@ -355,6 +375,7 @@ is_down(const trpi_gossip *g, uint64_t key)
 static trp_err
 keep_rows_of_downed(const trpi_member_core *core, trpi_gossip *edited)
 {
+    trpi_assert(!edited->frozen);
     const trpi_gossip *g = core->gossip;
     trp_err err = TRP_OK;
     for (uint32_t i = 0; i < g->rows_count && err == TRP_OK; i++) {
@@ -369,6 +390,7 @@ keep_rows_of_downed(const trpi_member_core *core, trpi_gossip *edited)
 static trp_err
 observe(trpi_member_core *core, const uint64_t *keys, uint32_t count)
 {
+    trpi_assert(core->phase != TRPI_PHASE_STOPPED);
     if (core->phase != TRPI_PHASE_MEMBER) {
         return TRP_OK;
     }
@@ -401,6 +423,7 @@ observe(trpi_member_core *core, const uint64_t *keys, uint32_t count)
         trpi_gossip_unref(edited);
         return err;
     }
+    trpi_assert(!edited->frozen);
     return trpi_core_commit(core, edited);
 }
 
@@ -409,6 +432,8 @@ observe(trpi_member_core *core, const uint64_t *keys, uint32_t count)
 static trp_err
 take_frame(trpi_member_core *core, const trpi_member_event *event)
 {
+    trpi_assert(event->kind == TRPI_MEMBER_FRAME);
+    trpi_assert(core->phase != TRPI_PHASE_STOPPED);
     trpi_frame frame;
     core->stats.frames_in++;
     core->stats.bytes_in += event->count;
@@ -604,11 +629,13 @@ trpi_member_end(trpi_member_core *core)
 {
     actions_clear(core);
     trpi_events_stopped(core);
+    trpi_assert(core->actions_err != TRP_OK || core->published == NULL);
 }
 
 const trpi_member_action *
 trpi_member_actions(const trpi_member_core *core, uint32_t *ret_count)
 {
+    trpi_assert(core->actions_count <= core->actions_room);
     *ret_count = core->actions_count;
     return core->actions;
 }
@@ -616,6 +643,7 @@ trpi_member_actions(const trpi_member_core *core, uint32_t *ret_count)
 trpi_buffer
 trpi_member_take_bytes(trpi_member_core *core, uint32_t action)
 {
+    trpi_assert(core->actions[action].kind == TRPI_ACTION_SEND);
     trpi_assert(action < core->actions_count);
     trpi_buffer bytes = core->actions[action].bytes;
     memset(&core->actions[action].bytes, 0, sizeof(bytes));

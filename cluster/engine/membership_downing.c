@@ -36,14 +36,17 @@
 static void
 lease_release(trpi_member_core *core)
 {
+    trpi_assert(trpi_downing_asks_lease(core->downing));
     core->lease = TRPI_LEASE_UNASKED;
     (void)trpi_core_action(core, TRPI_ACTION_LEASE_RELEASE); /* no memory: it ends with the node */
+    trpi_assert(core->lease == TRPI_LEASE_UNASKED);
 }
 
 /* Nobody is unreachable that could be marked Down. */
 static void
 lease_rest(trpi_member_core *core)
 {
+    trpi_assert(core->gossip->blocking_count == 0);
     bool unanswered = core->lease == TRPI_LEASE_ASKED &&
                       core->now.mono_ms >= core->lease_ms + core->options.downing.lease_timeout_ms;
     if (core->lease == TRPI_LEASE_REFUSED || unanswered) {
@@ -53,12 +56,14 @@ lease_rest(trpi_member_core *core)
                    trpi_downing_lease_hold_ms(&core->options.downing)) {
         lease_release(core);
     }
+    trpi_assert(core->lease != TRPI_LEASE_REFUSED);
 }
 
 /* membership-downing-W1 */
 static void
 lease_clock(trpi_member_core *core)
 {
+    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
     if (core->gossip->unreachable_count == 0) {
         core->apart_ms = 0;
         return;
@@ -67,11 +72,14 @@ lease_clock(trpi_member_core *core)
     if (core->lease == TRPI_LEASE_HELD) {
         core->lease_ms = core->now.mono_ms;
     }
+    trpi_assert(core->apart_ms <= core->now.mono_ms);
 }
 
 static void
 lease_ask(trpi_member_core *core, const trpi_downing_decision *decision)
 {
+    trpi_assert(trpi_downing_asks_lease(core->downing));
+    trpi_assert(decision->verdict == TRPI_DOWNING_ACQUIRE);
     if (trpi_core_action(core, TRPI_ACTION_LEASE_ACQUIRE) != NULL) { /* else: at the next tick */
         core->lease = TRPI_LEASE_ASKED;
         core->lease_ms = core->now.mono_ms;
@@ -120,6 +128,8 @@ trpi_lease_answered(trpi_member_core *core, bool granted, const char *why)
     core->leader_ms = core->now.mono_ms; /* decide now */
     trpi_core_log(core, TRP_LOG_WARNING, "the lease is %s%s%s", granted ? "ours" : "refused",
                   why == NULL ? "" : ": ", why == NULL ? "" : why);
+    trpi_assert(core->lease == TRPI_LEASE_HELD || core->lease == TRPI_LEASE_REFUSED);
+    trpi_assert(core->lease_ms == core->now.mono_ms);
 }
 
 /* ---- looking --------------------------------------------------------------------------------- */
@@ -158,6 +168,7 @@ trpi_member_next_crash(const trpi_member_core *core, uint64_t leaver,
     *ret_cast =
         trpi_downing_next_crash_find(core->downing, &core->options.downing, &input, index, marks);
     trpi_free(marks);
+    trpi_assert(ret_cast->fatal <= core->gossip->members_count);
     return true;
 }
 
@@ -166,6 +177,8 @@ trpi_member_next_crash(const trpi_member_core *core, uint64_t leaver,
 static void
 mark_down(trpi_member_core *core, const trpi_downing_decision *decision, const char *what)
 {
+    trpi_assert(decision->indexes_count > 0 &&
+                decision->indexes_count <= core->gossip->members_count);
     trpi_gossip *edited = trpi_gossip_copy(core->gossip);
     if (edited == NULL) {
         return; /* decided again at the next tick */
@@ -199,6 +212,8 @@ static void
 side_down(trpi_member_core *core, const trpi_downing_input *input,
           const trpi_downing_decision *decision)
 {
+    trpi_assert(decision->verdict == TRPI_DOWNING_DOWN_SIDE);
+    trpi_assert(decision->indexes_count > 0);
     uint32_t *marks = trpi_alloc((core->gossip->members_count + 1) * sizeof(*marks));
     if (marks != NULL) { /* else it stops without having told the sides */
         trpi_sides sides; /* found again: indexes has taken the place of the marks */
@@ -219,15 +234,18 @@ side_down(trpi_member_core *core, const trpi_downing_input *input,
 static void
 self_down(trpi_member_core *core, const trpi_downing_decision *decision)
 {
+    trpi_assert(decision->verdict == TRPI_DOWNING_DOWN_SELF);
     trpi_events_downing(core, decision, "down-self");
     sides_say(core, decision->indexes);
     next_say(core);
     trpi_core_stop(core, TRPI_STOP_DOWNED);
+    trpi_assert(core->phase == TRPI_PHASE_STOPPED);
 }
 
 static void
 roll_call(trpi_member_core *core)
 {
+    trpi_assert(core->gossip->blocking_count > 0);
     trpi_gossip *edited = trpi_gossip_copy(core->gossip);
     if (edited != NULL && trpi_core_commit(core, edited) == TRP_OK) { /* else: at the next tick */
         trpi_gossip_ask_suspects(core);
@@ -240,6 +258,9 @@ roll_call(trpi_member_core *core)
 static trpi_downing_input
 input_make(const trpi_member_core *core, const uint64_t *times)
 {
+    trpi_assert(core->stable_ms <= core->now.mono_ms && core->version_ms <= core->now.mono_ms);
+    trpi_assert(core->word_ms <= core->now.mono_ms && core->doubt_ms <= core->now.mono_ms);
+    trpi_assert(core->unrest <= 2 || core->unrest_ms <= core->now.mono_ms);
     uint64_t sure_ms = core->sure_ms > core->unrest_ms ? core->sure_ms : core->unrest_ms;
     return (trpi_downing_input){
         .gossip = core->gossip,
@@ -284,6 +305,7 @@ times_fill(const trpi_member_core *core, uint64_t *times)
 static void
 decide(trpi_member_core *core, const uint64_t *times, uint32_t *indexes)
 {
+    trpi_assert(core->gossip->blocking_count > 0 && !core->now.waking);
     trpi_downing_decision decision = { .verdict = TRPI_DOWNING_WAIT, .indexes = indexes };
     trpi_downing_input input = input_make(core, times);
     trpi_downing_decide(core->downing, &core->options.downing, &input, &decision);
@@ -315,6 +337,7 @@ decide(trpi_member_core *core, const uint64_t *times, uint32_t *indexes)
 static void
 note_leaver(trpi_member_core *core)
 {
+    trpi_assert(core->seen.bits == core->gossip->members_count);
     uint64_t leaver =
         trpi_sides_leaver(&core->options.downing, core->gossip, &core->votes, &core->seen);
     core->leaver = leaver != 0 ? leaver : core->leaver;
@@ -323,6 +346,7 @@ note_leaver(trpi_member_core *core)
 void
 trpi_downing_tick(trpi_member_core *core)
 {
+    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
     const trpi_gossip *g = core->gossip;
     uint32_t self = trpi_core_self_index(core);
     if (self == TRPI_GOSSIP_NONE || g->members[self].status >= TRP_MEMBER_EXITING) {

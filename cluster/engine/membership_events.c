@@ -100,6 +100,7 @@ trpi_member_unreachable_since_ms(const trpi_member_core *core, uint64_t key)
 const char *
 trpi_member_seek_text(const trpi_member_core *core, char *buffer, size_t bytes)
 {
+    trpi_assert(bytes >= TRPI_ADDRESS_TEXT_BYTES);
     buffer[0] = '\0';
     if (core->phase != TRPI_PHASE_SEEKING) {
         return buffer;
@@ -117,6 +118,7 @@ trpi_member_seek_text(const trpi_member_core *core, char *buffer, size_t bytes)
 static uint32_t
 last_status(const trpi_member_core *core, const trpi_gossip_member *self)
 {
+    trpi_assert(core->phase != TRPI_PHASE_STOPPED || core->stop != TRPI_STOP_NONE);
     if (core->phase != TRPI_PHASE_STOPPED) {
         return trpi_member_status(self);
     }
@@ -152,6 +154,7 @@ trpi_member_fill(const trpi_member_core *core, const trpi_gossip_member *member,
 static void
 track_unrest(trpi_member_core *core)
 {
+    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
     uint64_t reach = core->gossip->reach;
     if (reach == core->reach) {
         return;
@@ -164,12 +167,15 @@ track_unrest(trpi_member_core *core)
     core->reach = reach;
     core->reach_ms = core->now.mono_ms;
     core->unrest = reach == 0 ? 0 : core->unrest + 1;
+    trpi_assert((core->unrest == 0) == (core->reach == 0));
+    trpi_assert(core->reach_ms == core->now.mono_ms);
 }
 
 /* Does anybody accuse it who was not missed itself? */
 static bool
 is_missed_by_sound(const trpi_member_core *core, uint64_t key)
 {
+    trpi_assert(core->gossip->frozen);
     const trpi_gossip *g = core->gossip;
     for (uint32_t i = 0; i < g->rows_count; i++) {
         if (g->rows[i].subject == key) {
@@ -192,6 +198,7 @@ is_missed_by_sound(const trpi_member_core *core, uint64_t key)
 static void
 track_members(trpi_member_core *core)
 {
+    trpi_assert(core->gossip->unreachable_count <= core->gossip->members_count);
     const trpi_gossip *g = core->gossip;
     uint64_t now_ms = core->now.mono_ms, stable_ms = core->options.downing.stable_after_ms;
     trpi_since *since = trpi_alloc((g->unreachable_count + core->since_count + 1) * sizeof(*since));
@@ -225,11 +232,13 @@ track_members(trpi_member_core *core)
     trpi_free(core->since);
     core->since = since;
     core->since_count = count;
+    trpi_assert(core->since_count >= g->unreachable_count);
 }
 
 void
 trpi_core_track(trpi_member_core *core)
 {
+    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
     const trpi_gossip *g = core->gossip;
     if (core->tracked == g->digest) {
         return;
@@ -241,6 +250,7 @@ trpi_core_track(trpi_member_core *core)
     }
     track_unrest(core);
     track_members(core);
+    trpi_assert(core->tracked == g->digest && core->shape == g->shape);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -274,6 +284,8 @@ static void
 publish_member(trpi_member_core *core, uint32_t event, const trpi_gossip_member *m, uint32_t status,
                uint32_t previous)
 {
+    trpi_assert(status >= TRP_MEMBER_JOINING && status <= TRP_MEMBER_WEAKLY_UP);
+    trpi_assert(previous <= TRP_MEMBER_WEAKLY_UP);
     bool bad = event == TRP_CLUSTER_UNREACHABLE || event == TRP_CLUSTER_MEMBER_DOWNED;
     if (!core->options.quiet) {
         trpi_core_log(core, bad ? TRP_LOG_WARNING : TRP_LOG_INFO, "member %s is %s, uid %016llx",
@@ -294,6 +306,8 @@ publish_member(trpi_member_core *core, uint32_t event, const trpi_gossip_member 
 static void
 publish_path(trpi_member_core *core, const trpi_gossip_member *m, uint32_t was, uint32_t is)
 {
+    trpi_assert(was != is);
+    trpi_assert(is >= TRP_MEMBER_JOINING && is <= TRP_MEMBER_WEAKLY_UP);
     static const struct {
         uint32_t status, event;
     } path[] = { { TRP_MEMBER_JOINING, TRP_CLUSTER_MEMBER_JOINED },
@@ -322,6 +336,7 @@ publish_path(trpi_member_core *core, const trpi_gossip_member *m, uint32_t was, 
 static void
 publish_removed(trpi_member_core *core, const trpi_gossip_member *m, uint32_t last)
 {
+    trpi_assert(last == TRP_MEMBER_EXITING || last == TRP_MEMBER_DOWN);
     if (m->status < last) {
         publish_path(core, m, trpi_member_status(m), last);
     }
@@ -363,6 +378,7 @@ publish_reachability(trpi_member_core *core, const trpi_gossip_member *m, bool w
 static const trpi_gossip_member *
 counterpart(const trpi_gossip *g, const trpi_ident *ident, uint32_t *at)
 {
+    trpi_assert(*at <= g->members_count);
     if (*at < g->members_count &&
         (g->members[*at].ident == ident || g->members[*at].ident->key == ident->key)) {
         return &g->members[(*at)++];
@@ -380,6 +396,8 @@ counterpart(const trpi_gossip *g, const trpi_ident *ident, uint32_t *at)
 static void
 publish_members(trpi_member_core *core, const trpi_gossip *old, const trpi_gossip *new)
 {
+    trpi_assert(old->frozen && new->frozen);
+    trpi_assert(old->digest != new->digest);
     bool reach = old->unreachable_count + new->unreachable_count > 0;
     uint32_t at = 0;
     for (uint32_t i = 0; i < new->members_count && reach; i++) {
@@ -414,6 +432,7 @@ publish_members(trpi_member_core *core, const trpi_gossip *old, const trpi_gossi
 static trp_leader_event
 leader_event(const trpi_gossip *g, uint32_t index, const char *role)
 {
+    trpi_assert(index == TRPI_GOSSIP_NONE || index < g->members_count);
     trp_leader_event event = { .uid = 0 };
     if (index != TRPI_GOSSIP_NONE) {
         const trpi_ident *ident = g->members[index].ident;
@@ -430,6 +449,7 @@ static void
 publish_leader(trpi_member_core *core, const trpi_gossip *old, const trpi_gossip *new,
                const char *role)
 {
+    trpi_assert(old->frozen && new->frozen);
     uint32_t was = trpi_gossip_leader(old, core->self->key, role);
     uint32_t is = trpi_gossip_leader(new, core->self->key, role);
     uint64_t was_key = was == TRPI_GOSSIP_NONE ? 0 : old->members[was].ident->key;
@@ -467,6 +487,7 @@ is_role_of(const trpi_ident *const *kinds, uint32_t count, const char *role)
 static void
 publish_role_leaders(trpi_member_core *core, const trpi_gossip *old, const trpi_gossip *new)
 {
+    trpi_assert(old->frozen && new->frozen);
     const trpi_ident *const *kinds[2];
     uint32_t counts[2];
     if (trpi_gossip_kinds(new, &kinds[0], &counts[0]) != TRP_OK ||
@@ -511,6 +532,7 @@ trpi_member_each_role_leader(const trpi_member_core *core, trpi_role_leader_fn f
 static void
 publish_seen(trpi_member_core *core, bool new_version)
 {
+    trpi_assert(core->seen.bits == core->gossip->members_count);
     uint32_t seen = trpi_seen_count(&core->seen);
     bool converged = trpi_member_is_converged(core);
     if (!new_version && seen == core->published_seen && converged == core->published_converged) {
@@ -528,6 +550,7 @@ publish_seen(trpi_member_core *core, bool new_version)
     }
     core->published_seen = seen;
     core->published_converged = converged;
+    trpi_assert(core->published_seen <= core->seen.bits);
 }
 
 /* membership-events-V3. What was decided since `begin` is taken back if a part of it found no
@@ -535,6 +558,7 @@ publish_seen(trpi_member_core *core, bool new_version)
 static bool
 is_complete(trpi_member_core *core, uint32_t begin)
 {
+    trpi_assert(begin <= core->actions_count);
     if (core->actions_err != TRP_OK) {
         core->actions_count = begin;
         return false;
@@ -545,6 +569,7 @@ is_complete(trpi_member_core *core, uint32_t begin)
 void
 trpi_events_publish(trpi_member_core *core)
 {
+    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
     static const trpi_gossip nothing = { .refs = 1, .frozen = true };
     const trpi_gossip *old = core->published == NULL ? &nothing : core->published;
     const trpi_gossip *new = core->gossip;
@@ -562,6 +587,7 @@ trpi_events_publish(trpi_member_core *core)
         trpi_gossip_unref(core->published);
         core->published = core->gossip;
     }
+    trpi_assert(core->actions_err != TRP_OK || core->published == core->gossip);
 }
 
 /* EVENTS-14. Publish that this node is out: to its subscribers nobody is a member any more. The
@@ -569,6 +595,7 @@ trpi_events_publish(trpi_member_core *core)
 static void
 publish_end(trpi_member_core *core, const trpi_gossip *old)
 {
+    trpi_assert(!core->ends);
     static const trpi_gossip nothing = { .refs = 1, .frozen = true };
     uint32_t self = trpi_gossip_find(old, core->self->key);
     for (uint32_t i = 0; i < old->members_count; i++) {
@@ -589,11 +616,13 @@ publish_end(trpi_member_core *core, const trpi_gossip *old)
     publish_leader(core, old, &nothing, NULL);
     publish_role_leaders(core, old, &nothing);
     core->ends = false;
+    trpi_assert(!core->ends);
 }
 
 void
 trpi_events_stopped(trpi_member_core *core)
 {
+    trpi_assert(!core->ends);
     uint32_t begin = core->actions_count;
     core->actions_err = TRP_OK;
     if (core->published != NULL) {
@@ -608,6 +637,7 @@ trpi_events_stopped(trpi_member_core *core)
 void
 trpi_events_downing(trpi_member_core *core, const trpi_downing_decision *decision, const char *what)
 {
+    trpi_assert(decision->indexes_count <= core->gossip->members_count);
     trpi_core_log(core, TRP_LOG_WARNING,
                   "downing %s: %s (%s; members %u, on this side %u, unreachable %u, indirectly %u)",
                   trpi_downing_name(core->downing), what, decision->reason, decision->members,

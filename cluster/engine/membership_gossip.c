@@ -37,6 +37,9 @@
 void
 trpi_gossip_send_view(trpi_member_core *core, const trpi_node_id *to, uint32_t kind, uint32_t ttl)
 {
+    trpi_assert(kind == TRPI_FRAME_WELCOME || kind == TRPI_FRAME_ENVELOPE);
+    trpi_assert(ttl <= TRPI_FRAME_TTL_MAX);
+    trpi_assert(core->seen.bits == core->gossip->members_count);
     trpi_frame frame = { .kind = kind,
                          .to_uid = to->uid,
                          .ttl = ttl,
@@ -48,6 +51,8 @@ trpi_gossip_send_view(trpi_member_core *core, const trpi_node_id *to, uint32_t k
 static void
 send_digest(trpi_member_core *core, const trpi_node_id *to, uint32_t ttl)
 {
+    trpi_assert(ttl <= TRPI_FRAME_TTL_MAX);
+    trpi_assert(core->seen.bits == core->gossip->members_count);
     trpi_frame frame = { .kind = TRPI_FRAME_DIGEST,
                          .to_uid = to->uid,
                          .ttl = ttl,
@@ -60,6 +65,7 @@ send_digest(trpi_member_core *core, const trpi_node_id *to, uint32_t ttl)
 static void
 send_version(trpi_member_core *core, const trpi_node_id *to, uint32_t ttl)
 {
+    trpi_assert(ttl < TRPI_FRAME_TTL_MAX);
     trpi_frame frame = { .kind = TRPI_FRAME_VERSION,
                          .to_uid = to->uid,
                          .ttl = ttl,
@@ -72,6 +78,7 @@ send_version(trpi_member_core *core, const trpi_node_id *to, uint32_t ttl)
 void
 trpi_gossip_send_gone(trpi_member_core *core, const trpi_node_id *to, uint32_t status, bool near)
 {
+    trpi_assert(status == TRP_MEMBER_EXITING || status == TRP_MEMBER_DOWN);
     trpi_frame frame = {
         .kind = TRPI_FRAME_GONE, .to_uid = to->uid, .code = status, .near = near
     };
@@ -94,6 +101,7 @@ enum pick { PICK_ANY, PICK_UNSEEN, PICK_SUSPECT };
 static bool
 is_eligible(const trpi_member_core *core, uint32_t index, enum pick pick)
 {
+    trpi_assert(index < core->gossip->members_count);
     const trpi_gossip_member *m = &core->gossip->members[index];
     if (m->ident == core->self || m->ident->key == core->self->key) {
         return false;
@@ -115,6 +123,7 @@ static uint32_t
 eligible_at(const trpi_member_core *core, enum pick pick, uint32_t not_index, uint32_t before,
             uint32_t *ret_count)
 {
+    trpi_assert(core->seen.bits == core->gossip->members_count);
     uint32_t count = 0;
     for (uint32_t i = 0; i < core->gossip->members_count; i++) {
         if (pick == PICK_UNSEEN && i % 64 == 0 && core->seen.words[i / 64] == UINT64_MAX) {
@@ -124,6 +133,7 @@ eligible_at(const trpi_member_core *core, enum pick pick, uint32_t not_index, ui
         }
     }
     *ret_count = count;
+    trpi_assert(count <= core->gossip->members_count);
     return TRPI_GOSSIP_NONE;
 }
 
@@ -150,6 +160,7 @@ pick_one(trpi_member_core *core, enum pick pick, uint32_t not_index)
 static const trpi_node_id *
 id_of(const trpi_member_core *core, uint32_t index)
 {
+    trpi_assert(index < core->gossip->members_count);
     return &core->gossip->members[index].ident->id;
 }
 
@@ -157,6 +168,7 @@ id_of(const trpi_member_core *core, uint32_t index)
 static void
 push_to_unseen(trpi_member_core *core, uint32_t targets)
 {
+    trpi_assert(targets > 0);
     uint32_t before = TRPI_GOSSIP_NONE;
     for (uint32_t i = 0; i < targets; i++) {
         uint32_t index = pick_one(core, PICK_UNSEEN, before);
@@ -173,6 +185,7 @@ push_to_unseen(trpi_member_core *core, uint32_t targets)
 static void
 tell_votes(trpi_member_core *core)
 {
+    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
     uint32_t before = TRPI_GOSSIP_NONE;
     for (uint32_t i = 0; i < WAVE_TARGETS && core->votes_news; i++) {
         uint32_t index = pick_one(core, PICK_ANY, before);
@@ -201,10 +214,12 @@ seen_by_less_than_half(const trpi_member_core *core)
 static void
 soon(trpi_member_core *core, uint32_t delay_ms, uint32_t jitter_ms)
 {
+    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
     uint64_t at = core->now.mono_ms + delay_ms + trpi_core_random_below(core, jitter_ms + 1);
     if (at < core->soon_ms) {
         core->soon_ms = at;
     }
+    trpi_assert(core->soon_ms <= at);
 }
 
 static uint32_t
@@ -223,6 +238,7 @@ trpi_gossip_ask(trpi_member_core *core, const trpi_node_id *to)
 static void
 leader_asks(trpi_member_core *core)
 {
+    trpi_assert(!has_been_seen_by_all(core));
     uint32_t leader = leader_index(core);
     if (leader == TRPI_GOSSIP_NONE || core->gossip->members[leader].ident->key != core->self->key) {
         return;
@@ -237,11 +253,13 @@ leader_asks(trpi_member_core *core)
             asked++;
         }
     }
+    trpi_assert(asked <= LEADER_ASKS);
 }
 
 static void
 regular_round(trpi_member_core *core)
 {
+    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
     uint32_t index = TRPI_GOSSIP_NONE;
     double dice = (double)(trpi_core_random(core) >> 11) / 9007199254740992.0;
     bool all = has_been_seen_by_all(core);
@@ -272,6 +290,7 @@ regular_round(trpi_member_core *core)
 void
 trpi_gossip_tick(trpi_member_core *core)
 {
+    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
     uint64_t now = core->now.mono_ms;
     if (now >= core->soon_ms) {
         core->soon_ms = TRPI_NEVER;
@@ -290,6 +309,7 @@ trpi_gossip_tick(trpi_member_core *core)
         core->gossip_ms =
             now + interval - interval / 20 + trpi_core_random_below(core, interval / 10 + 1);
     }
+    trpi_assert(core->gossip_ms > now && core->soon_ms > now);
 }
 
 /* Members that became Down in this step hear it from us, reachable or not: it is their last
@@ -297,6 +317,7 @@ trpi_gossip_tick(trpi_member_core *core)
 static void
 tell_the_downed(trpi_member_core *core)
 {
+    trpi_assert(core->changed_here);
     for (uint32_t i = 0; i < core->gossip->members_count; i++) {
         const trpi_gossip_member *m = &core->gossip->members[i];
         if (m->status == TRP_MEMBER_DOWN && m->unreachable == 0 &&
@@ -309,6 +330,7 @@ tell_the_downed(trpi_member_core *core)
 void
 trpi_gossip_ask_suspects(trpi_member_core *core)
 {
+    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
     uint32_t asked = 0;
     for (uint32_t i = 0; i < core->gossip->members_count && asked < LEADER_ASKS; i++) {
         if (is_eligible(core, i, PICK_SUSPECT)) {
@@ -316,11 +338,13 @@ trpi_gossip_ask_suspects(trpi_member_core *core)
             asked++;
         }
     }
+    trpi_assert(asked <= LEADER_ASKS);
 }
 
 void
 trpi_gossip_spread(trpi_member_core *core)
 {
+    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
     if (core->changed_here) {
         if (core->now.mono_ms >= core->burst_ms + BURST_SPACING_MS || core->burst_ms == 0) {
             core->burst_ms = core->now.mono_ms;
@@ -351,6 +375,7 @@ trpi_gossip_spread(trpi_member_core *core)
 static bool
 sender_is_member(trpi_member_core *core, const trpi_node_id *from, uint64_t key, uint32_t kind)
 {
+    trpi_assert(key != core->self->key);
     if (trpi_gossip_find(core->gossip, key) != TRPI_GOSSIP_NONE) {
         return true;
     }
@@ -371,6 +396,7 @@ sender_is_member(trpi_member_core *core, const trpi_node_id *from, uint64_t key,
 static bool
 lacks_votes(const trpi_member_core *core, const trpi_frame *frame, trpi_seen *room)
 {
+    trpi_assert(room->bits == core->votes.told.bits);
     memset(room->words, 0, room->words_count * sizeof(room->words[0]));
     (void)trpi_frame_seen(&frame->sure, room); /* an earlier version says nothing */
     return !trpi_seen_covers(room, &core->votes.told);
@@ -399,6 +425,7 @@ take_seen(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fr
 static void
 take_digest(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *frame)
 {
+    trpi_assert(frame->kind == TRPI_FRAME_DIGEST);
     if (frame->digest == core->gossip->digest) {
         core->stats.received_same++;
         take_seen(core, from, frame);
@@ -410,6 +437,7 @@ take_digest(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *
 static void
 take_version(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *frame)
 {
+    trpi_assert(frame->kind == TRPI_FRAME_VERSION);
     trpi_gossip theirs = { .frozen = true,
                            .clock = frame->clock,
                            .clock_count = frame->clock_count };
@@ -427,6 +455,7 @@ take_version(trpi_member_core *core, const trpi_node_id *from, const trpi_frame 
 static void
 count_received(trpi_member_core *core, const trpi_gossip *theirs)
 {
+    trpi_assert(theirs->frozen);
     switch (trpi_gossip_compare(core->gossip, theirs)) {
     case TRPI_VCLOCK_SAME:
         core->stats.received_same++;
@@ -447,6 +476,8 @@ count_received(trpi_member_core *core, const trpi_gossip *theirs)
 static trp_err
 take_merge(trpi_member_core *core, trpi_gossip *merged, const trpi_frame *frame)
 {
+    trpi_assert(merged->frozen);
+    trpi_assert(frame->gossip->frozen);
     bool ours = merged->digest == core->gossip->digest;
     bool theirs = merged->digest == frame->gossip->digest;
     trpi_seen seen;
@@ -475,6 +506,7 @@ take_merge(trpi_member_core *core, trpi_gossip *merged, const trpi_frame *frame)
 static void
 log_unmerged(trpi_member_core *core, const trpi_node_id *from, trp_err err)
 {
+    trpi_assert(err != TRP_OK);
     if (core->now.mono_ms >= core->unmerged_log_ms) {
         char text[TRPI_ADDRESS_TEXT_BYTES];
         trpi_core_log(core, TRP_LOG_ERROR,
@@ -489,6 +521,7 @@ log_unmerged(trpi_member_core *core, const trpi_node_id *from, trp_err err)
 static void
 take_envelope(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *frame)
 {
+    trpi_assert(frame->kind == TRPI_FRAME_ENVELOPE);
     uint32_t self = trpi_gossip_find(frame->gossip, core->self->key);
     if (self == TRPI_GOSSIP_NONE &&
         trpi_gossip_tombstone(frame->gossip, core->self->key) == NULL) {
@@ -519,6 +552,8 @@ take_envelope(trpi_member_core *core, const trpi_node_id *from, const trpi_frame
 static void
 take_gone(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *frame)
 {
+    trpi_assert(frame->kind == TRPI_FRAME_GONE);
+    trpi_assert(trpi_core_self_index(core) != TRPI_GOSSIP_NONE);
     char text[TRPI_ADDRESS_TEXT_BYTES];
     uint32_t self = trpi_core_self_index(core); /* there, or this node would have stopped */
     uint32_t status = core->gossip->members[self].status;
@@ -537,6 +572,7 @@ take_gone(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fr
 void
 trpi_gossip_frame(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame)
 {
+    trpi_assert(frame->kind > TRPI_FRAME_JOIN && frame->kind < TRPI_FRAME_KIND_COUNT);
     uint64_t key = trpi_ident_key(from);
     if (core->phase != TRPI_PHASE_MEMBER || frame->to_uid == 0 || key == core->self->key) {
         core->stats.ignored++;

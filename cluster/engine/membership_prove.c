@@ -26,6 +26,7 @@
 static trpi_prove *
 find(trpi_member_core *core, uint64_t key)
 {
+    trpi_assert(core->proves_count <= ASKS_MAX);
     for (uint32_t i = 0; i < core->proves_count; i++) {
         if (core->proves[i].ident->key == key) {
             return &core->proves[i];
@@ -37,6 +38,7 @@ find(trpi_member_core *core, uint64_t key)
 static void
 forget(trpi_member_core *core, trpi_prove *prove)
 {
+    trpi_assert(prove >= core->proves && prove < core->proves + core->proves_count);
     trpi_ident_unref(prove->ident);
     *prove = core->proves[--core->proves_count];
     if (core->proves_count == 0) {
@@ -44,19 +46,23 @@ forget(trpi_member_core *core, trpi_prove *prove)
         core->proves = NULL;
         core->proves_room = 0;
     }
+    trpi_assert(core->proves_count <= core->proves_room);
 }
 
 void
 trpi_prove_forget_all(trpi_member_core *core)
 {
+    trpi_assert(core->proves_count <= core->proves_room);
     while (core->proves_count > 0) {
         forget(core, &core->proves[0]);
     }
+    trpi_assert(core->proves_count == 0);
 }
 
 void
 trpi_prove_joiner(trpi_member_core *core, trpi_ident *ident)
 {
+    trpi_assert(core->options.dial_back);
     if (find(core, ident->key) != NULL || TRPI_ARRAY_RESERVE(core, proves, 1, ASKS_MAX) != TRP_OK) {
         return; /* it is being dialled; or it asks again */
     }
@@ -67,11 +73,13 @@ trpi_prove_joiner(trpi_member_core *core, trpi_ident *ident)
     action->to = ident->id;
     core->proves[core->proves_count++] =
         (trpi_prove){ trpi_ident_ref(ident), core->now.mono_ms + REACH_MS };
+    trpi_assert(core->proves_count <= ASKS_MAX);
 }
 
 static void
 refuse(trpi_member_core *core, const trpi_node_id *id, const char *why)
 {
+    trpi_assert(why[0] != '\0');
     char text[TRPI_ADDRESS_TEXT_BYTES], reason[TRPI_FRAME_REASON_BYTES];
     (void)snprintf(reason, sizeof(reason),
                    "it cannot be dialled back at %.60s:%u: %.80s", id->address.host,
@@ -104,6 +112,7 @@ trpi_prove_reached(trpi_member_core *core, const trpi_node_id *id, const char *w
 void
 trpi_prove_tick(trpi_member_core *core)
 {
+    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
     for (uint32_t i = core->proves_count; i-- > 0;) {
         if (core->now.mono_ms >= core->proves[i].until_ms) {
             char why[64];
@@ -117,6 +126,7 @@ trpi_prove_tick(trpi_member_core *core)
 uint64_t
 trpi_prove_wake_ms(const trpi_member_core *core)
 {
+    trpi_assert(core->proves_count <= core->proves_room);
     uint64_t wake = TRPI_NEVER;
     for (uint32_t i = 0; i < core->proves_count; i++) {
         wake = core->proves[i].until_ms < wake ? core->proves[i].until_ms : wake;

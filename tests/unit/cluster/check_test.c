@@ -154,6 +154,33 @@ a_check_names_what_is_broken_in_the_votes(void)
     idents_free();
 }
 
+static void
+a_check_names_what_is_broken_in_a_decision(void)
+{
+    idents_make();
+    trpi_gossip *g = view_of_all();
+    uint32_t indexes[IDENTS] = { trpi_gossip_find(g, idents[2]->key) };
+    trpi_downing_input input = { .gossip = g, .self = idents[0]->key };
+    trpi_downing_decision d = { .verdict = TRPI_DOWNING_DOWN_MEMBERS,
+                                .indexes = indexes,
+                                .indexes_count = 1,
+                                .members = 3,
+                                .reachable = 2 };
+#define DECISION(place, value, label)                                                              \
+    BREAK(place, value, label, trpi_downing_check(&input, &d, &check))
+    DECISION(d.verdict, TRPI_DOWNING_WAIT, "downing-D13");
+    DECISION(d.indexes_count, 0, "downing-D13");
+    DECISION(d.indexes_count, 2, "downing-D13"); /* the second is no later one */
+    DECISION(indexes[0], IDENTS, "downing-D13");
+    DECISION(indexes[0], trpi_gossip_find(g, idents[5]->key), "downing-D13");
+    DECISION(indexes[0], trpi_gossip_find(g, idents[0]->key), "downing-D13");
+    DECISION(g->unreachable_count, 0, "downing-D14");
+    DECISION(d.reachable, 4, "downing-D15");
+#undef DECISION
+    trpi_gossip_unref(g);
+    idents_free();
+}
+
 /* ---- one node's engine ----------------------------------------------------------------------- */
 
 static void
@@ -289,6 +316,7 @@ UNIT(a_check_names_what_is_broken_in_a_view)
 UNIT(a_check_names_what_is_broken_in_a_seen_set)
 UNIT(a_check_names_what_is_broken_in_a_step_between_views)
 UNIT(a_check_names_what_is_broken_in_the_votes)
+UNIT(a_check_names_what_is_broken_in_a_decision)
 UNIT(a_check_names_what_is_broken_in_an_engine)
 UNIT(a_check_names_what_is_broken_in_a_step)
 UNIT(a_check_names_what_is_broken_in_the_heartbeats)
