@@ -54,8 +54,8 @@ typedef struct trpi_downing_input {
     const uint64_t *reachable_ms;
     uint64_t apart_ms;   /* time since no member was unreachable, pauses of this node included */
     uint64_t version_ms; /* time since this node got the present version */
-    uint64_t word_ms;    /* since it last made one: who has seen this one has been heard since */
-    uint64_t doubt_ms;   /* since decision.doubtful last was not 0; UINT64_MAX: it never was */
+    uint64_t made_ms;    /* time since it last made one */
+    uint64_t suspicion_ms; /* time since decision.suspected was last not 0; UINT64_MAX: never */
     uint64_t leaver; /* key of the oldest, when it has seen a view in which it is Exiting; else 0 */
     trpi_lease_state lease;
 } trpi_downing_input;
@@ -65,7 +65,7 @@ typedef struct trpi_downing_decision {
     uint32_t *indexes; /* of members to be marked Down; room for all, given by the caller */
     uint32_t indexes_count;
     uint32_t members, reachable, unreachable, indirectly_connected; /* what was counted */
-    uint32_t doubtful; /* under suspicion, though they have seen the version */
+    uint32_t suspected; /* suspected members that have seen the version */
     uint32_t open;     /* vote changes not known to be seen by all members */
     bool sure;         /* the stable members of this side suffice for it to stay (downing-D12) */
     char reason[192];

@@ -51,8 +51,9 @@ decision_at(const struct asking *a, uint64_t self, uint64_t later_ms, bool silen
     input.unstable_ms = input.unsure_ms = 0; /* nothing changes */
     input.apart_ms += later_ms;
     input.version_ms += later_ms;
-    input.word_ms += later_ms;
-    input.doubt_ms = input.doubt_ms == UINT64_MAX ? UINT64_MAX : input.doubt_ms + later_ms;
+    input.made_ms += later_ms;
+    input.suspicion_ms =
+        input.suspicion_ms == UINT64_MAX ? UINT64_MAX : input.suspicion_ms + later_ms;
     trpi_downing_decide(a->ops, a->options, &input, &decision);
     return decision;
 }

@@ -30,7 +30,7 @@ mark_sides(const trpi_downing_input *input, uint32_t *marks, trpi_sides *sides)
 }
 
 uint32_t
-trpi_sides_doubtful(const trpi_downing_input *input)
+trpi_sides_suspected(const trpi_downing_input *input)
 {
     trpi_assert(input->seen->bits == input->gossip->members_count);
     const trpi_gossip *g = input->gossip;

@@ -33,7 +33,7 @@ void trpi_sides_find(const trpi_downing_options *options, const trpi_downing_inp
 uint64_t trpi_sides_leaver(const trpi_downing_options *options, const trpi_gossip *g,
                            const trpi_votes *votes, const trpi_seen *seen);
 /* Count the members other than this node that are suspected but have seen the version. */
-uint32_t trpi_sides_doubtful(const trpi_downing_input *input);
+uint32_t trpi_sides_suspected(const trpi_downing_input *input);
 /* Return whether members[index] is an end of a broken link within this side. */
 bool trpi_sides_is_broken_end(const trpi_gossip *g, const uint32_t *marks, uint32_t index);
 trpi_side trpi_side_sum(trpi_side a, trpi_side b);

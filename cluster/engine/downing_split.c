@@ -123,7 +123,7 @@ lacks_evidence(const trpi_downing_options *options, const trpi_downing_input *in
     if (input->stable_ms >= 3 * stable_after_ms) {
         return false;
     }
-    if (decision->doubtful > 0 && input->word_ms > old_ms &&
+    if (decision->suspected > 0 && input->made_ms > old_ms &&
         input->stable_ms + answer_ms(options) < 3 * stable_after_ms &&
         (who_acts(g, marks, false) == self || who_acts(g, marks, true) == self ||
          trpi_sides_is_broken_end(g, marks, self))) {
@@ -131,7 +131,7 @@ lacks_evidence(const trpi_downing_options *options, const trpi_downing_input *in
         return true;
     }
     return input->version_ms < answer_ms(options) &&
-           (decision->doubtful > 0 || input->doubt_ms < stable_after_ms);
+           (decision->suspected > 0 || input->suspicion_ms < stable_after_ms);
 }
 
 /* Make a new version half-way to stable-after, so that its end need not wait for evidence. */
@@ -142,7 +142,7 @@ call_early(const trpi_downing_options *options, const trpi_downing_input *input,
     trpi_assert(decision->verdict == TRPI_DOWNING_WAIT);
     trpi_assert(input->stable_ms < options->stable_after_ms);
     trpi_sides sides;
-    if (input->stable_ms >= options->stable_after_ms / 2 && decision->doubtful > 0) {
+    if (input->stable_ms >= options->stable_after_ms / 2 && decision->suspected > 0) {
         trpi_sides_find(options, input, spare, decision->indexes, &sides);
         (void)lacks_evidence(options, input, decision);
     }
@@ -239,8 +239,8 @@ mark_given_up(const trpi_downing_options *options, const trpi_downing_input *inp
 
 /* downing-D12. Return whether members are marked Down. */
 static bool
-decide_in_unrest(const trpi_downing_ops *ops, const trpi_downing_options *options,
-                 const trpi_downing_input *input, trpi_downing_decision *decision)
+decide_while_flapping(const trpi_downing_ops *ops, const trpi_downing_options *options,
+                      const trpi_downing_input *input, trpi_downing_decision *decision)
 {
     trpi_assert(decision->verdict == TRPI_DOWNING_WAIT);
     trpi_assert(decision->indexes_count == 0);
@@ -281,9 +281,9 @@ trpi_split_decide(const trpi_downing_ops *ops, const trpi_downing_options *optio
     bool stable = input->stable_ms >= options->stable_after_ms;
     struct question q;
     const trpi_sides *sides = &q.sides;
-    decision->doubtful = trpi_sides_doubtful(input);
+    decision->suspected = trpi_sides_suspected(input);
     if (!stable && ops->decide == trpi_split_decide &&
-        decide_in_unrest(ops, options, input, decision)) {
+        decide_while_flapping(ops, options, input, decision)) {
         return;
     }
     bool unstable = !stable && !decision->sure && options->unstable_after_ms != 0 &&
@@ -360,7 +360,7 @@ trpi_split_decide_lease(const trpi_downing_ops *ops, const trpi_downing_options 
     const char *why;
     uint64_t unstable_ms = (uint64_t)options->stable_after_ms + options->unstable_after_ms;
     trpi_spare spare = input->lease == TRPI_LEASE_HELD ? TRPI_SPARE_SELF : TRPI_SPARE_NOBODY;
-    decision->doubtful = trpi_sides_doubtful(input);
+    decision->suspected = trpi_sides_suspected(input);
     if (input->stable_ms < options->stable_after_ms) {
         if (options->unstable_after_ms != 0 && input->unstable_ms >= unstable_ms) {
             trpi_split_decide(ops, options, input, decision); /* all stop */

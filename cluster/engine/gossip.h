@@ -140,7 +140,7 @@ trp_err trpi_gossip_merge(trpi_gossip *a, trpi_gossip *b, trpi_gossip **ret_merg
 #define TRPI_GOSSIP_NONE UINT32_MAX
 uint32_t trpi_gossip_find(const trpi_gossip *gossip, uint64_t key); /* index or TRPI_GOSSIP_NONE */
 /* The first member in order that does not stand before this host and port; members_count: none.
- * Also of a copy in which no member was added or buried. */
+ * Also of a copy in which no member was added or removed. */
 uint32_t trpi_gossip_lower(const trpi_gossip *gossip, const trpi_address *address);
 /* Members that are not Down, by ring_hash and key; gives *ret_ring, kept in the snapshot, and their
  * count. Errors: TRP_ENOMEM. */

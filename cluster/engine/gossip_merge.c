@@ -11,7 +11,7 @@
  *       resurrected.
  *   gossip-merge-M4  Rows of an observer come from the side that knows its higher version: only the
  *       observer changes its rows, so that side knows more.
- *   gossip-merge-M5  The clock is the pointwise maximum without the entries of the buried.
+ *   gossip-merge-M5  The clock is the pointwise maximum without the entries of removed members.
  * Tests.   tests/unit/cluster/gossip_test.c
  */
 #include "cluster/engine/gossip.h"
@@ -22,7 +22,7 @@
 #include "base/assert.h"
 
 static bool
-is_buried(const void *arg, uint64_t key)
+is_removed(const void *arg, uint64_t key)
 {
     return trpi_gossip_tombstone(arg, key) != NULL;
 }
@@ -31,8 +31,9 @@ trpi_vclock_order
 trpi_gossip_compare(const trpi_gossip *a, const trpi_gossip *b)
 {
     trpi_assert(a->frozen && b->frozen);
-    /* An entry that one side has and the other buried says nothing about who is newer. */
-    return trpi_vclock_compare(a->clock, a->clock_count, b->clock, b->clock_count, is_buried, b, a);
+    /* An entry that one side has and the other removed says nothing about who is newer. */
+    return trpi_vclock_compare(a->clock, a->clock_count, b->clock, b->clock_count, is_removed, b,
+                               a);
 }
 
 static void
@@ -224,7 +225,7 @@ reachability_covers(const trpi_gossip *all, const trpi_gossip *some)
         }
         bool known = at < all->versions_count && all->versions[at].observer == v->observer;
         if (!known && trpi_gossip_find(all, v->observer) == TRPI_GOSSIP_NONE) {
-            continue; /* buried there */
+            continue; /* removed there */
         }
         if (!known || all->versions[at].version < v->version) {
             return false;

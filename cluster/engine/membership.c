@@ -119,28 +119,30 @@ trpi_member_new(const trpi_node_id *self, const char *const *roles, uint32_t rol
     core->options.downing_strategy = trpi_downing_name(downing);
     core->downing = downing;
     core->random = trpi_hash_u64(checked.seed ^ core->self->key);
-    core->gossip_ms = core->soon_ms = core->leader_ms = core->wake_ms = TRPI_NEVER;
+    core->due.gossip_ms = core->due.extra_gossip_ms = core->due.leader_ms = core->due.wake_ms =
+        TRPI_NEVER;
     *ret_core = core;
     trpi_assert(core->phase == TRPI_PHASE_IDLE);
-    trpi_assert(core->wake_ms == TRPI_NEVER && core->actions_count == 0);
+    trpi_assert(core->due.wake_ms == TRPI_NEVER && core->out.actions_count == 0);
     return TRP_OK;
 }
 
 static void
 actions_clear(trpi_member_core *core)
 {
-    trpi_assert(core->actions_count <= core->actions_room);
-    for (uint32_t i = 0; i < core->actions_count; i++) {
-        trpi_buffer_fini(&core->actions[i].bytes);
+    trpi_assert(core->out.actions_count <= core->out.actions_room);
+    for (uint32_t i = 0; i < core->out.actions_count; i++) {
+        trpi_buffer_fini(&core->out.actions[i].bytes);
     }
-    core->actions_count = 0;
-    core->actions_err = TRP_OK;
-    if (core->actions_room > ACTIONS_KEPT) { /* who joins a large cluster hears of all at once */
-        trpi_free(core->actions);
-        core->actions = NULL;
-        core->actions_room = 0;
+    core->out.actions_count = 0;
+    core->out.err = TRP_OK;
+    if (core->out.actions_room >
+        ACTIONS_KEPT) { /* who joins a large cluster hears of all at once */
+        trpi_free(core->out.actions);
+        core->out.actions = NULL;
+        core->out.actions_room = 0;
     }
-    trpi_assert(core->actions_count == 0);
+    trpi_assert(core->out.actions_count == 0);
 }
 
 void
@@ -150,19 +152,19 @@ trpi_member_free(trpi_member_core *core)
         return;
     }
     actions_clear(core);
-    trpi_free(core->actions);
-    trpi_free(core->confirmed);
-    trpi_contact_forget(core, core->joiners_count);
-    trpi_free(core->joiners);
+    trpi_free(core->out.actions);
+    trpi_free(core->leading.confirmed);
+    trpi_contact_forget(core, core->admission.joiners_count);
+    trpi_free(core->admission.joiners);
     trpi_prove_forget_all(core);
-    trpi_free(core->buried);
-    trpi_free(core->near_downs);
-    trpi_free(core->removers);
-    trpi_free(core->since);
+    trpi_free(core->removals.of_tombstones);
+    trpi_free(core->removals.near_downs);
+    trpi_free(core->removers.removers);
+    trpi_free(core->stability.since);
     trpi_seen_fini(&core->seen);
     trpi_votes_fini(&core->votes);
     trpi_gossip_unref(core->gossip);
-    trpi_gossip_unref(core->published);
+    trpi_gossip_unref(core->published.view);
     trpi_ident_unref(core->self);
     trpi_free(core->compat);
     trpi_free(core);
@@ -197,9 +199,9 @@ trpi_core_adopt(trpi_member_core *core, trpi_gossip *gossip, const trpi_seen *se
         trpi_seen_set(&fresh, self);
     }
     if (core->gossip == NULL || core->gossip->digest != gossip->digest) {
-        core->version_ms = core->now.mono_ms;
+        core->version.since_ms = core->now.mono_ms;
     }
-    trpi_core_note_burials(core, gossip);
+    trpi_core_note_removals(core, gossip);
     trpi_seen_fini(&core->seen);
     trpi_votes_fini(&core->votes);
     core->seen = fresh;
@@ -226,7 +228,7 @@ trpi_core_commit(trpi_member_core *core, trpi_gossip *edited)
     }
     if (err == TRP_OK) {
         core->changed_here = true;
-        core->word_ms = core->now.mono_ms;
+        core->version.made_ms = core->now.mono_ms;
     }
     trpi_gossip_unref(edited);
     return err;
@@ -267,7 +269,7 @@ trpi_core_stop(trpi_member_core *core, trpi_member_stop stop)
     }
     core->phase = TRPI_PHASE_STOPPED;
     core->stop = stop;
-    core->gossip_ms = core->soon_ms = core->leader_ms = TRPI_NEVER;
+    core->due.gossip_ms = core->due.extra_gossip_ms = core->due.leader_ms = TRPI_NEVER;
     trpi_events_stopped(core);
     trpi_member_action *action = trpi_core_action(core, TRPI_ACTION_STOPPED);
     if (action != NULL) {
@@ -519,24 +521,12 @@ least(uint64_t a, uint64_t b)
 static void
 notice_own_pause(trpi_member_core *core)
 {
-    if (core->wake_ms != TRPI_NEVER && core->now.mono_ms > core->wake_ms + OWN_PAUSE_MS) {
-        uint64_t pause_ms = core->now.mono_ms - core->wake_ms;
-        uint64_t *times[] = { &core->stable_ms, &core->reach_ms, &core->unrest_ms,
-                              &core->version_ms, &core->sure_ms };
-        for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
-            *times[i] = least(*times[i] + pause_ms, core->now.mono_ms);
-        }
-        if (core->blocked_ms != 0) {
-            core->blocked_ms = least(core->blocked_ms + pause_ms, core->now.mono_ms);
-        }
-        for (uint32_t i = 0; i < core->since_count; i++) {
-            trpi_since *s = &core->since[i];
-            s->since_ms += s->since_ms == 0 ? 0 : pause_ms;
-            s->back_ms += s->back_ms == 0 ? 0 : pause_ms;
-            s->since_ms = least(s->since_ms, core->now.mono_ms);
-            s->back_ms = least(s->back_ms, core->now.mono_ms);
-            s->lost_ms = least(s->lost_ms + (s->lost_ms == 0 ? 0 : pause_ms), core->now.mono_ms);
-        }
+    if (core->due.wake_ms != TRPI_NEVER && core->now.mono_ms > core->due.wake_ms + OWN_PAUSE_MS) {
+        uint64_t pause_ms = core->now.mono_ms - core->due.wake_ms;
+        trpi_core_move(core, &core->version.since_ms, pause_ms);
+        trpi_core_track_pause(core, pause_ms);
+        trpi_leader_own_pause(core, pause_ms);
+        trpi_downing_own_pause(core, pause_ms);
         trpi_seek_own_pause(core, pause_ms);
     }
 }
@@ -548,7 +538,7 @@ settle(trpi_member_core *core)
     if (core->phase == TRPI_PHASE_SEEKING) {
         trpi_seek_tick(core);
     }
-    if (core->phase == TRPI_PHASE_STOPPED && core->published != NULL) {
+    if (core->phase == TRPI_PHASE_STOPPED && core->published.view != NULL) {
         trpi_events_stopped(core); /* there was no memory for it */
     }
     if (core->phase != TRPI_PHASE_MEMBER) {
@@ -606,21 +596,22 @@ trpi_member_step(trpi_member_core *core, trpi_member_now now, const trpi_member_
     notice_own_pause(core);
     trp_err err = dispatch(core, event);
     settle(core);
-    uint64_t wake = least(core->gossip_ms, core->soon_ms);
-    wake = least(wake, core->leader_ms);
+    uint64_t wake = least(core->due.gossip_ms, core->due.extra_gossip_ms);
+    wake = least(wake, core->due.leader_ms);
     if (core->phase == TRPI_PHASE_SEEKING) {
         wake = least(least(wake, core->seek.next_ms), core->seek.give_up_ms);
     } else if (core->phase == TRPI_PHASE_MEMBER) {
-        wake = core->exiting_ms != 0 ? least(wake, core->confirm_ms) : wake;
-        bool admits = core->joiners_count > 0 && !now.waking; /* the detector wakes it from that */
-        wake = admits ? least(wake, core->admit_ms) : wake;
+        wake = core->leading.exiting_ms != 0 ? least(wake, core->leading.confirm_ms) : wake;
+        bool admits =
+            core->admission.joiners_count > 0 && !now.waking; /* the detector wakes it from that */
+        wake = admits ? least(wake, core->admission.admit_ms) : wake;
         wake = least(wake, trpi_prove_wake_ms(core));
     } else if (core->phase == TRPI_PHASE_STOPPED) {
-        wake = core->published == NULL
+        wake = core->published.view == NULL
                    ? TRPI_NEVER
                    : now.mono_ms + core->options.leader_actions_interval_ms;
     }
-    core->wake_ms = wake;
+    core->due.wake_ms = wake;
     return err;
 }
 
@@ -629,29 +620,29 @@ trpi_member_end(trpi_member_core *core)
 {
     actions_clear(core);
     trpi_events_stopped(core);
-    trpi_assert(core->actions_err != TRP_OK || core->published == NULL);
+    trpi_assert(core->out.err != TRP_OK || core->published.view == NULL);
 }
 
 const trpi_member_action *
 trpi_member_actions(const trpi_member_core *core, uint32_t *ret_count)
 {
-    trpi_assert(core->actions_count <= core->actions_room);
-    *ret_count = core->actions_count;
-    return core->actions;
+    trpi_assert(core->out.actions_count <= core->out.actions_room);
+    *ret_count = core->out.actions_count;
+    return core->out.actions;
 }
 
 trpi_buffer
 trpi_member_take_bytes(trpi_member_core *core, uint32_t action)
 {
-    trpi_assert(core->actions[action].kind == TRPI_ACTION_SEND);
-    trpi_assert(action < core->actions_count);
-    trpi_buffer bytes = core->actions[action].bytes;
-    memset(&core->actions[action].bytes, 0, sizeof(bytes));
+    trpi_assert(core->out.actions[action].kind == TRPI_ACTION_SEND);
+    trpi_assert(action < core->out.actions_count);
+    trpi_buffer bytes = core->out.actions[action].bytes;
+    memset(&core->out.actions[action].bytes, 0, sizeof(bytes));
     return bytes;
 }
 
 uint64_t
 trpi_member_wake_ms(const trpi_member_core *core)
 {
-    return core->wake_ms;
+    return core->due.wake_ms;
 }

@@ -33,8 +33,8 @@ check_phase(const trpi_member_core *core, trpi_check *check)
         return trpi_check_broken(check, "membership-E4: phase %u with reason %u to stop",
                                  core->phase, core->stop);
     }
-    if (stopped && (core->gossip_ms != TRPI_NEVER || core->soon_ms != TRPI_NEVER ||
-                    core->leader_ms != TRPI_NEVER)) {
+    if (stopped && (core->due.gossip_ms != TRPI_NEVER || core->due.extra_gossip_ms != TRPI_NEVER ||
+                    core->due.leader_ms != TRPI_NEVER)) {
         return trpi_check_broken(check,
                                  "membership-E4: a round is due though the node has stopped");
     }
@@ -51,10 +51,12 @@ check_phase(const trpi_member_core *core, trpi_check *check)
 static const char *
 check_times(const trpi_member_core *core, trpi_check *check)
 {
-    const uint64_t times[] = { core->stable_ms,  core->reach_ms,  core->unrest_ms,
-                               core->version_ms, core->sure_ms,   core->word_ms,
-                               core->doubt_ms,   core->apart_ms,  core->exiting_ms,
-                               core->welcome_ms, core->removed_ms };
+    const uint64_t times[] = { core->stability.stable_ms,   core->stability.reach_ms,
+                               core->stability.flapping_ms, core->version.since_ms,
+                               core->split.sure_ms,         core->version.made_ms,
+                               core->split.suspicion_ms,    core->split.apart_ms,
+                               core->leading.exiting_ms,    core->welcome_ms,
+                               core->removers.since_ms };
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
         if (times[i] > core->now.mono_ms) {
             return trpi_check_broken(check, "membership-E6: time %zu is %llu, and now is %llu", i,
@@ -62,11 +64,12 @@ check_times(const trpi_member_core *core, trpi_check *check)
                                      (unsigned long long)core->now.mono_ms);
         }
     }
-    uint64_t due_ms = core->gossip_ms < core->soon_ms ? core->gossip_ms : core->soon_ms;
-    due_ms = due_ms < core->leader_ms ? due_ms : core->leader_ms;
-    if (core->phase == TRPI_PHASE_MEMBER && core->wake_ms > due_ms) {
+    uint64_t due_ms = core->due.gossip_ms < core->due.extra_gossip_ms ? core->due.gossip_ms
+                                                                      : core->due.extra_gossip_ms;
+    due_ms = due_ms < core->due.leader_ms ? due_ms : core->due.leader_ms;
+    if (core->phase == TRPI_PHASE_MEMBER && core->due.wake_ms > due_ms) {
         return trpi_check_broken(check, "membership-E8: woken at %llu, a round is due at %llu",
-                                 (unsigned long long)core->wake_ms, (unsigned long long)due_ms);
+                                 (unsigned long long)core->due.wake_ms, (unsigned long long)due_ms);
     }
     return NULL;
 }
@@ -89,28 +92,28 @@ check_view(const trpi_member_core *core, trpi_check *check)
 static const char *
 check_lists(const trpi_member_core *core, trpi_check *check)
 {
-    for (uint32_t i = 0; i < core->removers_count; i++) {
-        if (core->removers[i].key == core->self->key ||
-            (i > 0 && core->removers[i - 1].key >= core->removers[i].key)) {
+    for (uint32_t i = 0; i < core->removers.removers_count; i++) {
+        if (core->removers.removers[i].key == core->self->key ||
+            (i > 0 && core->removers.removers[i - 1].key >= core->removers.removers[i].key)) {
             return trpi_check_broken(check,
                                      "membership-removed-X6: remover %u of %u is this node, "
                                      "or out of order",
-                                     i, core->removers_count);
+                                     i, core->removers.removers_count);
         }
     }
-    for (uint32_t i = 0; i < core->joiners_count; i++) {
-        bool twice = core->joiners[i]->key == core->self->key;
-        for (uint32_t k = 0; k < i && core->joiners_count <= 16 && !twice; k++) {
-            twice = core->joiners[k]->key == core->joiners[i]->key;
+    for (uint32_t i = 0; i < core->admission.joiners_count; i++) {
+        bool twice = core->admission.joiners[i]->key == core->self->key;
+        for (uint32_t k = 0; k < i && core->admission.joiners_count <= 16 && !twice; k++) {
+            twice = core->admission.joiners[k]->key == core->admission.joiners[i]->key;
         }
         if (twice) {
             return trpi_check_broken(check, "membership-contact-J16: %s waits twice, or for itself",
-                                     core->joiners[i]->address);
+                                     core->admission.joiners[i]->address);
         }
     }
-    if (core->lease != TRPI_LEASE_UNASKED && !trpi_downing_asks_lease(core->downing)) {
+    if (core->split.lease != TRPI_LEASE_UNASKED && !trpi_downing_asks_lease(core->downing)) {
         return trpi_check_broken(check, "membership-downing-W6: lease state %u with %s",
-                                 core->lease, trpi_downing_name(core->downing));
+                                 core->split.lease, trpi_downing_name(core->downing));
     }
     return NULL;
 }
@@ -133,8 +136,8 @@ static const char *
 check_actions(const trpi_member_core *core, trpi_check *check)
 {
     bool stopped = false;
-    for (uint32_t i = 0; i < core->actions_count; i++) {
-        const trpi_member_action *a = &core->actions[i];
+    for (uint32_t i = 0; i < core->out.actions_count; i++) {
+        const trpi_member_action *a = &core->out.actions[i];
         stopped = stopped || a->kind == TRPI_ACTION_STOPPED;
         if (a->kind == TRPI_ACTION_SEND && stopped) {
             return trpi_check_broken(check, "membership-E4: action %u sends behind the end", i);
@@ -146,8 +149,8 @@ check_actions(const trpi_member_core *core, trpi_check *check)
                                      i);
         }
     }
-    if (core->phase == TRPI_PHASE_MEMBER && core->actions_err == TRP_OK &&
-        core->published != core->gossip) {
+    if (core->phase == TRPI_PHASE_MEMBER && core->out.err == TRP_OK &&
+        core->published.view != core->gossip) {
         return trpi_check_broken(check, "membership-events-V3: the events of a view are not told");
     }
     return NULL;

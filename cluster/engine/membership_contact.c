@@ -67,12 +67,12 @@ static void
 log_difference(trpi_member_core *core, const trpi_node_id *from, bool refused, const char *why)
 {
     trpi_assert(why[0] != '\0');
-    if (core->now.mono_ms >= core->refused_log_ms) {
+    if (core->now.mono_ms >= core->logged.refused_ms) {
         char text[TRPI_ADDRESS_TEXT_BYTES];
         trpi_core_log(core, TRP_LOG_WARNING, "%s %s: %s",
                       trpi_address_format(&from->address, text, sizeof(text)),
                       refused ? "is refused" : "may join, though it differs", why);
-        core->refused_log_ms = core->now.mono_ms + REFUSED_LOG_MS;
+        core->logged.refused_ms = core->now.mono_ms + REFUSED_LOG_MS;
     }
 }
 
@@ -264,9 +264,9 @@ admission_ms(trpi_member_core *core, uint32_t members)
 static bool
 is_waiting(const trpi_member_core *core, const trpi_ident *ident)
 {
-    trpi_assert(core->joiners_count <= JOINERS_MAX);
-    for (uint32_t i = 0; i < core->joiners_count; i++) {
-        if (core->joiners[i]->key == ident->key) {
+    trpi_assert(core->admission.joiners_count <= JOINERS_MAX);
+    for (uint32_t i = 0; i < core->admission.joiners_count; i++) {
+        if (core->admission.joiners[i]->key == ident->key) {
             return true;
         }
     }
@@ -277,11 +277,12 @@ static void
 queue_joiner(trpi_member_core *core, trpi_ident *ident)
 {
     trpi_assert(core->phase == TRPI_PHASE_MEMBER);
-    if (is_waiting(core, ident) || TRPI_ARRAY_RESERVE(core, joiners, 1, JOINERS_MAX) != TRP_OK) {
+    if (is_waiting(core, ident) ||
+        TRPI_ARRAY_RESERVE(&core->admission, joiners, 1, JOINERS_MAX) != TRP_OK) {
         return; /* it has asked again; or it will */
     }
-    core->joiners[core->joiners_count++] = trpi_ident_ref(ident);
-    trpi_assert(core->joiners_count <= JOINERS_MAX && is_waiting(core, ident));
+    core->admission.joiners[core->admission.joiners_count++] = trpi_ident_ref(ident);
+    trpi_assert(core->admission.joiners_count <= JOINERS_MAX && is_waiting(core, ident));
 }
 
 static uint32_t
@@ -347,16 +348,16 @@ roles_of(const trpi_gossip *gossip, trpi_role_table *roles)
 static trp_err
 admit_first(trpi_member_core *core, uint32_t count)
 {
-    trpi_assert(count > 0 && count <= core->joiners_count);
+    trpi_assert(count > 0 && count <= core->admission.joiners_count);
     trpi_gossip *edited = trpi_gossip_copy(core->gossip);
     trpi_role_table *roles = trpi_role_table_new();
     trp_err err = edited == NULL || roles == NULL ? TRP_ENOMEM : roles_of(core->gossip, roles);
     for (uint32_t i = 0; i < count && err == TRP_OK; i++) {
-        err = admit(core, edited, roles, core->joiners[i]);
+        err = admit(core, edited, roles, core->admission.joiners[i]);
     }
     trpi_role_table_free(roles);
     if (err == TRP_OK && edited->members_count > core->gossip->members_count) {
-        core->admit_ms = core->now.mono_ms + admission_ms(core, edited->members_count);
+        core->admission.admit_ms = core->now.mono_ms + admission_ms(core, edited->members_count);
         return trpi_core_commit(core, edited);
     }
     trpi_gossip_unref(edited); /* refused, or let in by others meanwhile */
@@ -379,18 +380,20 @@ trpi_contact_tick(trpi_member_core *core)
 {
     trpi_assert(core->phase == TRPI_PHASE_MEMBER);
     uint32_t self = trpi_core_self_index(core);
-    if (core->joiners_count == 0 || core->now.mono_ms < core->admit_ms || core->now.waking) {
+    if (core->admission.joiners_count == 0 || core->now.mono_ms < core->admission.admit_ms ||
+        core->now.waking) {
         return;
     }
     if (self == TRPI_GOSSIP_NONE || core->gossip->members[self].status > TRP_MEMBER_UP) {
-        trpi_contact_forget(core, core->joiners_count); /* leaving meanwhile: they ask others */
+        trpi_contact_forget(core,
+                            core->admission.joiners_count); /* leaving meanwhile: they ask others */
         return;
     }
     uint32_t max = admitted_max(core);
-    uint32_t count = core->joiners_count < max ? core->joiners_count : max;
+    uint32_t count = core->admission.joiners_count < max ? core->admission.joiners_count : max;
     trp_err err = admit_first(core, count);
     for (uint32_t i = 0; i < count && err == TRP_OK; i++) {
-        welcome(core, core->joiners[i]);
+        welcome(core, core->admission.joiners[i]);
     }
     trpi_contact_forget(core, count);
 }
@@ -398,20 +401,20 @@ trpi_contact_tick(trpi_member_core *core)
 void
 trpi_contact_forget(trpi_member_core *core, uint32_t count)
 {
-    trpi_assert(count <= core->joiners_count);
+    trpi_assert(count <= core->admission.joiners_count);
     for (uint32_t i = 0; i < count; i++) {
-        trpi_ident_unref(core->joiners[i]);
+        trpi_ident_unref(core->admission.joiners[i]);
     }
-    core->joiners_count -= count;
-    if (core->joiners_count > 0) {
-        memmove(core->joiners, core->joiners + count,
-                core->joiners_count * sizeof(*core->joiners));
-    } else if (core->joiners_room > JOINERS_KEPT) {
-        trpi_free(core->joiners);
-        core->joiners = NULL;
-        core->joiners_room = 0;
+    core->admission.joiners_count -= count;
+    if (core->admission.joiners_count > 0) {
+        memmove(core->admission.joiners, core->admission.joiners + count,
+                core->admission.joiners_count * sizeof(*core->admission.joiners));
+    } else if (core->admission.joiners_room > JOINERS_KEPT) {
+        trpi_free(core->admission.joiners);
+        core->admission.joiners = NULL;
+        core->admission.joiners_room = 0;
     }
-    trpi_assert(core->joiners_count <= core->joiners_room);
+    trpi_assert(core->admission.joiners_count <= core->admission.joiners_room);
 }
 
 void

@@ -42,12 +42,12 @@ trpi_core_self_index(const trpi_member_core *core)
 trpi_member_action *
 trpi_core_action(trpi_member_core *core, trpi_member_action_kind kind)
 {
-    trpi_assert(core->actions_count <= core->actions_room);
-    if (!TRPI_ARRAY_HAS_ROOM(core, actions)) {
-        core->actions_err = TRP_ENOMEM; /* a lost send or event; gossip repeats itself */
+    trpi_assert(core->out.actions_count <= core->out.actions_room);
+    if (!TRPI_ARRAY_HAS_ROOM(&core->out, actions)) {
+        core->out.err = TRP_ENOMEM; /* a lost send or event; gossip repeats itself */
         return NULL;
     }
-    trpi_member_action *action = &core->actions[core->actions_count++];
+    trpi_member_action *action = &core->out.actions[core->out.actions_count++];
     action->kind = kind; /* fields are set by who asked; only what is freed must be clean */
     memset(&action->bytes, 0, sizeof(action->bytes));
     action->own_end = false;
@@ -75,10 +75,10 @@ log_unsent(trpi_member_core *core, const trpi_node_id *to, trp_err err)
 {
     trpi_assert(err != TRP_OK);
     char text[TRPI_ADDRESS_TEXT_BYTES], why[160];
-    if (core->now.mono_ms < core->unsent_log_ms) {
+    if (core->now.mono_ms < core->logged.unsent_ms) {
         return;
     }
-    core->unsent_log_ms = core->now.mono_ms + UNSENT_LOG_MS;
+    core->logged.unsent_ms = core->now.mono_ms + UNSENT_LOG_MS;
     if (err == TRP_ELIMIT) {
         (void)snprintf(why, sizeof(why),
                        "the members have more than %u different roles: stop nodes that bring roles "
@@ -117,7 +117,7 @@ trpi_core_send(trpi_member_core *core, const trpi_node_id *to, const trpi_frame 
     action->bytes = bytes;
     core->stats.frames_out++;
     core->stats.bytes_out += bytes.count;
-    trpi_assert(core->actions_count > 0);
+    trpi_assert(core->out.actions_count > 0);
 }
 
 bool

@@ -10,22 +10,22 @@ typedef struct trpi_seek {
     trpi_address addresses[TRPI_SEEDS_MAX];
     bool nacked[TRPI_SEEDS_MAX];
     uint32_t addresses_count;
-    /* it is another system, or wants another secret (membership-seed-J6) */
+    /* the seed is of another system, or has another secret (membership-seed-J6) */
     bool refused[TRPI_SEEDS_MAX];
-    bool may_create;   /* the own address stands first */
+    bool may_create;   /* the address of this node is the first seed */
     bool met_cluster;  /* a seed was in one when it answered */
     bool incompatible; /* a member said that this node's configuration does not fit */
-    uint64_t refused_ms; /* since when somebody refuses; 0: nobody */
+    uint64_t refused_ms; /* since when a seed refuses; 0: none does */
     char refused_why[TRPI_FRAME_REASON_BYTES];
-    /* found addresses are trusted from then on (membership-seed-J8); 0: they were given */
+    /* from when on discovered addresses are trusted (membership-seed-J8); 0: configured ones */
     uint64_t settled_ms;
-    bool confirmed;    /* an answer from then on said the same */
+    bool confirmed;    /* an answer after settled_ms gave the same addresses */
     bool joining;      /* a contact has answered: JOIN goes to it */
     uint64_t give_up_ms; /* may_create: make a cluster; joining: look for another contact */
     uint64_t next_ms;  /* ask, or join, again */
-    uint32_t refusals; /* of JOINs, since it began to ask: the next one waits longer */
-    char why[TRPI_SEEK_WHY_BYTES]; /* what a member said last against this node; "": nothing */
-    uint64_t begin_ms, log_ms; /* since when; when to say next that this lasts */
+    uint32_t refusals; /* of JOINs since the search began: each delays the next one more */
+    char why[TRPI_SEEK_WHY_BYTES]; /* the last refusal of a member; "": none */
+    uint64_t begin_ms, log_ms; /* of the search; when to log next that it goes on */
     trpi_node_id contact;
     uint64_t ticket;
 } trpi_seek;
@@ -37,27 +37,27 @@ typedef struct trpi_prove { /* a joiner that is being dialled back (membership-p
 
 typedef struct trpi_remover {
     uint64_t key;
-    bool near; /* it says, or is named where it is said, that this node was reachable then */
+    bool near; /* this node was reachable when removed, as the remover or another member says */
 } trpi_remover;
 
-typedef struct trpi_burial { /* of a tombstone */
-    uint64_t ms; /* membership-leader-L4: when this node saw it happen; TRPI_NEVER: it was told */
-    bool near;   /* it saw it become Down, and the member was reachable */
-} trpi_burial;
+typedef struct trpi_removal { /* of a tombstone */
+    uint64_t ms; /* membership-leader-L4: when this node saw it; TRPI_NEVER: it only heard of it */
+    bool near;   /* this node saw the member become Down while it was reachable */
+} trpi_removal;
 
 #define TRPI_FOREIGN_MAX 8u
-typedef struct trpi_foreign { /* who lives where a seed is, and is no member */
+typedef struct trpi_foreign { /* a node at the address of a seed that is no member */
     trpi_node_id id;
     uint64_t since_ms, last_ms, counted_ms;
     uint32_t times;
 } trpi_foreign;
 
-typedef struct trpi_since { /* of a member that is unreachable, or was within stable-after */
+typedef struct trpi_since { /* a member that is unreachable, or was within stable-after */
     uint64_t key;
     uint64_t since_ms; /* 0: it is reachable again */
-    uint64_t back_ms;  /* when it was missed last for more than a glimpse; 0: not lately */
-    uint64_t lost_ms;  /* the same, for however long */
-    bool missed;       /* by the word of one that was not missed itself, or it comes and goes */
+    uint64_t back_ms;  /* when it was last unreachable for more than a moment; 0: not recently */
+    uint64_t lost_ms;  /* when it was last unreachable, for however short a time */
+    bool missed;       /* an observer that is reachable itself reports it, or it flaps */
 } trpi_since;
 
 #ifdef TRPI_DEBUG
@@ -65,8 +65,94 @@ typedef struct trpi_since { /* of a member that is unreachable, or was within st
 #else
 #define TRPI_IS_BROKEN(core, what) false
 #endif
-/* One time in four where it is on: take the rare branch. */
+/* With options.buggify, one time in four: take the rare branch. */
 #define TRPI_BUGGIFY(core) ((core)->options.buggify && trpi_core_random_below((core), 4) == 0)
+
+/* The parts of the state. Only the file that is named with a part writes it: tests/tidy writers. */
+
+typedef struct trpi_core_published { /* what subscribers know: membership_events.c */
+    trpi_gossip *view;
+    uint32_t seen_count; /* of the last SeenChanged */
+    bool converged;
+    bool ends; /* what is published now is the end of this node's membership */
+    uint64_t converged_changed_ms;
+} trpi_core_published;
+
+typedef struct trpi_core_due { /* when the next round of each kind is due */
+    uint64_t gossip_ms;
+    uint64_t extra_gossip_ms; /* before the next regular round */
+    uint64_t burst_ms;        /* when the last burst of gossip was */
+    uint64_t leader_ms;       /* leader and downing */
+    uint64_t wake_ms;         /* what the last step asked for */
+} trpi_core_due;
+
+typedef struct trpi_core_leading { /* membership_leader.c */
+    uint64_t blocked_ms; /* since when this node leads a view that does not converge; 0: not */
+    uint64_t exiting_ms; /* since when this node is Exiting; 0: it is not */
+    uint64_t confirm_ms; /* next EXITING_CONFIRMED */
+    uint64_t *confirmed; /* keys of Exiting members that said they are done */
+    uint32_t confirmed_count, confirmed_room;
+} trpi_core_leading;
+
+typedef struct trpi_core_removals { /* how members went: membership_leader.c */
+    uint64_t *near_downs; /* keys of Down members that were reachable when they became so */
+    uint32_t near_downs_count;
+    trpi_removal *of_tombstones; /* one each; NULL: no memory, all are as if told */
+} trpi_core_removals;
+
+typedef struct trpi_core_admission { /* membership_contact.c */
+    trpi_ident **joiners;            /* let in with the next version (membership-contact-J10) */
+    uint32_t joiners_count, joiners_room;
+    uint64_t admit_ms; /* not before */
+} trpi_core_admission;
+
+typedef struct trpi_core_proving { /* joiners that are dialled back: membership_prove.c */
+    trpi_prove *proves;
+    uint32_t proves_count, proves_room;
+} trpi_core_proving;
+
+typedef struct trpi_core_stability { /* membership_events.c; a pause of this node moves its times */
+    uint64_t stable_ms;              /* since when members and reachability have not changed */
+    uint64_t shape;                  /* hash of what stable_ms looks at */
+    uint64_t tracked;                /* digest of the view that stable_ms and since know */
+    uint64_t reach;                  /* hash of the unreachable members */
+    uint64_t reach_ms;               /* when it last changed */
+    uint64_t flapping_ms;            /* when it first did, after no change for stable-after */
+    uint32_t flaps;                  /* how often it has since then; 0: every member is reachable */
+    uint32_t since_count;
+    trpi_since *since;
+} trpi_core_stability;
+
+typedef struct trpi_core_split { /* the downing strategy's memory: membership_downing.c */
+    uint64_t suspicion_ms;       /* when a suspected member had last seen the version; 0: never */
+    /* when this node got the last version in which its side was sure (downing-D12) */
+    uint64_t sure_ms;
+    uint64_t apart_ms;       /* since when a member is unreachable; 0: none is */
+    uint64_t oldest_exiting; /* key of the last oldest that was found to know that it is Exiting */
+    uint64_t lease_ms;       /* when it was asked for, answered, or last needed */
+    trpi_lease_state lease;
+} trpi_core_split;
+
+typedef struct trpi_core_foreigners { /* nodes where seeds are: membership_foreign.c */
+    trpi_foreign foreign[TRPI_FOREIGN_MAX];
+    uint32_t foreign_count;
+    uint32_t lost_next;     /* index of the member that is looked at first for one to ask */
+    uint64_t seeds_look_ms; /* when seeds that are no members are asked; 0: not a member yet */
+} trpi_core_foreigners;
+
+typedef struct trpi_core_removers { /* members that have removed this node: membership_removed.c */
+    trpi_remover *removers;         /* by key */
+    uint32_t removers_count, removers_room;
+    uint32_t next;     /* index of the member that is asked next whether it has, too */
+    uint64_t since_ms; /* since when there is one */
+    uint64_t log_ms;
+} trpi_core_removers;
+
+typedef struct trpi_core_actions { /* of the last step, until the next one */
+    trpi_member_action *actions;
+    uint32_t actions_count, actions_room;
+    trp_err err; /* since the last TRP_OK: an action found no room */
+} trpi_core_actions;
 
 struct trpi_member_core {
     trpi_member_options options;
@@ -77,77 +163,45 @@ struct trpi_member_core {
     trpi_member_stop stop;
     uint64_t random;
     trpi_member_now now; /* of the step in progress */
-    trpi_seek seek;
 
     trpi_gossip *gossip; /* present view */
     trpi_seen seen;
     trpi_votes votes;    /* of the present view */
-    bool votes_news;     /* something has become sure that others may not know */
+    bool votes_news;     /* a vote has become sure that others may not know */
     bool changed_here;   /* this step made a new version */
     bool changed_there;  /* this step took over, or merged, one */
-    uint64_t heard_from; /* key of who sent it */
-
-    trpi_gossip *published;  /* what subscribers know */
-    uint32_t published_seen; /* count of the last SeenChanged */
-    bool published_converged;
-    bool ends; /* what is published now is the end of this node's membership */
-    uint64_t converged_changed_ms;
-
-    uint64_t gossip_ms;  /* next regular round */
-    uint64_t soon_ms;    /* next extra round */
-    uint64_t burst_ms;   /* last burst */
-    uint64_t leader_ms;  /* next leader and downing round */
-    uint64_t wake_ms;    /* what the last step asked for */
-    uint64_t blocked_ms; /* since when this node leads a view that does not converge; 0: not */
-    uint64_t exiting_ms; /* since when this node is Exiting; 0: it is not */
-    uint64_t confirm_ms; /* next EXITING_CONFIRMED */
-    uint64_t *confirmed; /* keys of Exiting members that said they are done */
-    uint32_t confirmed_count, confirmed_room;
-    uint64_t version_ms; /* since when the present view is the present one */
-    uint64_t word_ms;    /* when this node last made a version */
-    uint64_t doubt_ms;   /* when somebody under suspicion had last seen the version; 0: never */
-    trpi_ident **joiners; /* who will be let in with the next version (membership-contact-J10) */
-    uint32_t joiners_count, joiners_room;
-    uint64_t admit_ms;   /* not before */
-    trpi_prove *proves;  /* who is dialled back before that (membership-prove-J12) */
-    uint32_t proves_count, proves_room;
+    uint64_t heard_from; /* key of the node that sent it */
     uint64_t welcome_ms; /* when this node was let in */
-    uint64_t stable_ms;  /* since when members and reachability have not changed */
-    uint64_t shape;      /* hash of what stable_ms looks at */
-    uint64_t tracked;    /* digest of the view that stable_ms and since know */
-    uint64_t reach;      /* hash of who is unreachable */
-    uint64_t reach_ms;   /* when it last changed */
-    uint64_t unrest_ms;  /* when it first did, after having rested for stable-after */
-    uint32_t unrest;     /* how often it has since then; 0: everybody is reachable */
-    /* when this node got the last version in which its side was sure (downing-D12) */
-    uint64_t sure_ms;
-    trpi_lease_state lease;
-    uint64_t lease_ms;   /* when it was asked for, answered, or last needed */
-    uint64_t apart_ms;   /* since when somebody is unreachable; 0: nobody is */
-    uint64_t leaver;     /* key of the last oldest that was found to know that it is Exiting */
-    uint64_t *near_downs; /* keys of Down members that were reachable when they became so */
-    uint32_t near_downs_count;
-    trpi_burial *buried; /* of each tombstone of the view; NULL: no memory, all are as if told */
-    trpi_foreign foreign[TRPI_FOREIGN_MAX]; /* membership_foreign.c */
-    uint32_t foreign_count;
-    uint64_t seeds_look_ms; /* when seeds that are no members are asked; 0: not a member yet */
-    trpi_remover *removers; /* members that say that they have removed this node; by key */
-    uint32_t removers_count, removers_room;
-    uint32_t lost_next; /* of the members, who is looked at first for one to ask */
-    uint32_t removed_next; /* whom to ask next whether it has, too */
-    uint64_t removed_ms;   /* since when there is one */
-    uint64_t removed_log_ms;
-    trpi_since *since;
-    uint32_t since_count;
-    uint64_t refused_log_ms;  /* a refusal is logged at most once in a while */
-    uint64_t unmerged_log_ms; /* and so is a view that cannot be merged */
-    uint64_t unsent_log_ms;   /* or sent */
+    struct {
+        uint64_t since_ms; /* since when the present view is the present one */
+        uint64_t made_ms;  /* when this node last made a version */
+    } version;
 
-    trpi_member_action *actions;
-    uint32_t actions_count, actions_room;
-    trp_err actions_err; /* since the last TRP_OK: an action found no room */
+    trpi_seek seek; /* membership_seed.c */
+    trpi_core_published published;
+    trpi_core_due due;
+    trpi_core_leading leading;
+    trpi_core_removals removals;
+    trpi_core_admission admission;
+    trpi_core_proving proving;
+    trpi_core_stability stability;
+    trpi_core_split split;
+    trpi_core_foreigners foreigners;
+    trpi_core_removers removers;
+    struct { /* a line that could be written in each step is written once in a while */
+        uint64_t refused_ms, unmerged_ms, unsent_ms;
+    } logged;
+    trpi_core_actions out;
     trpi_member_stats stats;
 };
+
+/* Move a time by a pause of this node, but not into the future. */
+static inline void
+trpi_core_move(const trpi_member_core *core, uint64_t *time_ms, uint64_t pause_ms)
+{
+    uint64_t moved_ms = *time_ms + pause_ms;
+    *time_ms = moved_ms < core->now.mono_ms ? moved_ms : core->now.mono_ms;
+}
 
 /* membership.c */
 uint64_t trpi_core_random(trpi_member_core *core);
@@ -223,15 +277,17 @@ void trpi_gossip_ask(trpi_member_core *core, const trpi_node_id *to);
 void trpi_leader_tick(trpi_member_core *core);
 /* `next` is about to be the view: who is gone from it (membership-leader-L4). No memory: all are as
  * if told. */
-void trpi_core_note_burials(trpi_member_core *core, const trpi_gossip *next);
+void trpi_core_note_removals(trpi_member_core *core, const trpi_gossip *next);
 /* Was it reachable when it became Down, as far as this node knows? t: of the present view. */
-bool trpi_core_buried_near(const trpi_member_core *core, const trpi_tombstone *t);
+bool trpi_core_removed_near(const trpi_member_core *core, const trpi_tombstone *t);
+void trpi_leader_own_pause(trpi_member_core *core, uint64_t pause_ms);
 void trpi_leader_act(trpi_member_core *core); /* whenever it may: leader, converged */
 void trpi_exiting_tick(trpi_member_core *core);
 void trpi_exiting_confirmed(trpi_member_core *core, const trpi_node_id *from, uint64_t key);
 
 /* membership_downing.c */
 void trpi_downing_tick(trpi_member_core *core);
+void trpi_downing_own_pause(trpi_member_core *core, uint64_t pause_ms);
 void trpi_lease_answered(trpi_member_core *core, bool granted, const char *why);
 
 /* membership_foreign.c */
@@ -255,5 +311,6 @@ void trpi_events_downing(trpi_member_core *core, const trpi_downing_decision *de
 /* Subscribers hear that this node is out, and with it each other member (EVENTS-14). */
 void trpi_events_stopped(trpi_member_core *core);
 void trpi_core_track(trpi_member_core *core); /* stable_ms, since */
+void trpi_core_track_pause(trpi_member_core *core, uint64_t pause_ms);
 
 #endif

@@ -37,9 +37,9 @@ static void
 lease_release(trpi_member_core *core)
 {
     trpi_assert(trpi_downing_asks_lease(core->downing));
-    core->lease = TRPI_LEASE_UNASKED;
+    core->split.lease = TRPI_LEASE_UNASKED;
     (void)trpi_core_action(core, TRPI_ACTION_LEASE_RELEASE); /* no memory: it ends with the node */
-    trpi_assert(core->lease == TRPI_LEASE_UNASKED);
+    trpi_assert(core->split.lease == TRPI_LEASE_UNASKED);
 }
 
 /* Nobody is unreachable that could be marked Down. */
@@ -47,16 +47,17 @@ static void
 lease_rest(trpi_member_core *core)
 {
     trpi_assert(core->gossip->blocking_count == 0);
-    bool unanswered = core->lease == TRPI_LEASE_ASKED &&
-                      core->now.mono_ms >= core->lease_ms + core->options.downing.lease_timeout_ms;
-    if (core->lease == TRPI_LEASE_REFUSED || unanswered) {
-        core->lease = TRPI_LEASE_UNASKED;
-    } else if (core->lease == TRPI_LEASE_HELD &&
-               core->now.mono_ms - core->lease_ms >=
+    bool unanswered =
+        core->split.lease == TRPI_LEASE_ASKED &&
+        core->now.mono_ms >= core->split.lease_ms + core->options.downing.lease_timeout_ms;
+    if (core->split.lease == TRPI_LEASE_REFUSED || unanswered) {
+        core->split.lease = TRPI_LEASE_UNASKED;
+    } else if (core->split.lease == TRPI_LEASE_HELD &&
+               core->now.mono_ms - core->split.lease_ms >=
                    trpi_downing_lease_hold_ms(&core->options.downing)) {
         lease_release(core);
     }
-    trpi_assert(core->lease != TRPI_LEASE_REFUSED);
+    trpi_assert(core->split.lease != TRPI_LEASE_REFUSED);
 }
 
 /* membership-downing-W1 */
@@ -65,14 +66,14 @@ lease_clock(trpi_member_core *core)
 {
     trpi_assert(core->phase == TRPI_PHASE_MEMBER);
     if (core->gossip->unreachable_count == 0) {
-        core->apart_ms = 0;
+        core->split.apart_ms = 0;
         return;
     }
-    core->apart_ms = core->apart_ms != 0 ? core->apart_ms : core->now.mono_ms;
-    if (core->lease == TRPI_LEASE_HELD) {
-        core->lease_ms = core->now.mono_ms;
+    core->split.apart_ms = core->split.apart_ms != 0 ? core->split.apart_ms : core->now.mono_ms;
+    if (core->split.lease == TRPI_LEASE_HELD) {
+        core->split.lease_ms = core->now.mono_ms;
     }
-    trpi_assert(core->apart_ms <= core->now.mono_ms);
+    trpi_assert(core->split.apart_ms <= core->now.mono_ms);
 }
 
 static void
@@ -81,8 +82,8 @@ lease_ask(trpi_member_core *core, const trpi_downing_decision *decision)
     trpi_assert(trpi_downing_asks_lease(core->downing));
     trpi_assert(decision->verdict == TRPI_DOWNING_ACQUIRE);
     if (trpi_core_action(core, TRPI_ACTION_LEASE_ACQUIRE) != NULL) { /* else: at the next tick */
-        core->lease = TRPI_LEASE_ASKED;
-        core->lease_ms = core->now.mono_ms;
+        core->split.lease = TRPI_LEASE_ASKED;
+        core->split.lease_ms = core->now.mono_ms;
         trpi_events_downing(core, decision, "acquire-lease");
     }
 }
@@ -90,7 +91,7 @@ lease_ask(trpi_member_core *core, const trpi_downing_decision *decision)
 bool
 trpi_member_needs_lease(const trpi_member_core *core)
 {
-    return core->lease == TRPI_LEASE_HELD && core->gossip->members_count > 1;
+    return core->split.lease == TRPI_LEASE_HELD && core->gossip->members_count > 1;
 }
 
 /* Does the text name a member that this node reaches? */
@@ -112,24 +113,24 @@ names_own_side(const trpi_member_core *core, const char *why)
 void
 trpi_lease_answered(trpi_member_core *core, bool granted, const char *why)
 {
-    if (core->lease != TRPI_LEASE_ASKED) { /* given up meanwhile */
-        if (granted && core->lease != TRPI_LEASE_HELD) {
+    if (core->split.lease != TRPI_LEASE_ASKED) { /* given up meanwhile */
+        if (granted && core->split.lease != TRPI_LEASE_HELD) {
             lease_release(core);
         }
         return;
     }
     if (!granted && why != NULL && names_own_side(core, why)) { /* membership-downing-W2 */
-        core->lease = TRPI_LEASE_UNASKED;
+        core->split.lease = TRPI_LEASE_UNASKED;
         trpi_core_log(core, TRP_LOG_INFO, "the lease is on this side already: %s", why);
         return;
     }
-    core->lease = granted ? TRPI_LEASE_HELD : TRPI_LEASE_REFUSED;
-    core->lease_ms = core->now.mono_ms;
-    core->leader_ms = core->now.mono_ms; /* decide now */
+    core->split.lease = granted ? TRPI_LEASE_HELD : TRPI_LEASE_REFUSED;
+    core->split.lease_ms = core->now.mono_ms;
+    core->due.leader_ms = core->now.mono_ms; /* decide now */
     trpi_core_log(core, TRP_LOG_WARNING, "the lease is %s%s%s", granted ? "ours" : "refused",
                   why == NULL ? "" : ": ", why == NULL ? "" : why);
-    trpi_assert(core->lease == TRPI_LEASE_HELD || core->lease == TRPI_LEASE_REFUSED);
-    trpi_assert(core->lease_ms == core->now.mono_ms);
+    trpi_assert(core->split.lease == TRPI_LEASE_HELD || core->split.lease == TRPI_LEASE_REFUSED);
+    trpi_assert(core->split.lease_ms == core->now.mono_ms);
 }
 
 /* ---- looking --------------------------------------------------------------------------------- */
@@ -145,9 +146,9 @@ trpi_member_may_go_on(const trpi_member_core *core, const uint32_t *marks,
                       trpi_downing_count *ret_count)
 {
     trpi_assert(core->gossip != NULL);
-    trpi_downing_input input = {
-        .gossip = core->gossip, .votes = &core->votes, .leaver = core->leaver
-    };
+    trpi_downing_input input = { .gossip = core->gossip,
+                                 .votes = &core->votes,
+                                 .leaver = core->split.oldest_exiting };
     return trpi_downing_may_go_on(core->downing, &core->options.downing, &input, marks, ret_count);
 }
 
@@ -164,7 +165,7 @@ trpi_member_next_crash(const trpi_member_core *core, uint64_t leaver,
     }
     trpi_downing_input input = { .gossip = core->gossip,
                                  .votes = &core->votes,
-                                 .leaver = core->leaver };
+                                 .leaver = core->split.oldest_exiting };
     *ret_cast =
         trpi_downing_next_crash_find(core->downing, &core->options.downing, &input, index, marks);
     trpi_free(marks);
@@ -258,26 +259,33 @@ roll_call(trpi_member_core *core)
 static trpi_downing_input
 input_make(const trpi_member_core *core, const uint64_t *times)
 {
-    trpi_assert(core->stable_ms <= core->now.mono_ms && core->version_ms <= core->now.mono_ms);
-    trpi_assert(core->word_ms <= core->now.mono_ms && core->doubt_ms <= core->now.mono_ms);
-    trpi_assert(core->unrest <= 2 || core->unrest_ms <= core->now.mono_ms);
-    uint64_t sure_ms = core->sure_ms > core->unrest_ms ? core->sure_ms : core->unrest_ms;
+    trpi_assert(core->stability.stable_ms <= core->now.mono_ms &&
+                core->version.since_ms <= core->now.mono_ms);
+    trpi_assert(core->version.made_ms <= core->now.mono_ms &&
+                core->split.suspicion_ms <= core->now.mono_ms);
+    trpi_assert(core->stability.flaps <= 2 || core->stability.flapping_ms <= core->now.mono_ms);
+    uint64_t sure_ms = core->split.sure_ms > core->stability.flapping_ms
+                           ? core->split.sure_ms
+                           : core->stability.flapping_ms;
     return (trpi_downing_input){
         .gossip = core->gossip,
         .seen = &core->seen,
         .votes = &core->votes,
         .self = core->self->key,
-        .stable_ms = core->now.mono_ms - core->stable_ms,
-        .unstable_ms = core->unrest > 2 ? core->now.mono_ms - core->unrest_ms : 0,
-        .unsure_ms = core->unrest > 2 ? core->now.mono_ms - sure_ms : 0,
+        .stable_ms = core->now.mono_ms - core->stability.stable_ms,
+        .unstable_ms =
+            core->stability.flaps > 2 ? core->now.mono_ms - core->stability.flapping_ms : 0,
+        .unsure_ms = core->stability.flaps > 2 ? core->now.mono_ms - sure_ms : 0,
         .unreachable_ms = times,
         .reachable_ms = times + core->gossip->members_count + 1,
-        .apart_ms = core->now.mono_ms - core->apart_ms,
-        .version_ms = core->now.mono_ms - core->version_ms,
-        .word_ms = core->now.mono_ms - core->word_ms,
-        .doubt_ms = core->doubt_ms == 0 ? UINT64_MAX : core->now.mono_ms - core->doubt_ms,
-        .leaver = core->leaver,
-        .lease = core->lease,
+        .apart_ms = core->now.mono_ms - core->split.apart_ms,
+        .version_ms = core->now.mono_ms - core->version.since_ms,
+        .made_ms = core->now.mono_ms - core->version.made_ms,
+        .suspicion_ms = core->split.suspicion_ms == 0
+                            ? UINT64_MAX
+                            : core->now.mono_ms - core->split.suspicion_ms,
+        .leaver = core->split.oldest_exiting,
+        .lease = core->split.lease,
     };
 }
 
@@ -290,8 +298,8 @@ times_fill(const trpi_member_core *core, uint64_t *times)
         unreachable_ms[i] = 0;
         reachable_ms[i] = UINT64_MAX;
     }
-    for (uint32_t i = 0; i < core->since_count; i++) {
-        const trpi_since *s = &core->since[i];
+    for (uint32_t i = 0; i < core->stability.since_count; i++) {
+        const trpi_since *s = &core->stability.since[i];
         uint32_t at = trpi_gossip_find(g, s->key);
         if (at != TRPI_GOSSIP_NONE) {
             unreachable_ms[at] = s->since_ms == 0 ? 0 : core->now.mono_ms - s->since_ms;
@@ -309,8 +317,9 @@ decide(trpi_member_core *core, const uint64_t *times, uint32_t *indexes)
     trpi_downing_decision decision = { .verdict = TRPI_DOWNING_WAIT, .indexes = indexes };
     trpi_downing_input input = input_make(core, times);
     trpi_downing_decide(core->downing, &core->options.downing, &input, &decision);
-    core->sure_ms = decision.sure ? core->version_ms : core->sure_ms;
-    core->doubt_ms = decision.doubtful > 0 ? core->now.mono_ms : core->doubt_ms;
+    core->split.sure_ms = decision.sure ? core->version.since_ms : core->split.sure_ms;
+    core->split.suspicion_ms =
+        decision.suspected > 0 ? core->now.mono_ms : core->split.suspicion_ms;
     switch (decision.verdict) {
     case TRPI_DOWNING_WAIT:
         return;
@@ -340,7 +349,7 @@ note_leaver(trpi_member_core *core)
     trpi_assert(core->seen.bits == core->gossip->members_count);
     uint64_t leaver =
         trpi_sides_leaver(&core->options.downing, core->gossip, &core->votes, &core->seen);
-    core->leaver = leaver != 0 ? leaver : core->leaver;
+    core->split.oldest_exiting = leaver != 0 ? leaver : core->split.oldest_exiting;
 }
 
 void
@@ -361,8 +370,8 @@ trpi_downing_tick(trpi_member_core *core)
     if (core->now.waking) {
         return; /* membership-downing-W5 */
     }
-    if (core->lease == TRPI_LEASE_ASKED &&
-        core->now.mono_ms >= core->lease_ms + core->options.downing.lease_timeout_ms) {
+    if (core->split.lease == TRPI_LEASE_ASKED &&
+        core->now.mono_ms >= core->split.lease_ms + core->options.downing.lease_timeout_ms) {
         trpi_lease_answered(core, false, "it has not answered in time");
     }
     uint64_t *times = trpi_alloc(TIMES_ROOM(g) * sizeof(*times));
@@ -396,4 +405,11 @@ trpi_member_forecast(const trpi_member_core *core, trpi_downing_forecast *ret_fo
     trpi_free(times);
     trpi_free(indexes);
     return made;
+}
+
+void
+trpi_downing_own_pause(trpi_member_core *core, uint64_t pause_ms)
+{
+    trpi_assert(pause_ms > 0);
+    trpi_core_move(core, &core->split.sure_ms, pause_ms);
 }

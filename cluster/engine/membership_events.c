@@ -51,7 +51,7 @@ trpi_member_self(const trpi_member_core *core)
 uint64_t
 trpi_member_converged_since_ms(const trpi_member_core *core)
 {
-    return core->converged_changed_ms;
+    return core->published.converged_changed_ms;
 }
 void
 trpi_member_stats_get(const trpi_member_core *core, trpi_member_stats *ret_stats)
@@ -82,9 +82,9 @@ trpi_member_version(const trpi_member_core *core)
 static const trpi_since *
 since_of(const trpi_member_core *core, uint64_t key)
 {
-    for (uint32_t i = 0; i < core->since_count; i++) {
-        if (core->since[i].key == key) {
-            return &core->since[i];
+    for (uint32_t i = 0; i < core->stability.since_count; i++) {
+        if (core->stability.since[i].key == key) {
+            return &core->stability.since[i];
         }
     }
     return NULL;
@@ -152,23 +152,24 @@ trpi_member_fill(const trpi_member_core *core, const trpi_gossip_member *member,
  * cluster that is whole, because all are back, downed or removed, is at rest at once: there is
  * nothing to decide, however often somebody was missed and came back. */
 static void
-track_unrest(trpi_member_core *core)
+track_flapping(trpi_member_core *core)
 {
     trpi_assert(core->phase == TRPI_PHASE_MEMBER);
     uint64_t reach = core->gossip->reach;
-    if (reach == core->reach) {
+    if (reach == core->stability.reach) {
         return;
     }
-    bool rested = core->now.mono_ms - core->reach_ms >= core->options.downing.stable_after_ms;
-    if (core->unrest == 0 || rested) {
-        core->unrest = 0;
-        core->unrest_ms = core->now.mono_ms;
+    bool rested =
+        core->now.mono_ms - core->stability.reach_ms >= core->options.downing.stable_after_ms;
+    if (core->stability.flaps == 0 || rested) {
+        core->stability.flaps = 0;
+        core->stability.flapping_ms = core->now.mono_ms;
     }
-    core->reach = reach;
-    core->reach_ms = core->now.mono_ms;
-    core->unrest = reach == 0 ? 0 : core->unrest + 1;
-    trpi_assert((core->unrest == 0) == (core->reach == 0));
-    trpi_assert(core->reach_ms == core->now.mono_ms);
+    core->stability.reach = reach;
+    core->stability.reach_ms = core->now.mono_ms;
+    core->stability.flaps = reach == 0 ? 0 : core->stability.flaps + 1;
+    trpi_assert((core->stability.flaps == 0) == (core->stability.reach == 0));
+    trpi_assert(core->stability.reach_ms == core->now.mono_ms);
 }
 
 /* Does anybody accuse it who was not missed itself? */
@@ -201,7 +202,8 @@ track_members(trpi_member_core *core)
     trpi_assert(core->gossip->unreachable_count <= core->gossip->members_count);
     const trpi_gossip *g = core->gossip;
     uint64_t now_ms = core->now.mono_ms, stable_ms = core->options.downing.stable_after_ms;
-    trpi_since *since = trpi_alloc((g->unreachable_count + core->since_count + 1) * sizeof(*since));
+    trpi_since *since =
+        trpi_alloc((g->unreachable_count + core->stability.since_count + 1) * sizeof(*since));
     if (since == NULL) {
         return; /* the old one stays: times of those that it knows are right */
     }
@@ -217,8 +219,8 @@ track_members(trpi_member_core *core)
             left--;
         }
     }
-    for (uint32_t i = 0; i < core->since_count; i++) {
-        trpi_since s = core->since[i];
+    for (uint32_t i = 0; i < core->stability.since_count; i++) {
+        trpi_since s = core->stability.since[i];
         uint32_t at = trpi_gossip_find(g, s.key);
         bool glimpse = now_ms - s.since_ms < stable_ms / GLIMPSES;
         s.lost_ms = s.missed ? now_ms : s.lost_ms;
@@ -229,10 +231,10 @@ track_members(trpi_member_core *core)
             since[count++] = (trpi_since){ s.key, 0, s.back_ms, s.lost_ms, false };
         }
     }
-    trpi_free(core->since);
-    core->since = since;
-    core->since_count = count;
-    trpi_assert(core->since_count >= g->unreachable_count);
+    trpi_free(core->stability.since);
+    core->stability.since = since;
+    core->stability.since_count = count;
+    trpi_assert(core->stability.since_count >= g->unreachable_count);
 }
 
 void
@@ -240,17 +242,33 @@ trpi_core_track(trpi_member_core *core)
 {
     trpi_assert(core->phase == TRPI_PHASE_MEMBER);
     const trpi_gossip *g = core->gossip;
-    if (core->tracked == g->digest) {
+    if (core->stability.tracked == g->digest) {
         return;
     }
-    core->tracked = g->digest;
-    if (g->shape != core->shape) {
-        core->shape = g->shape;
-        core->stable_ms = core->now.mono_ms;
+    core->stability.tracked = g->digest;
+    if (g->shape != core->stability.shape) {
+        core->stability.shape = g->shape;
+        core->stability.stable_ms = core->now.mono_ms;
     }
-    track_unrest(core);
+    track_flapping(core);
     track_members(core);
-    trpi_assert(core->tracked == g->digest && core->shape == g->shape);
+    trpi_assert(core->stability.tracked == g->digest && core->stability.shape == g->shape);
+}
+
+void
+trpi_core_track_pause(trpi_member_core *core, uint64_t pause_ms)
+{
+    trpi_core_stability *s = &core->stability;
+    trpi_core_move(core, &s->stable_ms, pause_ms);
+    trpi_core_move(core, &s->reach_ms, pause_ms);
+    trpi_core_move(core, &s->flapping_ms, pause_ms);
+    for (uint32_t i = 0; i < s->since_count; i++) {
+        trpi_since *since = &s->since[i];
+        trpi_core_move(core, &since->since_ms, since->since_ms == 0 ? 0 : pause_ms);
+        trpi_core_move(core, &since->back_ms, since->back_ms == 0 ? 0 : pause_ms);
+        trpi_core_move(core, &since->lost_ms, since->lost_ms == 0 ? 0 : pause_ms);
+    }
+    trpi_assert(s->stable_ms <= core->now.mono_ms && s->reach_ms <= core->now.mono_ms);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -457,7 +475,7 @@ publish_leader(trpi_member_core *core, const trpi_gossip *old, const trpi_gossip
     if (was_key == is_key) {
         return;
     }
-    if (!core->ends) {
+    if (!core->published.ends) {
         trpi_core_log(core, TRP_LOG_INFO, "leader%s%s is %s", role == NULL ? "" : " of role ",
                       role == NULL ? "" : role,
                       is == TRPI_GOSSIP_NONE ? "nobody" : new->members[is].ident->address);
@@ -466,7 +484,7 @@ publish_leader(trpi_member_core *core, const trpi_gossip *old, const trpi_gossip
     if (action == NULL) {
         return;
     }
-    action->own_end = core->ends;
+    action->own_end = core->published.ends;
     action->event = role == NULL ? TRP_CLUSTER_LEADER_CHANGED : TRP_CLUSTER_ROLE_LEADER_CHANGED;
     action->published.leader = leader_event(new, is, role);
 }
@@ -492,7 +510,7 @@ publish_role_leaders(trpi_member_core *core, const trpi_gossip *old, const trpi_
     uint32_t counts[2];
     if (trpi_gossip_kinds(new, &kinds[0], &counts[0]) != TRP_OK ||
         trpi_gossip_kinds(old, &kinds[1], &counts[1]) != TRP_OK) {
-        core->actions_err = TRP_ENOMEM; /* a lost event */
+        core->out.err = TRP_ENOMEM; /* a lost event */
         return;
     }
     for (uint32_t v = 0; v < 2; v++) {
@@ -535,22 +553,23 @@ publish_seen(trpi_member_core *core, bool new_version)
     trpi_assert(core->seen.bits == core->gossip->members_count);
     uint32_t seen = trpi_seen_count(&core->seen);
     bool converged = trpi_member_is_converged(core);
-    if (!new_version && seen == core->published_seen && converged == core->published_converged) {
+    if (!new_version && seen == core->published.seen_count &&
+        converged == core->published.converged) {
         return;
     }
     trpi_member_action *action = trpi_core_action(core, TRPI_ACTION_PUBLISH);
-    if (action == NULL || core->actions_err != TRP_OK) {
+    if (action == NULL || core->out.err != TRP_OK) {
         return; /* membership-events-V3 */
     }
     action->event = TRP_CLUSTER_SEEN_CHANGED;
     action->published.seen =
         (trp_seen_event){ .members = core->seen.bits, .seen_by = seen, .converged = converged };
-    if (converged != core->published_converged) {
-        core->converged_changed_ms = core->now.mono_ms;
+    if (converged != core->published.converged) {
+        core->published.converged_changed_ms = core->now.mono_ms;
     }
-    core->published_seen = seen;
-    core->published_converged = converged;
-    trpi_assert(core->published_seen <= core->seen.bits);
+    core->published.seen_count = seen;
+    core->published.converged = converged;
+    trpi_assert(core->published.seen_count <= core->seen.bits);
 }
 
 /* membership-events-V3. What was decided since `begin` is taken back if a part of it found no
@@ -558,9 +577,9 @@ publish_seen(trpi_member_core *core, bool new_version)
 static bool
 is_complete(trpi_member_core *core, uint32_t begin)
 {
-    trpi_assert(begin <= core->actions_count);
-    if (core->actions_err != TRP_OK) {
-        core->actions_count = begin;
+    trpi_assert(begin <= core->out.actions_count);
+    if (core->out.err != TRP_OK) {
+        core->out.actions_count = begin;
         return false;
     }
     return true;
@@ -571,23 +590,23 @@ trpi_events_publish(trpi_member_core *core)
 {
     trpi_assert(core->phase == TRPI_PHASE_MEMBER);
     static const trpi_gossip nothing = { .refs = 1, .frozen = true };
-    const trpi_gossip *old = core->published == NULL ? &nothing : core->published;
+    const trpi_gossip *old = core->published.view == NULL ? &nothing : core->published.view;
     const trpi_gossip *new = core->gossip;
     bool new_version = old->digest != new->digest;
-    uint32_t begin = core->actions_count;
-    core->actions_err = TRP_OK;
+    uint32_t begin = core->out.actions_count;
+    core->out.err = TRP_OK;
     if (new_version) {
         publish_members(core, old, new);
         publish_leader(core, old, new, NULL);
         publish_role_leaders(core, old, new);
     }
     publish_seen(core, new_version);
-    if (is_complete(core, begin) && core->published != core->gossip) {
+    if (is_complete(core, begin) && core->published.view != core->gossip) {
         trpi_gossip_ref(core->gossip);
-        trpi_gossip_unref(core->published);
-        core->published = core->gossip;
+        trpi_gossip_unref(core->published.view);
+        core->published.view = core->gossip;
     }
-    trpi_assert(core->actions_err != TRP_OK || core->published == core->gossip);
+    trpi_assert(core->out.err != TRP_OK || core->published.view == core->gossip);
 }
 
 /* EVENTS-14. Publish that this node is out: to its subscribers nobody is a member any more. The
@@ -595,7 +614,7 @@ trpi_events_publish(trpi_member_core *core)
 static void
 publish_end(trpi_member_core *core, const trpi_gossip *old)
 {
-    trpi_assert(!core->ends);
+    trpi_assert(!core->published.ends);
     static const trpi_gossip nothing = { .refs = 1, .frozen = true };
     uint32_t self = trpi_gossip_find(old, core->self->key);
     for (uint32_t i = 0; i < old->members_count; i++) {
@@ -612,25 +631,25 @@ publish_end(trpi_member_core *core, const trpi_gossip *old)
     } else if (self != TRPI_GOSSIP_NONE) {
         publish_member_end(core, &old->members[self]);
     }
-    core->ends = true;
+    core->published.ends = true;
     publish_leader(core, old, &nothing, NULL);
     publish_role_leaders(core, old, &nothing);
-    core->ends = false;
-    trpi_assert(!core->ends);
+    core->published.ends = false;
+    trpi_assert(!core->published.ends);
 }
 
 void
 trpi_events_stopped(trpi_member_core *core)
 {
-    trpi_assert(!core->ends);
-    uint32_t begin = core->actions_count;
-    core->actions_err = TRP_OK;
-    if (core->published != NULL) {
-        publish_end(core, core->published);
+    trpi_assert(!core->published.ends);
+    uint32_t begin = core->out.actions_count;
+    core->out.err = TRP_OK;
+    if (core->published.view != NULL) {
+        publish_end(core, core->published.view);
     }
     if (is_complete(core, begin)) { /* else the next step asks again */
-        trpi_gossip_unref(core->published);
-        core->published = NULL;
+        trpi_gossip_unref(core->published.view);
+        core->published.view = NULL;
     }
 }
 

@@ -95,24 +95,24 @@ ask(trpi_member_core *core)
     /* membership-foreign-G4 */
     for (; n < g->members_count && asked < LOST_ASKED && g->unreachable_count > 0; n++) {
         const trpi_gossip_member *m =
-            &g->members[(core->lost_next + n) % g->members_count];
+            &g->members[(core->foreigners.lost_next + n) % g->members_count];
         if (m->unreachable != 0 && m->ident->key != core->self->key) {
             trpi_node_id to = { .address = m->ident->id.address, .uid = 0 };
             trpi_core_send(core, &to, &frame, NULL);
             asked++;
         }
     }
-    core->lost_next = (core->lost_next + n) % g->members_count;
+    core->foreigners.lost_next = (core->foreigners.lost_next + n) % g->members_count;
     trpi_assert(asked <= LOST_ASKED);
-    trpi_assert(core->lost_next < g->members_count);
+    trpi_assert(core->foreigners.lost_next < g->members_count);
 }
 
 static void
 forget(trpi_member_core *core, uint32_t at)
 {
-    trpi_assert(at < core->foreign_count);
-    core->foreign[at] = core->foreign[--core->foreign_count];
-    trpi_assert(core->foreign_count < TRPI_FOREIGN_MAX);
+    trpi_assert(at < core->foreigners.foreign_count);
+    core->foreigners.foreign[at] = core->foreigners.foreign[--core->foreigners.foreign_count];
+    trpi_assert(core->foreigners.foreign_count < TRPI_FOREIGN_MAX);
 }
 
 void
@@ -124,21 +124,21 @@ trpi_foreign_tick(trpi_member_core *core)
         return;
     }
     uint64_t every_ms = interval_ms(core);
-    for (uint32_t i = core->foreign_count; i-- > 0;) {
-        if (is_member(core, &core->foreign[i].id.address) ||
-            core->now.mono_ms > core->foreign[i].last_ms + SILENT * every_ms) {
+    for (uint32_t i = core->foreigners.foreign_count; i-- > 0;) {
+        if (is_member(core, &core->foreigners.foreign[i].id.address) ||
+            core->now.mono_ms > core->foreigners.foreign[i].last_ms + SILENT * every_ms) {
             forget(core, i);
         }
     }
-    if (core->now.mono_ms < core->seeds_look_ms || core->now.waking ||
+    if (core->now.mono_ms < core->foreigners.seeds_look_ms || core->now.waking ||
         core->gossip->members[self].status >= TRP_MEMBER_EXITING) {
         return;
     }
-    if (core->seeds_look_ms != 0) { /* not while the first views come round */
+    if (core->foreigners.seeds_look_ms != 0) { /* not while the first views come round */
         ask(core);
     }
-    core->seeds_look_ms = core->now.mono_ms + every_ms;
-    trpi_assert(core->seeds_look_ms > core->now.mono_ms);
+    core->foreigners.seeds_look_ms = core->now.mono_ms + every_ms;
+    trpi_assert(core->foreigners.seeds_look_ms > core->now.mono_ms);
 }
 
 static void
@@ -156,7 +156,7 @@ say(trpi_member_core *core, const trpi_foreign *f)
 void
 trpi_foreign_heard(trpi_member_core *core, const trpi_node_id *id)
 {
-    trpi_assert(core->foreign_count <= TRPI_FOREIGN_MAX);
+    trpi_assert(core->foreigners.foreign_count <= TRPI_FOREIGN_MAX);
     if (core->phase != TRPI_PHASE_MEMBER || core->gossip == NULL || id->uid == 0 ||
         core->options.seed_check_ms == TRPI_MEMBER_OFF || !is_seed(core, &id->address) ||
         is_member(core, &id->address)) {
@@ -164,16 +164,16 @@ trpi_foreign_heard(trpi_member_core *core, const trpi_node_id *id)
     }
     uint64_t now_ms = core->now.mono_ms;
     uint32_t at = 0;
-    while (at < core->foreign_count &&
-           !trpi_address_equal(&core->foreign[at].id.address, &id->address)) {
+    while (at < core->foreigners.foreign_count &&
+           !trpi_address_equal(&core->foreigners.foreign[at].id.address, &id->address)) {
         at++;
     }
     if (at == TRPI_FOREIGN_MAX) {
         return;
     }
-    trpi_foreign *f = &core->foreign[at];
-    if (at == core->foreign_count || f->id.uid != id->uid) {
-        core->foreign_count += at == core->foreign_count ? 1 : 0;
+    trpi_foreign *f = &core->foreigners.foreign[at];
+    if (at == core->foreigners.foreign_count || f->id.uid != id->uid) {
+        core->foreigners.foreign_count += at == core->foreigners.foreign_count ? 1 : 0;
         *f = (trpi_foreign){ *id, now_ms, now_ms, now_ms, 1 };
         return;
     }
@@ -191,10 +191,11 @@ bool
 trpi_member_foreign(const trpi_member_core *core, uint32_t index, trpi_node_id *ret_id,
                     uint64_t *ret_since_ms)
 {
-    trpi_assert(core->foreign_count <= TRPI_FOREIGN_MAX);
+    trpi_assert(core->foreigners.foreign_count <= TRPI_FOREIGN_MAX);
     uint32_t sure = 0;
-    for (uint32_t i = 0; core->phase == TRPI_PHASE_MEMBER && i < core->foreign_count; i++) {
-        const trpi_foreign *f = &core->foreign[i];
+    for (uint32_t i = 0; core->phase == TRPI_PHASE_MEMBER && i < core->foreigners.foreign_count;
+         i++) {
+        const trpi_foreign *f = &core->foreigners.foreign[i];
         if (f->times >= TIMES_SURE && sure++ == index) {
             *ret_id = f->id;
             *ret_since_ms = f->since_ms;

@@ -216,10 +216,10 @@ soon(trpi_member_core *core, uint32_t delay_ms, uint32_t jitter_ms)
 {
     trpi_assert(core->phase == TRPI_PHASE_MEMBER);
     uint64_t at = core->now.mono_ms + delay_ms + trpi_core_random_below(core, jitter_ms + 1);
-    if (at < core->soon_ms) {
-        core->soon_ms = at;
+    if (at < core->due.extra_gossip_ms) {
+        core->due.extra_gossip_ms = at;
     }
-    trpi_assert(core->soon_ms <= at);
+    trpi_assert(core->due.extra_gossip_ms <= at);
 }
 
 static uint32_t
@@ -292,24 +292,24 @@ trpi_gossip_tick(trpi_member_core *core)
 {
     trpi_assert(core->phase == TRPI_PHASE_MEMBER);
     uint64_t now = core->now.mono_ms;
-    if (now >= core->soon_ms) {
-        core->soon_ms = TRPI_NEVER;
+    if (now >= core->due.extra_gossip_ms) {
+        core->due.extra_gossip_ms = TRPI_NEVER;
         if (!TRPI_BUGGIFY(core)) { /* a wave may always be lost */
             push_to_unseen(core, WAVE_TARGETS);
             tell_votes(core);
         }
         core->votes_news = false;
     }
-    if (now >= core->gossip_ms) {
+    if (now >= core->due.gossip_ms) {
         uint32_t interval = core->options.gossip_interval_ms;
         regular_round(core);
         if (core->gossip->members_count > 2 && seen_by_less_than_half(core)) {
             interval = interval / 3 + 1;
         }
-        core->gossip_ms =
+        core->due.gossip_ms =
             now + interval - interval / 20 + trpi_core_random_below(core, interval / 10 + 1);
     }
-    trpi_assert(core->gossip_ms > now && core->soon_ms > now);
+    trpi_assert(core->due.gossip_ms > now && core->due.extra_gossip_ms > now);
 }
 
 /* Members that became Down in this step hear it from us, reachable or not: it is their last
@@ -346,8 +346,8 @@ trpi_gossip_spread(trpi_member_core *core)
 {
     trpi_assert(core->phase == TRPI_PHASE_MEMBER);
     if (core->changed_here) {
-        if (core->now.mono_ms >= core->burst_ms + BURST_SPACING_MS || core->burst_ms == 0) {
-            core->burst_ms = core->now.mono_ms;
+        if (core->now.mono_ms >= core->due.burst_ms + BURST_SPACING_MS || core->due.burst_ms == 0) {
+            core->due.burst_ms = core->now.mono_ms;
             push_to_unseen(core, BURST_TARGETS);
             tell_the_downed(core);
         } else {
@@ -384,7 +384,7 @@ sender_is_member(trpi_member_core *core, const trpi_node_id *from, uint64_t key,
     if (kind == TRPI_FRAME_GONE) {
         return false; /* membership-gossip-W1: each has removed the other */
     } else if (t != NULL) {
-        trpi_gossip_send_gone(core, from, t->status, trpi_core_buried_near(core, t));
+        trpi_gossip_send_gone(core, from, t->status, trpi_core_removed_near(core, t));
     } else {
         trpi_frame frame = { .kind = TRPI_FRAME_STRANGER, .to_uid = from->uid };
         trpi_core_send(core, from, &frame, NULL);
@@ -507,14 +507,14 @@ static void
 log_unmerged(trpi_member_core *core, const trpi_node_id *from, trp_err err)
 {
     trpi_assert(err != TRP_OK);
-    if (core->now.mono_ms >= core->unmerged_log_ms) {
+    if (core->now.mono_ms >= core->logged.unmerged_ms) {
         char text[TRPI_ADDRESS_TEXT_BYTES];
         trpi_core_log(core, TRP_LOG_ERROR,
                       "the view of %s cannot be merged (%s), tried again with its next gossip: "
                       "a view has at most %u members and %u observations of unreachable ones",
                       trpi_address_format(&from->address, text, sizeof(text)), trp_strerror(err),
                       TRPI_GOSSIP_MEMBERS_MAX, TRPI_GOSSIP_ROWS_MAX);
-        core->unmerged_log_ms = core->now.mono_ms + UNMERGED_LOG_MS;
+        core->logged.unmerged_ms = core->now.mono_ms + UNMERGED_LOG_MS;
     }
 }
 

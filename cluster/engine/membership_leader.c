@@ -98,9 +98,9 @@ is_large_enough(const trpi_member_core *core)
 static bool
 has_confirmed(const trpi_member_core *core, uint64_t key)
 {
-    trpi_assert(core->confirmed_count <= core->confirmed_room);
-    for (uint32_t i = 0; i < core->confirmed_count; i++) {
-        if (core->confirmed[i] == key) {
+    trpi_assert(core->leading.confirmed_count <= core->leading.confirmed_room);
+    for (uint32_t i = 0; i < core->leading.confirmed_count; i++) {
+        if (core->leading.confirmed[i] == key) {
             return true;
         }
     }
@@ -217,9 +217,9 @@ act_once(trpi_member_core *core)
 static bool
 is_in_doubt(const trpi_member_core *core)
 {
-    trpi_assert(core->removers_count <= core->removers_room);
-    for (uint32_t i = 0; i < core->removers_count; i++) {
-        uint32_t at = trpi_gossip_find(core->gossip, core->removers[i].key);
+    trpi_assert(core->removers.removers_count <= core->removers.removers_room);
+    for (uint32_t i = 0; i < core->removers.removers_count; i++) {
+        uint32_t at = trpi_gossip_find(core->gossip, core->removers.removers[i].key);
         if (at != TRPI_GOSSIP_NONE && core->gossip->members[at].status != TRP_MEMBER_DOWN) {
             return true;
         }
@@ -275,21 +275,21 @@ let_joiners_work(trpi_member_core *core)
 static void
 consider_weakly_up(trpi_member_core *core)
 {
-    trpi_assert(core->blocked_ms <= core->now.mono_ms);
+    trpi_assert(core->leading.blocked_ms <= core->now.mono_ms);
     uint32_t self = trpi_core_self_index(core);
     if (core->options.weakly_up_after_ms == 0 || self == TRPI_GOSSIP_NONE || core->now.waking ||
         trpi_gossip_leader(core->gossip, core->self->key, NULL) != self ||
         trpi_member_is_converged(core)) {
-        core->blocked_ms = 0;
+        core->leading.blocked_ms = 0;
         return;
     }
-    if (core->blocked_ms == 0) {
-        core->blocked_ms = core->now.mono_ms;
+    if (core->leading.blocked_ms == 0) {
+        core->leading.blocked_ms = core->now.mono_ms;
     }
-    if (core->now.mono_ms - core->blocked_ms >= core->options.weakly_up_after_ms) {
+    if (core->now.mono_ms - core->leading.blocked_ms >= core->options.weakly_up_after_ms) {
         let_joiners_work(core);
     }
-    trpi_assert(core->blocked_ms <= core->now.mono_ms);
+    trpi_assert(core->leading.blocked_ms <= core->now.mono_ms);
 }
 
 /* ---- housekeeping ---------------------------------------------------------------------------- */
@@ -297,8 +297,8 @@ consider_weakly_up(trpi_member_core *core)
 static bool
 is_near_down(const trpi_member_core *core, uint64_t key)
 {
-    for (uint32_t i = 0; i < core->near_downs_count; i++) {
-        if (core->near_downs[i] == key) {
+    for (uint32_t i = 0; i < core->removals.near_downs_count; i++) {
+        if (core->removals.near_downs[i] == key) {
             return true;
         }
     }
@@ -347,58 +347,58 @@ note_downs(trpi_member_core *core, const trpi_gossip *next)
             near[count++] = key;
         }
     }
-    trpi_free(core->near_downs);
-    core->near_downs = near;
-    core->near_downs_count = count;
-    trpi_assert(core->near_downs_count <= downs);
+    trpi_free(core->removals.near_downs);
+    core->removals.near_downs = near;
+    core->removals.near_downs_count = count;
+    trpi_assert(core->removals.near_downs_count <= downs);
 }
 
 /* How this node saw a member go of which `next` has a tombstone. `at`: in the present view, of the
  * first tombstone whose key is not below; moves on. */
-static trpi_burial
-burial_of(const trpi_member_core *core, uint64_t key, uint32_t *at)
+static trpi_removal
+removal_of(const trpi_member_core *core, uint64_t key, uint32_t *at)
 {
     trpi_assert(*at <= core->gossip->tombstones_count);
-    const trpi_burial told = { TRPI_NEVER, false };
+    const trpi_removal told = { TRPI_NEVER, false };
     const trpi_gossip *g = core->gossip;
     while (*at < g->tombstones_count && g->tombstones[*at].key < key) {
         (*at)++;
     }
     if (*at < g->tombstones_count && g->tombstones[*at].key == key) {
-        return core->buried == NULL ? told : core->buried[*at];
+        return core->removals.of_tombstones == NULL ? told : core->removals.of_tombstones[*at];
     }
     uint32_t member = trpi_gossip_find(g, key);
     return member == TRPI_GOSSIP_NONE
                ? told
-               : (trpi_burial){ core->now.mono_ms,
-                                is_near_down(core, key) || is_near(g, member) };
+               : (trpi_removal){ core->now.mono_ms, is_near_down(core, key) || is_near(g, member) };
 }
 
 bool
-trpi_core_buried_near(const trpi_member_core *core, const trpi_tombstone *t)
+trpi_core_removed_near(const trpi_member_core *core, const trpi_tombstone *t)
 {
     trpi_assert(t >= core->gossip->tombstones);
     trpi_assert(t < core->gossip->tombstones + core->gossip->tombstones_count);
-    return core->buried != NULL && core->buried[t - core->gossip->tombstones].near;
+    return core->removals.of_tombstones != NULL &&
+           core->removals.of_tombstones[t - core->gossip->tombstones].near;
 }
 
 void
-trpi_core_note_burials(trpi_member_core *core, const trpi_gossip *next)
+trpi_core_note_removals(trpi_member_core *core, const trpi_gossip *next)
 {
     trpi_assert(next->frozen);
     if (next == core->gossip) {
         return;
     }
-    trpi_burial *buried = next->tombstones_count == 0 || core->gossip == NULL
-                              ? NULL
-                              : trpi_alloc(next->tombstones_count * sizeof(*buried));
-    if (buried != NULL) {
+    trpi_removal *removals = next->tombstones_count == 0 || core->gossip == NULL
+                                 ? NULL
+                                 : trpi_alloc(next->tombstones_count * sizeof(*removals));
+    if (removals != NULL) {
         for (uint32_t i = 0, at = 0; i < next->tombstones_count; i++) {
-            buried[i] = burial_of(core, next->tombstones[i].key, &at);
+            removals[i] = removal_of(core, next->tombstones[i].key, &at);
         }
     }
-    trpi_free(core->buried);
-    core->buried = buried;
+    trpi_free(core->removals.of_tombstones);
+    core->removals.of_tombstones = removals;
     note_downs(core, next);
 }
 
@@ -406,10 +406,11 @@ static bool
 is_old(const void *arg, uint32_t index) /* membership-leader-L4 */
 {
     const trpi_member_core *core = arg;
-    uint64_t buried_ms = core->buried == NULL ? TRPI_NEVER : core->buried[index].ms;
+    uint64_t gone_ms =
+        core->removals.of_tombstones == NULL ? TRPI_NEVER : core->removals.of_tombstones[index].ms;
     uint32_t age_ms = core->options.prune_tombstones_after_ms;
-    return buried_ms != TRPI_NEVER
-               ? core->now.mono_ms - buried_ms > age_ms
+    return gone_ms != TRPI_NEVER
+               ? core->now.mono_ms - gone_ms > age_ms
                : core->now.wall_ms - core->gossip->tombstones[index].wall_ms > age_ms;
 }
 
@@ -440,10 +441,10 @@ void
 trpi_leader_tick(trpi_member_core *core)
 {
     trpi_assert(core->phase == TRPI_PHASE_MEMBER);
-    if (core->now.mono_ms < core->leader_ms) {
+    if (core->now.mono_ms < core->due.leader_ms) {
         return;
     }
-    core->leader_ms = core->now.mono_ms + core->options.leader_actions_interval_ms;
+    core->due.leader_ms = core->now.mono_ms + core->options.leader_actions_interval_ms;
     prune(core);
     trpi_removed_tick(core);
     if (core->phase == TRPI_PHASE_STOPPED) {
@@ -465,26 +466,26 @@ trpi_exiting_tick(trpi_member_core *core)
         return;
     }
     uint64_t now = core->now.mono_ms;
-    if (core->exiting_ms == 0) {
-        core->exiting_ms = now;
-        core->confirm_ms = now;
+    if (core->leading.exiting_ms == 0) {
+        core->leading.exiting_ms = now;
+        core->leading.confirm_ms = now;
     }
-    if (now >= core->exiting_ms + core->options.exiting_timeout_ms) {
+    if (now >= core->leading.exiting_ms + core->options.exiting_timeout_ms) {
         trpi_core_log(core, TRP_LOG_WARNING, "left without hearing that the removal is done");
         trpi_core_stop(core, TRPI_STOP_LEFT);
         return;
     }
-    if (now < core->confirm_ms) {
+    if (now < core->leading.confirm_ms) {
         return;
     }
-    core->confirm_ms = now + CONFIRM_AGAIN_MS;
+    core->leading.confirm_ms = now + CONFIRM_AGAIN_MS;
     uint32_t leader = trpi_gossip_leader(core->gossip, 0, NULL);
     if (leader != TRPI_GOSSIP_NONE && leader != self) {
         trpi_frame frame = { .kind = TRPI_FRAME_EXITING_CONFIRMED,
                              .to_uid = core->gossip->members[leader].ident->id.uid };
         trpi_core_send(core, &core->gossip->members[leader].ident->id, &frame, NULL);
     }
-    trpi_assert(core->confirm_ms > now && core->exiting_ms <= now);
+    trpi_assert(core->leading.confirm_ms > now && core->leading.exiting_ms <= now);
 }
 
 void
@@ -497,15 +498,25 @@ trpi_exiting_confirmed(trpi_member_core *core, const trpi_node_id *from, uint64_
     }
     /* forget those who are gone, so that the list is never longer than the members */
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < core->confirmed_count; i++) {
-        if (trpi_gossip_find(core->gossip, core->confirmed[i]) != TRPI_GOSSIP_NONE) {
-            core->confirmed[kept++] = core->confirmed[i];
+    for (uint32_t i = 0; i < core->leading.confirmed_count; i++) {
+        if (trpi_gossip_find(core->gossip, core->leading.confirmed[i]) != TRPI_GOSSIP_NONE) {
+            core->leading.confirmed[kept++] = core->leading.confirmed[i];
         }
     }
-    core->confirmed_count = kept;
-    if (!TRPI_ARRAY_HAS_ROOM(core, confirmed)) {
+    core->leading.confirmed_count = kept;
+    if (!TRPI_ARRAY_HAS_ROOM(&core->leading, confirmed)) {
         return; /* it says so again */
     }
-    core->confirmed[core->confirmed_count++] = key;
-    trpi_assert(core->confirmed_count <= core->confirmed_room && has_confirmed(core, key));
+    core->leading.confirmed[core->leading.confirmed_count++] = key;
+    trpi_assert(core->leading.confirmed_count <= core->leading.confirmed_room &&
+                has_confirmed(core, key));
+}
+
+void
+trpi_leader_own_pause(trpi_member_core *core, uint64_t pause_ms)
+{
+    trpi_assert(pause_ms > 0);
+    if (core->leading.blocked_ms != 0) {
+        trpi_core_move(core, &core->leading.blocked_ms, pause_ms);
+    }
 }

@@ -26,10 +26,10 @@
 static trpi_prove *
 find(trpi_member_core *core, uint64_t key)
 {
-    trpi_assert(core->proves_count <= ASKS_MAX);
-    for (uint32_t i = 0; i < core->proves_count; i++) {
-        if (core->proves[i].ident->key == key) {
-            return &core->proves[i];
+    trpi_assert(core->proving.proves_count <= ASKS_MAX);
+    for (uint32_t i = 0; i < core->proving.proves_count; i++) {
+        if (core->proving.proves[i].ident->key == key) {
+            return &core->proving.proves[i];
         }
     }
     return NULL;
@@ -38,32 +38,34 @@ find(trpi_member_core *core, uint64_t key)
 static void
 forget(trpi_member_core *core, trpi_prove *prove)
 {
-    trpi_assert(prove >= core->proves && prove < core->proves + core->proves_count);
+    trpi_assert(prove >= core->proving.proves &&
+                prove < core->proving.proves + core->proving.proves_count);
     trpi_ident_unref(prove->ident);
-    *prove = core->proves[--core->proves_count];
-    if (core->proves_count == 0) {
-        trpi_free(core->proves);
-        core->proves = NULL;
-        core->proves_room = 0;
+    *prove = core->proving.proves[--core->proving.proves_count];
+    if (core->proving.proves_count == 0) {
+        trpi_free(core->proving.proves);
+        core->proving.proves = NULL;
+        core->proving.proves_room = 0;
     }
-    trpi_assert(core->proves_count <= core->proves_room);
+    trpi_assert(core->proving.proves_count <= core->proving.proves_room);
 }
 
 void
 trpi_prove_forget_all(trpi_member_core *core)
 {
-    trpi_assert(core->proves_count <= core->proves_room);
-    while (core->proves_count > 0) {
-        forget(core, &core->proves[0]);
+    trpi_assert(core->proving.proves_count <= core->proving.proves_room);
+    while (core->proving.proves_count > 0) {
+        forget(core, &core->proving.proves[0]);
     }
-    trpi_assert(core->proves_count == 0);
+    trpi_assert(core->proving.proves_count == 0);
 }
 
 void
 trpi_prove_joiner(trpi_member_core *core, trpi_ident *ident)
 {
     trpi_assert(core->options.dial_back);
-    if (find(core, ident->key) != NULL || TRPI_ARRAY_RESERVE(core, proves, 1, ASKS_MAX) != TRP_OK) {
+    if (find(core, ident->key) != NULL ||
+        TRPI_ARRAY_RESERVE(&core->proving, proves, 1, ASKS_MAX) != TRP_OK) {
         return; /* it is being dialled; or it asks again */
     }
     trpi_member_action *action = trpi_core_action(core, TRPI_ACTION_REACH);
@@ -71,9 +73,9 @@ trpi_prove_joiner(trpi_member_core *core, trpi_ident *ident)
         return; /* likewise */
     }
     action->to = ident->id;
-    core->proves[core->proves_count++] =
+    core->proving.proves[core->proving.proves_count++] =
         (trpi_prove){ trpi_ident_ref(ident), core->now.mono_ms + REACH_MS };
-    trpi_assert(core->proves_count <= ASKS_MAX);
+    trpi_assert(core->proving.proves_count <= ASKS_MAX);
 }
 
 static void
@@ -85,10 +87,10 @@ refuse(trpi_member_core *core, const trpi_node_id *id, const char *why)
                    "it cannot be dialled back at %.60s:%u: %.80s", id->address.host,
                    id->address.port, why);
     trpi_contact_refuse(core, id, reason);
-    if (core->now.mono_ms >= core->refused_log_ms) {
+    if (core->now.mono_ms >= core->logged.refused_ms) {
         trpi_core_log(core, TRP_LOG_WARNING, "%s is not let in: %s",
                       trpi_address_format(&id->address, text, sizeof(text)), reason);
-        core->refused_log_ms = core->now.mono_ms + REFUSED_LOG_MS;
+        core->logged.refused_ms = core->now.mono_ms + REFUSED_LOG_MS;
     }
 }
 
@@ -113,12 +115,12 @@ void
 trpi_prove_tick(trpi_member_core *core)
 {
     trpi_assert(core->phase == TRPI_PHASE_MEMBER);
-    for (uint32_t i = core->proves_count; i-- > 0;) {
-        if (core->now.mono_ms >= core->proves[i].until_ms) {
+    for (uint32_t i = core->proving.proves_count; i-- > 0;) {
+        if (core->now.mono_ms >= core->proving.proves[i].until_ms) {
             char why[64];
             (void)snprintf(why, sizeof(why), "no answer in %u s", REACH_MS / 1000);
-            refuse(core, &core->proves[i].ident->id, why);
-            forget(core, &core->proves[i]);
+            refuse(core, &core->proving.proves[i].ident->id, why);
+            forget(core, &core->proving.proves[i]);
         }
     }
 }
@@ -126,10 +128,10 @@ trpi_prove_tick(trpi_member_core *core)
 uint64_t
 trpi_prove_wake_ms(const trpi_member_core *core)
 {
-    trpi_assert(core->proves_count <= core->proves_room);
+    trpi_assert(core->proving.proves_count <= core->proving.proves_room);
     uint64_t wake = TRPI_NEVER;
-    for (uint32_t i = 0; i < core->proves_count; i++) {
-        wake = core->proves[i].until_ms < wake ? core->proves[i].until_ms : wake;
+    for (uint32_t i = 0; i < core->proving.proves_count; i++) {
+        wake = core->proving.proves[i].until_ms < wake ? core->proving.proves[i].until_ms : wake;
     }
     return wake;
 }

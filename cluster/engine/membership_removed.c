@@ -50,18 +50,18 @@
 static uint32_t
 place_of(const trpi_member_core *core, uint64_t key)
 {
-    trpi_assert(core->removers_count <= core->removers_room);
+    trpi_assert(core->removers.removers_count <= core->removers.removers_room);
     uint32_t low = 0;
-    uint32_t high = core->removers_count;
+    uint32_t high = core->removers.removers_count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (core->removers[middle].key < key) {
+        if (core->removers.removers[middle].key < key) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    trpi_assert(low <= core->removers_count);
+    trpi_assert(low <= core->removers.removers_count);
     return low;
 }
 
@@ -69,13 +69,13 @@ bool
 trpi_member_is_remover(const trpi_member_core *core, uint64_t key)
 {
     uint32_t at = place_of(core, key);
-    return at < core->removers_count && core->removers[at].key == key;
+    return at < core->removers.removers_count && core->removers.removers[at].key == key;
 }
 
 uint64_t
 trpi_member_removed_since_ms(const trpi_member_core *core)
 {
-    return core->removers_count == 0 ? 0 : core->removed_ms;
+    return core->removers.removers_count == 0 ? 0 : core->removers.since_ms;
 }
 
 static trp_err
@@ -84,30 +84,30 @@ add(trpi_member_core *core, uint64_t key)
     trpi_assert(key != core->self->key);
     trpi_assert(!trpi_member_is_remover(core, key));
     uint32_t at = place_of(core, key);
-    if (!TRPI_ARRAY_HAS_ROOM(core, removers)) {
+    if (!TRPI_ARRAY_HAS_ROOM(&core->removers, removers)) {
         return TRP_ENOMEM;
     }
-    memmove(core->removers + at + 1, core->removers + at,
-            (core->removers_count - at) * sizeof(*core->removers));
-    core->removers[at] = (trpi_remover){ key, false };
-    core->removers_count++;
+    memmove(core->removers.removers + at + 1, core->removers.removers + at,
+            (core->removers.removers_count - at) * sizeof(*core->removers.removers));
+    core->removers.removers[at] = (trpi_remover){ key, false };
+    core->removers.removers_count++;
     return TRP_OK;
 }
 
 static void
 take_out(trpi_member_core *core, uint32_t at)
 {
-    trpi_assert(at < core->removers_count);
-    core->removers_count--;
-    memmove(core->removers + at, core->removers + at + 1,
-            (core->removers_count - at) * sizeof(*core->removers));
+    trpi_assert(at < core->removers.removers_count);
+    core->removers.removers_count--;
+    memmove(core->removers.removers + at, core->removers.removers + at + 1,
+            (core->removers.removers_count - at) * sizeof(*core->removers.removers));
 }
 
 void
 trpi_removed_heard(trpi_member_core *core, uint64_t key) /* membership-removed-X3 */
 {
     trpi_assert(key != core->self->key);
-    if (core->removers_count > 0 && trpi_member_is_remover(core, key)) {
+    if (core->removers.removers_count > 0 && trpi_member_is_remover(core, key)) {
         take_out(core, place_of(core, key));
     }
     trpi_assert(!trpi_member_is_remover(core, key));
@@ -122,7 +122,7 @@ ask(trpi_member_core *core)
     const trpi_gossip *g = core->gossip;
     uint32_t count = g->members_count, asked = 0, n = 0;
     uint32_t limit = count / 4 > ASKED_LEAST ? count / 4 : ASKED_LEAST;
-    uint32_t start = core->removed_next < count ? core->removed_next : 0;
+    uint32_t start = core->removers.next < count ? core->removers.next : 0;
     for (; n < count && asked < limit; n++) {
         const trpi_gossip_member *m = &g->members[(start + n) % count];
         if (m->ident->key == core->self->key || m->status == TRP_MEMBER_DOWN ||
@@ -136,8 +136,8 @@ ask(trpi_member_core *core)
         trpi_gossip_ask(core, &m->ident->id);
         asked++;
     }
-    core->removed_next = (start + n) % count;
-    trpi_assert(asked <= limit && core->removed_next < count);
+    core->removers.next = (start + n) % count;
+    trpi_assert(asked <= limit && core->removers.next < count);
 }
 
 /* ---- what follows ---------------------------------------------------------------------------- */
@@ -145,9 +145,9 @@ ask(trpi_member_core *core)
 static void
 say_two_clusters(trpi_member_core *core, const trpi_downing_count *count, const char *names)
 {
-    trpi_assert(core->removers_count > 0);
-    if (core->now.mono_ms >= core->removed_log_ms) {
-        core->removed_log_ms = core->now.mono_ms + AGAIN_MS;
+    trpi_assert(core->removers.removers_count > 0);
+    if (core->now.mono_ms >= core->removers.log_ms) {
+        core->removers.log_ms = core->now.mono_ms + AGAIN_MS;
         trpi_core_log(core, TRP_LOG_WARNING,
                       "two clusters: %s removed this node from their cluster, and %u of %u votes "
                       "may not go on by %s, so this node stays; end the side that is not to go on "
@@ -160,8 +160,8 @@ say_two_clusters(trpi_member_core *core, const trpi_downing_count *count, const 
 static bool
 was_near(const trpi_member_core *core)
 {
-    for (uint32_t i = 0; i < core->removers_count; i++) {
-        if (core->removers[i].near) {
+    for (uint32_t i = 0; i < core->removers.removers_count; i++) {
+        if (core->removers.removers[i].near) {
             return true;
         }
     }
@@ -172,7 +172,7 @@ was_near(const trpi_member_core *core)
 static bool
 is_ordered_by_all(const trpi_member_core *core, const uint32_t *marks)
 {
-    trpi_assert(core->removers_count > 0);
+    trpi_assert(core->removers.removers_count > 0);
     const trpi_gossip *g = core->gossip;
     bool near = was_near(core), anybody = false;
     for (uint32_t i = 0; i < g->members_count && near; i++) {
@@ -192,7 +192,7 @@ is_ordered_by_all(const trpi_member_core *core, const uint32_t *marks)
 static void
 consider(trpi_member_core *core)
 {
-    trpi_assert(core->phase == TRPI_PHASE_MEMBER && core->removers_count > 0);
+    trpi_assert(core->phase == TRPI_PHASE_MEMBER && core->removers.removers_count > 0);
     const trpi_gossip *g = core->gossip;
     uint32_t *marks = trpi_alloc((g->members_count + 1) * sizeof(*marks));
     if (marks == NULL) {
@@ -230,7 +230,7 @@ add_member(trpi_member_core *core, uint64_t key, bool near, bool *ret_new)
     if (!known && add(core, key) != TRP_OK) {
         return TRP_ENOMEM;
     }
-    trpi_remover *remover = &core->removers[place_of(core, key)];
+    trpi_remover *remover = &core->removers.removers[place_of(core, key)];
     *ret_new = *ret_new || !known || (near && !remover->near);
     remover->near = remover->near || near;
     return TRP_OK;
@@ -255,7 +255,7 @@ trp_err
 trpi_removed_by(trpi_member_core *core, const trpi_node_id *id, const trpi_frame *gone)
 {
     trpi_assert(gone == NULL || gone->kind == TRPI_FRAME_GONE);
-    bool first = core->removers_count == 0;
+    bool first = core->removers.removers_count == 0;
     bool is_new;
     if (core->phase != TRPI_PHASE_MEMBER) {
         return TRP_OK;
@@ -269,8 +269,8 @@ trpi_removed_by(trpi_member_core *core, const trpi_node_id *id, const trpi_frame
                   trpi_address_format(&id->address, text, sizeof(text)),
                   gone != NULL ? "says that this node is gone" : "refuses this node");
     if (first) {
-        core->removed_ms = core->now.mono_ms;
-        core->removed_log_ms = core->now.mono_ms + TWO_CLUSTERS_MS;
+        core->removers.since_ms = core->now.mono_ms;
+        core->removers.log_ms = core->now.mono_ms + TWO_CLUSTERS_MS;
         ask(core);
     }
     consider(core);
@@ -300,15 +300,15 @@ void
 trpi_removed_tick(trpi_member_core *core)
 {
     trpi_assert(core->phase == TRPI_PHASE_MEMBER);
-    for (uint32_t i = core->removers_count; i-- > 0;) {
-        if (trpi_gossip_find(core->gossip, core->removers[i].key) == TRPI_GOSSIP_NONE) {
+    for (uint32_t i = core->removers.removers_count; i-- > 0;) {
+        if (trpi_gossip_find(core->gossip, core->removers.removers[i].key) == TRPI_GOSSIP_NONE) {
             take_out(core, i); /* membership-removed-X3 */
         }
     }
-    if (core->removers_count == 0) {
+    if (core->removers.removers_count == 0) {
         return;
     }
-    if (core->now.mono_ms < core->removed_ms + TWO_CLUSTERS_MS) {
+    if (core->now.mono_ms < core->removers.since_ms + TWO_CLUSTERS_MS) {
         ask(core);
     }
     consider(core);

@@ -99,8 +99,8 @@ create_cluster(trpi_member_core *core)
     err = trpi_core_commit(core, edited);
     if (err == TRP_OK) {
         core->phase = TRPI_PHASE_MEMBER;
-        core->gossip_ms = core->now.mono_ms + core->options.gossip_interval_ms;
-        core->leader_ms = core->now.mono_ms;
+        core->due.gossip_ms = core->now.mono_ms + core->options.gossip_interval_ms;
+        core->due.leader_ms = core->now.mono_ms;
         trpi_core_log(core, TRP_LOG_INFO, "making a new cluster of this node alone");
     }
     return err;
@@ -535,10 +535,10 @@ take_refusal(trpi_member_core *core, const trpi_node_id *from, const char *why)
     } else if (!seek->joining) {
         wait_for_seeds(core); /* somebody is there: this is no silence (membership-seed-J1) */
     }
-    if (core->now.mono_ms >= core->refused_log_ms) {
+    if (core->now.mono_ms >= core->logged.refused_ms) {
         trpi_core_log(core, TRP_LOG_WARNING, "%s refuses this node: %s; %s",
                       trpi_address_format(&from->address, text, sizeof(text)), why, next);
-        core->refused_log_ms = core->now.mono_ms + REFUSED_LOG_MS;
+        core->logged.refused_ms = core->now.mono_ms + REFUSED_LOG_MS;
     }
 }
 
@@ -645,8 +645,8 @@ trpi_core_welcome_frame(trpi_member_core *core, const trpi_node_id *from, trpi_f
     core->welcome_ms = core->now.mono_ms;
     core->changed_there = true;
     core->heard_from = 0; /* the contact, too, wants to know that we have seen it */
-    core->gossip_ms = core->now.mono_ms + core->options.gossip_interval_ms;
-    core->leader_ms = core->now.mono_ms + core->options.leader_actions_interval_ms;
+    core->due.gossip_ms = core->now.mono_ms + core->options.gossip_interval_ms;
+    core->due.leader_ms = core->now.mono_ms + core->options.leader_actions_interval_ms;
     trpi_frame digest = { .kind = TRPI_FRAME_DIGEST,
                           .to_uid = from->uid,
                           .ttl = 2,

@@ -197,29 +197,29 @@ a_check_names_what_is_broken_in_an_engine(void)
     CORE(core->phase, TRPI_PHASE_STOPPED, "membership-E4");
     CORE(core->phase, TRPI_PHASE_SEEKING, "membership-E6");
     CORE(core->gossip, NULL, "membership-E6");
-    CORE(core->stable_ms, core->now.mono_ms + 1, "membership-E6");
-    CORE(core->version_ms, core->now.mono_ms + 1, "membership-E6");
+    CORE(core->stability.stable_ms, core->now.mono_ms + 1, "membership-E6");
+    CORE(core->version.since_ms, core->now.mono_ms + 1, "membership-E6");
     CORE(core->seen.words[0], core->seen.words[0] & ~((uint64_t)1 << at), "membership-E7");
     CORE(core->seen.bits, 2, "gossip-G7");
     CORE(core->votes.sure.bits, 2, "votes-N4");
-    CORE(core->wake_ms, UINT64_MAX, "membership-E8");
-    CORE(core->published, NULL, "membership-events-V3");
-    CORE(core->lease, TRPI_LEASE_HELD, "membership-downing-W6");
+    CORE(core->due.wake_ms, UINT64_MAX, "membership-E8");
+    CORE(core->published.view, NULL, "membership-events-V3");
+    CORE(core->split.lease, TRPI_LEASE_HELD, "membership-downing-W6");
     trpi_remover removers[2] = { { 5, false }, { 6, false } };
-    core->removers = removers;
-    core->removers_count = 2;
+    core->removers.removers = removers;
+    core->removers.removers_count = 2;
     CORE(removers[1].key, 5, "membership-removed-X6");
     CORE(removers[0].key, self->key, "membership-removed-X6");
-    core->removers = NULL;
-    core->removers_count = 0;
+    core->removers.removers = NULL;
+    core->removers.removers_count = 0;
     trpi_ident *waiting[2] = { m->cores[1]->self, m->cores[2]->self };
-    trpi_ident **joiners = core->joiners;
-    core->joiners = waiting;
-    core->joiners_count = 2;
+    trpi_ident **joiners = core->admission.joiners;
+    core->admission.joiners = waiting;
+    core->admission.joiners_count = 2;
     CORE(waiting[1], waiting[0], "membership-contact-J16");
     CORE(waiting[0], self, "membership-contact-J16");
-    core->joiners = joiners;
-    core->joiners_count = 0;
+    core->admission.joiners = joiners;
+    core->admission.joiners_count = 0;
     trpi_ident *stranger;
     trpi_node_id id = mesh_id(9, 900);
     UNIT_REQUIRE(trpi_ident_new(&id, NULL, 0, "1", &stranger) == TRP_OK);
@@ -240,8 +240,8 @@ a_check_names_what_is_broken_in_a_step(void)
     UNIT_EQUAL(trpi_member_step(core, now, &tick), TRP_OK); /* a round: it sends digests */
     UNIT_TEXT(label_of(trpi_member_check(core, &check)), "");
     trpi_member_action *sends = NULL;
-    for (uint32_t i = 0; i < core->actions_count && sends == NULL; i++) {
-        trpi_member_action *a = &core->actions[i];
+    for (uint32_t i = 0; i < core->out.actions_count && sends == NULL; i++) {
+        trpi_member_action *a = &core->out.actions[i];
         sends = a->kind == TRPI_ACTION_SEND && a->bytes.data[3] == TRPI_FRAME_DIGEST ? a : NULL;
     }
     UNIT_REQUIRE(sends != NULL);
@@ -250,12 +250,12 @@ a_check_names_what_is_broken_in_a_step(void)
     BREAK(*seen, 'S', "membership-gossip-W3", trpi_member_check(core, &check));
     trpi_core_stop(core, TRPI_STOP_LEFT);
     UNIT_TEXT(label_of(trpi_member_check(core, &check)), "");
-    core->actions[core->actions_count - 1].kind = TRPI_ACTION_SEND;
-    core->actions[0].kind = TRPI_ACTION_STOPPED;
+    core->out.actions[core->out.actions_count - 1].kind = TRPI_ACTION_SEND;
+    core->out.actions[0].kind = TRPI_ACTION_STOPPED;
     UNIT_TEXT(label_of(trpi_member_check(core, &check)), "membership-E4");
-    core->actions[core->actions_count - 1].kind = TRPI_ACTION_STOPPED;
-    core->actions[0].kind = TRPI_ACTION_LOG;
-    BREAK(core->leader_ms, 5, "membership-E4", trpi_member_check(core, &check));
+    core->out.actions[core->out.actions_count - 1].kind = TRPI_ACTION_STOPPED;
+    core->out.actions[0].kind = TRPI_ACTION_LOG;
+    BREAK(core->due.leader_ms, 5, "membership-E4", trpi_member_check(core, &check));
     mesh_free(m);
 }
 

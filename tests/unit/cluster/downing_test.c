@@ -167,36 +167,36 @@ who_is_under_suspicion_counts_only_when_it_was_heard_lately(void)
     scene_make(&s, 5, NULL);
     scene_row(&s, 0, 2);
     scene_row(&s, 2, 0);
-    s.stable_ms = s.version_ms = s.word_ms = 9999;
+    s.stable_ms = s.version_ms = s.made_ms = 9999;
     UNIT_EQUAL(decide(&s, 0, 0x1f, ""), TRPI_DOWNING_WAIT);
-    s.stable_ms = s.version_ms = s.word_ms = 10001; /* half-way */
+    s.stable_ms = s.version_ms = s.made_ms = 10001; /* half-way */
     UNIT_EQUAL(decide(&s, 0, 0x1f, ""), TRPI_DOWNING_ROLL_CALL);
-    UNIT_EQUAL(s.decision.doubtful, 1); /* but for itself */
+    UNIT_EQUAL(s.decision.suspected, 1);                         /* but for itself */
     UNIT_EQUAL(decide(&s, 2, 0x1f, ""), TRPI_DOWNING_ROLL_CALL); /* the other end */
     UNIT_EQUAL(decide(&s, 1, 0x1f, ""), TRPI_DOWNING_ROLL_CALL); /* would act without the two */
     UNIT_EQUAL(decide(&s, 3, 0x1f, ""), TRPI_DOWNING_WAIT);
     UNIT_EQUAL(decide(&s, 0, 0x1b, ""), TRPI_DOWNING_WAIT); /* nobody to ask for */
-    s.stable_ms = s.version_ms = s.word_ms = 20001; /* it has not been asked */
+    s.stable_ms = s.version_ms = s.made_ms = 20001;         /* it has not been asked */
     UNIT_EQUAL(decide(&s, 0, 0x1f, ""), TRPI_DOWNING_ROLL_CALL);
-    s.word_ms = 20000; /* it has answered */
+    s.made_ms = 20000; /* it has answered */
     UNIT_EQUAL(decide(&s, 0, 0x1f, ""), TRPI_DOWNING_DOWN_MEMBERS);
     UNIT_EQUAL(s.decision.indirectly_connected, 1);
-    s.version_ms = s.word_ms = 4999; /* it may still answer */
-    s.doubt_ms = 19999;
+    s.version_ms = s.made_ms = 4999; /* it may still answer */
+    s.suspicion_ms = 19999;
     UNIT_EQUAL(decide(&s, 0, 0x1b, ""), TRPI_DOWNING_WAIT);
-    s.version_ms = s.word_ms = 5000; /* it has not */
+    s.version_ms = s.made_ms = 5000; /* it has not */
     UNIT_EQUAL(decide(&s, 0, 0x1b, ""), TRPI_DOWNING_DOWN_MEMBERS);
     UNIT_EQUAL(s.decision.unreachable, 1);
     const trpi_downing_options quick = { .stable_after_ms = 6000 }; /* a third of it is less */
     s.stable_ms = 6000;
-    s.doubt_ms = 5999;
-    s.version_ms = s.word_ms = 1999;
+    s.suspicion_ms = 5999;
+    s.version_ms = s.made_ms = 1999;
     UNIT_EQUAL(scene_decide(&s, "keep-majority", &quick, 0, 0x1b), TRPI_DOWNING_WAIT);
-    s.version_ms = s.word_ms = 2000;
+    s.version_ms = s.made_ms = 2000;
     UNIT_EQUAL(scene_decide(&s, "keep-majority", &quick, 0, 0x1b), TRPI_DOWNING_DOWN_MEMBERS);
     s.stable_ms = 20000;
     s.version_ms = 0; /* a new version for another reason: it is not known to have been there */
-    s.doubt_ms = 20000;
+    s.suspicion_ms = 20000;
     UNIT_EQUAL(decide(&s, 0, 0x1b, ""), TRPI_DOWNING_DOWN_MEMBERS);
     scene_end(&s);
 }
@@ -210,7 +210,7 @@ both_ends_of_a_broken_link_call_the_roll(void)
     scene_make(&s, 5, NULL);
     scene_row(&s, 1, 3);
     scene_row(&s, 3, 1);
-    s.stable_ms = s.version_ms = s.word_ms = 10001;
+    s.stable_ms = s.version_ms = s.made_ms = 10001;
     for (uint32_t self = 0; self < 5; self++) {
         bool calls = self == 0 || self == 1 || self == 3;
         UNIT_EQUAL(decide(&s, self, 0x1f, ""), calls ? TRPI_DOWNING_ROLL_CALL : TRPI_DOWNING_WAIT);
@@ -234,7 +234,7 @@ who_is_left_alone_asks_and_then_stops(void)
         scene_make(&s, 3, NULL);
         scene_row(&s, 0, 1); /* 0 is the oldest and the lowest */
         scene_row(&s, 0, 2);
-        s.version_ms = s.word_ms = 10001;
+        s.version_ms = s.made_ms = 10001;
         s.stable_ms = 9999;
         UNIT_EQUAL(scene_decide(&s, strategies[i], &options, 0, 0x7), TRPI_DOWNING_WAIT);
         s.stable_ms = 10000; /* half-way */
@@ -244,7 +244,7 @@ who_is_left_alone_asks_and_then_stops(void)
             continue; /* which does not stop, but asks for it (downing_lease_test) */
         }
         s.stable_ms = 20000;
-        s.version_ms = s.word_ms = s.doubt_ms = 9999;
+        s.version_ms = s.made_ms = s.suspicion_ms = 9999;
         UNIT_EQUAL(scene_decide(&s, strategies[i], &options, 0, 0x1), TRPI_DOWNING_DOWN_SELF);
         scene_end(&s);
     }

@@ -199,7 +199,7 @@ who_is_under_suspicion_is_foreseen_to_be_silent(void)
         struct scene s;
         scene_make(&s, 5, NULL);
         scene_row(&s, 1, 4);
-        s.word_ms = s.stable_ms;
+        s.made_ms = s.stable_ms;
         trpi_downing_forecast f = forecast_of(&s, "keep-majority", self, 0x1f);
         UNIT_EQUAL(f.kind, TRPI_FORECAST_GOES_ON);
         UNIT_EQUAL(f.in_ms, 0);

@@ -13,7 +13,7 @@ struct scene {
     trpi_seen seen;
     trpi_votes votes;
     uint32_t given[SCENE_MEMBERS_MAX]; /* the statuses, with what is beside them */
-    uint64_t stable_ms, unstable_ms, unsure_ms, apart_ms, version_ms, word_ms, doubt_ms;
+    uint64_t stable_ms, unstable_ms, unsure_ms, apart_ms, version_ms, made_ms, suspicion_ms;
     trpi_lease_state lease;
     uint64_t leaver;
     uint64_t unreachable_ms[SCENE_MEMBERS_MAX], reachable_ms[SCENE_MEMBERS_MAX];
@@ -47,7 +47,7 @@ scene_make(struct scene *s, uint32_t n, const uint32_t *status)
     }
     memset(s->reachable_ms, 0xff, sizeof(s->reachable_ms)); /* nobody was missed */
     s->stable_ms = s->version_ms = 30000;
-    s->doubt_ms = UINT64_MAX;
+    s->suspicion_ms = UINT64_MAX;
 }
 
 static inline void
@@ -102,8 +102,8 @@ scene_input(struct scene *s, uint32_t self, uint32_t mask)
                                  .reachable_ms = s->reachable_ms,
                                  .apart_ms = s->apart_ms,
                                  .version_ms = s->version_ms,
-                                 .word_ms = s->word_ms,
-                                 .doubt_ms = s->doubt_ms,
+                                 .made_ms = s->made_ms,
+                                 .suspicion_ms = s->suspicion_ms,
                                  .leaver = s->leaver,
                                  .lease = s->lease };
 }
