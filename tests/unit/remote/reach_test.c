@@ -1,4 +1,4 @@
-/* reach_test.c - who can be dialled, and lanes that cannot (remote/association/reach.c). */
+/* reach_test.c - can a node be dialled (remote/reach.c), and lanes that cannot be (lane_dial.c). */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
