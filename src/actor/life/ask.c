@@ -668,7 +668,7 @@ static trp_err
 question_wait(trp_system *system, const question *q, trp_ref promise_ref, waiter *w,
               uint64_t deadline_ns, trp_msg **ret_reply)
 {
-    bool ended = false, for_end = q->purpose == FOR_END;
+    bool seen = false, ended = false, for_end = q->purpose == FOR_END;
     int times = for_end ? INT_MAX : q->purpose == FOR_REF ? AGAIN_TIMES : 0;
     uint64_t pause_ns = (for_end ? LOOK_MS : AGAIN_MS) * UINT64_C(1000000);
     uint64_t again_ns = trpi_world_mono_ns(system->world) + pause_ns;
@@ -681,8 +681,10 @@ question_wait(trp_system *system, const question *q, trp_ref promise_ref, waiter
             break;
         }
         trp_ctx *ctx = trpi_enter(system);
-        if (for_end) {
-            ended = has_ended(ctx, q->to);
+        if (for_end) { /* twice: its turn may be about to notify the promise */
+            bool gone = has_ended(ctx, q->to);
+            ended = gone && seen;
+            seen = gone;
         } else {
             (void)question_send(ctx, q, promise_ref); /* one more chance: the first went out */
             pause_ns *= 2;
