@@ -172,6 +172,46 @@ actors_use_options_and_hooks(void)
     CHECK(stats.dead_letters[TRP_DEAD_REFUSED] == 1, name, "dead letters by reason");
 }
 
+/* What a program has in line of the library: it was compiled into it. */
+static trp_err
+in_line_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    const unsigned char *payload = trp_msg_payload(msg);
+    size_t bytes = trp_msg_bytes(msg);
+    int64_t sum = trp_log_wants(ctx, TRP_LOG_WARNING) && !trp_log_wants(ctx, TRP_LOG_DEBUG) &&
+                          !trp_ref_is_none(trp_sender(ctx)) && trp_msg_is(msg, &trp_bytes_type)
+                      ? (int64_t)bytes
+                      : -1;
+
+    (void)state;
+    for (size_t i = 0; sum >= 0 && i < bytes; i++) {
+        sum += payload[i];
+    }
+    trp_reply(ctx, &trp_i64_type, &sum, 0);
+    return TRP_OK;
+}
+
+static void
+what_is_in_line_reads_messages_and_contexts(void)
+{
+    const char *name = "what_is_in_line_reads_messages_and_contexts";
+    static const trp_behaviour in_line = TRP_BEHAVIOUR_INIT("in-line", char, in_line_receive);
+    static unsigned char payload[200000];
+    const size_t sizes[] = { 1, 1000, sizeof payload }; /* the last one does not fit into a block */
+    trp_ref ref;
+
+    memset(payload, 2, sizeof payload);
+    CHECK(trp_system_spawn(stage, &in_line, NULL, &ref) == TRP_OK, name, "spawn");
+    for (unsigned i = 0; i < 3; i++) {
+        trp_msg *reply = NULL;
+        trp_err err = trp_system_ask(stage, ref, &trp_bytes_type, payload, sizes[i], 10000, &reply);
+
+        CHECK(err == TRP_OK && *(const int64_t *)trp_msg_payload(reply) == (int64_t)sizes[i] * 3,
+              name, "type, size, payload, sender and level");
+        trp_msg_free(reply);
+    }
+}
+
 static void
 a_dispatcher_of_the_program_runs_an_actor(void)
 {
@@ -216,10 +256,11 @@ a_router_uses_its_options(void)
 int
 main(void)
 {
-    static void (*const tests[])(void) = { actors_use_options_and_hooks,
-                                           a_dispatcher_of_the_program_runs_an_actor,
-                                           a_router_uses_its_options };
+    static void (*const tests[])(
+        void) = { actors_use_options_and_hooks, what_is_in_line_reads_messages_and_contexts,
+                  a_dispatcher_of_the_program_runs_an_actor, a_router_uses_its_options };
     static const char *const names[] = { "actors_use_options_and_hooks",
+                                         "what_is_in_line_reads_messages_and_contexts",
                                          "a_dispatcher_of_the_program_runs_an_actor",
                                          "a_router_uses_its_options" };
 

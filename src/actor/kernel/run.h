@@ -144,6 +144,7 @@ struct trp_ctx {
     trpi_chain chains[TRPI_CHAINS];
 };
 
+_Static_assert(offsetof(struct trp_ctx, log_gate) == 0, "trp_log_wants() reads it in line");
 _Static_assert(offsetof(struct trp_ctx, msg) == sizeof(void *), "trp_sender() reads it in line");
 _Static_assert((offsetof(struct trp_ctx, self) + offsetof(trp_ref, slot)) % 8 == 0,
                "trpi_pair_set()");
