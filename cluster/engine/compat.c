@@ -12,7 +12,7 @@
 trp_err
 trpi_compat_add(trpi_compat *compat, const char *key, const char *value)
 {
-    trpi_assert(compat->count <= TRPI_COMPAT_MAX);
+    trpi_assert_slow(compat->count <= TRPI_COMPAT_MAX);
     if (compat->count == TRPI_COMPAT_MAX || strlen(key) >= TRPI_COMPAT_KEY_BYTES ||
         strlen(value) >= TRPI_COMPAT_VALUE_BYTES) {
         return TRP_ELIMIT;
@@ -20,14 +20,14 @@ trpi_compat_add(trpi_compat *compat, const char *key, const char *value)
     memcpy(compat->entries[compat->count].key, key, strlen(key) + 1);
     memcpy(compat->entries[compat->count].value, value, strlen(value) + 1);
     compat->count++;
-    trpi_assert(compat->count <= TRPI_COMPAT_MAX);
+    trpi_assert_slow(compat->count <= TRPI_COMPAT_MAX);
     return TRP_OK;
 }
 
 bool
 trpi_compat_set(trpi_compat *compat, const char *key, const char *value)
 {
-    trpi_assert(compat->count <= TRPI_COMPAT_MAX);
+    trpi_assert_slow(compat->count <= TRPI_COMPAT_MAX);
     for (uint32_t i = 0; i < compat->count; i++) {
         if (strcmp(compat->entries[i].key, key) == 0 && strlen(value) < TRPI_COMPAT_VALUE_BYTES) {
             memcpy(compat->entries[i].value, value, strlen(value) + 1);
@@ -40,7 +40,7 @@ trpi_compat_set(trpi_compat *compat, const char *key, const char *value)
 static const char *
 value_of(const trpi_compat *compat, const char *key)
 {
-    trpi_assert(compat->count <= TRPI_COMPAT_MAX);
+    trpi_assert_slow(compat->count <= TRPI_COMPAT_MAX);
     for (uint32_t i = 0; i < compat->count; i++) {
         if (strcmp(compat->entries[i].key, key) == 0) {
             return compat->entries[i].value;
@@ -83,7 +83,7 @@ bool
 trpi_compat_check(const trpi_compat *joining, const trpi_compat *own, char *ret_why,
                   size_t why_bytes)
 {
-    trpi_assert(why_bytes > 0);
+    trpi_assert_slow(why_bytes > 0);
     for (uint32_t i = 0; joining != NULL && own != NULL && i < joining->count; i++) {
         const char *key = joining->entries[i].key, *theirs = joining->entries[i].value;
         const char *ours = value_of(own, key);

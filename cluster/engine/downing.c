@@ -60,7 +60,7 @@
 bool
 trpi_downing_suspect(const trpi_gossip_member *m)
 {
-    trpi_assert(m->status >= TRP_MEMBER_JOINING && m->status <= TRP_MEMBER_DOWN);
+    trpi_assert_slow(m->status >= TRP_MEMBER_JOINING && m->status <= TRP_MEMBER_DOWN);
     return m->unreachable != 0 && m->status < TRP_MEMBER_EXITING;
 }
 
@@ -68,8 +68,8 @@ static void
 decide_manual(const trpi_downing_ops *ops, const trpi_downing_options *options,
               const trpi_downing_input *input, trpi_downing_decision *decision)
 {
-    trpi_assert(decision->verdict == TRPI_DOWNING_WAIT);
-    trpi_assert(decision->indexes_count == 0);
+    trpi_assert_slow(decision->verdict == TRPI_DOWNING_WAIT);
+    trpi_assert_slow(decision->indexes_count == 0);
     (void)ops;
     (void)options;
     (void)input;
@@ -80,8 +80,8 @@ static void
 decide_auto(const trpi_downing_ops *ops, const trpi_downing_options *options,
             const trpi_downing_input *input, trpi_downing_decision *decision)
 {
-    trpi_assert(input->gossip->frozen);
-    trpi_assert(decision->indexes_count == 0);
+    trpi_assert_slow(input->gossip->frozen);
+    trpi_assert_slow(decision->indexes_count == 0);
     (void)ops;
     const trpi_gossip *g = input->gossip;
     uint32_t leader = trpi_gossip_leader(g, input->self, NULL);
@@ -105,8 +105,8 @@ decide_auto(const trpi_downing_ops *ops, const trpi_downing_options *options,
                  "%u of %u members unreachable for auto-down-after (%u ms)",
                  decision->indexes_count, decision->members, options->auto_down_after_ms);
     }
-    trpi_assert(decision->indexes_count <= decision->unreachable);
-    trpi_assert(decision->reachable + decision->unreachable == decision->members);
+    trpi_assert_slow(decision->indexes_count <= decision->unreachable);
+    trpi_assert_slow(decision->reachable + decision->unreachable == decision->members);
 }
 
 /* ---- which side stays ------------------------------------------------------------------------ */
@@ -115,7 +115,7 @@ static bool
 stays_majority(const trpi_downing_options *options, trpi_side mine, trpi_side others,
                const char **ret_why)
 {
-    trpi_assert(!(mine.lowest && others.lowest));
+    trpi_assert_slow(!(mine.lowest && others.lowest));
     (void)options;
     if (mine.votes == others.votes) { /* downing-votes-D3 */
         *ret_why = mine.lowest ? "tie, lowest address on this side"
@@ -131,7 +131,7 @@ static bool
 stays_quorum(const trpi_downing_options *options, trpi_side mine, trpi_side others,
              const char **ret_why)
 {
-    trpi_assert(options->quorum_size > 0);
+    trpi_assert_slow(options->quorum_size > 0);
     if (mine.votes + others.votes > 2 * (uint64_t)options->quorum_size - 1) {
         *ret_why = "more members than two quorums less one, so that both sides could have one; "
                    "raise static-quorum.quorum-size";
@@ -147,7 +147,7 @@ static bool
 stays_oldest(const trpi_downing_options *options, trpi_side mine, trpi_side others,
              const char **ret_why)
 {
-    trpi_assert(!(mine.oldest && others.oldest));
+    trpi_assert_slow(!(mine.oldest && others.oldest));
     trpi_side with = mine.oldest ? mine : others;
     trpi_side without = mine.oldest ? others : mine;
     if (!options->keep_lone_oldest && with.votes == 1 && without.votes > 1) {
@@ -162,7 +162,7 @@ static bool
 stays_referee(const trpi_downing_options *options, trpi_side mine, trpi_side others,
               const char **ret_why)
 {
-    trpi_assert(!(mine.referee && others.referee));
+    trpi_assert_slow(!(mine.referee && others.referee));
     bool enough = mine.votes >= options->least_nodes;
     *ret_why = !mine.referee && !others.referee ? "the referee is no member"
                : !mine.referee                  ? "referee on the other side"
@@ -216,8 +216,8 @@ trpi_downing_may_go_on(const trpi_downing_ops *ops, const trpi_downing_options *
                        const trpi_downing_input *input, const uint32_t *marks,
                        trpi_downing_count *ret_count)
 {
-    trpi_assert(input->gossip->frozen);
-    trpi_assert(input->votes->sure.bits == input->gossip->members_count);
+    trpi_assert_slow(input->gossip->frozen);
+    trpi_assert_slow(input->votes->sure.bits == input->gossip->members_count);
     bool answers = ops->stays != NULL && ops->stays != stays_none;
     trpi_votes_question q = { .options = options,
                               .gossip = input->gossip,
@@ -234,8 +234,8 @@ trpi_downing_may_go_on(const trpi_downing_ops *ops, const trpi_downing_options *
                               .all = side + s.broken.votes + s.unsure.votes + s.away.votes,
                               .open = trpi_votes_open(input->votes, input->gossip),
                               .why = "" };
-    trpi_assert(ret_count->side <= ret_count->all);
-    trpi_assert(ret_count->open <= input->gossip->members_count);
+    trpi_assert_slow(ret_count->side <= ret_count->all);
+    trpi_assert_slow(ret_count->open <= input->gossip->members_count);
     return trpi_votes_stay(&q, TRPI_PART_CLEAR, &ret_count->why);
 }
 
@@ -243,8 +243,8 @@ trpi_downing_next_crash
 trpi_downing_next_crash_find(const trpi_downing_ops *ops, const trpi_downing_options *options,
                              const trpi_downing_input *input, uint32_t leaver, uint32_t *marks)
 {
-    trpi_assert(input->gossip->frozen);
-    trpi_assert(leaver < input->gossip->members_count);
+    trpi_assert_slow(input->gossip->frozen);
+    trpi_assert_slow(leaver < input->gossip->members_count);
     const trpi_gossip *g = input->gossip;
     trpi_downing_next_crash cast = { .first = TRPI_GOSSIP_NONE };
     trpi_downing_count count;
@@ -277,8 +277,8 @@ trpi_downing_next_crash_find(const trpi_downing_ops *ops, const trpi_downing_opt
             cast.fatal++;
         }
     }
-    trpi_assert(cast.fatal <= g->members_count);
-    trpi_assert((cast.fatal == 0) == (cast.first == TRPI_GOSSIP_NONE));
+    trpi_assert_slow(cast.fatal <= g->members_count);
+    trpi_assert_slow((cast.fatal == 0) == (cast.first == TRPI_GOSSIP_NONE));
     return cast;
 }
 
@@ -292,10 +292,10 @@ void
 trpi_downing_decide(const trpi_downing_ops *ops, const trpi_downing_options *options,
                     const trpi_downing_input *input, trpi_downing_decision *decision)
 {
-    trpi_assert(decision->verdict == TRPI_DOWNING_WAIT && decision->indexes_count == 0);
-    trpi_assert(input->seen->bits == input->gossip->members_count);
-    trpi_assert(input->votes->sure.bits == input->gossip->members_count);
-    trpi_assert(trpi_gossip_find(input->gossip, input->self) != TRPI_GOSSIP_NONE);
+    trpi_assert_slow(decision->verdict == TRPI_DOWNING_WAIT && decision->indexes_count == 0);
+    trpi_assert_slow(input->seen->bits == input->gossip->members_count);
+    trpi_assert_slow(input->votes->sure.bits == input->gossip->members_count);
+    trpi_assert_slow(trpi_gossip_find(input->gossip, input->self) != TRPI_GOSSIP_NONE);
     ops->decide(ops, options, input, decision);
     trpi_assert_check(trpi_downing_check, input, decision);
 }

@@ -35,7 +35,7 @@ struct asking {
 static trpi_downing_decision
 decision_at(const struct asking *a, uint64_t self, uint64_t later_ms, bool silent)
 {
-    trpi_assert(a->silent.bits == a->input->gossip->members_count);
+    trpi_assert_slow(a->silent.bits == a->input->gossip->members_count);
     trpi_downing_input input = *a->input;
     trpi_downing_decision decision = { .verdict = TRPI_DOWNING_WAIT, .indexes = a->indexes };
     uint32_t count = input.gossip->members_count;
@@ -61,7 +61,7 @@ decision_at(const struct asking *a, uint64_t self, uint64_t later_ms, bool silen
 static trpi_downing_decision
 decision_of(const struct asking *a, uint64_t self, uint64_t later_ms)
 {
-    trpi_assert(trpi_gossip_find(a->input->gossip, self) != TRPI_GOSSIP_NONE);
+    trpi_assert_slow(trpi_gossip_find(a->input->gossip, self) != TRPI_GOSSIP_NONE);
     trpi_downing_decision decision = decision_at(a, self, later_ms, false);
     return decision.verdict == TRPI_DOWNING_ROLL_CALL ? decision_at(a, self, later_ms, true)
                                                       : decision; /* downing-forecast-F2 */
@@ -71,8 +71,8 @@ decision_of(const struct asking *a, uint64_t self, uint64_t later_ms)
 static void
 who_text(const trpi_gossip *g, const trpi_downing_decision *decision, char *buffer, size_t bytes)
 {
-    trpi_assert(bytes > 0);
-    trpi_assert(decision->indexes_count <= g->members_count);
+    trpi_assert_slow(bytes > 0);
+    trpi_assert_slow(decision->indexes_count <= g->members_count);
     size_t used = 0;
     buffer[0] = '\0';
     for (uint32_t i = 0; i < decision->indexes_count; i++) {
@@ -86,7 +86,7 @@ who_text(const trpi_gossip *g, const trpi_downing_decision *decision, char *buff
             snprintf(buffer + used, bytes - used, "%s%s:%u", i > 0 ? ", " : "", a->host, a->port);
         used += more > 0 ? (size_t)more : 0;
     }
-    trpi_assert(strlen(buffer) < bytes);
+    trpi_assert_slow(strlen(buffer) < bytes);
 }
 
 /* true: that is what will be. */
@@ -94,7 +94,7 @@ static bool
 take(const struct asking *a, const trpi_downing_decision *decision, bool is_self, uint64_t later_ms,
      trpi_downing_forecast *ret)
 {
-    trpi_assert(decision->indexes_count <= a->input->gossip->members_count);
+    trpi_assert_slow(decision->indexes_count <= a->input->gossip->members_count);
     const trpi_gossip *g = a->input->gossip;
     switch (decision->verdict) {
     case TRPI_DOWNING_DOWN_MEMBERS:
@@ -121,7 +121,7 @@ take(const struct asking *a, const trpi_downing_decision *decision, bool is_self
     }
     ret->in_ms = later_ms;
     memcpy(ret->reason, decision->reason, sizeof(ret->reason));
-    trpi_assert(ret->kind != TRPI_FORECAST_NONE);
+    trpi_assert_slow(ret->kind != TRPI_FORECAST_NONE);
     return true;
 }
 
@@ -129,7 +129,7 @@ take(const struct asking *a, const trpi_downing_decision *decision, bool is_self
 static bool
 side_decides(const struct asking *a, uint64_t later_ms, trpi_downing_forecast *ret)
 {
-    trpi_assert(a->input->seen->bits == a->input->gossip->members_count);
+    trpi_assert_slow(a->input->seen->bits == a->input->gossip->members_count);
     const trpi_gossip *g = a->input->gossip;
     trpi_downing_decision decision = decision_of(a, a->input->self, later_ms);
     if (take(a, &decision, true, later_ms, ret)) {
@@ -176,20 +176,20 @@ split_look(const struct asking *a, trpi_downing_forecast *ret)
 static void
 counted_as_majority(struct asking *a, trpi_downing_forecast *ret)
 {
-    trpi_assert(a->silent.bits == a->input->gossip->members_count);
+    trpi_assert_slow(a->silent.bits == a->input->gossip->members_count);
     trpi_downing_forecast counted = { .kind = TRPI_FORECAST_NONE };
     a->ops = trpi_downing_find("keep-majority");
     (void)split_look(a, &counted);
     ret->may_down = counted.kind == TRPI_FORECAST_GOES_ON;
     memcpy(ret->reason, counted.reason, sizeof(ret->reason));
     memcpy(ret->who, counted.who, sizeof(ret->who));
-    trpi_assert(!ret->may_down || counted.kind == TRPI_FORECAST_GOES_ON);
+    trpi_assert_slow(!ret->may_down || counted.kind == TRPI_FORECAST_GOES_ON);
 }
 
 static void
 look(struct asking *a, trpi_downing_forecast *ret)
 {
-    trpi_assert(a->input->gossip->frozen);
+    trpi_assert_slow(a->input->gossip->frozen);
     const char *name = trpi_downing_name(a->ops);
     const trpi_gossip *g = a->input->gossip;
     if (strcmp(name, "manual") != 0 && strcmp(name, "auto-down-after") != 0) {
@@ -214,9 +214,9 @@ trpi_downing_forecast_make(const trpi_downing_ops *ops, const trpi_downing_optio
                            const trpi_downing_input *input, uint32_t *indexes, uint64_t *later_ms,
                            trpi_downing_forecast *ret_forecast)
 {
-    trpi_assert(input->gossip->frozen);
-    trpi_assert(input->seen->bits == input->gossip->members_count);
-    trpi_assert(input->votes->sure.bits == input->gossip->members_count);
+    trpi_assert_slow(input->gossip->frozen);
+    trpi_assert_slow(input->seen->bits == input->gossip->members_count);
+    trpi_assert_slow(input->votes->sure.bits == input->gossip->members_count);
     const trpi_gossip *g = input->gossip;
     struct asking a = { ops, options, input, indexes, later_ms, { 0 } };
     memset(ret_forecast, 0, sizeof(*ret_forecast));
@@ -230,6 +230,6 @@ trpi_downing_forecast_make(const trpi_downing_ops *ops, const trpi_downing_optio
     }
     look(&a, ret_forecast);
     trpi_seen_fini(&a.silent);
-    trpi_assert(ret_forecast->kind <= TRPI_FORECAST_LEASE);
-    trpi_assert(strlen(ret_forecast->who) < sizeof(ret_forecast->who));
+    trpi_assert_slow(ret_forecast->kind <= TRPI_FORECAST_LEASE);
+    trpi_assert_slow(strlen(ret_forecast->who) < sizeof(ret_forecast->who));
 }

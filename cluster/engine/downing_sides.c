@@ -16,7 +16,7 @@
 static void
 mark_sides(const trpi_downing_input *input, uint32_t *marks, trpi_sides *sides)
 {
-    trpi_assert(input->seen->bits == input->gossip->members_count);
+    trpi_assert_slow(input->seen->bits == input->gossip->members_count);
     const trpi_gossip *g = input->gossip;
     for (uint32_t i = 0; i < g->members_count; i++) {
         const trpi_gossip_member *m = &g->members[i];
@@ -26,13 +26,13 @@ mark_sides(const trpi_downing_input *input, uint32_t *marks, trpi_sides *sides)
                                             : TRPI_MARK_UNSURE;
         sides->away_members += marks[i] == TRPI_MARK_AWAY ? 1 : 0;
     }
-    trpi_assert(sides->away_members <= g->members_count);
+    trpi_assert_slow(sides->away_members <= g->members_count);
 }
 
 uint32_t
 trpi_sides_suspected(const trpi_downing_input *input)
 {
-    trpi_assert(input->seen->bits == input->gossip->members_count);
+    trpi_assert_slow(input->seen->bits == input->gossip->members_count);
     const trpi_gossip *g = input->gossip;
     uint32_t count = 0;
     for (uint32_t i = 0; i < g->members_count && g->blocking_count > 0; i++) {
@@ -42,15 +42,15 @@ trpi_sides_suspected(const trpi_downing_input *input)
                      ? 1
                      : 0;
     }
-    trpi_assert(count <= g->blocking_count);
+    trpi_assert_slow(count <= g->blocking_count);
     return count;
 }
 
 bool
 trpi_sides_is_broken_end(const trpi_gossip *g, const uint32_t *marks, uint32_t index)
 {
-    trpi_assert(index < g->members_count);
-    trpi_assert(marks[index] <= TRPI_MARK_GONE);
+    trpi_assert_slow(index < g->members_count);
+    trpi_assert_slow(marks[index] <= TRPI_MARK_GONE);
     uint64_t key = g->members[index].ident->key;
     for (uint32_t i = 0; i < g->rows_count; i++) {
         trpi_reach_row r = g->rows[i];
@@ -69,8 +69,8 @@ trpi_sides_is_broken_end(const trpi_gossip *g, const uint32_t *marks, uint32_t i
 static uint32_t
 broken_links(const trpi_gossip *g, const uint32_t *marks, uint32_t index)
 {
-    trpi_assert(index < g->members_count);
-    trpi_assert(marks[index] == TRPI_MARK_CLEAR);
+    trpi_assert_slow(index < g->members_count);
+    trpi_assert_slow(marks[index] == TRPI_MARK_CLEAR);
     uint64_t key = g->members[index].ident->key;
     uint32_t count = 0;
     for (uint32_t i = 0; i < g->rows_count; i++) {
@@ -85,7 +85,7 @@ broken_links(const trpi_gossip *g, const uint32_t *marks, uint32_t index)
         bool twice = r.observer > r.subject && trpi_gossip_observes(g, r.subject, r.observer);
         count += counts && !twice ? 1 : 0;
     }
-    trpi_assert(count <= g->rows_count);
+    trpi_assert_slow(count <= g->rows_count);
     return count;
 }
 
@@ -94,7 +94,7 @@ broken_links(const trpi_gossip *g, const uint32_t *marks, uint32_t index)
 static uint32_t
 mark_broken(const trpi_gossip *g, uint32_t spared, uint32_t *marks)
 {
-    trpi_assert(spared == TRPI_GOSSIP_NONE || spared < g->members_count);
+    trpi_assert_slow(spared == TRPI_GOSSIP_NONE || spared < g->members_count);
     uint32_t marked = 0;
     while (true) {
         uint32_t worst = TRPI_GOSSIP_NONE;
@@ -119,7 +119,7 @@ mark_broken(const trpi_gossip *g, uint32_t spared, uint32_t *marks)
 static uint32_t
 referee_of(const trpi_gossip *g, const trpi_address *referee)
 {
-    trpi_assert(g->frozen);
+    trpi_assert_slow(g->frozen);
     for (uint32_t i = 0; i < g->members_count && referee->port != 0; i++) {
         if (trpi_address_equal(&g->members[i].ident->id.address, referee)) {
             return i;
@@ -131,8 +131,8 @@ referee_of(const trpi_gossip *g, const trpi_address *referee)
 trpi_side
 trpi_side_sum(trpi_side a, trpi_side b)
 {
-    trpi_assert(!(a.lowest && b.lowest));
-    trpi_assert(!(a.oldest && b.oldest));
+    trpi_assert_slow(!(a.lowest && b.lowest));
+    trpi_assert_slow(!(a.oldest && b.oldest));
     return (trpi_side){ a.votes + b.votes, a.lowest || b.lowest, a.oldest || b.oldest,
                         a.referee || b.referee };
 }
@@ -141,8 +141,8 @@ uint64_t
 trpi_sides_leaver(const trpi_downing_options *options, const trpi_gossip *g,
                   const trpi_votes *votes, const trpi_seen *seen)
 {
-    trpi_assert(seen->bits == g->members_count);
-    trpi_assert(votes->sure.bits == g->members_count);
+    trpi_assert_slow(seen->bits == g->members_count);
+    trpi_assert_slow(votes->sure.bits == g->members_count);
     trpi_votes_question q = { .options = options, .gossip = g, .votes = votes };
     uint32_t oldest = trpi_votes_oldest(&q, false);
     return oldest != TRPI_GOSSIP_NONE && g->members[oldest].status == TRP_MEMBER_EXITING &&
@@ -155,8 +155,8 @@ void
 trpi_sides_find(const trpi_downing_options *options, const trpi_downing_input *input,
                 trpi_spare spare, uint32_t *marks, trpi_sides *ret_sides)
 {
-    trpi_assert(input->gossip->frozen);
-    trpi_assert(spare <= TRPI_SPARE_SELF);
+    trpi_assert_slow(input->gossip->frozen);
+    trpi_assert_slow(spare <= TRPI_SPARE_SELF);
     const trpi_gossip *g = input->gossip;
     trpi_votes_question q = {
         .options = options, .gossip = g, .votes = input->votes, .leaver = input->leaver
@@ -172,13 +172,13 @@ trpi_sides_find(const trpi_downing_options *options, const trpi_downing_input *i
     trpi_votes_count(&q, ret_sides);
     ret_sides->away_members = members.away_members;
     ret_sides->broken_members = members.broken_members;
-    trpi_assert(ret_sides->away_members + ret_sides->broken_members <= g->members_count);
+    trpi_assert_slow(ret_sides->away_members + ret_sides->broken_members <= g->members_count);
 }
 
 char *
 trpi_sides_text(const trpi_gossip *g, const uint32_t *marks, bool mine, char *buffer, size_t bytes)
 {
-    trpi_assert(bytes > sizeof("nobody"));
+    trpi_assert_slow(bytes > sizeof("nobody"));
     size_t used = 0;
     uint32_t shown = 0, count = 0;
     (void)snprintf(buffer, bytes, "nobody");
@@ -198,7 +198,7 @@ trpi_sides_text(const trpi_gossip *g, const uint32_t *marks, bool mine, char *bu
         (void)snprintf(buffer + used, bytes - used, "%s%u%s", shown > 0 ? " and " : "",
                        count - shown, shown > 0 ? " more" : " members");
     }
-    trpi_assert(shown <= count);
-    trpi_assert(strlen(buffer) < bytes);
+    trpi_assert_slow(shown <= count);
+    trpi_assert_slow(strlen(buffer) < bytes);
     return buffer;
 }

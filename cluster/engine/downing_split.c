@@ -20,8 +20,8 @@ static void
 question_ask(struct question *q, const trpi_downing_ops *ops, const trpi_downing_options *options,
              const trpi_downing_input *input, trpi_downing_decision *decision)
 {
-    trpi_assert(input->gossip->frozen);
-    trpi_assert(input->votes->sure.bits == input->gossip->members_count);
+    trpi_assert_slow(input->gossip->frozen);
+    trpi_assert_slow(input->votes->sure.bits == input->gossip->members_count);
     q->votes = (trpi_votes_question){ .options = options,
                                       .gossip = input->gossip,
                                       .votes = input->votes,
@@ -30,18 +30,18 @@ question_ask(struct question *q, const trpi_downing_ops *ops, const trpi_downing
                                       .stays = ops->stays,
                                       .by_age = ops->spare == TRPI_SPARE_OLDEST };
     decision->open = trpi_votes_open(input->votes, input->gossip);
-    trpi_assert(decision->open <= input->gossip->members_count);
+    trpi_assert_slow(decision->open <= input->gossip->members_count);
 }
 
 static void
 question_begin(struct question *q, const trpi_downing_ops *ops, const trpi_downing_options *options,
                const trpi_downing_input *input, trpi_spare spare, trpi_downing_decision *decision)
 {
-    trpi_assert(spare <= TRPI_SPARE_SELF);
+    trpi_assert_slow(spare <= TRPI_SPARE_SELF);
     question_ask(q, ops, options, input, decision);
     trpi_sides_find(options, input, spare, decision->indexes, &q->sides);
-    trpi_assert(q->votes.gossip == input->gossip);
-    trpi_assert(q->sides.broken_members <= input->gossip->members_count);
+    trpi_assert_slow(q->votes.gossip == input->gossip);
+    trpi_assert_slow(q->sides.broken_members <= input->gossip->members_count);
 }
 
 /* ---- resolving ------------------------------------------------------------------------------- */
@@ -52,7 +52,7 @@ question_begin(struct question *q, const trpi_downing_ops *ops, const trpi_downi
 static uint32_t
 who_acts(const trpi_gossip *g, const uint32_t *marks, bool unsuspected)
 {
-    trpi_assert(g->frozen);
+    trpi_assert_slow(g->frozen);
     static const uint32_t later[] = { [TRP_MEMBER_JOINING] = 2, [TRP_MEMBER_LEAVING] = 1 };
     uint32_t first = TRPI_GOSSIP_NONE, first_later = UINT32_MAX;
     for (uint32_t i = 0; i < g->members_count; i++) {
@@ -63,7 +63,7 @@ who_acts(const trpi_gossip *g, const uint32_t *marks, bool unsuspected)
             first_later = later[m->status];
         }
     }
-    trpi_assert(first == TRPI_GOSSIP_NONE || marks[first] == TRPI_MARK_CLEAR);
+    trpi_assert_slow(first == TRPI_GOSSIP_NONE || marks[first] == TRPI_MARK_CLEAR);
     return first;
 }
 
@@ -71,7 +71,7 @@ who_acts(const trpi_gossip *g, const uint32_t *marks, bool unsuspected)
 static void
 collect_marked(const trpi_gossip *g, uint32_t one, uint32_t two, trpi_downing_decision *decision)
 {
-    trpi_assert(decision->indexes_count == 0);
+    trpi_assert_slow(decision->indexes_count == 0);
     uint32_t count = 0;
     for (uint32_t i = 0; i < g->members_count; i++) {
         uint32_t mark = decision->indexes[i]; /* read before index count <= i is written */
@@ -80,7 +80,7 @@ collect_marked(const trpi_gossip *g, uint32_t one, uint32_t two, trpi_downing_de
         }
     }
     decision->indexes_count = count;
-    trpi_assert(decision->indexes_count <= g->members_count);
+    trpi_assert_slow(decision->indexes_count <= g->members_count);
 }
 
 /* Return whether to wait until more members have seen the version (then downing-D2): up to half of
@@ -90,7 +90,7 @@ collect_marked(const trpi_gossip *g, uint32_t one, uint32_t two, trpi_downing_de
 static bool
 is_patient(const struct question *q, const trpi_downing_input *input, bool stays)
 {
-    trpi_assert(q->votes.gossip == input->gossip);
+    trpi_assert_slow(q->votes.gossip == input->gossip);
     const char *why;
     uint64_t stable_after_ms = q->votes.options->stable_after_ms;
     uint64_t patience_ms = !stays && trpi_votes_stay(&q->votes, TRPI_PART_HOPED, &why)
@@ -113,8 +113,8 @@ static bool
 lacks_evidence(const trpi_downing_options *options, const trpi_downing_input *input,
                trpi_downing_decision *decision)
 {
-    trpi_assert(decision->verdict == TRPI_DOWNING_WAIT);
-    trpi_assert(trpi_gossip_find(input->gossip, input->self) != TRPI_GOSSIP_NONE);
+    trpi_assert_slow(decision->verdict == TRPI_DOWNING_WAIT);
+    trpi_assert_slow(trpi_gossip_find(input->gossip, input->self) != TRPI_GOSSIP_NONE);
     const trpi_gossip *g = input->gossip;
     const uint32_t *marks = decision->indexes;
     uint64_t stable_after_ms = options->stable_after_ms;
@@ -139,20 +139,20 @@ static void
 call_early(const trpi_downing_options *options, const trpi_downing_input *input, trpi_spare spare,
            trpi_downing_decision *decision)
 {
-    trpi_assert(decision->verdict == TRPI_DOWNING_WAIT);
-    trpi_assert(input->stable_ms < options->stable_after_ms);
+    trpi_assert_slow(decision->verdict == TRPI_DOWNING_WAIT);
+    trpi_assert_slow(input->stable_ms < options->stable_after_ms);
     trpi_sides sides;
     if (input->stable_ms >= options->stable_after_ms / 2 && decision->suspected > 0) {
         trpi_sides_find(options, input, spare, decision->indexes, &sides);
         (void)lacks_evidence(options, input, decision);
     }
-    trpi_assert(decision->indexes_count == 0);
+    trpi_assert_slow(decision->indexes_count == 0);
 }
 
 static void
 counts_fill(const char *why, const trpi_sides *sides, trpi_downing_decision *decision)
 {
-    trpi_assert(why[0] != '\0');
+    trpi_assert_slow(why[0] != '\0');
     decision->unreachable = sides->away_members;
     decision->indirectly_connected = sides->broken_members;
     decision->reachable = sides->clear.votes + sides->broken.votes;
@@ -166,7 +166,7 @@ counts_fill(const char *why, const trpi_sides *sides, trpi_downing_decision *dec
         snprintf(decision->reason + used, sizeof(decision->reason) - (size_t)used,
                  ", %u changes of votes not seen by all", decision->open);
     }
-    trpi_assert(decision->reachable <= decision->members);
+    trpi_assert_slow(decision->reachable <= decision->members);
 }
 
 /* Stop if the member that should act is suspected: alive it would have acted long ago. */
@@ -174,7 +174,7 @@ static void
 stop_waiting(const trpi_downing_input *input, uint64_t limit_ms, const trpi_sides *sides,
              trpi_downing_decision *decision)
 {
-    trpi_assert(decision->verdict == TRPI_DOWNING_WAIT);
+    trpi_assert_slow(decision->verdict == TRPI_DOWNING_WAIT);
     uint32_t first = who_acts(input->gossip, decision->indexes, false);
     if (input->stable_ms >= limit_ms &&
         (first == TRPI_GOSSIP_NONE || input->gossip->members[first].unreachable != 0)) {
@@ -189,7 +189,7 @@ stop_waiting(const trpi_downing_input *input, uint64_t limit_ms, const trpi_side
 static void
 mark_steady(const trpi_downing_options *options, const trpi_downing_input *input, uint32_t *marks)
 {
-    trpi_assert(input->seen->bits == input->gossip->members_count);
+    trpi_assert_slow(input->seen->bits == input->gossip->members_count);
     const trpi_gossip *g = input->gossip;
     for (uint32_t i = 0; i < g->members_count; i++) {
         bool steady =
@@ -219,7 +219,7 @@ is_accused_by_rest(const trpi_gossip *g, const uint32_t *marks, uint64_t key)
 static uint32_t
 mark_given_up(const trpi_downing_options *options, const trpi_downing_input *input, uint32_t *marks)
 {
-    trpi_assert(input->seen->bits == input->gossip->members_count);
+    trpi_assert_slow(input->seen->bits == input->gossip->members_count);
     const trpi_gossip *g = input->gossip;
     uint64_t limit_ms = (uint64_t)options->stable_after_ms + options->unstable_after_ms;
     bool too_long = options->unstable_after_ms != 0 && input->unstable_ms >= limit_ms;
@@ -233,7 +233,7 @@ mark_given_up(const trpi_downing_options *options, const trpi_downing_input *inp
             count++;
         }
     }
-    trpi_assert(count <= g->unreachable_count);
+    trpi_assert_slow(count <= g->unreachable_count);
     return count;
 }
 
@@ -242,8 +242,8 @@ static bool
 decide_while_flapping(const trpi_downing_ops *ops, const trpi_downing_options *options,
                       const trpi_downing_input *input, trpi_downing_decision *decision)
 {
-    trpi_assert(decision->verdict == TRPI_DOWNING_WAIT);
-    trpi_assert(decision->indexes_count == 0);
+    trpi_assert_slow(decision->verdict == TRPI_DOWNING_WAIT);
+    trpi_assert_slow(decision->indexes_count == 0);
     const trpi_gossip *g = input->gossip;
     uint32_t *marks = decision->indexes;
     const char *why;
@@ -264,7 +264,7 @@ decide_while_flapping(const trpi_downing_ops *ops, const trpi_downing_options *o
     counts_fill("who is steady is enough, and others come and go", &q.sides, decision);
     collect_marked(g, TRPI_MARK_BROKEN, TRPI_MARK_BROKEN, decision);
     decision->verdict = TRPI_DOWNING_DOWN_MEMBERS;
-    trpi_assert(decision->sure && decision->indexes_count > 0);
+    trpi_assert_slow(decision->sure && decision->indexes_count > 0);
     return true;
 }
 
@@ -274,8 +274,8 @@ void
 trpi_split_decide(const trpi_downing_ops *ops, const trpi_downing_options *options,
                   const trpi_downing_input *input, trpi_downing_decision *decision)
 {
-    trpi_assert(input->gossip->frozen);
-    trpi_assert(decision->verdict == TRPI_DOWNING_WAIT);
+    trpi_assert_slow(input->gossip->frozen);
+    trpi_assert_slow(decision->verdict == TRPI_DOWNING_WAIT);
     const trpi_gossip *g = input->gossip;
     uint64_t unstable_ms = (uint64_t)options->stable_after_ms + options->unstable_after_ms;
     bool stable = input->stable_ms >= options->stable_after_ms;
@@ -337,10 +337,10 @@ trpi_downing_lease_ask_ms(const trpi_downing_options *options)
 uint64_t
 trpi_downing_lease_hold_ms(const trpi_downing_options *options)
 {
-    trpi_assert(options->lease_minority_delay_ms < trpi_downing_lease_ask_ms(options));
+    trpi_assert_slow(options->lease_minority_delay_ms < trpi_downing_lease_ask_ms(options));
     uint64_t least_ms =
         options->stable_after_ms + trpi_downing_lease_ask_ms(options) + options->lease_timeout_ms;
-    trpi_assert(least_ms > trpi_downing_lease_ask_ms(options));
+    trpi_assert_slow(least_ms > trpi_downing_lease_ask_ms(options));
     return options->lease_release_after_ms > least_ms ? options->lease_release_after_ms : least_ms;
 }
 
@@ -351,9 +351,9 @@ void
 trpi_split_decide_lease(const trpi_downing_ops *ops, const trpi_downing_options *options,
                         const trpi_downing_input *input, trpi_downing_decision *decision)
 {
-    trpi_assert(input->gossip->frozen);
-    trpi_assert(decision->verdict == TRPI_DOWNING_WAIT);
-    trpi_assert(input->lease <= TRPI_LEASE_REFUSED);
+    trpi_assert_slow(input->gossip->frozen);
+    trpi_assert_slow(decision->verdict == TRPI_DOWNING_WAIT);
+    trpi_assert_slow(input->lease <= TRPI_LEASE_REFUSED);
     const trpi_gossip *g = input->gossip;
     struct question q;
     const trpi_sides *sides = &q.sides;

@@ -43,7 +43,7 @@ typedef struct poll {
 static bool
 may_vote(const trpi_votes_question *q, uint32_t index, bool joined)
 {
-    trpi_assert(index < q->gossip->members_count);
+    trpi_assert_slow(index < q->gossip->members_count);
     const trpi_gossip_member *m = &q->gossip->members[index];
     const char *role = q->options->role;
     return (m->up_number != 0 || joined) &&
@@ -85,7 +85,7 @@ lives(const trpi_gossip_member *m)
 static uint32_t
 place_of(const trpi_votes_question *q, uint32_t from, uint32_t to)
 {
-    trpi_assert(from < to && to <= q->gossip->members_count);
+    trpi_assert_slow(from < to && to <= q->gossip->members_count);
     static const uint32_t rank[] = { [TRPI_MARK_CLEAR] = 0,
                                      [TRPI_MARK_BROKEN] = 1,
                                      [TRPI_MARK_UNSURE] = 2,
@@ -110,13 +110,13 @@ is_ours(trpi_side_part part, uint32_t mark)
 static uint32_t
 address_end(const trpi_gossip *g, uint32_t from)
 {
-    trpi_assert(from < g->members_count);
+    trpi_assert_slow(from < g->members_count);
     uint32_t to = from + 1;
     while (to < g->members_count && trpi_address_equal(&g->members[to].ident->id.address,
                                                        &g->members[from].ident->id.address)) {
         to++; /* incarnations of one address stand next to each other */
     }
-    trpi_assert(to > from && to <= g->members_count);
+    trpi_assert_slow(to > from && to <= g->members_count);
     return to;
 }
 
@@ -124,7 +124,7 @@ address_end(const trpi_gossip *g, uint32_t from)
 static uint32_t
 oldest_of(const trpi_votes_question *q, const poll *p, trpi_side_part part)
 {
-    trpi_assert(part <= TRPI_PART_HOPED);
+    trpi_assert_slow(part <= TRPI_PART_HOPED);
     const trpi_gossip *g = q->gossip;
     uint32_t oldest = TRPI_GOSSIP_NONE;
     for (uint32_t i = 0, to; i < g->members_count; i = to) {
@@ -152,7 +152,7 @@ leaves(const trpi_gossip *g, uint64_t leaver)
 static uint32_t
 count_poll(const trpi_votes_question *q, const poll *p, trpi_side_part part, trpi_sides *sides)
 {
-    trpi_assert(q->votes->sure.bits == q->gossip->members_count);
+    trpi_assert_slow(q->votes->sure.bits == q->gossip->members_count);
     const trpi_gossip *g = q->gossip;
     uint32_t oldest = oldest_of(q, p, part);
     uint32_t votes = 0;
@@ -181,7 +181,7 @@ count_poll(const trpi_votes_question *q, const poll *p, trpi_side_part part, trp
         *places[place] = trpi_side_sum(*places[place], found);
         votes += found.votes;
     }
-    trpi_assert(votes == sides->clear.votes + sides->away.votes + sides->unsure.votes +
+    trpi_assert_slow(votes == sides->clear.votes + sides->away.votes + sides->unsure.votes +
                 sides->broken.votes);
     return votes;
 }
@@ -189,7 +189,7 @@ count_poll(const trpi_votes_question *q, const poll *p, trpi_side_part part, trp
 static bool
 stays_in(const trpi_votes_question *q, const poll *p, trpi_side_part part, const char **ret_why)
 {
-    trpi_assert(p->with == TRPI_GOSSIP_NONE || p->with < q->gossip->members_count);
+    trpi_assert_slow(p->with == TRPI_GOSSIP_NONE || p->with < q->gossip->members_count);
     trpi_sides s;
     if (count_poll(q, p, part, &s) == 0 && !p->joined) {
         return true; /* downing-votes-D11 asks */
@@ -206,7 +206,7 @@ stays_in(const trpi_votes_question *q, const poll *p, trpi_side_part part, const
 static uint32_t
 sure_age(const trpi_votes_question *q, bool joined, bool *ret_any)
 {
-    trpi_assert(q->votes->sure.bits == q->gossip->members_count);
+    trpi_assert_slow(q->votes->sure.bits == q->gossip->members_count);
     uint32_t age = UINT32_MAX;
     *ret_any = false;
     for (uint32_t i = 0; i < q->gossip->members_count; i++) {
@@ -216,14 +216,14 @@ sure_age(const trpi_votes_question *q, bool joined, bool *ret_any)
             *ret_any = true;
         }
     }
-    trpi_assert(*ret_any || age == UINT32_MAX);
+    trpi_assert_slow(*ret_any || age == UINT32_MAX);
     return age;
 }
 
 static bool
 stays_in_all(const trpi_votes_question *q, bool joined, trpi_side_part part, const char **ret_why)
 {
-    trpi_assert(q->gossip->frozen);
+    trpi_assert_slow(q->gossip->frozen);
     bool any;
     uint32_t sure = sure_age(q, joined, &any);
     poll of_others = { .others = true, .with = TRPI_GOSSIP_NONE, .joined = joined };
@@ -253,27 +253,27 @@ stays_in_all(const trpi_votes_question *q, bool joined, trpi_side_part part, con
 bool
 trpi_votes_stay(const trpi_votes_question *q, trpi_side_part part, const char **ret_why)
 {
-    trpi_assert(q->votes->sure.bits == q->gossip->members_count);
-    trpi_assert(part <= TRPI_PART_HOPED);
+    trpi_assert_slow(q->votes->sure.bits == q->gossip->members_count);
+    trpi_assert_slow(part <= TRPI_PART_HOPED);
     return stays_in_all(q, false, part, ret_why);
 }
 
 void
 trpi_votes_count(const trpi_votes_question *q, trpi_sides *ret_sides)
 {
-    trpi_assert(q->gossip->frozen);
+    trpi_assert_slow(q->gossip->frozen);
     poll all = { .ours = true, .others = true, .with = TRPI_GOSSIP_NONE };
     if (count_poll(q, &all, TRPI_PART_OURS, ret_sides) == 0) {
         all.joined = true;
         (void)count_poll(q, &all, TRPI_PART_OURS, ret_sides);
     }
-    trpi_assert(ret_sides->clear.votes <= q->gossip->members_count);
+    trpi_assert_slow(ret_sides->clear.votes <= q->gossip->members_count);
 }
 
 uint32_t
 trpi_votes_oldest(const trpi_votes_question *q, bool living)
 {
-    trpi_assert(q->votes->sure.bits == q->gossip->members_count);
+    trpi_assert_slow(q->votes->sure.bits == q->gossip->members_count);
     const trpi_gossip *g = q->gossip;
     uint32_t oldest = TRPI_GOSSIP_NONE;
     for (uint32_t i = 0; i < g->members_count; i++) {
@@ -282,6 +282,6 @@ trpi_votes_oldest(const trpi_votes_question *q, bool living)
             oldest = i;
         }
     }
-    trpi_assert(oldest == TRPI_GOSSIP_NONE || oldest < g->members_count);
+    trpi_assert_slow(oldest == TRPI_GOSSIP_NONE || oldest < g->members_count);
     return oldest;
 }

@@ -14,7 +14,7 @@
 static void
 pack_set(trpi_pack_writer *w, const char *key, const trpi_seen *seen)
 {
-    trpi_assert(seen->words_count == (seen->bits + 63) / 64);
+    trpi_assert_slow(seen->words_count == (seen->bits + 63) / 64);
     trpi_pack_text(w, key);
     if (trpi_seen_count(seen) == seen->bits) {
         trpi_pack_u64(w, 1); /* all: an idle cluster's digest does not grow with its members */
@@ -31,7 +31,7 @@ pack_set(trpi_pack_writer *w, const char *key, const trpi_seen *seen)
 static void
 pack_join(trpi_pack_writer *w, const trpi_ident *ident)
 {
-    trpi_assert(ident->roles_count <= TRPI_ROLES_MAX);
+    trpi_assert_slow(ident->roles_count <= TRPI_ROLES_MAX);
     trpi_pack_text(w, "roles");
     trpi_pack_array(w, ident->roles_count);
     for (uint32_t i = 0; i < ident->roles_count; i++) {
@@ -48,7 +48,7 @@ pack_join(trpi_pack_writer *w, const trpi_ident *ident)
 static void
 pack_compat(trpi_pack_writer *w, const trpi_compat *compat)
 {
-    trpi_assert(compat->count <= TRPI_COMPAT_MAX);
+    trpi_assert_slow(compat->count <= TRPI_COMPAT_MAX);
     trpi_pack_text(w, "conf");
     trpi_pack_array(w, compat->count * 2);
     for (uint32_t i = 0; i < compat->count; i++) {
@@ -60,8 +60,8 @@ pack_compat(trpi_pack_writer *w, const trpi_compat *compat)
 static void
 pack_frame(trpi_pack_writer *w, const trpi_frame *f, const trpi_seen *seen)
 {
-    trpi_assert(f->reason[sizeof(f->reason) - 1] == '\0');
-    trpi_assert(f->gossip == NULL || f->gossip->encoded_bytes > 0);
+    trpi_assert_slow(f->reason[sizeof(f->reason) - 1] == '\0');
+    trpi_assert_slow(f->gossip == NULL || f->gossip->encoded_bytes > 0);
     uint32_t pairs = 3u + (f->ticket != 0) + (f->digest != 0) + (f->code != 0) + (seen != NULL) +
                      (f->clock_count > 0) + 2u * (f->ident != NULL) +
                      (f->ident != NULL && f->ident->build[0] != '\0') + (f->gossip != NULL) +
@@ -135,9 +135,9 @@ trp_err
 trpi_frame_encode(const trpi_frame *frame, const trpi_seen *seen, trpi_buffer *ret_bytes)
 {
     trpi_assert(frame->kind > 0 && frame->kind < TRPI_FRAME_KIND_COUNT);
-    trpi_assert(seen == NULL || frame->gossip == NULL ||
+    trpi_assert_slow(seen == NULL || frame->gossip == NULL ||
                 seen->bits == frame->gossip->members_count);
-    trpi_assert(frame->told == NULL || frame->gossip == NULL ||
+    trpi_assert_slow(frame->told == NULL || frame->gossip == NULL ||
                 frame->told->bits == frame->gossip->members_count);
     if (frame->gossip != NULL) {
         trp_err err = trpi_gossip_encode(frame->gossip);
@@ -164,7 +164,7 @@ trpi_frame_encode(const trpi_frame *frame, const trpi_seen *seen, trpi_buffer *r
 static trp_err
 read_set(const trpi_pack_value *value, trpi_frame_set *set)
 {
-    trpi_assert(set->count == 0 && !set->all);
+    trpi_assert_slow(set->count == 0 && !set->all);
     uint64_t all;
     const uint8_t *bytes;
     size_t count;
@@ -190,7 +190,7 @@ read_set(const trpi_pack_value *value, trpi_frame_set *set)
 static trp_err
 read_clock(const trpi_pack_value *value, trpi_frame *f)
 {
-    trpi_assert(f->clock_count == 0);
+    trpi_assert_slow(f->clock_count == 0);
     uint32_t count;
     if (value == NULL) {
         return TRP_OK;
@@ -211,14 +211,14 @@ read_clock(const trpi_pack_value *value, trpi_frame *f)
         }
         f->clock_count++;
     }
-    trpi_assert(f->clock_count == count / 2);
+    trpi_assert_slow(f->clock_count == count / 2);
     return TRP_OK;
 }
 
 static trp_err
 read_keys(const trpi_pack_value *value, trpi_frame *f)
 {
-    trpi_assert(f->keys_count == 0);
+    trpi_assert_slow(f->keys_count == 0);
     uint32_t count;
     if (value == NULL) {
         return TRP_OK;
@@ -236,7 +236,7 @@ read_keys(const trpi_pack_value *value, trpi_frame *f)
             return TRP_EDATA;
         }
     }
-    trpi_assert(f->keys_count == count);
+    trpi_assert_slow(f->keys_count == count);
     return TRP_OK;
 }
 
@@ -303,7 +303,7 @@ static trp_err
 read_frame(const trpi_pack_value *root, const trpi_node_id *from, const trpi_gossip *known,
            trpi_gossip_cache *cache, trpi_frame *f)
 {
-    trpi_assert(f->kind == 0);
+    trpi_assert_slow(f->kind == 0);
     uint64_t kind;
     uint64_t ttl;
     uint64_t code;
@@ -349,8 +349,8 @@ read_frame(const trpi_pack_value *root, const trpi_node_id *from, const trpi_gos
                   ? trpi_gossip_cache_decode(cache, bytes, count, known, &f->gossip)
                   : TRP_EDATA;
     }
-    trpi_assert(f->ttl <= TRPI_FRAME_TTL_MAX);
-    trpi_assert(err != TRP_OK || f->kind != 0);
+    trpi_assert_slow(f->ttl <= TRPI_FRAME_TTL_MAX);
+    trpi_assert_slow(err != TRP_OK || f->kind != 0);
     return err;
 }
 
@@ -358,7 +358,7 @@ trp_err
 trpi_frame_decode(const uint8_t *bytes, size_t count, const trpi_node_id *from,
                   const trpi_gossip *known, trpi_gossip_cache *cache, trpi_frame *ret_frame)
 {
-    trpi_assert(known == NULL || known->frozen);
+    trpi_assert_slow(known == NULL || known->frozen);
     trpi_pack_doc *doc;
     trp_err err = trpi_pack_parse(bytes, count, &doc);
     if (err != TRP_OK) {
@@ -372,8 +372,8 @@ trpi_frame_decode(const uint8_t *bytes, size_t count, const trpi_node_id *from,
         return err;
     }
     *ret_frame = frame;
-    trpi_assert(ret_frame->kind != 0);
-    trpi_assert(ret_frame->gossip == NULL || ret_frame->gossip->frozen);
+    trpi_assert_slow(ret_frame->kind != 0);
+    trpi_assert_slow(ret_frame->gossip == NULL || ret_frame->gossip->frozen);
     return TRP_OK;
 }
 
@@ -388,13 +388,13 @@ trpi_frame_fini(trpi_frame *frame)
     trpi_gossip_unref(frame->gossip);
     trpi_free(frame->compat);
     memset(frame, 0, sizeof(*frame));
-    trpi_assert(frame->kind == 0 && frame->clock_count == 0);
+    trpi_assert_slow(frame->kind == 0 && frame->clock_count == 0);
 }
 
 bool
 trpi_frame_seen(const trpi_frame_set *set, trpi_seen *seen)
 {
-    trpi_assert(seen->words_count == (seen->bits + 63) / 64);
+    trpi_assert_slow(seen->words_count == (seen->bits + 63) / 64);
     if (set->all) {
         for (uint32_t i = 0; i < seen->bits; i++) {
             trpi_seen_set(seen, i);

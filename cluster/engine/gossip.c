@@ -36,7 +36,7 @@ trpi_gossip_new(void)
 static bool
 copy_array(void **to, uint32_t *to_room, const void *from, uint32_t count, size_t element_bytes)
 {
-    trpi_assert(element_bytes > 0);
+    trpi_assert_slow(element_bytes > 0);
     *to = trpi_alloc((count + 4) * element_bytes);
     if (*to == NULL) {
         return false;
@@ -45,14 +45,14 @@ copy_array(void **to, uint32_t *to_room, const void *from, uint32_t count, size_
     if (count > 0) {
         memcpy(*to, from, count * element_bytes);
     }
-    trpi_assert(*to_room >= count);
+    trpi_assert_slow(*to_room >= count);
     return true;
 }
 
 trpi_gossip *
 trpi_gossip_copy(const trpi_gossip *from)
 {
-    trpi_assert(from->refs > 0);
+    trpi_assert_slow(from->refs > 0);
     trpi_gossip *to = trpi_gossip_new();
     if (to == NULL) {
         return NULL;
@@ -120,8 +120,8 @@ trpi_gossip_unref(trpi_gossip *gossip)
 trp_err
 trpi_gossip_add(trpi_gossip *gossip, trpi_ident *ident, uint32_t status, uint32_t up_number)
 {
-    trpi_assert(!gossip->frozen);
-    trpi_assert(status >= TRP_MEMBER_JOINING && status <= TRP_MEMBER_DOWN);
+    trpi_assert_slow(!gossip->frozen);
+    trpi_assert_slow(status >= TRP_MEMBER_JOINING && status <= TRP_MEMBER_DOWN);
     uint32_t at = trpi_gossip_lower(gossip, &ident->id.address);
     int order = -1;
     while (at < gossip->members_count &&
@@ -180,7 +180,7 @@ trp_err
 trpi_gossip_observe(trpi_gossip *gossip, uint64_t observer, const uint64_t *subjects,
                     uint32_t subjects_count)
 {
-    trpi_assert(!gossip->frozen);
+    trpi_assert_slow(!gossip->frozen);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < gossip->rows_count; i++) {
         if (gossip->rows[i].observer != observer) {
@@ -208,7 +208,7 @@ trp_err
 trpi_gossip_bury(trpi_gossip *gossip, uint32_t index, int64_t wall_ms)
 {
     trpi_assert(!gossip->frozen && index < gossip->members_count);
-    trpi_assert(index < gossip->members_count);
+    trpi_assert_slow(index < gossip->members_count);
     trpi_gossip_member m = gossip->members[index];
     trpi_assert(trpi_member_transition_is_legal(m.status, TRP_MEMBER_REMOVED));
     uint32_t last = m.status == TRP_MEMBER_DOWN ? TRP_MEMBER_DOWN : TRP_MEMBER_EXITING;
@@ -221,7 +221,7 @@ trpi_gossip_bury(trpi_gossip *gossip, uint32_t index, int64_t wall_ms)
     memmove(gossip->members + index, gossip->members + index + 1,
             (gossip->members_count - index) * sizeof(m));
     trpi_ident_unref(m.ident);
-    trpi_assert(gossip->tombstones_count > 0);
+    trpi_assert_slow(gossip->tombstones_count > 0);
     return TRP_OK;
 }
 
@@ -229,7 +229,7 @@ uint32_t
 trpi_gossip_prune(trpi_gossip *gossip, bool (*is_old)(const void *arg, uint32_t index),
                   const void *arg)
 {
-    trpi_assert(!gossip->frozen);
+    trpi_assert_slow(!gossip->frozen);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < gossip->tombstones_count; i++) {
         if (!is_old(arg, i)) {
@@ -364,7 +364,7 @@ order_clock(const void *a, const void *b)
 static void
 sort(void *array, uint32_t count, size_t bytes, int (*order)(const void *, const void *))
 {
-    trpi_assert(bytes > 0);
+    trpi_assert_slow(bytes > 0);
     for (uint32_t i = 1; i < count; i++) {
         const char *at = (const char *)array + i * bytes;
         if (order(at - bytes, at) > 0) {
@@ -377,7 +377,7 @@ sort(void *array, uint32_t count, size_t bytes, int (*order)(const void *, const
 static void
 freeze_tombstones(trpi_gossip *g)
 {
-    trpi_assert(!g->frozen);
+    trpi_assert_slow(!g->frozen);
     sort(g->tombstones, g->tombstones_count, sizeof(*g->tombstones), order_tombstones);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < g->tombstones_count; i++) {
@@ -391,13 +391,13 @@ freeze_tombstones(trpi_gossip *g)
         g->tombstones_count = TRPI_GOSSIP_TOMBSTONES_MAX;
         qsort(g->tombstones, g->tombstones_count, sizeof(*g->tombstones), order_tombstones);
     }
-    trpi_assert(g->tombstones_count <= TRPI_GOSSIP_TOMBSTONES_MAX);
+    trpi_assert_slow(g->tombstones_count <= TRPI_GOSSIP_TOMBSTONES_MAX);
 }
 
 static trp_err
 freeze_members(trpi_gossip *g)
 {
-    trpi_assert(!g->frozen);
+    trpi_assert_slow(!g->frozen);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < g->members_count; i++) {
         if (g->tombstones_count > 0 &&
@@ -410,7 +410,7 @@ freeze_members(trpi_gossip *g)
     g->members_count = kept;
     sort(g->members, kept, sizeof(*g->members), order_members);
     return trpi_gossip_index_keys(g);
-    trpi_assert(g->members_count == kept);
+    trpi_assert_slow(g->members_count == kept);
 }
 
 /* gossip-G2, and the first of equal keys wins: the sort put the higher version and counter
@@ -418,7 +418,7 @@ freeze_members(trpi_gossip *g)
 static void
 freeze_rows_and_clock(trpi_gossip *g)
 {
-    trpi_assert(!g->frozen);
+    trpi_assert_slow(!g->frozen);
     sort(g->rows, g->rows_count, sizeof(*g->rows), order_rows);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < g->rows_count; i++) {
@@ -451,8 +451,8 @@ freeze_rows_and_clock(trpi_gossip *g)
         }
     }
     g->clock_count = kept;
-    trpi_assert(g->versions_count <= g->members_count);
-    trpi_assert(g->clock_count <= g->members_count);
+    trpi_assert_slow(g->versions_count <= g->members_count);
+    trpi_assert_slow(g->clock_count <= g->members_count);
 }
 
 uint64_t
@@ -494,7 +494,7 @@ trpi_gossip_freeze(trpi_gossip *gossip)
     }
     gossip->digest = trpi_gossip_digest(gossip);
     gossip->frozen = true;
-    trpi_assert(gossip->members_count <= TRPI_GOSSIP_MEMBERS_MAX);
-    trpi_assert(gossip->unreachable_count <= gossip->members_count);
+    trpi_assert_slow(gossip->members_count <= TRPI_GOSSIP_MEMBERS_MAX);
+    trpi_assert_slow(gossip->unreachable_count <= gossip->members_count);
     return TRP_OK;
 }

@@ -98,7 +98,7 @@ trpi_gossip_cache_free(trpi_gossip_cache *cache)
 static bool
 idents_are_equal(const trpi_ident *a, const trpi_ident *b)
 {
-    trpi_assert(a->key == b->key);
+    trpi_assert_slow(a->key == b->key);
     return trpi_node_id_equal(&a->id, &b->id) && strcmp(a->app_version, b->app_version) == 0 &&
            strcmp(a->build, b->build) == 0 && strcmp(a->roles_text, b->roles_text) == 0;
 }
@@ -126,7 +126,7 @@ trpi_gossip_cache_ident(trpi_gossip_cache *cache, trpi_ident *ident)
 static bool
 has_bytes(const trpi_gossip *gossip, const uint8_t *bytes, size_t count)
 {
-    trpi_assert(gossip->frozen);
+    trpi_assert_slow(gossip->frozen);
     return gossip->encoded_bytes == count && memcmp(gossip->encoded, bytes, count) == 0;
 }
 
@@ -134,7 +134,7 @@ has_bytes(const trpi_gossip *gossip, const uint8_t *bytes, size_t count)
 static trpi_gossip **
 view_ways(trpi_gossip_cache *cache, const uint8_t *bytes, size_t count)
 {
-    trpi_assert(cache->slots_count > 0 && cache->slots_count % WAYS == 0);
+    trpi_assert_slow(cache->slots_count > 0 && cache->slots_count % WAYS == 0);
     size_t tail = count < TAIL_BYTES ? count : TAIL_BYTES;
     uint64_t hash = trpi_hash(bytes + count - tail, tail, count);
     return &cache->slots[hash % (cache->slots_count / WAYS) * WAYS];
@@ -160,7 +160,7 @@ trp_err
 trpi_gossip_cache_decode(trpi_gossip_cache *cache, const uint8_t *bytes, size_t count,
                          const trpi_gossip *known, trpi_gossip **ret_gossip)
 {
-    trpi_assert(known == NULL || known->frozen);
+    trpi_assert_slow(known == NULL || known->frozen);
     if (cache == NULL) {
         return trpi_gossip_decode(bytes, count, known, ret_gossip);
     }
@@ -192,7 +192,7 @@ trpi_gossip_cache_decode(trpi_gossip_cache *cache, const uint8_t *bytes, size_t 
 static trpi_gossip *
 view_share(trpi_gossip_cache *cache, trpi_gossip *gossip)
 {
-    trpi_assert(cache->slots_count > 0);
+    trpi_assert_slow(cache->slots_count > 0);
     if (trpi_gossip_encode(gossip) != TRP_OK) {
         return gossip;
     }
@@ -209,7 +209,7 @@ trp_err
 trpi_gossip_cache_merge(trpi_gossip_cache *cache, trpi_gossip *a, trpi_gossip *b,
                         trpi_gossip **ret_merged)
 {
-    trpi_assert(a->frozen && b->frozen);
+    trpi_assert_slow(a->frozen && b->frozen);
     if (cache == NULL || a == b) {
         return trpi_gossip_merge(a, b, ret_merged);
     }

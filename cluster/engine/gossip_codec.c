@@ -59,7 +59,7 @@ trpi_role_table_free(trpi_role_table *table)
 static trp_err
 role_index(trpi_role_table *table, const char *role, uint32_t *ret_index)
 {
-    trpi_assert(table->count <= TRPI_GOSSIP_ROLES_MAX);
+    trpi_assert_slow(table->count <= TRPI_GOSSIP_ROLES_MAX);
     uint64_t hash = trpi_hash_text(role);
     const uint32_t *known = trpi_table_find(&by_role, &table->index, table, hash, role);
     if (known != NULL) {
@@ -82,20 +82,20 @@ role_index(trpi_role_table *table, const char *role, uint32_t *ret_index)
 trp_err
 trpi_role_table_add(trpi_role_table *table, const trpi_ident *ident)
 {
-    trpi_assert(ident->roles_count <= TRPI_ROLES_MAX);
+    trpi_assert_slow(ident->roles_count <= TRPI_ROLES_MAX);
     trp_err err = TRP_OK;
     for (uint32_t r = 0; r < ident->roles_count && err == TRP_OK; r++) {
         uint32_t index;
         err = role_index(table, ident->roles[r], &index);
     }
-    trpi_assert(table->count <= TRPI_GOSSIP_ROLES_MAX);
+    trpi_assert_slow(table->count <= TRPI_GOSSIP_ROLES_MAX);
     return err;
 }
 
 uint32_t
 trpi_role_table_missing(const trpi_role_table *table, const trpi_ident *ident)
 {
-    trpi_assert(ident->roles_count <= TRPI_ROLES_MAX);
+    trpi_assert_slow(ident->roles_count <= TRPI_ROLES_MAX);
     uint32_t missing = 0;
     for (uint32_t r = 0; r < ident->roles_count; r++) {
         missing += trpi_table_find(&by_role, &table->index, table, trpi_hash_text(ident->roles[r]),
@@ -103,14 +103,14 @@ trpi_role_table_missing(const trpi_role_table *table, const trpi_ident *ident)
                        ? 1
                        : 0;
     }
-    trpi_assert(missing <= ident->roles_count);
+    trpi_assert_slow(missing <= ident->roles_count);
     return missing;
 }
 
 static trp_err
 collect_roles(const trpi_gossip *g, trpi_role_table *table)
 {
-    trpi_assert(g->frozen);
+    trpi_assert_slow(g->frozen);
     trp_err err = TRP_OK;
     for (uint32_t i = 0; i < g->members_count && err == TRP_OK; i++) {
         err = trpi_role_table_add(table, g->members[i].ident);
@@ -121,8 +121,8 @@ collect_roles(const trpi_gossip *g, trpi_role_table *table)
 static void
 pack_member(trpi_pack_writer *w, const trpi_gossip_member *m, trpi_role_table *table)
 {
-    trpi_assert(m->ident->roles_count <= TRPI_ROLES_MAX);
-    trpi_assert(m->status >= TRP_MEMBER_JOINING && m->status <= TRP_MEMBER_DOWN);
+    trpi_assert_slow(m->ident->roles_count <= TRPI_ROLES_MAX);
+    trpi_assert_slow(m->status >= TRP_MEMBER_JOINING && m->status <= TRP_MEMBER_DOWN);
     bool more = m->up_since_s != 0 || m->ident->build[0] != '\0';
     trpi_pack_array(w, more ? 10 : m->weakly_up != 0 ? 8 : 7);
     trpi_pack_text(w, m->ident->id.address.host);
@@ -149,7 +149,7 @@ pack_member(trpi_pack_writer *w, const trpi_gossip_member *m, trpi_role_table *t
 static void
 pack_observers(trpi_pack_writer *w, const trpi_gossip *g)
 {
-    trpi_assert(g->versions_count <= g->members_count);
+    trpi_assert_slow(g->versions_count <= g->members_count);
     trpi_pack_array(w, g->versions_count);
     uint32_t row = 0;
     for (uint32_t i = 0; i < g->versions_count; i++) {
@@ -174,8 +174,8 @@ pack_observers(trpi_pack_writer *w, const trpi_gossip *g)
 static void
 pack_view(trpi_pack_writer *w, const trpi_gossip *g, trpi_role_table *table)
 {
-    trpi_assert(table->count <= TRPI_GOSSIP_ROLES_MAX);
-    trpi_assert(g->frozen);
+    trpi_assert_slow(table->count <= TRPI_GOSSIP_ROLES_MAX);
+    trpi_assert_slow(g->frozen);
     trpi_pack_map(w, 8);
     trpi_pack_text(w, "v");
     trpi_pack_u64(w, VIEW_VERSION);
@@ -519,7 +519,7 @@ trp_err
 trpi_gossip_decode(const uint8_t *bytes, size_t count, const trpi_gossip *known,
                    trpi_gossip **ret_gossip)
 {
-    trpi_assert(known == NULL || known->frozen);
+    trpi_assert_slow(known == NULL || known->frozen);
     trpi_pack_doc *doc;
     trp_err err = trpi_pack_parse(bytes, count, &doc);
     if (err != TRP_OK) {

@@ -37,7 +37,7 @@ static const trpi_table_kind by_key = { sizeof(uint32_t), trpi_table_u32_is_empt
 trp_err
 trpi_gossip_index_keys(trpi_gossip *gossip)
 {
-    trpi_assert(!gossip->frozen);
+    trpi_assert_slow(!gossip->frozen);
     trpi_table slots = { 0 };
     uint32_t roomy = gossip->members_count + gossip->members_count / 2 + 1;
     /* at most half full, for it is read often */
@@ -77,7 +77,7 @@ trpi_gossip_lower(const trpi_gossip *gossip, const trpi_address *address)
             high = middle;
         }
     }
-    trpi_assert(low <= gossip->members_count);
+    trpi_assert_slow(low <= gossip->members_count);
     return low;
 }
 
@@ -95,8 +95,8 @@ is_settled(const trpi_gossip_member *m)
 static bool
 is_successor(const trpi_gossip *g, uint32_t index)
 {
-    trpi_assert(index < g->members_count);
-    trpi_assert(g->members[index].status == TRP_MEMBER_JOINING);
+    trpi_assert_slow(index < g->members_count);
+    trpi_assert_slow(g->members[index].status == TRP_MEMBER_JOINING);
     const trpi_address *address = &g->members[index].ident->id.address;
     bool found = false;
     for (uint32_t i = index; i > 0 && !found; i--) { /* they stand side by side */
@@ -121,7 +121,7 @@ is_successor(const trpi_gossip *g, uint32_t index)
 static void
 deciders_mark(const trpi_gossip *g, bool settled, uint64_t *deciders)
 {
-    trpi_assert(!g->frozen);
+    trpi_assert_slow(!g->frozen);
     for (uint32_t i = 0; i < g->members_count; i++) {
         const trpi_gossip_member *m = &g->members[i];
         bool joins = m->status == TRP_MEMBER_JOINING;
@@ -137,7 +137,7 @@ deciders_mark(const trpi_gossip *g, bool settled, uint64_t *deciders)
 trp_err
 trpi_gossip_index_state(trpi_gossip *gossip)
 {
-    trpi_assert(!gossip->frozen);
+    trpi_assert_slow(!gossip->frozen);
     uint64_t *deciders = trpi_alloc((gossip->members_count / 64 + 2) * sizeof(*deciders));
     uint64_t shapes[2] = { 0, 0 };
     bool any_settled = false;
@@ -169,8 +169,8 @@ trpi_gossip_index_state(trpi_gossip *gossip)
     }
     deciders_mark(gossip, any_settled, deciders);
     gossip->shape = shapes[0] != 0 ? shapes[0] : shapes[1];
-    trpi_assert(gossip->unreachable_count <= gossip->members_count);
-    trpi_assert(gossip->blocking_count <= gossip->unreachable_count);
+    trpi_assert_slow(gossip->unreachable_count <= gossip->members_count);
+    trpi_assert_slow(gossip->blocking_count <= gossip->unreachable_count);
     return TRP_OK;
 }
 
@@ -195,7 +195,7 @@ order_places(const void *a, const void *b)
 static trp_err
 ring_make(trpi_gossip *gossip)
 {
-    trpi_assert(gossip->frozen);
+    trpi_assert_slow(gossip->frozen);
     struct place *places = trpi_alloc((gossip->members_count + 1) * sizeof(*places));
     uint32_t *ring = trpi_alloc((gossip->members_count + 1) * sizeof(*ring));
     if (places == NULL || ring == NULL) {
@@ -219,7 +219,7 @@ ring_make(trpi_gossip *gossip)
     trpi_free(places);
     gossip->ring = ring;
     gossip->ring_count = count;
-    trpi_assert(count <= gossip->members_count);
+    trpi_assert_slow(count <= gossip->members_count);
     return TRP_OK;
 }
 
@@ -231,7 +231,7 @@ trpi_gossip_ring(const trpi_gossip *gossip, const uint32_t **ret_ring, uint32_t 
     trp_err err = gossip->ring == NULL ? ring_make((trpi_gossip *)(uintptr_t)gossip) : TRP_OK;
     *ret_ring = gossip->ring;
     *ret_count = gossip->ring_count;
-    trpi_assert(err != TRP_OK || *ret_count <= gossip->members_count);
+    trpi_assert_slow(err != TRP_OK || *ret_count <= gossip->members_count);
     return err;
 }
 
@@ -242,7 +242,7 @@ trpi_gossip_ring(const trpi_gossip *gossip, const uint32_t **ret_ring, uint32_t 
 static bool
 is_kind(const trpi_gossip *gossip, const trpi_ident *ident)
 {
-    trpi_assert(gossip->kinds_count <= gossip->members_count);
+    trpi_assert_slow(gossip->kinds_count <= gossip->members_count);
     for (uint32_t i = 0; i < gossip->kinds_count; i++) {
         if (gossip->kinds[i]->roles_hash == ident->roles_hash) {
             return true;
@@ -254,7 +254,7 @@ is_kind(const trpi_gossip *gossip, const trpi_ident *ident)
 static trp_err
 kinds_make(trpi_gossip *gossip)
 {
-    trpi_assert(gossip->kinds_count == 0);
+    trpi_assert_slow(gossip->kinds_count == 0);
     uint64_t known[KINDS_KNOWN] = { 0 };
     uint32_t kinds_room = 0;
     for (uint32_t i = 0; i < gossip->members_count; i++) {
@@ -274,7 +274,7 @@ kinds_make(trpi_gossip *gossip)
         gossip->kinds[gossip->kinds_count++] = ident;
         *place = ident->roles_hash;
     }
-    trpi_assert(gossip->kinds_count <= gossip->members_count);
+    trpi_assert_slow(gossip->kinds_count <= gossip->members_count);
     return TRP_OK;
 }
 
@@ -288,6 +288,6 @@ trpi_gossip_kinds(const trpi_gossip *gossip, const trpi_ident *const **ret_kinds
                       : TRP_OK;
     *ret_kinds = gossip->kinds;
     *ret_count = gossip->kinds_count;
-    trpi_assert(err != TRP_OK || *ret_count <= gossip->members_count);
+    trpi_assert_slow(err != TRP_OK || *ret_count <= gossip->members_count);
     return err;
 }

@@ -30,7 +30,7 @@ is_removed(const void *arg, uint64_t key)
 trpi_vclock_order
 trpi_gossip_compare(const trpi_gossip *a, const trpi_gossip *b)
 {
-    trpi_assert(a->frozen && b->frozen);
+    trpi_assert_slow(a->frozen && b->frozen);
     /* An entry that one side has and the other removed says nothing about who is newer. */
     return trpi_vclock_compare(a->clock, a->clock_count, b->clock, b->clock_count, is_removed, b,
                                a);
@@ -39,8 +39,8 @@ trpi_gossip_compare(const trpi_gossip *a, const trpi_gossip *b)
 static void
 push_member(trpi_gossip *out, const trpi_gossip_member *m)
 {
-    trpi_assert(out->members_count < out->members_room);
-    trpi_assert(m->status >= TRP_MEMBER_JOINING && m->status <= TRP_MEMBER_DOWN);
+    trpi_assert_slow(out->members_count < out->members_room);
+    trpi_assert_slow(m->status >= TRP_MEMBER_JOINING && m->status <= TRP_MEMBER_DOWN);
     out->members[out->members_count++] = (trpi_gossip_member){
         trpi_ident_ref(m->ident), m->up_number, m->status, m->weakly_up, 0, m->up_since_s
     };
@@ -56,7 +56,7 @@ lower_known(uint32_t a, uint32_t b)
 static void
 merge_members(trpi_gossip *out, const trpi_gossip *a, const trpi_gossip *b)
 {
-    trpi_assert(!out->frozen);
+    trpi_assert_slow(!out->frozen);
     uint32_t i = 0;
     uint32_t j = 0;
     while (i < a->members_count || j < b->members_count) {
@@ -91,15 +91,16 @@ merge_members(trpi_gossip *out, const trpi_gossip *a, const trpi_gossip *b)
             push_member(out, &m);
         }
     }
-    trpi_assert(out->members_count <= a->members_count + b->members_count);
-    trpi_assert(out->members_count >= a->members_count && out->members_count >= b->members_count);
+    trpi_assert_slow(out->members_count <= a->members_count + b->members_count);
+    trpi_assert_slow(out->members_count >= a->members_count &&
+                     out->members_count >= b->members_count);
 }
 
 /* First row of the observer in a sorted row table. */
 static uint32_t
 rows_begin(const trpi_gossip *g, uint64_t observer)
 {
-    trpi_assert(g->frozen);
+    trpi_assert_slow(g->frozen);
     uint32_t low = 0;
     uint32_t high = g->rows_count;
     while (low < high) {
@@ -110,14 +111,14 @@ rows_begin(const trpi_gossip *g, uint64_t observer)
             high = middle;
         }
     }
-    trpi_assert(low <= g->rows_count);
+    trpi_assert_slow(low <= g->rows_count);
     return low;
 }
 
 static trp_err
 take_rows(trpi_gossip *out, const trpi_gossip *from, uint64_t observer)
 {
-    trpi_assert(!out->frozen && from->frozen);
+    trpi_assert_slow(!out->frozen && from->frozen);
     for (uint32_t i = rows_begin(from, observer);
          i < from->rows_count && from->rows[i].observer == observer; i++) {
         trp_err err = trpi_gossip_add_row(out, observer, from->rows[i].subject);
@@ -133,7 +134,7 @@ take_rows(trpi_gossip *out, const trpi_gossip *from, uint64_t observer)
 static trp_err
 merge_reachability(trpi_gossip *out, const trpi_gossip *a, const trpi_gossip *b)
 {
-    trpi_assert(!out->frozen);
+    trpi_assert_slow(!out->frozen);
     uint32_t i = 0;
     uint32_t j = 0;
     trp_err err = TRP_OK;
@@ -164,8 +165,8 @@ merge_reachability(trpi_gossip *out, const trpi_gossip *a, const trpi_gossip *b)
         }
     }
     return err;
-    trpi_assert(out->versions_count <= a->versions_count + b->versions_count);
-    trpi_assert(out->rows_count <= out->rows_room);
+    trpi_assert_slow(out->versions_count <= a->versions_count + b->versions_count);
+    trpi_assert_slow(out->rows_count <= out->rows_room);
 }
 
 /* ---- nothing to merge: one knows it all ------------------------------------------------------ */
@@ -173,7 +174,7 @@ merge_reachability(trpi_gossip *out, const trpi_gossip *a, const trpi_gossip *b)
 static bool
 tombstones_cover(const trpi_gossip *all, const trpi_gossip *some)
 {
-    trpi_assert(all->frozen && some->frozen);
+    trpi_assert_slow(all->frozen && some->frozen);
     for (uint32_t i = 0; i < some->tombstones_count; i++) {
         const trpi_tombstone *t = trpi_gossip_tombstone(all, some->tombstones[i].key);
         if (t == NULL || t->wall_ms < some->tombstones[i].wall_ms) {
@@ -187,7 +188,7 @@ tombstones_cover(const trpi_gossip *all, const trpi_gossip *some)
 static bool
 members_cover(const trpi_gossip *all, const trpi_gossip *some)
 {
-    trpi_assert(all->frozen && some->frozen);
+    trpi_assert_slow(all->frozen && some->frozen);
     uint32_t at = 0;
     for (uint32_t i = 0; i < some->members_count; i++) {
         const trpi_gossip_member *m = &some->members[i];
@@ -216,7 +217,7 @@ members_cover(const trpi_gossip *all, const trpi_gossip *some)
 static bool
 reachability_covers(const trpi_gossip *all, const trpi_gossip *some)
 {
-    trpi_assert(all->frozen && some->frozen);
+    trpi_assert_slow(all->frozen && some->frozen);
     uint32_t at = 0;
     for (uint32_t i = 0; i < some->versions_count; i++) {
         const trpi_reach_version *v = &some->versions[i];
@@ -246,7 +247,7 @@ reachability_covers(const trpi_gossip *all, const trpi_gossip *some)
 static bool
 knows_all_of(const trpi_gossip *all, const trpi_gossip *some)
 {
-    trpi_assert(all->frozen && some->frozen);
+    trpi_assert_slow(all->frozen && some->frozen);
     return tombstones_cover(all, some) && members_cover(all, some) &&
            reachability_covers(all, some);
 }
@@ -256,7 +257,7 @@ knows_all_of(const trpi_gossip *all, const trpi_gossip *some)
 static trp_err
 merge_into(trpi_gossip *out, const trpi_gossip *a, const trpi_gossip *b)
 {
-    trpi_assert(!out->frozen);
+    trpi_assert_slow(!out->frozen);
     trpi_assert(a->frozen && b->frozen);
     for (uint32_t i = 0; i < a->tombstones_count; i++) {
         trp_err err = trpi_gossip_add_tombstone(out, a->tombstones[i]);

@@ -39,7 +39,7 @@ trpi_gossip_find_address(const trpi_gossip *gossip, const trpi_node_id *id)
         }
         found = i;
     }
-    trpi_assert(found == TRPI_GOSSIP_NONE || gossip->members[found].status == TRP_MEMBER_DOWN);
+    trpi_assert_slow(found == TRPI_GOSSIP_NONE || gossip->members[found].status == TRP_MEMBER_DOWN);
     return found;
 }
 
@@ -94,7 +94,7 @@ trpi_gossip_blocked_by(const trpi_gossip *gossip, const trpi_seen *seen)
     for (uint32_t i = 0; i < seen->words_count; i++) {
         blockers.unseen += (uint32_t)__builtin_popcountll(gossip->deciders[i] & ~seen->words[i]);
     }
-    trpi_assert(blockers.unseen <= gossip->members_count);
+    trpi_assert_slow(blockers.unseen <= gossip->members_count);
     return blockers;
 }
 
@@ -102,7 +102,7 @@ bool
 trpi_gossip_awaits(const trpi_gossip *gossip, uint32_t index)
 {
     trpi_assert(gossip->frozen && index < gossip->members_count);
-    trpi_assert(index < gossip->members_count);
+    trpi_assert_slow(index < gossip->members_count);
     return (gossip->deciders[index / 64] >> (index % 64) & 1) != 0;
 }
 
@@ -125,7 +125,7 @@ trpi_gossip_leader(const trpi_gossip *gossip, uint64_t self, const char *role)
             best_rank = rank;
         }
     }
-    trpi_assert(best == TRPI_GOSSIP_NONE || best < gossip->members_count);
+    trpi_assert_slow(best == TRPI_GOSSIP_NONE || best < gossip->members_count);
     return best;
 }
 
@@ -143,7 +143,7 @@ trpi_gossip_oldest(const trpi_gossip *gossip, const char *role)
             oldest = i;
         }
     }
-    trpi_assert(oldest == TRPI_GOSSIP_NONE || gossip->members[oldest].up_number != 0);
+    trpi_assert_slow(oldest == TRPI_GOSSIP_NONE || gossip->members[oldest].up_number != 0);
     return oldest;
 }
 
@@ -171,7 +171,7 @@ trpi_seen_init(trpi_seen *seen, uint32_t bits)
     }
     seen->words_count = words;
     seen->bits = bits;
-    trpi_assert(trpi_seen_count(seen) == 0);
+    trpi_assert_slow(trpi_seen_count(seen) == 0);
     return TRP_OK;
 }
 
@@ -180,7 +180,7 @@ trpi_seen_fini(trpi_seen *seen)
 {
     trpi_free(seen->words);
     memset(seen, 0, sizeof(*seen));
-    trpi_assert(seen->bits == 0);
+    trpi_assert_slow(seen->bits == 0);
 }
 
 bool
@@ -229,6 +229,6 @@ trpi_seen_count(const trpi_seen *seen)
     for (uint32_t i = 0; i < seen->words_count; i++) {
         count += (uint32_t)__builtin_popcountll(seen->words[i]);
     }
-    trpi_assert(count <= seen->bits);
+    trpi_assert_slow(count <= seen->bits);
     return count;
 }

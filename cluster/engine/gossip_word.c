@@ -36,7 +36,7 @@ struct judge {
 static bool
 judge_begin(struct judge *j, const trpi_gossip *g)
 {
-    trpi_assert(!g->frozen);
+    trpi_assert_slow(!g->frozen);
     size_t rows = g->rows_count, members = g->members_count;
     *j = (struct judge){ .g = g };
     j->observers = trpi_alloc((2 * rows + members) * sizeof(uint32_t) + 2 * members);
@@ -62,7 +62,7 @@ judge_begin(struct judge *j, const trpi_gossip *g)
 static void
 count_accusers(struct judge *j)
 {
-    trpi_assert(j->g->rows_count > 0);
+    trpi_assert_slow(j->g->rows_count > 0);
     memset(j->accusers, 0, j->g->members_count * sizeof(*j->accusers));
     memset(j->sure, 0, j->g->members_count);
     for (uint32_t i = 0; i < j->g->rows_count; i++) {
@@ -76,7 +76,7 @@ count_accusers(struct judge *j)
 static bool
 settle(struct judge *j, uint32_t *ret_open)
 {
-    trpi_assert(j->g->rows_count > 0);
+    trpi_assert_slow(j->g->rows_count > 0);
     bool found = false;
     *ret_open = 0;
     count_accusers(j);
@@ -92,14 +92,14 @@ settle(struct judge *j, uint32_t *ret_open)
         }
     }
     return found;
-    trpi_assert(*ret_open <= j->g->members_count);
+    trpi_assert_slow(*ret_open <= j->g->members_count);
 }
 
 /* Of those that accuse one another: whom most accuse. false: as many accuse each of them. */
 static bool
 break_circle(struct judge *j)
 {
-    trpi_assert(j->g->rows_count > 0);
+    trpi_assert_slow(j->g->rows_count > 0);
     uint32_t most = 0, least = UINT32_MAX;
     for (uint32_t i = 0; i < j->g->members_count; i++) {
         if (j->word[i] == WORD_OPEN) {
@@ -118,7 +118,7 @@ break_circle(struct judge *j)
 trp_err
 trpi_gossip_judge(trpi_gossip *g)
 {
-    trpi_assert(!g->frozen);
+    trpi_assert_slow(!g->frozen);
     struct judge j;
     for (uint32_t i = 0; i < g->members_count; i++) {
         g->members[i].unreachable = 0;

@@ -69,7 +69,7 @@ trp_err
 trpi_heartbeat_new(trpi_ident *self, const trpi_heartbeat_options *options,
                    trpi_heartbeat **ret_heartbeat)
 {
-    trpi_assert(self->key != 0);
+    trpi_assert_slow(self->key != 0);
     trpi_heartbeat_options checked = { .monitored_by_nr_of_members = 0 };
     if (options != NULL) {
         checked = *options;
@@ -97,7 +97,7 @@ trpi_heartbeat_new(trpi_ident *self, const trpi_heartbeat_options *options,
     hb->self = trpi_ident_ref(self);
     hb->ask_us = hb->check_us = NEVER;
     *ret_heartbeat = hb;
-    trpi_assert(hb->peers_count == 0 && hb->options.monitored_by_nr_of_members > 0);
+    trpi_assert_slow(hb->peers_count == 0 && hb->options.monitored_by_nr_of_members > 0);
     return TRP_OK;
 }
 
@@ -164,14 +164,14 @@ struct ring {
 static const trpi_gossip_member *
 ring_at(const struct ring *ring, uint32_t step)
 {
-    trpi_assert(ring->count > 0);
+    trpi_assert_slow(ring->count > 0);
     return &ring->view->members[ring->places[(ring->start + step) % ring->count]];
 }
 
 static bool
 ring_is_before(const struct ring *ring, uint32_t place, const trpi_ident *self)
 {
-    trpi_assert(place < ring->count);
+    trpi_assert_slow(place < ring->count);
     const trpi_ident *ident = ring->view->members[ring->places[place]].ident;
     return ident->ring_hash < self->ring_hash ||
            (ident->ring_hash == self->ring_hash && ident->key <= self->key);
@@ -190,7 +190,7 @@ ring_behind(const struct ring *ring, const trpi_ident *self)
             high = middle;
         }
     }
-    trpi_assert(low <= ring->count);
+    trpi_assert_slow(low <= ring->count);
     return low;
 }
 
@@ -200,7 +200,7 @@ ring_behind(const struct ring *ring, const trpi_ident *self)
 static void
 ring_walk(const trpi_heartbeat *hb, struct ring *ring)
 {
-    trpi_assert(ring->length == 0);
+    trpi_assert_slow(ring->length == 0);
     uint32_t k = hb->options.monitored_by_nr_of_members;
     uint32_t answering = 0, unknown = 0, late = 0, passed = 0;
     while (ring->length < ring->count && answering < k) {
@@ -221,13 +221,13 @@ ring_walk(const trpi_heartbeat *hb, struct ring *ring)
         unknown += !away && (p == NULL || (!p->answers && !p->late)) ? 1 : 0;
         ring->plain += passed == 0 ? 1 : 0;
     }
-    trpi_assert(ring->plain <= ring->length && ring->length <= ring->count);
+    trpi_assert_slow(ring->plain <= ring->length && ring->length <= ring->count);
 }
 
 static trp_err
 ring_look(const trpi_heartbeat *hb, const trpi_gossip *view, struct ring *ring)
 {
-    trpi_assert(view->frozen);
+    trpi_assert_slow(view->frozen);
     *ring = (struct ring){ .view = view };
     trp_err err = trpi_gossip_ring(view, &ring->places, &ring->count);
     if (err != TRP_OK) {
@@ -242,8 +242,8 @@ ring_look(const trpi_heartbeat *hb, const trpi_gossip *view, struct ring *ring)
 static void
 choose_one(trpi_heartbeat *hb, const trpi_gossip_member *m, bool extra, struct peer *to)
 {
-    trpi_assert(m->status != TRP_MEMBER_DOWN);
-    trpi_assert(m->ident->key != hb->self->key);
+    trpi_assert_slow(m->status != TRP_MEMBER_DOWN);
+    trpi_assert_slow(m->ident->key != hb->self->key);
     struct peer *known = find_peer(hb, m->ident->key);
     if (known != NULL) {
         *to = *known;
@@ -256,14 +256,14 @@ choose_one(trpi_heartbeat *hb, const trpi_gossip_member *m, bool extra, struct p
         trpi_assert(err == TRP_OK); /* the options were tried in new() */
     }
     to->chosen = false;
-    trpi_assert(!to->chosen);
+    trpi_assert_slow(!to->chosen);
 }
 
 /* Those behind self on the ring; and whoever is silent, wherever it stands. */
 static uint32_t
 choose(trpi_heartbeat *hb, const struct ring *ring, struct peer *chosen)
 {
-    trpi_assert(ring->length <= ring->count);
+    trpi_assert_slow(ring->length <= ring->count);
     uint32_t count = 0;
     for (uint32_t step = 0; step < ring->length; step++) {
         const trpi_gossip_member *m = ring_at(ring, step);
@@ -279,7 +279,7 @@ choose(trpi_heartbeat *hb, const struct ring *ring, struct peer *chosen)
             choose_one(hb, &ring->view->members[at], false, &chosen[count++]);
         }
     }
-    trpi_assert(count <= ring->length + hb->peers_count);
+    trpi_assert_slow(count <= ring->length + hb->peers_count);
     return count;
 }
 
@@ -293,13 +293,13 @@ collect_unreachable(trpi_heartbeat *hb)
         }
     }
     hb->unreachable_count = count;
-    trpi_assert(hb->unreachable_count <= hb->peers_count);
+    trpi_assert_slow(hb->unreachable_count <= hb->peers_count);
 }
 
 trp_err
 trpi_heartbeat_members(trpi_heartbeat *hb, uint64_t now_us, const trpi_gossip *view)
 {
-    trpi_assert(view->frozen);
+    trpi_assert_slow(view->frozen);
     struct ring ring;
     if (ring_look(hb, view, &ring) != TRP_OK) {
         return TRP_ENOMEM;
@@ -342,8 +342,8 @@ trpi_heartbeat_members(trpi_heartbeat *hb, uint64_t now_us, const trpi_gossip *v
     } else if (hb->ask_us == NEVER) {
         hb->ask_us = hb->check_us = now_us;
     }
-    trpi_assert(hb->targets_count == 0);
-    trpi_assert((chosen_count == 0) == (hb->ask_us == NEVER));
+    trpi_assert_slow(hb->targets_count == 0);
+    trpi_assert_slow((chosen_count == 0) == (hb->ask_us == NEVER));
     return TRP_OK;
 }
 
@@ -379,8 +379,8 @@ notice_own_pause(trpi_heartbeat *hb, uint64_t now_us)
     hb->ask_us = later(hb->ask_us, now_us); /* due now: the pause is counted once */
     hb->check_us = later(hb->check_us, now_us);
     hb->strain_us = later(hb->strain_us, pause_us < STRAIN_US_MAX ? pause_us : STRAIN_US_MAX);
-    trpi_assert(hb->ask_us >= now_us && hb->check_us >= now_us);
-    trpi_assert(hb->woke_us <= now_us);
+    trpi_assert_slow(hb->ask_us >= now_us && hb->check_us >= now_us);
+    trpi_assert_slow(hb->woke_us <= now_us);
 }
 
 /* heartbeat-H7. A witness may have heard it an interval later than this node: so no word may be
@@ -389,7 +389,7 @@ notice_own_pause(trpi_heartbeat *hb, uint64_t now_us)
 static bool
 is_vouched_for(const trpi_heartbeat *hb, const struct peer *p, uint64_t now_us)
 {
-    trpi_assert(hb->options.phi.heartbeat_interval_ms > 0);
+    trpi_assert_slow(hb->options.phi.heartbeat_interval_ms > 0);
     uint64_t interval_us = (uint64_t)hb->options.phi.heartbeat_interval_ms * 1000;
     uint64_t old_us = WORD_INTERVALS * interval_us;
     old_us = old_us < hb->pause_us ? old_us : hb->pause_us;
@@ -400,7 +400,7 @@ is_vouched_for(const trpi_heartbeat *hb, const struct peer *p, uint64_t now_us)
 static void
 judge(trpi_heartbeat *hb, struct peer *p, uint64_t now_us)
 {
-    trpi_assert(hb->peers_count > 0);
+    trpi_assert_slow(hb->peers_count > 0);
     uint64_t expected_us = (uint64_t)hb->options.expected_response_after_ms * 1000;
     if (!p->detector.monitoring && p->first_asked_us != 0 &&
         now_us >= p->first_asked_us + expected_us) {
@@ -420,7 +420,7 @@ judge(trpi_heartbeat *hb, struct peer *p, uint64_t now_us)
 static bool
 look_late(const trpi_heartbeat *hb, struct peer *p, uint64_t now_us)
 {
-    trpi_assert(p >= hb->peers && p < hb->peers + hb->peers_count);
+    trpi_assert_slow(p >= hb->peers && p < hb->peers + hb->peers_count);
     uint64_t interval_us = (uint64_t)hb->options.phi.heartbeat_interval_ms * 1000;
     uint64_t expected_us = (uint64_t)hb->options.expected_response_after_ms * 1000;
     uint64_t since_us = p->heard_us != 0 ? p->heard_us + LATE_INTERVALS * interval_us
@@ -431,7 +431,7 @@ look_late(const trpi_heartbeat *hb, struct peer *p, uint64_t now_us)
     bool changed = late != p->late || answers != p->answers;
     p->late = late;
     p->answers = answers;
-    trpi_assert(!(p->late && p->answers));
+    trpi_assert_slow(!(p->late && p->answers));
     return changed;
 }
 
@@ -447,7 +447,7 @@ judge_all(trpi_heartbeat *hb, uint64_t now_us)
     if (changed && hb->view != NULL) {
         (void)trpi_heartbeat_members(hb, now_us, hb->view); /* no memory: with the next change */
     }
-    trpi_assert(hb->unreachable_count <= hb->peers_count);
+    trpi_assert_slow(hb->unreachable_count <= hb->peers_count);
 }
 
 /* ---- heartbeat-H7: what the others hear ------------------------------------------------------ */
@@ -456,8 +456,8 @@ judge_all(trpi_heartbeat *hb, uint64_t now_us)
 static void
 ask_after(trpi_heartbeat *hb, const struct peer *p)
 {
-    trpi_assert(hb->questions_count <= QUESTIONS_MAX);
-    trpi_assert(p->late && !p->silent);
+    trpi_assert_slow(hb->questions_count <= QUESTIONS_MAX);
+    trpi_assert_slow(p->late && !p->silent);
     struct ring ring = { .view = hb->view };
     if (hb->view == NULL || trpi_gossip_ring(hb->view, &ring.places, &ring.count) != TRP_OK ||
         ring.count == 0) {
@@ -482,13 +482,13 @@ ask_after(trpi_heartbeat *hb, const struct peer *p)
         trpi_put_u64(q->bytes + 1, p->ident->key);
         asked++;
     }
-    trpi_assert(hb->questions_count <= QUESTIONS_MAX);
+    trpi_assert_slow(hb->questions_count <= QUESTIONS_MAX);
 }
 
 static void
 ask_witnesses(trpi_heartbeat *hb, uint64_t now_us)
 {
-    trpi_assert(hb->questions_count == 0);
+    trpi_assert_slow(hb->questions_count == 0);
     uint64_t interval_us = (uint64_t)hb->options.phi.heartbeat_interval_ms * 1000;
     for (uint32_t i = 0; i < hb->peers_count; i++) {
         struct peer *p = &hb->peers[i];
@@ -498,13 +498,13 @@ ask_witnesses(trpi_heartbeat *hb, uint64_t now_us)
             ask_after(hb, p);
         }
     }
-    trpi_assert(hb->questions_count <= QUESTIONS_MAX);
+    trpi_assert_slow(hb->questions_count <= QUESTIONS_MAX);
 }
 
 uint32_t
 trpi_heartbeat_questions(const trpi_heartbeat *hb, const trpi_heartbeat_question **ret_questions)
 {
-    trpi_assert(hb->questions_count <= QUESTIONS_MAX);
+    trpi_assert_slow(hb->questions_count <= QUESTIONS_MAX);
     *ret_questions = hb->questions;
     return hb->questions_count;
 }
@@ -523,14 +523,14 @@ trpi_heartbeat_testify(const trpi_heartbeat *hb, uint64_t now_us, const uint8_t 
     memcpy(word, bytes, TRPI_HEARTBEAT_WORD_BYTES);
     word[0] = KIND_WORD;
     trpi_put_u64(word + 9, now_us > p->heard_us ? (now_us - p->heard_us) / 1000 : 0);
-    trpi_assert(word[0] == KIND_WORD);
+    trpi_assert_slow(word[0] == KIND_WORD);
     return true;
 }
 
 static void
 word_arrived(trpi_heartbeat *hb, uint64_t arrived_us, const uint8_t *bytes)
 {
-    trpi_assert(bytes[0] == KIND_WORD);
+    trpi_assert_slow(bytes[0] == KIND_WORD);
     struct peer *p = find_peer(hb, trpi_get_u64(bytes + 1));
     uint64_t age_ms = trpi_get_u64(bytes + 9);
     if (p != NULL && age_ms < arrived_us / 1000 && arrived_us - age_ms * 1000 > p->vouched_us) {
@@ -541,7 +541,7 @@ word_arrived(trpi_heartbeat *hb, uint64_t arrived_us, const uint8_t *bytes)
 static void
 ask(trpi_heartbeat *hb, uint64_t now_us, bool due)
 {
-    trpi_assert(hb->targets_count == 0);
+    trpi_assert_slow(hb->targets_count == 0);
     for (uint32_t i = 0; i < hb->peers_count; i++) {
         struct peer *p = &hb->peers[i];
         if (!due && !(p->extra && p->first_asked_us == 0)) { /* heartbeat-H5: at once */
@@ -556,14 +556,14 @@ ask(trpi_heartbeat *hb, uint64_t now_us, bool due)
         hb->asked_us = now_us;
         hb->targets[hb->targets_count++] = p->ident;
     }
-    trpi_assert(hb->targets_count <= hb->peers_count);
-    trpi_assert(!due || hb->targets_count == hb->peers_count);
+    trpi_assert_slow(hb->targets_count <= hb->peers_count);
+    trpi_assert_slow(!due || hb->targets_count == hb->peers_count);
 }
 
 void
 trpi_heartbeat_tick(trpi_heartbeat *hb, uint64_t now_us)
 {
-    trpi_assert(hb->options.phi.heartbeat_interval_ms > 0);
+    trpi_assert_slow(hb->options.phi.heartbeat_interval_ms > 0);
     uint64_t interval_us = (uint64_t)hb->options.phi.heartbeat_interval_ms * 1000;
     hb->strain_us -= hb->strain_us / 10; /* halved in about seven checks */
     notice_own_pause(hb, now_us);
@@ -578,8 +578,8 @@ trpi_heartbeat_tick(trpi_heartbeat *hb, uint64_t now_us)
     ask(hb, now_us, due);
     /* from now, not from when it was due: no burst after a stall */
     hb->ask_us = due ? now_us + interval_us : hb->ask_us;
-    trpi_assert(hb->targets_count <= hb->peers_count);
-    trpi_assert(hb->check_us > now_us && hb->ask_us > now_us);
+    trpi_assert_slow(hb->targets_count <= hb->peers_count);
+    trpi_assert_slow(hb->check_us > now_us && hb->ask_us > now_us);
 }
 
 /* heartbeat-H6 */
@@ -602,7 +602,7 @@ trpi_heartbeat_is_waking(trpi_heartbeat *hb, uint64_t now_us)
             hb->peers[i].unproved = false;
         }
     }
-    trpi_assert(hb->woke_us <= now_us);
+    trpi_assert_slow(hb->woke_us <= now_us);
     return hb->woke_us != 0;
 }
 
@@ -648,18 +648,18 @@ uint32_t
 trpi_heartbeat_targets(const trpi_heartbeat *hb, const trpi_ident *const **ret_targets,
                        uint8_t bytes[TRPI_HEARTBEAT_BYTES])
 {
-    trpi_assert(hb->targets_count <= hb->peers_count);
+    trpi_assert_slow(hb->targets_count <= hb->peers_count);
     bytes[0] = KIND_REQUEST;
     trpi_put_u64(bytes + 1, hb->asked_us);
     *ret_targets = hb->targets;
-    trpi_assert(bytes[0] == KIND_REQUEST);
+    trpi_assert_slow(bytes[0] == KIND_REQUEST);
     return hb->targets_count;
 }
 
 uint32_t
 trpi_heartbeat_unreachable(const trpi_heartbeat *hb, const uint64_t **ret_keys)
 {
-    trpi_assert(hb->unreachable_count <= hb->peers_count);
+    trpi_assert_slow(hb->unreachable_count <= hb->peers_count);
     *ret_keys = hb->unreachable;
     return hb->unreachable_count;
 }
@@ -701,6 +701,6 @@ trpi_heartbeat_reply(const uint8_t *bytes, size_t count, uint8_t answer[TRPI_HEA
     }
     memcpy(answer, bytes, TRPI_HEARTBEAT_BYTES);
     answer[0] = KIND_ANSWER;
-    trpi_assert(answer[0] == KIND_ANSWER);
+    trpi_assert_slow(answer[0] == KIND_ANSWER);
     return true;
 }

@@ -44,7 +44,7 @@ ident_text_is_valid(const char *text, size_t bytes_max)
 static void
 ident_texts(trpi_ident *ident, const char *const *sorted, char *text, const char *address)
 {
-    trpi_assert(ident->roles_count <= TRPI_ROLES_MAX);
+    trpi_assert_slow(ident->roles_count <= TRPI_ROLES_MAX);
     for (uint32_t i = 0; i < ident->roles_count; i++) {
         size_t bytes = strlen(sorted[i]) + 1;
         memcpy(text, sorted[i], bytes);
@@ -69,7 +69,7 @@ ident_texts(trpi_ident *ident, const char *const *sorted, char *text, const char
 static uint32_t
 roles_insert(const char **sorted, uint32_t count, const char *role)
 {
-    trpi_assert(count < TRPI_ROLES_MAX);
+    trpi_assert_slow(count < TRPI_ROLES_MAX);
     uint32_t at = 0;
     while (at < count && strcmp(sorted[at], role) < 0) {
         at++;
@@ -159,7 +159,7 @@ trpi_ident_unref(trpi_ident *ident)
 bool
 trpi_ident_has_role(const trpi_ident *ident, const char *role)
 {
-    trpi_assert(ident->roles_count <= TRPI_ROLES_MAX);
+    trpi_assert_slow(ident->roles_count <= TRPI_ROLES_MAX);
     for (uint32_t i = 0; i < ident->roles_count; i++) {
         if (strcmp(ident->roles[i], role) == 0) {
             return true;

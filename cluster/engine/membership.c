@@ -122,15 +122,15 @@ trpi_member_new(const trpi_node_id *self, const char *const *roles, uint32_t rol
     core->due.gossip_ms = core->due.extra_gossip_ms = core->due.leader_ms = core->due.wake_ms =
         TRPI_NEVER;
     *ret_core = core;
-    trpi_assert(core->phase == TRPI_PHASE_IDLE);
-    trpi_assert(core->due.wake_ms == TRPI_NEVER && core->out.actions_count == 0);
+    trpi_assert_slow(core->phase == TRPI_PHASE_IDLE);
+    trpi_assert_slow(core->due.wake_ms == TRPI_NEVER && core->out.actions_count == 0);
     return TRP_OK;
 }
 
 static void
 actions_clear(trpi_member_core *core)
 {
-    trpi_assert(core->out.actions_count <= core->out.actions_room);
+    trpi_assert_slow(core->out.actions_count <= core->out.actions_room);
     for (uint32_t i = 0; i < core->out.actions_count; i++) {
         trpi_buffer_fini(&core->out.actions[i].bytes);
     }
@@ -142,7 +142,7 @@ actions_clear(trpi_member_core *core)
         core->out.actions = NULL;
         core->out.actions_room = 0;
     }
-    trpi_assert(core->out.actions_count == 0);
+    trpi_assert_slow(core->out.actions_count == 0);
 }
 
 void
@@ -175,7 +175,7 @@ trpi_member_free(trpi_member_core *core)
 trp_err
 trpi_core_adopt(trpi_member_core *core, trpi_gossip *gossip, const trpi_seen *seen)
 {
-    trpi_assert(core->phase != TRPI_PHASE_STOPPED);
+    trpi_assert_slow(core->phase != TRPI_PHASE_STOPPED);
     trpi_assert(gossip->frozen);
     trpi_seen fresh;
     trpi_votes votes;
@@ -209,16 +209,16 @@ trpi_core_adopt(trpi_member_core *core, trpi_gossip *gossip, const trpi_seen *se
     trpi_gossip_ref(gossip);
     trpi_gossip_unref(core->gossip);
     core->gossip = gossip;
-    trpi_assert(core->seen.bits == gossip->members_count &&
+    trpi_assert_slow(core->seen.bits == gossip->members_count &&
                 core->votes.sure.bits == gossip->members_count);
-    trpi_assert(self == TRPI_GOSSIP_NONE || trpi_seen_get(&core->seen, self));
+    trpi_assert_slow(self == TRPI_GOSSIP_NONE || trpi_seen_get(&core->seen, self));
     return TRP_OK;
 }
 
 trp_err
 trpi_core_commit(trpi_member_core *core, trpi_gossip *edited)
 {
-    trpi_assert(!edited->frozen);
+    trpi_assert_slow(!edited->frozen);
     trp_err err = trpi_gossip_count_up(edited, core->self->key);
     if (err == TRP_OK) {
         err = trpi_gossip_freeze(edited);
@@ -237,7 +237,7 @@ trpi_core_commit(trpi_member_core *core, trpi_gossip *edited)
 void
 trpi_core_learn_votes(trpi_member_core *core)
 {
-    trpi_assert(core->votes.sure.bits == core->seen.bits);
+    trpi_assert_slow(core->votes.sure.bits == core->seen.bits);
     if (trpi_votes_learn(&core->votes, core->gossip, &core->seen)) {
         core->votes_news = true;
     }
@@ -246,8 +246,8 @@ trpi_core_learn_votes(trpi_member_core *core)
 void
 trpi_core_hear_votes(trpi_member_core *core, const trpi_gossip *theirs, const trpi_frame *frame)
 {
-    trpi_assert(core->votes.sure.bits == core->gossip->members_count);
-    trpi_assert(theirs->frozen);
+    trpi_assert_slow(core->votes.sure.bits == core->gossip->members_count);
+    trpi_assert_slow(theirs->frozen);
     trpi_seen told;
     bool news = false;
     if (trpi_seen_init(&told, theirs->members_count) != TRP_OK) {
@@ -263,7 +263,7 @@ trpi_core_hear_votes(trpi_member_core *core, const trpi_gossip *theirs, const tr
 void
 trpi_core_stop(trpi_member_core *core, trpi_member_stop stop)
 {
-    trpi_assert(stop != TRPI_STOP_NONE);
+    trpi_assert_slow(stop != TRPI_STOP_NONE);
     if (core->phase == TRPI_PHASE_STOPPED) {
         return;
     }
@@ -275,7 +275,7 @@ trpi_core_stop(trpi_member_core *core, trpi_member_stop stop)
     if (action != NULL) {
         action->stop = stop;
     }
-    trpi_assert(core->phase == TRPI_PHASE_STOPPED && core->stop != TRPI_STOP_NONE);
+    trpi_assert_slow(core->phase == TRPI_PHASE_STOPPED && core->stop != TRPI_STOP_NONE);
 }
 
 /* ---- commands -------------------------------------------------------------------------------- */
@@ -283,7 +283,7 @@ trpi_core_stop(trpi_member_core *core, trpi_member_stop stop)
 static trp_err
 command_join(trpi_member_core *core, const trpi_member_event *event)
 {
-    trpi_assert(event->kind == TRPI_MEMBER_JOIN || event->kind == TRPI_MEMBER_SEEDS);
+    trpi_assert_slow(event->kind == TRPI_MEMBER_JOIN || event->kind == TRPI_MEMBER_SEEDS);
     if (event->addresses_count == 0 || event->addresses_count > TRPI_SEEDS_MAX) {
         return TRP_EINVAL;
     }
@@ -301,9 +301,9 @@ command_join(trpi_member_core *core, const trpi_member_event *event)
 static trp_err
 change_status(trpi_member_core *core, uint32_t index, uint32_t status)
 {
-    trpi_assert(trpi_member_transition_is_legal(trpi_member_status(&core->gossip->members[index]),
-                status));
-    trpi_assert(index < core->gossip->members_count);
+    trpi_assert_slow(
+        trpi_member_transition_is_legal(trpi_member_status(&core->gossip->members[index]), status));
+    trpi_assert_slow(index < core->gossip->members_count);
     trpi_gossip *edited = trpi_gossip_copy(core->gossip);
     if (edited == NULL) {
         return TRP_ENOMEM;
@@ -323,7 +323,7 @@ target_is_self(const trpi_member_core *core, const trpi_node_id *target)
 static trp_err
 command_leave(trpi_member_core *core, const trpi_node_id *target)
 {
-    trpi_assert(core->phase != TRPI_PHASE_STOPPED);
+    trpi_assert_slow(core->phase != TRPI_PHASE_STOPPED);
     if (core->phase != TRPI_PHASE_MEMBER) {
         if (!target_is_self(core, target)) {
             return TRP_ENOENT;
@@ -351,7 +351,7 @@ command_leave(trpi_member_core *core, const trpi_node_id *target)
 static trp_err
 command_down(trpi_member_core *core, const trpi_node_id *target)
 {
-    trpi_assert(core->phase != TRPI_PHASE_STOPPED);
+    trpi_assert_slow(core->phase != TRPI_PHASE_STOPPED);
     if (core->phase != TRPI_PHASE_MEMBER) {
         return TRP_ESTATE;
     }
@@ -377,7 +377,7 @@ is_down(const trpi_gossip *g, uint64_t key)
 static trp_err
 keep_rows_of_downed(const trpi_member_core *core, trpi_gossip *edited)
 {
-    trpi_assert(!edited->frozen);
+    trpi_assert_slow(!edited->frozen);
     const trpi_gossip *g = core->gossip;
     trp_err err = TRP_OK;
     for (uint32_t i = 0; i < g->rows_count && err == TRP_OK; i++) {
@@ -392,7 +392,7 @@ keep_rows_of_downed(const trpi_member_core *core, trpi_gossip *edited)
 static trp_err
 observe(trpi_member_core *core, const uint64_t *keys, uint32_t count)
 {
-    trpi_assert(core->phase != TRPI_PHASE_STOPPED);
+    trpi_assert_slow(core->phase != TRPI_PHASE_STOPPED);
     if (core->phase != TRPI_PHASE_MEMBER) {
         return TRP_OK;
     }
@@ -425,7 +425,7 @@ observe(trpi_member_core *core, const uint64_t *keys, uint32_t count)
         trpi_gossip_unref(edited);
         return err;
     }
-    trpi_assert(!edited->frozen);
+    trpi_assert_slow(!edited->frozen);
     return trpi_core_commit(core, edited);
 }
 
@@ -434,8 +434,8 @@ observe(trpi_member_core *core, const uint64_t *keys, uint32_t count)
 static trp_err
 take_frame(trpi_member_core *core, const trpi_member_event *event)
 {
-    trpi_assert(event->kind == TRPI_MEMBER_FRAME);
-    trpi_assert(core->phase != TRPI_PHASE_STOPPED);
+    trpi_assert_slow(event->kind == TRPI_MEMBER_FRAME);
+    trpi_assert_slow(core->phase != TRPI_PHASE_STOPPED);
     trpi_frame frame;
     core->stats.frames_in++;
     core->stats.bytes_in += event->count;
@@ -620,13 +620,13 @@ trpi_member_end(trpi_member_core *core)
 {
     actions_clear(core);
     trpi_events_stopped(core);
-    trpi_assert(core->out.err != TRP_OK || core->published.view == NULL);
+    trpi_assert_slow(core->out.err != TRP_OK || core->published.view == NULL);
 }
 
 const trpi_member_action *
 trpi_member_actions(const trpi_member_core *core, uint32_t *ret_count)
 {
-    trpi_assert(core->out.actions_count <= core->out.actions_room);
+    trpi_assert_slow(core->out.actions_count <= core->out.actions_room);
     *ret_count = core->out.actions_count;
     return core->out.actions;
 }
@@ -634,7 +634,7 @@ trpi_member_actions(const trpi_member_core *core, uint32_t *ret_count)
 trpi_buffer
 trpi_member_take_bytes(trpi_member_core *core, uint32_t action)
 {
-    trpi_assert(core->out.actions[action].kind == TRPI_ACTION_SEND);
+    trpi_assert_slow(core->out.actions[action].kind == TRPI_ACTION_SEND);
     trpi_assert(action < core->out.actions_count);
     trpi_buffer bytes = core->out.actions[action].bytes;
     memset(&core->out.actions[action].bytes, 0, sizeof(bytes));

@@ -49,8 +49,8 @@
 static void
 send_nack(trpi_member_core *core, const trpi_node_id *to, uint32_t code, const char *reason)
 {
-    trpi_assert(code >= TRPI_NACK_NOT_READY && code <= TRPI_NACK_INCOMPATIBLE);
-    trpi_assert(strlen(reason) < TRPI_FRAME_REASON_BYTES);
+    trpi_assert_slow(code >= TRPI_NACK_NOT_READY && code <= TRPI_NACK_INCOMPATIBLE);
+    trpi_assert_slow(strlen(reason) < TRPI_FRAME_REASON_BYTES);
     trpi_frame frame = { .kind = TRPI_FRAME_INIT_JOIN_NACK, .to_uid = to->uid, .code = code };
     snprintf(frame.reason, sizeof(frame.reason), "%s", reason);
     trpi_core_send(core, to, &frame, NULL);
@@ -66,7 +66,7 @@ insists(const trpi_frame *frame)
 static void
 log_difference(trpi_member_core *core, const trpi_node_id *from, bool refused, const char *why)
 {
-    trpi_assert(why[0] != '\0');
+    trpi_assert_slow(why[0] != '\0');
     if (core->now.mono_ms >= core->logged.refused_ms) {
         char text[TRPI_ADDRESS_TEXT_BYTES];
         trpi_core_log(core, TRP_LOG_WARNING, "%s %s: %s",
@@ -79,7 +79,7 @@ log_difference(trpi_member_core *core, const trpi_node_id *from, bool refused, c
 static void
 refuse_full(trpi_member_core *core, const trpi_node_id *from)
 {
-    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
+    trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     char reason[TRPI_FRAME_REASON_BYTES];
     (void)snprintf(reason, sizeof(reason), "the cluster has as many members as it can have, %u",
                    TRPI_JOIN_MEMBERS_MAX);
@@ -90,7 +90,7 @@ refuse_full(trpi_member_core *core, const trpi_node_id *from)
 static void
 refuse_roles(trpi_member_core *core, const trpi_node_id *from)
 {
-    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
+    trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     char reason[TRPI_FRAME_REASON_BYTES];
     (void)snprintf(reason, sizeof(reason),
                    "the cluster has as many different roles as it can have, %u: give it roles that "
@@ -104,7 +104,7 @@ refuse_roles(trpi_member_core *core, const trpi_node_id *from)
 static bool
 may_ask(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *frame)
 {
-    trpi_assert(core->phase != TRPI_PHASE_STOPPED);
+    trpi_assert_slow(core->phase != TRPI_PHASE_STOPPED);
     const trpi_address *own = &core->self->id.address;
     char reason[TRPI_FRAME_REASON_BYTES];
     if (from->uid == 0) {
@@ -153,14 +153,14 @@ may_ask(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fram
                   "this incarnation was removed from the cluster; restart the process");
         return false;
     }
-    trpi_assert(core->phase == TRPI_PHASE_MEMBER && !core->now.waking);
+    trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER && !core->now.waking);
     return true;
 }
 
 void
 trpi_contact_init_join(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *frame)
 {
-    trpi_assert(frame->kind == TRPI_FRAME_INIT_JOIN);
+    trpi_assert_slow(frame->kind == TRPI_FRAME_INIT_JOIN);
     if (!may_ask(core, from, frame)) {
         return;
     }
@@ -211,21 +211,21 @@ predecessors(const trpi_gossip *edited, const trpi_node_id *from)
          i < edited->members_count && is_same_place(&edited->members[i], from); i++) {
         count += is_predecessor(&edited->members[i], from) ? 1 : 0;
     }
-    trpi_assert(count <= edited->members_count);
+    trpi_assert_slow(count <= edited->members_count);
     return count;
 }
 
 static void
 down_predecessors(trpi_gossip *edited, const trpi_node_id *from)
 {
-    trpi_assert(!edited->frozen);
+    trpi_assert_slow(!edited->frozen);
     for (uint32_t i = trpi_gossip_lower(edited, &from->address);
          i < edited->members_count && is_same_place(&edited->members[i], from); i++) {
         if (is_predecessor(&edited->members[i], from)) {
             trpi_gossip_set_status(edited, i, TRP_MEMBER_DOWN);
         }
     }
-    trpi_assert(predecessors(edited, from) == 0);
+    trpi_assert_slow(predecessors(edited, from) == 0);
 }
 
 /* Two incarnations of one address may join through two contacts. The one that lives knows the
@@ -233,8 +233,8 @@ down_predecessors(trpi_gossip *edited, const trpi_node_id *from)
 void
 trpi_seek_down_own_predecessors(trpi_member_core *core)
 {
-    trpi_assert(trpi_core_self_index(core) != TRPI_GOSSIP_NONE);
-    trpi_assert(!core->now.waking);
+    trpi_assert_slow(trpi_core_self_index(core) != TRPI_GOSSIP_NONE);
+    trpi_assert_slow(!core->now.waking);
     const trpi_gossip *g = core->gossip;
     bool any = false;
     uint32_t self = trpi_core_self_index(core); /* incarnations of one address stand side by side */
@@ -264,7 +264,7 @@ admission_ms(trpi_member_core *core, uint32_t members)
 static bool
 is_waiting(const trpi_member_core *core, const trpi_ident *ident)
 {
-    trpi_assert(core->admission.joiners_count <= JOINERS_MAX);
+    trpi_assert_slow(core->admission.joiners_count <= JOINERS_MAX);
     for (uint32_t i = 0; i < core->admission.joiners_count; i++) {
         if (core->admission.joiners[i]->key == ident->key) {
             return true;
@@ -276,23 +276,23 @@ is_waiting(const trpi_member_core *core, const trpi_ident *ident)
 static void
 queue_joiner(trpi_member_core *core, trpi_ident *ident)
 {
-    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
+    trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     if (is_waiting(core, ident) ||
         TRPI_ARRAY_RESERVE(&core->admission, joiners, 1, JOINERS_MAX) != TRP_OK) {
         return; /* it has asked again; or it will */
     }
     core->admission.joiners[core->admission.joiners_count++] = trpi_ident_ref(ident);
-    trpi_assert(core->admission.joiners_count <= JOINERS_MAX && is_waiting(core, ident));
+    trpi_assert_slow(core->admission.joiners_count <= JOINERS_MAX && is_waiting(core, ident));
 }
 
 static uint32_t
 admitted_max(const trpi_member_core *core)
 {
-    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
+    trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     uint32_t members = core->gossip->members_count;
     uint32_t left = members < TRPI_JOIN_MEMBERS_MAX ? TRPI_JOIN_MEMBERS_MAX - members : 0;
     uint32_t max = left / ADMITTED_LEAST + ADMITTED_LEAST;
-    trpi_assert(max >= ADMITTED_LEAST);
+    trpi_assert_slow(max >= ADMITTED_LEAST);
     return max < ADMITTED_MAX ? max : ADMITTED_MAX;
 }
 
@@ -301,7 +301,7 @@ admitted_max(const trpi_member_core *core)
 static bool
 have_room(trpi_role_table *roles, const trpi_ident *joiner)
 {
-    trpi_assert(roles->count <= TRPI_GOSSIP_ROLES_MAX);
+    trpi_assert_slow(roles->count <= TRPI_GOSSIP_ROLES_MAX);
     uint32_t missing = trpi_role_table_missing(roles, joiner);
     return (missing == 0 || roles->count + missing <= TRPI_JOIN_ROLES_MAX) &&
            trpi_role_table_add(roles, joiner) == TRP_OK;
@@ -310,7 +310,7 @@ have_room(trpi_role_table *roles, const trpi_ident *joiner)
 static trp_err
 admit(trpi_member_core *core, trpi_gossip *edited, trpi_role_table *roles, trpi_ident *joiner)
 {
-    trpi_assert(!edited->frozen);
+    trpi_assert_slow(!edited->frozen);
     uint32_t replaced = predecessors(edited, &joiner->id);
     if (edited->members_count - replaced >= TRPI_JOIN_MEMBERS_MAX) {
         refuse_full(core, &joiner->id); /* membership-contact-J9 */
@@ -332,8 +332,8 @@ admit(trpi_member_core *core, trpi_gossip *edited, trpi_role_table *roles, trpi_
 static trp_err
 roles_of(const trpi_gossip *gossip, trpi_role_table *roles)
 {
-    trpi_assert(gossip->frozen);
-    trpi_assert(roles->count == 0);
+    trpi_assert_slow(gossip->frozen);
+    trpi_assert_slow(roles->count == 0);
     const trpi_ident *const *kinds;
     uint32_t count;
     trp_err err = trpi_gossip_kinds(gossip, &kinds, &count);
@@ -348,7 +348,7 @@ roles_of(const trpi_gossip *gossip, trpi_role_table *roles)
 static trp_err
 admit_first(trpi_member_core *core, uint32_t count)
 {
-    trpi_assert(count > 0 && count <= core->admission.joiners_count);
+    trpi_assert_slow(count > 0 && count <= core->admission.joiners_count);
     trpi_gossip *edited = trpi_gossip_copy(core->gossip);
     trpi_role_table *roles = trpi_role_table_new();
     trp_err err = edited == NULL || roles == NULL ? TRP_ENOMEM : roles_of(core->gossip, roles);
@@ -368,7 +368,7 @@ admit_first(trpi_member_core *core, uint32_t count)
 static void
 welcome(trpi_member_core *core, const trpi_ident *joiner)
 {
-    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
+    trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     uint32_t at = trpi_gossip_find(core->gossip, joiner->key);
     if (at != TRPI_GOSSIP_NONE && core->gossip->members[at].status != TRP_MEMBER_DOWN) {
         trpi_gossip_send_view(core, &joiner->id, TRPI_FRAME_WELCOME, 0);
@@ -378,7 +378,7 @@ welcome(trpi_member_core *core, const trpi_ident *joiner)
 void
 trpi_contact_tick(trpi_member_core *core)
 {
-    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
+    trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     uint32_t self = trpi_core_self_index(core);
     if (core->admission.joiners_count == 0 || core->now.mono_ms < core->admission.admit_ms ||
         core->now.waking) {
@@ -401,7 +401,7 @@ trpi_contact_tick(trpi_member_core *core)
 void
 trpi_contact_forget(trpi_member_core *core, uint32_t count)
 {
-    trpi_assert(count <= core->admission.joiners_count);
+    trpi_assert_slow(count <= core->admission.joiners_count);
     for (uint32_t i = 0; i < count; i++) {
         trpi_ident_unref(core->admission.joiners[i]);
     }
@@ -414,13 +414,13 @@ trpi_contact_forget(trpi_member_core *core, uint32_t count)
         core->admission.joiners = NULL;
         core->admission.joiners_room = 0;
     }
-    trpi_assert(core->admission.joiners_count <= core->admission.joiners_room);
+    trpi_assert_slow(core->admission.joiners_count <= core->admission.joiners_room);
 }
 
 void
 trpi_contact_join(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame)
 {
-    trpi_assert(frame->kind == TRPI_FRAME_JOIN);
+    trpi_assert_slow(frame->kind == TRPI_FRAME_JOIN);
     if (!may_ask(core, from, frame)) {
         return;
     }

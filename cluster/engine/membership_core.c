@@ -42,7 +42,7 @@ trpi_core_self_index(const trpi_member_core *core)
 trpi_member_action *
 trpi_core_action(trpi_member_core *core, trpi_member_action_kind kind)
 {
-    trpi_assert(core->out.actions_count <= core->out.actions_room);
+    trpi_assert_slow(core->out.actions_count <= core->out.actions_room);
     if (!TRPI_ARRAY_HAS_ROOM(&core->out, actions)) {
         core->out.err = TRP_ENOMEM; /* a lost send or event; gossip repeats itself */
         return NULL;
@@ -57,7 +57,7 @@ trpi_core_action(trpi_member_core *core, trpi_member_action_kind kind)
 void
 trpi_core_log(trpi_member_core *core, trp_log_level level, const char *format, ...)
 {
-    trpi_assert(level <= TRP_LOG_DEBUG);
+    trpi_assert_slow(level <= TRP_LOG_DEBUG);
     trpi_member_action *action =
         core->options.quiet ? NULL : trpi_core_action(core, TRPI_ACTION_LOG);
     if (action != NULL) {
@@ -73,7 +73,7 @@ trpi_core_log(trpi_member_core *core, trp_log_level level, const char *format, .
 static void
 log_unsent(trpi_member_core *core, const trpi_node_id *to, trp_err err)
 {
-    trpi_assert(err != TRP_OK);
+    trpi_assert_slow(err != TRP_OK);
     char text[TRPI_ADDRESS_TEXT_BYTES], why[160];
     if (core->now.mono_ms < core->logged.unsent_ms) {
         return;
@@ -100,8 +100,8 @@ void
 trpi_core_send(trpi_member_core *core, const trpi_node_id *to, const trpi_frame *frame,
                const trpi_seen *seen)
 {
-    trpi_assert(frame->kind > 0 && frame->kind < TRPI_FRAME_KIND_COUNT);
-    trpi_assert(core->phase != TRPI_PHASE_STOPPED);
+    trpi_assert_slow(frame->kind > 0 && frame->kind < TRPI_FRAME_KIND_COUNT);
+    trpi_assert_slow(core->phase != TRPI_PHASE_STOPPED);
     trpi_buffer bytes = { 0 };
     trp_err err = trpi_frame_encode(frame, seen, &bytes);
     if (err != TRP_OK) {
@@ -117,7 +117,7 @@ trpi_core_send(trpi_member_core *core, const trpi_node_id *to, const trpi_frame 
     action->bytes = bytes;
     core->stats.frames_out++;
     core->stats.bytes_out += bytes.count;
-    trpi_assert(core->out.actions_count > 0);
+    trpi_assert_slow(core->out.actions_count > 0);
 }
 
 bool

@@ -36,17 +36,17 @@
 static void
 lease_release(trpi_member_core *core)
 {
-    trpi_assert(trpi_downing_asks_lease(core->downing));
+    trpi_assert_slow(trpi_downing_asks_lease(core->downing));
     core->split.lease = TRPI_LEASE_UNASKED;
     (void)trpi_core_action(core, TRPI_ACTION_LEASE_RELEASE); /* no memory: it ends with the node */
-    trpi_assert(core->split.lease == TRPI_LEASE_UNASKED);
+    trpi_assert_slow(core->split.lease == TRPI_LEASE_UNASKED);
 }
 
 /* Nobody is unreachable that could be marked Down. */
 static void
 lease_rest(trpi_member_core *core)
 {
-    trpi_assert(core->gossip->blocking_count == 0);
+    trpi_assert_slow(core->gossip->blocking_count == 0);
     bool unanswered =
         core->split.lease == TRPI_LEASE_ASKED &&
         core->now.mono_ms >= core->split.lease_ms + core->options.downing.lease_timeout_ms;
@@ -57,14 +57,14 @@ lease_rest(trpi_member_core *core)
                    trpi_downing_lease_hold_ms(&core->options.downing)) {
         lease_release(core);
     }
-    trpi_assert(core->split.lease != TRPI_LEASE_REFUSED);
+    trpi_assert_slow(core->split.lease != TRPI_LEASE_REFUSED);
 }
 
 /* membership-downing-W1 */
 static void
 lease_clock(trpi_member_core *core)
 {
-    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
+    trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     if (core->gossip->unreachable_count == 0) {
         core->split.apart_ms = 0;
         return;
@@ -73,14 +73,14 @@ lease_clock(trpi_member_core *core)
     if (core->split.lease == TRPI_LEASE_HELD) {
         core->split.lease_ms = core->now.mono_ms;
     }
-    trpi_assert(core->split.apart_ms <= core->now.mono_ms);
+    trpi_assert_slow(core->split.apart_ms <= core->now.mono_ms);
 }
 
 static void
 lease_ask(trpi_member_core *core, const trpi_downing_decision *decision)
 {
-    trpi_assert(trpi_downing_asks_lease(core->downing));
-    trpi_assert(decision->verdict == TRPI_DOWNING_ACQUIRE);
+    trpi_assert_slow(trpi_downing_asks_lease(core->downing));
+    trpi_assert_slow(decision->verdict == TRPI_DOWNING_ACQUIRE);
     if (trpi_core_action(core, TRPI_ACTION_LEASE_ACQUIRE) != NULL) { /* else: at the next tick */
         core->split.lease = TRPI_LEASE_ASKED;
         core->split.lease_ms = core->now.mono_ms;
@@ -129,8 +129,9 @@ trpi_lease_answered(trpi_member_core *core, bool granted, const char *why)
     core->due.leader_ms = core->now.mono_ms; /* decide now */
     trpi_core_log(core, TRP_LOG_WARNING, "the lease is %s%s%s", granted ? "ours" : "refused",
                   why == NULL ? "" : ": ", why == NULL ? "" : why);
-    trpi_assert(core->split.lease == TRPI_LEASE_HELD || core->split.lease == TRPI_LEASE_REFUSED);
-    trpi_assert(core->split.lease_ms == core->now.mono_ms);
+    trpi_assert_slow(core->split.lease == TRPI_LEASE_HELD ||
+                     core->split.lease == TRPI_LEASE_REFUSED);
+    trpi_assert_slow(core->split.lease_ms == core->now.mono_ms);
 }
 
 /* ---- looking --------------------------------------------------------------------------------- */
@@ -169,7 +170,7 @@ trpi_member_next_crash(const trpi_member_core *core, uint64_t leaver,
     *ret_cast =
         trpi_downing_next_crash_find(core->downing, &core->options.downing, &input, index, marks);
     trpi_free(marks);
-    trpi_assert(ret_cast->fatal <= core->gossip->members_count);
+    trpi_assert_slow(ret_cast->fatal <= core->gossip->members_count);
     return true;
 }
 
@@ -178,7 +179,7 @@ trpi_member_next_crash(const trpi_member_core *core, uint64_t leaver,
 static void
 mark_down(trpi_member_core *core, const trpi_downing_decision *decision, const char *what)
 {
-    trpi_assert(decision->indexes_count > 0 &&
+    trpi_assert_slow(decision->indexes_count > 0 &&
                 decision->indexes_count <= core->gossip->members_count);
     trpi_gossip *edited = trpi_gossip_copy(core->gossip);
     if (edited == NULL) {
@@ -213,8 +214,8 @@ static void
 side_down(trpi_member_core *core, const trpi_downing_input *input,
           const trpi_downing_decision *decision)
 {
-    trpi_assert(decision->verdict == TRPI_DOWNING_DOWN_SIDE);
-    trpi_assert(decision->indexes_count > 0);
+    trpi_assert_slow(decision->verdict == TRPI_DOWNING_DOWN_SIDE);
+    trpi_assert_slow(decision->indexes_count > 0);
     uint32_t *marks = trpi_alloc((core->gossip->members_count + 1) * sizeof(*marks));
     if (marks != NULL) { /* else it stops without having told the sides */
         trpi_sides sides; /* found again: indexes has taken the place of the marks */
@@ -235,18 +236,18 @@ side_down(trpi_member_core *core, const trpi_downing_input *input,
 static void
 self_down(trpi_member_core *core, const trpi_downing_decision *decision)
 {
-    trpi_assert(decision->verdict == TRPI_DOWNING_DOWN_SELF);
+    trpi_assert_slow(decision->verdict == TRPI_DOWNING_DOWN_SELF);
     trpi_events_downing(core, decision, "down-self");
     sides_say(core, decision->indexes);
     next_say(core);
     trpi_core_stop(core, TRPI_STOP_DOWNED);
-    trpi_assert(core->phase == TRPI_PHASE_STOPPED);
+    trpi_assert_slow(core->phase == TRPI_PHASE_STOPPED);
 }
 
 static void
 roll_call(trpi_member_core *core)
 {
-    trpi_assert(core->gossip->blocking_count > 0);
+    trpi_assert_slow(core->gossip->blocking_count > 0);
     trpi_gossip *edited = trpi_gossip_copy(core->gossip);
     if (edited != NULL && trpi_core_commit(core, edited) == TRP_OK) { /* else: at the next tick */
         trpi_gossip_ask_suspects(core);
@@ -259,11 +260,12 @@ roll_call(trpi_member_core *core)
 static trpi_downing_input
 input_make(const trpi_member_core *core, const uint64_t *times)
 {
-    trpi_assert(core->stability.stable_ms <= core->now.mono_ms &&
+    trpi_assert_slow(core->stability.stable_ms <= core->now.mono_ms &&
                 core->version.since_ms <= core->now.mono_ms);
-    trpi_assert(core->version.made_ms <= core->now.mono_ms &&
+    trpi_assert_slow(core->version.made_ms <= core->now.mono_ms &&
                 core->split.suspicion_ms <= core->now.mono_ms);
-    trpi_assert(core->stability.flaps <= 2 || core->stability.flapping_ms <= core->now.mono_ms);
+    trpi_assert_slow(core->stability.flaps <= 2 ||
+                     core->stability.flapping_ms <= core->now.mono_ms);
     uint64_t sure_ms = core->split.sure_ms > core->stability.flapping_ms
                            ? core->split.sure_ms
                            : core->stability.flapping_ms;
@@ -313,7 +315,7 @@ times_fill(const trpi_member_core *core, uint64_t *times)
 static void
 decide(trpi_member_core *core, const uint64_t *times, uint32_t *indexes)
 {
-    trpi_assert(core->gossip->blocking_count > 0 && !core->now.waking);
+    trpi_assert_slow(core->gossip->blocking_count > 0 && !core->now.waking);
     trpi_downing_decision decision = { .verdict = TRPI_DOWNING_WAIT, .indexes = indexes };
     trpi_downing_input input = input_make(core, times);
     trpi_downing_decide(core->downing, &core->options.downing, &input, &decision);
@@ -346,7 +348,7 @@ decide(trpi_member_core *core, const uint64_t *times, uint32_t *indexes)
 static void
 note_leaver(trpi_member_core *core)
 {
-    trpi_assert(core->seen.bits == core->gossip->members_count);
+    trpi_assert_slow(core->seen.bits == core->gossip->members_count);
     uint64_t leaver =
         trpi_sides_leaver(&core->options.downing, core->gossip, &core->votes, &core->seen);
     core->split.oldest_exiting = leaver != 0 ? leaver : core->split.oldest_exiting;
@@ -355,7 +357,7 @@ note_leaver(trpi_member_core *core)
 void
 trpi_downing_tick(trpi_member_core *core)
 {
-    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
+    trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     const trpi_gossip *g = core->gossip;
     uint32_t self = trpi_core_self_index(core);
     if (self == TRPI_GOSSIP_NONE || g->members[self].status >= TRP_MEMBER_EXITING) {
@@ -410,6 +412,6 @@ trpi_member_forecast(const trpi_member_core *core, trpi_downing_forecast *ret_fo
 void
 trpi_downing_own_pause(trpi_member_core *core, uint64_t pause_ms)
 {
-    trpi_assert(pause_ms > 0);
+    trpi_assert_slow(pause_ms > 0);
     trpi_core_move(core, &core->split.sure_ms, pause_ms);
 }

@@ -100,7 +100,7 @@ trpi_member_unreachable_since_ms(const trpi_member_core *core, uint64_t key)
 const char *
 trpi_member_seek_text(const trpi_member_core *core, char *buffer, size_t bytes)
 {
-    trpi_assert(bytes >= TRPI_ADDRESS_TEXT_BYTES);
+    trpi_assert_slow(bytes >= TRPI_ADDRESS_TEXT_BYTES);
     buffer[0] = '\0';
     if (core->phase != TRPI_PHASE_SEEKING) {
         return buffer;
@@ -118,7 +118,7 @@ trpi_member_seek_text(const trpi_member_core *core, char *buffer, size_t bytes)
 static uint32_t
 last_status(const trpi_member_core *core, const trpi_gossip_member *self)
 {
-    trpi_assert(core->phase != TRPI_PHASE_STOPPED || core->stop != TRPI_STOP_NONE);
+    trpi_assert_slow(core->phase != TRPI_PHASE_STOPPED || core->stop != TRPI_STOP_NONE);
     if (core->phase != TRPI_PHASE_STOPPED) {
         return trpi_member_status(self);
     }
@@ -154,7 +154,7 @@ trpi_member_fill(const trpi_member_core *core, const trpi_gossip_member *member,
 static void
 track_flapping(trpi_member_core *core)
 {
-    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
+    trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     uint64_t reach = core->gossip->reach;
     if (reach == core->stability.reach) {
         return;
@@ -168,15 +168,15 @@ track_flapping(trpi_member_core *core)
     core->stability.reach = reach;
     core->stability.reach_ms = core->now.mono_ms;
     core->stability.flaps = reach == 0 ? 0 : core->stability.flaps + 1;
-    trpi_assert((core->stability.flaps == 0) == (core->stability.reach == 0));
-    trpi_assert(core->stability.reach_ms == core->now.mono_ms);
+    trpi_assert_slow((core->stability.flaps == 0) == (core->stability.reach == 0));
+    trpi_assert_slow(core->stability.reach_ms == core->now.mono_ms);
 }
 
 /* Does anybody accuse it who was not missed itself? */
 static bool
 is_missed_by_sound(const trpi_member_core *core, uint64_t key)
 {
-    trpi_assert(core->gossip->frozen);
+    trpi_assert_slow(core->gossip->frozen);
     const trpi_gossip *g = core->gossip;
     for (uint32_t i = 0; i < g->rows_count; i++) {
         if (g->rows[i].subject == key) {
@@ -199,7 +199,7 @@ is_missed_by_sound(const trpi_member_core *core, uint64_t key)
 static void
 track_members(trpi_member_core *core)
 {
-    trpi_assert(core->gossip->unreachable_count <= core->gossip->members_count);
+    trpi_assert_slow(core->gossip->unreachable_count <= core->gossip->members_count);
     const trpi_gossip *g = core->gossip;
     uint64_t now_ms = core->now.mono_ms, stable_ms = core->options.downing.stable_after_ms;
     trpi_since *since =
@@ -234,13 +234,13 @@ track_members(trpi_member_core *core)
     trpi_free(core->stability.since);
     core->stability.since = since;
     core->stability.since_count = count;
-    trpi_assert(core->stability.since_count >= g->unreachable_count);
+    trpi_assert_slow(core->stability.since_count >= g->unreachable_count);
 }
 
 void
 trpi_core_track(trpi_member_core *core)
 {
-    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
+    trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     const trpi_gossip *g = core->gossip;
     if (core->stability.tracked == g->digest) {
         return;
@@ -252,7 +252,7 @@ trpi_core_track(trpi_member_core *core)
     }
     track_flapping(core);
     track_members(core);
-    trpi_assert(core->stability.tracked == g->digest && core->stability.shape == g->shape);
+    trpi_assert_slow(core->stability.tracked == g->digest && core->stability.shape == g->shape);
 }
 
 void
@@ -268,7 +268,7 @@ trpi_core_track_pause(trpi_member_core *core, uint64_t pause_ms)
         trpi_core_move(core, &since->back_ms, since->back_ms == 0 ? 0 : pause_ms);
         trpi_core_move(core, &since->lost_ms, since->lost_ms == 0 ? 0 : pause_ms);
     }
-    trpi_assert(s->stable_ms <= core->now.mono_ms && s->reach_ms <= core->now.mono_ms);
+    trpi_assert_slow(s->stable_ms <= core->now.mono_ms && s->reach_ms <= core->now.mono_ms);
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
@@ -302,8 +302,8 @@ static void
 publish_member(trpi_member_core *core, uint32_t event, const trpi_gossip_member *m, uint32_t status,
                uint32_t previous)
 {
-    trpi_assert(status >= TRP_MEMBER_JOINING && status <= TRP_MEMBER_WEAKLY_UP);
-    trpi_assert(previous <= TRP_MEMBER_WEAKLY_UP);
+    trpi_assert_slow(status >= TRP_MEMBER_JOINING && status <= TRP_MEMBER_WEAKLY_UP);
+    trpi_assert_slow(previous <= TRP_MEMBER_WEAKLY_UP);
     bool bad = event == TRP_CLUSTER_UNREACHABLE || event == TRP_CLUSTER_MEMBER_DOWNED;
     if (!core->options.quiet) {
         trpi_core_log(core, bad ? TRP_LOG_WARNING : TRP_LOG_INFO, "member %s is %s, uid %016llx",
@@ -324,8 +324,8 @@ publish_member(trpi_member_core *core, uint32_t event, const trpi_gossip_member 
 static void
 publish_path(trpi_member_core *core, const trpi_gossip_member *m, uint32_t was, uint32_t is)
 {
-    trpi_assert(was != is);
-    trpi_assert(is >= TRP_MEMBER_JOINING && is <= TRP_MEMBER_WEAKLY_UP);
+    trpi_assert_slow(was != is);
+    trpi_assert_slow(is >= TRP_MEMBER_JOINING && is <= TRP_MEMBER_WEAKLY_UP);
     static const struct {
         uint32_t status, event;
     } path[] = { { TRP_MEMBER_JOINING, TRP_CLUSTER_MEMBER_JOINED },
@@ -354,7 +354,7 @@ publish_path(trpi_member_core *core, const trpi_gossip_member *m, uint32_t was, 
 static void
 publish_removed(trpi_member_core *core, const trpi_gossip_member *m, uint32_t last)
 {
-    trpi_assert(last == TRP_MEMBER_EXITING || last == TRP_MEMBER_DOWN);
+    trpi_assert_slow(last == TRP_MEMBER_EXITING || last == TRP_MEMBER_DOWN);
     if (m->status < last) {
         publish_path(core, m, trpi_member_status(m), last);
     }
@@ -396,7 +396,7 @@ publish_reachability(trpi_member_core *core, const trpi_gossip_member *m, bool w
 static const trpi_gossip_member *
 counterpart(const trpi_gossip *g, const trpi_ident *ident, uint32_t *at)
 {
-    trpi_assert(*at <= g->members_count);
+    trpi_assert_slow(*at <= g->members_count);
     if (*at < g->members_count &&
         (g->members[*at].ident == ident || g->members[*at].ident->key == ident->key)) {
         return &g->members[(*at)++];
@@ -414,8 +414,8 @@ counterpart(const trpi_gossip *g, const trpi_ident *ident, uint32_t *at)
 static void
 publish_members(trpi_member_core *core, const trpi_gossip *old, const trpi_gossip *new)
 {
-    trpi_assert(old->frozen && new->frozen);
-    trpi_assert(old->digest != new->digest);
+    trpi_assert_slow(old->frozen && new->frozen);
+    trpi_assert_slow(old->digest != new->digest);
     bool reach = old->unreachable_count + new->unreachable_count > 0;
     uint32_t at = 0;
     for (uint32_t i = 0; i < new->members_count && reach; i++) {
@@ -450,7 +450,7 @@ publish_members(trpi_member_core *core, const trpi_gossip *old, const trpi_gossi
 static trp_leader_event
 leader_event(const trpi_gossip *g, uint32_t index, const char *role)
 {
-    trpi_assert(index == TRPI_GOSSIP_NONE || index < g->members_count);
+    trpi_assert_slow(index == TRPI_GOSSIP_NONE || index < g->members_count);
     trp_leader_event event = { .uid = 0 };
     if (index != TRPI_GOSSIP_NONE) {
         const trpi_ident *ident = g->members[index].ident;
@@ -467,7 +467,7 @@ static void
 publish_leader(trpi_member_core *core, const trpi_gossip *old, const trpi_gossip *new,
                const char *role)
 {
-    trpi_assert(old->frozen && new->frozen);
+    trpi_assert_slow(old->frozen && new->frozen);
     uint32_t was = trpi_gossip_leader(old, core->self->key, role);
     uint32_t is = trpi_gossip_leader(new, core->self->key, role);
     uint64_t was_key = was == TRPI_GOSSIP_NONE ? 0 : old->members[was].ident->key;
@@ -505,7 +505,7 @@ is_role_of(const trpi_ident *const *kinds, uint32_t count, const char *role)
 static void
 publish_role_leaders(trpi_member_core *core, const trpi_gossip *old, const trpi_gossip *new)
 {
-    trpi_assert(old->frozen && new->frozen);
+    trpi_assert_slow(old->frozen && new->frozen);
     const trpi_ident *const *kinds[2];
     uint32_t counts[2];
     if (trpi_gossip_kinds(new, &kinds[0], &counts[0]) != TRP_OK ||
@@ -550,7 +550,7 @@ trpi_member_each_role_leader(const trpi_member_core *core, trpi_role_leader_fn f
 static void
 publish_seen(trpi_member_core *core, bool new_version)
 {
-    trpi_assert(core->seen.bits == core->gossip->members_count);
+    trpi_assert_slow(core->seen.bits == core->gossip->members_count);
     uint32_t seen = trpi_seen_count(&core->seen);
     bool converged = trpi_member_is_converged(core);
     if (!new_version && seen == core->published.seen_count &&
@@ -569,7 +569,7 @@ publish_seen(trpi_member_core *core, bool new_version)
     }
     core->published.seen_count = seen;
     core->published.converged = converged;
-    trpi_assert(core->published.seen_count <= core->seen.bits);
+    trpi_assert_slow(core->published.seen_count <= core->seen.bits);
 }
 
 /* membership-events-V3. What was decided since `begin` is taken back if a part of it found no
@@ -577,7 +577,7 @@ publish_seen(trpi_member_core *core, bool new_version)
 static bool
 is_complete(trpi_member_core *core, uint32_t begin)
 {
-    trpi_assert(begin <= core->out.actions_count);
+    trpi_assert_slow(begin <= core->out.actions_count);
     if (core->out.err != TRP_OK) {
         core->out.actions_count = begin;
         return false;
@@ -588,7 +588,7 @@ is_complete(trpi_member_core *core, uint32_t begin)
 void
 trpi_events_publish(trpi_member_core *core)
 {
-    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
+    trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     static const trpi_gossip nothing = { .refs = 1, .frozen = true };
     const trpi_gossip *old = core->published.view == NULL ? &nothing : core->published.view;
     const trpi_gossip *new = core->gossip;
@@ -606,7 +606,7 @@ trpi_events_publish(trpi_member_core *core)
         trpi_gossip_unref(core->published.view);
         core->published.view = core->gossip;
     }
-    trpi_assert(core->out.err != TRP_OK || core->published.view == core->gossip);
+    trpi_assert_slow(core->out.err != TRP_OK || core->published.view == core->gossip);
 }
 
 /* EVENTS-14. Publish that this node is out: to its subscribers nobody is a member any more. The
@@ -614,7 +614,7 @@ trpi_events_publish(trpi_member_core *core)
 static void
 publish_end(trpi_member_core *core, const trpi_gossip *old)
 {
-    trpi_assert(!core->published.ends);
+    trpi_assert_slow(!core->published.ends);
     static const trpi_gossip nothing = { .refs = 1, .frozen = true };
     uint32_t self = trpi_gossip_find(old, core->self->key);
     for (uint32_t i = 0; i < old->members_count; i++) {
@@ -635,13 +635,13 @@ publish_end(trpi_member_core *core, const trpi_gossip *old)
     publish_leader(core, old, &nothing, NULL);
     publish_role_leaders(core, old, &nothing);
     core->published.ends = false;
-    trpi_assert(!core->published.ends);
+    trpi_assert_slow(!core->published.ends);
 }
 
 void
 trpi_events_stopped(trpi_member_core *core)
 {
-    trpi_assert(!core->published.ends);
+    trpi_assert_slow(!core->published.ends);
     uint32_t begin = core->out.actions_count;
     core->out.err = TRP_OK;
     if (core->published.view != NULL) {
@@ -656,7 +656,7 @@ trpi_events_stopped(trpi_member_core *core)
 void
 trpi_events_downing(trpi_member_core *core, const trpi_downing_decision *decision, const char *what)
 {
-    trpi_assert(decision->indexes_count <= core->gossip->members_count);
+    trpi_assert_slow(decision->indexes_count <= core->gossip->members_count);
     trpi_core_log(core, TRP_LOG_WARNING,
                   "downing %s: %s (%s; members %u, on this side %u, unreachable %u, indirectly %u)",
                   trpi_downing_name(core->downing), what, decision->reason, decision->members,

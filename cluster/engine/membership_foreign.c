@@ -34,7 +34,7 @@
 static bool
 is_member(const trpi_member_core *core, const trpi_address *address)
 {
-    trpi_assert(core->gossip->frozen);
+    trpi_assert_slow(core->gossip->frozen);
     const trpi_gossip *g = core->gossip;
     uint32_t at = trpi_gossip_lower(g, address);
     return at < g->members_count &&
@@ -44,7 +44,7 @@ is_member(const trpi_member_core *core, const trpi_address *address)
 static bool
 is_seed(const trpi_member_core *core, const trpi_address *address)
 {
-    trpi_assert(core->seek.addresses_count <= TRPI_SEEDS_MAX);
+    trpi_assert_slow(core->seek.addresses_count <= TRPI_SEEDS_MAX);
     for (uint32_t i = 0; i < core->seek.addresses_count; i++) {
         if (trpi_address_equal(&core->seek.addresses[i], address)) {
             return true;
@@ -57,7 +57,7 @@ is_seed(const trpi_member_core *core, const trpi_address *address)
 static uint64_t
 interval_ms(const trpi_member_core *core)
 {
-    trpi_assert(core->options.seed_check_ms != TRPI_MEMBER_OFF);
+    trpi_assert_slow(core->options.seed_check_ms != TRPI_MEMBER_OFF);
     uint32_t leader = trpi_gossip_leader(core->gossip, core->self->key, NULL);
     uint32_t share = core->gossip->members_count / MEMBERS_PER_ASKER;
     bool leads =
@@ -68,7 +68,7 @@ interval_ms(const trpi_member_core *core)
 const trpi_address *
 trpi_member_absent_seed(const trpi_member_core *core, uint32_t *at)
 {
-    trpi_assert(core->seek.addresses_count <= TRPI_SEEDS_MAX);
+    trpi_assert_slow(core->seek.addresses_count <= TRPI_SEEDS_MAX);
     while (core->phase == TRPI_PHASE_MEMBER && core->gossip != NULL &&
            *at < core->seek.addresses_count) {
         const trpi_address *seed = &core->seek.addresses[(*at)++];
@@ -82,7 +82,7 @@ trpi_member_absent_seed(const trpi_member_core *core, uint32_t *at)
 static void
 ask(trpi_member_core *core)
 {
-    trpi_assert(core->phase == TRPI_PHASE_MEMBER && !core->now.waking);
+    trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER && !core->now.waking);
     trpi_frame frame = { .kind = TRPI_FRAME_INIT_JOIN };
     const trpi_gossip *g = core->gossip;
     const trpi_address *seed;
@@ -103,22 +103,22 @@ ask(trpi_member_core *core)
         }
     }
     core->foreigners.lost_next = (core->foreigners.lost_next + n) % g->members_count;
-    trpi_assert(asked <= LOST_ASKED);
-    trpi_assert(core->foreigners.lost_next < g->members_count);
+    trpi_assert_slow(asked <= LOST_ASKED);
+    trpi_assert_slow(core->foreigners.lost_next < g->members_count);
 }
 
 static void
 forget(trpi_member_core *core, uint32_t at)
 {
-    trpi_assert(at < core->foreigners.foreign_count);
+    trpi_assert_slow(at < core->foreigners.foreign_count);
     core->foreigners.foreign[at] = core->foreigners.foreign[--core->foreigners.foreign_count];
-    trpi_assert(core->foreigners.foreign_count < TRPI_FOREIGN_MAX);
+    trpi_assert_slow(core->foreigners.foreign_count < TRPI_FOREIGN_MAX);
 }
 
 void
 trpi_foreign_tick(trpi_member_core *core)
 {
-    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
+    trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     uint32_t self = trpi_core_self_index(core);
     if (core->options.seed_check_ms == TRPI_MEMBER_OFF || self == TRPI_GOSSIP_NONE) {
         return;
@@ -138,13 +138,13 @@ trpi_foreign_tick(trpi_member_core *core)
         ask(core);
     }
     core->foreigners.seeds_look_ms = core->now.mono_ms + every_ms;
-    trpi_assert(core->foreigners.seeds_look_ms > core->now.mono_ms);
+    trpi_assert_slow(core->foreigners.seeds_look_ms > core->now.mono_ms);
 }
 
 static void
 say(trpi_member_core *core, const trpi_foreign *f)
 {
-    trpi_assert(f->times >= TIMES_SURE);
+    trpi_assert_slow(f->times >= TIMES_SURE);
     char text[TRPI_ADDRESS_TEXT_BYTES];
     trpi_core_log(
         core, TRP_LOG_WARNING,
@@ -156,7 +156,7 @@ say(trpi_member_core *core, const trpi_foreign *f)
 void
 trpi_foreign_heard(trpi_member_core *core, const trpi_node_id *id)
 {
-    trpi_assert(core->foreigners.foreign_count <= TRPI_FOREIGN_MAX);
+    trpi_assert_slow(core->foreigners.foreign_count <= TRPI_FOREIGN_MAX);
     if (core->phase != TRPI_PHASE_MEMBER || core->gossip == NULL || id->uid == 0 ||
         core->options.seed_check_ms == TRPI_MEMBER_OFF || !is_seed(core, &id->address) ||
         is_member(core, &id->address)) {
@@ -191,7 +191,7 @@ bool
 trpi_member_foreign(const trpi_member_core *core, uint32_t index, trpi_node_id *ret_id,
                     uint64_t *ret_since_ms)
 {
-    trpi_assert(core->foreigners.foreign_count <= TRPI_FOREIGN_MAX);
+    trpi_assert_slow(core->foreigners.foreign_count <= TRPI_FOREIGN_MAX);
     uint32_t sure = 0;
     for (uint32_t i = 0; core->phase == TRPI_PHASE_MEMBER && i < core->foreigners.foreign_count;
          i++) {

@@ -37,9 +37,9 @@
 void
 trpi_gossip_send_view(trpi_member_core *core, const trpi_node_id *to, uint32_t kind, uint32_t ttl)
 {
-    trpi_assert(kind == TRPI_FRAME_WELCOME || kind == TRPI_FRAME_ENVELOPE);
-    trpi_assert(ttl <= TRPI_FRAME_TTL_MAX);
-    trpi_assert(core->seen.bits == core->gossip->members_count);
+    trpi_assert_slow(kind == TRPI_FRAME_WELCOME || kind == TRPI_FRAME_ENVELOPE);
+    trpi_assert_slow(ttl <= TRPI_FRAME_TTL_MAX);
+    trpi_assert_slow(core->seen.bits == core->gossip->members_count);
     trpi_frame frame = { .kind = kind,
                          .to_uid = to->uid,
                          .ttl = ttl,
@@ -51,8 +51,8 @@ trpi_gossip_send_view(trpi_member_core *core, const trpi_node_id *to, uint32_t k
 static void
 send_digest(trpi_member_core *core, const trpi_node_id *to, uint32_t ttl)
 {
-    trpi_assert(ttl <= TRPI_FRAME_TTL_MAX);
-    trpi_assert(core->seen.bits == core->gossip->members_count);
+    trpi_assert_slow(ttl <= TRPI_FRAME_TTL_MAX);
+    trpi_assert_slow(core->seen.bits == core->gossip->members_count);
     trpi_frame frame = { .kind = TRPI_FRAME_DIGEST,
                          .to_uid = to->uid,
                          .ttl = ttl,
@@ -65,7 +65,7 @@ send_digest(trpi_member_core *core, const trpi_node_id *to, uint32_t ttl)
 static void
 send_version(trpi_member_core *core, const trpi_node_id *to, uint32_t ttl)
 {
-    trpi_assert(ttl < TRPI_FRAME_TTL_MAX);
+    trpi_assert_slow(ttl < TRPI_FRAME_TTL_MAX);
     trpi_frame frame = { .kind = TRPI_FRAME_VERSION,
                          .to_uid = to->uid,
                          .ttl = ttl,
@@ -78,7 +78,7 @@ send_version(trpi_member_core *core, const trpi_node_id *to, uint32_t ttl)
 void
 trpi_gossip_send_gone(trpi_member_core *core, const trpi_node_id *to, uint32_t status, bool near)
 {
-    trpi_assert(status == TRP_MEMBER_EXITING || status == TRP_MEMBER_DOWN);
+    trpi_assert_slow(status == TRP_MEMBER_EXITING || status == TRP_MEMBER_DOWN);
     trpi_frame frame = {
         .kind = TRPI_FRAME_GONE, .to_uid = to->uid, .code = status, .near = near
     };
@@ -101,7 +101,7 @@ enum pick { PICK_ANY, PICK_UNSEEN, PICK_SUSPECT };
 static bool
 is_eligible(const trpi_member_core *core, uint32_t index, enum pick pick)
 {
-    trpi_assert(index < core->gossip->members_count);
+    trpi_assert_slow(index < core->gossip->members_count);
     const trpi_gossip_member *m = &core->gossip->members[index];
     if (m->ident == core->self || m->ident->key == core->self->key) {
         return false;
@@ -123,7 +123,7 @@ static uint32_t
 eligible_at(const trpi_member_core *core, enum pick pick, uint32_t not_index, uint32_t before,
             uint32_t *ret_count)
 {
-    trpi_assert(core->seen.bits == core->gossip->members_count);
+    trpi_assert_slow(core->seen.bits == core->gossip->members_count);
     uint32_t count = 0;
     for (uint32_t i = 0; i < core->gossip->members_count; i++) {
         if (pick == PICK_UNSEEN && i % 64 == 0 && core->seen.words[i / 64] == UINT64_MAX) {
@@ -133,7 +133,7 @@ eligible_at(const trpi_member_core *core, enum pick pick, uint32_t not_index, ui
         }
     }
     *ret_count = count;
-    trpi_assert(count <= core->gossip->members_count);
+    trpi_assert_slow(count <= core->gossip->members_count);
     return TRPI_GOSSIP_NONE;
 }
 
@@ -160,7 +160,7 @@ pick_one(trpi_member_core *core, enum pick pick, uint32_t not_index)
 static const trpi_node_id *
 id_of(const trpi_member_core *core, uint32_t index)
 {
-    trpi_assert(index < core->gossip->members_count);
+    trpi_assert_slow(index < core->gossip->members_count);
     return &core->gossip->members[index].ident->id;
 }
 
@@ -168,7 +168,7 @@ id_of(const trpi_member_core *core, uint32_t index)
 static void
 push_to_unseen(trpi_member_core *core, uint32_t targets)
 {
-    trpi_assert(targets > 0);
+    trpi_assert_slow(targets > 0);
     uint32_t before = TRPI_GOSSIP_NONE;
     for (uint32_t i = 0; i < targets; i++) {
         uint32_t index = pick_one(core, PICK_UNSEEN, before);
@@ -185,7 +185,7 @@ push_to_unseen(trpi_member_core *core, uint32_t targets)
 static void
 tell_votes(trpi_member_core *core)
 {
-    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
+    trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     uint32_t before = TRPI_GOSSIP_NONE;
     for (uint32_t i = 0; i < WAVE_TARGETS && core->votes_news; i++) {
         uint32_t index = pick_one(core, PICK_ANY, before);
@@ -214,12 +214,12 @@ seen_by_less_than_half(const trpi_member_core *core)
 static void
 soon(trpi_member_core *core, uint32_t delay_ms, uint32_t jitter_ms)
 {
-    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
+    trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     uint64_t at = core->now.mono_ms + delay_ms + trpi_core_random_below(core, jitter_ms + 1);
     if (at < core->due.extra_gossip_ms) {
         core->due.extra_gossip_ms = at;
     }
-    trpi_assert(core->due.extra_gossip_ms <= at);
+    trpi_assert_slow(core->due.extra_gossip_ms <= at);
 }
 
 static uint32_t
@@ -238,7 +238,7 @@ trpi_gossip_ask(trpi_member_core *core, const trpi_node_id *to)
 static void
 leader_asks(trpi_member_core *core)
 {
-    trpi_assert(!has_been_seen_by_all(core));
+    trpi_assert_slow(!has_been_seen_by_all(core));
     uint32_t leader = leader_index(core);
     if (leader == TRPI_GOSSIP_NONE || core->gossip->members[leader].ident->key != core->self->key) {
         return;
@@ -253,13 +253,13 @@ leader_asks(trpi_member_core *core)
             asked++;
         }
     }
-    trpi_assert(asked <= LEADER_ASKS);
+    trpi_assert_slow(asked <= LEADER_ASKS);
 }
 
 static void
 regular_round(trpi_member_core *core)
 {
-    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
+    trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     uint32_t index = TRPI_GOSSIP_NONE;
     double dice = (double)(trpi_core_random(core) >> 11) / 9007199254740992.0;
     bool all = has_been_seen_by_all(core);
@@ -290,7 +290,7 @@ regular_round(trpi_member_core *core)
 void
 trpi_gossip_tick(trpi_member_core *core)
 {
-    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
+    trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     uint64_t now = core->now.mono_ms;
     if (now >= core->due.extra_gossip_ms) {
         core->due.extra_gossip_ms = TRPI_NEVER;
@@ -309,7 +309,7 @@ trpi_gossip_tick(trpi_member_core *core)
         core->due.gossip_ms =
             now + interval - interval / 20 + trpi_core_random_below(core, interval / 10 + 1);
     }
-    trpi_assert(core->due.gossip_ms > now && core->due.extra_gossip_ms > now);
+    trpi_assert_slow(core->due.gossip_ms > now && core->due.extra_gossip_ms > now);
 }
 
 /* Members that became Down in this step hear it from us, reachable or not: it is their last
@@ -317,7 +317,7 @@ trpi_gossip_tick(trpi_member_core *core)
 static void
 tell_the_downed(trpi_member_core *core)
 {
-    trpi_assert(core->changed_here);
+    trpi_assert_slow(core->changed_here);
     for (uint32_t i = 0; i < core->gossip->members_count; i++) {
         const trpi_gossip_member *m = &core->gossip->members[i];
         if (m->status == TRP_MEMBER_DOWN && m->unreachable == 0 &&
@@ -330,7 +330,7 @@ tell_the_downed(trpi_member_core *core)
 void
 trpi_gossip_ask_suspects(trpi_member_core *core)
 {
-    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
+    trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     uint32_t asked = 0;
     for (uint32_t i = 0; i < core->gossip->members_count && asked < LEADER_ASKS; i++) {
         if (is_eligible(core, i, PICK_SUSPECT)) {
@@ -338,13 +338,13 @@ trpi_gossip_ask_suspects(trpi_member_core *core)
             asked++;
         }
     }
-    trpi_assert(asked <= LEADER_ASKS);
+    trpi_assert_slow(asked <= LEADER_ASKS);
 }
 
 void
 trpi_gossip_spread(trpi_member_core *core)
 {
-    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
+    trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     if (core->changed_here) {
         if (core->now.mono_ms >= core->due.burst_ms + BURST_SPACING_MS || core->due.burst_ms == 0) {
             core->due.burst_ms = core->now.mono_ms;
@@ -375,7 +375,7 @@ trpi_gossip_spread(trpi_member_core *core)
 static bool
 sender_is_member(trpi_member_core *core, const trpi_node_id *from, uint64_t key, uint32_t kind)
 {
-    trpi_assert(key != core->self->key);
+    trpi_assert_slow(key != core->self->key);
     if (trpi_gossip_find(core->gossip, key) != TRPI_GOSSIP_NONE) {
         return true;
     }
@@ -396,7 +396,7 @@ sender_is_member(trpi_member_core *core, const trpi_node_id *from, uint64_t key,
 static bool
 lacks_votes(const trpi_member_core *core, const trpi_frame *frame, trpi_seen *room)
 {
-    trpi_assert(room->bits == core->votes.told.bits);
+    trpi_assert_slow(room->bits == core->votes.told.bits);
     memset(room->words, 0, room->words_count * sizeof(room->words[0]));
     (void)trpi_frame_seen(&frame->sure, room); /* an earlier version says nothing */
     return !trpi_seen_covers(room, &core->votes.told);
@@ -425,7 +425,7 @@ take_seen(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fr
 static void
 take_digest(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *frame)
 {
-    trpi_assert(frame->kind == TRPI_FRAME_DIGEST);
+    trpi_assert_slow(frame->kind == TRPI_FRAME_DIGEST);
     if (frame->digest == core->gossip->digest) {
         core->stats.received_same++;
         take_seen(core, from, frame);
@@ -437,7 +437,7 @@ take_digest(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *
 static void
 take_version(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *frame)
 {
-    trpi_assert(frame->kind == TRPI_FRAME_VERSION);
+    trpi_assert_slow(frame->kind == TRPI_FRAME_VERSION);
     trpi_gossip theirs = { .frozen = true,
                            .clock = frame->clock,
                            .clock_count = frame->clock_count };
@@ -455,7 +455,7 @@ take_version(trpi_member_core *core, const trpi_node_id *from, const trpi_frame 
 static void
 count_received(trpi_member_core *core, const trpi_gossip *theirs)
 {
-    trpi_assert(theirs->frozen);
+    trpi_assert_slow(theirs->frozen);
     switch (trpi_gossip_compare(core->gossip, theirs)) {
     case TRPI_VCLOCK_SAME:
         core->stats.received_same++;
@@ -476,8 +476,8 @@ count_received(trpi_member_core *core, const trpi_gossip *theirs)
 static trp_err
 take_merge(trpi_member_core *core, trpi_gossip *merged, const trpi_frame *frame)
 {
-    trpi_assert(merged->frozen);
-    trpi_assert(frame->gossip->frozen);
+    trpi_assert_slow(merged->frozen);
+    trpi_assert_slow(frame->gossip->frozen);
     bool ours = merged->digest == core->gossip->digest;
     bool theirs = merged->digest == frame->gossip->digest;
     trpi_seen seen;
@@ -506,7 +506,7 @@ take_merge(trpi_member_core *core, trpi_gossip *merged, const trpi_frame *frame)
 static void
 log_unmerged(trpi_member_core *core, const trpi_node_id *from, trp_err err)
 {
-    trpi_assert(err != TRP_OK);
+    trpi_assert_slow(err != TRP_OK);
     if (core->now.mono_ms >= core->logged.unmerged_ms) {
         char text[TRPI_ADDRESS_TEXT_BYTES];
         trpi_core_log(core, TRP_LOG_ERROR,
@@ -521,7 +521,7 @@ log_unmerged(trpi_member_core *core, const trpi_node_id *from, trp_err err)
 static void
 take_envelope(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *frame)
 {
-    trpi_assert(frame->kind == TRPI_FRAME_ENVELOPE);
+    trpi_assert_slow(frame->kind == TRPI_FRAME_ENVELOPE);
     uint32_t self = trpi_gossip_find(frame->gossip, core->self->key);
     if (self == TRPI_GOSSIP_NONE &&
         trpi_gossip_tombstone(frame->gossip, core->self->key) == NULL) {
@@ -552,8 +552,8 @@ take_envelope(trpi_member_core *core, const trpi_node_id *from, const trpi_frame
 static void
 take_gone(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *frame)
 {
-    trpi_assert(frame->kind == TRPI_FRAME_GONE);
-    trpi_assert(trpi_core_self_index(core) != TRPI_GOSSIP_NONE);
+    trpi_assert_slow(frame->kind == TRPI_FRAME_GONE);
+    trpi_assert_slow(trpi_core_self_index(core) != TRPI_GOSSIP_NONE);
     char text[TRPI_ADDRESS_TEXT_BYTES];
     uint32_t self = trpi_core_self_index(core); /* there, or this node would have stopped */
     uint32_t status = core->gossip->members[self].status;
@@ -572,7 +572,7 @@ take_gone(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fr
 void
 trpi_gossip_frame(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame)
 {
-    trpi_assert(frame->kind > TRPI_FRAME_JOIN && frame->kind < TRPI_FRAME_KIND_COUNT);
+    trpi_assert_slow(frame->kind > TRPI_FRAME_JOIN && frame->kind < TRPI_FRAME_KIND_COUNT);
     uint64_t key = trpi_ident_key(from);
     if (core->phase != TRPI_PHASE_MEMBER || frame->to_uid == 0 || key == core->self->key) {
         core->stats.ignored++;

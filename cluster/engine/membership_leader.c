@@ -49,7 +49,7 @@
 static uint32_t
 count_members(const trpi_gossip *g, const char *role)
 {
-    trpi_assert(g->frozen);
+    trpi_assert_slow(g->frozen);
     uint32_t count = 0;
     for (uint32_t i = 0; i < g->members_count; i++) {
         if (g->members[i].status < TRP_MEMBER_EXITING &&
@@ -57,15 +57,15 @@ count_members(const trpi_gossip *g, const char *role)
             count++;
         }
     }
-    trpi_assert(count <= g->members_count);
+    trpi_assert_slow(count <= g->members_count);
     return count;
 }
 
 const char *
 trpi_member_lacking(const trpi_member_core *core, char *buffer, size_t bytes) /* MEMB-19, -20 */
 {
-    trpi_assert(bytes > 0);
-    trpi_assert(core->options.role_minima_count <= TRPI_ROLE_MINIMA_MAX);
+    trpi_assert_slow(bytes > 0);
+    trpi_assert_slow(core->options.role_minima_count <= TRPI_ROLE_MINIMA_MAX);
     buffer[0] = '\0';
     if (core->gossip == NULL) {
         return buffer;
@@ -83,14 +83,14 @@ trpi_member_lacking(const trpi_member_core *core, char *buffer, size_t bytes) /*
                      minimum->members, minimum->role);
         }
     }
-    trpi_assert(strlen(buffer) < bytes);
+    trpi_assert_slow(strlen(buffer) < bytes);
     return buffer;
 }
 
 static bool
 is_large_enough(const trpi_member_core *core)
 {
-    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
+    trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     char lacking[160];
     return trpi_member_lacking(core, lacking, sizeof(lacking))[0] == '\0';
 }
@@ -98,7 +98,7 @@ is_large_enough(const trpi_member_core *core)
 static bool
 has_confirmed(const trpi_member_core *core, uint64_t key)
 {
-    trpi_assert(core->leading.confirmed_count <= core->leading.confirmed_room);
+    trpi_assert_slow(core->leading.confirmed_count <= core->leading.confirmed_room);
     for (uint32_t i = 0; i < core->leading.confirmed_count; i++) {
         if (core->leading.confirmed[i] == key) {
             return true;
@@ -136,7 +136,7 @@ wall_s(const trpi_member_core *core)
 static uint32_t
 next_status(const trpi_member_core *core, const trpi_gossip_member *m, bool large_enough)
 {
-    trpi_assert(m->status >= TRP_MEMBER_JOINING && m->status <= TRP_MEMBER_DOWN);
+    trpi_assert_slow(m->status >= TRP_MEMBER_JOINING && m->status <= TRP_MEMBER_DOWN);
     switch (m->status) {
     case TRP_MEMBER_JOINING:
         return large_enough && !has_rival(core->gossip, m) ? TRP_MEMBER_UP : TRP_MEMBER_JOINING;
@@ -161,8 +161,8 @@ next_status(const trpi_member_core *core, const trpi_gossip_member *m, bool larg
 static bool
 act_once(trpi_member_core *core)
 {
-    trpi_assert(core->phase == TRPI_PHASE_MEMBER && !core->now.waking);
-    trpi_assert(trpi_gossip_leader(core->gossip, core->self->key, NULL) ==
+    trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER && !core->now.waking);
+    trpi_assert_slow(trpi_gossip_leader(core->gossip, core->self->key, NULL) ==
                 trpi_core_self_index(core));
     const trpi_gossip *g = core->gossip;
     bool large_enough = is_large_enough(core);
@@ -217,7 +217,7 @@ act_once(trpi_member_core *core)
 static bool
 is_in_doubt(const trpi_member_core *core)
 {
-    trpi_assert(core->removers.removers_count <= core->removers.removers_room);
+    trpi_assert_slow(core->removers.removers_count <= core->removers.removers_room);
     for (uint32_t i = 0; i < core->removers.removers_count; i++) {
         uint32_t at = trpi_gossip_find(core->gossip, core->removers.removers[i].key);
         if (at != TRPI_GOSSIP_NONE && core->gossip->members[at].status != TRP_MEMBER_DOWN) {
@@ -230,7 +230,7 @@ is_in_doubt(const trpi_member_core *core)
 void
 trpi_leader_act(trpi_member_core *core)
 {
-    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
+    trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     for (uint32_t round = 0; round < ACT_ROUNDS_MAX; round++) {
         uint32_t self = trpi_core_self_index(core);
         if (self == TRPI_GOSSIP_NONE || core->gossip->members[self].status == TRP_MEMBER_DOWN ||
@@ -254,7 +254,7 @@ may_be_weakly_up(const trpi_gossip *g, const trpi_gossip_member *m)
 static void
 let_joiners_work(trpi_member_core *core)
 {
-    trpi_assert(!core->now.waking && core->options.weakly_up_after_ms > 0);
+    trpi_assert_slow(!core->now.waking && core->options.weakly_up_after_ms > 0);
     const trpi_gossip *g = core->gossip;
     bool anybody = false;
     for (uint32_t i = 0; i < g->members_count && !anybody; i++) {
@@ -275,7 +275,7 @@ let_joiners_work(trpi_member_core *core)
 static void
 consider_weakly_up(trpi_member_core *core)
 {
-    trpi_assert(core->leading.blocked_ms <= core->now.mono_ms);
+    trpi_assert_slow(core->leading.blocked_ms <= core->now.mono_ms);
     uint32_t self = trpi_core_self_index(core);
     if (core->options.weakly_up_after_ms == 0 || self == TRPI_GOSSIP_NONE || core->now.waking ||
         trpi_gossip_leader(core->gossip, core->self->key, NULL) != self ||
@@ -289,7 +289,7 @@ consider_weakly_up(trpi_member_core *core)
     if (core->now.mono_ms - core->leading.blocked_ms >= core->options.weakly_up_after_ms) {
         let_joiners_work(core);
     }
-    trpi_assert(core->leading.blocked_ms <= core->now.mono_ms);
+    trpi_assert_slow(core->leading.blocked_ms <= core->now.mono_ms);
 }
 
 /* ---- housekeeping ---------------------------------------------------------------------------- */
@@ -322,7 +322,7 @@ is_accused(const trpi_gossip *g, uint64_t key)
 static bool
 is_near(const trpi_gossip *g, uint32_t index)
 {
-    trpi_assert(index == TRPI_GOSSIP_NONE || index < g->members_count);
+    trpi_assert_slow(index == TRPI_GOSSIP_NONE || index < g->members_count);
     return index != TRPI_GOSSIP_NONE && g->members[index].status != TRP_MEMBER_DOWN &&
            g->members[index].status != TRP_MEMBER_JOINING &&
            !is_accused(g, g->members[index].ident->key);
@@ -332,7 +332,7 @@ is_near(const trpi_gossip *g, uint32_t index)
 static void
 note_downs(trpi_member_core *core, const trpi_gossip *next)
 {
-    trpi_assert(next->frozen);
+    trpi_assert_slow(next->frozen);
     const trpi_gossip *g = core->gossip;
     uint32_t downs = 0, count = 0;
     for (uint32_t i = 0; i < next->members_count; i++) {
@@ -350,7 +350,7 @@ note_downs(trpi_member_core *core, const trpi_gossip *next)
     trpi_free(core->removals.near_downs);
     core->removals.near_downs = near;
     core->removals.near_downs_count = count;
-    trpi_assert(core->removals.near_downs_count <= downs);
+    trpi_assert_slow(core->removals.near_downs_count <= downs);
 }
 
 /* How this node saw a member go of which `next` has a tombstone. `at`: in the present view, of the
@@ -358,7 +358,7 @@ note_downs(trpi_member_core *core, const trpi_gossip *next)
 static trpi_removal
 removal_of(const trpi_member_core *core, uint64_t key, uint32_t *at)
 {
-    trpi_assert(*at <= core->gossip->tombstones_count);
+    trpi_assert_slow(*at <= core->gossip->tombstones_count);
     const trpi_removal told = { TRPI_NEVER, false };
     const trpi_gossip *g = core->gossip;
     while (*at < g->tombstones_count && g->tombstones[*at].key < key) {
@@ -376,8 +376,8 @@ removal_of(const trpi_member_core *core, uint64_t key, uint32_t *at)
 bool
 trpi_core_removed_near(const trpi_member_core *core, const trpi_tombstone *t)
 {
-    trpi_assert(t >= core->gossip->tombstones);
-    trpi_assert(t < core->gossip->tombstones + core->gossip->tombstones_count);
+    trpi_assert_slow(t >= core->gossip->tombstones);
+    trpi_assert_slow(t < core->gossip->tombstones + core->gossip->tombstones_count);
     return core->removals.of_tombstones != NULL &&
            core->removals.of_tombstones[t - core->gossip->tombstones].near;
 }
@@ -385,7 +385,7 @@ trpi_core_removed_near(const trpi_member_core *core, const trpi_tombstone *t)
 void
 trpi_core_note_removals(trpi_member_core *core, const trpi_gossip *next)
 {
-    trpi_assert(next->frozen);
+    trpi_assert_slow(next->frozen);
     if (next == core->gossip) {
         return;
     }
@@ -417,7 +417,7 @@ is_old(const void *arg, uint32_t index) /* membership-leader-L4 */
 static void
 prune(trpi_member_core *core)
 {
-    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
+    trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     const trpi_gossip *g = core->gossip;
     bool old = false;
     for (uint32_t i = 0; i < g->tombstones_count && !old; i++) {
@@ -440,7 +440,7 @@ prune(trpi_member_core *core)
 void
 trpi_leader_tick(trpi_member_core *core)
 {
-    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
+    trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     if (core->now.mono_ms < core->due.leader_ms) {
         return;
     }
@@ -459,7 +459,7 @@ trpi_leader_tick(trpi_member_core *core)
 void
 trpi_exiting_tick(trpi_member_core *core)
 {
-    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
+    trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     uint32_t self = trpi_core_self_index(core);
     if (self == TRPI_GOSSIP_NONE || core->gossip->members[self].status != TRP_MEMBER_EXITING ||
         core->options.exiting_waits) {
@@ -485,13 +485,13 @@ trpi_exiting_tick(trpi_member_core *core)
                              .to_uid = core->gossip->members[leader].ident->id.uid };
         trpi_core_send(core, &core->gossip->members[leader].ident->id, &frame, NULL);
     }
-    trpi_assert(core->leading.confirm_ms > now && core->leading.exiting_ms <= now);
+    trpi_assert_slow(core->leading.confirm_ms > now && core->leading.exiting_ms <= now);
 }
 
 void
 trpi_exiting_confirmed(trpi_member_core *core, const trpi_node_id *from, uint64_t key)
 {
-    trpi_assert(key != core->self->key);
+    trpi_assert_slow(key != core->self->key);
     (void)from;
     if (has_confirmed(core, key)) {
         return;
@@ -508,14 +508,14 @@ trpi_exiting_confirmed(trpi_member_core *core, const trpi_node_id *from, uint64_
         return; /* it says so again */
     }
     core->leading.confirmed[core->leading.confirmed_count++] = key;
-    trpi_assert(core->leading.confirmed_count <= core->leading.confirmed_room &&
+    trpi_assert_slow(core->leading.confirmed_count <= core->leading.confirmed_room &&
                 has_confirmed(core, key));
 }
 
 void
 trpi_leader_own_pause(trpi_member_core *core, uint64_t pause_ms)
 {
-    trpi_assert(pause_ms > 0);
+    trpi_assert_slow(pause_ms > 0);
     if (core->leading.blocked_ms != 0) {
         trpi_core_move(core, &core->leading.blocked_ms, pause_ms);
     }

@@ -26,7 +26,7 @@
 static trpi_prove *
 find(trpi_member_core *core, uint64_t key)
 {
-    trpi_assert(core->proving.proves_count <= ASKS_MAX);
+    trpi_assert_slow(core->proving.proves_count <= ASKS_MAX);
     for (uint32_t i = 0; i < core->proving.proves_count; i++) {
         if (core->proving.proves[i].ident->key == key) {
             return &core->proving.proves[i];
@@ -38,7 +38,7 @@ find(trpi_member_core *core, uint64_t key)
 static void
 forget(trpi_member_core *core, trpi_prove *prove)
 {
-    trpi_assert(prove >= core->proving.proves &&
+    trpi_assert_slow(prove >= core->proving.proves &&
                 prove < core->proving.proves + core->proving.proves_count);
     trpi_ident_unref(prove->ident);
     *prove = core->proving.proves[--core->proving.proves_count];
@@ -47,23 +47,23 @@ forget(trpi_member_core *core, trpi_prove *prove)
         core->proving.proves = NULL;
         core->proving.proves_room = 0;
     }
-    trpi_assert(core->proving.proves_count <= core->proving.proves_room);
+    trpi_assert_slow(core->proving.proves_count <= core->proving.proves_room);
 }
 
 void
 trpi_prove_forget_all(trpi_member_core *core)
 {
-    trpi_assert(core->proving.proves_count <= core->proving.proves_room);
+    trpi_assert_slow(core->proving.proves_count <= core->proving.proves_room);
     while (core->proving.proves_count > 0) {
         forget(core, &core->proving.proves[0]);
     }
-    trpi_assert(core->proving.proves_count == 0);
+    trpi_assert_slow(core->proving.proves_count == 0);
 }
 
 void
 trpi_prove_joiner(trpi_member_core *core, trpi_ident *ident)
 {
-    trpi_assert(core->options.dial_back);
+    trpi_assert_slow(core->options.dial_back);
     if (find(core, ident->key) != NULL ||
         TRPI_ARRAY_RESERVE(&core->proving, proves, 1, ASKS_MAX) != TRP_OK) {
         return; /* it is being dialled; or it asks again */
@@ -75,17 +75,16 @@ trpi_prove_joiner(trpi_member_core *core, trpi_ident *ident)
     action->to = ident->id;
     core->proving.proves[core->proving.proves_count++] =
         (trpi_prove){ trpi_ident_ref(ident), core->now.mono_ms + REACH_MS };
-    trpi_assert(core->proving.proves_count <= ASKS_MAX);
+    trpi_assert_slow(core->proving.proves_count <= ASKS_MAX);
 }
 
 static void
 refuse(trpi_member_core *core, const trpi_node_id *id, const char *why)
 {
-    trpi_assert(why[0] != '\0');
     char text[TRPI_ADDRESS_TEXT_BYTES], reason[TRPI_FRAME_REASON_BYTES];
     (void)snprintf(reason, sizeof(reason),
                    "it cannot be dialled back at %.60s:%u: %.80s", id->address.host,
-                   id->address.port, why);
+                   id->address.port, why[0] != '\0' ? why : "no reason is known");
     trpi_contact_refuse(core, id, reason);
     if (core->now.mono_ms >= core->logged.refused_ms) {
         trpi_core_log(core, TRP_LOG_WARNING, "%s is not let in: %s",
@@ -114,7 +113,7 @@ trpi_prove_reached(trpi_member_core *core, const trpi_node_id *id, const char *w
 void
 trpi_prove_tick(trpi_member_core *core)
 {
-    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
+    trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     for (uint32_t i = core->proving.proves_count; i-- > 0;) {
         if (core->now.mono_ms >= core->proving.proves[i].until_ms) {
             char why[64];
@@ -128,7 +127,7 @@ trpi_prove_tick(trpi_member_core *core)
 uint64_t
 trpi_prove_wake_ms(const trpi_member_core *core)
 {
-    trpi_assert(core->proving.proves_count <= core->proving.proves_room);
+    trpi_assert_slow(core->proving.proves_count <= core->proving.proves_room);
     uint64_t wake = TRPI_NEVER;
     for (uint32_t i = 0; i < core->proving.proves_count; i++) {
         wake = core->proving.proves[i].until_ms < wake ? core->proving.proves[i].until_ms : wake;

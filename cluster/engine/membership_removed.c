@@ -50,7 +50,7 @@
 static uint32_t
 place_of(const trpi_member_core *core, uint64_t key)
 {
-    trpi_assert(core->removers.removers_count <= core->removers.removers_room);
+    trpi_assert_slow(core->removers.removers_count <= core->removers.removers_room);
     uint32_t low = 0;
     uint32_t high = core->removers.removers_count;
     while (low < high) {
@@ -61,7 +61,7 @@ place_of(const trpi_member_core *core, uint64_t key)
             high = middle;
         }
     }
-    trpi_assert(low <= core->removers.removers_count);
+    trpi_assert_slow(low <= core->removers.removers_count);
     return low;
 }
 
@@ -81,8 +81,8 @@ trpi_member_removed_since_ms(const trpi_member_core *core)
 static trp_err
 add(trpi_member_core *core, uint64_t key)
 {
-    trpi_assert(key != core->self->key);
-    trpi_assert(!trpi_member_is_remover(core, key));
+    trpi_assert_slow(key != core->self->key);
+    trpi_assert_slow(!trpi_member_is_remover(core, key));
     uint32_t at = place_of(core, key);
     if (!TRPI_ARRAY_HAS_ROOM(&core->removers, removers)) {
         return TRP_ENOMEM;
@@ -97,7 +97,7 @@ add(trpi_member_core *core, uint64_t key)
 static void
 take_out(trpi_member_core *core, uint32_t at)
 {
-    trpi_assert(at < core->removers.removers_count);
+    trpi_assert_slow(at < core->removers.removers_count);
     core->removers.removers_count--;
     memmove(core->removers.removers + at, core->removers.removers + at + 1,
             (core->removers.removers_count - at) * sizeof(*core->removers.removers));
@@ -106,11 +106,11 @@ take_out(trpi_member_core *core, uint32_t at)
 void
 trpi_removed_heard(trpi_member_core *core, uint64_t key) /* membership-removed-X3 */
 {
-    trpi_assert(key != core->self->key);
+    trpi_assert_slow(key != core->self->key);
     if (core->removers.removers_count > 0 && trpi_member_is_remover(core, key)) {
         take_out(core, place_of(core, key));
     }
-    trpi_assert(!trpi_member_is_remover(core, key));
+    trpi_assert_slow(!trpi_member_is_remover(core, key));
 }
 
 /* ---- asking the others (membership-removed-X4) ----------------------------------------------- */
@@ -118,7 +118,7 @@ trpi_removed_heard(trpi_member_core *core, uint64_t key) /* membership-removed-X
 static void
 ask(trpi_member_core *core)
 {
-    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
+    trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     const trpi_gossip *g = core->gossip;
     uint32_t count = g->members_count, asked = 0, n = 0;
     uint32_t limit = count / 4 > ASKED_LEAST ? count / 4 : ASKED_LEAST;
@@ -137,7 +137,7 @@ ask(trpi_member_core *core)
         asked++;
     }
     core->removers.next = (start + n) % count;
-    trpi_assert(asked <= limit && core->removers.next < count);
+    trpi_assert_slow(asked <= limit && core->removers.next < count);
 }
 
 /* ---- what follows ---------------------------------------------------------------------------- */
@@ -145,7 +145,7 @@ ask(trpi_member_core *core)
 static void
 say_two_clusters(trpi_member_core *core, const trpi_downing_count *count, const char *names)
 {
-    trpi_assert(core->removers.removers_count > 0);
+    trpi_assert_slow(core->removers.removers_count > 0);
     if (core->now.mono_ms >= core->removers.log_ms) {
         core->removers.log_ms = core->now.mono_ms + AGAIN_MS;
         trpi_core_log(core, TRP_LOG_WARNING,
@@ -172,7 +172,7 @@ was_near(const trpi_member_core *core)
 static bool
 is_ordered_by_all(const trpi_member_core *core, const uint32_t *marks)
 {
-    trpi_assert(core->removers.removers_count > 0);
+    trpi_assert_slow(core->removers.removers_count > 0);
     const trpi_gossip *g = core->gossip;
     bool near = was_near(core), anybody = false;
     for (uint32_t i = 0; i < g->members_count && near; i++) {
@@ -192,7 +192,7 @@ is_ordered_by_all(const trpi_member_core *core, const uint32_t *marks)
 static void
 consider(trpi_member_core *core)
 {
-    trpi_assert(core->phase == TRPI_PHASE_MEMBER && core->removers.removers_count > 0);
+    trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER && core->removers.removers_count > 0);
     const trpi_gossip *g = core->gossip;
     uint32_t *marks = trpi_alloc((g->members_count + 1) * sizeof(*marks));
     if (marks == NULL) {
@@ -240,7 +240,7 @@ add_member(trpi_member_core *core, uint64_t key, bool near, bool *ret_new)
 static trp_err
 take_word(trpi_member_core *core, const trpi_node_id *id, const trpi_frame *gone, bool *ret_new)
 {
-    trpi_assert(gone == NULL || gone->kind == TRPI_FRAME_GONE);
+    trpi_assert_slow(gone == NULL || gone->kind == TRPI_FRAME_GONE);
     bool near = gone != NULL && gone->near;
     *ret_new = false;
     trp_err err = add_member(core, trpi_ident_key(id), near, ret_new);
@@ -254,7 +254,7 @@ take_word(trpi_member_core *core, const trpi_node_id *id, const trpi_frame *gone
 trp_err
 trpi_removed_by(trpi_member_core *core, const trpi_node_id *id, const trpi_frame *gone)
 {
-    trpi_assert(gone == NULL || gone->kind == TRPI_FRAME_GONE);
+    trpi_assert_slow(gone == NULL || gone->kind == TRPI_FRAME_GONE);
     bool first = core->removers.removers_count == 0;
     bool is_new;
     if (core->phase != TRPI_PHASE_MEMBER) {
@@ -299,7 +299,7 @@ trpi_removed_by_successor(trpi_member_core *core, const trpi_node_id *id)
 void
 trpi_removed_tick(trpi_member_core *core)
 {
-    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
+    trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     for (uint32_t i = core->removers.removers_count; i-- > 0;) {
         if (trpi_gossip_find(core->gossip, core->removers.removers[i].key) == TRPI_GOSSIP_NONE) {
             take_out(core, i); /* membership-removed-X3 */

@@ -68,7 +68,7 @@ trpi_seek_is_as_far(const trpi_member_core *core, const trpi_address *address)
 static bool
 are_all_as_far(trpi_member_core *core, const trpi_address *addresses, uint32_t count)
 {
-    trpi_assert(count > 0 && count <= TRPI_SEEDS_MAX);
+    trpi_assert_slow(count > 0 && count <= TRPI_SEEDS_MAX);
     const char *own = core->self->id.address.host;
     for (uint32_t i = 0; i < count; i++) {
         if (!trpi_seek_is_as_far(core, &addresses[i])) {
@@ -141,7 +141,7 @@ ask_again(trpi_member_core *core, uint32_t delay_ms)
 static void
 seek_begin(trpi_member_core *core, const trpi_address *addresses, uint32_t count)
 {
-    trpi_assert(count > 0 && count <= TRPI_SEEDS_MAX);
+    trpi_assert_slow(count > 0 && count <= TRPI_SEEDS_MAX);
     memset(&core->seek, 0, sizeof(core->seek));
     core->seek.addresses_count = count;
     memcpy(core->seek.addresses, addresses, count * sizeof(*addresses));
@@ -227,7 +227,7 @@ trpi_seek_found(trpi_member_core *core, const trpi_address *addresses, uint32_t 
 void
 trpi_seek_own_pause(trpi_member_core *core, uint64_t pause_ms)
 {
-    trpi_assert(pause_ms > 0);
+    trpi_assert_slow(pause_ms > 0);
     uint64_t *times[] = { &core->seek.give_up_ms, &core->seek.settled_ms, &core->seek.refused_ms };
     for (size_t i = 0; core->phase == TRPI_PHASE_SEEKING && i < sizeof(times) / sizeof(times[0]);
          i++) { /* membership-seed-J7 */
@@ -238,7 +238,7 @@ trpi_seek_own_pause(trpi_member_core *core, uint64_t pause_ms)
 const trpi_address *
 trpi_member_seeds(const trpi_member_core *core, uint32_t *ret_count)
 {
-    trpi_assert(core->seek.addresses_count <= TRPI_SEEDS_MAX);
+    trpi_assert_slow(core->seek.addresses_count <= TRPI_SEEDS_MAX);
     *ret_count = core->phase == TRPI_PHASE_SEEKING ? core->seek.addresses_count : 0;
     return core->seek.addresses;
 }
@@ -254,7 +254,7 @@ trpi_member_seek_why(const trpi_member_core *core)
 static uint32_t
 seed_index(const trpi_seek *seek, const trpi_address *address)
 {
-    trpi_assert(seek->addresses_count <= TRPI_SEEDS_MAX);
+    trpi_assert_slow(seek->addresses_count <= TRPI_SEEDS_MAX);
     for (uint32_t i = 0; i < seek->addresses_count; i++) {
         if (trpi_address_equal(&seek->addresses[i], address)) {
             return i;
@@ -267,7 +267,7 @@ seed_index(const trpi_seek *seek, const trpi_address *address)
 static bool
 all_refuse(const trpi_member_core *core)
 {
-    trpi_assert(core->seek.addresses_count <= TRPI_SEEDS_MAX);
+    trpi_assert_slow(core->seek.addresses_count <= TRPI_SEEDS_MAX);
     const trpi_seek *seek = &core->seek;
     bool all = true, any = false;
     for (uint32_t i = 0; i < seek->addresses_count; i++) {
@@ -290,7 +290,7 @@ refused_because(trpi_member_core *core, const char *why)
 void
 trpi_seek_refused(trpi_member_core *core, const trpi_address *address, const char *why)
 {
-    trpi_assert(core->phase != TRPI_PHASE_STOPPED);
+    trpi_assert_slow(core->phase != TRPI_PHASE_STOPPED);
     uint32_t i = seed_index(&core->seek, address);
     if (core->phase != TRPI_PHASE_SEEKING || i >= TRPI_SEEDS_MAX) {
         return;
@@ -343,7 +343,7 @@ is_refused(const trpi_member_core *core)
 static void
 send_init_join(trpi_member_core *core)
 {
-    trpi_assert(core->phase == TRPI_PHASE_SEEKING && !core->seek.joining);
+    trpi_assert_slow(core->phase == TRPI_PHASE_SEEKING && !core->seek.joining);
     trpi_frame frame = { .kind = TRPI_FRAME_INIT_JOIN,
                          .code = core->compat != NULL && core->options.incompatible_warns,
                          .compat = core->compat };
@@ -359,7 +359,7 @@ send_init_join(trpi_member_core *core)
 static void
 send_join(trpi_member_core *core)
 {
-    trpi_assert(core->phase == TRPI_PHASE_SEEKING && core->seek.joining);
+    trpi_assert_slow(core->phase == TRPI_PHASE_SEEKING && core->seek.joining);
     trpi_frame frame = { .kind = TRPI_FRAME_JOIN,
                          .to_uid = core->seek.contact.uid,
                          .ticket = core->seek.ticket,
@@ -394,7 +394,7 @@ log_waiting(trpi_member_core *core)
 void
 trpi_seek_tick(trpi_member_core *core)
 {
-    trpi_assert(core->phase == TRPI_PHASE_SEEKING);
+    trpi_assert_slow(core->phase == TRPI_PHASE_SEEKING);
     trpi_seek *seek = &core->seek;
     uint64_t now = core->now.mono_ms;
     if (is_refused(core)) { /* membership-seed-J6 */
@@ -451,7 +451,7 @@ is_unknown_joiner(const trpi_member_core *core, const trpi_node_id *to)
 void
 trpi_seek_introduce(trpi_member_core *core, const trpi_node_id *to)
 {
-    trpi_assert(core->phase == TRPI_PHASE_MEMBER);
+    trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     if (is_unknown_joiner(core, to) && core->now.mono_ms >= core->welcome_ms + INTRODUCE_MS) {
         trpi_frame frame = { .kind = TRPI_FRAME_INIT_JOIN, .to_uid = to->uid };
         memcpy(frame.system, core->self->id.address.system, sizeof(frame.system));
@@ -463,7 +463,7 @@ trpi_seek_introduce(trpi_member_core *core, const trpi_node_id *to)
 static bool
 was_asked(const trpi_seek *seek, const trpi_node_id *from)
 {
-    trpi_assert(seek->addresses_count <= TRPI_SEEDS_MAX);
+    trpi_assert_slow(seek->addresses_count <= TRPI_SEEDS_MAX);
     return seed_index(seek, &from->address) < TRPI_SEEDS_MAX ||
            (seek->joining && trpi_node_id_equal(&seek->contact, from));
 }
@@ -471,7 +471,7 @@ was_asked(const trpi_seek *seek, const trpi_node_id *from)
 static void
 take_ack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *frame)
 {
-    trpi_assert(frame->kind == TRPI_FRAME_INIT_JOIN_ACK);
+    trpi_assert_slow(frame->kind == TRPI_FRAME_INIT_JOIN_ACK);
     trpi_foreign_heard(core, from);
     if (frame->ticket != 0 && is_unknown_joiner(core, from)) {
         trpi_frame join = { .kind = TRPI_FRAME_JOIN,
@@ -545,7 +545,7 @@ take_refusal(trpi_member_core *core, const trpi_node_id *from, const char *why)
 static void
 take_nack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *frame)
 {
-    trpi_assert(frame->kind == TRPI_FRAME_INIT_JOIN_NACK);
+    trpi_assert_slow(frame->kind == TRPI_FRAME_INIT_JOIN_NACK);
     trpi_seek *seek = &core->seek;
     if (frame->code == TRPI_NACK_REMOVED || frame->code == TRPI_NACK_LEFT ||
         frame->code == TRPI_NACK_LEAVING || frame->code == TRPI_NACK_INCOMPATIBLE) {
@@ -608,7 +608,7 @@ take_nack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fr
 void
 trpi_core_welcome_frame(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame)
 {
-    trpi_assert(frame->kind == TRPI_FRAME_WELCOME);
+    trpi_assert_slow(frame->kind == TRPI_FRAME_WELCOME);
     if (core->phase == TRPI_PHASE_MEMBER) {
         /* membership-seed-J5, or a second answer to a repeated JOIN */
         frame->kind = TRPI_FRAME_ENVELOPE;
@@ -658,7 +658,7 @@ trpi_core_welcome_frame(trpi_member_core *core, const trpi_node_id *from, trpi_f
 void
 trpi_seek_frame(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame)
 {
-    trpi_assert(frame->kind > 0 && frame->kind <= TRPI_FRAME_JOIN);
+    trpi_assert_slow(frame->kind > 0 && frame->kind <= TRPI_FRAME_JOIN);
     switch (frame->kind) {
     case TRPI_FRAME_INIT_JOIN:
         trpi_contact_init_join(core, from, frame);

@@ -57,7 +57,7 @@ trpi_vclock_merge(const trpi_vclock_entry *a, uint32_t a_count, const trpi_vcloc
             count++;
         }
     }
-    trpi_assert(count <= a_count + b_count && count >= a_count);
+    trpi_assert_slow(count <= a_count + b_count && count >= a_count);
     return count;
 }
 

@@ -27,14 +27,14 @@
 static void
 set_clear(trpi_seen *set, uint32_t index)
 {
-    trpi_assert(index < set->bits);
+    trpi_assert_slow(index < set->bits);
     set->words[index / 64] &= ~((uint64_t)1 << (index % 64));
 }
 
 static void
 tell_again(trpi_votes *votes, const trpi_gossip *gossip)
 {
-    trpi_assert(votes->told.bits == gossip->members_count);
+    trpi_assert_slow(votes->told.bits == gossip->members_count);
     for (uint32_t i = 0; i < votes->sure.words_count; i++) {
         votes->told.words[i] = votes->sure.words[i];
     }
@@ -43,13 +43,13 @@ tell_again(trpi_votes *votes, const trpi_gossip *gossip)
             set_clear(&votes->told, i);
         }
     }
-    trpi_assert(trpi_seen_covers(&votes->sure, &votes->told));
+    trpi_assert_slow(trpi_seen_covers(&votes->sure, &votes->told));
 }
 
 trp_err
 trpi_votes_init(trpi_votes *votes, const trpi_gossip *gossip)
 {
-    trpi_assert(gossip->frozen);
+    trpi_assert_slow(gossip->frozen);
     *votes = (trpi_votes){ 0 };
     if (trpi_seen_init(&votes->sure, gossip->members_count) != TRP_OK ||
         trpi_seen_init(&votes->out, gossip->members_count) != TRP_OK ||
@@ -62,7 +62,8 @@ trpi_votes_init(trpi_votes *votes, const trpi_gossip *gossip)
             trpi_seen_set(&votes->out, i);
         }
     }
-    trpi_assert(votes->sure.bits == gossip->members_count && trpi_seen_count(&votes->sure) == 0);
+    trpi_assert_slow(votes->sure.bits == gossip->members_count &&
+                     trpi_seen_count(&votes->sure) == 0);
     return TRP_OK;
 }
 
@@ -72,19 +73,19 @@ trpi_votes_fini(trpi_votes *votes)
     trpi_seen_fini(&votes->sure);
     trpi_seen_fini(&votes->out);
     trpi_seen_fini(&votes->told);
-    trpi_assert(votes->sure.bits == 0 && votes->told.bits == 0);
+    trpi_assert_slow(votes->sure.bits == 0 && votes->told.bits == 0);
 }
 
 /* votes-N2. Index of the member in the earlier view; *at goes along, for both are in one order. */
 static uint32_t
 earlier_index(const trpi_gossip *earlier, const trpi_ident *ident, uint32_t *at)
 {
-    trpi_assert(*at <= earlier->members_count);
+    trpi_assert_slow(*at <= earlier->members_count);
     uint32_t found = *at < earlier->members_count && earlier->members[*at].ident == ident
                          ? *at
                          : trpi_gossip_find(earlier, ident->key);
     *at = found == TRPI_GOSSIP_NONE ? *at : found + 1;
-    trpi_assert(found == TRPI_GOSSIP_NONE || found < earlier->members_count);
+    trpi_assert_slow(found == TRPI_GOSSIP_NONE || found < earlier->members_count);
     return found;
 }
 
@@ -92,8 +93,8 @@ bool
 trpi_votes_join(trpi_votes *votes, const trpi_gossip *gossip, const trpi_votes *from,
                 const trpi_gossip *earlier)
 {
-    trpi_assert(votes->sure.bits == gossip->members_count);
-    trpi_assert(from->sure.bits == earlier->members_count);
+    trpi_assert_slow(votes->sure.bits == gossip->members_count);
+    trpi_assert_slow(from->sure.bits == earlier->members_count);
     bool news = false;
     uint32_t at = 0;
     for (uint32_t i = 0; i < gossip->members_count; i++) {
@@ -124,8 +125,8 @@ trp_err
 trpi_votes_hear(trpi_votes *votes, const trpi_gossip *gossip, const trpi_seen *told,
                 const trpi_gossip *earlier, bool *ret_news)
 {
-    trpi_assert(votes->sure.bits == gossip->members_count);
-    trpi_assert(earlier->frozen);
+    trpi_assert_slow(votes->sure.bits == gossip->members_count);
+    trpi_assert_slow(earlier->frozen);
     trpi_votes theirs;
     trp_err err = trpi_votes_init(&theirs, earlier);
     if (err != TRP_OK) {
@@ -149,7 +150,7 @@ trpi_votes_hear(trpi_votes *votes, const trpi_gossip *gossip, const trpi_seen *t
 static bool
 have_all_seen(const trpi_votes *votes, const trpi_seen *seen)
 {
-    trpi_assert(votes->sure.bits == seen->bits);
+    trpi_assert_slow(votes->sure.bits == seen->bits);
     for (uint32_t i = 0; i < seen->words_count; i++) {
         uint32_t left = seen->bits - i * 64;
         uint64_t all = left >= 64 ? UINT64_MAX : ((uint64_t)1 << left) - 1;
@@ -184,7 +185,7 @@ trpi_votes_learn(trpi_votes *votes, const trpi_gossip *gossip, const trpi_seen *
 trpi_vote
 trpi_votes_of(const trpi_votes *votes, uint32_t index)
 {
-    trpi_assert(index < votes->out.bits);
+    trpi_assert_slow(index < votes->out.bits);
     return !trpi_seen_get(&votes->sure, index) ? TRPI_VOTE_OPEN
            : trpi_seen_get(&votes->out, index) ? TRPI_VOTE_NO
                                                : TRPI_VOTE_YES;
@@ -193,12 +194,12 @@ trpi_votes_of(const trpi_votes *votes, uint32_t index)
 uint32_t
 trpi_votes_open(const trpi_votes *votes, const trpi_gossip *gossip)
 {
-    trpi_assert(votes->sure.bits == gossip->members_count);
+    trpi_assert_slow(votes->sure.bits == gossip->members_count);
     uint32_t count = 0;
     for (uint32_t i = 0; i < gossip->members_count; i++) {
         count += gossip->members[i].up_number != 0 && !trpi_seen_get(&votes->sure, i) ? 1 : 0;
     }
-    trpi_assert(count <= gossip->members_count);
+    trpi_assert_slow(count <= gossip->members_count);
     return count;
 }
 

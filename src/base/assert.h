@@ -16,7 +16,7 @@ void trpi_assert_failed(const char *expression, const char *file, int line)
 #ifdef TRPI_DEBUG
 #define trpi_assert_slow(e) trpi_assert(e)
 #else
-#define trpi_assert_slow(e) ((void)0)
+#define trpi_assert_slow(e) ((void)sizeof((e) ? 1 : 0)) /* not evaluated, but used */
 #endif
 
 #endif
