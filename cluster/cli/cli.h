@@ -39,17 +39,17 @@
     F(ROLE, "role", 0, "ROLE", "only members with this role; for wait ROLE=N")                     \
     F(STATUS, "status", 0, "STATUS", "only members in this status")                                \
     F(UNREACHABLE, "unreachable", 0, NULL, "only, or all, unreachable members")                    \
-    F(DEAD, "dead", 0, NULL, "they are stopped, I have made sure: mark them Down on any side")     \
+    F(DEAD, "dead", 0, NULL, "the members are certainly stopped: mark them Down on any side")      \
     F(TYPE, "type", 0, "NAME", "event type, or message type of the payload")                       \
     F(COUNT, "count", 'c', "N", "stop after N")                                                    \
-    F(INTERVAL, "interval", 0, "DUR", "time between two (default 200ms)")                          \
-    F(ON, "on", 0, "MEMBER", "the path is on that member")                                         \
+    F(INTERVAL, "interval", 0, "DUR", "time between two requests (default 200ms)")                 \
+    F(ON, "on", 0, "MEMBER", "PATH is an actor of this member")                                    \
     F(DEPTH, "depth", 0, "N", "how many levels (default 16)")                                      \
     F(UP, "up", 0, NULL, "wait until this node is Up")                                             \
     F(MEMBERS, "members", 0, "N", "wait until N members are Up")                                   \
     F(GONE, "gone", 0, "MEMBER", "wait until that member is gone")                                 \
     F(CONVERGED, "converged", 0, NULL, "wait until all members have seen the same view")           \
-    F(SNAPSHOT, "snapshot", 0, NULL, "first one event for each present member")
+    F(SNAPSHOT, "snapshot", 0, NULL, "begin with one event for each current member")
 
 typedef enum trpi_cli_flag {
 #define TRPI_CLI_FLAG_ENUM(id, name, letter, value, text) TRPI_CLI_##id,

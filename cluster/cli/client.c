@@ -394,8 +394,8 @@ receive(trpi_cli *cli, uint64_t deadline_ms, cJSON **ret_object)
         }
         if (err != TRP_EAGAIN) {
             return disconnect(cli, trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL,
-                                                 "what answers at %s is not a troupe node of "
-                                                 "this version: bad frame (%zu bytes)",
+                                                 "the program at %s is not a troupe node of this "
+                                                 "version: bad frame (%zu bytes)",
                                                  cli->path, bytes));
         }
         int code = wait_ready(cli, POLLIN, deadline_ms);

@@ -195,7 +195,7 @@ reply_print(const trpi_cli *cli, const cJSON *final)
     const char *text = trpi_json_get_text(reply, "text");
     if (reply == NULL) {
         return trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL,
-                             "what answers at %s is not a troupe node of this version: no reply in "
+                             "the program at %s is not a troupe node of this version: no reply in "
                              "its answer",
                              cli->path);
     }

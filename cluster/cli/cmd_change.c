@@ -46,9 +46,9 @@ print_forecast(const cJSON *reply)
     }
     (void)printf("once it has left, %.0f members have a vote: ", votes);
     if (fatal < 1) {
-        (void)printf("the rest goes on when any one of them crashes (%s)\n", strategy);
+        (void)printf("the rest survives the crash of any one of them (%s)\n", strategy);
     } else if (fatal >= votes) {
-        (void)printf("the next crash, of whichever, would stop the rest (%s)\n", strategy);
+        (void)printf("the next crash of any of them would stop the rest (%s)\n", strategy);
     } else {
         char more[32] = "";
         if (fatal > 1) {
@@ -260,7 +260,7 @@ print_down(const trpi_cli *cli, const cJSON *reply, bool would, FILE *stream)
                       trpi_cli_get(node, "status"), reach, would ? "" : done);
     }
     if (nodes_count(reply) == 0) {
-        (void)fputs("none is unreachable; nothing to do\n", stream);
+        (void)fputs("no member is unreachable; nothing to do\n", stream);
         return;
     }
     const char *majority =
@@ -269,15 +269,17 @@ print_down(const trpi_cli *cli, const cJSON *reply, bool would, FILE *stream)
                   trpi_cli_get_number(reply, "remaining", 0),
                   trpi_cli_get_number(reply, "members", 0), majority);
     if (would && is_split(reply)) {
-        (void)fputs("this side is not the one that goes on by the downing strategy (troupe why): "
-                    "those that live would go on\nas another cluster; make sure that they are "
-                    "stopped, on whatever host\n",
+        (void)fputs("by the downing strategy this side does not survive (troupe why): members that "
+                    "are still alive would go on\nas a second cluster; make sure that they are "
+                    "stopped, on every host\n",
                     stream);
     }
     double left = trpi_cli_get_number(reply, "left", 0);
     if (left > 0) {
         (void)fprintf(stream,
-                      "%.0f more are unreachable than one order takes: repeat it for them\n", left);
+                      "%.0f more members are unreachable than one order can name: repeat the "
+                      "command for them\n",
+                      left);
     }
 }
 
@@ -311,8 +313,7 @@ down_asked(trpi_cli *cli, cJSON **ret_reply)
         return 0;
     }
     print_down(cli, plan, true, stderr);
-    const char *question =
-        is_split(plan) ? "Are all of them stopped, have you made sure?" : "Do it?";
+    const char *question = is_split(plan) ? "Are you sure that all of them are stopped?" : "Do it?";
     code = confirmed(cli, question)
                ? trpi_cli_call(cli, down_request(cli, false, plan), NULL, NULL, &reply)
                : TRPI_CTL_EXIT_NO;
@@ -320,8 +321,7 @@ down_asked(trpi_cli *cli, cJSON **ret_reply)
     if (code == TRPI_CTL_EXIT_NOT_FOUND) {
         (void)fputs("the member that was confirmed is gone; nothing was changed\n", stderr);
     } else if (code == 0 && nodes_count(reply) < planned) {
-        (void)fprintf(stderr,
-                      "%d of the %d that were confirmed can be reached again, or are gone\n",
+        (void)fprintf(stderr, "%d of the %d confirmed members are reachable again, or gone\n",
                       planned - nodes_count(reply), planned);
     }
     *ret_reply = reply;

@@ -344,7 +344,7 @@ condition_look(condition *c, const cJSON *reply)
     pending_add(c, !present, "%s is still a member", c->gone);
     pending_add(c, !c->converged || trpi_cli_get_true(reply, "converged"), "not converged");
     const char *why = trpi_json_get_text(reply, "notJoined");
-    pending_add(c, why == NULL || c->pending[0] == '\0', "this node is not let in: %s", why);
+    pending_add(c, why == NULL || c->pending[0] == '\0', "the cluster refuses this node: %s", why);
 }
 
 /* A node on its way out never comes back: what was to become true by it never will. */
@@ -408,9 +408,10 @@ wait_look(trpi_cli *cli, condition *c, bool last)
     if (c->pending[0] == '\0') {
         code = 0;
     } else if (is_impossible(c, trpi_cli_get(reply, "selfStatus"))) {
-        code =
-            trpi_cli_fail(TRPI_CTL_EXIT_NO, "this node is %s: it cannot become true any more (%s)",
-                          trpi_cli_get(reply, "selfStatus"), c->pending);
+        code = trpi_cli_fail(TRPI_CTL_EXIT_NO,
+                             "this node is %s: the condition can no longer become "
+                             "true (%s)",
+                             trpi_cli_get(reply, "selfStatus"), c->pending);
     } else {
         code = TRPI_CTL_EXIT_TIMEOUT;
     }
@@ -450,7 +451,7 @@ trpi_cli_run_wait(trpi_cli *cli)
         trpi_cli_sleep_ms(POLL_MS);
     }
     if (code == 0 && c.gone != NULL && !c.gone_seen) { /* done, or misspelt: let the reader judge */
-        trpi_cli_note(cli, "%s was no member when this began", c.gone);
+        trpi_cli_note(cli, "%s was not a member when the wait began", c.gone);
     }
     if (code == 0 && cli->verbose) {
         trpi_cli_note(cli, "done after %.1f s", (double)(trpi_cli_now_ms() - begin) / 1000);

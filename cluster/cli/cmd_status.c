@@ -113,14 +113,18 @@ print_prom(const cJSON *reply)
     } numbers[] = {
         { "troupe_cluster_members", "members", "Members of the cluster as this node sees it." },
         { "troupe_cluster_members_up", "up", "Members that are Up." },
-        { "troupe_cluster_unreachable_members", "unreachable", "Members that somebody misses." },
+        { "troupe_cluster_unreachable_members", "unreachable",
+          "Members that are observed as "
+          "unreachable." },
         { "troupe_actors", "actors", "Actors of this node." },
-        { "troupe_messages_per_second", "messagesPerSecond", "Messages handled, lately." },
+        { "troupe_messages_per_second", "messagesPerSecond",
+          "Messages that actors of this node "
+          "handled a second, lately." },
     };
     const cJSON *certificate = cJSON_GetObjectItemCaseSensitive(reply, "certificate");
     gauge_print("troupe_build_info", "1; the version is a label.", "version",
                 trpi_cli_get(reply, "version"), 1);
-    gauge_print("troupe_healthy", "1: what `troupe status` finds is healthy.", NULL, NULL,
+    gauge_print("troupe_healthy", "1: `troupe status` finds no problem.", NULL, NULL,
                 trpi_cli_get_true(reply, "healthy"));
     gauge_print("troupe_problems", "Problems that `troupe status` names.", NULL, NULL,
                 cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(reply, "problems")));
@@ -130,10 +134,10 @@ print_prom(const cJSON *reply)
         gauge_print(numbers[i].name, numbers[i].help, NULL, NULL,
                     trpi_cli_get_number(reply, numbers[i].key, 0));
     }
-    gauge_print("troupe_uptime_seconds", "Since this node was started.", NULL, NULL,
+    gauge_print("troupe_uptime_seconds", "Seconds since this node was started.", NULL, NULL,
                 trpi_cli_get_number(reply, "uptimeMs", 0) / 1000);
-    (void)printf("# HELP troupe_dead_letters_total Messages that reached nobody.\n"
-                 "# TYPE troupe_dead_letters_total counter\ntroupe_dead_letters_total %.17g\n",
+    (void)printf("# HELP troupe_dead_letters_total Messages that reached no actor.\n# TYPE "
+                 "troupe_dead_letters_total counter\ntroupe_dead_letters_total %.17g\n",
                  trpi_cli_get_number(reply, "deadLetters", 0));
     if (cJSON_IsObject(certificate)) {
         gauge_print("troupe_certificate_days_left", "Of this node's certificate.", NULL, NULL,

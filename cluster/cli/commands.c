@@ -72,8 +72,8 @@ const trpi_cli_command trpi_cli_commands[] = {
       .group = TRPI_CLI_CLUSTER,
       .usage = "",
       .summary = "one screen: is the cluster healthy (exit 0) or not (exit 1)",
-      .text = "Below it, as `why` says them, what keeps the members from agreeing and what would "
-              "help; nothing when\nnothing does.\n",
+      .text = "Prints below it, as `why` does, each cause that keeps the members from agreeing, "
+              "and what would\nhelp.\n",
       .flags = BIT(WATCH),
       .outputs = ANSWER | TRPI_CLI_OUT(NAME) | TRPI_CLI_OUT(PROM),
       .timeout_ms = SHORT,
@@ -82,9 +82,8 @@ const trpi_cli_command trpi_cli_commands[] = {
       .group = TRPI_CLI_CLUSTER,
       .usage = "[--role R] [--status S] [--unreachable]",
       .summary = "the members as this node sees them",
-      .text = "REACH is what the failure detectors say; * is the node that answered; `-o name` "
-              "prints one address "
-              "a line.\n",
+      .text = "REACH is the verdict of the failure detectors; * marks the node that answered; `-o "
+              "name` prints one address a line.\n",
       .flags = BIT(WATCH) | BIT(ROLE) | BIT(STATUS) | BIT(UNREACHABLE),
       .outputs = ANY,
       .timeout_ms = SHORT,
@@ -116,9 +115,10 @@ const trpi_cli_command trpi_cli_commands[] = {
       .usage = "[MEMBER] [--no-wait]",
       .summary = "take a member (default: this node) out of the cluster in good order",
       .text = MEMBER_TEXT
-      "Waits until it is gone. Exit 75: it keeps leaving, or has given up; the text says which,\n"
-      "and for whom it waits; also when it was downed meanwhile. Says whether, once it has left,\n"
-      "the next single crash would stop the rest; --dry-run says only that.\n",
+      "Waits until the member is gone. Exit 75: the member is still leaving, has given up, or was "
+      "downed\nmeanwhile; the text says which, and which members it waits for. Prints whether the "
+      "next single\ncrash after the leave would stop the remaining members; --dry-run prints only "
+      "that.\n",
       .flags = BIT(NO_WAIT) | BIT(DRY_RUN),
       .outputs = ANSWER,
       .args_max = 1,
@@ -130,12 +130,11 @@ const trpi_cli_command trpi_cli_commands[] = {
       .usage = "MEMBER|--unreachable [--yes] [--dead] [--dry-run] [--no-wait]",
       .summary = "declare a member dead, so that the others go on without it",
       .text = MEMBER_TEXT
-      "On a side that would not go on by the downing strategy (troupe why says which) it is "
-      "refused:\n"
-      "members that live would go on as another cluster. --dead says that they are stopped.\n"
-      "Asks for confirmation; where stdin is no terminal, --yes is needed. What is confirmed is\n"
-      "ordered: a node that was started again meanwhile, or became unreachable then, is left "
-      "alone.\n",
+      "Refused on a side that would not survive by the downing strategy (troupe why names the side "
+      "that does):\nmembers that are still alive would go on as a second cluster. --dead confirms "
+      "that they are stopped.\nAsks for confirmation; --yes is needed where stdin is not a "
+      "terminal. Only the members that were\nconfirmed are marked Down: a node that restarted or "
+      "became unreachable meanwhile is left alone.\n",
       .flags = BIT(NO_WAIT) | BIT(DRY_RUN) | BIT(UNREACHABLE) | BIT(DEAD),
       .outputs = ANSWER,
       .args_max = 1,
@@ -146,8 +145,9 @@ const trpi_cli_command trpi_cli_commands[] = {
       .group = TRPI_CLI_CLUSTER,
       .usage = "[--yes] [--dry-run] [--no-wait]",
       .summary = "end all nodes of the cluster in good order; this one is the last",
-      .text = "All are told first, so that nothing is handed over that would end anyway; then they "
-              "leave.\nAsks for confirmation; where stdin is no terminal, --yes is needed.\n",
+      .text = "All nodes are told first, so that none hands over work to a node that ends as well; "
+              "then they leave.\nAsks for confirmation; --yes is needed where stdin is not a "
+              "terminal.\n",
       .flags = BIT(NO_WAIT) | BIT(DRY_RUN),
       .outputs = ANSWER,
       .timeout_ms = LONG,
@@ -155,7 +155,7 @@ const trpi_cli_command trpi_cli_commands[] = {
     { .name = "unreachable",
       .group = TRPI_CLI_CLUSTER,
       .usage = "",
-      .summary = "members that somebody cannot reach, and who",
+      .summary = "unreachable members, and the members that observe them as unreachable",
       .flags = BIT(WATCH),
       .outputs = ANY,
       .timeout_ms = SHORT,
@@ -164,9 +164,9 @@ const trpi_cli_command trpi_cli_commands[] = {
       .group = TRPI_CLI_CLUSTER,
       .usage = "",
       .summary = "what keeps the members from agreeing, since when, and what would help",
-      .text = "Exit 0 when nothing does, else 1. Names each member that is unreachable (and who "
-              "says so), that has not\nseen the present view, or that waits; -o json has the "
-              "figures of gossip, too.\n",
+      .text = "Exit 0 when nothing does, else 1. Names each member that is unreachable (with its "
+              "observers), that has\nnot seen the present view, or that waits; -o json also has "
+              "the statistics of gossip.\n",
       .flags = BIT(WATCH),
       .outputs = ANSWER | TRPI_CLI_OUT(NAME),
       .timeout_ms = SHORT,
@@ -175,8 +175,8 @@ const trpi_cli_command trpi_cli_commands[] = {
       .group = TRPI_CLI_CLUSTER,
       .usage = "",
       .summary = "associations: state, reason, what happens next",
-      .text = "Every address that this node has talked to, or tried to. IN and OUT count messages "
-              "of actors.\n",
+      .text = "Lists every address that this node has connected to, or tried to. IN and OUT count "
+              "messages of actors.\n",
       .flags = BIT(WATCH),
       .outputs = ANSWER | TRPI_CLI_OUT(NAME),
       .timeout_ms = SHORT,
@@ -184,10 +184,10 @@ const trpi_cli_command trpi_cli_commands[] = {
     { .name = "reach",
       .group = TRPI_CLI_CLUSTER,
       .usage = "",
-      .summary = "who can dial whom, over all members (exit 1 when one cannot)",
-      .text = "Each member dials each other one at the address that it advertises, as the first "
-              "message would. Prints\nthe ways that do not go, and why; -o wide and -o json "
-              "all of them.\n",
+      .summary = "whether each member can dial each other member (exit 1 when one cannot)",
+      .text = "Each member dials each other member at its advertised address, as the first message "
+              "would. Prints the\nconnections that fail, and why; with -o wide and -o json all "
+              "connections.\n",
       .flags = BIT(WATCH),
       .outputs = ANSWER | TRPI_CLI_OUT(WIDE) | TRPI_CLI_OUT(NAME),
       .timeout_ms = LONG,
@@ -229,12 +229,11 @@ const trpi_cli_command trpi_cli_commands[] = {
       .group = TRPI_CLI_CLUSTER,
       .usage = "[--type T]... [--count N] [--snapshot]",
       .summary = "what happens in the cluster, as it happens",
-      .text = "Begins with what is (in JSON \"snapshot\": true), so that the stream replayed gives "
-              "the state; with\n--type or --count only when --snapshot asks for it. Runs until "
-              "Ctrl-C, --count events, or --timeout\n(exit 0; 75 when the node has not answered by "
-              "then). Several types: --type "
-              "MemberUp,MemberRemoved\n"
-              "-o name prints whom each is about, and nothing for those about no member.\n",
+      .text = "Begins with events for the present state (in JSON \"snapshot\": true), so that a "
+              "replay of the stream\ngives the state; with --type or --count only if --snapshot is "
+              "given. Runs until Ctrl-C, --count events,\nor --timeout (exit 0; 75 when the node "
+              "has not answered by then). Several types:\n--type MemberUp,MemberRemoved\n-o name "
+              "prints the member of each event, and nothing for an event without a member.\n",
       .flags = BIT(TYPE) | BIT(COUNT) | BIT(SNAPSHOT),
       .outputs = ANSWER | TRPI_CLI_OUT(NAME),
       .run = trpi_cli_run_events },
@@ -242,8 +241,8 @@ const trpi_cli_command trpi_cli_commands[] = {
       .group = TRPI_CLI_CLUSTER,
       .usage = "[--up] [--members N] [--role R=N]... [--gone MEMBER] [--converged]",
       .summary = "wait until all of these hold (default --up)",
-      .text = "Waits for a node that has not started yet, too. Exit 1: it can no longer become "
-              "true; 75: not in time.\n",
+      .text = "Also waits for a node that has not started yet. Exit 1: the condition can no longer "
+              "become true; 75: it did\nnot become true in time.\n",
       .flags = BIT(UP) | BIT(MEMBERS) | BIT(ROLE) | BIT(GONE) | BIT(CONVERGED),
       .timeout_ms = LONG,
       .run = trpi_cli_run_wait },
@@ -268,9 +267,8 @@ const trpi_cli_command trpi_cli_commands[] = {
       .group = TRPI_CLI_ACTORS,
       .usage = "PATH [TEXT|-] [--type NAME] [-c N]",
       .summary = "ask an actor and print its reply",
-      .text = "As send. Exit 1: the actor refuses; 65: it cannot decode what was sent; 68: nobody "
-              "lives at "
-              "PATH; 75: no reply in time.\n",
+      .text = "Arguments as for send. Exit 1: the actor refused the message; 65: it could not "
+              "decode the message;\n68: no actor at PATH; 75: no reply in time.\n",
       .flags = BIT(TYPE) | BIT(ON) | BIT(COUNT),
       .outputs = ANSWER | TRPI_CLI_OUT(NAME),
       .args_min = 1,
@@ -319,12 +317,11 @@ const trpi_cli_command trpi_cli_commands[] = {
     { .name = "fault",
       .group = TRPI_CLI_OPERATE,
       .usage = "[list | set PEER [send|receive|both] RULE... | clear [PEER] | disconnect PEER]",
-      .summary = "make the network of this node bad, for tests",
+      .summary = "inject faults into the network of this node, for tests",
       .text = "Only where remote.test-adapters is on. PEER is an address, 10.0.0.2:2552, or all: "
-              "those without a rule of their own.\n"
-              "RULE: blackhole, rate=SIZE (a second), lose=P, repeat=P, reorder=P (0.1 or 10%), "
-              "delay=DUR, jitter=DUR, pass;\n"
-              "it replaces the one before, of that direction (default: both). disconnect ends the "
+              "the peers without a rule of their own.\nRULE: blackhole, rate=SIZE (a second), "
+              "lose=P, repeat=P, reorder=P (0.1 or 10%), delay=DUR, jitter=DUR, pass;\nit replaces "
+              "the previous rule of that direction (default: both). disconnect closes the "
               "connections with PEER.\n",
       .outputs = ANSWER,
       .args_max = 16,

@@ -178,7 +178,7 @@ stop_waiting(const trpi_downing_input *input, uint64_t limit_ms, const trpi_side
     uint32_t first = who_acts(input->gossip, decision->indexes, false);
     if (input->stable_ms >= limit_ms &&
         (first == TRPI_GOSSIP_NONE || input->gossip->members[first].unreachable != 0)) {
-        counts_fill("who should act does not", sides, decision);
+        counts_fill("the member that should act does not", sides, decision);
         decision->verdict = TRPI_DOWNING_DOWN_SELF;
     }
 }
@@ -261,7 +261,9 @@ decide_while_flapping(const trpi_downing_ops *ops, const trpi_downing_options *o
     if (q.sides.away_members == 0) {
         return false;
     }
-    counts_fill("who is steady is enough, and others come and go", &q.sides, decision);
+    counts_fill("the steadily reachable members are enough, others come and "
+                "go",
+                &q.sides, decision);
     collect_marked(g, TRPI_MARK_BROKEN, TRPI_MARK_BROKEN, decision);
     decision->verdict = TRPI_DOWNING_DOWN_MEMBERS;
     trpi_assert_slow(decision->sure && decision->indexes_count > 0);
@@ -296,7 +298,7 @@ trpi_split_decide(const trpi_downing_ops *ops, const trpi_downing_options *optio
     if (!unstable && lacks_evidence(options, input, decision)) {
         return;
     }
-    const char *why = "unstable: who reaches whom has changed for too long "
+    const char *why = "unstable: reachability has kept changing for too long "
                       "(down-all-when-unstable), all stop";
     bool stays = !unstable && trpi_votes_stay(&q.votes, TRPI_PART_OURS, &why);
     if (!unstable && is_patient(&q, input, stays)) {

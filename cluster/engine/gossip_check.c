@@ -114,7 +114,7 @@ check_members(const trpi_gossip *g, trpi_check *check)
                                      m->status, decides ? "decides" : "does not decide");
         }
         if (m->unreachable != 0 && !is_accused(g, m->ident->key)) {
-            return trpi_check_broken(check, "gossip-G6: %s is unreachable, and nobody says so",
+            return trpi_check_broken(check, "gossip-G6: %s is unreachable without an observer",
                                      m->ident->address);
         }
         unreachable += m->unreachable != 0 ? 1 : 0;

@@ -207,7 +207,7 @@ next_say(trpi_member_core *core) /* membership-downing-W3 */
 {
     trpi_core_log(core, TRP_LOG_WARNING,
                   "what next: when the network is whole again, start this node again: it joins the "
-                  "side that stayed; did none stay: docs/operating.md, After a total loss");
+                  "side that survived; if none survived: docs/operating.md, After a total loss");
 }
 
 static void

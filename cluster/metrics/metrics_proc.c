@@ -293,9 +293,9 @@ say_what_is_missing(const struct proc *proc, bool memory)
     bool time = proc->all > 0;
     if (proc->system != NULL && (!memory || !time)) {
         trpi_log(proc->system, TRP_LOG_WARNING, "cluster",
-                 "the metrics collector \"proc\" finds no %s%s%s: adaptive routers that go by that "
-                 "give this node an average share; look whether its service or container hides the "
-                 "file (systemd: ProcSubset=pid)",
+                 "the metrics collector \"proc\" finds no %s%s%s: adaptive routers that use this "
+                 "metric give this node an average share; check whether its service or container "
+                 "hides the file (systemd: ProcSubset=pid)",
                  memory ? "" : "memory (/proc/meminfo)", memory || time ? "" : " and no ",
                  time ? "" : "processor time (/proc/stat)");
     }

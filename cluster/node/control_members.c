@@ -211,8 +211,8 @@ standing_problems_add(cJSON *problems, const trpi_view *view)
     }
     bool ok = !view->waking ||
               problem_add(problems, "this node stood still: until its peers have answered, or are "
-                                    "unreachable, it leads nothing and cluster routers route "
-                                    "nothing");
+                                    "unreachable, it does not act as leader and its cluster "
+                                    "routers route no messages");
     if (ok && first != NULL) {
         char more[32] = "";
         if (removers > 1) {
@@ -516,8 +516,8 @@ crowd_problems_add(trp_node *node, cJSON *problems)
     }
     if (ok && stats.displaced_ago_ms < CROWD_RECENT_MS) {
         (void)snprintf(text, sizeof text,
-                       "%u connections have not said who they are, the oldest of %u are closed: "
-                       "remote.pending-handshakes-max",
+                       "%u connections wait for their handshake; with more than %u the oldest is "
+                       "closed: remote.pending-handshakes-max",
                        stats.pending, stats.pending_max);
         ok = problem_add(problems, text);
     }

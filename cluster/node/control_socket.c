@@ -87,7 +87,7 @@ trpi_control_socket_check(const char *path, char *why, size_t why_bytes)
         return false;
     }
     if (lstat(path, &info) == 0 && !S_ISSOCK(info.st_mode)) {
-        (void)snprintf(why, why_bytes, "something else than a socket of that name is in the way");
+        (void)snprintf(why, why_bytes, "a file of that name that is not a socket is in the way");
         return false;
     }
     if (faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS) != 0) {

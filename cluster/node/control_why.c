@@ -205,8 +205,8 @@ unseen_add(cJSON *list, const trpi_view *view, const trpi_view_member *v)
 {
     if (!v->m.reachable) {
         return reason_add(list, v, "not-seen", view->converged_ms,
-                          "it is unreachable: it hears of it when it is reachable again, and need "
-                          "not when it is down");
+                          "it is unreachable: it sees the view when it is reachable again; once it "
+                          "is Down it need not");
     }
     if (view->converged_ms < ON_ITS_WAY_MS) {
         return reason_add(list, v, "not-seen", view->converged_ms,
@@ -214,13 +214,12 @@ unseen_add(cJSON *list, const trpi_view *view, const trpi_view_member *v)
     }
     advice help;
     advise(help.one,
-           "it answers heartbeats, but its word that it knows this view does not "
-           "arrive: ask it (troupe why there), look at the link to it (troupe peers "
-           "here); if it hangs: troupe down %s",
+           "it answers heartbeats, but no gossip arrives by which it has seen this view: run "
+           "troupe why there, look at the link to it (troupe peers here); if it hangs: troupe down "
+           "%s",
            v->m.address);
-    advise(help.many, "they answer heartbeats, but their word that they know this view does not "
-                      "arrive: ask them (troupe why there), look at the links (troupe peers "
-                      "here)");
+    advise(help.many, "they answer heartbeats, but no gossip arrives by which they have seen this "
+                      "view: run troupe why there, look at the links (troupe peers here)");
     return reason_put(list, v, "not-seen", view->converged_ms, &help);
 }
 
@@ -248,8 +247,8 @@ removed_add(cJSON *list, const trpi_view *view)
 {
     bool ok = !view->waking ||
               reason_add(list, NULL, "stood-still", 0,
-                         "this node asks its peers who is there, and leads nothing until each has "
-                         "answered or is unreachable: some seconds");
+                         "this node checks which members are reachable, and does not act as leader "
+                         "until each has answered or is unreachable: some seconds");
     for (size_t i = 0; ok && i < view->count; i++) {
         if (view->members[i].remover) {
             ok = reason_add(list, &view->members[i], "two-clusters", view->removed_ms,
@@ -317,7 +316,8 @@ waiting_add(cJSON *list, const trpi_view *view)
             ok = reason_add(list, v, "too-few", v->age_ms, "%s: start more nodes", view->lacking);
         } else if (v->m.status == TRP_MEMBER_EXITING && v->m.reachable) {
             ok = reason_add(list, v, "exiting", view->converged_ms,
-                            "it ends its work; it is removed when it says so, or is unreachable");
+                            "it finishes its work; it is removed when it reports that it has, or "
+                            "becomes unreachable");
         }
     }
     return ok;

@@ -120,8 +120,8 @@ fail_running(const trp_node *node, int pid, trp_node_error *ret_error)
 {
     if (pid == 0) {
         return trpi_node_fail(ret_error, TRP_EEXIST,
-                              "already running: somebody listens at %s, but does not accept: "
-                              "stopped (SIGSTOP), or it hangs",
+                              "already running: a process listens at %s, but does not accept: it "
+                              "is stopped (SIGSTOP), or hangs",
                               node->control_path);
     }
     char process[TRPI_CTL_PROCESS_BYTES];

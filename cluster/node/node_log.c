@@ -198,11 +198,11 @@ lost_write(trpi_node_log *log, const trp_log_line *next)
     line.wall_ms = next->wall_ms;
     buffer[0] = '\n'; /* behind the part of a line that was written */
     if (log->error == EAGAIN) {
-        (void)snprintf(text, sizeof text, "nobody read the log: some lines are lost lines=%" PRIu64,
+        (void)snprintf(text, sizeof text, "the log was not read: lines were lost lines=%" PRIu64,
                        log->lost);
     } else {
         (void)snprintf(text, sizeof text,
-                       "the log took no lines: some lines are lost lines=%" PRIu64 " error=%s",
+                       "the log could not be written: lines were lost lines=%" PRIu64 " error=%s",
                        log->lost, trpi_errno_name(log->error));
     }
     size_t bytes = trp_log_format(&line, log->format, buffer + torn, sizeof buffer - torn);
@@ -241,11 +241,11 @@ trpi_node_log_problem(trpi_node_log *log, char *text, size_t bytes)
     (void)pthread_mutex_lock(&log->lock);
     bool is = log->lost > 0;
     if (is && log->error == EAGAIN) {
-        (void)snprintf(text, bytes, "nobody reads the log: %" PRIu64 " lines are lost", log->lost);
+        (void)snprintf(text, bytes, "the log is not read: %" PRIu64 " lines were lost", log->lost);
     } else if (is) {
         (void)snprintf(text, bytes,
-                       "the log takes no lines (%s): %" PRIu64 " are lost; make room, or move it "
-                       "away and send SIGUSR1",
+                       "the log cannot be written (%s): %" PRIu64 " lines were lost; make room, or "
+                       "move it away and send SIGUSR1",
                        trpi_errno_name(log->error), log->lost);
     }
     (void)pthread_mutex_unlock(&log->lock);

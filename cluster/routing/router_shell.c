@@ -295,7 +295,9 @@ look(void *arg, trp_ctx *ctx)
         err = settle(source, ctx);
     }
     if (err != TRP_OK) {
-        trp_log(ctx, TRP_LOG_WARNING, "its routees stay as they are, for a second: %s",
+        trp_log(ctx, TRP_LOG_WARNING,
+                "the routees could not be updated, and stay as they are for "
+                "a second: %s",
                 trp_strerror(err));
     } else if (renewed) {
         wake_ms = trpi_router_wake_ms(source->core);

@@ -49,7 +49,7 @@ trp_cluster_spawn_in_role(trp_system *system, const char *role, const trp_behavi
         }
         trpi_log(system, TRP_LOG_INFO, "cluster",
                  "this cluster member [%s] does not have the role [%.*s]: %s is not started here, "
-                 "what it is told from here are dead letters",
+                 "and messages to it from this node become dead letters",
                  self.address, TRP_ROLE_BYTES, role, behaviour->name);
         *ret_ref = trp_system_dead_letters(system);
         err = TRP_OK;

@@ -422,11 +422,12 @@ look_whether_it_stood_still(trpi_cluster *cluster)
     if (waking) {
         trpi_log(cluster->system, TRP_LOG_WARNING, "cluster",
                  "this node stood still for longer than acceptable-heartbeat-pause: until each "
-                 "member that it asks has answered, or is unreachable, it leads nothing, marks "
-                 "nobody Down, and cluster routers route nothing");
+                 "member that it monitors has answered, or is unreachable, it does not act as "
+                 "leader, marks no member Down, and its cluster routers route no messages");
     } else {
         trpi_log(cluster->system, TRP_LOG_INFO, "cluster",
-                 "who is there is known again, %llu ms after this node stood still",
+                 "the reachability of all members is known again, %llu ms after this node stood "
+                 "still",
                  (unsigned long long)(now_ms - cluster->own.waking_ms));
     }
     cluster->own.waking_ms = waking ? now_ms : 0;
@@ -511,7 +512,9 @@ end_membership(trpi_cluster *cluster, const char *why)
 {
     if (!atomic_exchange_explicit(&cluster->silent, true, memory_order_relaxed)) {
         trpi_log(cluster->system, TRP_LOG_ERROR, "cluster",
-                 "the cluster actor has ended (%s): leaving without a word", why);
+                 "the cluster actor has ended (%s): this node is leaving the cluster without "
+                 "notifying the members",
+                 why);
         if (cluster->settings.stopped != NULL) {
             cluster->settings.stopped(cluster->settings.stopped_arg, TRPI_STOP_DOWNED);
         }

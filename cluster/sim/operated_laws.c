@@ -269,8 +269,8 @@ check_membership(struct sim_operated *o, const struct sim_whole *n, const trpi_c
         ms_since(o, latest(*since_ns, n->woke_ns)) >= SILENT_MS) {
         sim_operated_fail(
             o,
-            "operated-W2: node %u says that it is healthy, and nobody whom it lists has it "
-            "as a member, for 12 s",
+            "operated-W2: node %u says that it is healthy, and no node that it lists has had it as "
+            "a member for 12 s",
             n->number);
     }
 }

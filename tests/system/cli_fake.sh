@@ -192,7 +192,7 @@ expect down_without_terminal_needs_yes 64 good down 10.0.0.3:2552 </dev/null
 has down_names_the_flag "--yes" "$work/err"
 expect down_dry_run 0 good down 10.0.0.3:2552 --dry-run
 has down_plan "would mark $C (uid 0000000000000003, Up, unreachable 42s) Down" && has down_majority "2 of 3 members remain (majority kept)"
-has down_says_that_some_are_left "7 more are unreachable than one order takes"
+has down_says_that_some_are_left "7 more members are unreachable than one order can name"
 expect down_takes_one_or_all 64 good down --yes
 expect down_done 0 good down 10.0.0.3:2552 --yes
 has down_says_gone "marked $C (uid 0000000000000003, Up, unreachable 42s) Down: gone"
@@ -206,7 +206,7 @@ wait_until 30 test -S "$work/split.sock" || fail "the fake of a split starts"
 expect split_down_dry_run 0 "$troupe" --socket "$work/split.sock" down 10.0.0.3:2552 --dry-run
 has split_down_warns_before "make sure that they are stopped"
 expect split_down_after_a_question 0 "$fake" --yes "$troupe" --socket "$work/split.sock" down 10.0.0.3:2552
-has split_down_asks_whether_they_are_stopped "Are all of them stopped, have you made sure? [y/N]" "$work/err"
+has split_down_asks_whether_they_are_stopped "Are you sure that all of them are stopped? [y/N]" "$work/err"
 lacks split_down_says_nothing_more_after "make sure"
 is split_down_that_was_asked_is_not_cautious "$(tail -n 1 "$work/split.requests" | grep -c cautious)" 0
 expect equal_findings 1 "$troupe" --socket "$work/split.sock" why
@@ -274,7 +274,7 @@ says wait_times_out 75 "3/4 Up" good wait --members 4 --timeout 200ms
 has wait_says_what_is_missing "3/4 Up" "$work/err"
 says wait_says_all_that_is_missing 75 "3/4 Up, 2/3 Up with role backend" good wait --members 4 --role backend=3 -t 200ms
 expect wait_gone_of_nobody 0 good wait --gone 10.0.0.9:2552
-has wait_gone_says_that_it_was_no_member "10.0.0.9:2552 was no member" "$work/err"
+has wait_gone_says_that_it_was_no_member "10.0.0.9:2552 was not a member" "$work/err"
 for name in 10.0.0.3:2552 10.0.0.3 demo@10.0.0.3:2552 "$C" 3 0000000000000003; do
     expect "wait_gone_of_the_member_$name" 75 good wait --gone "$name" -t 100ms
 done
@@ -321,7 +321,7 @@ deaf status -t 100ms 2>"$work/err"
 # CLI-16
 has deaf_node_is_named "the node at $work/deaf.sock does not accept: stopped (SIGSTOP), or it hangs" "$work/err"
 expect deaf_node_is_running 69 timeout 20 "$troupe" node --port 0 --socket "$work/deaf.sock"
-has deaf_node_is_running_and_told "already running: somebody listens at $work/deaf.sock, but does not accept" "$work/err"
+has deaf_node_is_running_and_told "already running: a process listens at $work/deaf.sock, but does not accept" "$work/err"
 mkdir -p "$work/run/troupe"
 mv "$work/deaf.sock" "$work/run/troupe/deaf$$@2551.sock"
 expect deaf_node_is_found_and_not_waited_for 75 timeout 20 env XDG_RUNTIME_DIR="$work/run" "$troupe" --system "deaf$$" status -t 100ms

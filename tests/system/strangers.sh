@@ -36,7 +36,7 @@ node b 1000 --port 0 --seed "troupe.tcp://demo@127.0.0.1:$port"
 other=$started
 wait_until 60 up b && pass a_member_joins_beside_300_silent_connections || fail a_member_joins_beside_300_silent_connections "$(tail -n 3 "$work/b.log")"
 ctl a status >"$work/out"
-has status_tells_of_those_who_say_nothing "connections have not said who they are, the oldest of 250 are closed"
+has status_tells_of_those_who_say_nothing "connections wait for their handshake; with more than 250 the oldest is closed"
 hang_up 100 399
 kill -TERM "$other"
 ended other_leaves "$other" 0

@@ -44,7 +44,7 @@ is_missed() { [ -n "$(at 1 unreachable -o name)" ]; }
 check it_is_missed wait_until 60 is_missed
 # CLI-04
 expect this_side_does_not_go_on 1 at 1 down "$(address "$two")" --yes
-has down_says_what_may_come "members that live would go on as another cluster" "$work/err"
+has down_says_what_may_come "members that are still alive would go on as a second cluster" "$work/err"
 expect the_operator_says_that_it_is_dead 0 at 1 down "$(address "$two")" --yes --dead
 kill -CONT "$started"
 check the_removed_one_is_told wait_until 60 says_two 1 "$two"

@@ -263,7 +263,7 @@ nobody_waits_for_ever_for_one_under_suspicion(void)
     UNIT_EQUAL(decide(&s, 1, 0x0f, ""), TRPI_DOWNING_WAIT);
     s.stable_ms = 80000;
     UNIT_EQUAL(decide(&s, 1, 0x0f, ""), TRPI_DOWNING_DOWN_SELF);
-    UNIT_TRUE(strstr(s.decision.reason, "who should act does not") != NULL);
+    UNIT_TRUE(strstr(s.decision.reason, "the member that should act does not") != NULL);
     UNIT_EQUAL(decide(&s, 0, 0x0f, ""), TRPI_DOWNING_DOWN_MEMBERS); /* it is there */
     scene_end(&s);
 }

@@ -45,7 +45,7 @@ drained(int fd, const char *what)
 static uint64_t
 told_lost(void)
 {
-    static const char words[] = "some lines are lost lines=";
+    static const char words[] = "lines were lost lines=";
     uint64_t sum = 0;
     for (const char *at = heard; (at = strstr(at, words)) != NULL; at++) {
         sum += strtoull(at + sizeof words - 1, NULL, 10);
@@ -121,15 +121,17 @@ a_full_disk_is_told(void)
     say(&log, TRP_LOG_INFO, "second");
     UNIT_EQUAL(trpi_node_log_lost(&log), 2);
     UNIT_REQUIRE(trpi_node_log_problem(&log, text, sizeof text));
-    UNIT_TEXT(text, "the log takes no lines (ENOSPC): 2 are lost; make room, or move it away and "
-                    "send SIGUSR1");
+    UNIT_TEXT(
+        text,
+        "the log cannot be written (ENOSPC): 2 lines were lost; make room, or move it away and "
+        "send SIGUSR1");
     UNIT_EQUAL(unlink(path), 0);
     UNIT_EQUAL(trpi_node_log_reopen(&log), TRP_OK);
     say(&log, TRP_LOG_INFO, "third");
     UNIT_TRUE(!trpi_node_log_problem(&log, text, sizeof text));
     int fd = open(path, O_RDONLY);
     heard[0] = '\0';
-    UNIT_EQUAL(drained(fd, "some lines are lost lines=2 error=ENOSPC\n"), 1);
+    UNIT_EQUAL(drained(fd, "lines were lost lines=2 error=ENOSPC\n"), 1);
     UNIT_EQUAL(drained(fd, "third\n"), 1);
     (void)close(fd);
     trpi_node_log_close(&log);

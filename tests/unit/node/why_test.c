@@ -79,7 +79,7 @@ a_joiner_that_is_waited_for_is_a_reason(void)
     rows[2].seen = false;
     reason_is(&view, 0, "", "");
     rows[2].awaited = true;
-    reason_is(&view, 0, "not-seen c:3 60000 0", "its word that it knows this view does not arrive");
+    reason_is(&view, 0, "not-seen c:3 60000 0", "no gossip arrives by which it has seen this view");
 }
 
 static void
@@ -138,7 +138,7 @@ who_has_removed_this_node_and_that_it_stood_still_is_told(void)
     view.waking = true;
     view.converged = false;
     rows[1].m.reachable = 0;
-    reason_is(&view, 0, "stood-still - 0 0", "asks its peers who is there");
+    reason_is(&view, 0, "stood-still - 0 0", "checks which members are reachable");
     reason_is(&view, 1, "two-clusters b:2 7000 0", "stop the nodes of the other one");
     reason_is(&view, 2, "unreachable b:2 0 0", "stable-after");
 }
@@ -321,7 +321,7 @@ who_waits_though_all_agree_is_told_what_for(void)
     rows[1].m.status = TRP_MEMBER_JOINING;
     rows[1].age_ms = 4000;
     rows[2].m.status = TRP_MEMBER_EXITING;
-    reason_is(&view, 0, "exiting c:3 60000 0", "removed when it says so");
+    reason_is(&view, 0, "exiting c:3 60000 0", "removed when it reports that it has");
     snprintf(view.lacking, sizeof view.lacking, "2 of 3 members are there");
     reason_is(&view, 0, "too-few b:2 4000 0", "2 of 3 members are there: start more nodes");
     reason_is(&view, 1, "exiting c:3 60000 0", "");
