@@ -221,8 +221,8 @@ warn_if_open(trpi_remote *remote)
 {
     if (remote->faults != NULL) {
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
-                 "remote.test-adapters is on next=\"whoever may command this node can make its "
-                 "network bad\"");
+                 "remote.test-adapters is on next=\"every user who may send commands to this node "
+                 "can inject network faults\"");
     }
     if (!trpi_untrusted_takes_clusters(remote)) {
         trpi_log(remote->system, TRP_LOG_INFO, "remote",
@@ -235,12 +235,13 @@ warn_if_open(trpi_remote *remote)
                  "listening beyond loopback bind-host=%s next=\"the link is %s: "
                  "only let trusted networks reach it\"",
                  remote->options.bind_host,
-                 remote->secure ? "not encrypted, who listens in reads and changes what is said"
+                 remote->secure ? "not encrypted, so anybody on the network can read and change "
+                                  "the traffic"
                  : remote->options.untrusted
-                     ? "neither encrypted nor authenticated, anybody may tell actors that it has "
-                       "refs of"
-                     : "neither encrypted nor authenticated, anybody may tell, stop and make "
-                       "actors, join, and end members");
+                     ? "neither encrypted nor authenticated, so any host can send messages to "
+                       "actors whose refs it has"
+                     : "neither encrypted nor authenticated, so any host can send messages to "
+                       "actors, stop and start them, join, and end members");
     }
 }
 

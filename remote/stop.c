@@ -175,7 +175,7 @@ say_lost(trpi_remote *remote, uint64_t before)
     if (lost > before) {
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
                  "messages were not sent before the end messages=%" PRIu64
-                 " next=\"they are dead letters; remote.flush-wait-on-shutdown is what they had\"",
+                 " next=\"they became dead letters; remote.flush-wait-on-shutdown sets the wait\"",
                  lost - before);
     }
 }

@@ -95,7 +95,8 @@ on_accepted(void *arg, trpi_link *link, const char *peer, void **ret_user)
         trpi_refused(remote, peer, TRPI_REFUSED_PENDING, "out of memory");
     } else if (gone[0] != '\0') {
         trpi_refused(remote, gone, TRPI_REFUSED_PENDING,
-                     "remote.pending-handshakes-max are waiting, and it was silent longest");
+                     "remote.pending-handshakes-max handshakes are pending, and this connection "
+                     "was silent longest");
     }
     *ret_user = conn;
     return conn != NULL;

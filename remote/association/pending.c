@@ -134,8 +134,8 @@ trpi_pending_starved(void *arg)
     }
     (void)getrlimit(RLIMIT_NOFILE, &limit);
     trpi_log(remote->system, TRP_LOG_ERROR, "remote",
-             "no descriptor is free for a connection limit=%llu next=\"those who have not said who "
-             "they are are closed, the oldest first; raise LimitNOFILE= of the service (ulimit "
+             "no descriptor is free for a connection limit=%llu next=\"connections without a "
+             "handshake are closed, the oldest first; raise LimitNOFILE= of the service (ulimit "
              "-n)\" suppressed=%u",
              (unsigned long long)limit.rlim_cur, suppressed);
 }

@@ -187,7 +187,8 @@ mark_put(trpi_conn *conn, trpi_inflow_place *place)
     if ((place->near || atomic_load_explicit(&receiver->limited, memory_order_relaxed)) &&
         credit_step(receiver, CAME, bytes)) {
         tell_slow(conn, receiver,
-                  "its senders there are slowed, others are not; troupe peers says how much waits");
+                  "senders to this actor on that node are slowed, other senders are not; troupe "
+                  "peers shows how much is queued");
     }
 }
 
@@ -206,7 +207,8 @@ is_full(trpi_conn *conn, const trpi_inflow_place *place, uint64_t bytes)
     if (full) {
         (void)credit_step(receiver, CAME, bytes); /* the peer may not know */
         tell_slow(conn, receiver,
-                  "more is dead letters until it has handled some (remote.receiver-limit)");
+                  "further messages become dead letters until it has handled some "
+                  "(remote.receiver-limit)");
     }
     return full;
 }

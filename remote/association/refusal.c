@@ -65,7 +65,7 @@ trpi_barred(trpi_peer *peer, trpi_deferred *deferred)
                        "it has quarantined this node");
         (void)snprintf(note->text, sizeof note->text,
                        "this node is quarantined peer=%s uid=%016" PRIx64
-                       " next=\"start this process anew to talk to that one; "
+                       " next=\"restart this process to communicate with that peer; "
                        "remote.when-quarantined=end ends it by itself\"",
                        note->event.remote, peer->refusal.barred_by);
     }

@@ -289,8 +289,8 @@ tick_peer(trpi_peer *peer, bool *ret_busy)
     if (ends.lost > 0) {
         char address[TRPI_ADDRESS_TEXT_BYTES];
         trpi_log(system, TRP_LOG_ERROR, "remote",
-                 "out of memory: who watches an earlier incarnation is not told of its end peer=%s "
-                 "times=%u",
+                 "out of memory: watchers of a previous incarnation were not notified of its "
+                 "termination peer=%s times=%u",
                  trpi_address_format(&peer->address, address, sizeof address), ends.lost);
     }
 }

@@ -76,8 +76,8 @@ trpi_tls_trouble(const trpi_tls_info *info, trpi_trouble kind, int64_t wall_ms, 
         is = is_due(info->not_after_ms, wall_ms, warn_ms);
         when_put(info->not_after_ms, wall_ms, "ends", "has ended", when);
         say(ret_text,
-            "put a new one and its key into the files of remote.tls (troupe cert renew), then "
-            "SIGHUP",
+            "write a new certificate and its key into the files of remote.tls (troupe cert renew), "
+            "then send SIGHUP",
             "this node's certificate (%s) %s", info->subject, when);
         break;
     case TRPI_TROUBLE_AUTHORITY:
@@ -91,15 +91,15 @@ trpi_tls_trouble(const trpi_tls_info *info, trpi_trouble kind, int64_t wall_ms, 
         is = is_due(info->crl_next_ms, wall_ms, list_ms < warn_ms ? list_ms : warn_ms);
         when_put(info->crl_next_ms, wall_ms, "is due", "was due", when);
         say(ret_text,
-            "troupe cert revoke --days 30 writes it anew; by a list that is too old nobody is let "
-            "in",
+            "troupe cert revoke --days 30 writes it anew; with a list that is too old every peer "
+            "is refused",
             "the list of revoked certificates (remote.tls.crl) %s", when);
         break;
     case TRPI_TROUBLE_NAME:
         is = info->uncovered[0] != '\0';
         say(ret_text,
-            "no other node lets it in (wrong-name): make one for that name (troupe cert node), "
-            "then SIGHUP",
+            "the other nodes refuse it (wrong-name): make a certificate for that name (troupe cert "
+            "node), then send SIGHUP",
             "this node's certificate (%s) is not for %s, which this node advertises", info->subject,
             info->uncovered);
         break;

@@ -295,7 +295,7 @@ nobody_there(trp_ctx *ctx, proxy *p)
         return trp_timer_once(ctx, LOOK_KEY, p->args.reconnect_after_ms, &trpi_reliable_look_type,
                               NULL, 0);
     }
-    trp_log(ctx, TRP_LOG_INFO, "the proxy ends, nobody is there target=%s looks=%u kept=%u",
+    trp_log(ctx, TRP_LOG_INFO, "the proxy ends, no target was found target=%s looks=%u kept=%u",
             p->args.path, p->looks, p->count);
     trp_stop(ctx, trp_self(ctx));
     return TRP_OK;

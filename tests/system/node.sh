@@ -32,12 +32,12 @@ check socket_is_gone test ! -e "$work/1.sock"
 # ---- beyond loopback: one warning
 node 1 --port 0 --bind-host 0.0.0.0 --set remote.cookie=off
 wait_until 60 grep -q "not joined" "$work/1.log" || fail node_listens_everywhere "$(tail -n 2 "$work/1.log")"
-is beyond_loopback_is_one_warning "$(grep -c "neither encrypted nor authenticated, anybody may tell, stop and make actors, join, and end members" "$work/1.log")" 1
+is beyond_loopback_is_one_warning "$(grep -c "neither encrypted nor authenticated, so any host can send messages to actors, stop and start them, join, and end members" "$work/1.log")" 1
 kill -TERM "$started"
 last_ended term_again_ends_with_0 0
 node 1 --port 0 --bind-host 0.0.0.0 # advertised on loopback, so its peers show the cookie of this user
 wait_until 60 grep -q "not joined" "$work/1.log" || fail node_listens_everywhere_with_a_cookie "$(tail -n 2 "$work/1.log")"
-is a_cookie_is_not_encryption "$(grep -c "the link is not encrypted, who listens in reads and changes what is said" "$work/1.log")" 1
+is a_cookie_is_not_encryption "$(grep -c "the link is not encrypted, so anybody on the network can read and change the traffic" "$work/1.log")" 1
 kill -TERM "$started"
 last_ended term_with_a_cookie_ends_with_0 0
 

@@ -220,9 +220,10 @@ trpi_misuse_ctx(const trp_ctx *ctx, const char *verb)
     trpi_worker *worker = trpi_worker_current();
 
     if ((worker == NULL || trpi_worker_data(worker) != ctx) && !trpi_ctx_is_foreign_here(ctx)) {
-        trpi_misuse_found(NULL, verb,
-              "this ctx is not of this thread: it was kept. A ctx is valid within the call that "
-              "it was given to, and nowhere else");
+        trpi_misuse_found(
+            NULL, verb,
+            "this ctx was kept and is used by another thread: a ctx is valid only within the "
+            "call that received it");
     }
 }
 

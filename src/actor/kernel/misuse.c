@@ -64,8 +64,8 @@ trpi_misuse_freed(trp_msg *msg)
 
     if (before != NULL) {
         trpi_misuse_found(NULL, "trp_msg_free",
-              before[4] == 's' ? "this message was sent: it is its receiver's"
-                               : "this message was freed already");
+                          before[4] == 's' ? "this message was sent: it belongs to its receiver"
+                                           : "this message was freed already");
     }
     msg->priv_from_node_flags |= TRPI_MSG_FREED;
 }

@@ -272,7 +272,7 @@ trpi_supervise_failed(trp_ctx *ctx, trpi_cell *cell, trp_ref child_ref, trpi_fai
 
         trpi_failure_fill(&own, trpi_cell_ref(cell), TRP_EFAILED,
                           ctx->failure.err != TRP_OK ? ctx->failure.reason
-                                                     : "the decider answered no directive");
+                                                     : "the decider returned no directive");
         trpi_life_fail(ctx, cell, &own, NULL, child_ref, false);
     } else {
         log_failure(ctx, &d);

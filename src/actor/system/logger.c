@@ -112,7 +112,8 @@ logger_init(trp_system *system, trpi_logger *l)
     trpi_msg_drop(answer);
     if (!ready) {
         trpi_log_direct(system, TRP_LOG_WARNING, "log",
-                        "logger %s did not say within %u ms that it is ready (%s): it is left out",
+                        "logger %s did not report within %u ms that it is ready (%s): it is not "
+                        "used",
                         l->behaviour.name, (unsigned)system->logging.start_ms,
                         err == TRP_OK ? "another answer" : trp_strerror(err));
         trp_system_stop_actor(system, l->ref);

@@ -256,7 +256,7 @@ a_program_brings_its_own_logger_which_may_fail(void)
     stage_clear(&stage_lines);
     UNIT_REQUIRE(trp_testkit_open(&options, &kit) == TRP_OK);
     system = trp_testkit_system(kit);
-    STAGE_LOGGED("logger mute did not say within 1500 ms"); /* direct */
+    STAGE_LOGGED("logger mute did not report within 1500 ms"); /* direct */
     trp_system_log(system, TRP_LOG_INFO, "t", "good");
     trp_system_log(system, TRP_LOG_INFO, "t", "bad");
     trp_system_log(system, TRP_LOG_INFO, "t", "again");

@@ -129,7 +129,8 @@ a_message_that_was_given_away_is_not_used_again(void)
                                 "trp_msg_dup() of it; in actor /user/a\n");
     ends_with("freed", SIGABRT, "trp_send(): this message was freed already; in actor /user/a\n");
     ends_with("free twice", SIGABRT, "trp_msg_free(): this message was freed already\n");
-    ends_with("free sent", SIGABRT, "trp_msg_free(): this message was sent: it is its receiver's");
+    ends_with("free sent", SIGABRT,
+              "trp_msg_free(): this message was sent: it belongs to its receiver");
     ends_with("read freed", SIGABRT, "trp_msg_dup(): this message was freed already\n");
 }
 
@@ -138,9 +139,11 @@ a_ctx_that_was_kept_is_not_used(void)
 {
     /* trp_tell_text() in a developer's build: the other one looks where all tells pass */
     ends_with("keep", SIGABRT, "troupe: misuse: trp_tell");
-    ends_with("keep", SIGABRT, "(): this ctx is not of this thread");
-    ends_with("keep, unwatch", SIGABRT, "trp_unwatch(): this ctx is not of this thread");
-    ends_with("keep, cancel", SIGABRT, "trp_timer_cancel(): this ctx is not of this thread");
+    ends_with("keep", SIGABRT, "(): this ctx was kept and is used by another thread");
+    ends_with("keep, unwatch", SIGABRT,
+              "trp_unwatch(): this ctx was kept and is used by another thread");
+    ends_with("keep, cancel", SIGABRT,
+              "trp_timer_cancel(): this ctx was kept and is used by another thread");
 }
 
 UNIT_BEGIN("misuse")

@@ -340,9 +340,9 @@ an_end_that_cannot_be_told_is_logged_without_a_lock(void)
     trpi_alloc_fail_here_after(0);
     trpi_peer_end_again(peer, 7);
     trpi_alloc_fail_after(-1);
-    UNIT_FALSE(pair_logged("is not told of its end"));
+    UNIT_FALSE(pair_logged("were not notified of its termination"));
     pthread_mutex_unlock(&peer->lock);
-    UNIT_WAIT(pair_logged("is not told of its end peer="), 60000);
+    UNIT_WAIT(pair_logged("were not notified of its termination peer="), 60000);
     pair_end(&p);
 }
 

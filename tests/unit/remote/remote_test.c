@@ -658,8 +658,8 @@ a_wildcard_cannot_be_advertised_and_port_0_is_filled_in(void)
     options.bind_host = "0.0.0.0";
     UNIT_EQUAL(trpi_remote_start(system, &options, &remote), TRP_OK);
     UNIT_TRUE(trpi_remote_address(remote)->port != 0);
-    UNIT_WAIT(pair_logged("neither encrypted nor authenticated, anybody may tell, stop and make "
-                          "actors, join, and end members"),
+    UNIT_WAIT(pair_logged("neither encrypted nor authenticated, so any host can send messages "
+                          "to actors, stop and start them, join, and end members"),
               60000);
     trp_system *second = pair_system("two");
     trpi_remote *refused = NULL;
