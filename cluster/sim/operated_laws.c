@@ -406,7 +406,7 @@ sim_laws_peace(struct sim_operated *o)
 {
     for (uint32_t i = 0; i < o->sim->nodes_count && !o->sim->failed; i++) {
         const struct sim_said *said = &o->said[i];
-        bool crowd = said->problems == 1 && strstr(said->first, "have not said who") != NULL;
+        bool crowd = said->problems == 1 && strstr(said->first, "wait for their handshake") != NULL;
         if (!(said->healthy || crowd) || said->reasons > 0) {
             sim_operated_fail(o, "operated-W7: all is well, and node %u says: %s", i, said->first);
         }
