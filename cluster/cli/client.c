@@ -7,8 +7,9 @@
  *   client-C1  Nothing waits without a deadline: the node is given timeoutMs, to accept included,
  *       the client TRPI_CLI_GRACE_MS more.
  *   client-C2  A reader of stdout that went away ends a stream at once, not at the next event.
- *   client-C3  A request is sent once: its connection is new, or was used a moment ago. Who pauses
- *       longer gives it up first, for the node closes one that rests. (trpi_cli_disconnect)
+ *   client-C3  A request is sent once: its connection is new, or was used a moment ago. A
+ *       command that pauses longer closes it first, since the node closes an idle connection.
+ *       (trpi_cli_disconnect)
  *   client-C5  A node that does not answer is told by what its process does, of /proc. (fail_late)
  *   client-C4  An order that ends without the node's word says so, whatever ended it: no answer, a
  *       closed connection, Ctrl-C. So Ctrl-C comes before an order is sent or when it can be told

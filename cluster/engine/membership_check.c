@@ -1,8 +1,7 @@
 /* membership_check.c - the invariants of one node's engine between two steps, as code.
  *
- * Why.     A step has many ways through a dozen files. What holds after each of them stands here,
- * and
- *          is looked at after each step of the simulator and of the developer's build.
+ * Why.     A step has many ways through a dozen files. The invariants that hold after each of them
+ *          stand here. The simulator and developer builds check them after each step.
  * Must hold. Besides membership-E4 and membership-events-V3:
  *   membership-E6  A member has a view, and is in it; before that there is none. No time since when
  *       something is so lies in the future.

@@ -364,7 +364,7 @@ admit_first(trpi_member_core *core, uint32_t count)
     return err;
 }
 
-/* Who was not let in, for want of memory or because it was removed meanwhile, asks again. */
+/* Let a joiner in. Without memory, or if it was removed meanwhile, it asks again. */
 static void
 welcome(trpi_member_core *core, const trpi_ident *joiner)
 {

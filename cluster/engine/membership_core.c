@@ -69,7 +69,7 @@ trpi_core_log(trpi_member_core *core, trp_log_level level, const char *format, .
     }
 }
 
-/* Who does not hear of a view never agrees to it: somebody has to know. */
+/* Log that a frame was not sent: a member that misses a view never agrees to it. */
 static void
 log_unsent(trpi_member_core *core, const trpi_node_id *to, trp_err err)
 {

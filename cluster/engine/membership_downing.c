@@ -10,14 +10,14 @@
  *       for it or must not ask any more (downing-D8): the owner's time begins when the last that it
  *       has downed is removed, the other side's when it first misses somebody, and goes on during
  *       own pauses.
- *   membership-downing-W2  Who is refused takes its whole side along; each of them is told
- *       directly, for who has stopped gossips no more. Not so when the owner is of its own side,
- *       from an earlier cut: then the owner acts, and who was refused asks again, for as long as it
- *       may (membership-downing-W1).
+ *   membership-downing-W2  A refused member ends with its whole side; each of them is told
+ *       directly, since a stopped member gossips no more. Not so when the owner is of its own
+ *       side, from an earlier cut: then the owner acts, and the refused member asks again, for as
+ *       long as it may (membership-downing-W1).
  *   membership-downing-W3  A node that stops itself says which sides it saw, and what to do next.
- *   membership-downing-W4  Nor is it given back when its owner ends with others of its side left:
- *       they go on, and the other side must not get it. What ends then is the owner: how fast, is
- *       the lease's to say.
+ *   membership-downing-W4  The lease is not given back either when its owner ends and others of
+ *       its side are left: they go on, and the other side must not get it. It ends with its owner,
+ *       after the time that the lease implementation has for that.
  *   membership-downing-W5  A node that is waking (trpi_member_now) decides nothing: what it holds
  *       for unreachable may be those that have removed it.
  * Tests.   tests/unit/cluster/leader_test.c, downing_lease_test.c, removed_test.c

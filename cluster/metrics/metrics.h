@@ -115,8 +115,8 @@ uint64_t trpi_metrics_core_wake_ms(const trpi_metrics_core *core); /* UINT64_MAX
 /* This node has measured. Errors: TRP_ENOMEM, TRP_ESTATE (it is no member). */
 trp_err trpi_metrics_core_sample(trpi_metrics_core *core, uint64_t now_ms, int64_t wall_ms,
                                  const trp_metric *samples, uint32_t count);
-/* Whom to tell, and what: own figures, and those of others. Gives *ret_bytes
- * (trpi_buffer_fini). Errors: TRP_ENOENT (nobody, or nothing), TRP_ENOMEM. */
+/* Choose a member for the next frame of metrics, own figures and those of others, and encode it.
+ * Gives *ret_bytes (trpi_buffer_fini). Errors: TRP_ENOENT (nobody, or nothing), TRP_ENOMEM. */
 trp_err trpi_metrics_core_gossip(trpi_metrics_core *core, trpi_node_id *ret_to,
                                  trpi_buffer *ret_bytes);
 /* A frame has come. What was news is in the table then. ret_answer (count 0: none) goes back.

@@ -258,8 +258,8 @@ act_on(trpi_router_core *core, trpi_router_action_kind kind, const trpi_router_r
     act(core, (trpi_router_action){ kind, member, 0, routee->uid, routee->ref });
 }
 
-/* Who stays, of those that are in the table or of those that wait; the oldest have precedence. What
- * is dismissed has no node from then on. */
+/* Keep the routees that have a share, of the table or of those that wait; the oldest come first. A
+ * dismissed routee has no node from then on. */
 static void
 routees_keep(trpi_router_core *core, const trpi_router_share *shares, bool active)
 {

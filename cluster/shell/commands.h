@@ -59,7 +59,7 @@ trp_err trpi_cluster_order_begin(trpi_cluster *cluster, trpi_member_event_kind k
                                  const trpi_cluster_patience *patience,
                                  trpi_cluster_order **ret_order);
 trp_err trpi_cluster_order_end(trpi_cluster_order *order);
-/* Whoever set member.exiting_waits lets this node go on from Exiting. Errors: TRP_ENOMEM,
+/* Let this node go on from Exiting, where member.exiting_waits has held it. Errors: TRP_ENOMEM,
  * TRP_ECLOSED. Thread: any; never blocks. */
 trp_err trpi_cluster_release(trpi_cluster *cluster);
 /* Has somebody given it a lease? See troupe/lease.h. */

@@ -73,7 +73,7 @@ trpi_lease_file_check(const char *path, char *why, size_t why_bytes)
     return false;
 }
 
-/* Who has it, as the file says. lease-file-F2 */
+/* Read the holder that the file names. lease-file-F2 */
 static void
 holder_read(int fd, char *why, size_t why_bytes)
 {

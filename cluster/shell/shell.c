@@ -530,7 +530,7 @@ cluster_pre_restart(trp_ctx *ctx, void *state, const trp_failure *why, const trp
     return TRP_OK;
 }
 
-/* Whoever stops it in good order has made it silent before, or ends the whole system. */
+/* An orderly stop has silenced the actor before, or ends the whole system. */
 static void
 cluster_post_stop(trp_ctx *ctx, void *state)
 {

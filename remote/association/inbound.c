@@ -556,8 +556,8 @@ on_control(trpi_conn *conn, const trpi_frame *frame)
     pthread_rwlock_unlock(&channel->lock);
 }
 
-/* Who answers what was asked at asked_ms lived then: nobody else did, at this address. The caller
- * holds peer->lock. */
+/* End the other incarnations of an address: the one that answers a request of asked_ms was the one
+ * alive then. The caller holds peer->lock. */
 static void
 others_are_over(trpi_peer *peer, uint64_t uid, uint64_t asked_ms)
 {

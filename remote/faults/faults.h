@@ -1,7 +1,7 @@
 /* faults.h - a transport that wraps another one and makes its network bad: the adapters throttle
  * (rates, blackhole) and gremlin (loss, repetition, delay, reordering), for tests.
  *
- * Whom a connection leads to is known by its handshake, so that a rule for a peer holds for
+ * The peer of a connection is known by its handshake, so that a rule for a peer holds for
  * connections of either side. Rules may be set while connections are open. What a stream cannot
  * lose (preamble, LANE_OPEN, MANIFEST) is only delayed; the end of a connection is seen at once.
  */

@@ -5,7 +5,7 @@
  *          know about networks if the child's place in the tree is a cell here.
  * Shape.        parent <--failures-- deputy  ====signals====>  /remote of the other node
  *               others --messages-->   |     ----messages--->  the actor (deployed.c)
- *          Who lives at an address is asked by Identify of its /remote; from then on the node has a
+ *          An Identify to /remote finds the incarnation at an address; from then on the node has a
  *          number, orders and failures are system messages (exactly once, in order), and the loss
  *          of the node is what any watcher of one of its actors hears.
  * Must hold.

@@ -35,8 +35,8 @@
  * The token. Bit 0 of head set means: nobody runs the cell and it is in no queue. Whoever clears
  * the bit owns line B and task, until he sets it again (the protocol is in mailbox.h).
  *
- * Who writes what: line B, task, ops, parent, name: the holder of the token. generation, kind: the
- * holder of the token, release. next/prev_sibling: the parent's runner (also before the first
+ * Writers. line B, task, ops, parent, name: the holder of the token. generation, kind: the holder
+ * of the token, release. next/prev_sibling: the parent's runner (also before the first
  * publication).
  */
 #ifndef TRPI_ACTOR_KERNEL_CELL_H

@@ -415,7 +415,7 @@ install(void)
     return TRP_OK;
 }
 
-/* Who came after us may have kept us as its previous handler: then ours stays, and passes on. */
+/* Remove our handlers. A later handler may call ours as its previous one: then ours stays. */
 static void
 uninstall(void)
 {

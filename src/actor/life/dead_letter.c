@@ -344,7 +344,7 @@ trpi_dead_letter_msg(trp_system *system, trp_ref recipient, const trp_msg *msg,
 
 /* ---- unhandled ------------------------------------------------------------------------------- */
 
-/* Whoever asked need not wait for its timeout: dead-letter-D5. */
+/* Answer an ask that nobody handles, before its timeout: dead-letter-D5. */
 static void
 ask_unhandled(trp_ctx *ctx, trp_ref asked, const trp_msg *msg)
 {

@@ -11,7 +11,7 @@ typedef struct trpi_directory trpi_directory;
 
 trp_err trpi_directory_new(trpi_directory **ret_directory); /* TRP_ENOMEM */
 void trpi_directory_free(trpi_directory *directory);        /* NULL is fine */
-/* Who has this alias; TRP_REF_NONE: nobody that lives. Any thread, in a run or a bracket. */
+/* Return the living owner of an alias, or TRP_REF_NONE. Any thread, in a run or a bracket. */
 trp_ref trpi_alias_get(trp_ctx *ctx, const char *alias, size_t bytes);
 
 #endif

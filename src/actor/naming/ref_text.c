@@ -151,7 +151,7 @@ trp_ref_format(trp_system *system, trp_ref ref, trp_ref_form form, char *buffer,
     return err;
 }
 
-/* Who is at a path without a uid. */
+/* Find the actor at a path without a uid. */
 static trp_err
 find_now(trp_system *system, const char *text, trp_ref *ret_ref)
 {

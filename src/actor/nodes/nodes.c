@@ -161,7 +161,7 @@ proxy_turn_end(trp_ctx *ctx, trpi_cell *cell)
 
 /* ---- a full lane: who was refused, and is told when there is room ---------------------------- */
 
-/* Who waits (always local) and whom it had told (of this entry's node) in one. */
+/* Return a key of the waiting sender (always local) and its receiver (of this node). */
 static trp_ref
 waiting_key(trp_ref actor, trp_ref told)
 {

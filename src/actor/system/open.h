@@ -40,7 +40,7 @@ void *trpi_actor_state(trp_system *system, trp_ref ref);
  * handles), TRP_ESTATE (it runs, or takes no messages), TRP_ENOMEM, or what receive said. */
 trp_err trpi_actor_receive(trp_system *system, trp_ref ref, trp_ref sender, const trp_type *type,
                            const void *payload, size_t bytes, trp_failure *ret_failure);
-/* Who sent a message that is held outside of a behaviour. */
+/* Return the sender of a message that is held outside of a behaviour. */
 trp_ref trpi_msg_sender_get(const trp_msg *msg);
 
 #endif

@@ -134,7 +134,7 @@ awake_look(void *arg, trpi_worker *worker)
 
 static void tick(void *arg, uint64_t a, uint64_t b);
 
-/* Who changes `armed` to true, or has it so, calls this. */
+/* Schedule the next tick. The caller has set `armed`, or holds it set. */
 static void
 tick_later(trpi_stall *stall)
 {
