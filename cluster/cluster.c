@@ -27,7 +27,7 @@ heartbeat_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes, siz
     }
     if (trpi_heartbeat_reply(bytes, count, answer)) {
         (void)trpi_remote_control_send(cluster->remote, from, TRPI_CHANNEL_HEARTBEAT, answer,
-                                       sizeof(answer)); /* a lost answer is the asker's business */
+                                       sizeof answer); /* a lost answer is the asker's business */
         return;
     }
     uint8_t word[TRPI_HEARTBEAT_WORD_BYTES];
@@ -40,7 +40,7 @@ heartbeat_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes, siz
     pthread_mutex_unlock(&cluster->engine.lock);
     if (heard) {
         (void)trpi_remote_control_send(cluster->remote, from, TRPI_CHANNEL_HEARTBEAT, word,
-                                       sizeof(word)); /* a lost word is asked for again */
+                                       sizeof word); /* a lost word is asked for again */
     }
 }
 
@@ -97,7 +97,7 @@ make_lease(trpi_cluster *cluster, const trpi_cluster_options *options)
     uint32_t timeout_ms = options->member.downing.lease_timeout_ms;
     trpi_node_id self = { .address = *trpi_remote_address(cluster->remote),
                           .uid = trpi_system_self(cluster->system)->uid };
-    (void)snprintf(name, sizeof(name), "%.100s-lease", trp_system_name(cluster->system));
+    (void)snprintf(name, sizeof name, "%.100s-lease", trp_system_name(cluster->system));
     bool named = options->lease_name != NULL && options->lease_name[0] != '\0';
     return trpi_lease_new(named ? options->lease_name : name, trpi_lease_owner(&self, owner),
                           timeout_ms == 0 ? 5000 : timeout_ms, lease_answered, cluster,
@@ -112,7 +112,7 @@ make_actor(trpi_cluster *cluster)
     spawn.mailbox = "unbounded"; /* shell-messages-Q2, whatever actor.default-mailbox is */
     spawn.args_type = &trp_bytes_type;
     spawn.args = &cluster;
-    spawn.args_bytes = sizeof(cluster);
+    spawn.args_bytes = sizeof cluster;
     trp_err err = trp_protocol_register(&trp_cluster_protocol);
     return err != TRP_OK ? err
                          : trpi_system_spawn_internal(cluster->system, &trpi_cluster_behaviour,
@@ -130,7 +130,7 @@ join_seeds(trpi_cluster *cluster, const trpi_cluster_options *options)
     if (options->seed_nodes_count > TRPI_SEEDS_MAX) {
         return TRP_EINVAL;
     }
-    (void)trpi_address_format(trpi_remote_address(cluster->remote), self, sizeof(self));
+    (void)trpi_address_format(trpi_remote_address(cluster->remote), self, sizeof self);
     for (uint32_t i = 0; i < options->seed_nodes_count; i++) {
         addresses[i] = strcmp(options->seed_nodes[i], "self") == 0 ? self : options->seed_nodes[i];
     }
@@ -150,7 +150,7 @@ trpi_cluster_start(trp_system *system, trpi_remote *remote, const trpi_cluster_o
         return TRP_EEXIST;
     }
     options = options == NULL ? &defaults : options;
-    trpi_cluster *cluster = trpi_alloc(sizeof(*cluster));
+    trpi_cluster *cluster = trpi_alloc(sizeof *cluster);
     if (cluster == NULL) {
         return TRP_ENOMEM;
     }

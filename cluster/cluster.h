@@ -32,7 +32,7 @@ typedef struct trpi_cluster_options {
     uint32_t seed_nodes_count;
     uint32_t quarantine_removed_after_ms; /* 5000: of those removed after Down */
     uint32_t publish_stats_interval_ms;   /* a line with the figures of gossip; 0: none */
-    const char *lease_name; /* NULL: "SYSTEM-lease" */
+    const char *lease_name;               /* NULL: "SYSTEM-lease" */
     bool quiet;                           /* no log line for each change (cluster.log-info = off) */
     /* Once, when this node's membership has ended, on the cluster's thread: must not block. */
     void (*stopped)(void *arg, trpi_member_stop why);

@@ -196,11 +196,10 @@ options_check(trpi_remote *remote, const trpi_remote_options *options)
     if (is_wildcard(o->host) || o->frame_bytes_max < TRPI_FRAME_BYTES_LEAST ||
         o->backoff_max_ms < o->backoff_min_ms || o->bind_port > UINT16_MAX ||
         o->receiver_bytes_max < o->frame_bytes_max ||
-        o->receivers_bytes_max < o->receiver_bytes_max ||
-        o->lane_bytes_max < o->frame_bytes_max || o->large_lane_bytes_max < o->frame_bytes_max ||
+        o->receivers_bytes_max < o->receiver_bytes_max || o->lane_bytes_max < o->frame_bytes_max ||
+        o->large_lane_bytes_max < o->frame_bytes_max ||
         o->ordinary_lanes > TRPI_ORDINARY_LANES_MAX || o->wire_minor > TRPI_WIRE_MINOR ||
-        o->control_bytes_max < TRPI_FRAME_BYTES_LEAST ||
-        !detectors_make_sense(o)) {
+        o->control_bytes_max < TRPI_FRAME_BYTES_LEAST || !detectors_make_sense(o)) {
         return TRP_EINVAL;
     }
     char text[TRPI_ADDRESS_TEXT_BYTES];
@@ -274,7 +273,7 @@ say_listening(trpi_remote *remote)
     char address[TRPI_ADDRESS_TEXT_BYTES];
     char text[2 * TRPI_ADDRESS_TEXT_BYTES];
     trp_remoting_event event;
-    memset(&event, 0, sizeof event);
+    memset(&event, 0, sizeof(event));
     (void)snprintf(text, sizeof text, "remoting listens address=%s bind-host=%s",
                    trpi_address_format(&remote->address, address, sizeof address),
                    remote->options.bind_host);
@@ -287,7 +286,7 @@ static void
 say_failed(trpi_remote *remote, trp_err err)
 {
     trp_remoting_event event;
-    memset(&event, 0, sizeof event);
+    memset(&event, 0, sizeof(event));
     (void)snprintf(event.reason, sizeof event.reason, "%s", trp_strerror(err));
     trpi_remoting_publish(remote, &trp_remoting_error_type, &event);
 }

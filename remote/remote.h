@@ -119,7 +119,7 @@ typedef struct trpi_remote_stats {
     uint64_t refused[TRPI_REFUSAL_COUNT]; /* by trpi_refusal */
     uint64_t untrusted_dropped, deployments_refused;
     uint64_t unfinished_refused, unfinished_late; /* connections that were closed for a frame */
-    uint64_t gave_way; /* peers that were forgotten for others */
+    uint64_t gave_way;                            /* peers that were forgotten for others */
     uint32_t pending, pending_max; /* connections that have not said who they are; places */
     uint64_t starved;              /* times that no descriptor was free for a connection */
     /* since that, and since one of those gave way to a newcomer; UINT64_MAX: never */

@@ -210,7 +210,7 @@ trpi_remote_stop(trpi_remote *remote)
     remote->transport = NULL;
     say_lost(remote, lost);
     trp_remoting_event event;
-    memset(&event, 0, sizeof event);
+    memset(&event, 0, sizeof(event));
     trpi_lifecycle_log(remote, TRP_LOG_INFO, "remoting stopped");
     trpi_remoting_publish(remote, &trp_remoting_shutdown_type, &event);
     trpi_system_retire(remote->system, remote_unref,

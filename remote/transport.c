@@ -79,8 +79,7 @@ transport_open(trpi_remote *remote, void *arg)
 static trpi_transport *
 secure_transport(trpi_remote *remote)
 {
-    return remote->faults != NULL ? trpi_faults_inner_transport(remote->faults)
-                                  : remote->transport;
+    return remote->faults != NULL ? trpi_faults_inner_transport(remote->faults) : remote->transport;
 }
 
 void

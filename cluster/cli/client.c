@@ -105,7 +105,7 @@ connect_found(trpi_cli *cli, uint32_t timeout_ms)
     char what[128];
     switch (err) {
     case TRP_OK:
-        memcpy(cli->path, found.path, sizeof(cli->path));
+        memcpy(cli->path, found.path, sizeof cli->path);
         return 0;
     case TRP_ELIMIT:
         return trpi_cli_fail(
@@ -117,7 +117,7 @@ connect_found(trpi_cli *cli, uint32_t timeout_ms)
     case TRP_ETIMEDOUT:
         return fail_connect(cli, err, found.path);
     default:
-        (void)snprintf(what, sizeof(what), "no node%s%.63s runs on this machine",
+        (void)snprintf(what, sizeof what, "no node%s%.63s runs on this machine",
                        system != NULL ? " of system " : "", system != NULL ? system : "");
         return fail_no_node(what, dirs, dirs_count, found.stale_count);
     }
@@ -144,7 +144,7 @@ trpi_cli_connect(trpi_cli *cli)
         return fail_connect(cli, err, path);
     }
     if (!again) {
-        (void)snprintf(cli->path, sizeof(cli->path), "%s", path);
+        (void)snprintf(cli->path, sizeof cli->path, "%s", path);
     }
     return 0;
 }
@@ -200,7 +200,7 @@ static void
 order_watch(const trpi_cli *cli)
 {
     struct sigaction action = { .sa_handler = on_interrupt };
-    (void)snprintf(interrupted_text, sizeof(interrupted_text), "\ntroupe: interrupted; %s\n",
+    (void)snprintf(interrupted_text, sizeof interrupted_text, "\ntroupe: interrupted; %s\n",
                    cli->order);
     is_confirmed = 0;
     (void)sigaction(SIGINT, &action, NULL); /* EINVAL only for a wrong number */
@@ -237,7 +237,7 @@ fail_late(trpi_cli *cli)
     char process[TRPI_CTL_PROCESS_BYTES];
     trpi_ctl_process_tell(cli->fd, process);
     if (cli->holds_late) {
-        (void)snprintf(cli->late, sizeof(cli->late), "no answer from the node at %s%s", cli->path,
+        (void)snprintf(cli->late, sizeof cli->late, "no answer from the node at %s%s", cli->path,
                        process);
     } else if (cli->order != NULL && !is_confirmed) {
         (void)trpi_cli_fail(code, UNCONFIRMED " at %s within %.1f s%s; " DROPPED, cli->path,
@@ -333,7 +333,7 @@ send_request(trpi_cli *cli, cJSON *request, uint64_t deadline_ms)
     } else {
         uint8_t header[TRPI_CTL_HEADER_BYTES];
         trpi_ctl_header_encode(header, (uint32_t)bytes);
-        code = send_all(cli, header, sizeof(header), deadline_ms);
+        code = send_all(cli, header, sizeof header, deadline_ms);
         code = code != 0 ? code : send_all(cli, (const uint8_t *)text, bytes, deadline_ms);
     }
     cJSON_free(text);

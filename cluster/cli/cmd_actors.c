@@ -318,7 +318,7 @@ ping_summary(const trpi_cli *cli, ping_result *result)
 {
     double sum = 0;
     uint32_t n = result->received;
-    qsort(result->times, n, sizeof(result->times[0]), compare_times);
+    qsort(result->times, n, sizeof result->times[0], compare_times);
     for (uint32_t index = 0; index < n; index++) {
         sum += result->times[index];
     }
@@ -424,17 +424,17 @@ tree_row(const cJSON *entry, bool *open, trpi_cli_table *table)
     for (unsigned level = 1; level <= depth; level++) {
         const char *piece =
             level < depth ? (open[level] ? "│  " : "   ") : (open[level] ? "├─ " : "└─ ");
-        used += (size_t)snprintf(drawing + used, sizeof(drawing) - used, "%s", piece);
+        used += (size_t)snprintf(drawing + used, sizeof drawing - used, "%s", piece);
     }
     const char *path = trpi_cli_get(entry, "path");
-    (void)snprintf(drawing + used, sizeof(drawing) - used, "%s",
+    (void)snprintf(drawing + used, sizeof drawing - used, "%s",
                    depth == 0 ? path : last_name(path));
     if (trpi_cli_get_number(entry, "restarts", 0) > 0) {
-        (void)snprintf(restarts, sizeof(restarts), "restarts %.0f",
+        (void)snprintf(restarts, sizeof restarts, "restarts %.0f",
                        trpi_cli_get_number(entry, "restarts", 0));
     }
     char handled[48];
-    (void)snprintf(handled, sizeof(handled), "%s msg",
+    (void)snprintf(handled, sizeof handled, "%s msg",
                    trpi_cli_grouped(trpi_cli_get_number(entry, "processed", 0), processed));
     const char *cells[] = { drawing, trpi_cli_get(entry, "behaviour"), handled, restarts };
     return trpi_cli_table_row(table, 4, cells);

@@ -52,7 +52,7 @@ print_forecast(const cJSON *reply)
     } else {
         char more[32] = "";
         if (fatal > 1) {
-            (void)snprintf(more, sizeof(more), ", or of %.0f more,", fatal - 1);
+            (void)snprintf(more, sizeof more, ", or of %.0f more,", fatal - 1);
         }
         (void)printf("a crash of %s%s would stop the rest (%s)\n",
                      trpi_cli_short(trpi_cli_get(cast, "of")), more, strategy);
@@ -252,7 +252,7 @@ print_down(const trpi_cli *cli, const cJSON *reply, bool would, FILE *stream)
     {
         char since[24], uid[24], reach[48] = "reachable";
         if (!trpi_cli_get_true(node, "reachable")) {
-            (void)snprintf(reach, sizeof(reach), "unreachable %s",
+            (void)snprintf(reach, sizeof reach, "unreachable %s",
                            trpi_cli_age(trpi_cli_get_number(node, "unreachableForMs", 0), since));
         }
         (void)fprintf(stream, "%s %s (uid %s, %s, %s) Down%s\n", would ? "would mark" : "marked",
@@ -290,7 +290,7 @@ confirmed(trpi_cli *cli, const char *question)
     char line[16] = "";
     (void)fprintf(stderr, "%s [y/N] ", question);
     trpi_cli_disconnect(cli); /* people think */
-    if (fgets(line, sizeof(line), stdin) == NULL || (line[0] != 'y' && line[0] != 'Y')) {
+    if (fgets(line, sizeof line, stdin) == NULL || (line[0] != 'y' && line[0] != 'Y')) {
         (void)fputs("nothing was changed\n", stderr);
         return false;
     }

@@ -22,10 +22,10 @@ const char *const trpi_cli_event_types[] = {
     "DowningDecision", "ClusterShuttingDown"
 };
 const size_t trpi_cli_event_types_count =
-    sizeof(trpi_cli_event_types) / sizeof(trpi_cli_event_types[0]);
+    sizeof(trpi_cli_event_types) / sizeof(trpi_cli_event_types)[0];
 
 typedef struct event_stream {
-    uint32_t left; /* events until the end; 0: no limit */
+    uint32_t left;   /* events until the end; 0: no limit */
     uint64_t end_ms; /* 0: none */
 } event_stream;
 
@@ -47,33 +47,33 @@ print_event(const cJSON *event)
     const char *clock = strchr(time, 'T');
     const cJSON *member = cJSON_GetObjectItemCaseSensitive(event, "member");
     const cJSON *item;
-    (void)snprintf(line, sizeof(line), "%.12s  %-17s", clock != NULL ? clock + 1 : time,
+    (void)snprintf(line, sizeof line, "%.12s  %-17s", clock != NULL ? clock + 1 : time,
                    trpi_cli_get(event, "type"));
     if (cJSON_IsObject(member)) {
-        append(line, sizeof(line), "", trpi_cli_short(trpi_cli_get(member, "node")));
-        append(line, sizeof(line), "", trpi_cli_get(member, "status"));
+        append(line, sizeof line, "", trpi_cli_short(trpi_cli_get(member, "node")));
+        append(line, sizeof line, "", trpi_cli_get(member, "status"));
     }
     if (cJSON_HasObjectItem(event, "leader")) {
         const char *leader = trpi_json_get_text(event, "leader");
-        append(line, sizeof(line), "role ", trpi_json_get_text(event, "role"));
-        append(line, sizeof(line), "", leader != NULL ? trpi_cli_short(leader) : "nobody");
+        append(line, sizeof line, "role ", trpi_json_get_text(event, "role"));
+        append(line, sizeof line, "", leader != NULL ? trpi_cli_short(leader) : "nobody");
     }
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(event, "observedBy"))
     {
         const char *observer = cJSON_GetStringValue(item);
-        append(line, sizeof(line), "observed by ",
+        append(line, sizeof line, "observed by ",
                observer != NULL ? trpi_cli_short(observer) : NULL);
     }
     if (cJSON_HasObjectItem(event, "seenBy")) {
         char seen[64];
-        (void)snprintf(seen, sizeof(seen), "by %.0f of %.0f members",
+        (void)snprintf(seen, sizeof seen, "by %.0f of %.0f members",
                        cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(event, "seenBy")),
                        cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(event, "members")));
-        append(line, sizeof(line), "", seen);
+        append(line, sizeof line, "", seen);
     }
-    append(line, sizeof(line), "", trpi_json_get_text(event, "strategy"));
-    append(line, sizeof(line), "", trpi_json_get_text(event, "decision"));
-    append(line, sizeof(line), "", trpi_json_get_text(event, "reason"));
+    append(line, sizeof line, "", trpi_json_get_text(event, "strategy"));
+    append(line, sizeof line, "", trpi_json_get_text(event, "decision"));
+    append(line, sizeof line, "", trpi_json_get_text(event, "reason"));
     (void)puts(line);
 }
 
@@ -141,8 +141,8 @@ add_types(cJSON *list, const char *text)
     while (*text != '\0') {
         char name[64];
         size_t bytes = strcspn(text, ",");
-        (void)snprintf(name, sizeof(name), "%.*s",
-                       (int)(bytes < sizeof(name) ? bytes : sizeof(name) - 1), text);
+        (void)snprintf(name, sizeof name, "%.*s",
+                       (int)(bytes < sizeof name ? bytes : sizeof name - 1), text);
         size_t index = 0;
         while (index < trpi_cli_event_types_count &&
                strcmp(trpi_cli_event_types[index], name) != 0) {
@@ -179,8 +179,8 @@ trpi_cli_run_events(trpi_cli *cli)
     cJSON *request = trpi_cli_request_new(cli, "events");
     /* All of it, from here on: then what is comes first, and the stream gives the state. */
     bool whole = !trpi_cli_has(cli, TRPI_CLI_TYPE) && !trpi_cli_has(cli, TRPI_CLI_COUNT);
-    bool done = trpi_json_add_bool(request, "snapshot",
-                                   whole || trpi_cli_has(cli, TRPI_CLI_SNAPSHOT));
+    bool done =
+        trpi_json_add_bool(request, "snapshot", whole || trpi_cli_has(cli, TRPI_CLI_SNAPSHOT));
     cJSON *types = NULL; /* without the field: all */
     if (done && trpi_cli_has(cli, TRPI_CLI_TYPE)) {
         types = cJSON_AddArrayToObject(request, "types");
@@ -311,7 +311,7 @@ static void
 pending_add(condition *c, bool holds, const char *format, ...)
 {
     size_t used = strlen(c->pending);
-    if (holds || used + 3 >= sizeof(c->pending)) {
+    if (holds || used + 3 >= sizeof c->pending) {
         return;
     }
     va_list list;
@@ -320,7 +320,7 @@ pending_add(condition *c, bool holds, const char *format, ...)
         memcpy(c->pending + used, ", ", 3);
         used += 2;
     }
-    (void)vsnprintf(c->pending + used, sizeof(c->pending) - used, format, list);
+    (void)vsnprintf(c->pending + used, sizeof c->pending - used, format, list);
     va_end(list);
 }
 
@@ -368,7 +368,7 @@ wait_connect(trpi_cli *cli)
                                : trpi_ctl_find(dirs, count, trpi_cli_text(cli, TRPI_CLI_SYSTEM),
                                                POLL_MS, &found, &cli->fd);
     if (err == TRP_OK) {
-        (void)snprintf(cli->path, sizeof(cli->path), "%s", path != NULL ? path : found.path);
+        (void)snprintf(cli->path, sizeof cli->path, "%s", path != NULL ? path : found.path);
     }
     return err;
 }
@@ -392,7 +392,7 @@ wait_look(trpi_cli *cli, condition *c, bool last)
     if (cli->fd < 0) { /* a node that is starting: be silent until the time is over */
         trp_err err = wait_connect(cli);
         if (err == TRP_ETIMEDOUT || (!last && (err == TRP_ENOENT || err == TRP_ECONN))) {
-            (void)snprintf(c->pending, sizeof(c->pending), "%s",
+            (void)snprintf(c->pending, sizeof c->pending, "%s",
                            err == TRP_ETIMEDOUT ? "the node does not accept" : "");
             return TRPI_CTL_EXIT_TIMEOUT;
         }
@@ -400,7 +400,7 @@ wait_look(trpi_cli *cli, condition *c, bool last)
     int code = trpi_cli_call(cli, trpi_cli_request_new(cli, "members"), NULL, NULL, &reply);
     if (code != 0) {
         if (cli->late[0] != '\0') {
-            (void)snprintf(c->pending, sizeof(c->pending), "%s", cli->late);
+            (void)snprintf(c->pending, sizeof c->pending, "%s", cli->late);
         }
         return code;
     }
@@ -423,7 +423,7 @@ int
 trpi_cli_run_wait(trpi_cli *cli)
 {
     static condition c; /* zeroed; its texts are large */
-    char shown[sizeof(c.pending)] = "";
+    char shown[sizeof c.pending] = "";
     int code = condition_parse(cli, &c);
     if (code != 0) {
         return code;
@@ -447,7 +447,7 @@ trpi_cli_run_wait(trpi_cli *cli)
             (cli->verbose || isatty(STDERR_FILENO))) {
             (void)fprintf(stderr, "%s ...\n", c.pending);
         }
-        memcpy(shown, c.pending, sizeof(shown));
+        memcpy(shown, c.pending, sizeof shown);
         trpi_cli_sleep_ms(POLL_MS);
     }
     if (code == 0 && c.gone != NULL && !c.gone_seen) { /* done, or misspelt: let the reader judge */

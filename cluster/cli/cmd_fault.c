@@ -24,9 +24,9 @@ rule_take(const trpi_cli *cli, cJSON *request)
                              "--help");
     }
     for (; ok && at < cli->args_count; at++) {
-        ok = trpi_buffer_append_text(&rule, cli->args[at], SIZE_MAX) == TRP_OK &&
-             trpi_buffer_append_text(&rule, at + 1 < cli->args_count ? " " : "", SIZE_MAX) ==
-                 TRP_OK;
+        ok =
+            trpi_buffer_append_text(&rule, cli->args[at], SIZE_MAX) == TRP_OK &&
+            trpi_buffer_append_text(&rule, at + 1 < cli->args_count ? " " : "", SIZE_MAX) == TRP_OK;
     }
     ok = ok && trpi_buffer_append(&rule, "", 1, SIZE_MAX) == TRP_OK &&
          trpi_json_add_text(request, "rule", (const char *)rule.data);
@@ -75,12 +75,11 @@ rules_print(const trpi_cli *cli, const cJSON *reply)
     if (done) {
         trpi_cli_table_print(&table, "");
         trpi_cli_flush();
-        trpi_cli_note(cli, "%d rule%s; frames: %.0f passed, %.0f lost, %.0f repeated, %.0f delayed",
-                      cJSON_GetArraySize(list), cJSON_GetArraySize(list) == 1 ? "" : "s",
-                      trpi_cli_get_number(reply, "passed", 0),
-                      trpi_cli_get_number(reply, "lost", 0),
-                      trpi_cli_get_number(reply, "repeated", 0),
-                      trpi_cli_get_number(reply, "delayed", 0));
+        trpi_cli_note(
+            cli, "%d rule%s; frames: %.0f passed, %.0f lost, %.0f repeated, %.0f delayed",
+            cJSON_GetArraySize(list), cJSON_GetArraySize(list) == 1 ? "" : "s",
+            trpi_cli_get_number(reply, "passed", 0), trpi_cli_get_number(reply, "lost", 0),
+            trpi_cli_get_number(reply, "repeated", 0), trpi_cli_get_number(reply, "delayed", 0));
     }
     trpi_cli_table_fini(&table);
     return done ? 0 : trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory");

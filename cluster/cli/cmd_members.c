@@ -146,19 +146,19 @@ member_row(const trpi_cli *cli, const cJSON *reply, const cJSON *member, trpi_cl
         reachable ? trpi_cli_get_number(member, "rttMs", -1) : -1; /* the last one is no news */
     double phi_now = trpi_cli_get_number(member, "phi", -1);
     double up_number = trpi_cli_get_number(member, "upNumber", -1);
-    list_join(cJSON_GetObjectItemCaseSensitive(member, "roles"), roles, sizeof(roles));
+    list_join(cJSON_GetObjectItemCaseSensitive(member, "roles"), roles, sizeof roles);
     (void)trpi_cli_age(trpi_cli_get_number(member, "ageMs", -1), age);
-    (void)snprintf(rtt, sizeof(rtt), rtt_ms < 0 ? "-" : "%.2fms", rtt_ms);
-    (void)snprintf(phi, sizeof(phi), phi_now < 0 ? "-" : "%.1f", phi_now);
-    (void)snprintf(up, sizeof(up), up_number < 0 ? "-" : "%.0f", up_number);
-    (void)snprintf(reach, sizeof(reach), "%s%s%s", cli->color ? (reachable ? GREEN : RED) : "",
+    (void)snprintf(rtt, sizeof rtt, rtt_ms < 0 ? "-" : "%.2fms", rtt_ms);
+    (void)snprintf(phi, sizeof phi, phi_now < 0 ? "-" : "%.1f", phi_now);
+    (void)snprintf(up, sizeof up, up_number < 0 ? "-" : "%.0f", up_number);
+    (void)snprintf(reach, sizeof reach, "%s%s%s", cli->color ? (reachable ? GREEN : RED) : "",
                    reachable ? "ok" : "unreachable", cli->color ? PLAIN : "");
-    remark(reply, address, last, sizeof(last));
+    remark(reply, address, last, sizeof last);
     const char *star = text_equal(trpi_json_get_text(reply, "selfNode"), address) ? "*" : "";
     const char *version = trpi_cli_get(member, "appVersion"); /* 0.0.0: cluster.app-version unset */
     double days = trpi_cli_get_number(member, "certificateDaysLeft", 0);
     bool has_cert = cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(member, "certificateDaysLeft"));
-    (void)snprintf(cert, sizeof(cert), !has_cert ? "-" : days < 0 ? "ended" : "%.0fd", days);
+    (void)snprintf(cert, sizeof cert, !has_cert ? "-" : days < 0 ? "ended" : "%.0fd", days);
     const char *troupe = trpi_json_get_text(member, "troupeVersion");
     const char *cells[] = { star,
                             address,
@@ -174,10 +174,11 @@ member_row(const trpi_cli *cli, const cJSON *reply, const cJSON *member, trpi_cl
                             phi,
                             cert };
     if (cli->output == TRPI_CLI_WIDE) {
-        const char *wide[] = { cells[0],  cells[1],  cells[2],  cells[3],
-                               cells[4],  cells[5],  cells[6],  cells[7],
-                               troupe == NULL ? "-" : troupe, cells[9],
-                               cells[10], cells[11], cells[12], cells[8] };
+        const char *wide[] = { cells[0],  cells[1],  cells[2],
+                               cells[3],  cells[4],  cells[5],
+                               cells[6],  cells[7],  troupe == NULL ? "-" : troupe,
+                               cells[9],  cells[10], cells[11],
+                               cells[12], cells[8] };
         return trpi_cli_table_row(table, 14, wide);
     }
     return trpi_cli_table_row(table, 9, cells);
@@ -257,7 +258,7 @@ trpi_cli_run_members(trpi_cli *cli)
 {
     static const char *const statuses[] = { "Joining", "WeaklyUp", "Up",     "Leaving",
                                             "Exiting", "Down",     "Removed" };
-    const size_t count = sizeof(statuses) / sizeof(statuses[0]);
+    const size_t count = sizeof statuses / sizeof statuses[0];
     const char *status = trpi_cli_text(cli, TRPI_CLI_STATUS);
     bool known = status == NULL;
     for (size_t index = 0; index < count && !known; index++) {
@@ -283,7 +284,7 @@ unreachable_table(const trpi_cli *cli, const cJSON *list)
     {
         char since[24], observers[1024];
         list_join(cJSON_GetObjectItemCaseSensitive(entry, "observedBy"), observers,
-                  sizeof(observers));
+                  sizeof observers);
         const char *cells[] = { trpi_cli_get(entry, "node"),
                                 trpi_cli_age(trpi_cli_get_number(entry, "sinceMs", -1), since),
                                 observers };

@@ -21,7 +21,7 @@ static bool
 launcher_find(char path[PATH_MAX])
 {
     char dir[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", dir, sizeof(dir) - 1);
+    ssize_t length = readlink("/proc/self/exe", dir, sizeof dir - 1);
     dir[length > 0 ? length : 0] = '\0';
     char *slash = strrchr(dir, '/');
     if (slash != NULL) {
@@ -30,7 +30,7 @@ launcher_find(char path[PATH_MAX])
     const char *const places[][2] = { { dir, "/deploy/" LAUNCHER },
                                       { dir, "/../share/troupe/" LAUNCHER },
                                       { TROUPE_PKGDATADIR, "/" LAUNCHER } };
-    for (size_t index = 0; index < sizeof(places) / sizeof(places[0]); index++) {
+    for (size_t index = 0; index < sizeof places / sizeof places[0]; index++) {
         int bytes = snprintf(path, PATH_MAX, "%s%s", places[index][0], places[index][1]);
         if (bytes > 0 && bytes < PATH_MAX && access(path, X_OK) == 0) {
             return true;
@@ -43,7 +43,7 @@ int
 trpi_cli_run_multinode(trpi_cli *cli)
 {
     static char path[PATH_MAX];
-    char **words = trpi_alloc(((size_t)cli->rest_count + 2) * sizeof(*words));
+    char **words = trpi_alloc(((size_t)cli->rest_count + 2) * sizeof *words);
     if (words == NULL) {
         return trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory");
     }

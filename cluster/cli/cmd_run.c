@@ -15,22 +15,22 @@ static const trpi_cli_flag handed_on[] = { TRPI_CLI_SYSTEM, TRPI_CLI_SOCKET, TRP
 static int
 library_run(trpi_cli *cli, const char *function)
 {
-    size_t words_max = (size_t)cli->rest_count + 2 + 2 * sizeof(handed_on) / sizeof(handed_on[0]);
+    size_t words_max = (size_t)cli->rest_count + 2 + 2 * sizeof handed_on / sizeof handed_on[0];
     static char name[32]; /* argv[0] of the library's main, for as long as it runs */
-    static char flags[sizeof(handed_on) / sizeof(handed_on[0])][24];
-    char **words = trpi_alloc(words_max * sizeof(*words));
+    static char flags[sizeof handed_on / sizeof handed_on[0]][24];
+    char **words = trpi_alloc(words_max * sizeof *words);
     int count = 0;
     if (words == NULL) {
         return trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory");
     }
-    (void)snprintf(name, sizeof(name), "troupe %s", cli->command->name);
+    (void)snprintf(name, sizeof name, "troupe %s", cli->command->name);
     words[count++] = name;
-    for (size_t index = 0; index < sizeof(handed_on) / sizeof(handed_on[0]); index++) {
+    for (size_t index = 0; index < sizeof handed_on / sizeof handed_on[0]; index++) {
         const char *value = trpi_cli_text(cli, handed_on[index]);
         bool is_theirs = handed_on[index] == TRPI_CLI_SYSTEM && /* a key: read by them */
                          (cli->from_env >> TRPI_CLI_SYSTEM & 1) != 0;
         if (cli->command->takes_node && value != NULL && !is_theirs) {
-            (void)snprintf(flags[index], sizeof(flags[index]), "--%s",
+            (void)snprintf(flags[index], sizeof flags[index], "--%s",
                            trpi_cli_flags[handed_on[index]].name);
             words[count++] = flags[index];
             words[count++] =

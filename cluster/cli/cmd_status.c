@@ -79,7 +79,7 @@ print_numbers(const cJSON *reply)
     const cJSON *downing = cJSON_GetObjectItemCaseSensitive(reply, "downing");
     double per_second = trpi_cli_get_number(reply, "messagesPerSecond", 0);
     if (per_second >= 10000) {
-        (void)snprintf(rate, sizeof(rate), "%.1fk", per_second / 1000);
+        (void)snprintf(rate, sizeof rate, "%.1fk", per_second / 1000);
     } else {
         (void)trpi_cli_grouped(per_second, rate);
     }
@@ -130,7 +130,7 @@ print_prom(const cJSON *reply)
                 cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(reply, "problems")));
     gauge_print("troupe_cluster_converged", "1: all members have seen the present view.", NULL,
                 NULL, trpi_cli_get_true(reply, "converged"));
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         gauge_print(numbers[i].name, numbers[i].help, NULL, NULL,
                     trpi_cli_get_number(reply, numbers[i].key, 0));
     }

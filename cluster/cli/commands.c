@@ -356,7 +356,7 @@ const trpi_cli_command trpi_cli_commands[] = {
       .passes_through = true,
       .run = trpi_cli_run_complete },
 };
-const size_t trpi_cli_commands_count = sizeof(trpi_cli_commands) / sizeof(trpi_cli_commands[0]);
+const size_t trpi_cli_commands_count = sizeof(trpi_cli_commands) / sizeof(trpi_cli_commands)[0];
 
 const trpi_cli_command *
 trpi_cli_command_find(const char *name)

@@ -55,7 +55,7 @@ static const struct {
 int
 trpi_cli_run_completion(trpi_cli *cli)
 {
-    for (size_t index = 0; index < sizeof(shells) / sizeof(shells[0]); index++) {
+    for (size_t index = 0; index < sizeof shells / sizeof shells[0]; index++) {
         if (strcmp(cli->args[0], shells[index].name) == 0) {
             (void)fputs(shells[index].script, stdout);
             return 0;
@@ -92,7 +92,7 @@ complete_own_flags(const trpi_cli_command *command)
         { "sim", "--nodes\n--seed\n--seeds\n--scenario\n--until\n--trace\n--faults\n--shrink\n"
                  "--break\n--help" },
     };
-    for (size_t index = 0; command != NULL && index < sizeof(own) / sizeof(own[0]); index++) {
+    for (size_t index = 0; command != NULL && index < sizeof own / sizeof own[0]; index++) {
         if (strcmp(command->name, own[index].command) == 0) {
             (void)puts(own[index].flags);
             return true;

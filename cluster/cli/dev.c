@@ -75,8 +75,8 @@ port_is_free(unsigned port)
                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int one = 1;
-    bool is_free = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) == 0 &&
-                   bind(fd, (const struct sockaddr *)&address, sizeof(address)) == 0;
+    bool is_free = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) == 0 &&
+                   bind(fd, (const struct sockaddr *)&address, sizeof address) == 0;
     if (fd >= 0) {
         (void)close(fd); /* it carried nothing */
     }
@@ -183,7 +183,7 @@ static void
 node_exec(const dev *d, unsigned index, pid_t parent)
 {
     char port[16], seed[192];
-    char **words = trpi_alloc(((size_t)d->extra_count + 16) * sizeof(*words));
+    char **words = trpi_alloc(((size_t)d->extra_count + 16) * sizeof *words);
     int count = 0;
     if (words == NULL) {
         _exit(TRPI_CTL_EXIT_INTERNAL);
@@ -195,11 +195,11 @@ node_exec(const dev *d, unsigned index, pid_t parent)
     }
     (void)unsetenv("TROUPE_SOCKET"); /* where commands look; here all nodes would meet there */
     (void)unsetenv("NOTIFY_SOCKET"); /* a manager that started us asks for our word */
-    (void)snprintf(port, sizeof(port), "%u", d->ports[index]);
-    (void)snprintf(seed, sizeof(seed), "troupe.tcp://%s@127.0.0.1:%u", d->system, d->ports[0]);
+    (void)snprintf(port, sizeof port, "%u", d->ports[index]);
+    (void)snprintf(seed, sizeof seed, "troupe.tcp://%s@127.0.0.1:%u", d->system, d->ports[0]);
     const char *fixed[] = { "troupe",    "node",   "--system", d->system, "--host",
                             "127.0.0.1", "--port", port,       "--seed",  seed };
-    for (size_t word = 0; word < sizeof(fixed) / sizeof(fixed[0]); word++) {
+    for (size_t word = 0; word < sizeof fixed / sizeof fixed[0]; word++) {
         words[count++] = (char *)(uintptr_t)fixed[word]; /* argv is char ** by tradition */
     }
     for (int word = 0; word < d->extra_count; word++) {
@@ -360,7 +360,7 @@ extra_check(dev *d)
         const char *setting = strncmp(text, "--set=", 6) == 0 ? text + 6
                               : strcmp(text, "--set") == 0    ? next
                                                               : "";
-        for (size_t index = 0; index < sizeof(own) / sizeof(own[0]); index++) {
+        for (size_t index = 0; index < sizeof own / sizeof own[0]; index++) {
             if (is_named(text, own[index].option) || is_named(setting, own[index].key)) {
                 return trpi_cli_fail(
                     TRPI_CTL_EXIT_USAGE,

@@ -6,8 +6,8 @@
 
 #include "cluster/cli/cli.h"
 
-const char *const trpi_cli_output_names[TRPI_CLI_OUTPUT_COUNT] = { "table", "wide", "json", "jsonl",
-                                                                   "name",  "prom" };
+const char *const trpi_cli_output_names[TRPI_CLI_OUTPUT_COUNT] = { "table", "wide", "json",
+                                                                   "jsonl", "name", "prom" };
 
 char *
 trpi_cli_outputs(const trpi_cli_command *command, char text[64])
@@ -32,10 +32,10 @@ flag_print(unsigned flag, const trpi_cli_command *command, FILE *stream)
     char left[48];
     char letter[8] = "    ";
     if (info->letter != 0) {
-        (void)snprintf(letter, sizeof(letter), "-%c, ", info->letter);
+        (void)snprintf(letter, sizeof letter, "-%c, ", info->letter);
     }
     bool optional = info->value != NULL && info->value[0] == '[';
-    (void)snprintf(left, sizeof(left), "%s--%s%s%s", letter, info->name,
+    (void)snprintf(left, sizeof left, "%s--%s%s%s", letter, info->name,
                    info->value != NULL && !optional ? " " : "",
                    info->value != NULL ? info->value : "");
     char own[64] = "";
@@ -57,7 +57,7 @@ trpi_cli_help_all(FILE *stream)
                 " - run a node of an actor cluster, look after it, talk to its actors\n\n"
                 "Usage: troupe [FLAG]... COMMAND [ARGUMENT]...\n",
                 stream);
-    for (unsigned group = 0; group < sizeof(titles) / sizeof(titles[0]); group++) {
+    for (unsigned group = 0; group < sizeof titles / sizeof titles[0]; group++) {
         (void)fprintf(stream, "\n%s\n", titles[group]);
         for (size_t index = 0; index < trpi_cli_commands_count; index++) {
             const trpi_cli_command *command = &trpi_cli_commands[index];

@@ -26,9 +26,8 @@ static void *
 library_open_in(const char *dir, const char *below)
 {
     char path[PATH_MAX];
-    int length = snprintf(path, sizeof(path), "%s%s/" LIBRARY, dir, below);
-    if (dir[0] == '\0' || length <= 0 || (size_t)length >= sizeof(path) ||
-        access(path, R_OK) != 0) {
+    int length = snprintf(path, sizeof path, "%s%s/" LIBRARY, dir, below);
+    if (dir[0] == '\0' || length <= 0 || (size_t)length >= sizeof path || access(path, R_OK) != 0) {
         return NULL;
     }
     void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
@@ -43,7 +42,7 @@ static void *
 library_open(void)
 {
     char dir[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", dir, sizeof(dir) - 1);
+    ssize_t length = readlink("/proc/self/exe", dir, sizeof dir - 1);
     dir[length > 0 ? length : 0] = '\0';
     char *slash = strrchr(dir, '/');
     if (slash != NULL) {
@@ -51,7 +50,7 @@ library_open(void)
     }
     static const char *const below[] = { "/.libs", "", "/../lib" };
     void *library = NULL;
-    for (size_t index = 0; index < sizeof(below) / sizeof(below[0]) && library == NULL; index++) {
+    for (size_t index = 0; index < sizeof below / sizeof below[0] && library == NULL; index++) {
         library = library_open_in(dir, below[index]);
     }
     if (library == NULL) {

@@ -38,11 +38,11 @@ streams_hold(void)
 static char **
 daemon_arguments(int argc, char **argv)
 {
-    char **words = trpi_alloc(((size_t)argc + 2) * sizeof(*words));
+    char **words = trpi_alloc(((size_t)argc + 2) * sizeof *words);
     if (words != NULL) {
         words[0] = argv[0];
         words[1] = "node";
-        memcpy(words + 2, argv + 1, (size_t)argc * sizeof(*words)); /* with the NULL at the end */
+        memcpy(words + 2, argv + 1, (size_t)argc * sizeof *words); /* with the NULL at the end */
     }
     return words;
 }

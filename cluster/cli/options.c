@@ -73,12 +73,12 @@ fail_unknown_flag(const trpi_cli *cli, const char *word)
     char name[64];
     size_t dashes = strspn(word, "-");
     size_t bytes = strcspn(word + dashes, "=");
-    (void)snprintf(name, sizeof(name), "%.*s", (int)(bytes < 63 ? bytes : 63), word + dashes);
+    (void)snprintf(name, sizeof name, "%.*s", (int)(bytes < 63 ? bytes : 63), word + dashes);
     const char *meant = dashes == 2 ? trpi_cli_suggest(name, names, names_count) : NULL;
     const char *of = cli->command != NULL ? cli->command->name : NULL;
     char where[64] = "";
     if (of != NULL) {
-        (void)snprintf(where, sizeof(where), " of '%s'", of);
+        (void)snprintf(where, sizeof where, " of '%s'", of);
     }
     if (meant != NULL) {
         return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "no flag '%.*s%s'%s; did you mean '--%s'?",
@@ -212,7 +212,7 @@ is_of_all(const char *word)
     if (word[0] != '-' || word[1] != '-') {
         return word[0] == '-' && word[1] != '\0' && strchr("styqv", word[1]) != NULL;
     }
-    for (size_t index = 0; index < sizeof(of_all) / sizeof(of_all[0]); index++) {
+    for (size_t index = 0; index < sizeof of_all / sizeof of_all[0]; index++) {
         const char *name = trpi_cli_flags[of_all[index]].name;
         if (strlen(name) == bytes - 2 && memcmp(name, word + 2, bytes - 2) == 0) {
             return true;
@@ -274,7 +274,7 @@ env_says_no(const char *value)
 static void
 environment_apply(trpi_cli *cli)
 {
-    for (size_t index = 0; index < sizeof(env_flags) / sizeof(env_flags[0]); index++) {
+    for (size_t index = 0; index < sizeof env_flags / sizeof env_flags[0]; index++) {
         unsigned flag = env_flags[index];
         const trpi_cli_flag_info *info = &trpi_cli_flags[flag];
         char name[64];

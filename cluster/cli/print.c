@@ -175,7 +175,7 @@ char *
 trpi_cli_grouped(double number, char buffer[32])
 {
     char digits[24];
-    int length = snprintf(digits, sizeof(digits), "%.0f", number < 0 || number > 1e15 ? 0 : number);
+    int length = snprintf(digits, sizeof digits, "%.0f", number < 0 || number > 1e15 ? 0 : number);
     size_t used = 0;
     for (int index = 0; index < length; index++) {
         if (index > 0 && (length - index) % 3 == 0) {

@@ -37,7 +37,7 @@ trpi_cli_table_row(trpi_cli_table *table, unsigned columns, const char *const *c
         return false;
     }
     if (trpi_array_reserve(&table->cells, table->rows_count, &table->rows_room,
-                           columns * sizeof(*table->cells), 1, TRPI_ARRAY_NO_LIMIT) != TRP_OK) {
+                           columns * sizeof *table->cells, 1, TRPI_ARRAY_NO_LIMIT) != TRP_OK) {
         return false;
     }
     table->columns = columns;

@@ -101,7 +101,7 @@ decide_auto(const trpi_downing_ops *ops, const trpi_downing_options *options,
     }
     if (decision->indexes_count > 0) {
         decision->verdict = TRPI_DOWNING_DOWN_MEMBERS;
-        snprintf(decision->reason, sizeof(decision->reason),
+        snprintf(decision->reason, sizeof decision->reason,
                  "%u of %u members unreachable for auto-down-after (%u ms)",
                  decision->indexes_count, decision->members, options->auto_down_after_ms);
     }
@@ -197,7 +197,7 @@ trpi_downing_find(const char *name)
         { "down-all", trpi_split_decide, stays_none, TRPI_SPARE_NOBODY },
         { "lease", trpi_split_decide_lease, stays_majority, TRPI_SPARE_NOBODY },
     };
-    for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); i++) {
+    for (size_t i = 0; i < sizeof strategies / sizeof strategies[0]; i++) {
         if (strcmp(strategies[i].name, name) == 0) {
             return &strategies[i];
         }
@@ -229,11 +229,10 @@ trpi_downing_may_go_on(const trpi_downing_ops *ops, const trpi_downing_options *
     trpi_sides s;
     trpi_votes_count(&q, &s);
     uint32_t side = s.clear.votes;
-    *ret_count =
-        (trpi_downing_count){ .side = side,
-                              .all = side + s.broken.votes + s.unsure.votes + s.away.votes,
-                              .open = trpi_votes_open(input->votes, input->gossip),
-                              .why = "" };
+    *ret_count = (trpi_downing_count){ .side = side,
+                                       .all = side + s.broken.votes + s.unsure.votes + s.away.votes,
+                                       .open = trpi_votes_open(input->votes, input->gossip),
+                                       .why = "" };
     trpi_assert_slow(ret_count->side <= ret_count->all);
     trpi_assert_slow(ret_count->open <= input->gossip->members_count);
     return trpi_votes_stay(&q, TRPI_PART_CLEAR, &ret_count->why);

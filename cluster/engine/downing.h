@@ -10,7 +10,7 @@
 #include "cluster/engine/votes.h"
 
 typedef enum trpi_downing_verdict {
-    TRPI_DOWNING_WAIT = 0,        /* nothing to do now */
+    TRPI_DOWNING_WAIT = 0,         /* nothing to do now */
     TRPI_DOWNING_DOWN_MEMBERS = 1, /* mark decision.indexes Down */
     TRPI_DOWNING_DOWN_SELF = 2,    /* this node must stop; indexes: the marks of downing_sides.h */
     TRPI_DOWNING_ACQUIRE = 3,      /* ask for the lease, and decide again when it has answered */
@@ -26,16 +26,16 @@ typedef enum trpi_lease_state {
 } trpi_lease_state;
 
 typedef struct trpi_downing_options {
-    uint32_t stable_after_ms;       /* 20000 */
-    uint32_t unstable_after_ms;     /* down-all-when-unstable, beyond stable_after_ms; 0: never */
-    uint32_t auto_down_after_ms;    /* 5000 */
-    uint32_t quorum_size;           /* static-quorum: 3 */
-    uint32_t least_nodes;           /* keep-referee: smaller sides stop; 1 */
+    uint32_t stable_after_ms;         /* 20000 */
+    uint32_t unstable_after_ms;       /* down-all-when-unstable, beyond stable_after_ms; 0: never */
+    uint32_t auto_down_after_ms;      /* 5000 */
+    uint32_t quorum_size;             /* static-quorum: 3 */
+    uint32_t least_nodes;             /* keep-referee: smaller sides stop; 1 */
     uint32_t lease_minority_delay_ms; /* lease: delay of the smaller side; 2000 */
     uint32_t lease_release_after_ms;  /* 40000; at least trpi_downing_lease_hold_ms() */
     uint32_t lease_timeout_ms;        /* without an answer by then it is refused; 5000 */
-    bool keep_lone_oldest;          /* keep-oldest: even if it is alone (down-if-alone = off) */
-    trpi_address referee;           /* keep-referee; port 0: none */
+    bool keep_lone_oldest;            /* keep-oldest: even if it is alone (down-if-alone = off) */
+    trpi_address referee;             /* keep-referee; port 0: none */
     char role[TRPI_ROLE_BYTES_MAX + 1]; /* only members with this role count; "": all */
 } trpi_downing_options;
 
@@ -48,13 +48,13 @@ typedef struct trpi_downing_input {
     /* how long reachability has been flapping with at least one member unreachable all that time;
      * 0: it is stable */
     uint64_t unstable_ms;
-    uint64_t unsure_ms; /* of unstable_ms, the time since decision.sure was last true */
+    uint64_t unsure_ms;             /* of unstable_ms, the time since decision.sure was last true */
     const uint64_t *unreachable_ms; /* per member: how long it has been unreachable */
     /* per member: time since it was last unreachable; 0: it is now; UINT64_MAX: not recently */
     const uint64_t *reachable_ms;
-    uint64_t apart_ms;   /* time since no member was unreachable, pauses of this node included */
-    uint64_t version_ms; /* time since this node got the present version */
-    uint64_t made_ms;    /* time since it last made one */
+    uint64_t apart_ms;     /* time since no member was unreachable, pauses of this node included */
+    uint64_t version_ms;   /* time since this node got the present version */
+    uint64_t made_ms;      /* time since it last made one */
     uint64_t suspicion_ms; /* time since decision.suspected was last not 0; UINT64_MAX: never */
     uint64_t leaver; /* key of the oldest, when it has seen a view in which it is Exiting; else 0 */
     trpi_lease_state lease;
@@ -66,8 +66,8 @@ typedef struct trpi_downing_decision {
     uint32_t indexes_count;
     uint32_t members, reachable, unreachable, indirectly_connected; /* what was counted */
     uint32_t suspected; /* suspected members that have seen the version */
-    uint32_t open;     /* vote changes not known to be seen by all members */
-    bool sure;         /* the stable members of this side suffice for it to stay (downing-D12) */
+    uint32_t open;      /* vote changes not known to be seen by all members */
+    bool sure;          /* the stable members of this side suffice for it to stay (downing-D12) */
     char reason[192];
 } trpi_downing_decision;
 
@@ -96,12 +96,13 @@ uint64_t trpi_downing_lease_hold_ms(const trpi_downing_options *options);
  * `leave`, a node that others have removed). It counts the sides exactly as the decision does, and
  * applies none of its delays. */
 
-typedef enum trpi_downing_mark { /* of one member */
-    TRPI_MARK_CLEAR = 0,         /* on the side in question */
-    TRPI_MARK_AWAY = 1,          /* on another side: unreachable, has not seen the version */
-    TRPI_MARK_UNSURE = 2,        /* reachable, has not seen the version */
-    TRPI_MARK_BROKEN = 3,        /* on the side, but indirectly connected: marked Down, too */
-    TRPI_MARK_GONE = 4           /* counts as removed */
+/* Of one member. */
+typedef enum trpi_downing_mark {
+    TRPI_MARK_CLEAR = 0,  /* on the side in question */
+    TRPI_MARK_AWAY = 1,   /* on another side: unreachable, has not seen the version */
+    TRPI_MARK_UNSURE = 2, /* reachable, has not seen the version */
+    TRPI_MARK_BROKEN = 3, /* on the side, but indirectly connected: marked Down, too */
+    TRPI_MARK_GONE = 4    /* counts as removed */
 } trpi_downing_mark;
 
 typedef struct trpi_downing_count { /* votes, open ones included */

@@ -43,7 +43,7 @@ decision_at(const struct asking *a, uint64_t self, uint64_t later_ms, bool silen
         uint64_t ms = a->input->unreachable_ms[i];
         a->unreachable_ms[i] = ms == 0 ? 0 : ms + later_ms;
     }
-    memset(a->indexes, 0, count * sizeof(*a->indexes));
+    memset(a->indexes, 0, count * sizeof *a->indexes);
     input.unreachable_ms = a->unreachable_ms;
     input.self = self;
     input.seen = silent ? &a->silent : input.seen;
@@ -99,18 +99,18 @@ take(const struct asking *a, const trpi_downing_decision *decision, bool is_self
     switch (decision->verdict) {
     case TRPI_DOWNING_DOWN_MEMBERS:
         ret->kind = TRPI_FORECAST_GOES_ON;
-        who_text(g, decision, ret->who, sizeof(ret->who));
+        who_text(g, decision, ret->who, sizeof ret->who);
         break;
     case TRPI_DOWNING_DOWN_SELF:
         if (!is_self) {
             return false; /* it is given up, and another one acts */
         }
         ret->kind = TRPI_FORECAST_STOPS;
-        (void)trpi_sides_text(g, decision->indexes, true, ret->who, sizeof(ret->who));
+        (void)trpi_sides_text(g, decision->indexes, true, ret->who, sizeof ret->who);
         break;
     case TRPI_DOWNING_DOWN_SIDE:
         ret->kind = TRPI_FORECAST_STOPS;
-        who_text(g, decision, ret->who, sizeof(ret->who));
+        who_text(g, decision, ret->who, sizeof ret->who);
         break;
     case TRPI_DOWNING_ACQUIRE:
         ret->kind = TRPI_FORECAST_LEASE;
@@ -120,7 +120,7 @@ take(const struct asking *a, const trpi_downing_decision *decision, bool is_self
         return false;
     }
     ret->in_ms = later_ms;
-    memcpy(ret->reason, decision->reason, sizeof(ret->reason));
+    memcpy(ret->reason, decision->reason, sizeof ret->reason);
     trpi_assert_slow(ret->kind != TRPI_FORECAST_NONE);
     return true;
 }
@@ -164,7 +164,7 @@ split_look(const struct asking *a, trpi_downing_forecast *ret)
     uint64_t stable_ms = a->options->stable_after_ms;
     const uint64_t moments[] = { stable_ms, stable_ms + a->options->lease_minority_delay_ms,
                                  stable_ms + stable_ms / 2, 3 * stable_ms, 4 * stable_ms };
-    for (size_t i = 0; i < sizeof(moments) / sizeof(moments[0]); i++) {
+    for (size_t i = 0; i < sizeof moments / sizeof moments[0]; i++) {
         if (side_decides(a, left(moments[i], a->input->stable_ms), ret)) {
             return true;
         }
@@ -181,8 +181,8 @@ counted_as_majority(struct asking *a, trpi_downing_forecast *ret)
     a->ops = trpi_downing_find("keep-majority");
     (void)split_look(a, &counted);
     ret->may_down = counted.kind == TRPI_FORECAST_GOES_ON;
-    memcpy(ret->reason, counted.reason, sizeof(ret->reason));
-    memcpy(ret->who, counted.who, sizeof(ret->who));
+    memcpy(ret->reason, counted.reason, sizeof ret->reason);
+    memcpy(ret->who, counted.who, sizeof ret->who);
     trpi_assert_slow(!ret->may_down || counted.kind == TRPI_FORECAST_GOES_ON);
 }
 
@@ -219,7 +219,7 @@ trpi_downing_forecast_make(const trpi_downing_ops *ops, const trpi_downing_optio
     trpi_assert_slow(input->votes->sure.bits == input->gossip->members_count);
     const trpi_gossip *g = input->gossip;
     struct asking a = { ops, options, input, indexes, later_ms, { 0 } };
-    memset(ret_forecast, 0, sizeof(*ret_forecast));
+    memset(ret_forecast, 0, sizeof *ret_forecast);
     if (trpi_seen_init(&a.silent, g->members_count) != TRP_OK) {
         return; /* no memory: nothing is foreseen */
     }
@@ -231,5 +231,5 @@ trpi_downing_forecast_make(const trpi_downing_ops *ops, const trpi_downing_optio
     look(&a, ret_forecast);
     trpi_seen_fini(&a.silent);
     trpi_assert_slow(ret_forecast->kind <= TRPI_FORECAST_LEASE);
-    trpi_assert_slow(strlen(ret_forecast->who) < sizeof(ret_forecast->who));
+    trpi_assert_slow(strlen(ret_forecast->who) < sizeof ret_forecast->who);
 }

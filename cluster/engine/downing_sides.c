@@ -21,9 +21,9 @@ mark_sides(const trpi_downing_input *input, uint32_t *marks, trpi_sides *sides)
     for (uint32_t i = 0; i < g->members_count; i++) {
         const trpi_gossip_member *m = &g->members[i];
         bool seen = m->ident->key == input->self || trpi_seen_get(input->seen, i);
-        marks[i] = seen                     ? TRPI_MARK_CLEAR
+        marks[i] = seen                      ? TRPI_MARK_CLEAR
                    : trpi_downing_suspect(m) ? TRPI_MARK_AWAY
-                                            : TRPI_MARK_UNSURE;
+                                             : TRPI_MARK_UNSURE;
         sides->away_members += marks[i] == TRPI_MARK_AWAY ? 1 : 0;
     }
     trpi_assert_slow(sides->away_members <= g->members_count);
@@ -37,10 +37,10 @@ trpi_sides_suspected(const trpi_downing_input *input)
     uint32_t count = 0;
     for (uint32_t i = 0; i < g->members_count && g->blocking_count > 0; i++) {
         const trpi_gossip_member *m = &g->members[i];
-        count += trpi_downing_suspect(m) && m->ident->key != input->self &&
-                         trpi_seen_get(input->seen, i)
-                     ? 1
-                     : 0;
+        count +=
+            trpi_downing_suspect(m) && m->ident->key != input->self && trpi_seen_get(input->seen, i)
+                ? 1
+                : 0;
     }
     trpi_assert_slow(count <= g->blocking_count);
     return count;

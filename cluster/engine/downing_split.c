@@ -158,12 +158,12 @@ counts_fill(const char *why, const trpi_sides *sides, trpi_downing_decision *dec
     decision->reachable = sides->clear.votes + sides->broken.votes;
     decision->members = decision->reachable + sides->unsure.votes + sides->away.votes;
     int used =
-        snprintf(decision->reason, sizeof(decision->reason),
+        snprintf(decision->reason, sizeof decision->reason,
                  "%s: %u of %u members on this side, %u unreachable, %u indirectly connected", why,
                  decision->reachable, decision->members, decision->unreachable,
                  decision->indirectly_connected);
-    if (decision->open > 0 && used > 0 && (size_t)used < sizeof(decision->reason)) {
-        snprintf(decision->reason + used, sizeof(decision->reason) - (size_t)used,
+    if (decision->open > 0 && used > 0 && (size_t)used < sizeof decision->reason) {
+        snprintf(decision->reason + used, sizeof decision->reason - (size_t)used,
                  ", %u changes of votes not seen by all", decision->open);
     }
     trpi_assert_slow(decision->reachable <= decision->members);

@@ -182,7 +182,7 @@ count_poll(const trpi_votes_question *q, const poll *p, trpi_side_part part, trp
         votes += found.votes;
     }
     trpi_assert_slow(votes == sides->clear.votes + sides->away.votes + sides->unsure.votes +
-                sides->broken.votes);
+                                  sides->broken.votes);
     return votes;
 }
 

@@ -21,7 +21,7 @@ pack_set(trpi_pack_writer *w, const char *key, const trpi_seen *seen)
         return;
     }
     uint8_t bytes[(TRPI_GOSSIP_MEMBERS_MAX + 63) / 64 * 8];
-    trpi_assert(seen->words_count * 8 <= sizeof(bytes));
+    trpi_assert(seen->words_count * 8 <= sizeof bytes);
     for (uint32_t i = 0; i < seen->words_count; i++) {
         trpi_put_u64(bytes + (size_t)i * 8, seen->words[i]);
     }
@@ -60,7 +60,7 @@ pack_compat(trpi_pack_writer *w, const trpi_compat *compat)
 static void
 pack_frame(trpi_pack_writer *w, const trpi_frame *f, const trpi_seen *seen)
 {
-    trpi_assert_slow(f->reason[sizeof(f->reason) - 1] == '\0');
+    trpi_assert_slow(f->reason[sizeof f->reason - 1] == '\0');
     trpi_assert_slow(f->gossip == NULL || f->gossip->encoded_bytes > 0);
     uint32_t pairs = 3u + (f->ticket != 0) + (f->digest != 0) + (f->code != 0) + (seen != NULL) +
                      (f->clock_count > 0) + 2u * (f->ident != NULL) +
@@ -136,9 +136,9 @@ trpi_frame_encode(const trpi_frame *frame, const trpi_seen *seen, trpi_buffer *r
 {
     trpi_assert(frame->kind > 0 && frame->kind < TRPI_FRAME_KIND_COUNT);
     trpi_assert_slow(seen == NULL || frame->gossip == NULL ||
-                seen->bits == frame->gossip->members_count);
+                     seen->bits == frame->gossip->members_count);
     trpi_assert_slow(frame->told == NULL || frame->gossip == NULL ||
-                frame->told->bits == frame->gossip->members_count);
+                     frame->told->bits == frame->gossip->members_count);
     if (frame->gossip != NULL) {
         trp_err err = trpi_gossip_encode(frame->gossip);
         if (err != TRP_OK) {
@@ -198,7 +198,7 @@ read_clock(const trpi_pack_value *value, trpi_frame *f)
     if (!trpi_pack_get_count(value, TRPI_GOSSIP_MEMBERS_MAX * 2, &count) || count % 2 != 0) {
         return TRP_EDATA;
     }
-    f->clock = trpi_alloc((count / 2 + 1) * sizeof(*f->clock));
+    f->clock = trpi_alloc((count / 2 + 1) * sizeof *f->clock);
     if (f->clock == NULL) {
         return TRP_ENOMEM;
     }
@@ -226,7 +226,7 @@ read_keys(const trpi_pack_value *value, trpi_frame *f)
     if (!trpi_pack_get_count(value, TRPI_GOSSIP_MEMBERS_MAX, &count)) {
         return TRP_EDATA;
     }
-    f->keys = trpi_alloc((count + 1) * sizeof(*f->keys));
+    f->keys = trpi_alloc((count + 1) * sizeof *f->keys);
     if (f->keys == NULL) {
         return TRP_ENOMEM;
     }
@@ -249,17 +249,17 @@ read_join(const trpi_pack_value *root, const trpi_node_id *from, trpi_frame *f)
     const trpi_pack_value *array = trpi_pack_find(root, "roles");
     uint32_t count;
     if (!trpi_pack_get_count(array, TRPI_ROLES_MAX, &count) ||
-        !trpi_pack_get_text(trpi_pack_find(root, "app"), version, sizeof(version))) {
+        !trpi_pack_get_text(trpi_pack_find(root, "app"), version, sizeof version)) {
         return TRP_EDATA;
     }
     for (uint32_t i = 0; i < count; i++) {
-        if (!trpi_pack_get_text(trpi_pack_at(array, i), texts[i], sizeof(texts[i]))) {
+        if (!trpi_pack_get_text(trpi_pack_at(array, i), texts[i], sizeof texts[i])) {
             return TRP_EDATA;
         }
         roles[i] = texts[i];
     }
     trp_err err = trpi_ident_new(from, roles, count, version, &f->ident);
-    if (err == TRP_OK && trpi_pack_get_text(trpi_pack_find(root, "troupe"), build, sizeof(build))) {
+    if (err == TRP_OK && trpi_pack_get_text(trpi_pack_find(root, "troupe"), build, sizeof build)) {
         trpi_ident_set_build(f->ident, build);
     }
     return err == TRP_EINVAL || err == TRP_ELIMIT ? TRP_EDATA : err;
@@ -276,13 +276,13 @@ read_compat(const trpi_pack_value *value, trpi_frame *f)
     if (!trpi_pack_get_count(value, TRPI_COMPAT_MAX * 2, &count) || count % 2 != 0) {
         return TRP_EDATA;
     }
-    f->compat = trpi_alloc(sizeof(*f->compat));
+    f->compat = trpi_alloc(sizeof *f->compat);
     if (f->compat == NULL) {
         return TRP_ENOMEM;
     }
     for (uint32_t i = 0; i < count; i += 2) {
-        if (!trpi_pack_get_text(trpi_pack_at(value, i), key, sizeof(key)) ||
-            !trpi_pack_get_text(trpi_pack_at(value, i + 1), text, sizeof(text)) ||
+        if (!trpi_pack_get_text(trpi_pack_at(value, i), key, sizeof key) ||
+            !trpi_pack_get_text(trpi_pack_at(value, i + 1), text, sizeof text) ||
             trpi_compat_add(f->compat, key, text) != TRP_OK) {
             return TRP_EDATA;
         }
@@ -317,8 +317,8 @@ read_frame(const trpi_pack_value *root, const trpi_node_id *from, const trpi_gos
         !read_optional(root, "digest", UINT64_MAX, &f->digest) ||
         !read_optional(root, "code", UINT32_MAX, &code) ||
         !read_optional(root, "near", UINT64_MAX, &near) ||
-        (why != NULL && !trpi_pack_get_text(why, f->reason, sizeof(f->reason))) ||
-        (system != NULL && !trpi_pack_get_text(system, f->system, sizeof(f->system)))) {
+        (why != NULL && !trpi_pack_get_text(why, f->reason, sizeof f->reason)) ||
+        (system != NULL && !trpi_pack_get_text(system, f->system, sizeof f->system))) {
         return TRP_EDATA;
     }
     f->kind = (uint32_t)kind;
@@ -387,7 +387,7 @@ trpi_frame_fini(trpi_frame *frame)
     trpi_ident_unref(frame->ident);
     trpi_gossip_unref(frame->gossip);
     trpi_free(frame->compat);
-    memset(frame, 0, sizeof(*frame));
+    memset(frame, 0, sizeof *frame);
     trpi_assert_slow(frame->kind == 0 && frame->clock_count == 0);
 }
 

@@ -25,7 +25,7 @@
 trpi_gossip *
 trpi_gossip_new(void)
 {
-    trpi_gossip *gossip = trpi_alloc(sizeof(*gossip));
+    trpi_gossip *gossip = trpi_alloc(sizeof *gossip);
     if (gossip != NULL) {
         gossip->refs = 1;
     }
@@ -58,7 +58,7 @@ trpi_gossip_copy(const trpi_gossip *from)
         return NULL;
     }
     if (!copy_array((void **)&to->members, &to->members_room, from->members, from->members_count,
-                    sizeof(*from->members))) {
+                    sizeof *from->members)) {
         goto fail;
     }
     to->members_count = from->members_count;
@@ -66,13 +66,13 @@ trpi_gossip_copy(const trpi_gossip *from)
         trpi_ident_ref(to->members[i].ident);
     }
     if (!copy_array((void **)&to->rows, &to->rows_room, from->rows, from->rows_count,
-                    sizeof(*from->rows)) ||
+                    sizeof *from->rows) ||
         !copy_array((void **)&to->versions, &to->versions_room, from->versions,
-                    from->versions_count, sizeof(*from->versions)) ||
+                    from->versions_count, sizeof *from->versions) ||
         !copy_array((void **)&to->tombstones, &to->tombstones_room, from->tombstones,
-                    from->tombstones_count, sizeof(*from->tombstones)) ||
+                    from->tombstones_count, sizeof *from->tombstones) ||
         !copy_array((void **)&to->clock, &to->clock_room, from->clock, from->clock_count,
-                    sizeof(*from->clock))) {
+                    sizeof *from->clock)) {
         goto fail;
     }
     to->rows_count = from->rows_count;
@@ -141,7 +141,7 @@ trpi_gossip_add(trpi_gossip *gossip, trpi_ident *ident, uint32_t status, uint32_
         return err;
     }
     m = &gossip->members[at];
-    memmove(m + 1, m, (gossip->members_count - at) * sizeof(*m));
+    memmove(m + 1, m, (gossip->members_count - at) * sizeof *m);
     *m = (trpi_gossip_member){ trpi_ident_ref(ident), up_number, (uint16_t)status, 0, 0, 0 };
     gossip->members_count++;
     return TRP_OK;
@@ -151,14 +151,20 @@ bool
 trpi_member_transition_is_legal(uint32_t from, uint32_t to)
 {
     static const bool legal[8][8] = {
-        [TRP_MEMBER_JOINING] = { [TRP_MEMBER_WEAKLY_UP] = true, [TRP_MEMBER_UP] = true,
-                                 [TRP_MEMBER_LEAVING] = true, [TRP_MEMBER_DOWN] = true,
+        [TRP_MEMBER_JOINING] = { [TRP_MEMBER_WEAKLY_UP] = true,
+                                 [TRP_MEMBER_UP] = true,
+                                 [TRP_MEMBER_LEAVING] = true,
+                                 [TRP_MEMBER_DOWN] = true,
                                  [TRP_MEMBER_REMOVED] = true },
-        [TRP_MEMBER_WEAKLY_UP] = { [TRP_MEMBER_UP] = true, [TRP_MEMBER_LEAVING] = true,
-                                   [TRP_MEMBER_DOWN] = true, [TRP_MEMBER_REMOVED] = true },
-        [TRP_MEMBER_UP] = { [TRP_MEMBER_LEAVING] = true, [TRP_MEMBER_DOWN] = true,
+        [TRP_MEMBER_WEAKLY_UP] = { [TRP_MEMBER_UP] = true,
+                                   [TRP_MEMBER_LEAVING] = true,
+                                   [TRP_MEMBER_DOWN] = true,
+                                   [TRP_MEMBER_REMOVED] = true },
+        [TRP_MEMBER_UP] = { [TRP_MEMBER_LEAVING] = true,
+                            [TRP_MEMBER_DOWN] = true,
                             [TRP_MEMBER_REMOVED] = true },
-        [TRP_MEMBER_LEAVING] = { [TRP_MEMBER_EXITING] = true, [TRP_MEMBER_DOWN] = true,
+        [TRP_MEMBER_LEAVING] = { [TRP_MEMBER_EXITING] = true,
+                                 [TRP_MEMBER_DOWN] = true,
                                  [TRP_MEMBER_REMOVED] = true },
         [TRP_MEMBER_EXITING] = { [TRP_MEMBER_DOWN] = true, [TRP_MEMBER_REMOVED] = true },
         [TRP_MEMBER_DOWN] = { [TRP_MEMBER_REMOVED] = true },
@@ -219,7 +225,7 @@ trpi_gossip_bury(trpi_gossip *gossip, uint32_t index, int64_t wall_ms)
     }
     gossip->members_count--;
     memmove(gossip->members + index, gossip->members + index + 1,
-            (gossip->members_count - index) * sizeof(m));
+            (gossip->members_count - index) * sizeof m);
     trpi_ident_unref(m.ident);
     trpi_assert_slow(gossip->tombstones_count > 0);
     return TRP_OK;
@@ -378,7 +384,7 @@ static void
 freeze_tombstones(trpi_gossip *g)
 {
     trpi_assert_slow(!g->frozen);
-    sort(g->tombstones, g->tombstones_count, sizeof(*g->tombstones), order_tombstones);
+    sort(g->tombstones, g->tombstones_count, sizeof *g->tombstones, order_tombstones);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < g->tombstones_count; i++) {
         if (kept == 0 || g->tombstones[kept - 1].key != g->tombstones[i].key) {
@@ -387,9 +393,9 @@ freeze_tombstones(trpi_gossip *g)
     }
     g->tombstones_count = kept;
     if (kept > TRPI_GOSSIP_TOMBSTONES_MAX) {
-        qsort(g->tombstones, kept, sizeof(*g->tombstones), order_age);
+        qsort(g->tombstones, kept, sizeof *g->tombstones, order_age);
         g->tombstones_count = TRPI_GOSSIP_TOMBSTONES_MAX;
-        qsort(g->tombstones, g->tombstones_count, sizeof(*g->tombstones), order_tombstones);
+        qsort(g->tombstones, g->tombstones_count, sizeof *g->tombstones, order_tombstones);
     }
     trpi_assert_slow(g->tombstones_count <= TRPI_GOSSIP_TOMBSTONES_MAX);
 }
@@ -400,15 +406,14 @@ freeze_members(trpi_gossip *g)
     trpi_assert_slow(!g->frozen);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < g->members_count; i++) {
-        if (g->tombstones_count > 0 &&
-            trpi_gossip_tombstone(g, g->members[i].ident->key) != NULL) {
+        if (g->tombstones_count > 0 && trpi_gossip_tombstone(g, g->members[i].ident->key) != NULL) {
             trpi_ident_unref(g->members[i].ident);
         } else {
             g->members[kept++] = g->members[i];
         }
     }
     g->members_count = kept;
-    sort(g->members, kept, sizeof(*g->members), order_members);
+    sort(g->members, kept, sizeof *g->members, order_members);
     return trpi_gossip_index_keys(g);
     trpi_assert_slow(g->members_count == kept);
 }
@@ -419,7 +424,7 @@ static void
 freeze_rows_and_clock(trpi_gossip *g)
 {
     trpi_assert_slow(!g->frozen);
-    sort(g->rows, g->rows_count, sizeof(*g->rows), order_rows);
+    sort(g->rows, g->rows_count, sizeof *g->rows, order_rows);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < g->rows_count; i++) {
         trpi_reach_row r = g->rows[i];
@@ -431,7 +436,7 @@ freeze_rows_and_clock(trpi_gossip *g)
         }
     }
     g->rows_count = kept;
-    sort(g->versions, g->versions_count, sizeof(*g->versions), order_versions);
+    sort(g->versions, g->versions_count, sizeof *g->versions, order_versions);
     kept = 0;
     for (uint32_t i = 0; i < g->versions_count; i++) {
         trpi_reach_version v = g->versions[i];
@@ -441,7 +446,7 @@ freeze_rows_and_clock(trpi_gossip *g)
         }
     }
     g->versions_count = kept;
-    sort(g->clock, g->clock_count, sizeof(*g->clock), order_clock);
+    sort(g->clock, g->clock_count, sizeof *g->clock, order_clock);
     kept = 0;
     for (uint32_t i = 0; i < g->clock_count; i++) {
         trpi_vclock_entry c = g->clock[i];
@@ -464,11 +469,11 @@ trpi_gossip_digest(const trpi_gossip *gossip)
         const trpi_gossip_member *m = &g->members[i];
         uint64_t packed[2] = { m->ident->key, (uint64_t)m->up_number << 32 |
                                                   (uint64_t)m->weakly_up << 16 | m->status };
-        h = trpi_hash(packed, sizeof(packed), h);
+        h = trpi_hash(packed, sizeof packed, h);
     }
-    h = trpi_hash(g->rows, g->rows_count * sizeof(*g->rows), h);
-    h = trpi_hash(g->versions, g->versions_count * sizeof(*g->versions), h);
-    return trpi_hash(g->clock, g->clock_count * sizeof(*g->clock), h);
+    h = trpi_hash(g->rows, g->rows_count * sizeof *g->rows, h);
+    h = trpi_hash(g->versions, g->versions_count * sizeof *g->versions, h);
+    return trpi_hash(g->clock, g->clock_count * sizeof *g->clock, h);
 }
 
 trp_err

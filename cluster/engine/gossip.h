@@ -68,17 +68,17 @@ typedef struct trpi_gossip {
     trpi_vclock_entry *clock;     /* by key; all are members */
     uint64_t digest;              /* of everything but the tombstones */
     /* what freeze computes once for all who look; gossip_index.c */
-    trpi_table slots;             /* of members, by key: index and 1 */
-    uint64_t *deciders;           /* bit i: convergence waits for members[i] */
-    uint32_t unreachable_count;   /* of members */
-    uint32_t blocking_count;      /* of them, those that keep the others from agreeing */
+    trpi_table slots;           /* of members, by key: index and 1 */
+    uint64_t *deciders;         /* bit i: convergence waits for members[i] */
+    uint32_t unreachable_count; /* of members */
+    uint32_t blocking_count;    /* of them, those that keep the others from agreeing */
     uint64_t shape; /* of members and who is reachable; joiners only if all are; a leave is none */
-    uint64_t reach;               /* of who is unreachable, of those that count; 0: nobody */
-    uint32_t *ring;               /* kept by trpi_gossip_ring(); NULL: not yet */
+    uint64_t reach; /* of who is unreachable, of those that count; 0: nobody */
+    uint32_t *ring; /* kept by trpi_gossip_ring(); NULL: not yet */
     uint32_t ring_count;
-    const trpi_ident **kinds;     /* kept by trpi_gossip_kinds(); NULL: not yet */
+    const trpi_ident **kinds; /* kept by trpi_gossip_kinds(); NULL: not yet */
     uint32_t kinds_count;
-    uint8_t *encoded;             /* kept by gossip_codec.c; NULL: not yet */
+    uint8_t *encoded; /* kept by gossip_codec.c; NULL: not yet */
     size_t encoded_bytes;
 } trpi_gossip;
 
@@ -144,8 +144,7 @@ uint32_t trpi_gossip_find(const trpi_gossip *gossip, uint64_t key); /* index or 
 uint32_t trpi_gossip_lower(const trpi_gossip *gossip, const trpi_address *address);
 /* Members that are not Down, by ring_hash and key; gives *ret_ring, kept in the snapshot, and their
  * count. Errors: TRP_ENOMEM. */
-trp_err trpi_gossip_ring(const trpi_gossip *gossip, const uint32_t **ret_ring,
-                         uint32_t *ret_count);
+trp_err trpi_gossip_ring(const trpi_gossip *gossip, const uint32_t **ret_ring, uint32_t *ret_count);
 /* Of members with the same roles the first; gives *ret_kinds, in the order of members, kept in the
  * snapshot, and their count. Errors: TRP_ENOMEM. */
 trp_err trpi_gossip_kinds(const trpi_gossip *gossip, const trpi_ident *const **ret_kinds,

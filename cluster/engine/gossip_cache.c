@@ -53,10 +53,10 @@ trpi_gossip_cache *
 trpi_gossip_cache_new(uint32_t slots)
 {
     trpi_assert(slots > 0 && slots % WAYS == 0);
-    trpi_gossip_cache *cache = trpi_alloc(sizeof(*cache) + slots * sizeof(trpi_gossip *));
+    trpi_gossip_cache *cache = trpi_alloc(sizeof *cache + slots * sizeof(trpi_gossip *));
     if (cache != NULL) {
         cache->slots_count = slots;
-        cache->merges = trpi_alloc(slots * sizeof(*cache->merges));
+        cache->merges = trpi_alloc(slots * sizeof *cache->merges);
     }
     if (cache != NULL && cache->merges == NULL) {
         trpi_free(cache);
@@ -148,7 +148,7 @@ view_find(trpi_gossip **ways, const uint8_t *bytes, size_t count)
     for (uint32_t i = 0; i < WAYS && ways[i] != NULL; i++) {
         if (has_bytes(ways[i], bytes, count)) {
             trpi_gossip *found = ways[i];
-            memmove(ways + 1, ways, i * sizeof(*ways));
+            memmove(ways + 1, ways, i * sizeof *ways);
             ways[0] = found;
             return found;
         }
@@ -180,7 +180,7 @@ trpi_gossip_cache_decode(trpi_gossip_cache *cache, const uint8_t *bytes, size_t 
     /* Only what we would write the same way may answer for these bytes. */
     if (trpi_gossip_encode(gossip) == TRP_OK && has_bytes(gossip, bytes, count)) {
         trpi_gossip_unref(ways[WAYS - 1]);
-        memmove(ways + 1, ways, (WAYS - 1) * sizeof(*ways));
+        memmove(ways + 1, ways, (WAYS - 1) * sizeof *ways);
         ways[0] = trpi_gossip_ref(gossip);
     }
     *ret_gossip = gossip;
@@ -214,13 +214,13 @@ trpi_gossip_cache_merge(trpi_gossip_cache *cache, trpi_gossip *a, trpi_gossip *b
         return trpi_gossip_merge(a, b, ret_merged);
     }
     uint64_t digests[2] = { a->digest, b->digest };
-    struct merge *ways = &cache->merges[trpi_hash(digests, sizeof(digests), 0) %
-                                        (cache->slots_count / WAYS) * WAYS];
+    struct merge *ways =
+        &cache->merges[trpi_hash(digests, sizeof digests, 0) % (cache->slots_count / WAYS) * WAYS];
     for (uint32_t i = 0; i < WAYS; i++) {
         /* gossip-cache-X1: both are held, so they are the same ones */
         if (ways[i].a == a && ways[i].b == b) {
             struct merge found = ways[i];
-            memmove(ways + 1, ways, i * sizeof(*ways));
+            memmove(ways + 1, ways, i * sizeof *ways);
             ways[0] = found;
             *ret_merged = trpi_gossip_ref(found.merged);
             return TRP_OK;
@@ -231,7 +231,7 @@ trpi_gossip_cache_merge(trpi_gossip_cache *cache, trpi_gossip *a, trpi_gossip *b
     if (err == TRP_OK) {
         merged = view_share(cache, merged);
         merge_clear(&ways[WAYS - 1]);
-        memmove(ways + 1, ways, (WAYS - 1) * sizeof(*ways));
+        memmove(ways + 1, ways, (WAYS - 1) * sizeof *ways);
         ways[0] = (struct merge){ trpi_gossip_ref(a), trpi_gossip_ref(b), trpi_gossip_ref(merged) };
         *ret_merged = merged;
     }

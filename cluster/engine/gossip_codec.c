@@ -269,12 +269,12 @@ read_roles(struct view_reader *r)
     if (!trpi_pack_get_count(array, TRPI_GOSSIP_ROLES_MAX, &r->roles_count)) {
         return TRP_EDATA;
     }
-    r->roles = trpi_alloc((r->roles_count + 1) * sizeof(*r->roles));
+    r->roles = trpi_alloc((r->roles_count + 1) * sizeof *r->roles);
     if (r->roles == NULL) {
         return TRP_ENOMEM;
     }
     for (uint32_t i = 0; i < r->roles_count; i++) {
-        if (!trpi_pack_get_text(trpi_pack_at(array, i), r->roles[i], sizeof(r->roles[i]))) {
+        if (!trpi_pack_get_text(trpi_pack_at(array, i), r->roles[i], sizeof r->roles[i])) {
             return TRP_EDATA;
         }
     }
@@ -298,7 +298,7 @@ read_new_ident(struct view_reader *r, const trpi_pack_value *member, const trpi_
     uint32_t count = 0;
     const char *roles[TRPI_ROLES_MAX];
     if (!trpi_address_is_valid(&id->address) || /* it will be dialled, and printed */
-        !trpi_pack_get_text(trpi_pack_at(member, 5), version, sizeof(version)) ||
+        !trpi_pack_get_text(trpi_pack_at(member, 5), version, sizeof version) ||
         !trpi_pack_get_count(array, TRPI_ROLES_MAX, &count)) {
         return TRP_EDATA;
     }
@@ -340,7 +340,7 @@ read_member(struct view_reader *r, const trpi_pack_value *member, uint32_t numbe
     uint64_t up_number;
     uint64_t weakly_up = 0;
     const trpi_pack_value *weak = trpi_pack_at(member, 7); /* said only when it is so */
-    if (!trpi_pack_get_text(trpi_pack_at(member, 0), id.address.host, sizeof(id.address.host)) ||
+    if (!trpi_pack_get_text(trpi_pack_at(member, 0), id.address.host, sizeof id.address.host) ||
         id.address.host[0] == '\0' ||
         !trpi_pack_get_u64(trpi_pack_at(member, 1), UINT16_MAX, &port) ||
         !trpi_pack_get_u64(trpi_pack_at(member, 2), UINT64_MAX, &id.uid) || id.uid == 0 ||
@@ -390,8 +390,8 @@ read_members(struct view_reader *r)
     if (!trpi_pack_get_count(array, TRPI_GOSSIP_MEMBERS_MAX, &r->members_count)) {
         return TRP_EDATA;
     }
-    r->keys = trpi_alloc((r->members_count + 1) * sizeof(*r->keys));
-    r->gossip->members = trpi_alloc((r->members_count + 1) * sizeof(*r->gossip->members));
+    r->keys = trpi_alloc((r->members_count + 1) * sizeof *r->keys);
+    r->gossip->members = trpi_alloc((r->members_count + 1) * sizeof *r->gossip->members);
     if (r->keys == NULL || r->gossip->members == NULL) {
         return TRP_ENOMEM;
     }
@@ -497,9 +497,9 @@ read_view(struct view_reader *r)
     if (!trpi_pack_get_u64(trpi_pack_find(r->root, "v"), UINT32_MAX, &version) ||
         version < VIEW_VERSION ||
         !trpi_pack_get_text(trpi_pack_find(r->root, "p"), r->address.protocol,
-                            sizeof(r->address.protocol)) ||
+                            sizeof r->address.protocol) ||
         !trpi_pack_get_text(trpi_pack_find(r->root, "s"), r->address.system,
-                            sizeof(r->address.system))) {
+                            sizeof r->address.system)) {
         return TRP_EDATA;
     }
     trp_err err = read_roles(r);

@@ -15,26 +15,28 @@
 #define TRPI_FRAME_REASON_BYTES 160 /* with the NUL */
 #define TRPI_FRAME_TTL_MAX 8u       /* replies that one frame may lead to */
 
-enum trpi_frame_kind { /* wire numbers, never reused */
-    TRPI_FRAME_INIT_JOIN = 1,      /* may I join? */
-    TRPI_FRAME_INIT_JOIN_ACK = 2,  /* yes, with this ticket */
-    TRPI_FRAME_INIT_JOIN_NACK = 3, /* no: not a member myself, or the reason */
-    TRPI_FRAME_JOIN = 4,           /* ticket, roles, version */
-    TRPI_FRAME_WELCOME = 5,        /* the view with the joiner in it */
-    TRPI_FRAME_DIGEST = 6,         /* of my version, and who has seen it */
-    TRPI_FRAME_VERSION = 7,        /* my vector clock: is yours newer? */
-    TRPI_FRAME_ENVELOPE = 8,       /* the view, and who has seen it */
+/* Wire numbers, never reused. */
+enum trpi_frame_kind {
+    TRPI_FRAME_INIT_JOIN = 1,         /* may I join? */
+    TRPI_FRAME_INIT_JOIN_ACK = 2,     /* yes, with this ticket */
+    TRPI_FRAME_INIT_JOIN_NACK = 3,    /* no: not a member myself, or the reason */
+    TRPI_FRAME_JOIN = 4,              /* ticket, roles, version */
+    TRPI_FRAME_WELCOME = 5,           /* the view with the joiner in it */
+    TRPI_FRAME_DIGEST = 6,            /* of my version, and who has seen it */
+    TRPI_FRAME_VERSION = 7,           /* my vector clock: is yours newer? */
+    TRPI_FRAME_ENVELOPE = 8,          /* the view, and who has seen it */
     TRPI_FRAME_EXITING_CONFIRMED = 9, /* I have done what I had to: remove me */
-    TRPI_FRAME_GONE = 10,          /* you have been removed here */
-    TRPI_FRAME_STRANGER = 11, /* I do not know you: join here, too */
+    TRPI_FRAME_GONE = 10,             /* you have been removed here */
+    TRPI_FRAME_STRANGER = 11,         /* I do not know you: join here, too */
     TRPI_FRAME_KIND_COUNT = 12
 };
 
-enum trpi_nack_code { /* wire numbers */
-    TRPI_NACK_NOT_READY = 1,    /* not a member (yet): ask again */
-    TRPI_NACK_REFUSED = 2,      /* will not work as things are; reason says why */
-    TRPI_NACK_REMOVED = 3,      /* this incarnation is Down or was removed: it must end */
-    TRPI_NACK_LEAVING = 5,      /* a member, but on its way out: ask another one */
+/* Wire numbers. */
+enum trpi_nack_code {
+    TRPI_NACK_NOT_READY = 1, /* not a member (yet): ask again */
+    TRPI_NACK_REFUSED = 2,   /* will not work as things are; reason says why */
+    TRPI_NACK_REMOVED = 3,   /* this incarnation is Down or was removed: it must end */
+    TRPI_NACK_LEAVING = 5,   /* a member, but on its way out: ask another one */
     /* this incarnation was asked to leave before it knew that it had joined */
     TRPI_NACK_LEFT = 4,
     /* reason names what must be alike and is not; only to who has sent its list (compat.h) */

@@ -138,7 +138,7 @@ trp_err
 trpi_gossip_index_state(trpi_gossip *gossip)
 {
     trpi_assert_slow(!gossip->frozen);
-    uint64_t *deciders = trpi_alloc((gossip->members_count / 64 + 2) * sizeof(*deciders));
+    uint64_t *deciders = trpi_alloc((gossip->members_count / 64 + 2) * sizeof *deciders);
     uint64_t shapes[2] = { 0, 0 };
     bool any_settled = false;
     if (deciders == NULL) {
@@ -155,16 +155,16 @@ trpi_gossip_index_state(trpi_gossip *gossip)
                          : m->up_number != 0             ? TRP_MEMBER_UP
                                                          : TRP_MEMBER_JOINING;
         uint64_t packed[2] = { m->ident->key, stays << 1 | m->unreachable };
-        shapes[1] = trpi_hash(packed, sizeof(packed), shapes[1]);
+        shapes[1] = trpi_hash(packed, sizeof packed, shapes[1]);
         any_settled = any_settled || settled;
         if (settled && m->up_number != 0) {
-            shapes[0] = trpi_hash(packed, sizeof(packed), shapes[0]);
+            shapes[0] = trpi_hash(packed, sizeof packed, shapes[0]);
         }
         if (m->unreachable != 0) {
             gossip->unreachable_count++;
             gossip->blocking_count += m->status < TRP_MEMBER_EXITING ? 1 : 0;
             gossip->reach =
-                settled ? trpi_hash(&packed[0], sizeof(packed[0]), gossip->reach) : gossip->reach;
+                settled ? trpi_hash(&packed[0], sizeof packed[0], gossip->reach) : gossip->reach;
         }
     }
     deciders_mark(gossip, any_settled, deciders);
@@ -196,8 +196,8 @@ static trp_err
 ring_make(trpi_gossip *gossip)
 {
     trpi_assert_slow(gossip->frozen);
-    struct place *places = trpi_alloc((gossip->members_count + 1) * sizeof(*places));
-    uint32_t *ring = trpi_alloc((gossip->members_count + 1) * sizeof(*ring));
+    struct place *places = trpi_alloc((gossip->members_count + 1) * sizeof *places);
+    uint32_t *ring = trpi_alloc((gossip->members_count + 1) * sizeof *ring);
     if (places == NULL || ring == NULL) {
         trpi_free(places);
         trpi_free(ring);
@@ -211,7 +211,7 @@ ring_make(trpi_gossip *gossip)
         }
     }
     if (count > 1) {
-        qsort(places, count, sizeof(*places), order_places);
+        qsort(places, count, sizeof *places, order_places);
     }
     for (uint32_t i = 0; i < count; i++) {
         ring[i] = places[i].index;
@@ -265,7 +265,7 @@ kinds_make(trpi_gossip *gossip)
             continue;
         }
         if (trpi_array_reserve(&gossip->kinds, gossip->kinds_count, &kinds_room,
-                               sizeof(*gossip->kinds), 1, TRPI_ARRAY_NO_LIMIT) != TRP_OK) {
+                               sizeof *gossip->kinds, 1, TRPI_ARRAY_NO_LIMIT) != TRP_OK) {
             gossip->kinds_count = 0; /* the next one who asks begins anew */
             trpi_free(gossip->kinds);
             gossip->kinds = NULL;

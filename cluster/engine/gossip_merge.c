@@ -192,8 +192,8 @@ members_cover(const trpi_gossip *all, const trpi_gossip *some)
     uint32_t at = 0;
     for (uint32_t i = 0; i < some->members_count; i++) {
         const trpi_gossip_member *m = &some->members[i];
-        if (at >= all->members_count || (all->members[at].ident != m->ident &&
-                                         all->members[at].ident->key != m->ident->key)) {
+        if (at >= all->members_count ||
+            (all->members[at].ident != m->ident && all->members[at].ident->key != m->ident->key)) {
             at = trpi_gossip_find(all, m->ident->key);
         }
         if (at == TRPI_GOSSIP_NONE) {
@@ -232,7 +232,7 @@ reachability_covers(const trpi_gossip *all, const trpi_gossip *some)
             return false;
         }
         for (uint32_t row = all->versions[at].version > v->version ? some->rows_count
-                                                                  : rows_begin(some, v->observer);
+                                                                   : rows_begin(some, v->observer);
              row < some->rows_count && some->rows[row].observer == v->observer; row++) {
             if (!trpi_gossip_observes(all, v->observer, some->rows[row].subject) &&
                 trpi_gossip_find(all, some->rows[row].subject) != TRPI_GOSSIP_NONE) {
@@ -273,8 +273,8 @@ merge_into(trpi_gossip *out, const trpi_gossip *a, const trpi_gossip *b)
     }
     uint32_t members_room = a->members_count + b->members_count;
     uint32_t clock_room = a->clock_count + b->clock_count;
-    out->members = trpi_alloc((members_room + 1) * sizeof(*out->members));
-    out->clock = trpi_alloc((clock_room + 1) * sizeof(*out->clock));
+    out->members = trpi_alloc((members_room + 1) * sizeof *out->members);
+    out->clock = trpi_alloc((clock_room + 1) * sizeof *out->clock);
     if (out->members == NULL || out->clock == NULL) {
         return TRP_ENOMEM;
     }

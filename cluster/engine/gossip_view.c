@@ -10,7 +10,7 @@
 const char *
 trp_member_status_name(uint32_t status)
 {
-    static const char *const names[] = { "?",       "Joining", "Up",     "Leaving",
+    static const char *const names[] = { "?",       "Joining", "Up",      "Leaving",
                                          "Exiting", "Down",    "Removed", "WeaklyUp" };
     return status < 8 ? names[status] : names[0];
 }
@@ -179,7 +179,7 @@ void
 trpi_seen_fini(trpi_seen *seen)
 {
     trpi_free(seen->words);
-    memset(seen, 0, sizeof(*seen));
+    memset(seen, 0, sizeof *seen);
     trpi_assert_slow(seen->bits == 0);
 }
 

@@ -63,7 +63,7 @@ static void
 count_accusers(struct judge *j)
 {
     trpi_assert_slow(j->g->rows_count > 0);
-    memset(j->accusers, 0, j->g->members_count * sizeof(*j->accusers));
+    memset(j->accusers, 0, j->g->members_count * sizeof *j->accusers);
     memset(j->sure, 0, j->g->members_count);
     for (uint32_t i = 0; i < j->g->rows_count; i++) {
         uint8_t word = j->word[j->observers[i]];

@@ -45,15 +45,15 @@
 #define KIND_QUESTION 3u /* heartbeat-H7 */
 #define KIND_WORD 4u
 #define CHECKS_PER_INTERVAL 4u
-#define PAUSE_US 250000u         /* a tick later than this after its time: we were stopped */
-#define STRAIN_US_MAX 5000000u   /* at most so much is added to everybody's credit after a pause */
+#define PAUSE_US 250000u       /* a tick later than this after its time: we were stopped */
+#define STRAIN_US_MAX 5000000u /* at most so much is added to everybody's credit after a pause */
 #define ROUND_TRIP_US_MAX 60000000u
-#define LATE_INTERVALS 2u        /* heartbeat-H5: since the last answer, so one has not come */
-#define WIDEN 8u                 /* heartbeat-H5: for each that is late, where nobody answers */
+#define LATE_INTERVALS 2u /* heartbeat-H5: since the last answer, so one has not come */
+#define WIDEN 8u          /* heartbeat-H5: for each that is late, where nobody answers */
 #define WIDEN_MAX 64u
 /* heartbeat-H6: a detector that never judges must not hold a node */
 #define WAKING_US_MAX 60000000u
-#define WORD_INTERVALS 2u        /* heartbeat-H7: so old is the hearing of a witness at most */
+#define WORD_INTERVALS 2u /* heartbeat-H7: so old is the hearing of a witness at most */
 #define WITNESSES 3u
 
 /* As phi.c reads it. */
@@ -88,7 +88,7 @@ trpi_heartbeat_new(trpi_ident *self, const trpi_heartbeat_options *options,
         return TRP_EINVAL;
     }
     trpi_detector_fini(&probe);
-    trpi_heartbeat *hb = trpi_alloc(sizeof(*hb));
+    trpi_heartbeat *hb = trpi_alloc(sizeof *hb);
     if (hb == NULL) {
         return TRP_ENOMEM;
     }
@@ -155,10 +155,10 @@ struct ring {
     const trpi_gossip *view;
     const uint32_t *places;
     uint32_t count;
-    uint32_t start;  /* the first place behind self */
+    uint32_t start; /* the first place behind self */
     /* from there to the k-th that is reachable (heartbeat-H1), and answers (heartbeat-H5) */
     uint32_t length;
-    uint32_t plain;  /* of length, those before the first that is unreachable or late */
+    uint32_t plain; /* of length, those before the first that is unreachable or late */
 };
 
 static const trpi_gossip_member *
@@ -249,7 +249,7 @@ choose_one(trpi_heartbeat *hb, const trpi_gossip_member *m, bool extra, struct p
         *to = *known;
         known->chosen = true; /* its contents have moved */
     } else {
-        memset(to, 0, sizeof(*to));
+        memset(to, 0, sizeof *to);
         to->extra = extra && m->up_number != 0; /* a joiner may just have come */
         to->ident = trpi_ident_ref(m->ident);
         trp_err err = trpi_detector_init(&to->detector, hb->options.detector, &hb->options.phi);
@@ -305,9 +305,9 @@ trpi_heartbeat_members(trpi_heartbeat *hb, uint64_t now_us, const trpi_gossip *v
         return TRP_ENOMEM;
     }
     uint32_t room = ring.length + hb->peers_count + 1;
-    struct peer *chosen = trpi_alloc(room * sizeof(*chosen));
-    const trpi_ident **targets = trpi_alloc(room * sizeof(*targets));
-    uint64_t *unreachable = trpi_alloc(room * sizeof(*unreachable));
+    struct peer *chosen = trpi_alloc(room * sizeof *chosen);
+    const trpi_ident **targets = trpi_alloc(room * sizeof *targets);
+    uint64_t *unreachable = trpi_alloc(room * sizeof *unreachable);
     if (chosen == NULL || targets == NULL || unreachable == NULL) {
         trpi_free(chosen);
         trpi_free(targets);
@@ -316,7 +316,7 @@ trpi_heartbeat_members(trpi_heartbeat *hb, uint64_t now_us, const trpi_gossip *v
     }
     uint32_t chosen_count = choose(hb, &ring, chosen);
     if (chosen_count > 1) {
-        qsort(chosen, chosen_count, sizeof(*chosen), order_peers);
+        qsort(chosen, chosen_count, sizeof *chosen, order_peers);
     }
     for (uint32_t i = 0; i < hb->peers_count; i++) {
         if (!hb->peers[i].chosen) {
@@ -407,8 +407,8 @@ judge(trpi_heartbeat *hb, struct peer *p, uint64_t now_us)
         trpi_detector_assume(&p->detector, now_us / 1000); /* heartbeat-H2 */
     }
     uint64_t credit_us = now_us > hb->strain_us ? now_us - hb->strain_us : 0;
-    bool silent = !trpi_detector_is_available(&p->detector,
-                                              p->silent ? now_us / 1000 : credit_us / 1000);
+    bool silent =
+        !trpi_detector_is_available(&p->detector, p->silent ? now_us / 1000 : credit_us / 1000);
     silent = silent && (p->silent || !is_vouched_for(hb, p, now_us));
     if (silent != p->silent) {
         p->silent = silent;
@@ -476,7 +476,7 @@ ask_after(trpi_heartbeat *hb, const struct peer *p)
             continue;
         }
         trpi_heartbeat_question *q = &hb->questions[hb->questions_count++];
-        memset(q, 0, sizeof(*q));
+        memset(q, 0, sizeof *q);
         q->to = m->ident;
         q->bytes[0] = KIND_QUESTION;
         trpi_put_u64(q->bytes + 1, p->ident->key);

@@ -14,7 +14,7 @@ trpi_ident_key(const trpi_node_id *id)
 {
     uint64_t h = trpi_address_hash(&id->address);
     /* little-endian hosts only, as base/wire.h says of x86, arm */
-    return trpi_hash(&h, sizeof(h), id->uid);
+    return trpi_hash(&h, sizeof h, id->uid);
 }
 
 static uint64_t
@@ -77,7 +77,7 @@ roles_insert(const char **sorted, uint32_t count, const char *role)
     if (at < count && strcmp(sorted[at], role) == 0) {
         return count;
     }
-    memmove(sorted + at + 1, sorted + at, (count - at) * sizeof(*sorted));
+    memmove(sorted + at + 1, sorted + at, (count - at) * sizeof *sorted);
     sorted[at] = role;
     return count + 1;
 }
@@ -110,8 +110,8 @@ trpi_ident_new(const trpi_node_id *id, const char *const *roles, uint32_t roles_
         return TRP_ELIMIT;
     }
     char address[TRPI_ADDRESS_TEXT_BYTES];
-    (void)trpi_address_format(&id->address, address, sizeof(address));
-    trpi_ident *ident = trpi_alloc(sizeof(*ident) + count * sizeof(char *) + 2 * text_bytes + 1 +
+    (void)trpi_address_format(&id->address, address, sizeof address);
+    trpi_ident *ident = trpi_alloc(sizeof *ident + count * sizeof(char *) + 2 * text_bytes + 1 +
                                    strlen(address) + 1);
     if (ident == NULL) {
         return TRP_ENOMEM;
@@ -177,6 +177,6 @@ trpi_lease_owner(const trpi_node_id *id, char *buffer)
 {
     char address[TRPI_ADDRESS_TEXT_BYTES];
     (void)snprintf(buffer, TRPI_LEASE_OWNER_BYTES, "%s uid %016" PRIx64,
-                   trpi_address_format(&id->address, address, sizeof(address)), id->uid);
+                   trpi_address_format(&id->address, address, sizeof address), id->uid);
     return buffer;
 }

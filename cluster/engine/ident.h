@@ -13,25 +13,25 @@
 
 #include "base/address.h"
 
-#define TRPI_ROLES_MAX 32              /* of one member */
-#define TRPI_ROLE_BYTES_MAX 63         /* without the NUL */
-#define TRPI_ROLES_TEXT_BYTES_MAX 511  /* "a,b,c" without the NUL */
-#define TRPI_APP_VERSION_BYTES_MAX 31  /* without the NUL */
-#define TRPI_BUILD_BYTES_MAX 31        /* of the version of Troupe, without the NUL */
+#define TRPI_ROLES_MAX 32             /* of one member */
+#define TRPI_ROLE_BYTES_MAX 63        /* without the NUL */
+#define TRPI_ROLES_TEXT_BYTES_MAX 511 /* "a,b,c" without the NUL */
+#define TRPI_APP_VERSION_BYTES_MAX 31 /* without the NUL */
+#define TRPI_BUILD_BYTES_MAX 31       /* of the version of Troupe, without the NUL */
 
 typedef struct trpi_ident {
     uint32_t refs;
     uint32_t roles_count;
     /* hash of address and uid: the member's name in clocks, rows and tombstones */
     uint64_t key;
-    uint64_t ring_hash; /* hash of host and port: its place on the heartbeat ring */
+    uint64_t ring_hash;  /* hash of host and port: its place on the heartbeat ring */
     uint64_t roles_hash; /* equal for equal roles */
     trpi_node_id id;
     char app_version[TRPI_APP_VERSION_BYTES_MAX + 1];
     char build[TRPI_BUILD_BYTES_MAX + 1]; /* the version of Troupe that it runs; "": unknown */
-    const char *address;    /* as text */
-    const char *roles_text; /* "a,b,c" */
-    const char *roles[]; /* sorted, unique; the texts stand behind */
+    const char *address;                  /* as text */
+    const char *roles_text;               /* "a,b,c" */
+    const char *roles[];                  /* sorted, unique; the texts stand behind */
 } trpi_ident;
 
 /* Gives *ret_ident. roles may be unsorted and have duplicates.

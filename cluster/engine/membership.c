@@ -29,7 +29,7 @@
 #include "base/assert.h"
 #include "base/hash.h"
 
-#define ACTIONS_KEPT 32u /* room for more is given back after the step */
+#define ACTIONS_KEPT 32u  /* room for more is given back after the step */
 #define OWN_PAUSE_MS 500u /* a step later than this after its time means that we were stopped */
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -92,7 +92,7 @@ trpi_member_new(const trpi_node_id *self, const char *const *roles, uint32_t rol
     if (err != TRP_OK || downing == NULL) {
         return TRP_EINVAL;
     }
-    trpi_member_core *core = trpi_alloc(sizeof(*core));
+    trpi_member_core *core = trpi_alloc(sizeof *core);
     if (core == NULL) {
         return TRP_ENOMEM;
     }
@@ -106,7 +106,7 @@ trpi_member_new(const trpi_node_id *self, const char *const *roles, uint32_t rol
     }
     core->self = trpi_gossip_cache_ident(checked.cache, core->self);
     if (checked.compat != NULL) {
-        core->compat = trpi_alloc(sizeof(*core->compat));
+        core->compat = trpi_alloc(sizeof *core->compat);
         if (core->compat == NULL) {
             trpi_member_free(core);
             return TRP_ENOMEM;
@@ -210,7 +210,7 @@ trpi_core_adopt(trpi_member_core *core, trpi_gossip *gossip, const trpi_seen *se
     trpi_gossip_unref(core->gossip);
     core->gossip = gossip;
     trpi_assert_slow(core->seen.bits == gossip->members_count &&
-                core->votes.sure.bits == gossip->members_count);
+                     core->votes.sure.bits == gossip->members_count);
     trpi_assert_slow(self == TRPI_GOSSIP_NONE || trpi_seen_get(&core->seen, self));
     return TRP_OK;
 }
@@ -637,7 +637,7 @@ trpi_member_take_bytes(trpi_member_core *core, uint32_t action)
     trpi_assert_slow(core->out.actions[action].kind == TRPI_ACTION_SEND);
     trpi_assert(action < core->out.actions_count);
     trpi_buffer bytes = core->out.actions[action].bytes;
-    memset(&core->out.actions[action].bytes, 0, sizeof(bytes));
+    memset(&core->out.actions[action].bytes, 0, sizeof bytes);
     return bytes;
 }
 

@@ -36,17 +36,17 @@ typedef struct trpi_member_options {
     uint32_t leader_actions_interval_ms; /* 1000 */
     /* 2000: gossip that waited longer for this node is dropped */
     uint32_t gossip_ttl_ms;
-    uint32_t seed_node_timeout_ms;       /* 5000 */
+    uint32_t seed_node_timeout_ms;             /* 5000 */
     uint32_t retry_unsuccessful_join_after_ms; /* 10000 */
     uint32_t seed_check_ms; /* 10000: a member asks seeds that are none; TRPI_MEMBER_OFF: never */
-    uint32_t exiting_timeout_ms;         /* 5000: leave, though nobody confirmed the removal */
-    uint32_t prune_tombstones_after_ms;  /* 24 h */
+    uint32_t exiting_timeout_ms;        /* 5000: leave, though nobody confirmed the removal */
+    uint32_t prune_tombstones_after_ms; /* 24 h */
     /* The leader lets joiners be weakly up when it could not act for so long; 0: never. */
     uint32_t weakly_up_after_ms;
-    uint32_t min_nr_of_members;          /* 1 */
+    uint32_t min_nr_of_members;               /* 1 */
     double gossip_different_view_probability; /* 0.8; negative: 0 */
-    bool may_not_create_cluster;         /* never make a new cluster of this node alone */
-    bool exiting_waits;                  /* this node stays Exiting until TRPI_MEMBER_RELEASE */
+    bool may_not_create_cluster;              /* never make a new cluster of this node alone */
+    bool exiting_waits; /* this node stays Exiting until TRPI_MEMBER_RELEASE */
     /* addresses that must be found (TRPI_MEMBER_SEEDS) before a new cluster is made; 2 */
     uint32_t required_contact_points;
     const trpi_compat *compat; /* copied; NULL: nothing is compared when a node joins */
@@ -57,14 +57,14 @@ typedef struct trpi_member_options {
     const char *downing_strategy; /* "keep-majority"; borrowed during new */
     trpi_downing_options downing;
     trpi_gossip_cache *cache; /* borrowed; NULL: none */
-    bool quiet;      /* no TRPI_ACTION_LOG: nobody reads them */
+    bool quiet;               /* no TRPI_ACTION_LOG: nobody reads them */
     bool buggify;    /* simulation: do now and then what is allowed and rare (TRPI_BUGGIFY) */
     uint32_t broken; /* simulation, developer builds: TRPI_BROKEN_... */
 } trpi_member_options;
 
 /* Faults put in on purpose, to show that the simulator finds them. */
-#define TRPI_BROKEN_NO_TOMBSTONES 1u      /* who is removed leaves no trace */
-#define TRPI_BROKEN_LEARN_PAUSE 2u        /* a silence that was judged a failure is a sample */
+#define TRPI_BROKEN_NO_TOMBSTONES 1u       /* who is removed leaves no trace */
+#define TRPI_BROKEN_LEARN_PAUSE 2u         /* a silence that was judged a failure is a sample */
 #define TRPI_BROKEN_DIGEST_WITHOUT_SEEN 4u /* the digest does not say who has seen the version */
 
 typedef struct trpi_member_now {
@@ -115,22 +115,23 @@ typedef struct trpi_member_event {
     const char *text;
 } trpi_member_event;
 
-typedef enum trpi_member_stop { /* why the membership of this node has ended */
+/* Why the membership of this node has ended. */
+typedef enum trpi_member_stop {
     TRPI_STOP_NONE = 0,
-    TRPI_STOP_LEFT = 1,    /* as it asked, or it never joined */
-    TRPI_STOP_DOWNED = 2,  /* the others, the operator or the own downing strategy said so */
+    TRPI_STOP_LEFT = 1,        /* as it asked, or it never joined */
+    TRPI_STOP_DOWNED = 2,      /* the others, the operator or the own downing strategy said so */
     TRPI_STOP_INCOMPATIBLE = 3 /* no cluster lets it in as it is configured; logged */
 } trpi_member_stop;
 
 typedef enum trpi_member_action_kind {
-    TRPI_ACTION_SEND = 1,       /* to, bytes */
-    TRPI_ACTION_PUBLISH = 2,    /* event */
-    TRPI_ACTION_LOG = 3,        /* level, text */
-    TRPI_ACTION_QUARANTINE = 4, /* to: removed after Down */
-    TRPI_ACTION_STOPPED = 5,    /* stop */
+    TRPI_ACTION_SEND = 1,          /* to, bytes */
+    TRPI_ACTION_PUBLISH = 2,       /* event */
+    TRPI_ACTION_LOG = 3,           /* level, text */
+    TRPI_ACTION_QUARANTINE = 4,    /* to: removed after Down */
+    TRPI_ACTION_STOPPED = 5,       /* stop */
     TRPI_ACTION_LEASE_ACQUIRE = 6, /* TRPI_MEMBER_LEASE answers */
     TRPI_ACTION_LEASE_RELEASE = 7,
-    TRPI_ACTION_DIAL = 8, /* to: now, whatever the pause between attempts */
+    TRPI_ACTION_DIAL = 8,  /* to: now, whatever the pause between attempts */
     TRPI_ACTION_REACH = 20 /* to: dial it at its address; TRPI_MEMBER_REACHED answers */
 } trpi_member_action_kind;
 

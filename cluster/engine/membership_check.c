@@ -56,7 +56,7 @@ check_times(const trpi_member_core *core, trpi_check *check)
                                core->split.suspicion_ms,    core->split.apart_ms,
                                core->leading.exiting_ms,    core->welcome_ms,
                                core->removers.since_ms };
-    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+    for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
         if (times[i] > core->now.mono_ms) {
             return trpi_check_broken(check, "membership-E6: time %zu is %llu, and now is %llu", i,
                                      (unsigned long long)times[i],

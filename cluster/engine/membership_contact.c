@@ -52,7 +52,7 @@ send_nack(trpi_member_core *core, const trpi_node_id *to, uint32_t code, const c
     trpi_assert_slow(code >= TRPI_NACK_NOT_READY && code <= TRPI_NACK_INCOMPATIBLE);
     trpi_assert_slow(strlen(reason) < TRPI_FRAME_REASON_BYTES);
     trpi_frame frame = { .kind = TRPI_FRAME_INIT_JOIN_NACK, .to_uid = to->uid, .code = code };
-    snprintf(frame.reason, sizeof(frame.reason), "%s", reason);
+    snprintf(frame.reason, sizeof frame.reason, "%s", reason);
     trpi_core_send(core, to, &frame, NULL);
 }
 
@@ -70,7 +70,7 @@ log_difference(trpi_member_core *core, const trpi_node_id *from, bool refused, c
     if (core->now.mono_ms >= core->logged.refused_ms) {
         char text[TRPI_ADDRESS_TEXT_BYTES];
         trpi_core_log(core, TRP_LOG_WARNING, "%s %s: %s",
-                      trpi_address_format(&from->address, text, sizeof(text)),
+                      trpi_address_format(&from->address, text, sizeof text),
                       refused ? "is refused" : "may join, though it differs", why);
         core->logged.refused_ms = core->now.mono_ms + REFUSED_LOG_MS;
     }
@@ -81,7 +81,7 @@ refuse_full(trpi_member_core *core, const trpi_node_id *from)
 {
     trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     char reason[TRPI_FRAME_REASON_BYTES];
-    (void)snprintf(reason, sizeof(reason), "the cluster has as many members as it can have, %u",
+    (void)snprintf(reason, sizeof reason, "the cluster has as many members as it can have, %u",
                    TRPI_JOIN_MEMBERS_MAX);
     log_difference(core, from, true, reason);
     send_nack(core, from, TRPI_NACK_REFUSED, reason);
@@ -92,7 +92,7 @@ refuse_roles(trpi_member_core *core, const trpi_node_id *from)
 {
     trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     char reason[TRPI_FRAME_REASON_BYTES];
-    (void)snprintf(reason, sizeof(reason),
+    (void)snprintf(reason, sizeof reason,
                    "the cluster has as many different roles as it can have, %u: give it roles that "
                    "others have",
                    TRPI_JOIN_ROLES_MAX);
@@ -112,7 +112,7 @@ may_ask(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fram
     }
     if (strcmp(from->address.system, own->system) != 0 ||
         strcmp(from->address.protocol, own->protocol) != 0) {
-        snprintf(reason, sizeof(reason), "system: it is %.20s://%.40s, this is %.20s://%.40s",
+        snprintf(reason, sizeof reason, "system: it is %.20s://%.40s, this is %.20s://%.40s",
                  from->address.protocol, from->address.system, own->protocol, own->system);
         log_difference(core, from, true, reason);
         send_nack(core, from, insists(frame) ? TRPI_NACK_INCOMPATIBLE : TRPI_NACK_REFUSED,
@@ -124,13 +124,12 @@ may_ask(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fram
         return false;
     }
     if (!trpi_seek_is_as_far(core, &from->address)) { /* membership-seed-J15 */
-        snprintf(reason, sizeof(reason),
+        snprintf(reason, sizeof reason,
                  "remote.hostname: %.40s, this is %.40s: only one of them is on loopback; --host "
                  "takes the address that others reach",
                  from->address.host, own->host);
         log_difference(core, from, true, reason);
-        send_nack(core, from, insists(frame) ? TRPI_NACK_INCOMPATIBLE : TRPI_NACK_REFUSED,
-                  reason);
+        send_nack(core, from, insists(frame) ? TRPI_NACK_INCOMPATIBLE : TRPI_NACK_REFUSED, reason);
         return false;
     }
     uint32_t self = trpi_core_self_index(core);
@@ -172,7 +171,7 @@ trpi_contact_init_join(trpi_member_core *core, const trpi_node_id *from, const t
                        .to_uid = from->uid,
                        .ticket = core->now.mono_ms + 1 };
     /* membership-contact-J6 */
-    if (!trpi_compat_check(frame->compat, core->compat, ack.reason, sizeof(ack.reason))) {
+    if (!trpi_compat_check(frame->compat, core->compat, ack.reason, sizeof ack.reason)) {
         log_difference(core, from, insists(frame), ack.reason);
         if (insists(frame)) {
             send_nack(core, from, TRPI_NACK_INCOMPATIBLE, ack.reason);
@@ -408,7 +407,7 @@ trpi_contact_forget(trpi_member_core *core, uint32_t count)
     core->admission.joiners_count -= count;
     if (core->admission.joiners_count > 0) {
         memmove(core->admission.joiners, core->admission.joiners + count,
-                core->admission.joiners_count * sizeof(*core->admission.joiners));
+                core->admission.joiners_count * sizeof *core->admission.joiners);
     } else if (core->admission.joiners_room > JOINERS_KEPT) {
         trpi_free(core->admission.joiners);
         core->admission.joiners = NULL;

@@ -49,7 +49,7 @@ trpi_core_action(trpi_member_core *core, trpi_member_action_kind kind)
     }
     trpi_member_action *action = &core->out.actions[core->out.actions_count++];
     action->kind = kind; /* fields are set by who asked; only what is freed must be clean */
-    memset(&action->bytes, 0, sizeof(action->bytes));
+    memset(&action->bytes, 0, sizeof action->bytes);
     action->own_end = false;
     return action;
 }
@@ -63,7 +63,7 @@ trpi_core_log(trpi_member_core *core, trp_log_level level, const char *format, .
     if (action != NULL) {
         va_list args;
         va_start(args, format);
-        vsnprintf(action->text, sizeof(action->text), format, args);
+        vsnprintf(action->text, sizeof action->text, format, args);
         va_end(args);
         action->level = level;
     }
@@ -80,20 +80,20 @@ log_unsent(trpi_member_core *core, const trpi_node_id *to, trp_err err)
     }
     core->logged.unsent_ms = core->now.mono_ms + UNSENT_LOG_MS;
     if (err == TRP_ELIMIT) {
-        (void)snprintf(why, sizeof(why),
+        (void)snprintf(why, sizeof why,
                        "the members have more than %u different roles: stop nodes that bring roles "
                        "of their own, and start them with roles that others have",
                        TRPI_GOSSIP_ROLES_MAX);
     } else if (err == TRP_EMSGSIZE) {
-        (void)snprintf(why, sizeof(why),
+        (void)snprintf(why, sizeof why,
                        "it has more than %u bytes: stop nodes, or start them with shorter host "
                        "names and fewer roles",
                        TRPI_PACK_BYTES_MAX);
     } else {
-        (void)snprintf(why, sizeof(why), "%s", trp_strerror(err));
+        (void)snprintf(why, sizeof why, "%s", trp_strerror(err));
     }
     trpi_core_log(core, TRP_LOG_ERROR, "the view cannot be sent to %s: %s",
-                  trpi_address_format(&to->address, text, sizeof(text)), why);
+                  trpi_address_format(&to->address, text, sizeof text), why);
 }
 
 void

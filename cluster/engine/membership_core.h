@@ -12,20 +12,20 @@ typedef struct trpi_seek {
     uint32_t addresses_count;
     /* the seed is of another system, or has another secret (membership-seed-J6) */
     bool refused[TRPI_SEEDS_MAX];
-    bool may_create;   /* the address of this node is the first seed */
-    bool met_cluster;  /* a seed was in one when it answered */
-    bool incompatible; /* a member said that this node's configuration does not fit */
+    bool may_create;     /* the address of this node is the first seed */
+    bool met_cluster;    /* a seed was in one when it answered */
+    bool incompatible;   /* a member said that this node's configuration does not fit */
     uint64_t refused_ms; /* since when a seed refuses; 0: none does */
     char refused_why[TRPI_FRAME_REASON_BYTES];
     /* from when on discovered addresses are trusted (membership-seed-J8); 0: configured ones */
     uint64_t settled_ms;
-    bool confirmed;    /* an answer after settled_ms gave the same addresses */
-    bool joining;      /* a contact has answered: JOIN goes to it */
+    bool confirmed;      /* an answer after settled_ms gave the same addresses */
+    bool joining;        /* a contact has answered: JOIN goes to it */
     uint64_t give_up_ms; /* may_create: make a cluster; joining: look for another contact */
-    uint64_t next_ms;  /* ask, or join, again */
-    uint32_t refusals; /* of JOINs since the search began: each delays the next one more */
+    uint64_t next_ms;    /* ask, or join, again */
+    uint32_t refusals;   /* of JOINs since the search began: each delays the next one more */
     char why[TRPI_SEEK_WHY_BYTES]; /* the last refusal of a member; "": none */
-    uint64_t begin_ms, log_ms; /* of the search; when to log next that it goes on */
+    uint64_t begin_ms, log_ms;     /* of the search; when to log next that it goes on */
     trpi_node_id contact;
     uint64_t ticket;
 } trpi_seek;
@@ -243,7 +243,7 @@ void trpi_core_welcome_frame(trpi_member_core *core, const trpi_node_id *from, t
 void trpi_contact_init_join(trpi_member_core *core, const trpi_node_id *from,
                             const trpi_frame *frame);
 void trpi_contact_join(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame);
-void trpi_contact_tick(trpi_member_core *core);   /* lets in who waits, when it is time */
+void trpi_contact_tick(trpi_member_core *core); /* lets in who waits, when it is time */
 void trpi_contact_forget(trpi_member_core *core, uint32_t count); /* the first of them */
 /* It has shown that it can be dialled: it waits for the next version. */
 void trpi_contact_take(trpi_member_core *core, trpi_ident *joiner);

@@ -160,7 +160,7 @@ trpi_member_next_crash(const trpi_member_core *core, uint64_t leaver,
     uint32_t index =
         core->gossip == NULL ? TRPI_GOSSIP_NONE : trpi_gossip_find(core->gossip, leaver);
     uint32_t *marks =
-        index == TRPI_GOSSIP_NONE ? NULL : trpi_alloc(core->gossip->members_count * sizeof(*marks));
+        index == TRPI_GOSSIP_NONE ? NULL : trpi_alloc(core->gossip->members_count * sizeof *marks);
     if (marks == NULL) {
         return false;
     }
@@ -180,7 +180,7 @@ static void
 mark_down(trpi_member_core *core, const trpi_downing_decision *decision, const char *what)
 {
     trpi_assert_slow(decision->indexes_count > 0 &&
-                decision->indexes_count <= core->gossip->members_count);
+                     decision->indexes_count <= core->gossip->members_count);
     trpi_gossip *edited = trpi_gossip_copy(core->gossip);
     if (edited == NULL) {
         return; /* decided again at the next tick */
@@ -199,7 +199,7 @@ sides_say(trpi_member_core *core, const uint32_t *marks) /* membership-downing-W
     char side[160], others[160];
     trpi_core_log(core, TRP_LOG_WARNING, "this side: %s; not on it: %s",
                   trpi_sides_text(core->gossip, marks, true, side, sizeof(side)),
-                  trpi_sides_text(core->gossip, marks, false, others, sizeof(others)));
+                  trpi_sides_text(core->gossip, marks, false, others, sizeof others));
 }
 
 static void
@@ -216,8 +216,8 @@ side_down(trpi_member_core *core, const trpi_downing_input *input,
 {
     trpi_assert_slow(decision->verdict == TRPI_DOWNING_DOWN_SIDE);
     trpi_assert_slow(decision->indexes_count > 0);
-    uint32_t *marks = trpi_alloc((core->gossip->members_count + 1) * sizeof(*marks));
-    if (marks != NULL) { /* else it stops without having told the sides */
+    uint32_t *marks = trpi_alloc((core->gossip->members_count + 1) * sizeof *marks);
+    if (marks != NULL) {  /* else it stops without having told the sides */
         trpi_sides sides; /* found again: indexes has taken the place of the marks */
         trpi_sides_find(&core->options.downing, input, TRPI_SPARE_NOBODY, marks, &sides);
         sides_say(core, marks);
@@ -261,9 +261,9 @@ static trpi_downing_input
 input_make(const trpi_member_core *core, const uint64_t *times)
 {
     trpi_assert_slow(core->stability.stable_ms <= core->now.mono_ms &&
-                core->version.since_ms <= core->now.mono_ms);
+                     core->version.since_ms <= core->now.mono_ms);
     trpi_assert_slow(core->version.made_ms <= core->now.mono_ms &&
-                core->split.suspicion_ms <= core->now.mono_ms);
+                     core->split.suspicion_ms <= core->now.mono_ms);
     trpi_assert_slow(core->stability.flaps <= 2 ||
                      core->stability.flapping_ms <= core->now.mono_ms);
     uint64_t sure_ms = core->split.sure_ms > core->stability.flapping_ms
@@ -376,8 +376,8 @@ trpi_downing_tick(trpi_member_core *core)
         core->now.mono_ms >= core->split.lease_ms + core->options.downing.lease_timeout_ms) {
         trpi_lease_answered(core, false, "it has not answered in time");
     }
-    uint64_t *times = trpi_alloc(TIMES_ROOM(g) * sizeof(*times));
-    uint32_t *indexes = trpi_alloc((g->members_count + 1) * sizeof(*indexes));
+    uint64_t *times = trpi_alloc(TIMES_ROOM(g) * sizeof *times);
+    uint32_t *indexes = trpi_alloc((g->members_count + 1) * sizeof *indexes);
     if (times != NULL && indexes != NULL) {
         times_fill(core, times);
         decide(core, times, indexes);
@@ -395,8 +395,8 @@ trpi_member_forecast(const trpi_member_core *core, trpi_downing_forecast *ret_fo
         g->members[self].status >= TRP_MEMBER_EXITING) {
         return false;
     }
-    uint64_t *times = trpi_alloc((TIMES_ROOM(g) + g->members_count + 1) * sizeof(*times));
-    uint32_t *indexes = trpi_alloc((g->members_count + 1) * sizeof(*indexes));
+    uint64_t *times = trpi_alloc((TIMES_ROOM(g) + g->members_count + 1) * sizeof *times);
+    uint32_t *indexes = trpi_alloc((g->members_count + 1) * sizeof *indexes);
     bool made = times != NULL && indexes != NULL;
     if (made) {
         trpi_downing_input input = input_make(core, times);

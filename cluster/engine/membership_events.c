@@ -129,11 +129,11 @@ last_status(const trpi_member_core *core, const trpi_gossip_member *self)
 void
 trpi_member_fill(const trpi_member_core *core, const trpi_gossip_member *member, trp_member *ret)
 {
-    memset(ret, 0, sizeof(*ret));
+    memset(ret, 0, sizeof *ret);
     const trpi_ident *ident = member->ident;
     memcpy(ret->address, ident->address, strlen(ident->address));
     memcpy(ret->roles, ident->roles_text, strlen(ident->roles_text));
-    memcpy(ret->app_version, ident->app_version, sizeof(ident->app_version));
+    memcpy(ret->app_version, ident->app_version, sizeof ident->app_version);
     ret->uid = ident->id.uid;
     ret->status = trpi_member_status(member);
     ret->up_number = member->up_number;
@@ -203,7 +203,7 @@ track_members(trpi_member_core *core)
     const trpi_gossip *g = core->gossip;
     uint64_t now_ms = core->now.mono_ms, stable_ms = core->options.downing.stable_after_ms;
     trpi_since *since =
-        trpi_alloc((g->unreachable_count + core->stability.since_count + 1) * sizeof(*since));
+        trpi_alloc((g->unreachable_count + core->stability.since_count + 1) * sizeof *since);
     if (since == NULL) {
         return; /* the old one stays: times of those that it knows are right */
     }
@@ -335,7 +335,7 @@ publish_path(trpi_member_core *core, const trpi_gossip_member *m, uint32_t was, 
                  { TRP_MEMBER_EXITING, TRP_CLUSTER_MEMBER_EXITED },
                  { TRP_MEMBER_DOWN, TRP_CLUSTER_MEMBER_DOWNED } };
     size_t at = 0;
-    for (size_t i = 0; i < sizeof(path) / sizeof(path[0]) && was != is; i++) {
+    for (size_t i = 0; i < sizeof path / sizeof path[0] && was != is; i++) {
         at = path[i].status == was ? i + 1 : at;
     }
     for (bool reached = was == is; !reached; at++) {
@@ -418,7 +418,7 @@ publish_members(trpi_member_core *core, const trpi_gossip *old, const trpi_gossi
     trpi_assert_slow(old->digest != new->digest);
     bool reach = old->unreachable_count + new->unreachable_count > 0;
     uint32_t at = 0;
-    for (uint32_t i = 0; i < new->members_count && reach; i++) {
+    for (uint32_t i = 0; reach && i < new->members_count; i++) {
         const trpi_gossip_member *before = counterpart(old, new->members[i].ident, &at);
         if (before != NULL) {
             publish_reachability(core, &new->members[i], before->unreachable != 0);
@@ -458,7 +458,7 @@ leader_event(const trpi_gossip *g, uint32_t index, const char *role)
         memcpy(event.address, ident->address, strlen(ident->address));
     }
     if (role != NULL) {
-        snprintf(event.role, sizeof(event.role), "%s", role);
+        snprintf(event.role, sizeof event.role, "%s", role);
     }
     return event;
 }
@@ -666,15 +666,15 @@ trpi_events_downing(trpi_member_core *core, const trpi_downing_decision *decisio
         return;
     }
     action->event = TRP_CLUSTER_DOWNING_DECISION;
-    action->published.downing = (trp_downing_event){ .members = decision->members,
-                                                     .reachable = decision->reachable,
-                                                     .unreachable = decision->unreachable,
-                                                     .indirectly_connected =
-                                                         decision->indirectly_connected };
-    snprintf(action->published.downing.strategy, sizeof(action->published.downing.strategy), "%s",
+    action->published.downing =
+        (trp_downing_event){ .members = decision->members,
+                             .reachable = decision->reachable,
+                             .unreachable = decision->unreachable,
+                             .indirectly_connected = decision->indirectly_connected };
+    snprintf(action->published.downing.strategy, sizeof action->published.downing.strategy, "%s",
              trpi_downing_name(core->downing));
-    snprintf(action->published.downing.decision, sizeof(action->published.downing.decision), "%s",
+    snprintf(action->published.downing.decision, sizeof action->published.downing.decision, "%s",
              what);
-    snprintf(action->published.downing.reason, sizeof(action->published.downing.reason), "%s",
+    snprintf(action->published.downing.reason, sizeof action->published.downing.reason, "%s",
              decision->reason);
 }

@@ -87,7 +87,7 @@ ask(trpi_member_core *core)
     const trpi_gossip *g = core->gossip;
     const trpi_address *seed;
     uint32_t asked = 0, n = 0;
-    memcpy(frame.system, core->self->id.address.system, sizeof(frame.system));
+    memcpy(frame.system, core->self->id.address.system, sizeof frame.system);
     for (uint32_t at = 0; (seed = trpi_member_absent_seed(core, &at)) != NULL;) {
         trpi_node_id to = { .address = *seed, .uid = 0 };
         trpi_core_send(core, &to, &frame, NULL);
@@ -150,7 +150,7 @@ say(trpi_member_core *core, const trpi_foreign *f)
         core, TRP_LOG_WARNING,
         "two clusters: the seed node %s (uid %016llx) is alive and no member of this one; "
         "docs/operating.md, Two clusters at once",
-        trpi_address_format(&f->id.address, text, sizeof(text)), (unsigned long long)f->id.uid);
+        trpi_address_format(&f->id.address, text, sizeof text), (unsigned long long)f->id.uid);
 }
 
 void

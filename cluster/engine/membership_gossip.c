@@ -25,11 +25,11 @@
 #define BURST_TARGETS 3u
 #define WAVE_TARGETS 2u
 #define BURST_SPACING_MS 20u
-#define WAVE_DELAY_MS 5u   /* and up to as long again and more: WAVE_JITTER_MS */
+#define WAVE_DELAY_MS 5u /* and up to as long again and more: WAVE_JITTER_MS */
 #define WAVE_JITTER_MS 25u
-#define LEADER_ASKS 8u     /* unseen members that the leader asks in one round */
-#define GUESSES 4u         /* at one who may be told, before all are counted */
-#define HEAL_ONE_IN 4u     /* rounds in which one unreachable member is tried as well */
+#define LEADER_ASKS 8u /* unseen members that the leader asks in one round */
+#define GUESSES 4u     /* at one who may be told, before all are counted */
+#define HEAL_ONE_IN 4u /* rounds in which one unreachable member is tried as well */
 #define UNMERGED_LOG_MS 10000u
 
 /* ---- sending --------------------------------------------------------------------------------- */
@@ -79,11 +79,9 @@ void
 trpi_gossip_send_gone(trpi_member_core *core, const trpi_node_id *to, uint32_t status, bool near)
 {
     trpi_assert_slow(status == TRP_MEMBER_EXITING || status == TRP_MEMBER_DOWN);
-    trpi_frame frame = {
-        .kind = TRPI_FRAME_GONE, .to_uid = to->uid, .code = status, .near = near
-    };
+    trpi_frame frame = { .kind = TRPI_FRAME_GONE, .to_uid = to->uid, .code = status, .near = near };
     const trpi_gossip *g = core->gossip;
-    frame.keys = trpi_alloc((g->members_count + 1) * sizeof(*frame.keys));
+    frame.keys = trpi_alloc((g->members_count + 1) * sizeof *frame.keys);
     for (uint32_t i = 0; frame.keys != NULL && i < g->members_count; i++) {
         if (g->members[i].status < TRP_MEMBER_EXITING &&
             !trpi_node_id_equal(&g->members[i].ident->id, to)) {
@@ -106,8 +104,8 @@ is_eligible(const trpi_member_core *core, uint32_t index, enum pick pick)
     if (m->ident == core->self || m->ident->key == core->self->key) {
         return false;
     }
-    bool suspect = m->unreachable != 0 && trpi_gossip_observes(core->gossip, core->self->key,
-                                                               m->ident->key);
+    bool suspect =
+        m->unreachable != 0 && trpi_gossip_observes(core->gossip, core->self->key, m->ident->key);
     if (pick == PICK_SUSPECT) {
         return suspect && m->status != TRP_MEMBER_DOWN;
     }
@@ -397,7 +395,7 @@ static bool
 lacks_votes(const trpi_member_core *core, const trpi_frame *frame, trpi_seen *room)
 {
     trpi_assert_slow(room->bits == core->votes.told.bits);
-    memset(room->words, 0, room->words_count * sizeof(room->words[0]));
+    memset(room->words, 0, room->words_count * sizeof room->words[0]);
     (void)trpi_frame_seen(&frame->sure, room); /* an earlier version says nothing */
     return !trpi_seen_covers(room, &core->votes.told);
 }
@@ -512,7 +510,7 @@ log_unmerged(trpi_member_core *core, const trpi_node_id *from, trp_err err)
         trpi_core_log(core, TRP_LOG_ERROR,
                       "the view of %s cannot be merged (%s), tried again with its next gossip: "
                       "a view has at most %u members and %u observations of unreachable ones",
-                      trpi_address_format(&from->address, text, sizeof(text)), trp_strerror(err),
+                      trpi_address_format(&from->address, text, sizeof text), trp_strerror(err),
                       TRPI_GOSSIP_MEMBERS_MAX, TRPI_GOSSIP_ROWS_MAX);
         core->logged.unmerged_ms = core->now.mono_ms + UNMERGED_LOG_MS;
     }
@@ -523,8 +521,7 @@ take_envelope(trpi_member_core *core, const trpi_node_id *from, const trpi_frame
 {
     trpi_assert_slow(frame->kind == TRPI_FRAME_ENVELOPE);
     uint32_t self = trpi_gossip_find(frame->gossip, core->self->key);
-    if (self == TRPI_GOSSIP_NONE &&
-        trpi_gossip_tombstone(frame->gossip, core->self->key) == NULL) {
+    if (self == TRPI_GOSSIP_NONE && trpi_gossip_tombstone(frame->gossip, core->self->key) == NULL) {
         core->stats.ignored++; /* membership-E5: a cluster without us */
         return;
     }
@@ -564,7 +561,7 @@ take_gone(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fr
         return;
     }
     trpi_core_log(core, left ? TRP_LOG_INFO : TRP_LOG_WARNING, "%s says that this node has been %s",
-                  trpi_address_format(&from->address, text, sizeof(text)),
+                  trpi_address_format(&from->address, text, sizeof text),
                   left ? "removed after leaving" : "removed");
     trpi_core_stop(core, left ? TRPI_STOP_LEFT : TRPI_STOP_DOWNED); /* membership-removed-X2 */
 }

@@ -92,7 +92,7 @@ is_large_enough(const trpi_member_core *core)
 {
     trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     char lacking[160];
-    return trpi_member_lacking(core, lacking, sizeof(lacking))[0] == '\0';
+    return trpi_member_lacking(core, lacking, sizeof lacking)[0] == '\0';
 }
 
 static bool
@@ -149,7 +149,7 @@ next_status(const trpi_member_core *core, const trpi_gossip_member *m, bool larg
                        : TRP_MEMBER_EXITING;
         }
         return m->unreachable != 0 || has_confirmed(core, m->ident->key) ? TRP_MEMBER_REMOVED
-                                                                        : TRP_MEMBER_EXITING;
+                                                                         : TRP_MEMBER_EXITING;
     case TRP_MEMBER_DOWN:
         return m->ident->key == core->self->key ? TRP_MEMBER_DOWN : TRP_MEMBER_REMOVED;
     default:
@@ -163,7 +163,7 @@ act_once(trpi_member_core *core)
 {
     trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER && !core->now.waking);
     trpi_assert_slow(trpi_gossip_leader(core->gossip, core->self->key, NULL) ==
-                trpi_core_self_index(core));
+                     trpi_core_self_index(core));
     const trpi_gossip *g = core->gossip;
     bool large_enough = is_large_enough(core);
     bool anything = false;
@@ -338,7 +338,7 @@ note_downs(trpi_member_core *core, const trpi_gossip *next)
     for (uint32_t i = 0; i < next->members_count; i++) {
         downs += next->members[i].status == TRP_MEMBER_DOWN;
     }
-    uint64_t *near = downs == 0 || g == NULL ? NULL : trpi_alloc(downs * sizeof(*near));
+    uint64_t *near = downs == 0 || g == NULL ? NULL : trpi_alloc(downs * sizeof *near);
     for (uint32_t i = 0; i < next->members_count && near != NULL; i++) {
         uint64_t key = next->members[i].ident->key;
         if (next->members[i].status == TRP_MEMBER_DOWN &&
@@ -391,7 +391,7 @@ trpi_core_note_removals(trpi_member_core *core, const trpi_gossip *next)
     }
     trpi_removal *removals = next->tombstones_count == 0 || core->gossip == NULL
                                  ? NULL
-                                 : trpi_alloc(next->tombstones_count * sizeof(*removals));
+                                 : trpi_alloc(next->tombstones_count * sizeof *removals);
     if (removals != NULL) {
         for (uint32_t i = 0, at = 0; i < next->tombstones_count; i++) {
             removals[i] = removal_of(core, next->tombstones[i].key, &at);
@@ -509,7 +509,7 @@ trpi_exiting_confirmed(trpi_member_core *core, const trpi_node_id *from, uint64_
     }
     core->leading.confirmed[core->leading.confirmed_count++] = key;
     trpi_assert_slow(core->leading.confirmed_count <= core->leading.confirmed_room &&
-                has_confirmed(core, key));
+                     has_confirmed(core, key));
 }
 
 void

@@ -39,7 +39,7 @@ static void
 forget(trpi_member_core *core, trpi_prove *prove)
 {
     trpi_assert_slow(prove >= core->proving.proves &&
-                prove < core->proving.proves + core->proving.proves_count);
+                     prove < core->proving.proves + core->proving.proves_count);
     trpi_ident_unref(prove->ident);
     *prove = core->proving.proves[--core->proving.proves_count];
     if (core->proving.proves_count == 0) {
@@ -82,13 +82,12 @@ static void
 refuse(trpi_member_core *core, const trpi_node_id *id, const char *why)
 {
     char text[TRPI_ADDRESS_TEXT_BYTES], reason[TRPI_FRAME_REASON_BYTES];
-    (void)snprintf(reason, sizeof(reason),
-                   "it cannot be dialled back at %.60s:%u: %.80s", id->address.host,
-                   id->address.port, why[0] != '\0' ? why : "no reason is known");
+    (void)snprintf(reason, sizeof reason, "it cannot be dialled back at %.60s:%u: %.80s",
+                   id->address.host, id->address.port, why[0] != '\0' ? why : "no reason is known");
     trpi_contact_refuse(core, id, reason);
     if (core->now.mono_ms >= core->logged.refused_ms) {
         trpi_core_log(core, TRP_LOG_WARNING, "%s is not let in: %s",
-                      trpi_address_format(&id->address, text, sizeof(text)), reason);
+                      trpi_address_format(&id->address, text, sizeof text), reason);
         core->logged.refused_ms = core->now.mono_ms + REFUSED_LOG_MS;
     }
 }
@@ -117,7 +116,7 @@ trpi_prove_tick(trpi_member_core *core)
     for (uint32_t i = core->proving.proves_count; i-- > 0;) {
         if (core->now.mono_ms >= core->proving.proves[i].until_ms) {
             char why[64];
-            (void)snprintf(why, sizeof(why), "no answer in %u s", REACH_MS / 1000);
+            (void)snprintf(why, sizeof why, "no answer in %u s", REACH_MS / 1000);
             refuse(core, &core->proving.proves[i].ident->id, why);
             forget(core, &core->proving.proves[i]);
         }

@@ -88,7 +88,7 @@ add(trpi_member_core *core, uint64_t key)
         return TRP_ENOMEM;
     }
     memmove(core->removers.removers + at + 1, core->removers.removers + at,
-            (core->removers.removers_count - at) * sizeof(*core->removers.removers));
+            (core->removers.removers_count - at) * sizeof *core->removers.removers);
     core->removers.removers[at] = (trpi_remover){ key, false };
     core->removers.removers_count++;
     return TRP_OK;
@@ -100,7 +100,7 @@ take_out(trpi_member_core *core, uint32_t at)
     trpi_assert_slow(at < core->removers.removers_count);
     core->removers.removers_count--;
     memmove(core->removers.removers + at, core->removers.removers + at + 1,
-            (core->removers.removers_count - at) * sizeof(*core->removers.removers));
+            (core->removers.removers_count - at) * sizeof *core->removers.removers);
 }
 
 void
@@ -194,7 +194,7 @@ consider(trpi_member_core *core)
 {
     trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER && core->removers.removers_count > 0);
     const trpi_gossip *g = core->gossip;
-    uint32_t *marks = trpi_alloc((g->members_count + 1) * sizeof(*marks));
+    uint32_t *marks = trpi_alloc((g->members_count + 1) * sizeof *marks);
     if (marks == NULL) {
         return; /* at the next round */
     }
@@ -204,7 +204,7 @@ consider(trpi_member_core *core)
     }
     trpi_downing_count count;
     char names[160];
-    (void)trpi_sides_text(g, marks, true, names, sizeof(names));
+    (void)trpi_sides_text(g, marks, true, names, sizeof names);
     if (trpi_member_may_go_on(core, marks, &count) ||
         (was_near(core) && 2 * count.side >= count.all) || is_ordered_by_all(core, marks)) {
         trpi_core_log(core, TRP_LOG_WARNING,
@@ -266,7 +266,7 @@ trpi_removed_by(trpi_member_core *core, const trpi_node_id *id, const trpi_frame
     }
     char text[TRPI_ADDRESS_TEXT_BYTES];
     trpi_core_log(core, TRP_LOG_WARNING, "%s %s: it has removed this node from its cluster",
-                  trpi_address_format(&id->address, text, sizeof(text)),
+                  trpi_address_format(&id->address, text, sizeof text),
                   gone != NULL ? "says that this node is gone" : "refuses this node");
     if (first) {
         core->removers.since_ms = core->now.mono_ms;
@@ -285,8 +285,7 @@ trpi_removed_by_successor(trpi_member_core *core, const trpi_node_id *id)
         return;
     }
     for (uint32_t i = trpi_gossip_lower(g, &id->address);
-         i < g->members_count &&
-         trpi_address_equal(&g->members[i].ident->id.address, &id->address);
+         i < g->members_count && trpi_address_equal(&g->members[i].ident->id.address, &id->address);
          i++) {
         const trpi_gossip_member *m = &g->members[i];
         if (m->ident->id.uid != id->uid && m->unreachable != 0 && m->status < TRP_MEMBER_EXITING) {

@@ -48,7 +48,7 @@
 #define ASK_AGAIN_MS 500u
 #define JOIN_AGAIN_MS 1000u
 #define REFUSED_LOG_MS 10000u
-#define REFUSED_MS 3000u /* membership-seed-J6 */
+#define REFUSED_MS 3000u       /* membership-seed-J6 */
 #define REFUSED_AGAIN_MS 1000u /* membership-seed-J13 */
 #define REFUSED_AGAIN_MS_MAX 10000u
 #define INTRODUCE_MS 2000u
@@ -142,9 +142,9 @@ static void
 seek_begin(trpi_member_core *core, const trpi_address *addresses, uint32_t count)
 {
     trpi_assert_slow(count > 0 && count <= TRPI_SEEDS_MAX);
-    memset(&core->seek, 0, sizeof(core->seek));
+    memset(&core->seek, 0, sizeof core->seek);
     core->seek.addresses_count = count;
-    memcpy(core->seek.addresses, addresses, count * sizeof(*addresses));
+    memcpy(core->seek.addresses, addresses, count * sizeof *addresses);
     core->seek.begin_ms = core->now.mono_ms;
     core->seek.log_ms = core->now.mono_ms + WAIT_LOG_FIRST_MS;
     core->phase = TRPI_PHASE_SEEKING;
@@ -165,7 +165,7 @@ trpi_seek_start(trpi_member_core *core, const trpi_address *addresses, uint32_t 
         return TRP_ECONFIG;
     }
     if (only_self) {
-        memset(&core->seek, 0, sizeof(core->seek));
+        memset(&core->seek, 0, sizeof core->seek);
         return create_cluster(core);
     }
     seek_begin(core, addresses, count);
@@ -205,7 +205,7 @@ trpi_seek_found(trpi_member_core *core, const trpi_address *addresses, uint32_t 
         seek->log_ms = before.log_ms;
         seek->met_cluster = before.met_cluster;
         seek->refusals = before.refusals;
-        memcpy(seek->why, before.why, sizeof(seek->why));
+        memcpy(seek->why, before.why, sizeof seek->why);
     }
     if (!first && before.joining) { /* the contact has answered: this is for the next attempt */
         seek->joining = true;
@@ -229,7 +229,7 @@ trpi_seek_own_pause(trpi_member_core *core, uint64_t pause_ms)
 {
     trpi_assert_slow(pause_ms > 0);
     uint64_t *times[] = { &core->seek.give_up_ms, &core->seek.settled_ms, &core->seek.refused_ms };
-    for (size_t i = 0; core->phase == TRPI_PHASE_SEEKING && i < sizeof(times) / sizeof(times[0]);
+    for (size_t i = 0; core->phase == TRPI_PHASE_SEEKING && i < sizeof times / sizeof times[0];
          i++) { /* membership-seed-J7 */
         *times[i] += *times[i] == 0 || *times[i] == TRPI_NEVER ? 0 : pause_ms;
     }
@@ -283,7 +283,7 @@ refused_because(trpi_member_core *core, const char *why)
     trpi_seek *seek = &core->seek;
     if (seek->refused_ms == 0) {
         seek->refused_ms = core->now.mono_ms;
-        (void)snprintf(seek->refused_why, sizeof(seek->refused_why), "%s", why);
+        (void)snprintf(seek->refused_why, sizeof seek->refused_why, "%s", why);
     }
 }
 
@@ -310,10 +310,10 @@ trpi_seek_rival(trpi_member_core *core, const trpi_address *address)
         seed_index(seek, address) >= TRPI_SEEDS_MAX) {
         return;
     }
-    (void)snprintf(seek->why, sizeof(seek->why),
+    (void)snprintf(seek->why, sizeof seek->why,
                    "%.80s:%u refuses this node: another node has its address, or had it and is "
-                   "looked for", address->host,
-                   address->port);
+                   "looked for",
+                   address->host, address->port);
     wait_for_seeds(core);
 }
 
@@ -347,7 +347,7 @@ send_init_join(trpi_member_core *core)
     trpi_frame frame = { .kind = TRPI_FRAME_INIT_JOIN,
                          .code = core->compat != NULL && core->options.incompatible_warns,
                          .compat = core->compat };
-    memcpy(frame.system, core->self->id.address.system, sizeof(frame.system));
+    memcpy(frame.system, core->self->id.address.system, sizeof frame.system);
     for (uint32_t i = 0; i < core->seek.addresses_count; i++) {
         if (!trpi_seek_is_self(core, &core->seek.addresses[i])) {
             trpi_node_id to = { .address = core->seek.addresses[i], .uid = 0 };
@@ -382,12 +382,12 @@ log_waiting(trpi_member_core *core)
         }
     }
     if (count > 1) {
-        (void)snprintf(others, sizeof(others), " (and %u more)", count - 1);
+        (void)snprintf(others, sizeof others, " (and %u more)", count - 1);
     }
     trpi_core_log(core, TRP_LOG_INFO,
                   "not joined yet, after %u s: waiting for a cluster at seed node %s%s",
                   (unsigned)((core->now.mono_ms - seek->begin_ms) / 1000),
-                  trpi_address_format(&seek->addresses[first], text, sizeof(text)), others);
+                  trpi_address_format(&seek->addresses[first], text, sizeof text), others);
     seek->log_ms = core->now.mono_ms + WAIT_LOG_MS;
 }
 
@@ -418,7 +418,7 @@ trpi_seek_tick(trpi_member_core *core)
         }
         char text[TRPI_ADDRESS_TEXT_BYTES];
         trpi_core_log(core, TRP_LOG_WARNING, "no welcome from %s, asking the seeds again",
-                      trpi_address_format(&seek->contact.address, text, sizeof(text)));
+                      trpi_address_format(&seek->contact.address, text, sizeof text));
         ask_again(core, 0);
     }
     if (now >= seek->log_ms) {
@@ -454,7 +454,7 @@ trpi_seek_introduce(trpi_member_core *core, const trpi_node_id *to)
     trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     if (is_unknown_joiner(core, to) && core->now.mono_ms >= core->welcome_ms + INTRODUCE_MS) {
         trpi_frame frame = { .kind = TRPI_FRAME_INIT_JOIN, .to_uid = to->uid };
-        memcpy(frame.system, core->self->id.address.system, sizeof(frame.system));
+        memcpy(frame.system, core->self->id.address.system, sizeof frame.system);
         trpi_core_send(core, to, &frame, NULL);
     }
 }
@@ -486,7 +486,7 @@ take_ack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fra
         return; /* membership-seed-J14 */
     }
     char text[TRPI_ADDRESS_TEXT_BYTES];
-    (void)trpi_address_format(&from->address, text, sizeof(text));
+    (void)trpi_address_format(&from->address, text, sizeof text);
     trpi_core_log(core, TRP_LOG_INFO, "joining through %s", text);
     if (frame->reason[0] != '\0') { /* membership-seed-J6, and enforce-compatible is off here */
         trpi_core_log(core, TRP_LOG_WARNING, "configured otherwise than %s: %s", text,
@@ -525,19 +525,19 @@ take_refusal(trpi_member_core *core, const trpi_node_id *from, const char *why)
 {
     trpi_seek *seek = &core->seek;
     char text[TRPI_ADDRESS_TEXT_BYTES], next[48] = "asking again";
-    (void)snprintf(seek->why, sizeof(seek->why), "%.80s:%u refuses this node: %s",
+    (void)snprintf(seek->why, sizeof seek->why, "%.80s:%u refuses this node: %s",
                    from->address.host, from->address.port, why);
     if (seek->joining && trpi_node_id_equal(&seek->contact, from)) {
         seek->refusals++;
         uint32_t wait_ms = refused_wait_ms(core);
         ask_again(core, wait_ms);
-        (void)snprintf(next, sizeof(next), "asking again in %u s", (wait_ms + 500) / 1000);
+        (void)snprintf(next, sizeof next, "asking again in %u s", (wait_ms + 500) / 1000);
     } else if (!seek->joining) {
         wait_for_seeds(core); /* somebody is there: this is no silence (membership-seed-J1) */
     }
     if (core->now.mono_ms >= core->logged.refused_ms) {
         trpi_core_log(core, TRP_LOG_WARNING, "%s refuses this node: %s; %s",
-                      trpi_address_format(&from->address, text, sizeof(text)), why, next);
+                      trpi_address_format(&from->address, text, sizeof text), why, next);
         core->logged.refused_ms = core->now.mono_ms + REFUSED_LOG_MS;
     }
 }
@@ -639,7 +639,7 @@ trpi_core_welcome_frame(trpi_member_core *core, const trpi_node_id *from, trpi_f
     trpi_core_hear_votes(core, frame->gossip, frame);
     char text[TRPI_ADDRESS_TEXT_BYTES];
     trpi_core_log(core, TRP_LOG_INFO, "welcome from %s, %u members",
-                  trpi_address_format(&from->address, text, sizeof(text)),
+                  trpi_address_format(&from->address, text, sizeof text),
                   frame->gossip->members_count);
     core->phase = TRPI_PHASE_MEMBER;
     core->welcome_ms = core->now.mono_ms;

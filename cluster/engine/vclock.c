@@ -86,7 +86,7 @@ trpi_vclock_increment(trpi_vclock_entry *entries, uint32_t count, uint64_t key)
         entries[at].counter++;
         return count;
     }
-    memmove(entries + at + 1, entries + at, (count - at) * sizeof(*entries));
+    memmove(entries + at + 1, entries + at, (count - at) * sizeof *entries);
     entries[at].key = key;
     entries[at].counter = 1;
     return count + 1;

@@ -44,7 +44,6 @@ trpi_vote trpi_votes_of(const trpi_votes *votes, uint32_t index);
 uint32_t trpi_votes_open(const trpi_votes *votes, const trpi_gossip *gossip);
 
 /* Return NULL, or the invariant that is broken: votes-N3, votes-N4. */
-const char *trpi_votes_check(const trpi_votes *votes, const trpi_gossip *gossip,
-                             trpi_check *check);
+const char *trpi_votes_check(const trpi_votes *votes, const trpi_gossip *gossip, trpi_check *check);
 
 #endif

@@ -38,7 +38,7 @@ name_is_valid(const char *name, size_t room)
 bool
 trpi_metric_is_valid(const trp_metric *metric)
 {
-    return name_is_valid(metric->name, sizeof(metric->name)) && isfinite(metric->value) &&
+    return name_is_valid(metric->name, sizeof metric->name) && isfinite(metric->value) &&
            metric->value >= 0;
 }
 
@@ -75,11 +75,10 @@ trpi_metrics_next(const trp_node_metrics *before, const trp_metric *samples, uin
             continue; /* metrics-F1; of one name the first */
         }
         trp_metric *metric = &ret_next->metrics[ret_next->count++];
-        memset(metric, 0, sizeof(*metric));
+        memset(metric, 0, sizeof *metric);
         memcpy(metric->name, sample->name, strlen(sample->name));
         metric->value = sample->value;
-        if (sample->smooth != 0 && before != NULL &&
-            trp_metrics_find(before, sample->name, &old)) {
+        if (sample->smooth != 0 && before != NULL && trp_metrics_find(before, sample->name, &old)) {
             metric->value = alpha * sample->value + (1.0 - alpha) * old; /* CMETRIC-03 */
         }
     }
@@ -215,11 +214,11 @@ static const struct named *
 register_find(const struct register_of *own, const char *name)
 {
     const struct named *found = NULL;
-    (void)pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&lock);
     for (uint32_t i = 0; i < own->count && found == NULL; i++) {
         found = strcmp(own->list[i]->name, name) == 0 ? own->list[i] : NULL;
     }
-    (void)pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock);
     return found;
 }
 
@@ -228,10 +227,10 @@ register_add(struct register_of *own, const void *object)
 {
     const struct named *one = object;
     trp_err err = TRP_OK;
-    (void)pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&lock);
     for (uint32_t i = 0; i < own->count && err == TRP_OK; i++) {
         if (own->list[i] == one) {
-            (void)pthread_mutex_unlock(&lock);
+            pthread_mutex_unlock(&lock);
             return TRP_OK;
         }
         err = strcmp(own->list[i]->name, one->name) == 0 ? TRP_EEXIST : TRP_OK;
@@ -242,14 +241,14 @@ register_add(struct register_of *own, const void *object)
     if (err == TRP_OK) {
         own->list[own->count++] = one;
     }
-    (void)pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock);
     return err;
 }
 
 static const trp_metrics_selector *
 built_in_find(const char *name)
 {
-    for (size_t i = 0; i < sizeof(selectors) / sizeof(selectors[0]); i++) {
+    for (size_t i = 0; i < sizeof selectors / sizeof selectors[0]; i++) {
         if (strcmp(selectors[i].name, name) == 0) {
             return &selectors[i];
         }

@@ -69,8 +69,9 @@ trp_err trpi_metrics_merge(trpi_metrics_table *a, trpi_metrics_table *b,
 const trp_node_metrics *trpi_metrics_of(const trpi_metrics_table *table, uint64_t key);
 
 /* ---- frames: the bytes of TRPI_CHANNEL_METRICS; docs/wire.md --------------------------------- */
-enum trpi_metrics_frame_kind { /* wire numbers, never reused */
-    TRPI_METRICS_TELL = 1,     /* what I know: answer with what you know */
+/* Wire numbers, never reused. */
+enum trpi_metrics_frame_kind {
+    TRPI_METRICS_TELL = 1, /* what I know: answer with what you know */
     TRPI_METRICS_ANSWER = 2
 };
 typedef struct trpi_metrics_peer { /* a member, as the gossip of metrics sees it */

@@ -13,12 +13,12 @@
 #include "base/pack.h"
 #include "cluster/metrics/metrics.h"
 
-#define ENTRY_HEAD 3u /* key, number, wall ms; then name, value, name, value ... */
+#define ENTRY_HEAD 3u                /* key, number, wall ms; then name, value, name, value ... */
 #define WHOLE_MAX 9007199254740992.0 /* 2^53: up to here a double is every whole number */
 
 /* A name that each node has is one byte: its place here, from 1 on; wire numbers. */
-static const char *const names[] = { TRP_METRIC_HEAP_USED, TRP_METRIC_HEAP_COMMITTED,
-                                     TRP_METRIC_HEAP_MAX,  TRP_METRIC_LOAD,
+static const char *const names[] = { TRP_METRIC_HEAP_USED,  TRP_METRIC_HEAP_COMMITTED,
+                                     TRP_METRIC_HEAP_MAX,   TRP_METRIC_LOAD,
                                      TRP_METRIC_PROCESSORS, TRP_METRIC_CPU };
 #define NAMES_COUNT (sizeof(names) / sizeof(names[0]))
 
@@ -81,13 +81,13 @@ read_metric(const trpi_pack_value *name, const trpi_pack_value *value, trp_node_
     trp_metric metric;
     uint64_t number;
     double there;
-    memset(&metric, 0, sizeof(metric));
+    memset(&metric, 0, sizeof metric);
     if (trpi_pack_get_u64(name, UINT32_MAX, &number)) {
         if (number == 0 || number > NAMES_COUNT) {
             return true;
         }
         memcpy(metric.name, names[number - 1], strlen(names[number - 1]));
-    } else if (!trpi_pack_get_text(name, metric.name, sizeof(metric.name))) {
+    } else if (!trpi_pack_get_text(name, metric.name, sizeof metric.name)) {
         return false;
     }
     if (!trpi_pack_get_f64(value, &metric.value)) {
@@ -139,8 +139,7 @@ read_entry(const trpi_pack_value *array, const trpi_metrics_peer *peers, uint32_
     if (entry == NULL) {
         return TRP_ENOMEM;
     }
-    (void)trpi_address_format(&peer->id.address, entry->node.address,
-                              sizeof(entry->node.address));
+    (void)trpi_address_format(&peer->id.address, entry->node.address, sizeof entry->node.address);
     entry->node.uid = peer->id.uid;
     entry->node.number = number;
     entry->node.wall_ms = wall_ms;

@@ -28,14 +28,14 @@ struct trpi_metrics_core {
     trpi_node_id self;
     uint64_t self_key;
     uint32_t collect_interval_ms, gossip_interval_ms, half_life_ms;
-    uint64_t random; /* state */
+    uint64_t random;          /* state */
     trpi_metrics_peer *peers; /* by key */
     uint32_t peers_count;
     bool member; /* this node is one of them */
     trpi_metrics_table *table;
     uint64_t serial;
-    trp_node_metrics last; /* of this node; number 0: none yet */
-    uint64_t collected_ms; /* when */
+    trp_node_metrics last;          /* of this node; number 0: none yet */
+    uint64_t collected_ms;          /* when */
     uint64_t collect_ms, gossip_ms; /* when it is due next */
 };
 
@@ -45,7 +45,7 @@ trp_err
 trpi_metrics_core_new(const trpi_node_id *self, const trpi_metrics_options *options, uint64_t seed,
                       trpi_metrics_core **ret_core)
 {
-    trpi_metrics_core *core = trpi_alloc(sizeof(*core));
+    trpi_metrics_core *core = trpi_alloc(sizeof *core);
     if (core == NULL) {
         return TRP_ENOMEM;
     }
@@ -114,8 +114,8 @@ static bool
 is_peer(const trpi_metrics_core *core, uint64_t key)
 {
     const trpi_metrics_peer wanted = { .key = key };
-    return core->peers_count > 0 && bsearch(&wanted, core->peers, core->peers_count,
-                                            sizeof(wanted), peers_compare) != NULL;
+    return core->peers_count > 0 &&
+           bsearch(&wanted, core->peers, core->peers_count, sizeof wanted, peers_compare) != NULL;
 }
 
 /* metrics-core-C2 */
@@ -129,7 +129,7 @@ forget(trpi_metrics_core *core)
     if (kept == core->table->count) {
         return TRP_OK;
     }
-    trpi_metrics_entry **entries = trpi_alloc((kept + 1) * sizeof(*entries));
+    trpi_metrics_entry **entries = trpi_alloc((kept + 1) * sizeof *entries);
     if (entries == NULL) {
         return TRP_ENOMEM;
     }
@@ -154,7 +154,7 @@ trpi_metrics_core_members(trpi_metrics_core *core, trpi_metrics_peer *peers, uin
     trpi_metrics_peer *before = core->peers;
     uint32_t before_count = core->peers_count;
     if (count > 0) {
-        qsort(peers, count, sizeof(*peers), peers_compare);
+        qsort(peers, count, sizeof *peers, peers_compare);
     }
     core->peers = peers;
     core->peers_count = count;
@@ -227,8 +227,7 @@ trpi_metrics_core_sample(trpi_metrics_core *core, uint64_t now_ms, int64_t wall_
     const trp_node_metrics *before = core->last.number == 0 ? NULL : &core->last;
     double alpha = trpi_metrics_alpha(now_ms - core->collected_ms, core->half_life_ms);
     trpi_metrics_next(before, samples, count, alpha, &entry->node);
-    (void)trpi_address_format(&core->self.address, entry->node.address,
-                              sizeof(entry->node.address));
+    (void)trpi_address_format(&core->self.address, entry->node.address, sizeof entry->node.address);
     entry->node.uid = core->self.uid;
     entry->node.wall_ms = wall_ms;
     trpi_metrics_table *news = trpi_metrics_table_new(&entry, 1);
@@ -253,9 +252,8 @@ choose(trpi_metrics_core *core, trpi_metrics_entry **order, uint32_t count)
         own++;
     }
     for (uint32_t i = 0; i < TRPI_METRICS_FRAME_NODES_MAX; i++) {
-        uint32_t other = i == 0 && own < count
-                             ? own
-                             : i + (uint32_t)(next_random(core) % (count - i));
+        uint32_t other =
+            i == 0 && own < count ? own : i + (uint32_t)(next_random(core) % (count - i));
         trpi_metrics_entry *before = order[i];
         order[i] = order[other];
         order[other] = before;
@@ -266,12 +264,12 @@ static trp_err
 write_frame(trpi_metrics_core *core, enum trpi_metrics_frame_kind kind, trpi_buffer *ret_bytes)
 {
     uint32_t count = core->table->count;
-    trpi_metrics_entry **order = trpi_alloc((count + 1) * sizeof(*order));
+    trpi_metrics_entry **order = trpi_alloc((count + 1) * sizeof *order);
     if (order == NULL) {
         return TRP_ENOMEM;
     }
     if (count > 0) {
-        memcpy(order, core->table->entries, count * sizeof(*order));
+        memcpy(order, core->table->entries, count * sizeof *order);
     }
     if (count > TRPI_METRICS_FRAME_NODES_MAX) {
         choose(core, order, count);

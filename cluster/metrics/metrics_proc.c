@@ -35,7 +35,7 @@ struct proc {
     char root[256];
     trp_system *system; /* has the log; NULL: there is none */
     bool looked;
-    double busy, all;    /* of the last look, in ticks; all 0: none */
+    double busy, all;     /* of the last look, in ticks; all 0: none */
     double group_s, at_s; /* processor time of the control group, and when; at_s 0: none */
 };
 
@@ -51,8 +51,8 @@ struct limits {
 static bool
 read_file(const struct proc *proc, const char *path, char *text, size_t room)
 {
-    char whole[PATH_BYTES + sizeof(proc->root)];
-    (void)snprintf(whole, sizeof(whole), "%s%s", proc->root, path);
+    char whole[PATH_BYTES + sizeof proc->root];
+    (void)snprintf(whole, sizeof whole, "%s%s", proc->root, path);
     FILE *file = fopen(whole, "re");
     if (file == NULL) {
         return false;
@@ -82,8 +82,8 @@ static bool
 read_number(const struct proc *proc, const char *directory, const char *name, double *ret_number)
 {
     char path[PATH_BYTES], text[256];
-    (void)snprintf(path, sizeof(path), "%.*s/%s", PATH_BYTES - 64, directory, name);
-    return read_file(proc, path, text, sizeof(text)) && number_after(text, "", ret_number);
+    (void)snprintf(path, sizeof path, "%.*s/%s", PATH_BYTES - 64, directory, name);
+    return read_file(proc, path, text, sizeof text) && number_after(text, "", ret_number);
 }
 
 static bool
@@ -91,8 +91,8 @@ read_field(const struct proc *proc, const char *directory, const char *name, con
            double *ret_number)
 {
     char path[PATH_BYTES], text[FILE_BYTES];
-    (void)snprintf(path, sizeof(path), "%.*s/%s", PATH_BYTES - 64, directory, name);
-    return read_file(proc, path, text, sizeof(text)) && number_after(text, key, ret_number);
+    (void)snprintf(path, sizeof path, "%.*s/%s", PATH_BYTES - 64, directory, name);
+    return read_file(proc, path, text, sizeof text) && number_after(text, key, ret_number);
 }
 
 /* ---- control groups -------------------------------------------------------------------------- */
@@ -102,7 +102,7 @@ static bool
 group_path(const struct proc *proc, char path[PATH_BYTES])
 {
     char text[FILE_BYTES];
-    if (!read_file(proc, "/proc/self/cgroup", text, sizeof(text))) {
+    if (!read_file(proc, "/proc/self/cgroup", text, sizeof text)) {
         return false;
     }
     const char *line = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
@@ -133,9 +133,9 @@ look_at_group(const struct proc *proc, const char *directory, struct limits *lim
         limits->committed = current;
         limits->used = current > cache ? current - cache : 0;
     }
-    (void)snprintf(path, sizeof(path), "%.*s/cpu.max", PATH_BYTES - 64, directory);
-    if (read_file(proc, path, text, sizeof(text)) &&
-        sscanf(text, "%lf %lf", &quota, &period) == 2 && quota > 0 && period > 0 &&
+    (void)snprintf(path, sizeof path, "%.*s/cpu.max", PATH_BYTES - 64, directory);
+    if (read_file(proc, path, text, sizeof text) && sscanf(text, "%lf %lf", &quota, &period) == 2 &&
+        quota > 0 && period > 0 &&
         (limits->processors <= 0 || quota / period < limits->processors)) {
         limits->processors = quota / period;
         limits->group_s =
@@ -152,7 +152,7 @@ look_up_the_tree(const struct proc *proc, struct limits *limits)
         return;
     }
     for (uint32_t i = 0; i < GROUPS_MAX; i++) {
-        (void)snprintf(directory, sizeof(directory), "/sys/fs/cgroup%.*s", PATH_BYTES / 2, group);
+        (void)snprintf(directory, sizeof directory, "/sys/fs/cgroup%.*s", PATH_BYTES / 2, group);
         look_at_group(proc, directory, limits);
         char *end = strrchr(group, '/');
         if (end == NULL) {
@@ -174,7 +174,7 @@ add(struct figures *figures, const char *name, double value, bool smooth)
 {
     if (figures->count < figures->max) {
         trp_metric *metric = &figures->metrics[figures->count++];
-        memset(metric, 0, sizeof(*metric));
+        memset(metric, 0, sizeof *metric);
         memcpy(metric->name, name, strlen(name));
         metric->value = value;
         metric->smooth = smooth ? 1 : 0;
@@ -188,7 +188,7 @@ add_memory(const struct proc *proc, const struct limits *limits, struct figures 
     char text[FILE_BYTES];
     double total, vacant, available;
     double max = limits->max, used = limits->used, committed = limits->committed;
-    bool known = read_file(proc, "/proc/meminfo", text, sizeof(text)) &&
+    bool known = read_file(proc, "/proc/meminfo", text, sizeof text) &&
                  number_after(text, "MemTotal:", &total) &&
                  number_after(text, "MemFree:", &vacant) &&
                  number_after(text, "MemAvailable:", &available);
@@ -217,7 +217,7 @@ busy_share(struct proc *proc)
     char text[FILE_BYTES];
     double t[8] = { 0 }, all = 0;
     /* user nice system idle iowait irq softirq steal */
-    if (!read_file(proc, "/proc/stat", text, sizeof(text)) ||
+    if (!read_file(proc, "/proc/stat", text, sizeof text) ||
         sscanf(text, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &t[0], &t[1], &t[2], &t[3], &t[4],
                &t[5], &t[6], &t[7]) < 5) {
         return -1;
@@ -255,7 +255,7 @@ processors_usable(void)
 {
     cpu_set_t set;
     long online = sysconf(_SC_NPROCESSORS_ONLN);
-    if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0) {
+    if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) {
         return CPU_COUNT(&set);
     }
     return online > 0 ? (double)online : 0; /* more than 1024 of them */
@@ -274,7 +274,7 @@ add_processors(struct proc *proc, const struct limits *limits, struct figures *f
     if (usable > 0) {
         add(figures, TRP_METRIC_PROCESSORS, usable, false);
     }
-    if (usable >= online && read_file(proc, "/proc/loadavg", text, sizeof(text)) &&
+    if (usable >= online && read_file(proc, "/proc/loadavg", text, sizeof text) &&
         number_after(text, "", &load)) { /* metrics-proc-P3 */
         add(figures, TRP_METRIC_LOAD, load, false);
     }
@@ -320,11 +320,11 @@ proc_collect(void *state, trp_metric *metrics, uint32_t max)
 trp_err
 trpi_metrics_proc_open(const char *root, trp_system *system, void **ret_state)
 {
-    struct proc *proc = trpi_alloc(sizeof(*proc));
+    struct proc *proc = trpi_alloc(sizeof *proc);
     if (proc == NULL) {
         return TRP_ENOMEM;
     }
-    (void)snprintf(proc->root, sizeof(proc->root), "%s", root);
+    (void)snprintf(proc->root, sizeof proc->root, "%s", root);
     proc->system = system;
     *ret_state = proc;
     return TRP_OK;
@@ -337,5 +337,6 @@ proc_open(void *arg, trp_system *system, void **ret_state)
     return trpi_metrics_proc_open("", system, ret_state);
 }
 
-const trp_metrics_collector trpi_metrics_proc = { sizeof(trp_metrics_collector), "proc", proc_open,
-                                                  proc_collect, trpi_free, NULL };
+const trp_metrics_collector trpi_metrics_proc = {
+    sizeof(trp_metrics_collector), "proc", proc_open, proc_collect, trpi_free, NULL
+};

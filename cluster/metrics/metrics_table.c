@@ -21,7 +21,7 @@
 trpi_metrics_entry *
 trpi_metrics_entry_new(uint64_t key)
 {
-    trpi_metrics_entry *entry = trpi_alloc(sizeof(*entry));
+    trpi_metrics_entry *entry = trpi_alloc(sizeof *entry);
     if (entry != NULL) {
         atomic_init(&entry->refs, 1);
         entry->key = key;
@@ -72,7 +72,7 @@ newer(const trpi_metrics_entry *a, const trpi_metrics_entry *b)
     if (a->node.number != b->node.number) {
         return a->node.number < b->node.number ? -1 : 1;
     }
-    return a == b ? 0 : memcmp(&a->node, &b->node, sizeof(a->node));
+    return a == b ? 0 : memcmp(&a->node, &b->node, sizeof a->node);
 }
 
 static int
@@ -89,7 +89,7 @@ entries_compare(const void *a, const void *b)
 static trpi_metrics_table *
 table_alloc(uint32_t room)
 {
-    trpi_metrics_table *table = trpi_alloc(sizeof(*table) + room * sizeof(table->entries[0]));
+    trpi_metrics_table *table = trpi_alloc(sizeof *table + room * sizeof table->entries[0]);
     if (table != NULL) {
         atomic_init(&table->refs, 1);
     }
@@ -103,8 +103,8 @@ trpi_metrics_table_new(trpi_metrics_entry *const *entries, uint32_t count)
     if (table == NULL || count == 0) {
         return table;
     }
-    memcpy(table->entries, entries, count * sizeof(entries[0]));
-    qsort(table->entries, count, sizeof(entries[0]), entries_compare);
+    memcpy(table->entries, entries, count * sizeof entries[0]);
+    qsort(table->entries, count, sizeof entries[0], entries_compare);
     for (uint32_t i = 0; i < count; i++) { /* of one key the last, which is the newest */
         if (i + 1 == count || table->entries[i]->key != table->entries[i + 1]->key) {
             table->entries[table->count++] = entry_ref(table->entries[i]);

@@ -124,11 +124,11 @@ follow(trp_ctx *ctx, conductor *self, trpi_barrier_step step)
     if (self->barrier.waiting) {
         uint64_t now_ms = trp_now_ms(ctx), deadline_ms = self->barrier.deadline_ms;
         call tick;
-        memset(&tick, 0, sizeof tick);
+        memset(&tick, 0, sizeof(tick));
         tick.verb = TRPI_MULTINODE_TICK;
         if (trp_timer_once(ctx, BARRIER_TIMER,
                            deadline_ms > now_ms ? (uint32_t)(deadline_ms - now_ms) : 1,
-                           &trpi_multinode_call_type, &tick, sizeof tick) != TRP_OK) {
+                           &trpi_multinode_call_type, &tick, sizeof(tick)) != TRP_OK) {
             follow(ctx, self,
                    trpi_barrier_tick(&self->barrier, self->plan->roles, UINT64_MAX)); /* now */
         }
@@ -214,7 +214,7 @@ static void
 nodes(trp_ctx *ctx, const conductor *self)
 {
     char known[32];
-    (void)snprintf(known, sizeof known, "%" PRIx64, self->barrier.known);
+    (void)snprintf(known, sizeof(known), "%" PRIx64, self->barrier.known);
     answer(ctx, trp_sender(ctx), TRP_OK, known);
 }
 

@@ -33,7 +33,7 @@
 
 enum {
     RESOLVE_MS = 250,
-    GIVE_UP_MS = 1000,      /* for the answer; of the first node, for the others to give up, too */
+    GIVE_UP_MS = 1000,   /* for the answer; of the first node, for the others to give up, too */
     LOST_AFTER_MS = 3000 /* of silence */
 };
 
@@ -84,9 +84,9 @@ trp_multinode_reason(const trp_multinode *test)
 static void
 node_set(trp_multinode *test, trp_node *node)
 {
-    (void)pthread_mutex_lock(&test->lock);
+    pthread_mutex_lock(&test->lock);
     test->node = node;
-    (void)pthread_mutex_unlock(&test->lock);
+    pthread_mutex_unlock(&test->lock);
 }
 
 static trp_err
@@ -124,9 +124,9 @@ node_begin(trp_multinode *test)
 {
     trpi_multinode_call hello = trpi_multinode_call_of(TRPI_MULTINODE_HELLO);
     trpi_multinode_call present = trpi_multinode_call_of(TRPI_MULTINODE_PRESENT);
-    (void)pthread_mutex_lock(&test->lock);
+    pthread_mutex_lock(&test->lock);
     test->released = false;
-    (void)pthread_mutex_unlock(&test->lock);
+    pthread_mutex_unlock(&test->lock);
     trp_err err =
         trpi_multinode_ask(test, test->player, &hello,
                            trpi_multinode_stretched(test, test->options.query_timeout_ms), NULL);
@@ -314,7 +314,7 @@ test_new(const trp_multinode_options *options, trp_multinode **ret_test)
         return TRP_ENOMEM;
     }
     test->magic = MAGIC;
-    (void)pthread_mutex_init(&test->lock, NULL);
+    pthread_mutex_init(&test->lock, NULL);
     trp_err err = options_take(test, options);
     return err != TRP_OK
                ? err
@@ -327,9 +327,9 @@ test_free(trp_multinode *test)
     if (!test) {
         return;
     }
-    (void)pthread_mutex_lock(&test->lock);
+    pthread_mutex_lock(&test->lock);
     test->closing = true;
-    (void)pthread_mutex_unlock(&test->lock);
+    pthread_mutex_unlock(&test->lock);
     node_close(test);
     trp_node_close(test->control);
     trpi_mutex_destroy(&test->lock);
@@ -384,10 +384,10 @@ trp_multinode_close(trp_multinode *test)
     if (!first) {
         node_close(test);
     }
-    (void)pthread_mutex_lock(&test->lock);
+    pthread_mutex_lock(&test->lock);
     test->closing = true; /* from here on the conductor may go */
     bool released = test->released;
-    (void)pthread_mutex_unlock(&test->lock);
+    pthread_mutex_unlock(&test->lock);
     if (!released) {
         uint32_t wait_ms =
             first ? test->options.barrier_timeout_ms : test->options.query_timeout_ms;

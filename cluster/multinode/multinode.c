@@ -95,7 +95,7 @@ trpi_multinode_call
 trpi_multinode_call_of(enum trpi_multinode_verb verb)
 {
     trpi_multinode_call call;
-    memset(&call, 0, sizeof call);
+    memset(&call, 0, sizeof(call));
     call.verb = verb;
     return call;
 }
@@ -155,9 +155,9 @@ trp_multinode_barrier(trp_multinode *test, const char *name, uint32_t timeout_ms
         return trpi_multinode_refuse(test, TRP_EINVAL, "a barrier has a name of 1 to %d bytes",
                                      TRP_MULTINODE_BARRIER_BYTES_MAX);
     }
-    (void)pthread_mutex_lock(&test->lock);
+    pthread_mutex_lock(&test->lock);
     bool released = test->released;
-    (void)pthread_mutex_unlock(&test->lock);
+    pthread_mutex_unlock(&test->lock);
     if (released) {
         return trpi_multinode_refuse(test, TRP_ECANCELED, "this node was released by order");
     }

@@ -44,7 +44,7 @@ disturb(trp_ctx *ctx, trp_multinode *test, const trpi_multinode_call *c)
         return;
     }
     trpi_fault_peer_format(peer, address.host, address.port);
-    (void)pthread_mutex_lock(&test->lock); /* player-P1 */
+    pthread_mutex_lock(&test->lock); /* player-P1 */
     trpi_faults *faults = test->node ? trpi_node_faults(test->node) : NULL;
     if (!faults) {
         err = TRP_ESTATE;
@@ -55,7 +55,7 @@ disturb(trp_ctx *ctx, trp_multinode *test, const trpi_multinode_call *c)
         err = trpi_fault_rule_parse(c->text, &rule, why);
         err = err != TRP_OK ? err : trpi_faults_set(faults, peer, c->number, &rule);
     }
-    (void)pthread_mutex_unlock(&test->lock);
+    pthread_mutex_unlock(&test->lock);
     answer(ctx, err, why);
 }
 
@@ -66,7 +66,7 @@ end_later(trp_ctx *ctx, const trpi_multinode_call *c)
     end.verb = TRPI_MULTINODE_TICK;
     answer(ctx, TRP_OK, "");
     if (trp_timer_once(ctx, EXIT_TIMER, EXIT_AFTER_MS, &trpi_multinode_call_type, &end,
-                       sizeof end) != TRP_OK) {
+                       sizeof(end)) != TRP_OK) {
         trpi_multinode_end((int)c->number);
     }
 }
@@ -74,9 +74,9 @@ end_later(trp_ctx *ctx, const trpi_multinode_call *c)
 static void
 released_set(trp_multinode *test)
 {
-    (void)pthread_mutex_lock(&test->lock);
+    pthread_mutex_lock(&test->lock);
     test->released = true;
-    (void)pthread_mutex_unlock(&test->lock);
+    pthread_mutex_unlock(&test->lock);
 }
 
 static void
@@ -104,11 +104,11 @@ ordered(trp_ctx *ctx, player *self, const trpi_multinode_call *c)
         trpi_multinode_end((int)c->number);
     case TRPI_MULTINODE_SHUTDOWN:
         released_set(test);
-        (void)pthread_mutex_lock(&test->lock); /* player-P1 */
+        pthread_mutex_lock(&test->lock); /* player-P1 */
         if (test->node) {
             trp_system_shutdown(trp_node_system(test->node));
         }
-        (void)pthread_mutex_unlock(&test->lock);
+        pthread_mutex_unlock(&test->lock);
         answer(ctx, TRP_OK, "");
         break;
     default:
@@ -120,9 +120,9 @@ static void
 conductor_lost(player *self)
 {
     trp_multinode *test = self->test;
-    (void)pthread_mutex_lock(&test->lock);
+    pthread_mutex_lock(&test->lock);
     bool is_free = test->closing || test->released;
-    (void)pthread_mutex_unlock(&test->lock);
+    pthread_mutex_unlock(&test->lock);
     if (!is_free) { /* player-P2 */
         (void)fprintf(stderr, "FAIL %s: the first node, which conducts the test, is lost\n",
                       test->roles[test->place.index]);

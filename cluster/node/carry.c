@@ -157,7 +157,7 @@ static void
 reply_take(struct trpi_carry *carry, const trpi_node_id *from, uint64_t id, const uint8_t *json,
            size_t bytes)
 {
-    (void)pthread_mutex_lock(&carry->lock);
+    pthread_mutex_lock(&carry->lock);
     for (size_t i = 0; i < WAITERS_MAX; i++) {
         waiter *w = &carry->waiters[i];
         if (id != 0 && w->id == id && !w->reply &&
@@ -169,7 +169,7 @@ reply_take(struct trpi_carry *carry, const trpi_node_id *from, uint64_t id, cons
             }
         }
     }
-    (void)pthread_mutex_unlock(&carry->lock);
+    pthread_mutex_unlock(&carry->lock);
 }
 
 /* Transport thread. */
@@ -214,9 +214,9 @@ reply_wait(struct trpi_carry *carry, waiter *w, trpi_call *call, uint64_t until_
         if (trpi_call_left_ms(call) == 0 || trpi_world_mono_ns(call->world) >= until_ns) {
             return TRP_ETIMEDOUT;
         }
-        (void)pthread_mutex_unlock(&carry->lock);
+        pthread_mutex_unlock(&carry->lock);
         (void)trpi_call_pause(call, WAIT_STEP_MS);
-        (void)pthread_mutex_lock(&carry->lock);
+        pthread_mutex_lock(&carry->lock);
     }
     return TRP_OK;
 }
@@ -239,19 +239,19 @@ trpi_carry_begin(struct trpi_carry *carry, const trpi_address *address, const ch
     trpi_node_id to;
     memset(&to, 0, sizeof to);
     to.address = *address; /* uid 0: whoever lives there */
-    (void)pthread_mutex_lock(&carry->lock);
+    pthread_mutex_lock(&carry->lock);
     waiter *w = waiter_take(carry, address);
     *ret_id = w ? w->id : 0;
-    (void)pthread_mutex_unlock(&carry->lock);
+    pthread_mutex_unlock(&carry->lock);
     if (!w) {
         return TRP_EAGAIN;
     }
     trp_err err = frame_send(carry->node, &to, KIND_REQUEST, *ret_id, request);
     if (err != TRP_OK) {
-        (void)pthread_mutex_lock(&carry->lock);
+        pthread_mutex_lock(&carry->lock);
         trpi_free(w->reply);
         memset(w, 0, sizeof *w);
-        (void)pthread_mutex_unlock(&carry->lock);
+        pthread_mutex_unlock(&carry->lock);
         *ret_id = 0;
     }
     return err;
@@ -261,14 +261,14 @@ trp_err
 trpi_carry_end(struct trpi_carry *carry, uint64_t id, uint64_t until_ns, trpi_call *call,
                cJSON **ret_reply)
 {
-    (void)pthread_mutex_lock(&carry->lock);
+    pthread_mutex_lock(&carry->lock);
     waiter *w = waiter_find(carry, id);
     trpi_assert(id != 0 && w != NULL);
     trp_err err = reply_wait(carry, w, call, until_ns);
     uint8_t *reply = w->reply;
     size_t bytes = w->reply_bytes;
     memset(w, 0, sizeof *w);
-    (void)pthread_mutex_unlock(&carry->lock);
+    pthread_mutex_unlock(&carry->lock);
     if (err == TRP_OK) {
         err = trpi_json_parse((const char *)reply, bytes, ret_reply, NULL);
         if (err == TRP_OK && !cJSON_IsBool(cJSON_GetObjectItemCaseSensitive(*ret_reply, "ok"))) {
@@ -301,7 +301,7 @@ trpi_carry_new(trp_node *node, struct trpi_carry **ret_carry)
     }
     carry->node = node;
     carry->id_next = trpi_world_random(trpi_system_world(node->system)) | 1;
-    (void)pthread_mutex_init(&carry->lock, NULL);
+    pthread_mutex_init(&carry->lock, NULL);
     *ret_carry = carry;
     return TRP_OK;
 }
@@ -311,9 +311,9 @@ trpi_carry_bind(struct trpi_carry *carry, bool on)
 {
     trpi_remote_control_bind(carry->node->remote, TRPI_CHANNEL_NODE, on ? on_frame : NULL, carry);
     if (!on) {
-        (void)pthread_mutex_lock(&carry->lock);
+        pthread_mutex_lock(&carry->lock);
         carry->closing = true;
-        (void)pthread_mutex_unlock(&carry->lock);
+        pthread_mutex_unlock(&carry->lock);
     }
 }
 

@@ -57,8 +57,8 @@ trp_err trpi_cert_read(const char *cert, trpi_cert_info *ret_info, char *why, si
  * TRP_ENOENT: none follows. TRP_EDATA: one that cannot be read. */
 trp_err trpi_cert_next(const char **at, trpi_cert_info *ret_info, char *why, size_t why_bytes);
 /* Its names, one by one, into names[] as texts of *storage (freed with trpi_free). */
-trp_err trpi_cert_names(const char *cert, const char *names[TRPI_CERT_NAMES_MAX],
-                        size_t *ret_count, char **ret_storage);
+trp_err trpi_cert_names(const char *cert, const char *names[TRPI_CERT_NAMES_MAX], size_t *ret_count,
+                        char **ret_storage);
 
 /* bytes random bytes as hexadecimal digits; out has 2 * bytes + 1. For secrets of people. */
 trp_err trpi_cert_random_hex(char *out, size_t bytes);

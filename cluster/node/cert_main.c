@@ -76,8 +76,7 @@ typedef struct command {
     char why[256];
 } command;
 
-static int __attribute__((format(printf, 2, 3)))
-fail(int code, const char *format, ...)
+static int __attribute__((format(printf, 2, 3))) fail(int code, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -102,8 +101,7 @@ static int
 path_of(const command *c, const char *name, const char *ending, char path[PATH_MAX])
 {
     int length = snprintf(path, PATH_MAX, "%s/%s%s", c->dir, name, ending);
-    return length > 0 && length < PATH_MAX ? 0
-                                           : fail(TRPI_CTL_EXIT_USAGE, "the path is too long");
+    return length > 0 && length < PATH_MAX ? 0 : fail(TRPI_CTL_EXIT_USAGE, "the path is too long");
 }
 
 /* "x/host1.pem" -> "x/host1.key" */
@@ -112,8 +110,7 @@ key_path_of(const char *cert_path, char path[PATH_MAX])
 {
     size_t bytes = strlen(cert_path);
     if (bytes < 5 || bytes >= PATH_MAX || strcmp(cert_path + bytes - 4, ".pem") != 0) {
-        return fail(TRPI_CTL_EXIT_USAGE, "%s: the name of a certificate ends with .pem",
-                    cert_path);
+        return fail(TRPI_CTL_EXIT_USAGE, "%s: the name of a certificate ends with .pem", cert_path);
     }
     memcpy(path, cert_path, bytes + 1);
     memcpy(path + bytes - 4, ".key", 4);
@@ -343,9 +340,9 @@ node_make(command *c, const char *ca_cert, const char *ca_key, const char *subje
     if (err == TRP_OK && ca.not_after_ms <= c->now_ms) {
         return fail(TRPI_CTL_EXIT_DATA, "the authority's certificate has ended");
     }
-    err = err != TRP_OK ? err
-                        : trpi_cert_make_node(ca_cert, ca_key, &request, &cert, &key, c->why,
-                                              sizeof c->why);
+    err = err != TRP_OK
+              ? err
+              : trpi_cert_make_node(ca_cert, ca_key, &request, &cert, &key, c->why, sizeof c->why);
     if (err != TRP_OK) {
         return fail(exit_of(err), "%s", c->why);
     }
@@ -380,8 +377,9 @@ run_node(command *c)
         c->names[0] = c->words[i];
         code = path_of(c, c->words[i], ".pem", cert_path);
         code = code != 0 ? code : path_of(c, c->words[i], ".key", key_path);
-        code = code != 0 ? code : node_make(c, ca_cert, ca_key, c->words[i], c->force, cert_path,
-                                            key_path);
+        code = code != 0
+                   ? code
+                   : node_make(c, ca_cert, ca_key, c->words[i], c->force, cert_path, key_path);
     }
     if (ca_key != NULL) {
         trpi_free(ca_cert);
@@ -579,10 +577,9 @@ number_take(const char *text, const char *flag, long *ret_number)
 static int
 option_take(command *c, const char *flag, const char *value)
 {
-    static const char *const known[] = { "--days", "--within", "--dir", "--san", "-o",
-                                         "--output" };
+    static const char *const known[] = { "--days", "--within", "--dir", "--san", "-o", "--output" };
     bool found = false;
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+    for (size_t i = 0; i < sizeof(known) / sizeof known[0]; i++) {
         found = found || strcmp(flag, known[i]) == 0;
     }
     if (!found) {
@@ -675,8 +672,7 @@ trp_cert_main(int argc, char **argv)
         if (strcmp(verbs[i].verb, argv[1]) == 0) {
             int code = words_take(&c, argc, argv);
             if (code == 0 && mkdir(c.dir, DIR_MODE) != 0 && errno != EEXIST) {
-                code = fail(TRPI_CTL_EXIT_PERMISSION, "cannot make %s: %s", c.dir,
-                            strerror(errno));
+                code = fail(TRPI_CTL_EXIT_PERMISSION, "cannot make %s: %s", c.dir, strerror(errno));
             }
             return code != 0 ? code : verbs[i].run(&c);
         }

@@ -32,7 +32,7 @@ typedef struct authority {
 } authority;
 
 static trp_err TRP_PRINTF(4, 5)
-say(trp_err err, char *why, size_t why_bytes, const char *format, ...)
+    say(trp_err err, char *why, size_t why_bytes, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -117,8 +117,8 @@ authority_open(const char *ca_cert, const char *ca_key, authority *ret_ca, char 
     BIO *bio = BIO_new_mem_buf(ca_key, -1);
     ca.key = bio != NULL ? PEM_read_bio_PrivateKey(bio, NULL, no_password, NULL) : NULL;
     (void)BIO_free(bio);
-    const char *wrong = ca.cert == NULL  ? "the authority's certificate cannot be read"
-                        : ca.key == NULL ? "the authority's key cannot be read"
+    const char *wrong = ca.cert == NULL               ? "the authority's certificate cannot be read"
+                        : ca.key == NULL              ? "the authority's key cannot be read"
                         : X509_check_ca(ca.cert) != 1 ? "this certificate is no authority's"
                         : X509_check_private_key(ca.cert, ca.key) != 1 /* cert-openssl-C2 */
                             ? "the key does not belong to the authority's certificate"
@@ -301,14 +301,14 @@ trpi_cert_make_node(const char *ca_cert, const char *ca_key, const trpi_cert_req
     }
     EVP_PKEY *key = EVP_EC_gen("P-256");
     X509 *cert = key != NULL ? cert_begin(request, key, ca.cert) : NULL;
-    bool built =
-        cert != NULL && extend(cert, ca.cert, NID_basic_constraints, "critical,CA:FALSE") &&
-        extend(cert, ca.cert, NID_key_usage, "critical,digitalSignature") &&
-        extend(cert, ca.cert, NID_ext_key_usage, "serverAuth,clientAuth") &&
-        extend(cert, ca.cert, NID_subject_alt_name, (const char *)names.data) &&
-        extend(cert, ca.cert, NID_subject_key_identifier, "hash") &&
-        extend(cert, ca.cert, NID_authority_key_identifier, "keyid:always") &&
-        X509_sign(cert, ca.key, digest_of(ca.key)) != 0;
+    bool built = cert != NULL &&
+                 extend(cert, ca.cert, NID_basic_constraints, "critical,CA:FALSE") &&
+                 extend(cert, ca.cert, NID_key_usage, "critical,digitalSignature") &&
+                 extend(cert, ca.cert, NID_ext_key_usage, "serverAuth,clientAuth") &&
+                 extend(cert, ca.cert, NID_subject_alt_name, (const char *)names.data) &&
+                 extend(cert, ca.cert, NID_subject_key_identifier, "hash") &&
+                 extend(cert, ca.cert, NID_authority_key_identifier, "keyid:always") &&
+                 X509_sign(cert, ca.key, digest_of(ca.key)) != 0;
     err = built ? texts_give(cert, key, ret_cert, ret_key, why, why_bytes)
                 : say_openssl(why, why_bytes, "cannot make the certificate");
     X509_free(cert);
@@ -402,12 +402,11 @@ list_finish(X509_CRL *list, const authority *ca, int64_t now_ms, int64_t next_up
 {
     ASN1_TIME *now = ASN1_TIME_set(NULL, (time_t)((now_ms - TRPI_CERT_SKEW_MS) / 1000));
     ASN1_TIME *next = ASN1_TIME_set(NULL, (time_t)(next_update_ms / 1000));
-    bool built = now != NULL && next != NULL &&
-                 X509_CRL_set_version(list, X509_CRL_VERSION_2) == 1 &&
-                 X509_CRL_set_issuer_name(list, X509_get_subject_name(ca->cert)) == 1 &&
-                 X509_CRL_set1_lastUpdate(list, now) == 1 &&
-                 X509_CRL_set1_nextUpdate(list, next) == 1 && X509_CRL_sort(list) == 1 &&
-                 X509_CRL_sign(list, ca->key, digest_of(ca->key)) != 0;
+    bool built =
+        now != NULL && next != NULL && X509_CRL_set_version(list, X509_CRL_VERSION_2) == 1 &&
+        X509_CRL_set_issuer_name(list, X509_get_subject_name(ca->cert)) == 1 &&
+        X509_CRL_set1_lastUpdate(list, now) == 1 && X509_CRL_set1_nextUpdate(list, next) == 1 &&
+        X509_CRL_sort(list) == 1 && X509_CRL_sign(list, ca->key, digest_of(ca->key)) != 0;
     ASN1_TIME_free(now);
     ASN1_TIME_free(next);
     return built;
@@ -431,8 +430,7 @@ trpi_cert_revoke(const char *ca_cert, const char *ca_key, const char *old_list,
     if (err == TRP_OK) {
         err = list_add_certs(list, &ca, certs, certs_count, now_ms, why, why_bytes);
     }
-    if (err == TRP_OK &&
-        sk_X509_REVOKED_num(X509_CRL_get_REVOKED(list)) > TRPI_CERT_REVOKED_MAX) {
+    if (err == TRP_OK && sk_X509_REVOKED_num(X509_CRL_get_REVOKED(list)) > TRPI_CERT_REVOKED_MAX) {
         err = say(TRP_ELIMIT, why, why_bytes, "more than %d revoked certificates",
                   TRPI_CERT_REVOKED_MAX);
     }
@@ -508,8 +506,8 @@ trpi_cert_names(const char *cert_pem, const char *names[TRPI_CERT_NAMES_MAX], si
 {
     X509 *cert = cert_parse(cert_pem);
     char *storage = trpi_alloc(TRPI_CERT_NAMES_MAX * (TRPI_CERT_NAME_BYTES_MAX + 1));
-    GENERAL_NAMES *all = cert != NULL ? X509_get_ext_d2i(cert, NID_subject_alt_name, NULL, NULL)
-                                      : NULL;
+    GENERAL_NAMES *all =
+        cert != NULL ? X509_get_ext_d2i(cert, NID_subject_alt_name, NULL, NULL) : NULL;
     size_t count = 0;
     for (int i = 0; storage != NULL && i < sk_GENERAL_NAME_num(all) && count < TRPI_CERT_NAMES_MAX;
          i++) {

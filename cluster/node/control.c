@@ -95,18 +95,18 @@ frame_pop(connection *c)
 static void
 connection_kill(trpi_control *control, connection *c)
 {
-    (void)pthread_mutex_lock(&control->lock);
+    pthread_mutex_lock(&control->lock);
     c->dead = true;
-    (void)pthread_mutex_unlock(&control->lock);
+    pthread_mutex_unlock(&control->lock);
 }
 
 /* Something was done for or by the client: its time starts again. */
 static void
 connection_touch(trpi_control *control, connection *c)
 {
-    (void)pthread_mutex_lock(&control->lock);
+    pthread_mutex_lock(&control->lock);
     c->active_ns = now_ns(control);
-    (void)pthread_mutex_unlock(&control->lock);
+    pthread_mutex_unlock(&control->lock);
 }
 
 connection *
@@ -145,7 +145,7 @@ trpi_control_publish(trpi_control *control, unsigned event_index, const char *te
 {
     trpi_assert(event_index < TRPI_CONTROL_EVENT_TYPES);
     bool any = false;
-    (void)pthread_mutex_lock(&control->lock);
+    pthread_mutex_lock(&control->lock);
     for (connection *c = control->connections; c; c = c->next) {
         if (!(c->event_bits & 1u << event_index)) {
             continue;
@@ -160,7 +160,7 @@ trpi_control_publish(trpi_control *control, unsigned event_index, const char *te
             (void)trpi_control_push(c, text, true); /* on failure the connection is closed */
         }
     }
-    (void)pthread_mutex_unlock(&control->lock);
+    pthread_mutex_unlock(&control->lock);
     if (any) {
         trpi_control_wake(control);
     }
@@ -169,9 +169,9 @@ trpi_control_publish(trpi_control *control, unsigned event_index, const char *te
 bool
 trpi_control_has_streams(trpi_control *control)
 {
-    (void)pthread_mutex_lock(&control->lock);
+    pthread_mutex_lock(&control->lock);
     bool any = control->streams_count > 0;
-    (void)pthread_mutex_unlock(&control->lock);
+    pthread_mutex_unlock(&control->lock);
     return any;
 }
 
@@ -184,18 +184,18 @@ refuse(trpi_control *control, connection *c, int exit_code, const char *error, b
     char text[256];
     (void)snprintf(text, sizeof text, "{\"ok\":false,\"exit\":%d,\"error\":\"%s\"}", exit_code,
                    error);
-    (void)pthread_mutex_lock(&control->lock);
+    pthread_mutex_lock(&control->lock);
     (void)trpi_control_push(c, text, false); /* on failure the connection is closed */
     c->closing |= closing;
-    (void)pthread_mutex_unlock(&control->lock);
+    pthread_mutex_unlock(&control->lock);
 }
 
 static void
 connection_close_after(trpi_control *control, connection *c)
 {
-    (void)pthread_mutex_lock(&control->lock);
+    pthread_mutex_lock(&control->lock);
     c->closing = true;
-    (void)pthread_mutex_unlock(&control->lock);
+    pthread_mutex_unlock(&control->lock);
 }
 
 static trpi_call *
@@ -240,10 +240,10 @@ request_take(trpi_control *control, connection *c, const uint8_t *body, size_t b
         trpi_call_free(call);
         return;
     }
-    (void)pthread_mutex_lock(&control->lock);
+    pthread_mutex_lock(&control->lock);
     err = trpi_call_start(control, call);
     c->call = err == TRP_OK ? call : NULL;
-    (void)pthread_mutex_unlock(&control->lock);
+    pthread_mutex_unlock(&control->lock);
     if (err != TRP_OK) {
         trpi_call_refuse_text(call, TRPI_CTL_EXIT_INTERNAL, NULL, "no thread for the command");
         trpi_call_free(call);
@@ -253,9 +253,9 @@ request_take(trpi_control *control, connection *c, const uint8_t *body, size_t b
 static bool
 is_busy(trpi_control *control, const connection *c)
 {
-    (void)pthread_mutex_lock(&control->lock);
+    pthread_mutex_lock(&control->lock);
     bool busy = c->call || c->event_bits || c->closing || c->dead;
-    (void)pthread_mutex_unlock(&control->lock);
+    pthread_mutex_unlock(&control->lock);
     return busy;
 }
 
@@ -309,7 +309,7 @@ connection_read(trpi_control *control, connection *c)
 static void
 connection_write(trpi_control *control, connection *c)
 {
-    (void)pthread_mutex_lock(&control->lock);
+    pthread_mutex_lock(&control->lock);
     while (c->out_first && !c->dead) {
         out_frame *frame = c->out_first;
         ssize_t count =
@@ -325,7 +325,7 @@ connection_write(trpi_control *control, connection *c)
         }
     }
     c->dead |= c->closing && !c->out_first;
-    (void)pthread_mutex_unlock(&control->lock);
+    pthread_mutex_unlock(&control->lock);
 }
 
 /* ---- connections: poll thread
@@ -346,13 +346,13 @@ connection_open(trpi_control *control)
     c->out_last = &c->out_first;
     c->active_ns = now_ns(control);
     c->by_known = trpi_control_peer(fd, &c->by_uid, &c->by_pid);
-    (void)pthread_mutex_lock(&control->lock);
+    pthread_mutex_lock(&control->lock);
     bool full = control->connections_count == TRPI_CTL_CONNECTIONS_MAX;
     c->id = ++control->id_next;
     c->next = control->connections;
     control->connections = c;
     control->connections_count++;
-    (void)pthread_mutex_unlock(&control->lock);
+    pthread_mutex_unlock(&control->lock);
     if (!trpi_control_peer_allowed(fd, control->path)) {
         refuse(control, c, TRPI_CTL_EXIT_PERMISSION, "not permitted: other user", true);
     } else if (full) {
@@ -377,7 +377,7 @@ connection_free(connection *c)
 static void
 connections_sweep(trpi_control *control)
 {
-    (void)pthread_mutex_lock(&control->lock);
+    pthread_mutex_lock(&control->lock);
     uint64_t now = now_ns(control); /* with the lock: no active_ns is later */
     for (connection **at = &control->connections; *at;) {
         connection *c = *at;
@@ -395,7 +395,7 @@ connections_sweep(trpi_control *control)
         }
         connection_free(c);
     }
-    (void)pthread_mutex_unlock(&control->lock);
+    pthread_mutex_unlock(&control->lock);
 }
 
 /* Fill fds and the ids behind them; returns their number. */
@@ -404,7 +404,7 @@ poll_prepare(trpi_control *control, struct pollfd *fds, connection **of)
 {
     nfds_t count = 0;
     fds[count++] = (struct pollfd){ control->wake_fd, POLLIN, 0 };
-    (void)pthread_mutex_lock(&control->lock);
+    pthread_mutex_lock(&control->lock);
     fds[count++] = (struct pollfd){ control->stopping ? -1 : control->listen_fd, POLLIN, 0 };
     for (connection *c = control->connections; c && count < TRPI_CTL_CONNECTIONS_MAX + 4;
          c = c->next) {
@@ -414,7 +414,7 @@ poll_prepare(trpi_control *control, struct pollfd *fds, connection **of)
         of[count] = c;
         fds[count++] = (struct pollfd){ c->fd, events, 0 };
     }
-    (void)pthread_mutex_unlock(&control->lock);
+    pthread_mutex_unlock(&control->lock);
     return count;
 }
 
@@ -452,9 +452,9 @@ control_main(void *arg)
         }
         connections_sweep(control);
         trpi_control_spare(&control->spare_fd);
-        (void)pthread_mutex_lock(&control->lock);
+        pthread_mutex_lock(&control->lock);
         quit = control->quit;
-        (void)pthread_mutex_unlock(&control->lock);
+        pthread_mutex_unlock(&control->lock);
     }
     return NULL;
 }
@@ -479,7 +479,7 @@ control_free(trpi_control *control)
     if (control->wake_fd >= 0) {
         (void)close(control->wake_fd);
     }
-    (void)pthread_cond_destroy(&control->ended);
+    pthread_cond_destroy(&control->ended);
     trpi_mutex_destroy(&control->lock);
     trpi_free(control);
 }
@@ -512,8 +512,8 @@ trpi_control_open(const trpi_control_options *options, trpi_control **ret_contro
     control->listen_fd = -1;
     control->spare_fd = -1;
     trpi_control_spare(&control->spare_fd);
-    (void)pthread_mutex_init(&control->lock, NULL);
-    (void)pthread_cond_init(&control->ended, NULL);
+    pthread_mutex_init(&control->lock, NULL);
+    pthread_cond_init(&control->ended, NULL);
     control->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     trp_err err = control->wake_fd < 0
                       ? TRP_EIO
@@ -558,9 +558,9 @@ linger(trpi_control *control, uint32_t ms)
 {
     for (uint32_t waited = 0; waited < ms && work_left(control); waited += LINGER_STEP_MS) {
         struct timespec pause = { 0, (long)LINGER_STEP_MS * 1000000 };
-        (void)pthread_mutex_unlock(&control->lock);
+        pthread_mutex_unlock(&control->lock);
         (void)nanosleep(&pause, NULL);
-        (void)pthread_mutex_lock(&control->lock);
+        pthread_mutex_lock(&control->lock);
     }
 }
 
@@ -575,7 +575,7 @@ trpi_control_close(trpi_control *control, uint32_t linger_ms, uint32_t flush_ms)
         file.st_ino == control->inode) {
         (void)unlink(control->path);
     }
-    (void)pthread_mutex_lock(&control->lock);
+    pthread_mutex_lock(&control->lock);
     control->stopping = true;
     for (connection *c = control->connections; c; c = c->next) {
         trpi_control_stream_end(control, c,
@@ -594,11 +594,11 @@ trpi_control_close(trpi_control *control, uint32_t linger_ms, uint32_t flush_ms)
         }
     }
     while (control->calls_count > 0) { /* control-I4 */
-        (void)pthread_cond_wait(&control->ended, &control->lock);
+        pthread_cond_wait(&control->ended, &control->lock);
     }
     linger(control, flush_ms);
     control->quit = true;
-    (void)pthread_mutex_unlock(&control->lock);
+    pthread_mutex_unlock(&control->lock);
     trpi_control_wake(control);
     (void)pthread_join(control->thread, NULL);
     control_free(control);

@@ -112,7 +112,7 @@ bool trpi_call_pause(trpi_call *call, uint32_t ms);
 /* Wait a little, till the view is worth another look. false: refused, the node is stopping. */
 bool trpi_call_look_again(trpi_call *call);
 uint64_t trpi_call_elapsed_ns(const trpi_call *call);
-double trpi_call_elapsed_ms(const trpi_call *call); /* whole ones */
+double trpi_call_elapsed_ms(const trpi_call *call);              /* whole ones */
 bool trpi_call_add_elapsed(const trpi_call *call, cJSON *reply); /* "elapsedMs" */
 /* Milliseconds that are left before the client gives up, less a margin to answer; 0: none. */
 uint32_t trpi_call_left_ms(const trpi_call *call);

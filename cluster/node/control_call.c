@@ -18,8 +18,7 @@
 #define LOOK_MS 50u           /* how often the view is looked at */
 #define ANSWER_MARGIN_MS 100u /* the client should hear why, not just time out */
 
-const char trpi_call_no_memory[] =
-    "{\"ok\":false,\"exit\":70,\"error\":\"out of memory\"}";
+const char trpi_call_no_memory[] = "{\"ok\":false,\"exit\":70,\"error\":\"out of memory\"}";
 
 static void
 emit_final(trpi_call *call, const char *text)

@@ -122,7 +122,9 @@ refuse_leavers(trpi_call *call, const trpi_leaver *first, const blockers *b)
                           "%s still %s after %.0f s: waiting for %s%s%s", first->address,
                           trp_member_status_name(first->status), trpi_call_elapsed_ms(call) / 1000,
                           unreachable ? "unreachable " : "", *b->text ? b->text : "the leader",
-                          unreachable ? " to be seen or downed" : *b->text ? " to see it" : "");
+                          unreachable ? " to be seen or downed"
+                          : *b->text  ? " to see it"
+                                      : "");
 }
 
 /* true: all are gone. false: answered. */

@@ -20,8 +20,8 @@ trpi_cluster_patience trpi_call_patience(trpi_call *call);
 
 /* Whom an order to go down means, and what the cluster would be then. */
 typedef struct trpi_downs {
-    size_t meant; /* all of them, of whom one order takes TRPI_CONTROL_DOWNS_MAX */
-    size_t count; /* those of this order: leavers */
+    size_t meant;     /* all of them, of whom one order takes TRPI_CONTROL_DOWNS_MAX */
+    size_t count;     /* those of this order: leavers */
     size_t remaining; /* members that this node reaches, without them */
     bool majority;    /* of all members */
 } trpi_downs;

@@ -12,21 +12,22 @@
 #include "cluster/node/control_member.h"
 #include "cluster/node/node_private.h"
 
-enum { /* indexes of trpi_control_event_name() */
-       EVENT_JOINED = 0,
-       EVENT_WEAKLY_UP = 1,
-       EVENT_UP = 2,
-       EVENT_LEFT = 3,
-       EVENT_EXITED = 4,
-       EVENT_DOWNED = 5,
-       EVENT_REMOVED = 6,
-       EVENT_UNREACHABLE = 7,
-       EVENT_REACHABLE = 8,
-       EVENT_LEADER = 9,
-       EVENT_ROLE_LEADER = 10,
-       EVENT_SEEN = 11,
-       EVENT_DOWNING = 12,
-       EVENT_CLUSTER_ENDS = 13
+/* Indexes of trpi_control_event_name(). */
+enum {
+    EVENT_JOINED = 0,
+    EVENT_WEAKLY_UP = 1,
+    EVENT_UP = 2,
+    EVENT_LEFT = 3,
+    EVENT_EXITED = 4,
+    EVENT_DOWNED = 5,
+    EVENT_REMOVED = 6,
+    EVENT_UNREACHABLE = 7,
+    EVENT_REACHABLE = 8,
+    EVENT_LEADER = 9,
+    EVENT_ROLE_LEADER = 10,
+    EVENT_SEEN = 11,
+    EVENT_DOWNING = 12,
+    EVENT_CLUSTER_ENDS = 13
 };
 
 /* ---- objects
@@ -297,9 +298,10 @@ summary_emit(struct snapshot *s)
 static void
 snapshot_emit(trp_node *node, trpi_call *call)
 {
-    static const unsigned index_of[] = { EVENT_JOINED,  EVENT_JOINED,   EVENT_UP,
-                                         EVENT_LEFT,    EVENT_EXITED,   EVENT_DOWNED,
-                                         EVENT_REMOVED, EVENT_WEAKLY_UP };
+    static const unsigned index_of[] = {
+        EVENT_JOINED, EVENT_JOINED, EVENT_UP,      EVENT_LEFT,
+        EVENT_EXITED, EVENT_DOWNED, EVENT_REMOVED, EVENT_WEAKLY_UP
+    };
     trpi_view view;
     int64_t wall_ms = trpi_world_wall_ms(trpi_system_world(node->system));
     if (trpi_view_take(node, &view) != TRP_OK) {

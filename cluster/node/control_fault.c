@@ -26,9 +26,9 @@ peer_parse(trpi_call *call, const char *text, char ret_peer[TRPI_FAULT_PEER_BYTE
         return true;
     }
     int length = snprintf(full, sizeof full, "%s%s",
-                          strstr(text, "://")  ? ""
-                          : strchr(text, '@')  ? "troupe.tcp://"
-                                               : "troupe.tcp://any@",
+                          strstr(text, "://") ? ""
+                          : strchr(text, '@') ? "troupe.tcp://"
+                                              : "troupe.tcp://any@",
                           text);
     if (length < 0 || (size_t)length >= sizeof full ||
         trpi_address_parse(full, &address, NULL, &hint) != TRP_OK) {
@@ -85,8 +85,7 @@ rules_add(trpi_faults *faults, cJSON *reply)
         cJSON *row = cJSON_CreateObject();
         ok = trpi_json_add_text(row, "peer", entries[i].peer) &&
              trpi_json_add_text(row, "send", trpi_fault_rule_format(&entries[i].send, text)) &&
-             trpi_json_add_text(row, "receive",
-                                trpi_fault_rule_format(&entries[i].receive, text));
+             trpi_json_add_text(row, "receive", trpi_fault_rule_format(&entries[i].receive, text));
         ok = trpi_json_append(list, row, ok);
     }
     trpi_free(entries);

@@ -72,8 +72,7 @@ join_attempts(trp_node *node, const trpi_call *call, uint32_t attempts[TRPI_CONT
 
 /* Nobody lets us in, or we nobody: nothing changes by itself. */
 static bool
-join_is_refused(trp_node *node, trpi_call *call,
-                const uint32_t before[TRPI_CONTROL_ADDRESSES_MAX])
+join_is_refused(trp_node *node, trpi_call *call, const uint32_t before[TRPI_CONTROL_ADDRESSES_MAX])
 {
     uint32_t attempts[TRPI_CONTROL_ADDRESSES_MAX] = { 0 };
     char reason[256];
@@ -90,8 +89,7 @@ join_is_refused(trp_node *node, trpi_call *call,
 
 /* Look once. true: done, answered. */
 static bool
-join_look(trp_node *node, trpi_call *call, uint32_t *last_status,
-          char why[TRPI_SEEK_WHY_BYTES])
+join_look(trp_node *node, trpi_call *call, uint32_t *last_status, char why[TRPI_SEEK_WHY_BYTES])
 {
     trpi_view view;
     if (!trpi_view_take_for(node, call, &view)) {

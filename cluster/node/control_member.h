@@ -10,20 +10,20 @@
 /* What this node knows, at one moment. */
 typedef struct trpi_view_member {
     trp_member m;
-    double round_trip_ms;     /* negative: unknown */
-    double phi;               /* negative: unknown, not monitored from here */
-    uint64_t heartbeats;      /* answered since this node monitors it */
-    int64_t up_since_wall_ms; /* by the clock of who made it Up; 0: unknown */
+    double round_trip_ms;                 /* negative: unknown */
+    double phi;                           /* negative: unknown, not monitored from here */
+    uint64_t heartbeats;                  /* answered since this node monitors it */
+    int64_t up_since_wall_ms;             /* by the clock of who made it Up; 0: unknown */
     char build[TRPI_BUILD_BYTES_MAX + 1]; /* of Troupe; "": unknown */
-    uint64_t age_ms;          /* since this node saw it first */
-    uint64_t unreachable_ms;  /* since when; 0: reachable */
-    bool seen;                /* has seen the present version of the view */
-    bool awaited;             /* the others cannot agree before it has */
-    bool remover;             /* says that it has removed this node from its cluster */
-    char link[TRPI_VIEW_LINK_BYTES]; /* why messages to it do not go from here; "": they do */
-    char cause[96];                  /* of an unreachable one, what its link says; "": nothing */
-    int64_t cert_until_ms;           /* of its certificate, as far as this node has seen; 0: not */
-    const char **observers;   /* who says that it is unreachable (addresses); NULL: nobody */
+    uint64_t age_ms;                      /* since this node saw it first */
+    uint64_t unreachable_ms;              /* since when; 0: reachable */
+    bool seen;                            /* has seen the present version of the view */
+    bool awaited;                         /* the others cannot agree before it has */
+    bool remover;                         /* says that it has removed this node from its cluster */
+    char link[TRPI_VIEW_LINK_BYTES];      /* why messages to it do not go from here; "": they do */
+    char cause[96];         /* of an unreachable one, what its link says; "": nothing */
+    int64_t cert_until_ms;  /* of its certificate, as far as this node has seen; 0: not */
+    const char **observers; /* who says that it is unreachable (addresses); NULL: nobody */
     size_t observers_count;
 } trpi_view_member;
 
@@ -35,11 +35,11 @@ typedef struct trpi_view {
     uint64_t converged_ms; /* for how long */
     uint64_t version;
     uint32_t clock_count, tombstones_count;
-    const trp_member *leader, *oldest; /* NULL: none */
-    char seeking[TRPI_ADDRESS_TEXT_BYTES];      /* whom a node asks that has not joined; "" */
-    char seeking_why[TRPI_SEEK_WHY_BYTES];      /* why it is not let in; "": not known */
-    char lacking[TRPI_CLUSTER_LACKING_BYTES];   /* why joiners are not Up, though all agree; "" */
-    const char *strategy; /* of downing; static */
+    const trp_member *leader, *oldest;        /* NULL: none */
+    char seeking[TRPI_ADDRESS_TEXT_BYTES];    /* whom a node asks that has not joined; "" */
+    char seeking_why[TRPI_SEEK_WHY_BYTES];    /* why it is not let in; "": not known */
+    char lacking[TRPI_CLUSTER_LACKING_BYTES]; /* why joiners are not Up, though all agree; "" */
+    const char *strategy;                     /* of downing; static */
     uint32_t stable_after_ms, auto_down_after_ms;
     trpi_view_member foreign[TRPI_CLUSTER_FOREIGN_MAX]; /* seeds of another cluster; m, age_ms */
     size_t foreign_count;

@@ -405,7 +405,7 @@ static double
 rate_take(trp_node *node, uint64_t processed)
 {
     uint64_t now = trpi_world_mono_ns(trpi_system_world(node->system));
-    (void)pthread_mutex_lock(&node->lock);
+    pthread_mutex_lock(&node->lock);
     if (now - node->rate_ns >= RATE_WINDOW_NS) {
         node->rate =
             (double)(processed - node->rate_messages) * 1e9 / (double)(now - node->rate_ns);
@@ -413,7 +413,7 @@ rate_take(trp_node *node, uint64_t processed)
         node->rate_messages = processed;
     }
     double rate = node->rate;
-    (void)pthread_mutex_unlock(&node->lock);
+    pthread_mutex_unlock(&node->lock);
     return rate;
 }
 

@@ -75,30 +75,29 @@ row_add(trp_node *node, cJSON *list, const trpi_peer_info *peer)
     cJSON *row = cJSON_CreateObject();
     bool known = peer->id.uid != 0;
     bool heard = peer->round_trip_us != 0;
-    bool ok =
-        row != NULL &&
-        trpi_json_add_text(row, "node",
-                           trpi_address_format(&peer->id.address, address, sizeof address)) &&
-        (known ? trpi_json_add_u64_string(row, "nodeUid", peer->id.uid)
-               : cJSON_AddNullToObject(row, "nodeUid") != NULL) &&
-        trpi_json_add_text(row, "state", peer->state) &&
-        trpi_json_add_text(row, "reason",
-                           peer->problem[0] != '\0' ? peer->problem : peer->reason) &&
-        trpi_json_add_text(row, "next", next_of(peer, next, sizeof next)) &&
-        trpi_json_add_i64(row, "nextMs", (int64_t)peer->next_ms) &&
-        (heard ? cJSON_AddNumberToObject(row, "rttMs", (double)peer->round_trip_us / 1000.0)
-               : cJSON_AddNullToObject(row, "rttMs")) != NULL &&
-        trpi_json_add_i64(row, "messagesIn", (int64_t)peer->messages_in) &&
-        trpi_json_add_i64(row, "messagesOut", (int64_t)peer->messages_out) &&
-        trpi_json_add_i64(row, "bytesIn", (int64_t)peer->bytes_in) &&
-        trpi_json_add_i64(row, "bytesOut", (int64_t)peer->bytes_out) &&
-        trpi_json_add_i64(row, "dropped", (int64_t)peer->dropped) &&
-        trpi_json_add_i64(row, "wireMinor", (int64_t)peer->minor) && lanes_add(row, peer) &&
-        trpi_json_add_i64(row, "slowThere", (int64_t)peer->slow_there) &&
-        trpi_json_add_i64(row, "heldBytes", (int64_t)peer->held_bytes) &&
-        trpi_json_add_i64(row, "slowHere", (int64_t)peer->slow_here) &&
-        (is_bad ? trpi_json_add_text(row, "faults", faults)
-                : cJSON_AddNullToObject(row, "faults") != NULL);
+    bool ok = row != NULL &&
+              trpi_json_add_text(row, "node",
+                                 trpi_address_format(&peer->id.address, address, sizeof address)) &&
+              (known ? trpi_json_add_u64_string(row, "nodeUid", peer->id.uid)
+                     : cJSON_AddNullToObject(row, "nodeUid") != NULL) &&
+              trpi_json_add_text(row, "state", peer->state) &&
+              trpi_json_add_text(row, "reason",
+                                 peer->problem[0] != '\0' ? peer->problem : peer->reason) &&
+              trpi_json_add_text(row, "next", next_of(peer, next, sizeof next)) &&
+              trpi_json_add_i64(row, "nextMs", (int64_t)peer->next_ms) &&
+              (heard ? cJSON_AddNumberToObject(row, "rttMs", (double)peer->round_trip_us / 1000.0)
+                     : cJSON_AddNullToObject(row, "rttMs")) != NULL &&
+              trpi_json_add_i64(row, "messagesIn", (int64_t)peer->messages_in) &&
+              trpi_json_add_i64(row, "messagesOut", (int64_t)peer->messages_out) &&
+              trpi_json_add_i64(row, "bytesIn", (int64_t)peer->bytes_in) &&
+              trpi_json_add_i64(row, "bytesOut", (int64_t)peer->bytes_out) &&
+              trpi_json_add_i64(row, "dropped", (int64_t)peer->dropped) &&
+              trpi_json_add_i64(row, "wireMinor", (int64_t)peer->minor) && lanes_add(row, peer) &&
+              trpi_json_add_i64(row, "slowThere", (int64_t)peer->slow_there) &&
+              trpi_json_add_i64(row, "heldBytes", (int64_t)peer->held_bytes) &&
+              trpi_json_add_i64(row, "slowHere", (int64_t)peer->slow_here) &&
+              (is_bad ? trpi_json_add_text(row, "faults", faults)
+                      : cJSON_AddNullToObject(row, "faults") != NULL);
     return trpi_json_append(list, row, ok);
 }
 

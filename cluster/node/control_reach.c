@@ -48,8 +48,7 @@ dial_all(trp_node *node, trpi_call *call, dial *dials, size_t count)
         for (size_t i = 0; i < count; i++) {
             dial *d = &dials[i];
             if (d->err == TRP_EAGAIN) {
-                d->err =
-                    trpi_remote_reach(node->remote, &d->id, &d->reach, d->why, sizeof d->why);
+                d->err = trpi_remote_reach(node->remote, &d->id, &d->reach, d->why, sizeof d->why);
                 waiting += d->err == TRP_EAGAIN;
             }
         }
@@ -70,8 +69,7 @@ own_ways_add(trp_node *node, trpi_call *call, const trpi_view *view, cJSON *ways
     for (size_t i = 0; ok && i < view->count; i++) {
         dial *d = &dials[count];
         if (&view->members[i] != view->self &&
-            trpi_address_parse(view->members[i].m.address, &d->id.address, NULL, NULL) ==
-                TRP_OK) {
+            trpi_address_parse(view->members[i].m.address, &d->id.address, NULL, NULL) == TRP_OK) {
             d->id.uid = view->members[i].m.uid;
             d->err = TRP_EAGAIN;
             count++;
@@ -85,8 +83,7 @@ own_ways_add(trp_node *node, trpi_call *call, const trpi_view *view, cJSON *ways
         const dial *d = &dials[i];
         (void)snprintf(late, sizeof late, "no answer in %u s", DIAL_MS / 1000);
         ok = way_add(ways, node->address,
-                     trpi_address_format(&d->id.address, address, sizeof address),
-                     d->err == TRP_OK,
+                     trpi_address_format(&d->id.address, address, sizeof address), d->err == TRP_OK,
                      d->err == TRP_OK       ? NULL
                      : d->err == TRP_EAGAIN ? late
                                             : d->why);

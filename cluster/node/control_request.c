@@ -292,12 +292,9 @@ fields_take(trpi_control_request *request, trpi_control_refusal *refusal)
     const struct {
         const char *field;
         const char **text;
-    } texts[] = { { "member", &request->member },
-                  { "path", &request->path },
-                  { "type", &request->type },
-                  { "text", &request->text },
-                  { "action", &request->action },
-                  { "direction", &request->direction },
+    } texts[] = { { "member", &request->member }, { "path", &request->path },
+                  { "type", &request->type },     { "text", &request->text },
+                  { "action", &request->action }, { "direction", &request->direction },
                   { "rule", &request->rule } };
     for (size_t i = 0; err == TRP_OK && i < sizeof texts / sizeof texts[0]; i++) {
         err = text_take(json, texts[i].field, texts[i].text, refusal);

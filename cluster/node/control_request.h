@@ -46,13 +46,13 @@ typedef struct trpi_control_request {
     trpi_control_command command;
     uint32_t timeout_ms;
     bool wait, dry_run, unreachable, snapshot;
-    bool cautious; /* down: not where two clusters may come of it */
-    bool prepare; /* shutdown: only hear that all end */
-    bool local;   /* reach: only what this node can dial */
+    bool cautious;       /* down: not where two clusters may come of it */
+    bool prepare;        /* shutdown: only hear that all end */
+    bool local;          /* reach: only what this node can dial */
     uint32_t event_bits; /* events: wanted types */
     uint32_t depth;
-    const char *member; /* NULL: this node */
-    const char *path;   /* send, ask, tree; ping: its target; fault: its peer */
+    const char *member;                    /* NULL: this node */
+    const char *path;                      /* send, ask, tree; ping: its target; fault: its peer */
     const char *action, *direction, *rule; /* fault; the first two are never NULL */
     const char *type;
     const char *text;

@@ -26,7 +26,7 @@ void
 trpi_control_emit(trpi_call *call, const char *text, bool final)
 {
     trpi_control *control = call->emit_arg;
-    (void)pthread_mutex_lock(&control->lock);
+    pthread_mutex_lock(&control->lock);
     connection *c = trpi_control_find(control, call->emit_id);
     if (c) {
         (void)trpi_control_push(c, text, false); /* on failure the connection is closed */
@@ -35,7 +35,7 @@ trpi_control_emit(trpi_call *call, const char *text, bool final)
             c->active_ns = trpi_world_mono_ns(control->options.world);
         }
     }
-    (void)pthread_mutex_unlock(&control->lock);
+    pthread_mutex_unlock(&control->lock);
     trpi_control_wake(control);
 }
 
@@ -51,10 +51,10 @@ trpi_call_is_wanted(void *arg)
         return true; /* another node's: its asker is not connected to this socket */
     }
     trpi_control *control = call->emit_arg;
-    (void)pthread_mutex_lock(&control->lock);
+    pthread_mutex_lock(&control->lock);
     const connection *c = trpi_control_find(control, call->emit_id);
     bool is_there = c != NULL && !trpi_control_hung_up(c);
-    (void)pthread_mutex_unlock(&control->lock);
+    pthread_mutex_unlock(&control->lock);
     return is_there;
 }
 
@@ -65,14 +65,14 @@ trpi_call_stream(trpi_call *call)
     trpi_assert(call->emit == trpi_control_emit);
     trpi_assert(!call->answered);
     call->answered = true; /* by trpi_control_stream_end(), some day */
-    (void)pthread_mutex_lock(&control->lock);
+    pthread_mutex_lock(&control->lock);
     connection *c = trpi_control_find(control, call->emit_id);
     if (c) {
         (void)trpi_control_push(c, "{\"progress\":\"subscribed\"}", false);
         c->event_bits = call->request.event_bits;
         control->streams_count += c->event_bits != 0;
     }
-    (void)pthread_mutex_unlock(&control->lock);
+    pthread_mutex_unlock(&control->lock);
     trpi_control_wake(control); /* control-serve-S2 */
 }
 
@@ -80,12 +80,12 @@ void
 trpi_call_stream_fail(trpi_call *call)
 {
     trpi_control *control = call->emit_arg;
-    (void)pthread_mutex_lock(&control->lock);
+    pthread_mutex_lock(&control->lock);
     connection *c = trpi_control_find(control, call->emit_id);
     if (c) {
         trpi_control_stream_end(control, c, trpi_call_no_memory);
     }
-    (void)pthread_mutex_unlock(&control->lock);
+    pthread_mutex_unlock(&control->lock);
     trpi_control_wake(control);
 }
 
@@ -123,7 +123,7 @@ call_main(void *arg)
     trpi_control *control = call->control;
     bool carried = call->emit != trpi_control_emit;
     trpi_call_serve(call);
-    (void)pthread_mutex_lock(&control->lock);
+    pthread_mutex_lock(&control->lock);
     connection *c = carried ? NULL : trpi_control_find(control, call->emit_id);
     if (c && c->call == call) {
         c->call = NULL;
@@ -133,8 +133,8 @@ call_main(void *arg)
     }
     trpi_call_free(call);
     control->calls_count--;
-    (void)pthread_cond_broadcast(&control->ended);
-    (void)pthread_mutex_unlock(&control->lock);
+    pthread_cond_broadcast(&control->ended);
+    pthread_mutex_unlock(&control->lock);
     return NULL;
 }
 
@@ -163,7 +163,7 @@ trpi_control_run(trpi_control *control, trpi_call *call)
 {
     trp_err err = TRP_OK;
     call->control = control;
-    (void)pthread_mutex_lock(&control->lock);
+    pthread_mutex_lock(&control->lock);
     trpi_call **place = carried_place(control, NULL);
     if (control->stopping) {
         err = TRP_ECLOSED;
@@ -173,6 +173,6 @@ trpi_control_run(trpi_control *control, trpi_call *call)
         err = trpi_call_start(control, call);
         *place = err == TRP_OK ? call : NULL; /* it does not end without the lock */
     }
-    (void)pthread_mutex_unlock(&control->lock);
+    pthread_mutex_unlock(&control->lock);
     return err;
 }

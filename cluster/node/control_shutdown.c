@@ -35,10 +35,10 @@ trpi_node_prepare_end(trp_node *node)
 {
     uint64_t now_ns = trpi_world_mono_ns(trpi_system_world(node->system));
     uint64_t until_ns = now_ns + mark_ms(node) * 1000000u;
-    (void)pthread_mutex_lock(&node->lock);
+    pthread_mutex_lock(&node->lock);
     bool first = now_ns >= node->cluster_ends_ns;
     node->cluster_ends_ns = until_ns;
-    (void)pthread_mutex_unlock(&node->lock);
+    pthread_mutex_unlock(&node->lock);
     if (first) {
         trp_system_log(node->system, TRP_LOG_INFO, "node", "the whole cluster is being shut down");
         trpi_node_events_cluster_ends(node);
@@ -49,10 +49,10 @@ bool
 trpi_node_ends_with_all(trp_node *node)
 {
     uint64_t now_ns = trpi_world_mono_ns(trpi_system_world(node->system));
-    (void)pthread_mutex_lock(&node->lock);
+    pthread_mutex_lock(&node->lock);
     bool marked = node->cluster_ends_ns != 0, all = now_ns < node->cluster_ends_ns;
     node->cluster_ends_ns = all ? node->cluster_ends_ns : 0;
-    (void)pthread_mutex_unlock(&node->lock);
+    pthread_mutex_unlock(&node->lock);
     if (marked && !all) {
         trp_system_log(node->system, TRP_LOG_WARNING, "node",
                        "the shutdown of the whole cluster was given up: this node ends alone, and "
@@ -178,9 +178,9 @@ ends_wait(trp_node *node, trpi_call *call, bool self)
     uint32_t reports = 0;
     size_t told = 0;
     for (;;) {
-        (void)pthread_mutex_lock(&node->lock);
+        pthread_mutex_lock(&node->lock);
         trp_node_end end = node->end;
-        (void)pthread_mutex_unlock(&node->lock);
+        pthread_mutex_unlock(&node->lock);
         bool ended = end != 0;
         while (self && trpi_shutdown_report(node->system, reports, text, sizeof text)) {
             trpi_call_progress(call, "phase %s", text);

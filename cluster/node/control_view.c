@@ -17,7 +17,7 @@ member_fill(const trpi_cluster_member *from, trpi_view_member *to)
     to->phi = from->phi;
     to->heartbeats = from->heartbeats;
     to->up_since_wall_ms = from->up_since_wall_ms;
-    memcpy(to->build, from->build, sizeof(to->build));
+    memcpy(to->build, from->build, sizeof to->build);
     to->age_ms = from->age_ms;
     to->unreachable_ms = from->unreachable_ms;
     to->seen = from->seen;
@@ -122,7 +122,7 @@ trpi_view_look_at_files(trp_node *node, trpi_view *view)
                                                     &view->troubles[view->troubles_count]);
     }
     trpi_trouble_text *own = &view->troubles[view->troubles_count];
-    (void)pthread_mutex_lock(&node->lock);
+    pthread_mutex_lock(&node->lock);
     if (node->reload_refused[0] != '\0') {
         (void)snprintf(own->what, sizeof own->what, "the last reload was refused: %s",
                        node->reload_refused);
@@ -131,7 +131,7 @@ trpi_view_look_at_files(trp_node *node, trpi_view *view)
                        "then SIGHUP");
         view->troubles_count++;
     }
-    (void)pthread_mutex_unlock(&node->lock);
+    pthread_mutex_unlock(&node->lock);
 }
 
 trp_err

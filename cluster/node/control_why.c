@@ -347,11 +347,11 @@ gossip_add(cJSON *reply, const trpi_member_stats *s)
     const struct {
         const char *key;
         uint64_t value;
-    } rows[] = { { "framesIn", s->frames_in },       { "framesOut", s->frames_out },
-                 { "bytesIn", s->bytes_in },         { "bytesOut", s->bytes_out },
-                 { "same", s->received_same },       { "newer", s->received_newer },
-                 { "older", s->received_older },     { "merged", s->merged },
-                 { "tooOld", s->expired },           { "ignored", s->ignored },
+    } rows[] = { { "framesIn", s->frames_in },     { "framesOut", s->frames_out },
+                 { "bytesIn", s->bytes_in },       { "bytesOut", s->bytes_out },
+                 { "same", s->received_same },     { "newer", s->received_newer },
+                 { "older", s->received_older },   { "merged", s->merged },
+                 { "tooOld", s->expired },         { "ignored", s->ignored },
                  { "undecodable", s->undecodable } };
     bool ok = gossip != NULL;
     for (size_t i = 0; ok && i < sizeof rows / sizeof rows[0]; i++) {

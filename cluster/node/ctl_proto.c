@@ -179,7 +179,7 @@ trpi_ctl_connect(const char *path, uint32_t timeout_ms, int *ret_fd)
                              .tv_usec = (suseconds_t)(limit_ms % 1000) * 1000 };
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     size_t length = strlen(path);
-    if (length >= sizeof(address.sun_path)) {
+    if (length >= sizeof address.sun_path) {
         return TRP_ELIMIT;
     }
     memcpy(address.sun_path, path, length + 1);
@@ -187,15 +187,15 @@ trpi_ctl_connect(const char *path, uint32_t timeout_ms, int *ret_fd)
     if (fd < 0) {
         return TRP_EIO;
     }
-    int rc = setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)); /* ctl-proto-P3 */
+    int rc = setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit); /* ctl-proto-P3 */
     bool again = rc == 0;
     while (again) { /* stopped and continued: the limit begins anew */
-        rc = connect(fd, (const struct sockaddr *)&address, sizeof(address));
+        rc = connect(fd, (const struct sockaddr *)&address, sizeof address);
         again = rc != 0 && errno == EINTR;
     }
     int error = errno;
     limit.tv_sec = limit.tv_usec = 0;
-    if (rc == 0 && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) == 0) {
+    if (rc == 0 && setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit) == 0) {
         *ret_fd = fd;
         return TRP_OK;
     }
@@ -233,12 +233,12 @@ trp_err
 trpi_ctl_peer_check(int fd, const char *path)
 {
     struct ucred peer = { 0 };
-    socklen_t bytes = sizeof(peer);
+    socklen_t bytes = sizeof peer;
     struct stat socket_file, directory;
     char dir[TRPI_CTL_PATH_BYTES] = ".";
     const char *slash = strrchr(path, '/');
     if (slash != NULL) {
-        (void)snprintf(dir, sizeof(dir), "%.*s", slash == path ? 1 : (int)(slash - path), path);
+        (void)snprintf(dir, sizeof dir, "%.*s", slash == path ? 1 : (int)(slash - path), path);
     }
     if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) {
         return TRP_ESTATE;
@@ -249,8 +249,8 @@ trpi_ctl_peer_check(int fd, const char *path)
     if (stat(dir, &directory) != 0 || (directory.st_mode & 0002) != 0) {
         return TRP_ESTATE; /* anybody may lay a socket there */
     }
-    bool own = directory.st_uid == 0 && lstat(path, &socket_file) == 0 &&
-               socket_file.st_uid == peer.uid;
+    bool own =
+        directory.st_uid == 0 && lstat(path, &socket_file) == 0 && socket_file.st_uid == peer.uid;
     return peer.uid == directory.st_uid || own ? TRP_OK : TRP_ESTATE;
 }
 
@@ -259,9 +259,9 @@ static char
 process_state(pid_t pid)
 {
     char path[48], text[512];
-    (void)snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
+    (void)snprintf(path, sizeof path, "/proc/%ld/stat", (long)pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t count = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+    ssize_t count = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
     if (fd >= 0) {
         (void)close(fd);
     }
@@ -314,7 +314,7 @@ pid_t
 trpi_ctl_peer_pid(int fd)
 {
     struct ucred credentials = { 0 };
-    socklen_t bytes = sizeof(credentials);
+    socklen_t bytes = sizeof credentials;
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &bytes) == 0 ? credentials.pid : 0;
 }
 
@@ -355,7 +355,7 @@ static void
 search_pass_over(search *s, const char *path)
 {
     if (!s->refused && !s->untrusted) {
-        (void)snprintf(s->found->path, sizeof(s->found->path), "%s", path);
+        (void)snprintf(s->found->path, sizeof s->found->path, "%s", path);
     }
     s->untrusted = true;
 }
@@ -383,7 +383,7 @@ search_entry(search *s, const char *dir, unsigned dir_index, const char *name)
         s->candidates[s->count++] = c;
     } else if (err == TRP_EPERM && !s->refused) {
         s->refused = true;
-        memcpy(s->found->path, path, sizeof(path));
+        memcpy(s->found->path, path, sizeof path);
     } else {
         s->found->stale_count += err == TRP_ECONN;
     }
@@ -400,7 +400,7 @@ search_dir(search *s, const char *dir, unsigned dir_index)
     if (stream == NULL) {
         if (errno == EACCES && !s->refused) {
             s->refused = true;
-            (void)snprintf(s->found->path, sizeof(s->found->path), "%s", dir);
+            (void)snprintf(s->found->path, sizeof s->found->path, "%s", dir);
         }
         return;
     }
@@ -431,14 +431,14 @@ systems_list(const search *s)
         if (index > 0 && strcmp(c->system, s->candidates[index - 1].system) == 0) {
             continue;
         }
-        size_t room = sizeof(s->found->systems) - used;
+        size_t room = sizeof s->found->systems - used;
         int length = snprintf(s->found->systems + used, room, "%s%s@%u", systems > 0 ? ", " : "",
                               c->system, c->port);
         if ((size_t)length < room) {
             used += (size_t)length;
         } else {
-            (void)snprintf(s->found->systems + sizeof(s->found->systems) - 6, 6, ", ...");
-            used = sizeof(s->found->systems) - 1; /* full: no room for another */
+            (void)snprintf(s->found->systems + sizeof s->found->systems - 6, 6, ", ...");
+            used = sizeof s->found->systems - 1; /* full: no room for another */
         }
         systems++;
     }
@@ -450,7 +450,7 @@ trpi_ctl_find(char dirs[][TRPI_CTL_PATH_BYTES], size_t dirs_count, const char *s
               uint32_t timeout_ms, trpi_ctl_found *ret_found, int *ret_fd)
 {
     candidate candidates[TRPI_CTL_SOCKETS_MAX];
-    memset(ret_found, 0, sizeof(*ret_found));
+    memset(ret_found, 0, sizeof *ret_found);
     search s = { .candidates = candidates,
                  .system = system != NULL && system[0] != '\0' ? system : NULL,
                  .found = ret_found };
@@ -460,7 +460,7 @@ trpi_ctl_find(char dirs[][TRPI_CTL_PATH_BYTES], size_t dirs_count, const char *s
     if (s.count == 0) {
         return s.refused ? TRP_EPERM : s.untrusted ? TRP_ESTATE : TRP_ENOENT;
     }
-    qsort(candidates, s.count, sizeof(candidates[0]), candidate_compare);
+    qsort(candidates, s.count, sizeof candidates[0], candidate_compare);
     bool several = systems_list(&s) > 1;
     for (size_t index = several ? 0 : 1; index < s.count; index++) {
         if (candidates[index].fd >= 0) {
@@ -472,7 +472,7 @@ trpi_ctl_find(char dirs[][TRPI_CTL_PATH_BYTES], size_t dirs_count, const char *s
     }
     *ret_fd = candidates[0].fd;
     ret_found->port = candidates[0].port;
-    memcpy(ret_found->system, candidates[0].system, sizeof(ret_found->system));
+    memcpy(ret_found->system, candidates[0].system, sizeof ret_found->system);
     trp_err err = trpi_ctl_socket_path(dirs[candidates[0].dir], candidates[0].system,
                                        candidates[0].port, ret_found->path);
     return err == TRP_OK && *ret_fd < 0 ? trpi_ctl_open(ret_found->path, timeout_ms, ret_fd) : err;

@@ -111,8 +111,7 @@ void trpi_ctl_process_tell(int fd, char text[TRPI_CTL_PROCESS_BYTES]);
 bool trpi_ctl_process_is_stopped(pid_t pid, char text[TRPI_CTL_PROCESS_BYTES]);
 
 typedef struct trpi_ctl_found {
-    char path
-        [TRPI_CTL_PATH_BYTES]; /* TRP_OK, TRP_ETIMEDOUT: the socket; TRP_EPERM, TRP_ESTATE: the
+    char path[TRPI_CTL_PATH_BYTES]; /* TRP_OK, TRP_ETIMEDOUT: the socket; TRP_EPERM, TRP_ESTATE: the
                                   first one that refused us, or is not to be trusted */
     char system[TRPI_CTL_SYSTEM_BYTES_MAX + 1];
     unsigned port;

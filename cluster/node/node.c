@@ -39,12 +39,12 @@ void
 trpi_node_end(trp_node *node, trp_node_end end)
 {
     uint64_t one = 1;
-    (void)pthread_mutex_lock(&node->lock);
+    pthread_mutex_lock(&node->lock);
     bool first = node->end == 0; /* node-I1 */
     if (first) {
         node->end = end;
     }
-    (void)pthread_mutex_unlock(&node->lock);
+    pthread_mutex_unlock(&node->lock);
     if (first) {
         (void)!write(node->end_fd, &one, sizeof one); /* cannot fail: it was 0 */
     }
@@ -63,9 +63,9 @@ trp_node_await(trp_node *node, uint32_t timeout_ms, trp_node_end *ret_end)
     if (rc <= 0) {
         return rc == 0 ? TRP_ETIMEDOUT : TRP_EIO;
     }
-    (void)pthread_mutex_lock(&node->lock);
+    pthread_mutex_lock(&node->lock);
     *ret_end = node->end;
-    (void)pthread_mutex_unlock(&node->lock);
+    pthread_mutex_unlock(&node->lock);
     return TRP_OK;
 }
 
@@ -358,7 +358,7 @@ node_make(trpi_config *config, const trp_node_options *options, bool only_check,
     node->magic = TRPI_NODE_MAGIC;
     node->config = config;
     node->only_check = only_check;
-    (void)pthread_mutex_init(&node->lock, NULL);
+    pthread_mutex_init(&node->lock, NULL);
     node->end_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     trp_err err =
         node->end_fd < 0 ? trpi_node_fail(ret_error, TRP_EIO, "no file descriptor") : TRP_OK;

@@ -24,7 +24,7 @@
 #include "pattern/pattern.h"
 
 #define NOTICED_MS 7000 /* a crash, beyond acceptable-heartbeat-pause; gossip included */
-#define NAMES_MAX 64 /* among which a right name is looked for; more are not needed for a hint */
+#define NAMES_MAX 64    /* among which a right name is looked for; more are not needed for a hint */
 
 /* "my.conf:7: remote.port: ..." */
 static trp_err
@@ -105,8 +105,7 @@ numbers_check(const trpi_config *config, trpi_config_error *ret_error)
           ": no message of that size would fit" },
         { "remote.maximum-frame-size", "remote.receiver-limit",
           ": no message of that size would fit" },
-        { "remote.receiver-limit", "remote.receivers-limit",
-          ": all are more than one" },
+        { "remote.receiver-limit", "remote.receivers-limit", ": all are more than one" },
         { "remote.resend-interval", "remote.give-up-system-message-after",
           ": nothing would be sent again" },
     };
@@ -208,8 +207,7 @@ loopback_check(const trpi_config *config, trpi_config_error *ret_error)
     trpi_address address;
     for (size_t i = 0; i < trpi_config_list_count(config, seeds); i++) {
         const char *seed = trpi_config_list_at(config, seeds, i);
-        if (strcmp(seed, "self") != 0 &&
-            trpi_address_parse(seed, &address, NULL, NULL) == TRP_OK &&
+        if (strcmp(seed, "self") != 0 && trpi_address_parse(seed, &address, NULL, NULL) == TRP_OK &&
             trpi_host_is_loopback(address.host) != trpi_host_is_loopback(host)) {
             return refuse(config, ret_error, "remote.hostname",
                           "%.100s, and the seed node is %.300s: " TRPI_LOOPBACK_HELP, host, seed);

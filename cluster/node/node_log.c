@@ -99,7 +99,7 @@ trpi_node_log_open(trpi_node_log *log, int format, trp_log_level level, const ch
     log->format = format;
     atomic_store_explicit(&log->level, (int)level, memory_order_relaxed);
     log->file = file;
-    (void)pthread_mutex_init(&log->lock, NULL);
+    pthread_mutex_init(&log->lock, NULL);
     if (file == NULL || *file == '\0') {
         stderr_take(log);
         return TRP_OK;
@@ -119,11 +119,11 @@ trpi_node_log_reopen(trpi_node_log *log)
     if (fd < 0) {
         return TRP_EIO;
     }
-    (void)pthread_mutex_lock(&log->lock);
+    pthread_mutex_lock(&log->lock);
     int old = log->fd;
     log->fd = fd;
     log->is_full = log->is_torn = false;
-    (void)pthread_mutex_unlock(&log->lock);
+    pthread_mutex_unlock(&log->lock);
     (void)close(old);
     return TRP_OK;
 }
@@ -214,7 +214,7 @@ trpi_node_log_always(trpi_node_log *log, const trp_log_line *line)
 {
     char buffer[TRPI_LOG_LINE_BYTES_MAX];
     size_t bytes = trp_log_format(line, log->format, buffer, sizeof buffer);
-    (void)pthread_mutex_lock(&log->lock);
+    pthread_mutex_lock(&log->lock);
     if (log->lost > 0 && lost_write(log, line)) {
         log->lost = 0;
         log->is_full = false;
@@ -223,7 +223,7 @@ trpi_node_log_always(trpi_node_log *log, const trp_log_line *line)
     log->is_full = !is_written;
     log->lost += !is_written;
     log->lost_all += !is_written;
-    (void)pthread_mutex_unlock(&log->lock);
+    pthread_mutex_unlock(&log->lock);
 }
 
 void
@@ -238,7 +238,7 @@ trpi_node_log_line(void *arg, const trp_log_line *line)
 bool
 trpi_node_log_problem(trpi_node_log *log, char *text, size_t bytes)
 {
-    (void)pthread_mutex_lock(&log->lock);
+    pthread_mutex_lock(&log->lock);
     bool is = log->lost > 0;
     if (is && log->error == EAGAIN) {
         (void)snprintf(text, bytes, "the log is not read: %" PRIu64 " lines were lost", log->lost);
@@ -248,15 +248,15 @@ trpi_node_log_problem(trpi_node_log *log, char *text, size_t bytes)
                        "move it away and send SIGUSR1",
                        trpi_errno_name(log->error), log->lost);
     }
-    (void)pthread_mutex_unlock(&log->lock);
+    pthread_mutex_unlock(&log->lock);
     return is;
 }
 
 uint64_t
 trpi_node_log_lost(trpi_node_log *log)
 {
-    (void)pthread_mutex_lock(&log->lock);
+    pthread_mutex_lock(&log->lock);
     uint64_t lost = log->lost_all;
-    (void)pthread_mutex_unlock(&log->lock);
+    pthread_mutex_unlock(&log->lock);
     return lost;
 }

@@ -169,9 +169,9 @@ signals_open(void)
 static void
 reload_note(trp_node *node, const char *refused)
 {
-    (void)pthread_mutex_lock(&node->lock);
+    pthread_mutex_lock(&node->lock);
     (void)snprintf(node->reload_refused, sizeof node->reload_refused, "%s", refused);
-    (void)pthread_mutex_unlock(&node->lock);
+    pthread_mutex_unlock(&node->lock);
 }
 
 /* The cookies, of the configuration or a file, and the files of TLS. What came of it is logged. */

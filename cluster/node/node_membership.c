@@ -177,8 +177,7 @@ heartbeat_options_fill(const trp_node *node, trpi_heartbeat_options *options)
         trpi_node_number(node, "cluster.failure-detector.acceptable-heartbeat-pause");
     options->phi.min_std_deviation_ms =
         trpi_node_number(node, "cluster.failure-detector.min-std-deviation");
-    options->phi.max_samples =
-        trpi_node_number(node, "cluster.failure-detector.max-sample-size");
+    options->phi.max_samples = trpi_node_number(node, "cluster.failure-detector.max-sample-size");
     options->expected_response_after_ms =
         trpi_node_number(node, "cluster.failure-detector.expected-response-after");
     options->monitored_by_nr_of_members =
@@ -192,8 +191,7 @@ metrics_options_fill(const trp_node *node, trpi_metrics_options *options)
     options->collector_name = trpi_config_text(node->config, "cluster.metrics.collector-class");
     options->collect_interval_ms = trpi_node_number(node, "cluster.metrics.collect-interval");
     options->gossip_interval_ms = trpi_node_number(node, "cluster.metrics.gossip-interval");
-    options->half_life_ms =
-        trpi_node_number(node, "cluster.metrics.moving-average-half-life");
+    options->half_life_ms = trpi_node_number(node, "cluster.metrics.moving-average-half-life");
 }
 
 static void
@@ -235,8 +233,8 @@ lease_file_take(trp_node *node, trp_node_error *ret_error)
 trp_err
 trpi_node_lease_check(trp_node *node, trp_node_error *ret_error)
 {
-    bool needed = strcmp(trpi_config_text(node->config, "cluster.downing.active-strategy"),
-                         "lease") == 0;
+    bool needed =
+        strcmp(trpi_config_text(node->config, "cluster.downing.active-strategy"), "lease") == 0;
     return !needed || trpi_cluster_has_lease(node->cluster)
                ? TRP_OK
                : trpi_node_fail(ret_error, TRP_ECONFIG,

@@ -91,24 +91,24 @@ say_ready(void)
 void
 trpi_notify_reloading(void)
 {
-    (void)pthread_mutex_lock(&notify.lock);
+    pthread_mutex_lock(&notify.lock);
     if (notify.ready && !notify.stopping) {
         char words[64];
         uint64_t now_us = trpi_world_mono_ns(trpi_system_world(notify.system)) / 1000u;
         (void)snprintf(words, sizeof words, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, now_us);
         say(words);
     }
-    (void)pthread_mutex_unlock(&notify.lock);
+    pthread_mutex_unlock(&notify.lock);
 }
 
 void
 trpi_notify_reloaded(void)
 {
-    (void)pthread_mutex_lock(&notify.lock);
+    pthread_mutex_lock(&notify.lock);
     if (notify.ready && !notify.stopping) {
         say_ready();
     }
-    (void)pthread_mutex_unlock(&notify.lock);
+    pthread_mutex_unlock(&notify.lock);
 }
 
 static void
@@ -121,14 +121,14 @@ wake(void)
 void
 trpi_notify_stopping(void)
 {
-    (void)pthread_mutex_lock(&notify.lock);
+    pthread_mutex_lock(&notify.lock);
     if (notify.fd >= 0 && !notify.stopping) {
         notify.stopping = true; /* node-notify-Y1 */
         say("STOPPING=1\nSTATUS=leaving the cluster, or ending");
         notify.system = NULL; /* node-notify-Y2 */
         wake();
     }
-    (void)pthread_mutex_unlock(&notify.lock);
+    pthread_mutex_unlock(&notify.lock);
 }
 
 /* ---- the thread ------------------------------------------------------------------------------ */
@@ -147,13 +147,13 @@ static bool
 ready_look(void)
 {
     trp_member self;
-    (void)pthread_mutex_lock(&notify.lock);
+    pthread_mutex_lock(&notify.lock);
     if (!notify.ready && notify.system != NULL &&
         trp_cluster_self(notify.system, &self) == TRP_OK && self.status == TRP_MEMBER_UP) {
         say_ready();
     }
     bool done = notify.ready || notify.stopping;
-    (void)pthread_mutex_unlock(&notify.lock);
+    pthread_mutex_unlock(&notify.lock);
     return done;
 }
 
@@ -161,11 +161,11 @@ ready_look(void)
 static bool
 ask(void)
 {
-    (void)pthread_mutex_lock(&notify.lock);
+    pthread_mutex_lock(&notify.lock);
     trp_err err = notify.system == NULL
                       ? TRP_ECLOSED
                       : trp_dispatcher_execute(notify.system, "system", answered, NULL);
-    (void)pthread_mutex_unlock(&notify.lock);
+    pthread_mutex_unlock(&notify.lock);
     if (err == TRP_ECLOSED) {
         answered(NULL); /* it ends: that is progress */
     }
@@ -176,13 +176,13 @@ ask(void)
 static bool
 beat(void)
 {
-    (void)pthread_mutex_lock(&notify.lock);
+    pthread_mutex_lock(&notify.lock);
     bool lives = notify.system == NULL ||
                  atomic_exchange_explicit(&notify.answered, false, memory_order_relaxed);
     if (lives) {
         say("WATCHDOG=1");
     }
-    (void)pthread_mutex_unlock(&notify.lock);
+    pthread_mutex_unlock(&notify.lock);
     return lives;
 }
 
@@ -286,7 +286,7 @@ trpi_notify_begin(trp_node *node, bool has_no_seeds)
                        text);
         return;
     }
-    (void)pthread_mutex_lock(&notify.lock);
+    pthread_mutex_lock(&notify.lock);
     notify.system = node->system;
     notify.ready = notify.stopping = notify.failed = false;
     (void)snprintf(notify.address, sizeof notify.address, "%s", node->address);
@@ -297,7 +297,7 @@ trpi_notify_begin(trp_node *node, bool has_no_seeds)
                        "thread is free");
         say_ready(); /* it would wait for ever */
     }
-    (void)pthread_mutex_unlock(&notify.lock);
+    pthread_mutex_unlock(&notify.lock);
 }
 
 void
@@ -309,11 +309,11 @@ trpi_notify_end(void)
         (void)pthread_join(notify.thread, NULL);
         notify.runs = false;
     }
-    (void)pthread_mutex_lock(&notify.lock);
+    pthread_mutex_lock(&notify.lock);
     if (notify.fd >= 0) {
         (void)close(notify.fd); /* it carried datagrams: nothing is on its way */
         notify.fd = -1;
     }
     notify.system = NULL;
-    (void)pthread_mutex_unlock(&notify.lock);
+    pthread_mutex_unlock(&notify.lock);
 }

@@ -34,12 +34,13 @@
 
 struct trpi_carry;
 
-typedef enum trpi_node_task { /* of the coordinated shutdown; node_shutdown.c */
-                              TRPI_NODE_LEAVE = 0,
-                              TRPI_NODE_EXITING = 1,
-                              TRPI_NODE_EXITING_DONE = 2,
-                              TRPI_NODE_SHUTDOWN = 3,
-                              TRPI_NODE_TASKS = 4
+/* Of the coordinated shutdown; node_shutdown.c. */
+typedef enum trpi_node_task {
+    TRPI_NODE_LEAVE = 0,
+    TRPI_NODE_EXITING = 1,
+    TRPI_NODE_EXITING_DONE = 2,
+    TRPI_NODE_SHUTDOWN = 3,
+    TRPI_NODE_TASKS = 4
 } trpi_node_task;
 
 struct trp_node {
@@ -49,13 +50,13 @@ struct trp_node {
     bool has_cookie;           /* set before it listens */
     trpi_node_log log;
     bool only_check; /* the start ends before anything can be noticed by others: config check */
-    bool log_own; /* lines go to log, not to the opener's function */
+    bool log_own;    /* lines go to log, not to the opener's function */
     trp_log_fn program_log; /* the opener's; NULL: log_own */
     void *program_log_arg;
     trp_system *system;
     trpi_remote *remote;
     trpi_cluster *cluster;
-    trpi_control *control; /* NULL: no control socket */
+    trpi_control *control;   /* NULL: no control socket */
     trpi_seed_dns *seed_dns; /* NULL: seeds are not looked up */
     _Atomic bool seeds_over; /* no more are wanted; relaxed: one look-up more does no harm */
     struct trpi_carry *carry;
@@ -73,10 +74,10 @@ struct trp_node {
     uint64_t tasks[TRPI_NODE_TASKS]; /* that run; 0: it does not */
     uint32_t own_status;             /* Leaving or Exiting, else 0 */
     bool membership_ended, downed;
-    bool told_to_leave;  /* by a signal, a command, the program or another member */
-    bool gave_up;        /* cluster.leave-timeout has passed */
+    bool told_to_leave;       /* by a signal, a command, the program or another member */
+    bool gave_up;             /* cluster.leave-timeout has passed */
     uint64_t cluster_ends_ns; /* till then an end is that of the whole cluster; 0: none is */
-    uint64_t drain_task; /* of the shutdown's actor */
+    uint64_t drain_task;      /* of the shutdown's actor */
     char reload_refused[TRPI_NODE_RELOAD_BYTES]; /* why the last SIGHUP changed nothing; "" */
 
     /* messages per second, as status shows them; with lock */

@@ -34,7 +34,7 @@ look(trp_node *node)
 {
     uint64_t ready[TRPI_NODE_TASKS];
     uint32_t count = 0;
-    (void)pthread_mutex_lock(&node->lock);
+    pthread_mutex_lock(&node->lock);
     bool over = node->membership_ended || node->gave_up;
     trp_err err = node->membership_ended ? TRP_OK : TRP_ETIMEDOUT;
     const bool done[TRPI_NODE_TASKS] = {
@@ -49,7 +49,7 @@ look(trp_node *node)
             node->tasks[i] = 0;
         }
     }
-    (void)pthread_mutex_unlock(&node->lock);
+    pthread_mutex_unlock(&node->lock);
     for (uint32_t i = 0; i < count; i++) {
         trp_shutdown_done(node->system, ready[i], over ? err : TRP_OK);
     }
@@ -58,18 +58,18 @@ look(trp_node *node)
 static void
 wait_for(trp_node *node, trpi_node_task which, uint64_t task)
 {
-    (void)pthread_mutex_lock(&node->lock);
+    pthread_mutex_lock(&node->lock);
     node->tasks[which] = task;
-    (void)pthread_mutex_unlock(&node->lock);
+    pthread_mutex_unlock(&node->lock);
     look(node);
 }
 
 static void
 give_up(trp_node *node)
 {
-    (void)pthread_mutex_lock(&node->lock);
+    pthread_mutex_lock(&node->lock);
     node->gave_up = true;
-    (void)pthread_mutex_unlock(&node->lock);
+    pthread_mutex_unlock(&node->lock);
     look(node);
 }
 
@@ -182,11 +182,11 @@ own_member_changed(void *arg, const trpi_cluster_event *event)
     if (event->member->member.self == 0) {
         return;
     }
-    (void)pthread_mutex_lock(&node->lock);
+    pthread_mutex_lock(&node->lock);
     node->own_status =
         event->event == TRP_CLUSTER_MEMBER_LEFT ? TRP_MEMBER_LEAVING : TRP_MEMBER_EXITING;
     node->told_to_leave = true;
-    (void)pthread_mutex_unlock(&node->lock);
+    pthread_mutex_unlock(&node->lock);
     begin(node, TRP_SHUTDOWN_LEAVING);
     look(node);
 }
@@ -195,10 +195,10 @@ void
 trpi_node_membership_ended(trp_node *node, trpi_member_stop why)
 {
     bool downed = why == TRPI_STOP_DOWNED;
-    (void)pthread_mutex_lock(&node->lock);
+    pthread_mutex_lock(&node->lock);
     node->membership_ended = true;
     node->downed = downed;
-    (void)pthread_mutex_unlock(&node->lock);
+    pthread_mutex_unlock(&node->lock);
     if (why == TRPI_STOP_INCOMPATIBLE) { /* it never was a member: there is nothing to hand over */
         trpi_node_end(node, TRP_NODE_INCOMPATIBLE);
         return;
@@ -225,22 +225,22 @@ static void
 phases_over(void *arg)
 {
     trp_node *node = arg;
-    (void)pthread_mutex_lock(&node->lock);
+    pthread_mutex_lock(&node->lock);
     trp_node_end end = node->membership_ended ? membership_fate(node)
                        : node->gave_up        ? TRP_NODE_LEAVE_TIMEOUT
                                               : TRP_NODE_SHUTDOWN_CUT;
-    (void)pthread_mutex_unlock(&node->lock);
+    pthread_mutex_unlock(&node->lock);
     trpi_node_end(node, end);
 }
 
 trp_node_end
 trpi_node_fate(trp_node *node)
 {
-    (void)pthread_mutex_lock(&node->lock);
+    pthread_mutex_lock(&node->lock);
     trp_node_end end = node->end != 0            ? node->end
                        : !node->membership_ended ? (trp_node_end)0
                                                  : membership_fate(node);
-    (void)pthread_mutex_unlock(&node->lock);
+    pthread_mutex_unlock(&node->lock);
     return end;
 }
 
@@ -283,9 +283,9 @@ void
 trp_node_leave(trp_node *node)
 {
     trpi_assert(node->magic == TRPI_NODE_MAGIC);
-    (void)pthread_mutex_lock(&node->lock);
+    pthread_mutex_lock(&node->lock);
     node->told_to_leave = true;
-    (void)pthread_mutex_unlock(&node->lock);
+    pthread_mutex_unlock(&node->lock);
     begin(node, TRP_SHUTDOWN_PROGRAM);
 }
 

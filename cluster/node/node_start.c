@@ -275,8 +275,8 @@ more_options(trp_node *node, trpi_remote_options *options)
 /* Why may somebody talk to this node: TLS, a cookie. allowed: room for the list of names. */
 static trp_err
 security_fill(trp_node *node, trpi_remote_options *options, const char **allowed,
-              const char **trusted, const char **deployable, char *ciphers,
-              size_t ciphers_bytes, trp_node_error *ret_error)
+              const char **trusted, const char **deployable, char *ciphers, size_t ciphers_bytes,
+              trp_node_error *ret_error)
 {
     trpi_config_error error = { "" };
     trpi_secrets_use use = node->only_check ? TRPI_SECRETS_CHECK : TRPI_SECRETS_MAKE;
@@ -299,13 +299,11 @@ security_fill(trp_node *node, trpi_remote_options *options, const char **allowed
     options->tls_cert = trpi_config_text(node->config, "remote.tls.cert");
     options->tls_key = trpi_config_text(node->config, "remote.tls.key");
     options->tls_crl = trpi_config_text(node->config, "remote.tls.crl");
-    options->tls_ignore_address =
-        !trpi_config_bool(node->config, "remote.tls.verify-peer-address");
+    options->tls_ignore_address = !trpi_config_bool(node->config, "remote.tls.verify-peer-address");
     options->tls_reload_interval_ms = trpi_node_number(node, "remote.tls.reload-interval");
     options->tls_old_end_ms = trpi_node_number(node, "remote.tls.old-connections-end-after");
     options->tls_warn_ms = trpi_node_number(node, "remote.tls.expiry-warning");
-    options->tls_allowed_count =
-        trpi_config_list_count(node->config, "remote.tls.allowed-names");
+    options->tls_allowed_count = trpi_config_list_count(node->config, "remote.tls.allowed-names");
     for (size_t i = 0; i < options->tls_allowed_count; i++) {
         allowed[i] = trpi_config_list_at(node->config, "remote.tls.allowed-names", i);
     }
@@ -317,15 +315,14 @@ security_fill(trp_node *node, trpi_remote_options *options, const char **allowed
         trusted[i] = trpi_config_list_at(node->config, "remote.trusted-selection-paths", i);
     }
     options->trusted_paths = trusted;
-    options->deployable_count =
-        trpi_config_list_count(node->config, "remote.deployment-allowed");
+    options->deployable_count = trpi_config_list_count(node->config, "remote.deployment-allowed");
     for (size_t i = 0; i < options->deployable_count; i++) {
         deployable[i] = trpi_config_list_at(node->config, "remote.deployment-allowed", i);
     }
     options->deployable = options->deployable_count > 0 ? deployable : NULL;
     size_t at = 0;
-    for (size_t i = 0;
-         i < trpi_config_list_count(node->config, "remote.tls.enabled-algorithms"); i++) {
+    for (size_t i = 0; i < trpi_config_list_count(node->config, "remote.tls.enabled-algorithms");
+         i++) {
         int part = snprintf(ciphers + at, ciphers_bytes - at, "%s%s", i > 0 ? ":" : "",
                             trpi_config_list_at(node->config, "remote.tls.enabled-algorithms", i));
         if (part < 0 || (size_t)part >= ciphers_bytes - at) {

@@ -169,8 +169,8 @@ fields_read(reading *r, const trp_type *type, const cJSON *object, size_t at)
                            item->string);
             return TRP_EDATA;
         }
-        (void)snprintf(r->what, r->what_bytes, "%s: the value does not fit field '%s'",
-                       type->name, field->name);
+        (void)snprintf(r->what, r->what_bytes, "%s: the value does not fit field '%s'", type->name,
+                       field->name);
         trp_err err = value_read(r, field, item, at + field->offset);
         if (err != TRP_OK) {
             return err;
@@ -224,10 +224,9 @@ value_read(reading *r, const trp_field *field, const cJSON *item, size_t at)
     if (!cJSON_IsString(item)) {
         return TRP_EDATA;
     }
-    return field->kind == TRP_FIELD_bytes
-               ? base64_read(r, item, at)
-               : trpi_payload_put_text(&r->out, 0, at, item->valuestring,
-                                       strlen(item->valuestring));
+    return field->kind == TRP_FIELD_bytes ? base64_read(r, item, at)
+                                          : trpi_payload_put_text(&r->out, 0, at, item->valuestring,
+                                                                  strlen(item->valuestring));
 }
 
 /* Of a type with a field table, or without a payload. */
@@ -365,8 +364,7 @@ bytes_item(const uint8_t *bytes, size_t count)
 
 /* The value at payload + at; what varies has been checked. NULL: no memory. */
 static cJSON *
-value_item(trp_system *system, uint32_t kind, const trp_type *of, const uint8_t *payload,
-           size_t at)
+value_item(trp_system *system, uint32_t kind, const trp_type *of, const uint8_t *payload, size_t at)
 {
     if (kind == TRP_FIELD_STRUCT) {
         return struct_item(system, of, payload, at);
@@ -385,8 +383,7 @@ value_item(trp_system *system, uint32_t kind, const trp_type *of, const uint8_t 
     size_t each = trpi_kind_bytes(trpi_kind_element(kind), of);
     bool ok = array != NULL;
     for (uint32_t i = 0; ok && i < slice.count; i++) {
-        cJSON *item =
-            value_item(system, trpi_kind_element(kind), of, payload, slice.at + i * each);
+        cJSON *item = value_item(system, trpi_kind_element(kind), of, payload, slice.at + i * each);
         ok = trpi_json_append(array, item, item != NULL);
     }
     if (!ok) {

@@ -25,7 +25,7 @@
 #include "cluster/shell/snapshot.h"
 #include "pattern/pattern.h"
 
-struct sums { /* immutable */
+struct sums {                  /* immutable */
     uint64_t routees, figures; /* serials; figures 0: none */
     uint32_t count;
     uint32_t sum[]; /* of the weights of routees 0 to i */
@@ -59,7 +59,7 @@ figures_of(trp_system *system, const trpi_metrics_table *table, uint32_t node)
     if (id->uid != 0) {
         return trpi_metrics_of(table, trpi_ident_key(id));
     }
-    (void)trpi_address_format(&id->address, address, sizeof(address));
+    (void)trpi_address_format(&id->address, address, sizeof address);
     for (uint32_t i = 0; i < table->count; i++) { /* whoever lives there */
         if (strcmp(table->entries[i]->node.address, address) == 0) {
             return &table->entries[i]->node;
@@ -92,15 +92,14 @@ weigh_nodes(const struct adaptive *adaptive, const trpi_metrics_table *table,
 
 /* NULL: no memory. */
 static struct sums *
-sums_new(const struct adaptive *adaptive, const trp_route *route,
-         const trpi_metrics_table *table)
+sums_new(const struct adaptive *adaptive, const trp_route *route, const trpi_metrics_table *table)
 {
     uint32_t count = trp_route_count(route);
-    struct sums *sums = trpi_alloc(sizeof(*sums) + count * sizeof(sums->sum[0]));
-    struct seat *seats TRPI_AUTO_FREE = trpi_alloc(count * sizeof(*seats));
-    double *capacities TRPI_AUTO_FREE = trpi_alloc(count * sizeof(*capacities));
-    uint32_t *weights TRPI_AUTO_FREE = trpi_alloc(count * sizeof(*weights));
-    bool *known TRPI_AUTO_FREE = trpi_alloc(count * sizeof(*known));
+    struct sums *sums = trpi_alloc(sizeof *sums + count * sizeof sums->sum[0]);
+    struct seat *seats TRPI_AUTO_FREE = trpi_alloc(count * sizeof *seats);
+    double *capacities TRPI_AUTO_FREE = trpi_alloc(count * sizeof *capacities);
+    uint32_t *weights TRPI_AUTO_FREE = trpi_alloc(count * sizeof *weights);
+    bool *known TRPI_AUTO_FREE = trpi_alloc(count * sizeof *known);
     if (sums == NULL || seats == NULL || capacities == NULL || weights == NULL || known == NULL) {
         trpi_free(sums);
         return NULL;
@@ -111,7 +110,7 @@ sums_new(const struct adaptive *adaptive, const trp_route *route,
     for (uint32_t i = 0; i < count; i++) {
         seats[i] = (struct seat){ trpi_route_node(route, i), i };
     }
-    qsort(seats, count, sizeof(*seats), seats_compare);
+    qsort(seats, count, sizeof *seats, seats_compare);
     (void)weigh_nodes(adaptive, table, seats, count, capacities, known, weights);
     for (uint32_t i = 0, node = 0; i < count; i++) {
         node += i > 0 && seats[i].node != seats[i - 1].node ? 1 : 0;
@@ -135,8 +134,7 @@ sums_present(struct adaptive *adaptive, const trp_route *route)
     }
     sums = sums_new(adaptive, route, table);
     if (sums != NULL) { /* adaptive-A2 */
-        struct sums *before =
-            atomic_exchange_explicit(&adaptive->sums, sums, memory_order_acq_rel);
+        struct sums *before = atomic_exchange_explicit(&adaptive->sums, sums, memory_order_acq_rel);
         if (before != NULL) {
             trpi_system_retire(adaptive->system, trpi_free, before);
         }
@@ -179,8 +177,7 @@ adaptive_create(void *arg, trp_routee_provider *provider, void **ret_state)
 {
     trp_system *system = trpi_routees_system(provider);
     const char *name = trp_routee_setting(provider, "metrics-selector");
-    const trp_metrics_selector *selector =
-        trpi_metrics_selector_find(name == NULL ? "mix" : name);
+    const trp_metrics_selector *selector = trpi_metrics_selector_find(name == NULL ? "mix" : name);
     (void)arg;
     if (selector == NULL) {
         trpi_log(system, TRP_LOG_ERROR, "cluster",
@@ -189,7 +186,7 @@ adaptive_create(void *arg, trp_routee_provider *provider, void **ret_state)
                  name);
         return TRP_EINVAL;
     }
-    struct adaptive *adaptive = trpi_alloc(sizeof(*adaptive));
+    struct adaptive *adaptive = trpi_alloc(sizeof *adaptive);
     if (adaptive == NULL) {
         return TRP_ENOMEM;
     }
@@ -205,6 +202,11 @@ adaptive_create(void *arg, trp_routee_provider *provider, void **ret_state)
 }
 
 const trp_routing_logic trpi_adaptive_logic = {
-    sizeof(trp_routing_logic), "adaptive", adaptive_create, adaptive_route, adaptive_destroy,
-    NULL, NULL,
+    sizeof(trp_routing_logic),
+    "adaptive",
+    adaptive_create,
+    adaptive_route,
+    adaptive_destroy,
+    NULL,
+    NULL,
 };

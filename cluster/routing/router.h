@@ -39,11 +39,12 @@ typedef struct trpi_router_rules {
     const char *role; /* borrowed; NULL: all nodes */
 } trpi_router_rules;
 
-typedef enum trpi_router_standing {                      /* of a node */
-                                    TRPI_ROUTER_OUT = 0, /* not Up or WeaklyUp, leaving, without the
+/* Of a node. */
+typedef enum trpi_router_standing {
+    TRPI_ROUTER_OUT = 0, /* not Up or WeaklyUp, leaving, without the
                                                             role: no routees, for good */
-                                    TRPI_ROUTER_CUT = 1, /* unreachable: its routees wait */
-                                    TRPI_ROUTER_IN = 2
+    TRPI_ROUTER_CUT = 1, /* unreachable: its routees wait */
+    TRPI_ROUTER_IN = 2
 } trpi_router_standing;
 trpi_router_standing trpi_router_standing_of(const trpi_router_rules *rules,
                                              const trp_member *member);

@@ -35,8 +35,8 @@ typedef struct router_source {
     trp_system *system;
     char *path, *role; /* NULL: none */
     trpi_router_core *core;
-    uint64_t listener;   /* 0: none */
-    trp_ref router;      /* written before there is a listener */
+    uint64_t listener; /* 0: none */
+    trp_ref router;    /* written before there is a listener */
     /* The next poke. Taken by any thread, put back by the actor; NULL: one is on its way, or there
      * was no memory for it and a timer runs instead. */
     _Atomic(trp_msg *) poke;

@@ -45,7 +45,7 @@ trpi_cluster_join(trpi_cluster *cluster, const char *const *addresses, size_t co
     if (command == NULL) {
         return TRP_ENOMEM;
     }
-    command->addresses = trpi_alloc(count * sizeof(*command->addresses));
+    command->addresses = trpi_alloc(count * sizeof *command->addresses);
     trp_err err = command->addresses == NULL ? TRP_ENOMEM : TRP_OK;
     for (size_t i = 0; i < count && err == TRP_OK; i++) {
         const char *hint = NULL;
@@ -71,13 +71,13 @@ trpi_cluster_seeds_found(trpi_cluster *cluster, const trpi_address *addresses, s
         return TRP_EINVAL;
     }
     struct shell_command *command = shell_command_new(TRPI_MEMBER_SEEDS, 0);
-    trpi_address *copy = trpi_alloc(count * sizeof(*copy));
+    trpi_address *copy = trpi_alloc(count * sizeof *copy);
     if (command == NULL || copy == NULL) {
         trpi_free(copy);
         shell_command_free(command);
         return TRP_ENOMEM;
     }
-    memcpy(copy, addresses, count * sizeof(*copy));
+    memcpy(copy, addresses, count * sizeof *copy);
     command->addresses = copy;
     command->addresses_count = (uint32_t)count;
     return put_command(cluster, command, fn, arg);
@@ -159,7 +159,7 @@ struct trpi_cluster_order { /* counted: whoever comes last frees it, the caller 
 static struct trpi_cluster_order *
 waiter_new(void)
 {
-    struct trpi_cluster_order *w = trpi_alloc(sizeof(*w));
+    struct trpi_cluster_order *w = trpi_alloc(sizeof *w);
     if (w != NULL) {
         pthread_condattr_t monotonic;
         pthread_condattr_init(&monotonic);

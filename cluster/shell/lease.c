@@ -47,18 +47,18 @@ trp_err
 trpi_lease_new(const char *name, const char *owner, uint32_t timeout_ms,
                trpi_lease_answer_fn answer, void *arg, trpi_lease **ret_lease)
 {
-    trpi_lease *lease = trpi_alloc(sizeof(*lease));
+    trpi_lease *lease = trpi_alloc(sizeof *lease);
     if (lease == NULL) {
         return TRP_ENOMEM;
     }
-    (void)pthread_mutex_init(&lease->lock, NULL);
-    (void)pthread_cond_init(&lease->answered, NULL);
+    pthread_mutex_init(&lease->lock, NULL);
+    pthread_cond_init(&lease->answered, NULL);
     lease->refs = 1;
     lease->answer = answer;
     lease->arg = arg;
     lease->timeout_ms = timeout_ms;
-    (void)snprintf(lease->name, sizeof(lease->name), "%s", name);
-    (void)snprintf(lease->owner, sizeof(lease->owner), "%s", owner);
+    (void)snprintf(lease->name, sizeof lease->name, "%s", name);
+    (void)snprintf(lease->owner, sizeof lease->owner, "%s", owner);
     *ret_lease = lease;
     return TRP_OK;
 }
@@ -73,7 +73,7 @@ unref(trpi_lease *lease)
         if (lease->end != NULL) {
             lease->end(lease->kept);
         }
-        (void)pthread_cond_destroy(&lease->answered);
+        pthread_cond_destroy(&lease->answered);
         trpi_mutex_destroy(&lease->lock);
         trpi_free(lease);
     }
@@ -122,8 +122,8 @@ lease_work(void *arg)
         pthread_mutex_unlock(&lease->lock);
         if (ops.acquire != NULL && wish == WISH_ACQUIRE) {
             why[0] = '\0';
-            err = ops.acquire(ops_arg, lease->name, lease->owner, lease->timeout_ms, why,
-                              sizeof(why));
+            err =
+                ops.acquire(ops_arg, lease->name, lease->owner, lease->timeout_ms, why, sizeof why);
         } else if (ops.acquire != NULL) {
             ops.release(ops_arg, lease->name, lease->owner);
         }
@@ -139,7 +139,7 @@ lease_work(void *arg)
         }
         pthread_mutex_lock(&lease->lock);
         lease->answering = false;
-        (void)pthread_cond_broadcast(&lease->answered);
+        pthread_cond_broadcast(&lease->answered);
     }
     lease->busy = false;
     pthread_mutex_unlock(&lease->lock);
@@ -204,7 +204,7 @@ trpi_lease_close(trpi_lease *lease, bool give_back)
     lease->closed = true;
     lease->next = WISH_NONE;
     while (lease->answering) { /* a moment: lease-L1 */
-        (void)pthread_cond_wait(&lease->answered, &lease->lock);
+        pthread_cond_wait(&lease->answered, &lease->lock);
     }
     /* lease-L3; only now: the thread that was in answer has nothing more to do, and has ended */
     bool now = give_back && !lease->busy && lease->ops.acquire != NULL;

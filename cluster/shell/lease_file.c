@@ -33,7 +33,7 @@ struct trpi_lease_file {
 trp_err
 trpi_lease_file_new(const char *path, trpi_lease_file **ret_file)
 {
-    trpi_lease_file *file = trpi_alloc(sizeof(*file) + strlen(path) + 1);
+    trpi_lease_file *file = trpi_alloc(sizeof *file + strlen(path) + 1);
     if (file == NULL) {
         return TRP_ENOMEM;
     }
@@ -60,7 +60,7 @@ trpi_lease_file_check(const char *path, char *why, size_t why_bytes)
     char copy[4096];
     int fd = open(path, O_RDWR | O_CLOEXEC);
     bool missing = fd < 0 && errno == ENOENT;
-    (void)snprintf(copy, sizeof(copy), "%s", path);
+    (void)snprintf(copy, sizeof copy, "%s", path);
     if (fd >= 0) {
         (void)close(fd);
         return true;
@@ -78,7 +78,7 @@ static void
 holder_read(int fd, char *why, size_t why_bytes)
 {
     char text[TRP_LEASE_WHY_BYTES];
-    ssize_t count = pread(fd, text, sizeof(text) - 1, 0);
+    ssize_t count = pread(fd, text, sizeof text - 1, 0);
     text[count > 0 ? count : 0] = '\0';
     text[strcspn(text, "\n")] = '\0';
     (void)snprintf(why, why_bytes, "%s has it", text[0] == '\0' ? "another node" : text);
@@ -112,7 +112,7 @@ lease_file_acquire(void *arg, const char *name, const char *owner, uint32_t time
         (void)close(fd);
         return taken ? TRP_EAGAIN : TRP_EIO;
     }
-    int bytes = snprintf(text, sizeof(text), "%s (lease %s)\n", owner, name);
+    int bytes = snprintf(text, sizeof text, "%s (lease %s)\n", owner, name);
     if (ftruncate(fd, 0) != 0 || pwrite(fd, text, (size_t)bytes, 0) != bytes) {
         (void)snprintf(why, why_bytes,
                        "locked, though its holder cannot be written into it: %s (%s)",
@@ -155,14 +155,14 @@ trpi_lease_file_is_shared(const char *path, char *why, size_t why_bytes)
     };
     char copy[4096];
     struct statfs info;
-    (void)snprintf(copy, sizeof(copy), "%s", path);
+    (void)snprintf(copy, sizeof copy, "%s", path);
     const char *directory = dirname(copy);
     if (statfs(directory, &info) != 0) {
         (void)snprintf(why, why_bytes, "%.150s: %s (%s)", directory, strerror(errno),
                        trpi_errno_name(errno));
         return false;
     }
-    for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]); i++) {
+    for (size_t i = 0; i < sizeof shared / sizeof shared[0]; i++) {
         if ((uint32_t)info.f_type == shared[i]) {
             return true;
         }

@@ -9,9 +9,9 @@
 /* Not public: it began, or ended, to be waking; ask trpi_cluster_is_waking. */
 #define TRPI_CLUSTER_WAKING (1u << 31)
 typedef struct trpi_cluster_event {
-    uint32_t event;   /* one bit of trp_cluster_events, or TRPI_CLUSTER_WAKING */
+    uint32_t event; /* one bit of trp_cluster_events, or TRPI_CLUSTER_WAKING */
     int64_t wall_ms;
-    const trp_member_event *member;     /* of member events, else NULL */
+    const trp_member_event *member; /* of member events, else NULL */
     const trp_leader_event *leader;
     const trp_seen_event *seen;
     const trp_downing_event *downing;

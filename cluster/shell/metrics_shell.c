@@ -56,10 +56,13 @@ struct metrics_state {
     struct trpi_metrics *metrics;
 };
 
-trp_type trp_metrics_changed_type = {
-    "cluster-metrics.changed", 0, trp_metrics_changed_tag, TRP_TYPE_LOCAL | TRP_TYPE_VARIABLE,
-    NULL, 0, 0
-};
+trp_type trp_metrics_changed_type = { "cluster-metrics.changed",
+                                      0,
+                                      trp_metrics_changed_tag,
+                                      TRP_TYPE_LOCAL | TRP_TYPE_VARIABLE,
+                                      NULL,
+                                      0,
+                                      0 };
 static trp_type poke_type = { "cluster-metrics.poke", 0, 0xff51, TRP_TYPE_LOCAL, NULL, 0, 0 };
 static trp_type tick_type = { "cluster-metrics.tick", 0, 0xff52, TRP_TYPE_LOCAL, NULL, 0, 0 };
 static trp_type *const metrics_types[] = { &trp_metrics_changed_type, &poke_type, &tick_type };
@@ -92,7 +95,7 @@ static void
 frame_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count)
 {
     struct trpi_metrics *metrics = arg;
-    struct metrics_frame *frame = trpi_alloc(sizeof(*frame) + count);
+    struct metrics_frame *frame = trpi_alloc(sizeof *frame + count);
     if (frame == NULL) {
         return; /* a lost frame */
     }
@@ -172,7 +175,7 @@ look_at_members(struct trpi_metrics *metrics)
     const trpi_gossip *view = trpi_member_view(cluster->engine.core);
     uint64_t self = trpi_member_self(cluster->engine.core)->key;
     if (view != NULL && view->digest != metrics->view_digest) {
-        peers = trpi_alloc((view->members_count + 1) * sizeof(*peers));
+        peers = trpi_alloc((view->members_count + 1) * sizeof *peers);
         digest = view->digest;
     }
     for (uint32_t i = 0; peers != NULL && i < view->members_count; i++) {
@@ -180,8 +183,8 @@ look_at_members(struct trpi_metrics *metrics)
         bool is_self = m->ident->key == self;
         if (m->status != TRP_MEMBER_EXITING && m->status != TRP_MEMBER_DOWN &&
             (is_self || !trpi_gossip_is_unreachable(view, i))) {
-            peers[count++] = (trpi_metrics_peer){ m->ident->key, m->ident->id,
-                                                  m->status != TRP_MEMBER_JOINING };
+            peers[count++] =
+                (trpi_metrics_peer){ m->ident->key, m->ident->id, m->status != TRP_MEMBER_JOINING };
         }
     }
     pthread_mutex_unlock(&cluster->engine.lock);
@@ -233,9 +236,8 @@ collect(struct trpi_metrics *metrics)
         collector_open(metrics);
     }
     if (metrics->open) {
-        memset(samples, 0, sizeof(samples));
-        uint32_t count =
-            metrics->collector->collect(metrics->collecting, samples, TRP_METRICS_MAX);
+        memset(samples, 0, sizeof samples);
+        uint32_t count = metrics->collector->collect(metrics->collecting, samples, TRP_METRICS_MAX);
         trpi_member_now now = shell_now(metrics->cluster);
         (void)trpi_metrics_core_sample(metrics->core, now.mono_ms, now.wall_ms, samples,
                                        count < TRP_METRICS_MAX ? count : TRP_METRICS_MAX);
@@ -325,10 +327,10 @@ static trp_err
 metrics_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
 {
     struct trpi_metrics *metrics;
-    if (args == NULL || trp_msg_bytes(args) != sizeof(metrics)) {
+    if (args == NULL || trp_msg_bytes(args) != sizeof metrics) {
         return TRP_EINVAL;
     }
-    memcpy(&metrics, trp_msg_payload(args), sizeof(metrics));
+    memcpy(&metrics, trp_msg_payload(args), sizeof metrics);
     ((struct metrics_state *)state)->metrics = metrics;
     set_timer(metrics, ctx);
     return TRP_OK;
@@ -353,11 +355,11 @@ make_actor(struct trpi_metrics *metrics)
     spawn.dispatcher = "blocking";
     spawn.args_type = &trp_bytes_type;
     spawn.args = &metrics;
-    spawn.args_bytes = sizeof(metrics);
+    spawn.args_bytes = sizeof metrics;
     trp_err err = trp_protocol_register(&metrics_protocol);
     return err != TRP_OK ? err
-                         : trpi_system_spawn_internal(metrics->cluster->system,
-                                                      &metrics_behaviour, &spawn, &metrics->actor);
+                         : trpi_system_spawn_internal(metrics->cluster->system, &metrics_behaviour,
+                                                      &spawn, &metrics->actor);
 }
 
 trp_err
@@ -366,7 +368,7 @@ trpi_metrics_new(trpi_cluster *cluster, const trpi_metrics_options *options)
     if (options->disabled) {
         return TRP_OK;
     }
-    struct trpi_metrics *metrics = trpi_alloc(sizeof(*metrics));
+    struct trpi_metrics *metrics = trpi_alloc(sizeof *metrics);
     if (metrics == NULL) {
         return TRP_ENOMEM;
     }
@@ -376,7 +378,7 @@ trpi_metrics_new(trpi_cluster *cluster, const trpi_metrics_options *options)
     }
     metrics->cluster = cluster;
     metrics->collector = options->collector;
-    (void)snprintf(metrics->collector_name, sizeof(metrics->collector_name), "%s", name);
+    (void)snprintf(metrics->collector_name, sizeof metrics->collector_name, "%s", name);
     metrics->last = &metrics->first;
     pthread_mutex_init(&metrics->queue, NULL);
     cluster->metrics = metrics;

@@ -211,12 +211,12 @@ beat(trpi_cluster *cluster, trp_ctx *ctx)
     for (uint32_t i = 0; i < targets_count; i++) { /* replaced by this actor only: stable here */
         (void)trpi_remote_control_send(cluster->remote, &targets[i]->id, TRPI_CHANNEL_HEARTBEAT,
                                        bytes,
-                                       sizeof(bytes)); /* a lost one is what the detector is for */
+                                       sizeof bytes); /* a lost one is what the detector is for */
     }
     for (uint32_t i = 0; i < questions_count; i++) { /* likewise */
         (void)trpi_remote_control_send(cluster->remote, &questions[i].to->id,
                                        TRPI_CHANNEL_HEARTBEAT, questions[i].bytes,
-                                       sizeof(questions[i].bytes));
+                                       sizeof questions[i].bytes);
     }
     if (changed || keys_count > 0 || cluster->own.unheard) {
         /* An answer may shorten the list meanwhile; then the engine hears of a silence for one
@@ -296,7 +296,7 @@ static void
 take_frame(trpi_cluster *cluster, trp_ctx *ctx, const trp_msg *msg)
 {
     const struct shell_frame *frame = trp_msg_payload(msg);
-    size_t count = trp_msg_bytes(msg) - sizeof(*frame);
+    size_t count = trp_msg_bytes(msg) - sizeof *frame;
     trpi_member_event event = { .kind = TRPI_MEMBER_FRAME,
                                 .from = frame->from,
                                 .bytes = frame->bytes,
@@ -374,7 +374,7 @@ look_for_refusals(trpi_cluster *cluster, trp_ctx *ctx)
     cluster->own.refused_look_ms = now_ms + REFUSED_LOOK_MS;
     for (uint32_t i = 0; i < count; i++) {
         char why[TRPI_FRAME_REASON_BYTES];
-        bool refused = trpi_remote_is_incompatible(cluster->remote, &seeds[i], why, sizeof(why));
+        bool refused = trpi_remote_is_incompatible(cluster->remote, &seeds[i], why, sizeof why);
         if (refused || trpi_remote_has_rival(cluster->remote, &seeds[i])) {
             trpi_member_event event = { .kind = refused ? TRPI_MEMBER_REFUSED : TRPI_MEMBER_RIVAL };
             event.text = refused ? why : NULL;
@@ -496,10 +496,10 @@ static trp_err
 cluster_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
 {
     trpi_cluster *cluster;
-    if (args == NULL || trp_msg_bytes(args) != sizeof(cluster)) {
+    if (args == NULL || trp_msg_bytes(args) != sizeof cluster) {
         return TRP_EINVAL;
     }
-    memcpy(&cluster, trp_msg_payload(args), sizeof(cluster));
+    memcpy(&cluster, trp_msg_payload(args), sizeof cluster);
     ((struct shell_state *)state)->cluster = cluster;
     set_timer(cluster, ctx);
     return TRP_OK;

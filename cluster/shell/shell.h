@@ -32,7 +32,7 @@ struct shell_frame { /* payload of a frame */
     uint8_t bytes[];
 };
 
-struct shell_command { /* owned by its message */
+struct shell_command {           /* owned by its message */
     trpi_member_event_kind kind; /* 0: nothing for the engine, only an answer */
     bool granted;                /* LEASE */
     uint32_t addresses_count;
@@ -193,7 +193,7 @@ trp_err trpi_metrics_new(trpi_cluster *cluster, const trpi_metrics_options *opti
 /* Errors: those of trpi_system_spawn_internal. */
 trp_err trpi_metrics_start(trpi_cluster *cluster);
 void trpi_metrics_stop(trpi_cluster *cluster);
-void trpi_metrics_free(struct trpi_metrics *metrics); /* after the system has stopped */
+void trpi_metrics_free(struct trpi_metrics *metrics);            /* after the system has stopped */
 void trpi_metrics_members_changed(struct trpi_metrics *metrics); /* any thread; NULL is fine */
 
 extern const trp_behaviour trpi_cluster_behaviour;

@@ -42,18 +42,30 @@ trp_type trp_current_cluster_state_type = {
     "cluster.state", 0, trp_cluster_state_tag, TRP_TYPE_LOCAL | TRP_TYPE_VARIABLE, NULL, 0, 0
 };
 
-static trp_type *const cluster_types[] = {
-    &trp_current_cluster_state_type, &trp_member_joined_type,      &trp_member_up_type,
-    &trp_member_left_type,           &trp_member_exited_type,      &trp_member_downed_type,
-    &trp_member_removed_type,        &trp_member_unreachable_type, &trp_member_reachable_type,
-    &trp_leader_changed_type,        &trp_role_leader_changed_type, &trp_seen_changed_type,
-    &trp_downing_decision_type,      &trp_member_weakly_up_type,   &shell_frame_type,
-    &shell_tick_type,                &shell_command_type,          &shell_subscribe_type,
-    &shell_unsubscribe_type,         &shell_send_state_type,       &shell_on_up_type,
-    &shell_metrics_type
-};
+static trp_type *const cluster_types[] = { &trp_current_cluster_state_type,
+                                           &trp_member_joined_type,
+                                           &trp_member_up_type,
+                                           &trp_member_left_type,
+                                           &trp_member_exited_type,
+                                           &trp_member_downed_type,
+                                           &trp_member_removed_type,
+                                           &trp_member_unreachable_type,
+                                           &trp_member_reachable_type,
+                                           &trp_leader_changed_type,
+                                           &trp_role_leader_changed_type,
+                                           &trp_seen_changed_type,
+                                           &trp_downing_decision_type,
+                                           &trp_member_weakly_up_type,
+                                           &shell_frame_type,
+                                           &shell_tick_type,
+                                           &shell_command_type,
+                                           &shell_subscribe_type,
+                                           &shell_unsubscribe_type,
+                                           &shell_send_state_type,
+                                           &shell_on_up_type,
+                                           &shell_metrics_type };
 const trp_protocol trp_cluster_protocol = { "cluster", cluster_types,
-                                            sizeof(cluster_types) / sizeof(cluster_types[0]) };
+                                            sizeof cluster_types / sizeof cluster_types[0] };
 
 const trp_type *
 shell_event_type(uint32_t event)
@@ -119,7 +131,7 @@ judge(trpi_cluster *cluster, uint32_t event, const trp_member_event *what)
 {
     const trp_member *member = &what->member;
     trpi_node_id id;
-    memset(&id, 0, sizeof(id));
+    memset(&id, 0, sizeof id);
     if (member->self != 0 ||
         trpi_address_parse(member->address, &id.address, NULL, NULL) != TRP_OK) {
         return;
@@ -280,7 +292,7 @@ shell_send_state(trpi_cluster *cluster, trp_ctx *ctx, trp_ref ref)
         leader = trpi_gossip_leader(view, trpi_member_self(cluster->engine.core)->key, NULL);
     }
     if (leader != TRPI_GOSSIP_NONE) {
-        memcpy(state->leader.address, members[leader].address, sizeof(state->leader.address));
+        memcpy(state->leader.address, members[leader].address, sizeof state->leader.address);
         state->leader.uid = members[leader].uid;
     }
     trp_send(ctx, ref, msg);
@@ -295,7 +307,7 @@ static void
 tell_role_leader(void *arg, const trp_leader_event *leader)
 {
     const struct told *told = arg;
-    trp_tell(told->ctx, told->to, &trp_role_leader_changed_type, leader, sizeof(*leader));
+    trp_tell(told->ctx, told->to, &trp_role_leader_changed_type, leader, sizeof *leader);
 }
 
 /* ---- who is told ----------------------------------------------------------------------------- */
@@ -383,7 +395,7 @@ trpi_cluster_unlisten(trpi_cluster *cluster, uint64_t id)
         if (cluster->listen.listeners[i].id == id) {
             cluster->listen.listeners_count--;
             memmove(cluster->listen.listeners + i, cluster->listen.listeners + i + 1,
-                    (cluster->listen.listeners_count - i) * sizeof(*cluster->listen.listeners));
+                    (cluster->listen.listeners_count - i) * sizeof *cluster->listen.listeners);
             break;
         }
     }
@@ -409,32 +421,32 @@ put(trp_system *system, const trp_type *type, const void *payload, size_t bytes)
 trp_err
 trp_cluster_subscribe(trp_system *system, trp_ref subscriber, uint32_t events)
 {
-    uint32_t all = TRP_CLUSTER_DOMAIN_EVENTS | TRP_CLUSTER_SEEN_CHANGED |
-                   TRP_CLUSTER_METRICS_CHANGED;
+    uint32_t all =
+        TRP_CLUSTER_DOMAIN_EVENTS | TRP_CLUSTER_SEEN_CHANGED | TRP_CLUSTER_METRICS_CHANGED;
     if (trp_ref_is_none(subscriber) || events == 0 || (events & ~all) != 0) {
         return TRP_EINVAL;
     }
     struct shell_subscriber what = { subscriber, events };
-    return put(system, &shell_subscribe_type, &what, sizeof(what));
+    return put(system, &shell_subscribe_type, &what, sizeof what);
 }
 
 void
 trp_cluster_unsubscribe(trp_system *system, trp_ref subscriber, uint32_t events)
 {
     struct shell_subscriber what = { subscriber, events };
-    (void)put(system, &shell_unsubscribe_type, &what, sizeof(what)); /* void by contract */
+    (void)put(system, &shell_unsubscribe_type, &what, sizeof what); /* void by contract */
 }
 
 trp_err
 trp_cluster_send_state(trp_system *system, trp_ref receiver)
 {
     struct shell_subscriber what = { receiver, 0 };
-    return put(system, &shell_send_state_type, &what, sizeof(what));
+    return put(system, &shell_send_state_type, &what, sizeof what);
 }
 
 trp_err
 trp_cluster_on_member_up(trp_system *system, void (*fn)(void *arg), void *arg)
 {
     struct shell_on_up what = { fn, arg };
-    return fn == NULL ? TRP_EINVAL : put(system, &shell_on_up_type, &what, sizeof(what));
+    return fn == NULL ? TRP_EINVAL : put(system, &shell_on_up_type, &what, sizeof what);
 }

@@ -22,7 +22,10 @@
 
 #define CLOSE_TIMEOUT_MS 5000u
 
-#define LOCAL_TYPE(text, bytes, tag) { "cluster." text, bytes, tag, TRP_TYPE_LOCAL, NULL, 0, 0 }
+#define LOCAL_TYPE(text, bytes, tag)                                                               \
+    {                                                                                              \
+        "cluster." text, bytes, tag, TRP_TYPE_LOCAL, NULL, 0, 0                                    \
+    }
 
 trp_type shell_frame_type = {
     "cluster.frame", 0, 0xff4d, TRP_TYPE_LOCAL | TRP_TYPE_VARIABLE, NULL, 0, 0
@@ -131,7 +134,7 @@ shell_frame_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes, s
 struct shell_command *
 shell_command_new(trpi_member_event_kind kind, size_t text_bytes)
 {
-    struct shell_command *command = trpi_alloc(sizeof(*command) + text_bytes);
+    struct shell_command *command = trpi_alloc(sizeof *command + text_bytes);
     if (command != NULL) {
         command->kind = kind;
     }
@@ -170,9 +173,9 @@ trp_err
 shell_command_put(trpi_cluster *cluster, struct shell_command *command)
 {
     trp_msg *msg;
-    trp_err err = is_closed(cluster) ? TRP_ECLOSED
-                                     : trpi_msg_new_owner(&shell_command_type, command,
-                                                          command_release, &msg);
+    trp_err err = is_closed(cluster)
+                      ? TRP_ECLOSED
+                      : trpi_msg_new_owner(&shell_command_type, command, command_release, &msg);
     if (err == TRP_OK) {
         send_msg(cluster, msg);
     }
@@ -191,7 +194,7 @@ shell_close(trpi_cluster *cluster)
     /* The actor answers TRP_ECLOSED to what it finds in its mailbox from now on, and when it has
      * answered this it has found all. An actor that hangs answers when its messages are freed. */
     if (trp_system_ask(cluster->system, cluster->actor, &trp_identify_type, &question,
-                       sizeof(question), CLOSE_TIMEOUT_MS, &reply) == TRP_OK) {
+                       sizeof question, CLOSE_TIMEOUT_MS, &reply) == TRP_OK) {
         trp_msg_free(reply);
     }
 }

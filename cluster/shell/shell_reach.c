@@ -26,7 +26,7 @@ shell_reach_begin(trpi_cluster *cluster, const trpi_node_id *id)
     struct shell_reaching *r = &cluster->own.reaching[cluster->own.reaching_count++];
     *r = (struct shell_reaching){ .id = *id };
     char why[TRPI_REACH_WHY_BYTES];
-    (void)trpi_remote_reach(cluster->remote, id, &r->reach, why, sizeof(why)); /* dials */
+    (void)trpi_remote_reach(cluster->remote, id, &r->reach, why, sizeof why); /* dials */
     cluster->own.reaching_look_ms = shell_now_us(cluster) / 1000 + LOOK_MS;
 }
 
@@ -41,7 +41,7 @@ shell_reach_look(trpi_cluster *cluster, trp_ctx *ctx)
     for (uint32_t i = cluster->own.reaching_count; i-- > 0;) {
         char why[TRPI_REACH_WHY_BYTES];
         struct shell_reaching *r = &cluster->own.reaching[i];
-        trp_err err = trpi_remote_reach(cluster->remote, &r->id, &r->reach, why, sizeof(why));
+        trp_err err = trpi_remote_reach(cluster->remote, &r->id, &r->reach, why, sizeof why);
         if (err == TRP_EAGAIN) {
             continue;
         }

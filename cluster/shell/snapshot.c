@@ -41,7 +41,7 @@ fill_member(const trpi_cluster *cluster, const trpi_gossip *view, uint32_t index
         ret->age_ms = now_us / 1000 - known->first_seen_ms;
     }
     ret->up_since_wall_ms = (int64_t)m->up_since_s * 1000;
-    memcpy(ret->build, m->ident->build, sizeof(ret->build));
+    memcpy(ret->build, m->ident->build, sizeof ret->build);
     ret->remover = trpi_member_is_remover(cluster->engine.core, m->ident->key);
     uint64_t since_ms = trpi_member_unreachable_since_ms(cluster->engine.core, m->ident->key);
     if (m->unreachable != 0) {
@@ -83,12 +83,12 @@ fill_view(const trpi_cluster *cluster, const trpi_gossip *view, trpi_cluster_sna
     while (s->foreign_count < TRPI_CLUSTER_FOREIGN_MAX &&
            trpi_member_foreign(cluster->engine.core, s->foreign_count, &id, &since_ms)) {
         (void)trpi_address_format(&id.address, s->foreign[s->foreign_count].address,
-                                  sizeof(s->foreign[0].address));
+                                  sizeof s->foreign[0].address);
         s->foreign[s->foreign_count].uid = id.uid;
         s->foreign[s->foreign_count++].since_ms = now_ms - since_ms;
     }
     s->waking = trpi_heartbeat_is_waking(cluster->engine.heartbeat, shell_now_us(cluster));
-    (void)trpi_member_lacking(cluster->engine.core, s->lacking, sizeof(s->lacking));
+    (void)trpi_member_lacking(cluster->engine.core, s->lacking, sizeof s->lacking);
 }
 
 trp_err
@@ -98,15 +98,15 @@ trpi_cluster_snapshot_get(trpi_cluster *cluster, trpi_cluster_snapshot **ret_sna
     const trpi_gossip *view = trpi_member_view(cluster->engine.core);
     size_t members = view == NULL ? 0 : view->members_count;
     size_t rows = view == NULL ? 0 : view->rows_count;
-    trpi_cluster_snapshot *s = trpi_alloc(sizeof(*s) + members * sizeof(trpi_cluster_member) +
+    trpi_cluster_snapshot *s = trpi_alloc(sizeof *s + members * sizeof(trpi_cluster_member) +
                                           rows * sizeof(trpi_cluster_observation));
     if (s != NULL) {
         s->members = (trpi_cluster_member *)(void *)(s + 1);
         s->observations = (trpi_cluster_observation *)(void *)(s->members + members);
         s->phase = trpi_member_phase_get(cluster->engine.core);
         s->stop = trpi_member_stop_reason(cluster->engine.core);
-        (void)trpi_member_seek_text(cluster->engine.core, s->seeking, sizeof(s->seeking));
-        (void)snprintf(s->seeking_why, sizeof(s->seeking_why), "%s",
+        (void)trpi_member_seek_text(cluster->engine.core, s->seeking, sizeof s->seeking);
+        (void)snprintf(s->seeking_why, sizeof s->seeking_why, "%s",
                        trpi_member_seek_why(cluster->engine.core));
         s->self = s->leader = s->oldest = TRPI_CLUSTER_NONE;
         s->strategy = cluster->settings.strategy;

@@ -7,16 +7,16 @@
 
 typedef struct trpi_cluster_member {
     trp_member member;
-    double phi;              /* own detector's; negative: not monitored from here */
-    uint64_t round_trip_us;  /* of heartbeats; 0 unknown */
-    uint64_t heartbeats;     /* answered since this node monitors it */
+    double phi;               /* own detector's; negative: not monitored from here */
+    uint64_t round_trip_us;   /* of heartbeats; 0 unknown */
+    uint64_t heartbeats;      /* answered since this node monitors it */
     int64_t up_since_wall_ms; /* by the clock of who made it Up; 0: unknown, or it never was Up */
     char build[TRPI_BUILD_BYTES_MAX + 1]; /* the version of Troupe that it runs; "": unknown */
-    uint64_t age_ms;         /* since this node saw it first */
-    uint64_t unreachable_ms; /* for how long; 0: reachable */
-    bool seen;               /* has seen the present version */
-    bool awaited;            /* convergence waits until it has */
-    bool remover;            /* says that it has removed this node from its cluster */
+    uint64_t age_ms;                      /* since this node saw it first */
+    uint64_t unreachable_ms;              /* for how long; 0: reachable */
+    bool seen;                            /* has seen the present version */
+    bool awaited;                         /* convergence waits until it has */
+    bool remover;                         /* says that it has removed this node from its cluster */
 } trpi_cluster_member;
 
 /* members[observer] says members[subject] is unreachable */
@@ -38,23 +38,23 @@ typedef struct trpi_cluster_snapshot { /* one block of memory */
     trpi_cluster_observation *observations;
     uint32_t observations_count;
     uint32_t clock_count, tombstones_count; /* what the view holds besides */
-    uint32_t self, leader, oldest; /* index or TRPI_CLUSTER_NONE */
-    uint32_t unseen, blocking;     /* what keeps it from converging: members that have not seen it,
+    uint32_t self, leader, oldest;          /* index or TRPI_CLUSTER_NONE */
+    uint32_t unseen, blocking; /* what keeps it from converging: members that have not seen it,
                                       members that are unreachable */
     bool converged;
-    uint64_t converged_ms; /* for how long it has been so, or not */
+    uint64_t converged_ms;                    /* for how long it has been so, or not */
     char lacking[TRPI_CLUSTER_LACKING_BYTES]; /* trpi_member_lacking */
-    uint64_t version;      /* equal on two nodes only if they agree on members and seen set */
-    const char *strategy;  /* of downing; static */
+    uint64_t version;     /* equal on two nodes only if they agree on members and seen set */
+    const char *strategy; /* of downing; static */
     uint32_t stable_after_ms, auto_down_after_ms;
-    uint64_t removed_ms;   /* for how long a member says that it has removed this node: two
+    uint64_t removed_ms; /* for how long a member says that it has removed this node: two
                               clusters, or this node ends in some seconds; 0: nobody does */
     struct {
         char address[TRP_ADDRESS_BYTES];
-        uint64_t uid, since_ms; /* for how long */
+        uint64_t uid, since_ms;          /* for how long */
     } foreign[TRPI_CLUSTER_FOREIGN_MAX]; /* seeds that live in another cluster of this name */
     uint32_t foreign_count;
-    bool waking;           /* stood still, and does not know yet who is there (heartbeat.h) */
+    bool waking; /* stood still, and does not know yet who is there (heartbeat.h) */
     trpi_member_stats stats;
 } trpi_cluster_snapshot;
 

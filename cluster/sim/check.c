@@ -98,7 +98,7 @@ check_members(struct sim_world *w, uint32_t node, const trpi_gossip *old, const 
     uint32_t next = 0; /* both are in one order */
     for (uint32_t i = 0; i < old->members_count; i++) {
         const trpi_gossip_member *m = &old->members[i];
-        uint32_t at = next < new->members_count && new->members[next].ident == m->ident
+        uint32_t at = next < new->members_count && m->ident == new->members[next].ident
                           ? next
                           : trpi_gossip_find(new, m->ident->key);
         next = at == TRPI_GOSSIP_NONE ? next : at + 1;
@@ -172,8 +172,7 @@ check_decisions(struct sim_world *w, uint32_t node, const trpi_gossip *old, cons
     uint32_t at = 0;
     for (uint32_t i = 0; i < new->members_count; i++) {
         const trpi_gossip_member *m = &new->members[i];
-        struct sim_node *subject =
-            is_news(old, m, &at) ? sim_node_of(w, m->ident->id.uid) : NULL;
+        struct sim_node *subject = is_news(old, m, &at) ? sim_node_of(w, m->ident->id.uid) : NULL;
         if (subject != NULL && m->status > subject->peak_status) {
             subject->peak_status = m->status;
             subject->joining_us = m->status == TRP_MEMBER_JOINING ? w->now_us : subject->joining_us;
@@ -193,9 +192,8 @@ check_decisions(struct sim_world *w, uint32_t node, const trpi_gossip *old, cons
     at = 0;
     for (uint32_t i = 0; i < new->members_count; i++) {
         const trpi_gossip_member *m = &new->members[i];
-        struct sim_node *subject = m->up_number != 0 && is_news(old, m, &at)
-                                       ? sim_node_of(w, m->ident->id.uid)
-                                       : NULL;
+        struct sim_node *subject =
+            m->up_number != 0 && is_news(old, m, &at) ? sim_node_of(w, m->ident->id.uid) : NULL;
         if (subject != NULL) {
             subject->ever_up = true;
         }
@@ -406,16 +404,16 @@ sim_explain(struct sim_world *w)
 {
     char text[TRPI_SIM_FAILURE_BYTES];
     size_t at = 0;
-    for (uint32_t i = 0; i < w->nodes_count && at + 60 < sizeof(text); i++) {
+    for (uint32_t i = 0; i < w->nodes_count && at + 60 < sizeof text; i++) {
         const struct sim_node *n = &w->nodes[i];
         const trpi_gossip *g = n->running ? trpi_member_view(n->core) : NULL;
         int wrote;
         if (g == NULL) {
             wrote =
-                snprintf(text + at, sizeof(text) - at, " %u:%s", i, n->running ? "seeking" : "-");
+                snprintf(text + at, sizeof text - at, " %u:%s", i, n->running ? "seeking" : "-");
         } else {
             trpi_gossip_blockers b = trpi_gossip_blocked_by(g, trpi_member_seen(n->core));
-            wrote = snprintf(text + at, sizeof(text) - at, " %u:%u members,%u unseen,%u away,%04x",
+            wrote = snprintf(text + at, sizeof text - at, " %u:%u members,%u unseen,%u away,%04x",
                              i, g->members_count, b.unseen, b.unreachable,
                              (unsigned)(trpi_member_version(n->core) & 0xffff));
         }

@@ -29,13 +29,13 @@ static void
 mirror_add(struct sim_world *w, struct sim_node *n, uint64_t uid)
 {
     uint32_t more = n->mirror_used == 0 ? w->nodes_count + 1 : 1;
-    if (trpi_array_reserve(&n->mirror, n->mirror_used, &n->mirror_room, sizeof(*n->mirror), more,
+    if (trpi_array_reserve(&n->mirror, n->mirror_used, &n->mirror_room, sizeof *n->mirror, more,
                            TRPI_ARRAY_NO_LIMIT) != TRP_OK) {
         sim_fail(w, "out of memory");
         return;
     }
     if (n->mirror_used == 0) {
-        memset(n->mirror, 0, w->nodes_count * sizeof(*n->mirror));
+        memset(n->mirror, 0, w->nodes_count * sizeof *n->mirror);
         n->mirror_used = w->nodes_count;
     }
     uint32_t own = (uint32_t)(uid >> 16) & 0xffff;
@@ -65,8 +65,7 @@ event_fits(const trpi_member_action *action, const struct sim_mirror_member *m)
     case TRP_CLUSTER_MEMBER_WEAKLY_UP:
         return m != NULL && m->status == TRP_MEMBER_JOINING;
     case TRP_CLUSTER_MEMBER_UP:
-        return m != NULL &&
-               (m->status == TRP_MEMBER_JOINING || m->status == TRP_MEMBER_WEAKLY_UP);
+        return m != NULL && (m->status == TRP_MEMBER_JOINING || m->status == TRP_MEMBER_WEAKLY_UP);
     case TRP_CLUSTER_MEMBER_LEFT:
         return m != NULL && (m->status <= TRP_MEMBER_UP || m->status == TRP_MEMBER_WEAKLY_UP);
     case TRP_CLUSTER_MEMBER_EXITED:
@@ -89,8 +88,8 @@ check_decision(struct sim_world *w, uint32_t node, const trp_downing_event *deci
 {
     uint64_t now_ms = w->now_us / 1000;
     uint64_t apart_ms = w->nodes[node].apart_ms;
-    uint64_t least_ms = (uint64_t)w->member.downing.stable_after_ms +
-                        w->member.downing.unstable_after_ms;
+    uint64_t least_ms =
+        (uint64_t)w->member.downing.stable_after_ms + w->member.downing.unstable_after_ms;
     if (strstr(decision->reason, "unstable") != NULL &&
         (apart_ms == 0 || now_ms - apart_ms < least_ms)) {
         sim_fail(w, "downing-D1: node %u stops for unrest, and the cluster was whole %llu ms ago",

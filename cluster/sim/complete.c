@@ -71,7 +71,7 @@ trp_sim_fail(trp_sim *sim, const char *file, int line, const char *text)
         sim->result.failed = 1;
         sim->result.file = file;
         sim->result.line = line;
-        (void)snprintf(sim->result.text, sizeof(sim->result.text), "t=%.3fs: %s",
+        (void)snprintf(sim->result.text, sizeof sim->result.text, "t=%.3fs: %s",
                        (double)trp_sim_now_ms(sim) / 1e3, text);
     }
     /* an ask of the program pumps too, and a behaviour may fail in it */
@@ -140,8 +140,8 @@ trp_sim_await(trp_sim *sim, int (*holds)(void *arg), void *arg, uint32_t ms)
 void
 sim_complete_mend(trp_sim *sim)
 {
-    memset(sim->cut_until_ns, 0, sizeof(sim->cut_until_ns));
-    memset(sim->dial_until_ns, 0, sizeof(sim->dial_until_ns));
+    memset(sim->cut_until_ns, 0, sizeof sim->cut_until_ns);
+    memset(sim->dial_until_ns, 0, sizeof sim->dial_until_ns);
     sim->delay_ms = 1;
     for (uint32_t i = 0; i < sim->nodes_count; i++) {
         sim->nodes[i].alone_until_ns = sim->nodes[i].port_until_ns = 0;
@@ -232,8 +232,8 @@ nodes_name(trp_sim *sim)
         struct sim_whole *n = &sim->nodes[i];
         n->sim = sim;
         n->number = i;
-        (void)snprintf(n->host, sizeof(n->host), "n%u", i % TRP_SIM_NODES_MAX);
-        (void)snprintf(n->address, sizeof(n->address), "troupe.mem://sim@%s:%d", n->host,
+        (void)snprintf(n->host, sizeof n->host, "n%u", i % TRP_SIM_NODES_MAX);
+        (void)snprintf(n->address, sizeof n->address, "troupe.mem://sim@%s:%d", n->host,
                        SIM_COMPLETE_PORT);
     }
 }
@@ -254,7 +254,7 @@ static trp_err
 run_once(const trp_sim_options *options, trp_sim_program program, void *arg, uint64_t seed,
          trp_sim_result *result)
 {
-    trp_sim *sim = trpi_alloc(sizeof(*sim));
+    trp_sim *sim = trpi_alloc(sizeof *sim);
     if (sim == NULL) {
         return TRP_ENOMEM;
     }
@@ -313,7 +313,7 @@ trp_sim_run(trp_sim_program program, void *arg, const trp_sim_options *options,
             trp_sim_result *ret_result)
 {
     trp_sim_options o = TRP_SIM_OPTIONS_INIT;
-    trp_sim_result result = { .size = sizeof(result) };
+    trp_sim_result result = { .size = sizeof result };
     trp_err err = TRP_OK;
     if (program == NULL || !TRPI_SIZED_COPY(options, &o, log_arg) || !options_are_valid(&o) ||
         (ret_result != NULL && !TRPI_SIZED_FILL(ret_result, &result, text))) {

@@ -16,7 +16,7 @@
 #define SIM_OPERATED_SEEDS 12u
 #define SIM_COMPLETE_PORT 2552
 #define SIM_COMPLETE_COOKIE_KEY "remote.secure-cookie"
-#define SIM_COMPLETE_PENDING 16u /* connections that have not said who they are */
+#define SIM_COMPLETE_PENDING 16u            /* connections that have not said who they are */
 #define SIM_COMPLETE_RECEIVER_BYTES 524288u /* that may wait for one receiver */
 
 struct sim_whole { /* a node */
@@ -27,8 +27,8 @@ struct sim_whole { /* a node */
     trp_system *system; /* NULL: does not run */
     trpi_remote *remote;
     trpi_cluster *cluster;
-    bool unplugged; /* killed: nothing gets in or out */
-    bool over;      /* its membership has ended, so its process will end */
+    bool unplugged;         /* killed: nothing gets in or out */
+    bool over;              /* its membership has ended, so its process will end */
     trpi_member_stop stop;  /* how the last membership ended */
     uint64_t port_until_ns; /* nobody can dial it */
     /* of a swarm */
@@ -53,10 +53,10 @@ struct trp_sim {
     uint32_t delay_ms;
     uint32_t nodes_count;
     struct sim_whole nodes[TRP_SIM_NODES_MAX];
-    uint64_t cut_until_ns[TRP_SIM_NODES_MAX][TRP_SIM_NODES_MAX]; /* [from][to] */
+    uint64_t cut_until_ns[TRP_SIM_NODES_MAX][TRP_SIM_NODES_MAX];  /* [from][to] */
     uint64_t dial_until_ns[TRP_SIM_NODES_MAX][TRP_SIM_NODES_MAX]; /* [from][to] cannot be dialled */
     struct sim_operated *operated; /* NULL: no swarm with an operator */
-    bool may_jump; /* the program runs, and not within a behaviour */
+    bool may_jump;                 /* the program runs, and not within a behaviour */
     jmp_buf end;
     bool failed;
     trp_sim_result result;

@@ -45,8 +45,8 @@ sim_complete_fault(void *arg, trpi_mem_event *event)
         return closed_ns / MILLISECOND_NS % 2 == 0 ? TRPI_MEM_CUT : TRPI_MEM_DROP;
     }
     if (sim->delay_ms > 0) {
-        due_ns += sim_complete_draw(&sim->network_random) %
-                  ((uint64_t)sim->delay_ms * MILLISECOND_NS);
+        due_ns +=
+            sim_complete_draw(&sim->network_random) % ((uint64_t)sim->delay_ms * MILLISECOND_NS);
     }
     due_ns = latest(due_ns, sim->cut_until_ns[from->number][to->number]);
     due_ns = latest(due_ns, latest(from->alone_until_ns, to->alone_until_ns));
@@ -58,8 +58,7 @@ void
 trp_sim_cut(trp_sim *sim, uint32_t from, uint32_t to, uint32_t ms)
 {
     if (from < sim->nodes_count && to < sim->nodes_count) {
-        sim->cut_until_ns[from][to] =
-            sim_complete_now_ns(sim) + (uint64_t)ms * MILLISECOND_NS;
+        sim->cut_until_ns[from][to] = sim_complete_now_ns(sim) + (uint64_t)ms * MILLISECOND_NS;
     }
 }
 
@@ -91,8 +90,8 @@ hurt_count(const trp_sim *sim)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < sim->nodes_count; i++) {
-        count += sim->nodes[i].system == NULL ||
-                 sim->nodes[i].alone_until_ns > sim_complete_now_ns(sim);
+        count +=
+            sim->nodes[i].system == NULL || sim->nodes[i].alone_until_ns > sim_complete_now_ns(sim);
     }
     return count;
 }

@@ -61,14 +61,14 @@ counter_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     struct number n;
     if (trp_msg_is(msg, &trp_i64_type)) {
         int64_t received = (int64_t)c->received;
-        trp_reply(ctx, &trp_i64_type, &received, sizeof(received));
+        trp_reply(ctx, &trp_i64_type, &received, sizeof received);
         return TRP_OK;
     }
-    if (!trp_msg_is(msg, &trp_bytes_type) || trp_msg_bytes(msg) != sizeof(n)) {
+    if (!trp_msg_is(msg, &trp_bytes_type) || trp_msg_bytes(msg) != sizeof n) {
         trp_unhandled_msg(ctx, msg);
         return TRP_OK;
     }
-    memcpy(&n, trp_msg_payload(msg), sizeof(n));
+    memcpy(&n, trp_msg_payload(msg), sizeof n);
     struct number *last = &c->last[n.node % TRP_SIM_NODES_MAX];
     TRP_SIM_CHECK(laws->sim, n.incarnation > last->incarnation ||
                                  (n.incarnation == last->incarnation && n.number > last->number));
@@ -100,8 +100,8 @@ static trp_err
 teller_start(trp_ctx *ctx, void *state, const trp_msg *args)
 {
     memcpy(state, trp_msg_payload(args), sizeof(struct birth));
-    return trp_timer_repeat(ctx, 1, TELL_EVERY_MS, TELL_EVERY_MS, &trp_i64_type,
-                            &(int64_t){ 0 }, sizeof(int64_t));
+    return trp_timer_repeat(ctx, 1, TELL_EVERY_MS, TELL_EVERY_MS, &trp_i64_type, &(int64_t){ 0 },
+                            sizeof(int64_t));
 }
 
 static trp_err
@@ -113,9 +113,9 @@ teller_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     for (uint32_t i = 0; i < trp_sim_nodes(sim); i++) {
         char path[96];
         struct number n = { t->birth.node, t->birth.incarnation, ++t->number };
-        (void)snprintf(path, sizeof(path), "%s/user/counter", trp_sim_address(sim, i));
+        (void)snprintf(path, sizeof path, "%s/user/counter", trp_sim_address(sim, i));
         if (i != t->birth.node) {
-            trp_err err = trp_select_tell(ctx, path, &trp_bytes_type, &n, sizeof(n));
+            trp_err err = trp_select_tell(ctx, path, &trp_bytes_type, &n, sizeof n);
             TRP_SIM_CHECK(sim, err == TRP_OK); /* which says nothing of its arrival */
         }
     }
@@ -195,9 +195,9 @@ spawn(trp_sim *sim, uint32_t node, const trp_behaviour *behaviour, const char *n
     options.name = name;
     options.args_type = &trp_bytes_type;
     options.args = birth;
-    options.args_bytes = sizeof(*birth);
-    TRP_SIM_CHECK(sim, trp_system_spawn(trp_sim_system(sim, node), behaviour, &options, &ref) ==
-                           TRP_OK);
+    options.args_bytes = sizeof *birth;
+    TRP_SIM_CHECK(sim,
+                  trp_system_spawn(trp_sim_system(sim, node), behaviour, &options, &ref) == TRP_OK);
     return ref;
 }
 
@@ -228,16 +228,16 @@ sim_laws_everybody_answers(trp_sim *sim, const char *name)
             char path[96];
             int64_t question = 0;
             trp_msg *answer = NULL;
-            (void)snprintf(path, sizeof(path), "%s/user/%s", trp_sim_address(sim, to), name);
+            (void)snprintf(path, sizeof path, "%s/user/%s", trp_sim_address(sim, to), name);
             trp_err err = trp_system_ask_path(trp_sim_system(sim, from), path, &trp_i64_type,
-                                              &question, sizeof(question), ANSWER_MS, &answer);
+                                              &question, sizeof question, ANSWER_MS, &answer);
             trp_msg_free(answer);
             TRP_SIM_CHECK(sim, err == TRP_OK); /* complete-law-A3 */
         }
     }
 }
 
-struct wanted { /* of the program */
+struct wanted {           /* of the program */
     struct sim_laws laws; /* first */
     uint32_t faults_ms;
 };
@@ -270,12 +270,12 @@ sim_complete_trace(const trpi_sim_options *options, trp_sim_options *ret)
 trp_err
 sim_complete_result(trp_err err, const trp_sim_result *result, trpi_sim_result *ret_result)
 {
-    memset(ret_result, 0, sizeof(*ret_result));
+    memset(ret_result, 0, sizeof *ret_result);
     ret_result->hash = result->hash;
     ret_result->events = result->turns;
     ret_result->virtual_ms = result->virtual_ms;
     ret_result->failed = result->failed != 0;
-    (void)snprintf(ret_result->failure, sizeof(ret_result->failure), "%.*s",
+    (void)snprintf(ret_result->failure, sizeof ret_result->failure, "%.*s",
                    TRPI_SIM_FAILURE_BYTES - 1, result->text);
     return err == TRP_EFAILED ? TRP_OK : err;
 }
@@ -285,7 +285,7 @@ sim_complete_run(const trpi_sim_options *options, trpi_sim_result *ret_result)
 {
     struct wanted wanted = { .faults_ms = FAULTS_MS };
     trp_sim_options o = TRP_SIM_OPTIONS_INIT;
-    trp_sim_result result = { .size = sizeof(result) };
+    trp_sim_result result = { .size = sizeof result };
     char replay[96];
     if (options->nodes > TRP_SIM_NODES_MAX || options->until_ms > UINT32_MAX) {
         return TRP_EINVAL;
@@ -294,7 +294,7 @@ sim_complete_run(const trpi_sim_options *options, trpi_sim_result *ret_result)
     o.seed = options->seed;
     o.nodes = options->nodes;
     o.started = started;
-    (void)snprintf(replay, sizeof(replay),
+    (void)snprintf(replay, sizeof replay,
                    "troupe sim --scenario actors --nodes %u --until %ums --seed", options->nodes,
                    wanted.faults_ms);
     o.replay = replay;

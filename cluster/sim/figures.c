@@ -20,12 +20,12 @@ convergence_ms_max(uint32_t members)
         uint32_t members, ms;
     } table[] = { { 10, 2300 }, { 100, 4300 }, { 1000, 7300 }, { 2400, 8000 }, { 10000, 10000 } };
     size_t i = 1;
-    while (i + 1 < sizeof(table) / sizeof(table[0]) && members > table[i].members) {
+    while (i + 1 < sizeof table / sizeof table[0] && members > table[i].members) {
         i++;
     }
     uint64_t over = members > table[i - 1].members ? members - table[i - 1].members : 0;
-    return table[i - 1].ms + over * (table[i].ms - table[i - 1].ms) /
-                                 (table[i].members - table[i - 1].members);
+    return table[i - 1].ms +
+           over * (table[i].ms - table[i - 1].ms) / (table[i].members - table[i - 1].members);
 }
 
 /* From its start until it is Up and everybody has seen it. */

@@ -40,9 +40,9 @@ quarantine(const struct sim_world *w, struct sim_node *n, const trpi_node_id *id
     if (n->quarantined_count == SIM_QUARANTINED_MAX) {
         n->quarantined_count--;
         memmove(n->quarantined, n->quarantined + 1,
-                n->quarantined_count * sizeof(n->quarantined[0]));
+                n->quarantined_count * sizeof n->quarantined[0]);
         memmove(n->quarantined_from_us, n->quarantined_from_us + 1,
-                n->quarantined_count * sizeof(n->quarantined_from_us[0]));
+                n->quarantined_count * sizeof n->quarantined_from_us[0]);
     }
     n->quarantined[n->quarantined_count] = trpi_ident_key(id);
     n->quarantined_from_us[n->quarantined_count++] = w->now_us + SIM_QUARANTINE_AFTER_US;
@@ -83,7 +83,7 @@ lease_answer(struct sim_world *w, uint32_t node)
         w->lease_holder = node + 1;
         w->lease_incarnation = w->nodes[node].incarnation;
     } else { /* in the words of lease_file.c */
-        (void)snprintf(why, sizeof(why), "%s has it",
+        (void)snprintf(why, sizeof why, "%s has it",
                        trpi_lease_owner(&w->nodes[holder - 1].id, owner));
     }
     sim_note(w, "node %u: the lease is %s", node, granted ? "granted" : "refused");
@@ -122,7 +122,7 @@ carry_out(struct sim_world *w, uint32_t node)
             w->lease_holder = w->lease_holder == node + 1 ? 0 : w->lease_holder;
             break;
         case TRPI_ACTION_DIAL:
-            break; /* links are never gated here */
+            break;              /* links are never gated here */
         case TRPI_ACTION_REACH: /* dial_back is off in this world */
             break;
         case TRPI_ACTION_STOPPED:
@@ -201,8 +201,8 @@ begin_to_hand_over(struct sim_world *w, uint32_t node)
 {
     struct sim_node *n = &w->nodes[node];
     const trpi_gossip *view = trpi_member_view(n->core);
-    uint32_t self = view == NULL ? TRPI_GOSSIP_NONE
-                                 : trpi_gossip_find(view, trpi_member_self(n->core)->key);
+    uint32_t self =
+        view == NULL ? TRPI_GOSSIP_NONE : trpi_gossip_find(view, trpi_member_self(n->core)->key);
     if (self != TRPI_GOSSIP_NONE && view->members[self].status == TRP_MEMBER_EXITING) {
         n->hands_over = true;
         sim_at(w, w->exiting_ms, hand_over_script, node, n->incarnation);
@@ -250,12 +250,12 @@ sim_node_wake(struct sim_world *w, uint32_t node)
     sim_check_heartbeat(w, node);
     uint32_t count = trpi_heartbeat_targets(n->heartbeat, &targets, bytes);
     for (uint32_t i = 0; i < count; i++) {
-        sim_send_small(w, node, &targets[i]->id, SIM_HEARTBEAT, bytes, sizeof(bytes));
+        sim_send_small(w, node, &targets[i]->id, SIM_HEARTBEAT, bytes, sizeof bytes);
     }
     count = trpi_heartbeat_questions(n->heartbeat, &questions);
     for (uint32_t i = 0; i < count; i++) {
         sim_send_small(w, node, &questions[i].to->id, SIM_HEARTBEAT, questions[i].bytes,
-                       sizeof(questions[i].bytes));
+                       sizeof questions[i].bytes);
     }
     count = trpi_heartbeat_unreachable(n->heartbeat, &keys);
     if (trpi_heartbeat_has_changed(n->heartbeat) || count > 0) {
@@ -301,9 +301,9 @@ sim_node_deliver(struct sim_world *w, const struct sim_event *e, const uint8_t *
     if (e->channel == SIM_HEARTBEAT) {
         uint8_t answer[TRPI_HEARTBEAT_BYTES], word[TRPI_HEARTBEAT_WORD_BYTES];
         if (trpi_heartbeat_reply(bytes, e->count, answer)) {
-            sim_send_small(w, e->node, &from, SIM_HEARTBEAT, answer, sizeof(answer));
+            sim_send_small(w, e->node, &from, SIM_HEARTBEAT, answer, sizeof answer);
         } else if (trpi_heartbeat_testify(n->heartbeat, w->now_us, bytes, e->count, word)) {
-            sim_send_small(w, e->node, &from, SIM_HEARTBEAT, word, sizeof(word));
+            sim_send_small(w, e->node, &from, SIM_HEARTBEAT, word, sizeof word);
         } else {
             trpi_heartbeat_answer(n->heartbeat, w->now_us, &from, bytes, e->count);
         }

@@ -298,7 +298,7 @@ act_on_network(struct sim_operated *o, const trpi_sim_action *a, struct sim_whol
         }
         break;
     default:
-        memset(sim->cut_until_ns, 0, sizeof(sim->cut_until_ns));
+        memset(sim->cut_until_ns, 0, sizeof sim->cut_until_ns);
         break;
     }
 }
@@ -587,7 +587,7 @@ static trp_err
 run(struct sim_operated *o, const trpi_sim_options *options, trpi_sim_result *ret_result)
 {
     trp_sim_options sim = TRP_SIM_OPTIONS_INIT;
-    trp_sim_result result = { .size = sizeof(result) };
+    trp_sim_result result = { .size = sizeof result };
     sim.seed = options->seed;
     sim.nodes = options->nodes;
     sim.started = started;
@@ -600,7 +600,7 @@ run(struct sim_operated *o, const trpi_sim_options *options, trpi_sim_result *re
 trp_err
 sim_operated_run(const trpi_sim_options *options, trpi_sim_result *ret_result)
 {
-    struct sim_operated *o = trpi_alloc(sizeof(*o));
+    struct sim_operated *o = trpi_alloc(sizeof *o);
     trpi_sim_schedule *drawn = NULL;
     uint32_t nodes = options->nodes != 0 ? options->nodes : TRPI_SIM_NODES;
     if (o == NULL || nodes > TRP_SIM_NODES_MAX) {
@@ -615,7 +615,7 @@ sim_operated_run(const trpi_sim_options *options, trpi_sim_result *ret_result)
             trpi_sim_schedule_draw_complete(nodes, options->seed, options->until_ms);
     }
     trp_err err = o->schedule == NULL ? TRP_ENOMEM : trpi_config_new(&o->config);
-    (void)pthread_mutex_init(&o->node.lock, NULL);
+    pthread_mutex_init(&o->node.lock, NULL);
     if (err == TRP_OK) {
         err = run(o, &all, ret_result);
     }

@@ -210,7 +210,7 @@ spawn(struct sim_operated *o, const struct birth *birth, const trp_behaviour *be
     options.name = name;
     options.args_type = &trp_bytes_type;
     options.args = birth;
-    options.args_bytes = sizeof(*birth);
+    options.args_bytes = sizeof *birth;
     TRP_SIM_CHECK(o->sim, trp_system_spawn(o->sim->nodes[birth->node].system, behaviour, &options,
                                            &ref) == TRP_OK);
 }

@@ -25,7 +25,7 @@ ask(struct sim_operated *o, const struct sim_whole *n,
 {
     cJSON *reply = NULL;
     trpi_call call;
-    memset(&call, 0, sizeof call);
+    memset(&call, 0, sizeof(call));
     call.emit = take_text;
     call.emit_arg = &reply;
     call.world = trpi_system_world(n->system);

@@ -209,7 +209,7 @@ sim_schedule_play(struct sim_world *w)
         sim_run_until(w, began_us + a->at_ms * 1000);
         bool asks = w->careful && w->nodes[0].running && !sim_is_member(&w->nodes[0]);
         if (!w->result.failed && (!asks || a->act == TRPI_SIM_END)) {
-            sim_note(w, "%s", trpi_sim_action_text(a, line, sizeof(line)));
+            sim_note(w, "%s", trpi_sim_action_text(a, line, sizeof line));
             act(w, a);
         }
     }

@@ -208,9 +208,8 @@ check_idle_traffic(struct sim_world *w)
     uint64_t frames = w->result.frames;
     sim_run_until(w, w->now_us + 10 * SECOND_US);
     uint64_t per_node_second = (w->result.frames - frames) / w->nodes_count / 10;
-    uint32_t monitored = w->heartbeat.monitored_by_nr_of_members == 0
-                             ? 5
-                             : w->heartbeat.monitored_by_nr_of_members;
+    uint32_t monitored =
+        w->heartbeat.monitored_by_nr_of_members == 0 ? 5 : w->heartbeat.monitored_by_nr_of_members;
     if (!w->result.failed && per_node_second > monitored * 2 + 2) {
         sim_fail(w, "sim-Q8: %llu frames a second and node when idle",
                  (unsigned long long)per_node_second);
@@ -454,7 +453,7 @@ static const sim_scenario scenarios[] = {
 const sim_scenario *
 sim_scenario_find(const char *name)
 {
-    for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++) {
+    for (size_t i = 0; i < sizeof scenarios / sizeof scenarios[0]; i++) {
         if (strcmp(scenarios[i].name, name) == 0) {
             return &scenarios[i];
         }
@@ -468,7 +467,7 @@ trpi_sim_scenario_names(void)
     static const char *const names[] = { "swarm", "sunny",         "crash",           "cut",
                                          "split", "restart",       "leave",           "join",
                                          "lossy", TRPI_SIM_ACTORS, TRPI_SIM_OPERATED, NULL };
-    _Static_assert(sizeof(names) / sizeof(names[0]) == sizeof(scenarios) / sizeof(scenarios[0]) + 3,
+    _Static_assert(sizeof names / sizeof names[0] == sizeof scenarios / sizeof scenarios[0] + 3,
                    "a scenario has no name");
     return names;
 }

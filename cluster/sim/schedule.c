@@ -29,7 +29,7 @@ trp_err
 trpi_sim_schedule_add(trpi_sim_schedule *schedule, trpi_sim_action action)
 {
     trp_err err = trpi_array_reserve(&schedule->actions, schedule->count, &schedule->room,
-                                     sizeof(*schedule->actions), 1, TRPI_SIM_ACTIONS_MAX);
+                                     sizeof *schedule->actions, 1, TRPI_SIM_ACTIONS_MAX);
     if (err != TRP_OK) {
         trpi_free(action.text);
         return err;
@@ -41,7 +41,7 @@ trpi_sim_schedule_add(trpi_sim_schedule *schedule, trpi_sim_action action)
 trpi_sim_schedule *
 trpi_sim_schedule_without(const trpi_sim_schedule *schedule, uint32_t from, uint32_t count)
 {
-    trpi_sim_schedule *copy = trpi_alloc(sizeof(*copy));
+    trpi_sim_schedule *copy = trpi_alloc(sizeof *copy);
     for (uint32_t i = 0; copy != NULL && i < schedule->count; i++) {
         trpi_sim_action action = schedule->actions[i];
         if (i >= from && i - from < count) {
@@ -108,8 +108,7 @@ draw_cut(struct draw *d)
     }
     uint32_t alone = sim_below(w, d->nodes); /* of the others: halves, or a third */
     for (uint32_t i = 0; i < d->nodes; i++) {
-        bool other =
-            kind == 1 ? i == alone : sim_chance(w, kind == 0 ? 0.5 : 0.33);
+        bool other = kind == 1 ? i == alone : sim_chance(w, kind == 0 ? 0.5 : 0.33);
         sides[i] = other ? '1' : '0';
     }
     ADD(d, .act = TRPI_SIM_CUT, .text = sides, .ms = ms, .one_way = sim_chance(w, 0.3));
@@ -152,12 +151,12 @@ draw_fault(struct draw *d)
 trpi_sim_schedule *
 trpi_sim_schedule_draw(uint32_t nodes, uint64_t seed, uint64_t until_ms)
 {
-    struct draw *d = trpi_alloc(sizeof(*d)); /* too large for a stack */
+    struct draw *d = trpi_alloc(sizeof *d); /* too large for a stack */
     trpi_sim_schedule *schedule = NULL;
     if (d == NULL) {
         return NULL;
     }
-    d->schedule = schedule = trpi_alloc(sizeof(*schedule));
+    d->schedule = schedule = trpi_alloc(sizeof *schedule);
     d->err = schedule == NULL ? TRP_ENOMEM : TRP_OK;
     d->nodes = nodes;
     d->dice.random = sim_stream(seed, nodes, "unrest"); /* seeds keep the faults they had */

@@ -174,8 +174,8 @@ draw_port(struct draw *d)
 trpi_sim_schedule *
 trpi_sim_schedule_draw_complete(uint32_t nodes, uint64_t seed, uint64_t until_ms)
 {
-    struct draw *d = trpi_alloc(sizeof(*d)); /* too large for a stack */
-    trpi_sim_schedule *schedule = d == NULL ? NULL : trpi_alloc(sizeof(*schedule));
+    struct draw *d = trpi_alloc(sizeof *d); /* too large for a stack */
+    trpi_sim_schedule *schedule = d == NULL ? NULL : trpi_alloc(sizeof *schedule);
     if (schedule == NULL) {
         trpi_free(d);
         return NULL;

@@ -64,8 +64,7 @@ static const struct form {
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static size_t
-put(char *text, size_t bytes, size_t at, const char *format, ...)
+static size_t put(char *text, size_t bytes, size_t at, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 static size_t
@@ -119,8 +118,7 @@ trpi_sim_schedule_write(const trpi_sim_schedule *schedule, FILE *file)
 {
     char line[TRPI_SIM_LINE_BYTES_MAX];
     for (uint32_t i = 0; i < schedule->count; i++) {
-        fprintf(file, "%s\n",
-                trpi_sim_action_text(&schedule->actions[i], line, sizeof(line)));
+        fprintf(file, "%s\n", trpi_sim_action_text(&schedule->actions[i], line, sizeof line));
     }
 }
 
@@ -133,8 +131,8 @@ struct reader {
     unsigned line;
 };
 
-static bool
-fail(const struct reader *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool fail(const struct reader *r, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 static bool
 fail(const struct reader *r, const char *format, ...)
@@ -314,8 +312,7 @@ read_line(struct reader *r, char *line, trpi_sim_schedule *schedule)
         trpi_free(action.text);
         return TRP_ECONFIG;
     }
-    if (schedule->count > 0 &&
-        schedule->actions[schedule->count - 1].at_ms > action.at_ms) {
+    if (schedule->count > 0 && schedule->actions[schedule->count - 1].at_ms > action.at_ms) {
         fail(r, "the line above is later; write them in order of time");
         trpi_free(action.text);
         return TRP_ECONFIG;
@@ -363,9 +360,9 @@ trpi_sim_schedule_read(FILE *file, uint32_t nodes, trpi_sim_schedule **ret_sched
 {
     struct reader r = { nodes, error, error_bytes, 0 };
     char line[TRPI_SIM_LINE_BYTES_MAX + 1];
-    trpi_sim_schedule *schedule = trpi_alloc(sizeof(*schedule));
+    trpi_sim_schedule *schedule = trpi_alloc(sizeof *schedule);
     trp_err err = schedule == NULL ? TRP_ENOMEM : TRP_OK;
-    while (err == TRP_OK && fgets(line, sizeof(line), file) != NULL) {
+    while (err == TRP_OK && fgets(line, sizeof line, file) != NULL) {
         r.line++;
         if (strchr(line, '\n') == NULL && !feof(file)) {
             fail(&r, "longer than %u bytes", TRPI_SIM_LINE_BYTES_MAX - 1);

@@ -36,10 +36,10 @@ trpi_sim_run(const trpi_sim_options *options, trpi_sim_result *ret_result)
             : options->scenario != NULL && strcmp(options->scenario, TRPI_SIM_OPERATED) == 0) {
         return sim_operated_run(options, ret_result);
     }
-    const sim_scenario *scenario = sim_scenario_find(options->schedule != NULL ? "swarm"
-                                                     : options->scenario == NULL
-                                                         ? "sunny"
-                                                         : options->scenario);
+    const sim_scenario *scenario =
+        sim_scenario_find(options->schedule != NULL   ? "swarm"
+                          : options->scenario == NULL ? "sunny"
+                                                      : options->scenario);
     if (scenario == NULL || options->nodes > TRPI_SIM_NODES_MAX) {
         return TRP_EINVAL;
     }

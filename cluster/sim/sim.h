@@ -15,17 +15,17 @@
 #define TRPI_SIM_NODES_MAX 10000u
 #define TRPI_SIM_NODES 5u
 #define TRPI_SIM_FAILURE_BYTES 512
-#define TRPI_SIM_ACTORS "actors" /* the scenario with complete nodes; troupe/sim.h */
+#define TRPI_SIM_ACTORS "actors"     /* the scenario with complete nodes; troupe/sim.h */
 #define TRPI_SIM_OPERATED "operated" /* the swarm of complete nodes with an operator */
 
 typedef struct trpi_sim_options {
     uint32_t nodes; /* 1 .. TRPI_SIM_NODES_MAX; 0: TRPI_SIM_NODES */
     uint64_t seed;
-    uint64_t until_ms;    /* of the fault phase; 0: as the scenario likes */
-    const char *scenario; /* NULL: "sunny"; see trpi_sim_scenario_names() */
+    uint64_t until_ms;                        /* of the fault phase; 0: as the scenario likes */
+    const char *scenario;                     /* NULL: "sunny"; see trpi_sim_scenario_names() */
     const struct trpi_sim_schedule *schedule; /* borrowed; instead of a scenario; see schedule.h */
-    uint32_t broken;      /* TRPI_BROKEN_... of membership.h; developer builds only */
-    FILE *trace;          /* NULL: none */
+    uint32_t broken; /* TRPI_BROKEN_... of membership.h; developer builds only */
+    FILE *trace;     /* NULL: none */
 } trpi_sim_options;
 
 typedef struct trpi_sim_result {

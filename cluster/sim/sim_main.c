@@ -13,9 +13,9 @@
 
 struct sim_command {
     trpi_sim_options options;
-    uint64_t seeds;         /* how many, from options.seed on */
-    const char *file;       /* the scenario is there; NULL: options.scenario */
-    const char *broken;     /* --break */
+    uint64_t seeds;     /* how many, from options.seed on */
+    const char *file;   /* the scenario is there; NULL: options.scenario */
+    const char *broken; /* --break */
     bool shrink;
     trpi_sim_schedule *schedule; /* of the file */
 };
@@ -79,7 +79,7 @@ take_broken(struct sim_command *c, const char *value)
     } broken[] = { { "no-tombstones", TRPI_BROKEN_NO_TOMBSTONES },
                    { "learn-pause", TRPI_BROKEN_LEARN_PAUSE },
                    { "digest-without-seen", TRPI_BROKEN_DIGEST_WITHOUT_SEEN } };
-    for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
+    for (size_t i = 0; i < sizeof broken / sizeof broken[0]; i++) {
         if (strcmp(value, broken[i].name) == 0) {
             c->broken = broken[i].name;
             c->options.broken = broken[i].bit;
@@ -142,8 +142,8 @@ parse(int argc, char **argv, struct sim_command *c)
         size_t bytes = equals != NULL ? (size_t)(equals - argv[i])
                                       : strlen(argv[equals == NULL && value != NULL ? i - 1 : i]);
         const char *name = equals == NULL && value != NULL ? argv[i - 1] : argv[i];
-        if (bytes >= sizeof(flag)) {
-            bytes = sizeof(flag) - 1;
+        if (bytes >= sizeof flag) {
+            bytes = sizeof flag - 1;
         }
         memcpy(flag, name, bytes);
         flag[bytes] = '\0';
@@ -151,7 +151,7 @@ parse(int argc, char **argv, struct sim_command *c)
             static const char *const flags[] = { "--nodes",    "--seed",  "--seeds",  "--until",
                                                  "--faults",   "--break", "--shrink", "--trace",
                                                  "--scenario", "--help" };
-            const char *near = trpi_nearest(flag, flags, sizeof(flags) / sizeof(flags[0]));
+            const char *near = trpi_nearest(flag, flags, sizeof flags / sizeof flags[0]);
             if (near != NULL && strcmp(near, flag) != 0) {
                 fprintf(stderr, "troupe sim: unknown option %s; did you mean %s?\n", flag, near);
                 return 64;
@@ -180,12 +180,11 @@ read_file(struct sim_command *c)
         fprintf(stderr, "\n");
         return 64;
     }
-    trp_err err = trpi_sim_schedule_read(file, c->options.nodes, &c->schedule, error,
-                                         sizeof(error));
+    trp_err err = trpi_sim_schedule_read(file, c->options.nodes, &c->schedule, error, sizeof error);
     (void)fclose(file);
     if (err != TRP_OK) {
-        fprintf(stderr, "troupe sim: %s: %s\n", c->file, err == TRP_ECONFIG ? error
-                                                                            : trp_strerror(err));
+        fprintf(stderr, "troupe sim: %s: %s\n", c->file,
+                err == TRP_ECONFIG ? error : trp_strerror(err));
         return err == TRP_ECONFIG ? 65 : 70;
     }
     c->options.schedule = c->schedule;
@@ -253,8 +252,7 @@ run_seeds(struct sim_command *c)
             print_replay(c);
         }
         printf("%sseed %llu trace hash %016llx\n", c->shrink ? "# " : "", /* a file's comment */
-               (unsigned long long)c->options.seed,
-               (unsigned long long)result.hash);
+               (unsigned long long)c->options.seed, (unsigned long long)result.hash);
         if (result.failed) {
             return c->shrink ? shrink(c) : 1;
         }

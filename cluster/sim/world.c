@@ -53,11 +53,11 @@ sim_fail(struct sim_world *w, const char *format, ...)
         return; /* the first one is the cause */
     }
     w->result.failed = true;
-    int at = snprintf(w->result.failure, sizeof(w->result.failure), "t=%.3fs: ",
-                      (double)w->now_us / 1e6);
+    int at =
+        snprintf(w->result.failure, sizeof w->result.failure, "t=%.3fs: ", (double)w->now_us / 1e6);
     va_list args;
     va_start(args, format);
-    vsnprintf(w->result.failure + at, sizeof(w->result.failure) - (size_t)at, format, args);
+    vsnprintf(w->result.failure + at, sizeof w->result.failure - (size_t)at, format, args);
     va_end(args);
 }
 
@@ -134,11 +134,9 @@ pop(struct sim_world *w)
 void
 sim_at(struct sim_world *w, uint64_t delay_ms, sim_script_fn fn, uint32_t node, uint64_t arg)
 {
-    struct sim_event event = { .at_us = w->now_us + delay_ms * 1000,
-                               .kind = SIM_SCRIPT,
-                               .node = node,
-                               .fn = fn,
-                               .arg = arg };
+    struct sim_event event = {
+        .at_us = w->now_us + delay_ms * 1000, .kind = SIM_SCRIPT, .node = node, .fn = fn, .arg = arg
+    };
     push(w, &event);
 }
 
@@ -174,7 +172,7 @@ node_at(const struct sim_world *w, const trpi_node_id *id)
     /* whoever lives there: "10.0.H.L", port 2552, the number stands in the host */
     if (id->uid == 0) {
         node = sscanf(id->address.host, "10.0.%u.%u", &high, &low) == 2 ? high * 250 + low - 1
-                                                                       : UINT32_MAX;
+                                                                        : UINT32_MAX;
     }
     return node < w->nodes_count ? node : UINT32_MAX;
 }
@@ -211,7 +209,7 @@ send_copy(struct sim_world *w, struct sim_event event, trpi_buffer *large, bool 
     event.at_us = w->now_us + delay;
     if (large != NULL && last) {
         event.bytes = large->data;
-        memset(large, 0, sizeof(*large));
+        memset(large, 0, sizeof *large);
     } else if (large != NULL) {
         event.bytes = trpi_alloc(event.count + 1);
         if (event.bytes == NULL) {
@@ -256,11 +254,11 @@ sim_send(struct sim_world *w, uint32_t from, const trpi_node_id *to, enum sim_ch
 }
 
 void
-sim_send_small(struct sim_world *w, uint32_t from, const trpi_node_id *to,
-               enum sim_channel channel, const uint8_t *bytes, size_t count)
+sim_send_small(struct sim_world *w, uint32_t from, const trpi_node_id *to, enum sim_channel channel,
+               const uint8_t *bytes, size_t count)
 {
     struct sim_event event = { .from = from, .channel = channel, .count = (uint32_t)count };
-    trpi_assert(count <= sizeof(event.small));
+    trpi_assert(count <= sizeof event.small);
     if (count > 0) {
         memcpy(event.small, bytes, count);
     }
@@ -286,7 +284,7 @@ mix(struct sim_world *w, struct sim_event *e)
     uint64_t facts[4] = { e->at_us, (uint64_t)e->kind << 32 | e->node,
                           (uint64_t)e->from << 32 | e->count,
                           e->kind == SIM_DELIVER ? hash_of(e) : e->arg };
-    w->result.hash = trpi_hash(facts, sizeof(facts), w->result.hash);
+    w->result.hash = trpi_hash(facts, sizeof facts, w->result.hash);
     w->result.events++;
 }
 
@@ -327,8 +325,8 @@ handle(struct sim_world *w, struct sim_event *e)
         }
         break;
     case SIM_DELIVER:
-        if (n->running && (e->incarnation == 0 || e->incarnation == n->incarnation ||
-                           is_misdelivered(w, e))) {
+        if (n->running &&
+            (e->incarnation == 0 || e->incarnation == n->incarnation || is_misdelivered(w, e))) {
             mix(w, e);
             sim_node_deliver(w, e, bytes_of(e));
         }
@@ -380,17 +378,17 @@ sim_schedule_wake(struct sim_world *w, uint32_t node, uint64_t at_us)
 static void
 address_of(uint32_t node, trpi_address *ret)
 {
-    memset(ret, 0, sizeof(*ret));
-    snprintf(ret->protocol, sizeof(ret->protocol), "troupe.tcp");
-    snprintf(ret->system, sizeof(ret->system), "sim");
-    snprintf(ret->host, sizeof(ret->host), "10.0.%u.%u", node / 250, node % 250 + 1);
+    memset(ret, 0, sizeof *ret);
+    snprintf(ret->protocol, sizeof ret->protocol, "troupe.tcp");
+    snprintf(ret->system, sizeof ret->system, "sim");
+    snprintf(ret->host, sizeof ret->host, "10.0.%u.%u", node / 250, node % 250 + 1);
     ret->port = 2552;
 }
 
 trp_err
 sim_world_new(const trpi_sim_options *options, struct sim_world **ret_world)
 {
-    struct sim_world *w = trpi_alloc(sizeof(*w));
+    struct sim_world *w = trpi_alloc(sizeof *w);
     if (w == NULL) {
         return TRP_ENOMEM;
     }
@@ -398,11 +396,11 @@ sim_world_new(const trpi_sim_options *options, struct sim_world **ret_world)
     w->nodes_count = options->nodes;
     w->random = sim_stream(options->seed, w->nodes_count, "world");
     size_t pairs = (size_t)w->nodes_count * w->nodes_count;
-    w->nodes = trpi_alloc(w->nodes_count * sizeof(*w->nodes));
+    w->nodes = trpi_alloc(w->nodes_count * sizeof *w->nodes);
     w->cut = trpi_alloc(pairs);
-    w->heard = trpi_alloc(pairs * sizeof(*w->heard));
+    w->heard = trpi_alloc(pairs * sizeof *w->heard);
     w->cache = trpi_gossip_cache_new(512);
-    w->checked = trpi_alloc(SIM_CHECKED * sizeof(*w->checked));
+    w->checked = trpi_alloc(SIM_CHECKED * sizeof *w->checked);
     if (w->nodes == NULL || w->cut == NULL || w->heard == NULL || w->cache == NULL ||
         w->checked == NULL) {
         sim_world_free(w);

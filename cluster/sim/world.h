@@ -32,8 +32,8 @@ struct sim_event {
     uint64_t at_us;
     enum sim_event_kind kind;
     uint32_t node;
-    uint32_t incarnation;      /* SIM_WAKE: of which; SIM_DELIVER: 0 any */
-    uint32_t from;             /* SIM_DELIVER */
+    uint32_t incarnation; /* SIM_WAKE: of which; SIM_DELIVER: 0 any */
+    uint32_t from;        /* SIM_DELIVER */
     uint32_t from_incarnation;
     enum sim_channel channel;
     uint8_t *bytes; /* NULL: in small */
@@ -61,22 +61,22 @@ struct sim_checked { /* this step from one view to another is legal, whoever tak
 
 struct sim_node {
     trpi_node_id id;
-    uint32_t incarnation;    /* 0: never started */
-    bool running;            /* the process is there */
-    bool wanted;             /* it should be a member when all is well */
-    bool hands_over;         /* it is Exiting, and will confirm */
-    bool ever_up;            /* somebody has seen this incarnation Up */
-    uint32_t peak_status;    /* the highest that anybody has seen of this incarnation (sim-S6) */
+    uint32_t incarnation; /* 0: never started */
+    bool running;         /* the process is there */
+    bool wanted;          /* it should be a member when all is well */
+    bool hands_over;      /* it is Exiting, and will confirm */
+    bool ever_up;         /* somebody has seen this incarnation Up */
+    uint32_t peak_status; /* the highest that anybody has seen of this incarnation (sim-S6) */
     uint64_t started_us;
     uint64_t joining_us, up_us; /* when it first was somewhere */
-    uint64_t restart_us;     /* when the supervisor starts it again; 0: not planned */
+    uint64_t restart_us;        /* when the supervisor starts it again; 0: not planned */
     uint64_t paused_until_us;
-    uint64_t wake_us;        /* of the SIM_WAKE that counts */
+    uint64_t wake_us; /* of the SIM_WAKE that counts */
     int64_t wall_skew_ms;
     trpi_member_core *core;
     trpi_heartbeat *heartbeat;
-    trpi_gossip *checked;    /* the view that was checked last */
-    uint64_t apart_ms;       /* since when its views miss somebody (downing-D1); 0: they do not */
+    trpi_gossip *checked; /* the view that was checked last */
+    uint64_t apart_ms;    /* since when its views miss somebody (downing-D1); 0: they do not */
     trpi_member_stop stop;
     uint64_t quarantined[SIM_QUARANTINED_MAX]; /* keys */
     uint64_t quarantined_from_us[SIM_QUARANTINED_MAX];
@@ -99,8 +99,8 @@ struct sim_world {
     struct sim_checked *checked;
     struct sim_node *nodes;
     uint32_t nodes_count;
-    uint8_t *cut;             /* nodes_count squared: [from][to] drops */
-    uint32_t *heard;          /* nodes_count squared: [at][from] latest incarnation heard */
+    uint8_t *cut;    /* nodes_count squared: [from][to] drops */
+    uint32_t *heard; /* nodes_count squared: [at][from] latest incarnation heard */
     bool any_cut;
     /* fault mix of this seed */
     uint32_t delay_min_us, delay_mean_us;
@@ -113,9 +113,9 @@ struct sim_world {
     uint64_t exiting_ms; /* who leaves hands over for so long; 0: it confirms at once */
     /* counted for the checks */
     uint64_t unreachable_events, downed, decisions, removed_by_down, islands;
-    uint64_t *buried;     /* keys of all that anybody has removed (sim-S6) */
+    uint64_t *buried; /* keys of all that anybody has removed (sim-S6) */
     uint32_t buried_count, buried_room;
-    uint32_t faults;      /* injected so far; 0: nothing bad may be seen */
+    uint32_t faults;                          /* injected so far; 0: nothing bad may be seen */
     uint32_t lease_holder, lease_incarnation; /* node + 1; 0: nobody has it */
     uint64_t cut_until_us;
     uint64_t cuts_from_us;     /* no cut before */

@@ -20,20 +20,20 @@
 extern "C" {
 #endif
 
-#define TRP_NAME_BYTES_MAX 255        /* one path element */
-#define TRP_PATH_BYTES_MAX 2048       /* a whole path with address, without the NUL */
-#define TRP_PATH_DEPTH_MAX 64         /* elements */
-#define TRP_FAILURE_REASON_BYTES 256  /* with the NUL; longer reasons are cut */
-#define TRP_STASH_DEFAULT 0           /* unbounded */
-#define TRP_THROUGHPUT_DEFAULT 100    /* messages an actor may handle before it gives way */
+#define TRP_NAME_BYTES_MAX 255       /* one path element */
+#define TRP_PATH_BYTES_MAX 2048      /* a whole path with address, without the NUL */
+#define TRP_PATH_DEPTH_MAX 64        /* elements */
+#define TRP_FAILURE_REASON_BYTES 256 /* with the NUL; longer reasons are cut */
+#define TRP_STASH_DEFAULT 0          /* unbounded */
+#define TRP_THROUGHPUT_DEFAULT 100   /* messages an actor may handle before it gives way */
 #define TRP_THROUGHPUT_MAX 1000000
 #define TRP_STATE_BYTES_MAX 1073741824u /* of a behaviour */
 
 /* Why an actor failed; borrowed for the length of a hook. */
 typedef struct trp_failure {
-    trp_err err;                             /* TRP_EFAILED unless a more precise one was given */
-    int32_t code;                            /* the code given to trp_fail(), else 0 */
-    const char *file;                        /* where it was raised, NULL unknown */
+    trp_err err;      /* TRP_EFAILED unless a more precise one was given */
+    int32_t code;     /* the code given to trp_fail(), else 0 */
+    const char *file; /* where it was raised, NULL unknown */
     int line;
     char reason[TRP_FAILURE_REASON_BYTES];
     trp_ref actor; /* who failed; the child, in a decider */
@@ -53,13 +53,13 @@ typedef enum trp_directive {
 typedef trp_directive (*trp_decider)(trp_ctx *ctx, void *state, const trp_failure *failure);
 
 typedef struct trp_strategy {
-    size_t size;          /* sizeof(trp_strategy) */
-    int all_for_one;      /* 0: one-for-one; 1: the directive goes to all children (SUP-6) */
-    int quiet;            /* 1: failures are not logged (SUP-11) */
-    trp_decider decider;  /* NULL: trp_default_decider */
+    size_t size;         /* sizeof(trp_strategy) */
+    int all_for_one;     /* 0: one-for-one; 1: the directive goes to all children (SUP-6) */
+    int quiet;           /* 1: failures are not logged (SUP-11) */
+    trp_decider decider; /* NULL: trp_default_decider */
     /* restarts allowed within the window, one more stops; 0: TRP_FOREVER; TRP_OFF: none */
     uint32_t retries_max;
-    uint32_t window_ms;   /* 0: no window, the count is absolute (SUP-7) */
+    uint32_t window_ms; /* 0: no window, the count is absolute (SUP-7) */
     /* Called instead of the log line of a failure that is not escalated; NULL: the line (SUP-11) */
     void (*log)(trp_ctx *ctx, void *state, const trp_failure *failure, trp_directive directive);
 } trp_strategy;
@@ -95,8 +95,8 @@ typedef trp_err (*trp_receive_fn)(trp_ctx *ctx, void *state, const trp_msg *msg)
  * or from receive is a failure, reported to the supervisor; trp_fail() does the same from any
  * depth. The state is zeroed memory of state_bytes (16-aligned), rebuilt at restart. */
 typedef struct trp_behaviour {
-    size_t size;       /* sizeof(trp_behaviour) */
-    const char *name;  /* for logs, remote deployment, plugins */
+    size_t size;      /* sizeof(trp_behaviour) */
+    const char *name; /* for logs, remote deployment, plugins */
     uint32_t version;
     uint32_t state_bytes;
     trp_receive_fn receive;
@@ -107,10 +107,10 @@ typedef struct trp_behaviour {
     trp_err (*pre_restart)(trp_ctx *ctx, void *state, const trp_failure *why, const trp_msg *msg);
     /* Default (NULL): pre_start with the original arguments (LIFE-1). */
     trp_err (*post_restart)(trp_ctx *ctx, void *state, const trp_failure *why, const trp_msg *args);
-    const trp_strategy *strategy;         /* for its children; NULL: one-for-one, default decider */
+    const trp_strategy *strategy; /* for its children; NULL: one-for-one, default decider */
     /* NULL-terminated; others are unhandled. NULL: everything */
     const trp_protocol *const *accepts;
-    const trp_type *args_type; /* what spawn's args must be, checked there (SYS-29). NULL: any */
+    const trp_type *args_type;    /* what spawn's args must be, checked there (SYS-29). NULL: any */
     uint32_t mailbox_requirement; /* TRP_MAILBOX_* (troupe/mailbox.h) that its mailbox must have */
     uint32_t zero;
     /* Asked before a message is handled, and by who sends to a category before it is told: 0: the
@@ -131,8 +131,8 @@ typedef struct trp_spawn_options {
     uint32_t stash_msgs_max; /* 0: as configured; unbounded if nothing is */
     uint32_t zero;
     const trp_type *args_type;
-    const void *args; /* copied, kept for restart */
-    size_t args_bytes; /* 0 will do for a type of fixed size */
+    const void *args;    /* copied, kept for restart */
+    size_t args_bytes;   /* 0 will do for a type of fixed size */
     const char *mailbox; /* an id (troupe/mailbox.h); NULL: what dispatcher and behaviour say */
     /* Where it is to live: "troupe.tcp://system@host:port", whose node knows the behaviour by its
      * name (trp_behaviour_register). The ref is then a deputy's: what it is told is passed on, and

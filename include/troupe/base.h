@@ -137,8 +137,8 @@ typedef enum trp_log_level {
 
 /* an actor system; a heavy value, several may live in one process */
 typedef struct trp_system trp_system;
-typedef struct trp_ctx trp_ctx;       /* the running actor's view; valid for one behaviour call */
-typedef struct trp_msg trp_msg;       /* one message, immutable once sent */
+typedef struct trp_ctx trp_ctx; /* the running actor's view; valid for one behaviour call */
+typedef struct trp_msg trp_msg; /* one message, immutable once sent */
 
 /* The name of one incarnation of one actor on one node. Copy it, store it, compare it, send it; it
  * is never freed and never dangles: a stale one leads to dead letters. All-zero is nobody. */

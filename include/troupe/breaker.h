@@ -39,7 +39,7 @@ typedef struct trp_breaker_options {
     uint32_t call_timeout_ms;  /* a call that takes longer has failed; 0: default */
     uint32_t reset_timeout_ms; /* how long it stays open; 0: default */
     uint32_t zero;
-    const char *dispatcher;    /* runs the listeners; NULL: the thread that changed the state */
+    const char *dispatcher; /* runs the listeners; NULL: the thread that changed the state */
 } trp_breaker_options;
 #define TRP_BREAKER_OPTIONS_INIT                                                                   \
     {                                                                                              \

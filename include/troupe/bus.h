@@ -82,7 +82,7 @@ typedef struct trp_bus_options {
 } trp_bus_options;
 #define TRP_BUS_OPTIONS_INIT                                                                       \
     {                                                                                              \
-        sizeof(trp_bus_options), 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL                 \
+        sizeof(trp_bus_options), 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL                    \
     }
 
 /* Make a bus.

@@ -33,7 +33,10 @@ typedef struct trp_delivery {
     uint32_t targets;           /* that were tried */
     uint32_t accepted;
 } trp_delivery;
-#define TRP_DELIVERY_INIT { sizeof(trp_delivery), NULL, 0, 0, 0, 0 }
+#define TRP_DELIVERY_INIT                                                                          \
+    {                                                                                              \
+        sizeof(trp_delivery), NULL, 0, 0, 0, 0                                                     \
+    }
 
 /* Put an actor into a category. Twice is once.
  *

@@ -29,7 +29,8 @@ extern "C" {
 #define TRP_APP_VERSION_BYTES 32
 #define TRP_ROLE_BYTES 64
 
-typedef enum trp_member_status { /* numbers of the wire; the later one wins, see WEAKLY_UP */
+/* Numbers of the wire; the later one wins, see WEAKLY_UP. */
+typedef enum trp_member_status {
     TRP_MEMBER_JOINING = 1,
     TRP_MEMBER_UP = 2,
     TRP_MEMBER_LEAVING = 3,
@@ -140,7 +141,8 @@ trp_current_cluster_state_members(const trp_current_cluster_state *state)
     return (const trp_member *)(const void *)(state + 1);
 }
 
-enum { /* tags of the cluster's messages */
+/* Tags of the cluster's messages. */
+enum {
     trp_cluster_state_tag = 0xff40,
     trp_member_joined_tag = 0xff41,
     trp_member_up_tag = 0xff42,

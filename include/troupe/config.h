@@ -63,8 +63,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_config_parse_file(const char *path, trp_confi
  * Thread:    any; may block until the file is read; never from a behaviour.
  * Source:    CONF-2.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_config_load(const char *path, char *const *environment,
-                                               const char *const *settings,
-                                               trp_config **ret_config,
+                                               const char *const *settings, trp_config **ret_config,
                                                trp_config_error *ret_error);
 
 /* ---- sharing and combining ------------------------------------------------------------------- */
@@ -117,8 +116,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_config_with_setting(const trp_config *config,
  *            TRP_ENOMEM   out of memory
  * Thread:    any; lock-free.
  * Source:    CONF-4 (withOnlyPath).  Since: 0.1 */
-TRP_API TRP_MUST_CHECK trp_err trp_config_with_only_path(const trp_config *config,
-                                                         const char *path,
+TRP_API TRP_MUST_CHECK trp_err trp_config_with_only_path(const trp_config *config, const char *path,
                                                          trp_config **ret_config);
 
 /* Leave out what stands at path or below it. "app": what Akka reaches by withOnlyPath("akka").
@@ -166,8 +164,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_config_get_text(const trp_config *config, con
  * Thread:    any; lock-free.
  * Source:    CONF-1, -25.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_config_get_int(const trp_config *config, const char *key,
-                                                  int64_t *ret_number,
-                                                  trp_config_error *ret_error);
+                                                  int64_t *ret_number, trp_config_error *ret_error);
 
 /* Get a number.
  *
@@ -205,8 +202,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_config_get_duration(const trp_config *config,
  * Thread:    any; lock-free.
  * Source:    CONF-1, -25.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_config_get_size(const trp_config *config, const char *key,
-                                                   int64_t *ret_bytes,
-                                                   trp_config_error *ret_error);
+                                                   int64_t *ret_bytes, trp_config_error *ret_error);
 
 /* Get the values of a list; one text is a list of one. Borrowed until config ends.
  *

@@ -36,8 +36,8 @@ extern "C" {
 #endif
 
 #define TRP_DISPATCHER_ID_BYTES_MAX 127
-#define TRP_DISPATCHERS_MAX 128              /* of one system, those that are built in included */
-#define TRP_DISPATCHER_THREADS_MAX 1024      /* of all dispatchers but the default one together */
+#define TRP_DISPATCHERS_MAX 128         /* of one system, those that are built in included */
+#define TRP_DISPATCHER_THREADS_MAX 1024 /* of all dispatchers but the default one together */
 #define TRP_DISPATCHER_THREADS_MIN_DEFAULT 8
 #define TRP_DISPATCHER_THREADS_FACTOR_DEFAULT 3.0
 #define TRP_DISPATCHER_THREADS_FACTOR_MAX 1024
@@ -47,10 +47,10 @@ extern "C" {
 #define TRP_CALLING_DEPTH_MAX 64 /* actors of calling-thread nested on one stack; more wait */
 
 typedef enum trp_dispatcher_kind {
-    TRP_DISPATCHER_DEFAULT = 1, /* the system's own workers; not to be registered again */
-    TRP_DISPATCHER_POOL = 2,    /* own threads with one queue, for any actors: bulkheading */
-    TRP_DISPATCHER_PINNED = 3,  /* the same thread for the whole life of the actor */
-    TRP_DISPATCHER_BLOCKING = 4, /* as POOL, for actors that block: it is no stall there */
+    TRP_DISPATCHER_DEFAULT = 1,   /* the system's own workers; not to be registered again */
+    TRP_DISPATCHER_POOL = 2,      /* own threads with one queue, for any actors: bulkheading */
+    TRP_DISPATCHER_PINNED = 3,    /* the same thread for the whole life of the actor */
+    TRP_DISPATCHER_BLOCKING = 4,  /* as POOL, for actors that block: it is no stall there */
     TRP_DISPATCHER_BALANCING = 5, /* as POOL, one mailbox for all of its actors: see below */
     TRP_DISPATCHER_AFFINITY = 6,  /* an actor is bound to one thread; four queues on the thread */
     TRP_DISPATCHER_CALLING = 7,   /* runs on the thread that tells; for tests */

@@ -82,7 +82,7 @@ typedef struct trp_durable_options {
     const char *directory; /* NULL: "./_mb"; made if need be. Mailboxes of one directory share it */
     uint32_t max_items;    /* messages of one actor; 0: 2147483647 */
     uint32_t zero;
-    uint64_t max_bytes;    /* bytes of one actor's stored messages; 0: 2147483647 */
+    uint64_t max_bytes;        /* bytes of one actor's stored messages; 0: 2147483647 */
     uint64_t max_item_bytes;   /* of one, some tens more than its payload; above it is a dead
                                   letter, too-large; 0: 2147483647 */
     uint64_t max_age_ms;       /* older ones are dead letters, expired; 0: they do not age */

@@ -36,8 +36,8 @@ typedef struct trp_embedded_host {
  * Thread:    actor (inside ctx's behaviour only).
  * Source:    A4J-15.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_embedded_new(trp_ctx *ctx, trp_embedded_host *host,
-                                                const trp_behaviour *behaviour,
-                                                const trp_msg *args, trp_embedded **ret_embedded);
+                                                const trp_behaviour *behaviour, const trp_msg *args,
+                                                trp_embedded **ret_embedded);
 
 /* Call its receive now, on this stack, with the host as sender; return what it returned.
  *

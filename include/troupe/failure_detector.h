@@ -16,8 +16,8 @@
 extern "C" {
 #endif
 
-#define TRP_FAILURE_DETECTORS_MAX 16           /* registered in one process */
-#define TRP_FAILURE_DETECTOR_STATE_BYTES 128   /* of one detector; what needs more allocates it */
+#define TRP_FAILURE_DETECTORS_MAX 16         /* registered in one process */
+#define TRP_FAILURE_DETECTOR_STATE_BYTES 128 /* of one detector; what needs more allocates it */
 
 /* The settings of the section. */
 typedef struct trp_failure_detector_options {
@@ -32,7 +32,7 @@ typedef struct trp_failure_detector_options {
  * do not overlap. */
 typedef struct trp_failure_detector {
     size_t size;
-    const char *name; /* of implementation-class; static */
+    const char *name;   /* of implementation-class; static */
     size_t state_bytes; /* at most TRP_FAILURE_DETECTOR_STATE_BYTES */
     /* May these settings be? TRP_EINVAL refuses the start of the node. NULL: all may. */
     trp_err (*check)(const trp_failure_detector_options *options);
@@ -61,8 +61,7 @@ TRP_API extern const trp_failure_detector trp_deadline_failure_detector;
  *            TRP_ELIMIT  TRP_FAILURE_DETECTORS_MAX are registered
  * Thread:    any; takes a lock for a moment.
  * Source:    FD-08.  Since: 0.1 */
-TRP_API TRP_MUST_CHECK trp_err
-trp_failure_detector_register(const trp_failure_detector *detector);
+TRP_API TRP_MUST_CHECK trp_err trp_failure_detector_register(const trp_failure_detector *detector);
 
 /* Find a detector by its name; NULL: there is none.
  *

@@ -39,7 +39,7 @@ typedef struct trp_future trp_future;
 
 /* What a future came to. Borrowed while the future is held, and during a callback. */
 typedef struct trp_outcome {
-    trp_err err;                  /* TRP_OK, or why it failed */
+    trp_err err; /* TRP_OK, or why it failed */
     uint32_t zero;
     const char *reason;           /* of a failure, a sentence; "" with TRP_OK */
     const trp_msg *value;         /* the first value; NULL: none */

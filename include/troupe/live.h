@@ -20,7 +20,7 @@ extern "C" {
 typedef struct trp_live trp_live;
 
 typedef struct trp_live_thread {
-    uint32_t index;         /* of the thread in its system; what trp_live_actor.thread says */
+    uint32_t index; /* of the thread in its system; what trp_live_actor.thread says */
     uint32_t zero;
     const char *dispatcher; /* its id */
     trp_ref actor;          /* that it runs now; none: it is idle */
@@ -90,8 +90,7 @@ TRP_API uint32_t trp_live_threads(const trp_live *live, trp_live_thread *threads
  * Errors:    none
  * Thread:    owner (the creator; no lock inside).
  * Source:    UJ-26, -46.  Since: 0.1 */
-TRP_API uint32_t trp_live_actors(const trp_live *live, trp_live_actor *actors,
-                                 uint32_t actors_max);
+TRP_API uint32_t trp_live_actors(const trp_live *live, trp_live_actor *actors, uint32_t actors_max);
 
 #ifdef __cplusplus
 }

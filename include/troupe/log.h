@@ -27,13 +27,13 @@ extern "C" {
 
 /* What is logged about actors at debug level (LOG-13); all off by default. */
 typedef enum trp_debug {
-    TRP_DEBUG_RECEIVE = 1,      /* messages of actors that called trp_log_receive() */
-    TRP_DEBUG_AUTORECEIVE = 2,  /* poison pills, kills, terminated and the like, of all actors */
-    TRP_DEBUG_LIFECYCLE = 4,    /* started, restarted, watches, stopped */
-    TRP_DEBUG_FSM = 8,          /* transitions (become, unbecome) and timers of actors */
+    TRP_DEBUG_RECEIVE = 1,       /* messages of actors that called trp_log_receive() */
+    TRP_DEBUG_AUTORECEIVE = 2,   /* poison pills, kills, terminated and the like, of all actors */
+    TRP_DEBUG_LIFECYCLE = 4,     /* started, restarted, watches, stopped */
+    TRP_DEBUG_FSM = 8,           /* transitions (become, unbecome) and timers of actors */
     TRP_DEBUG_EVENT_STREAM = 16, /* changes of subscriptions */
-    TRP_DEBUG_UNHANDLED = 32,   /* messages that nobody handled */
-    TRP_DEBUG_ROUTER = 64,      /* misconfigured routers, at warning level */
+    TRP_DEBUG_UNHANDLED = 32,    /* messages that nobody handled */
+    TRP_DEBUG_ROUTER = 64,       /* misconfigured routers, at warning level */
     /* Nothing is logged: a message that is sent twice, one that is used after it was freed, and a
      * ctx that was kept end the process with a line that says so. For the whole process, from the
      * start of a system on; developer builds always look */

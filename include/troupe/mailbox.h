@@ -102,12 +102,12 @@ typedef struct trp_mailbox_ops {
 } trp_mailbox_ops;
 
 typedef struct trp_mailbox_options {
-    size_t size;             /* sizeof(trp_mailbox_options) */
-    uint32_t kind;           /* trp_mailbox_kind */
-    uint32_t capacity;       /* of the bounded kinds; 0: 1000 (CUSTOM: no bound) */
+    size_t size;       /* sizeof(trp_mailbox_options) */
+    uint32_t kind;     /* trp_mailbox_kind */
+    uint32_t capacity; /* of the bounded kinds; 0: 1000 (CUSTOM: no bound) */
     /* 0: 10 s; TRP_FOREVER (two full ones may lock each other up); TRP_OFF: do not wait */
     uint32_t push_timeout_ms;
-    uint32_t overflow;       /* trp_mailbox_overflow */
+    uint32_t overflow;                /* trp_mailbox_overflow */
     trp_mailbox_priority_fn priority; /* the PRIORITY kinds */
     const trp_mailbox_ops *ops;       /* CUSTOM; must outlive the system */
     void *arg;                        /* passed to priority and create */
@@ -115,7 +115,9 @@ typedef struct trp_mailbox_options {
     uint32_t max_retries;  /* PEEK: how often a message is given again; 0: 2 */
 } trp_mailbox_options;
 #define TRP_MAILBOX_OPTIONS_INIT                                                                   \
-    { sizeof(trp_mailbox_options), 0, 0, 0, 0, NULL, NULL, NULL, 0, 0 }
+    {                                                                                              \
+        sizeof(trp_mailbox_options), 0, 0, 0, 0, NULL, NULL, NULL, 0, 0                            \
+    }
 
 /* Register a mailbox under an id, for actors that are spawned from now on. The first one of an id
  * stays; only "default-mailbox" may be replaced, once.

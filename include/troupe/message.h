@@ -27,11 +27,11 @@
 extern "C" {
 #endif
 
-#define TRP_TYPE_NAME_BYTES_MAX 127   /* "protocol.name" without the NUL */
-#define TRP_INLINE_PAYLOAD_MAX 61440  /* above, the payload is held out of line */
-#define TRP_TYPES_MAX 65535           /* descriptors registered in one process */
-#define TRP_TYPE_DEPTH_MAX 16         /* levels of a hierarchy of types */
-#define TRP_TYPE_NESTING_MAX 4        /* structs in structs, the message itself counted */
+#define TRP_TYPE_NAME_BYTES_MAX 127  /* "protocol.name" without the NUL */
+#define TRP_INLINE_PAYLOAD_MAX 61440 /* above, the payload is held out of line */
+#define TRP_TYPES_MAX 65535          /* descriptors registered in one process */
+#define TRP_TYPE_DEPTH_MAX 16        /* levels of a hierarchy of types */
+#define TRP_TYPE_NESTING_MAX 4       /* structs in structs, the message itself counted */
 
 typedef enum trp_field_kind {
     TRP_FIELD_bool = 1,
@@ -41,8 +41,8 @@ typedef enum trp_field_kind {
     TRP_FIELD_u64 = 5,
     TRP_FIELD_f64 = 6,
     TRP_FIELD_ref = 7,
-    TRP_FIELD_text32 = 8,  /* char[32], NUL-terminated */
-    TRP_FIELD_text128 = 9, /* char[128], NUL-terminated */
+    TRP_FIELD_text32 = 8,   /* char[32], NUL-terminated */
+    TRP_FIELD_text128 = 9,  /* char[128], NUL-terminated */
     TRP_FIELD_text512 = 10, /* char[512], NUL-terminated */
     TRP_FIELD_text = 11,    /* from here on see troupe/payload.h */
     TRP_FIELD_bytes = 12,
@@ -90,10 +90,10 @@ typedef struct trp_field {
 } trp_field;
 
 enum {
-    TRP_TYPE_VARIABLE = 1,         /* payload length varies */
-    TRP_TYPE_TEXT = 2,             /* payload is UTF-8 text, not NUL-terminated */
-    TRP_TYPE_JSON = 4,             /* payload is JSON text */
-    TRP_TYPE_LOCAL = 8,            /* never leaves the node: dead letter "not-encodable" */
+    TRP_TYPE_VARIABLE = 1,          /* payload length varies */
+    TRP_TYPE_TEXT = 2,              /* payload is UTF-8 text, not NUL-terminated */
+    TRP_TYPE_JSON = 4,              /* payload is JSON text */
+    TRP_TYPE_LOCAL = 8,             /* never leaves the node: dead letter "not-encodable" */
     TRP_TYPE_POSSIBLY_HARMFUL = 16, /* dropped from peers in untrusted mode (REMOTE-54) */
     TRP_TYPE_CONTROL = 32           /* a control-aware mailbox gives it first */
 };
@@ -168,7 +168,7 @@ static inline const void *
 trp_msg_as(const trp_msg *msg, const trp_type *type)
 {
     return trp_msg_is(msg, type) && trp_msg_bytes(msg) >= type->bytes ? trp_msg_payload(msg)
-                                                                       : (const void *)0;
+                                                                      : (const void *)0;
 }
 
 /* Return the descriptor of msg's type; never NULL for a received message.
@@ -242,7 +242,8 @@ TRP_API extern trp_type trp_json_type;
 TRP_API extern trp_type trp_bytes_type;
 TRP_API extern trp_type trp_i64_type;
 
-enum { /* tags of built-in types a behaviour may meet */
+/* Tags of built-in types a behaviour may meet. */
+enum {
     trp_string_tag = 0xff01,
     trp_json_tag = 0xff02,
     trp_bytes_tag = 0xff03,
@@ -323,10 +324,10 @@ typedef enum trp_dead_reason {
 typedef struct trp_dead_letter {
     trp_ref sender;
     trp_ref recipient;
-    uint32_t reason;     /* trp_dead_reason */
-    uint32_t type;       /* number of the lost message's type, 0 unknown */
-    uint64_t bytes;      /* its payload size */
-    char path[256];      /* recipient's path, as far as known, cut at 255 */
+    uint32_t reason; /* trp_dead_reason */
+    uint32_t type;   /* number of the lost message's type, 0 unknown */
+    uint64_t bytes;  /* its payload size */
+    char path[256];  /* recipient's path, as far as known, cut at 255 */
 } trp_dead_letter;
 TRP_API extern trp_type trp_dead_letter_type;
 /* The same for a loss that is no news, such as a second order to stop or Terminated for a watcher

@@ -29,9 +29,9 @@
 extern "C" {
 #endif
 
-#define TRP_METRICS_MAX 16         /* figures of one node */
-#define TRP_METRIC_NAME_BYTES 32   /* with the NUL; printable characters without blanks */
-#define TRP_METRICS_NAMED_MAX 64   /* collectors, and selectors, that programs register */
+#define TRP_METRICS_MAX 16       /* figures of one node */
+#define TRP_METRIC_NAME_BYTES 32 /* with the NUL; printable characters without blanks */
+#define TRP_METRICS_NAMED_MAX 64 /* collectors, and selectors, that programs register */
 
 /* The figures that every node has, unless its collector leaves them out. Memory is in bytes: of the
  * machine, or what the control group allows where that is less. */

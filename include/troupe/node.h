@@ -26,7 +26,7 @@ typedef struct trp_node_options {
     const char *const *settings;
     int environment_ignored; /* 1: TROUPE_* variables are not looked at */
     uint32_t zero;
-    trp_log_fn log;          /* NULL: lines on stderr as log.format says */
+    trp_log_fn log; /* NULL: lines on stderr as log.format says */
     void *log_arg;
     int control_socket_forced; /* 1: a control socket whatever cluster.control-socket says */
     uint32_t fault_trap;       /* trp_fault_trap, unless actor.fault-trap is set */

@@ -26,10 +26,10 @@
 extern "C" {
 #endif
 
-#define TRP_RELIABLE_PROXY_DELAY_MS_MAX 86400000u    /* a day */
-#define TRP_RELIABLE_PROXY_RESOLVE_MS 10000u         /* to find an actor at target_path */
-#define TRP_RELIABLE_PROXY_SUBSCRIBERS_MAX 64u       /* of one proxy */
-#define TRP_RELIABLE_PROXY_ENDS_MAX 10000u           /* far ends on one node; then none is made */
+#define TRP_RELIABLE_PROXY_DELAY_MS_MAX 86400000u /* a day */
+#define TRP_RELIABLE_PROXY_RESOLVE_MS 10000u      /* to find an actor at target_path */
+#define TRP_RELIABLE_PROXY_SUBSCRIBERS_MAX 64u    /* of one proxy */
+#define TRP_RELIABLE_PROXY_ENDS_MAX 10000u        /* far ends on one node; then none is made */
 
 typedef enum trp_reliable_proxy_state {
     TRP_RELIABLE_PROXY_IDLE = 1,  /* the far end has everything */
@@ -68,10 +68,10 @@ TRP_API extern trp_type trp_reliable_proxy_transition_type;
 TRP_API extern const trp_protocol trp_reliable_proxy_protocol;
 
 typedef struct trp_reliable_proxy_options {
-    size_t size;            /* sizeof(trp_reliable_proxy_options) */
-    const char *name;       /* as trp_spawn_options.name */
-    const char *dispatcher; /* as trp_spawn_options.dispatcher */
-    trp_ref target;         /* here or on another node; TRP_REF_NONE: who is at target_path */
+    size_t size;             /* sizeof(trp_reliable_proxy_options) */
+    const char *name;        /* as trp_spawn_options.name */
+    const char *dispatcher;  /* as trp_spawn_options.dispatcher */
+    trp_ref target;          /* here or on another node; TRP_REF_NONE: who is at target_path */
     const char *target_path; /* "troupe.tcp://demo@host:2552/user/echo"; NULL: target */
     /* Without an acknowledgement for so long, all that waits for one is sent again;
      * 1 .. TRP_RELIABLE_PROXY_DELAY_MS_MAX. */
@@ -83,7 +83,9 @@ typedef struct trp_reliable_proxy_options {
     uint32_t msgs_max; /* kept at once; one more is a dead letter (mailbox-full). 0: any number */
 } trp_reliable_proxy_options;
 #define TRP_RELIABLE_PROXY_OPTIONS_INIT                                                            \
-    { sizeof(trp_reliable_proxy_options), NULL, NULL, TRP_REF_NONE, NULL, 0, 0, 0, 0 }
+    {                                                                                              \
+        sizeof(trp_reliable_proxy_options), NULL, NULL, TRP_REF_NONE, NULL, 0, 0, 0, 0             \
+    }
 
 /* Start a reliable proxy as a child of the running actor.
  *
@@ -103,9 +105,8 @@ TRP_API TRP_MUST_CHECK trp_err trp_reliable_proxy_spawn(trp_ctx *ctx,
  * Errors:    as trp_reliable_proxy_spawn
  * Thread:    any; takes a lock for a moment.
  * Source:    CONTRIB-31 to -36.  Since: 0.1 */
-TRP_API TRP_MUST_CHECK trp_err
-trp_system_reliable_proxy_spawn(trp_system *system, const trp_reliable_proxy_options *options,
-                                trp_ref *ret_ref);
+TRP_API TRP_MUST_CHECK trp_err trp_system_reliable_proxy_spawn(
+    trp_system *system, const trp_reliable_proxy_options *options, trp_ref *ret_ref);
 
 #ifdef __cplusplus
 }

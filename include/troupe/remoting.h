@@ -29,7 +29,7 @@ typedef struct trp_remoting_event {
 
 enum { trp_remoting_tag = 0xff34 }; /* of all of them; trp_msg_is() tells them apart */
 
-TRP_API extern trp_type trp_remoting_event_type;   /* parent of all */
+TRP_API extern trp_type trp_remoting_event_type;    /* parent of all */
 TRP_API extern trp_type trp_association_event_type; /* parent of the next three */
 /* A handshake has proved the peer's incarnation: both can talk. */
 TRP_API extern trp_type trp_associated_type;

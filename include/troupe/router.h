@@ -118,9 +118,9 @@ typedef struct trp_routing_logic {
 /* All members mean what they say, zero too; the initializer has the defaults. */
 typedef struct trp_resizer_options {
     size_t size;
-    uint32_t lower_bound;         /* routees at least; >= 1 */
-    uint32_t upper_bound;         /* and at most; >= lower_bound */
-    uint32_t pressure_threshold;  /* a routee is busy: 0: that handles a message; 1: that has more
+    uint32_t lower_bound;        /* routees at least; >= 1 */
+    uint32_t upper_bound;        /* and at most; >= lower_bound */
+    uint32_t pressure_threshold; /* a routee is busy: 0: that handles a message; 1: that has more
                                      mail, too; > 1: that has so many messages */
     uint32_t zero;
     double rampup_rate;           /* when all are busy, grow by this share, rounded up */
@@ -198,7 +198,7 @@ typedef struct trp_router_options {
      * balancing: its children share a mailbox (troupe/dispatcher.h), on a dispatcher of their own
      * if their options name none; a broadcast is one message for each, taken by anybody */
     const char *logic;
-    uint32_t instances;     /* children; 0: 1. Not used where routees are given */
+    uint32_t instances; /* children; 0: 1. Not used where routees are given */
     uint32_t routees_count;
     const trp_ref *routees;             /* to be found: not made, and not stopped with the router */
     const char *const *routee_paths;    /* the same by path; NULL-terminated */

@@ -21,7 +21,7 @@ extern "C" {
 #define TRP_WHEEL_TICKS_DEFAULT 64
 #define TRP_WHEEL_TICKS_MIN 2
 #define TRP_WHEEL_TICKS_MAX 4096
-#define TRP_DELAY_TICKS_MAX 0x7fffffffu     /* a delay may be so many ticks: 24.8 days at 1 ms */
+#define TRP_DELAY_TICKS_MAX 0x7fffffffu /* a delay may be so many ticks: 24.8 days at 1 ms */
 #define TRP_SCHEDULES_MAX (16u * 1024u * 1024u) /* pending in one system, timers of actors too */
 #define TRP_SCHEDULER_STOP_MS_DEFAULT 5000
 
@@ -34,7 +34,10 @@ typedef struct trp_scheduler_options {
     uint32_t schedules_max;   /* pending at one time, timers of actors and of the system too;
                                  0: TRP_SCHEDULES_MAX, which is also the most */
 } trp_scheduler_options;
-#define TRP_SCHEDULER_OPTIONS_INIT { sizeof(trp_scheduler_options), 0, 0, 0, 0 }
+#define TRP_SCHEDULER_OPTIONS_INIT                                                                 \
+    {                                                                                              \
+        sizeof(trp_scheduler_options), 0, 0, 0, 0                                                  \
+    }
 
 /* Something scheduled. The caller's; to be cancelled and asked through the same one. All-zero is
  * nothing, which cannot be cancelled. */
@@ -43,7 +46,10 @@ typedef struct trp_schedule {
     uint32_t priv_cancelled;
     uint32_t priv_zero;
 } trp_schedule;
-#define TRP_SCHEDULE_NONE { 0, 0, 0 }
+#define TRP_SCHEDULE_NONE                                                                          \
+    {                                                                                              \
+        0, 0, 0                                                                                    \
+    }
 
 /* Tell `to` a message at or after delay_ms; sender may be TRP_REF_NONE. It is told although the
  * receiver may have ended meanwhile: then it is a dead letter. bytes is ignored for fixed-size

@@ -135,8 +135,7 @@ TRP_API const char *trp_serializer_of(trp_system *system, const trp_type *type, 
  * Thread:    any; takes a lock for a moment.
  * Source:    SERIAL-10, SERIAL-12.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_serialize(trp_system *system, const trp_type *type,
-                                             const void *payload, size_t bytes,
-                                             trp_msg **ret_data);
+                                             const void *payload, size_t bytes, trp_msg **ret_data);
 
 /* Make a message of such bytes again; the refs in it are those of this system.
  *

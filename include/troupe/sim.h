@@ -52,15 +52,15 @@ typedef void (*trp_sim_log_fn)(void *arg, uint64_t now_ms, uint32_t node, const 
 
 typedef struct trp_sim_options {
     size_t size;
-    uint64_t seed;            /* of the first run; 0: 1 */
-    uint32_t seeds;           /* runs, with seed, seed + 1, ... until one fails; 0: 1 */
-    uint32_t nodes;           /* 0: TRP_SIM_NODES_DEFAULT; at most TRP_SIM_NODES_MAX */
-    uint32_t calm;            /* 1: who waits longest runs; the order of actors is not drawn */
-    uint32_t stable_after_ms; /* of the downing strategy; 0: as in production */
+    uint64_t seed;              /* of the first run; 0: 1 */
+    uint32_t seeds;             /* runs, with seed, seed + 1, ... until one fails; 0: 1 */
+    uint32_t nodes;             /* 0: TRP_SIM_NODES_DEFAULT; at most TRP_SIM_NODES_MAX */
+    uint32_t calm;              /* 1: who waits longest runs; the order of actors is not drawn */
+    uint32_t stable_after_ms;   /* of the downing strategy; 0: as in production */
     trp_sim_started_fn started; /* with the program's arg; NULL: nodes have no actors of yours */
-    const char *downing;      /* "keep-majority"; NULL: as in production */
-    const char *replay;       /* printed before the seed of a failing run; NULL: the call to make */
-    trp_sim_log_fn log;       /* lines of all nodes; NULL: dropped */
+    const char *downing;        /* "keep-majority"; NULL: as in production */
+    const char *replay; /* printed before the seed of a failing run; NULL: the call to make */
+    trp_sim_log_fn log; /* lines of all nodes; NULL: dropped */
     void *log_arg;
 } trp_sim_options;
 #define TRP_SIM_OPTIONS_INIT                                                                       \
@@ -75,10 +75,10 @@ typedef struct trp_sim_result {
     uint64_t turns;      /* of actors */
     uint64_t virtual_ms; /* how long it lasted */
     uint32_t runs;
-    uint32_t failed;     /* 1: the last of them failed, and what follows is about it */
+    uint32_t failed; /* 1: the last of them failed, and what follows is about it */
     int line;
     uint32_t zero;
-    const char *file;    /* static text of the program */
+    const char *file; /* static text of the program */
     char text[512];
 } trp_sim_result;
 

@@ -54,14 +54,14 @@ typedef enum trp_fault_trap {
 
 typedef struct trp_system_options {
     size_t size;
-    uint32_t workers;              /* threads of the default dispatcher; 0: one per core */
-    uint32_t throughput;           /* 0: TRP_THROUGHPUT_DEFAULT */
-    uint32_t actors_max;           /* 0: 100 million */
-    uint32_t log_level;            /* trp_log_level; 0: info */
-    trp_log_fn log;                /* any thread; must not block long; NULL: stderr */
+    uint32_t workers;    /* threads of the default dispatcher; 0: one per core */
+    uint32_t throughput; /* 0: TRP_THROUGHPUT_DEFAULT */
+    uint32_t actors_max; /* 0: 100 million */
+    uint32_t log_level;  /* trp_log_level; 0: info */
+    trp_log_fn log;      /* any thread; must not block long; NULL: stderr */
     void *log_arg;
-    uint32_t log_dead_letters;     /* number logged, at info; 0: 10; TRP_FOREVER; TRP_OFF */
-    uint32_t guardian_stops;       /* 1: /user uses the stopping strategy (SYS-6) */
+    uint32_t log_dead_letters; /* number logged, at info; 0: 10; TRP_FOREVER; TRP_OFF */
+    uint32_t guardian_stops;   /* 1: /user uses the stopping strategy (SYS-6) */
     /* /user uses this one, whatever guardian_stops says; its deciders get a NULL state. Copied;
      * NULL: one-for-one with the default decider */
     const trp_strategy *guardian_strategy;
@@ -323,10 +323,10 @@ TRP_API TRP_MUST_CHECK trp_err trp_system_unsubscribe(trp_system *system, trp_re
                                                       const trp_type *type);
 
 typedef struct trp_system_stats {
-    size_t size;                                  /* sizeof(trp_system_stats), set by the caller */
-    uint64_t actors;                              /* alive now */
-    uint64_t messages_processed;                  /* user messages, all workers */
-    uint64_t dead_letters[TRP_DEAD_REASONS_MAX];  /* by reason */
+    size_t size;                                 /* sizeof(trp_system_stats), set by the caller */
+    uint64_t actors;                             /* alive now */
+    uint64_t messages_processed;                 /* user messages, all workers */
+    uint64_t dead_letters[TRP_DEAD_REASONS_MAX]; /* by reason */
     uint64_t restarts;
     uint64_t spawned, stopped;
 } trp_system_stats;

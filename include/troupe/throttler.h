@@ -39,13 +39,13 @@ TRP_API extern trp_type trp_throttler_set_rate_type;
 TRP_API extern const trp_protocol trp_throttler_protocol;
 
 typedef struct trp_throttler_options {
-    size_t size;             /* sizeof(trp_throttler_options) */
-    const char *name;        /* as trp_spawn_options.name */
-    const char *dispatcher;  /* as trp_spawn_options.dispatcher */
-    uint32_t messages;       /* in an interval; at least 1 */
-    uint32_t interval_ms;    /* 1 .. TRP_THROTTLER_INTERVAL_MS_MAX */
-    trp_ref target;          /* TRP_REF_NONE: none yet */
-    uint32_t msgs_max;       /* kept at once; one more is a dead letter (mailbox-full). 0: any */
+    size_t size;            /* sizeof(trp_throttler_options) */
+    const char *name;       /* as trp_spawn_options.name */
+    const char *dispatcher; /* as trp_spawn_options.dispatcher */
+    uint32_t messages;      /* in an interval; at least 1 */
+    uint32_t interval_ms;   /* 1 .. TRP_THROTTLER_INTERVAL_MS_MAX */
+    trp_ref target;         /* TRP_REF_NONE: none yet */
+    uint32_t msgs_max;      /* kept at once; one more is a dead letter (mailbox-full). 0: any */
     uint32_t zero;
 } trp_throttler_options;
 #define TRP_THROTTLER_OPTIONS_INIT                                                                 \

@@ -12,9 +12,9 @@
 
 typedef struct trpi_activity {
     uint64_t heard_ms, pinged_ms, round_trip_us; /* by peer->lock, as the next four */
-    bool used;       /* something was sent to the peer since its last PING */
-    bool unanswered; /* that PING */
-    bool quiet;      /* no PING was needed for a heartbeat */
+    bool used;              /* something was sent to the peer since its last PING */
+    bool unanswered;        /* that PING */
+    bool quiet;             /* no PING was needed for a heartbeat */
     trpi_detector detector; /* is the association alive */
     /* The list that it is in; by peer->lock and remote->lock */
     bool active;
@@ -64,7 +64,7 @@ void trpi_peer_list_append(trpi_peer *peer, trpi_peer_list *list);
 void trpi_peer_list_remove(trpi_peer *peer);
 /* The first of a list, pinned, if it has been in it for so long; NULL: none. */
 trpi_peer *trpi_peer_list_first(trpi_remote *remote, const trpi_peer_list *list, uint64_t now_ms,
-                           uint32_t for_ms);
+                                uint32_t for_ms);
 /* Take all active peers, pinned, as a list by activity.next. Without locks. */
 trpi_peer *trpi_peers_active_take(trpi_remote *remote);
 /* Put a peer back that the tick has taken out of the active ones. By peer->lock. */

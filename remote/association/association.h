@@ -20,23 +20,23 @@ enum trpi_assoc_state {
     TRPI_ASSOC_ACTIVE = 2,      /* its uid is proved and the control lane stands */
     /* lost; the next attempt is at next_ms, and only if somebody wants it */
     TRPI_ASSOC_GATED = 3,
-    TRPI_ASSOC_QUARANTINED = 4  /* the last known incarnation is barred; another one is welcome */
+    TRPI_ASSOC_QUARANTINED = 4 /* the last known incarnation is barred; another one is welcome */
 };
 const char *trpi_assoc_state_name(enum trpi_assoc_state state);
 
 enum trpi_assoc_event_kind {
-    TRPI_ASSOC_WANT = 1,      /* there is something to say */
-    TRPI_ASSOC_DIALLED,       /* the control connection that we dialled stands */
-    TRPI_ASSOC_REQUEST,       /* the peer's handshake request arrived: uid */
-    TRPI_ASSOC_RESPONSE,      /* the peer answered our request: uid */
-    TRPI_ASSOC_REFUSED,       /* the peer refused our request */
-    TRPI_ASSOC_LOST,          /* no control connection is left, or the dial failed */
-    TRPI_ASSOC_QUARANTINE,    /* uid (0: the present one) is not to be talked to any more */
-    TRPI_ASSOC_GOODBYE,       /* the present incarnation ends its remoting for good */
-    TRPI_ASSOC_TICK,          /* time passes; want: would somebody like a connection */
-    TRPI_ASSOC_HURRY,         /* what kept it away may be over: dial without a long pause */
-    TRPI_ASSOC_ALIVE,         /* the present incarnation has answered what DO_ASK has asked */
-    TRPI_ASSOC_PAUSED         /* this node stood still: what was answered may not be read yet */
+    TRPI_ASSOC_WANT = 1,   /* there is something to say */
+    TRPI_ASSOC_DIALLED,    /* the control connection that we dialled stands */
+    TRPI_ASSOC_REQUEST,    /* the peer's handshake request arrived: uid */
+    TRPI_ASSOC_RESPONSE,   /* the peer answered our request: uid */
+    TRPI_ASSOC_REFUSED,    /* the peer refused our request */
+    TRPI_ASSOC_LOST,       /* no control connection is left, or the dial failed */
+    TRPI_ASSOC_QUARANTINE, /* uid (0: the present one) is not to be talked to any more */
+    TRPI_ASSOC_GOODBYE,    /* the present incarnation ends its remoting for good */
+    TRPI_ASSOC_TICK,       /* time passes; want: would somebody like a connection */
+    TRPI_ASSOC_HURRY,      /* what kept it away may be over: dial without a long pause */
+    TRPI_ASSOC_ALIVE,      /* the present incarnation has answered what DO_ASK has asked */
+    TRPI_ASSOC_PAUSED      /* this node stood still: what was answered may not be read yet */
 };
 
 typedef struct trpi_assoc_event {
@@ -46,18 +46,19 @@ typedef struct trpi_assoc_event {
     uint64_t random; /* for jitter, with LOST, REFUSED, TICK, QUARANTINE, GOODBYE */
 } trpi_assoc_event;
 
-enum { /* effects, done in this order */
-    TRPI_ASSOC_DO_REFUSE = 1,        /* refuse the request on its connection and close that */
+/* Effects, done in this order. */
+enum {
+    TRPI_ASSOC_DO_REFUSE = 1, /* refuse the request on its connection and close that */
     /* close all connections of the peer (but the one of this event) */
     TRPI_ASSOC_DO_CLOSE = 2,
-    TRPI_ASSOC_DO_CLOSE_THIS = 4,    /* close the connection of this event */
+    TRPI_ASSOC_DO_CLOSE_THIS = 4, /* close the connection of this event */
     /* incarnation over_uid is over: tell its watchers, drop what is for it */
     TRPI_ASSOC_DO_END = 8,
     /* uid is the peer now: lanes may open, system messages are sent again */
     TRPI_ASSOC_DO_ACTIVATE = 16,
-    TRPI_ASSOC_DO_RESPOND = 32,      /* answer the request on its connection */
-    TRPI_ASSOC_DO_REQUEST = 64,      /* send a handshake request on the connection of this event */
-    TRPI_ASSOC_DO_DIAL = 128,        /* dial a control connection */
+    TRPI_ASSOC_DO_RESPOND = 32, /* answer the request on its connection */
+    TRPI_ASSOC_DO_REQUEST = 64, /* send a handshake request on the connection of this event */
+    TRPI_ASSOC_DO_DIAL = 128,   /* dial a control connection */
     /* the state changed, or an incarnation was quarantined that is not the present one: say so */
     TRPI_ASSOC_DO_LOG = 256,
     /* ask the present incarnation whether it lives; TRPI_ASSOC_ALIVE answers */
@@ -83,7 +84,7 @@ typedef struct trpi_assoc {
     uint64_t next_ms;     /* gated, quarantined: when dialling is allowed again */
     uint64_t deadline_ms; /* handshaking */
     bool wanted;
-    uint64_t asked_ms;    /* active: since when it owes an answer, for another one calls; 0: not */
+    uint64_t asked_ms; /* active: since when it owes an answer, for another one calls; 0: not */
     uint32_t barred_count, barred_next;
     uint64_t barred[TRPI_ASSOC_BARRED_MAX]; /* a ring */
 } trpi_assoc;

@@ -10,11 +10,11 @@
 #include "remote/association/context.h"
 #include "remote/wire/codec.h"
 
-#define TRPI_PEER_CONNS_MAX 64        /* connections of one peer: it needs two a lane at most */
-#define TRPI_WRITE_BYTES_MAX 1048576  /* one write of a lane */
+#define TRPI_PEER_CONNS_MAX 64       /* connections of one peer: it needs two a lane at most */
+#define TRPI_WRITE_BYTES_MAX 1048576 /* one write of a lane */
 #define TRPI_BUFFER_KEPT_BYTES                                                                     \
-    1048576 /* a lane's buffer that grew beyond is given back when empty */
-#define TRPI_TYPE_CACHE 64            /* a power of two */
+    1048576                /* a lane's buffer that grew beyond is given back when empty */
+#define TRPI_TYPE_CACHE 64 /* a power of two */
 
 /* What a connection sends (conn_write.c). A write in progress has one owner, that of the three
  * members named so; the rest by trpi_conn_lock_of(). */
@@ -47,9 +47,9 @@ typedef struct trpi_conn_reading {
 
 /* Graceful close of one lane's connection (graceful_close.c); by peer->lock. */
 typedef struct trpi_conn_goodbye {
-    bool said;       /* ours: we send nothing of the lane on it any more */
-    bool acked;      /* and everything before it was handled */
-    bool heard;      /* the peer's: nothing of the lane comes any more */
+    bool said;  /* ours: we send nothing of the lane on it any more */
+    bool acked; /* and everything before it was handled */
+    bool heard; /* the peer's: nothing of the lane comes any more */
     uint64_t said_ms;
     unsigned uses_seen;
     uint64_t idle_since_ms;
@@ -57,21 +57,21 @@ typedef struct trpi_conn_goodbye {
 
 struct trpi_conn {
     trpi_remote *remote;
-    trpi_link *link;  /* set once, before any other thread can see the connection */
-    trpi_peer *peer;  /* NULL until the handshake names it; then never changes */
+    trpi_link *link;       /* set once, before any other thread can see the connection */
+    trpi_peer *peer;       /* NULL until the handshake names it; then never changes */
     atomic_int references; /* transport until closed(), a writer while it writes; acq_rel */
     bool dialled;
     uint8_t lane;
     char peer_text[300];
-    uint64_t uid;          /* of the peer's incarnation; by trpi_conn_lock_of() */
-    uint32_t host;         /* share of its host; set once, as peer_text */
-    uint64_t whose;        /* key of the host or certificate at the other end (strangers.c) */
-    uint64_t deadline_ms;  /* to be ready; by remote->lock */
-    uint64_t early_bytes;  /* while not ready; by the bytes() callback */
-    bool ready;            /* may carry the lane's frames; by trpi_conn_lock_of() */
-    bool closing;          /* by trpi_conn_lock_of() */
-    bool close_when_sent;  /* by trpi_conn_lock_of() */
-    atomic_uint uses;      /* writes and reads; relaxed, it only has to change */
+    uint64_t uid;         /* of the peer's incarnation; by trpi_conn_lock_of() */
+    uint32_t host;        /* share of its host; set once, as peer_text */
+    uint64_t whose;       /* key of the host or certificate at the other end (strangers.c) */
+    uint64_t deadline_ms; /* to be ready; by remote->lock */
+    uint64_t early_bytes; /* while not ready; by the bytes() callback */
+    bool ready;           /* may carry the lane's frames; by trpi_conn_lock_of() */
+    bool closing;         /* by trpi_conn_lock_of() */
+    bool close_when_sent; /* by trpi_conn_lock_of() */
+    atomic_uint uses;     /* writes and reads; relaxed, it only has to change */
     trpi_conn_writing write;
     trpi_frame_decoder decoder; /* by the bytes() callback */
     uint32_t frames;            /* the same */
@@ -88,7 +88,7 @@ struct trpi_conn {
     struct {
         bool listed;
         struct trpi_conn *next, *before;
-    } waits; /* for a handshake (pending.c); by remote->lock */
+    } waits;                                   /* for a handshake (pending.c); by remote->lock */
     struct trpi_conn *peer_next;               /* by peer->lock */
     struct trpi_conn *all_next, *all_previous; /* by remote->lock */
 };

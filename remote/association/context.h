@@ -30,14 +30,14 @@ typedef struct trpi_conn trpi_conn;
 typedef struct trpi_route trpi_route;
 typedef struct trpi_deferred trpi_deferred;
 
-#define TRPI_PEERS_MAX 16384          /* addresses; the default */
-#define TRPI_HOST_PEERS_MAX 4096      /* of them, of callers of one host or certificate; default */
-#define TRPI_HOST_NODES_MAX 4096      /* third nodes that peers of one may name; the default */
-#define TRPI_SHARES 1024              /* places by which hosts and certificates are told apart */
-#define TRPI_BYGONE_MAX 4096          /* incarnations that gave way and are not talked to again */
+#define TRPI_PEERS_MAX 16384     /* addresses; the default */
+#define TRPI_HOST_PEERS_MAX 4096 /* of them, of callers of one host or certificate; default */
+#define TRPI_HOST_NODES_MAX 4096 /* third nodes that peers of one may name; the default */
+#define TRPI_SHARES 1024         /* places by which hosts and certificates are told apart */
+#define TRPI_BYGONE_MAX 4096     /* incarnations that gave way and are not talked to again */
 #define TRPI_TICK_MS 250
-#define TRPI_ASK_MS 3000              /* association-A5 */
-#define TRPI_TICK_BUSY_MS 25          /* while a peer waits for an attempt */
+#define TRPI_ASK_MS 3000     /* association-A5 */
+#define TRPI_TICK_BUSY_MS 25 /* while a peer waits for an attempt */
 
 typedef struct trpi_channel {
     pthread_rwlock_t lock; /* held for reading during a call, so that unbinding can wait */
@@ -106,10 +106,10 @@ typedef struct trpi_bygone {
 typedef struct trpi_pending {
     uint32_t count;
     trpi_conn *first, *last;
-    uint32_t hosts[TRPI_SHARES];             /* of them, by host */
-    bool member_hosts[TRPI_SHARES];          /* a member is, or was, at such an address */
-    uint64_t starved, starved_ms;            /* times that no descriptor was free, and when last */
-    uint64_t displaced_ms;                   /* when one gave way last; 0: never */
+    uint32_t hosts[TRPI_SHARES];    /* of them, by host */
+    bool member_hosts[TRPI_SHARES]; /* a member is, or was, at such an address */
+    uint64_t starved, starved_ms;   /* times that no descriptor was free, and when last */
+    uint64_t displaced_ms;          /* when one gave way last; 0: never */
 } trpi_pending;
 
 /* Whose messages and which behaviours are taken (untrusted.c); set before listening. */
@@ -122,10 +122,10 @@ typedef struct trpi_policy {
 
 /* Bytes of all peers that count for limits of this node; relaxed. */
 typedef struct trpi_flow {
-    trpi_credit_limits limits;            /* set at the start */
-    atomic_uint_least64_t waiting_bytes;  /* marked, for all receivers here (receiver.c) */
-    atomic_uint_least64_t held_bytes;     /* for all receivers elsewhere (hold.c) */
-    _Atomic uint64_t unfinished_bytes;    /* that all decoders keep (unfinished.c) */
+    trpi_credit_limits limits;           /* set at the start */
+    atomic_uint_least64_t waiting_bytes; /* marked, for all receivers here (receiver.c) */
+    atomic_uint_least64_t held_bytes;    /* for all receivers elsewhere (hold.c) */
+    _Atomic uint64_t unfinished_bytes;   /* that all decoders keep (unfinished.c) */
 } trpi_flow;
 
 struct trpi_remote {
@@ -136,14 +136,14 @@ struct trpi_remote {
     trpi_address address;
     uint64_t uid;
     trpi_serializers *serializers; /* the system's */
-    atomic_int references; /* the user's until stop, one a route until the system is freed */
-    bool traces_messages;               /* messages are logged, or their sizes; set at the start */
+    atomic_int references;     /* the user's until stop, one a route until the system is freed */
+    bool traces_messages;      /* messages are logged, or their sizes; set at the start */
     _Atomic uint32_t *largest; /* payload of each type; NULL: not asked for */
     /* The transport (transport.c); set before listening */
     const trpi_transport_ops *ops;
     trpi_transport *transport;
-    bool secure;         /* secure.h is around the transport */
-    trpi_faults *faults; /* around that, for tests; NULL: not */
+    bool secure;                                     /* secure.h is around the transport */
+    trpi_faults *faults;                             /* around that, for tests; NULL: not */
     char cookie_file[TRPI_REMOTE_COOKIE_FILE_BYTES]; /* as the options have it; "": none */
     /* The end (stop.c), in this order: no new peers; nothing is appended to a lane; over */
     atomic_bool stopping, closed, stopped;

@@ -39,9 +39,10 @@ typedef struct trpi_credit {
     uint64_t unsaid;  /* came without credit since CREDIT was said last */
 } trpi_credit;
 
-enum {                       /* flags of CREDIT */
-       TRPI_CREDIT_FREE = 1, /* no limit any more; who has kept more than the credit asks again */
-       TRPI_CREDIT_SET = 2   /* what was granted before does not count any more */
+/* Flags of CREDIT. */
+enum {
+    TRPI_CREDIT_FREE = 1, /* no limit any more; who has kept more than the credit asks again */
+    TRPI_CREDIT_SET = 2   /* what was granted before does not count any more */
 };
 /* A frame to be said. */
 typedef struct trpi_credit_word {

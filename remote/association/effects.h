@@ -35,9 +35,9 @@ struct trpi_deferred {
     trpi_dropped dropped[TRPI_LANE_COUNT];
     uint64_t over_uid; /* incarnation to be ended, 0: none */
     bool over_quarantined;
-    bool ready; /* tell the proxies that the lane drained */
-    bool barred; /* a peer has quarantined this node, which is news */
-    trpi_link_event *events; /* oldest first */
+    bool ready;                   /* tell the proxies that the lane drained */
+    bool barred;                  /* a peer has quarantined this node, which is news */
+    trpi_link_event *events;      /* oldest first */
     struct trpi_held_chunk *held; /* that becomes dead letters, oldest first */
 };
 
@@ -52,6 +52,6 @@ void trpi_lifecycle_log(trpi_remote *remote, trp_log_level level, const char *te
 void trpi_remoting_publish(trpi_remote *remote, const trp_type *type, trp_remoting_event *event);
 /* Log peer, type and size of a message; never its content. */
 void trpi_message_trace(trpi_remote *remote, const trpi_peer *peer, bool sent, const trp_type *type,
-                       const trpi_message *message);
+                        const trpi_message *message);
 
 #endif

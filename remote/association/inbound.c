@@ -174,8 +174,7 @@ message_tell(trpi_conn *conn, const trpi_message *to, const trp_type *type, cons
 {
     trp_system *system = conn->remote->system;
     if (trpi_receiver_take(conn, to->to_slot, to->to_generation, bytes)) {
-        trpi_inbound_tell(system, to->to_slot, to->to_generation, to->sender, type, payload,
-                          bytes);
+        trpi_inbound_tell(system, to->to_slot, to->to_generation, to->sender, type, payload, bytes);
     } else {
         trp_ref recipient = { TRPI_NODE_SELF, to->to_slot, to->to_generation, 0 };
         trpi_dead_letter_of(system, to->sender, recipient, TRP_DEAD_RECEIVER_FULL, type, payload,
@@ -257,7 +256,7 @@ is_parcel_of_third(const trpi_conn *conn, const trp_type *type, const trpi_messa
     if (type != &trpi_parcel_type) {
         return false;
     }
-    memcpy(&parcel, message->payload, sizeof parcel);
+    memcpy(&parcel, message->payload, sizeof(parcel));
     return parcel.sender.node > TRPI_NODE_SELF && parcel.sender.node != conn->read.node;
 }
 
@@ -396,8 +395,8 @@ deploy_refuse(trpi_conn *conn, trp_ref deputy, const char *what, const char *nam
     trpi_order order = { NULL, &why };
     (void)snprintf(why.reason, sizeof why.reason, "%s%.100s%s", what, name,
                    name[0] != '\0' ? "\"" : "");
-    (void)trpi_signal_order(conn->remote, conn->remote->system, deputy.node,
-                                      TRPI_SIGNAL_REFUSED, deputy, (trp_ref)TRP_REF_NONE, &order);
+    (void)trpi_signal_order(conn->remote, conn->remote->system, deputy.node, TRPI_SIGNAL_REFUSED,
+                            deputy, (trp_ref)TRP_REF_NONE, &order);
 }
 
 static void

@@ -14,8 +14,7 @@ void trpi_inbound_batch_end(trpi_conn *conn);
 trp_err trpi_untrusted_begin(trpi_remote *remote); /* Errors: TRP_ENOMEM */
 void trpi_untrusted_end(trpi_remote *remote);
 /* Is this message not taken here? Then it was counted and logged. path: of SELECT. */
-bool trpi_untrusted_refuses(trpi_conn *conn, uint8_t kind, const trp_type *type,
-                            const char *path);
+bool trpi_untrusted_refuses(trpi_conn *conn, uint8_t kind, const trp_type *type, const char *path);
 /* An order to make an actor here: is its behaviour not allowed? Counts and logs then. */
 bool trpi_deploy_refuses(trpi_conn *conn, const char *behaviour, const char *path);
 bool trpi_untrusted_refuses_channel(trpi_conn *conn, enum trpi_control_channel channel);

@@ -48,9 +48,7 @@ trpi_lane_drop(trpi_peer *peer, enum trpi_lane lane, uint64_t keep_uid, trp_dead
         size_t bytes = TRPI_FRAME_HEADER_BYTES + frame.bytes;
         bool fence = frame.kind == TRPI_FRAME_FENCE;
         bool anyone = !fence && (frame.flags & TRPI_MESSAGE_ANYONE) != 0;
-        trpi_buffer *to = anyone || fence      ? &kept
-                          : is_message(&frame) ? &dropped->frames
-                                               : NULL;
+        trpi_buffer *to = anyone || fence ? &kept : is_message(&frame) ? &dropped->frames : NULL;
         kept_any = kept_any || anyone;
         if (to != NULL) {
             /* Out of memory: the frame is lost, as a dead letter is that finds no memory. */

@@ -12,7 +12,7 @@
 
 #define TRPI_ADMIT_BYTES_MAX                                                                       \
     524288 /* trp_try_tell() refuses above; a lane of less than 2 MiB: above a quarter of it */
-#define TRPI_LARGE_PLACES 4096        /* recipients that share one take the same lane */
+#define TRPI_LARGE_PLACES 4096 /* recipients that share one take the same lane */
 #define TRPI_ANNOUNCED_BYTES ((TRP_TYPES_MAX + 1) / 8) /* a bit a type number */
 
 /* Fences of a lane (fence.c), numbered; by peer->lock. */
@@ -56,7 +56,7 @@ typedef struct trpi_lane_state {
     bool goodbye_acked;
     trpi_fences fence;
     /* Its connections; by peer->lock */
-    trpi_conn *out;        /* what it sends on */
+    trpi_conn *out; /* what it sends on */
     trpi_conn *dialling;
     trpi_conn *closing;    /* gracefully: nothing is sent on another one before its end */
     uint64_t dial_next_ms; /* not before; not of the control lane */
@@ -147,8 +147,8 @@ size_t trpi_lane_admit_max(const trpi_remote *remote, enum trpi_lane lane);
 void trpi_lane_look(trpi_peer *peer, trpi_deferred *deferred);
 /* Keep the frames for anyone and those for keep_uid; move the others to deferred->dropped of the
  * lane, which takes them of one incarnation. The caller holds peer->lock, as for the next. */
-void trpi_lane_drop(trpi_peer *peer, enum trpi_lane lane, uint64_t keep_uid,
-                    trp_dead_reason reason, trpi_deferred *deferred);
+void trpi_lane_drop(trpi_peer *peer, enum trpi_lane lane, uint64_t keep_uid, trp_dead_reason reason,
+                    trpi_deferred *deferred);
 /* All that waits on a lane, for whomever; later has none of it yet. */
 void trpi_lane_clear(trpi_peer *peer, enum trpi_lane lane, trpi_deferred *deferred);
 /* node: that those without ANYONE were for. Without locks. */
@@ -180,8 +180,8 @@ void trpi_peer_spread(trpi_peer *peer, trpi_deferred *deferred);
 /* Sort frames into lanes, at the end of each of sorted; of a type's manifests the first, by
  * announced: a bit a type number. What finds no memory goes to *ret_lost. */
 void trpi_frames_sort(uint32_t spread, const trpi_buffer *frames,
-                      trpi_buffer sorted[TRPI_LANE_COUNT],
-                      uint8_t announced[TRPI_ANNOUNCED_BYTES], trpi_buffer *ret_lost);
+                      trpi_buffer sorted[TRPI_LANE_COUNT], uint8_t announced[TRPI_ANNOUNCED_BYTES],
+                      trpi_buffer *ret_lost);
 
 /* ---- fence.c: order across lanes. The caller holds peer->lock ---- */
 /* Append one, if anything may be on its way on that lane. Errors: TRP_ENOMEM. */

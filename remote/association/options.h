@@ -15,18 +15,18 @@ typedef struct trpi_remote trpi_remote;
 enum trpi_lifecycle_logging { TRPI_LIFECYCLE_EACH = 0, TRPI_LIFECYCLE_OFF = -1 };
 
 #define TRPI_FAULT_SCHEMES "trttl.gremlin." /* of an address that shows the adapters, before tcp */
-#define TRPI_REMOTE_COOKIE_FILE_BYTES 512 /* a path, with its NUL */
+#define TRPI_REMOTE_COOKIE_FILE_BYTES 512   /* a path, with its NUL */
 
 typedef struct trpi_remote_options {
     const trpi_transport_ops *transport; /* NULL: tcp on nng */
     void *transport_arg;
-    const char *host;               /* advertised; NULL: 127.0.0.1; a wildcard is TRP_EINVAL */
-    uint16_t port;                  /* advertised; 0: the bound one */
-    const char *bind_host;          /* NULL or "": host */
-    int32_t bind_port;              /* -1: port */
-    uint32_t handshake_timeout_ms;  /* 0: 15000 */
-    uint32_t frame_bytes_max;       /* 0: 256 KiB ordinary and control */
-    uint32_t lane_bytes_max;        /* outbound bytes of an ordinary lane; 0: 16 MiB */
+    const char *host;              /* advertised; NULL: 127.0.0.1; a wildcard is TRP_EINVAL */
+    uint16_t port;                 /* advertised; 0: the bound one */
+    const char *bind_host;         /* NULL or "": host */
+    int32_t bind_port;             /* -1: port */
+    uint32_t handshake_timeout_ms; /* 0: 15000 */
+    uint32_t frame_bytes_max;      /* 0: 256 KiB ordinary and control */
+    uint32_t lane_bytes_max;       /* outbound bytes of an ordinary lane; 0: 16 MiB */
     /* What may wait for one receiver, and for all together, here and at the peer that sends it; 0:
      * 64 and 256 MiB */
     uint32_t receiver_bytes_max, receivers_bytes_max;
@@ -38,20 +38,20 @@ typedef struct trpi_remote_options {
     bool compress;                  /* what takes the large lane, where the peer understands it */
     uint32_t system_messages_max;   /* unacknowledged; 0: 20000 */
     uint32_t backoff_min_ms, backoff_max_ms; /* 0: 50, 10000 */
-    uint32_t flush_on_shutdown_ms;  /* 0: 2000 */
+    uint32_t flush_on_shutdown_ms;           /* 0: 2000 */
     /* ---- who may talk to us. Texts are borrowed until trpi_remote_start() returns. */
-    bool test_adapters;             /* trpi_remote_faults() can make this network bad */
-    bool adapters_in_address;       /* and the own address shows them: TRPI_FAULT_SCHEMES */
-    bool tls;                       /* encrypted, both ends prove who they are; troupe.tls:// */
+    bool test_adapters;       /* trpi_remote_faults() can make this network bad */
+    bool adapters_in_address; /* and the own address shows them: TRPI_FAULT_SCHEMES */
+    bool tls;                 /* encrypted, both ends prove who they are; troupe.tls:// */
     const char *tls_ca, *tls_cert, *tls_key, *tls_crl; /* PEM files; tls_crl NULL or "": no list */
-    const char *tls_ciphers;        /* NULL or "": the three of TLS 1.3 */
+    const char *tls_ciphers;                           /* NULL or "": the three of TLS 1.3 */
     const char *const *tls_allowed; /* names; none: whoever the authority has signed */
     size_t tls_allowed_count;
-    bool tls_ignore_address;        /* do not compare a peer's address with its certificate */
+    bool tls_ignore_address;         /* do not compare a peer's address with its certificate */
     uint32_t tls_reload_interval_ms; /* look whether the files have changed; 0: only when told */
-    uint32_t tls_old_end_ms;        /* connections of replaced files; 0: 3,600,000 */
-    bool accepts_later;             /* nobody is let in before trpi_remote_accept() */
-    uint32_t tls_warn_ms;           /* before a certificate ends; 0: 14 days */
+    uint32_t tls_old_end_ms;         /* connections of replaced files; 0: 3,600,000 */
+    bool accepts_later;              /* nobody is let in before trpi_remote_accept() */
+    uint32_t tls_warn_ms;            /* before a certificate ends; 0: 14 days */
     /* Both ends must know it; the second one is taken too, while it is changed. NULL or "": none */
     const char *cookie, *cookie_before;
     /* The cookie is from this file, which nodes of one user share on loopback: it is shown to peers
@@ -68,17 +68,17 @@ typedef struct trpi_remote_options {
     const char *const *deployable;
     size_t deployable_count;
     uint32_t pending_handshakes_max; /* connections that have not said who they are; 0: 1024 */
-    uint32_t handshake_bytes_max;   /* that each of them may send; 0: 64 KiB */
-    uint32_t unfinished_bytes_max;  /* of frames that have not come whole, of all; 0: 64 MiB */
-    uint32_t peer_watches_max;      /* of actors here, by one incarnation of a peer; 0: 100,000 */
-    uint32_t peers_max;             /* addresses that are known at a time; 0: 16,384 */
-    uint32_t host_peers_max;        /* of callers of one host or certificate; 0: 4,096 */
-    uint32_t host_nodes_max;        /* third nodes that they may name; 0: 4,096 */
+    uint32_t handshake_bytes_max;    /* that each of them may send; 0: 64 KiB */
+    uint32_t unfinished_bytes_max;   /* of frames that have not come whole, of all; 0: 64 MiB */
+    uint32_t peer_watches_max;       /* of actors here, by one incarnation of a peer; 0: 100,000 */
+    uint32_t peers_max;              /* addresses that are known at a time; 0: 16,384 */
+    uint32_t host_peers_max;         /* of callers of one host or certificate; 0: 4,096 */
+    uint32_t host_nodes_max;         /* third nodes that they may name; 0: 4,096 */
     /* A peer has quarantined this node: from then on they never talk. Any thread, without locks;
      * must not block. NULL: nobody wants to know */
     void (*on_quarantined)(void *arg);
     void *on_quarantined_arg;
-    char *why;                      /* why it failed, for a person; may be NULL */
+    char *why; /* why it failed, for a person; may be NULL */
     size_t why_bytes;
     /* ---- detectors and logging */
     /* remote watch failure detector; 0: the defaults of FD-21 */
@@ -99,7 +99,8 @@ typedef struct trpi_remote_options {
 
 /* ---- control frames ------------------------------------------------------------------------- */
 
-enum trpi_control_channel { /* wire numbers */
+/* Wire numbers. */
+enum trpi_control_channel {
     TRPI_CHANNEL_GOSSIP = 1,
     TRPI_CHANNEL_HEARTBEAT = 2,
     TRPI_CHANNEL_NODE = 3, /* carried commands of the command line */
@@ -116,18 +117,18 @@ typedef void (*trpi_control_fn)(void *arg, const trpi_node_id *from, const uint8
 enum { TRPI_REMOTE_LANES = 10, TRPI_REACH_WHY_BYTES = 160 };
 typedef struct trpi_peer_info {
     trpi_node_id id;
-    const char *state;        /* "idle", "handshaking", "active", "gated", "quarantined" */
-    char reason[160];         /* of the last change */
-    uint64_t next_ms;         /* gated: until the next attempt, from now */
+    const char *state; /* "idle", "handshaking", "active", "gated", "quarantined" */
+    char reason[160];  /* of the last change */
+    uint64_t next_ms;  /* gated: until the next attempt, from now */
     uint64_t bytes_in, bytes_out, messages_in, messages_out, dropped;
-    uint64_t round_trip_us;   /* of the last control ping; 0 unknown */
-    uint32_t minor;           /* of the wire, that both speak; 0: not met */
+    uint64_t round_trip_us;                  /* of the last control ping; 0 unknown */
+    uint32_t minor;                          /* of the wire, that both speak; 0: not met */
     char problem[TRPI_REACH_WHY_BYTES + 64]; /* a lane that cannot be dialled, and why; "": none */
-    uint32_t slow_here;       /* receivers here whose senders there are slowed */
-    uint32_t slow_there;      /* receivers there whose senders here are slowed; */
-    uint64_t held_bytes;      /* what is kept here for them */
+    uint32_t slow_here;                      /* receivers here whose senders there are slowed */
+    uint32_t slow_there;                     /* receivers there whose senders here are slowed; */
+    uint64_t held_bytes;                     /* what is kept here for them */
     struct {
-        const char *state;    /* "open", "dialling", "closing", "closed"; NULL: was never used */
+        const char *state; /* "open", "dialling", "closing", "closed"; NULL: was never used */
         uint64_t waiting_bytes;
     } lanes[TRPI_REMOTE_LANES]; /* control, ordinary ..., large */
 } trpi_peer_info;

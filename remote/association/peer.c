@@ -200,8 +200,7 @@ trpi_peer_node(trpi_peer *peer)
 {
     trpi_node_id id = { peer->address, peer->assoc.uid };
     uint32_t node = atomic_load_explicit(&peer->node, memory_order_relaxed);
-    if (node == 0 && id.uid != 0 &&
-        trpi_node_meet(peer->remote->system, &id, &node) == TRP_OK) {
+    if (node == 0 && id.uid != 0 && trpi_node_meet(peer->remote->system, &id, &node) == TRP_OK) {
         atomic_store_explicit(&peer->node, node, memory_order_release);
     }
     return node;
@@ -218,8 +217,8 @@ note_change(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_link_event 
     bool ended = (effects->bits & TRPI_ASSOC_DO_END) != 0 && !effects->over_quarantined;
     note->level = failed || (assoc->state == TRPI_ASSOC_QUARANTINED && !ended) ? TRP_LOG_WARNING
                                                                                : TRP_LOG_INFO;
-    if (failed && (peer->failed_once || atomic_load_explicit(&peer->remote->stopping,
-                                                             memory_order_relaxed))) {
+    if (failed && (peer->failed_once ||
+                   atomic_load_explicit(&peer->remote->stopping, memory_order_relaxed))) {
         note->level = TRP_LOG_DEBUG; /* each change once, not each attempt; not our own end */
     }
     peer->failed_once = failed;

@@ -57,7 +57,7 @@ typedef struct trpi_ends {
     uint64_t overflowed_uid; /* too many system messages for it: it is quarantined. 0: none */
     uint32_t *nodes;         /* numbers of watched incarnations that have ended */
     uint32_t count, room;    /* of nodes */
-    uint32_t lost; /* that found no memory, since the last tick */
+    uint32_t lost;           /* that found no memory, since the last tick */
 } trpi_ends;
 
 /* Is the node of actors that are watched from here alive (tick.c)? By lock, if not atomic. */
@@ -126,15 +126,15 @@ struct trpi_peer {
     trpi_conn *conns;
     uint32_t conns_count;
     trpi_route *routes;
-    trpi_receiver **receivers;  /* buckets; NULL: there was none yet */
+    trpi_receiver **receivers; /* buckets; NULL: there was none yet */
     uint32_t receivers_limited;
-    trpi_holds *holds;          /* NULL: no receiver there was slow yet; by lock, as next */
-    atomic_bool holding;        /* there are some; relaxed: routes look again under lock */
-    char reason[160];           /* of the last change of state */
-    bool failed_once;           /* a failed attempt was logged; the next ones only count */
-    bool inbound;               /* the peer called when it became active */
-    bool goodbye_said;          /* by the peer */
-    uint32_t attempts_at_stop;  /* failed attempts when remoting began to stop */
+    trpi_holds *holds;         /* NULL: no receiver there was slow yet; by lock, as next */
+    atomic_bool holding;       /* there are some; relaxed: routes look again under lock */
+    char reason[160];          /* of the last change of state */
+    bool failed_once;          /* a failed attempt was logged; the next ones only count */
+    bool inbound;              /* the peer called when it became active */
+    bool goodbye_said;         /* by the peer */
+    uint32_t attempts_at_stop; /* failed attempts when remoting began to stop */
     trpi_peer_refusal refusal;
     trpi_activity activity;
     trpi_dials dials;

@@ -85,7 +85,7 @@ trpi_redelivery_push_tail(trpi_redelivery *r, uint64_t now_ms,
                           uint32_t tail_bytes)
 {
     uint32_t unacked = trpi_redelivery_unacked(r);
-    if (unacked >= r->max || /* redelivery-R1 */
+    if (unacked >= r->max ||                                         /* redelivery-R1 */
         r->tails_bytes + tail_bytes > TRPI_SYSTEM_TAILS_BYTES_MAX) { /* redelivery-R4 */
         return TRP_ELIMIT;
     }

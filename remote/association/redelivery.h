@@ -35,12 +35,12 @@ typedef struct trpi_redelivery {
     trpi_redelivery_entry *ring;
     uint32_t capacity, max;
     uint32_t resend_ms, give_up_ms;
-    uint64_t acked;     /* all up to here are done with */
-    uint64_t sent;      /* all up to here were sent on the present connection */
-    uint64_t pushed;    /* the newest */
-    uint64_t sent_ms;   /* when something was sent last, or an ack moved */
-    uint64_t expected;  /* receiver: delivered up to here */
-    uint64_t resent;    /* counter */
+    uint64_t acked;       /* all up to here are done with */
+    uint64_t sent;        /* all up to here were sent on the present connection */
+    uint64_t pushed;      /* the newest */
+    uint64_t sent_ms;     /* when something was sent last, or an ack moved */
+    uint64_t expected;    /* receiver: delivered up to here */
+    uint64_t resent;      /* counter */
     uint64_t tails_bytes; /* of all in the ring */
 } trpi_redelivery;
 

@@ -22,6 +22,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/atomics.h"
 #include "pattern/pattern.h"
 #include "remote/association/conn.h"
 #include "remote/association/hold.h"
@@ -245,8 +246,7 @@ last_set(trpi_route *route, trpi_batch *batch, const trp_type *type,
          uint8_t flags)
 {
     uint32_t fields_count = 0;
-    bool raw =
-        serializer == &trpi_serializer_raw && trpi_type_fields(type, &fields_count) == NULL;
+    bool raw = serializer == &trpi_serializer_raw && trpi_type_fields(type, &fields_count) == NULL;
     bool plain = raw || serializer == &trpi_serializer_text;
     bool many =
         (atomic_load_explicit(&route->peer->agreed.features, memory_order_relaxed) &
@@ -446,12 +446,11 @@ message_lost(trpi_route *route, const trp_type *type, const trp_msg *msg, trp_er
 }
 
 /* The recipient is slow, and what it is told is kept apart (hold.c). false: it is not. */
-static bool __attribute__((noinline))
+static NOINLINE bool
 deliver_held(trpi_route *route, const trp_type *type, const trp_msg *msg, bool promised)
 {
     trpi_node_map map;
-    if (route->uid == 0 ||
-        !trpi_hold_enter(route, msg->priv_to_slot, msg->priv_to_generation)) {
+    if (route->uid == 0 || !trpi_hold_enter(route, msg->priv_to_slot, msg->priv_to_generation)) {
         return false;
     }
     trpi_buffer_clear(&route->held);
@@ -556,8 +555,7 @@ proxy_reserve(void *arg, uint32_t slot, size_t bytes)
     enum trpi_lane lane = trpi_route_lane_guess(route, slot, bytes);
     size_t promise = reservation_of(bytes);
     size_t others = atomic_fetch_add_explicit(&peer->reserved, promise, memory_order_acquire);
-    if (trpi_hold_may(peer, slot) &&
-        !trpi_hold_has_room(peer, slot, others + promise, false)) {
+    if (trpi_hold_may(peer, slot) && !trpi_hold_has_room(peer, slot, others + promise, false)) {
         atomic_fetch_sub_explicit(&peer->reserved, promise, memory_order_relaxed);
         return false;
     }
@@ -730,7 +728,8 @@ op_select(void *arg, trp_system *system, const trpi_address *address, const char
         trpi_deferred deferred = { 0 };
         pthread_mutex_lock(&peer->lock);
         err = atomic_load_explicit(&remote->stopping, memory_order_relaxed) ? TRP_ECONN
-              : trpi_is_barred_now(peer)                                    ? TRP_EQUARANTINED
+              : trpi_is_barred_now(peer)
+                  ? TRP_EQUARANTINED
                   : trpi_peer_append(peer, TRPI_LANE_ORDINARY, 0, &frames, false);
         trpi_peer_pump(peer, &deferred);
         trpi_peer_unlock(peer, &deferred);

@@ -4,10 +4,10 @@
 
 #include "remote/association/routes.h"
 
-#define TRPI_BATCH_BYTES_MAX                                                                      \
+#define TRPI_BATCH_BYTES_MAX                                                                       \
     262144 /* a run's messages to one node; more are handed over before its end */
-#define TRPI_HELD_KEPT_BYTES 65536    /* a route's buffer for one message to a slow receiver */
-#define TRPI_FLUSH_BYTES_LEAST 65536  /* less is not handed over while more is to be encoded */
+#define TRPI_HELD_KEPT_BYTES 65536   /* a route's buffer for one message to a slow receiver */
+#define TRPI_FLUSH_BYTES_LEAST 65536 /* less is not handed over while more is to be encoded */
 
 /* ---- route.c ---- */
 /* Append the frame of one message. By the runner. Errors: those of trpi_message_encode(),

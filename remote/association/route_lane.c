@@ -88,7 +88,7 @@ trpi_route_lane_guess(const trpi_route *route, uint32_t slot, size_t bytes)
     uint32_t spread = atomic_load_explicit(&route->peer->agreed.spread, memory_order_relaxed);
     return spread == 0 ? TRPI_LANE_ORDINARY
            : bytes > route->remote->options.large_threshold_bytes ||
-                     trpi_route_is_large(route, slot)
+                   trpi_route_is_large(route, slot)
                ? TRPI_LANE_LARGE
                : trpi_lane_of(spread, slot);
 }

@@ -11,7 +11,7 @@
 /* What a route has encoded for a lane and not handed over yet. */
 typedef struct trpi_batch {
     trpi_buffer frames;
-    uint32_t messages;  /* in it */
+    uint32_t messages; /* in it */
     uint32_t announced_epoch;
     /* bit a type number: its name was sent since the lane's epoch was announced_epoch */
     uint8_t *announced;
@@ -30,18 +30,18 @@ typedef struct trpi_batch {
 struct trpi_route {
     trpi_remote *remote;
     trpi_peer *peer;
-    uint32_t node;      /* number of this system's node table */
-    uint64_t uid;       /* 0: any incarnation */
+    uint32_t node; /* number of this system's node table */
+    uint64_t uid;  /* 0: any incarnation */
     /* by the runner of the proxy, down to large */
     trpi_batch batches[TRPI_LANE_COUNT];
-    uint32_t touched;   /* bit a lane: its gather holds something */
-    uint32_t spread;    /* that they were chosen by */
+    uint32_t touched;     /* bit a lane: its gather holds something */
+    uint32_t spread;      /* that they were chosen by */
     bool over_high_water; /* a lane was, at the last hand-over */
-    size_t kept;        /* promises of peer->reserved that are in it, or were broken */
+    size_t kept;          /* promises of peer->reserved that are in it, or were broken */
     trpi_buffer scratch;
-    trpi_buffer held;   /* a frame on its way to a hold */
-    bool pinned;        /* counted in peer->large.pins */
-    uint32_t era;       /* of peer->large.era that large is of */
+    trpi_buffer held; /* a frame on its way to a hold */
+    bool pinned;      /* counted in peer->large.pins */
+    uint32_t era;     /* of peer->large.era that large is of */
     /* bit a place of recipients: they take the large lane. Written by the runner, read relaxed by
      * reservations; NULL: none does */
     _Atomic(atomic_uint_least64_t *) large;

@@ -58,8 +58,7 @@ peer_of_node(trpi_remote *remote, uint32_t node, const trpi_node_id **ret_id)
 {
     trpi_peer *peer = NULL;
     *ret_id = trpi_node_id_get(remote->system, node);
-    return *ret_id == NULL ||
-                   trpi_route_address_check(remote, &(*ret_id)->address) == TRP_EINVAL ||
+    return *ret_id == NULL || trpi_route_address_check(remote, &(*ret_id)->address) == TRP_EINVAL ||
                    trpi_peer_get(remote, &(*ret_id)->address, true, &peer) != TRP_OK
                ? NULL
                : peer;
@@ -104,14 +103,17 @@ signal_send(trpi_remote *remote, trpi_peer *peer, const trpi_node_id *id, uint32
 
 void
 trpi_signal_send(void *arg, trp_system *system, uint32_t node, enum trpi_remote_signal signal,
-          trp_ref target, trp_ref from, uint32_t flag)
+                 trp_ref target, trp_ref from, uint32_t flag)
 {
     static const trpi_buffer none = { 0 };
     const trpi_node_id *id;
     trpi_peer *peer = peer_of_node(arg, node, &id);
-    trpi_system_message message = { .signal = (uint8_t)signal, .flag = (uint8_t)flag,
-                                    .to_slot = target.slot, .to_generation = target.generation,
-                                    .from_slot = from.slot, .from_generation = from.generation };
+    trpi_system_message message = { .signal = (uint8_t)signal,
+                                    .flag = (uint8_t)flag,
+                                    .to_slot = target.slot,
+                                    .to_generation = target.generation,
+                                    .from_slot = from.slot,
+                                    .from_generation = from.generation };
     if (peer != NULL) {
         (void)signal_send(arg, peer, id, node, &message, &none); /* never too much */
         trpi_peer_unpin(peer);
@@ -147,17 +149,19 @@ order_encode(trpi_remote *remote, const trpi_peer *peer, uint32_t node, const tr
 
 trp_err
 trpi_signal_order(void *arg, trp_system *system, uint32_t node, enum trpi_remote_signal signal,
-         trp_ref target, trp_ref from, const trpi_order *order)
+                  trp_ref target, trp_ref from, const trpi_order *order)
 {
     trpi_remote *remote = arg;
     const trpi_node_id *id = NULL;
     trpi_peer *peer = node == 0 ? NULL : peer_of_node(remote, node, &id);
-    trpi_system_message message = { .signal = (uint8_t)signal, .to_slot = target.slot,
-                                    .to_generation = target.generation, .from_slot = from.slot,
+    trpi_system_message message = { .signal = (uint8_t)signal,
+                                    .to_slot = target.slot,
+                                    .to_generation = target.generation,
+                                    .from_slot = from.slot,
                                     .from_generation = from.generation };
     trpi_buffer tail = { 0 };
-    trp_err err = node != 0 && peer == NULL ? TRP_ECONN
-                                            : order_encode(remote, peer, node, order, &tail);
+    trp_err err =
+        node != 0 && peer == NULL ? TRP_ECONN : order_encode(remote, peer, node, order, &tail);
     (void)system;
     if (err == TRP_OK && peer != NULL) {
         bool fits = tail.count + TRPI_SYSTEM_FRAME_BYTES <=

@@ -120,8 +120,8 @@ trpi_frames_sort(uint32_t spread, const trpi_buffer *frames, trpi_buffer sorted[
             last = (enum trpi_lane)(TRPI_LANE_ORDINARY + spread - 1);
         }
         for (enum trpi_lane lane = first; lane <= last; lane++) {
-            if (trpi_buffer_append(&sorted[lane], frames->data + at, bytes,
-                                   TRPI_BUFFER_NO_LIMIT) != TRP_OK) {
+            if (trpi_buffer_append(&sorted[lane], frames->data + at, bytes, TRPI_BUFFER_NO_LIMIT) !=
+                TRP_OK) {
                 /* and when that fails too: lost, as a dead letter is that finds no memory */
                 (void)trpi_buffer_append(ret_lost, frames->data + at, bytes, TRPI_BUFFER_NO_LIMIT);
             }

@@ -104,8 +104,8 @@ static void
 tick_active(trpi_peer *peer, uint64_t now_ms, bool watched, trpi_deferred *deferred)
 {
     const trpi_remote_options *o = &peer->remote->options;
-    uint32_t beat_ms = o->watch_heartbeat_ms < o->link_heartbeat_ms ? o->watch_heartbeat_ms
-                                                                    : o->link_heartbeat_ms;
+    uint32_t beat_ms =
+        o->watch_heartbeat_ms < o->link_heartbeat_ms ? o->watch_heartbeat_ms : o->link_heartbeat_ms;
     if (now_ms - peer->activity.pinged_ms >= beat_ms) {
         if (is_to_be_asked(peer, watched)) {
             trpi_peer_ping(peer, now_ms); /* tick-T1 */
@@ -118,8 +118,7 @@ tick_active(trpi_peer *peer, uint64_t now_ms, bool watched, trpi_deferred *defer
         trpi_peer_ping(peer, now_ms); /* idle_peer_probe() does not see it */
     }
     trp_err given_up = trpi_redelivery_tick(&peer->redelivery, now_ms);
-    const char *lost =
-        given_up != TRP_OK ? "a system message was not acknowledged in time" : NULL;
+    const char *lost = given_up != TRP_OK ? "a system message was not acknowledged in time" : NULL;
     trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE,
                                .random = trpi_world_random(peer->remote->world) };
     char reason[80];
@@ -234,8 +233,8 @@ tick_peer(trpi_peer *peer, bool *ret_busy)
     /* Under the lock, as the times that it is compared with: none of them is later. */
     uint64_t now_ms = trpi_remote_now_ms(peer->remote);
     trpi_assoc_event event = { .kind = TRPI_ASSOC_TICK,
-                               .want = (trpi_peer_wants(peer) || watched) &&
-                                       trpi_peer_may_dial(peer),
+                               .want =
+                                   (trpi_peer_wants(peer) || watched) && trpi_peer_may_dial(peer),
                                .random = trpi_world_random(peer->remote->world) };
     bool handshaking = peer->assoc.state == TRPI_ASSOC_HANDSHAKING;
     const char *why = peer->assoc.asked_ms != 0 ? TRPI_SILENT_RIVAL : "no handshake in time";
@@ -374,7 +373,7 @@ trpi_remote_tick(trpi_remote *remote)
     trpi_peer *peer = trpi_peers_active_take(remote);
     while (peer != NULL) {
         trpi_peer *next = peer->activity.next; /* only the tick changes a list that it has taken */
-        if (pause_ms > OWN_PAUSE_MS) { /* this process did not run: no silence of theirs */
+        if (pause_ms > OWN_PAUSE_MS) {         /* this process did not run: no silence of theirs */
             own_pause(peer, now_ms, pause_ms);
         }
         tick_peer(peer, &busy);

@@ -47,8 +47,7 @@ is_trusted(const trpi_remote *remote, const char *path)
 }
 
 bool
-trpi_untrusted_refuses(trpi_conn *conn, uint8_t kind, const trp_type *type,
-                       const char *path)
+trpi_untrusted_refuses(trpi_conn *conn, uint8_t kind, const trp_type *type, const char *path)
 {
     const trpi_remote *remote = conn->remote;
     if (!remote->options.untrusted) {

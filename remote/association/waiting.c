@@ -83,8 +83,8 @@ trpi_waiting_move(trpi_waiting *waiting, uint64_t uid, uint64_t now_ms, trpi_red
             continue;
         }
         if (err == TRP_OK && to != NULL) { /* waiting-G1 */
-            err = trpi_redelivery_push_tail(to, now_ms, entry->body, entry->tail,
-                                            entry->tail_bytes);
+            err =
+                trpi_redelivery_push_tail(to, now_ms, entry->body, entry->tail, entry->tail_bytes);
         }
         waiting->tails_bytes -= entry->tail_bytes;
         trpi_free(entry->tail);

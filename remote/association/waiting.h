@@ -22,7 +22,7 @@ typedef struct trpi_waiting_entry {
     uint8_t body[TRPI_SYSTEM_BODY_BYTES];
 } trpi_waiting_entry;
 
-typedef struct trpi_waiting { /* zero: empty */
+typedef struct trpi_waiting {    /* zero: empty */
     trpi_waiting_entry *entries; /* oldest first */
     uint32_t count, room;
     uint64_t tails_bytes; /* of all */

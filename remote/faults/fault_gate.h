@@ -26,11 +26,14 @@ typedef struct trpi_fault_rule {
     double lose, repeat, reorder;
     uint32_t delay_ms, jitter_ms; /* delay_ms to delay_ms + jitter_ms */
 } trpi_fault_rule;
-#define TRPI_FAULT_RULE_NONE { TRPI_FAULT_RATE_PASS, 0, 0, 0, 0, 0 }
+#define TRPI_FAULT_RULE_NONE                                                                       \
+    {                                                                                              \
+        TRPI_FAULT_RATE_PASS, 0, 0, 0, 0, 0                                                        \
+    }
 
 typedef struct trpi_fault_gate { /* zeroed at first */
-    uint64_t due_ns;  /* of the last frame that kept its place */
-    uint64_t free_ns; /* from when on the bucket would be full */
+    uint64_t due_ns;             /* of the last frame that kept its place */
+    uint64_t free_ns;            /* from when on the bucket would be full */
 } trpi_fault_gate;
 
 typedef struct trpi_fault_verdict {

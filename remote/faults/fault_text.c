@@ -45,8 +45,10 @@ word_take(const char *word, trpi_fault_rule *rule, char why[TRPI_FAULT_TEXT_BYTE
         const char *name;
         double *chance;
         uint32_t *ms;
-    } fields[] = { { "lose=", &rule->lose, NULL },       { "repeat=", &rule->repeat, NULL },
-                   { "reorder=", &rule->reorder, NULL }, { "delay=", NULL, &rule->delay_ms },
+    } fields[] = { { "lose=", &rule->lose, NULL },
+                   { "repeat=", &rule->repeat, NULL },
+                   { "reorder=", &rule->reorder, NULL },
+                   { "delay=", NULL, &rule->delay_ms },
                    { "jitter=", NULL, &rule->jitter_ms } };
     const char *what;
     double number;

@@ -27,8 +27,8 @@ struct trpi_faults {
     const trpi_transport_ops *inner;
     void *inner_arg;
     trpi_transport_ops ops;
-    pthread_mutex_t lock;       /* guards all below */
-    trpi_transport *transport;  /* NULL before open and after free */
+    pthread_mutex_t lock;      /* guards all below */
+    trpi_transport *transport; /* NULL before open and after free */
     uint32_t rules_count;
     uint32_t known_count, known_next;
     trpi_faults_stats stats;
@@ -214,8 +214,7 @@ trpi_faults_judge(trpi_faults *faults, char peer[TRPI_FAULT_PEER_BYTES], bool ou
         learn(faults, peer, unit, bytes);
     }
     rule = rule_for(faults, peer, out);
-    verdict =
-        trpi_fault_gate_judge(gate, &rule, now_ns, count, is_structure(unit, bytes), rolls);
+    verdict = trpi_fault_gate_judge(gate, &rule, now_ns, count, is_structure(unit, bytes), rolls);
     faults->stats.passed += verdict.copies > 0;
     faults->stats.lost += verdict.copies == 0;
     faults->stats.repeated += verdict.copies > 1;
@@ -257,7 +256,7 @@ trpi_faults_new(const trpi_transport_ops *inner, void *inner_arg, trpi_faults **
     if (faults == NULL) {
         return TRP_ENOMEM;
     }
-    (void)pthread_mutex_init(&faults->lock, NULL);
+    pthread_mutex_init(&faults->lock, NULL);
     faults->inner = inner != NULL ? inner : &trpi_link_nng_ops;
     faults->inner_arg = inner_arg;
     faults->ops = trpi_fault_link_ops;

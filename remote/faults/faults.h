@@ -12,7 +12,7 @@
 #include "base/transport.h"
 #include "remote/faults/fault_gate.h"
 
-#define TRPI_FAULT_RULES_MAX 256        /* peers with a rule */
+#define TRPI_FAULT_RULES_MAX 256          /* peers with a rule */
 #define TRPI_FAULT_HELD_BYTES_MAX 4194304 /* one way of a connection; then its writer waits */
 #define TRPI_FAULT_PEER_ALL "*"
 #define TRPI_FAULT_PEER_BYTES (TRPI_HOST_BYTES_MAX + 8) /* "host:port" and the NUL */
@@ -25,7 +25,7 @@ typedef struct trpi_faults trpi_faults;
  * NULL: tcp on nng. Gives *ret_faults (trpi_faults_free, after the system's remoting has stopped).
  * Errors: TRP_ENOMEM. */
 trp_err trpi_faults_new(const trpi_transport_ops *inner, void *inner_arg, trpi_faults **ret_faults);
-void trpi_faults_free(trpi_faults *faults); /* NULL is fine */
+void trpi_faults_free(trpi_faults *faults);                           /* NULL is fine */
 const trpi_transport_ops *trpi_faults_ops(const trpi_faults *faults); /* borrowed */
 
 /* From now on; peer is the "host:port" that a node advertises, or TRPI_FAULT_PEER_ALL for those
@@ -49,7 +49,7 @@ uint32_t trpi_faults_disconnect(trpi_faults *faults, const char *peer);
 
 typedef struct trpi_faults_stats {
     uint64_t passed, lost, repeated, delayed; /* frames */
-    uint64_t cut_bytes; /* held here by connections when they ended */
+    uint64_t cut_bytes;                       /* held here by connections when they ended */
 } trpi_faults_stats;
 void trpi_faults_stats_get(trpi_faults *faults, trpi_faults_stats *ret_stats);
 /* The transport that is wrapped, while it is open. */

@@ -50,9 +50,9 @@ struct trpi_link {
     void *user;
     char peer[TRPI_FAULT_PEER_BYTES]; /* empty: not known yet */
     queue out, in;
-    held *writing;         /* given to the inner link */
+    held *writing; /* given to the inner link */
     bool written_owed;
-    bool closing;          /* close() was called on this side */
+    bool closing; /* close() was called on this side */
     bool inner_close_asked;
     bool inner_closed, closed_told;
     uint64_t linger_until_ns;
@@ -183,7 +183,7 @@ static void
 tell_pacer(trpi_transport *transport)
 {
     transport->news = true;
-    (void)pthread_cond_broadcast(&transport->wake);
+    pthread_cond_broadcast(&transport->wake);
 }
 
 /* ---- links ----------------------------------------------------------------------------------- */
@@ -503,9 +503,9 @@ wait_until(trpi_transport *transport, uint64_t wake_ns)
     struct timespec at = { (time_t)(wake_ns / 1000000000u), (long)(wake_ns % 1000000000u) };
 
     if (wake_ns == UINT64_MAX) {
-        (void)pthread_cond_wait(&transport->wake, &transport->lock);
+        pthread_cond_wait(&transport->wake, &transport->lock);
     } else {
-        (void)pthread_cond_timedwait(&transport->wake, &transport->lock, &at);
+        pthread_cond_timedwait(&transport->wake, &transport->lock, &at);
     }
 }
 
@@ -552,10 +552,10 @@ faults_open(void *transport_arg, trpi_world *world, const trpi_transport_events 
     transport->world = world;
     transport->events = events;
     transport->arg = arg;
-    (void)pthread_mutex_init(&transport->lock, NULL);
+    pthread_mutex_init(&transport->lock, NULL);
     (void)pthread_condattr_init(&attributes);
     (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&transport->wake, &attributes);
+    pthread_cond_init(&transport->wake, &attributes);
     (void)pthread_condattr_destroy(&attributes);
     err = transport->inner_ops->open(inner_arg, world, &inner_events, transport, &transport->inner);
     if (err == TRP_OK && pthread_create(&transport->pacer, NULL, pacer, transport) != 0) {
@@ -564,7 +564,7 @@ faults_open(void *transport_arg, trpi_world *world, const trpi_transport_events 
         transport->inner_ops->free(transport->inner);
     }
     if (err != TRP_OK) {
-        (void)pthread_cond_destroy(&transport->wake);
+        pthread_cond_destroy(&transport->wake);
         trpi_mutex_destroy(&transport->lock);
         trpi_free(transport);
         return err;
@@ -602,8 +602,8 @@ faults_connect(trpi_transport *transport, const char *host, uint16_t port, uint3
     link->user = user;
     *ret_link = link;
     pthread_mutex_lock(&transport->lock); /* callbacks wait until we know the inner link */
-    err = transport->inner_ops->connect(transport->inner, host, port, timeout_ms, link,
-                                        &link->inner);
+    err =
+        transport->inner_ops->connect(transport->inner, host, port, timeout_ms, link, &link->inner);
     pthread_mutex_unlock(&transport->lock);
     if (err != TRP_OK) {
         link_free(link);
@@ -638,8 +638,7 @@ static trp_err
 faults_claims(trpi_link *link, const char *host, uint16_t port, char *ret_detail,
               size_t detail_bytes)
 {
-    return link->transport->inner_ops->claims(link->inner, host, port, ret_detail,
-                                              detail_bytes);
+    return link->transport->inner_ops->claims(link->inner, host, port, ret_detail, detail_bytes);
 }
 
 static uint64_t
@@ -708,7 +707,7 @@ faults_stop(trpi_transport *transport)
     transport->inner_ops->stop(transport->inner); /* every on_closed() has returned */
     pthread_mutex_lock(&transport->lock);
     while (!is_quiet(transport)) {
-        (void)pthread_cond_wait(&transport->wake, &transport->lock);
+        pthread_cond_wait(&transport->wake, &transport->lock);
     }
     transport->pacer_ends = true;
     tell_pacer(transport);
@@ -726,7 +725,7 @@ faults_free(trpi_transport *transport)
     trpi_assert(transport->links == NULL && !transport->pacer_runs);
     trpi_faults_attach(transport->faults, NULL);
     transport->inner_ops->free(transport->inner);
-    (void)pthread_cond_destroy(&transport->wake);
+    pthread_cond_destroy(&transport->wake);
     trpi_mutex_destroy(&transport->lock);
     trpi_free(transport);
 }

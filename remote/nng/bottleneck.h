@@ -12,19 +12,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TRPI_BOTTLENECK_LOOK_US 100000u     /* a connection that sends is looked at so often */
-#define TRPI_BOTTLENECK_RTT_US 5000u        /* below: no narrow link on the way, so no bound */
-#define TRPI_BOTTLENECK_TARGET_US 500000u   /* of round trips, where the way itself is short */
+#define TRPI_BOTTLENECK_LOOK_US 100000u   /* a connection that sends is looked at so often */
+#define TRPI_BOTTLENECK_RTT_US 5000u      /* below: no narrow link on the way, so no bound */
+#define TRPI_BOTTLENECK_TARGET_US 500000u /* of round trips, where the way itself is short */
 #define TRPI_BOTTLENECK_TARGET_US_MAX 1500000u
-#define TRPI_BOTTLENECK_BYTES_MIN 4096u     /* three packets */
-#define TRPI_BOTTLENECK_BYTES_MAX 1048576u  /* above: no bound */
+#define TRPI_BOTTLENECK_BYTES_MIN 4096u    /* three packets */
+#define TRPI_BOTTLENECK_BYTES_MAX 1048576u /* above: no bound */
 
 typedef struct trpi_bottleneck { /* what the kernel tells, and what follows from it */
-    uint32_t in_kernel;  /* bytes not acknowledged: sent, and not sent yet */
-    uint64_t rate;       /* acknowledged since the last look, bytes/s; 0: unknown */
-    uint32_t rtt_us;     /* smoothed */
-    uint32_t min_rtt_us; /* 0: unknown */
-    bool held;           /* a write had to wait for room since the last look */
+    uint32_t in_kernel;          /* bytes not acknowledged: sent, and not sent yet */
+    uint64_t rate;               /* acknowledged since the last look, bytes/s; 0: unknown */
+    uint32_t rtt_us;             /* smoothed */
+    uint32_t min_rtt_us;         /* 0: unknown */
+    bool held;                   /* a write had to wait for room since the last look */
 } trpi_bottleneck;
 
 /* The bound for a connection that has just been made; 0: none. */

@@ -47,9 +47,12 @@ trpi_link_err(int code)
     static const struct {
         int code;
         trp_err err;
-    } table[] = { { 0, TRP_OK },          { NNG_EADDRINUSE, TRP_EADDRINUSE },
-                  { NNG_ENOMEM, TRP_ENOMEM },    { NNG_EADDRINVAL, TRP_EINVAL },
-                  { NNG_ECLOSED, TRP_ECLOSED },  { NNG_ETIMEDOUT, TRP_ETIMEDOUT } };
+    } table[] = { { 0, TRP_OK },
+                  { NNG_EADDRINUSE, TRP_EADDRINUSE },
+                  { NNG_ENOMEM, TRP_ENOMEM },
+                  { NNG_EADDRINVAL, TRP_EINVAL },
+                  { NNG_ECLOSED, TRP_ECLOSED },
+                  { NNG_ETIMEDOUT, TRP_ETIMEDOUT } };
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         if (table[i].code == code) {
             return table[i].err;
@@ -349,8 +352,7 @@ reaper_thread(void *arg)
                 look_again(transport);
             }
         } else if (transport->accept_retry) {
-            (void)pthread_cond_timedwait(&transport->wake, &transport->lock,
-                                         &transport->accept_retry_at);
+            pthread_cond_timedwait(&transport->wake, &transport->lock, &transport->accept_retry_at);
             accept_again(transport);
         } else {
             pthread_cond_wait(&transport->wake, &transport->lock);

@@ -23,12 +23,12 @@
 enum {
     /* two of these a link, the second only when the first was filled well */
     READ_BYTES = 65536,
-    READ_FIRST_BYTES = 4096, /* until a read fills it: over most links little comes */
+    READ_FIRST_BYTES = 4096,  /* until a read fills it: over most links little comes */
     READ_EARLY_BYTES = 16384, /* a read that gave more lets the next one begin before it is told */
     ACCEPT_RETRY_MS = 50,
-    PAUSE_LOOK_MS = 1, /* a pause is over so soon after its reason is */
-    HELD_LOOK_MS = 20, /* 160 bytes of a link of 64 kbit/s */
-    DIAL_LEAST_MS = 200       /* what one of several addresses gets at least */
+    PAUSE_LOOK_MS = 1,  /* a pause is over so soon after its reason is */
+    HELD_LOOK_MS = 20,  /* 160 bytes of a link of 64 kbit/s */
+    DIAL_LEAST_MS = 200 /* what one of several addresses gets at least */
 };
 
 struct trpi_link {
@@ -39,20 +39,20 @@ struct trpi_link {
     nng_stream_dialer *dialers[TRPI_RESOLVER_ADDRESSES_MAX];
     nng_aio *dial, *rx, *tx;
     atomic_int
-        references; /* transport until closed(), user until release(), resolver while it looks;
+        references;      /* transport until closed(), user until release(), resolver while it looks;
                      * dropped with acq_rel: the last one sees all writes of the others */
-    bool closing;          /* by lock; link-nng-L1, link-nng-L2 */
-    bool telling;          /* by lock; a thread is in the loop of on_read */
-    bool accepting;        /* by lock; accepted() runs: the reaper must wait for it */
-    bool pause_asked;      /* by lock; pause() was called in the bytes() in progress */
-    bool pause_early;      /* by lock; paused while a read was posted, or waits */
-    bool paused;           /* in transport->paused; by transport->lock */
-    bool held;             /* in transport->held; by transport->lock */
-    bool refused;          /* accepted() said no: no closed() */
-    bool stop_asked;       /* by transport->lock */
-    size_t read_waiting;   /* by lock; bytes of a read that completed while telling, 0: none */
-    int read_index;        /* by lock; buffer of the read that is posted or waiting */
-    size_t read_bytes;     /* of each of them: READ_FIRST_BYTES, then READ_BYTES; by lock */
+    bool closing;        /* by lock; link-nng-L1, link-nng-L2 */
+    bool telling;        /* by lock; a thread is in the loop of on_read */
+    bool accepting;      /* by lock; accepted() runs: the reaper must wait for it */
+    bool pause_asked;    /* by lock; pause() was called in the bytes() in progress */
+    bool pause_early;    /* by lock; paused while a read was posted, or waits */
+    bool paused;         /* in transport->paused; by transport->lock */
+    bool held;           /* in transport->held; by transport->lock */
+    bool refused;        /* accepted() said no: no closed() */
+    bool stop_asked;     /* by transport->lock */
+    size_t read_waiting; /* by lock; bytes of a read that completed while telling, 0: none */
+    int read_index;      /* by lock; buffer of the read that is posted or waiting */
+    size_t read_bytes;   /* of each of them: READ_FIRST_BYTES, then READ_BYTES; by lock */
     uint8_t *read_buffers[2];
     nng_iov iov[TRPI_TRANSPORT_IOV_MAX]; /* of the write in progress; by its one writer */
     unsigned iov_count;
@@ -65,7 +65,7 @@ struct trpi_link {
     bool was_busy;      /* then */
     uint64_t handed;    /* bytes, to the kernel */
     uint64_t acked;     /* of them, at the last look */
-    trp_err err; /* first failure; by lock */
+    trp_err err;        /* first failure; by lock */
     char reason[128];
     /* dialling; by the one dial in progress */
     uint16_t port;

@@ -92,7 +92,7 @@ on_resolved(void *arg, const trpi_resolved *resolved)
 
 trp_err
 trpi_link_connect(trpi_transport *transport, const char *host, uint16_t port, uint32_t timeout_ms,
-            void *user, trpi_link **ret_link)
+                  void *user, trpi_link **ret_link)
 {
     trpi_link *link = trpi_link_new(transport);
     if (link == NULL) {

@@ -14,14 +14,14 @@
 
 #define TRPI_COOKIE_MAGIC "TRC\x1a" /* 4 bytes */
 #define TRPI_COOKIE_VERSION 1
-#define TRPI_SECRETS_MAX 2          /* the present one, and the one before it while it is changed */
+#define TRPI_SECRETS_MAX 2 /* the present one, and the one before it while it is changed */
 #define TRPI_SECRET_BYTES_MAX 255
 #define TRPI_COOKIE_PLACE_BYTES 262 /* "host:port" and the NUL */
 
 enum {
     TRPI_COOKIE_NONCE_BYTES = 32,
-    TRPI_COOKIE_HELLO_BYTES = 40, /* magic 4, version 1, zero 3, nonce 32 */
-    TRPI_COOKIE_PROOF_BYTES = 64, /* of the dialler: one for each secret */
+    TRPI_COOKIE_HELLO_BYTES = 40,   /* magic 4, version 1, zero 3, nonce 32 */
+    TRPI_COOKIE_PROOF_BYTES = 64,   /* of the dialler: one for each secret */
     TRPI_COOKIE_VERDICT_BYTES = 40, /* of the acceptor: yes 1, zero 7, proof 32 */
     TRPI_COOKIE_STEP_BYTES_MAX = 64
 };

@@ -33,7 +33,7 @@
 enum {
     CHUNK_BYTES = 131072, /* encrypted at a time: some 60 us, so that a callback stays short */
     PLAIN_BYTES = 5 * TRPI_TLS_RECORD_BYTES, /* one read of the inner link, and a record's rest */
-    KEPT_BYTES = 65536,   /* buffers above are given back when the burst is over */
+    KEPT_BYTES = 65536, /* buffers above are given back when the burst is over */
     LINGER_MS = 1000
 };
 
@@ -357,8 +357,8 @@ step_cookie(trpi_secure_link *link, const uint8_t **bytes, size_t *count)
             return;
         }
         trpi_buffer said = { 0 };
-        trpi_cookie_result result = trpi_cookie_feed(
-            &link->cookie, &link->credentials->secrets, in, got, &used, &said);
+        trpi_cookie_result result =
+            trpi_cookie_feed(&link->cookie, &link->credentials->secrets, in, got, &used, &said);
         cookie_result(link, result, &said);
     }
 }
@@ -554,8 +554,8 @@ const trpi_transport_events trpi_secure_events = {
 /* ---- the other ops of a link ----------------------------------------------------------------- */
 
 trp_err
-trpi_secure_connect(trpi_transport *transport, const char *host, uint16_t port,
-                    uint32_t timeout_ms, void *user, trpi_link **ret_link)
+trpi_secure_connect(trpi_transport *transport, const char *host, uint16_t port, uint32_t timeout_ms,
+                    void *user, trpi_link **ret_link)
 {
     trpi_secure *secure = (trpi_secure *)transport;
     trpi_secure_link *link = link_new(secure, host);
@@ -567,8 +567,8 @@ trpi_secure_connect(trpi_transport *transport, const char *host, uint16_t port,
     link->bare = secure->options.cookie_file != NULL && secure->options.cookie_file[0] != '\0' &&
                  !trpi_host_is_loopback(host);
     *ret_link = (trpi_link *)link; /* before the first callback may come */
-    trp_err err = secure->inner->connect(secure->inner_transport, host, port, timeout_ms, link,
-                                         &link->inner);
+    trp_err err =
+        secure->inner->connect(secure->inner_transport, host, port, timeout_ms, link, &link->inner);
     if (err != TRP_OK) {
         link->inner = NULL;
         trpi_secure_link_unref(link);

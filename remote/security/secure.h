@@ -12,14 +12,14 @@
 typedef struct trpi_secure_options {
     const trpi_transport_ops *inner; /* moves the bytes */
     void *inner_arg;
-    const trpi_tls_options *tls;     /* of trpi_secure_tls_ops; else NULL */
-    trpi_secrets secrets;            /* count 0: no cookie */
+    const trpi_tls_options *tls; /* of trpi_secure_tls_ops; else NULL */
+    trpi_secrets secrets;        /* count 0: no cookie */
     /* The secrets are those of one user's nodes on loopback, from this file: only a peer there is
      * shown them. Borrowed as long as the transport lives; NULL or "": configured. */
     const char *cookie_file;
-    uint32_t handshake_bytes_max;    /* of the peer, before it is known who it is */
-    uint32_t reload_interval_ms;     /* look whether the files have changed; 0: only when told */
-    uint32_t old_end_ms;             /* connections of old files end so long after a reload */
+    uint32_t handshake_bytes_max; /* of the peer, before it is known who it is */
+    uint32_t reload_interval_ms;  /* look whether the files have changed; 0: only when told */
+    uint32_t old_end_ms;          /* connections of old files end so long after a reload */
     /* What a reading of the files brought; from the keeper thread. May be NULL. */
     void (*reloaded)(void *arg, trp_err err, const char *what);
     void *reloaded_arg;

@@ -32,7 +32,7 @@ typedef struct trpi_secure {
     trpi_tls_options tls; /* texts are ours */
     bool is_tls;
     char self[TRPI_COOKIE_PLACE_BYTES]; /* advertised; "": not said. Written before accept() */
-    pthread_mutex_t lock; /* a link's lock is taken before it, never after */
+    pthread_mutex_t lock;               /* a link's lock is taken before it, never after */
     pthread_cond_t wake;
     pthread_t keeper;
     bool keeper_runs, ending, reload_asked; /* by lock */
@@ -67,10 +67,10 @@ struct trpi_channel_secure {
     bool dialled;
     trpi_credentials *credentials;
     pthread_mutex_t lock;
-    trpi_tls_session *session; /* NULL: a cookie alone; calls by lock */
+    trpi_tls_session *session;        /* NULL: a cookie alone; calls by lock */
     char to[TRPI_COOKIE_PLACE_BYTES]; /* whom it dialled */
-    bool bare; /* that is no peer on loopback, and the cookie is for those */
-    trpi_cookie cookie;        /* the six below by lock */
+    bool bare;                        /* that is no peer on loopback, and the cookie is for those */
+    trpi_cookie cookie;               /* the six below by lock */
     trpi_secure_stage stage;
     bool closing;
     size_t early_bytes;

@@ -379,7 +379,7 @@ keeper_thread(void *arg)
         at.tv_sec += at.tv_nsec / 1000000000l;
         at.tv_nsec %= 1000000000l;
         if (!secure->reload_asked) {
-            (void)pthread_cond_timedwait(&secure->wake, &secure->lock, &at);
+            pthread_cond_timedwait(&secure->wake, &secure->lock, &at);
         }
         keeper_look(secure);
     }
@@ -527,9 +527,9 @@ secure_open(const trpi_secure_options *options, bool is_tls, trpi_world *world,
     pthread_cond_init(&secure->wake, &attributes);
     pthread_condattr_destroy(&attributes);
     trp_err err = is_tls ? tls_options_copy(secure, options->tls) : TRP_OK;
-    err = err != TRP_OK ? err
-                        : credentials_read(secure, &options->secrets, &secure->credentials, why,
-                                           sizeof why);
+    err = err != TRP_OK
+              ? err
+              : credentials_read(secure, &options->secrets, &secure->credentials, why, sizeof why);
     if (err != TRP_OK && options->why != NULL) {
         (void)snprintf(options->why, options->why_bytes, "%s", why);
     }

@@ -16,18 +16,18 @@
 #include "base/transport.h"
 
 #define TRPI_TLS_RECORD_BYTES 16384
-#define TRPI_TLS_WIRE_BYTES_MAX 1048576 /* that wait to be sent; a session with more fails */
+#define TRPI_TLS_WIRE_BYTES_MAX 1048576     /* that wait to be sent; a session with more fails */
 #define TRPI_TLS_REKEY_BYTES 34359738368ull /* 2^35: 2^21 records, a tenth of AES-GCM's bound */
 
 typedef struct trpi_tls_context trpi_tls_context;
 typedef struct trpi_tls_session trpi_tls_session;
 
 typedef struct trpi_tls_options {
-    const char *ca;   /* PEM: authorities that are trusted, one or more */
-    const char *cert; /* PEM: own certificate, then those up to the authority */
-    const char *key;  /* PEM: its key, not encrypted */
-    const char *crl;  /* PEM: revoked certificates; NULL or "": no list */
-    const char *ciphers; /* "A:B"; NULL or "": TRPI_TLS_CIPHERS */
+    const char *ca;             /* PEM: authorities that are trusted, one or more */
+    const char *cert;           /* PEM: own certificate, then those up to the authority */
+    const char *key;            /* PEM: its key, not encrypted */
+    const char *crl;            /* PEM: revoked certificates; NULL or "": no list */
+    const char *ciphers;        /* "A:B"; NULL or "": TRPI_TLS_CIPHERS */
     const char *const *allowed; /* only peers with one of these names; none: all of the authority */
     size_t allowed_count;
     bool ignore_address;  /* do not compare a peer's address with its certificate */
@@ -104,8 +104,8 @@ uint64_t trpi_tls_session_key(const trpi_tls_session *session);
 /* When the certificate that the peer has shown ends; 0: it has shown none. */
 int64_t trpi_tls_session_until(const trpi_tls_session *session);
 /* May the peer call itself host? Errors: TRP_EPERM. */
-trp_err trpi_tls_session_claims(const trpi_tls_session *session, const char *host,
-                                char *ret_detail, size_t detail_bytes);
+trp_err trpi_tls_session_claims(const trpi_tls_session *session, const char *host, char *ret_detail,
+                                size_t detail_bytes);
 /* Would context take this peer now? For sessions that began with an older one. */
 bool trpi_tls_session_stands(const trpi_tls_session *session, trpi_tls_context *context,
                              int64_t wall_ms, trpi_refusal *ret_why);

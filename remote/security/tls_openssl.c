@@ -102,7 +102,7 @@ time_ms(const ASN1_TIME *time)
 }
 
 static trp_err TRP_PRINTF(4, 5)
-say(trp_err err, char *why, size_t why_bytes, const char *format, ...)
+    say(trp_err err, char *why, size_t why_bytes, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -354,8 +354,8 @@ no_password(char *buffer, int bytes, int writing, void *arg)
 static bool /* tls-openssl-T1 */
 context_limits(SSL_CTX *ssl, const char *ciphers)
 {
-    (void)SSL_CTX_set_options(ssl, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION |
-                                       SSL_OP_NO_TICKET);
+    (void)SSL_CTX_set_options(ssl,
+                              SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET);
     (void)SSL_CTX_set_session_cache_mode(ssl, SSL_SESS_CACHE_OFF);
     (void)SSL_CTX_set_mode(ssl, SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_read_ahead(ssl, 1);
@@ -447,8 +447,7 @@ own_check(trpi_tls_context *context, const trpi_tls_options *options, int64_t wa
         return TRP_OK;
     }
     return say(TRP_ECONFIG, why, why_bytes, "certificate %s: reason=%s (%s)", options->cert,
-               trpi_refusal_text(refusal_of_verify(error)),
-               X509_verify_cert_error_string(error));
+               trpi_refusal_text(refusal_of_verify(error)), X509_verify_cert_error_string(error));
 }
 
 static trp_err
@@ -531,9 +530,9 @@ trpi_tls_session_new(trpi_tls_context *context, const char *host, int64_t wall_m
         X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT |
                                                    X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
         if (!context->ignore_address) {
-            built = built && (host_is_numeric(host)
-                                  ? X509_VERIFY_PARAM_set1_ip_asc(param, host) == 1
-                                  : X509_VERIFY_PARAM_set1_host(param, host, 0) == 1);
+            built =
+                built && (host_is_numeric(host) ? X509_VERIFY_PARAM_set1_ip_asc(param, host) == 1
+                                                : X509_VERIFY_PARAM_set1_host(param, host, 0) == 1);
         }
     } else {
         SSL_set_accept_state(ssl);
@@ -574,7 +573,7 @@ trpi_tls_session_input_end(trpi_tls_session *session)
 }
 
 static trpi_tls_result TRP_PRINTF(3, 4)
-fail(trpi_tls_session *session, trpi_refusal refusal, const char *format, ...)
+    fail(trpi_tls_session *session, trpi_refusal refusal, const char *format, ...)
 {
     va_list args;
     if (session->refusal == TRPI_REFUSED_NONE) {
@@ -637,8 +636,9 @@ trpi_tls_session_handshake(trpi_tls_session *session, trpi_buffer *wire)
 {
     if (!looks_like_tls(session)) {
         /* a plain peer of ours sees by this what it called */
-        static const uint8_t alert[] = { SSL3_RT_ALERT, 3, 3, 0, 2, SSL3_AL_FATAL,
-                                         SSL_AD_UNEXPECTED_MESSAGE };
+        static const uint8_t alert[] = {
+            SSL3_RT_ALERT, 3, 3, 0, 2, SSL3_AL_FATAL, SSL_AD_UNEXPECTED_MESSAGE
+        };
         (void)trpi_buffer_append(wire, alert, sizeof alert, TRPI_TLS_WIRE_BYTES_MAX);
         return fail(session, TRPI_REFUSED_NOT_TLS,
                     "the peer does not speak TLS: plain troupe.tcp, or something else");
@@ -744,8 +744,8 @@ trpi_tls_session_until(const trpi_tls_session *session)
 }
 
 bool
-trpi_tls_session_stands(const trpi_tls_session *session, trpi_tls_context *context,
-                        int64_t wall_ms, trpi_refusal *ret_why)
+trpi_tls_session_stands(const trpi_tls_session *session, trpi_tls_context *context, int64_t wall_ms,
+                        trpi_refusal *ret_why)
 {
     X509 *cert = SSL_get0_peer_certificate(session->ssl);
     long error = cert != NULL
@@ -775,7 +775,6 @@ trpi_tls_session_binding(const trpi_tls_session *session, uint8_t ret_binding[32
 }
 
 /* ---- digests --------------------------------------------------------------------------------- */
-
 
 bool
 trpi_hmac_sha256(const void *key, size_t key_bytes, const void *data, size_t bytes,

@@ -127,15 +127,14 @@ trpi_many_begin(trpi_buffer *out, const trpi_message *message, uint8_t sender_co
 }
 
 trp_err
-trpi_many_append(trpi_buffer *out, size_t at, const trpi_serializer *serializer,
-                 trpi_node_map *map, const trp_type *type, const void *payload, size_t bytes)
+trpi_many_append(trpi_buffer *out, size_t at, const trpi_serializer *serializer, trpi_node_map *map,
+                 const trp_type *type, const void *payload, size_t bytes)
 {
     size_t begin = out->count;
     if (begin - at + TRPI_MANY_RECORD_BYTES + bytes > TRPI_MANY_BYTES_MAX) {
         return TRP_EMSGSIZE;
     }
-    trp_err err =
-        trpi_buffer_reserve(out, TRPI_MANY_RECORD_BYTES + bytes, TRPI_BUFFER_NO_LIMIT);
+    trp_err err = trpi_buffer_reserve(out, TRPI_MANY_RECORD_BYTES + bytes, TRPI_BUFFER_NO_LIMIT);
     if (err != TRP_OK) {
         return err;
     }

@@ -17,12 +17,13 @@
 
 /* ---- messages and selections ----------------------------------------------------------------- */
 
-enum { /* flags of USER and SELECT frames */
+/* Flags of USER and SELECT frames. */
+enum {
     /* trpi_code of the sender's node; 3: the first entry of the section */
     TRPI_MESSAGE_SENDER_MASK = 3,
-    TRPI_MESSAGE_HAS_NODES = 4,    /* a node section ends the body */
-    TRPI_MESSAGE_ANYONE = 8,       /* not meant for one incarnation: it may wait for the next one */
-    TRPI_MESSAGE_COMPRESSED = 16   /* USER: what follows the type is compressed (compress.h) */
+    TRPI_MESSAGE_HAS_NODES = 4,  /* a node section ends the body */
+    TRPI_MESSAGE_ANYONE = 8,     /* not meant for one incarnation: it may wait for the next one */
+    TRPI_MESSAGE_COMPRESSED = 16 /* USER: what follows the type is compressed (compress.h) */
 };
 
 typedef struct trpi_message {
@@ -30,7 +31,7 @@ typedef struct trpi_message {
     const char *path;                /* SELECT; not NUL-terminated when decoded */
     size_t path_bytes;
     trp_ref sender;
-    uint64_t wire_id;    /* of the type; in */
+    uint64_t wire_id;     /* of the type; in */
     const trp_type *type; /* encode only */
     uint16_t serializer;
     bool anyone;
@@ -125,12 +126,12 @@ enum {
 
 typedef struct trpi_handshake {
     trpi_node_id from;
-    trpi_address to;            /* whom the sender means to talk to */
-    uint64_t to_uid;            /* response: the uid whose request this answers */
-    char reason[160];           /* refusal; TRPI_BARRED_FORMAT has a meaning of its own */
-    uint32_t frame_bytes_max;   /* what the sender takes */
-    uint32_t features;          /* TRPI_FEATURE_*: frames beyond the first version that it takes */
-    uint32_t minor;             /* minor version that it speaks; 0, 1: it does not say */
+    trpi_address to;          /* whom the sender means to talk to */
+    uint64_t to_uid;          /* response: the uid whose request this answers */
+    char reason[160];         /* refusal; TRPI_BARRED_FORMAT has a meaning of its own */
+    uint32_t frame_bytes_max; /* what the sender takes */
+    uint32_t features;        /* TRPI_FEATURE_*: frames beyond the first version that it takes */
+    uint32_t minor;           /* minor version that it speaks; 0, 1: it does not say */
 } trpi_handshake;
 
 trp_err trpi_handshake_append(trpi_buffer *out, enum trpi_frame_kind kind,

@@ -51,8 +51,8 @@ trpi_message_compress(trpi_buffer *frames, size_t at, trpi_buffer *scratch)
         return false;
     }
     uint8_t *from = frames->data + at + HEAD;
-    int packed = LZ4_compress_default((const char *)from, (char *)scratch->data, (int)bytes,
-                                      (int)most);
+    int packed =
+        LZ4_compress_default((const char *)from, (char *)scratch->data, (int)bytes, (int)most);
     if (packed <= 0) {
         return false; /* it would have been longer than `most` */
     }

@@ -62,8 +62,8 @@ args_encode(trpi_serializers *serializers, trpi_node_map *map, const trpi_deploy
 }
 
 trp_err
-trpi_deploy_encode(trpi_serializers *serializers, trpi_node_map *map,
-                   const trpi_deploy *deploy, trpi_buffer *out)
+trpi_deploy_encode(trpi_serializers *serializers, trpi_node_map *map, const trpi_deploy *deploy,
+                   trpi_buffer *out)
 {
     trpi_pack_writer w = { .limit = TRPI_SYSTEM_TAIL_BYTES_MAX };
     trpi_buffer args = { 0 };

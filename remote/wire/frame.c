@@ -89,8 +89,8 @@ trpi_frame_decoder_fini(trpi_frame_decoder *decoder)
 static trp_err
 check_header(const trpi_frame_decoder *decoder, const trpi_frame *frame)
 {
-    uint32_t max = frame->kind == TRPI_FRAME_CONTROL ? decoder->control_bytes_max
-                                                     : decoder->frame_bytes_max;
+    uint32_t max =
+        frame->kind == TRPI_FRAME_CONTROL ? decoder->control_bytes_max : decoder->frame_bytes_max;
     if (frame->bytes > max) { /* frame-F1 */
         return TRP_EMSGSIZE;
     }
@@ -106,13 +106,13 @@ carry_reserve(trpi_frame_decoder *decoder, size_t take)
         return TRP_OK;
     }
     if (after > CARRY_BYTES_AT_ONCE) {
-        size_t some = decoder->carry_bytes + take > 2 * before ? decoder->carry_bytes + take
-                                                               : 2 * before;
+        size_t some =
+            decoder->carry_bytes + take > 2 * before ? decoder->carry_bytes + take : 2 * before;
         some = some > CARRY_BYTES_AT_ONCE ? some : CARRY_BYTES_AT_ONCE;
         after = some < after ? some : after;
     }
-    trp_err err = decoder->on_carry != NULL ? decoder->on_carry(decoder->arg, before, after)
-                                            : TRP_OK;
+    trp_err err =
+        decoder->on_carry != NULL ? decoder->on_carry(decoder->arg, before, after) : TRP_OK;
     if (err != TRP_OK) {
         return err;
     }

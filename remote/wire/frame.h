@@ -14,8 +14,8 @@
 #include "base/buffer.h"
 
 #define TRPI_WIRE_VERSION 1
-#define TRPI_WIRE_MINOR 4               /* told in the handshake; see docs/wire.md, Versions */
-#define TRPI_WIRE_MAGIC "TRP\x1a"       /* 4 bytes; 0x1a stops a terminal that shows it */
+#define TRPI_WIRE_MINOR 4         /* told in the handshake; see docs/wire.md, Versions */
+#define TRPI_WIRE_MAGIC "TRP\x1a" /* 4 bytes; 0x1a stops a terminal that shows it */
 #define TRPI_PREAMBLE_BYTES 16
 #define TRPI_FRAME_HEADER_BYTES 8
 #define TRPI_FRAME_BYTES_DEFAULT 262144 /* body bytes; frame_bytes_max */
@@ -24,18 +24,20 @@
  * large cluster (TRPI_PACK_BYTES_MAX). To who has TRPI_FEATURE_WIDE_CONTROL. */
 #define TRPI_CONTROL_FRAME_BYTES_MAX 4194304u
 
-#define TRPI_SYSTEM_BODY_BYTES 20   /* a system message without its sequence number and tail */
+#define TRPI_SYSTEM_BODY_BYTES 20        /* a system message without its sequence number and tail */
 #define TRPI_SYSTEM_TAIL_BYTES_MAX 32768 /* what some of them carry besides */
 
 #define TRPI_ORDINARY_LANES_MAX 8
-enum trpi_lane { /* wire numbers; before minor version 2 there were the first two */
+/* Wire numbers; before minor version 2 there were the first two. */
+enum trpi_lane {
     TRPI_LANE_CONTROL = 0,
     TRPI_LANE_ORDINARY = 1, /* and the ones that follow, as many as a sender likes */
     TRPI_LANE_LARGE = TRPI_LANE_ORDINARY + TRPI_ORDINARY_LANES_MAX,
     TRPI_LANE_COUNT
 };
 
-enum trpi_frame_kind { /* wire numbers */
+/* Wire numbers. */
+enum trpi_frame_kind {
     TRPI_FRAME_HANDSHAKE_REQUEST = 1,
     TRPI_FRAME_HANDSHAKE_RESPONSE = 2,
     TRPI_FRAME_HANDSHAKE_REFUSAL = 3,
@@ -51,7 +53,7 @@ enum trpi_frame_kind { /* wire numbers */
     TRPI_FRAME_PONG = 13,
     TRPI_FRAME_GOODBYE = 14,
     TRPI_FRAME_GOODBYE_ACK = 15,
-    TRPI_FRAME_MANY = 16, /* to who has TRPI_FEATURE_MANY */
+    TRPI_FRAME_MANY = 16,  /* to who has TRPI_FEATURE_MANY */
     TRPI_FRAME_FENCE = 17, /* to who has TRPI_FEATURE_LANES, as the next */
     TRPI_FRAME_FENCE_ACK = 18,
     TRPI_FRAME_CREDIT = 19, /* to who has TRPI_FEATURE_CREDIT, as the next */
@@ -108,10 +110,10 @@ typedef struct trpi_frame_decoder {
     uint32_t frame_bytes_max;
     uint32_t control_bytes_max; /* of CONTROL frames */
     bool preamble_seen;
-    trp_err failed;   /* sticky */
+    trp_err failed; /* sticky */
     /* Told when the memory of carry changes, in bytes; may refuse more. NULL: nobody is. */
     trp_err (*on_carry)(void *arg, size_t before, size_t after);
-    uint8_t *carry;   /* a preamble or frame that is not complete yet */
+    uint8_t *carry; /* a preamble or frame that is not complete yet */
     size_t carry_bytes, carry_capacity;
     size_t carry_goal; /* bytes carry must reach before it can be looked at */
 } trpi_frame_decoder;

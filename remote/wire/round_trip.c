@@ -28,9 +28,7 @@ round_trip(trp_system *system, const trp_type *type, const void *payload, size_t
     const trpi_serializer *serializer = trpi_serializers_for(serializers, type);
     err = serializer == NULL ? TRP_ENOTYPE
                              : trpi_encode(serializer, type, payload, bytes, &map, &wire);
-    err = err != TRP_OK
-              ? err
-              : trpi_decode(serializer, type, wire.data, wire.count, &map, out);
+    err = err != TRP_OK ? err : trpi_decode(serializer, type, wire.data, wire.count, &map, out);
     trpi_buffer_fini(&wire);
     return err;
 }

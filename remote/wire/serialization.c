@@ -33,8 +33,7 @@ bind_configured(trp_system *system, trpi_serializers *serializers, const char *t
     char pattern[TRP_TYPE_NAME_BYTES_MAX + 2];
     const char *equals = strchr(text, '=');
     trp_err err = TRP_EINVAL;
-    if (equals != NULL && equals[1] != '\0' &&
-        (size_t)(equals - text) <= TRP_TYPE_NAME_BYTES_MAX) {
+    if (equals != NULL && equals[1] != '\0' && (size_t)(equals - text) <= TRP_TYPE_NAME_BYTES_MAX) {
         (void)snprintf(pattern, sizeof pattern, "%.*s", (int)(equals - text), text);
         err = trpi_serializers_bind(serializers, pattern, equals + 1, true);
     }
@@ -296,12 +295,10 @@ trp_serialize(trp_system *system, const trp_type *type, const void *payload, siz
     trpi_serializers *serializers = NULL;
     trpi_buffer out = { 0 };
     void *place;
-    bool fits = type != NULL && ret_data != NULL &&
-                trpi_payload_fits(type, bytes) &&
+    bool fits = type != NULL && ret_data != NULL && trpi_payload_fits(type, bytes) &&
                 (payload != NULL || bytes == 0);
     trp_err err = fits ? trpi_serializers_of(system, &serializers) : TRP_EINVAL;
-    err = err != TRP_OK ? err
-                        : message_encode(system, serializers, type, payload, bytes, &out);
+    err = err != TRP_OK ? err : message_encode(system, serializers, type, payload, bytes, &out);
     err = err != TRP_OK ? err : trp_msg_new(&trp_bytes_type, out.count, ret_data, &place);
     if (err == TRP_OK) {
         memcpy(place, out.data, out.count);
@@ -311,8 +308,8 @@ trp_serialize(trp_system *system, const trp_type *type, const void *payload, siz
 }
 
 static trp_err
-message_decode(trp_system *system, trpi_serializers *serializers, const uint8_t *data,
-               size_t bytes, const trp_type **ret_type, trpi_buffer *out)
+message_decode(trp_system *system, trpi_serializers *serializers, const uint8_t *data, size_t bytes,
+               const trp_type **ret_type, trpi_buffer *out)
 {
     trpi_node_map map = trpi_system_node_map(system, serializers, UINT32_MAX);
     size_t left = bytes;
@@ -327,8 +324,8 @@ message_decode(trp_system *system, trpi_serializers *serializers, const uint8_t 
     }
     if ((data[1] & HEAD_HAS_NODES) != 0) {
         trpi_frame frame = { .bytes = (uint32_t)bytes, .body = data };
-        trp_err err = bytes <= UINT32_MAX ? trpi_node_section_decode(&frame, &map, &left)
-                                          : TRP_EDATA;
+        trp_err err =
+            bytes <= UINT32_MAX ? trpi_node_section_decode(&frame, &map, &left) : TRP_EDATA;
         if (err != TRP_OK || left < HEAD_BYTES) {
             return err != TRP_OK ? err : TRP_EDATA;
         }
@@ -344,8 +341,8 @@ trp_deserialize(trp_system *system, const void *data, size_t bytes, trp_msg **re
     const trp_type *type = NULL;
     trpi_buffer out = { 0 };
     void *place;
-    trp_err err = data == NULL || ret_msg == NULL ? TRP_EINVAL
-                                                  : trpi_serializers_of(system, &serializers);
+    trp_err err =
+        data == NULL || ret_msg == NULL ? TRP_EINVAL : trpi_serializers_of(system, &serializers);
     err = err != TRP_OK ? err : message_decode(system, serializers, data, bytes, &type, &out);
     /* serialization-Z1 */
     err = err != TRP_OK ? err : trp_msg_new(type, out.count, ret_msg, &place);

@@ -132,8 +132,7 @@ encode_fixed(uint32_t kind, const uint8_t *at, trpi_node_map *map, trpi_buffer *
 
 /* The same backwards. Returns the bytes taken from the wire, 0: they make no sense. */
 static size_t
-decode_fixed(uint32_t kind, const uint8_t *wire, size_t left, const trpi_node_map *map,
-             uint8_t *at)
+decode_fixed(uint32_t kind, const uint8_t *wire, size_t left, const trpi_node_map *map, uint8_t *at)
 {
     size_t bytes = field_bytes(kind);
     if (kind == TRP_FIELD_ref) {
@@ -204,8 +203,7 @@ encode_struct(const trp_type *of, const uint8_t *payload, size_t at, trpi_node_m
 {
     trp_err err = encode_count(0, out);
     size_t begin = out->count;
-    err = err != TRP_OK ? err
-                        : encode_fields(of->fields, of->fields_count, payload, at, map, out);
+    err = err != TRP_OK ? err : encode_fields(of->fields, of->fields_count, payload, at, map, out);
     if (err == TRP_OK) {
         trpi_put_u32(out->data + begin - COUNT_BYTES, (uint32_t)(out->count - begin));
     }
@@ -226,9 +224,9 @@ encode_value(uint32_t kind, const trp_type *of, const uint8_t *payload, size_t a
     trpi_slice slice = trpi_slice_get(payload + at);
     trp_err err = encode_count(slice.count, out);
     if (!trpi_kind_is_array(kind)) {
-        return err != TRP_OK ? err
-                             : trpi_buffer_append(out, payload + slice.at, slice.count,
-                                                  TRPI_BUFFER_NO_LIMIT);
+        return err != TRP_OK
+                   ? err
+                   : trpi_buffer_append(out, payload + slice.at, slice.count, TRPI_BUFFER_NO_LIMIT);
     }
     kind = trpi_kind_element(kind);
     size_t each = trpi_kind_bytes(kind, of);

@@ -21,7 +21,8 @@
 #include "base/address.h"
 #include "base/buffer.h"
 
-enum { /* wire numbers; below TRPI_SERIALIZER_OWN_FIRST they are ours */
+/* Wire numbers; below TRPI_SERIALIZER_OWN_FIRST they are ours. */
+enum {
     TRPI_SERIALIZER_RAW = 1,
     TRPI_SERIALIZER_JSON = 2,
     TRPI_SERIALIZER_TEXT = 3,
@@ -31,7 +32,7 @@ enum { /* wire numbers; below TRPI_SERIALIZER_OWN_FIRST they are ours */
     TRPI_SERIALIZER_OWN_FIRST = TRP_SERIALIZER_ID_FIRST
 };
 #define TRPI_SERIALIZERS_MAX (TRP_SERIALIZER_ID_MAX + 1)
-#define TRPI_MAP_NODES_MAX 16         /* third nodes that one message may name */
+#define TRPI_MAP_NODES_MAX 16 /* third nodes that one message may name */
 
 /* Node numbers of this system against the codes of one message: 0 nobody, 1 the sending node, 2 the
  * receiving node, 3 + i the i-th entry of the message's node section. */
@@ -39,7 +40,7 @@ enum { TRPI_CODE_NONE = 0, TRPI_CODE_SENDING = 1, TRPI_CODE_RECEIVING = 2, TRPI_
 struct trpi_serializers;
 typedef struct trpi_node_map {
     struct trpi_serializers *serializers; /* for what is carried in a parcel */
-    uint32_t sending, receiving; /* our numbers of the two ends */
+    uint32_t sending, receiving;          /* our numbers of the two ends */
     uint32_t third_count;
     uint32_t third[TRPI_MAP_NODES_MAX];
     void *arg;
@@ -76,7 +77,7 @@ typedef struct trpi_serializers {
     trpi_serializer own[TRPI_SERIALIZERS_MAX];                  /* what was added */
     _Atomic uint32_t version;
     _Atomic(struct trpi_shape *) shapes; /* of protobuf messages, newest first */
-    _Atomic(trpi_found *) found; /* by a type's number; NULL: nothing was ever bound */
+    _Atomic(trpi_found *) found;         /* by a type's number; NULL: nothing was ever bound */
     uint32_t bindings_count;
     struct {
         char pattern[TRP_TYPE_NAME_BYTES_MAX + 1];
@@ -117,8 +118,7 @@ trp_err trpi_decode(const trpi_serializer *serializer, const trp_type *type, con
 
 /* ---- serialization.c: the registry of a system ----------------------------------------------- */
 /* A map in which `end` is both ends; UINT32_MAX: nobody is, and every node is a third one. */
-trpi_node_map trpi_system_node_map(trp_system *system, trpi_serializers *serializers,
-                                   uint32_t end);
+trpi_node_map trpi_system_node_map(trp_system *system, trpi_serializers *serializers, uint32_t end);
 /* Refs as text, as trp_wire_ref_format and _parse. */
 trp_err trpi_map_ref_format(const trpi_node_map *map, trp_ref ref, char *buffer, size_t bytes);
 trp_err trpi_map_ref_parse(const trpi_node_map *map, const char *text, size_t bytes,

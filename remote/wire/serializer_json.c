@@ -97,8 +97,7 @@ struct_item(const trp_field *fields, uint32_t count, const uint8_t *payload, siz
     cJSON *object = cJSON_CreateObject();
     bool ok = object != NULL;
     for (uint32_t i = 0; i < count && ok; i++) {
-        cJSON *item =
-            value_item(fields[i].kind, fields[i].of, payload, at + fields[i].offset, map);
+        cJSON *item = value_item(fields[i].kind, fields[i].of, payload, at + fields[i].offset, map);
         ok = item != NULL && cJSON_AddItemToObject(object, fields[i].name, item);
         if (!ok) {
             cJSON_Delete(item);
@@ -142,9 +141,8 @@ value_item(uint32_t kind, const trp_type *of, const uint8_t *payload, size_t at,
     if (kind == TRP_FIELD_text) {
         return cJSON_CreateString(slice.count != 0 ? (const char *)payload + slice.at : "");
     }
-    return kind == TRP_FIELD_bytes
-               ? bytes_item(payload + slice.at, slice.count)
-               : array_item(trpi_kind_element(kind), of, payload, slice, map);
+    return kind == TRP_FIELD_bytes ? bytes_item(payload + slice.at, slice.count)
+                                   : array_item(trpi_kind_element(kind), of, payload, slice, map);
 }
 
 static bool is_sayable(uint32_t kind, const trp_type *of, const uint8_t *payload, size_t at);
@@ -362,10 +360,10 @@ get_bytes(const reading *r, const cJSON *item, size_t at)
 {
     uint8_t *bytes = NULL;
     size_t count = 0;
-    trp_err err = cJSON_IsString(item)
-                      ? trpi_base64_decode(item->valuestring, strlen(item->valuestring), &bytes,
-                                           &count)
-                      : TRP_EDATA;
+    trp_err err =
+        cJSON_IsString(item)
+            ? trpi_base64_decode(item->valuestring, strlen(item->valuestring), &bytes, &count)
+            : TRP_EDATA;
     err = err != TRP_OK ? err : trpi_payload_put_bytes(r->out, r->begin, at, bytes, count);
     trpi_free(bytes);
     return err;
@@ -382,10 +380,9 @@ get_value(const reading *r, const cJSON *item, uint32_t kind, const trp_type *of
         return get_array(r, item, trpi_kind_element(kind), of, at);
     }
     if (kind == TRP_FIELD_text) {
-        return cJSON_IsString(item)
-                   ? trpi_payload_put_text(r->out, r->begin, at, item->valuestring,
-                                           strlen(item->valuestring))
-                   : TRP_EDATA;
+        return cJSON_IsString(item) ? trpi_payload_put_text(r->out, r->begin, at, item->valuestring,
+                                                            strlen(item->valuestring))
+                                    : TRP_EDATA;
     }
     if (kind == TRP_FIELD_bytes) {
         return get_bytes(r, item, at);

@@ -18,7 +18,7 @@ enum { HEAD_BYTES = 9 + 8 + 8 + 8 + 2 };
 
 static trp_err
 parcel_encode(const trp_type *type, const void *payload, size_t bytes, trpi_node_map *map,
-                trpi_buffer *out)
+              trpi_buffer *out)
 {
     const trpi_parcel *parcel = payload;
     uint8_t head[HEAD_BYTES] = { 0 };
@@ -63,11 +63,11 @@ inner_decode(const uint8_t *wire, size_t bytes, const trpi_node_map *map, trpi_b
 
 static trp_err
 parcel_decode(const trp_type *type, const uint8_t *wire, size_t bytes, const trpi_node_map *map,
-                trpi_buffer *out)
+              trpi_buffer *out)
 {
     size_t begin = out->count;
     trpi_parcel parcel;
-    memset(&parcel, 0, sizeof parcel);
+    memset(&parcel, 0, sizeof(parcel));
     if (type != &trpi_parcel_type || bytes < HEAD_BYTES ||
         trpi_node_map_decode(map, wire[0], &parcel.sender.node) != TRP_OK) {
         return TRP_EDATA;
@@ -78,15 +78,15 @@ parcel_decode(const trp_type *type, const uint8_t *wire, size_t bytes, const trp
     }
     parcel.instance = trpi_get_u64(wire + 9);
     parcel.number = trpi_get_u64(wire + 17);
-    trp_err err = trpi_buffer_append(out, &parcel, sizeof parcel, TRPI_BUFFER_NO_LIMIT);
+    trp_err err = trpi_buffer_append(out, &parcel, sizeof(parcel), TRPI_BUFFER_NO_LIMIT);
     if (err != TRP_OK) {
         return err;
     }
     const trp_type *inner = inner_decode(wire, bytes, map, out);
     parcel.type = inner != NULL ? inner->number : 0; /* serializer-parcel-V1 */
-    memcpy(out->data + begin, &parcel, sizeof parcel);
+    memcpy(out->data + begin, &parcel, sizeof(parcel));
     return TRP_OK;
 }
 
-const trpi_serializer trpi_serializer_parcel = { TRPI_SERIALIZER_PARCEL, "parcel",
-                                                   parcel_encode, parcel_decode };
+const trpi_serializer trpi_serializer_parcel = { TRPI_SERIALIZER_PARCEL, "parcel", parcel_encode,
+                                                 parcel_decode };

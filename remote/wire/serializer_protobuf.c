@@ -94,8 +94,7 @@ set_varying(const trp_field *field, const uint8_t *payload, const ProtobufCField
         data = room->pointers;
         for (size_t i = 0; i < count; i++) {
             trpi_slice text = trpi_slice_get(payload + slice.at + i * sizeof text);
-            *room->pointers++ =
-                text.count != 0 ? (char *)(uintptr_t)payload + text.at : no_text;
+            *room->pointers++ = text.count != 0 ? (char *)(uintptr_t)payload + text.at : no_text;
         }
     }
     memcpy(message + of->offset, &data, sizeof data);
@@ -150,13 +149,13 @@ protobuf_encode(const trp_type *type, const void *payload, size_t bytes, trpi_no
     /* a text in an array has 8 bytes and a pointer: as many as the payload has room for */
     size_t message_bytes = (shape->descriptor->sizeof_message + 15) / 16 * 16;
     size_t pointers_bytes = (bytes + 15) / 16 * 16;
-    uint8_t *message = trpi_alloc(message_bytes + pointers_bytes + (size_t)type->bytes +
-                                  count * REF_TEXT_BYTES);
+    uint8_t *message =
+        trpi_alloc(message_bytes + pointers_bytes + (size_t)type->bytes + count * REF_TEXT_BYTES);
     if (message == NULL) {
         return TRP_ENOMEM;
     }
     beside room = { (char **)(void *)(message + message_bytes),
-                     (char *)message + message_bytes + pointers_bytes };
+                    (char *)message + message_bytes + pointers_bytes };
     trp_err err = TRP_OK;
     protobuf_c_message_init(shape->descriptor, message);
     for (uint32_t i = 0; i < count && err == TRP_OK; i++) {
@@ -276,8 +275,8 @@ protobuf_decode(const trp_type *type, const uint8_t *wire, size_t bytes, const t
         if (varies(fields[i].kind)) {
             err = get_varying(&fields[i], shape->fields[i], from, out, begin);
         } else {
-            err = get_field(&fields[i], out->data + begin + fields[i].offset, shape->fields[i],
-                            map, from)
+            err = get_field(&fields[i], out->data + begin + fields[i].offset, shape->fields[i], map,
+                            from)
                       ? TRP_OK
                       : TRP_EDATA;
         }

@@ -22,11 +22,11 @@
 #include "base/mutex.h"
 #include "pattern/pattern.h"
 
-static const trpi_serializer *const built_in[] = { &trpi_serializer_raw, &trpi_serializer_json,
-                                                   &trpi_serializer_text, &trpi_serializer_msgpack,
-                                                   &trpi_serializer_parcel,
+static const trpi_serializer *const built_in[] = {
+    &trpi_serializer_raw,      &trpi_serializer_json,   &trpi_serializer_text,
+    &trpi_serializer_msgpack,  &trpi_serializer_parcel,
 #ifdef HAVE_PROTOBUF_C
-                                                   &trpi_serializer_protobuf,
+    &trpi_serializer_protobuf,
 #endif
 };
 

@@ -132,7 +132,7 @@ parse_host_ipv6(cursor *c, trpi_address *address)
         return fail(c, "the ']' behind the IPv6 address is missing: write [::1]:2552");
     }
     bytes = (size_t)(end - c->at) - 1;
-    if (bytes >= sizeof(text)) {
+    if (bytes >= sizeof text) {
         return fail(c, "what stands in [ ] is no IPv6 address: write [::1]:2552");
     }
     memcpy(text, c->at + 1, bytes);
@@ -140,7 +140,7 @@ parse_host_ipv6(cursor *c, trpi_address *address)
     if (inet_pton(AF_INET6, text, &binary) != 1) {
         return fail(c, "what stands in [ ] is no IPv6 address: write [::1]:2552");
     }
-    (void)inet_ntop(AF_INET6, &binary, address->host, sizeof(address->host)); /* fits: 253 >= 45 */
+    (void)inet_ntop(AF_INET6, &binary, address->host, sizeof address->host); /* fits: 253 >= 45 */
     c->at = end + 1;
     return true;
 }
@@ -217,7 +217,7 @@ trpi_address_parse(const char *text, trpi_address *ret_address, const char **ret
     bool local;
     bool ok;
 
-    memset(&address, 0, sizeof(address)); /* address-I2, padding included */
+    memset(&address, 0, sizeof address); /* address-I2, padding included */
     if (text == NULL || text[0] == 0) {
         goto refused;
     }
@@ -232,7 +232,7 @@ trpi_address_parse(const char *text, trpi_address *ret_address, const char **ret
         goto refused;
     }
     trpi_assert(is_path_or_end(c.at[0]));
-    memcpy(ret_address, &address, sizeof(address));
+    memcpy(ret_address, &address, sizeof address);
     if (ret_rest != NULL) {
         *ret_rest = c.at;
     }

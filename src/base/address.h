@@ -51,7 +51,7 @@ bool trpi_address_equal(const trpi_address *a, const trpi_address *b);
 bool trpi_address_is_same_place(const trpi_address *a, const trpi_address *b);
 /* 127.0.0.0/8, ::1, localhost: only the host itself can dial it there. */
 bool trpi_host_is_loopback(const char *host);
-uint64_t trpi_address_hash(const trpi_address *address);                   /* fixed seed */
+uint64_t trpi_address_hash(const trpi_address *address); /* fixed seed */
 int trpi_node_id_compare(const trpi_node_id *a, const trpi_node_id *b);
 bool trpi_node_id_equal(const trpi_node_id *a, const trpi_node_id *b);
 

@@ -111,6 +111,6 @@ trpi_free_pointer(void *pointer_to_pointer)
 {
     void *memory;
 
-    memcpy(&memory, pointer_to_pointer, sizeof(memory));
+    memcpy(&memory, pointer_to_pointer, sizeof memory);
     trpi_free(memory);
 }

@@ -15,6 +15,7 @@
 
 #define LIKELY(e) __builtin_expect(!!(e), 1)
 #define UNLIKELY(e) __builtin_expect(!!(e), 0)
+#define NOINLINE __attribute__((noinline)) /* off the hot path: its caller stays small */
 
 /* Bytes of a cache line, and of the pair of lines that x86-64 prefetches together: members that
  * different threads write stand so far apart, against false sharing. */

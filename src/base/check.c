@@ -9,7 +9,7 @@ trpi_check_broken(trpi_check *check, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(check->text, sizeof(check->text), format, args);
+    (void)vsnprintf(check->text, sizeof check->text, format, args);
     va_end(args);
     return check->text;
 }

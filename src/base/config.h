@@ -15,17 +15,17 @@
 
 #include <troupe/config.h>
 
-#define TRPI_CONFIG_KEY_BYTES_MAX 191   /* a dotted key, without the NUL */
-#define TRPI_CONFIG_TEXT_BYTES_MAX 4095 /* one value as text, without the NUL */
-#define TRPI_CONFIG_LIST_MAX 256        /* values of a list */
-#define TRPI_CONFIG_APP_KEYS_MAX 256    /* keys and sections below app { } */
-#define TRPI_CONFIG_APP_DEPTH_MAX 8     /* sections inside one another below app { } */
+#define TRPI_CONFIG_KEY_BYTES_MAX 191            /* a dotted key, without the NUL */
+#define TRPI_CONFIG_TEXT_BYTES_MAX 4095          /* one value as text, without the NUL */
+#define TRPI_CONFIG_LIST_MAX 256                 /* values of a list */
+#define TRPI_CONFIG_APP_KEYS_MAX 256             /* keys and sections below app { } */
+#define TRPI_CONFIG_APP_DEPTH_MAX 8              /* sections inside one another below app { } */
 #define TRPI_CONFIG_FILE_BYTES_MAX (1024 * 1024) /* of a file with all that it includes */
-#define TRPI_CONFIG_INCLUDES_MAX 64    /* files of one reading, the first one counted */
+#define TRPI_CONFIG_INCLUDES_MAX 64              /* files of one reading, the first one counted */
 #define TRPI_CONFIG_INCLUDE_DEPTH_MAX 8
 #define TRPI_CONFIG_DEPLOYMENT_DEPTH_MAX 32 /* elements of deployment "/a/b/..." */
-#define TRPI_CONFIG_SUBTREES_MAX 16 /* myapp1 { } beside the sections */
-#define TRPI_CONFIG_TITLES_MAX 1024 /* deployment "..." { } and the like, of each kind */
+#define TRPI_CONFIG_SUBTREES_MAX 16         /* myapp1 { } beside the sections */
+#define TRPI_CONFIG_TITLES_MAX 1024         /* deployment "..." { } and the like, of each kind */
 
 typedef enum trpi_config_type {
     TRPI_CONFIG_TEXT = 1,
@@ -76,8 +76,8 @@ typedef struct trpi_config_entry {
     size_t count;          /* 1 unless it is a list */
     trpi_config_type type; /* TRPI_CONFIG_LIST below app when there is another count than 1 */
     trpi_config_layer layer;
-    const char *origin; /* "default", "FILE:LINE", "environment TROUPE_X", "--set" */
-    const char *doc;    /* NULL below app */
+    const char *origin;         /* "default", "FILE:LINE", "environment TROUPE_X", "--set" */
+    const char *doc;            /* NULL below app */
     const trpi_config_row *row; /* NULL below app */
 } trpi_config_entry;
 

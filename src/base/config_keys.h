@@ -30,6 +30,9 @@
 #define LIST TRPI_CONFIG_LIST
 
 /* What a room contributes, of its rows (the last has no key) and its aliases, or NULL. */
-#define KEYS_OF(rows, aliases) { rows, sizeof rows / sizeof rows[0] - 1, aliases }
+#define KEYS_OF(rows, aliases)                                                                     \
+    {                                                                                              \
+        rows, sizeof rows / sizeof rows[0] - 1, aliases                                            \
+    }
 
 #endif

@@ -679,13 +679,13 @@ loader_free(loader *l)
 static void
 read_all(loader *l)
 {
-    (void)pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&lock);
     loading = l;
     do {
         read_once(l, (const char *)l->text.joined.data);
     } while (l->again && !l->failed);
     loading = NULL;
-    (void)pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock);
 }
 
 trp_err

@@ -158,9 +158,9 @@ find(const char *name)
 const trp_failure_detector *
 trp_failure_detector_find(const char *name)
 {
-    (void)pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&lock);
     const trp_failure_detector *found = name == NULL ? NULL : find(name);
-    (void)pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock);
     return found;
 }
 
@@ -174,7 +174,7 @@ trp_failure_detector_register(const trp_failure_detector *kind)
         return TRP_EINVAL;
     }
     trp_err err = TRP_OK;
-    (void)pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&lock);
     const trp_failure_detector *same = find(kind->name);
     if (same != NULL) {
         err = same == kind ? TRP_OK : TRP_EEXIST;
@@ -183,7 +183,7 @@ trp_failure_detector_register(const trp_failure_detector *kind)
     } else {
         registered[registered_count++] = kind;
     }
-    (void)pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock);
     return err;
 }
 
@@ -198,14 +198,14 @@ trpi_detector_init(trpi_detector *detector, const trp_failure_detector *kind,
     if (err != TRP_OK) {
         return err;
     }
-    memset(detector, 0, sizeof(*detector));
+    memset(detector, 0, sizeof *detector);
     detector->kind = kind == NULL ? &trp_phi_accrual_failure_detector : kind;
     if (detector->kind == &trp_phi_accrual_failure_detector) {
-        memcpy(detector->state.bytes, &filled, sizeof(filled));
+        memcpy(detector->state.bytes, &filled, sizeof filled);
         return TRP_OK;
     }
     const trp_failure_detector_options given = {
-        .size = sizeof(given),
+        .size = sizeof given,
         .threshold = filled.options.threshold,
         .heartbeat_interval_ms = filled.options.heartbeat_interval_ms,
         .acceptable_pause_ms = filled.options.acceptable_pause_ms,
@@ -214,7 +214,7 @@ trpi_detector_init(trpi_detector *detector, const trp_failure_detector *kind,
     };
     err = detector->kind->check == NULL ? TRP_OK : detector->kind->check(&given);
     if (err != TRP_OK) {
-        memset(detector, 0, sizeof(*detector));
+        memset(detector, 0, sizeof *detector);
         return TRP_EINVAL;
     }
     detector->kind->init(detector->state.bytes, &given);
@@ -228,7 +228,7 @@ trpi_detector_fini(trpi_detector *detector)
         if (detector->kind->fini != NULL) {
             detector->kind->fini(detector->state.bytes);
         }
-        memset(detector, 0, sizeof(*detector));
+        memset(detector, 0, sizeof *detector);
     }
 }
 

@@ -28,7 +28,7 @@ entry_of(trp_err err)
 {
     unsigned number = (unsigned)err;
 
-    if (number >= sizeof(entries) / sizeof(entries[0]) || entries[number].name == NULL) {
+    if (number >= sizeof entries / sizeof entries[0] || entries[number].name == NULL) {
         return &unknown;
     }
     return &entries[number];

@@ -110,7 +110,7 @@ trpi_json_add_u64_string(cJSON *object, const char *key, uint64_t number)
 {
     char text[24];
 
-    snprintf(text, sizeof(text), "%" PRIu64, number);
+    snprintf(text, sizeof text, "%" PRIu64, number);
     return trpi_json_add_text(object, key, text);
 }
 
@@ -125,7 +125,7 @@ trpi_json_add_i64(cJSON *object, const char *key, int64_t number)
     if (number <= CJSON_EXACT_MAX && number >= -CJSON_EXACT_MAX) {
         return cJSON_AddNumberToObject(object, key, (double)number) != NULL;
     }
-    snprintf(text, sizeof(text), "%" PRId64, number);
+    snprintf(text, sizeof text, "%" PRId64, number);
     if (number <= DOUBLE_EXACT_MAX && number >= -DOUBLE_EXACT_MAX) {
         return cJSON_AddRawToObject(object, key, text) != NULL;
     }

@@ -134,8 +134,8 @@ length_of(const uint8_t *p, size_t left, size_t width, uint64_t *ret)
 static bool
 item_at(const uint8_t *p, size_t left, struct item *ret)
 {
-    static const uint8_t fixed_body[] = { 4, 8, 1, 2, 4, 8, 1, 2, 4, 8 };      /* 0xca .. 0xd3 */
-    static const uint8_t fixext_body[] = { 2, 3, 5, 9, 17 };                   /* 0xd4 .. 0xd8 */
+    static const uint8_t fixed_body[] = { 4, 8, 1, 2, 4, 8, 1, 2, 4, 8 }; /* 0xca .. 0xd3 */
+    static const uint8_t fixext_body[] = { 2, 3, 5, 9, 17 };              /* 0xd4 .. 0xd8 */
     uint8_t type = p[0];
     uint64_t n = 0;
     *ret = (struct item){ 1, 0, 0 };
@@ -221,7 +221,7 @@ trpi_pack_parse(const uint8_t *bytes, size_t count, trpi_pack_doc **ret_doc)
     if (count == 0 || !guard(bytes, count)) {
         return TRP_EDATA;
     }
-    trpi_pack_doc *doc = trpi_alloc(sizeof(*doc));
+    trpi_pack_doc *doc = trpi_alloc(sizeof *doc);
     if (doc == NULL) {
         return TRP_ENOMEM;
     }

@@ -88,8 +88,8 @@ fields_check(const trp_type *type, uint32_t depth, bool *ret_varies)
     for (uint32_t i = 0; i < type->fields_count; i++) {
         const trp_field *field = &type->fields[i];
         uint32_t kind = trpi_kind_element(field->kind);
-        bool varies = trpi_kind_is_array(field->kind) || kind == TRP_FIELD_text ||
-                      kind == TRP_FIELD_bytes;
+        bool varies =
+            trpi_kind_is_array(field->kind) || kind == TRP_FIELD_text || kind == TRP_FIELD_bytes;
 
         if (kind == TRP_FIELD_STRUCT) {
             bool inner = false;
@@ -103,9 +103,8 @@ fields_check(const trp_type *type, uint32_t depth, bool *ret_varies)
             varies = varies || inner;
         }
         size_t bytes = trpi_kind_bytes(field->kind, field->of);
-        if (field->name == NULL || bytes == 0 ||
-            trpi_kind_bytes(kind, field->of) == 0 || field->offset > type->bytes ||
-            bytes > type->bytes - field->offset) {
+        if (field->name == NULL || bytes == 0 || trpi_kind_bytes(kind, field->of) == 0 ||
+            field->offset > type->bytes || bytes > type->bytes - field->offset) {
             return TRP_EINVAL;
         }
         *ret_varies = *ret_varies || varies;
@@ -160,10 +159,9 @@ slice_take(walk *w, uint32_t at, uint64_t bytes)
 static bool
 text_is_good(walk *w, trpi_slice slice)
 {
-    return slice.count == 0 ||
-           (slice_take(w, slice.at, (uint64_t)slice.count + 1) &&
-            memchr(w->payload + slice.at, 0, (size_t)slice.count + 1) ==
-                w->payload + slice.at + slice.count);
+    return slice.count == 0 || (slice_take(w, slice.at, (uint64_t)slice.count + 1) &&
+                                memchr(w->payload + slice.at, 0, (size_t)slice.count + 1) ==
+                                    w->payload + slice.at + slice.count);
 }
 
 static bool

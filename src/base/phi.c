@@ -80,7 +80,7 @@ trpi_phi_init(trpi_phi *phi, const trpi_phi_options *options)
         o.min_std_deviation_ms > PHI_INTERVAL_MS_MAX) {
         return TRP_EINVAL;
     }
-    memset(phi, 0, sizeof(*phi));
+    memset(phi, 0, sizeof *phi);
     phi->options = o;
     return TRP_OK;
 }
@@ -90,7 +90,7 @@ trpi_phi_fini(trpi_phi *phi)
 {
     if (phi != NULL) {
         trpi_free(phi->intervals_ms);
-        memset(phi, 0, sizeof(*phi));
+        memset(phi, 0, sizeof *phi);
     }
 }
 
@@ -105,7 +105,7 @@ phi_grow(trpi_phi *phi)
     if (capacity <= phi->capacity) {
         return false;
     }
-    uint32_t *grown = trpi_alloc((size_t)capacity * sizeof(*grown));
+    uint32_t *grown = trpi_alloc((size_t)capacity * sizeof *grown);
     if (grown == NULL) {
         return false;
     }

@@ -70,7 +70,7 @@ memory_queue(void *arg, const char *key, void **ret_queue, uint32_t *ret_items, 
     trp_err err = TRP_OK;
     queue *found;
 
-    (void)pthread_mutex_lock(&memory->lock);
+    pthread_mutex_lock(&memory->lock);
     found = memory->queues;
     while (found != NULL && strcmp(found->key, key) != 0) {
         found = found->next;
@@ -84,7 +84,7 @@ memory_queue(void *arg, const char *key, void **ret_queue, uint32_t *ret_items, 
         *ret_items = found->items;
         *ret_bytes = found->bytes;
     }
-    (void)pthread_mutex_unlock(&memory->lock);
+    pthread_mutex_unlock(&memory->lock);
     return err;
 }
 
@@ -102,7 +102,7 @@ memory_put(void *arg, void *where, const void *data, size_t bytes, int sync)
     }
     made->bytes = bytes;
     memcpy(made->data, data, bytes);
-    (void)pthread_mutex_lock(&memory->lock);
+    pthread_mutex_lock(&memory->lock);
     if (is_ill(memory)) {
         err = TRP_EIO;
     } else if (memory->bytes_max != 0 && memory->bytes + bytes > memory->bytes_max) {
@@ -115,7 +115,7 @@ memory_put(void *arg, void *where, const void *data, size_t bytes, int sync)
         memory->bytes += bytes;
         made = NULL;
     }
-    (void)pthread_mutex_unlock(&memory->lock);
+    pthread_mutex_unlock(&memory->lock);
     trpi_free(made);
     return err;
 }
@@ -129,7 +129,7 @@ memory_take(void *arg, void *where, int sync, trp_durable_give_fn give, void *to
     trp_err err;
 
     (void)sync;
-    (void)pthread_mutex_lock(&memory->lock);
+    pthread_mutex_lock(&memory->lock);
     first = from->first;
     err = is_ill(memory)  ? TRP_EIO
           : first == NULL ? TRP_ENOENT
@@ -144,7 +144,7 @@ memory_take(void *arg, void *where, int sync, trp_durable_give_fn give, void *to
         memory->bytes -= first->bytes;
         trpi_free(first);
     }
-    (void)pthread_mutex_unlock(&memory->lock);
+    pthread_mutex_unlock(&memory->lock);
     return err;
 }
 
@@ -156,10 +156,10 @@ trp_durable_memory_new(trp_durable_memory **ret_memory)
     if (memory == NULL) {
         return ret_memory == NULL ? TRP_EINVAL : TRP_ENOMEM;
     }
-    memory->storage = (trp_durable_storage){ sizeof memory->storage, "memory",    memory,
-                                             memory_queue,           memory_put,  memory_take,
-                                             NULL };
-    (void)pthread_mutex_init(&memory->lock, NULL);
+    memory->storage = (trp_durable_storage){
+        sizeof memory->storage, "memory", memory, memory_queue, memory_put, memory_take, NULL
+    };
+    pthread_mutex_init(&memory->lock, NULL);
     *ret_memory = memory;
     return TRP_OK;
 }
@@ -195,15 +195,15 @@ trp_durable_memory_storage(trp_durable_memory *memory)
 void
 trp_durable_memory_fail(trp_durable_memory *memory, uint32_t calls)
 {
-    (void)pthread_mutex_lock(&memory->lock);
+    pthread_mutex_lock(&memory->lock);
     memory->failures = calls;
-    (void)pthread_mutex_unlock(&memory->lock);
+    pthread_mutex_unlock(&memory->lock);
 }
 
 void
 trp_durable_memory_limit(trp_durable_memory *memory, uint64_t bytes)
 {
-    (void)pthread_mutex_lock(&memory->lock);
+    pthread_mutex_lock(&memory->lock);
     memory->bytes_max = bytes;
-    (void)pthread_mutex_unlock(&memory->lock);
+    pthread_mutex_unlock(&memory->lock);
 }

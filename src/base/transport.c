@@ -6,10 +6,9 @@
 const char *
 trpi_refusal_text(trpi_refusal why)
 {
-    static const char *const texts[] = {
-        "",
+    static const char *const texts[] = { "",
 #define TEXT(name, text) text,
-        TRPI_REFUSALS(TEXT)
+                                         TRPI_REFUSALS(TEXT)
 #undef TEXT
     };
     trpi_assert((unsigned)why < sizeof texts / sizeof texts[0]);

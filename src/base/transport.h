@@ -39,11 +39,11 @@ typedef struct trpi_iov {
 
 /* Why a connection was refused: a number to count by, and the word that stands in the log. */
 #define TRPI_REFUSALS(R)                                                                           \
-    R(NOT_TLS, "not-tls")                 /* plain bytes on an encrypted port */                   \
-    R(PEER_TLS, "peer-speaks-tls")        /* encrypted bytes on a plain port */                    \
-    R(TLS_VERSION, "tls-version")         /* older than TLS 1.3 */                                 \
+    R(NOT_TLS, "not-tls")          /* plain bytes on an encrypted port */                          \
+    R(PEER_TLS, "peer-speaks-tls") /* encrypted bytes on a plain port */                           \
+    R(TLS_VERSION, "tls-version")  /* older than TLS 1.3 */                                        \
     R(NO_CERTIFICATE, "no-certificate")                                                            \
-    R(UNKNOWN_CA, "unknown-ca")           /* signed by nobody whom we trust */                     \
+    R(UNKNOWN_CA, "unknown-ca") /* signed by nobody whom we trust */                               \
     R(EXPIRED, "expired")                                                                          \
     R(NOT_YET_VALID, "not-yet-valid")                                                              \
     R(REVOKED, "revoked")                                                                          \

@@ -25,10 +25,10 @@ typedef enum trpi_choice {
 } trpi_choice;
 
 typedef struct trpi_world_ops {
-    const char *name;                             /* "real", "virtual", "sim" */
-    uint64_t (*mono_ns)(trpi_world *world);       /* monotonic; any thread */
-    int64_t (*wall_ms)(trpi_world *world);        /* stamps and logs only */
-    uint64_t (*random_u64)(trpi_world *world);    /* any thread */
+    const char *name;                          /* "real", "virtual", "sim" */
+    uint64_t (*mono_ns)(trpi_world *world);    /* monotonic; any thread */
+    int64_t (*wall_ms)(trpi_world *world);     /* stamps and logs only */
+    uint64_t (*random_u64)(trpi_world *world); /* any thread */
     void (*free)(trpi_world *world);
     /* ---- a driven world: its systems have no threads, blocking calls run them (sched/driven.h).
      * All three NULL: a world with threads. Thread: the one that drives. */

@@ -61,9 +61,9 @@ random_fill(uint64_t *ret_number)
     ssize_t got;
 
     do {
-        got = getrandom(ret_number, sizeof(*ret_number), 0);
+        got = getrandom(ret_number, sizeof *ret_number, 0);
     } while (got < 0 && errno == EINTR);
-    return got == (ssize_t)sizeof(*ret_number);
+    return got == (ssize_t)sizeof *ret_number;
 }
 
 static uint64_t
@@ -101,7 +101,7 @@ trpi_world_real_new(trpi_world **ret_world)
     if (!random_fill(&probe)) {
         return TRP_EIO; /* a kernel without getrandom(), or a filter that refuses it */
     }
-    world = trpi_alloc(sizeof(*world));
+    world = trpi_alloc(sizeof *world);
     if (world == NULL) {
         return TRP_ENOMEM;
     }

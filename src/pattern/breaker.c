@@ -237,7 +237,7 @@ trp_breaker_new(trp_system *system, const trp_breaker_options *options, trp_brea
     if (given.dispatcher != NULL) { /* it is registered, so it fits */
         (void)snprintf(breaker->dispatcher, sizeof breaker->dispatcher, "%s", given.dispatcher);
     }
-    (void)pthread_mutex_init(&breaker->lock, NULL);
+    pthread_mutex_init(&breaker->lock, NULL);
     breaker->core.state = TRP_BREAKER_CLOSED;
     breaker->core.failures_max =
         given.failures_max != 0 ? given.failures_max : TRP_BREAKER_FAILURES_DEFAULT;
@@ -383,9 +383,9 @@ call_begin(trp_breaker *breaker, trp_breaker_begin_fn begin, void *arg, trp_prom
     }
     err = begin(arg, &body); /* CB-08: only now */
     if (err == TRP_OK) {
-        err = body == NULL ? TRP_EINVAL
-                           : trpi_promise_alarm(result, breaker->call_timeout_ms, TRP_ETIMEDOUT,
-                                                &p->late);
+        err = body == NULL
+                  ? TRP_EINVAL
+                  : trpi_promise_alarm(result, breaker->call_timeout_ms, TRP_ETIMEDOUT, &p->late);
         /* from here p may be gone: it belongs to whatever comes first */
         err = err == TRP_OK ? trp_promise_follow(result, body) : err;
         trp_future_unref(body);

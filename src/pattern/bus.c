@@ -124,10 +124,10 @@ table_get(trp_bus *bus)
 {
     table *t;
 
-    (void)pthread_mutex_lock(&bus->lock);
+    pthread_mutex_lock(&bus->lock);
     t = bus->present;
     t->refs++;
-    (void)pthread_mutex_unlock(&bus->lock);
+    pthread_mutex_unlock(&bus->lock);
     return t;
 }
 
@@ -136,9 +136,9 @@ table_let_go(trp_bus *bus, table *t)
 {
     bool last;
 
-    (void)pthread_mutex_lock(&bus->lock);
+    pthread_mutex_lock(&bus->lock);
     last = --t->refs == 0;
-    (void)pthread_mutex_unlock(&bus->lock);
+    pthread_mutex_unlock(&bus->lock);
     if (last) { /* bus-B1 */
         trpi_free(t);
     }
@@ -151,13 +151,13 @@ table_change(trp_bus *bus, table *old, table *fresh)
 {
     bool changed;
 
-    (void)pthread_mutex_lock(&bus->lock);
+    pthread_mutex_lock(&bus->lock);
     changed = bus->present == old;
     if (changed) {
         bus->present = fresh;
         old->refs--; /* the bus's; the caller has one */
     }
-    (void)pthread_mutex_unlock(&bus->lock);
+    pthread_mutex_unlock(&bus->lock);
     if (!changed) {
         trpi_free(fresh);
     }
@@ -209,7 +209,7 @@ trp_bus_new(const trp_bus_options *options, trp_bus **ret_bus)
     if (bus->options.subscriptions_max == 0) {
         bus->options.subscriptions_max = TRP_BUS_SUBSCRIPTIONS_DEFAULT;
     }
-    (void)pthread_mutex_init(&bus->lock, NULL);
+    pthread_mutex_init(&bus->lock, NULL);
     bus->magic = BUS_MAGIC;
     *ret_bus = bus;
     return TRP_OK;

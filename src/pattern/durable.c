@@ -39,7 +39,7 @@
 #define RETRY_MS 100 /* durable-U4; with an open breaker: its reset timeout */
 
 /* Tells an owner to look at the store again; never leaves its queue. */
-static trp_type wake_type = { "durable.wake", 0,    0xff48, TRP_TYPE_LOCAL | TRP_TYPE_VARIABLE,
+static trp_type wake_type = { "durable.wake", 0, 0xff48, TRP_TYPE_LOCAL | TRP_TYPE_VARIABLE,
                               NULL,           0, 0 };
 static trp_type *const wake_types[] = { &wake_type };
 static const trp_protocol wake_protocol = { "durable", wake_types, 1 };
@@ -467,7 +467,7 @@ kinds_create(trp_system *system, void *arg, void **ret_instance)
         trpi_free(all);
         return err != TRP_OK ? err : TRP_ENOMEM;
     }
-    (void)pthread_mutex_init(&all->lock, NULL);
+    pthread_mutex_init(&all->lock, NULL);
     *ret_instance = all;
     return TRP_OK;
 }
@@ -488,7 +488,7 @@ kinds_release(void *instance)
 }
 
 static const trp_extension extension = { sizeof(trp_extension), "durable", kinds_create, NULL,
-                                         kinds_release, NULL };
+                                         kinds_release,         NULL };
 
 static bool
 options_are_valid(const trp_durable_options *options)
@@ -530,10 +530,8 @@ kind_fill(kind *k, const trp_durable_options *options)
     char error[TRPI_STORE_ERROR_BYTES] = "";
     trp_err err;
 
-    k->limits.max_items =
-        options->max_items != 0 ? options->max_items : TRP_DURABLE_ITEMS_DEFAULT;
-    k->limits.max_bytes =
-        options->max_bytes != 0 ? options->max_bytes : TRP_DURABLE_BYTES_DEFAULT;
+    k->limits.max_items = options->max_items != 0 ? options->max_items : TRP_DURABLE_ITEMS_DEFAULT;
+    k->limits.max_bytes = options->max_bytes != 0 ? options->max_bytes : TRP_DURABLE_BYTES_DEFAULT;
     k->limits.refuse_when_full = options->refuse_when_full != 0;
     k->limits.sync = options->sync != 0;
     k->max_item_bytes =
@@ -591,9 +589,9 @@ trp_durable_register(trp_system *system, const char *id, const trp_durable_optio
         kind_unref(k);
         return err;
     }
-    (void)pthread_mutex_lock(&all->lock);
+    pthread_mutex_lock(&all->lock);
     k->next = all->first;
     all->first = k;
-    (void)pthread_mutex_unlock(&all->lock);
+    pthread_mutex_unlock(&all->lock);
     return TRP_OK;
 }

@@ -180,8 +180,8 @@ tables_open(lmdb *store, bool *ret_foreign)
     } else if (code == 0) {
         code = mdb_get(txn, store->queues_table, &key, &value);
         *ret_foreign = code == MDB_NOTFOUND;
-        if (code == 0 && (value.mv_size != sizeof FORMAT ||
-                          memcmp(value.mv_data, FORMAT, sizeof FORMAT) != 0)) {
+        if (code == 0 &&
+            (value.mv_size != sizeof FORMAT || memcmp(value.mv_data, FORMAT, sizeof FORMAT) != 0)) {
             code = MDB_VERSION_MISMATCH;
         }
     }
@@ -387,8 +387,8 @@ lmdb_put(void *arg, void *where, const void *data, size_t bytes, int sync)
 
 /* Give the first record away and delete it; *ret_given: what give said. */
 static int
-first_remove(lmdb *store, MDB_txn *txn, const lmdb_queue *queue, trp_durable_give_fn give,
-             void *to, trp_err *ret_given)
+first_remove(lmdb *store, MDB_txn *txn, const lmdb_queue *queue, trp_durable_give_fn give, void *to,
+             trp_err *ret_given)
 {
     MDB_cursor *cursor;
     MDB_val key, data;
@@ -459,9 +459,9 @@ trpi_lmdb_open(const char *directory, uint64_t map_bytes, trp_durable_storage *r
         lmdb_close(store);
         return err == TRP_EAGAIN || err == TRP_ENOENT ? TRP_EIO : err;
     }
-    *ret_storage = (trp_durable_storage){ sizeof *ret_storage, "lmdb",    store,
-                                          lmdb_queue_open,     lmdb_put,  lmdb_take,
-                                          lmdb_close };
+    *ret_storage =
+        (trp_durable_storage){ sizeof *ret_storage, "lmdb",    store, lmdb_queue_open, lmdb_put,
+                               lmdb_take,           lmdb_close };
     return TRP_OK;
 }
 

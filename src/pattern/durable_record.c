@@ -23,8 +23,8 @@
 typedef struct header {
     uint32_t magic;
     uint16_t name_bytes;
-    uint16_t refs;       /* the sender is the first */
-    uint64_t life;       /* of the system that wrote it */
+    uint16_t refs; /* the sender is the first */
+    uint64_t life; /* of the system that wrote it */
     int64_t stored_ms;
     uint64_t payload_bytes;
 } header;
@@ -239,8 +239,7 @@ type_of(const unsigned char *name, const header *head, const void *payload)
 }
 
 trp_err
-trpi_record_read(trp_system *system, const trpi_store_record *record,
-                 trpi_record_info *ret_info)
+trpi_record_read(trp_system *system, const trpi_store_record *record, trpi_record_info *ret_info)
 {
     reader r = { record->data, record->bytes };
     const unsigned char *name;

@@ -25,8 +25,8 @@
 
 struct trpi_store {
     trpi_store *next;
-    uint32_t refs;  /* under stores_lock */
-    dev_t device;   /* of its directory, if it has one */
+    uint32_t refs; /* under stores_lock */
+    dev_t device;  /* of its directory, if it has one */
     ino_t inode;
     pthread_mutex_t lock; /* everything below, and the storage (durable-store-S1) */
     trp_durable_storage storage;
@@ -45,7 +45,7 @@ store_new(void)
 
     if (store != NULL) {
         store->refs = 1;
-        (void)pthread_mutex_init(&store->lock, NULL);
+        pthread_mutex_init(&store->lock, NULL);
     }
     return store;
 }
@@ -123,7 +123,7 @@ trpi_store_open(const char *directory, uint64_t map_bytes, trpi_store **ret_stor
     trpi_store *store = NULL;
     trp_err err = TRP_OK;
 
-    (void)pthread_mutex_lock(&stores_lock);
+    pthread_mutex_lock(&stores_lock);
     if (stat(directory, &status) == 0) {
         store = store_find(NULL, &status);
     }
@@ -132,7 +132,7 @@ trpi_store_open(const char *directory, uint64_t map_bytes, trpi_store **ret_stor
     } else {
         err = directory_open(directory, map_bytes, ret_store, error);
     }
-    (void)pthread_mutex_unlock(&stores_lock);
+    pthread_mutex_unlock(&stores_lock);
     return err;
 }
 
@@ -146,7 +146,7 @@ trpi_store_open_on(const trp_durable_storage *storage, trpi_store **ret_store)
         storage->put == NULL || storage->take == NULL) {
         return TRP_EINVAL;
     }
-    (void)pthread_mutex_lock(&stores_lock);
+    pthread_mutex_lock(&stores_lock);
     store = store_find(storage->arg, NULL);
     if (store == NULL) {
         store = store_new();
@@ -155,7 +155,7 @@ trpi_store_open_on(const trp_durable_storage *storage, trpi_store **ret_store)
             store_add(store);
         }
     }
-    (void)pthread_mutex_unlock(&stores_lock);
+    pthread_mutex_unlock(&stores_lock);
     if (store == NULL) {
         return TRP_ENOMEM;
     }
@@ -166,9 +166,9 @@ trpi_store_open_on(const trp_durable_storage *storage, trpi_store **ret_store)
 trpi_store *
 trpi_store_ref(trpi_store *store)
 {
-    (void)pthread_mutex_lock(&stores_lock);
+    pthread_mutex_lock(&stores_lock);
     store->refs++;
-    (void)pthread_mutex_unlock(&stores_lock);
+    pthread_mutex_unlock(&stores_lock);
     return store;
 }
 
@@ -178,7 +178,7 @@ trpi_store_unref(trpi_store *store)
     if (store == NULL) {
         return;
     }
-    (void)pthread_mutex_lock(&stores_lock);
+    pthread_mutex_lock(&stores_lock);
     if (--store->refs == 0) {
         trpi_store **link = &stores;
 
@@ -189,7 +189,7 @@ trpi_store_unref(trpi_store *store)
         /* under the lock: who opens it next finds it closed (durable-store-S1) */
         store_free(store);
     }
-    (void)pthread_mutex_unlock(&stores_lock);
+    pthread_mutex_unlock(&stores_lock);
 }
 
 /* ---- queues ---------------------------------------------------------------------------------- */
@@ -228,13 +228,12 @@ queue_get(trpi_store *store, const char *key, trpi_store_queue **ret_queue)
 }
 
 trp_err
-trpi_store_queue_open(trpi_store *store, const char *key, void *owner,
-                      trpi_store_queue **ret_queue)
+trpi_store_queue_open(trpi_store *store, const char *key, void *owner, trpi_store_queue **ret_queue)
 {
     trpi_store_queue *queue = NULL;
     trp_err err;
 
-    (void)pthread_mutex_lock(&store->lock);
+    pthread_mutex_lock(&store->lock);
     err = queue_get(store, key, &queue);
     if (err == TRP_OK && queue->owner != NULL) {
         err = TRP_EEXIST;
@@ -243,18 +242,18 @@ trpi_store_queue_open(trpi_store *store, const char *key, void *owner,
         queue->owner = owner;
         *ret_queue = queue;
     }
-    (void)pthread_mutex_unlock(&store->lock);
+    pthread_mutex_unlock(&store->lock);
     return err;
 }
 
 void
 trpi_store_queue_close(trpi_store_queue *queue, const void *owner)
 {
-    (void)pthread_mutex_lock(&queue->store->lock);
+    pthread_mutex_lock(&queue->store->lock);
     if (queue->owner == owner) {
         queue->owner = NULL;
     }
-    (void)pthread_mutex_unlock(&queue->store->lock);
+    pthread_mutex_unlock(&queue->store->lock);
 }
 
 /* ---- records --------------------------------------------------------------------------------- */
@@ -333,7 +332,7 @@ trpi_store_put(trpi_store_queue *queue, const void *owner, const trpi_store_limi
     dropped_record *gone = NULL, **gone_end = &gone;
     trp_err err = TRP_OK;
 
-    (void)pthread_mutex_lock(&queue->store->lock);
+    pthread_mutex_lock(&queue->store->lock);
     if (queue->owner != owner) {
         err = TRP_ECLOSED;
     } else if (bytes > limits->max_bytes) {
@@ -353,7 +352,7 @@ trpi_store_put(trpi_store_queue *queue, const void *owner, const trpi_store_limi
     if (err == TRP_OK) {
         err = record_put(queue, data, bytes, limits->sync);
     }
-    (void)pthread_mutex_unlock(&queue->store->lock);
+    pthread_mutex_unlock(&queue->store->lock);
     while (gone != NULL) {
         dropped_record *next = gone->next;
 
@@ -372,8 +371,8 @@ trpi_store_take(trpi_store_queue *queue, bool sync, trpi_store_record *ret_recor
 {
     trp_err err;
 
-    (void)pthread_mutex_lock(&queue->store->lock);
+    pthread_mutex_lock(&queue->store->lock);
     err = record_take(queue, sync, ret_record);
-    (void)pthread_mutex_unlock(&queue->store->lock);
+    pthread_mutex_unlock(&queue->store->lock);
     return err;
 }

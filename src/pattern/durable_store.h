@@ -20,10 +20,10 @@ typedef struct trpi_store trpi_store;
 
 typedef struct trpi_store_queue {
     trpi_store *store;
-    void *stored;            /* the storage's */
-    _Atomic uint32_t count;  /* written under the lock */
-    uint64_t bytes;          /* under the lock */
-    void *owner;             /* under the lock; NULL: nobody uses it, and nothing is put in */
+    void *stored;           /* the storage's */
+    _Atomic uint32_t count; /* written under the lock */
+    uint64_t bytes;         /* under the lock */
+    void *owner;            /* under the lock; NULL: nobody uses it, and nothing is put in */
     struct trpi_store_queue *sibling;
     char key[]; /* with its NUL */
 } trpi_store_queue;
@@ -60,8 +60,8 @@ void trpi_store_queue_close(trpi_store_queue *queue, const void *owner);
 /* Put a record at the end; when this returns it is stored. What is dropped for it is handed to
  * dropped(arg, record), which borrows it, after that. Errors: TRP_EAGAIN (full), TRP_ECLOSED (not
  * the owner), TRP_EIO, TRP_ENOMEM. */
-trp_err trpi_store_put(trpi_store_queue *queue, const void *owner,
-                       const trpi_store_limits *limits, const void *data, size_t bytes,
+trp_err trpi_store_put(trpi_store_queue *queue, const void *owner, const trpi_store_limits *limits,
+                       const void *data, size_t bytes,
                        void (*dropped)(void *arg, const trpi_store_record *record), void *arg);
 /* Take the first one out. Errors: TRP_ENOENT (it is empty), TRP_EIO, TRP_ENOMEM. */
 trp_err trpi_store_take(trpi_store_queue *queue, bool sync, trpi_store_record *ret_record);

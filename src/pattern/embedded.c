@@ -38,9 +38,8 @@ typedef struct parcel {
     uint32_t zero;
 } parcel;
 
-static trp_type parcel_type = {
-    .name = "embedded.parcel", .flags = TRP_TYPE_VARIABLE | TRP_TYPE_LOCAL
-};
+static trp_type parcel_type = { .name = "embedded.parcel",
+                                .flags = TRP_TYPE_VARIABLE | TRP_TYPE_LOCAL };
 static trp_type *const types[] = { &parcel_type };
 static const trp_protocol protocol = { "embedded", types, 1 };
 
@@ -196,7 +195,6 @@ trp_embedded_dispatch(trp_ctx *ctx, trp_embedded_host *host, const trp_msg *msg)
         return TRP_EUNHANDLED;
     }
     return trpi_receive_inside(ctx, e->behaviour->receive, e->state, p.sender,
-                               trpi_type_get(p.type),
-                               (const char *)trp_msg_payload(msg) + sizeof p,
+                               trpi_type_get(p.type), (const char *)trp_msg_payload(msg) + sizeof p,
                                trp_msg_bytes(msg) - sizeof p);
 }

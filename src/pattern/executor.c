@@ -61,7 +61,7 @@ trpi_executor_unref(trpi_executor *runs)
         runs->ids = id->next;
         trpi_free(id);
     }
-    (void)pthread_cond_destroy(&runs->left);
+    pthread_cond_destroy(&runs->left);
     trpi_mutex_destroy(&runs->lock);
     trpi_free(runs);
 }
@@ -77,8 +77,8 @@ executor_create(trp_system *system, void *arg, void **ret_instance)
     }
     atomic_init(&runs->refs, 1);
     runs->system = system;
-    (void)pthread_mutex_init(&runs->lock, NULL);
-    (void)pthread_cond_init(&runs->left, NULL);
+    pthread_mutex_init(&runs->lock, NULL);
+    pthread_cond_init(&runs->left, NULL);
     *ret_instance = runs;
     return TRP_OK;
 }
@@ -121,11 +121,11 @@ alarm_rings(void *arg)
     pthread_mutex_lock(&runs->lock);
     alarm_unlink(a);
     if (runs->alarms == NULL && runs->closed) {
-        (void)pthread_cond_broadcast(&runs->left);
+        pthread_cond_broadcast(&runs->left);
     }
     pthread_mutex_unlock(&runs->lock);
-    alarm_end(a, a->err == TRP_OK ? trpi_outcome_joined(NULL, 0)
-                                  : trpi_outcome_failure(a->err, NULL));
+    alarm_end(a,
+              a->err == TRP_OK ? trpi_outcome_joined(NULL, 0) : trpi_outcome_failure(a->err, NULL));
 }
 
 /* future-F3. Alarms that ring already are waited for; the others shall not. */
@@ -148,7 +148,7 @@ executor_stop(void *instance)
         }
     }
     while (runs->users > 0 || runs->alarms != NULL) {
-        (void)pthread_cond_wait(&runs->left, &runs->lock);
+        pthread_cond_wait(&runs->left, &runs->lock);
     }
     pthread_mutex_unlock(&runs->lock);
 }
@@ -187,7 +187,7 @@ trpi_executor_leave(trpi_executor *runs)
 {
     pthread_mutex_lock(&runs->lock);
     if (--runs->users == 0 && runs->closed) {
-        (void)pthread_cond_broadcast(&runs->left);
+        pthread_cond_broadcast(&runs->left);
     }
     pthread_mutex_unlock(&runs->lock);
 }

@@ -32,7 +32,7 @@
 
 typedef struct kept {
     struct kept *next;
-    size_t bytes;       /* of payload */
+    size_t bytes;     /* of payload */
     trpi_parcel head; /* the payload follows: together they are what is sent */
 } kept;
 
@@ -440,7 +440,7 @@ proxy_spawn(trp_ctx *ctx, trp_system *system, const trp_reliable_proxy_options *
     if (err != TRP_OK) {
         return err;
     }
-    memset(&args, 0, sizeof args);
+    memset(&args, 0, sizeof(args));
     args.target = options->target;
     args.retry_after_ms = options->retry_after_ms;
     args.reconnect_after_ms = options->reconnect_after_ms;
@@ -452,7 +452,7 @@ proxy_spawn(trp_ctx *ctx, trp_system *system, const trp_reliable_proxy_options *
     spawn.dispatcher = options->dispatcher;
     spawn.args_type = &trp_bytes_type;
     spawn.args = &args;
-    spawn.args_bytes = sizeof args;
+    spawn.args_bytes = sizeof(args);
     return ctx != NULL ? trp_spawn(ctx, &proxy_behaviour, &spawn, ret_ref)
                        : trp_system_spawn(system, &proxy_behaviour, &spawn, ret_ref);
 }

@@ -26,7 +26,7 @@ typedef struct trpi_routee {
     trp_ref ref;
     uint64_t identity; /* hash of the address and path: its places on the ring */
     bool child;
-    uint32_t node; /* where it lives; a child's ref may be that of its deputy here */
+    uint32_t node;         /* where it lives; a child's ref may be that of its deputy here */
     _Atomic uint64_t sent; /* by tellers through this router, where the logic wants to know */
     _Atomic uint64_t base; /* messages it had handled when sent was 0; set again when it is idle */
 } trpi_routee;
@@ -54,10 +54,11 @@ uint32_t trpi_routee_table_lookup(const trpi_routee_table *table, uint64_t key_h
 
 /* ---- logics ---------------------------------------------------------------------------------- */
 
-enum {                          /* what a built-in logic needs of its router */
-       TRPI_LOGIC_SENT = 1,     /* count what each routee is sent */
-       TRPI_LOGIC_RING = 2,     /* a ring in the table */
-       TRPI_LOGIC_BALANCING = 4 /* children share a mailbox */
+/* Flags: the needs of a built-in logic. */
+enum {
+    TRPI_LOGIC_SENT = 1,     /* count what each routee is sent */
+    TRPI_LOGIC_RING = 2,     /* a ring in the table */
+    TRPI_LOGIC_BALANCING = 4 /* children share a mailbox */
 };
 typedef struct trpi_logic {
     trp_routing_logic logic;
@@ -94,13 +95,13 @@ typedef struct trpi_router {
     trpi_routee **routees; /* those of the table, owned */
     uint32_t routees_count, routees_room;
     uint64_t tables_count; /* that were made */
-    uint32_t paths_left;  /* entries of plan.paths that are not found yet */
-    trpi_routee *leaving; /* removed, but the table could not be replaced yet */
+    uint32_t paths_left;   /* entries of plan.paths that are not found yet */
+    trpi_routee *leaving;  /* removed, but the table could not be replaced yet */
     trpi_abandoned *abandoned;
     trpi_routee_source source;
     /* tellers */
     _Alignas(TRPI_CACHE_LINE) _Atomic uint64_t number; /* of the next message */
-    _Atomic bool keyless;                 /* it was logged that a message had no key */
+    _Atomic bool keyless;                              /* it was logged that a message had no key */
     _Atomic bool resizing; /* a resize order is on its way; set by a teller, cleared by the head */
 } trpi_router;
 

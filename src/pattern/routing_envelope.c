@@ -103,8 +103,7 @@ tell(trp_ctx *ctx, trp_ref router, trp_ref sender, const trp_type *envelope_type
                             type->number == 0 || !trpi_payload_fits(type, bytes)
                                 ? TRP_DEAD_NOT_ENCODABLE
                                 : TRP_DEAD_NO_MEMORY,
-                            type,
-                            payload, bytes);
+                            type, payload, bytes);
         return;
     }
     if (bytes > 0) {

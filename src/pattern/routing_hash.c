@@ -37,10 +37,10 @@ trp_type_hash_key_set(const trp_type *type, trp_hash_key_fn key, void *arg)
     }
     mine->fn = key;
     mine->arg = arg;
-    (void)pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&lock);
     mine->replaced = atomic_load_explicit(&type_keys[type->number], memory_order_relaxed);
     atomic_store_explicit(&type_keys[type->number], mine, memory_order_release);
-    (void)pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock);
     return TRP_OK;
 }
 

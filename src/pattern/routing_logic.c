@@ -144,9 +144,9 @@ trpi_logic_find(const char *name, uint32_t *ret_needs)
             return &built_in[i].logic;
         }
     }
-    (void)pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&lock);
     found = registered_find(name);
-    (void)pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock);
     return found;
 }
 
@@ -165,7 +165,7 @@ trp_routing_logic_register(const trp_routing_logic *logic)
     if (same != NULL) {
         return same == logic ? TRP_OK : TRP_EEXIST;
     }
-    (void)pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&lock);
     same = registered_find(logic->name); /* another thread may have been first */
     if (same != NULL) {
         err = same == logic ? TRP_OK : TRP_EEXIST;
@@ -174,6 +174,6 @@ trp_routing_logic_register(const trp_routing_logic *logic)
     } else {
         registered[registered_count++] = logic;
     }
-    (void)pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock);
     return err;
 }

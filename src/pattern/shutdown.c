@@ -74,7 +74,7 @@ task_start(trp_ctx *ctx, shutdown *s, const trpi_shutdown_task *task)
         return;
     }
     if (task->fn != NULL) {
-        trp_tell(ctx, s->runner, &start_type, &task->id, sizeof(task->id)); /* shutdown-H3 */
+        trp_tell(ctx, s->runner, &start_type, &task->id, sizeof task->id); /* shutdown-H3 */
         return;
     }
     trp_err err = trp_watch(ctx, task->actor);
@@ -126,7 +126,7 @@ pump(trp_ctx *ctx, shutdown *s)
         task = *trpi_shutdown_task_find(&s->plan, id);
     } else if (effect == TRPI_SHUTDOWN_REPORT) {
         state = s->plan.phases[phase].state;
-        (void)trpi_shutdown_phase_text(&s->plan, phase, text, sizeof(text));
+        (void)trpi_shutdown_phase_text(&s->plan, phase, text, sizeof text);
     }
     pthread_mutex_unlock(&s->lock);
     switch (effect) {
@@ -222,7 +222,7 @@ runner_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     uint64_t id;
     trpi_shutdown_task task = { .id = 0 };
-    memcpy(&id, trp_msg_payload(msg), sizeof(id));
+    memcpy(&id, trp_msg_payload(msg), sizeof id);
     pthread_mutex_lock(&s->lock);
     const trpi_shutdown_task *found = trpi_shutdown_task_find(&s->plan, id);
     if (found != NULL && found->state == TRPI_TASK_RUNS) { /* else its phase is over */
@@ -266,13 +266,13 @@ shutdown_create(trp_system *system, void *arg, void **ret_instance)
 {
     trp_config_error error = { "" };
     trp_spawn_options spawn = TRP_SPAWN_OPTIONS_INIT;
-    shutdown *s = trpi_alloc(sizeof(*s));
+    shutdown *s = trpi_alloc(sizeof *s);
     (void)arg;
     if (s == NULL) {
         return TRP_ENOMEM;
     }
     s->system = system;
-    (void)pthread_mutex_init(&s->lock, NULL);
+    pthread_mutex_init(&s->lock, NULL);
     trp_err err = trpi_shutdown_plan_read(&s->plan, trpi_system_config(system), &error);
     if (err != TRP_OK) {
         trpi_log(system, TRP_LOG_ERROR, "shutdown", "%s", error.text);
@@ -281,7 +281,7 @@ shutdown_create(trp_system *system, void *arg, void **ret_instance)
     spawn.dispatcher = "default"; /* tasks are the program's: they must not hold the cluster up */
     spawn.args_type = &trp_bytes_type;
     spawn.args = &s;
-    spawn.args_bytes = sizeof(s);
+    spawn.args_bytes = sizeof s;
     err = err == TRP_OK ? trp_protocol_register(&shutdown_protocol) : err;
     err = err == TRP_OK ? trpi_system_spawn_internal(system, &runner_behaviour, &spawn, &s->runner)
                         : err;

@@ -76,8 +76,8 @@ trpi_shutdown_plan_init(trpi_shutdown_plan *plan, uint32_t default_ms, uint32_t 
                    { TRP_SHUTDOWN_CLUSTER_SHUTDOWN, LEAVE },
                    { TRP_SHUTDOWN_BEFORE_ACTOR_SYSTEM_TERMINATE, 0 },
                    { TRP_SHUTDOWN_ACTOR_SYSTEM_TERMINATE, 10000 } };
-    memset(plan, 0, sizeof(*plan));
-    for (uint32_t i = 0; i < sizeof(phases) / sizeof(phases[0]); i++) {
+    memset(plan, 0, sizeof *plan);
+    for (uint32_t i = 0; i < sizeof phases / sizeof phases[0]; i++) {
         uint32_t timeout_ms = phases[i].timeout_ms;
         timeout_ms = timeout_ms == 0 ? default_ms : timeout_ms == LEAVE ? leave_ms : timeout_ms;
         trp_err err = trpi_shutdown_phase_add(plan, phases[i].name, timeout_ms);
@@ -170,10 +170,10 @@ trpi_shutdown_task_add(trpi_shutdown_plan *plan, uint32_t phase, const char *nam
         return err;
     }
     trpi_shutdown_task *task = &plan->tasks[plan->tasks_count++];
-    memset(task, 0, sizeof(*task));
+    memset(task, 0, sizeof *task);
     task->id = ++plan->last_id;
     task->phase = phase;
-    (void)snprintf(task->name, sizeof(task->name), "%s", name);
+    (void)snprintf(task->name, sizeof task->name, "%s", name);
     *ret_task = task;
     return TRP_OK;
 }
@@ -186,7 +186,7 @@ trpi_shutdown_task_remove(trpi_shutdown_plan *plan, uint64_t id)
         return false;
     }
     size_t behind = (size_t)(plan->tasks + plan->tasks_count - (task + 1));
-    memmove(task, task + 1, behind * sizeof(*task));
+    memmove(task, task + 1, behind * sizeof *task);
     plan->tasks_count--;
     return true;
 }

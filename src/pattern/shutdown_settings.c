@@ -23,10 +23,10 @@ static trp_err
 refuse(trp_config_error *ret_error, const trpi_config_entry *entry, const char *format, ...)
 {
     va_list list;
-    int at = snprintf(ret_error->text, sizeof(ret_error->text), "%.300s: %.150s: ", entry->origin,
+    int at = snprintf(ret_error->text, sizeof ret_error->text, "%.300s: %.150s: ", entry->origin,
                       entry->key);
     va_start(list, format);
-    (void)vsnprintf(ret_error->text + at, sizeof(ret_error->text) - (size_t)at, format, list);
+    (void)vsnprintf(ret_error->text + at, sizeof ret_error->text - (size_t)at, format, list);
     va_end(list);
     return TRP_ECONFIG;
 }
@@ -50,7 +50,7 @@ is_said(const trp_config *config, const char *title, const char *key)
 {
     char path[TRPI_CONFIG_KEY_BYTES_MAX + 1];
     trpi_config_entry entry;
-    (void)snprintf(path, sizeof(path), PREFIX "%s.%s", title, key);
+    (void)snprintf(path, sizeof path, PREFIX "%s.%s", title, key);
     return trpi_config_find(config, path, &entry) && entry.layer != TRPI_CONFIG_DEFAULT &&
            entry.count > 0 && entry.values[0][0] != '\0';
 }
@@ -66,7 +66,7 @@ title_take(trpi_shutdown_plan *plan, const trp_config *config, const trpi_config
     }
     if (!is_said(config, title, "depends-on")) {
         return refuse(ret_error, entry, "there is no phase '%s'%s (a new one says depends-on)",
-                      title, nearest_phase(plan, title, hint, sizeof(hint)));
+                      title, nearest_phase(plan, title, hint, sizeof hint));
     }
     uint32_t timeout_ms =
         (uint32_t)trpi_config_int(config, "coordinated-shutdown.default-phase-timeout");
@@ -94,7 +94,7 @@ value_take(trpi_shutdown_plan *plan, trpi_shutdown_phase *phase, const trpi_conf
             uint32_t before = trpi_shutdown_phase_find(plan, entry->values[i]);
             if (before == TRPI_SHUTDOWN_NONE && entry->values[i][0] != '\0') {
                 return refuse(ret_error, entry, "there is no phase '%s'%s", entry->values[i],
-                              nearest_phase(plan, entry->values[i], hint, sizeof(hint)));
+                              nearest_phase(plan, entry->values[i], hint, sizeof hint));
             }
             phase->after |= before == TRPI_SHUTDOWN_NONE ? 0 : UINT64_C(1) << before;
         }
@@ -130,7 +130,7 @@ trpi_shutdown_plan_read(trpi_shutdown_plan *plan, const trp_config *config,
             if (!trpi_setting_title(&entry, PREFIX, &start, &bytes)) {
                 continue;
             }
-            (void)snprintf(title, sizeof(title), "%.*s", (int)bytes, start);
+            (void)snprintf(title, sizeof title, "%.*s", (int)bytes, start);
             uint32_t phase = trpi_shutdown_phase_find(plan, title);
             trp_err err = round == 0 ? title_take(plan, config, &entry, title, ret_error)
                                      : value_take(plan, &plan->phases[phase], &entry,
@@ -140,8 +140,8 @@ trpi_shutdown_plan_read(trpi_shutdown_plan *plan, const trp_config *config,
             }
         }
     }
-    if (trpi_shutdown_plan_order(plan, circle, sizeof(circle)) != TRP_OK) {
-        (void)snprintf(ret_error->text, sizeof(ret_error->text),
+    if (trpi_shutdown_plan_order(plan, circle, sizeof circle) != TRP_OK) {
+        (void)snprintf(ret_error->text, sizeof ret_error->text,
                        "coordinated-shutdown.phases: they wait for each other in a circle: %s",
                        circle);
         return TRP_ECONFIG;

@@ -60,9 +60,9 @@ blocks_end(trp_testkit *kit, uint32_t filters_count)
     for (trp_probe *p = kit->probes; p != NULL; p = p->next) {
         p->within_depth = 0;
     }
-    (void)pthread_mutex_lock(&kit->filters_gate.lock);
+    pthread_mutex_lock(&kit->filters_gate.lock);
     kit->filters_count = filters_count;
-    (void)pthread_mutex_unlock(&kit->filters_gate.lock);
+    pthread_mutex_unlock(&kit->filters_gate.lock);
 }
 
 uint32_t
@@ -371,9 +371,9 @@ trpi_testkit_poll(trp_testkit *kit, uint64_t deadline_ns, uint32_t interval_ms, 
     while (!(holds = polled(&poll)) && trpi_testkit_now_ns(kit) < deadline_ns) {
         uint64_t next = trpi_testkit_now_ns(kit) + trpi_testkit_ns(kit, interval_ms);
 
-        (void)pthread_mutex_lock(&gate.lock);
+        pthread_mutex_lock(&gate.lock);
         (void)trpi_gate_wait(&gate, sched, never, NULL, next < deadline_ns ? next : deadline_ns);
-        (void)pthread_mutex_unlock(&gate.lock);
+        pthread_mutex_unlock(&gate.lock);
     }
     trpi_gate_fini(&gate);
     return holds;

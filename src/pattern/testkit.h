@@ -37,8 +37,8 @@ struct trp_testkit {
     trp_probe *main;
     uint32_t probes_made;
     _Atomic uint32_t failures; /* an actor may fail a test, too */
-    jmp_buf *jump;          /* of the present trp_testkit_run() */
-    trpi_gate filters_gate; /* guards filters */
+    jmp_buf *jump;             /* of the present trp_testkit_run() */
+    trpi_gate filters_gate;    /* guards filters */
     trpi_filtering filters[TRPI_TEST_FILTERS_MAX];
     uint32_t filters_count;
 };

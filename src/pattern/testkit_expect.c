@@ -107,8 +107,8 @@ describe_value(const trp_testkit *kit, uint32_t kind, const trp_type *of, const 
     }
     slice = trpi_slice_get((const uint8_t *)payload + at);
     if (kind == TRP_FIELD_text) {
-        return append(text, bytes, used, "\"%.*s\"",
-                      (int)(slice.count < 200 ? slice.count : 200), payload + slice.at);
+        return append(text, bytes, used, "\"%.*s\"", (int)(slice.count < 200 ? slice.count : 200),
+                      payload + slice.at);
     }
     if (kind == TRP_FIELD_bytes) {
         return append(text, bytes, used, "%" PRIu32 " bytes", slice.count);
@@ -132,8 +132,8 @@ describe_fields(const trp_testkit *kit, const trp_type *type, const char *payloa
         const trp_field *field = &type->fields[i];
 
         used = append(text, bytes, used, "%s%s = ", i == 0 ? "" : ", ", field->name);
-        used = describe_value(kit, field->kind, field->of, payload, at + field->offset, text,
-                              bytes, used);
+        used = describe_value(kit, field->kind, field->of, payload, at + field->offset, text, bytes,
+                              used);
     }
     return used;
 }
@@ -480,13 +480,13 @@ give_back(trp_probe *probe)
 {
     trp_msg *msg = probe->received[--probe->received_count];
 
-    (void)pthread_mutex_lock(&probe->gate.lock);
+    pthread_mutex_lock(&probe->gate.lock);
     msg->priv_next = probe->first;
     probe->first = msg;
     if (probe->last == NULL) {
         probe->last = msg;
     }
-    (void)pthread_mutex_unlock(&probe->gate.lock);
+    pthread_mutex_unlock(&probe->gate.lock);
 }
 
 uint32_t

@@ -58,7 +58,7 @@ trpi_testkit_log(void *arg, const trp_log_line *line)
     trp_testkit *kit = arg;
     bool taken = false;
 
-    (void)pthread_mutex_lock(&kit->filters_gate.lock);            /* testkit-filter-F2 */
+    pthread_mutex_lock(&kit->filters_gate.lock);                  /* testkit-filter-F2 */
     for (uint32_t i = kit->filters_count; i > 0 && !taken; i--) { /* testkit-filter-F1 */
         trpi_filtering *filtering = &kit->filters[i - 1];
 
@@ -68,7 +68,7 @@ trpi_testkit_log(void *arg, const trp_log_line *line)
             trpi_gate_signal(&kit->filters_gate);
         }
     }
-    (void)pthread_mutex_unlock(&kit->filters_gate.lock);
+    pthread_mutex_unlock(&kit->filters_gate.lock);
     if (taken) {
         return;
     }
@@ -91,12 +91,12 @@ trp_filter_begin(const char *file, int line, trp_testkit *kit, const trp_filter 
                             kit->owns ? "its size is not set" : "the system is not the kit's own");
         return 0;
     }
-    (void)pthread_mutex_lock(&kit->filters_gate.lock);
+    pthread_mutex_lock(&kit->filters_gate.lock);
     room = kit->filters_count < TRPI_TEST_FILTERS_MAX;
     if (room) {
         kit->filters[kit->filters_count++] = (trpi_filtering){ filter, file, line, 0 };
     }
-    (void)pthread_mutex_unlock(&kit->filters_gate.lock);
+    pthread_mutex_unlock(&kit->filters_gate.lock);
     if (!room) {
         trp_testkit_fail_at(kit, file, line, "more than %u filters inside one another",
                             TRPI_TEST_FILTERS_MAX);
@@ -117,9 +117,9 @@ trp_filter_end(trp_testkit *kit)
 {
     trpi_filtering filtering;
 
-    (void)pthread_mutex_lock(&kit->filters_gate.lock);
+    pthread_mutex_lock(&kit->filters_gate.lock);
     if (kit->filters_count == 0) { /* a failure inside has cleared it */
-        (void)pthread_mutex_unlock(&kit->filters_gate.lock);
+        pthread_mutex_unlock(&kit->filters_gate.lock);
         return 0;
     }
     if (kit->filters[kit->filters_count - 1].filter->occurrences != 0) {
@@ -129,7 +129,7 @@ trp_filter_end(trp_testkit *kit)
                              &kit->filters[kit->filters_count - 1], deadline);
     }
     filtering = kit->filters[--kit->filters_count];
-    (void)pthread_mutex_unlock(&kit->filters_gate.lock);
+    pthread_mutex_unlock(&kit->filters_gate.lock);
     if (filtering.filter->occurrences != 0 && filtering.seen != filtering.filter->occurrences) {
         trp_testkit_fail_at(
             kit, filtering.file, filtering.line,

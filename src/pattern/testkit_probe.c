@@ -59,11 +59,11 @@ probe_order(trp_ctx *ctx, trp_probe *probe, const trp_msg *msg)
     } else {
         trp_unwatch(ctx, ref);
     }
-    (void)pthread_mutex_lock(&probe->gate.lock);
+    pthread_mutex_lock(&probe->gate.lock);
     probe->orders++;
     probe->order_err = err;
     trpi_gate_signal(&probe->gate);
-    (void)pthread_mutex_unlock(&probe->gate.lock);
+    pthread_mutex_unlock(&probe->gate.lock);
 }
 
 /* testkit-probe-B1 */
@@ -72,17 +72,17 @@ probe_fly(trp_ctx *ctx, trp_probe *probe, const trp_msg *msg)
 {
     trp_pilot pilot, next;
 
-    (void)pthread_mutex_lock(&probe->gate.lock);
+    pthread_mutex_lock(&probe->gate.lock);
     pilot = probe->pilot;
-    (void)pthread_mutex_unlock(&probe->gate.lock);
+    pthread_mutex_unlock(&probe->gate.lock);
     if (pilot.fn == NULL) {
         return;
     }
     next = pilot.fn(ctx, pilot.arg, msg);
     if (!next.keep) {
-        (void)pthread_mutex_lock(&probe->gate.lock);
+        pthread_mutex_lock(&probe->gate.lock);
         probe->pilot = next;
-        (void)pthread_mutex_unlock(&probe->gate.lock);
+        pthread_mutex_unlock(&probe->gate.lock);
     }
 }
 
@@ -99,10 +99,10 @@ probe_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         return TRP_OK;
     }
     probe_fly(ctx, probe, msg);
-    (void)pthread_mutex_lock(&probe->gate.lock);
+    pthread_mutex_lock(&probe->gate.lock);
     ignore = probe->ignore;
     ignore_arg = probe->ignore_arg;
-    (void)pthread_mutex_unlock(&probe->gate.lock);
+    pthread_mutex_unlock(&probe->gate.lock);
     if (ignore != NULL && ignore(ignore_arg, msg) != 0) {
         return TRP_OK;
     }
@@ -111,7 +111,7 @@ probe_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         return TRP_OK;
     }
     copy->priv_next = NULL;
-    (void)pthread_mutex_lock(&probe->gate.lock);
+    pthread_mutex_lock(&probe->gate.lock);
     if (probe->last != NULL) {
         probe->last->priv_next = copy;
     } else {
@@ -119,7 +119,7 @@ probe_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     probe->last = copy;
     trpi_gate_signal(&probe->gate);
-    (void)pthread_mutex_unlock(&probe->gate.lock);
+    pthread_mutex_unlock(&probe->gate.lock);
     return TRP_OK;
 }
 
@@ -150,7 +150,7 @@ trp_probe_open(trp_testkit *kit, trp_probe **ret_probe)
     options.name = name;
     options.args_type = &args_type;
     options.args = &args;
-    options.args_bytes = sizeof args;
+    options.args_bytes = sizeof(args);
     err = trp_protocol_register(&protocol);
     if (err == TRP_OK) {
         do { /* two kits may share a system */
@@ -292,15 +292,15 @@ order(trp_probe *probe, const trp_type *type, trp_ref ref)
     if (trp_ref_is_none(ref)) {
         return TRP_EINVAL;
     }
-    (void)pthread_mutex_lock(&probe->gate.lock);
+    pthread_mutex_lock(&probe->gate.lock);
     given.orders = probe->orders;
-    (void)pthread_mutex_unlock(&probe->gate.lock);
+    pthread_mutex_unlock(&probe->gate.lock);
     trp_system_tell(probe->kit->system, probe->ref, type, &ref, sizeof ref);
-    (void)pthread_mutex_lock(&probe->gate.lock);
+    pthread_mutex_lock(&probe->gate.lock);
     done = trpi_gate_wait(&probe->gate, trpi_testkit_sched(probe->kit), order_is_done, &given,
                           deadline);
     err = done ? probe->order_err : TRP_ETIMEDOUT;
-    (void)pthread_mutex_unlock(&probe->gate.lock);
+    pthread_mutex_unlock(&probe->gate.lock);
     return err;
 }
 
@@ -321,20 +321,20 @@ trp_probe_unwatch(trp_probe *probe, trp_ref ref)
 void
 trp_probe_ignore(trp_probe *probe, trp_match_fn fn, void *arg)
 {
-    (void)pthread_mutex_lock(&probe->gate.lock);
+    pthread_mutex_lock(&probe->gate.lock);
     probe->ignore = fn;
     probe->ignore_arg = arg;
-    (void)pthread_mutex_unlock(&probe->gate.lock);
+    pthread_mutex_unlock(&probe->gate.lock);
 }
 
 void
 trp_probe_pilot(trp_probe *probe, trp_pilot pilot)
 {
-    (void)pthread_mutex_lock(&probe->gate.lock);
+    pthread_mutex_lock(&probe->gate.lock);
     if (!pilot.keep) {
         probe->pilot = pilot;
     }
-    (void)pthread_mutex_unlock(&probe->gate.lock);
+    pthread_mutex_unlock(&probe->gate.lock);
 }
 
 /* ---- taking ---------------------------------------------------------------------------------- */
@@ -358,7 +358,7 @@ trpi_probe_take(trp_probe *probe, uint64_t deadline_ns, bool fresh)
     if (!TRPI_ARRAY_HAS_ROOM(probe, received)) {
         return NULL; /* as if none had come: there is no memory for the test itself */
     }
-    (void)pthread_mutex_lock(&probe->gate.lock);
+    pthread_mutex_lock(&probe->gate.lock);
     if (has_message(probe) || trpi_gate_wait(&probe->gate, trpi_testkit_sched(probe->kit),
                                              has_message, probe, deadline_ns)) {
         msg = probe->first;
@@ -369,6 +369,6 @@ trpi_probe_take(trp_probe *probe, uint64_t deadline_ns, bool fresh)
         msg->priv_next = NULL;
         probe->received[probe->received_count++] = msg;
     }
-    (void)pthread_mutex_unlock(&probe->gate.lock);
+    pthread_mutex_unlock(&probe->gate.lock);
     return msg;
 }

@@ -173,8 +173,8 @@ set_rate(trp_ctx *ctx, throttler *t, const trp_throttler_set_rate *rate)
 {
     if (!is_rate(rate->messages, rate->interval_ms)) {
         trp_log(ctx, TRP_LOG_WARNING,
-                "this rate cannot be, the old one stays messages=%u interval_ms=%u",
-                rate->messages, rate->interval_ms);
+                "this rate cannot be, the old one stays messages=%u interval_ms=%u", rate->messages,
+                rate->interval_ms);
         return TRP_EUNHANDLED;
     }
     t->messages = rate->messages;
@@ -192,8 +192,7 @@ throttler_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         return TRP_OK;
     }
     if (trp_msg_is(msg, &trp_throttler_set_target_type)) {
-        return set_target(ctx, t,
-                          ((const trp_throttler_set_target *)trp_msg_payload(msg))->target);
+        return set_target(ctx, t, ((const trp_throttler_set_target *)trp_msg_payload(msg))->target);
     }
     if (trp_msg_is(msg, &trp_throttler_set_rate_type)) {
         return set_rate(ctx, t, trp_msg_payload(msg));

@@ -25,8 +25,8 @@
 enum { INNER = 0, OUTER = 1, SERVER = 2, QUEUES = 3 };
 
 typedef struct trpi_affine {
-    uint32_t runs;             /* of one queue, before the next has its turn */
-    _Atomic bool urgent;       /* affine-A2: seq_cst on both sides */
+    uint32_t runs;       /* of one queue, before the next has its turn */
+    _Atomic bool urgent; /* affine-A2: seq_cst on both sides */
     /* queue_lock */
     trpi_task_list handed[QUEUES]; /* INNER is not used */
     _Atomic uint32_t handed_count; /* relaxed hint without the lock, exact with it */
@@ -66,18 +66,18 @@ trpi_affine_push(trpi_worker *worker, trpi_task *task)
         trpi_task_list_push(&affine->in_hand[INNER], task);
         return;
     }
-    (void)pthread_mutex_lock(&worker->queue_lock);
+    pthread_mutex_lock(&worker->queue_lock);
     trpi_task_list_push(&affine->handed[queue], task);
     atomic_fetch_add_explicit(&affine->handed_count, 1, memory_order_relaxed);
-    (void)pthread_cond_signal(&worker->queue_cond);
-    (void)pthread_mutex_unlock(&worker->queue_lock);
+    pthread_cond_signal(&worker->queue_cond);
+    pthread_mutex_unlock(&worker->queue_lock);
 }
 
 void
 trpi_sched_urgent(trpi_sched *sched, uint16_t home)
 {
-    trpi_worker *worker = home < TRPI_POOL_MAX + TRPI_PRIVATE_MAX ? trpi_sched_worker(sched, home)
-                                                                  : NULL;
+    trpi_worker *worker =
+        home < TRPI_POOL_MAX + TRPI_PRIVATE_MAX ? trpi_sched_worker(sched, home) : NULL;
 
     if (worker != NULL && worker->affine != NULL) {
         /* no wake-up: the task waits in a queue, so the thread is awake */
@@ -118,9 +118,9 @@ pick_urgent(trpi_worker *worker)
 
     /* affine-A2: before the look */
     atomic_store_explicit(&affine->urgent, false, memory_order_seq_cst);
-    (void)pthread_mutex_lock(&worker->queue_lock);
+    pthread_mutex_lock(&worker->queue_lock);
     take_over(affine);
-    (void)pthread_mutex_unlock(&worker->queue_lock);
+    pthread_mutex_unlock(&worker->queue_lock);
     for (int i = 0; i < QUEUES && ops->urgent != NULL; i++) {
         trpi_task_list rest = { NULL, NULL };
         trpi_task *task;
@@ -137,8 +137,8 @@ static trpi_task *
 take_fair(trpi_affine *affine)
 {
     for (int i = 0; i <= QUEUES; i++) {
-        trpi_task *task = affine->turn_left > 0 ? trpi_task_list_pop(&affine->in_hand[affine->turn])
-                                                : NULL;
+        trpi_task *task =
+            affine->turn_left > 0 ? trpi_task_list_pop(&affine->in_hand[affine->turn]) : NULL;
 
         if (task != NULL) {
             affine->turn_left--;
@@ -164,9 +164,9 @@ affine_next(trpi_worker *worker)
         return task;
     }
     if (atomic_load_explicit(&affine->handed_count, memory_order_relaxed) != 0) {
-        (void)pthread_mutex_lock(&worker->queue_lock);
+        pthread_mutex_lock(&worker->queue_lock);
         take_over(affine);
-        (void)pthread_mutex_unlock(&worker->queue_lock);
+        pthread_mutex_unlock(&worker->queue_lock);
     }
     return take_fair(affine);
 }
@@ -175,15 +175,15 @@ affine_next(trpi_worker *worker)
 static bool
 affine_wait(trpi_worker *worker)
 {
-    (void)pthread_mutex_lock(&worker->queue_lock);
+    pthread_mutex_lock(&worker->queue_lock);
     while (atomic_load_explicit(&worker->affine->handed_count, memory_order_relaxed) == 0 &&
            !trpi_sched_is_stopping(worker->sched)) {
         atomic_store_explicit(&worker->asleep, true,
                               memory_order_seq_cst); /* quiescent (retire.c) */
-        (void)pthread_cond_wait(&worker->queue_cond, &worker->queue_lock);
+        pthread_cond_wait(&worker->queue_cond, &worker->queue_lock);
         atomic_store_explicit(&worker->asleep, false, memory_order_seq_cst);
     }
-    (void)pthread_mutex_unlock(&worker->queue_lock);
+    pthread_mutex_unlock(&worker->queue_lock);
     return !trpi_sched_is_stopping(worker->sched);
 }
 

@@ -202,9 +202,8 @@ ready_count(trpi_sched *sched)
     if (sched->busy != NULL) {
         keep_busy(sched);
     }
-    return stands_still(sched)
-               ? 0
-               : atomic_load_explicit(&sched->inject_count, memory_order_relaxed);
+    return stands_still(sched) ? 0
+                               : atomic_load_explicit(&sched->inject_count, memory_order_relaxed);
 }
 
 static void
@@ -439,24 +438,24 @@ trpi_gate_init(trpi_gate *gate)
 {
     pthread_condattr_t monotonic;
 
-    (void)pthread_mutex_init(&gate->lock, NULL);
+    pthread_mutex_init(&gate->lock, NULL);
     (void)pthread_condattr_init(&monotonic);
     (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&gate->changed, &monotonic);
+    pthread_cond_init(&gate->changed, &monotonic);
     (void)pthread_condattr_destroy(&monotonic);
 }
 
 void
 trpi_gate_fini(trpi_gate *gate)
 {
-    (void)pthread_cond_destroy(&gate->changed);
+    pthread_cond_destroy(&gate->changed);
     trpi_mutex_destroy(&gate->lock);
 }
 
 void
 trpi_gate_signal(trpi_gate *gate)
 {
-    (void)pthread_cond_broadcast(&gate->changed);
+    pthread_cond_broadcast(&gate->changed);
 }
 
 typedef struct gate_look {
@@ -471,9 +470,9 @@ gate_done(void *arg)
     gate_look *look = arg;
     bool done;
 
-    (void)pthread_mutex_lock(&look->gate->lock);
+    pthread_mutex_lock(&look->gate->lock);
     done = look->done(look->arg);
-    (void)pthread_mutex_unlock(&look->gate->lock);
+    pthread_mutex_unlock(&look->gate->lock);
     return done;
 }
 
@@ -489,9 +488,9 @@ trpi_gate_wait(trpi_gate *gate, trpi_sched *sched, trpi_done_fn done, void *arg,
         gate_look look = { gate, done, arg };
         trpi_pumped pumped;
 
-        (void)pthread_mutex_unlock(&gate->lock);
+        pthread_mutex_unlock(&gate->lock);
         pumped = trpi_sched_pump(sched, gate_done, &look, deadline_ns, TRPI_MOVE_OF_WORLD);
-        (void)pthread_mutex_lock(&gate->lock);
+        pthread_mutex_lock(&gate->lock);
         return pumped == TRPI_PUMPED_DONE;
     }
     while (!done(arg) && rc != ETIMEDOUT) {

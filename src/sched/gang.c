@@ -52,7 +52,7 @@
 #define CLEAR_PERCENT_2 115u
 #define LOOK_NS 20000u
 #define HOSTAGE_NS 200000u /* a run that is this long keeps nobody else */
-#define TICK_NS 1000000u /* of the first who sits out */
+#define TICK_NS 1000000u   /* of the first who sits out */
 /* Where a message takes longer, crossing costs too little to matter, and a measure would see too
  * few of them. */
 #define WORK_PER_S_MIN 500000u
@@ -113,8 +113,7 @@ work_done(trpi_sched *sched)
     for (uint32_t i = 0; i < sched->pool_count; i++) {
         trpi_worker *worker = trpi_sched_worker(sched, i);
 
-        sum += work != NULL ? work(worker->data)
-                            : atomic_load_explicit(&worker->progress, RELAXED);
+        sum += work != NULL ? work(worker->data) : atomic_load_explicit(&worker->progress, RELAXED);
     }
     return sum;
 }
@@ -422,8 +421,7 @@ static void
 moved(trpi_worker *worker)
 {
     /* release: a quiescent state (retire.c) */
-    atomic_store_explicit(&worker->progress,
-                          atomic_load_explicit(&worker->progress, RELAXED) + 1,
+    atomic_store_explicit(&worker->progress, atomic_load_explicit(&worker->progress, RELAXED) + 1,
                           memory_order_release);
 }
 
@@ -509,7 +507,7 @@ trpi_gang_sit_out(trpi_worker *worker)
     for (uint32_t i = 0; i < TRPI_POOL_MAX; i++) {
         runs[i] = UINT64_MAX;
     }
-    hand_over(worker, true); /* parallelism-G1; they were about to run */
+    hand_over(worker, true);   /* parallelism-G1; they were about to run */
     trpi_wake_for_push(sched); /* who relied on our search, or woke us, needs another one */
     if (worker->trims == 0) {
         trpi_trim(worker, TRPI_TRIMS_OWN);

@@ -35,8 +35,8 @@ typedef struct trpi_group {
     pthread_cond_t cond;
     trpi_task_list queue;
     uint32_t queued;
-    uint32_t threads;  /* alive or being made */
-    uint32_t waiting;  /* of these, in the wait, or on their way out of it: each takes one task */
+    uint32_t threads; /* alive or being made */
+    uint32_t waiting; /* of these, in the wait, or on their way out of it: each takes one task */
     uint32_t attached;
 } trpi_group;
 
@@ -65,10 +65,10 @@ trpi_sched_group_new(trpi_sched *sched, uint8_t number, const trpi_group_options
     group->number = number;
     (void)snprintf(group->name, sizeof group->name, "%.8s",
                    options->name != NULL ? options->name : "group");
-    (void)pthread_mutex_init(&group->lock, NULL);
+    pthread_mutex_init(&group->lock, NULL);
     (void)pthread_condattr_init(&attributes);
     (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&group->cond, &attributes);
+    pthread_cond_init(&group->cond, &attributes);
     (void)pthread_condattr_destroy(&attributes);
     atomic_store_explicit(&sched->groups[number], group, memory_order_release);
     return TRP_OK;
@@ -84,10 +84,10 @@ try_again(void *arg, uint64_t a, uint64_t b)
 
     (void)a;
     (void)b;
-    (void)pthread_mutex_lock(&group->lock);
+    pthread_mutex_lock(&group->lock);
     make = group->queued > 0 && group->threads == 0;
     group->threads += make;
-    (void)pthread_mutex_unlock(&group->lock);
+    pthread_mutex_unlock(&group->lock);
     if (make) {
         thread_make(group);
     }
@@ -105,9 +105,9 @@ thread_make(trpi_group *group)
     if (trpi_private_start(group->sched, &options, group, &index) == TRP_OK) {
         return;
     }
-    (void)pthread_mutex_lock(&group->lock);
+    pthread_mutex_lock(&group->lock);
     none = --group->threads == 0;
-    (void)pthread_mutex_unlock(&group->lock);
+    pthread_mutex_unlock(&group->lock);
     if (none) { /* group-G1; where there is not even memory for that, the next push tries */
         (void)trpi_timer_add(group->sched, AGAIN_MS, try_again, group, 0, 0, &timer);
     }
@@ -120,13 +120,13 @@ trpi_group_push(trpi_sched *sched, trpi_task *task)
     bool make;
 
     trpi_assert(group != NULL);
-    (void)pthread_mutex_lock(&group->lock);
+    pthread_mutex_lock(&group->lock);
     trpi_task_list_push(&group->queue, task);
     group->queued++;
     make = group->queued > group->waiting && group->threads < group->threads_max;
     group->threads += make;
-    (void)pthread_cond_signal(&group->cond);
-    (void)pthread_mutex_unlock(&group->lock);
+    pthread_cond_signal(&group->cond);
+    pthread_mutex_unlock(&group->lock);
     if (make) {
         thread_make(group);
     }
@@ -144,8 +144,8 @@ after_ms(const trpi_group *group, uint32_t ms)
 static trpi_task *
 wait_for_task(trpi_worker *worker, trpi_group *group)
 {
-    struct timespec until = after_ms(group, group->attached > 0 ? group->keep_alive_ms
-                                                                : group->shutdown_ms);
+    struct timespec until =
+        after_ms(group, group->attached > 0 ? group->keep_alive_ms : group->shutdown_ms);
     bool over = false;
 
     group->waiting++;
@@ -156,8 +156,8 @@ wait_for_task(trpi_worker *worker, trpi_group *group)
         over = pthread_cond_timedwait(&group->cond, &group->lock, &until) == ETIMEDOUT;
         if (attached != (group->attached > 0)) { /* the other time counts, from now */
             over = false;
-            until = after_ms(group,
-                             group->attached > 0 ? group->keep_alive_ms : group->shutdown_ms);
+            until =
+                after_ms(group, group->attached > 0 ? group->keep_alive_ms : group->shutdown_ms);
         }
     }
     group->waiting--;
@@ -174,7 +174,7 @@ group_next(trpi_worker *worker, trpi_group *group)
 {
     trpi_task *task = NULL;
 
-    (void)pthread_mutex_lock(&group->lock);
+    pthread_mutex_lock(&group->lock);
     if (!trpi_sched_is_stopping(group->sched)) {
         task = trpi_task_list_pop(&group->queue);
         if (task == NULL) {
@@ -186,7 +186,7 @@ group_next(trpi_worker *worker, trpi_group *group)
     } else {
         group->threads--; /* group-G2 */
     }
-    (void)pthread_mutex_unlock(&group->lock);
+    pthread_mutex_unlock(&group->lock);
     return task;
 }
 
@@ -219,9 +219,9 @@ trpi_sched_group_attach(trpi_sched *sched, uint8_t number)
     trpi_group *group = group_get(sched, number);
 
     trpi_assert(group != NULL);
-    (void)pthread_mutex_lock(&group->lock);
+    pthread_mutex_lock(&group->lock);
     group->attached++;
-    (void)pthread_mutex_unlock(&group->lock);
+    pthread_mutex_unlock(&group->lock);
 }
 
 void
@@ -230,13 +230,13 @@ trpi_sched_group_detach(trpi_sched *sched, uint8_t number)
     trpi_group *group = group_get(sched, number);
 
     trpi_assert(group != NULL);
-    (void)pthread_mutex_lock(&group->lock);
+    pthread_mutex_lock(&group->lock);
     trpi_assert(group->attached > 0);
     group->attached--;
     if (group->attached == 0) {
-        (void)pthread_cond_broadcast(&group->cond); /* the shorter time counts from now */
+        pthread_cond_broadcast(&group->cond); /* the shorter time counts from now */
     }
-    (void)pthread_mutex_unlock(&group->lock);
+    pthread_mutex_unlock(&group->lock);
 }
 
 uint32_t
@@ -246,9 +246,9 @@ trpi_sched_group_threads(trpi_sched *sched, uint8_t number)
     uint32_t threads = 0;
 
     if (group != NULL) {
-        (void)pthread_mutex_lock(&group->lock);
+        pthread_mutex_lock(&group->lock);
         threads = group->threads;
-        (void)pthread_mutex_unlock(&group->lock);
+        pthread_mutex_unlock(&group->lock);
     }
     return threads;
 }
@@ -260,9 +260,9 @@ trpi_groups_wake_all(trpi_sched *sched)
         trpi_group *group = group_get(sched, (uint8_t)i);
 
         if (group != NULL) {
-            (void)pthread_mutex_lock(&group->lock);
-            (void)pthread_cond_broadcast(&group->cond);
-            (void)pthread_mutex_unlock(&group->lock);
+            pthread_mutex_lock(&group->lock);
+            pthread_cond_broadcast(&group->cond);
+            pthread_mutex_unlock(&group->lock);
         }
     }
 }
@@ -274,7 +274,7 @@ trpi_groups_free(trpi_sched *sched)
         trpi_group *group = group_get(sched, (uint8_t)i);
 
         if (group != NULL) {
-            (void)pthread_cond_destroy(&group->cond);
+            pthread_cond_destroy(&group->cond);
             trpi_mutex_destroy(&group->lock);
             trpi_free(group);
         }

@@ -43,8 +43,7 @@ static inline void
 ran(trpi_worker *worker)
 {
     /* release: what the run read is read (retire.c). Plain read: we are the only writer. */
-    atomic_store_explicit(&worker->progress,
-                          atomic_load_explicit(&worker->progress, RELAXED) + 1,
+    atomic_store_explicit(&worker->progress, atomic_load_explicit(&worker->progress, RELAXED) + 1,
                           memory_order_release);
 }
 
@@ -75,7 +74,8 @@ end_run(trpi_worker *worker, trpi_task *task, trpi_run_result result)
 
 /* Keep task (NULL: none), and run the one that was kept before: two that talk to one another go
  * through no queue and give nothing up, until others have waited long enough. */
-static void __attribute__((noinline)) run_kept(trpi_worker *worker, trpi_task *task)
+static NOINLINE void
+run_kept(trpi_worker *worker, trpi_task *task)
 {
     const trpi_sched *sched = worker->sched;
     trpi_run_result (*const run_task)(void *, trpi_task *, uint32_t) = sched->options.ops->run;

@@ -35,10 +35,10 @@ trpi_private_push(trpi_sched *sched, trpi_task *task)
         trpi_affine_push(worker, task);
         return;
     }
-    (void)pthread_mutex_lock(&worker->queue_lock);
+    pthread_mutex_lock(&worker->queue_lock);
     trpi_task_list_push(&worker->queue, task);
-    (void)pthread_cond_signal(&worker->queue_cond);
-    (void)pthread_mutex_unlock(&worker->queue_lock);
+    pthread_cond_signal(&worker->queue_cond);
+    pthread_mutex_unlock(&worker->queue_lock);
 }
 
 static trpi_task *
@@ -46,7 +46,7 @@ private_next(trpi_worker *worker)
 {
     trpi_task *task = NULL;
 
-    (void)pthread_mutex_lock(&worker->queue_lock);
+    pthread_mutex_lock(&worker->queue_lock);
     while (!trpi_sched_is_stopping(worker->sched)) {
         task = trpi_task_list_pop(&worker->queue);
         if (task != NULL || worker->released) {
@@ -54,10 +54,10 @@ private_next(trpi_worker *worker)
         }
         atomic_store_explicit(&worker->asleep, true,
                               memory_order_seq_cst); /* quiescent (retire.c) */
-        (void)pthread_cond_wait(&worker->queue_cond, &worker->queue_lock);
+        pthread_cond_wait(&worker->queue_cond, &worker->queue_lock);
         atomic_store_explicit(&worker->asleep, false, memory_order_seq_cst);
     }
-    (void)pthread_mutex_unlock(&worker->queue_lock);
+    pthread_mutex_unlock(&worker->queue_lock);
     trpi_worker_awake(worker);
     return task;
 }
@@ -70,11 +70,11 @@ private_nap(trpi_worker *worker)
     uint64_t until_ns = trpi_sched_now(worker->sched) + NAP_NS;
     struct timespec until = { (time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u) };
 
-    (void)pthread_mutex_lock(&worker->queue_lock);
+    pthread_mutex_lock(&worker->queue_lock);
     if (worker->queue.first == NULL && !trpi_sched_is_stopping(worker->sched)) {
-        (void)pthread_cond_timedwait(&worker->queue_cond, &worker->queue_lock, &until);
+        pthread_cond_timedwait(&worker->queue_cond, &worker->queue_lock, &until);
     }
-    (void)pthread_mutex_unlock(&worker->queue_lock);
+    pthread_mutex_unlock(&worker->queue_lock);
 }
 
 void
@@ -105,7 +105,7 @@ private_index(trpi_sched *sched, uint16_t *ret_index)
 {
     trp_err err = TRP_OK;
 
-    (void)pthread_mutex_lock(&sched->private_lock);
+    pthread_mutex_lock(&sched->private_lock);
     if (sched->private_free_count > 0) {
         *ret_index = sched->private_free[--sched->private_free_count];
     } else if (sched->private_count < TRPI_PRIVATE_MAX) {
@@ -113,16 +113,16 @@ private_index(trpi_sched *sched, uint16_t *ret_index)
     } else {
         err = TRP_ELIMIT;
     }
-    (void)pthread_mutex_unlock(&sched->private_lock);
+    pthread_mutex_unlock(&sched->private_lock);
     return err;
 }
 
 void
 trpi_private_index_free(trpi_sched *sched, uint16_t index)
 {
-    (void)pthread_mutex_lock(&sched->private_lock);
+    pthread_mutex_lock(&sched->private_lock);
     sched->private_free[sched->private_free_count++] = index;
-    (void)pthread_mutex_unlock(&sched->private_lock);
+    pthread_mutex_unlock(&sched->private_lock);
 }
 
 trp_err
@@ -200,11 +200,11 @@ trpi_sched_private_release(trpi_sched *sched, uint16_t index)
         return;
     }
     trpi_assert(worker != NULL && worker->is_private);
-    (void)pthread_mutex_lock(&worker->queue_lock);
+    pthread_mutex_lock(&worker->queue_lock);
     trpi_assert(!worker->released);
     worker->released = true;
-    (void)pthread_cond_signal(&worker->queue_cond);
-    (void)pthread_mutex_unlock(&worker->queue_lock);
+    pthread_cond_signal(&worker->queue_cond);
+    pthread_mutex_unlock(&worker->queue_lock);
     trpi_private_index_free(sched, index);
 }
 
@@ -217,9 +217,9 @@ trpi_private_wake_all(trpi_sched *sched)
         if (worker == NULL) {
             continue; /* an index may be given out whose worker is being made */
         }
-        (void)pthread_mutex_lock(&worker->queue_lock);
-        (void)pthread_cond_broadcast(&worker->queue_cond);
-        (void)pthread_mutex_unlock(&worker->queue_lock);
+        pthread_mutex_lock(&worker->queue_lock);
+        pthread_cond_broadcast(&worker->queue_cond);
+        pthread_mutex_unlock(&worker->queue_lock);
     }
     trpi_groups_wake_all(sched);
 }

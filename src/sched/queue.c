@@ -149,7 +149,7 @@ trpi_ring_steal(trpi_worker *thief, trpi_worker *victim, uint32_t at_least, uint
 /* The ring is full: its older half goes to the injection queue, by one lock, where others find it.
  * What is younger is hot in this core's cache, and goes on: a tree of tasks is run in depth, not in
  * breadth. */
-static void __attribute__((noinline))
+static NOINLINE void
 ring_overflow(trpi_worker *worker, trpi_task *task)
 {
     trpi_task_list list = { NULL, NULL };
@@ -161,8 +161,8 @@ ring_overflow(trpi_worker *worker, trpi_task *task)
     head = atomic_load_explicit(&worker->ring_head, RELAXED);
     end = head + (tail - head) / 2;
     for (uint32_t i = head; i != end; i++) {
-        trpi_task_list_push(
-            &list, atomic_load_explicit(&worker->ring[i % TRPI_RING_TASKS], RELAXED));
+        trpi_task_list_push(&list,
+                            atomic_load_explicit(&worker->ring[i % TRPI_RING_TASKS], RELAXED));
     }
     atomic_store_explicit(&worker->ring_head, end, RELAXED);
     trpi_slot_leave(worker);
@@ -208,7 +208,7 @@ trpi_ring_pop(trpi_worker *worker)
 
 /* ---- injection queue ------------------------------------------------------------------------- */
 
-static void __attribute__((noinline))
+static NOINLINE void
 inject_elsewhere(trpi_sched *sched, trpi_task *task)
 {
     if (task->dispatch == TRPI_DISPATCH_HERE) {
@@ -235,10 +235,10 @@ trpi_sched_inject(trpi_sched *sched, trpi_task *task)
 void
 trpi_inject_push(trpi_sched *sched, trpi_task *task)
 {
-    (void)pthread_mutex_lock(&sched->inject_lock);
+    pthread_mutex_lock(&sched->inject_lock);
     trpi_task_list_push(&sched->inject, task);
     atomic_fetch_add_explicit(&sched->inject_count, 1, RELAXED);
-    (void)pthread_mutex_unlock(&sched->inject_lock);
+    pthread_mutex_unlock(&sched->inject_lock);
     trpi_wake_for_push(sched); /* queue-Q3 */
 }
 
@@ -248,13 +248,13 @@ trpi_inject_list(trpi_sched *sched, trpi_task_list *list, uint32_t count, bool f
     if (list->first == NULL) {
         return;
     }
-    (void)pthread_mutex_lock(&sched->inject_lock);
+    pthread_mutex_lock(&sched->inject_lock);
     if (first) {
         trpi_task_list_append(list, &sched->inject);
     }
     trpi_task_list_append(&sched->inject, list);
     atomic_fetch_add_explicit(&sched->inject_count, count, RELAXED);
-    (void)pthread_mutex_unlock(&sched->inject_lock);
+    pthread_mutex_unlock(&sched->inject_lock);
     trpi_wake_for_push(sched); /* queue-Q3 */
 }
 
@@ -276,12 +276,12 @@ trpi_inject_pop(trpi_worker *worker, uint32_t most)
     }
     share = share > most ? most : share;
     share = share > room + 1 ? room + 1 : share;
-    (void)pthread_mutex_lock(&sched->inject_lock);
+    pthread_mutex_lock(&sched->inject_lock);
     for (; count < share && (task = trpi_task_list_pop(&sched->inject)) != NULL; count++) {
         trpi_task_list_push(&list, task);
     }
     atomic_fetch_sub_explicit(&sched->inject_count, count, RELAXED);
-    (void)pthread_mutex_unlock(&sched->inject_lock);
+    pthread_mutex_unlock(&sched->inject_lock);
     first = trpi_task_list_pop(&list);
     while ((task = trpi_task_list_pop(&list)) != NULL) {
         trpi_ring_push(worker, task);
@@ -307,10 +307,10 @@ trpi_defer_push(trpi_worker *at, trpi_task *task)
 {
     trpi_waiting *deferred = &at->deferred;
 
-    (void)pthread_mutex_lock(&deferred->lock);
+    pthread_mutex_lock(&deferred->lock);
     trpi_task_list_push(&deferred->young, task);
     atomic_fetch_add_explicit(&deferred->count, 1, RELAXED);
-    (void)pthread_mutex_unlock(&deferred->lock);
+    pthread_mutex_unlock(&deferred->lock);
     trpi_wake_worker(at); /* queue-Q3: the pair of its last look before sleep */
     /* It may have begun to sit out, and handed over what it had before this came. The lock orders
      * its look at limit before ours. */
@@ -327,12 +327,12 @@ trpi_defer_drain(trpi_worker *at)
     trpi_task_list all = { NULL, NULL };
     uint32_t count;
 
-    (void)pthread_mutex_lock(&deferred->lock);
+    pthread_mutex_lock(&deferred->lock);
     trpi_task_list_append(&all, &deferred->due);
     trpi_task_list_append(&all, &deferred->old);
     trpi_task_list_append(&all, &deferred->young);
     count = atomic_exchange_explicit(&deferred->count, 0, RELAXED);
-    (void)pthread_mutex_unlock(&deferred->lock);
+    pthread_mutex_unlock(&deferred->lock);
     trpi_inject_list(at->sched, &all, count, false);
 }
 
@@ -345,7 +345,7 @@ trpi_defer_pop(trpi_worker *at)
     if (atomic_load_explicit(&deferred->count, RELAXED) == 0) {
         return NULL;
     }
-    (void)pthread_mutex_lock(&deferred->lock);
+    pthread_mutex_lock(&deferred->lock);
     task = trpi_task_list_pop(&deferred->due);
     if (task == NULL) {
         task = trpi_task_list_pop(&deferred->old);
@@ -356,7 +356,7 @@ trpi_defer_pop(trpi_worker *at)
     if (task != NULL) {
         atomic_fetch_sub_explicit(&deferred->count, 1, RELAXED);
     }
-    (void)pthread_mutex_unlock(&deferred->lock);
+    pthread_mutex_unlock(&deferred->lock);
     return task;
 }
 
@@ -370,9 +370,8 @@ trpi_defer_steal(trpi_worker *victim)
     uint64_t now = trpi_sched_now(victim->sched);
     uint64_t last = atomic_load_explicit(&deferred->stolen_ns, RELAXED);
 
-    if (now - last < TRPI_DEFER_NS_MAX ||
-        !atomic_compare_exchange_strong_explicit(&deferred->stolen_ns, &last, now, RELAXED,
-                                                 RELAXED)) {
+    if (now - last < TRPI_DEFER_NS_MAX || !atomic_compare_exchange_strong_explicit(
+                                              &deferred->stolen_ns, &last, now, RELAXED, RELAXED)) {
         return NULL;
     }
     return trpi_defer_pop(victim);
@@ -394,7 +393,7 @@ trpi_defer_age(trpi_worker *worker)
     if (!turn && !(passed && deferred->any_due)) {
         return;
     }
-    (void)pthread_mutex_lock(&deferred->lock);
+    pthread_mutex_lock(&deferred->lock);
     if (turn) {
         trpi_task_list_append(&deferred->due, &deferred->old);
         trpi_task_list_append(&deferred->old, &deferred->young);
@@ -407,7 +406,7 @@ trpi_defer_age(trpi_worker *worker)
         }
     }
     deferred->any_due = deferred->due.first != NULL;
-    (void)pthread_mutex_unlock(&deferred->lock);
+    pthread_mutex_unlock(&deferred->lock);
     if (task != NULL) {
         deferred->due_place = atomic_load_explicit(&worker->ring_tail, RELAXED);
         trpi_ring_push(worker, task);

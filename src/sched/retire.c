@@ -58,9 +58,9 @@ arm(trpi_sched *sched)
     uint64_t id;
 
     if (trpi_timer_add(sched, 1, grace_step, sched, 0, 0, &id) != TRP_OK) {
-        (void)pthread_mutex_lock(&sched->retire_lock);
+        pthread_mutex_lock(&sched->retire_lock);
         sched->retire_armed = false; /* the next retire tries again; the end frees all */
-        (void)pthread_mutex_unlock(&sched->retire_lock);
+        pthread_mutex_unlock(&sched->retire_lock);
     }
 }
 
@@ -75,12 +75,12 @@ trpi_retire(trpi_sched *sched, void (*fn)(void *object), void *object)
     }
     note->fn = fn;
     note->object = object;
-    (void)pthread_mutex_lock(&sched->retire_lock);
+    pthread_mutex_lock(&sched->retire_lock);
     note->next = sched->retired;
     sched->retired = note;
     was_armed = sched->retire_armed || sched->driven; /* driven: trpi_retire_between_runs() */
     sched->retire_armed = true;
-    (void)pthread_mutex_unlock(&sched->retire_lock);
+    pthread_mutex_unlock(&sched->retire_lock);
     if (!was_armed) {
         arm(sched);
     }
@@ -150,10 +150,10 @@ grace_step(void *arg, uint64_t a, uint64_t b)
     (void)a;
     (void)b;
     if (sched->grace == NULL) {
-        (void)pthread_mutex_lock(&sched->retire_lock);
+        pthread_mutex_lock(&sched->retire_lock);
         sched->grace = sched->retired;
         sched->retired = NULL;
-        (void)pthread_mutex_unlock(&sched->retire_lock);
+        pthread_mutex_unlock(&sched->retire_lock);
         progress_note(sched);
         sched->grace_step = 1;
     }
@@ -165,10 +165,10 @@ grace_step(void *arg, uint64_t a, uint64_t b)
         run_all(sched->grace);
         sched->grace = NULL;
     }
-    (void)pthread_mutex_lock(&sched->retire_lock);
+    pthread_mutex_lock(&sched->retire_lock);
     more = sched->grace != NULL || sched->retired != NULL;
     sched->retire_armed = more;
-    (void)pthread_mutex_unlock(&sched->retire_lock);
+    pthread_mutex_unlock(&sched->retire_lock);
     if (more) {
         arm(sched);
     }

@@ -55,14 +55,14 @@ sched_init(trpi_sched *sched, const trpi_sched_options *options)
     sched->membarrier =
         syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
     trpi_gang_init(sched);
-    (void)pthread_mutex_init(&sched->inject_lock, NULL);
-    (void)pthread_mutex_init(&sched->sleep_lock, NULL);
-    (void)pthread_mutex_init(&sched->private_lock, NULL);
-    (void)pthread_mutex_init(&sched->threads_lock, NULL);
-    (void)pthread_mutex_init(&sched->retire_lock, NULL);
+    pthread_mutex_init(&sched->inject_lock, NULL);
+    pthread_mutex_init(&sched->sleep_lock, NULL);
+    pthread_mutex_init(&sched->private_lock, NULL);
+    pthread_mutex_init(&sched->threads_lock, NULL);
+    pthread_mutex_init(&sched->retire_lock, NULL);
     (void)pthread_condattr_init(&attributes);
     (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&sched->threads_cond, &attributes);
+    pthread_cond_init(&sched->threads_cond, &attributes);
     (void)pthread_condattr_destroy(&attributes);
 }
 
@@ -137,14 +137,14 @@ threads_wait(trpi_sched *sched, uint32_t deadline_ms)
         until.tv_sec++;
         until.tv_nsec -= 1000000000;
     }
-    (void)pthread_mutex_lock(&sched->threads_lock);
+    pthread_mutex_lock(&sched->threads_lock);
     while (sched->threads_alive > 0) {
         if (pthread_cond_timedwait(&sched->threads_cond, &sched->threads_lock, &until) != 0) {
             break;
         }
     }
     ended = sched->threads_alive == 0;
-    (void)pthread_mutex_unlock(&sched->threads_lock);
+    pthread_mutex_unlock(&sched->threads_lock);
     return ended;
 }
 
@@ -209,11 +209,10 @@ trpi_sched_free(trpi_sched *sched)
     trpi_mutex_destroy(&sched->private_lock);
     trpi_mutex_destroy(&sched->threads_lock);
     trpi_mutex_destroy(&sched->retire_lock);
-    (void)pthread_cond_destroy(&sched->threads_cond);
+    pthread_cond_destroy(&sched->threads_cond);
     trpi_free(sched->grace_progress);
     trpi_free(sched);
 }
-
 
 uint32_t
 trpi_sched_pool_count(const trpi_sched *sched)

@@ -28,22 +28,23 @@
 
 #include "base/world.h"
 
-#define TRPI_RING_TASKS 256u        /* of a pool worker */
-#define TRPI_SLOT_WINS_MAX 64u      /* runs from the LIFO slot before the ring has its turn */
-#define TRPI_INJECT_RUNS 61u        /* the injection queue is looked at every so many runs */
-#define TRPI_KEEP_PAUSE 64u         /* runs without an offer, after a task was kept in vain */
-#define TRPI_STUCK_NS 20000u /* no progress for so long: the slot and the last task may be taken   \
+#define TRPI_RING_TASKS 256u   /* of a pool worker */
+#define TRPI_SLOT_WINS_MAX 64u /* runs from the LIFO slot before the ring has its turn */
+#define TRPI_INJECT_RUNS 61u   /* the injection queue is looked at every so many runs */
+#define TRPI_KEEP_PAUSE 64u    /* runs without an offer, after a task was kept in vain */
+#define TRPI_STUCK_NS                                                                              \
+    20000u /* no progress for so long: the slot and the last task may be taken   \
                               */
-#define TRPI_PATIENCE_NS 200000u    /* the same, for who found that what he took was short */
-#define TRPI_BACKLOG_NS 50000u      /* tasks that would wait for so long may be taken at once */
-#define TRPI_SPIN_NS 50000u         /* before a worker sleeps */
-#define TRPI_TRIM_NS 100000000u     /* when all sleep for so long, caches are given back */
-#define TRPI_SENTINEL_NS 1000000u   /* the sentinel's tick, while any worker is awake */
+#define TRPI_PATIENCE_NS 200000u  /* the same, for who found that what he took was short */
+#define TRPI_BACKLOG_NS 50000u    /* tasks that would wait for so long may be taken at once */
+#define TRPI_SPIN_NS 50000u       /* before a worker sleeps */
+#define TRPI_TRIM_NS 100000000u   /* when all sleep for so long, caches are given back */
+#define TRPI_SENTINEL_NS 1000000u /* the sentinel's tick, while any worker is awake */
 #define TRPI_DEFER_HOLD                                                                            \
     UINT16_MAX /* defer_to: wait the time out; an idle worker would not help the receiver */
-#define TRPI_DEFER_NS_MAX 1000000u  /* a deferred task runs again after this at the latest */
-#define TRPI_PRIVATE_MAX 1024u      /* private workers (pinned actors) of one scheduler */
-#define TRPI_POOL_MAX 64u           /* pool workers of one scheduler (TRP_WORKERS_MAX) */
+#define TRPI_DEFER_NS_MAX 1000000u /* a deferred task runs again after this at the latest */
+#define TRPI_PRIVATE_MAX 1024u     /* private workers (pinned actors) of one scheduler */
+#define TRPI_POOL_MAX 64u          /* pool workers of one scheduler (TRP_WORKERS_MAX) */
 
 typedef struct trpi_sched trpi_sched;
 typedef struct trpi_worker trpi_worker;
@@ -64,7 +65,7 @@ typedef struct trpi_task {
                                    Relaxed:      others read it as a hint where to wait */
     uint8_t dispatch;           /* TRPI_DISPATCH_* */
     uint8_t number;             /* GROUP: which one; else the owner's */
-    uint32_t id; /* the owner's (a cell's slot) */
+    uint32_t id;                /* the owner's (a cell's slot) */
 } trpi_task;
 
 typedef enum trpi_run_result {
@@ -168,8 +169,8 @@ void trpi_worker_settle(trpi_worker *worker, trpi_task *task, trpi_run_result re
 void trpi_worker_defer_to(trpi_worker *worker, uint16_t home);
 /* The place of the task that a worker keeps (TRPI_RUN_KEPT): queue-Q1. */
 typedef struct trpi_keeper {
-    _Atomic(trpi_task *) task; /* has nothing to do, as far as the worker knows */
-    _Atomic uint32_t busy;     /* the owner is at it, or at the slot or the ring's head */
+    _Atomic(trpi_task *) task;  /* has nothing to do, as far as the worker knows */
+    _Atomic uint32_t busy;      /* the owner is at it, or at the slot or the ring's head */
     _Atomic uint32_t steal_req; /* a thief wants one of them */
     bool fenced; /* no membarrier: the owner pays for a fence; written before the thread starts */
 } trpi_keeper;
@@ -266,9 +267,9 @@ trp_err trpi_sched_private_new(trpi_sched *sched, const char *name, bool high_pr
 typedef struct trpi_private_options {
     const char *name; /* NULL: made from the index */
     bool high_priority;
-    bool affine;       /* four queues (affine.c) instead of one; lives as long as the scheduler */
+    bool affine; /* four queues (affine.c) instead of one; lives as long as the scheduler */
     uint32_t affine_runs; /* from one of the queues before the next has its turn; >= 1 */
-    uint8_t number;    /* the owner's, trpi_worker_number() */
+    uint8_t number;       /* the owner's, trpi_worker_number() */
 } trpi_private_options;
 trp_err trpi_sched_private_open(trpi_sched *sched, const trpi_private_options *options,
                                 uint16_t *ret_index);

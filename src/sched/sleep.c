@@ -94,7 +94,7 @@ wake_one(trpi_sched *sched, uint32_t why)
 {
     trpi_worker *worker;
 
-    (void)pthread_mutex_lock(&sched->sleep_lock);
+    pthread_mutex_lock(&sched->sleep_lock);
     worker = sched->sleepers_first;
     if (worker != NULL && worker->sleep_next != NULL &&
         worker == atomic_load_explicit(&sched->sentinel, RELAXED)) {
@@ -103,7 +103,7 @@ wake_one(trpi_sched *sched, uint32_t why)
     if (worker != NULL) {
         wake(sched, worker, why);
     }
-    (void)pthread_mutex_unlock(&sched->sleep_lock);
+    pthread_mutex_unlock(&sched->sleep_lock);
 }
 
 void
@@ -126,21 +126,21 @@ trpi_wake_worker(trpi_worker *worker)
     if (LIKELY(!atomic_load_explicit(&worker->asleep, RELAXED))) {
         return;
     }
-    (void)pthread_mutex_lock(&sched->sleep_lock);
+    pthread_mutex_lock(&sched->sleep_lock);
     if (worker->in_sleepers) {
         wake(sched, worker, WOKEN_TO_SEARCH);
     }
-    (void)pthread_mutex_unlock(&sched->sleep_lock);
+    pthread_mutex_unlock(&sched->sleep_lock);
 }
 
 void
 trpi_wake_all(trpi_sched *sched)
 {
-    (void)pthread_mutex_lock(&sched->sleep_lock);
+    pthread_mutex_lock(&sched->sleep_lock);
     while (sched->sleepers_first != NULL) {
         wake(sched, sched->sleepers_first, WOKEN_TO_SEARCH);
     }
-    (void)pthread_mutex_unlock(&sched->sleep_lock);
+    pthread_mutex_unlock(&sched->sleep_lock);
 }
 
 /* ---- theft ----------------------------------------------------------------------------------- */
@@ -290,7 +290,7 @@ sleepers_add(trpi_sched *sched, trpi_worker *worker)
     uint64_t timeout = 0;
     uint32_t sleepers;
 
-    (void)pthread_mutex_lock(&sched->sleep_lock);
+    pthread_mutex_lock(&sched->sleep_lock);
     worker->sleep_next = sched->sleepers_first;
     sched->sleepers_first = worker;
     worker->in_sleepers = true;
@@ -303,7 +303,7 @@ sleepers_add(trpi_sched *sched, trpi_worker *worker)
         atomic_store_explicit(&sched->sentinel, worker, RELAXED);
         timeout = TRPI_SENTINEL_NS;
     }
-    (void)pthread_mutex_unlock(&sched->sleep_lock);
+    pthread_mutex_unlock(&sched->sleep_lock);
     return timeout;
 }
 
@@ -311,13 +311,13 @@ sleepers_add(trpi_sched *sched, trpi_worker *worker)
 static void
 sleepers_leave(trpi_sched *sched, trpi_worker *worker)
 {
-    (void)pthread_mutex_lock(&sched->sleep_lock);
+    pthread_mutex_lock(&sched->sleep_lock);
     if (worker->in_sleepers) {
         sleepers_remove(sched, worker);
         (void)atomic_fetch_add_explicit(&sched->searching, 1, SEQ_CST);
         atomic_store_explicit(&worker->woken, WOKEN_TO_WATCH, RELAXED);
     }
-    (void)pthread_mutex_unlock(&sched->sleep_lock);
+    pthread_mutex_unlock(&sched->sleep_lock);
 }
 
 void
@@ -406,7 +406,7 @@ trpi_search(trpi_worker *worker)
             trpi_trim(worker, TRPI_TRIMS_OWN);
         }
         in_vain = sleep_once(worker, &task) == WOKEN_TO_SEARCH;
-        if (in_vain) { /* until we find something */
+        if (in_vain) {                     /* until we find something */
             start = trpi_sched_now(sched); /* spin again: we were woken for something */
         }
     }

@@ -121,7 +121,7 @@ trpi_timer_start(trpi_sched *sched, const trpi_timer *what, uint64_t *ret_id)
     uint64_t due = tick_of(timers, what->due_ns);
 
     trpi_assert((what->fn != NULL) != (what->again != NULL));
-    (void)pthread_mutex_lock(&timers->lock);
+    pthread_mutex_lock(&timers->lock);
     entry = timers->stopping ? NULL : entry_new(timers);
     if (entry == NULL) {
         err = timers->stopping ? TRP_ECLOSED : TRP_ENOMEM;
@@ -132,10 +132,10 @@ trpi_timer_start(trpi_sched *sched, const trpi_timer *what, uint64_t *ret_id)
         *ret_id = (uint64_t)entry->generation << 32 | entry->index;
         if (due < timers->sleeps_until) {
             timers->sleeps_until = due;
-            (void)pthread_cond_signal(&timers->cond);
+            pthread_cond_signal(&timers->cond);
         }
     }
-    (void)pthread_mutex_unlock(&timers->lock);
+    pthread_mutex_unlock(&timers->lock);
     return err;
 }
 
@@ -146,8 +146,7 @@ trpi_timer_add(trpi_sched *sched, uint64_t delay_ms, trpi_timer_fn fn, void *arg
     const uint64_t delay_max = UINT64_MAX / 4 / 1000000u;
     trpi_timer what = { 0 };
 
-    what.due_ns =
-        trpi_sched_now(sched) + (delay_ms < delay_max ? delay_ms : delay_max) * 1000000u;
+    what.due_ns = trpi_sched_now(sched) + (delay_ms < delay_max ? delay_ms : delay_max) * 1000000u;
     what.fn = fn;
     what.arg = arg;
     what.a = a;
@@ -171,7 +170,7 @@ trpi_timer_cancel_note(trpi_sched *sched, uint64_t id, uint32_t *cancelled)
     trpi_timer dropped = { 0 };
     bool won = false;
 
-    (void)pthread_mutex_lock(&timers->lock);
+    pthread_mutex_lock(&timers->lock);
     if (index / CHUNK_ENTRIES < timers->chunks_count) {
         timer_entry *entry = &timers->chunks[index / CHUNK_ENTRIES][index % CHUNK_ENTRIES];
 
@@ -188,7 +187,7 @@ trpi_timer_cancel_note(trpi_sched *sched, uint64_t id, uint32_t *cancelled)
     if (won && cancelled != NULL) {
         __atomic_store_n(cancelled, 1, __ATOMIC_RELAXED); /* who loses finds it set: the lock */
     }
-    (void)pthread_mutex_unlock(&timers->lock);
+    pthread_mutex_unlock(&timers->lock);
     drop(&dropped);
     return won;
 }
@@ -210,13 +209,13 @@ fire_one(trpi_timers *timers, timer_entry *entry)
     if (what.again == NULL) {
         entry_free(timers, entry); /* from here a cancel says false */
     }
-    (void)pthread_mutex_unlock(&timers->lock);
+    pthread_mutex_unlock(&timers->lock);
     if (!cancelled && what.again != NULL) {
         again = what.again(what.arg, what.a, what.b);
     } else if (!cancelled) {
         what.fn(what.arg, what.a, what.b);
     }
-    (void)pthread_mutex_lock(&timers->lock);
+    pthread_mutex_lock(&timers->lock);
     if (what.again != NULL && again && !entry->cancelled && !entry->last && !timers->stopping) {
         entry->what.due_ns += what.interval_ns;
         trpi_wheel_add(&timers->wheel, &entry->node, tick_of(timers, entry->what.due_ns));
@@ -225,9 +224,9 @@ fire_one(trpi_timers *timers, timer_entry *entry)
     if (what.again != NULL) {
         entry_free(timers, entry);
     }
-    (void)pthread_mutex_unlock(&timers->lock);
+    pthread_mutex_unlock(&timers->lock);
     drop(&what);
-    (void)pthread_mutex_lock(&timers->lock);
+    pthread_mutex_lock(&timers->lock);
 }
 
 static void
@@ -248,7 +247,7 @@ trpi_timers_take(trpi_sched *sched, void (*of)(void *arg, uint64_t a, uint64_t b
 {
     trpi_timers *timers = sched->timers;
 
-    (void)pthread_mutex_lock(&timers->lock);
+    pthread_mutex_lock(&timers->lock);
     for (uint32_t i = 0; i < timers->chunks_count * CHUNK_ENTRIES; i++) {
         timer_entry *entry = &timers->chunks[i / CHUNK_ENTRIES][i % CHUNK_ENTRIES];
 
@@ -259,15 +258,15 @@ trpi_timers_take(trpi_sched *sched, void (*of)(void *arg, uint64_t a, uint64_t b
             trpi_timer what = entry->what;
 
             entry_free(timers, entry);
-            (void)pthread_mutex_unlock(&timers->lock);
+            pthread_mutex_unlock(&timers->lock);
             each(user, what.arg);
             drop(&what);
-            (void)pthread_mutex_lock(&timers->lock);
+            pthread_mutex_lock(&timers->lock);
         } else {
             entry->last = true; /* it runs, or is about to */
         }
     }
-    (void)pthread_mutex_unlock(&timers->lock);
+    pthread_mutex_unlock(&timers->lock);
 }
 
 /* Under the lock. */
@@ -281,7 +280,7 @@ wait_until(trpi_sched *sched, uint64_t tick)
 
     timers->sleeps_until = tick;
     if (tick == UINT64_MAX) {
-        (void)pthread_cond_wait(&timers->cond, &timers->lock);
+        pthread_cond_wait(&timers->cond, &timers->lock);
         return;
     }
     if (tick * timers->tick_ns <= now_ns) {
@@ -296,7 +295,7 @@ wait_until(trpi_sched *sched, uint64_t tick)
     wait_ns += (uint64_t)until.tv_nsec;
     until.tv_sec += (time_t)(wait_ns / 1000000000u);
     until.tv_nsec = (long)(wait_ns % 1000000000u);
-    (void)pthread_cond_timedwait(&timers->cond, &timers->lock, &until);
+    pthread_cond_timedwait(&timers->cond, &timers->lock, &until);
 }
 
 static void *
@@ -306,7 +305,7 @@ timer_main(void *arg)
     trpi_timers *timers = sched->timers;
 
     (void)pthread_setname_np(pthread_self(), "trp-timer");
-    (void)pthread_mutex_lock(&timers->lock);
+    pthread_mutex_lock(&timers->lock);
     while (!timers->stopping) {
         uint64_t tick = UINT64_MAX;
 
@@ -319,7 +318,7 @@ timer_main(void *arg)
         }
         wait_until(sched, tick);
     }
-    (void)pthread_mutex_unlock(&timers->lock);
+    pthread_mutex_unlock(&timers->lock);
     trpi_thread_ended(sched);
     return NULL;
 }
@@ -329,9 +328,9 @@ trpi_timers_fire(trpi_sched *sched)
 {
     trpi_timers *timers = sched->timers;
 
-    (void)pthread_mutex_lock(&timers->lock);
+    pthread_mutex_lock(&timers->lock);
     fire(sched, trpi_wheel_advance(&timers->wheel, now_tick(sched)));
-    (void)pthread_mutex_unlock(&timers->lock);
+    pthread_mutex_unlock(&timers->lock);
 }
 
 uint64_t
@@ -341,9 +340,9 @@ trpi_timers_next_ns(trpi_sched *sched)
     uint64_t tick;
     bool any;
 
-    (void)pthread_mutex_lock(&timers->lock);
+    pthread_mutex_lock(&timers->lock);
     any = trpi_wheel_next(&timers->wheel, &tick);
-    (void)pthread_mutex_unlock(&timers->lock);
+    pthread_mutex_unlock(&timers->lock);
     return any ? tick * timers->tick_ns : UINT64_MAX;
 }
 
@@ -362,15 +361,14 @@ trpi_timers_new(trpi_sched *sched)
         trpi_free(memory);
         return TRP_ENOMEM;
     }
-    (void)pthread_mutex_init(&timers->lock, NULL);
+    pthread_mutex_init(&timers->lock, NULL);
     (void)pthread_condattr_init(&attributes);
     (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&timers->cond, &attributes);
+    pthread_cond_init(&timers->cond, &attributes);
     (void)pthread_condattr_destroy(&attributes);
     sched->timers = timers;
     timers->tick_ns = tick_ns;
-    timers->used_max =
-        sched->options.timers_max == 0 ? TRPI_TIMERS_MAX : sched->options.timers_max;
+    timers->used_max = sched->options.timers_max == 0 ? TRPI_TIMERS_MAX : sched->options.timers_max;
     timers->wheel_memory = memory;
     trpi_wheel_init(&timers->wheel, slots, memory, now_tick(sched));
     timers->sleeps_until = UINT64_MAX;
@@ -397,10 +395,10 @@ trpi_timers_stop(trpi_sched *sched)
 {
     trpi_timers *timers = sched->timers;
 
-    (void)pthread_mutex_lock(&timers->lock);
+    pthread_mutex_lock(&timers->lock);
     timers->stopping = true;
-    (void)pthread_cond_signal(&timers->cond);
-    (void)pthread_mutex_unlock(&timers->lock);
+    pthread_cond_signal(&timers->cond);
+    pthread_mutex_unlock(&timers->lock);
 }
 
 void
@@ -438,7 +436,7 @@ trpi_timers_free(trpi_sched *sched)
     trpi_free(timers->chunks);
     trpi_free(timers->wheel_memory);
     trpi_mutex_destroy(&timers->lock);
-    (void)pthread_cond_destroy(&timers->cond);
+    pthread_cond_destroy(&timers->cond);
     trpi_free(timers);
     sched->timers = NULL;
 }

@@ -122,7 +122,8 @@ held_is_over(void *arg, uint64_t task, uint64_t zero)
 
 /* The receiver waits for something else than a worker (a network): run the task again after 1 to 2
  * ms. (Apart: it needs a stack frame that a compiler guards, which each settling would pay.) */
-static bool __attribute__((noinline)) hold(trpi_worker *worker, trpi_task *task)
+static NOINLINE bool
+hold(trpi_worker *worker, trpi_task *task)
 {
     uint64_t id;
 
@@ -171,19 +172,19 @@ trpi_worker_settle(trpi_worker *worker, trpi_task *task, trpi_run_result result)
 void
 trpi_thread_began(trpi_sched *sched)
 {
-    (void)pthread_mutex_lock(&sched->threads_lock);
+    pthread_mutex_lock(&sched->threads_lock);
     sched->threads_alive++;
-    (void)pthread_mutex_unlock(&sched->threads_lock);
+    pthread_mutex_unlock(&sched->threads_lock);
 }
 
 void
 trpi_thread_ended(trpi_sched *sched)
 {
-    (void)pthread_mutex_lock(&sched->threads_lock);
+    pthread_mutex_lock(&sched->threads_lock);
     trpi_assert(sched->threads_alive > 0);
     sched->threads_alive--;
-    (void)pthread_cond_broadcast(&sched->threads_cond);
-    (void)pthread_mutex_unlock(&sched->threads_lock);
+    pthread_cond_broadcast(&sched->threads_cond);
+    pthread_mutex_unlock(&sched->threads_lock);
 }
 
 /* The program's signals are the program's: our threads take none but those that their own
@@ -273,11 +274,11 @@ trpi_worker_new(trpi_sched *sched, uint16_t index, bool is_private, trpi_worker 
     worker->victim = index;
     (void)snprintf(worker->name, sizeof worker->name, "%.8s-%c%u", sched->name,
                    is_private ? 'p' : 'w', (unsigned)index % 10000u);
-    (void)pthread_mutex_init(&worker->deferred.lock, NULL);
-    (void)pthread_mutex_init(&worker->queue_lock, NULL);
+    pthread_mutex_init(&worker->deferred.lock, NULL);
+    pthread_mutex_init(&worker->queue_lock, NULL);
     (void)pthread_condattr_init(&attributes);
     (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC); /* whoever sets the wall clock */
-    (void)pthread_cond_init(&worker->queue_cond, &attributes);
+    pthread_cond_init(&worker->queue_cond, &attributes);
     (void)pthread_condattr_destroy(&attributes);
     *ret_worker = worker;
     return TRP_OK;
@@ -292,6 +293,6 @@ trpi_worker_free(trpi_worker *worker)
     trpi_affine_free(worker);
     trpi_mutex_destroy(&worker->deferred.lock);
     trpi_mutex_destroy(&worker->queue_lock);
-    (void)pthread_cond_destroy(&worker->queue_cond);
+    pthread_cond_destroy(&worker->queue_cond);
     trpi_free(worker);
 }

@@ -22,9 +22,9 @@ typedef struct trpi_waiting {
     pthread_mutex_t lock;
     _Atomic uint32_t count; /* relaxed hint for the test "empty"; exact under the lock */
     trpi_task_list young, old, due;
-    uint64_t age_ns;    /* the worker's: when the present age began */
-    uint32_t due_place; /* the worker's: ring place of the due task that was let in last */
-    bool any_due;       /* the worker's: hint */
+    uint64_t age_ns;            /* the worker's: when the present age began */
+    uint32_t due_place;         /* the worker's: ring place of the due task that was let in last */
+    bool any_due;               /* the worker's: hint */
     _Atomic uint64_t stolen_ns; /* when a thief took one; relaxed */
 } trpi_waiting;
 
@@ -35,36 +35,36 @@ struct trpi_worker {
     uint16_t defer_to;
     bool is_private;
     uint32_t slot_wins;
-    uint32_t keep_pause; /* runs until the next offer to keep a task */
-    _Atomic uint32_t inject_countdown; /* the owner's; others may set 0, relaxed: a hint */
+    uint32_t keep_pause;                  /* runs until the next offer to keep a task */
+    _Atomic uint32_t inject_countdown;    /* the owner's; others may set 0, relaxed: a hint */
     uint32_t gang_countdown, gang_stride; /* looks at the injection queue to one at the gang */
     uint64_t gang_looked_ns;
     uint64_t hostage_ns;       /* when the run of the worker that is looked after was first seen */
     uint64_t hostage_progress; /* its progress then */
     uint32_t hostage_of;       /* its index */
-    uint32_t victim; /* where the next theft starts */
+    uint32_t victim;           /* where the next theft starts */
     uint64_t theft_ns; /* when it took something, and its progress then; 0: it is judged already */
     uint64_t theft_progress;
     uint64_t taste_ns; /* how long the runs were that came of that; 0: not known */
     pthread_t thread;
     bool thread_made;
     _Atomic int cpu_clock; /* of the thread, 0: none yet; written by it, relaxed: a look */
-    uint32_t trims; /* TRPI_TRIMS_*: how ops->sleep was called since the last run */
+    uint32_t trims;        /* TRPI_TRIMS_*: how ops->sleep was called since the last run */
 
     /* written by the owner in each run, read by thieves */
     _Alignas(TRPI_CACHE_LINE) _Atomic uint32_t ring_head; /* CAS by all who pop */
-    _Atomic uint32_t ring_tail;              /* owner, release; pairs with acquire of thieves */
-    _Atomic(trpi_task *) slot;               /* the LIFO slot: see trpi_slot_enter() */
-    _Atomic uint64_t progress; /* +1 after each run, release: quiescent state, and sign of life */
+    _Atomic uint32_t ring_tail; /* owner, release; pairs with acquire of thieves */
+    _Atomic(trpi_task *) slot;  /* the LIFO slot: see trpi_slot_enter() */
+    _Atomic uint64_t progress;  /* +1 after each run, release: quiescent state, and sign of life */
     trpi_keeper keeper;
     _Alignas(TRPI_CACHE_LINE) _Atomic(trpi_task *) ring[TRPI_RING_TASKS];
 
     /* written by others */
     _Alignas(TRPI_CACHE_LINE) _Atomic uint32_t woken; /* futex word: 0 sleeping, 1 told to wake */
-    _Atomic bool asleep;                 /* seq_cst; pair: wake_if_asleep() and sleep_prepare() */
-    _Atomic uint32_t sits_out;           /* futex word: 1 while it waits in gang.c */
-    bool in_sleepers;                    /* sleep_lock */
-    trpi_worker *sleep_next;             /* sleep_lock */
+    _Atomic bool asleep;       /* seq_cst; pair: wake_if_asleep() and sleep_prepare() */
+    _Atomic uint32_t sits_out; /* futex word: 1 while it waits in gang.c */
+    bool in_sleepers;          /* sleep_lock */
+    trpi_worker *sleep_next;   /* sleep_lock */
     trpi_waiting deferred;
 
     /* private workers: their queue */
@@ -73,7 +73,7 @@ struct trpi_worker {
     trpi_task_list queue; /* queue_lock; of an affine worker: what other workers handed in */
     bool released;        /* queue_lock */
     bool high_priority;
-    _Atomic uint8_t number; /* relaxed: a look from outside may be a little old */
+    _Atomic uint8_t number;     /* relaxed: a look from outside may be a little old */
     struct trpi_group *group;   /* a thread of this group; NULL: a worker of its own */
     struct trpi_affine *affine; /* affine.c; NULL: not affine */
     char name[16];
@@ -86,12 +86,12 @@ struct trpi_worker {
 typedef struct trpi_gang {
     _Atomic uint32_t turn; /* 1: a worker is at the fields below; acquire, release */
     uint32_t state;
-    uint32_t limits[2];   /* what is compared: the one that was, another one */
+    uint32_t limits[2];                 /* what is compared: the one that was, another one */
     uint64_t rates[2][TRPI_GANG_PAIRS]; /* work in a second with each */
-    uint32_t measures;    /* taken so far */
-    bool up;              /* the direction of the next trial */
-    bool first;           /* nothing was seen yet */
-    bool ordered;         /* a watch before its time, which was due_ns */
+    uint32_t measures;                  /* taken so far */
+    bool up;                            /* the direction of the next trial */
+    bool first;                         /* nothing was seen yet */
+    bool ordered;                       /* a watch before its time, which was due_ns */
     uint64_t due_ns;
     uint64_t until_ns;    /* end of the present state */
     uint64_t since_ns;    /* start of what is being measured */
@@ -101,7 +101,7 @@ typedef struct trpi_gang {
 
 typedef struct trpi_timers trpi_timers; /* timer.c */
 
-struct trpi_retired; /* retire.c */
+struct trpi_retired;                              /* retire.c */
 void trpi_retire_between_runs(trpi_sched *sched); /* driven: nobody is in a run */
 
 struct trpi_sched {
@@ -116,7 +116,7 @@ struct trpi_sched {
     uint64_t still_until_ns; /* driven: nothing of it runs before */
     trpi_task *busy;         /* driven: it does not run before busy_until_ns; NULL: none */
     uint64_t busy_until_ns;
-    bool busy_is_due;        /* driven: it was ready, and is kept out of inject till then */
+    bool busy_is_due; /* driven: it was ready, and is kept out of inject till then */
 
     /* Workers below it run; 0: the scheduler stops. Looked at before each run. */
     _Alignas(TRPI_CACHE_LINE) _Atomic uint32_t limit;
@@ -130,16 +130,16 @@ struct trpi_sched {
     _Atomic uint32_t inject_count; /* relaxed hint; the fence of wake and sleep orders it */
 
     _Alignas(TRPI_CACHE_LINE) _Atomic uint32_t sleepers; /* seq_cst, see sleep.c */
-    _Atomic uint32_t searching;             /* seq_cst, see sleep.c */
+    _Atomic uint32_t searching;                          /* seq_cst, see sleep.c */
     pthread_mutex_t sleep_lock;
-    trpi_worker *sleepers_first;      /* sleep_lock */
-    _Atomic(trpi_worker *) sentinel;  /* written under sleep_lock; relaxed reads are hints */
-    _Atomic uint32_t fence_word;      /* see trpi_fence() */
+    trpi_worker *sleepers_first;     /* sleep_lock */
+    _Atomic(trpi_worker *) sentinel; /* written under sleep_lock; relaxed reads are hints */
+    _Atomic uint32_t fence_word;     /* see trpi_fence() */
 
     pthread_mutex_t private_lock;
-    uint32_t private_count;                    /* private_lock: highest index used so far */
+    uint32_t private_count; /* private_lock: highest index used so far */
     _Atomic(struct trpi_group *) groups[TRPI_GROUPS_MAX]; /* release; never unset */
-    uint16_t private_free[TRPI_PRIVATE_MAX];   /* private_lock: indices whose thread has ended */
+    uint16_t private_free[TRPI_PRIVATE_MAX]; /* private_lock: indices whose thread has ended */
     uint32_t private_free_count;
 
     pthread_mutex_t threads_lock; /* threads_alive, and the condition that it changed */
@@ -267,8 +267,8 @@ void trpi_futex_wake(_Atomic uint32_t *word);
 
 /* gang.c */
 void trpi_gang_init(trpi_sched *sched);
-void trpi_gang_look(trpi_worker *worker);      /* now and then, by whoever runs */
-void trpi_gang_sit_out(trpi_worker *worker);   /* its index is not below the limit */
+void trpi_gang_look(trpi_worker *worker);    /* now and then, by whoever runs */
+void trpi_gang_sit_out(trpi_worker *worker); /* its index is not below the limit */
 void trpi_gang_stop(trpi_sched *sched);
 
 /* private.c */
@@ -277,7 +277,7 @@ void trpi_private_loop(trpi_worker *worker);
 void trpi_private_wake_all(trpi_sched *sched);
 
 /* driven.c */
-trp_err trpi_driven_join(trpi_sched *sched);   /* the world's schedulers */
+trp_err trpi_driven_join(trpi_sched *sched); /* the world's schedulers */
 void trpi_driven_leave(trpi_sched *sched);
 void trpi_driven_loop(trpi_worker *worker);
 void trpi_private_index_free(trpi_sched *sched, uint16_t index);
@@ -311,7 +311,7 @@ void trpi_thread_ended(trpi_sched *sched);
 /* timer.c */
 trp_err trpi_timers_new(trpi_sched *sched);
 trp_err trpi_timers_start(trpi_sched *sched);
-void trpi_timers_stop(trpi_sched *sched);   /* tell the thread to end */
+void trpi_timers_stop(trpi_sched *sched); /* tell the thread to end */
 void trpi_timers_join(trpi_sched *sched);
 void trpi_timers_abandon(trpi_sched *sched); /* the thread that was not joined owns itself */
 void trpi_timers_free(trpi_sched *sched);
@@ -321,7 +321,7 @@ uint64_t trpi_timers_next_ns(trpi_sched *sched);
 
 /* retire.c */
 void trpi_retire_between_runs(trpi_sched *sched); /* driven: nobody is in a run */
-void trpi_retire_all(trpi_sched *sched); /* every thread has ended */
+void trpi_retire_all(trpi_sched *sched);          /* every thread has ended */
 
 /* ---- slot and ring, owner's side: queue-Q1; in line: each wake-up passes here ----------- */
 static inline void

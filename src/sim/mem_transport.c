@@ -28,7 +28,7 @@ enum event_kind { EVENT_CONNECT, EVENT_BYTES, EVENT_WRITTEN, EVENT_CLOSED };
 struct trpi_link {
     trpi_transport *transport;
     trpi_mem_network *network; /* outlives the transport, for release() */
-    trpi_link *peer; /* NULL: not connected, or the peer's memory is gone */
+    trpi_link *peer;           /* NULL: not connected, or the peer's memory is gone */
     void *user;
     char from_host[TRPI_HOST_BYTES_MAX + 1];
     char to_host[TRPI_HOST_BYTES_MAX + 1];
@@ -314,8 +314,8 @@ send_to_peer(trpi_mem_network *network, trpi_link *link, const uint8_t *bytes, s
     size_t first = asked.bytes_first > 0 && asked.bytes_first < count ? asked.bytes_first : count;
     trp_err err = event_add(network, link->peer, EVENT_BYTES, link->due_ns, bytes, first);
     if (err == TRP_OK && first < count) {
-        err = event_add(network, link->peer, EVENT_BYTES, link->due_ns, bytes + first,
-                        count - first);
+        err =
+            event_add(network, link->peer, EVENT_BYTES, link->due_ns, bytes + first, count - first);
     }
     return err;
 }
@@ -559,7 +559,7 @@ trpi_mem_network_step(trpi_mem_network *network)
     link->closing = link->closing || first->kind == EVENT_CLOSED;
     if (first->kind == EVENT_CONNECT) {
         deliver_connect(network, link);
-    /* mem-transport-M2: an end that closes hears nothing more */
+        /* mem-transport-M2: an end that closes hears nothing more */
     } else if (first->kind == EVENT_CLOSED || open) {
         /* only now: the transport of a link that has ended may be gone */
         const trpi_transport_events *events = link->transport->events;

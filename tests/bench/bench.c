@@ -25,10 +25,10 @@ static int done;
 void
 bench_done(void)
 {
-    (void)pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&lock);
     done = 1;
-    (void)pthread_cond_signal(&changed);
-    (void)pthread_mutex_unlock(&lock);
+    pthread_cond_signal(&changed);
+    pthread_mutex_unlock(&lock);
 }
 
 void
@@ -38,7 +38,7 @@ bench_wait(void)
 
     (void)clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += WAIT_S;
-    (void)pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&lock);
     while (!done) {
         if (pthread_cond_timedwait(&changed, &lock, &until) != 0) {
             (void)fprintf(stderr, "bench: not done after %d s: something was lost\n", WAIT_S);
@@ -46,7 +46,7 @@ bench_wait(void)
         }
     }
     done = 0;
-    (void)pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock);
 }
 
 void
@@ -111,8 +111,11 @@ bench_print(const char *workload, const char *param, double value, const char *u
 {
     bool whole = value >= 1000 || value == (double)(uint64_t)value;
 
-    (void)printf("troupe %s %s %.*f %s\n", workload, param, whole ? 0 : value < 1 ? 5 : 2, value,
-                 unit);
+    (void)printf("troupe %s %s %.*f %s\n", workload, param,
+                 whole       ? 0
+                 : value < 1 ? 5
+                             : 2,
+                 value, unit);
     (void)fflush(stdout);
 }
 

@@ -104,7 +104,7 @@ run_big(const bench_options *options)
     for (int i = 0; i < BIG_ACTORS; i++) {
         big_start start = { (uint64_t)(i + 1) * 0x9e3779b97f4a7c15u };
 
-        trp_system_tell(system, big_refs[i], &big_start_type, &start, sizeof start);
+        trp_system_tell(system, big_refs[i], &big_start_type, &start, sizeof(start));
     }
     bench_wait();
     bench_system_end(system);

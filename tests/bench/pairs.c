@@ -73,7 +73,7 @@ run_pingpong(const bench_options *options)
 
     bench_tell_ref(system, one, other);
     bench_tell_i64(system, one,
-             (int64_t)(2 * trips)); /* its first tell carries 2 * trips - 1, the last one 0 */
+                   (int64_t)(2 * trips)); /* its first tell carries 2 * trips - 1, the last one 0 */
     bench_wait();
     bench_system_end(system);
     return bench_print_rate("pingpong", 2 * trips, start_ns, end_ns, "messages/s",

@@ -33,8 +33,7 @@ must(int ok, const char *what)
 static int
 listener(uint16_t *ret_port)
 {
-    struct sockaddr_in address = { .sin_family = AF_INET,
-                                   .sin_addr = { htonl(INADDR_LOOPBACK) } };
+    struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
     socklen_t bytes = sizeof address;
     int fd = socket(AF_INET, SOCK_STREAM, 0);
 

@@ -253,7 +253,7 @@ run_tell(trp_system *system, const char *param, size_t bytes, uint64_t count, ui
     bench_wait();
     lost = sink_wait(system, &answer);
     print("remote", param, (double)answer.count * 1e9 / (double)(answer.last_ns - start_ns),
-                "messages/s");
+          "messages/s");
     return lost;
 }
 
@@ -381,9 +381,9 @@ beats(const bench_two *t, uint64_t count)
         uint64_t sent_ns = bench_now_ns();
 
         memcpy(beat + 1, &number, sizeof number);
-        bench_check(trpi_remote_control_send(t->remote, to, TRPI_CHANNEL_HEARTBEAT, beat,
-                                             sizeof beat),
-                    "heartbeat");
+        bench_check(
+            trpi_remote_control_send(t->remote, to, TRPI_CHANNEL_HEARTBEAT, beat, sizeof beat),
+            "heartbeat");
         while (atomic_load(&beat_number) != number) {
             (void)nanosleep(&(struct timespec){ 0, BEAT_PAUSE_NS }, NULL);
             if (bench_now_ns() - sent_ns > QUIET_NS) {

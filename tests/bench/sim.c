@@ -75,8 +75,8 @@ join(uint32_t members, uint64_t seeds)
     for (uint64_t seed = 1; seed <= seeds; seed++) {
         trpi_sim_result result = run("join", members + 1, seed, 0);
         join_ms = result.join_ms > join_ms ? result.join_ms : join_ms;
-        convergence_ms = result.convergence_ms > convergence_ms ? result.convergence_ms
-                                                                : convergence_ms;
+        convergence_ms =
+            result.convergence_ms > convergence_ms ? result.convergence_ms : convergence_ms;
     }
     print("sim_join", members, (double)join_ms / 1e3, "s");
     print("sim_convergence", members, (double)convergence_ms / 1e3, "s");

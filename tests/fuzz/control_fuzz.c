@@ -21,8 +21,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define FUZZ_ALL(F, S)                                                                             \
     F(S, bool, yes)                                                                                \
-    F(S, i32, i32) F(S, u32, u32) F(S, i64, i64) F(S, u64, u64) F(S, f64, f64) F(S, text32, text)  \
-        F(S, ref, ref)
+    F(S, i32, i32)                                                                                 \
+    F(S, u32, u32) F(S, i64, i64) F(S, u64, u64) F(S, f64, f64) F(S, text32, text) F(S, ref, ref)
 #define FUZZ_MESSAGES(M, P) M(P, all, FUZZ_ALL)
 TRP_PROTOCOL_DECLARE(fuzz, FUZZ_MESSAGES)
 TRP_PROTOCOL_DEFINE(fuzz, FUZZ_MESSAGES)

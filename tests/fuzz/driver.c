@@ -92,12 +92,12 @@ corpus_load(const char *directory)
         if (entry->d_name[0] != '.') {
             char path[4096];
 
-            snprintf(path, sizeof(path), "%s/%s", directory, entry->d_name);
+            snprintf(path, sizeof path, "%s/%s", directory, entry->d_name);
             names[count++] = strdup(path);
         }
     }
     closedir(opened);
-    qsort(names, count, sizeof(names[0]), by_name);
+    qsort(names, count, sizeof names[0], by_name);
     for (size_t i = 0; i < count; i++) {
         corpus_add(names[i]);
         free(names[i]);
@@ -137,7 +137,7 @@ mutate_once(uint8_t *data, size_t size)
         return size;
     case 1: /* a byte that parsers care for */
         if (size > 0) {
-            data[at] = special[below(sizeof(special))];
+            data[at] = special[below(sizeof special)];
         }
         return size;
     case 2: /* cut the end */

@@ -30,7 +30,7 @@ intern(void *arg, const trpi_node_id *id, uint32_t *ret_node)
 }
 
 static const trp_field fields[] = {
-    { "b", TRP_FIELD_bool, 0 },   { "n", TRP_FIELD_i64, 8 },      { "r", TRP_FIELD_ref, 16 },
+    { "b", TRP_FIELD_bool, 0 },    { "n", TRP_FIELD_i64, 8 },      { "r", TRP_FIELD_ref, 16 },
     { "t", TRP_FIELD_text32, 32 }, { "u", TRP_FIELD_text128, 64 }, { "f", TRP_FIELD_f64, 192 },
 };
 static const trp_type type = { "fuzz.type", 200, 1, 0, fields, 6, 0 };
@@ -53,8 +53,9 @@ map_make(void)
             abort();
         }
     }
-    return (trpi_node_map){ .serializers = &serializers, .sending = 2, .receiving = 1, .get = get,
-                            .intern = intern };
+    return (trpi_node_map){
+        .serializers = &serializers, .sending = 2, .receiving = 1, .get = get, .intern = intern
+    };
 }
 
 static void

@@ -32,8 +32,7 @@ try_table(trpi_metrics_table *table, const trpi_metrics_peer *peers)
     }
     trpi_assert(trpi_metrics_encode(TRPI_METRICS_TELL, table->entries, table->count, &bytes) ==
                 TRP_OK);
-    trpi_assert(trpi_metrics_decode(bytes.data, bytes.count, peers, PEERS, &kind, &back) ==
-                TRP_OK);
+    trpi_assert(trpi_metrics_decode(bytes.data, bytes.count, peers, PEERS, &kind, &back) == TRP_OK);
     trpi_assert(trpi_metrics_merge(table, back, &merged) == TRP_OK);
     trpi_assert(merged == table); /* the same: nothing new */
     trpi_metrics_table_unref(merged);
@@ -48,7 +47,7 @@ try_core(const uint8_t *data, size_t size)
     trpi_node_id self = node_id("test", 1);
     trpi_metrics_core *core = NULL;
     trpi_buffer answer = { NULL, 0, 0 };
-    trpi_metrics_peer *peers = trpi_alloc(PEERS * sizeof(*peers));
+    trpi_metrics_peer *peers = trpi_alloc(PEERS * sizeof *peers);
     trpi_assert(peers != NULL && trpi_metrics_core_new(&self, &options, 1, &core) == TRP_OK);
     peers_make(peers);
     peers[0].key = trpi_ident_key(&self);

@@ -11,7 +11,7 @@ static inline trpi_node_id
 node_id(const char *system, uint32_t number)
 {
     trpi_node_id id;
-    memset(&id, 0, sizeof(id));
+    memset(&id, 0, sizeof id);
     memcpy(id.address.protocol, "troupe.tcp", sizeof("troupe.tcp"));
     memcpy(id.address.system, system, strlen(system));
     memcpy(id.address.host, "10.0.0.1", sizeof("10.0.0.1"));

@@ -112,8 +112,7 @@ round_trip(const void *block, size_t bytes)
         trpi_node_map map = { .sending = 2, .receiving = 1, .get = get, .intern = intern };
         trpi_buffer wire = { 0 }, back = { 0 };
         if (trpi_encode(all[i], &chat_history_type, block, bytes, &map, &wire) == TRP_OK &&
-            trpi_decode(all[i], &chat_history_type, wire.data, wire.count, &map, &back) ==
-                TRP_OK) {
+            trpi_decode(all[i], &chat_history_type, wire.data, wire.count, &map, &back) == TRP_OK) {
             demand(trpi_payload_check(&chat_history_type, back.data, back.count) == TRP_OK);
             read_block(back.data, back.count);
         }

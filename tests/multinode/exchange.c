@@ -50,7 +50,7 @@ enum {
 
 typedef struct report {
     uint64_t received, checksum;
-    uint64_t next;     /* number that comes next when nothing is lost */
+    uint64_t next; /* number that comes next when nothing is lost */
     uint64_t gaps, missing;
     uint64_t disorder; /* came after a later one, or twice */
     uint64_t damaged;

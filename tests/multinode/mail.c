@@ -33,7 +33,7 @@ resolved(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *reply
     (void)arg;
     if (err == TRP_OK) {
         b->to = ((const trp_actor_identity *)trp_msg_payload(reply))->ref;
-        err = trp_timer_repeat(ctx, 1, EVERY_MS, EVERY_MS, &mail_tick_type, &tick, sizeof tick);
+        err = trp_timer_repeat(ctx, 1, EVERY_MS, EVERY_MS, &mail_tick_type, &tick, sizeof(tick));
     }
     trp_tell_text(ctx, b->asker, err == TRP_OK ? "telling" : trp_strerror(err));
     return TRP_OK;

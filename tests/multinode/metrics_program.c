@@ -19,8 +19,7 @@
 enum { MESSAGES = 600, GIB = 1 << 30 };
 
 #define WORK_DONE(F, S) F(S, u64, count)
-#define WORK_MESSAGES(M, P)                                                                        \
-    M(P, job, TRP_NO_FIELDS) M(P, ask, TRP_NO_FIELDS) M(P, done, WORK_DONE)
+#define WORK_MESSAGES(M, P) M(P, job, TRP_NO_FIELDS) M(P, ask, TRP_NO_FIELDS) M(P, done, WORK_DONE)
 TRP_PROTOCOL(work, WORK_MESSAGES)
 
 /* ---- what a node measures -------------------------------------------------------------------- */
@@ -41,8 +40,8 @@ collect(void *state, trp_metric *metrics, uint32_t max)
     return 2;
 }
 
-static const trp_metrics_collector collector = { sizeof collector, "of-the-test", NULL, collect,
-                                                 NULL, NULL };
+static const trp_metrics_collector collector = { sizeof collector, "of-the-test", NULL,
+                                                 collect,          NULL,          NULL };
 
 static size_t
 known(trp_multinode *test)
@@ -90,8 +89,8 @@ done_by(trp_multinode *test, trp_ref worker)
 {
     work_ask ask = { 0 };
     trp_msg *reply = NULL;
-    MUST(trp_system_ask(trp_multinode_system(test), worker, &work_ask_type, &ask, sizeof ask,
-                        30000, &reply));
+    MUST(trp_system_ask(trp_multinode_system(test), worker, &work_ask_type, &ask, sizeof ask, 30000,
+                        &reply));
     uint64_t count = ((const work_done *)trp_msg_payload(reply))->count;
     trp_msg_free(reply);
     return count;
@@ -112,7 +111,7 @@ share_of_second(trp_multinode *test, trp_ref router, trp_ref second, trp_ref thi
     uint64_t before = done_by(test, second), all = before + done_by(test, third) + MESSAGES;
     work_job job = { 0 };
     for (int i = 0; i < MESSAGES; i++) {
-        trp_system_tell(trp_multinode_system(test), router, &work_job_type, &job, sizeof job);
+        trp_system_tell(trp_multinode_system(test), router, &work_job_type, &job, sizeof(job));
     }
     AWAIT(done_by(test, second) + done_by(test, third) == all);
     return done_by(test, second) - before;
@@ -233,10 +232,9 @@ main(int argc, char **argv)
         "log.level=error",
         NULL
     };
-    static const trp_multinode_role roles[] = { { "first", NULL },
-                                                { "second", backend },
-                                                { "third", backend },
-                                                { "silent", silent } };
+    static const trp_multinode_role roles[] = {
+        { "first", NULL }, { "second", backend }, { "third", backend }, { "silent", silent }
+    };
     trp_multinode_options options = TRP_MULTINODE_OPTIONS_INIT;
     options.roles = roles;
     options.roles_count = 4;

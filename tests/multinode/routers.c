@@ -65,7 +65,7 @@ begin_or_end(trp_ctx *ctx, front *f, int begin)
         f->end_ms = f->heard_ms = trp_now_ms(ctx);
     }
     if (trp_timer_repeat(ctx, 1, 1, begin ? EVERY_MS : QUIET_MS, &routers_job_tick_type, &tick,
-                         sizeof tick) != TRP_OK) {
+                         sizeof(tick)) != TRP_OK) {
         trp_fail(ctx, TRP_ENOMEM, "no memory for a timer");
     }
 }
@@ -82,8 +82,8 @@ tick(trp_ctx *ctx, front *f)
     }
     if (f->runs) {
         for (int i = 0; i < AT_ONCE; i++) {
-            trp_tell(ctx, f->pool, &routers_job_ask_type, &job, sizeof job);
-            trp_tell(ctx, f->group, &routers_job_ask_type, &job, sizeof job);
+            trp_tell(ctx, f->pool, &routers_job_ask_type, &job, sizeof(job));
+            trp_tell(ctx, f->group, &routers_job_ask_type, &job, sizeof(job));
         }
         f->sent += 2 * AT_ONCE;
     } else if (f->answered == f->sent ? now_ms - f->heard_ms > QUIET_MS

@@ -37,8 +37,8 @@ use_lock(void *arg)
 {
     (void)arg;
     step_await(late ? 2 : 0);
-    (void)pthread_mutex_lock(&lock);
-    (void)pthread_mutex_unlock(&lock);
+    pthread_mutex_lock(&lock);
+    pthread_mutex_unlock(&lock);
     step_to(late ? 3 : 1);
     return NULL;
 }
@@ -127,10 +127,13 @@ main(int argc, char **argv)
     static const struct {
         const char *name;
         int (*run)(void);
-    } mistakes[] = { { "nothing", nothing },   { "race", race },
-                     { "early", destroy_lock }, { "late", destroy_lock },
+    } mistakes[] = { { "nothing", nothing },
+                     { "race", race },
+                     { "early", destroy_lock },
+                     { "late", destroy_lock },
                      { "use-after-free", use_after_free },
-                     { "leak", leak },         { "overflow", overflow } };
+                     { "leak", leak },
+                     { "overflow", overflow } };
 
     for (size_t i = 0; argc == 2 && i < sizeof mistakes / sizeof mistakes[0]; i++) {
         if (strcmp(argv[1], mistakes[i].name) == 0) {

@@ -266,12 +266,11 @@ a_minority_that_comes_and_goes_ends_nobody_else(void)
         stage_up(w, (1u << CHURN_NODES) - 1);
         churn_begin(&c, w, (enum pattern)(seed % PATTERNS), 1 + (uint32_t)(seed / PATTERNS % 3));
         struct waits t = churn_play(&c);
-        printf(
-            "  seed %llu, %s%s: works %lld, up %lld, down %lld, removed %lld, left %lld ms; %u "
-            "ended, %u of them healthy\n",
-            (unsigned long long)seed, names[c.pattern], weakly ? " (weakly up)" : "",
-            (long long)t.works_ms, (long long)t.up_ms, (long long)t.down_ms,
-            (long long)t.removed_ms, (long long)t.left_ms, c.ended, c.healthy);
+        printf("  seed %llu, %s%s: works %lld, up %lld, down %lld, removed %lld, left %lld ms; %u "
+               "ended, %u of them healthy\n",
+               (unsigned long long)seed, names[c.pattern], weakly ? " (weakly up)" : "",
+               (long long)t.works_ms, (long long)t.up_ms, (long long)t.down_ms,
+               (long long)t.removed_ms, (long long)t.left_ms, c.ended, c.healthy);
         UNIT_TRUE(c.healthy <= 2); /* 1 of 200 seeds has one; when all stopped it was 28 */
         UNIT_TRUE(t.down_ms < 120000);
         UNIT_TRUE(!weakly || t.works_ms < 60000);

@@ -19,9 +19,9 @@ double_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     int64_t number;
     (void)state;
-    memcpy(&number, trp_msg_payload(msg), sizeof(number));
+    memcpy(&number, trp_msg_payload(msg), sizeof number);
     number *= 2;
-    trp_reply(ctx, &trp_i64_type, &number, sizeof(number));
+    trp_reply(ctx, &trp_i64_type, &number, sizeof number);
     return TRP_OK;
 }
 static const trp_behaviour doubler = TRP_BEHAVIOUR_INIT("sim-doubler", char, double_receive);
@@ -45,11 +45,11 @@ ask(trp_sim *sim, uint32_t from, uint32_t to)
     char path[96];
     int64_t number = 21;
     trp_msg *answer = NULL;
-    snprintf(path, sizeof(path), "%s/user/doubler", trp_sim_address(sim, to));
+    snprintf(path, sizeof path, "%s/user/doubler", trp_sim_address(sim, to));
     trp_err err = trp_system_ask_path(trp_sim_system(sim, from), path, &trp_i64_type, &number,
-                                      sizeof(number), 5000, &answer);
+                                      sizeof number, 5000, &answer);
     if (err == TRP_OK) {
-        memcpy(&number, trp_msg_payload(answer), sizeof(number));
+        memcpy(&number, trp_msg_payload(answer), sizeof number);
     }
     trp_msg_free(answer);
     return err == TRP_OK ? number : (int64_t)err;
@@ -93,7 +93,7 @@ static void
 a_program_runs_on_nodes_that_come_and_go(void)
 {
     trp_sim_options options = TRP_SIM_OPTIONS_INIT;
-    trp_sim_result result = { .size = sizeof(result) };
+    trp_sim_result result = { .size = sizeof result };
     options.started = started;
     options.stable_after_ms = 3000;
     started_count = 0;
@@ -228,7 +228,7 @@ static void
 a_failure_ends_the_program_and_is_told(void)
 {
     trp_sim_options options = TRP_SIM_OPTIONS_INIT;
-    trp_sim_result result = { .size = sizeof(result) };
+    trp_sim_result result = { .size = sizeof result };
     bool went_on = false;
     options.seed = 7;
     options.seeds = 3;
@@ -275,7 +275,7 @@ static void
 a_failure_in_a_behaviour_ends_the_program_when_it_waits(void)
 {
     trp_sim_options options = TRP_SIM_OPTIONS_INIT;
-    trp_sim_result result = { .size = sizeof(result) };
+    trp_sim_result result = { .size = sizeof result };
     bool went_on = false;
     options.nodes = 1;
     options.started = failing_started;
@@ -305,10 +305,9 @@ static uint64_t
 run_seed(uint64_t seed)
 {
     static const uint32_t sizes[] = { 3, 4, 5, 2, 7 };
-    trpi_sim_options options = { .nodes = sizes[seed % 5],
-                                 .seed = seed,
-                                 .scenario = TRPI_SIM_ACTORS,
-                                 .until_ms = 30000 };
+    trpi_sim_options options = {
+        .nodes = sizes[seed % 5], .seed = seed, .scenario = TRPI_SIM_ACTORS, .until_ms = 30000
+    };
     trpi_sim_result result = { .hash = 0 };
     UNIT_EQUAL(trpi_sim_run(&options, &result), TRP_OK);
     UNIT_FALSE(result.failed);

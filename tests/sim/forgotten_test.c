@@ -16,9 +16,9 @@ watcher_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     memcpy(&ref, trp_msg_payload(msg), sizeof ref);
     return trp_watch(ctx, ref);
 }
-static const trp_behaviour watcher = {
-    .size = sizeof(trp_behaviour), .name = "watcher", .receive = watcher_receive
-};
+static const trp_behaviour watcher = { .size = sizeof(trp_behaviour),
+                                       .name = "watcher",
+                                       .receive = watcher_receive };
 
 static void
 watch(trp_ref ref)

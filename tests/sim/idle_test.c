@@ -18,7 +18,7 @@ typedef struct mesh {
     uint32_t count;
     trp_system *system[NODES_MAX];
     trpi_remote *remote[NODES_MAX];
-    bool muted; /* nothing arrives, nobody is told */
+    bool muted;      /* nothing arrives, nobody is told */
     uint32_t cut_at; /* the link breaks at so many-th write of the longest; 0: never */
     uint32_t wire_minor, lane_idle_ms;
 } mesh;
@@ -316,8 +316,7 @@ who_said_goodbye_is_forgotten_in_the_end(void)
     }
     pass(&m, 1000);
     trpi_remote_watch_delegate(m.remote[0], trpi_remote_address(m.remote[2]), true);
-    trpi_node_id third = { *trpi_remote_address(m.remote[3]),
-                           trpi_system_self(m.system[3])->uid };
+    trpi_node_id third = { *trpi_remote_address(m.remote[3]), trpi_system_self(m.system[3])->uid };
     trpi_remote_quarantine(m.remote[0], &third, "by the test");
     trpi_address second = *trpi_remote_address(m.remote[2]);
     for (uint32_t i = 1; i < 4; i++) {
@@ -404,9 +403,9 @@ asker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     return TRP_OK;
 }
-static const trp_behaviour asker = {
-    .size = sizeof(trp_behaviour), .name = "asker", .receive = asker_receive
-};
+static const trp_behaviour asker = { .size = sizeof(trp_behaviour),
+                                     .name = "asker",
+                                     .receive = asker_receive };
 
 /* What filled the lane was promised by others, who had no memory to keep it. */
 static void
@@ -441,9 +440,9 @@ watcher_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     (void)state;
     return trp_msg_is(msg, &trp_string_type) ? trp_watch(ctx, asked) : TRP_OK;
 }
-static const trp_behaviour watcher = {
-    .size = sizeof(trp_behaviour), .name = "watcher", .receive = watcher_receive
-};
+static const trp_behaviour watcher = { .size = sizeof(trp_behaviour),
+                                       .name = "watcher",
+                                       .receive = watcher_receive };
 
 /* Its messages would come from nobody, and its watchers never hear: nothing of it is taken. */
 static void
@@ -489,14 +488,14 @@ undertaker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     (void)ctx;
     (void)state;
     letters++;
-    misnamed += letter.recipient.node != told.node ||
-                letter.recipient.generation != told.generation;
+    misnamed +=
+        letter.recipient.node != told.node || letter.recipient.generation != told.generation;
     wrong_reasons += letter.reason != reason_due;
     return TRP_OK;
 }
-static const trp_behaviour undertaker = {
-    .size = sizeof(trp_behaviour), .name = "undertaker", .receive = undertaker_receive
-};
+static const trp_behaviour undertaker = { .size = sizeof(trp_behaviour),
+                                          .name = "undertaker",
+                                          .receive = undertaker_receive };
 
 /* Two nodes; the first sees to dead letters. uid 0: the second one's */
 static void
@@ -641,9 +640,9 @@ taker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     taken += trp_msg_bytes(msg) == BLOCK_BYTES;
     return TRP_OK;
 }
-static const trp_behaviour taker = {
-    .size = sizeof(trp_behaviour), .name = "taker", .receive = taker_receive
-};
+static const trp_behaviour taker = { .size = sizeof(trp_behaviour),
+                                     .name = "taker",
+                                     .receive = taker_receive };
 
 /* Several writes to the network, and more than the mark of a lane. */
 static void
@@ -697,9 +696,9 @@ chatter_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     return TRP_OK;
 }
-static const trp_behaviour chatter = {
-    .size = sizeof(trp_behaviour), .name = "chatter", .receive = chatter_receive
-};
+static const trp_behaviour chatter = { .size = sizeof(trp_behaviour),
+                                       .name = "chatter",
+                                       .receive = chatter_receive };
 
 /* The lane was above its mark when its node died; then its messages were given up. */
 static void
@@ -746,9 +745,9 @@ inquirer_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
                ? trp_ask(ctx, asked, &trp_string_type, "x", 1, 10 * MINUTE_MS, answer, NULL)
                : TRP_OK;
 }
-static const trp_behaviour inquirer = {
-    .size = sizeof(trp_behaviour), .name = "inquirer", .receive = inquirer_receive
-};
+static const trp_behaviour inquirer = { .size = sizeof(trp_behaviour),
+                                        .name = "inquirer",
+                                        .receive = inquirer_receive };
 
 /* ES-03: By the name in the dead letter its asker is found. */
 static void

@@ -46,7 +46,7 @@ typedef struct entry {
     uint32_t handled, dead;    /* jobs to it alone */
     uint32_t stashed;
     uint32_t asks_open; /* of this instance */
-    uint64_t random; /* the running actor's alone: what it does is drawn from here */
+    uint64_t random;    /* the running actor's alone: what it does is drawn from here */
 } entry;
 
 typedef struct world {

@@ -233,7 +233,7 @@ spawn_child(trp_ctx *ctx, self *s)
     options.name = e->name >= 0 ? name : NULL;
     options.args_type = &local_args_type;
     options.args = &args;
-    options.args_bytes = sizeof args;
+    options.args_bytes = sizeof(args);
     err = trp_spawn(ctx, &behaviours[draw(&s->e->random) % 3], &options, &e->ref);
     if (err != TRP_OK) {
         trp_ref none = TRP_REF_NONE;
@@ -604,7 +604,7 @@ check_names(world *w)
         options.name = text;
         options.args_type = &local_args_type;
         options.args = &args;
-        options.args_bytes = sizeof args;
+        options.args_bytes = sizeof(args);
         err = trp_system_spawn(w->system, &counter_behaviour, &options, &ref);
         if (w->options.settle_ms == 0 && (err == TRP_EEXIST) != name_is_held(w, name)) {
             trp_testkit_fail(w->kit, "ledger-L6: spawning the name %s again: %s", text,
@@ -631,7 +631,7 @@ open_top(world *w, uint32_t count)
         options.name = e->name >= 0 ? name : NULL;
         options.args_type = &local_args_type;
         options.args = &args;
-        options.args_bytes = sizeof args;
+        options.args_bytes = sizeof(args);
         pthread_mutex_lock(&e->lock);
         TRP_TESTKIT_CHECK(w->kit,
                           trp_system_spawn(w->system, &behaviours[draw(&w->entries[0].random) % 3],
@@ -651,7 +651,7 @@ open_services(world *w)
 
     options.args_type = &local_args_type;
     options.args = &args;
-    options.args_bytes = sizeof args;
+    options.args_bytes = sizeof(args);
     TRP_TESTKIT_CHECK(w->kit,
                       trp_system_spawn(w->system, &counter_behaviour, &options, &ref) == TRP_OK);
     TRP_TESTKIT_CHECK(w->kit,

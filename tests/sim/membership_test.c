@@ -148,7 +148,7 @@ members_wait_until_as_many_are_there_as_are_asked_for(void)
         uint32_t early = role != 0 ? 1 : 2;
         w->member.min_nr_of_members = role != 0 ? 1 : 3;
         if (role != 0) {
-            snprintf(w->member.role_minima[0].role, sizeof(w->member.role_minima[0].role), "even");
+            snprintf(w->member.role_minima[0].role, sizeof w->member.role_minima[0].role, "even");
             w->member.role_minima[0].members = 2;
             w->member.role_minima_count = 1;
         }
@@ -236,14 +236,11 @@ each_exchange_changes_statuses_and_seen_sets_as_told(void)
         { 85, 2, 222, 7 },
     };
     static const struct look leaving[] = {
-        { 5, 1, 223, 2 },  /* the operator's node; node 0 leads */
-        { 15, 0, 223, 3 },
-        { 25, 0, 224, 1 }, /* seen by all: Exiting */
-        { 35, 1, 224, 3 },
-        { 35, 2, 224, 5 },
+        { 5, 1, 223, 2 },                     /* the operator's node; node 0 leads */
+        { 15, 0, 223, 3 }, { 25, 0, 224, 1 }, /* seen by all: Exiting */
+        { 35, 1, 224, 3 }, { 35, 2, 224, 5 },
         { 45, 0, 220, 1 }, /* it has confirmed: removed, from the seen set too */
-        { 55, 1, 220, 3 },
-        { 65, 0, 220, 3 },
+        { 55, 1, 220, 3 }, { 65, 0, 220, 3 },
     };
     struct sim_world *w = stage_new(3, stage_first_seed());
     w->member.gossip_interval_ms = 60000;
@@ -253,9 +250,9 @@ each_exchange_changes_statuses_and_seen_sets_as_told(void)
     stage_seeds(w, 0, 1);
     stage_up(w, 3);
     sim_node_start(w, 2);
-    look_on(w, joining, sizeof(joining) / sizeof(joining[0]));
+    look_on(w, joining, sizeof joining / sizeof joining[0]);
     sim_node_command(w, 1, TRPI_MEMBER_LEAVE, 2);
-    look_on(w, leaving, sizeof(leaving) / sizeof(leaving[0]));
+    look_on(w, leaving, sizeof leaving / sizeof leaving[0]);
     UNIT_EQUAL(w->nodes[2].stop, TRPI_STOP_LEFT);
     stage_end(w);
 }

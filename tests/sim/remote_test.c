@@ -23,12 +23,12 @@
 enum { ACTORS_MAX = 600, WATCHES_MAX = 400, STEPS = 250 };
 
 typedef struct actor {
-    trp_ref ref;      /* at home */
+    trp_ref ref; /* at home */
     int side;
-    uint64_t uid;     /* of its incarnation */
+    uint64_t uid; /* of its incarnation */
     bool over;
     uint64_t order_of; /* the incarnation of the other side that ordered its end; 0: none */
-    int64_t counted;  /* the last number that came from the other side's teller */
+    int64_t counted;   /* the last number that came from the other side's teller */
 } actor;
 
 typedef struct watch {
@@ -195,8 +195,8 @@ fault(void *arg, trpi_mem_event *event)
         return TRPI_MEM_CUT;
     }
     event->delay_ns = (uint64_t)below(run.delay_ms_max + 1) * 1000000u;
-    event->bytes_first = event->bytes > 1 && below(4) == 0 ? 1 + below((uint32_t)event->bytes - 1)
-                                                           : 0;
+    event->bytes_first =
+        event->bytes > 1 && below(4) == 0 ? 1 + below((uint32_t)event->bytes - 1) : 0;
     return TRPI_MEM_PASS;
 }
 

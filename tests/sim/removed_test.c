@@ -31,7 +31,7 @@ one_of_three_that_downs_the_others_while_cut_off_ends_neither(void)
 {
     static const char *const strategies[] = { "manual",        "auto-down-after", "keep-majority",
                                               "static-quorum", "keep-oldest",     "keep-referee" };
-    for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); i++) {
+    for (size_t i = 0; i < sizeof strategies / sizeof strategies[0]; i++) {
         for (uint32_t cut_ms = 1000; cut_ms <= 9000; cut_ms += 8000) {
             struct sim_world *w = cluster_of(3, strategies[i], stage_first_seed() + i);
             bool decides = w->nodes[1].core != NULL && i >= 2;

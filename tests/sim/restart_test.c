@@ -558,7 +558,7 @@ a_cut_while_joiners_are_made_up_leaves_one_side_at_most(void)
         const char *strategy;
         uint32_t joiners;
     } cases[] = { { "keep-majority", 2 }, { "keep-oldest", 1 } };
-    for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         uint32_t met = 0;
         for (uint64_t seed = stage_first_seed(); seed < stage_first_seed() + 100 && met < 10;
              seed++) {

@@ -117,7 +117,7 @@ int
 main(int argc, char **argv)
 {
     static const char *const large[] = { "sunny", "crash", "restart", "leave",
-                                         "swarm", "cut", "split" };
+                                         "swarm", "cut",   "split" };
     static const uint32_t sizes[] = { 1, 2, 3, 3, 4, 5, 5, 6, 7, 8, 10, 12 };
     const char *from_environment = getenv("TROUPE_SIM_SEEDS");
     const char *wanted = argc > 1 ? argv[1] : from_environment != NULL ? from_environment : "500";
@@ -131,7 +131,7 @@ main(int argc, char **argv)
     for (uint64_t seed = 1; seed <= seeds; seed++) {
         /* every seed is a swarm, and two of three also take turns among the named scenarios */
         const char *named = names[seed % scenarios];
-        uint32_t nodes = sizes[seed % (sizeof(sizes) / sizeof(sizes[0]))];
+        uint32_t nodes = sizes[seed % (sizeof sizes / sizeof sizes[0])];
         run_and_print("swarm", nodes, seed, seed % 10 == 0);
         if (seed % 3 != 0 && strcmp(named, "swarm") != 0 &&
             strcmp(named, TRPI_SIM_OPERATED) != 0) { /* operated_test has its own seeds */
@@ -139,13 +139,12 @@ main(int argc, char **argv)
         }
     }
     bool small = argc > 2 && strcmp(argv[2], "small") == 0;
-    for (size_t i = 0; i < sizeof(large) / sizeof(large[0]) && !small; i++, seeds++) {
+    for (size_t i = 0; i < sizeof large / sizeof large[0] && !small; i++, seeds++) {
         run_and_print(large[i], LARGE_NODES, 1000 + i, false);
     }
     print_scenarios();
-    printf(
-        "%llu seeds, %llu nodes, %llu frames, %.1f s of processor time, %u failures\n",
-        (unsigned long long)seeds, (unsigned long long)nodes_run, (unsigned long long)frames_run,
-        (double)(clock() - began) / CLOCKS_PER_SEC, failures);
+    printf("%llu seeds, %llu nodes, %llu frames, %.1f s of processor time, %u failures\n",
+           (unsigned long long)seeds, (unsigned long long)nodes_run, (unsigned long long)frames_run,
+           (double)(clock() - began) / CLOCKS_PER_SEC, failures);
     return failures == 0 ? 0 : 1;
 }

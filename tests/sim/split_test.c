@@ -220,7 +220,7 @@ who_is_left_alone_stops_by_itself(void)
 {
     static const char *const strategies[] = { "keep-majority", "static-quorum", "keep-oldest",
                                               "keep-referee", "down-all" };
-    for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); i++) {
+    for (size_t i = 0; i < sizeof strategies / sizeof strategies[0]; i++) {
         struct sim_world *w = stage_new(4, stage_first_seed());
         w->member.downing_strategy = strategies[i];
         w->member.downing.stable_after_ms = 5000;
@@ -304,7 +304,7 @@ whatever_breaks_every_node_is_down_or_in_the_one_cluster(void)
 {
     static const char *const strategies[] = { "lease",       "keep-majority", "static-quorum",
                                               "keep-oldest", "keep-referee",  "down-all" };
-    enum { STRATEGIES = sizeof(strategies) / sizeof(strategies[0]) };
+    enum { STRATEGIES = sizeof strategies / sizeof strategies[0] };
     const char *text = getenv("TROUPE_SIM_SEEDS"), *only = getenv("TROUPE_SIM_STRATEGY");
     uint64_t count = text == NULL ? 100 : strtoull(text, NULL, 10);
     uint64_t survived = 0;

@@ -24,9 +24,9 @@ static inline void
 stage_heard(struct sim_world *w, uint32_t node, const trpi_member_action *action)
 {
     if (action->event <= TRP_CLUSTER_REACHABLE && stage_events_count < STAGE_EVENTS_MAX) {
-        stage_events[stage_events_count++] = (struct stage_event){
-            w->now_us, node, action->event, action->published.member.member.uid
-        };
+        stage_events[stage_events_count++] =
+            (struct stage_event){ w->now_us, node, action->event,
+                                  action->published.member.member.uid };
     }
 }
 
@@ -183,8 +183,7 @@ stage_agree(const struct sim_world *w, uint32_t who)
         if ((who >> i & 1) != 0 &&
             (!sim_is_member(&w->nodes[i]) || stage_seen(w, i) != who ||
              stage_members(w, i) != (uint32_t)__builtin_popcount(who) ||
-             !trpi_member_is_converged(w->nodes[i].core) ||
-             !stage_all(w, who, i, TRP_MEMBER_UP))) {
+             !trpi_member_is_converged(w->nodes[i].core) || !stage_all(w, who, i, TRP_MEMBER_UP))) {
             return false;
         }
     }

@@ -22,8 +22,8 @@ typedef struct stranger {
     trpi_buffer hello; /* what it says when it is connected */
     trpi_buffer first; /* and when its hand was shaken */
     bool closed;
-    uint32_t answers;  /* frames of messages that it got */
-    uint32_t asks;     /* for credit */
+    uint32_t answers; /* frames of messages that it got */
+    uint32_t asks;    /* for credit */
     enum trpi_frame_kind shaken;
     trpi_frame_decoder decoder;
 } stranger;
@@ -232,9 +232,9 @@ keeper_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     return TRP_OK;
 }
-static const trp_behaviour keeper = {
-    .size = sizeof(trp_behaviour), .name = "keeper", .receive = keeper_receive
-};
+static const trp_behaviour keeper = { .size = sizeof(trp_behaviour),
+                                      .name = "keeper",
+                                      .receive = keeper_receive };
 
 static inline void
 drop_line(void *arg, const trp_log_line *line)
@@ -284,8 +284,8 @@ start(trpi_remote_options options)
                  TRP_OK);
     UNIT_REQUIRE(trpi_remote_start(t.system, &options, &t.remote) == TRP_OK);
     UNIT_REQUIRE(trpi_system_every(t.system, 5, network_goes_on, NULL, NULL, &id) == TRP_OK);
-    UNIT_REQUIRE(trpi_mem_transport_ops.open(t.network, trpi_virtual_world(t.virt),
-                                             &outside_events, NULL, &t.outside) == TRP_OK);
+    UNIT_REQUIRE(trpi_mem_transport_ops.open(t.network, trpi_virtual_world(t.virt), &outside_events,
+                                             NULL, &t.outside) == TRP_OK);
     UNIT_REQUIRE(trp_system_spawn(t.system, &keeper, &of_actor, &t.keeper) == TRP_OK);
     kept_count = 0;
     kept_max = 0;

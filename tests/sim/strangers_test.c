@@ -58,8 +58,7 @@ so_many_come_and_go_and_their_refs_stay_dead(void)
     }
     UNIT_EQUAL(answers, 0);
     for (uint32_t i = 0; i < CROWD; i++) {
-        trp_system_tell(t.system, kept[count + i], &trp_i64_type, &(int64_t){ 1 },
-                        sizeof(int64_t));
+        trp_system_tell(t.system, kept[count + i], &trp_i64_type, &(int64_t){ 1 }, sizeof(int64_t));
     }
     pass(100);
     for (uint32_t i = 0; i < CROWD; i++) {
@@ -128,7 +127,7 @@ one_host_names_so_many_nodes_and_with_one_more_the_oldest_is_forgotten(void)
     stranger_call(&s);
     pass(40);
     UNIT_TRUE(trpi_node_find(t.system, &first) != 0);
-    stranger_begin(&other, 2); /* of the same host */
+    stranger_begin(&other, 2);                      /* of the same host */
     say_message(&other.first, t.keeper, &first, 1); /* is the newest now */
     say_message(&other.first, t.keeper, &more, 1);
     stranger_call(&other);

@@ -155,7 +155,7 @@ root_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 
     self->received++;
     if (self->random == 0) {
-        self->random = (uint64_t)*(const int64_t *)trp_msg_payload(msg) | 1u;
+        self->random = (uint64_t) * (const int64_t *)trp_msg_payload(msg) | 1u;
     }
     for (uint32_t i = 0; i < STEPS; i++) {
         step(ctx, self);

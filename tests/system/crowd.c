@@ -122,8 +122,7 @@ peer_call(peer *p)
 {
     uint8_t bytes[TRPI_PREAMBLE_BYTES];
     trpi_preamble preamble = { TRPI_WIRE_VERSION, TRPI_LANE_CONTROL, 0, p->index + 1000u };
-    trpi_handshake request = { .to = node_address,
-                               .frame_bytes_max = TRPI_FRAME_BYTES_DEFAULT };
+    trpi_handshake request = { .to = node_address, .frame_bytes_max = TRPI_FRAME_BYTES_DEFAULT };
 
     request.from.uid = preamble.uid;
     request.from.address = node_address;
@@ -312,8 +311,8 @@ ask_all(trpi_remote *remote, uint32_t count)
     for (uint32_t i = 0; i < count; i++) {
         to.address.port = (uint16_t)(PORT_FIRST + i);
         to.uid = i + 1000u;
-        check(trpi_remote_control_send(remote, &to, TRPI_CHANNEL_HEARTBEAT, bytes,
-                                       sizeof bytes) == TRP_OK,
+        check(trpi_remote_control_send(remote, &to, TRPI_CHANNEL_HEARTBEAT, bytes, sizeof bytes) ==
+                  TRP_OK,
               "control_send");
     }
     (void)until(&answers, count, "every peer answers");
@@ -341,8 +340,7 @@ node_look(trpi_remote *remote, FILE *crowd, uint32_t count, uint32_t storm, uint
     (void)sleep(seconds);
     used = cpu_us() - used;
     (void)printf("idle %" PRIu64 " us of processor time a second\n", used / seconds);
-    (void)printf("bytes %" PRIu64 " an association\n",
-                 (resident_bytes() - before) / (count - 1));
+    (void)printf("bytes %" PRIu64 " an association\n", (resident_bytes() - before) / (count - 1));
     (void)printf("fds %u more\n", entries("/proc/self/fd") - fds);
     (void)printf("threads %u\n", entries("/proc/self/task"));
     ask_all(remote, count);

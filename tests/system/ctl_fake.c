@@ -59,7 +59,7 @@ send_frame(int fd, const char *body)
 {
     uint8_t header[TRPI_CTL_HEADER_BYTES];
     trpi_ctl_header_encode(header, (uint32_t)strlen(body));
-    (void)!send(fd, header, sizeof(header),
+    (void)!send(fd, header, sizeof header,
                 MSG_NOSIGNAL); /* the client may be gone: a test of its own */
     (void)!send(fd, body, strlen(body), MSG_NOSIGNAL);
 }
@@ -75,10 +75,10 @@ special(int fd, const char *what)
         send_frame(fd, "this is no JSON");
     } else if (strcmp(what, "!huge") == 0) {
         uint8_t header[TRPI_CTL_HEADER_BYTES] = { 0xff, 0xff, 0xff, 0xff };
-        (void)!send(fd, header, sizeof(header), MSG_NOSIGNAL);
+        (void)!send(fd, header, sizeof header, MSG_NOSIGNAL);
     } else if (strcmp(what, "!empty") == 0) {
         uint8_t header[TRPI_CTL_HEADER_BYTES] = { 0 };
-        (void)!send(fd, header, sizeof(header), MSG_NOSIGNAL);
+        (void)!send(fd, header, sizeof header, MSG_NOSIGNAL);
     }
     return false;
 }
@@ -126,7 +126,7 @@ serve(int fd)
             memmove(data, body + bytes, count);
             continue;
         }
-        ssize_t got = recv(fd, data + count, sizeof(data) - count, 0);
+        ssize_t got = recv(fd, data + count, sizeof data - count, 0);
         if (got <= 0) {
             break;
         }
@@ -182,8 +182,8 @@ listen_at(const char *path, int backlog)
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     /* Its name appears when it listens, not between the two: who sees it can connect. */
-    snprintf(address.sun_path, sizeof(address.sun_path), "%s-", path);
-    if (bind(listener, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
+    snprintf(address.sun_path, sizeof address.sun_path, "%s-", path);
+    if (bind(listener, (const struct sockaddr *)&address, sizeof address) != 0 ||
         listen(listener, backlog) != 0 || rename(address.sun_path, path) != 0) {
         return die(path);
     }

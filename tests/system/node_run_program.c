@@ -22,10 +22,10 @@ start(trp_node *node, void *arg)
 
     printf("%s %s\n", (const char *)arg, trp_node_config_get(node, "app.greeting", 0));
     (void)fflush(stdout);
-    return how == NULL                    ? TRP_OK
-           : strcmp(how, "config") == 0   ? TRP_ECONFIG
+    return how == NULL                     ? TRP_OK
+           : strcmp(how, "config") == 0    ? TRP_ECONFIG
            : strcmp(how, "no-memory") == 0 ? TRP_ENOMEM
-                                          : TRP_OK;
+                                           : TRP_OK;
 }
 
 int

@@ -39,7 +39,7 @@ unit_check_equal(long long got, long long want, int line, const char *text, cons
     if (got == want) {
         return unit_check(true, line, text, file, false);
     }
-    snprintf(detail, sizeof(detail), "%s (got %lld, want %lld)", text, got, want);
+    snprintf(detail, sizeof detail, "%s (got %lld, want %lld)", text, got, want);
     return unit_check(false, line, detail, file, false);
 }
 
@@ -51,7 +51,7 @@ unit_check_text(const char *got, const char *want, int line, const char *text, c
     if (got != NULL && want != NULL && strcmp(got, want) == 0) {
         return unit_check(true, line, text, file, false);
     }
-    snprintf(detail, sizeof(detail), "%s (got \"%s\", want \"%s\")", text,
+    snprintf(detail, sizeof detail, "%s (got \"%s\", want \"%s\")", text,
              got == NULL ? "(null)" : got, want == NULL ? "(null)" : want);
     return unit_check(false, line, detail, file, false);
 }

@@ -143,10 +143,9 @@ deputy_check(trp_ctx *ctx, const trpi_cell *cell, const trpi_deputy *d)
 }
 
 static trp_err receive(trp_ctx *ctx, void *state, const trp_msg *msg);
-static const trp_behaviour deputy_behaviour = { .size = sizeof(trp_behaviour),
-                                                .name = "deputy",
-                                                .version = 1,
-                                                .receive = receive };
+static const trp_behaviour deputy_behaviour = {
+    .size = sizeof(trp_behaviour), .name = "deputy", .version = 1, .receive = receive
+};
 
 trp_err
 trpi_deputy_make(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *options, bool *ret_deputy)
@@ -487,11 +486,10 @@ alarm_rings(trp_ctx *ctx, trpi_cell *cell, trpi_deputy *d)
     /* Without remoting nobody will ever say that the actor has ended. A system that stops does not
      * wait until the detector has made up its mind about a node that it has no connection to: an
      * actor that lives on there hears that we are gone, and ends. */
-    bool alone =
-        d->core.stopping &&
-        (atomic_load_explicit(&ctx->system->remote_ops, memory_order_acquire) == NULL ||
-         (atomic_load_explicit(&ctx->system->life->shutdown, memory_order_relaxed) &&
-          d->gate.node != 0 && !trpi_remote_is_connected(ctx->system, d->gate.node)));
+    bool alone = d->core.stopping &&
+                 (atomic_load_explicit(&ctx->system->remote_ops, memory_order_acquire) == NULL ||
+                  (atomic_load_explicit(&ctx->system->life->shutdown, memory_order_relaxed) &&
+                   d->gate.node != 0 && !trpi_remote_is_connected(ctx->system, d->gate.node)));
 
     d->alarm = 0;
     step(ctx, cell, alone ? TRPI_DEPUTY_LOST : TRPI_DEPUTY_TICK, false, NULL);

@@ -202,8 +202,7 @@ trpi_inbound_order(trp_system *system, enum trpi_remote_signal signal, trp_ref t
         trpi_sys_to(ctx, target, TRPI_SYS_REFUSED, 0, from, 0, trpi_failure_new(order->failure));
         break;
     case TRPI_SIGNAL_FAILED:
-        trpi_sys_to(ctx, target, TRPI_SYS_FAR_FAILED, 0, from, 0,
-                    trpi_failure_new(order->failure));
+        trpi_sys_to(ctx, target, TRPI_SYS_FAR_FAILED, 0, from, 0, trpi_failure_new(order->failure));
         break;
     case TRPI_SIGNAL_RESTART:
         if (trpi_is_deployed(ctx, target)) {

@@ -63,14 +63,14 @@ trpi_box_new(trp_ctx *ctx, trpi_cell *cell, const trpi_box_type *type)
     box->owner = trpi_slot_ref(cell);
     box->capacity = type->options.capacity;
     box->will_receive = cell->behaviour->will_receive;
-    (void)pthread_mutex_init(&box->lock, NULL);
+    pthread_mutex_init(&box->lock, NULL);
     (void)pthread_condattr_init(&attributes);
     (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&box->room, &attributes);
+    pthread_cond_init(&box->room, &attributes);
     (void)pthread_condattr_destroy(&attributes);
     if (type->options.ops != NULL) {
-        trp_err err = type->options.ops->create(type->options.arg, ctx->system, box->owner,
-                                                &box->custom);
+        trp_err err =
+            type->options.ops->create(type->options.arg, ctx->system, box->owner, &box->custom);
 
         if (err != TRP_OK) {
             box->custom = NULL;
@@ -94,7 +94,7 @@ trpi_box_free(void *object)
     }
     trpi_ref_map_fini(&box->ready);
     trpi_free(box->heap);
-    (void)pthread_cond_destroy(&box->room);
+    pthread_cond_destroy(&box->room);
     trpi_mutex_destroy(&box->lock);
     trpi_free(box);
 }
@@ -204,13 +204,13 @@ room_made(trp_ctx *ctx, trpi_cell *cell, trpi_box *box)
     trpi_ref_map ready = { 0 };
 
     trpi_here_hold(ctx);
-    (void)pthread_mutex_lock(&box->lock);
+    pthread_mutex_lock(&box->lock);
     pending_admit(ctx, cell, box);
     if (box->pending_first == NULL) {
         waiters = box->waiters;
         box->waiters = NULL;
         if (box->blocked > 0) {
-            (void)pthread_cond_broadcast(&box->room);
+            pthread_cond_broadcast(&box->room);
         }
         if (atomic_load_explicit(&box->count, SEQ_CST) <= box->capacity / 2) {
             ready = box->ready;
@@ -218,7 +218,7 @@ room_made(trp_ctx *ctx, trpi_cell *cell, trpi_box *box)
         }
         atomic_store_explicit(&box->full_any, box->blocked > 0 || box->ready.count > 0, SEQ_CST);
     }
-    (void)pthread_mutex_unlock(&box->lock);
+    pthread_mutex_unlock(&box->lock);
     waiters_run(ctx, waiters);
     ready_tell(ctx, box, &ready);
     trpi_here_release(ctx);
@@ -256,13 +256,12 @@ timer_arm(trpi_box *box)
         box->pending_first->until_ns == UINT64_MAX) {
         return;
     }
-    box->timer_set =
-        trpi_timer_add(box->system->sched,
-                       box->pending_first->until_ns > now
-                           ? (box->pending_first->until_ns - now + 999999) / 1000000
-                           : 1,
-                       pending_over, box->system, box->owner.slot, box->owner.generation,
-                       &id) == TRP_OK;
+    box->timer_set = trpi_timer_add(box->system->sched,
+                                    box->pending_first->until_ns > now
+                                        ? (box->pending_first->until_ns - now + 999999) / 1000000
+                                        : 1,
+                                    pending_over, box->system, box->owner.slot,
+                                    box->owner.generation, &id) == TRP_OK;
 }
 
 static void
@@ -275,7 +274,7 @@ pending_over(void *arg, uint64_t slot, uint64_t generation)
     trpi_pending *over = NULL, **end = &over;
 
     if (box != NULL) {
-        (void)pthread_mutex_lock(&box->lock);
+        pthread_mutex_lock(&box->lock);
         box->timer_set = false;
         while (box->pending_first != NULL && box->pending_first->until_ns <= now) {
             *end = box->pending_first;
@@ -288,7 +287,7 @@ pending_over(void *arg, uint64_t slot, uint64_t generation)
             box->pending_last = NULL;
         }
         timer_arm(box);
-        (void)pthread_mutex_unlock(&box->lock);
+        pthread_mutex_unlock(&box->lock);
         while (over != NULL) {
             trpi_pending *next = over->next;
 
@@ -316,7 +315,7 @@ wait_behind(trp_ctx *ctx, trpi_cell *cell, trpi_box *box, trp_ref to, trp_msg *m
     pending->until_ns = timeout == TRP_FOREVER
                             ? UINT64_MAX
                             : trpi_world_mono_ns(box->system->world) + (uint64_t)timeout * 1000000u;
-    (void)pthread_mutex_lock(&box->lock);
+    pthread_mutex_lock(&box->lock);
     refused = box->closed || box->pending_count == TRP_MAILBOX_PENDING_MAX;
     if (!refused) {
         if (box->pending_last != NULL) {
@@ -329,7 +328,7 @@ wait_behind(trp_ctx *ctx, trpi_cell *cell, trpi_box *box, trp_ref to, trp_msg *m
         atomic_store_explicit(&box->full_any, true, SEQ_CST); /* bounded-mailbox-B2 */
         timer_arm(box);
     }
-    (void)pthread_mutex_unlock(&box->lock);
+    pthread_mutex_unlock(&box->lock);
     if (refused) {
         trpi_free(pending);
         return dead_full(ctx, to, msg);
@@ -358,13 +357,13 @@ trpi_box_wait(trp_ctx *ctx, trpi_cell *cell)
         return false;
     }
     waiter->task = &cell->task;
-    (void)pthread_mutex_lock(&box->lock);
+    pthread_mutex_lock(&box->lock);
     waits = box->pending_first != NULL && !box->closed;
     if (waits) {
         waiter->next = box->waiters;
         box->waiters = waiter;
     }
-    (void)pthread_mutex_unlock(&box->lock);
+    pthread_mutex_unlock(&box->lock);
     if (!waits) {
         trpi_free(waiter);
     }
@@ -382,7 +381,7 @@ block(trp_ctx *ctx, trpi_cell *cell, trpi_box *box, trp_ref to, trp_msg *msg)
     bool in = false, over = false, runs = true;
 
     trpi_here_hold(ctx); /* the owner may be one that runs here when it is given the message */
-    (void)pthread_mutex_lock(&box->lock);
+    pthread_mutex_lock(&box->lock);
     box->blocked++;
     atomic_store_explicit(&box->full_any, true, SEQ_CST); /* bounded-mailbox-B2 */
     while (!box->closed && !over) {
@@ -398,7 +397,7 @@ block(trp_ctx *ctx, trpi_cell *cell, trpi_box *box, trp_ref to, trp_msg *msg)
     if (in) {
         runs = push(ctx, cell, msg);
     }
-    (void)pthread_mutex_unlock(&box->lock);
+    pthread_mutex_unlock(&box->lock);
     trpi_here_release(ctx);
     if (!runs) {
         trpi_tell_wait(ctx, cell);
@@ -410,12 +409,12 @@ static trp_err
 refuse(trp_ctx *ctx, trpi_cell *cell, trpi_box *box)
 {
     if (box->type->options.overflow == TRP_MAILBOX_NOTIFY && ctx->cell != NULL) {
-        (void)pthread_mutex_lock(&box->lock);
+        pthread_mutex_lock(&box->lock);
         if (!box->closed) {
             (void)trpi_ref_map_put(&box->ready, ctx->self, NULL); /* no memory: it asks again */
             atomic_store_explicit(&box->full_any, true, SEQ_CST); /* bounded-mailbox-B2 */
         }
-        (void)pthread_mutex_unlock(&box->lock);
+        pthread_mutex_unlock(&box->lock);
         if (atomic_load_explicit(&box->count, SEQ_CST) <= box->capacity / 2) {
             room_made(ctx, cell, box);
         }
@@ -667,7 +666,7 @@ trpi_box_close(trp_ctx *ctx, trpi_cell *cell, trpi_box *box)
         trpi_team_leave(ctx, box);
     }
     trpi_here_hold(ctx);
-    (void)pthread_mutex_lock(&box->lock);
+    pthread_mutex_lock(&box->lock);
     box->closed = true;
     pending = box->pending_first;
     box->pending_first = box->pending_last = NULL;
@@ -676,8 +675,8 @@ trpi_box_close(trp_ctx *ctx, trpi_cell *cell, trpi_box *box)
     box->waiters = NULL;
     ready = box->ready;
     box->ready = (trpi_ref_map){ 0 };
-    (void)pthread_cond_broadcast(&box->room);
-    (void)pthread_mutex_unlock(&box->lock);
+    pthread_cond_broadcast(&box->room);
+    pthread_mutex_unlock(&box->lock);
     if (trpi_order_is_used(box)) { /* bounded-mailbox-B4: a plain drain comes after us */
         while (gather(ctx, cell, box) == TRPI_TAKE_NOT_YET) {
             (void)sched_yield(); /* a teller is between its two steps */

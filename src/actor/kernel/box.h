@@ -56,7 +56,7 @@ typedef struct trpi_box {
     trp_system *system;
     const trpi_box_type *type;
     trp_ref owner;
-    uint32_t capacity; /* 0: none */
+    uint32_t capacity;                       /* 0: none */
     int (*will_receive)(const trp_msg *msg); /* of its owner's behaviour; NULL: all */
     /* the member of a team: set before it is known; cell and links under the team's lock */
     struct trpi_team *team;
@@ -65,13 +65,13 @@ typedef struct trpi_box {
     _Atomic bool listed; /* as idle; seq_cst: a pair with the token (shared-mailbox-T2) */
     /* written by senders and runner, seq_cst: a pair with full_any (bounded-mailbox-B2) */
     _Alignas(TRPI_CACHE_LINE) _Atomic uint32_t count; /* admitted and not taken out yet */
-    _Atomic bool full_any;               /* pending, waiting or to be told ready */
+    _Atomic bool full_any;                            /* pending, waiting or to be told ready */
     /* under the lock */
     _Alignas(TRPI_CACHE_LINE) pthread_mutex_t lock;
     pthread_cond_t room;
     trpi_pending *pending_first, *pending_last;
     _Atomic uint32_t pending_count; /* written under the lock; relaxed: a hint without */
-    uint32_t blocked; /* threads in the wait */
+    uint32_t blocked;               /* threads in the wait */
     trpi_box_waiter *waiters;
     trpi_ref_map ready;
     bool closed, timer_set;

@@ -140,9 +140,8 @@ uint32_t
 trpi_order_count(trpi_box *box)
 {
     if (box->custom != NULL) {
-        return box->type->options.ops->has(box->custom)
-                   ? box->type->options.ops->count(box->custom)
-                   : 0;
+        return box->type->options.ops->has(box->custom) ? box->type->options.ops->count(box->custom)
+                                                        : 0;
     }
     return box->heap_count + box->control.count + box->plain.count;
 }

@@ -33,9 +33,9 @@ is_bounded_kind(const trp_mailbox_options *options)
 static uint32_t
 capabilities_of(const trp_mailbox_options *options)
 {
-    uint32_t can = TRP_MAILBOX_DEQUE |
-                   (is_bounded_kind(options) ? TRP_MAILBOX_BOUNDED | TRP_MAILBOX_COUNTED
-                                             : TRP_MAILBOX_UNBOUNDED);
+    uint32_t can =
+        TRP_MAILBOX_DEQUE | (is_bounded_kind(options) ? TRP_MAILBOX_BOUNDED | TRP_MAILBOX_COUNTED
+                                                      : TRP_MAILBOX_UNBOUNDED);
 
     switch (options->kind) {
     case TRP_MAILBOX_KIND_PRIORITY:
@@ -182,9 +182,9 @@ trp_mailbox_register(trp_system *system, const char *id, const trp_mailbox_optio
     if (type == NULL) {
         return TRP_ENOMEM;
     }
-    (void)pthread_mutex_lock(&system->boxes->lock);
+    pthread_mutex_lock(&system->boxes->lock);
     err = type_add(system->boxes, system, type);
-    (void)pthread_mutex_unlock(&system->boxes->lock);
+    pthread_mutex_unlock(&system->boxes->lock);
     if (err != TRP_OK) {
         trpi_free(type);
     }
@@ -255,7 +255,7 @@ trpi_boxes_new(trp_system *system)
     if (system->boxes == NULL) {
         return TRP_ENOMEM;
     }
-    (void)pthread_mutex_init(&system->boxes->lock, NULL);
+    pthread_mutex_init(&system->boxes->lock, NULL);
     for (size_t i = 0; i < sizeof fixed / sizeof fixed[0] && err == TRP_OK; i++) {
         trp_mailbox_options options = TRP_MAILBOX_OPTIONS_INIT;
         trpi_box_type *type;
@@ -297,10 +297,10 @@ trpi_boxes_free(trp_system *system)
 static trpi_box_type *
 serving(trp_system *system, uint32_t requirement)
 {
-    return requirement == 0 ? NULL
-                            : atomic_load_explicit(
-                                  &system->boxes->serving[__builtin_ctz(requirement)],
-                                  memory_order_acquire);
+    return requirement == 0
+               ? NULL
+               : atomic_load_explicit(&system->boxes->serving[__builtin_ctz(requirement)],
+                                      memory_order_acquire);
 }
 
 /* MBOX-10. *ret_type: NULL only with an error. */

@@ -55,7 +55,7 @@ trpi_cells_new(uint32_t cells_max, uint64_t generation_key, trpi_cells **ret_cel
         trpi_free(cells);
         return TRP_ENOMEM;
     }
-    (void)pthread_mutex_init(&cells->lock, NULL);
+    pthread_mutex_init(&cells->lock, NULL);
     *ret_cells = cells;
     return TRP_OK;
 }
@@ -275,9 +275,9 @@ slot_pop(trp_ctx *ctx, bool fresh, uint32_t *ret_slot)
         }
         return TRP_OK;
     }
-    (void)pthread_mutex_lock(&cells->lock);
+    pthread_mutex_lock(&cells->lock);
     err = slots_get(cells, fresh, is_caching(ctx) && !fresh ? SLOTS_MOVED : 1, slots, &count);
-    (void)pthread_mutex_unlock(&cells->lock);
+    pthread_mutex_unlock(&cells->lock);
     if (err != TRP_OK) {
         return err;
     }
@@ -297,13 +297,13 @@ slot_push(trp_ctx *ctx, uint32_t slot)
         cache->slots[(cache->head + cache->count++) % TRPI_SLOTS_CACHED] = slot;
         return;
     }
-    (void)pthread_mutex_lock(&ctx->cells->lock);
+    pthread_mutex_lock(&ctx->cells->lock);
     free_list_push(ctx->cells, slot);
     for (uint32_t i = 0; is_caching(ctx) && i < SLOTS_MOVED; i++) {
         free_list_push(ctx->cells, cache->slots[cache->head++ % TRPI_SLOTS_CACHED]);
         cache->count--;
     }
-    (void)pthread_mutex_unlock(&ctx->cells->lock);
+    pthread_mutex_unlock(&ctx->cells->lock);
 }
 
 /* It is busy: who looks next finds the others first. */

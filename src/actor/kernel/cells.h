@@ -25,7 +25,7 @@ struct trpi_cells {
      * lookups. */
     _Atomic uintptr_t *slabs;
     _Alignas(TRPI_CACHE_LINE) pthread_mutex_t lock; /* the free list, growth */
-    uint32_t free_first, free_last;    /* FIFO through next_sibling */
+    uint32_t free_first, free_last;                 /* FIFO through next_sibling */
     uint32_t free_count;
 };
 

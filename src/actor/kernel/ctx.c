@@ -181,7 +181,7 @@ trpi_ctx_init_worker(trp_ctx *ctx, trp_system *system, trpi_worker *worker)
     ctx->cells = system->cells;
     ctx->near_node = system->near_node;
     ctx->turn_more = system->options.throughput - 1;
-    ctx->stats = &ctx->own_stats; /* kept when a private worker's place is used again */
+    ctx->stats = &ctx->own_stats;    /* kept when a private worker's place is used again */
     ctx->self.node = TRPI_NODE_SELF; /* the rest of it is each turn's */
     ctx->cell = NULL;
     ctx->msg = NULL;

@@ -82,9 +82,9 @@ trp_dispatcher_find(trp_system *system, const char *id, trp_dispatcher_info *ret
     info.kind = entry->options.kind;
     info.throughput = entry->options.throughput;
     info.threads = threads_now(system, entry);
-    info.threads_max = entry->options.kind == TRP_DISPATCHER_DEFAULT ? info.threads
+    info.threads_max = entry->options.kind == TRP_DISPATCHER_DEFAULT  ? info.threads
                        : entry->options.kind == TRP_DISPATCHER_SYSTEM ? 1
-                                                                     : entry->threads_max;
+                                                                      : entry->threads_max;
     info.actors = atomic_load_explicit(&entry->actors, RELAXED);
     return TRPI_SIZED_FILL(ret_info, &info, zero) ? TRP_OK : TRP_EINVAL;
 }
@@ -109,7 +109,7 @@ affine_home(trp_system *system, trpi_dispatcher *entry, uint16_t *ret_home)
         trpi_private_options options = { entry->id, false, true, entry->options.throughput,
                                          entry->number };
 
-        (void)pthread_mutex_lock(&system->dispatchers->lock);
+        pthread_mutex_lock(&system->dispatchers->lock);
         while (err == TRP_OK && atomic_load_explicit(&entry->homes_count, RELAXED) <= place) {
             uint32_t count = atomic_load_explicit(&entry->homes_count, RELAXED);
 
@@ -118,7 +118,7 @@ affine_home(trp_system *system, trpi_dispatcher *entry, uint16_t *ret_home)
                 atomic_store_explicit(&entry->homes_count, count + 1, memory_order_release);
             }
         }
-        (void)pthread_mutex_unlock(&system->dispatchers->lock);
+        pthread_mutex_unlock(&system->dispatchers->lock);
     }
     *ret_home = err == TRP_OK ? entry->homes[place] : 0;
     return err;
@@ -212,19 +212,19 @@ trpi_dispatcher_leave(trp_ctx *ctx, trpi_cell *cell)
 static void
 job_link(trpi_dispatchers *all, trpi_job *job)
 {
-    (void)pthread_mutex_lock(&all->lock);
+    pthread_mutex_lock(&all->lock);
     job->next = all->jobs;
     if (job->next != NULL) {
         job->next->prev = job;
     }
     all->jobs = job;
-    (void)pthread_mutex_unlock(&all->lock);
+    pthread_mutex_unlock(&all->lock);
 }
 
 static void
 job_unlink(trpi_dispatchers *all, trpi_job *job)
 {
-    (void)pthread_mutex_lock(&all->lock);
+    pthread_mutex_lock(&all->lock);
     if (job->prev != NULL) {
         job->prev->next = job->next;
     } else {
@@ -233,7 +233,7 @@ job_unlink(trpi_dispatchers *all, trpi_job *job)
     if (job->next != NULL) {
         job->next->prev = job->prev;
     }
-    (void)pthread_mutex_unlock(&all->lock);
+    pthread_mutex_unlock(&all->lock);
 }
 
 trpi_run_result

@@ -25,11 +25,11 @@ typedef struct trpi_dispatcher {
     char mailbox_id[TRP_DISPATCHER_ID_BYTES_MAX + 1];
     uint8_t number;
     uint32_t threads_max;
-    struct trpi_team *team;     /* BALANCING */
-    bool lends, lent;           /* made for one router at a time; under the table's lock */
-    uint64_t deadline_ns;       /* of a turn; 0: none */
-    _Atomic uint32_t actors;    /* relaxed: statistics */
-    _Atomic uint32_t turn;      /* AFFINITY: whose turn it is to get the next actor; relaxed */
+    struct trpi_team *team;  /* BALANCING */
+    bool lends, lent;        /* made for one router at a time; under the table's lock */
+    uint64_t deadline_ns;    /* of a turn; 0: none */
+    _Atomic uint32_t actors; /* relaxed: statistics */
+    _Atomic uint32_t turn;   /* AFFINITY: whose turn it is to get the next actor; relaxed */
     /* AFFINITY: threads made so far; release, under the table's lock */
     _Atomic uint32_t homes_count;
     /* SYSTEM: the first is its thread, written before there are actors */

@@ -51,8 +51,8 @@ threads_of(const trp_system *system, const trp_dispatcher_options *options)
     uint32_t least = options->threads_min != 0 ? options->threads_min
                      : affine                  ? 1
                                                : TRP_DISPATCHER_THREADS_MIN_DEFAULT;
-    uint32_t most = options->threads_max != 0 ? options->threads_max
-                                              : TRP_DISPATCHER_THREADS_CAP_DEFAULT;
+    uint32_t most =
+        options->threads_max != 0 ? options->threads_max : TRP_DISPATCHER_THREADS_CAP_DEFAULT;
     double factor = options->threads_factor > 0.0 ? options->threads_factor
                     : affine                      ? 1.0
                                                   : TRP_DISPATCHER_THREADS_FACTOR_DEFAULT;
@@ -133,7 +133,7 @@ entry_add(trp_system *system, const char *id, const trp_dispatcher_options *opti
     uint32_t count;
     trp_err err;
 
-    (void)pthread_mutex_lock(&all->lock);
+    pthread_mutex_lock(&all->lock);
     count = atomic_load_explicit(&all->count, RELAXED);
     if (trpi_dispatcher_find(system, id) != NULL) {
         err = TRP_EEXIST;
@@ -145,7 +145,7 @@ entry_add(trp_system *system, const char *id, const trp_dispatcher_options *opti
     if (err == TRP_OK) {
         atomic_store_explicit(&all->count, count + 1, memory_order_release); /* dispatcher-F1 */
     }
-    (void)pthread_mutex_unlock(&all->lock);
+    pthread_mutex_unlock(&all->lock);
     return err;
 }
 
@@ -179,9 +179,9 @@ trpi_dispatchers_new(trp_system *system, const trp_dispatcher_options *standard)
         const char *id;
         trp_dispatcher_kind kind;
     } fixed[TRPI_DISPATCHERS_FIXED] = {
-        { "default", TRP_DISPATCHER_DEFAULT },   { "system", TRP_DISPATCHER_SYSTEM },
-        { "pinned", TRP_DISPATCHER_PINNED },     { "blocking", TRP_DISPATCHER_BLOCKING },
-        { "affinity", TRP_DISPATCHER_AFFINITY }, { "calling-thread", TRP_DISPATCHER_CALLING },
+        { "default", TRP_DISPATCHER_DEFAULT },        { "system", TRP_DISPATCHER_SYSTEM },
+        { "pinned", TRP_DISPATCHER_PINNED },          { "blocking", TRP_DISPATCHER_BLOCKING },
+        { "affinity", TRP_DISPATCHER_AFFINITY },      { "calling-thread", TRP_DISPATCHER_CALLING },
         { "troupe.internal", TRP_DISPATCHER_SYSTEM }, { "troupe.logging", TRP_DISPATCHER_PINNED },
     };
     trp_err err = TRP_OK;
@@ -190,7 +190,7 @@ trpi_dispatchers_new(trp_system *system, const trp_dispatcher_options *standard)
     if (system->dispatchers == NULL) {
         return TRP_ENOMEM;
     }
-    (void)pthread_mutex_init(&system->dispatchers->lock, NULL);
+    pthread_mutex_init(&system->dispatchers->lock, NULL);
     for (int i = 0; i < TRPI_DISPATCHERS_FIXED && err == TRP_OK; i++) {
         trp_dispatcher_options options = TRP_DISPATCHER_OPTIONS_INIT;
 
@@ -254,7 +254,7 @@ trpi_balancing_borrow(trp_system *system, char *id, size_t bytes)
     trp_err err = TRP_OK;
     uint32_t count;
 
-    (void)pthread_mutex_lock(&all->lock);
+    pthread_mutex_lock(&all->lock);
     count = atomic_load_explicit(&all->count, RELAXED);
     for (uint32_t i = 0; i < count && found == NULL; i++) {
         trpi_dispatcher *entry = all->entries[i];
@@ -279,7 +279,7 @@ trpi_balancing_borrow(trp_system *system, char *id, size_t bytes)
         found->lent = true;
         (void)snprintf(id, bytes, "%s", found->id);
     }
-    (void)pthread_mutex_unlock(&all->lock);
+    pthread_mutex_unlock(&all->lock);
     return err;
 }
 
@@ -291,9 +291,9 @@ trpi_balancing_return(trp_system *system, const char *id)
     if (system->dispatchers == NULL) { /* the system is being freed */
         return;
     }
-    (void)pthread_mutex_lock(&system->dispatchers->lock);
+    pthread_mutex_lock(&system->dispatchers->lock);
     entry = trpi_dispatcher_find(system, id);
     trpi_assert(entry != NULL && entry->lent);
     entry->lent = false;
-    (void)pthread_mutex_unlock(&system->dispatchers->lock);
+    pthread_mutex_unlock(&system->dispatchers->lock);
 }

@@ -71,15 +71,15 @@ typedef struct trpi_deployed { /* of an actor that another node had made here */
 
 typedef struct trpi_extra {
     /* the incarnation's */
-    struct trpi_deputy *deputy;    /* this one only stands for an actor elsewhere; else NULL */
+    struct trpi_deputy *deputy;     /* this one only stands for an actor elsewhere; else NULL */
     struct trpi_deployed *deployed; /* NULL: its supervisor is its parent */
-    trp_msg *args;         /* NULL: none */
-    trpi_ref_map watching; /* watched -> NULL; outlives a restart, as in Akka */
-    trpi_ref_map watchers; /* watcher -> its prepared Terminated message */
-    trpi_ref_map restarts; /* child -> trpi_restarts */
-    trpi_failure *why;     /* RESTARTING: the cause; else NULL */
-    trp_msg *failed_msg;   /* copy of the message that the failure interrupted, for pre_restart */
-    trp_ref perpetrator;   /* child whose escalated failure made this actor fail */
+    trp_msg *args;                  /* NULL: none */
+    trpi_ref_map watching;          /* watched -> NULL; outlives a restart, as in Akka */
+    trpi_ref_map watchers;          /* watcher -> its prepared Terminated message */
+    trpi_ref_map restarts;          /* child -> trpi_restarts */
+    trpi_failure *why;              /* RESTARTING: the cause; else NULL */
+    trp_msg *failed_msg; /* copy of the message that the failure interrupted, for pre_restart */
+    trp_ref perpetrator; /* child whose escalated failure made this actor fail */
     trpi_parked *parked, **parked_end;
     uint32_t stash_max; /* 0: unbounded */
     uint32_t restarted; /* times, for trp_system_tree() */

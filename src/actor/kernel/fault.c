@@ -56,8 +56,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all but what 
 static uint32_t systems;                                 /* that asked */
 static bool installed[FAULTS];
 static struct sigaction previous[FAULTS]; /* written before our handler can run */
-static range trusted[TRPI_FAULT_RANGES]; /* the program's code and that of plugins */
-static _Atomic uint32_t trusted_count;   /* release; pair: is_trusted() */
+static range trusted[TRPI_FAULT_RANGES];  /* the program's code and that of plugins */
+static _Atomic uint32_t trusted_count;    /* release; pair: is_trusted() */
 
 /* initial-exec: a lazily made variable would be allocated inside the handler (fault-V3) */
 static _Thread_local struct {
@@ -154,11 +154,11 @@ trpi_fault_trust(const void *inside)
 {
     object_search search = { (uintptr_t)inside, false, false };
 
-    (void)pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&lock);
     if (search.inside != 0) {
         (void)dl_iterate_phdr(object_trust, &search);
     }
-    (void)pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock);
 }
 
 static bool
@@ -439,7 +439,7 @@ trpi_fault_open(trp_system *system)
     if (system->options.fault_trap == TRP_FAULT_TRAP_OFF) {
         return TRP_OK; /* fault-V1 */
     }
-    (void)pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&lock);
     (void)dl_iterate_phdr(object_trust, &program);
     if (system->options.fault_trap == TRP_FAULT_TRAP_ON &&
         (!FAULT_TRAP_SUPPORTED || !library_is_apart())) {
@@ -453,7 +453,7 @@ trpi_fault_open(trp_system *system)
     } else if (systems == 0) {
         uninstall();
     }
-    (void)pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock);
     return err;
 }
 
@@ -464,12 +464,12 @@ trpi_fault_close(trp_system *system)
         return;
     }
     system->faults_open = false;
-    (void)pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&lock);
     trpi_assert(systems > 0);
     if (--systems == 0) {
         uninstall();
     }
-    (void)pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock);
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */

@@ -51,8 +51,9 @@ trpi_misuse_sent(const trp_ctx *ctx, trp_msg *msg)
 
     if (before != NULL) {
         trpi_misuse_found(ctx, "trp_send",
-              before[4] == 's' ? "this message was sent already; send a trp_msg_dup() of it"
-                               : "this message was freed already");
+                          before[4] == 's'
+                              ? "this message was sent already; send a trp_msg_dup() of it"
+                              : "this message was freed already");
     }
     msg->priv_from_node_flags |= TRPI_MSG_SENT;
 }

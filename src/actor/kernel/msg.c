@@ -128,11 +128,11 @@ carve(uint32_t class_index, trpi_magazine *target)
             }
             *more = *target;
             target->count = 0;
-            (void)pthread_mutex_lock(&depots[class_index].lock);
+            pthread_mutex_lock(&depots[class_index].lock);
             more->next = depots[class_index].full;
             depots[class_index].full = more;
             depots[class_index].bytes += more->count * bytes;
-            (void)pthread_mutex_unlock(&depots[class_index].lock);
+            pthread_mutex_unlock(&depots[class_index].lock);
         }
         target->blocks[target->count++] = memory + at;
         POISON(memory + at, bytes);
@@ -273,7 +273,7 @@ give_full(uint32_t class_index, trpi_magazine *m)
     uint32_t capacity = magazine_capacity(class_index);
     trpi_magazine *unused = NULL, *first;
 
-    (void)pthread_mutex_lock(&place->lock);
+    pthread_mutex_lock(&place->lock);
     place->bytes += m->count * class_bytes(class_index);
     first = place->full;
     if (m->count < capacity && first != NULL && first->count < capacity) {
@@ -288,7 +288,7 @@ give_full(uint32_t class_index, trpi_magazine *m)
         m->next = first;
         place->full = m;
     }
-    (void)pthread_mutex_unlock(&place->lock);
+    pthread_mutex_unlock(&place->lock);
     trpi_free(unused);
 }
 
@@ -337,7 +337,7 @@ static void
 depots_make(void)
 {
     for (uint32_t i = 0; i < TRPI_BLOCK_CLASSES; i++) {
-        (void)pthread_mutex_init(&depots[i].lock, NULL);
+        pthread_mutex_init(&depots[i].lock, NULL);
         depots[i].bytes_search = DEPOT_BYTES_KEPT;
     }
     (void)pthread_key_create(&cache_key,
@@ -393,14 +393,14 @@ refill(trpi_class_cache *cache, uint32_t class_index)
         cache->spare = swap;
         return true;
     }
-    (void)pthread_mutex_lock(&place->lock);
+    pthread_mutex_lock(&place->lock);
     full = full_take(place, magazine_capacity(class_index));
     if (full != NULL) {
         place->bytes -= full->count * class_bytes(class_index);
         unused = empty_put(place, cache->current);
         cache->current = full;
     }
-    (void)pthread_mutex_unlock(&place->lock);
+    pthread_mutex_unlock(&place->lock);
     trpi_free(unused);
     return full != NULL ? full->count > 0 || refill(cache, class_index)
                         : carve(class_index, cache->current);
@@ -417,9 +417,9 @@ make_room(trpi_class_cache *cache, uint32_t class_index)
         return false;
     }
     if (cache->spare->count > 0) { /* both in use: the spare goes to the depot */
-        (void)pthread_mutex_lock(&place->lock);
+        pthread_mutex_lock(&place->lock);
         empty = empty_take(place);
-        (void)pthread_mutex_unlock(&place->lock);
+        pthread_mutex_unlock(&place->lock);
         if (empty == NULL) {
             empty = trpi_alloc(sizeof *empty);
         }
@@ -483,7 +483,7 @@ trpi_msg_cache_trim(trpi_msg_cache *cache, bool depots_too)
         if (!depots_too) {
             continue;
         }
-        (void)pthread_mutex_lock(&place->lock);
+        pthread_mutex_lock(&place->lock);
         if (place->bytes > place->bytes_search) {
             if (i < CHUNK_CLASSES) {
                 search_chunks(place, i);
@@ -494,7 +494,7 @@ trpi_msg_cache_trim(trpi_msg_cache *cache, bool depots_too)
             place->bytes_search =
                 place->bytes > DEPOT_BYTES_KEPT / 2 ? 2 * place->bytes : DEPOT_BYTES_KEPT;
         }
-        (void)pthread_mutex_unlock(&place->lock);
+        pthread_mutex_unlock(&place->lock);
     }
 }
 
@@ -550,8 +550,7 @@ trpi_msg_make_empty(trpi_msg_cache *cache, const trp_type *type, size_t bytes, v
 }
 
 trp_msg *
-trpi_msg_make_trailed(trpi_msg_cache *cache, const trp_type *type, size_t bytes,
-                      void **ret_payload)
+trpi_msg_make_trailed(trpi_msg_cache *cache, const trp_type *type, size_t bytes, void **ret_payload)
 {
     size_t padded = (bytes + 15u) & ~(size_t)15u;
     trp_msg *msg;
@@ -656,9 +655,9 @@ trpi_msg_new_owner(const trp_type *type, void *data, void (*release)(void *data,
 {
     trpi_msg_cache *cache = trpi_msg_cache_get();
     void *payload = NULL;
-    trp_msg *msg = cache != NULL ? trpi_msg_make_empty(cache, type, sizeof(trp_msg_priv_moved),
-                                                       &payload)
-                                 : NULL;
+    trp_msg *msg = cache != NULL
+                       ? trpi_msg_make_empty(cache, type, sizeof(trp_msg_priv_moved), &payload)
+                       : NULL;
 
     trpi_assert(type->number != 0 && data != NULL && release != NULL);
     if (msg == NULL) {

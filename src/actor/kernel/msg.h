@@ -15,7 +15,7 @@
 
 #define TRPI_MSG_HEADER_BYTES 32u
 #define TRPI_LINE_PAYLOAD_MAX (64u - TRPI_MSG_HEADER_BYTES) /* with its header on one line */
-#define TRPI_BLOCK_CLASSES 11u              /* 64 << 0 ... 64 << 10 = 64 KiB */
+#define TRPI_BLOCK_CLASSES 11u                              /* 64 << 0 ... 64 << 10 = 64 KiB */
 #define TRPI_BLOCK_BYTES_MAX (64u << (TRPI_BLOCK_CLASSES - 1u))
 
 #define TRPI_MAGAZINE_BLOCKS 128u
@@ -88,7 +88,7 @@ void trpi_msg_cache_trim(trpi_msg_cache *cache, bool depots_too);
 /* ---- trailers (interaction.c) -------------------------------------------------------------------
  */
 #define TRPI_MSG_TRAILER 0x02000000u /* flag of a header: a trp_interaction is behind the payload */
-#define TRPI_MSG_SENT 0x04000000u  /* flags of a header: the program gave it away (misuse.c) */
+#define TRPI_MSG_SENT 0x04000000u    /* flags of a header: the program gave it away (misuse.c) */
 #define TRPI_MSG_FREED 0x10000000u
 #define TRPI_TRAILER_BYTES 80u
 /* Where it stands, or would: bytes from the start of the message. */

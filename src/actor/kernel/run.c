@@ -177,7 +177,7 @@ trpi_run_receive(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 }
 
 /* All but a plain user message of a plain actor. */
-static void __attribute__((noinline))
+static NOINLINE void
 handle_special(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 {
     if (trpi_cell_is_special(cell)) {
@@ -187,7 +187,7 @@ handle_special(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
     }
 }
 
-static void __attribute__((noinline))
+static NOINLINE void
 handle_stale(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 {
     trp_ref to = { TRPI_NODE_SELF, trpi_cell_slot(cell), msg->priv_to_generation, 0 };
@@ -200,7 +200,7 @@ handle_stale(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 }
 
 /* The system messages, then one message of the front queue. */
-static void __attribute__((noinline))
+static NOINLINE void
 handle_attention(trp_ctx *ctx, trpi_cell *cell)
 {
     if (ctx->sys_rest == NULL) {
@@ -452,7 +452,8 @@ turn_over(trp_ctx *ctx, trpi_cell *cell, bool of_kind)
 }
 
 /* A half-done push: wait for it a little. true: done. */
-static bool __attribute__((noinline)) wait_for_link(trpi_cell *cell)
+static NOINLINE bool
+wait_for_link(trpi_cell *cell)
 {
     for (int i = 0; i < NOT_YET_SPINS; i++) {
         if (trpi_msg_next(cell->tail) != NULL) {
@@ -506,7 +507,7 @@ turn_goes_on(trp_ctx *ctx, trpi_cell *cell)
 static trpi_run_result turn_continue(trp_ctx *ctx, trpi_cell *cell);
 
 /* Of a plain turn, when a hook ran or something else was rare with the last message. */
-static trpi_run_result __attribute__((noinline))
+static NOINLINE trpi_run_result
 turn_hooked(trp_ctx *ctx, trpi_cell *cell)
 {
     if ((--ctx->turn_left < 0 || ctx->cut_or_ordered != 0) && !turn_goes_on(ctx, cell)) {
@@ -627,7 +628,7 @@ turn_loop(trp_ctx *ctx, trpi_cell *cell, const enum turn_mode mode)
     }
 }
 
-static trpi_run_result __attribute__((noinline))
+static NOINLINE trpi_run_result
 turn_boxed(trp_ctx *ctx, trpi_cell *cell)
 {
     trpi_run_result result = turn_loop(ctx, cell, TURN_BOXED);
@@ -636,7 +637,8 @@ turn_boxed(trp_ctx *ctx, trpi_cell *cell)
     return result;
 }
 
-static trpi_run_result __attribute__((noinline)) turn_continue(trp_ctx *ctx, trpi_cell *cell)
+static NOINLINE trpi_run_result
+turn_continue(trp_ctx *ctx, trpi_cell *cell)
 {
     return UNLIKELY(atomic_load_explicit(&cell->kind, RELAXED) == TRPI_KIND_BOXED)
                ? turn_boxed(ctx, cell)
@@ -644,7 +646,8 @@ static trpi_run_result __attribute__((noinline)) turn_continue(trp_ctx *ctx, trp
 }
 
 /* A turn of what is not plain. */
-static trpi_run_result __attribute__((noinline)) turn_of_any(trp_ctx *ctx, trpi_cell *cell)
+static NOINLINE trpi_run_result
+turn_of_any(trp_ctx *ctx, trpi_cell *cell)
 {
     ctx->draining = atomic_load_explicit(&cell->overloaded, RELAXED) != 0;
     if (cell->life == TRPI_LIFE_STARTING) {
@@ -654,7 +657,8 @@ static trpi_run_result __attribute__((noinline)) turn_of_any(trp_ctx *ctx, trpi_
     return turn_continue(ctx, cell);
 }
 
-static void __attribute__((noinline)) turn_begin_unusual(trp_ctx *ctx)
+static NOINLINE void
+turn_begin_unusual(trp_ctx *ctx)
 {
     ctx->cut = ctx->draining = false;
     ctx->cut_told = 0;
@@ -748,7 +752,7 @@ trpi_run_after_jump(trp_ctx *ctx)
 
     trpi_assert(cell != NULL);
     ctx->offer = TRPI_OFFER_NONE; /* who settles this takes the task back, and knows no kept one */
-    ctx->route_depth = 0; /* a routing function may have been jumped out of */
+    ctx->route_depth = 0;         /* a routing function may have been jumped out of */
     ctx->system->above->failed(ctx, cell, &ctx->failure, (trp_msg *)(uintptr_t)ctx->msg);
     ctx->msg = NULL;
     trpi_box_done(ctx);

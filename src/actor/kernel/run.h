@@ -31,9 +31,9 @@
 
 #define TRPI_CHAINS 64u         /* entries of a worker's chain table: one bit each in chains_open */
 #define TRPI_CHAIN_MSGS_MAX 64u /* a chain so long is pushed */
-#define TRPI_TOLD_MAX 1000 /* chained messages of a turn, which then ends */
+#define TRPI_TOLD_MAX 1000      /* chained messages of a turn, which then ends */
 #define TRPI_SYSMSG_RESERVE 64u /* per thread: sending a system message never fails */
-#define TRPI_SLOTS_CACHED 512u /* free slots that a worker keeps for itself */
+#define TRPI_SLOTS_CACHED 512u  /* free slots that a worker keeps for itself */
 #define TRPI_OVERLOADED_OUTSIDE                                                                    \
     2u /* cell->overloaded: what it waits for is no worker, but its network */
 #define TRPI_ROUTE_DEPTH_MAX 16u /* routers that a message may pass on one teller's thread */
@@ -72,19 +72,19 @@ struct trp_ctx {
     const trp_msg *msg; /* second: trp_sender() does; the message being handled; NULL in hooks
                            without one */
     trp_system *system;
-    trpi_worker *worker;  /* NULL: a foreign thread (trpi_enter) */
-    trpi_cell *cell;      /* the running cell; NULL on foreign threads and between runs */
+    trpi_worker *worker; /* NULL: a foreign thread (trpi_enter) */
+    trpi_cell *cell;     /* the running cell; NULL on foreign threads and between runs */
     trpi_cells *cells;
     trpi_msg_cache *cache;
-    jmp_buf *jump;        /* where trp_fail() goes */
+    jmp_buf *jump; /* where trp_fail() goes */
     /* whom trp_tell() may tell the short way: TRPI_NODE_SELF; 0, nobody, while something is
      * carried, and with serialize-messages */
     uint32_t near_node;
-    trp_ref self;         /* of cell, filled at the start of a turn */
-    trpi_keeper *keeper;  /* of the worker; of a foreign thread: one that keeps nothing */
-    uint32_t run;         /* number of the turn, never 0 */
-    uint8_t route_depth;  /* routers that lead to each other, at present (routed.c) */
-    uint16_t index;       /* of the worker */
+    trp_ref self;        /* of cell, filled at the start of a turn */
+    trpi_keeper *keeper; /* of the worker; of a foreign thread: one that keeps nothing */
+    uint32_t run;        /* number of the turn, never 0 */
+    uint8_t route_depth; /* routers that lead to each other, at present (routed.c) */
+    uint16_t index;      /* of the worker */
     bool chaining; /* chains are on (pool workers; foreign threads between inbound begin and end) */
     union {        /* what is rarely so, to be looked at at once */
         struct {
@@ -117,7 +117,7 @@ struct trp_ctx {
     /* messages that this turn may still handle after the present one, before it looks at
      * turn_rest; below 0: it is over */
     int32_t turn_left;
-    uint32_t turn_rest;   /* with a deadline: messages left after a look at the clock */
+    uint32_t turn_rest; /* with a deadline: messages left after a look at the clock */
     uint64_t turn_until_ns;
     uint64_t turn_processed; /* cell->processed at the start of the turn */
     trpi_sysmsg *sys_rest;   /* taken from sys_head, not yet handled */
@@ -127,14 +127,14 @@ struct trp_ctx {
     trp_ctx *foreign_next;                 /* of this thread; foreign only */
     uint32_t foreign_depth, foreign_phase; /* nesting of trpi_enter(); foreign only */
     const struct trp_interaction *carried; /* what is told is part of it; NULL: of none */
-    trp_failure failure;  /* filled by trp_fail before the jump */
-    trpi_stats own_stats; /* of a worker; all foreign threads count in system->foreign_stats */
+    trp_failure failure;                   /* filled by trp_fail before the jump */
+    trpi_stats own_stats;   /* of a worker; all foreign threads count in system->foreign_stats */
     struct trpi_slot_list { /* free slots, the oldest at head; workers only */
         uint32_t head, count;
         uint32_t slots[TRPI_SLOTS_CACHED];
     } slots;
-    bool in_job;          /* runs a function of trp_dispatcher_execute(), no cell */
-    uint32_t here_depth, here_held;   /* here.c: nested turns; why none may begin now */
+    bool in_job;                       /* runs a function of trp_dispatcher_execute(), no cell */
+    uint32_t here_depth, here_held;    /* here.c: nested turns; why none may begin now */
     trpi_task *here_first, *here_last; /* here.c: tasks that wait for one of these */
     /* Messages that overloaded cells have handled on this worker, and answers to them that were let
      * pass for it, by all workers: see credit.c. Relaxed. */

@@ -17,13 +17,13 @@
 
 #define TRPI_SYSTEM_MAGIC 0x7472705f73797374ull
 
-struct trpi_nodes; /* nodes.c */
-struct trpi_remote_ops; /* nodes/open.h */
-struct trpi_directory; /* directory.h */
-struct trpi_dispatchers; /* dispatcher.h */
-struct trpi_box_types;   /* box.h */
-struct trpi_stall;       /* stall.h */
-struct trpi_behaviours;  /* distribution.h */
+struct trpi_nodes;                          /* nodes.c */
+struct trpi_remote_ops;                     /* nodes/open.h */
+struct trpi_directory;                      /* directory.h */
+struct trpi_dispatchers;                    /* dispatcher.h */
+struct trpi_box_types;                      /* box.h */
+struct trpi_stall;                          /* stall.h */
+struct trpi_behaviours;                     /* distribution.h */
 typedef struct trpi_settings trpi_settings; /* settings.c */
 struct trpi_life_system;                    /* LIFE: actor/life/life.h - guardians, shutdown */
 
@@ -63,19 +63,19 @@ struct trp_system {
     /* ctx->near_node while nothing is carried: TRPI_NODE_SELF; 0: with serialize-messages nobody is
      * told the short way (round_trip.c) */
     uint32_t near_node;
-    uint32_t stash_max;      /* of actors whose options do not say; 0: unbounded */
+    uint32_t stash_max; /* of actors whose options do not say; 0: unbounded */
     struct trpi_extensions *extensions;
     trpi_settings *settings; /* NULL: no configuration was given, so nothing is deployed by one */
     /* What remoting registered; NULL: none. Written by the owner, read by any thread
      * (release/acquire). */
     _Atomic(const struct trpi_remote_ops *) remote_ops;
     void *_Atomic remote_arg;
-    void *_Atomic cluster; /* the cluster room's own; release/acquire, as remote_ops */
+    void *_Atomic cluster;    /* the cluster room's own; release/acquire, as remote_ops */
     trpi_stats foreign_stats; /* counted here by foreign threads; workers count in their ctx (run.h,
                                  trpi_count) */
-    bool faults_open;        /* fault.c's; owner */
+    bool faults_open;         /* fault.c's; owner */
     _Atomic uint32_t refusals_said; /* spawn.c's; relaxed */
-    _Atomic bool stuck;      /* a stop timed out: threads may still run, nothing may be freed */
+    _Atomic bool stuck; /* a stop timed out: threads may still run, nothing may be freed */
 };
 
 /* For trp_system_stats_get: a snapshot that is exact when nothing runs. */

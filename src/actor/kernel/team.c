@@ -37,7 +37,7 @@ trpi_team_new(bool teamwork)
 
     if (team != NULL) {
         team->teamwork = teamwork;
-        (void)pthread_mutex_init(&team->lock, NULL);
+        pthread_mutex_init(&team->lock, NULL);
     }
     return team;
 }
@@ -147,7 +147,7 @@ trpi_team_join(trpi_team *team, trpi_cell *cell, trpi_box *box)
 {
     trp_err err = TRP_OK;
 
-    (void)pthread_mutex_lock(&team->lock);
+    pthread_mutex_lock(&team->lock);
     if (team->members == 0) {
         team->behaviour = cell->behaviour;
         team->type = box->type;
@@ -159,7 +159,7 @@ trpi_team_join(trpi_team *team, trpi_cell *cell, trpi_box *box)
         box->team = team;
         box->cell = cell;
     }
-    (void)pthread_mutex_unlock(&team->lock);
+    pthread_mutex_unlock(&team->lock);
     return err;
 }
 
@@ -168,9 +168,9 @@ trpi_team_is_empty(trpi_team *team)
 {
     bool empty;
 
-    (void)pthread_mutex_lock(&team->lock);
+    pthread_mutex_lock(&team->lock);
     empty = team->members == 0;
-    (void)pthread_mutex_unlock(&team->lock);
+    pthread_mutex_unlock(&team->lock);
     return empty;
 }
 
@@ -189,7 +189,7 @@ trpi_team_leave(trp_ctx *ctx, trpi_box *box)
     trpi_cell *next = NULL;
     trp_msg *left = NULL;
 
-    (void)pthread_mutex_lock(&team->lock);
+    pthread_mutex_lock(&team->lock);
     unlist(team, box);
     box->cell = NULL;
     if (--team->members == 0) { /* shared-mailbox-T4 */
@@ -201,7 +201,7 @@ trpi_team_leave(trp_ctx *ctx, trpi_box *box)
     } else if (team->first != NULL) {
         next = wake(team);
     }
-    (void)pthread_mutex_unlock(&team->lock);
+    pthread_mutex_unlock(&team->lock);
     if (next != NULL) {
         trpi_schedule(ctx, next);
     }
@@ -220,12 +220,12 @@ trpi_team_away(trp_ctx *ctx, trpi_box *box)
     trpi_team *team = box->team;
     trpi_cell *next = NULL;
 
-    (void)pthread_mutex_lock(&team->lock);
+    pthread_mutex_lock(&team->lock);
     unlist(team, box);
     if (team->first != NULL) {
         next = wake(team);
     }
-    (void)pthread_mutex_unlock(&team->lock);
+    pthread_mutex_unlock(&team->lock);
     if (next != NULL) {
         trpi_schedule(ctx, next);
     }
@@ -242,7 +242,7 @@ trpi_team_put(trp_ctx *ctx, trpi_box *box, trp_ref to, trp_msg *msg, bool try_on
     bool ended, full;
 
     trpi_msg_next_set(msg, NULL, __ATOMIC_RELAXED);
-    (void)pthread_mutex_lock(&team->lock);
+    pthread_mutex_lock(&team->lock);
     ended = box->cell == NULL; /* shared-mailbox-T3 */
     full = !ended && capacity != 0 && atomic_load_explicit(&team->count, RELAXED) >= capacity;
     if (!ended && !full) {
@@ -255,7 +255,7 @@ trpi_team_put(trp_ctx *ctx, trpi_box *box, trp_ref to, trp_msg *msg, bool try_on
         count_add(team, 1);
         next = wake_for(team, box);
     }
-    (void)pthread_mutex_unlock(&team->lock);
+    pthread_mutex_unlock(&team->lock);
     if (next != NULL) {
         trpi_schedule(ctx, next);
     }
@@ -275,7 +275,7 @@ trpi_team_take(trp_ctx *ctx, trpi_box *box)
     trpi_cell *next = NULL;
     trp_msg *msg;
 
-    (void)pthread_mutex_lock(&team->lock);
+    pthread_mutex_lock(&team->lock);
     msg = team->first;
     if (msg != NULL) {
         unlist(team, box); /* it was run for what is its own */
@@ -289,7 +289,7 @@ trpi_team_take(trp_ctx *ctx, trpi_box *box)
     } else if (!is_listed(box)) {
         list(team, box);
     }
-    (void)pthread_mutex_unlock(&team->lock);
+    pthread_mutex_unlock(&team->lock);
     if (next != NULL) {
         trpi_schedule(ctx, next);
     }

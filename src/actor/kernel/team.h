@@ -12,7 +12,7 @@ typedef struct trpi_team {
     const trpi_box_type *type;
     uint32_t members;
     trp_msg *first, *last;
-    _Atomic uint32_t count; /* written under the lock; relaxed: a hint without */
+    _Atomic uint32_t count;           /* written under the lock; relaxed: a hint without */
     trpi_box *idle_first, *idle_last; /* who has been idle longest comes first */
 } trpi_team;
 

@@ -38,7 +38,7 @@
  * told. When its worker has ended no turn since the last time, it handles none of them: another
  * program has its core, or a behaviour keeps it. Nobody would mark the cell as overloaded before
  * that is over, so the teller waits. */
-static void __attribute__((noinline))
+static NOINLINE void
 note_flood(trp_ctx *ctx, const trpi_cell *cell)
 {
     uint16_t at = atomic_load_explicit(&cell->task.home, RELAXED);
@@ -110,7 +110,7 @@ trpi_tell_note_unbounded(trp_ctx *ctx, trpi_cell *cell)
     }
 }
 
-static void __attribute__((noinline))
+static NOINLINE void
 chain_full(trp_ctx *ctx, uint32_t index)
 {
     trpi_cell *cell = ctx->chains[index].cell;
@@ -131,7 +131,7 @@ push_one(trp_ctx *ctx, trpi_cell *cell, bool slows, trp_msg *msg)
 }
 
 /* The place in the table belongs to another cell, whose chain is open. */
-static void __attribute__((noinline))
+static NOINLINE void
 chain_evict(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 {
     uint32_t index = cell->task.id % TRPI_CHAINS;
@@ -161,7 +161,7 @@ trpi_tell_wait(trp_ctx *ctx, const trpi_cell *cell)
 }
 
 /* Without chains: a foreign thread, or one that may block. */
-static void __attribute__((noinline))
+static NOINLINE void
 deliver_unchained(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 {
     note_overload(ctx, cell);
@@ -231,7 +231,7 @@ dead_no_memory(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type)
     trpi_dead(ctx, to, &header, TRP_DEAD_NO_MEMORY);
 }
 
-static void __attribute__((noinline))
+static NOINLINE void
 dead_and_free(trp_ctx *ctx, trp_ref to, trp_msg *msg, trp_dead_reason reason)
 {
     trpi_dead(ctx, to, msg, reason);
@@ -239,7 +239,7 @@ dead_and_free(trp_ctx *ctx, trp_ref to, trp_msg *msg, trp_dead_reason reason)
 }
 
 /* To another node, or to nobody. */
-static void __attribute__((noinline))
+static NOINLINE void
 send_far(trp_ctx *ctx, trp_ref to, trp_msg *msg)
 {
     trp_dead_reason reason;
@@ -271,7 +271,7 @@ asks_first(const trpi_cell *cell)
 }
 
 /* To a router: its routees get msg, unless it is for itself. To a box: if there is room. */
-static void __attribute__((noinline))
+static NOINLINE void
 deliver_asking(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg)
 {
     if (atomic_load_explicit(&cell->kind, RELAXED) == TRPI_KIND_BOXED) {
@@ -282,7 +282,7 @@ deliver_asking(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg)
 }
 
 /* To a cell that is not told the short way, or that is overloaded. */
-static void __attribute__((noinline))
+static NOINLINE void
 deliver_any(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg)
 {
     if (asks_first(cell)) {
@@ -329,7 +329,7 @@ check_rare(trp_ctx *ctx, trp_ref to, trp_msg **msg)
 }
 
 /* As part of what is being handled: with a trailer. */
-static trp_msg * __attribute__((noinline))
+static trp_msg *__attribute__((noinline))
 make_carrying(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
               size_t bytes)
 {
@@ -358,7 +358,7 @@ trpi_tell_make(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, c
 }
 
 /* While something is carried, and with serialize-messages. NULL: it is a dead letter already. */
-static trp_msg * __attribute__((noinline))
+static trp_msg *__attribute__((noinline))
 make_rare(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
           size_t bytes)
 {
@@ -429,7 +429,7 @@ trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const 
     deliver_any(ctx, cell, to, msg);
 }
 
-static void __attribute__((noinline))
+static NOINLINE void
 tell_any(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
 {
     trpi_tell(ctx, to, ctx->self, type, payload, bytes);
@@ -488,7 +488,7 @@ tell_own(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, si
 }
 
 /* Of more than a line, in a block of its class. */
-static void __attribute__((noinline))
+static NOINLINE void
 tell_larger(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
 {
     uint32_t class_index =
@@ -512,7 +512,7 @@ tell_pushed(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload,
     }
 }
 
-static void __attribute__((noinline))
+static NOINLINE void
 tell_pushed_after_all(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload,
                       size_t bytes)
 {
@@ -550,7 +550,7 @@ hand(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t
     return msg != NULL;
 }
 
-static void __attribute__((noinline))
+static NOINLINE void
 tell_handed(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
 {
     if (UNLIKELY(!hand(ctx, to, type, payload, bytes))) {
@@ -559,7 +559,7 @@ tell_handed(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload,
 }
 
 /* As that, of a fixed length. */
-static void __attribute__((noinline))
+static NOINLINE void
 tell_kept(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
 {
     bytes = type->bytes;
@@ -569,7 +569,7 @@ tell_kept(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, s
 }
 
 /* A payload of any length. Apart, for what it needs would cost the others registers. */
-static void __attribute__((noinline))
+static NOINLINE void
 tell_variable(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
 {
     if (UNLIKELY(bytes < type->bytes)) {

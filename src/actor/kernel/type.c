@@ -33,9 +33,9 @@
 
 #define WIRE_PLACES (2u * (TRP_TYPES_MAX + 1u)) /* at most half full: by_wire_id never grows */
 
-#define BUILT_IN(symbol, text, size, type_tag, type_flags, type_number) \
+#define BUILT_IN(symbol, text, size, type_tag, type_flags, type_number)                            \
     trp_type symbol = { text, size, type_tag, type_flags, NULL, 0, type_number }
-#define INTERNAL(symbol, text, type_number) \
+#define INTERNAL(symbol, text, type_number)                                                        \
     BUILT_IN(symbol, text, 0, 0xfff0, TRP_TYPE_VARIABLE | TRP_TYPE_LOCAL, type_number)
 
 static const trp_field identity_fields[] = {
@@ -72,8 +72,8 @@ BUILT_IN(trp_dead_letter_type, "troupe.dead-letter", 0, trp_dead_letter_tag,
          TRP_TYPE_VARIABLE | TRP_TYPE_LOCAL, TRPI_TYPE_DEAD_LETTER);
 BUILT_IN(trp_unhandled_type, "troupe.unhandled", sizeof(trp_unhandled), trp_unhandled_tag,
          TRP_TYPE_LOCAL, TRPI_TYPE_UNHANDLED);
-BUILT_IN(trp_all_dead_letters_type, "troupe.all-dead-letters", 0,
-         trp_dead_letter_tag, TRP_TYPE_VARIABLE | TRP_TYPE_LOCAL, TRPI_TYPE_ALL_DEAD_LETTERS);
+BUILT_IN(trp_all_dead_letters_type, "troupe.all-dead-letters", 0, trp_dead_letter_tag,
+         TRP_TYPE_VARIABLE | TRP_TYPE_LOCAL, TRPI_TYPE_ALL_DEAD_LETTERS);
 BUILT_IN(trp_suppressed_dead_letter_type, "troupe.suppressed-dead-letter", 0,
          trp_suppressed_dead_letter_tag, TRP_TYPE_VARIABLE | TRP_TYPE_LOCAL, TRPI_TYPE_SUPPRESSED);
 #define LOG_EVENT(symbol, text, number)                                                            \
@@ -127,21 +127,15 @@ BUILT_IN(trp_keyed_type, "troupe.keyed", 0, trp_keyed_tag, TRP_TYPE_VARIABLE | T
          TRPI_TYPE_KEYED);
 BUILT_IN(trp_get_routees_type, "troupe.get-routees", 0, trp_get_routees_tag, 0,
          TRPI_TYPE_GET_ROUTEES);
-BUILT_IN(trp_routees_type, "troupe.routees", 0, trp_routees_tag,
-         TRP_TYPE_VARIABLE | TRP_TYPE_LOCAL, TRPI_TYPE_ROUTEES);
-trp_type trp_add_routee_type = { "troupe.add-routee",
-                                 sizeof(trp_add_routee),
-                                 trp_add_routee_tag,
-                                 TRP_TYPE_POSSIBLY_HARMFUL,
-                                 add_fields,
-                                 1,
+BUILT_IN(trp_routees_type, "troupe.routees", 0, trp_routees_tag, TRP_TYPE_VARIABLE | TRP_TYPE_LOCAL,
+         TRPI_TYPE_ROUTEES);
+trp_type trp_add_routee_type = { "troupe.add-routee", sizeof(trp_add_routee),
+                                 trp_add_routee_tag,  TRP_TYPE_POSSIBLY_HARMFUL,
+                                 add_fields,          1,
                                  TRPI_TYPE_ADD_ROUTEE };
-trp_type trp_remove_routee_type = { "troupe.remove-routee",
-                                    sizeof(trp_remove_routee),
-                                    trp_remove_routee_tag,
-                                    TRP_TYPE_POSSIBLY_HARMFUL,
-                                    remove_fields,
-                                    1,
+trp_type trp_remove_routee_type = { "troupe.remove-routee", sizeof(trp_remove_routee),
+                                    trp_remove_routee_tag,  TRP_TYPE_POSSIBLY_HARMFUL,
+                                    remove_fields,          1,
                                     TRPI_TYPE_REMOVE_ROUTEE };
 trp_type trp_adjust_pool_size_type = { "troupe.adjust-pool-size",
                                        sizeof(trp_adjust_pool_size),
@@ -228,9 +222,9 @@ static uint64_t (*wire_hash)(const char *name) = trpi_hash_text;
 void
 trpi_type_test_hash(uint64_t (*hash)(const char *name))
 {
-    (void)pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&lock);
     wire_hash = hash != NULL ? hash : trpi_hash_text;
-    (void)pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock);
 }
 
 const trp_type *
@@ -397,11 +391,11 @@ trp_protocol_register(const trp_protocol *protocol)
         (protocol->types_count != 0 && protocol->types == NULL)) {
         return TRP_EINVAL;
     }
-    (void)pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&lock);
     for (uint32_t i = 0; err == TRP_OK && i < protocol->types_count; i++) {
         err = type_register(protocol, protocol->types[i]);
     }
-    (void)pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock);
     return err;
 }
 
@@ -441,7 +435,7 @@ trp_type_extend(const trp_type *type, const trp_type *parent)
     if (type == NULL || parent == NULL || type->number == 0 || parent->number == 0) {
         return type == NULL || parent == NULL ? TRP_EINVAL : TRP_ENOTYPE;
     }
-    (void)pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&lock);
     for (at = parent->number; at != 0; at = trpi_type_parent(at), depth++) {
         if (at == type->number) {
             err = TRP_EINVAL;
@@ -457,7 +451,7 @@ trp_type_extend(const trp_type *type, const trp_type *parent)
         atomic_store_explicit(&types[type->number].parent, (uint16_t)parent->number,
                               memory_order_release); /* pair: trpi_type_parent */
     }
-    (void)pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock);
     return err;
 }
 
@@ -467,10 +461,10 @@ trpi_type_find_wire(uint64_t wire_id)
     const uint16_t *place;
     const trp_type *type;
 
-    (void)pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&lock);
     place = trpi_table_find(&wire, &by_wire_id, NULL, wire_id, &wire_id);
     type = place != NULL ? trpi_type_get(*place) : NULL;
-    (void)pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock);
     return type;
 }
 

@@ -28,16 +28,16 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 
-#define AGAIN_MS    1000u /* then twice that, and so on */
-#define AGAIN_TIMES 3     /* after 1, 3 and 7 s */
-#define LOOK_MS     100u  /* whether somebody has ended whose end is waited for */
+#define AGAIN_MS 1000u /* then twice that, and so on */
+#define AGAIN_TIMES 3  /* after 1, 3 and 7 s */
+#define LOOK_MS 100u   /* whether somebody has ended whose end is waited for */
 
 static const trp_ref nobody = TRP_REF_NONE;
 
 enum purpose { FOR_REPLY, FOR_END, FOR_REF };
 
-typedef struct waiter {   /* a thread that asks */
-    trpi_gate gate;       /* guards all below */
+typedef struct waiter { /* a thread that asks */
+    trpi_gate gate;     /* guards all below */
     bool done;
     bool given_up;   /* the thread has stopped waiting: a reply is a late one */
     uint32_t owners; /* thread and promise */
@@ -382,8 +382,7 @@ trpi_ask_dead_of(trp_ctx *ctx, trp_ref ref, trp_ref asked, trp_err err, bool any
     }
     cell = trpi_cells_find(ctx->cells, ref.slot);
     /* a hint that spares most dead letters the message; on arrival the generation is checked */
-    kind = cell == NULL ? TRPI_KIND_ACTOR
-                        : atomic_load_explicit(&cell->kind, memory_order_relaxed);
+    kind = cell == NULL ? TRPI_KIND_ACTOR : atomic_load_explicit(&cell->kind, memory_order_relaxed);
     if (kind == TRPI_KIND_PROMISE || kind == TRPI_KIND_SERVICE) {
         trpi_sys_to(ctx, ref, TRPI_SYS_PROMISE_DEAD, any, asked, (uint64_t)err, NULL);
     }

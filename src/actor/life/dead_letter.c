@@ -29,13 +29,24 @@
 const char *
 trpi_dead_reason_text(trp_dead_reason reason)
 {
-    static const char *const texts[TRP_DEAD_REASON_COUNT] = {
-        "unknown",          "no such actor", "actor has ended",    "left when the actor stopped",
-        "mailbox full",     "lane full",     "node quarantined",   "message too large",
-        "not encodable",    "out of memory", "node not connected", "told to nobody",
-        "left in the stash", "actor is deactivated", "refused by the actor", "storage failed",
-        "too old",          "receiver full"
-    };
+    static const char *const texts[TRP_DEAD_REASON_COUNT] = { "unknown",
+                                                              "no such actor",
+                                                              "actor has ended",
+                                                              "left when the actor stopped",
+                                                              "mailbox full",
+                                                              "lane full",
+                                                              "node quarantined",
+                                                              "message too large",
+                                                              "not encodable",
+                                                              "out of memory",
+                                                              "node not connected",
+                                                              "told to nobody",
+                                                              "left in the stash",
+                                                              "actor is deactivated",
+                                                              "refused by the actor",
+                                                              "storage failed",
+                                                              "too old",
+                                                              "receiver full" };
 
     return texts[(unsigned)reason < TRP_DEAD_REASON_COUNT ? reason : 0];
 }
@@ -186,9 +197,8 @@ publish(trp_ctx *ctx, const trp_type *event, const trp_dead_letter *what, const 
 {
     size_t bytes = is_kept(loss) ? KEPT_AT + kept_bytes(loss) : sizeof *what;
     void *place = NULL;
-    trp_msg *draft = bytes > sizeof *what
-                         ? trpi_msg_make_empty(ctx->cache, event, bytes, &place)
-                         : NULL;
+    trp_msg *draft =
+        bytes > sizeof *what ? trpi_msg_make_empty(ctx->cache, event, bytes, &place) : NULL;
 
     if (draft == NULL) { /* nothing to keep, or no memory for it: the event is what matters */
         (void)trpi_event_publish(ctx, event, what, sizeof *what);

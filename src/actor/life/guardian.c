@@ -257,9 +257,8 @@ root_go_on(trp_ctx *ctx, trpi_cell *root)
     if (next != NULL) {
         trpi_child_stop(ctx, root, next);
     }
-    next = trpi_child_find(ctx, root,
-                           life->user_ended && life->remote_ended ? life->system.ref
-                                                                  : life->user.ref);
+    next = trpi_child_find(
+        ctx, root, life->user_ended && life->remote_ended ? life->system.ref : life->user.ref);
     if (next != NULL) {
         trpi_child_stop(ctx, root, next);
     }

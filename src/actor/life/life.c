@@ -227,9 +227,8 @@ trpi_life_fail(trp_ctx *ctx, trpi_cell *cell, const trp_failure *what, const trp
         trpi_order order = { NULL, &mine };
 
         /* what cannot be carried is a node that is lost: deployed.c hears of it, and stops us */
-        (void)trpi_remote_order(ctx->system, cell->extra->deployed->deputy.node,
-                                TRPI_SIGNAL_FAILED, cell->extra->deployed->deputy, mine.actor,
-                                &order);
+        (void)trpi_remote_order(ctx->system, cell->extra->deployed->deputy.node, TRPI_SIGNAL_FAILED,
+                                cell->extra->deployed->deputy, mine.actor, &order);
         return;
     }
     parent = trpi_cells_find(ctx->cells, cell->parent);

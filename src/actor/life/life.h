@@ -42,15 +42,15 @@ struct trpi_remote_watches;
 typedef struct trpi_life_system {
     struct trpi_remote_watches *watches;
     trp_ref dead_letters, remote;
-    trpi_guardian user, system;    /* .ref: set once, before the system is given out */
-    trp_behaviour user_behaviour;  /* of the user guardian, with its strategy by option */
-    trp_strategy user_strategy;    /* a copy of guardian_strategy */
+    trpi_guardian user, system;   /* .ref: set once, before the system is given out */
+    trp_behaviour user_behaviour; /* of the user guardian, with its strategy by option */
+    trp_strategy user_strategy;   /* a copy of guardian_strategy */
     bool user_ended, remote_ended, system_ended; /* root's runner only */
-    trpi_gate gate;                /* guards terminated */
-    _Atomic bool terminated;       /* written under the gate; relaxed look without */
-    _Atomic bool shutdown;         /* ordered; first exchange wins */
-    _Atomic bool scheduler_closed; /* release / acquire */
-    _Atomic uint32_t dead_logged;  /* dead letters logged so far, relaxed */
+    trpi_gate gate;                              /* guards terminated */
+    _Atomic bool terminated;                     /* written under the gate; relaxed look without */
+    _Atomic bool shutdown;                       /* ordered; first exchange wins */
+    _Atomic bool scheduler_closed;               /* release / acquire */
+    _Atomic uint32_t dead_logged;                /* dead letters logged so far, relaxed */
 } trpi_life;
 
 /* ---- children.c: runner of the parent -------------------------------------------------------- */
@@ -241,11 +241,11 @@ void trpi_root_ended(trp_system *system);
 typedef struct trpi_loss {
     trp_ref sender, recipient;
     trp_dead_reason reason;
-    const trp_type *type;              /* NULL: unknown */
-    const void *payload;               /* NULL: not at hand, if it has any bytes */
+    const trp_type *type; /* NULL: unknown */
+    const void *payload;  /* NULL: not at hand, if it has any bytes */
     size_t bytes;
     const trp_interaction *interaction; /* NULL: none */
-    const char *path;                  /* the recipient's, where there is no ref; or NULL */
+    const char *path;                   /* the recipient's, where there is no ref; or NULL */
 } trpi_loss;
 /* The loss of msg. */
 trpi_loss trpi_loss_of(trp_ref recipient, const trp_msg *msg, trp_dead_reason reason);

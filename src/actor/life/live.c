@@ -28,7 +28,7 @@ typedef struct seen {
 } seen;
 
 typedef struct actors {
-    trp_live_actor *all;  /* in the order of the tree */
+    trp_live_actor *all;    /* in the order of the tree */
     trp_live_actor *sorted; /* by ref */
     uint32_t count, room;
 } actors;
@@ -107,8 +107,7 @@ worker_look(void *arg, trpi_worker *worker)
 {
     trp_live *live = arg;
     trp_ctx *ctx = trpi_worker_data(worker);
-    const trpi_dispatcher *entry =
-        trpi_dispatcher_get(live->system, trpi_worker_number(worker));
+    const trpi_dispatcher *entry = trpi_dispatcher_get(live->system, trpi_worker_number(worker));
     seen now = { .given.index = trpi_worker_index(worker) };
     const seen *before = NULL;
 
@@ -184,8 +183,8 @@ static trp_err
 actors_look(trp_live *live, uint32_t timeout_ms)
 {
     visit v = { live, { NULL, NULL, 0, 0 } };
-    trp_err err = trp_system_tree(live->system, "/user", TRP_PATH_DEPTH_MAX, timeout_ms, entry_add,
-                                  &v);
+    trp_err err =
+        trp_system_tree(live->system, "/user", TRP_PATH_DEPTH_MAX, timeout_ms, entry_add, &v);
 
     if (err == TRP_OK && !live->no_memory) {
         v.found.sorted = trpi_alloc((v.found.count + 1u) * sizeof *v.found.sorted);

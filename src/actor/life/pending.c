@@ -101,8 +101,8 @@ trp_pending_visit(trp_ctx *ctx, trp_pending_fn fn, void *arg)
 enum state { WAITING, RUNNING, DONE, GONE, GIVEN_UP };
 
 typedef struct errand {
-    trpi_gate gate;  /* guards refs, state */
-    uint32_t refs;   /* who waits, and the message */
+    trpi_gate gate; /* guards refs, state */
+    uint32_t refs;  /* who waits, and the message */
     enum state state;
     trp_pending_fn fn;
     void *arg;
@@ -194,8 +194,9 @@ has_ended(void *arg)
 static trp_err
 check(trp_ref ref)
 {
-    return trp_ref_is_none(ref) ? TRP_EINVAL
-                                : ref.node != TRPI_NODE_SELF ? TRP_EUNSUPPORTED : TRP_OK;
+    return trp_ref_is_none(ref)         ? TRP_EINVAL
+           : ref.node != TRPI_NODE_SELF ? TRP_EUNSUPPORTED
+                                        : TRP_OK;
 }
 
 trp_err

@@ -236,8 +236,8 @@ trp_schedule_repeat(trp_system *system, uint64_t delay_ms, uint64_t interval_ms,
                     trp_schedule *ret_schedule)
 {
     return interval_ms == 0 ? TRP_EINVAL
-                            : schedule_msg(system, delay_ms, interval_ms, to, sender, type,
-                                           payload, bytes, ret_schedule);
+                            : schedule_msg(system, delay_ms, interval_ms, to, sender, type, payload,
+                                           bytes, ret_schedule);
 }
 
 trp_err

@@ -101,13 +101,11 @@ refusal_text(trp_system *system, const trp_behaviour *behaviour, const trp_spawn
         (void)snprintf(buffer, bytes, "its arguments are to be of type %s, not %s",
                        behaviour->args_type->name, args_type == NULL ? "none" : args_type->name);
     } else if (err == TRP_EINVAL && args_type != NULL &&
-               !trpi_payload_fits(args_type,
-                                  trpi_payload_bytes(args_type, options->args_bytes))) {
+               !trpi_payload_fits(args_type, trpi_payload_bytes(args_type, options->args_bytes))) {
         (void)snprintf(buffer, bytes, "its arguments have %zu bytes, their type %s has %u",
                        options->args_bytes, args_type->name, (unsigned)args_type->bytes);
     } else if (err == TRP_EINVAL && options != NULL && options->name != NULL &&
-               !trpi_name_is_valid(options->name,
-                                   strnlen(options->name, TRP_NAME_BYTES_MAX + 1))) {
+               !trpi_name_is_valid(options->name, strnlen(options->name, TRP_NAME_BYTES_MAX + 1))) {
         (void)snprintf(buffer, bytes, "\"%.64s\" is no name of an actor", options->name);
     }
     return buffer[0] != 0;

@@ -137,8 +137,7 @@ trp_timer_repeat(trp_ctx *ctx, uint64_t key, uint32_t delay_ms, uint32_t interva
 {
     TRPI_USE(ctx);
     if (type == NULL || interval_ms < ctx->system->scheduling.tick_ms ||
-        delay_ms > trpi_delay_ms_max(ctx->system) ||
-        interval_ms > trpi_delay_ms_max(ctx->system)) {
+        delay_ms > trpi_delay_ms_max(ctx->system) || interval_ms > trpi_delay_ms_max(ctx->system)) {
         return TRP_EINVAL;
     }
     return timer_start(ctx, key, delay_ms, interval_ms, type, payload, bytes);

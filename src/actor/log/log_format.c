@@ -46,17 +46,19 @@ plain_put(line_buffer *b, const char *text)
 static size_t
 utf8_bytes(const unsigned char *p)
 {
-    size_t bytes = *p < 0x80 ? 1 : *p >= 0xc2 && *p < 0xe0 ? 2 : (*p & 0xf0) == 0xe0 ? 3
-                   : *p >= 0xf0 && *p < 0xf5                                       ? 4
-                                                                                   : 0;
+    size_t bytes = *p < 0x80                 ? 1
+                   : *p >= 0xc2 && *p < 0xe0 ? 2
+                   : (*p & 0xf0) == 0xe0     ? 3
+                   : *p >= 0xf0 && *p < 0xf5 ? 4
+                                             : 0;
 
     for (size_t i = 1; i < bytes; i++) {
         if ((p[i] & 0xc0) != 0x80) { /* also the end of the string */
             return 0;
         }
     }
-    if ((*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] > 0x9f) ||
-        (*p == 0xf0 && p[1] < 0x90) || (*p == 0xf4 && p[1] > 0x8f)) {
+    if ((*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] > 0x9f) || (*p == 0xf0 && p[1] < 0x90) ||
+        (*p == 0xf4 && p[1] > 0x8f)) {
         return 0; /* too long a form, a surrogate, beyond the last plane */
     }
     return bytes;

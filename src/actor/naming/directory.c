@@ -68,7 +68,7 @@ trpi_directory_new(trpi_directory **ret_directory)
     if (directory == NULL) {
         return TRP_ENOMEM;
     }
-    (void)pthread_mutex_init(&directory->lock, NULL);
+    pthread_mutex_init(&directory->lock, NULL);
     *ret_directory = directory;
     return TRP_OK;
 }

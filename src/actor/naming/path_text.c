@@ -89,8 +89,7 @@ take_apart(const char *path, taken_apart *ret_parts)
     }
     if (ret_parts->names_bytes > 0 && ret_parts->names[ret_parts->names_bytes - 1] == '/') {
         ret_parts->names_bytes--;
-        if (ret_parts->names_bytes == 0 ||
-            ret_parts->names[ret_parts->names_bytes - 1] == '/') {
+        if (ret_parts->names_bytes == 0 || ret_parts->names[ret_parts->names_bytes - 1] == '/') {
             return false; /* "//", "/a//" */
         }
     }

@@ -26,10 +26,10 @@ trpi_ref_text_format(const trpi_node_id *id, const char *path, trp_ref ref, char
     char text[TRP_REF_TEXT_BYTES];
     char address[TRPI_ADDRESS_TEXT_BYTES];
     size_t path_bytes = strcspn(path, "#");
-    int written = snprintf(text, sizeof text, "%s%.*s#%" PRIu64 "@%" PRIu64,
-                           trpi_address_format(&id->address, address, sizeof address),
-                           (int)path_bytes, path,
-                           (uint64_t)ref.generation << 32 | ref.slot, id->uid);
+    int written =
+        snprintf(text, sizeof text, "%s%.*s#%" PRIu64 "@%" PRIu64,
+                 trpi_address_format(&id->address, address, sizeof address), (int)path_bytes, path,
+                 (uint64_t)ref.generation << 32 | ref.slot, id->uid);
 
     if (written < 0 || (size_t)written >= sizeof text || (size_t)written >= bytes) {
         return TRP_EMSGSIZE;
@@ -75,8 +75,7 @@ take_uids(const char *at, uint64_t *ret_uid, uint64_t *ret_node)
 }
 
 trp_err
-trpi_ref_text_parse(const char *text, trpi_node_id *ret_id, const char **ret_path,
-                    trp_ref *ret_ref)
+trpi_ref_text_parse(const char *text, trpi_node_id *ret_id, const char **ret_path, trp_ref *ret_ref)
 {
     uint64_t uid;
 
@@ -84,8 +83,7 @@ trpi_ref_text_parse(const char *text, trpi_node_id *ret_id, const char **ret_pat
     *ret_path = text;
     *ret_ref = (trp_ref)TRP_REF_NONE;
     if (trp_path_check(text) != TRP_OK ||
-        (text[0] != '/' &&
-         trpi_address_parse(text, &ret_id->address, ret_path, NULL) != TRP_OK) ||
+        (text[0] != '/' && trpi_address_parse(text, &ret_id->address, ret_path, NULL) != TRP_OK) ||
         !take_uids(*ret_path + strcspn(*ret_path, "#"), &uid, &ret_id->uid)) {
         return TRP_EINVAL;
     }

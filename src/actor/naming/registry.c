@@ -38,9 +38,9 @@ typedef struct entry {
 } entry;
 
 typedef struct shard {
-    pthread_mutex_t lock; /* guards all below; a leaf: nothing is locked while it is held */
-    trpi_table names;     /* of entry * */
-    entry **by_local;     /* [0] unused */
+    pthread_mutex_t lock;  /* guards all below; a leaf: nothing is locked while it is held */
+    trpi_table names;      /* of entry * */
+    entry **by_local;      /* [0] unused */
     uint32_t *free_locals; /* has as much room as by_local: a release never allocates */
     uint32_t by_local_count, by_local_room;
     uint32_t free_locals_count, free_locals_room;

@@ -44,9 +44,9 @@ trpi_node_at(struct trpi_nodes *nodes, uint32_t number)
 {
     uint32_t index = number & INDEX_MASK;
     trpi_node_chunk *chunk = chunk_of(nodes, index);
-    trpi_node *entry =
-        chunk != NULL ? atomic_load_explicit(&chunk->entries[index % TRPI_NODE_CHUNK], ACQUIRE)
-                      : NULL;
+    trpi_node *entry = chunk != NULL
+                           ? atomic_load_explicit(&chunk->entries[index % TRPI_NODE_CHUNK], ACQUIRE)
+                           : NULL;
 
     return entry != NULL && entry->number == number ? entry : NULL;
 }
@@ -265,7 +265,7 @@ number_get(trp_system *system, const trpi_node_id *id, bool lives, uint32_t *ret
         *ret_node = TRPI_NODE_SELF;
         return TRP_OK;
     }
-    (void)pthread_mutex_lock(&nodes->lock);
+    pthread_mutex_lock(&nodes->lock);
     entry = find(nodes, id);
     if (entry == NULL || (lives && has_ended(entry))) {
         err = add(system, id, &entry);
@@ -275,7 +275,7 @@ number_get(trp_system *system, const trpi_node_id *id, bool lives, uint32_t *ret
     if (err == TRP_OK) {
         *ret_node = entry->number;
     }
-    (void)pthread_mutex_unlock(&nodes->lock);
+    pthread_mutex_unlock(&nodes->lock);
     return err;
 }
 
@@ -300,10 +300,10 @@ trpi_node_find(trp_system *system, const trpi_node_id *id)
     if (!is_self(system, id)) {
         const trpi_node *entry;
 
-        (void)pthread_mutex_lock(&nodes->lock);
+        pthread_mutex_lock(&nodes->lock);
         entry = find(nodes, id);
         number = entry != NULL ? entry->number : 0;
-        (void)pthread_mutex_unlock(&nodes->lock);
+        pthread_mutex_unlock(&nodes->lock);
     }
     return number;
 }
@@ -344,12 +344,12 @@ trpi_node_doom(trp_system *system, uint32_t number)
     struct trpi_nodes *nodes = system->nodes;
     trpi_node *entry;
 
-    (void)pthread_mutex_lock(&nodes->lock); /* under which none is given back */
+    pthread_mutex_lock(&nodes->lock); /* under which none is given back */
     entry = number == TRPI_NODE_SELF ? NULL : trpi_node_at(nodes, number);
     if (entry != NULL) {
         doom(nodes, entry);
     }
-    (void)pthread_mutex_unlock(&nodes->lock);
+    pthread_mutex_unlock(&nodes->lock);
 }
 
 /* Under the lock. Errors: TRP_ENOMEM. */
@@ -420,12 +420,12 @@ trpi_node_number_introduce(trp_system *system, const trpi_node_id *id, uint64_t 
         *ret_node = TRPI_NODE_SELF;
         return TRP_OK;
     }
-    (void)pthread_mutex_lock(&nodes->lock);
+    pthread_mutex_lock(&nodes->lock);
     err = introduce(system, id, (uint32_t)(by % TRPI_NODE_SHARES), share_max, &entry, ret_over);
     if (err == TRP_OK) {
         *ret_node = entry->number;
     }
-    (void)pthread_mutex_unlock(&nodes->lock);
+    pthread_mutex_unlock(&nodes->lock);
     return err;
 }
 
@@ -436,13 +436,13 @@ trpi_node_number_release(trp_system *system, uint32_t number, uint64_t by, uint3
     trpi_node *entry;
     uint32_t over = 0;
 
-    (void)pthread_mutex_lock(&nodes->lock); /* under which none is given back */
+    pthread_mutex_lock(&nodes->lock); /* under which none is given back */
     entry = number == TRPI_NODE_SELF ? NULL : trpi_node_at(nodes, number);
     if (entry != NULL && entry->in == TRPI_NODE_IN_NONE && !has_ended(entry) &&
         shares_get(nodes) == TRP_OK) {
         over = share_add(nodes, entry, (uint32_t)(by % TRPI_NODE_SHARES), share_max);
     }
-    (void)pthread_mutex_unlock(&nodes->lock);
+    pthread_mutex_unlock(&nodes->lock);
     return over;
 }
 
@@ -476,14 +476,14 @@ trpi_node_bury(trp_system *system, trpi_node *entry)
     struct trpi_nodes *nodes = system->nodes;
     trpi_node *oldest = NULL;
 
-    (void)pthread_mutex_lock(&nodes->lock);
+    pthread_mutex_lock(&nodes->lock);
     line_append(&nodes->ended, entry, TRPI_NODE_IN_ENDED);
     if (nodes->ended.count > TRPI_NODES_ENDED) {
         oldest = nodes->ended.first;
         line_remove(&nodes->ended, oldest);
         unpublish(nodes, oldest);
     }
-    (void)pthread_mutex_unlock(&nodes->lock);
+    pthread_mutex_unlock(&nodes->lock);
     if (oldest != NULL) {
         trpi_system_retire(system, entry_free, oldest); /* node-numbers-N4 */
     }

@@ -45,8 +45,8 @@ trpi_nodes_new(trp_system *system, struct trpi_nodes **ret_nodes)
     do {
         id.uid = trpi_world_random(system->world);
     } while (id.uid == 0); /* 0 means whoever lives at the address */
-    (void)pthread_mutex_init(&nodes->lock, NULL);
-    (void)pthread_mutex_init(&nodes->wait_lock, NULL);
+    pthread_mutex_init(&nodes->lock, NULL);
+    pthread_mutex_init(&nodes->wait_lock, NULL);
     nodes->used = TRPI_NODE_SELF + 1;
     self = trpi_node_new(system, &id);
     if (self == NULL || trpi_node_put(nodes, TRPI_NODE_SELF, self) != TRP_OK) {
@@ -126,7 +126,7 @@ trpi_system_advertise(trp_system *system, const trpi_address *address)
     trpi_node *entry;
     trpi_node_id id;
 
-    (void)pthread_mutex_lock(&nodes->lock);
+    pthread_mutex_lock(&nodes->lock);
     id.address = *address;
     id.uid = before->id.uid;
     entry = trpi_node_new(system, &id);
@@ -137,7 +137,7 @@ trpi_system_advertise(trp_system *system, const trpi_address *address)
         before->id.address =
             *address; /* no memory: in place; others hardly look before we are advertised */
     }
-    (void)pthread_mutex_unlock(&nodes->lock);
+    pthread_mutex_unlock(&nodes->lock);
 }
 
 /* ---- proxies --------------------------------------------------------------------------------- */
@@ -173,12 +173,12 @@ waiting_add(trp_ctx *ctx, trpi_node *entry, trp_ref told)
 {
     struct trpi_nodes *nodes = ctx->system->nodes;
 
-    (void)pthread_mutex_lock(&nodes->wait_lock);
+    pthread_mutex_lock(&nodes->wait_lock);
     /* no memory: it asks again */
     (void)trpi_ref_map_put(&entry->waiting, waiting_key(ctx->self, told),
                            (void *)(uintptr_t)told.generation);
     atomic_store_explicit(&entry->waiting_any, true, memory_order_seq_cst); /* nodes-N3 */
-    (void)pthread_mutex_unlock(&nodes->wait_lock);
+    pthread_mutex_unlock(&nodes->wait_lock);
 }
 
 static void
@@ -192,17 +192,16 @@ waiting_tell(trp_system *system, trpi_node *entry, uint32_t number)
     if (!atomic_load_explicit(&entry->waiting_any, memory_order_seq_cst)) { /* nodes-N3 */
         return;
     }
-    (void)pthread_mutex_lock(&system->nodes->wait_lock);
+    pthread_mutex_lock(&system->nodes->wait_lock);
     waiting = entry->waiting;
     entry->waiting = (trpi_ref_map){ 0 };
     atomic_store_explicit(&entry->waiting_any, false, memory_order_seq_cst);
-    (void)pthread_mutex_unlock(&system->nodes->wait_lock);
+    pthread_mutex_unlock(&system->nodes->wait_lock);
     ctx = trpi_enter(system);
     while ((pair = trpi_ref_map_next(&waiting, &position)) != NULL) {
         trp_ref actor = trpi_ref_local(pair->ref.slot, pair->ref.generation);
-        trp_mailbox_ready what = {
-            { number, pair->ref.node, (uint32_t)(uintptr_t)pair->value, 0 }
-        };
+        trp_mailbox_ready what = { { number, pair->ref.node, (uint32_t)(uintptr_t)pair->value,
+                                     0 } };
 
         trpi_tell(ctx, actor, what.ref, &trp_mailbox_ready_type, &what, sizeof what);
     }
@@ -238,7 +237,7 @@ trpi_proxy_forgo(trpi_cell *proxy, size_t bytes)
 }
 
 static const trpi_kind_ops proxy_kind = { "association", proxy_deliver, NULL, proxy_turn_end,
-                                           NULL };
+                                          NULL };
 
 trp_err
 trpi_proxy_attach(trp_system *system, uint32_t number, const trpi_proxy_ops *ops, void *arg)
@@ -251,7 +250,7 @@ trpi_proxy_attach(trp_system *system, uint32_t number, const trpi_proxy_ops *ops
     trpi_assert(number != TRPI_NODE_SELF);
     trpi_assert(ops != NULL && ops->deliver != NULL);
     ctx = trpi_enter(system);
-    (void)pthread_mutex_lock(&system->nodes->lock);
+    pthread_mutex_lock(&system->nodes->lock);
     entry = trpi_node_at(system->nodes, number);
     if (entry == NULL || atomic_load_explicit(&entry->ended, memory_order_relaxed) != 0) {
         err = TRP_ECLOSED; /* its end gives back what was attached before */
@@ -267,7 +266,7 @@ trpi_proxy_attach(trp_system *system, uint32_t number, const trpi_proxy_ops *ops
         trpi_slot_publish_idle(ctx, cell, TRPI_KIND_ASSOCIATION);
         atomic_store_explicit(&entry->proxy, cell, RELEASE); /* pairs with trpi_nodes_proxy() */
     }
-    (void)pthread_mutex_unlock(&system->nodes->lock);
+    pthread_mutex_unlock(&system->nodes->lock);
     trpi_leave(ctx);
     return err;
 }
@@ -413,12 +412,12 @@ trpi_nodes_end(trp_system *system, uint32_t number, trp_dead_reason reason)
     bool first = false;
 
     if (entry != NULL) {
-        (void)pthread_mutex_lock(&nodes->lock);
+        pthread_mutex_lock(&nodes->lock);
         first = !entry->over;
         entry->over = true;
         trpi_node_keep(nodes, entry);
         atomic_store_explicit(&entry->ended, (uint32_t)reason, memory_order_seq_cst); /* nodes-N3 */
-        (void)pthread_mutex_unlock(&nodes->lock);
+        pthread_mutex_unlock(&nodes->lock);
         waiting_tell(system, entry, number); /* there will be no room, and no reason to wait */
     }
     if (first) {

@@ -5,8 +5,8 @@
 #include "actor/nodes/open.h"
 #include "actor/kernel/run.h"
 
-#define TRPI_NODES_LIMIT 65535u /* nodes that one system may know at a time */
-#define TRPI_NODES_ENDED 1024u  /* of them, those that have ended and are remembered */
+#define TRPI_NODES_LIMIT 65535u      /* nodes that one system may know at a time */
+#define TRPI_NODES_ENDED 1024u       /* of them, those that have ended and are remembered */
 #define TRPI_NODES_INTRODUCED 32768u /* and those that peers have only named */
 #define TRPI_NODE_SHARES 1024u       /* introducers are told apart by so many places */
 

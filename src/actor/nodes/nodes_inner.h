@@ -28,9 +28,9 @@ typedef struct trpi_node {
     uint32_t number;
     /* an older entry of number 1 (node-numbers-N1), kept for its readers */
     struct trpi_node *replaced;
-    _Atomic(trpi_cell *) proxy;  /* set once, NULL again when it was given back (nodes-N2) */
-    _Atomic uint32_t ended;      /* trp_dead_reason of tells to it; 0: it may be told */
-    _Atomic bool slow;           /* ops->slows() says whom; relaxed: a hint */
+    _Atomic(trpi_cell *) proxy; /* set once, NULL again when it was given back (nodes-N2) */
+    _Atomic uint32_t ended;     /* trp_dead_reason of tells to it; 0: it may be told */
+    _Atomic bool slow;          /* ops->slows() says whom; relaxed: a hint */
     trp_system *system;
     const trpi_proxy_ops *ops;
     void *arg;
@@ -57,9 +57,9 @@ typedef struct trpi_node_list { /* oldest first */
 
 struct trpi_nodes {
     _Atomic(trpi_node_chunk *) chunks[TRPI_NODE_CHUNKS]; /* release; pairs with trpi_node_at() */
-    pthread_mutex_t lock;      /* what follows, and attaching */
-    pthread_mutex_t wait_lock; /* who waits for a lane; a leaf */
-    uint32_t used;             /* indices given out at least once, with 0 */
+    pthread_mutex_t lock;                                /* what follows, and attaching */
+    pthread_mutex_t wait_lock;                           /* who waits for a lane; a leaf */
+    uint32_t used;                  /* indices given out at least once, with 0 */
     uint32_t free_first, free_last; /* FIFO through free_next, 0: none (node-numbers-N4) */
     trpi_table index;               /* of trpi_node *, by identity */
     trpi_node_list *shares;         /* TRPI_NODE_SHARES, made at first use */

@@ -74,24 +74,25 @@ bool trpi_proxy_is_idle(trp_system *system, uint32_t node);
 
 /* ---- what remoting registers -------------------------------------------------------------------
  * */
-enum trpi_remote_signal { /* reliable system messages between nodes; numbers are wire numbers */
-                          TRPI_SIGNAL_WATCH = 1, /* from watches target */
-                          TRPI_SIGNAL_UNWATCH = 2,
-                          TRPI_SIGNAL_TERMINATED = 3, /* target (a watcher here) is told that from
+/* Reliable system messages between nodes; numbers are wire numbers. */
+enum trpi_remote_signal {
+    TRPI_SIGNAL_WATCH = 1, /* from watches target */
+    TRPI_SIGNAL_UNWATCH = 2,
+    TRPI_SIGNAL_TERMINATED = 3, /* target (a watcher here) is told that from
                                                          has ended; flag: existence_confirmed */
-                          TRPI_SIGNAL_STOP = 4,
-                          /* deployment.c, deputy.c: to the node that is to make an actor */
-                          TRPI_SIGNAL_DEPLOY = 5, /* from: the deputy; trpi_order.deploy */
-                          /* to the deputy, from the actor */
-                          TRPI_SIGNAL_DEPLOYED = 6,
-                          TRPI_SIGNAL_REFUSED = 7, /* from nobody; trpi_order.failure */
-                          TRPI_SIGNAL_FAILED = 8,  /* trpi_order.failure */
-                          /* to the actor, from the deputy */
-                          TRPI_SIGNAL_SUSPEND = 9,
-                          TRPI_SIGNAL_RESUME = 10,  /* flag: answers the actor's own failure */
-                          TRPI_SIGNAL_RESTART = 11, /* trpi_order.failure */
-                          TRPI_SIGNAL_ACTIVE = 12,  /* flag 1: activate, 0: deactivate */
-                          TRPI_SIGNAL_LAST = TRPI_SIGNAL_ACTIVE
+    TRPI_SIGNAL_STOP = 4,
+    /* deployment.c, deputy.c: to the node that is to make an actor */
+    TRPI_SIGNAL_DEPLOY = 5, /* from: the deputy; trpi_order.deploy */
+    /* to the deputy, from the actor */
+    TRPI_SIGNAL_DEPLOYED = 6,
+    TRPI_SIGNAL_REFUSED = 7, /* from nobody; trpi_order.failure */
+    TRPI_SIGNAL_FAILED = 8,  /* trpi_order.failure */
+    /* to the actor, from the deputy */
+    TRPI_SIGNAL_SUSPEND = 9,
+    TRPI_SIGNAL_RESUME = 10,  /* flag: answers the actor's own failure */
+    TRPI_SIGNAL_RESTART = 11, /* trpi_order.failure */
+    TRPI_SIGNAL_ACTIVE = 12,  /* flag 1: activate, 0: deactivate */
+    TRPI_SIGNAL_LAST = TRPI_SIGNAL_ACTIVE
 };
 /* An actor to be made on another node. Everything is borrowed. */
 typedef struct trpi_deploy {

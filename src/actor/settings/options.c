@@ -106,8 +106,8 @@ trpi_options_parts(trp_system *system)
     trpi_settings_logging(system->options.config, logging);
     trpi_settings_scheduling(system->options.config, scheduling);
     logging->stdout_level = logging->stdout_level == TRP_LOG_OFF ? 0 : logging->stdout_level;
-    system->log_gate.level = system->options.log_level == TRP_LOG_OFF ? 0
-                                                                      : system->options.log_level;
+    system->log_gate.level =
+        system->options.log_level == TRP_LOG_OFF ? 0 : system->options.log_level;
     system->log_gate.debug = logging->debug;
     if ((logging->debug & TRP_DEBUG_MISUSE) != 0) {
         __atomic_store_n(&trpi_misuse_on, true, __ATOMIC_RELAXED);

@@ -338,9 +338,8 @@ trpi_settings_log(trp_system *system)
         trpi_config_at(config, i, &entry);
         text[0] = '\0';
         for (size_t j = 0; j < entry.count && count + 1 < sizeof text; j++) {
-            int more =
-                snprintf(text + count, sizeof text - count, "%s%s", j ? ", " : "",
-                         trpi_config_shown(&entry, j));
+            int more = snprintf(text + count, sizeof text - count, "%s%s", j ? ", " : "",
+                                trpi_config_shown(&entry, j));
             count += more > 0 ? (size_t)more : 0; /* cut is fine */
         }
         trp_system_log(system, TRP_LOG_INFO, "config", "%s = %s (%s)", entry.key, text,
@@ -495,8 +494,8 @@ trpi_settings_deploy(trp_ctx *ctx, const trpi_cell *parent, const trp_spawn_opti
         copy->mailbox = deployment.mailbox; /* MBOX-10: before all others */
     }
     if (deployment.remote != NULL) {
-        copy->node = copy->node != NULL && copy->node[0] == 0 ? trpi_node_conflict
-                                                              : deployment.remote;
+        copy->node =
+            copy->node != NULL && copy->node[0] == 0 ? trpi_node_conflict : deployment.remote;
     }
     return copy;
 }

@@ -50,8 +50,7 @@ void trpi_deployment_at(const trp_config *config, const char *title,
  * Thread: any. */
 const char *trpi_deployment_text(const trpi_deployment *deployment, const char *key);
 /* The same as a number: milliseconds, bytes, 0 or 1. false: not said. */
-bool trpi_deployment_number(const trpi_deployment *deployment, const char *key,
-                            double *ret_number);
+bool trpi_deployment_number(const trpi_deployment *deployment, const char *key, double *ret_number);
 /* The same as a list. 0: not said, or empty. */
 size_t trpi_deployment_list(const trpi_deployment *deployment, const char *key,
                             const char *const **ret_values);

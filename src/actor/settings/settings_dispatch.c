@@ -174,8 +174,9 @@ trpi_settings_mailboxes(trp_system *system)
                             entry.origin, id, trp_strerror(err));
         }
     }
-    return err == TRP_OK ? requirements_serve(system, config) : err == TRP_ENOMEM ? err
-                                                                                  : TRP_ECONFIG;
+    return err == TRP_OK       ? requirements_serve(system, config)
+           : err == TRP_ENOMEM ? err
+                               : TRP_ECONFIG;
 }
 
 /* ---- dispatchers ----------------------------------------------------------------------------- */
@@ -187,9 +188,12 @@ dispatcher_kind_of(const char *type)
         const char *type;
         trp_dispatcher_kind kind;
     } kinds[] = {
-        { "pinned", TRP_DISPATCHER_PINNED },          { "pinneddispatcher", TRP_DISPATCHER_PINNED },
-        { "blocking", TRP_DISPATCHER_BLOCKING },      { "affinity", TRP_DISPATCHER_AFFINITY },
-        { "calling-thread", TRP_DISPATCHER_CALLING }, { "balancing", TRP_DISPATCHER_BALANCING },
+        { "pinned", TRP_DISPATCHER_PINNED },
+        { "pinneddispatcher", TRP_DISPATCHER_PINNED },
+        { "blocking", TRP_DISPATCHER_BLOCKING },
+        { "affinity", TRP_DISPATCHER_AFFINITY },
+        { "calling-thread", TRP_DISPATCHER_CALLING },
+        { "balancing", TRP_DISPATCHER_BALANCING },
         { "balancingdispatcher", TRP_DISPATCHER_BALANCING },
     };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {

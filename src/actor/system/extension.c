@@ -58,8 +58,8 @@ trpi_extensions_new(trpi_extensions **ret_extensions)
     if (x == NULL) {
         return TRP_ENOMEM;
     }
-    (void)pthread_mutex_init(&x->lock, NULL);
-    (void)pthread_cond_init(&x->changed, NULL);
+    pthread_mutex_init(&x->lock, NULL);
+    pthread_cond_init(&x->changed, NULL);
     *ret_extensions = x;
     return TRP_OK;
 }
@@ -135,7 +135,7 @@ make(trpi_extensions *x, trp_system *system, entry *place, const trp_extension *
         *ret_instance = instance;
     }
     atomic_store_explicit(&place->state, err == TRP_OK ? MADE : GONE, memory_order_release);
-    (void)pthread_cond_broadcast(&x->changed);
+    pthread_cond_broadcast(&x->changed);
     return err;
 }
 
@@ -187,7 +187,7 @@ trp_extension_get(trp_system *system, const trp_extension *extension, void **ret
         if (err != TRP_OK) {
             break;
         }
-        (void)pthread_cond_wait(&x->changed, &x->lock);
+        pthread_cond_wait(&x->changed, &x->lock);
     }
     pthread_mutex_unlock(&x->lock);
     return err;
@@ -311,7 +311,7 @@ trpi_extensions_free(trpi_extensions *x)
     }
     trpi_extensions_stop(x);
     in_reverse(x, true);
-    (void)pthread_cond_destroy(&x->changed);
+    pthread_cond_destroy(&x->changed);
     trpi_mutex_destroy(&x->lock);
     trpi_free(x);
 }

@@ -145,7 +145,7 @@ logger_start(trp_system *system, const trp_behaviour *behaviour)
     if (err != TRP_OK) {
         return err;
     }
-    l->levels = UINT32_MAX; /* not yet, or never */
+    l->levels = UINT32_MAX;                                                  /* not yet, or never */
     atomic_store_explicit(&loggers->count, count + 1, memory_order_release); /* logger-K3 */
     if (behaviour != &default_behaviour && !logger_init(system, l)) {
         return TRP_OK;
@@ -188,10 +188,10 @@ start_named(trp_system *system, const trp_config *config)
             trpi_config_entry entry = { .origin = "" };
 
             (void)trpi_config_find(config, LOGGERS_KEY, &entry);
-            trpi_log_direct(system, TRP_LOG_ERROR, "config", "%s: " LOGGERS_KEY ": %s \"%s\"%s",
-                            entry.origin, behaviour == NULL ? "the program has no logger" :
-                                                              "too many loggers at", name,
-                            behaviour == NULL ? "; one that every program has is default" : "");
+            trpi_log_direct(
+                system, TRP_LOG_ERROR, "config", "%s: " LOGGERS_KEY ": %s \"%s\"%s", entry.origin,
+                behaviour == NULL ? "the program has no logger" : "too many loggers at", name,
+                behaviour == NULL ? "; one that every program has is default" : "");
             return TRP_ECONFIG;
         }
         err = logger_start(system, behaviour);
@@ -203,8 +203,8 @@ static trp_err
 start_coded(trp_system *system)
 {
     const trp_behaviour *const *own = system->logging.loggers;
-    trp_err err = system->logging.no_default == 0 ? logger_start(system, &default_behaviour)
-                                                  : TRP_OK;
+    trp_err err =
+        system->logging.no_default == 0 ? logger_start(system, &default_behaviour) : TRP_OK;
 
     for (; err == TRP_OK && own != NULL && *own != NULL; own++) {
         err = logger_start(system, *own);
@@ -224,8 +224,8 @@ trpi_loggers_start(trp_system *system)
     }
     pthread_mutex_init(&loggers->lock, NULL);
     __atomic_store_n(&system->loggers, loggers, __ATOMIC_RELEASE); /* pair: trpi_loggers_of() */
-    err = trpi_config_is_set(config, LOGGERS_KEY) ? start_named(system, config)
-                                                  : start_coded(system);
+    err =
+        trpi_config_is_set(config, LOGGERS_KEY) ? start_named(system, config) : start_coded(system);
     system->logging.loggers = NULL; /* borrowed until here */
     system->logging.offered = NULL;
     return err;

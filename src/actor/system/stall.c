@@ -343,8 +343,9 @@ unended(void *arg, trp_ref ref, bool silent)
         s->waiting[number]++; /* stall-K3 */
     } else if (cell != NULL &&
                __atomic_load_n(&cell->task.dispatch, __ATOMIC_RELAXED) == TRPI_DISPATCH_HERE) {
-        name_actor(s, ref, "is stuck in its present message, or no thread runs it, for its "
-                           "dispatcher has none of its own");
+        name_actor(s, ref,
+                   "is stuck in its present message, or no thread runs it, for its "
+                   "dispatcher has none of its own");
     } else {
         name_actor(s, ref, "has not answered");
     }

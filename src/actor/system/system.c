@@ -58,10 +58,10 @@ options_fill(trp_system *system, const trp_system_options *given)
     trpi_settings_options(system->options.config, &system->options);
     system->stash_max = trpi_settings_stash_max(system->options.config);
     trpi_options_parts(system);
-    system->near_node = system->options.serialize_messages != 0 ||
-                                (system->logging.debug & TRP_DEBUG_MISUSE) != 0
-                            ? 0
-                            : TRPI_NODE_SELF;
+    system->near_node =
+        system->options.serialize_messages != 0 || (system->logging.debug & TRP_DEBUG_MISUSE) != 0
+            ? 0
+            : TRPI_NODE_SELF;
     if ((system->options.serialize_messages | system->options.serialize_creators) != 0 &&
         !trpi_round_trip_can()) {
         return TRP_EUNSUPPORTED;

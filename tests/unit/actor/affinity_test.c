@@ -92,7 +92,7 @@ fan_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     (void)state;
     (void)msg;
     for (int i = 0; i < 4; i++) { /* from the same thread: the inner queue */
-        trp_tell(ctx, targets[i], &dispatched_work_type, &work, sizeof work);
+        trp_tell(ctx, targets[i], &dispatched_work_type, &work, sizeof(work));
     }
     note(0);
     return TRP_OK;

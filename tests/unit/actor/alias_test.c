@@ -6,8 +6,9 @@
 static trp_err
 host_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
-    static const trp_behaviour host = { .size = sizeof(trp_behaviour), .name = "host",
-                                        .version = 1, .receive = host_receive };
+    static const trp_behaviour host = {
+        .size = sizeof(trp_behaviour), .name = "host", .version = 1, .receive = host_receive
+    };
     char path[256];
 
     (void)state;
@@ -19,8 +20,9 @@ host_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     trp_reply_text(ctx, trp_path(trp_ctx_system(ctx), trp_self(ctx), path, sizeof path));
     return TRP_OK;
 }
-static const trp_behaviour host = { .size = sizeof(trp_behaviour), .name = "host", .version = 1,
-                                    .receive = host_receive };
+static const trp_behaviour host = {
+    .size = sizeof(trp_behaviour), .name = "host", .version = 1, .receive = host_receive
+};
 
 static void
 count_alias(void *arg, const char *alias, trp_ref ref)
@@ -122,8 +124,9 @@ called_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     stage_note("called");
     return TRP_OK;
 }
-static const trp_behaviour called = { .size = sizeof(trp_behaviour), .name = "called",
-                                      .version = 1, .receive = called_receive };
+static const trp_behaviour called = {
+    .size = sizeof(trp_behaviour), .name = "called", .version = 1, .receive = called_receive
+};
 
 typedef struct visitor {
     trp_system *system;

@@ -72,7 +72,7 @@ client_done(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *re
 static trp_err
 client_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
-    static const char *const verbs[] = { "ping", "refuse", "keep", "stop",
+    static const char *const verbs[] = { "ping",  "refuse",  "keep", "stop",
                                          "fatal", "missing", "what" };
     const trp_type *text = &trp_string_type;
 
@@ -414,8 +414,8 @@ a_path_elsewhere_is_asked_for_again(void)
     UNIT_EQUAL(trpi_system_remote_set(system, &far_ops, NULL), TRP_OK);
     UNIT_REQUIRE(pthread_create(&thread, NULL, resolve_far, system) == 0);
     UNIT_WAIT(atomic_load(&selects) >= 2, 5000);
-    trpi_inbound_tell(system, select_sender.slot, select_sender.generation,
-                      (trp_ref)TRP_REF_NONE, &trp_actor_identity_type, &identity, sizeof identity);
+    trpi_inbound_tell(system, select_sender.slot, select_sender.generation, (trp_ref)TRP_REF_NONE,
+                      &trp_actor_identity_type, &identity, sizeof identity);
     UNIT_REQUIRE(pthread_join(thread, &found) == 0);
     UNIT_TRUE(trp_ref_equal(*(trp_ref *)found, server_ref));
     stage_close(system);
@@ -495,9 +495,9 @@ a_failure_is_given_with_its_reason_whatever_the_error(void)
 
     server_ref = stage_spawn(system, &server, "server");
     actor = stage_spawn(system, &client, "client");
-    UNIT_EQUAL(trpi_system_ask_whole(system, server_ref, &trp_string_type, "missing", 7, 60000,
-                                     &reply),
-               TRP_ENOENT);
+    UNIT_EQUAL(
+        trpi_system_ask_whole(system, server_ref, &trp_string_type, "missing", 7, 60000, &reply),
+        TRP_ENOENT);
     UNIT_REQUIRE(reply != NULL && trp_msg_is(reply, &trp_status_failure_type));
     UNIT_TEXT(((const trp_status_failure *)trp_msg_payload(reply))->reason, "no such account");
     trp_msg_free(reply);

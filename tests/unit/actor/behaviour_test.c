@@ -279,9 +279,9 @@ a_recipe_is_a_value_that_outlives_its_maker(void)
     UNIT_EQUAL(trp_protocol_register(&recipe_protocol), TRP_OK);
     options.args_type = &recipe_type;
     options.args = &args;
-    options.args_bytes = sizeof args;
+    options.args_bytes = sizeof(args);
     UNIT_EQUAL(trp_system_spawn(system, &recipe, &options, &a), TRP_OK);
-    memset(&args, 0xff, sizeof args);
+    memset(&args, 0xff, sizeof(args));
     UNIT_EQUAL(number_of(system, a), 42);
     stage_tell(system, a, "fail");
     UNIT_EQUAL(number_of(system, a), 42);

@@ -238,9 +238,9 @@ trier_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     while (atomic_load(&tried) < 100) {
         work.number = atomic_load(&tried) + 1;
-        if (trp_try_tell(ctx, *to, &dispatched_work_type, &work, sizeof work) != TRP_OK) {
+        if (trp_try_tell(ctx, *to, &dispatched_work_type, &work, sizeof(work)) != TRP_OK) {
             if (atomic_load(&refused_count) == 0) { /* the test opens the gate after this one */
-                UNIT_EQUAL(trp_try_tell(ctx, *to, &dispatched_work_type, &work, sizeof work),
+                UNIT_EQUAL(trp_try_tell(ctx, *to, &dispatched_work_type, &work, sizeof(work)),
                            TRP_EAGAIN); /* twice refused is told once */
             }
             atomic_fetch_add(&refused_count, 1);
@@ -250,10 +250,11 @@ trier_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     return TRP_OK;
 }
-static const trp_behaviour trier = {
-    .size = sizeof(trp_behaviour), .name = "trier", .version = 1, .receive = trier_receive,
-    .state_bytes = sizeof(trp_ref)
-};
+static const trp_behaviour trier = { .size = sizeof(trp_behaviour),
+                                     .name = "trier",
+                                     .version = 1,
+                                     .receive = trier_receive,
+                                     .state_bytes = sizeof(trp_ref) };
 
 /* Back-pressure: overflow = notify refuses, and tells once when to go on; nothing is lost. */
 static void
@@ -277,7 +278,7 @@ a_full_mailbox_refuses_and_tells_when_to_go_on(void)
     tell(teller, &dispatched_work_type, 0, full);
     UNIT_WAIT(atomic_load(&refused_count) == 1, 5000);
     UNIT_EQUAL(atomic_load(&tried), 4);
-    UNIT_EQUAL(trp_system_try_tell(system_, full, &dispatched_work_type, &work, sizeof work),
+    UNIT_EQUAL(trp_system_try_tell(system_, full, &dispatched_work_type, &work, sizeof(work)),
                TRP_EAGAIN);
     UNIT_EQUAL(atomic_load(&ready_count), 0);
     tell(full, &dispatched_work_type, 9, nobody); /* a plain tell is dropped at once */
@@ -326,10 +327,9 @@ a_priority_mailbox_gives_the_lowest_number_first(void)
 
         start(0);
         reset();
-        UNIT_EQUAL(add_priority("sorted",
-                                bounded ? TRP_MAILBOX_KIND_BOUNDED_PRIORITY
-                                        : TRP_MAILBOX_KIND_PRIORITY,
-                                7),
+        UNIT_EQUAL(add_priority(
+                       "sorted",
+                       bounded ? TRP_MAILBOX_KIND_BOUNDED_PRIORITY : TRP_MAILBOX_KIND_PRIORITY, 7),
                    TRP_OK);
         ref = held("sorted");
         trp_system_tell(system_, ref, &trp_poison_pill_type, NULL, 0);
@@ -479,8 +479,8 @@ stack_admit(void *mailbox, trp_ref receiver, const trp_msg *msg)
     (void)receiver;
     return ((const dispatched_work *)trp_msg_payload(msg))->number == 13 ? TRP_EAGAIN : TRP_OK;
 }
-static const trp_mailbox_ops stack_ops = { sizeof(trp_mailbox_ops), stack_create, stack_enqueue,
-                                           stack_dequeue,           stack_count,  stack_has,
+static const trp_mailbox_ops stack_ops = { sizeof(trp_mailbox_ops), stack_create,  stack_enqueue,
+                                           stack_dequeue,           stack_count,   stack_has,
                                            stack_clean_up,          stack_destroy, stack_admit };
 
 /* MBOX-12: the five operations and their life. */
@@ -540,8 +540,9 @@ a_program_brings_its_own_mailbox(void)
 
 /* ---- which one ------------------------------------------------------------------------------- */
 
-static trp_behaviour needy = { .size = sizeof(trp_behaviour), .name = "needy", .version = 1,
-                               .receive = receive };
+static trp_behaviour needy = {
+    .size = sizeof(trp_behaviour), .name = "needy", .version = 1, .receive = receive
+};
 
 /* MBOX-10 (conflict C2), MBOX-8, MBOX-9, MBOX-1: spawn options, dispatcher, behaviour, dispatcher's
  * requirement, default; what is required is checked. Each mailbox is known by its capacity. */

@@ -10,7 +10,9 @@
 
 #define CALLED_FIELDS(F, S) F(S, u64, depth) F(S, ref, back)
 #define CALLED_MESSAGES(M, P)                                                                      \
-    M(P, note, CALLED_FIELDS) M(P, self, CALLED_FIELDS) M(P, chain, CALLED_FIELDS)                 \
+    M(P, note, CALLED_FIELDS)                                                                      \
+    M(P, self, CALLED_FIELDS)                                                                      \
+    M(P, chain, CALLED_FIELDS)                                                                     \
     M(P, fail, CALLED_FIELDS) M(P, hold, CALLED_FIELDS) M(P, talk, CALLED_FIELDS)
 TRP_PROTOCOL(called, CALLED_MESSAGES)
 
@@ -95,10 +97,11 @@ receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 }
 
 static const trp_protocol *const accepts[] = { &called_protocol, NULL };
-static const trp_behaviour actor = {
-    .size = sizeof(trp_behaviour), .name = "called", .version = 1, .receive = receive,
-    .accepts = accepts
-};
+static const trp_behaviour actor = { .size = sizeof(trp_behaviour),
+                                     .name = "called",
+                                     .version = 1,
+                                     .receive = receive,
+                                     .accepts = accepts };
 
 static void
 start_in(trpi_world *world) /* NULL: one of its own */
@@ -112,7 +115,7 @@ start_in(trpi_world *world) /* NULL: one of its own */
     UNIT_REQUIRE(trpi_system_new_in(world, "calling", &options, &system_) == TRP_OK);
     atomic_store(&seen_count, 0);
     atomic_store(&gate_open, 0);
-    memset(actors, 0, sizeof actors);
+    memset(actors, 0, sizeof(actors));
     nested = nested_most = 0;
 }
 

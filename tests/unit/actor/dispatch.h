@@ -157,7 +157,7 @@ tell(trp_ref ref, const trp_type *type, uint64_t number, trp_ref to)
 {
     dispatched_work work = { number, to };
 
-    trp_system_tell(system_, ref, type, &work, sizeof work);
+    trp_system_tell(system_, ref, type, &work, sizeof(work));
 }
 
 static const trp_ref nobody __attribute__((unused)) = TRP_REF_NONE;

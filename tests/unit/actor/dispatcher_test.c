@@ -217,7 +217,7 @@ run_function(void *arg)
     ran_on = pthread_self();
     if (arg != NULL) {
         UNIT_EQUAL(trp_system_try_tell(system_, *(trp_ref *)arg, &dispatched_work_type, &work,
-                                       sizeof work),
+                                       sizeof(work)),
                    TRP_OK);
     }
     atomic_fetch_add(&ran, 1);
@@ -368,7 +368,7 @@ looks_who_asks(trp_ctx *ctx, void *state, const trp_msg *msg)
     atomic_fetch_add(trp_ref_is_none(trp_sender(ctx)) ? &without_sender : &with_sender, 1);
     return TRP_OK;
 }
-static const trp_behaviour looks = { .size = sizeof looks,
+static const trp_behaviour looks = { .size = sizeof(looks),
                                      .name = "looks",
                                      .receive = looks_who_asks };
 

@@ -151,9 +151,8 @@ late_release(void *system)
 static void
 what_was_released_is_given_to_nobody_and_a_release_may_still_tell(void)
 {
-    static const trp_extension late = {
-        sizeof(trp_extension), "late", late_create, NULL, late_release, NULL
-    };
+    static const trp_extension late = { sizeof(trp_extension), "late", late_create, NULL,
+                                        late_release,          NULL };
     trp_system *system;
     void *instance;
 
@@ -338,8 +337,9 @@ settings_of_an_application_are_read_once(void)
     static const char text[] = "app { db { uri = \"db://one\" }\n"
                                "circuit-breaker { timeout = 30s } }\n";
     static settings mine;
-    static const trp_extension reader = { sizeof(trp_extension), "settings", settings_create,
-                                          NULL,                  NULL,       &mine };
+    static const trp_extension reader = {
+        sizeof(trp_extension), "settings", settings_create, NULL, NULL, &mine
+    };
     trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
     trp_config_error error;
     trp_config *config = NULL;

@@ -28,7 +28,8 @@ static volatile int zero;
 static CU_pTestRegistry volatile out_of_reach = (CU_pTestRegistry)(uintptr_t)64;
 static void (*volatile nowhere)(void);
 
-static int __attribute__((noinline)) deep(volatile char *above)
+__attribute__((noinline)) static int
+deep(volatile char *above)
 {
     volatile char frame[4096];
 

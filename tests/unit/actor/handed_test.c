@@ -108,10 +108,9 @@ talk(trp_ctx *ctx, void *state, const trp_msg *msg)
 
 static const trp_behaviour talking = { .size = sizeof talking, .name = "talk", .receive = talk };
 static const trp_behaviour hearing = { .size = sizeof hearing, .name = "hear", .receive = hear };
-static const trp_behaviour listening = { .size = sizeof listening,
-                                         .name = "listen",
-                                         .receive = listen,
-                                         .post_stop = listener_stopped };
+static const trp_behaviour listening = {
+    .size = sizeof listening, .name = "listen", .receive = listen, .post_stop = listener_stopped
+};
 
 static uint64_t
 dead(void)

@@ -18,7 +18,9 @@ note(trp_ctx *ctx, const trp_msg *msg)
     stage_note("%s:%.*s(%s)", stage_name(trp_ctx_system(ctx), trp_self(ctx), name, sizeof name),
                (int)(trp_msg_bytes(msg) < 8 ? trp_msg_bytes(msg) : 8),
                (const char *)trp_msg_payload(msg),
-               in == NULL ? "-" : in->id_high == 7 && in->id_low == 42 ? in->protocol : "?");
+               in == NULL                             ? "-"
+               : in->id_high == 7 && in->id_low == 42 ? in->protocol
+                                                      : "?");
 }
 
 /* What goes on when the answer is there, or none comes; arg: with what end. */
@@ -43,8 +45,7 @@ tell_otherwise(trp_ctx *ctx, const trp_msg *msg)
                            stage_said(msg, "ask") ? &well : &ill),
                    TRP_OK);
     } else if (stage_said(msg, "ask none")) {
-        UNIT_EQUAL(trp_ask(ctx, none, &trp_string_type, "asked", 5, 60000, went_on, &well),
-                   TRP_OK);
+        UNIT_EQUAL(trp_ask(ctx, none, &trp_string_type, "asked", 5, 60000, went_on, &well), TRP_OK);
     } else if (stage_said(msg, "ask mute")) {
         UNIT_EQUAL(trp_ask(ctx, next_of[1], &trp_string_type, "stash", 5, 1, went_on, &well),
                    TRP_OK);
@@ -101,8 +102,11 @@ relay_start(trp_ctx *ctx, void *state, const trp_msg *args)
     *(int *)state = stage_name(trp_ctx_system(ctx), trp_self(ctx), name, sizeof name)[1] - '0';
     return TRP_OK;
 }
-static const trp_behaviour relay = { .size = sizeof(trp_behaviour), .name = "relay", .version = 1,
-                                     .state_bytes = sizeof(int), .receive = relay_receive,
+static const trp_behaviour relay = { .size = sizeof(trp_behaviour),
+                                     .name = "relay",
+                                     .version = 1,
+                                     .state_bytes = sizeof(int),
+                                     .receive = relay_receive,
                                      .pre_start = relay_start };
 
 /* Handles one thing at a time. */
@@ -246,15 +250,26 @@ echo_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     return TRP_OK;
 }
-static const trp_behaviour echo = { .size = sizeof(trp_behaviour), .name = "echo", .version = 1,
-                                    .receive = echo_receive };
+static const trp_behaviour echo = {
+    .size = sizeof(trp_behaviour), .name = "echo", .version = 1, .receive = echo_receive
+};
 
 /* A4J-10: The trailer stands behind payloads of every size, in line and out of line. */
 static void
 a_payload_of_any_size_carries_it(void)
 {
-    static const size_t sizes[] = { 0, 1, 15, 16, 17, 32, 33, 1000, TRP_INLINE_PAYLOAD_MAX - 1,
-                                    TRP_INLINE_PAYLOAD_MAX, TRP_INLINE_PAYLOAD_MAX + 1, 200000 };
+    static const size_t sizes[] = { 0,
+                                    1,
+                                    15,
+                                    16,
+                                    17,
+                                    32,
+                                    33,
+                                    1000,
+                                    TRP_INLINE_PAYLOAD_MAX - 1,
+                                    TRP_INLINE_PAYLOAD_MAX,
+                                    TRP_INLINE_PAYLOAD_MAX + 1,
+                                    200000 };
     trp_system *system = stage_open();
     trp_ref e = stage_spawn(system, &echo, "e");
     char *bytes = trpi_alloc(200000);

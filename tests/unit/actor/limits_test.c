@@ -100,8 +100,7 @@ a_hierarchy_has_so_many_levels_and_not_one_more(void)
     for (int i = 1; i < TRP_TYPE_DEPTH_MAX; i++) { /* l0 is the first level */
         UNIT_EQUAL(trp_type_extend(&levels[0][i], &levels[0][i - 1]), TRP_OK);
     }
-    UNIT_EQUAL(trp_type_extend(&levels[0][TRP_TYPE_DEPTH_MAX],
-                               &levels[0][TRP_TYPE_DEPTH_MAX - 1]),
+    UNIT_EQUAL(trp_type_extend(&levels[0][TRP_TYPE_DEPTH_MAX], &levels[0][TRP_TYPE_DEPTH_MAX - 1]),
                TRP_ELIMIT);
     UNIT_EQUAL(trp_type_extend(&levels[0][0], &levels[0][TRP_TYPE_DEPTH_MAX]), TRP_ELIMIT);
 
@@ -109,8 +108,7 @@ a_hierarchy_has_so_many_levels_and_not_one_more(void)
     for (int i = 1; i < TRP_TYPE_DEPTH_MAX; i++) {
         UNIT_EQUAL(trp_type_extend(&levels[1][i - 1], &levels[1][i]), TRP_OK);
     }
-    UNIT_EQUAL(trp_type_extend(&levels[1][TRP_TYPE_DEPTH_MAX - 1],
-                               &levels[1][TRP_TYPE_DEPTH_MAX]),
+    UNIT_EQUAL(trp_type_extend(&levels[1][TRP_TYPE_DEPTH_MAX - 1], &levels[1][TRP_TYPE_DEPTH_MAX]),
                TRP_ELIMIT);
     UNIT_EQUAL(trp_type_extend(&levels[1][TRP_TYPE_DEPTH_MAX], &levels[1][0]), TRP_ELIMIT);
     UNIT_EQUAL(trp_type_extend(&levels[1][TRP_TYPE_DEPTH_MAX], &levels[1][1]), TRP_OK);

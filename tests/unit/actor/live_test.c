@@ -15,8 +15,9 @@ worker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     return TRP_OK;
 }
-static const trp_behaviour worker = { .size = sizeof(trp_behaviour), .name = "worker",
-                                      .version = 1, .receive = worker_receive };
+static const trp_behaviour worker = {
+    .size = sizeof(trp_behaviour), .name = "worker", .version = 1, .receive = worker_receive
+};
 
 static trp_live_actor
 find(const trp_live *live, trp_ref ref)

@@ -605,9 +605,12 @@ last_words(trp_ctx *ctx, void *state)
     (void)state;
     trp_tell_text(ctx, (trp_ref)TRP_REF_NONE, "last words");
 }
-static const trp_behaviour talker = { .size = sizeof(trp_behaviour), .name = "talker",
-                                      .version = 1, .receive = mute_receive,
-                                      .pre_start = first_words, .post_stop = last_words };
+static const trp_behaviour talker = { .size = sizeof(trp_behaviour),
+                                      .name = "talker",
+                                      .version = 1,
+                                      .receive = mute_receive,
+                                      .pre_start = first_words,
+                                      .post_stop = last_words };
 
 /* LOG-11, SYS-41: those of a shutdown are logged, too, unless this is switched off. */
 static void

@@ -125,8 +125,9 @@ static void
 a_message_that_was_given_away_is_not_used_again(void)
 {
     ends_with("well", 0, "");
-    ends_with("twice", SIGABRT, "troupe: misuse: trp_send(): this message was sent already; send a "
-                                "trp_msg_dup() of it; in actor /user/a\n");
+    ends_with("twice", SIGABRT,
+              "troupe: misuse: trp_send(): this message was sent already; send a "
+              "trp_msg_dup() of it; in actor /user/a\n");
     ends_with("freed", SIGABRT, "trp_send(): this message was freed already; in actor /user/a\n");
     ends_with("free twice", SIGABRT, "trp_msg_free(): this message was freed already\n");
     ends_with("free sent", SIGABRT,

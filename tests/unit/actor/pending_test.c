@@ -47,8 +47,9 @@ box_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     stage_note("%.*s", (int)trp_msg_bytes(msg), (const char *)trp_msg_payload(msg));
     return TRP_OK;
 }
-static const trp_behaviour box = { .size = sizeof(trp_behaviour), .name = "box", .version = 1,
-                                   .receive = box_receive };
+static const trp_behaviour box = {
+    .size = sizeof(trp_behaviour), .name = "box", .version = 1, .receive = box_receive
+};
 
 /* UJ-07, UJ-08, UJ-09: by the actor itself */
 static void
@@ -94,8 +95,9 @@ hoarder_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     stage_note("%.*s", (int)trp_msg_bytes(msg), (const char *)trp_msg_payload(msg));
     return TRP_OK;
 }
-static const trp_behaviour hoarder = { .size = sizeof(trp_behaviour), .name = "hoarder",
-                                       .version = 1, .receive = hoarder_receive };
+static const trp_behaviour hoarder = {
+    .size = sizeof(trp_behaviour), .name = "hoarder", .version = 1, .receive = hoarder_receive
+};
 static trp_ref hoarder_ref;
 static const char *mailbox;
 
@@ -125,8 +127,11 @@ parent_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     return TRP_OK;
 }
-static const trp_behaviour parent = { .size = sizeof(trp_behaviour), .name = "parent",
-                                      .version = 1, .receive = parent_receive, .strategy = &slow };
+static const trp_behaviour parent = { .size = sizeof(trp_behaviour),
+                                      .name = "parent",
+                                      .version = 1,
+                                      .receive = parent_receive,
+                                      .strategy = &slow };
 static trp_err
 teller_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
@@ -143,8 +148,9 @@ teller_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     trp_reply_text(ctx, "ok");
     return TRP_OK;
 }
-static const trp_behaviour teller = { .size = sizeof(trp_behaviour), .name = "teller",
-                                      .version = 1, .receive = teller_receive };
+static const trp_behaviour teller = {
+    .size = sizeof(trp_behaviour), .name = "teller", .version = 1, .receive = teller_receive
+};
 
 static bool
 waits(trp_system *system, uint32_t messages)

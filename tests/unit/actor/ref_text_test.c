@@ -102,8 +102,18 @@ static void
 what_is_no_ref_is_refused(void)
 {
     static const char *const wrong[] = {
-        "", "a", "/user/a#", "/user/a#x", "/user/a#0", "/user/a#1@", "/user/a#1@0", "/user/a#1@x",
-        "/user/a#1@2@3", "/user/a#18446744073709551616", "/user/*", "troupe.tcp://far/user/a#1@2",
+        "",
+        "a",
+        "/user/a#",
+        "/user/a#x",
+        "/user/a#0",
+        "/user/a#1@",
+        "/user/a#1@0",
+        "/user/a#1@x",
+        "/user/a#1@2@3",
+        "/user/a#18446744073709551616",
+        "/user/*",
+        "troupe.tcp://far/user/a#1@2",
         "/user/a#1@2", /* another node's, but whose? */
     };
     char text[TRP_REF_TEXT_BYTES], exact[64];

@@ -379,7 +379,7 @@ play(uint64_t seed)
     began_ms = trpi_world_mono_ns(trpi_virtual_world(virt)) / 1000000;
     w = stage_spawn(system, &worker, "worker");
     l = stage_spawn(system, &listener, "listener");
-    trp_system_tell_as(system, w, l, &sample_start_type, &start, sizeof start);
+    trp_system_tell_as(system, w, l, &sample_start_type, &start, sizeof(start));
     UNIT_EQUAL(trp_system_await(system, 100000), TRP_OK);
     trp_system_free(system);
     trpi_world_free(trpi_virtual_world(virt));

@@ -134,9 +134,9 @@ cancelling_tells_whether_it_came_in_time(void)
     for (int round = 0; round < 50; round++) {
         pthread_t threads[4];
 
-        UNIT_EQUAL(trp_schedule_repeat(system, 60000, 1, a, none, &trp_string_type, "x", 1,
-                                       &contested),
-                   TRP_OK);
+        UNIT_EQUAL(
+            trp_schedule_repeat(system, 60000, 1, a, none, &trp_string_type, "x", 1, &contested),
+            TRP_OK);
         atomic_store(&winners, 0);
         for (int i = 0; i < 4; i++) {
             UNIT_EQUAL(pthread_create(&threads[i], NULL, cancel_main, system), 0);
@@ -350,8 +350,8 @@ what_is_out_of_range_is_refused(void)
         static const struct {
             uint32_t tick_ms, slots;
             trp_err err;
-        } rows[] = { { 1000, 2, TRP_OK },   { 1001, 2, TRP_EINVAL }, { 1, 4096, TRP_OK },
-                     { 1, 1, TRP_EINVAL },  { 1, 8192, TRP_EINVAL }, { 1, 100, TRP_EINVAL } };
+        } rows[] = { { 1000, 2, TRP_OK },  { 1001, 2, TRP_EINVAL }, { 1, 4096, TRP_OK },
+                     { 1, 1, TRP_EINVAL }, { 1, 8192, TRP_EINVAL }, { 1, 100, TRP_EINVAL } };
 
         for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
             scheduler.tick_ms = rows[i].tick_ms;

@@ -204,7 +204,7 @@ a_behaviour_registers_and_sees_only_what_it_accepts(void)
     UNIT_EQUAL(trp_system_spawn(system_, &caller, NULL, &ref), TRP_OK);
     UNIT_TRUE(spawned_call_type.number != 0);
     trp_system_tell(system_, ref, &trp_i64_type, &value, sizeof value);
-    trp_system_tell(system_, ref, &spawned_call_type, &call, sizeof call);
+    trp_system_tell(system_, ref, &spawned_call_type, &call, sizeof(call));
     UNIT_WAIT(atomic_load(&calls) == 1, 5000);
     UNIT_EQUAL(atomic_load(&others), 0);
     end();

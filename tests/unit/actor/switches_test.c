@@ -72,9 +72,9 @@ state_machines_and_automatic_messages_are_traced_by_their_keys(void)
         stage_close(system);
         UNIT_EQUAL(stage_book_has(&stage_lines, "[4 /user/m: becomes another behaviour depth=1]"),
                    on);
-        UNIT_EQUAL(stage_book_has(&stage_lines,
-                                  "[4 /user/m: goes back to the behaviour below depth=0]"),
-                   on);
+        UNIT_EQUAL(
+            stage_book_has(&stage_lines, "[4 /user/m: goes back to the behaviour below depth=0]"),
+            on);
         UNIT_EQUAL(stage_book_has(&stage_lines, "[4 /user/m: sets timer 7 type=troupe.string "
                                                 "delay-ms=3600000 interval-ms=0]"),
                    on);
@@ -93,9 +93,12 @@ every_key_of_a_trace_sets_its_flag(void)
         const char *key;
         uint32_t flag;
     } keys[] = {
-        { "receive", TRP_DEBUG_RECEIVE },         { "autoreceive", TRP_DEBUG_AUTORECEIVE },
-        { "lifecycle", TRP_DEBUG_LIFECYCLE },     { "fsm", TRP_DEBUG_FSM },
-        { "event-stream", TRP_DEBUG_EVENT_STREAM }, { "unhandled", TRP_DEBUG_UNHANDLED },
+        { "receive", TRP_DEBUG_RECEIVE },
+        { "autoreceive", TRP_DEBUG_AUTORECEIVE },
+        { "lifecycle", TRP_DEBUG_LIFECYCLE },
+        { "fsm", TRP_DEBUG_FSM },
+        { "event-stream", TRP_DEBUG_EVENT_STREAM },
+        { "unhandled", TRP_DEBUG_UNHANDLED },
         { "router-misconfiguration", TRP_DEBUG_ROUTER },
     };
 

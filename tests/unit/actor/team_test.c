@@ -4,8 +4,9 @@
 
 #define CREW_BYTES(F, S) F(S, u64, number)
 #define CREW_MESSAGES(M, P)                                                                        \
-    M(P, hold, CREW_BYTES) M(P, task, CREW_BYTES) M(P, fail, CREW_BYTES) M(P, keep, CREW_BYTES)    \
-    M(P, release, CREW_BYTES) M(P, who, CREW_BYTES)
+    M(P, hold, CREW_BYTES)                                                                         \
+    M(P, task, CREW_BYTES)                                                                         \
+    M(P, fail, CREW_BYTES) M(P, keep, CREW_BYTES) M(P, release, CREW_BYTES) M(P, who, CREW_BYTES)
 TRP_PROTOCOL(crew, CREW_MESSAGES)
 
 enum { CREW = 3 };
@@ -13,7 +14,7 @@ static trp_ref crew[CREW];
 static _Atomic uint64_t done[CREW], done_all, failed, restarted, ended;
 static bool in_hold[CREW];
 static _Atomic bool released;
-static _Atomic int kept_by; /* who handled, after the release, what it had put aside */
+static _Atomic int kept_by;      /* who handled, after the release, what it had put aside */
 static _Atomic int held, let_go; /* members in hold, and how many of them may leave so far */
 
 static int
@@ -88,10 +89,12 @@ crew_ended(trp_ctx *ctx, void *state)
     atomic_fetch_add(&ended, 1);
 }
 
-static const trp_behaviour member = {
-    .size = sizeof(trp_behaviour), .name = "member", .version = 1, .receive = crew_receive,
-    .post_restart = crew_restarted, .post_stop = crew_ended
-};
+static const trp_behaviour member = { .size = sizeof(trp_behaviour),
+                                      .name = "member",
+                                      .version = 1,
+                                      .receive = crew_receive,
+                                      .post_restart = crew_restarted,
+                                      .post_stop = crew_ended };
 
 static trp_err
 team_add(const char *id, int no_teamwork, const char *mailbox)
@@ -322,8 +325,9 @@ watcher_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 static void
 what_is_for_one_actor_stays_its_own(void)
 {
-    static const trp_behaviour watcher = { .size = sizeof(trp_behaviour), .name = "watcher",
-                                           .version = 1, .receive = watcher_receive };
+    static const trp_behaviour watcher = {
+        .size = sizeof(trp_behaviour), .name = "watcher", .version = 1, .receive = watcher_receive
+    };
     trp_msg *reply = NULL;
     crew_task task = { 0 };
     trp_ref ref;
@@ -334,9 +338,9 @@ what_is_for_one_actor_stays_its_own(void)
     say(ref, &crew_task_type, 1);
     UNIT_WAIT(is_idle(ref), 5000); /* its watch is with the crew, */
     wait_idle();                   /* whom it wakes for a moment */
-    if (UNIT_EQUAL(trp_system_ask(system_, crew[1], &crew_who_type, &task, sizeof task, 60000,
-                                  &reply),
-                   TRP_OK)) {
+    if (UNIT_EQUAL(
+            trp_system_ask(system_, crew[1], &crew_who_type, &task, sizeof task, 60000, &reply),
+            TRP_OK)) {
         UNIT_EQUAL(((const crew_who *)trp_msg_payload(reply))->number, crew[1].slot);
     }
     trp_msg_free(reply);
@@ -416,8 +420,9 @@ parent_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 static void
 a_failed_member_takes_nothing(void)
 {
-    static const trp_behaviour parent = { .size = sizeof(trp_behaviour), .name = "parent",
-                                          .version = 1, .receive = parent_receive };
+    static const trp_behaviour parent = {
+        .size = sizeof(trp_behaviour), .name = "parent", .version = 1, .receive = parent_receive
+    };
     trp_msg *reply = NULL;
     crew_task task = { 0 };
     trp_ref ref;
@@ -454,8 +459,8 @@ say_all(void *arg)
 
     for (int i = 0; i < TOLD; i++) {
         seed = seed * 1664525u + 1013904223u;
-        say(crew[(seed >> 24) % CREW],
-            (seed >> 8) % 64 == 0 ? &crew_fail_type : &crew_task_type, 1);
+        say(crew[(seed >> 24) % CREW], (seed >> 8) % 64 == 0 ? &crew_fail_type : &crew_task_type,
+            1);
     }
     return NULL;
 }

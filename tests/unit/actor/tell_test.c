@@ -371,7 +371,8 @@ talk(trp_ctx *ctx, void *state, const trp_msg *msg)
     trp_reply(ctx, trp_msg_type(msg), trp_msg_payload(msg), trp_msg_bytes(msg));
     return TRP_OK;
 }
-static const trp_behaviour talker = { .size = sizeof(trp_behaviour), .name = "talker",
+static const trp_behaviour talker = { .size = sizeof(trp_behaviour),
+                                      .name = "talker",
                                       .receive = talk };
 
 /* In line, in a block of each class, and out of line. */

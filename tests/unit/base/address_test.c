@@ -21,19 +21,16 @@ static void
 a_remote_address_is_read_and_written(void)
 {
     const char *const texts[] = {
-        "troupe.tcp://demo@10.0.0.1:2552",
-        "troupe.tls://demo@host-1.example.com:1",
-        "troupe.mem://A-b_9@n17:65535",
-        "troupe.tcp://demo@[::1]:2552",
-        "troupe.tcp://demo@[fe80::1:2]:2552",
-        "troupe://demo",
+        "troupe.tcp://demo@10.0.0.1:2552",    "troupe.tls://demo@host-1.example.com:1",
+        "troupe.mem://A-b_9@n17:65535",       "troupe.tcp://demo@[::1]:2552",
+        "troupe.tcp://demo@[fe80::1:2]:2552", "troupe://demo",
     };
 
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         trpi_address address = parsed(texts[i]);
         char text[TRPI_ADDRESS_TEXT_BYTES];
 
-        UNIT_TEXT(trpi_address_format(&address, text, sizeof(text)), texts[i]);
+        UNIT_TEXT(trpi_address_format(&address, text, sizeof text), texts[i]);
     }
 }
 
@@ -84,17 +81,17 @@ refused(const char *text, const char *word)
     const char *rest = NULL;
     char complaint[512];
 
-    memset(&address, 0xa5, sizeof(address));
+    memset(&address, 0xa5, sizeof address);
     untouched = address;
     if (trpi_address_parse(text, &address, &rest, &hint) != TRP_EINVAL) {
-        snprintf(complaint, sizeof(complaint), "accepted: %s", text);
+        snprintf(complaint, sizeof complaint, "accepted: %s", text);
         UNIT_FAIL(complaint);
         return;
     }
-    UNIT_EQUAL(memcmp(&address, &untouched, sizeof(address)), 0);
+    UNIT_EQUAL(memcmp(&address, &untouched, sizeof address), 0);
     UNIT_TRUE(rest == NULL);
     if (hint == NULL || strstr(hint, word) == NULL) {
-        snprintf(complaint, sizeof(complaint), "%.200s: hint \"%s\" lacks \"%s\"", text,
+        snprintf(complaint, sizeof complaint, "%.200s: hint \"%s\" lacks \"%s\"", text,
                  hint == NULL ? "(none)" : hint, word);
         UNIT_FAIL(complaint);
     }
@@ -154,10 +151,10 @@ parse_lengths(size_t protocol, size_t system, size_t host, const char **ret_hint
     trpi_address address;
     size_t used;
 
-    memset(name, 'a', sizeof(name));
-    used = (size_t)snprintf(text, sizeof(text), "troupe.%.*s://%.*s@%.*s:1", (int)(protocol - 7),
+    memset(name, 'a', sizeof name);
+    used = (size_t)snprintf(text, sizeof text, "troupe.%.*s://%.*s@%.*s:1", (int)(protocol - 7),
                             name, (int)system, name, (int)host, name);
-    UNIT_REQUIRE(used < sizeof(text));
+    UNIT_REQUIRE(used < sizeof text);
     return trpi_address_parse(text, &address, NULL, ret_hint);
 }
 
@@ -166,8 +163,9 @@ each_part_may_be_as_long_as_its_limit_and_no_longer(void)
 {
     const char *hint = NULL;
 
-    UNIT_EQUAL(parse_lengths(TRPI_PROTOCOL_BYTES_MAX, TRPI_SYSTEM_BYTES_MAX, TRPI_HOST_BYTES_MAX,
-                             &hint), TRP_OK);
+    UNIT_EQUAL(
+        parse_lengths(TRPI_PROTOCOL_BYTES_MAX, TRPI_SYSTEM_BYTES_MAX, TRPI_HOST_BYTES_MAX, &hint),
+        TRP_OK);
     UNIT_EQUAL(parse_lengths(TRPI_PROTOCOL_BYTES_MAX + 1, 1, 1, &hint), TRP_EINVAL);
     UNIT_TRUE(strstr(hint, "24 bytes") != NULL);
     UNIT_EQUAL(parse_lengths(10, TRPI_SYSTEM_BYTES_MAX + 1, 1, &hint), TRP_EINVAL);
@@ -187,10 +185,10 @@ the_longest_address_fits_its_text_buffer(void)
     memset(address.system, 's', TRPI_SYSTEM_BYTES_MAX);
     memset(address.host, 'h', TRPI_HOST_BYTES_MAX);
     address.port = 65535;
-    trpi_address_format(&address, text, sizeof(text));
+    trpi_address_format(&address, text, sizeof text);
     UNIT_EQUAL(strlen(text), TRPI_ADDRESS_TEXT_BYTES - 1);
     UNIT_TRUE(TRPI_ADDRESS_TEXT_BYTES <= TRP_ADDRESS_BYTES); /* what programs make room for */
-    UNIT_TEXT(trpi_address_format(&address, small, sizeof(small)), "ppppppp");
+    UNIT_TEXT(trpi_address_format(&address, small, sizeof small), "ppppppp");
 }
 
 /* REMOTE-64 */
@@ -203,7 +201,7 @@ adapters_stand_before_the_transport(void)
 
     UNIT_TEXT(shown.protocol, "troupe.trttl.gremlin.tcp");
     UNIT_EQUAL(strlen(shown.protocol), TRPI_PROTOCOL_BYTES_MAX);
-    UNIT_TEXT(trpi_address_format(&shown, text, sizeof(text)),
+    UNIT_TEXT(trpi_address_format(&shown, text, sizeof text),
               "troupe.trttl.gremlin.tcp://demo@10.0.0.1:2552");
     UNIT_FALSE(trpi_address_equal(&shown, &plain));
     refused("troupe..tcp://demo@host:2552", "empty part");
@@ -223,8 +221,8 @@ order_is_host_then_port_as_a_number_then_uid(void)
     trpi_node_id a = { parsed("troupe.tcp://z@h:1"), 1 };
     trpi_node_id b = { parsed("troupe.tcp://a@h:1"), 2 };
 
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        for (size_t j = 0; j < sizeof(texts) / sizeof(texts[0]); j++) {
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        for (size_t j = 0; j < sizeof texts / sizeof texts[0]; j++) {
             trpi_address left = parsed(texts[i]);
             trpi_address right = parsed(texts[j]);
 

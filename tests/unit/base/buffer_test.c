@@ -44,7 +44,7 @@ a_failed_allocation_changes_nothing(void)
 
     UNIT_EQUAL(trpi_buffer_append_text(&buffer, "kept", 100), TRP_OK);
     trpi_alloc_fail_after(0);
-    UNIT_EQUAL(trpi_buffer_append(&buffer, big, sizeof(big), TRPI_BUFFER_NO_LIMIT), TRP_ENOMEM);
+    UNIT_EQUAL(trpi_buffer_append(&buffer, big, sizeof big, TRPI_BUFFER_NO_LIMIT), TRP_ENOMEM);
     trpi_alloc_fail_after(-1);
     UNIT_EQUAL(buffer.count, 4);
     UNIT_EQUAL(memcmp(buffer.data, "kept", 4), 0);

@@ -232,8 +232,8 @@ later_keys_win_whether_included_or_not(void)
 static void
 files_are_limited_in_size_and_depth(void)
 {
-    static const char *const names[] = { "0.conf", "1.conf", "2.conf", "3.conf", "4.conf",
-                                         "5.conf", "6.conf", "7.conf", "8.conf", "9.conf", NULL };
+    static const char *const names[] = { "0.conf", "1.conf", "2.conf", "3.conf", "4.conf", "5.conf",
+                                         "6.conf", "7.conf", "8.conf", "9.conf", NULL };
     char path[128], line[64];
     char *text = trpi_alloc(TRPI_CONFIG_FILE_BYTES_MAX + 2);
     trp_config *config = NULL;

@@ -29,7 +29,7 @@ version_is_the_header_s(void)
 {
     char text[32];
 
-    snprintf(text, sizeof(text), "%d.%d.%d", TRP_VERSION_MAJOR, TRP_VERSION_MINOR,
+    snprintf(text, sizeof text, "%d.%d.%d", TRP_VERSION_MAJOR, TRP_VERSION_MINOR,
              TRP_VERSION_PATCH);
     UNIT_TEXT(trp_version(), text);
 }

@@ -13,8 +13,13 @@
 #define PT_FIXED(F, S) F(S, struct(pt_point), from) F(S, u64, n)
 #define PT_LINE(F, S) F(S, bool, last) F(S, text, text) F(S, array(struct(pt_tag)), tags)
 #define PT_ALL(F, S)                                                                               \
-    F(S, u32, number) F(S, text, title) F(S, bytes, blob) F(S, struct(pt_point), at)               \
-    F(S, struct(pt_tag), tag) F(S, array(i64), values) F(S, array(text), names)                    \
+    F(S, u32, number)                                                                              \
+    F(S, text, title)                                                                              \
+    F(S, bytes, blob)                                                                              \
+    F(S, struct(pt_point), at)                                                                     \
+    F(S, struct(pt_tag), tag)                                                                      \
+    F(S, array(i64), values)                                                                       \
+    F(S, array(text), names)                                                                       \
     F(S, array(struct(pt_line)), lines) F(S, array(ref), refs) F(S, array(text32), fixed)
 #define PT_WHO(F, S) F(S, ref, who)
 #define PT_KNOWN(F, S) F(S, array(ref), refs) F(S, array(struct(pt_who)), others)

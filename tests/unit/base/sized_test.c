@@ -39,7 +39,7 @@ accepts(const void *given, known *ret_read)
 static void
 an_older_struct_is_read_as_far_as_it_goes(void)
 {
-    first old = { sizeof old, 1, 2 };
+    first old = { sizeof(old), 1, 2 };
     known read, copy = { sizeof copy, 7, 8, "default" };
     const known *given = (const known *)(const void *)&old;
 
@@ -63,7 +63,7 @@ a_struct_of_the_same_release_is_not_copied(void)
 static void
 a_newer_struct_is_refused_when_unknown_bytes_are_set(void)
 {
-    later new = { sizeof new, 1, 2, "x", 0 };
+    later new = { sizeof(new), 1, 2, "x", 0 };
     known read;
 
     UNIT_REQUIRE(accepts(&new, &read));

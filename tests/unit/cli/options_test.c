@@ -14,7 +14,7 @@ parse(const char *const *words)
 {
     static char *argv[TRPI_CLI_ARGS_MAX + 16]; /* cli points into it */
     int argc = 0;
-    memset(&cli, 0, sizeof(cli));
+    memset(&cli, 0, sizeof cli);
     while (words[argc] != NULL) {
         argv[argc] = (char *)(uintptr_t)words[argc];
         argc++;
@@ -35,7 +35,7 @@ says(const char *text, const char *const *words)
     UNIT_REQUIRE(dup2(stderr_before, STDERR_FILENO) >= 0);
     (void)close(stderr_before);
     rewind(file);
-    said[fread(said, 1, sizeof(said) - 1, file)] = '\0';
+    said[fread(said, 1, sizeof said - 1, file)] = '\0';
     (void)fclose(file);
     return code == 64 && strstr(said, text) != NULL;
 }
@@ -147,7 +147,7 @@ version_is_printed_beside_any_command(void)
                                             { "troupe", "node", "--version", NULL },
                                             { "troupe", "leave", "x", "--version", NULL },
                                             { "troupe", "--version", NULL } };
-    for (size_t index = 0; index < sizeof(words) / sizeof(words[0]); index++) {
+    for (size_t index = 0; index < sizeof words / sizeof words[0]; index++) {
         UNIT_EQUAL(parse(words[index]), 0);
         UNIT_TEXT(cli.command->name, "version");
     }

@@ -34,9 +34,9 @@ fake_collect(void *state, trp_metric *metrics, uint32_t max)
     if (percent > 100) {
         return 0;
     }
-    (void)snprintf(metrics[0].name, sizeof(metrics[0].name), "%s", TRP_METRIC_HEAP_USED);
+    (void)snprintf(metrics[0].name, sizeof metrics[0].name, "%s", TRP_METRIC_HEAP_USED);
     metrics[0].value = GIB * percent / 100;
-    (void)snprintf(metrics[1].name, sizeof(metrics[1].name), "%s", TRP_METRIC_HEAP_MAX);
+    (void)snprintf(metrics[1].name, sizeof metrics[1].name, "%s", TRP_METRIC_HEAP_MAX);
     metrics[1].value = GIB;
     return 2;
 }
@@ -50,10 +50,10 @@ fake_close(void *state)
 static void
 meter_start(struct meter *m, const char *seed, uint32_t used_percent, bool disabled)
 {
-    memset(m, 0, sizeof(*m));
+    memset(m, 0, sizeof *m);
     atomic_store(&m->used_percent, used_percent);
-    m->collector = (trp_metrics_collector){ sizeof(m->collector), "fake", fake_open, fake_collect,
-                                            fake_close, m };
+    m->collector = (trp_metrics_collector){ sizeof m->collector, "fake",     fake_open,
+                                            fake_collect,        fake_close, m };
     trpi_cluster_options options = { .quiet = true,
                                      .metrics = { .disabled = disabled,
                                                   .collect_interval_ms = 20,
@@ -115,7 +115,7 @@ listener_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     } else if (trp_msg_is(msg, &trp_metrics_changed_type)) {
         const trp_metrics_changed *event = trp_msg_payload(msg);
         UNIT_EQUAL(trp_msg_bytes(msg),
-                   sizeof(*event) + event->nodes_count * sizeof(trp_node_metrics));
+                   sizeof *event + event->nodes_count * sizeof(trp_node_metrics));
         for (uint32_t i = 0; i < event->nodes_count; i++) {
             const trp_node_metrics *node = &trp_metrics_changed_nodes(event)[i];
             double used = 0;
@@ -235,9 +235,9 @@ share_of(struct meter *h, trp_ref router, trp_ref ref)
     for (uint32_t i = 0; i < 4000; i++) {
         trp_destination to;
         uint32_t count = 0;
-        UNIT_EQUAL(trp_router_route(h->host.system, router, ref, &trp_string_type, "x", 2, &to, 1,
-                                    &count),
-                   TRP_OK);
+        UNIT_EQUAL(
+            trp_router_route(h->host.system, router, ref, &trp_string_type, "x", 2, &to, 1, &count),
+            TRP_OK);
         UNIT_EQUAL(count, 1);
         hits += trp_ref_equal(to.to, ref) ? 1 : 0;
     }
@@ -261,7 +261,7 @@ worker_on(struct meter *at, struct meter *seen_from)
     if (at == seen_from) {
         return local;
     }
-    (void)snprintf(path, sizeof(path), "%s/user/worker", at->host.address);
+    (void)snprintf(path, sizeof path, "%s/user/worker", at->host.address);
     UNIT_REQUIRE(trp_system_resolve(seen_from->host.system, path, 60000, &remote) == TRP_OK);
     return remote;
 }
@@ -325,7 +325,7 @@ static void
 a_group_routes_by_the_selector_that_the_program_registered(void)
 {
     static double all = GIB;
-    static const trp_metrics_selector own = { sizeof(own), "used", used_capacity, &all };
+    static const trp_metrics_selector own = { sizeof own, "used", used_capacity, &all };
     struct meter a, b;
     trp_ref routees[2];
     UNIT_EQUAL(trp_metrics_selector_register(&own), TRP_OK);
@@ -417,7 +417,7 @@ a_pool_is_adaptive_and_grows_and_its_selector_must_exist(void)
     UNIT_EQUAL(trp_router_routees(a.host.system, router, routees, 8, &count), TRP_OK);
     UNIT_EQUAL(count, 3);
     UNIT_TRUE(is_about(share_of(&a, router, routees[1]), 333));
-    trp_system_tell(a.host.system, router, &trp_adjust_pool_size_type, &more, sizeof(more));
+    trp_system_tell(a.host.system, router, &trp_adjust_pool_size_type, &more, sizeof more);
     UNIT_WAIT(trp_router_routees(a.host.system, router, routees, 8, &count) == TRP_OK && count == 5,
               60000);
     UNIT_TRUE(is_about(share_of(&a, router, routees[4]), 200));

@@ -20,9 +20,9 @@ equal_lists_fit_and_a_key_of_one_side_is_not_compared(void)
     trpi_compat own = list_of("a", "1"), joining = list_of("a", "1");
     UNIT_EQUAL(trpi_compat_add(&own, "b", "2"), TRP_OK);
     UNIT_EQUAL(trpi_compat_add(&joining, "c", "3"), TRP_OK);
-    UNIT_TRUE(trpi_compat_check(&joining, &own, why, sizeof(why)));
-    UNIT_TRUE(trpi_compat_check(NULL, &own, why, sizeof(why)));
-    UNIT_TRUE(trpi_compat_check(&joining, NULL, why, sizeof(why)));
+    UNIT_TRUE(trpi_compat_check(&joining, &own, why, sizeof why));
+    UNIT_TRUE(trpi_compat_check(NULL, &own, why, sizeof why));
+    UNIT_TRUE(trpi_compat_check(&joining, NULL, why, sizeof why));
     UNIT_TEXT(why, "untouched");
 }
 
@@ -31,7 +31,7 @@ a_difference_is_named_with_its_key_and_both_values(void)
 {
     char why[160];
     trpi_compat own = list_of("strategy", "keep-majority"), joining = list_of("strategy", "");
-    UNIT_FALSE(trpi_compat_check(&joining, &own, why, sizeof(why)));
+    UNIT_FALSE(trpi_compat_check(&joining, &own, why, sizeof why));
     UNIT_TEXT(why, "strategy: nothing at the joining node, keep-majority in the cluster");
 }
 
@@ -40,12 +40,12 @@ lists_fit_when_they_share_a_word(void)
 {
     char why[160];
     trpi_compat own = list_of("k", "old,new"), joining = list_of("k", "new");
-    UNIT_TRUE(trpi_compat_check(&joining, &own, why, sizeof(why)));
-    UNIT_TRUE(trpi_compat_check(&own, &joining, why, sizeof(why)));
+    UNIT_TRUE(trpi_compat_check(&joining, &own, why, sizeof why));
+    UNIT_TRUE(trpi_compat_check(&own, &joining, why, sizeof why));
     joining = list_of("k", "ne");
-    UNIT_FALSE(trpi_compat_check(&joining, &own, why, sizeof(why)));
+    UNIT_FALSE(trpi_compat_check(&joining, &own, why, sizeof why));
     joining = list_of("k", "newer,elder");
-    UNIT_FALSE(trpi_compat_check(&joining, &own, why, sizeof(why)));
+    UNIT_FALSE(trpi_compat_check(&joining, &own, why, sizeof why));
 }
 
 static void
@@ -54,7 +54,7 @@ a_secret_is_never_shown(void)
     char why[160];
     trpi_compat own = list_of("remote.secure-cookie", "#0011"),
                 joining = list_of("remote.secure-cookie", "#2233");
-    UNIT_FALSE(trpi_compat_check(&joining, &own, why, sizeof(why)));
+    UNIT_FALSE(trpi_compat_check(&joining, &own, why, sizeof why));
     UNIT_TEXT(why, "remote.secure-cookie: not the secret of the cluster");
 }
 
@@ -63,8 +63,8 @@ a_list_takes_so_many_and_so_long_and_not_one_more(void)
 {
     trpi_compat list = { .count = 0 };
     char key[TRPI_COMPAT_KEY_BYTES + 1], value[TRPI_COMPAT_VALUE_BYTES + 1];
-    memset(key, 'k', sizeof(key));
-    memset(value, 'v', sizeof(value));
+    memset(key, 'k', sizeof key);
+    memset(value, 'v', sizeof value);
     key[TRPI_COMPAT_KEY_BYTES] = '\0';
     value[TRPI_COMPAT_VALUE_BYTES] = '\0';
     UNIT_EQUAL(trpi_compat_add(&list, key, "v"), TRP_ELIMIT);

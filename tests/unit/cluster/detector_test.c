@@ -71,7 +71,7 @@ stubborn_check(const trp_failure_detector_options *options)
 static void
 stubborn_init(void *state, const trp_failure_detector_options *options)
 {
-    UNIT_EQUAL(options->size, sizeof(*options));
+    UNIT_EQUAL(options->size, sizeof *options);
     ((stubborn *)state)->interval_ms = options->heartbeat_interval_ms;
 }
 
@@ -155,7 +155,7 @@ what_is_no_detector_or_one_too_many_is_refused(void)
     uint32_t taken = 0;
     for (uint32_t i = 0; i < TRP_FAILURE_DETECTORS_MAX; i++) {
         kinds[i] = stubborn_kind;
-        (void)snprintf(names[i], sizeof(names[i]), "own-%u", i);
+        (void)snprintf(names[i], sizeof names[i], "own-%u", i);
         kinds[i].name = names[i];
         kinds[i].state_bytes = TRP_FAILURE_DETECTOR_STATE_BYTES;
         err = trp_failure_detector_register(&kinds[i]);

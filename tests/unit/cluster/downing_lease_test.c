@@ -68,9 +68,7 @@ askers(const struct mesh *m)
 static void
 answer_why(struct mesh *m, uint32_t node, bool granted, const char *why)
 {
-    trpi_member_event event = { .kind = TRPI_MEMBER_LEASE,
-                                .count = granted ? 1 : 0,
-                                .text = why };
+    trpi_member_event event = { .kind = TRPI_MEMBER_LEASE, .count = granted ? 1 : 0, .text = why };
     m->asks_lease[node] = false;
     UNIT_EQUAL(mesh_step(m, node, &event), TRP_OK);
     mesh_drain(m);
@@ -184,7 +182,7 @@ a_lease_that_was_not_answered_is_asked_for_again(void)
     side_runs(m, 0x07, STABLE + 1500);
     UNIT_EQUAL(askers(m), 0x01);
     m->asks_lease[0] = false;
-    memset(m->cut, 0, sizeof(m->cut));
+    memset(m->cut, 0, sizeof m->cut);
     for (uint32_t i = 0; i < 3; i++) {
         mesh_observe(m, i, 0);
     }
@@ -341,7 +339,7 @@ an_owner_with_the_longest_name_is_known_as_well(void)
     char directory[] = "/tmp/troupe-lease-XXXXXX", path[64], owner[TRPI_LEASE_OWNER_BYTES];
     trpi_lease_file *files[2];
     UNIT_REQUIRE(mkdtemp(directory) != NULL);
-    (void)snprintf(path, sizeof(path), "%s/lease", directory);
+    (void)snprintf(path, sizeof path, "%s/lease", directory);
     for (uint32_t other = 0; other < 2; other++) { /* host1 has it, or host3 */
         struct mesh *m = five_named(true);
         side_runs(m, 0x07, STABLE + 2000);

@@ -43,7 +43,7 @@ each_strategy_keeps_the_side_that_it_is_for(void)
     };
     trpi_downing_options options = options_of(5, 1);
     options.referee = mesh_id(5, 0).address; /* of the referee rows: on the right, on the left */
-    for (size_t i = 0; i < sizeof(splits) / sizeof(splits[0]); i++) {
+    for (size_t i = 0; i < sizeof splits / sizeof splits[0]; i++) {
         const struct split *p = &splits[i];
         uint32_t n = p->left + p->right;
         uint32_t left = (1u << p->left) - 1;
@@ -70,7 +70,7 @@ static void
 the_oldest_of_a_role_is_meant_when_there_is_a_role(void)
 {
     trpi_downing_options options = options_of(3, 1);
-    snprintf(options.role, sizeof(options.role), "odd"); /* 1 is the oldest of 1, 3, 5 */
+    snprintf(options.role, sizeof options.role, "odd"); /* 1 is the oldest of 1, 3, 5 */
     UNIT_EQUAL(fate_of("keep-oldest", &options, 6, 0x2a, NULL), FATE_STAYS);
     UNIT_EQUAL(fate_of("keep-oldest", &options, 6, 0x15, NULL), FATE_STOPS);
 }
@@ -94,7 +94,7 @@ static void
 a_broken_link_does_not_cost_the_oldest_of_a_role_its_place(void)
 {
     trpi_downing_options options = options_of(3, 1);
-    snprintf(options.role, sizeof(options.role), "odd");
+    snprintf(options.role, sizeof options.role, "odd");
     struct scene s;
     scene_make(&s, 5, NULL);
     s.view->members[3].up_number = 1; /* 3 has been Up for longer than 1 */
@@ -159,7 +159,7 @@ a_side_of_the_referee_that_is_too_small_stops(void)
     options.referee = mesh_id(0, 0).address;
     UNIT_EQUAL(fate_of("keep-referee", &options, 5, 0x3, NULL), FATE_STOPS); /* one short */
     UNIT_EQUAL(fate_of("keep-referee", &options, 5, 0x7, NULL), FATE_STAYS); /* exactly */
-    options.referee = mesh_id(9, 0).address; /* is no member */
+    options.referee = mesh_id(9, 0).address;                                 /* is no member */
     UNIT_EQUAL(fate_of("keep-referee", &options, 5, 0xf, NULL), FATE_STOPS);
 }
 
@@ -306,7 +306,7 @@ who_is_steady_goes_on_in_unrest_if_that_is_enough(void)
 {
     static const char *const strategies[] = { "keep-majority", "static-quorum", "keep-oldest",
                                               "keep-referee" };
-    for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); i++) {
+    for (size_t i = 0; i < sizeof strategies / sizeof strategies[0]; i++) {
         trpi_downing_options options = options_of(3, 1);
         options.unstable_after_ms = 15000;
         options.referee = mesh_id(0, 100).address;
@@ -443,7 +443,7 @@ a_leave_foretells_what_the_next_crash_does(void)
         { "auto-down-after", 2, 1, 1, 1, 0 }, /* nobody is left */
         { "lease", 3, 2, 2, 0, TRPI_GOSSIP_NONE },
     };
-    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         trpi_downing_next_crash cast =
             foresee(lines[i].strategy, lines[i].n, NULL, lines[i].leaver);
         if (!UNIT_EQUAL(cast.votes, lines[i].votes) || !UNIT_EQUAL(cast.fatal, lines[i].fatal) ||
@@ -474,18 +474,21 @@ struct drawn_cluster {
 static uint32_t
 draw_knowledge(uint64_t *state, struct drawn_cluster *c, uint32_t part)
 {
-    static const uint32_t known[] = { 0, TRP_MEMBER_LEAVING, TRP_MEMBER_EXITING,
-                                      TRP_MEMBER_DOWN, TRP_MEMBER_EXITING, SCENE_REMOVED };
+    static const uint32_t known[] = { 0,
+                                      TRP_MEMBER_LEAVING,
+                                      TRP_MEMBER_EXITING,
+                                      TRP_MEMBER_DOWN,
+                                      TRP_MEMBER_EXITING,
+                                      SCENE_REMOVED };
     uint32_t leaver = c->n;
     for (uint32_t i = 0; i < c->n; i++) {
         if ((c->joins >> i & 1) != 0) {
-            c->status[i] = drawn(state, 3) == 0 ? TRP_MEMBER_LEAVING | SCENE_NEVER_UP
-                                                : TRP_MEMBER_JOINING;
+            c->status[i] =
+                drawn(state, 3) == 0 ? TRP_MEMBER_LEAVING | SCENE_NEVER_UP : TRP_MEMBER_JOINING;
         } else if ((c->leaves >> i & 1) != 0) {
             bool ended = (c->ended >> i & 1) != 0;
             c->status[i] = known[drawn(state, (c->parts[part] >> i & 1) != 0 ? 2 : ended ? 6 : 4)];
-            bool remembered =
-                ended && c->status[i] == TRP_MEMBER_EXITING && drawn(state, 2) == 0;
+            bool remembered = ended && c->status[i] == TRP_MEMBER_EXITING && drawn(state, 2) == 0;
             leaver = leaver == c->n && remembered ? i : leaver;
         }
     }
@@ -515,7 +518,7 @@ of_any_parts_at_most_one_stays(void)
             options_of(1 + drawn(&state, c.n), 1 + drawn(&state, c.n / 2 + 1));
         options.keep_lone_oldest = drawn(&state, 2) == 0;
         options.referee = mesh_id(drawn(&state, c.n), 0).address;
-        snprintf(options.role, sizeof(options.role), "%s", drawn(&state, 3) == 0 ? "odd" : "");
+        snprintf(options.role, sizeof options.role, "%s", drawn(&state, 3) == 0 ? "odd" : "");
         const char *strategy = strategies[seed % 5];
         uint32_t staying = 0;
         uint32_t mixed = 0;

@@ -5,7 +5,7 @@ static trpi_downing_verdict
 decide(struct scene *s, uint32_t self, uint32_t mask, const char *role)
 {
     trpi_downing_options options = { .stable_after_ms = 20000 };
-    snprintf(options.role, sizeof(options.role), "%s", role);
+    snprintf(options.role, sizeof options.role, "%s", role);
     return scene_decide(s, "keep-majority", &options, self, mask);
 }
 
@@ -229,7 +229,7 @@ who_is_left_alone_asks_and_then_stops(void)
                                      .quorum_size = 2,
                                      .least_nodes = 1,
                                      .referee = mesh_id(1, 0).address };
-    for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); i++) {
+    for (size_t i = 0; i < sizeof strategies / sizeof strategies[0]; i++) {
         struct scene s;
         scene_make(&s, 3, NULL);
         scene_row(&s, 0, 1); /* 0 is the oldest and the lowest */

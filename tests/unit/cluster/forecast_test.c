@@ -180,7 +180,7 @@ where_all_are_there_nothing_is_foreseen_at_any_moment(void)
 {
     static const char *const strategies[] = { "manual", "keep-majority", "keep-oldest",
                                               "static-quorum" };
-    for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); i++) {
+    for (size_t i = 0; i < sizeof strategies / sizeof strategies[0]; i++) {
         struct scene s;
         scene_make(&s, 3, NULL);
         trpi_downing_forecast f = forecast_of(&s, strategies[i], 1, 0x7);
@@ -217,18 +217,18 @@ of_many_that_will_be_downed_some_are_named(void)
     char host[101], want[256];
     struct scene s;
     scene_make(&s, 5, NULL);
-    memset(host, 'x', sizeof(host) - 1);
-    host[sizeof(host) - 1] = '\0'; /* behind "host" in order */
+    memset(host, 'x', sizeof host - 1);
+    host[sizeof host - 1] = '\0'; /* behind "host" in order */
     for (uint32_t i = 5; i < 9; i++) {
         trpi_node_id id = mesh_id(i, 100 + i);
-        memcpy(id.address.host, host, sizeof(host));
+        memcpy(id.address.host, host, sizeof host);
         UNIT_REQUIRE(trpi_ident_new(&id, NULL, 0, "1", &s.idents[i]) == TRP_OK);
         UNIT_EQUAL(trpi_gossip_add(s.view, s.idents[i], TRP_MEMBER_UP, i + 1), TRP_OK);
         scene_row(&s, 0, i);
     }
     trpi_downing_forecast f = forecast_of(&s, "keep-majority", 0, 0x1f);
     UNIT_EQUAL(f.kind, TRPI_FORECAST_GOES_ON);
-    (void)snprintf(want, sizeof(want), "%s:2557, %s:2558 and 2 more", host, host);
+    (void)snprintf(want, sizeof want, "%s:2557, %s:2558 and 2 more", host, host);
     UNIT_TEXT(f.who, want);
     scene_end(&s);
 }

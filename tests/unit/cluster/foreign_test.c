@@ -42,7 +42,7 @@ a_seed_in_another_cluster_is_told_after_two_answers(void)
     mesh_run(m, 25000);
     UNIT_TRUE(tells(m, 0, 1));
     UNIT_TRUE(strstr(m->warning, "two clusters: the seed node") != NULL);
-    UNIT_TRUE(tells_nothing(m, 1)); /* it has no seeds but itself */
+    UNIT_TRUE(tells_nothing(m, 1));    /* it has no seeds but itself */
     UNIT_EQUAL(mesh_members(m, 0), 1); /* an answer is no invitation */
     UNIT_EQUAL(mesh_members(m, 1), 1);
     m->cut[1] = true;

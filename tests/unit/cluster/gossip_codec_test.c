@@ -75,7 +75,7 @@ what_a_cache_keeps_is_shared(void)
     UNIT_TRUE(trpi_ident_ref(idents[5]) == trpi_gossip_cache_ident(NULL, idents[5]));
     trpi_gossip *made[] = { g[0],    g[1],      view[0],   view[1],  view[2],
                             view[3], merged[0], merged[1], merged[2] };
-    for (size_t i = 0; i < sizeof(made) / sizeof(made[0]); i++) {
+    for (size_t i = 0; i < sizeof made / sizeof made[0]; i++) {
         trpi_gossip_unref(made[i]);
     }
     trpi_ident_unref(idents[5]);
@@ -87,8 +87,9 @@ what_a_cache_keeps_is_shared(void)
 static void
 a_member_whose_host_is_no_host_is_refused(void)
 {
-    static const char *const hosts[] = { "a b",    "a\nb",   "x@y",    "::zz",
-                                         "::0001", "h/user", "\x1b[2J" };
+    static const char *const hosts[] = {
+        "a b", "a\nb", "x@y", "::zz", "::0001", "h/user", "\x1b[2J"
+    };
     for (size_t i = 0; i < sizeof hosts / sizeof hosts[0]; i++) {
         trpi_node_id id = mesh_id(0, 9);
         trpi_ident *ident = NULL;
@@ -115,9 +116,9 @@ bytes_that_are_no_frame_are_refused(void)
         0x91, 0x91, 0x91, 0x91, 0x91, 0x91, 0x91, 0x91, 0x91, 0x91, 0x01
     };
     static const uint8_t two[] = { 0x80, 0x80 };
-    UNIT_EQUAL(trpi_frame_decode(huge, sizeof(huge), &from, NULL, NULL, &frame), TRP_EDATA);
-    UNIT_EQUAL(trpi_frame_decode(deep, sizeof(deep), &from, NULL, NULL, &frame), TRP_EDATA);
-    UNIT_EQUAL(trpi_frame_decode(two, sizeof(two), &from, NULL, NULL, &frame), TRP_EDATA);
+    UNIT_EQUAL(trpi_frame_decode(huge, sizeof huge, &from, NULL, NULL, &frame), TRP_EDATA);
+    UNIT_EQUAL(trpi_frame_decode(deep, sizeof deep, &from, NULL, NULL, &frame), TRP_EDATA);
+    UNIT_EQUAL(trpi_frame_decode(two, sizeof two, &from, NULL, NULL, &frame), TRP_EDATA);
     UNIT_EQUAL(trpi_frame_decode(two, 1, &from, NULL, NULL, &frame), TRP_EDATA); /* no kind */
     UNIT_EQUAL(trpi_frame_decode(two, 0, &from, NULL, NULL, &frame), TRP_EDATA);
 }
@@ -128,7 +129,7 @@ what_is_nested_too_deep_is_refused(void)
 {
     uint8_t nested[TRPI_PACK_DEPTH_MAX + 2];
     trpi_pack_doc *doc = NULL;
-    memset(nested, 0x91, sizeof(nested)); /* arrays of one */
+    memset(nested, 0x91, sizeof nested); /* arrays of one */
     nested[TRPI_PACK_DEPTH_MAX] = 1;
     UNIT_EQUAL(trpi_pack_parse(nested, TRPI_PACK_DEPTH_MAX + 1, &doc), TRP_OK);
     trpi_pack_doc_free(doc);
@@ -243,7 +244,7 @@ roles_have_a_length(const trpi_node_id *id)
     const char *roles[9];
     trpi_ident *ident = NULL;
     for (uint32_t i = 0; i < 9; i++) {
-        memset(texts[i], 'a' + (int)i, sizeof(texts[i]));
+        memset(texts[i], 'a' + (int)i, sizeof texts[i]);
         texts[i][i < 8 ? TRPI_ROLE_BYTES_MAX : 1] = '\0';
         roles[i] = texts[i];
     }
@@ -260,7 +261,7 @@ an_identity_is_checked_at_its_limits(void)
     trpi_ident *ident = NULL;
     char role[TRPI_ROLE_BYTES_MAX + 2];
     const char *roles[TRPI_ROLES_MAX + 1];
-    memset(role, 'r', sizeof(role));
+    memset(role, 'r', sizeof role);
     role[TRPI_ROLE_BYTES_MAX] = '\0';
     roles[0] = role;
     UNIT_EQUAL(trpi_ident_new(&id, roles, 1, "1", &ident), TRP_OK);
@@ -449,9 +450,7 @@ golden_write(FILE *file)
                            .clock = g->clock,
                            .clock_count = g->clock_count };
     golden_frame(file, "version", &version, &seen);
-    trpi_frame envelope = {
-        .kind = TRPI_FRAME_ENVELOPE, .to_uid = 102, .ttl = 6, .gossip = g
-    };
+    trpi_frame envelope = { .kind = TRPI_FRAME_ENVELOPE, .to_uid = 102, .ttl = 6, .gossip = g };
     golden_frame(file, "envelope", &envelope, &seen);
     for (uint32_t i = 0; i < IDENTS; i++) {
         trpi_seen_set(&seen, i);
@@ -476,9 +475,9 @@ golden_write(FILE *file)
     golden_sure(file);
     uint8_t answer[TRPI_HEARTBEAT_BYTES];
     const uint8_t request[TRPI_HEARTBEAT_BYTES] = { 1, 8, 7, 6, 5, 4, 3, 2, 1 };
-    golden_line(file, "heartbeat-request", request, sizeof(request));
-    UNIT_TRUE(trpi_heartbeat_reply(request, sizeof(request), answer));
-    golden_line(file, "heartbeat-answer", answer, sizeof(answer));
+    golden_line(file, "heartbeat-request", request, sizeof request);
+    UNIT_TRUE(trpi_heartbeat_reply(request, sizeof request, answer));
+    golden_line(file, "heartbeat-answer", answer, sizeof answer);
     golden_facts(file);
 }
 
@@ -491,7 +490,7 @@ golden_read(char *text)
         const char *hex = strchr(line, ' ') + 1;
         uint8_t bytes[2048];
         size_t count = strlen(hex) / 2;
-        UNIT_REQUIRE(count <= sizeof(bytes));
+        UNIT_REQUIRE(count <= sizeof bytes);
         for (size_t i = 0; i < count; i++) {
             const char digits[3] = { hex[2 * i], hex[2 * i + 1], '\0' };
             bytes[i] = (uint8_t)strtoul(digits, NULL, 16);
@@ -503,8 +502,7 @@ golden_read(char *text)
         trpi_buffer again = { 0 };
         trpi_seen seen = { 0 }, sure = { 0 };
         bool has_seen = false;
-        UNIT_REQUIRE(trpi_frame_decode(bytes, count, &idents[1]->id, NULL, NULL, &frame) ==
-                     TRP_OK);
+        UNIT_REQUIRE(trpi_frame_decode(bytes, count, &idents[1]->id, NULL, NULL, &frame) == TRP_OK);
         if (frame.seen.all || frame.seen.bytes != NULL) {
             UNIT_EQUAL(trpi_seen_init(&seen, IDENTS), TRP_OK);
             has_seen = trpi_frame_seen(&frame.seen, &seen);

@@ -59,8 +59,8 @@ every_pair_of_statuses_is_legal_or_not_as_the_table_says(void)
                 continue;
             }
             g->members[0].weakly_up = from == TRP_MEMBER_WEAKLY_UP;
-            g->members[0].status = (uint16_t)(g->members[0].weakly_up != 0 ? TRP_MEMBER_JOINING
-                                                                           : from);
+            g->members[0].status =
+                (uint16_t)(g->members[0].weakly_up != 0 ? TRP_MEMBER_JOINING : from);
             trpi_gossip_set_status(g, 0, to); /* what is legal is done, and seen */
             UNIT_EQUAL(trpi_member_status(&g->members[0]), to);
             UNIT_EQUAL(g->members[0].weakly_up, to == TRP_MEMBER_WEAKLY_UP);
@@ -133,7 +133,7 @@ laws_hold(uint64_t seed)
                 is_monotone(v[0], ab) && is_monotone(v[1], ab) && is_monotone(v[2], ab_c) &&
                 trpi_gossip_compare(ab, v[0]) != TRPI_VCLOCK_BEFORE;
     trpi_gossip *made[] = { ab, ba, bc, ab_c, a_bc, again, v[0], v[1], v[2] };
-    for (size_t i = 0; i < sizeof(made) / sizeof(made[0]); i++) {
+    for (size_t i = 0; i < sizeof made / sizeof made[0]; i++) {
         trpi_gossip_unref(made[i]);
     }
     return hold;
@@ -252,12 +252,12 @@ the_word_of_an_observer_that_is_away_does_not_count(void)
 {
     idents_make();
     UNIT_EQUAL(missed(3, "02", 0), 0x4);
-    UNIT_EQUAL(missed(4, "31 03", 0), 0x8);    /* 3 said so, and has died */
-    UNIT_EQUAL(missed(4, "31 13 03", 0), 0x8); /* 1 missed it as well */
+    UNIT_EQUAL(missed(4, "31 03", 0), 0x8);       /* 3 said so, and has died */
+    UNIT_EQUAL(missed(4, "31 13 03", 0), 0x8);    /* 1 missed it as well */
     UNIT_EQUAL(missed(4, "12 23 31 01", 0), 0xa); /* 1 is away, so 2 counts, so 3 is, and 1 still */
-    UNIT_EQUAL(missed(4, "31", 1u << 3), 0);   /* who is Down has stopped looking */
+    UNIT_EQUAL(missed(4, "31", 1u << 3), 0);      /* who is Down has stopped looking */
     UNIT_EQUAL(missed(4, "30 31 32 03 13 23", 0), 0x8); /* one is deaf: it accuses all */
-    UNIT_EQUAL(missed(3, "01 10", 0), 0x3);    /* of two nobody knows whose link it is */
+    UNIT_EQUAL(missed(3, "01 10", 0), 0x3);             /* of two nobody knows whose link it is */
     UNIT_EQUAL(missed(4, "02 03 12 13 20 21 30 31", 0), 0xf);
     UNIT_EQUAL(missed(5, "03 04 13 14 23 24 30 31 32 40 41 42", 0), 0x18); /* three and two */
     idents_free();

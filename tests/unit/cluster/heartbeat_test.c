@@ -47,7 +47,7 @@ answer_questions(trpi_heartbeat *hb, uint64_t now_us, uint32_t dead)
     for (uint32_t i = 0; i < count; i++) {
         uint64_t age_us = others_heard_us == ALWAYS ? 1000 : now_us - others_heard_us;
         uint8_t word[TRPI_HEARTBEAT_WORD_BYTES];
-        memcpy(word, questions[i].bytes, sizeof(word));
+        memcpy(word, questions[i].bytes, sizeof word);
         for (uint32_t node = 0; node < NODES; node++) { /* nobody is asked who is late itself */
             UNIT_FALSE(others_heard_us != 0 && (dead >> node & 1) != 0 &&
                        questions[i].to == idents[node]);
@@ -57,7 +57,7 @@ answer_questions(trpi_heartbeat *hb, uint64_t now_us, uint32_t dead)
         trpi_put_u64(word + 9, age_us / 1000);
         questions_asked++;
         if (others_heard_us != 0) {
-            trpi_heartbeat_answer(hb, now_us + 400, &questions[i].to->id, word, sizeof(word));
+            trpi_heartbeat_answer(hb, now_us + 400, &questions[i].to->id, word, sizeof word);
         }
     }
 }
@@ -85,8 +85,8 @@ beat_without(trpi_heartbeat *hb, uint64_t now_us, uint64_t until_us, uint32_t de
                 node++;
             }
             if ((dead >> node & 1) == 0) {
-                UNIT_TRUE(trpi_heartbeat_reply(request, sizeof(request), answer));
-                trpi_heartbeat_answer(hb, now_us + 300, &targets[i]->id, answer, sizeof(answer));
+                UNIT_TRUE(trpi_heartbeat_reply(request, sizeof request, answer));
+                trpi_heartbeat_answer(hb, now_us + 300, &targets[i]->id, answer, sizeof answer);
             }
         }
         now_us += 1000;
@@ -195,7 +195,7 @@ requests_go_out_at_the_interval_that_is_set(void)
 {
     static const uint32_t intervals_ms[] = { 250, 1000, 4000 };
     trpi_gossip *view = view_of(2);
-    for (size_t i = 0; i < sizeof(intervals_ms) / sizeof(intervals_ms[0]); i++) {
+    for (size_t i = 0; i < sizeof intervals_ms / sizeof intervals_ms[0]; i++) {
         trpi_heartbeat_options options = { .phi = { .heartbeat_interval_ms = intervals_ms[i] } };
         trpi_heartbeat *hb = heartbeat_of(0, &options, view);
         uint32_t asked = 0;
@@ -262,13 +262,13 @@ answers_that_come_before_the_tick_after_an_own_pause_do_not_lengthen_the_rhythm(
                trpi_heartbeat_targets(hb, &targets, request) == 0) {
             now_us = trpi_heartbeat_wake_us(hb);
         }
-        UNIT_TRUE(trpi_heartbeat_reply(request, sizeof(request), answer));
+        UNIT_TRUE(trpi_heartbeat_reply(request, sizeof request, answer));
         now_us += 3300000; /* SIGSTOP, with the answers under way */
         if (first == 1) {
             trpi_heartbeat_tick(hb, now_us - 1);
         }
         for (uint32_t i = 1; i < 3; i++) {
-            trpi_heartbeat_answer(hb, now_us, &idents[i]->id, answer, sizeof(answer));
+            trpi_heartbeat_answer(hb, now_us, &idents[i]->id, answer, sizeof answer);
         }
         UNIT_EQUAL(silent(hb), 0);
         now_us = beat(hb, now_us, now_us + 4 * SECOND, NODES);
@@ -323,8 +323,8 @@ crashes_of_many_neighbours_at_once_are_found_in_twice_the_time_of_one(void)
             for (uint32_t k = 1; k < NODES; k++) {
                 bool i_behind = idents[i]->ring_hash > idents[0]->ring_hash;
                 bool k_behind = idents[k]->ring_hash > idents[0]->ring_hash;
-                before += k_behind != i_behind ? k_behind
-                                               : idents[k]->ring_hash < idents[i]->ring_hash;
+                before +=
+                    k_behind != i_behind ? k_behind : idents[k]->ring_hash < idents[i]->ring_hash;
             }
             left |= before >= dead ? 1u << i : 0;
         }
@@ -380,9 +380,9 @@ who_stood_still_for_long_is_waking_until_each_peer_has_answered_or_is_silent_ane
     due_us = trpi_heartbeat_wake_us(hb);
     now_us = due_us + 3 * SECOND + 1;
     UNIT_TRUE(trpi_heartbeat_is_waking(hb, now_us)); /* also before the first tick */
-    uint8_t stale[TRPI_HEARTBEAT_BYTES] = { 2, 1 }; /* to a request of before */
+    uint8_t stale[TRPI_HEARTBEAT_BYTES] = { 2, 1 };  /* to a request of before */
     for (uint32_t i = 1; i < 4; i++) {
-        trpi_heartbeat_answer(hb, now_us, &idents[i]->id, stale, sizeof(stale));
+        trpi_heartbeat_answer(hb, now_us, &idents[i]->id, stale, sizeof stale);
     }
     UNIT_TRUE(trpi_heartbeat_is_waking(hb, now_us));
     uint64_t woke_us = now_us;
@@ -414,10 +414,10 @@ an_answer_of_another_incarnation_does_not_count(void)
     uint8_t answer[TRPI_HEARTBEAT_BYTES] = { 2 };
     trpi_node_id other = mesh_id(1, 999);
     trpi_heartbeat_tick(hb, SECOND);
-    trpi_heartbeat_answer(hb, SECOND + 100, &other, answer, sizeof(answer));
+    trpi_heartbeat_answer(hb, SECOND + 100, &other, answer, sizeof answer);
     UNIT_EQUAL(trpi_heartbeat_look(hb, idents[1]->key, SECOND).round_trip_us, 0);
     UNIT_EQUAL(trpi_heartbeat_look(hb, idents[1]->key, SECOND).heard_count, 0);
-    UNIT_FALSE(trpi_heartbeat_reply(answer, sizeof(answer), answer)); /* an answer is no request */
+    UNIT_FALSE(trpi_heartbeat_reply(answer, sizeof answer, answer)); /* an answer is no request */
     UNIT_FALSE(trpi_heartbeat_reply(answer, 3, answer));
     trpi_heartbeat_free(hb);
     trpi_gossip_unref(view);
@@ -509,7 +509,7 @@ a_member_that_is_stopped_for_three_seconds_again_and_again_stays_reachable(void)
         now_us = beat(hb, now_us, now_us + 3 * SECOND, 1);
         for (uint32_t answer = 0; answer < 3; answer++) {
             uint8_t bytes[TRPI_HEARTBEAT_BYTES] = { 2 };
-            trpi_heartbeat_answer(hb, now_us, &idents[1]->id, bytes, sizeof(bytes));
+            trpi_heartbeat_answer(hb, now_us, &idents[1]->id, bytes, sizeof bytes);
         }
     }
     UNIT_FALSE(trpi_heartbeat_has_changed(hb));
@@ -595,25 +595,25 @@ a_node_says_when_it_heard_those_whom_it_asks_and_of_others_nothing(void)
     trpi_heartbeat *hb = heartbeat_of(0, NULL, view);
     uint8_t question[TRPI_HEARTBEAT_WORD_BYTES] = { 3 }, word[TRPI_HEARTBEAT_WORD_BYTES];
     trpi_put_u64(question + 1, idents[1]->key);
-    UNIT_FALSE(trpi_heartbeat_testify(hb, SECOND, question, sizeof(question), word)); /* not yet */
+    UNIT_FALSE(trpi_heartbeat_testify(hb, SECOND, question, sizeof question, word)); /* not yet */
     beat(hb, SECOND, 5 * SECOND + 300, NODES);
-    UNIT_TRUE(trpi_heartbeat_testify(hb, 7 * SECOND, question, sizeof(question), word));
+    UNIT_TRUE(trpi_heartbeat_testify(hb, 7 * SECOND, question, sizeof question, word));
     UNIT_EQUAL(word[0], 4);
     UNIT_TRUE(trpi_get_u64(word + 1) == idents[1]->key);
     UNIT_TRUE(trpi_get_u64(word + 9) >= 1900 && trpi_get_u64(word + 9) <= 3000);
-    UNIT_FALSE(trpi_heartbeat_testify(hb, 7 * SECOND, question, sizeof(question) - 1, word));
+    UNIT_FALSE(trpi_heartbeat_testify(hb, 7 * SECOND, question, sizeof question - 1, word));
     question[0] = 1;
-    UNIT_FALSE(trpi_heartbeat_testify(hb, 7 * SECOND, question, sizeof(question), word));
+    UNIT_FALSE(trpi_heartbeat_testify(hb, 7 * SECOND, question, sizeof question, word));
     question[0] = 3;
     trpi_put_u64(question + 1, idents[0]->key); /* itself; and nobody */
-    UNIT_FALSE(trpi_heartbeat_testify(hb, 7 * SECOND, question, sizeof(question), word));
+    UNIT_FALSE(trpi_heartbeat_testify(hb, 7 * SECOND, question, sizeof question, word));
     trpi_put_u64(question + 1, 1);
-    UNIT_FALSE(trpi_heartbeat_testify(hb, 7 * SECOND, question, sizeof(question), word));
+    UNIT_FALSE(trpi_heartbeat_testify(hb, 7 * SECOND, question, sizeof question, word));
     question[0] = 4; /* a word of nobody, and one of the future */
-    trpi_heartbeat_answer(hb, 7 * SECOND, &idents[2]->id, question, sizeof(question));
+    trpi_heartbeat_answer(hb, 7 * SECOND, &idents[2]->id, question, sizeof question);
     trpi_put_u64(question + 1, idents[1]->key);
     trpi_put_u64(question + 9, UINT64_MAX);
-    trpi_heartbeat_answer(hb, 7 * SECOND, &idents[2]->id, question, sizeof(question));
+    trpi_heartbeat_answer(hb, 7 * SECOND, &idents[2]->id, question, sizeof question);
     beat(hb, 7 * SECOND, 13 * SECOND, 1);
     UNIT_EQUAL(silent(hb), 1);
     trpi_heartbeat_free(hb);

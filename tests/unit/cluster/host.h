@@ -33,7 +33,7 @@ host_log(void *arg, const trp_log_line *line)
     struct host *h = arg;
     pthread_mutex_lock(&h->lines_lock);
     if (strcmp(line->source, "cluster") == 0 && h->lines_count < 256) {
-        (void)snprintf(h->lines[h->lines_count++], sizeof(h->lines[0]), "%s", line->text);
+        (void)snprintf(h->lines[h->lines_count++], sizeof h->lines[0], "%s", line->text);
     }
     pthread_mutex_unlock(&h->lines_lock);
 }
@@ -61,14 +61,14 @@ host_open(struct host *h)
     trp_system_options system_options = TRP_SYSTEM_OPTIONS_INIT;
     /* patient: a machine that stands still for seconds breaks no link, and loses no message */
     trpi_remote_options remote_options = { .port = 0, .bind_port = -1, .link_pause_ms = 60000 };
-    memset(h, 0, sizeof(*h));
+    memset(h, 0, sizeof *h);
     pthread_mutex_init(&h->lines_lock, NULL);
     system_options.workers = 1;
     system_options.log = host_log;
     system_options.log_arg = h;
     UNIT_REQUIRE(trp_system_new("test", &system_options, &h->system) == TRP_OK);
     UNIT_REQUIRE(trpi_remote_start(h->system, &remote_options, &h->remote) == TRP_OK);
-    (void)trpi_address_format(trpi_remote_address(h->remote), h->address, sizeof(h->address));
+    (void)trpi_address_format(trpi_remote_address(h->remote), h->address, sizeof h->address);
 }
 
 /* With the role worker. seed: an address, "self", NULL: none yet. */

@@ -60,8 +60,8 @@ a_joiner_that_cannot_be_dialled_is_not_let_in(void)
     UNIT_EQUAL(trpi_member_phase_get(m->cores[2]), TRPI_PHASE_SEEKING);
     /* it is told why, and asks after 1, 2, 4, 8, 10, 10 ... s */
     UNIT_TEXT(trpi_member_seek_why(m->cores[2]),
-                "host0:2552 refuses this node: it cannot be dialled back at host2:2554: "
-                "connection refused");
+              "host0:2552 refuses this node: it cannot be dialled back at host2:2554: "
+              "connection refused");
     UNIT_TRUE(strstr(m->warning, "cannot be dialled back at host2:2554") != NULL);
     UNIT_TRUE(m->reaches >= 7 && m->reaches <= 9);
     m->deaf[2] = false;
@@ -89,8 +89,8 @@ a_joiner_whose_dial_has_no_answer_is_told_so(void)
     UNIT_TEXT(trpi_member_seek_why(m->cores[1]), "");
     mesh_run(m, 200);
     UNIT_TEXT(trpi_member_seek_why(m->cores[1]),
-                "host0:2552 refuses this node: it cannot be dialled back at host1:2553: no answer "
-                "in 5 s");
+              "host0:2552 refuses this node: it cannot be dialled back at host1:2553: no answer "
+              "in 5 s");
     mesh_run(m, 2000); /* it has asked again */
     UNIT_EQUAL(mesh_members(m, 0), 2);
     mesh_free(m);
@@ -129,7 +129,7 @@ a_joiner_takes_answers_only_from_those_it_has_asked(void)
     m->cut[0] = true;
     UNIT_EQUAL(mesh_join_seeds(m, 1, 1), TRP_OK);
     mesh_run(m, 100);
-    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
         trpi_frame nack = { .kind = TRPI_FRAME_INIT_JOIN_NACK,
                             .to_uid = m->ids[1].uid,
                             .code = codes[i],
@@ -154,7 +154,7 @@ add_at(struct mesh *m, const char *host)
     static const trpi_compat compat = { .count = 0 };
     trpi_member_options options = { .seed = 7, .compat = &compat };
     trpi_node_id id = mesh_id(m->count, 1000 + m->count);
-    (void)snprintf(id.address.host, sizeof(id.address.host), "%s", host);
+    (void)snprintf(id.address.host, sizeof id.address.host, "%s", host);
     return mesh_add_as(m, id, NULL, &options);
 }
 
@@ -176,7 +176,7 @@ a_node_on_loopback_joins_only_others_on_loopback(void)
     UNIT_EQUAL(mesh_step(m, near, &found), TRP_ECONFIG); /* nor what the name service says */
     UNIT_EQUAL(m->stopped[near], TRPI_STOP_INCOMPATIBLE);
     UNIT_EQUAL(mesh_join(m, far, far), TRP_OK);
-    for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) { /* and whom it asks */
+    for (size_t i = 0; i < sizeof hosts / sizeof hosts[0]; i++) { /* and whom it asks */
         uint32_t node = add_at(m, hosts[i]);
         trpi_compat nothing = { .count = 0 };
         trpi_frame ask = { .kind = TRPI_FRAME_INIT_JOIN, .compat = &nothing };
@@ -402,11 +402,11 @@ a_node_of_another_system_is_refused(void)
         { "troupe.tcp", "other", "system: it is troupe.tcp://other, this is troupe.tcp://test" },
         { "troupe.tls", "test", "system: it is troupe.tls://test, this is troupe.tcp://test" },
     };
-    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         struct mesh *m = mesh_cluster(1, NULL);
         trpi_node_id id = mesh_id(1, 77);
-        snprintf(id.address.protocol, sizeof(id.address.protocol), "%s", others[i][0]);
-        snprintf(id.address.system, sizeof(id.address.system), "%s", others[i][1]);
+        snprintf(id.address.protocol, sizeof id.address.protocol, "%s", others[i][0]);
+        snprintf(id.address.system, sizeof id.address.system, "%s", others[i][1]);
         uint32_t other = mesh_add_as(m, id, NULL, NULL);
         m->warning[0] = '\0';
         UNIT_EQUAL(mesh_join(m, other, 0), TRP_OK);
@@ -448,7 +448,7 @@ static void
 nobody_is_up_before_the_minimum_of_a_role_is_there(void)
 {
     trpi_member_options options = { .seed = 1, .role_minima_count = 1 };
-    snprintf(options.role_minima[0].role, sizeof(options.role_minima[0].role), "backend");
+    snprintf(options.role_minima[0].role, sizeof options.role_minima[0].role, "backend");
     options.role_minima[0].members = 1;
     struct mesh *m = mesh_new();
     mesh_add_as(m, mesh_id(0, 11), "frontend", &options);
@@ -506,7 +506,7 @@ ident_with_roles(uint32_t number, uint32_t roles)
     trpi_ident *ident;
     uint32_t count = 0;
     for (uint32_t r = number * TRPI_ROLES_MAX; count < TRPI_ROLES_MAX && r < roles; r++) {
-        (void)snprintf(texts[count], sizeof(texts[count]), "r%u", r);
+        (void)snprintf(texts[count], sizeof texts[count], "r%u", r);
         mine[count] = texts[count];
         count++;
     }
@@ -589,9 +589,7 @@ static void
 stranger_joins(struct mesh *m, uint32_t number)
 {
     trpi_node_id id = mesh_id(100 + number, 5000 + number);
-    trpi_frame join = { .kind = TRPI_FRAME_JOIN,
-                        .to_uid = m->ids[0].uid,
-                        .ticket = m->now_ms + 1 };
+    trpi_frame join = { .kind = TRPI_FRAME_JOIN, .to_uid = m->ids[0].uid, .ticket = m->now_ms + 1 };
     UNIT_REQUIRE(trpi_ident_new(&id, NULL, 0, "1.0", &join.ident) == TRP_OK);
     mesh_hand(m, 0, id, &join, NULL);
     trpi_ident_unref(join.ident);

@@ -125,7 +125,7 @@ a_healthy_member_that_is_downed_stops_and_is_removed(void)
             previous = m->members[i].previous_status;
         }
     }
-    UNIT_EQUAL(previous, TRP_MEMBER_DOWN); /* EVENTS-05 */
+    UNIT_EQUAL(previous, TRP_MEMBER_DOWN);                         /* EVENTS-05 */
     UNIT_EQUAL(mesh_order(m, 1, TRPI_MEMBER_DOWN_CMD, 1), TRP_OK); /* MEMB-28: oneself */
     mesh_run(m, 2000);
     UNIT_EQUAL(m->stopped[1], TRPI_STOP_DOWNED);
@@ -148,7 +148,8 @@ two_that_have_removed_each_other_do_not_echo(void)
     m->cut[1] = false;
     UNIT_EQUAL(mesh_members(m, 0), 1);
     UNIT_EQUAL(mesh_members(m, 1), 1);
-    trpi_frame frame = { .kind = TRPI_FRAME_GONE, .to_uid = m->ids[1].uid,
+    trpi_frame frame = { .kind = TRPI_FRAME_GONE,
+                         .to_uid = m->ids[1].uid,
                          .code = TRP_MEMBER_DOWN };
     mesh_hand(m, 1, m->ids[0], &frame, NULL);
     UNIT_EQUAL(m->tail, m->head);
@@ -256,7 +257,8 @@ keep_majority_stops_the_minority(void)
 static void
 the_word_of_an_observer_that_died_removes_nobody(void) /* downing-D5: it cannot take it back */
 {
-    trpi_member_options options = { .seed = 3, .downing_strategy = "auto-down-after",
+    trpi_member_options options = { .seed = 3,
+                                    .downing_strategy = "auto-down-after",
                                     .downing.auto_down_after_ms = 2000 };
     struct mesh *m = mesh_cluster(4, &options);
     mesh_observe(m, 3, 1u << 1);
@@ -281,7 +283,8 @@ the_word_of_an_observer_that_died_removes_nobody(void) /* downing-D5: it cannot 
 static void
 auto_down_after_marks_an_unreachable_member_down(void)
 {
-    trpi_member_options options = { .seed = 3, .downing_strategy = "auto-down-after",
+    trpi_member_options options = { .seed = 3,
+                                    .downing_strategy = "auto-down-after",
                                     .downing.auto_down_after_ms = 2000 };
     /* Nobody can have heard of it from the one that is cut off, so the views do not converge. The
      * leader itself is one of those: then the next that can be reached acts. */
@@ -304,8 +307,9 @@ auto_down_after_marks_an_unreachable_member_down(void)
 static void
 a_cluster_that_does_not_come_to_rest_stops(void)
 {
-    trpi_member_options options = { .seed = 3, .downing = { .stable_after_ms = 20000,
-                                                            .unstable_after_ms = 15000 } };
+    trpi_member_options options = {
+        .seed = 3, .downing = { .stable_after_ms = 20000, .unstable_after_ms = 15000 }
+    };
     struct mesh *m = mesh_cluster(4, &options);
     for (int second = 0; second < 34; second += 2) {
         mesh_observe(m, 3, second % 8 < 4 ? 1u << 0 : 1u << 0 | 1u << 1);
@@ -330,8 +334,9 @@ a_cluster_that_does_not_come_to_rest_stops(void)
 static void
 a_cluster_that_is_whole_each_time_goes_on(void)
 {
-    trpi_member_options options = { .seed = 3, .downing = { .stable_after_ms = 20000,
-                                                            .unstable_after_ms = 15000 } };
+    trpi_member_options options = {
+        .seed = 3, .downing = { .stable_after_ms = 20000, .unstable_after_ms = 15000 }
+    };
     struct mesh *m = mesh_cluster(4, &options);
     for (int second = 0; second < 120; second += 2) {
         mesh_observe(m, 0, second % 4 == 0 ? 1u << 2 : 0);
@@ -351,8 +356,9 @@ a_cluster_that_is_whole_each_time_goes_on(void)
 static void
 members_that_die_one_after_the_other_are_no_unrest(void)
 {
-    trpi_member_options options = { .seed = 3, .downing = { .stable_after_ms = 20000,
-                                                            .unstable_after_ms = 15000 } };
+    trpi_member_options options = {
+        .seed = 3, .downing = { .stable_after_ms = 20000, .unstable_after_ms = 15000 }
+    };
     struct mesh *m = mesh_cluster(5, &options);
     m->cut[4] = true;
     mesh_observe(m, 0, 1u << 4);

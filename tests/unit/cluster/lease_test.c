@@ -12,9 +12,9 @@ static char directory[64], path[96];
 static void
 place_make(void)
 {
-    snprintf(directory, sizeof(directory), "/tmp/troupe-lease-XXXXXX");
+    snprintf(directory, sizeof directory, "/tmp/troupe-lease-XXXXXX");
     UNIT_REQUIRE(mkdtemp(directory) != NULL);
-    snprintf(path, sizeof(path), "%s/lease", directory);
+    snprintf(path, sizeof path, "%s/lease", directory);
 }
 
 static void
@@ -39,16 +39,16 @@ one_owner_at_a_time_has_the_file_and_the_other_hears_who(void)
     place_make();
     UNIT_REQUIRE(trpi_lease_file_new(path, &a) == TRP_OK);
     UNIT_REQUIRE(trpi_lease_file_new(path, &b) == TRP_OK);
-    UNIT_EQUAL(acquire(a, "node a", why, sizeof(why)), TRP_OK);
-    UNIT_EQUAL(acquire(a, "node a", why, sizeof(why)), TRP_OK); /* it is its already */
-    UNIT_EQUAL(acquire(b, "node b", why, sizeof(why)), TRP_EAGAIN);
+    UNIT_EQUAL(acquire(a, "node a", why, sizeof why), TRP_OK);
+    UNIT_EQUAL(acquire(a, "node a", why, sizeof why), TRP_OK); /* it is its already */
+    UNIT_EQUAL(acquire(b, "node b", why, sizeof why), TRP_EAGAIN);
     UNIT_TEXT(why, "node a (lease demo-lease) has it");
     trpi_lease_file_ops.release(b, "demo-lease", "node b"); /* not held: nothing */
-    UNIT_EQUAL(acquire(b, "node b", why, sizeof(why)), TRP_EAGAIN);
+    UNIT_EQUAL(acquire(b, "node b", why, sizeof why), TRP_EAGAIN);
     trpi_lease_file_ops.release(a, "demo-lease", "node a");
-    UNIT_EQUAL(acquire(b, "node b", why, sizeof(why)), TRP_OK);
+    UNIT_EQUAL(acquire(b, "node b", why, sizeof why), TRP_OK);
     trpi_lease_file_free(b); /* as at its end */
-    UNIT_EQUAL(acquire(a, "node a", why, sizeof(why)), TRP_OK);
+    UNIT_EQUAL(acquire(a, "node a", why, sizeof why), TRP_OK);
     trpi_lease_file_free(a);
     place_end();
 }
@@ -59,12 +59,12 @@ a_place_that_will_not_do_says_so(void)
     trpi_lease_file *file;
     char why[256];
     UNIT_REQUIRE(trpi_lease_file_new("/nonexistent/lease", &file) == TRP_OK);
-    UNIT_EQUAL(acquire(file, "node a", why, sizeof(why)), TRP_EIO);
+    UNIT_EQUAL(acquire(file, "node a", why, sizeof why), TRP_EIO);
     UNIT_TEXT(why, "/nonexistent/lease: No such file or directory (ENOENT)");
     trpi_lease_file_free(file);
-    UNIT_TRUE(!trpi_lease_file_is_shared("/nonexistent/lease", why, sizeof(why)));
+    UNIT_TRUE(!trpi_lease_file_is_shared("/nonexistent/lease", why, sizeof why));
     UNIT_TEXT(why, "/nonexistent: No such file or directory (ENOENT)");
-    UNIT_TRUE(!trpi_lease_file_is_shared("/proc/lease", why, sizeof(why)));
+    UNIT_TRUE(!trpi_lease_file_is_shared("/proc/lease", why, sizeof why));
     UNIT_TRUE(strstr(why, "/proc/lease is on a file system of this host alone") == why);
 }
 
@@ -110,7 +110,7 @@ answered(void *arg, bool granted, const char *why)
         atomic_store(&slow_answer, 2);
         usleep(50000); /* meanwhile it is closed */
     }
-    snprintf(last_why, sizeof(last_why), "%s", why == NULL ? "" : why);
+    snprintf(last_why, sizeof last_why, "%s", why == NULL ? "" : why);
     atomic_fetch_add(&granted_answers, granted ? 1 : 0);
     atomic_fetch_add(&answers, 1);
 }
@@ -169,8 +169,8 @@ the_longest_owner_is_told_whole(void)
     trpi_lease_file *file[2];
     trpi_lease *lease[2];
     place_make();
-    memset(name, 'n', sizeof(name) - 1);
-    name[sizeof(name) - 1] = '\0';
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
     answers = granted_answers = slow_answer = 0;
     for (uint32_t i = 0; i < 2; i++) {
         trpi_node_id id = { .address.port = 65535, .uid = UINT64_MAX };

@@ -155,8 +155,8 @@ facts_that_are_none_are_unknown(void)
     trpi_gossip_unref(read);
     trpi_gossip_unref(g);
     char longest[TRPI_BUILD_BYTES_MAX + 2];
-    memset(longest, '1', sizeof(longest) - 1);
-    longest[sizeof(longest) - 1] = '\0';
+    memset(longest, '1', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
     g = view_of_one(1, UINT32_MAX, longest); /* one byte too long */
     reads_as(g, NULL, UINT32_MAX, "");
     trpi_gossip_unref(g);

@@ -21,11 +21,11 @@ struct mesh {
     uint32_t count;
     trpi_node_id ids[MESH_NODES_MAX];
     trpi_member_core *cores[MESH_NODES_MAX];
-    bool cut[MESH_NODES_MAX];         /* neither sends nor hears */
-    bool waking[MESH_NODES_MAX];      /* as who has stood still */
-    bool deaf[MESH_NODES_MAX];        /* nobody can dial it */
+    bool cut[MESH_NODES_MAX];                         /* neither sends nor hears */
+    bool waking[MESH_NODES_MAX];                      /* as who has stood still */
+    bool deaf[MESH_NODES_MAX];                        /* nobody can dial it */
     uint32_t reach_at[64], reach_of[64], reach_count; /* dials under way: by, to */
-    uint32_t reaches;                 /* all of them */
+    uint32_t reaches;                                 /* all of them */
     uint32_t dials[MESH_NODES_MAX];   /* of whom it dials anew, whatever the pause */
     int64_t ahead_ms[MESH_NODES_MAX]; /* of the right time, its wall clock */
     uint32_t event_node[MESH_EVENTS_MAX], events[MESH_EVENTS_MAX];
@@ -48,10 +48,10 @@ static inline trpi_node_id
 mesh_id(uint32_t node, uint64_t uid)
 {
     trpi_node_id id;
-    memset(&id, 0, sizeof(id));
-    snprintf(id.address.protocol, sizeof(id.address.protocol), "troupe.tcp");
-    snprintf(id.address.system, sizeof(id.address.system), "test");
-    snprintf(id.address.host, sizeof(id.address.host), "host%u", node);
+    memset(&id, 0, sizeof id);
+    snprintf(id.address.protocol, sizeof id.address.protocol, "troupe.tcp");
+    snprintf(id.address.system, sizeof id.address.system, "test");
+    snprintf(id.address.host, sizeof id.address.host, "host%u", node);
     id.address.port = (uint16_t)(2552 + node);
     id.uid = uid;
     return id;
@@ -96,14 +96,14 @@ mesh_take_actions(struct mesh *m, uint32_t node)
         } else if (a->kind == TRPI_ACTION_PUBLISH && a->event == TRP_CLUSTER_DOWNING_DECISION) {
             m->decision = a->published.downing;
         } else if (a->kind == TRPI_ACTION_LOG && a->level <= TRP_LOG_WARNING) {
-            snprintf(m->warning, sizeof(m->warning), "%s", a->text);
+            snprintf(m->warning, sizeof m->warning, "%s", a->text);
             if (strncmp(a->text, "this side: ", 11) == 0 ||
                 strncmp(a->text, "this node was removed", 21) == 0) {
-                snprintf(m->sides, sizeof(m->sides), "%s", a->text);
+                snprintf(m->sides, sizeof m->sides, "%s", a->text);
             }
         } else if (a->kind == TRPI_ACTION_LOG && a->level == TRP_LOG_INFO) {
             size_t used = strlen(m->infos);
-            snprintf(m->infos + used, sizeof(m->infos) - used, "%s\n", a->text);
+            snprintf(m->infos + used, sizeof m->infos - used, "%s\n", a->text);
         } else if (a->kind == TRPI_ACTION_LEASE_ACQUIRE) {
             m->asks_lease[node] = true;
         } else if (a->kind == TRPI_ACTION_LEASE_RELEASE) {
@@ -126,8 +126,7 @@ mesh_step(struct mesh *m, uint32_t node, const trpi_member_event *event)
 {
     trp_err err = trpi_member_step(
         m->cores[node],
-        (trpi_member_now){ m->now_ms,
-                           1700000000000 + (int64_t)m->now_ms + m->ahead_ms[node],
+        (trpi_member_now){ m->now_ms, 1700000000000 + (int64_t)m->now_ms + m->ahead_ms[node],
                            m->waking[node] },
         event);
     trpi_check check;
@@ -207,7 +206,7 @@ mesh_run(struct mesh *m, uint64_t ms)
 static inline struct mesh *
 mesh_new(void)
 {
-    struct mesh *m = calloc(1, sizeof(*m));
+    struct mesh *m = calloc(1, sizeof *m);
     m->now_ms = 1000;
     return m;
 }

@@ -24,10 +24,10 @@ static trpi_node_id
 node_id(uint32_t number)
 {
     trpi_node_id id;
-    memset(&id, 0, sizeof(id));
-    (void)snprintf(id.address.protocol, sizeof(id.address.protocol), "troupe.tcp");
-    (void)snprintf(id.address.system, sizeof(id.address.system), "test");
-    (void)snprintf(id.address.host, sizeof(id.address.host), "host%u", number);
+    memset(&id, 0, sizeof id);
+    (void)snprintf(id.address.protocol, sizeof id.address.protocol, "troupe.tcp");
+    (void)snprintf(id.address.system, sizeof id.address.system, "test");
+    (void)snprintf(id.address.host, sizeof id.address.host, "host%u", number);
     id.address.port = 2552;
     id.uid = 100 + number;
     return id;
@@ -94,13 +94,13 @@ a_merge_is_commutative_associative_and_idempotent_and_the_newest_wins(void)
         for (uint32_t k = 0; k < ab->count; k++) {
             const trp_node_metrics *x = trpi_metrics_of(a, ab->entries[k]->key);
             const trp_node_metrics *y = trpi_metrics_of(b, ab->entries[k]->key);
-            uint64_t newest = x == NULL                           ? y->number
+            uint64_t newest = x == NULL                            ? y->number
                               : y == NULL || x->number > y->number ? x->number
                                                                    : y->number;
             UNIT_EQUAL(ab->entries[k]->node.number, newest);
         }
         trpi_metrics_table *all[] = { a, b, c, ab, ba, bc, ab_c, a_bc, again };
-        for (size_t t = 0; t < sizeof(all) / sizeof(all[0]); t++) {
+        for (size_t t = 0; t < sizeof all / sizeof all[0]; t++) {
             trpi_metrics_table_unref(all[t]);
         }
     }
@@ -128,16 +128,16 @@ full_entry(uint64_t key, uint32_t figures)
     trpi_metrics_entry *entry = trpi_metrics_entry_new(key);
     trpi_node_id id = node_id((uint32_t)key - 10);
     UNIT_REQUIRE(entry != NULL);
-    (void)trpi_address_format(&id.address, entry->node.address, sizeof(entry->node.address));
+    (void)trpi_address_format(&id.address, entry->node.address, sizeof entry->node.address);
     entry->node.uid = id.uid;
     entry->node.number = 7;
     entry->node.wall_ms = 1700000000000;
     for (uint32_t i = 0; i < figures; i++) {
         trp_metric *metric = &entry->node.metrics[entry->node.count++];
         if (i < 6) {
-            (void)snprintf(metric->name, sizeof(metric->name), "%s", names[i]);
+            (void)snprintf(metric->name, sizeof metric->name, "%s", names[i]);
         } else {
-            (void)snprintf(metric->name, sizeof(metric->name), "own-figure-%u", i);
+            (void)snprintf(metric->name, sizeof metric->name, "own-figure-%u", i);
         }
         metric->value = i == 5 ? 0.25 : 1000.0 * (i + 1);
     }
@@ -258,12 +258,12 @@ a_frame_has_a_limit(void)
     for (uint32_t i = 0; i < TRPI_METRICS_FRAME_NODES_MAX; i++) {
         entries[i] = full_entry(10 + i, TRP_METRICS_MAX);
     }
-    UNIT_EQUAL(trpi_metrics_encode(TRPI_METRICS_TELL, entries, TRPI_METRICS_FRAME_NODES_MAX,
-                                   &bytes),
-               TRP_OK);
+    UNIT_EQUAL(
+        trpi_metrics_encode(TRPI_METRICS_TELL, entries, TRPI_METRICS_FRAME_NODES_MAX, &bytes),
+        TRP_OK);
     UNIT_TRUE(bytes.count < 32000); /* the least that remote.maximum-frame-size may be */
-    UNIT_EQUAL(trpi_metrics_decode(bytes.data, bytes.count, peers,
-                                   TRPI_METRICS_FRAME_NODES_MAX + 1, &kind, &read),
+    UNIT_EQUAL(trpi_metrics_decode(bytes.data, bytes.count, peers, TRPI_METRICS_FRAME_NODES_MAX + 1,
+                                   &kind, &read),
                TRP_OK);
     UNIT_EQUAL(read->count, TRPI_METRICS_FRAME_NODES_MAX);
     trpi_metrics_table_unref(read);
@@ -355,16 +355,15 @@ static void
 net_members(void)
 {
     for (uint32_t i = 0; i < net.count; i++) {
-        trpi_metrics_peer *list = trpi_alloc(net.count * sizeof(*list));
+        trpi_metrics_peer *list = trpi_alloc(net.count * sizeof *list);
         uint32_t count = 0;
         for (uint32_t j = 0; j < net.count; j++) {
             if (!net.gone[j]) {
-                list[count++] = (trpi_metrics_peer){ trpi_ident_key(&net.ids[j]), net.ids[j],
-                                                     true };
+                list[count++] =
+                    (trpi_metrics_peer){ trpi_ident_key(&net.ids[j]), net.ids[j], true };
             }
         }
-        if (net.gone[i] ||
-            trpi_metrics_core_members(net.cores[i], list, count) != TRP_OK) {
+        if (net.gone[i] || trpi_metrics_core_members(net.cores[i], list, count) != TRP_OK) {
             trpi_free(list);
         }
     }
@@ -374,7 +373,7 @@ static void
 net_open(uint32_t count)
 {
     const trpi_metrics_options options = { .half_life_ms = 0 };
-    memset(&net, 0, sizeof(net));
+    memset(&net, 0, sizeof net);
     net.count = count;
     net.now_ms = 5000;
     for (uint32_t i = 0; i < count; i++) {
@@ -459,7 +458,7 @@ figures_spread_and_those_of_removed_members_never_come_back(void)
     net_members();
     net.count = 5;
     for (uint32_t i = 0; i < 3; i++) {
-        trpi_metrics_peer *list = trpi_alloc(4 * sizeof(*list));
+        trpi_metrics_peer *list = trpi_alloc(4 * sizeof *list);
         for (uint32_t j = 0; j < 4; j++) {
             list[j] = (trpi_metrics_peer){ trpi_ident_key(&net.ids[j]), net.ids[j], true };
         }

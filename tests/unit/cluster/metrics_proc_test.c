@@ -15,7 +15,7 @@ static void
 put(const char *path, const char *text)
 {
     char whole[256];
-    (void)snprintf(whole, sizeof(whole), "%s%s", root, path);
+    (void)snprintf(whole, sizeof whole, "%s%s", root, path);
     for (char *slash = strchr(whole + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         (void)mkdir(whole, 0700); /* EEXIST */
@@ -31,7 +31,7 @@ static void *
 bare_machine_open(trp_system *system)
 {
     void *state = NULL;
-    (void)snprintf(root, sizeof(root), "/tmp/metrics-proc-XXXXXX");
+    (void)snprintf(root, sizeof root, "/tmp/metrics-proc-XXXXXX");
     UNIT_REQUIRE(mkdtemp(root) != NULL);
     UNIT_REQUIRE(trpi_metrics_proc_open(root, system, &state) == TRP_OK);
     return state;
@@ -52,7 +52,7 @@ machine_close(void *state)
 {
     char command[96];
     trpi_metrics_proc.close(state);
-    (void)snprintf(command, sizeof(command), "rm -rf %s", root);
+    (void)snprintf(command, sizeof command, "rm -rf %s", root);
     UNIT_EQUAL(system(command), 0);
 }
 
@@ -123,7 +123,7 @@ log_line(void *arg, const trp_log_line *what)
 {
     (void)arg;
     if (strstr(what->text, "the metrics collector") != NULL) {
-        (void)snprintf(line, sizeof(line), "%s", what->text);
+        (void)snprintf(line, sizeof line, "%s", what->text);
         lines++;
     }
 }
@@ -195,7 +195,7 @@ limits_of_control_groups_count(void)
     /* A second of every processor has passed; the group had 0.4 of its 0.5 in it. */
     double ticks = (double)(sysconf(_SC_NPROCESSORS_ONLN) * sysconf(_SC_CLK_TCK));
     char text[128];
-    (void)snprintf(text, sizeof(text), "cpu  100 0 100 %.0f 0 0 0 0 0 0\n", 800 + ticks);
+    (void)snprintf(text, sizeof text, "cpu  100 0 100 %.0f 0 0 0 0 0 0\n", 800 + ticks);
     put("/proc/stat", text);
     put("/sys/fs/cgroup/outer/inner/cpu.stat", "usage_usec 1400000\n");
     group = look(state, TRP_METRIC_CPU);

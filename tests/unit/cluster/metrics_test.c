@@ -8,8 +8,8 @@ static trp_metric
 metric(const char *name, double value, bool smooth)
 {
     trp_metric m;
-    memset(&m, 0, sizeof(m));
-    (void)snprintf(m.name, sizeof(m.name), "%s", name);
+    memset(&m, 0, sizeof m);
+    (void)snprintf(m.name, sizeof m.name, "%s", name);
     m.value = value;
     m.smooth = smooth;
     return m;
@@ -74,14 +74,17 @@ only_what_is_to_be_smoothed_is(void)
 static void
 a_figure_that_makes_no_sense_is_left_out(void)
 {
-    const trp_metric samples[] = { metric("minus", -1, false),     metric("nan", NAN, false),
-                                   metric("endless", INFINITY, false), metric("", 1, false),
-                                   metric("two words", 1, false),   metric("good", 0, false),
+    const trp_metric samples[] = { metric("minus", -1, false),
+                                   metric("nan", NAN, false),
+                                   metric("endless", INFINITY, false),
+                                   metric("", 1, false),
+                                   metric("two words", 1, false),
+                                   metric("good", 0, false),
                                    metric("good", 5, false) };
     trp_node_metrics node = { .count = 0 };
     double value = 9;
     trp_metric endless_name;
-    memset(&endless_name, 'x', sizeof(endless_name.name));
+    memset(&endless_name, 'x', sizeof endless_name.name);
     endless_name.value = 1;
     UNIT_FALSE(trpi_metric_is_valid(&endless_name)); /* no NUL: one byte past the limit */
     endless_name.name[TRP_METRIC_NAME_BYTES - 1] = '\0';
@@ -93,7 +96,7 @@ a_figure_that_makes_no_sense_is_left_out(void)
     trp_metric many[TRP_METRICS_MAX + 1];
     for (uint32_t i = 0; i <= TRP_METRICS_MAX; i++) {
         char name[8];
-        (void)snprintf(name, sizeof(name), "m%u", i);
+        (void)snprintf(name, sizeof name, "m%u", i);
         many[i] = metric(name, i, false);
     }
     trpi_metrics_next(NULL, many, TRP_METRICS_MAX + 1, 1, &node);
@@ -157,12 +160,12 @@ queue_capacity(void *arg, const trp_node_metrics *node, double *ret_capacity)
 static void
 programs_bring_selectors_and_collectors_of_their_own(void)
 {
-    static const trp_metrics_selector own = { sizeof(own), "queue", queue_capacity, NULL };
-    static const trp_metrics_selector same = { sizeof(same), "queue", queue_capacity, NULL };
-    static const trp_metrics_selector taken = { sizeof(taken), "mix", queue_capacity, NULL };
-    static const trp_metrics_selector none = { sizeof(none), "none", NULL, NULL };
-    const trp_metrics_collector proc = { sizeof(proc), "proc", NULL, trpi_metrics_proc.collect,
-                                         NULL, NULL };
+    static const trp_metrics_selector own = { sizeof own, "queue", queue_capacity, NULL };
+    static const trp_metrics_selector same = { sizeof same, "queue", queue_capacity, NULL };
+    static const trp_metrics_selector taken = { sizeof taken, "mix", queue_capacity, NULL };
+    static const trp_metrics_selector none = { sizeof none, "none", NULL, NULL };
+    const trp_metrics_collector proc = { sizeof proc, "proc", NULL, trpi_metrics_proc.collect,
+                                         NULL,        NULL };
     trp_node_metrics node = { .count = 0 };
     add(&node, "queue", 3);
     UNIT_EQUAL(trp_metrics_selector_register(&own), TRP_OK);
@@ -183,9 +186,9 @@ registered_names_are_limited(void)
     static trp_metrics_collector collectors[TRP_METRICS_NAMED_MAX + 1];
     static char names[TRP_METRICS_NAMED_MAX + 1][16];
     for (uint32_t i = 0; i <= TRP_METRICS_NAMED_MAX; i++) {
-        (void)snprintf(names[i], sizeof(names[i]), "c%u", i);
-        collectors[i] = (trp_metrics_collector){ sizeof(collectors[i]), names[i], NULL,
-                                                 trpi_metrics_proc.collect, NULL, NULL };
+        (void)snprintf(names[i], sizeof names[i], "c%u", i);
+        collectors[i] = (trp_metrics_collector){ sizeof collectors[i],      names[i], NULL,
+                                                 trpi_metrics_proc.collect, NULL,     NULL };
         UNIT_EQUAL(trp_metrics_collector_register(&collectors[i]),
                    i < TRP_METRICS_NAMED_MAX ? TRP_OK : TRP_ELIMIT);
     }
@@ -206,16 +209,16 @@ capacities_become_weights(void)
         { { 0.6, 0.3, 0.3, 0.1 }, { true, true, true, true }, { 6, 3, 3, 1 } },
         { { 0.5, 0.5, 0.5, 0.5 }, { true, true, true, true }, { 1, 1, 1, 1 } },
         { { 1.0, 0.001, 0.0, 0.5 }, { true, true, true, true }, { 100, 0, 0, 50 } }, /* 0.01 */
-        { { 0.9, 0.3, 0.0, 0.3 }, { true, true, false, true }, { 3, 1, 1, 1 } }, /* mean 5/3 */
+        { { 0.9, 0.3, 0.0, 0.3 }, { true, true, false, true }, { 3, 1, 1, 1 } },     /* mean 5/3 */
         { { 0.9, 0.3, 0.0, 0.0 }, { true, true, false, false }, { 3, 1, 2, 2 } },
         { { 0, 0, 0, 0 }, { false, false, false, false }, { 1, 1, 1, 1 } }, /* nothing is known */
         { { 0, 0, 0, 0 }, { true, true, false, true }, { 1, 1, 1, 1 } },    /* nothing is left */
         { { 1e9, 0.5, 0.5, -3 }, { true, true, true, true }, { 10000, 50, 50, 0 } }, /* its limit */
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         uint32_t weights[4] = { 77, 77, 77, 77 };
         trpi_metrics_weights(cases[i].capacities, cases[i].known, 4, weights);
-        UNIT_TRUE(memcmp(weights, cases[i].weights, sizeof(weights)) == 0);
+        UNIT_TRUE(memcmp(weights, cases[i].weights, sizeof weights) == 0);
     }
 }
 
@@ -231,7 +234,7 @@ a_ticket_finds_each_as_often_as_it_weighs(void)
     for (uint32_t ticket = 1; ticket <= sum; ticket++) {
         drawn[trpi_metrics_pick(sums, 8, ticket)]++;
     }
-    UNIT_TRUE(memcmp(drawn, weights, sizeof(weights)) == 0);
+    UNIT_TRUE(memcmp(drawn, weights, sizeof weights) == 0);
 }
 
 UNIT_BEGIN("metrics")

@@ -24,14 +24,14 @@ subscriber_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     pthread_mutex_lock(&told.lock);
     uint32_t at = told.count < TOLD_MAX ? told.count++ : TOLD_MAX - 1;
     told.tags[at] = trp_msg_tag(msg);
-    memset(&told.members[at], 0, sizeof(told.members[at]));
+    memset(&told.members[at], 0, sizeof told.members[at]);
     if (trp_msg_is(msg, &trp_current_cluster_state_type)) {
         told.state_members =
             ((const trp_current_cluster_state *)trp_msg_payload(msg))->members_count;
     } else if (trp_msg_is(msg, &trp_leader_changed_type)) {
-        memcpy(&told.leader, trp_msg_payload(msg), sizeof(told.leader));
-    } else if (trp_msg_bytes(msg) == sizeof(told.members[0])) {
-        memcpy(&told.members[at], trp_msg_payload(msg), sizeof(told.members[at]));
+        memcpy(&told.leader, trp_msg_payload(msg), sizeof told.leader);
+    } else if (trp_msg_bytes(msg) == sizeof told.members[0]) {
+        memcpy(&told.members[at], trp_msg_payload(msg), sizeof told.members[at]);
     }
     pthread_mutex_unlock(&told.lock);
     return TRP_OK;
@@ -42,7 +42,7 @@ watch(trp_ctx *ctx, void *state, const trp_msg *args)
 {
     trp_ref watched;
     (void)state;
-    memcpy(&watched, trp_msg_payload(args), sizeof(watched));
+    memcpy(&watched, trp_msg_payload(args), sizeof watched);
     return trp_watch(ctx, watched);
 }
 
@@ -129,21 +129,21 @@ two_hosts(struct host *a, struct host *b)
 {
     trp_ref watched = TRP_REF_NONE, seen_from_b = TRP_REF_NONE, ref = TRP_REF_NONE;
     trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
-    char path[sizeof(a->address) + 32];
+    char path[sizeof a->address + 32];
     told.count = 0;
-    memset(&told.leader, 0xff, sizeof(told.leader));
+    memset(&told.leader, 0xff, sizeof told.leader);
     host_start(a, "self");
     UNIT_WAIT(members_up(a) == 1, 60000);
     host_start(b, a->address);
     UNIT_WAIT(members_up(a) == 2 && members_up(b) == 2, 60000);
     options.name = "watched";
     UNIT_REQUIRE(trp_system_spawn(a->system, &watched_behaviour, &options, &watched) == TRP_OK);
-    (void)snprintf(path, sizeof(path), "%s/user/watched", a->address);
+    (void)snprintf(path, sizeof path, "%s/user/watched", a->address);
     UNIT_REQUIRE(trp_system_resolve(b->system, path, 60000, &seen_from_b) == TRP_OK);
     options.name = "subscriber";
     options.args_type = &trp_bytes_type;
     options.args = &seen_from_b;
-    options.args_bytes = sizeof(seen_from_b);
+    options.args_bytes = sizeof seen_from_b;
     UNIT_REQUIRE(trp_system_spawn(b->system, &subscriber, &options, &ref) == TRP_OK);
     UNIT_EQUAL(trp_cluster_subscribe(b->system, ref, TRP_CLUSTER_DOMAIN_EVENTS), TRP_OK);
     UNIT_WAIT(count_of(trp_cluster_state_tag) == 1, 60000);
@@ -194,8 +194,8 @@ a_subscriber_learns_that_its_node_has_left(void)
     UNIT_EQUAL(trp_cluster_send_state(b.system, ref), TRP_OK); /* who comes now knows as much */
     UNIT_WAIT(count_of(trp_cluster_state_tag) == 2, 60000);
     UNIT_EQUAL(state_members(), 0);
-    char text[sizeof(a.address) + 32];
-    (void)snprintf(text, sizeof(text), "member %s is Removed", a.address);
+    char text[sizeof a.address + 32];
+    (void)snprintf(text, sizeof text, "member %s is Removed", a.address);
     UNIT_WAIT(lines_with(&b, "has left the cluster", "", &at) == 1, 60000);
     UNIT_EQUAL(lines_with(&b, text, "", &at), 0); /* it was not removed, and no log says so */
     host_end(&b);

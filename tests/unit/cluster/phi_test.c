@@ -224,7 +224,7 @@ phi_is_the_formula_to_a_millionth(void)
         { 1000, 1000, 250, 0.301029995664 },
         { 0, 1000, 250, 7.96331160884e-06 },
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         double got = trpi_phi_compute(rows[i].silence_ms, rows[i].mean_ms, rows[i].deviation_ms);
         double apart = got > rows[i].phi ? got - rows[i].phi : rows[i].phi - got;
         UNIT_TRUE(apart < 1e-6);

@@ -15,7 +15,7 @@ a_side_may_go_on_by_its_word_where_its_strategy_lets_it(void)
                        { "keep-oldest", "keep-oldest" },     { "keep-referee", "keep-referee" },
                        { "manual", "keep-majority" },        { "auto-down-after", "keep-majority" },
                        { "down-all", "keep-majority" },      { "lease", "keep-majority" } };
-    for (size_t i = 0; i < sizeof(strategies) / sizeof(strategies[0]); i++) {
+    for (size_t i = 0; i < sizeof strategies / sizeof strategies[0]; i++) {
         for (uint32_t n = 2; n <= 5; n++) {
             trpi_downing_options options = { .stable_after_ms = 20000,
                                              .quorum_size = n / 2 + 1,
@@ -118,7 +118,7 @@ refusals_end_a_node_when_they_are_of_more_than_half(void)
     UNIT_EQUAL(m->stopped[4], TRPI_STOP_NONE);
     mesh_run(m, 9900);
     UNIT_TRUE(strstr(m->warning, "two clusters") == NULL); /* the others may say so yet */
-    UNIT_TRUE(m->dials[4] >= 3 + 9 * 2); /* 1 and 2 once a second */
+    UNIT_TRUE(m->dials[4] >= 3 + 9 * 2);                   /* 1 and 2 once a second */
     mesh_run(m, 1200);
     uint32_t dials = m->dials[4];
     mesh_run(m, 3000);
@@ -187,7 +187,7 @@ who_was_reachable_when_it_was_removed_ends_by_half_of_the_votes(void)
         { "keep-majority", 2, 1, 0, true, true }, { "keep-referee", 3, 1, 0, true, true },
         { "manual", 3, 1, 0, true, false },       { "keep-oldest", 2, 1, 0, true, true }
     };
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         trpi_member_options options = { .seed = 7,
                                         .downing_strategy = cases[i].strategy,
                                         .downing.referee = mesh_id(0, 0).address };
@@ -317,10 +317,9 @@ a_word_that_was_taken_back_does_not_say_that_the_node_was_near(void)
 {
     trpi_member_options options = { .seed = 7, .downing_strategy = "manual" };
     struct mesh *m = mesh_cluster(6, &options);
-    trpi_frame gone = { .kind = TRPI_FRAME_GONE,
-                        .to_uid = m->ids[0].uid,
-                        .code = TRP_MEMBER_DOWN,
-                        .near = true };
+    trpi_frame gone = {
+        .kind = TRPI_FRAME_GONE, .to_uid = m->ids[0].uid, .code = TRP_MEMBER_DOWN, .near = true
+    };
     trpi_frame other = { .kind = TRPI_FRAME_DIGEST,
                          .to_uid = m->ids[0].uid,
                          .digest = trpi_member_view(m->cores[0])->digest };
@@ -332,7 +331,7 @@ a_word_that_was_taken_back_does_not_say_that_the_node_was_near(void)
     refuse(m, 0, 4);
     refuse(m, 0, 5);
     UNIT_EQUAL(m->stopped[0], TRPI_STOP_NONE); /* half of the votes, without the lowest address */
-    mesh_hand(m, 0, m->ids[3], &gone, NULL); /* known before, but not this */
+    mesh_hand(m, 0, m->ids[3], &gone, NULL);   /* known before, but not this */
     UNIT_EQUAL(m->stopped[0], TRPI_STOP_DOWNED);
     mesh_free(m);
 }

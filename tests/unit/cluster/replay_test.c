@@ -49,9 +49,9 @@ snapshot(const struct mesh *m, uint32_t node)
     now.role_leader[0] = leader_in(m, node, "a");
     now.role_leader[1] = leader_in(m, node, "b");
     for (uint32_t i = 0; i < g->members_count; i++) {
-        now.members[now.count++] = (struct mirror_member){ g->members[i].ident->id.uid,
-                                                           trpi_member_status(&g->members[i]),
-                                                           g->members[i].unreachable == 0 };
+        now.members[now.count++] =
+            (struct mirror_member){ g->members[i].ident->id.uid, trpi_member_status(&g->members[i]),
+                                    g->members[i].unreachable == 0 };
     }
     now.seen = (trp_seen_event){ .members = g->members_count,
                                  .seen_by = trpi_seen_count(trpi_member_seen(m->cores[node])),
@@ -169,8 +169,7 @@ is_equal(struct mirror *told, const struct mirror *is)
 {
     bool equal = told->count == is->count && told->leader == is->leader &&
                  memcmp(told->role_leader, is->role_leader, sizeof is->role_leader) == 0 &&
-                 told->seen.members == is->seen.members &&
-                 told->seen.seen_by == is->seen.seen_by &&
+                 told->seen.members == is->seen.members && told->seen.seen_by == is->seen.seen_by &&
                  told->seen.converged == is->seen.converged;
     for (uint32_t i = 0; i < is->count && equal; i++) {
         const struct mirror_member *member = find(told, is->members[i].uid);

@@ -20,7 +20,7 @@ static const trp_behaviour service = {
 static uint64_t
 dead_letters(trp_system *system)
 {
-    trp_system_stats stats = { .size = sizeof(stats) };
+    trp_system_stats stats = { .size = sizeof stats };
     uint64_t sum = 0;
     trp_system_stats_get(system, &stats);
     for (int i = 0; i < TRP_DEAD_REASON_COUNT; i++) {

@@ -65,8 +65,7 @@ a_peer_with_another_view_is_chosen_with_the_set_probability(void)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         trpi_member_options options = { .seed = 5,
                                         .downing_strategy = "manual",
-                                        .gossip_different_view_probability =
-                                            cases[i].probability };
+                                        .gossip_different_view_probability = cases[i].probability };
         struct mesh *m = half_seen(&options);
         struct sent sent = watch(m, 1, 4000); /* every other time the leader's tick, not a round */
         uint32_t unseen = sent.views[3] + sent.views[4] + sent.views[5];
@@ -112,7 +111,8 @@ rounds_come_at_their_interval_and_faster_while_few_have_seen_the_view(void)
         uint64_t calm_ms = rounds_take_ms(m, 100);
         UNIT_TRUE(calm_ms > 95 * interval_ms && calm_ms < 106 * interval_ms);
         uint64_t subject = trpi_ident_key(&m->ids[5]); /* its own change, that nobody hears of */
-        trpi_member_event observe = { .kind = TRPI_MEMBER_OBSERVE, .keys = &subject,
+        trpi_member_event observe = { .kind = TRPI_MEMBER_OBSERVE,
+                                      .keys = &subject,
                                       .keys_count = 1 };
         struct sent at_once = { .rounds = 0 };
         take_sent(m, &at_once);
@@ -236,7 +236,8 @@ joiners_need_not_have_seen_the_view(void)
 static void
 where_nobody_is_up_all_who_join_must_have_seen_the_view(void)
 {
-    trpi_member_options options = { .seed = 5, .min_nr_of_members = 4,
+    trpi_member_options options = { .seed = 5,
+                                    .min_nr_of_members = 4,
                                     .downing_strategy = "manual" };
     struct mesh *m = mesh_new();
     for (uint32_t i = 0; i < 4; i++) {
@@ -262,7 +263,8 @@ where_nobody_is_up_all_who_join_must_have_seen_the_view(void)
 static void
 who_was_removed_is_forgotten_after_the_age_of_its_tombstone(void)
 {
-    trpi_member_options options = { .seed = 5, .prune_tombstones_after_ms = 60000,
+    trpi_member_options options = { .seed = 5,
+                                    .prune_tombstones_after_ms = 60000,
                                     .downing_strategy = "manual" };
     struct mesh *m = mesh_cluster(3, &options);
     UNIT_EQUAL(mesh_order(m, 2, TRPI_MEMBER_LEAVE, 2), TRP_OK);
@@ -291,7 +293,8 @@ static void
 a_wrong_wall_clock_ends_no_tombstone_before_its_age(void)
 {
     enum { BEHIND, AHEAD, RIGHT, GONE, LATE };
-    trpi_member_options options = { .seed = 5, .prune_tombstones_after_ms = 60000,
+    trpi_member_options options = { .seed = 5,
+                                    .prune_tombstones_after_ms = 60000,
                                     .downing_strategy = "manual" };
     struct mesh *m = mesh_cluster(4, &options);
     m->ahead_ms[AHEAD] = 86400000;

@@ -30,7 +30,7 @@ struct scene {
 static inline void
 scene_make(struct scene *s, uint32_t n, const uint32_t *status)
 {
-    memset(s, 0, sizeof(*s));
+    memset(s, 0, sizeof *s);
     s->view = trpi_gossip_new();
     for (uint32_t i = 0; i < n; i++) {
         trpi_node_id id = mesh_id(i, 100 + i);
@@ -45,7 +45,7 @@ scene_make(struct scene *s, uint32_t n, const uint32_t *status)
         s->given[i] = given;
         UNIT_EQUAL(trpi_gossip_add(s->view, s->idents[i], is, was_up ? i + 1 : 0), TRP_OK);
     }
-    memset(s->reachable_ms, 0xff, sizeof(s->reachable_ms)); /* nobody was missed */
+    memset(s->reachable_ms, 0xff, sizeof s->reachable_ms); /* nobody was missed */
     s->stable_ms = s->version_ms = 30000;
     s->suspicion_ms = UINT64_MAX;
 }
@@ -115,14 +115,14 @@ scene_decide(struct scene *s, const char *strategy, const trpi_downing_options *
 {
     trpi_downing_input input = scene_input(s, self, mask);
     uint32_t n = s->view->members_count;
-    uint32_t *indexes = malloc(n * sizeof(*indexes)); /* exactly: the address sanitizer looks */
+    uint32_t *indexes = malloc(n * sizeof *indexes); /* exactly: the address sanitizer looks */
     UNIT_REQUIRE(indexes != NULL);
     for (uint32_t i = 0; i < n; i++) {
         indexes[i] = TRPI_MARK_AWAY; /* nobody reads what he has not written */
     }
     s->decision = (trpi_downing_decision){ .indexes = indexes };
     trpi_downing_decide(trpi_downing_find(strategy), options, &input, &s->decision);
-    memcpy(s->indexes, indexes, n * sizeof(*indexes));
+    memcpy(s->indexes, indexes, n * sizeof *indexes);
     s->decision.indexes = s->indexes;
     free(indexes);
     return s->decision.verdict;
@@ -179,9 +179,9 @@ fate_beside(const char *strategy, const trpi_downing_options *options, uint32_t 
         downed += s.decision.verdict == TRPI_DOWNING_DOWN_MEMBERS ? s.decision.indexes_count : 0;
         scene_end(&s);
     }
-    return stop == mine                                        ? FATE_STOPS
+    return stop == mine                                                   ? FATE_STOPS
            : stop == 0 && act == (others > 0 ? 1 : 0) && downed == others ? FATE_STAYS
-                                                                               : FATE_MIXED;
+                                                                          : FATE_MIXED;
 }
 
 static inline enum fate

@@ -116,7 +116,7 @@ a_wrong_line_is_refused_with_its_number(void)
         { "2s heal\n1s heal\n", "line 2: the line above is later; write them in order of time" },
         { "1s a b c d e f g h\n", "line 1: more than 8 words" },
     };
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         char error[160];
         trpi_sim_schedule *schedule;
         UNIT_EQUAL(read_text(wrong[i].text, 3, &schedule, error), TRP_ECONFIG);
@@ -153,7 +153,7 @@ limits_hold_at_the_limit_and_not_one_past_it(void)
     UNIT_TEXT(error, "line 10001: more than 10000 actions");
     char line[TRPI_SIM_LINE_BYTES_MAX + 2];
     trpi_sim_schedule *schedule;
-    memset(line, ' ', sizeof(line));
+    memset(line, ' ', sizeof line);
     memcpy(line, "1s heal", 7);
     line[TRPI_SIM_LINE_BYTES_MAX - 1] = '\n'; /* with its end, exactly the limit */
     line[TRPI_SIM_LINE_BYTES_MAX] = '\0';
@@ -234,7 +234,7 @@ faults_put_in_on_purpose_are_found(void)
     } faults[] = { { TRPI_BROKEN_NO_TOMBSTONES, NULL, ": gossip-merge-M3: " },
                    { TRPI_BROKEN_DIGEST_WITHOUT_SEEN, NULL, ": membership-gossip-W3: " },
                    { TRPI_BROKEN_LEARN_PAUSE, pauses, ": phi-P4: " } };
-    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++) {
         trpi_sim_schedule *schedule = NULL;
         bool found = false;
         char error[160];

@@ -92,7 +92,7 @@ a_first_seed_that_its_cluster_refuses_ends_and_makes_no_other(void)
 {
     static const uint32_t timeout_ms[] = { 1000, 5000 }, late_ms[] = { 0, 2500 };
     trpi_compat ours = compat_of("keep-majority"), theirs = compat_of("static-quorum");
-    for (size_t i = 0; i < sizeof(late_ms) / sizeof(late_ms[0]); i++) {
+    for (size_t i = 0; i < sizeof late_ms / sizeof late_ms[0]; i++) {
         trpi_member_options options = { .seed = 1, .compat = &ours };
         struct mesh *m = mesh_cluster(2, &options);
         m->cut[0] = true;
@@ -415,8 +415,8 @@ a_cluster_is_made_of_found_seeds_only_when_they_are_enough_and_settled(void)
     mesh_run(m, 4500);
     UNIT_EQUAL(trpi_member_phase_get(m->cores[0]), TRPI_PHASE_SEEKING);
     char asked[TRPI_ADDRESS_TEXT_BYTES], other[TRPI_ADDRESS_TEXT_BYTES];
-    UNIT_TEXT(trpi_member_seek_text(m->cores[0], asked, sizeof(asked)), /* not itself */
-              trpi_address_format(&m->ids[1].address, other, sizeof(other)));
+    UNIT_TEXT(trpi_member_seek_text(m->cores[0], asked, sizeof asked), /* not itself */
+              trpi_address_format(&m->ids[1].address, other, sizeof other));
     UNIT_EQUAL(found(m, 0, 0, 3), TRP_OK); /* the same list: it does not, but it is not the last */
     mesh_run(m, 60000);
     UNIT_EQUAL(trpi_member_phase_get(m->cores[0]), TRPI_PHASE_SEEKING);

@@ -54,10 +54,10 @@ listener_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     (void)state;
     pthread_mutex_lock(&heard_lock);
     size_t bytes = trp_msg_bytes(msg);
-    if (trp_msg_is(msg, &trp_current_cluster_state_type) && bytes <= sizeof(heard_state)) {
+    if (trp_msg_is(msg, &trp_current_cluster_state_type) && bytes <= sizeof heard_state) {
         memcpy(&heard_state, trp_msg_payload(msg), bytes);
     } else if (trp_msg_is(msg, &trp_member_unreachable_type)) {
-        memcpy(&heard_unreachable, trp_msg_payload(msg), sizeof(heard_unreachable));
+        memcpy(&heard_unreachable, trp_msg_payload(msg), sizeof heard_unreachable);
     }
     if (heard_count < 1024) {
         heard[heard_count++] = trp_msg_tag(msg);
@@ -102,8 +102,7 @@ a_subscriber_hears_the_state_first_and_then_every_change(void)
     host_start(&b, NULL);
     UNIT_EQUAL(trp_cluster_on_member_up(b.system, on_up, NULL), TRP_OK);
     char nobody[TRPI_ADDRESS_TEXT_BYTES];
-    (void)snprintf(nobody, sizeof(nobody), "troupe.tcp://%s@127.0.0.1:1",
-                   trp_system_name(b.system));
+    (void)snprintf(nobody, sizeof nobody, "troupe.tcp://%s@127.0.0.1:1", trp_system_name(b.system));
     const char *contacts[] = { nobody, a.address };
     UNIT_EQUAL(trp_cluster_join(b.system, contacts, 2), TRP_OK);
     UNIT_WAIT(members_up(&a) == 2 && members_up(&b) == 2, 60000);
@@ -205,10 +204,9 @@ watcher_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-static const trp_behaviour watcher = { .size = sizeof(trp_behaviour),
-                                       .name = "watcher",
-                                       .version = 1,
-                                       .receive = watcher_receive };
+static const trp_behaviour watcher = {
+    .size = sizeof(trp_behaviour), .name = "watcher", .version = 1, .receive = watcher_receive
+};
 
 /* An actor of `from` watches one of `to`. */
 static void
@@ -216,12 +214,12 @@ watch_across(struct host *from, struct host *to)
 {
     trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
     trp_ref ref = TRP_REF_NONE;
-    char path[sizeof(to->address) + 32];
+    char path[sizeof to->address + 32];
     atomic_store(&terminated, 0);
     atomic_store(&watching, 0);
     options.name = "target";
     UNIT_EQUAL(trp_system_spawn(to->system, &listener, &options, &ref), TRP_OK);
-    (void)snprintf(path, sizeof(path), "%s/user/target", to->address);
+    (void)snprintf(path, sizeof path, "%s/user/target", to->address);
     UNIT_REQUIRE(trp_system_resolve(from->system, path, 60000, &watched) == TRP_OK);
     UNIT_EQUAL(trp_system_spawn(from->system, &watcher, NULL, &ref), TRP_OK);
     trp_system_tell(from->system, ref, &trp_string_type, "watch", 5);
@@ -236,7 +234,7 @@ is_quarantined(struct host *h, const char *address)
     size_t count = 0;
     trpi_remote_peers(h->remote, peers, 8, &count);
     for (size_t i = 0; i < count && i < 8; i++) {
-        (void)trpi_address_format(&peers[i].id.address, text, sizeof(text));
+        (void)trpi_address_format(&peers[i].id.address, text, sizeof text);
         if (strcmp(text, address) == 0) {
             return strcmp(peers[i].state, "quarantined") == 0;
         }
@@ -251,10 +249,10 @@ check_story(struct host *h, const char *member)
     static const char *const story[] = { " is Joining", " is Up", " is unreachable", " is Down",
                                          " is Removed" };
     uint32_t before = 0;
-    for (size_t i = 0; i < sizeof(story) / sizeof(story[0]); i++) {
-        char text[sizeof(h->lines[0])];
+    for (size_t i = 0; i < sizeof story / sizeof story[0]; i++) {
+        char text[sizeof h->lines[0]];
         uint32_t at = 0;
-        (void)snprintf(text, sizeof(text), "member %s%s", member, story[i]);
+        (void)snprintf(text, sizeof text, "member %s%s", member, story[i]);
         UNIT_EQUAL(lines_with(h, text, "", &at), 1);
         UNIT_TRUE(i == 0 || at > before);
         before = at;
@@ -264,9 +262,9 @@ check_story(struct host *h, const char *member)
 static uint32_t
 lines_of_leader(struct host *h, const char *what, const char *address)
 {
-    char text[sizeof(h->lines[0])];
+    char text[sizeof h->lines[0]];
     uint32_t at;
-    (void)snprintf(text, sizeof(text), "%s is %s", what, address);
+    (void)snprintf(text, sizeof text, "%s is %s", what, address);
     return lines_with(h, text, "", &at);
 }
 
@@ -330,8 +328,8 @@ a_leader_that_dies_is_downed_quarantined_and_told_of_once(void)
     UNIT_EQUAL(trp_system_spawn(h[1]->system, &listener, NULL, &ref), TRP_OK);
     UNIT_EQUAL(trp_cluster_subscribe(h[1]->system, ref,
                                      TRP_CLUSTER_LEADER_CHANGED | TRP_CLUSTER_ROLE_LEADER_CHANGED |
-                                         TRP_CLUSTER_DOWNING_DECISION |
-                                         TRP_CLUSTER_SEEN_CHANGED | TRP_CLUSTER_UNREACHABLE),
+                                         TRP_CLUSTER_DOWNING_DECISION | TRP_CLUSTER_SEEN_CHANGED |
+                                         TRP_CLUSTER_UNREACHABLE),
                TRP_OK);
     UNIT_WAIT(heard_of(trp_cluster_state_tag) == 1, 60000);
     host_join(h[2], h[1]->address, options);
@@ -551,11 +549,11 @@ a_node_whose_cluster_actor_ends_is_no_member_any_more(void)
     for (uint32_t killed = 0; killed < 2; killed++) {
         struct host a;
         trp_ref actor = TRP_REF_NONE;
-        char path[sizeof(a.address) + 32];
+        char path[sizeof a.address + 32];
         uint32_t first;
         host_start(&a, "self");
         UNIT_WAIT(members_up(&a) == 1, 60000);
-        (void)snprintf(path, sizeof(path), "%s/system/cluster", a.address);
+        (void)snprintf(path, sizeof path, "%s/system/cluster", a.address);
         UNIT_REQUIRE(trp_system_resolve(a.system, path, 60000, &actor) == TRP_OK);
         if (killed != 0) {
             trp_system_tell(a.system, actor, &trp_kill_type, NULL, 0);

@@ -50,16 +50,16 @@ the_table_of_the_handbook_is_what_the_strategies_say(void)
     (void)snprintf(path, sizeof path, "%s/docs/operating.md", unit_srcdir());
     FILE *file = fopen(path, "r");
     UNIT_REQUIRE(file != NULL);
-    size_t count = fread(doc, 1, sizeof(doc) - 1, file);
+    size_t count = fread(doc, 1, sizeof doc - 1, file);
     fclose(file);
-    UNIT_REQUIRE(count > 0 && count < sizeof(doc) - 1);
+    UNIT_REQUIRE(count > 0 && count < sizeof doc - 1);
     for (uint32_t n = 2; n <= 5; n++) {
         for (uint32_t lost = 1; lost < n; lost++) {
             char line[512], cell[64];
-            int used = snprintf(line, sizeof(line), "| %u | %u | %u |", n, lost, n - lost);
-            for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
-                used += snprintf(line + used, sizeof(line) - (size_t)used, " %s |",
-                                 fate_text(&columns[i], n, lost, cell, sizeof(cell)));
+            int used = snprintf(line, sizeof line, "| %u | %u | %u |", n, lost, n - lost);
+            for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
+                used += snprintf(line + used, sizeof line - (size_t)used, " %s |",
+                                 fate_text(&columns[i], n, lost, cell, sizeof cell));
             }
             if (!unit_check(strstr(doc, line) != NULL, __LINE__, "a line of the table", __FILE__,
                             false)) {

@@ -3,9 +3,9 @@
 
 #define AFTER_MS 3000u
 
-static const trpi_member_options options = {
-    .seed = 3, .weakly_up_after_ms = AFTER_MS, .downing_strategy = "manual"
-};
+static const trpi_member_options options = { .seed = 3,
+                                             .weakly_up_after_ms = AFTER_MS,
+                                             .downing_strategy = "manual" };
 
 /* Two nodes, of which the second, which nobody reaches, cannot agree; and a joiner. */
 static struct mesh *
@@ -171,7 +171,7 @@ members_that_are_down_do_not_count_for_a_minimum(void)
 {
     trpi_member_options two = { .seed = 1, .role_minima_count = 1, .downing_strategy = "manual" };
     char lacking[160];
-    snprintf(two.role_minima[0].role, sizeof(two.role_minima[0].role), "backend");
+    snprintf(two.role_minima[0].role, sizeof two.role_minima[0].role, "backend");
     two.role_minima[0].members = 2;
     struct mesh *m = mesh_new();
     for (uint32_t i = 0; i < 4; i++) {
@@ -185,17 +185,17 @@ members_that_are_down_do_not_count_for_a_minimum(void)
         mesh_observe(m, 0, i == 2 ? 1u << 2 : 1u << 2 | 1u << 3);
     }
     mesh_run(m, 1000);
-    UNIT_TEXT(trpi_member_lacking(m->cores[0], lacking, sizeof(lacking)), "");
+    UNIT_TEXT(trpi_member_lacking(m->cores[0], lacking, sizeof lacking), "");
     UNIT_EQUAL(mesh_order(m, 0, TRPI_MEMBER_DOWN_CMD, 2), TRP_OK);
     mesh_run(m, 1000);
     UNIT_EQUAL(mesh_status(m, 0, 2), TRP_MEMBER_DOWN);
-    UNIT_TEXT(trpi_member_lacking(m->cores[0], lacking, sizeof(lacking)), "");
+    UNIT_TEXT(trpi_member_lacking(m->cores[0], lacking, sizeof lacking), "");
     UNIT_EQUAL(mesh_order(m, 0, TRPI_MEMBER_LEAVE, 1), TRP_OK); /* Leaving counts */
     mesh_run(m, 1000);
     UNIT_EQUAL(mesh_status(m, 0, 1), TRP_MEMBER_LEAVING);
-    UNIT_TEXT(trpi_member_lacking(m->cores[0], lacking, sizeof(lacking)), "");
+    UNIT_TEXT(trpi_member_lacking(m->cores[0], lacking, sizeof lacking), "");
     UNIT_EQUAL(mesh_order(m, 0, TRPI_MEMBER_DOWN_CMD, 3), TRP_OK);
-    UNIT_TEXT(trpi_member_lacking(m->cores[0], lacking, sizeof(lacking)),
+    UNIT_TEXT(trpi_member_lacking(m->cores[0], lacking, sizeof lacking),
               "1 of 2 members with role backend are there");
     mesh_free(m);
 }

@@ -90,15 +90,14 @@ each_certificate_of_a_bundle_is_read(void)
 static void
 names_are_checked_and_counted(void)
 {
-    static const char *const wrong[] = { "",           "a,IP:1.2.3.4", "a b",   "x\n", "host:80",
-                                         "10.0.0.1/8", "*.example",    "a;b=c" };
+    static const char *const wrong[] = { "",        "a,IP:1.2.3.4", "a b",       "x\n",
+                                         "host:80", "10.0.0.1/8",   "*.example", "a;b=c" };
     static const char *many[TRPI_CERT_NAMES_MAX + 1];
     char *ca_cert = NULL, *ca_key = NULL, *cert = NULL, *key = NULL;
     authority(&ca_cert, &ca_key);
-    trpi_cert_request request = { .subject = "n",
-                                  .names_count = 1,
-                                  .not_before_ms = now_ms,
-                                  .not_after_ms = now_ms + DAY };
+    trpi_cert_request request = {
+        .subject = "n", .names_count = 1, .not_before_ms = now_ms, .not_after_ms = now_ms + DAY
+    };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         request.names = &wrong[i];
         UNIT_EQUAL(trpi_cert_make_node(ca_cert, ca_key, &request, &cert, &key, why, sizeof why),
@@ -168,11 +167,11 @@ only_an_authority_with_its_own_key_signs(void)
     UNIT_EQUAL(trpi_cert_revoke(ca[1][0], ca[1][1], NULL, revoked, 1, now_ms, now_ms + DAY, &list,
                                 why, sizeof why),
                TRP_EDATA);
-    UNIT_REQUIRE(trpi_cert_revoke(ca[0][0], ca[0][1], NULL, revoked, 1, now_ms, now_ms + DAY,
-                                  &list, why, sizeof why) == TRP_OK);
+    UNIT_REQUIRE(trpi_cert_revoke(ca[0][0], ca[0][1], NULL, revoked, 1, now_ms, now_ms + DAY, &list,
+                                  why, sizeof why) == TRP_OK);
     char *longer = NULL;
-    UNIT_EQUAL(trpi_cert_revoke(ca[0][0], ca[0][1], list, revoked, 1, now_ms, now_ms + DAY,
-                                &longer, why, sizeof why),
+    UNIT_EQUAL(trpi_cert_revoke(ca[0][0], ca[0][1], list, revoked, 1, now_ms, now_ms + DAY, &longer,
+                                why, sizeof why),
                TRP_OK);
     /* the same one twice is one; the signature's length varies by a few bytes */
     UNIT_TRUE(longer != NULL && strlen(longer) < strlen(list) + 20);
@@ -217,9 +216,8 @@ an_entry_keeps_its_date_when_the_list_is_written_anew(void)
     X509_CRL *parsed = list_parse(later);
     const X509_REVOKED *entry = sk_X509_REVOKED_value(X509_CRL_get_REVOKED(parsed), 0);
     UNIT_REQUIRE(entry != NULL);
-    UNIT_EQUAL(ASN1_TIME_cmp_time_t(X509_REVOKED_get0_revocationDate(entry),
-                                    (time_t)(now_ms / 1000)),
-               0);
+    UNIT_EQUAL(
+        ASN1_TIME_cmp_time_t(X509_REVOKED_get0_revocationDate(entry), (time_t)(now_ms / 1000)), 0);
     X509_CRL_free(parsed);
     trpi_free(list);
     trpi_free(later);
@@ -257,8 +255,8 @@ an_ed25519_authority_signs_and_revokes(void)
     UNIT_EQUAL(trpi_cert_make_node(ed_cert, ed_key, &request, &cert, &key, why, sizeof why),
                TRP_OK);
     const char *revoked[] = { cert };
-    UNIT_EQUAL(trpi_cert_revoke(ed_cert, ed_key, NULL, revoked, 1, now_ms, now_ms + DAY, &list,
-                                why, sizeof why),
+    UNIT_EQUAL(trpi_cert_revoke(ed_cert, ed_key, NULL, revoked, 1, now_ms, now_ms + DAY, &list, why,
+                                sizeof why),
                TRP_OK);
     X509_CRL *parsed = list_parse(list);
     UNIT_EQUAL(X509_CRL_verify(parsed, pair), 1);

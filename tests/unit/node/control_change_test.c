@@ -54,8 +54,7 @@ static int
 unreachables_downed(const trp_node *node, uint64_t uid)
 {
     cJSON *reply;
-    int code = asked(node, &reply,
-                     "{\"cmd\":\"down\",\"uids\":[\"%" PRIu64 "\"]}", uid);
+    int code = asked(node, &reply, "{\"cmd\":\"down\",\"uids\":[\"%" PRIu64 "\"]}", uid);
     int count = cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(reply, "nodes"));
     cJSON_Delete(reply);
     return code == 0 ? count : -code;
@@ -259,9 +258,9 @@ picked(const trpi_control_request *request, size_t members, size_t unreachable, 
     static trpi_leaver leavers[TRPI_CONTROL_DOWNS_MAX];
     trpi_view view = { .members = rows, .count = members };
     for (size_t i = 0; i < members; i++) {
-        rows[i] = (trpi_view_member){ .m = { .uid = i + 1,
-                                             .status = TRP_MEMBER_UP,
-                                             .reachable = i < members - unreachable } };
+        rows[i] = (trpi_view_member){
+            .m = { .uid = i + 1, .status = TRP_MEMBER_UP, .reachable = i < members - unreachable }
+        };
     }
     return trpi_downs_pick(request, &view, found != 0 ? &rows[found - 1] : NULL, leavers);
 }

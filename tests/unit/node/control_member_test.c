@@ -70,7 +70,7 @@ member_is_found_by_every_kind_of_name(void)
     finds("17", 17);
     finds("5700593761193027157", 0x4f1c93d2a0b7e655u);
     finds("4f1c93d2a0b7e655", 0x4f1c93d2a0b7e655u);
-    finds("10.0.0.2:2553", 19); /* the new incarnation, not the Down one */
+    finds("10.0.0.2:2553", 19);                  /* the new incarnation, not the Down one */
     finds("1234567890123456", 1234567890123456); /* sixteen digits, and not meant as hex */
     finds("000462d53c8abac0", 1234567890123456);
 }

@@ -108,8 +108,7 @@ mistakes_are_answered_by_name(void)
             "field 'uids': it stands without 'member' and 'unreachable'");
     refused("{\"cmd\":\"down\",\"uids\":[]}", 64,
             "field 'uids': expected a list of at least one uid");
-    refused("{\"cmd\":\"down\",\"uids\":[\"7x\"]}", 64,
-            "field 'uids': expected decimal uids");
+    refused("{\"cmd\":\"down\",\"uids\":[\"7x\"]}", 64, "field 'uids': expected decimal uids");
     refused("{\"cmd\":\"join\",\"addresses\":[]}", 64,
             "field 'addresses': expected a list of at least one address");
     refused("{\"cmd\":\"join\",\"addresses\":[1]}", 64, "field 'addresses': expected texts");
@@ -126,9 +125,8 @@ lists_are_limited(void)
         size_t offset; /* of the count */
     } lists[] = { { "{\"cmd\":\"join\",\"addresses\":[", "\"a\"", "field 'addresses': more than 32",
                     TRPI_CONTROL_ADDRESSES_MAX, offsetof(trpi_control_request, addresses_count) },
-                  { "{\"cmd\":\"down\",\"uids\":[", "\"7\"",
-                    "field 'uids': more than 256", TRPI_CONTROL_DOWNS_MAX,
-                    offsetof(trpi_control_request, uids_count) } };
+                  { "{\"cmd\":\"down\",\"uids\":[", "\"7\"", "field 'uids': more than 256",
+                    TRPI_CONTROL_DOWNS_MAX, offsetof(trpi_control_request, uids_count) } };
     char text[2048];
     for (size_t which = 0; which < 4; which++) {
         size_t list = which / 2, used = (size_t)snprintf(text, sizeof text, "%s", lists[list].head);
@@ -210,8 +208,8 @@ nearest_finds_one_slip_and_no_stranger(void)
     UNIT_TRUE(trpi_nearest("quit", names, 3) == NULL);
     UNIT_TRUE(trpi_nearest("", names, 3) == NULL);
     char shorter[TRPI_NEAREST_BYTES_MAX + 1], longer[TRPI_NEAREST_BYTES_MAX + 2];
-    memset(shorter, 'n', sizeof(shorter));
-    memset(longer, 'n', sizeof(longer));
+    memset(shorter, 'n', sizeof shorter);
+    memset(longer, 'n', sizeof longer);
     shorter[TRPI_NEAREST_BYTES_MAX] = longer[TRPI_NEAREST_BYTES_MAX + 1] = '\0';
     const char *const one[] = { shorter };
     UNIT_TRUE(trpi_nearest(&shorter[1], one, 1) == shorter);

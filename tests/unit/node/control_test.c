@@ -140,7 +140,7 @@ live_socket_is_refused_and_stale_one_replaced(void)
     UNIT_EQUAL(trpi_control_open(&options, &second, &pid), TRP_EEXIST);
     UNIT_EQUAL(pid, getpid());
     char kept[160];
-    snprintf(kept, sizeof kept, "%s.kept", path);
+    snprintf(kept, sizeof(kept), "%s.kept", path);
     UNIT_EQUAL(rename(path, kept), 0);
     trpi_control_close(control, 100, 100);
     UNIT_EQUAL(rename(kept, path), 0); /* as a killed node leaves it */

@@ -19,10 +19,10 @@ frame_of_the_limit_is_whole_and_one_more_is_refused(void)
     const uint8_t *body = NULL;
     size_t bytes = 0;
     trpi_ctl_header_encode(data, 64);
-    UNIT_EQUAL(trpi_ctl_frame_decode(data, sizeof(data), 64, &body, &bytes), TRP_OK);
+    UNIT_EQUAL(trpi_ctl_frame_decode(data, sizeof data, 64, &body, &bytes), TRP_OK);
     UNIT_EQUAL(bytes, 64);
     UNIT_TRUE(body == data + TRPI_CTL_HEADER_BYTES);
-    UNIT_EQUAL(trpi_ctl_frame_decode(data, sizeof(data), 63, &body, &bytes), TRP_EMSGSIZE);
+    UNIT_EQUAL(trpi_ctl_frame_decode(data, sizeof data, 63, &body, &bytes), TRP_EMSGSIZE);
     UNIT_EQUAL(bytes, 64);
 }
 
@@ -33,10 +33,10 @@ frame_in_pieces_asks_for_more_until_the_last_byte(void)
     const uint8_t *body = NULL;
     size_t bytes = 0;
     trpi_ctl_header_encode(data, 2);
-    for (size_t count = 0; count < sizeof(data); count++) {
+    for (size_t count = 0; count < sizeof data; count++) {
         UNIT_EQUAL(trpi_ctl_frame_decode(data, count, 64, &body, &bytes), TRP_EAGAIN);
     }
-    UNIT_EQUAL(trpi_ctl_frame_decode(data, sizeof(data), 64, &body, &bytes), TRP_OK);
+    UNIT_EQUAL(trpi_ctl_frame_decode(data, sizeof data, 64, &body, &bytes), TRP_OK);
 }
 
 static void
@@ -75,11 +75,11 @@ socket_names_are_taken_apart_or_refused(void)
     UNIT_EQUAL(port, 65535);
     UNIT_EQUAL(trpi_ctl_socket_name_parse("demo@20500.sock", system, &port), TRP_OK);
     UNIT_EQUAL(port, 20500);
-    for (size_t index = 0; index < sizeof(wrong) / sizeof(wrong[0]); index++) {
+    for (size_t index = 0; index < sizeof wrong / sizeof wrong[0]; index++) {
         UNIT_EQUAL(trpi_ctl_socket_name_parse(wrong[index], system, &port), TRP_EINVAL);
     }
     char name[TRPI_CTL_SYSTEM_BYTES_MAX + 16];
-    memset(name, 'a', sizeof(name));
+    memset(name, 'a', sizeof name);
     memcpy(name + TRPI_CTL_SYSTEM_BYTES_MAX, "@1.sock", 8);
     UNIT_EQUAL(trpi_ctl_socket_name_parse(name, system, &port), TRP_OK);
     memcpy(name + TRPI_CTL_SYSTEM_BYTES_MAX, "a@1.sock", 9);
@@ -109,9 +109,9 @@ typedef struct place {
 static void
 place_make(place *p)
 {
-    memset(p, 0, sizeof(*p));
+    memset(p, 0, sizeof *p);
     for (unsigned index = 0; index < 2; index++) {
-        snprintf(p->dirs[index], sizeof(p->dirs[index]), "/tmp/troupe-ctl-test.XXXXXX");
+        snprintf(p->dirs[index], sizeof p->dirs[index], "/tmp/troupe-ctl-test.XXXXXX");
         UNIT_REQUIRE(mkdtemp(p->dirs[index]) != NULL);
     }
 }
@@ -122,9 +122,9 @@ place_add(place *p, unsigned dir, const char *system, unsigned port, bool live)
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     char *path = p->paths[p->count];
     UNIT_REQUIRE(trpi_ctl_socket_path(p->dirs[dir], system, port, path) == TRP_OK);
-    memcpy(address.sun_path, path, sizeof(address.sun_path));
+    memcpy(address.sun_path, path, sizeof address.sun_path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    UNIT_REQUIRE(fd >= 0 && bind(fd, (const struct sockaddr *)&address, sizeof(address)) == 0);
+    UNIT_REQUIRE(fd >= 0 && bind(fd, (const struct sockaddr *)&address, sizeof address) == 0);
     UNIT_REQUIRE(!live || listen(fd, 4) == 0);
     p->fds[p->count++] = fd;
 }
@@ -348,7 +348,7 @@ every_error_has_an_exit_code_of_the_table(void)
     for (int err = 0; err < 64; err++) {
         int code = trpi_ctl_exit_of((trp_err)err);
         bool known = false;
-        for (size_t index = 0; index < sizeof(allowed) / sizeof(allowed[0]); index++) {
+        for (size_t index = 0; index < sizeof allowed / sizeof allowed[0]; index++) {
             known = known || allowed[index] == code;
         }
         UNIT_TRUE(known);

@@ -60,11 +60,11 @@ dns_answer(uint8_t *at, const struct dns_record *r)
     } else {
         UNIT_EQUAL(inet_pton(r->type == DNS_A ? AF_INET : AF_INET6, r->text, data), 1);
     }
-    memcpy(at, head, sizeof(head));
-    at[sizeof(head)] = 0;
-    at[sizeof(head) + 1] = (uint8_t)bytes;
-    memcpy(at + sizeof(head) + 2, data, bytes);
-    return sizeof(head) + 2 + bytes;
+    memcpy(at, head, sizeof head);
+    at[sizeof head] = 0;
+    at[sizeof head + 1] = (uint8_t)bytes;
+    memcpy(at + sizeof head + 2, data, bytes);
+    return sizeof head + 2 + bytes;
 }
 
 static inline void *
@@ -74,7 +74,7 @@ dns_run(void *arg)
     for (;;) {
         uint8_t bytes[4096];
         struct sockaddr_in from;
-        socklen_t from_bytes = sizeof(from);
+        socklen_t from_bytes = sizeof from;
         ssize_t count = recvfrom(dns->fd, bytes, 512, 0, (struct sockaddr *)&from, &from_bytes);
         if (count <= 0) {
             return NULL; /* dns_end() */
@@ -107,15 +107,15 @@ static inline void
 dns_begin(struct dns *dns)
 {
     struct sockaddr_in own = { .sin_family = AF_INET };
-    socklen_t bytes = sizeof(own);
-    memset(dns, 0, sizeof(*dns));
+    socklen_t bytes = sizeof own;
+    memset(dns, 0, sizeof *dns);
     own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     pthread_mutex_init(&dns->lock, NULL);
     dns->fd = socket(AF_INET, SOCK_DGRAM, 0);
     UNIT_REQUIRE(dns->fd >= 0);
-    UNIT_REQUIRE(bind(dns->fd, (struct sockaddr *)&own, sizeof(own)) == 0);
+    UNIT_REQUIRE(bind(dns->fd, (struct sockaddr *)&own, sizeof own) == 0);
     UNIT_REQUIRE(getsockname(dns->fd, (struct sockaddr *)&own, &bytes) == 0);
-    snprintf(dns->address, sizeof(dns->address), "127.0.0.1:%u", ntohs(own.sin_port));
+    snprintf(dns->address, sizeof dns->address, "127.0.0.1:%u", ntohs(own.sin_port));
     UNIT_REQUIRE(pthread_create(&dns->thread, NULL, dns_run, dns) == 0);
 }
 
@@ -126,7 +126,7 @@ dns_add(struct dns *dns, uint16_t type, const char *text, uint16_t port)
     struct dns_record *r = &dns->records[dns->count++];
     r->type = type;
     r->port = port;
-    snprintf(r->text, sizeof(r->text), "%s", text);
+    snprintf(r->text, sizeof r->text, "%s", text);
     pthread_mutex_unlock(&dns->lock);
 }
 

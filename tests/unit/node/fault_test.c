@@ -89,8 +89,8 @@ without_the_key_every_action_is_refused(void)
 {
     trp_node *node = opened("remote.test-adapters=off");
     static const char *const requests[] = {
-        "", ",\"action\":\"set\",\"peer\":\"all\",\"rule\":\"blackhole\"",
-        ",\"action\":\"clear\"", ",\"action\":\"disconnect\",\"peer\":\"all\""
+        "", ",\"action\":\"set\",\"peer\":\"all\",\"rule\":\"blackhole\"", ",\"action\":\"clear\"",
+        ",\"action\":\"disconnect\",\"peer\":\"all\""
     };
     for (size_t i = 0; i < sizeof requests / sizeof requests[0]; i++) {
         refused(node, requests[i], TRPI_CTL_EXIT_PERMISSION, "remote.test-adapters is off");

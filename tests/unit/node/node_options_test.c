@@ -243,13 +243,13 @@ seeds_by_dns_stand_alone_and_have_a_name(void)
         "t.conf:1: cluster.seed-dns.name: 'troupe.tcp://demo@seeds.example:1' is no name; write "
         "seeds.example.org, or _troupe._tcp.example.org for SRV records");
     char text[TRPI_SEED_DNS_NAME_BYTES_MAX + 64], want[256];
-    (void)snprintf(want, sizeof(want),
+    (void)snprintf(want, sizeof want,
                    "t.conf:1: cluster.seed-dns.name: '%.*s' is no name; write seeds.example.org, "
                    "or _troupe._tcp.example.org for SRV records",
                    64, letters);
     for (int bytes = TRPI_SEED_DNS_NAME_BYTES_MAX; bytes <= TRPI_SEED_DNS_NAME_BYTES_MAX + 1;
          bytes++) {
-        (void)snprintf(text, sizeof(text), "cluster { seed-dns { name = %.*s } }", bytes, letters);
+        (void)snprintf(text, sizeof text, "cluster { seed-dns { name = %.*s } }", bytes, letters);
         checked(text, bytes == TRPI_SEED_DNS_NAME_BYTES_MAX ? NULL : want);
     }
 }
@@ -259,7 +259,7 @@ the_name_of_a_lease_has_a_length(void)
 {
     char text[TRP_LEASE_NAME_BYTES_MAX + 64];
     for (int bytes = TRP_LEASE_NAME_BYTES_MAX; bytes <= TRP_LEASE_NAME_BYTES_MAX + 1; bytes++) {
-        (void)snprintf(text, sizeof(text), "cluster { downing { lease { name = %.*s } } }", bytes,
+        (void)snprintf(text, sizeof text, "cluster { downing { lease { name = %.*s } } }", bytes,
                        letters);
         checked(text, bytes == TRP_LEASE_NAME_BYTES_MAX
                           ? NULL

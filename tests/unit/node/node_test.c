@@ -259,7 +259,10 @@ peers_tells_the_state_the_reason_and_what_comes_next(void)
 static void
 keys_of_the_membership_reach_the_engine(void)
 {
-#define KEY(key, field) { key, offsetof(trpi_member_options, field) }
+#define KEY(key, field)                                                                            \
+    {                                                                                              \
+        key, offsetof(trpi_member_options, field)                                                  \
+    }
     static const struct {
         const char *key;
         size_t offset; /* of its milliseconds, or number */

@@ -7,8 +7,8 @@
 
 #define T_ALL(F, S)                                                                                \
     F(S, bool, yes)                                                                                \
-    F(S, i32, i32) F(S, u32, u32) F(S, i64, i64) F(S, u64, u64) F(S, f64, f64) F(S, text32, text)  \
-        F(S, ref, ref)
+    F(S, i32, i32)                                                                                 \
+    F(S, u32, u32) F(S, i64, i64) F(S, u64, u64) F(S, f64, f64) F(S, text32, text) F(S, ref, ref)
 #define T_MESSAGES(M, P) M(P, all, T_ALL)
 TRP_PROTOCOL_DECLARE(t, T_MESSAGES)
 TRP_PROTOCOL_DEFINE(t, T_MESSAGES)
@@ -90,8 +90,8 @@ what_varies_is_read_and_shown(void)
     cJSON_Delete(object);
     trp_msg_free(msg);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i += 2) {
-        trp_err err = trpi_payload_from_json(&t2_order_type, bad[i], &payload, &bytes, what,
-                                             sizeof what);
+        trp_err err =
+            trpi_payload_from_json(&t2_order_type, bad[i], &payload, &bytes, what, sizeof what);
         UNIT_EQUAL(err, TRP_EDATA);
         UNIT_TEXT(what, bad[i + 1]);
     }

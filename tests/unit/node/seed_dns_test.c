@@ -17,7 +17,7 @@ on_found(void *arg, const trpi_address *addresses, uint32_t count)
 {
     (void)arg;
     pthread_mutex_lock(&lock);
-    memcpy(last, addresses, count * sizeof(*addresses));
+    memcpy(last, addresses, count * sizeof *addresses);
     last_count = count;
     calls++;
     bool more = !enough;
@@ -33,7 +33,7 @@ has_found(const char *want)
     size_t at = 0;
     pthread_mutex_lock(&lock);
     for (uint32_t i = 0; i < last_count; i++) {
-        at += (size_t)snprintf(got + at, sizeof(got) - at, "%s%s:%u", i == 0 ? "" : " ",
+        at += (size_t)snprintf(got + at, sizeof got - at, "%s%s:%u", i == 0 ? "" : " ",
                                last[i].host, last[i].port);
     }
     pthread_mutex_unlock(&lock);
@@ -75,8 +75,8 @@ look_up(trp_system *system, const char *name, uint16_t port)
         .name = name, .nameserver = dns.address, .port = port, .interval_ms = 20, .found = on_found
     };
     trpi_seed_dns *seeds = NULL;
-    snprintf(options.like.protocol, sizeof(options.like.protocol), "troupe.tcp");
-    snprintf(options.like.system, sizeof(options.like.system), "demo");
+    snprintf(options.like.protocol, sizeof options.like.protocol, "troupe.tcp");
+    snprintf(options.like.system, sizeof options.like.system, "demo");
     last_count = calls = 0;
     enough = false;
     UNIT_REQUIRE(trpi_seed_dns_start(system, &options, &seeds) == TRP_OK);
@@ -132,7 +132,7 @@ of_too_many_the_lowest_are_taken(void)
     dns_begin(&dns);
     for (uint32_t i = TRP_CLUSTER_SEEDS_MAX + 1; i-- > 0;) {
         char text[32];
-        snprintf(text, sizeof(text), "10.0.0.%u", 100 + i);
+        snprintf(text, sizeof text, "10.0.0.%u", 100 + i);
         dns_add(&dns, DNS_A, text, 0);
     }
     trpi_seed_dns *seeds = look_up(system, "seeds.example", 2552);
@@ -150,7 +150,7 @@ records_add(uint16_t type, uint32_t first, uint32_t count, const char *net)
 {
     for (uint32_t i = 0; i < count; i++) {
         char text[32];
-        snprintf(text, sizeof(text), "%s%u", net, first + i);
+        snprintf(text, sizeof text, "%s%u", net, first + i);
         dns_add(&dns, type, text, 0);
     }
 }
@@ -199,11 +199,11 @@ member(const char *host, const char *port)
     char hostname[64], listen[64], server[64];
     trp_node *node = NULL;
     trp_node_error error = { "" };
-    snprintf(hostname, sizeof(hostname), "remote.hostname=%s", host);
-    snprintf(listen, sizeof(listen), "cluster.seed-dns.port=%s", port);
-    snprintf(server, sizeof(server), "cluster.seed-dns.nameserver=%s", dns.address);
+    snprintf(hostname, sizeof hostname, "remote.hostname=%s", host);
+    snprintf(listen, sizeof listen, "cluster.seed-dns.port=%s", port);
+    snprintf(server, sizeof server, "cluster.seed-dns.nameserver=%s", dns.address);
     char own[64];
-    snprintf(own, sizeof(own), "remote.port=%s", port);
+    snprintf(own, sizeof own, "remote.port=%s", port);
     const char *extra[] = { hostname,
                             own,
                             listen,
@@ -244,7 +244,7 @@ nodes_find_each_other_by_dns_and_make_one_cluster(void)
     for (int i = 0; i < 20 && second == NULL; i++) { /* until no other program takes the port */
         trp_node_close(first);
         UNIT_REQUIRE(node_open(NULL, &first, NULL) == TRP_OK);
-        snprintf(port, sizeof(port), "%s", strrchr(trp_node_address(first), ':') + 1);
+        snprintf(port, sizeof port, "%s", strrchr(trp_node_address(first), ':') + 1);
         trp_node_close(first);
         first = member("127.0.0.1", port);
         second = first != NULL ? member("127.0.0.2", port) : NULL;

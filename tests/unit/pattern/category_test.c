@@ -26,16 +26,19 @@ no_junk(const trp_msg *msg)
 {
     return !stage_said(msg, "junk");
 }
-static const trp_behaviour member = { .size = sizeof(trp_behaviour), .name = "member",
-                                      .version = 1, .receive = member_receive };
-static const trp_behaviour picky = { .size = sizeof(trp_behaviour), .name = "picky", .version = 1,
-                                     .receive = member_receive, .will_receive = no_junk };
+static const trp_behaviour member = {
+    .size = sizeof(trp_behaviour), .name = "member", .version = 1, .receive = member_receive
+};
+static const trp_behaviour picky = { .size = sizeof(trp_behaviour),
+                                     .name = "picky",
+                                     .version = 1,
+                                     .receive = member_receive,
+                                     .will_receive = no_junk };
 
 static trp_err
 send(trp_system *system, const char *text, trp_delivery *delivery)
 {
-    return trp_system_category_send(system, "crew", &trp_string_type, text, strlen(text),
-                                    delivery);
+    return trp_system_category_send(system, "crew", &trp_string_type, text, strlen(text), delivery);
 }
 
 /* UJ-04, UJ-17: the one with the fewest that wait; of equals the one that came first */
@@ -176,9 +179,9 @@ a_full_member_refuses(void)
     UNIT_EQUAL(errors[0].err, TRP_EAGAIN);
     UNIT_EQUAL(errors[1].err, TRP_EAGAIN);
     /* TRP-03: to each of them, or to one by name, it is the same error */
-    UNIT_EQUAL(trp_system_category_broadcast(system, "crew", &trp_string_type, "work", 4,
-                                             &delivery),
-               TRP_EAGAIN);
+    UNIT_EQUAL(
+        trp_system_category_broadcast(system, "crew", &trp_string_type, "work", 4, &delivery),
+        TRP_EAGAIN);
     UNIT_EQUAL(delivery.targets, 2);
     UNIT_EQUAL(delivery.accepted, 0);
     UNIT_EQUAL(delivery.errors_count, 2);
@@ -217,8 +220,9 @@ teller_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     UNIT_EQUAL(delivery.accepted, 1); /* it is told in its own name */
     return TRP_OK;
 }
-static const trp_behaviour teller = { .size = sizeof(trp_behaviour), .name = "teller",
-                                      .version = 1, .receive = teller_receive };
+static const trp_behaviour teller = {
+    .size = sizeof(trp_behaviour), .name = "teller", .version = 1, .receive = teller_receive
+};
 
 /* UJ-03, UJ-16: each gets a copy of its own with the sender in it */
 static void

@@ -56,8 +56,9 @@ stop_the_clerk(trp_ctx *ctx, void *state, const trp_msg *msg)
 static void
 what_was_stored_when_its_owner_ended_is_not_a_dead_letter_too(void)
 {
-    static const trp_behaviour behaviour = { .size = sizeof(trp_behaviour), .name = "stopper",
-                                             .version = 1, .receive = stop_the_clerk };
+    static const trp_behaviour behaviour = {
+        .size = sizeof(trp_behaviour), .name = "stopper", .version = 1, .receive = stop_the_clerk
+    };
     trp_durable_options options = TRP_DURABLE_OPTIONS_INIT;
     trp_spawn_options here = TRP_SPAWN_OPTIONS_INIT;
     trp_ref stopper;

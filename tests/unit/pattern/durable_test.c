@@ -37,8 +37,7 @@ child_tell(void *arg)
 }
 
 /* Runs before main when the parent says so; ends by SIGKILL. */
-static void __attribute__((constructor))
-child(void)
+static void __attribute__((constructor)) child(void)
 {
     const char *where = getenv("DURABLE_TEST_CHILD");
     pthread_t thread;
@@ -159,8 +158,8 @@ what_was_told_survives_a_kill(void)
     found--;
     memcpy(all + begun, seen, found * 8);
     UNIT_TRUE(is_in_order(all, begun + found));
-    printf("  %llu acknowledged, %llu begun before, %llu handled after\n",
-           (unsigned long long)acks, (unsigned long long)begun, (unsigned long long)found);
+    printf("  %llu acknowledged, %llu begun before, %llu handled after\n", (unsigned long long)acks,
+           (unsigned long long)begun, (unsigned long long)found);
     qsort(all, begun + found, 8, by_value);
     for (uint64_t i = 1; i < begun + found; i++) {
         UNIT_TRUE(all[i] != all[i - 1]);

@@ -39,9 +39,13 @@ part_stop(trp_ctx *ctx, void *state)
     (void)ctx;
     stage_note("part-stop:%d", *(int *)state);
 }
-static const trp_behaviour part = { .size = sizeof(trp_behaviour), .name = "part", .version = 1,
-                                    .state_bytes = sizeof(int), .receive = part_receive,
-                                    .pre_start = part_start, .post_stop = part_stop };
+static const trp_behaviour part = { .size = sizeof(trp_behaviour),
+                                    .name = "part",
+                                    .version = 1,
+                                    .state_bytes = sizeof(int),
+                                    .receive = part_receive,
+                                    .pre_start = part_start,
+                                    .post_stop = part_stop };
 
 typedef struct host {
     trp_embedded_host inner;
@@ -90,9 +94,12 @@ host_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     return TRP_OK;
 }
-static const trp_behaviour host_behaviour = { .size = sizeof(trp_behaviour), .name = "host",
-                                              .version = 1, .state_bytes = sizeof(host),
-                                              .receive = host_receive, .pre_start = host_start };
+static const trp_behaviour host_behaviour = { .size = sizeof(trp_behaviour),
+                                              .name = "host",
+                                              .version = 1,
+                                              .state_bytes = sizeof(host),
+                                              .receive = host_receive,
+                                              .pre_start = host_start };
 
 /* A4J-15, A4J-35: called synchronously in its host, with a queue only when it is addressed; it ends
  * with the host's state */
@@ -139,8 +146,8 @@ reader_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     (void)msg;
     while (now > before && !atomic_compare_exchange_weak(&most_at_once, &before, now)) {
     }
-    for (uint64_t until = unit_now_ms() + 60000; atomic_load(&most_at_once) < 3 &&
-                                                unit_now_ms() < until && now > 0;) {
+    for (uint64_t until = unit_now_ms() + 60000;
+         atomic_load(&most_at_once) < 3 && unit_now_ms() < until && now > 0;) {
         unit_pause(); /* blocks until others are here, too */
         if (stage_said(msg, "alone")) {
             break;
@@ -151,10 +158,14 @@ reader_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     stage_note("read");
     return TRP_OK;
 }
-static const trp_behaviour reader = { .size = sizeof(trp_behaviour), .name = "reader",
-                                      .version = 1, .receive = reader_receive };
-static const trp_behaviour keeper = { .size = sizeof(trp_behaviour), .name = "keeper",
-                                      .version = 1, .state_bytes = 8, .receive = reader_receive };
+static const trp_behaviour reader = {
+    .size = sizeof(trp_behaviour), .name = "reader", .version = 1, .receive = reader_receive
+};
+static const trp_behaviour keeper = { .size = sizeof(trp_behaviour),
+                                      .name = "keeper",
+                                      .version = 1,
+                                      .state_bytes = 8,
+                                      .receive = reader_receive };
 
 /* Makes a resource actor of its own and has it read. */
 static trp_err
@@ -173,8 +184,9 @@ owner_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     trp_tell_text(ctx, child, "alone");
     return TRP_OK;
 }
-static const trp_behaviour owner = { .size = sizeof(trp_behaviour), .name = "owner",
-                                     .version = 1, .receive = owner_receive };
+static const trp_behaviour owner = {
+    .size = sizeof(trp_behaviour), .name = "owner", .version = 1, .receive = owner_receive
+};
 
 /* A4J-12, A4J-33: off the workers; one without state in parallel, one with a state never */
 static void

@@ -48,7 +48,7 @@ routees_are_added_and_removed_by_order(void)
     UNIT_EQUAL(crew_of(system, router, refs), 6);
     UNIT_TRUE(trp_ref_equal(refs[2], guest));
     UNIT_WAIT(atomic_load(&crew_started) == 6, 5000); /* they start in their own time */
-    adjust.change = -2; /* the last ones */
+    adjust.change = -2;                               /* the last ones */
     trp_system_tell(system, router, &trp_adjust_pool_size_type, &adjust, sizeof adjust);
     UNIT_WAIT(atomic_load(&crew_stopped) == 2, 5000);
     stage_tell(system, refs[0], "hold");
@@ -198,7 +198,7 @@ routees_get_their_arguments_at_any_time(void)
 
     routee.args_type = &trp_i64_type;
     routee.args = &start;
-    routee.args_bytes = sizeof start;
+    routee.args_bytes = sizeof(start);
     UNIT_EQUAL(trp_system_router_spawn(system, &summer, &routee, "pool", NULL, &router), TRP_OK);
     start = 0;
     trp_system_tell(system, router, &trp_adjust_pool_size_type, &adjust, sizeof adjust);

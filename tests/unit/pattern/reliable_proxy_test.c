@@ -81,8 +81,7 @@ subscribe(trp_ref proxy, trp_ref who)
 {
     trp_reliable_proxy_subscribe subscribe = { who };
 
-    trp_system_tell(stage, proxy, &trp_reliable_proxy_subscribe_type, &subscribe,
-                    sizeof subscribe);
+    trp_system_tell(stage, proxy, &trp_reliable_proxy_subscribe_type, &subscribe, sizeof subscribe);
     UNIT_EQUAL(trp_testkit_advance(kit, 0), TRP_OK);
 }
 
@@ -168,7 +167,7 @@ tell_parcel_of(trp_ref to, uint64_t instance, uint64_t number, size_t bytes)
         trpi_parcel head;
         int64_t payload;
     } parcel = { { .instance = instance, .number = number, .type = trp_i64_type.number },
-                   (int64_t)number };
+                 (int64_t)number };
 
     trp_system_tell(stage, to, &trpi_parcel_type, &parcel, sizeof parcel.head + bytes);
     UNIT_EQUAL(trp_testkit_advance(kit, 0), TRP_OK);
@@ -428,8 +427,8 @@ only_end(trp_ref proxy)
     char path[TRP_PATH_BYTES_MAX];
     trp_ref end = TRP_REF_NONE;
 
-    (void)snprintf(path, sizeof path, "/system/" TRPI_RELIABLE_RECEPTIONIST "/%x-%x-%x",
-                   proxy.node, proxy.slot, proxy.generation);
+    (void)snprintf(path, sizeof path, "/system/" TRPI_RELIABLE_RECEPTIONIST "/%x-%x-%x", proxy.node,
+                   proxy.slot, proxy.generation);
     UNIT_EQUAL(trp_system_resolve(stage, path, 60000, &end), TRP_OK);
     return end;
 }

@@ -111,8 +111,9 @@ tuned_route(void *state, trp_route *route, trp_ref sender, const trp_msg *msg)
 static void
 logic_of_ones_own_has_settings_in_its_section(void)
 {
-    static const trp_routing_logic tuned = { sizeof(trp_routing_logic), "tuned", tuned_create,
-                                             tuned_route, NULL, NULL, NULL };
+    static const trp_routing_logic tuned = {
+        sizeof(trp_routing_logic), "tuned", tuned_create, tuned_route, NULL, NULL, NULL
+    };
     static const char *const coded[] = { "radius=1", "unit=m", NULL };
     trp_system *system =
         stage_open_config("deployment \"/r\" { router = tuned\n"
@@ -207,9 +208,9 @@ shelf_destroy(void *mailbox)
 static void
 a_router_under_another_default_mailbox_works_and_loses_none(void)
 {
-    static const trp_mailbox_ops ops = { sizeof(trp_mailbox_ops), shelf_create, shelf_enqueue,
-                                         shelf_dequeue, shelf_count, shelf_has, shelf_clean_up,
-                                         shelf_destroy, NULL };
+    static const trp_mailbox_ops ops = { sizeof(trp_mailbox_ops), shelf_create,  shelf_enqueue,
+                                         shelf_dequeue,           shelf_count,   shelf_has,
+                                         shelf_clean_up,          shelf_destroy, NULL };
     trp_mailbox_options options = TRP_MAILBOX_OPTIONS_INIT;
     trp_mailbox_view view;
     trp_ref router, refs[CREW_MAX];

@@ -449,8 +449,7 @@ herald_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         trp_router_tell_keyed(ctx, ringed, "k", 1, &trp_i64_type, &five, sizeof five);
         trp_router_tell_keyed(ctx, ringed, "k", 1, &trp_string_type, "who", 3);
     } else if (stage_said(msg, "key envelope")) {
-        UNIT_EQUAL(trp_keyed_new("k", 1, &trp_i64_type, sizeof seven, &envelope, &payload),
-                   TRP_OK);
+        UNIT_EQUAL(trp_keyed_new("k", 1, &trp_i64_type, sizeof seven, &envelope, &payload), TRP_OK);
         memcpy(payload, &seven, sizeof seven);
         trp_send(ctx, ringed, envelope);
     } else {
@@ -460,8 +459,9 @@ herald_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     trp_tell_text(ctx, trp_self(ctx), "done");
     return TRP_OK;
 }
-static const trp_behaviour herald = { .size = sizeof(trp_behaviour), .name = "herald",
-                                      .version = 1, .receive = herald_receive };
+static const trp_behaviour herald = {
+    .size = sizeof(trp_behaviour), .name = "herald", .version = 1, .receive = herald_receive
+};
 
 /* ROUTE-2, -12, -13: envelopes from inside an actor, in its name, by a call or as a message */
 static void

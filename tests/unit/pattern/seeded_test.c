@@ -10,8 +10,8 @@
 #define RACE_MESSAGES(M, P)                                                                        \
     M(P, get, RACE_PLAIN)                                                                          \
     M(P, value, RACE_PLAIN)                                                                        \
-    M(P, put, RACE_PLAIN) M(P, start, RACE_START) M(P, done, RACE_PLAIN) M(P, work, RACE_PLAIN)    \
-        M(P, tick, RACE_PLAIN)
+    M(P, put, RACE_PLAIN)                                                                          \
+    M(P, start, RACE_START) M(P, done, RACE_PLAIN) M(P, work, RACE_PLAIN) M(P, tick, RACE_PLAIN)
 TRP_PROTOCOL(race, RACE_MESSAGES)
 
 static const trp_protocol *const accepts[] = { &race_protocol, NULL };

@@ -32,7 +32,7 @@ reported(const char *text)
     if (trpi_shutdown_plan_take(&plan, &id, &phase) != TRPI_SHUTDOWN_REPORT) {
         return false;
     }
-    (void)trpi_shutdown_phase_text(&plan, phase, buffer, sizeof(buffer));
+    (void)trpi_shutdown_phase_text(&plan, phase, buffer, sizeof buffer);
     UNIT_TEXT(buffer, text);
     return true;
 }
@@ -156,7 +156,7 @@ there_are_so_many_tasks_and_phases_and_not_one_more(void)
     trpi_shutdown_task *task;
     trpi_shutdown_plan_init(&plan, 5000, 20000);
     for (uint32_t i = plan.phases_count; i < TRP_SHUTDOWN_PHASES_MAX; i++) {
-        snprintf(name, sizeof(name), "phase-%u", i);
+        snprintf(name, sizeof name, "phase-%u", i);
         UNIT_EQUAL(trpi_shutdown_phase_add(&plan, name, 1), TRP_OK);
     }
     UNIT_EQUAL(trpi_shutdown_phase_add(&plan, "too-many", 1), TRP_ELIMIT);

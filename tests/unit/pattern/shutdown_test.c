@@ -99,14 +99,14 @@ a_task_that_never_ends_is_given_up_at_the_deadline_of_its_phase(void)
     UNIT_EQUAL(trp_shutdown_run(stage, TRP_SHUTDOWN_PROGRAM, NULL), TRP_OK);
     UNIT_EQUAL(trp_testkit_advance(kit, 299), TRP_OK);
     UNIT_TEXT(stage_events.text, "never");
-    UNIT_TRUE(!trpi_shutdown_report(stage, 0, text, sizeof(text)));
+    UNIT_TRUE(!trpi_shutdown_report(stage, 0, text, sizeof text));
     UNIT_EQUAL(trp_testkit_advance(kit, 2), TRP_OK);
     UNIT_TEXT(stage_events.text, "never next over");
-    UNIT_TRUE(trpi_shutdown_report(stage, 0, text, sizeof(text)));
+    UNIT_TRUE(trpi_shutdown_report(stage, 0, text, sizeof text));
     UNIT_TRUE(strstr(text, "service-stop late after 30") == text);
     UNIT_TRUE(strstr(text, "waited for: never") != NULL);
-    UNIT_TRUE(trpi_shutdown_report(stage, 1, text, sizeof(text)));
-    UNIT_TRUE(!trpi_shutdown_report(stage, 2, text, sizeof(text)));
+    UNIT_TRUE(trpi_shutdown_report(stage, 1, text, sizeof text));
+    UNIT_TRUE(!trpi_shutdown_report(stage, 2, text, sizeof text));
     trp_shutdown_done(stage, later_task, TRP_OK); /* too late, changes nothing */
     close_kit();
 }
@@ -154,7 +154,7 @@ an_actor_handles_its_mail_and_stops_in_its_phase(void)
                TRP_OK);
     (void)add(TRP_SHUTDOWN_CLUSTER_LEAVE, at_once, "next");
     int64_t number = 7;
-    trp_system_tell(stage, ref, &trp_i64_type, &number, sizeof(number));
+    trp_system_tell(stage, ref, &trp_i64_type, &number, sizeof number);
     UNIT_EQUAL(trp_shutdown_run(stage, TRP_SHUTDOWN_PROGRAM, NULL), TRP_OK);
     UNIT_EQUAL(trp_testkit_advance(kit, 100), TRP_OK);
     UNIT_TEXT(stage_events.text, "work7 worker-stopped next over");
@@ -223,7 +223,7 @@ ends_while_blocked(bool in_task)
     } else {
         UNIT_REQUIRE(trp_system_spawn(stage, &blocker, NULL, &ref) == TRP_OK);
         int64_t number = 1;
-        trp_system_tell(stage, ref, &trp_i64_type, &number, sizeof(number));
+        trp_system_tell(stage, ref, &trp_i64_type, &number, sizeof number);
         sem_wait(&blocked);
     }
     (void)add(TRP_SHUTDOWN_SERVICE_STOP, at_once, "program");
@@ -263,10 +263,10 @@ what_cannot_be_is_refused(void)
     uint64_t task = 0;
     char name[TRP_SHUTDOWN_NAME_BYTES_MAX + 2];
     open_kit("");
-    memset(name, 'n', sizeof(name) - 1);
-    name[sizeof(name) - 1] = '\0';
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
     UNIT_EQUAL(trp_shutdown_add(stage, "service-stop", name, at_once, NULL, &task), TRP_EINVAL);
-    name[sizeof(name) - 2] = '\0';
+    name[sizeof name - 2] = '\0';
     UNIT_EQUAL(trp_shutdown_add(stage, "service-stop", name, later, NULL, &task), TRP_OK);
     UNIT_EQUAL(trp_shutdown_add(stage, "service-stop", "", at_once, NULL, &task), TRP_EINVAL);
     UNIT_EQUAL(trp_shutdown_add(stage, "service-stop", "x", NULL, NULL, &task), TRP_EINVAL);

@@ -157,8 +157,9 @@ own_take(void *arg, void *queue, int sync, trp_durable_give_fn give, void *to)
 static trp_err
 own_open(trp_durable_storage *ret_storage)
 {
-    *ret_storage = (trp_durable_storage){ sizeof *ret_storage, "own",    &own, own_queue,
-                                          own_put,             own_take, NULL };
+    *ret_storage = (trp_durable_storage){
+        sizeof *ret_storage, "own", &own, own_queue, own_put, own_take, NULL
+    };
     return TRP_OK;
 }
 
@@ -371,8 +372,9 @@ receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     return TRP_OK;
 }
-static const trp_behaviour clerk = { .size = sizeof(trp_behaviour), .name = "clerk", .version = 1,
-                                     .receive = receive };
+static const trp_behaviour clerk = {
+    .size = sizeof(trp_behaviour), .name = "clerk", .version = 1, .receive = receive
+};
 
 static trp_system *
 start(const trp_durable_storage *storage, trp_durable_options options, trp_ref *ret_ref)

@@ -58,8 +58,7 @@ static int
 first_match(void *arg, const trp_msg *msg, trp_ref sender)
 {
     (void)sender;
-    return trp_subject_matches(arg, msg) ? TRP_PENDING_REMOVE | TRP_PENDING_STOP
-                                         : TRP_PENDING_NEXT;
+    return trp_subject_matches(arg, msg) ? TRP_PENDING_REMOVE | TRP_PENDING_STOP : TRP_PENDING_NEXT;
 }
 
 static trp_err
@@ -80,8 +79,9 @@ picker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     trp_subject_free(urgent);
     return TRP_OK;
 }
-static const trp_behaviour picker = { .size = sizeof(trp_behaviour), .name = "picker",
-                                      .version = 1, .receive = picker_receive };
+static const trp_behaviour picker = {
+    .size = sizeof(trp_behaviour), .name = "picker", .version = 1, .receive = picker_receive
+};
 
 /* UJ-07: the first one of a subject, out of its turn */
 static void

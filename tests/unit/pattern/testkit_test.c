@@ -13,7 +13,8 @@
 #define SPEAK_SAY(F, S) F(S, i32, number) F(S, u32, times)
 #define SPEAK_LATER(F, S) F(S, u32, after_ms)
 #define SPEAK_MESSAGES(M, P)                                                                       \
-    M(P, say, SPEAK_SAY) M(P, later, SPEAK_LATER)                                                  \
+    M(P, say, SPEAK_SAY)                                                                           \
+    M(P, later, SPEAK_LATER)                                                                       \
     M(P, rang, TRP_NO_FIELDS) M(P, crash, TRP_NO_FIELDS) M(P, relay, SPEAK_SAY)
 TRP_PROTOCOL(speak, SPEAK_MESSAGES)
 
@@ -52,10 +53,12 @@ speak(trp_ctx *ctx, void *state, const trp_msg *msg)
 }
 
 static const trp_protocol *const speak_accepts[] = { &speak_protocol, NULL };
-static const trp_behaviour speaker_behaviour = {
-    .size = sizeof(trp_behaviour), .name = "speaker", .version = 1,
-    .state_bytes = sizeof(speaker), .receive = speak, .accepts = speak_accepts
-};
+static const trp_behaviour speaker_behaviour = { .size = sizeof(trp_behaviour),
+                                                 .name = "speaker",
+                                                 .version = 1,
+                                                 .state_bytes = sizeof(speaker),
+                                                 .receive = speak,
+                                                 .accepts = speak_accepts };
 
 static trp_testkit *
 open_kit(uint32_t clock, trp_testkit_options options)

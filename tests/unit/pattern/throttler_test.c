@@ -135,16 +135,14 @@ static void
 the_rate_can_be_set(void)
 {
     trp_ref throttler = open_throttler(1, 1000, 0, true);
-    trp_throttler_set_rate rates[] = { { 0, 1000 },
-                                       { 2, 0 },
-                                       { 2, TRP_THROTTLER_INTERVAL_MS_MAX + 1 },
-                                       { 3, 50 } };
+    trp_throttler_set_rate rates[] = {
+        { 0, 1000 }, { 2, 0 }, { 2, TRP_THROTTLER_INTERVAL_MS_MAX + 1 }, { 3, 50 }
+    };
 
     tell_numbers(throttler, 1, 8);
     expect_numbers(1, 1);
     for (int i = 0; i < 3; i++) {
-        trp_system_tell(stage, throttler, &trp_throttler_set_rate_type, &rates[i],
-                        sizeof rates[i]);
+        trp_system_tell(stage, throttler, &trp_throttler_set_rate_type, &rates[i], sizeof rates[i]);
         expect_numbers(2, 1);
     }
     trp_system_tell(stage, throttler, &trp_throttler_set_rate_type, &rates[3], sizeof rates[3]);

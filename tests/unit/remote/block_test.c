@@ -61,9 +61,8 @@ map_of(uint32_t sending, uint32_t receiving)
         UNIT_EQUAL(trpi_address_parse(text, &nodes[i].address, NULL, NULL), TRP_OK);
         nodes[i].uid = 1000 + i;
     }
-    return (trpi_node_map){
-        .sending = sending, .receiving = receiving, .get = get, .intern = intern
-    };
+    return (
+        trpi_node_map){ .sending = sending, .receiving = receiving, .get = get, .intern = intern };
 }
 
 static void
@@ -149,10 +148,9 @@ carry(const trpi_serializer *serializer, const trp_type *from, trp_builder *b, c
 {
     trpi_node_map out = map_of(1, 2), in = map_of(2, 1);
     trpi_buffer wire = { 0 };
-    trp_err err =
-        trpi_encode(serializer, from, trp_built(b), trp_built_bytes(b), &out, &wire);
-    err = err != TRP_OK ? err
-                        : trpi_decode(serializer, to, wire.data, wire.count, &in, ret_payload);
+    trp_err err = trpi_encode(serializer, from, trp_built(b), trp_built_bytes(b), &out, &wire);
+    err =
+        err != TRP_OK ? err : trpi_decode(serializer, to, wire.data, wire.count, &in, ret_payload);
     trpi_buffer_fini(&wire);
     return err;
 }
@@ -185,8 +183,8 @@ a_type_of_full_depth_goes_through_every_serializer(void)
         trpi_buffer payload = { 0 };
         size_t count = 0;
         deep_a *a = TRP_BUILD(&b, deep_a);
-        deep_d *d = TRP_BUILD_ARRAY(&b, &TRP_BUILD_ARRAY(&b, &TRP_BUILD_ARRAY(&b, &a->b, 1)->c,
-                                                         1)->d, 1);
+        deep_d *d =
+            TRP_BUILD_ARRAY(&b, &TRP_BUILD_ARRAY(&b, &TRP_BUILD_ARRAY(&b, &a->b, 1)->c, 1)->d, 1);
         TRP_BUILD_ARRAY(&b, &d->refs, 1)[0] = (trp_ref){ 1, 5, 6, 0 };
         UNIT_EQUAL(carry(all[i], &deep_a_type, &b, &deep_a_type, &payload), TRP_OK);
         trp_msg *msg = message_of(&deep_a_type, &payload);
@@ -250,8 +248,8 @@ half_a_block_on_the_wire_is_an_error_or_another_version(void)
         trpi_buffer wire = { 0 }, payload = { 0 };
         trp_builder b;
         history_fill(&b, TRP_BUILD(&b, chat_history));
-        UNIT_EQUAL(trpi_encode(all[i], &chat_history_type, trp_built(&b), trp_built_bytes(&b),
-                               &out, &wire),
+        UNIT_EQUAL(trpi_encode(all[i], &chat_history_type, trp_built(&b), trp_built_bytes(&b), &out,
+                               &wire),
                    TRP_OK);
         trp_build_free(&b);
         for (size_t count = 0; count < wire.count; count++) {
@@ -262,7 +260,8 @@ half_a_block_on_the_wire_is_an_error_or_another_version(void)
             UNIT_TRUE(err != TRP_OK || all[i] == &trpi_serializer_raw);
             UNIT_EQUAL(err == TRP_OK
                            ? trpi_payload_check(&chat_history_type, payload.data, payload.count)
-                           : payload.count == 0 ? TRP_OK : TRP_EDATA,
+                       : payload.count == 0 ? TRP_OK
+                                            : TRP_EDATA,
                        TRP_OK);
             trpi_buffer_clear(&payload);
             free(cut);
@@ -273,8 +272,7 @@ half_a_block_on_the_wire_is_an_error_or_another_version(void)
 }
 
 static trp_err
-decode_text(const trpi_serializer *serializer, const trp_type *type, const char *wire,
-            size_t bytes)
+decode_text(const trpi_serializer *serializer, const trp_type *type, const char *wire, size_t bytes)
 {
     trpi_node_map in = map_of(2, 1);
     trpi_buffer payload = { 0 };
@@ -287,9 +285,15 @@ static void
 what_is_not_of_its_kind_is_refused(void)
 {
     static const char *const bad[] = {
-        "{\"room\":5}",       "{\"lines\":{}}",          "{\"lines\":[[]]}", "{\"tags\":[1]}",
-        "{\"icon\":\"AA=\"}", "{\"lines\":[{\"author\":[]}]}", "{\"members\":[5]}",
-        "{\"lines\":[{\"reads\":[-1]}]}", "[]",
+        "{\"room\":5}",
+        "{\"lines\":{}}",
+        "{\"lines\":[[]]}",
+        "{\"tags\":[1]}",
+        "{\"icon\":\"AA=\"}",
+        "{\"lines\":[{\"author\":[]}]}",
+        "{\"members\":[5]}",
+        "{\"lines\":[{\"reads\":[-1]}]}",
+        "[]",
     };
     register_all();
     UNIT_EQUAL(decode_text(&trpi_serializer_json, &chat_history_type, "{\"lines\":[{}]}", 14),
@@ -301,9 +305,9 @@ what_is_not_of_its_kind_is_refused(void)
     /* a NUL inside a text */
     UNIT_EQUAL(decode_text(&trpi_serializer_raw, &chat_history_type, "\2\0\0\0a\0", 6), TRP_EDATA);
     UNIT_EQUAL(decode_text(&trpi_serializer_raw, &chat_history_type, "\2\0\0\0ab", 6), TRP_OK);
-    UNIT_EQUAL(decode_text(&trpi_serializer_msgpack, &chat_history_type, "\x81\xa4room\xa2\x61\0",
-                           9),
-               TRP_EDATA);
+    UNIT_EQUAL(
+        decode_text(&trpi_serializer_msgpack, &chat_history_type, "\x81\xa4room\xa2\x61\0", 9),
+        TRP_EDATA);
     /* more elements than there are bytes left */
     UNIT_EQUAL(decode_text(&trpi_serializer_raw, &chat_history_type,
                            "\0\0\0\0\1\xff\xff\xff\xff\0\0\0\0", 13),
@@ -367,8 +371,7 @@ what_a_serializer_of_the_programs_decodes_is_checked(void)
     memset(&h, 0, sizeof h);
     UNIT_EQUAL(decode_text(&serializer, &chat_history_type, (const char *)&h, sizeof h), TRP_OK);
     h.lines.array = (trp_array){ 8, 1000 };
-    UNIT_EQUAL(decode_text(&serializer, &chat_history_type, (const char *)&h, sizeof h),
-               TRP_EDATA);
+    UNIT_EQUAL(decode_text(&serializer, &chat_history_type, (const char *)&h, sizeof h), TRP_EDATA);
 }
 
 static void
@@ -379,8 +382,8 @@ golden_write(FILE *file)
         trpi_buffer wire = { 0 };
         trp_builder b;
         history_fill(&b, TRP_BUILD(&b, chat_history));
-        UNIT_EQUAL(trpi_encode(all[i], &chat_history_type, trp_built(&b), trp_built_bytes(&b),
-                               &out, &wire),
+        UNIT_EQUAL(trpi_encode(all[i], &chat_history_type, trp_built(&b), trp_built_bytes(&b), &out,
+                               &wire),
                    TRP_OK);
         (void)fprintf(file, "history-%s ", all[i]->name);
         for (size_t at = 0; at < wire.count; at++) {

@@ -20,7 +20,7 @@ typedef struct way {
 static void
 way_begin(way *w, uint64_t bytes_a_second, uint64_t base_us)
 {
-    memset(w, 0, sizeof(*w));
+    memset(w, 0, sizeof *w);
     w->bytes_a_second = bytes_a_second;
     w->base_us = base_us;
     w->srtt_us = (double)base_us;
@@ -133,8 +133,9 @@ a_link_that_becomes_wide_is_used_and_one_that_becomes_narrow_is_bounded(void)
 static void
 a_bound_that_held_nothing_back_does_not_grow(void)
 {
-    trpi_bottleneck look = { .in_kernel = 5000, .rtt_us = 100000, .min_rtt_us = 50000,
-                             .rate = 1000000 };
+    trpi_bottleneck look = {
+        .in_kernel = 5000, .rtt_us = 100000, .min_rtt_us = 50000, .rate = 1000000
+    };
     UNIT_EQUAL(trpi_bottleneck_limit(&look, 10000), 10000);
     look.held = true;
     UNIT_EQUAL(trpi_bottleneck_limit(&look, 10000), 40000); /* four times at most */
@@ -150,7 +151,8 @@ the_bounds_have_a_least_and_a_most(void)
 {
     trpi_bottleneck look = { .in_kernel = 8192, .rtt_us = 60000000, .rate = 1 };
     UNIT_EQUAL(trpi_bottleneck_limit(&look, 8192), TRPI_BOTTLENECK_BYTES_MIN);
-    look = (trpi_bottleneck){ .in_kernel = TRPI_BOTTLENECK_BYTES_MAX, .rtt_us = 500001,
+    look = (trpi_bottleneck){ .in_kernel = TRPI_BOTTLENECK_BYTES_MAX,
+                              .rtt_us = 500001,
                               .rate = UINT64_MAX };
     UNIT_TRUE(trpi_bottleneck_limit(&look, 0) < TRPI_BOTTLENECK_BYTES_MAX);
     look.rtt_us = 499999;

@@ -526,8 +526,7 @@ what_does_not_fit_a_shared_frame_leaves_it_as_it_was(void)
                   TRPI_MANY_RECORD_BYTES;
     UNIT_EQUAL(trpi_many_begin(&out, &message, TRPI_CODE_SENDING), TRP_OK);
     size_t before = out.count;
-    UNIT_EQUAL(trpi_many_append(&out, 0, NULL, &map, &trp_bytes_type, big, room + 1),
-               TRP_EMSGSIZE);
+    UNIT_EQUAL(trpi_many_append(&out, 0, NULL, &map, &trp_bytes_type, big, room + 1), TRP_EMSGSIZE);
     golden_names names = names_make(); /* names a third node */
     UNIT_EQUAL(trpi_many_append(&out, 0, &trpi_serializer_raw, &map, &golden_names_type, &names,
                                 sizeof names),
@@ -585,12 +584,20 @@ static void
 order_lines(FILE *file)
 {
     int64_t number = 42;
-    trpi_deploy deploy = { .behaviour = "teller", .version = 3, .path = "/user/bank/teller",
-                           .dispatcher = "pinned", .args_type = &trp_i64_type, .args = &number,
-                           .args_bytes = sizeof number, .supervisor = { 1, 7, 9, 0 } };
+    trpi_deploy deploy = { .behaviour = "teller",
+                           .version = 3,
+                           .path = "/user/bank/teller",
+                           .dispatcher = "pinned",
+                           .args_type = &trp_i64_type,
+                           .args = &number,
+                           .args_bytes = sizeof number,
+                           .supervisor = { 1, 7, 9, 0 } };
     trp_failure failure = { .err = TRP_EFAILED, .code = -1, .reason = "no more paper" };
-    trpi_system_message order = { .signal = TRPI_SIGNAL_DEPLOY, .to_slot = 4, .to_generation = 5,
-                                  .from_slot = 2, .from_generation = 3 };
+    trpi_system_message order = { .signal = TRPI_SIGNAL_DEPLOY,
+                                  .to_slot = 4,
+                                  .to_generation = 5,
+                                  .from_slot = 2,
+                                  .from_generation = 3 };
     uint8_t body[TRPI_SYSTEM_BODY_BYTES];
     trpi_serializers serializers;
     trpi_node_map map = map_of(1, 2);
@@ -651,8 +658,13 @@ golden_write(FILE *file)
     trpi_buffer_clear(&out);
     (void)trpi_manifest_append(&out, trpi_hash_text("golden.names"), "golden.names");
     hex_line(file, "manifest", &out);
-    trpi_system_message watch = { .seq = 9, .signal = TRPI_SIGNAL_WATCH, .flag = 1, .to_slot = 1,
-                                  .to_generation = 3, .from_slot = 2, .from_generation = 5 };
+    trpi_system_message watch = { .seq = 9,
+                                  .signal = TRPI_SIGNAL_WATCH,
+                                  .flag = 1,
+                                  .to_slot = 1,
+                                  .to_generation = 3,
+                                  .from_slot = 2,
+                                  .from_generation = 5 };
     trpi_put_u64(bytes, watch.seq);
     trpi_system_body_encode(bytes + 8, &watch);
     trpi_buffer_clear(&out);
@@ -684,8 +696,8 @@ golden_write_minor_2(FILE *file)
     (void)trpi_buffer_append(&out, head, sizeof head, TRPI_BUFFER_NO_LIMIT);
     hex_line(file, "preamble-large", &out);
     trpi_handshake handshake = handshake_make();
-    handshake.features = TRPI_FEATURE_MANY | TRPI_FEATURE_DEPLOY | TRPI_FEATURE_LANES |
-                         TRPI_FEATURE_LZ4;
+    handshake.features =
+        TRPI_FEATURE_MANY | TRPI_FEATURE_DEPLOY | TRPI_FEATURE_LANES | TRPI_FEATURE_LZ4;
     handshake.minor = 2;
     trpi_buffer_clear(&out);
     (void)trpi_handshake_append(&out, TRPI_FRAME_HANDSHAKE_REQUEST, &handshake);

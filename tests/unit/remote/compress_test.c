@@ -89,7 +89,7 @@ a_bomb_is_refused_before_anything_is_allocated(void)
     trpi_buffer_fini(&scratch);
     trpi_frame_header_decode(out.data, &frame);
     uint32_t block = frame.bytes - TRPI_USER_FIXED_BYTES - 4;
-    uint32_t claims[] = { UINT32_MAX, 64u << 20, (block + 1) * TRPI_COMPRESS_RATIO_MAX,
+    uint32_t claims[] = { UINT32_MAX,   64u << 20,    (block + 1) * TRPI_COMPRESS_RATIO_MAX,
                           BODY_MAX + 1, BODY_MAX - 1, 0 };
     for (size_t i = 0; i < sizeof claims / sizeof claims[0]; i++) {
         trpi_put_u32(out.data + CLAIM_AT, claims[i]);

@@ -72,9 +72,9 @@ another_secret_is_wrong_at_both_ends(void)
 static void
 any_of_two_secrets_will_do_at_either_end(void)
 {
-    static const trpi_secrets *const pairs[][2] = { { &two, &one },   { &one, &two },
-                                                    { &two, &other }, { &other, &two },
-                                                    { &two, &two } };
+    static const trpi_secrets *const pairs[][2] = {
+        { &two, &one }, { &one, &two }, { &two, &other }, { &other, &two }, { &two, &two }
+    };
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
         trpi_cookie_result result[2];
         talk(pairs[i][0], pairs[i][1], unbound, unbound, 64, result);

@@ -23,10 +23,9 @@ refused_because(const char *why)
 }
 
 static const trp_behaviour unknown = TRP_BEHAVIOUR_INIT("unknown", char, pair_echo_receive);
-static const trp_behaviour newer = { .size = sizeof(trp_behaviour),
-                                     .name = "worker",
-                                     .version = 2,
-                                     .receive = pair_echo_receive };
+static const trp_behaviour newer = {
+    .size = sizeof(trp_behaviour), .name = "worker", .version = 2, .receive = pair_echo_receive
+};
 
 /* REMOTE-18: a restart tries again. */
 static void
@@ -217,7 +216,7 @@ too_many_orders_wait(void)
                            .supervisor = d.parent,
                            .args_type = &trp_bytes_type,
                            .args = args,
-                           .args_bytes = sizeof args };
+                           .args_bytes = sizeof(args) };
     trpi_order order = { &deploy, NULL };
     trpi_mem_network_fault_set(d.pair.network, pair_cut_all, NULL);
     trpi_mem_network_cut(d.pair.network, NULL, NULL);

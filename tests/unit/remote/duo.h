@@ -32,7 +32,7 @@ setup(void)
     pki_node(&all, "ca", "early", "127.0.0.1", 20, 400);
     pki_node(&all, "ca", "elsewhere", "10.9.8.7", -1, 400);
     char *one = pki_read(&all, "ca.pem"), *two = pki_read(&all, "other.pem"), both[8192];
-    (void)snprintf(both, sizeof both, "%s%s", one, two);
+    (void)snprintf(both, sizeof(both), "%s%s", one, two);
     pki_write(&all, "both.pem", both);
     trpi_free(one);
     trpi_free(two);

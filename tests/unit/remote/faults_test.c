@@ -128,7 +128,7 @@ streams_are_cut_wherever_their_reads_end(void)
     trpi_buffer all = { 0 };
 
     trpi_preamble_encode(start, &preamble);
-    UNIT_EQUAL(trpi_buffer_append(&all, start, sizeof start, SIZE_MAX), TRP_OK);
+    UNIT_EQUAL(trpi_buffer_append(&all, start, sizeof(start), SIZE_MAX), TRP_OK);
     for (size_t i = 0; i <= sizeof body; i += 10) {
         UNIT_EQUAL(trpi_frame_append(&all, TRPI_FRAME_PING, 0, 0, body, i), TRP_OK);
     }
@@ -168,7 +168,7 @@ what_is_not_our_wire_passes_as_it_comes(void)
     memset(&book, 0, sizeof book);
     trpi_preamble_encode(start, &preamble);
     trpi_frame_header_encode(header, TRPI_FAULT_FRAME_BYTES_MAX + 1, TRPI_FRAME_USER, 0, 0);
-    UNIT_EQUAL(trpi_fault_cutter_feed(&cutter, start, sizeof start, cut_note, &book), TRP_OK);
+    UNIT_EQUAL(trpi_fault_cutter_feed(&cutter, start, sizeof(start), cut_note, &book), TRP_OK);
     UNIT_EQUAL(trpi_fault_cutter_feed(&cutter, header, sizeof header, cut_note, &book), TRP_OK);
     UNIT_TRUE(book.preambles == 1 && book.raws == 1 && book.bytes == 24);
     trpi_fault_cutter_fini(&cutter);

@@ -10,7 +10,7 @@ enum { MAX = 4096 };
 
 typedef struct seen {
     uint32_t preambles, frames;
-    uint64_t sum;       /* of kinds, lengths and body bytes, in order */
+    uint64_t sum; /* of kinds, lengths and body bytes, in order */
     trp_err answer;
     struct account *account; /* or NULL */
 } seen;

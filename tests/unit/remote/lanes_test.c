@@ -363,17 +363,16 @@ what_cannot_be_sent_does_not_keep_the_large_lane(void)
     pair p;
     enum { TOO_LARGE = 70000 };
     static const uint8_t large[TOO_LARGE] = { 0 };
-    trpi_remote_options options = { .frame_bytes_max = 65536,
-                                    .large_threshold_bytes = THRESHOLD };
+    trpi_remote_options options = { .frame_bytes_max = 65536, .large_threshold_bytes = THRESHOLD };
     trp_system_stats stats = { .size = sizeof stats };
     begin(&p, true, &options, &options);
     trpi_peer *peer = peer_of(&p, 0);
     for (int i = 0; i < 200; i++) {
         trp_system_tell(p.system[0], receivers[i % RECEIVERS], &trp_bytes_type, large, TOO_LARGE);
     }
-    UNIT_WAIT((trp_system_stats_get(p.system[0], &stats),
-               stats.dead_letters[TRP_DEAD_TOO_LARGE] == 200),
-              20000);
+    UNIT_WAIT(
+        (trp_system_stats_get(p.system[0], &stats), stats.dead_letters[TRP_DEAD_TOO_LARGE] == 200),
+        20000);
     uint32_t pins = 1;
     UNIT_WAIT((pthread_mutex_lock(&peer->lock), pins = peer->large.pins,
                pthread_mutex_unlock(&peer->lock), pins == 0),
@@ -459,8 +458,8 @@ what_waits_is_sorted_by_recipient(void)
     UNIT_EQUAL(lanes_used, 4);
     UNIT_EQUAL(lost.count, 0);
     /* with one manifest: names do not become more each time */
-    UNIT_EQUAL(back[TRPI_LANE_ORDINARY].count, frames.count - TRPI_FRAME_HEADER_BYTES -
-                                                   TRPI_USER_FIXED_BYTES - 4);
+    UNIT_EQUAL(back[TRPI_LANE_ORDINARY].count,
+               frames.count - TRPI_FRAME_HEADER_BYTES - TRPI_USER_FIXED_BYTES - 4);
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
         UNIT_TRUE((back[lane].count > 0) == (lane == TRPI_LANE_ORDINARY));
         trpi_buffer_fini(&back[lane]);

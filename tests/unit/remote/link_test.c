@@ -74,8 +74,8 @@ on_closed(void *user, trpi_link *link, trp_err err, const char *reason)
     }
     atomic_fetch_add(&e->closed, 1);
 }
-static const trpi_transport_events events = { on_accepted, on_connected, on_bytes, on_written,
-                                              on_closed, NULL };
+static const trpi_transport_events events = { on_accepted, on_connected, on_bytes,
+                                              on_written,  on_closed,    NULL };
 
 static trpi_world *world;
 static trpi_transport *transport;

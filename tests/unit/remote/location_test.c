@@ -27,8 +27,8 @@ static size_t seen_bytes;
 static void
 note(const char *what, int64_t value)
 {
-    int n = snprintf(seen + seen_bytes, sizeof seen - seen_bytes, "%s(%lld) ", what,
-                     (long long)value);
+    int n =
+        snprintf(seen + seen_bytes, sizeof seen - seen_bytes, "%s(%lld) ", what, (long long)value);
 
     UNIT_REQUIRE(n > 0 && (size_t)n < sizeof seen - seen_bytes);
     seen_bytes += (size_t)n;

@@ -17,8 +17,8 @@ map_of(uint32_t sending, uint32_t receiving)
     trpi_serializers_init(&serializers);
     UNIT_REQUIRE(trp_protocol_register(&parcel_protocol) == TRP_OK);
     UNIT_REQUIRE(trp_protocol_register(&trp_reliable_proxy_protocol) == TRP_OK);
-    return (trpi_node_map){ .serializers = &serializers, .sending = sending,
-                            .receiving = receiving };
+    return (
+        trpi_node_map){ .serializers = &serializers, .sending = sending, .receiving = receiving };
 }
 
 typedef struct full {
@@ -150,9 +150,9 @@ only_its_own_serializer_reads_a_parcel(void)
     for (uint16_t id = 0; id < TRP_SERIALIZER_ID_FIRST; id++) {
         const trpi_serializer *other = trpi_serializers_get(&serializers, id);
         if (other != NULL && other != &trpi_serializer_parcel) {
-            UNIT_EQUAL(trpi_decode(other, &trpi_parcel_type, (const uint8_t *)&f, sizeof f, &map,
-                                   &out),
-                       TRP_EDATA);
+            UNIT_EQUAL(
+                trpi_decode(other, &trpi_parcel_type, (const uint8_t *)&f, sizeof f, &map, &out),
+                TRP_EDATA);
             others++;
         }
     }

@@ -11,19 +11,24 @@
 #include "tests/unit/remote/order.pb-c.h"
 
 #define SHOP_ORDER(F, S)                                                                           \
-    F(S, i64, amount) F(S, text32, name) F(S, bool, paid) F(S, i32, shift) F(S, u32, priority)     \
-    F(S, u64, number) F(S, f64, weight) F(S, ref, owner) F(S, ref, third)
+    F(S, i64, amount)                                                                              \
+    F(S, text32, name)                                                                             \
+    F(S, bool, paid)                                                                               \
+    F(S, i32, shift)                                                                               \
+    F(S, u32, priority) F(S, u64, number) F(S, f64, weight) F(S, ref, owner) F(S, ref, third)
 #define SHOP_OLD(F, S) F(S, text32, name) F(S, i64, amount)
 #define SHOP_STRANGE(F, S) F(S, i64, amount) F(S, i64, colour)
 #define SHOP_KIND(F, S) F(S, i32, amount)
 #define SHOP_TAGS(F, S) F(S, text32, tags)
 #define SHOP_PARCEL(F, S)                                                                          \
-    F(S, text, title) F(S, u32, count) F(S, array(i64), weights) F(S, bytes, picture)              \
-    F(S, array(text), marks)
+    F(S, text, title)                                                                              \
+    F(S, u32, count) F(S, array(i64), weights) F(S, bytes, picture) F(S, array(text), marks)
 #define SHOP_NESTED(F, S) F(S, i64, amount) F(S, struct(shop_old), inside)
 #define SHOP_MESSAGES(M, P)                                                                        \
-    M(P, order, SHOP_ORDER) M(P, old, SHOP_OLD) M(P, strange, SHOP_STRANGE) M(P, kind, SHOP_KIND)  \
-    M(P, tags, SHOP_TAGS) M(P, parcel, SHOP_PARCEL) M(P, nested, SHOP_NESTED)
+    M(P, order, SHOP_ORDER)                                                                        \
+    M(P, old, SHOP_OLD)                                                                            \
+    M(P, strange, SHOP_STRANGE)                                                                    \
+    M(P, kind, SHOP_KIND) M(P, tags, SHOP_TAGS) M(P, parcel, SHOP_PARCEL) M(P, nested, SHOP_NESTED)
 TRP_PROTOCOL(shop, SHOP_MESSAGES)
 
 enum { HEAD_BYTES = 12 }; /* before the payload, docs of trp_serialize */
@@ -123,8 +128,12 @@ versions_understand_each_other(void)
     trp_ref owner;
     trp_system *old_node = open_system(&owner), *new_node = open_system(&owner);
     const Shop__Order sent = { PROTOBUF_C_MESSAGE_INIT(&shop__order__descriptor),
-                               .amount = 7, .name = (char *)"pears", .owner = (char *)"",
-                               .third = (char *)"", .note = (char *)"in haste", .paid = 1 };
+                               .amount = 7,
+                               .name = (char *)"pears",
+                               .owner = (char *)"",
+                               .third = (char *)"",
+                               .note = (char *)"in haste",
+                               .paid = 1 };
     uint8_t wire[128];
     shop_old old = { "plums", 5 };
     trp_msg *data = NULL, *back = NULL;
@@ -132,7 +141,7 @@ versions_understand_each_other(void)
     UNIT_EQUAL(trp_protobuf_bind(old_node, &shop_old_type, &shop__old_order__descriptor), TRP_OK);
     UNIT_EQUAL(trp_protobuf_bind(new_node, &shop_old_type, &shop__order__descriptor), TRP_OK);
     /* new writer, old reader */
-    UNIT_REQUIRE(trp_serialize(old_node, &shop_old_type, &old, sizeof old, &data) == TRP_OK);
+    UNIT_REQUIRE(trp_serialize(old_node, &shop_old_type, &old, sizeof(old), &data) == TRP_OK);
     memcpy(wire, trp_msg_payload(data), HEAD_BYTES);
     size_t bytes = HEAD_BYTES + shop__order__pack(&sent, wire + HEAD_BYTES);
     UNIT_REQUIRE(trp_deserialize(old_node, wire, bytes, &back) == TRP_OK);
@@ -143,7 +152,7 @@ versions_understand_each_other(void)
     /* old writer, new reader */
     UNIT_REQUIRE(trp_deserialize(new_node, trp_msg_payload(data), trp_msg_bytes(data), &back) ==
                  TRP_OK);
-    UNIT_EQUAL(memcmp(trp_msg_payload(back), &old, sizeof old), 0);
+    UNIT_EQUAL(memcmp(trp_msg_payload(back), &old, sizeof(old)), 0);
     Shop__Order *generated =
         shop__order__unpack(NULL, trp_msg_bytes(data) - HEAD_BYTES,
                             (const uint8_t *)trp_msg_payload(data) + HEAD_BYTES);
@@ -217,8 +226,7 @@ what_varies_is_a_protobuf_message_too(void)
         trp_msg_free(data);
     }
     /* a struct inside is not translated */
-    UNIT_EQUAL(trp_protobuf_bind(system, &shop_nested_type, &shop__nested__descriptor),
-               TRP_EINVAL);
+    UNIT_EQUAL(trp_protobuf_bind(system, &shop_nested_type, &shop__nested__descriptor), TRP_EINVAL);
     close_system(system);
 }
 

@@ -122,10 +122,9 @@ static void
 nothing_is_lost_when_connections_break_and_are_full(void)
 {
     enum { COUNT = 20000, EACH = 2000 };
-    trpi_remote_options options = { .backoff_min_ms = 1,
-                                    .backoff_max_ms = 10,
-                                    .frame_bytes_max = 32768,
-                                    .lane_bytes_max = 65536 };
+    trpi_remote_options options = {
+        .backoff_min_ms = 1, .backoff_max_ms = 10, .frame_bytes_max = 32768, .lane_bytes_max = 65536
+    };
     trp_ref proxy = begin(&options, false);
 
     atomic_store(&writes, 0);
@@ -149,7 +148,8 @@ nothing_is_lost_when_connections_break_and_are_full(void)
 
 static trp_type stay_type = { .name = "reliable-test.stay",
                               .flags = TRP_TYPE_VARIABLE | TRP_TYPE_LOCAL };
-static trp_type bound_type = { .name = "reliable-test.bound", .tag = 1,
+static trp_type bound_type = { .name = "reliable-test.bound",
+                               .tag = 1,
                                .flags = TRP_TYPE_VARIABLE };
 static trp_type *const test_types[] = { &stay_type, &bound_type };
 static const trp_protocol test_protocol = { "reliable-test", test_types, 2 };

@@ -161,13 +161,11 @@ caller_start(caller *c, const duo *d)
     char path[128], bytes[16384];
     c->context = SSL_CTX_new(TLS_client_method());
     UNIT_REQUIRE(c->context != NULL);
-    UNIT_EQUAL(SSL_CTX_use_certificate_file(c->context,
-                                            pki_path(&all, "right.pem", path, sizeof path),
-                                            SSL_FILETYPE_PEM),
+    UNIT_EQUAL(SSL_CTX_use_certificate_file(
+                   c->context, pki_path(&all, "right.pem", path, sizeof path), SSL_FILETYPE_PEM),
                1);
-    UNIT_EQUAL(SSL_CTX_use_PrivateKey_file(c->context,
-                                           pki_path(&all, "right.key", path, sizeof path),
-                                           SSL_FILETYPE_PEM),
+    UNIT_EQUAL(SSL_CTX_use_PrivateKey_file(
+                   c->context, pki_path(&all, "right.key", path, sizeof path), SSL_FILETYPE_PEM),
                1);
     c->ssl = SSL_new(c->context);
     c->in = BIO_new(BIO_s_mem());
@@ -245,7 +243,7 @@ files_that_do_not_fit_are_refused_at_the_start(void)
     file_copy("right.key", "mixed.key");
     char *one = pki_read(&all, "none-revoked.pem"), *two = pki_read(&all, "right-revoked.pem");
     char both[8192]; /* two lists, the second one cut off */
-    (void)snprintf(both, sizeof both, "%s%.*s", one, (int)strlen(two) / 2, two);
+    (void)snprintf(both, sizeof(both), "%s%.*s", one, (int)strlen(two) / 2, two);
     pki_write(&all, "damaged.pem", both);
     trpi_free(one);
     trpi_free(two);

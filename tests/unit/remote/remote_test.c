@@ -293,9 +293,8 @@ a_peer_introduces_so_many_nodes_and_with_one_more_the_first_is_over(void)
     atomic_store(&counted, 0);
     atomic_store(&disorder, 0);
     pair_spawn(p.system[0], &counter, "counter", NULL, NULL, 0);
-    UNIT_EQUAL(trp_system_resolve(p.system[1],
-                                  pair_path(&p, 0, "/user/counter", path, sizeof path), 60000,
-                                  &to),
+    UNIT_EQUAL(trp_system_resolve(p.system[1], pair_path(&p, 0, "/user/counter", path, sizeof path),
+                                  60000, &to),
                TRP_OK);
     trp_ref who = pair_spawn(p.system[1], &introducer, NULL, NULL, NULL, 0);
     trp_system_tell(p.system[1], who, &trp_bytes_type, &to, sizeof to);

@@ -271,9 +271,9 @@ cookie_of_a_user_is_refused_by_the_name_of_its_file(void)
     UNIT_WAIT((knock(&d, 1), refused(&d, 0, TRPI_REFUSED_COOKIE) > 0), 60000);
     UNIT_WAIT(pair_logged("the peer has another cookie than /home/a/cookie"), 60000);
     UNIT_WAIT(pair_logged("the peer has another cookie than /home/b/cookie"), 60000);
-    UNIT_WAIT(trpi_remote_is_incompatible(d.remote[1], trpi_remote_address(d.remote[0]), why,
-                                          sizeof why),
-              60000);
+    UNIT_WAIT(
+        trpi_remote_is_incompatible(d.remote[1], trpi_remote_address(d.remote[0]), why, sizeof why),
+        60000);
     UNIT_TRUE(strncmp(why, "remote.cookie: 127.0.0.1:", 25) == 0);
     UNIT_TRUE(strstr(why, "has another cookie than /home/b/cookie") != NULL);
     duo_end(&d);
@@ -312,9 +312,9 @@ a_uid_that_somebody_else_claims_takes_no_lane_away(void)
     }
     trpi_address_format(&to.address, address, sizeof address);
     (void)snprintf(path, sizeof path, "%s/user/echo", address);
-    UNIT_EQUAL(trp_system_ask_path(honest->system, path, &trp_string_type, "hello", 5, 30000,
-                                   &reply),
-               TRP_OK);
+    UNIT_EQUAL(
+        trp_system_ask_path(honest->system, path, &trp_string_type, "hello", 5, 30000, &reply),
+        TRP_OK);
     trp_msg_free(reply);
     UNIT_EQUAL(refused_sum(&d, 0), 0);
     duo_end(&d);
@@ -430,7 +430,7 @@ bytes_of_a_stranger_are_bounded(void)
     static uint8_t bytes[MAX];
     duo d;
     limits_start(&d, &good_left, 0, MAX);
-    memcpy(bytes, start, sizeof start);
+    memcpy(bytes, start, sizeof(start));
     int fd = dial(&d);
     UNIT_EQUAL(send(fd, bytes, MAX, MSG_NOSIGNAL), MAX);
     int other = dial(&d); /* what comes of it is seen after what came of the first one */
@@ -530,10 +530,9 @@ bytes_keep_their_order_through_chunks_and_changes_of_keys(void)
                              .cert = pki_path(&all, "left.pem", cert, sizeof cert),
                              .key = pki_path(&all, "left.key", key, sizeof key),
                              .rekey_bytes = 1 << 18 };
-    trpi_secure_options options = { .inner = &trpi_link_nng_ops,
-                                    .tls = &tls,
-                                    .handshake_bytes_max = 65536,
-                                    .old_end_ms = 1000 };
+    trpi_secure_options options = {
+        .inner = &trpi_link_nng_ops, .tls = &tls, .handshake_bytes_max = 65536, .old_end_ms = 1000
+    };
     const trpi_transport_ops *ops = &trpi_secure_tls_ops;
     UNIT_REQUIRE(trpi_world_real_new(&world) == TRP_OK);
     UNIT_REQUIRE(ops->open(&options, world, &end_events, NULL, &transport) == TRP_OK);

@@ -9,15 +9,16 @@
 #include "tests/unit/remote/pair.h"
 
 #define SER_NUMBERS(F, S)                                                                          \
-    F(S, bool, yes) F(S, i32, i32) F(S, u32, u32) F(S, i64, i64) F(S, u64, u64) F(S, f64, f64)     \
-    F(S, text32, name)
+    F(S, bool, yes)                                                                                \
+    F(S, i32, i32) F(S, u32, u32) F(S, i64, i64) F(S, u64, u64) F(S, f64, f64) F(S, text32, name)
 #define SER_REFS(F, S) F(S, ref, here) F(S, ref, there) F(S, ref, nobody)
 #define SER_MESSAGES(M, P) M(P, numbers, SER_NUMBERS) M(P, refs, SER_REFS)
 TRP_PROTOCOL(ser, SER_MESSAGES)
 
 static trp_type parent_type = { "ser-more.parent", 4, 1, 0, NULL, 0, 0 };
 static trp_type child_type = { "ser-more.child", 4, 2, 0, NULL, 0, 0 };
-static trp_type local_type = { .name = "ser-more.local", .tag = 3,
+static trp_type local_type = { .name = "ser-more.local",
+                               .tag = 3,
                                .flags = TRP_TYPE_VARIABLE | TRP_TYPE_LOCAL };
 static trp_type *const more_types[] = { &parent_type, &child_type, &local_type };
 static const trp_protocol more_protocol = { "ser-more", more_types, 3 };

@@ -13,8 +13,8 @@
 #define TRIP_SHORT(F, S) F(S, u32, a)
 #define TRIP_MESSAGES(M, P)                                                                        \
     M(P, padded, TRIP_PADDED)                                                                      \
-    M(P, named, TRIP_NAMED) M(P, homely, TRIP_HOMELY) M(P, broken, TRIP_BROKEN)                    \
-    M(P, cropped, TRIP_SHORT)
+    M(P, named, TRIP_NAMED)                                                                        \
+    M(P, homely, TRIP_HOMELY) M(P, broken, TRIP_BROKEN) M(P, cropped, TRIP_SHORT)
 TRP_PROTOCOL(trip, TRIP_MESSAGES)
 
 static trp_type stay_type = { "tripl.stay", 4, 1, TRP_TYPE_LOCAL, NULL, 0, 0 };
@@ -195,9 +195,10 @@ the_configuration_switches_it(void)
     trip_padded p;
     trp_ref ref;
 
-    UNIT_REQUIRE(trp_config_parse_text("t.conf", "actor { serialize-messages = on\n"
-                                            "serialize-creators = on }\n", &config,
-                                  &error) == TRP_OK);
+    UNIT_REQUIRE(trp_config_parse_text("t.conf",
+                                       "actor { serialize-messages = on\n"
+                                       "serialize-creators = on }\n",
+                                       &config, &error) == TRP_OK);
     options.config = config;
     system = open_system(options);
     tell_in_every_way(system, 9);
@@ -210,7 +211,7 @@ the_configuration_switches_it(void)
     trp_config_unref(config);
 
     UNIT_REQUIRE(trp_config_parse_text("t.conf", "actor { serialize-messages = off }\n", &config,
-                                  &error) == TRP_OK);
+                                       &error) == TRP_OK);
     options.config = config;
     options.serialize_messages = 1;
     system = open_system(options);

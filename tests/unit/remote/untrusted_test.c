@@ -140,15 +140,14 @@ only_trusted_paths_may_be_selected(void)
     char path[TRP_PATH_BYTES_MAX];
     trp_msg *reply = NULL;
     (void)start(true);
-    UNIT_EQUAL(trp_system_ask_path(p.system[0],
-                                   pair_path(&p, 1, "/user/open", path, sizeof path),
+    UNIT_EQUAL(trp_system_ask_path(p.system[0], pair_path(&p, 1, "/user/open", path, sizeof path),
                                    &trp_string_type, "hello", 5, 30000, &reply),
                TRP_OK);
     trp_msg_free(reply);
     uint64_t before = dropped();
     trp_ref ref = TRP_REF_NONE;
-    UNIT_EQUAL(trp_system_resolve(p.system[0],
-                                  pair_path(&p, 1, "/user/counter", path, sizeof path), 500, &ref),
+    UNIT_EQUAL(trp_system_resolve(p.system[0], pair_path(&p, 1, "/user/counter", path, sizeof path),
+                                  500, &ref),
                TRP_ETIMEDOUT);
     UNIT_WAIT(dropped() == before + 1, 60000);
     pair_end(&p);
@@ -159,9 +158,8 @@ a_node_that_trusts_drops_nothing(void)
 {
     char path[TRP_PATH_BYTES_MAX];
     trp_ref ref = TRP_REF_NONE, to = pair_abroad(&p, start(false));
-    UNIT_EQUAL(trp_system_resolve(p.system[0],
-                                  pair_path(&p, 1, "/user/counter", path, sizeof path), 30000,
-                                  &ref),
+    UNIT_EQUAL(trp_system_resolve(p.system[0], pair_path(&p, 1, "/user/counter", path, sizeof path),
+                                  30000, &ref),
                TRP_OK);
     trp_ref eye = pair_spawn(p.system[0], &watcher, "watcher", NULL, NULL, 0);
     trp_system_tell(p.system[0], eye, &trp_bytes_type, &to, sizeof to);
@@ -189,9 +187,9 @@ frames_send(void)
     for (int channel = 0; channel < TRPI_CHANNEL_COUNT; channel++) {
         trpi_remote_control_bind(p.remote[1], (enum trpi_control_channel)channel, frame_arrived,
                                  NULL);
-        UNIT_EQUAL(trpi_remote_control_send(p.remote[0], &to, (enum trpi_control_channel)channel,
-                                            "x", 1),
-                   TRP_OK);
+        UNIT_EQUAL(
+            trpi_remote_control_send(p.remote[0], &to, (enum trpi_control_channel)channel, "x", 1),
+            TRP_OK);
     }
 }
 

@@ -9,7 +9,7 @@
 #include "sched/worker.h"
 
 #define JOBS 1000
-#define UNITS 1000 /* of work in a run: so that the slowest build does enough in a second */
+#define UNITS 1000      /* of work in a run: so that the slowest build does enough in a second */
 #define UNITS_WORSE 100 /* with the limit that is worse */
 
 typedef struct job {

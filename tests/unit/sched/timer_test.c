@@ -136,7 +136,7 @@ a_retired_object_waits_for_a_run_under_way(void)
     _Atomic uint32_t go = 0, freed = 0;
     uint64_t now;
 
-    memset(&job, 0, sizeof job);
+    memset(&job, 0, sizeof(job));
     job.go = &go;
     start();
     trpi_sched_inject(sched, &job.task);

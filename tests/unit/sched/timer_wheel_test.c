@@ -47,8 +47,14 @@ an_empty_wheel_has_no_next_tick(void)
 static void
 a_node_is_due_at_its_tick_and_not_before(void)
 {
-    static const uint64_t delays[] = { 1, 2, 63, 64, 65, 4095, 4096, 4097, 262143, 262144, 1u << 24,
-                                       (1ull << 36) - 1, 1ull << 36, (1ull << 36) + 5, 1ull << 37 };
+    static const uint64_t delays[] = { 1,          2,
+                                       63,         64,
+                                       65,         4095,
+                                       4096,       4097,
+                                       262143,     262144,
+                                       1u << 24,   (1ull << 36) - 1,
+                                       1ull << 36, (1ull << 36) + 5,
+                                       1ull << 37 };
 
     for (size_t i = 0; i < sizeof delays / sizeof delays[0]; i++) {
         trpi_wheel_node node = { NULL, NULL, 0, 0 };

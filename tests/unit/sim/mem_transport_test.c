@@ -54,8 +54,8 @@ on_closed(void *user, trpi_link *link, trp_err err, const char *reason)
     ((end *)user)->closed++;
     ops->release(link);
 }
-static const trpi_transport_events events = { on_accepted, on_connected, on_bytes, on_written,
-                                              on_closed, NULL };
+static const trpi_transport_events events = { on_accepted, on_connected, on_bytes,
+                                              on_written,  on_closed,    NULL };
 
 static trpi_mem_network *network;
 static trpi_transport *a, *b;
