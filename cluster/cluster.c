@@ -27,7 +27,8 @@ heartbeat_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes, siz
     }
     if (trpi_heartbeat_reply(bytes, count, answer)) {
         (void)trpi_remote_control_send(cluster->remote, from, TRPI_CHANNEL_HEARTBEAT, answer,
-                                       sizeof answer); /* a lost answer is the asker's business */
+                                       /* the sender of a request that gets no answer asks again */
+                                       sizeof answer);
         return;
     }
     uint8_t word[TRPI_HEARTBEAT_WORD_BYTES];
@@ -40,7 +41,7 @@ heartbeat_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes, siz
     pthread_mutex_unlock(&cluster->engine.lock);
     if (heard) {
         (void)trpi_remote_control_send(cluster->remote, from, TRPI_CHANNEL_HEARTBEAT, word,
-                                       sizeof word); /* a lost word is asked for again */
+                                       sizeof word); /* a lost frame is requested again */
     }
 }
 
@@ -81,7 +82,7 @@ lease_answered(void *arg, bool granted, const char *why)
     size_t bytes = why == NULL ? 0 : strlen(why);
     struct shell_command *command = shell_command_new(TRPI_MEMBER_LEASE, bytes + 1);
     if (command == NULL) {
-        return; /* no answer is a refusal, after a time */
+        return; /* a request without an answer counts as refused after operation-timeout */
     }
     command->granted = granted;
     memcpy(command->text, why == NULL ? "" : why, bytes + 1);
@@ -189,7 +190,7 @@ trpi_cluster_start(trp_system *system, trpi_remote *remote, const trpi_cluster_o
     if (err == TRP_OK) {
         err = join_seeds(cluster, options);
     }
-    if (err != TRP_OK) { /* the actor runs: the system has to end before the memory goes */
+    if (err != TRP_OK) { /* the actor runs: the system must end before the memory is freed */
         trpi_cluster_stop(cluster);
         *ret_cluster = cluster;
         return err;
@@ -216,7 +217,7 @@ trpi_cluster_stop(trpi_cluster *cluster)
         trp_system_stop_actor(cluster->system, cluster->actor);
     }
     pthread_mutex_lock(
-        &cluster->engine.lock); /* an actor that did not end in time may still run it */
+        &cluster->engine.lock); /* an actor that has not ended in time may still use it */
     bool needs_lease = trpi_member_needs_lease(cluster->engine.core);
     pthread_mutex_unlock(&cluster->engine.lock);
     if (needs_lease) {

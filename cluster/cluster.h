@@ -1,9 +1,8 @@
 /* cluster.h - the door of the cluster room: make a system a cluster node, command it, look at its
  * view.
  *
- * What actors and programs use stands in include/troupe/cluster.h; it finds the cluster of a
- * system by itself. This header is for the node program.
- */
+ * The API of actors and programs is include/troupe/cluster.h, which finds the cluster of a system
+ * by itself. This header is for the node program. */
 #ifndef TRPI_CLUSTER_CLUSTER_H
 #define TRPI_CLUSTER_CLUSTER_H
 
@@ -27,13 +26,15 @@ typedef struct trpi_cluster_options {
     const char *const *roles;
     uint32_t roles_count;
     const char *app_version; /* NULL: "0.0.0" */
-    /* Asked at once, in order; "self" stands for the own address. Empty: waits for a join. */
+    /* Seed nodes, asked at the start, in this order; "self" is this node's address. Empty: the node
+     * waits for a join. */
     const char *const *seed_nodes;
     uint32_t seed_nodes_count;
-    uint32_t quarantine_removed_after_ms; /* 5000: of those removed after Down */
-    uint32_t publish_stats_interval_ms;   /* a line with the figures of gossip; 0: none */
-    const char *lease_name;               /* NULL: "SYSTEM-lease" */
-    bool quiet;                           /* no log line for each change (cluster.log-info = off) */
+    uint32_t quarantine_removed_after_ms; /* 5000: from the removal after Down to the quarantine */
+    /* pause between two log lines with the statistics of gossip; 0: none */
+    uint32_t publish_stats_interval_ms;
+    const char *lease_name; /* NULL: "SYSTEM-lease" */
+    bool quiet;             /* no log line for each change (cluster.log-info = off) */
     /* Once, when this node's membership has ended, on the cluster's thread: must not block. */
     void (*stopped)(void *arg, trpi_member_stop why);
     void *stopped_arg;
@@ -47,8 +48,9 @@ typedef struct trpi_cluster_options {
  * TRP_ENOMEM, and those of trpi_system_spawn_internal. Thread: owner. */
 trp_err trpi_cluster_start(trp_system *system, trpi_remote *remote,
                            const trpi_cluster_options *options, trpi_cluster **ret_cluster);
-/* Stop hearing and talking; does not leave. Before trpi_remote_stop and trp_system_stop. NULL is
- * fine. The memory is freed by trpi_cluster_free, after trp_system_stop. */
+/* Stop sending and receiving, without leaving the cluster. Before trpi_remote_stop and
+ * trp_system_stop. NULL is fine. The memory is freed by trpi_cluster_free, after
+ * trp_system_stop. */
 void trpi_cluster_stop(trpi_cluster *cluster);
 void trpi_cluster_free(trpi_cluster *cluster); /* NULL is fine */
 

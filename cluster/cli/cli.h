@@ -1,5 +1,4 @@
-/* cli.h - what the files of the `troupe` program share: the parsed command line, output, the
- * request.
+/* cli.h - declarations that the files of the `troupe` program share: command line, output, request.
  *
  * The program is a thin client: it links libc, cJSON and a few files of base. `node`, `sim` and
  * `config` load libtroupe at run time (library.c), so that all other commands start in a
@@ -59,8 +58,8 @@ typedef enum trpi_cli_flag {
 } trpi_cli_flag;
 #define TRPI_CLI_BIT(flag) (UINT32_C(1) << TRPI_CLI_##flag)
 _Static_assert(TRPI_CLI_FLAG_COUNT <= 32, "flags of a command are a mask of 32 bits");
-/* Accepted by every command; WATCH, DRY_RUN and NO_WAIT only where they mean something: a flag that
- * says "change nothing" must never be ignored. */
+/* Accepted by every command; WATCH, DRY_RUN and NO_WAIT only where they have a meaning: --dry-run
+ * must never be ignored. */
 #define TRPI_CLI_EVERYWHERE                                                                        \
     (TRPI_CLI_BIT(SYSTEM) | TRPI_CLI_BIT(SOCKET) | TRPI_CLI_BIT(TIMEOUT) | TRPI_CLI_BIT(YES) |     \
      TRPI_CLI_BIT(QUIET) | TRPI_CLI_BIT(VERBOSE) | TRPI_CLI_BIT(COLOR) | TRPI_CLI_BIT(HELP) |      \
@@ -98,7 +97,7 @@ typedef enum trpi_cli_group {
 typedef struct trpi_cli_command {
     const char *name;
     trpi_cli_group group;
-    const char *usage;   /* what stands behind the name */
+    const char *usage;   /* the arguments, for the usage line */
     const char *summary; /* one line for the list */
     const char *text;    /* the rest of --help, or NULL */
     uint32_t flags;      /* mask, without TRPI_CLI_EVERYWHERE */
@@ -106,9 +105,9 @@ typedef struct trpi_cli_command {
     unsigned args_min, args_max;
     uint32_t timeout_ms; /* default */
     char completes;      /* 'm' members, 'p' paths or members, 'c' commands, 0 nothing */
-    bool passes_through; /* everything behind the name goes to run as it stands */
-    bool of_all_behind;  /* but for the flags that each command has, which may stand there, too */
-    bool takes_node;     /* and so do --system and --socket before it: they are a node's own */
+    bool passes_through; /* all words behind the name are passed to run unchanged */
+    bool of_all_behind;  /* except the flags of every command, which may be there, too */
+    bool takes_node;     /* and so are --system and --socket before it: a node has them itself */
     int (*run)(trpi_cli *cli);
 } trpi_cli_command;
 extern const trpi_cli_command trpi_cli_commands[];
@@ -125,7 +124,7 @@ struct trpi_cli {
     uint32_t from_env; /* mask of the flags that the environment gave */
     unsigned args_count;
     char *args[TRPI_CLI_ARGS_MAX + 1]; /* NULL-terminated */
-    char **rest;                       /* passes_through: what follows the name */
+    char **rest;                       /* passes_through: the words behind the name */
     int rest_count;
 
     trpi_cli_output output;
@@ -135,18 +134,18 @@ struct trpi_cli {
 
     int fd;                         /* -1: not connected */
     char path[TRPI_CTL_PATH_BYTES]; /* "" before the first connection */
-    /* NULL, or the request is an order: what goes on once the node has confirmed it */
+    /* NULL, or the request is an order: the text of what goes on once the node has confirmed it */
     const char *order;
     trpi_buffer in;
-    /* A stream, whose end is no error: by then the first object must have come; 0: it has, or the
-     * request is none. first_is_note: that it has not is said, and it goes on. */
+    /* A stream, whose end is no error: when its first object must have come; 0: it has, or the
+     * request is no stream. first_is_note: a late one is noted, and the stream goes on. */
     uint64_t first_due_ms;
     uint32_t first_ms; /* so long after it was asked */
     bool first_is_note;
-    bool holds_late; /* that no answer has come is written to late, for the caller to say */
+    bool holds_late; /* the text of a missing answer goes to late, for the caller to print */
     char late[512];
 };
-/* Behind timeout_ms of a request: for the answer of a node that has used all of it to arrive. */
+/* Time after timeout_ms for the answer of a node that has used all of timeout_ms. */
 #define TRPI_CLI_GRACE_MS 400u
 
 /* options.c. Fill cli from argv and the environment. 0, or the exit code with the reason printed.
@@ -168,15 +167,15 @@ bool trpi_cli_number(const trpi_cli *cli, trpi_cli_flag flag, uint32_t low, uint
 /* "500ms", "5s", "1.5s", "2m", "1h" in 1 ms .. 1 day. */
 bool trpi_cli_duration_parse(const char *text, uint32_t *ret_ms);
 
-/* suggest.c. The name of `names` (count of them) that is meant by word, or NULL. */
+/* suggest.c. Return the one of `names` (count of them) that is nearest to word, or NULL. */
 const char *trpi_cli_suggest(const char *word, const char *const *names, size_t names_count);
 int trpi_cli_fail_command(const char *word);  /* no such command: 64 */
 int trpi_cli_address_check(const char *text); /* 0, or 64: no PROTOCOL://SYSTEM@HOST:PORT */
 
-/* client.c. Connect, to the same node as before; 0, or the exit code with what was tried printed.
+/* client.c. Connect, to the same node as before; 0, or the exit code, with the attempts printed.
  * 75: it does not accept. */
 int trpi_cli_connect(trpi_cli *cli);
-/* Before a pause: the node closes a connection that rests. The next call connects again. */
+/* Close before a pause, since the node closes an idle connection. The next call connects again. */
 void trpi_cli_disconnect(trpi_cli *cli);
 /* {"v":1,"cmd":cmd,"timeoutMs":...}; NULL: out of memory. */
 cJSON *trpi_cli_request_new(const trpi_cli *cli, const char *cmd);
@@ -197,7 +196,7 @@ void trpi_cli_note(const trpi_cli *cli, const char *format, ...)
     TRP_PRINTF(2, 3); /* stderr, not with -q */
 /* Pretty JSON, or one line for jsonl and --watch; "ok" is left out. Flushes. */
 void trpi_cli_print_json(const trpi_cli *cli, const cJSON *json);
-/* Of a reply of why or status: what blocks, and below each what would help. */
+/* Print the reasons in a reply of why or status, each with its advice below. */
 void trpi_cli_print_reasons(const cJSON *reply);
 void trpi_cli_flush(void); /* a write error ends the program: 0 for a closed pipe, else 70 */
 char *trpi_cli_age(double ms, char buffer[24]);         /* "3m12s", "4s", "120ms" */
@@ -212,7 +211,7 @@ bool trpi_cli_get_true(const cJSON *object, const char *key);
 const char *trpi_cli_short(const char *address);
 uint64_t trpi_cli_now_ms(void); /* monotonic */
 void trpi_cli_sleep_ms(uint32_t ms);
-/* Begin one picture of --watch: clears on a terminal. */
+/* Begin one output of --watch: clears the screen of a terminal. */
 void trpi_cli_watch_begin(const trpi_cli *cli);
 /* Run `once` (0: go on) each cli->watch_ms, or one time. */
 int trpi_cli_repeat(trpi_cli *cli, int (*once)(trpi_cli *cli));
@@ -233,7 +232,7 @@ int trpi_cli_library_call(const char *name, int argc, char **argv);
 
 /* help.c, completion.c */
 void trpi_cli_help_all(FILE *stream);
-/* What -o takes there: "table, json, jsonl". */
+/* List the formats of -o: "table, json, jsonl". */
 char *trpi_cli_outputs(const trpi_cli_command *command, char text[64]);
 void trpi_cli_help_command(const trpi_cli_command *command, FILE *stream);
 extern const char *const trpi_cli_event_types[];

@@ -1,20 +1,20 @@
 /* client.c - one request to the node: connect, send, read until the final object or the deadline.
  *
- * Why.     Everything that a command says about the cluster comes through here, so that "no node",
- *          "not permitted", "too slow" and the node's own errors look and count the same
- *          everywhere.
+ * Why.     All answers of nodes come through here, so that "no node", "not permitted", "too slow"
+ *          and the node's own errors have the same text and exit code in each command.
  * Must hold.
  *   client-C1  Nothing waits without a deadline: the node is given timeoutMs, to accept included,
  *       the client TRPI_CLI_GRACE_MS more.
- *   client-C2  A reader of stdout that went away ends a stream at once, not at the next event.
+ *   client-C2  A stream ends at once, not at the next event, when the reader of stdout has gone.
  *   client-C3  A request is sent once: its connection is new, or was used a moment ago. A
  *       command that pauses longer closes it first, since the node closes an idle connection.
  *       (trpi_cli_disconnect)
- *   client-C5  A node that does not answer is told by what its process does, of /proc. (fail_late)
- *   client-C4  An order that ends without the node's word says so, whatever ended it: no answer, a
- *       closed connection, Ctrl-C. So Ctrl-C comes before an order is sent or when it can be told
- *       what is known of it, not between the two. (An order is short, and a new connection takes it
- *       at once: nothing is waited for meanwhile.)
+ *   client-C5  The error for a node that does not answer names the state of its process, from
+ *       /proc. (fail_late)
+ *   client-C4  The error of an order without the node's confirmation says so, whatever ended it: no
+ *       answer, a closed connection, Ctrl-C. So Ctrl-C is held back from the sending of an order
+ *       until the client can report its state. (An order is short, and a new connection takes it at
+ *       once: this does not wait.)
  * Limits.  Replies above TRPI_CTL_RESPONSE_BYTES_MAX are refused.
  * Tests.   tests/system/cli.sh, tests/system/cli_fake.sh
  */
@@ -34,7 +34,7 @@ static int
 fail_no_node(const char *what, char dirs[][TRPI_CTL_PATH_BYTES], size_t dirs_count,
              uint32_t stale_count)
 {
-    (void)trpi_cli_fail(0, "cannot reach a node: %s", what); /* the exit code is below */
+    (void)trpi_cli_fail(0, "cannot reach a node: %s", what); /* the exit code is returned below */
     (void)fputs("  tried      ", stderr);
     for (size_t index = 0; index < dirs_count; index++) {
         (void)fprintf(stderr, "%s%s/*.sock", index > 0 ? ", " : "", dirs[index]);
@@ -153,7 +153,7 @@ void
 trpi_cli_disconnect(trpi_cli *cli)
 {
     if (cli->fd >= 0) {
-        (void)close(cli->fd); /* all that mattered was read or is lost */
+        (void)close(cli->fd); /* the answer was read or is lost */
         cli->fd = -1;
     }
     trpi_buffer_clear(&cli->in);
@@ -184,7 +184,7 @@ static char interrupted_text[256]; /* of the order that was confirmed */
 static void
 words_write(const char *text)
 {
-    (void)!write(STDERR_FILENO, text, strlen(text)); /* nowhere to complain */
+    (void)!write(STDERR_FILENO, text, strlen(text)); /* no other place for an error */
 }
 
 static void
@@ -251,7 +251,7 @@ fail_late(trpi_cli *cli)
     return disconnect(cli, code);
 }
 
-/* A stream without an end of its own: what comes late comes. */
+/* A stream without an end of its own: print a note, and go on. */
 static void
 note_late(trpi_cli *cli)
 {
@@ -302,7 +302,7 @@ send_all(trpi_cli *cli, const uint8_t *data, size_t bytes, uint64_t deadline_ms)
             continue;
         }
         if (errno == EPIPE || errno == ECONNRESET) {
-            return 0; /* the node may have said why before it closed: read on */
+            return 0; /* the node may have sent the reason before it closed: read on */
         }
         if (errno != EAGAIN && errno != EINTR) {
             return fail_lost(cli);
@@ -340,8 +340,8 @@ send_request(trpi_cli *cli, cJSON *request, uint64_t deadline_ms)
     return code;
 }
 
-/* A node, or a peer that it tells of, may write what a terminal obeys. In JSON the lower ones are
- * escaped; lines and tabs stand in what actors have said. */
+/* Replace control characters, which a node or its peers may have sent, and which a terminal obeys.
+ * In JSON the lower ones are escaped; texts of actors have lines and tabs. */
 static void
 text_clean(char *text, bool lines, bool escaped)
 {
@@ -416,7 +416,7 @@ receive(trpi_cli *cli, uint64_t deadline_ms, cJSON **ret_object)
     }
 }
 
-/* Gives what was held before. */
+/* Hold SIGINT back; give the mask from before. */
 static void
 interrupts_hold(const trpi_cli *cli, sigset_t *ret_kept)
 {
@@ -440,7 +440,7 @@ progress_print(trpi_cli *cli, const cJSON *object, void *arg)
     return true;
 }
 
-/* Send and read until the final object, which is given as it is. */
+/* Send and read until the final object, and give that unchanged. */
 static int
 call(trpi_cli *cli, cJSON *request, trpi_cli_stream_fn stream, void *arg, cJSON **ret_final)
 {

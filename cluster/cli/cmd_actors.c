@@ -23,8 +23,8 @@ is_json(const trpi_cli *cli)
     return cli->output == TRPI_CLI_JSON || cli->output == TRPI_CLI_JSONL;
 }
 
-/* Give the full path: word, or the address of --on MEMBER and word behind it. A tree is of a
- * member, too. */
+/* Give the full path: word, or the address of --on MEMBER with word behind it. `tree` also takes a
+ * member. */
 static int
 path_resolve(trpi_cli *cli, const char *word, char **ret_path)
 {
@@ -148,7 +148,7 @@ payload_get(trpi_cli *cli, char **ret_text)
     const char *argument = cli->args_count > 1 ? cli->args[1] : "-";
     int code = 0;
     if (strcmp(argument, "-") == 0) {
-        trpi_cli_disconnect(cli); /* somebody may be typing */
+        trpi_cli_disconnect(cli); /* stdin may be a terminal: close the connection meanwhile */
         code = payload_read(ret_text);
     } else {
         *ret_text = trpi_strdup(argument);
@@ -218,7 +218,7 @@ reply_print(const trpi_cli *cli, const cJSON *final)
     return 0;
 }
 
-/* send and ask differ in what comes back. */
+/* Run send or ask, which differ in their replies. */
 static int
 message_run(trpi_cli *cli, uint32_t count)
 {
@@ -301,7 +301,7 @@ ping_once(trpi_cli *cli, ping_result *result)
             trpi_cli_flush();
         }
     } else if (final != NULL) {
-        (void)trpi_cli_fail(0, "%s", trpi_cli_get(final, "error")); /* code says it */
+        (void)trpi_cli_fail(0, "%s", trpi_cli_get(final, "error")); /* code is the error */
     }
     cJSON_Delete(final);
     return code;
@@ -376,8 +376,7 @@ trpi_cli_run_ping(trpi_cli *cli)
         if (code != 0) {
             worst = code;
         }
-        if (code != 0 &&
-            code != TRPI_CTL_EXIT_TIMEOUT) { /* it will not come back by asking again */
+        if (code != 0 && code != TRPI_CTL_EXIT_TIMEOUT) { /* repeating the request does not help */
             break;
         }
     }

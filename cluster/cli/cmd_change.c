@@ -1,7 +1,7 @@
 /* cmd_change.c - the commands that change the cluster: join, leave, down, shutdown.
  *
- * Why.     Each waits for the effect, for "ordered" is not "done", and says what it waits for. What
- *          cannot be undone asks first, or wants --yes where nobody can be asked.
+ * Why.     Each waits for the effect, since "ordered" is not "done", and shows what it waits for. A
+ *          command that cannot be undone asks first, or needs --yes where stdin is no terminal.
  * Tests.   tests/system/cli.sh, tests/multinode/three_nodes.sh
  */
 #include <string.h>
@@ -26,8 +26,8 @@ change_request(const trpi_cli *cli, const char *cmd)
     return request;
 }
 
-/* The fate of the other members when, after this leave, one more crashes. Of a node of an earlier
- * version nothing. */
+/* Print what happens to the other members when one more crashes after this leave. A node of an
+ * earlier version does not tell. */
 static void
 print_forecast(const cJSON *reply)
 {
@@ -86,7 +86,7 @@ print_result(const trpi_cli *cli, const cJSON *reply)
     print_forecast(reply);
 }
 
-/* What --dry-run of join and leave says: which member, and what it is now. */
+/* Print the result of --dry-run of join and leave: the member and its present status. */
 static int
 dry_run(trpi_cli *cli, const char *member, const char *would, bool as_member)
 {
@@ -106,7 +106,7 @@ dry_run(trpi_cli *cli, const char *member, const char *would, bool as_member)
         code = trpi_cli_fail(TRPI_CTL_EXIT_NO, "already a member of the cluster, as %s (%s)",
                              trpi_cli_get(reply, "node"), status);
     } else if (is_json(cli)) {
-        (void)trpi_json_add_bool(reply, "dryRun", true); /* best effort: the rest says enough */
+        (void)trpi_json_add_bool(reply, "dryRun", true); /* best effort: the other fields suffice */
         trpi_cli_print_json(cli, reply);
     } else {
         (void)printf("would %s %s (%s)\n", would, trpi_cli_get(reply, "node"), status);
@@ -193,8 +193,8 @@ nodes_count(const cJSON *reply)
     return cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(reply, "nodes"));
 }
 
-/* What the plan named is ordered, and as incarnations: by now a name may mean another one, and
- * others may have become unreachable. plan NULL: whomever the words mean. */
+/* Order the incarnations that the plan named: by now a name may mean another one, and more members
+ * may have become unreachable. plan NULL: the members that the words mean. */
 static bool
 down_whom_add(const trpi_cli *cli, cJSON *request, const cJSON *plan)
 {
@@ -218,7 +218,7 @@ down_whom_add(const trpi_cli *cli, cJSON *request, const cJSON *plan)
     return done;
 }
 
-/* Has the plan said that two clusters may come of it? Then it was asked for, too. */
+/* Does the plan warn of two clusters? Then the question was asked with that warning. */
 static bool
 is_split(const cJSON *plan)
 {
@@ -289,7 +289,7 @@ confirmed(trpi_cli *cli, const char *question)
 {
     char line[16] = "";
     (void)fprintf(stderr, "%s [y/N] ", question);
-    trpi_cli_disconnect(cli); /* people think */
+    trpi_cli_disconnect(cli); /* the answer may take long */
     if (fgets(line, sizeof line, stdin) == NULL || (line[0] != 'y' && line[0] != 'Y')) {
         (void)fputs("nothing was changed\n", stderr);
         return false;
@@ -297,8 +297,7 @@ confirmed(trpi_cli *cli, const char *question)
     return true;
 }
 
-/* Show the plan, ask, and order what it says. Gives *ret_reply; the plan, when there is nobody to
- * ask for. */
+/* Show the plan, ask, and order it. Gives *ret_reply, which is the plan when it names no member. */
 static int
 down_asked(trpi_cli *cli, cJSON **ret_reply)
 {

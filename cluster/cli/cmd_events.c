@@ -1,4 +1,4 @@
-/* cmd_events.c - `events` streams what happens, `wait` returns when it has happened.
+/* cmd_events.c - `events` streams changes of the cluster, `wait` returns when its conditions hold.
  *
  * Why.     `wait` looks at the members reply on one connection every POLL_MS: the reply costs
  *          microseconds, needs no state in the node, and each look is complete, so no event can be
@@ -77,7 +77,7 @@ print_event(const cJSON *event)
     (void)puts(line);
 }
 
-/* Whom it is about: the member, or the leader. */
+/* Print the subject of an event: the member, or the leader. */
 static void
 print_name(const cJSON *event)
 {
@@ -177,7 +177,7 @@ trpi_cli_run_events(trpi_cli *cli)
             TRPI_CLI_JSONL; /* one object a line: a stream has no end to close a bracket at */
     }
     cJSON *request = trpi_cli_request_new(cli, "events");
-    /* All of it, from here on: then what is comes first, and the stream gives the state. */
+    /* All events from now on: the snapshot comes first, so that the stream gives the state. */
     bool whole = !trpi_cli_has(cli, TRPI_CLI_TYPE) && !trpi_cli_has(cli, TRPI_CLI_COUNT);
     bool done =
         trpi_json_add_bool(request, "snapshot", whole || trpi_cli_has(cli, TRPI_CLI_SNAPSHOT));
@@ -218,10 +218,10 @@ typedef struct condition {
     bool up, converged;
     uint32_t members; /* 0: any */
     const char *gone;
-    bool gone_seen; /* it was a member once while this waited */
+    bool gone_seen; /* it has been a member while this command waited */
     unsigned roles_count;
     wanted_role roles[TRPI_CLI_REPEAT_MAX];
-    char pending[512]; /* what does not hold yet */
+    char pending[512]; /* the conditions that do not hold yet */
 } condition;
 
 static int
@@ -347,7 +347,7 @@ condition_look(condition *c, const cJSON *reply)
     pending_add(c, why == NULL || c->pending[0] == '\0', "the cluster refuses this node: %s", why);
 }
 
-/* A node on its way out never comes back: what was to become true by it never will. */
+/* A leaving node does not come back: a condition on it can no longer become true. */
 static bool
 is_impossible(const condition *c, const char *self_status)
 {
@@ -450,7 +450,8 @@ trpi_cli_run_wait(trpi_cli *cli)
         memcpy(shown, c.pending, sizeof shown);
         trpi_cli_sleep_ms(POLL_MS);
     }
-    if (code == 0 && c.gone != NULL && !c.gone_seen) { /* done, or misspelt: let the reader judge */
+    /* gone already, or misspelt: the user must see which */
+    if (code == 0 && c.gone != NULL && !c.gone_seen) {
         trpi_cli_note(cli, "%s was not a member when the wait began", c.gone);
     }
     if (code == 0 && cli->verbose) {

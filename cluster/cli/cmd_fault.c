@@ -1,4 +1,4 @@
-/* cmd_fault.c - fault: make the network of a node bad, look at the rules, take them back.
+/* cmd_fault.c - fault: inject faults into the network of a node, list the rules, remove them.
  *
  * Tests.   tests/system/cli_fake.sh, tests/unit/node/fault_test.c
  */
@@ -6,7 +6,7 @@
 
 #include "cluster/cli/cli.h"
 
-/* What stands behind `set PEER`: a direction, or nothing, and the words of the rule. 0, or 64. */
+/* Read the words behind `set PEER`: an optional direction, and the rule. 0, or 64. */
 static int
 rule_take(const trpi_cli *cli, cJSON *request)
 {
@@ -89,7 +89,8 @@ int
 trpi_cli_run_fault(trpi_cli *cli)
 {
     cJSON *reply, *request = trpi_cli_request_new(cli, "fault");
-    int code = request != NULL ? request_fill(cli, request) : 0; /* NULL: the call says so */
+    /* NULL: the call prints the error */
+    int code = request != NULL ? request_fill(cli, request) : 0;
     if (code != 0) {
         cJSON_Delete(request);
         return code;

@@ -66,7 +66,7 @@ is_wanted(const trpi_cli *cli, const cJSON *member)
            (!trpi_cli_has(cli, TRPI_CLI_UNREACHABLE) || !trpi_cli_get_true(member, "reachable"));
 }
 
-/* Take the members out of reply that the flags do not want. */
+/* Remove the members from reply that the flags exclude. */
 static void
 filter(const trpi_cli *cli, cJSON *reply)
 {
@@ -117,7 +117,7 @@ list_join(const cJSON *list, char *buffer, size_t bytes)
     }
 }
 
-/* "leader oldest", "seen by 2 of 2, 6s": what the last column says. */
+/* Write the last column: "leader oldest", "seen by 2 of 2, 6s". */
 static void
 remark(const cJSON *reply, const char *address, char *buffer, size_t bytes)
 {
@@ -143,7 +143,8 @@ member_row(const trpi_cli *cli, const cJSON *reply, const cJSON *member, trpi_cl
     const char *address = trpi_cli_get(member, "node");
     bool reachable = trpi_cli_get_true(member, "reachable");
     double rtt_ms =
-        reachable ? trpi_cli_get_number(member, "rttMs", -1) : -1; /* the last one is no news */
+        /* the last round trip of an unreachable member is out of date */
+        reachable ? trpi_cli_get_number(member, "rttMs", -1) : -1;
     double phi_now = trpi_cli_get_number(member, "phi", -1);
     double up_number = trpi_cli_get_number(member, "upNumber", -1);
     list_join(cJSON_GetObjectItemCaseSensitive(member, "roles"), roles, sizeof roles);

@@ -1,7 +1,7 @@
-/* cmd_multinode.c - multinode: hand over to the launcher, a script (deploy/multinode).
+/* cmd_multinode.c - multinode: run the launcher, a script (deploy/multinode).
  *
- * Why.     What it does - namespaces, ssh, a name in front of lines - is a shell's work. One beside
- *          the program is taken before an installed one, as library.c does.
+ * Why.     The launcher's work - namespaces, ssh, a name in front of lines - suits a shell script.
+ *          One beside the program is taken before an installed one, as library.c does.
  * Tests.   tests/multinode/kit.sh
  */
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* cmd_peers.c - peers: the links of the node, each with its state, the reason, and what comes next.
+/* cmd_peers.c - peers: the links of the node, each with its state, the reason, and the next step.
  *
  * Tests.   tests/system/cli_fake.sh, tests/unit/node/node_test.c
  */

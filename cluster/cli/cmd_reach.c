@@ -1,4 +1,4 @@
-/* cmd_reach.c - `troupe reach`: who can dial whom.
+/* cmd_reach.c - `troupe reach`: which member can dial which other one.
  *
  * Tests.   tests/system/reach.sh
  */

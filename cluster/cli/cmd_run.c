@@ -1,7 +1,7 @@
-/* cmd_run.c - node, sim, config, cert and cookie: commands whose work is in the library.
+/* cmd_run.c - node, sim, config, cert and cookie: commands that run in the library.
  *
- * Why.     Everything behind the name is theirs; global flags that stand before it are handed on to
- *          those that are about a node.
+ * Why.     They get all words behind the name; global flags before it are passed on to commands
+ *          that are about a node.
  * Tests.   tests/system/cli.sh, tests/system/cert.sh
  */
 #include <string.h>

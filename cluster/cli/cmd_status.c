@@ -45,7 +45,7 @@ print_nodes(const cJSON *reply)
                  oldest != NULL ? oldest : "none");
 }
 
-/* "TLS 1.3 mutual, certificate valid 359 days, cookie" and who was turned away. */
+/* "TLS 1.3 mutual, certificate valid 359 days, cookie" and refused connections. */
 static void
 print_links(const cJSON *reply)
 {

@@ -1,4 +1,4 @@
-/* cmd_why.c - `troupe why`: what keeps the members from agreeing, and what would help.
+/* cmd_why.c - `troupe why`: the reasons why the members do not agree, with advice.
  *
  * Tests.   tests/system/cli_fake.sh, tests/system/cli.sh
  */
@@ -31,7 +31,7 @@ whom_print(const cJSON *reason)
     }
 }
 
-/* "unreachable  demo@10.0.0.3:2552 (Up), 42s, says demo@10.0.0.1:2552", and below it what helps. */
+/* "unreachable demo@10.0.0.3:2552 (Up), 42s, says demo@10.0.0.1:2552", and the advice below it. */
 static void
 reason_print(const cJSON *reason)
 {

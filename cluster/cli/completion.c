@@ -1,7 +1,7 @@
 /* completion.c - `completion SHELL` and the hidden `__complete` that it calls.
  *
- * Why.     The script is a few lines; what can follow is computed here from the command table and,
- *          for members, asked from the node with 200 ms to answer. So a new flag is completed
+ * Why.     The script is a few lines; the candidates are computed here from the command table and,
+ *          for members, requested from the node with a limit of 200 ms. So a new flag is completed
  *          without touching the script.
  * Tests.   tests/system/completion.sh
  */
@@ -116,7 +116,7 @@ complete_flags(const trpi_cli_command *command)
     }
 }
 
-/* Addresses of the members, as far as a node answers; nothing is said when none does. */
+/* Print the addresses of the members, if a node answers; no error when none does. */
 static void
 complete_members(trpi_cli *cli)
 {

@@ -1,15 +1,16 @@
-/* dev.c - `troupe dev N`: a cluster of N nodes on this machine, gone with Ctrl-C.
+/* dev.c - `troupe dev N`: a cluster of N nodes on this machine, ended by Ctrl-C.
  *
  * Why.     The shortest way to a running cluster. The nodes are ordinary `troupe node` processes on
  *          127.0.0.1; the first one starts the cluster, the others join it.
  * Must hold.
  *   dev-D1  No node outlives this process: SIGTERM to all at the end, SIGKILL after STOP_MS, and
  *       the kernel sends SIGTERM should this process be killed itself.
- *   dev-D2  The nodes are no members of the terminal's foreground group: Ctrl-C reaches them once,
- *       through us, for a second signal means "at once" to a node.
- *   dev-D3  Two that run at once choose different ports: each port of ours is a name that we hold.
- *   dev-D4  What a node prints comes through us, each line with its node in front; a reader of ours
- *       who does not read costs lines, and holds up no end.
+ *   dev-D2  The nodes are not in the terminal's foreground group: Ctrl-C reaches them once, through
+ *       this process, since a second signal makes a node end at once.
+ *   dev-D3  Two that run at once choose different ports: each reserves its ports by names that it
+ *       holds.
+ *   dev-D4  The output of the nodes passes through this process, each line with its node in front;
+ *       a reader that does not read loses lines, and does not delay the end.
  * Limits.  DEV_NODES_MAX nodes; a line of DEV_LINE_BYTES, longer ones become several.
  * Tests.   tests/system/dev.sh
  */
@@ -37,7 +38,7 @@
 #define DEV_SYSTEM "demo"
 #define STOP_MS 50000u       /* above the default of cluster.leave-timeout (45 s) */
 #define DEV_LINE_BYTES 4096u /* PIPE_BUF: a pipe that has room takes all of it */
-#define DEV_PATIENCE_MS 250  /* for a reader of ours, once; then lines are lost */
+#define DEV_PATIENCE_MS 250  /* for the reader of our output, once; then lines are lost */
 
 typedef struct dev_output { /* of a node: its standard output, or error */
     int fd;                 /* -1: closed */
@@ -53,7 +54,7 @@ typedef struct dev {
     unsigned ports[DEV_NODES_MAX];
     pid_t pids[DEV_NODES_MAX];
     dev_output outputs[2 * DEV_NODES_MAX];
-    bool is_full; /* nobody reads */
+    bool is_full; /* no reader */
     char **extra;
     int extra_count;
 } dev;
@@ -128,7 +129,7 @@ output_line(dev *d, dev_output *output)
     output->line[output->held++] = '\n';
     bool has_room = poll(&reader, 1, d->is_full ? 0 : DEV_PATIENCE_MS) > 0;
     if (has_room) {
-        (void)!write(output->to, output->line, output->held); /* what is lost is lost */
+        (void)!write(output->to, output->line, output->held); /* the line is lost */
     }
     d->is_full = !has_room;
     output->held = output->head;
@@ -156,7 +157,7 @@ output_take(dev *d, dev_output *output)
     }
 }
 
-/* Pass on what nodes print, or wait for some for wait_ms, or a signal. false: there was nothing. */
+/* Pass on the output of nodes, or wait for some for wait_ms, or a signal. false: there was none. */
 static bool
 outputs_pass(dev *d, int wait_ms)
 {
@@ -193,8 +194,8 @@ node_exec(const dev *d, unsigned index, pid_t parent)
     if (getppid() != parent) {
         _exit(0);
     }
-    (void)unsetenv("TROUPE_SOCKET"); /* where commands look; here all nodes would meet there */
-    (void)unsetenv("NOTIFY_SOCKET"); /* a manager that started us asks for our word */
+    (void)unsetenv("TROUPE_SOCKET"); /* commands look there; here all nodes would use the same */
+    (void)unsetenv("NOTIFY_SOCKET"); /* the service manager of this process is not the nodes' */
     (void)snprintf(port, sizeof port, "%u", d->ports[index]);
     (void)snprintf(seed, sizeof seed, "troupe.tcp://%s@127.0.0.1:%u", d->system, d->ports[0]);
     const char *fixed[] = { "troupe",    "node",   "--system", d->system, "--host",
@@ -266,7 +267,8 @@ nodes_signal(const dev *d, int signal_number)
     }
 }
 
-/* Collect what has ended. Returns the exit code of a node that ended with an error, or 0. */
+/* Collect the nodes that have ended. Returns the exit code of a node that ended with an error, or
+ * 0. */
 static int
 nodes_reap(dev *d, bool stopping)
 {
@@ -275,7 +277,7 @@ nodes_reap(dev *d, bool stopping)
         if (d->pids[index] <= 0 || waitpid(d->pids[index], &status, WNOHANG) != d->pids[index]) {
             continue;
         }
-        while (outputs_pass(d, 0)) { /* its last words come first */
+        while (outputs_pass(d, 0)) { /* its last output comes first */
         }
         int ended = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
         (void)fprintf(stderr, "node 127.0.0.1:%u ended%s%d\n", d->ports[index],
@@ -312,7 +314,7 @@ nodes_run(dev *d)
         (void)outputs_pass(d, 100);
         int ended = nodes_reap(d, false);
         if (ended != 0 &&
-            d->alive == 0) { /* a killed one is what people try out; all gone is an error */
+            d->alive == 0) { /* users kill single nodes to try that out; all gone is an error */
             code = ended;
         }
     }
@@ -331,7 +333,7 @@ nodes_run(dev *d)
     return code;
 }
 
-/* The settings that dev gives to each node itself, as an option and as a key. */
+/* The settings that dev makes for each node itself, as an option and as a key. */
 static const struct {
     const char *option, *key, *why;
 } own[] = {

@@ -20,8 +20,8 @@
 #define TROUPE_LIBDIR ""
 #endif
 
-/* One that is there but does not load (a package is missing) is told: what the search finds later
- * would hide the reason. */
+/* Print why a library that is there does not load (a package is missing): a later find would hide
+ * the reason. */
 static void *
 library_open_in(const char *dir, const char *below)
 {

@@ -14,7 +14,7 @@
 #include "base/alloc.h"
 #include "cluster/cli/cli.h"
 
-/* The reader of our output has seen enough (`troupe events | head -1`): no error. */
+/* The reader of our output has ended (`troupe events | head -1`): no error. */
 static void
 on_closed_pipe(int signal_number)
 {
@@ -22,8 +22,9 @@ on_closed_pipe(int signal_number)
     _exit(0);
 }
 
-/* What is printed to a closed stream must not go into the next socket that is opened, nor a log
- * into a connection of the node. Opened the wrong way round: using it is an error as before. */
+/* Fill closed standard streams: output must not go into the next socket that is opened, nor a log
+ * into a connection of the node. They are opened in the wrong direction, so that their use is an
+ * error as before. */
 static void
 streams_hold(void)
 {

@@ -201,8 +201,8 @@ parse_word(trpi_cli *cli, int argc, char **argv, int index)
     return 0;
 }
 
-/* Is word, behind a command that passes its words on, a flag that stands before it as well? A node
- * has --system and --socket itself, and each command its own help. */
+/* Is word, behind a command that passes its words on, a flag of every command? A node has --system
+ * and --socket itself, and each command its own help. */
 static bool
 is_of_all(const char *word)
 {
@@ -221,7 +221,8 @@ is_of_all(const char *word)
     return false;
 }
 
-/* Take those flags out of what is passed on. What follows "--" is the command's in any case. */
+/* Take those flags out of what is passed on. Words behind "--" belong to the command in any
+ * case. */
 static int
 parse_rest(trpi_cli *cli)
 {
@@ -251,7 +252,7 @@ env_name(unsigned flag, char name[64])
     }
 }
 
-/* Where the value of flag stands: "--timeout", or "TROUPE_TIMEOUT". */
+/* Return where the value of flag is set: "--timeout", or "TROUPE_TIMEOUT". */
 static const char *
 flag_origin(const trpi_cli *cli, unsigned flag, char name[64])
 {
@@ -349,7 +350,7 @@ color_apply(trpi_cli *cli)
     return 0;
 }
 
-/* options-O1: what was given must be known to the command. */
+/* options-O1: check that the command knows each given flag. */
 static int
 flags_check(const trpi_cli *cli)
 {

@@ -1,4 +1,4 @@
-/* print.c - what leaves the program: data on stdout, the rest on stderr.
+/* print.c - the output of the program: data on stdout, all else on stderr.
  *
  * Why.     Scripts read stdout, people read both. JSON is printed by one function so that it looks
  *          the same everywhere; numbers and ages are human in tables and raw in JSON.

@@ -1,7 +1,7 @@
 /* suggest.c - "did you mean": the nearest known word.
  *
  * Why.     A wrong word is refused, never guessed: scripts must not change their meaning when a
- *          command is added. But the error names what was probably meant.
+ *          command is added. But the error names the nearest known word.
  * Limits.  Words above WORD_BYTES_MAX get no suggestion.
  * Tests.   tests/unit/cli/options_test.c
  */

@@ -2,10 +2,10 @@
  * names. See metrics.h, include/troupe/metrics.h.
  *
  * Must hold.
- *   metrics-F1  A figure that leaves here is finite and not negative; what is not known is not
- *       there.
- *   metrics-F2  A share of a sample follows from the time that has really passed: after a pause of
- *       the process the old average counts as little as it is worth.
+ *   metrics-F1  A figure that leaves here is finite and not negative; an unknown figure is left
+ *       out.
+ *   metrics-F2  The share of a sample follows from the time that has passed, not from the interval:
+ *       after a pause of the process the old average has little weight.
  *   metrics-F3  As long as there are routees, there is a weight above 0 among them.
  * Tests.   tests/unit/cluster/metrics_test.c
  * Sources. CMETRIC-03 to -12, GAP-13; decision 128.
@@ -19,7 +19,7 @@
 #include "base/assert.h"
 #include "base/sized.h"
 
-#define DIVISOR_MIN 0.01 /* of capacities: a full node does not make the others endlessly heavy */
+#define DIVISOR_MIN 0.01 /* of capacities: bounds the weight of the others beside a full node */
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
@@ -197,9 +197,9 @@ static const trp_metrics_selector selectors[] = {
     { sizeof(trp_metrics_selector), "load", load_capacity, NULL },
 };
 
-/* ---- those that programs bring: process-wide, as routing logics are -------------------------- */
+/* ---- selectors and collectors of programs: process-wide, like routing logics ----------------- */
 
-struct named { /* what both kinds begin with */
+struct named { /* the head that both kinds share */
     size_t size;
     const char *name;
 };
@@ -331,7 +331,7 @@ trpi_metrics_weights(const double *capacities, const bool *known, uint32_t count
     }
     uint32_t mean = known_count == 0 ? 1 : (uint32_t)(sum / known_count);
     for (uint32_t i = 0; i < count; i++) {
-        if (!known[i] || sum == 0) { /* metrics-F3: none has anything left: all the same */
+        if (!known[i] || sum == 0) { /* metrics-F3: no node has capacity left: equal weights */
             ret_weights[i] = sum == 0 ? 1 : mean;
         }
     }

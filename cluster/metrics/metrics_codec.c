@@ -74,7 +74,7 @@ trpi_metrics_encode(enum trpi_metrics_frame_kind kind, trpi_metrics_entry *const
 
 /* ---- decode ---------------------------------------------------------------------------------- */
 
-/* What makes no sense, and what only a later version knows, is left out (CMETRIC-12). */
+/* false: the figure is invalid, or only a later version knows it, and is left out (CMETRIC-12). */
 static bool
 read_metric(const trpi_pack_value *name, const trpi_pack_value *value, trp_node_metrics *node)
 {
@@ -115,7 +115,7 @@ peer_find(const trpi_metrics_peer *peers, uint32_t count, uint64_t key)
     return low < count && peers[low].key == key ? &peers[low] : NULL;
 }
 
-/* *ret_entry NULL: of somebody who is no member here. */
+/* *ret_entry NULL: the node is no member here. */
 static trp_err
 read_entry(const trpi_pack_value *array, const trpi_metrics_peer *peers, uint32_t peers_count,
            trpi_metrics_entry **ret_entry)

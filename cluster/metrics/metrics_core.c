@@ -1,17 +1,17 @@
-/* metrics_core.c - what one node does with figures: measure, tell, hear, forget; pure. See
- * metrics.h.
+/* metrics_core.c - the metrics of one node: measure, send, merge, forget; pure. See metrics.h.
  *
  * Shape.   each collect-interval   samples -> next measurement of this node
  *          each gossip-interval    TELL to one random member that is Up -> its ANSWER
  *          a frame                 decode -> merge -> (TELL only) ANSWER
  * Must hold.
- *   metrics-core-C1  Only this node says what it has measured: what others tell of it is not taken.
- *   metrics-core-C2  Nobody but a present, reachable member is in the table: who was removed cannot
- *       come back.
+ *   metrics-core-C1  Only this node's own measurements enter its table as its own: entries about it
+ *       from other nodes are ignored.
+ *   metrics-core-C2  Only present, reachable members are in the table: a removed one cannot come
+ *       back.
  *   metrics-core-C3  An ANSWER is not answered.
- *   metrics-core-C4  A frame carries own figures and those of some others, drawn by lot, of 40
- *       nodes at most: a round costs no more in a large cluster; what is known there is older.
- *   metrics-core-C5  After a pause one round is made up for, not each that was missed.
+ *   metrics-core-C4  A frame carries own figures and those of some others, chosen at random, of 40
+ *       nodes at most: a round costs no more in a large cluster; the figures there are older.
+ *   metrics-core-C5  After a pause one round is caught up, not each that was missed.
  * Tests.   tests/unit/cluster/metrics_gossip_test.c
  * Sources. CMETRIC-01, -13; decision 128.
  */
@@ -182,7 +182,7 @@ trpi_metrics_core_due(trpi_metrics_core *core, uint64_t now_ms)
         core->collect_ms = now_ms + core->collect_interval_ms;
         due |= TRPI_METRICS_COLLECT;
     }
-    if (core->gossip_ms == 0) { /* there is something to tell first */
+    if (core->gossip_ms == 0) { /* the first measurement must be there */
         core->gossip_ms = now_ms + core->gossip_interval_ms;
     } else if (now_ms >= core->gossip_ms) {
         core->gossip_ms = now_ms + core->gossip_interval_ms;

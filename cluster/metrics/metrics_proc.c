@@ -1,15 +1,17 @@
-/* metrics_proc.c - the collector "proc": what Linux says of this machine and this control group.
+/* metrics_proc.c - the collector "proc": the figures that Linux has of this machine and this
+ * control group.
  *
  * Shape.   /proc/stat, loadavg, meminfo; the control group of this process (version 2) and those
  *          around it, of which the tightest limit counts.
  * Must hold.
- *   metrics-proc-P1  What cannot be read, or was not said, is left out. There are no figures that
- *       mean "none".
- *   metrics-proc-P2  used <= committed <= max: used is what nobody can take back, committed is with
- *       caches. The first look says so in the log: routers would be even, and nobody know why.
- *   metrics-proc-P3  In a part of a machine the load average is left out: it is the whole
- *       machine's, and would be compared with the processors of the part. Processor time is the
- *       larger share of both.
+ *   metrics-proc-P1  A figure that cannot be read, or is not there, is left out. No value means
+ *       "none".
+ *   metrics-proc-P2  used <= committed <= max: used cannot be reclaimed, committed includes caches.
+ *       The first measurement logs figures that are missing: adaptive routers would be even without
+ *       a visible cause.
+ *   metrics-proc-P3  In a control group with a part of the machine the load average is left out: it
+ *       is the whole machine's, and would be compared with the processors of the part. Processor
+ *       time is the larger share of both.
  * Cost.    Five to ten small files each collect-interval.
  * Tests.   tests/unit/cluster/metrics_proc_test.c
  * Sources. CMETRIC-04 to -06, -11, -12; proc(5), cgroups(7); decision 128.
@@ -29,13 +31,13 @@
 
 #define FILE_BYTES 8192 /* of /proc/stat only the first line is wanted */
 #define PATH_BYTES 1024
-#define GROUPS_MAX 32u /* control groups around one another that are looked at */
+#define GROUPS_MAX 32u /* nested control groups that are read */
 
 struct proc {
     char root[256];
     trp_system *system; /* has the log; NULL: there is none */
     bool looked;
-    double busy, all;     /* of the last look, in ticks; all 0: none */
+    double busy, all;     /* at the last measurement, in ticks; all 0: none */
     double group_s, at_s; /* processor time of the control group, and when; at_s 0: none */
 };
 
@@ -97,7 +99,7 @@ read_field(const struct proc *proc, const char *directory, const char *name, con
 
 /* ---- control groups -------------------------------------------------------------------------- */
 
-/* Where the group of this process stands below the mount point; false: nowhere. */
+/* Find the path of this process's group below the mount point; false: there is none. */
 static bool
 group_path(const struct proc *proc, char path[PATH_BYTES])
 {
@@ -119,7 +121,7 @@ group_path(const struct proc *proc, char path[PATH_BYTES])
     return true;
 }
 
-/* The tightest limit counts, and how much of that is used. */
+/* Keep the tightest limit and the part of it that is used. */
 static void
 look_at_group(const struct proc *proc, const char *directory, struct limits *limits)
 {
@@ -143,7 +145,7 @@ look_at_group(const struct proc *proc, const char *directory, struct limits *lim
     }
 }
 
-/* The group and all around it. */
+/* Read the group and all its ancestors. */
 static void
 look_up_the_tree(const struct proc *proc, struct limits *limits)
 {
@@ -181,7 +183,8 @@ add(struct figures *figures, const char *name, double value, bool smooth)
     }
 }
 
-/* metrics-proc-P1, metrics-proc-P2. false: nothing is known, of machine or group. */
+/* metrics-proc-P1, metrics-proc-P2. false: neither the machine's nor the group's memory is
+ * known. */
 static bool
 add_memory(const struct proc *proc, const struct limits *limits, struct figures *figures)
 {
@@ -197,7 +200,7 @@ add_memory(const struct proc *proc, const struct limits *limits, struct figures 
         used = (total - available) * 1024;
         committed = (total - vacant) * 1024;
     } else if (known && max - used > available * 1024) {
-        /* What is left is the lesser of both: a machine may promise more than it has. */
+        /* The lesser of both is left: limits of groups may exceed the memory of the machine. */
         used = max - available * 1024;
     } else if (max <= 0) {
         return false;
@@ -210,7 +213,7 @@ add_memory(const struct proc *proc, const struct limits *limits, struct figures 
     return true;
 }
 
-/* The busy share since the last look; negative: this is the first, or too early. */
+/* The busy share since the last measurement; negative: this is the first, or too early. */
 static double
 busy_share(struct proc *proc)
 {
@@ -233,8 +236,8 @@ busy_share(struct proc *proc)
                : (busy - before_busy) / (all - before_all);
 }
 
-/* The same of what the control group may have. at_s: processor time of the machine, a clock that
- * counts in all worlds. */
+/* The busy share of the processor time that the control group may have. at_s: processor time of the
+ * machine, a clock that counts in all worlds. */
 static double
 group_share(struct proc *proc, const struct limits *limits, double at_s)
 {

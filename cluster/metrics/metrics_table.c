@@ -1,10 +1,11 @@
-/* metrics_table.c - what one node knows of all: immutable tables of immutable entries, and their
- * merge. See metrics.h.
+/* metrics_table.c - one node's figures of all nodes: immutable tables of immutable entries, and
+ * their merge. See metrics.h.
  *
  * Must hold.
  *   metrics-table-T1  A merge has the newest entry of each node, and is commutative, associative,
- *       idempotent; of two with one number, which no honest node makes, the greater bytes.
- *   metrics-table-T2  What is in a table never changes; counts are atomic, for tables cross
+ *       idempotent; of two entries with the same number, which no correct node makes, the one with
+ *       the greater bytes stays.
+ *   metrics-table-T2  A table never changes; reference counts are atomic, since tables cross
  *       threads.
  * Cost.    merge: O(n) pointers; figures are not copied.
  * Tests.   tests/unit/cluster/metrics_gossip_test.c
@@ -29,7 +30,7 @@ trpi_metrics_entry_new(uint64_t key)
     return entry;
 }
 
-/* Relaxed: who takes a reference has one already. */
+/* Relaxed: the caller has a reference already. */
 static trpi_metrics_entry *
 entry_ref(trpi_metrics_entry *entry)
 {
@@ -40,7 +41,7 @@ entry_ref(trpi_metrics_entry *entry)
 void
 trpi_metrics_entry_unref(trpi_metrics_entry *entry)
 {
-    /* acq_rel: who frees has seen what all others did with it */
+    /* acq_rel: the last owner sees the accesses of all others before it frees */
     if (entry != NULL && atomic_fetch_sub_explicit(&entry->refs, 1, memory_order_acq_rel) == 1) {
         trpi_free(entry);
     }
@@ -65,7 +66,7 @@ trpi_metrics_table_unref(void *object)
     }
 }
 
-/* metrics-table-T1. Bytes are compared as they stand: entries are zeroed before they are filled. */
+/* metrics-table-T1. Compare entries byte by byte: they are zeroed before they are filled. */
 static int
 newer(const trpi_metrics_entry *a, const trpi_metrics_entry *b)
 {
@@ -113,7 +114,7 @@ trpi_metrics_table_new(trpi_metrics_entry *const *entries, uint32_t count)
     return table;
 }
 
-/* Does b know anything that a does not? */
+/* Has b an entry that is newer than a's, or missing there? */
 static bool
 has_news(const trpi_metrics_table *a, const trpi_metrics_table *b)
 {

@@ -24,7 +24,7 @@ all_told(trpi_barrier *barrier, bool passed)
     return step;
 }
 
-/* barrier-B2: for good; the first reason stays. */
+/* barrier-B2: fail for good; the first reason stays. */
 static trpi_barrier_step
 failed(trpi_barrier *barrier)
 {
@@ -59,7 +59,7 @@ trpi_barrier_remove(trpi_barrier *barrier, uint32_t index)
     barrier->known &= ~bit_of(index);
     barrier->entered &= ~bit_of(index);
     if (barrier->entered == 0) {
-        barrier->waiting = false; /* only who goes was there */
+        barrier->waiting = false; /* only the node that goes had entered */
     }
     return looked_at(barrier);
 }
@@ -74,7 +74,7 @@ trpi_barrier_lose(trpi_barrier *barrier, const char *const *roles, uint32_t inde
     barrier->known &= ~bit_of(index);
     barrier->entered &= ~bit_of(index);
     if (!waits) {
-        return nobody; /* it was in nobody's way */
+        return nobody; /* no node waited for it */
     }
     if (!barrier->failed) {
         (void)snprintf(barrier->why, sizeof barrier->why, "%s was lost before barrier '%.100s'",

@@ -1,12 +1,13 @@
-/* barrier.h - named barriers of a test over several nodes, and who must enter them. Pure.
+/* barrier.h - named barriers of a test over several nodes, and the nodes that must enter them.
+ * Pure.
  *
  * Why.     A test must end when one of its nodes is gone or has taken another way, instead of
- *          waiting until its time is over. So whatever breaks a barrier breaks all later ones.
+ *          waiting until its time is over. So an event that breaks a barrier breaks all later ones.
  * Must hold.
- *   barrier-B1  the first one who enters names the barrier; it opens when all known nodes have
+ *   barrier-B1  the first node that enters names the barrier; it opens when all known nodes have
  *       entered
- *   barrier-B2  another name, a node lost without notice, one known twice, or time: failed, for
- *       good
+ *   barrier-B2  another name, a node lost without notice, one known twice, or its deadline: it has
+ *       failed, for good
  *   barrier-B3  a node whose end is planned (removed) is waited for no longer
  *   barrier-B4  a deadline only comes nearer
  * Tests.   tests/unit/multinode/barrier_test.c
@@ -27,10 +28,11 @@ typedef struct trpi_barrier { /* zeroed at first */
     uint64_t deadline_ms;
     bool waiting, failed;
     char name[TRPI_BARRIER_NAME_BYTES];
-    char why[TRPI_BARRIER_WHY_BYTES]; /* it failed */
+    char why[TRPI_BARRIER_WHY_BYTES]; /* the barrier has failed */
 } trpi_barrier;
 
-/* Who is to be told now, and what: passed, or (why) failed. Nobody: all wait on. */
+/* The nodes to be told now, and the outcome: passed, or failed (why). No nodes: all go on
+ * waiting. */
 typedef struct trpi_barrier_step {
     uint64_t told;
     bool passed;

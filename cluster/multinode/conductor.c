@@ -2,12 +2,13 @@
  *
  * Shape.   Each node has a seat: its player (an actor of its control system, which is watched), the
  *          address of its system under test, and the one call of its test's thread that is not
- *          answered yet. Calls that wait are answered by what others do, or by the clock.
+ *          answered yet. A waiting call is answered by an event of another node, or by the clock.
  * Must hold.
- *   conductor-C1  a call is answered once: what is waited for is cleared by the answer
- *       (answer_seat)
- *   conductor-C2  who exits or shuts down by order is no lost node: its watch ends first (release)
- *   conductor-C3  an index from another node is compared with the plan before it is used (receive)
+ *   conductor-C1  a call is answered once: the answer clears the seat's open call (answer_seat)
+ *   conductor-C2  a node that exits or shuts down by order is not lost: its watch ends first
+ *       (seat_release)
+ *   conductor-C3  an index from another node is compared with the plan before it is used
+ *       (conductor_receive)
  * Tests.   tests/unit/multinode/barrier_test.c, tests/multinode/kit.sh
  * Sources. MNT-02, -03, -07, -08, -16
  */
@@ -27,7 +28,7 @@ TRP_PROTOCOL_DEFINE(trpi_multinode, TRPI_MULTINODE_MESSAGES)
 enum { BARRIER_TIMER = 1 };
 
 typedef struct seat {
-    trp_ref player; /* TRP_REF_NONE: nobody */
+    trp_ref player; /* TRP_REF_NONE: none */
     bool present;
     char address[TRP_ADDRESS_BYTES]; /* stays when the node is gone */
     trp_ref waiter;                  /* of the call below */
@@ -106,7 +107,7 @@ farewell_look(trp_ctx *ctx, conductor *self)
     }
 }
 
-/* What a change of the barrier means for those who wait. */
+/* Answer the nodes that a change of the barrier concerns, and set its timer. */
 static void
 follow(trp_ctx *ctx, conductor *self, trpi_barrier_step step)
 {
@@ -117,7 +118,7 @@ follow(trp_ctx *ctx, conductor *self, trpi_barrier_step step)
                         step.passed ? "" : why);
         }
     }
-    if (self->barrier.failed) { /* nobody is waited for any more */
+    if (self->barrier.failed) { /* no node waits any more */
         answer_waiting(ctx, self, TRPI_MULTINODE_PRESENT, TRP_ECANCELED, why);
         answer_waiting(ctx, self, TRPI_MULTINODE_ADDRESS, TRP_ECANCELED, why);
     }
@@ -138,7 +139,7 @@ follow(trp_ctx *ctx, conductor *self, trpi_barrier_step step)
     farewell_look(ctx, self);
 }
 
-/* The node of this seat is gone, or goes; those who ask for it need not wait. */
+/* The node of this seat is gone, or goes: answer the nodes that wait for its address. */
 static void
 seat_leave(trp_ctx *ctx, conductor *self, uint32_t index)
 {
@@ -218,7 +219,7 @@ nodes(trp_ctx *ctx, const conductor *self)
     answer(ctx, trp_sender(ctx), TRP_OK, known);
 }
 
-/* conductor-C2. Returns the player that was there. */
+/* conductor-C2. Return the player of the seat. */
 static trp_ref
 release(trp_ctx *ctx, conductor *self, uint32_t index)
 {
@@ -234,7 +235,7 @@ release(trp_ctx *ctx, conductor *self, uint32_t index)
     return player;
 }
 
-/* Who may order, and what is passed on. */
+/* Check that an order may be given, and pass it on. */
 static void
 order(trp_ctx *ctx, conductor *self, const call *given)
 {

@@ -1,4 +1,5 @@
-/* conductor.h - the actor of the first node that holds barriers, knows addresses, gives orders. */
+/* conductor.h - the actor of the first node that keeps the barriers and addresses and passes orders
+ * on. */
 #ifndef TRPI_MULTINODE_CONDUCTOR_H
 #define TRPI_MULTINODE_CONDUCTOR_H
 

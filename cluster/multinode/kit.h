@@ -1,4 +1,4 @@
-/* kit.h - what the files of the kit share: a node of a test, from the inside. */
+/* kit.h - declarations that the files of the kit share: a node of a test, from the inside. */
 #ifndef TRPI_MULTINODE_KIT_H
 #define TRPI_MULTINODE_KIT_H
 
@@ -14,13 +14,13 @@
 #define TRPI_MULTINODE_SETTINGS_MAX 200
 #define TRPI_MULTINODE_WHY_BYTES 768
 
-/* Where this process stands in the test: the variables MULTINODE_*. */
+/* The place of this process in the test: the variables MULTINODE_*. */
 typedef struct trpi_multinode_place {
     uint32_t index, nodes_max;
     char host[256], server_host[256];
     uint16_t port, server_port;
     double timefactor; /* all limits are multiplied by it */
-    bool listing;      /* only the names of the roles are wanted */
+    bool listing;      /* only print the names of the roles */
 } trpi_multinode_place;
 
 /* place.c. Errors: TRP_ENOENT (no MULTINODE_INDEX), TRP_EINVAL; why says what to do. */
@@ -41,7 +41,7 @@ struct trp_multinode {
     pthread_mutex_t lock;
     trp_node *node; /* with lock: the test's thread replaces it, the player uses it */
     bool closing;   /* with lock */
-    bool released;  /* with lock: by order nobody waits for this node any more */
+    bool released;  /* with lock: released by order, no node waits for this one any more */
 };
 
 /* multinode.c. Put a sentence into test->why; returns err. */
@@ -49,12 +49,12 @@ trp_err trpi_multinode_refuse(trp_multinode *test, trp_err err, const char *form
     TRP_PRINTF(3, 4);
 uint32_t trpi_multinode_stretched(const trp_multinode *test, uint32_t ms); /* by the time factor */
 trpi_multinode_call trpi_multinode_call_of(enum trpi_multinode_verb verb);
-/* ret_text: 512 bytes for what the answer says; NULL: not wanted. Errors: the answer's, and those
+/* ret_text: 512 bytes for the text of the answer; NULL: not wanted. Errors: the answer's, and those
  * of trp_system_ask(). */
 trp_err trpi_multinode_ask(trp_multinode *test, trp_ref to, trpi_multinode_call *call,
                            uint32_t timeout_ms, char *ret_text);
 
-/* life.c. End this process at once, as a crash would, but for what is printed already. */
+/* life.c. End this process at once, as a crash would, but flush its output. */
 TRP_NORETURN void trpi_multinode_end(int code);
 
 /* settings.c. Gives the settings of the node under test as one list, @role@ replaced by the address

@@ -4,11 +4,10 @@
  *          end. So each process has two nodes: one under test, and one for control, which is an
  *          ordinary node with remoting of its own; every question is an ask between actors.
  * Must hold.
- *   multinode-life-M1  of the control node nothing depends on the settings of the test
+ *   multinode-life-M1  the control node does not depend on the settings of the test
  *   multinode-life-M3  the first node's control node is closed last of all (trp_multinode_close)
- *   multinode-life-M4  of a failed test the others hear the reason: the first node waits for them,
- *       not for long
- *                                                                        (trp_multinode_fail)
+ *   multinode-life-M4  the other nodes learn the reason of a failed test: the first node waits for
+ *       them, for a limited time (trp_multinode_fail)
  * Tests.   tests/multinode/kit.sh
  * Sources. MNT-01, -05, -10, -16
  */
@@ -33,7 +32,7 @@
 
 enum {
     RESOLVE_MS = 250,
-    GIVE_UP_MS = 1000,   /* for the answer; of the first node, for the others to give up, too */
+    GIVE_UP_MS = 1000,   /* for the answer; on the first node also for the others to give up */
     LOST_AFTER_MS = 3000 /* of silence */
 };
 
@@ -304,7 +303,7 @@ options_take(trp_multinode *test, const trp_multinode_options *given)
                                        o->participants, o->roles_count);
 }
 
-/* Gives *ret_test, also after an error of the options (for its sentence); NULL without memory. */
+/* Give *ret_test, also after an error of the options (for its text); NULL without memory. */
 static trp_err
 test_new(const trp_multinode_options *options, trp_multinode **ret_test)
 {
@@ -404,7 +403,7 @@ trp_multinode_close(trp_multinode *test)
 void
 trpi_multinode_end(int code)
 {
-    (void)fflush(NULL); /* best effort: what the test has printed */
+    (void)fflush(NULL); /* best effort: flush the output of the test */
     _exit(code);
 }
 
@@ -418,7 +417,7 @@ trp_multinode_fail(trp_multinode *test, const char *file, int line, const char *
     va_end(list);
     (void)fprintf(stderr, "FAIL %s: %s:%d: %s\n", trp_multinode_role_name(test), file, line,
                   call.text);
-    /* No answer: the others find out by the detector. */
+    /* No answer: the others notice by their failure detector. */
     uint32_t wait_ms = trpi_multinode_stretched(test, GIVE_UP_MS);
     trp_err err = trpi_multinode_ask(test, test->conductor, &call, wait_ms, NULL);
     if (err == TRP_OK && test->place.index == 0) { /* multinode-life-M4 */

@@ -1,7 +1,7 @@
-/* multinode.c - what a process of a test over several nodes asks the conductor.
+/* multinode.c - the requests of a process of a test over several nodes to the conductor.
  *
  * Must hold.
- *   multinode-M2  a failure has a sentence in test->why, of the conductor or of here
+ *   multinode-M2  each failure has a text in test->why, of the conductor or of this file
  *       (trpi_multinode_ask)
  * Tests.   tests/multinode/kit.sh
  * Sources. MNT-02, -03, -06 to -09

@@ -1,4 +1,4 @@
-/* place.c - where a process stands in a test over several nodes: the variables MULTINODE_*.
+/* place.c - the place of a process in a test over several nodes: the variables MULTINODE_*.
  *
  * Tests.   tests/unit/multinode/place_test.c
  * Sources. MNT-04
@@ -13,7 +13,7 @@
 
 enum { SERVER_PORT_DEFAULT = 4711 };
 
-/* *number stays when the variable is not set. */
+/* Read a variable into *number, which is unchanged when the variable is not set. */
 static trp_err
 number_read(const char *name, uint32_t max, uint32_t *number, char why[TRPI_MULTINODE_WHY_BYTES])
 {

@@ -1,4 +1,4 @@
-/* player.c - the actor of each node that does what the conductor orders.
+/* player.c - the actor of each node that carries out the orders of the conductor.
  *
  * Must hold.
  *   player-P1  the node under test is used with the lock held: the test's thread may replace it
@@ -15,7 +15,8 @@
 #include "cluster/multinode/kit.h"
 #include "cluster/node/node.h"
 
-enum { EXIT_TIMER = 1, EXIT_AFTER_MS = 20 }; /* so that the answer gets away */
+/* so that the answer is sent before the process ends */
+enum { EXIT_TIMER = 1, EXIT_AFTER_MS = 20 };
 
 typedef struct player {
     trp_multinode *test;
@@ -84,7 +85,8 @@ ordered(trp_ctx *ctx, player *self, const trpi_multinode_call *c)
 {
     trp_multinode *test = self->test;
     switch (c->verb) {
-    case TRPI_MULTINODE_HELLO: /* from the test's thread: pass on, as ourselves */
+    /* from the test's thread: pass it on with this actor as the sender */
+    case TRPI_MULTINODE_HELLO:
         self->asker = trp_sender(ctx);
         trp_tell(ctx, test->conductor, &trpi_multinode_call_type, c, sizeof *c);
         break;

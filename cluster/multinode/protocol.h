@@ -1,4 +1,4 @@
-/* protocol.h - what the nodes of a test say to the conductor, and it to them.
+/* protocol.h - the messages between the nodes of a test and the conductor.
  *
  * All are the same program, built once: the messages are plain structs. They travel between the
  * control systems, which are not the systems under test.
@@ -9,12 +9,12 @@
 #include <troupe/message.h>
 
 enum trpi_multinode_verb {
-    /* to the conductor; index: who calls */
+    /* to the conductor; index: the caller's */
     TRPI_MULTINODE_HELLO = 1, /* by its player */
     TRPI_MULTINODE_PRESENT,   /* name: address; answered when the participants are there */
     TRPI_MULTINODE_ENTER,     /* name: barrier; number: timeout in ms */
     TRPI_MULTINODE_ADDRESS,   /* of target; answered when it is known */
-    TRPI_MULTINODE_NODES,     /* text: who is waited for, as bits in hexadecimal */
+    TRPI_MULTINODE_NODES,     /* text: the nodes that the test waits for, as bits in hexadecimal */
     TRPI_MULTINODE_BYE,
     TRPI_MULTINODE_FAREWELL, /* answered when all others are gone */
     TRPI_MULTINODE_GIVE_UP,  /* text: why */
@@ -24,7 +24,7 @@ enum trpi_multinode_verb {
     TRPI_MULTINODE_DISCONNECT, /* peer; name: filled by it */
     TRPI_MULTINODE_EXIT,       /* number: code */
     TRPI_MULTINODE_SHUTDOWN,
-    TRPI_MULTINODE_TICK /* to oneself */
+    TRPI_MULTINODE_TICK /* to the actor itself */
 };
 
 #define TRPI_MULTINODE_CALL(F, S)                                                                  \
@@ -39,7 +39,8 @@ TRP_PROTOCOL_DECLARE(trpi_multinode, TRPI_MULTINODE_MESSAGES)
 /* The roles of a test, in the order of its declaration: the first one conducts. */
 typedef struct trpi_multinode_plan {
     const char *const *roles;
-    uint32_t roles_count, participants; /* who must be there before the test begins */
+    /* the number of nodes that must be there before the test begins */
+    uint32_t roles_count, participants;
 } trpi_multinode_plan;
 
 #endif

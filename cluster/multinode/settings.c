@@ -1,5 +1,5 @@
 /* settings.c - the configuration of a node under test: the kit's, the common one, the role's, and
- * what the command line says, the later the stronger; in each @role@ becomes an address.
+ * the command line, the later the stronger; in each @role@ becomes an address.
  *
  * Tests.   tests/multinode/kit.sh
  * Sources. MNT-05, MNT-14
@@ -29,8 +29,8 @@ role_find(const trp_multinode *test, const char *name, size_t bytes)
     return i;
 }
 
-/* What stands for @role@: its address; "self" for the own one, which is not known yet. Text between
- * two @ that is no role stays. */
+/* Append the address that replaces @role@; "self" for this node's own, which is not known yet. Text
+ * between two @ that is no role is kept. */
 static trp_err
 role_append(trp_multinode *test, uint32_t role, trpi_buffer *out)
 {
@@ -93,7 +93,7 @@ add_all(trp_multinode *test, gathered *g, const char *const *texts)
     return err;
 }
 
-/* --set KEY=VALUE, and --set=KEY=VALUE, of the command line; what else stands there is the
+/* --set KEY=VALUE, and --set=KEY=VALUE, of the command line; the other arguments are the
  * program's. */
 static trp_err
 add_arguments(trp_multinode *test, gathered *g)

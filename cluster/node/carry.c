@@ -1,16 +1,18 @@
 /* carry.c - a call that another node runs: control requests over TRPI_CHANNEL_NODE.
  *
- * Why.     The client talks to the node on its machine; what only another node can answer (its
- *          tree) is carried there and back, so that nobody needs a login on every host.
+ * Why.     The client talks to the node on its machine; a request that only another node can answer
+ *          (its tree) is carried there and back, so that an operator needs no login on every host.
  * Shape.   frame = u8 version, u8 kind (1 request, 2 reply), u64 id, JSON of the control protocol
  *          asking: the call's thread sends, and looks every WAIT_STEP_MS for the reply of its id
  *          asked:  the transport thread checks the request and gives it to the control server's
  *                  threads (a node without a control socket answers that it carries nothing)
  * Must hold.
- *   carry-I1  only commands that change nothing are carried, and the news that all end (is_carried)
+ *   carry-I1  only commands that change nothing are carried, and the notice that the whole cluster
+ *       ends (is_carried)
  *   carry-I2  the transport thread never blocks: it parses and hands over (on_frame)
  *   carry-I4  only members of the asked node's view are answered (request_take)
- *   carry-I3  a reply is taken only by who waits for its id, from whom it asked (reply_take)
+ *   carry-I3  a reply is accepted only if a call waits for its id, and only from the node that was
+ *       asked (reply_take)
  * Limits.  WAITERS_MAX asking; TRPI_CONTROL_CARRIED_MAX asked; REPLY_BYTES_MAX of a reply: a larger
  *          one is answered with exit 65.
  * Tests.   tests/system/cli.sh
@@ -35,7 +37,7 @@ enum { KIND_REQUEST = 1, KIND_REPLY = 2 };
 typedef struct waiter {
     uint64_t id; /* 0: free */
     trpi_address address;
-    uint8_t *reply; /* JSON, when it has come */
+    uint8_t *reply; /* JSON, when it has arrived */
     size_t reply_bytes;
 } waiter;
 
@@ -47,7 +49,7 @@ struct trpi_carry {
     bool closing;
 };
 
-/* An asked call and whom to answer. */
+/* A call for another node, and the address for its answer. */
 typedef struct asked {
     trpi_call call; /* first: the server frees it as a call */
     trpi_node_id from;
@@ -90,7 +92,7 @@ asked_emit(trpi_call *call, const char *text, bool final)
     asked *a = (asked *)call;
     trp_node *node = call->emit_arg;
     if (!final) {
-        return; /* progress is for people at that node */
+        return; /* progress is only shown at the node that runs the call */
     }
     if (strlen(text) > REPLY_BYTES_MAX) {
         text = "{\"ok\":false,\"exit\":65,\"error\":\"the answer is too large to be carried; ask "
@@ -202,8 +204,8 @@ waiter_take(struct trpi_carry *carry, const trpi_address *address)
     return NULL;
 }
 
-/* With the lock, given up while waiting: until the reply is there, the limit is over, or the call.
- */
+/* With the lock, released while waiting: until the reply is there, or the limit or the call has
+ * ended. */
 static trp_err
 reply_wait(struct trpi_carry *carry, waiter *w, trpi_call *call, uint64_t until_ns)
 {
@@ -238,7 +240,7 @@ trpi_carry_begin(struct trpi_carry *carry, const trpi_address *address, const ch
 {
     trpi_node_id to;
     memset(&to, 0, sizeof to);
-    to.address = *address; /* uid 0: whoever lives there */
+    to.address = *address; /* uid 0: any incarnation */
     pthread_mutex_lock(&carry->lock);
     waiter *w = waiter_take(carry, address);
     *ret_id = w ? w->id : 0;

@@ -16,7 +16,7 @@ enum {
     TRPI_CERT_SUBJECT_BYTES_MAX = 64,
     TRPI_CERT_DAYS_MAX = 36500,
     TRPI_CERT_REVOKED_MAX = 10000,
-    TRPI_CERT_SKEW_MS = 300000 /* valid that long before now: clocks differ */
+    TRPI_CERT_SKEW_MS = 300000 /* start of validity before now: clocks differ */
 };
 
 typedef struct trpi_cert_request {
@@ -36,8 +36,8 @@ typedef struct trpi_cert_info {
     bool is_authority;
 } trpi_cert_info;
 
-/* Texts given here are freed with trpi_free(). why: what is wrong, for a person; at least 200
- * bytes. Errors of all: TRP_EINVAL (request), TRP_EDATA (a text cannot be read, a key does not
+/* Texts given here are freed with trpi_free(). why: the reason of an error, as a text of at least
+ * 200 bytes. Errors of all: TRP_EINVAL (request), TRP_EDATA (a text cannot be read, a key does not
  * belong to its certificate), TRP_ENOMEM, TRP_EINTERNAL. Thread: any. */
 
 /* A self-signed authority, ECDSA on P-256. */
@@ -47,20 +47,21 @@ trp_err trpi_cert_make_authority(const trpi_cert_request *request, char **ret_ce
 trp_err trpi_cert_make_node(const char *ca_cert, const char *ca_key,
                             const trpi_cert_request *request, char **ret_cert, char **ret_key,
                             char *why, size_t why_bytes);
-/* A list of all that old_list (NULL: none) revokes, and of these certificates. */
+/* Make a revocation list of the certificates in old_list (NULL: none) and of these. */
 trp_err trpi_cert_revoke(const char *ca_cert, const char *ca_key, const char *old_list,
                          const char *const *certs, size_t certs_count, int64_t now_ms,
                          int64_t next_update_ms, char **ret_list, char *why, size_t why_bytes);
 /* The first certificate of a text. */
 trp_err trpi_cert_read(const char *cert, trpi_cert_info *ret_info, char *why, size_t why_bytes);
-/* Read the certificate that stands next in the text *at, and move *at behind it. Errors, besides:
- * TRP_ENOENT: none follows. TRP_EDATA: one that cannot be read. */
+/* Read the next certificate of the text *at, and move *at behind it. Errors, besides: TRP_ENOENT:
+ * none follows. TRP_EDATA: one that cannot be read. */
 trp_err trpi_cert_next(const char **at, trpi_cert_info *ret_info, char *why, size_t why_bytes);
 /* Its names, one by one, into names[] as texts of *storage (freed with trpi_free). */
 trp_err trpi_cert_names(const char *cert, const char *names[TRPI_CERT_NAMES_MAX], size_t *ret_count,
                         char **ret_storage);
 
-/* bytes random bytes as hexadecimal digits; out has 2 * bytes + 1. For secrets of people. */
+/* bytes random bytes as hexadecimal digits; out has 2 * bytes + 1. For secrets that an operator
+ * copies. */
 trp_err trpi_cert_random_hex(char *out, size_t bytes);
 /* SHA-256 of a text as hexadecimal digits. */
 trp_err trpi_cert_digest_hex(const char *text, char ret_digest[65]);

@@ -1,7 +1,7 @@
 /* cert_main.c - `troupe cert ca|node|renew|revoke|show` and `troupe cookie gen|hash`.
  *
- * Why.     An operator needs an authority, one certificate a host, and to see when they end; not
- *          the hundred options of a general tool.
+ * Why.     An operator needs an authority, one certificate a host, and their expiry dates; not the
+ *          hundred options of a general tool.
  * Must hold.
  *   cert-main-F1  A file that exists is never written over without --force, but by `renew` and
  *       `revoke`.
@@ -143,7 +143,7 @@ file_read(const char *path, char **ret_text)
     return 0;
 }
 
-/* Of the same owner, group and readers as the one that it replaces, if it does. */
+/* Give a new file the owner, group and mode of the file that it replaces, if there is one. */
 static bool
 looks_like(int fd, const char *replaced, mode_t mode)
 {
@@ -180,7 +180,7 @@ typedef struct replacement {
     const char *path;
     mode_t mode;
     const char *text;
-    char beside[PATH_MAX]; /* where the new one stands before it has the name */
+    char beside[PATH_MAX]; /* the temporary name of the new file */
 } replacement;
 
 static int
@@ -190,13 +190,13 @@ beside_write(replacement *r)
     if (length <= 0 || (size_t)length >= sizeof r->beside) {
         return fail(TRPI_CTL_EXIT_USAGE, "the path is too long");
     }
-    if (unlink(r->beside) != 0 && errno != ENOENT) { /* of an attempt that was cut off */
+    if (unlink(r->beside) != 0 && errno != ENOENT) { /* left by an interrupted attempt */
         return fail(TRPI_CTL_EXIT_PERMISSION, "cannot remove %s: %s", r->beside, strerror(errno));
     }
     return file_create(r->beside, r->path, r->mode, r->text);
 }
 
-/* All are written before the first one takes its name: what fails, fails before anything changes.
+/* All files are written before the first one takes its name: a failure comes before any change.
  * cert-main-F3 */
 static int
 files_replace(replacement *all, size_t count)
@@ -260,7 +260,7 @@ authority_read(const command *c, char **ret_cert, char **ret_key)
 
 /* ---- texts ----------------------------------------------------------------------------------- */
 
-/* Whole days; what has ended has less than 0. */
+/* Whole days; less than 0 for an expired certificate. */
 static long
 days_left(const command *c, int64_t end_ms)
 {
@@ -332,7 +332,8 @@ node_make(command *c, const char *ca_cert, const char *ca_key, const char *subje
     char *cert = NULL, *key = NULL;
     char short_subject[TRPI_CERT_SUBJECT_BYTES_MAX + 1];
     trpi_cert_info ca;
-    (void)snprintf(short_subject, sizeof short_subject, "%s", subject); /* names prove, not this */
+    /* the names count, not the subject */
+    (void)snprintf(short_subject, sizeof short_subject, "%s", subject);
     trpi_cert_request request = request_of(c, short_subject, NODE_DAYS);
     request.names = c->names;
     request.names_count = c->names_count;
@@ -547,7 +548,7 @@ run_show(command *c)
     }
     for (size_t i = 0; i < c->words_count; i++) {
         int code = show_file(c, array, c->words[i]);
-        /* what cannot be read is worse than what has ended */
+        /* an unreadable certificate is worse than an expired one */
         worst = code != 0 && (worst == 0 || code != TRPI_CTL_EXIT_NO) ? code : worst;
     }
     char *json = array != NULL ? cJSON_Print(array) : NULL;
@@ -573,7 +574,7 @@ number_take(const char *text, const char *flag, long *ret_number)
     return 0;
 }
 
-/* An option with a value; -1: this is none. */
+/* Take an option with a value; -1: it is none. */
 static int
 option_take(command *c, const char *flag, const char *value)
 {

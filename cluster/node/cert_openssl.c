@@ -51,7 +51,7 @@ say_openssl(char *why, size_t why_bytes, const char *what)
 
 /* ---- PEM ------------------------------------------------------------------------------------- */
 
-/* What a BIO in memory holds, as our text; the BIO is freed. */
+/* Return the content of a memory BIO as a text of ours; the BIO is freed. */
 static char *
 bio_take(BIO *bio)
 {
@@ -131,7 +131,7 @@ authority_open(const char *ca_cert, const char *ca_key, authority *ret_ca, char 
     return TRP_OK;
 }
 
-/* What a signature with key is of; NULL: of the text itself. */
+/* Return the digest that a signature with key uses; NULL: it signs the text itself. */
 static const EVP_MD *
 digest_of(const EVP_PKEY *key)
 {
@@ -346,7 +346,7 @@ list_add(X509_CRL *list, const ASN1_INTEGER *serial, int64_t when_ms)
     return added;
 }
 
-/* As they are: since when, and why. */
+/* Copy the old entries with their dates and reasons. */
 static trp_err
 list_add_old(X509_CRL *list, const char *old_list, char *why, size_t why_bytes)
 {
@@ -396,7 +396,7 @@ list_add_certs(X509_CRL *list, const authority *ca, const char *const *certs, si
     return TRP_OK;
 }
 
-/* Begun at now, due at next, signed by the authority's key. */
+/* Date the list (issued at now, next update at next), and sign it with the authority's key. */
 static bool
 list_finish(X509_CRL *list, const authority *ca, int64_t now_ms, int64_t next_update_ms)
 {

@@ -2,7 +2,8 @@
  * and `troupe config check [FILE]`.
  *
  * Both read what `troupe node` with the same options and environment would read. `check` runs the
- * node's own start as far as nobody notices (trpi_node_check), so that both refuse the same.
+ * node's own start up to where other programs would notice it (trpi_node_check), so that both
+ * refuse the same.
  * Tests. tests/system, tests/unit/node/node_options_test.c
  */
 #include <netdb.h>
@@ -50,7 +51,7 @@ word_is_bare(const char *text)
     return *text && !text[strcspn(text, " \t\n\"'#={}(),\\$")];
 }
 
-/* Returns how many columns it took. */
+/* Print a value; return how many columns it took. */
 static int
 value_print(const char *text)
 {
@@ -157,7 +158,8 @@ reference_show(void)
     return fflush(stdout) == 0 ? 0 : TRPI_CTL_EXIT_INTERNAL;
 }
 
-/* A node starts with a name that does not resolve, and keeps asking; it may be the mistake. */
+/* A node starts also with a name that does not resolve, and keeps resolving it: print a note, since
+ * it may be a mistake. */
 static void
 name_note(const char *what, const char *host)
 {

@@ -5,7 +5,7 @@
  * Shape.   poll thread:  accept, read frames, check -> serve() at once (quick commands)
  *                                                   -> a thread for the call (the others)
  *          any thread:   emit -> connection's queue of frames -> poll thread writes
- *          A call knows its connection by number: it may be gone when the answer comes.
+ *          A call knows its connection by number: the connection may be gone when the answer comes.
  * Must hold.
  *   control-I1  input buffers are the poll thread's alone; an fd is closed with `lock` held
  *   control-I2  connections, their frames and `calls` are touched with `lock` held
@@ -43,7 +43,7 @@
 
 #define READ_BYTES 16384
 #define LINGER_STEP_MS 10u
-#define POLL_MS 1000 /* with connections: idle ones are looked for this often */
+#define POLL_MS 1000 /* how often idle connections are looked for, while there are any */
 
 static uint64_t
 now_ns(const trpi_control *control)
@@ -100,7 +100,7 @@ connection_kill(trpi_control *control, connection *c)
     pthread_mutex_unlock(&control->lock);
 }
 
-/* Something was done for or by the client: its time starts again. */
+/* Restart the idle time of a connection: something was done for or by its client. */
 static void
 connection_touch(trpi_control *control, connection *c)
 {
@@ -120,7 +120,8 @@ trpi_control_find(trpi_control *control, uint64_t id)
     return NULL;
 }
 
-/* A client that closes its side, too: it does not wait for an answer. */
+/* Has the client closed the connection, or its sending side? Then it does not wait for an
+ * answer. */
 bool
 trpi_control_hung_up(const connection *c)
 {
@@ -259,7 +260,7 @@ is_busy(trpi_control *control, const connection *c)
     return busy;
 }
 
-/* Serve what has arrived, one request after the other. */
+/* Serve the requests that have arrived, one after the other. */
 static void
 frames_take(trpi_control *control, connection *c)
 {
@@ -298,7 +299,8 @@ connection_read(trpi_control *control, connection *c)
     if (c->in.count == 0) {
         connection_touch(control, c);
     }
-    /* One whole request and what came with it; more is not read before that one is served. */
+    /* Read up to one whole request and the bytes that came with it; more is not read before that
+     * one is served. */
     if (trpi_buffer_append(&c->in, bytes, (size_t)count,
                            TRPI_CTL_REQUEST_BYTES_MAX + TRPI_CTL_HEADER_BYTES + READ_BYTES) !=
         TRP_OK) {
@@ -373,7 +375,7 @@ connection_free(connection *c)
     trpi_free(c);
 }
 
-/* Unlink what is dead, with the lock; its call is told. */
+/* Unlink dead connections and cancel their calls. With the lock. */
 static void
 connections_sweep(trpi_control *control)
 {
@@ -484,7 +486,7 @@ control_free(trpi_control *control)
     trpi_free(control);
 }
 
-/* The server's threads take no signals: those are the program's. */
+/* The server's threads block all signals: the program handles them. */
 static int
 thread_start(trpi_control *control)
 {
@@ -552,7 +554,7 @@ work_left(const trpi_control *control)
     return control->calls_count > 0;
 }
 
-/* Wait until nothing is left, at most ms. With the lock, given up while waiting. */
+/* Wait until no work is left, at most ms. With the lock, released while waiting. */
 static void
 linger(trpi_control *control, uint32_t ms)
 {

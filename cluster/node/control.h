@@ -1,8 +1,7 @@
 /* control.h - the server end of the control socket: connections, frames, and calls in progress.
  *
- * The server knows nothing of clusters: whoever opens it gives it `serve`, which gets each checked
- * request as a call and answers it, at once or from a thread of the call's own.
- */
+ * The server knows nothing of clusters: its owner gives it `serve`, which gets each checked request
+ * as a call and answers it, at once or from a thread of the call's own. */
 #ifndef TRPI_NODE_CONTROL_H
 #define TRPI_NODE_CONTROL_H
 
@@ -36,7 +35,7 @@ typedef struct trpi_call {
     uint64_t emit_id;
     trpi_control *control;
     trpi_world *world; /* its clock */
-    bool by_known;     /* who has asked, as the kernel says; false: another node */
+    bool by_known;     /* the client's user and process by SO_PEERCRED; false: another node asks */
     uint32_t by_uid;
     long by_pid;
 } trpi_call;
@@ -57,11 +56,11 @@ typedef struct trpi_control_options {
  * (path too long), TRP_ENOMEM. */
 trp_err trpi_control_open(const trpi_control_options *options, trpi_control **ret_control,
                           int *ret_pid);
-/* Is a node alive behind path: does somebody listen? *ret_pid: who; 0 unknown, for it accepts
- * nobody. Does not wait. */
+/* Does a node listen at path? *ret_pid: its process; 0: unknown, since it does not accept. Does not
+ * wait. */
 bool trpi_control_is_live(const char *path, int *ret_pid);
-/* No more requests; calls in progress are given up after linger_ms; streams end with exit 69; what
- * has been answered is flushed, for at most flush_ms. Returns when no call is in progress. */
+/* Refuse more requests; cancel calls in progress after linger_ms; end streams with exit 69; flush
+ * answers for at most flush_ms. Returns when no call is in progress. */
 void trpi_control_close(trpi_control *control, uint32_t linger_ms, uint32_t flush_ms);
 const char *trpi_control_path(const trpi_control *control);
 
@@ -81,23 +80,24 @@ cJSON *trpi_call_reply(void);
 void trpi_call_answer(trpi_call *call, cJSON *reply); /* takes reply */
 /* As trpi_call_answer(); not ok: there was no memory to fill it. */
 void trpi_call_answer_if(trpi_call *call, bool ok, cJSON *reply);
-/* Whom an order is for: adds "dryRun" and "nodes", which is returned empty. NULL: no memory. */
+/* Add "dryRun" and the list "nodes" of an order to reply; return the list, empty. NULL: no
+ * memory. */
 cJSON *trpi_call_plan(const trpi_call *call, cJSON *reply);
 void trpi_call_refuse(trpi_call *call, const trpi_control_refusal *refusal);
 void trpi_call_refuse_text(trpi_call *call, int exit_code, const char *hint, const char *format,
                            ...) __attribute__((format(printf, 4, 5)));
-/* An order that was not taken; what: of the command. */
+/* Refuse an order that was not accepted; what: the command. */
 void trpi_call_refuse_order(trpi_call *call, trp_err err, const char *what);
 void trpi_call_progress(trpi_call *call, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* May a change still begin? Not when its client has hung up, its deadline has passed, or the node
- * ends. Looks at the connection itself: after a standstill of the process nobody else has yet. arg:
- * a trpi_call. Any thread, while the call lives. */
+ * ends. Checks the connection itself: after a standstill of the process the poll thread has not
+ * done so yet. arg: a trpi_call. Any thread, while the call lives. */
 bool trpi_call_is_wanted(void *arg);
 /* The same as an error: TRP_OK or TRP_ECANCELED, for trpi_call_refuse_order(). */
 trp_err trpi_call_wanted(trpi_call *call);
-/* The node has taken the order: tell the client, which does not know otherwise what a deadline or
- * Ctrl-C of its own has left behind. */
+/* Tell the client that the node has accepted the order: it must know that after a timeout or Ctrl-C
+ * of its own. */
 void trpi_call_confirm(trpi_call *call);
 /* The change has begun, in several steps: from now on it is done to its end, with or without its
  * client, unless the node ends. */
@@ -109,7 +109,7 @@ void trpi_call_stream_fail(trpi_call *call);
 extern const char trpi_call_no_memory[]; /* the final object then */
 /* Wait `ms`, or until cancelled. false: give up (cancelled). Only on the call's own thread. */
 bool trpi_call_pause(trpi_call *call, uint32_t ms);
-/* Wait a little, till the view is worth another look. false: refused, the node is stopping. */
+/* Wait a little, until the view may have changed. false: refused, the node is stopping. */
 bool trpi_call_look_again(trpi_call *call);
 uint64_t trpi_call_elapsed_ns(const trpi_call *call);
 double trpi_call_elapsed_ms(const trpi_call *call);              /* whole ones */

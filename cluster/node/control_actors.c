@@ -1,4 +1,5 @@
-/* control_actors.c - send, ask, ping, tree: what the shell does with actors, here and elsewhere.
+/* control_actors.c - send, ask, ping, tree: commands that talk to actors of this node and of
+ * others.
  *
  * Shape.   All run on the call's own thread and may block. A path of another node goes over
  *          remoting like any message (Identify, then the message); only `tree` has to be run by
@@ -30,7 +31,7 @@ typedef struct target {
     char text[PATH_TEXT_BYTES];        /* as it goes to resolve: full when remote */
 } target;
 
-/* Take a path apart, refusing bad syntax. */
+/* Parse a path; bad syntax is refused. */
 static bool
 target_parse(trp_node *node, trpi_call *call, const char *text, target *ret_target)
 {
@@ -83,8 +84,8 @@ full_path(trp_node *node, const target *to, trp_ref ref, char *buffer, size_t by
     return buffer;
 }
 
-/* What to try when nobody answers from a full path: its node may be no member, or be unreachable.
- * "" without an idea. */
+/* Write a hint for a full path without an answer: its node may be no member, or unreachable. "": no
+ * hint. */
 static void
 silence_hint(trp_node *node, const char *path, char *buffer, size_t bytes)
 {
@@ -203,7 +204,7 @@ message_make(trpi_call *call, message *ret_message)
     return true;
 }
 
-/* A tell has no answer, so what is known to be too large is refused before it is told. */
+/* A tell has no answer, so a message that is known to be too large is refused before it is sent. */
 static bool
 fits_frame(const trp_node *node, trpi_call *call, const target *to, const message *m)
 {
@@ -239,7 +240,7 @@ trpi_node_serve_send(trp_node *node, trpi_call *call)
     trpi_free(m.owned);
 }
 
-/* A status failure says why in words. */
+/* Refuse with the text of a status failure. */
 static void
 refuse_failure(trp_node *node, trpi_call *call, trp_err err, const char *path,
                const trp_msg *answer)
@@ -250,7 +251,7 @@ refuse_failure(trp_node *node, trpi_call *call, trp_err err, const char *path,
         const trp_status_failure *failure = trp_msg_payload(answer);
         memcpy(reason, failure->reason, sizeof failure->reason);
     }
-    if (!answer) { /* not the actor: the way to it */
+    if (!answer) { /* the actor did not fail: its node cannot be reached */
         refuse_err(node, call, err, path);
     } else {
         int code = err == TRP_EDATA ? TRPI_CTL_EXIT_DATA : TRPI_CTL_EXIT_NO;
@@ -381,8 +382,8 @@ tree_take(void *arg, const trp_tree_entry *entry)
     return 0;
 }
 
-/* Children by name: '/' sorts before everything else, so that parents stay before their children.
- */
+/* Order children by name: '/' sorts before all other characters, so that parents stay before their
+ * children. */
 static int
 row_compare(const void *a, const void *b)
 {
@@ -441,7 +442,8 @@ tree_carry(trp_node *node, trpi_call *call, const target *to)
                        : TRP_ENOMEM;
     cJSON_free(text);
     cJSON_Delete(request);
-    if (err == TRP_EAGAIN) { /* not full: the link is down and pauses before it dials again */
+    /* the lane is not full: the link is down and pauses before it dials again */
+    if (err == TRP_EAGAIN) {
         char hint[TRPI_ADDRESS_TEXT_BYTES + 256];
         silence_hint(node, to->text, hint, sizeof hint);
         trpi_call_refuse_text(call, TRPI_CTL_EXIT_TIMEOUT, hint[0] ? hint : NULL,
@@ -452,7 +454,7 @@ tree_carry(trp_node *node, trpi_call *call, const target *to)
         refuse_err(node, call, err, to->text);
         return;
     }
-    trpi_call_answer(call, reply); /* as the other node said it, also its refusal */
+    trpi_call_answer(call, reply); /* the other node's answer as it is, also a refusal */
 }
 
 void

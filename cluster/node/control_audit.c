@@ -1,11 +1,12 @@
-/* control_audit.c - a log line for each change that somebody has ordered: what, on whom, by whom.
+/* control_audit.c - a log line for each change that a client has ordered: the order, its target,
+ * its origin.
  *
  * Why.     "Who took this node out?" is asked weeks later, when the tool's history is gone. The
- *          kernel says who is at the other end of the control socket, and who has sent a signal.
+ *          kernel knows the user and process behind the control socket, and the sender of a signal.
  * Must hold.
- *   control-audit-A1  The line is written before the order is begun, whatever log.level is; it says
- *       what was ordered, not what came of it: the membership's own lines say that.
- *   control-audit-A2  What a client has written reaches the log only as printable text.
+ *   control-audit-A1  The line is written before the order is begun, whatever log.level is; it has
+ *       the order, not its outcome: the membership's own lines have that.
+ *   control-audit-A2  A client's text reaches the log only as printable characters.
  * Tests.   tests/system/audit.sh
  */
 #include <inttypes.h>
@@ -36,7 +37,8 @@ printable(char *text)
     }
 }
 
-/* A member by any of its names, as address and incarnation; what is none as it was written. */
+/* Write a member, given by any of its names, as address and incarnation; an unknown name is written
+ * as it is. */
 static void
 member_add(trp_node *node, const char *name, char whom[WHOM_BYTES])
 {
@@ -80,7 +82,7 @@ downed_add(trp_node *node, const trpi_control_request *request, char whom[WHOM_B
     }
 }
 
-/* Gives the word for the order, and on whom it is. NULL: nothing is to be changed. */
+/* Return the word for the order, and give its target. NULL: the request changes nothing. */
 static const char *
 order_of(trp_node *node, const trpi_control_request *request, char whom[WHOM_BYTES])
 {
@@ -123,7 +125,7 @@ order_of(trp_node *node, const trpi_control_request *request, char whom[WHOM_BYT
         whom_add(whom, " action=%s rule=%s", request->action, text);
         return "fault";
     default:
-        return NULL; /* it only looks, or tells actors something */
+        return NULL; /* it only reads, or sends to actors */
     }
 }
 

@@ -1,4 +1,4 @@
-/* control_call.c - what a command does with its call: answer, refuse, report, wait.
+/* control_call.c - the operations of a command on its call: answer, refuse, report, wait.
  *
  * Must hold.
  *   control-call-I1  exactly one final object for each call (emit_final, asserted)
@@ -16,7 +16,7 @@
 
 #define PAUSE_STEP_MS 20u     /* how soon a cancelled call notices */
 #define LOOK_MS 50u           /* how often the view is looked at */
-#define ANSWER_MARGIN_MS 100u /* the client should hear why, not just time out */
+#define ANSWER_MARGIN_MS 100u /* the client should get the reason, not just time out */
 
 const char trpi_call_no_memory[] = "{\"ok\":false,\"exit\":70,\"error\":\"out of memory\"}";
 
@@ -126,7 +126,7 @@ trpi_call_progress(trpi_call *call, const char *format, ...)
     cJSON *object = cJSON_CreateObject();
     char *text = trpi_json_add_text(object, "progress", line) ? trpi_json_print(object) : NULL;
     if (text) {
-        call->emit(call, text, false); /* without memory: a line less */
+        call->emit(call, text, false); /* without memory the line is left out */
     }
     cJSON_free(text);
     cJSON_Delete(object);

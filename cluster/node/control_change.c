@@ -1,8 +1,8 @@
 /* control_change.c - leave, down: order the change, then watch the view until it happened.
  *
- * Shape.   Both run on the call's own thread. The order is the cluster actor's, and goes to the
- *          incarnation that was found; the effect is read from the view, as everybody else sees it,
- *          that on this node from how it ends.
+ * Shape.   Both run on the call's own thread. The cluster actor gets the order, for the incarnation
+ *          that was found; the effect is read from the view, as other members see it, and for this
+ *          node from how it ends.
  * Not here. join (control_join.c), the end of all (control_shutdown.c).
  * Tests.   tests/unit/node/control_change_test.c, tests/system/cli.sh
  */
@@ -17,7 +17,7 @@
 #include "cluster/node/node_private.h"
 #include "pattern/pattern.h"
 
-#define PROGRESS_MS 5000u /* at least this often the client hears what is waited for */
+#define PROGRESS_MS 5000u /* the client gets a progress line at least this often */
 
 trpi_cluster_patience
 trpi_call_patience(trpi_call *call)
@@ -40,10 +40,10 @@ member_by_uid(const trpi_view *view, uint64_t uid)
     return NULL;
 }
 
-/* What keeps the members from agreeing, as a sentence's end; "" nothing that is known. */
+/* The members that keep the view from converging, as the end of a sentence; "": none is known. */
 typedef struct blockers {
     char text[768];
-    char unreachable[TRP_ADDRESS_BYTES]; /* the first of those; "" none */
+    char unreachable[TRP_ADDRESS_BYTES]; /* the first of them; "": none */
 } blockers;
 
 static size_t
@@ -55,7 +55,8 @@ blocker_add(blockers *b, size_t count, const char *address)
     return count + (more > 0 && (size_t)more < room ? (size_t)more : room);
 }
 
-/* Unreachable members, or, when all are reachable, those that have not seen the present view. */
+/* Find the unreachable members, or, when all are reachable, those that have not seen the present
+ * view. */
 static void
 blockers_find(const trpi_view *view, blockers *ret)
 {
@@ -195,7 +196,8 @@ trpi_node_refuse_end(trp_node *node, trpi_call *call, trp_node_end end)
     trpi_call_refuse_text(call, code, NULL, "%s", text);
 }
 
-/* Whom the request means; false: answered. A node that is no member ends at once. */
+/* Find the member that the request names; false: answered. A node that is no member ends at
+ * once. */
 static bool
 leaver_find(trp_node *node, trpi_call *call, trpi_leaver *ret_leaver)
 {
@@ -251,7 +253,7 @@ trpi_node_serve_leave(trp_node *node, trpi_call *call)
                               who.address, who.uid);
         return;
     }
-    if (err != TRP_OK && err != TRP_ENOENT) { /* gone in between is what was wanted */
+    if (err != TRP_OK && err != TRP_ENOENT) { /* it has left meanwhile: the wanted result */
         trpi_call_refuse_order(call, err, "leave");
         return;
     }
@@ -287,7 +289,7 @@ down_row_add(cJSON *list, const trpi_view_member *v)
     return trpi_json_append(list, row, ok);
 }
 
-/* found: who has the name, when the request has one. */
+/* Does the request mean this member? found: the member of that name, if the request has a name. */
 static bool
 is_meant(const trpi_control_request *request, const trpi_view_member *v,
          const trpi_view_member *found)
@@ -307,7 +309,7 @@ trpi_downs_pick(const trpi_control_request *request, const trpi_view *view,
     for (size_t i = 0; i < view->count; i++) {
         const trpi_view_member *v = &view->members[i];
         if (!is_meant(request, v, found)) {
-            /* Who cannot be reached may be part of another majority. */
+            /* Is the member on this side? An unreachable one may be part of another majority. */
             downs.remaining += v->m.reachable && v->m.status != TRP_MEMBER_DOWN;
             continue;
         }
@@ -322,8 +324,8 @@ trpi_downs_pick(const trpi_control_request *request, const trpi_view *view,
     return downs;
 }
 
-/* Would the order leave two clusters behind, should those that it means still live? A member that
- * is reached hears of it and ends. */
+/* Would the order leave two clusters, if its targets are still alive? A reachable member learns of
+ * it and ends. */
 static bool
 splits(const trpi_view *view, const trpi_leaver *leavers, size_t count)
 {
@@ -346,7 +348,7 @@ refuse_split(trpi_call *call, const trpi_view *view)
         view->strategy, view->forecast.reason[0] != '\0' ? view->forecast.reason : "no majority");
 }
 
-/* Whom the request means. Gives the reply with the list of them as they are now; NULL: answered. */
+/* Find the members that the request means, and return a reply with their list; NULL: answered. */
 static cJSON *
 downs_find(trp_node *node, trpi_call *call, trpi_leaver *leavers, size_t *ret_count)
 {
@@ -389,7 +391,7 @@ downs_find(trp_node *node, trpi_call *call, trpi_leaver *leavers, size_t *ret_co
     return reply;
 }
 
-/* The first decides whether the order is carried out at all. */
+/* Order the members Down. The first one decides whether the order is carried out at all. */
 static trp_err
 downs_order(trp_node *node, trpi_call *call, const trpi_leaver *leavers, size_t count)
 {
@@ -397,7 +399,7 @@ downs_order(trp_node *node, trpi_call *call, const trpi_leaver *leavers, size_t 
     for (size_t i = 0; i < count; i++) {
         trp_err err = trpi_cluster_down_and_wait(node->cluster, leavers[i].address, leavers[i].uid,
                                                  i == 0 ? &patience : NULL);
-        if (err != TRP_OK && err != TRP_ENOENT) { /* gone in between is what was wanted */
+        if (err != TRP_OK && err != TRP_ENOENT) { /* it has left meanwhile: the wanted result */
             return err;
         }
     }

@@ -9,24 +9,24 @@ typedef struct trpi_leaver {
     uint64_t uid;
     char address[TRP_ADDRESS_BYTES];
     bool self;        /* the node that runs the command */
-    uint32_t status;  /* as last told */
-    uint32_t reports; /* self: phases of its shutdown that were told */
+    uint32_t status;  /* as last reported */
+    uint32_t reports; /* self: phases of its shutdown that were reported */
 } trpi_leaver;
 
-/* How long an order to the cluster waits for its begin: till the call's deadline, at most
- * TRPI_CONTROL_BEGIN_MS; and whether it is wanted then. Borrows call. */
+/* How long an order waits for the engine to begin it: until the call's deadline, at most
+ * TRPI_CONTROL_BEGIN_MS; and whether it is still wanted then. Borrows call. */
 #define TRPI_CONTROL_BEGIN_MS 5000u
 trpi_cluster_patience trpi_call_patience(trpi_call *call);
 
-/* Whom an order to go down means, and what the cluster would be then. */
+/* The members that a down order means, and the cluster without them. */
 typedef struct trpi_downs {
-    size_t meant;     /* all of them, of whom one order takes TRPI_CONTROL_DOWNS_MAX */
-    size_t count;     /* those of this order: leavers */
-    size_t remaining; /* members that this node reaches, without them */
+    size_t meant;     /* all of them; one order takes TRPI_CONTROL_DOWNS_MAX */
+    size_t count;     /* those of this order */
+    size_t remaining; /* reachable members besides them */
     bool majority;    /* of all members */
 } trpi_downs;
-/* found: who has the name that the request gives; NULL: it gives none. leavers has room for
- * TRPI_CONTROL_DOWNS_MAX. */
+/* Find the members that a down request means. found: the member that the request names; NULL: it
+ * names none. leavers has room for TRPI_CONTROL_DOWNS_MAX. */
 trpi_downs trpi_downs_pick(const trpi_control_request *request, const trpi_view *view,
                            const trpi_view_member *found, trpi_leaver *leavers);
 
@@ -35,8 +35,8 @@ trpi_downs trpi_downs_pick(const trpi_control_request *request, const trpi_view 
  * memory. */
 bool trpi_next_crash_add(cJSON *reply, const trpi_cluster_next_crash *cast);
 
-/* Tell the client each change of status. The first of them that is still there, NULL when all are
- * gone; self is gone when it has ended, for then it sees nobody any more. */
+/* Report each change of status to the client. Return the first member that is still there, NULL
+ * when all are gone; this node is gone when it has ended. */
 const trpi_leaver *trpi_leavers_look(trpi_call *call, trpi_leaver *leavers, size_t count,
                                      const trpi_view *view, bool ended);
 

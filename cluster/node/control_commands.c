@@ -1,5 +1,5 @@
-/* control_commands.c - which function serves which command, and the two that need no file of their
- * own. */
+/* control_commands.c - the table of commands and the functions that serve them, and the two
+ * smallest of these. */
 #include <unistd.h>
 
 #include "base/assert.h"

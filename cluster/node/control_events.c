@@ -47,7 +47,7 @@ event_new(unsigned index, int64_t wall_ms)
     return event;
 }
 
-/* Who sees it unreachable, as far as this node knows. */
+/* Add the observers that see the member as unreachable, as far as this node knows. */
 static bool
 observers_add(trp_node *node, cJSON *event, uint64_t uid)
 {
@@ -177,7 +177,7 @@ event_make(trp_node *node, const trpi_cluster_event *heard, unsigned *ret_index)
     while (i < sizeof kinds / sizeof kinds[0] && kinds[i].bit != heard->event) {
         i++;
     }
-    trpi_assert(i < sizeof kinds / sizeof kinds[0]); /* nothing else is listened to */
+    trpi_assert(i < sizeof kinds / sizeof kinds[0]); /* no other event is subscribed to */
     *ret_index = kinds[i].index;
     if (heard->member) {
         return member_event(node, *ret_index, &heard->member->member,
@@ -236,7 +236,7 @@ is_wanted(const trpi_call *call, unsigned index)
     return (call->request.event_bits & 1u << index) != 0;
 }
 
-/* One that tells what is, not what has just happened. Takes event. */
+/* Emit an event of the snapshot: a present state, not a change. Takes event. */
 static void
 present_emit(trpi_call *call, cJSON *event)
 {
@@ -275,7 +275,7 @@ leader_emit(void *arg, const char *role)
     return true;
 }
 
-/* Who leads, and who has seen it. */
+/* Emit the leaders, and the members that have seen the view. */
 static void
 summary_emit(struct snapshot *s)
 {
@@ -327,7 +327,7 @@ struct beginning {
     trpi_call *call;
 };
 
-/* The cluster's thread: no event is published between the two, so replaying what comes gives the
+/* On the cluster's thread: no event is published between snapshot and stream, so a replay gives the
  * state. */
 static void
 begin_with_snapshot(void *arg)

@@ -67,7 +67,7 @@ clear_all(trpi_faults *faults)
     trpi_fault_entry *entries = entries_take(faults, &count);
     for (uint32_t i = 0; i < count; i++) {
         (void)trpi_faults_set(faults, entries[i].peer, TRPI_FAULT_BOTH,
-                              &no_fault); /* what takes away never fails */
+                              &no_fault); /* removing a rule never fails */
     }
     trpi_free(entries);
     return entries ? TRP_OK : TRP_ENOMEM;

@@ -1,4 +1,5 @@
-/* control_inner.h - what the two files of the control server share. The rules are control.c's. */
+/* control_inner.h - the structs that the two files of the control server share; see control.c for
+ * their rules. */
 #ifndef TRPI_NODE_CONTROL_INNER_H
 #define TRPI_NODE_CONTROL_INNER_H
 
@@ -27,7 +28,7 @@ typedef struct connection {
     uint32_t events_count; /* of out */
     uint32_t event_bits;   /* a stream: its types */
     trpi_call *call;       /* in progress, NULL none */
-    bool by_known; /* who it is, of SO_PEERCRED; written before it is listed, as the two below */
+    bool by_known; /* the client's, by SO_PEERCRED; written before it is listed, as the two below */
     uint32_t by_uid;
     long by_pid;
     bool closing; /* close when out is empty */
@@ -61,7 +62,8 @@ void trpi_control_wake(trpi_control *control);
 bool trpi_control_push(connection *c, const char *text, bool is_event);
 /* With the lock. NULL: it has gone. */
 connection *trpi_control_find(trpi_control *control, uint64_t id);
-/* A client that closes its side, too: it does not wait for an answer. */
+/* Has the client closed the connection, or its sending side? Then it does not wait for an
+ * answer. */
 bool trpi_control_hung_up(const connection *c);
 /* With the lock. End c's stream, if it is one, with a last object. */
 void trpi_control_stream_end(trpi_control *control, connection *c, const char *final_text);

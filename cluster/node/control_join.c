@@ -1,7 +1,7 @@
 /* control_join.c - join: give the order, then watch the view until this node is Up in it.
  *
- * Shape.   Runs on the call's own thread. The order is the cluster actor's (trp_cluster_join); that
- *          nobody lets this node in is the transport's news (trpi_remote_is_refused).
+ * Shape.   Runs on the call's own thread. The cluster actor gets the order (trp_cluster_join); the
+ *          transport knows whether all nodes refuse this one (trpi_remote_is_refused).
  * Tests.   tests/system/cli.sh, tests/system/join.sh
  */
 #include <string.h>
@@ -53,8 +53,8 @@ join_answer(trp_node *node, trpi_call *call, const trpi_view_member *self)
     trpi_call_answer_if(call, ok, reply);
 }
 
-/* How often each has been tried in vain; false: not all of them refused the last attempt, for a
- * certificate or a cookie, or were refused by us. */
+/* Count the failed attempts at each address; false: not all of them refused the last one for a
+ * certificate or a cookie, or were refused by this node. */
 static bool
 join_attempts(trp_node *node, const trpi_call *call, uint32_t attempts[TRPI_CONTROL_ADDRESSES_MAX],
               char *ret_reason, size_t reason_bytes)
@@ -70,7 +70,7 @@ join_attempts(trp_node *node, const trpi_call *call, uint32_t attempts[TRPI_CONT
     return refused;
 }
 
-/* Nobody lets us in, or we nobody: nothing changes by itself. */
+/* All nodes refuse this one, or it refuses them: nothing changes by itself. */
 static bool
 join_is_refused(trp_node *node, trpi_call *call, const uint32_t before[TRPI_CONTROL_ADDRESSES_MAX])
 {
@@ -87,7 +87,7 @@ join_is_refused(trp_node *node, trpi_call *call, const uint32_t before[TRPI_CONT
     return refused;
 }
 
-/* Look once. true: done, answered. */
+/* Check the view once. true: done, answered. */
 static bool
 join_look(trp_node *node, trpi_call *call, uint32_t *last_status, char why[TRPI_SEEK_WHY_BYTES])
 {

@@ -1,4 +1,4 @@
-/* control_member.c - names of members, as people write them, and members as JSON.
+/* control_member.c - names of members, as operators write them, and members as JSON.
  *
  * Tests. tests/unit/node/control_member_test.c
  */

@@ -1,4 +1,4 @@
-/* control_member.h - the members as commands see them, and the names by which people call them. */
+/* control_member.h - the members as commands see them, and the forms of their names. */
 #ifndef TRPI_NODE_CONTROL_MEMBER_H
 #define TRPI_NODE_CONTROL_MEMBER_H
 
@@ -7,23 +7,26 @@
 
 #define TRPI_VIEW_LINK_BYTES 240
 
-/* What this node knows, at one moment. */
+/* This node's knowledge of one member, at one moment. */
 typedef struct trpi_view_member {
     trp_member m;
-    double round_trip_ms;                 /* negative: unknown */
-    double phi;                           /* negative: unknown, not monitored from here */
-    uint64_t heartbeats;                  /* answered since this node monitors it */
-    int64_t up_since_wall_ms;             /* by the clock of who made it Up; 0: unknown */
+    double round_trip_ms; /* negative: unknown */
+    double phi;           /* negative: unknown, not monitored from here */
+    uint64_t heartbeats;  /* answered since this node monitors it */
+    /* by the clock of the leader that made it Up; 0: unknown */
+    int64_t up_since_wall_ms;
     char build[TRPI_BUILD_BYTES_MAX + 1]; /* of Troupe; "": unknown */
     uint64_t age_ms;                      /* since this node saw it first */
     uint64_t unreachable_ms;              /* since when; 0: reachable */
     bool seen;                            /* has seen the present version of the view */
-    bool awaited;                         /* the others cannot agree before it has */
-    bool remover;                         /* says that it has removed this node from its cluster */
-    char link[TRPI_VIEW_LINK_BYTES];      /* why messages to it do not go from here; "": they do */
-    char cause[96];         /* of an unreachable one, what its link says; "": nothing */
-    int64_t cert_until_ms;  /* of its certificate, as far as this node has seen; 0: not */
-    const char **observers; /* who says that it is unreachable (addresses); NULL: nobody */
+    bool awaited;                         /* convergence waits until it has */
+    /* it has removed this node from its cluster, and says so */
+    bool remover;
+    char link[TRPI_VIEW_LINK_BYTES]; /* why messages to it do not go from here; "": they do */
+    char cause[96];                  /* of an unreachable one, what its link says; "": nothing */
+    int64_t cert_until_ms;           /* of its certificate, as far as this node has seen; 0: not */
+    /* addresses of the members that observe it as unreachable; NULL: none */
+    const char **observers;
     size_t observers_count;
 } trpi_view_member;
 
@@ -35,17 +38,20 @@ typedef struct trpi_view {
     uint64_t converged_ms; /* for how long */
     uint64_t version;
     uint32_t clock_count, tombstones_count;
-    const trp_member *leader, *oldest;        /* NULL: none */
-    char seeking[TRPI_ADDRESS_TEXT_BYTES];    /* whom a node asks that has not joined; "" */
-    char seeking_why[TRPI_SEEK_WHY_BYTES];    /* why it is not let in; "": not known */
+    const trp_member *leader, *oldest; /* NULL: none */
+    /* the address that a node asks that has not joined; "" */
+    char seeking[TRPI_ADDRESS_TEXT_BYTES];
+    char seeking_why[TRPI_SEEK_WHY_BYTES];    /* why it is not admitted; "": not known */
     char lacking[TRPI_CLUSTER_LACKING_BYTES]; /* why joiners are not Up, though all agree; "" */
     const char *strategy;                     /* of downing; static */
     uint32_t stable_after_ms, auto_down_after_ms;
     trpi_view_member foreign[TRPI_CLUSTER_FOREIGN_MAX]; /* seeds of another cluster; m, age_ms */
     size_t foreign_count;
-    uint64_t removed_ms; /* for how long there are removers; 0: there is none */
-    bool waking;         /* this node stood still and does not know yet who is there */
-    bool foresees;       /* trpi_view_foresee() found somebody missed; forecast */
+    /* for how long a member says that it has removed this node; 0: none does */
+    uint64_t removed_ms;
+    /* this node stood still and does not know yet which members are reachable */
+    bool waking;
+    bool foresees; /* trpi_view_foresee() found an unreachable member: forecast is set */
     trpi_downing_forecast forecast;
     trpi_member_stats stats;
     trpi_trouble_text troubles[TRPI_NODE_TROUBLES]; /* of this node's own files */
@@ -57,14 +63,15 @@ typedef struct trpi_view {
 trp_err trpi_view_take(trp_node *node, trpi_view *ret_view);
 /* As that, for a command. false: answered, there is no memory. */
 bool trpi_view_take_for(trp_node *node, trpi_call *call, trpi_view *ret_view);
-/* Add what will be decided about those that are missed, and what their links say. */
+/* Add the forecast of the downing decision about unreachable members, and the state of their
+ * links. */
 void trpi_view_foresee(trp_node *node, trpi_view *view);
 void trpi_view_fini(trpi_view *view);
-/* Fill in each member's link: what remoting knows against those that are reachable. */
+/* Fill in each member's link: why messages to a reachable member wait. */
 void trpi_view_look_at_links(trp_node *node, trpi_view *view);
-/* The same for when the members' certificates end, as far as this node has seen them. */
+/* Fill in when the members' certificates end, as far as this node has seen them. */
 void trpi_view_look_at_certificates(trp_node *node, trpi_view *view);
-/* And for what is wrong with this node's certificate, or with what it was to read again. */
+/* Fill in the problems of this node's certificate and of its last reload. */
 void trpi_view_look_at_files(trp_node *node, trpi_view *view);
 
 /* The members with a role, one after the other; the oldest of them; the first that may lead. */
@@ -84,9 +91,9 @@ trp_err trpi_view_find(const trpi_view *view, const char *name, const trpi_view_
 bool trpi_member_find(trp_node *node, const char *name, trp_member *ret_member,
                       trpi_control_refusal *ret_refusal);
 
-/* What `status` says when none of the other members can be reached, though the failure detector has
- * not spoken yet: of these links, all that were tried have failed. false: some can, or nobody was
- * tried; text is as it was. */
+/* Write the problem that `status` shows when no other member can be reached and the failure
+ * detector has not decided yet: of these links, all that were tried have failed. false: some work,
+ * or none was tried; text is unchanged. */
 bool trpi_peers_problem(const trpi_view *view, const trpi_peer_info *peers, size_t count,
                         char *text, size_t bytes);
 

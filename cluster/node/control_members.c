@@ -15,7 +15,7 @@
 #include "cluster/node/node_private.h"
 
 #define JOINING_LONG_MS 10000u /* then `status` calls it a problem */
-#define CROWD_RECENT_MS 60000u /* and so long that strangers took places */
+#define CROWD_RECENT_MS 60000u /* and refused connections for so long */
 #define PROBLEM_BYTES 512
 #define DAY_MS INT64_C(86400000)
 #define RATE_WINDOW_NS 1000000000u
@@ -56,7 +56,7 @@ role_add(void *arg, const char *role)
     return !member || trpi_json_add_text(p->object, role, member->address);
 }
 
-/* Of every role of any member, once each, in order. */
+/* Add one entry for each role of any member, in order. */
 static bool
 per_role_add(cJSON *reply, const char *key, const trpi_view *view,
              const trp_member *(*who)(const trpi_view *view, const char *role))
@@ -198,7 +198,7 @@ problem_add(cJSON *problems, const char *text)
     return item && cJSON_AddItemToArray(problems, item);
 }
 
-/* What this node knows of itself, whatever its view says. */
+/* Add the problems that this node has by itself, whatever the view is. */
 static bool
 standing_problems_add(cJSON *problems, const trpi_view *view)
 {
@@ -255,7 +255,7 @@ lags(const trpi_view *view, const trpi_view_member *v)
            (v->awaited || v->m.status == TRP_MEMBER_UP || v->m.status == TRP_MEMBER_LEAVING);
 }
 
-/* What may be wrong with a member; how it is said of one and of several. */
+/* A problem that a member may have, as it reads for one member and for several. */
 typedef struct finding {
     bool (*holds)(const trpi_view *view, const trpi_view_member *v);
     const char *one, *many, *behind;
@@ -309,7 +309,7 @@ finding_add(cJSON *problems, const trpi_view *view, const finding *f)
     return problem_add(problems, text);
 }
 
-/* The members that will stop, in how many seconds. */
+/* Add the members that will stop, and in how many seconds. */
 static bool
 outlook_problem_add(cJSON *problems, const trpi_view *view)
 {
@@ -400,7 +400,7 @@ peers_problem_add(trp_node *node, cJSON *problems, const trpi_view *view)
     return !is || problem_add(problems, text);
 }
 
-/* Messages per second since the last time somebody asked, at least a second ago. */
+/* Messages per second since the last request at least a second ago. */
 static double
 rate_take(trp_node *node, uint64_t processed)
 {
@@ -476,8 +476,8 @@ refusals_add(trp_node *node, cJSON *reply)
     return ok;
 }
 
-/* What membership costs: entries of the view besides the members, and frames since the start, those
- * of actors among them. */
+/* Add the cost of membership: entries of the view besides the members, and frames since the start,
+ * those of actors among them. */
 static bool
 gossip_add(trp_node *node, cJSON *reply, const trpi_view *view)
 {
@@ -490,7 +490,7 @@ gossip_add(trp_node *node, cJSON *reply, const trpi_view *view)
            trpi_json_add_i64(reply, "framesOut", (int64_t)stats.frames_out);
 }
 
-/* What is wrong with this node's own files, its log among them. */
+/* Add the problems of this node's own files, its log among them. */
 static bool
 file_problems_add(trp_node *node, cJSON *problems, const trpi_view *view)
 {
@@ -502,7 +502,7 @@ file_problems_add(trp_node *node, cJSON *problems, const trpi_view *view)
     return ok;
 }
 
-/* Whoever fills the places of those who have not said who they are, or the descriptors. */
+/* Add the problem of too many connections without a handshake, or of no free descriptor. */
 static bool
 crowd_problems_add(trp_node *node, cJSON *problems)
 {

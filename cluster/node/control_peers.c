@@ -1,4 +1,5 @@
-/* control_peers.c - peers: the links of this node, why they are as they are, and what comes next.
+/* control_peers.c - peers: the links of this node, the reason of their state, and what happens
+ * next.
  *
  * Key order and names are CONTROL.md's.
  * Tests. tests/unit/node/node_test.c, tests/system/cli_fake.sh
@@ -13,7 +14,7 @@
 
 enum { ROOM = 16 }; /* for peers that come between counting and copying */
 
-/* What happens next, as a sentence. */
+/* Return what the link does next, as a sentence. */
 static const char *
 next_of(const trpi_peer_info *peer, char *buffer, size_t bytes)
 {

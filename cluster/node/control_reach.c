@@ -1,7 +1,7 @@
-/* control_reach.c - reach: who can dial whom, over all members.
+/* control_reach.c - reach: which member can dial which other one.
  *
- * Why.     Heartbeats flow on any connection, so a member that some others cannot dial looks well.
- *          Only who dials knows.
+ * Why.     Heartbeats flow on any connection, so a member that some others cannot dial looks
+ *          healthy. Only a dial shows it.
  * Shape.   this node dials all others; then it asks all of them to do the same (`local`, carried)
  * Limits.  DIAL_MS for the dials of one member, which go on at the same time; ASK_MS for ASKED_MAX
  *          members, which are asked at the same time.
@@ -92,7 +92,7 @@ own_ways_add(trp_node *node, trpi_call *call, const trpi_view *view, cJSON *ways
     return ok;
 }
 
-/* The ways from another member, as it says. Only those fields are taken that it may say. */
+/* Add the ways from another member, from its reply. Only known fields of the reply are used. */
 static bool
 their_ways_add(const cJSON *reply, const char *member, cJSON *ways)
 {
@@ -126,7 +126,7 @@ member_ask(trp_node *node, const trpi_view_member *v, asking *a)
     }
 }
 
-/* What it answers until then. */
+/* Wait for the reply of a member until the deadline, and add its ways. */
 static bool
 member_ways_add(trp_node *node, trpi_call *call, const asking *a, uint64_t until_ns, cJSON *ways)
 {
@@ -161,7 +161,7 @@ others_ways_add(trp_node *node, trpi_call *call, const trpi_view *view, cJSON *w
                 member_ask(node, &view->members[i], &asked[count++]);
             }
         }
-        for (size_t n = 0; n < count; n++) { /* all, so that each gives its place back */
+        for (size_t n = 0; n < count; n++) { /* all of them, so that each releases its place */
             ok = member_ways_add(node, call, &asked[n], until_ns, ways) && ok;
         }
     }

@@ -1,4 +1,4 @@
-/* control_request.c - from the bytes of a request to a struct in which everything is checked.
+/* control_request.c - parses the bytes of a request into a struct in which everything is checked.
  *
  * Must hold.
  *   control-request-I1  Whatever the bytes are, the outcome is a request or a refusal with an exit
@@ -150,7 +150,7 @@ addresses_take(trpi_control_request *request, trpi_control_refusal *refusal)
     return TRP_OK;
 }
 
-/* Whom a plan named: incarnations, so that the order reaches nobody else. */
+/* Take the incarnations that a plan named, so that the order reaches no others. */
 static trp_err
 uids_take(trpi_control_request *request, trpi_control_refusal *refusal)
 {
@@ -363,7 +363,7 @@ down_check(trpi_control_request *request, trpi_control_refusal *refusal)
     return err == TRP_OK && !whom ? usage(refusal, "member", "missing") : err;
 }
 
-/* What the command cannot do without. */
+/* Check that the fields are there that the command needs. */
 static trp_err
 needs_check(trpi_control_request *request, trpi_control_refusal *refusal)
 {

@@ -46,8 +46,8 @@ typedef struct trpi_control_request {
     trpi_control_command command;
     uint32_t timeout_ms;
     bool wait, dry_run, unreachable, snapshot;
-    bool cautious;       /* down: not where two clusters may come of it */
-    bool prepare;        /* shutdown: only hear that all end */
+    bool cautious;       /* down: refuse where two clusters may be left */
+    bool prepare;        /* shutdown: only note that the whole cluster ends */
     bool local;          /* reach: only what this node can dial */
     uint32_t event_bits; /* events: wanted types */
     uint32_t depth;
@@ -64,7 +64,7 @@ typedef struct trpi_control_request {
     size_t uids_count;
 } trpi_control_request;
 
-/* Why not, as it goes to the client. */
+/* The reason of a refusal, as the client gets it. */
 typedef struct trpi_control_refusal {
     int exit; /* enum trpi_ctl_exit */
     char error[1024];

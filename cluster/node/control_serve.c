@@ -1,12 +1,12 @@
-/* control_serve.c - the calls of the control server: each request that takes time has a thread.
+/* control_serve.c - the calls of the control server: a request that takes time has a thread of its
+ * own.
  *
  * Shape.   control.c reads requests, and starts a call here; what the call emits is a frame of its
  *          connection, which control.c writes. A call for another node (carry.c) emits elsewhere.
  * Must hold.
- *   control-serve-S1  A call ends once: its thread frees it, and tells trpi_control_close() by
+ *   control-serve-S1  A call ends once: its thread frees it, and signals trpi_control_close() by
  *       calls_count.
- *   control-serve-S2  What is put among a connection's frames by another thread wakes the poll
- *       thread.
+ *   control-serve-S2  A frame that another thread queues on a connection wakes the poll thread.
  * Tests.   tests/unit/node/control_test.c
  */
 #ifndef _GNU_SOURCE
@@ -48,7 +48,7 @@ trpi_call_is_wanted(void *arg)
         return false;
     }
     if (call->emit != trpi_control_emit) {
-        return true; /* another node's: its asker is not connected to this socket */
+        return true; /* a call for another node: its client is not connected to this socket */
     }
     trpi_control *control = call->emit_arg;
     pthread_mutex_lock(&control->lock);
@@ -104,7 +104,8 @@ trpi_call_serve(trpi_call *call)
     trpi_assert(call->answered);
 }
 
-/* With the lock. Where call stands among the carried ones (NULL: a free place); NULL: nowhere. */
+/* With the lock. Find the place of call among the carried ones (call NULL: a free place); NULL:
+ * none. */
 static trpi_call **
 carried_place(trpi_control *control, const trpi_call *call)
 {

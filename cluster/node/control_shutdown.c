@@ -1,11 +1,12 @@
-/* control_shutdown.c - the end of the whole cluster: every node is told that all end, then all
- * leave.
+/* control_shutdown.c - the end of the whole cluster: every node is told that all nodes end, then
+ * all leave.
  *
- * Shape.   prepare, carried to each other member: it says ClusterShuttingDown to who listens, and
- *          its own shutdown will have the reason TRP_SHUTDOWN_CLUSTER: nothing need be handed over.
+ * Shape.   prepare, carried to each other member: it sends ClusterShuttingDown to its event
+ *          streams, and its own shutdown will have the reason TRP_SHUTDOWN_CLUSTER: it need not
+ *          hand over work.
  *          Then the others are ordered to leave, all at one time; this node is the last.
- *          Who orders it may fail on the way. What was prepared is forgotten then, after the time
- *          that it takes: a node that goes on, and ends one day, hands over what it has.
+ *          The ordering node may fail meanwhile. The others then drop the preparation after its
+ *          time: a node that goes on, and ends later, hands over its work.
  * Tests.   tests/system/shutdown.sh, tests/unit/node/node_end_test.c
  */
 #include <stdio.h>
@@ -17,14 +18,14 @@
 
 #define PREPARE_MS 2000u /* for one member to answer, at most */
 
-/* How long the order to leave may take to come behind this one: each member is prepared before the
- * first is ordered. */
+/* How long after this request the order to leave may come: each member is prepared before the first
+ * one is ordered. */
 static uint64_t
 mark_ms(trp_node *node)
 {
     size_t members = 0;
     if (trp_cluster_members(node->system, NULL, 0, &members) != TRP_OK || members == 0) {
-        members = 1; /* the membership has ended: no order comes */
+        members = 1; /* the membership has ended: no order follows */
     }
     return (uint64_t)trpi_config_int(node->config, "cluster.leave-timeout") +
            (members - 1) * (uint64_t)PREPARE_MS;
@@ -61,8 +62,8 @@ trpi_node_ends_with_all(trp_node *node)
     return all;
 }
 
-/* For each of so many members to answer: half of the time is for them to leave. A member that does
- * not answer (it takes no commands of other nodes, or stands still) must not use up the call. */
+/* Time for each member to answer: half of the call's time is for them to leave. A member that does
+ * not answer (it accepts no commands of other nodes, or stands still) must not use up the call. */
 static uint32_t
 prepare_ms(const trpi_call *call, size_t members)
 {
@@ -70,7 +71,7 @@ prepare_ms(const trpi_call *call, size_t members)
     return share_ms < PREPARE_MS ? (uint32_t)share_ms : PREPARE_MS;
 }
 
-/* Tell one other member. One that cannot be told leaves like any other. */
+/* Prepare one other member. One that cannot be prepared leaves like any other. */
 static void
 prepare(trp_node *node, trpi_call *call, const char *member, uint32_t limit_ms)
 {
@@ -89,7 +90,7 @@ prepare(trp_node *node, trpi_call *call, const char *member, uint32_t limit_ms)
                        member);
 }
 
-/* Whose end would never be agreed upon; "" nobody. */
+/* Return the first unreachable member, which would keep the others from leaving; "": none. */
 static const char *
 unreachable_of(const trpi_view *view)
 {
@@ -101,7 +102,7 @@ unreachable_of(const trpi_view *view)
     return "";
 }
 
-/* The members, or how they were refused: NULL. */
+/* Make the list of members; NULL: refused. */
 static cJSON *
 plan_make(trp_node *node, trpi_call *call, const trpi_view *view)
 {
@@ -139,9 +140,9 @@ order_all(trp_node *node, trpi_call *call, const trpi_view *view)
     }
     err = trpi_call_wanted(call);
     if (err != TRP_OK) {
-        return err; /* those that were told forget it (trpi_node_prepare_end) */
+        return err; /* the prepared ones drop it after a while (trpi_node_prepare_end) */
     }
-    trpi_call_go_on(call); /* half of a cluster must not be left behind */
+    trpi_call_go_on(call); /* a part of the cluster must not stay */
     trpi_node_prepare_end(node);
     for (size_t i = 0; i < view->count && err == TRP_OK; i++) {
         if (!view->members[i].m.self) {
@@ -152,7 +153,8 @@ order_all(trp_node *node, trpi_call *call, const trpi_view *view)
     return err;
 }
 
-/* How many others are left, the first of them in name; SIZE_MAX: no memory. */
+/* Count the other members that are left, and give the first of them in name; SIZE_MAX: no
+ * memory. */
 static size_t
 others_left(trp_node *node, char name[TRP_ADDRESS_BYTES])
 {
@@ -247,8 +249,8 @@ trpi_node_serve_shutdown(trp_node *node, trpi_call *call)
     if (!call->request.dry_run) {
         trpi_call_confirm(call);
         bool gone = !call->request.wait || ends_wait(node, call, false);
-        if (gone) { /* else this node stays: somebody must be able to say what is wrong */
-            trpi_node_prepare_end(node); /* the others may have taken their time */
+        if (gone) {                      /* else this node stays, and can report what is wrong */
+            trpi_node_prepare_end(node); /* the others may have used up the time */
             trp_node_leave(node);
         }
         if (!gone || (call->request.wait && !ends_wait(node, call, true))) {

@@ -1,9 +1,9 @@
-/* control_socket.c - the file behind the control socket: made, found stale, refused to strangers.
+/* control_socket.c - the file of the control socket: how it is made, found stale, and protected
+ * from other users.
  *
  * Must hold.
- *   control-socket-I1  a file behind which somebody answers is never removed (socket_listen)
- *       (nor one that is being made: the look, the removal and the new one are under a lock of
- *       the directory)
+ *   control-socket-I1  the socket of a live node is never removed (socket_listen), nor one that is
+ *       being made: check, removal and creation are under a lock of the directory
  *   control-socket-I2  the file has its mode before it can be connected to (fchmod before bind)
  * Tests.   tests/unit/node/control_test.c
  */
@@ -28,7 +28,8 @@
 
 #define BACKLOG 64
 #define GROUPS_MAX 1024
-#define LOCK_TRIES 200 /* 10 ms each: whoever may read the directory can hold its lock for ever */
+/* 10 ms each: any process that may read the directory can hold its lock for ever */
+#define LOCK_TRIES 200
 
 void
 trpi_control_spare(int *spare_fd)
@@ -107,7 +108,7 @@ bind_error(int why)
 }
 
 /* The lock of the directory that path is in, until the descriptor is closed. -1: it may not be
- * read, or somebody else keeps the lock; then it is done without. */
+ * read, or another process keeps the lock; then the caller goes on without it. */
 static int
 directory_lock(const char *path)
 {

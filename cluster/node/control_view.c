@@ -1,4 +1,4 @@
-/* control_view.c - the membership's snapshot as commands want it.
+/* control_view.c - the membership's snapshot in the form that commands use.
  *
  * Tests. tests/unit/node/control_member_test.c, tests/system
  */
@@ -27,8 +27,8 @@ member_fill(const trpi_cluster_member *from, trpi_view_member *to)
     to->cert_until_ms = 0;
 }
 
-/* On whose word is it unreachable? On that of observers that can be reached themselves, where there
- * is one (gossip_word.c); of two that accuse one another nobody knows better. */
+/* Does this observation count? Those of reachable observers do, where there is one (gossip_word.c);
+ * of two members that observe each other as unreachable both do. */
 static bool
 is_witness(const trpi_cluster_snapshot *snapshot, const trpi_cluster_observation *o, uint32_t index)
 {
@@ -70,7 +70,7 @@ member_at(const trpi_view *view, uint32_t index)
     return index < view->count ? &view->members[index].m : NULL;
 }
 
-/* No member has said anything: then remoting may know why none could be asked. */
+/* No seed node has answered: remoting may know why none could be asked. */
 static void
 seeking_look(trp_node *node, trpi_view *view)
 {
@@ -231,7 +231,7 @@ trpi_view_foresee(trp_node *node, trpi_view *view)
     view->foresees = trpi_cluster_forecast(node->cluster, &view->forecast);
     trpi_remote_peers(node->remote, &first, 1, &count);
     trpi_peer_info *peers = trpi_alloc((count + 1) * sizeof *peers);
-    if (peers != NULL) { /* else without causes */
+    if (peers != NULL) { /* without memory the causes are left out */
         size_t room = count + 1;
         trpi_remote_peers(node->remote, peers, room, &count);
         causes_fill(view, peers, count < room ? count : room);

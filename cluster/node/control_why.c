@@ -1,11 +1,13 @@
-/* control_why.c - `troupe why`, `troupe status`: what keeps the members from agreeing, what helps.
+/* control_why.c - `troupe why`, `troupe status`: the reasons why the members do not agree, with
+ * advice.
  *
- * Why.     A cluster that does not converge takes nobody in and lets nobody out, and looks the same
- *          as one that does. So each reason is named: who, what, since when, on whose word, what
- *          next.
+ * Why.     A cluster that does not converge admits no members and lets none leave, and looks the
+ *          same as one that does. So each reason is named: member, state, age, observers, next
+ *          step.
  * Must hold.
  *   control-why-Y1  While the view is not converged, the reasons are those of
- *       trpi_gossip_blocked_by: one at least. While it is, they are what waits all the same.
+ *       trpi_gossip_blocked_by: one at least. While it is, they are members that wait in spite of
+ *       it.
  * Tests.   tests/unit/node/why_test.c, tests/system/cli.sh
  */
 #include "cluster/node/control_why.h"
@@ -19,7 +21,7 @@
 #define HELP_BYTES 768
 #define ON_ITS_WAY_MS 5000u /* gossip needs some seconds, also where frames are lost */
 
-#define KEY "key" /* of a row while it is made: its help for several members */
+#define KEY "key" /* in a row while it is made: its advice for several members */
 
 /* The advice for one member (one) and for several (many, the same for all of them). */
 typedef struct advice {
@@ -67,7 +69,7 @@ observers_join(cJSON *row, const trpi_view_member *about)
     return ok;
 }
 
-/* A finding that is there already, of another member: it counts one more. */
+/* Count one more member in a row that is there already for another one. */
 static bool
 row_join(cJSON *row, const trpi_view_member *about, uint64_t since_ms, const advice *help)
 {
@@ -88,7 +90,7 @@ static bool
 reason_put(cJSON *list, const trpi_view_member *about, const char *kind, uint64_t since_ms,
            const advice *help)
 {
-    bool on_their_word = strcmp(kind, "unreachable") == 0; /* no other reason is theirs */
+    bool on_their_word = strcmp(kind, "unreachable") == 0; /* no other reason concerns them */
     const char *status = about != NULL ? trp_member_status_name(about->m.status) : NULL;
     cJSON *row;
     cJSON_ArrayForEach(row, list)
@@ -114,7 +116,7 @@ reason_put(cJSON *list, const trpi_view_member *about, const char *kind, uint64_
     return trpi_json_append(list, row, ok);
 }
 
-/* One whose help names no member. */
+/* Add a reason whose advice names no member. */
 static bool __attribute__((format(printf, 5, 6)))
 reason_add(cJSON *list, const trpi_view_member *about, const char *kind, uint64_t since_ms,
            const char *format, ...)
@@ -134,7 +136,8 @@ seconds(uint64_t ms)
     return (unsigned)((ms + 999) / 1000);
 }
 
-/* What decides about a member that is missed, and how: "keep-majority marks it Down in 14 s". */
+/* Write what decides about an unreachable member, and how: "keep-majority marks it Down in 14
+ * s". */
 static void
 decides_tell(const trpi_view *view, const trpi_view_member *v, char *text, size_t bytes)
 {
@@ -169,7 +172,8 @@ decides_tell(const trpi_view *view, const trpi_view_member *v, char *text, size_
     }
 }
 
-/* Only a side that may go on may say that the others are gone. */
+/* Add the unreachable members. The advice to mark one Down is given only on a side that may go
+ * on. */
 static bool
 unreachable_add(cJSON *list, const trpi_view *view, const trpi_view_member *v)
 {
@@ -241,7 +245,8 @@ blockers_add(cJSON *list, const trpi_view *view)
     return ok;
 }
 
-/* No agreement heals this: others have gone on without this node. */
+/* Add the members that have removed this node and gone on without it; convergence does not end
+ * that. */
 static bool
 removed_add(cJSON *list, const trpi_view *view)
 {
@@ -262,7 +267,8 @@ removed_add(cJSON *list, const trpi_view *view)
     return ok;
 }
 
-/* It answers heartbeats, perhaps on its own connection, and cannot be dialled from here. */
+/* Add members that answer heartbeats, perhaps on a connection of their own, and cannot be dialled
+ * from here. */
 static bool
 links_add(cJSON *list, const trpi_view *view)
 {
@@ -278,7 +284,8 @@ links_add(cJSON *list, const trpi_view *view)
     return ok;
 }
 
-/* What will cut this node off some day, or keeps it as it was. */
+/* Add the problems of this node's files: they will cut it off some day, or keep its old
+ * settings. */
 static bool
 files_add(cJSON *list, const trpi_view *view)
 {
@@ -290,7 +297,7 @@ files_add(cJSON *list, const trpi_view *view)
     return ok;
 }
 
-/* Seeds that live, and are no members. */
+/* Add seed nodes that are alive and no members. */
 static bool
 foreign_add(cJSON *list, const trpi_view *view)
 {
@@ -305,7 +312,7 @@ foreign_add(cJSON *list, const trpi_view *view)
     return ok;
 }
 
-/* Converged, and yet something waits. */
+/* Add members that wait although the view has converged. */
 static bool
 waiting_add(cJSON *list, const trpi_view *view)
 {
@@ -360,7 +367,7 @@ gossip_add(cJSON *reply, const trpi_member_stats *s)
     return ok;
 }
 
-/* "outlook": what the strategy will decide. */
+/* Add "outlook": the decision that the strategy will make. */
 static bool
 outlook_add(cJSON *reply, const trpi_view *view)
 {

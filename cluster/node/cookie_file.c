@@ -3,9 +3,9 @@
  * Must hold.
  *   cookie-file-F1  A reader never sees half a file: it is written under another name, and linked
  *       to its own, which fails when there is one already. (make)
- *   cookie-file-F2  A file that others may read is no secret: refused, as sshd refuses a key. A
- *       group may read a configured file of another user, which is the administrator's decision;
- *       the user's own file must be this user's. (is_private)
+ *   cookie-file-F2 A cookie file that others may read is refused, as sshd refuses a key. A group
+ *       may read a configured file of another user, which is the administrator's decision; the
+ *       user's own file must be this user's. (is_private)
  * Tests.   tests/unit/node/cookie_file_test.c, tests/system/cookie.sh
  */
 #include "cluster/node/cookie_file.h"
@@ -118,7 +118,7 @@ trpi_cookie_file_read(const char *path, bool is_users, trpi_node_secrets *ret_se
     char text[FILE_BYTES_MAX + 2];
     size_t count = 0;
     struct stat status;
-    /* not stopped by a FIFO that somebody laid there */
+    /* an open() of a FIFO must not block */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0) {
         return cannot_read(path, is_users, why);
@@ -153,7 +153,7 @@ cannot_make(const char *path, char *why)
                path, strerror(errno));
 }
 
-/* The directories above path, each for this user alone; those that are there stay as they are. */
+/* Make the directories above path, each for this user alone; existing ones stay as they are. */
 static bool
 directories_make(const char *path, size_t kept)
 {
@@ -198,7 +198,7 @@ trpi_cookie_file_make(const char *path, size_t kept, char *why)
 
 /* ---- the user's ------------------------------------------------------------------------------ */
 
-/* The value of a variable that names a directory; NULL: it says nothing. */
+/* Return the value of a variable that names a directory; NULL: it is not set, or empty. */
 static const char *
 directory_of(const char *name)
 {
@@ -243,7 +243,7 @@ users_path(char ret_path[TRPI_COOKIE_FILE_PATH_BYTES], size_t *ret_kept, char *w
                      TRPI_COOKIE_FILE_PATH_BYTES - 1);
 }
 
-/* Could the file be made? In the lowest directory above it that is there. */
+/* Could the file be made, in the lowest directory above it that exists? */
 static trp_err
 can_make(const char *path, size_t kept, char *why)
 {
@@ -274,7 +274,7 @@ users_load(trpi_secrets_use use, trpi_node_secrets *secrets, char *why)
     if (err == TRP_ENOENT && use == TRPI_SECRETS_CHECK) {
         return can_make(path, kept, why);
     }
-    /* more than once: somebody may take it away */
+    /* more than once: another process may remove it */
     for (int i = 0; err == TRP_ENOENT && use == TRPI_SECRETS_MAKE && i < TRIES_MAX; i++) {
         err = trpi_cookie_file_make(path, kept, why);
         err = err == TRP_OK ? trpi_cookie_file_read(path, true, secrets, why) : err;

@@ -1,12 +1,11 @@
-/* cookie_file.h - which secret a node's peers must know, and the files that hold one.
+/* cookie_file.h - the secret that a node asks of its peers, and the files that hold one.
  *
  * On loopback every local user reaches a port. So a node that advertises an address there, and has
  * neither TLS nor a configured cookie, asks its peers for the cookie of its user: a file that the
- * first of them makes, and that nobody else may read. The default is decided here, where the
+ * first node makes, and that no other user may read. The default is decided here, where the
  * configuration of a node is read: every program that opens a node has it (`troupe node`, `troupe
  * dev`, trp_node_open()). trpi_remote_start() takes the secrets that it is given, so tests of
- * remoting and the simulated world have none.
- */
+ * remoting and the simulated world have none. */
 #ifndef TRPI_NODE_COOKIE_FILE_H
 #define TRPI_NODE_COOKIE_FILE_H
 
@@ -25,7 +24,7 @@ enum {
 
 typedef struct trpi_node_secrets {
     char now[TRPI_COOKIE_FILE_TEXT_BYTES];    /* "": peers are not asked for one */
-    char before[TRPI_COOKIE_FILE_TEXT_BYTES]; /* taken as well; "": none */
+    char before[TRPI_COOKIE_FILE_TEXT_BYTES]; /* accepted as well; "": none */
     char file[TRPI_COOKIE_FILE_PATH_BYTES];   /* that both are from; "": the configuration */
     bool is_users; /* file is that of the user, for loopback, and not a configured one */
 } trpi_node_secrets;
@@ -37,7 +36,7 @@ typedef enum trpi_secrets_use {
     TRPI_SECRETS_MAKE /* READ, and make the user's file where there is none */
 } trpi_secrets_use;
 
-/* Is it a node on loopback, where neither TLS nor a configured cookie says who may talk to it? */
+/* Is it a node on loopback without TLS and without a configured cookie? */
 bool trpi_node_has_users_cookie(const trpi_config *config);
 
 /* Find the secrets of a node that has this configuration.
@@ -47,8 +46,8 @@ bool trpi_node_has_users_cookie(const trpi_config *config);
 trp_err trpi_node_secrets_load(const trpi_config *config, trpi_secrets_use use,
                                trpi_node_secrets *ret_secrets, trpi_config_error *ret_error);
 
-/* Does a cookie stand in a file of the configuration that others may read? Such a file holds much
- * else, and is often readable by all: no error. why: at least TRPI_COOKIE_FILE_WHY_BYTES. */
+/* Is there a cookie in a configuration file that others may read? Such a file holds other settings,
+ * and is often readable by all: a warning, no error. why: at least TRPI_COOKIE_FILE_WHY_BYTES. */
 bool trpi_node_secret_stands_open(const trpi_config *config, char *why);
 
 /* Read one or two cookies, each on a line of its own. why: at least TRPI_COOKIE_FILE_WHY_BYTES.

@@ -3,12 +3,13 @@
  * Why.     Node and client must agree on the same bytes and find the same socket; the client
  *          compiles this file in and links nothing else of the library.
  * Must hold.
- *   ctl-proto-P1  A length is checked before anybody allocates or reads for it. (frame_decode)
- *   ctl-proto-P2  What answers is chosen by liveness, never by the name of a file alone: somebody
- *       listens, so a socket left behind by a killed node is passed over. (find)
- *   ctl-proto-P3  No connect waits without a limit: who listens and does not accept has a full
- *       queue one day, and the kernel then waits for ever. Only the node that is chosen is waited
- *       for. (trpi_ctl_connect, find)
+ *   ctl-proto-P1  A length is checked before memory is allocated for it, or its bytes are read.
+ *       (frame_decode)
+ *   ctl-proto-P2  A socket is chosen because a node listens there, never by its file name alone:
+ *       the socket of a killed node is passed over. (trpi_ctl_find)
+ *   ctl-proto-P3  No connect waits without a limit: a node that listens and does not accept has a
+ *       full queue one day, and the kernel then waits for ever. Only the chosen node is waited for.
+ *       (trpi_ctl_connect, trpi_ctl_find)
  * Cost.    find: one readdir per directory and one connect per socket file.
  * Tests.   tests/unit/node/ctl_proto_test.c
  */
@@ -113,7 +114,7 @@ trpi_ctl_dirs(char dirs[][TRPI_CTL_PATH_BYTES])
     return count;
 }
 
-/* A directory below /tmp may have been laid there by somebody else: it must be ours and private. */
+/* A directory below /tmp may have been made by another user: it must be ours and private. */
 static bool
 dir_is_usable(const char *dir, bool must_be_private)
 {
@@ -222,7 +223,7 @@ trpi_ctl_dir_is_trusted(const char *dir)
 {
     struct stat status;
     if (lstat(dir, &status) != 0) {
-        return errno == ENOENT; /* nobody laid anything */
+        return errno == ENOENT; /* no other user can put a socket there */
     }
     bool ours = status.st_uid == 0 || status.st_uid == geteuid() ||
                 strcmp(dir, "/run/troupe") == 0; /* root made it, for the user of the service */
@@ -247,7 +248,7 @@ trpi_ctl_peer_check(int fd, const char *path)
         return TRP_OK;
     }
     if (stat(dir, &directory) != 0 || (directory.st_mode & 0002) != 0) {
-        return TRP_ESTATE; /* anybody may lay a socket there */
+        return TRP_ESTATE; /* any user may put a socket there */
     }
     bool own =
         directory.st_uid == 0 && lstat(path, &socket_file) == 0 && socket_file.st_uid == peer.uid;

@@ -1,7 +1,7 @@
-/* ctl_proto.h - the contract between `troupe` and a node: framing, limits, where the socket is.
+/* ctl_proto.h - the contract between `troupe` and a node: framing, limits, the place of the socket.
  *
- * Why.     The client must start in a millisecond, so it links none of the library. What both sides
- *          must agree on is therefore here and in CONTROL.md (the commands, field by field), and
+ * Why.     The client must start in a millisecond, so it links none of the library. The agreement
+ *          of both sides is therefore here and in CONTROL.md (the commands, field by field), and
  *          needs libc only.
  * Shape.   AF_UNIX stream. Each way: u32 little-endian body length, then one JSON object. A client
  *          sends a request, reads objects until the final one (it has "ok"), and may send the next.
@@ -89,43 +89,45 @@ trp_err trpi_ctl_socket_name_parse(const char *name, char system[TRPI_CTL_SYSTEM
  * TRP_ELIMIT path too long, TRP_EIO other (errno). *ret_fd is written on success only. */
 trp_err trpi_ctl_connect(const char *path, uint32_t timeout_ms, int *ret_fd);
 
-/* May what answers at path be trusted with orders, and its words be shown? It runs as root, as us,
- * or as the owner of the directory; or that is root's alone to write, and the socket is its own.
+/* May the process that listens at path be given orders? It must run as root, as our user, or as the
+ * owner of the directory; or only root may write to the directory, and the socket belongs to that
+ * process.
  * Errors: TRP_ESTATE. */
 trp_err trpi_ctl_peer_check(int fd, const char *path);
 /* Client: trpi_ctl_connect() and that. */
 trp_err trpi_ctl_open(const char *path, uint32_t timeout_ms, int *ret_fd);
-/* May sockets be looked for in this directory, which the user has not named? Others may not write
- * to it, and it is root's, or ours; whose /run/troupe is was root's to say. */
+/* May sockets be looked for in this directory, which the user has not named? It must be root's or
+ * ours, and not writable by others; the owner of /run/troupe is root's choice. */
 bool trpi_ctl_dir_is_trusted(const char *dir);
 
-/* Who is at the other end of a connected socket (SO_PEERCRED); 0 when the kernel does not say. */
+/* The process at the other end of a connected socket (SO_PEERCRED); 0 when the kernel does not
+ * know. */
 pid_t trpi_ctl_peer_pid(int fd);
 
-/* What the process that made the socket at the other end of fd is doing, where it does not answer:
+/* Write the state of the process that made the socket at the other end of fd and does not answer:
  * ": process 123 is stopped (SIGSTOP, or a terminal's Ctrl-Z); kill -CONT 123 lets it go on"; ""
- * when the kernel does not say. Of /proc; for people. */
+ * when the kernel does not know. From /proc. */
 #define TRPI_CTL_PROCESS_BYTES 128
 void trpi_ctl_process_tell(int fd, char text[TRPI_CTL_PROCESS_BYTES]);
-/* Is that process stopped? Then text says so, as above. */
+/* Is that process stopped? Then its state is written to text, as above. */
 bool trpi_ctl_process_is_stopped(pid_t pid, char text[TRPI_CTL_PROCESS_BYTES]);
 
 typedef struct trpi_ctl_found {
-    char path[TRPI_CTL_PATH_BYTES]; /* TRP_OK, TRP_ETIMEDOUT: the socket; TRP_EPERM, TRP_ESTATE: the
-                                  first one that refused us, or is not to be trusted */
+    /* TRP_OK, TRP_ETIMEDOUT: the socket; TRP_EPERM, TRP_ESTATE: the first one that refused us, or
+     * is not trusted */
+    char path[TRPI_CTL_PATH_BYTES];
     char system[TRPI_CTL_SYSTEM_BYTES_MAX + 1];
     unsigned port;
     uint32_t stale_count; /* sockets without a listener that were passed over */
     char systems[1024]; /* TRP_ELIMIT: "demo@2552, other@2552", sorted; ends in ", ..." when cut */
 } trpi_ctl_found;
 
-/* Find the node to talk to among the sockets of dirs: of one system the lowest live port.
- * system NULL or "": any. *ret_fd is connected. A node that listens is alive, also when it does not
+/* Find the node to talk to among the sockets of dirs: of one system the lowest live port. system
+ * NULL or "": any. *ret_fd is connected. A node that listens is alive, also when it does not
  * accept; the one that is chosen gets timeout_ms for it. Errors: TRP_ENOENT no live socket;
  * TRP_ETIMEDOUT the chosen one does not accept; TRP_ELIMIT live sockets of several systems
- * (ret_found->systems lists them); TRP_EPERM only sockets that we may not open; TRP_ESTATE
- * only ones that somebody else has laid there. ret_found is filled
- * in each case. */
+ * (ret_found->systems lists them); TRP_EPERM only sockets that we may not open; TRP_ESTATE only
+ * ones that another user has put there. ret_found is filled in each case. */
 trp_err trpi_ctl_find(char dirs[][TRPI_CTL_PATH_BYTES], size_t dirs_count, const char *system,
                       uint32_t timeout_ms, trpi_ctl_found *ret_found, int *ret_fd);
 

@@ -1,16 +1,16 @@
-/* node.c - a node: everything that belongs to it, started in order and stopped in the other one.
+/* node.c - a node: its parts are started in order and stopped in reverse order.
  *
  * Shape.   config -> control socket free? -> system -> plugins loaded -> remoting -> membership
  *          -> carry -> control server -> listener -> plugins begun -> port open -> join
- *          Membership comes after the address is known, plugins begin after everything that they
- *          may use, the join last: nobody sees a node whose actors are missing.
+ *          Membership comes after the address is known, plugins begin after all parts that they may
+ *          use, the join is last: no other node sees one whose actors are missing.
  * Must hold.
  *   node-I1  `end` is set once; end_fd becomes readable with it (trpi_node_end)
- *   node-I2  on failure trp_node_close() copes with what is there (node_start)
- *   node-I4  What may be refused is looked at in node_prepare(), which `troupe config check` runs,
- *       too: only what others would notice differs there. (node->only_check)
- *   node-I3  who has actors left leaks: they may run code of a plugin, log, and look at the node
- *       (trp_node_close)
+ *   node-I2  on failure trp_node_close() closes the parts that are there (node_start)
+ *   node-I4  All checks that may refuse a node are in node_prepare(), which `troupe config check`
+ *       runs, too: it leaves out only steps that others would notice. (node->only_check)
+ *   node-I3  a node with actors left is not freed: they may run code of a plugin, log, and read the
+ *       node (trp_node_close)
  * Not here. Signals, exit codes, the banner: those are the program's (node_main.c).
  * Tests.   tests/unit/node/node_test.c, tests/system/node.sh
  */
@@ -58,7 +58,7 @@ trp_node_await(trp_node *node, uint32_t timeout_ms, trp_node_end *ret_end)
     int timeout = timeout_ms == 0 ? -1 : timeout_ms > INT_MAX ? INT_MAX : (int)timeout_ms;
     int rc;
     do {
-        rc = poll(&fd, 1, timeout); /* nobody reads end_fd: it stays readable (node-I1) */
+        rc = poll(&fd, 1, timeout); /* end_fd is never read: it stays readable (node-I1) */
     } while (rc < 0 && errno == EINTR);
     if (rc <= 0) {
         return rc == 0 ? TRP_ETIMEDOUT : TRP_EIO;
@@ -78,7 +78,7 @@ trp_node_end_fd(const trp_node *node)
 /* ---- starting
  * ------------------------------------------------------------------------------------------ */
 
-/* Where the control socket is to be; "" none. port 0: not known yet, not decided. */
+/* Choose the path of the control socket; "": none. port 0: not known yet, so not chosen. */
 static trp_err
 control_path_decide(trp_node *node, const trp_node_options *options, unsigned port,
                     trp_node_error *ret_error)
@@ -133,7 +133,7 @@ fail_running(const trp_node *node, int pid, trp_node_error *ret_error)
                           node->control_path, pid);
 }
 
-/* Better words than "address in use", and before anything has been started. */
+/* A clearer error than "address in use", before any part is started. */
 static trp_err
 running_check(trp_node *node, trp_node_error *ret_error)
 {
@@ -172,7 +172,8 @@ control_start(trp_node *node, trp_node_error *ret_error)
     }
 }
 
-/* They are loaded before anybody can call: one that is missing must not cost the others a peer. */
+/* Plugins are loaded before the node can be reached: a missing one must not cost the others a
+ * peer. */
 static trp_err
 plugins_open(trp_node *node, trp_node_error *ret_error)
 {
@@ -279,7 +280,7 @@ seeds_join(trp_node *node, trp_node_error *ret_error)
                                           trp_strerror(err));
 }
 
-/* node-I4. The control socket's place, and who is there already. */
+/* node-I4. Check the place of the control socket, and whether a node runs there already. */
 static trp_err
 control_check(trp_node *node, trp_node_error *ret_error)
 {
@@ -294,7 +295,7 @@ control_check(trp_node *node, trp_node_error *ret_error)
     return node->only_check ? TRP_OK : running_check(node, ret_error);
 }
 
-/* node-I4. All that may be refused, before anybody else can notice that there is a node. */
+/* node-I4. Run all checks, before other processes can notice this node. */
 static trp_err
 node_prepare(trp_node *node, const trp_node_options *options, trp_node_error *ret_error)
 {
@@ -337,7 +338,7 @@ node_begin(trp_node *node, trp_node_error *ret_error)
     return seeds_join(node, ret_error);
 }
 
-/* Gives *ret_node; only_check: and nothing of it has begun. */
+/* Give *ret_node; only_check: none of its parts has begun. */
 static trp_err
 node_make(trpi_config *config, const trp_node_options *options, bool only_check,
           trp_node **ret_node, trp_node_error *ret_error)
@@ -491,7 +492,8 @@ trp_node_close(trp_node *node)
         return;
     }
     trpi_assert(node->magic == TRPI_NODE_MAGIC);
-    trpi_node_end(node, TRP_NODE_TERMINATED); /* for who waits, unless it has ended already */
+    /* for threads that wait, unless it has ended already */
+    trpi_node_end(node, TRP_NODE_TERMINATED);
     if (node->carry) {
         trpi_carry_bind(node->carry, false);
     }

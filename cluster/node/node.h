@@ -1,4 +1,4 @@
-/* node.h - the door of the node room, for those who hold a whole node of their own. */
+/* node.h - the door of the node room, for programs that hold a whole node. */
 #ifndef TRPI_NODE_NODE_H
 #define TRPI_NODE_NODE_H
 

@@ -1,11 +1,11 @@
-/* node_check.c - keys of the configuration against each other: each may stand alone, together they
- * contradict.
+/* node_check.c - checks the keys of the configuration against each other: keys that are valid alone
+ * may contradict each other.
  *
- * Why.     A node refuses to start with them, and `troupe config check` says so before; both ask
- *          here.
+ * Why.     A node refuses to start with them, and `troupe config check` reports them before; both
+ *          call this file.
  * Must hold.
- *   node-check-I1  What a plugin or the program may still bring (a dispatcher, a mailbox, a
- *       router's logic) is no mistake: it is a note of `config check`, never an error.
+ *   node-check-I1  A name that a plugin or the program may still register (a dispatcher, a mailbox,
+ *       a router's logic) is a note of `config check`, never an error.
  * Tests.   tests/unit/node/node_options_test.c, tests/unit/node/node_test.c
  */
 #include <errno.h>
@@ -24,7 +24,7 @@
 #include "pattern/pattern.h"
 
 #define NOTICED_MS 7000 /* a crash, beyond acceptable-heartbeat-pause; gossip included */
-#define NAMES_MAX 64    /* among which a right name is looked for; more are not needed for a hint */
+#define NAMES_MAX 64    /* candidates for "did you mean"; more are not needed */
 
 /* "my.conf:7: remote.port: ..." */
 static trp_err
@@ -66,7 +66,7 @@ bounds_check(const trpi_config *config, const char *low, const char *high, const
                   first.values[0], high, second.values[0], why);
 }
 
-/* Of each section with a title: prefix title suffix_low against prefix title suffix_high. */
+/* Check prefix title suffix_low against prefix title suffix_high in each section with a title. */
 static trp_err
 titled_check(const trpi_config *config, const char *prefix, const char *low, const char *high,
              trpi_config_error *ret_error)
@@ -179,7 +179,7 @@ own_address(const trpi_config *config, trpi_address *ret_address)
            trpi_address_parse(text, ret_address, NULL, NULL) == TRP_OK;
 }
 
-/* Can the node that key names be of this cluster? */
+/* Can the node at this key's address be a member of this cluster? */
 static trp_err
 member_check(const trpi_config *config, const char *key, const char *text,
              trpi_address *ret_address, trpi_config_error *ret_error)
@@ -292,7 +292,7 @@ auto_down_check(const trpi_config *config, trpi_config_error *ret_error)
                         strategy);
 }
 
-/* Cut short, it could be that of another cluster. */
+/* A name that is cut short could be that of another cluster's lease. */
 static trp_err
 lease_name_check(const trpi_config *config, trpi_config_error *ret_error)
 {
@@ -330,7 +330,7 @@ trpi_node_config_check(const trpi_config *config, trpi_config_error *ret_error)
 /* ---- names that nothing here defines ----------------------------------------------------------
  */
 
-/* Does `section "id" { }` stand here? Titles of that kind are gathered for a hint. */
+/* Is `section "id" { }` defined here? Collect the titles of that section for a hint. */
 static bool
 is_defined(const trpi_config *config, const char *section, const char *id,
            char names[NAMES_MAX][64], const char *near[NAMES_MAX], size_t *ret_count)
@@ -389,8 +389,8 @@ is_built_in_logic(const char *words, const char *id)
     return found;
 }
 
-/* A node that is told to leave just after a crash waits until the crashed one is downed: it is
- * noticed, nothing changes for stable-after, half as long again when members see it late. */
+/* A node that is told to leave just after a crash waits until the crashed one is marked Down:
+ * detection, stable-after without a change, and half of that again when members see it late. */
 static void
 leave_timeout_note(const trpi_config *config, FILE *out)
 {

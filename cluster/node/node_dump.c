@@ -1,5 +1,5 @@
-/* node_dump.c - SIGUSR2: what a node knows, as log lines. For a node whose control socket is out of
- * reach, and for a log that has to tell the story alone.
+/* node_dump.c - SIGUSR2: the state of a node, as log lines. For a node whose control socket cannot
+ * be reached, and for a log that must be read alone.
  *
  * Tests.   tests/system/node.sh
  */

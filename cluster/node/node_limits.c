@@ -1,9 +1,9 @@
 /* node_limits.c - see the header.
  *
  * Why.     With too little address space threads cannot be made, and the library for sockets is not
- *          prepared for that: it hangs or crashes when some of its threads are missing. With too
- *          few descriptors something fails that says "input or output". So both are looked at
- *          before anything has begun.
+ *          prepared for that: it hangs or crashes when some of its threads are missing. Too few
+ *          descriptors show as an unclear "input/output error". So both are checked before any part
+ *          has begun.
  * Limits.  Estimates: a node of 2 processors has 23 threads and 787 MB of address space at most
  *          (of each thread its stack, and what malloc reserves for it), and 13 descriptors at rest.
  * Tests.   tests/unit/node/node_limits_test.c, tests/system/node.sh

@@ -1,4 +1,5 @@
-/* node_limits.h - does this process have what a node needs? Pure, but for the look. */
+/* node_limits.h - does this process have the descriptors and address space that a node needs? Pure,
+ * but for the reading of the limits. */
 #ifndef TRPI_NODE_NODE_LIMITS_H
 #define TRPI_NODE_NODE_LIMITS_H
 

@@ -1,15 +1,15 @@
-/* node_log.c - where the lines of a node go; what they look like is the library's
- * (trp_log_format()).
+/* node_log.c - the output of a node's log lines; their format is the library's (trp_log_format()).
  *
- * Why.     Standard error is often a pipe, and a pipe that nobody reads blocks whoever writes to
- *          it: the logger, then the shutdown that waits for it. A node must not depend on the
- *          reader of its log.
+ * Why.     Standard error is often a pipe, and a pipe without a reader blocks its writer: the
+ *          logger, then the shutdown that waits for it. A node must not depend on the reader of its
+ *          log.
  * Must hold.
- *   node-log-L1  No line waits for longer than TRPI_LOG_PATIENCE_MS, and after one that waited in
- *       vain none waits at all until there is room again. Lost lines, also those that a full disk
- *       did not take, are counted; the count is said then, and `status` says it until then.
- *   node-log-L2  Whoever shares our standard error (a shell, other nodes) sees no O_NONBLOCK on it:
- *       a pipe or terminal is opened a second time, and that description is ours alone.
+ *   node-log-L1  No line waits for longer than TRPI_LOG_PATIENCE_MS, and after one whose wait
+ *       failed none waits at all until there is room again. Lost lines, also those lost to a full
+ *       disk, are counted; the count is logged when there is room, and shown by `status` until
+ *       then.
+ *   node-log-L2  Processes that share our standard error (a shell, other nodes) see no O_NONBLOCK
+ *       on it: a pipe or terminal is opened a second time, with a description of its own.
  * Tests.   tests/unit/node/node_log_test.c, tests/system/node.sh
  */
 #include "cluster/node/node_log.h"
@@ -29,7 +29,7 @@
 #include "base/errno_name.h"
 #include "base/mutex.h"
 
-#define WAITS_MAX 2u /* room that is there may be another writer's before it is ours */
+#define WAITS_MAX 2u /* another writer may take the room first */
 
 static const char *const level_names[] = { "?", "error", "warning", "info", "debug" };
 
@@ -148,7 +148,7 @@ has_room(const trpi_node_log *log, uint32_t ms)
     return poll(&fd, 1, (int)ms) > 0;
 }
 
-/* As write(), but never for want of room. */
+/* write() without blocking for want of room. */
 static ssize_t
 write_now(const trpi_node_log *log, const char *bytes, size_t count)
 {
@@ -162,7 +162,7 @@ write_now(const trpi_node_log *log, const char *bytes, size_t count)
     return write(log->fd, bytes, count);
 }
 
-/* false: there is no room for it. */
+/* Write all bytes. false: there is no room for them. */
 static bool
 bytes_write(trpi_node_log *log, const char *bytes, size_t count)
 {

@@ -21,11 +21,11 @@ typedef struct trpi_node_log {
     int fd;      /* with lock, as what follows */
     bool is_own; /* opened here */
     bool is_socket;
-    bool may_block; /* it could not be opened a second time, without blocking */
-    bool is_full;   /* nobody reads: no line waits any more */
-    bool is_torn;   /* a part of a line was written, and no more */
+    bool may_block; /* it could not be opened a second time with O_NONBLOCK */
+    bool is_full;   /* no reader: no line waits any more */
+    bool is_torn;   /* only a part of the last line was written */
     int error;      /* errno of the line that was lost last */
-    uint64_t lost;  /* lines, since the last that said so */
+    uint64_t lost;  /* lines, since the last line with a count */
     uint64_t lost_all;
 } trpi_node_log;
 
@@ -38,11 +38,11 @@ void trpi_node_log_close(trpi_node_log *log);
 /* trp_log_fn; arg is a trpi_node_log. One write for a line, so that lines of threads do not mix.
  * Never waits for a reader for longer than TRPI_LOG_PATIENCE_MS. */
 void trpi_node_log_line(void *arg, const trp_log_line *line);
-/* Write it whatever the level is: what somebody has asked for (SIGUSR2). */
+/* Write a line whatever the level is: an operator has asked for it (SIGUSR2). */
 void trpi_node_log_always(trpi_node_log *log, const trp_log_line *line);
 /* How many lines were lost since the start. Any thread. */
 uint64_t trpi_node_log_lost(trpi_node_log *log);
-/* Lines are being lost: false, or a sentence for `status` that says why. Any thread. */
+/* Are lines being lost? true: text gets the reason, as a sentence for `status`. Any thread. */
 bool trpi_node_log_problem(trpi_node_log *log, char *text, size_t bytes);
 /* "2026-11-20T12:01:46.000Z"; returns buffer (at least 32 bytes). */
 char *trpi_time_format(int64_t wall_ms, char *buffer, size_t bytes);

@@ -3,7 +3,7 @@
  *
  * Shape.   The main thread opens the node and then waits for a signal or the end of the membership,
  *          whichever comes first. TERM, INT, HUP, USR1, USR2 are blocked before any thread is made
- *          and read from a signalfd, so that no code of ours runs in a signal handler.
+ *          and read from a signalfd, so that no code runs in a signal handler.
  * States.  running --TERM, INT--> leaving
  *          running or leaving --left--> exit 0; running --downed--> exit 76
  *          leaving --leave-timeout, downed--> exit 75, --TERM, INT SAME_MS later or more--> exit 1
@@ -28,7 +28,8 @@
 #include "cluster/node/node_private.h"
 #include "cluster/node/node_start.h"
 
-#define SAME_MS 500u /* a terminal, a service manager and its wrapper may all send the same wish */
+/* a terminal, a service manager and its wrapper may all send the same signal */
+#define SAME_MS 500u
 
 static const char help[] =
     "\n"
@@ -125,7 +126,7 @@ banner_print(const trp_node *node, const trpi_node_options *options)
     }
 }
 
-/* Structured lines instead, where nobody watches the screen. */
+/* Structured lines instead of the banner, where standard error is no terminal. */
 static void
 banner_log(const trp_node *node)
 {
@@ -165,7 +166,7 @@ signals_open(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* What stays a problem until a reload goes well; "": it has. */
+/* Keep the reason of a refused reload as a problem until a reload succeeds; "": it has. */
 static void
 reload_note(trp_node *node, const char *refused)
 {
@@ -174,7 +175,7 @@ reload_note(trp_node *node, const char *refused)
     pthread_mutex_unlock(&node->lock);
 }
 
-/* The cookies, of the configuration or a file, and the files of TLS. What came of it is logged. */
+/* Reload the cookies, of the configuration or a file, and the files of TLS, and log the outcome. */
 static void
 secrets_reload(trp_node *node, const trpi_config *config)
 {
@@ -182,7 +183,7 @@ secrets_reload(trp_node *node, const trpi_config *config)
     trpi_tls_state tls;
     trpi_config_error error = { "" };
     char digest[TRPI_REMOTE_SECRETS_BYTES];
-    /* Whether there is a cookie, and of what kind, needs a restart. */
+    /* A change between no cookie, a configured one and the user's one needs a restart. */
     if (!node->has_cookie || trpi_node_has_users_cookie(config) != node->secrets.is_users) {
         reload_note(node, "");
         (void)trpi_remote_secrets_reload(node->remote, NULL, NULL); /* ESTATE: no files either */
@@ -307,7 +308,7 @@ end_take(trp_node *node, const struct signalfd_siginfo *info, leaving *l)
     return true;
 }
 
-/* Take what has arrived. true: a second request to end. */
+/* Read the signals that have arrived. true: a second request to end. */
 static bool
 signals_take(int fd, trp_node *node, const trpi_node_options *options, leaving *l)
 {
@@ -346,7 +347,7 @@ run(trp_node *node, const trpi_node_options *options, int signal_fd)
             return TRPI_CTL_EXIT_INTERNAL;
         }
         if (signals_take(signal_fd, node, options, &l)) {
-            _exit(TRPI_CTL_EXIT_NO); /* at once means: without waiting for anybody */
+            _exit(TRPI_CTL_EXIT_NO); /* at once: without waiting for other nodes */
         }
         if ((fds[1].revents & POLLIN) && trp_node_await(node, 1, &end) == TRP_OK) {
             return end_exit(node, end);
@@ -354,7 +355,7 @@ run(trp_node *node, const trpi_node_options *options, int signal_fd)
     }
 }
 
-/* The program's own settings stand before the command line, which is stronger. */
+/* Put the program's own settings before those of the command line, which are stronger. */
 static trp_err
 settings_add(trpi_node_options *options, const trp_node_options *given)
 {
@@ -378,8 +379,8 @@ settings_add(trpi_node_options *options, const trp_node_options *given)
     return TRP_OK;
 }
 
-/* Connections are what a node is for: as many as it may have, but not a table of a million in each
- * library that makes one of that size. */
+/* Raise the number of descriptors: a node needs many connections, but some libraries make a table
+ * of that size. */
 static void
 descriptors_raise(void)
 {
@@ -388,7 +389,7 @@ descriptors_raise(void)
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max &&
         limit.rlim_cur < ENOUGH) {
         limit.rlim_cur = limit.rlim_max < ENOUGH ? limit.rlim_max : ENOUGH;
-        (void)setrlimit(RLIMIT_NOFILE, &limit); /* else: with what there are */
+        (void)setrlimit(RLIMIT_NOFILE, &limit); /* else the node goes on with the present limit */
     }
 }
 
@@ -477,7 +478,8 @@ int
 trp_node_main(int argc, char **argv)
 {
     char name[] = "troupe node";
-    (void)setvbuf(stdout, NULL, _IOLBF, 0); /* what plugins print is read through pipes, too */
+    /* the output of plugins may be read through a pipe, too */
+    (void)setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc > 0) {
         argv[0] = name;
     }

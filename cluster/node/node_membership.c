@@ -41,7 +41,7 @@ role_minima_take(const trp_node *node, trpi_member_options *options, trp_node_er
     return TRP_OK;
 }
 
-/* These have a role of their own each. */
+/* Take the role of a strategy: each has a key of its own. */
 static trp_err
 downing_role_take(const trp_node *node, trpi_member_options *options, trp_node_error *ret_error)
 {
@@ -98,9 +98,9 @@ downing_fill(const trp_node *node, trpi_member_options *options, trp_node_error 
     return err != TRP_OK ? err : referee_take(node, options, ret_error);
 }
 
-/* What all members must have alike: with another answer to "who goes when the network is cut" both
- * sides may stay; a node without the secret of the others could not be reached by a third one. The
- * name of the system is part of every address. */
+/* Fill in the settings that all members must share: with different downing strategies both sides of
+ * a partition may stay; a node without the secret of the others could not be reached by a third
+ * one. The name of the system is part of every address. */
 static trp_err
 compat_fill(const trp_node *node, trpi_compat *ret_compat, trp_node_error *ret_error)
 {
@@ -200,7 +200,7 @@ lease_file_end(void *arg)
     trpi_lease_file_free(arg);
 }
 
-/* The lock on a file; a plugin may bring another lease. */
+/* Take the lease on a file; a plugin may register another one. */
 static trp_err
 lease_file_take(trp_node *node, trp_node_error *ret_error)
 {

@@ -1,17 +1,19 @@
 /* node_notify.c - see the header.
  *
- * Why.     By hand: it is one datagram of words KEY=VALUE to an address in the environment, and
- *          libsystemd would be a library more for each program that is a node.
+ * Why.     Written without libsystemd: the protocol is one datagram of KEY=VALUE lines to an
+ *          address in the environment.
  * Shape.   thread: Up? -> READY=1; every half of WATCHDOG_USEC a question to the dispatcher
  *          "system" -> answered() there -> WATCHDOG=1. Membership, remoting and shutdown run on
- *          that dispatcher, and nobody's actors: a node whose workers are all held beats on, one
- *          whose own actors stand still does not.
+ *          that dispatcher, and no actors of the program: a node whose workers are all busy still
+ *          answers the watchdog, one whose system actors stand still does not.
  * Must hold.
- *   node-notify-Y1  READY=1 is said once, but for reloads, and nothing but beats after STOPPING=1
+ *   node-notify-Y1  READY=1 is sent once, except for reloads, and only watchdog messages after
+ *       STOPPING=1
  *   node-notify-Y2  the system is only touched with lock, and not once `system` is NULL
  *   node-notify-Y3  an answer may come after the node has gone (its system leaks then): what
  *       answered() touches is never given back
- *   node-notify-Y4  who does not read costs SAY_MS for each word, not the node
+ *   node-notify-Y4  a service manager that does not read costs SAY_MS for each message, and does
+ *       not stop the node
  * Sources. sd_notify(3).
  * Tests.   tests/system/notify.sh
  */
@@ -43,7 +45,7 @@
 static struct {
     struct sockaddr_un to;
     socklen_t to_bytes;
-    int period_ms; /* between beats; 0: no watchdog */
+    int period_ms; /* between watchdog messages; 0: no watchdog */
     char address[TRPI_ADDRESS_TEXT_BYTES];
     pthread_t thread;
     bool runs; /* the thread */
@@ -52,7 +54,7 @@ static struct {
     _Atomic bool answered;
 
     pthread_mutex_t lock; /* for what follows */
-    int fd;               /* -1: nobody wants to know */
+    int fd;               /* -1: no service manager */
     trp_system *system;   /* NULL: it stops */
     bool ready, stopping;
     bool failed; /* and logged */
@@ -142,7 +144,7 @@ answered(void *arg)
     wake();
 }
 
-/* Say that it is ready, if it has become so. true: no need to look again. */
+/* Send READY=1 if the node has become ready. true: no further check is needed. */
 static bool
 ready_look(void)
 {
@@ -157,7 +159,8 @@ ready_look(void)
     return done;
 }
 
-/* true: an answer will come, or is there. false: no memory, it is to be asked again. */
+/* Ask the system's dispatcher for a sign of life. true: an answer will come, or is there. false: no
+ * memory, to be tried again. */
 static bool
 ask(void)
 {
@@ -167,12 +170,12 @@ ask(void)
                       : trp_dispatcher_execute(notify.system, "system", answered, NULL);
     pthread_mutex_unlock(&notify.lock);
     if (err == TRP_ECLOSED) {
-        answered(NULL); /* it ends: that is progress */
+        answered(NULL); /* the node ends: that is progress */
     }
     return err == TRP_OK || err == TRP_ECLOSED;
 }
 
-/* Say that it lives, if it does. */
+/* Send WATCHDOG=1 if the dispatcher has answered. */
 static bool
 beat(void)
 {
@@ -234,7 +237,7 @@ address_take(const char *text)
     return true;
 }
 
-/* Half of WATCHDOG_USEC, where that is meant for this process. 0: no watchdog. */
+/* Return half of WATCHDOG_USEC, if that is set for this process. 0: no watchdog. */
 static int
 period_find(void)
 {

@@ -199,8 +199,8 @@ flags_apply(const trpi_node_options *options, trpi_config *config, trpi_config_e
     return err;
 }
 
-/* The file first: titles and app keys that it has decide what a variable means. */
-/* Akka 2.2's switch is a strategy here. What is given as the strategy counts (node_check.c). */
+/* The file comes first: its titles and app keys decide which key a variable sets. */
+/* Akka 2.2's switch is a strategy here. A configured strategy counts (node_check.c). */
 static trp_err
 auto_down_apply(trpi_config *config, trpi_config_error *ret_error)
 {

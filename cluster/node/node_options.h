@@ -1,4 +1,5 @@
-/* node_options.h - the command line of `troupe node` and `troupe config`, as a configuration. */
+/* node_options.h - the command line of `troupe node` and `troupe config`, made into a
+ * configuration. */
 #ifndef TRPI_NODE_NODE_OPTIONS_H
 #define TRPI_NODE_NODE_OPTIONS_H
 
@@ -38,14 +39,14 @@ int trpi_node_options_parse(int argc, char **argv, size_t positional_max,
 trp_err trpi_node_config_build(const trpi_node_options *options, char *const *environment,
                                trpi_config **ret_config, trpi_config_error *ret_error);
 
-/* node_check.c. Do the keys contradict each other? What a node would refuse to start with. Errors:
- * TRP_ECONFIG; *ret_error says where, and what to do. Thread: any. */
+/* node_check.c. Check keys that contradict each other, with which a node refuses to start. Errors:
+ * TRP_ECONFIG; *ret_error has the place and the remedy. Thread: any. */
 trp_err trpi_node_config_check(const trpi_config *config, trpi_config_error *ret_error);
-/* Why a key that is accepted for configurations from elsewhere does nothing; NULL: it does what it
- * says, or was not given. */
+/* Return why a key that is accepted for foreign configurations has no effect; NULL: it has one, or
+ * was not given. */
 const char *trpi_node_config_idle(const trpi_config_entry *entry);
-/* A line for each such key, and for each dispatcher and mailbox that is used and not defined here:
- * a plugin may do so. */
+/* Print a line for each such key, and for each dispatcher and mailbox that is used but not defined
+ * here: a plugin may define it. */
 void trpi_node_config_notes(const trpi_config *config, FILE *out);
 
 #endif

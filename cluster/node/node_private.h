@@ -26,9 +26,10 @@
 #define TRPI_NODE_FLUSH_MS 1000u
 #define TRPI_NODE_STOP_MS 10000u /* for actors to end where a start failed before its phases */
 
-#define TRPI_NODE_COOKIE_KEY "remote.secure-cookie" /* among what all members have alike */
+#define TRPI_NODE_COOKIE_KEY "remote.secure-cookie" /* among the settings that all members share */
 
-/* What may be wrong with this node's own files at once: those of remoting, the configuration. */
+/* The largest number of simultaneous problems of this node's own files: those of remoting, the
+ * configuration. */
 #define TRPI_NODE_TROUBLES (TRPI_TROUBLE_COUNT + 1)
 #define TRPI_NODE_RELOAD_BYTES 512
 
@@ -50,7 +51,7 @@ struct trp_node {
     bool has_cookie;           /* set before it listens */
     trpi_node_log log;
     bool only_check; /* the start ends before anything can be noticed by others: config check */
-    bool log_own;    /* lines go to log, not to the opener's function */
+    bool log_own;    /* lines go to log, not to the log function of the opener */
     trp_log_fn program_log; /* the opener's; NULL: log_own */
     void *program_log_arg;
     trp_system *system;
@@ -58,7 +59,8 @@ struct trp_node {
     trpi_cluster *cluster;
     trpi_control *control;   /* NULL: no control socket */
     trpi_seed_dns *seed_dns; /* NULL: seeds are not looked up */
-    _Atomic bool seeds_over; /* no more are wanted; relaxed: one look-up more does no harm */
+    /* no more seed nodes are needed; relaxed: one look-up more does no harm */
+    _Atomic bool seeds_over;
     struct trpi_carry *carry;
     trpi_plugin plugins[TRPI_PLUGINS_MAX];
     size_t plugins_count;
@@ -74,10 +76,11 @@ struct trp_node {
     uint64_t tasks[TRPI_NODE_TASKS]; /* that run; 0: it does not */
     uint32_t own_status;             /* Leaving or Exiting, else 0 */
     bool membership_ended, downed;
-    bool told_to_leave;       /* by a signal, a command, the program or another member */
-    bool gave_up;             /* cluster.leave-timeout has passed */
-    uint64_t cluster_ends_ns; /* till then an end is that of the whole cluster; 0: none is */
-    uint64_t drain_task;      /* of the shutdown's actor */
+    bool told_to_leave; /* by a signal, a command, the program or another member */
+    bool gave_up;       /* cluster.leave-timeout has passed */
+    /* until then an end counts as that of the whole cluster; 0: it does not */
+    uint64_t cluster_ends_ns;
+    uint64_t drain_task;                         /* of the shutdown's actor */
     char reload_refused[TRPI_NODE_RELOAD_BYTES]; /* why the last SIGHUP changed nothing; "" */
 
     /* messages per second, as status shows them; with lock */
@@ -88,9 +91,9 @@ struct trp_node {
 /* Start from a configuration. Takes config, on success only. Errors as trp_node_open. */
 trp_err trpi_node_open(trpi_config *config, const trp_node_options *options, trp_node **ret_node,
                        trp_node_error *ret_error);
-/* Would a node start from a configuration? All of the start that may be refused, up to where others
- * would notice it: the port is another one, plugins are loaded and not begun, a node that runs
- * already is no error, no log line is written. Borrows config. Errors as trp_node_open. */
+/* Check whether a node would start from a configuration. Runs all checks of a start, up to steps
+ * that others would notice: the port is another one, plugins are loaded and not begun, a node that
+ * runs already is no error, no log line is written. Borrows config. Errors as trp_node_open. */
 trp_err trpi_node_check(trpi_config *config, const trp_node_options *options,
                         trp_node_error *ret_error);
 /* The exit code of a node that does not start for err. */
@@ -101,11 +104,11 @@ void trpi_node_end(trp_node *node, trp_node_end end);
 void trpi_node_membership_ended(trp_node *node, trpi_member_stop why);
 /* How it has ended, or how it will as soon as its phases are over; 0: that is not known. */
 trp_node_end trpi_node_fate(trp_node *node);
-/* An end in words, for the log and for who waits for it; the exit code is returned. */
+/* Write an end in words, for the log and for a waiting client; return the exit code. */
 #define TRPI_NODE_END_BYTES 256
 int trpi_node_end_tell(const trp_node *node, trp_node_end end, char text[TRPI_NODE_END_BYTES]);
 
-/* node_dump.c: log what is known here, whatever log.level is (SIGUSR2). */
+/* node_dump.c: log the state of this node, whatever log.level is (SIGUSR2). */
 void trpi_node_dump(trp_node *node);
 /* Fills *ret with the engine's counters; returns the dead letters of all reasons. */
 uint64_t trpi_node_stats(trp_node *node, trp_system_stats *ret);
@@ -113,13 +116,14 @@ uint64_t trpi_node_stats(trp_node *node, trp_system_stats *ret);
 /* node_dump.c: a log line of level info, whatever log.level is. */
 void trpi_node_say(trp_node *node, const char *source, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* control_audit.c: log what call orders, unless it only looks. Before it is begun. */
+/* control_audit.c: log the order of a call, unless it only reads. Called before the order
+ * begins. */
 void trpi_audit_call(trp_node *node, const trpi_call *call);
 /* As that, for a signal; pid 0: the terminal's. */
 void trpi_audit_signal(trp_node *node, const char *order, const char *name, uint32_t uid,
                        uint32_t pid);
 
-/* control_commands.c: what the control server calls. */
+/* control_commands.c: the functions that the control server calls. */
 bool trpi_node_command_is_quick(trpi_control_command command);
 void trpi_node_command_serve(void *arg, trpi_call *call);
 /* control_actors.c */
@@ -135,7 +139,7 @@ void trpi_node_serve_reach(trp_node *node, trpi_call *call);
 /* control_fault.c */
 void trpi_node_serve_fault(trp_node *node, trpi_call *call);
 void trpi_node_serve_why(trp_node *node, trpi_call *call);
-/* The rule that holds for a peer, "send blackhole, receive pass"; false: none. */
+/* Write the rule for a peer, "send blackhole, receive pass"; false: none. */
 bool trpi_node_fault_text(trp_node *node, const trpi_address *peer,
                           char out[2 * TRPI_FAULT_TEXT_BYTES + 32]);
 void trpi_node_serve_member_status(trp_node *node, trpi_call *call);
@@ -144,12 +148,11 @@ void trpi_node_serve_status(trp_node *node, trpi_call *call);
 void trpi_node_serve_join(trp_node *node, trpi_call *call);
 void trpi_node_serve_leave(trp_node *node, trpi_call *call);
 void trpi_node_serve_down(trp_node *node, trpi_call *call);
-/* This node was to leave, and ended otherwise. */
+/* Refuse a leave of this node that ended in another way. */
 void trpi_node_refuse_end(trp_node *node, trpi_call *call, trp_node_end end);
 /* control_shutdown.c */
 void trpi_node_serve_shutdown(trp_node *node, trpi_call *call);
-/* The whole cluster ends: what this node's shutdown has for its reason, if it begins before long.
- */
+/* Note that the whole cluster ends: the reason of this node's shutdown, if it begins soon. */
 void trpi_node_prepare_end(trp_node *node);
 /* Is this node's end, if it begins now, that of the whole cluster? */
 bool trpi_node_ends_with_all(trp_node *node);
@@ -160,8 +163,8 @@ void trpi_node_serve_events(trp_node *node, trpi_call *call);
 
 /* carry.c: one node asks another to run a call (TRPI_CHANNEL_NODE). */
 trp_err trpi_carry_new(trp_node *node, struct trpi_carry **ret_carry);
-/* on: begin to answer, once the control server is there. Off: before it goes; returns when no frame
- * is being handled, and gives up who waits. */
+/* on: begin to answer, once the control server is there. Off: before the server closes; cancels
+ * waiting calls, and returns when no frame is being handled. */
 void trpi_carry_bind(struct trpi_carry *carry, bool on);
 void trpi_carry_free(struct trpi_carry *carry); /* when no call is left; NULL is fine */
 /* Send request to the node at address and wait for its final object: limit_ms, and no longer than
@@ -169,8 +172,8 @@ void trpi_carry_free(struct trpi_carry *carry); /* when no call is left; NULL is
  * TRP_ENOMEM, TRP_ECANCELED, TRP_EDATA. Call threads only. */
 trp_err trpi_carry_ask(struct trpi_carry *carry, const trpi_address *address, const char *request,
                        uint32_t limit_ms, trpi_call *call, cJSON **ret_reply);
-/* The same in two: several may be asked before the first is waited for. Whoever has begun one
- * (*ret_id is not 0 then) ends it. */
+/* The same in two steps: several nodes may be asked before the first reply is awaited. A request
+ * that has begun (*ret_id is not 0) must be ended by its caller. */
 trp_err trpi_carry_begin(struct trpi_carry *carry, const trpi_address *address, const char *request,
                          uint64_t *ret_id);
 trp_err trpi_carry_end(struct trpi_carry *carry, uint64_t id, uint64_t until_ns, trpi_call *call,

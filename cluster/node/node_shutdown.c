@@ -7,14 +7,15 @@
  *          cluster-leave: order it, wait for Leaving. cluster-exiting: wait for Exiting.
  *          cluster-exiting-done: let the membership confirm. cluster-shutdown: wait for its end.
  * Must hold.
- *   node-shutdown-Z1  The membership stays Exiting until cluster-exiting-done: who hands over in
- *       cluster-exiting does so as a member.
+ *   node-shutdown-Z1  The membership stays Exiting until cluster-exiting-done: work is handed over
+ *       in cluster-exiting while the node is a member.
  *   node-shutdown-Z2  cluster.leave-timeout counts from the order to leave. When it passes, these
- *       tasks give up, and the phases behind are run all the same.
+ *       tasks give up, and the later phases run nevertheless.
  *   node-shutdown-Z3  The end of the membership, whatever its reason, ends the node through the
  *       phases.
- *   node-shutdown-Z4  Who was told to leave ends with 0 or 75, also when it is downed meanwhile: 76
- *       is started again, and somebody wanted it to end.
+ *   node-shutdown-Z4  A node that was told to leave ends with 0 or 75, also when it is downed
+ *       meanwhile: a service manager restarts a node that ends with 76, and this one was meant to
+ *       end.
  * Threads. tasks: the shutdown's actor; news: the cluster's thread; lock: node->lock, a leaf.
  * Tests.   tests/unit/node/node_end_test.c, tests/system/shutdown.sh
  */
@@ -26,9 +27,9 @@
 #include "cluster/node/node_start.h"
 #include "pattern/pattern.h"
 
-#define DRAIN_PAUSE_MS 100u /* what others have sent meanwhile is there then */
+#define DRAIN_PAUSE_MS 100u /* messages that other nodes have sent meanwhile have arrived then */
 
-/* What the tasks wait for, under the lock; tasks that run and whose wait is over are taken out. */
+/* Take out the running tasks whose condition holds now. With the lock. */
 static void
 look(trp_node *node)
 {
@@ -85,7 +86,8 @@ static void
 leave_ordered(void *arg, trp_err err)
 {
     trp_node *node = arg;
-    if (err != TRP_OK && err != TRP_ESTATE) { /* Down, or ended: that is told by itself */
+    /* Down, or ended: the membership reports that itself */
+    if (err != TRP_OK && err != TRP_ESTATE) {
         trp_system_log(node->system, TRP_LOG_WARNING, "node", "cannot leave the cluster: %s",
                        trp_strerror(err));
         give_up(node);
@@ -136,8 +138,8 @@ drained(void *arg)
     trp_shutdown_done(node->system, node->drain_task, TRP_OK);
 }
 
-/* What this node was told while it was a member, it still handles. Who was downed has lost the
- * others, and when all end nobody waits for answers. */
+/* Handle the messages that arrived while this node was a member. A node that was downed has lost
+ * the others, and when all end no node waits for answers. */
 static void
 drain(void *arg, uint64_t task)
 {

@@ -1,9 +1,9 @@
 /* node_start.c - keys of the configuration become options of system and remoting; and stopping.
  *
  * Must hold.
- *   node-start-I1  stopping: membership is silent first, then the actors end (what they tell is
- *       flushed), then the control server (its calls use the system, and end because it has), then
- *       remoting; memory last (trpi_node_stop)
+ *   node-start-I1  stopping: membership is silent first, then the actors end (their messages are
+ *       flushed), then the control server (its calls use the system, and end because it has ended),
+ *       then remoting; memory last (trpi_node_stop)
  * Tests.   tests/unit/node/node_test.c
  */
 #include "cluster/node/node_start.h"
@@ -61,8 +61,8 @@ watchman_start(trp_ctx *ctx, void *state, const trp_msg *args)
     return TRP_OK;
 }
 
-/* /system is stopped last: somebody has ended the system, or trp_node_close has, which came first.
- */
+/* /system is stopped last: the system was ended by a user of it, or by trp_node_close, which came
+ * first. */
 static void
 watchman_stopped(trp_ctx *ctx, void *state)
 {
@@ -97,7 +97,7 @@ line_dropped(void *arg, const trp_log_line *line)
     (void)line;
 }
 
-/* The log of the configuration. A check leaves no file and no line behind. */
+/* Open the log of the configuration. A check makes no file and no line. */
 static trp_err
 log_start(trp_node *node, trp_system_options *options, trp_node_error *ret_error)
 {
@@ -118,7 +118,7 @@ log_start(trp_node *node, trp_system_options *options, trp_node_error *ret_error
     return TRP_OK;
 }
 
-/* A key that does nothing must not look as if it had been heard. */
+/* Log each given key that has no effect. */
 static void
 idle_keys_say(const trp_node *node)
 {
@@ -163,7 +163,7 @@ trpi_node_system_start(trp_node *node, const trp_node_options *given, trp_node_e
                                           trp_strerror(err));
 }
 
-/* Why host cannot stand in an address; NULL: it can. */
+/* Return why host cannot be part of an address; NULL: it can. */
 static const char *
 address_hint(const trp_node *node, const char *host)
 {
@@ -237,7 +237,7 @@ quarantined(void *arg)
     trpi_node_membership_ended(arg, TRPI_STOP_DOWNED);
 }
 
-/* Detectors, redelivery, what is logged. */
+/* Take the options of failure detectors, redelivery and logging. */
 static void
 more_options(trp_node *node, trpi_remote_options *options)
 {
@@ -272,7 +272,8 @@ more_options(trp_node *node, trpi_remote_options *options)
     options->adapters_in_address = trpi_config_bool(node->config, "remote.adapters-in-address");
 }
 
-/* Why may somebody talk to this node: TLS, a cookie. allowed: room for the list of names. */
+/* Take the options that decide which peers may connect: TLS, a cookie. allowed: room for the list
+ * of names. */
 static trp_err
 security_fill(trp_node *node, trpi_remote_options *options, const char **allowed,
               const char **trusted, const char **deployable, char *ciphers, size_t ciphers_bytes,
@@ -336,7 +337,7 @@ security_fill(trp_node *node, trpi_remote_options *options, const char **allowed
     return TRP_OK;
 }
 
-/* Extensions are there now, and may have brought one. */
+/* Check the failure detectors now that extensions may have registered one. */
 static trp_err
 detectors_check(const trp_node *node, trp_node_error *ret_error)
 {
@@ -373,7 +374,7 @@ trpi_node_remote_start(trp_node *node, trp_node_error *ret_error)
     options.bind_port = (int32_t)trpi_config_int(node->config, "remote.bind-port");
     options.accepts_later = true; /* node.c: when the plugins have begun */
     if (node->only_check) {
-        options.bind_port = 0; /* the node itself may run and have it */
+        options.bind_port = 0; /* a running node itself may have it */
     }
     options.handshake_timeout_ms = trpi_node_number(node, "remote.handshake-timeout");
     options.frame_bytes_max = trpi_node_number(node, "remote.maximum-frame-size");
@@ -459,7 +460,7 @@ trpi_node_stop(trp_node *node)
     trpi_control_close(node->control, TRPI_NODE_LINGER_MS, TRPI_NODE_FLUSH_MS);
     node->control = NULL;
     trpi_remote_stop(node->remote);
-    /* who is left may use it, as it uses the system, which leaks itself: node-start-I1 */
+    /* actors that are left may use it, and the system, which leaks itself: node-start-I1 */
     if (ended) {
         trpi_cluster_free(node->cluster);
     }

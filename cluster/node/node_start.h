@@ -4,7 +4,7 @@
 
 #include "cluster/node/node_private.h"
 
-/* The text of why the node does not start; returns err. */
+/* Write why the node does not start; return err. */
 trp_err trpi_node_fail(trp_node_error *ret_error, trp_err err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -15,12 +15,12 @@ trp_err trpi_node_system_start(trp_node *node, const trp_node_options *options,
                                trp_node_error *ret_error);
 trp_err trpi_node_remote_start(trp_node *node, trp_node_error *ret_error);
 trp_err trpi_node_cluster_start(trp_node *node, trp_node_error *ret_error);
-/* Behind the plugins: is there a lease where the downing strategy needs one? */
+/* Called after the plugins have begun: is there a lease where the downing strategy needs one? */
 trp_err trpi_node_lease_check(trp_node *node, trp_node_error *ret_error);
 /* Take part in the coordinated shutdown. */
 trp_err trpi_node_shutdown_start(trp_node *node, trp_node_error *ret_error);
-/* Stop what has been started, in the other order, and free it. false: actors are left, logged; what
- * they may use must stay, and that is all of the node. */
+/* Stop the started parts in reverse order, and free them. false: actors are left (logged); they may
+ * use any part, so all of the node stays. */
 bool trpi_node_stop(trp_node *node);
 
 #endif

@@ -1,8 +1,8 @@
-/* payload_json.c - between payloads and JSON, field by field. For people at a shell; what travels
- * between nodes is remote/wire/serializer_json.c's.
+/* payload_json.c - between payloads and JSON, field by field. For the command line;
+ * remote/wire/serializer_json.c serializes messages between nodes.
  *
  * Must hold.
- *   payload-json-I1  text is a stranger's: every number is checked against its field (field_read)
+ *   payload-json-I1  text is untrusted: every number is checked against its field (field_read)
  * Tests.     tests/unit/node/payload_json_test.c
  */
 #include "cluster/node/payload_json.h"
@@ -145,7 +145,7 @@ field_find(const trp_type *type, const char *name)
     return NULL;
 }
 
-/* The payload that is being made, and what to say when it cannot be. */
+/* The payload that is being made, and the text of its error. */
 typedef struct reading {
     trpi_buffer out;
     char *what;
@@ -362,7 +362,7 @@ bytes_item(const uint8_t *bytes, size_t count)
     return item;
 }
 
-/* The value at payload + at; what varies has been checked. NULL: no memory. */
+/* The value at payload + at; variable fields have been checked. NULL: no memory. */
 static cJSON *
 value_item(trp_system *system, uint32_t kind, const trp_type *of, const uint8_t *payload, size_t at)
 {

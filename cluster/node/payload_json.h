@@ -9,7 +9,7 @@
 /* Make the payload of type from text: the text itself for text and JSON types, an object of fields
  * for a type with a field table. Absent fields are 0. A ref may only be null. Gives *ret_payload
  * (trpi_free). Errors: TRP_EDATA, TRP_EMSGSIZE (a text longer than its field), TRP_ENOTYPE (the
- * type has no JSON form), TRP_ENOMEM; *ret_what, bytes_max bytes, says what is wrong. */
+ * type has no JSON form), TRP_ENOMEM; *ret_what, bytes_max bytes, gets the reason. */
 trp_err trpi_payload_from_json(const trp_type *type, const char *text, void **ret_payload,
                                size_t *ret_bytes, char *ret_what, size_t what_bytes);
 

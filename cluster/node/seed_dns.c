@@ -1,10 +1,10 @@
 /* seed_dns.c - see the header.
  *
- * Why.     Where nodes come and go on other addresses (containers) nobody can write a list of
- * seeds. The name service has one, but it may be late, incomplete and in any order: so it is asked
- *          at every retry, and what a cluster may be made of is the engine's business
- *          (membership-seed-J8). The resolver of libc would block for as long as the name service
- *          likes, cannot be told which one to ask, and knows no SRV.
+ * Why.     Where nodes come and go on changing addresses (containers) a list of seed nodes cannot
+ *          be written. The name service has one, but it may be late, incomplete and in any order:
+ *          so it is asked at every retry, and the engine decides from which addresses a cluster may
+ *          be formed (membership-seed-J8). The resolver of libc would block for as long as the name
+ *          service takes, cannot be given a name server, and has no SRV.
  * Shape.   thread: ask -> c-ares -> found() -> wait for the interval, or for the end -> ask
  *          A channel of c-ares lives for one question: a changed /etc/resolv.conf is seen.
  * Limits.  TRP_CLUSTER_SEEDS_MAX addresses, the lowest ones, so that all nodes take the same.
@@ -53,7 +53,8 @@ is_srv(const trpi_seed_dns *dns)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-/* Sorted and once; of too many the highest goes, in whatever order they come. */
+/* Keep addresses sorted and once each; of too many the highest is dropped, in any order of
+ * arrival. */
 static void
 keep(trpi_seed_dns *dns, const trpi_address *address)
 {
@@ -157,7 +158,7 @@ channel_open(const trpi_seed_dns_options *o, ares_channel *ret_channel)
     return status;
 }
 
-/* Until the question is answered or given up. false: the end was asked for. */
+/* Run c-ares until the question is answered or given up. false: the thread is to end. */
 static bool
 drive(trpi_seed_dns *dns, ares_channel channel)
 {
@@ -215,7 +216,7 @@ ask(trpi_seed_dns *dns)
 
 /* ---- again and again ------------------------------------------------------------------------- */
 
-/* A change is told at once, a failure once in a while. */
+/* Report a change at once, a failure once in a while. */
 static void
 tell(trpi_seed_dns *dns)
 {

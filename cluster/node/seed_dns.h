@@ -1,9 +1,8 @@
 /* seed_dns.h - contact points by a name: looked up again and again, until the node has joined.
  *
  * A name that begins with '_' is one of SRV records ("_troupe._tcp.example.org"): each target, a
- * host name, with its port. Any other is a host name: each of its addresses, with one port. What is
- * found is the address of a node only if the nodes advertise it so (remote.hostname).
- */
+ * host name, with its port. Any other is a host name: each of its addresses, with one port. An
+ * address that is found counts only if a node advertises it in that form (remote.hostname). */
 #ifndef TRPI_NODE_SEED_DNS_H
 #define TRPI_NODE_SEED_DNS_H
 
@@ -26,8 +25,8 @@ typedef struct trpi_seed_dns_options { /* texts are borrowed until stop */
     uint16_t port;          /* of the addresses of a host name */
     uint32_t interval_ms;   /* from one answer to the next question */
     trpi_address like;      /* protocol and system of what is found */
-    /* On a thread of its own: what was found, sorted, each once, at most TRP_CLUSTER_SEEDS_MAX;
-     * never nothing. false: no more is wanted. */
+    /* On a thread of its own: the addresses, sorted, each once, 1 to TRP_CLUSTER_SEEDS_MAX. false:
+     * no more are needed. */
     bool (*found)(void *arg, const trpi_address *addresses, uint32_t count);
     void *arg;
 } trpi_seed_dns_options;

@@ -1,11 +1,11 @@
-/* adaptive.c - the routing logic "adaptive": more work for nodes that have more left.
+/* adaptive.c - the routing logic "adaptive": more work for nodes with more free capacity.
  *
  * Shape.   figures --selector--> capacity of each node --> weights --> sums over the routees
  *          a message: one random ticket, a binary search over the sums
  * Must hold.
  *   adaptive-A1  Sums belong to one table of routees and one table of figures. When either has been
- *       replaced, the first teller to notice makes new ones; nobody waits for it.
- *   adaptive-A2  Sums are replaced as a whole and retired: tellers take no lock.
+ *       replaced, the first sender that notices makes new ones; no sender waits for it.
+ *   adaptive-A2  Sums are replaced as a whole and retired: senders take no lock.
  * Cost.    A message: two loads more than "random", and the search. After a change: a sort of the
  *          routees, and one call of the selector for each node that has any.
  * Tests.   tests/unit/cluster/adaptive_test.c
@@ -34,7 +34,7 @@ struct sums {                  /* immutable */
 struct adaptive { /* of one router */
     trp_system *system;
     const trp_metrics_selector *selector;
-    _Atomic(struct sums *) sums; /* release; tellers acquire. NULL: none yet */
+    _Atomic(struct sums *) sums; /* release; senders acquire. NULL: none yet */
 };
 
 struct seat {
@@ -60,7 +60,7 @@ figures_of(trp_system *system, const trpi_metrics_table *table, uint32_t node)
         return trpi_metrics_of(table, trpi_ident_key(id));
     }
     (void)trpi_address_format(&id->address, address, sizeof address);
-    for (uint32_t i = 0; i < table->count; i++) { /* whoever lives there */
+    for (uint32_t i = 0; i < table->count; i++) { /* of any incarnation */
         if (strcmp(table->entries[i]->node.address, address) == 0) {
             return &table->entries[i]->node;
         }
@@ -154,7 +154,7 @@ adaptive_route(void *state, trp_route *route, trp_ref sender, const trp_msg *msg
     }
     const struct sums *sums = sums_present(state, route);
     uint64_t random = trpi_route_random(route);
-    if (sums == NULL) { /* no memory: as if nothing were known */
+    if (sums == NULL) { /* no memory: as if no metrics were known */
         trpi_route_to_index(route, (uint32_t)(random % count));
         return;
     }

@@ -1,9 +1,8 @@
 /* router.h - which routees a cluster-aware router should have, and on which nodes. Pure: no clock,
  * no thread, no message. router.c is the shell.
  *
- * A router looks at the whole view of its node again whenever something has changed, and compares
- * what there is with what there should be: there is no order of events that it could miss.
- */
+ * A router reads the whole view of its node again after each change, and compares the present
+ * routees with the wanted ones: it cannot miss an order of events. */
 #ifndef TRPI_CLUSTER_ROUTER_H
 #define TRPI_CLUSTER_ROUTER_H
 
@@ -23,11 +22,11 @@
 typedef struct trpi_router_share { /* of one node */
     uint32_t have;
     uint32_t most; /* it may have */
-    uint32_t want; /* it shall have: the answer */
+    uint32_t want; /* it should have: the result */
 } trpi_router_share;
-/* Deal out `total` routees: who has the fewest gets the next one, and where there are too many who
- * has the most gives one up; of equals the first in order is served first and gives up last. None
- * is moved without need. (CROUTE-06, -12) */
+/* Distribute `total` routees: the node with the fewest gets the next one, and where there are too
+ * many the node with the most gives one up; of equal nodes the first in order gets one first and
+ * gives one up last. No routee is moved without need. (CROUTE-06, -12) */
 void trpi_router_spread(trpi_router_share *shares, size_t count, uint32_t total);
 
 /* ---- which ----------------------------------------------------------------------------------- */
@@ -54,7 +53,7 @@ typedef enum trpi_router_action_kind {
     TRPI_ROUTER_TAKE = 2,    /* ref out of it; it may come back */
     TRPI_ROUTER_DISMISS = 3, /* ref out of it, if it is there, for good */
     TRPI_ROUTER_MAKE = 4,    /* a routee on a node: trpi_router_made() or _failed() at once */
-    TRPI_ROUTER_FIND = 5 /* the one there is on a node: trpi_router_found() or _missing() later */
+    TRPI_ROUTER_FIND = 5 /* look up the one on a node: trpi_router_found() or _missing() later */
 } trpi_router_action_kind;
 
 typedef struct trpi_router_action {
@@ -76,10 +75,11 @@ typedef struct trpi_router_core trpi_router_core;
 /* Borrows rules. Errors: TRP_ENOMEM. */
 trp_err trpi_router_core_new(const trpi_router_rules *rules, trpi_router_core **ret_core);
 void trpi_router_core_free(trpi_router_core *core); /* NULL is fine */
-/* From the next step on: route nothing at all, or as the view says (it does at first). */
+/* Hold all routees back from the next step on, or (false, as at first) follow the view. */
 void trpi_router_hold(trpi_router_core *core, bool held);
-/* Compare with this view, in the order of members; *ret_actions until the next call. Who was PUT or
- * TAKEn is so from now on. Errors: TRP_ENOMEM: nothing has changed. */
+/* Compare with this view, in the order of members; *ret_actions until the next call. Routees of PUT
+ * and TAKE actions are in or out of the table from now on. Errors: TRP_ENOMEM: nothing has
+ * changed. */
 trp_err trpi_router_step(trpi_router_core *core, uint64_t now_ms, const trp_member *members,
                          size_t count, const trpi_router_action **ret_actions,
                          uint32_t *ret_actions_count);
@@ -89,12 +89,12 @@ uint64_t trpi_router_wake_ms(const trpi_router_core *core);
 /* The answer to MAKE: it is in the table from now on. */
 void trpi_router_made(trpi_router_core *core, uint64_t uid, trp_ref ref);
 void trpi_router_failed(trpi_router_core *core, uint64_t now_ms, uint64_t uid);
-/* The answer to FIND. false: nobody waits for it any more. The next step puts it into the table. */
+/* The answer to FIND. false: it is too late, and not used. The next step puts it into the table. */
 bool trpi_router_found(trpi_router_core *core, uint32_t number, trp_ref ref);
 void trpi_router_missing(trpi_router_core *core, uint64_t now_ms, uint32_t number);
-/* It is nobody's routee any more; its place is free again after a while. false: it was none. */
+/* The routee has ended; its place is free again after a while. false: it was no routee. */
 bool trpi_router_ended(trpi_router_core *core, uint64_t now_ms, trp_ref ref);
-/* No FIND will be answered that was ordered before. */
+/* Forget all FIND actions that are not answered yet. */
 void trpi_router_forget_finds(trpi_router_core *core);
 const trpi_router_routee *trpi_router_routees(const trpi_router_core *core, uint32_t *ret_count);
 

@@ -1,18 +1,18 @@
 /* router_core.c - which routees a cluster-aware router should have.
  *
- * Shape.   view -> standing of each node -> routees of those that are out are dismissed, of those
- *          that are cut off taken out -> spread -> who waits is put back, what is missing is made
- *          or looked for, what is too much is dismissed
+ * Shape.   view -> standing of each node -> routees of nodes that are out are dismissed, of
+ *          unreachable nodes taken out of the table -> spread -> waiting routees are put back,
+ *          missing ones made or looked up, surplus ones dismissed
  * Must hold.
  *   router-core-R1  Never more than `total` routees on nodes that are in, and `per_node` on one of
  *       them.
- *   router-core-R2  Who is in the table lives on a node that is in.
- *   router-core-R3  One that is dismissed is never put back; one that is taken out is, unless there
+ *   router-core-R2  Each routee in the table lives on a node that is in.
+ *   router-core-R3  A dismissed routee is never put back; one that was taken out is, unless there
  *       are enough others when its node is back.
- *   router-core-R4  A node where it failed gets no more before its time; the others have its share
- *       meanwhile.
- *   router-core-R5  While it is held, every node counts as cut off, this one too: no routee is in
- *       the table.
+ *   router-core-R4  A node where a routee failed gets no new one before its retry time; the others
+ *       have its share meanwhile.
+ *   router-core-R5  While the router is held, every node counts as unreachable, this one too: no
+ *       routee is in the table.
  * Limits.  TRP_ROUTEES_MAX.
  * Cost.    O(n log n) in members and routees for each step.
  * Tests.   tests/unit/cluster/router_core_test.c
@@ -127,7 +127,7 @@ node_of_lookup(trpi_router_core *core, uint32_t number)
     return NULL;
 }
 
-/* Those of this view, with what was known about them. */
+/* Take the nodes of this view, and keep what was known about them. */
 static trp_err
 nodes_renew(trpi_router_core *core, const trp_member *members, size_t count)
 {
@@ -185,7 +185,7 @@ standing_of_routee(const trpi_router_core *core, const trpi_router_routee *route
 
 /* ---- shares ---------------------------------------------------------------------------------- */
 
-/* Gives shares in the order of the view; who is not in has none. */
+/* Give the shares in the order of the view; a node that is not in has none. */
 static trp_err
 shares_make(trpi_router_core *core, uint64_t now_ms, trpi_router_share **ret_shares)
 {
@@ -221,7 +221,7 @@ shares_make(trpi_router_core *core, uint64_t now_ms, trpi_router_share **ret_sha
     return TRP_OK;
 }
 
-/* Room for what a step can lead to at most, so that nothing fails in the middle of it. */
+/* Reserve room for the most actions that a step can lead to, so that it cannot fail half-way. */
 static trp_err
 room_make(trpi_router_core *core, const trpi_router_share *shares)
 {
@@ -258,8 +258,8 @@ act_on(trpi_router_core *core, trpi_router_action_kind kind, const trpi_router_r
     act(core, (trpi_router_action){ kind, member, 0, routee->uid, routee->ref });
 }
 
-/* Keep the routees that have a share, of the table or of those that wait; the oldest come first. A
- * dismissed routee has no node from then on. */
+/* Keep as many routees as their node's share allows, in the table or waiting; the oldest come
+ * first. A dismissed routee has no node from then on. */
 static void
 routees_keep(trpi_router_core *core, const trpi_router_share *shares, bool active)
 {

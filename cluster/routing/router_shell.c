@@ -1,18 +1,18 @@
 /* router_shell.c - the source of a cluster-aware router's routees.
  *
- * Why.     router_core.c says what is to be done; here it is done, by the router's own actor.
+ * Why.     router_core.c decides; here the router's own actor carries it out.
  * Shape.   cluster's thread --listener--> poke (one at a time) --> the router's actor: view -> step
  *          -> put, take, make, find -> one new table -> dismiss
  *          answers to find, ends of routees, the time of a retry: one more poke
- *          The message of a poke is made by the look before it, so a poke cannot fail.
+ *          The message of a poke is made by the update before it, so a poke cannot fail.
  * Must hold.
- *   router-shell-S1  A poke that comes while the view is read leads to one more look: nothing is
- *       missed.
- *   router-shell-S2  Who leaves is out of the table before it is told to end, and is told so behind
- *       all that it was told before. Without memory for the table this waits, and with it the next
- *       step.
+ *   router-shell-S1  A poke that comes while the view is read leads to one more update: no change
+ *       is missed.
+ *   router-shell-S2  A leaving routee is out of the table before it is told to end, and gets that
+ *       message after all that were sent before. Without memory for the table this waits, and with
+ *       it the next step.
  *   router-shell-S3  A child that is not used is ended.
- * Not here. What contradicts what (src/pattern/routing_cluster.c).
+ * Not here. The check of settings that contradict each other (src/pattern/routing_cluster.c).
  * Tests.   tests/unit/cluster/cluster_router_test.c, tests/multinode/routers.sh
  * Sources. CROUTE-01 to -20; decision 124.
  */
@@ -69,7 +69,8 @@ source_free(void *arg)
         return;
     }
     source_stop(source); /* its actor may have failed at its start */
-    trp_msg_free(atomic_load_explicit(&source->poke, memory_order_acquire)); /* pairs with look() */
+    /* pairs with routees_update() */
+    trp_msg_free(atomic_load_explicit(&source->poke, memory_order_acquire));
     trpi_router_core_free(source->core);
     trpi_free(source->path);
     trpi_free(source->role);
@@ -89,8 +90,8 @@ text_copy(const char *text, char **ret_copy)
 static void
 poke(router_source *source)
 {
-    /* acq_rel, pair: look(). What led to this poke is seen by the look that it leads to.
-     * router-shell-S1 */
+    /* acq_rel, pair: routees_update(). The change that led to this poke is visible to the update
+     * that it leads to. router-shell-S1 */
     trp_msg *msg = atomic_exchange_explicit(&source->poke, NULL, memory_order_acq_rel);
 
     if (msg != NULL) {
@@ -191,7 +192,7 @@ make(router_source *source, trp_ctx *ctx, const trpi_router_action *action)
     }
 }
 
-/* Into the table: with its path, which is its place on a ring on every node. */
+/* Put a routee into the table: with its path, which is its place on the hash ring of every node. */
 static void
 put(router_source *source, trp_ctx *ctx, const trpi_router_action *action)
 {
@@ -208,7 +209,7 @@ put(router_source *source, trp_ctx *ctx, const trpi_router_action *action)
         trp_log(ctx, TRP_LOG_WARNING, "a routee is not used: %s", trp_strerror(err));
         (void)trpi_router_ended(source->core, trp_now_ms(ctx), action->ref);
         trp_unwatch(ctx, action->ref);
-        /* router-shell-S3; nobody has told it anything since it was taken out of the table */
+        /* router-shell-S3; no message went to it since it was taken out of the table */
         if (child) {
             trp_stop(ctx, action->ref);
         }
@@ -237,7 +238,7 @@ carry_out(router_source *source, trp_ctx *ctx, const trpi_router_action *actions
     }
 }
 
-/* What is left of the last step: the table, and who can be told to end once it is there.
+/* Finish the last step: publish its table, then stop the routees that are no longer in it.
  * router-shell-S2 */
 static trp_err
 settle(router_source *source, trp_ctx *ctx)
@@ -255,20 +256,20 @@ settle(router_source *source, trp_ctx *ctx)
     return err;
 }
 
-/* true: it is there, or on its way. */
+/* Make the message of the next poke. true: it is there, or on its way. */
 static bool
 poke_renew(router_source *source)
 {
     trp_msg *msg;
 
-    /* acquire, pair: poke() */
+    /* acquire, pair: source_poke() */
     if (atomic_load_explicit(&source->poke, memory_order_acquire) != NULL) {
         return true;
     }
     if (trpi_routees_poke_new(&msg) != TRP_OK) {
         return false;
     }
-    /* acq_rel, pair: poke(). Only here it becomes other than NULL. router-shell-S1 */
+    /* acq_rel, pair: source_poke(). Only here it becomes other than NULL. router-shell-S1 */
     (void)atomic_exchange_explicit(&source->poke, msg, memory_order_acq_rel);
     return true;
 }
@@ -280,7 +281,7 @@ look(void *arg, trp_ctx *ctx)
     uint64_t now_ms = trp_now_ms(ctx), wake_ms = now_ms + AGAIN_MS;
     size_t members;
     bool renewed = poke_renew(source);
-    trp_err err = settle(source, ctx); /* of the step before, if that had no memory */
+    trp_err err = settle(source, ctx); /* the step before, if it had no memory */
 
     if (err == TRP_OK) {
         err = view_read(source, &members);

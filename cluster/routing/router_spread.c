@@ -1,8 +1,7 @@
-/* router_spread.c - how many routees each node shall have.
+/* router_spread.c - how many routees each node should have.
  *
- * Why.     "The next one goes where the fewest are" said a thousand times is a level: all nodes
- *          that are below it are filled up to it. So the level is searched, and nothing is counted
- *          one by one.
+ * Why.     Placing each routee on the node with the fewest fills all nodes up to one level. So the
+ *          level is found by binary search, not routee by routee.
  * Cost.    32 passes over the nodes.
  * Tests.   tests/unit/cluster/router_core_test.c
  * Sources. CROUTE-06, -12; Akka 2.2.5, ClusterRouteeProvider.selectDeploymentTarget.
@@ -16,7 +15,7 @@ least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* What a node has after filling up to the level, or after cutting down to it. */
+/* Return how many routees a node has after it is filled up, or cut down, to the level. */
 static uint32_t
 at_level(const trpi_router_share *share, uint32_t level, bool fill)
 {
@@ -40,7 +39,7 @@ sum_at(const trpi_router_share *shares, size_t count, uint32_t level, bool fill)
     return sum;
 }
 
-/* The highest level with at most `total`; there is one: 0 has no more than what is kept. */
+/* Find the highest level with at most `total` routees; level 0 always qualifies. */
 static uint32_t
 level_of(const trpi_router_share *shares, size_t count, uint32_t total, bool fill)
 {

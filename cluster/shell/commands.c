@@ -92,7 +92,7 @@ order(trpi_cluster *cluster, trpi_member_event_kind kind, const char *address, u
         return TRP_ENOMEM;
     }
     command->target.uid = uid;
-    if (address != NULL) { /* none: this node; the engine knows it by the empty host */
+    if (address != NULL) { /* NULL: this node, which the engine knows by the empty host */
         trp_err err = trpi_address_parse(address, &command->target.address, NULL, NULL);
         if (err != TRP_OK) {
             shell_command_free(command);
@@ -145,7 +145,7 @@ trpi_cluster_is_member(trpi_cluster *cluster, const trpi_node_id *id)
 
 /* ---- commands that a thread waits for ------------------------------------------------------ */
 
-struct trpi_cluster_order { /* counted: whoever comes last frees it, the caller may have given up */
+struct trpi_cluster_order { /* reference-counted: the caller may give up before the actor answers */
     pthread_mutex_t lock;
     pthread_cond_t answered;
     uint32_t refs;
@@ -191,7 +191,7 @@ shell_waiter_answer(void *waiter, trp_err err)
     struct trpi_cluster_order *w = waiter;
     pthread_mutex_lock(&w->lock);
     if (w->fn != NULL && err == TRP_OK && !w->given_up) {
-        w->fn(w->fn_arg); /* under this lock only: who waits cannot give up meanwhile */
+        w->fn(w->fn_arg); /* under this lock: the waiter cannot give up meanwhile */
     }
     w->done = true;
     w->err = err;
@@ -200,7 +200,7 @@ shell_waiter_answer(void *waiter, trp_err err)
     waiter_drop(w);
 }
 
-/* The waiter has not given up while this lock is held: it still owns what is_wanted looks at. */
+/* The waiter cannot give up while this lock is held: is_wanted's argument is valid. */
 bool
 shell_waiter_begins(void *waiter)
 {
@@ -213,7 +213,7 @@ shell_waiter_begins(void *waiter)
     return begun;
 }
 
-/* With the lock. false: nobody has answered in that time. */
+/* With the lock. false: no answer in that time. */
 static bool
 waiter_wait_for(struct trpi_cluster_order *w, uint32_t ms)
 {
@@ -229,11 +229,11 @@ waiter_wait_for(struct trpi_cluster_order *w, uint32_t ms)
     return w->done;
 }
 
-/* With the lock, which it gives back: the answer so far. Nobody waits from now on. */
+/* Called with the lock, which it releases: return the answer so far, and stop waiting. */
 static trp_err
 waiter_give_up(struct trpi_cluster_order *w)
 {
-    /* begun, and no answer: a refusal would be here; what takes so long is to tell everybody */
+    /* begun, and no answer: a refusal would have come; the change takes its time to spread */
     trp_err err = w->done ? w->err : w->begun ? TRP_OK : TRP_ETIMEDOUT;
     w->given_up = !w->done;
     pthread_mutex_unlock(&w->lock);

@@ -1,7 +1,6 @@
 /* commands.h - tell the cluster of this node to join, leave or mark a member Down.
  *
- * What actors and programs use stands in include/troupe/cluster.h; this is for the node program.
- */
+ * The API of actors and programs is include/troupe/cluster.h; this is for the node program. */
 #ifndef TRPI_CLUSTER_SHELL_COMMANDS_H
 #define TRPI_CLUSTER_SHELL_COMMANDS_H
 
@@ -16,18 +15,19 @@ typedef struct trpi_cluster trpi_cluster;
 /* The cluster of a system; NULL: it has none. Thread: any, while the system lives. */
 trpi_cluster *trpi_cluster_of(trp_system *system);
 
-/* Order something; fn (may be NULL) hears how the engine answered, on the cluster's thread: TRP_OK
- * (ordered), TRP_EINVAL, TRP_ENOENT, TRP_ESTATE, TRP_ENOMEM, TRP_ECLOSED. It is called exactly
- * once, unless the order itself returns an error. Thread: any; never blocks.
+/* Order a change; fn (may be NULL) is called with the engine's answer, on the cluster's thread:
+ * TRP_OK (ordered), TRP_EINVAL, TRP_ENOENT, TRP_ESTATE, TRP_ENOMEM, TRP_ECLOSED. It is called
+ * exactly once, unless the order itself returns an error. Thread: any; never blocks.
  * Errors: TRP_EINVAL (does not parse, too many), TRP_ENOMEM, TRP_ECLOSED. */
 typedef void (*trpi_cluster_done_fn)(void *arg, trp_err err);
 trp_err trpi_cluster_join(trpi_cluster *cluster, const char *const *addresses, size_t count,
                           trpi_cluster_done_fn fn, void *arg);
-/* All contact points that a look-up has found, sorted; may be said again and again while the node
- * joins. fn hears TRP_ESTATE when no more is wanted: it has joined or ended, or was told others. */
+/* All contact points that a look-up has found, sorted; may be called again while the node joins. fn
+ * gets TRP_ESTATE when no more are wanted: the node has joined or ended, or was given other seed
+ * nodes. */
 trp_err trpi_cluster_seeds_found(trpi_cluster *cluster, const trpi_address *addresses, size_t count,
                                  trpi_cluster_done_fn fn, void *arg);
-/* address NULL: this node; uid 0: whichever incarnation is a member. */
+/* address NULL: this node; uid 0: the incarnation that is a member. */
 trp_err trpi_cluster_leave(trpi_cluster *cluster, const char *address, uint64_t uid,
                            trpi_cluster_done_fn fn, void *arg);
 trp_err trpi_cluster_down(trpi_cluster *cluster, const char *address, uint64_t uid,
@@ -62,9 +62,9 @@ trp_err trpi_cluster_order_end(trpi_cluster_order *order);
 /* Let this node go on from Exiting, where member.exiting_waits has held it. Errors: TRP_ENOMEM,
  * TRP_ECLOSED. Thread: any; never blocks. */
 trp_err trpi_cluster_release(trpi_cluster *cluster);
-/* Has somebody given it a lease? See troupe/lease.h. */
+/* Is a lease set? See troupe/lease.h. */
 bool trpi_cluster_has_lease(trpi_cluster *cluster);
-/* Take what the lease needs: trpi_lease_keep. */
+/* Keep an object that the lease needs: trpi_lease_keep. */
 void trpi_cluster_lease_keep(trpi_cluster *cluster, void (*end)(void *arg), void *arg);
 
 /* A value of member.compat has changed while the node runs. Thread: any; never blocks for long. */

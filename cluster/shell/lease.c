@@ -1,13 +1,14 @@
-/* lease.c - the lease is asked on a thread of its own, for it may hang as long as it likes.
+/* lease.c - calls the lease on a thread of its own, since a call may hang without a limit.
  *
  * Shape.   engine --acquire--> job (counted: the lease's, the thread's) --> thread --> ops.acquire
  *                                                                             `--> answer
  * Must hold.
  *   lease-L1  After close no answer comes, and nothing waits for a thread that hangs: it holds its
- *       job, and what is kept with it (trpi_lease_keep).
- *   lease-L2  One call of the ops at a time (busy); what is wanted meanwhile is done after it.
- *   lease-L3  Close gives back what may be given back: itself, or the thread that is busy does when
- *       its call ends. What may not ends as the lease says, with its owner.
+ *       job, and the object kept with it (trpi_lease_keep).
+ *   lease-L2  One call of the ops at a time (busy); a request that comes meanwhile is done after
+ *       it.
+ *   lease-L3  Close releases a lease that may be released: itself, or by the busy thread when its
+ *       call ends. A lease that must be kept expires as the lease defines, with its owner.
  * Tests.   tests/unit/cluster/lease_test.c
  */
 #include "cluster/shell/lease.h"
@@ -27,13 +28,13 @@ struct trpi_lease {
     pthread_cond_t answered;
     bool answering;    /* the thread is in answer */
     bool busy, closed; /* with lock, as all that follows */
-    enum wish next;    /* what the thread does after the present call */
+    enum wish next;    /* requests for the thread after the present call */
     trp_lease_ops ops; /* acquire NULL: none is set */
     void *ops_arg;
     trpi_lease_answer_fn answer;
     void *arg;
     uint32_t timeout_ms;
-    void (*end)(void *arg); /* of what is kept; NULL: nothing is */
+    void (*end)(void *arg); /* frees the kept object; NULL: none is kept */
     void *kept;
     char name[TRP_LEASE_NAME_BYTES_MAX + 1];
     char owner[TRPI_LEASE_OWNER_BYTES];
@@ -106,7 +107,7 @@ trpi_lease_is_set(trpi_lease *lease)
     return set;
 }
 
-/* Do what is wished, until nothing is. Holds a reference. */
+/* Carry out requests until none is left. Holds a reference. */
 static void *
 lease_work(void *arg)
 {
@@ -153,7 +154,7 @@ wish_for(trpi_lease *lease, enum wish wish, bool inside)
     pthread_attr_t attributes;
     pthread_t thread;
     pthread_mutex_lock(&lease->lock);
-    if (lease->closed) { /* lease-L3: what close wants is the last */
+    if (lease->closed) { /* lease-L3: the request of close is the last one */
         pthread_mutex_unlock(&lease->lock);
         return;
     }
@@ -173,7 +174,7 @@ wish_for(trpi_lease *lease, enum wish wish, bool inside)
     (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     int failed = pthread_create(&thread, &attributes, lease_work, lease);
     (void)pthread_attr_destroy(&attributes);
-    if (failed != 0) { /* no answer is a refusal, after a time */
+    if (failed != 0) { /* a request without an answer counts as refused after operation-timeout */
         pthread_mutex_lock(&lease->lock);
         lease->busy = false;
         lease->next = WISH_NONE;

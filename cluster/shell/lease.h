@@ -1,4 +1,4 @@
-/* lease.h - who asks the lease, on a thread of its own, and the lease that is a file. */
+/* lease.h - calls a lease on a thread of its own; and the lease that is a file. */
 #ifndef TRPI_CLUSTER_LEASE_H
 #define TRPI_CLUSTER_LEASE_H
 
@@ -18,15 +18,15 @@ trp_err trpi_lease_new(const char *name, const char *owner, uint32_t timeout_ms,
                        trpi_lease_answer_fn answer, void *arg, trpi_lease **ret_lease);
 void trpi_lease_set(trpi_lease *lease, const trp_lease_ops *ops, void *arg);
 bool trpi_lease_is_set(trpi_lease *lease);
-/* Take what ops need: end(arg) when the lease is closed and no call of the ops runs any more, which
- * may be long after the close. Once at most. */
+/* Keep an object that ops need: end(arg) is called when the lease is closed and no call of the ops
+ * runs any more, which may be long after the close. At most once. */
 void trpi_lease_keep(trpi_lease *lease, void (*end)(void *arg), void *arg);
 /* Never block. inside: on this thread instead, in a world without threads. */
 void trpi_lease_acquire(trpi_lease *lease, bool inside);
 void trpi_lease_release(trpi_lease *lease, bool inside);
-/* No answer comes any more; what is held is given back, if it may be: not while others of this
- * node's side go on, which the other side must find taken. An acquire that hangs is left behind.
- * NULL is fine. */
+/* Stop answers, and release the lease if give_back: not while other members of this node's side go
+ * on, since the other side must find it taken. An acquire that hangs is left behind. NULL is
+ * fine. */
 void trpi_lease_close(trpi_lease *lease, bool give_back);
 
 /* ---- the lease that is a lock on a file ------------------------------------------------------ */
@@ -37,8 +37,8 @@ void trpi_lease_file_free(trpi_lease_file *file); /* gives the lock back; NULL i
 extern const trp_lease_ops trpi_lease_file_ops;   /* arg: the trpi_lease_file */
 /* Could the file be opened, or made, now? false, with *why: no. Leaves nothing behind. */
 bool trpi_lease_file_check(const char *path, char *why, size_t why_bytes);
-/* Can the lock decide anything: is the directory there, and on a file system that hosts share?
- * false: why says what is the matter; it may still be right where all nodes are on one host. */
+/* Is the directory there, and on a file system that hosts share? false: why says which; a lock
+ * there still works where all nodes are on one host. */
 bool trpi_lease_file_is_shared(const char *path, char *why, size_t why_bytes);
 
 #endif

@@ -1,13 +1,13 @@
 /* lease_file.c - the lease that is a lock on a file.
  *
- * Why.     Sites that have a shared file system and nothing else for it have a lock service in it.
+ * Why.     A shared file system is a lock service that many sites have already.
  * Must hold.
  *   lease-file-F1  The lock belongs to the open file, not to the process (OFD locks): two nodes of
  *       one process exclude each other, and closing another descriptor of the file does not give it
  *       up. It ends with the process, however that ends; on a shared file system with the host's
  *       session there.
- *   lease-file-F2  The lock alone decides who has it. What the file says is for people, and for an
- *       asker on the owner's side (membership-downing-W2): so all of it is read and handed on.
+ *   lease-file-F2  The lock alone decides the owner. The text of the file is for people, and for a
+ *       node on the owner's side (membership-downing-W2): so all of it is read and passed on.
  * Not here. The promise of the file system that hosts exclude each other: NFS 4, CephFS, GFS2,
  *          OCFS2, Lustre and SMB do; a disk of one host does for the nodes of that host only.
  * Tests.   tests/unit/cluster/lease_test.c
@@ -91,7 +91,7 @@ lease_file_acquire(void *arg, const char *name, const char *owner, uint32_t time
     trpi_lease_file *file = arg;
     char text[TRP_LEASE_WHY_BYTES];
     struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-    (void)timeout_ms; /* it is got at once, or not */
+    (void)timeout_ms; /* the lock is acquired at once, or not */
     if (file->fd >= 0) {
         return TRP_OK;
     }

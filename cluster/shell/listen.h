@@ -1,4 +1,4 @@
-/* listen.h - cluster events for threads that are no actors. */
+/* listen.h - cluster events for code outside of actors. */
 #ifndef TRPI_CLUSTER_SHELL_LISTEN_H
 #define TRPI_CLUSTER_SHELL_LISTEN_H
 
@@ -6,7 +6,7 @@
 #include "cluster/shell/commands.h"
 
 /* fn is called on the cluster's thread, in order, without a lock held: short, must not block. */
-/* Not public: it began, or ended, to be waking; ask trpi_cluster_is_waking. */
+/* Not public: this node has begun or ended to be waking; see trpi_cluster_is_waking(). */
 #define TRPI_CLUSTER_WAKING (1u << 31)
 typedef struct trpi_cluster_event {
     uint32_t event; /* one bit of trp_cluster_events, or TRPI_CLUSTER_WAKING */
@@ -21,8 +21,8 @@ typedef void (*trpi_cluster_event_fn)(void *arg, const trpi_cluster_event *event
 /* Errors: TRP_ENOMEM, TRP_EINVAL. */
 trp_err trpi_cluster_listen(trpi_cluster *cluster, uint32_t events, trpi_cluster_event_fn fn,
                             void *arg, uint64_t *ret_id);
-/* Run fn on the cluster's thread, between two events, and wait for it: what it sees of the cluster
- * is what all events before have told, and nothing more. It is short and does not wait.
+/* Run fn on the cluster's thread, between two events, and wait for it: it sees the cluster exactly
+ * as the events so far have told. fn must be short and must not wait.
  * Errors: TRP_ECLOSED, TRP_ETIMEDOUT, TRP_ENOMEM: fn has not run and will not.
  * Thread: any but the cluster's; may block until the cluster actor has time. */
 trp_err trpi_cluster_between(trpi_cluster *cluster, void (*fn)(void *arg), void *arg);

@@ -1,7 +1,7 @@
-/* role_guard.c - what is bound to a role refuses to start on a node without it.
+/* role_guard.c - refuses the start of a role's service on a node without that role.
  *
- * Why.     A service that is meant for some nodes and starts on another one by mistake is there
- *          twice, or where nobody looks for it. Whoever brings such a service asks here first.
+ * Why.     A service that is meant for some nodes and starts on another one by mistake exists
+ *          twice, or where no client looks for it. Its start calls this check first.
  * Tests.   tests/unit/cluster/role_guard_test.c
  * Sources. ROLES-03, ROLES-05
  */

@@ -1,18 +1,17 @@
-/* shell.c - the actor /system/cluster: it feeds the engine and carries out what the engine wants.
+/* shell.c - the actor /system/cluster: it feeds the engine and carries out its actions.
  *
  * Shape.   transport threads --frames--> mailbox --> actor --step--> engine --actions--> remote,
- *          subscribers, log;  heartbeats: asked by the actor, answered in the transport's callback
+ *          subscribers, log;  heartbeats: sent by the actor, answered in the transport's callback
  * Must hold.
  *   shell-C1  Only the actor steps the engine, so actions are carried out in the order in which
  *       they were decided.
- *   shell-C2  A heartbeat request is answered without the actor: the load of this node is not its
- *       silence.
+ *   shell-C2  A heartbeat request is answered without the actor: a loaded node is not a silent one.
  *   shell-C3  After the engine has stopped nothing is sent, and heartbeats are not answered.
- *   shell-C4  Whatever the actor handles, it knows first whether this node stood still: the engine,
- *       the routers and the log hear of it before anything else.
- *   shell-C5  What is due by the clock is done with the next message at the latest: a tick that
- *       waits behind frames, or was lost for want of memory, delays nothing.
- * Limits.  SHELL_*_MAX in shell.h: beyond, gossip is dropped; it repeats itself.
+ *   shell-C4  Before it handles a message, the actor checks whether this node stood still: the
+ *       engine, the routers and the log learn of that first.
+ *   shell-C5  Work that is due by the clock is done with the next message at the latest: a tick
+ *       that waits behind frames, or was lost for want of memory, delays nothing.
+ * Limits. SHELL_*_MAX in shell.h: beyond them gossip is dropped; it repeats itself.
  * Tests.   tests/unit/cluster/shell_test.c, tests/multinode/
  */
 #include "cluster/shell/shell.h"
@@ -25,7 +24,8 @@
 #define SEND_LOG_MS 10000u
 #define REFUSED_LOOK_MS 500u
 #define BARRED_LOOK_MS 250u
-#define WAKE_MS_MAX 1000u /* a timer at least this often: own pauses are noticed by its lateness */
+/* a timer at least this often: a late one shows that this node stood still */
+#define WAKE_MS_MAX 1000u
 
 struct shell_state {
     trpi_cluster *cluster;
@@ -60,7 +60,7 @@ send_frame(trpi_cluster *cluster, const trpi_member_action *a)
             cluster->system, TRP_LOG_ERROR, "cluster",
             "a frame of %zu bytes is too large to be sent; fewer members, or a larger frame limit",
             a->bytes.count);
-    } /* all else is a lost frame: gossip repeats itself */
+    } /* other errors lose the frame: gossip repeats itself */
 }
 
 static void
@@ -75,8 +75,7 @@ plan_quarantine(trpi_cluster *cluster, const trpi_node_id *id)
     }
 }
 
-/* Those that were removed after Down: their watchers are told, nothing is heard of them any more.
- */
+/* Quarantine the members that were removed after Down and whose time has come. */
 static uint64_t
 quarantine_due(trpi_cluster *cluster, uint64_t now_ms)
 {
@@ -139,7 +138,7 @@ carry_out(trpi_cluster *cluster, trp_ctx *ctx)
             shell_reach_begin(cluster, &a->to);
             break;
         case TRPI_ACTION_STOPPED:
-            break; /* the phase says so too, and needs no memory: membership_stopped() */
+            break; /* the phase shows it too, and needs no memory: membership_stopped() */
         }
     }
 }
@@ -211,7 +210,7 @@ beat(trpi_cluster *cluster, trp_ctx *ctx)
     for (uint32_t i = 0; i < targets_count; i++) { /* replaced by this actor only: stable here */
         (void)trpi_remote_control_send(cluster->remote, &targets[i]->id, TRPI_CHANNEL_HEARTBEAT,
                                        bytes,
-                                       sizeof bytes); /* a lost one is what the detector is for */
+                                       sizeof bytes); /* the failure detector bears lost ones */
     }
     for (uint32_t i = 0; i < questions_count; i++) { /* likewise */
         (void)trpi_remote_control_send(cluster->remote, &questions[i].to->id,
@@ -219,8 +218,8 @@ beat(trpi_cluster *cluster, trp_ctx *ctx)
                                        sizeof questions[i].bytes);
     }
     if (changed || keys_count > 0 || cluster->own.unheard) {
-        /* An answer may shorten the list meanwhile; then the engine hears of a silence for one
-         * tick more. */
+        /* An answer may shorten the list meanwhile; then the engine sees that member as silent for
+         * one tick more. */
         trpi_member_event event = { .kind = TRPI_MEMBER_OBSERVE,
                                     .keys = keys,
                                     .keys_count = keys_count };
@@ -326,14 +325,14 @@ take_command(trpi_cluster *cluster, trp_ctx *ctx, struct shell_command *command)
     shell_command_answer(command, err);
 }
 
-/* A command has no const payload: what the message owns is answered here, and freed with it. */
+/* The command that a message owns: it is answered here, and freed with the message. */
 static struct shell_command *
 command_of(const trp_msg *msg)
 {
     return (struct shell_command *)(uintptr_t)trp_msg_payload(msg);
 }
 
-/* false: it is no message of this actor. */
+/* Handle a message. false: it is not one of this actor's types. */
 static bool
 take(trpi_cluster *cluster, trp_ctx *ctx, const trp_msg *msg)
 {
@@ -360,7 +359,7 @@ take(trpi_cluster *cluster, trp_ctx *ctx, const trp_msg *msg)
     return true;
 }
 
-/* What the transport knows and no frame says: no association with a seed can come about. */
+/* Tell the engine of seed nodes with which the transport cannot make an association. */
 static void
 look_for_refusals(trpi_cluster *cluster, trp_ctx *ctx)
 {
@@ -385,7 +384,7 @@ look_for_refusals(trpi_cluster *cluster, trp_ctx *ctx)
     }
 }
 
-/* Which members have quarantined this node, when remoting has met another one that has. */
+/* Tell the engine which members have quarantined this node, when there is one more. */
 static void
 look_for_removers(trpi_cluster *cluster, trp_ctx *ctx)
 {
@@ -405,7 +404,7 @@ look_for_removers(trpi_cluster *cluster, trp_ctx *ctx)
         }
     }
     trpi_gossip_unref(kept);
-    /* without memory they are told once more, at the next tick */
+    /* without memory the engine is told again at the next tick */
     cluster->own.barred_count = err == TRP_ENOMEM ? count - 1 : count;
 }
 
@@ -434,8 +433,8 @@ look_whether_it_stood_still(trpi_cluster *cluster)
     shell_tell_waking(cluster);
 }
 
-/* Seeds that are no members: does an incarnation answer there that this node, or that has this
- * node, removed? */
+/* Tell the engine of seed nodes that are alive and no members: one may have removed this node, or
+ * was removed by it. */
 static void
 look_for_foreigners(trpi_cluster *cluster, trp_ctx *ctx)
 {
@@ -449,7 +448,7 @@ look_for_foreigners(trpi_cluster *cluster, trp_ctx *ctx)
     }
 }
 
-/* What is due by the clock. */
+/* Do the work that is due by the clock. */
 static void
 tick(trpi_cluster *cluster, trp_ctx *ctx)
 {
@@ -530,7 +529,7 @@ cluster_pre_restart(trp_ctx *ctx, void *state, const trp_failure *why, const trp
     return TRP_OK;
 }
 
-/* An orderly stop has silenced the actor before, or ends the whole system. */
+/* A regular stop has set `silent` before, or ends the whole system. */
 static void
 cluster_post_stop(trp_ctx *ctx, void *state)
 {

@@ -1,11 +1,8 @@
 /* shell.h - the actor /system/cluster around the pure engine; private to the shell*.c files.
  *
- * Locks, in this order, none held while foreign code runs:
- *   engine  core and heartbeat: the actor steps them, transport threads give answers to the
- *   detector, any
- *           thread looks
- *   listen  listeners, and whether one is being called
- */
+ * Locks, in this order; none is held while callbacks run. engine: core and heartbeat; the actor
+ * steps them, transport threads record heartbeats, any thread reads. listen: the listeners, and
+ * whether one is being called. */
 #ifndef TRPI_CLUSTER_SHELL_H
 #define TRPI_CLUSTER_SHELL_H
 
@@ -38,7 +35,7 @@ struct shell_command {           /* owned by its message */
     uint32_t addresses_count;
     trpi_address *addresses; /* JOIN, SEEDS; owned */
     trpi_node_id target;
-    trpi_cluster_done_fn done; /* NULL: nobody waits, or it is answered */
+    trpi_cluster_done_fn done; /* NULL: no caller waits, or it is answered */
     bool (*begins)(void *arg); /* false drops it; NULL: it begins */
     void *arg;
     char text[]; /* LEASE */
@@ -56,7 +53,7 @@ struct shell_listener {
     void *arg;
 };
 
-struct shell_known { /* what the view does not say about a member; engine lock */
+struct shell_known { /* facts about a member that the view does not have; engine lock */
     uint64_t uid;
     uint64_t first_seen_ms;
 };
@@ -66,7 +63,7 @@ struct shell_quarantine {
     uint64_t due_ms;
 };
 
-struct shell_reaching { /* somebody that is being dialled back */
+struct shell_reaching { /* a joining node that is being dialled back */
     trpi_node_id id;
     trpi_reach reach;
 };
@@ -110,13 +107,13 @@ struct shell_listeners { /* with lock */
     pthread_t caller;
 };
 
-struct shell_own { /* of the actor: no other thread looks */
+struct shell_own { /* used by the actor only */
     struct shell_subscriber *subscribers;
     uint32_t subscribers_count, subscribers_room;
     struct shell_on_up *on_up;
     uint32_t on_up_count, on_up_room;
     bool is_up;
-    bool unheard; /* there was no memory to tell the engine who is silent, or no longer */
+    bool unheard; /* there was no memory to pass the list of silent members to the engine */
     struct shell_quarantine *quarantines;
     uint32_t quarantines_count, quarantines_room;
     struct shell_reaching *reaching;
@@ -124,8 +121,8 @@ struct shell_own { /* of the actor: no other thread looks */
     uint64_t reaching_look_ms; /* when to look next */
     uint64_t timer_ms;         /* when the timer fires; 0: it is not set */
     uint64_t view_digest;      /* of the view that the detector knows */
-    uint64_t stats_log_ms;     /* of the last line */
-    uint64_t stats_frames;     /* of both directions, then */
+    uint64_t stats_log_ms;     /* when the last line was logged */
+    uint64_t stats_frames;     /* frames in both directions at that time */
     uint64_t send_log_ms;      /* a refused frame is logged at most once in a while */
     uint64_t refused_look_ms;  /* when to look next whether seeds refuse this node */
     uint64_t barred_count; /* of remoting, when the actor last looked which nodes refuse this one */
@@ -138,7 +135,7 @@ struct trpi_cluster {
     trpi_world *world;
     trp_ref actor;
     trpi_lease *lease;            /* has a lock of its own */
-    struct trpi_metrics *metrics; /* NULL: switched off; written before anybody else looks */
+    struct trpi_metrics *metrics; /* NULL: switched off; written before other threads read it */
     /* stopped or ended: heartbeats are not answered. Relaxed: a late answer is harmless */
     _Atomic bool silent;
     struct shell_settings settings;
@@ -150,7 +147,7 @@ struct trpi_cluster {
 
 uint64_t shell_now_us(const trpi_cluster *cluster);
 trpi_member_now shell_now(const trpi_cluster *cluster);
-/* commands.c: the done function and the `begins` of an order that somebody waits for. */
+/* commands.c: the done function and the `begins` of an order that a thread waits for. */
 void shell_waiter_answer(void *waiter, trp_err err);
 bool shell_waiter_begins(void *waiter);
 /* shell_messages.c; any thread, but the actor takes and answers. Errors of put: TRP_ECLOSED,
@@ -166,16 +163,16 @@ void shell_command_free(struct shell_command *command); /* one that was not put;
 /* Takes command, on success only. */
 trp_err shell_command_put(trpi_cluster *cluster, struct shell_command *command);
 void shell_command_answer(struct shell_command *command, trp_err err);
-/* Take nothing more, and wait until what waits in the mailbox is answered. */
+/* Accept no more messages, and wait until those in the mailbox are answered. */
 void shell_close(trpi_cluster *cluster);
 
-/* shell.c; the actor only: step the engine, do what it wants. Errors: those of the step. */
+/* shell.c; the actor only: step the engine, carry out its actions. Errors: those of the step. */
 trp_err shell_step(trpi_cluster *cluster, trp_ctx *ctx, const trpi_member_event *event);
 
 /* shell_reach.c; the actor only */
 void shell_reach_begin(trpi_cluster *cluster, const trpi_node_id *id);
 void shell_reach_look(trpi_cluster *cluster, trp_ctx *ctx);
-uint64_t shell_reach_wake_ms(const trpi_cluster *cluster); /* UINT64_MAX: nobody is dialled */
+uint64_t shell_reach_wake_ms(const trpi_cluster *cluster); /* UINT64_MAX: no node is dialled */
 
 /* shell_events.c; the actor only */
 const trp_type *shell_event_type(uint32_t event);

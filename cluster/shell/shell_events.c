@@ -4,9 +4,8 @@
  *   shell-events-B1  A subscriber is told the state first, then every event after it: both happen
  *       in the actor.
  *   shell-events-B2  A subscriber that ends is forgotten: the actor watches it.
- *   shell-events-B3  Watchers of a member's actors are told with its removal, before anybody hears
- *       of that; the quarantine, or its goodbye, comes later and finds nobody to tell.
- */
+ *   shell-events-B3  Watchers of a member's actors are notified with its removal, before the event
+ *       is published; a later quarantine or GOODBYE finds no watcher left. */
 #include "cluster/shell/shell.h"
 
 #include <stdio.h>
@@ -140,7 +139,7 @@ judge(trpi_cluster *cluster, uint32_t event, const trp_member_event *what)
     bool removed = event == TRP_CLUSTER_MEMBER_REMOVED;
     uint32_t node = removed ? trpi_node_find(cluster->system, &id) : 0;
     trpi_remote_watch_delegate(cluster->remote, &id.address, !removed);
-    if (node != 0) { /* shell-events-B3: else nobody here watches it */
+    if (node != 0) { /* shell-events-B3: else no actor here watches it */
         trpi_node_lost(cluster->system, node, what->previous_status != TRP_MEMBER_DOWN);
     }
 }
@@ -206,7 +205,7 @@ shell_publish(trpi_cluster *cluster, trp_ctx *ctx, const trpi_member_action *act
                                  .wall_ms = trpi_world_wall_ms(cluster->world) };
     const void *payload = &action->published;
     size_t bytes = shell_event_type(action->event)->bytes;
-    if (action->own_end) { /* the cluster goes on: routers, watchers and operators need not know */
+    if (action->own_end) { /* the cluster goes on: routers, watchers and operators need no event */
         tell_subscribers(cluster, ctx, action->event, payload, bytes);
         return;
     }

@@ -9,8 +9,8 @@
  *       SHELL_FRAME_BYTES_MAX bytes of them, wait in the mailbox. The others are dropped and
  *       counted.
  *   shell-messages-Q2  No command is dropped, and each is answered exactly once.
- *   shell-messages-Q3  Nothing is put into the mailbox after shell_close() but by a thread that
- *       was already in shell_put().
+ *   shell-messages-Q3  After shell_close() only a thread that was already in shell_put() still
+ *       sends to the mailbox.
  * Cost.    A frame: one block for message and bytes, a compare-and-swap, a push. No lock.
  * Tests.   tests/unit/cluster/shell_test.c
  */
@@ -39,7 +39,7 @@ trp_type shell_send_state_type = LOCAL_TYPE("send-state", sizeof(struct shell_su
 trp_type shell_on_up_type = LOCAL_TYPE("on-up", sizeof(struct shell_on_up), 0xff54);
 trp_type shell_metrics_type = LOCAL_TYPE("metrics", 0, 0xff55);
 
-/* ---- what is told ---------------------------------------------------------------------------- */
+/* ---- messages without an answer -------------------------------------------------------------- */
 
 static bool
 is_closed(const trpi_cluster *cluster)
@@ -76,7 +76,7 @@ shell_put(trpi_cluster *cluster, const trp_type *type, const void *payload, size
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
-/* What a frame takes of the bound: one in the upper half, its bytes in the lower one. */
+/* The share of a frame in both bounds: one in the upper half, its bytes in the lower one. */
 static uint64_t
 frame_share(size_t count)
 {
@@ -160,7 +160,8 @@ shell_command_answer(struct shell_command *command, trp_err err)
     }
 }
 
-/* Its message is freed: after the actor has answered it, or without: a dead letter. */
+/* The message of a command is freed: after the actor has answered it, or without an answer, as a
+ * dead letter. */
 static void
 command_release(void *data, void *arg)
 {
@@ -191,8 +192,9 @@ shell_close(trpi_cluster *cluster)
     trp_msg *reply = NULL;
     atomic_store_explicit(&cluster->mailbox.closed, true,
                           memory_order_release); /* pair: is_closed() */
-    /* The actor answers TRP_ECLOSED to what it finds in its mailbox from now on, and when it has
-     * answered this it has found all. An actor that hangs answers when its messages are freed. */
+    /* The actor refuses commands with TRP_ECLOSED from now on; its answer to this question comes
+     * after those in the mailbox. The commands of an actor that hangs are answered when their
+     * messages are freed. */
     if (trp_system_ask(cluster->system, cluster->actor, &trp_identify_type, &question,
                        sizeof question, CLOSE_TIMEOUT_MS, &reply) == TRP_OK) {
         trp_msg_free(reply);

@@ -1,8 +1,8 @@
 /* shell_reach.c - dials joiners back, for the engine: TRPI_ACTION_REACH in, TRPI_MEMBER_REACHED
  * out.
  *
- * Must hold. Each REACH has one answer, unless the engine has stopped or its time is over: then
- *            nobody waits for it any more.
+ * Must hold. Each REACH has one answer, unless the engine has stopped or its time is over: then it
+ *          is not needed any more.
  * Tests.     tests/unit/cluster/shell_test.c
  */
 #include "cluster/shell/shell.h"
@@ -10,14 +10,14 @@
 #include "base/array.h"
 
 #define LOOK_MS 10u
-#define LOOKED_PER_MS 50u /* a thousand joiners at once are looked at 30 times a second */
+#define LOOKED_PER_MS 50u /* a thousand joiners at once are checked 30 times a second */
 
 void
 shell_reach_begin(trpi_cluster *cluster, const trpi_node_id *id)
 {
     for (uint32_t i = 0; i < cluster->own.reaching_count; i++) {
         if (trpi_node_id_equal(&cluster->own.reaching[i].id, id)) {
-            return; /* still being dialled, since it asked before */
+            return; /* it asked before and is still being dialled */
         }
     }
     if (!TRPI_ARRAY_HAS_ROOM(&cluster->own, reaching)) {

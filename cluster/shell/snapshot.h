@@ -7,7 +7,7 @@
 
 typedef struct trpi_cluster_member {
     trp_member member;
-    double phi;               /* own detector's; negative: not monitored from here */
+    double phi;               /* of this node's detector; negative: not monitored from here */
     uint64_t round_trip_us;   /* of heartbeats; 0 unknown */
     uint64_t heartbeats;      /* answered since this node monitors it */
     int64_t up_since_wall_ms; /* by the clock of who made it Up; 0: unknown, or it never was Up */
@@ -16,7 +16,8 @@ typedef struct trpi_cluster_member {
     uint64_t unreachable_ms;              /* for how long; 0: reachable */
     bool seen;                            /* has seen the present version */
     bool awaited;                         /* convergence waits until it has */
-    bool remover;                         /* says that it has removed this node from its cluster */
+    /* it has removed this node from its cluster, and says so */
+    bool remover;
 } trpi_cluster_member;
 
 /* members[observer] says members[subject] is unreachable */
@@ -31,16 +32,17 @@ typedef struct trpi_cluster_observation {
 typedef struct trpi_cluster_snapshot { /* one block of memory */
     trpi_member_phase phase;
     trpi_member_stop stop;
-    char seeking[TRPI_ADDRESS_TEXT_BYTES]; /* what a joining node asks; "" */
-    char seeking_why[TRPI_SEEK_WHY_BYTES]; /* why it is not let in; "": nobody has said */
+    char seeking[TRPI_ADDRESS_TEXT_BYTES]; /* the address that a joining node asks; "" */
+    char seeking_why[TRPI_SEEK_WHY_BYTES]; /* why it is not admitted; "": no node has said */
     trpi_cluster_member *members;          /* in order */
     uint32_t members_count;                /* 0: not joined */
     trpi_cluster_observation *observations;
     uint32_t observations_count;
-    uint32_t clock_count, tombstones_count; /* what the view holds besides */
+    uint32_t clock_count, tombstones_count; /* other entries of the view */
     uint32_t self, leader, oldest;          /* index or TRPI_CLUSTER_NONE */
-    uint32_t unseen, blocking; /* what keeps it from converging: members that have not seen it,
-                                      members that are unreachable */
+    /* the members that keep it from converging: those that have not seen it, those that are
+     * unreachable */
+    uint32_t unseen, blocking;
     bool converged;
     uint64_t converged_ms;                    /* for how long it has been so, or not */
     char lacking[TRPI_CLUSTER_LACKING_BYTES]; /* trpi_member_lacking */
@@ -54,7 +56,8 @@ typedef struct trpi_cluster_snapshot { /* one block of memory */
         uint64_t uid, since_ms;          /* for how long */
     } foreign[TRPI_CLUSTER_FOREIGN_MAX]; /* seeds that live in another cluster of this name */
     uint32_t foreign_count;
-    bool waking; /* stood still, and does not know yet who is there (heartbeat.h) */
+    /* this node stood still, and does not know yet which members are reachable (heartbeat.h) */
+    bool waking;
     trpi_member_stats stats;
 } trpi_cluster_snapshot;
 
@@ -65,7 +68,7 @@ void trpi_cluster_snapshot_free(trpi_cluster_snapshot *snapshot); /* NULL is fin
 /* Forecast the downing strategy's decision (trpi_member_forecast). Thread: any; from memory. */
 bool trpi_cluster_forecast(trpi_cluster *cluster, trpi_downing_forecast *ret_forecast);
 
-/* Once that incarnation has left: whose crash would stop the rest, or leave nobody? */
+/* Once that incarnation has left: the members whose next crash would stop the rest. */
 typedef struct trpi_cluster_next_crash {
     uint32_t votes, fatal;         /* trpi_downing_next_crash */
     char first[TRP_ADDRESS_BYTES]; /* one of them; "" */
@@ -78,12 +81,12 @@ trp_err trpi_cluster_next_crash_get(trpi_cluster *cluster, uint64_t uid,
 uint32_t trpi_cluster_snapshot_leader(const trpi_cluster_snapshot *snapshot, const char *role);
 uint32_t trpi_cluster_snapshot_oldest(const trpi_cluster_snapshot *snapshot, const char *role);
 
-/* Has this node stood still for longer than its detector bears, and does not know yet who is there?
- * Then nothing is to be routed over the cluster. Thread: any. */
+/* Has this node stood still for longer than its detector bears, without knowing yet which members
+ * are reachable? Then cluster routers must not route. Thread: any. */
 bool trpi_cluster_is_waking(trpi_cluster *cluster);
 
-/* What is known of the nodes' metrics now; borrowed until the end of the run or bracket. NULL:
- * nothing. Thread: any. */
+/* The nodes' metrics as known now; borrowed until the end of the run or bracket. NULL: none.
+ * Thread: any. */
 trpi_metrics_table *trpi_metrics_present(const trpi_cluster *cluster);
 
 #endif

@@ -4,9 +4,9 @@
  *   exchange HOST PORT [HOW] PEER COUNT     and tell the one at PEER ("troupe.tcp://...") COUNT
  *                                           messages, 0: until SIGUSR1
  *
- * Why.    What remoting promises is a law about numbers: told = received + dead letters + what was
- *         on the wire when a link broke, and what arrives is in order. Here both ends count, who
- *         tells draws the balance, and exchange.sh cuts the link meanwhile.
+ * Why.    Remoting promises an equation: sent = received + dead letters + messages on the wire when
+ *          a link broke, and delivery in order. Here both ends count, the sender checks the
+ *          equation, and exchange.sh cuts the link meanwhile.
  * Shape.  teller --trp_try_tell()--> /user/sink of the peer, which follows the numbers, looks at
  *         every byte, and sums up; /user/watched-0 .. of the peer are watched, SIGUSR2 stops the
  *         next one there. Lines of the output are the report; SIGTERM ends.
@@ -43,8 +43,8 @@ enum {
     QUICK_HANDSHAKE_MS = 2000,
     QUICK_BACKOFF_MS = 100,
     PATIENT_PAUSE_MS = 30000,
-    /* What the process itself may hold of what it has handed over or read, when a link breaks: the
-     * write in progress, and two buffers of a read. */
+    /* Bytes that this process itself may hold when a link breaks: the write in progress, and two
+     * buffers of a read. */
     HELD_BYTES = TRPI_ADMIT_BYTES_MAX + TRPI_BATCH_BYTES_MAX + 2 * 65536
 };
 
@@ -328,7 +328,7 @@ ask(void)
     return r;
 }
 
-/* Returns how many of the watchers were told of an end; *ret_wrong: more than once. */
+/* Return how many watchers were told of an end; *ret_wrong: of those, more than once. */
 static uint32_t
 ends_told(uint32_t *ret_wrong)
 {

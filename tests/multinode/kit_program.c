@@ -137,7 +137,7 @@ links_are_cut_slowed_and_healed(trp_multinode *test)
     TRP_MULTINODE_AWAIT(test, answers(test, second, 1000), 30000);
 }
 
-/* MNT-07, MNT-08: nobody waits for a node that was ended by order */
+/* MNT-07, MNT-08: no node waits for one that was ended by order */
 static void
 a_node_ends_by_order(trp_multinode *test)
 {
@@ -248,8 +248,8 @@ a_cluster_is_tested_by_its_events(trp_multinode *test)
     MUST(trp_multinode_barrier(test, "all-up", 0));
 }
 
-/* MNT-07: who is removed or shut down by order is waited for by nobody, and ends well when it likes
- */
+/* MNT-07: no node waits for one that is removed or shut down by order, and its own later end is no
+ * failure */
 static void
 released_nodes_outlive_the_first(trp_multinode *test)
 {
@@ -278,7 +278,7 @@ beginning_and_end_are_barriers(trp_multinode *test)
     }
 }
 
-/* MNT-08: time fails a barrier, and with it all later ones */
+/* MNT-08: a timeout fails a barrier, and with it all later ones */
 static void
 late(trp_multinode *test)
 {

@@ -2,9 +2,8 @@
  * metrics_program`.
  *
  * The scenarios are those of Akka's multi-jvm tests, whose names stand at them; each prints its own
- * name on the first node when it has passed. tests/multinode/metrics.sh looks for the names. What a
- * node measures is what the test says: its collector is the program's own.
- */
+ * name on the first node when it has passed. tests/multinode/metrics.sh looks for the names. The
+ * test sets what a node measures: the collector is the program's own. */
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,9 +1,8 @@
 /* wall_clock.c - preloaded into a process, it moves that process's wall clock and no other clock.
  *
- * The file that WALL_CLOCK_FILE names has the seconds to add, as text; it is looked at each time
- * somebody asks for the time, so a test makes the clock jump by writing to it. What a node cannot
- * tell from this is an operator who sets the clock of its host: the kernel has no namespace for it.
- */
+ * The file that WALL_CLOCK_FILE names has the seconds to add, as text; it is read at each request
+ * for the time, so a test makes the clock jump by writing to it. To a node this looks like an
+ * operator who sets the clock of its host, for which the kernel has no namespace. */
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -15,7 +14,7 @@
 
 #define EXPORTED __attribute__((visibility("default")))
 
-/* For this process alone: what it starts (a sanitizer's symbolizer) is as it would be without. */
+/* Act on this process alone: its children (a sanitizer's symbolizer) run unchanged. */
 __attribute__((constructor)) static void
 keep_to_oneself(void)
 {

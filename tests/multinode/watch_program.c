@@ -1,9 +1,8 @@
 /* watch_program.c - how watches end with members of a cluster: `troupe multinode watch_program`.
  *
- * ClusterDeathWatchSpec. The detector of plain remoting is set so that it never speaks: whoever is
- * told here is told by the cluster. tests/multinode/remoting.sh looks for what the first node
- * prints.
- */
+ * ClusterDeathWatchSpec. The detector of plain remoting is set so that it never fires: each
+ * notification here comes from the cluster. tests/multinode/remoting.sh looks for what the first
+ * node prints. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -102,8 +101,8 @@ watches_end_with_members(trp_multinode *test, void *arg)
     }
     if (trp_multinode_is(test, "fourth")) {
         MUST(trp_multinode_barrier(test, "third-is-gone", 0));
-        /* The others end when they have been told, perhaps before this node is: then nobody is left
-         * to tell it. That it is no member is theirs to say. */
+        /* The others end when they have been notified, perhaps before this node is: then none is
+         * left to notify it. The others check that it is no member. */
         uint64_t enough = trp_multinode_until(test, 2000);
         while (is_up(test) && trp_multinode_pause(test, enough)) {
         }

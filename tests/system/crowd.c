@@ -299,7 +299,7 @@ crowd_start(pid_t *ret_pid)
     return in;
 }
 
-/* Every peer is talked to, and answers. */
+/* Send to every peer, and check that each answers. */
 static void
 ask_all(trpi_remote *remote, uint32_t count)
 {

@@ -181,7 +181,7 @@ listen_at(const char *path, int backlog)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    /* Its name appears when it listens, not between the two: who sees it can connect. */
+    /* The socket's name appears when it listens, not before: a client that sees it can connect. */
     snprintf(address.sun_path, sizeof address.sun_path, "%s-", path);
     if (bind(listener, (const struct sockaddr *)&address, sizeof address) != 0 ||
         listen(listener, backlog) != 0 || rename(address.sun_path, path) != 0) {

@@ -1,4 +1,5 @@
-/* late.c - a plugin whose init waits until there is a file, and fails when it has waited in vain.
+/* late.c - a plugin whose init waits until there is a file, and fails when the file does not appear
+ * in time.
  *
  *     troupe node --load tests/system/.libs/late.so:/tmp/file
  */

@@ -8,7 +8,7 @@
 
 static trpi_cli cli;
 
-/* Parse words (NULL at the end); returns the exit code. stderr is not looked at. */
+/* Parse words (NULL at the end); returns the exit code. stderr is ignored. */
 static int
 parse(const char *const *words)
 {
@@ -134,7 +134,7 @@ flags_of_all_commands_stand_behind_those_too(void)
     UNIT_EQUAL(PARSE("sim", "--timeout", "three"), 64);
     UNIT_EQUAL(PARSE("node", "--", "-q"), 0);
     UNIT_EQUAL(cli.rest_count, 2);
-    UNIT_EQUAL(PARSE("multinode", "-q"), 0); /* whose words are another program's */
+    UNIT_EQUAL(PARSE("multinode", "-q"), 0); /* whose words belong to another program */
     UNIT_EQUAL(cli.rest_count, 1);
     UNIT_EQUAL(PARSE("-o", "json", "config", "show"), 0);
     UNIT_EQUAL(PARSE("-o", "json", "node"), 64);

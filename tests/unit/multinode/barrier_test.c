@@ -1,4 +1,4 @@
-/* barrier_test.c - who waits at a barrier, when it opens, and what breaks it. */
+/* barrier_test.c - barriers: which nodes wait, when they open, and what breaks them. */
 #include "cluster/multinode/barrier.h"
 
 #include "tests/unit/unit.h"

@@ -1,4 +1,4 @@
-/* place_test.c - the variables by which a process knows where it stands in a test. */
+/* place_test.c - the variables that give a process its place in a test. */
 #include <stdlib.h>
 
 #include "cluster/multinode/kit.h"
@@ -98,7 +98,7 @@ limits_that_are_not_given_are_these(void)
     UNIT_EQUAL(TRP_MULTINODE_CONNECT_TIMEOUT_DEFAULT_MS, 20000);
 }
 
-/* Opening is refused for the roles, or goes on to where this process stands, which nothing says */
+/* Open with these roles: refused for them, or for the place of this process, which is not set */
 static trp_err
 open_with(uint32_t roles_count, size_t name_bytes)
 {

@@ -60,7 +60,7 @@ a_node_certificate_says_who_for_whom_and_how_long(void)
     trpi_free(ca_key);
 }
 
-/* A bundle, as `cat` makes it of two authorities; what stands around them is no certificate. */
+/* A bundle, as `cat` makes it of two authorities; the text around them is ignored. */
 static void
 each_certificate_of_a_bundle_is_read(void)
 {
@@ -86,7 +86,7 @@ each_certificate_of_a_bundle_is_read(void)
     trpi_free(other);
 }
 
-/* A name that is more than a name would add what it likes to the certificate. */
+/* A name with other characters could add extensions to the certificate. */
 static void
 names_are_checked_and_counted(void)
 {
@@ -194,7 +194,7 @@ list_parse(const char *text)
     return list;
 }
 
-/* The list is written anew each month: since when somebody is out does not change with it. */
+/* The list is written anew each month: the date of a revocation does not change with it. */
 static void
 an_entry_keeps_its_date_when_the_list_is_written_anew(void)
 {
@@ -227,7 +227,7 @@ an_entry_keeps_its_date_when_the_list_is_written_anew(void)
     trpi_free(ca_key);
 }
 
-/* One that somebody else made. */
+/* An authority made by another tool. */
 static void
 an_ed25519_authority_signs_and_revokes(void)
 {

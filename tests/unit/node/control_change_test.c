@@ -1,5 +1,4 @@
-/* control_change_test.c - whom the orders to leave and to go down reach, and what is said of them.
- */
+/* control_change_test.c - leave and down: the members that an order reaches, and its answer. */
 #include <inttypes.h>
 #include <linux/sockios.h>
 #include <sched.h>
@@ -83,10 +82,10 @@ uid_of(trp_node *node)
     return self.uid;
 }
 
-/* ---- whom an order reaches ------------------------------------------------------------------- */
+/* ---- the members that an order reaches ------------------------------------------------------- */
 
-/* CLI-03, CLI-04: one that is silent keeps the members from agreeing, so of a node that was started
- * again the last incarnation is still there, Down, beside the new one. */
+/* CLI-03, CLI-04: a silent member keeps the view from converging, so the previous incarnation of a
+ * restarted node is still there, Down, beside the new one. */
 static void
 orders_by_uid_reach_that_incarnation_and_no_other(void)
 {
@@ -126,7 +125,7 @@ orders_by_uid_reach_that_incarnation_and_no_other(void)
 
 static _Atomic bool stands, let_go;
 
-/* On the cluster's thread: whatever is ordered waits behind it. */
+/* On the cluster's thread: all orders wait behind it. */
 static void
 stand_still(void *arg, trp_err err)
 {
@@ -222,7 +221,7 @@ note(trpi_call *call, const char *text, bool final)
     snprintf(told + strlen(told), sizeof told - strlen(told), "%s", text);
 }
 
-/* Who is named when the time is over: one that is left, though others were ordered before it. */
+/* A timeout names a member that is still there, though others were ordered before it. */
 static void
 the_first_that_is_left_is_waited_for(void)
 {
@@ -241,12 +240,13 @@ the_first_that_is_left_is_waited_for(void)
     UNIT_TRUE(trpi_leavers_look(&call, leavers, 4, &view, false) == &leavers[1]);
     UNIT_TRUE(trpi_leavers_look(&call, leavers, 1, &view, false) == NULL);
     UNIT_TEXT(told, "{\"progress\":\"b Down\"}"); /* once */
-    view.count = 0; /* who has ended sees nobody, and who sees nobody has not ended yet */
+    /* a node that has ended sees no members; a node that sees none has not always ended */
+    view.count = 0;
     UNIT_TRUE(trpi_leavers_look(&call, leavers, 4, &view, false) == &leavers[3]);
     UNIT_TRUE(trpi_leavers_look(&call, leavers, 4, &view, true) == NULL);
 }
 
-/* ---- whom an order to go down means ---------------------------------------------------------- */
+/* ---- the members that a down order means ----------------------------------------------------- */
 
 #define MANY 600
 
@@ -318,7 +318,7 @@ who_gave_up_leaving_does_not_say_that_it_has_left(void)
     const char *settings[] = { "cluster.seed-nodes=self", "cluster.leave-timeout=100ms", QUICK,
                                CONTROLLED, NULL };
     trp_node *first = up(settings);
-    trp_node_close(up_beside(first, NULL)); /* silent: nobody can leave */
+    trp_node_close(up_beside(first, NULL)); /* silent: no member can leave */
     refuses(first, "leave", TRPI_CTL_EXIT_TIMEOUT, "longer than cluster.leave-timeout (100");
     closes(first, TRP_NODE_LEAVE_TIMEOUT);
 }
@@ -354,7 +354,7 @@ whose_shutdown_was_cut_does_not_say_that_it_has_left(void)
 static void *
 down_when_it_leaves(void *arg)
 {
-    trp_node **nodes = arg; /* who orders, who is to go */
+    trp_node **nodes = arg; /* the node that orders, the node that is to leave */
     UNIT_WAIT(own_status(nodes[1]) == TRP_MEMBER_LEAVING, 60000);
     UNIT_EQUAL(trp_cluster_down(trp_node_system(nodes[0]), trp_node_address(nodes[1])), TRP_OK);
     return NULL;

@@ -236,7 +236,7 @@ slow_call_reports_progress_and_ends_in_time(void)
     trpi_control_close(control, 100, 100);
 }
 
-/* A clock that others overtake: who reads it has an old time when he goes on. */
+/* A clock that others overtake: a thread that reads it has an old time when it goes on. */
 static uint64_t
 late_mono_ns(trpi_world *late)
 {
@@ -320,7 +320,7 @@ events_go_to_the_streams_that_asked_for_their_type(void)
     trpi_control_close(control, 100, 100);
 }
 
-/* A stream with a hole would be a lie. */
+/* A stream must not continue after a lost event. */
 static void
 a_stream_whose_event_finds_no_memory_ends_with_an_error(void)
 {
@@ -447,7 +447,7 @@ start_at_once(void *arg)
     return NULL;
 }
 
-/* Two that find a stale file together: nobody removes the file that the other has just made. */
+/* Two nodes find a stale file at once: neither removes the file that the other has just made. */
 static void
 of_nodes_that_start_on_one_path_at_once_one_has_it(void)
 {

@@ -47,7 +47,7 @@ below(const char *name)
     return path;
 }
 
-/* What a node with this configuration would use. */
+/* Load the secrets of a node with this configuration. */
 static trp_err
 load(const char *text, trpi_secrets_use use, trpi_node_secrets *ret_secrets,
      trpi_config_error *ret_error)
@@ -388,7 +388,7 @@ has_said(size_t who, const char *text)
     return false;
 }
 
-/* Two users, that is two files: each says which one it wants. */
+/* Two users have two files: the error names the file that each node needs. */
 static void
 node_of_another_user_is_refused_by_name_of_the_file(void)
 {

@@ -32,7 +32,7 @@ typedef struct hook {
     uint64_t task;
 } hook;
 
-/* What this node is in the cluster while the phase runs. */
+/* Record this node's status in the cluster while the phase runs. */
 static void
 hook_run(void *arg, uint64_t task)
 {

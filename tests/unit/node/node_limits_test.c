@@ -1,4 +1,4 @@
-/* What a node needs of descriptors and address space: enough, and one less. */
+/* node_limits_test.c - descriptors and address space for a node: enough, and one less. */
 #include "cluster/node/node_limits.h"
 
 #include <string.h>

@@ -31,7 +31,7 @@ view_make(void)
     return view;
 }
 
-/* What status adds is what why says: the same entries, and none where why has none. */
+/* Check that status has the same entries as why, and none where why has none. */
 static void
 status_has_the_reasons_of(const cJSON *why, const trpi_view *view)
 {
