@@ -107,7 +107,8 @@ trpi_peer_end_again(trpi_peer *peer, uint64_t uid)
         return;
     }
     if (uid != 0) {
-        trpi_node_doom(peer->remote->system, node); /* now: should it be met, it gets another */
+        trpi_node_mark_ended(peer->remote->system,
+                             node); /* now: should it be met, it gets another */
     }
     for (uint32_t i = 0; i < peer->ends.count; i++) {
         if (peer->ends.nodes[i] == node) {

@@ -480,7 +480,7 @@ proxy_deliver(void *arg, trp_system *system, trp_msg *msg)
     delivery d;
     (void)system;
     d.bytes = trp_msg_bytes(msg);
-    bool promised = (msg->priv_from_node_flags & TRPI_MSG_PROMISED) != 0;
+    bool promised = (msg->priv_from_node_flags & TRPI_MSG_RESERVED) != 0;
     route->kept += promised ? reservation_of(d.bytes) : 0;
     if (trpi_hold_may(peer, msg->priv_to_slot) && deliver_held(route, type, msg, promised)) {
         return;

@@ -114,7 +114,7 @@ numbers_end(const trpi_peer *peer, uint32_t numbers[ENDS_MAX])
         numbers[count++] = r->node;
     }
     for (uint32_t i = 0; i < count; i++) {
-        trpi_node_doom(peer->remote->system, numbers[i]);
+        trpi_node_mark_ended(peer->remote->system, numbers[i]);
     }
     return count;
 }

@@ -3,15 +3,15 @@ troupe_sources += $(actor_sources)
 actor_sources =
 
 # what a message passes: cells, mailboxes, telling, turns
-actor_sources += src/actor/kernel/box.c src/actor/kernel/box_order.c src/actor/kernel/box_type.c \
-	src/actor/kernel/cell.c src/actor/kernel/credit.c src/actor/kernel/ctx.c src/actor/kernel/dispatcher.c src/actor/kernel/dispatcher_table.c \
-	src/actor/kernel/dead.c src/actor/kernel/extra.c src/actor/kernel/failure.c src/actor/kernel/fault.c src/actor/kernel/here.c src/actor/kernel/interaction.c \
+actor_sources += src/actor/kernel/bounded_mailbox.c src/actor/kernel/mailbox_order.c src/actor/kernel/mailbox_type.c \
+	src/actor/kernel/cell.c src/actor/kernel/throttle.c src/actor/kernel/ctx.c src/actor/kernel/dispatcher.c src/actor/kernel/dispatcher_table.c \
+	src/actor/kernel/dead.c src/actor/kernel/extra.c src/actor/kernel/failure.c src/actor/kernel/fault.c src/actor/kernel/nested_turn.c src/actor/kernel/interaction.c \
 	src/actor/kernel/mailbox_check.c src/actor/kernel/misuse.c src/actor/kernel/msg.c src/actor/kernel/peek.c src/actor/kernel/ref_map.c \
 	src/actor/kernel/run.c src/actor/kernel/run_thread.c src/actor/kernel/sysmsg.c \
-	src/actor/kernel/team.c src/actor/kernel/tell.c src/actor/kernel/tell_text.c src/actor/kernel/type.c
+	src/actor/kernel/shared_mailbox.c src/actor/kernel/tell.c src/actor/kernel/tell_text.c src/actor/kernel/type.c
 
 # numbers of nodes, and the cells that carry messages to them
-actor_sources += src/actor/nodes/far.c src/actor/nodes/node_numbers.c src/actor/nodes/nodes.c
+actor_sources += src/actor/nodes/remote_ops.c src/actor/nodes/node_numbers.c src/actor/nodes/nodes.c
 
 # names, paths, aliases
 actor_sources += src/actor/naming/directory.c src/actor/naming/name.c src/actor/naming/path.c \

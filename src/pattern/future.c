@@ -365,7 +365,7 @@ trp_future_outcome(const trp_future *future)
 
 typedef struct waiter { /* a thread that waits; freed by the last of it and the callback */
     trpi_callback callback;
-    trpi_gate gate; /* guards the rest */
+    trpi_cond cond; /* guards the rest */
     bool done;
     uint32_t owners;
 } waiter;
@@ -375,11 +375,11 @@ waiter_unref(waiter *w)
 {
     bool last;
 
-    pthread_mutex_lock(&w->gate.lock);
+    pthread_mutex_lock(&w->cond.lock);
     last = --w->owners == 0;
-    pthread_mutex_unlock(&w->gate.lock);
+    pthread_mutex_unlock(&w->cond.lock);
     if (last) {
-        trpi_gate_fini(&w->gate);
+        trpi_cond_fini(&w->cond);
         trpi_free(w);
     }
 }
@@ -390,10 +390,10 @@ waiter_run(trpi_callback *callback, trpi_outcome *outcome)
     waiter *w = (waiter *)callback;
 
     (void)outcome;
-    pthread_mutex_lock(&w->gate.lock);
+    pthread_mutex_lock(&w->cond.lock);
     w->done = true;
-    trpi_gate_signal(&w->gate);
-    pthread_mutex_unlock(&w->gate.lock);
+    trpi_cond_broadcast(&w->cond);
+    pthread_mutex_unlock(&w->cond.lock);
     waiter_unref(w);
 }
 
@@ -419,14 +419,14 @@ await_in(trp_system *system, trp_future *future, uint32_t timeout_ms)
     if (w == NULL) {
         return TRP_ENOMEM;
     }
-    trpi_gate_init(&w->gate);
+    trpi_cond_init(&w->cond);
     w->owners = 2;
     w->callback.run = waiter_run;
     w->callback.at_once = true;
     trpi_future_then(future, &w->callback);
-    pthread_mutex_lock(&w->gate.lock);
-    done = trpi_gate_wait(&w->gate, trpi_system_sched(system), waiter_is_done, w, deadline_ns);
-    pthread_mutex_unlock(&w->gate.lock);
+    pthread_mutex_lock(&w->cond.lock);
+    done = trpi_cond_wait(&w->cond, trpi_system_sched(system), waiter_is_done, w, deadline_ns);
+    pthread_mutex_unlock(&w->cond.lock);
     waiter_unref(w);
     return done ? TRP_OK : TRP_ETIMEDOUT;
 }

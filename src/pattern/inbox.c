@@ -6,7 +6,7 @@
  *   inbox-I1  The queue is freed by the last of thread and actor.
  * Limits.  msgs_max; one more is a dead letter (mailbox-full), and a warning once until there is
  *          room.
- * Threads. The gate's lock guards the queue; a leaf.
+ * Threads. The lock of cond guards the queue; a leaf.
  * Tests.   tests/unit/pattern/inbox_test.c
  * Sources. SYS-36
  */
@@ -34,7 +34,7 @@ struct trp_inbox {
     trp_ref ref;
     uint32_t msgs_max;
     uint32_t timeout_ms;
-    trpi_gate gate; /* guards all below */
+    trpi_cond cond; /* guards all below */
     uint32_t owners;
     bool closed;
     bool warned;
@@ -51,9 +51,9 @@ inbox_unref(trp_inbox *inbox)
 {
     bool last;
 
-    pthread_mutex_lock(&inbox->gate.lock);
+    pthread_mutex_lock(&inbox->cond.lock);
     last = --inbox->owners == 0;
-    pthread_mutex_unlock(&inbox->gate.lock);
+    pthread_mutex_unlock(&inbox->cond.lock);
     if (!last) {
         return;
     }
@@ -64,7 +64,7 @@ inbox_unref(trp_inbox *inbox)
         trpi_msg_drop(it->msg);
         trpi_free(it);
     }
-    trpi_gate_fini(&inbox->gate);
+    trpi_cond_fini(&inbox->cond);
     trpi_free(inbox);
 }
 
@@ -83,7 +83,7 @@ put(trp_inbox *inbox, const trp_msg *msg, trp_ref sender, bool *ret_warn)
         return err;
     }
     it->sender = sender;
-    pthread_mutex_lock(&inbox->gate.lock);
+    pthread_mutex_lock(&inbox->cond.lock);
     if (inbox->closed) {
         err = TRP_ECLOSED;
     } else if (inbox->count == inbox->msgs_max) {
@@ -94,9 +94,9 @@ put(trp_inbox *inbox, const trp_msg *msg, trp_ref sender, bool *ret_warn)
         *inbox->last = it;
         inbox->last = &it->next;
         inbox->count++;
-        trpi_gate_signal(&inbox->gate);
+        trpi_cond_broadcast(&inbox->cond);
     }
-    pthread_mutex_unlock(&inbox->gate.lock);
+    pthread_mutex_unlock(&inbox->cond.lock);
     if (err != TRP_OK) {
         trpi_msg_drop(it->msg);
         trpi_free(it);
@@ -197,7 +197,7 @@ trp_inbox_open(trp_system *system, const trp_inbox_options *options, trp_inbox *
     inbox->system = system;
     inbox->msgs_max = given.msgs_max != 0 ? given.msgs_max : TRP_INBOX_MSGS_DEFAULT;
     inbox->timeout_ms = given.timeout_ms != 0 ? given.timeout_ms : TRP_INBOX_TIMEOUT_DEFAULT_MS;
-    trpi_gate_init(&inbox->gate);
+    trpi_cond_init(&inbox->cond);
     inbox->last = &inbox->first;
     inbox->owners = 2;
     spawn.args_type = &trp_bytes_type;
@@ -220,9 +220,9 @@ trp_inbox_close(trp_inbox *inbox)
     if (inbox == NULL) {
         return;
     }
-    pthread_mutex_lock(&inbox->gate.lock);
+    pthread_mutex_lock(&inbox->cond.lock);
     inbox->closed = true;
-    pthread_mutex_unlock(&inbox->gate.lock);
+    pthread_mutex_unlock(&inbox->cond.lock);
     trp_system_stop_actor(inbox->system, inbox->ref);
     inbox_unref(inbox);
 }
@@ -294,9 +294,9 @@ take(trp_inbox *inbox, uint32_t timeout_ms, trp_inbox_test_fn test, void *arg, t
         return TRP_ESTATE;
     }
     deadline_ns = trpi_world_mono_ns(trpi_system_world(inbox->system)) + (uint64_t)ms * 1000000u;
-    pthread_mutex_lock(&inbox->gate.lock);
-    (void)trpi_gate_wait(&inbox->gate, trpi_system_sched(inbox->system), is_there, &w, deadline_ns);
-    pthread_mutex_unlock(&inbox->gate.lock);
+    pthread_mutex_lock(&inbox->cond.lock);
+    (void)trpi_cond_wait(&inbox->cond, trpi_system_sched(inbox->system), is_there, &w, deadline_ns);
+    pthread_mutex_unlock(&inbox->cond.lock);
     if (w.found == NULL) {
         return TRP_ETIMEDOUT;
     }

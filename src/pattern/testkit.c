@@ -60,9 +60,9 @@ blocks_end(trp_testkit *kit, uint32_t filters_count)
     for (trp_probe *p = kit->probes; p != NULL; p = p->next) {
         p->within_depth = 0;
     }
-    pthread_mutex_lock(&kit->filters_gate.lock);
+    pthread_mutex_lock(&kit->filters_cond.lock);
     kit->filters_count = filters_count;
-    pthread_mutex_unlock(&kit->filters_gate.lock);
+    pthread_mutex_unlock(&kit->filters_cond.lock);
 }
 
 uint32_t
@@ -179,7 +179,7 @@ kit_free(trp_testkit *kit, bool with_world)
             trpi_world_free(trpi_virtual_world(kit->virt));
         }
     }
-    trpi_gate_fini(&kit->filters_gate);
+    trpi_cond_fini(&kit->filters_cond);
     kit->magic = 0;
     trpi_free(kit);
 }
@@ -203,7 +203,7 @@ trpi_testkit_open_in(const trp_testkit_options *options, trpi_virtual *virt, trp
         return TRP_EINVAL;
     }
     kit->magic = TRPI_TESTKIT_MAGIC;
-    trpi_gate_init(&kit->filters_gate);
+    trpi_cond_init(&kit->filters_cond);
     kit->virt = virt;
     kit->system = kit->options.system;
     if (kit->system == NULL) {
@@ -360,22 +360,22 @@ trpi_testkit_poll(trp_testkit *kit, uint64_t deadline_ns, uint32_t interval_ms, 
 {
     trpi_sched *sched = trpi_testkit_sched(kit);
     polling poll = { fn, arg };
-    trpi_gate gate;
+    trpi_cond cond;
     bool holds;
 
     if (trpi_sched_is_driven(sched)) {
         return trpi_sched_pump(sched, polled, &poll, deadline_ns, TRPI_MOVE_OF_WORLD) ==
                TRPI_PUMPED_DONE;
     }
-    trpi_gate_init(&gate); /* nobody signals it: a pause that real clocks end */
+    trpi_cond_init(&cond); /* nobody signals it: a pause that real clocks end */
     while (!(holds = polled(&poll)) && trpi_testkit_now_ns(kit) < deadline_ns) {
         uint64_t next = trpi_testkit_now_ns(kit) + trpi_testkit_ns(kit, interval_ms);
 
-        pthread_mutex_lock(&gate.lock);
-        (void)trpi_gate_wait(&gate, sched, never, NULL, next < deadline_ns ? next : deadline_ns);
-        pthread_mutex_unlock(&gate.lock);
+        pthread_mutex_lock(&cond.lock);
+        (void)trpi_cond_wait(&cond, sched, never, NULL, next < deadline_ns ? next : deadline_ns);
+        pthread_mutex_unlock(&cond.lock);
     }
-    trpi_gate_fini(&gate);
+    trpi_cond_fini(&cond);
     return holds;
 }
 

@@ -38,7 +38,7 @@ struct trp_testkit {
     uint32_t probes_made;
     _Atomic uint32_t failures; /* an actor may fail a test, too */
     jmp_buf *jump;             /* of the present trp_testkit_run() */
-    trpi_gate filters_gate;    /* guards filters */
+    trpi_cond filters_cond;    /* guards filters */
     trpi_filtering filters[TRPI_TEST_FILTERS_MAX];
     uint32_t filters_count;
 };
@@ -61,7 +61,7 @@ struct trp_probe {
     uint32_t within_depth;
     bool waited_out; /* the last that was received is expect_none or receive_while */
     /* shared with the actor */
-    trpi_gate gate; /* guards all below */
+    trpi_cond cond; /* guards all below */
     trp_msg *first, *last;
     uint32_t lost;     /* without memory for the copy */
     uint32_t orders;   /* watch and unwatch that were carried out */

@@ -480,13 +480,13 @@ give_back(trp_probe *probe)
 {
     trp_msg *msg = probe->received[--probe->received_count];
 
-    pthread_mutex_lock(&probe->gate.lock);
+    pthread_mutex_lock(&probe->cond.lock);
     msg->priv_next = probe->first;
     probe->first = msg;
     if (probe->last == NULL) {
         probe->last = msg;
     }
-    pthread_mutex_unlock(&probe->gate.lock);
+    pthread_mutex_unlock(&probe->cond.lock);
 }
 
 uint32_t

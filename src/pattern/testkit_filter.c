@@ -3,7 +3,7 @@
  * Must hold.
  *   testkit-filter-F1  A line is taken by one filter, the innermost that fits; others do not see
  *       it.
- *   testkit-filter-F2  Lines come from any thread: filters are read and counted under the gate.
+ *   testkit-filter-F2  Lines come from any thread: filters are read and counted under filters_cond.
  * Limits.  TRPI_TEST_FILTERS_MAX filters inside one another.
  * Tests.   tests/unit/pattern/testkit_test.c
  * Sources. TEST-10: the leeway counts from the end of the block.
@@ -58,17 +58,17 @@ trpi_testkit_log(void *arg, const trp_log_line *line)
     trp_testkit *kit = arg;
     bool taken = false;
 
-    pthread_mutex_lock(&kit->filters_gate.lock);                  /* testkit-filter-F2 */
+    pthread_mutex_lock(&kit->filters_cond.lock);                  /* testkit-filter-F2 */
     for (uint32_t i = kit->filters_count; i > 0 && !taken; i--) { /* testkit-filter-F1 */
         trpi_filtering *filtering = &kit->filters[i - 1];
 
         if (takes(filtering->filter, line)) {
             filtering->seen++;
             taken = true;
-            trpi_gate_signal(&kit->filters_gate);
+            trpi_cond_broadcast(&kit->filters_cond);
         }
     }
-    pthread_mutex_unlock(&kit->filters_gate.lock);
+    pthread_mutex_unlock(&kit->filters_cond.lock);
     if (taken) {
         return;
     }
@@ -91,12 +91,12 @@ trp_filter_begin(const char *file, int line, trp_testkit *kit, const trp_filter 
                             kit->owns ? "its size is not set" : "the system is not the kit's own");
         return 0;
     }
-    pthread_mutex_lock(&kit->filters_gate.lock);
+    pthread_mutex_lock(&kit->filters_cond.lock);
     room = kit->filters_count < TRPI_TEST_FILTERS_MAX;
     if (room) {
         kit->filters[kit->filters_count++] = (trpi_filtering){ filter, file, line, 0 };
     }
-    pthread_mutex_unlock(&kit->filters_gate.lock);
+    pthread_mutex_unlock(&kit->filters_cond.lock);
     if (!room) {
         trp_testkit_fail_at(kit, file, line, "more than %u filters inside one another",
                             TRPI_TEST_FILTERS_MAX);
@@ -117,19 +117,19 @@ trp_filter_end(trp_testkit *kit)
 {
     trpi_filtering filtering;
 
-    pthread_mutex_lock(&kit->filters_gate.lock);
+    pthread_mutex_lock(&kit->filters_cond.lock);
     if (kit->filters_count == 0) { /* a failure inside has cleared it */
-        pthread_mutex_unlock(&kit->filters_gate.lock);
+        pthread_mutex_unlock(&kit->filters_cond.lock);
         return 0;
     }
     if (kit->filters[kit->filters_count - 1].filter->occurrences != 0) {
         uint64_t deadline = trpi_testkit_now_ns(kit) + trpi_testkit_ns(kit, kit->options.leeway_ms);
 
-        (void)trpi_gate_wait(&kit->filters_gate, trpi_testkit_sched(kit), has_seen_all,
+        (void)trpi_cond_wait(&kit->filters_cond, trpi_testkit_sched(kit), has_seen_all,
                              &kit->filters[kit->filters_count - 1], deadline);
     }
     filtering = kit->filters[--kit->filters_count];
-    pthread_mutex_unlock(&kit->filters_gate.lock);
+    pthread_mutex_unlock(&kit->filters_cond.lock);
     if (filtering.filter->occurrences != 0 && filtering.seen != filtering.filter->occurrences) {
         trp_testkit_fail_at(
             kit, filtering.file, filtering.line,

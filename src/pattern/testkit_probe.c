@@ -3,8 +3,8 @@
  * Shape.   sender -> probe's actor: pilot, ignore -> copy -> queue -> trpi_probe_take() on the
  *          test's thread. Watching is the actor's: the test tells it to and waits until it has.
  * Must hold.
- *   testkit-probe-B1  The pilot runs before the message is queued (TEST-9), and without the gate's
- *       lock: it may tell anybody, or set another pilot.
+ *   testkit-probe-B1  The pilot runs before the message is queued (TEST-9), and without the lock of
+ *       `cond`: it may tell any actor, or set another pilot.
  *   testkit-probe-B2  Orders of the test (watch, unwatch) are types of our own: no user's message
  *       is taken for one.
  * Tests.   tests/unit/pattern/testkit_test.c
@@ -59,11 +59,11 @@ probe_order(trp_ctx *ctx, trp_probe *probe, const trp_msg *msg)
     } else {
         trp_unwatch(ctx, ref);
     }
-    pthread_mutex_lock(&probe->gate.lock);
+    pthread_mutex_lock(&probe->cond.lock);
     probe->orders++;
     probe->order_err = err;
-    trpi_gate_signal(&probe->gate);
-    pthread_mutex_unlock(&probe->gate.lock);
+    trpi_cond_broadcast(&probe->cond);
+    pthread_mutex_unlock(&probe->cond.lock);
 }
 
 /* testkit-probe-B1 */
@@ -72,17 +72,17 @@ probe_fly(trp_ctx *ctx, trp_probe *probe, const trp_msg *msg)
 {
     trp_pilot pilot, next;
 
-    pthread_mutex_lock(&probe->gate.lock);
+    pthread_mutex_lock(&probe->cond.lock);
     pilot = probe->pilot;
-    pthread_mutex_unlock(&probe->gate.lock);
+    pthread_mutex_unlock(&probe->cond.lock);
     if (pilot.fn == NULL) {
         return;
     }
     next = pilot.fn(ctx, pilot.arg, msg);
     if (!next.keep) {
-        pthread_mutex_lock(&probe->gate.lock);
+        pthread_mutex_lock(&probe->cond.lock);
         probe->pilot = next;
-        pthread_mutex_unlock(&probe->gate.lock);
+        pthread_mutex_unlock(&probe->cond.lock);
     }
 }
 
@@ -99,10 +99,10 @@ probe_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         return TRP_OK;
     }
     probe_fly(ctx, probe, msg);
-    pthread_mutex_lock(&probe->gate.lock);
+    pthread_mutex_lock(&probe->cond.lock);
     ignore = probe->ignore;
     ignore_arg = probe->ignore_arg;
-    pthread_mutex_unlock(&probe->gate.lock);
+    pthread_mutex_unlock(&probe->cond.lock);
     if (ignore != NULL && ignore(ignore_arg, msg) != 0) {
         return TRP_OK;
     }
@@ -111,15 +111,15 @@ probe_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         return TRP_OK;
     }
     copy->priv_next = NULL;
-    pthread_mutex_lock(&probe->gate.lock);
+    pthread_mutex_lock(&probe->cond.lock);
     if (probe->last != NULL) {
         probe->last->priv_next = copy;
     } else {
         probe->first = copy;
     }
     probe->last = copy;
-    trpi_gate_signal(&probe->gate);
-    pthread_mutex_unlock(&probe->gate.lock);
+    trpi_cond_broadcast(&probe->cond);
+    pthread_mutex_unlock(&probe->cond.lock);
     return TRP_OK;
 }
 
@@ -144,7 +144,7 @@ trp_probe_open(trp_testkit *kit, trp_probe **ret_probe)
     if (probe == NULL) {
         return TRP_ENOMEM;
     }
-    trpi_gate_init(&probe->gate);
+    trpi_cond_init(&probe->cond);
     probe->kit = kit;
     (void)snprintf(name, sizeof name, "testProbe-%u", ++kit->probes_made);
     options.name = name;
@@ -188,7 +188,7 @@ trpi_probe_free(trp_probe *probe)
         trpi_msg_drop(msg);
     }
     trpi_free(probe->received);
-    trpi_gate_fini(&probe->gate);
+    trpi_cond_fini(&probe->cond);
     trpi_free(probe);
 }
 
@@ -292,15 +292,15 @@ order(trp_probe *probe, const trp_type *type, trp_ref ref)
     if (trp_ref_is_none(ref)) {
         return TRP_EINVAL;
     }
-    pthread_mutex_lock(&probe->gate.lock);
+    pthread_mutex_lock(&probe->cond.lock);
     given.orders = probe->orders;
-    pthread_mutex_unlock(&probe->gate.lock);
+    pthread_mutex_unlock(&probe->cond.lock);
     trp_system_tell(probe->kit->system, probe->ref, type, &ref, sizeof ref);
-    pthread_mutex_lock(&probe->gate.lock);
-    done = trpi_gate_wait(&probe->gate, trpi_testkit_sched(probe->kit), order_is_done, &given,
+    pthread_mutex_lock(&probe->cond.lock);
+    done = trpi_cond_wait(&probe->cond, trpi_testkit_sched(probe->kit), order_is_done, &given,
                           deadline);
     err = done ? probe->order_err : TRP_ETIMEDOUT;
-    pthread_mutex_unlock(&probe->gate.lock);
+    pthread_mutex_unlock(&probe->cond.lock);
     return err;
 }
 
@@ -321,20 +321,20 @@ trp_probe_unwatch(trp_probe *probe, trp_ref ref)
 void
 trp_probe_ignore(trp_probe *probe, trp_match_fn fn, void *arg)
 {
-    pthread_mutex_lock(&probe->gate.lock);
+    pthread_mutex_lock(&probe->cond.lock);
     probe->ignore = fn;
     probe->ignore_arg = arg;
-    pthread_mutex_unlock(&probe->gate.lock);
+    pthread_mutex_unlock(&probe->cond.lock);
 }
 
 void
 trp_probe_pilot(trp_probe *probe, trp_pilot pilot)
 {
-    pthread_mutex_lock(&probe->gate.lock);
+    pthread_mutex_lock(&probe->cond.lock);
     if (!pilot.keep) {
         probe->pilot = pilot;
     }
-    pthread_mutex_unlock(&probe->gate.lock);
+    pthread_mutex_unlock(&probe->cond.lock);
 }
 
 /* ---- taking ---------------------------------------------------------------------------------- */
@@ -358,8 +358,8 @@ trpi_probe_take(trp_probe *probe, uint64_t deadline_ns, bool fresh)
     if (!TRPI_ARRAY_HAS_ROOM(probe, received)) {
         return NULL; /* as if none had come: there is no memory for the test itself */
     }
-    pthread_mutex_lock(&probe->gate.lock);
-    if (has_message(probe) || trpi_gate_wait(&probe->gate, trpi_testkit_sched(probe->kit),
+    pthread_mutex_lock(&probe->cond.lock);
+    if (has_message(probe) || trpi_cond_wait(&probe->cond, trpi_testkit_sched(probe->kit),
                                              has_message, probe, deadline_ns)) {
         msg = probe->first;
         probe->first = msg->priv_next;
@@ -369,6 +369,6 @@ trpi_probe_take(trp_probe *probe, uint64_t deadline_ns, bool fresh)
         msg->priv_next = NULL;
         probe->received[probe->received_count++] = msg;
     }
-    pthread_mutex_unlock(&probe->gate.lock);
+    pthread_mutex_unlock(&probe->cond.lock);
     return msg;
 }

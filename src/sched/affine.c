@@ -85,33 +85,18 @@ trpi_sched_urgent(trpi_sched *sched, uint16_t home)
     }
 }
 
-static void
-append(trpi_task_list *list, trpi_task_list *more)
-{
-    if (more->first == NULL) {
-        return;
-    }
-    if (list->last != NULL) {
-        list->last->run_next = more->first;
-    } else {
-        list->first = more->first;
-    }
-    list->last = more->last;
-    *more = (trpi_task_list){ NULL, NULL };
-}
-
 /* With the lock: what others handed in becomes ours. */
 static void
-take_over(trpi_affine *affine)
+handed_take_over(trpi_affine *affine)
 {
-    append(&affine->in_hand[OUTER], &affine->handed[OUTER]);
-    append(&affine->in_hand[SERVER], &affine->handed[SERVER]);
+    trpi_task_list_append(&affine->in_hand[OUTER], &affine->handed[OUTER]);
+    trpi_task_list_append(&affine->in_hand[SERVER], &affine->handed[SERVER]);
     atomic_store_explicit(&affine->handed_count, 0, memory_order_relaxed);
 }
 
 /* Move what is urgent to the directive queue, in its order. */
 static void
-pick_urgent(trpi_worker *worker)
+urgent_pick(trpi_worker *worker)
 {
     trpi_affine *affine = worker->affine;
     const trpi_sched_ops *ops = worker->sched->options.ops;
@@ -119,7 +104,7 @@ pick_urgent(trpi_worker *worker)
     /* affine-A2: before the look */
     atomic_store_explicit(&affine->urgent, false, memory_order_seq_cst);
     pthread_mutex_lock(&worker->queue_lock);
-    take_over(affine);
+    handed_take_over(affine);
     pthread_mutex_unlock(&worker->queue_lock);
     for (int i = 0; i < QUEUES && ops->urgent != NULL; i++) {
         trpi_task_list rest = { NULL, NULL };
@@ -134,7 +119,7 @@ pick_urgent(trpi_worker *worker)
 
 /* The queue whose turn it is, else the next one that has something. */
 static trpi_task *
-take_fair(trpi_affine *affine)
+fair_take(trpi_affine *affine)
 {
     for (int i = 0; i <= QUEUES; i++) {
         trpi_task *task =
@@ -157,7 +142,7 @@ affine_next(trpi_worker *worker)
     trpi_task *task;
 
     if (UNLIKELY(atomic_load_explicit(&affine->urgent, memory_order_seq_cst))) {
-        pick_urgent(worker);
+        urgent_pick(worker);
     }
     task = trpi_task_list_pop(&affine->directive);
     if (task != NULL) {
@@ -165,10 +150,10 @@ affine_next(trpi_worker *worker)
     }
     if (atomic_load_explicit(&affine->handed_count, memory_order_relaxed) != 0) {
         pthread_mutex_lock(&worker->queue_lock);
-        take_over(affine);
+        handed_take_over(affine);
         pthread_mutex_unlock(&worker->queue_lock);
     }
-    return take_fair(affine);
+    return fair_take(affine);
 }
 
 /* false: the scheduler stops. */
@@ -203,7 +188,7 @@ trpi_affine_loop(trpi_worker *worker)
         }
         trpi_worker_awake(worker);
         trpi_worker_settle(worker, task,
-                           sched->options.ops->run(worker->data, task, TRPI_OFFER_NONE));
+                           sched->options.ops->run(worker->data, task, TRPI_HANDOFF_OFF));
         /* release: as in trpi_worker_loop() */
         atomic_store_explicit(&worker->progress,
                               atomic_load_explicit(&worker->progress, memory_order_relaxed) + 1,

@@ -106,12 +106,12 @@ trpi_sched_is_driven(const trpi_sched *sched)
 /* What a run woke, in that order: displaced from the slot, the slot, the deferred.
  * Those wait for nothing here: their receiver runs when it is chosen. */
 static void
-gather(trpi_sched *sched)
+ready_collect(trpi_sched *sched)
 {
     trpi_worker *worker = trpi_sched_worker(sched, 0);
     trpi_task *task;
 
-    while ((task = trpi_ring_pop(worker)) != NULL || (task = trpi_own_take(worker)) != NULL ||
+    while ((task = trpi_ring_pop(worker)) != NULL || (task = trpi_local_take(worker)) != NULL ||
            (task = trpi_defer_pop(worker)) != NULL) {
         trpi_inject_push(sched, task);
     }
@@ -119,7 +119,7 @@ gather(trpi_sched *sched)
 
 /* Neither its tasks nor its timers run now. */
 static bool
-stands_still(trpi_sched *sched)
+is_standing_still(trpi_sched *sched)
 {
     return trpi_sched_is_stopping(sched) ||
            trpi_world_mono_ns(sched->options.world) < sched->still_until_ns;
@@ -202,15 +202,16 @@ ready_count(trpi_sched *sched)
     if (sched->busy != NULL) {
         keep_busy(sched);
     }
-    return stands_still(sched) ? 0
-                               : atomic_load_explicit(&sched->inject_count, memory_order_relaxed);
+    return is_standing_still(sched)
+               ? 0
+               : atomic_load_explicit(&sched->inject_count, memory_order_relaxed);
 }
 
 static void
-fire_all(trpi_drive *drive)
+timers_fire_all(trpi_drive *drive)
 {
     for (trpi_sched *s = drive->first; s != NULL; s = s->driven_next) {
-        if (!stands_still(s)) {
+        if (!is_standing_still(s)) {
             trpi_timers_fire(s);
         }
     }
@@ -223,10 +224,10 @@ timer_next_ns(trpi_drive *drive)
 
     for (trpi_sched *s = drive->first; s != NULL; s = s->driven_next) {
         uint64_t due = trpi_sched_is_stopping(s) ? UINT64_MAX
-                       : stands_still(s)         ? s->still_until_ns
+                       : is_standing_still(s)    ? s->still_until_ns
                                                  : trpi_timers_next_ns(s);
 
-        if (s->busy_is_due && !stands_still(s) && s->busy_until_ns < due) {
+        if (s->busy_is_due && !is_standing_still(s) && s->busy_until_ns < due) {
             due = s->busy_until_ns;
         }
         next = due < next ? due : next;
@@ -235,7 +236,7 @@ timer_next_ns(trpi_drive *drive)
 }
 
 static bool
-finish(trpi_drive *drive, trpi_pumped result)
+pump_finish(trpi_drive *drive, trpi_pumped result)
 {
     drive->result = result;
     return false;
@@ -243,20 +244,20 @@ finish(trpi_drive *drive, trpi_pumped result)
 
 /* Nothing is ready: to the next timer. false: the pump ends. */
 static bool
-pass_time(trpi_drive *drive)
+time_advance(trpi_drive *drive)
 {
     trpi_world *world = drive->world;
     uint64_t next = timer_next_ns(drive);
 
     if (!drive->move) {
-        return finish(drive, TRPI_PUMPED_NOTHING);
+        return pump_finish(drive, TRPI_PUMPED_NOTHING);
     }
     if (next >= drive->deadline_ns) {
         if (drive->deadline_ns == UINT64_MAX) {
-            return finish(drive, TRPI_PUMPED_NOTHING);
+            return pump_finish(drive, TRPI_PUMPED_NOTHING);
         }
         world->ops->advance(world, drive->deadline_ns);
-        return finish(drive, TRPI_PUMPED_TIME);
+        return pump_finish(drive, TRPI_PUMPED_TIME);
     }
     world->ops->advance(world, next);
     return true;
@@ -264,7 +265,7 @@ pass_time(trpi_drive *drive)
 
 /* Time may pass although somebody could run: a machine is slow, a thread is preempted. */
 static void
-stall(trpi_drive *drive)
+time_may_pass(trpi_drive *drive)
 {
     trpi_world *world = drive->world;
     uint64_t now = trpi_world_mono_ns(world);
@@ -276,12 +277,12 @@ stall(trpi_drive *drive)
     ms = world->ops->choose(world, TRPI_CHOICE_STALL, STALL_MS_CHOICES);
     if (ms != 0) {
         world->ops->advance(world, now + ms * 1000000ull);
-        fire_all(drive);
+        timers_fire_all(drive);
     }
 }
 
 static void
-choose_task(trpi_drive *drive, uint32_t count)
+next_choose(trpi_drive *drive, uint32_t count)
 {
     trpi_world *world = drive->world;
     uint32_t window = count < TRPI_DRIVEN_WINDOW ? count : TRPI_DRIVEN_WINDOW;
@@ -310,32 +311,32 @@ ready_all(const trpi_drive *drive)
 
 /* Set next_*; false: the pump ends. */
 static bool
-find_next(trpi_drive *drive)
+next_find(trpi_drive *drive)
 {
     for (;;) {
         uint32_t count;
 
         if (drive->done != NULL && drive->done(drive->done_arg)) {
-            return finish(drive, TRPI_PUMPED_DONE);
+            return pump_finish(drive, TRPI_PUMPED_DONE);
         }
         if (drive->enough || drive->turns >= TRPI_DRIVEN_TURNS_MAX) {
-            return finish(drive, TRPI_PUMPED_ENOUGH);
+            return pump_finish(drive, TRPI_PUMPED_ENOUGH);
         }
         if (trpi_world_mono_ns(drive->world) >= drive->deadline_ns &&
             (drive->turns > 0 || ready_all(drive) == 0)) {
-            return finish(drive, TRPI_PUMPED_TIME);
+            return pump_finish(drive, TRPI_PUMPED_TIME);
         }
         for (trpi_sched *s = drive->first; s != NULL; s = s->driven_next) {
             trpi_retire_between_runs(s);
         }
-        fire_all(drive);
+        timers_fire_all(drive);
         count = ready_all(drive);
         if (count > 0) {
-            stall(drive);
-            choose_task(drive, ready_all(drive));
+            time_may_pass(drive);
+            next_choose(drive, ready_all(drive));
             return true;
         }
-        if (!pass_time(drive)) {
+        if (!time_advance(drive)) {
             return false;
         }
     }
@@ -350,7 +351,7 @@ after_run(trpi_drive *drive, trpi_sched *sched, uint32_t task, uint32_t result)
 
     trpi_worker_current_set(NULL); /* driven-D1 */
     trpi_world_virtual_leave();
-    gather(sched);
+    ready_collect(sched);
     if (!world->ops->ran(world, task, result)) {
         drive->enough = true;
     }
@@ -371,7 +372,7 @@ trpi_driven_loop(trpi_worker *worker)
 
         drive->running = NULL;
         after_run(drive, sched, id, UINT32_MAX);
-        if (!find_next(drive)) {
+        if (!next_find(drive)) {
             return;
         }
     }
@@ -386,11 +387,11 @@ trpi_driven_loop(trpi_worker *worker)
         if (ops->batch != NULL) {
             ops->batch(worker->data, drive->next_batch);
         }
-        result = ops->run(worker->data, task, TRPI_OFFER_NONE);
+        result = ops->run(worker->data, task, TRPI_HANDOFF_OFF);
         drive->running = NULL;
         trpi_worker_settle(worker, task, result);
         after_run(drive, sched, id, result);
-        if (!find_next(drive)) {
+        if (!next_find(drive)) {
             return;
         }
     }
@@ -412,9 +413,9 @@ trpi_sched_pump(trpi_sched *sched, trpi_done_fn done, void *arg, uint64_t deadli
     drive->enough = false;
     drive->turns = 0;
     for (trpi_sched *s = drive->first; s != NULL; s = s->driven_next) {
-        gather(s);
+        ready_collect(s);
     }
-    if (find_next(drive)) {
+    if (next_find(drive)) {
         while (drive->next_task != NULL) {
             trpi_sched *s = drive->next_sched;
 
@@ -434,50 +435,50 @@ trpi_sched_is_pumping(const trpi_sched *sched)
 /* ---- gates ----------------------------------------------------------------------------------- */
 
 void
-trpi_gate_init(trpi_gate *gate)
+trpi_cond_init(trpi_cond *cond)
 {
     pthread_condattr_t monotonic;
 
-    pthread_mutex_init(&gate->lock, NULL);
+    pthread_mutex_init(&cond->lock, NULL);
     (void)pthread_condattr_init(&monotonic);
     (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&gate->changed, &monotonic);
+    pthread_cond_init(&cond->changed, &monotonic);
     (void)pthread_condattr_destroy(&monotonic);
 }
 
 void
-trpi_gate_fini(trpi_gate *gate)
+trpi_cond_fini(trpi_cond *cond)
 {
-    pthread_cond_destroy(&gate->changed);
-    trpi_mutex_destroy(&gate->lock);
+    pthread_cond_destroy(&cond->changed);
+    trpi_mutex_destroy(&cond->lock);
 }
 
 void
-trpi_gate_signal(trpi_gate *gate)
+trpi_cond_broadcast(trpi_cond *cond)
 {
-    pthread_cond_broadcast(&gate->changed);
+    pthread_cond_broadcast(&cond->changed);
 }
 
-typedef struct gate_look {
-    trpi_gate *gate;
+typedef struct cond_wait_state {
+    trpi_cond *cond;
     trpi_done_fn done;
     void *arg;
-} gate_look;
+} cond_wait_state;
 
 static bool
-gate_done(void *arg)
+cond_is_done(void *arg)
 {
-    gate_look *look = arg;
+    cond_wait_state *wait = arg;
     bool done;
 
-    pthread_mutex_lock(&look->gate->lock);
-    done = look->done(look->arg);
-    pthread_mutex_unlock(&look->gate->lock);
+    pthread_mutex_lock(&wait->cond->lock);
+    done = wait->done(wait->arg);
+    pthread_mutex_unlock(&wait->cond->lock);
     return done;
 }
 
 bool
-trpi_gate_wait(trpi_gate *gate, trpi_sched *sched, trpi_done_fn done, void *arg,
+trpi_cond_wait(trpi_cond *cond, trpi_sched *sched, trpi_done_fn done, void *arg,
                uint64_t deadline_ns)
 {
     struct timespec until = { (time_t)(deadline_ns / 1000000000u),
@@ -485,18 +486,18 @@ trpi_gate_wait(trpi_gate *gate, trpi_sched *sched, trpi_done_fn done, void *arg,
     int rc = 0;
 
     if (sched->driven) {
-        gate_look look = { gate, done, arg };
+        cond_wait_state wait = { cond, done, arg };
         trpi_pumped pumped;
 
-        pthread_mutex_unlock(&gate->lock);
-        pumped = trpi_sched_pump(sched, gate_done, &look, deadline_ns, TRPI_MOVE_OF_WORLD);
-        pthread_mutex_lock(&gate->lock);
+        pthread_mutex_unlock(&cond->lock);
+        pumped = trpi_sched_pump(sched, cond_is_done, &wait, deadline_ns, TRPI_MOVE_OF_WORLD);
+        pthread_mutex_lock(&cond->lock);
         return pumped == TRPI_PUMPED_DONE;
     }
     while (!done(arg) && rc != ETIMEDOUT) {
         rc = deadline_ns == UINT64_MAX
-                 ? pthread_cond_wait(&gate->changed, &gate->lock)
-                 : pthread_cond_timedwait(&gate->changed, &gate->lock, &until);
+                 ? pthread_cond_wait(&cond->changed, &cond->lock)
+                 : pthread_cond_timedwait(&cond->changed, &cond->lock, &until);
     }
     return done(arg);
 }

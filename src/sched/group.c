@@ -77,7 +77,7 @@ trpi_sched_group_new(trpi_sched *sched, uint8_t number, const trpi_group_options
 static void thread_make(trpi_group *group);
 
 static void
-try_again(void *arg, uint64_t a, uint64_t b)
+thread_make_again(void *arg, uint64_t a, uint64_t b)
 {
     trpi_group *group = arg;
     bool make;
@@ -109,7 +109,7 @@ thread_make(trpi_group *group)
     none = --group->threads == 0;
     pthread_mutex_unlock(&group->lock);
     if (none) { /* group-G1; where there is not even memory for that, the next push tries */
-        (void)trpi_timer_add(group->sched, AGAIN_MS, try_again, group, 0, 0, &timer);
+        (void)trpi_timer_add(group->sched, AGAIN_MS, thread_make_again, group, 0, 0, &timer);
     }
 }
 
@@ -133,7 +133,7 @@ trpi_group_push(trpi_sched *sched, trpi_task *task)
 }
 
 static struct timespec
-after_ms(const trpi_group *group, uint32_t ms)
+deadline_after(const trpi_group *group, uint32_t ms)
 {
     uint64_t until = trpi_sched_now(group->sched) + (uint64_t)ms * 1000000u;
 
@@ -145,7 +145,7 @@ static trpi_task *
 wait_for_task(trpi_worker *worker, trpi_group *group)
 {
     struct timespec until =
-        after_ms(group, group->attached > 0 ? group->keep_alive_ms : group->shutdown_ms);
+        deadline_after(group, group->attached > 0 ? group->keep_alive_ms : group->shutdown_ms);
     bool over = false;
 
     group->waiting++;
@@ -156,8 +156,8 @@ wait_for_task(trpi_worker *worker, trpi_group *group)
         over = pthread_cond_timedwait(&group->cond, &group->lock, &until) == ETIMEDOUT;
         if (attached != (group->attached > 0)) { /* the other time counts, from now */
             over = false;
-            until =
-                after_ms(group, group->attached > 0 ? group->keep_alive_ms : group->shutdown_ms);
+            until = deadline_after(group,
+                                   group->attached > 0 ? group->keep_alive_ms : group->shutdown_ms);
         }
     }
     group->waiting--;
@@ -201,7 +201,7 @@ trpi_group_loop(trpi_worker *worker)
         trpi_worker_awake(worker);
         /* A deferred task goes to the end of the queue: these threads may block anyhow. */
         trpi_worker_settle(worker, task,
-                           sched->options.ops->run(worker->data, task, TRPI_OFFER_NONE));
+                           sched->options.ops->run(worker->data, task, TRPI_HANDOFF_OFF));
         /* release: as in trpi_worker_loop() */
         atomic_store_explicit(&worker->progress,
                               atomic_load_explicit(&worker->progress, memory_order_relaxed) + 1,

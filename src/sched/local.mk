@@ -1,5 +1,5 @@
 # src/sched
-troupe_sources += src/sched/driven.c src/sched/gang.c src/sched/private.c src/sched/queue.c src/sched/queue_check.c src/sched/retire.c src/sched/sched.c \
+troupe_sources += src/sched/driven.c src/sched/parallelism.c src/sched/private.c src/sched/queue.c src/sched/queue_check.c src/sched/retire.c src/sched/sched.c \
 	src/sched/sleep.c src/sched/timer.c src/sched/timer_wheel.c src/sched/worker.c
 
 # dispatchers

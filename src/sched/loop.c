@@ -1,8 +1,9 @@
 /* loop.c - what a worker's thread does: the next task, its run, and the loops of other workers.
  *
- * Shape.   next(): slot (at most 64 times in a row) -> ring -> slot -> injection queue -> deferred
- *          -> search. The injection queue comes first every 61 runs, so that foreign wake-ups are
- *          not starved. A worker whose index is not below the limit sits out (gang.c).
+ * Shape.   task_next(): slot (at most 64 times in a row) -> ring -> slot -> injection queue ->
+ *          deferred -> search. The injection queue comes first every 61 runs, so that foreign
+ *          wake-ups are not starved. A worker with an index not below the limit is parked
+ *          (parallelism.c).
  * Tests.   tests/unit/sched/sched_test.c
  */
 #include "sched/worker.h"
@@ -10,7 +11,7 @@
 #include "base/atomics.h"
 
 static inline trpi_task *
-next(trpi_worker *worker)
+task_next(trpi_worker *worker)
 {
     trpi_task *task = NULL;
     uint32_t countdown;
@@ -23,14 +24,14 @@ next(trpi_worker *worker)
         atomic_store_explicit(&worker->inject_countdown, countdown - 1, RELAXED);
     } else {
         atomic_store_explicit(&worker->inject_countdown, TRPI_INJECT_RUNS, RELAXED);
-        if (worker->gang_countdown-- == 0) {
-            trpi_gang_look(worker);
-            worker->gang_countdown = worker->gang_stride;
+        if (worker->parallelism_countdown-- == 0) {
+            trpi_parallelism_adjust(worker);
+            worker->parallelism_countdown = worker->parallelism_stride;
         }
         task = trpi_inject_pop(worker, 1);
     }
     if (LIKELY(task == NULL)) {
-        task = trpi_own_take(worker);
+        task = trpi_local_take(worker);
     }
     if (UNLIKELY(task == NULL)) {
         task = trpi_inject_pop(worker, TRPI_INJECT_SHARE);
@@ -40,7 +41,7 @@ next(trpi_worker *worker)
 
 /* A run is over: a quiescent state, and a sign of life. */
 static inline void
-ran(trpi_worker *worker)
+run_note_end(trpi_worker *worker)
 {
     /* release: what the run read is read (retire.c). Plain read: we are the only writer. */
     atomic_store_explicit(&worker->progress, atomic_load_explicit(&worker->progress, RELAXED) + 1,
@@ -48,41 +49,41 @@ ran(trpi_worker *worker)
 }
 
 static inline trpi_run_result
-run(trpi_worker *worker, trpi_task *task, uint32_t offer)
+task_run(trpi_worker *worker, trpi_task *task, uint32_t handoff)
 {
     const trpi_sched_ops *ops = worker->sched->options.ops;
-    trpi_run_result result = ops->run(worker->data, task, offer);
+    trpi_run_result result = ops->run(worker->data, task, handoff);
 
-    while (UNLIKELY(result == TRPI_RUN_ON)) {
-        ran(worker);
+    while (UNLIKELY(result == TRPI_RUN_CONTINUE)) {
+        run_note_end(worker);
         trpi_worker_hurry(worker, 1);
-        result = ops->run(worker->data, task, offer);
+        result = ops->run(worker->data, task, handoff);
     }
     return result;
 }
 
 static void
-end_run(trpi_worker *worker, trpi_task *task, trpi_run_result result)
+run_finish(trpi_worker *worker, trpi_task *task, trpi_run_result result)
 {
-    if (result == TRPI_RUN_VAIN) {
-        worker->keep_pause = TRPI_KEEP_PAUSE;
+    if (result == TRPI_RUN_NO_WORK) {
+        worker->handoff_pause = TRPI_HANDOFF_PAUSE;
     } else if (UNLIKELY(result != TRPI_RUN_IDLE)) { /* it looks, too: saves a call */
         trpi_worker_settle(worker, task, result);
     }
-    ran(worker);
+    run_note_end(worker);
 }
 
 /* Keep task (NULL: none), and run the one that was kept before: two that talk to one another go
  * through no queue and give nothing up, until others have waited long enough. */
 static NOINLINE void
-run_kept(trpi_worker *worker, trpi_task *task)
+run_retained(trpi_worker *worker, trpi_task *task)
 {
     const trpi_sched *sched = worker->sched;
     trpi_run_result (*const run_task)(void *, trpi_task *, uint32_t) = sched->options.ops->run;
     const uint32_t index = worker->index;
-    uint32_t kept = task != NULL ? task->id : TRPI_OFFER_KEEP;
+    uint32_t retained = task != NULL ? task->id : TRPI_HANDOFF_NO_PEER;
 
-    while ((task = trpi_keep(worker, task)) != NULL) {
+    while ((task = trpi_handoff_exchange(worker, task)) != NULL) {
         uint32_t countdown = atomic_load_explicit(&worker->inject_countdown, RELAXED);
         trpi_run_result result;
 
@@ -91,17 +92,17 @@ run_kept(trpi_worker *worker, trpi_task *task)
             return;
         }
         atomic_store_explicit(&worker->inject_countdown, countdown - 1, RELAXED);
-        result = run_task(worker->data, task, kept);
-        if (UNLIKELY(result != TRPI_RUN_KEPT)) {
-            end_run(worker, task, result);
+        result = run_task(worker->data, task, retained);
+        if (UNLIKELY(result != TRPI_RUN_RETAINED)) {
+            run_finish(worker, task, result);
             return;
         }
-        ran(worker);
+        run_note_end(worker);
         if (UNLIKELY(atomic_load_explicit(&worker->slot, RELAXED) != NULL)) {
             trpi_ring_push(worker, task);
             return;
         }
-        kept = task->id;
+        retained = task->id;
     }
 }
 
@@ -136,25 +137,26 @@ trpi_worker_loop(trpi_worker *worker)
             if (limit == 0) {
                 return;
             }
-            trpi_gang_sit_out(worker);
+            trpi_parallelism_park(worker);
             continue;
         }
-        task = next(worker);
+        task = task_next(worker);
         if (UNLIKELY(task == NULL)) {
-            task = trpi_keep(worker, NULL); /* nobody told it anything, most likely */
+            task = trpi_handoff_exchange(worker, NULL); /* nobody told it anything, most likely */
             if (task == NULL && (task = trpi_search(worker)) == NULL) {
                 continue;
             }
         }
-        result = run(worker, task, worker->keep_pause == 0 ? TRPI_OFFER_KEEP : TRPI_OFFER_NONE);
-        worker->keep_pause -= worker->keep_pause != 0;
-        if (result == TRPI_RUN_KEPT) {
-            ran(worker);
-            run_kept(worker, task);
+        result = task_run(worker, task,
+                          worker->handoff_pause == 0 ? TRPI_HANDOFF_NO_PEER : TRPI_HANDOFF_OFF);
+        worker->handoff_pause -= worker->handoff_pause != 0;
+        if (result == TRPI_RUN_RETAINED) {
+            run_note_end(worker);
+            run_retained(worker, task);
         } else {
-            end_run(worker, task, result);
-            if (UNLIKELY(atomic_load_explicit(&worker->keeper.task, RELAXED) != NULL)) {
-                run_kept(worker, NULL);
+            run_finish(worker, task, result);
+            if (UNLIKELY(atomic_load_explicit(&worker->handoff.task, RELAXED) != NULL)) {
+                run_retained(worker, NULL);
             }
         }
     }

@@ -84,7 +84,7 @@ trpi_private_loop(trpi_worker *worker)
     trpi_task *task;
 
     while ((task = private_next(worker)) != NULL) {
-        trpi_run_result result = sched->options.ops->run(worker->data, task, TRPI_OFFER_NONE);
+        trpi_run_result result = sched->options.ops->run(worker->data, task, TRPI_HANDOFF_OFF);
 
         if (result == TRPI_RUN_DEFER) {
             private_nap(worker);

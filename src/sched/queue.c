@@ -37,18 +37,18 @@
 
 /* The owner's side of queue-Q1 when a thief is there, or membarrier is not. */
 void
-trpi_slot_enter_slowly(trpi_worker *worker)
+trpi_slot_enter_slow(trpi_worker *worker)
 {
     for (;;) {
         trpi_fence(worker->sched);
-        if (atomic_load_explicit(&worker->keeper.steal_req, ACQUIRE) == 0) {
+        if (atomic_load_explicit(&worker->handoff.steal_req, ACQUIRE) == 0) {
             return;
         }
-        atomic_store_explicit(&worker->keeper.busy, 0, RELEASE);
-        while (atomic_load_explicit(&worker->keeper.steal_req, ACQUIRE) != 0) {
+        atomic_store_explicit(&worker->handoff.busy, 0, RELEASE);
+        while (atomic_load_explicit(&worker->handoff.steal_req, ACQUIRE) != 0) {
             trpi_cpu_relax();
         }
-        atomic_store_explicit(&worker->keeper.busy, 1, RELAXED);
+        atomic_store_explicit(&worker->handoff.busy, 1, RELAXED);
     }
 }
 
@@ -61,7 +61,7 @@ thief_enter(trpi_worker *victim)
     uint32_t none = 0;
 
     /* acquire: pairs with the release of the thief before us */
-    if (!atomic_compare_exchange_strong_explicit(&victim->keeper.steal_req, &none, 1,
+    if (!atomic_compare_exchange_strong_explicit(&victim->handoff.steal_req, &none, 1,
                                                  memory_order_seq_cst, RELAXED)) {
         return false;
     }
@@ -72,19 +72,19 @@ thief_enter(trpi_worker *victim)
         trpi_fence(victim->sched);
     }
     for (int i = 0; i < STEAL_SPINS; i++) {
-        if (atomic_load_explicit(&victim->keeper.busy, ACQUIRE) == 0) {
+        if (atomic_load_explicit(&victim->handoff.busy, ACQUIRE) == 0) {
             return true;
         }
         trpi_cpu_relax();
     }
-    atomic_store_explicit(&victim->keeper.steal_req, 0, RELEASE);
+    atomic_store_explicit(&victim->handoff.steal_req, 0, RELEASE);
     return false;
 }
 
 static void
 thief_leave(trpi_worker *victim)
 {
-    atomic_store_explicit(&victim->keeper.steal_req, 0, RELEASE);
+    atomic_store_explicit(&victim->handoff.steal_req, 0, RELEASE);
 }
 
 static trpi_task *
@@ -106,13 +106,13 @@ trpi_slot_steal(trpi_worker *victim)
 {
     bool slot = atomic_load_explicit(&victim->slot, RELAXED) != NULL;
 
-    return steal_from(victim, slot ? &victim->slot : &victim->keeper.task);
+    return steal_from(victim, slot ? &victim->slot : &victim->handoff.task);
 }
 
 trpi_task *
-trpi_kept_steal(trpi_worker *victim)
+trpi_retained_steal(trpi_worker *victim)
 {
-    return steal_from(victim, &victim->keeper.task);
+    return steal_from(victim, &victim->handoff.task);
 }
 
 /* Take half of victim's ring and at_most so many, if it has at_least tasks: the first is returned,
@@ -189,7 +189,7 @@ trpi_ring_push(trpi_worker *worker, trpi_task *task)
      * this worker is awake. */
     if (tail != head && atomic_load_explicit(&worker->sched->sleepers, RELAXED) != 0 &&
         atomic_load_explicit(&worker->sched->limit, RELAXED) > 1 &&
-        !atomic_load_explicit(&worker->sched->calm, RELAXED)) {
+        !atomic_load_explicit(&worker->sched->wake_suppressed, RELAXED)) {
         trpi_wake_for_push(worker->sched);
     }
 }
@@ -305,7 +305,7 @@ trpi_sched_ready(trpi_worker *worker, trpi_task *task)
 void
 trpi_defer_push(trpi_worker *at, trpi_task *task)
 {
-    trpi_waiting *deferred = &at->deferred;
+    trpi_deferred_tasks *deferred = &at->deferred;
 
     pthread_mutex_lock(&deferred->lock);
     trpi_task_list_push(&deferred->young, task);
@@ -323,7 +323,7 @@ trpi_defer_push(trpi_worker *at, trpi_task *task)
 void
 trpi_defer_drain(trpi_worker *at)
 {
-    trpi_waiting *deferred = &at->deferred;
+    trpi_deferred_tasks *deferred = &at->deferred;
     trpi_task_list all = { NULL, NULL };
     uint32_t count;
 
@@ -339,7 +339,7 @@ trpi_defer_drain(trpi_worker *at)
 trpi_task *
 trpi_defer_pop(trpi_worker *at)
 {
-    trpi_waiting *deferred = &at->deferred;
+    trpi_deferred_tasks *deferred = &at->deferred;
     trpi_task *task;
 
     if (atomic_load_explicit(&deferred->count, RELAXED) == 0) {
@@ -366,7 +366,7 @@ trpi_defer_pop(trpi_worker *at)
 trpi_task *
 trpi_defer_steal(trpi_worker *victim)
 {
-    trpi_waiting *deferred = &victim->deferred;
+    trpi_deferred_tasks *deferred = &victim->deferred;
     uint64_t now = trpi_sched_now(victim->sched);
     uint64_t last = atomic_load_explicit(&deferred->stolen_ns, RELAXED);
 
@@ -383,7 +383,7 @@ trpi_defer_steal(trpi_worker *victim)
 void
 trpi_defer_age(trpi_worker *worker)
 {
-    trpi_waiting *deferred = &worker->deferred;
+    trpi_deferred_tasks *deferred = &worker->deferred;
     uint64_t now = trpi_sched_now(worker->sched);
     bool turn = now - deferred->age_ns >= TRPI_DEFER_NS_MAX / 2;
     uint32_t head = atomic_load_explicit(&worker->ring_head, RELAXED);

@@ -17,10 +17,10 @@ trpi_run_queue_check(trpi_worker *worker, trpi_check *check)
     uint32_t length = trpi_ring_length(worker);
     uint32_t head = atomic_load_explicit(&worker->ring_head, memory_order_relaxed);
     const trpi_task *slot = atomic_load_explicit(&worker->slot, memory_order_relaxed);
-    const trpi_task *kept = atomic_load_explicit(&worker->keeper.task, memory_order_relaxed);
+    const trpi_task *retained = atomic_load_explicit(&worker->handoff.task, memory_order_relaxed);
     const trpi_task *before = NULL;
 
-    if (atomic_load_explicit(&worker->keeper.busy, memory_order_relaxed) == 0) {
+    if (atomic_load_explicit(&worker->handoff.busy, memory_order_relaxed) == 0) {
         return trpi_check_broken(check, "queue-Q1: worker %u looks at its queue from outside",
                                  worker->index);
     }
@@ -28,7 +28,7 @@ trpi_run_queue_check(trpi_worker *worker, trpi_check *check)
         return trpi_check_broken(check, "queue-Q2: %u tasks in the ring of worker %u", length,
                                  worker->index);
     }
-    if (slot != NULL && slot == kept) {
+    if (slot != NULL && slot == retained) {
         return trpi_check_broken(check, "sched-S1: the task in the slot of worker %u is kept, too",
                                  worker->index);
     }
@@ -39,12 +39,12 @@ trpi_run_queue_check(trpi_worker *worker, trpi_check *check)
             return trpi_check_broken(check, "queue-Q2: place %u of %u in the ring is empty", i,
                                      length);
         }
-        if (task == slot || task == kept || task == before) {
+        if (task == slot || task == retained || task == before) {
             return trpi_check_broken(check, "sched-S1: the task at %u of %u in the ring is %s, too",
                                      i, length,
-                                     task == slot   ? "in the slot"
-                                     : task == kept ? "kept"
-                                                    : "before it");
+                                     task == slot       ? "in the slot"
+                                     : task == retained ? "kept"
+                                                        : "before it");
         }
         before = task;
     }

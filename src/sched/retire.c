@@ -41,7 +41,7 @@ typedef struct trpi_retired {
 static void grace_step(void *arg, uint64_t a, uint64_t b);
 
 static void
-run_all(trpi_retired *list)
+retired_free_all(trpi_retired *list)
 {
     while (list != NULL) {
         trpi_retired *next = list->next;
@@ -53,7 +53,7 @@ run_all(trpi_retired *list)
 }
 
 static void
-arm(trpi_sched *sched)
+grace_timer_arm(trpi_sched *sched)
 {
     uint64_t id;
 
@@ -82,7 +82,7 @@ trpi_retire(trpi_sched *sched, void (*fn)(void *object), void *object)
     sched->retire_armed = true;
     pthread_mutex_unlock(&sched->retire_lock);
     if (!was_armed) {
-        arm(sched);
+        grace_timer_arm(sched);
     }
 }
 
@@ -162,7 +162,7 @@ grace_step(void *arg, uint64_t a, uint64_t b)
         sched->grace_step = 2;
     }
     if (sched->grace_step == 2 && readers_gone(sched, phase + 1) && workers_passed(sched)) {
-        run_all(sched->grace);
+        retired_free_all(sched->grace);
         sched->grace = NULL;
     }
     pthread_mutex_lock(&sched->retire_lock);
@@ -170,7 +170,7 @@ grace_step(void *arg, uint64_t a, uint64_t b)
     sched->retire_armed = more;
     pthread_mutex_unlock(&sched->retire_lock);
     if (more) {
-        arm(sched);
+        grace_timer_arm(sched);
     }
 }
 
@@ -196,13 +196,13 @@ trpi_retire_between_runs(trpi_sched *sched)
     trpi_retired *list = sched->retired;
 
     sched->retired = NULL;
-    run_all(list);
+    retired_free_all(list);
 }
 
 void
 trpi_retire_all(trpi_sched *sched)
 {
-    run_all(sched->grace);
-    run_all(sched->retired);
+    retired_free_all(sched->grace);
+    retired_free_all(sched->retired);
     sched->grace = sched->retired = NULL;
 }

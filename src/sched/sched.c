@@ -54,7 +54,7 @@ sched_init(trpi_sched *sched, const trpi_sched_options *options)
                    options->name != NULL ? options->name : "trp");
     sched->membarrier =
         syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
-    trpi_gang_init(sched);
+    trpi_parallelism_init(sched);
     pthread_mutex_init(&sched->inject_lock, NULL);
     pthread_mutex_init(&sched->sleep_lock, NULL);
     pthread_mutex_init(&sched->private_lock, NULL);
@@ -154,7 +154,7 @@ trpi_sched_stop(trpi_sched *sched, uint32_t deadline_ms)
     trpi_assert(trpi_worker_current() == NULL || trpi_worker_current()->sched != sched);
     /* seq_cst: pairs with the fence of a worker that goes to sleep, which looks at it once more */
     atomic_store_explicit(&sched->stopping, true, memory_order_seq_cst);
-    trpi_gang_stop(sched);
+    trpi_parallelism_stop(sched);
     trpi_fence(sched);
     trpi_wake_all(sched);
     trpi_private_wake_all(sched);

@@ -4,7 +4,7 @@
  * Shape.   A task is a node of a list. Whoever hands a task to the scheduler owns it (the actor
  *          room calls that the token); the scheduler gives it to exactly one call of ops->run.
  *            pool worker: LIFO slot (what this run woke last) -> ring of 256 -> injection queue ->
- *            theft. As many of them run as make it faster (gang.c).
+ *            theft. As many of them run as make it faster (parallelism.c).
  *            private worker (pinned actor, "system" dispatcher): one FIFO, one thread
  * Must hold.
  *   sched-S1  A task that was handed in is run exactly once; a task is never in two places.
@@ -31,11 +31,11 @@
 #define TRPI_RING_TASKS 256u   /* of a pool worker */
 #define TRPI_SLOT_WINS_MAX 64u /* runs from the LIFO slot before the ring has its turn */
 #define TRPI_INJECT_RUNS 61u   /* the injection queue is looked at every so many runs */
-#define TRPI_KEEP_PAUSE 64u    /* runs without an offer, after a task was kept in vain */
+#define TRPI_HANDOFF_PAUSE 64u /* runs without an offer, after a task was kept in vain */
 #define TRPI_STUCK_NS                                                                              \
     20000u /* no progress for so long: the slot and the last task may be taken   \
                               */
-#define TRPI_PATIENCE_NS 200000u  /* the same, for who found that what he took was short */
+#define TRPI_STUCK_AFTER_PROBE_NS 200000u /* the same, for who found that what he took was short */
 #define TRPI_BACKLOG_NS 50000u    /* tasks that would wait for so long may be taken at once */
 #define TRPI_SPIN_NS 50000u       /* before a worker sleeps */
 #define TRPI_TRIM_NS 100000000u   /* when all sleep for so long, caches are given back */
@@ -72,23 +72,24 @@ typedef enum trpi_run_result {
     TRPI_RUN_IDLE = 0,  /* the task was given up during the run: do not touch it again */
     TRPI_RUN_AGAIN = 1, /* more to do: it goes to the end of this worker's ring */
     TRPI_RUN_DEFER = 2, /* more to do, but later: it waits at worker trpi_worker_defer_to() */
-    TRPI_RUN_ON = 3,    /* more to do, and at once: a long turn in short runs, so that others see it
+    TRPI_RUN_CONTINUE =
+        3, /* more to do, and at once: a long turn in short runs, so that others see it
                            move (sched-S2); as AGAIN where nobody watches */
     /* Only to an offer: */
-    TRPI_RUN_KEPT = 4, /* nothing to do, and not given up: it is run again after the next run */
-    TRPI_RUN_VAIN = 5  /* as IDLE, and there was nothing to do in this run */
+    TRPI_RUN_RETAINED = 4, /* nothing to do, and not given up: it is run again after the next run */
+    TRPI_RUN_NO_WORK = 5   /* as IDLE, and there was nothing to do in this run */
 } trpi_run_result;
 
-#define TRPI_OFFER_NONE 0u
-#define TRPI_OFFER_KEEP UINT32_MAX
+#define TRPI_HANDOFF_OFF 0u
+#define TRPI_HANDOFF_NO_PEER UINT32_MAX
 
 typedef struct trpi_sched_ops {
-    /* Run one turn of task. data: trpi_worker_data() of the worker that runs it. offer: but for
-     * TRPI_OFFER_NONE, a task that did something and has nothing more to do may be kept, because
-     * whom it talked to may answer at once; and if it is not TRPI_OFFER_KEEP either, it is the id
-     * of the task which the worker keeps meanwhile, until a thief takes it. So who lets itself be
-     * kept has an id which is neither. */
-    trpi_run_result (*run)(void *data, trpi_task *task, uint32_t offer);
+    /* Run one turn of task. data: trpi_worker_data() of the worker that runs it. handoff:
+     * TRPI_HANDOFF_OFF: the task may not be retained. Else a task that did something and has
+     * nothing more to do may return RETAINED, since its peer may answer at once.
+     * TRPI_HANDOFF_NO_PEER: no other task is retained now; else handoff is the id of the task that
+     * this worker retains, until a thief steals it. (No retained task has one of these two ids.) */
+    trpi_run_result (*run)(void *data, trpi_task *task, uint32_t handoff);
     /* The body of a worker's thread: sets up what it needs, calls trpi_worker_loop(worker), which
      * returns when the scheduler stops (or the private worker is released), and tears down. The
      * failure jump (one _setjmp per thread) lives in its frame: after a jump it gives the
@@ -167,40 +168,40 @@ void trpi_worker_loop(trpi_worker *worker);
 void trpi_worker_settle(trpi_worker *worker, trpi_task *task, trpi_run_result result);
 /* Where the next TRPI_RUN_DEFER of this worker shall wait (a task's home). */
 void trpi_worker_defer_to(trpi_worker *worker, uint16_t home);
-/* The place of the task that a worker keeps (TRPI_RUN_KEPT): queue-Q1. */
-typedef struct trpi_keeper {
+/* The place of the task that a worker keeps (TRPI_RUN_RETAINED): queue-Q1. */
+typedef struct trpi_handoff {
     _Atomic(trpi_task *) task;  /* has nothing to do, as far as the worker knows */
     _Atomic uint32_t busy;      /* the owner is at it, or at the slot or the ring's head */
     _Atomic uint32_t steal_req; /* a thief wants one of them */
     bool fenced; /* no membarrier: the owner pays for a fence; written before the thread starts */
-} trpi_keeper;
+} trpi_handoff;
 /* The worker's, as long as it lives. */
-trpi_keeper *trpi_worker_keeper(trpi_worker *worker);
-/* Does this thread's worker keep `task`? Then, until trpi_keeper_leave(), no thief takes it, and
+trpi_handoff *trpi_worker_handoff(trpi_worker *worker);
+/* Does this thread's worker keep `task`? Then, until trpi_handoff_leave(), no thief takes it, and
  * what its owner may write is the caller's. A few instructions at most. From a run of the worker.
  * Now and then it says no, because a thief is there. */
 static inline bool
-trpi_keeper_enter(trpi_keeper *keeper, const trpi_task *task)
+trpi_handoff_enter(trpi_handoff *handoff, const trpi_task *task)
 {
-    if (keeper->fenced) {
+    if (handoff->fenced) {
         return false;
     }
-    atomic_store_explicit(&keeper->busy, 1, memory_order_relaxed);
+    atomic_store_explicit(&handoff->busy, 1, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);
     /* acquire: pairs with the thief's release of steal_req, after which all is as it left it */
-    if (__builtin_expect(atomic_load_explicit(&keeper->steal_req, memory_order_acquire) != 0 ||
-                             atomic_load_explicit(&keeper->task, memory_order_relaxed) != task,
+    if (__builtin_expect(atomic_load_explicit(&handoff->steal_req, memory_order_acquire) != 0 ||
+                             atomic_load_explicit(&handoff->task, memory_order_relaxed) != task,
                          0)) {
-        atomic_store_explicit(&keeper->busy, 0, memory_order_release);
+        atomic_store_explicit(&handoff->busy, 0, memory_order_release);
         return false;
     }
     return true;
 }
 static inline void
-trpi_keeper_leave(trpi_keeper *keeper)
+trpi_handoff_leave(trpi_handoff *handoff)
 {
     /* release: pairs with the thief's acquire of busy == 0 */
-    atomic_store_explicit(&keeper->busy, 0, memory_order_release);
+    atomic_store_explicit(&handoff->busy, 0, memory_order_release);
 }
 /* From a run: it is as long as so many more, and what is looked at every so many runs is due
  * sooner. */
@@ -238,17 +239,17 @@ trpi_pumped trpi_sched_pump(trpi_sched *sched, trpi_done_fn done, void *arg, uin
 bool trpi_sched_is_pumping(const trpi_sched *sched);
 
 /* A place where a thread that is no actor waits for what actors do. */
-typedef struct trpi_gate {
+typedef struct trpi_cond {
     pthread_mutex_t lock; /* guards what done looks at; a leaf */
     pthread_cond_t changed;
-} trpi_gate;
-void trpi_gate_init(trpi_gate *gate);
-void trpi_gate_fini(trpi_gate *gate);
-void trpi_gate_signal(trpi_gate *gate); /* with the lock held: wakes all who wait */
+} trpi_cond;
+void trpi_cond_init(trpi_cond *cond);
+void trpi_cond_fini(trpi_cond *cond);
+void trpi_cond_broadcast(trpi_cond *cond); /* with the lock held: wakes all who wait */
 /* Wait until done(arg), which is called with the lock held; false: the world's clock passed
  * deadline_ns (UINT64_MAX: no limit). The caller holds the lock, which is given up meanwhile.
  * Driven: the wait runs the world. Thread: any but a worker. */
-bool trpi_gate_wait(trpi_gate *gate, trpi_sched *sched, trpi_done_fn done, void *arg,
+bool trpi_cond_wait(trpi_cond *cond, trpi_sched *sched, trpi_done_fn done, void *arg,
                     uint64_t deadline_ns);
 
 /* ---- handing tasks in -------------------------------------------------------------------------

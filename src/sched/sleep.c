@@ -81,7 +81,7 @@ sleepers_remove(trpi_sched *sched, trpi_worker *worker)
 
 /* Under sleep_lock. */
 static void
-wake(trpi_sched *sched, trpi_worker *worker, uint32_t why)
+sleeper_wake(trpi_sched *sched, trpi_worker *worker, uint32_t why)
 {
     sleepers_remove(sched, worker);
     (void)atomic_fetch_add_explicit(&sched->searching, 1, SEQ_CST); /* on its behalf (sleep-L2) */
@@ -90,7 +90,7 @@ wake(trpi_sched *sched, trpi_worker *worker, uint32_t why)
 }
 
 static void
-wake_one(trpi_sched *sched, uint32_t why)
+sleeper_wake_one(trpi_sched *sched, uint32_t why)
 {
     trpi_worker *worker;
 
@@ -101,7 +101,7 @@ wake_one(trpi_sched *sched, uint32_t why)
         worker = worker->sleep_next; /* let the sentinel be, when there is another one */
     }
     if (worker != NULL) {
-        wake(sched, worker, why);
+        sleeper_wake(sched, worker, why);
     }
     pthread_mutex_unlock(&sched->sleep_lock);
 }
@@ -114,7 +114,7 @@ trpi_wake_for_push(trpi_sched *sched)
                atomic_load_explicit(&sched->searching, RELAXED) != 0)) {
         return;
     }
-    wake_one(sched, WOKEN_TO_SEARCH);
+    sleeper_wake_one(sched, WOKEN_TO_SEARCH);
 }
 
 void
@@ -128,7 +128,7 @@ trpi_wake_worker(trpi_worker *worker)
     }
     pthread_mutex_lock(&sched->sleep_lock);
     if (worker->in_sleepers) {
-        wake(sched, worker, WOKEN_TO_SEARCH);
+        sleeper_wake(sched, worker, WOKEN_TO_SEARCH);
     }
     pthread_mutex_unlock(&sched->sleep_lock);
 }
@@ -138,7 +138,7 @@ trpi_wake_all(trpi_sched *sched)
 {
     pthread_mutex_lock(&sched->sleep_lock);
     while (sched->sleepers_first != NULL) {
-        wake(sched, sched->sleepers_first, WOKEN_TO_SEARCH);
+        sleeper_wake(sched, sched->sleepers_first, WOKEN_TO_SEARCH);
     }
     pthread_mutex_unlock(&sched->sleep_lock);
 }
@@ -147,7 +147,7 @@ trpi_wake_all(trpi_sched *sched)
 
 /* What may be taken at once: what is injected, and what waits for this worker. */
 static trpi_task *
-look(trpi_worker *worker)
+shared_take(trpi_worker *worker)
 {
     trpi_task *task = trpi_inject_pop(worker, TRPI_INJECT_SHARE);
 
@@ -158,14 +158,14 @@ bool
 trpi_has_tasks(trpi_worker *victim)
 {
     return atomic_load_explicit(&victim->slot, RELAXED) != NULL ||
-           atomic_load_explicit(&victim->keeper.task, RELAXED) != NULL ||
+           atomic_load_explicit(&victim->handoff.task, RELAXED) != NULL ||
            atomic_load_explicit(&victim->ring_head, RELAXED) !=
                atomic_load_explicit(&victim->ring_tail, RELAXED) ||
            atomic_load_explicit(&victim->deferred.count, RELAXED) != 0;
 }
 
 trpi_task *
-trpi_stuck_take(trpi_worker *thief, trpi_worker *victim, uint32_t at_most)
+trpi_stuck_steal(trpi_worker *thief, trpi_worker *victim, uint32_t at_most)
 {
     trpi_task *task = trpi_ring_steal(thief, victim, 1, at_most);
 
@@ -177,7 +177,7 @@ trpi_stuck_take(trpi_worker *thief, trpi_worker *victim, uint32_t at_most)
 
 /* Keep off other people's lines for a while, but not from what is injected. */
 static void
-wait_ns(trpi_sched *sched, uint64_t ns)
+spin_for_ns(trpi_sched *sched, uint64_t ns)
 {
     uint64_t end = trpi_sched_now(sched) + ns;
 
@@ -190,22 +190,23 @@ wait_ns(trpi_sched *sched, uint64_t ns)
     }
 }
 
-typedef struct sight {
+typedef struct victim_state {
     uint64_t progress;
     uint32_t tasks; /* in the ring */
-} sight;
+} victim_state;
 
 /* sleep-L4. What was seen of a victim `ns` ago was `before`. NULL: it is better left alone;
  * *ret_short: because what waits there will be run soon. */
 static trpi_task *
-take_backlog(trpi_worker *worker, trpi_worker *victim, sight before, uint64_t ns, bool *ret_short)
+backlog_steal(trpi_worker *worker, trpi_worker *victim, victim_state before, uint64_t ns,
+              bool *ret_short)
 {
     uint64_t runs = atomic_load_explicit(&victim->progress, RELAXED) - before.progress;
     uint32_t tasks = trpi_ring_length(victim);
-    uint32_t at_most = worker->taste_ns == 0 ? 1 : TRPI_RING_TASKS;
+    uint32_t at_most = worker->probe_run_ns == 0 ? 1 : TRPI_RING_TASKS;
 
     if (runs == 0) {
-        return trpi_stuck_take(worker, victim, at_most);
+        return trpi_stuck_steal(worker, victim, at_most);
     }
     tasks = tasks < before.tasks ? tasks : before.tasks;
     if (tasks < 2) {
@@ -220,10 +221,10 @@ take_backlog(trpi_worker *worker, trpi_worker *victim, sight before, uint64_t ns
 
 /* Watch those who run, when there is anything to watch, and take what waits too long. */
 static trpi_task *
-look_at_others(trpi_worker *worker, bool *ret_short)
+victims_steal(trpi_worker *worker, bool *ret_short)
 {
     trpi_sched *sched = worker->sched;
-    sight before[TRPI_POOL_MAX];
+    victim_state before[TRPI_POOL_MAX];
     uint64_t candidates = 0, start;
     trpi_task *task = NULL;
 
@@ -241,8 +242,9 @@ look_at_others(trpi_worker *worker, bool *ret_short)
         return NULL;
     }
     start = trpi_sched_now(sched);
-    wait_ns(sched, worker->taste_ns == 0 || worker->taste_ns >= TRPI_STUCK_NS ? TRPI_STUCK_NS
-                                                                              : TRPI_PATIENCE_NS);
+    spin_for_ns(sched, worker->probe_run_ns == 0 || worker->probe_run_ns >= TRPI_STUCK_NS
+                           ? TRPI_STUCK_NS
+                           : TRPI_STUCK_AFTER_PROBE_NS);
     if (atomic_load_explicit(&sched->inject_count, RELAXED) != 0) {
         return trpi_inject_pop(worker, TRPI_INJECT_SHARE);
     }
@@ -250,14 +252,14 @@ look_at_others(trpi_worker *worker, bool *ret_short)
         uint32_t index = (worker->victim + i) % sched->pool_count;
 
         if ((candidates & 1ull << index) != 0) {
-            task = take_backlog(worker, trpi_sched_worker(sched, index), before[index],
-                                trpi_sched_now(sched) - start, ret_short);
+            task = backlog_steal(worker, trpi_sched_worker(sched, index), before[index],
+                                 trpi_sched_now(sched) - start, ret_short);
             worker->victim = task != NULL ? index : worker->victim;
         }
     }
     if (task != NULL) {
-        worker->theft_ns = trpi_sched_now(sched);
-        worker->theft_progress = atomic_load_explicit(&worker->progress, RELAXED);
+        worker->steal_ns = trpi_sched_now(sched);
+        worker->steal_progress = atomic_load_explicit(&worker->progress, RELAXED);
     }
     return task;
 }
@@ -277,9 +279,9 @@ searching_leave(trpi_worker *worker)
     if (atomic_load_explicit(&sched->inject_count, RELAXED) != 0 ||
         atomic_load_explicit(&worker->ring_head, RELAXED) !=
             atomic_load_explicit(&worker->ring_tail, RELAXED)) {
-        wake_one(sched, WOKEN_TO_SEARCH); /* sleep-L2 */
+        sleeper_wake_one(sched, WOKEN_TO_SEARCH); /* sleep-L2 */
     } else if (atomic_load_explicit(&sched->sentinel, RELAXED) == NULL) {
-        wake_one(sched, WOKEN_TO_WATCH); /* sleep-L3 */
+        sleeper_wake_one(sched, WOKEN_TO_WATCH); /* sleep-L3 */
     }
 }
 
@@ -339,10 +341,10 @@ sleep_once(trpi_worker *worker, trpi_task **ret_task)
     trpi_sched *sched = worker->sched;
     uint64_t timeout = sleepers_add(sched, worker);
 
-    worker->taste_ns = 0;
+    worker->probe_run_ns = 0;
     (void)atomic_fetch_sub_explicit(&sched->searching, 1, SEQ_CST);
     trpi_fence(sched); /* sleep-L1 */
-    *ret_task = look(worker);
+    *ret_task = shared_take(worker);
     while (*ret_task == NULL && !trpi_sched_is_stopping(sched) &&
            atomic_load_explicit(&worker->woken, memory_order_acquire) == WOKEN_NOT) {
         if (!trpi_futex_wait(&worker->woken, WOKEN_NOT, timeout)) {
@@ -360,14 +362,14 @@ sleep_once(trpi_worker *worker, trpi_task **ret_task)
 
 /* It has run what it took, and has nothing to do again: how long were those runs? */
 static void
-theft_judge(trpi_worker *worker, uint64_t now)
+steal_judge(trpi_worker *worker, uint64_t now)
 {
-    uint64_t runs = atomic_load_explicit(&worker->progress, RELAXED) - worker->theft_progress;
+    uint64_t runs = atomic_load_explicit(&worker->progress, RELAXED) - worker->steal_progress;
 
-    if (worker->theft_ns != 0 && runs != 0) {
-        worker->taste_ns = (now - worker->theft_ns) / runs + 1;
+    if (worker->steal_ns != 0 && runs != 0) {
+        worker->probe_run_ns = (now - worker->steal_ns) / runs + 1;
     }
-    worker->theft_ns = 0;
+    worker->steal_ns = 0;
 }
 
 trpi_task *
@@ -378,7 +380,7 @@ trpi_search(trpi_worker *worker)
     trpi_task *task = NULL;
     bool in_vain = false;
 
-    theft_judge(worker, start);
+    steal_judge(worker, start);
     (void)atomic_fetch_add_explicit(&sched->searching, 1, SEQ_CST);
     while (task == NULL &&
            worker->index < atomic_load_explicit(&sched->limit, RELAXED)) { /* it is 0 at the end */
@@ -386,18 +388,19 @@ trpi_search(trpi_worker *worker)
         atomic_store_explicit(&worker->progress,
                               atomic_load_explicit(&worker->progress, RELAXED) + 1,
                               memory_order_release);
-        task = look(worker);
+        task = shared_take(worker);
         if (task == NULL) {
             bool is_short = false;
 
-            task = look_at_others(worker, &is_short);
-            atomic_store_explicit(&sched->calm, task == NULL && (is_short || in_vain), RELAXED);
+            task = victims_steal(worker, &is_short);
+            atomic_store_explicit(&sched->wake_suppressed, task == NULL && (is_short || in_vain),
+                                  RELAXED);
         }
         if (task != NULL) {
             break;
         }
         if (trpi_sched_now(sched) - start < TRPI_SPIN_NS) {
-            wait_ns(sched, 1000);
+            spin_for_ns(sched, 1000);
             (void)sched_yield(); /* the core may be wanted: by a transport's thread that has work
                                   * for us, or by another process */
             continue;

@@ -30,7 +30,7 @@
 typedef struct timer_entry {
     trpi_wheel_node node; /* first: the wheel hands these out */
     trpi_timer what;
-    bool cancelled; /* while fire() has it: not to be called any more */
+    bool cancelled; /* while entries_fire() has it: not to be called any more */
     bool last;      /* the same: not to be repeated */
     uint32_t index;
     uint32_t generation;
@@ -155,7 +155,7 @@ trpi_timer_add(trpi_sched *sched, uint64_t delay_ms, trpi_timer_fn fn, void *arg
 }
 
 static void
-drop(const trpi_timer *what)
+timer_drop(const trpi_timer *what)
 {
     if (what->drop != NULL) {
         what->drop(what->arg, what->a, what->b);
@@ -180,7 +180,8 @@ trpi_timer_cancel_note(trpi_sched *sched, uint64_t id, uint32_t *cancelled)
                 dropped = entry->what;
                 entry_free(timers, entry);
             } else {
-                entry->cancelled = true; /* in the hands of fire(): passed over, or ended, there */
+                entry->cancelled =
+                    true; /* in the hands of entries_fire(): passed over, or ended, there */
             }
         }
     }
@@ -188,7 +189,7 @@ trpi_timer_cancel_note(trpi_sched *sched, uint64_t id, uint32_t *cancelled)
         __atomic_store_n(cancelled, 1, __ATOMIC_RELAXED); /* who loses finds it set: the lock */
     }
     pthread_mutex_unlock(&timers->lock);
-    drop(&dropped);
+    timer_drop(&dropped);
     return won;
 }
 
@@ -201,7 +202,7 @@ trpi_timer_cancel(trpi_sched *sched, uint64_t id)
 /* Under the lock, which is given up around fn and again (timer-T2). What has missed some of its
  * times comes once a tick until it has caught up: timer-T3. */
 static void
-fire_one(trpi_timers *timers, timer_entry *entry)
+entry_fire(trpi_timers *timers, timer_entry *entry)
 {
     trpi_timer what = entry->what;
     bool again = false, cancelled = entry->cancelled;
@@ -225,19 +226,19 @@ fire_one(trpi_timers *timers, timer_entry *entry)
         entry_free(timers, entry);
     }
     pthread_mutex_unlock(&timers->lock);
-    drop(&what);
+    timer_drop(&what);
     pthread_mutex_lock(&timers->lock);
 }
 
 static void
-fire(trpi_sched *sched, trpi_wheel_node *node)
+entries_fire(trpi_sched *sched, trpi_wheel_node *node)
 {
     while (node != NULL) {
         timer_entry *entry = (timer_entry *)(void *)node;
 
         node = node->next;
         entry->node.next = NULL;
-        fire_one(sched->timers, entry);
+        entry_fire(sched->timers, entry);
     }
 }
 
@@ -260,7 +261,7 @@ trpi_timers_take(trpi_sched *sched, void (*of)(void *arg, uint64_t a, uint64_t b
             entry_free(timers, entry);
             pthread_mutex_unlock(&timers->lock);
             each(user, what.arg);
-            drop(&what);
+            timer_drop(&what);
             pthread_mutex_lock(&timers->lock);
         } else {
             entry->last = true; /* it runs, or is about to */
@@ -271,7 +272,7 @@ trpi_timers_take(trpi_sched *sched, void (*of)(void *arg, uint64_t a, uint64_t b
 
 /* Under the lock. */
 static void
-wait_until(trpi_sched *sched, uint64_t tick)
+thread_wait_until(trpi_sched *sched, uint64_t tick)
 {
     trpi_timers *timers = sched->timers;
     struct timespec until;
@@ -309,14 +310,14 @@ timer_main(void *arg)
     while (!timers->stopping) {
         uint64_t tick = UINT64_MAX;
 
-        fire(sched, trpi_wheel_advance(&timers->wheel, now_tick(sched)));
+        entries_fire(sched, trpi_wheel_advance(&timers->wheel, now_tick(sched)));
         if (timers->stopping) {
             break;
         }
         if (!trpi_wheel_next(&timers->wheel, &tick)) {
             tick = UINT64_MAX;
         }
-        wait_until(sched, tick);
+        thread_wait_until(sched, tick);
     }
     pthread_mutex_unlock(&timers->lock);
     trpi_thread_ended(sched);
@@ -329,7 +330,7 @@ trpi_timers_fire(trpi_sched *sched)
     trpi_timers *timers = sched->timers;
 
     pthread_mutex_lock(&timers->lock);
-    fire(sched, trpi_wheel_advance(&timers->wheel, now_tick(sched)));
+    entries_fire(sched, trpi_wheel_advance(&timers->wheel, now_tick(sched)));
     pthread_mutex_unlock(&timers->lock);
 }
 
@@ -428,7 +429,7 @@ trpi_timers_free(trpi_sched *sched)
         return;
     }
     for (uint32_t i = 0; i < timers->chunks_count * CHUNK_ENTRIES; i++) {
-        drop(&timers->chunks[i / CHUNK_ENTRIES][i % CHUNK_ENTRIES].what);
+        timer_drop(&timers->chunks[i / CHUNK_ENTRIES][i % CHUNK_ENTRIES].what);
     }
     for (uint32_t i = 0; i < timers->chunks_count; i++) {
         trpi_free(timers->chunks[i]);

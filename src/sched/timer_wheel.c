@@ -9,7 +9,7 @@
  * Must hold.
  *   timer-wheel-W1  A node of level L > 0 is in a slot whose start lies after `now`; so next() of a
  *       level is its first occupied slot from now's digit on.
- *       (place, advance)
+ *       (node_place, advance)
  *       On the top level, which goes round, no slot but those before now's own one comes again.
  *   timer-wheel-W2  `occupied` has the bit of a slot exactly when its list has a node. (link,
  *       unlink)
@@ -85,7 +85,7 @@ link_node(trpi_timer_wheel *wheel, trpi_wheel_node *node, unsigned level, unsign
 
 /* Level and slot of a due tick after now (timer-wheel-W1). */
 static void
-place(trpi_timer_wheel *wheel, trpi_wheel_node *node)
+node_place(trpi_timer_wheel *wheel, trpi_wheel_node *node)
 {
     const unsigned top = wheel->bits * (wheel->levels - 1);
     const unsigned slots = 1u << wheel->bits;
@@ -111,7 +111,7 @@ trpi_wheel_add(trpi_timer_wheel *wheel, trpi_wheel_node *node, uint64_t due)
 {
     trpi_assert(node->prev == NULL);
     node->due = due > wheel->now ? due : wheel->now + 1;
-    place(wheel, node);
+    node_place(wheel, node);
 }
 
 bool
@@ -214,7 +214,7 @@ trpi_wheel_advance(trpi_timer_wheel *wheel, uint64_t now)
                 *last = node;
                 last = &node->next;
             } else {
-                place(wheel, node);
+                node_place(wheel, node);
             }
             node = following;
         }

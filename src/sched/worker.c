@@ -90,10 +90,10 @@ trpi_worker_number(const trpi_worker *worker)
     return atomic_load_explicit(&worker->number, memory_order_relaxed);
 }
 
-trpi_keeper *
-trpi_worker_keeper(trpi_worker *worker)
+trpi_handoff *
+trpi_worker_handoff(trpi_worker *worker)
 {
-    return &worker->keeper;
+    return &worker->handoff;
 }
 
 void
@@ -114,7 +114,7 @@ trpi_worker_defer_to(trpi_worker *worker, uint16_t home)
 /* ---- after a run ----------------------------------------------------------------------------- */
 
 static void
-held_is_over(void *arg, uint64_t task, uint64_t zero)
+hold_expired(void *arg, uint64_t task, uint64_t zero)
 {
     (void)zero;
     trpi_sched_inject(arg, (trpi_task *)(uintptr_t)task);
@@ -123,11 +123,11 @@ held_is_over(void *arg, uint64_t task, uint64_t zero)
 /* The receiver waits for something else than a worker (a network): run the task again after 1 to 2
  * ms. (Apart: it needs a stack frame that a compiler guards, which each settling would pay.) */
 static NOINLINE bool
-hold(trpi_worker *worker, trpi_task *task)
+task_hold(trpi_worker *worker, trpi_task *task)
 {
     uint64_t id;
 
-    return trpi_timer_add(worker->sched, TRPI_DEFER_NS_MAX / 1000000u, held_is_over, worker->sched,
+    return trpi_timer_add(worker->sched, TRPI_DEFER_NS_MAX / 1000000u, hold_expired, worker->sched,
                           (uint64_t)(uintptr_t)task, 0, &id) == TRP_OK;
 }
 
@@ -145,7 +145,7 @@ trpi_worker_settle(trpi_worker *worker, trpi_task *task, trpi_run_result result)
         uint32_t limit = atomic_load_explicit(&worker->sched->limit, RELAXED);
         trpi_worker *at = worker;
 
-        if (worker->defer_to == TRPI_DEFER_HOLD && hold(worker, task)) {
+        if (worker->defer_to == TRPI_DEFER_HOLD && task_hold(worker, task)) {
             return;
         }
         if (worker->defer_to < worker->sched->pool_count) { /* a private worker has no deferred */
@@ -269,7 +269,7 @@ trpi_worker_new(trpi_sched *sched, uint16_t index, bool is_private, trpi_worker 
     worker->sched = sched;
     worker->index = index;
     worker->is_private = is_private;
-    worker->keeper.fenced = !sched->membarrier;
+    worker->handoff.fenced = !sched->membarrier;
     atomic_init(&worker->inject_countdown, TRPI_INJECT_RUNS);
     worker->victim = index;
     (void)snprintf(worker->name, sizeof worker->name, "%.8s-%c%u", sched->name,

@@ -18,7 +18,7 @@ enum { TRPI_TRIMS_OWN = 1, TRPI_TRIMS_ALL = 2 };
 
 /* Tasks that wait until their worker has nothing better, in two ages: what is in `old` when the
  * next age begins is due. The lock is held for a few instructions. */
-typedef struct trpi_waiting {
+typedef struct trpi_deferred_tasks {
     pthread_mutex_t lock;
     _Atomic uint32_t count; /* relaxed hint for the test "empty"; exact under the lock */
     trpi_task_list young, old, due;
@@ -26,7 +26,7 @@ typedef struct trpi_waiting {
     uint32_t due_place;         /* the worker's: ring place of the due task that was let in last */
     bool any_due;               /* the worker's: hint */
     _Atomic uint64_t stolen_ns; /* when a thief took one; relaxed */
-} trpi_waiting;
+} trpi_deferred_tasks;
 
 struct trpi_worker {
     /* the owner's */
@@ -35,17 +35,18 @@ struct trpi_worker {
     uint16_t defer_to;
     bool is_private;
     uint32_t slot_wins;
-    uint32_t keep_pause;                  /* runs until the next offer to keep a task */
-    _Atomic uint32_t inject_countdown;    /* the owner's; others may set 0, relaxed: a hint */
-    uint32_t gang_countdown, gang_stride; /* looks at the injection queue to one at the gang */
-    uint64_t gang_looked_ns;
-    uint64_t hostage_ns;       /* when the run of the worker that is looked after was first seen */
-    uint64_t hostage_progress; /* its progress then */
-    uint32_t hostage_of;       /* its index */
+    uint32_t handoff_pause;            /* runs until the next offer to keep a task */
+    _Atomic uint32_t inject_countdown; /* the owner's; others may set 0, relaxed: a hint */
+    uint32_t parallelism_countdown,
+        parallelism_stride; /* looks at the injection queue to one at the gang */
+    uint64_t parallelism_checked_ns;
+    uint64_t watched_since_ns; /* when the run of the worker that is looked after was first seen */
+    uint64_t watched_progress; /* its progress then */
+    uint32_t watched_index;    /* its index */
     uint32_t victim;           /* where the next theft starts */
-    uint64_t theft_ns; /* when it took something, and its progress then; 0: it is judged already */
-    uint64_t theft_progress;
-    uint64_t taste_ns; /* how long the runs were that came of that; 0: not known */
+    uint64_t steal_ns; /* when it took something, and its progress then; 0: it is judged already */
+    uint64_t steal_progress;
+    uint64_t probe_run_ns; /* how long the runs were that came of that; 0: not known */
     pthread_t thread;
     bool thread_made;
     _Atomic int cpu_clock; /* of the thread, 0: none yet; written by it, relaxed: a look */
@@ -56,16 +57,16 @@ struct trpi_worker {
     _Atomic uint32_t ring_tail; /* owner, release; pairs with acquire of thieves */
     _Atomic(trpi_task *) slot;  /* the LIFO slot: see trpi_slot_enter() */
     _Atomic uint64_t progress;  /* +1 after each run, release: quiescent state, and sign of life */
-    trpi_keeper keeper;
+    trpi_handoff handoff;
     _Alignas(TRPI_CACHE_LINE) _Atomic(trpi_task *) ring[TRPI_RING_TASKS];
 
     /* written by others */
     _Alignas(TRPI_CACHE_LINE) _Atomic uint32_t woken; /* futex word: 0 sleeping, 1 told to wake */
-    _Atomic bool asleep;       /* seq_cst; pair: wake_if_asleep() and sleep_prepare() */
-    _Atomic uint32_t sits_out; /* futex word: 1 while it waits in gang.c */
-    bool in_sleepers;          /* sleep_lock */
-    trpi_worker *sleep_next;   /* sleep_lock */
-    trpi_waiting deferred;
+    _Atomic bool asleep;     /* seq_cst; pair: wake_if_asleep() and sleep_prepare() */
+    _Atomic uint32_t parked; /* futex word: 1 while it waits in parallelism.c */
+    bool in_sleepers;        /* sleep_lock */
+    trpi_worker *sleep_next; /* sleep_lock */
+    trpi_deferred_tasks deferred;
 
     /* private workers: their queue */
     _Alignas(TRPI_CACHE_LINE) pthread_mutex_t queue_lock;
@@ -81,23 +82,23 @@ struct trpi_worker {
     _Alignas(TRPI_CACHE_LINE) unsigned char data[];
 };
 
-#define TRPI_GANG_PAIRS 3u /* of measures: with the limit as it is, and with another one */
-/* How many workers share the work: gang.c. */
-typedef struct trpi_gang {
+#define TRPI_PARALLELISM_PAIRS 3u /* of measures: with the limit as it is, and with another one */
+/* How many workers share the work: parallelism.c. */
+typedef struct trpi_parallelism {
     _Atomic uint32_t turn; /* 1: a worker is at the fields below; acquire, release */
     uint32_t state;
-    uint32_t limits[2];                 /* what is compared: the one that was, another one */
-    uint64_t rates[2][TRPI_GANG_PAIRS]; /* work in a second with each */
-    uint32_t measures;                  /* taken so far */
-    bool up;                            /* the direction of the next trial */
-    bool first;                         /* nothing was seen yet */
-    bool ordered;                       /* a watch before its time, which was due_ns */
+    uint32_t limits[2];                        /* what is compared: the one that was, another one */
+    uint64_t rates[2][TRPI_PARALLELISM_PAIRS]; /* work in a second with each */
+    uint32_t measures;                         /* taken so far */
+    bool up;                                   /* the direction of the next trial */
+    bool first;                                /* nothing was seen yet */
+    bool requested;                            /* a watch before its time, which was due_ns */
     uint64_t due_ns;
     uint64_t until_ns;    /* end of the present state */
     uint64_t since_ns;    /* start of what is being measured */
     uint64_t work;        /* done until then */
     uint64_t interval_ns; /* between trials */
-} trpi_gang;
+} trpi_parallelism;
 
 typedef struct trpi_timers trpi_timers; /* timer.c */
 
@@ -121,7 +122,7 @@ struct trpi_sched {
     /* Workers below it run; 0: the scheduler stops. Looked at before each run. */
     _Alignas(TRPI_CACHE_LINE) _Atomic uint32_t limit;
     _Atomic bool stopping;
-    _Atomic bool calm; /* relaxed hint: sleep-L5 */
+    _Atomic bool wake_suppressed; /* relaxed hint: sleep-L5 */
     _Atomic(trpi_worker *)
         workers[TRPI_POOL_MAX + TRPI_PRIVATE_MAX]; /* set once, release; never unset */
 
@@ -154,7 +155,7 @@ struct trpi_sched {
     uint64_t *grace_progress;     /* timer thread: of each worker at its start */
     int grace_step;               /* timer thread */
     bool retire_armed;            /* retire_lock: a timer is on its way */
-    _Alignas(TRPI_CACHE_LINE) trpi_gang gang;
+    _Alignas(TRPI_CACHE_LINE) trpi_parallelism parallelism;
     _Alignas(TRPI_CACHE_LINE) _Atomic uint32_t foreign_phase;
     _Alignas(TRPI_CACHE_LINE) _Atomic uint32_t foreign_count[2];
 };
@@ -229,9 +230,9 @@ trpi_task_list_append(trpi_task_list *list, trpi_task_list *more)
 }
 
 /* queue.c */
-void trpi_slot_enter_slowly(trpi_worker *worker);
+void trpi_slot_enter_slow(trpi_worker *worker);
 trpi_task *trpi_slot_steal(trpi_worker *victim); /* or the one that is kept */
-trpi_task *trpi_kept_steal(trpi_worker *victim);
+trpi_task *trpi_retained_steal(trpi_worker *victim);
 void trpi_ring_push(trpi_worker *worker, trpi_task *task);
 trpi_task *trpi_ring_pop(trpi_worker *worker);
 /* Return NULL, or the invariant that is broken: queue-Q1, queue-Q2, sched-S1. By the owner, between
@@ -261,15 +262,15 @@ trpi_task *trpi_search(trpi_worker *worker);
 void trpi_trim(trpi_worker *worker, uint32_t trims);
 bool trpi_has_tasks(trpi_worker *victim); /* a hint */
 /* From a worker that has not moved for long; NULL: there is nothing. */
-trpi_task *trpi_stuck_take(trpi_worker *thief, trpi_worker *victim, uint32_t at_most);
+trpi_task *trpi_stuck_steal(trpi_worker *thief, trpi_worker *victim, uint32_t at_most);
 bool trpi_futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns);
 void trpi_futex_wake(_Atomic uint32_t *word);
 
-/* gang.c */
-void trpi_gang_init(trpi_sched *sched);
-void trpi_gang_look(trpi_worker *worker);    /* now and then, by whoever runs */
-void trpi_gang_sit_out(trpi_worker *worker); /* its index is not below the limit */
-void trpi_gang_stop(trpi_sched *sched);
+/* parallelism.c */
+void trpi_parallelism_init(trpi_sched *sched);
+void trpi_parallelism_adjust(trpi_worker *worker); /* now and then, by whoever runs */
+void trpi_parallelism_park(trpi_worker *worker);   /* its index is not below the limit */
+void trpi_parallelism_stop(trpi_sched *sched);
 
 /* private.c */
 void trpi_private_push(trpi_sched *sched, trpi_task *task);
@@ -327,12 +328,12 @@ void trpi_retire_all(trpi_sched *sched);          /* every thread has ended */
 static inline void
 trpi_slot_enter(trpi_worker *worker)
 {
-    atomic_store_explicit(&worker->keeper.busy, 1, memory_order_relaxed);
+    atomic_store_explicit(&worker->handoff.busy, 1, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);
     /* acquire: pairs with the thief's release of steal_req, after which all is as it left it */
-    if (UNLIKELY(atomic_load_explicit(&worker->keeper.steal_req, memory_order_acquire) != 0 ||
-                 worker->keeper.fenced)) {
-        trpi_slot_enter_slowly(worker);
+    if (UNLIKELY(atomic_load_explicit(&worker->handoff.steal_req, memory_order_acquire) != 0 ||
+                 worker->handoff.fenced)) {
+        trpi_slot_enter_slow(worker);
     }
 }
 
@@ -340,7 +341,7 @@ static inline void
 trpi_slot_leave(trpi_worker *worker)
 {
     /* release: pairs with the thief's acquire of busy == 0 */
-    atomic_store_explicit(&worker->keeper.busy, 0, memory_order_release);
+    atomic_store_explicit(&worker->handoff.busy, 0, memory_order_release);
 }
 
 static inline uint32_t
@@ -375,7 +376,7 @@ trpi_ring_take(trpi_worker *worker)
 
 /* The next task of this worker's own: from the slot, so many times in a row, then from the ring. */
 static inline trpi_task *
-trpi_own_take(trpi_worker *worker)
+trpi_local_take(trpi_worker *worker)
 {
     trpi_task *task, *other;
 
@@ -399,13 +400,13 @@ trpi_own_take(trpi_worker *worker)
 
 /* Keep task (NULL: none). Returns the one that was kept before. */
 static inline trpi_task *
-trpi_keep(trpi_worker *worker, trpi_task *task)
+trpi_handoff_exchange(trpi_worker *worker, trpi_task *task)
 {
     trpi_task *before;
 
     trpi_slot_enter(worker);
-    before = atomic_load_explicit(&worker->keeper.task, memory_order_relaxed);
-    atomic_store_explicit(&worker->keeper.task, task, memory_order_relaxed);
+    before = atomic_load_explicit(&worker->handoff.task, memory_order_relaxed);
+    atomic_store_explicit(&worker->handoff.task, task, memory_order_relaxed);
     trpi_slot_leave(worker);
     return before;
 }

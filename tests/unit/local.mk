@@ -27,8 +27,8 @@ check_PROGRAMS += tests/unit/sched/sched_tests
 tests_unit_sched_sched_tests_LDADD = $(unit_ldadd)
 tests_unit_sched_sched_tests_SOURCES = \
 	tests/unit/sched/driven_test.c \
-	tests/unit/sched/gang_test.c \
-	tests/unit/sched/gang_trial_test.c \
+	tests/unit/sched/parallelism_test.c \
+	tests/unit/sched/parallelism_trial_test.c \
 	tests/unit/sched/queue_test.c \
 	tests/unit/sched/sched_test.c \
 	tests/unit/sched/timer_test.c \
@@ -41,7 +41,7 @@ tests_unit_actor_actor_tests_SOURCES = \
 	tests/unit/actor/alias_test.c \
 	tests/unit/actor/ask_test.c \
 	tests/unit/actor/behaviour_test.c \
-	tests/unit/actor/box_test.c \
+	tests/unit/actor/bounded_mailbox_test.c \
 	tests/unit/actor/calling_test.c \
 	tests/unit/actor/cell_test.c \
 	tests/unit/actor/children_test.c \
@@ -52,7 +52,7 @@ tests_unit_actor_actor_tests_SOURCES = \
 	tests/unit/actor/extension_test.c \
 	tests/unit/actor/gate_test.c \
 	tests/unit/actor/guardian_test.c \
-	tests/unit/actor/handed_test.c \
+	tests/unit/actor/direct_delivery_test.c \
 	tests/unit/actor/inbound_test.c \
 	tests/unit/actor/interaction_test.c \
 	tests/unit/actor/life_test.c \
@@ -85,7 +85,7 @@ tests_unit_actor_actor_tests_SOURCES = \
 	tests/unit/actor/supervise_test.c \
 	tests/unit/actor/switches_test.c \
 	tests/unit/actor/system_test.c \
-	tests/unit/actor/team_test.c \
+	tests/unit/actor/shared_mailbox_test.c \
 	tests/unit/actor/tell_test.c \
 	tests/unit/actor/test_actor_test.c \
 	tests/unit/actor/threads_test.c \

@@ -25,7 +25,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "actor/kernel/box.h"
+#include "actor/kernel/bounded_mailbox.h"
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/mutex.h"
@@ -367,7 +367,7 @@ trpi_deployed_make(trp_ctx *ctx, trpi_cell *guardian, trp_ref deputy, void *arg)
             err = enter(ctx, state, deputy, actor);
             if (err == TRP_OK) {
                 supervisor_remember(ctx, o);
-                trpi_slot_publish(ctx, cell, trpi_box_kind(cell));
+                trpi_slot_publish(ctx, cell, trpi_mailbox_cell_kind(cell));
                 (void)trpi_remote_signal(ctx->system, TRPI_SIGNAL_DEPLOYED, deputy, actor, 0);
             } else {
                 trpi_child_abandon(ctx, guardian, cell);

@@ -93,7 +93,7 @@ cell_drain(trp_system *system, trpi_cell *cell, trpi_msg_cache *cache)
     while (sysmsg != NULL) {
         trpi_sysmsg *next = sysmsg->next;
 
-        system->above->order_drop(system, sysmsg);
+        system->hooks->order_drop(system, sysmsg);
         trpi_block_free(cache, sysmsg, sizeof *sysmsg);
         sysmsg = next;
     }
@@ -102,7 +102,7 @@ cell_drain(trp_system *system, trpi_cell *cell, trpi_msg_cache *cache)
             trpi_msg_free(cache, done);
         }
         if (msg->priv_type == TRPI_TYPE_MARK) {
-            system->above->mark_reached(msg); /* marks-K1 */
+            system->hooks->mark_reached(msg); /* marks-K1 */
         }
     }
     if (cell->tail != trpi_cell_stub(cell)) {

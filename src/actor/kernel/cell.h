@@ -65,13 +65,14 @@ enum trpi_kind {
     TRPI_KIND_SERVICE = 4,     /* what an upper room made: service.c's ops */
     TRPI_KIND_DEPUTY = 5,      /* an actor that stands for one on another node (deputy.c) */
     TRPI_KIND_ROUTER = 6,      /* an actor whose tellers ask routed.c first where to */
-    TRPI_KIND_BOXED = 7        /* an actor whose tellers ask box.c first whether there is room */
+    TRPI_KIND_BOUNDED =
+        7 /* an actor whose tellers ask bounded_mailbox.c first whether there is room */
 };
 
 static inline bool
 trpi_kind_is_actor(uint8_t kind)
 {
-    return kind == TRPI_KIND_ACTOR || (kind >= TRPI_KIND_DEPUTY && kind <= TRPI_KIND_BOXED);
+    return kind == TRPI_KIND_ACTOR || (kind >= TRPI_KIND_DEPUTY && kind <= TRPI_KIND_BOUNDED);
 }
 
 /* Kinds other than actor get their messages here; they have no behaviour, children or supervisor.

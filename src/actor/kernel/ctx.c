@@ -51,7 +51,7 @@ foreign_make_key(void)
                              foreign_free); /* no key left: contexts live until exit */
 }
 
-static trpi_keeper nobodys; /* keeps nothing, ever */
+static trpi_handoff nobodys; /* keeps nothing, ever */
 
 /* A ctx of this thread that is used for no other system. */
 static trp_ctx *
@@ -79,7 +79,7 @@ foreign_get(trp_system *system)
         trpi_free(ctx);
         (void)nanosleep(&pause, NULL); /* telling cannot fail by contract */
     }
-    ctx->keeper = &nobodys;
+    ctx->handoff = &nobodys;
     ctx->foreign_next = foreign_first;
     foreign_first = ctx;
     (void)pthread_setspecific(foreign_key, ctx);
@@ -100,15 +100,15 @@ trpi_enter(trp_system *system)
         ctx->system = system;
         ctx->log_gate = &system->log_gate;
         ctx->cells = system->cells;
-        ctx->near_node = system->near_node;
+        ctx->fast_path_node = system->fast_path_node;
         ctx->stats = &system->foreign_stats;
         ctx->cell = NULL;
         ctx->msg = NULL;
         ctx->self = (trp_ref)TRP_REF_NONE;
         ctx->chaining = false;
-        ctx->cut = false;
-        ctx->cut_told = 0;
-        ctx->cut_box = (trp_ref)TRP_REF_NONE;
+        ctx->throttled = false;
+        ctx->throttled_msgs = 0;
+        ctx->full_mailbox = (trp_ref)TRP_REF_NONE;
         if (++ctx->run == 0) {
             memset(ctx->chains, 0, sizeof ctx->chains);
             ctx->run = 1;
@@ -176,10 +176,10 @@ trpi_ctx_init_worker(trp_ctx *ctx, trp_system *system, trpi_worker *worker)
     ctx->system = system;
     ctx->log_gate = &system->log_gate;
     ctx->worker = worker;
-    ctx->keeper = trpi_worker_keeper(worker);
+    ctx->handoff = trpi_worker_handoff(worker);
     ctx->index = (uint16_t)trpi_worker_index(worker);
     ctx->cells = system->cells;
-    ctx->near_node = system->near_node;
+    ctx->fast_path_node = system->fast_path_node;
     ctx->turn_more = system->options.throughput - 1;
     ctx->stats = &ctx->own_stats;    /* kept when a private worker's place is used again */
     ctx->self.node = TRPI_NODE_SELF; /* the rest of it is each turn's */
@@ -210,7 +210,7 @@ trpi_carry(trp_ctx *ctx, const trp_interaction *interaction)
     const trp_interaction *before = ctx->carried;
 
     ctx->carried = interaction;
-    ctx->near_node = interaction == NULL ? ctx->system->near_node : 0;
+    ctx->fast_path_node = interaction == NULL ? ctx->system->fast_path_node : 0;
     return before;
 }
 

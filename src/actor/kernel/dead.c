@@ -13,5 +13,5 @@ trpi_dead(trp_ctx *ctx, trp_ref to, const trp_msg *msg, trp_dead_reason reason)
         return; /* it waits in the store for the next one there: durable-U2 */
     }
     trpi_count(ctx, &ctx->stats->dead[reason], 1);
-    ctx->system->above->dead(ctx, to, msg, reason);
+    ctx->system->hooks->dead(ctx, to, msg, reason);
 }

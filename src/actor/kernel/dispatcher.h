@@ -25,11 +25,11 @@ typedef struct trpi_dispatcher {
     char mailbox_id[TRP_DISPATCHER_ID_BYTES_MAX + 1];
     uint8_t number;
     uint32_t threads_max;
-    struct trpi_team *team;  /* BALANCING */
-    bool lends, lent;        /* made for one router at a time; under the table's lock */
-    uint64_t deadline_ns;    /* of a turn; 0: none */
-    _Atomic uint32_t actors; /* relaxed: statistics */
-    _Atomic uint32_t turn;   /* AFFINITY: whose turn it is to get the next actor; relaxed */
+    struct trpi_shared_mailbox *shared; /* BALANCING */
+    bool lends, lent;                   /* made for one router at a time; under the table's lock */
+    uint64_t deadline_ns;               /* of a turn; 0: none */
+    _Atomic uint32_t actors;            /* relaxed: statistics */
+    _Atomic uint32_t turn; /* AFFINITY: whose turn it is to get the next actor; relaxed */
     /* AFFINITY: threads made so far; release, under the table's lock */
     _Atomic uint32_t homes_count;
     /* SYSTEM: the first is its thread, written before there are actors */
@@ -67,15 +67,15 @@ trp_err trpi_dispatcher_join(trp_ctx *ctx, trpi_cell *cell, trpi_dispatcher *dis
 /* The cell has ended, or will not live: undo join. With the token. */
 void trpi_dispatcher_leave(trp_ctx *ctx, trpi_cell *cell);
 
-/* ---- here.c: turns on the thread that hands the task in -------------------------------------- */
-void trpi_here(void *arg, trpi_task *task); /* the scheduler's op */
+/* ---- nested_turn.c: turns on the thread that submits the task -------------------------------- */
+void trpi_nested(void *arg, trpi_task *task); /* the scheduler's op */
 /* Between these, tasks that would run here wait: locks are held. */
-void trpi_here_hold(trp_ctx *ctx);
-void trpi_here_release(trp_ctx *ctx);
+void trpi_nested_hold(trp_ctx *ctx);
+void trpi_nested_release(trp_ctx *ctx);
 /* A thread that is no actor told a cell which another one is running: wait until that is through,
- * or TRPI_HERE_WAIT_MS. */
-void trpi_here_wait(const trpi_cell *cell);
-#define TRPI_HERE_WAIT_MS 1000u
+ * or TRPI_NESTED_WAIT_MS. */
+void trpi_nested_wait(const trpi_cell *cell);
+#define TRPI_NESTED_WAIT_MS 1000u
 /* Run one turn in a frame of its own inside whatever this thread does. */
 trpi_run_result trpi_run_nested(trp_ctx *ctx, trpi_task *task);
 

@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "actor/kernel/box.h"
+#include "actor/kernel/bounded_mailbox.h"
 #include "actor/kernel/open.h"
-#include "actor/kernel/team.h"
+#include "actor/kernel/shared_mailbox.h"
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/atomics.h"
@@ -101,8 +101,8 @@ entry_make(trp_system *system, const char *id, const trp_dispatcher_options *opt
         entry->options.shutdown_timeout_ms = TRP_DISPATCHER_SHUTDOWN_DEFAULT_MS;
     }
     if (options->kind == TRP_DISPATCHER_BALANCING) {
-        entry->team = trpi_team_new(options->no_teamwork == 0);
-        if (entry->team == NULL) {
+        entry->shared = trpi_shared_new(options->no_teamwork == 0);
+        if (entry->shared == NULL) {
             trpi_free(entry);
             return TRP_ENOMEM;
         }
@@ -118,7 +118,7 @@ entry_make(trp_system *system, const char *id, const trp_dispatcher_options *opt
         err = trpi_sched_group_new(system->sched, entry->number, &group);
     }
     if (err != TRP_OK) {
-        trpi_team_free(entry->team);
+        trpi_shared_free(entry->shared);
         trpi_free(entry);
         return err;
     }
@@ -160,12 +160,12 @@ trp_dispatcher_register(trp_system *system, const char *id, const trp_dispatcher
         return TRP_EINVAL;
     }
     if (options->mailbox != NULL) {
-        const trpi_box_type *type = trpi_box_type_find(system, options->mailbox);
+        const trpi_mailbox_type *type = trpi_mailbox_type_find(system, options->mailbox);
 
         if (type == NULL) {
             return TRP_ENOENT;
         }
-        if (options->kind == TRP_DISPATCHER_BALANCING && !trpi_box_can_share(type)) {
+        if (options->kind == TRP_DISPATCHER_BALANCING && !trpi_mailbox_type_can_share(type)) {
             return TRP_EINVAL;
         }
     }
@@ -235,7 +235,7 @@ trpi_dispatchers_free(trp_system *system)
         trpi_free(job);
     }
     for (uint32_t i = 0; i < atomic_load_explicit(&all->count, RELAXED); i++) {
-        trpi_team_free(all->entries[i]->team);
+        trpi_shared_free(all->entries[i]->shared);
         trpi_free(all->entries[i]);
     }
     trpi_mutex_destroy(&all->lock);
@@ -259,7 +259,7 @@ trpi_balancing_borrow(trp_system *system, char *id, size_t bytes)
     for (uint32_t i = 0; i < count && found == NULL; i++) {
         trpi_dispatcher *entry = all->entries[i];
 
-        if (entry->lends && !entry->lent && trpi_team_is_empty(entry->team)) {
+        if (entry->lends && !entry->lent && trpi_shared_is_empty(entry->shared)) {
             found = entry;
         }
     }

@@ -94,7 +94,7 @@ typedef struct object_search {
 } object_search;
 
 static bool
-contains(const struct dl_phdr_info *info, uintptr_t address)
+object_contains(const struct dl_phdr_info *info, uintptr_t address)
 {
     bool found = false;
 
@@ -113,7 +113,7 @@ object_look(struct dl_phdr_info *info, size_t size, void *arg)
     object_search *search = arg;
 
     (void)size;
-    search->found = contains(info, search->inside);
+    search->found = object_contains(info, search->inside);
     search->is_program = search->found && info->dlpi_name[0] == 0; /* it has no name */
     return search->found;
 }
@@ -123,10 +123,10 @@ static int
 object_trust(struct dl_phdr_info *info, size_t size, void *arg)
 {
     const object_search *search = arg;
-    bool ours = info->dlpi_name[0] != 0 && contains(info, (uintptr_t)trpi_fault_open);
+    bool ours = info->dlpi_name[0] != 0 && object_contains(info, (uintptr_t)trpi_fault_open);
 
     (void)size;
-    if (search->inside != 0 ? !contains(info, search->inside) : info->dlpi_name[0] != 0) {
+    if (search->inside != 0 ? !object_contains(info, search->inside) : info->dlpi_name[0] != 0) {
         return 0;
     }
     for (unsigned i = 0; i < info->dlpi_phnum && !ours; i++) {
@@ -243,7 +243,7 @@ typedef struct text {
 } text;
 
 static void
-put(text *t, const char *words)
+text_put(text *t, const char *words)
 {
     while (*words != 0 && t->at < t->end) {
         *t->at++ = *words++;
@@ -252,7 +252,7 @@ put(text *t, const char *words)
 }
 
 static void
-put_hex(text *t, uintptr_t number)
+text_put_hex(text *t, uintptr_t number)
 {
     char digits[2 * sizeof number + 1];
     size_t at = sizeof digits - 1;
@@ -262,32 +262,32 @@ put_hex(text *t, uintptr_t number)
         digits[--at] = "0123456789abcdef"[number & 15u];
         number >>= 4;
     } while (number != 0);
-    put(t, "0x");
-    put(t, digits + at);
+    text_put(t, "0x");
+    text_put(t, digits + at);
 }
 
 /* "SIGSEGV at address 0x10, code 0x5555" */
 static void
-put_fault(text *t, int index, const siginfo_t *info, const ucontext_t *context)
+text_put_fault(text *t, int index, const siginfo_t *info, const ucontext_t *context)
 {
     uintptr_t address = (uintptr_t)info->si_addr;
 
-    put(t, names[index]);
+    text_put(t, names[index]);
     if (index < 2 && info->si_code > 0) {
         if (here.low != 0 && address < here.low + GUARD_REACH &&
             address + GUARD_REACH >= here.low) {
-            put(t, " (stack overflow)");
+            text_put(t, " (stack overflow)");
         }
-        put(t, " at address ");
-        put_hex(t, address);
+        text_put(t, " at address ");
+        text_put_hex(t, address);
     }
-    put(t, ", code ");
-    put_hex(t, pc_of(context));
+    text_put(t, ", code ");
+    text_put_hex(t, pc_of(context));
 }
 
 /* The path of a cell that does not end meanwhile: its token is held by this thread. */
 static void
-put_path(text *t, const trp_ctx *ctx, const trpi_cell *cell)
+text_put_path(text *t, const trp_ctx *ctx, const trpi_cell *cell)
 {
     const trpi_cell *line[TRP_PATH_DEPTH_MAX + 2];
     unsigned depth = 0;
@@ -299,34 +299,34 @@ put_path(text *t, const trp_ctx *ctx, const trpi_cell *cell)
     while (depth-- > 0) {
         char name[TRP_NAME_BYTES_MAX + 1];
 
-        ctx->system->above->name_try(ctx->system, line[depth], name, sizeof name);
-        put(t, "/");
-        put(t, name);
+        ctx->system->hooks->name_try(ctx->system, line[depth], name, sizeof name);
+        text_put(t, "/");
+        text_put(t, name);
     }
 }
 
 /* fault-V3. The last line of this process. */
 static void
-tell(const trp_ctx *ctx, int index, const siginfo_t *info, const ucontext_t *context)
+crash_line_write(const trp_ctx *ctx, int index, const siginfo_t *info, const ucontext_t *context)
 {
     char line[1024];
     text t = { line, line + sizeof line - 2 };
     const trp_type *type = ctx->msg == NULL ? NULL : trpi_type_get(ctx->msg->priv_type);
     ssize_t written;
 
-    put(&t, "troupe: ");
-    put_fault(&t, index, info, context);
-    put(&t, ": actor ");
-    put_path(&t, ctx, ctx->cell);
-    put(&t, " of system ");
-    put(&t, ctx->system->name);
+    text_put(&t, "troupe: ");
+    text_put_fault(&t, index, info, context);
+    text_put(&t, ": actor ");
+    text_put_path(&t, ctx, ctx->cell);
+    text_put(&t, " of system ");
+    text_put(&t, ctx->system->name);
     if (ctx->cell->ops == NULL && ctx->cell->behaviour != NULL) {
-        put(&t, ", behaviour ");
-        put(&t, ctx->cell->behaviour->name);
+        text_put(&t, ", behaviour ");
+        text_put(&t, ctx->cell->behaviour->name);
     }
     if (type != NULL) {
-        put(&t, ", handling ");
-        put(&t, type->name);
+        text_put(&t, ", handling ");
+        text_put(&t, type->name);
     }
     *t.at++ = '\n';
     written = write(STDERR_FILENO, line, (size_t)(t.at - line));
@@ -337,7 +337,7 @@ tell(const trp_ctx *ctx, int index, const siginfo_t *info, const ucontext_t *con
 
 /* fault-V4 */
 static void
-chain(int index, siginfo_t *info, void *context)
+previous_handler_call(int index, siginfo_t *info, void *context)
 {
     const struct sigaction *before = &previous[index];
     struct sigaction by_default;
@@ -378,23 +378,23 @@ on_fault(int number, siginfo_t *info, void *context)
             what->file = NULL;
             what->line = 0;
             what->actor = ctx->self;
-            put_fault(&t, index, info, context);
+            text_put_fault(&t, index, info, context);
             here.busy = 0;
             _longjmp(*ctx->jump, 1); /* the mask is as it was: SA_NODEFER, and sa_mask is empty */
         }
         if (!here.told) {
             here.told = 1;
-            tell(ctx, index, info, context);
+            crash_line_write(ctx, index, info, context);
         }
         here.busy = 0;
     }
-    chain(index, info, context);
+    previous_handler_call(index, info, context);
 }
 
 /* ---- installing ------------------------------------------------------------------------------ */
 
 static trp_err
-install(void)
+handlers_install(void)
 {
     struct sigaction ours;
 
@@ -417,7 +417,7 @@ install(void)
 
 /* Remove our handlers. A later handler may call ours as its previous one: then ours stays. */
 static void
-uninstall(void)
+handlers_remove(void)
 {
     for (int i = 0; i < FAULTS; i++) {
         struct sigaction now;
@@ -445,13 +445,13 @@ trpi_fault_open(trp_system *system)
         (!FAULT_TRAP_SUPPORTED || !library_is_apart())) {
         err = TRP_EUNSUPPORTED;
     } else {
-        err = install();
+        err = handlers_install();
     }
     if (err == TRP_OK) {
         systems++;
         system->faults_open = true;
     } else if (systems == 0) {
-        uninstall();
+        handlers_remove();
     }
     pthread_mutex_unlock(&lock);
     return err;
@@ -467,7 +467,7 @@ trpi_fault_close(trp_system *system)
     pthread_mutex_lock(&lock);
     trpi_assert(systems > 0);
     if (--systems == 0) {
-        uninstall();
+        handlers_remove();
     }
     pthread_mutex_unlock(&lock);
 }

@@ -3,8 +3,8 @@
  * Why.     A few messages carry more than a payload. They pay for it, the others do not.
  * Shape.   header | payload, to 16 bytes | trailer      a flag in the header says that it is there
  *          handling such a message: ctx->carried -> its trailer; trpi_tell() copies it behind what
- *          it makes. trp_tell() does not look: while something is carried, ctx->near_node is 0, so
- *          that its short way is closed by a comparison which it makes anyway.
+ *          it makes. trp_tell() does not test for that: while an interaction is carried,
+ *          ctx->fast_path_node is 0, so a comparison that it makes anyway closes its fast path.
  * Must hold.
  *   interaction-I1  carried is set only during one message's handling, and put back on every way
  *       out of it: such a message is always handled inside trpi_run_guarded().

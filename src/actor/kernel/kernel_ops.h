@@ -71,9 +71,9 @@ typedef struct trpi_kernel_ops {
     /* Is to one of them? */
     bool (*proxy_slows)(trp_system *system, trp_ref to);
     /* trp_try_tell() through this proxy, and its way back. */
-    trp_err (*proxy_admit)(trp_ctx *ctx, struct trpi_cell *proxy, trp_ref to, size_t bytes,
-                           bool *ret_promised);
-    void (*proxy_forgo)(struct trpi_cell *proxy, size_t bytes);
+    trp_err (*proxy_reserve)(trp_ctx *ctx, struct trpi_cell *proxy, trp_ref to, size_t bytes,
+                             bool *ret_reserved);
+    void (*proxy_unreserve)(struct trpi_cell *proxy, size_t bytes);
 
     /* ---- names for people (misuse.c, fault.c); the room naming ---- */
     size_t (*path)(trp_system *system, trp_ref ref, char *buffer, size_t bytes);

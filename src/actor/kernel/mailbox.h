@@ -83,17 +83,17 @@ trpi_mailbox_push(trpi_cell *cell, trp_msg *first, trp_msg *last)
 
 /* ---- with the token -------------------------------------------------------------------------- */
 
-#define TRPI_HANDED ((uintptr_t)1) /* bit 0 of tail */
+#define TRPI_DIRECT ((uintptr_t)1) /* bit 0 of tail */
 
 static inline bool
-trpi_mailbox_is_handed(const trpi_cell *cell)
+trpi_mailbox_has_direct(const trpi_cell *cell)
 {
-    return ((uintptr_t)cell->tail & TRPI_HANDED) != 0;
+    return ((uintptr_t)cell->tail & TRPI_DIRECT) != 0;
 }
 static inline trp_msg *
 trpi_mailbox_dummy(const trpi_cell *cell)
 {
-    return (trp_msg *)((uintptr_t)cell->tail & ~TRPI_HANDED);
+    return (trp_msg *)((uintptr_t)cell->tail & ~TRPI_DIRECT);
 }
 /* The message that will be taken next, NULL: none; those behind it by trpi_msg_next(). */
 static inline trp_msg *
@@ -101,13 +101,13 @@ trpi_mailbox_first(const trpi_cell *cell)
 {
     trp_msg *dummy = trpi_mailbox_dummy(cell);
 
-    return trpi_mailbox_is_handed(cell) ? dummy : trpi_msg_next(dummy);
+    return trpi_mailbox_has_direct(cell) ? dummy : trpi_msg_next(dummy);
 }
 
-/* The dummy, to be written over but for its next pointer and then handed with
- * trpi_mailbox_hand(); NULL: a message waits, or the dummy is no block of a message's size. */
+/* Return the dummy, in which the caller writes a message (all but its next pointer) and then calls
+ * trpi_mailbox_deliver_direct(). NULL: a message waits, or the dummy is no block of one line. */
 static inline trp_msg *
-trpi_mailbox_may_hand(trpi_cell *cell)
+trpi_mailbox_direct_block(trpi_cell *cell)
 {
     trp_msg *tail = cell->tail;
 
@@ -118,9 +118,9 @@ trpi_mailbox_may_hand(trpi_cell *cell)
                : NULL;
 }
 static inline void
-trpi_mailbox_hand(trpi_cell *cell)
+trpi_mailbox_deliver_direct(trpi_cell *cell)
 {
-    cell->tail = (trp_msg *)((uintptr_t)cell->tail | TRPI_HANDED);
+    cell->tail = (trp_msg *)((uintptr_t)cell->tail | TRPI_DIRECT);
 }
 
 typedef enum trpi_take {
@@ -130,7 +130,7 @@ typedef enum trpi_take {
 } trpi_take;
 
 static inline trp_msg *
-trpi_mailbox_take_handed(trpi_cell *cell)
+trpi_mailbox_take_direct(trpi_cell *cell)
 {
     return cell->tail = trpi_mailbox_dummy(cell);
 }
@@ -163,8 +163,8 @@ trpi_mailbox_take_next(trpi_cell *cell, trp_msg **ret_msg, trp_msg **ret_done)
 static inline trpi_take
 trpi_mailbox_take(trpi_cell *cell, trp_msg **ret_msg, trp_msg **ret_done)
 {
-    if (trpi_mailbox_is_handed(cell)) {
-        *ret_msg = trpi_mailbox_take_handed(cell);
+    if (trpi_mailbox_has_direct(cell)) {
+        *ret_msg = trpi_mailbox_take_direct(cell);
         *ret_done = NULL;
         return TRPI_TAKE_MSG;
     }

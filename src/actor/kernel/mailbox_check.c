@@ -23,7 +23,7 @@ trpi_mailbox_check(trpi_cell *cell, trpi_check *check)
     if (next != NULL && head == (uintptr_t)dummy) {
         return trpi_check_broken(check, "mailbox-M1: a message follows, and head is the dummy");
     }
-    if (trpi_mailbox_is_handed(cell) && dummy == stub) {
+    if (trpi_mailbox_has_direct(cell) && dummy == stub) {
         return trpi_check_broken(check, "mailbox-M5: the stub was handed over as a message");
     }
     for (uint32_t n = 0; next != NULL && n < WALKED; n++, next = trpi_msg_next(next)) {

@@ -28,7 +28,7 @@ trpi_misuse_found(const trp_ctx *ctx, const char *verb, const char *what)
     char path[TRP_PATH_BYTES_MAX + 1] = "";
 
     if (ctx != NULL && ctx->cell != NULL) {
-        ctx->system->above->path(ctx->system, ctx->self, path, sizeof path);
+        ctx->system->hooks->path(ctx->system, ctx->self, path, sizeof path);
     }
     (void)fprintf(stderr, "troupe: misuse: %s(): %s%s%s\n", verb, what,
                   path[0] != 0 ? "; in actor " : "", path);

@@ -95,7 +95,7 @@ chunk_of(void *block)
 
 /* Fill an empty magazine with new blocks; false: no memory. A chunk may fill several magazines. */
 static bool
-carve(uint32_t class_index, trpi_magazine *target)
+magazine_carve(uint32_t class_index, trpi_magazine *target)
 {
     size_t bytes = class_bytes(class_index);
     uint32_t capacity = magazine_capacity(class_index);
@@ -254,7 +254,7 @@ empty_take(depot *place)
 
 /* Move as many blocks as fit. */
 static void
-pour(trpi_magazine *from, trpi_magazine *into, uint32_t capacity)
+magazine_pour(trpi_magazine *from, trpi_magazine *into, uint32_t capacity)
 {
     uint32_t room = capacity - into->count;
     uint32_t count = from->count < room ? from->count : room;
@@ -277,7 +277,7 @@ give_full(uint32_t class_index, trpi_magazine *m)
     place->bytes += m->count * class_bytes(class_index);
     first = place->full;
     if (m->count < capacity && first != NULL && first->count < capacity) {
-        pour(m, first, capacity);
+        magazine_pour(m, first, capacity);
     }
     if (m->count == 0) {
         unused = empty_put(place, m);
@@ -378,7 +378,7 @@ trpi_msg_cache_get(void)
 
 /* current is empty: change it for a full one. */
 static bool
-refill(trpi_class_cache *cache, uint32_t class_index)
+cache_refill(trpi_class_cache *cache, uint32_t class_index)
 {
     depot *place = &depots[class_index];
     trpi_magazine *full, *unused = NULL;
@@ -402,13 +402,13 @@ refill(trpi_class_cache *cache, uint32_t class_index)
     }
     pthread_mutex_unlock(&place->lock);
     trpi_free(unused);
-    return full != NULL ? full->count > 0 || refill(cache, class_index)
-                        : carve(class_index, cache->current);
+    return full != NULL ? full->count > 0 || cache_refill(cache, class_index)
+                        : magazine_carve(class_index, cache->current);
 }
 
 /* current is full: change it for an empty one. false: no memory for a magazine. */
 static bool
-make_room(trpi_class_cache *cache, uint32_t class_index)
+cache_make_room(trpi_class_cache *cache, uint32_t class_index)
 {
     depot *place = &depots[class_index];
     trpi_magazine *empty;
@@ -444,7 +444,7 @@ trpi_block_new(trpi_msg_cache *cache, size_t bytes)
     void *block;
 
     trpi_assert(bytes <= TRPI_BLOCK_BYTES_MAX);
-    if (!LIKELY(of->current != NULL && of->current->count > 0) && !refill(of, class_index)) {
+    if (!LIKELY(of->current != NULL && of->current->count > 0) && !cache_refill(of, class_index)) {
         return NULL;
     }
     block = of->current->blocks[--of->current->count];
@@ -459,7 +459,7 @@ trpi_block_free(trpi_msg_cache *cache, void *block, size_t bytes)
     trpi_class_cache *of = &cache->classes[class_index];
 
     if (!LIKELY(of->current != NULL && of->current->count < magazine_capacity(class_index)) &&
-        !make_room(of, class_index)) {
+        !cache_make_room(of, class_index)) {
         if (class_index >= CHUNK_CLASSES) {
             trpi_free(block);
         }

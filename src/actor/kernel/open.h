@@ -53,7 +53,7 @@ bool trpi_msg_is_own(const trp_msg *msg);
  * admit's; msg is not told yet, so that nobody else has it. */
 #define TRPI_MSG_MANY 0x08000000u     /* flag of a header: a router gave it to several */
 #define TRPI_MSG_STORED 0x20000000u   /* flag of a header; until the mailbox takes the token */
-#define TRPI_MSG_PROMISED 0x40000000u /* flag of a header; only on its way to a proxy */
+#define TRPI_MSG_RESERVED 0x40000000u /* flag of a header; only on its way to a proxy */
 static inline void
 trpi_msg_stored(const trp_msg *msg)
 {

@@ -13,7 +13,7 @@
  * Tests.   tests/unit/actor/peek_test.c
  * Sources. CONTRIB-40, CONTRIB-41, GAP-09
  */
-#include "actor/kernel/box.h"
+#include "actor/kernel/bounded_mailbox.h"
 
 #include "actor/kernel/cells.h"
 #include "actor/kernel/extra.h"
@@ -27,7 +27,7 @@ typedef struct peek {
 } peek;
 
 static trp_err
-create(void *arg, trp_system *system, trp_ref owner, void **ret_mailbox)
+peek_create(void *arg, trp_system *system, trp_ref owner, void **ret_mailbox)
 {
     const trp_mailbox_options *options = arg;
     peek *p = trpi_alloc(sizeof *p);
@@ -43,7 +43,7 @@ create(void *arg, trp_system *system, trp_ref owner, void **ret_mailbox)
 }
 
 static trp_err
-enqueue(void *mailbox, trp_ref receiver, trp_msg *msg)
+peek_enqueue(void *mailbox, trp_ref receiver, trp_msg *msg)
 {
     (void)receiver;
     trpi_msg_list_append(&((peek *)mailbox)->waiting, msg);
@@ -51,7 +51,7 @@ enqueue(void *mailbox, trp_ref receiver, trp_msg *msg)
 }
 
 static trp_msg *
-dequeue(void *mailbox)
+peek_dequeue(void *mailbox)
 {
     peek *p = mailbox;
     const trp_msg *first = p->waiting.first;
@@ -71,19 +71,19 @@ dequeue(void *mailbox)
 }
 
 static uint32_t
-count(void *mailbox)
+peek_count(void *mailbox)
 {
     return ((peek *)mailbox)->waiting.count;
 }
 
 static int
-has(void *mailbox)
+peek_has(void *mailbox)
 {
-    return count(mailbox) > 0;
+    return peek_count(mailbox) > 0;
 }
 
 static void
-clean_up(void *mailbox, void (*dead)(void *arg, trp_msg *msg), void *arg)
+peek_clean_up(void *mailbox, void (*dead)(void *arg, trp_msg *msg), void *arg)
 {
     trp_msg *msg;
 
@@ -92,25 +92,26 @@ clean_up(void *mailbox, void (*dead)(void *arg, trp_msg *msg), void *arg)
     }
 }
 
-const trp_mailbox_ops trpi_peek_ops = {
-    sizeof trpi_peek_ops, create, enqueue, dequeue, count, has, clean_up, trpi_free, NULL
-};
+const trp_mailbox_ops trpi_peek_ops = { sizeof trpi_peek_ops, peek_create, peek_enqueue,
+                                        peek_dequeue,         peek_count,  peek_has,
+                                        peek_clean_up,        trpi_free,   NULL };
 
 trp_err
 trp_mailbox_ack(trp_ctx *ctx)
 {
-    trpi_box *box = ctx->cell != NULL ? trpi_box_get(ctx->cell, ctx->cell->generation_run) : NULL;
+    trpi_bounded_mailbox *bounded =
+        ctx->cell != NULL ? trpi_bounded_get(ctx->cell, ctx->cell->generation_run) : NULL;
     peek *p;
 
-    if (box == NULL || box->type->options.kind != TRP_MAILBOX_KIND_PEEK) {
+    if (bounded == NULL || bounded->type->options.kind != TRP_MAILBOX_KIND_PEEK) {
         return TRP_ESTATE;
     }
-    p = box->custom;
-    if (p->given != NULL && p->given == ctx->msg && ctx->boxed == ctx->msg) { /* peek-K2 */
+    p = bounded->custom;
+    if (p->given != NULL && p->given == ctx->msg && ctx->unqueued == ctx->msg) { /* peek-K2 */
         trpi_msg_free(ctx->cache, trpi_msg_list_take(&p->waiting));
         p->given = NULL;
         p->tries = 0;
-        trpi_box_settle(ctx, ctx->cell, box);
+        trpi_bounded_recount(ctx, ctx->cell, bounded);
     }
     return TRP_OK;
 }

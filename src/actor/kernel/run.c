@@ -16,8 +16,8 @@
  *   run-R4  A failure jump leaves no system message behind: those that were taken wait in
  *       ctx->sys_rest.
  *   run-R5  Who tells an overloaded cell is deferred, or what he told was handled by such cells
- *       before (credit.c): a cell that cannot keep up gets no more than it handles, but for one
- *       turn of each sender in a millisecond. (credit.c)
+ *       before (throttle.c): a cell that cannot keep up gets no more than it handles, but for one
+ *       turn of each sender in a millisecond. (throttle.c)
  *   run-R6  A turn that has told some thousand messages ends with the present one: what it told is
  *       handled while it is in the cache, and nobody floods others by telling himself to go on.
  * Limits.  `throughput` messages a turn, sixteen turns in a row for an overloaded cell; a turn also
@@ -30,14 +30,14 @@
 
 #include <troupe/interaction.h>
 
-#include "actor/kernel/box.h"
+#include "actor/kernel/bounded_mailbox.h"
 #include "actor/kernel/cells.h"
 #include "actor/kernel/dispatcher.h"
 #include "actor/kernel/fault.h"
 #include "actor/kernel/mailbox.h"
 #include "actor/kernel/stats.h"
 #include "actor/kernel/run.h"
-#include "actor/kernel/team.h"
+#include "actor/kernel/shared_mailbox.h"
 #include "base/assert.h"
 #include "base/atomics.h"
 
@@ -98,41 +98,41 @@ trpi_run_guarded(trp_ctx *ctx, trp_err (*fn)(trp_ctx *ctx, void *arg), void *arg
 
 /* Call receive. A failure jump leaves from here. becomes: it may have another one for now. */
 static inline trp_err
-receive(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, bool becomes)
+call_receive(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, bool becomes)
 {
     const trp_behaviour *behaviour = cell->behaviour;
     trp_receive_fn fn = behaviour->receive;
 
     if (UNLIKELY(behaviour->accepts != NULL) &&
         !trpi_type_accepted(behaviour->accepts, msg->priv_type)) {
-        ctx->system->above->unaccepted(ctx, cell, msg);
+        ctx->system->hooks->unaccepted(ctx, cell, msg);
         return TRP_OK;
     }
     if (becomes && UNLIKELY((cell->marks & TRPI_MARK_BECOME) != 0)) {
-        fn = ctx->system->above->receive(ctx, cell);
+        fn = ctx->system->hooks->receive(ctx, cell);
     }
     return fn(ctx, cell->state, msg);
 }
 
 static trp_err
-unhandled(trp_ctx *ctx, void *msg)
+call_unhandled(trp_ctx *ctx, void *msg)
 {
-    ctx->system->above->unhandled(ctx, msg); /* may fail: a death pact */
+    ctx->system->hooks->unhandled(ctx, msg); /* may fail: a death pact */
     return TRP_OK;
 }
 
 static void
-receive_after(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, trp_err err)
+received(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, trp_err err)
 {
     if (err == TRP_EUNHANDLED) {
-        err = trpi_run_guarded(ctx, unhandled, msg);
+        err = trpi_run_guarded(ctx, call_unhandled, msg);
     } else if (err != TRP_OK) {
         failure_set(ctx, err);
     }
     if (err != TRP_OK) {
-        ctx->system->above->failed(ctx, cell, &ctx->failure, msg);
+        ctx->system->hooks->failed(ctx, cell, &ctx->failure, msg);
     } else if ((cell->marks & TRPI_MARK_TIMEOUT) != 0 && cell->life == TRPI_LIFE_RUNNING) {
-        ctx->system->above->touched(ctx, cell);
+        ctx->system->hooks->touched(ctx, cell);
     }
 }
 
@@ -142,11 +142,11 @@ struct receive_args {
 };
 
 static trp_err
-receive_guarded(trp_ctx *ctx, void *arg)
+call_receive_guarded(trp_ctx *ctx, void *arg)
 {
     struct receive_args *args = arg;
 
-    return receive(ctx, args->cell, args->msg, true);
+    return call_receive(ctx, args->cell, args->msg, true);
 }
 
 trp_err
@@ -154,7 +154,7 @@ trpi_run_direct(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 {
     struct receive_args args = { cell, msg };
 
-    return trpi_run_guarded(ctx, receive_guarded, &args);
+    return trpi_run_guarded(ctx, call_receive_guarded, &args);
 }
 
 void
@@ -166,12 +166,12 @@ trpi_run_receive(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
     trp_err err;
 
     ctx->msg = msg;
-    err = trpi_run_guarded(ctx, receive_guarded, &args);
+    err = trpi_run_guarded(ctx, call_receive_guarded, &args);
     (void)trpi_carry(ctx, before);
     if (err != TRP_OK && err != TRP_EUNHANDLED) {
-        ctx->system->above->failed(ctx, cell, &ctx->failure, msg);
+        ctx->system->hooks->failed(ctx, cell, &ctx->failure, msg);
     } else {
-        receive_after(ctx, cell, msg, err);
+        received(ctx, cell, msg, err);
     }
     ctx->msg = outer;
 }
@@ -183,7 +183,7 @@ handle_special(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
     if (trpi_cell_is_special(cell)) {
         cell->ops->deliver(ctx, cell, msg);
     } else {
-        ctx->system->above->automatic(ctx, cell, msg);
+        ctx->system->hooks->automatic(ctx, cell, msg);
     }
 }
 
@@ -212,16 +212,16 @@ handle_attention(trp_ctx *ctx, trpi_cell *cell)
         ctx->sys_rest = sysmsg->next; /* run-R4 */
         if (sysmsg->to_generation == cell->generation_run && cell->life != TRPI_LIFE_FREE &&
             !trpi_cell_is_special(cell)) {
-            ctx->system->above->order(ctx, cell, sysmsg);
+            ctx->system->hooks->order(ctx, cell, sysmsg);
         } else if (sysmsg->to_generation != cell->generation_run || cell->life == TRPI_LIFE_FREE ||
                    cell->ops->system == NULL || !cell->ops->system(ctx, cell, sysmsg)) {
-            ctx->system->above->order_stale(ctx, cell, trpi_cell_slot(cell), sysmsg);
+            ctx->system->hooks->order_stale(ctx, cell, trpi_cell_slot(cell), sysmsg);
         }
         trpi_line_free(ctx->cache, sysmsg);
     }
-    ctx->ordered = false;
+    ctx->sys_pending = false;
     if ((cell->marks & TRPI_MARK_FRONT) != 0 && is_open(cell) && cell->life != TRPI_LIFE_FREE) {
-        trp_msg *msg = ctx->system->above->front(ctx, cell);
+        trp_msg *msg = ctx->system->hooks->front(ctx, cell);
 
         if ((cell->marks & TRPI_MARK_FRONT) != 0) {
             trpi_run_attention(cell);
@@ -231,7 +231,7 @@ handle_attention(trp_ctx *ctx, trpi_cell *cell)
             cell->processed++;
             if (msg->priv_type < TRPI_TYPE_AUTO_END) {
                 ctx->msg = msg;
-                ctx->system->above->automatic(ctx, cell, msg);
+                ctx->system->hooks->automatic(ctx, cell, msg);
             } else {
                 trpi_run_receive(ctx, cell, msg);
             }
@@ -293,7 +293,7 @@ turn_go_idle(trp_ctx *ctx, trpi_cell *cell)
         !trpi_cell_is_special(cell)) {
         atomic_store_explicit(&cell->overloaded, 0,
                               RELAXED); /* other kinds say so themselves: turn_end */
-        ctx->drains = 0;
+        ctx->overload_turns = 0;
     }
     turn_finish(ctx, cell->processed);
     ctx->turn_processed = cell->processed;
@@ -323,11 +323,11 @@ turn_go_idle(trp_ctx *ctx, trpi_cell *cell)
 /* The queue is empty. A plain turn that handled something may keep the token: whom it told may
  * answer at once. (As turn_finish(), but for what cannot be.) */
 static inline bool
-turn_keep(trp_ctx *ctx, trpi_cell *cell)
+turn_retain(trp_ctx *ctx, trpi_cell *cell)
 {
     uint64_t handled = cell->processed - ctx->turn_processed;
 
-    if (handled == 0 || ctx->offer == TRPI_OFFER_NONE) {
+    if (handled == 0 || ctx->handoff_slot == TRPI_HANDOFF_OFF) {
         return false;
     }
     if (UNLIKELY(ctx->chains_open != 0)) {
@@ -348,24 +348,25 @@ turn_keep(trp_ctx *ctx, trpi_cell *cell)
 
 /* The same for a boxed cell: a member of a team says that it takes nothing for now. */
 static trpi_run_result
-turn_park_boxed(trp_ctx *ctx, trpi_cell *cell)
+turn_park_bounded(trp_ctx *ctx, trpi_cell *cell)
 {
-    trpi_box *member = trpi_team_box(cell);
+    trpi_bounded_mailbox *member = trpi_shared_member(cell);
 
     if (member != NULL) {
-        trpi_team_away(ctx, member);
+        trpi_shared_step_back(ctx, member);
     }
     return turn_park(ctx, cell);
 }
 
 /* A member of a team was woken before it had given its token up? (shared-mailbox-T2) */
 static enum idle
-turn_go_idle_boxed(trp_ctx *ctx, trpi_cell *cell)
+turn_go_idle_bounded(trp_ctx *ctx, trpi_cell *cell)
 {
-    const trpi_box *member = trpi_team_box(cell); /* bounded-mailbox-B5: until this run ends */
+    const trpi_bounded_mailbox *member =
+        trpi_shared_member(cell); /* bounded-mailbox-B5: until this run ends */
     enum idle idle = turn_go_idle(ctx, cell);
 
-    return idle == IDLE_GIVEN && member != NULL && trpi_team_missed(member) &&
+    return idle == IDLE_GIVEN && member != NULL && trpi_shared_is_unlisted(member) &&
                    trpi_mailbox_claim(cell)
                ? IDLE_TAKEN_BACK
                : idle;
@@ -374,7 +375,7 @@ turn_go_idle_boxed(trp_ctx *ctx, trpi_cell *cell)
 static trpi_run_result
 turn_defer(trp_ctx *ctx, uint16_t home)
 {
-    if (ctx->worker == NULL) { /* here.c: on a thread without a place to wait */
+    if (ctx->worker == NULL) { /* nested_turn.c: on a thread without a place to wait */
         return TRPI_RUN_AGAIN;
     }
     trpi_worker_defer_to(ctx->worker, home);
@@ -385,7 +386,7 @@ turn_defer(trp_ctx *ctx, uint16_t home)
 static bool
 turn_has_time(trp_ctx *ctx)
 {
-    if (ctx->turn_rest == 0 || ctx->cut ||
+    if (ctx->turn_rest == 0 || ctx->throttled ||
         trpi_world_mono_ns(ctx->system->world) >= ctx->turn_until_ns) {
         return false;
     }
@@ -395,10 +396,10 @@ turn_has_time(trp_ctx *ctx)
 }
 
 static bool
-has_many(trpi_cell *cell)
+backlog_has_many(trpi_cell *cell)
 {
     return trpi_mailbox_has_many(cell) ||
-           (UNLIKELY(trpi_box_is(cell->ops)) && trpi_box_has_many(cell));
+           (UNLIKELY(trpi_ops_are_bounded(cell->ops)) && trpi_bounded_has_many(cell));
 }
 
 /* The turn is over with messages left. */
@@ -410,7 +411,8 @@ turn_again(trp_ctx *ctx, trpi_cell *cell)
     bool full = cell->processed - ctx->turn_processed > ctx->turn_more;
 
     turn_finish(ctx, cell->processed);
-    if (overloaded ? !trpi_cell_is_special(cell) && !has_many(cell) : full && has_many(cell)) {
+    if (overloaded ? !trpi_cell_is_special(cell) && !backlog_has_many(cell)
+                   : full && backlog_has_many(cell)) {
         overloaded = !overloaded;
         atomic_store_explicit(&cell->overloaded, overloaded, RELAXED);
     }
@@ -419,16 +421,17 @@ turn_again(trp_ctx *ctx, trpi_cell *cell)
          * wait too. */
         return turn_defer(ctx, TRPI_DEFER_HOLD);
     }
-    if (UNLIKELY(ctx->cut_box.generation != 0) && trpi_box_wait(ctx, cell)) {
+    if (UNLIKELY(ctx->full_mailbox.generation != 0) && trpi_bounded_wait(ctx, cell)) {
         return TRPI_RUN_IDLE; /* the full mailbox has our task */
     }
-    if (ctx->cut && !overloaded) { /* an overloaded cell is never deferred: cycles cannot lock */
-        return turn_defer(ctx, ctx->cut_home);
+    if (ctx->throttled &&
+        !overloaded) { /* an overloaded cell is never deferred: cycles cannot lock */
+        return turn_defer(ctx, ctx->throttled_home);
     }
-    if (overloaded && !ctx->cut && ++ctx->drains < TRPI_OVERLOAD_TURNS) {
-        return TRPI_RUN_ON;
+    if (overloaded && !ctx->throttled && ++ctx->overload_turns < TRPI_OVERLOAD_TURNS) {
+        return TRPI_RUN_CONTINUE;
     }
-    ctx->drains = 0;
+    ctx->overload_turns = 0;
     return TRPI_RUN_AGAIN;
 }
 
@@ -466,7 +469,7 @@ wait_for_link(trpi_cell *cell)
 
 /* PLAIN is ANY for what trpi_cell_runs_all() says of the cell, and over when that may have changed.
  */
-enum turn_mode { TURN_PLAIN, TURN_ANY, TURN_BOXED };
+enum turn_mode { TURN_PLAIN, TURN_ANY, TURN_BOUNDED };
 
 /* One message of this incarnation. true: a hook ran (run-R3). */
 static inline __attribute__((always_inline)) bool
@@ -483,12 +486,12 @@ turn_message(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, bool of_kind, const en
         trpi_run_receive(ctx, cell, msg);
         hooked = true;
     } else {
-        trp_err err = receive(ctx, cell, msg, mode != TURN_PLAIN);
+        trp_err err = call_receive(ctx, cell, msg, mode != TURN_PLAIN);
 
         if (UNLIKELY(err != TRP_OK ||
                      (cell->marks & (mode == TURN_PLAIN ? TRPI_MARK_BECOME | TRPI_MARK_TIMEOUT
                                                         : TRPI_MARK_TIMEOUT)) != 0)) {
-            receive_after(ctx, cell, msg, err);
+            received(ctx, cell, msg, err);
             hooked = true;
         }
     }
@@ -501,7 +504,8 @@ static bool
 turn_goes_on(trp_ctx *ctx, trpi_cell *cell)
 {
     return ctx->sys_rest != NULL || /* what it ordered from itself comes first */
-           (ctx->cut && ctx->turn_left >= 0 && trpi_run_admitted(ctx, cell)) || turn_has_time(ctx);
+           (ctx->throttled && ctx->turn_left >= 0 && trpi_run_throttle_waived(ctx, cell)) ||
+           turn_has_time(ctx);
 }
 
 static trpi_run_result turn_continue(trp_ctx *ctx, trpi_cell *cell);
@@ -510,7 +514,7 @@ static trpi_run_result turn_continue(trp_ctx *ctx, trpi_cell *cell);
 static NOINLINE trpi_run_result
 turn_hooked(trp_ctx *ctx, trpi_cell *cell)
 {
-    if ((--ctx->turn_left < 0 || ctx->cut_or_ordered != 0) && !turn_goes_on(ctx, cell)) {
+    if ((--ctx->turn_left < 0 || ctx->turn_interrupted != 0) && !turn_goes_on(ctx, cell)) {
         return turn_again(ctx, cell);
     }
     return turn_continue(ctx, cell);
@@ -521,18 +525,18 @@ static inline __attribute__((always_inline)) bool
 turn_empty(trp_ctx *ctx, trpi_cell *cell, bool of_kind, const enum turn_mode mode,
            trpi_run_result *ret_result)
 {
-    bool vain = ctx->offer != TRPI_OFFER_NONE && cell->processed == ctx->turn_processed;
+    bool no_work = ctx->handoff_slot != TRPI_HANDOFF_OFF && cell->processed == ctx->turn_processed;
     enum idle idle;
 
-    if (mode == TURN_PLAIN && LIKELY(turn_keep(ctx, cell))) {
-        *ret_result = TRPI_RUN_KEPT;
+    if (mode == TURN_PLAIN && LIKELY(turn_retain(ctx, cell))) {
+        *ret_result = TRPI_RUN_RETAINED;
         return true;
     }
     if (of_kind) {
         turn_end_of_kind(ctx, cell);
     }
-    idle = mode == TURN_BOXED ? turn_go_idle_boxed(ctx, cell) : turn_go_idle(ctx, cell);
-    *ret_result = idle != IDLE_GIVEN ? TRPI_RUN_AGAIN : vain ? TRPI_RUN_VAIN : TRPI_RUN_IDLE;
+    idle = mode == TURN_BOUNDED ? turn_go_idle_bounded(ctx, cell) : turn_go_idle(ctx, cell);
+    *ret_result = idle != IDLE_GIVEN ? TRPI_RUN_AGAIN : no_work ? TRPI_RUN_NO_WORK : TRPI_RUN_IDLE;
     return idle != IDLE_KEPT;
 }
 
@@ -542,8 +546,8 @@ turn_take(trp_ctx *ctx, trpi_cell *cell, const enum turn_mode mode, trp_msg **re
     trp_msg *done = NULL;
     trpi_take taken;
 
-    if (mode == TURN_BOXED) {
-        return trpi_box_take(ctx, cell, ret_msg);
+    if (mode == TURN_BOUNDED) {
+        return trpi_bounded_take(ctx, cell, ret_msg);
     }
     taken = mode == TURN_PLAIN ? trpi_mailbox_take_next(cell, ret_msg, &done)
                                : trpi_mailbox_take(cell, ret_msg, &done);
@@ -564,8 +568,8 @@ turn_loop(trp_ctx *ctx, trpi_cell *cell, const enum turn_mode mode)
     trp_msg *msg;
 
     if (plain) { /* trpi_cell_runs_all() has looked for system messages a moment ago */
-        if (trpi_mailbox_is_handed(cell)) { /* comes first; nobody hands it more while it runs */
-            msg = trpi_mailbox_take_handed(cell);
+        if (trpi_mailbox_has_direct(cell)) { /* comes first; nobody hands it more while it runs */
+            msg = trpi_mailbox_take_direct(cell);
             goto taken;
         }
         goto take;
@@ -583,7 +587,7 @@ turn_loop(trp_ctx *ctx, trpi_cell *cell, const enum turn_mode mode)
             if (UNLIKELY(ctx->sys_rest != NULL)) {
                 continue; /* a front message ordered something from itself: not the next cell's */
             }
-            if (ctx->cut || (ctx->turn_left < 0 && !turn_has_time(ctx))) {
+            if (ctx->throttled || (ctx->turn_left < 0 && !turn_has_time(ctx))) {
                 return turn_again(ctx, cell);
             }
             if (open && atomic_load_explicit(&cell->attention, RELAXED) != 0) {
@@ -591,7 +595,7 @@ turn_loop(trp_ctx *ctx, trpi_cell *cell, const enum turn_mode mode)
             }
         }
         if (UNLIKELY(!open)) {
-            return mode == TURN_BOXED ? turn_park_boxed(ctx, cell) : turn_park(ctx, cell);
+            return mode == TURN_BOUNDED ? turn_park_bounded(ctx, cell) : turn_park(ctx, cell);
         }
     take:
         taken = turn_take(ctx, cell, mode, &msg);
@@ -617,7 +621,7 @@ turn_loop(trp_ctx *ctx, trpi_cell *cell, const enum turn_mode mode)
             open = is_open(cell); /* run-R3 */
             of_kind = trpi_cell_is_special(cell);
         }
-        if (UNLIKELY(--ctx->turn_left < 0 || ctx->cut_or_ordered != 0)) {
+        if (UNLIKELY(--ctx->turn_left < 0 || ctx->turn_interrupted != 0)) {
             if (!turn_goes_on(ctx, cell)) {
                 return turn_over(ctx, cell, of_kind);
             }
@@ -629,19 +633,19 @@ turn_loop(trp_ctx *ctx, trpi_cell *cell, const enum turn_mode mode)
 }
 
 static NOINLINE trpi_run_result
-turn_boxed(trp_ctx *ctx, trpi_cell *cell)
+turn_bounded(trp_ctx *ctx, trpi_cell *cell)
 {
-    trpi_run_result result = turn_loop(ctx, cell, TURN_BOXED);
+    trpi_run_result result = turn_loop(ctx, cell, TURN_BOUNDED);
 
-    trpi_box_done(ctx);
+    trpi_bounded_done(ctx);
     return result;
 }
 
 static NOINLINE trpi_run_result
 turn_continue(trp_ctx *ctx, trpi_cell *cell)
 {
-    return UNLIKELY(atomic_load_explicit(&cell->kind, RELAXED) == TRPI_KIND_BOXED)
-               ? turn_boxed(ctx, cell)
+    return UNLIKELY(atomic_load_explicit(&cell->kind, RELAXED) == TRPI_KIND_BOUNDED)
+               ? turn_bounded(ctx, cell)
                : turn_loop(ctx, cell, TURN_ANY);
 }
 
@@ -652,7 +656,7 @@ turn_of_any(trp_ctx *ctx, trpi_cell *cell)
     ctx->draining = atomic_load_explicit(&cell->overloaded, RELAXED) != 0;
     if (cell->life == TRPI_LIFE_STARTING) {
         __builtin_prefetch(trpi_mailbox_first(cell)); /* told long ago, and wanted in a moment */
-        ctx->system->above->start(ctx, cell);
+        ctx->system->hooks->start(ctx, cell);
     }
     return turn_continue(ctx, cell);
 }
@@ -660,9 +664,9 @@ turn_of_any(trp_ctx *ctx, trpi_cell *cell)
 static NOINLINE void
 turn_begin_unusual(trp_ctx *ctx)
 {
-    ctx->cut = ctx->draining = false;
-    ctx->cut_told = 0;
-    ctx->cut_box.generation = 0;
+    ctx->throttled = ctx->draining = false;
+    ctx->throttled_msgs = 0;
+    ctx->full_mailbox.generation = 0;
     if (ctx->timed) {
         ctx->turn_rest = ctx->turn_more;
         ctx->turn_left = 0;
@@ -672,10 +676,10 @@ turn_begin_unusual(trp_ctx *ctx)
 
 /* What a turn may do. What it did besides was taken back by the one before, or is now. */
 static inline void
-turn_begin(trp_ctx *ctx, uint32_t offer)
+turn_begin(trp_ctx *ctx, uint32_t handoff_slot)
 {
-    ctx->offer = offer;
-    ctx->told_left = TRPI_TOLD_MAX;
+    ctx->handoff_slot = handoff_slot;
+    ctx->send_budget_left = TRPI_TOLD_MAX;
     ctx->turn_left = (int32_t)ctx->turn_more;
     if (UNLIKELY(ctx->unusual != 0)) {
         turn_begin_unusual(ctx);
@@ -683,7 +687,7 @@ turn_begin(trp_ctx *ctx, uint32_t offer)
 }
 
 trpi_run_result
-trpi_run(void *data, trpi_task *task, uint32_t offer)
+trpi_run(void *data, trpi_task *task, uint32_t handoff_slot)
 {
     trp_ctx *ctx = data;
     trpi_cell *cell = trpi_cell_of_task(task);
@@ -704,7 +708,7 @@ trpi_run(void *data, trpi_task *task, uint32_t offer)
         memset(ctx->chains, 0, sizeof ctx->chains);
         ctx->run = 1;
     }
-    turn_begin(ctx, offer);
+    turn_begin(ctx, handoff_slot);
     ctx->turn_processed = cell->processed;
     if (LIKELY(trpi_cell_takes_all(cell) && trpi_cell_runs_all(cell))) {
         result = turn_loop(ctx, cell, TURN_PLAIN);
@@ -735,10 +739,10 @@ trpi_run_ended(trp_ctx *ctx, trpi_cell *cell)
     atomic_store_explicit(&cell->kind, TRPI_KIND_NONE, RELAXED);
     if (UNLIKELY(ops != NULL)) {
         trpi_cell_ops_set(cell, NULL);
-        if (trpi_box_is(ops)) {
-            trpi_box_close(ctx, cell, (trpi_box *)(uintptr_t)ops);
+        if (trpi_ops_are_bounded(ops)) {
+            trpi_bounded_close(ctx, cell, (trpi_bounded_mailbox *)(uintptr_t)ops);
         } else {
-            ctx->system->above->routed_ended(ctx, ops);
+            ctx->system->hooks->routed_ended(ctx, ops);
         }
     }
     trpi_dispatcher_leave(ctx, cell); /* late messages are drained by the pool */
@@ -751,11 +755,12 @@ trpi_run_after_jump(trp_ctx *ctx)
     trpi_run_result result;
 
     trpi_assert(cell != NULL);
-    ctx->offer = TRPI_OFFER_NONE; /* who settles this takes the task back, and knows no kept one */
-    ctx->route_depth = 0;         /* a routing function may have been jumped out of */
-    ctx->system->above->failed(ctx, cell, &ctx->failure, (trp_msg *)(uintptr_t)ctx->msg);
+    ctx->handoff_slot =
+        TRPI_HANDOFF_OFF; /* who settles this takes the task back, and knows no kept one */
+    ctx->route_depth = 0; /* a routing function may have been jumped out of */
+    ctx->system->hooks->failed(ctx, cell, &ctx->failure, (trp_msg *)(uintptr_t)ctx->msg);
     ctx->msg = NULL;
-    trpi_box_done(ctx);
+    trpi_bounded_done(ctx);
     ctx->turn_left--;
     result = turn_continue(ctx, cell);
     ctx->cell = NULL;

@@ -79,38 +79,39 @@ struct trp_ctx {
     jmp_buf *jump; /* where trp_fail() goes */
     /* whom trp_tell() may tell the short way: TRPI_NODE_SELF; 0, nobody, while something is
      * carried, and with serialize-messages */
-    uint32_t near_node;
-    trp_ref self;        /* of cell, filled at the start of a turn */
-    trpi_keeper *keeper; /* of the worker; of a foreign thread: one that keeps nothing */
-    uint32_t run;        /* number of the turn, never 0 */
-    uint8_t route_depth; /* routers that lead to each other, at present (routed.c) */
-    uint16_t index;      /* of the worker */
+    uint32_t fast_path_node;
+    trp_ref self;          /* of cell, filled at the start of a turn */
+    trpi_handoff *handoff; /* of the worker; of a foreign thread: one that keeps nothing */
+    uint32_t run;          /* number of the turn, never 0 */
+    uint8_t route_depth;   /* routers that lead to each other, at present (routed.c) */
+    uint16_t index;        /* of the worker */
     bool chaining; /* chains are on (pool workers; foreign threads between inbound begin and end) */
     union {        /* what is rarely so, to be looked at at once */
         struct {
             union {
                 struct {
-                    bool cut;     /* this turn told an overloaded cell */
-                    bool ordered; /* the present message left something in sys_rest */
+                    bool throttled;   /* this turn told an overloaded cell */
+                    bool sys_pending; /* the present message left something in sys_rest */
                 };
-                uint16_t cut_or_ordered;
+                uint16_t turn_interrupted;
             };
             bool draining; /* this turn is an overloaded cell's */
             bool timed;    /* deadline_ns is not 0 */
         };
         uint32_t unusual;
     };
-    uint32_t offer;       /* TRPI_OFFER_*, or the slot of whom the worker keeps meanwhile */
-    uint8_t drains;       /* such turns of it in a row */
-    uint16_t cut_home;    /* of that cell */
-    uint32_t cut_told;    /* messages so told */
-    uint16_t flood_home;  /* of whom the last turn that told a thousand told last */
-    uint64_t flood_seen;  /* what that worker had handled then */
-    trp_ref cut_box;      /* the full mailbox that it told; none: none */
-    trp_msg *boxed;       /* the message being handled, out of its queue (box.c); NULL: in it */
-    int32_t told_left;    /* chained messages that this turn may still push */
-    uint64_t chains_open; /* bit i: chains[i] holds messages */
-    trpi_stats *stats;    /* count with trpi_count() only */
+    uint32_t handoff_slot;   /* TRPI_OFFER_*, or the slot of whom the worker keeps meanwhile */
+    uint8_t overload_turns;  /* such turns of it in a row */
+    uint16_t throttled_home; /* of that cell */
+    uint32_t throttled_msgs; /* messages so told */
+    uint16_t budget_home;    /* of whom the last turn that told a thousand told last */
+    uint64_t budget_seen;    /* what that worker had handled then */
+    trp_ref full_mailbox;    /* the full mailbox that it told; none: none */
+    trp_msg *
+        unqueued; /* the message being handled, out of its queue (bounded_mailbox.c); NULL: in it */
+    int32_t send_budget_left; /* chained messages that this turn may still push */
+    uint64_t chains_open;     /* bit i: chains[i] holds messages */
+    trpi_stats *stats;        /* count with trpi_count() only */
     /* messages of a turn after its first, of the dispatcher; in a driven run, the next turn's */
     uint32_t turn_more;
     uint64_t deadline_ns; /* of a turn, likewise; 0: none */
@@ -133,11 +134,11 @@ struct trp_ctx {
         uint32_t head, count;
         uint32_t slots[TRPI_SLOTS_CACHED];
     } slots;
-    bool in_job;                       /* runs a function of trp_dispatcher_execute(), no cell */
-    uint32_t here_depth, here_held;    /* here.c: nested turns; why none may begin now */
-    trpi_task *here_first, *here_last; /* here.c: tasks that wait for one of these */
+    bool in_job;                        /* runs a function of trp_dispatcher_execute(), no cell */
+    uint32_t nested_depth, nested_held; /* nested_turn.c: nested turns; why none may begin now */
+    trpi_task *nested_first, *nested_last; /* nested_turn.c: tasks that wait for one of these */
     /* Messages that overloaded cells have handled on this worker, and answers to them that were let
-     * pass for it, by all workers: see credit.c. Relaxed. */
+     * pass for it, by all workers: see throttle.c. Relaxed. */
     _Atomic uint64_t drained, granted;
     uint32_t credits[TRPI_POOL_MAX]; /* of each pool worker's, what is ours and not used yet */
     jmp_buf loop_jump;
@@ -194,9 +195,9 @@ void trpi_sys_tell(trp_ctx *ctx, uint32_t slot, uint32_t generation, uint16_t ki
 trpi_cell *trpi_cell_peek(trp_ctx *ctx, trp_ref ref);
 
 /* The kernel's own: scheduler callbacks, a worker's ctx. */
-trpi_run_result trpi_run(void *data, trpi_task *task, uint32_t offer);
-/* run-R5, for the cell of this turn, which told an overloaded one. (credit.c) */
-bool trpi_run_admitted(trp_ctx *ctx, trpi_cell *cell);
+trpi_run_result trpi_run(void *data, trpi_task *task, uint32_t handoff_slot);
+/* run-R5, for the cell of this turn, which told an overloaded one. (throttle.c) */
+bool trpi_run_throttle_waived(trp_ctx *ctx, trpi_cell *cell);
 void trpi_run_thread(void *arg, trpi_worker *worker);
 void trpi_run_sleep(void *arg, trpi_worker *worker, bool all);
 uint64_t trpi_run_work(void *data);

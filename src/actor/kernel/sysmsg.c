@@ -71,7 +71,7 @@ trpi_sys_tell(trp_ctx *ctx, uint32_t slot, uint32_t generation, uint16_t kind, u
 
     *sysmsg = (trpi_sysmsg){ NULL, generation, kind, flag, from, number, pointer };
     if (cell == NULL) {
-        ctx->system->above->order_stale(ctx, NULL, slot, sysmsg);
+        ctx->system->hooks->order_stale(ctx, NULL, slot, sysmsg);
         trpi_block_free(ctx->cache, sysmsg, sizeof *sysmsg);
         return;
     }
@@ -80,7 +80,7 @@ trpi_sys_tell(trp_ctx *ctx, uint32_t slot, uint32_t generation, uint16_t kind, u
     if (cell == ctx->cell && cell->ops == NULL && ctx->sys_rest == NULL &&
         atomic_load_explicit(&cell->sys_head, RELAXED) == NULL) {
         ctx->sys_rest = sysmsg;
-        ctx->ordered = true;
+        ctx->sys_pending = true;
         return;
     }
     if (trpi_mailbox_push_system(cell, sysmsg)) {

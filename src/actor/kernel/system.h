@@ -21,7 +21,7 @@ struct trpi_nodes;                          /* nodes.c */
 struct trpi_remote_ops;                     /* nodes/open.h */
 struct trpi_directory;                      /* directory.h */
 struct trpi_dispatchers;                    /* dispatcher.h */
-struct trpi_box_types;                      /* box.h */
+struct trpi_mailbox_types;                  /* bounded_mailbox.h */
 struct trpi_stall;                          /* stall.h */
 struct trpi_behaviours;                     /* distribution.h */
 typedef struct trpi_settings trpi_settings; /* settings.c */
@@ -35,8 +35,8 @@ typedef struct trpi_stats {
 
 struct trp_system {
     uint64_t magic;
-    const struct trpi_kernel_ops *above;    /* what the kernel calls above itself */
-    const struct trpi_life_ops *life_above; /* what the room life does */
+    const struct trpi_kernel_ops *hooks;    /* what the kernel calls above itself */
+    const struct trpi_life_ops *life_hooks; /* what the room life does */
     char name[TRP_SYSTEM_NAME_BYTES_MAX + 1];
     trp_system_options options; /* defaults filled in */
     trp_log_options logging;    /* the same; levels: 0 is off */
@@ -48,7 +48,7 @@ struct trp_system {
     trpi_cells *cells;
     struct trpi_nodes *nodes;
     struct trpi_dispatchers *dispatchers;
-    struct trpi_box_types *boxes;
+    struct trpi_mailbox_types *mailbox_types;
     struct trpi_stall *stall; /* NULL: off */
     struct trpi_directory *directory;
     struct trpi_behaviours *behaviours; /* by name, for other nodes */
@@ -60,9 +60,9 @@ struct trp_system {
         trp_ref root, user, temp;
     } top; /* guardians: set once, before the system is given out */
     struct trpi_life_system *life;
-    /* ctx->near_node while nothing is carried: TRPI_NODE_SELF; 0: with serialize-messages nobody is
-     * told the short way (round_trip.c) */
-    uint32_t near_node;
+    /* ctx->fast_path_node while no interaction is carried: TRPI_NODE_SELF; 0 with
+     * serialize-messages, where no tell takes the fast path (round_trip.c) */
+    uint32_t fast_path_node;
     uint32_t stash_max; /* of actors whose options do not say; 0: unbounded */
     struct trpi_extensions *extensions;
     trpi_settings *settings; /* NULL: no configuration was given, so nothing is deployed by one */

@@ -14,12 +14,12 @@
  *   tell-H2  Chains are pushed before the sender's token is given up and before anything that may
  *       block. (run.c; leave)
  *   tell-H3  A message is counted once: processed, or dead.
- * Tests.   tests/unit/actor/tell_test.c, handed_test.c, tests/stress/churn_test.c
+ * Tests.   tests/unit/actor/tell_test.c, direct_delivery_test.c, tests/stress/churn_test.c
  */
 #include <stdio.h>
 #include <string.h>
 
-#include "actor/kernel/box.h"
+#include "actor/kernel/bounded_mailbox.h"
 #include "actor/kernel/cells.h"
 #include "actor/kernel/dispatcher.h"
 #include "actor/kernel/mailbox.h"
@@ -32,14 +32,14 @@
 
 /* ---- chains ---------------------------------------------------------------------------------- */
 
-#define FLOOD_RUNS 8u /* a turn that tells a thousand lasts as long as so many usual ones */
+#define BUDGET_RUNS 8u /* a turn that tells a thousand lasts as long as so many usual ones */
 
 /* A turn has told a thousand, and ends with the present message (run-R6); cell is the last one
  * told. When its worker has ended no turn since the last time, it handles none of them: another
  * program has its core, or a behaviour keeps it. Nobody would mark the cell as overloaded before
  * that is over, so the teller waits. */
 static NOINLINE void
-note_flood(trp_ctx *ctx, const trpi_cell *cell)
+note_send_budget_used(trp_ctx *ctx, const trpi_cell *cell)
 {
     uint16_t at = atomic_load_explicit(&cell->task.home, RELAXED);
     const trp_ctx *home = at != ctx->index ? trpi_sched_pool_data(ctx->system->sched, at) : NULL;
@@ -49,18 +49,18 @@ note_flood(trp_ctx *ctx, const trpi_cell *cell)
     if (ctx->worker == NULL) {
         return;
     }
-    trpi_worker_hurry(ctx->worker, FLOOD_RUNS);
+    trpi_worker_hurry(ctx->worker, BUDGET_RUNS);
     if (home == NULL) {
         return;
     }
     processed = atomic_load_explicit(&home->own_stats.processed, RELAXED);
-    if (ctx->flood_home == at && ctx->flood_seen == processed) {
-        ctx->cut = true;
-        ctx->cut_told += TRPI_TOLD_MAX;
-        ctx->cut_home = at;
+    if (ctx->budget_home == at && ctx->budget_seen == processed) {
+        ctx->throttled = true;
+        ctx->throttled_msgs += TRPI_TOLD_MAX;
+        ctx->throttled_home = at;
     }
-    ctx->flood_home = at;
-    ctx->flood_seen = processed;
+    ctx->budget_home = at;
+    ctx->budget_seen = processed;
 }
 
 static void
@@ -69,8 +69,8 @@ chain_push(trp_ctx *ctx, uint32_t index)
     trpi_chain *chain = &ctx->chains[index];
     trp_msg *first = chain->first;
 
-    if (ctx->told_left > 0 && (ctx->told_left -= (int32_t)chain->count) <= 0) {
-        note_flood(ctx, chain->cell); /* run-R6 */
+    if (ctx->send_budget_left > 0 && (ctx->send_budget_left -= (int32_t)chain->count) <= 0) {
+        note_send_budget_used(ctx, chain->cell); /* run-R6 */
     }
     ctx->chains_open &= ~(1ull << index);
     chain->first = NULL;
@@ -90,23 +90,24 @@ trpi_chains_flush(trp_ctx *ctx)
 
 /* The sender is slowed down after its present message, if it is not overloaded itself (run.c). */
 static inline void
-note_overload(trp_ctx *ctx, trpi_cell *cell)
+overload_note(trp_ctx *ctx, trpi_cell *cell)
 {
     if (UNLIKELY(atomic_load_explicit(&cell->overloaded, RELAXED) != 0)) {
-        ctx->cut = true;
-        ctx->cut_told++;
-        ctx->cut_home = atomic_load_explicit(&cell->overloaded, RELAXED) == TRPI_OVERLOADED_OUTSIDE
-                            ? TRPI_DEFER_HOLD
-                            : atomic_load_explicit(&cell->task.home, RELAXED);
+        ctx->throttled = true;
+        ctx->throttled_msgs++;
+        ctx->throttled_home =
+            atomic_load_explicit(&cell->overloaded, RELAXED) == TRPI_OVERLOADED_OUTSIDE
+                ? TRPI_DEFER_HOLD
+                : atomic_load_explicit(&cell->task.home, RELAXED);
     }
 }
 
 void
 trpi_tell_note_unbounded(trp_ctx *ctx, trpi_cell *cell)
 {
-    note_overload(ctx, cell);
-    if (ctx->told_left > 0 && --ctx->told_left == 0) {
-        note_flood(ctx, cell); /* run-R6 */
+    overload_note(ctx, cell);
+    if (ctx->send_budget_left > 0 && --ctx->send_budget_left == 0) {
+        note_send_budget_used(ctx, cell); /* run-R6 */
     }
 }
 
@@ -116,14 +117,14 @@ chain_full(trp_ctx *ctx, uint32_t index)
     trpi_cell *cell = ctx->chains[index].cell;
 
     chain_push(ctx, index);
-    note_overload(ctx, cell);
+    overload_note(ctx, cell);
 }
 
 static inline __attribute__((always_inline)) void
 push_one(trp_ctx *ctx, trpi_cell *cell, bool slows, trp_msg *msg)
 {
     if (slows) {
-        note_overload(ctx, cell);
+        overload_note(ctx, cell);
     }
     if (trpi_mailbox_push(cell, msg, msg)) {
         trpi_schedule(ctx, cell);
@@ -154,9 +155,10 @@ is_calling(trp_ctx *ctx, const trpi_cell *cell)
 void
 trpi_tell_wait(trp_ctx *ctx, const trpi_cell *cell)
 {
-    if (ctx->worker == NULL && ctx->cell == NULL && ctx->here_held == 0 && is_calling(ctx, cell)) {
-        /* another thread handles it: TEST-12; held, it may be ours (here-E3) */
-        trpi_here_wait(cell);
+    if (ctx->worker == NULL && ctx->cell == NULL && ctx->nested_held == 0 &&
+        is_calling(ctx, cell)) {
+        /* another thread handles it: TEST-12; held, it may be ours (nested-turn-E3) */
+        trpi_nested_wait(cell);
     }
 }
 
@@ -164,7 +166,7 @@ trpi_tell_wait(trp_ctx *ctx, const trpi_cell *cell)
 static NOINLINE void
 deliver_unchained(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 {
-    note_overload(ctx, cell);
+    overload_note(ctx, cell);
     if (trpi_mailbox_push(cell, msg, msg)) {
         trpi_schedule(ctx, cell);
     } else {
@@ -175,7 +177,7 @@ deliver_unchained(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 /* Queue msg for the cell of this slot; msg->priv_next is NULL. Rare ways end in calls, so that the
  * usual one needs no frame. slows: it may be overloaded. */
 static inline __attribute__((always_inline)) void
-deliver_to(trp_ctx *ctx, trpi_cell *cell, uint32_t slot, bool slows, trp_msg *msg)
+deliver_to_slot(trp_ctx *ctx, trpi_cell *cell, uint32_t slot, bool slows, trp_msg *msg)
 {
     uint32_t index = slot % TRPI_CHAINS;
     trpi_chain *chain = &ctx->chains[index];
@@ -213,9 +215,9 @@ deliver_to(trp_ctx *ctx, trpi_cell *cell, uint32_t slot, bool slows, trp_msg *ms
 }
 
 static inline __attribute__((always_inline)) void
-deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
+deliver_to_cell(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 {
-    deliver_to(ctx, cell, trpi_cell_slot(cell), true, msg);
+    deliver_to_slot(ctx, cell, trpi_cell_slot(cell), true, msg);
 }
 
 /* ---- dead letters ---------------------------------------------------------------------------- */
@@ -250,23 +252,23 @@ send_far(trp_ctx *ctx, trp_ref to, trp_msg *msg)
         dead_and_free(ctx, to, msg, TRP_DEAD_NO_SENDER);
         return;
     }
-    proxy = ctx->system->above->proxy(ctx->system, to.node, &reason, &slow);
+    proxy = ctx->system->hooks->proxy(ctx->system, to.node, &reason, &slow);
     if (proxy == NULL) {
         dead_and_free(ctx, to, msg, reason);
         return;
     }
-    if (UNLIKELY(slow) && ctx->system->above->proxy_slows(ctx->system, to)) {
-        ctx->cut = true; /* as with a lane that is behind, but for this recipient only */
-        ctx->cut_told++;
-        ctx->cut_home = TRPI_DEFER_HOLD;
+    if (UNLIKELY(slow) && ctx->system->hooks->proxy_slows(ctx->system, to)) {
+        ctx->throttled = true; /* as with a lane that is behind, but for this recipient only */
+        ctx->throttled_msgs++;
+        ctx->throttled_home = TRPI_DEFER_HOLD;
     }
-    deliver(ctx, proxy, msg);
+    deliver_to_cell(ctx, proxy, msg);
 }
 
 static inline bool
 asks_first(const trpi_cell *cell)
 {
-    /* relaxed: routed.c and box.c look again */
+    /* relaxed: routed.c and bounded_mailbox.c look again */
     return UNLIKELY(atomic_load_explicit(&cell->kind, RELAXED) >= TRPI_KIND_ROUTER);
 }
 
@@ -274,10 +276,10 @@ asks_first(const trpi_cell *cell)
 static NOINLINE void
 deliver_asking(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg)
 {
-    if (atomic_load_explicit(&cell->kind, RELAXED) == TRPI_KIND_BOXED) {
-        (void)trpi_box_tell(ctx, cell, to, msg, false);
-    } else if (!ctx->system->above->routed_take(ctx, cell, to, msg)) {
-        deliver(ctx, cell, msg);
+    if (atomic_load_explicit(&cell->kind, RELAXED) == TRPI_KIND_BOUNDED) {
+        (void)trpi_bounded_tell(ctx, cell, to, msg, false);
+    } else if (!ctx->system->hooks->routed_take(ctx, cell, to, msg)) {
+        deliver_to_cell(ctx, cell, msg);
     }
 }
 
@@ -288,7 +290,7 @@ deliver_any(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg)
     if (asks_first(cell)) {
         deliver_asking(ctx, cell, to, msg);
     } else {
-        deliver(ctx, cell, msg);
+        deliver_to_cell(ctx, cell, msg);
     }
 }
 
@@ -321,7 +323,7 @@ static bool
 check_rare(trp_ctx *ctx, trp_ref to, trp_msg **msg)
 {
     if (ctx->system->options.serialize_messages == 0 || to.node != TRPI_NODE_SELF ||
-        ctx->system->above->round_trip(ctx, msg) == TRP_OK) {
+        ctx->system->hooks->round_trip(ctx, msg) == TRP_OK) {
         return true;
     }
     dead_and_free(ctx, to, *msg, TRP_DEAD_NOT_ENCODABLE);
@@ -380,7 +382,7 @@ make_rare(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const 
 static void __attribute__((noinline, cold))
 dead_too_short(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, size_t bytes)
 {
-    ctx->system->above->dead_of(ctx->system, sender, to, TRP_DEAD_NOT_ENCODABLE, type, NULL, bytes);
+    ctx->system->hooks->dead_of(ctx->system, sender, to, TRP_DEAD_NOT_ENCODABLE, type, NULL, bytes);
 }
 
 /* The usual way of every kind of tell; also for what is rare. */
@@ -397,7 +399,7 @@ trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const 
         dead_too_short(ctx, to, sender, type, bytes);
         return;
     }
-    if (LIKELY(ctx->near_node == TRPI_NODE_SELF)) {
+    if (LIKELY(ctx->fast_path_node == TRPI_NODE_SELF)) {
         msg = trpi_msg_make(ctx->cache, to, sender, type, payload, bytes);
         if (UNLIKELY(msg == NULL)) {
             dead_no_memory(ctx, to, sender, type);
@@ -407,7 +409,7 @@ trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const 
         return;
     }
     if (UNLIKELY(type->number == 0)) { /* not registered: nobody could know what it is */
-        ctx->system->above->dead_of(ctx->system, sender, to, TRP_DEAD_NOT_ENCODABLE, type, payload,
+        ctx->system->hooks->dead_of(ctx->system, sender, to, TRP_DEAD_NOT_ENCODABLE, type, payload,
                                     bytes);
         trpi_msg_free(ctx->cache, msg);
         return;
@@ -437,8 +439,8 @@ tell_any(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, si
 
 /* What stands behind the next pointer of a message on one line, in place. */
 static inline __attribute__((always_inline)) void
-fill(const trp_ctx *ctx, trp_msg *msg, trp_ref to, uint32_t number, const void *payload,
-     size_t bytes)
+msg_fill(const trp_ctx *ctx, trp_msg *msg, trp_ref to, uint32_t number, const void *payload,
+         size_t bytes)
 {
     trpi_pair_set(&msg->priv_to_slot, to.slot, to.generation);
     trpi_pair_set(&msg->priv_from_slot, ctx->self.slot, ctx->self.generation);
@@ -462,7 +464,7 @@ tell_own(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, si
     trpi_cell *cell;
     trp_msg *msg;
 
-    if (UNLIKELY(type->number == 0 || to.node != ctx->near_node || TRPI_LINES_CHECKED)) {
+    if (UNLIKELY(type->number == 0 || to.node != ctx->fast_path_node || TRPI_LINES_CHECKED)) {
         return false;
     }
     cell = trpi_cells_at(ctx->cells, to.slot);
@@ -476,13 +478,13 @@ tell_own(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, si
     }
     msg = magazine->blocks[--magazine->count];
     trpi_msg_next_set(msg, NULL, __ATOMIC_RELAXED);
-    fill(ctx, msg, to, type->number, payload, bytes);
+    msg_fill(ctx, msg, to, type->number, payload, bytes);
     if (UNLIKELY(!trpi_cell_takes_all(cell))) {
         deliver_any(ctx, cell,
                     (trp_ref){ TRPI_NODE_SELF, msg->priv_to_slot, msg->priv_to_generation, 0 },
                     msg);
     } else {
-        deliver_to(ctx, cell, trpi_cell_slot(cell), false, msg);
+        deliver_to_slot(ctx, cell, trpi_cell_slot(cell), false, msg);
     }
     return true;
 }
@@ -513,8 +515,8 @@ tell_pushed(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload,
 }
 
 static NOINLINE void
-tell_pushed_after_all(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload,
-                      size_t bytes)
+tell_pushed_instead(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload,
+                    size_t bytes)
 {
     tell_pushed(ctx, to, type, payload, bytes);
 }
@@ -525,46 +527,47 @@ tell_pushed_after_all(trp_ctx *ctx, trp_ref to, const trp_type *type, const void
  * processor goes on before it knows whom the present message asks to tell. false: it is not kept
  * any more, or something waits there. */
 static inline __attribute__((always_inline)) bool
-hand(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
+deliver_direct(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
 {
     /* relaxed: a look; a cell's memory stays a cell's */
-    trpi_task *task = atomic_load_explicit(&ctx->keeper->task, RELAXED);
+    trpi_task *task = atomic_load_explicit(&ctx->handoff->task, RELAXED);
     trpi_cell *cell;
     trp_msg *msg;
 
-    if (UNLIKELY(task == NULL || task->id != to.slot || to.node != ctx->near_node ||
+    if (UNLIKELY(task == NULL || task->id != to.slot || to.node != ctx->fast_path_node ||
                  type->number == 0 || bytes > TRPI_LINE_PAYLOAD_MAX)) {
         return false;
     }
     cell = trpi_cell_of_task(task);
     if (UNLIKELY(atomic_load_explicit(&cell->generation, RELAXED) != to.generation ||
-                 !trpi_keeper_enter(ctx->keeper, task))) {
+                 !trpi_handoff_enter(ctx->handoff, task))) {
         return false;
     }
-    msg = trpi_mailbox_may_hand(cell);
+    msg = trpi_mailbox_direct_block(cell);
     if (LIKELY(msg != NULL)) {
-        fill(ctx, msg, to, type->number, payload, bytes);
-        trpi_mailbox_hand(cell);
+        msg_fill(ctx, msg, to, type->number, payload, bytes);
+        trpi_mailbox_deliver_direct(cell);
     }
-    trpi_keeper_leave(ctx->keeper);
+    trpi_handoff_leave(ctx->handoff);
     return msg != NULL;
 }
 
 static NOINLINE void
-tell_handed(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
+tell_direct_variable(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload,
+                     size_t bytes)
 {
-    if (UNLIKELY(!hand(ctx, to, type, payload, bytes))) {
-        tell_pushed_after_all(ctx, to, type, payload, bytes);
+    if (UNLIKELY(!deliver_direct(ctx, to, type, payload, bytes))) {
+        tell_pushed_instead(ctx, to, type, payload, bytes);
     }
 }
 
 /* As that, of a fixed length. */
 static NOINLINE void
-tell_kept(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
+tell_direct(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
 {
     bytes = type->bytes;
-    if (UNLIKELY(!hand(ctx, to, type, payload, bytes))) {
-        tell_pushed_after_all(ctx, to, type, payload, bytes);
+    if (UNLIKELY(!deliver_direct(ctx, to, type, payload, bytes))) {
+        tell_pushed_instead(ctx, to, type, payload, bytes);
     }
 }
 
@@ -576,10 +579,10 @@ tell_variable(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payloa
         tell_any(ctx, to, type, payload, bytes); /* which looks again */
     } else if (bytes > TRPI_LINE_PAYLOAD_MAX) {
         tell_larger(ctx, to, type, payload, bytes);
-    } else if (to.slot == ctx->offer) {
-        tell_handed(ctx, to, type, payload, bytes);
+    } else if (to.slot == ctx->handoff_slot) {
+        tell_direct_variable(ctx, to, type, payload, bytes);
     } else {
-        tell_pushed_after_all(ctx, to, type, payload, bytes);
+        tell_pushed_instead(ctx, to, type, payload, bytes);
     }
 }
 
@@ -589,8 +592,8 @@ trp_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, si
     TRPI_USE_TELLING(ctx);
     if (UNLIKELY((type->flags & TRP_TYPE_VARIABLE) != 0)) {
         tell_variable(ctx, to, type, payload, bytes);
-    } else if (UNLIKELY(to.slot == ctx->offer)) {
-        tell_kept(ctx, to, type, payload, bytes);
+    } else if (UNLIKELY(to.slot == ctx->handoff_slot)) {
+        tell_direct(ctx, to, type, payload, bytes);
     } else {
         tell_pushed(ctx, to, type, payload, type->bytes);
     }
@@ -602,7 +605,7 @@ try_tell_far(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload
 {
     trp_dead_reason reason;
     bool promised = false, slow;
-    trpi_cell *proxy = ctx->system->above->proxy(ctx->system, to.node, &reason, &slow);
+    trpi_cell *proxy = ctx->system->hooks->proxy(ctx->system, to.node, &reason, &slow);
     trp_msg *msg;
     trp_err err;
 
@@ -611,26 +614,26 @@ try_tell_far(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload
         return TRP_OK;
     }
     bytes = (type->flags & TRP_TYPE_VARIABLE) == 0 ? type->bytes : bytes;
-    err = ctx->system->above->proxy_admit(ctx, proxy, to, bytes, &promised);
+    err = ctx->system->hooks->proxy_reserve(ctx, proxy, to, bytes, &promised);
     if (err != TRP_OK) {
         return err;
     }
-    msg = LIKELY(ctx->near_node == TRPI_NODE_SELF)
+    msg = LIKELY(ctx->fast_path_node == TRPI_NODE_SELF)
               ? trpi_msg_make(ctx->cache, to, ctx->self, type, payload, bytes)
               : make_rare(ctx, to, ctx->self, type, payload, bytes);
     if (msg == NULL) {
         if (promised) {
-            ctx->system->above->proxy_forgo(proxy, bytes);
+            ctx->system->hooks->proxy_unreserve(proxy, bytes);
         }
-        if (ctx->near_node == TRPI_NODE_SELF) { /* else make_rare() has said so */
+        if (ctx->fast_path_node == TRPI_NODE_SELF) { /* else make_rare() has said so */
             dead_no_memory(ctx, to, ctx->self, type);
         }
         return TRP_OK;
     }
     if (promised) {
-        msg->priv_from_node_flags |= TRPI_MSG_PROMISED;
+        msg->priv_from_node_flags |= TRPI_MSG_RESERVED;
     }
-    deliver(ctx, proxy, msg);
+    deliver_to_cell(ctx, proxy, msg);
     return TRP_OK;
 }
 
@@ -650,7 +653,7 @@ try_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, si
     }
     cell = trpi_cell_peek(ctx, to);
     if (cell == NULL || type->number == 0 ||
-        atomic_load_explicit(&cell->kind, RELAXED) != TRPI_KIND_BOXED) {
+        atomic_load_explicit(&cell->kind, RELAXED) != TRPI_KIND_BOUNDED) {
         trpi_tell(ctx, to, ctx->self, type, payload, bytes);
         return TRP_OK;
     }
@@ -659,7 +662,7 @@ try_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, si
     if (msg == NULL) {
         return TRP_OK;
     }
-    err = trpi_box_tell(ctx, cell, to, msg, true);
+    err = trpi_bounded_tell(ctx, cell, to, msg, true);
     if (err != TRP_OK) {
         trpi_msg_free(ctx->cache, msg);
     }
@@ -704,7 +707,7 @@ trpi_send(trp_ctx *ctx, trp_ref to, trp_msg *msg)
     trpi_msg_next_set(msg, NULL, __ATOMIC_RELAXED);
     msg->priv_to_slot = to.slot;
     msg->priv_to_generation = to.generation;
-    if (UNLIKELY(to.node != ctx->near_node)) {
+    if (UNLIKELY(to.node != ctx->fast_path_node)) {
         if (to.node != TRPI_NODE_SELF) {
             send_far(ctx, to, msg);
             return;
@@ -721,7 +724,7 @@ trpi_send(trp_ctx *ctx, trp_ref to, trp_msg *msg)
     } else if (asks_first(cell)) {
         deliver_asking(ctx, cell, to, msg);
     } else {
-        deliver(ctx, cell, msg);
+        deliver_to_cell(ctx, cell, msg);
     }
 }
 

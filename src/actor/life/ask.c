@@ -37,7 +37,7 @@ static const trp_ref nobody = TRP_REF_NONE;
 enum purpose { FOR_REPLY, FOR_END, FOR_REF };
 
 typedef struct waiter { /* a thread that asks */
-    trpi_gate gate;     /* guards all below */
+    trpi_cond cond;     /* guards all below */
     bool done;
     bool given_up;   /* the thread has stopped waiting: a reply is a late one */
     uint32_t owners; /* thread and promise */
@@ -125,7 +125,7 @@ waiter_new(void)
     if (w == NULL) {
         return NULL;
     }
-    trpi_gate_init(&w->gate);
+    trpi_cond_init(&w->cond);
     w->owners = 2;
     return w;
 }
@@ -135,12 +135,12 @@ waiter_unref(waiter *w)
 {
     bool last;
 
-    pthread_mutex_lock(&w->gate.lock);
+    pthread_mutex_lock(&w->cond.lock);
     last = --w->owners == 0;
-    pthread_mutex_unlock(&w->gate.lock);
+    pthread_mutex_unlock(&w->cond.lock);
     if (last) { /* ask-P3 */
         trpi_msg_drop(w->reply);
-        trpi_gate_fini(&w->gate);
+        trpi_cond_fini(&w->cond);
         trpi_free(w);
     }
 }
@@ -151,15 +151,15 @@ waiter_wake(waiter *w, trp_err err, trp_msg *reply)
 {
     bool taken;
 
-    pthread_mutex_lock(&w->gate.lock);
+    pthread_mutex_lock(&w->cond.lock);
     taken = !w->given_up;
     if (taken) {
         w->done = true;
         w->err = err;
         w->reply = reply;
-        trpi_gate_signal(&w->gate);
+        trpi_cond_broadcast(&w->cond);
     }
-    pthread_mutex_unlock(&w->gate.lock);
+    pthread_mutex_unlock(&w->cond.lock);
     waiter_unref(w);
     return taken;
 }
@@ -607,8 +607,8 @@ waiter_wait(waiter *w, trp_system *system, uint64_t deadline_ns, trp_msg **ret_r
 {
     trp_err err = TRP_ETIMEDOUT;
 
-    pthread_mutex_lock(&w->gate.lock);
-    (void)trpi_gate_wait(&w->gate, system->sched, waiter_is_done, w, deadline_ns);
+    pthread_mutex_lock(&w->cond.lock);
+    (void)trpi_cond_wait(&w->cond, system->sched, waiter_is_done, w, deadline_ns);
     if (w->done) {
         err = w->err;
         if (ret_reply != NULL) { /* with an error: what the asked one said of it, or NULL */
@@ -618,7 +618,7 @@ waiter_wait(waiter *w, trp_system *system, uint64_t deadline_ns, trp_msg **ret_r
     } else {
         w->given_up = true;
     }
-    pthread_mutex_unlock(&w->gate.lock);
+    pthread_mutex_unlock(&w->cond.lock);
     return err;
 }
 
@@ -673,9 +673,9 @@ question_wait(trp_system *system, const question *q, trp_ref promise_ref, waiter
     uint64_t again_ns = trpi_world_mono_ns(system->world) + pause_ns;
 
     for (int i = 0; i < times && !ended && again_ns < deadline_ns; i++) {
-        pthread_mutex_lock(&w->gate.lock);
-        bool done = trpi_gate_wait(&w->gate, system->sched, waiter_is_done, w, again_ns);
-        pthread_mutex_unlock(&w->gate.lock);
+        pthread_mutex_lock(&w->cond.lock);
+        bool done = trpi_cond_wait(&w->cond, system->sched, waiter_is_done, w, again_ns);
+        pthread_mutex_unlock(&w->cond.lock);
         if (done) {
             break;
         }

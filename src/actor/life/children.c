@@ -15,7 +15,7 @@
  */
 #include "actor/life/life.h"
 
-#include "actor/kernel/box.h"
+#include "actor/kernel/bounded_mailbox.h"
 #include "actor/kernel/dispatcher.h"
 
 #include <string.h>
@@ -210,7 +210,7 @@ keep_options(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *options)
     trpi_extra *extra;
 
     bool deputy;
-    trp_err err = ctx->system->life_above->deputy_make(ctx, cell, options, &deputy);
+    trp_err err = ctx->system->life_hooks->deputy_make(ctx, cell, options, &deputy);
 
     if (err != TRP_OK || deputy || options == NULL ||
         (options->args_type == NULL && options->stash_msgs_max == 0)) {
@@ -242,7 +242,7 @@ forget_options(trp_ctx *ctx, trpi_cell *cell)
         if (cell->extra->args != NULL) {
             trpi_msg_free(ctx->cache, cell->extra->args);
         }
-        ctx->system->life_above->deputy_free(cell->extra->deputy);
+        ctx->system->life_hooks->deputy_free(cell->extra->deputy);
         trpi_free(cell->extra->deployed);
         trpi_free(cell->extra);
         cell->extra = NULL;
@@ -266,7 +266,7 @@ trpi_child_prepare(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell,
         size_t bytes = strnlen(name, TRP_NAME_BYTES_MAX + 1);
 
         if (!trpi_name_is_valid(name, bytes) &&
-            parent->behaviour != ctx->system->life_above->remote_guardian) {
+            parent->behaviour != ctx->system->life_hooks->remote_guardian) {
             return TRP_EINVAL; /* below /remote they are paths, made by deployed.c */
         }
         err = trpi_registry_reserve(registry, trpi_cell_slot(parent), name, bytes, &index);
@@ -288,7 +288,7 @@ trpi_child_prepare(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell,
     if (index != 0) {
         trpi_registry_bind(registry, index, trpi_cell_slot(cell), trpi_slot_ref(cell).generation);
     }
-    err = ctx->system->life_above->deputy_check(ctx, cell);
+    err = ctx->system->life_hooks->deputy_check(ctx, cell);
     if (err != TRP_OK) {
         trpi_child_unprepare(ctx, cell);
     }
@@ -373,7 +373,7 @@ spawn_locked(trp_ctx *ctx, trpi_guardian *guardian, const char *dispatcher,
     guardian->pending++;
     /* before the child runs: what it sends to its guardian stands behind this (children-I2) */
     trpi_sys_to(ctx, guardian->ref, TRPI_SYS_SUPERVISE, 0, *ret_ref, 0, NULL);
-    trpi_slot_publish(ctx, cell, trpi_box_kind(cell));
+    trpi_slot_publish(ctx, cell, trpi_mailbox_cell_kind(cell));
     return TRP_OK;
 }
 
@@ -395,12 +395,12 @@ trpi_spawn_outside(trp_system *system, trpi_guardian *guardian, const char *disp
         return err != TRP_OK ? err : TRP_EINVAL;
     }
     ctx = trpi_enter(system);
-    trpi_here_hold(ctx);
+    trpi_nested_hold(ctx);
     pthread_mutex_lock(&guardian->lock);
     err = guardian->closed ? TRP_ECLOSED
                            : spawn_locked(ctx, guardian, dispatcher, behaviour, options, ret_ref);
     pthread_mutex_unlock(&guardian->lock);
-    trpi_here_release(ctx);
+    trpi_nested_release(ctx);
     trpi_leave(ctx);
     trpi_spawn_refused(system, behaviour, options, err);
     return err;

@@ -12,7 +12,7 @@
  * Tests.   tests/unit/actor/gate_test.c, tests/unit/pattern/category_test.c
  * Sources. A4J-16, A4J-24, TRP-06, UJ-06
  */
-#include "actor/kernel/box.h"
+#include "actor/kernel/bounded_mailbox.h"
 #include "actor/life/life.h"
 #include "base/payload.h"
 
@@ -173,8 +173,8 @@ trpi_offer(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const
         return TRP_EUNHANDLED;
     }
     if (cell != NULL &&
-        atomic_load_explicit(&cell->kind, memory_order_relaxed) == TRPI_KIND_BOXED) {
-        trp_err err = trpi_box_tell(ctx, cell, to, msg, true);
+        atomic_load_explicit(&cell->kind, memory_order_relaxed) == TRPI_KIND_BOUNDED) {
+        trp_err err = trpi_bounded_tell(ctx, cell, to, msg, true);
 
         if (err != TRP_OK) {
             trpi_msg_free(ctx->cache, msg);

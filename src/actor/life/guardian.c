@@ -156,7 +156,7 @@ trpi_guardians_new(trp_system *system)
         { "system", &system_behaviour, "system", &life->system.ref },
         { "deadLetters", &dead_letters_behaviour, own, &life->dead_letters },
         { "temp", &temp_behaviour, own, &system->top.temp },
-        { "remote", system->life_above->remote_guardian, own, &life->remote },
+        { "remote", system->life_hooks->remote_guardian, own, &life->remote },
     };
     trpi_cell *cells[GUARDIANS] = { NULL };
     trp_ctx *ctx = trpi_enter(system);
@@ -197,7 +197,7 @@ life_free(trp_system *system)
     trpi_remote_watches_free(life->watches);
     trpi_mutex_destroy(&life->user.lock);
     trpi_mutex_destroy(&life->system.lock);
-    trpi_gate_fini(&life->gate);
+    trpi_cond_fini(&life->cond);
     trpi_free(life);
     system->life = NULL;
 }
@@ -214,7 +214,7 @@ trpi_life_system_new(trp_system *system)
     system->life = life;
     pthread_mutex_init(&life->user.lock, NULL);
     pthread_mutex_init(&life->system.lock, NULL);
-    trpi_gate_init(&life->gate);
+    trpi_cond_init(&life->cond);
     err = trpi_registry_new(trpi_world_random(system->world), &system->registry);
     if (err == TRP_OK) {
         err = trpi_event_stream_new(&system->events);
@@ -295,10 +295,10 @@ trpi_root_ended(trp_system *system)
     trpi_life *life = system->life;
 
     trpi_schedules_close(system);
-    pthread_mutex_lock(&life->gate.lock);
+    pthread_mutex_lock(&life->cond.lock);
     atomic_store_explicit(&life->terminated, true, memory_order_release);
-    trpi_gate_signal(&life->gate);
-    pthread_mutex_unlock(&life->gate.lock);
+    trpi_cond_broadcast(&life->cond);
+    pthread_mutex_unlock(&life->cond.lock);
 }
 
 trp_ref
@@ -364,8 +364,8 @@ trp_system_await(trp_system *system, uint32_t timeout_ms)
     if (timeout_ms != 0) {
         deadline_ns = trpi_world_mono_ns(system->world) + (uint64_t)timeout_ms * 1000000u;
     }
-    pthread_mutex_lock(&life->gate.lock);
-    ended = trpi_gate_wait(&life->gate, system->sched, is_terminated, life, deadline_ns);
-    pthread_mutex_unlock(&life->gate.lock);
+    pthread_mutex_lock(&life->cond.lock);
+    ended = trpi_cond_wait(&life->cond, system->sched, is_terminated, life, deadline_ns);
+    pthread_mutex_unlock(&life->cond.lock);
     return ended ? TRP_OK : TRP_ETIMEDOUT;
 }

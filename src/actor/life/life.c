@@ -152,7 +152,7 @@ trpi_life_start(trp_ctx *ctx, trpi_cell *cell)
 
     trpi_assert(cell->life == TRPI_LIFE_STARTING);
     if (trpi_cell_is_deputy(cell)) {
-        ctx->system->life_above->deputy_start(ctx, cell);
+        ctx->system->life_hooks->deputy_start(ctx, cell);
         return;
     }
     cell->life = TRPI_LIFE_RUNNING;
@@ -267,7 +267,7 @@ extra_end(trp_ctx *ctx, trpi_cell *cell)
     trpi_failure_unref(extra->why);
     trpi_msg_drop(extra->failed_msg);
     trpi_msg_drop(extra->args);
-    ctx->system->life_above->deputy_free(extra->deputy);
+    ctx->system->life_hooks->deputy_free(extra->deputy);
     trpi_free(extra->deployed);
     trpi_free(extra);
     cell->extra = NULL;

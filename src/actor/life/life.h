@@ -46,8 +46,8 @@ typedef struct trpi_life_system {
     trp_behaviour user_behaviour; /* of the user guardian, with its strategy by option */
     trp_strategy user_strategy;   /* a copy of guardian_strategy */
     bool user_ended, remote_ended, system_ended; /* root's runner only */
-    trpi_gate gate;                              /* guards terminated */
-    _Atomic bool terminated;                     /* written under the gate; relaxed look without */
+    trpi_cond cond;                              /* guards terminated */
+    _Atomic bool terminated;                     /* written under its lock; relaxed look without */
     _Atomic bool shutdown;                       /* ordered; first exchange wins */
     _Atomic bool scheduler_closed;               /* release / acquire */
     _Atomic uint32_t dead_logged;                /* dead letters logged so far, relaxed */

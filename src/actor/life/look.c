@@ -2,7 +2,7 @@
  *
  * Tests.   tests/unit/pattern/router_test.c
  */
-#include "actor/kernel/box.h"
+#include "actor/kernel/bounded_mailbox.h"
 #include "actor/kernel/cells.h"
 #include "actor/kernel/mailbox.h"
 #include "actor/life/life.h"
@@ -50,12 +50,12 @@ trpi_actor_look(trp_ctx *ctx, trp_ref ref, trpi_look *ret_look)
         atomic_load_explicit(&cell->kind, memory_order_relaxed) == TRPI_KIND_DEPUTY) {
         ret_look->local = false; /* its mailbox says nothing about that of its actor */
     } else if (cell != NULL) {
-        const trpi_box *box = trpi_box_get(cell, ref.generation);
+        const trpi_bounded_mailbox *mailbox = trpi_bounded_get(cell, ref.generation);
 
         look_at(cell, ret_look);
-        if (box != NULL) {
+        if (mailbox != NULL) {
             ret_look->counted = true;
-            ret_look->pending = trpi_box_waiting(box);
+            ret_look->pending = trpi_bounded_waiting(mailbox);
         }
     }
 }

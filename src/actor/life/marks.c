@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "actor/life/life.h"
-#include "actor/kernel/box.h"
+#include "actor/kernel/bounded_mailbox.h"
 #include "actor/life/life.h"
 #include "actor/kernel/mailbox.h"
 
@@ -73,13 +73,15 @@ trpi_inbound_mail(trp_system *system, uint32_t slot, uint32_t generation)
 
     if (cell != NULL) {
         uint8_t kind = atomic_load_explicit(&cell->kind, memory_order_relaxed);
-        const trpi_box *box = kind == TRPI_KIND_BOXED ? trpi_box_get(cell, generation) : NULL;
+        const trpi_bounded_mailbox *mailbox =
+            kind == TRPI_KIND_BOUNDED ? trpi_bounded_get(cell, generation) : NULL;
 
         if (kind == TRPI_KIND_ACTOR || kind == TRPI_KIND_DEPUTY ||
-            (box != NULL && box->capacity == 0 && box->custom == NULL && box->team == NULL)) {
-            mail = box == NULL && is_idle(cell)                ? TRPI_MAIL_NONE
-                   : box != NULL && trpi_box_waiting(box) == 0 ? TRPI_MAIL_NONE
-                                                               : TRPI_MAIL_WAITS;
+            (mailbox != NULL && mailbox->capacity == 0 && mailbox->custom == NULL &&
+             mailbox->shared == NULL)) {
+            mail = mailbox == NULL && is_idle(cell)                        ? TRPI_MAIL_NONE
+                   : mailbox != NULL && trpi_bounded_waiting(mailbox) == 0 ? TRPI_MAIL_NONE
+                                                                           : TRPI_MAIL_WAITS;
         } else {
             mail = TRPI_MAIL_OF_OTHERS;
         }

@@ -38,8 +38,8 @@ child_ended(trp_ctx *ctx, trpi_cell *cell, trp_ref child, trp_msg *terminated)
     }
     if (trpi_guardian_is_root(cell)) {
         trpi_root_child_ended(ctx, cell, child);
-    } else if (cell->behaviour == ctx->system->life_above->remote_guardian) {
-        ctx->system->life_above->deployed_ended(ctx, cell, child);
+    } else if (cell->behaviour == ctx->system->life_hooks->remote_guardian) {
+        ctx->system->life_hooks->deployed_ended(ctx, cell, child);
     }
     trpi_life_check(ctx, cell);
 }
@@ -211,7 +211,7 @@ is_improper(const trpi_cell *cell, const trpi_sysmsg *sysmsg)
 void
 trpi_life_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
 {
-    if (trpi_cell_is_deputy(cell) && ctx->system->life_above->deputy_order(ctx, cell, sysmsg)) {
+    if (trpi_cell_is_deputy(cell) && ctx->system->life_hooks->deputy_order(ctx, cell, sysmsg)) {
         return;
     }
     if (is_improper(cell, sysmsg)) {
@@ -250,7 +250,7 @@ trpi_life_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
         trpi_gate_switch(cell, sysmsg->flag != 0);
         break;
     case TRPI_SYS_DEPLOY:
-        ctx->system->life_above->deployed_make(ctx, cell, sysmsg->from, sysmsg->pointer);
+        ctx->system->life_hooks->deployed_make(ctx, cell, sysmsg->from, sysmsg->pointer);
         break;
     case TRPI_SYS_REFUSED:
     case TRPI_SYS_FAR_FAILED:
@@ -274,7 +274,7 @@ trpi_life_system_stale(trp_ctx *ctx, trpi_cell *cell, uint32_t slot, trpi_sysmsg
         trpi_failure_unref(sysmsg->pointer);
         break;
     case TRPI_SYS_DEPLOY:
-        ctx->system->life_above->deployed_drop(sysmsg->pointer);
+        ctx->system->life_hooks->deployed_drop(sysmsg->pointer);
         break;
     case TRPI_SYS_WATCH:
         trpi_watch_answer(ctx, sysmsg->from, sysmsg->pointer, false);
@@ -307,7 +307,7 @@ trpi_life_system_drop(trp_system *system, trpi_sysmsg *sysmsg)
         trpi_failure_unref(sysmsg->pointer);
         break;
     case TRPI_SYS_DEPLOY:
-        system->life_above->deployed_drop(sysmsg->pointer);
+        system->life_hooks->deployed_drop(sysmsg->pointer);
         break;
     case TRPI_SYS_WATCH:
     case TRPI_SYS_CHILD_ENDED:
@@ -358,7 +358,7 @@ trpi_life_auto(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
     if (trpi_log_debugs(ctx->system, TRP_DEBUG_AUTORECEIVE)) {
         trpi_log_auto(ctx, cell, msg);
     }
-    if (trpi_cell_is_deputy(cell) && ctx->system->life_above->deputy_automatic(ctx, cell, msg)) {
+    if (trpi_cell_is_deputy(cell) && ctx->system->life_hooks->deputy_automatic(ctx, cell, msg)) {
         return;
     }
     switch (msg->priv_type) {

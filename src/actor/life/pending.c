@@ -15,7 +15,7 @@
  */
 #include <troupe/pending.h>
 
-#include "actor/kernel/box.h"
+#include "actor/kernel/bounded_mailbox.h"
 #include "actor/life/life.h"
 #include "actor/kernel/mailbox.h"
 #include "base/alloc.h"
@@ -60,16 +60,16 @@ static uint32_t
 walk_all(walk *w)
 {
     trpi_cell *cell = w->cell;
-    trpi_box *box = trpi_box_get(cell, cell->generation_run);
+    trpi_bounded_mailbox *mailbox = trpi_bounded_get(cell, cell->generation_run);
 
     if (cell->extra != NULL) {
         walk_list(w, &cell->extra->front);
     }
-    if (box != NULL) {
-        walk_list(w, &box->control);
-        walk_list(w, &box->plain);
-        for (uint32_t i = 0; i < box->heap_count && !w->stopped; i++) {
-            step(w, box->heap[i].msg);
+    if (mailbox != NULL) {
+        walk_list(w, &mailbox->control);
+        walk_list(w, &mailbox->plain);
+        for (uint32_t i = 0; i < mailbox->heap_count && !w->stopped; i++) {
+            step(w, mailbox->heap[i].msg);
         }
     }
     for (trp_msg *msg = trpi_mailbox_first(cell); msg != NULL && !w->stopped;
@@ -101,7 +101,7 @@ trp_pending_visit(trp_ctx *ctx, trp_pending_fn fn, void *arg)
 enum state { WAITING, RUNNING, DONE, GONE, GIVEN_UP };
 
 typedef struct errand {
-    trpi_gate gate; /* guards refs, state */
+    trpi_cond cond; /* guards refs, state */
     uint32_t refs;  /* who waits, and the message */
     enum state state;
     trp_pending_fn fn;
@@ -117,7 +117,7 @@ errand_new(trp_pending_fn fn, void *arg, uint32_t refs)
     errand *e = trpi_alloc(sizeof *e);
 
     if (e != NULL) {
-        trpi_gate_init(&e->gate);
+        trpi_cond_init(&e->cond);
         e->fn = fn;
         e->arg = arg;
         e->refs = refs;
@@ -131,9 +131,9 @@ unref_locked(errand *e)
 {
     bool last = --e->refs == 0;
 
-    pthread_mutex_unlock(&e->gate.lock);
+    pthread_mutex_unlock(&e->cond.lock);
     if (last) {
-        trpi_gate_fini(&e->gate);
+        trpi_cond_fini(&e->cond);
         trpi_free(e);
     }
 }
@@ -155,18 +155,18 @@ trpi_errand_run(trpi_cell *cell, void *errand_)
     walk w = { cell, e->fn, e->arg, 0, false };
     bool wanted;
 
-    pthread_mutex_lock(&e->gate.lock);
+    pthread_mutex_lock(&e->cond.lock);
     wanted = e->state == WAITING;
     if (wanted) {
         e->state = RUNNING;
     }
-    pthread_mutex_unlock(&e->gate.lock);
+    pthread_mutex_unlock(&e->cond.lock);
     if (wanted) {
         e->visited = walk_all(&w);
     }
-    pthread_mutex_lock(&e->gate.lock);
+    pthread_mutex_lock(&e->cond.lock);
     e->state = wanted ? DONE : e->state;
-    trpi_gate_signal(&e->gate);
+    trpi_cond_broadcast(&e->cond);
     unref_locked(e);
 }
 
@@ -175,11 +175,11 @@ trpi_errand_gone(void *errand_)
 {
     errand *e = errand_;
 
-    pthread_mutex_lock(&e->gate.lock);
+    pthread_mutex_lock(&e->cond.lock);
     if (e->state == WAITING) {
         e->state = GONE;
     }
-    trpi_gate_signal(&e->gate);
+    trpi_cond_broadcast(&e->cond);
     unref_locked(e);
 }
 
@@ -223,12 +223,12 @@ trp_system_pending_visit(trp_system *system, trp_ref ref, uint32_t timeout_ms, t
     ctx = trpi_enter(system);
     trpi_sys_to(ctx, ref, TRPI_SYS_ERRAND, 0, nobody, 0, e);
     trpi_leave(ctx);
-    pthread_mutex_lock(&e->gate.lock);
-    (void)trpi_gate_wait(&e->gate, system->sched, has_ended, e, deadline_ns);
+    pthread_mutex_lock(&e->cond.lock);
+    (void)trpi_cond_wait(&e->cond, system->sched, has_ended, e, deadline_ns);
     if (e->state == WAITING) {
         e->state = GIVEN_UP; /* actor-pending-P2 */
     } else if (e->state == RUNNING) {
-        (void)trpi_gate_wait(&e->gate, system->sched, has_ended, e, UINT64_MAX);
+        (void)trpi_cond_wait(&e->cond, system->sched, has_ended, e, UINT64_MAX);
     }
     err = e->state == DONE ? TRP_OK : e->state == GONE ? TRP_ENOENT : TRP_ETIMEDOUT;
     if (err == TRP_OK && ret_visited != NULL) {

@@ -3,8 +3,8 @@
  *
  * Why.     A type that works between two actors of one process and not between two nodes is found
  *          too late: padding that meant something, text that does not end, a type bound to nothing.
- * Shape.   Off, nothing looks at it: ctx->near_node, which trp_tell() compares with the target's
- *          node anyway, is then TRPI_NODE_SELF; on, it is 0 and every tell goes the long way, as it
+ * Shape.   Off, it costs nothing: ctx->fast_path_node, which trp_tell() compares with the target's
+ *          node anyway, is TRPI_NODE_SELF; on, it is 0 and no tell takes the fast path, as none
  *          does while an interaction is carried.
  *          The serializers are the upper room's, which registers one function for the process.
  * Must hold.

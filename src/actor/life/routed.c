@@ -21,7 +21,7 @@
  * Tests.   tests/unit/pattern/router_test.c
  */
 #include "actor/kernel/schedule.h"
-#include "actor/kernel/box.h"
+#include "actor/kernel/bounded_mailbox.h"
 #include "actor/kernel/cells.h"
 #include "actor/life/routed.h"
 
@@ -182,7 +182,7 @@ publish(trp_ctx *ctx, trpi_cell *cell)
 
     trpi_slot_reveal(ctx, cell, TRPI_KIND_ROUTER);
     for (trpi_cell *c = child; c != NULL; c = trpi_child_after(ctx, c)) {
-        trpi_slot_reveal(ctx, c, trpi_box_kind(c));
+        trpi_slot_reveal(ctx, c, trpi_mailbox_cell_kind(c));
     }
     while (child != NULL) {
         trpi_cell *next = trpi_child_after(ctx, child);
@@ -231,7 +231,7 @@ conceive(trp_ctx *ctx, trpi_cell *parent, const trp_behaviour *behaviour,
         trpi_slot_abandon(ctx, cell);
         return err;
     }
-    trpi_box_undo(ctx, cell); /* routed-F4 */
+    trpi_mailbox_undo(ctx, cell); /* routed-F4 */
     trpi_cell_ops_set(cell, &r->kind);
     *ret_cell = cell;
     return TRP_OK;
@@ -248,7 +248,7 @@ give_birth(trp_ctx *ctx, trpi_guardian *guardian, trpi_cell *parent, trpi_cell *
         publish(ctx, cell);
         return TRP_OK;
     }
-    trpi_here_hold(ctx); /* routees may be such that start on this thread */
+    trpi_nested_hold(ctx); /* routees may be such that start on this thread */
     pthread_mutex_lock(&guardian->lock);
     closed = guardian->closed;
     if (!closed) {
@@ -257,7 +257,7 @@ give_birth(trp_ctx *ctx, trpi_guardian *guardian, trpi_cell *parent, trpi_cell *
         publish(ctx, cell);
     }
     pthread_mutex_unlock(&guardian->lock);
-    trpi_here_release(ctx);
+    trpi_nested_release(ctx);
     return closed ? TRP_ECLOSED : TRP_OK;
 }
 

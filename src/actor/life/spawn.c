@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "actor/kernel/misuse.h"
-#include "actor/kernel/box.h"
+#include "actor/kernel/bounded_mailbox.h"
 #include "actor/kernel/dispatcher.h"
 #include "actor/life/life.h"
 #include "actor/kernel/run.h"
@@ -148,7 +148,7 @@ trpi_spawn_dispatcher(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *op
                                  : TRP_ENOENT; /* nothing falls back to another one (MSC-05) */
     }
     if (err == TRP_OK && cell->behaviour != NULL) {
-        err = trpi_box_choose(ctx, cell, options);
+        err = trpi_mailbox_choose(ctx, cell, options);
         if (err != TRP_OK) {
             trpi_dispatcher_leave(ctx, cell);
         }
@@ -160,7 +160,7 @@ trpi_spawn_dispatcher(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *op
 void
 trpi_spawn_dispatcher_undo(trp_ctx *ctx, trpi_cell *cell)
 {
-    trpi_box_undo(ctx, cell);
+    trpi_mailbox_undo(ctx, cell);
     trpi_dispatcher_leave(ctx, cell);
 }
 
@@ -190,8 +190,8 @@ spawn(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_options *opt
         return err;
     }
     *ret_ref = trpi_slot_ref(cell);
-    trpi_slot_publish(ctx, cell, trpi_box_kind(cell));
-    if (--ctx->told_left <= 0) {
+    trpi_slot_publish(ctx, cell, trpi_mailbox_cell_kind(cell));
+    if (--ctx->send_budget_left <= 0) {
         ctx->turn_left = 0; /* run-R6: who is born is told something */
     }
     return TRP_OK;

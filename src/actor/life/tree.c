@@ -40,7 +40,7 @@ typedef struct inspected {
 } inspected;
 
 typedef struct trpi_inspection {
-    trpi_gate gate; /* guards all */
+    trpi_cond cond; /* guards all */
     uint32_t refs;
     uint32_t open;
     uint32_t depth_max;
@@ -57,7 +57,7 @@ inspection_new(uint32_t depth_max)
     if (in == NULL) {
         return NULL;
     }
-    trpi_gate_init(&in->gate);
+    trpi_cond_init(&in->cond);
     in->refs = 1;
     in->depth_max = depth_max;
     return in;
@@ -69,13 +69,13 @@ inspection_unref_locked(trpi_inspection *in)
 {
     bool last = --in->refs == 0;
 
-    pthread_mutex_unlock(&in->gate.lock);
+    pthread_mutex_unlock(&in->cond.lock);
     if (last) {
         for (uint32_t i = 0; i < in->count; i++) {
             trpi_free(in->entries[i].path);
         }
         trpi_free(in->entries);
-        trpi_gate_fini(&in->gate);
+        trpi_cond_fini(&in->cond);
         trpi_free(in);
     }
 }
@@ -105,7 +105,7 @@ answered_locked(trpi_inspection *in)
     trpi_assert(in->open > 0);
     in->open--;
     if (in->open == 0) {
-        trpi_gate_signal(&in->gate);
+        trpi_cond_broadcast(&in->cond);
     }
     inspection_unref_locked(in);
 }
@@ -139,8 +139,8 @@ trpi_inspect_answer(trp_ctx *ctx, trpi_cell *cell, void *inspection, uint64_t pl
         children++;
     }
     pending = trpi_pending_count(cell);
-    trpi_here_hold(ctx); /* tree-N3 */
-    pthread_mutex_lock(&in->gate.lock);
+    trpi_nested_hold(ctx); /* tree-N3 */
+    pthread_mutex_lock(&in->cond.lock);
     trpi_assert(place < in->count);
     if (in->entries[place].depth < in->depth_max) {
         ask_children(ctx, in, cell, (uint32_t)place);
@@ -158,7 +158,7 @@ trpi_inspect_answer(trp_ctx *ctx, trpi_cell *cell, void *inspection, uint64_t pl
     in->entries[place].path = trpi_strdup(path);
     in->no_memory |= in->entries[place].path == NULL;
     answered_locked(in);
-    trpi_here_release(ctx);
+    trpi_nested_release(ctx);
 }
 
 void
@@ -167,7 +167,7 @@ trpi_inspect_gone(trp_ctx *ctx, void *inspection, uint64_t place)
     trpi_inspection *in = inspection;
 
     (void)ctx;
-    pthread_mutex_lock(&in->gate.lock);
+    pthread_mutex_lock(&in->cond.lock);
     in->entries[place].gone = true;
     answered_locked(in);
 }
@@ -197,14 +197,14 @@ inspect(trp_system *system, trp_ref from, uint32_t depth_max, uint32_t timeout_m
     ctx = trpi_enter(system);
     trpi_sys_to(ctx, from, TRPI_SYS_INSPECT, 0, nobody, 0, in);
     trpi_leave(ctx);
-    pthread_mutex_lock(&in->gate.lock);
-    (void)trpi_gate_wait(&in->gate, system->sched, inspection_is_done, in, deadline_ns);
+    pthread_mutex_lock(&in->cond.lock);
+    (void)trpi_cond_wait(&in->cond, system->sched, inspection_is_done, in, deadline_ns);
     err = in->open > 0 ? TRP_ETIMEDOUT : in->no_memory ? TRP_ENOMEM : TRP_OK;
     if (err == TRP_ENOMEM) {
         inspection_unref_locked(in);
         return err;
     }
-    pthread_mutex_unlock(&in->gate.lock);
+    pthread_mutex_unlock(&in->cond.lock);
     *ret_inspection = in;
     return err;
 }
@@ -307,7 +307,7 @@ trp_system_tree(trp_system *system, const char *path, uint32_t depth_max, uint32
             visit(in, fn, arg); /* no question is open: nobody writes any more */
         }
     }
-    pthread_mutex_lock(&in->gate.lock);
+    pthread_mutex_lock(&in->cond.lock);
     inspection_unref_locked(in);
     return err;
 }
@@ -322,16 +322,16 @@ trpi_tree_unended_each(trp_system *system, uint32_t grace_ms,
     if (err == TRP_ENOMEM) {
         return err;
     }
-    pthread_mutex_lock(&in->gate.lock);
+    pthread_mutex_lock(&in->cond.lock);
     for (uint32_t i = 0; i < in->count; i++) {
         trp_ref ref = in->entries[i].ref;
         bool silent = in->entries[i].path == NULL && !in->entries[i].gone;
         bool leaf = !silent && !in->entries[i].gone && in->entries[i].children_all == 0;
 
         if (silent || (err == TRP_OK && leaf)) {
-            pthread_mutex_unlock(&in->gate.lock);
+            pthread_mutex_unlock(&in->cond.lock);
             fn(arg, ref, silent);
-            pthread_mutex_lock(&in->gate.lock);
+            pthread_mutex_lock(&in->cond.lock);
         }
     }
     inspection_unref_locked(in);

@@ -116,7 +116,7 @@ static const trpi_table_kind by_identity = { sizeof(trpi_node *), trpi_table_poi
 
 /* Under the lock. NULL: the identity has no number. */
 static trpi_node *
-find(const struct trpi_nodes *nodes, const trpi_node_id *id)
+entry_find(const struct trpi_nodes *nodes, const trpi_node_id *id)
 {
     trpi_node **place = trpi_table_find(&by_identity, &nodes->index, NULL, id_hash(id), id);
 
@@ -138,26 +138,26 @@ index_remove(struct trpi_nodes *nodes, const trpi_node *entry)
 /* ---- lines; under the lock ------------------------------------------------------------------- */
 
 static void
-line_append(trpi_node_list *list, trpi_node *entry, enum trpi_node_line in)
+list_append(trpi_node_list *list, trpi_node *entry, enum trpi_node_list_kind in)
 {
     trpi_assert(entry->in == TRPI_NODE_IN_NONE);
     entry->in = in;
-    entry->line_next = NULL;
-    entry->line_before = list->last;
-    *(list->last != NULL ? &list->last->line_next : &list->first) = entry;
+    entry->list_next = NULL;
+    entry->list_before = list->last;
+    *(list->last != NULL ? &list->last->list_next : &list->first) = entry;
     list->last = entry;
     list->count++;
 }
 
 static void
-line_remove(trpi_node_list *list, trpi_node *entry)
+list_remove(trpi_node_list *list, trpi_node *entry)
 {
-    trpi_node *next = entry->line_next, *before = entry->line_before;
+    trpi_node *next = entry->list_next, *before = entry->list_before;
 
     trpi_assert(entry->in != TRPI_NODE_IN_NONE && list->count > 0);
     entry->in = TRPI_NODE_IN_NONE;
-    *(next != NULL ? &next->line_before : &list->last) = before;
-    *(before != NULL ? &before->line_next : &list->first) = next;
+    *(next != NULL ? &next->list_before : &list->last) = before;
+    *(before != NULL ? &before->list_next : &list->first) = next;
     list->count--;
 }
 
@@ -165,7 +165,7 @@ void
 trpi_node_keep(struct trpi_nodes *nodes, trpi_node *entry)
 {
     if (entry->in == TRPI_NODE_IN_SHARE) {
-        line_remove(&nodes->shares[entry->share], entry);
+        list_remove(&nodes->shares[entry->share], entry);
         nodes->introduced--;
     }
 }
@@ -210,7 +210,7 @@ index_take(struct trpi_nodes *nodes, uint32_t index)
 
 /* Without a number, or in place of the one that has ended. */
 static trp_err
-add(trp_system *system, const trpi_node_id *id, trpi_node **ret_entry)
+entry_add(trp_system *system, const trpi_node_id *id, trpi_node **ret_entry)
 {
     struct trpi_nodes *nodes = system->nodes;
     uint32_t index = index_next(nodes);
@@ -266,9 +266,9 @@ number_get(trp_system *system, const trpi_node_id *id, bool lives, uint32_t *ret
         return TRP_OK;
     }
     pthread_mutex_lock(&nodes->lock);
-    entry = find(nodes, id);
+    entry = entry_find(nodes, id);
     if (entry == NULL || (lives && has_ended(entry))) {
-        err = add(system, id, &entry);
+        err = entry_add(system, id, &entry);
     } else {
         trpi_node_keep(nodes, entry);
     }
@@ -301,7 +301,7 @@ trpi_node_find(trp_system *system, const trpi_node_id *id)
         const trpi_node *entry;
 
         pthread_mutex_lock(&nodes->lock);
-        entry = find(nodes, id);
+        entry = entry_find(nodes, id);
         number = entry != NULL ? entry->number : 0;
         pthread_mutex_unlock(&nodes->lock);
     }
@@ -312,7 +312,7 @@ trpi_node_find(trp_system *system, const trpi_node_id *id)
 
 /* The node that gives way to one more of this share; NULL: none need. node-numbers-N5 */
 static trpi_node *
-victim(const struct trpi_nodes *nodes, uint32_t share, uint32_t share_max)
+share_victim(const struct trpi_nodes *nodes, uint32_t share, uint32_t share_max)
 {
     const trpi_node_list *most = &nodes->shares[share];
 
@@ -330,7 +330,7 @@ victim(const struct trpi_nodes *nodes, uint32_t share, uint32_t share_max)
 
 /* Under the lock. */
 static void
-doom(struct trpi_nodes *nodes, trpi_node *entry)
+entry_mark_ended(struct trpi_nodes *nodes, trpi_node *entry)
 {
     trpi_node_keep(nodes, entry);
     if (!has_ended(entry)) {
@@ -339,7 +339,7 @@ doom(struct trpi_nodes *nodes, trpi_node *entry)
 }
 
 void
-trpi_node_doom(trp_system *system, uint32_t number)
+trpi_node_mark_ended(trp_system *system, uint32_t number)
 {
     struct trpi_nodes *nodes = system->nodes;
     trpi_node *entry;
@@ -347,7 +347,7 @@ trpi_node_doom(trp_system *system, uint32_t number)
     pthread_mutex_lock(&nodes->lock); /* under which none is given back */
     entry = number == TRPI_NODE_SELF ? NULL : trpi_node_at(nodes, number);
     if (entry != NULL) {
-        doom(nodes, entry);
+        entry_mark_ended(nodes, entry);
     }
     pthread_mutex_unlock(&nodes->lock);
 }
@@ -367,37 +367,37 @@ shares_get(struct trpi_nodes *nodes)
 static uint32_t
 share_add(struct trpi_nodes *nodes, trpi_node *entry, uint32_t share, uint32_t share_max)
 {
-    trpi_node *over = victim(nodes, share, share_max);
+    trpi_node *over = share_victim(nodes, share, share_max);
 
     if (over != NULL) {
-        doom(nodes, over); /* here: nobody finds it before its end comes, in a moment */
+        entry_mark_ended(nodes, over); /* here: nobody finds it before its end comes, in a moment */
         index_remove(nodes, over);
         over->unnamed = true;
     }
     entry->share = (uint16_t)share;
-    line_append(&nodes->shares[share], entry, TRPI_NODE_IN_SHARE);
+    list_append(&nodes->shares[share], entry, TRPI_NODE_IN_SHARE);
     nodes->introduced++;
     return over != NULL ? over->number : 0;
 }
 
 /* Under the lock. *ret_over: the number of one that has to end, 0: none. */
 static trp_err
-introduce(trp_system *system, const trpi_node_id *id, uint32_t share, uint32_t share_max,
-          trpi_node **ret_entry, uint32_t *ret_over)
+entry_introduce(trp_system *system, const trpi_node_id *id, uint32_t share, uint32_t share_max,
+                trpi_node **ret_entry, uint32_t *ret_over)
 {
     struct trpi_nodes *nodes = system->nodes;
-    trpi_node *entry = find(nodes, id);
+    trpi_node *entry = entry_find(nodes, id);
     trp_err err = TRP_OK;
 
     if (entry != NULL && entry->in == TRPI_NODE_IN_SHARE) { /* the newest again */
         trpi_node_list *list = &nodes->shares[entry->share];
 
-        line_remove(list, entry);
-        line_append(list, entry, TRPI_NODE_IN_SHARE);
+        list_remove(list, entry);
+        list_append(list, entry, TRPI_NODE_IN_SHARE);
     }
     if (entry == NULL) {
         err = shares_get(nodes);
-        err = err != TRP_OK ? err : add(system, id, &entry);
+        err = err != TRP_OK ? err : entry_add(system, id, &entry);
         if (err == TRP_OK) {
             *ret_over = share_add(nodes, entry, share, share_max);
         }
@@ -421,7 +421,8 @@ trpi_node_number_introduce(trp_system *system, const trpi_node_id *id, uint64_t 
         return TRP_OK;
     }
     pthread_mutex_lock(&nodes->lock);
-    err = introduce(system, id, (uint32_t)(by % TRPI_NODE_SHARES), share_max, &entry, ret_over);
+    err =
+        entry_introduce(system, id, (uint32_t)(by % TRPI_NODE_SHARES), share_max, &entry, ret_over);
     if (err == TRP_OK) {
         *ret_node = entry->number;
     }
@@ -459,7 +460,7 @@ entry_free(void *object)
 
 /* Nobody finds it any more. Under the lock. */
 static void
-unpublish(struct trpi_nodes *nodes, trpi_node *entry)
+entry_unpublish(struct trpi_nodes *nodes, trpi_node *entry)
 {
     uint32_t index = entry->number & INDEX_MASK;
     trpi_node_chunk *chunk = chunk_of(nodes, index);
@@ -471,17 +472,17 @@ unpublish(struct trpi_nodes *nodes, trpi_node *entry)
 }
 
 void
-trpi_node_bury(trp_system *system, trpi_node *entry)
+trpi_node_number_retire(trp_system *system, trpi_node *entry)
 {
     struct trpi_nodes *nodes = system->nodes;
     trpi_node *oldest = NULL;
 
     pthread_mutex_lock(&nodes->lock);
-    line_append(&nodes->ended, entry, TRPI_NODE_IN_ENDED);
+    list_append(&nodes->ended, entry, TRPI_NODE_IN_ENDED);
     if (nodes->ended.count > TRPI_NODES_ENDED) {
         oldest = nodes->ended.first;
-        line_remove(&nodes->ended, oldest);
-        unpublish(nodes, oldest);
+        list_remove(&nodes->ended, oldest);
+        entry_unpublish(nodes, oldest);
     }
     pthread_mutex_unlock(&nodes->lock);
     if (oldest != NULL) {

@@ -210,12 +210,12 @@ waiting_tell(trp_system *system, trpi_node *entry, uint32_t number)
 }
 
 trp_err
-trpi_proxy_admit(trp_ctx *ctx, trpi_cell *proxy, trp_ref to, size_t bytes, bool *ret_promised)
+trpi_proxy_reserve(trp_ctx *ctx, trpi_cell *proxy, trp_ref to, size_t bytes, bool *ret_reserved)
 {
     trpi_node *entry = proxy->state; /* set before the proxy was known, and never changed */
 
-    *ret_promised = entry->ops->admit != NULL;
-    if (entry->ops->admit == NULL || entry->ops->admit(entry->arg, to.slot, bytes)) {
+    *ret_reserved = entry->ops->reserve != NULL;
+    if (entry->ops->reserve == NULL || entry->ops->reserve(entry->arg, to.slot, bytes)) {
         return TRP_OK;
     }
     if (ctx->cell != NULL) {
@@ -229,11 +229,11 @@ trpi_proxy_admit(trp_ctx *ctx, trpi_cell *proxy, trp_ref to, size_t bytes, bool 
 }
 
 void
-trpi_proxy_forgo(trpi_cell *proxy, size_t bytes)
+trpi_proxy_unreserve(trpi_cell *proxy, size_t bytes)
 {
     trpi_node *entry = proxy->state;
 
-    entry->ops->forgo(entry->arg, bytes);
+    entry->ops->unreserve(entry->arg, bytes);
 }
 
 static const trpi_kind_ops proxy_kind = { "association", proxy_deliver, NULL, proxy_turn_end,
@@ -289,7 +289,7 @@ trpi_proxy_ready(trp_system *system, uint32_t number)
 
 /* the token: nobody runs it, it is in no queue and not held; acquire: its last flush is seen */
 static bool
-is_idle(trpi_cell *cell)
+cell_is_idle(trpi_cell *cell)
 {
     return (atomic_load_explicit(&cell->head, ACQUIRE) & TRPI_TOKEN) != 0;
 }
@@ -312,7 +312,7 @@ trpi_proxy_is_idle(trp_system *system, uint32_t number)
     trp_ctx *ctx = trpi_enter(system);
     trpi_node *entry = trpi_node_at(system->nodes, number);
     trpi_cell *cell = entry != NULL ? atomic_load_explicit(&entry->proxy, ACQUIRE) : NULL;
-    bool idle = cell == NULL || is_idle(cell);
+    bool idle = cell == NULL || cell_is_idle(cell);
 
     trpi_leave(ctx);
     return idle;
@@ -400,7 +400,7 @@ proxy_give_back(void *object)
     if (cell != NULL && ops->release != NULL) {
         ops->release(entry->arg);
     }
-    trpi_node_bury(system, entry);
+    trpi_node_number_retire(system, entry);
 }
 
 void

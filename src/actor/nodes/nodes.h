@@ -24,10 +24,10 @@ trpi_cell *trpi_nodes_proxy(trp_system *system, uint32_t node, trp_dead_reason *
 /* Is to one of them? Its node has a proxy. */
 bool trpi_nodes_slows(trp_system *system, trp_ref to);
 /* trp_try_tell() through this proxy: TRP_EAGAIN: no room, and the running actor (if there is one)
- * will be told trp_mailbox_ready. *ret_promised: the message must be marked so. */
-trp_err trpi_proxy_admit(trp_ctx *ctx, trpi_cell *proxy, trp_ref to, size_t bytes,
-                         bool *ret_promised);
-void trpi_proxy_forgo(trpi_cell *proxy, size_t bytes);
+ * will be told trp_mailbox_ready. *ret_reserved: the message must be marked so. */
+trp_err trpi_proxy_reserve(trp_ctx *ctx, trpi_cell *proxy, trp_ref to, size_t bytes,
+                           bool *ret_reserved);
+void trpi_proxy_unreserve(trpi_cell *proxy, size_t bytes);
 /* From now on tells to node are dead letters with this reason. The proxy hands out what it has and
  * is given back; the number, too, when TRPI_NODES_ENDED others have ended. */
 void trpi_nodes_end(trp_system *system, uint32_t node, trp_dead_reason reason);
@@ -39,7 +39,7 @@ trp_err trpi_node_number_introduce(trp_system *system, const trpi_node_id *id, u
 uint32_t trpi_node_number_release(trp_system *system, uint32_t number, uint64_t by,
                                   uint32_t share_max);
 
-/* ---- far.c ----------------------------------------------------------------------------------- */
+/* ---- remote_ops.c ---------------------------------------------------------------------------- */
 /* Hand a signal to remoting; false: there is none. Thread: any. */
 bool trpi_remote_signal(trp_system *system, enum trpi_remote_signal signal, trp_ref target,
                         trp_ref from, uint32_t flag);

@@ -21,7 +21,7 @@
 _Static_assert(TRPI_NODES_LIMIT == (1u << TRPI_NODE_INDEX_BITS) - 1u, "an index of 16 bits");
 _Static_assert(TRPI_NODES_MAX >> TRPI_NODE_INDEX_BITS == UINT8_MAX, "a generation of 8 bits");
 
-enum trpi_node_line { TRPI_NODE_IN_NONE, TRPI_NODE_IN_SHARE, TRPI_NODE_IN_ENDED };
+enum trpi_node_list_kind { TRPI_NODE_IN_NONE, TRPI_NODE_IN_SHARE, TRPI_NODE_IN_ENDED };
 
 typedef struct trpi_node {
     trpi_node_id id;
@@ -39,9 +39,9 @@ typedef struct trpi_node {
     /* by nodes->lock */
     bool over;    /* trpi_nodes_end() has begun; `ended` may be set before */
     bool unnamed; /* its identity does not lead here: it gave way, or has a newer number */
-    enum trpi_node_line in;
+    enum trpi_node_list_kind in;
     uint16_t share;
-    struct trpi_node *line_next, *line_before;
+    struct trpi_node *list_next, *list_before;
 } trpi_node;
 
 typedef struct trpi_node_chunk {
@@ -78,6 +78,6 @@ trp_err trpi_node_put(struct trpi_nodes *nodes, uint32_t index, trpi_node *entry
 void trpi_node_keep(struct trpi_nodes *nodes, trpi_node *entry);
 /* Its proxy was given back: its number is, too, when enough others have ended since. Not under the
  * lock. */
-void trpi_node_bury(trp_system *system, trpi_node *entry);
+void trpi_node_number_retire(trp_system *system, trpi_node *entry);
 
 #endif

@@ -13,7 +13,7 @@ trp_err trpi_node_intern(trp_system *system, const trpi_node_id *id, uint32_t *r
 trp_err trpi_node_meet(trp_system *system, const trpi_node_id *id, uint32_t *ret_node);
 /* It has ended as soon as this returns; the caller says trpi_node_terminated() soon, without its
  * locks. Thread: any. */
-void trpi_node_doom(trp_system *system, uint32_t node);
+void trpi_node_mark_ended(trp_system *system, uint32_t node);
 /* Thread: any, in a run or entered. */
 bool trpi_node_has_ended(trp_system *system, uint32_t node);
 /* Find or add a node that a peer has named: beyond share_max of those that were named by whoever
@@ -49,11 +49,11 @@ typedef struct trpi_proxy_ops {
      * after this one. Without any lock. May be NULL. */
     void (*release)(void *arg);
     /* trp_try_tell(): is there room for so many bytes of payload to that slot? true is a promise: a
-     * message with TRPI_MSG_PROMISED is on its way to deliver(), which keeps it. Thread: any; must
+     * message with TRPI_MSG_RESERVED is on its way to deliver(), which keeps it. Thread: any; must
      * not block. NULL: there always is. */
-    bool (*admit)(void *arg, uint32_t slot, size_t bytes);
+    bool (*reserve)(void *arg, uint32_t slot, size_t bytes);
     /* A promise is given back: its message found no memory. */
-    void (*forgo)(void *arg, size_t bytes);
+    void (*unreserve)(void *arg, size_t bytes);
     /* Somebody was refused and waits: trpi_proxy_ready() is due when there is room, at once when
      * there is already. Not called with any lock held. */
     void (*refused)(void *arg, uint32_t slot, size_t bytes);

@@ -238,7 +238,7 @@ trpi_loggers_start(trp_system *system)
 /* What trp_log_flush() waits for: each logger has a message that holds one count of it, and gives
  * that back when the message is freed, handled or not. */
 typedef struct flush {
-    trpi_gate gate; /* guards all */
+    trpi_cond cond; /* guards all */
     uint32_t owners, open;
 } flush;
 
@@ -248,9 +248,9 @@ flush_unref_locked(flush *f)
 {
     bool last = --f->owners == 0;
 
-    pthread_mutex_unlock(&f->gate.lock);
+    pthread_mutex_unlock(&f->cond.lock);
     if (last) {
-        trpi_gate_fini(&f->gate);
+        trpi_cond_fini(&f->cond);
         trpi_free(f);
     }
 }
@@ -261,9 +261,9 @@ flush_passed(void *data, void *arg)
     flush *f = data;
 
     (void)arg;
-    pthread_mutex_lock(&f->gate.lock);
+    pthread_mutex_lock(&f->cond.lock);
     if (--f->open == 0) {
-        trpi_gate_signal(&f->gate);
+        trpi_cond_broadcast(&f->cond);
     }
     flush_unref_locked(f);
 }
@@ -289,10 +289,10 @@ flush_send(trp_ctx *ctx, flush *f, trp_ref logger_ref)
     }
     *(trp_msg_priv_moved *)payload = (trp_msg_priv_moved){ f, sizeof *f, flush_passed, NULL };
     msg->priv_from_node_flags |= TRP_MSG_PRIV_OUT_OF_LINE;
-    pthread_mutex_lock(&f->gate.lock);
+    pthread_mutex_lock(&f->cond.lock);
     f->owners++;
     f->open++;
-    pthread_mutex_unlock(&f->gate.lock);
+    pthread_mutex_unlock(&f->cond.lock);
     trpi_send(ctx, logger_ref, msg); /* behind all lines that were told before */
     return true;
 }
@@ -317,7 +317,7 @@ trp_log_flush(trp_system *system, uint32_t timeout_ms)
     if (f == NULL) {
         return TRP_ENOMEM;
     }
-    trpi_gate_init(&f->gate);
+    trpi_cond_init(&f->cond);
     f->owners = 1;
     loggers = trpi_loggers_of(system);
     ctx = trpi_enter(system);
@@ -325,8 +325,8 @@ trp_log_flush(trp_system *system, uint32_t timeout_ms)
         err = flush_send(ctx, f, loggers->items[i].ref) ? err : TRP_ENOMEM;
     }
     trpi_leave(ctx);
-    pthread_mutex_lock(&f->gate.lock);
-    if (!trpi_gate_wait(&f->gate, system->sched, flush_is_done, f, end_ns)) {
+    pthread_mutex_lock(&f->cond.lock);
+    if (!trpi_cond_wait(&f->cond, system->sched, flush_is_done, f, end_ns)) {
         err = TRP_ETIMEDOUT;
     }
     flush_unref_locked(f);

@@ -310,17 +310,17 @@ static void
 judge(stuck *s)
 {
     trpi_sched *sched = s->system->sched;
-    trpi_gate gate;
+    trpi_cond cond;
 
     s->judged = true;
     if (trpi_sched_is_driven(sched)) {
         return; /* nobody runs while we look */
     }
-    trpi_gate_init(&gate);
-    pthread_mutex_lock(&gate.lock);
-    (void)trpi_gate_wait(&gate, sched, never, NULL, s->until_ns);
-    pthread_mutex_unlock(&gate.lock);
-    trpi_gate_fini(&gate);
+    trpi_cond_init(&cond);
+    pthread_mutex_lock(&cond.lock);
+    (void)trpi_cond_wait(&cond, sched, never, NULL, s->until_ns);
+    pthread_mutex_unlock(&cond.lock);
+    trpi_cond_fini(&cond);
     trpi_sched_workers_each(sched, second_look, s);
 }
 

@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "actor/kernel/box.h"
+#include "actor/kernel/bounded_mailbox.h"
 #include "actor/system/stall.h"
 #include "actor/kernel/cells.h"
 #include "actor/naming/directory.h"
@@ -58,7 +58,7 @@ options_fill(trp_system *system, const trp_system_options *given)
     trpi_settings_options(system->options.config, &system->options);
     system->stash_max = trpi_settings_stash_max(system->options.config);
     trpi_options_parts(system);
-    system->near_node =
+    system->fast_path_node =
         system->options.serialize_messages != 0 || (system->logging.debug & TRP_DEBUG_MISUSE) != 0
             ? 0
             : TRPI_NODE_SELF;
@@ -80,7 +80,7 @@ tables_make(trp_system *system)
                                         .sleep = trpi_run_sleep,
                                         .batch = trpi_run_batch,
                                         .work = trpi_run_work,
-                                        .here = trpi_here,
+                                        .here = trpi_nested,
                                         .urgent = trpi_run_urgent,
                                         .awake = trpi_stall_awake };
     trp_dispatcher_options standard = TRP_DISPATCHER_OPTIONS_INIT;
@@ -115,7 +115,7 @@ tables_make(trp_system *system)
         err = trpi_sched_new(&sched_options, &system->sched);
     }
     if (err == TRP_OK) {
-        err = trpi_boxes_new(system);
+        err = trpi_mailbox_types_new(system);
     }
     if (err == TRP_OK) {
         err = trpi_stall_new(system);
@@ -143,7 +143,7 @@ system_destroy(trp_system *system)
     trpi_sched_free(system->sched); /* runs what was retired: before the tables go */
     trpi_life_system_free(system);
     trpi_dispatchers_free(system);
-    trpi_boxes_free(system);
+    trpi_mailbox_types_free(system);
     trpi_stall_free(system);
     trpi_behaviours_free(system->behaviours);
     trpi_directory_free(system->directory);
@@ -189,8 +189,8 @@ trpi_system_new_in(trpi_world *world, const char *name, const trp_system_options
     if (system == NULL) {
         return TRP_ENOMEM;
     }
-    system->above = &trpi_tables_kernel;
-    system->life_above = &trpi_tables_life;
+    system->hooks = &trpi_tables_kernel;
+    system->life_hooks = &trpi_tables_life;
     (void)snprintf(system->name, sizeof system->name, "%s", name);
     err = options_fill(system, options);
     system->world = world;

@@ -29,8 +29,8 @@ const trpi_kernel_ops trpi_tables_kernel = {
     .round_trip = trpi_round_trip,
     .proxy = trpi_nodes_proxy,
     .proxy_slows = trpi_nodes_slows,
-    .proxy_admit = trpi_proxy_admit,
-    .proxy_forgo = trpi_proxy_forgo,
+    .proxy_reserve = trpi_proxy_reserve,
+    .proxy_unreserve = trpi_proxy_unreserve,
     .path = trpi_path_local,
     .name_try = trpi_cell_name_try,
 };

@@ -69,7 +69,7 @@ receive_held(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, trp_failure *ret_failu
         *ret_failure = ctx->failure;
     }
     ctx->sys_rest = NULL;
-    ctx->ordered = false;
+    ctx->sys_pending = false;
     ctx->cell = NULL;
     ctx->msg = NULL;
     ctx->self = before;

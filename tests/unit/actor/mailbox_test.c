@@ -79,24 +79,24 @@ a_message_is_handed_over_in_the_dummy_when_nothing_waits(void)
     trp_msg *a = message(0), *b = message(2), *msg = NULL, *done = NULL;
 
     trpi_mailbox_init(cell);
-    UNIT_TRUE(trpi_mailbox_may_hand(cell) == NULL); /* idle: the token is not ours */
+    UNIT_TRUE(trpi_mailbox_direct_block(cell) == NULL); /* idle: the token is not ours */
     UNIT_TRUE(trpi_mailbox_push(cell, a, a));
-    UNIT_TRUE(trpi_mailbox_may_hand(cell) == NULL); /* one waits */
+    UNIT_TRUE(trpi_mailbox_direct_block(cell) == NULL); /* one waits */
     UNIT_EQUAL(take_all(cell, 0), 1);
     for (int round = 0; round < 3; round++) {
-        UNIT_TRUE(trpi_mailbox_may_hand(cell) == a);
+        UNIT_TRUE(trpi_mailbox_direct_block(cell) == a);
         a->priv_from_slot = 1;
-        trpi_mailbox_hand(cell);
+        trpi_mailbox_deliver_direct(cell);
         UNIT_TRUE(trpi_mailbox_has_more(cell));
         UNIT_FALSE(trpi_mailbox_has_many(cell));
         UNIT_TRUE(trpi_mailbox_first(cell) == a);
-        UNIT_TRUE(trpi_mailbox_may_hand(cell) == NULL); /* it waits now */
+        UNIT_TRUE(trpi_mailbox_direct_block(cell) == NULL); /* it waits now */
         UNIT_FALSE(trpi_mailbox_go_idle(cell, &done));
         UNIT_EQUAL(take_all(cell, 1), 1);
         UNIT_FALSE(trpi_mailbox_has_more(cell));
     }
     /* what is pushed after it comes after it */
-    trpi_mailbox_hand(cell);
+    trpi_mailbox_deliver_direct(cell);
     UNIT_FALSE(trpi_mailbox_push(cell, b, b));
     UNIT_TRUE(trpi_mailbox_has_many(cell));
     UNIT_TRUE(trpi_msg_next(trpi_mailbox_first(cell)) == b);
@@ -106,15 +106,15 @@ a_message_is_handed_over_in_the_dummy_when_nothing_waits(void)
     UNIT_TRUE(msg == b && done == a);
     trpi_free(a);
     /* parked with one that waits in the dummy, and run again by somebody else */
-    UNIT_TRUE(trpi_mailbox_may_hand(cell) == b);
-    trpi_mailbox_hand(cell);
+    UNIT_TRUE(trpi_mailbox_direct_block(cell) == b);
+    trpi_mailbox_deliver_direct(cell);
     trpi_mailbox_park(cell);
     UNIT_TRUE(trpi_mailbox_claim(cell));
     UNIT_EQUAL(take_all(cell, 2), 1);
     UNIT_TRUE(trpi_mailbox_go_idle(cell, &done));
     UNIT_TRUE(done == b);
     trpi_free(b);
-    UNIT_TRUE(trpi_mailbox_may_hand(cell) == NULL); /* the stub is no message */
+    UNIT_TRUE(trpi_mailbox_direct_block(cell) == NULL); /* the stub is no message */
     trpi_free(cell);
 }
 
@@ -128,14 +128,14 @@ only_a_dummy_of_one_line_is_written_over(void)
     UNIT_TRUE(trpi_mailbox_push(cell, a, a));
     UNIT_EQUAL(take_all(cell, 0), 1);
     a->priv_bytes = TRPI_LINE_PAYLOAD_MAX;
-    UNIT_TRUE(trpi_mailbox_may_hand(cell) == a);
+    UNIT_TRUE(trpi_mailbox_direct_block(cell) == a);
     a->priv_bytes = TRPI_LINE_PAYLOAD_MAX + 1; /* a larger block */
-    UNIT_TRUE(trpi_mailbox_may_hand(cell) == NULL);
+    UNIT_TRUE(trpi_mailbox_direct_block(cell) == NULL);
     a->priv_bytes = 8;
     a->priv_from_node_flags = TRP_MSG_PRIV_OUT_OF_LINE; /* it leads to something */
-    UNIT_TRUE(trpi_mailbox_may_hand(cell) == NULL);
+    UNIT_TRUE(trpi_mailbox_direct_block(cell) == NULL);
     a->priv_from_node_flags = TRPI_MSG_TRAILER;
-    UNIT_TRUE(trpi_mailbox_may_hand(cell) == NULL);
+    UNIT_TRUE(trpi_mailbox_direct_block(cell) == NULL);
     trpi_free(a);
     trpi_free(cell);
 }
@@ -292,7 +292,7 @@ a_check_names_what_is_broken_in_a_mailbox(void)
     UNIT_TRUE(trpi_mailbox_push(cell, a, a));
     UNIT_FALSE(trpi_mailbox_push(cell, b, b));
     UNIT_TRUE(trpi_mailbox_check(cell, &check) == NULL);
-    cell->tail = (trp_msg *)((uintptr_t)stub | TRPI_HANDED);
+    cell->tail = (trp_msg *)((uintptr_t)stub | TRPI_DIRECT);
     SEES("mailbox-M5");
     cell->tail = stub;
     trpi_msg_next_set(b, stub, __ATOMIC_RELEASE);

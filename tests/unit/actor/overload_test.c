@@ -8,7 +8,7 @@
 #include <troupe/troupe.h>
 
 #include "actor/actor.h"
-#include "actor/kernel/box.h"
+#include "actor/kernel/bounded_mailbox.h"
 
 #define TURN 500 /* tells before a producer tells itself to go on */
 #define PRODUCERS 10
@@ -329,7 +329,7 @@ look_behind(trp_ctx *ctx, void *state, const trp_msg *msg)
             unit_pause();
         }
     }
-    atomic_store(&behind[atomic_load(&looked)], trpi_box_has_more(ctx->cell));
+    atomic_store(&behind[atomic_load(&looked)], trpi_bounded_has_more(ctx->cell));
     atomic_fetch_add(&looked, 1);
     return TRP_OK;
 }
@@ -337,7 +337,7 @@ static const trp_behaviour looker = {
     .size = sizeof(trp_behaviour), .name = "looker", .version = 1, .receive = look_behind
 };
 
-/* Only who has nothing more to say may go idle though he overloads another (credit.c). What a
+/* Only who has nothing more to say may go idle though he overloads another (throttle.c). What a
  * mailbox has sorted already is not in its queue any more, and waits all the same. */
 static void
 what_is_sorted_already_still_waits(void)

@@ -25,12 +25,12 @@ typedef struct room {
 } room;
 
 static trpi_run_result
-run_task(void *data, trpi_task *task, uint32_t offer)
+run_task(void *data, trpi_task *task, uint32_t handoff)
 {
     room *r = *(room **)data;
 
     UNIT_TRUE(trpi_worker_current() != NULL);
-    UNIT_TRUE(!offer); /* what is kept would be no choice of the world's */
+    UNIT_TRUE(!handoff); /* what is kept would be no choice of the world's */
     r->order[r->ran++ % (sizeof r->order - 1)] = (char)('a' + task->id);
     while (r->wakes > 0) {
         r->wakes--;
@@ -227,23 +227,23 @@ never(void *arg)
 static void
 a_wait_ends_at_its_deadline_of_virtual_time(void)
 {
-    trpi_gate gate;
+    trpi_cond cond;
     uint64_t now;
     room r;
 
     room_open(&r, calm);
-    trpi_gate_init(&gate);
+    trpi_cond_init(&cond);
     now = trpi_world_mono_ns(trpi_virtual_world(r.virt));
-    pthread_mutex_lock(&gate.lock);
-    UNIT_FALSE(trpi_gate_wait(&gate, r.sched, never, NULL, now + 3600000000000u));
+    pthread_mutex_lock(&cond.lock);
+    UNIT_FALSE(trpi_cond_wait(&cond, r.sched, never, NULL, now + 3600000000000u));
     /* with tasks that never end, too */
     r.turns[0] = UINT32_MAX;
     trpi_sched_inject(r.sched, &r.tasks[0]);
-    UNIT_FALSE(trpi_gate_wait(&gate, r.sched, never, NULL, now + 3600000000000u + 100000u));
-    pthread_mutex_unlock(&gate.lock);
+    UNIT_FALSE(trpi_cond_wait(&cond, r.sched, never, NULL, now + 3600000000000u + 100000u));
+    pthread_mutex_unlock(&cond.lock);
     UNIT_EQUAL(trpi_world_mono_ns(trpi_virtual_world(r.virt)) - now, 3600000100000u);
     UNIT_EQUAL(r.ran, 100);
-    trpi_gate_fini(&gate);
+    trpi_cond_fini(&cond);
     (void)room_close(&r);
 }
 

@@ -15,10 +15,10 @@ who_has_taken_from_his_ring_leaves_it_to_thieves(void)
     still_open(&s, 2);
     worker = trpi_sched_worker(s.sched, 0);
     UNIT_TRUE(trpi_ring_pop(worker) == NULL);
-    UNIT_EQUAL(atomic_load(&worker->keeper.busy), 0);
+    UNIT_EQUAL(atomic_load(&worker->handoff.busy), 0);
     trpi_ring_push(worker, &task);
     UNIT_TRUE(trpi_ring_pop(worker) == &task);
-    UNIT_EQUAL(atomic_load(&worker->keeper.busy), 0);
+    UNIT_EQUAL(atomic_load(&worker->handoff.busy), 0);
     trpi_sched_free(s.sched);
 }
 
@@ -98,9 +98,9 @@ a_check_names_what_is_broken_in_a_run_queue(void)
     atomic_store(&worker->slot, &tasks[2]);
     SEES("sched-S1");
     atomic_store(&worker->slot, NULL);
-    atomic_store(&worker->keeper.task, &tasks[0]);
+    atomic_store(&worker->handoff.task, &tasks[0]);
     SEES("sched-S1");
-    atomic_store(&worker->keeper.task, NULL);
+    atomic_store(&worker->handoff.task, NULL);
     atomic_store(&worker->ring_tail, atomic_load(&worker->ring_head) + TRPI_RING_TASKS + 1);
     SEES("queue-Q2");
     atomic_store(&worker->ring_tail, atomic_load(&worker->ring_head));

@@ -18,20 +18,20 @@ typedef struct job {
     _Atomic uint32_t *blocks; /* the run lasts until this is not 0 */
     _Atomic uint32_t worker;  /* index of the worker of the last run */
     bool offered;             /* to be kept, in the present run */
-    uint32_t offer;           /* TRPI_OFFER_*, or the id of who is kept meanwhile */
+    uint32_t handoff;         /* TRPI_OFFER_*, or the id of who is kept meanwhile */
     struct job *partner;
     uint64_t written, visits; /* who runs it or holds it as a guest; to the partner */
 } job;
 
 static trpi_run_result
-on_run(void *data, trpi_task *task, uint32_t offer)
+on_run(void *data, trpi_task *task, uint32_t handoff)
 {
     job *j = (job *)(void *)task;
     trpi_worker *worker = *(trpi_worker **)data;
 
     atomic_store(&j->worker, trpi_worker_index(worker));
-    j->offered = offer != TRPI_OFFER_NONE;
-    j->offer = offer;
+    j->offered = handoff != TRPI_HANDOFF_OFF;
+    j->handoff = handoff;
     return j->run(j, worker);
 }
 
@@ -465,7 +465,7 @@ run_talks(job *j, trpi_worker *worker)
         j->wakes = NULL;
     }
     atomic_fetch_add(&j->runs, 1);
-    return j->offered ? TRPI_RUN_KEPT : TRPI_RUN_AGAIN;
+    return j->offered ? TRPI_RUN_RETAINED : TRPI_RUN_AGAIN;
 }
 
 static void
@@ -506,21 +506,21 @@ run_for_ever(job *j, trpi_worker *worker)
 static trpi_run_result
 run_visits(job *j, trpi_worker *worker)
 {
-    trpi_keeper *keeper = trpi_worker_keeper(worker);
+    trpi_handoff *handoff = trpi_worker_handoff(worker);
     bool ends = atomic_load(j->blocks) != 0;
 
     j->written++;
-    UNIT_FALSE(trpi_keeper_enter(keeper, &j->task)); /* it runs */
-    if (j->offer == j->partner->task.id && trpi_keeper_enter(keeper, &j->partner->task)) {
+    UNIT_FALSE(trpi_handoff_enter(handoff, &j->task)); /* it runs */
+    if (j->handoff == j->partner->task.id && trpi_handoff_enter(handoff, &j->partner->task)) {
         j->partner->written++; /* plain: no thief runs it meanwhile */
-        trpi_keeper_leave(keeper);
+        trpi_handoff_leave(handoff);
         j->visits++;
     }
     atomic_fetch_add(&j->runs, 1);
     if (ends) {
         atomic_store(&j->again, 0);
     }
-    return ends ? TRPI_RUN_IDLE : j->offered ? TRPI_RUN_KEPT : TRPI_RUN_AGAIN;
+    return ends ? TRPI_RUN_IDLE : j->offered ? TRPI_RUN_RETAINED : TRPI_RUN_AGAIN;
 }
 
 /* queue-Q1 */
@@ -556,18 +556,18 @@ a_run_may_write_what_its_worker_keeps_and_no_thief_has_it_then(void)
         UNIT_EQUAL(two[0].written, atomic_load(&two[0].runs) + two[1].visits);
         UNIT_EQUAL(two[1].written, atomic_load(&two[1].runs) + two[0].visits);
         if (workers == 1) {
-            trpi_keeper kept = { .task = &two[0].task, .steal_req = 1 };
+            trpi_handoff kept = { .task = &two[0].task, .steal_req = 1 };
 
-            UNIT_FALSE(trpi_keeper_enter(&kept, &two[0].task)); /* a thief is there */
+            UNIT_FALSE(trpi_handoff_enter(&kept, &two[0].task)); /* a thief is there */
             UNIT_EQUAL(atomic_load(&kept.busy), 0);
             atomic_store(&kept.steal_req, 0);
-            UNIT_FALSE(trpi_keeper_enter(&kept, &two[1].task));
-            UNIT_TRUE(trpi_keeper_enter(&kept, &two[0].task));
+            UNIT_FALSE(trpi_handoff_enter(&kept, &two[1].task));
+            UNIT_TRUE(trpi_handoff_enter(&kept, &two[0].task));
             UNIT_EQUAL(atomic_load(&kept.busy), 1);
-            trpi_keeper_leave(&kept);
+            trpi_handoff_leave(&kept);
             UNIT_EQUAL(atomic_load(&kept.busy), 0);
             kept.fenced = true;
-            UNIT_FALSE(trpi_keeper_enter(&kept, &two[0].task));
+            UNIT_FALSE(trpi_handoff_enter(&kept, &two[0].task));
         }
     }
 }
@@ -644,7 +644,7 @@ run_in_vain(job *j, trpi_worker *worker)
 {
     (void)worker;
     UNIT_TRUE(j->offered);
-    return atomic_fetch_add(&j->runs, 1) == 0 ? TRPI_RUN_KEPT : TRPI_RUN_VAIN;
+    return atomic_fetch_add(&j->runs, 1) == 0 ? TRPI_RUN_RETAINED : TRPI_RUN_NO_WORK;
 }
 
 /* In `again` is how many runs were without an offer. */
@@ -667,9 +667,9 @@ after_a_task_was_kept_in_vain_there_is_a_pause(void)
     trpi_sched_inject(sched, &vain.task);
     UNIT_WAIT(atomic_load(&vain.runs) == 2, 20000);
     trpi_sched_inject(sched, &counts.task);
-    UNIT_WAIT(atomic_load(&counts.runs) == TRPI_KEEP_PAUSE + 1, 20000);
+    UNIT_WAIT(atomic_load(&counts.runs) == TRPI_HANDOFF_PAUSE + 1, 20000);
     desk_close();
-    UNIT_EQUAL(counts.again, TRPI_KEEP_PAUSE);
+    UNIT_EQUAL(counts.again, TRPI_HANDOFF_PAUSE);
 }
 
 static void

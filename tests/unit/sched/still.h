@@ -38,11 +38,11 @@ still_nothing_to_free(trpi_world *world)
 }
 
 static inline trpi_run_result
-still_no_run(void *data, trpi_task *task, uint32_t offer)
+still_no_run(void *data, trpi_task *task, uint32_t handoff)
 {
     (void)data;
     (void)task;
-    (void)offer;
+    (void)handoff;
     return TRPI_RUN_IDLE;
 }
 static inline void

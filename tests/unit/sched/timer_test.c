@@ -4,12 +4,12 @@
 #include <stdatomic.h>
 
 static trpi_run_result
-on_run(void *data, trpi_task *task, uint32_t offer)
+on_run(void *data, trpi_task *task, uint32_t handoff)
 {
     _Atomic uint32_t *go = *(_Atomic uint32_t **)(void *)(task + 1);
 
     (void)data;
-    (void)offer;
+    (void)handoff;
     atomic_store(go, 1); /* the run has begun */
     while (atomic_load(go) != 2) {
         unit_pause();

@@ -1,11 +1,11 @@
-/* box.h - private to the room: mailboxes of other kinds than the default one.
+/* bounded_mailbox.h - private to the room: mailboxes of other kinds than the default one.
  *
  * A box does not replace the queue of the cell: what is told still goes through `head`, with its
  * token. A box is what stands before it (how many are admitted) and behind it (in what order they
  * are taken out), the latter owned by the holder of the token like line B.
  */
-#ifndef TRPI_ACTOR_KERNEL_BOX_H
-#define TRPI_ACTOR_KERNEL_BOX_H
+#ifndef TRPI_ACTOR_KERNEL_BOUNDED_MAILBOX_H
+#define TRPI_ACTOR_KERNEL_BOUNDED_MAILBOX_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -19,19 +19,19 @@
 #include "actor/kernel/run.h"
 #include "base/atomics.h"
 
-typedef struct trpi_box_type { /* a registered mailbox */
+typedef struct trpi_mailbox_type { /* a registered mailbox */
     char id[TRP_MAILBOX_ID_BYTES_MAX + 1];
     trp_mailbox_options options; /* defaults filled in */
     uint32_t capabilities;
-} trpi_box_type;
+} trpi_mailbox_type;
 
-typedef struct trpi_box_types {
+typedef struct trpi_mailbox_types {
     pthread_mutex_t lock;   /* registration; a leaf */
     _Atomic uint32_t count; /* release; entries below it are complete */
-    trpi_box_type *_Atomic entries[TRP_MAILBOXES_MAX];
-    trpi_box_type *_Atomic serving[16]; /* by bit of the requirement; release */
-    trpi_box_type *first_default;       /* replaced, freed with the rest */
-} trpi_box_types;
+    trpi_mailbox_type *_Atomic entries[TRP_MAILBOXES_MAX];
+    trpi_mailbox_type *_Atomic serving[16]; /* by bit of the requirement; release */
+    trpi_mailbox_type *first_default;       /* replaced, freed with the rest */
+} trpi_mailbox_types;
 
 typedef struct trpi_heap_item {
     int64_t order; /* priority, then arrival */
@@ -39,29 +39,29 @@ typedef struct trpi_heap_item {
     trp_msg *msg;
 } trpi_heap_item;
 
-typedef struct trpi_pending { /* a message that waits for room */
-    struct trpi_pending *next;
+typedef struct trpi_mailbox_pending { /* a message that waits for room */
+    struct trpi_mailbox_pending *next;
     trp_msg *msg;
     uint64_t until_ns; /* UINT64_MAX: no limit */
-} trpi_pending;
+} trpi_mailbox_pending;
 
 /* a sender that is not run until there is room: its task is ours */
-typedef struct trpi_box_waiter {
-    struct trpi_box_waiter *next;
+typedef struct trpi_mailbox_waiter {
+    struct trpi_mailbox_waiter *next;
     trpi_task *task;
-} trpi_box_waiter;
+} trpi_mailbox_waiter;
 
-typedef struct trpi_box {
+typedef struct trpi_bounded_mailbox {
     trpi_kind_ops ops; /* first: cell->ops leads here; deliver is NULL: the cell is an actor */
     trp_system *system;
-    const trpi_box_type *type;
+    const trpi_mailbox_type *type;
     trp_ref owner;
     uint32_t capacity;                       /* 0: none */
     int (*will_receive)(const trp_msg *msg); /* of its owner's behaviour; NULL: all */
     /* the member of a team: set before it is known; cell and links under the team's lock */
-    struct trpi_team *team;
+    struct trpi_shared_mailbox *shared;
     trpi_cell *cell; /* NULL: it has left */
-    struct trpi_box *idle_next, *idle_prev;
+    struct trpi_bounded_mailbox *idle_next, *idle_prev;
     _Atomic bool listed; /* as idle; seq_cst: a pair with the token (shared-mailbox-T2) */
     /* written by senders and runner, seq_cst: a pair with full_any (bounded-mailbox-B2) */
     _Alignas(TRPI_CACHE_LINE) _Atomic uint32_t count; /* admitted and not taken out yet */
@@ -69,10 +69,10 @@ typedef struct trpi_box {
     /* under the lock */
     _Alignas(TRPI_CACHE_LINE) pthread_mutex_t lock;
     pthread_cond_t room;
-    trpi_pending *pending_first, *pending_last;
+    trpi_mailbox_pending *pending_first, *pending_last;
     _Atomic uint32_t pending_count; /* written under the lock; relaxed: a hint without */
     uint32_t blocked;               /* threads in the wait */
-    trpi_box_waiter *waiters;
+    trpi_mailbox_waiter *waiters;
     trpi_ref_map ready;
     bool closed, timer_set;
     /* with the token */
@@ -82,68 +82,70 @@ typedef struct trpi_box {
     uint64_t arrivals;
     void *custom;
     uint32_t inside; /* what custom should count */
-} trpi_box;
+} trpi_bounded_mailbox;
 
-/* ---- box_type.c: registration and choice ----------------------------------------------------- */
-trp_err trpi_boxes_new(trp_system *system);
-void trpi_boxes_free(trp_system *system);
-trpi_box_type *trpi_box_type_find(const trp_system *system, const char *id);
+/* ---- mailbox_type.c: registration and choice ------------------------------------------------- */
+trp_err trpi_mailbox_types_new(trp_system *system);
+void trpi_mailbox_types_free(trp_system *system);
+trpi_mailbox_type *trpi_mailbox_type_find(const trp_system *system, const char *id);
 /* MBOX-10. Give the acquired cell the mailbox that is due; none for the default kind.
  * Errors: TRP_ENOENT, TRP_EINVAL (a requirement is not met), TRP_ENOMEM, those of create. */
-trp_err trpi_box_choose(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *options);
+trp_err trpi_mailbox_choose(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *options);
 /* May the actors of a balancing dispatcher share one of it? */
-bool trpi_box_can_share(const trpi_box_type *type);
+bool trpi_mailbox_type_can_share(const trpi_mailbox_type *type);
 /* The cell will not live. */
-void trpi_box_undo(trp_ctx *ctx, trpi_cell *cell);
-enum trpi_kind trpi_box_kind(const trpi_cell *cell); /* what to publish an actor's cell as */
+void trpi_mailbox_undo(trp_ctx *ctx, trpi_cell *cell);
+enum trpi_kind trpi_mailbox_cell_kind(
+    const trpi_cell *cell); /* what to publish an actor's cell as */
 
-/* ---- box.c: senders -------------------------------------------------------------------------- */
+/* ---- bounded_mailbox.c: senders -------------------------------------------------------------- */
 static inline bool
-trpi_box_is(const trpi_kind_ops *ops)
+trpi_ops_are_bounded(const trpi_kind_ops *ops)
 {
-    extern const char trpi_box_name[];
+    extern const char trpi_bounded_name[];
 
-    return ops != NULL && ops->name == trpi_box_name;
+    return ops != NULL && ops->name == trpi_bounded_name;
 }
 /* The box of a team's member; NULL: the cell is none. With the token. */
-static inline trpi_box *
-trpi_team_box(const trpi_cell *cell)
+static inline trpi_bounded_mailbox *
+trpi_shared_member(const trpi_cell *cell)
 {
-    trpi_box *box = trpi_box_is(cell->ops) ? (trpi_box *)(uintptr_t)cell->ops : NULL;
+    trpi_bounded_mailbox *mailbox =
+        trpi_ops_are_bounded(cell->ops) ? (trpi_bounded_mailbox *)(uintptr_t)cell->ops : NULL;
 
-    return box != NULL && box->team != NULL ? box : NULL;
+    return mailbox != NULL && mailbox->shared != NULL ? mailbox : NULL;
 }
-trp_err trpi_box_new(trp_ctx *ctx, trpi_cell *cell, const trpi_box_type *type);
+trp_err trpi_bounded_new(trp_ctx *ctx, trpi_cell *cell, const trpi_mailbox_type *type);
 /* Messages that wait in it; of a team: for all of its members. */
-uint32_t trpi_box_waiting(const trpi_box *box);
+uint32_t trpi_bounded_waiting(const trpi_bounded_mailbox *mailbox);
 /* The box of this incarnation, NULL: it has none, or is gone. Any thread in a run or bracket. */
-trpi_box *trpi_box_get(const trpi_cell *cell, uint32_t generation);
+trpi_bounded_mailbox *trpi_bounded_get(const trpi_cell *cell, uint32_t generation);
 /* Tell a cell of kind boxed. Takes msg but for TRP_EAGAIN, which only try_only gives. */
-trp_err trpi_box_tell(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg, bool try_only);
+trp_err trpi_bounded_tell(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg, bool try_only);
 /* The turn's cell told a full box: true: it waits there, its task is not ours any more. */
-bool trpi_box_wait(trp_ctx *ctx, trpi_cell *cell);
+bool trpi_bounded_wait(trp_ctx *ctx, trpi_cell *cell);
 
-/* ---- box.c, box_order.c: the runner ---------------------------------------------------------- */
-trpi_take trpi_box_take(trp_ctx *ctx, trpi_cell *cell, trp_msg **ret_msg);
+/* ---- bounded_mailbox.c, mailbox_order.c: the runner ------------------------------------------ */
+trpi_take trpi_bounded_take(trp_ctx *ctx, trpi_cell *cell, trp_msg **ret_msg);
 /* The mailbox behind the queue may have dropped what it had, and says so by its count
  * (bounded-mailbox-B1). */
-void trpi_box_settle(trp_ctx *ctx, trpi_cell *cell, trpi_box *box);
+void trpi_bounded_recount(trp_ctx *ctx, trpi_cell *cell, trpi_bounded_mailbox *mailbox);
 /* The message taken last is handled: free it. */
-void trpi_box_done(trp_ctx *ctx);
+void trpi_bounded_done(trp_ctx *ctx);
 /* Does anything wait behind the message that was taken last? */
-bool trpi_box_has_more(trpi_cell *cell);
+bool trpi_bounded_has_more(trpi_cell *cell);
 /* More than one message waits behind the queue of a boxed cell, and no bound holds its tellers. */
-bool trpi_box_has_many(const trpi_cell *cell);
+bool trpi_bounded_has_many(const trpi_cell *cell);
 /* The cell ends, its generation is even: all that is left is dead; ops are off the cell already. */
-void trpi_box_close(trp_ctx *ctx, trpi_cell *cell, trpi_box *box);
+void trpi_bounded_close(trp_ctx *ctx, trpi_cell *cell, trpi_bounded_mailbox *mailbox);
 /* Nothing uses it any more. */
-void trpi_box_free(void *box);
+void trpi_bounded_free(void *mailbox);
 
-/* box_order.c: what is behind the queue. Errors of put: TRP_ENOMEM, those of enqueue. */
-bool trpi_order_is_used(const trpi_box *box);
-trp_err trpi_order_put(trpi_box *box, trp_msg *msg);
-trp_msg *trpi_order_take(trpi_box *box);
-uint32_t trpi_order_count(trpi_box *box);
+/* mailbox_order.c: what is behind the queue. Errors of put: TRP_ENOMEM, those of enqueue. */
+bool trpi_mailbox_is_ordered(const trpi_bounded_mailbox *mailbox);
+trp_err trpi_mailbox_order_put(trpi_bounded_mailbox *mailbox, trp_msg *msg);
+trp_msg *trpi_mailbox_order_take(trpi_bounded_mailbox *mailbox);
+uint32_t trpi_mailbox_order_count(trpi_bounded_mailbox *mailbox);
 
 /* peek.c: made with the options of its registration. */
 extern const trp_mailbox_ops trpi_peek_ops;

@@ -1,4 +1,4 @@
-/* credit.c - who told an overloaded cell and may go idle all the same.
+/* throttle.c - who told an overloaded cell and may go idle all the same.
  *
  * Why.     run-R5. Who only answers what an overloaded cell asked is not what it has to be
  *          saved from; but answers may be driven by others.
@@ -6,7 +6,7 @@
  *          each worker takes a share of that and keeps it in ctx->credits.
  * Tests.   tests/unit/actor/overload_test.c
  */
-#include "actor/kernel/box.h"
+#include "actor/kernel/bounded_mailbox.h"
 #include "actor/kernel/mailbox.h"
 #include "actor/kernel/run.h"
 #include "base/atomics.h"
@@ -43,27 +43,27 @@ credit_take(trp_ctx *home, uint32_t least)
  * But as answers may be driven by others, no more of them are let pass than overloaded cells have
  * handled on the worker that the receiver is at: what waits for them does not grow by it. */
 bool
-trpi_run_admitted(trp_ctx *ctx, trpi_cell *cell)
+trpi_run_throttle_waived(trp_ctx *ctx, trpi_cell *cell)
 {
     uint32_t *credit;
     trp_ctx *home;
 
-    if (ctx->chains_open != 0 || ctx->cut_box.generation != 0 || trpi_box_has_more(cell)) {
+    if (ctx->chains_open != 0 || ctx->full_mailbox.generation != 0 || trpi_bounded_has_more(cell)) {
         return false;
     }
-    home = trpi_sched_pool_data(ctx->system->sched, ctx->cut_home);
+    home = trpi_sched_pool_data(ctx->system->sched, ctx->throttled_home);
     if (home == NULL) { /* on a network, or on a thread of its own */
         return false;
     }
-    credit = &ctx->credits[ctx->cut_home];
-    if (*credit < ctx->cut_told) {
-        *credit += credit_take(home, ctx->cut_told - *credit);
-        if (*credit < ctx->cut_told) {
+    credit = &ctx->credits[ctx->throttled_home];
+    if (*credit < ctx->throttled_msgs) {
+        *credit += credit_take(home, ctx->throttled_msgs - *credit);
+        if (*credit < ctx->throttled_msgs) {
             return false;
         }
     }
-    *credit -= ctx->cut_told;
-    ctx->cut = false;
-    ctx->cut_told = 0;
+    *credit -= ctx->throttled_msgs;
+    ctx->throttled = false;
+    ctx->throttled_msgs = 0;
     return true;
 }

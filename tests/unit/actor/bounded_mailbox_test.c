@@ -1,5 +1,4 @@
-/* box_test.c - mailboxes: their bounds, their order, which one an actor gets, and that none loses.
- * */
+/* bounded_mailbox_test.c - mailboxes: bounds, order, choice, and that no message is lost. */
 #include "tests/unit/actor/dispatch.h"
 
 static trp_err
@@ -750,7 +749,7 @@ no_kind_of_mailbox_loses_a_message(void)
     }
 }
 
-UNIT_BEGIN("box")
+UNIT_BEGIN("bounded_mailbox")
 UNIT(a_bounded_mailbox_holds_its_capacity_and_not_one_more)
 UNIT(a_thread_waits_for_room_up_to_the_push_timeout)
 UNIT(an_actor_waits_for_room_without_its_worker)

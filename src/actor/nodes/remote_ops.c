@@ -1,7 +1,7 @@
-/* far.c - which remoting there is, and what is handed to it: signals and orders for other nodes.
+/* remote_ops.c - registration of remoting; signals and orders for other nodes go through it.
  *
  * Must hold.
- *   far-R1  remote_arg is written before remote_ops, so who sees the ops sees their argument.
+ *   remote-ops-R1  remote_arg is written before remote_ops: a thread that sees the ops sees arg.
  * Tests.   tests/unit/actor/inbound_test.c
  */
 #include "actor/nodes/nodes.h"
@@ -17,7 +17,7 @@ trpi_system_remote_set(trp_system *system, const trpi_remote_ops *ops, void *arg
         return TRP_EEXIST;
     }
     atomic_store_explicit(&system->remote_arg, arg, memory_order_relaxed);
-    atomic_store_explicit(&system->remote_ops, ops, memory_order_release); /* far-R1 */
+    atomic_store_explicit(&system->remote_ops, ops, memory_order_release); /* remote-ops-R1 */
     return TRP_OK;
 }
 
@@ -26,7 +26,7 @@ trpi_remote_signal(trp_system *system, enum trpi_remote_signal signal, trp_ref t
                    uint32_t flag)
 {
     const trpi_remote_ops *ops =
-        atomic_load_explicit(&system->remote_ops, memory_order_acquire); /* far-R1 */
+        atomic_load_explicit(&system->remote_ops, memory_order_acquire); /* remote-ops-R1 */
 
     if (ops == NULL || target.node == 0) {
         return false;
@@ -41,7 +41,7 @@ trpi_remote_order(trp_system *system, uint32_t node, enum trpi_remote_signal sig
                   trp_ref from, const trpi_order *order)
 {
     const trpi_remote_ops *ops =
-        atomic_load_explicit(&system->remote_ops, memory_order_acquire); /* far-R1 */
+        atomic_load_explicit(&system->remote_ops, memory_order_acquire); /* remote-ops-R1 */
 
     return ops == NULL || ops->order == NULL
                ? TRP_ESTATE
@@ -53,7 +53,7 @@ bool
 trpi_remote_is_connected(trp_system *system, uint32_t node)
 {
     const trpi_remote_ops *ops =
-        atomic_load_explicit(&system->remote_ops, memory_order_acquire); /* far-R1 */
+        atomic_load_explicit(&system->remote_ops, memory_order_acquire); /* remote-ops-R1 */
 
     return ops != NULL &&
            (ops->is_connected == NULL ||

@@ -1,6 +1,6 @@
-/* gang_test.c - workers sit out and come back, and nothing waits for those who do. What a trial
- * decides is gang_trial_test.c's: here one worker or two are so clearly better that no load of the
- * machine changes it. */
+/* parallelism_test.c - workers are parked and come back, and no task waits for a parked one. The
+ * decisions of trials are tested by parallelism_trial_test.c: here one worker or two are so clearly
+ * better that no load of the machine changes it. */
 #include "tests/unit/sched/desk.h"
 
 #include <stdatomic.h>
@@ -26,11 +26,11 @@ typedef struct data {
 static _Atomic bool hindering, over, go;
 
 static trpi_run_result
-on_run(void *at, trpi_task *task, uint32_t offer)
+on_run(void *at, trpi_task *task, uint32_t handoff)
 {
     job *j = (job *)(void *)task;
 
-    (void)offer;
+    (void)handoff;
     return j->run(j, ((data *)at)->worker);
 }
 
@@ -70,12 +70,13 @@ limit(void)
 static bool
 rests_at(uint32_t want)
 {
-    const trpi_gang *gang = &sched->gang;
+    const trpi_parallelism *parallelism = &sched->parallelism;
     bool rests = false;
 
-    if (atomic_exchange_explicit(&sched->gang.turn, 1, memory_order_acquire) == 0) {
-        rests = limit() == want && gang->measures >= 2 && gang->until_ns - gang->since_ns > 7000000;
-        atomic_store_explicit(&sched->gang.turn, 0, memory_order_release);
+    if (atomic_exchange_explicit(&sched->parallelism.turn, 1, memory_order_acquire) == 0) {
+        rests = limit() == want && parallelism->measures >= 2 &&
+                parallelism->until_ns - parallelism->since_ns > 7000000;
+        atomic_store_explicit(&sched->parallelism.turn, 0, memory_order_release);
     }
     return rests;
 }
@@ -211,7 +212,7 @@ a_stop_reaches_who_sits_out(void)
     trpi_free(jobs);
 }
 
-UNIT_BEGIN("gang")
+UNIT_BEGIN("parallelism")
 UNIT(workers_that_hinder_each_other_become_one_and_more_again)
 UNIT(what_waits_behind_a_stuck_worker_is_run_by_who_sits_out)
 UNIT(when_there_is_nothing_to_do_nobody_sits_out)

@@ -1,5 +1,5 @@
-/* handed_test.c - two that talk to one another on one worker: what one hands to the other, which
- * the worker keeps, is a message like any other (mailbox-M5). */
+/* direct_delivery_test.c - two actors that talk to each other on one worker: a message that is
+ * written directly to the retained actor is like any other (mailbox-M5). */
 #include "tests/unit/unit.h"
 
 #include <stdatomic.h>
@@ -86,18 +86,18 @@ talk(trp_ctx *ctx, void *state, const trp_msg *msg)
     (void)state;
     (void)msg;
     /* Now and then others have their turn between two runs; it is kept again soon. */
-    if (ctx->offer != listener.slot || atomic_load(&ctx->keeper->task) != &cell->task) {
+    if (ctx->handoff_slot != listener.slot || atomic_load(&ctx->handoff->task) != &cell->task) {
         tell(ctx, listener, ECHO, false);
         return TRP_OK;
     }
-    may_hand = !ctx->keeper->fenced;
+    may_hand = !ctx->handoff->fenced;
     if (then == TELLS_ANOTHER_FIRST) {
         tell(ctx, other, 0, false);
     }
     for (int64_t i = 0; i < TOLD; i++) {
         tell(ctx, listener, i, large_first && i == 0);
         if (i == 0 && alone) { /* else a thief may be at the cell */
-            atomic_store(&handed, trpi_mailbox_is_handed(cell));
+            atomic_store(&handed, trpi_mailbox_has_direct(cell));
         }
     }
     if (then == STOPS_IT) {
@@ -223,7 +223,7 @@ order_holds_with_other_workers(void)
     }
 }
 
-UNIT_BEGIN("handed")
+UNIT_BEGIN("direct_delivery")
 UNIT(what_is_handed_over_comes_before_what_is_told_after_it)
 UNIT(what_is_larger_than_a_line_is_pushed_and_the_order_is_the_same)
 UNIT(what_is_handed_to_one_that_is_stopped_is_a_dead_letter)

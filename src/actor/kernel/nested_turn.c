@@ -1,5 +1,5 @@
-/* here.c - turns on the thread that hands a task in: the calling-thread dispatcher, and executors
- * that the program brings itself.
+/* nested_turn.c - turns on the thread that submits a task: the calling-thread dispatcher, and
+ * executors of the program.
  *
  * Why.     In a test the whole way of a message should stand on one call stack, and be over when
  *          the tell returns. Another program has an event loop of its own and wants its actors
@@ -8,9 +8,11 @@
  *          A cell that this thread runs already has no free token: it is only queued, and handled
  *          by the turn that runs (TEST-12).
  * Must hold.
- *   here-E1  A nested turn leaves the ctx as it found it: it is another actor's.
- *   here-E2  No turn begins while this thread holds a lock of the library (trpi_here_hold()).
- *   here-E3  Who waits for a turn of another thread holds no token: two cannot wait for each other.
+ *   nested-turn-E1  A nested turn leaves the ctx as it found it: it is another actor's.
+ *   nested-turn-E2  No turn begins while this thread holds a lock of the library
+ *       (trpi_nested_hold()).
+ *   nested-turn-E3  A thread that waits for a turn of another one holds no token: two cannot
+ *       wait for each other.
  * Limits.  TRP_CALLING_DEPTH_MAX nested turns; what comes beyond waits until one has ended.
  * Tests.   tests/unit/actor/calling_test.c
  * Sources. TEST-12, DISP-6, -7.
@@ -29,13 +31,13 @@ typedef struct outer {
     trp_ref self;
     jmp_buf *jump;
     const struct trp_interaction *carried;
-    bool chaining, cut, draining;
-    uint8_t drains, route_depth;
-    uint16_t cut_home;
-    uint32_t cut_told;
-    trp_ref cut_box;
-    trp_msg *boxed;
-    int32_t told_left;
+    bool chaining, throttled, draining;
+    uint8_t overload_turns, route_depth;
+    uint16_t throttled_home;
+    uint32_t throttled_msgs;
+    trp_ref full_mailbox;
+    trp_msg *unqueued;
+    int32_t send_budget_left;
     uint32_t turn_more;
     uint64_t deadline_ns;
     uint32_t turn_rest;
@@ -54,15 +56,15 @@ outer_keep(const trp_ctx *ctx, outer *kept)
                      .jump = ctx->jump,
                      .carried = ctx->carried,
                      .chaining = ctx->chaining,
-                     .cut = ctx->cut,
+                     .throttled = ctx->throttled,
                      .draining = ctx->draining,
-                     .drains = ctx->drains,
+                     .overload_turns = ctx->overload_turns,
                      .route_depth = ctx->route_depth,
-                     .cut_home = ctx->cut_home,
-                     .cut_told = ctx->cut_told,
-                     .cut_box = ctx->cut_box,
-                     .boxed = ctx->boxed,
-                     .told_left = ctx->told_left,
+                     .throttled_home = ctx->throttled_home,
+                     .throttled_msgs = ctx->throttled_msgs,
+                     .full_mailbox = ctx->full_mailbox,
+                     .unqueued = ctx->unqueued,
+                     .send_budget_left = ctx->send_budget_left,
                      .turn_more = ctx->turn_more,
                      .deadline_ns = ctx->deadline_ns,
                      .turn_rest = ctx->turn_rest,
@@ -82,15 +84,15 @@ outer_restore(trp_ctx *ctx, const outer *kept)
     ctx->jump = kept->jump;
     (void)trpi_carry(ctx, kept->carried);
     ctx->chaining = kept->chaining;
-    ctx->cut = kept->cut;
+    ctx->throttled = kept->throttled;
     ctx->draining = kept->draining;
-    ctx->drains = kept->drains;
+    ctx->overload_turns = kept->overload_turns;
     ctx->route_depth = kept->route_depth;
-    ctx->cut_home = kept->cut_home;
-    ctx->cut_told = kept->cut_told;
-    ctx->cut_box = kept->cut_box;
-    ctx->boxed = kept->boxed;
-    ctx->told_left = kept->told_left;
+    ctx->throttled_home = kept->throttled_home;
+    ctx->throttled_msgs = kept->throttled_msgs;
+    ctx->full_mailbox = kept->full_mailbox;
+    ctx->unqueued = kept->unqueued;
+    ctx->send_budget_left = kept->send_budget_left;
     ctx->turn_more = kept->turn_more;
     ctx->deadline_ns = kept->deadline_ns;
     ctx->timed = kept->deadline_ns != 0;
@@ -99,7 +101,7 @@ outer_restore(trp_ctx *ctx, const outer *kept)
     ctx->turn_until_ns = kept->turn_until_ns;
     ctx->turn_processed = kept->turn_processed;
     ctx->sys_rest = kept->sys_rest;
-    ctx->ordered = kept->sys_rest != NULL;
+    ctx->sys_pending = kept->sys_rest != NULL;
     ctx->failure = kept->failure;
     if (++ctx->run == 0) { /* the table of chains knows nothing of the outer turn any more */
         memset(ctx->chains, 0, sizeof ctx->chains);
@@ -117,7 +119,7 @@ turn_caught(trp_ctx *ctx, trpi_task *task)
     if (_setjmp(here) != 0) {
         return trpi_run_after_jump(ctx);
     }
-    return trpi_run(ctx, task, TRPI_OFFER_NONE);
+    return trpi_run(ctx, task, TRPI_HANDOFF_OFF);
 }
 
 trpi_run_result
@@ -130,54 +132,54 @@ trpi_run_nested(trp_ctx *ctx, trpi_task *task)
     trpi_chains_flush(ctx); /* what the outer turn told so far goes first */
     outer_keep(ctx, &kept);
     ctx->sys_rest = NULL;
-    ctx->ordered = false;
-    ctx->boxed = NULL;
-    ctx->cut_box = (trp_ref)TRP_REF_NONE;
+    ctx->sys_pending = false;
+    ctx->unqueued = NULL;
+    ctx->full_mailbox = (trp_ref)TRP_REF_NONE;
     (void)trpi_carry(ctx, NULL);
     ctx->chaining = false;
     ctx->turn_more = entry->options.throughput - 1;
     ctx->deadline_ns = entry->deadline_ns;
     ctx->timed = entry->deadline_ns != 0;
     ctx->self.node = TRPI_NODE_SELF;
-    ctx->here_depth++;
+    ctx->nested_depth++;
     result = turn_caught(ctx, task);
-    ctx->here_depth--;
-    outer_restore(ctx, &kept); /* here-E1 */
+    ctx->nested_depth--;
+    outer_restore(ctx, &kept); /* nested-turn-E1 */
     return result;
 }
 
 static void
-list_push(trp_ctx *ctx, trpi_task *task)
+waiting_push(trp_ctx *ctx, trpi_task *task)
 {
     task->run_next = NULL;
-    if (ctx->here_last != NULL) {
-        ctx->here_last->run_next = task;
+    if (ctx->nested_last != NULL) {
+        ctx->nested_last->run_next = task;
     } else {
-        ctx->here_first = task;
+        ctx->nested_first = task;
     }
-    ctx->here_last = task;
+    ctx->nested_last = task;
 }
 
 /* What had to wait, as far as it may run now. */
 static void
-list_run(trp_ctx *ctx)
+waiting_run(trp_ctx *ctx)
 {
-    while (ctx->here_first != NULL && ctx->here_held == 0 &&
-           ctx->here_depth < TRP_CALLING_DEPTH_MAX) {
-        trpi_task *task = ctx->here_first;
+    while (ctx->nested_first != NULL && ctx->nested_held == 0 &&
+           ctx->nested_depth < TRP_CALLING_DEPTH_MAX) {
+        trpi_task *task = ctx->nested_first;
 
-        ctx->here_first = task->run_next;
-        if (ctx->here_first == NULL) {
-            ctx->here_last = NULL;
+        ctx->nested_first = task->run_next;
+        if (ctx->nested_first == NULL) {
+            ctx->nested_last = NULL;
         }
         if (trpi_run_nested(ctx, task) != TRPI_RUN_IDLE) {
-            list_push(ctx, task);
+            waiting_push(ctx, task);
         }
     }
 }
 
 void
-trpi_here(void *arg, trpi_task *task)
+trpi_nested(void *arg, trpi_task *task)
 {
     trp_system *system = arg;
     const trpi_dispatcher *entry = trpi_dispatcher_get(system, task->number);
@@ -188,31 +190,31 @@ trpi_here(void *arg, trpi_task *task)
         return;
     }
     ctx = trpi_enter(system);
-    list_push(ctx, task);
-    list_run(ctx);
+    waiting_push(ctx, task);
+    waiting_run(ctx);
     trpi_leave(ctx);
 }
 
 void
-trpi_here_hold(trp_ctx *ctx)
+trpi_nested_hold(trp_ctx *ctx)
 {
-    ctx->here_held++;
+    ctx->nested_held++;
 }
 
 void
-trpi_here_release(trp_ctx *ctx)
+trpi_nested_release(trp_ctx *ctx)
 {
-    trpi_assert(ctx->here_held > 0);
-    ctx->here_held--;
-    list_run(ctx);
+    trpi_assert(ctx->nested_held > 0);
+    ctx->nested_held--;
+    waiting_run(ctx);
 }
 
 void
-trpi_here_wait(const trpi_cell *cell)
+trpi_nested_wait(const trpi_cell *cell)
 {
     struct timespec pause = { 0, 50000 };
 
-    for (uint32_t us = 0; us < TRPI_HERE_WAIT_MS * 1000u; us += 50) {
+    for (uint32_t us = 0; us < TRPI_NESTED_WAIT_MS * 1000u; us += 50) {
         /* acquire: pairs with the other thread's giving the token up; what it did is seen */
         if ((atomic_load_explicit(&cell->head, memory_order_acquire) & TRPI_TOKEN) != 0) {
             return;

@@ -1,18 +1,18 @@
-/* box_type.c - registered mailboxes, what they can do, and which one an actor gets.
+/* mailbox_type.c - registered mailboxes, what they can do, and which one an actor gets.
  *
  * Must hold.
  *   mailbox-type-Q1  An entry is complete before it can be found, and stays until the system is
  *       freed.
  * Limits.  TRP_MAILBOXES_MAX.
- * Tests.   tests/unit/actor/box_test.c
+ * Tests.   tests/unit/actor/bounded_mailbox_test.c
  * Sources. MBOX-1 to -6, -8 to -11; decision 24.
  */
 #include <stdio.h>
 #include <string.h>
 
-#include "actor/kernel/box.h"
+#include "actor/kernel/bounded_mailbox.h"
 #include "actor/kernel/extra.h"
-#include "actor/kernel/team.h"
+#include "actor/kernel/shared_mailbox.h"
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/atomics.h"
@@ -50,7 +50,7 @@ capabilities_of(const trp_mailbox_options *options)
         return can | TRP_MAILBOX_COUNTED | options->capabilities;
     case TRP_MAILBOX_KIND_PEEK:
         return can | TRP_MAILBOX_COUNTED;
-    case TRP_MAILBOX_KIND_BOUNDED: /* a shared one has nobody wait for room (team.c) */
+    case TRP_MAILBOX_KIND_BOUNDED: /* a shared one has nobody wait for room (shared_mailbox.c) */
         return options->overflow == TRP_MAILBOX_DROP && options->push_timeout_ms == TRP_OFF
                    ? can | TRP_MAILBOX_MULTI_CONSUMER
                    : can;
@@ -60,7 +60,7 @@ capabilities_of(const trp_mailbox_options *options)
 }
 
 bool
-trpi_box_can_share(const trpi_box_type *type)
+trpi_mailbox_type_can_share(const trpi_mailbox_type *type)
 {
     return (type->capabilities & TRP_MAILBOX_MULTI_CONSUMER) != 0 &&
            type->options.kind != TRP_MAILBOX_KIND_CUSTOM; /* its ops are for one thread at a time */
@@ -101,14 +101,15 @@ id_is_valid(const char *id)
     return length > 0 && length <= TRP_MAILBOX_ID_BYTES_MAX;
 }
 
-trpi_box_type *
-trpi_box_type_find(const trp_system *system, const char *id)
+trpi_mailbox_type *
+trpi_mailbox_type_find(const trp_system *system, const char *id)
 {
-    trpi_box_types *all = system->boxes;
-    uint32_t count = atomic_load_explicit(&all->count, memory_order_acquire); /* mailbox-type-Q1 */
+    trpi_mailbox_types *types = system->mailbox_types;
+    uint32_t count =
+        atomic_load_explicit(&types->count, memory_order_acquire); /* mailbox-type-Q1 */
 
     for (uint32_t i = 0; i < count; i++) {
-        trpi_box_type *type = atomic_load_explicit(&all->entries[i], memory_order_acquire);
+        trpi_mailbox_type *type = atomic_load_explicit(&types->entries[i], memory_order_acquire);
 
         if (strcmp(type->id, id) == 0) {
             return type;
@@ -117,10 +118,10 @@ trpi_box_type_find(const trp_system *system, const char *id)
     return NULL;
 }
 
-static trpi_box_type *
+static trpi_mailbox_type *
 type_make(const char *id, const trp_mailbox_options *options)
 {
-    trpi_box_type *type = trpi_alloc(sizeof *type);
+    trpi_mailbox_type *type = trpi_alloc(sizeof *type);
 
     if (type == NULL) {
         return NULL;
@@ -147,23 +148,23 @@ type_make(const char *id, const trp_mailbox_options *options)
 
 /* Under the lock. The default is the first entry, whoever registers it. */
 static trp_err
-type_add(trpi_box_types *all, trp_system *system, trpi_box_type *type)
+type_add(trpi_mailbox_types *types, trp_system *system, trpi_mailbox_type *type)
 {
-    uint32_t count = atomic_load_explicit(&all->count, RELAXED);
+    uint32_t count = atomic_load_explicit(&types->count, RELAXED);
 
-    if (strcmp(type->id, DEFAULT_ID) == 0 && count > 0 && all->first_default == NULL) {
-        all->first_default = atomic_load_explicit(&all->entries[0], RELAXED);
-        atomic_store_explicit(&all->entries[0], type, memory_order_release);
+    if (strcmp(type->id, DEFAULT_ID) == 0 && count > 0 && types->first_default == NULL) {
+        types->first_default = atomic_load_explicit(&types->entries[0], RELAXED);
+        atomic_store_explicit(&types->entries[0], type, memory_order_release);
         return TRP_OK;
     }
-    if (trpi_box_type_find(system, type->id) != NULL) {
+    if (trpi_mailbox_type_find(system, type->id) != NULL) {
         return TRP_EEXIST;
     }
     if (count == TRP_MAILBOXES_MAX) {
         return TRP_ELIMIT;
     }
-    atomic_store_explicit(&all->entries[count], type, memory_order_release);
-    atomic_store_explicit(&all->count, count + 1, memory_order_release);
+    atomic_store_explicit(&types->entries[count], type, memory_order_release);
+    atomic_store_explicit(&types->count, count + 1, memory_order_release);
     return TRP_OK;
 }
 
@@ -171,7 +172,7 @@ trp_err
 trp_mailbox_register(trp_system *system, const char *id, const trp_mailbox_options *options)
 {
     trp_mailbox_options own;
-    trpi_box_type *type;
+    trpi_mailbox_type *type;
     trp_err err;
 
     if (!trpi_system_is_valid(system) || !id_is_valid(id) || options == NULL ||
@@ -182,9 +183,9 @@ trp_mailbox_register(trp_system *system, const char *id, const trp_mailbox_optio
     if (type == NULL) {
         return TRP_ENOMEM;
     }
-    pthread_mutex_lock(&system->boxes->lock);
-    err = type_add(system->boxes, system, type);
-    pthread_mutex_unlock(&system->boxes->lock);
+    pthread_mutex_lock(&system->mailbox_types->lock);
+    err = type_add(system->mailbox_types, system, type);
+    pthread_mutex_unlock(&system->mailbox_types->lock);
     if (err != TRP_OK) {
         trpi_free(type);
     }
@@ -194,13 +195,13 @@ trp_mailbox_register(trp_system *system, const char *id, const trp_mailbox_optio
 trp_err
 trp_mailbox_find(trp_system *system, const char *id, trp_mailbox_info *ret_info)
 {
-    const trpi_box_type *type;
+    const trpi_mailbox_type *type;
     trp_mailbox_info info;
 
     if (!trpi_system_is_valid(system) || id == NULL || ret_info == NULL) {
         return TRP_EINVAL;
     }
-    type = trpi_box_type_find(system, id);
+    type = trpi_mailbox_type_find(system, id);
     if (type == NULL) {
         return TRP_ENOENT;
     }
@@ -216,23 +217,23 @@ trp_mailbox_find(trp_system *system, const char *id, trp_mailbox_info *ret_info)
 trp_err
 trp_mailbox_require(trp_system *system, uint32_t requirement, const char *id)
 {
-    trpi_box_type *type;
+    trpi_mailbox_type *type;
 
     if (!trpi_system_is_valid(system) || id == NULL || requirement == 0 ||
         (requirement & (requirement - 1)) != 0 || requirement > TRP_MAILBOX_ALL) {
         return TRP_EINVAL;
     }
-    type = trpi_box_type_find(system, id);
+    type = trpi_mailbox_type_find(system, id);
     if (type == NULL || (type->capabilities & requirement) == 0) {
         return TRP_ENOENT;
     }
-    atomic_store_explicit(&system->boxes->serving[__builtin_ctz(requirement)], type,
+    atomic_store_explicit(&system->mailbox_types->serving[__builtin_ctz(requirement)], type,
                           memory_order_release);
     return TRP_OK;
 }
 
 trp_err
-trpi_boxes_new(trp_system *system)
+trpi_mailbox_types_new(trp_system *system)
 {
     static const struct {
         const char *id;
@@ -251,23 +252,23 @@ trpi_boxes_new(trp_system *system)
     };
     trp_err err = TRP_OK;
 
-    system->boxes = trpi_alloc(sizeof *system->boxes);
-    if (system->boxes == NULL) {
+    system->mailbox_types = trpi_alloc(sizeof *system->mailbox_types);
+    if (system->mailbox_types == NULL) {
         return TRP_ENOMEM;
     }
-    pthread_mutex_init(&system->boxes->lock, NULL);
+    pthread_mutex_init(&system->mailbox_types->lock, NULL);
     for (size_t i = 0; i < sizeof fixed / sizeof fixed[0] && err == TRP_OK; i++) {
         trp_mailbox_options options = TRP_MAILBOX_OPTIONS_INIT;
-        trpi_box_type *type;
+        trpi_mailbox_type *type;
 
         options.kind = fixed[i].kind;
         type = type_make(fixed[i].id, &options);
         if (type != NULL && strcmp(type->id, "single-consumer") == 0) {
             type->capabilities &= ~(uint32_t)TRP_MAILBOX_MULTI_CONSUMER; /* MBOX-3 */
         }
-        err = type != NULL ? type_add(system->boxes, system, type) : TRP_ENOMEM;
+        err = type != NULL ? type_add(system->mailbox_types, system, type) : TRP_ENOMEM;
         for (uint32_t bits = err == TRP_OK ? fixed[i].serves : 0; bits != 0; bits &= bits - 1) {
-            atomic_store_explicit(&system->boxes->serving[__builtin_ctz(bits)], type,
+            atomic_store_explicit(&system->mailbox_types->serving[__builtin_ctz(bits)], type,
                                   memory_order_release);
         }
     }
@@ -275,38 +276,38 @@ trpi_boxes_new(trp_system *system)
 }
 
 void
-trpi_boxes_free(trp_system *system)
+trpi_mailbox_types_free(trp_system *system)
 {
-    trpi_box_types *all = system->boxes;
+    trpi_mailbox_types *types = system->mailbox_types;
 
-    if (all == NULL) {
+    if (types == NULL) {
         return;
     }
-    for (uint32_t i = 0; i < atomic_load_explicit(&all->count, RELAXED); i++) {
-        trpi_free(atomic_load_explicit(&all->entries[i], RELAXED));
+    for (uint32_t i = 0; i < atomic_load_explicit(&types->count, RELAXED); i++) {
+        trpi_free(atomic_load_explicit(&types->entries[i], RELAXED));
     }
-    trpi_free(all->first_default);
-    trpi_mutex_destroy(&all->lock);
-    trpi_free(all);
-    system->boxes = NULL;
+    trpi_free(types->first_default);
+    trpi_mutex_destroy(&types->lock);
+    trpi_free(types);
+    system->mailbox_types = NULL;
 }
 
 /* ---- choice ---------------------------------------------------------------------------------- */
 
 /* The mailbox that is mapped to the least bit of a requirement. */
-static trpi_box_type *
-serving(trp_system *system, uint32_t requirement)
+static trpi_mailbox_type *
+type_serving(trp_system *system, uint32_t requirement)
 {
     return requirement == 0
                ? NULL
-               : atomic_load_explicit(&system->boxes->serving[__builtin_ctz(requirement)],
+               : atomic_load_explicit(&system->mailbox_types->serving[__builtin_ctz(requirement)],
                                       memory_order_acquire);
 }
 
 /* MBOX-10. *ret_type: NULL only with an error. */
 static trp_err
-choose(trp_system *system, const trpi_cell *cell, const trp_spawn_options *options,
-       const trpi_box_type **ret_type)
+type_choose(trp_system *system, const trpi_cell *cell, const trp_spawn_options *options,
+            const trpi_mailbox_type **ret_type)
 {
     const trpi_dispatcher *dispatcher = trpi_dispatcher_get(system, cell->task.number);
     const trp_behaviour *behaviour = cell->behaviour;
@@ -314,20 +315,21 @@ choose(trp_system *system, const trpi_cell *cell, const trp_spawn_options *optio
     uint32_t needs_there = dispatcher->options.mailbox_requirement;
     const char *id = options != NULL && options->mailbox != NULL ? options->mailbox /* 1, 2 */
                                                                  : dispatcher->options.mailbox;
-    const trpi_box_type *type;
+    const trpi_mailbox_type *type;
 
     if (id != NULL) { /* 3: the dispatcher's */
-        type = trpi_box_type_find(system, id);
+        type = trpi_mailbox_type_find(system, id);
         if (type == NULL) {
             return TRP_ENOENT;
         }
     } else {
-        type = serving(system, needs); /* 4 */
+        type = type_serving(system, needs); /* 4 */
         if (type == NULL) {
-            type = serving(system, needs_there); /* 5 */
+            type = type_serving(system, needs_there); /* 5 */
         }
         if (type == NULL) {
-            type = atomic_load_explicit(&system->boxes->entries[0], memory_order_acquire); /* 6 */
+            type = atomic_load_explicit(&system->mailbox_types->entries[0],
+                                        memory_order_acquire); /* 6 */
         }
     }
     needs |= needs_there;
@@ -339,54 +341,56 @@ choose(trp_system *system, const trpi_cell *cell, const trp_spawn_options *optio
 }
 
 static trp_err
-team_member_new(trp_ctx *ctx, trpi_cell *cell, const trpi_box_type *type, trpi_team *team)
+shared_member_new(trp_ctx *ctx, trpi_cell *cell, const trpi_mailbox_type *type,
+                  trpi_shared_mailbox *shared)
 {
-    trp_err err = trpi_box_new(ctx, cell, type);
+    trp_err err = trpi_bounded_new(ctx, cell, type);
 
     if (err == TRP_OK) {
-        err = trpi_team_join(team, cell, (trpi_box *)(uintptr_t)cell->ops);
+        err = trpi_shared_join(shared, cell, (trpi_bounded_mailbox *)(uintptr_t)cell->ops);
         if (err != TRP_OK) {
-            trpi_box_undo(ctx, cell);
+            trpi_mailbox_undo(ctx, cell);
         }
     }
     return err;
 }
 
 trp_err
-trpi_box_choose(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *options)
+trpi_mailbox_choose(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *options)
 {
-    const trpi_box_type *type = NULL;
-    trp_err err = choose(ctx->system, cell, options, &type);
+    const trpi_mailbox_type *type = NULL;
+    trp_err err = type_choose(ctx->system, cell, options, &type);
     const trpi_dispatcher *dispatcher = trpi_dispatcher_get(ctx->system, cell->task.number);
 
-    if (err == TRP_OK && dispatcher->team != NULL) {
-        return trpi_box_can_share(type) ? team_member_new(ctx, cell, type, dispatcher->team)
-                                        : TRP_EINVAL;
+    if (err == TRP_OK && dispatcher->shared != NULL) {
+        return trpi_mailbox_type_can_share(type)
+                   ? shared_member_new(ctx, cell, type, dispatcher->shared)
+                   : TRP_EINVAL;
     }
     if (err != TRP_OK || type->options.kind == TRP_MAILBOX_KIND_UNBOUNDED) {
         return err;
     }
-    return trpi_box_new(ctx, cell, type);
+    return trpi_bounded_new(ctx, cell, type);
 }
 
 void
-trpi_box_undo(trp_ctx *ctx, trpi_cell *cell)
+trpi_mailbox_undo(trp_ctx *ctx, trpi_cell *cell)
 {
-    if (trpi_box_is(cell->ops)) { /* no teller knows the generation */
-        trpi_box *box = (trpi_box *)(uintptr_t)cell->ops;
+    if (trpi_ops_are_bounded(cell->ops)) { /* no teller knows the generation */
+        trpi_bounded_mailbox *mailbox = (trpi_bounded_mailbox *)(uintptr_t)cell->ops;
 
-        if (box->team != NULL) {
-            trpi_team_leave(ctx, box);
+        if (mailbox->shared != NULL) {
+            trpi_shared_leave(ctx, mailbox);
         }
         trpi_cell_ops_set(cell, NULL);
-        trpi_box_free(box);
+        trpi_bounded_free(mailbox);
     }
 }
 
 enum trpi_kind
-trpi_box_kind(const trpi_cell *cell)
+trpi_mailbox_cell_kind(const trpi_cell *cell)
 {
-    return trpi_box_is(cell->ops)      ? TRPI_KIND_BOXED
-           : trpi_cell_is_deputy(cell) ? TRPI_KIND_DEPUTY
-                                       : TRPI_KIND_ACTOR;
+    return trpi_ops_are_bounded(cell->ops) ? TRPI_KIND_BOUNDED
+           : trpi_cell_is_deputy(cell)     ? TRPI_KIND_DEPUTY
+                                           : TRPI_KIND_ACTOR;
 }

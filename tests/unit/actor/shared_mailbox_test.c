@@ -1,5 +1,6 @@
-/* team_test.c - the balancing dispatcher: who is idle takes the next message of the team; what is
- * for one actor stays its own; nothing is lost, whoever fails, ends or is restarted. */
+/* shared_mailbox_test.c - the balancing dispatcher: an idle member takes the next message of the
+ * shared mailbox; messages for one actor stay its own; none is lost when members fail, end or
+ * restart. */
 #include "tests/unit/actor/dispatch.h"
 
 #define CREW_BYTES(F, S) F(S, u64, number)
@@ -499,7 +500,7 @@ members_that_come_and_go_lose_nothing(void)
     }
 }
 
-UNIT_BEGIN("team")
+UNIT_BEGIN("shared_mailbox")
 UNIT(whoever_is_idle_takes_what_was_told_to_another)
 UNIT(without_teamwork_only_the_addressee_is_woken)
 UNIT(a_team_is_of_one_behaviour_and_one_mailbox)

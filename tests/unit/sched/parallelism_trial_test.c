@@ -1,5 +1,5 @@
-/* gang_trial_test.c - what the trials decide, for workers whose work is a formula and a clock that
- * the test moves: what gang_test.c sees on a machine depends on who else is there. */
+/* parallelism_trial_test.c - decisions of trials, for workers whose work is a formula and with a
+ * clock that the test moves: on a real machine they depend on its load. */
 #include "tests/unit/sched/still.h"
 
 #define LOOK_NS 20000u
@@ -40,7 +40,7 @@ looks_of(room *r, uint32_t ms, uint32_t wanted)
             r->still.now_ns += MS;
         }
         *(uint64_t *)trpi_worker_data(trpi_sched_worker(r->still.sched, 0)) += work;
-        trpi_gang_look(trpi_sched_worker(r->still.sched, 0));
+        trpi_parallelism_adjust(trpi_sched_worker(r->still.sched, 0));
     }
     return held;
 }
@@ -188,11 +188,11 @@ a_single_worker_looks_once(void)
 
     room_open(&r, 1, hindered);
     UNIT_EQUAL(pass(&r, 100, 1), 100);
-    UNIT_EQUAL(trpi_sched_worker(r.still.sched, 0)->gang_stride, UINT32_MAX);
+    UNIT_EQUAL(trpi_sched_worker(r.still.sched, 0)->parallelism_stride, UINT32_MAX);
     trpi_sched_free(r.still.sched);
 }
 
-UNIT_BEGIN("gang_trial")
+UNIT_BEGIN("parallelism_trial")
 UNIT(workers_that_hinder_each_other_become_one_and_more_again)
 UNIT(workers_that_do_not_hinder_each_other_are_all_wanted)
 UNIT(a_worker_that_adds_little_sits_out)

@@ -1,4 +1,4 @@
-/* gang.c - how many of the pool's workers share the work: as many as make it faster.
+/* parallelism.c - how many of the pool's workers share the work: as many as make it faster.
  *
  * Why.     A line that crosses between two cores costs 50 to 300 ns, a message that stays 20. When
  *          actors do little but talk, two cores get less done than one, and no rule about a single
@@ -29,7 +29,7 @@
  *   parallelism-G3  When all others sleep, nobody sits out: the limit is the whole pool again.
  *       (sched-S3)
  *   parallelism-G4  A limit of 0 is final.
- * Tests.   tests/unit/sched/gang_trial_test.c (what is decided), gang_test.c (parallelism-G1..G4)
+ * Tests.   tests/unit/sched/parallelism_trial_test.c, parallelism_test.c
  */
 #include "sched/worker.h"
 
@@ -51,8 +51,8 @@
 #define CLEAR_PERCENT_1 133u
 #define CLEAR_PERCENT_2 115u
 #define LOOK_NS 20000u
-#define HOSTAGE_NS 200000u /* a run that is this long keeps nobody else */
-#define TICK_NS 1000000u   /* of the first who sits out */
+#define RETAINED_STUCK_NS 200000u /* a run that is this long keeps nobody else */
+#define TICK_NS 1000000u          /* of the first who sits out */
 /* Where a message takes longer, crossing costs too little to matter, and a measure would see too
  * few of them. */
 #define WORK_PER_S_MIN 500000u
@@ -61,13 +61,13 @@ enum { REST, WATCH, SETTLE, MEASURE };
 
 /* Wake those who sit out: they look at the limit again. */
 static void
-wake_all(trpi_sched *sched)
+parked_wake_all(trpi_sched *sched)
 {
     for (uint32_t i = 0; i < sched->pool_count; i++) {
         trpi_worker *worker = trpi_sched_worker(sched, i);
 
-        if (worker != NULL && atomic_exchange_explicit(&worker->sits_out, 0, SEQ_CST) != 0) {
-            trpi_futex_wake(&worker->sits_out);
+        if (worker != NULL && atomic_exchange_explicit(&worker->parked, 0, SEQ_CST) != 0) {
+            trpi_futex_wake(&worker->parked);
         }
     }
 }
@@ -78,28 +78,28 @@ limit_set(trpi_sched *sched, uint32_t limit)
     uint32_t before = atomic_load_explicit(&sched->limit, RELAXED);
 
     while (before != 0 && before != limit) { /* parallelism-G4 */
-        /* seq_cst: pairs with sits_out; who sits out stores that, then looks at the limit */
+        /* seq_cst: pairs with parked; who sits out stores that, then looks at the limit */
         if (atomic_compare_exchange_weak_explicit(&sched->limit, &before, limit, SEQ_CST,
                                                   RELAXED)) {
-            wake_all(sched);
+            parked_wake_all(sched);
             return;
         }
     }
 }
 
 void
-trpi_gang_init(trpi_sched *sched)
+trpi_parallelism_init(trpi_sched *sched)
 {
     atomic_store_explicit(&sched->limit, sched->pool_count, RELAXED);
-    sched->gang.interval_ns = INTERVAL_NS_MIN;
-    sched->gang.first = true;
+    sched->parallelism.interval_ns = INTERVAL_NS_MIN;
+    sched->parallelism.first = true;
 }
 
 void
-trpi_gang_stop(trpi_sched *sched)
+trpi_parallelism_stop(trpi_sched *sched)
 {
     atomic_store_explicit(&sched->limit, 0, SEQ_CST);
-    wake_all(sched);
+    parked_wake_all(sched);
 }
 
 /* ---- trials: one worker at a time ------------------------------------------------------------ */
@@ -119,67 +119,68 @@ work_done(trpi_sched *sched)
 }
 
 static void
-state_set(trpi_gang *gang, uint32_t state, uint64_t now, uint64_t ns)
+trial_state_set(trpi_parallelism *trial, uint32_t state, uint64_t now, uint64_t ns)
 {
-    gang->state = state;
-    gang->since_ns = now;
-    gang->until_ns = now + ns;
+    trial->state = state;
+    trial->since_ns = now;
+    trial->until_ns = now + ns;
 }
 
 static uint64_t
 work_per_s(trpi_sched *sched, uint64_t now)
 {
-    const trpi_gang *gang = &sched->gang;
+    const trpi_parallelism *trial = &sched->parallelism;
 
-    return (work_done(sched) - gang->work) * 1000000u / ((now - gang->since_ns) / 1000u + 1);
+    return (work_done(sched) - trial->work) * 1000000u / ((now - trial->since_ns) / 1000u + 1);
 }
 
 static void
 watch_begin(trpi_sched *sched, uint64_t now)
 {
-    trpi_gang *gang = &sched->gang;
+    trpi_parallelism *trial = &sched->parallelism;
 
-    state_set(gang, WATCH, now, WATCH_NS);
-    gang->work = work_done(sched);
+    trial_state_set(trial, WATCH, now, WATCH_NS);
+    trial->work = work_done(sched);
 }
 
 /* The watch is over: is there a limit to be tried? */
 static void
 watch_end(trpi_sched *sched, uint64_t now)
 {
-    trpi_gang *gang = &sched->gang;
+    trpi_parallelism *trial = &sched->parallelism;
     uint32_t limit = atomic_load_explicit(&sched->limit, RELAXED), before = limit;
     uint32_t all = sched->pool_count;
 
     if (work_per_s(sched, now) < WORK_PER_S_MIN) {
         limit_set(sched, all);
         limit = 0;
-    } else if (gang->ordered && now < gang->due_ns) { /* it was a pause of the machine's */
-        state_set(gang, REST, now, gang->due_ns - now);
-        gang->ordered = false;
+    } else if (trial->requested && now < trial->due_ns) { /* it was a pause of the machine's */
+        trial_state_set(trial, REST, now, trial->due_ns - now);
+        trial->requested = false;
         return;
     }
-    gang->ordered = false;
+    trial->requested = false;
     if (limit == 0) {
-        state_set(gang, REST, now, gang->first ? INTERVAL_NS_FIRST : INTERVAL_NS_MIN);
+        trial_state_set(trial, REST, now, trial->first ? INTERVAL_NS_FIRST : INTERVAL_NS_MIN);
         return;
     }
-    if (gang->first) {
-        gang->first = false;
-        gang->up = true;
-        gang->interval_ns = INTERVAL_NS_END;
+    if (trial->first) {
+        trial->first = false;
+        trial->up = true;
+        trial->interval_ns = INTERVAL_NS_END;
         limit = (before + 1) / 2;
         limit_set(sched, limit);
     }
-    gang->up = limit < all && (gang->up || limit == 1);
-    gang->limits[0] = limit;
-    gang->limits[1] = !gang->up ? limit / 2 : limit * 2 < all ? limit * 2 : all;
-    gang->measures = 0;
-    state_set(gang, SETTLE, now, limit == before ? 0 : SETTLE_NS); /* as it is, it is settled */
+    trial->up = limit < all && (trial->up || limit == 1);
+    trial->limits[0] = limit;
+    trial->limits[1] = !trial->up ? limit / 2 : limit * 2 < all ? limit * 2 : all;
+    trial->measures = 0;
+    trial_state_set(trial, SETTLE, now,
+                    limit == before ? 0 : SETTLE_NS); /* as it is, it is settled */
 }
 
 static uint64_t
-median(const uint64_t *rates)
+rates_median(const uint64_t *rates)
 {
     uint64_t least = rates[0] < rates[1] ? rates[0] : rates[1];
     uint64_t most = rates[0] < rates[1] ? rates[1] : rates[0];
@@ -190,40 +191,40 @@ median(const uint64_t *rates)
 static void
 trial_end(trpi_sched *sched, uint64_t now, bool better)
 {
-    trpi_gang *gang = &sched->gang;
+    trpi_parallelism *trial = &sched->parallelism;
 
     if (better) {
-        uint32_t limit = gang->limits[1];
+        uint32_t limit = trial->limits[1];
 
         /* perhaps further in this direction; at its end it has been learned, for longer */
-        gang->interval_ns =
+        trial->interval_ns =
             limit == 1 || limit == sched->pool_count ? INTERVAL_NS_END : INTERVAL_NS_MIN;
-        state_set(gang, REST, now, gang->interval_ns);
+        trial_state_set(trial, REST, now, trial->interval_ns);
         return;
     }
-    limit_set(sched, gang->limits[0]);
-    gang->up = !gang->up;
-    state_set(gang, REST, now, gang->interval_ns);
-    gang->interval_ns *= 3;
-    if (gang->interval_ns > INTERVAL_NS_MAX) {
-        gang->interval_ns = INTERVAL_NS_MAX;
+    limit_set(sched, trial->limits[0]);
+    trial->up = !trial->up;
+    trial_state_set(trial, REST, now, trial->interval_ns);
+    trial->interval_ns *= 3;
+    if (trial->interval_ns > INTERVAL_NS_MAX) {
+        trial->interval_ns = INTERVAL_NS_MAX;
     }
 }
 
 /* Has the other limit turned out to be hopeless, or far better? -1, 1; 0: not so clear yet. */
 static int
-is_clear(const trpi_gang *gang)
+trial_verdict(const trpi_parallelism *trial)
 {
-    uint32_t pairs = gang->measures / 2;
-    uint64_t was = gang->rates[0][0], is = gang->rates[1][0];
+    uint32_t pairs = trial->measures / 2;
+    uint64_t was = trial->rates[0][0], is = trial->rates[1][0];
     bool one = pairs == 1;
 
-    if (gang->measures % 2 != 0) {
+    if (trial->measures % 2 != 0) {
         return 0;
     }
     for (uint32_t i = 1; i < pairs; i++) {
-        was += gang->rates[0][i];
-        is += gang->rates[1][i];
+        was += trial->rates[0][i];
+        is += trial->rates[1][i];
     }
     if (is * 100u < was * (one ? HOPELESS_PERCENT_1 : HOPELESS_PERCENT_2)) {
         return -1;
@@ -234,23 +235,23 @@ is_clear(const trpi_gang *gang)
 static void
 measure_end(trpi_sched *sched, uint64_t now)
 {
-    trpi_gang *gang = &sched->gang;
-    uint32_t side = gang->measures % 2;
+    trpi_parallelism *trial = &sched->parallelism;
+    uint32_t side = trial->measures % 2;
     int clear;
 
-    gang->rates[side][gang->measures / 2] = work_per_s(sched, now);
-    gang->measures++;
-    clear = is_clear(gang); /* when it is asked, the other limit is set */
+    trial->rates[side][trial->measures / 2] = work_per_s(sched, now);
+    trial->measures++;
+    clear = trial_verdict(trial); /* when it is asked, the other limit is set */
     if (clear != 0) {
         trial_end(sched, now, clear > 0);
-    } else if (gang->measures == 2 * TRPI_GANG_PAIRS) {
-        uint64_t was = median(gang->rates[0]), is = median(gang->rates[1]);
+    } else if (trial->measures == 2 * TRPI_PARALLELISM_PAIRS) {
+        uint64_t was = rates_median(trial->rates[0]), is = rates_median(trial->rates[1]);
 
         trial_end(sched, now,
-                  gang->up ? is * 100u > was * ADD_PERCENT : is * STAY_PERCENT > was * 100u);
+                  trial->up ? is * 100u > was * ADD_PERCENT : is * STAY_PERCENT > was * 100u);
     } else {
-        limit_set(sched, gang->limits[!side]);
-        state_set(gang, SETTLE, now, SETTLE_NS);
+        limit_set(sched, trial->limits[!side]);
+        trial_state_set(trial, SETTLE, now, SETTLE_NS);
     }
 }
 
@@ -258,30 +259,30 @@ measure_end(trpi_sched *sched, uint64_t now)
 static bool
 is_hopeless(trpi_sched *sched, uint64_t now)
 {
-    const trpi_gang *gang = &sched->gang;
-    uint32_t fewer = gang->limits[0] > gang->limits[1];
-    uint32_t count = (gang->measures + 1 - fewer) / 2; /* of its measures so far */
+    const trpi_parallelism *trial = &sched->parallelism;
+    uint32_t fewer = trial->limits[0] > trial->limits[1];
+    uint32_t count = (trial->measures + 1 - fewer) / 2; /* of its measures so far */
     uint64_t sum = 0;
 
-    if (gang->state != MEASURE || gang->measures % 2 == fewer || count == 0 ||
-        now - gang->since_ns < HOPELESS_NS) {
+    if (trial->state != MEASURE || trial->measures % 2 == fewer || count == 0 ||
+        now - trial->since_ns < HOPELESS_NS) {
         return false;
     }
     for (uint32_t i = 0; i < count; i++) {
-        sum += gang->rates[fewer][i];
+        sum += trial->rates[fewer][i];
     }
     return work_per_s(sched, now) * count * 100u < sum * HOPELESS_PERCENT_1;
 }
 
 static void
-step(trpi_sched *sched, uint64_t now)
+trial_step(trpi_sched *sched, uint64_t now)
 {
-    trpi_gang *gang = &sched->gang;
+    trpi_parallelism *trial = &sched->parallelism;
 
-    if (now < gang->until_ns && !is_hopeless(sched, now)) {
+    if (now < trial->until_ns && !is_hopeless(sched, now)) {
         return;
     }
-    switch (gang->state) {
+    switch (trial->state) {
     case REST:
         watch_begin(sched, now);
         break;
@@ -289,8 +290,8 @@ step(trpi_sched *sched, uint64_t now)
         watch_end(sched, now);
         break;
     case SETTLE:
-        state_set(gang, MEASURE, now, MEASURE_NS);
-        gang->work = work_done(sched);
+        trial_state_set(trial, MEASURE, now, MEASURE_NS);
+        trial->work = work_done(sched);
         break;
     default:
         measure_end(sched, now);
@@ -299,111 +300,112 @@ step(trpi_sched *sched, uint64_t now)
 }
 
 static bool
-turn_take(trpi_gang *gang)
+trial_try_lock(trpi_parallelism *trial)
 {
-    return atomic_load_explicit(&gang->turn, RELAXED) == 0 &&
-           atomic_exchange_explicit(&gang->turn, 1, memory_order_acquire) == 0;
+    return atomic_load_explicit(&trial->turn, RELAXED) == 0 &&
+           atomic_exchange_explicit(&trial->turn, 1, memory_order_acquire) == 0;
 }
 
 static void
-turn_give(trpi_gang *gang)
+trial_unlock(trpi_parallelism *trial)
 {
-    atomic_store_explicit(&gang->turn, 0, memory_order_release);
+    atomic_store_explicit(&trial->turn, 0, memory_order_release);
 }
 
 /* Whoever has run empty and was kept waits for its worker's next run. When that one lasts and the
  * others have too much to do to search, nobody would come for it: so those who run look after one
  * of them at a time. */
 static void
-look_after_kept(trpi_worker *worker, uint64_t now)
+retained_task_rescue(trpi_worker *worker, uint64_t now)
 {
     trpi_sched *sched = worker->sched;
-    trpi_worker *victim = trpi_sched_worker(sched, worker->hostage_of);
+    trpi_worker *victim = trpi_sched_worker(sched, worker->watched_index);
     uint64_t progress = atomic_load_explicit(&victim->progress, RELAXED);
     trpi_task *task;
 
-    if (victim != worker && progress == worker->hostage_progress) {
-        if (now - worker->hostage_ns < HOSTAGE_NS) {
+    if (victim != worker && progress == worker->watched_progress) {
+        if (now - worker->watched_since_ns < RETAINED_STUCK_NS) {
             return;
         }
-        task = trpi_kept_steal(victim);
+        task = trpi_retained_steal(victim);
         if (task != NULL) {
             trpi_ring_push(worker, task);
         }
     }
-    worker->hostage_of = (worker->hostage_of + 1) % sched->pool_count;
-    victim = trpi_sched_worker(sched, worker->hostage_of);
-    worker->hostage_progress = atomic_load_explicit(&victim->progress, RELAXED);
-    worker->hostage_ns = now;
+    worker->watched_index = (worker->watched_index + 1) % sched->pool_count;
+    victim = trpi_sched_worker(sched, worker->watched_index);
+    worker->watched_progress = atomic_load_explicit(&victim->progress, RELAXED);
+    worker->watched_since_ns = now;
 }
 
 void
-trpi_gang_look(trpi_worker *worker)
+trpi_parallelism_adjust(trpi_worker *worker)
 {
     trpi_sched *sched = worker->sched;
     uint64_t now;
 
     if (sched->pool_count == 1) {
-        worker->gang_stride = UINT32_MAX;
+        worker->parallelism_stride = UINT32_MAX;
         return;
     }
     now = trpi_sched_now(sched);
     /* Looking costs 25 ns: not more often than every 20 to 40 us. */
-    if (now - worker->gang_looked_ns < LOOK_NS) {
-        worker->gang_stride = 2 * worker->gang_stride + 1;
+    if (now - worker->parallelism_checked_ns < LOOK_NS) {
+        worker->parallelism_stride = 2 * worker->parallelism_stride + 1;
     } else {
-        worker->gang_stride /= 2;
+        worker->parallelism_stride /= 2;
     }
-    worker->gang_looked_ns = now;
-    look_after_kept(worker, now);
-    if (turn_take(&sched->gang)) {
-        step(sched, now);
-        turn_give(&sched->gang);
+    worker->parallelism_checked_ns = now;
+    retained_task_rescue(worker, now);
+    if (trial_try_lock(&sched->parallelism)) {
+        trial_step(sched, now);
+        trial_unlock(&sched->parallelism);
     }
 }
 
 /* All workers run again, as at first. */
 static void
-begin_again(trpi_sched *sched)
+trial_restart(trpi_sched *sched)
 {
-    trpi_gang *gang = &sched->gang;
+    trpi_parallelism *trial = &sched->parallelism;
 
-    if (turn_take(gang)) {
-        state_set(gang, REST, trpi_sched_now(sched), 0);
-        gang->up = gang->ordered = false;
-        gang->first = true;
-        gang->interval_ns = INTERVAL_NS_MIN;
-        turn_give(gang);
+    if (trial_try_lock(trial)) {
+        trial_state_set(trial, REST, trpi_sched_now(sched), 0);
+        trial->up = trial->requested = false;
+        trial->first = true;
+        trial->interval_ns = INTERVAL_NS_MIN;
+        trial_unlock(trial);
     }
     limit_set(sched, sched->pool_count);
 }
 
 /* A worker seems to be stuck: are messages long? */
 static void
-watch_order(trpi_sched *sched)
+watch_request(trpi_sched *sched)
 {
-    trpi_gang *gang = &sched->gang;
+    trpi_parallelism *trial = &sched->parallelism;
 
-    if (turn_take(gang)) {
-        if (gang->state == REST && !gang->ordered) {
-            gang->ordered = true;
-            gang->due_ns = gang->until_ns;
-            state_set(gang, REST, trpi_sched_now(sched), 0);
+    if (trial_try_lock(trial)) {
+        if (trial->state == REST && !trial->requested) {
+            trial->requested = true;
+            trial->due_ns = trial->until_ns;
+            trial_state_set(trial, REST, trpi_sched_now(sched), 0);
         }
-        turn_give(gang);
+        trial_unlock(trial);
     }
 }
 
 /* ---- sitting out ----------------------------------------------------------------------------- */
 
 static void
-hand_over(trpi_worker *worker, bool first)
+tasks_hand_over(trpi_worker *worker, bool first)
 {
     trpi_task_list list = { NULL, NULL };
     uint32_t count = 0;
     trpi_task *task;
 
-    while ((task = trpi_own_take(worker)) != NULL || (task = trpi_keep(worker, NULL)) != NULL) {
+    while ((task = trpi_local_take(worker)) != NULL ||
+           (task = trpi_handoff_exchange(worker, NULL)) != NULL) {
         trpi_task_list_push(&list, task);
         count++;
     }
@@ -418,7 +420,7 @@ hand_over(trpi_worker *worker, bool first)
 }
 
 static void
-moved(trpi_worker *worker)
+progress_note(trpi_worker *worker)
 {
     /* release: a quiescent state (retire.c) */
     atomic_store_explicit(&worker->progress, atomic_load_explicit(&worker->progress, RELAXED) + 1,
@@ -427,7 +429,7 @@ moved(trpi_worker *worker)
 
 /* Run what waits behind a stuck worker, until that moves. (parallelism-G2) */
 static void
-help(trpi_worker *worker, trpi_worker *stuck)
+help_stuck_worker(trpi_worker *worker, trpi_worker *stuck)
 {
     trpi_sched *sched = worker->sched;
     uint64_t progress = atomic_load_explicit(&stuck->progress, RELAXED);
@@ -435,7 +437,7 @@ help(trpi_worker *worker, trpi_worker *stuck)
     while (atomic_load_explicit(&stuck->progress, RELAXED) == progress &&
            worker->index >= atomic_load_explicit(&sched->limit, RELAXED) &&
            !trpi_sched_is_stopping(sched)) {
-        trpi_task *task = trpi_stuck_take(worker, stuck, TRPI_RING_TASKS);
+        trpi_task *task = trpi_stuck_steal(worker, stuck, TRPI_RING_TASKS);
         trpi_run_result result;
 
         if (task == NULL) {
@@ -446,17 +448,17 @@ help(trpi_worker *worker, trpi_worker *stuck)
         }
         worker->trims = 0;
         do {
-            result = sched->options.ops->run(worker->data, task, TRPI_OFFER_NONE);
-            moved(worker);
-        } while (result == TRPI_RUN_ON);
+            result = sched->options.ops->run(worker->data, task, TRPI_HANDOFF_OFF);
+            progress_note(worker);
+        } while (result == TRPI_RUN_CONTINUE);
         trpi_worker_settle(worker, task, result);
-        hand_over(worker, false);
+        tasks_hand_over(worker, false);
     }
 }
 
 /* Look at all who run. false: all of them sleep. runs: what was seen at the last look. */
 static bool
-look_around(trpi_worker *worker, uint64_t *runs)
+running_workers_check(trpi_worker *worker, uint64_t *runs)
 {
     trpi_sched *sched = worker->sched;
     uint32_t limit = atomic_load_explicit(&sched->limit, RELAXED);
@@ -473,8 +475,8 @@ look_around(trpi_worker *worker, uint64_t *runs)
         }
         awake = true;
         if (runs[i] == before && (injected || trpi_has_tasks(other))) {
-            watch_order(sched);
-            help(worker, other);
+            watch_request(sched);
+            help_stuck_worker(worker, other);
         }
     }
     return awake;
@@ -482,24 +484,24 @@ look_around(trpi_worker *worker, uint64_t *runs)
 
 /* How long the first who sits out waits: until the next step of a trial. */
 static uint64_t
-tick_ns(trpi_sched *sched)
+parked_wait_ns(trpi_sched *sched)
 {
-    trpi_gang *gang = &sched->gang;
+    trpi_parallelism *trial = &sched->parallelism;
     uint64_t ns = TICK_NS;
 
-    if (turn_take(gang)) {
+    if (trial_try_lock(trial)) {
         uint64_t now = trpi_sched_now(sched);
 
-        if (gang->state != REST && gang->until_ns < now + TICK_NS) {
-            ns = gang->until_ns > now ? gang->until_ns - now : 1;
+        if (trial->state != REST && trial->until_ns < now + TICK_NS) {
+            ns = trial->until_ns > now ? trial->until_ns - now : 1;
         }
-        turn_give(gang);
+        trial_unlock(trial);
     }
     return ns;
 }
 
 void
-trpi_gang_sit_out(trpi_worker *worker)
+trpi_parallelism_park(trpi_worker *worker)
 {
     trpi_sched *sched = worker->sched;
     uint64_t runs[TRPI_POOL_MAX];
@@ -507,8 +509,8 @@ trpi_gang_sit_out(trpi_worker *worker)
     for (uint32_t i = 0; i < TRPI_POOL_MAX; i++) {
         runs[i] = UINT64_MAX;
     }
-    hand_over(worker, true);   /* parallelism-G1; they were about to run */
-    trpi_wake_for_push(sched); /* who relied on our search, or woke us, needs another one */
+    tasks_hand_over(worker, true); /* parallelism-G1; they were about to run */
+    trpi_wake_for_push(sched);     /* who relied on our search, or woke us, needs another one */
     if (worker->trims == 0) {
         trpi_trim(worker, TRPI_TRIMS_OWN);
     }
@@ -516,25 +518,25 @@ trpi_gang_sit_out(trpi_worker *worker)
         uint32_t limit;
 
         atomic_store_explicit(&worker->asleep, true, SEQ_CST); /* quiescent (retire.c) */
-        atomic_store_explicit(&worker->sits_out, 1, SEQ_CST);
+        atomic_store_explicit(&worker->parked, 1, SEQ_CST);
         limit = atomic_load_explicit(&sched->limit, SEQ_CST);
         if (worker->index >= limit && limit != 0) {
-            (void)trpi_futex_wait(&worker->sits_out, 1,
-                                  worker->index == limit ? tick_ns(sched) : 0);
+            (void)trpi_futex_wait(&worker->parked, 1,
+                                  worker->index == limit ? parked_wait_ns(sched) : 0);
         }
-        atomic_store_explicit(&worker->sits_out, 0, RELAXED);
+        atomic_store_explicit(&worker->parked, 0, RELAXED);
         atomic_store_explicit(&worker->asleep, false, SEQ_CST);
-        moved(worker);
+        progress_note(worker);
         limit = atomic_load_explicit(&sched->limit, RELAXED);
         if (worker->index < limit || limit == 0) {
             return;
         }
         if (worker->index == limit) {
-            if (!look_around(worker, runs)) { /* parallelism-G3 */
-                begin_again(sched);
+            if (!running_workers_check(worker, runs)) { /* parallelism-G3 */
+                trial_restart(sched);
                 return;
             }
-            trpi_gang_look(worker);
+            trpi_parallelism_adjust(worker);
         }
     }
 }
