@@ -8,7 +8,7 @@ troupe_sources += remote/nng/resolver.c remote/nng/link_nng.c remote/nng/link_nn
 	remote/nng/link_nng_socket.c remote/nng/bottleneck.c
 troupe_sources += remote/security/tls_openssl.c remote/security/cookie.c remote/security/secure.c \
 	remote/security/secure_keeper.c remote/security/trouble.c
-troupe_sources += remote/faults/fault_cut.c remote/faults/fault_gate.c remote/faults/fault_text.c \
+troupe_sources += remote/faults/fault_cut.c remote/faults/fault_shaper.c remote/faults/fault_text.c \
 	remote/faults/faults.c remote/faults/faults_link.c
 troupe_sources += remote/association/redelivery.c remote/association/waiting.c \
 	remote/association/association.c remote/association/events.c remote/association/lane.c \

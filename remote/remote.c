@@ -268,7 +268,7 @@ listen_and_advertise(trpi_remote *remote)
 }
 
 static void
-say_listening(trpi_remote *remote)
+listening_log(trpi_remote *remote)
 {
     char address[TRPI_ADDRESS_TEXT_BYTES];
     char text[2 * TRPI_ADDRESS_TEXT_BYTES];
@@ -283,7 +283,7 @@ say_listening(trpi_remote *remote)
 
 /* It could not start: the caller has the error, subscribers the event. */
 static void
-say_failed(trpi_remote *remote, trp_err err)
+failure_publish(trpi_remote *remote, trp_err err)
 {
     trp_remoting_event event;
     memset(&event, 0, sizeof(event));
@@ -342,7 +342,7 @@ trpi_remote_start(trp_system *system, const trpi_remote_options *options, trpi_r
                                             &remote->timers.beat_id);
     if (err != TRP_OK) {
         (void)trpi_system_remote_set(system, NULL, NULL);
-        say_failed(remote, err);
+        failure_publish(remote, err);
         if (remote->transport != NULL) {
             remote->ops->stop(remote->transport);
             remote->ops->free(remote->transport);
@@ -350,7 +350,7 @@ trpi_remote_start(trp_system *system, const trpi_remote_options *options, trpi_r
         trpi_remote_unref(remote);
         return err;
     }
-    say_listening(remote);
+    listening_log(remote);
     warn_if_open(remote);
     warn_of_waiting(remote);
     /* The caller's texts need not live longer than this call. */

@@ -27,7 +27,7 @@ enum { STOP_POLL_MS = 5, MAIL_MS = 250, BYE_MS = 250 };
 
 /* Has every proxy handed over what was told to it? A full lane may hold one back. */
 static bool
-mail_is_out(trpi_peer *peer)
+proxies_are_idle(trpi_peer *peer)
 {
     bool out = true;
     pthread_mutex_lock(&peer->lock);
@@ -43,7 +43,7 @@ mail_is_out(trpi_peer *peer)
 static bool
 peer_settled(trpi_peer *peer, int step)
 {
-    bool settled = step > 0 || mail_is_out(peer); /* first: what it hands over is seen below */
+    bool settled = step > 0 || proxies_are_idle(peer); /* first: what it hands over is seen below */
     pthread_mutex_lock(&peer->lock);
     if (peer->assoc.state == TRPI_ASSOC_ACTIVE && !peer->goodbye_said) {
         if (step == 0) {
@@ -66,7 +66,7 @@ peer_settled(trpi_peer *peer, int step)
 }
 
 static void
-say_goodbye(trpi_peer *peer, enum trpi_lane first, enum trpi_lane last)
+goodbye_append(trpi_peer *peer, enum trpi_lane first, enum trpi_lane last)
 {
     trpi_deferred deferred = { 0 };
     pthread_mutex_lock(&peer->lock);
@@ -85,8 +85,8 @@ static void
 peers_settle(trpi_remote *remote, int step, uint64_t deadline_ms)
 {
     for (trpi_peer *peer = NULL; step > 0 && (peer = trpi_peer_next(remote, peer)) != NULL;) {
-        say_goodbye(peer, step == 1 ? TRPI_LANE_ORDINARY : TRPI_LANE_CONTROL,
-                    step == 1 ? TRPI_LANE_LARGE : TRPI_LANE_CONTROL);
+        goodbye_append(peer, step == 1 ? TRPI_LANE_ORDINARY : TRPI_LANE_CONTROL,
+                       step == 1 ? TRPI_LANE_LARGE : TRPI_LANE_CONTROL);
     }
     for (trpi_peer *peer = NULL; (peer = trpi_peer_next(remote, peer)) != NULL;) {
         while (!peer_settled(peer, step) && trpi_remote_now_ms(remote) < deadline_ms) {
@@ -147,7 +147,7 @@ lost_before(trpi_remote *remote)
 /* stop-X1. Make dead letters of what waits for peers that were too slow or are not there, and of
  * what their proxies still have. */
 static void
-drop_rest(trpi_remote *remote)
+rest_drop(trpi_remote *remote)
 {
     uint64_t until_ms = trpi_remote_now_ms(remote) + MAIL_MS;
     for (trpi_peer *peer = NULL; (peer = trpi_peer_next(remote, peer)) != NULL;) {
@@ -159,14 +159,14 @@ drop_rest(trpi_remote *remote)
         trpi_holds_drop(peer, 0, TRP_DEAD_NOT_CONNECTED, &deferred);
         trpi_lane_look(peer, &deferred);
         trpi_peer_unlock(peer, &deferred);
-        while (!mail_is_out(peer) && trpi_remote_now_ms(remote) < until_ms) {
+        while (!proxies_are_idle(peer) && trpi_remote_now_ms(remote) < until_ms) {
             trpi_system_pass(remote->system, STOP_POLL_MS);
         }
     }
 }
 
 static void
-say_lost(trpi_remote *remote, uint64_t before)
+lost_log(trpi_remote *remote, uint64_t before)
 {
     uint64_t lost = 0;
     for (trpi_peer *peer = NULL; (peer = trpi_peer_next(remote, peer)) != NULL;) {
@@ -195,7 +195,7 @@ trpi_remote_stop(trpi_remote *remote)
     /* stop-X2. relaxed: the next look at each peer takes the lock that it is read under */
     atomic_store_explicit(&remote->closed, true, memory_order_relaxed);
     peers_settle(remote, 0, deadline_ms);
-    drop_rest(remote);
+    rest_drop(remote);
     /* one peer that is not there takes the goodbye from no other */
     uint64_t bye_ms = trpi_remote_now_ms(remote) + BYE_MS;
     bye_ms = bye_ms > deadline_ms ? bye_ms : deadline_ms;
@@ -208,7 +208,7 @@ trpi_remote_stop(trpi_remote *remote)
     writers_await(remote);
     remote->ops->free(remote->transport);
     remote->transport = NULL;
-    say_lost(remote, lost);
+    lost_log(remote, lost);
     trp_remoting_event event;
     memset(&event, 0, sizeof(event));
     trpi_lifecycle_log(remote, TRP_LOG_INFO, "remoting stopped");

@@ -15,7 +15,7 @@
 enum { WORD_BYTES = 64 };
 
 static trp_err
-refuse(char why[TRPI_FAULT_TEXT_BYTES], const char *word, const char *what)
+word_refuse(char why[TRPI_FAULT_TEXT_BYTES], const char *word, const char *what)
 {
     (void)snprintf(why, TRPI_FAULT_TEXT_BYTES, "'%s': %s", word, what);
     return TRP_EINVAL;
@@ -62,7 +62,7 @@ word_take(const char *word, trpi_fault_rule *rule, char why[TRPI_FAULT_TEXT_BYTE
     if (strncmp(word, "rate=", 5) == 0) {
         if (trpi_config_parse_number(TRPI_CONFIG_SIZE, word + 5, &number, &what) != TRP_OK ||
             !(number >= 0 && number < 0x1p53)) {
-            return refuse(why, word, "write rate=125000 or rate=1MiB, of bytes a second");
+            return word_refuse(why, word, "write rate=125000 or rate=1MiB, of bytes a second");
         }
         rule->bytes_per_s = (int64_t)number;
         return TRP_OK;
@@ -75,17 +75,17 @@ word_take(const char *word, trpi_fault_rule *rule, char why[TRPI_FAULT_TEXT_BYTE
         if (fields[i].chance != NULL) {
             return chance_parse(value, fields[i].chance) == TRP_OK
                        ? TRP_OK
-                       : refuse(why, word, "a chance is 0 to 1, or 0% to 100%");
+                       : word_refuse(why, word, "a chance is 0 to 1, or 0% to 100%");
         }
         if (trpi_config_parse_number(TRPI_CONFIG_DURATION, value, &number, &what) != TRP_OK ||
             !(number >= 0 && number <= TRPI_FAULT_DELAY_MS_MAX)) {
-            return refuse(why, word, "a duration is 0ms to 60s");
+            return word_refuse(why, word, "a duration is 0ms to 60s");
         }
         *fields[i].ms = (uint32_t)number;
         return TRP_OK;
     }
-    return refuse(why, word,
-                  "write pass, blackhole, rate=, lose=, repeat=, reorder=, delay= or jitter=");
+    return word_refuse(why, word,
+                       "write pass, blackhole, rate=, lose=, repeat=, reorder=, delay= or jitter=");
 }
 
 trp_err
@@ -96,13 +96,15 @@ trpi_fault_rule_parse(const char *text, trpi_fault_rule *ret_rule, char why[TRPI
     trp_err err = TRP_OK;
     text += strspn(text, " ");
     if (*text == '\0') {
-        return refuse(why, text, "write what shall happen: blackhole, lose=0.1, delay=20ms, pass");
+        return word_refuse(why, text,
+                           "write what shall happen: blackhole, lose=0.1, delay=20ms, pass");
     }
     while (err == TRP_OK && *text != '\0') {
         size_t bytes = strcspn(text, " ");
         (void)snprintf(word, sizeof word, "%.*s", (int)(bytes < WORD_BYTES ? bytes : WORD_BYTES),
                        text);
-        err = bytes < WORD_BYTES ? word_take(word, &rule, why) : refuse(why, word, "is too long");
+        err = bytes < WORD_BYTES ? word_take(word, &rule, why)
+                                 : word_refuse(why, word, "is too long");
         text += bytes;
         text += strspn(text, " ");
     }

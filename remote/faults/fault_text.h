@@ -10,7 +10,7 @@
 
 #include <troupe/base.h>
 
-#include "remote/faults/fault_gate.h"
+#include "remote/faults/fault_shaper.h"
 
 #define TRPI_FAULT_TEXT_BYTES 192 /* of any rule, and of why a text is none */
 

@@ -63,8 +63,8 @@ known_add(trpi_faults *faults, uint64_t uid, const char *peer)
 
 /* What a unit from the other side tells about who it is. The caller holds faults->lock. */
 static void
-learn(trpi_faults *faults, char peer[TRPI_FAULT_PEER_BYTES], enum trpi_fault_unit unit,
-      const uint8_t *bytes)
+peer_learn(trpi_faults *faults, char peer[TRPI_FAULT_PEER_BYTES], enum trpi_fault_unit unit,
+           const uint8_t *bytes)
 {
     trpi_preamble preamble;
     trpi_handshake handshake;
@@ -203,7 +203,7 @@ is_structure(enum trpi_fault_unit unit, const uint8_t *bytes)
 
 trpi_fault_verdict
 trpi_faults_judge(trpi_faults *faults, char peer[TRPI_FAULT_PEER_BYTES], bool out,
-                  trpi_fault_gate *gate, uint64_t now_ns, enum trpi_fault_unit unit,
+                  trpi_fault_shaper *shaper, uint64_t now_ns, enum trpi_fault_unit unit,
                   const uint8_t *bytes, size_t count, const uint64_t rolls[4])
 {
     trpi_fault_verdict verdict;
@@ -211,10 +211,11 @@ trpi_faults_judge(trpi_faults *faults, char peer[TRPI_FAULT_PEER_BYTES], bool ou
 
     pthread_mutex_lock(&faults->lock);
     if (!out) {
-        learn(faults, peer, unit, bytes);
+        peer_learn(faults, peer, unit, bytes);
     }
     rule = rule_for(faults, peer, out);
-    verdict = trpi_fault_gate_judge(gate, &rule, now_ns, count, is_structure(unit, bytes), rolls);
+    verdict =
+        trpi_fault_shaper_judge(shaper, &rule, now_ns, count, is_structure(unit, bytes), rolls);
     faults->stats.passed += verdict.copies > 0;
     faults->stats.lost += verdict.copies == 0;
     faults->stats.repeated += verdict.copies > 1;

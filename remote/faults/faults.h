@@ -10,7 +10,7 @@
 
 #include "base/address.h"
 #include "base/transport.h"
-#include "remote/faults/fault_gate.h"
+#include "remote/faults/fault_shaper.h"
 
 #define TRPI_FAULT_RULES_MAX 256          /* peers with a rule */
 #define TRPI_FAULT_HELD_BYTES_MAX 4194304 /* one way of a connection; then its writer waits */

@@ -11,7 +11,7 @@
 /* faults.c */
 /* peer: of the connection, empty when it is not known; it becomes known by what the peer says. */
 trpi_fault_verdict trpi_faults_judge(trpi_faults *faults, char peer[TRPI_FAULT_PEER_BYTES],
-                                     bool out, trpi_fault_gate *gate, uint64_t now_ns,
+                                     bool out, trpi_fault_shaper *shaper, uint64_t now_ns,
                                      enum trpi_fault_unit unit, const uint8_t *bytes, size_t count,
                                      const uint64_t rolls[4]);
 void trpi_faults_cut(trpi_faults *faults, uint64_t bytes); /* count them */

@@ -2,8 +2,8 @@
  *
  * Shape.   upper room -> our link -> out queue --pacer--> link of the inner transport
  *          upper room <-pacer-- in queue <- our link <- the inner transport's callbacks
- *          What comes is cut into frames (fault_cut.c), judged (fault_gate.c) and waits until it is
- *          due. The pacer is one thread for one transport.
+ *          What comes is cut into frames (fault_cut.c), judged (fault_shaper.c) and waits until it
+ *          is due. The pacer is one thread for one transport.
  * Must hold.
  *   faults-link-W1  Only the pacer calls bytes(), written() and closed(): they never overlap
  *       (transport-T2).
@@ -40,7 +40,7 @@ typedef struct held {
 typedef struct queue {
     held *first, *last;
     size_t bytes;
-    trpi_fault_gate gate;
+    trpi_fault_shaper shaper;
     trpi_fault_cutter cutter;
 } queue;
 
@@ -158,8 +158,8 @@ unit_comes(void *arg, enum trpi_fault_unit unit, const uint8_t *bytes, size_t co
     for (int i = 0; i < 4; i++) {
         rolls[i] = trpi_world_random(transport->world);
     }
-    verdict = trpi_faults_judge(transport->faults, p->link->peer, p->out, &q->gate, p->now_ns, unit,
-                                bytes, count, rolls);
+    verdict = trpi_faults_judge(transport->faults, p->link->peer, p->out, &q->shaper, p->now_ns,
+                                unit, bytes, count, rolls);
     for (uint32_t i = 0; i < verdict.copies; i++) {
         trp_err err = queue_add(q, verdict.due_ns, bytes, count);
 
@@ -171,7 +171,7 @@ unit_comes(void *arg, enum trpi_fault_unit unit, const uint8_t *bytes, size_t co
 }
 
 static trp_err
-pass(trpi_link *link, bool out, const uint8_t *bytes, size_t count)
+link_feed(trpi_link *link, bool out, const uint8_t *bytes, size_t count)
 {
     passage p = { link, out, trpi_world_mono_ns(link->transport->world) };
 
@@ -180,7 +180,7 @@ pass(trpi_link *link, bool out, const uint8_t *bytes, size_t count)
 }
 
 static void
-tell_pacer(trpi_transport *transport)
+pacer_wake(trpi_transport *transport)
 {
     transport->news = true;
     pthread_cond_broadcast(&transport->wake);
@@ -231,7 +231,7 @@ link_free(trpi_link *link)
     queue_clear(transport->faults, &link->out);
     queue_clear(transport->faults, &link->in);
     writing_free(link);
-    tell_pacer(transport); /* stop() may wait for it, too */
+    pacer_wake(transport); /* stop() may wait for it, too */
     pthread_mutex_unlock(&transport->lock);
     trpi_fault_cutter_fini(&link->out.cutter);
     trpi_fault_cutter_fini(&link->in.cutter);
@@ -290,11 +290,11 @@ on_bytes(void *user, trpi_link *inner, const uint8_t *bytes, size_t count)
     trpi_transport *transport = link->transport;
 
     pthread_mutex_lock(&transport->lock);
-    if (!link->closing && pass(link, false, bytes, count) != TRP_OK) {
+    if (!link->closing && link_feed(link, false, bytes, count) != TRP_OK) {
         link_cut(link);
     }
     bool full = link->in.bytes > TRPI_FAULT_HELD_BYTES_MAX;
-    tell_pacer(transport);
+    pacer_wake(transport);
     pthread_mutex_unlock(&transport->lock);
     if (full && transport->inner_ops->pause != NULL) {
         transport->inner_ops->pause(inner);
@@ -321,7 +321,7 @@ on_written(void *user, trpi_link *inner)
     (void)inner;
     pthread_mutex_lock(&link->transport->lock);
     writing_free(link);
-    tell_pacer(link->transport);
+    pacer_wake(link->transport);
     pthread_mutex_unlock(&link->transport->lock);
 }
 
@@ -339,7 +339,7 @@ on_closed(void *user, trpi_link *inner, trp_err err, const char *reason)
     (void)snprintf(link->reason, sizeof link->reason, "%s", reason);
     writing_free(link);
     queue_clear(transport->faults, &link->out);
-    tell_pacer(transport);
+    pacer_wake(transport);
     pthread_mutex_unlock(&transport->lock);
 }
 
@@ -397,7 +397,7 @@ write_due(trpi_link *link, uint64_t now_ns)
 }
 
 static void
-earlier(uint64_t *at_ns, uint64_t other_ns)
+wake_earlier(uint64_t *at_ns, uint64_t other_ns)
 {
     *at_ns = other_ns < *at_ns ? other_ns : *at_ns;
 }
@@ -412,7 +412,7 @@ link_send(trpi_link *link, uint64_t now_ns, uint64_t *wake_ns)
         if (sent || link->transport->stopping || now_ns >= link->linger_until_ns) {
             inner_close(link);
         } else {
-            earlier(wake_ns, link->linger_until_ns);
+            wake_earlier(wake_ns, link->linger_until_ns);
         }
     }
     if (link->out.first == NULL || link->writing != NULL || link->inner_close_asked) {
@@ -421,7 +421,7 @@ link_send(trpi_link *link, uint64_t now_ns, uint64_t *wake_ns)
     if (link->out.first->due_ns <= now_ns) {
         write_due(link, now_ns);
     } else {
-        earlier(wake_ns, link->out.first->due_ns);
+        wake_earlier(wake_ns, link->out.first->due_ns);
     }
 }
 
@@ -459,7 +459,7 @@ link_tell(trpi_link *link, uint64_t now_ns)
     }
     pthread_mutex_lock(&transport->lock);
     transport->telling = false;
-    tell_pacer(transport); /* or stop(), which waits */
+    pacer_wake(transport); /* or stop(), which waits */
     return true;
 }
 
@@ -480,7 +480,7 @@ link_step(trpi_link *link, uint64_t now_ns, uint64_t *wake_ns)
         return true;
     }
     if (link->in.first != NULL) {
-        earlier(wake_ns, link->in.first->due_ns);
+        wake_earlier(wake_ns, link->in.first->due_ns);
     }
     return false;
 }
@@ -498,7 +498,7 @@ link_next(trpi_transport *transport)
 }
 
 static void
-wait_until(trpi_transport *transport, uint64_t wake_ns)
+pacer_wait(trpi_transport *transport, uint64_t wake_ns)
 {
     struct timespec at = { (time_t)(wake_ns / 1000000000u), (long)(wake_ns % 1000000000u) };
 
@@ -510,7 +510,7 @@ wait_until(trpi_transport *transport, uint64_t wake_ns)
 }
 
 static void *
-pacer(void *arg)
+pacer_thread(void *arg)
 {
     trpi_transport *transport = arg;
 
@@ -526,7 +526,7 @@ pacer(void *arg)
             did = link_step(link, now_ns, &wake_ns) || did;
         }
         if (!did && !transport->news && !transport->pacer_ends) {
-            wait_until(transport, wake_ns);
+            pacer_wait(transport, wake_ns);
         }
     }
     pthread_mutex_unlock(&transport->lock);
@@ -558,7 +558,7 @@ faults_open(void *transport_arg, trpi_world *world, const trpi_transport_events 
     pthread_cond_init(&transport->wake, &attributes);
     (void)pthread_condattr_destroy(&attributes);
     err = transport->inner_ops->open(inner_arg, world, &inner_events, transport, &transport->inner);
-    if (err == TRP_OK && pthread_create(&transport->pacer, NULL, pacer, transport) != 0) {
+    if (err == TRP_OK && pthread_create(&transport->pacer, NULL, pacer_thread, transport) != 0) {
         err = TRP_EIO;
         transport->inner_ops->stop(transport->inner);
         transport->inner_ops->free(transport->inner);
@@ -622,13 +622,13 @@ faults_write(trpi_link *link, const trpi_iov *iov, size_t count)
         err = TRP_ECLOSED;
     }
     for (size_t i = 0; i < count && err == TRP_OK; i++) {
-        if (pass(link, true, iov[i].data, iov[i].bytes) != TRP_OK) {
+        if (link_feed(link, true, iov[i].data, iov[i].bytes) != TRP_OK) {
             link_cut(link); /* closed() will tell */
         }
     }
     if (err == TRP_OK) {
         link->written_owed = true;
-        tell_pacer(transport);
+        pacer_wake(transport);
     }
     pthread_mutex_unlock(&transport->lock);
     return err;
@@ -674,7 +674,7 @@ faults_close(trpi_link *link)
     if (!link->closing) {
         link->closing = true;
         link->linger_until_ns = trpi_world_mono_ns(transport->world) + LINGER_MS * NS_PER_MS;
-        tell_pacer(transport);
+        pacer_wake(transport);
     }
     pthread_mutex_unlock(&transport->lock);
 }
@@ -687,7 +687,7 @@ faults_release(trpi_link *link)
 }
 
 static bool
-is_quiet(const trpi_transport *transport)
+transport_is_quiet(const trpi_transport *transport)
 {
     for (const trpi_link *link = transport->links; link != NULL; link = link->next) {
         if (!link->closed_told) {
@@ -702,15 +702,15 @@ faults_stop(trpi_transport *transport)
 {
     pthread_mutex_lock(&transport->lock);
     transport->stopping = true;
-    tell_pacer(transport);
+    pacer_wake(transport);
     pthread_mutex_unlock(&transport->lock);
     transport->inner_ops->stop(transport->inner); /* every on_closed() has returned */
     pthread_mutex_lock(&transport->lock);
-    while (!is_quiet(transport)) {
+    while (!transport_is_quiet(transport)) {
         pthread_cond_wait(&transport->wake, &transport->lock);
     }
     transport->pacer_ends = true;
-    tell_pacer(transport);
+    pacer_wake(transport);
     pthread_mutex_unlock(&transport->lock);
     (void)pthread_join(transport->pacer, NULL);
     transport->pacer_runs = false;

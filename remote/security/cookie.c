@@ -6,7 +6,7 @@
  * Shape.  dialler   HELLO(nonce d)  ---------------->
  *                   <---------------- HELLO(nonce a)            acceptor
  *         PROOF(HMAC(secret_i, "d" d a binding), i = 1..2) ---->
- *                   <---------------- VERDICT(yes, HMAC(the one that fitted, "a" d a binding))
+ *                   <---------------- VERDICT(yes, HMAC(the one that matched, "a" d a binding))
  *         The dialler proves first: who is called by a stranger gives him nothing to guess at.
  * Must hold.
  *   cookie-K1  The two directions have other labels, so that a proof cannot be sent back as an
@@ -31,7 +31,7 @@ enum { PROOF = 32, NONCE = TRPI_COOKIE_NONCE_BYTES };
 _Static_assert(TRPI_COOKIE_PROOF_BYTES == TRPI_SECRETS_MAX * PROOF, "one proof for each secret");
 
 static bool
-prove(const trpi_cookie *cookie, bool dialler, const char *secret, uint8_t ret_proof[PROOF])
+proof_make(const trpi_cookie *cookie, bool dialler, const char *secret, uint8_t ret_proof[PROOF])
 {
     static const char label[2][24] = { "troupe cookie acceptor", "troupe cookie dialler" };
     uint8_t text[sizeof label[0] + 2 * NONCE + 32];
@@ -93,8 +93,8 @@ trpi_cookie_is_meant(const trpi_cookie *cookie, const trpi_secrets *secrets, con
                      const char *to)
 {
     uint8_t wanted[MARK + TAG];
-    trpi_assert(!cookie->dialled && cookie->fitted < secrets->count);
-    if (!mark_and_tag(secrets->text[cookie->fitted], cookie->peer, from, to, wanted)) {
+    trpi_assert(!cookie->dialled && cookie->matched < secrets->count);
+    if (!mark_and_tag(secrets->text[cookie->matched], cookie->peer, from, to, wanted)) {
         return false;
     }
     for (uint32_t i = 0; i < TRPI_SECRETS_MAX; i++) {
@@ -114,7 +114,7 @@ secret_of(const trpi_cookie *cookie, const trpi_secrets *secrets, bool dialler,
     const char *found = NULL;
     for (uint32_t i = 0; i < secrets->count; i++) {
         uint8_t proof[PROOF];
-        bool made = prove(cookie, dialler, secrets->text[i], proof);
+        bool made = proof_make(cookie, dialler, secrets->text[i], proof);
         for (size_t k = 0; k < count; k++) {
             bool equal = trpi_equal_secret(proof, proofs + k * PROOF, PROOF);
             found = made && equal && found == NULL ? secrets->text[i] : found;
@@ -124,7 +124,7 @@ secret_of(const trpi_cookie *cookie, const trpi_secrets *secrets, bool dialler,
 }
 
 static trpi_cookie_result
-append(trpi_buffer *out, const void *bytes, size_t count, trpi_cookie_result result)
+step_append(trpi_buffer *out, const void *bytes, size_t count, trpi_cookie_result result)
 {
     /* three steps of fixed length */
     return trpi_buffer_append(out, bytes, count, TRPI_BUFFER_NO_LIMIT) == TRP_OK
@@ -133,13 +133,13 @@ append(trpi_buffer *out, const void *bytes, size_t count, trpi_cookie_result res
 }
 
 static trpi_cookie_result
-hello(const trpi_cookie *cookie, trpi_buffer *out)
+hello_append(const trpi_cookie *cookie, trpi_buffer *out)
 {
     uint8_t bytes[TRPI_COOKIE_HELLO_BYTES] = { 0 };
     memcpy(bytes, TRPI_COOKIE_MAGIC, 4);
     bytes[4] = TRPI_COOKIE_VERSION;
     memcpy(bytes + 8, cookie->own, NONCE);
-    return append(out, bytes, sizeof bytes, TRPI_COOKIE_MORE);
+    return step_append(out, bytes, sizeof bytes, TRPI_COOKIE_MORE);
 }
 
 trpi_cookie_result
@@ -151,7 +151,7 @@ trpi_cookie_begin(trpi_cookie *cookie, bool dialled, const uint8_t random[NONCE]
     cookie->step = WAIT_HELLO;
     memcpy(cookie->own, random, NONCE);
     memcpy(cookie->binding, binding, sizeof cookie->binding);
-    return dialled ? hello(cookie, out) : TRPI_COOKIE_MORE;
+    return dialled ? hello_append(cookie, out) : TRPI_COOKIE_MORE;
 }
 
 static size_t
@@ -174,17 +174,18 @@ on_hello(trpi_cookie *cookie, const trpi_secrets *secrets, trpi_buffer *out)
     memcpy(cookie->peer, cookie->in + 8, NONCE);
     if (!cookie->dialled) {
         cookie->step = WAIT_PROOF;
-        return hello(cookie, out);
+        return hello_append(cookie, out);
     }
     uint8_t proofs[TRPI_COOKIE_PROOF_BYTES] = { 0 };
     for (uint32_t i = 0; i < TRPI_SECRETS_MAX; i++) {
         /* one secret: its proof twice */
-        if (!prove(cookie, true, secrets->text[i < secrets->count ? i : 0], proofs + i * PROOF)) {
+        if (!proof_make(cookie, true, secrets->text[i < secrets->count ? i : 0],
+                        proofs + i * PROOF)) {
             return TRPI_COOKIE_BROKEN;
         }
     }
     cookie->step = WAIT_VERDICT;
-    return append(out, proofs, sizeof proofs, TRPI_COOKIE_MORE);
+    return step_append(out, proofs, sizeof proofs, TRPI_COOKIE_MORE);
 }
 
 static trpi_cookie_result
@@ -194,14 +195,14 @@ on_proof(trpi_cookie *cookie, const trpi_secrets *secrets, trpi_buffer *out)
     const char *secret = secret_of(cookie, secrets, true, cookie->in, TRPI_SECRETS_MAX);
     cookie->step = OVER;
     for (uint32_t i = 0; i < secrets->count; i++) {
-        cookie->fitted = secret == secrets->text[i] ? i : cookie->fitted;
+        cookie->matched = secret == secrets->text[i] ? i : cookie->matched;
     }
-    if (secret != NULL && !prove(cookie, false, secret, verdict + 8)) {
+    if (secret != NULL && !proof_make(cookie, false, secret, verdict + 8)) {
         return TRPI_COOKIE_BROKEN;
     }
     verdict[0] = secret != NULL;
-    return append(out, verdict, sizeof verdict,
-                  secret != NULL ? TRPI_COOKIE_DONE : TRPI_COOKIE_WRONG);
+    return step_append(out, verdict, sizeof verdict,
+                       secret != NULL ? TRPI_COOKIE_DONE : TRPI_COOKIE_WRONG);
 }
 
 static trpi_cookie_result
@@ -217,11 +218,11 @@ on_verdict(trpi_cookie *cookie, const trpi_secrets *secrets)
 
 /* A node that calls without a cookie hears that one is wanted; other strangers hear nothing. */
 static trpi_cookie_result
-missing(const trpi_cookie *cookie, trpi_buffer *out)
+cookie_missing(const trpi_cookie *cookie, trpi_buffer *out)
 {
     bool tell = !cookie->dialled && cookie->in_count >= 3 && memcmp(cookie->in, "TRP", 3) == 0;
-    return !tell || hello(cookie, out) == TRPI_COOKIE_MORE ? TRPI_COOKIE_MISSING
-                                                           : TRPI_COOKIE_BROKEN;
+    return !tell || hello_append(cookie, out) == TRPI_COOKIE_MORE ? TRPI_COOKIE_MISSING
+                                                                  : TRPI_COOKIE_BROKEN;
 }
 
 trpi_cookie_result
@@ -239,7 +240,7 @@ trpi_cookie_feed(trpi_cookie *cookie, const trpi_secrets *secrets, const uint8_t
         *ret_used += part;
         size_t known = cookie->in_count < 4 ? cookie->in_count : 4;
         if (cookie->step == WAIT_HELLO && memcmp(cookie->in, TRPI_COOKIE_MAGIC, known) != 0) {
-            return missing(cookie, out); /* no need to wait for the rest of it */
+            return cookie_missing(cookie, out); /* no need to wait for the rest of it */
         }
         if (cookie->in_count < step_bytes(cookie->step)) {
             return TRPI_COOKIE_MORE;

@@ -47,7 +47,7 @@ typedef struct trpi_cookie {
     uint8_t binding[32]; /* of the encrypted session below; zero without one */
     uint8_t in[TRPI_COOKIE_STEP_BYTES_MAX];
     size_t in_count;
-    uint32_t fitted; /* acceptor: which of its secrets the dialler has shown */
+    uint32_t matched; /* acceptor: which of its secrets the dialler has shown */
 } trpi_cookie;
 
 /* Make a dialler's random bytes a nonce that says, to who knows a secret, from which address to

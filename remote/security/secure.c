@@ -83,7 +83,7 @@ link_new(trpi_secure *secure, const char *host)
 
 /* The caller holds link->lock. */
 static void
-shut(trpi_secure_link *link, const char *reason)
+link_shut(trpi_secure_link *link, const char *reason)
 {
     if (!link->closing) {
         link->closing = true;
@@ -97,7 +97,7 @@ shut(trpi_secure_link *link, const char *reason)
 /* ---- writing: all with link->lock ------------------------------------------------------------ */
 
 static void
-encrypt(trpi_secure_link *link)
+link_encrypt(trpi_secure_link *link)
 {
     while (link->iov_at < link->iov_count && link->batch.count < CHUNK_BYTES && !link->closing) {
         trpi_iov *part = &link->iov[link->iov_at];
@@ -107,7 +107,7 @@ encrypt(trpi_secure_link *link)
             trpi_tls_session_write(link->session, part->data, bytes, &link->batch) != TRPI_TLS_OK) {
             const char *detail = "";
             (void)trpi_tls_session_failure(link->session, &detail);
-            shut(link, detail);
+            link_shut(link, detail);
             return;
         }
         part->data = (const uint8_t *)part->data + bytes;
@@ -118,11 +118,11 @@ encrypt(trpi_secure_link *link)
 
 /* TRP_ECLOSED of the inner link: its closed() comes, or has come. */
 static void
-pump(trpi_secure_link *link)
+link_pump(trpi_secure_link *link)
 {
     const trpi_transport_ops *inner = link->transport->inner;
     if (link->session != NULL) {
-        encrypt(link);
+        link_encrypt(link);
     }
     if (link->in_flight || link->closing) {
         return;
@@ -136,7 +136,7 @@ pump(trpi_secure_link *link)
         link->in_flight = true;
         (void)inner->write(link->inner, &iov, 1);
         if (link->session != NULL) {
-            encrypt(link); /* while that is on its way */
+            link_encrypt(link); /* while that is on its way */
         }
     } else if (link->session == NULL && link->writing && !link->passed) {
         link->passed = true;
@@ -146,7 +146,7 @@ pump(trpi_secure_link *link)
 }
 
 static void
-buffers_trim(trpi_secure_link *link)
+link_buffers_trim(trpi_secure_link *link)
 {
     if (link->flight.capacity > KEPT_BYTES && link->flight.count <= KEPT_BYTES / 4) {
         trpi_buffer_fini(&link->flight);
@@ -162,11 +162,11 @@ in_written(void *user, trpi_link *inner)
     (void)inner;
     pthread_mutex_lock(&link->lock);
     link->in_flight = false;
-    pump(link);
+    link_pump(link);
     bool done = link->writing && !link->in_flight && link->batch.count == 0 &&
                 (link->session != NULL ? link->iov_at == link->iov_count : link->passed);
     if (!link->in_flight) {
-        buffers_trim(link);
+        link_buffers_trim(link);
     }
     if (done) {
         link->writing = link->passed = false;
@@ -191,7 +191,7 @@ trpi_secure_write(trpi_link *outer, const trpi_iov *iov, size_t count)
         link->iov_count = count;
         link->iov_at = 0;
         link->writing = true;
-        pump(link);
+        link_pump(link);
         err = TRP_OK;
     }
     pthread_mutex_unlock(&link->lock);
@@ -202,7 +202,7 @@ trpi_secure_write(trpi_link *outer, const trpi_iov *iov, size_t count)
 
 /* The caller holds link->lock, is in a callback of the inner link, and calls refused() later. */
 static void
-refuse(trpi_secure_link *link, trpi_refusal why, const char *detail)
+link_refuse(trpi_secure_link *link, trpi_refusal why, const char *detail)
 {
     if (link->stage == TRPI_SECURE_REFUSED || link->closing) {
         return;
@@ -210,35 +210,36 @@ refuse(trpi_secure_link *link, trpi_refusal why, const char *detail)
     link->stage = TRPI_SECURE_REFUSED;
     link->refusal = why;
     (void)snprintf(link->reason, sizeof link->reason, "%s: %s", trpi_refusal_text(why), detail);
-    pump(link);
+    link_pump(link);
     if (why == TRPI_REFUSED_BY_PEER || why == TRPI_REFUSED_BYTES ||
         (!link->in_flight && link->batch.count == 0)) {
-        shut(link, ""); /* nothing to say that the peer would wait for */
+        link_shut(link, ""); /* nothing to say that the peer would wait for */
     } else {
         trpi_secure_end_in(link, LINGER_MS); /* secure-V4 */
     }
 }
 
 static void
-refuse_session(trpi_secure_link *link)
+link_refuse_session(trpi_secure_link *link)
 {
     const char *detail = "";
     trpi_refusal why = trpi_tls_session_failure(link->session, &detail);
-    refuse(link, why, detail);
+    link_refuse(link, why, detail);
 }
 
 /* ---- steps of a beginning: with link->lock, in a callback of the inner link ------------------ */
 
 /* Where the cookie is one that this user's nodes share, its file says whose. */
 static void
-refuse_cookie(trpi_secure_link *link, trpi_refusal why, const char *users, const char *configured)
+link_refuse_cookie(trpi_secure_link *link, trpi_refusal why, const char *users,
+                   const char *configured)
 {
     char detail[sizeof link->reason];
     const char *file = link->transport->options.cookie_file;
     bool is_users = file != NULL && file[0] != '\0';
     (void)snprintf(detail, sizeof detail, "%s%s", is_users ? users : configured,
                    is_users ? file : "");
-    refuse(link, why, detail);
+    link_refuse(link, why, detail);
 }
 
 /* said: what the step wants the peer to hear; freed here. */
@@ -259,26 +260,26 @@ cookie_result(trpi_secure_link *link, trpi_cookie_result result, trpi_buffer *sa
     }
     switch (result) {
     case TRPI_COOKIE_MORE:
-        pump(link);
+        link_pump(link);
         break;
     case TRPI_COOKIE_DONE:
         link->stage = TRPI_SECURE_OPEN;
-        pump(link);
+        link_pump(link);
         break;
     case TRPI_COOKIE_MISSING:
-        refuse_cookie(link, TRPI_REFUSED_COOKIE, "the peer shows none; wanted is that of ",
-                      "the peer shows none; require-cookie is on here");
+        link_refuse_cookie(link, TRPI_REFUSED_COOKIE, "the peer shows none; wanted is that of ",
+                           "the peer shows none; require-cookie is on here");
         break;
     case TRPI_COOKIE_WRONG:
-        refuse_cookie(link, TRPI_REFUSED_COOKIE, "the peer has another cookie than ",
-                      "the peer has another secure-cookie");
+        link_refuse_cookie(link, TRPI_REFUSED_COOKIE, "the peer has another cookie than ",
+                           "the peer has another secure-cookie");
         break;
     case TRPI_COOKIE_REFUSED:
-        refuse_cookie(link, TRPI_REFUSED_BY_PEER, "the peer has another cookie than ",
-                      "the peer has another secure-cookie");
+        link_refuse_cookie(link, TRPI_REFUSED_BY_PEER, "the peer has another cookie than ",
+                           "the peer has another secure-cookie");
         break;
     case TRPI_COOKIE_BROKEN:
-        shut(link, "out of memory");
+        link_shut(link, "out of memory");
         break;
     }
 }
@@ -296,12 +297,12 @@ cookie_begin(trpi_secure_link *link)
         memcpy(nonce + i, &random, 8);
     }
     if (link->session != NULL && !trpi_tls_session_binding(link->session, binding)) {
-        shut(link, "no key of the session");
+        link_shut(link, "no key of the session");
         return;
     }
     if (link->dialled && link->transport->self[0] != '\0' &&
         !trpi_cookie_nonce(nonce, &link->credentials->secrets, link->transport->self, link->to)) {
-        shut(link, "no digest");
+        link_shut(link, "no digest");
         return;
     }
     trpi_buffer said = { 0 };
@@ -317,13 +318,13 @@ step_tls(trpi_secure_link *link)
     switch (trpi_tls_session_handshake(link->session, &link->batch)) {
     case TRPI_TLS_OK:
         cookie_begin(link);
-        pump(link);
+        link_pump(link);
         break;
     case TRPI_TLS_MORE:
-        pump(link);
+        link_pump(link);
         break;
     default:
-        refuse_session(link);
+        link_refuse_session(link);
         break;
     }
 }
@@ -340,11 +341,11 @@ step_cookie(trpi_secure_link *link, const uint8_t **bytes, size_t *count)
             trpi_tls_result result =
                 trpi_tls_session_read(link->session, step, want, &got, &link->batch);
             if (result == TRPI_TLS_FAILED) {
-                refuse_session(link);
+                link_refuse_session(link);
                 return;
             }
             if (result == TRPI_TLS_ENDED) {
-                shut(link, "ended before the cookie was shown");
+                link_shut(link, "ended before the cookie was shown");
                 return;
             }
         } else {
@@ -424,14 +425,14 @@ in_connected(void *user, trpi_link *inner)
 
 /* What is decrypted goes to the user, without the lock. The caller holds it. */
 static void
-tell_session(trpi_secure_link *link)
+session_read(trpi_secure_link *link)
 {
     trpi_tls_result result = TRPI_TLS_OK;
     while (result == TRPI_TLS_OK && !link->closing && link->stage == TRPI_SECURE_OPEN) {
         size_t count = 0;
         result =
             trpi_tls_session_read(link->session, link->plain, PLAIN_BYTES, &count, &link->batch);
-        pump(link); /* the answer to a change of keys */
+        link_pump(link); /* the answer to a change of keys */
         if (count > 0) {
             pthread_mutex_unlock(&link->lock);
             link->transport->events->bytes(link->user, (trpi_link *)link, link->plain, count);
@@ -439,15 +440,15 @@ tell_session(trpi_secure_link *link)
         }
     }
     if (result == TRPI_TLS_FAILED) {
-        refuse_session(link);
+        link_refuse_session(link);
     } else if (result == TRPI_TLS_ENDED) {
-        shut(link, "ended by the peer");
+        link_shut(link, "ended by the peer");
     }
 }
 
 /* The caller holds link->lock. */
 static void
-advance(trpi_secure_link *link, const uint8_t *bytes, size_t count)
+link_advance(trpi_secure_link *link, const uint8_t *bytes, size_t count)
 {
     const trpi_transport_events *events = link->transport->events;
     bool was_open = link->stage == TRPI_SECURE_OPEN;
@@ -459,7 +460,7 @@ advance(trpi_secure_link *link, const uint8_t *bytes, size_t count)
     }
     trpi_refusal why = TRPI_REFUSED_NONE;
     if (link->stage == TRPI_SECURE_OPEN && !was_open && !trpi_secure_judge_again(link, &why)) {
-        refuse(link, why, "by the files that were read again");
+        link_refuse(link, why, "by the files that were read again");
     }
     /* secure-V1 */
     if (link->stage == TRPI_SECURE_OPEN && !was_open && link->dialled && !link->closing) {
@@ -471,7 +472,7 @@ advance(trpi_secure_link *link, const uint8_t *bytes, size_t count)
         return;
     }
     if (link->session != NULL) {
-        tell_session(link);
+        session_read(link);
     } else if (count > 0) {
         pthread_mutex_unlock(&link->lock);
         events->bytes(link->user, (trpi_link *)link, bytes, count);
@@ -492,14 +493,14 @@ in_bytes(void *user, trpi_link *inner, const uint8_t *bytes, size_t count)
     if (link->session != NULL) {
         trpi_tls_session_input(link->session, bytes, count);
     }
-    advance(link, bytes, count);
+    link_advance(link, bytes, count);
     if (link->session != NULL) {
         trpi_tls_session_input_end(link->session);
     }
     if (link->stage < TRPI_SECURE_OPEN) {
         link->early_bytes += count;
         if (link->early_bytes > link->transport->options.handshake_bytes_max) { /* secure-V5 */
-            refuse(link, TRPI_REFUSED_BYTES, "more than remote.handshake-bytes-max");
+            link_refuse(link, TRPI_REFUSED_BYTES, "more than remote.handshake-bytes-max");
         }
     }
     trpi_refusal why = link->refusal;

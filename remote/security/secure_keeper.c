@@ -5,10 +5,10 @@
  *          threads: there this happens when a reload is asked for, and at no other time.
  * Must hold.
  *   secure-keeper-W1  New files are taken as a whole or not at all: what does not fit together
- *       leaves the old ones in use. (read_again)
+ *       leaves the old ones in use. (credentials_reload)
  *   secure-keeper-W2  After a reload no link of older files outlives old_end_ms, and none whose
  *       peer the new files would refuse outlives the reload, or becomes open after it.
- *                                                  (judge_links, trpi_secure_judge_again)
+ *                                                  (links_judge, trpi_secure_judge_again)
  *   secure-keeper-W3  What could not be taken is tried again each reload_interval_ms, changed or
  *       not: it may have been the moment that was wrong. (files_changed)
  * Tests.   tests/unit/remote/secure_test.c, reload_test.c
@@ -159,7 +159,7 @@ link_take(trpi_secure_link *link, trpi_secure_link **chain)
 
 /* With secure->lock, which is given back meanwhile. */
 static void
-end_due_links(trpi_secure *secure)
+links_end_due(trpi_secure *secure)
 {
     trpi_secure_link *chain = NULL;
     uint64_t now_ms = trpi_world_mono_ns(secure->world) / 1000000;
@@ -187,7 +187,7 @@ end_due_links(trpi_secure *secure)
 
 /* secure-keeper-W2. Returns how many were closed. */
 static uint32_t
-judge_links(trpi_secure *secure, trpi_credentials *credentials)
+links_judge(trpi_secure *secure, trpi_credentials *credentials)
 {
     trpi_secure_link *chain = NULL;
     uint32_t closed = 0;
@@ -223,7 +223,7 @@ judge_links(trpi_secure *secure, trpi_credentials *credentials)
 }
 
 /* secure-keeper-W2, for one whose handshake was half done when the files were read. Judged here or,
- * once it is open, by judge_links(): both hold link->lock. */
+ * once it is open, by links_judge(): both hold link->lock. */
 bool
 trpi_secure_judge_again(trpi_secure_link *link, trpi_refusal *ret_why)
 {
@@ -240,7 +240,7 @@ trpi_secure_judge_again(trpi_secure_link *link, trpi_refusal *ret_why)
 
 /* What a reading brought, "" when it went well, stays until the next one (trpi_secure_trouble). */
 static bool
-is_news(trpi_secure *secure, bool asked, const char *why)
+failure_note(trpi_secure *secure, bool asked, const char *why)
 {
     uint64_t now_ms = trpi_world_mono_ns(secure->world) / 1000000;
     pthread_mutex_lock(&secure->lock);
@@ -278,7 +278,7 @@ trpi_secure_trouble(trpi_transport *transport, trpi_trouble kind, trpi_trouble_t
 
 /* Tell what has come, and once a day what has stayed. (A failed reading is told by reloaded().) */
 static void
-troubles_look(trpi_secure *secure)
+troubles_check(trpi_secure *secure)
 {
     trpi_trouble_text text;
     uint64_t now_ms = trpi_world_mono_ns(secure->world) / 1000000;
@@ -305,7 +305,7 @@ troubles_look(trpi_secure *secure)
 
 /* secure-keeper-W1. With secure->lock, which is given back meanwhile. */
 static void
-read_again(trpi_secure *secure)
+credentials_reload(trpi_secure *secure)
 {
     char what[WHY_BYTES + 100], why[WHY_BYTES] = "";
     trpi_credentials *made = NULL;
@@ -322,7 +322,7 @@ read_again(trpi_secure *secure)
         secure->credentials = made;
         pthread_mutex_unlock(&secure->lock);
         trpi_credentials_unref(old);
-        uint32_t closed = judge_links(secure, made);
+        uint32_t closed = links_judge(secure, made);
         (void)snprintf(what, sizeof what,
                        "closed=%u next=\"connections from before end within %u ms\"", closed,
                        secure->options.old_end_ms);
@@ -330,7 +330,7 @@ read_again(trpi_secure *secure)
         (void)snprintf(what, sizeof what, "%s", why);
     }
     /* what succeeds changes things: always told */
-    if ((is_news(secure, asked, why) || err == TRP_OK) && secure->options.reloaded != NULL) {
+    if ((failure_note(secure, asked, why) || err == TRP_OK) && secure->options.reloaded != NULL) {
         secure->options.reloaded(secure->options.reloaded_arg, err, what);
     }
     pthread_mutex_lock(&secure->lock);
@@ -355,16 +355,16 @@ files_changed(trpi_secure *secure)
 
 /* With secure->lock, which is given back meanwhile. */
 static void
-keeper_look(trpi_secure *secure)
+keeper_check(trpi_secure *secure)
 {
     pthread_mutex_unlock(&secure->lock);
-    troubles_look(secure);
+    troubles_check(secure);
     bool changed = files_changed(secure); /* asks the file system: without the lock */
     pthread_mutex_lock(&secure->lock);
     if ((changed || secure->reload_asked) && !secure->ending) {
-        read_again(secure);
+        credentials_reload(secure);
     }
-    end_due_links(secure);
+    links_end_due(secure);
 }
 
 static void *
@@ -381,7 +381,7 @@ keeper_thread(void *arg)
         if (!secure->reload_asked) {
             pthread_cond_timedwait(&secure->wake, &secure->lock, &at);
         }
-        keeper_look(secure);
+        keeper_check(secure);
     }
     pthread_mutex_unlock(&secure->lock);
     return NULL;
@@ -397,7 +397,7 @@ trpi_secure_reload(trpi_transport *transport, const trpi_secrets *secrets)
     }
     secure->reload_asked = true;
     if (trpi_world_is_driven(secure->world)) {
-        keeper_look(secure);
+        keeper_check(secure);
     }
     pthread_cond_broadcast(&secure->wake);
     pthread_mutex_unlock(&secure->lock);

@@ -3,12 +3,11 @@
  * Why.   nng's own TLS (1.5.2) is TLS 1.2 without a way to see the peer's names. Here the bytes go
  *        in and out of memory, so that the transport below stays what it is.
  * Shape. input -> [BIO that reads the borrowed bytes] -> SSL -> [BIO that appends to `wire`]
- *        No byte is copied that OpenSSL does not copy itself.
  * Must hold.
  *   tls-openssl-T1  TLS 1.3 and nothing else, both ends show a certificate, no resumption, no early
  *       data: a new connection is judged by the present files. (context_limits)
  *   tls-openssl-T2  The clock of every judgement is the world's wall clock, given by the caller.
- *   tls-openssl-T3  A stranger's certificate is logged only as printable text. (printable)
+ *   tls-openssl-T3  A stranger's certificate is logged only as printable text. (text_sanitize)
  *   tls-openssl-T4  The peer's names are those of its SAN; a common name proves nothing.
  * Limits. TRPI_TLS_WIRE_BYTES_MAX; the bytes of a handshake are bounded by the caller (secure.c).
  * Tests. tests/unit/remote/secure_test.c
@@ -65,7 +64,7 @@ static int session_index; /* of a session in its SSL */
 /* ---- texts ----------------------------------------------------------------------------------- */
 
 static void /* tls-openssl-T3 */
-printable(char *text)
+text_sanitize(char *text)
 {
     for (char *c = text; *c != '\0'; c++) {
         *c = *c >= ' ' && *c < 127 && *c != '"' ? *c : '?';
@@ -77,7 +76,7 @@ common_name(const X509_NAME *name, char text[NAME_BYTES])
 {
     text[0] = '\0';
     (void)X509_NAME_get_text_by_NID(name, NID_commonName, text, NAME_BYTES);
-    printable(text);
+    text_sanitize(text);
 }
 
 static void
@@ -96,30 +95,29 @@ digest_text(const X509 *cert, char text[65])
 static int64_t
 time_ms(const ASN1_TIME *time)
 {
-    struct tm parts;
-    memset(&parts, 0, sizeof parts);
+    struct tm parts = { 0 };
     return time != NULL && ASN1_TIME_to_tm(time, &parts) == 1 ? (int64_t)timegm(&parts) * 1000 : 0;
 }
 
 static trp_err TRP_PRINTF(4, 5)
-    say(trp_err err, char *why, size_t why_bytes, const char *format, ...)
+    why_set(trp_err err, char *why, size_t why_bytes, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
     (void)vsnprintf(why, why_bytes, format, args);
     va_end(args);
-    printable(why);
+    text_sanitize(why);
     ERR_clear_error();
     return err;
 }
 
 static trp_err
-say_openssl(char *why, size_t why_bytes, const char *what, const char *file)
+why_set_openssl(char *why, size_t why_bytes, const char *what, const char *file)
 {
     unsigned long error = ERR_peek_last_error();
     const char *reason = ERR_reason_error_string(error);
     if (error == 0 || ERR_GET_REASON(error) == ERR_R_MALLOC_FAILURE) {
-        return say(TRP_ENOMEM, why, why_bytes, "%s %s: out of memory", what, file);
+        return why_set(TRP_ENOMEM, why, why_bytes, "%s %s: out of memory", what, file);
     }
     unsigned long first = ERR_peek_error(); /* of the system, where a file cannot be opened */
     if (ERR_SYSTEM_ERROR(first)) {
@@ -127,8 +125,8 @@ say_openssl(char *why, size_t why_bytes, const char *what, const char *file)
     } else if (ERR_GET_REASON(error) == ERR_R_PEM_LIB || ERR_GET_REASON(error) == ERR_R_ASN1_LIB) {
         reason = ERR_reason_error_string(first); /* "PEM lib" says only who complained */
     }
-    return say(TRP_ECONFIG, why, why_bytes, "%s %s: %s", what, file,
-               reason != NULL ? reason : "cannot be read");
+    return why_set(TRP_ECONFIG, why, why_bytes, "%s %s: %s", what, file,
+                   reason != NULL ? reason : "cannot be read");
 }
 
 /* ---- the BIO --------------------------------------------------------------------------------- */
@@ -173,7 +171,7 @@ bio_control(BIO *bio, int command, long number, void *pointer)
 }
 
 static void
-prepare(void)
+library_prepare(void)
 {
     bio_method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "troupe");
     session_index = SSL_get_ex_new_index(0, NULL, NULL, NULL, NULL);
@@ -194,7 +192,7 @@ host_is_numeric(const char *host)
 }
 
 static bool /* tls-openssl-T4 */
-covers(X509 *cert, const char *host)
+cert_covers(X509 *cert, const char *host)
 {
     return host_is_numeric(host) ? X509_check_ip_asc(cert, host, 0) == 1
                                  : X509_check_host(cert, host, 0,
@@ -207,7 +205,7 @@ static bool
 is_allowed(const trpi_tls_context *context, X509 *cert)
 {
     for (size_t i = 0; i < context->allowed_count; i++) {
-        if (covers(cert, context->allowed[i])) {
+        if (cert_covers(cert, context->allowed[i])) {
             return true;
         }
     }
@@ -287,8 +285,8 @@ authority_note(const STACK_OF(X509) * chain, trpi_tls_info *info)
 /* Does cert with what stands behind it stand before the context's authorities? X509_V_*. info: of
  * the authorities is written there; may be NULL. */
 static long
-judge(trpi_tls_context *context, X509 *cert, STACK_OF(X509) * chain, int64_t wall_ms,
-      trpi_tls_info *info)
+chain_verify(trpi_tls_context *context, X509 *cert, STACK_OF(X509) * chain, int64_t wall_ms,
+             trpi_tls_info *info)
 {
     X509_STORE_CTX *store = X509_STORE_CTX_new();
     long error = X509_V_ERR_OUT_OF_MEM;
@@ -335,7 +333,7 @@ trpi_tls_context_info(const trpi_tls_context *context, const char *host, trpi_tl
 {
     *ret_info = context->info;
     if (host[0] != '\0' && !context->ignore_address &&
-        !covers(SSL_CTX_get0_certificate(context->ssl), host)) {
+        !cert_covers(SSL_CTX_get0_certificate(context->ssl), host)) {
         (void)snprintf(ret_info->uncovered, sizeof ret_info->uncovered, "%s", host);
     }
     ERR_clear_error();
@@ -394,9 +392,9 @@ list_load(trpi_tls_context *context, const char *path, char *why, size_t why_byt
     unsigned long end = ERR_peek_last_error();
     if (count == 0 || !taken || ERR_GET_LIB(end) != ERR_LIB_PEM ||
         ERR_GET_REASON(end) != PEM_R_NO_START_LINE) {
-        return say_openssl(why, why_bytes, "revocation list", path);
+        return why_set_openssl(why, why_bytes, "revocation list", path);
     }
-    ERR_clear_error(); /* the end of the file */
+    ERR_clear_error();
     (void)X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK);
     return TRP_OK;
 }
@@ -406,17 +404,17 @@ files_load(trpi_tls_context *context, const trpi_tls_options *options, char *why
 {
     SSL_CTX *ssl = context->ssl;
     if (SSL_CTX_load_verify_file(ssl, options->ca) != 1) {
-        return say_openssl(why, why_bytes, "authorities", options->ca);
+        return why_set_openssl(why, why_bytes, "authorities", options->ca);
     }
     if (SSL_CTX_use_certificate_chain_file(ssl, options->cert) != 1) {
-        return say_openssl(why, why_bytes, "certificate", options->cert);
+        return why_set_openssl(why, why_bytes, "certificate", options->cert);
     }
     if (!trpi_tls_key_is_private(options->key, why, why_bytes)) {
         return TRP_ECONFIG;
     }
     if (SSL_CTX_use_PrivateKey_file(ssl, options->key, SSL_FILETYPE_PEM) != 1 ||
         SSL_CTX_check_private_key(ssl) != 1) {
-        return say_openssl(why, why_bytes, "key", options->key);
+        return why_set_openssl(why, why_bytes, "key", options->key);
     }
     return list_load(context, options->crl, why, why_bytes);
 }
@@ -442,12 +440,13 @@ own_check(trpi_tls_context *context, const trpi_tls_options *options, int64_t wa
             digest_text(ca, context->ca_digest);
         }
     }
-    long error = judge(context, cert, chain, wall_ms, &context->info);
+    long error = chain_verify(context, cert, chain, wall_ms, &context->info);
     if (error == X509_V_OK) {
         return TRP_OK;
     }
-    return say(TRP_ECONFIG, why, why_bytes, "certificate %s: reason=%s (%s)", options->cert,
-               trpi_refusal_text(refusal_of_verify(error)), X509_verify_cert_error_string(error));
+    return why_set(TRP_ECONFIG, why, why_bytes, "certificate %s: reason=%s (%s)", options->cert,
+                   trpi_refusal_text(refusal_of_verify(error)),
+                   X509_verify_cert_error_string(error));
 }
 
 static trp_err
@@ -471,11 +470,11 @@ trp_err
 trpi_tls_context_load(const trpi_tls_options *options, int64_t wall_ms,
                       trpi_tls_context **ret_context, char *why, size_t why_bytes)
 {
-    (void)pthread_once(&once, prepare);
+    (void)pthread_once(&once, library_prepare);
     trpi_tls_context *context = trpi_alloc(sizeof *context);
     if (context == NULL || bio_method == NULL) {
         trpi_free(context);
-        return say(TRP_ENOMEM, why, why_bytes, "out of memory");
+        return why_set(TRP_ENOMEM, why, why_bytes, "out of memory");
     }
     atomic_init(&context->references, 1);
     context->ignore_address = options->ignore_address;
@@ -486,9 +485,10 @@ trpi_tls_context_load(const trpi_tls_options *options, int64_t wall_ms,
                               : TRPI_TLS_CIPHERS;
     trp_err err = TRP_OK;
     if (context->ssl == NULL || allowed_copy(context, options) != TRP_OK) {
-        err = say(TRP_ENOMEM, why, why_bytes, "out of memory");
+        err = why_set(TRP_ENOMEM, why, why_bytes, "out of memory");
     } else if (!context_limits(context->ssl, ciphers)) {
-        err = say(TRP_ECONFIG, why, why_bytes, "algorithms %s: not all are of TLS 1.3", ciphers);
+        err =
+            why_set(TRP_ECONFIG, why, why_bytes, "algorithms %s: not all are of TLS 1.3", ciphers);
     } else {
         err = files_load(context, options, why, why_bytes);
     }
@@ -573,7 +573,7 @@ trpi_tls_session_input_end(trpi_tls_session *session)
 }
 
 static trpi_tls_result TRP_PRINTF(3, 4)
-    fail(trpi_tls_session *session, trpi_refusal refusal, const char *format, ...)
+    session_fail(trpi_tls_session *session, trpi_refusal refusal, const char *format, ...)
 {
     va_list args;
     if (session->refusal == TRPI_REFUSED_NONE) {
@@ -581,7 +581,7 @@ static trpi_tls_result TRP_PRINTF(3, 4)
         va_start(args, format);
         (void)vsnprintf(session->detail, sizeof session->detail, format, args);
         va_end(args);
-        printable(session->detail);
+        text_sanitize(session->detail);
     }
     session->in_count = 0;
     ERR_clear_error();
@@ -590,32 +590,33 @@ static trpi_tls_result TRP_PRINTF(3, 4)
 
 /* What OpenSSL complains about, as one of our reasons with its words. */
 static trpi_tls_result
-fail_openssl(trpi_tls_session *session)
+session_fail_openssl(trpi_tls_session *session)
 {
     unsigned long error = ERR_peek_last_error();
     int reason = ERR_GET_REASON(error);
     const char *text = ERR_reason_error_string(error);
     text = text != NULL ? text : "out of memory, or the connection broke";
     if (session->verify_error != X509_V_OK) {
-        return fail(session, refusal_of_verify(session->verify_error),
-                    "%s; subject=%s issuer=%s sha256=%.16s own-ca-sha256=%.16s",
-                    X509_verify_cert_error_string(session->verify_error), session->peer_name,
-                    session->peer_issuer, session->peer_digest, session->context->ca_digest);
+        return session_fail(session, refusal_of_verify(session->verify_error),
+                            "%s; subject=%s issuer=%s sha256=%.16s own-ca-sha256=%.16s",
+                            X509_verify_cert_error_string(session->verify_error),
+                            session->peer_name, session->peer_issuer, session->peer_digest,
+                            session->context->ca_digest);
     }
     if (reason == ALERTS + SSL_AD_PROTOCOL_VERSION || reason == SSL_R_UNSUPPORTED_PROTOCOL ||
         reason == SSL_R_NO_PROTOCOLS_AVAILABLE) {
-        return fail(session, TRPI_REFUSED_TLS_VERSION, "%s: only TLS 1.3 is spoken here", text);
+        return session_fail(session, TRPI_REFUSED_TLS_VERSION, "%s: TLS 1.3 is required", text);
     }
     if (reason >= ALERTS) {
-        return fail(session, TRPI_REFUSED_BY_PEER,
-                    "%s; own certificate: subject=%s issuer=%s sha256=%.16s", text,
-                    session->context->info.subject, session->context->info.issuer,
-                    session->context->info.digest);
+        return session_fail(session, TRPI_REFUSED_BY_PEER,
+                            "%s; own certificate: subject=%s issuer=%s sha256=%.16s", text,
+                            session->context->info.subject, session->context->info.issuer,
+                            session->context->info.digest);
     }
     if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE) {
-        return fail(session, TRPI_REFUSED_NO_CERTIFICATE, "%s", text);
+        return session_fail(session, TRPI_REFUSED_NO_CERTIFICATE, "%s", text);
     }
-    return fail(session, TRPI_REFUSED_TLS, "%s", text);
+    return session_fail(session, TRPI_REFUSED_TLS, "%s", text);
 }
 
 /* The first byte tells a handshake or alert record from anything else, better than the complaint
@@ -640,8 +641,8 @@ trpi_tls_session_handshake(trpi_tls_session *session, trpi_buffer *wire)
             SSL3_RT_ALERT, 3, 3, 0, 2, SSL3_AL_FATAL, SSL_AD_UNEXPECTED_MESSAGE
         };
         (void)trpi_buffer_append(wire, alert, sizeof alert, TRPI_TLS_WIRE_BYTES_MAX);
-        return fail(session, TRPI_REFUSED_NOT_TLS,
-                    "the peer does not speak TLS: plain troupe.tcp, or something else");
+        return session_fail(session, TRPI_REFUSED_NOT_TLS,
+                            "the peer does not speak TLS: plain troupe.tcp, or something else");
     }
     ERR_clear_error();
     session->wire = wire;
@@ -651,7 +652,7 @@ trpi_tls_session_handshake(trpi_tls_session *session, trpi_buffer *wire)
         return TRPI_TLS_OK;
     }
     return SSL_get_error(session->ssl, done) == SSL_ERROR_WANT_READ ? TRPI_TLS_MORE
-                                                                    : fail_openssl(session);
+                                                                    : session_fail_openssl(session);
 }
 
 trpi_tls_result
@@ -678,7 +679,7 @@ trpi_tls_session_read(trpi_tls_session *session, uint8_t *out, size_t max, size_
         session->in_count = 0;
         return TRPI_TLS_ENDED;
     default:
-        return fail_openssl(session);
+        return session_fail_openssl(session);
     }
 }
 
@@ -696,7 +697,7 @@ trpi_tls_session_write(trpi_tls_session *session, const void *bytes, size_t coun
     int done = SSL_write_ex(session->ssl, bytes, count, &written);
     session->wire = NULL;
     session->written_bytes += written;
-    return done == 1 && written == count ? TRPI_TLS_OK : fail_openssl(session);
+    return done == 1 && written == count ? TRPI_TLS_OK : session_fail_openssl(session);
 }
 
 trpi_refusal
@@ -711,7 +712,7 @@ trpi_tls_session_claims(const trpi_tls_session *session, const char *host, char 
                         size_t detail_bytes)
 {
     X509 *cert = SSL_get0_peer_certificate(session->ssl);
-    if (session->context->ignore_address || (cert != NULL && covers(cert, host))) {
+    if (session->context->ignore_address || (cert != NULL && cert_covers(cert, host))) {
         return TRP_OK;
     }
     char subject[NAME_BYTES] = "";
@@ -719,7 +720,7 @@ trpi_tls_session_claims(const trpi_tls_session *session, const char *host, char 
         common_name(X509_get_subject_name(cert), subject);
     }
     (void)snprintf(ret_detail, detail_bytes, "certificate of %s does not cover %s", subject, host);
-    printable(ret_detail);
+    text_sanitize(ret_detail);
     return TRP_EPERM;
 }
 
@@ -748,9 +749,9 @@ trpi_tls_session_stands(const trpi_tls_session *session, trpi_tls_context *conte
                         trpi_refusal *ret_why)
 {
     X509 *cert = SSL_get0_peer_certificate(session->ssl);
-    long error = cert != NULL
-                     ? judge(context, cert, SSL_get_peer_cert_chain(session->ssl), wall_ms, NULL)
-                     : X509_V_ERR_UNSPECIFIED;
+    long error = cert != NULL ? chain_verify(context, cert, SSL_get_peer_cert_chain(session->ssl),
+                                             wall_ms, NULL)
+                              : X509_V_ERR_UNSPECIFIED;
     if (error == X509_V_OK && !is_allowed(context, cert)) {
         error = X509_V_ERR_APPLICATION_VERIFICATION;
     }

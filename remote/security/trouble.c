@@ -51,10 +51,10 @@ is_due(int64_t end_ms, int64_t wall_ms, int64_t warn_ms)
     return end_ms != 0 && end_ms - wall_ms <= warn_ms;
 }
 
-static void say(trpi_trouble_text *text, const char *help, const char *format, ...)
+static void trouble_set(trpi_trouble_text *text, const char *help, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 static void
-say(trpi_trouble_text *text, const char *help, const char *format, ...)
+trouble_set(trpi_trouble_text *text, const char *help, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -75,7 +75,8 @@ trpi_tls_trouble(const trpi_tls_info *info, trpi_trouble kind, int64_t wall_ms, 
     case TRPI_TROUBLE_CERTIFICATE:
         is = is_due(info->not_after_ms, wall_ms, warn_ms);
         when_put(info->not_after_ms, wall_ms, "ends", "has ended", when);
-        say(ret_text,
+        trouble_set(
+            ret_text,
             "write a new certificate and its key into the files of remote.tls (troupe cert renew), "
             "then send SIGHUP",
             "this node's certificate (%s) %s", info->subject, when);
@@ -83,21 +84,23 @@ trpi_tls_trouble(const trpi_tls_info *info, trpi_trouble kind, int64_t wall_ms, 
     case TRPI_TROUBLE_AUTHORITY:
         is = is_due(info->authority_end_ms, wall_ms, warn_ms);
         when_put(info->authority_end_ms, wall_ms, "ends", "has ended", when);
-        say(ret_text, "docs/operating.md, Changing the authority",
-            "the authority %s, which stands behind this node's certificate, %s", info->authority,
-            when);
+        trouble_set(ret_text, "docs/operating.md, Changing the authority",
+                    "the authority %s, which stands behind this node's certificate, %s",
+                    info->authority, when);
         break;
     case TRPI_TROUBLE_LIST:
         is = is_due(info->crl_next_ms, wall_ms, list_ms < warn_ms ? list_ms : warn_ms);
         when_put(info->crl_next_ms, wall_ms, "is due", "was due", when);
-        say(ret_text,
+        trouble_set(
+            ret_text,
             "troupe cert revoke --days 30 writes it anew; with a list that is too old every peer "
             "is refused",
             "the list of revoked certificates (remote.tls.crl) %s", when);
         break;
     case TRPI_TROUBLE_NAME:
         is = info->uncovered[0] != '\0';
-        say(ret_text,
+        trouble_set(
+            ret_text,
             "the other nodes refuse it (wrong-name): make a certificate for that name (troupe cert "
             "node), then send SIGHUP",
             "this node's certificate (%s) is not for %s, which this node advertises", info->subject,

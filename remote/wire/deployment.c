@@ -34,7 +34,7 @@ put_number(trpi_pack_writer *w, const char *key, uint64_t number)
 
 /* Move what was written to out. */
 static trp_err
-finish(trpi_pack_writer *w, trpi_buffer *out)
+writer_finish(trpi_pack_writer *w, trpi_buffer *out)
 {
     trp_err err = w->err;
     if (err == TRP_OK) {
@@ -95,7 +95,7 @@ trpi_deploy_encode(trpi_serializers *serializers, trpi_node_map *map, const trpi
         trpi_pack_bytes(&w, args.data, args.count);
     }
     trpi_buffer_fini(&args);
-    return finish(&w, out);
+    return writer_finish(&w, out);
 }
 
 static bool
@@ -172,7 +172,7 @@ trpi_failure_encode(const trp_failure *failure, trpi_buffer *out)
     trpi_pack_text(&w, "code");
     trpi_pack_i64(&w, failure->code);
     put_text(&w, "reason", failure->reason);
-    return finish(&w, out);
+    return writer_finish(&w, out);
 }
 
 trp_err

@@ -57,7 +57,7 @@ shape_of(trpi_serializers *serializers, const trp_type *type)
 }
 
 static bool
-varies(uint32_t kind)
+kind_varies(uint32_t kind)
 {
     return kind == TRP_FIELD_text || kind == TRP_FIELD_bytes || trpi_kind_is_array(kind);
 }
@@ -159,7 +159,7 @@ protobuf_encode(const trp_type *type, const void *payload, size_t bytes, trpi_no
     trp_err err = TRP_OK;
     protobuf_c_message_init(shape->descriptor, message);
     for (uint32_t i = 0; i < count && err == TRP_OK; i++) {
-        if (varies(fields[i].kind)) {
+        if (kind_varies(fields[i].kind)) {
             set_varying(&fields[i], payload, shape->fields[i], message, &room);
         } else {
             err = set_field(&fields[i], (const uint8_t *)payload + fields[i].offset,
@@ -272,7 +272,7 @@ protobuf_decode(const trp_type *type, const uint8_t *wire, size_t bytes, const t
     trp_err err = trpi_payload_take(out, begin, type->bytes, 1, &root);
     for (uint32_t i = 0; i < count && err == TRP_OK; i++) {
         const uint8_t *from = (const uint8_t *)message;
-        if (varies(fields[i].kind)) {
+        if (kind_varies(fields[i].kind)) {
             err = get_varying(&fields[i], shape->fields[i], from, out, begin);
         } else {
             err = get_field(&fields[i], out->data + begin + fields[i].offset, shape->fields[i], map,
@@ -348,7 +348,7 @@ not_flat(const ProtobufCMessageDescriptor *descriptor)
 }
 
 static trp_err
-refuse(trp_system *system, const trp_type *type, const char *field, const char *why)
+bind_refuse(trp_system *system, const trp_type *type, const char *field, const char *why)
 {
     trpi_log(system, TRP_LOG_ERROR, "serialization",
              "a type cannot be bound to a protobuf message type=%s field=%s reason=\"%s\"",
@@ -361,15 +361,15 @@ shape_fill(trp_system *system, struct trpi_shape *shape, const trp_field *fields
 {
     const char *odd = not_flat(shape->descriptor);
     if (odd != NULL) {
-        return refuse(system, shape->type, odd, "it is a message or part of a oneof");
+        return bind_refuse(system, shape->type, odd, "it is a message or part of a oneof");
     }
     for (uint32_t i = 0; i < count; i++) {
         shape->fields[i] =
             protobuf_c_message_descriptor_get_field_by_name(shape->descriptor, fields[i].name);
         if (!is_counterpart(fields[i].kind, shape->fields[i])) {
-            return refuse(system, shape->type, fields[i].name,
-                          shape->fields[i] == NULL ? "the message has none of this name"
-                                                   : "it is of another kind in the message");
+            return bind_refuse(system, shape->type, fields[i].name,
+                               shape->fields[i] == NULL ? "the message has none of this name"
+                                                        : "it is of another kind in the message");
         }
     }
     return TRP_OK;

@@ -148,7 +148,7 @@ trpi_serializers_bind(trpi_serializers *serializers, const char *pattern, const 
 
 /* How well a pattern fits a type: 0 not at all, a longer one better, a name best. */
 static uint32_t
-fit(const char *pattern, const trp_type *type)
+pattern_fit(const char *pattern, const trp_type *type)
 {
     enum { NAMES = 1000 }; /* beyond any length of a pattern */
     size_t length = strlen(pattern);
@@ -172,7 +172,7 @@ find_bound(trpi_serializers *serializers, const trp_type *type)
     const char *name = NULL;
     uint32_t best = 0;
     for (uint32_t i = 0; i < serializers->bindings_count; i++) {
-        uint32_t how = fit(serializers->bindings[i].pattern, type);
+        uint32_t how = pattern_fit(serializers->bindings[i].pattern, type);
         if (how > best) {
             best = how;
             name = serializers->bindings[i].name;

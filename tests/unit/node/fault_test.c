@@ -1,7 +1,7 @@
 /* fault_test.c - the test adapters of a running node, switched through its control socket. */
 #include <stdatomic.h>
 
-#include "remote/faults/fault_gate.h"
+#include "remote/faults/fault_shaper.h"
 #include "tests/unit/node/inside.h"
 
 /* The answer to a `fault` request; the caller frees it. */

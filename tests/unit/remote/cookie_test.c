@@ -201,7 +201,7 @@ static void
 a_nonce_of_an_earlier_version_says_nothing(void)
 {
     UNIT_TRUE(is_meant(&one, &one, nonce[0], "10.0.0.1:2552", "10.0.0.2:2552"));
-    uint8_t made[32] = { 1 }; /* made with another secret than the one that fitted */
+    uint8_t made[32] = { 1 }; /* made with another secret than the one that matched */
     UNIT_TRUE(trpi_cookie_nonce(made, &other, "10.0.0.1:2552", "10.0.0.2:2552"));
     UNIT_TRUE(is_meant(&one, &one, made, "10.0.0.1:2552", "10.0.0.3:2552"));
 }

@@ -17,52 +17,54 @@ static void
 rates_and_blackholes_are_kept(void)
 {
     trpi_fault_rule rule = TRPI_FAULT_RULE_NONE;
-    trpi_fault_gate gate = { 0 };
-    trpi_fault_verdict v = trpi_fault_gate_judge(&gate, &rule, 7 * MS, 1000000, false, never);
+    trpi_fault_shaper shaper = { 0 };
+    trpi_fault_verdict v = trpi_fault_shaper_judge(&shaper, &rule, 7 * MS, 1000000, false, never);
 
     UNIT_TRUE(trpi_fault_rule_is_none(&rule));
     UNIT_TRUE(v.copies == 1 && v.due_ns == 7 * MS);
     rule.bytes_per_s = 125000; /* 1 Mbit/s: 8 us a byte */
-    v = trpi_fault_gate_judge(&gate, &rule, 10 * MS, TRPI_FAULT_BUCKET_BYTES, false, never);
+    v = trpi_fault_shaper_judge(&shaper, &rule, 10 * MS, TRPI_FAULT_BUCKET_BYTES, false, never);
     UNIT_TRUE(v.copies == 1 && v.due_ns == 10 * MS);
-    v = trpi_fault_gate_judge(&gate, &rule, 10 * MS, 125, false, never);
+    v = trpi_fault_shaper_judge(&shaper, &rule, 10 * MS, 125, false, never);
     UNIT_EQUAL(v.due_ns, 11 * MS);
-    v = trpi_fault_gate_judge(&gate, &rule, 10 * MS, 12500, false, never);
+    v = trpi_fault_shaper_judge(&shaper, &rule, 10 * MS, 12500, false, never);
     UNIT_EQUAL(v.due_ns, 111 * MS);
-    v = trpi_fault_gate_judge(&gate, &rule, 1000 * MS, 125, false, never); /* rested */
+    v = trpi_fault_shaper_judge(&shaper, &rule, 1000 * MS, 125, false, never); /* rested */
     UNIT_EQUAL(v.due_ns, 1000 * MS);
     rule.bytes_per_s = TRPI_FAULT_RATE_BLACKHOLE;
-    UNIT_EQUAL(trpi_fault_gate_judge(&gate, &rule, 1000 * MS, 1, false, never).copies, 0);
-    UNIT_EQUAL(trpi_fault_gate_judge(&gate, &rule, 1000 * MS, 1, true, never).copies, 1);
+    UNIT_EQUAL(trpi_fault_shaper_judge(&shaper, &rule, 1000 * MS, 1, false, never).copies, 0);
+    UNIT_EQUAL(trpi_fault_shaper_judge(&shaper, &rule, 1000 * MS, 1, true, never).copies, 1);
 }
 
-/* REMOTE-63: fault-gate-G1 */
+/* REMOTE-63: fault-shaper-G1 */
 static void
 frames_are_lost_repeated_delayed_and_overtaken(void)
 {
     trpi_fault_rule rule = TRPI_FAULT_RULE_NONE;
-    trpi_fault_gate gate = { 0 };
+    trpi_fault_shaper shaper = { 0 };
     trpi_fault_verdict v;
 
     rule.lose = 0.5;
-    UNIT_EQUAL(trpi_fault_gate_judge(&gate, &rule, 0, 1, false, always).copies, 0);
-    UNIT_EQUAL(trpi_fault_gate_judge(&gate, &rule, 0, 1, true, always).copies, 1);
-    UNIT_EQUAL(trpi_fault_gate_judge(&gate, &rule, 0, 1, false, never).copies, 1);
+    UNIT_EQUAL(trpi_fault_shaper_judge(&shaper, &rule, 0, 1, false, always).copies, 0);
+    UNIT_EQUAL(trpi_fault_shaper_judge(&shaper, &rule, 0, 1, true, always).copies, 1);
+    UNIT_EQUAL(trpi_fault_shaper_judge(&shaper, &rule, 0, 1, false, never).copies, 1);
     rule.lose = 0;
     rule.repeat = 0.5;
-    UNIT_EQUAL(trpi_fault_gate_judge(&gate, &rule, 0, 1, false, always).copies, 2);
-    UNIT_EQUAL(trpi_fault_gate_judge(&gate, &rule, 0, 1, false, never).copies, 1);
+    UNIT_EQUAL(trpi_fault_shaper_judge(&shaper, &rule, 0, 1, false, always).copies, 2);
+    UNIT_EQUAL(trpi_fault_shaper_judge(&shaper, &rule, 0, 1, false, never).copies, 1);
     rule.repeat = 0;
     rule.delay_ms = 5;
     rule.jitter_ms = 10;
-    v = trpi_fault_gate_judge(&gate, &rule, 100 * MS, 1, false, (uint64_t[4]){ 0, 9 * MS, 0, 0 });
+    v = trpi_fault_shaper_judge(&shaper, &rule, 100 * MS, 1, false,
+                                (uint64_t[4]){ 0, 9 * MS, 0, 0 });
     UNIT_EQUAL(v.due_ns, 114 * MS);
-    v = trpi_fault_gate_judge(&gate, &rule, 101 * MS, 1, false, never); /* earlier, but behind it */
+    v = trpi_fault_shaper_judge(&shaper, &rule, 101 * MS, 1, false,
+                                never); /* earlier, but behind it */
     UNIT_EQUAL(v.due_ns, 114 * MS);
     rule.reorder = 0.5;
-    v = trpi_fault_gate_judge(&gate, &rule, 110 * MS, 1, false, (uint64_t[4]){ 0, 0, 0, 0 });
+    v = trpi_fault_shaper_judge(&shaper, &rule, 110 * MS, 1, false, (uint64_t[4]){ 0, 0, 0, 0 });
     UNIT_EQUAL(v.due_ns, 121 * MS);
-    v = trpi_fault_gate_judge(&gate, &rule, 110 * MS, 1, false, never);
+    v = trpi_fault_shaper_judge(&shaper, &rule, 110 * MS, 1, false, never);
     UNIT_EQUAL(v.due_ns, 115 * MS);
 }
 

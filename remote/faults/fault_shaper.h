@@ -1,16 +1,16 @@
-/* fault_gate.h - what becomes of one frame on a bad network. Pure.
+/* fault_shaper.h - what becomes of one frame on a bad network. Pure.
  *
  * Why.     A byte stream below remoting loses and reorders nothing, so that faults are made one
  *          level higher, frame by frame; framing stays whole and a fault can begin and end at any
  *          moment.
  * Must hold.
- *   fault-gate-G1  Due times do not decrease but for a frame that is reordered.
- *   fault-gate-G2  A rule that does nothing passes each frame once and at once.
+ *   fault-shaper-G1  Due times do not decrease but for a frame that is reordered.
+ *   fault-shaper-G2  A rule that does nothing passes each frame once and at once.
  * Tests.   tests/unit/remote/faults_test.c
  * Sources. MNT-02, -07, -09
  */
-#ifndef TRPI_REMOTE_FAULT_GATE_H
-#define TRPI_REMOTE_FAULT_GATE_H
+#ifndef TRPI_REMOTE_FAULT_SHAPER_H
+#define TRPI_REMOTE_FAULT_SHAPER_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,10 +31,10 @@ typedef struct trpi_fault_rule {
         TRPI_FAULT_RATE_PASS, 0, 0, 0, 0, 0                                                        \
     }
 
-typedef struct trpi_fault_gate { /* zeroed at first */
-    uint64_t due_ns;             /* of the last frame that kept its place */
-    uint64_t free_ns;            /* from when on the bucket would be full */
-} trpi_fault_gate;
+typedef struct trpi_fault_shaper { /* zeroed at first */
+    uint64_t due_ns;               /* of the last frame that kept its place */
+    uint64_t free_ns;              /* from when on the bucket would be full */
+} trpi_fault_shaper;
 
 typedef struct trpi_fault_verdict {
     uint32_t copies; /* 0: lost */
@@ -45,8 +45,8 @@ bool trpi_fault_rule_is_valid(const trpi_fault_rule *rule);
 bool trpi_fault_rule_is_none(const trpi_fault_rule *rule);
 /* rolls: four numbers drawn for this frame. whole: not lost, repeated or reordered (what is no
  * frame), though it may wait. */
-trpi_fault_verdict trpi_fault_gate_judge(trpi_fault_gate *gate, const trpi_fault_rule *rule,
-                                         uint64_t now_ns, uint64_t bytes, bool whole,
-                                         const uint64_t rolls[4]);
+trpi_fault_verdict trpi_fault_shaper_judge(trpi_fault_shaper *shaper, const trpi_fault_rule *rule,
+                                           uint64_t now_ns, uint64_t bytes, bool whole,
+                                           const uint64_t rolls[4]);
 
 #endif
