@@ -1,4 +1,4 @@
-/* troupe/base.h - what every other public header stands on: errors, version, export marks.
+/* troupe/base.h - what all public headers include: errors, version, export marks.
  *
  * Every fallible function returns trp_err. Outputs are named ret_*, come last and are written only
  * on success. Strings are UTF-8 and NUL-terminated; durations are milliseconds unless the name says
@@ -10,10 +10,10 @@
  * no release has had, the call returns TRP_EINVAL. Other structs never change. Members called zero
  * are not used.
  *
- * "Thread" says of each function who may call it, and what waits there are:
+ * "Thread" says for each function which threads may call it, and whether it waits:
  *
  *     any                        each thread, and each behaviour
- *     lock-free                  takes no lock and waits for nobody; malloc() is not counted
+ *     lock-free                  takes no lock and does not wait; malloc() is not counted
  *     takes a lock for a moment  for some steps in memory
  *     may block until ...        waits for what it says; never from a behaviour: or a thread of
  *                                the system is missing meanwhile
@@ -21,8 +21,9 @@
  *     owner                      whoever made it, one thread at a time; never blocks, unless it
  *                                says until when
  *
- * Not counted is what the program puts in the way: the file of a durable mailbox, a mailbox, logger
- * or dispatcher of its own, an actor on calling-thread take their time in the call that meets them.
+ * The program's own parts are not counted: the file of a durable mailbox, a mailbox, logger or
+ * dispatcher of its own, and an actor on calling-thread take their time in the call that meets
+ * them.
  */
 #ifndef TROUPE_BASE_H
 #define TROUPE_BASE_H
@@ -51,7 +52,7 @@ extern "C" {
 #define TRP_PRINTF(fmt, args)
 #endif
 
-/* Every error once: number, name, text, worth retrying. Numbers cross the wire and are never
+/* All errors: number, name, text, 1 if a retry may succeed. Numbers cross the wire and are never
  * reused. */
 #define TRP_ERRORS(E)                                                                              \
     E(0, OK, "success", 0)                                                                         \
@@ -141,7 +142,8 @@ typedef struct trp_ctx trp_ctx; /* the running actor's view; valid for one behav
 typedef struct trp_msg trp_msg; /* one message, immutable once sent */
 
 /* The name of one incarnation of one actor on one node. Copy it, store it, compare it, send it; it
- * is never freed and never dangles: a stale one leads to dead letters. All-zero is nobody. */
+ * is never freed and never dangles: a message to a stale one is a dead letter. All-zero is nobody,
+ * which names no actor. */
 typedef struct trp_ref {
     uint32_t node;       /* index in the world's node table; private */
     uint32_t slot;       /* private */

@@ -15,15 +15,15 @@
  *                                                thread that the program's actors hold
  *     troupe.logging    TRP_DISPATCHER_PINNED    one for each logger
  *
- * The actors of one BALANCING dispatcher are a team with one mailbox: what is told to any of them
- * is handled by the first one that is free, which is trp_self() then. All are of one behaviour (the
- * same trp_behaviour object); a spawn with another one is TRP_EINVAL while there are members. What
- * one actor tells the team may be handled at the same time and in any order. What a member is to
- * handle itself stays its own: its state and stash, trp_terminated, timers, answers to its asks,
- * trp_poison_pill, trp_kill, stopping. A failed member takes nothing until it is resumed or
- * restarted. What a stopped member was told before is left to the others; when the last one ends
- * it becomes dead letters. The mailbox is an unbounded one, whose tellers are not slowed down, or a
- * bounded one with overflow = drop and push_timeout_ms = TRP_OFF for the whole team.
+ * The actors of one BALANCING dispatcher share one mailbox: a message told to any of them is
+ * handled by the first one that is free, which is trp_self() then. All are of one behaviour (the
+ * same trp_behaviour object); a spawn with another one is TRP_EINVAL while the dispatcher has
+ * actors. Messages of one sender may be handled at the same time and in any order. Not shared are
+ * the state and stash of each actor, trp_terminated, timers, answers to its asks, trp_poison_pill,
+ * trp_kill and stopping. A failed actor takes no message until it is resumed or restarted. Messages
+ * that were told to an actor which has stopped are left to the others; when the last one ends they
+ * become dead letters. The shared mailbox is an unbounded one, whose senders are not slowed down,
+ * or a bounded one with overflow = drop and push_timeout_ms = TRP_OFF.
  */
 #ifndef TROUPE_DISPATCHER_H
 #define TROUPE_DISPATCHER_H
@@ -65,7 +65,7 @@ typedef struct trp_dispatcher_job trp_dispatcher_job;
  * not run it itself. Called on any thread. */
 typedef void (*trp_dispatcher_execute_fn)(void *arg, trp_dispatcher_job *job);
 
-/* What a dispatcher is. Zero is the default of every field but kind. */
+/* Options of a dispatcher. Zero is the default of every field but kind. */
 typedef struct trp_dispatcher_options {
     size_t size;         /* sizeof(trp_dispatcher_options) */
     uint32_t kind;       /* trp_dispatcher_kind */
@@ -83,7 +83,7 @@ typedef struct trp_dispatcher_options {
     const char *mailbox;
     trp_dispatcher_execute_fn execute; /* CUSTOM */
     void *arg;                         /* CUSTOM: passed to execute */
-    int no_teamwork; /* BALANCING: a message wakes no other idle actor than whom it was told to */
+    int no_teamwork; /* BALANCING: a message wakes only the idle actor that it was told to */
     uint32_t zero;
 } trp_dispatcher_options;
 #define TRP_DISPATCHER_OPTIONS_INIT                                                                \
@@ -105,7 +105,7 @@ typedef struct trp_dispatcher_options {
 TRP_API TRP_MUST_CHECK trp_err trp_dispatcher_register(trp_system *system, const char *id,
                                                        const trp_dispatcher_options *options);
 
-/* What there is to know about a registered dispatcher. */
+/* Facts about a registered dispatcher. */
 typedef struct trp_dispatcher_info {
     size_t size;          /* sizeof(trp_dispatcher_info), set by the caller */
     uint32_t kind;        /* trp_dispatcher_kind */
@@ -127,7 +127,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_dispatcher_find(trp_system *system, const cha
 
 /* Run fn(arg) once on a thread of the dispatcher; at once on the calling thread where that is its
  * kind. fn must not block except on BLOCKING and PINNED; it may tell, and on those two also ask.
- * What has not begun when the system is freed does not run.
+ * A function that has not begun when the system is freed does not run.
  *
  * Ownership: arg is passed through.
  * Errors:    TRP_EINVAL  fn is NULL
@@ -140,7 +140,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_dispatcher_find(trp_system *system, const cha
 TRP_API TRP_MUST_CHECK trp_err trp_dispatcher_execute(trp_system *system, const char *id,
                                                       void (*fn)(void *arg), void *arg);
 
-/* Run what execute() was given, once: one turn of an actor. What is left to do is given to
+/* Run the job that execute() was given, once: one turn of an actor. Further work is given to
  * execute() again before this returns.
  *
  * Ownership: takes job.

@@ -1,7 +1,7 @@
-/* troupe/failure_detector.h - what decides from heartbeats whether another node is there.
+/* troupe/failure_detector.h - decide from heartbeats whether another node is reachable.
  *
- * Three things ask one for each node they watch: the cluster, death watch of other nodes, and each
- * connection. The settings cluster.failure-detector, remote.watch-failure-detector and
+ * Three users have one for each node that they monitor: the cluster, death watch of other nodes,
+ * and each connection. The settings cluster.failure-detector, remote.watch-failure-detector and
  * remote.transport-failure-detector say which one (implementation-class) and its parameters. Two
  * are built in: "phi-accrual", which learns the rhythm of the heartbeats, and "deadline", for which
  * a silence longer than heartbeat-interval and acceptable-heartbeat-pause is too long. An own one
@@ -34,7 +34,7 @@ typedef struct trp_failure_detector {
     size_t size;
     const char *name;   /* of implementation-class; static */
     size_t state_bytes; /* at most TRP_FAILURE_DETECTOR_STATE_BYTES */
-    /* May these settings be? TRP_EINVAL refuses the start of the node. NULL: all may. */
+    /* Are these settings valid? TRP_EINVAL refuses the start of the node. NULL: all are. */
     trp_err (*check)(const trp_failure_detector_options *options);
     void (*init)(void *state, const trp_failure_detector_options *options);
     void (*fini)(void *state); /* NULL: nothing to do */

@@ -1,10 +1,10 @@
-/* troupe/future.h - a value that is not there yet: promise, future, and what can be done with them.
+/* troupe/future.h - promises and futures: values that are not there yet, and how to combine them.
  *
- * A future has one outcome, for ever: values (messages), or a failure. Who holds the promise gives
- * it; everybody else looks at the future. Nothing waits: what shall happen then is registered as a
- * callback and runs on a dispatcher, in any order and perhaps in parallel with other callbacks,
- * also when the outcome was there before. Callbacks do not run inside an actor: they may keep refs
- * (self, a sender), never an actor's state; trp_future_pipe() brings an outcome into one.
+ * A future has one outcome, for ever: values (messages), or a failure. The holder of the promise
+ * sets it; all others look at the future. Nothing waits: code that needs the outcome is registered
+ * as a callback and runs on a dispatcher, in any order and perhaps in parallel with other
+ * callbacks, also when the outcome was there before. Callbacks do not run inside an actor: they may
+ * keep refs (self, a sender), never an actor's state; trp_future_pipe() brings an outcome into one.
  *
  *     trp_future *price, *total;
  *     trp_future_ask(system, shop, &price_type, &item, sizeof item, 1000, &price);
@@ -13,14 +13,14 @@
  *     trp_future_unref(price);
  *     trp_future_unref(total);
  *
- * Futures are counted: who gets one owns one count, and a chain goes on without anybody holding it.
- * A promise whose last count goes before it was kept fails its future with TRP_ECANCELED, so nobody
- * waits in vain. Callbacks that a system could not run before it was freed run during
- * trp_system_free(), on its thread, and may use the system as one that has stopped: what they tell
- * is a dead letter, what they ask or spawn is refused with TRP_ECLOSED.
+ * Futures are reference-counted: a caller that gets one owns one count, and a chain goes on without
+ * any. A promise whose last count is given up before it was kept fails its future with
+ * TRP_ECANCELED, so no caller waits for ever. Callbacks that a system could not run before it was
+ * freed run during trp_system_free(), on its thread, and may use the system as one that has
+ * stopped: a tell is a dead letter, an ask or a spawn is refused with TRP_ECLOSED.
  *
  * A callback takes arg, and release(arg) (NULL: nothing to do) when it cannot be called any more:
- * after it returned, or when the outcome was none of its business.
+ * after it returned, or when it does not apply to the outcome.
  */
 #ifndef TROUPE_FUTURE_H
 #define TROUPE_FUTURE_H
@@ -37,7 +37,7 @@ extern "C" {
 typedef struct trp_promise trp_promise;
 typedef struct trp_future trp_future;
 
-/* What a future came to. Borrowed while the future is held, and during a callback. */
+/* The outcome of a future. Borrowed while the future is held, and during a callback. */
 typedef struct trp_outcome {
     trp_err err; /* TRP_OK, or why it failed */
     uint32_t zero;
@@ -172,7 +172,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_succeeded(trp_system *system, const tr
 TRP_API TRP_MUST_CHECK trp_err trp_future_failed(trp_system *system, trp_err err,
                                                  const char *reason, trp_future **ret_future);
 
-/* Run fn on a dispatcher and give the future of what it comes to; in has no value.
+/* Run fn on a dispatcher and give the future of its outcome; in has no value.
  *
  * Ownership: gives *ret_future; borrows dispatcher (NULL: "default"); arg: see above.
  * Errors:    those of trp_promise_new()

@@ -1,8 +1,8 @@
 /* troupe/inbox.h - an address for code that is no actor.
  *
- * An inbox is a ref that anybody can tell to, and a queue from which a thread takes what came:
- * several replies, news of watched actors. It ends when it is closed; what is told to it later is
- * a dead letter.
+ * An inbox is a ref that any actor can tell, and a queue from which a thread takes the messages:
+ * several replies, news of watched actors. It ends when it is closed; later messages to it are dead
+ * letters.
  */
 #ifndef TROUPE_INBOX_H
 #define TROUPE_INBOX_H

@@ -1,11 +1,11 @@
-/* troupe/live.h - what a system is doing: who runs where, what waits, how fast.
+/* troupe/live.h - what a system is doing: actors, threads, waiting messages, rates.
  *
  *     trp_live *live;
  *     trp_live_open(system, &live);
  *     once a second: trp_live_sample(live, 1000); trp_live_threads(live, ...); ...
  *
- * Nobody counts for it: a sample looks at numbers that are there anyway and asks each actor, as a
- * directive, how many messages wait for it. A system at which nobody looks pays nothing. Rates are
+ * No counters are kept for it: a sample reads numbers that are there anyway and asks each actor, by
+ * a directive, how many messages wait for it. A system that is not sampled pays nothing. Rates are
  * those between the last two samples.
  */
 #ifndef TROUPE_LIVE_H

@@ -13,10 +13,10 @@
  * makes struct bank_deposit and bank_balance, bank_deposit_as() and bank_balance_as() (as
  * trp_msg_as()), the tags bank_deposit_tag and bank_balance_tag (usable as case labels), the
  * descriptors bank_deposit_type and bank_balance_type, the protocol bank_protocol, and bank_ref, a
- * trp_ref in a struct of its own, by which the compiler tells refs of two protocols apart (what is
- * told to one is not checked). Text, bytes, arrays and structs inside, of any length, are in
- * troupe/payload.h. TRP_PROTOCOL_DECLARE in a header plus
- * TRP_PROTOCOL_DEFINE in one source file do the same for several source files.
+ * trp_ref in a struct of its own, by which the compiler tells refs of two protocols apart (messages
+ * told to one are not checked). Text, bytes, arrays and structs inside, of any length, are in
+ * troupe/payload.h. TRP_PROTOCOL_DECLARE in a header plus TRP_PROTOCOL_DEFINE in one source file do
+ * the same for several source files.
  */
 #ifndef TROUPE_MESSAGE_H
 #define TROUPE_MESSAGE_H
@@ -223,8 +223,8 @@ TRP_API TRP_MUST_CHECK trp_err trp_protocol_register(const trp_protocol *protoco
  * Source:    docs/architecture.md#messages-and-types.  Since: 0.1 */
 TRP_API const trp_type *trp_type_find(const char *name);
 
-/* Put type below parent in the hierarchy of events: who subscribes to parent is told events of
- * type, too, from now on. Once and for the whole process; saying the same again is no error. Say it
+/* Put type below parent in the hierarchy of events: subscribers of parent are told events of type,
+ * too, from now on. Once and for the whole process; saying the same again is no error. Say it
  * before the first event of the type is published.
  *
  * Ownership: borrows both until the process ends.
@@ -330,15 +330,15 @@ typedef struct trp_dead_letter {
     char path[256];  /* recipient's path, as far as known, cut at 255 */
 } trp_dead_letter;
 TRP_API extern trp_type trp_dead_letter_type;
-/* The same for a loss that is no news, such as a second order to stop or Terminated for a watcher
+/* The same for a loss that is expected, such as a second order to stop or Terminated for a watcher
  * that has ended (LIFE-17). */
 TRP_API extern trp_type trp_suppressed_dead_letter_type;
 TRP_API extern trp_type trp_all_dead_letters_type; /* parent of the two */
 
 /* Borrow the lost message out of such an event, as it was told: with its type, payload, sender and
- * interaction, to be read, copied or forwarded like any other. NULL: the event has none. That is so
- * where the payload is above TRP_DEAD_LETTER_PAYLOAD_MAX, was encoded for another node already, or
- * never came to be for want of memory; and where event is no dead letter.
+ * interaction, to be read, copied or forwarded like any other. NULL: the event has none, since the
+ * payload is above TRP_DEAD_LETTER_PAYLOAD_MAX, was encoded for another node already, or could not
+ * be made for want of memory; or event is no dead letter.
  *
  * Ownership: borrows event; the result belongs to it.
  * Errors:    none

@@ -210,9 +210,9 @@ TRP_API TRP_MUST_CHECK trp_err trp_multinode_resolve(trp_multinode *test, const 
                                                      const char *path, uint32_t timeout_ms,
                                                      trp_ref *ret_ref);
 
-/* Wait until all nodes have come here, under the same name. Whatever breaks a barrier breaks all
- * later ones: another name, a node that was lost or has failed, time. A node whose end was ordered
- * is not waited for.
+/* Wait until all nodes have come here, under the same name. A barrier fails at another name, when a
+ * node is lost or has failed, and at its timeout; all later ones fail too then. A node whose end
+ * was ordered is not waited for.
  *
  * Ownership: borrows name.
  * Errors:    TRP_ECANCELED  it failed; trp_multinode_reason() says why

@@ -2,7 +2,7 @@
  *
  * A path is text: an address, which a local path may leave out, and names from the root down:
  * "/user/a/b", "troupe.tcp://demo@host:2552/user/a". It is a name and never becomes invalid: there
- * may be nobody behind it, and tomorrow somebody else. A trp_ref names one life of one actor. Where
+ * may be no actor at it now, and another one tomorrow. A trp_ref names one life of one actor. Where
  * the incarnation does not matter, compare and keep paths; where it does, refs. "#uid" behind a
  * path says which life is meant; comparing looks past it.
  */

@@ -1,9 +1,9 @@
 /* troupe/scheduler.h - things that happen later: messages and functions, once or again and again.
  *
- * One scheduler serves a system. It is not exact: what is due runs at the next tick, never early.
- * It runs what the world's clock says, so that a test or a simulation may hold the clock. Timers of
- * an actor's own, which end with it and whose cancelling also suppresses what is queued, are
- * trp_timer_once() and trp_timer_repeat() in troupe/actor.h.
+ * One scheduler serves a system. It is not exact: a schedule that is due runs at the next tick,
+ * never early. It follows the world's clock, so that a test or a simulation may hold the clock.
+ * Timers of an actor's own, which end with it and whose cancelling also removes a message that is
+ * queued, are trp_timer_once() and trp_timer_repeat() in troupe/actor.h.
  */
 #ifndef TROUPE_SCHEDULER_H
 #define TROUPE_SCHEDULER_H
@@ -83,8 +83,8 @@ TRP_API TRP_MUST_CHECK trp_err trp_schedule_repeat(trp_system *system, uint64_t 
 
 /* Run fn(arg) on a dispatcher (NULL: "default") at or after delay_ms, and with interval_ms not 0
  * again and again; two runs may overlap when one is slow. fn must not touch the state of an actor:
- * for that, schedule a message to it (SCH-09). What is left when the system ends runs then, early
- * and once, as far as scheduler stop_ms allows.
+ * for that, schedule a message to it (SCH-09). A function that is pending when the system ends runs
+ * then, early and once, as far as scheduler stop_ms allows.
  *
  * Ownership: arg is passed through; borrows dispatcher until return.
  * Errors:    TRP_EINVAL   fn is NULL, or as trp_schedule_repeat; dispatcher is longer than 63 bytes
