@@ -32,8 +32,8 @@ else
 fi
 
 missing=$(for topic in Hello "Messages and types" "Supervision: let it crash" Watching "Asking without waiting" Timers \
-    "Become and stash" "Mailboxes and dispatchers" "A breaker before what fails" Routers "Events and logs" Testing Configuration "A node of a cluster" "From C++" \
-    "How good actors are written"; do
+    "Become and stash" "Mailboxes and dispatchers" "Circuit breakers" Routers "Events and logs" Testing Configuration "A node of a cluster" "From C++" \
+    "Rules for good actors"; do
     # the heading, and more than a line below it
     awk -v want="## $topic" '$0 == want { on = 1; next } /^## / { on = 0 } on { words += NF } END { exit words < 30 }' \
         "$top/docs/guide.md" || echo "$topic"

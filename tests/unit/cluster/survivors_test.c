@@ -1,5 +1,5 @@
-/* survivors_test.c - the table of docs/operating.md, who goes on after which loss, is what the
- * strategies say. */
+/* survivors_test.c - the table of docs/operating.md, which side goes on after a loss, agrees with
+ * the strategies. */
 #include "tests/unit/cluster/scene.h"
 
 static char doc[65536];
