@@ -1,20 +1,19 @@
-/* deployed.c - /remote: actors that other nodes had made here, and the behaviours that they may
+/* deployed.c - /remote: actors that other nodes deployed here, and the behaviours that they may
  * name.
  *
- * Why.     An actor whose supervisor lives elsewhere still needs a place in the tree, somebody who
- *          frees its slot, and an end when its supervisor's node has gone.
+ * Why.     An actor whose supervisor is on another node still needs a local parent that frees its
+ *          slot, and an end when its supervisor's node is lost.
  * Shape.   /remote -- "sys@host:port/user/parent/child" -- ...
  *          A name below /remote is a whole logical path, as in Akka's daemon: one level, whatever
- *          the path's depth, so nothing has to be made and cleared away on the way. The actor's
- *          failures go to its deputy at once, from its own thread (life.c); /remote does not
- *          decide.
+ *          the path's depth, so there are no intermediate actors. The actor sends its failures to
+ *          its child proxy itself, from its own thread (life.c); /remote does not decide.
  * Must hold.
- *   remote-child-E1  Each actor has one record, found by its deputy and by itself, as long as it
- *       lives.
- *   remote-child-E2  Its deputy is watched: when the deputy's node is lost, the actor is stopped.
+ *   remote-child-E1  Each actor has one record, found by its proxy's ref and by its own, as long
+ *       as it lives.
+ *   remote-child-E2  The proxy is watched: when the proxy's node is lost, the actor is stopped.
  *   remote-child-E3  Each order is answered, by DEPLOYED or REFUSED.
- *   remote-child-E4  A name that is taken is an earlier incarnation's, whose deputy cannot live any
- *       more: that actor is stopped, and the order waits for its end.
+ *   remote-child-E4  A name that is taken belongs to an earlier incarnation, whose proxy has
+ *       ended: that actor is stopped, and the order waits for its end.
  * Limits.  TRP_BEHAVIOURS_MAX, TRP_DEPLOY_PATH_BYTES_MAX, actors-max.
  * Tests.   tests/unit/remote/deployment_test.c
  * Sources. SYS-15, REMOTE-17, -18, -23, -24; RemoteDaemon of Akka 2.2.
@@ -88,7 +87,7 @@ trp_behaviour_register(trp_system *system, const trp_behaviour *behaviour)
     }
     behaviours = system->behaviours;
     if (system->options.fault_trap == TRP_FAULT_TRAP_ON) {
-        trpi_fault_trust((const void *)(uintptr_t)behaviour->receive); /* the program's own */
+        trpi_fault_trust((const void *)(uintptr_t)behaviour->receive); /* code of the program */
     }
     pthread_mutex_lock(&behaviours->lock);
     found = find_locked(behaviours, behaviour->name);
@@ -115,13 +114,13 @@ behaviour_find(trp_system *system, const char *name)
     return found;
 }
 
-/* ---- orders as values ------------------------------------------------------------------------ */
+/* ---- deployment orders ----------------------------------------------------------------------- */
 
-typedef struct order { /* a trpi_deploy that outlives the read that brought it */
+typedef struct order { /* a copy of a trpi_deploy that outlives the received frame */
     struct order *next;
     trp_ref deputy, supervisor;
     uint32_t version, stash_msgs_max;
-    char *behaviour, *path, *dispatcher, *mailbox; /* the last two: NULL, not said */
+    char *behaviour, *path, *dispatcher, *mailbox; /* the last two: NULL, not set */
     trp_msg *args;
 } order;
 
@@ -193,7 +192,7 @@ refuse(trp_ctx *ctx, trp_ref deputy, const char *format, ...)
     (void)vsnprintf(what.reason, sizeof what.reason, format, arguments);
     va_end(arguments);
     (void)trpi_remote_order(ctx->system, deputy.node, TRPI_SIGNAL_REFUSED, deputy, nobody,
-                            &told); /* its node is gone: nobody waits */
+                            &told); /* an error: its node is lost */
 }
 
 void
@@ -227,7 +226,7 @@ trpi_is_deployed(trp_ctx *ctx, trp_ref ref)
     return cell != NULL && trpi_cell_parent(cell) == ctx->system->life->remote.slot;
 }
 
-/* An actor of that name, to be known by nobody yet. */
+/* Make an actor of that name; it is not published yet. */
 static trp_err
 conceive(trp_ctx *ctx, trpi_cell *guardian, const trp_behaviour *behaviour, const order *o,
          const char *name, trpi_cell **ret_cell)
@@ -276,7 +275,7 @@ enter(trp_ctx *ctx, remote_state *state, trp_ref deputy, trp_ref actor)
     trp_err err;
 
     if (trpi_ref_map_find(&state->by_deputy, deputy) != NULL) {
-        return TRP_EINVAL; /* remote-child-E1: no deputy of ours orders twice */
+        return TRP_EINVAL; /* remote-child-E1: a correct proxy orders once */
     }
     r = trpi_alloc(sizeof *r);
     err = r == NULL ? TRP_ENOMEM : trpi_ref_map_put(&state->by_deputy, deputy, r);
@@ -299,7 +298,8 @@ enter(trp_ctx *ctx, remote_state *state, trp_ref deputy, trp_ref actor)
     return err;
 }
 
-/* remote-child-E4. Takes o, unless the name is free: then something else exists already. */
+/* Hold the order until the name is free (remote-child-E4). Takes o, unless the name is free: then
+ * TRP_EEXIST had another cause. */
 static bool
 hold(trp_ctx *ctx, trpi_cell *guardian, remote_state *state, order *o, const char *name)
 {
@@ -325,7 +325,7 @@ hold(trp_ctx *ctx, trpi_cell *guardian, remote_state *state, order *o, const cha
     return true;
 }
 
-/* The path of the supervisor is that of its child without the last name. */
+/* Remember the path of the supervisor: that of its child without the last name. */
 static void
 supervisor_remember(trp_ctx *ctx, const order *o)
 {
@@ -395,7 +395,7 @@ trpi_deployed_ended(trp_ctx *ctx, trpi_cell *guardian, trp_ref child)
         trpi_free(r);
     }
     state->held = NULL;
-    for (; held != NULL; held = next) { /* whose name is still taken is held again */
+    for (; held != NULL; held = next) { /* an order whose name is still taken is held again */
         next = held->next;
         trpi_deployed_make(ctx, guardian, held->deputy, held);
     }
@@ -439,7 +439,7 @@ post_stop(trp_ctx *ctx, void *arg)
     trpi_ref_map_fini(&state->by_actor);
 }
 
-/* No strategy: nobody asks it, what lives here has a supervisor elsewhere. */
+/* Without a strategy: the actors here have their supervisors on other nodes. */
 const trp_behaviour trpi_remote_guardian = {
     .size = sizeof(trp_behaviour),
     .name = "remote guardian",

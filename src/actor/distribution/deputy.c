@@ -1,22 +1,22 @@
-/* deputy.c - the cell that stands in the tree for a child that lives on another node.
+/* deputy.c - the child proxy: the cell that stands in the tree for a child on another node.
  *
- * Why.     A parent must be able to treat such a child as any other: find it by its name, tell it,
- *          watch it, decide about its failures, stop it and wait for its end. None of that needs to
- *          know about networks if the child's place in the tree is a cell here.
+ * Why.     A parent treats such a child as any other: it finds it by name, sends to it, watches
+ *          it, decides about its failures, stops it and waits for its end. With a local cell in
+ *          the child's place none of that code needs to know about networks.
  * Shape.        parent <--failures-- deputy  ====signals====>  /remote of the other node
  *               others --messages-->   |     ----messages--->  the actor (deployed.c)
  *          An Identify to /remote finds the incarnation at an address; from then on the node has a
- *          number, orders and failures are system messages (exactly once, in order), and the loss
- *          of the node is what any watcher of one of its actors hears.
+ *          number, orders and failures are system messages (exactly once, in order), and the proxy
+ *          is notified of the loss of the node as any watcher of one of its actors.
  * Must hold.
- *   remote-child-proxy-Y1  A deputy ends when its actor has, or when there can be none.
+ *   remote-child-proxy-Y1  A proxy ends when its actor has ended, or when there can be no actor.
  *       (trpi_deputy_step)
- *   remote-child-proxy-Y2  What it is told before there is an actor is held, and passed on in its
+ *   remote-child-proxy-Y2  Messages that arrive before the actor exists are held, and passed on in
  *       order.
- *   remote-child-proxy-Y3  What comes in another actor's name, or from a node that is not meant,
- *       changes nothing.
- * Limits.  TRP_DEPLOY_PATH_BYTES_MAX, TRP_DEPLOY_ARGS_BYTES_MAX; what is held is bounded as its
- *          mailbox is: not.
+ *   remote-child-proxy-Y3  A signal in the name of another actor, or from another node, changes
+ *       nothing.
+ * Limits.  TRP_DEPLOY_PATH_BYTES_MAX, TRP_DEPLOY_ARGS_BYTES_MAX; held messages are unbounded, as
+ *          its mailbox is.
  * Not here. The decisions (deputy_step.c), the other end (deployed.c), bytes
  *          (remote/wire/deployment.c).
  * Tests.   tests/unit/actor/deputy_test.c, tests/unit/remote/deployment_test.c
@@ -41,10 +41,10 @@ typedef struct trpi_deputy {
     uint32_t stash_msgs_max;
     trp_msg *args;
     trpi_address address;
-    uint64_t question; /* what the answer to Identify must carry */
+    uint64_t question; /* the id that the answer to Identify must carry */
     uint64_t alarm;    /* 0: none */
-    trp_ref gate;      /* /remote of the node; none: not found yet */
-    trp_ref actor;     /* none: not yet */
+    trp_ref gate;      /* /remote of the node; none: not known yet */
+    trp_ref actor;     /* none: not known yet */
     trpi_msg_list held;
 } trpi_deputy;
 
@@ -74,7 +74,7 @@ trpi_deputy_free(trpi_deputy *d)
     trpi_free(d);
 }
 
-/* Copies what is said. NULL to NULL. */
+/* Copy text; NULL stays NULL. */
 static trp_err
 keep_text(const char *text, char **ret_copy)
 {
@@ -125,7 +125,7 @@ deploy_fill(const trpi_deputy *d, const char *path, trp_ref supervisor, trpi_dep
     }
 }
 
-/* What the other node would refuse for sure is refused here and now. */
+/* Refuse a child that the other node would certainly refuse. */
 static trp_err
 deputy_check(trp_ctx *ctx, const trpi_cell *cell, const trpi_deputy *d)
 {
@@ -161,8 +161,8 @@ trpi_deputy_make(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *options
     }
     if (options->node == trpi_node_conflict) {
         trpi_log(ctx->system, TRP_LOG_ERROR, "deployment",
-                 "the configuration moves \"%s\" to another node, but its code says that it must "
-                 "be here: remove the key remote of its section",
+                 "the configuration moves \"%s\" to another node, but its code binds it to "
+                 "this node: remove the key remote of its section",
                  options->name == NULL ? "*" : options->name);
         return TRP_ECONFIG;
     }
@@ -170,7 +170,7 @@ trpi_deputy_make(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *options
         return TRP_EINVAL;
     }
     if (trpi_address_is_own(ctx->system, &address)) {
-        return TRP_OK; /* REMOTE-23: made here */
+        return TRP_OK; /* REMOTE-23: a local child */
     }
     extra = trpi_extra_get(cell);
     if (extra == NULL) {
@@ -190,13 +190,13 @@ trpi_deputy_check(trp_ctx *ctx, const trpi_cell *cell)
     return trpi_cell_is_deputy(cell) ? deputy_check(ctx, cell, deputy_of(cell)) : TRP_OK;
 }
 
-/* ---- what is to be done ---------------------------------------------------------------------- */
+/* ---- actions --------------------------------------------------------------------------------- */
 
 static void
 alarm_set(trp_ctx *ctx, trpi_cell *cell, trpi_deputy *d)
 {
     if (d->alarm == 0) {
-        /* refused when the system is being freed: nobody waits any more then */
+        /* refused only when the system is being freed */
         (void)trpi_alarm_add(ctx->system, trpi_cell_ref(cell), TRPI_DEPUTY_LOOK_MS, &d->alarm);
     }
 }
@@ -216,7 +216,7 @@ look(trp_ctx *ctx, trpi_cell *cell, trpi_deputy *d)
     (void)snprintf(path, sizeof path, "%s/remote", address);
     msg = trpi_msg_make(ctx->cache, nobody, ctx->self, &trp_identify_type, &question,
                         sizeof question);
-    if (msg != NULL) { /* else: the next tick */
+    if (msg != NULL) { /* out of memory: the next tick tries again */
         (void)trpi_select(ctx, ctx->system->top.root, path, ctx->self, msg);
         trpi_msg_free(ctx->cache, msg);
     }
@@ -226,7 +226,7 @@ look(trp_ctx *ctx, trpi_cell *cell, trpi_deputy *d)
 static void step(trp_ctx *ctx, trpi_cell *cell, enum trpi_deputy_event event, bool answers,
                  trpi_failure *why);
 
-/* The end of the order before it was sent: as if the other node had said so. */
+/* The order cannot be sent: act as if the other node had refused it. */
 static void
 refuse(trp_ctx *ctx, trpi_cell *cell, trp_err err)
 {
@@ -234,7 +234,7 @@ refuse(trp_ctx *ctx, trpi_cell *cell, trp_err err)
     trpi_failure *why;
 
     trpi_failure_fill(&what, ctx->self, TRP_EINIT, NULL);
-    (void)snprintf(what.reason, sizeof what.reason, "it cannot be made elsewhere: %s",
+    (void)snprintf(what.reason, sizeof what.reason, "it cannot be deployed to another node: %s",
                    trp_strerror(err));
     why = trpi_failure_new(&what);
     step(ctx, cell, TRPI_DEPUTY_REFUSAL, false, why);
@@ -272,7 +272,7 @@ pass_on(trp_ctx *ctx, const trpi_deputy *d, const trp_msg *msg)
               trp_msg_bytes(msg));
 }
 
-/* Where the actor is, on its own node. */
+/* Write the path of the actor on its own node. */
 static void
 physical(trp_ctx *ctx, char *path, size_t bytes)
 {
@@ -291,7 +291,7 @@ welcome(trp_ctx *ctx, trpi_deputy *d)
 
     physical(ctx, path, sizeof path);
     trpi_path_remember(ctx->system, d->actor, path);
-    if (trp_watch(ctx, d->actor) == TRP_OK) { /* else its node is watched, and that must do */
+    if (trp_watch(ctx, d->actor) == TRP_OK) { /* on an error the watch of its node must suffice */
         trp_unwatch(ctx, d->gate);
     }
     for (; d->core.suspended > 0; d->core.suspended--) {
@@ -321,7 +321,8 @@ end(trp_ctx *ctx, trpi_cell *cell, trpi_deputy *d)
     trp_msg *msg;
 
     if (d->alarm != 0) {
-        (void)trpi_timer_cancel(ctx->system->sched, d->alarm); /* a late one meets a generation */
+        /* a late alarm meets a stale generation */
+        (void)trpi_timer_cancel(ctx->system->sched, d->alarm);
         d->alarm = 0;
     }
     while ((msg = trpi_msg_list_take(&d->held)) != NULL) {
@@ -329,7 +330,7 @@ end(trp_ctx *ctx, trpi_cell *cell, trpi_deputy *d)
         trpi_msg_free(ctx->cache, msg);
     }
     cell->life = TRPI_LIFE_STOPPING;
-    trpi_life_check(ctx, cell); /* d is gone */
+    trpi_life_check(ctx, cell); /* d was freed */
 }
 
 static void
@@ -337,7 +338,7 @@ restart(trp_ctx *ctx, const trpi_deputy *d, trpi_failure *why)
 {
     trpi_order order = { NULL, &why->what };
 
-    /* without memory for it the node is lost to us, which its watchers hear */
+    /* out of memory, the node is given up, and its watchers are notified */
     (void)trpi_remote_order(ctx->system, d->actor.node, TRPI_SIGNAL_RESTART, d->actor, ctx->self,
                             &order);
 }
@@ -384,14 +385,14 @@ step(trp_ctx *ctx, trpi_cell *cell, enum trpi_deputy_event event, bool answers, 
                        patience_ms);
     }
     if ((bits & TRPI_DEPUTY_DO_WAIT) != 0) {
-        alarm_set(ctx, cell, d); /* life stays: the end of the actor comes as a message */
+        alarm_set(ctx, cell, d); /* cell->life stays: the end of the actor arrives as a message */
     }
     if ((bits & TRPI_DEPUTY_DO_END) != 0) {
         end(ctx, cell, d);
     }
 }
 
-/* ---- what comes ------------------------------------------------------------------------------ */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 void
 trpi_deputy_start(trp_ctx *ctx, trpi_cell *cell)
@@ -402,7 +403,7 @@ trpi_deputy_start(trp_ctx *ctx, trpi_cell *cell)
     step(ctx, cell, TRPI_DEPUTY_START, false, NULL);
 }
 
-/* Hold it, or pass it on. remote-child-proxy-Y2 */
+/* Hold a message, or pass it on (remote-child-proxy-Y2). */
 static void
 take(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg)
 {
@@ -418,7 +419,7 @@ take(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg)
     }
 }
 
-/* The answer to look()? */
+/* Is it the answer to the latest Identify? */
 static bool
 answers(const trpi_deputy *d, const trp_msg *msg)
 {
@@ -435,10 +436,10 @@ found(trp_ctx *ctx, trpi_cell *cell, trp_ref gate)
     const trpi_node_id *id =
         gate.node == TRPI_NODE_SELF ? NULL : trpi_node_id_get(ctx->system, gate.node);
 
-    /* remote-child-proxy-Y3; else: the next tick */
+    /* remote-child-proxy-Y3; if not, the next tick asks again */
     if (id != NULL && trpi_address_equal(&id->address, &d->address)) {
         if (!trp_ref_is_none(d->gate) && !trp_ref_equal(d->gate, gate)) {
-            trp_unwatch(ctx, d->gate); /* of a look that was followed by BUSY */
+            trp_unwatch(ctx, d->gate); /* of an earlier answer that was followed by BUSY */
         }
         d->gate = gate;
         step(ctx, cell, TRPI_DEPUTY_FOUND, false, NULL);
@@ -453,7 +454,7 @@ receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     (void)state;
     if (!answers(d, msg)) {
         take(ctx, ctx->cell, msg);
-    } else if (d->core.state == TRPI_DEPUTY_LOOKING) { /* else: one more, to an earlier look() */
+    } else if (d->core.state == TRPI_DEPUTY_LOOKING) { /* else: the answer to an earlier Identify */
         const trp_actor_identity *answer = trp_msg_payload(msg);
 
         found(ctx, ctx->cell, answer->ref);
@@ -483,9 +484,9 @@ trpi_deputy_automatic(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg)
 static void
 alarm_rings(trp_ctx *ctx, trpi_cell *cell, trpi_deputy *d)
 {
-    /* Without remoting nobody will ever say that the actor has ended. A system that stops does not
-     * wait until the detector has made up its mind about a node that it has no connection to: an
-     * actor that lives on there hears that we are gone, and ends. */
+    /* Without remoting no news of the actor's end can arrive. A system that stops does not wait for
+     * the failure detector's verdict about a node without a connection: the actor there is stopped
+     * when its node notices the loss of this one. */
     bool alone = d->core.stopping &&
                  (atomic_load_explicit(&ctx->system->remote_ops, memory_order_acquire) == NULL ||
                   (atomic_load_explicit(&ctx->system->life->shutdown, memory_order_relaxed) &&
@@ -495,7 +496,7 @@ alarm_rings(trp_ctx *ctx, trpi_cell *cell, trpi_deputy *d)
     step(ctx, cell, alone ? TRPI_DEPUTY_LOST : TRPI_DEPUTY_TICK, false, NULL);
 }
 
-/* Of those that are another node's word for it. remote-child-proxy-Y3 */
+/* Handle a signal of the other node (remote-child-proxy-Y3). */
 static void
 far_event(trp_ctx *ctx, trpi_cell *cell, const trpi_sysmsg *sysmsg)
 {
@@ -506,10 +507,11 @@ far_event(trp_ctx *ctx, trpi_cell *cell, const trpi_sysmsg *sysmsg)
         bool creating = d->core.state == TRPI_DEPUTY_CREATING;
 
         if (creating && sysmsg->kind == TRPI_SYS_REFUSED) {
-            trp_unwatch(ctx, d->gate); /* the next look finds whoever is there then */
+            /* the next Identify finds the incarnation that is there then */
+            trp_unwatch(ctx, d->gate);
             d->gate = nobody;
             step(ctx, cell, TRPI_DEPUTY_REFUSAL, false, why);
-        } else if (creating) { /* a failure at its birth may overtake the news of that */
+        } else if (creating) { /* the failure of its start may arrive before DEPLOYED */
             d->actor = sysmsg->from;
             step(ctx, cell, TRPI_DEPUTY_CREATED, false, NULL);
         }
@@ -566,6 +568,6 @@ trpi_deputy_order(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
         alarm_rings(ctx, cell, d);
         return true;
     default:
-        return false; /* watches and looks, as any cell */
+        return false; /* watches, inspections and so on: as for any cell */
     }
 }

@@ -1,18 +1,18 @@
-/* deputy_step.c - see deputy.h.
+/* deputy_step.c - the decisions of a child proxy, see deputy.h.
  *
  * States.  LOOKING --found--> CREATING --created--> LIVE --lost--> OVER
  *             ^ `-------- busy ---'`------refused--> REFUSED --stop--> OVER
  *             `-------- restart, or resume as an answer ---'
- *          Nobody answers in time, or a stop while LOOKING: OVER. The loss of the node: OVER from
- *          everywhere.
+ *          No answer in time, or a stop while LOOKING: OVER. The loss of the node: OVER from every
+ *          state.
  * Must hold.
  *   remote-child-step-D1  END comes once, and with OVER: nothing happens afterwards.
- *   remote-child-step-D2  A stop of what may exist on the other node waits for its end there: while
- *       CREATING for the answer first, since nobody knows yet whom to stop.
+ *   remote-child-step-D2  A stop of an actor that may exist on the other node waits for its end
+ *       there; while CREATING it first waits for the answer, which has the actor's ref.
  *   remote-child-step-D3  Suspensions are counted here until there is an actor; then the actor
- *       counts.
- *   remote-child-step-D4  A refusal is a failure of the child: it suspends once, and the answer
- *       takes that back.
+ *       counts them.
+ *   remote-child-step-D4  A refusal is a failure of the child: it suspends once, and the
+ *       supervisor's answer takes that back.
  * Tests.   tests/unit/actor/deputy_test.c
  */
 #include "actor/distribution/deputy.h"
@@ -70,7 +70,7 @@ take_back(trpi_deputy_core *core)
     }
 }
 
-/* SUSPEND, RESUME, RESTART. */
+/* Handle SUSPEND, RESUME, RESTART. */
 static uint32_t
 on_order(trpi_deputy_core *core, enum trpi_deputy_event event, bool answers, uint64_t now_ms,
          uint32_t patience_ms)
@@ -86,7 +86,7 @@ on_order(trpi_deputy_core *core, enum trpi_deputy_event event, bool answers, uin
         return 0;
     }
     take_back(core);
-    /* there is nothing to go on with: make one, as Akka "changes Resume into Create" */
+    /* there is no actor to resume: make one, as Akka "changes Resume into Create" */
     return core->state == TRPI_DEPUTY_REFUSED && (answers || event == TRPI_DEPUTY_RESTART)
                ? look(core, now_ms, patience_ms)
                : 0;
@@ -115,7 +115,7 @@ trpi_deputy_step(trpi_deputy_core *core, enum trpi_deputy_event event, bool answ
         if (core->stopping) {
             return over(core, 0);
         }
-        core->state = TRPI_DEPUTY_LOOKING; /* patience goes on */
+        core->state = TRPI_DEPUTY_LOOKING; /* until_ms stays */
         return TRPI_DEPUTY_DO_WAIT;
     case TRPI_DEPUTY_CREATED:
         if (core->state != TRPI_DEPUTY_CREATING) {

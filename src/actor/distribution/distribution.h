@@ -1,4 +1,4 @@
-/* distribution.h - children on other nodes, and actors that others had made here. */
+/* distribution.h - children on other nodes, and actors that other nodes deployed here. */
 #ifndef TRPI_ACTOR_DISTRIBUTION_DISTRIBUTION_H
 #define TRPI_ACTOR_DISTRIBUTION_DISTRIBUTION_H
 
@@ -8,8 +8,8 @@
 struct trpi_behaviours;
 
 /* ---- deputy.c -------------------------------------------------------------------------------- */
-/* The options of a child that is to live on another node: make its deputy of cell. *ret_deputy:
- * whether it is one. Errors: as trp_spawn. The holder of cell's token, before it is published. */
+/* If the options place the child on another node, turn cell into its proxy. *ret_deputy: whether it
+ * is one. Errors: as trp_spawn. Thread: holder of cell's token, before it is published. */
 trp_err trpi_deputy_make(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *options,
                          bool *ret_deputy);
 void trpi_deputy_free(struct trpi_deputy *deputy);     /* NULL is fine */
@@ -18,13 +18,14 @@ void trpi_deputy_start(trp_ctx *ctx, trpi_cell *cell); /* runner, as the next tw
 bool trpi_deputy_order(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg);
 /* A message below TRPI_TYPE_AUTO_END. true: handled. */
 bool trpi_deputy_automatic(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg);
-/* When its name and parent are known: would the other node refuse it for sure? TRP_OK for all but
- * deputies. Errors: as trp_spawn. */
+/* Refuse a child that the other node would certainly refuse; its name and parent are known. TRP_OK
+ * for all but child proxies. Errors: as trp_spawn. */
 trp_err trpi_deputy_check(trp_ctx *ctx, const trpi_cell *cell);
 
 /* ---- deployed.c ------------------------------------------------------------------------------ */
 extern const trp_behaviour trpi_remote_guardian;
-/* "system@host:port" and the path: the name below /remote. Returns its length, as snprintf. */
+/* Write the name below /remote: "system@host:port" and the path. Returns its length, as
+ * snprintf. */
 size_t trpi_deployed_name(const trpi_address *address, const char *path, char *buffer,
                           size_t bytes);
 trp_err trpi_behaviours_new(struct trpi_behaviours **ret_behaviours);
@@ -32,10 +33,10 @@ void trpi_behaviours_free(struct trpi_behaviours *behaviours); /* NULL is fine *
 void trpi_deployed_make(trp_ctx *ctx, trpi_cell *guardian, trp_ref deputy,
                         void *order); /* runner of /remote; takes order */
 void trpi_deployed_drop(void *order);
-/* Hand an order to /remote, copied; without memory it is refused. Thread: any. */
+/* Send a copy of an order to /remote; out of memory, it is refused. Thread: any. */
 void trpi_deployed_order(trp_ctx *ctx, trp_ref deputy, const trpi_deploy *deploy);
 void trpi_deployed_ended(trp_ctx *ctx, trpi_cell *guardian, trp_ref child); /* the same runner */
-/* Is ref an actor that another node had made here? A hint unless it is held. Thread: any. */
+/* Is ref an actor that another node deployed here? A hint unless its token is held. Thread: any. */
 bool trpi_is_deployed(trp_ctx *ctx, trp_ref ref);
 
 #endif

@@ -1,8 +1,8 @@
-/* inbound.c - the door towards remoting: what comes in over the wire, and which remoting there is.
+/* inbound.c - the door for remoting: messages, signals and selections that arrive from other nodes.
  *
  * Must hold.
- *   actor-inbound-R1  Nothing that a peer sends reaches an assertion: slots and generations are
- *       looked up, text is parsed.
+ *   actor-inbound-R1  No input of a peer reaches an assertion: slots and generations are looked
+ *       up, text is parsed.
  * Tests.   tests/unit/actor/inbound_test.c
  */
 #include "actor/distribution/distribution.h"
@@ -36,8 +36,8 @@ trpi_inbound_end(trp_system *system)
     trpi_leave(ctx); /* of begin */
 }
 
-/* What a peer may tell: a registered type of the right size that leaves nodes. Terminated and the
- * like come as signals; the payloads of internal types are pointers. */
+/* May a peer send this type? It must be registered, have the right size and not be local.
+ * Terminated and the like arrive as signals; the payloads of internal types are pointers. */
 static bool
 is_admissible(const trp_type *type, size_t bytes)
 {
@@ -102,8 +102,8 @@ trpi_inbound_select(trp_system *system, const char *path, trp_ref sender, const 
     if (msg == NULL) {
         trpi_dead_letter(system, sender, nobody, TRP_DEAD_NO_MEMORY, type, bytes);
     } else {
-        /* An address in the path would let a peer use us as a relay: local paths only. What does
-         * not parse is a dead letter here, not a line in the log: a peer could fill that. */
+        /* Only local paths: an address would let a peer use this node as a relay. A path that does
+         * not parse is a dead letter without a log line: a peer could flood the log. */
         trpi_selection_path parsed;
         trp_err err = path[0] != '/' || strstr(path, "://") != NULL
                           ? TRP_EINVAL
@@ -130,16 +130,17 @@ inbound_watch(trp_ctx *ctx, trp_ref target, trp_ref from)
 
     if (prepared == NULL) {
         trpi_log(ctx->system, TRP_LOG_ERROR, "watch",
-                 "out of memory: a remote watcher is told of an early end");
+                 "out of memory: a remote watcher is notified of the end of a live actor");
         (void)trpi_remote_signal(ctx->system, TRPI_SIGNAL_TERMINATED, from, target,
-                                 0); /* all that is left */
+                                 0); /* best effort */
         return;
     }
     trpi_remote_watch_inbound(ctx->system, from, target);
     trpi_sys_to(ctx, target, TRPI_SYS_WATCH, 0, from, 0, prepared);
 }
 
-/* A supervisor's order; only what was deployed has one on another node, which orders.c checks. */
+/* Pass on the order of a supervisor on another node; orders.c refuses it if the actor was not
+ * deployed by that node. */
 static void
 deployed_order(trp_ctx *ctx, trp_ref target, trp_ref from, enum trpi_sys kind, uint16_t flag)
 {
@@ -182,7 +183,7 @@ trpi_inbound_signal(trp_system *system, enum trpi_remote_signal signal, trp_ref 
         deployed_order(ctx, target, from, TRPI_SYS_ACTIVE, flag != 0);
         break;
     default:
-        break; /* actor-inbound-R1: a newer peer's */
+        break; /* actor-inbound-R1: a signal of a newer peer */
     }
     trpi_leave(ctx);
 }

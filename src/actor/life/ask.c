@@ -1,4 +1,4 @@
-/* ask.c - one answer, or the news that none comes.
+/* ask.c - a question and its answer, or an error when none comes.
  *
  * Why.     An ask needs an address for exactly one reply. That address is a cell of kind promise:
  *          replies from near and far, timeouts, dead letters and late replies all meet in its
@@ -12,8 +12,8 @@
  *   ask-P3  A waiter is freed by the last of thread and promise.
  *   ask-P4  An Identify may be lost with a connection. A thread that resolves a path asks again for
  *       the same promise; the first answer counts (ask-P1).
- *   ask-P5  A thread that waits for an end sees it for itself, if the promise's dispatcher is
- *       blocked.
+ *   ask-P5  A thread that waits for the end of an actor also checks by itself, in case the
+ *       promise's dispatcher is blocked.
  * Limits.  actors-max counts promises too (TRP_ELIMIT).
  * Tests.   tests/unit/actor/ask_test.c
  * Sources. MSG-4, LIFE-14, SYS-25, SYS-26, MEM-5; docs/architecture.md#asks-and-watches.
@@ -30,7 +30,7 @@
 
 #define AGAIN_MS 1000u /* then twice that, and so on */
 #define AGAIN_TIMES 3  /* after 1, 3 and 7 s */
-#define LOOK_MS 100u   /* whether somebody has ended whose end is waited for */
+#define LOOK_MS 100u   /* between two checks whether the actor has ended (ask-P5) */
 
 static const trp_ref nobody = TRP_REF_NONE;
 
@@ -39,7 +39,7 @@ enum purpose { FOR_REPLY, FOR_END, FOR_REF };
 typedef struct waiter { /* a thread that asks */
     trpi_cond cond;     /* guards all below */
     bool done;
-    bool given_up;   /* the thread has stopped waiting: a reply is a late one */
+    bool given_up;   /* the thread has stopped waiting: a reply is late */
     uint32_t owners; /* thread and promise */
     trp_err err;
     trp_msg *reply;
@@ -64,7 +64,7 @@ typedef struct promise { /* state of the promise's cell */
 typedef struct trpi_pending { /* in the asker's map */
     trp_reply_fn fn;
     void *arg;
-    const trp_interaction *in; /* what it is part of: stands behind this; NULL: of none */
+    const trp_interaction *in; /* that it is part of, stored behind this struct; NULL: none */
 } trpi_pending;
 
 /* ---- CONTINUE messages ----------------------------------------------------------------------- */
@@ -102,7 +102,7 @@ continue_new(trp_ctx *ctx, continuation **ret_data)
     return msg;
 }
 
-/* The payload of one of ours; NULL: somebody told a message of this type himself. */
+/* The payload of a CONTINUE made here; NULL: the program sent a message of this type. */
 static const continuation *
 continuation_of(const trp_msg *msg)
 {
@@ -145,7 +145,7 @@ waiter_unref(waiter *w)
     }
 }
 
-/* Takes reply, unless it comes too late: then false. */
+/* Wake the thread. Takes reply, unless it comes too late: then false. */
 static bool
 waiter_wake(waiter *w, trp_err err, trp_msg *reply)
 {
@@ -199,7 +199,7 @@ promise_complete(trp_ctx *ctx, trpi_cell *cell, trp_err err, trp_msg *reply)
     trpi_run_ended(ctx, cell); /* ask-P1 */
 }
 
-/* What the first message means. */
+/* Map the first message to the result of the ask. */
 static trp_err
 promise_judge(const promise *p, const trp_msg *msg)
 {
@@ -230,7 +230,7 @@ promise_deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
     trp_err err;
 
     if (p == NULL) {
-        return; /* completed in this very turn */
+        return; /* completed earlier in this turn */
     }
     if (p->purpose == FOR_END) {
         if (msg->priv_type == TRPI_TYPE_TERMINATED) {
@@ -268,7 +268,7 @@ promise_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
     case TRPI_SYS_PROMISE_TIMEOUT:
         promise_complete(ctx, cell, TRP_ETIMEDOUT, NULL);
         break;
-    case TRPI_SYS_STOP: /* somebody stops /temp/$x: the ask fails */
+    case TRPI_SYS_STOP: /* /temp/$x was stopped: the ask fails */
     case TRPI_SYS_PROMISE_CANCEL:
         promise_complete(ctx, cell, TRP_ECANCELED, NULL);
         break;
@@ -286,7 +286,7 @@ promise_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
     return true;
 }
 
-/* The system is freed, and nobody has answered. */
+/* Free a promise without an answer: the system is being freed. */
 static void
 promise_drop(trpi_cell *cell)
 {
@@ -381,7 +381,8 @@ trpi_ask_dead_of(trp_ctx *ctx, trp_ref ref, trp_ref asked, trp_err err, bool any
         return;
     }
     cell = trpi_cells_find(ctx->cells, ref.slot);
-    /* a hint that spares most dead letters the message; on arrival the generation is checked */
+    /* a hint that saves the system message for most dead letters; on arrival the generation is
+     * checked */
     kind = cell == NULL ? TRPI_KIND_ACTOR : atomic_load_explicit(&cell->kind, memory_order_relaxed);
     if (kind == TRPI_KIND_PROMISE || kind == TRPI_KIND_SERVICE) {
         trpi_sys_to(ctx, ref, TRPI_SYS_PROMISE_DEAD, any, asked, (uint64_t)err, NULL);
@@ -475,7 +476,7 @@ trp_graceful_stop(trp_ctx *ctx, trp_ref ref, uint32_t timeout_ms, trp_reply_fn f
     return err;
 }
 
-/* Ask whatever path names for its ref; the promise answers. */
+/* Ask the actor at path for its ref; the answer goes to the promise. */
 static trp_err
 identify_path(trp_ctx *ctx, trp_ref anchor, const char *path, trp_ref promise_ref)
 {
@@ -541,12 +542,12 @@ trpi_ask_continue(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, const trp_msg **r
 
     if (data == NULL || cell->extra == NULL ||
         !trpi_ref_map_remove(&cell->extra->asks, data->promise, &found)) {
-        trpi_ask_late(ctx, msg); /* the instance that asked is gone */
+        trpi_ask_late(ctx, msg); /* the instance that asked has ended */
         return TRP_OK;
     }
     call = (reply_call){ found, cell->state, data };
     ctx->failure.err = TRP_OK;
-    ctx->msg = data->reply; /* trp_sender() is who replied */
+    ctx->msg = data->reply; /* trp_sender() is the actor that replied */
     in = trp_msg_interaction(data->reply);
     outside = trpi_carry(ctx, in != NULL ? in : call.pending->in);
     err = trpi_run_guarded(ctx, call_reply, &call);
@@ -611,7 +612,7 @@ waiter_wait(waiter *w, trp_system *system, uint64_t deadline_ns, trp_msg **ret_r
     (void)trpi_cond_wait(&w->cond, system->sched, waiter_is_done, w, deadline_ns);
     if (w->done) {
         err = w->err;
-        if (ret_reply != NULL) { /* with an error: what the asked one said of it, or NULL */
+        if (ret_reply != NULL) { /* with an error: the failure that the asked actor sent, or NULL */
             *ret_reply = w->reply;
             w->reply = NULL;
         }
@@ -661,8 +662,8 @@ has_ended(trp_ctx *ctx, trp_ref ref)
     return look.local && !look.alive;
 }
 
-/* Wait for the answer or the deadline; ask for a ref again meanwhile (ask-P4), look for an end
- * (ask-P5). */
+/* Wait for the answer or the deadline; meanwhile send the Identify again (ask-P4), check for the
+ * end (ask-P5). */
 static trp_err
 question_wait(trp_system *system, const question *q, trp_ref promise_ref, waiter *w,
               uint64_t deadline_ns, trp_msg **ret_reply)
@@ -680,12 +681,12 @@ question_wait(trp_system *system, const question *q, trp_ref promise_ref, waiter
             break;
         }
         trp_ctx *ctx = trpi_enter(system);
-        if (for_end) { /* twice: its turn may be about to notify the promise */
+        if (for_end) { /* seen twice: the actor's turn may be about to notify the promise */
             bool gone = has_ended(ctx, q->to);
             ended = gone && seen;
             seen = gone;
         } else {
-            (void)question_send(ctx, q, promise_ref); /* one more chance: the first went out */
+            (void)question_send(ctx, q, promise_ref); /* best effort: the first one was sent */
             pause_ns *= 2;
         }
         trpi_leave(ctx);
@@ -731,7 +732,7 @@ thread_ask(trp_system *system, const question *q, uint32_t timeout_ms, trp_msg *
     if (err == TRP_OK) {
         err = question_wait(system, q, promise_ref, w, deadline_ns, ret_reply);
     }
-    if (err != TRP_OK || q->purpose == FOR_END) { /* the promise may be waiting still */
+    if (err != TRP_OK || q->purpose == FOR_END) { /* the promise may still be waiting */
         ctx = trpi_enter(system);
         promise_cancel(ctx, promise_ref);
         trpi_leave(ctx);

@@ -1,4 +1,5 @@
-/* ask_system.c - asks of threads that are put together of others, and how an ask is failed.
+/* ask_system.c - asks by a thread that are composed of others, and the answer that reports a
+ * failure.
  *
  * Tests.   tests/unit/actor/ask_test.c
  * Sources. MSG-4, SYS-25.

@@ -1,7 +1,7 @@
 /* children.c - the children of an actor: list, names, spawning from outside.
  *
- * Why.     A parent owns its children: their links, their names and their slots are its runner's
- *          alone. Threads that are no actors ask the guardian by a system message.
+ * Why.     A parent owns its children: only its runner touches their links, names and slots.
+ *          Threads that are no actors ask the guardian by a system message.
  * Shape.   parent.first_child -> child.next_sibling -> ... ; prev_sibling leads back. The top bit
  *          of prev_sibling says that the child was told to stop; parent.flags counts those.
  * Must hold.
@@ -25,7 +25,7 @@
 #include "base/assert.h"
 #include "base/sized.h"
 
-/* A cell that exists for sure: a slot from a list that we own. */
+/* The cell of a slot that is in a list of the running cell, so it exists. */
 static trpi_cell *
 cell_at(trp_ctx *ctx, uint32_t slot)
 {
@@ -166,7 +166,8 @@ trpi_children_spare_loggers(trp_ctx *ctx, trpi_cell *guardian)
     }
     for (c = trpi_child_first(ctx, guardian); alone && c != NULL; c = trpi_child_after(ctx, c)) {
         if (guardian->suspended > 0) {
-            trpi_child_stop(ctx, guardian, c); /* it failed: they would not come to a message */
+            /* the guardian failed: its children would not handle a message */
+            trpi_child_stop(ctx, guardian, c);
         } else if (!trpi_child_is_dying(c)) {
             c->prev_sibling |= TRPI_CHILD_DYING;
             guardian->flags++;
@@ -249,7 +250,8 @@ forget_options(trp_ctx *ctx, trpi_cell *cell)
     }
 }
 
-/* Name, arguments, parent, depth; not yet linked. On an error nothing is left behind. */
+/* Set name, arguments, parent, depth; the child is not linked yet. On an error nothing is left
+ * behind. */
 trp_err
 trpi_child_prepare(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell,
                    const trp_spawn_options *options)
@@ -267,7 +269,7 @@ trpi_child_prepare(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell,
 
         if (!trpi_name_is_valid(name, bytes) &&
             parent->behaviour != ctx->system->life_hooks->remote_guardian) {
-            return TRP_EINVAL; /* below /remote they are paths, made by deployed.c */
+            return TRP_EINVAL; /* names below /remote are paths, made by deployed.c */
         }
         err = trpi_registry_reserve(registry, trpi_cell_slot(parent), name, bytes, &index);
         if (err != TRP_OK) {
@@ -316,7 +318,7 @@ trpi_life_prepare(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell,
     err = trpi_child_prepare(ctx, parent, cell, options);
     if (err == TRP_OK) {
         cell->suspended =
-            parent->suspended; /* as if it had been there when its parent was suspended */
+            parent->suspended; /* as if it had existed when its parent was suspended */
         trpi_child_link(ctx, parent, cell);
     }
     return err;
@@ -334,7 +336,8 @@ trpi_spawn_conceive(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell,
         trpi_slot_abandon(ctx, cell);
         return err;
     }
-    err = trpi_spawn_dispatcher(ctx, cell, options, NULL); /* its mailbox may ask for its path */
+    /* after the name: its mailbox may ask for its path */
+    err = trpi_spawn_dispatcher(ctx, cell, options, NULL);
     if (err != TRP_OK) {
         trpi_child_abandon(ctx, parent, cell);
     }
@@ -424,7 +427,7 @@ trpi_system_spawn_internal(trp_system *system, const trp_behaviour *behaviour,
     return trpi_spawn_outside(system, &system->life->system, "system", behaviour, options, ret_ref);
 }
 
-/* ---- looking --------------------------------------------------------------------------------- */
+/* ---- lookup ---------------------------------------------------------------------------------- */
 
 trp_ref
 trp_child(trp_ctx *ctx, const char *name)
@@ -448,8 +451,8 @@ trp_child_next(trp_ctx *ctx, trp_ref after)
         child = trpi_child_first(ctx, ctx->cell);
     } else {
         child = after.node == TRPI_NODE_SELF ? trpi_cells_find(ctx->cells, after.slot) : NULL;
-        /* one that has ended since still has its links: its slot is ours until we have seen its
-         * end */
+        /* a child that has ended meanwhile still has its links: its slot is kept until its parent
+         * has seen the end */
         if (child == NULL || trpi_cell_parent(child) != trpi_cell_slot(ctx->cell) ||
             trpi_cell_ref(child).generation - after.generation > 1) {
             return none;

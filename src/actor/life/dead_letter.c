@@ -1,20 +1,20 @@
-/* dead_letter.c - messages that reached nobody, and messages that nobody wanted.
+/* dead_letter.c - messages that reached no actor, and messages that were not handled.
  *
- * Why.     At most once means that some are lost. Each loss that a node can see is counted by its
- *          reason, published, and the first few are logged.
+ * Why.     At-most-once delivery loses messages. Each loss that a node can see is counted by its
+ *          reason and published; the first few are logged.
  * Must hold.
- *   dead-letter-D1  A lost event about a loss is counted only: no loss makes more than one event.
- *   dead-letter-D2  What ends by itself is silent: Terminated, timers, a second poison pill
- *       (LIFE-17).
- *   dead-letter-D3  An ask whose message was lost ends at once, if the asker itself told it.
- *   dead-letter-D5  An ask that nobody handles ends at once, also one from another node. A message
- *       that a router gave to several may be handled by another one.
+ *   dead-letter-D1  A lost event about a loss is only counted: no loss makes more than one event.
+ *   dead-letter-D2  Messages that no longer matter are not reported: Terminated, timers, a second
+ *       poison pill (LIFE-17).
+ *   dead-letter-D3  An ask whose message was lost ends at once, if the asker itself sent it.
+ *   dead-letter-D5  An ask that is not handled ends at once, also one from another node. An ask
+ *       that a router gave to several routees may be handled by another one, so it goes on.
  *   dead-letter-D4  An event holds a copy of the message, made once for all subscribers and only
- *       where there is one: a subscriber keeps, copies or forwards it when the lost one is long
+ *       if there is one: a subscriber keeps, copies or forwards it after the lost message was
  *       freed.
- * Limits.  log_dead_letters lines (10), then one line that says so; TRP_DEAD_LETTER_PAYLOAD_MAX of
- *          a payload: what is larger is told of without it, so that a flood of large messages to
- *          nobody does not fill the memory with copies.
+ * Limits.  log_dead_letters lines, then one line that says so; TRP_DEAD_LETTER_PAYLOAD_MAX bytes
+ *          of payload: the event of a larger message has none, so that a flood of large lost
+ *          messages does not fill the memory with copies.
  * Tests.   tests/unit/actor/dead_letter_test.c
  * Sources. LIFE-11, -15, -16, -17; ES-03; MSG-15; SYS-25 for Identify.
  */
@@ -51,7 +51,7 @@ trpi_dead_reason_text(trp_dead_reason reason)
     return texts[(unsigned)reason < TRP_DEAD_REASON_COUNT ? reason : 0];
 }
 
-/* What an asker is told when its message is lost for this reason. */
+/* The error of an ask whose message is lost for this reason. */
 static trp_err
 reason_err(trp_dead_reason reason)
 {
@@ -77,7 +77,7 @@ reason_err(trp_dead_reason reason)
     }
 }
 
-/* May one more be logged? *ret_last: and it is the last. */
+/* May one more be logged? *ret_last: it is the last one. */
 static bool
 may_log(trp_system *system, bool *ret_last)
 {
@@ -92,7 +92,7 @@ may_log(trp_system *system, bool *ret_last)
     if (limit == TRP_FOREVER) {
         return true;
     }
-    /* relaxed: a counter that guards nothing. A look first, so that it cannot come round. */
+    /* relaxed: a counter that guards nothing. Read it first, so that it cannot overflow. */
     before = atomic_load_explicit(&system->life->dead_logged, memory_order_relaxed);
     if (before < limit) {
         before = atomic_fetch_add_explicit(&system->life->dead_logged, 1, memory_order_relaxed);
@@ -116,7 +116,7 @@ log_letter(trp_ctx *ctx, const trp_dead_letter *what, const trp_type *type, bool
              last ? "; no more dead letters will be logged" : "");
 }
 
-/* dead-letter-D1: an event of the system's own about what happened to a message, or a log event. */
+/* dead-letter-D1: an event of the system about a message, or a log event. */
 static bool
 is_event(uint32_t number)
 {
@@ -131,7 +131,8 @@ is_silent(const trp_type *type)
            (type->number < TRPI_TYPE_AUTO_END || is_event(type->number)); /* dead-letter-D2 */
 }
 
-/* What users told or asked for, and may want to see although it is no news. */
+/* Is a lost message of this type published as a suppressed dead letter? The user sent or asked for
+ * it, but its loss is expected. */
 static bool
 is_suppressed(uint32_t number)
 {
@@ -200,11 +201,12 @@ publish(trp_ctx *ctx, const trp_type *event, const trp_dead_letter *what, const 
     trp_msg *draft =
         bytes > sizeof *what ? trpi_msg_make_empty(ctx->cache, event, bytes, &place) : NULL;
 
-    if (draft == NULL) { /* nothing to keep, or no memory for it: the event is what matters */
+    /* nothing to keep, or out of memory: publish the event without the message */
+    if (draft == NULL) {
         (void)trpi_event_publish(ctx, event, what, sizeof *what);
         return;
     }
-    memset(place, 0, bytes); /* no byte that was not written goes to the subscribers */
+    memset(place, 0, bytes); /* subscribers get no uninitialized bytes */
     memcpy(place, what, sizeof *what);
     keep(loss, (trp_msg *)(void *)((char *)place + KEPT_AT));
     (void)trpi_event_publish(ctx, event, place, bytes);
@@ -214,7 +216,8 @@ publish(trp_ctx *ctx, const trp_type *event, const trp_dead_letter *what, const 
 trpi_loss
 trpi_loss_of(trp_ref recipient, const trp_msg *msg, trp_dead_reason reason)
 {
-    bool header_only = reason == TRP_DEAD_NO_MEMORY; /* what it tells of its payload is not so */
+    /* its header speaks of a payload that is not there */
+    bool header_only = reason == TRP_DEAD_NO_MEMORY;
     trpi_loss loss = { trpi_msg_sender(msg),
                        recipient,
                        reason,
@@ -265,7 +268,7 @@ trpi_dead_announce(trp_ctx *ctx, const trpi_loss *loss)
     }
 }
 
-/* Nobody is there: that is the answer to Identify. */
+/* Answer an Identify: there is no such actor. */
 static void
 identify_nobody(trp_ctx *ctx, const trp_msg *msg)
 {
@@ -298,7 +301,7 @@ trpi_life_dead(trp_ctx *ctx, trp_ref to, const trp_msg *msg, trp_dead_reason rea
     case TRPI_TYPE_LOG_DEBUG:
     case TRPI_TYPE_LOGGER_END:
     case TRPI_TYPE_LOGGER_FLUSH:
-        trpi_count(ctx, &ctx->stats->dead[reason], (uint64_t)-1); /* nothing of a user's */
+        trpi_count(ctx, &ctx->stats->dead[reason], (uint64_t)-1); /* internal: not counted */
         trpi_logger_late(ctx->system, to, msg);
         break;
     case TRPI_TYPE_MARK:
@@ -354,7 +357,7 @@ trpi_dead_letter_msg(trp_system *system, trp_ref recipient, const trp_msg *msg,
 
 /* ---- unhandled ------------------------------------------------------------------------------- */
 
-/* Answer an ask that nobody handles, before its timeout: dead-letter-D5. */
+/* Answer an ask that was not handled, before its timeout: dead-letter-D5. */
 static void
 ask_unhandled(trp_ctx *ctx, trp_ref asked, const trp_msg *msg)
 {
@@ -365,7 +368,7 @@ ask_unhandled(trp_ctx *ctx, trp_ref asked, const trp_msg *msg)
     }
     if (sender.node == TRPI_NODE_SELF) {
         trpi_ask_dead_of(ctx, sender, asked, TRP_EUNHANDLED, true);
-    } else { /* an actor there does not see it */
+    } else { /* an actor on that node does not see it */
         trpi_tell(ctx, sender, asked, &trpi_ask_unhandled_type, NULL, 0);
     }
 }

@@ -7,7 +7,7 @@
 static inline bool
 trpi_system_has_ended(const trp_system *system)
 {
-    /* acquire: what happened in the tree happened before */
+    /* acquire: everything that happened in the tree is visible after it */
     return atomic_load_explicit(&system->life->terminated, memory_order_acquire);
 }
 

@@ -1,13 +1,15 @@
-/* gate.c - what an actor is not given: deactivation, and a filter of its own.
+/* gate.c - the receive filter: messages that an actor does not get, since it is deactivated or
+ * refuses them.
  *
- * Why.     An actor may be switched off for a while without losing its place, its state and its
- *          watchers, and one that knows what it does not want need not be asked in every function.
- * Shape.   Both stand behind the mark that says "receive is trpi_life_receive()" (trp_become), so
+ * Why.     An actor may be deactivated for a while without losing its place, its state and its
+ *          watchers; an actor with will_receive refuses messages in one place for all its receive
+ *          functions.
+ * Shape.   Both are behind the mark that says "receive is trpi_life_receive()" (trp_become), so
  *          that an actor without them pays nothing. A refused message is handled by a receive
  *          function that makes a dead letter of it.
  * Must hold.
- *   gate-G1  What the library itself tells passes: only text, JSON, bytes, numbers and the
- *       program's own types are ordinary messages (TRP-06).
+ *   gate-G1  Messages of the library pass: only text, JSON, bytes, numbers and the program's own
+ *       types are filtered (TRP-06).
  *   gate-G2  A refused message is counted as dead, not as processed.
  * Tests.   tests/unit/actor/gate_test.c, tests/unit/pattern/category_test.c
  * Sources. A4J-16, A4J-24, TRP-06, UJ-06
@@ -21,7 +23,8 @@ refuse(trp_ctx *ctx, const trp_msg *msg, trp_dead_reason reason)
 {
     ctx->cell->processed--; /* gate-G2 */
     if (ctx->cell->extra != NULL) {
-        ctx->cell->extra->stashed_turn = 0; /* it was numbered by processed */
+        /* `processed` identifies the message that was stashed */
+        ctx->cell->extra->stashed_turn = 0;
     }
     trpi_dead(ctx, ctx->self, msg, reason);
 }
@@ -75,7 +78,7 @@ trpi_gate_switch(trpi_cell *cell, bool active)
 {
     trpi_extra *extra = active ? cell->extra : trpi_extra_get(cell);
 
-    if (extra != NULL) { /* no memory: it stays active */
+    if (extra != NULL) { /* out of memory: it stays active */
         extra->inactive = !active;
         trpi_receive_mark(cell);
     }
@@ -89,7 +92,7 @@ trpi_gate_send(trp_ctx *ctx, trp_ref ref, bool active)
     trpi_sys_to(ctx, ref, TRPI_SYS_ACTIVE, active, nobody, 0, NULL);
 }
 
-/* ---- verbs ----------------------------------------------------------------------------------- */
+/* ---- public ---------------------------------------------------------------------------------- */
 
 static trp_err
 order(trp_ctx *ctx, trp_ref ref, bool active)
@@ -198,7 +201,7 @@ trpi_receive_inside(trp_ctx *ctx, trp_receive_fn receive, void *state, trp_ref s
     const trp_msg *outer = ctx->msg;
     trp_err err;
 
-    _Static_assert(sizeof(trp_msg) == TRPI_MSG_HEADER_BYTES, "what is moved stands behind it");
+    _Static_assert(sizeof(trp_msg) == TRPI_MSG_HEADER_BYTES, "what is moved follows the header");
     if ((type->flags & TRP_TYPE_VARIABLE) == 0) {
         image.moved.bytes = type->bytes;
     } else if (bytes < type->bytes) {

@@ -1,20 +1,20 @@
 /* guardian.c - the top of the tree, and how a system ends.
  *
- * Why.     Every actor has a supervisor but one. The guardians are ordinary actors that discard
- *          what they are told, so that the top needs no rules of its own.
+ * Why.     Every actor but the root has a supervisor. The guardians are ordinary actors that
+ *          discard messages, so that the top of the tree needs no rules of its own.
  * Shape.   / (stops what fails; decision 19)
  *            user          trp_system_spawn(); strategy by option
  *            system        rooms above; ends after user, so that logging and remoting outlive it
- *            deadLetters   what it is told is a dead letter
+ *            deadLetters   each message to it is a dead letter
  *            temp          empty; promises are named below it
- *            remote        what other nodes had made here (deployed.c)
- *          Order of the end: user and remote, system, the rest, root (SYS-7). However user or
- *          system ends, the system does.
+ *            remote        actors that other nodes deployed here (deployed.c)
+ *          Order of the end: user and remote, system, the rest, root (SYS-7). When user or system
+ *          ends for any reason, the system ends.
  * Must hold.
  *   guardian-U1  A guardian's ref is known before it runs.
  *   guardian-U2  The root stops when user, remote and system have ended. (root_go_on)
- *   guardian-U3  No guardian needs a thread that the program's actors may hold: a stop reaches all
- *       that have threads, and the rest as soon as a thread is let go.
+ *   guardian-U3  No guardian needs a thread that the program's actors may block: a stop reaches
+ *       all actors with a free thread at once, and the others as soon as theirs is free.
  * Tests.   tests/unit/actor/guardian_test.c
  * Sources. SYS-5..9, SYS-41.
  */
@@ -46,8 +46,8 @@ dead_letters_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-/* Conflict C1, decision 19: what fails below the root is stopped; what no restart repairs ends the
- * root itself, and so the system. */
+/* Decision 19: a guardian that fails is stopped; a failure that no restart repairs ends the root
+ * itself, and so the system. */
 static trp_directive
 root_decider(trp_ctx *ctx, void *state, const trp_failure *failure)
 {
@@ -122,7 +122,7 @@ acquire(trp_ctx *ctx, trpi_cell *parent, const char *name, const trp_behaviour *
     return TRP_OK;
 }
 
-/* The user guardian with its strategy by option, kept with the system. */
+/* The behaviour of the user guardian with the strategy of the options, kept in the system. */
 static const trp_behaviour *
 user_guardian(trp_system *system)
 {
@@ -171,7 +171,7 @@ trpi_guardians_new(trp_system *system)
         if (err == TRP_OK) {
             trpi_slot_publish(ctx, cells[i], TRPI_KIND_ACTOR);
         } else {
-            trpi_slot_abandon(ctx, cells[i]); /* their names go with the registry */
+            trpi_slot_abandon(ctx, cells[i]); /* their names are freed with the registry */
         }
     }
     trpi_leave(ctx);
@@ -319,7 +319,7 @@ trp_system_shutdown(trp_system *system)
     trpi_guardian *user;
     trp_ctx *ctx;
 
-    /* relaxed: only one of several callers needs to give the order */
+    /* relaxed: only one of several callers needs to begin the shutdown */
     if (!trpi_system_is_valid(system) ||
         atomic_exchange_explicit(&system->life->shutdown, true, memory_order_relaxed)) {
         return;

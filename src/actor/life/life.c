@@ -1,14 +1,15 @@
 /* life.c - birth, failure and end of an actor; what a turn asks of the room life.
  *
- * Why.     The run loop knows tokens and queues. What a start, a failure or a stop means is here.
+ * Why.     The run loop knows tokens and queues. This file defines the meaning of a start, a
+ *          failure and a stop.
  * States.  STARTING --start--> RUNNING --stop--> STOPPING --last child ended--> FREE
  *          RUNNING + failed (suspended by itself) --restart--> RESTARTING --last dying child-->
  *          RUNNING
  *                                                 --resume--> RUNNING     --stop--> STOPPING
  * Must hold.
  *   actor-life-L1  post_stop runs at most once for each instance, after all children have ended.
- *       (end)
- *   actor-life-L2  The end is told in this order: generation, watchers, parent. (end)
+ *       (actor_end)
+ *   actor-life-L2  An end is published in this order: generation, watchers, parent. (actor_end)
  *   actor-life-L3  suspended counts this actor's own failure once and each failed ancestor once;
  *       user messages are handled at zero only. (fail, resume, restart)
  *   actor-life-L4  Hooks and receive run only while their instance exists (TRPI_MARK_STARTED), but
@@ -102,7 +103,7 @@ trpi_life_hook(trp_ctx *ctx, trpi_cell *cell, enum trpi_hook hook, const trp_fai
 
     if ((hook == TRPI_HOOK_PRE_START && cell->behaviour->pre_start == NULL) ||
         (hook == TRPI_HOOK_POST_STOP && cell->behaviour->post_stop == NULL)) {
-        return TRP_OK; /* most actors have neither */
+        return TRP_OK; /* most actors have no hooks */
     }
     memset(&ctx->failure, 0, sizeof ctx->failure);
     ctx->msg = msg;
@@ -179,7 +180,7 @@ trpi_life_start(trp_ctx *ctx, trpi_cell *cell)
 
 /* ---- failure --------------------------------------------------------------------------------- */
 
-/* Keep what pre_restart may want to see. Best effort: without memory it sees no message. */
+/* Keep the failed message for pre_restart. Best effort: out of memory, it sees none. */
 static void
 keep_failed_msg(trpi_cell *cell, const trp_msg *msg)
 {
@@ -205,7 +206,7 @@ trpi_life_fail(trp_ctx *ctx, trpi_cell *cell, const trp_failure *what, const trp
 
     if (cell->life == TRPI_LIFE_STOPPING || cell->life == TRPI_LIFE_FREE ||
         (cell->marks & TRPI_MARK_FAILED) != 0) {
-        return; /* on its way out, or known already */
+        return; /* it is stopping, or has failed already */
     }
     mine.actor = trpi_cell_ref(cell);
     trpi_assert(cell->suspended < UINT8_MAX);
@@ -213,7 +214,7 @@ trpi_life_fail(trp_ctx *ctx, trpi_cell *cell, const trp_failure *what, const trp
     cell->marks |= TRPI_MARK_FAILED;
     keep_failed_msg(cell, msg);
     if (!trp_ref_is_none(perpetrator) && trpi_extra_get(cell) != NULL) {
-        cell->extra->perpetrator = perpetrator; /* suspended by itself already */
+        cell->extra->perpetrator = perpetrator; /* already suspended by its own failure */
     }
     for (trpi_cell *c = trpi_child_first(ctx, cell); c != NULL; c = trpi_child_after(ctx, c)) {
         trp_ref ref = trpi_cell_ref(c);
@@ -226,7 +227,8 @@ trpi_life_fail(trp_ctx *ctx, trpi_cell *cell, const trp_failure *what, const trp
     if (cell->extra != NULL && cell->extra->deployed != NULL) {
         trpi_order order = { NULL, &mine };
 
-        /* what cannot be carried is a node that is lost: deployed.c hears of it, and stops us */
+        /* if the failure cannot be sent, the node is lost: deployed.c is notified of that, and
+         * stops this actor */
         (void)trpi_remote_order(ctx->system, cell->extra->deployed->deputy.node, TRPI_SIGNAL_FAILED,
                                 cell->extra->deployed->deputy, mine.actor, &order);
         return;
@@ -250,7 +252,7 @@ trpi_life_failed(trp_ctx *ctx, trpi_cell *cell, const trp_failure *failure, trp_
 
 /* ---- stop ------------------------------------------------------------------------------------ */
 
-/* Take the side block apart; the watchers are handed to the caller. */
+/* Free the parts of the side block; the watchers are handed to the caller. */
 static trpi_ref_map
 extra_end(trp_ctx *ctx, trpi_cell *cell)
 {
@@ -298,14 +300,14 @@ end(trp_ctx *ctx, trpi_cell *cell)
     watchers = extra_end(ctx, cell);
     trpi_obituary_add(ctx, cell);
     cell->marks &= TRPI_MARK_ORPHAN;
-    trpi_run_ended(ctx, cell); /* actor-life-L2: from here tells are dead letters */
+    trpi_run_ended(ctx, cell); /* actor-life-L2: from here on messages are dead letters */
     if (subscribed) {
         trpi_event_subscriber_ended(system, self);
     }
     if (parent != NULL) {
         parent_ref = trpi_cell_ref(parent);
-        /* A parent that watches is told by the notice itself, so that the name is free when it
-         * sees the end (SYS-18). What the child told it before is pushed first. */
+        /* A parent that watches gets Terminated with the notice itself, so that the name is free
+         * when it sees the end (SYS-18). Messages of the child to it are pushed before. */
         (void)trpi_ref_map_remove(&watchers, parent_ref, &terminated);
         trpi_chains_flush(ctx);
     }
@@ -317,7 +319,7 @@ end(trp_ctx *ctx, trpi_cell *cell)
     }
 }
 
-/* No spawn from outside finds this guardian open any more; true: all that did have arrived. */
+/* Close the guardian to spawns from outside; true: those that found it open have arrived. */
 static bool
 guardian_close(trp_system *system, const trpi_cell *cell)
 {
@@ -364,7 +366,7 @@ trpi_life_check(trp_ctx *ctx, trpi_cell *cell)
     }
 }
 
-/* ---- verbs ----------------------------------------------------------------------------------- */
+/* ---- public ---------------------------------------------------------------------------------- */
 
 trp_ref
 trp_parent(const trp_ctx *ctx)

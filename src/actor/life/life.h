@@ -55,28 +55,28 @@ typedef struct trpi_life_system {
 
 /* ---- children.c: runner of the parent -------------------------------------------------------- */
 void trpi_child_link(trp_ctx *ctx, trpi_cell *parent, trpi_cell *child);
-/* Unlink, forget, release name and slot of a child that has ended. */
+/* Unlink a child that has ended; release its name and slot. */
 void trpi_child_unlink(trp_ctx *ctx, trpi_cell *parent, trpi_cell *child);
 /* Undo the birth of a child that is linked and not published. */
 void trpi_child_abandon(trp_ctx *ctx, trpi_cell *parent, trpi_cell *child);
-/* Give a cell that was acquired its name, arguments, parent and depth; not yet linked. On an error
- * nothing is left behind; else until publication unprepare takes it back. Any thread that holds the
- * cell's token, not only the parent's runner. Errors: as trp_spawn. */
+/* Give an acquired cell its name, arguments, parent and depth; it is not linked yet. On an error
+ * nothing is left behind; else, until publication, unprepare undoes it. Thread: any that holds the
+ * cell's token. Errors: as trp_spawn. */
 trp_err trpi_child_prepare(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell,
                            const trp_spawn_options *options);
 void trpi_child_unprepare(trp_ctx *ctx, trpi_cell *cell);
 /* The live child of that ref; NULL: not a child of parent. */
 trpi_cell *trpi_child_find(trp_ctx *ctx, const trpi_cell *parent, trp_ref ref);
-/* First child, and the one behind; NULL at the end. */
+/* The first child, and the next one; NULL at the end. */
 trpi_cell *trpi_child_first(trp_ctx *ctx, const trpi_cell *parent);
 trpi_cell *trpi_child_after(trp_ctx *ctx, const trpi_cell *child);
-/* Tell it to stop and count it among the dying; once. */
+/* Send it a stop and count it among the dying children; once. */
 void trpi_child_stop(trp_ctx *ctx, trpi_cell *parent, trpi_cell *child);
 void trpi_children_stop(trp_ctx *ctx, trpi_cell *parent);
 /* Is this the system guardian? */
 bool trpi_children_are_loggers(trp_system *system, const trpi_cell *cell);
-/* runner of the system guardian, which is stopping: its children but the loggers are told to stop;
- * the loggers when they are alone. */
+/* The system guardian is stopping: stop its children but the loggers, and the loggers when they are
+ * the last. Thread: its runner. */
 void trpi_children_spare_loggers(trp_ctx *ctx, trpi_cell *guardian);
 void trpi_children_tell(trp_ctx *ctx, const trpi_cell *parent, enum trpi_sys kind, trp_ref except);
 /* Spawn below a guardian from any thread. */
@@ -86,22 +86,25 @@ trp_err trpi_spawn_outside(trp_system *system, trpi_guardian *guardian, const ch
 
 /* ---- life.c, restart.c, orders.c: runner ----------------------------------------------------- */
 void trpi_life_stop(trp_ctx *ctx, trpi_cell *cell);
-/* Tell any actor, here or elsewhere, to stop; not the parent's bookkeeping. Thread: any. */
+/* Send a stop to any actor, on this node or another; the parent's count of dying children is not
+ * changed. Thread: any. */
 void trpi_stop_send(trp_ctx *ctx, trp_ref ref);
-/* A child has ended or a pending one arrived: is what was waited for complete? */
+/* A child has ended, or a spawn from outside arrived: go on with a stop or restart that waited for
+ * it. */
 void trpi_life_check(trp_ctx *ctx, trpi_cell *cell);
-/* Drop what belongs to the instance: deferred calls, memory, state, timers, asks, watches,
- * behaviours. */
+/* Free everything that belongs to the instance: deferred calls, memory, state, timers, asks,
+ * watches, behaviours. */
 void trpi_life_instance_end(trp_ctx *ctx, trpi_cell *cell);
-/* Fail with a cause that came from `perpetrator` (none: from here). */
+/* Fail with a cause that came from `perpetrator` (none: from this actor). */
 void trpi_life_fail(trp_ctx *ctx, trpi_cell *cell, const trp_failure *what, const trp_msg *msg,
                     trp_ref perpetrator, bool skip_survivors);
 void trpi_life_restart(trp_ctx *ctx, trpi_cell *cell, trpi_failure *why); /* takes why */
 void trpi_life_restart_finish(trp_ctx *ctx, trpi_cell *cell);
 void trpi_life_resume(trp_ctx *ctx, trpi_cell *cell, bool answers_failure);
-/* Handle what waited for the end of a restart or of the own failure. */
+/* Handle the system messages that waited for the end of a restart, or of the actor's own
+ * failure. */
 void trpi_life_unpark(trp_ctx *ctx, trpi_cell *cell);
-/* Release what still waits when the actor ends. */
+/* Release the system messages that still wait when the actor ends. */
 void trpi_parked_drop(trpi_extra *extra);
 /* Run a hook of the behaviour; its failure is in ctx->failure (reason and err filled). msg: for
  * trp_sender. */
@@ -123,17 +126,17 @@ void trpi_supervise_forget(trpi_cell *cell, trp_ref child);
 void trpi_supervise_clear(trpi_extra *extra);
 
 /* ---- watch.c --------------------------------------------------------------------------------- */
-/* Let `watcher` (an actor here, or a promise) be told when ref ends. Errors: TRP_ENOMEM. */
+/* Make `watcher` (a local actor, or a promise) a watcher of ref. Errors: TRP_ENOMEM. */
 trp_err trpi_watch_send(trp_ctx *ctx, trp_ref watcher, trp_ref ref);
 void trpi_unwatch_send(trp_ctx *ctx, trp_ref watcher, trp_ref ref);
 /* runner of the watched */
 void trpi_watch_add(trp_ctx *ctx, trpi_cell *cell, trp_ref watcher, trp_msg *prepared);
 void trpi_watch_remove(trp_ctx *ctx, trpi_cell *cell, trp_ref watcher);
-/* All watchers of a node that is gone. */
+/* Remove all watchers on a node that is lost. */
 void trpi_watch_remove_node(trp_ctx *ctx, trpi_cell *cell, uint32_t node);
-/* Answer a watch whose target is gone. Takes prepared. */
+/* Answer a watch whose target has ended. Takes prepared. */
 void trpi_watch_answer(trp_ctx *ctx, trp_ref watcher, trp_msg *prepared, bool existence_confirmed);
-/* Tell all watchers; empties the map. */
+/* Notify all watchers; empties the map. */
 void trpi_watchers_notify(trp_ctx *ctx, trpi_ref_map *watchers);
 /* runner of the watcher */
 void trpi_watch_end_all(trp_ctx *ctx, trpi_cell *cell);
@@ -141,15 +144,17 @@ void trpi_watch_end_all(trp_ctx *ctx, trpi_cell *cell);
 bool trpi_watch_admit(trpi_cell *cell, const trp_msg *msg);
 trp_err trpi_remote_watches_new(struct trpi_remote_watches **ret_watches);
 void trpi_remote_watches_free(struct trpi_remote_watches *watches);
-/* A node watches target: to be forgotten with the one or the other. */
+/* An actor of another node watches target: the record is removed with the node or the target. */
 void trpi_remote_watch_inbound(trp_system *system, trp_ref watcher, trp_ref target);
 void trpi_remote_unwatch_inbound(trp_system *system, trp_ref watcher, trp_ref target);
-/* Its watchers here learn that the node is gone; what it watched here forgets it. */
+/* A node is lost: notify the local watchers of its actors, and remove its actors as watchers
+ * here. */
 void trpi_node_watchers_notify(trp_system *system, uint32_t node);
-/* The first half: what it watches here stays watched, for it may still be there to be told. left:
- * it works off what it has, so the parents of its remote children wait for the end of each. */
+/* Only notify the local watchers: the node may still be there, so its own watches stay. left: it
+ * stopped in good order and still handles what it has, so the parents of remote children there wait
+ * for the end of each. */
 void trpi_node_lost_notify(trp_system *system, uint32_t node, bool left);
-/* Terminated that came over the wire. */
+/* A Terminated arrived from another node. */
 void trpi_remote_watch_terminated(trp_ctx *ctx, trp_ref watcher, trp_ref ref,
                                   bool existence_confirmed);
 
@@ -157,15 +162,15 @@ void trpi_remote_watch_terminated(trp_ctx *ctx, trp_ref watcher, trp_ref ref,
 /* runner; a TRPI_TYPE_CONTINUE. An error: the actor fails with ctx->failure, at *ret_reply. */
 trp_err trpi_ask_continue(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, const trp_msg **ret_reply);
 void trpi_asks_drop(trp_ctx *ctx, trpi_cell *cell); /* runner */
-/* A CONTINUE that reaches nobody: its reply is a late one. */
+/* A CONTINUE reached no actor: its reply is late. */
 void trpi_ask_late(trp_ctx *ctx, const trp_msg *msg);
-/* A message with this sender, perhaps a promise, did not reach `asked`: the ask ends with err. */
+/* A message of sender, perhaps a promise, did not reach `asked`: the ask ends with err. */
 void trpi_ask_dead(trp_ctx *ctx, trp_ref sender, trp_ref asked, trp_err err);
-/* any: whoever was asked first; asked is who had it in the end. */
+/* The same; any: whichever actor was asked first. `asked` is the last one that had the message. */
 void trpi_ask_dead_of(trp_ctx *ctx, trp_ref sender, trp_ref asked, trp_err err, bool any);
 
 /* ---- scheduler.c ----------------------------------------------------------------------------- */
-/* The tree has ended: run the functions that are left, forget the messages. */
+/* The tree has ended: run the scheduled functions that are left, drop the messages. */
 void trpi_schedules_close(trp_system *system);
 
 /* ---- timers.c: runner ------------------------------------------------------------------------ */
@@ -176,13 +181,13 @@ void trpi_receive_timeout_check(trp_ctx *ctx, trpi_cell *cell, uint64_t number);
 void trpi_receive_timeout_deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg);
 
 /* ---- gate.c ---------------------------------------------------------------------------------- */
-/* What takes msg instead of the behaviour; NULL: the behaviour. runner */
+/* The receive function that refuses msg; NULL: the behaviour gets it. runner */
 trp_receive_fn trpi_gate_receive(const trpi_cell *cell, const trp_msg *msg);
-/* Set or clear TRPI_MARK_BECOME, as behaviour and side block ask for. runner */
+/* Set or clear TRPI_MARK_BECOME, by behaviour and side block. runner */
 void trpi_receive_mark(trpi_cell *cell);
 void trpi_gate_switch(trpi_cell *cell, bool active); /* runner */
 void trpi_gate_send(trp_ctx *ctx, trp_ref ref, bool active);
-/* routed.c: the behaviour of a live actor, seen from any thread; NULL: it is none, or has ended. */
+/* The behaviour of a live actor, read from any thread; NULL: the cell is no actor, or has ended. */
 const trp_behaviour *trpi_look_behaviour(const trpi_cell *cell, uint32_t generation);
 
 /* ---- pending.c ------------------------------------------------------------------------------- */
@@ -197,7 +202,8 @@ void trpi_levels_drop(trpi_cell *cell);
 void trpi_memory_drop(trp_ctx *ctx, trpi_cell *cell);
 
 /* ---- select.c -------------------------------------------------------------------------------- */
-/* Deliver to what text selects, from an anchor for relative ones. Errors: as trp_select_tell. */
+/* Deliver to the actors that text selects; a relative path starts at anchor. Errors: as
+ * trp_select_tell. */
 trp_err trpi_select(trp_ctx *ctx, trp_ref anchor, const char *text, trp_ref sender,
                     const trp_msg *msg);
 void trpi_select_step(trp_ctx *ctx, trpi_cell *cell, void *selecting,
@@ -205,13 +211,13 @@ void trpi_select_step(trp_ctx *ctx, trpi_cell *cell, void *selecting,
 void trpi_select_lost(trp_ctx *ctx, void *selecting, uint64_t element);
 void trpi_select_drop(void *selecting); /* the system is being freed */
 
-/* A selection of what is below an actor that lives elsewhere: pass it on to base, its path there.
- * Takes selecting. runner */
+/* Pass on a selection below an actor of another node: to base, its path there. Takes selecting.
+ * runner */
 void trpi_select_beyond(trp_ctx *ctx, const trpi_address *address, const char *base,
                         void *selecting, uint64_t element);
 
 /* ---- service.c ------------------------------------------------------------------------------- */
-/* Tell a cell TRPI_SYS_ALARM in so many ms. Errors: as trpi_timer_add. */
+/* Send a cell TRPI_SYS_ALARM after delay_ms. Errors: as trpi_timer_add. */
 trp_err trpi_alarm_add(trp_system *system, trp_ref ref, uint32_t delay_ms, uint64_t *ret_id);
 
 /* ---- marks.c --------------------------------------------------------------------------------- */
@@ -237,12 +243,12 @@ void trpi_root_stop(trp_ctx *ctx, trpi_cell *root);
 void trpi_root_ended(trp_system *system);
 
 /* ---- dead_letter.c --------------------------------------------------------------------------- */
-/* What is known of a message that reached nobody; borrowed throughout. */
+/* The known facts about a message that reached no actor; all borrowed. */
 typedef struct trpi_loss {
     trp_ref sender, recipient;
     trp_dead_reason reason;
     const trp_type *type; /* NULL: unknown */
-    const void *payload;  /* NULL: not at hand, if it has any bytes */
+    const void *payload;  /* NULL: the bytes, if any, are not available */
     size_t bytes;
     const trp_interaction *interaction; /* NULL: none */
     const char *path;                   /* the recipient's, where there is no ref; or NULL */
@@ -252,7 +258,7 @@ trpi_loss trpi_loss_of(trp_ref recipient, const trp_msg *msg, trp_dead_reason re
 /* Log and publish a loss that is counted already. */
 void trpi_dead_announce(trp_ctx *ctx, const trpi_loss *loss);
 
-/* ---- hooks of turns and tells, for system/tables.c; what they do: kernel_ops.h --------------- */
+/* ---- hooks of turns and tells, for system/tables.c; contracts: kernel_ops.h ------------------ */
 void trpi_life_start(trp_ctx *ctx, trpi_cell *cell);
 void trpi_life_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg);
 void trpi_life_system_stale(trp_ctx *ctx, trpi_cell *cell, uint32_t slot, trpi_sysmsg *sysmsg);
@@ -274,13 +280,14 @@ trp_err trpi_life_prepare(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell,
 /* Check behaviour, find the dispatcher of options (NULL: default) and set cell->task by it. */
 bool trpi_behaviour_is_valid(const trp_behaviour *behaviour);
 trp_err trpi_spawn_check(const trp_behaviour *behaviour, const trp_spawn_options *options);
-/* A spawn was refused: log what the error does not say, the name of a type, a dispatcher, ... */
+/* A spawn was refused: log the details that the error lacks, such as the name of a type or
+ * dispatcher. */
 void trpi_spawn_refused(trp_system *system, const trp_behaviour *behaviour,
                         const trp_spawn_options *options, trp_err err);
-/* Of a cell that will not live. */
+/* Undo it for a cell that will not be published. */
 void trpi_spawn_dispatcher_undo(trp_ctx *ctx, trpi_cell *cell);
-/* Everything of a child of the running parent but to publish it. On an error the slot is given
- * back, too. Errors: as trp_spawn. */
+/* Make a child of the running parent, up to its publication. On an error the slot is given back,
+ * too. Errors: as trp_spawn. */
 trp_err trpi_spawn_conceive(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell,
                             const trp_behaviour *behaviour, const trp_spawn_options *options);
 trp_err trpi_spawn_dispatcher(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *options,
@@ -289,8 +296,8 @@ trp_err trpi_spawn_dispatcher(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_opt
 /* ---- round_trip.c ---------------------------------------------------------------------------- */
 /* Are there serializers? */
 bool trpi_round_trip_can(void);
-/* Replace a message that was not told yet by what another node would get; a local type's stays.
- * Errors: those of trpi_round_trip_ops, logged; *msg is as it was. */
+/* Replace a message that was not sent yet by the one that another node would get; a local type is
+ * left alone. Errors: those of trpi_round_trip_ops, logged; *msg is as it was. */
 trp_err trpi_round_trip(trp_ctx *ctx, trp_msg **msg);
 
 /* ---- guardian.c; system/stop.c --------------------------------------------------------------- */

@@ -1,8 +1,8 @@
 /* life_ops.h - what the room life calls above itself: one table, the same for all systems, filled
  * by the uppermost room (system/tables.c).
  *
- * A deputy is a cell that stands for a child on another node; what others had made here lives below
- * /remote. The room distribution knows both.
+ * A child proxy is a cell that stands for a child on another node; actors that other nodes
+ * deployed here live below /remote. The room distribution has both.
  */
 #ifndef TRPI_ACTOR_LIFE_LIFE_OPS_H
 #define TRPI_ACTOR_LIFE_LIFE_OPS_H
@@ -17,13 +17,14 @@ struct trpi_sysmsg;
 
 typedef struct trpi_life_ops {
     const trp_behaviour *remote_guardian; /* of /remote */
-    /* The options of a child that is to live on another node: make its deputy of cell. *ret_deputy:
-     * whether it is one. Errors: as trp_spawn. The holder of cell's token, before publication. */
+    /* If the options place the child on another node, turn cell into its proxy. *ret_deputy:
+     * whether it is one. Errors: as trp_spawn. Thread: holder of cell's token, before
+     * publication. */
     trp_err (*deputy_make)(trp_ctx *ctx, struct trpi_cell *cell, const trp_spawn_options *options,
                            bool *ret_deputy);
     void (*deputy_free)(struct trpi_deputy *deputy); /* NULL is fine */
-    /* When its name and parent are known: would the other node refuse it for sure? TRP_OK for all
-     * but deputies. Errors: as trp_spawn. */
+    /* Refuse a child that the other node would certainly refuse; its name and parent are known.
+     * TRP_OK for all but child proxies. Errors: as trp_spawn. */
     trp_err (*deputy_check)(trp_ctx *ctx, const struct trpi_cell *cell);
     void (*deputy_start)(trp_ctx *ctx, struct trpi_cell *cell); /* runner, as the next two */
     /* true: handled, and what sysmsg owns is taken. */

@@ -1,14 +1,14 @@
-/* live.c - what threads and actors are doing, for whoever looks.
+/* live.c - samples of what threads and actors are doing.
  *
- * Why.     To see where it is slow one must see who runs, what waits and how fast it comes in; and
- *          those who do not look must not pay.
- * Shape.   sample: workers --look--> run, actor, messages, processor time
+ * Why.     To find a bottleneck one must see which actors run, how much mail waits and how fast it
+ *          arrives; a program that takes no samples pays nothing.
+ * Shape.   sample: workers --read--> run, actor, messages, processor time
  *                  actors  --trp_system_tree()--> handled, waiting
  *          rates = difference to the sample before / time between.
  * Must hold.
- *   live-V1  What is read of a running ctx is a hint; it is given out as a ref, which proves
- *       itself.
- *   live-V2  accepted = handled + waiting, so nothing is counted when a message is told.
+ *   live-V1  Fields read from another thread's ctx are hints; they are given out as a ref, which
+ *       is checked when it is used.
+ *   live-V2  accepted = handled + waiting, so nothing is counted when a message is sent.
  * Tests.   tests/unit/actor/live_test.c
  * Sources. UJ-26, -45, -46
  */

@@ -1,4 +1,4 @@
-/* look.c - what any thread sees of an actor that others run: hints.
+/* look.c - hints about an actor that another thread runs.
  *
  * Tests.   tests/unit/pattern/router_test.c
  */
@@ -7,10 +7,10 @@
 #include "actor/kernel/mailbox.h"
 #include "actor/life/life.h"
 
-/* Line B is its runner's, who writes while we look: suspended and processed are a byte and a word
- * of aligned memory, read once (volatile), and old values do no harm. An atomic counter would cost
- * the run loop two instructions a message, for the sake of a hint; so the thread sanitizer does not
- * look at these two loads. */
+/* Read fields of line B while the runner writes them: suspended and processed are an aligned byte
+ * and word, read once (volatile), and old values do no harm. An atomic counter would cost the run
+ * loop two instructions a message for a hint; so the thread sanitizer is switched off for these two
+ * loads. */
 __attribute__((no_sanitize("thread"))) static void
 look_at(const trpi_cell *cell, trpi_look *ret_look)
 {
@@ -23,7 +23,8 @@ look_at(const trpi_cell *cell, trpi_look *ret_look)
     ret_look->handled = *(const volatile uint64_t *)&cell->processed;
 }
 
-/* Written before publication, and again by the next incarnation, as late as we may look. */
+/* The behaviour is written before publication, and again by the next incarnation, perhaps during
+ * this read. */
 __attribute__((no_sanitize("thread"))) const trp_behaviour *
 trpi_look_behaviour(const trpi_cell *cell, uint32_t generation)
 {
@@ -34,7 +35,7 @@ trpi_look_behaviour(const trpi_cell *cell, uint32_t generation)
         return NULL;
     }
     behaviour = *(const trp_behaviour *const volatile *)&cell->behaviour;
-    /* acquire fence: the look at the generation stays behind the load of the behaviour */
+    /* acquire fence: the generation is read after the behaviour */
     atomic_thread_fence(memory_order_acquire);
     return atomic_load_explicit(&cell->generation, memory_order_relaxed) == generation ? behaviour
                                                                                        : NULL;
@@ -48,7 +49,7 @@ trpi_actor_look(trp_ctx *ctx, trp_ref ref, trpi_look *ret_look)
     *ret_look = (trpi_look){ .local = ref.node == TRPI_NODE_SELF, .alive = cell != NULL };
     if (cell != NULL &&
         atomic_load_explicit(&cell->kind, memory_order_relaxed) == TRPI_KIND_DEPUTY) {
-        ret_look->local = false; /* its mailbox says nothing about that of its actor */
+        ret_look->local = false; /* the mailbox of a proxy says nothing about that of its actor */
     } else if (cell != NULL) {
         const trpi_bounded_mailbox *mailbox = trpi_bounded_get(cell, ref.generation);
 
@@ -76,7 +77,7 @@ trpi_actors_busy(trp_ctx *ctx, trp_ref *ret_refs, uint32_t max)
             continue;
         }
         ref.generation = atomic_load_explicit(&cell->generation, memory_order_relaxed);
-        trpi_actor_look(ctx, ref, &look); /* which finds out whether it lives */
+        trpi_actor_look(ctx, ref, &look); /* it also says whether the actor lives */
         if (look.local && look.alive && (!look.empty || look.pending > 0) && !look.suspended &&
             !trp_ref_equal(ref, ctx->self)) {
             ret_refs[count++] = ref;

@@ -1,16 +1,16 @@
-/* marks.c - how far an actor has come with its mail: marks between its messages.
+/* marks.c - marks in a mailbox: how far an actor has come with its messages.
  *
- * Why.     The usual mailbox is a queue that nobody counts: a counter would cost every tell of
- *          every program. Who must know how much of what it told still waits (remoting, which
- *          bounds what a receiver may pile up) puts a mark behind some thousand bytes of it, and is
- *          called when the mark's turn comes. A message between two marks costs nothing more.
+ * Why.     The usual mailbox is a queue without a count: a counter would cost every tell of every
+ *          program. Remoting must know how much of what it delivered still waits, since it bounds
+ *          that for each receiver. It puts a mark behind some thousand bytes, and is called when
+ *          the mark is reached. A message between two marks costs nothing more.
  * Shape.   m1 m2 ... m99 MARK(fn, arg, number) m100 ...: a message of type TRPI_TYPE_MARK, which
  *          the run loop hands to trpi_life_auto(), and an ended actor's drain to trpi_life_dead().
  * Must hold.
  *   marks-K1  fn is called exactly once for each mark, also when the actor ends, has ended or never
  *       was, or when there is no memory for the mark.
- *   marks-K2  A mark is no message of anybody's: it is neither processed nor dead nor pending, a
- *       bound does not count it, and no order puts it before what was told before it.
+ *   marks-K2  A mark is no user message: it is neither processed nor dead nor pending, a bound
+ *       does not count it, and an ordered mailbox never moves it before earlier messages.
  * Tests.   tests/unit/actor/marks_test.c
  */
 #include <string.h>
@@ -55,7 +55,7 @@ trpi_inbound_mark(trp_system *system, uint32_t slot, uint32_t generation, trpi_m
     trpi_leave(ctx);
 }
 
-/* Has it no mail at all? Who waits for something else than a thread (suspended) may have some. */
+/* Has it no mail at all? An actor that is suspended may have some. */
 static bool
 is_idle(trpi_cell *cell)
 {

@@ -1,13 +1,13 @@
 /* memory.c - memory and clean-up that belong to one instance of an actor.
  *
- * Why.     A behaviour may be left by a jump at any call. What it holds must then be known to us,
- *          or it leaks: memory from trp_alloc() and calls from trp_defer() are let go at restart
- *          and stop.
+ * Why.     A failure leaves a behaviour by a jump at any call. Memory from trp_alloc() and calls
+ *          from trp_defer() are known to the runtime, which releases them at restart and stop;
+ *          anything else would leak.
  * Must hold.
- *   memory-M1  Deferred calls run before the memory goes, last registered first; the state is still
- *       there.
- *   memory-M2  A block is in the list of its actor from its birth to its end.
- *   memory-M3  A deferred call that fails takes none of the others with it, and no memory.
+ *   memory-M1  Deferred calls run before the memory is freed, last registered first; the state
+ *       still exists.
+ *   memory-M2  A block is in the list of its actor from its allocation to its release.
+ *   memory-M3  A deferred call that fails neither skips the others nor leaks memory.
  * Tests.   tests/unit/actor/memory_test.c
  * Sources. docs/architecture.md#failure.
  */

@@ -1,13 +1,12 @@
-/* orders.c - what the room life does with system messages, and with the user messages that it
- * looks at first.
+/* orders.c - system messages, and the user messages that the runtime handles before the behaviour.
  *
- * Shape.   system message -> parked, while a restart or the own failure is not through
+ * Shape.   system message -> parked, during a restart or the actor's own failure
  *                         -> life, watch, timers, selection, inspection
  *          user message below TRPI_TYPE_AUTO_END -> Terminated, PoisonPill, Kill, Identify, ...
  * Must hold.
  *   orders-O1  A parked order is handled once the wait is over, in the order of arrival. (unpark)
- *   orders-O2  Who takes a system message over owns what its pointer leads to; a stale or dropped
- *       one releases it.
+ *   orders-O2  The handler of a system message owns the object of its pointer; a stale or dropped
+ *       message releases it.
  * Tests.   tests/unit/actor/life_test.c, tests/unit/actor/restart_test.c
  * Sources. MSG-8, MSG-17; Akka's StashWhenFailed and StashWhenWaitingForChildren.
  */
@@ -18,7 +17,8 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 
-enum { FAR_SUSPENSIONS_MAX = 128 }; /* of one actor, by a peer; our own orders have the rest */
+/* of one actor, by a peer; the rest of the counter is for local suspensions */
+enum { FAR_SUSPENSIONS_MAX = 128 };
 
 static const trp_ref nobody = TRP_REF_NONE;
 
@@ -74,8 +74,8 @@ suspend(trp_ctx *ctx, trpi_cell *cell)
     trpi_children_tell(ctx, cell, TRPI_SYS_SUSPEND, nobody);
 }
 
-/* Must this wait until the restart is through, or the own failure is dealt with? (Akka:
- * StashWhenFailed, StashWhenWaitingForChildren.) */
+/* Must this wait for the end of the restart, or of the actor's own failure? (Akka: StashWhenFailed,
+ * StashWhenWaitingForChildren.) */
 static bool
 must_park(const trpi_cell *cell, uint16_t kind)
 {
@@ -112,7 +112,7 @@ park(trpi_cell *cell, const trpi_sysmsg *sysmsg)
     return true;
 }
 
-/* What a system message that waited for the end of a restart leaves behind. */
+/* Release the system messages that waited for the end of a restart. */
 void
 trpi_parked_drop(trpi_extra *extra)
 {
@@ -147,11 +147,11 @@ trpi_life_unpark(trp_ctx *ctx, trpi_cell *cell)
 
         next = parked->next;
         trpi_free(parked);
-        trpi_life_system(ctx, cell, &again); /* parks it again if it must */
+        trpi_life_system(ctx, cell, &again); /* may park it again */
     }
 }
 
-/* Orders that concern the life of the cell. false: another kind. */
+/* Handle a system message about the life of the cell. false: it is of another kind. */
 static bool
 system_life(trp_ctx *ctx, trpi_cell *cell, const trpi_sysmsg *sysmsg)
 {
@@ -186,8 +186,8 @@ system_life(trp_ctx *ctx, trpi_cell *cell, const trpi_sysmsg *sysmsg)
     }
 }
 
-/* An order by another node that is not the supervisor's, or one suspension too many: peers are
- * not believed to count. */
+/* Is it an order of another node that is not the supervisor's, or one suspension too many? A peer
+ * is not trusted to count. */
 static bool
 is_improper(const trpi_cell *cell, const trpi_sysmsg *sysmsg)
 {
@@ -254,10 +254,11 @@ trpi_life_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
         break;
     case TRPI_SYS_REFUSED:
     case TRPI_SYS_FAR_FAILED:
-        trpi_failure_unref(sysmsg->pointer); /* a stranger's: this is no deputy */
+        /* not from its own actor: this cell is no child proxy */
+        trpi_failure_unref(sysmsg->pointer);
         break;
     default:
-        break; /* a promise's order for a slot that is an actor's now: stale in all but number */
+        break; /* meant for a promise that had this slot before: stale */
     }
 }
 
@@ -327,7 +328,7 @@ trpi_life_system_drop(trp_system *system, trpi_sysmsg *sysmsg)
     }
 }
 
-/* ---- messages that are looked at first ------------------------------------------------------- */
+/* ---- messages that the runtime handles ------------------------------------------------------- */
 
 static void
 identify(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg)
@@ -351,7 +352,8 @@ trpi_life_auto(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
     trp_err err;
 
     if ((msg->priv_from_node_flags & TRPI_MSG_ADMITTED) != 0) {
-        msg->priv_from_node_flags &= ~TRPI_MSG_ADMITTED; /* a forward is not admitted elsewhere */
+        /* the place in this mailbox does not count for a forward */
+        msg->priv_from_node_flags &= ~TRPI_MSG_ADMITTED;
         trpi_run_receive(ctx, cell, msg);
         return;
     }
@@ -396,7 +398,7 @@ trpi_life_auto(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
         cell->processed--; /* actor-pending-P3 */
         break;
     case TRPI_TYPE_MARK:
-        cell->processed--; /* no message of anybody's */
+        cell->processed--; /* a mark is no user message */
         trpi_mark_reached(msg);
         break;
     default:

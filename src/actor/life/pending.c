@@ -1,14 +1,14 @@
-/* pending.c - look into mailboxes, and take messages back.
+/* pending.c - list the messages of a mailbox, and take messages back.
  *
- * Why.     Mailboxes are queues with one consumer: nobody else may walk them, and not even he can
- *          unlink the last message, at which tellers append.
- * Shape.   others --errand (a directive)--> the actor's runner: walk front, box, queue.
+ * Why.     A mailbox is a queue with one consumer: no other thread may walk it, and not even the
+ *          consumer can unlink the last message, at which senders append.
+ * Shape.   caller --errand (a system message)--> the actor's runner: walk front, box, queue.
  *          A removed message keeps its place and becomes one of type WITHDRAWN, which the run loop
  *          hands to trpi_life_auto(), which drops it.
  * Must hold.
  *   actor-pending-P1  Only ordinary messages of this incarnation are shown and removed.
- *   actor-pending-P2  Whoever waits for an errand gives up only while it has not begun: afterwards
- *       fn is not called any more.
+ *   actor-pending-P2  A caller gives up only an errand that has not begun: fn is not called after
+ *       the caller returned.
  *   actor-pending-P3  A removed message is counted neither as processed nor as dead.
  * Tests.   tests/unit/actor/pending_test.c
  * Sources. UJ-07, -08, -09
@@ -92,7 +92,7 @@ trp_pending_visit(trp_ctx *ctx, trp_pending_fn fn, void *arg)
 {
     walk w = { ctx->cell, fn, arg, 0, false };
 
-    trpi_chains_flush(ctx); /* what it told itself */
+    trpi_chains_flush(ctx); /* messages that it sent to itself */
     return walk_all(&w);
 }
 
@@ -102,13 +102,14 @@ enum state { WAITING, RUNNING, DONE, GONE, GIVEN_UP };
 
 typedef struct errand {
     trpi_cond cond; /* guards refs, state */
-    uint32_t refs;  /* who waits, and the message */
+    uint32_t refs;  /* the waiting caller, and the message */
     enum state state;
     trp_pending_fn fn;
     void *arg;
     uint32_t visited; /* written while RUNNING */
-    trp_ref of;       /* trp_withdraw(): who wants it back; none: fn decides */
-    uint16_t type;    /* trp_withdraw(): 0: all */
+    /* trp_withdraw(): the sender that takes its messages back; none: fn decides */
+    trp_ref of;
+    uint16_t type; /* trp_withdraw(): 0: all */
 } errand;
 
 static errand *
@@ -255,7 +256,7 @@ trp_withdraw(trp_ctx *ctx, trp_ref ref, const trp_type *type)
     e->arg = e;
     e->of = ctx->self;
     e->type = type == NULL ? 0 : (uint16_t)type->number;
-    trpi_chains_flush(ctx); /* what this turn told is to be found */
+    trpi_chains_flush(ctx); /* messages of this turn are to be found, too */
     trpi_sys_to(ctx, ref, TRPI_SYS_ERRAND, 0, nobody, 0, e);
     return TRP_OK;
 }

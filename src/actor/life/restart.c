@@ -3,10 +3,10 @@
  * Why.     A restart must be invisible from outside: same ref, same mailbox, same watchers. Only
  *          the state is new, and children that pre_restart did not stop are restarted in turn.
  * Steps.   LIFE-4, in its numbers: (1) trpi_life_fail or the supervisor's SUSPEND; (2) pre_restart
- *          on the old instance; (3) life RESTARTING until the children told to stop have ended,
- *          other orders are parked; (4) fresh state; (5) post_restart; (6) RESTART to the
- *          survivors; (7) resume: before (4) already, as far as the count goes, so that a failure
- *          in (5) is one like any other.
+ *          on the old instance; (3) state RESTARTING until the stopped children have ended, other
+ *          system messages are parked; (4) fresh state; (5) post_restart; (6) RESTART to the
+ *          surviving children; (7) resume: the suspension is taken back before (4), so that a
+ *          failure in (5) is like any other.
  * Must hold.
  *   restart-R1  Each RESTART or RESUME takes back exactly one suspension, in whatever state it
  *       arrives.
@@ -24,7 +24,7 @@
 
 static const trp_ref nobody = TRP_REF_NONE;
 
-/* restart-R1. The own failure is dealt with, if the order answers it. */
+/* Take back one suspension (restart-R1), and the actor's own failure if the order answers that. */
 static void
 take_back(trpi_cell *cell, bool answers_failure)
 {
@@ -66,7 +66,7 @@ trpi_life_restart(trp_ctx *ctx, trpi_cell *cell, trpi_failure *why)
         return;
     }
     extra = trpi_extra_get(cell);
-    if (extra == NULL) { /* no memory to remember the cause: the actor cannot be rebuilt */
+    if (extra == NULL) { /* out of memory for the cause: the actor cannot be restarted */
         trpi_failure_unref(why);
         trpi_life_stop(ctx, cell);
         return;
@@ -74,7 +74,8 @@ trpi_life_restart(trp_ctx *ctx, trpi_cell *cell, trpi_failure *why)
     if ((cell->marks & TRPI_MARK_STARTED) != 0) {
         run_pre_restart(ctx, cell, &why->what);
     } else {
-        trpi_children_stop(ctx, cell); /* pre_start failed half-way: what it made has no owner */
+        /* pre_start failed half-way: stop the children that it made */
+        trpi_children_stop(ctx, cell);
     }
     trpi_life_instance_end(ctx, cell);
     trpi_failure_unref(extra->why);
@@ -83,7 +84,7 @@ trpi_life_restart(trp_ctx *ctx, trpi_cell *cell, trpi_failure *why)
     trpi_life_check(ctx, cell);
 }
 
-/* Mark the children that live now: what post_restart makes is none of them. */
+/* Mark the children that live now, before post_restart makes others. */
 static bool
 mark_survivors(trp_ctx *ctx, const trpi_cell *cell)
 {
@@ -159,7 +160,7 @@ trpi_life_resume(trp_ctx *ctx, trpi_cell *cell, bool answers_failure)
     if (answers_failure && (cell->marks & TRPI_MARK_STARTED) == 0 &&
         cell->life == TRPI_LIFE_RUNNING) {
         trp_failure
-            /* there is no instance to go on with: make one (Akka: "changing Resume into Create") */
+            /* there is no instance to resume: make one (Akka: "changing Resume into Create") */
             what;
 
         trpi_failure_fill(&what, trpi_cell_ref(cell), TRP_EINIT, "resumed before it had started");

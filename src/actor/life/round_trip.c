@@ -1,15 +1,15 @@
-/* round_trip.c - serialize-messages: what is told inside a system goes through its serializer and
- * back, so that tests find out what would not survive a network.
+/* round_trip.c - serialize-messages: messages inside a system go through their serializer and back,
+ * so that tests find those that would not survive a network.
  *
- * Why.     A type that works between two actors of one process and not between two nodes is found
- *          too late: padding that meant something, text that does not end, a type bound to nothing.
+ * Why.     A type that works inside a process but not between nodes is found too late: data in
+ *          padding, text without its end, a type without a serializer.
  * Shape.   Off, it costs nothing: ctx->fast_path_node, which trp_tell() compares with the target's
- *          node anyway, is TRPI_NODE_SELF; on, it is 0 and no tell takes the fast path, as none
- *          does while an interaction is carried.
- *          The serializers are the upper room's, which registers one function for the process.
+ *          node anyway, is TRPI_NODE_SELF. On, it is 0 and every tell takes the slow path, as it
+ *          does while an interaction is carried. The upper room that has the serializers registers
+ *          one function for the process.
  * Must hold.
  *   round-trip-R1  Registered before main() and never changed: no lock.
- *   round-trip-R2  Types that never leave a node are left alone: the runtime's own among them.
+ *   round-trip-R2  Types that never leave a node, such as the runtime's own, are left alone.
  * Tests.   tests/unit/remote/serialize_test.c
  * Sources. SYS-34, SERIAL-09.
  */

@@ -1,23 +1,23 @@
-/* routed.c - actors whose tellers are asked first where to: birth with children, and the look on
- * the teller's side.
+/* routed.c - routed actors: spawning them with their first children, and routing on the sender's
+ * thread.
  *
  * Why.     A router that handled each message in its own turn would be slower than its routees. So
- *          the upper room's function runs on the teller's thread; the actor behind it only keeps
- *          order in the family.
+ *          the upper room's function runs on the sender's thread; the actor behind it only manages
+ *          the routees.
  * Shape.   cell.kind = ROUTER, cell.ops -> routed.kind (first member of what belongs to one
- *          incarnation). Tellers come here from tell.c when they see the kind.
+ *          incarnation). A tell to a cell of this kind calls trpi_routed_take().
  * Must hold.
- *   routed-F1  A teller uses ops only when the generation that it means stands before and behind
- *       the load of ops: ops are set before the generation is published, and cleared after it has
+ *   routed-F1  A sender uses ops only if the generation is the one it wants before and after the
+ *       load of ops: ops are set before the generation is published, and cleared after it has
  *       ended.
- *   routed-F2  A routed is retired when its actor ends: tellers under way may still read it.
- *   routed-F3  The first children are published after their parent and before it runs: who stops it
- *       stops them, and what they report finds it. None runs before all are: one that tells its
- *       router when it starts reaches the others.
+ *   routed-F2  A routed is retired when its actor ends: senders may still read it.
+ *   routed-F3  The first children are published after their parent and before it runs: a stop of
+ *       the parent stops them, and their reports reach it. None runs before all are published: a
+ *       message of one to its router reaches the others.
  *   routed-F4  A routed has the plain mailbox, whatever the default, its dispatcher or a section
- *       says: what it is told goes past its mailbox, and cell->ops can lead to one thing only.
- * Limits.  TRPI_ROUTE_DEPTH_MAX routers that lead to each other; behind them a message is a dead
- *          letter, so that a circle of routers cannot eat the stack.
+ *       says: its messages go past its mailbox, and cell->ops has room for one pointer.
+ * Limits.  A message that has passed TRPI_ROUTE_DEPTH_MAX routers is a dead letter, so that a
+ *          circle of routers cannot overflow the stack.
  * Tests.   tests/unit/pattern/router_test.c
  */
 #include "actor/kernel/schedule.h"
@@ -41,7 +41,7 @@ typedef struct routed {
 
 struct trpi_embryo {
     trp_ctx *ctx;
-    trpi_cell *cell; /* its token is ours */
+    trpi_cell *cell; /* its token is held here */
 };
 
 static bool
@@ -57,9 +57,9 @@ routed_of(const trpi_kind_ops *ops)
     return (routed *)(uintptr_t)ops;
 }
 
-/* ---- the teller's side ----------------------------------------------------------------------- */
+/* ---- the sender's side ----------------------------------------------------------------------- */
 
-/* routed-F1. NULL: that incarnation has ended, or is no router. */
+/* Read ops by routed-F1. NULL: that incarnation has ended, or is no router. */
 static routed *
 routed_get(const trpi_cell *cell, uint32_t generation)
 {
@@ -95,7 +95,8 @@ trpi_routed_take(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg)
     }
     ctx->route_depth = (uint8_t)(depth + 1);
     taken = r->ops->route(r->arg, ctx, to, msg);
-    ctx->route_depth = depth; /* not one less: a routee of the calling thread may have failed */
+    /* not decremented: a routee that ran on this thread may have failed, and jumped */
+    ctx->route_depth = depth;
     return taken;
 }
 
@@ -174,7 +175,7 @@ trpi_embryo_spawn(trpi_embryo *embryo, const trp_behaviour *behaviour,
     return err;
 }
 
-/* routed-F3 */
+/* Publish the actor and its first children (routed-F3). */
 static void
 publish(trp_ctx *ctx, trpi_cell *cell)
 {
@@ -208,7 +209,7 @@ undo(trp_ctx *ctx, trpi_cell *cell)
     trpi_slot_abandon(ctx, cell);
 }
 
-/* Everything but the link to the parent. */
+/* Make the actor and its first children; it is not linked to its parent. */
 static trp_err
 conceive(trp_ctx *ctx, trpi_cell *parent, const trp_behaviour *behaviour,
          const trp_spawn_options *options, routed *r, trpi_cell **ret_cell)
@@ -237,7 +238,7 @@ conceive(trp_ctx *ctx, trpi_cell *parent, const trp_behaviour *behaviour,
     return TRP_OK;
 }
 
-/* Make it known: to the guardian, or to the running parent. */
+/* Link it to the guardian, or to the running parent, and publish it. */
 static trp_err
 give_birth(trp_ctx *ctx, trpi_guardian *guardian, trpi_cell *parent, trpi_cell *cell)
 {
@@ -248,7 +249,7 @@ give_birth(trp_ctx *ctx, trpi_guardian *guardian, trpi_cell *parent, trpi_cell *
         publish(ctx, cell);
         return TRP_OK;
     }
-    trpi_nested_hold(ctx); /* routees may be such that start on this thread */
+    trpi_nested_hold(ctx); /* for routees of the calling-thread dispatcher */
     pthread_mutex_lock(&guardian->lock);
     closed = guardian->closed;
     if (!closed) {

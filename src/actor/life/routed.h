@@ -1,4 +1,4 @@
-/* routed.h - private to the actor room: actors whose tellers are asked first (see actor.h). */
+/* routed.h - private to the actor room: routed actors (see life/open.h). */
 #ifndef TRPI_ACTOR_LIFE_ROUTED_H
 #define TRPI_ACTOR_LIFE_ROUTED_H
 
@@ -6,11 +6,12 @@
 
 #include "actor/kernel/cell.h"
 
-/* Let the router that `to` names have msg. true: taken. false: msg is for the actor itself, or the
- * incarnation is gone: deliver it to the mailbox. Any thread, inside a run or a bracket. */
+/* Offer msg to the router that `to` names. true: it took msg. false: msg is for the actor itself,
+ * or the incarnation has ended: deliver it to the mailbox. Thread: any, inside a run, or
+ * entered. */
 bool trpi_routed_take(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg);
-/* ops were taken off a cell that has ended; those of other kinds are left alone. The cell's
- * thread. */
+/* Retire the ops of a cell that has ended; ops of other kinds are left alone. Thread: the
+ * cell's. */
 void trpi_routed_ended(trp_ctx *ctx, const trpi_kind_ops *ops);
 
 #endif

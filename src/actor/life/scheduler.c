@@ -1,11 +1,11 @@
-/* scheduler.c - messages and functions that come later, for anybody.
+/* scheduler.c - schedule messages and functions for later.
  *
- * Shape.   Each is a timer of the wheel (sched/timer.c) that owns one of ours: a prepared message,
- *          or a function, which an actor of its own runs on its dispatcher.
+ * Shape.   Each schedule is a timer of the wheel (sched/timer.c) that owns a `scheduled`: a
+ *          prepared message, or a function, which an actor of its own runs on its dispatcher.
  * Must hold.
- *   scheduler-D1  A scheduled function runs, be it at the end of the system and early, or its
- *       cancel said so, or stop_ms was over (SCH-05).
- *   scheduler-D2  Who was told that it is scheduled before the close finds it handled by the close.
+ *   scheduler-D1  A scheduled function runs, if need be early, at the end of the system, unless it
+ *       was cancelled or stop_ms was over (SCH-05).
+ *   scheduler-D2  A schedule that was reported as made before the close is handled by the close.
  * Tests.   tests/unit/actor/scheduler_test.c
  * Sources. SCH-01..10, TRP-12, -15; DISP-14.
  */
@@ -35,7 +35,7 @@ typedef struct scheduled {
 
 /* ---- functions ------------------------------------------------------------------------------- */
 
-/* The actor that runs one function lives as long as that. */
+/* The actor of one function ends after the function. */
 static trp_err
 call_start(trp_ctx *ctx, void *state, const trp_msg *args)
 {
@@ -76,7 +76,8 @@ function_due(scheduled *s)
     err = trpi_spawn_outside(s->system, &s->system->life->system, "default", &call_behaviour,
                              &options, &ref);
     if (err == TRP_ECLOSED || err == TRP_ENOMEM || err == TRP_ELIMIT) {
-        s->what.fn(s->what.arg); /* scheduler-D1: rather on the timer's thread than not at all */
+        /* scheduler-D1: no actor could be made, so on the timer's thread */
+        s->what.fn(s->what.arg);
     } else if (err != TRP_OK) {
         trpi_log(s->system, TRP_LOG_ERROR, "scheduler",
                  "a scheduled function cannot run on dispatcher %s: %s", options.dispatcher,
@@ -86,7 +87,7 @@ function_due(scheduled *s)
 
 /* ---- on the timer's thread ------------------------------------------------------------------- */
 
-/* true: come again. */
+/* A repeated schedule is due. true: call again. */
 static bool
 again(void *arg, uint64_t a, uint64_t b)
 {
@@ -102,11 +103,12 @@ again(void *arg, uint64_t a, uint64_t b)
         return true;
     }
     ctx = trpi_enter(s->system);
-    if (trp_msg_dup(s->msg, &copy) == TRP_OK) { /* else this one is left out */
+    if (trp_msg_dup(s->msg, &copy) == TRP_OK) { /* out of memory: this one is skipped */
         trpi_send(ctx, s->to, copy);
     }
     if (s->to.node == TRPI_NODE_SELF) {
-        lives = trpi_cell_peek(ctx, s->to) != NULL; /* after the tell, as in Akka (SCH-06) */
+        /* after the message was sent, as in Akka (SCH-06) */
+        lives = trpi_cell_peek(ctx, s->to) != NULL;
     }
     trpi_leave(ctx);
     return lives;
@@ -145,7 +147,7 @@ scheduled_free(void *arg, uint64_t a, uint64_t b)
 
 /* ---- scheduling ------------------------------------------------------------------------------ */
 
-/* Takes s, always; NULL is out of memory. */
+/* Start the timer. Always takes s; NULL: out of memory. */
 static trp_err
 start(scheduled *s, trp_system *system, uint64_t delay_ms, uint64_t interval_ms,
       trp_schedule *ret_schedule)
@@ -168,7 +170,8 @@ start(scheduled *s, trp_system *system, uint64_t delay_ms, uint64_t interval_ms,
         scheduled_free(s, 0, 0);
         return err;
     }
-    /* scheduler-D2: closed meanwhile; if the cancel fails, the close or the timer has handled it */
+    /* scheduler-D2: the scheduler was closed meanwhile; if the cancel fails, the close or the timer
+     * has handled it */
     if (atomic_load_explicit(&system->life->scheduler_closed, memory_order_acquire) &&
         trpi_timer_cancel(system->sched, handle.priv_id)) {
         return TRP_ECLOSED;
@@ -296,7 +299,7 @@ close_one(void *user, void *arg)
     scheduled *s = arg;
 
     if (s->msg == NULL && trpi_world_mono_ns(closing->system->world) < closing->deadline_ns) {
-        s->what.fn(s->what.arg); /* scheduler-D1; who would have been told a message has ended */
+        s->what.fn(s->what.arg); /* scheduler-D1; the receiver of a scheduled message has ended */
     }
 }
 

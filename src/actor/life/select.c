@@ -1,14 +1,15 @@
-/* select.c - from a path with or without wildcards to actors, at the moment of delivery.
+/* select.c - selections: resolve a path, with or without wildcards, when a message is delivered.
  *
- * Why.     Names can be followed by any thread, through the registry. Wildcards need child lists,
- *          which only their owners may read: there the selection travels on as a system message.
- * Shape.   text -> elements; walk names and ".." at once; at a wildcard go to that actor, match its
- *          children, go on from each.
+ * Why.     Any thread can resolve names, through the registry. Wildcards need child lists, which
+ *          only the parent's runner may read: there the selection continues as a system
+ *          message.
+ * Shape.   text -> elements; resolve names and ".." at once; at a wildcard go to that actor, match
+ *          its children, continue from each.
  * Must hold.
- *   select-S1  A selection that waits somewhere holds one count of its record; the last one frees
- *       it.
- *   select-S2  A name that nobody has is answered at once if the message is Identify and no
- *       wildcard stands in the selection (SYS-25); else a miss is a dead letter.
+ *   select-S1  Each system message of a selection holds one count of its record; the last one
+ *       frees it.
+ *   select-S2  An Identify to a name that does not exist is answered at once if the selection has
+ *       no wildcard (SYS-25); else a miss is a dead letter.
  * Limits.  Those of a path. A wildcard visits children; its cost is theirs.
  * Tests.   tests/unit/actor/path_test.c
  * Sources. SYS-24..27.
@@ -53,7 +54,7 @@ miss(trp_ctx *ctx, const trpi_selecting *s)
         trp_actor_identity answer = { 0, TRP_REF_NONE };
 
         if (s->path.has_pattern || trp_ref_is_none(s->sender)) {
-            return; /* a wildcard promises no answer */
+            return; /* a wildcard may select no actor, without an answer */
         }
         if (trp_msg_bytes(msg) == sizeof question) {
             memcpy(&question, trp_msg_payload(msg), sizeof question);
@@ -98,7 +99,7 @@ up(trp_ctx *ctx, trp_ref ref)
 
 static void walk(trp_ctx *ctx, trpi_selecting *s, uint32_t at, trp_ref here);
 
-/* Match the children of the running cell. Recursion is bounded: walk() comes back here for the
+/* Match the children of the running cell. Recursion is bounded: selection_walk() calls this for the
  * running cell only, and a child is another one. */
 static void
 match_children(trp_ctx *ctx, trpi_selecting *s, uint32_t at, const trpi_cell *cell)
@@ -121,7 +122,7 @@ match_children(trp_ctx *ctx, trpi_selecting *s, uint32_t at, const trpi_cell *ce
     }
 }
 
-/* Go on at `here`, in its own turn. */
+/* Continue at `here`, in its own turn. */
 static void
 ask_there(trp_ctx *ctx, trpi_selecting *s, uint32_t at, trp_ref here)
 {
@@ -131,8 +132,8 @@ ask_there(trp_ctx *ctx, trpi_selecting *s, uint32_t at, trp_ref here)
     trpi_sys_to(ctx, here, TRPI_SYS_SELECT, 0, nobody, at, s);
 }
 
-/* Below /remote a name is a whole path (deployed.c): the longest that somebody has. *at is moved to
- * its last element. */
+/* Find the child of /remote whose name, which is a whole path (deployed.c), matches the most
+ * elements. *at is moved to the last of them. */
 static trp_ref
 child_of_remote(trp_ctx *ctx, const trpi_selecting *s, uint32_t *at, trp_ref here)
 {
@@ -161,7 +162,8 @@ is_deputy(trp_ctx *ctx, trp_ref ref)
            atomic_load_explicit(&cell->kind, memory_order_relaxed) == TRPI_KIND_DEPUTY;
 }
 
-/* Follow names from `here`; at the end deliver, at a wildcard go where the children are known. */
+/* Resolve names from `here`; at the end deliver, at a wildcard continue in the turn of that
+ * actor. */
 static void
 walk(trp_ctx *ctx, trpi_selecting *s, uint32_t at, trp_ref here)
 {
@@ -249,7 +251,7 @@ trpi_select_beyond(trp_ctx *ctx, const trpi_address *address, const char *base, 
     selecting_unref(s);
 }
 
-/* "/alias/NAME", and what stands below it. */
+/* Is it "/alias/NAME", or a path below it? */
 static bool
 is_alias(const char *text, const trpi_selection_path *path)
 {
@@ -271,7 +273,7 @@ walk_alias(trp_ctx *ctx, trpi_selecting *s)
 {
     trp_ref ref = alias_ref(ctx, s->text, &s->path);
 
-    /* what is below an actor of another node is known there only */
+    /* only the other node knows the children of its actor */
     if (trp_ref_is_none(ref) || (ref.node != TRPI_NODE_SELF && s->path.count > 2)) {
         miss(ctx, s);
     } else {
@@ -331,7 +333,7 @@ trpi_select(trp_ctx *ctx, trp_ref anchor, const char *text, trp_ref sender, cons
     return select_remote(ctx, &address, rest[0] == 0 ? "/" : rest, sender, msg);
 }
 
-/* ---- verbs ----------------------------------------------------------------------------------- */
+/* ---- public ---------------------------------------------------------------------------------- */
 
 static trp_err
 select_tell(trp_ctx *ctx, trp_ref anchor, const char *selection, trp_ref sender,

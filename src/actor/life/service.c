@@ -1,9 +1,8 @@
-/* service.c - cells for upper rooms that need an address, but no actor (see actor.h).
+/* service.c - services: cells for upper rooms that need a ref, but no actor (see life/open.h).
  *
- * Why.     Some answers pass through somebody who waits for them on behalf of another (a router
- *          that asked all its routees and wants the first answer). That needs a ref, a mailbox and
- *          an alarm; not a parent, a name or a life cycle. So a service costs one cell and is made
- *          on any thread.
+ * Why.     Some code waits for answers on behalf of an actor (a router that asked all its routees
+ *          and wants the first answer). That needs a ref, a mailbox and an alarm; not a parent, a
+ *          name or a life cycle. So a service costs one cell and is made on any thread.
  * Must hold.
  *   service-V1  An op is called while the service lives, by one thread at a time; release once,
  *       last.
@@ -60,7 +59,7 @@ end(trp_ctx *ctx, trpi_cell *cell)
     trpi_run_ended(ctx, cell);
 }
 
-/* No answer will come from whom it asked. */
+/* No answer will come from the actor that was asked. */
 static void
 dead(trp_ctx *ctx, trpi_cell *cell, trp_ref asked, trp_err err)
 {

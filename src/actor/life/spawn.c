@@ -28,7 +28,8 @@ options_are_valid(const trp_spawn_options *options)
     return trpi_payload_fits(options->args_type, bytes) && (options->args != NULL || bytes == 0);
 }
 
-/* Does every protocol have its numbers? Then there is nothing to do, and no lock to take. */
+/* Do the types of every protocol have numbers? Then nothing is to be registered, and no lock
+ * taken. */
 static bool
 are_registered(const trp_protocol *const *accepts)
 {
@@ -60,7 +61,8 @@ trpi_spawn_check(const trp_behaviour *behaviour, const trp_spawn_options *option
         return TRP_EINVAL;
     }
     if (behaviour->accepts != NULL && !are_registered(behaviour->accepts)) {
-        err = trpi_types_accept(behaviour->accepts); /* first: the arguments may be of these */
+        /* first: the arguments may be of one of these types */
+        err = trpi_types_accept(behaviour->accepts);
     }
     if (err != TRP_OK) {
         return err;
@@ -79,8 +81,8 @@ trpi_spawn_check(const trp_behaviour *behaviour, const trp_spawn_options *option
                : TRP_OK;
 }
 
-/* "the type t of its arguments is not registered"; false: there is nothing to say that the error
- * does not. */
+/* Write the reason, such as "the type t of its arguments is not registered"; false: the error says
+ * it all. */
 static bool
 refusal_text(trp_system *system, const trp_behaviour *behaviour, const trp_spawn_options *options,
              trp_err err, char *buffer, size_t bytes)
@@ -139,13 +141,14 @@ trpi_spawn_dispatcher(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *op
     trpi_dispatcher *dispatcher;
     trp_err err = TRP_OK;
 
-    if (trpi_cell_is_deputy(cell)) { /* what is said of them is said of its actor */
+    if (trpi_cell_is_deputy(cell)) { /* the options are for its actor */
         return TRP_OK;
     }
     if (name != NULL) {
         dispatcher = trpi_dispatcher_find(ctx->system, name);
         err = dispatcher != NULL ? trpi_dispatcher_join(ctx, cell, dispatcher)
-                                 : TRP_ENOENT; /* nothing falls back to another one (MSC-05) */
+                                 /* there is no fallback to another dispatcher (MSC-05) */
+                                 : TRP_ENOENT;
     }
     if (err == TRP_OK && cell->behaviour != NULL) {
         err = trpi_mailbox_choose(ctx, cell, options);
@@ -156,7 +159,7 @@ trpi_spawn_dispatcher(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *op
     return err;
 }
 
-/* What was taken for a cell that will not live. */
+/* Give back the resources of a cell that will not be published. */
 void
 trpi_spawn_dispatcher_undo(trp_ctx *ctx, trpi_cell *cell)
 {
@@ -192,7 +195,7 @@ spawn(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_options *opt
     *ret_ref = trpi_slot_ref(cell);
     trpi_slot_publish(ctx, cell, trpi_mailbox_cell_kind(cell));
     if (--ctx->send_budget_left <= 0) {
-        ctx->turn_left = 0; /* run-R6: who is born is told something */
+        ctx->turn_left = 0; /* run-R6: a new actor is usually sent a message */
     }
     return TRP_OK;
 }

@@ -1,10 +1,11 @@
-/* stash.c - behaviours on a stack, messages put aside.
+/* stash.c - the stack of behaviours, and the stash.
  *
  * Shape.   stash -> (unstash_all) -> front -> receive. The front queue is served before the
  *          mailbox; the run loop asks for it while TRPI_MARK_FRONT is set.
  * Must hold.
  *   stash-B1  A message is in the stash at most once. (stash)
- *   stash-B2  unstash_all puts the stash before what is in front already, in order (BEH-7).
+ *   stash-B2  unstash_all puts the stash before the messages that are in front already, in order
+ *       (BEH-7).
  *   stash-B3  A restart drops the stack (LIFE-6) and unstashes (BEH-10).
  * Limits.  stash_msgs_max of the spawn options, else actor.default-mailbox.stash-capacity of the
  *          configuration, else none (BEH-9).
@@ -18,8 +19,8 @@
 
 /* ---- behaviours ------------------------------------------------------------------------------ */
 
-/* LOG-13: debug.fsm. The states of a machine are behaviours, its transitions go from one to
- * another. */
+/* LOG-13: debug.fsm. The states of a state machine are behaviours; a transition changes the
+ * behaviour. */
 static void
 trace(trp_ctx *ctx, const char *what)
 {

@@ -1,7 +1,7 @@
 /* supervise.c - what a supervisor does about a failed child.
  *
- * Why.     Let it crash: the child reports, its parent decides, in its own time and with its own
- *          state.
+ * Why.     Let it crash: the child reports its failure, its parent decides in its own turn, with
+ *          its own state.
  * Shape.   FAILED (system message) -> decider -> resume | restart, if the budget allows | stop |
  *          escalate. The budget is kept with the parent, one record for each child that was ever
  *          restarted.
@@ -94,7 +94,7 @@ log_failure(trp_ctx *ctx, decision *d)
         return; /* SUP-11: an escalated failure is logged where it is decided */
     }
     if (strategy->log != NULL && trpi_run_guarded(ctx, call_log, d) == TRP_OK) {
-        return; /* one that fails is replaced by ours: the failure must not go unseen */
+        return; /* a log function that fails is replaced by the default: the failure must be seen */
     }
     if (!trpi_log_wanted(ctx->system, level)) {
         return;
@@ -123,7 +123,7 @@ may_restart(trp_ctx *ctx, trpi_cell *cell, trp_ref child, const trp_strategy *st
     uint32_t max = strategy->retries_max == TRP_OFF ? 0 : strategy->retries_max;
 
     if (strategy->retries_max == 0 || max == TRP_FOREVER) {
-        return true; /* a limit that is left out does not apply (SUP-7) */
+        return true; /* without limits every restart is allowed (SUP-7) */
     }
     extra = trpi_extra_get(cell);
     pair = extra == NULL ? NULL : trpi_ref_map_find(&extra->restarts, child);
@@ -132,7 +132,7 @@ may_restart(trp_ctx *ctx, trpi_cell *cell, trp_ref child, const trp_strategy *st
         record = extra == NULL ? NULL : trpi_alloc(sizeof *record);
         if (record == NULL || trpi_ref_map_put(&extra->restarts, child, record) != TRP_OK) {
             trpi_free(record);
-            return false; /* without a count the budget cannot be kept */
+            return false; /* out of memory: restarts cannot be counted */
         }
         record->window_start_ms = now_ms;
     }
@@ -190,7 +190,7 @@ counts(const trpi_cell *child)
     return trpi_child_lives(child) && !trpi_child_is_dying(child);
 }
 
-/* All children share the fate of the one that failed (SUP-6). */
+/* One-for-all: apply the directive to all children (SUP-6). */
 static void
 restart_all(trp_ctx *ctx, trpi_cell *cell, const trpi_cell *failed, const trp_strategy *strategy,
             trpi_failure *why)
@@ -224,7 +224,7 @@ obey(trp_ctx *ctx, trpi_cell *cell, trpi_cell *child, const trp_strategy *strate
 {
     switch (directive) {
     case TRP_ACTIVATE:
-    case TRP_DEACTIVATE: /* before it goes on: system messages keep their order */
+    case TRP_DEACTIVATE: /* before it resumes: system messages keep their order */
         trpi_gate_send(ctx, trpi_cell_ref(child), directive == TRP_ACTIVATE);
         /* fall through */
     case TRP_RESUME:
@@ -255,7 +255,7 @@ trpi_supervise_failed(trp_ctx *ctx, trpi_cell *cell, trp_ref child_ref, trpi_fai
 {
     const trp_strategy *strategy = cell->behaviour->strategy;
     trpi_cell *child = trpi_child_find(ctx, cell, child_ref);
-    trp_failure what = why->what; /* the shared one may be the static one without a name */
+    trp_failure what = why->what; /* a copy: the shared one may be the static one without a name */
     decision d = { strategy == NULL ? &strategy_default : strategy, &what, cell->state,
                    TRP_ESCALATE };
     trp_err err;

@@ -4,7 +4,7 @@
 
 #include "actor/kernel/run.h"
 
-/* Kinds of system messages. `from` and what number, flag and pointer carry. */
+/* Kinds of system messages, and the meaning of from, number, flag and pointer. */
 enum trpi_sys {
     TRPI_SYS_STOP = 1,
     TRPI_SYS_SUSPEND = 2,
@@ -21,14 +21,15 @@ enum trpi_sys {
     TRPI_SYS_PROMISE_DEAD = 13, /* from: the ref that was asked and is dead */
     TRPI_SYS_SELECT = 14,       /* pointer: trpi_selecting, counted; number: next element */
     TRPI_SYS_INSPECT = 15,      /* pointer: trpi_inspection, counted; number: place of the entry */
-    TRPI_SYS_UNWATCH_NODE = 16, /* number: a node that is gone */
+    TRPI_SYS_UNWATCH_NODE = 16, /* number: a node that is lost */
     TRPI_SYS_ACTIVE = 17,       /* flag 1: activate, 0: deactivate */
     TRPI_SYS_ERRAND = 18,       /* pointer: pending.c's, counted */
-    TRPI_SYS_DEPLOY = 19,       /* /remote only; from: the deputy; pointer: deployed.c's, owned */
-    TRPI_SYS_DEPLOYED = 20,     /* deputies only, as the next two; from: the actor */
-    TRPI_SYS_REFUSED = 21,      /* pointer: trpi_failure, owned */
-    TRPI_SYS_FAR_FAILED = 22,   /* from: the actor; pointer: trpi_failure, owned */
-    TRPI_SYS_ALARM = 24         /* services and deputies only */
+    /* /remote only; from: the child proxy; pointer: deployed.c's, owned */
+    TRPI_SYS_DEPLOY = 19,
+    TRPI_SYS_DEPLOYED = 20,   /* child proxies only, as the next two; from: the actor */
+    TRPI_SYS_REFUSED = 21,    /* pointer: trpi_failure, owned */
+    TRPI_SYS_FAR_FAILED = 22, /* from: the actor; pointer: trpi_failure, owned */
+    TRPI_SYS_ALARM = 24       /* services and child proxies only */
 };
 
 static inline void

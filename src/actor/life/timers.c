@@ -1,11 +1,11 @@
 /* timers.c - named timers and the receive timeout of an actor.
  *
- * Why.     A timer that was cancelled must not be seen, not even when its message is queued
- *          already.
- * Shape.   The wheel's thread tells the actor a tick {key, number}; the message to be shown waits
- *          with the timer. A tick is shown only if a timer of the actor has that number. A
+ * Why.     The message of a cancelled timer must not be delivered, not even when it is already
+ *          queued.
+ * Shape.   The wheel's thread sends the actor a tick {key, number}; the message itself stays with
+ *          the timer. A tick delivers the message only if a timer of the actor has that number. A
  *          repeating timer is armed again when its tick is handled, against the planned time, so
- *          it neither drifts nor floods: a slow actor has one tick in its queue, and misses those
+ *          it neither drifts nor floods: a slow actor has one tick in its queue, and skips those
  *          that it is too late for. The receive timeout keeps one wheel timer armed and compares
  *          the clock when it fires.
  * Must hold.
@@ -110,7 +110,7 @@ timer_start(trp_ctx *ctx, uint64_t key, uint32_t delay_ms, uint32_t interval_ms,
         timer_free(ctx, timer);
         return err;
     }
-    trp_timer_cancel(ctx, key); /* only now: on an error the old one stays */
+    trp_timer_cancel(ctx, key); /* only now: on an error the previous timer stays */
     timer->next = extra->timers;
     extra->timers = timer;
     if (trpi_log_debugs(ctx->system, TRP_DEBUG_FSM)) {
@@ -177,7 +177,7 @@ timer_find(trpi_extra *extra, uint64_t number)
     return link;
 }
 
-/* When the next tick is due: the first planned time that has not passed. */
+/* Set the due time of the next tick: the first planned time that has not passed. */
 static void
 timer_plan(trpi_named_timer *timer, uint64_t now_ns)
 {
@@ -218,7 +218,7 @@ trpi_timer_tick(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg)
             err = timer_arm(ctx, timer);
         }
         if (err != TRP_OK &&
-            err != TRP_ECLOSED) { /* closed: the system ends, and its timers with it */
+            err != TRP_ECLOSED) { /* TRP_ECLOSED: the system ends, and its timers with it */
             trpi_msg_drop(show);
             return err;
         }
@@ -258,7 +258,7 @@ idle_fired(void *arg, uint64_t a, uint64_t b)
     trpi_leave(ctx);
 }
 
-/* Armed or not: without memory the timeout rests until the next message. */
+/* Arm the timer; out of memory, the timeout is off until the next message. */
 static void
 idle_arm(trp_ctx *ctx, trpi_extra *extra, uint64_t delay_ms)
 {
@@ -320,14 +320,15 @@ trpi_receive_timeout_check(trp_ctx *ctx, trpi_cell *cell, uint64_t number)
 
     if (extra == NULL || extra->receive_timeout_id == 0 ||
         extra->receive_timeout_number != number) {
-        return; /* set anew or switched off since */
+        return; /* set again or switched off meanwhile */
     }
     extra->receive_timeout_id = 0;
     idle_ms = trp_now_ms(ctx) - extra->touched_ms;
     if (idle_ms < extra->receive_timeout_ms) {
         idle_arm(ctx, extra, extra->receive_timeout_ms - idle_ms);
     } else if (cell->suspended > 0 || cell->life != TRPI_LIFE_RUNNING) {
-        idle_arm(ctx, extra, extra->receive_timeout_ms); /* it could not have seen a message */
+        /* a suspended actor could not have handled a message */
+        idle_arm(ctx, extra, extra->receive_timeout_ms);
     } else {
         trpi_tell(ctx, ctx->self, nobody, &trp_receive_timeout_type, NULL, 0);
     }

@@ -1,15 +1,15 @@
-/* tree.c - look at the tree: list it, and find out who does not answer.
+/* tree.c - list the tree of actors, and find those that do not answer.
  *
- * Why.     A child list is its parent's alone, so the tree is asked, actor by actor, by system
- *          messages.
+ * Why.     Only a parent's runner may read its child list, so the tree is asked, actor by actor,
+ *          by system messages.
  * Shape.   An inspection is a growing list of entries. Each actor fills in its own entry, adds one
- *          for each child and passes the question on. The asker waits until no question is open.
+ *          for each child and asks the children. The caller waits until no question is open.
  * Must hold.
  *   tree-N1  open = number of INSPECT messages that are not answered; each holds one count of the
  *       inspection.
  *   tree-N2  The children of an entry stand together, behind it.
- *   tree-N3  Children are asked under the lock, for what they say waits for tree-N2: those that run
- *       on this thread are let run after it.
+ *   tree-N3  Children are asked under the lock, so that their answers wait for tree-N2; children
+ *       that run on this thread run after it.
  * Limits.  Depth as asked; entries as memory allows (TRP_ENOMEM).
  * Tests.   tests/unit/actor/tree_test.c, guardian_test.c
  */
@@ -35,7 +35,7 @@ typedef struct inspected {
     bool active, suspended;
     uint64_t processed;
     const char *behaviour;
-    char *path; /* owned; NULL: not answered yet, or gone */
+    char *path; /* owned; NULL: not answered yet, or ended */
     bool gone;
 } inspected;
 
@@ -80,7 +80,7 @@ inspection_unref_locked(trpi_inspection *in)
     }
 }
 
-/* A new entry for ref, and an open question; false: no memory. */
+/* Add an entry for ref, and an open question; false: out of memory. */
 static bool
 entry_add(trpi_inspection *in, trp_ref ref, uint32_t depth)
 {
@@ -98,7 +98,7 @@ entry_add(trpi_inspection *in, trp_ref ref, uint32_t depth)
     return true;
 }
 
-/* One question less. Unlocks. */
+/* One question is answered. Unlocks. */
 static void
 answered_locked(trpi_inspection *in)
 {
@@ -180,7 +180,7 @@ inspection_is_done(void *arg)
     return in->open == 0;
 }
 
-/* Ask from ref downwards and wait. The caller locks, looks and unrefs. */
+/* Ask from ref downwards and wait. The caller locks, reads and unrefs. */
 static trp_err
 inspect(trp_system *system, trp_ref from, uint32_t depth_max, uint32_t timeout_ms,
         trpi_inspection **ret_inspection)
@@ -209,7 +209,7 @@ inspect(trp_system *system, trp_ref from, uint32_t depth_max, uint32_t timeout_m
     return err;
 }
 
-/* Entries in the order of the tree: an entry, then what is below it, oldest child first. */
+/* Visit the entries in the order of the tree: an entry, then those below it, oldest child first. */
 static void
 visit(const trpi_inspection *in, trp_tree_fn fn, void *arg)
 {
@@ -250,7 +250,7 @@ visit(const trpi_inspection *in, trp_tree_fn fn, void *arg)
     }
 }
 
-/* The live actor of a local, concrete path. */
+/* Find the live actor of a local path without wildcards. */
 static trp_err
 find(trp_system *system, const char *path, trp_ref *ret_ref)
 {
@@ -304,7 +304,7 @@ trp_system_tree(trp_system *system, const char *path, uint32_t depth_max, uint32
         if (in->entries[0].gone) {
             err = TRP_ENOENT;
         } else {
-            visit(in, fn, arg); /* no question is open: nobody writes any more */
+            visit(in, fn, arg); /* no question is open: the entries are final */
         }
     }
     pthread_mutex_lock(&in->cond.lock);

@@ -1,19 +1,19 @@
-/* watch.c - death watch: be told once when an actor has ended.
+/* watch.c - death watch: a watcher is notified once when an actor has ended.
  *
- * Why.     The only thing that can be relied upon about another actor is its end.
- * Shape.   The watcher makes its own Terminated message beforehand and sends it along with the
- *          watch; the watched keeps it and posts it at its end. So an end never fails for want of
- *          memory. The message stands at the end of the watcher's user queue: what the dead actor
- *          told before is seen first. It is shown only while the watcher's record stands; unwatch
- *          removes the record. Watches of actors on other nodes are kept here, by node, because
- *          their node may be lost.
+ * Why.     An end is the one event of another actor that its watchers must not miss.
+ * Shape.   The watcher allocates its Terminated message beforehand and sends it along with the
+ *          watch; the watched actor keeps it and sends it at its end. So an end never fails for
+ *          lack of memory. The message is appended to the watcher's user queue, behind earlier
+ *          messages of the actor that has ended. It is delivered only while the watcher's record
+ *          exists; unwatch removes the record. Watches of actors on other nodes are kept here, by
+ *          node, because their node may be lost.
  * Must hold.
- *   watch-W1  One record, at most one Terminated shown; the record ends with it. (watch, unwatch,
- *       admit)
- *   watch-W2  A prepared message has one owner: the sysmsg, then the watched's map or the table of
- *       remote watches, then the mailbox of the watcher.
- *   watch-W3  What a node watched here is forgotten with the watched actor, or with the node: a
- *       peer that comes and goes leaves nothing behind.
+ *   watch-W1  One record, at most one Terminated delivered; the record ends with it. (watch,
+ *       unwatch, admit)
+ *   watch-W2  A prepared message has one owner: the system message, then the map of the watched
+ *       actor or the table of remote watches, then the mailbox of the watcher.
+ *   watch-W3  A watch by another node is removed with the watched actor, or with the node: a peer
+ *       that comes and goes leaves nothing behind.
  * Cost.    A watch is one 64-byte block and two map entries.
  * Tests.   tests/unit/actor/watch_test.c
  * Sources. WATCH-1..7, docs/architecture.md#asks-and-watches.
@@ -36,8 +36,8 @@ typedef struct node_watches {
     struct node_watches *next;
     uint32_t node;
     trpi_ref_map watched; /* remote ref -> list of remote_watch */
-    /* pair_key() of one of its actors and a local one that it watches, and that lives -> that one's
-     * slot and generation (watch-W3) */
+    /* pair_key() of an actor of the node and the live local actor that it watches -> slot and
+     * generation of the local one (watch-W3) */
     trpi_ref_map watchers;
 } node_watches;
 
@@ -59,7 +59,7 @@ prepare(trp_ctx *ctx, trp_ref watcher, trp_ref ref)
 static trp_terminated *
 terminated_of(trp_msg *msg)
 {
-    return (trp_terminated *)(uintptr_t)trp_msg_payload(msg); /* ours until it is sent */
+    return (trp_terminated *)(uintptr_t)trp_msg_payload(msg); /* owned until it is sent */
 }
 
 static void inbound_forget(struct trpi_remote_watches *watches, trp_ref watcher, trp_ref target);
@@ -77,7 +77,8 @@ trpi_watch_answer(trp_ctx *ctx, trp_ref watcher, trp_msg *prepared, bool existen
         trpi_msg_free(ctx->cache, prepared);
         inbound_forget(ctx->system->life->watches, watcher, ref);
         (void)trpi_remote_signal(ctx->system, TRPI_SIGNAL_TERMINATED, watcher, ref,
-                                 existence_confirmed ? 1 : 0); /* no remoting: nobody to tell */
+                                 /* TRP_ECLOSED: no remoting, so no watcher either */
+                                 existence_confirmed ? 1 : 0);
     }
 }
 
@@ -143,7 +144,7 @@ node_find(struct trpi_remote_watches *watches, uint32_t node)
     return link;
 }
 
-/* The entry of a node, made if need be; NULL: out of memory. */
+/* Find or make the entry of a node; NULL: out of memory. */
 static node_watches *
 node_get(struct trpi_remote_watches *watches, uint32_t node)
 {
@@ -158,7 +159,7 @@ node_get(struct trpi_remote_watches *watches, uint32_t node)
     return *link;
 }
 
-/* Take an entry out that says nothing any more. */
+/* Free the entry of a node if it is empty. */
 static void
 node_put(struct trpi_remote_watches *watches, node_watches *node)
 {
@@ -187,7 +188,7 @@ remote_add_locked(struct trpi_remote_watches *watches, remote_watch *record, trp
     return err;
 }
 
-/* Take the record of watcher out; NULL: there is none. */
+/* Remove and return the record of watcher; NULL: there is none. */
 static remote_watch *
 remote_remove(struct trpi_remote_watches *watches, trp_ref watcher, trp_ref ref)
 {
@@ -219,7 +220,8 @@ remote_remove(struct trpi_remote_watches *watches, trp_ref watcher, trp_ref ref)
     return found;
 }
 
-/* Of one node, so its number need not be in it. Two pairs with one key count once. */
+/* The key of a pair in the map of one node, without the node's number. Two pairs with one key count
+ * once. */
 static trp_ref
 pair_key(trp_ref watcher, trp_ref target)
 {
@@ -248,7 +250,7 @@ trpi_remote_unwatch_inbound(trp_system *system, trp_ref watcher, trp_ref target)
     inbound_forget(system->life->watches, watcher, target);
 }
 
-/* watch-W3. Without memory it is not noted, and stays with the watched actor until that ends. */
+/* watch-W3. Out of memory, it is not recorded, and the watch stays until the watched actor ends. */
 void
 trpi_remote_watch_inbound(trp_system *system, trp_ref watcher, trp_ref target)
 {
@@ -297,8 +299,9 @@ remote_add(trp_ctx *ctx, trp_ref watcher, trp_ref ref, trp_msg *prepared)
         trpi_free(record);
         return err;
     }
-    /* After its end came: a later one sees the record. The node is not asked: it may live, under
-     * another number, and would answer for that. Without remoting there is no such node. */
+    /* The node had ended before the record was added; an end after it sees the record. The node is
+     * not asked: it may be alive under another number, and would answer for that. Without remoting
+     * there is no such node. */
     if (trpi_node_has_ended(ctx->system, ref.node) ||
         !trpi_remote_signal(ctx->system, TRPI_SIGNAL_WATCH, ref, watcher, 0)) {
         record = remote_remove(watches, watcher, ref);
@@ -349,7 +352,7 @@ list_notify(trp_ctx *ctx, remote_watch *told)
     }
 }
 
-/* A remote child's parent watches it through a deputy. */
+/* Is the watcher a child proxy? A parent watches its remote child through one. */
 static bool
 is_of_deputy(const trp_system *system, const remote_watch *record)
 {
@@ -359,7 +362,8 @@ is_of_deputy(const trp_system *system, const remote_watch *record)
            atomic_load_explicit(&cell->kind, memory_order_relaxed) == TRPI_KIND_DEPUTY;
 }
 
-/* Take the records out of the map, but those of deputies, if they are to stay. With the lock. */
+/* Take the records out of the map, but leave those of child proxies if they are to stay. Caller
+ * holds the lock. */
 static remote_watch *
 watched_take(const trp_system *system, trpi_ref_map *watched, bool deputies_stay)
 {
@@ -379,7 +383,7 @@ watched_take(const trp_system *system, trpi_ref_map *watched, bool deputies_stay
             *list = record;
         }
         if (staying != NULL && trpi_ref_map_put(&kept, pair->ref, staying) != TRP_OK) {
-            remote_watch *last = staying; /* no memory: too early is better than never */
+            remote_watch *last = staying; /* out of memory: notify too early rather than never */
 
             while (last->next != NULL) {
                 last = last->next;
@@ -557,14 +561,13 @@ trpi_watch_add(trp_ctx *ctx, trpi_cell *cell, trp_ref watcher, trp_msg *prepared
     trpi_extra *extra = trpi_extra_get(cell);
     trpi_ref_pair *pair = extra == NULL ? NULL : trpi_ref_map_find(&extra->watchers, watcher);
 
-    if (pair != NULL) { /* watch, unwatch, watch again through two ways: the newest stands */
+    if (pair != NULL) { /* watch, unwatch, watch again on two ways: the newest counts */
         trpi_msg_drop(pair->value);
         pair->value = prepared;
     } else if (extra == NULL || trpi_ref_map_put(&extra->watchers, watcher, prepared) != TRP_OK) {
-        /* No memory to remember the watcher. To tell it nothing would be worse than to tell it
-         * early. */
+        /* Out of memory to record the watcher: notify it early rather than never. */
         trpi_log(ctx->system, TRP_LOG_ERROR, "watch",
-                 "out of memory: a watcher is told of an early end");
+                 "out of memory: a watcher is notified of the end of a live actor");
         trpi_watch_answer(ctx, watcher, prepared, false);
     }
 }

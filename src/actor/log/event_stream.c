@@ -1,20 +1,20 @@
-/* event_stream.c - publish to whoever subscribed: log events, dead letters, unhandled messages, the
- * user's own events.
+/* event_stream.c - publish and subscribe: log events, dead letters, unhandled messages, the user's
+ * own events.
  *
- * Shape.   Under the lock: one subject for each subscribed type (number 0: all) with its
- *          subscribers. For those who publish, without the lock: for each type that was published
- *          the list of all who are to be told, those of the type, of its parents (trp_type_extend),
- *          and of all. A list is made when the first event of a type is published; all lists go
- *          when a subscription changes.
+ * Shape.   Under the lock: one subject for each subscribed type (number 0: all types) with its
+ *          subscribers. For publishers, without the lock: for each published type the list of all
+ *          receivers: the subscribers of the type, of its parents (trp_type_extend) and of all
+ *          types. A list is made when the first event of a type is published; all lists are
+ *          dropped when a subscription changes.
  * Must hold.
- *   event-stream-E1  Telling happens without the lock: it may lead to a dead letter, which is
+ *   event-stream-E1  Events are sent without the lock: sending may lead to a dead letter, which is
  *       published in turn.
- *   event-stream-E2  A subscriber that has ended gets nothing more: removed at its end, or skipped
- *       and swept.
- *   event-stream-E3  A list never changes once it can be found, and goes by trpi_retire(), so who
- *       publishes (inside a run, or entered) may read it.
- *   event-stream-E4  One event is told to one subscriber once, whatever it has subscribed to.
- * Cost.    Publishing: a look into a table of 64 chains. After a change of a subscription each
+ *   event-stream-E2  A subscriber that has ended gets no more events: it is removed at its end, or
+ *       skipped and removed later.
+ *   event-stream-E3  A list never changes once it can be found, and is freed by trpi_retire(), so
+ *       a publisher (inside a run, or entered) may read it.
+ *   event-stream-E4  A subscriber gets an event once, whatever it has subscribed to.
+ * Cost.    Publishing: a lookup in a table of 64 chains. After a change of a subscription each
  *          type's list is made again: not meant for changes at a high rate.
  * Tests.   tests/unit/actor/dead_letter_test.c, behaviour_test.c
  * Sources. EB-02 (the sender is not kept), EB-04, ES-01, ES-03, ES-05.
@@ -56,7 +56,7 @@ struct trpi_event_stream {
     subject *subjects;
     _Atomic(audience *) chains[CHAINS]; /* release (under the lock) / acquire */
     _Atomic uint32_t
-        subscriptions; /* written under lock, read relaxed: a hint that nobody listens */
+        subscriptions; /* written under lock, read relaxed: a hint that there is no subscriber */
 };
 
 trp_err
@@ -110,7 +110,7 @@ is_alive(trp_system *system, trp_ref ref)
     const trpi_cell *cell;
 
     if (ref.node != TRPI_NODE_SELF) {
-        return true; /* not ours to judge; its own node drops what is stale */
+        return true; /* its own node drops a message to a stale ref */
     }
     cell = trpi_cells_find(system->cells, ref.slot);
     return cell != NULL && trpi_cell_ref(cell).generation == ref.generation;
@@ -148,8 +148,8 @@ member_remove(struct trpi_event_stream *stream, subject *s, uint32_t i)
     atomic_fetch_sub_explicit(&stream->subscriptions, 1, memory_order_relaxed);
 }
 
-/* event-stream-E2: those that ended without our knowledge (subscribed by others while they
- * died). */
+/* event-stream-E2: remove subscribers whose end was not seen (subscribed by others while they
+ * ended). */
 static void
 sweep(trp_system *system, struct trpi_event_stream *stream, subject *s)
 {
@@ -187,7 +187,7 @@ member_add(trp_system *system, struct trpi_event_stream *stream, uint32_t type, 
     return TRP_OK;
 }
 
-/* Take all lists out; they are to be retired when the lock has been given up. */
+/* Take all lists out; the caller retires them when it has given up the lock. */
 static void
 lists_take(struct trpi_event_stream *stream, audience **ret_old)
 {
@@ -234,7 +234,7 @@ trpi_event_subscribe(trp_system *system, trp_ref subscriber, const trp_type *typ
     return err == TRP_EEXIST ? TRP_OK : err;
 }
 
-/* all: of every type. true: it was subscribed. */
+/* End the subscription to type, or to every type (all). Returns whether there was one. */
 static bool
 unsubscribe(trp_system *system, trp_ref subscriber, const trp_type *type, bool all)
 {
@@ -272,7 +272,7 @@ trpi_event_subscriber_ended(trp_system *system, trp_ref subscriber)
     (void)unsubscribe(system, subscriber, NULL, true);
 }
 
-/* ---- the verbs ------------------------------------------------------------------------------- */
+/* ---- public ---------------------------------------------------------------------------------- */
 
 /* ES-07. */
 static void
@@ -415,7 +415,7 @@ trpi_event_is_wanted(trp_ctx *ctx, const trp_type *type)
     return a != NULL && a->count > 0;
 }
 
-/* Is there room? Counts the event as waiting. */
+/* Is there room for one more? If so it is counted as waiting. */
 static bool
 limit_admits(trpi_event_limit *limit)
 {
@@ -438,7 +438,7 @@ trpi_event_publish(trp_ctx *ctx, const trp_type *type, const void *payload, size
         const member *m = &a->members[i];
 
         if (m->limit != NULL) {
-            limited++; /* one that has ended is told, too: its lines are not lost (logger-K1) */
+            limited++; /* one that has ended counts, too: its lines are not lost (logger-K1) */
             if (limit_admits(m->limit)) {
                 trpi_tell(ctx, m->ref, none, type, payload, bytes); /* event-stream-E1 */
             }

@@ -1,4 +1,4 @@
-/* event_stream.h - who subscribes to events, and telling them. */
+/* event_stream.h - subscriptions to events, and publishing. */
 #ifndef TRPI_ACTOR_LOG_EVENT_STREAM_H
 #define TRPI_ACTOR_LOG_EVENT_STREAM_H
 
@@ -9,9 +9,11 @@ struct trpi_event_stream;
 
 trp_err trpi_event_stream_new(struct trpi_event_stream **ret_stream);
 void trpi_event_stream_free(struct trpi_event_stream *stream);
-/* Returns how many subscribers with a limit there are, dropped ones included. */
+/* Publish an event. Returns the number of subscribers with a limit, those that it was dropped for
+ * included. */
 uint32_t trpi_event_publish(trp_ctx *ctx, const trp_type *type, const void *payload, size_t bytes);
-/* Errors: as trp_system_subscribe. limit: NULL, or what outlives the stream. Twice is once. */
+/* Subscribe; idempotent. limit: NULL, or one that outlives the stream. Errors: as
+ * trp_system_subscribe. */
 trp_err trpi_event_subscribe(trp_system *system, trp_ref subscriber, const trp_type *type,
                              trpi_event_limit *limit);
 void trpi_event_unsubscribe(trp_system *system, trp_ref subscriber, const trp_type *type);

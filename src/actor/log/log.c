@@ -1,16 +1,16 @@
-/* log.c - from a line to an event.
+/* log.c - turn a log line into an event.
  *
- * Why.     Writing a line may take long, and may fail. Who logs only makes an event of it; loggers
- *          (logger.c) write in their own time.
+ * Why.     Writing a line may take long, and may fail. The caller only makes an event of it;
+ *          loggers (logger.c) write it on their own threads.
  * Shape.   trp_log -> level? -> text, time, thread, path, context -> event -> event stream
- *          -> loggers. When no logger is subscribed (before they start, after they end), and for
- *          what loggers log themselves: the sink at once, by the level of stdout_level.
+ *          -> loggers. Lines go to the sink at once, by stdout_level, when no logger is subscribed
+ *          (before they start, after they end), and when a logger itself logs.
  * Must hold.
  *   log-G1  A line below the level costs a load and a comparison, no formatting.
- *   log-G2  The sink is called with no lock of ours held, by any thread.
+ *   log-G2  The sink is called by any thread, with no lock of the library held.
  *   log-G3  A text is one line without control characters, whatever a peer or a user put into it.
- *   log-G4  No logger is told about a logger: a failing one cannot feed itself.
- * Limits.  TRP_LOG_TEXT_BYTES_MAX of text, then cut; queue_max events for each logger.
+ *   log-G4  A line by or about a logger goes to no logger: a failing logger cannot feed itself.
+ * Limits.  A text is cut at TRP_LOG_TEXT_BYTES_MAX; queue_max events for each logger.
  * Tests.   tests/unit/actor/log_test.c
  * Sources. LOG-01..14, TRP-14; Akka 2.2.5, "Logging".
  */
@@ -45,7 +45,7 @@ struct log_event {
 };
 _Static_assert(sizeof(struct log_event) <= TRP_INLINE_PAYLOAD_MAX, "an event is one block");
 
-/* Names of threads, asked for once: the kernel's answer costs a system call. */
+/* The thread's name, cached: to ask the kernel costs a system call. */
 static _Thread_local char thread_name[THREAD_BYTES];
 
 static trp_type *const types[] = { &trp_log_event_type, &trp_log_error_type, &trp_log_warning_type,
@@ -54,7 +54,7 @@ static trp_type *const types[] = { &trp_log_event_type, &trp_log_error_type, &tr
 bool
 trpi_log_wanted(const trp_system *system, trp_log_level level)
 {
-    /* relaxed: a new level may be a line late on another thread */
+    /* relaxed: another thread may see a new level one line later */
     return (uint32_t)level <= __atomic_load_n(&system->log_gate.level, __ATOMIC_RELAXED);
 }
 
@@ -88,7 +88,7 @@ trp_log_event_line(const trp_msg *msg, trp_log_line *ret_line)
     const char *payload;
     size_t bytes = trp_msg_bytes(msg);
 
-    /* events are local and made here, but anybody may publish something with our type */
+    /* events are local and made here, but any code may publish a payload with this type */
     if (!trpi_type_is_log(msg->priv_type) || bytes <= sizeof(struct log_head)) {
         return 0;
     }
@@ -112,12 +112,12 @@ trpi_log_sink(trp_system *system, const trp_log_line *line)
     (void)fwrite(buffer, 1, bytes, stderr); /* one call: lines of several threads do not mix */
 }
 
-/* ---- making one ------------------------------------------------------------------------------ */
+/* ---- making an event ------------------------------------------------------------------------- */
 
-/* What a line is made of; ctx is NULL where no actor runs. */
+/* The parts of a line. */
 struct made {
     trp_log_level level;
-    trp_ref actor; /* whose path is the source, if source is NULL */
+    trp_ref actor; /* its path is the source, if source is NULL */
     const char *source;
     trp_err cause;
 };
@@ -212,7 +212,7 @@ sink_direct(trp_system *system, const struct log_event *event)
     }
 }
 
-/* ctx NULL: not known. */
+/* Log a line; ctx NULL: the caller has none. */
 static void
 log_va(trp_system *system, trp_ctx *ctx, const struct made *what, const char *format,
        va_list arguments)
@@ -221,7 +221,7 @@ log_va(trp_system *system, trp_ctx *ctx, const struct made *what, const char *fo
     size_t bytes;
     bool taken = false;
 
-    if (system->events == NULL) { /* being made, or taken apart */
+    if (system->events == NULL) { /* the system is being made or freed */
         (void)event_make(system, NULL, what, format, arguments, &event);
         sink_direct(system, &event);
         return;
@@ -341,7 +341,7 @@ trpi_life_trace(trp_ctx *ctx, trpi_cell *cell, const char *what, trp_ref other)
 void
 trpi_log_auto(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg)
 {
-    if (msg->priv_type <= TRPI_TYPE_RECEIVE_TIMEOUT) { /* the others are no messages of users */
+    if (msg->priv_type <= TRPI_TYPE_RECEIVE_TIMEOUT) { /* the others are internal */
         trpi_log_about(ctx, trpi_cell_ref(cell), TRP_LOG_DEBUG, TRP_OK,
                        "received automatic message of type %s", trp_msg_type(msg)->name);
     }

@@ -1,8 +1,8 @@
-/* log.h - log events inside the room: how a line is made, and who takes it.
+/* log.h - log events inside the room: how a line is made, and which actors take it.
  *
- * Shape.   log.c makes an event of a line; event_stream.c tells it to whom it concerns; logger.c
- *          are the actors that write it down; log_format.c is what a line looks like;
- *          log_context.c the actor's MDC and its mark for LoggingReceive.
+ * Shape.   log.c makes an event of a line; event_stream.c sends it to its subscribers; logger.c
+ *          has the actors that write it; log_format.c formats a line; log_context.c has the
+ *          actor's MDC and its mark for LoggingReceive.
  */
 #ifndef TRPI_ACTOR_LOG_LOG_H
 #define TRPI_ACTOR_LOG_LOG_H
@@ -20,8 +20,8 @@
 
 struct trpi_cell;
 
-/* How many events may wait for a subscriber. Waiting is counted up by who publishes and down by who
- * handles. Relaxed throughout: the bound may be passed by as many as publish at the same moment. */
+/* The bound of events that wait for a subscriber. The publisher counts `waiting` up, the subscriber
+ * down. Relaxed: the bound may be exceeded by the number of concurrent publishers. */
 typedef struct trpi_event_limit {
     _Atomic uint32_t waiting;
     _Atomic uint64_t dropped;
@@ -30,20 +30,21 @@ typedef struct trpi_event_limit {
 
 /* ---- log.c ----------------------------------------------------------------------------------- */
 bool trpi_log_wanted(const trp_system *system, trp_log_level level);
-/* Is any of these TRP_DEBUG_* on, and the debug level too? One load each. */
+/* Is any of these TRP_DEBUG_* on, and the debug level, too? One load each. */
 bool trpi_log_debugs(const trp_system *system, uint32_t debug);
-/* A line about an actor, with its path as the source, at a level that is on. Thread: any. */
+/* Log a line about an actor, with its path as the source. Thread: any. */
 void trpi_log_about(trp_ctx *ctx, trp_ref actor, trp_log_level level, trp_err cause,
                     const char *format, ...) TRP_PRINTF(5, 6);
-/* Past the loggers, at once: for what must be seen although no worker may ever run again. */
+/* Write a line to the sink at once, past the loggers: it must be seen even if no worker ever runs
+ * again. */
 void trpi_log_direct(trp_system *system, trp_log_level level, const char *source,
                      const char *format, ...) TRP_PRINTF(4, 5);
 /* Give a line to the sink of the system. */
 void trpi_log_sink(trp_system *system, const trp_log_line *line);
 
-/* With debug.lifecycle, with the path of the running cell (LIFE-20). */
+/* Log with debug.lifecycle, with the path of the running cell (LIFE-20). */
 void trpi_life_trace(trp_ctx *ctx, struct trpi_cell *cell, const char *what, trp_ref other);
-/* debug.autoreceive: a message that is looked at first. */
+/* Log with debug.autoreceive: a message that the runtime handles for the actor. */
 void trpi_log_auto(trp_ctx *ctx, struct trpi_cell *cell, const trp_msg *msg);
 
 /* ---- logger.c -------------------------------------------------------------------------------- */
@@ -53,18 +54,19 @@ typedef struct trpi_loggers trpi_loggers;
 trp_err trpi_loggers_start(trp_system *system);
 void trpi_loggers_free(trp_system *system);
 bool trpi_logger_is(const trp_system *system, trp_ref ref);
-/* An event that came too late for its logger is written at once, if that was the first one. */
+/* Write an event at once that came too late for its logger, if that is the first logger. */
 void trpi_logger_late(trp_system *system, trp_ref to, const trp_msg *msg);
-/* The level has changed: subscribe to what is on. */
+/* The level has changed: subscribe the loggers to the levels that are on. */
 void trpi_loggers_follow(trp_system *system);
 
 /* ---- log_context.c --------------------------------------------------------------------------- */
-#define TRPI_MDC_BYTES (2 * TRP_LOG_MDC_BYTES_MAX + 1) /* of both contexts, with the end */
-/* Write the context of the running cell: pairs of strings, then an empty one. */
+/* of both contexts, with the empty string at the end */
+#define TRPI_MDC_BYTES (2 * TRP_LOG_MDC_BYTES_MAX + 1)
+/* Write the context of the running cell: pairs of strings, then an empty string. */
 size_t trpi_log_context_copy(const trp_ctx *ctx, char *buffer);
-/* runner; the instance ends. */
+/* Free the context: the instance ends. Thread: runner. */
 void trpi_log_context_drop(struct trpi_cell *cell);
-/* runner; a cell with extra->log_receive is about to receive ctx->msg. */
+/* Log that a cell with extra->log_receive is about to receive ctx->msg. Thread: runner. */
 void trpi_log_received(trp_ctx *ctx);
 
 #endif

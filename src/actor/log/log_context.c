@@ -1,10 +1,10 @@
-/* log_context.c - what an actor adds to its own lines: the context (MDC), and the mark that logs
- * what it is told.
+/* log_context.c - an actor's own additions to the log: the context (MDC) of its lines, and a line
+ * for each message that it receives.
  *
- * Shape.   Two lists of pairs, one for the instance and one for the present message, each a row of
- *          strings key, value, key, value with an empty one at the end, so that a line carries them
- *          as they are.
- * Cost.    Nothing for an actor that uses neither: one pointer in the side block, which it may not
+ * Shape.   Two lists of pairs, one for the instance and one for the current message. Each is a
+ *          sequence of strings key, value, key, value with an empty one at the end, which a line
+ *          carries as it is.
+ * Cost.    None for an actor that uses neither: one pointer in the side block, which it may not
  *          have.
  * Limits.  TRP_LOG_MDC_BYTES_MAX for each list.
  * Tests.   tests/unit/actor/log_test.c
@@ -37,7 +37,7 @@ trp_log_mdc_next(const char *at, const char **ret_key, const char **ret_value)
     return *ret_value + strlen(*ret_value) + 1;
 }
 
-/* The pair of this key; NULL: none. */
+/* Find the pair of this key; NULL: there is none. */
 static char *
 pair_find(char *pairs, const char *key)
 {
@@ -168,7 +168,7 @@ trpi_log_context_drop(trpi_cell *cell)
     cell->extra->log_receive = false;
 }
 
-/* ---- what an actor is told (LoggingReceive) -------------------------------------------------- */
+/* ---- received messages (LoggingReceive) ------------------------------------------------------ */
 
 void
 trp_log_receive(trp_ctx *ctx)
@@ -180,7 +180,7 @@ trp_log_receive(trp_ctx *ctx)
         return;
     }
     extra = trpi_extra_get(ctx->cell);
-    if (extra != NULL) { /* without memory a debugging aid is left out */
+    if (extra != NULL) { /* out of memory: a debugging aid is left out */
         extra->log_receive = true;
         ctx->cell->marks |= TRPI_MARK_BECOME;
     }

@@ -1,18 +1,19 @@
-/* log_format.c - what a log line looks like.
+/* log_format.c - the text of a log line.
  *
  *     2026-11-20T12:03:01.204Z info    /user/bank opened the vault {user=ann}
  *     {"time":"2026-11-20T12:03:01.204Z","level":"info","source":"/user/bank","kind":"bank",
  *      "thread":"demo-0","message":"opened the vault amount=5","fields":{"amount":"5"},
  *      "cause":"TRP_EDATA","mdc":{"user":"ann"}}                                     (one line)
- *     <6>/user/bank opened the vault {user=ann}             journald: it has time and host itself
+ *     <6>/user/bank opened the vault {user=ann}             for journald, which adds time and
+ * host
  *
- * Fields.  The words key=value, key="some words" that end a text: what a program asks for by name
- *          and a person reads in place. They stay in the text.
+ * Fields.  The words key=value, key="some words" at the end of a text: programs find them by name,
+ *          people read them in place. They stay in the text.
  *
  * Must hold.
  *   log-format-F1  A line is one line: control characters are written as \xNN or \u00NN.
- *   log-format-F2  JSON is valid whatever the strings hold: what is no UTF-8 becomes U+FFFD, and a
- *       line that is too long is cut inside of a string, not of the object.
+ *   log-format-F2  JSON is valid whatever the strings hold: bytes that are no UTF-8 become U+FFFD,
+ *       and a line that is too long is cut inside a string, not inside the object.
  * Tests.   tests/unit/actor/log_test.c, tests/unit/node/node_options_test.c
  */
 #include <inttypes.h>
@@ -24,7 +25,7 @@
 #include "actor/log/log.h"
 #include "base/assert.h"
 
-#define TAIL_BYTES 16u /* for the end of the line, and for the character that passes the mark */
+#define TAIL_BYTES 16u /* for the end of the line, and for the character that crosses the limit */
 
 static const char *const level_names[] = { "?", "error", "warning", "info", "debug" };
 
@@ -59,12 +60,12 @@ utf8_bytes(const unsigned char *p)
     }
     if ((*p == 0xe0 && p[1] < 0xa0) || (*p == 0xed && p[1] > 0x9f) || (*p == 0xf0 && p[1] < 0x90) ||
         (*p == 0xf4 && p[1] > 0x8f)) {
-        return 0; /* too long a form, a surrogate, beyond the last plane */
+        return 0; /* an overlong form, a surrogate, beyond the last plane */
     }
     return bytes;
 }
 
-/* With what would break the line or the JSON string replaced. */
+/* Append text; characters that would break the line or the JSON string are escaped. */
 static void
 escaped_put(line_buffer *b, const char *text)
 {
@@ -97,7 +98,7 @@ context_put(line_buffer *b, const char *mdc)
     plain_put(b, b->json ? ",\"mdc\":{" : " {");
     while ((mdc = trp_log_mdc_next(mdc, &key, &value)) != NULL) {
         if (b->at + strlen(key) + 4u * TAIL_BYTES > b->bytes) {
-            break; /* log-format-F2: a pair is whole or cut inside of its value */
+            break; /* log-format-F2: a pair is whole or cut inside its value */
         }
         plain_put(b, first ? "" : b->json ? "," : " ");
         plain_put(b, b->json ? "\"" : "");
@@ -131,7 +132,7 @@ is_key_char(char c)
            c == '-' || c == '.';
 }
 
-/* One key=value at text: its end, NULL: there is none. */
+/* Parse one key=value at text. Returns its end; NULL: there is none. */
 static const char *
 field_end(const char *text, const char **ret_value, size_t *ret_value_bytes)
 {
@@ -203,7 +204,7 @@ json_put(line_buffer *b, const trp_log_line *line, const char *time, const char 
 {
     member_put(b, "{\"time\":\"", time);
     member_put(b, ",\"level\":\"", level);
-    b->bytes -= 64; /* so that a long source leaves room for the message's name */
+    b->bytes -= 64; /* a long source must leave room for the member "message" */
     member_put(b, ",\"source\":\"", line->source);
     if (line->kind != NULL && line->kind[0] != 0) {
         member_put(b, ",\"kind\":\"", line->kind);

@@ -1,4 +1,4 @@
-/* loggers.c - which loggers a system has, and which levels each of them is told.
+/* loggers.c - the loggers of a system, and the levels that each of them is subscribed to.
  *
  * Not here. The actors that write (system/logger.c).
  * Tests.   tests/unit/actor/log_test.c, loggers_test.c
@@ -12,8 +12,7 @@
 static trp_type *const level_types[] = { NULL, &trp_log_error_type, &trp_log_warning_type,
                                          &trp_log_info_type, &trp_log_debug_type };
 
-/* NULL until they are started. acquire: pairs with trpi_loggers_start(), which runs while the
- * guardians may log already. */
+/* acquire: pairs with trpi_loggers_start(), which runs while the guardians may already log. */
 trpi_loggers *
 trpi_loggers_of(const trp_system *system)
 {
@@ -79,7 +78,7 @@ trpi_loggers_follow(trp_system *system)
     for (uint32_t i = 0; i < atomic_load_explicit(&loggers->count, memory_order_relaxed); i++) {
         if (loggers->items[i].levels != UINT32_MAX) {
             (void)trpi_logger_follow(system, &loggers->items[i],
-                                     level); /* without memory: as before */
+                                     level); /* out of memory: as before */
         }
     }
     pthread_mutex_unlock(&loggers->lock);

@@ -1,4 +1,4 @@
-/* loggers.h - the loggers of a system: who they are, and which levels each one is told. */
+/* loggers.h - the loggers of a system, and the levels that each of them is subscribed to. */
 #ifndef TRPI_ACTOR_LOG_LOGGERS_H
 #define TRPI_ACTOR_LOG_LOGGERS_H
 
@@ -8,8 +8,9 @@
 #include "actor/log/log.h"
 
 typedef struct trpi_logger {
-    trp_behaviour behaviour; /* first: the cell's; a copy of the program's with our receive */
-    trp_receive_fn receive;  /* the program's, and the one below */
+    /* first: the cell's; a copy of the program's, whose receive is the wrapper of logger.c */
+    trp_behaviour behaviour;
+    trp_receive_fn receive; /* the program's, as the next one */
     trp_err (*pre_start)(trp_ctx *ctx, void *state, const trp_msg *args);
     trp_ref ref;
     trpi_event_limit limit;
@@ -24,7 +25,8 @@ struct trpi_loggers {
 
 /* NULL until they are started. */
 trpi_loggers *trpi_loggers_of(const trp_system *system);
-/* Subscribe to the levels up to this one. Under the lock. With an error nothing has changed. */
+/* Subscribe to the levels up to this one. Caller holds the lock. On an error nothing has
+ * changed. */
 trp_err trpi_logger_follow(trp_system *system, trpi_logger *logger, uint32_t level);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "actor/kernel/open.h"
 
-/* Log line of a room: level, room, event text with key=value pairs. */
+/* Log a line of a room: level, room, event text with key=value pairs. */
 void trpi_log(trp_system *system, trp_log_level level, const char *room, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 

@@ -1,20 +1,20 @@
 /* directory.c - names for actors besides their paths: an alias is one actor's, a category has many.
  *
- * Why.     A path says where an actor stands in the tree. Who looks for "the printer", or for any
- *          one of the workers, need not know.
+ * Why.     A path says where an actor stands in the tree. A program that wants "the printer", or
+ *          any one of the workers, need not know its path.
  * Shape.   Two tables (kinds) of hashed names; below each name its members, oldest first.
  * Must hold.
  *   directory-D1  A name without members is not in the table.
- *   directory-D2  A member that has ended is found out when somebody comes by (look, add without
- *       room), not when it ends: the end of an actor costs nothing for those who have no names.
- *   directory-D3  known has who is in members, and nobody else.
- *   directory-D4  A bucket's entries stand in the order of their serials, so that who has let the
- *       lock go finds the next one.
- * Threads. One lock, a leaf: under it only looks at cells, and the library's own visitors of
- *          members; the program's are called without it (trp_alias_each()).
- * Limits.  TRP_ALIASES_MAX names of each kind, TRP_CATEGORY_MEMBERS_MAX members of a category, all
- *          of a system; TRP_NAME_BYTES_MAX bytes of a name. TRP_ELIMIT.
- * Cost.    To add one is O(1) in the mean, to look or to remove one is O(members).
+ *   directory-D2  A member that has ended is removed at the next lookup, or addition without room,
+ *       not when it ends: an actor without such names pays nothing at its end.
+ *   directory-D3  `known` and `members` hold the same refs.
+ *   directory-D4  A bucket's entries are sorted by serial, so that a visitor that gave up the lock
+ *       finds the next one.
+ * Threads. One lock, a leaf: under it only cells are read and the library's own visitors called;
+ *          the program's visitors are called without it (trp_alias_each()).
+ * Limits.  A system has TRP_ALIASES_MAX names of each kind, a category TRP_CATEGORY_MEMBERS_MAX
+ *          members, a name TRP_NAME_BYTES_MAX bytes; above: TRP_ELIMIT.
+ * Cost.    To add a member is O(1) on average, to look one up or to remove it is O(members).
  * Tests.   tests/unit/actor/alias_test.c, tests/unit/pattern/category_test.c
  * Sources. A4J-08, UJ-04, UJ-17, UJ-50
  */
@@ -122,8 +122,8 @@ place_of(table *t, const char *name, size_t bytes, uint64_t hash)
     return place;
 }
 
-/* Forget members that have ended (directory-D2), and who is equal to gone. Returns how many
- * went. */
+/* Remove members that have ended (directory-D2), and the one that equals gone. Returns how many
+ * were removed. */
 static uint32_t
 sweep(trp_ctx *ctx, entry *e, trp_ref gone)
 {
@@ -193,8 +193,8 @@ entry_make(trpi_directory *directory, table *t, entry **place, const char *name,
     return TRP_OK;
 }
 
-/* There is no room: forget who has ended (directory-D2), and make more unless half of it is free
- * then, so that the next look at all of them is far away. */
+/* There is no room: remove members that have ended (directory-D2), and grow unless half of the
+ * array is free then, so that the next pass over all members is far away. */
 static trp_err
 room_make(trp_ctx *ctx, entry *e)
 {
@@ -417,7 +417,8 @@ typedef struct visit {
     char name[TRP_NAME_BYTES_MAX + 1];
 } visit;
 
-/* The next alias of `of` (TRP_REF_NONE: of anybody that lives), into v. False: there is none. */
+/* Write the next alias of the actor `of` (TRP_REF_NONE: of any live actor) into v. False: there is
+ * none. */
 static bool
 visit_next(trp_ctx *ctx, trp_ref of, visit *v)
 {

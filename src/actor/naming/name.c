@@ -117,7 +117,9 @@ trpi_name_matches(const char *pattern, size_t pattern_bytes, const char *name, s
             n++;
         } else if (star != SIZE_MAX) {
             p = star +
-                1; /* only the last star needs to be reconsidered: earlier ones matched least */
+                /* only the last star needs backtracking: earlier ones matched as little as they
+                 * can */
+                1;
             n = ++star_n;
         } else {
             return false;
@@ -150,7 +152,7 @@ parse_element(const char *text, size_t bytes, size_t *at, trpi_element *element)
         element->kind = TRPI_ELEMENT_NAME;
         return true;
     }
-    /* "$*" may select automatic names, so '$' may lead a pattern */
+    /* "$*" may select automatic names, so '$' may begin a pattern */
     bad = name[0] == '$' ? 1 + bad_byte(name + 1, bytes - 1, true) : bad_byte(name, bytes, true);
     element->kind = memchr(name, '*', bytes) != NULL || memchr(name, '?', bytes) != NULL
                         ? TRPI_ELEMENT_PATTERN
@@ -179,7 +181,8 @@ trpi_selection_parse(const char *text, trpi_selection_path *ret_path, size_t *re
 
         good = path.count < TRP_PATH_DEPTH_MAX &&
                parse_element(text, bytes, &at, &path.elements[path.count]);
-        /* ".." behind a wildcard comes back once for each child, and again for each further pair */
+        /* ".." behind a wildcard would visit the parent once for each child, and again for each
+         * further pair */
         good = good && !(path.has_pattern && path.elements[path.count].kind == TRPI_ELEMENT_UP);
         if (good) {
             path.has_pattern |= path.elements[path.count++].kind == TRPI_ELEMENT_PATTERN;

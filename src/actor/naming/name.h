@@ -20,7 +20,8 @@ bool trpi_name_is_valid(const char *name, size_t bytes);
 size_t trpi_name_auto_format(uint32_t slot, char *buffer);
 /* false: not an automatic name. Each slot has exactly one text. */
 bool trpi_name_auto_parse(const char *name, size_t bytes, uint32_t *ret_slot);
-/* Shell style: * is any run, ? any one byte; everything else itself. Linear space, no recursion. */
+/* Match as a shell does: * is any sequence of bytes, ? any one byte. No recursion, no
+ * allocation. */
 bool trpi_name_matches(const char *pattern, size_t pattern_bytes, const char *name,
                        size_t name_bytes);
 
@@ -38,7 +39,8 @@ typedef struct trpi_selection_path {
     trpi_element elements[TRP_PATH_DEPTH_MAX];
 } trpi_selection_path;
 /* Parse "/a/b", "../x", "a/w*". A trailing slash is fine, an empty element is not; "/" is the
- * root. ".." behind a wildcard is refused: its cost would be the product of all child lists.
+ * root. ".." behind a wildcard is refused: its cost would be the product of the numbers of
+ * children.
  * *ret_at, when not NULL, gets the offset of the mistake. Errors: TRP_EINVAL. */
 trp_err trpi_selection_parse(const char *text, trpi_selection_path *ret_path, size_t *ret_at);
 

@@ -6,21 +6,22 @@
 #include "base/address.h"
 
 /* ---- paths and references as text ------------------------------------------------------------ */
-/* The actor at a path of this system without wildcards ("/user/a", or with the own address), now;
- * TRP_REF_NONE: nobody. *ret_remote: it is another node's. Errors: TRP_EINVAL. Thread: any. */
+/* Find the live actor at a path without wildcards ("/user/a", or with this node's address);
+ * TRP_REF_NONE: there is none. *ret_remote: the path is on another node. Errors: TRP_EINVAL.
+ * Thread: any. */
 trp_err trpi_path_find(trp_system *system, const char *path, trp_ref *ret_ref, bool *ret_remote);
-/* A ref as text: its node's address, a path for people ("/": not known), the uid of the actor, "@",
- * that of the node. buffer: TRP_REF_TEXT_BYTES. Errors: TRP_EMSGSIZE. Any thread. */
+/* Format a ref as text: its node's address, a path for readers ("/": not known), the uid of the
+ * actor, "@", the uid of the node. buffer: TRP_REF_TEXT_BYTES. Errors: TRP_EMSGSIZE. Any thread. */
 trp_err trpi_ref_text_format(const trpi_node_id *id, const char *path, trp_ref ref, char *buffer,
                              size_t bytes);
-/* Take such a text apart, or a path: uids that are not there are 0. *ret_path: where the path
- * begins in text; the address before it is zeros when text begins with it. Errors: TRP_EINVAL. */
+/* Parse such a text, or a path: a uid that is missing is 0. *ret_path: where the path begins in
+ * text; when text begins with it, the address is all zero. Errors: TRP_EINVAL. */
 trp_err trpi_ref_text_parse(const char *text, trpi_node_id *ret_id, const char **ret_path,
                             trp_ref *ret_ref);
-/* The path that an actor will have whose mailbox is being made (trp_mailbox_ops.create). Returns
- * its length; 0: it has no name of its own, or the path does not fit. */
+/* Write the future path of an actor whose mailbox is being made (trp_mailbox_ops.create). Returns
+ * its length; 0: the actor or one above it has no name of its own, or the path does not fit. */
 size_t trpi_path_unborn(trp_system *system, trp_ref ref, char *buffer, size_t bytes);
-/* The same, with automatic names: 0: it does not fit. */
+/* The same with automatic names; 0: the path does not fit. */
 size_t trpi_path_unborn_auto(trp_system *system, trp_ref ref, char *buffer, size_t bytes);
 
 /* ---- names besides paths: aliases, categories ------------------------------------------------ */
@@ -31,7 +32,8 @@ enum trpi_directory_kind {
 };
 typedef struct trpi_member {
     trp_ref ref;
-    uint64_t sent, base; /* of who visits; under the directory's lock */
+    /* written by the visitors of trpi_directory_each(), under the directory's lock */
+    uint64_t sent, base;
 } trpi_member;
 /* In a run or a bracket, all three. Errors: as trp_alias_set, trp_category_join. */
 trp_err trpi_directory_add(trp_ctx *ctx, enum trpi_directory_kind kind, const char *name,
@@ -39,8 +41,8 @@ trp_err trpi_directory_add(trp_ctx *ctx, enum trpi_directory_kind kind, const ch
 /* name NULL: all; ref none: all members. TRP_ENOENT: there was nothing to remove. */
 trp_err trpi_directory_remove(trp_ctx *ctx, enum trpi_directory_kind kind, const char *name,
                               trp_ref ref);
-/* Visit the members that live, in the order in which they came; name NULL: of all names. fn is
- * called under a lock: short, telling nobody; NULL: they are only counted. */
+/* Visit the live members, oldest first; name NULL: of all names. fn is called under a lock: it is
+ * short and sends nothing; NULL: members are only counted. */
 uint32_t trpi_directory_each(trp_ctx *ctx, enum trpi_directory_kind kind, const char *name,
                              void (*fn)(void *arg, const char *name, trpi_member *member),
                              void *arg);

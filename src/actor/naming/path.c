@@ -1,11 +1,13 @@
 /* path.c - from a reference to its path.
  *
- * Why.     A ref holds no text. People and logs want a path, also for an actor that has just died.
- * Shape.   alive: walk the parents; dead: a ring of obituaries {ref, parent, name}; remote: what
- *          came with the ref, in a direct-mapped cache; else "#uid" behind the address.
+ * Why.     A ref holds no text. Readers of logs want a path, also for an actor that has just
+ *          ended.
+ * Shape.   alive: walk the parents; dead: a ring of obituaries {ref, parent, name}; remote: the
+ *          path that came with the ref, in a direct-mapped cache; else "#uid" behind the
+ *          address.
  * Must hold.
- *   path-H1  What was read of a cell counts only if its generation is the same before and after.
- *       (look)
+ *   path-H1  Fields read from a cell count only if its generation is the same before and after.
+ *       (look_alive)
  *   path-H2  The obituary of an actor is written before its generation ends, so there is no gap.
  * Limits.  TRPI_OBITUARIES, TRPI_REMOTE_PATHS; the newest displaces the oldest.
  * Cost.    An unnamed actor's obituary allocates nothing.
@@ -35,9 +37,9 @@ typedef struct remembered {
 
 struct trpi_paths {
     pthread_mutex_t lock; /* guards all; a leaf, but for the registry's */
-    obituary *ring;       /* made at the first death */
+    obituary *ring;       /* allocated at the first end of an actor */
     uint32_t ring_next;
-    remembered *remote; /* made at the first memory */
+    remembered *remote; /* allocated with the first path */
 };
 
 trp_err
@@ -102,7 +104,7 @@ trpi_obituary_add(trp_ctx *ctx, const trpi_cell *cell)
         char name[TRP_NAME_BYTES_MAX + 1];
 
         trpi_registry_name(ctx->system->registry, cell->name, name, sizeof name);
-        entry.name = trpi_strdup(name); /* without memory it is remembered by its number */
+        entry.name = trpi_strdup(name); /* NULL, out of memory: the path shows its automatic name */
     }
     pthread_mutex_lock(&paths->lock);
     if (paths->ring == NULL) {
@@ -132,7 +134,8 @@ look_dead(trp_system *system, trp_ref ref, step *ret_step)
     struct trpi_paths *paths = system->paths;
     const obituary *found = NULL;
 
-    if (ref.slot == 0) { /* nobody's, as are the places of the ring that were never written */
+    /* the slot of no actor, and of the ring's places that were never written */
+    if (ref.slot == 0) {
         return false;
     }
     pthread_mutex_lock(&paths->lock);
@@ -199,7 +202,7 @@ trpi_path_local(trp_system *system, trp_ref ref, char *buffer, size_t bytes)
     text[at] = 0;
     for (unsigned depth = 0; depth <= TRP_PATH_DEPTH_MAX + 1; depth++) {
         if (!look_alive(system, here, &up) && !look_dead(system, here, &up)) {
-            break; /* long dead: a number says more than half a path */
+            break; /* its obituary is gone: a number says more than half a path */
         }
         if (trp_ref_is_none(up.parent)) {
             written = snprintf(buffer, bytes, "%s", text[at] == 0 ? "/" : text + at);
@@ -364,7 +367,7 @@ trpi_path_child(trp_system *system, uint32_t parent_slot, const char *name, size
         return none;
     }
     cell = trpi_cells_find(system->cells, slot);
-    /* it keeps its name until its parent has seen its end, but it is nobody any more */
+    /* a child that has ended keeps its name until its parent has seen the end */
     return cell != NULL && trpi_cell_ref(cell).generation == generation
                ? trpi_ref_local(slot, generation)
                : none;
@@ -389,7 +392,7 @@ trpi_cell_name_try(trp_system *system, const trpi_cell *cell, char *name, size_t
     }
 }
 
-/* Its own address, or the local form with its name. */
+/* Is it this system's address, or the local form with its name? */
 bool
 trpi_address_is_own(trp_system *system, const trpi_address *address)
 {

@@ -1,4 +1,4 @@
-/* path_text.c - paths as values: taken apart, compared, put together. Pure, no system.
+/* path_text.c - paths as values: parse, compare, join. Pure, no system.
  *
  * Shape.   [address] "/" name "/" name ... ["#" uid ["@" uid of the node]]
  * Limits.  TRP_PATH_DEPTH_MAX names, TRP_NAME_BYTES_MAX each, TRP_PATH_BYTES_MAX in all.
@@ -29,7 +29,7 @@ is_name(const char *name, size_t bytes)
     return trpi_name_is_valid(name, bytes) || trpi_name_auto_parse(name, bytes, &slot);
 }
 
-/* Count the names; false: one of them is none, or there are too many. */
+/* Count the names; false: one of them is not valid, or there are too many. */
 static bool
 names_check(taken_apart *parts)
 {
@@ -48,7 +48,7 @@ names_check(taken_apart *parts)
     return true;
 }
 
-/* Of the actor, and perhaps that of its node. */
+/* Is it the uid of an actor, perhaps with "@" and the uid of its node? */
 static bool
 is_uid(const char *text)
 {
@@ -126,7 +126,7 @@ trp_path_child(const char *path, const char *name, char *buffer, size_t bytes)
     if (buffer == NULL || !take_apart(path, &parts) || !is_name(name, name_bytes)) {
         return TRP_EINVAL;
     }
-    slash = parts.names_bytes == 0 ? 0 : 1; /* the root ends in one */
+    slash = parts.names_bytes == 0 ? 0 : 1; /* the root ends in a slash */
     total = parts.end + slash + name_bytes;
     if (parts.count == TRP_PATH_DEPTH_MAX || total > TRP_PATH_BYTES_MAX) {
         return TRP_ELIMIT;

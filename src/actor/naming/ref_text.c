@@ -1,10 +1,10 @@
 /* ref_text.c - a ref as text that can be kept, and back.
  *
- * Shape.   address "/" path "#" uid of the actor "@" uid of its node. The path is for people: what
- *          counts are the two uids and the address.
+ * Shape.   address "/" path "#" uid of the actor "@" uid of its node. The path is for readers:
+ *          only the two uids and the address count.
  * Must hold.
- *   ref-text-X1  What a text names is the incarnation that was written, or nobody: never another
- *       one.
+ *   ref-text-X1  A text names the incarnation that was written, or no actor: never another
+ *       incarnation.
  * Tests.   tests/unit/actor/ref_text_test.c
  * Sources. SYS-13, -28; SERIAL-11, -13, -14
  */
@@ -38,7 +38,7 @@ trpi_ref_text_format(const trpi_node_id *id, const char *path, trp_ref ref, char
     return TRP_OK;
 }
 
-/* Decimal digits, all of them; false: none, or too large. */
+/* Parse all decimal digits; false: there is none, or the number is too large. */
 static bool
 take_number(const char **at, uint64_t *ret_number)
 {
@@ -92,7 +92,7 @@ trpi_ref_text_parse(const char *text, trpi_node_id *ret_id, const char **ret_pat
     return TRP_OK;
 }
 
-/* The path alone, "" when it is not known. */
+/* The path without an address, "" when it is not known. */
 static const char *
 path_of(trp_system *system, trp_ref ref, char *buffer, size_t bytes)
 {
@@ -105,7 +105,7 @@ path_of(trp_system *system, trp_ref ref, char *buffer, size_t bytes)
     return path[0] == '/' && path[1] == '#' ? "" : path;
 }
 
-/* Entered. */
+/* Between trpi_enter() and trpi_leave(). */
 static trp_err
 ref_format(trp_system *system, trp_ref ref, trp_ref_form form, char *buffer, size_t bytes)
 {
@@ -184,7 +184,7 @@ trp_ref_parse(trp_system *system, const char *text, trp_ref *ret_ref)
         return find_now(system, text, ret_ref);
     }
     self = trpi_system_self(system);
-    if (id.uid == 0) { /* ref-text-X1: of which life? Here that of the actor says enough */
+    if (id.uid == 0) { /* ref-text-X1: no uid of the node; on this node the actor's uid suffices */
         if (path != text && !trpi_address_equal(&id.address, &self->address)) {
             return TRP_ESTATE;
         }

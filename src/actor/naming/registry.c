@@ -1,7 +1,7 @@
 /* registry.c - named children, found in constant time.
  *
- * Why.     Paths are walked by threads that may not touch child lists. A name is therefore also
- *          kept here, under a lock that is held for a few dozen instructions.
+ * Why.     Any thread resolves paths, but only a parent's runner may read its child list. So names
+ *          are also kept here, under a lock that is held for a few dozen instructions.
  * Shape.   16 shards by hash of (parent slot, name). A shard is a mutex, a hash table and an array
  *          from index to entry. An index is local << 4 | shard, local counts from 1, so
  *          that a cell needs 4 bytes and 0 means "no name".

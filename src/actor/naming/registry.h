@@ -22,18 +22,17 @@ void trpi_registry_free(trpi_registry *registry); /* NULL is fine */
  * TRP_EEXIST, TRP_ENOMEM. Thread: any. */
 trp_err trpi_registry_reserve(trpi_registry *registry, uint32_t parent_slot, const char *name,
                               size_t name_bytes, uint32_t *ret_index);
-/* Say who has it; until then lookups miss. Thread: any. */
+/* Enter the cell that has the name; until then lookups miss. Thread: any. */
 void trpi_registry_bind(trpi_registry *registry, uint32_t index, uint32_t slot,
                         uint32_t generation);
 /* Thread: any. */
 bool trpi_registry_find(trpi_registry *registry, uint32_t parent_slot, const char *name,
                         size_t name_bytes, uint32_t *ret_slot, uint32_t *ret_generation);
-/* Copy the name, cut at bytes - 1; its length, or 0 when index is free. The caller proves
- * afterwards that the index still meant what it thought (the cell's generation has not moved).
+/* Copy the name, cut at bytes - 1; its length, or 0 when index is free. The caller checks
+ * afterwards that the index still belongs to its cell (the cell's generation has not changed).
  * Thread: any. */
 size_t trpi_registry_name(trpi_registry *registry, uint32_t index, char *buffer, size_t bytes);
-/* As trpi_registry_name, without waiting: false when somebody holds the lock. For a signal handler.
- */
+/* As trpi_registry_name, without waiting: false when the lock is held. For a signal handler. */
 bool trpi_registry_name_try(trpi_registry *registry, uint32_t index, char *buffer, size_t bytes);
 /* Free the name for reuse. Thread: the parent's runner. */
 void trpi_registry_release(trpi_registry *registry, uint32_t index);

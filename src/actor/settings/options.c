@@ -1,4 +1,4 @@
-/* options.c - what a program may ask of a system: checked, and completed with the defaults.
+/* options.c - the options of a system: checked, and completed with the defaults.
  *
  * Tests.   tests/unit/actor/system_test.c, log_test.c, scheduler_test.c
  */

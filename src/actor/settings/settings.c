@@ -1,16 +1,17 @@
-/* settings.c - from the configuration to the options of a system and of single actors.
+/* settings.c - read the options of a system and of single actors from the configuration.
  *
- * Why.     An operator moves an actor to another dispatcher without a new program. That is looked
- *          for at each spawn, so it must cost nothing where no deployment is configured, and no
- *          text where none can match.
- * Shape.   Sections are cut into elements once, when the system starts. A child of depth d can only
- *          match sections of d elements; names are fetched from the registry, child first, while
- *          they match.
+ * Why.     An operator moves an actor to another dispatcher without a new program. Each spawn
+ *          looks for a section, so that must cost nothing where no deployment is configured, and
+ *          no string work where no section can match.
+ * Shape.   Titles are split into elements once, when the system starts. A child of depth d can
+ *          match only sections of d elements; names are read from the registry, the child's first,
+ *          while they match.
  * Must hold.
- *   settings-D1  only what lives below /user is deployed
+ *   settings-D1  Deployment sections apply only to actors below /user.
  * Limits.  TRPI_CONFIG_TITLES_MAX sections, TRPI_CONFIG_DEPLOYMENT_DEPTH_MAX elements.
- * Cost.    A spawn: one branch without sections; else a comparison of integers for each section,
- *          and text only for those of the right depth, for unnamed actors of those that end in "*".
+ * Cost.    A spawn: one branch without sections; else one comparison of integers for each section,
+ *          and names only for sections of the right depth; for unnamed actors only for those that
+ *          end in "*".
  * Not here. Dispatchers and mailboxes: settings_dispatch.c.
  * Tests.   tests/unit/actor/settings_test.c, switches_test.c
  * Sources. CONF-9, SYS-32, DISP-2; WildcardTree of Akka 2.2.
@@ -58,7 +59,7 @@ section_fini(section *s)
     trpi_free(s->elements);
 }
 
-/* Cut "/user/a/b", or "/a/b", into its elements "a" and "b". */
+/* Split "/user/a/b", or "/a/b", into its elements "a" and "b". */
 static trp_err
 section_init(section *s, const char *title, size_t bytes)
 {
@@ -124,7 +125,7 @@ sections_make(trpi_settings *settings)
     return TRP_OK;
 }
 
-/* Is a more exact than b, of as many elements? */
+/* Is a more specific than b, which has as many elements? */
 static bool
 section_beats(const section *a, const section *b)
 {
@@ -239,7 +240,7 @@ level_pick(const trp_config *config, const char *key, uint32_t coded)
                                                           : level_of(trpi_config_text(config, key));
 }
 
-/* A switch that code can only turn on. */
+/* Read a switch that code can only turn on. */
 static uint32_t
 switch_pick(const trp_config *config, const char *key, uint32_t coded)
 {
@@ -340,7 +341,7 @@ trpi_settings_log(trp_system *system)
         for (size_t j = 0; j < entry.count && count + 1 < sizeof text; j++) {
             int more = snprintf(text + count, sizeof text - count, "%s%s", j ? ", " : "",
                                 trpi_config_shown(&entry, j));
-            count += more > 0 ? (size_t)more : 0; /* cut is fine */
+            count += more > 0 ? (size_t)more : 0; /* a long line is cut */
         }
         trp_system_log(system, TRP_LOG_INFO, "config", "%s = %s (%s)", entry.key, text,
                        entry.origin);
@@ -434,8 +435,9 @@ trpi_deployment_find(const trp_system *system, const char *path, trpi_deployment
     return best != NULL;
 }
 
-/* settings-D1. Do parent and its ancestors below /user bear the names of s, from the last but one
- * on? parent's runner, or the lock of the guardian: the line of ancestors lives. */
+/* settings-D1. Do the names of parent and its ancestors below /user match s, from its last but one
+ * element on? Thread: parent's runner, or with the lock of the guardian, so that the ancestors
+ * live. */
 static bool
 section_matches_parents(trp_ctx *ctx, const section *s, const trpi_cell *parent)
 {
@@ -491,7 +493,7 @@ trpi_settings_deploy(trp_ctx *ctx, const trpi_cell *parent, const trp_spawn_opti
         copy->dispatcher = deployment.dispatcher;
     }
     if (deployment.mailbox != NULL) {
-        copy->mailbox = deployment.mailbox; /* MBOX-10: before all others */
+        copy->mailbox = deployment.mailbox; /* MBOX-10: it overrides all others */
     }
     if (deployment.remote != NULL) {
         copy->node =

@@ -1,7 +1,8 @@
-/* settings_dispatch.c - from the configuration to the mailboxes and dispatchers of a system.
+/* settings_dispatch.c - register the mailboxes and dispatchers of the configuration.
  *
- * Why.     Both have an id, which spawn options, sections and each other name; so they are there
- *          before the first actor is: mailboxes first, then what requires one, then dispatchers.
+ * Why.     Spawn options and sections name both by id, so they are registered before the first
+ *          actor is spawned: mailboxes first, then the requirements, then dispatchers, which name
+ *          mailboxes.
  * Tests.   tests/unit/actor/settings_test.c, switches_test.c
  * Sources. MBOX-8, -9, -13, DISP-2, -8.
  */
@@ -41,7 +42,7 @@ trpi_setting_text_or_null(const char *text)
 
 /* ---- mailboxes ------------------------------------------------------------------------------- */
 
-/* What may be required of a mailbox; the words of the configuration. */
+/* The words of the configuration for the properties that a mailbox may have. */
 static const struct {
     const char *word;
     uint32_t bit;
@@ -54,7 +55,7 @@ static const struct {
 };
 #define REQUIREMENTS (sizeof requirements / sizeof requirements[0])
 
-/* The words of a list, as bits; config_check.c has let none other in. */
+/* Read a list of words as bits; config_check.c has refused all other words. */
 uint32_t
 trpi_settings_requirement(const trp_config *config, const char *key)
 {
@@ -78,7 +79,7 @@ trpi_settings_standard_dispatcher(const trp_config *config, trp_dispatcher_optio
         trpi_settings_requirement(config, "actor.default-dispatcher.mailbox-requirement");
 }
 
-/* What stands below prefix, "mailbox.ID" or "actor.default-mailbox", under an id. */
+/* Register the section below prefix, "mailbox.ID" or "actor.default-mailbox", under an id. */
 static trp_err
 mailbox_register(trp_system *system, const trp_config *config, const char *prefix, const char *id)
 {
@@ -166,7 +167,8 @@ trpi_settings_mailboxes(trp_system *system)
         }
         (void)snprintf(id, sizeof id, "%.*s", (int)bytes, title);
         (void)snprintf(name, sizeof name, "%.*s", (int)(title + bytes - entry.key), entry.key);
-        if (trp_mailbox_find(system, id, &info) != TRP_OK) { /* else by another key */
+        /* else: registered at another key of the section */
+        if (trp_mailbox_find(system, id, &info) != TRP_OK) {
             err = mailbox_register(system, config, name, id);
         }
         if (err != TRP_OK) {
@@ -204,7 +206,7 @@ dispatcher_kind_of(const char *type)
     return TRP_DISPATCHER_POOL;
 }
 
-/* A key of the section dispatcher "id" { }; NULL: not said. */
+/* Read a key of the section dispatcher "id" { }; NULL: not set. */
 static const char *
 dispatcher_text(const trp_config *config, const char *id, const char *key, char *full)
 {
@@ -219,7 +221,7 @@ dispatcher_number(const trp_config *config, const char *id, const char *key)
     return dispatcher_text(config, id, key, full) != NULL ? trpi_setting_pick(config, full, 0) : 0;
 }
 
-/* Zero is what registering takes for the default, which is the table's. */
+/* Register one; zero is the default, which trp_dispatcher_register() fills in. */
 static trp_err
 dispatcher_register(trp_system *system, const trp_config *config, const char *id)
 {
@@ -247,7 +249,7 @@ dispatcher_register(trp_system *system, const trp_config *config, const char *id
     return trp_dispatcher_register(system, id, &options);
 }
 
-/* Register what has a section dispatcher "id" { }. */
+/* Register the dispatchers that have a section dispatcher "id" { }. */
 trp_err
 trpi_settings_dispatchers(trp_system *system)
 {
@@ -263,7 +265,8 @@ trpi_settings_dispatchers(trp_system *system)
             continue;
         }
         (void)snprintf(id, sizeof id, "%.*s", (int)bytes, title);
-        bool is_ours = trp_dispatcher_find(system, id, &info) == TRP_OK; /* by another key */
+        /* registered at another key */
+        bool is_ours = trp_dispatcher_find(system, id, &info) == TRP_OK;
         trp_err err = is_ours ? TRP_OK : dispatcher_register(system, config, id);
         if (err != TRP_OK) {
             trpi_log_direct(system, TRP_LOG_ERROR, "config", "%s: dispatcher \"%s\" is refused: %s",

@@ -1,17 +1,17 @@
-/* extension.c - one instance for each system, made on demand.
+/* extension.c - extensions: one instance for each system, made on demand.
  *
  * Why.     Libraries on top of actors need state that belongs to a system and ends with it; globals
  *          would tie the systems of a process together.
- * Shape.   an array of entries, only ever appended to; count is published after the entry.
+ * Shape.   an append-only array of entries; count is published after the entry.
  *          entry: making --create succeeded--> made          (read without the lock) --release-->
  *                    `--create failed----> gone (the place is used again)             gone
  * Must hold.
- *   extension-E1  create runs once for each instance, without the lock: it may get other
- *       extensions.
- *   extension-E2  stop and release are called once each for whatever was made, in the reverse
- *       order.
- *   extension-E3  What release has returned of is given to nobody: what is still called while the
- *       system is freed (futures) gets TRP_ECLOSED.
+ *   extension-E1  create runs once for each instance, without the lock: it may call
+ *       trp_extension_get() for others.
+ *   extension-E2  stop and release are called once each for every instance that was made, in
+ *       reverse order.
+ *   extension-E3  An instance is not given out after its release: callbacks that still run while
+ *       the system is freed (futures) get TRP_ECLOSED.
  * Limits.  TRP_EXTENSIONS_MAX (TRP_ELIMIT).
  * Tests.   tests/unit/actor/extension_test.c
  * Sources. EXT-01 to -03, SYS-39
@@ -37,7 +37,7 @@ typedef struct entry {
     const trp_extension *extension; /* guarded by lock until MADE, then constant */
     pthread_t maker;                /* guarded by lock while MAKING */
     void *instance;                 /* written before MADE */
-    uint32_t order;                 /* the how many-th was made; same */
+    uint32_t order;                 /* its position in the order of making; as instance */
     _Atomic uint32_t state;         /* release at MADE; pair: made_find */
 } entry;
 
@@ -64,7 +64,7 @@ trpi_extensions_new(trpi_extensions **ret_extensions)
     return TRP_OK;
 }
 
-/* By descriptor, or by name. */
+/* Find an instance by descriptor, or by name. */
 static const entry *
 made_find(trpi_extensions *x, const trp_extension *extension, const char *name)
 {
@@ -81,7 +81,8 @@ made_find(trpi_extensions *x, const trp_extension *extension, const char *name)
     return NULL;
 }
 
-/* With the lock: a place for extension; NULL with *ret_err TRP_OK: wait and look again. */
+/* Find or take an entry for extension; NULL with *ret_err TRP_OK: wait and look again. Caller holds
+ * the lock. */
 static entry *
 place_find(trpi_extensions *x, const trp_extension *extension, trp_err *ret_err)
 {
@@ -115,7 +116,7 @@ place_find(trpi_extensions *x, const trp_extension *extension, trp_err *ret_err)
     return place;
 }
 
-/* With the lock, which is given up for the call: extension-E1. */
+/* Make the instance. Caller holds the lock, which is given up during create (extension-E1). */
 static trp_err
 make(trpi_extensions *x, trp_system *system, entry *place, const trp_extension *extension,
      void **ret_instance)
@@ -229,7 +230,7 @@ trp_extension_load(trp_system *system, const char *path)
     }
     trpi_fault_trust(*symbol);
     err = trp_extension_get(system, *symbol, &instance);
-    if (err != TRP_OK) { /* its code may have been handed out already: it stays loaded */
+    if (err != TRP_OK) { /* pointers to its code may have been given out: it stays loaded */
         trpi_log(system, TRP_LOG_ERROR, "actor",
                  "an extension did not start name=%s path=%s err=%s", (*symbol)->name, path,
                  trp_err_name(err));
@@ -237,7 +238,7 @@ trp_extension_load(trp_system *system, const char *path)
     return err;
 }
 
-/* ---- with the system ------------------------------------------------------------------------- */
+/* ---- start and end of the system ------------------------------------------------------------- */
 
 trp_err
 trpi_extensions_start(trp_system *system)
@@ -262,7 +263,7 @@ trpi_extensions_start(trp_system *system)
     return err;
 }
 
-/* Call stop or release of all that was made, the last one first. */
+/* Call stop or release of all instances, the last one made first. */
 static void
 in_reverse(trpi_extensions *x, bool release)
 {

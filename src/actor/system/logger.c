@@ -1,21 +1,21 @@
 /* logger.c - the actors that write log events down.
  *
- * Why.     Writing is slow, and a program wants its own way of it. A logger is an actor like any
- *          other, below /system, subscribed to the levels that are on.
+ * Why.     Writing is slow, and programs have their own destinations. A logger is an actor below
+ *          /system, subscribed to the levels that are on.
  * Shape.   log1 is the default logger (the sink of the system's options, or stderr) unless it is
  *          switched off; then come the program's own; or all are as the configuration names them.
  *          Each is wrapped: its receive is ours, which counts, and calls the program's.
- * States.  A system starts: the loggers are told logger-init one after the other; who does not
- *          answer in time is left out. It ends: user tree, then the others below /system, then
- *          the loggers by a last message, behind all lines that came before it.
+ * States.  At the start of a system each logger in turn gets logger-init; one that does not answer
+ *          in time is left out. At its end the user tree ends, then the others below /system, then
+ *          the loggers by a last message, behind all earlier lines.
  * Must hold.
  *   logger-K1  At an orderly stop no line is lost: what is queued before the last message is
  *       written by the logger, and what comes later is written at once (trpi_logger_late).
- *   logger-K2  A logger that is slow costs memory for queue_max events; the rest is dropped,
- *       counted, and said when it has caught up.
+ *   logger-K2  A slow logger takes memory for queue_max events; further events are dropped and
+ *       counted, and it logs their number when it has caught up.
  *   logger-K3  `count` is raised behind a complete entry; entries never change but for `levels`.
- *   logger-K4  A logger has a thread of its own, from the start of the system: no program's actor
- *       can keep it from writing, and trp_log_flush() waits for no other thread than theirs.
+ *   logger-K4  A logger has a thread of its own, from the start of the system: no actor of the
+ *       program can block it, and trp_log_flush() waits for the loggers' threads only.
  * Limits.  TRP_LOGGERS_MAX; queue_max.
  * Tests.   tests/unit/actor/log_test.c, loggers_test.c
  * Sources. LOG-01, -06, -07; CONF-7; ES-02; SYS-7; TRP-14.
@@ -32,7 +32,7 @@
 
 #define LOGGERS_KEY "log.loggers"
 
-/* ---- the default one ------------------------------------------------------------------------- */
+/* ---- the default logger ---------------------------------------------------------------------- */
 
 static trp_err
 default_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
@@ -57,7 +57,7 @@ event_handled(trp_ctx *ctx, trpi_logger *self)
     uint32_t before = atomic_fetch_sub_explicit(&self->limit.waiting, 1, memory_order_relaxed);
     uint64_t dropped;
 
-    if (before == 0) { /* not published but told by somebody */
+    if (before == 0) { /* sent by the program, not published */
         atomic_fetch_add_explicit(&self->limit.waiting, 1, memory_order_relaxed);
     } else if (before - 1 == self->limit.max / 2) { /* logger-K2 */
         dropped = atomic_load_explicit(&self->limit.dropped, memory_order_relaxed);
@@ -69,7 +69,7 @@ event_handled(trp_ctx *ctx, trpi_logger *self)
     }
 }
 
-/* So that the stream forgets it when it ends. */
+/* Set the mark by which the event stream removes it when it ends. */
 static trp_err
 logger_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
 {
@@ -84,13 +84,13 @@ logger_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     trpi_logger *self = (trpi_logger *)(uintptr_t)ctx->cell->behaviour;
 
-    ctx->turn_processed++; /* statistics count what users tell, not what is logged about it */
+    ctx->turn_processed++; /* log events do not count as messages in the statistics */
     if (msg->priv_type == TRPI_TYPE_LOGGER_END) {
         trp_stop(ctx, ctx->self);
         return TRP_OK;
     }
     if (msg->priv_type == TRPI_TYPE_LOGGER_FLUSH) {
-        return TRP_OK; /* that it is freed is the answer */
+        return TRP_OK; /* its release is the answer */
     }
     if (trpi_type_is_log(msg->priv_type)) {
         event_handled(ctx, self);
@@ -100,7 +100,8 @@ logger_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 
 /* ---- birth ----------------------------------------------------------------------------------- */
 
-/* Ask it whether it is ready. A logger that is not is stopped and left out; the system starts. */
+/* Ask the logger whether it is ready. One that is not is stopped and left out; the system starts
+ * anyway. */
 static bool
 logger_init(trp_system *system, trpi_logger *l)
 {
@@ -166,7 +167,7 @@ behaviour_named(const trp_behaviour *const *among, const char *name)
     return among == NULL ? NULL : *among;
 }
 
-/* CONF-7: those that the configuration names, and no others. */
+/* Start the loggers that the configuration names, and no others (CONF-7). */
 static trp_err
 start_named(trp_system *system, const trp_config *config)
 {
@@ -233,10 +234,10 @@ trpi_loggers_start(trp_system *system)
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* ---- what the public asks -------------------------------------------------------------------- */
+/* ---- trp_log_flush --------------------------------------------------------------------------- */
 
-/* What trp_log_flush() waits for: each logger has a message that holds one count of it, and gives
- * that back when the message is freed, handled or not. */
+/* The record that trp_log_flush() waits for: a message to each logger holds one count of it,
+ * released when the message is freed, handled or not. */
 typedef struct flush {
     trpi_cond cond; /* guards all */
     uint32_t owners, open;
@@ -293,7 +294,7 @@ flush_send(trp_ctx *ctx, flush *f, trp_ref logger_ref)
     f->owners++;
     f->open++;
     pthread_mutex_unlock(&f->cond.lock);
-    trpi_send(ctx, logger_ref, msg); /* behind all lines that were told before */
+    trpi_send(ctx, logger_ref, msg); /* behind all earlier lines */
     return true;
 }
 

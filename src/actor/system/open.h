@@ -12,32 +12,33 @@ trp_err trpi_system_after(trp_system *system, uint64_t delay_ms, void (*fn)(void
 bool trpi_system_after_cancel(trp_system *system, uint64_t id);
 /* Run again(arg) every interval_ms, on the timer's thread, until it returns false or *ret_id is
  * cancelled. Then over(arg), exactly once, on that thread or in the cancel, unless it is NULL;
- * after it arg is not touched. What it needs is taken now: later it cannot fail for want of memory.
+ * after it arg is not touched. All memory is allocated now: a later step cannot fail.
  * Errors: TRP_ENOMEM, TRP_ECLOSED (no over). Thread: any. */
 trp_err trpi_system_every(trp_system *system, uint64_t interval_ms, bool (*again)(void *arg),
                           void (*over)(void *arg), void *arg, uint64_t *ret_id);
-/* Let ms pass: sleep, or, in a driven world, run what is due meanwhile. Thread: one that is no
- * worker, outside of any run. */
+/* Wait ms: sleep, or, in a driven world, run the timers and tasks that are due meanwhile. Thread:
+ * any but a worker, outside of any run. */
 void trpi_system_pass(trp_system *system, uint32_t ms);
 /* One pointer per system for the cluster room, so that the public API finds the cluster of a system
  * without a global table. Set by the owner; NULL: none. Thread: any. */
 void trpi_system_cluster_set(trp_system *system, void *cluster);
 void *trpi_system_cluster_get(trp_system *system);
 
-/* ---- what the test kit uses ------------------------------------------------------------------ */
-/* As trp_system_new, in a world that is given (shared; must outlive the system). NULL: own real
- * world. */
+/* ---- for the test kit ------------------------------------------------------------------------ */
+/* As trp_system_new, in the given world (shared; must outlive the system). NULL: a real world of
+ * its own. */
 trp_err trpi_system_new_in(trpi_world *world, const char *name, const trp_system_options *options,
                            trp_system **ret_system);
 trpi_sched *trpi_system_sched(trp_system *system);
 /* Is the caller inside a behaviour or hook of this system (then it must not block)? */
 bool trpi_system_in_behaviour(const trp_system *system);
-/* The state of an actor that runs on the threads that tell it, or in a driven world; NULL: it is
- * none of these, or has no instance. Thread: one at a time, while nobody tells the actor. */
+/* The state of an actor that runs on its senders' threads, or in a driven world; NULL: it is no
+ * such actor, or has no instance. Thread: one at a time, while no other thread sends to the
+ * actor. */
 void *trpi_actor_state(trp_system *system, trp_ref ref);
-/* Hand a message to the present behaviour of such an actor; its failure is the caller's
+/* Call the current behaviour of such an actor with a message; its failure is the caller's
  * (*ret_failure filled, may be NULL). Errors: TRP_ENOENT, TRP_EINVAL (a message that the runtime
- * handles), TRP_ESTATE (it runs, or takes no messages), TRP_ENOMEM, or what receive said. */
+ * handles), TRP_ESTATE (it runs, or takes no messages), TRP_ENOMEM, or the result of receive. */
 trp_err trpi_actor_receive(trp_system *system, trp_ref ref, trp_ref sender, const trp_type *type,
                            const void *payload, size_t bytes, trp_failure *ret_failure);
 /* Return the sender of a message that is held outside of a behaviour. */

@@ -1,20 +1,20 @@
-/* stall.c - says which actor holds a worker for too long.
+/* stall.c - detect actors that block a worker for too long.
  *
- * Why.     A behaviour that blocks or computes for seconds holds up all that waits behind it, and
- *          nothing else in the system tells which one it was.
- * Shape.   A timer looks at each worker twice in stall_warning_ms: the same message in two looks or
- *          more, for so long, is reported once. Nothing is paid for a message.
+ * Why.     A behaviour that blocks or computes for seconds delays every task behind it, and
+ *          nothing else in the system names it.
+ * Shape.   A timer samples each worker twice in stall_warning_ms: a message that is the same in
+ *          all samples of that time is reported once. It costs nothing per message.
  * Must hold.
  *   stall-K1  The timer ends when all workers are asleep, so that an idle system does not wake up.
- *       A worker that is not asleep any more starts it again: it first says that it is awake, then
- *       looks whether the timer is armed; the timer first says that it is not, then looks whether
- *       one is awake. (That nothing runs is not enough: a message may wait for a worker that was
- *       woken.)
- *   stall-K2  What is read of a running ctx is a hint: it is believed only when it was the same in
- *       both looks, and the ref is looked up like any other.
+ *       A worker that wakes up starts it again: it first stores that it is awake, then reads
+ *       whether the timer is armed; the timer first stores that it is not armed, then reads
+ *       whether a worker is awake. (It is not enough that no task runs: a message may wait for a
+ *       worker that was woken.)
+ *   stall-K2  Fields read from another thread's ctx are hints: they count only if they are the
+ *       same in both samples, and the ref is looked up like any other.
  *   stall-K3  A stop that timed out names an actor only if a thread handled one message of it for
- *       the whole grace, or if it has no answer and nobody to wait for. Those that only wait for
- *       such a thread are counted.
+ *       the whole grace time, or if it does not answer although no other actor holds its thread.
+ *       Actors that only wait for such a thread are counted.
  * Not here. Warnings about actors of pinned and blocking dispatchers: they may block.
  * Tests.   tests/unit/actor/stall_test.c
  * Sources. docs/architecture.md#scheduling.
@@ -29,9 +29,9 @@
 
 #define WORKERS_ALL (TRPI_POOL_MAX + TRPI_PRIVATE_MAX)
 
-typedef struct look { /* at one worker */
+typedef struct look { /* a sample of one worker */
     uint64_t run, left, ended;
-    trp_ref self; /* none: a function that was given to trp_dispatcher_execute() */
+    trp_ref self; /* none: a function of trp_dispatcher_execute() */
     uint64_t since_ns;
     bool reported;
 } look;
@@ -40,11 +40,11 @@ struct trpi_stall {
     trp_system *system;
     uint64_t limit_ns;
     _Atomic bool armed;      /* seq_cst: stall-K1 */
-    bool any;                /* the timer's: a worker is awake */
-    look looks[WORKERS_ALL]; /* the timer's */
+    bool any;                /* only the timer: a worker is awake */
+    look looks[WORKERS_ALL]; /* only the timer */
 };
 
-/* stall-K2. Of another thread's running view. */
+/* Sample the ctx of another thread (stall-K2). */
 __attribute__((no_sanitize("thread"), noinline)) static void
 ctx_look(const trp_ctx *ctx, look *now, bool *ret_running)
 {
@@ -69,7 +69,7 @@ worker_seen(const trpi_worker *worker, look *ret_look)
     return running;
 }
 
-/* Are these two looks at one message? */
+/* Do both samples show the same message? */
 static bool
 is_same(const look *before, const look *now)
 {
@@ -142,7 +142,8 @@ tick_later(trpi_stall *stall)
 
     if (trpi_timer_add(stall->system->sched, stall->limit_ns / 2000000u + 1, tick, stall, 0, 0,
                        &id) != TRP_OK) {
-        atomic_store_explicit(&stall->armed, false, memory_order_seq_cst); /* until the next */
+        /* until a worker wakes up */
+        atomic_store_explicit(&stall->armed, false, memory_order_seq_cst);
     }
 }
 
@@ -211,13 +212,13 @@ trpi_stall_free(trp_system *system)
     system->stall = NULL;
 }
 
-/* ---- what holds up a stop -------------------------------------------------------------------- */
+/* ---- a stop that timed out ------------------------------------------------------------------- */
 
-#define NAMED_MAX 64u /* lines about actors; the rest is a number */
+#define NAMED_MAX 64u /* lines about actors; the others are counted */
 
 typedef struct stuck {
     trp_system *system;
-    uint64_t until_ns; /* the second look */
+    uint64_t until_ns; /* the second sample */
     bool judged;
     uint32_t named, unnamed;
     bool running[WORKERS_ALL];
@@ -243,7 +244,7 @@ dispatcher_id(const stuck *s, uint8_t number)
     return trpi_dispatcher_get(s->system, number)->id;
 }
 
-/* Name what a worker has handled since the first look. */
+/* Name the actor whose message a worker has handled since the first sample. */
 static void
 second_look(void *arg, trpi_worker *worker)
 {
@@ -305,7 +306,7 @@ never(void *arg)
     return false;
 }
 
-/* The looks are grace_ms apart, however soon the tree has answered. */
+/* Take the second sample grace_ms after the first, however soon the tree has answered. */
 static void
 judge(stuck *s)
 {
@@ -314,7 +315,7 @@ judge(stuck *s)
 
     s->judged = true;
     if (trpi_sched_is_driven(sched)) {
-        return; /* nobody runs while we look */
+        return; /* a driven world: no actor runs now */
     }
     trpi_cond_init(&cond);
     pthread_mutex_lock(&cond.lock);

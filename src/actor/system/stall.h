@@ -1,4 +1,4 @@
-/* stall.h - private to the room: which actors hold a worker too long, or hold up a stop. */
+/* stall.h - private to the room: actors that block a worker too long, or delay a stop. */
 #ifndef TRPI_ACTOR_SYSTEM_STALL_H
 #define TRPI_ACTOR_SYSTEM_STALL_H
 
@@ -11,9 +11,8 @@ typedef struct trpi_stall trpi_stall; /* NULL in a system: off */
 /* Errors: TRP_ENOMEM. The scheduler exists. */
 trp_err trpi_stall_new(trp_system *system);
 void trpi_stall_free(trp_system *system); /* every thread has ended */
-/* A stop has timed out: log which actors hold a thread with one message for grace_ms, which is what
- * this takes, how many wait for them, and which have another reason. Thread: none of the
- * system's. */
+/* A stop has timed out: log which actors hold a thread with one message for grace_ms, how many wait
+ * for them, and which have another reason. Takes grace_ms. Thread: none of the system's. */
 void trpi_stuck_log(trp_system *system, uint32_t grace_ms);
 /* trpi_sched_ops.awake; arg: the trp_system. */
 void trpi_stall_awake(void *arg, trpi_worker *worker);

@@ -1,11 +1,11 @@
-/* stop.c - a system is stopped and awaited; who holds that up is named.
+/* stop.c - stop a system and wait for its end; actors that delay it are named.
  *
  * Tests.   tests/unit/actor/guardian_test.c, stall_test.c
  */
 #include "actor/life/life.h"
 #include "actor/system/stall.h"
 
-#define STUCK_GRACE_MS 200u    /* how long actors have to prove that they are not stuck */
+#define STUCK_GRACE_MS 200u    /* an actor in the same message for this time is stuck */
 #define FREE_TIMEOUT_MS 10000u /* for the stop that trp_system_free() makes up for */
 
 trp_err
@@ -40,6 +40,6 @@ trpi_life_system_stop(trp_system *system)
     }
     if (trp_system_stop(system, FREE_TIMEOUT_MS) != TRP_OK) {
         trpi_log_direct(system, TRP_LOG_ERROR, "system",
-                        "freed while actors run: what they use is leaked");
+                        "the system was freed while actors run: their memory is leaked");
     }
 }

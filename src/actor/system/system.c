@@ -1,14 +1,14 @@
-/* system.c - a system's birth and end, and what threads that are no actors tell it.
+/* system.c - make and free a system; tell from threads that are no actors.
  *
  * Shape.   new: world -> cells -> nodes -> scheduler -> threads -> guardians (LIFE).
- *          free: tree stopped -> threads ended -> who waits for answers, extensions -> mailboxes ->
- *          scheduler, guardians' memory, cells, nodes, world.
+ *          free: tree stopped -> threads ended -> waiting asks and futures, extensions ->
+ *          mailboxes -> scheduler, guardians' memory, cells, nodes, world.
  * Must hold.
  *   system-Z1  Nothing is freed while a thread of the system may run: after a stop that timed out
  *       the system is leaked.
  *   system-Z2  The last callbacks of futures run on the thread that frees, and may use the system
- *       as one that has stopped: what they tell is a dead letter. So what a tell looks at goes
- *       last.
+ *       as one that has stopped: a message of theirs is a dead letter. So everything that a tell
+ *       reads is freed last.
  * Tests.   tests/unit/actor/system_test.c
  */
 #include "actor/kernel/system.h"
@@ -37,8 +37,8 @@
 #include "base/sized.h"
 
 #define FREE_STOP_MS 10000u        /* for a tree that nobody stopped */
-#define FREE_THREADS_MS 2000u      /* for what is stuck to let go: actors, then threads */
-#define FREE_THREADS_LEAST_MS 500u /* for threads that only wait: to wake on a busy machine */
+#define FREE_THREADS_MS 2000u      /* for stuck actors to return, then for threads to end */
+#define FREE_THREADS_LEAST_MS 500u /* for idle threads to wake up and end on a busy machine */
 
 static bool
 name_is_valid(const char *name)
@@ -50,7 +50,8 @@ name_is_valid(const char *name)
                length;
 }
 
-/* What neither configuration nor code says is as in the reference configuration. */
+/* Take the options of the program; the reference configuration fills those that neither it nor the
+ * configuration sets. */
 static trp_err
 options_fill(trp_system *system, const trp_system_options *given)
 {
@@ -71,7 +72,7 @@ options_fill(trp_system *system, const trp_system_options *given)
                : TRP_OK;
 }
 
-/* Everything that has no thread. */
+/* Make everything that has no thread. */
 static trp_err
 tables_make(trp_system *system)
 {
@@ -124,7 +125,7 @@ tables_make(trp_system *system)
     return err == TRP_OK ? trpi_dispatchers_new(system, &standard) : err;
 }
 
-/* Of a system without threads, complete or not. */
+/* Free a system without threads, complete or not. */
 static void
 system_destroy(trp_system *system)
 {
@@ -140,7 +141,7 @@ system_destroy(trp_system *system)
     }
     trpi_fault_close(system);
     trpi_nodes_close(system->nodes);
-    trpi_sched_free(system->sched); /* runs what was retired: before the tables go */
+    trpi_sched_free(system->sched); /* frees retired objects: before the tables */
     trpi_life_system_free(system);
     trpi_dispatchers_free(system);
     trpi_mailbox_types_free(system);
@@ -241,8 +242,8 @@ trp_system_new(const char *name, const trp_system_options *options, trp_system *
     return trpi_system_new_in(NULL, name, options, ret_system);
 }
 
-/* What was stuck may have let go: who ends now gives its memory back. Returns what threads have
- * then. A driven world has none, and its time is not ours to spend. */
+/* Wait once more for stuck actors: those that end now give their memory back. Returns the grace
+ * time for threads. A driven world has no threads, and its time must not pass here. */
 static uint32_t
 last_grace(trp_system *system)
 {
@@ -270,7 +271,7 @@ trp_system_free(trp_system *system)
     }
     trpi_assert(system->magic == TRPI_SYSTEM_MAGIC);
     if (!trp_system_is_terminated(system) && !atomic_load(&system->stuck)) {
-        if (trp_system_stop(system, FREE_STOP_MS) != TRP_OK) { /* what is stuck is logged there */
+        if (trp_system_stop(system, FREE_STOP_MS) != TRP_OK) { /* it logs which actors are stuck */
             atomic_store(&system->stuck, true);
         }
     }

@@ -1,4 +1,4 @@
-/* tables.c - what lower rooms call above themselves, filled here and nowhere else.
+/* tables.c - the ops tables by which lower rooms call higher ones, filled here only.
  *
  * Tests.   tests/unit/actor/system_test.c
  */

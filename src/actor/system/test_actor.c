@@ -1,13 +1,13 @@
-/* test_actor.c - looking into an actor, and calling its behaviour, from a test.
+/* test_actor.c - read the state of an actor, and call its behaviour, from a test.
  *
- * Why.     A test of one behaviour wants its state, and its failure where the call stands, not at a
+ * Why.     A test of one behaviour wants its state, and its failure at the call, not at a
  *          supervisor.
  * Must hold.
  *   test-actor-A1  Only actors that no other thread runs by itself: those of the calling-thread
  *       dispatcher, and all of a driven world. The token is held during the call, so a second
  *       thread that tells the actor meanwhile only queues.
- *   test-actor-A2  What the actor orders from itself is done when the call is over, in its order,
- *       as is what it takes out of its stash.
+ *   test-actor-A2  System messages of the actor to itself are handled after the call, in order, as
+ *       are messages that it unstashes.
  * Tests.   tests/unit/actor/test_actor_test.c, tests/unit/pattern/testkit_test.c
  * Sources. TEST-2.
  */
@@ -20,7 +20,7 @@
 #include "base/assert.h"
 #include "base/payload.h"
 
-/* test-actor-A1. NULL: not such an actor, or it has ended. */
+/* The cell of such an actor (test-actor-A1). NULL: it is another actor, or has ended. */
 static trpi_cell *
 test_cell(trp_ctx *ctx, trp_ref ref)
 {
@@ -61,7 +61,7 @@ receive_held(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, trp_failure *ret_failu
     ctx->cell = cell;
     ctx->self = trpi_cell_ref(cell);
     ctx->msg = msg;
-    /* test-actor-A2: there is no turn that would look here, so all goes to sys_head */
+    /* test-actor-A2: there is no turn that would read sys_rest, so all goes to sys_head */
     ctx->sys_rest = &none;
     cell->processed++;
     err = trpi_run_direct(ctx, cell, msg);
@@ -86,7 +86,7 @@ trpi_actor_receive(trp_system *system, trp_ref ref, trp_ref sender, const trp_ty
     trp_err err;
 
     if (type == NULL || type->number < TRPI_TYPE_AUTO_END) {
-        return TRP_EINVAL; /* not registered, or handled without the behaviour */
+        return TRP_EINVAL; /* not registered, or handled by the runtime */
     }
     if (trpi_in_behaviour(system)) {
         return TRP_ESTATE;
@@ -104,7 +104,8 @@ trpi_actor_receive(trp_system *system, trp_ref ref, trp_ref sender, const trp_ty
         err = TRP_ESTATE;
         if (trpi_mailbox_claim(cell)) {
             err = receive_held(ctx, cell, msg, ret_failure);
-            /* relaxed: with the token; what others order meanwhile they schedule (mailbox-M3) */
+            /* relaxed: the token is held; other threads that send a system message schedule the
+             * cell (mailbox-M3) */
             if (atomic_load_explicit(&cell->attention, memory_order_relaxed) != 0) {
                 trpi_schedule(ctx, cell); /* test-actor-A2 */
             } else {

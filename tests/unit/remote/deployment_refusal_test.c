@@ -195,7 +195,7 @@ an_earlier_version_is_not_asked(void)
 {
     trpi_remote_options options = { .features_off = TRPI_FEATURE_DEPLOY };
     deploy_start(&options);
-    refused_because("it cannot be made elsewhere: ");
+    refused_because("it cannot be deployed to another node: ");
     deploy_end();
 }
 
