@@ -30,7 +30,7 @@ typedef struct cursor {
 } cursor;
 
 static bool
-fail(cursor *c, const char *hint)
+parse_fail(cursor *c, const char *hint)
 {
     c->hint = hint;
     return false;
@@ -55,30 +55,32 @@ parse_protocol(cursor *c, trpi_address *address)
     size_t bytes;
 
     if (end == NULL) {
-        return fail(c, "no \"://\": write " FORM);
+        return parse_fail(c, "no \"://\": write " FORM);
     }
     bytes = (size_t)(end - c->at);
     if (bytes >= 4 && memcmp(c->at, "akka", 4) == 0) {
-        return fail(c, bytes == 4 ? "akka: did you mean troupe?"
-                                  : "akka.tcp: did you mean troupe.tcp?");
+        return parse_fail(c, bytes == 4 ? "akka: did you mean troupe?"
+                                        : "akka.tcp: did you mean troupe.tcp?");
     }
     if (bytes < 6 || memcmp(c->at, "troupe", 6) != 0 || (bytes > 6 && c->at[6] != '.')) {
-        return fail(c, "unknown protocol: write troupe.tcp:// (or troupe.tls:// when encrypted)");
+        return parse_fail(
+            c, "unknown protocol: write troupe.tcp:// (or troupe.tls:// when encrypted)");
     }
     if (bytes > TRPI_PROTOCOL_BYTES_MAX) {
-        return fail(c, "protocol is longer than 24 bytes: write troupe.tcp://");
+        return parse_fail(c, "protocol is longer than 24 bytes: write troupe.tcp://");
     }
     for (size_t i = 7; i < bytes; i++) {
         char at = c->at[i];
         if (!((at >= 'a' && at <= 'z') || (at >= '0' && at <= '9') || at == '.')) {
-            return fail(c, "protocol has other characters than a-z and 0-9: write troupe.tcp://");
+            return parse_fail(
+                c, "protocol has other characters than a-z and 0-9: write troupe.tcp://");
         }
         if (at == '.' && c->at[i - 1] == '.') {
-            return fail(c, "protocol has an empty part: write troupe.tcp://");
+            return parse_fail(c, "protocol has an empty part: write troupe.tcp://");
         }
     }
     if (bytes > 6 && c->at[bytes - 1] == '.') {
-        return fail(c, "transport is missing behind \"troupe.\": write troupe.tcp://");
+        return parse_fail(c, "transport is missing behind \"troupe.\": write troupe.tcp://");
     }
     memcpy(address->protocol, c->at, bytes);
     c->at = end + 3;
@@ -94,25 +96,27 @@ parse_system(cursor *c, trpi_address *address, bool local)
         bytes++;
     }
     if (bytes > TRPI_SYSTEM_BYTES_MAX) {
-        return fail(c, "system name is longer than 63 bytes");
+        return parse_fail(c, "system name is longer than 63 bytes");
     }
     if (!local && c->at[bytes] != '@') {
         /* "troupe.tcp://10.0.0.1:2552": whoever forgot the system gets told so, not "bad
          * character". */
         if (strchr(c->at, '@') == NULL) {
-            return fail(c, "system name is missing: write " FORM);
+            return parse_fail(c, "system name is missing: write " FORM);
         }
-        return fail(c, bytes == 0 ? "system name is empty or starts with a character other than"
-                                    " a-z, A-Z, 0-9"
-                                  : "system name has other characters than a-z, A-Z, 0-9, - and _");
+        return parse_fail(c, bytes == 0
+                                 ? "system name is empty or starts with a character other than"
+                                   " a-z, A-Z, 0-9"
+                                 : "system name has other characters than a-z, A-Z, 0-9, - and _");
     }
     if (bytes == 0) {
-        return fail(c, "system name is empty: write " FORM);
+        return parse_fail(c, "system name is empty: write " FORM);
     }
     if (local && !is_path_or_end(c->at[bytes])) {
-        return fail(c, c->at[bytes] == '@'
-                           ? "a local address has no host: write troupe.tcp:// for a remote one"
-                           : "system name has other characters than a-z, A-Z, 0-9, - and _");
+        return parse_fail(c,
+                          c->at[bytes] == '@'
+                              ? "a local address has no host: write troupe.tcp:// for a remote one"
+                              : "system name has other characters than a-z, A-Z, 0-9, - and _");
     }
     memcpy(address->system, c->at, bytes);
     c->at += bytes + (local ? 0 : 1);
@@ -129,16 +133,16 @@ parse_host_ipv6(cursor *c, trpi_address *address)
     size_t bytes;
 
     if (end == NULL) {
-        return fail(c, "the ']' behind the IPv6 address is missing: write [::1]:2552");
+        return parse_fail(c, "the ']' behind the IPv6 address is missing: write [::1]:2552");
     }
     bytes = (size_t)(end - c->at) - 1;
     if (bytes >= sizeof text) {
-        return fail(c, "what stands in [ ] is no IPv6 address: write [::1]:2552");
+        return parse_fail(c, "what stands in [ ] is no IPv6 address: write [::1]:2552");
     }
     memcpy(text, c->at + 1, bytes);
     text[bytes] = 0;
     if (inet_pton(AF_INET6, text, &binary) != 1) {
-        return fail(c, "what stands in [ ] is no IPv6 address: write [::1]:2552");
+        return parse_fail(c, "what stands in [ ] is no IPv6 address: write [::1]:2552");
     }
     (void)inet_ntop(AF_INET6, &binary, address->host, sizeof address->host); /* fits: 253 >= 45 */
     c->at = end + 1;
@@ -158,23 +162,23 @@ parse_host(cursor *c, trpi_address *address)
         bytes++;
     }
     if (bytes == 0 && (is_path_or_end(c->at[0]) || (c->at[0] == ':' && c->at[1] != ':'))) {
-        return fail(c, "host is missing: write " FORM);
+        return parse_fail(c, "host is missing: write " FORM);
     }
     if (c->at[bytes] == '@') {
-        return fail(c, "there are two '@': write " FORM);
+        return parse_fail(c, "there are two '@': write " FORM);
     }
     if (c->at[bytes] != ':' && !is_path_or_end(c->at[bytes])) {
-        return fail(c, "host has other characters than a-z, A-Z, 0-9, '.', '-' and '_'");
+        return parse_fail(c, "host has other characters than a-z, A-Z, 0-9, '.', '-' and '_'");
     }
     if (c->at[bytes] == ':') { /* a second colon before the path: IPv6 without brackets */
         const char *more = c->at + bytes + 1;
 
         if (more[strcspn(more, ":/")] == ':') {
-            return fail(c, "an IPv6 address stands in brackets: write [::1]:2552");
+            return parse_fail(c, "an IPv6 address stands in brackets: write [::1]:2552");
         }
     }
     if (bytes > TRPI_HOST_BYTES_MAX) {
-        return fail(c, "host is longer than 253 bytes");
+        return parse_fail(c, "host is longer than 253 bytes");
     }
     memcpy(address->host, c->at, bytes);
     c->at += bytes;
@@ -188,20 +192,20 @@ parse_port(cursor *c, trpi_address *address)
     size_t digits = 1;
 
     if (c->at[0] != ':' || is_path_or_end(c->at[1])) {
-        return fail(c, "port is missing: write host:port, for example host:2552");
+        return parse_fail(c, "port is missing: write host:port, for example host:2552");
     }
     while (c->at[digits] >= '0' && c->at[digits] <= '9' && digits <= 6) {
         port = port * 10 + (unsigned)(c->at[digits] - '0');
         digits++;
     }
     if (!is_path_or_end(c->at[digits]) && digits <= 6) {
-        return fail(c, "port is no number: write host:port, for example host:2552");
+        return parse_fail(c, "port is no number: write host:port, for example host:2552");
     }
     if (port == 0 || port > UINT16_MAX) {
-        return fail(c, "port is out of range: 1 to 65535");
+        return parse_fail(c, "port is out of range: 1 to 65535");
     }
     if (c->at[1] == '0') {
-        return fail(c, "port starts with 0");
+        return parse_fail(c, "port starts with 0");
     }
     address->port = (uint16_t)port;
     c->at += digits;
@@ -226,7 +230,7 @@ trpi_address_parse(const char *text, trpi_address *ret_address, const char **ret
     ok = ok && parse_system(&c, &address, local);
     ok = ok && (local || (parse_host(&c, &address) && parse_port(&c, &address)));
     if (ok && ret_rest == NULL && c.at[0] != 0) {
-        ok = fail(&c, "a path is not expected here: write " FORM);
+        ok = parse_fail(&c, "a path is not expected here: write " FORM);
     }
     if (!ok) {
         goto refused;

@@ -4,7 +4,8 @@
  *            keys (cluster.role.NAME...) and keys below app, in the order in which they were met.
  * Must hold.
  *   config-I1  a value of a lower layer never replaces one of a higher layer (slot_replace)
- *   config-I2  every value in a slot has passed the check of its row (put, adopt)
+ *   config-I2  every value in a slot has passed the check of its row (trpi_config_put,
+ *      trpi_config_adopt)
  * Limits.    TRPI_CONFIG_LIST_MAX values, TRPI_CONFIG_TEXT_BYTES_MAX each.
  * Not here.  The file (config_load.c), the keys (keys.c of each room), numbers (config_value.c),
  *            what may stand where (config_check.c), the environment (config_env.c), what programs

@@ -123,10 +123,10 @@ key_path(const loader *l, const cfg_t *section, const char *name, char *path, si
     (void)snprintf(path + count, bytes - count, "%s%s", count ? "." : "", name);
 }
 
-static void complain(loader *l, int line, const char *format, ...)
+static void error_report(loader *l, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 static void
-complain(loader *l, int line, const char *format, ...)
+error_report(loader *l, int line, const char *format, ...)
 {
     if (l->failed) {
         return;
@@ -214,7 +214,7 @@ instance_note(loader *l, uint32_t index, uint32_t instance)
 static void
 no_memory(loader *l, int line)
 {
-    complain(l, line, "out of memory");
+    error_report(l, line, "out of memory");
     l->err = TRP_ENOMEM;
 }
 
@@ -230,8 +230,8 @@ title_fits(loader *l, const trpi_config_row *row, int line)
         count += l->slots.slots[i].row == row;
     }
     if (count >= TRPI_CONFIG_TITLES_MAX) {
-        complain(l, line, "more than %d sections '%.*s'", TRPI_CONFIG_TITLES_MAX,
-                 (int)(strchr(row->key, '*') - 1 - row->key), row->key);
+        error_report(l, line, "more than %d sections '%.*s'", TRPI_CONFIG_TITLES_MAX,
+                     (int)(strchr(row->key, '*') - 1 - row->key), row->key);
     }
     return count < TRPI_CONFIG_TITLES_MAX;
 }
@@ -254,8 +254,8 @@ slot_for(loader *l, const cfg_t *section, const cfg_opt_t *opt, const char *key)
             return slot; /* the next value of one list, or += */
         }
         if (l->instances[index] == instance) {
-            complain(l, section->line, "%s is given twice; the first stands at %s", key,
-                     slot->origin);
+            error_report(l, section->line, "%s is given twice; the first stands at %s", key,
+                         slot->origin);
             return NULL;
         }
         l->instances[index] = instance;
@@ -290,7 +290,7 @@ on_value(cfg_t *section, cfg_opt_t *opt, const char *value, void *result)
     }
     value_path(l, section, opt->name, key, sizeof key);
     if (!strchr(key, '.') && learned_find(l, key)) { /* learned as a subtree, and is none */
-        complain(l, section->line, "no such option '%s'", opt->name);
+        error_report(l, section->line, "no such option '%s'", opt->name);
         return -1;
     }
     trpi_config_slot *slot = slot_for(l, section, opt, key);
@@ -299,11 +299,11 @@ on_value(cfg_t *section, cfg_opt_t *opt, const char *value, void *result)
     }
     if (trpi_config_title_check(key + subtree_bytes(l, key), slot->row, what, sizeof what) !=
         TRP_OK) {
-        complain(l, section->line, "%s", what);
+        error_report(l, section->line, "%s", what);
         return -1;
     }
     if (slot->count == TRPI_CONFIG_LIST_MAX) {
-        complain(l, section->line, "%s has more than %d values", key, TRPI_CONFIG_LIST_MAX);
+        error_report(l, section->line, "%s has more than %d values", key, TRPI_CONFIG_LIST_MAX);
         return -1;
     }
     /* A number that a unit follows after a space is judged when the stray unit is met: without it
@@ -317,10 +317,11 @@ on_value(cfg_t *section, cfg_opt_t *opt, const char *value, void *result)
         const char *why = NULL;
         if (l->last_type == TRPI_CONFIG_DURATION &&
             trpi_config_parse_number(TRPI_CONFIG_FLOAT, value, &number, &why) == TRP_OK) {
-            complain(l, section->line, "%s = %s: a duration needs a unit: write %ss or \"%s s\"",
-                     key, value, value, value);
+            error_report(l, section->line,
+                         "%s = %s: a duration needs a unit: write %ss or \"%s s\"", key, value,
+                         value, value);
         } else {
-            complain(l, section->line, "%s: %s", key, what);
+            error_report(l, section->line, "%s: %s", key, what);
         }
         return -1;
     }
@@ -347,10 +348,10 @@ depth_of(const char *path)
 }
 
 static void
-learn(loader *l, const char *path, int line)
+name_learn(loader *l, const char *path, int line)
 {
     if (strlen(path) >= TRPI_CONFIG_KEY_BYTES_MAX) {
-        complain(l, line, "a key is longer than %d bytes", TRPI_CONFIG_KEY_BYTES_MAX);
+        error_report(l, line, "a key is longer than %d bytes", TRPI_CONFIG_KEY_BYTES_MAX);
         return;
     }
     learned_name *name = &l->learned[l->learned_count++];
@@ -363,12 +364,12 @@ static void
 app_learn(loader *l, const char *path, int line)
 {
     if (l->learned_count - l->subtrees_count == TRPI_CONFIG_APP_KEYS_MAX) {
-        complain(l, line, "app has more than %d keys", TRPI_CONFIG_APP_KEYS_MAX);
+        error_report(l, line, "app has more than %d keys", TRPI_CONFIG_APP_KEYS_MAX);
     } else if (depth_of(path + subtree_bytes(l, path)) > TRPI_CONFIG_APP_DEPTH_MAX) {
-        complain(l, line, "app has more than %d sections inside one another",
-                 TRPI_CONFIG_APP_DEPTH_MAX);
+        error_report(l, line, "app has more than %d sections inside one another",
+                     TRPI_CONFIG_APP_DEPTH_MAX);
     } else {
-        learn(l, path, line);
+        name_learn(l, path, line);
     }
 }
 
@@ -377,10 +378,10 @@ static void
 subtree_learn(loader *l, const char *name, int line)
 {
     if (l->subtrees_count == TRPI_CONFIG_SUBTREES_MAX) {
-        complain(l, line, "more than %d subtrees", TRPI_CONFIG_SUBTREES_MAX);
+        error_report(l, line, "more than %d subtrees", TRPI_CONFIG_SUBTREES_MAX);
         return;
     }
-    learn(l, name, line);
+    name_learn(l, name, line);
     l->subtrees_count += l->again;
 }
 
@@ -398,7 +399,7 @@ dotted_complain(loader *l, const char *name, int line)
     for (; depth > 0 && count + 3 < sizeof nested; depth--) {
         count += (size_t)snprintf(nested + count, sizeof nested - count, " }");
     }
-    complain(l, line, "'%s': a file has no dotted keys; write %s", name, nested);
+    error_report(l, line, "'%s': a file has no dotted keys; write %s", name, nested);
 }
 
 static void
@@ -408,26 +409,27 @@ unknown_complain(loader *l, cfg_t *section, const char *name)
     key_path(l, section, name, path, sizeof path);
     (void)section_path(l->root, section, NULL, where, sizeof where);
     if (strcmp(name, END_MARK) == 0) {
-        complain(l, section->line, "the file ends inside %s: a closing brace is missing", where);
+        error_report(l, section->line, "the file ends inside %s: a closing brace is missing",
+                     where);
     } else if (trpi_config_key_is_app(path + subtree_bytes(l, path)) && !strchr(name, '.')) {
         app_learn(l, path, section->line);
     } else if (unit_strayed(l, name, section->line)) {
         trpi_config_slot *slot = trpi_config_slots_find(&l->slots, l->last_key);
         const char *value = slot && slot->count > 0 ? slot->values[slot->count - 1] : "1";
-        complain(l, section->line, "%s: a space splits the value: write %s%s or \"%s %s\"",
-                 l->last_key, value, name, value, name);
+        error_report(l, section->line, "%s: a space splits the value: write %s%s or \"%s %s\"",
+                     l->last_key, value, name, value, name);
     } else if (!*where && (strcmp(name, "akka") == 0 || strncmp(name, "akka.", 5) == 0)) {
-        complain(l, section->line,
-                 "no such option '%s': the names are Akka's without the leading 'akka', as in "
-                 "cluster { gossip-interval = 1s }",
-                 name);
+        error_report(l, section->line,
+                     "no such option '%s': the names are Akka's without the leading 'akka', as in "
+                     "cluster { gossip-interval = 1s }",
+                     name);
     } else if (strchr(name, '.')) {
         dotted_complain(l, name, section->line);
     } else if (!*where && !*trpi_config_hint(path, hint, sizeof hint)) {
         subtree_learn(l, name, section->line);
     } else {
-        complain(l, section->line, "no such option '%s'%s%s%s", name, *where ? " in " : "", where,
-                 trpi_config_hint(path + subtree_bytes(l, path), hint, sizeof hint));
+        error_report(l, section->line, "no such option '%s'%s%s%s", name, *where ? " in " : "",
+                     where, trpi_config_hint(path + subtree_bytes(l, path), hint, sizeof hint));
     }
 }
 
@@ -464,21 +466,21 @@ on_error(cfg_t *section, const char *format, va_list list)
         return;
     }
     if (sscanf(text, "missing title for section '%191[^']'", name) == 1) {
-        complain(l, section->line, "%s needs a title: write %s \"NAME\" { ... }", name, name);
+        error_report(l, section->line, "%s needs a title: write %s \"NAME\" { ... }", name, name);
         return;
     }
     if (strcmp(text, "unexpected token '{'") == 0) {
-        complain(l, section->line, "a list or section stands where one value is expected");
+        error_report(l, section->line, "a list or section stands where one value is expected");
         return;
     }
-    complain(l, section->line, "%s", text);
+    error_report(l, section->line, "%s", text);
 }
 
 /* ---- option tables --------------------------------------------------------------------------- */
 
 /* Memory that lasts for this reading. NULL: none. */
 static void *
-keep(loader *l, size_t bytes)
+reading_alloc(loader *l, size_t bytes)
 {
     void *kept = TRPI_ARRAY_HAS_ROOM(l, kept) ? trpi_alloc(bytes) : NULL;
     if (kept) {
@@ -539,7 +541,7 @@ option_add(loader *l, table *to, const char *path, bool is_list, bool is_section
         return true;
     }
     cfg_opt_t *opt = &to->options[to->count++];
-    char *kept = keep(l, bytes + 1);
+    char *kept = reading_alloc(l, bytes + 1);
     if (!kept) {
         return false;
     }
@@ -581,7 +583,7 @@ static cfg_opt_t *
 table_make(loader *l, const char *base, const char *prefix)
 {
     size_t room = table_room(l, prefix), base_bytes = strlen(base);
-    table made = { base, prefix, keep(l, room * sizeof(cfg_opt_t)), 0 };
+    table made = { base, prefix, reading_alloc(l, room * sizeof(cfg_opt_t)), 0 };
     bool ok = made.options != NULL;
     for (const trpi_config_row *row = NULL; ok && (row = trpi_config_row_next(row)) != NULL;) {
         ok = option_add(l, &made, row->key, row->type == TRPI_CONFIG_LIST, false);
@@ -653,7 +655,7 @@ read_once(loader *l, const char *text)
         (void)cfg_set_error_function(l->root, on_error);
         int rc = cfg_parse_buf(l->root, text);
         if (rc != CFG_SUCCESS && !l->failed && !l->again) {
-            complain(l, l->root->line, "cannot be read");
+            error_report(l, l->root->line, "cannot be read");
         }
         if (rc == CFG_SUCCESS && !l->failed) {
             (void)empty_lists_take(l, l->root); /* failure has been noted */

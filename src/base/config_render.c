@@ -110,36 +110,36 @@ put_bytes(renderer *r, const char *text, size_t bytes)
 }
 
 static void
-put(renderer *r, const char *text)
+put_text(renderer *r, const char *text)
 {
     put_bytes(r, text, strlen(text));
 }
 
 static void
-indent(renderer *r, size_t depth)
+put_indent(renderer *r, size_t depth)
 {
     for (size_t i = 0; i < depth; i++) {
-        put(r, r->in_example && i == r->example_depth ? "# " : "");
-        put(r, "    ");
+        put_text(r, r->in_example && i == r->example_depth ? "# " : "");
+        put_text(r, "    ");
     }
-    put(r, r->in_example && depth == r->example_depth ? "# " : "");
+    put_text(r, r->in_example && depth == r->example_depth ? "# " : "");
 }
 
 static void
 put_quoted(renderer *r, const char *text, size_t bytes)
 {
-    put(r, "\"");
+    put_text(r, "\"");
     for (size_t i = 0; i < bytes; i++) {
         if (text[i] == '\n') {
-            put(r, "\\n");
+            put_text(r, "\\n");
             continue;
         }
         if (strchr("\"\\$", text[i])) {
-            put(r, "\\");
+            put_text(r, "\\");
         }
         put_bytes(r, text + i, 1);
     }
-    put(r, "\"");
+    put_text(r, "\"");
 }
 
 static void
@@ -147,7 +147,7 @@ put_value(renderer *r, const char *text)
 {
     static const char bare[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
     if (*text && text[strspn(text, bare)] == '\0') {
-        put(r, text);
+        put_text(r, text);
     } else {
         put_quoted(r, text, strlen(text));
     }
@@ -165,10 +165,10 @@ put_doc(renderer *r, size_t depth, const char *doc)
             }
             bytes = bytes ? bytes : room;
         }
-        indent(r, depth);
-        put(r, "# ");
+        put_indent(r, depth);
+        put_text(r, "# ");
         put_bytes(r, doc, bytes);
-        put(r, "\n");
+        put_text(r, "\n");
         doc += bytes;
         doc += *doc == ' ';
     }
@@ -211,10 +211,10 @@ put_item_docs(renderer *r, const item *it, size_t depth)
             put_choices(r, it->row->choices, depth);
         }
         if (akka) {
-            indent(r, depth);
-            put(r, "# May also be written with its name in Akka, ");
-            put(r, akka);
-            put(r, ".\n");
+            put_indent(r, depth);
+            put_text(r, "# May also be written with its name in Akka, ");
+            put_text(r, akka);
+            put_text(r, ".\n");
         }
     }
 }
@@ -225,24 +225,24 @@ put_item(renderer *r, const item *it, size_t depth)
     const element *name = &it->elements[it->elements_count - 1];
     bool is_list = it->row ? it->row->type == TRPI_CONFIG_LIST : it->slot && it->slot->count != 1;
     put_item_docs(r, it, depth);
-    indent(r, depth);
+    put_indent(r, depth);
     put_bytes(r, name->text, name->bytes);
-    put(r, " = ");
+    put_text(r, " = ");
     if (is_list) {
-        put(r, "{");
+        put_text(r, "{");
         for (size_t i = 0; it->slot && i < it->slot->count; i++) {
-            put(r, i ? ", " : " ");
+            put_text(r, i ? ", " : " ");
             put_value(r, it->slot->values[i]);
         }
-        put(r, it->slot && it->slot->count ? " }" : "}");
+        put_text(r, it->slot && it->slot->count ? " }" : "}");
     } else {
         put_value(r, it->slot ? it->slot->values[0] : it->row->initial);
     }
     if (r->flags & TRP_CONFIG_RENDER_ORIGINS) {
-        put(r, " # ");
-        put(r, it->slot ? it->slot->origin : "default");
+        put_text(r, " # ");
+        put_text(r, it->slot ? it->slot->origin : "default");
     }
-    put(r, "\n");
+    put_text(r, "\n");
 }
 
 /* All items that share the first `depth` elements with items[first]. */
@@ -266,21 +266,21 @@ put_section(renderer *r, size_t first, size_t depth)
         }
         const element *e = &it->elements[depth];
         bool was_example = r->in_example;
-        put(r, depth == 0 ? "\n" : "");
+        put_text(r, depth == 0 ? "\n" : "");
         if (!was_example && e->title && it->is_example) {
             r->in_example = true;
             r->example_depth = depth;
         }
-        indent(r, depth);
+        put_indent(r, depth);
         put_bytes(r, e->text, e->bytes);
         if (e->title) {
-            put(r, " ");
+            put_text(r, " ");
             put_quoted(r, e->title, e->title_bytes);
         }
-        put(r, " {\n");
+        put_text(r, " {\n");
         put_section(r, i, depth + 1);
-        indent(r, depth);
-        put(r, "}\n");
+        put_indent(r, depth);
+        put_text(r, "}\n");
         r->in_example = was_example;
     }
 }

@@ -171,7 +171,7 @@ no_memory(const joiner *j)
 }
 
 static trp_err
-append(joiner *j, const char *bytes, size_t count)
+joined_append(joiner *j, const char *bytes, size_t count)
 {
     trp_err err =
         trpi_buffer_append(&j->text->joined, bytes, count, TRPI_CONFIG_FILE_BYTES_MAX * 2);
@@ -195,12 +195,12 @@ append_blank(joiner *j, const char *from, const char *to)
 {
     trp_err err = TRP_OK;
     for (; err == TRP_OK && from < to; from++) {
-        err = append(j, *from == '\n' ? "\n" : " ", 1);
+        err = joined_append(j, *from == '\n' ? "\n" : " ", 1);
     }
     return err;
 }
 
-static trp_err join(joiner *j, const char *text);
+static trp_err text_join(joiner *j, const char *text);
 
 /* A relative name stands beside the file that includes it. */
 static void
@@ -215,7 +215,7 @@ include_path(const joiner *j, const char *name, char *path, size_t bytes)
 }
 
 static trp_err
-include(joiner *j, const char *name, int line)
+include_join(joiner *j, const char *name, int line)
 {
     char path[2 * PATH_BYTES_MAX + 2];
     char *content TRPI_AUTO_FREE = NULL;
@@ -242,15 +242,15 @@ include(joiner *j, const char *name, int line)
         return no_memory(j);
     }
     inner.file = j->text->files[inner.file_index];
-    err = append(j, "\n", 1);
+    err = joined_append(j, "\n", 1);
     if (err == TRP_OK) {
-        err = join(&inner, content);
+        err = text_join(&inner, content);
     }
-    return err == TRP_OK ? append(j, "\n", 1) : err;
+    return err == TRP_OK ? joined_append(j, "\n", 1) : err;
 }
 
 static trp_err
-join(joiner *j, const char *p)
+text_join(joiner *j, const char *p)
 {
     char name[PATH_BYTES_MAX + 1];
     bool token_starts = true;
@@ -265,7 +265,7 @@ join(joiner *j, const char *p)
             if (j->depth && !*end && (end == p + 1 || end[-1] != *p) && *p != '$') {
                 return trpi_config_fail(j->error, "%s:%d: a quote is not closed", j->file, line);
             }
-            err = append(j, p, (size_t)(end - p));
+            err = joined_append(j, p, (size_t)(end - p));
         } else if ((end = comment_end(p, token_starts)) > p) {
             if (!*end && *p == '/' && p[1] == '*' && (end < p + 4 || strcmp(end - 2, "*/") != 0)) {
                 return trpi_config_fail(j->error, "%s:%d: a comment is not closed: */ is missing",
@@ -277,14 +277,14 @@ join(joiner *j, const char *p)
                 line += *c == '\n';
             }
             start = end; /* counted */
-            err = include(j, name, line);
+            err = include_join(j, name, line);
             if (err == TRP_OK &&
                 stretch_begin(j->text, j->file_index, j->instance, line) != TRP_OK) {
                 err = no_memory(j);
             }
         } else {
             end = p + 1;
-            err = append(j, p, 1);
+            err = joined_append(j, p, 1);
         }
         if (err != TRP_OK) {
             return err;
@@ -309,7 +309,7 @@ trpi_config_text_make(const char *name, const char *text, trpi_config_joined *re
     for (const char *p = text; *p; p++) {
         ret_text->lines_shown += *p == '\n' && p[1] != '\0';
     }
-    return file_add(ret_text, name) == TRP_OK ? join(&j, text) : no_memory(&j);
+    return file_add(ret_text, name) == TRP_OK ? text_join(&j, text) : no_memory(&j);
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */

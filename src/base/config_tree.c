@@ -137,7 +137,8 @@ slots_copy(trp_config *to, const trp_config *from, const filter *f)
 
 /* A copy of config, and what `under` has beside (NULL: nothing). */
 static trp_err
-combine(const trp_config *config, const filter *f, const trp_config *under, trp_config **ret_config)
+configs_combine(const trp_config *config, const filter *f, const trp_config *under,
+                trp_config **ret_config)
 {
     static const filter all = { NULL, false, false };
     trp_config *made = NULL;
@@ -163,7 +164,7 @@ trp_config_with_fallback(const trp_config *config, const trp_config *fallback,
     if (!config || !fallback || !ret_config) {
         return TRP_EINVAL;
     }
-    return combine(config, NULL, fallback, ret_config);
+    return configs_combine(config, NULL, fallback, ret_config);
 }
 
 trp_err
@@ -175,7 +176,7 @@ trp_config_with_setting(const trp_config *config, const char *assignment, const 
     if (!config || !assignment || !origin || !ret_config) {
         return TRP_EINVAL;
     }
-    trp_err err = combine(config, NULL, NULL, &made);
+    trp_err err = configs_combine(config, NULL, NULL, &made);
     if (err == TRP_OK) {
         err = trpi_config_set(made, assignment, origin, ret_error ? ret_error : &unread);
     }
@@ -191,14 +192,16 @@ trp_err
 trp_config_with_only_path(const trp_config *config, const char *path, trp_config **ret_config)
 {
     filter f = { path, false, false };
-    return config && path && ret_config ? combine(config, &f, NULL, ret_config) : TRP_EINVAL;
+    return config && path && ret_config ? configs_combine(config, &f, NULL, ret_config)
+                                        : TRP_EINVAL;
 }
 
 trp_err
 trp_config_without_path(const trp_config *config, const char *path, trp_config **ret_config)
 {
     filter f = { path, true, false };
-    return config && path && ret_config ? combine(config, &f, NULL, ret_config) : TRP_EINVAL;
+    return config && path && ret_config ? configs_combine(config, &f, NULL, ret_config)
+                                        : TRP_EINVAL;
 }
 
 trp_err
@@ -209,7 +212,7 @@ trp_config_get_subtree(const trp_config *config, const char *path, trp_config **
     if (!config || !path || !ret_config) {
         return TRP_EINVAL;
     }
-    trp_err err = combine(config, &f, NULL, &made);
+    trp_err err = configs_combine(config, &f, NULL, &made);
     if (err == TRP_OK && made->slots.count == 0) {
         trpi_config_free(made);
         return TRP_ENOENT;
@@ -250,7 +253,7 @@ typedef struct found {
 } found;
 
 static trp_err
-find(const trp_config *config, const char *key, found *ret_found, trp_config_error *ret_error)
+value_find(const trp_config *config, const char *key, found *ret_found, trp_config_error *ret_error)
 {
     char hint[256];
     const trpi_config_slot *slot = trpi_config_slots_find(&config->slots, key);
@@ -275,7 +278,7 @@ find_one(const trp_config *config, const char *key, const void *ret, const char 
     if (!config || !key || !ret) {
         return TRP_EINVAL;
     }
-    trp_err err = find(config, key, &f, ret_error);
+    trp_err err = value_find(config, key, &f, ret_error);
     if (err != TRP_OK) {
         return err;
     }
@@ -381,7 +384,7 @@ trp_config_get_list(const trp_config *config, const char *key, const char *const
     if (!config || !key || !ret_values || !ret_count) {
         return TRP_EINVAL;
     }
-    trp_err err = find(config, key, &f, ret_error ? ret_error : &unread);
+    trp_err err = value_find(config, key, &f, ret_error ? ret_error : &unread);
     if (err == TRP_OK) {
         *ret_values = f.values;
         *ret_count = f.count;

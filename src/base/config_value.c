@@ -21,7 +21,7 @@
 #define NUMBER_MAX 9007199254740992 /* 2^53: whole numbers are exact up to it */
 
 static trp_err
-wrong(const char **ret_what, const char *what)
+value_refuse(const char **ret_what, const char *what)
 {
     *ret_what = what;
     return TRP_ECONFIG;
@@ -53,7 +53,7 @@ bool_parse(const char *text, double *ret_number, const char **ret_what)
             return TRP_OK;
         }
     }
-    return wrong(ret_what, "expected on or off (or yes, no, true, false)");
+    return value_refuse(ret_what, "expected on or off (or yes, no, true, false)");
 }
 
 trp_err
@@ -74,39 +74,39 @@ trpi_config_parse_number(trpi_config_type type, const char *text, double *ret_nu
     const trpi_unit *u = NULL;
     int64_t whole = 0;
     if (!trpi_decimal_take(text, &decimal, &rest)) {
-        return wrong(ret_what,
-                     type == TRPI_CONFIG_DURATION ? "expected a duration like 500ms, 5s, 2m"
-                     : type == TRPI_CONFIG_SIZE   ? "expected a size like 512B, 256KiB, 4MiB"
-                     : type == TRPI_CONFIG_FLOAT  ? "expected a number like 8.0"
-                                                  : "expected a whole number");
+        return value_refuse(ret_what,
+                            type == TRPI_CONFIG_DURATION ? "expected a duration like 500ms, 5s, 2m"
+                            : type == TRPI_CONFIG_SIZE   ? "expected a size like 512B, 256KiB, 4MiB"
+                            : type == TRPI_CONFIG_FLOAT  ? "expected a number like 8.0"
+                                                         : "expected a whole number");
     }
     if (type == TRPI_CONFIG_DURATION && !(u = trpi_unit_find(trpi_units_time, rest))) {
-        return wrong(ret_what, *rest ? "no such unit of time; use ms, s, m, h or d"
-                                     : "a duration needs a unit: ms, s, m, h or d");
+        return value_refuse(ret_what, *rest ? "no such unit of time; use ms, s, m, h or d"
+                                            : "a duration needs a unit: ms, s, m, h or d");
     }
     if (type == TRPI_CONFIG_SIZE && !(u = trpi_unit_find(trpi_units_size, rest))) {
-        return wrong(ret_what, "no such unit of size; use B, KiB or MiB");
+        return value_refuse(ret_what, "no such unit of size; use B, KiB or MiB");
     }
     if (!u && *rest != '\0') {
-        return wrong(ret_what, type == TRPI_CONFIG_FLOAT ? "expected a number like 8.0"
-                                                         : "expected a whole number");
+        return value_refuse(ret_what, type == TRPI_CONFIG_FLOAT ? "expected a number like 8.0"
+                                                                : "expected a whole number");
     }
     double number = float_of(text, &decimal) * (u ? (double)u->factor : 1.0);
     if (number > (double)NUMBER_MAX || number < -(double)NUMBER_MAX) {
-        return wrong(ret_what, "the number is too large");
+        return value_refuse(ret_what, "the number is too large");
     }
     if (type == TRPI_CONFIG_FLOAT) {
         *ret_number = number;
         return TRP_OK;
     }
     if (!trpi_decimal_times(&decimal, u ? u->factor : 1, &whole)) {
-        return wrong(ret_what, type == TRPI_CONFIG_INT ? "expected a whole number"
-                               : type == TRPI_CONFIG_SIZE
-                                   ? "that is no whole number of bytes"
-                                   : "that is no whole number of milliseconds");
+        return value_refuse(ret_what, type == TRPI_CONFIG_INT ? "expected a whole number"
+                                      : type == TRPI_CONFIG_SIZE
+                                          ? "that is no whole number of bytes"
+                                          : "that is no whole number of milliseconds");
     }
     if (whole > NUMBER_MAX || whole < -NUMBER_MAX) { /* 2^53 + 1 */
-        return wrong(ret_what, "the number is too large");
+        return value_refuse(ret_what, "the number is too large");
     }
     *ret_number = (double)whole;
     return TRP_OK;

@@ -145,7 +145,7 @@ static const trp_failure_detector *registered[TRP_FAILURE_DETECTORS_MAX] = {
 static uint32_t registered_count = 2; /* only grows; with lock */
 
 static const trp_failure_detector *
-find(const char *name)
+kind_find(const char *name)
 {
     for (uint32_t i = 0; i < registered_count; i++) {
         if (strcmp(registered[i]->name, name) == 0) {
@@ -159,7 +159,7 @@ const trp_failure_detector *
 trp_failure_detector_find(const char *name)
 {
     pthread_mutex_lock(&lock);
-    const trp_failure_detector *found = name == NULL ? NULL : find(name);
+    const trp_failure_detector *found = name == NULL ? NULL : kind_find(name);
     pthread_mutex_unlock(&lock);
     return found;
 }
@@ -175,7 +175,7 @@ trp_failure_detector_register(const trp_failure_detector *kind)
     }
     trp_err err = TRP_OK;
     pthread_mutex_lock(&lock);
-    const trp_failure_detector *same = find(kind->name);
+    const trp_failure_detector *same = kind_find(kind->name);
     if (same != NULL) {
         err = same == kind ? TRP_OK : TRP_EEXIST;
     } else if (registered_count == TRP_FAILURE_DETECTORS_MAX) {

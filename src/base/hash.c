@@ -24,7 +24,7 @@ trpi_hash_text(const char *text)
 }
 
 static inline uint64_t
-rotate(uint64_t v, unsigned bits)
+rotate_left(uint64_t v, unsigned bits)
 {
     return v << bits | v >> (64 - bits);
 }
@@ -34,13 +34,13 @@ sip_round(uint64_t v[4])
 {
     v[0] += v[1];
     v[2] += v[3];
-    v[1] = rotate(v[1], 13) ^ v[0];
-    v[3] = rotate(v[3], 16) ^ v[2];
-    v[0] = rotate(v[0], 32) + v[3];
+    v[1] = rotate_left(v[1], 13) ^ v[0];
+    v[3] = rotate_left(v[3], 16) ^ v[2];
+    v[0] = rotate_left(v[0], 32) + v[3];
     v[2] += v[1];
-    v[3] = rotate(v[3], 21) ^ v[0];
-    v[1] = rotate(v[1], 17) ^ v[2];
-    v[2] = rotate(v[2], 32);
+    v[3] = rotate_left(v[3], 21) ^ v[0];
+    v[1] = rotate_left(v[1], 17) ^ v[2];
+    v[2] = rotate_left(v[2], 32);
 }
 
 static inline void

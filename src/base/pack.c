@@ -1,8 +1,8 @@
 /* pack.c - msgpack behind pack.h.
  *
  * Why.     msgpack-c allocates what an array header claims before it has seen the elements: five
- *          bytes may ask for gigabytes. guard() walks the bytes first, without recursion or
- *          allocation.
+ *          bytes may ask for gigabytes. is_well_formed() walks the bytes first, without recursion
+ *          or allocation.
  * Tests.   tests/unit/cluster/gossip_codec_test.c, tests/fuzz/gossip_fuzz.c
  */
 #include "base/pack.h"
@@ -174,7 +174,7 @@ item_at(const uint8_t *p, size_t left, struct item *ret)
 }
 
 static bool
-guard(const uint8_t *bytes, size_t count)
+is_well_formed(const uint8_t *bytes, size_t count)
 {
     uint64_t pending[TRPI_PACK_DEPTH_MAX + 1]; /* values still to come, per level */
     size_t depth = 0;
@@ -218,7 +218,7 @@ trpi_pack_parse(const uint8_t *bytes, size_t count, trpi_pack_doc **ret_doc)
     if (count > TRPI_PACK_BYTES_MAX) {
         return TRP_EMSGSIZE;
     }
-    if (count == 0 || !guard(bytes, count)) {
+    if (count == 0 || !is_well_formed(bytes, count)) {
         return TRP_EDATA;
     }
     trpi_pack_doc *doc = trpi_alloc(sizeof *doc);
@@ -229,7 +229,7 @@ trpi_pack_parse(const uint8_t *bytes, size_t count, trpi_pack_doc **ret_doc)
     size_t offset = 0;
     msgpack_unpack_return result =
         msgpack_unpack_next(&doc->unpacked, (const char *)bytes, count, &offset);
-    if (result != MSGPACK_UNPACK_SUCCESS) { /* nothing stands behind it: guard() */
+    if (result != MSGPACK_UNPACK_SUCCESS) { /* nothing stands behind it: is_well_formed() */
         trpi_pack_doc_free(doc);
         return result == MSGPACK_UNPACK_NOMEM_ERROR ? TRP_ENOMEM : TRP_EDATA;
     }

@@ -516,7 +516,7 @@ trp_build_array(trp_builder *builder, trp_array *array, size_t element_bytes, si
 
 /* Put the chunks together, in a new one at the head of the list. */
 static trp_err
-join(trp_builder *builder)
+chunks_join(trp_builder *builder)
 {
     uint32_t bytes = builder->priv_before + builder->priv_used;
     struct trp_builder_chunk *whole = trpi_alloc(sizeof *whole + bytes);
@@ -541,7 +541,7 @@ const void *
 trp_build_whole(trp_builder *builder, size_t *ret_bytes)
 {
     if (builder->priv_err == TRP_OK && builder->priv_more != NULL && !is_whole(builder)) {
-        builder->priv_err = join(builder);
+        builder->priv_err = chunks_join(builder);
     }
     if (builder->priv_err != TRP_OK) {
         *ret_bytes = 0;

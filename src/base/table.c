@@ -30,7 +30,7 @@ trpi_table_pointer_is_empty(const void *element)
 }
 
 static trp_err
-grow(const trpi_table_kind *kind, trpi_table *table, const void *arg, uint32_t capacity)
+table_grow(const trpi_table_kind *kind, trpi_table *table, const void *arg, uint32_t capacity)
 {
     trpi_table bigger = { NULL, capacity, table->count };
     size_t bytes;
@@ -70,7 +70,7 @@ trpi_table_reserve(const trpi_table_kind *kind, trpi_table *table, const void *a
     while ((uint64_t)count * 4 > (uint64_t)capacity * 3) { /* table-T1 */
         capacity *= 2;
     }
-    return grow(kind, table, arg, capacity);
+    return table_grow(kind, table, arg, capacity);
 }
 
 void

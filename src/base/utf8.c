@@ -9,7 +9,7 @@
 
 /* The bytes that may follow a first one: how many, and the bounds of the second. 0: it is none. */
 static size_t
-sequence(uint8_t first, uint8_t *ret_low, uint8_t *ret_high)
+sequence_rest(uint8_t first, uint8_t *ret_low, uint8_t *ret_high)
 {
     *ret_low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
     *ret_high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
@@ -28,7 +28,7 @@ trpi_utf8_valid(const void *text, size_t bytes)
 
     while (at < bytes) {
         uint8_t low, high;
-        size_t count = sequence(p[at], &low, &high);
+        size_t count = sequence_rest(p[at], &low, &high);
 
         if (count == 0 || count > bytes - at ||
             (count > 1 && (p[at + 1] < low || p[at + 1] > high))) {

@@ -56,7 +56,7 @@ struct trpi_virtual {
 };
 
 static uint64_t
-splitmix(uint64_t *state)
+splitmix_next(uint64_t *state)
 {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
 
@@ -66,7 +66,7 @@ splitmix(uint64_t *state)
 }
 
 static trpi_virtual *
-of(trpi_world *world)
+virtual_of(trpi_world *world)
 {
     return (trpi_virtual *)(void *)world;
 }
@@ -74,33 +74,33 @@ of(trpi_world *world)
 static uint64_t
 virtual_mono_ns(trpi_world *world)
 {
-    return of(world)->now_ns;
+    return virtual_of(world)->now_ns;
 }
 
 static int64_t
 virtual_wall_ms(trpi_world *world)
 {
-    return START_WALL_MS + (int64_t)((of(world)->now_ns - START_NS) / 1000000u);
+    return START_WALL_MS + (int64_t)((virtual_of(world)->now_ns - START_NS) / 1000000u);
 }
 
 static uint64_t
 virtual_random_u64(trpi_world *world)
 {
-    return splitmix(&of(world)->random_state);
+    return splitmix_next(&virtual_of(world)->random_state);
 }
 
 static void
 virtual_free(trpi_world *world)
 {
     trpi_assert(world->drive == NULL); /* its systems are gone */
-    while (of(world)->disks != NULL) {
-        disk *next = of(world)->disks->next;
+    while (virtual_of(world)->disks != NULL) {
+        disk *next = virtual_of(world)->disks->next;
 
-        trp_durable_memory_free(of(world)->disks->memory);
-        trpi_free(of(world)->disks);
-        of(world)->disks = next;
+        trp_durable_memory_free(virtual_of(world)->disks->memory);
+        trpi_free(virtual_of(world)->disks);
+        virtual_of(world)->disks = next;
     }
-    trpi_free(of(world)->made);
+    trpi_free(virtual_of(world)->made);
     trpi_free(world);
 }
 
@@ -108,7 +108,7 @@ static trp_err
 virtual_storage(trpi_world *world, const char *directory, const trp_durable_storage **ret_storage)
 {
     size_t bytes = strlen(directory) + 1;
-    disk *at = of(world)->disks;
+    disk *at = virtual_of(world)->disks;
 
     while (at != NULL && strcmp(at->directory, directory) != 0) {
         at = at->next;
@@ -120,15 +120,15 @@ virtual_storage(trpi_world *world, const char *directory, const trp_durable_stor
             return TRP_ENOMEM;
         }
         memcpy(at->directory, directory, bytes);
-        at->next = of(world)->disks;
-        of(world)->disks = at;
+        at->next = virtual_of(world)->disks;
+        virtual_of(world)->disks = at;
     }
     *ret_storage = trp_durable_memory_storage(at->memory);
     return TRP_OK;
 }
 
 static bool
-record(trpi_virtual *virt, trpi_choice what, uint32_t value)
+decision_record(trpi_virtual *virt, trpi_choice what, uint32_t value)
 {
     if (TRPI_ARRAY_RESERVE(virt, made, 1, TRPI_CHOICES_MAX) != TRP_OK) {
         return false;
@@ -139,7 +139,7 @@ record(trpi_virtual *virt, trpi_choice what, uint32_t value)
 }
 
 static uint32_t
-listed(trpi_virtual *virt, trpi_choice what, uint32_t count)
+decision_listed(trpi_virtual *virt, trpi_choice what, uint32_t count)
 {
     const trpi_virtual_options *options = &virt->options;
     const trpi_deviation *next = NULL;
@@ -159,9 +159,9 @@ listed(trpi_virtual *virt, trpi_choice what, uint32_t count)
 
 /* Draws the same number of times whatever comes out: world-virtual-V1 needs no more than that. */
 static uint32_t
-drawn(trpi_virtual *virt, trpi_choice what, uint32_t count)
+decision_draw(trpi_virtual *virt, trpi_choice what, uint32_t count)
 {
-    uint64_t number = splitmix(&virt->choice_state);
+    uint64_t number = splitmix_next(&virt->choice_state);
     bool surprise = (number & 255) < virt->temper;
 
     number >>= 8;
@@ -180,7 +180,7 @@ drawn(trpi_virtual *virt, trpi_choice what, uint32_t count)
 static uint32_t
 virtual_choose(trpi_world *world, trpi_choice what, uint32_t count)
 {
-    trpi_virtual *virt = of(world);
+    trpi_virtual *virt = virtual_of(world);
     uint32_t value = 0;
 
     trpi_assert(count > 0);
@@ -193,8 +193,9 @@ virtual_choose(trpi_world *world, trpi_choice what, uint32_t count)
         }
         count = count <= virt->options.stall_ms_max ? count : virt->options.stall_ms_max + 1;
     }
-    value = virt->options.calm ? listed(virt, what, count) : drawn(virt, what, count);
-    if (value != 0 && !record(virt, what, value)) {
+    value =
+        virt->options.calm ? decision_listed(virt, what, count) : decision_draw(virt, what, count);
+    if (value != 0 && !decision_record(virt, what, value)) {
         virt->over = true;
         value = 0;
     }
@@ -206,7 +207,7 @@ virtual_choose(trpi_world *world, trpi_choice what, uint32_t count)
 static void
 virtual_advance(trpi_world *world, uint64_t mono_ns)
 {
-    trpi_virtual *virt = of(world);
+    trpi_virtual *virt = virtual_of(world);
 
     trpi_assert(mono_ns >= virt->now_ns);
     virt->now_ns = mono_ns;
@@ -216,7 +217,7 @@ virtual_advance(trpi_world *world, uint64_t mono_ns)
 static bool
 virtual_ran(trpi_world *world, uint32_t task, uint32_t result)
 {
-    trpi_virtual *virt = of(world);
+    trpi_virtual *virt = virtual_of(world);
 
     if (!world->manual) {
         virt->now_ns += TURN_NS;
@@ -260,9 +261,10 @@ trpi_virtual_new(const trpi_virtual_options *options, trpi_virtual **ret_virtual
     virt->now_ns = START_NS;
     virt->random_state = options->seed;
     virt->choice_state = ~options->seed;
-    (void)splitmix(&virt->choice_state);
-    virt->temper = tempers[splitmix(&virt->choice_state) % (sizeof tempers / sizeof tempers[0])];
-    virt->newest = splitmix(&virt->choice_state) % 4 == 0;
+    (void)splitmix_next(&virt->choice_state);
+    virt->temper =
+        tempers[splitmix_next(&virt->choice_state) % (sizeof tempers / sizeof tempers[0])];
+    virt->newest = splitmix_next(&virt->choice_state) % 4 == 0;
     virt->hash = options->seed;
     *ret_virtual = virt;
     return TRP_OK;
@@ -303,7 +305,7 @@ void
 trpi_virtual_mix(trpi_virtual *virt, uint64_t what)
 {
     virt->hash ^= what;
-    (void)splitmix(&virt->hash); /* moves the state on ... */
+    (void)splitmix_next(&virt->hash); /* moves the state on ... */
     virt->hash ^= virt->hash >> 29;
     virt->hash *= 0xbf58476d1ce4e5b9u; /* ... and spreads it: the order of what is mixed matters */
 }

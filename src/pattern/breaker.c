@@ -32,7 +32,7 @@
 /* ---- the machine ----------------------------------------------------------------------------- */
 
 static void
-enter(trpi_breaker_core *core, trp_breaker_state state)
+state_enter(trpi_breaker_core *core, trp_breaker_state state)
 {
     core->state = state;
     core->epoch++;
@@ -56,7 +56,7 @@ trpi_breaker_step(trpi_breaker_core *core, uint64_t now_ns, trpi_breaker_event e
             return false;
         }
         if (core->state == TRP_BREAKER_HALF_OPEN) {
-            enter(core, TRP_BREAKER_CLOSED);
+            state_enter(core, TRP_BREAKER_CLOSED);
             return true;
         }
         core->failures = 0;
@@ -69,14 +69,14 @@ trpi_breaker_step(trpi_breaker_core *core, uint64_t now_ns, trpi_breaker_event e
         if (core->state == TRP_BREAKER_CLOSED && core->failures < core->failures_max) {
             return false;
         }
-        enter(core, TRP_BREAKER_OPEN);
+        state_enter(core, TRP_BREAKER_OPEN);
         core->opened_ns = now_ns;
         return true;
     case TRPI_BREAKER_TIME:
         if (core->state != TRP_BREAKER_OPEN || now_ns - core->opened_ns < core->reset_ns) {
             return false;
         }
-        enter(core, TRP_BREAKER_HALF_OPEN);
+        state_enter(core, TRP_BREAKER_HALF_OPEN);
         return true;
     }
     trpi_assert(false);
@@ -136,7 +136,7 @@ static void reset_arm(trp_breaker *breaker);
 
 /* A state was entered: breaker-B3. */
 static void
-entered(trp_breaker *breaker, trp_breaker_state state)
+listeners_notify(trp_breaker *breaker, trp_breaker_state state)
 {
     uint32_t count;
 
@@ -155,7 +155,8 @@ entered(trp_breaker *breaker, trp_breaker_state state)
 
 /* One event; TIME first, so that a late timer delays nobody. */
 static bool
-happen(trp_breaker *breaker, trpi_breaker_event event, uint64_t epoch, trp_breaker_call *ret_call)
+event_apply(trp_breaker *breaker, trpi_breaker_event event, uint64_t epoch,
+            trp_breaker_call *ret_call)
 {
     uint64_t now_ns = trpi_world_mono_ns(trpi_system_world(breaker->system));
     bool half_open, did;
@@ -170,10 +171,10 @@ happen(trp_breaker *breaker, trpi_breaker_event event, uint64_t epoch, trp_break
     }
     pthread_mutex_unlock(&breaker->lock);
     if (half_open) {
-        entered(breaker, TRP_BREAKER_HALF_OPEN);
+        listeners_notify(breaker, TRP_BREAKER_HALF_OPEN);
     }
     if (did && event != TRPI_BREAKER_ASKED) {
-        entered(breaker, state);
+        listeners_notify(breaker, state);
     }
     return did;
 }
@@ -182,7 +183,7 @@ static void
 reset_rings(void *arg, const trp_outcome *outcome)
 {
     (void)outcome;
-    (void)happen(arg, TRPI_BREAKER_TIME, 0, NULL);
+    (void)event_apply(arg, TRPI_BREAKER_TIME, 0, NULL);
 }
 
 static void
@@ -291,7 +292,7 @@ trp_breaker_state_get(trp_breaker *breaker)
 {
     trp_breaker_state state;
 
-    (void)happen(breaker, TRPI_BREAKER_TIME, 0, NULL);
+    (void)event_apply(breaker, TRPI_BREAKER_TIME, 0, NULL);
     pthread_mutex_lock(&breaker->lock);
     state = breaker->core.state;
     pthread_mutex_unlock(&breaker->lock);
@@ -306,7 +307,7 @@ trp_breaker_begin(trp_breaker *breaker, trp_breaker_call *ret_call)
     if (breaker == NULL || ret_call == NULL) {
         return TRP_EINVAL;
     }
-    return happen(breaker, TRPI_BREAKER_ASKED, 0, ret_call) ? TRP_OK : TRP_EBREAKER;
+    return event_apply(breaker, TRPI_BREAKER_ASKED, 0, ret_call) ? TRP_OK : TRP_EBREAKER;
 }
 
 void
@@ -315,8 +316,8 @@ trp_breaker_end(trp_breaker *breaker, trp_breaker_call call, trp_err err)
     uint64_t now_ns = trpi_world_mono_ns(trpi_system_world(breaker->system));
     bool late = now_ns - call.priv_began_ns > (uint64_t)breaker->call_timeout_ms * NS_PER_MS;
 
-    (void)happen(breaker, err == TRP_OK && !late ? TRPI_BREAKER_WORKED : TRPI_BREAKER_FAILED,
-                 call.priv_epoch, NULL);
+    (void)event_apply(breaker, err == TRP_OK && !late ? TRPI_BREAKER_WORKED : TRPI_BREAKER_FAILED,
+                      call.priv_epoch, NULL);
 }
 
 trp_err

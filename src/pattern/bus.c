@@ -86,7 +86,8 @@ subscribers_compare(const trp_bus *bus, trp_bus_value a, trp_bus_value b)
 
 /* The first subscription that is not before this one; subscriber NULL: the classifier's first. */
 static uint32_t
-place(const trp_bus *bus, const table *t, trp_bus_value classifier, const trp_bus_value *subscriber)
+subscription_place(const trp_bus *bus, const table *t, trp_bus_value classifier,
+                   const trp_bus_value *subscriber)
 {
     uint32_t low = 0, high = t->count;
 
@@ -235,7 +236,7 @@ static trp_err
 subscribe_once(trp_bus *bus, const subscription *what)
 {
     table *old = table_get(bus), *fresh;
-    uint32_t at = place(bus, old, what->classifier, &what->subscriber);
+    uint32_t at = subscription_place(bus, old, what->classifier, &what->subscriber);
     trp_err err = TRP_OK;
 
     if (at < old->count &&
@@ -326,7 +327,7 @@ publish_exact(const trp_bus *bus, const table *t, const void *event)
     trp_bus_value classifier = bus->options.classify(bus->options.arg, event);
     uint32_t told = 0;
 
-    for (uint32_t i = place(bus, t, classifier, NULL);
+    for (uint32_t i = subscription_place(bus, t, classifier, NULL);
          i < t->count && classifiers_compare(bus, t->items[i].classifier, classifier) == 0; i++) {
         bus->options.publish(bus->options.arg, event, t->items[i].subscriber);
         told++;

@@ -29,14 +29,14 @@ typedef struct parcel {
 } parcel;
 
 static trp_err
-deliver(trp_ctx *ctx, const parcel *p, trp_ref to)
+parcel_deliver(trp_ctx *ctx, const parcel *p, trp_ref to)
 {
     return trpi_offer(ctx, to, p->sender, p->type, p->payload, p->bytes);
 }
 
 /* category-G2 */
 static bool
-note(trp_delivery *delivery, trp_ref target, trp_err err)
+delivery_count(trp_delivery *delivery, trp_ref target, trp_err err)
 {
     delivery->targets++;
     if (err == TRP_OK) {
@@ -55,14 +55,14 @@ sum_up(const trp_delivery *delivery, trp_delivery *ret_delivery)
 {
     if (ret_delivery != NULL) {
         (void)TRPI_SIZED_FILL(ret_delivery, delivery,
-                              accepted); /* begin() has looked at its size */
+                              accepted); /* delivery_begin() has looked at its size */
     }
     return delivery->accepted > 0 ? TRP_OK : delivery->targets == 0 ? TRP_ENOENT : TRP_EAGAIN;
 }
 
 /* Begin a delivery with zero counts and the caller's array of errors. False: given is refused. */
 static bool
-begin(trp_delivery *delivery, const trp_delivery *given)
+delivery_begin(trp_delivery *delivery, const trp_delivery *given)
 {
     static const trp_delivery none = TRP_DELIVERY_INIT;
 
@@ -115,7 +115,7 @@ load_of(trp_ctx *ctx, trpi_member *member)
 
 /* With the directory's lock. What does not fit (members came meanwhile) is left out. */
 static void
-collect(void *arg, const char *name, trpi_member *member)
+member_collect(void *arg, const char *name, trpi_member *member)
 {
     choices *c = arg;
 
@@ -151,7 +151,7 @@ choices_free(choices *c)
 
 /* One more is on its way to ref, or to all. */
 static void
-reckon(void *arg, const char *name, trpi_member *member)
+member_count_sent(void *arg, const char *name, trpi_member *member)
 {
     const trp_ref *ref = arg;
 
@@ -165,7 +165,7 @@ reckon(void *arg, const char *name, trpi_member *member)
 
 /* The least loaded that was not tried, of equals the first; NULL: none is left. */
 static choice *
-least(choices *c)
+least_loaded(choices *c)
 {
     choice *best = NULL;
 
@@ -185,18 +185,20 @@ category_send(trp_ctx *ctx, const char *category, const parcel *p, trp_delivery 
     choice *next;
     trp_err err;
 
-    if (category == NULL || p->type == NULL || !begin(&delivery, ret_delivery)) {
+    if (category == NULL || p->type == NULL || !delivery_begin(&delivery, ret_delivery)) {
         return TRP_EINVAL;
     }
     err = choices_make(&c, ctx, category);
     if (err != TRP_OK) {
         return err;
     }
-    (void)trpi_directory_each(ctx, TRPI_DIRECTORY_CATEGORY, category, collect, &c);
-    while ((next = least(&c)) != NULL) {
+    (void)trpi_directory_each(ctx, TRPI_DIRECTORY_CATEGORY, category, member_collect, &c);
+    while ((next = least_loaded(&c)) != NULL) {
         next->tried = true;
-        if (note(&delivery, next->ref, deliver(ctx, p, next->ref))) { /* category-G1 */
-            (void)trpi_directory_each(ctx, TRPI_DIRECTORY_CATEGORY, category, reckon, &next->ref);
+        if (delivery_count(&delivery, next->ref,
+                           parcel_deliver(ctx, p, next->ref))) { /* category-G1 */
+            (void)trpi_directory_each(ctx, TRPI_DIRECTORY_CATEGORY, category, member_count_sent,
+                                      &next->ref);
             break;
         }
     }
@@ -255,21 +257,22 @@ category_broadcast(trp_ctx *ctx, const char *category, const parcel *p, trp_deli
     choices c;
     trp_err err;
 
-    if (p->type == NULL || !begin(&delivery, ret_delivery)) {
+    if (p->type == NULL || !delivery_begin(&delivery, ret_delivery)) {
         return TRP_EINVAL;
     }
     err = choices_make(&c, ctx, category);
     if (err != TRP_OK) {
         return err;
     }
-    (void)trpi_directory_each(ctx, TRPI_DIRECTORY_CATEGORY, category, collect, &c);
-    (void)trpi_directory_each(ctx, TRPI_DIRECTORY_CATEGORY, category, reckon, NULL);
+    (void)trpi_directory_each(ctx, TRPI_DIRECTORY_CATEGORY, category, member_collect, &c);
+    (void)trpi_directory_each(ctx, TRPI_DIRECTORY_CATEGORY, category, member_count_sent, NULL);
     if (category == NULL) { /* a member of several is told once */
         qsort(c.all, c.count, sizeof *c.all, by_ref);
     }
     for (uint32_t i = 0; i < c.count; i++) {
         if (category != NULL || i == 0 || by_ref(&c.all[i - 1], &c.all[i]) != 0) {
-            (void)note(&delivery, c.all[i].ref, deliver(ctx, p, c.all[i].ref)); /* category-G1 */
+            (void)delivery_count(&delivery, c.all[i].ref,
+                                 parcel_deliver(ctx, p, c.all[i].ref)); /* category-G1 */
         }
     }
     choices_free(&c);
@@ -301,11 +304,12 @@ trp_tell_each(trp_ctx *ctx, const trp_ref *refs, size_t refs_count, const trp_ty
     parcel p = { trp_self(ctx), type, payload, bytes };
     trp_delivery delivery;
 
-    if (type == NULL || (refs == NULL && refs_count > 0) || !begin(&delivery, ret_delivery)) {
+    if (type == NULL || (refs == NULL && refs_count > 0) ||
+        !delivery_begin(&delivery, ret_delivery)) {
         return TRP_EINVAL;
     }
     for (size_t i = 0; i < refs_count; i++) {
-        (void)note(&delivery, refs[i], deliver(ctx, &p, refs[i]));
+        (void)delivery_count(&delivery, refs[i], parcel_deliver(ctx, &p, refs[i]));
     }
     return sum_up(&delivery, ret_delivery);
 }

@@ -47,7 +47,7 @@ look_later(trp_ctx *ctx, uint64_t delay_ms)
 }
 
 static void
-forget(drain *d, uint32_t index)
+waiting_remove(drain *d, uint32_t index)
 {
     d->waiting[index] = d->waiting[--d->count];
 }
@@ -61,7 +61,7 @@ check_silent(trp_ctx *ctx, drain *d)
 
         trpi_actor_look(ctx, d->waiting[i], &look);
         if (!look.alive || look.suspended || (look.empty && look.pending == 0)) {
-            forget(d, i);
+            waiting_remove(d, i);
         }
     }
 }
@@ -87,7 +87,7 @@ next_round(trp_ctx *ctx, drain *d)
 }
 
 static trp_err
-receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+drain_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     drain *d = state;
 
@@ -96,7 +96,7 @@ receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 
         for (uint32_t i = d->count; i-- > 0;) {
             if (trp_ref_equal(d->waiting[i], answer->ref)) {
-                forget(d, i);
+                waiting_remove(d, i);
             }
         }
         if (d->count > 0) {
@@ -110,7 +110,7 @@ receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 }
 
 static trp_err
-start(trp_ctx *ctx, void *state, const trp_msg *args)
+drain_start(trp_ctx *ctx, void *state, const trp_msg *args)
 {
     drain *d = state;
 
@@ -121,7 +121,7 @@ start(trp_ctx *ctx, void *state, const trp_msg *args)
 }
 
 static void
-stop(trp_ctx *ctx, void *state)
+drain_stop(trp_ctx *ctx, void *state)
 {
     const drain *d = state;
 
@@ -138,9 +138,9 @@ trpi_drain_start(trp_system *system, uint64_t pause_ms, void (*done)(void *arg),
                                              .name = "drain",
                                              .version = 1,
                                              .state_bytes = sizeof(drain),
-                                             .receive = receive,
-                                             .pre_start = start,
-                                             .post_stop = stop };
+                                             .receive = drain_receive,
+                                             .pre_start = drain_start,
+                                             .post_stop = drain_stop };
     const drain_order order = { pause_ms, done, arg };
     trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
     trp_ref ref;

@@ -84,7 +84,7 @@ typedef struct mailbox {
 
 /* Only what says that the storage is ill: whatever is not ours, or its being full or empty. */
 static trp_err
-illness(trp_err err)
+storage_failure(trp_err err)
 {
     return err == TRP_EAGAIN || err == TRP_ECLOSED || err == TRP_EEXIST || err == TRP_ENOENT ||
                    err == TRP_ENOMEM || err == TRP_EBREAKER
@@ -95,7 +95,7 @@ illness(trp_err err)
 /* The message of a record that stays where it is (it may lie in the store's own pages); NULL: it
  * cannot be known any more. */
 static trp_msg *
-restored(const mailbox *box, const trpi_store_record *record, const trpi_record_info *info)
+record_restore(const mailbox *box, const trpi_store_record *record, const trpi_record_info *info)
 {
     trpi_store_record copy = { NULL, record->bytes };
     trpi_record_info of_copy = { .type = NULL };
@@ -123,7 +123,7 @@ report_dead(const mailbox *box, const trpi_store_record *record, trp_dead_reason
         trpi_log(system, TRP_LOG_ERROR, "durable", "a damaged record is dropped bytes=%zu",
                  record->bytes);
     }
-    trp_msg *msg = restored(box, record, &info);
+    trp_msg *msg = record_restore(box, record, &info);
 
     if (msg != NULL) {
         trpi_dead_letter_msg(system, box->owner, msg, reason);
@@ -134,7 +134,7 @@ report_dead(const mailbox *box, const trpi_store_record *record, trp_dead_reason
 }
 
 static void
-dropped(void *arg, const trpi_store_record *record)
+record_dropped(void *arg, const trpi_store_record *record)
 {
     report_dead(arg, record, TRP_DEAD_MAILBOX_FULL);
 }
@@ -147,7 +147,7 @@ is_stored(const trp_msg *msg)
 
 /* durable-U1 */
 static trp_err
-admit(void *object, trp_ref receiver, const trp_msg *msg)
+mailbox_admit(void *object, trp_ref receiver, const trp_msg *msg)
 {
     mailbox *box = object;
     kind *k = box->kind;
@@ -165,14 +165,15 @@ admit(void *object, trp_ref receiver, const trp_msg *msg)
     }
     err = trp_breaker_begin(k->breaker, &call);
     if (err == TRP_OK) {
-        err = trpi_store_put(box->queue, box, &k->limits, record.data, record.bytes, dropped, box);
-        trp_breaker_end(k->breaker, call, illness(err));
+        err = trpi_store_put(box->queue, box, &k->limits, record.data, record.bytes, record_dropped,
+                             box);
+        trp_breaker_end(k->breaker, call, storage_failure(err));
     }
     trpi_free(record.data);
     if (err == TRP_OK) {
         trpi_msg_stored(msg); /* durable-U2 */
     }
-    return illness(err) != TRP_OK ? TRP_EIO : err;
+    return storage_failure(err) != TRP_OK ? TRP_EIO : err;
 }
 
 static trp_err
@@ -183,7 +184,7 @@ store_take(mailbox *box, trpi_store_record *ret_record)
 
     if (err == TRP_OK) {
         err = trpi_store_take(box->queue, box->kind->limits.sync, ret_record);
-        trp_breaker_end(box->kind->breaker, call, illness(err));
+        trp_breaker_end(box->kind->breaker, call, storage_failure(err));
     }
     return err;
 }
@@ -233,7 +234,7 @@ wake_cancel(mailbox *box)
 /* ---- the runner ------------------------------------------------------------------------------ */
 
 static trp_err
-enqueue(void *object, trp_ref receiver, trp_msg *msg)
+mailbox_enqueue(void *object, trp_ref receiver, trp_msg *msg)
 {
     mailbox *box = object;
     kept *k;
@@ -311,7 +312,7 @@ tokens_first(mailbox *box)
 }
 
 static trp_msg *
-dequeue(void *object)
+mailbox_dequeue(void *object)
 {
     mailbox *box = object;
 
@@ -345,7 +346,7 @@ dequeue(void *object)
 }
 
 static uint32_t
-count(void *object)
+mailbox_count(void *object)
 {
     mailbox *box = object;
     uint32_t stored = atomic_load(&box->queue->count);
@@ -354,9 +355,9 @@ count(void *object)
 }
 
 static int
-has(void *object)
+mailbox_has(void *object)
 {
-    return count(object) > 0;
+    return mailbox_count(object) > 0;
 }
 
 static void
@@ -395,13 +396,13 @@ queue_find(mailbox *box)
     err = trp_breaker_begin(k->breaker, &call);
     if (err == TRP_OK) {
         err = trpi_store_queue_open(k->store, key, box, &box->queue);
-        trp_breaker_end(k->breaker, call, illness(err));
+        trp_breaker_end(k->breaker, call, storage_failure(err));
     }
     return err;
 }
 
 static trp_err
-create(void *arg, trp_system *system, trp_ref owner, void **ret_mailbox)
+mailbox_create(void *arg, trp_system *system, trp_ref owner, void **ret_mailbox)
 {
     kind *k = arg;
     mailbox *box = trpi_alloc(sizeof *box);
@@ -439,7 +440,7 @@ clean_up(void *object, void (*dead)(void *arg, trp_msg *msg), void *arg)
 }
 
 static void
-destroy(void *object)
+mailbox_destroy(void *object)
 {
     mailbox *box = object;
 
@@ -555,8 +556,9 @@ kind_fill(kind *k, const trp_durable_options *options)
 trp_err
 trp_durable_register(trp_system *system, const char *id, const trp_durable_options *options)
 {
-    static const trp_mailbox_ops ops = { sizeof ops, create,   enqueue, dequeue, count,
-                                         has,        clean_up, destroy, admit };
+    static const trp_mailbox_ops ops = { sizeof ops,      mailbox_create,  mailbox_enqueue,
+                                         mailbox_dequeue, mailbox_count,   mailbox_has,
+                                         clean_up,        mailbox_destroy, mailbox_admit };
     trp_mailbox_options box = TRP_MAILBOX_OPTIONS_INIT;
     trp_durable_options own;
     void *instance;

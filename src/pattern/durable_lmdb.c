@@ -86,7 +86,7 @@ err_of(int code)
 
 /* Commit what went well, and undo the rest. */
 static int
-end(lmdb *store, MDB_txn *txn, int code, bool sync)
+transaction_end(lmdb *store, MDB_txn *txn, int code, bool sync)
 {
     if (code != 0) {
         mdb_txn_abort(txn);
@@ -98,7 +98,7 @@ end(lmdb *store, MDB_txn *txn, int code, bool sync)
 
 /* durable-lmdb-K3. To be called without a transaction. */
 static int
-widen(lmdb *store)
+map_widen(lmdb *store)
 {
     MDB_envinfo info;
     int code = mdb_env_info(store->env, &info);
@@ -109,7 +109,7 @@ widen(lmdb *store)
 
 /* Back to what was agreed on, or as near to it as what is stored lets. */
 static void
-narrow(lmdb *store)
+map_narrow(lmdb *store)
 {
     if (store->widened && mdb_env_set_mapsize(store->env, store->map_bytes) == 0) {
         store->widened = false;
@@ -186,7 +186,7 @@ tables_open(lmdb *store, bool *ret_foreign)
         }
     }
     code = code == 0 ? mdb_dbi_open(txn, "records", MDB_CREATE, &store->records_table) : code;
-    return end(store, txn, code == MDB_NOTFOUND ? MDB_INCOMPATIBLE : code, false);
+    return transaction_end(store, txn, code == MDB_NOTFOUND ? MDB_INCOMPATIBLE : code, false);
 }
 
 /* A file that was cut would be read beyond its end, which is a signal and no error. */
@@ -350,7 +350,7 @@ lmdb_queue_open(void *arg, const char *key, void **ret_queue, uint32_t *ret_item
     if (code == 0) {
         code = number_get(store, txn, key, &queue->number);
         code = code == 0 ? contents_count(store, txn, queue, ret_items, ret_bytes) : code;
-        code = end(store, txn, code, false);
+        code = transaction_end(store, txn, code, false);
     }
     if (code != 0) {
         trpi_free(queue);
@@ -372,13 +372,14 @@ lmdb_put(void *arg, void *where, const void *data, size_t bytes, int sync)
     MDB_txn *txn;
     int code;
 
-    narrow(store);
+    map_narrow(store);
     code = mdb_txn_begin(store->env, NULL, 0, &txn);
     if (code != 0) {
         return err_of(code);
     }
     key_write(key_bytes, queue->number, queue->next);
-    code = end(store, txn, mdb_put(txn, store->records_table, &key, &value, 0), sync != 0);
+    code =
+        transaction_end(store, txn, mdb_put(txn, store->records_table, &key, &value, 0), sync != 0);
     if (code == 0) { /* durable-lmdb-K2 */
         queue->next++;
     }
@@ -418,9 +419,10 @@ lmdb_take(void *arg, void *where, int sync, trp_durable_give_fn give, void *to)
 
         code = mdb_txn_begin(store->env, NULL, 0, &txn);
         if (code == 0) {
-            code = end(store, txn, first_remove(store, txn, where, give, to, &given), false);
+            code = transaction_end(store, txn, first_remove(store, txn, where, give, to, &given),
+                                   false);
         }
-        if (code == MDB_MAP_FULL && widen(store) != 0) { /* durable-lmdb-K3 */
+        if (code == MDB_MAP_FULL && map_widen(store) != 0) { /* durable-lmdb-K3 */
             break;
         }
     }

@@ -60,7 +60,7 @@ typedef struct writer {
 } writer;
 
 static void
-put(writer *w, const void *data, size_t bytes)
+put_bytes(writer *w, const void *data, size_t bytes)
 {
     if (w->at != NULL && bytes > 0) {
         memcpy(w->at + w->bytes, data, bytes);
@@ -78,8 +78,8 @@ put_ref(writer *w, trp_system *system, trp_ref ref)
         (void)trp_path(system, ref, path, sizeof path);
     }
     head.path_bytes = (uint32_t)strlen(path);
-    put(w, &head, sizeof head);
-    put(w, path, head.path_bytes);
+    put_bytes(w, &head, sizeof head);
+    put_bytes(w, path, head.path_bytes);
 }
 
 typedef struct writing {
@@ -150,10 +150,10 @@ trpi_record_write(trp_system *system, const trp_msg *msg, uint64_t max_bytes,
         trpi_free(refs.at);
         return TRP_ENOMEM;
     }
-    put(&w, &head, sizeof head);
-    put(&w, type->name, head.name_bytes);
-    put(&w, refs.at, refs.bytes);
-    put(&w, trp_msg_payload(msg), (size_t)head.payload_bytes);
+    put_bytes(&w, &head, sizeof head);
+    put_bytes(&w, type->name, head.name_bytes);
+    put_bytes(&w, refs.at, refs.bytes);
+    put_bytes(&w, trp_msg_payload(msg), (size_t)head.payload_bytes);
     trpi_free(refs.at);
     *ret_record = (trpi_store_record){ w.at, w.bytes };
     return TRP_OK;
@@ -167,7 +167,7 @@ typedef struct reader {
 } reader;
 
 static const unsigned char * /* NULL: there is not so much */
-get(reader *r, uint64_t bytes)
+get_bytes(reader *r, uint64_t bytes)
 {
     const unsigned char *at = r->at;
 
@@ -183,7 +183,7 @@ get(reader *r, uint64_t bytes)
 static bool
 get_ref(reader *r, trp_system *system, bool same_life, trp_ref *ret_ref)
 {
-    const unsigned char *raw = get(r, sizeof(ref_header)), *text;
+    const unsigned char *raw = get_bytes(r, sizeof(ref_header)), *text;
     char path[TRP_PATH_BYTES_MAX + 1];
     bool remote = false;
     ref_header head;
@@ -192,7 +192,7 @@ get_ref(reader *r, trp_system *system, bool same_life, trp_ref *ret_ref)
         return false;
     }
     memcpy(&head, raw, sizeof head);
-    text = get(r, head.path_bytes);
+    text = get_bytes(r, head.path_bytes);
     if (text == NULL || head.path_bytes > TRP_PATH_BYTES_MAX) {
         return false;
     }
@@ -212,7 +212,7 @@ get_ref(reader *r, trp_system *system, bool same_life, trp_ref *ret_ref)
 static bool
 header_get(reader *r, header *ret_head)
 {
-    const unsigned char *raw = get(r, sizeof *ret_head);
+    const unsigned char *raw = get_bytes(r, sizeof *ret_head);
 
     if (raw == NULL) {
         return false;
@@ -249,7 +249,7 @@ trpi_record_read(trp_system *system, const trpi_store_record *record, trpi_recor
     if (!header_get(&r, &head)) {
         return TRP_EDATA;
     }
-    name = get(&r, head.name_bytes);
+    name = get_bytes(&r, head.name_bytes);
     same_life = head.life == trpi_system_self(system)->uid;
     if (name == NULL || !get_ref(&r, system, same_life, &ret_info->sender)) {
         return TRP_EDATA;
@@ -263,7 +263,7 @@ trpi_record_read(trp_system *system, const trpi_store_record *record, trpi_recor
         }
     }
     ret_info->payload_bytes = (size_t)head.payload_bytes;
-    ret_info->payload = get(&r, head.payload_bytes);
+    ret_info->payload = get_bytes(&r, head.payload_bytes);
     if (ret_info->payload == NULL || r.left != 0) {
         return TRP_EDATA;
     }

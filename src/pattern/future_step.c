@@ -41,7 +41,7 @@ typedef struct step {
 
 /* The outcome of `from` for the next promise, when it is there. Takes the count of from. */
 static trp_err
-follow(trp_future *from, trp_promise *next)
+promise_follow(trp_future *from, trp_promise *next)
 {
     trp_err err = from == NULL ? TRP_EINVAL : trp_promise_follow(next, from);
 
@@ -90,7 +90,7 @@ step_do(step *s, const trp_outcome *seen, bool *ret_same)
         return s->does.map(s->arg, seen, s->next);
     case FLAT:
         err = s->does.flat(s->arg, seen, &given);
-        return err == TRP_OK ? follow(given, s->next) : err;
+        return err == TRP_OK ? promise_follow(given, s->next) : err;
     case FILTER:
         *ret_same = s->does.test(s->arg, seen) != 0;
         return *ret_same ? TRP_OK : TRP_ENOENT;
@@ -181,7 +181,8 @@ step_hang(trp_future *future, step *s, trp_future **ret_future)
 /* ---- callbacks ------------------------------------------------------------------------------- */
 
 static trp_err
-look(trp_future *future, enum when when, trp_outcome_fn fn, void *arg, trp_release_fn release)
+step_observe(trp_future *future, enum when when, trp_outcome_fn fn, void *arg,
+             trp_release_fn release)
 {
     step *s;
 
@@ -200,19 +201,19 @@ look(trp_future *future, enum when when, trp_outcome_fn fn, void *arg, trp_relea
 trp_err
 trp_future_on_complete(trp_future *future, trp_outcome_fn fn, void *arg, trp_release_fn release)
 {
-    return look(future, ON_BOTH, fn, arg, release);
+    return step_observe(future, ON_BOTH, fn, arg, release);
 }
 
 trp_err
 trp_future_on_success(trp_future *future, trp_outcome_fn fn, void *arg, trp_release_fn release)
 {
-    return look(future, ON_SUCCESS, fn, arg, release);
+    return step_observe(future, ON_SUCCESS, fn, arg, release);
 }
 
 trp_err
 trp_future_on_failure(trp_future *future, trp_outcome_fn fn, void *arg, trp_release_fn release)
 {
-    return look(future, ON_FAILURE, fn, arg, release);
+    return step_observe(future, ON_FAILURE, fn, arg, release);
 }
 
 trp_err
@@ -253,8 +254,8 @@ trp_promise_follow(trp_promise *promise, trp_future *future)
 /* ---- one future made of another -------------------------------------------------------------- */
 
 static trp_err
-map(trp_future *future, enum when when, trp_outcome_map_fn fn, void *arg, trp_release_fn release,
-    trp_future **ret_future)
+step_map(trp_future *future, enum when when, trp_outcome_map_fn fn, void *arg,
+         trp_release_fn release, trp_future **ret_future)
 {
     step *s;
 
@@ -272,19 +273,19 @@ trp_err
 trp_future_map(trp_future *future, trp_outcome_map_fn fn, void *arg, trp_release_fn release,
                trp_future **ret_future)
 {
-    return map(future, ON_SUCCESS, fn, arg, release, ret_future);
+    return step_map(future, ON_SUCCESS, fn, arg, release, ret_future);
 }
 
 trp_err
 trp_future_recover(trp_future *future, trp_outcome_map_fn fn, void *arg, trp_release_fn release,
                    trp_future **ret_future)
 {
-    return map(future, ON_FAILURE, fn, arg, release, ret_future);
+    return step_map(future, ON_FAILURE, fn, arg, release, ret_future);
 }
 
 static trp_err
-flat(trp_future *future, enum when when, trp_outcome_flat_fn fn, void *arg, trp_release_fn release,
-     trp_future **ret_future)
+step_flat(trp_future *future, enum when when, trp_outcome_flat_fn fn, void *arg,
+          trp_release_fn release, trp_future **ret_future)
 {
     step *s;
 
@@ -302,14 +303,14 @@ trp_err
 trp_future_flat_map(trp_future *future, trp_outcome_flat_fn fn, void *arg, trp_release_fn release,
                     trp_future **ret_future)
 {
-    return flat(future, ON_SUCCESS, fn, arg, release, ret_future);
+    return step_flat(future, ON_SUCCESS, fn, arg, release, ret_future);
 }
 
 trp_err
 trp_future_recover_with(trp_future *future, trp_outcome_flat_fn fn, void *arg,
                         trp_release_fn release, trp_future **ret_future)
 {
-    return flat(future, ON_FAILURE, fn, arg, release, ret_future);
+    return step_flat(future, ON_FAILURE, fn, arg, release, ret_future);
 }
 
 trp_err

@@ -72,7 +72,7 @@ inbox_unref(trp_inbox *inbox)
 
 /* Put a copy of msg into the queue. */
 static trp_err
-put(trp_inbox *inbox, const trp_msg *msg, trp_ref sender, bool *ret_warn)
+message_put(trp_inbox *inbox, const trp_msg *msg, trp_ref sender, bool *ret_warn)
 {
     item *it = trpi_alloc(sizeof *it);
     trp_err err = it == NULL ? TRP_ENOMEM : trp_msg_dup(msg, &it->msg);
@@ -105,7 +105,7 @@ put(trp_inbox *inbox, const trp_msg *msg, trp_ref sender, bool *ret_warn)
 }
 
 static trp_err
-receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+inbox_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     trp_inbox *inbox = *(trp_inbox **)state;
     bool warn;
@@ -116,7 +116,7 @@ receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 
         return trp_watch(ctx, order->watched);
     }
-    err = put(inbox, msg, trp_sender(ctx), &warn);
+    err = message_put(inbox, msg, trp_sender(ctx), &warn);
     if (err != TRP_OK) {
         trpi_dead_letter_msg(inbox->system, inbox->ref, msg,
                              err == TRP_ELIMIT ? TRP_DEAD_MAILBOX_FULL : TRP_DEAD_STOPPED);
@@ -170,7 +170,7 @@ static const trp_behaviour inbox_behaviour = { .size = sizeof(trp_behaviour),
                                                .name = "inbox",
                                                .version = 1,
                                                .state_bytes = sizeof(trp_inbox *),
-                                               .receive = receive,
+                                               .receive = inbox_receive,
                                                .pre_start = pre_start,
                                                .post_stop = post_stop,
                                                .pre_restart = pre_restart,
@@ -283,8 +283,8 @@ is_there(void *arg)
 }
 
 static trp_err
-take(trp_inbox *inbox, uint32_t timeout_ms, trp_inbox_test_fn test, void *arg, trp_msg **ret_msg,
-     trp_ref *ret_sender)
+message_take(trp_inbox *inbox, uint32_t timeout_ms, trp_inbox_test_fn test, void *arg,
+             trp_msg **ret_msg, trp_ref *ret_sender)
 {
     wanted w = { inbox, test, arg, NULL };
     uint32_t ms = timeout_ms == TRP_INBOX_TIME ? inbox->timeout_ms : timeout_ms;
@@ -313,7 +313,7 @@ trp_inbox_receive(trp_inbox *inbox, uint32_t timeout_ms, trp_msg **ret_msg, trp_
 {
     return inbox == NULL || ret_msg == NULL
                ? TRP_EINVAL
-               : take(inbox, timeout_ms, NULL, NULL, ret_msg, ret_sender);
+               : message_take(inbox, timeout_ms, NULL, NULL, ret_msg, ret_sender);
 }
 
 trp_err
@@ -322,5 +322,5 @@ trp_inbox_select(trp_inbox *inbox, uint32_t timeout_ms, trp_inbox_test_fn test, 
 {
     return inbox == NULL || ret_msg == NULL || test == NULL
                ? TRP_EINVAL
-               : take(inbox, timeout_ms, test, arg, ret_msg, ret_sender);
+               : message_take(inbox, timeout_ms, test, arg, ret_msg, ret_sender);
 }

@@ -94,7 +94,7 @@ typedef struct end {
 } end;
 
 static void
-acknowledge(trp_ctx *ctx, end *e)
+parcels_acknowledge(trp_ctx *ctx, end *e)
 {
     trpi_reliable_ack ack = { e->open.instance, e->open.next };
 
@@ -104,7 +104,7 @@ acknowledge(trp_ctx *ctx, end *e)
 
 /* What the parcel carries; NULL: nothing that may be told here. */
 static const trp_type *
-carried(const end *e, const trpi_parcel *parcel, size_t bytes)
+parcel_type(const end *e, const trpi_parcel *parcel, size_t bytes)
 {
     const trp_type *type = trpi_type_get(parcel->type);
     bool fits = type != NULL && trpi_payload_fits(type, bytes) &&
@@ -114,7 +114,7 @@ carried(const end *e, const trpi_parcel *parcel, size_t bytes)
 }
 
 static void
-take(trp_ctx *ctx, end *e, const trp_msg *msg)
+parcel_take(trp_ctx *ctx, end *e, const trp_msg *msg)
 {
     const trpi_parcel *parcel = trp_msg_payload(msg);
     size_t bytes = trp_msg_bytes(msg);
@@ -124,7 +124,7 @@ take(trp_ctx *ctx, end *e, const trp_msg *msg)
         return; /* one of another life; or one before it was lost, and will come again */
     }
     if (parcel->number == e->open.next) { /* reliable-end-F1 */
-        const trp_type *type = carried(e, parcel, bytes - sizeof *parcel);
+        const trp_type *type = parcel_type(e, parcel, bytes - sizeof *parcel);
 
         e->open.next++;
         if (type != NULL) {
@@ -147,16 +147,16 @@ end_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     end *e = state;
 
     if (trp_msg_is(msg, &trpi_parcel_type)) {
-        take(ctx, e, msg);
+        parcel_take(ctx, e, msg);
     } else if (trp_msg_is(msg, &trpi_reliable_later_type)) {
-        acknowledge(ctx, e);
+        parcels_acknowledge(ctx, e);
     } else if (trp_msg_is(msg, &trpi_reliable_open_type)) {
         const trpi_reliable_open *open = trp_msg_payload(msg);
 
         if (open->instance > e->open.instance) {
             e->open = *open;
         }
-        acknowledge(ctx, e);
+        parcels_acknowledge(ctx, e);
     } else if (trp_msg_is(msg, &trp_terminated_type)) {
         trp_stop(ctx, trp_self(ctx)); /* reliable-end-F3 */
     } else {

@@ -68,7 +68,7 @@ state_of(const proxy *p)
 }
 
 static void
-changed(trp_ctx *ctx, const proxy *p, uint32_t from)
+subscribers_notify(trp_ctx *ctx, const proxy *p, uint32_t from)
 {
     trp_reliable_proxy_transition transition = { trp_self(ctx), from, state_of(p) };
 
@@ -79,7 +79,7 @@ changed(trp_ctx *ctx, const proxy *p, uint32_t from)
 }
 
 static void
-unsubscribe(proxy *p, trp_ref who)
+subscriber_remove(proxy *p, trp_ref who)
 {
     for (uint32_t i = 0; i < p->subscribers_count; i++) {
         if (trp_ref_equal(p->subscribers[i], who)) {
@@ -89,11 +89,11 @@ unsubscribe(proxy *p, trp_ref who)
 }
 
 static trp_err
-subscribe(trp_ctx *ctx, proxy *p, trp_ref who)
+subscriber_add(trp_ctx *ctx, proxy *p, trp_ref who)
 {
     trp_reliable_proxy_current current = { trp_self(ctx), state_of(p) };
 
-    unsubscribe(p, who); /* twice is once */
+    subscriber_remove(p, who); /* twice is once */
     if (p->subscribers_count == TRP_RELIABLE_PROXY_SUBSCRIBERS_MAX) {
         trp_log(ctx, TRP_LOG_WARNING, "too many subscribers, one is refused max=%u",
                 TRP_RELIABLE_PROXY_SUBSCRIBERS_MAX);
@@ -149,7 +149,7 @@ send_on(trp_ctx *ctx, proxy *p)
 }
 
 static trp_err
-retry(trp_ctx *ctx, proxy *p)
+retry_now(trp_ctx *ctx, proxy *p)
 {
     uint64_t waited_ms = trp_now_ms(ctx) - p->answered_ms;
 
@@ -176,7 +176,7 @@ retry(trp_ctx *ctx, proxy *p)
 
 /* There is something to send now, or somebody to send it to. */
 static trp_err
-begin(trp_ctx *ctx, proxy *p)
+sending_begin(trp_ctx *ctx, proxy *p)
 {
     trp_err err;
 
@@ -191,7 +191,7 @@ begin(trp_ctx *ctx, proxy *p)
 /* ---- what is kept ---------------------------------------------------------------------------- */
 
 static trp_err
-keep(trp_ctx *ctx, proxy *p, const trp_msg *msg)
+message_keep(trp_ctx *ctx, proxy *p, const trp_msg *msg)
 {
     size_t bytes = trp_msg_bytes(msg);
     const trp_type *type = trp_msg_type(msg);
@@ -217,9 +217,9 @@ keep(trp_ctx *ctx, proxy *p, const trp_msg *msg)
     p->last = &k->next;
     p->next = p->next == NULL ? k : p->next;
     if (p->count++ == 0) {
-        trp_err err = begin(ctx, p);
+        trp_err err = sending_begin(ctx, p);
 
-        changed(ctx, p, TRP_RELIABLE_PROXY_IDLE);
+        subscribers_notify(ctx, p, TRP_RELIABLE_PROXY_IDLE);
         if (err != TRP_OK) {
             return err;
         }
@@ -241,7 +241,7 @@ take_first(proxy *p)
 }
 
 static trp_err
-acknowledged(trp_ctx *ctx, proxy *p, const trpi_reliable_ack *ack)
+ack_take(trp_ctx *ctx, proxy *p, const trpi_reliable_ack *ack)
 {
     trp_err err = TRP_OK;
     bool some = p->count > 0;
@@ -261,7 +261,7 @@ acknowledged(trp_ctx *ctx, proxy *p, const trpi_reliable_ack *ack)
     }
     if (some && p->count == 0) {
         trp_timer_cancel(ctx, RETRY_KEY);
-        changed(ctx, p, TRP_RELIABLE_PROXY_ACTIVE);
+        subscribers_notify(ctx, p, TRP_RELIABLE_PROXY_ACTIVE);
     }
     send_on(ctx, p);
     return err;
@@ -283,7 +283,7 @@ target_is(trp_ctx *ctx, proxy *p, trp_ref target)
     }
     p->old_end = (trp_ref)TRP_REF_NONE; /* on the same node it goes on, for this target */
     err = trp_watch(ctx, target);
-    return err != TRP_OK ? err : begin(ctx, p);
+    return err != TRP_OK ? err : sending_begin(ctx, p);
 }
 
 static trp_err
@@ -302,7 +302,7 @@ nobody_there(trp_ctx *ctx, proxy *p)
 }
 
 static trp_err
-looked(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *reply)
+target_answered(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *reply)
 {
     (void)arg;
     if (err != TRP_OK) {
@@ -312,13 +312,13 @@ looked(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *reply)
 }
 
 static trp_err
-look(trp_ctx *ctx, proxy *p)
+target_lookup(trp_ctx *ctx, proxy *p)
 {
-    return trp_resolve(ctx, p->args.path, TRP_RELIABLE_PROXY_RESOLVE_MS, looked, NULL);
+    return trp_resolve(ctx, p->args.path, TRP_RELIABLE_PROXY_RESOLVE_MS, target_answered, NULL);
 }
 
 static trp_err
-ended(trp_ctx *ctx, proxy *p, const trp_terminated *who)
+actor_ended(trp_ctx *ctx, proxy *p, const trp_terminated *who)
 {
     if (trp_ref_equal(who->ref, p->args.target)) {
         if (p->args.reconnect_after_ms == 0) {
@@ -331,7 +331,7 @@ ended(trp_ctx *ctx, proxy *p, const trp_terminated *who)
         }
         p->far_end = p->args.target = (trp_ref)TRP_REF_NONE;
         p->blocked = false;
-        return look(ctx, p);
+        return target_lookup(ctx, p);
     }
     if (who->address_terminated) {
         return TRP_OK; /* the target's end comes, too: from the same node */
@@ -347,7 +347,7 @@ proxy_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     proxy *p = state;
 
     if (trp_msg_is(msg, &trpi_reliable_ack_type)) {
-        return acknowledged(ctx, p, trp_msg_payload(msg));
+        return ack_take(ctx, p, trp_msg_payload(msg));
     }
     if (trp_msg_is(msg, &trp_mailbox_ready_type)) {
         p->blocked = false;
@@ -355,23 +355,24 @@ proxy_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         return TRP_OK;
     }
     if (trp_msg_is(msg, &trpi_reliable_retry_type)) {
-        return retry(ctx, p);
+        return retry_now(ctx, p);
     }
     if (trp_msg_is(msg, &trpi_reliable_look_type)) {
-        return look(ctx, p);
+        return target_lookup(ctx, p);
     }
     if (trp_msg_is(msg, &trp_terminated_type)) {
-        return ended(ctx, p, trp_msg_payload(msg));
+        return actor_ended(ctx, p, trp_msg_payload(msg));
     }
     if (trp_msg_is(msg, &trp_reliable_proxy_subscribe_type)) {
-        return subscribe(ctx, p,
-                         ((const trp_reliable_proxy_subscribe *)trp_msg_payload(msg))->subscriber);
+        return subscriber_add(
+            ctx, p, ((const trp_reliable_proxy_subscribe *)trp_msg_payload(msg))->subscriber);
     }
     if (trp_msg_is(msg, &trp_reliable_proxy_unsubscribe_type)) {
-        unsubscribe(p, ((const trp_reliable_proxy_unsubscribe *)trp_msg_payload(msg))->subscriber);
+        subscriber_remove(
+            p, ((const trp_reliable_proxy_unsubscribe *)trp_msg_payload(msg))->subscriber);
         return TRP_OK;
     }
-    return keep(ctx, p, msg);
+    return message_keep(ctx, p, msg);
 }
 
 static trp_err
@@ -381,7 +382,7 @@ proxy_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
 
     memcpy(&p->args, trp_msg_payload(args), sizeof p->args);
     p->last = &p->first;
-    return p->args.path[0] != '\0' ? look(ctx, p) : target_is(ctx, p, p->args.target);
+    return p->args.path[0] != '\0' ? target_lookup(ctx, p) : target_is(ctx, p, p->args.target);
 }
 
 /* reliable-proxy-N3; before a restart, too (pre_restart's default). */

@@ -6,7 +6,7 @@
  *          Each destination but the last one gets a copy; the last one gets the message.
  * Must hold.
  *   routing-R1  A message goes to a destination, to the router's own mailbox, or is a dead letter:
- *       it is freed or sent exactly once. (finish)
+ *       it is freed or sent exactly once. (route_finish)
  *   routing-R2  Nothing here takes a lock, and a message to one routee allocates nothing.
  *   routing-R3  The sender stays, unless the logic names another.
  *   routing-R4  At most one resize order is on its way.
@@ -61,7 +61,7 @@ count_sent(const trp_route *route, uint32_t index)
 }
 
 static void
-to(trp_route *route, trp_ref ref, trp_ref sender)
+destination_add(trp_route *route, trp_ref ref, trp_ref sender)
 {
     if (list_add(route, ref, sender)) {
         return;
@@ -94,7 +94,7 @@ trp_route_to(trp_route *route, trp_ref ref, trp_ref sender)
             break;
         }
     }
-    to(route, ref, sender);
+    destination_add(route, ref, sender);
 }
 
 void
@@ -103,7 +103,7 @@ trpi_route_to_index(trp_route *route, uint32_t index)
     if (is_counted(route)) {
         count_sent(route, index);
     }
-    to(route, route->table->refs[index], route->sender);
+    destination_add(route, route->table->refs[index], route->sender);
 }
 
 void
@@ -113,7 +113,7 @@ trp_route_to_all(trp_route *route, trp_ref sender)
         if (is_counted(route)) {
             count_sent(route, i);
         }
-        to(route, route->table->refs[i], sender);
+        destination_add(route, route->table->refs[i], sender);
     }
 }
 
@@ -125,7 +125,7 @@ trpi_route_nobody(trp_route *route)
 
 /* routing-R1. false: the message is the router's own. */
 static bool
-finish(trp_route *route)
+route_finish(trp_route *route)
 {
     if (route->any) {
         if (!route->own) {
@@ -213,7 +213,7 @@ order_resize(trp_route *route)
 
 /* Every routee gets what the envelope holds. */
 static bool
-broadcast(trpi_router *router, trp_ctx *ctx, trp_msg *msg, trp_ref sender)
+envelope_broadcast(trpi_router *router, trp_ctx *ctx, trp_msg *msg, trp_ref sender)
 {
     const trpi_routee_table *table = trpi_router_table(router);
     const trp_type *type;
@@ -243,7 +243,7 @@ route_msg(trp_route *route)
         order_resize(route);
     }
     router->logic->route(router->logic_state, route, route->sender, route->msg);
-    return route->list != NULL || finish(route);
+    return route->list != NULL || route_finish(route);
 }
 
 /* The message in a keyed envelope is routed in its stead. */
@@ -310,8 +310,9 @@ router_route(void *arg, trp_ctx *ctx, trp_ref self, trp_msg *msg)
     route.keyed = false;
     route.list = NULL;
     if (UNLIKELY(msg->priv_type <= TRPI_TYPE_KEYED && msg->priv_type >= TRPI_TYPE_BROADCAST)) {
-        return msg->priv_type == TRPI_TYPE_KEYED ? route_keyed(&route)
-                                                 : broadcast(router, ctx, msg, route.sender);
+        return msg->priv_type == TRPI_TYPE_KEYED
+                   ? route_keyed(&route)
+                   : envelope_broadcast(router, ctx, msg, route.sender);
     }
     return route_msg(&route);
 }

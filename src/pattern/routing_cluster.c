@@ -110,7 +110,7 @@ trpi_cluster_plan_set(trpi_router_plan *plan, const char *key, const char *value
 
 /* routing-cluster-U1: what cannot stand beside it. NULL: nothing. */
 static const char *
-contradiction(const trpi_router_plan *plan, bool placed)
+plan_contradiction(const trpi_router_plan *plan, bool placed)
 {
     if (plan->routees_count > 0 || plan->paths_count > 0) {
         return "routees.paths, or routees of the code: cluster.routees-path finds them on the "
@@ -157,7 +157,7 @@ check_numbers(trpi_router_plan *plan, char *error, size_t bytes)
 }
 
 static trp_err
-check(trpi_router_plan *plan, bool has_routee, bool placed, char *error, size_t bytes)
+settings_check(trpi_router_plan *plan, bool has_routee, bool placed, char *error, size_t bytes)
 {
     const trp_cluster_routees *cluster = &plan->cluster;
     const char *other;
@@ -171,7 +171,7 @@ check(trpi_router_plan *plan, bool has_routee, bool placed, char *error, size_t 
     if (!plan->clustered) {
         return TRP_OK;
     }
-    other = contradiction(plan, placed);
+    other = plan_contradiction(plan, placed);
     if (other != NULL) {
         return trpi_router_plan_wrong(error, bytes, "a cluster-aware router cannot have %s", other);
     }
@@ -198,7 +198,7 @@ trp_err
 trpi_cluster_plan_check(trpi_router_plan *plan, bool has_routee, bool placed, char *error,
                         size_t error_bytes)
 {
-    trp_err err = check(plan, has_routee, placed, error, error_bytes);
+    trp_err err = settings_check(plan, has_routee, placed, error, error_bytes);
 
     return err == TRP_ECONFIG && !plan->configured ? TRP_EINVAL : err;
 }

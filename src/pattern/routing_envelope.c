@@ -88,8 +88,9 @@ trpi_envelope_open(const trp_msg *msg, const trp_type **ret_type, trp_hash_key *
 /* ---- telling --------------------------------------------------------------------------------- */
 
 static void
-tell(trp_ctx *ctx, trp_ref router, trp_ref sender, const trp_type *envelope_type, const void *key,
-     size_t key_bytes, const trp_type *type, const void *payload, size_t bytes)
+envelope_tell(trp_ctx *ctx, trp_ref router, trp_ref sender, const trp_type *envelope_type,
+              const void *key, size_t key_bytes, const trp_type *type, const void *payload,
+              size_t bytes)
 {
     trp_msg *msg;
     void *copy;
@@ -116,7 +117,7 @@ void
 trp_router_broadcast(trp_ctx *ctx, trp_ref router, const trp_type *type, const void *payload,
                      size_t bytes)
 {
-    tell(ctx, router, trp_self(ctx), &trp_broadcast_type, NULL, 0, type, payload, bytes);
+    envelope_tell(ctx, router, trp_self(ctx), &trp_broadcast_type, NULL, 0, type, payload, bytes);
 }
 
 void
@@ -125,7 +126,7 @@ trp_system_router_broadcast(trp_system *system, trp_ref router, trp_ref sender,
 {
     trp_ctx *ctx = trpi_enter(system);
 
-    tell(ctx, router, sender, &trp_broadcast_type, NULL, 0, type, payload, bytes);
+    envelope_tell(ctx, router, sender, &trp_broadcast_type, NULL, 0, type, payload, bytes);
     trpi_leave(ctx);
 }
 
@@ -133,7 +134,8 @@ void
 trp_router_tell_keyed(trp_ctx *ctx, trp_ref router, const void *key, size_t key_bytes,
                       const trp_type *type, const void *payload, size_t bytes)
 {
-    tell(ctx, router, trp_self(ctx), &trp_keyed_type, key, key_bytes, type, payload, bytes);
+    envelope_tell(ctx, router, trp_self(ctx), &trp_keyed_type, key, key_bytes, type, payload,
+                  bytes);
 }
 
 void
@@ -143,6 +145,6 @@ trp_system_router_tell_keyed(trp_system *system, trp_ref router, trp_ref sender,
 {
     trp_ctx *ctx = trpi_enter(system);
 
-    tell(ctx, router, sender, &trp_keyed_type, key, key_bytes, type, payload, bytes);
+    envelope_tell(ctx, router, sender, &trp_keyed_type, key, key_bytes, type, payload, bytes);
     trpi_leave(ctx);
 }

@@ -28,7 +28,7 @@ typedef struct gather {
 } gather;
 
 static void
-fail(trp_ctx *ctx, trp_ref asker, trp_ref router, trp_err err, const char *reason)
+asker_fail(trp_ctx *ctx, trp_ref asker, trp_ref router, trp_err err, const char *reason)
 {
     trp_status_failure failure;
 
@@ -42,7 +42,7 @@ fail(trp_ctx *ctx, trp_ref asker, trp_ref router, trp_err err, const char *reaso
 }
 
 static void
-release(void *arg)
+gather_release(void *arg)
 {
     gather *g = arg;
 
@@ -52,7 +52,7 @@ release(void *arg)
 
 /* routing-gather-C1 */
 static bool
-reply(void *arg, trp_ctx *ctx, trp_ref self, const trp_msg *msg)
+gather_reply(void *arg, trp_ctx *ctx, trp_ref self, const trp_msg *msg)
 {
     const gather *g = arg;
     trp_msg *copy;
@@ -61,14 +61,14 @@ reply(void *arg, trp_ctx *ctx, trp_ref self, const trp_msg *msg)
     if (trp_msg_dup(msg, &copy) == TRP_OK) {
         trpi_send(ctx, g->asker, copy); /* its sender stays: the routee */
     } else {
-        fail(ctx, g->asker, g->router, TRP_ENOMEM, "no memory for the reply of a routee");
+        asker_fail(ctx, g->asker, g->router, TRP_ENOMEM, "no memory for the reply of a routee");
     }
     return false;
 }
 
 /* Ask the next one. */
 static void
-chop(gather *g, trp_ctx *ctx, trp_ref self)
+gather_ask_next(gather *g, trp_ctx *ctx, trp_ref self)
 {
     trp_ref to = g->order[g->next++];
     trp_msg *copy = NULL;
@@ -99,21 +99,21 @@ alarm_rings(void *arg, trp_ctx *ctx, trp_ref self, uint32_t *ret_again_ms)
 
     g->left_ms -= g->wait_ms;
     if (g->left_ms == 0) {
-        fail(ctx, g->asker, g->router, TRP_ETIMEDOUT, "no routee has answered in time");
+        asker_fail(ctx, g->asker, g->router, TRP_ETIMEDOUT, "no routee has answered in time");
         return false;
     }
     if (g->next < g->count) {
-        chop(g, ctx, self);
+        gather_ask_next(g, ctx, self);
     }
     *ret_again_ms = wait_next(g);
     return true;
 }
 
-static const trpi_service_ops gather_ops = { "gather", reply, alarm_rings, release };
+static const trpi_service_ops gather_ops = { "gather", gather_reply, alarm_rings, gather_release };
 
 /* In an order that looks random, another one for each message. */
 static void
-shuffle(trp_route *route, trp_ref *refs, uint32_t count)
+refs_shuffle(trp_route *route, trp_ref *refs, uint32_t count)
 {
     uint64_t random = trpi_route_random(route);
 
@@ -146,7 +146,7 @@ gather_new(trp_route *route, uint32_t count)
     g->count = count;
     if (count > 0) {
         memcpy(g->order, route->table->refs, count * sizeof g->order[0]);
-        shuffle(route, g->order, count);
+        refs_shuffle(route, g->order, count);
         g->next = 1; /* the first one is the teller's */
         if (count > 1 && trp_msg_dup(route->msg, &g->msg) != TRP_OK) {
             trpi_free(g);
@@ -174,17 +174,17 @@ is_plain(trp_route *route, bool all)
 
 /* Takes g. false: the teller has been told that it cannot be. */
 static bool
-begin(trp_route *route, gather *g, trp_ref *ret_service)
+gather_begin(trp_route *route, gather *g, trp_ref *ret_service)
 {
     if (g != NULL &&
         trpi_service_new(route->ctx, &gather_ops, g, wait_next(g), ret_service) == TRP_OK) {
         return true;
     }
     if (g != NULL) {
-        release(g);
+        gather_release(g);
     }
-    fail(route->ctx, route->sender, route->router->self, TRP_ENOMEM,
-         "no memory to ask the routees");
+    asker_fail(route->ctx, route->sender, route->router->self, TRP_ENOMEM,
+               "no memory to ask the routees");
     trpi_route_nobody(route);
     return false;
 }
@@ -197,7 +197,7 @@ trpi_route_scatter(void *state, trp_route *route, trp_ref sender, const trp_msg 
     (void)state;
     (void)sender;
     (void)msg;
-    if (!is_plain(route, true) && begin(route, gather_new(route, 0), &service)) {
+    if (!is_plain(route, true) && gather_begin(route, gather_new(route, 0), &service)) {
         trp_route_to_all(route, service);
     }
 }
@@ -216,7 +216,7 @@ trpi_route_chop(void *state, trp_route *route, trp_ref sender, const trp_msg *ms
     }
     g = gather_new(route, route->table->count);
     first = g != NULL ? g->order[0] : route->sender;
-    if (begin(route, g, &service)) { /* from here g is the service's */
+    if (gather_begin(route, g, &service)) { /* from here g is the service's */
         trp_route_to(route, first, service);
     }
 }

@@ -20,14 +20,16 @@
 #include "base/assert.h"
 
 static trp_directive
-escalate(trp_ctx *ctx, void *state, const trp_failure *failure)
+failure_escalate(trp_ctx *ctx, void *state, const trp_failure *failure)
 {
     (void)ctx;
     (void)state;
     (void)failure;
     return TRP_ESCALATE;
 }
-const trp_strategy trpi_router_escalate = { sizeof(trp_strategy), 0, 0, escalate, 0, 0, NULL };
+const trp_strategy trpi_router_escalate = {
+    sizeof(trp_strategy), 0, 0, failure_escalate, 0, 0, NULL
+};
 
 static trp_directive
 escalate_later(trp_ctx *ctx, void *state, const trp_failure *failure)
@@ -63,7 +65,7 @@ end_if_alone(trp_ctx *ctx, const trpi_router *router)
 
 /* routing-head-E1 */
 static void
-watch(trp_ctx *ctx, trp_ref ref)
+routee_watch(trp_ctx *ctx, trp_ref ref)
 {
     if (trp_watch(ctx, ref) != TRP_OK) {
         trp_fail(ctx, 0, "no memory to watch a routee");
@@ -90,7 +92,7 @@ looked_up(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *repl
         trpi_free(*path);
         *path = NULL;
         router->paths_left--;
-        watch(ctx, found.ref);
+        routee_watch(ctx, found.ref);
         return trpi_router_swap(router);
     }
     return TRP_OK;
@@ -128,7 +130,7 @@ trpi_router_head_start(trp_ctx *ctx, void *state, const trp_msg *args)
     (void)state;
     (void)args;
     for (uint32_t i = 0; i < router->routees_count; i++) {
-        watch(ctx, router->routees[i]->ref);
+        routee_watch(ctx, router->routees[i]->ref);
     }
     trpi_router_abandoned_check(ctx, router);
     look_up(ctx, router);
@@ -179,7 +181,7 @@ reply_routees(trp_ctx *ctx, const trpi_router *router)
 }
 
 static trp_err
-add(trp_ctx *ctx, trpi_router *router, const trp_msg *msg)
+routee_add(trp_ctx *ctx, trpi_router *router, const trp_msg *msg)
 {
     trp_add_routee order;
     trp_err err;
@@ -193,7 +195,7 @@ add(trp_ctx *ctx, trpi_router *router, const trp_msg *msg)
         trp_log(ctx, TRP_LOG_WARNING, "a routee was not added: %s", trp_strerror(err));
         return TRP_OK;
     }
-    watch(ctx, order.routee);
+    routee_watch(ctx, order.routee);
     return trpi_router_swap(router);
 }
 
@@ -221,7 +223,7 @@ remove_routee(trp_ctx *ctx, trpi_router *router, const trp_msg *msg)
 }
 
 static void
-adjust(trp_ctx *ctx, trpi_router *router, const trp_msg *msg)
+routees_adjust(trp_ctx *ctx, trpi_router *router, const trp_msg *msg)
 {
     trp_adjust_pool_size order;
 
@@ -240,7 +242,7 @@ adjust(trp_ctx *ctx, trpi_router *router, const trp_msg *msg)
 }
 
 static void
-resize(trp_ctx *ctx, trpi_router *router)
+routees_resize(trp_ctx *ctx, trpi_router *router)
 {
     uint32_t delay_ms = router->plan.resizes_own ? router->plan.own_resizer.stop_delay_ms
                                                  : router->plan.resizer.stop_delay_ms;
@@ -256,12 +258,12 @@ resize(trp_ctx *ctx, trpi_router *router)
 }
 
 static void
-obey(trp_ctx *ctx, trpi_router *router, const trp_msg *msg)
+order_obey(trp_ctx *ctx, trpi_router *router, const trp_msg *msg)
 {
     const uint8_t *order = trp_msg_payload(msg);
 
     if (trp_msg_bytes(msg) == 0) {
-        resize(ctx, router);
+        routees_resize(ctx, router);
     } else if (*order == TRPI_HEAD_ABANDONED) {
         trpi_router_abandoned_check(ctx, router);
     } else if (*order == TRPI_HEAD_LOOKUP) {
@@ -297,15 +299,15 @@ trpi_router_head_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         reply_routees(ctx, router);
         break;
     case TRPI_TYPE_ADD_ROUTEE:
-        return add(ctx, router, msg);
+        return routee_add(ctx, router, msg);
     case TRPI_TYPE_REMOVE_ROUTEE:
         remove_routee(ctx, router, msg);
         break;
     case TRPI_TYPE_ADJUST_POOL_SIZE:
-        adjust(ctx, router, msg);
+        routees_adjust(ctx, router, msg);
         break;
     case TRPI_TYPE_RESIZE:
-        obey(ctx, router, msg);
+        order_obey(ctx, router, msg);
         break;
     default:
         if (router->logic->receive != NULL) {

@@ -50,7 +50,7 @@ route_random(void *state, trp_route *route, trp_ref sender, const trp_msg *msg)
 
 /* ROUTE-9: the lower the better. Idle and empty; empty; by what waits; remote; suspended. */
 static uint64_t
-score(trp_ctx *ctx, trpi_routee *routee)
+routee_score(trp_ctx *ctx, trpi_routee *routee)
 {
     trp_routee_load load;
 
@@ -80,7 +80,7 @@ route_smallest_mailbox(void *state, trp_route *route, trp_ref sender, const trp_
      * long message. */
     for (uint32_t i = 0; i < route->table->count && best > 0; i++) {
         trpi_routee *routee = route->table->routees[i];
-        uint64_t mine = score(route->ctx, routee);
+        uint64_t mine = routee_score(route->ctx, routee);
         uint64_t sent = atomic_load_explicit(&routee->sent, memory_order_relaxed); /* a hint */
 
         if (mine < best || (mine == best && sent < best_sent)) {

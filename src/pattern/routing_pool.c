@@ -19,7 +19,7 @@
 #include "pattern/routing_head.h"
 
 static uint32_t
-find(const trpi_router *router, trp_ref ref)
+routee_index(const trpi_router *router, trp_ref ref)
 {
     uint32_t i = 0;
 
@@ -32,13 +32,13 @@ find(const trpi_router *router, trp_ref ref)
 bool
 trpi_router_has(const trpi_router *router, trp_ref ref)
 {
-    return find(router, ref) < router->routees_count;
+    return routee_index(router, ref) < router->routees_count;
 }
 
 /* Address and path: the same on every node that knows the routee by its path, which is of this node
  * or has its address; NULL: looked up. */
 static uint64_t
-identity(trp_system *system, trp_ref ref, const char *path)
+routee_identity(trp_system *system, trp_ref ref, const char *path)
 {
     char text[TRPI_ADDRESS_TEXT_BYTES + TRP_PATH_BYTES_MAX + 1];
     size_t used = 0;
@@ -59,7 +59,7 @@ identity(trp_system *system, trp_ref ref, const char *path)
 }
 
 static uint64_t
-handled(trp_system *system, trp_ref ref)
+routee_handled(trp_system *system, trp_ref ref)
 {
     trp_ctx *ctx = trpi_enter(system);
     trpi_look look;
@@ -103,8 +103,8 @@ trpi_router_add(trpi_router *router, trp_ref ref, bool child, const char *path, 
     routee->ref = ref;
     routee->child = child;
     routee->node = node_of(router, ref, node);
-    routee->identity = identity(router->system, ref, path);
-    atomic_init(&routee->base, child ? 0 : handled(router->system, ref));
+    routee->identity = routee_identity(router->system, ref, path);
+    atomic_init(&routee->base, child ? 0 : routee_handled(router->system, ref));
     router->routees[router->routees_count++] = routee;
     return TRP_OK;
 }
@@ -112,7 +112,7 @@ trpi_router_add(trpi_router *router, trp_ref ref, bool child, const char *path, 
 bool
 trpi_router_withdraw(trpi_router *router, trp_ref ref)
 {
-    uint32_t i = find(router, ref);
+    uint32_t i = routee_index(router, ref);
     trpi_routee *routee;
 
     if (i == router->routees_count) {

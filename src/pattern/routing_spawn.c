@@ -1,7 +1,7 @@
 /* routing_spawn.c - the birth of a router: plan, deployment, first routees.
  *
  * Shape.   options -> plan -> deployment section of the path -> check -> trpi_spawn_routed, which
- *          calls make() before anybody knows the router -> first table
+ *          calls router_make() before anybody knows the router -> first table
  * Must hold.
  *   routing-spawn-B1  A router is known when its table stands: the first tell is routed like any
  *       other.
@@ -153,7 +153,7 @@ trpi_routees_of_options(trp_routee_provider *provider)
 
 /* routing-spawn-B1 */
 static trp_err
-make(void *arg, trpi_embryo *embryo)
+router_make(void *arg, trpi_embryo *embryo)
 {
     trpi_router *router = arg;
     const trp_routing_logic *logic = router->logic;
@@ -178,7 +178,7 @@ make(void *arg, trpi_embryo *embryo)
 
 /* Configuration beats code (ROUTE-3). */
 static trp_err
-deploy(trpi_router *router, const char *path, char *error)
+router_deploy(trpi_router *router, const char *path, char *error)
 {
     trpi_deployment deployment;
 
@@ -375,7 +375,7 @@ router_new(trp_system *system, const trp_behaviour *routee, const trp_spawn_opti
         err = keep_child_options(router, routee_options);
     }
     if (err == TRP_OK) {
-        err = deploy(router, path, error);
+        err = router_deploy(router, path, error);
     }
     if (err == TRP_OK) {
         err = trpi_router_plan_check(&router->plan, error, ERROR_BYTES);
@@ -424,8 +424,8 @@ router_spawn(trp_ctx *ctx, trp_system *system, const trp_behaviour *routee,
     if (err == TRP_OK) {
         spawn.name = name;
         spawn.dispatcher = router->plan.dispatcher;
-        err = trpi_spawn_routed(ctx, system, &router->head, &spawn, &trpi_router_ops, router, make,
-                                ret_ref);
+        err = trpi_spawn_routed(ctx, system, &router->head, &spawn, &trpi_router_ops, router,
+                                router_make, ret_ref);
         if (err != TRP_OK) { /* routing-spawn-B2 */
             trpi_router_free(router);
         }

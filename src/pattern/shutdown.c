@@ -59,7 +59,7 @@ now_ms(const shutdown *s)
 }
 
 static void
-poke(shutdown *s)
+actor_poke(shutdown *s)
 {
     trp_system_tell(s->system, s->actor, &poke_type, NULL, 0);
 }
@@ -96,7 +96,7 @@ phase_report(const shutdown *s, trpi_shutdown_state state, bool cut, const char 
 }
 
 static void
-end(shutdown *s)
+shutdown_end(shutdown *s)
 {
     pthread_mutex_lock(&s->lock);
     void (*over)(void *arg) = s->over;
@@ -111,7 +111,7 @@ end(shutdown *s)
 
 /* Do one thing. false: there is nothing now. */
 static bool
-pump(trp_ctx *ctx, shutdown *s)
+effect_run(trp_ctx *ctx, shutdown *s)
 {
     char text[512];
     trpi_shutdown_task task = { .id = 0 };
@@ -137,7 +137,7 @@ pump(trp_ctx *ctx, shutdown *s)
         phase_report(s, state, cut, text);
         break;
     case TRPI_SHUTDOWN_END:
-        end(s);
+        shutdown_end(s);
         break;
     case TRPI_SHUTDOWN_NOTHING:
         return false;
@@ -189,7 +189,7 @@ shutdown_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         trp_unhandled_msg(ctx, msg);
         return TRP_OK;
     }
-    while (pump(ctx, s)) {
+    while (effect_run(ctx, s)) {
     }
     timer_set(ctx, s);
     return TRP_OK;
@@ -387,7 +387,7 @@ trp_shutdown_done(trp_system *system, uint64_t task, trp_err err)
     pthread_mutex_lock(&s->lock);
     trpi_shutdown_plan_done(&s->plan, now_ms(s), task, err);
     pthread_mutex_unlock(&s->lock);
-    poke(s); /* shutdown-H2 */
+    actor_poke(s); /* shutdown-H2 */
 }
 
 /* ---- running --------------------------------------------------------------------------------- */
@@ -411,7 +411,7 @@ trp_shutdown_run(trp_system *system, trp_shutdown_reason reason, const char *fro
         (void)trpi_shutdown_plan_run(&s->plan, now_ms(s), first);
     }
     pthread_mutex_unlock(&s->lock);
-    poke(s);
+    actor_poke(s);
     return err;
 }
 

@@ -235,7 +235,7 @@ phase_judge(trpi_shutdown_plan *plan, uint32_t index, uint64_t now_ms)
 }
 
 static void
-advance(trpi_shutdown_plan *plan, uint64_t now_ms)
+plan_advance(trpi_shutdown_plan *plan, uint64_t now_ms)
 {
     while (plan->running && !plan->over) {
         trpi_shutdown_phase *phase = &plan->phases[plan->order[plan->at]];
@@ -263,7 +263,7 @@ trpi_shutdown_plan_run(trpi_shutdown_plan *plan, uint64_t now_ms, uint32_t from)
     while (plan->order[plan->at] != from) {
         plan->phases[plan->order[plan->at++]].state = TRPI_SHUTDOWN_SKIPPED;
     }
-    advance(plan, now_ms);
+    plan_advance(plan, now_ms);
     return true;
 }
 
@@ -277,13 +277,13 @@ trpi_shutdown_plan_done(trpi_shutdown_plan *plan, uint64_t now_ms, uint64_t id, 
     task->state = TRPI_TASK_ENDED;
     task->err = err;
     plan->phases[task->phase].ended++;
-    advance(plan, now_ms);
+    plan_advance(plan, now_ms);
 }
 
 void
 trpi_shutdown_plan_tick(trpi_shutdown_plan *plan, uint64_t now_ms)
 {
-    advance(plan, now_ms);
+    plan_advance(plan, now_ms);
 }
 
 uint64_t

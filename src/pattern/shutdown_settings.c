@@ -17,10 +17,10 @@
 
 #define PREFIX "coordinated-shutdown.phases."
 
-static trp_err refuse(trp_config_error *ret_error, const trpi_config_entry *entry,
-                      const char *format, ...) __attribute__((format(printf, 3, 4)));
+static trp_err setting_refuse(trp_config_error *ret_error, const trpi_config_entry *entry,
+                              const char *format, ...) __attribute__((format(printf, 3, 4)));
 static trp_err
-refuse(trp_config_error *ret_error, const trpi_config_entry *entry, const char *format, ...)
+setting_refuse(trp_config_error *ret_error, const trpi_config_entry *entry, const char *format, ...)
 {
     va_list list;
     int at = snprintf(ret_error->text, sizeof ret_error->text, "%.300s: %.150s: ", entry->origin,
@@ -65,8 +65,9 @@ title_take(trpi_shutdown_plan *plan, const trp_config *config, const trpi_config
         return TRP_OK;
     }
     if (!is_said(config, title, "depends-on")) {
-        return refuse(ret_error, entry, "there is no phase '%s'%s (a new one says depends-on)",
-                      title, nearest_phase(plan, title, hint, sizeof hint));
+        return setting_refuse(ret_error, entry,
+                              "there is no phase '%s'%s (a new one says depends-on)", title,
+                              nearest_phase(plan, title, hint, sizeof hint));
     }
     uint32_t timeout_ms =
         (uint32_t)trpi_config_int(config, "coordinated-shutdown.default-phase-timeout");
@@ -74,10 +75,10 @@ title_take(trpi_shutdown_plan *plan, const trp_config *config, const trpi_config
     case TRP_OK:
         return TRP_OK;
     case TRP_ELIMIT:
-        return refuse(ret_error, entry, "more than %d phases", TRP_SHUTDOWN_PHASES_MAX);
+        return setting_refuse(ret_error, entry, "more than %d phases", TRP_SHUTDOWN_PHASES_MAX);
     default:
-        return refuse(ret_error, entry, "a name of a phase has 1 to %d bytes",
-                      TRP_SHUTDOWN_NAME_BYTES_MAX);
+        return setting_refuse(ret_error, entry, "a name of a phase has 1 to %d bytes",
+                              TRP_SHUTDOWN_NAME_BYTES_MAX);
     }
 }
 
@@ -93,15 +94,16 @@ value_take(trpi_shutdown_plan *plan, trpi_shutdown_phase *phase, const trpi_conf
         for (size_t i = 0; i < entry->count; i++) {
             uint32_t before = trpi_shutdown_phase_find(plan, entry->values[i]);
             if (before == TRPI_SHUTDOWN_NONE && entry->values[i][0] != '\0') {
-                return refuse(ret_error, entry, "there is no phase '%s'%s", entry->values[i],
-                              nearest_phase(plan, entry->values[i], hint, sizeof hint));
+                return setting_refuse(ret_error, entry, "there is no phase '%s'%s",
+                                      entry->values[i],
+                                      nearest_phase(plan, entry->values[i], hint, sizeof hint));
             }
             phase->after |= before == TRPI_SHUTDOWN_NONE ? 0 : UINT64_C(1) << before;
         }
         return TRP_OK;
     }
     if (trpi_config_parse_number(entry->type, entry->values[0], &number, &what) != TRP_OK) {
-        return refuse(ret_error, entry, "%s", what);
+        return setting_refuse(ret_error, entry, "%s", what);
     }
     if (strcmp(key, "timeout") == 0) {
         phase->timeout_ms = (uint32_t)number;

@@ -340,7 +340,7 @@ typedef struct polling {
 } polling;
 
 static bool
-polled(void *arg)
+condition_poll(void *arg)
 {
     const polling *poll = arg;
 
@@ -348,7 +348,7 @@ polled(void *arg)
 }
 
 static bool
-never(void *arg)
+cond_never(void *arg)
 {
     (void)arg;
     return false;
@@ -364,15 +364,15 @@ trpi_testkit_poll(trp_testkit *kit, uint64_t deadline_ns, uint32_t interval_ms, 
     bool holds;
 
     if (trpi_sched_is_driven(sched)) {
-        return trpi_sched_pump(sched, polled, &poll, deadline_ns, TRPI_MOVE_OF_WORLD) ==
+        return trpi_sched_pump(sched, condition_poll, &poll, deadline_ns, TRPI_MOVE_OF_WORLD) ==
                TRPI_PUMPED_DONE;
     }
     trpi_cond_init(&cond); /* nobody signals it: a pause that real clocks end */
-    while (!(holds = polled(&poll)) && trpi_testkit_now_ns(kit) < deadline_ns) {
+    while (!(holds = condition_poll(&poll)) && trpi_testkit_now_ns(kit) < deadline_ns) {
         uint64_t next = trpi_testkit_now_ns(kit) + trpi_testkit_ns(kit, interval_ms);
 
         pthread_mutex_lock(&cond.lock);
-        (void)trpi_cond_wait(&cond, sched, never, NULL, next < deadline_ns ? next : deadline_ns);
+        (void)trpi_cond_wait(&cond, sched, cond_never, NULL, next < deadline_ns ? next : deadline_ns);
         pthread_mutex_unlock(&cond.lock);
     }
     trpi_cond_fini(&cond);

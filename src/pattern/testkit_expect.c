@@ -22,10 +22,10 @@
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-static size_t append(char *text, size_t bytes, size_t used, const char *format, ...)
+static size_t text_append(char *text, size_t bytes, size_t used, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 static size_t
-append(char *text, size_t bytes, size_t used, const char *format, ...)
+text_append(char *text, size_t bytes, size_t used, const char *format, ...)
 {
     va_list arguments;
     int written;
@@ -55,35 +55,35 @@ describe_fixed(const trp_testkit *kit, uint32_t kind, const char *at, char *text
 
     switch (kind) {
     case TRP_FIELD_bool:
-        return append(text, bytes, used, "%s", *(const uint8_t *)at ? "true" : "false");
+        return text_append(text, bytes, used, "%s", *(const uint8_t *)at ? "true" : "false");
     case TRP_FIELD_i32: {
         int32_t small;
 
         memcpy(&small, at, sizeof small);
-        return append(text, bytes, used, "%" PRId32, small);
+        return text_append(text, bytes, used, "%" PRId32, small);
     }
     case TRP_FIELD_u32: {
         uint32_t small;
 
         memcpy(&small, at, sizeof small);
-        return append(text, bytes, used, "%" PRIu32, small);
+        return text_append(text, bytes, used, "%" PRIu32, small);
     }
     case TRP_FIELD_i64:
         memcpy(&i, at, sizeof i);
-        return append(text, bytes, used, "%" PRId64, i);
+        return text_append(text, bytes, used, "%" PRId64, i);
     case TRP_FIELD_u64:
         memcpy(&u, at, sizeof u);
-        return append(text, bytes, used, "%" PRIu64, u);
+        return text_append(text, bytes, used, "%" PRIu64, u);
     case TRP_FIELD_f64:
         memcpy(&f, at, sizeof f);
-        return append(text, bytes, used, "%g", f);
+        return text_append(text, bytes, used, "%g", f);
     case TRP_FIELD_ref:
         memcpy(&ref, at, sizeof ref);
-        return append(text, bytes, used, "%s", trp_path(kit->system, ref, path, sizeof path));
+        return text_append(text, bytes, used, "%s", trp_path(kit->system, ref, path, sizeof path));
     case TRP_FIELD_text32:
-        return append(text, bytes, used, "\"%.32s\"", at);
+        return text_append(text, bytes, used, "\"%.32s\"", at);
     default: /* text128, text512 */
-        return append(text, bytes, used, "\"%.128s\"", at);
+        return text_append(text, bytes, used, "\"%.128s\"", at);
     }
 }
 
@@ -98,30 +98,30 @@ describe_value(const trp_testkit *kit, uint32_t kind, const trp_type *of, const 
     trpi_slice slice;
 
     if (kind == TRP_FIELD_STRUCT) {
-        used = append(text, bytes, used, "{ ");
+        used = text_append(text, bytes, used, "{ ");
         used = describe_fields(kit, of, payload, at, text, bytes, used);
-        return append(text, bytes, used, " }");
+        return text_append(text, bytes, used, " }");
     }
     if (kind != TRP_FIELD_text && kind != TRP_FIELD_bytes && !trpi_kind_is_array(kind)) {
         return describe_fixed(kit, kind, payload + at, text, bytes, used);
     }
     slice = trpi_slice_get((const uint8_t *)payload + at);
     if (kind == TRP_FIELD_text) {
-        return append(text, bytes, used, "\"%.*s\"", (int)(slice.count < 200 ? slice.count : 200),
-                      payload + slice.at);
+        return text_append(text, bytes, used, "\"%.*s\"",
+                           (int)(slice.count < 200 ? slice.count : 200), payload + slice.at);
     }
     if (kind == TRP_FIELD_bytes) {
-        return append(text, bytes, used, "%" PRIu32 " bytes", slice.count);
+        return text_append(text, bytes, used, "%" PRIu32 " bytes", slice.count);
     }
-    used = append(text, bytes, used, "[");
+    used = text_append(text, bytes, used, "[");
     for (uint32_t i = 0; i < slice.count && used + 1 < bytes; i++) {
         uint32_t element = trpi_kind_element(kind);
 
-        used = append(text, bytes, used, "%s", i == 0 ? "" : ", ");
+        used = text_append(text, bytes, used, "%s", i == 0 ? "" : ", ");
         used = describe_value(kit, element, of, payload,
                               slice.at + i * trpi_kind_bytes(element, of), text, bytes, used);
     }
-    return append(text, bytes, used, "]");
+    return text_append(text, bytes, used, "]");
 }
 
 static size_t
@@ -131,7 +131,7 @@ describe_fields(const trp_testkit *kit, const trp_type *type, const char *payloa
     for (uint32_t i = 0; i < type->fields_count; i++) {
         const trp_field *field = &type->fields[i];
 
-        used = append(text, bytes, used, "%s%s = ", i == 0 ? "" : ", ", field->name);
+        used = text_append(text, bytes, used, "%s%s = ", i == 0 ? "" : ", ", field->name);
         used = describe_value(kit, field->kind, field->of, payload, at + field->offset, text, bytes,
                               used);
     }
@@ -139,44 +139,45 @@ describe_fields(const trp_testkit *kit, const trp_type *type, const char *payloa
 }
 
 static void
-describe(const trp_testkit *kit, const trp_type *type, const char *payload, size_t payload_bytes,
-         char *text, size_t bytes)
+describe_payload(const trp_testkit *kit, const trp_type *type, const char *payload,
+                 size_t payload_bytes, char *text, size_t bytes)
 {
-    size_t used = append(text, bytes, 0, "%s", type == NULL ? "any message" : type->name);
+    size_t used = text_append(text, bytes, 0, "%s", type == NULL ? "any message" : type->name);
 
     if (type == NULL || payload == NULL) {
         return;
     }
     if ((type->flags & (TRP_TYPE_TEXT | TRP_TYPE_JSON)) != 0) {
-        (void)append(text, bytes, used, " \"%.*s\"",
-                     (int)(payload_bytes < 200 ? payload_bytes : 200), payload);
+        (void)text_append(text, bytes, used, " \"%.*s\"",
+                          (int)(payload_bytes < 200 ? payload_bytes : 200), payload);
         return;
     }
     if (type == &trp_i64_type && payload_bytes == sizeof(int64_t)) {
         int64_t number;
 
         memcpy(&number, payload, sizeof number);
-        (void)append(text, bytes, used, " %" PRId64, number);
+        (void)text_append(text, bytes, used, " %" PRId64, number);
         return;
     }
     if (type == &trp_terminated_type) {
         char path[TRP_PATH_BYTES_MAX + 1];
 
-        (void)append(text, bytes, used, " of %s",
-                     trp_path(kit->system, ((const trp_terminated *)(const void *)payload)->ref,
-                              path, sizeof path));
+        (void)text_append(text, bytes, used, " of %s",
+                          trp_path(kit->system,
+                                   ((const trp_terminated *)(const void *)payload)->ref, path,
+                                   sizeof path));
         return;
     }
-    used = append(text, bytes, used, " {");
+    used = text_append(text, bytes, used, " {");
     if (type->fields != NULL && trpi_payload_check(type, payload, payload_bytes) == TRP_OK) {
-        used = append(text, bytes, used, " ");
+        used = text_append(text, bytes, used, " ");
         used = describe_fields(kit, type, payload, 0, text, bytes, used);
     } else {
         for (size_t i = 0; i < payload_bytes && i < 32; i++) {
-            used = append(text, bytes, used, " %02x", (unsigned)(unsigned char)payload[i]);
+            used = text_append(text, bytes, used, " %02x", (unsigned)(unsigned char)payload[i]);
         }
     }
-    (void)append(text, bytes, used, " }");
+    (void)text_append(text, bytes, used, " }");
 }
 
 char *
@@ -185,7 +186,8 @@ trpi_testkit_describe(const trp_testkit *kit, const trp_msg *msg, char *text, si
     if (msg == NULL) {
         (void)snprintf(text, bytes, "nothing");
     } else {
-        describe(kit, trp_msg_type(msg), trp_msg_payload(msg), trp_msg_bytes(msg), text, bytes);
+        describe_payload(kit, trp_msg_type(msg), trp_msg_payload(msg), trp_msg_bytes(msg), text,
+                         bytes);
     }
     return text;
 }
@@ -203,9 +205,9 @@ describe_expected(const trp_testkit *kit, const trp_expected *expected, uint32_t
                                    ? type->bytes
                                    : expected[i].bytes;
 
-        describe(kit, type, expected[i].payload, payload_bytes, one, sizeof one);
-        used = append(text, bytes, used, "%s%s%s", i == 0 ? "" : " or ", one,
-                      expected[i].match != NULL ? " that matches" : "");
+        describe_payload(kit, type, expected[i].payload, payload_bytes, one, sizeof one);
+        used = text_append(text, bytes, used, "%s%s%s", i == 0 ? "" : " or ", one,
+                           expected[i].match != NULL ? " that matches" : "");
     }
 }
 

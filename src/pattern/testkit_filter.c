@@ -17,7 +17,7 @@
 
 /* Iterative: backs up to the last * only, which is enough. NULL: anything. */
 static bool
-fits(const char *pattern, const char *text)
+pattern_fits(const char *pattern, const char *text)
 {
     const char *star = NULL, *after = NULL;
 
@@ -45,10 +45,10 @@ fits(const char *pattern, const char *text)
 }
 
 static bool
-takes(const trp_filter *filter, const trp_log_line *line)
+filter_takes(const trp_filter *filter, const trp_log_line *line)
 {
     return (filter->level == 0 || filter->level == (uint32_t)line->level) &&
-           fits(filter->source, line->source) && fits(filter->text, line->text);
+           pattern_fits(filter->source, line->source) && pattern_fits(filter->text, line->text);
 }
 
 void
@@ -62,7 +62,7 @@ trpi_testkit_log(void *arg, const trp_log_line *line)
     for (uint32_t i = kit->filters_count; i > 0 && !taken; i--) { /* testkit-filter-F1 */
         trpi_filtering *filtering = &kit->filters[i - 1];
 
-        if (takes(filtering->filter, line)) {
+        if (filter_takes(filtering->filter, line)) {
             filtering->seen++;
             taken = true;
             trpi_cond_broadcast(&kit->filters_cond);

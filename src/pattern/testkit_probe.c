@@ -281,7 +281,7 @@ order_is_done(void *arg)
 }
 
 static trp_err
-order(trp_probe *probe, const trp_type *type, trp_ref ref)
+order_send(trp_probe *probe, const trp_type *type, trp_ref ref)
 {
     uint64_t deadline =
         trpi_testkit_now_ns(probe->kit) + trpi_testkit_ns(probe->kit, TRP_TEST_TIMEOUT_MS_DEFAULT);
@@ -307,13 +307,13 @@ order(trp_probe *probe, const trp_type *type, trp_ref ref)
 trp_err
 trp_probe_watch(trp_probe *probe, trp_ref ref)
 {
-    return order(probe, &watch_type, ref);
+    return order_send(probe, &watch_type, ref);
 }
 
 trp_err
 trp_probe_unwatch(trp_probe *probe, trp_ref ref)
 {
-    return order(probe, &unwatch_type, ref);
+    return order_send(probe, &unwatch_type, ref);
 }
 
 /* ---- what is let in -------------------------------------------------------------------------- */

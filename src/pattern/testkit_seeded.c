@@ -252,7 +252,7 @@ try_schedule(shrinking *shrink, schedule candidate)
 
 /* The best without entries from .. from + count - 1. */
 static schedule
-without(const schedule *from, uint32_t first, uint32_t count)
+schedule_without(const schedule *from, uint32_t first, uint32_t count)
 {
     schedule less = { NULL, 0 };
 
@@ -278,7 +278,7 @@ leave_out(shrinking *shrink)
             uint32_t first = end > part ? end - part : 0;
             uint32_t before = shrink->best.count;
 
-            if (try_schedule(shrink, without(&shrink->best, first, end - first)) &&
+            if (try_schedule(shrink, schedule_without(&shrink->best, first, end - first)) &&
                 shrink->best.count < before) {
                 shorter = true;
             }
@@ -311,9 +311,10 @@ make_smaller(shrinking *shrink)
 
 /* ---- telling --------------------------------------------------------------------------------- */
 
-static void print(const seeded *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void line_print(const seeded *s, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 static void
-print(const seeded *s, const char *format, ...)
+line_print(const seeded *s, const char *format, ...)
 {
     char line[LINE_BYTES];
     va_list arguments;
@@ -331,17 +332,19 @@ print(const seeded *s, const char *format, ...)
 static void
 print_failure(const seeded *s, const trp_seeded_result *result)
 {
-    print(s, "%s:%d: %s", result->file, result->line, result->text);
-    print(s, "  seed %" PRIu64 ": %" PRIu64 " turns, %" PRIu32 " choices, %" PRIu32 " not calm",
-          result->seed, result->turns, result->choices, result->deviations);
+    line_print(s, "%s:%d: %s", result->file, result->line, result->text);
+    line_print(s,
+               "  seed %" PRIu64 ": %" PRIu64 " turns, %" PRIu32 " choices, %" PRIu32 " not calm",
+               result->seed, result->turns, result->choices, result->deviations);
     if (s->options.replay != NULL) {
-        print(s, "  replay: %s %" PRIu64, s->options.replay, result->seed);
+        line_print(s, "  replay: %s %" PRIu64, s->options.replay, result->seed);
     } else {
-        print(s, "  replay: trp_seeded_run() with options.seed = %" PRIu64, result->seed);
+        line_print(s, "  replay: trp_seeded_run() with options.seed = %" PRIu64, result->seed);
     }
     if (s->options.shrink_max > 0) {
-        print(s, "  shrunk in %" PRIu32 " runs to %" PRIu32 " choices: options.schedule = \"%s\"",
-              result->shrink_runs, result->shrunk, result->schedule);
+        line_print(s,
+                   "  shrunk in %" PRIu32 " runs to %" PRIu32 " choices: options.schedule = \"%s\"",
+                   result->shrink_runs, result->shrunk, result->schedule);
     }
 }
 

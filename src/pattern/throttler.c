@@ -73,25 +73,25 @@ is_rate(uint32_t messages, uint32_t interval_ms)
 /* ---- what is kept ---------------------------------------------------------------------------- */
 
 static void
-lose(trp_ctx *ctx, trp_ref sender, const trp_msg *msg, trp_dead_reason reason)
+message_lose(trp_ctx *ctx, trp_ref sender, const trp_msg *msg, trp_dead_reason reason)
 {
     trpi_dead_letter(trp_ctx_system(ctx), sender, trp_self(ctx), reason, trp_msg_type(msg),
                      trp_msg_bytes(msg));
 }
 
 static void
-keep(trp_ctx *ctx, throttler *t, const trp_msg *msg)
+message_keep(trp_ctx *ctx, throttler *t, const trp_msg *msg)
 {
     kept *k;
 
     if (t->msgs_max != 0 && t->count == t->msgs_max) {
-        lose(ctx, trp_sender(ctx), msg, TRP_DEAD_MAILBOX_FULL);
+        message_lose(ctx, trp_sender(ctx), msg, TRP_DEAD_MAILBOX_FULL);
         return;
     }
     k = trpi_alloc(sizeof *k);
     if (k == NULL || trp_msg_dup(msg, &k->msg) != TRP_OK) {
         trpi_free(k);
-        lose(ctx, trp_sender(ctx), msg, TRP_DEAD_NO_MEMORY);
+        message_lose(ctx, trp_sender(ctx), msg, TRP_DEAD_NO_MEMORY);
         return;
     }
     k->sender = trp_sender(ctx);
@@ -101,7 +101,7 @@ keep(trp_ctx *ctx, throttler *t, const trp_msg *msg)
 }
 
 static kept *
-take(throttler *t)
+message_take(throttler *t)
 {
     kept *k = t->first;
 
@@ -115,10 +115,10 @@ take(throttler *t)
 
 /* throttler-V1: as many as there are vouchers for. */
 static void
-give(trp_ctx *ctx, throttler *t)
+messages_give(trp_ctx *ctx, throttler *t)
 {
     while (t->left > 0 && t->count > 0) {
-        kept *k = take(t);
+        kept *k = message_take(t);
 
         t->left--;
         trpi_send_as(ctx, t->target, k->sender, k->msg);
@@ -133,7 +133,7 @@ begin_interval(trp_ctx *ctx, throttler *t)
 {
     t->active = true;
     t->left = t->messages;
-    give(ctx, t);
+    messages_give(ctx, t);
     return trp_timer_repeat(ctx, TIMER_KEY, t->interval_ms, t->interval_ms, &ring_type, NULL, 0);
 }
 
@@ -145,14 +145,14 @@ go_idle(trp_ctx *ctx, throttler *t)
 }
 
 static void
-ring(trp_ctx *ctx, throttler *t)
+timer_rang(trp_ctx *ctx, throttler *t)
 {
     if (t->left == t->messages) {
         go_idle(ctx, t); /* nothing passed since the last ring */
         return;
     }
     t->left = t->messages;
-    give(ctx, t);
+    messages_give(ctx, t);
 }
 
 static trp_err
@@ -188,7 +188,7 @@ throttler_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     throttler *t = state;
 
     if (trp_msg_is(msg, &ring_type)) {
-        ring(ctx, t);
+        timer_rang(ctx, t);
         return TRP_OK;
     }
     if (trp_msg_is(msg, &trp_throttler_set_target_type)) {
@@ -202,7 +202,7 @@ throttler_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         trp_forward(ctx, t->target, msg);
         return TRP_OK;
     }
-    keep(ctx, t, msg);
+    message_keep(ctx, t, msg);
     return t->active || trp_ref_is_none(t->target) ? TRP_OK : begin_interval(ctx, t);
 }
 
@@ -229,9 +229,9 @@ throttler_post_stop(trp_ctx *ctx, void *state)
     throttler *t = state;
 
     while (t->count > 0) {
-        kept *k = take(t);
+        kept *k = message_take(t);
 
-        lose(ctx, k->sender, k->msg, TRP_DEAD_STOPPED);
+        message_lose(ctx, k->sender, k->msg, TRP_DEAD_STOPPED);
         trpi_msg_drop(k->msg);
         trpi_free(k);
     }

@@ -180,7 +180,8 @@ end_put(trpi_mem_network *network, trpi_link *link, trp_err err, const char *rea
 
 /* The link hears nothing more from now on but that it is closed. */
 static void
-shut(trpi_mem_network *network, trpi_link *link, trp_err err, const char *reason, uint64_t due_ns)
+link_shut(trpi_mem_network *network, trpi_link *link, trp_err err, const char *reason,
+          uint64_t due_ns)
 {
     if (link != NULL && !link->closing) {
         link->closing = true;
@@ -189,7 +190,7 @@ shut(trpi_mem_network *network, trpi_link *link, trp_err err, const char *reason
 }
 
 static trpi_mem_verdict
-judge(trpi_mem_network *network, trpi_mem_event *asked)
+fault_judge(trpi_mem_network *network, trpi_mem_event *asked)
 {
     return network->fault == NULL ? TRPI_MEM_PASS : network->fault(network->fault_arg, asked);
 }
@@ -274,14 +275,14 @@ mem_connect(trpi_transport *transport, const char *host, uint16_t port, uint32_t
         link->dialled = true;
         *ret_link = link;
         trpi_mem_event asked = { transport->host, host, port, true, 0, 0, 0 };
-        trpi_mem_verdict verdict = judge(network, &asked);
+        trpi_mem_verdict verdict = fault_judge(network, &asked);
         uint64_t due_ns = network->now_ns + asked.delay_ns;
         if (verdict == TRPI_MEM_CUT) {
-            shut(network, link, TRP_ECONN, "connection refused", due_ns);
+            link_shut(network, link, TRP_ECONN, "connection refused", due_ns);
         } else if (verdict == TRPI_MEM_DROP) {
-            shut(network, link, TRP_ETIMEDOUT, "timed out", due_ns + timeout_ms * 1000000ull);
+            link_shut(network, link, TRP_ETIMEDOUT, "timed out", due_ns + timeout_ms * 1000000ull);
         } else if (event_add(network, link, EVENT_CONNECT, due_ns, NULL, 0) != TRP_OK) {
-            shut(network, link, TRP_ENOMEM, "out of memory", due_ns);
+            link_shut(network, link, TRP_ENOMEM, "out of memory", due_ns);
         }
     }
     pthread_mutex_unlock(&network->lock);
@@ -299,10 +300,10 @@ send_to_peer(trpi_mem_network *network, trpi_link *link, const uint8_t *bytes, s
                              count,
                              0,
                              0 };
-    trpi_mem_verdict verdict = link->dead_direction ? TRPI_MEM_DROP : judge(network, &asked);
+    trpi_mem_verdict verdict = link->dead_direction ? TRPI_MEM_DROP : fault_judge(network, &asked);
     if (verdict == TRPI_MEM_CUT) {
-        shut(network, link->peer, TRP_ECONN, "connection cut", network->now_ns);
-        shut(network, link, TRP_ECONN, "connection cut", network->now_ns);
+        link_shut(network, link->peer, TRP_ECONN, "connection cut", network->now_ns);
+        link_shut(network, link, TRP_ECONN, "connection cut", network->now_ns);
         return TRP_OK;
     }
     if (verdict == TRPI_MEM_DROP) {
@@ -341,8 +342,8 @@ mem_write(trpi_link *link, const trpi_iov *iov, size_t count)
         }
         if (copy == NULL || (bytes > 0 && send_to_peer(network, link, copy, bytes) != TRP_OK) ||
             event_add(network, link, EVENT_WRITTEN, network->now_ns, NULL, 0) != TRP_OK) {
-            shut(network, link->peer, TRP_ECONN, "connection cut", network->now_ns);
-            shut(network, link, TRP_ENOMEM, "out of memory", network->now_ns);
+            link_shut(network, link->peer, TRP_ECONN, "connection cut", network->now_ns);
+            link_shut(network, link, TRP_ENOMEM, "out of memory", network->now_ns);
         }
         trpi_free(copy);
     }
@@ -359,7 +360,7 @@ mem_close(trpi_link *link)
         uint64_t due_ns = link->due_ns > network->now_ns ? link->due_ns : network->now_ns;
         end_put(network, link->peer, TRP_ECONN, "closed by the peer", due_ns);
     }
-    shut(network, link, TRP_ECLOSED, "closed here", network->now_ns);
+    link_shut(network, link, TRP_ECLOSED, "closed here", network->now_ns);
     pthread_mutex_unlock(&network->lock);
 }
 
@@ -415,8 +416,8 @@ mem_stop(trpi_transport *transport)
     transport->stopping = true;
     for (trpi_link *link = network->links; link != NULL; link = link->next) {
         if (link->transport == transport) {
-            shut(network, link->peer, TRP_ECONN, "closed by the peer", network->now_ns);
-            shut(network, link, TRP_ECLOSED, "closed here", network->now_ns);
+            link_shut(network, link->peer, TRP_ECONN, "closed by the peer", network->now_ns);
+            link_shut(network, link, TRP_ECLOSED, "closed here", network->now_ns);
         }
     }
     hasten_ends(network, transport);
@@ -516,7 +517,7 @@ deliver_connect(trpi_mem_network *network, trpi_link *link)
                            ? NULL
                            : link_new(listener, link->from_host, link->to_host, link->to_port);
     if (other == NULL) {
-        shut(network, link, TRP_ECONN, "connection refused", network->now_ns);
+        link_shut(network, link, TRP_ECONN, "connection refused", network->now_ns);
         return;
     }
     other->peer = link;
@@ -532,7 +533,7 @@ deliver_connect(trpi_mem_network *network, trpi_link *link)
     }
     pthread_mutex_lock(&network->lock);
     if (!wanted) {
-        shut(network, link, TRP_ECONN, "closed by the peer", network->now_ns);
+        link_shut(network, link, TRP_ECONN, "closed by the peer", network->now_ns);
         link->peer = NULL;
         other->peer = NULL;
         if (!other->closing) { /* else the transport stopped meanwhile, and its end is on its way */
@@ -671,7 +672,7 @@ trpi_mem_network_cut(trpi_mem_network *network, const char *host_a, const char *
         bool b_to_a = (host_a == NULL || strcmp(link->to_host, host_a) == 0) &&
                       (host_b == NULL || strcmp(link->from_host, host_b) == 0);
         if (a_to_b || b_to_a) {
-            shut(network, link, TRP_ECONN, "connection cut", network->now_ns);
+            link_shut(network, link, TRP_ECONN, "connection cut", network->now_ns);
         }
     }
     pthread_mutex_unlock(&network->lock);
