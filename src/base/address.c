@@ -23,7 +23,7 @@
 
 #define FORM "troupe.tcp://system@host:port"
 
-/* What is left of the text, and what to tell the person who typed it. */
+/* The rest of the text, and a hint for the person who typed it. */
 typedef struct cursor {
     const char *at;
     const char *hint;
@@ -99,8 +99,7 @@ parse_system(cursor *c, trpi_address *address, bool local)
         return parse_fail(c, "system name is longer than 63 bytes");
     }
     if (!local && c->at[bytes] != '@') {
-        /* "troupe.tcp://10.0.0.1:2552": whoever forgot the system gets told so, not "bad
-         * character". */
+        /* "troupe.tcp://10.0.0.1:2552": say that the system is missing, not "bad character". */
         if (strchr(c->at, '@') == NULL) {
             return parse_fail(c, "system name is missing: write " FORM);
         }
@@ -137,12 +136,12 @@ parse_host_ipv6(cursor *c, trpi_address *address)
     }
     bytes = (size_t)(end - c->at) - 1;
     if (bytes >= sizeof text) {
-        return parse_fail(c, "what stands in [ ] is no IPv6 address: write [::1]:2552");
+        return parse_fail(c, "the text in [ ] is no IPv6 address: write [::1]:2552");
     }
     memcpy(text, c->at + 1, bytes);
     text[bytes] = 0;
     if (inet_pton(AF_INET6, text, &binary) != 1) {
-        return parse_fail(c, "what stands in [ ] is no IPv6 address: write [::1]:2552");
+        return parse_fail(c, "the text in [ ] is no IPv6 address: write [::1]:2552");
     }
     (void)inet_ntop(AF_INET6, &binary, address->host, sizeof address->host); /* fits: 253 >= 45 */
     c->at = end + 1;

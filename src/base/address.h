@@ -31,7 +31,7 @@ typedef struct trpi_address {
 
 typedef struct trpi_node_id {
     trpi_address address;
-    uint64_t uid; /* 0: whoever lives at the address */
+    uint64_t uid; /* 0: any incarnation at the address */
 } trpi_node_id;
 
 /* Parse "troupe.tcp://sys@host:port" with or without a path behind it. On success *ret_rest points
@@ -43,13 +43,13 @@ trp_err trpi_address_parse(const char *text, trpi_address *ret_address, const ch
                            const char **ret_hint);
 /* Write "protocol://system@host:port"; returns buffer, cut at bytes - 1. */
 char *trpi_address_format(const trpi_address *address, char *buffer, size_t bytes);
-/* Is it one that the parser would give? For fields that came over the wire. */
+/* Return whether the parser would give this address. For fields that came over the wire. */
 bool trpi_address_is_valid(const trpi_address *address);
 int trpi_address_compare(const trpi_address *a, const trpi_address *b); /* total order, see head */
 bool trpi_address_equal(const trpi_address *a, const trpi_address *b);
-/* Host and port alone: what comes first in the order. */
+/* Compare host and port alone. */
 bool trpi_address_is_same_place(const trpi_address *a, const trpi_address *b);
-/* 127.0.0.0/8, ::1, localhost: only the host itself can dial it there. */
+/* Return whether only the host itself can dial it: 127.0.0.0/8, ::1, localhost. */
 bool trpi_host_is_loopback(const char *host);
 uint64_t trpi_address_hash(const trpi_address *address); /* fixed seed */
 int trpi_node_id_compare(const trpi_node_id *a, const trpi_node_id *b);

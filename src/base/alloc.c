@@ -2,7 +2,7 @@
  *
  * Why.     "Out of memory is an error, not an abort" is only true where it was tried. All heap
  *          blocks pass here, so a test can let each allocation of a call fail in turn.
- * Cost.    Unarmed: one relaxed load of a line that nobody writes.
+ * Cost.    Unarmed: one load of a cache line that nobody writes.
  * Tests.   tests/unit/base/alloc_test.c
  */
 #include "base/alloc.h"
@@ -18,10 +18,10 @@
 
 _Static_assert(alignof(max_align_t) >= 16, "trpi_alloc promises 16-aligned blocks");
 
-/* Allocations left before one fails; negative: none fails. Test state, by nature of the process
- * (the heap is the process's); relaxed everywhere: the tests that arm it run one thread. */
+/* Allocations left before one fails; negative: none fails. Test state of the process, as the heap
+ * is. The acquire pairs with the release that arms it. */
 static atomic_long fail_after = -1;
-static _Atomic(const void *) fail_here; /* NULL: in any thread; else &here_mark of the one */
+static _Atomic(const void *) fail_here; /* NULL: any; else &here_mark of the thread */
 static _Thread_local char here_mark;
 
 static bool

@@ -15,8 +15,8 @@ void trpi_free(void *memory); /* NULL is fine */
 
 /* Tests: the allocation after the next n fails (0: the next one); -1: none. Process-wide. */
 void trpi_alloc_fail_after(long n);
-/* As that, but only allocations of the calling thread count and fail: what others do meanwhile,
- * such as the logger, changes nothing. */
+/* The same, but only allocations of the calling thread count and fail; those of other threads, such
+ * as the logger, change nothing. */
 void trpi_alloc_fail_here_after(long n);
 
 /* Locals that free themselves: char *s TRPI_AUTO_FREE = ...; */

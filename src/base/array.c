@@ -33,7 +33,7 @@ trpi_array_grow(void *items, uint32_t count, uint32_t *room, size_t element_byte
     if (__builtin_mul_overflow((size_t)grown, element_bytes, &bytes)) {
         return TRP_ENOMEM;
     }
-    memcpy(&memory, items, sizeof memory); /* as bytes: what it points to has another type */
+    memcpy(&memory, items, sizeof memory); /* as bytes: the owner's pointer has another type */
     memory = trpi_realloc(memory, bytes);
     if (memory == NULL) {
         return TRP_ENOMEM;

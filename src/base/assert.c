@@ -1,4 +1,4 @@
-/* assert.c - where a broken assertion ends.
+/* assert.c - report a failed assertion and abort.
  *
  * Why.     An assertion is about our own mistakes; going on would corrupt what other actors hold.
  *          It says where, then aborts, so that a core file shows the state. Input never leads here.

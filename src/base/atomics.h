@@ -1,4 +1,5 @@
-/* atomics.h - short names of memory orders, branch hints, and what the processor is told in a loop.
+/* atomics.h - short names of memory orders, branch hints, cache lines, and the pause in a spin
+ * loop.
  *
  * For implementation files; a header of ours that includes it makes its includers see the short
  * names too, which is fine within the library and never happens in a public header.

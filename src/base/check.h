@@ -34,8 +34,8 @@ const char *trpi_check_broken(trpi_check *check, const char *format, ...)
 #define trpi_assert_check(function, ...) ((void)0)
 #endif
 
-/* The same where messages and tasks pass: in builds with a sanitizer alone, so that neither a
- * release nor what is measured pays for it. */
+/* The same on the path of messages and tasks: only in builds with a sanitizer, so that neither a
+ * release nor a measured build pays for it. */
 #if defined(TRPI_DEBUG) && (defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__))
 #define TRPI_CHECK_HOT 1
 #elif defined(TRPI_DEBUG) && defined(__has_feature)

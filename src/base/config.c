@@ -8,8 +8,8 @@
  *      trpi_config_adopt)
  * Limits.    TRPI_CONFIG_LIST_MAX values, TRPI_CONFIG_TEXT_BYTES_MAX each.
  * Not here.  The file (config_load.c), the keys (keys.c of each room), numbers (config_value.c),
- *            what may stand where (config_check.c), the environment (config_env.c), what programs
- *            do with it (config_tree.c).
+ *            which value may stand where (config_check.c), the environment (config_env.c), the
+ *            functions for programs (config_tree.c).
  * Tests.     tests/unit/node/config_test.c
  */
 #include "base/config.h"
@@ -190,7 +190,7 @@ trpi_config_new(trpi_config **ret_config)
 void
 trpi_config_free(trpi_config *config)
 {
-    /* acq_rel: who frees has seen what the others did with it */
+    /* acq_rel: the freeing thread has seen all uses by others */
     if (config && atomic_fetch_sub_explicit(&config->refs, 1, memory_order_acq_rel) == 1) {
         trpi_config_slots_clear(&config->slots);
         trpi_free(config);
@@ -235,7 +235,7 @@ trpi_config_adopt(trpi_config *config, trpi_config_slots *from)
     return TRP_OK;
 }
 
-/* Which row a key of config has, and whether it may be there at all. */
+/* Find the row of a key of config, and refuse a key that may not be there. */
 static trp_err
 key_check(const trpi_config *config, const char *key, const char *origin,
           const trpi_config_row **ret_row, trpi_config_error *ret_error)
@@ -401,7 +401,7 @@ number_get(const trpi_config *config, const char *key)
         if (row->type != TRPI_CONFIG_DURATION || strcmp(value, "on") != 0) {
             return strcmp(value, "on") == 0 ? row->max : row->min;
         }
-        value = row->initial; /* a time that is on, and not said */
+        value = row->initial; /* "on" alone: the default time */
     }
     trp_err err = trpi_config_parse_number(row->type, value, &number, &what);
     trpi_assert(err == TRP_OK); /* config-I2 */

@@ -1,8 +1,7 @@
 /* config.h - the configuration of a node as one flat table of dotted keys.
  *
- * Why.    Flags, environment, file and built-in defaults say the same things; each key has one
- *         type, one range and one sentence of documentation, and each value remembers where it came
- *         from.
+ * Why.    Flags, environment, file and built-in defaults set the same keys; each key has one type,
+ *         one range and one sentence of documentation, and each value remembers where it came from.
  * Layers. --set and flags > TROUPE_* environment > file > defaults, whatever the order of loading.
  * Errors. Every mistake is refused with its place and, where there is one, the nearest right name.
  */
@@ -50,19 +49,19 @@ typedef struct trpi_config_row {
     trpi_config_type type;
     const char *initial; /* the default, as it would be written; "" with INT: none, reads as -1 */
     double min, max;     /* both 0: not checked; durations in ms, sizes in bytes */
-    /* "a|b|c"; of INT: "on|off", which read as max and min; of TEXT: words that it usually is, so
-     * that a misspelt one is refused; of LIST: what each of its values may be */
+    /* "a|b|c"; of INT: "on|off", which read as max and min; of TEXT: usual words, so that a
+     * misspelt one is refused; of LIST: the words that each of its values may be */
     const char *choices;
     const char *doc;
     bool is_secret; /* shown as "(secret)" */
 } trpi_config_row;
 
-/* What Akka calls otherwise may be written with Akka's name too. */
+/* A key that has another name in Akka may be written with Akka's name, too. */
 typedef struct trpi_config_alias {
     const char *akka, *ours;
 } trpi_config_alias;
 
-/* What a room contributes (config_keys.h). */
+/* The keys that a room contributes (config_keys.h). */
 typedef struct trpi_config_part {
     const trpi_config_row *rows; /* in the order in which they are shown; NULL key at the end */
     size_t count;
@@ -114,8 +113,8 @@ trp_err trpi_config_put(trpi_config *config, trpi_config_layer layer, const char
                         const char *const *values, size_t count, const char *origin,
                         trpi_config_error *ret_error);
 
-/* Getters: key must be one of the table (asserted) and have the type asked for. What is not set has
- * the table's default. config NULL: the defaults. */
+/* Getters: key must be one of the table (asserted) and have the type asked for. A key that is not
+ * set has the table's default. config NULL: the defaults. */
 const char *trpi_config_text(const trpi_config *config, const char *key); /* also CHOICE */
 int64_t trpi_config_int(const trpi_config *config, const char *key);      /* INT, DURATION, SIZE */
 double trpi_config_float(const trpi_config *config, const char *key);
@@ -123,9 +122,9 @@ bool trpi_config_bool(const trpi_config *config, const char *key);
 size_t trpi_config_list_count(const trpi_config *config, const char *key);
 const char *trpi_config_list_at(const trpi_config *config, const char *key, size_t index);
 
-/* Value index of an entry as people may see it: a secret that is set is "(secret)". */
+/* Return value `index` of an entry for display: a secret that is set is "(secret)". */
 const char *trpi_config_shown(const trpi_config_entry *entry, size_t index);
-/* Has somebody set key, at whatever layer above the defaults? */
+/* Return whether key is set in a layer above the defaults. */
 bool trpi_config_is_set(const trpi_config *config, const char *key);
 /* Look any key up, also below app and with titles. false: not set and no default. */
 bool trpi_config_find(const trpi_config *config, const char *key, trpi_config_entry *ret_entry);
@@ -133,7 +132,7 @@ bool trpi_config_find(const trpi_config *config, const char *key, trpi_config_en
 size_t trpi_config_count(const trpi_config *config);
 void trpi_config_at(const trpi_config *config, size_t index, trpi_config_entry *ret_entry);
 
-/* Read a value of a type from text. Errors: TRP_ECONFIG; *ret_what says what is wrong with it. */
+/* Read a value of a type from text. Errors: TRP_ECONFIG; *ret_what describes the mistake. */
 trp_err trpi_config_parse_number(trpi_config_type type, const char *text, double *ret_number,
                                  const char **ret_what);
 /* The key nearest to name among the table, or NULL when nothing is near. */

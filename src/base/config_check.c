@@ -1,4 +1,4 @@
-/* config_check.c - which row a key belongs to, and whether a value may stand there.
+/* config_check.c - the row of a key, and whether a value is allowed for it.
  *
  * Shape.     A row's "*" stands for a title; what a title may be is checked with the key
  *            (trpi_config_title_check). Before a key may stand the name of a subtree: "myapp1.".
@@ -94,7 +94,7 @@ word_is_plain(const char *text, const char *extra)
     return *text != '\0';
 }
 
-/* What is wrong with the path of a deployment; NULL: nothing. */
+/* Return the mistake in the path of a deployment; NULL: none. */
 static const char *
 deployment_wrong(const char *path)
 {
@@ -103,7 +103,7 @@ deployment_wrong(const char *path)
         return "write the path below /user: \"/parent/child\", \"/service/*\"";
     }
     if (strncmp(path, "/system/", 8) == 0) {
-        return "what stands below /system is not deployed by configuration";
+        return "actors below /system are not deployed by configuration";
     }
     while (*path == '/') {
         size_t bytes = strcspn(++path, "/");
@@ -119,7 +119,7 @@ deployment_wrong(const char *path)
     return elements > TRPI_CONFIG_DEPLOYMENT_DEPTH_MAX ? "the path is too deep" : NULL;
 }
 
-/* What is wrong with the name of a dispatcher; NULL: nothing. */
+/* Return the mistake in the name of a dispatcher; NULL: none. */
 static const char *
 dispatcher_wrong(const char *id)
 {
@@ -127,13 +127,13 @@ dispatcher_wrong(const char *id)
                                          "affinity", "calling-thread", NULL };
     for (size_t i = 0; fixed[i]; i++) {
         if (strcmp(fixed[i], id) == 0) {
-            return "this one is there from the start; take another name";
+            return "this dispatcher is built in; take another name";
         }
     }
     return word_is_plain(id, "-_.") ? NULL : "letters, digits, '-', '_' and '.' only";
 }
 
-/* The same of a mailbox. */
+/* Return the mistake in the name of a mailbox; NULL: none. */
 static const char *
 mailbox_wrong(const char *id)
 {
@@ -144,7 +144,7 @@ mailbox_wrong(const char *id)
                                          "bounded-control-aware", NULL };
     for (size_t i = 0; fixed[i]; i++) {
         if (strcmp(fixed[i], id) == 0) {
-            return "this one is there from the start; take another name, or actor { "
+            return "this mailbox is built in; take another name, or set actor { "
                    "default-mailbox { } }";
         }
     }
@@ -235,7 +235,7 @@ version_matches(const char *value)
                           (TRP_VERSION[count] == '.' || TRP_VERSION[count] == '\0'));
 }
 
-/* A role of a node; except of this one, it may be left empty. */
+/* Return whether value names a role. The role of a router may be empty. */
 static bool
 names_role(const char *key, const char *value)
 {
@@ -251,7 +251,7 @@ names_role(const char *key, const char *value)
     return found;
 }
 
-/* What a type cannot say. */
+/* Check the conditions of a row that its type cannot express. */
 static trp_err
 meaning_check(const trpi_config_row *row, const char *value, char *ret_what, size_t what_bytes)
 {
@@ -296,7 +296,7 @@ meaning_check(const trpi_config_row *row, const char *value, char *ret_what, siz
     return TRP_OK;
 }
 
-/* A word that is none of the usual ones may be the program's own, unless it is nearly one. */
+/* A word other than the usual ones may be the program's own, unless it is close to a usual one. */
 static trp_err
 word_check(const trpi_config_row *row, const char *value, char *ret_what, size_t what_bytes)
 {
@@ -317,7 +317,7 @@ word_check(const trpi_config_row *row, const char *value, char *ret_what, size_t
     return TRP_OK;
 }
 
-/* The value is none of the row's choices: tell them, and which is near. */
+/* The value is none of the row's choices: list them, and name the nearest. */
 static trp_err
 choice_fail(const trpi_config_row *row, const char *value, char *ret_what, size_t what_bytes)
 {

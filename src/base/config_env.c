@@ -13,8 +13,7 @@
 #include "base/config_store.h"
 #include "base/nearest.h"
 
-/* Does `name` (upper case) begin with the name of a section, so that it can only be meant as a
- * key? */
+/* Return whether `name` (upper case) begins with the name of a section, and so must be a key. */
 static bool
 env_looks_like_key(const char *name)
 {
@@ -27,7 +26,8 @@ env_looks_like_key(const char *name)
     return false;
 }
 
-/* One letter wrong in a short name, two in a longer one: more is somebody else's variable. */
+/* One letter wrong in a short name, two in a longer one: with more it is another program's
+ * variable. */
 static bool
 env_is_near(const char *name, const char *known)
 {
@@ -54,8 +54,8 @@ env_section_is_near(const char *name)
     return false;
 }
 
-/* The name without sections, of a node's key or a client's flag, that `name` misspells; NULL:
- * none. It is no error in itself to have variables that belong to neither. */
+/* Return the name without sections, of a node's key or a client's flag, that `name` misspells;
+ * NULL: none. Variables that belong to neither are no error. */
 static const char *
 env_word_nearest(const char *name)
 {
@@ -83,7 +83,7 @@ env_to_key(const char *name, char separator, char *key, size_t bytes)
 }
 
 /* Find the key of TROUPE_<name>. Keys that are known (schema, titles, app of the file) are compared
- * through their environment names; a role or an app key that nobody has named yet is made up. */
+ * through their environment names; a role or an app key that nobody has named yet is added. */
 static bool
 env_key_find(const trpi_config *config, const char *name, char *key, size_t bytes)
 {
@@ -120,7 +120,7 @@ env_key_find(const trpi_config *config, const char *name, char *key, size_t byte
     return false;
 }
 
-/* The nearest key of a variable that is none: by its environment name. */
+/* Return the key whose environment name is nearest to a variable that matches none. */
 static const char *
 env_nearest(const char *name, char *buffer, size_t bytes)
 {

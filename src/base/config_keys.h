@@ -1,7 +1,7 @@
 /* config_keys.h - how a room writes its keys: type, default, range, words and one sentence of each.
  *
- * Names are Akka's without the leading "akka."; the sentence of a key says what Akka calls
- * otherwise or does not have. Only the keys.c of a room includes this.
+ * Names are Akka's without the leading "akka."; the sentence of a key says where Akka has another
+ * name or no such key. Only the keys.c of a room includes this.
  */
 #ifndef TRPI_BASE_CONFIG_KEYS_H
 #define TRPI_BASE_CONFIG_KEYS_H
@@ -29,7 +29,7 @@
 #define CHOICE TRPI_CONFIG_CHOICE
 #define LIST TRPI_CONFIG_LIST
 
-/* What a room contributes, of its rows (the last has no key) and its aliases, or NULL. */
+/* The part of a room: its rows (the last has no key) and its aliases, or NULL. */
 #define KEYS_OF(rows, aliases)                                                                     \
     {                                                                                              \
         rows, sizeof rows / sizeof rows[0] - 1, aliases                                            \

@@ -1,7 +1,7 @@
 /* config_load.c - a configuration file, read with libconfuse.
  *
- * Why.     libconfuse is the grammar; what it accepts in silence is refused here: a key given
- *          twice, a value of the wrong type, and with better words what it refuses itself.
+ * Why.     libconfuse is the grammar. Mistakes that it accepts in silence are refused here: a key
+ *          given twice, a value of the wrong type. Its own errors are reported in better words.
  * Shape.   All scalars are strings to libconfuse, so that our own value parser judges them; lists
  *          are lists of strings. The option tables are made from the schema, one per section.
  *          app { } may hold any key, and beside the sections may stand subtrees, myapp1 { }, each
@@ -13,7 +13,7 @@
  *   config-load-I1  values reach the config only when the whole file is right
  *       (trpi_config_load_text)
  *   config-load-I2  one loader at a time: libconfuse's scanner is global, and its callbacks carry
- *       no argument of ours, so `loading` is what they find it by (lock)
+ *       no argument of ours, so they find the loader in `loading` (lock)
  * Limits.  TRPI_CONFIG_APP_KEYS_MAX, TRPI_CONFIG_APP_DEPTH_MAX, TRPI_CONFIG_SUBTREES_MAX,
  *          TRPI_CONFIG_TITLES_MAX; those of config_text.c.
  * Cost.    app with n names is read 2n times at most: 100 names are a few milliseconds.
@@ -48,11 +48,11 @@ typedef struct learned_name {
 typedef struct loader {
     trpi_config_joined text;
     trpi_config_error *error;
-    bool failed; /* error is filled; later complaints are consequences */
+    bool failed; /* error is filled; later errors are consequences */
     bool again;  /* a name was learned */
     trp_err err; /* TRP_ENOMEM, else TRP_ECONFIG */
     cfg_t *root;
-    trpi_config_slots slots; /* what the file says, this reading */
+    trpi_config_slots slots; /* values of the file, of this reading */
     uint32_t *instances;     /* of the file that each slot was read from */
     uint32_t instances_room;
     learned_name *learned;
@@ -64,7 +64,7 @@ typedef struct loader {
     trpi_config_type last_type;
 } loader;
 
-/* config-load-I2; taken last, nothing is called out with it */
+/* config-load-I2; a leaf */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static loader *loading; /* config-load-I2; only with lock */
 
@@ -170,7 +170,7 @@ subtree_bytes(const loader *l, const char *key)
     return learned_find(l, first) ? bytes + 1 : 0;
 }
 
-/* The path of a value: what has two names is kept under ours. */
+/* Write the path of a value; one that has two names is kept under ours. */
 static void
 value_path(const loader *l, const cfg_t *section, const char *name, char *path, size_t bytes)
 {
@@ -184,7 +184,7 @@ value_path(const loader *l, const cfg_t *section, const char *name, char *path, 
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* Did the user leave a space between number and unit, so that the unit looks like a key? */
+/* Return whether a space between number and unit makes the unit look like a key. */
 static bool
 unit_strayed(const loader *l, const char *name, int line)
 {
@@ -199,7 +199,7 @@ unit_strayed(const loader *l, const char *name, int line)
     return false;
 }
 
-/* The file that slot `index` was read from is `instance`. */
+/* Record the file that slot `index` was read from. */
 static bool
 instance_note(loader *l, uint32_t index, uint32_t instance)
 {
@@ -218,7 +218,7 @@ no_memory(loader *l, int line)
     l->err = TRP_ENOMEM;
 }
 
-/* Is there room for one more title that has a value for row? */
+/* Return whether one more title fits that has a value for row. */
 static bool
 title_fits(loader *l, const trpi_config_row *row, int line)
 {
@@ -236,8 +236,8 @@ title_fits(loader *l, const trpi_config_row *row, int line)
     return count < TRPI_CONFIG_TITLES_MAX;
 }
 
-/* The slot for a value of key, which stands on `line` of the joined text. A key of another file,
- * included before or including, gives way (CONF-3). */
+/* The slot for a value of key, which stands on `line` of the joined text. The value of another
+ * file, included before or including this one, is replaced (CONF-3). */
 static trpi_config_slot *
 slot_for(loader *l, const cfg_t *section, const cfg_opt_t *opt, const char *key)
 {
@@ -289,7 +289,7 @@ on_value(cfg_t *section, cfg_opt_t *opt, const char *value, void *result)
         return 0;
     }
     value_path(l, section, opt->name, key, sizeof key);
-    if (!strchr(key, '.') && learned_find(l, key)) { /* learned as a subtree, and is none */
+    if (!strchr(key, '.') && learned_find(l, key)) { /* learned as a subtree, but it is a value */
         error_report(l, section->line, "no such option '%s'", opt->name);
         return -1;
     }
@@ -306,8 +306,8 @@ on_value(cfg_t *section, cfg_opt_t *opt, const char *value, void *result)
         error_report(l, section->line, "%s has more than %d values", key, TRPI_CONFIG_LIST_MAX);
         return -1;
     }
-    /* A number that a unit follows after a space is judged when the stray unit is met: without it
-     * the complaint would be about the missing unit. */
+    /* A number that a unit follows after a space is judged when the stray unit is met: else the
+     * error would be about the missing unit. */
     bool judged = trpi_config_value_check(slot->row, value, what, sizeof what) == TRP_OK;
     (void)snprintf(l->last_key, sizeof l->last_key, "%s", key);
     l->last_line = section->line;
@@ -331,7 +331,7 @@ on_value(cfg_t *section, cfg_opt_t *opt, const char *value, void *result)
         no_memory(l, section->line);
         return -1;
     }
-    *(const char **)result = slot->values[slot->count - 1]; /* lives as long as the reading */
+    *(const char **)result = slot->values[slot->count - 1]; /* valid during this reading */
     return 0;
 }
 
@@ -373,7 +373,7 @@ app_learn(loader *l, const char *path, int line)
     }
 }
 
-/* A word beside the sections that resembles none of our names may be a subtree. */
+/* A word beside the sections that resembles no known name may be a subtree. */
 static void
 subtree_learn(loader *l, const char *name, int line)
 {
@@ -433,7 +433,7 @@ unknown_complain(loader *l, cfg_t *section, const char *name)
     }
 }
 
-/* A learned name that no equal sign follows is a section. */
+/* Note that a learned name without an equal sign is a section. */
 static bool
 section_learned(loader *l, const cfg_t *section, const char *name)
 {
@@ -478,7 +478,7 @@ on_error(cfg_t *section, const char *format, va_list list)
 
 /* ---- option tables --------------------------------------------------------------------------- */
 
-/* Memory that lasts for this reading. NULL: none. */
+/* Allocate memory that is freed after this reading. NULL: out of memory. */
 static void *
 reading_alloc(loader *l, size_t bytes)
 {
@@ -509,7 +509,7 @@ option_known(const cfg_opt_t *table, size_t count, const char *name, size_t byte
     return false;
 }
 
-/* A section in the making: "myapp1." and "cluster." and its options. */
+/* The options of a section that is being made, of "myapp1." and "cluster.". */
 typedef struct table {
     const char *base, *prefix; /* "" or with a dot at the end */
     cfg_opt_t *options;
@@ -563,7 +563,7 @@ option_add(loader *l, table *to, const char *path, bool is_list, bool is_section
     return true;
 }
 
-/* How many options a table can have at most: rows, their other names, what was learned, app,
+/* Return an upper bound of the options of a table: rows, their aliases, learned names, app,
  * END_MARK, and the end. */
 static size_t
 table_room(const loader *l, const char *prefix)
@@ -590,7 +590,7 @@ table_make(loader *l, const char *base, const char *prefix)
     }
     const trpi_config_alias *alias = NULL;
     while (ok && (alias = trpi_config_alias_next(alias)) != NULL) {
-        if (strncmp(alias->akka, prefix, strlen(prefix)) == 0) { /* a row is found by walking */
+        if (strncmp(alias->akka, prefix, strlen(prefix)) == 0) { /* a walk finds the row */
             bool is_list = trpi_config_row_find(alias->ours)->type == TRPI_CONFIG_LIST;
             ok = option_add(l, &made, alias->akka, is_list, false);
         }
@@ -618,7 +618,7 @@ table_make(loader *l, const char *base, const char *prefix)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* `x = {}` gives no value to call us with. */
+/* libconfuse does not call on_value() for `x = {}`: add these empty lists. */
 static bool
 empty_lists_take(loader *l, cfg_t *section)
 {
@@ -658,7 +658,7 @@ read_once(loader *l, const char *text)
             error_report(l, l->root->line, "cannot be read");
         }
         if (rc == CFG_SUCCESS && !l->failed) {
-            (void)empty_lists_take(l, l->root); /* failure has been noted */
+            (void)empty_lists_take(l, l->root); /* a failure has been recorded */
         }
         (void)cfg_free(l->root);
         l->root = NULL;
@@ -677,7 +677,7 @@ loader_free(loader *l)
     trpi_free(l);
 }
 
-/* Read the joined text, until nothing is learned any more. */
+/* Read the joined text until a reading learns no new name. */
 static void
 read_all(loader *l)
 {

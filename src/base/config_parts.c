@@ -1,7 +1,7 @@
 /* config_parts.c - the keys of all rooms as one list.
  *
- * Why.   A key stands in the room that reads it, in its keys.c (config_keys.h). This room knows no
- *        words of those above it: it walks the list of the uppermost room (trpi_config_parts).
+ * Why.   A key stands in the room that reads it, in its keys.c (config_keys.h). This room knows
+ *        nothing of those above it: it walks the list of the uppermost room (trpi_config_parts).
  * Tests. tests/unit/base/config_tree_test.c, tests/unit/node/config_test.c
  */
 #include "base/config.h"

@@ -1,13 +1,13 @@
 /* config_render.c - a configuration as a file again; of no configuration at all, the reference.
  *
- * Why.     What the code takes as default, what the documentation says and what `config show
- *          --reference` prints is one table (keys.c of each room). This writes it down.
+ * Why.     Defaults in the code, their documentation and the output of `config show --reference`
+ *          are one table (keys.c of each room). This file writes it as text.
  * Shape.   Every key becomes an item, a list of elements: cluster / role "db" / min-nr-of-members.
- *          Items are written section by section, in the order of the table, then of the file.
- *          A row with a title, of which nothing is set, is written as a comment: its section is
- *          there only for titles that somebody gives.
+ *          Items are written section by section, in the order of the table, then of the file. A row
+ *          with a title that has no value is written as a comment: its section exists only for
+ *          titles that the file names.
  * Must hold.
- *   config-render-I1  what is written reads back as what it was made of
+ *   config-render-I1  the text that is written reads back as the same configuration
  * Tests.   tests/unit/base/config_tree_test.c
  */
 #include <stdio.h>
@@ -21,8 +21,8 @@
 #include "base/config.h"
 #include "base/config_store.h"
 
-#define ELEMENTS_MAX 16                 /* a key of app has TRPI_CONFIG_APP_DEPTH_MAX and some */
-#define TEXT_LIMIT TRPI_BUFFER_NO_LIMIT /* what is written is about as long as what was read */
+#define ELEMENTS_MAX 16                 /* a key of app has TRPI_CONFIG_APP_DEPTH_MAX and a few */
+#define TEXT_LIMIT TRPI_BUFFER_NO_LIMIT /* about as long as the text that was read */
 #define COLUMNS 88
 
 _Static_assert(ELEMENTS_MAX >= TRPI_CONFIG_APP_DEPTH_MAX + 3, "subtree, app and the key itself");
@@ -68,7 +68,7 @@ elements_split(item *it, const char *from, const char *to)
     }
 }
 
-/* Only the row tells where a title stands: it may have dots itself. */
+/* Only the row shows where the title is: a title may have dots itself. */
 static void
 item_fill(item *it)
 {
@@ -178,7 +178,7 @@ static const char *
 akka_name(const char *ours)
 {
     for (const trpi_config_alias *alias = NULL; (alias = trpi_config_alias_next(alias)) != NULL;) {
-        bool of_akka = strncmp(alias->akka, "tls.", 4) != 0; /* that one is ours, too */
+        bool of_akka = strncmp(alias->akka, "tls.", 4) != 0; /* this alias is not Akka's */
         if (of_akka && strcmp(alias->ours, ours) == 0) {
             return alias->akka;
         }
@@ -298,7 +298,7 @@ item_add(renderer *r, const char *key, const trpi_config_row *row, const trpi_co
     item_fill(it);
 }
 
-/* Is this the slot of a row at its own place, not in a subtree and not lifted? */
+/* Return whether the slot belongs to a row of the schema: not in a subtree, and not lifted. */
 static bool
 slot_is_placed(const trpi_config_slot *slot)
 {

@@ -1,4 +1,4 @@
-/* config_store.h - what the files of the configuration share; private to them. */
+/* config_store.h - values and functions that the files of the configuration share. */
 #ifndef TRPI_BASE_CONFIG_STORE_H
 #define TRPI_BASE_CONFIG_STORE_H
 
@@ -17,7 +17,8 @@ typedef struct trpi_config_slot {
     char *origin;
 } trpi_config_slot;
 
-/* A growing table; config.c holds the values in force in one, config_load.c what a file says. */
+/* A growing table: config.c has one of the values in force, config_load.c one of a file's
+ * values. */
 typedef struct trpi_config_slots {
     trpi_config_slot *slots;
     uint32_t count, room;
@@ -47,9 +48,9 @@ trp_err trpi_config_empty_new(trpi_config **ret_config);
 
 /* The bytes of "myapp1." before a key of a subtree that slots has; 0: the key is of the root. */
 size_t trpi_config_subtree_bytes(const trpi_config_slots *slots, const char *key);
-/* Does a section or a key of the schema, or app, begin with this word? */
+/* Return whether a section or key of the schema, or app, begins with this word. */
 bool trpi_config_word_is_ours(const char *word, size_t bytes);
-/* May the title that key has for row stand there? */
+/* Check the title that key has for row. */
 trp_err trpi_config_title_check(const char *key, const trpi_config_row *row, char *ret_what,
                                 size_t what_bytes);
 /* Lower case for a choice, which may be written in any case. Returns buffer or value. */
@@ -62,12 +63,12 @@ trp_err trpi_config_put_text(trpi_config *config, trpi_config_layer layer, const
 /* The row of a key, "*" matching a title; NULL: no such key. */
 const trpi_config_row *trpi_config_row_find(const char *key);
 bool trpi_config_key_is_app(const char *key);
-/* Is value right for row? *ret_what gets a sentence without place or key, in what_bytes bytes. */
+/* Check a value of row. *ret_what gets a sentence without place or key, in what_bytes bytes. */
 trp_err trpi_config_value_check(const trpi_config_row *row, const char *value, char *ret_what,
                                 size_t what_bytes);
-/* Move what a file said into config. */
+/* Move the values of a file into config. */
 trp_err trpi_config_adopt(trpi_config *config, trpi_config_slots *from);
-/* Our name of what Akka calls `key`; NULL: it is no such name. */
+/* Return our name of Akka's `key`; NULL: it is no such name. */
 const char *trpi_config_alias_of(const char *key);
 /* Write the sentence, return TRP_ECONFIG. */
 trp_err trpi_config_fail(trpi_config_error *ret_error, const char *format, ...)

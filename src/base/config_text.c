@@ -1,16 +1,17 @@
 /* config_text.c - a configuration file as one text: comments blanked, includes in place.
  *
- * Why.     libconfuse 3.3 counts the lines of a comment up to three times, and of what an included
- *          file says only the file's name survives. So the text is prepared here, and a table says
- *          for each line of it in which file it stands.
+ * Why.     libconfuse 3.3 counts the lines of a comment up to three times, and keeps only the name
+ *          of an included file, not its lines. So the text is prepared here, and a table says for
+ *          each line of it in which file it stands.
  * Shape.   a.conf     system = a          joined: 1  system = a       a.conf:1
  *                     include("b.conf")           2
  *                     log { level = info }        3  remote { ... }   b.conf:1
  *                                                 4                   a.conf:2
  *                                                 5  log { ... }      a.conf:3
  *          include("FILE") may stand wherever a key may, also inside a section. A relative name is
- *          looked for beside the file that includes. What comes later wins, be it included or not
- *          (CONF-3); within one file a key given twice is a mistake (config_load.c).
+ *          looked for beside the file that includes. A later value replaces an earlier
+ *          one, included or not (CONF-3); within one file a key given twice is a mistake
+ *          (config_load.c).
  * Must hold.
  *   config-text-I1  a newline of a file is a newline of the joined text, so lines can be counted
  *       back
@@ -90,7 +91,7 @@ trpi_config_text_fini(trpi_config_joined *text)
 
 /* ---- tokens ---------------------------------------------------------------------------------- */
 
-/* The end of what must not be looked into: a quoted text or ${...}; p itself when it is neither. */
+/* Return the end of a quoted text or ${...} that begins at p; p itself when neither does. */
 static const char *
 opaque_end(const char *p)
 {
@@ -114,8 +115,7 @@ opaque_end(const char *p)
     return *p ? p + 1 : p;
 }
 
-/* Where a comment that begins at p ends; p itself when none does. What a comment is, is
- * libconfuse's own rule. */
+/* Return the end of a comment that begins at p, by libconfuse's rule; p itself when none does. */
 static const char *
 comment_end(const char *p, bool token_starts)
 {
@@ -129,8 +129,8 @@ comment_end(const char *p, bool token_starts)
     return p;
 }
 
-/* Where include("NAME") that begins at p ends; p itself when it is something else. The name is cut
- * at PATH_BYTES_MAX, which no file has. */
+/* Return the end of include("NAME") that begins at p; p itself when none does. The name is cut at
+ * PATH_BYTES_MAX, which is longer than any path. */
 static const char *
 include_end(const char *p, char *name)
 {
@@ -189,7 +189,7 @@ joined_append(joiner *j, const char *bytes, size_t count)
     return TRP_OK;
 }
 
-/* As many blanks and newlines as the comment has. */
+/* Append as many blanks and newlines as the comment has. */
 static trp_err
 append_blank(joiner *j, const char *from, const char *to)
 {
@@ -202,7 +202,7 @@ append_blank(joiner *j, const char *from, const char *to)
 
 static trp_err text_join(joiner *j, const char *text);
 
-/* A relative name stands beside the file that includes it. */
+/* A relative name is relative to the file that includes it. */
 static void
 include_path(const joiner *j, const char *name, char *path, size_t bytes)
 {
@@ -336,10 +336,10 @@ trpi_config_file_read(const char *path, char **ret_text, trpi_config_error *ret_
             err = trpi_config_fail(ret_error, "%s: larger than %d bytes", path,
                                    TRPI_CONFIG_FILE_BYTES_MAX);
         } else if (memchr(text, '\0', bytes)) {
-            err = trpi_config_fail(ret_error, "%s: a byte of value 0: that is no text", path);
+            err = trpi_config_fail(ret_error, "%s: a byte of value 0: not a text file", path);
         } else {
             size_t mark = bytes >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-            memmove(text, text + mark, bytes - mark); /* a byte order mark is no part of it */
+            memmove(text, text + mark, bytes - mark); /* skip the byte order mark */
             text[bytes - mark] = '\0';
         }
     }

@@ -1,9 +1,9 @@
-/* config_tree.c - configurations as immutable values: laid over one another, lifted, looked into.
+/* config_tree.c - configurations as immutable values: combined, lifted, and read.
  *
  * Shape.     A value is a table of slots without the defaults; a key that it does not have is
  *            looked up among the rows of the schema. Combining copies slots, each with its origin.
  * Must hold.
- *   config-tree-I1  what was handed out is never changed
+ *   config-tree-I1  a config that was handed out is never changed
  * Cost.      A getter hashes the key and walks the slots; combining n with m keys is O(n * m)
  *            comparisons of integers. Meant for start-up, not for the handling of messages.
  * Tests.     tests/unit/base/config_tree_test.c
@@ -49,7 +49,7 @@ trp_config_parse_file(const char *path, trp_config **ret_config, trp_config_erro
     return path ? trp_config_load(path, NULL, NULL, ret_config, ret_error) : TRP_EINVAL;
 }
 
-/* The file first: titles and app keys that it has decide what a variable means. */
+/* The file first: its titles and app keys decide which key a variable means. */
 trp_err
 trp_config_load(const char *path, char *const *environment, const char *const *settings,
                 trp_config **ret_config, trp_config_error *ret_error)
@@ -83,9 +83,9 @@ trp_config_load(const char *path, char *const *environment, const char *const *s
 trp_config *
 trp_config_ref(const trp_config *config)
 {
-    trp_config *shared = (trp_config *)(uintptr_t)config; /* the counter is not of the value */
+    trp_config *shared = (trp_config *)(uintptr_t)config; /* the counter is not part of the value */
     if (shared) {
-        /* relaxed: who shares has it already */
+        /* relaxed: the caller has a share already */
         (void)atomic_fetch_add_explicit(&shared->refs, 1, memory_order_relaxed);
     }
     return shared;
@@ -97,14 +97,14 @@ trp_config_unref(trp_config *config)
     trpi_config_free(config);
 }
 
-/* What becomes of the slots of one config in another. */
+/* Selects the slots of one config that another one gets, and their keys there. */
 typedef struct filter {
     const char *path; /* NULL: all */
     bool without;     /* all but path */
     bool lifted;      /* path is cut off the keys */
 } filter;
 
-/* The key under which slot passes; NULL: it does not. */
+/* Return the key that a slot gets; NULL: the filter leaves it out. */
 static const char *
 filter_pass(const filter *f, const char *key)
 {
@@ -120,7 +120,7 @@ filter_pass(const filter *f, const char *key)
     return below != f->without ? key : NULL;
 }
 
-/* Copy what passes and is not there yet. */
+/* Copy the slots that pass the filter and are not there yet. */
 static trp_err
 slots_copy(trp_config *to, const trp_config *from, const filter *f)
 {
@@ -135,7 +135,7 @@ slots_copy(trp_config *to, const trp_config *from, const filter *f)
     return err;
 }
 
-/* A copy of config, and what `under` has beside (NULL: nothing). */
+/* Make a copy of config, and of the keys of `under` (NULL: none) that config lacks. */
 static trp_err
 configs_combine(const trp_config *config, const filter *f, const trp_config *under,
                 trp_config **ret_config)
@@ -225,7 +225,7 @@ trp_config_get_subtree(const trp_config *config, const char *path, trp_config **
 
 /* ---- looking --------------------------------------------------------------------------------- */
 
-/* The key of config that resembles `key` most, or one of the schema. */
+/* Return the key of config, or of the schema, that resembles `key` most. */
 static const char *
 key_nearest(const trp_config *config, const char *key, char *buffer, size_t bytes)
 {
@@ -245,7 +245,7 @@ key_nearest(const trp_config *config, const char *key, char *buffer, size_t byte
     return buffer;
 }
 
-/* Where a value is, or would be. */
+/* Where a value is; without values, where it would be. */
 typedef struct found {
     const char *const *values;
     size_t count;

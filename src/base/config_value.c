@@ -1,4 +1,4 @@
-/* config_value.c - one value of the configuration: from text to number, and names that are near.
+/* config_value.c - one value of the configuration: from text to number, and the nearest names.
  *
  * Limits.  Durations, sizes and whole numbers are computed in integers, and at most 2^53, for they
  *          are kept as doubles.
@@ -66,7 +66,7 @@ trpi_config_parse_number(trpi_config_type type, const char *text, double *ret_nu
         return bool_parse(text, ret_number, ret_what);
     }
     if (type == TRPI_CONFIG_DURATION && strcasecmp(text, "off") == 0) {
-        *ret_number = 0; /* refused where 0 is */
+        *ret_number = 0; /* refused where 0 is refused */
         return TRP_OK;
     }
     trpi_decimal decimal;
@@ -102,8 +102,8 @@ trpi_config_parse_number(trpi_config_type type, const char *text, double *ret_nu
     if (!trpi_decimal_times(&decimal, u ? u->factor : 1, &whole)) {
         return value_refuse(ret_what, type == TRPI_CONFIG_INT ? "expected a whole number"
                                       : type == TRPI_CONFIG_SIZE
-                                          ? "that is no whole number of bytes"
-                                          : "that is no whole number of milliseconds");
+                                          ? "not a whole number of bytes"
+                                          : "not a whole number of milliseconds");
     }
     if (whole > NUMBER_MAX || whole < -NUMBER_MAX) { /* 2^53 + 1 */
         return value_refuse(ret_what, "the number is too large");
@@ -125,7 +125,7 @@ const char *
 trpi_config_nearest(const char *name)
 {
     const char *best = NULL;
-    size_t best_distance = 1 + strlen(leaf_of(name)) / 3; /* one slip in three letters */
+    size_t best_distance = 1 + strlen(leaf_of(name)) / 3; /* one edit in three letters */
     for (const trpi_config_row *row = NULL; (row = trpi_config_row_next(row)) != NULL;) {
         size_t whole = trpi_edit_distance(name, row->key);
         if (whole < best_distance || (whole == best_distance && !best)) {
@@ -147,7 +147,7 @@ trpi_config_nearest(const char *name)
     return best;
 }
 
-/* The first section of the schema whose dotted name is near; its length, 0: none. */
+/* Find the first section of the schema whose dotted name is near. Return its length; 0: none. */
 static size_t
 section_nearest(const char *name, const char **ret_section)
 {
@@ -167,8 +167,8 @@ section_nearest(const char *name, const char **ret_section)
     return 0;
 }
 
-/* What Akka's cluster has and this has not, or has elsewhere with other values (CONF-22, decision
- * 155): who moves a configuration here is told what to do. NULL: it is none of these. */
+/* Return what to write in place of a key of Akka's cluster that is missing here, or has another
+ * place or other values (CONF-22, decision 155). NULL: it is no such key. */
 static const char *
 instead_of(const char *name)
 {

@@ -1,6 +1,6 @@
 /* decimal.c - numbers as people write them, computed in integers.
  *
- * Why.     1.1 * 3600000 is no whole number in doubles, and 2^53 + 1 is none of them.
+ * Why.     1.1 * 3600000 is not a whole number in doubles, and 2^53 + 1 is not a double at all.
  * Tests.   tests/unit/node/config_test.c, tests/unit/cli/options_test.c
  */
 #include "base/decimal.h"
@@ -20,7 +20,7 @@ digit_add(uint64_t *digits, char c)
            !__builtin_add_overflow(*digits, (uint64_t)(c - '0'), digits);
 }
 
-/* Behind the point: up to the last digit that is not 0. */
+/* Take the digits behind the point, up to the last one that is not 0. */
 static bool
 fraction_take(const char *text, trpi_decimal *d, const char **ret_rest)
 {

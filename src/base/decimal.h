@@ -14,8 +14,8 @@ typedef struct trpi_decimal { /* digits / 10^scale */
 } trpi_decimal;
 
 /* Take "12", "-0.5", "1.25" from the start of text, whatever the locale; *ret_rest is what follows.
- * False: it does not begin with a digit (behind a minus), has a point without digits behind it, or
- * more digits than 64 bits hold. */
+ * False: no digit at the start (or behind a minus), a point without digits behind it, or more
+ * digits than 64 bits hold. */
 bool trpi_decimal_take(const char *text, trpi_decimal *ret_decimal, const char **ret_rest);
 
 /* Multiply; false: the product is no whole number, or does not fit. */

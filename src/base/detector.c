@@ -1,9 +1,9 @@
 /* detector.c - the kinds of failure detectors: phi accrual, a plain deadline, and what a program
  * registers.
  *
- * Why.     A deadline is what an operator can compute in his head, and what a test wants; phi
- * learns a rhythm that nobody has configured. A kind is three functions about one silence; who is
- *          watched, and what follows from it, is decided above.
+ * Why.     A deadline is easy to compute and to test; phi learns a rhythm that nobody has
+ *          configured. A kind is three functions about one silence; the rooms above decide which
+ *          peers are monitored, and what follows.
  * Tests.   tests/unit/cluster/detector_test.c
  */
 #include "base/detector.h"
@@ -27,7 +27,7 @@ phi_init(void *state, const trp_failure_detector_options *o)
                                                             ? TRPI_PHI_NO_PAUSE
                                                             : o->acceptable_pause_ms };
     trp_err err = trpi_phi_init(state, &options);
-    trpi_assert(err == TRP_OK); /* checked before */
+    trpi_assert(err == TRP_OK); /* options are checked before */
 }
 
 static void
@@ -109,7 +109,7 @@ deadline_is_available(void *state, uint64_t now_ms)
     return deadline_silence_ms(d, now_ms) < d->allowed_ms;
 }
 
-/* The part of the time that has passed, so that threshold is reached when all has. */
+/* The part of the allowed time that has passed, so that the threshold is reached when all has. */
 static double
 deadline_suspicion(const void *state, uint64_t now_ms)
 {

@@ -12,7 +12,7 @@
 
 typedef struct trpi_detector {
     const trp_failure_detector *kind;
-    bool monitoring; /* heard, or taken for heard */
+    bool monitoring; /* a heartbeat was seen, or assumed */
     union {
         uint64_t word;
         double number;
@@ -27,7 +27,7 @@ trp_err trpi_detector_init(trpi_detector *detector, const trp_failure_detector *
                            const trpi_phi_options *options);
 void trpi_detector_fini(trpi_detector *detector); /* NULL and zeroed are fine */
 void trpi_detector_heartbeat(trpi_detector *detector, uint64_t now_ms);
-/* Begin to judge although nothing was heard ever (FD-16); no effect when monitoring. */
+/* Begin to monitor although no heartbeat ever came (FD-16); no effect when monitoring. */
 void trpi_detector_assume(trpi_detector *detector, uint64_t now_ms);
 void trpi_detector_own_pause(trpi_detector *detector, uint64_t now_ms, uint64_t pause_ms);
 /* true, and 0, before the first heartbeat (FD-09). */

@@ -1,5 +1,5 @@
 /* errno_name.h - an errno as its symbol, "ECONNREFUSED": the sentence depends on the language and
- * the C library, the symbol is what people and rules of log collectors look for. */
+ * the C library, people and rules of log collectors look for the symbol. */
 #ifndef TRPI_BASE_ERRNO_NAME_H
 #define TRPI_BASE_ERRNO_NAME_H
 
@@ -8,7 +8,7 @@
 #endif
 #include <string.h>
 
-/* Static text; "E?" for a number that is none. Thread: any. */
+/* Static text; "E?" for a number that is no errno. Thread: any. */
 static inline const char *
 trpi_errno_name(int error)
 {

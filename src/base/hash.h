@@ -10,8 +10,8 @@
 uint64_t trpi_hash(const void *bytes, size_t count, uint64_t seed);
 /* XXH64 of the text without its NUL, seed 0: the wire id of a type name. */
 uint64_t trpi_hash_text(const char *text);
-/* SipHash-2-4 of one word: whoever does not have the key learns nothing about the value of one word
- * from the values of others. */
+/* SipHash-2-4 of one word: without the key the hashes of other words reveal nothing about that of
+ * this one. */
 uint64_t trpi_hash_keyed(uint64_t key0, uint64_t key1, uint64_t v);
 /* A fast mixer for one integer (table index); not for the wire. */
 static inline uint64_t

@@ -21,9 +21,9 @@
 
 #define UNICODE_NUL "u0000"
 
-/* Find the first byte at which text is what we do not take: nesting passes TRPI_JSON_DEPTH_MAX, a
- * NUL, escaped or not (strings of C would end there), or no UTF-8. `bytes` when it never is.
- * Brackets in strings do not count; bad syntax is left to the parser. */
+/* Return the offset of the first byte that is refused: nesting beyond TRPI_JSON_DEPTH_MAX, a NUL,
+ * escaped or not (strings of C would end there), or no UTF-8. `bytes`: none is refused. Brackets in
+ * strings do not count; bad syntax is left to the parser. */
 static size_t
 refused_at(const char *text, size_t bytes)
 {
@@ -141,7 +141,7 @@ trpi_json_f64(double number)
     if (!isfinite(number)) {
         return NULL;
     }
-    for (int digits = 15; digits <= 17; digits++) { /* 17 tell all doubles apart */
+    for (int digits = 15; digits <= 17; digits++) { /* 17 digits tell all doubles apart */
         snprintf(text, sizeof text, "%.*g", digits, number);
         if (strtod(text, NULL) == number) {
             break;

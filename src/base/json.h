@@ -28,8 +28,8 @@ trp_err trpi_json_parse(const char *text, size_t bytes, cJSON **ret_json, size_t
 bool trpi_json_add_text(cJSON *object, const char *key, const char *text); /* NULL text: null */
 bool trpi_json_add_u64_string(cJSON *object, const char *key, uint64_t number);
 bool trpi_json_add_i64(cJSON *object, const char *key, int64_t number); /* a string above 2^53 */
-/* With as many digits as tell it from all others. NULL, or false, also for what JSON has no number
- * for: infinities and NaN. */
+/* With as many digits as tell it from all others. NULL, or false, also for infinities and NaN, for
+ * which JSON has no number. */
 cJSON *trpi_json_f64(double number);
 bool trpi_json_add_f64(cJSON *object, const char *key, double number);
 bool trpi_json_add_bool(cJSON *object, const char *key, bool value);

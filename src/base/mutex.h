@@ -1,4 +1,4 @@
-/* mutex.h - the end of a mutex, such that the thread sanitizer sees one that comes too early. */
+/* mutex.h - destroy a mutex; the thread sanitizer reports one that is still in use. */
 #ifndef TRPI_BASE_MUTEX_H
 #define TRPI_BASE_MUTEX_H
 
@@ -7,7 +7,7 @@
 #include "base/assert.h"
 
 #if defined(__SANITIZE_THREAD__)
-void __tsan_write1(void *address); /* of the sanitizer: counts as a write, changes nothing */
+void __tsan_write1(void *address); /* of the sanitizer: counts as a write and changes nothing */
 #endif
 
 /* Every mutex of ours ends here (`tests/tidy` checks). Under the thread sanitizer the call counts
@@ -22,7 +22,7 @@ trpi_mutex_destroy(pthread_mutex_t *mutex)
 #endif
     int code = pthread_mutex_destroy(mutex);
 
-    trpi_assert(code == 0); /* EBUSY: somebody still holds it */
+    trpi_assert(code == 0); /* EBUSY: a thread still holds it */
     (void)code;
 }
 

@@ -119,7 +119,7 @@ big_endian(const uint8_t *p, size_t count)
     return value;
 }
 
-/* Length field of `width` bytes behind the type byte; false: cut off. */
+/* Read the length field of `width` bytes behind the type byte. False: cut off. */
 static bool
 length_of(const uint8_t *p, size_t left, size_t width, uint64_t *ret)
 {
@@ -130,7 +130,7 @@ length_of(const uint8_t *p, size_t left, size_t width, uint64_t *ret)
     return true;
 }
 
-/* What the value at p is made of; the msgpack type table. false: cut off or no msgpack. */
+/* Read the parts of the value at p, by the msgpack type table. False: cut off, or no msgpack. */
 static bool
 item_at(const uint8_t *p, size_t left, struct item *ret)
 {
@@ -229,7 +229,7 @@ trpi_pack_parse(const uint8_t *bytes, size_t count, trpi_pack_doc **ret_doc)
     size_t offset = 0;
     msgpack_unpack_return result =
         msgpack_unpack_next(&doc->unpacked, (const char *)bytes, count, &offset);
-    if (result != MSGPACK_UNPACK_SUCCESS) { /* nothing stands behind it: is_well_formed() */
+    if (result != MSGPACK_UNPACK_SUCCESS) { /* nothing follows it: is_well_formed() */
         trpi_pack_doc_free(doc);
         return result == MSGPACK_UNPACK_NOMEM_ERROR ? TRP_ENOMEM : TRP_EDATA;
     }

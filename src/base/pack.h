@@ -1,9 +1,9 @@
 /* pack.h - msgpack without its headers: a writer into a buffer, a checked reader.
  *
- * pack.c is the only file that includes msgpack. The reader refuses, before anything is
- * allocated, what is nested deeper than TRPI_PACK_DEPTH_MAX or claims more elements than it has
- * bytes. Every accessor takes NULL (a missing value) and says false: a decoder is a row of &&
- * without checks.
+ * pack.c is the only file that includes msgpack. Before anything is allocated, the reader refuses
+ * values that are nested deeper than TRPI_PACK_DEPTH_MAX or claim more elements than they have
+ * bytes. Every accessor takes NULL (a missing value) and returns false, so a decoder is a row of
+ * calls joined by && without further checks.
  */
 #ifndef TRPI_BASE_PACK_H
 #define TRPI_BASE_PACK_H
@@ -33,7 +33,7 @@ void trpi_pack_bool(trpi_pack_writer *w, bool value);
 void trpi_pack_f64(trpi_pack_writer *w, double value);
 
 typedef struct trpi_pack_doc trpi_pack_doc;
-typedef struct trpi_pack_value trpi_pack_value; /* borrowed from its document */
+typedef struct trpi_pack_value trpi_pack_value; /* owned by its document */
 
 /* Gives *ret_doc. bytes must outlive it. Errors: TRP_EDATA, TRP_EMSGSIZE (TRPI_PACK_BYTES_MAX),
  * TRP_ENOMEM. */

@@ -1,4 +1,4 @@
-/* payload.c - payloads whose length varies: fields, blocks, builders.
+/* payload.c - payloads whose length varies: fields, blocks and builders.
  *
  * Why.     A message is one piece of memory, whatever is in it: it is copied by one copy, freed by
  *          one free, and passed on without knowing its type. So texts and arrays stand behind the
@@ -8,12 +8,11 @@
  *          others on the heap, each at a multiple of 16 of the block; in the end they are put
  *          together, if there is more than one.
  * Must hold.
- *   payload-B1  What is checked is gone through in time linear in its bytes: the slices of a block
- *       may not add up to more than the block. Else a few KiB could name one long text a thousand
- *       times.
+ *   payload-B1  A check takes time linear in the bytes: the slices of a block may not add up to
+ *       more than the block. Else a few KiB could name one long text a thousand times.
  *   payload-B2  Depth of recursion is that of types, at most TRP_TYPE_NESTING_MAX, which
  *       registration checks; no input decides it.
- *   payload-B3  No byte between the parts is left as it was on the stack or in the heap.
+ *   payload-B3  Bytes between the parts are zeroed: none is left from the stack or the heap.
  * Limits.  TRP_PAYLOAD_BYTES_MAX, TRP_TYPE_NESTING_MAX.
  * Cost.    A builder on the stack and one copy more than a struct of fixed size needs none of the
  *          heap up to TRP_BUILDER_BYTES.
@@ -118,7 +117,7 @@ trpi_type_check(const trp_type *type)
     bool varies = false;
     trp_err err = fields_check(type, 1, &varies);
 
-    /* a type with fields varies if one of them does, and not otherwise */
+    /* a type with fields varies if and only if one of them does */
     if (err == TRP_OK && type->fields != NULL &&
         varies != ((type->flags & TRP_TYPE_VARIABLE) != 0)) {
         err = TRP_EINVAL;
@@ -126,7 +125,7 @@ trpi_type_check(const trp_type *type)
     return err;
 }
 
-/* ---- a block, as a stranger may have made it ------------------------------------------------- */
+/* ---- checking a block of unknown origin ------------------------------------------------------ */
 
 trpi_slice
 trpi_slice_get(const uint8_t *field)
@@ -173,7 +172,7 @@ value_is_good(walk *w, uint32_t kind, const trp_type *of, size_t at)
         return struct_is_good(w, of, at);
     }
     if (kind != TRP_FIELD_text && kind != TRP_FIELD_bytes && !trpi_kind_is_array(kind)) {
-        return true; /* whatever it is, it is one */
+        return true; /* any bytes are such a value */
     }
     slice = trpi_slice_get(w->payload + at);
     if (kind == TRP_FIELD_text) {
@@ -379,8 +378,8 @@ trpi_payload_put_array(trpi_buffer *out, size_t begin, size_t field_at, size_t e
 
 struct trp_builder_chunk {
     struct trp_builder_chunk *next; /* the one before it; NULL: the builder's own */
-    uint32_t before;                /* where it begins in the block */
-    uint32_t used;                  /* of a chunk that was left, and of the whole */
+    uint32_t before;                /* offset of its first byte in the block */
+    uint32_t used;                  /* in a chunk that is full, and in the whole block */
     uint32_t is_whole;              /* 1: the block as one piece */
     uint32_t first_used;            /* of the builder's own, in the first of the list */
     uint64_t zero;
@@ -394,7 +393,7 @@ is_whole(const trp_builder *builder)
     return builder->priv_more != NULL && builder->priv_more->is_whole != 0;
 }
 
-/* Leave the present chunk for one that has room for so many bytes. */
+/* Go on in a new chunk that has room for so many bytes. */
 static trp_err
 chunk_add(trp_builder *builder, size_t bytes)
 {
@@ -426,8 +425,8 @@ chunk_add(trp_builder *builder, size_t bytes)
     return TRP_OK;
 }
 
-/* Room in the block; NULL: the builder has the error. Not zeroed, but what is left out before it
- * is. */
+/* Reserve room in the block; NULL: the builder has the error. The padding before it is zeroed, the
+ * room is not. */
 static unsigned char *
 room_take(trp_builder *builder, size_t bytes, uint32_t align, uint32_t *ret_at)
 {
@@ -533,7 +532,7 @@ chunks_join(trp_builder *builder)
     whole->used = bytes;
     whole->is_whole = 1;
     builder->priv_more = whole;
-    builder->priv_room = builder->priv_used; /* nothing is added any more */
+    builder->priv_room = builder->priv_used; /* no more can be added */
     return TRP_OK;
 }
 

@@ -1,8 +1,8 @@
 /* payload.h - blocks: payloads with text, bytes, arrays and structs inside (troupe/payload.h).
  *
- * A block is a struct and, behind it, what its fields name by offsets from its start. What is told
- * inside a system is not looked at; what is to leave it, or comes from a disk or a serializer of
- * the program's, is checked as a whole first, so that what works on it afterwards may trust it.
+ * A block is a struct and, behind it, what its fields name by offsets from its start. A payload
+ * that stays inside a system is not checked. One that leaves it, or comes from a disk or a
+ * serializer of the program, is checked as a whole first, and trusted from then on.
  */
 #ifndef TRPI_BASE_PAYLOAD_H
 #define TRPI_BASE_PAYLOAD_H
@@ -18,19 +18,20 @@
 
 #define TRPI_SLICE_ALIGN 8u /* of bytes and of elements, from the start of the block */
 
-/* Is there at least the struct, or exactly the fixed size? */
+/* Return whether the payload has at least the struct, or exactly the fixed size. */
 static inline bool
 trpi_payload_fits(const trp_type *type, size_t bytes)
 {
     return (type->flags & TRP_TYPE_VARIABLE) != 0 ? bytes >= type->bytes : bytes == type->bytes;
 }
-/* What a caller means: the size of a fixed type need not be given. */
+/* Return the size of a payload: callers need not give that of a fixed type. */
 static inline size_t
 trpi_payload_bytes(const trp_type *type, size_t bytes)
 {
     return bytes == 0 && (type->flags & TRP_TYPE_VARIABLE) == 0 ? type->bytes : bytes;
 }
-/* Is it a block? Opaque variable types (text, JSON, bytes) are not. */
+/* Return whether payloads of the type are blocks. Opaque variable types (text, JSON, bytes) are
+ * not. */
 static inline bool
 trpi_payload_is_block(const trp_type *type)
 {
@@ -52,25 +53,25 @@ size_t trpi_kind_bytes(uint32_t kind, const trp_type *of);
 /* Room of a text of fixed size; 0: it is none. */
 size_t trpi_kind_text_room(uint32_t kind);
 
-/* What a field says of what varies; read without alignment. */
+/* The value of a field of variable length; read without alignment. */
 typedef struct trpi_slice {
     uint32_t at, count; /* of bytes, or of elements */
 } trpi_slice;
 trpi_slice trpi_slice_get(const uint8_t *field);
 
-/* Are the fields of a type, and of the structs inside, such as TRP_PROTOCOL makes them? Errors:
- * TRP_EINVAL (a kind, a struct that is missing or not within the type), TRP_ELIMIT
+/* Check the fields of a type, and of the structs inside, against those that TRP_PROTOCOL makes.
+ * Errors: TRP_EINVAL (a kind, a struct that is missing or not within the type), TRP_ELIMIT
  * (TRP_TYPE_NESTING_MAX, also of a struct that has itself inside). */
 trp_err trpi_type_check(const trp_type *type);
 
-/* Is it a block from one end to the other: every slice within it, aligned, texts with a NUL behind
- * and none inside, and all slices together no longer than the block, so that going through it is
- * linear? The type's fields have been checked. Errors: TRP_EDATA. */
+/* Check a whole block: every slice is inside and aligned, texts have a NUL at their end and none
+ * inside, and all slices together are no longer than the block, so that a walk takes linear time.
+ * The type's fields have been checked. Errors: TRP_EDATA. */
 trp_err trpi_payload_check(const trp_type *type, const void *payload, size_t bytes);
 
 /* Call each with the place of every ref of a checked payload (of any type), in the order of the
- * fields; not aligned; each may write it. Stops at an error and returns it. Errors: TRP_EDATA: what
- * was written stood on a slice of the block, which leads out of it now. */
+ * fields; not aligned; each may write it. Stops at an error and returns it. Errors: TRP_EDATA: a
+ * ref was written over a slice, which now leads out of the block. */
 typedef trp_err (*trpi_payload_ref_fn)(void *arg, uint8_t *ref);
 trp_err trpi_payload_refs(const trp_type *type, void *payload, size_t bytes,
                           trpi_payload_ref_fn each, void *arg);

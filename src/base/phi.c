@@ -11,12 +11,12 @@
  *   value)
  *   phi-P3  A silence that was judged a failure, or in which the observer itself stood still, is
  *       not a sample: else one long pause makes the detector blind for the next max_samples
- *       heartbeats.
- *                                                                                 (heartbeat)
- *   phi-P4  What comes in a burst (an eighth of the interval after the last one) is not a sample:
- *       else answers that were held up together, or came twice, make the detector rash. (heartbeat)
- *   phi-P5  A silence longer than what is forgiven that was not judged, as in a young window,
- *       counts as long as that and no longer: else a few of them hide a crash for minutes.
+ *       heartbeats. (heartbeat)
+ *   phi-P4  A heartbeat of a burst (within an eighth of the interval after the last one) is not a
+ *       sample: else answers that were delayed together, or came twice, make the detector rash.
+ *       (heartbeat)
+ *   phi-P5  A silence beyond the acceptable pause that was not judged, as in a young window, counts
+ *       only up to that length: else a few of them hide a crash for minutes.
  *   phi-P6  The sums are those of the samples in the ring.
  * Limits.  TRPI_PHI_SAMPLES_LIMIT samples; one interval counts at most an hour.
  * Tests.   tests/unit/cluster/phi_test.c
@@ -38,7 +38,7 @@
 #define PHI_IS_BROKEN(phi) false
 #endif
 #define PHI_INTERVAL_MS_MAX 3600000u
-#define PHI_RHYTHM_MAX 4u /* so many times slower than told a rhythm may be and is learned */
+#define PHI_RHYTHM_MAX 4u /* a rhythm up to so many times slower than configured is learned */
 
 static void
 phi_defaults(trpi_phi_options *o)
@@ -94,7 +94,7 @@ trpi_phi_fini(trpi_phi *phi)
     }
 }
 
-/* Make room for one more sample by growing; false: the ring stays as large as it is. */
+/* Grow the ring for one more sample. False: no memory, it stays as large as it is. */
 static bool
 phi_grow(trpi_phi *phi)
 {
@@ -200,7 +200,7 @@ trpi_phi_own_pause(trpi_phi *phi, uint64_t now_ms, uint64_t pause_ms)
     if (phi->monitoring && now_ms > phi->last_ms) {
         uint64_t silence = now_ms - phi->last_ms;
         phi->last_ms += pause_ms < silence ? pause_ms : silence;
-        phi->after_failure = true; /* phi-P3: what is left of the silence says nothing */
+        phi->after_failure = true; /* phi-P3: the rest of the silence is no sample */
     }
 }
 

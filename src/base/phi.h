@@ -15,11 +15,11 @@
 #include "base/check.h"
 
 #define TRPI_PHI_SAMPLES_LIMIT 100000u /* highest max_samples */
-#define TRPI_PHI_HIGHEST 1000.0 /* what an endless silence is worth; finite, so that it prints */
+#define TRPI_PHI_HIGHEST 1000.0        /* phi of an endless silence; finite, so that it prints */
 
 /* A zero field is the cluster's default (FD-04 .. FD-07). */
 typedef struct trpi_phi_options {
-    double threshold;               /* suspicious from here on; 0: 8.0 */
+    double threshold;               /* the peer is suspected from here on; 0: 8.0 */
     uint32_t max_samples;           /* intervals remembered; 0: 1000 */
     uint32_t min_std_deviation_ms;  /* 0: 100 */
     uint32_t heartbeat_interval_ms; /* expected, for the first estimate; 0: 1000 */
@@ -44,7 +44,7 @@ void trpi_phi_fini(trpi_phi *phi); /* NULL and zeroed are fine */
 
 /* A heartbeat arrived. Without memory for a larger window the oldest sample is dropped instead. */
 void trpi_phi_heartbeat(trpi_phi *phi, uint64_t now_ms);
-/* Begin to judge although none has arrived ever (FD-16); no effect when monitoring. */
+/* Begin to monitor although no heartbeat ever came (FD-16); no effect when monitoring. */
 void trpi_phi_assume(trpi_phi *phi, uint64_t now_ms);
 /* The observer itself did not run for pause_ms before now: that time was not the peer's silence. */
 void trpi_phi_own_pause(trpi_phi *phi, uint64_t now_ms, uint64_t pause_ms);

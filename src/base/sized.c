@@ -23,7 +23,7 @@ trpi_sized_differs_well(const void *given, size_t first, size_t known)
     }
     for (size_t i = known; i < size; i++) {
         if (bytes[i] != 0) {
-            return false; /* a newer program asks for what this library cannot do */
+            return false; /* a newer program asks for an option that this library lacks */
         }
     }
     return true;

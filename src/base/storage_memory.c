@@ -2,7 +2,7 @@
  *
  * Shape.   memory -> queues, found by key -> records, a list with its end
  * Threads. One mutex, a leaf: systems that share a memory call one at a time, but the test that
- *          makes it ill may be another thread.
+ *          lets it fail may be another thread.
  * Tests.   tests/unit/pattern/storage_test.c
  * Sources. DUR-06, DUR-07; docs/architecture.md#principles.
  */
@@ -37,7 +37,7 @@ struct trp_durable_memory {
     uint32_t failures;
 };
 
-/* Under the lock: is this call to fail? */
+/* Return whether this call is to fail. Under the lock. */
 static bool
 is_ill(trp_durable_memory *memory)
 {

@@ -1,4 +1,4 @@
-/* table.c - how a hash table grows and shrinks; removal shifts back, so there are no tombstones.
+/* table.c - growth and removal in a hash table; removal shifts back, so there are no tombstones.
  *
  * Must hold.
  *   table-T1  At most 3/4 of the places are taken, so every probe ends at an empty one. (reserve)
@@ -42,7 +42,7 @@ table_grow(const trpi_table_kind *kind, trpi_table *table, const void *arg, uint
     for (uint32_t i = 0; i < table->capacity; i++) {
         const void *element = trpi_table_at(kind, table, i);
 
-        if (!kind->is_empty(element)) { /* they differ, so that the first empty place is right */
+        if (!kind->is_empty(element)) { /* all keys differ: the first empty place is right */
             uint32_t place = (uint32_t)kind->hash(arg, element) & (capacity - 1);
 
             while (!kind->is_empty(trpi_table_at(kind, &bigger, place))) {

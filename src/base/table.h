@@ -1,8 +1,8 @@
 /* table.h - the hash table: open addressing with linear probing; an element lies in its place.
  *
- * An element has any size and type: a number, a pointer, a pair of key and value. What the table
- * has to know of it stands in a trpi_table_kind, one constant for each use, through which the
- * compiler sees: trpi_table_find() with a constant kind has no indirect call.
+ * An element has any size and type: a number, a pointer, a pair of key and value. A trpi_table_kind
+ * says how to hash and compare it: one constant for each use, which the compiler resolves, so that
+ * trpi_table_find() has no indirect call.
  *
  * A zeroed trpi_table is an empty one without memory. No lock inside. A pointer to an element is
  * valid until the next add or remove. Walks see the elements in the order of their places.
@@ -29,9 +29,9 @@ typedef struct trpi_table_kind {
     bool (*is_key)(const void *arg, const void *element, const void *key);
 } trpi_table_kind;
 
-/* `arg` is handed to hash and is_key: where an element is a number, what the number is one of. */
+/* `arg` is handed to hash and is_key: for elements that are indexes, the array that they index. */
 
-/* May it hold so many elements? */
+/* Return whether so many elements fit without growth. */
 static inline bool
 trpi_table_has_room(const trpi_table *table, uint64_t count)
 {
@@ -105,7 +105,8 @@ trpi_table_add(const trpi_table_kind *kind, trpi_table *table, const void *arg, 
     return element;
 }
 
-/* Visit: *position starts at 0. NULL: that was all. No add or remove in between. */
+/* Return the next element; *position starts at 0. NULL: there are no more. No add or remove in
+ * between. */
 void *trpi_table_next(const trpi_table_kind *kind, const trpi_table *table, uint32_t *position);
 /* Free the places; what elements point to is the caller's. */
 void trpi_table_fini(trpi_table *table);

@@ -1,4 +1,4 @@
-/* transport.c - the words for why a connection was refused; the interface itself is a header. */
+/* transport.c - the reasons of refused connections as text; the interface itself is a header. */
 #include "base/transport.h"
 
 #include "base/assert.h"

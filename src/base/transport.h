@@ -37,24 +37,24 @@ typedef struct trpi_iov {
     size_t bytes;
 } trpi_iov;
 
-/* Why a connection was refused: a number to count by, and the word that stands in the log. */
+/* Reasons why a connection is refused: a number for counting, and a word for the log. */
 #define TRPI_REFUSALS(R)                                                                           \
     R(NOT_TLS, "not-tls")          /* plain bytes on an encrypted port */                          \
     R(PEER_TLS, "peer-speaks-tls") /* encrypted bytes on a plain port */                           \
     R(TLS_VERSION, "tls-version")  /* older than TLS 1.3 */                                        \
     R(NO_CERTIFICATE, "no-certificate")                                                            \
-    R(UNKNOWN_CA, "unknown-ca") /* signed by nobody whom we trust */                               \
+    R(UNKNOWN_CA, "unknown-ca") /* by an unknown authority */                                      \
     R(EXPIRED, "expired")                                                                          \
     R(NOT_YET_VALID, "not-yet-valid")                                                              \
     R(REVOKED, "revoked")                                                                          \
     R(REVOCATION_LIST, "revocation-list") /* none of that authority, or it is too old */           \
     R(WRONG_NAME, "wrong-name")           /* certificate does not cover the address */             \
     R(NOT_ALLOWED, "not-allowed")         /* name is not on the list of allowed ones */            \
-    R(CERTIFICATE, "certificate")         /* anything else about it */                             \
-    R(TLS, "tls")                         /* anything else about the protocol */                   \
-    R(BY_PEER, "refused-by-peer")         /* the other end said no: an alert, or our cookie */     \
+    R(CERTIFICATE, "certificate")         /* another fault of it */                                \
+    R(TLS, "tls")                         /* another fault */                                      \
+    R(BY_PEER, "refused-by-peer")         /* the peer refused: an alert, or our cookie */          \
     R(COOKIE, "cookie")                   /* wrong, or none */                                     \
-    R(BYTES, "handshake-bytes")           /* too many before it was known who it is */             \
+    R(BYTES, "handshake-bytes")           /* too many before the peer was known */                 \
     R(PENDING, "pending-handshakes")      /* too many at once */                                   \
     R(TIMEOUT, "handshake-timeout")
 
@@ -68,8 +68,8 @@ typedef enum trpi_refusal {
 const char *trpi_refusal_text(trpi_refusal why); /* "" for none */
 
 typedef struct trpi_transport_events {
-    /* Somebody connected. peer is the address as text, for logs. Put what later callbacks get into
-     * *ret_user. false: no, thank you; the link is closed, closed() is not called and the driver
+    /* A peer connected; `peer` is its address as text, for logs. Put what later callbacks get into
+     * *ret_user. False: refuse it; the link is closed, closed() is not called and the driver
      * releases it. */
     bool (*accepted)(void *arg, trpi_link *link, const char *peer, void **ret_user);
     void (*connected)(void *user, trpi_link *link);
@@ -82,11 +82,11 @@ typedef struct trpi_transport_events {
     /* Every few milliseconds while the link is paused, like bytes(): true: wait on. NULL: the user
      * never calls pause(). */
     bool (*paused)(void *user, trpi_link *link);
-    /* The peer is not who it should be, or we are not for it; at most once for a link, closed()
-     * follows. detail is borrowed until return. NULL: nobody wants to know. */
+    /* The peer failed authentication here, or we failed it there; at most once for a link, closed()
+     * follows. detail is borrowed until return. NULL: not wanted. */
     void (*refused)(void *user, trpi_link *link, trpi_refusal why, const char *detail);
-    /* Somebody could not be accepted, for the process has no descriptor left; he is tried again
-     * soon. NULL: nobody wants to know. */
+    /* A connection could not be accepted because the process has no descriptor left; the next try
+     * comes soon. NULL: not wanted. */
     void (*starved)(void *arg);
 } trpi_transport_events;
 
@@ -100,8 +100,8 @@ struct trpi_transport_ops {
      * block for name resolution. */
     trp_err (*listen)(trpi_transport *transport, const char *host, uint16_t port,
                       uint16_t *ret_port);
-    /* From now on accepted() is called, also for who came since listen(): the caller had time to
-     * learn its own port. Once, after listen(). Thread: owner. */
+    /* Call accepted() from now on, also for peers that connected since listen(): the caller had
+     * time to learn its own port. Once, after listen(). Thread: owner. */
     void (*accept)(trpi_transport *transport);
     /* Begin to connect; all addresses of host are tried within timeout_ms. user goes to the
      * callbacks, which may come before this returns. Errors: TRP_ENOMEM, TRP_ECLOSED. Thread: any.
@@ -111,24 +111,25 @@ struct trpi_transport_ops {
     /* Send count (1 .. TRPI_TRANSPORT_IOV_MAX) buffers, which stay untouched until written() or
      * closed(). One write at a time. Errors: TRP_ECLOSED (nothing was taken). Thread: any. */
     trp_err (*write)(trpi_link *link, const trpi_iov *iov, size_t count);
-    /* From inside bytes() of this link: read no more until paused() says false, so that the peer's
-     * network is pushed back. close() ends a pause. NULL: this driver cannot. Who wants it is an
-     * adapter between, whose queue is full (remote/faults/faults_link.c). */
+    /* From inside bytes() of this link: read no more until paused() returns false: back-pressure on
+     * the peer. close() ends a pause. NULL: this driver cannot. Used by an adapter whose queue is
+     * full (remote/faults/faults_link.c). */
     void (*pause)(trpi_link *link);
-    /* May the peer of this link call itself host? NULL: this driver does not know its peers.
-     * Errors: TRP_EPERM; detail says for whom its certificate is. From inside bytes(). */
+    /* Check that the peer of this link may use this address as its own. NULL: this driver does not
+     * know its peers. Errors: TRP_EPERM; detail names the subject of its certificate. From inside
+     * bytes(). */
     trp_err (*claims)(trpi_link *link, const char *host, uint16_t port, char *ret_detail,
                       size_t detail_bytes);
-    /* A key of the certificate of the peer of this link; 0: it has shown none. NULL: this driver
-     * does not know its peers. From inside bytes(). */
+    /* Return a key of the certificate of the peer of this link; 0: it has shown none. NULL: this
+     * driver does not know its peers. From inside bytes(). */
     uint64_t (*whose)(trpi_link *link);
-    /* When the certificate of the peer of this link ends, by the wall clock; 0: it has shown none.
-     * NULL: this driver does not know its peers. From inside bytes(). */
+    /* Return when the certificate of the peer of this link expires, by the wall clock; 0: it has
+     * shown none. NULL: this driver does not know its peers. From inside bytes(). */
     int64_t (*until)(trpi_link *link);
-    /* Did this link begin with a certificate or cookie that was replaced? NULL: this driver has
-     * none. Thread: any. */
+    /* Return whether this link began with a certificate or cookie that was replaced. NULL: this
+     * driver has none. Thread: any. */
     bool (*outdated)(trpi_link *link);
-    void (*close)(trpi_link *link);   /* any thread; idempotent; what was not sent may be lost */
+    void (*close)(trpi_link *link);   /* any thread; idempotent; unsent bytes may be lost */
     void (*release)(trpi_link *link); /* gives the link back; after closed() */
     /* Close the listener and all links; returns when every closed() has returned. Thread: owner. */
     void (*stop)(trpi_transport *transport);

@@ -1,8 +1,8 @@
 /* units.h - durations, sizes and whole numbers as people write them: one table of units for files,
  * command lines, scenarios and tests.
  *
- * Everything is computed in integers: 1.1 h is 3,960,000 ms, and what is no whole number of
- * milliseconds or bytes is refused. No sign, no blank at either end, no exponent.
+ * Everything is computed in integers: 1.1 h is 3,960,000 ms, and a value that is not a whole number
+ * of milliseconds or bytes is refused. No sign, no blank at either end, no exponent.
  */
 #ifndef TRPI_BASE_UNITS_H
 #define TRPI_BASE_UNITS_H
@@ -18,7 +18,7 @@ typedef struct trpi_unit {
 extern const trpi_unit trpi_units_time[]; /* factors in ms; NULL ends it */
 extern const trpi_unit trpi_units_size[]; /* factors in bytes */
 
-/* The unit that text, without blanks before it, is; NULL: none. */
+/* Return the unit that text names, without blanks before it; NULL: none. */
 const trpi_unit *trpi_unit_find(const trpi_unit *units, const char *text);
 
 enum {

@@ -1,4 +1,4 @@
-/* utf8.c - is it text?
+/* utf8.c - validate and repair UTF-8.
  *
  * Tests.   tests/unit/base/json_test.c
  * Sources. RFC 3629, section 4.
@@ -7,7 +7,8 @@
 
 #include <stdint.h>
 
-/* The bytes that may follow a first one: how many, and the bounds of the second. 0: it is none. */
+/* Return how many bytes follow a first byte, and the bounds of the second one. 0: no sequence
+ * begins with it. */
 static size_t
 sequence_rest(uint8_t first, uint8_t *ret_low, uint8_t *ret_high)
 {

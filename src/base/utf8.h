@@ -1,12 +1,12 @@
-/* utf8.h - is it text? */
+/* utf8.h - validate and repair UTF-8. */
 #ifndef TRPI_BASE_UTF8_H
 #define TRPI_BASE_UTF8_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The bytes in front of the first that is not UTF-8 as RFC 3629 has it (no overlong form, no
- * surrogate, nothing above U+10FFFF); `bytes` where all are. A NUL is a character like others. */
+/* Return the count of bytes before the first that is not UTF-8 of RFC 3629 (no overlong form, no
+ * surrogate, nothing above U+10FFFF); `bytes` when all are. A NUL is a character like others. */
 size_t trpi_utf8_valid(const void *text, size_t bytes);
 
 /* Replace each byte that is in no valid sequence with a '?'. */

@@ -1,4 +1,5 @@
-/* world.h - everything a system may learn from outside itself comes through here.
+/* world.h - clocks, random numbers and storage, real or simulated: all that a system learns from
+ * outside.
  *
  * The real world reads the machine; the simulated one has one seed and virtual time. Nothing else
  * in the library reads a clock or a random source. One world may hold many systems; a system made
@@ -16,10 +17,10 @@
 typedef struct trpi_world trpi_world;
 struct trp_durable_storage; /* troupe/durable.h */
 
-/* What a driven world decides before each turn, each at most once and in this order; 0 is the calm
- * answer to each question. */
+/* The decisions of a driven world before each turn, each at most once and in this order; 0 is the
+ * calm answer to each. */
 typedef enum trpi_choice {
-    TRPI_CHOICE_STALL = 0, /* how many milliseconds pass although tasks are ready; 0: none */
+    TRPI_CHOICE_STALL = 0, /* milliseconds that pass although tasks are ready; 0: none */
     TRPI_CHOICE_TASK = 1,  /* which of count ready tasks runs next; 0: the one that waits longest */
     TRPI_CHOICE_BATCH = 2  /* how many messages its turn may handle; 0: as many as it is due */
 } trpi_choice;
@@ -34,10 +35,10 @@ typedef struct trpi_world_ops {
      * All three NULL: a world with threads. Thread: the one that drives. */
     uint32_t (*choose)(trpi_world *world, trpi_choice what, uint32_t count); /* 0 .. count - 1 */
     void (*advance)(trpi_world *world, uint64_t mono_ns); /* set the clock; never back */
-    /* A turn has ended. false: enough, nothing more shall run. */
+    /* A turn has ended. False: run nothing more. */
     bool (*ran)(trpi_world *world, uint32_t task, uint32_t result);
-    /* What durable mailboxes find in a directory; the world's. NULL: the machine's disk. Errors:
-     * TRP_ENOMEM. Any thread. */
+    /* Give the storage of durable mailboxes in a directory, owned by the world. NULL: the machine's
+     * disk. Errors: TRP_ENOMEM. Any thread. */
     trp_err (*storage)(trpi_world *world, const char *directory,
                        const struct trp_durable_storage **ret_storage);
 } trpi_world_ops;

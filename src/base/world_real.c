@@ -1,7 +1,7 @@
 /* world_real.c - the machine as a world: its clocks and its random source.
  *
- * Why.     This file is one of the few places that read a clock or a random source; everybody else
- *          asks a trpi_world, so that the simulator can answer instead.
+ * Why.     Only this file reads clocks and the random source; other code asks a trpi_world, so that
+ *          the simulator can answer instead.
  * Limits.  getrandom() is asked once per number (about 0.3 us): fine for uids, jitter and gossip,
  *          not for a hot loop.
  * Tests.   tests/unit/base/world_test.c

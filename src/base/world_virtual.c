@@ -4,12 +4,13 @@
  *          calm one (first come, first served; full turns; no time lost), so that a list of the few
  *          decisions that were not 0 is a whole schedule, and the fewer there are the easier it is
  *          to see what matters (pattern/testkit_seeded.c shrinks it).
- * Shape.   Each seed has its own temper: how often it leaves the calm way, and whether then to any
- *          task or to the newest. Uniform choice alone finds shallow races; long calm stretches
- *          with a few surprises, and old tasks that starve behind new ones, find the deep ones.
+ * Shape.   Each seed has its own temper: how often a decision is not 0, and whether such a decision
+ *          takes any task or the newest. Uniform choice alone finds shallow races; long calm
+ *          stretches with a few surprises, and old tasks that starve behind new ones, find the deep
+ *          ones.
  * Must hold.
- *   world-virtual-V1  What is decided depends on the seed (or the list) and the sequence of
- *       questions, on nothing else: no address, no clock of the machine.
+ *   world-virtual-V1  Decisions depend on the seed (or the list) and the sequence of questions, and
+ *       on nothing else: no address, no clock of the machine.
  *   world-virtual-V2  The world's random numbers and its decisions come from two streams: a shrunk
  *       schedule sees the same random numbers as the one it came from.
  * Limits.  TRPI_CHOICES_MAX decisions a run.
@@ -28,8 +29,8 @@
 
 #define START_NS 1000000000000ull   /* a clock that has run for a while: no timer is near 0 */
 #define START_WALL_MS 1735689600000 /* 2025-01-01, so that stamps in logs look like stamps */
-#define TURN_NS 1000u               /* a turn takes so long */
-#define STALL_RARELY 64u            /* stalls are so many times rarer than other surprises */
+#define TURN_NS 1000u               /* time that a turn takes */
+#define STALL_RARELY 64u            /* stalls are so many times rarer than other decisions */
 
 typedef struct disk { /* a directory of this world */
     struct disk *next;
@@ -157,7 +158,7 @@ decision_listed(trpi_virtual *virt, trpi_choice what, uint32_t count)
     return next->value % count;
 }
 
-/* Draws the same number of times whatever comes out: world-virtual-V1 needs no more than that. */
+/* Draw the same number of times for each decision (world-virtual-V1). */
 static uint32_t
 decision_draw(trpi_virtual *virt, trpi_choice what, uint32_t count)
 {

@@ -1,4 +1,4 @@
-/* breaker.c - a circuit breaker: a small state machine, and what drives it.
+/* breaker.c - a circuit breaker: a small state machine, and the shell that drives it.
  *
  * Shape.   closed --failures_max in a row--> open --reset_timeout--> half-open --success--> closed
  *                                             ^-------------failure-----'
@@ -7,7 +7,7 @@
  *   breaker-B1  Half-open lets one call through, until that has ended.
  *   breaker-B2  A call of an earlier epoch (each change of state is one) changes nothing.
  *   breaker-B3  Listeners are called without the lock.
- *   breaker-B4  A call that has ended leaves no alarm behind: they would gather for
+ *   breaker-B4  A call that has ended leaves no alarm behind: else alarms would accumulate for
  *       call_timeout_ms.
  * Tests.   tests/unit/pattern/breaker_test.c
  * Sources. CB-01 to -08, TRP-11
@@ -134,7 +134,7 @@ listener_call(trp_breaker *breaker, const listener *l)
 
 static void reset_arm(trp_breaker *breaker);
 
-/* A state was entered: breaker-B3. */
+/* Notify the listeners of a state that was entered (breaker-B3). */
 static void
 listeners_notify(trp_breaker *breaker, trp_breaker_state state)
 {
@@ -153,7 +153,7 @@ listeners_notify(trp_breaker *breaker, trp_breaker_state state)
     }
 }
 
-/* One event; TIME first, so that a late timer delays nobody. */
+/* Apply an event; TIME first, so that a late timer delays no call. */
 static bool
 event_apply(trp_breaker *breaker, trpi_breaker_event event, uint64_t epoch,
             trp_breaker_call *ret_call)
@@ -192,8 +192,8 @@ reset_release(void *arg)
     trp_breaker_unref(arg);
 }
 
-/* The state changes when it is due even if nobody calls. Without memory for it the next call that
- * asks looks at the clock, so nothing is lost but a notice. */
+/* Set a timer that changes the state when it is due even without a call. Without memory for it the
+ * next call looks at the clock, so only a notice is lost. */
 static void
 reset_arm(trp_breaker *breaker)
 {
@@ -207,7 +207,7 @@ reset_arm(trp_breaker *breaker)
                               reset_release) != TRP_OK) {
         trp_breaker_unref(breaker);
     } else {
-        /* not set, and given up: it releases the breaker */
+        /* the alarm was not set: releasing it releases the breaker */
         (void)trpi_promise_alarm(alarm, delay_ms, TRP_OK, NULL);
     }
     trp_promise_unref(alarm);
@@ -339,8 +339,8 @@ typedef struct protected_call {
     trpi_alarm_id late; /* breaker-B4 */
 } protected_call;
 
-/* The call's own outcome, or that it is late; what comes second is stale (breaker-B2), or one more
- * success or failure of a call that has failed: hence the first alone is reported. */
+/* The call has its own outcome, or is late. Only the first of both is reported: the second is stale
+ * (breaker-B2), or another result of a call that has failed. */
 static void
 call_ended(void *arg, const trp_outcome *outcome)
 {
@@ -377,7 +377,7 @@ call_begin(trp_breaker *breaker, trp_breaker_begin_fn begin, void *arg, trp_prom
     }
     p->breaker = trp_breaker_ref(breaker);
     err = trp_future_on_complete(trp_promise_future(result), call_ended, p, call_release);
-    if (err != TRP_OK) { /* the call is not made: it has not failed either, but must end */
+    if (err != TRP_OK) { /* no call is made: it has not failed either, but must end */
         trp_breaker_end(breaker, p->call, TRP_OK);
         call_release(p);
         return err;
@@ -387,7 +387,7 @@ call_begin(trp_breaker *breaker, trp_breaker_begin_fn begin, void *arg, trp_prom
         err = body == NULL
                   ? TRP_EINVAL
                   : trpi_promise_alarm(result, breaker->call_timeout_ms, TRP_ETIMEDOUT, &p->late);
-        /* from here p may be gone: it belongs to whatever comes first */
+        /* from here p may be freed: the first outcome owns it */
         err = err == TRP_OK ? trp_promise_follow(result, body) : err;
         trp_future_unref(body);
     }

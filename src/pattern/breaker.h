@@ -10,7 +10,7 @@ typedef enum trpi_breaker_event {
     TRPI_BREAKER_ASKED = 1,  /* may a call be made? true: yes */
     TRPI_BREAKER_WORKED = 2, /* a call of `epoch` ended well; true: a state was entered */
     TRPI_BREAKER_FAILED = 3, /* it failed, or was late; same */
-    TRPI_BREAKER_TIME = 4    /* it may be time to be half-open; same */
+    TRPI_BREAKER_TIME = 4    /* half-open may be due; same */
 } trpi_breaker_event;
 
 typedef struct trpi_breaker_core {

@@ -4,8 +4,8 @@
  *          A change makes a new array; publishing takes a count, and calls the program's functions
  *          without the lock.
  * Must hold.
- *   bus-B1  An array never changes once others can see it; the last who lets go frees it.
- *   bus-B2  No function of the program's is called with the lock held: a change is computed beside
+ *   bus-B1  An array never changes once others can see it; the last reference frees it.
+ *   bus-B2  No function of the program is called with the lock held: a change is computed without
  *       it, and tried again when another one came first.
  *   bus-B3  In a sub-channel bus a subscriber is given an event once, however many of its channels
  *       it is in; in a scanning bus once for each subscription that matches.
@@ -33,7 +33,7 @@ typedef struct subscription {
 } subscription;
 
 typedef struct table {
-    uint32_t refs; /* the lock */
+    uint32_t refs; /* under the lock */
     uint32_t count;
     subscription items[];
 } table;
@@ -84,7 +84,8 @@ subscribers_compare(const trp_bus *bus, trp_bus_value a, trp_bus_value b)
                : value_compare(a, b);
 }
 
-/* The first subscription that is not before this one; subscriber NULL: the classifier's first. */
+/* Return the first subscription that is not before this one; subscriber NULL: the classifier's
+ * first. */
 static uint32_t
 subscription_place(const trp_bus *bus, const table *t, trp_bus_value classifier,
                    const trp_bus_value *subscriber)
@@ -145,8 +146,8 @@ table_let_go(trp_bus *bus, table *t)
     }
 }
 
-/* Put fresh in place of old, which the caller holds and lets go; false: another change came first,
- * and fresh is gone (bus-B2). */
+/* Replace old, whose reference the caller gives up, by fresh. False: another change came first, and
+ * fresh is freed (bus-B2). */
 static bool
 table_change(trp_bus *bus, table *old, table *fresh)
 {
@@ -156,7 +157,7 @@ table_change(trp_bus *bus, table *old, table *fresh)
     changed = bus->present == old;
     if (changed) {
         bus->present = fresh;
-        old->refs--; /* the bus's; the caller has one */
+        old->refs--; /* the bus's reference; the caller has its own */
     }
     pthread_mutex_unlock(&bus->lock);
     if (!changed) {
@@ -221,7 +222,7 @@ trp_bus_free(trp_bus *bus)
 {
     if (bus != NULL) {
         trpi_assert(bus->magic == BUS_MAGIC);
-        trpi_assert(bus->present->refs == 1); /* nobody publishes */
+        trpi_assert(bus->present->refs == 1); /* no thread publishes */
         trpi_free(bus->present);
         trpi_mutex_destroy(&bus->lock);
         bus->magic = 0;
@@ -231,7 +232,7 @@ trp_bus_free(trp_bus *bus)
 
 /* ---- changing -------------------------------------------------------------------------------- */
 
-/* One try. TRP_EAGAIN: another change came first. */
+/* Try once. TRP_EAGAIN: another change came first. */
 static trp_err
 subscribe_once(trp_bus *bus, const subscription *what)
 {
@@ -258,7 +259,8 @@ subscribe_once(trp_bus *bus, const subscription *what)
     return table_change(bus, old, fresh) ? TRP_OK : TRP_EAGAIN;
 }
 
-/* classifier NULL: all of the subscriber's. */
+/* Try once. classifier NULL: all subscriptions of the subscriber. TRP_EAGAIN: another change came
+ * first. */
 static trp_err
 unsubscribe_once(trp_bus *bus, trp_bus_value subscriber, const trp_bus_value *classifier)
 {
@@ -335,7 +337,7 @@ publish_exact(const trp_bus *bus, const table *t, const void *event)
     return told;
 }
 
-/* Is the subscriber of item i in an earlier channel of this event? bus-B3. */
+/* Return whether the subscriber of item i is in an earlier channel of this event (bus-B3). */
 static bool
 is_told(const trp_bus *bus, const table *t, uint32_t i, trp_bus_value classifier)
 {

@@ -1,12 +1,13 @@
 /* category.c - tell the least loaded of many, or all of them.
  *
- * Why.     One of a group of equals should get the next piece of work, without a router in front.
- * Shape.   directory (actor room) -> members --look--> the one with the least -> tell
+ * Why.     The next piece of work goes to one of a group of equals, without a router in front.
+ * Shape.   directory (actor room) -> members --load--> the least loaded -> tell
  * Must hold.
- *   category-G1  Nobody is told with the directory's lock held: a tell may run an actor at once
+ *   category-G1  No tell is made with the directory's lock held: it may run an actor at once
  *       (calling-thread dispatcher), which may come back here.
- *   category-G2  A target that refuses takes nothing from the others, and is told of in the result.
- * Cost.    A lock and a look at each member. Who sends a million a second uses a router.
+ *   category-G2  A target that refuses takes nothing from the others, and is reported in the
+ *       result.
+ * Cost.    A lock, and a load of each member. For a million messages a second use a router.
  * Tests.   tests/unit/pattern/category_test.c
  * Sources. UJ-03, -16, -17, -18, TRP-03
  */
@@ -55,7 +56,7 @@ sum_up(const trp_delivery *delivery, trp_delivery *ret_delivery)
 {
     if (ret_delivery != NULL) {
         (void)TRPI_SIZED_FILL(ret_delivery, delivery,
-                              accepted); /* delivery_begin() has looked at its size */
+                              accepted); /* delivery_begin() has checked its size */
     }
     return delivery->accepted > 0 ? TRP_OK : delivery->targets == 0 ? TRP_ENOENT : TRP_EAGAIN;
 }
@@ -76,7 +77,7 @@ delivery_begin(trp_delivery *delivery, const trp_delivery *given)
 
 /* ---- members --------------------------------------------------------------------------------- */
 
-#define CHOICES_HERE 64u /* members for whom no memory is asked for */
+#define CHOICES_HERE 64u /* members that need no heap */
 
 typedef struct choice {
     trp_ref ref;
@@ -91,7 +92,7 @@ typedef struct choices {
     choice here[CHOICES_HERE];
 } choices;
 
-/* Messages that wait for it, as far as can be told. An empty mailbox ends a wrong reckoning. */
+/* Return an estimate of the messages that wait for a member. An empty mailbox corrects it. */
 static uint64_t
 load_of(trp_ctx *ctx, trpi_member *member)
 {
@@ -113,7 +114,7 @@ load_of(trp_ctx *ctx, trpi_member *member)
     return pending == 0 && look.busy ? 1 : (uint64_t)pending;
 }
 
-/* With the directory's lock. What does not fit (members came meanwhile) is left out. */
+/* Add a member, under the directory's lock. Members beyond the room (new ones) are left out. */
 static void
 member_collect(void *arg, const char *name, trpi_member *member)
 {
@@ -149,7 +150,7 @@ choices_free(choices *c)
     }
 }
 
-/* One more is on its way to ref, or to all. */
+/* Count one more message on its way to ref, or to all. */
 static void
 member_count_sent(void *arg, const char *name, trpi_member *member)
 {
@@ -163,7 +164,7 @@ member_count_sent(void *arg, const char *name, trpi_member *member)
 
 /* ---- one of them ----------------------------------------------------------------------------- */
 
-/* The least loaded that was not tried, of equals the first; NULL: none is left. */
+/* Return the least loaded member that was not tried, of equals the first; NULL: none is left. */
 static choice *
 least_loaded(choices *c)
 {
@@ -215,7 +216,7 @@ trp_category_send(trp_ctx *ctx, const char *category, const trp_type *type, cons
     return category_send(ctx, category, &p, ret_delivery);
 }
 
-/* Either way of telling, from a thread that is no actor. */
+/* Tell by either function from a thread that is no actor. */
 static trp_err
 from_outside(trp_system *system,
              trp_err (*tell)(trp_ctx *, const char *, const parcel *, trp_delivery *),
@@ -266,7 +267,7 @@ category_broadcast(trp_ctx *ctx, const char *category, const parcel *p, trp_deli
     }
     (void)trpi_directory_each(ctx, TRPI_DIRECTORY_CATEGORY, category, member_collect, &c);
     (void)trpi_directory_each(ctx, TRPI_DIRECTORY_CATEGORY, category, member_count_sent, NULL);
-    if (category == NULL) { /* a member of several is told once */
+    if (category == NULL) { /* a member of several categories is told once */
         qsort(c.all, c.count, sizeof *c.all, by_ref);
     }
     for (uint32_t i = 0; i < c.count; i++) {

@@ -1,13 +1,15 @@
-/* drain.c - before a system ends, its actors handle what they were told.
+/* drain.c - before a system ends, its actors handle the messages in their mailboxes.
  *
- * Why.     A node that has left is told nothing new, but its actors may have mail still: stopped at
- *          once, they would let it go as dead letters, and whoever asked would wait for nothing.
- * Shape.   an actor below /system: pause, for what is on its way -> who has mail? -> each is told
- *          Identify, which is answered behind that mail -> again, until nobody has any
+ * Why.     A node that has left gets no new messages, but its actors may still have some: stopped
+ *          at once, they would turn them into dead letters, and callers of an ask would wait for
+ *          nothing.
+ * Shape.   an actor below /system: pause, for messages on their way -> find the actors with
+ *          messages -> send each Identify, which is answered behind those messages -> again, until
+ *          none has any
  * Must hold.
- *   drain-D1  One that never rests (it tells itself again and again) is waited for a bounded number
- *       of rounds; one that is stuck, failed or gone, not at all once that shows.
- * Limits.  DRAIN_ROUNDS_MAX, DRAIN_ACTORS_MAX in one round; the rest has its turn in the next.
+ *   drain-D1  The drain waits a bounded number of rounds for an actor that is never idle (it tells
+ *       itself again and again), and no longer for one that is seen to be stuck, failed or gone.
+ * Limits.  DRAIN_ROUNDS_MAX, DRAIN_ACTORS_MAX in one round; the others come in the next round.
  * Not here. The deadline: that of the phase in which it runs (troupe/shutdown.h).
  * Tests.   tests/unit/pattern/drain_test.c, tests/multinode/routers.sh
  * Sources. Decision 126.
@@ -20,7 +22,7 @@
 
 #define DRAIN_ROUNDS_MAX 8u
 #define DRAIN_ACTORS_MAX 4096u
-#define DRAIN_LOOK_MS 20u /* between two looks at those that do not answer */
+#define DRAIN_LOOK_MS 20u /* between two checks of actors that do not answer */
 #define DRAIN_TIMER 1u
 
 typedef struct drain_order {
@@ -52,7 +54,8 @@ waiting_remove(drain *d, uint32_t index)
     d->waiting[index] = d->waiting[--d->count];
 }
 
-/* drain-D1: one that has nothing left to handle, or never will, does not answer. */
+/* Drop actors that will not answer: they have no messages left, or will never handle them
+ * (drain-D1). */
 static void
 check_silent(trp_ctx *ctx, drain *d)
 {

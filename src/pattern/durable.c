@@ -1,19 +1,20 @@
-/* durable.c - the durable mailbox: stored by who tells, taken out by who runs the owner.
+/* durable.c - the durable mailbox: the sender stores a message, the owner's thread takes it out.
  *
  * Shape.   tell -> admit: record -> breaker -> store       (the sender's thread; then it returns)
  *               -> the owner's queue, as for any mailbox   (the message is only a token from here)
- *          run  -> enqueue: a token is counted and freed; what is not stored is kept
- *               -> dequeue: next is a token? the first record of the store : what was kept
+ *          run  -> enqueue: a token is counted and freed; a message that is not stored is kept
+ *              -> dequeue: next is a token? the first record of the store : the kept message
  * Must hold.
- *   durable-U1  What admit let pass is in the store, or was dropped from there for want of room or
- *       for its age; tokens are only promises: more of them than records are forgotten.
+ *   durable-U1  A message that admit let pass is in the store, or was dropped from there for want
+ *       of room or for its age. Tokens are only hints: those beyond the number of records are
+ *       dropped.
  *   durable-U2  The end of the owner takes nothing out of the store (TRP-13). Once clean_up has
- *       run, admit refuses. A token that comes later still is no dead letter: its record is the
- *       next owner's.
- *   durable-U3  A record is taken out before it is handled: nobody handles it twice.
+ *       run, admit refuses. A token that arrives even later is no dead letter: its record is for
+ *       the next owner.
+ *   durable-U3  A record is taken out before it is handled, so it is not handled twice.
  *   durable-U4  When the store cannot be read, the owner is woken again after a while.
- * Threads. admit: senders'. All else: the runner's. The store has its lock, a leaf; nothing is told
- *          under it.
+ * Threads. admit: of senders. All else: of the runner. The store has its lock, a leaf; no message
+ *          is sent under it.
  * Tests.   tests/unit/pattern/durable_test.c, tests/unit/pattern/durable_limits_test.c
  * Sources. DUR-01 to -06, MBOX-7, TRP-13.
  */
@@ -38,7 +39,7 @@
 
 #define RETRY_MS 100 /* durable-U4; with an open breaker: its reset timeout */
 
-/* Tells an owner to look at the store again; never leaves its queue. */
+/* Wakes an owner, which reads the store again; never leaves its queue. */
 static trp_type wake_type = { "durable.wake", 0, 0xff48, TRP_TYPE_LOCAL | TRP_TYPE_VARIABLE,
                               NULL,           0, 0 };
 static trp_type *const wake_types[] = { &wake_type };
@@ -46,7 +47,7 @@ static const trp_protocol wake_protocol = { "durable", wake_types, 1 };
 
 typedef struct kind { /* a registered mailbox */
     struct kind *next;
-    _Atomic uint32_t refs; /* the system's, and one of each mailbox: they are freed after it */
+    _Atomic uint32_t refs; /* of the system, one of each mailbox: freed after those */
     trp_system *system;
     trpi_store *store;
     trp_breaker *breaker;
@@ -59,7 +60,7 @@ typedef struct kind { /* a registered mailbox */
 typedef struct kept { /* a message that is not stored */
     struct kept *next;
     trp_msg *msg;
-    uint32_t tokens; /* that came before it */
+    uint32_t tokens; /* tokens that came before it */
 } kept;
 
 typedef struct wake {
@@ -75,14 +76,14 @@ typedef struct mailbox {
     kept *first, *last;
     uint32_t kept_count;
     uint32_t tokens;      /* all */
-    uint32_t tokens_last; /* behind the last kept one */
+    uint32_t tokens_last; /* tokens behind the last kept message */
     wake *wake;           /* durable-U4; NULL: none is under way */
     uint64_t wake_id;
 } mailbox;
 
 /* ---- storage, through the breaker ------------------------------------------------------------ */
 
-/* Only what says that the storage is ill: whatever is not ours, or its being full or empty. */
+/* Return the errors that count as failures of the storage: neither our own, nor full or empty. */
 static trp_err
 storage_failure(trp_err err)
 {
@@ -92,8 +93,8 @@ storage_failure(trp_err err)
                : err;
 }
 
-/* The message of a record that stays where it is (it may lie in the store's own pages); NULL: it
- * cannot be known any more. */
+/* Make the message of a record that stays where it is (it may lie in the store's own pages). NULL:
+ * its content is unknown here. */
 static trp_msg *
 record_restore(const mailbox *box, const trpi_store_record *record, const trpi_record_info *info)
 {
@@ -282,7 +283,7 @@ kept_take(mailbox *box)
     return msg;
 }
 
-/* The message of a record; NULL: it is one that nobody can be given. */
+/* Make the message of a record. NULL: it cannot be delivered. */
 static trp_msg *
 msg_of(mailbox *box, trpi_store_record *record)
 {
@@ -304,7 +305,7 @@ msg_of(mailbox *box, trpi_store_record *record)
     return msg;
 }
 
-/* The tokens before whatever was kept first. */
+/* Return the counter of the tokens before the first kept message. */
 static uint32_t *
 tokens_first(mailbox *box)
 {
@@ -499,7 +500,7 @@ options_are_valid(const trp_durable_options *options)
            options->refuse_when_full <= 1 && options->sync <= 1;
 }
 
-/* What was given, or what the world has in this directory, or the machine. */
+/* Open the storage that was given, or that of the world for this directory, or the machine's. */
 static trp_err
 store_open(kind *k, const trp_durable_options *options, const char *directory, uint64_t map,
            char *error)

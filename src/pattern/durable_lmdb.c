@@ -1,4 +1,4 @@
-/* durable_lmdb.c - records in a directory, with LMDB: what a durable mailbox uses if told nothing.
+/* durable_lmdb.c - records in a directory, with LMDB: the default storage of durable mailboxes.
  *
  * Why.     A B-tree that is mapped into memory: a record is in the file when its transaction has
  *          been committed, and the file is whole at any moment of a kill.
@@ -9,9 +9,9 @@
  *   durable-lmdb-K1  A directory is open once in a process (durable_store.c sees to it; LMDB
  *       demands it), and in one process at a time; so the store's lock stands for LMDB's own
  *       (MDB_NOLOCK), and every transaction writes.
- *   durable-lmdb-K2  What is in memory (next) changes after the commit, never before.
- *   durable-lmdb-K3  Taking out works also when the map is full: it is then made larger for a
- *       while.
+ *   durable-lmdb-K2  State in memory (next) changes after the commit, never before.
+ *   durable-lmdb-K3  Records can be taken out even when the map is full: it is then made larger for
+ *       a while.
  * Limits.  map_bytes of the directory; keys of 500 bytes.
  * Threads. One call at a time: the store's lock is held.
  * Tests.   tests/unit/pattern/storage_test.c, tests/unit/pattern/durable_test.c
@@ -54,7 +54,7 @@ typedef struct lmdb {
     lmdb_queue *queues;
 } lmdb;
 
-/* What LMDB says, in our terms. */
+/* Translate an error of LMDB. */
 static trp_err
 err_of(int code)
 {
@@ -84,7 +84,7 @@ err_of(int code)
 
 /* ---- transactions ---------------------------------------------------------------------------- */
 
-/* Commit what went well, and undo the rest. */
+/* Commit the transaction if code is 0, else abort it. */
 static int
 transaction_end(lmdb *store, MDB_txn *txn, int code, bool sync)
 {
@@ -96,7 +96,7 @@ transaction_end(lmdb *store, MDB_txn *txn, int code, bool sync)
     return code == 0 && sync ? mdb_env_sync(store->env, 1) : code;
 }
 
-/* durable-lmdb-K3. To be called without a transaction. */
+/* Enlarge the map (durable-lmdb-K3). Not inside a transaction. */
 static int
 map_widen(lmdb *store)
 {
@@ -107,7 +107,7 @@ map_widen(lmdb *store)
     return code != 0 ? code : mdb_env_set_mapsize(store->env, info.me_mapsize + MORE_ROOM);
 }
 
-/* Back to what was agreed on, or as near to it as what is stored lets. */
+/* Shrink the map to its configured size, or as near to it as the stored records allow. */
 static void
 map_narrow(lmdb *store)
 {
@@ -154,7 +154,7 @@ seek_first(MDB_cursor *cursor, const lmdb_queue *queue, MDB_val *key, MDB_val *d
 
 /* ---- a directory ----------------------------------------------------------------------------- */
 
-/* Is it ours? An empty one becomes ours. */
+/* Check that the database is ours. An empty one becomes ours. */
 static int
 tables_open(lmdb *store, bool *ret_foreign)
 {
@@ -189,7 +189,7 @@ tables_open(lmdb *store, bool *ret_foreign)
     return transaction_end(store, txn, code == MDB_NOTFOUND ? MDB_INCOMPATIBLE : code, false);
 }
 
-/* A file that was cut would be read beyond its end, which is a signal and no error. */
+/* Check the length of the file: reading a truncated map is a signal (SIGBUS), not an error. */
 static int
 length_check(lmdb *store)
 {
@@ -280,7 +280,7 @@ lmdb_close(void *arg)
 
 /* ---- queues ---------------------------------------------------------------------------------- */
 
-/* Its number; a new one if it has none. */
+/* Find the number of the queue; give it a new one if it has none. */
 static int
 number_get(lmdb *store, MDB_txn *txn, const char *key, uint64_t *ret_number)
 {
@@ -309,7 +309,7 @@ number_get(lmdb *store, MDB_txn *txn, const char *key, uint64_t *ret_number)
     return code;
 }
 
-/* What an earlier life left. */
+/* Count the records that an earlier process left. */
 static int
 contents_count(lmdb *store, MDB_txn *txn, lmdb_queue *queue, uint32_t *ret_items,
                uint64_t *ret_bytes)
@@ -386,7 +386,7 @@ lmdb_put(void *arg, void *where, const void *data, size_t bytes, int sync)
     return err_of(code);
 }
 
-/* Give the first record away and delete it; *ret_given: what give said. */
+/* Give the first record to the caller and delete it; *ret_given: the result of give(). */
 static int
 first_remove(lmdb *store, MDB_txn *txn, const lmdb_queue *queue, trp_durable_give_fn give, void *to,
              trp_err *ret_given)
@@ -427,7 +427,7 @@ lmdb_take(void *arg, void *where, int sync, trp_durable_give_fn give, void *to)
         }
     }
     if (code == 0 && sync) {
-        /* What is out is out: if this fails, a crash of the machine may give it once more. */
+        /* No error if this fails: a crash of the machine may then deliver a record once more. */
         (void)mdb_env_sync(store->env, 1);
     }
     return given != TRP_OK ? given : err_of(code);

@@ -1,9 +1,9 @@
 /* durable_record.c - a message as bytes, and back.
  *
  * Must hold.
- *   durable-record-N1  Numbers of this life (types, nodes, slots) mean nothing in another one: with
- *       each stands a name, and the identity of the life that wrote it.
- *   durable-record-N2  No byte of a record is believed before it is checked.
+ *   durable-record-N1  Numbers of one process (types, nodes, slots) mean nothing in another one:
+ *       each is stored with a name, and the identity of the process that wrote it.
+ *   durable-record-N2  No byte of a record is used before it is checked.
  * Tests.   tests/unit/pattern/durable_test.c, tests/unit/pattern/durable_limits_test.c
  * Sources. DUR-06.
  */
@@ -42,7 +42,7 @@ ref_count(void *arg, uint8_t *ref)
     return TRP_OK;
 }
 
-/* Of a checked payload. */
+/* Count the refs of a checked payload. */
 static uint32_t
 refs_count(const trp_type *type, const void *payload, size_t bytes)
 {
@@ -132,7 +132,7 @@ trpi_record_write(trp_system *system, const trp_msg *msg, uint64_t max_bytes,
     }
     head.refs = (uint16_t)count;
 
-    /* references are written twice: a path may be another one at the second look */
+    /* written twice, for the size and for the bytes; in between a path may change */
     put_refs(&refs, system, msg, type);
     refs.at = trpi_alloc(refs.bytes + TRP_PATH_BYTES_MAX * (size_t)head.refs);
     if (refs.at == NULL) {
@@ -166,7 +166,7 @@ typedef struct reader {
     size_t left;
 } reader;
 
-static const unsigned char * /* NULL: there is not so much */
+static const unsigned char * /* Take so many bytes. NULL: fewer are left. */
 get_bytes(reader *r, uint64_t bytes)
 {
     const unsigned char *at = r->at;
@@ -179,7 +179,7 @@ get_bytes(reader *r, uint64_t bytes)
     return at;
 }
 
-/* durable-record-N1: who it is in this life. */
+/* Read a ref, and resolve it for this process (durable-record-N1). */
 static bool
 get_ref(reader *r, trp_system *system, bool same_life, trp_ref *ret_ref)
 {

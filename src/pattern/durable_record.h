@@ -29,8 +29,8 @@ typedef struct trpi_record_info {
 /* Points into record. Errors: TRP_EDATA. */
 trp_err trpi_record_read(trp_system *system, const trpi_store_record *record,
                          trpi_record_info *ret_info);
-/* The message, to `to`; info->type is known. Changes the record's payload: refs in it become those
- * of today. Gives *ret_msg. Errors: TRP_ENOMEM, TRP_EDATA. */
+/* Make the message, to `to`; info->type is known. Changes the record's payload: its refs become
+ * those of this process. Gives *ret_msg. Errors: TRP_ENOMEM, TRP_EDATA. */
 trp_err trpi_record_msg(trp_system *system, trpi_store_record *record, const trpi_record_info *info,
                         trp_ref to, trp_msg **ret_msg);
 

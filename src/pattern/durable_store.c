@@ -1,4 +1,4 @@
-/* durable_store.c - who uses which queue of a storage, and how much may be in it.
+/* durable_store.c - owners, counts and limits of the queues of a storage.
  *
  * Shape.   store: a storage (LMDB in a directory, or one that was given) with its lock
  *            -> queues by key, each with an owner, a count and bytes
@@ -6,7 +6,7 @@
  *   durable-store-S1  A storage is called by one thread at a time, and a directory is open once in
  *       a process: a second opener shares the store.
  *   durable-store-S2  Count and bytes change after the storage has done its part, never before.
- * Limits.  Per queue what put() is given; keys of TRP_DURABLE_KEY_BYTES_MAX bytes.
+ * Limits.  Per queue those of trpi_store_put(); keys of TRP_DURABLE_KEY_BYTES_MAX bytes.
  * Threads. `stores_lock`, then a store's lock; leaves, but for the storage's own.
  * Tests.   tests/unit/pattern/storage_test.c, tests/unit/pattern/durable_test.c
  * Sources. DUR-01, -05, -06.
@@ -74,7 +74,7 @@ store_add(trpi_store *store)
     stores = store;
 }
 
-/* By what it is stored with, or (status) by its directory. */
+/* Find a store by its storage, or (status) by its directory. */
 static trpi_store *
 store_find(const void *arg, const struct stat *status)
 {
@@ -186,7 +186,7 @@ trpi_store_unref(trpi_store *store)
             link = &(*link)->next;
         }
         *link = store->next;
-        /* under the lock: who opens it next finds it closed (durable-store-S1) */
+        /* under the lock: the next opener finds it closed (durable-store-S1) */
         store_free(store);
     }
     pthread_mutex_unlock(&stores_lock);
@@ -270,7 +270,7 @@ is_full(const trpi_store_queue *queue, const trpi_store_limits *limits, size_t b
            queue->bytes + bytes > limits->max_bytes;
 }
 
-/* A storage may try twice. */
+/* Copy a record out of the storage, which may call this twice. */
 static trp_err
 record_copy(void *to, const void *data, size_t bytes)
 {
@@ -295,7 +295,7 @@ record_take(trpi_store_queue *queue, bool sync, trpi_store_record *ret_record)
     trp_err err = storage->take(storage->arg, queue->stored, sync, record_copy, &record);
 
     if (err == TRP_OK && record.data == NULL) {
-        err = TRP_EDATA; /* it says that it gave, and did not */
+        err = TRP_EDATA; /* the storage reports success without a record */
     }
     if (err != TRP_OK) {
         trpi_free(record.data);
@@ -336,7 +336,7 @@ trpi_store_put(trpi_store_queue *queue, const void *owner, const trpi_store_limi
     if (queue->owner != owner) {
         err = TRP_ECLOSED;
     } else if (bytes > limits->max_bytes) {
-        err = TRP_EAGAIN; /* not for all the room that it could get */
+        err = TRP_EAGAIN; /* full even with all the room that can be freed */
     }
     while (err == TRP_OK && is_full(queue, limits, bytes)) {
         dropped_record *drop = limits->refuse_when_full ? NULL : trpi_alloc(sizeof *drop);

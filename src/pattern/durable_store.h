@@ -23,7 +23,7 @@ typedef struct trpi_store_queue {
     void *stored;           /* the storage's */
     _Atomic uint32_t count; /* written under the lock */
     uint64_t bytes;         /* under the lock */
-    void *owner;            /* under the lock; NULL: nobody uses it, and nothing is put in */
+    void *owner;            /* under the lock; NULL: no owner, and nothing is put in */
     struct trpi_store_queue *sibling;
     char key[]; /* with its NUL */
 } trpi_store_queue;
@@ -40,12 +40,12 @@ typedef struct trpi_store_limits {
     bool sync;
 } trpi_store_limits;
 
-/* Open a directory, or share it if this process has it open. error: what is wrong, a sentence.
- * Gives *ret_store. Errors: TRP_EUNSUPPORTED, TRP_EADDRINUSE, TRP_EDATA, TRP_EVERSION, TRP_EIO,
- * TRP_ENOMEM. */
+/* Open a directory, or share it if this process has it open. error: a sentence that says what
+ * failed. Gives *ret_store. Errors: TRP_EUNSUPPORTED, TRP_EADDRINUSE, TRP_EDATA, TRP_EVERSION,
+ * TRP_EIO, TRP_ENOMEM. */
 trp_err trpi_store_open(const char *directory, uint64_t map_bytes, trpi_store **ret_store,
                         char *error);
-/* The same of a storage of the program's own, or the world's; known by its arg. Errors: TRP_EINVAL
+/* The same for a storage of the program, or of the world, identified by its arg. Errors: TRP_EINVAL
  * (a function is missing), TRP_ENOMEM. */
 trp_err trpi_store_open_on(const trp_durable_storage *storage, trpi_store **ret_store);
 trpi_store *trpi_store_ref(trpi_store *store);
@@ -55,15 +55,15 @@ void trpi_store_unref(trpi_store *store); /* the last one closes; NULL is fine *
  * TRP_ENOMEM, and those of the storage. */
 trp_err trpi_store_queue_open(trpi_store *store, const char *key, void *owner,
                               trpi_store_queue **ret_queue);
-/* From now on nothing is put in. */
+/* Close the queue: puts are refused from now on. */
 void trpi_store_queue_close(trpi_store_queue *queue, const void *owner);
-/* Put a record at the end; when this returns it is stored. What is dropped for it is handed to
- * dropped(arg, record), which borrows it, after that. Errors: TRP_EAGAIN (full), TRP_ECLOSED (not
- * the owner), TRP_EIO, TRP_ENOMEM. */
+/* Put a record at the end; when this returns it is stored. Records that are dropped to make room
+ * are then handed to dropped(arg, record), which borrows them. Errors: TRP_EAGAIN (full),
+ * TRP_ECLOSED (not the owner), TRP_EIO, TRP_ENOMEM. */
 trp_err trpi_store_put(trpi_store_queue *queue, const void *owner, const trpi_store_limits *limits,
                        const void *data, size_t bytes,
                        void (*dropped)(void *arg, const trpi_store_record *record), void *arg);
-/* Take the first one out. Errors: TRP_ENOENT (it is empty), TRP_EIO, TRP_ENOMEM. */
+/* Take the first record out. Errors: TRP_ENOENT (it is empty), TRP_EIO, TRP_ENOMEM. */
 trp_err trpi_store_take(trpi_store_queue *queue, bool sync, trpi_store_record *ret_record);
 
 #endif

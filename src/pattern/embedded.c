@@ -7,8 +7,8 @@
  *          told from outside: porter (a child, its mailbox is the queue) --parcel--> host
  *          --dispatch--> embedded
  * Must hold.
- *   embedded-E1  A parcel names its embedded actor by a number that is never used again in this
- *       host state: a late one finds nobody, and is unhandled.
+ *   embedded-E1  A parcel names its embedded actor by a number that is not reused in this host
+ *       state: a late one finds no actor, and is unhandled.
  *   embedded-E2  post_stop is called once: by end, or by the deferred call at the end of the host's
  *       state.
  * Tests.   tests/unit/pattern/embedded_test.c
@@ -25,12 +25,12 @@ struct trp_embedded {
     trp_embedded *next;
     const trp_behaviour *behaviour;
     uint64_t id;
-    trp_ref address; /* none: it has none */
+    trp_ref address; /* TRP_REF_NONE: it has no address */
     trp_ctx *ctx;    /* of the moment at which it ends */
     void *state;     /* NULL: ended */
 };
 
-/* What a porter sends its parent; the payload follows. */
+/* A message from a porter to its parent; the payload follows. */
 typedef struct parcel {
     uint64_t id;
     trp_ref sender;

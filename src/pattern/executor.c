@@ -1,11 +1,11 @@
-/* executor.c - where the callbacks of a system's futures run, and when no more can.
+/* executor.c - runs the callbacks of a system's futures, until the system ends.
  *
- * Why.     A callback may come when its system is about to end, or is gone. Everything that futures
- *          want of a system passes here, and is refused from one moment on.
+ * Why.     A callback may come when its system is about to end, or is gone. All uses of a system by
+ *          futures pass here, and are refused once it ends.
  * Shape.   an extension of the system, counted by its futures: open --stop--> closed --release-->
  *          without the system, until the last future goes.
  * Must hold.
- *   executor-X1  Nobody is inside the system (enter .. leave) after stop has returned.
+ *   executor-X1  No thread is inside the system (enter .. leave) after stop has returned.
  *   executor-X2  Each pending callback runs: by its dispatcher, or at release.
  *   executor-X3  Each alarm rings, is cancelled, or fails with TRP_ECLOSED at stop.
  * Threads. any; the lock is a leaf but for the timers', and not held while a callback runs.
@@ -28,20 +28,20 @@ typedef struct dispatcher_id {
     char text[];
 } dispatcher_id;
 
-typedef struct trpi_alarm { /* a promise that a timer keeps */
+typedef struct trpi_alarm { /* a timer that settles a promise */
     struct trpi_alarm *before, *after;
     trpi_executor *runs;
     trp_promise *promise; /* counted */
-    trp_err err;          /* what it keeps it with */
+    trp_err err;          /* the outcome that it gives */
     uint64_t timer_id;
 } alarm;
 
-/* One of a system, an extension of it. */
+/* The executor of a system, an extension of it. */
 struct trpi_executor {
     _Atomic uint32_t refs; /* the extension, and each future */
     trp_system *system;    /* while open */
     pthread_mutex_t lock;  /* guards the rest */
-    pthread_cond_t left;   /* users has become 0, or alarms NULL */
+    pthread_cond_t left;   /* signalled when users is 0, or alarms NULL */
     bool closed;
     uint32_t users;         /* threads that use the system just now */
     trpi_callback *pending; /* given to a dispatcher, and not run yet */
@@ -128,7 +128,7 @@ alarm_rings(void *arg)
               a->err == TRP_OK ? trpi_outcome_joined(NULL, 0) : trpi_outcome_failure(a->err, NULL));
 }
 
-/* future-F3. Alarms that ring already are waited for; the others shall not. */
+/* Close the executor (future-F3): wait for alarms that ring already, and cancel the others. */
 static void
 executor_stop(void *instance)
 {
@@ -144,7 +144,7 @@ executor_stop(void *instance)
             pthread_mutex_unlock(&runs->lock);
             alarm_end(a, trpi_outcome_failure(TRP_ECLOSED, "the system ended"));
             pthread_mutex_lock(&runs->lock);
-            next = runs->alarms; /* the list may be another one by now */
+            next = runs->alarms; /* the list may have changed */
         }
     }
     while (runs->users > 0 || runs->alarms != NULL) {
@@ -153,7 +153,7 @@ executor_stop(void *instance)
     pthread_mutex_unlock(&runs->lock);
 }
 
-/* What dispatchers did not come to. The threads have ended. */
+/* Run the callbacks that no dispatcher has run. The threads have ended. */
 static void
 executor_release(void *instance)
 {
@@ -169,7 +169,7 @@ static const trp_extension executor_extension = { sizeof(trp_extension), "future
                                                   executor_create,       executor_stop,
                                                   executor_release,      NULL };
 
-/* May the system be used, until executor_leave()? */
+/* Return whether the system may be used, until executor_leave(). */
 bool
 trpi_executor_enter(trpi_executor *runs)
 {
@@ -277,7 +277,7 @@ trpi_executor_alarm(trpi_executor *runs, trp_promise *promise, uint64_t delay_ms
     return err;
 }
 
-/* The timer's id is of this one alarm: while it can be cancelled the alarm is there. */
+/* The id belongs to one alarm alone: while it can be cancelled, the alarm exists. */
 void
 trpi_alarm_cancel(const trpi_alarm_id *id)
 {

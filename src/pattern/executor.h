@@ -1,4 +1,4 @@
-/* executor.h - where the callbacks of a system's futures run. */
+/* executor.h - runs the callbacks of a system's futures. */
 #ifndef TRPI_PATTERN_EXECUTOR_H
 #define TRPI_PATTERN_EXECUTOR_H
 
@@ -12,12 +12,12 @@ trp_err trpi_executor_get(trp_system *system, const char *dispatcher, trpi_execu
 trpi_executor *trpi_executor_ref(trpi_executor *runs);
 void trpi_executor_unref(trpi_executor *runs);
 
-/* May the system be used, until leave? false: it has ended. */
+/* Return whether the system may be used, until leave. False: it has ended. */
 bool trpi_executor_enter(trpi_executor *runs);
 void trpi_executor_leave(trpi_executor *runs);
 trp_system *trpi_executor_system(const trpi_executor *runs); /* between enter and leave */
 
-/* Keep a callback that a dispatcher shall run, so that it is not forgotten. */
+/* List a callback that a dispatcher will run, so that the end of the system does not lose it. */
 void trpi_executor_pending_add(trpi_executor *runs, trpi_callback *callback);
 void trpi_executor_pending_remove(trpi_executor *runs, trpi_callback *callback);
 /* trpi_promise_alarm() */

@@ -1,19 +1,18 @@
-/* future.c - promise and future: one outcome, and whoever wants to know of it.
+/* future.c - promise and future: one outcome, and the callbacks that wait for it.
  *
  * Why.     Code that is no actor wants to go on when an answer is there, without a thread that
  *          waits.
  * Shape.   future: head --> callback --> callback --> NULL      (pushed by CAS)
  *                  head == SETTLED: the outcome is there
- *          settle:  claim, write outcome, head := SETTLED, run what hung there
+ *          settle:  claim, write outcome, head := SETTLED, run the callbacks of the list
  *          A callback of the user is a job of a dispatcher. Until it has run, it hangs in the list
  *          of the system's executor, too, so that a system that ends forgets none.
  * Must hold.
- *   future-F1  A future has one outcome; who reads SETTLED (acquire) sees it whole.
+ *   future-F1  A future has one outcome; a thread that reads SETTLED (acquire) sees it whole.
  *   future-F2  Each callback runs once, after the outcome, whenever it was registered.
  *   future-F3  The system is not touched after the executor was closed, so futures outlive their
  *       system.
- *   future-F4  Whoever drops the last count of an open promise settles it: no callback waits for
- *       ever.
+ *   future-F4  Dropping the last count of an open promise settles it: no callback waits for ever.
  * Threads. any. Lock order: the executor's lock is a leaf, and not held while a callback runs.
  * Tests.   tests/unit/pattern/future_test.c
  * Sources. FUT-1 to -9, MSG-5
@@ -31,9 +30,9 @@
 #include "sched/sched.h"
 
 struct trp_future {
-    _Atomic uint32_t refs;    /* who holds the future; the promise's counts together are one */
-    _Atomic uint32_t writers; /* who holds the promise */
-    _Atomic bool claimed;     /* somebody writes the outcome, or has */
+    _Atomic uint32_t refs;    /* references to the future; all those to the promise count as one */
+    _Atomic uint32_t writers; /* references to the promise */
+    _Atomic bool claimed;     /* a thread writes the outcome, or has written it */
     trpi_executor *runs;      /* counted */
     const char *dispatcher;   /* the executor's */
     trpi_outcome *outcome;    /* written by the claimer, before SETTLED */
@@ -41,13 +40,13 @@ struct trp_future {
 };
 
 struct trp_promise {
-    trp_future future; /* the same object: only its type says who may do what */
+    trp_future future; /* the same object: its type alone decides what a holder may do */
 };
 
 static trpi_callback settled_mark;
 #define SETTLED (&settled_mark)
 
-/* The outcome of a promise for which there was no memory: it needs none. */
+/* The outcome of a promise when there was no memory for another: static. */
 static trpi_outcome no_memory = {
     1, 0, NULL, NULL, { TRP_ENOMEM, 0, "out of memory", NULL, NULL, 0 }
 };
@@ -76,8 +75,9 @@ callback_job(void *arg)
     trpi_callback_run_pending(arg);
 }
 
-/* Run it on this thread. One callback settles the next promise, and so on, perhaps a million deep:
- * what comes while one runs waits for its return, so the stack stays flat. */
+/* Run a callback on this thread. One callback settles the next promise, and so on, perhaps a
+ * million deep: callbacks that become ready while one runs wait for its return, so the stack stays
+ * flat. */
 static void
 callback_here(trpi_callback *callback)
 {
@@ -106,7 +106,7 @@ callback_here(trpi_callback *callback)
     here.running = false;
 }
 
-/* The outcome is there: future-F2. */
+/* Run or schedule a callback whose outcome is there (future-F2). */
 static void
 callback_ready(trp_future *future, trpi_callback *callback)
 {
@@ -120,7 +120,7 @@ callback_ready(trp_future *future, trpi_callback *callback)
     trpi_executor_pending_add(runs, callback);
     if (trp_dispatcher_execute(trpi_executor_system(runs), future->dispatcher, callback_job,
                                callback) !=
-        TRP_OK) { /* no memory, or threads that end: better here than never */
+        TRP_OK) { /* no memory, or the threads end: run it here */
         trpi_executor_pending_remove(runs, callback);
         callback_here(callback);
     }
@@ -265,7 +265,7 @@ trp_promise_succeed_msg(trp_promise *promise, trp_msg *msg)
         return TRP_ENOMEM;
     }
     if (!trpi_promise_settle(promise, trpi_outcome_ref(outcome))) {
-        outcome->own = NULL; /* the caller's still */
+        outcome->own = NULL; /* still the caller's */
         trpi_outcome_unref(outcome);
         return TRP_EEXIST;
     }
@@ -363,7 +363,7 @@ trp_future_outcome(const trp_future *future)
                : NULL;
 }
 
-typedef struct waiter { /* a thread that waits; freed by the last of it and the callback */
+typedef struct waiter { /* a thread that waits; freed by the later of thread and callback */
     trpi_callback callback;
     trpi_cond cond; /* guards the rest */
     bool done;
@@ -403,7 +403,7 @@ waiter_is_done(void *arg)
     return ((const waiter *)arg)->done;
 }
 
-/* The system is open, and stays so until this returns. */
+/* Wait in a system that stays open until this returns. */
 static trp_err
 await_in(trp_system *system, trp_future *future, uint32_t timeout_ms)
 {

@@ -1,4 +1,4 @@
-/* future.h - what the files of futures share: outcomes that are counted, and callbacks. */
+/* future.h - shared by the files of futures: reference-counted outcomes, and callbacks. */
 #ifndef TRPI_PATTERN_FUTURE_H
 #define TRPI_PATTERN_FUTURE_H
 
@@ -7,13 +7,13 @@
 
 #include <troupe/future.h>
 
-/* An outcome that several futures have. Immutable. */
+/* An outcome that several futures share. Immutable. */
 typedef struct trpi_outcome {
     _Atomic uint32_t refs;
     uint32_t parts_count;
-    struct trpi_outcome **parts; /* whose messages the values are; counted */
-    trp_msg *own;                /* or this one; NULL: none */
-    trp_outcome seen;            /* what callbacks see */
+    struct trpi_outcome **parts; /* outcomes that own the messages of the values; counted */
+    trp_msg *own;                /* or the own message; NULL: none */
+    trp_outcome seen;            /* the view of callbacks */
 } trpi_outcome;
 
 trpi_outcome *trpi_outcome_ref(trpi_outcome *outcome);
@@ -21,27 +21,27 @@ void trpi_outcome_unref(trpi_outcome *outcome); /* NULL is fine */
 /* Takes msg, on success only. NULL: out of memory. */
 trpi_outcome *trpi_outcome_value(trp_msg *msg);
 trpi_outcome *trpi_outcome_failure(trp_err err, const char *reason);
-/* The values of all parts, one after the other. Borrows parts. NULL: out of memory. */
+/* Join the values of all parts in order. Borrows parts. NULL: out of memory. */
 trpi_outcome *trpi_outcome_joined(trpi_outcome *const *parts, size_t count);
 
-/* An unsent message with a copy of payload; bytes is ignored for fixed-size types. */
+/* Make an unsent message with a copy of payload; bytes is ignored for fixed-size types. */
 trp_err trpi_msg_copied(const trp_type *type, const void *payload, size_t bytes, trp_msg **ret_msg);
 
-/* Something that happens once when a future has its outcome. Part of the caller's object. */
+/* A function that is called once when a future has its outcome. Part of the caller's object. */
 typedef struct trpi_callback {
     struct trpi_callback *next;           /* in the future's list, later in a chain of its own */
     struct trpi_callback *before, *after; /* in the executor's list; guarded by its lock */
     trp_future *source;                   /* counted, until run has returned */
-    /* Frees what callback is part of. */
+    /* Frees the object that callback is part of. */
     void (*run)(struct trpi_callback *callback, trpi_outcome *outcome);
-    bool at_once; /* on the thread that gave the outcome: short, calls nobody's code */
+    bool at_once; /* run on the thread that gave the outcome: short, without code of programs */
 } trpi_callback;
 
 /* Takes callback. */
 void trpi_future_then(trp_future *future, trpi_callback *callback);
 /* Takes outcome (NULL: out of memory, which is the outcome then); false: there was one before. */
 bool trpi_promise_settle(trp_promise *promise, trpi_outcome *outcome);
-/* A promise whose callbacks run where those of model do. */
+/* Make a promise whose callbacks run where those of model do. */
 trp_err trpi_promise_like(const trp_future *model, trp_promise **ret_promise);
 typedef struct trpi_executor trpi_executor; /* executor.h */
 
@@ -57,10 +57,10 @@ typedef struct trpi_alarm_id {
  * written before it can ring. Shares promise until then, on success only. */
 trp_err trpi_promise_alarm(trp_promise *promise, uint64_t delay_ms, trp_err with,
                            trpi_alarm_id *ret_id);
-/* Give it up, unless it rings already, has rung, or is none. The caller holds a future of the same
- * system. */
+/* Cancel the alarm, unless it rings already, has rung, or is none. The caller holds a future of the
+ * same system. */
 void trpi_alarm_cancel(const trpi_alarm_id *id);
-/* The system, which stays until trpi_future_leave(); NULL: it has ended. */
+/* Return the system, which stays until trpi_future_leave(); NULL: it has ended. */
 trp_system *trpi_future_enter(const trp_future *future);
 void trpi_future_leave(const trp_future *future);
 /* Give *ret_future for a promise whose count the caller keeps. */

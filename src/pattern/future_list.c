@@ -1,10 +1,9 @@
 /* future_list.c - one future made of many.
  *
  * Shape.   gather = {next promise, one entry for each source}; each entry is a callback of its
- *          source. The last one joins the outcomes; the first failure settles next at once, and
- *          the others only count down.
- *          fold, reduce: a gather, and one step on a dispatcher that goes through the joined
- *          values.
+ *          source. The last one joins the outcomes; the first failure settles next at once, and the
+ *          others only count down. fold, reduce: a gather, and one step on a dispatcher over the
+ *          joined values.
  * Limits.  TRP_FUTURE_LIST_MAX (TRP_ELIMIT).
  * Tests.   tests/unit/pattern/future_test.c
  * Sources. FUT-4, -7
@@ -22,7 +21,7 @@ typedef struct entry {
 } entry;
 
 struct gather {
-    _Atomic size_t left;    /* sources without outcome, and one for who hangs the entries */
+    _Atomic size_t left;    /* sources without outcome, and one while the entries are being hung */
     _Atomic size_t arrived; /* places taken in in_order */
     size_t count;
     bool race;               /* the first outcome is next's */
@@ -43,7 +42,7 @@ gather_join(gather *g)
         }
     }
     joined = parts == NULL ? NULL : trpi_outcome_joined(parts, g->count);
-    (void)trpi_promise_settle(g->next, joined); /* none: there was a failure, or no memory */
+    (void)trpi_promise_settle(g->next, joined); /* NULL: a failure, or no memory */
     if (parts != g->in_order) {
         trpi_free(parts);
     }
@@ -85,7 +84,8 @@ entry_run(trpi_callback *callback, trpi_outcome *outcome)
     gather_unref(g);
 }
 
-/* Where the callbacks of what is made of a list run: as those of its first, or on the default. */
+/* Make the promise of a list: its callbacks run where those of the first future do, or on the
+ * default dispatcher. */
 static trp_err
 next_new(trp_system *system, trp_future *const *futures, size_t count, trp_promise **ret_next)
 {
@@ -246,7 +246,7 @@ folding_run(void *arg, const trp_outcome *in, trp_promise *out)
     return err;
 }
 
-/* Takes zero; on failure arg is the caller's still. */
+/* Takes zero; on failure arg is still the caller's. */
 static trp_err
 fold_begin(trp_system *system, trp_future *const *futures, size_t count, int how, trp_msg *zero,
            trp_fold_fn fn, void *arg, trp_release_fn release, trp_future **ret_future)

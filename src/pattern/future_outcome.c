@@ -1,4 +1,4 @@
-/* future_outcome.c - what futures come to: counted, immutable, and shared by the futures made of
+/* future_outcome.c - outcomes of futures: counted, immutable, and shared by the futures made of
  * them.
  *
  * Must hold.

@@ -1,7 +1,7 @@
-/* future_step.c - what is done with one future: callbacks, and a future made of another.
+/* future_step.c - operations on one future: callbacks, and a future made of another.
  *
- * Shape.   step = {callback, fn, arg, release, next promise}; step_run() looks whether the outcome
- *          is any of its business, calls fn, settles next, and releases arg, in this order.
+ * Shape.   step = {callback, fn, arg, release, next promise}; step_run() checks whether the outcome
+ *          concerns it, calls fn, settles next, and releases arg, in this order.
  * Tests.   tests/unit/pattern/future_test.c
  * Sources. FUT-4, -5, -7, MSG-4, MSG-5
  */
@@ -34,12 +34,12 @@ typedef struct step {
     } does;
     void *arg;
     trp_release_fn release;
-    trp_promise *next; /* counted; NULL: nobody wants to know */
+    trp_promise *next; /* counted; NULL: not wanted */
 } step;
 
 /* ---- what a step does ------------------------------------------------------------------------ */
 
-/* The outcome of `from` for the next promise, when it is there. Takes the count of from. */
+/* Settle the next promise with the outcome of `from`, once it is there. Takes the count of from. */
 static trp_err
 promise_follow(trp_future *from, trp_promise *next)
 {
@@ -72,7 +72,7 @@ pipe_tell(trp_system *system, const step *s, const trp_outcome *seen)
     }
 }
 
-/* Call what is the user's. TRP_OK: next is settled, or will be; or it shall be as outcome is
+/* Call the user's function. TRP_OK: next is settled, or will be; or it gets the same outcome
  * (*ret_same). */
 static trp_err
 step_do(step *s, const trp_outcome *seen, bool *ret_same)
@@ -106,7 +106,7 @@ step_do(step *s, const trp_outcome *seen, bool *ret_same)
         return TRP_OK;
     case PIPE:
         system = trpi_future_enter(s->callback.source);
-        if (system != NULL) { /* else the receiver has ended, too */
+        if (system != NULL) { /* NULL: the receiver has ended, too */
             pipe_tell(system, s, seen);
             trpi_future_leave(s->callback.source);
         }
@@ -162,8 +162,8 @@ step_new(enum kind kind, enum when when, void *arg, trp_release_fn release)
     return s;
 }
 
-/* Hang s (NULL: out of memory) on future, with a new promise for what it makes. Takes s; on failure
- * arg is the caller's still. */
+/* Hang s (NULL: out of memory) on future, with a new promise for its result. Takes s; on failure
+ * arg is still the caller's. */
 static trp_err
 step_hang(trp_future *future, step *s, trp_future **ret_future)
 {
@@ -362,8 +362,7 @@ trp_future_and_then(trp_future *future, trp_outcome_fn fn, void *arg, trp_releas
 
 /* ---- fallback: two outcomes meet ------------------------------------------------------------- */
 
-/* The other one has its outcome too: a success is taken, else the first failure stays. arg: that.
- * */
+/* The other future has its outcome, too: take a success, else keep the first failure (arg). */
 static void
 fallback_end(trpi_callback *callback, trpi_outcome *outcome)
 {
@@ -416,7 +415,7 @@ trp_future_fallback_to(trp_future *future, trp_future *other, trp_future **ret_f
     return err;
 }
 
-/* ---- futures that come from somewhere -------------------------------------------------------- */
+/* ---- futures from values, timers and calls --------------------------------------------------- */
 
 trp_err
 trp_future_succeeded(trp_system *system, const trp_type *type, const void *payload, size_t bytes,
@@ -453,7 +452,7 @@ trp_future_failed(trp_system *system, trp_err why, const char *reason, trp_futur
     if (err != TRP_OK) {
         return err;
     }
-    (void)trp_promise_fail(promise, why, reason); /* it is new, and nobody else has it */
+    (void)trp_promise_fail(promise, why, reason); /* it is new, and not shared */
     trpi_promise_give(promise, ret_future);
     trp_promise_unref(promise);
     return TRP_OK;
@@ -488,7 +487,7 @@ trp_future_after(trp_system *system, uint64_t delay_ms, trp_outcome_map_fn fn, v
         return err;
     }
     err = trpi_promise_alarm(begin, delay_ms, TRP_OK, NULL);
-    if (err == TRP_OK) { /* on failure the alarm rings for nobody */
+    if (err == TRP_OK) { /* on failure the alarm rings without effect */
         err = trp_future_map(trp_promise_future(begin), fn, arg, release, ret_future);
     }
     trp_promise_unref(begin);

@@ -1,4 +1,4 @@
-/* inbox.c - a queue that actors tell to, and a thread takes from.
+/* inbox.c - a queue between actors, which tell it, and a thread, which takes from it.
  *
  * Shape.   an actor below /system whose state is the shared queue: receive --copy--> queue
  *          --take--> thread. Orders (watch) are messages to the actor.
@@ -70,7 +70,7 @@ inbox_unref(trp_inbox *inbox)
 
 /* ---- the actor's side ------------------------------------------------------------------------ */
 
-/* Put a copy of msg into the queue. */
+/* Append a copy of msg to the queue. */
 static trp_err
 message_put(trp_inbox *inbox, const trp_msg *msg, trp_ref sender, bool *ret_warn)
 {
@@ -259,7 +259,7 @@ typedef struct wanted {
     item *found;
 } wanted;
 
-/* With the lock, perhaps more than once. Unlinks what is wanted. */
+/* Find and unlink the wanted message. Under the lock, perhaps more than once. */
 static bool
 is_there(void *arg)
 {

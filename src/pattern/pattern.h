@@ -1,4 +1,4 @@
-/* pattern.h - the door of the pattern room: what rooms above it may use beyond the public API. */
+/* pattern.h - the door of the pattern room: functions for the rooms above it. */
 #ifndef TRPI_PATTERN_PATTERN_H
 #define TRPI_PATTERN_PATTERN_H
 
@@ -13,11 +13,11 @@
 /* ---- routees from elsewhere --------------------------------------------------------------------
  * A source decides on which nodes a router has routees; the router's own actor carries it out. The
  * cluster room makes one for each cluster-aware router. Such a router may be without routees, and
- * does not end for it. Logics see a table as ever: any of them works with a source. */
+ * does not end for that. Logics see the same table: any of them works with a source. */
 typedef struct trpi_routee_source_ops {
-    /* The actor has started, or was restarted: it watches only who is in the table. Its thread. */
+    /* The actor has started, or was restarted: it watches only routees of the table. Its thread. */
     void (*start)(void *source, trp_ctx *ctx);
-    /* The time that trpi_routees_poke() or trpi_routees_poke_in() asked for. Its thread. */
+    /* The time that trpi_routees_poke() or trpi_routees_poke_in() set has come. Its thread. */
     void (*poked)(void *source, trp_ctx *ctx);
     /* A routee, in the table or not, has ended, or was removed by others. Its thread. */
     void (*routee_ended)(void *source, trp_ctx *ctx, trp_ref routee);
@@ -30,14 +30,15 @@ typedef struct trpi_routee_source {
     void *arg;
 } trpi_routee_source;
 
-/* Makes the source of a new router: gives *ret_source, copies settings, which are valid. Errors:
+/* Make the source of a new router: gives *ret_source, copies settings, which are valid. Errors:
  * TRP_ESTATE (the system is no cluster node), TRP_ENOMEM. Process-wide, like logics; idempotent. */
 typedef trp_err (*trpi_routee_source_new_fn)(trp_system *system,
                                              const trp_cluster_routees *settings,
                                              trpi_routee_source *ret_source);
 void trpi_routee_source_register(trpi_routee_source_new_fn make);
 
-/* What trpi_routees_poke() takes. Gives *ret_msg (trp_msg_free()). Errors: TRP_ENOMEM. Thread: any.
+/* Make the message for trpi_routees_poke(). Gives *ret_msg (trp_msg_free()). Errors: TRP_ENOMEM.
+ * Thread: any.
  */
 trp_err trpi_routees_poke_new(trp_msg **ret_msg);
 /* Have poked() called soon. Takes msg. Thread: any. */
@@ -47,49 +48,49 @@ void trpi_routees_poke_in(trp_ctx *ctx, uint64_t delay_ms); /* instead of the on
 void *trpi_routees_source(trp_ctx *ctx);
 /* Make a child on a node, watched, in no table yet. Errors: those of trp_spawn. */
 trp_err trpi_routee_make(trp_ctx *ctx, const char *name, const char *node, trp_ref *ret_ref);
-/* Watch it, and have it in the next table. path: "/user/a" here, or with its address: its identity
- * on a ring. node: the address of the node where it lives. Errors: TRP_EINVAL, TRP_ELIMIT,
+/* Watch a routee, and put it into the next table. path: "/user/a" here, or with its address: its
+ * identity on a ring. node: the address of the node where it lives. Errors: TRP_EINVAL, TRP_ELIMIT,
  * TRP_ENOMEM. */
 trp_err trpi_routee_put(trp_ctx *ctx, trp_ref ref, bool child, const char *path, const char *node);
-/* Have it in the next table no more; it is watched still. */
+/* Leave it out of the next table; it is still watched. */
 void trpi_routee_take(trp_ctx *ctx, trp_ref ref);
 /* Swap the table in. Errors: TRP_ENOMEM: the one before stays. */
 trp_err trpi_routees_publish(trp_ctx *ctx);
-/* Who is in no table: watch it no more; a child gets a poison pill when those who have told it by
- * the last table must be done (TRP_ROUTER_STOP_DELAY_MS), so it handles what it was told. */
+/* Stop watching a routee that is in no table. A child gets a poison pill after
+ * TRP_ROUTER_STOP_DELAY_MS, when senders with the last table have finished, so it handles their
+ * messages. */
 void trpi_routee_dismiss(trp_ctx *ctx, trp_ref ref, bool child);
 
-/* Are there deployment sections of which no router can be made? Names of logics are not looked at:
- * a program may still register them. Errors: TRP_ECONFIG, TRP_ENOMEM. Thread: any. */
+/* Check that routers can be made of the deployment sections. Names of logics are not checked: a
+ * program may still register them. Errors: TRP_ECONFIG, TRP_ENOMEM. Thread: any. */
 trp_err trpi_router_config_check(const trp_config *config, trp_config_error *ret_error);
 
 /* ---- routing logics of other rooms -------------------------------------------------------------
- * In trp_routing_logic.create: the system of the router, and its routees made or found as for a
+ * In trp_routing_logic.create: return the system of the router; make or find its routees as for a
  * built-in logic. Errors: as trp_router_spawn. */
 trp_system *trpi_routees_system(const trp_routee_provider *provider);
 trp_err trpi_routees_of_options(trp_routee_provider *provider);
-/* In trp_routing_logic.route. Which table of routees this is: another one has another number. */
+/* In trp_routing_logic.route: return the number of the table of routees; each table has its own. */
 uint64_t trpi_route_serial(const trp_route *route);
 /* The node on which a routee lives, index < trp_route_count(); its uid may be 0. */
 uint32_t trpi_route_node(const trp_route *route, uint32_t index);
-/* What cannot be routed is a dead letter, not the router's own mail. */
+/* Make a message that cannot be routed a dead letter: it is not for the router itself. */
 void trpi_route_nobody(trp_route *route);
-/* Route to the routee of this index, counting it where that is wanted. */
+/* Route to the routee of this index, and count it if the logic needs that. */
 void trpi_route_to_index(trp_route *route, uint32_t index);
-/* A number that looks random, by the router's seed and the message's number. */
+/* Return a pseudo-random number, from the router's seed and the message's number. */
 uint64_t trpi_route_random(trp_route *route);
 
 /* ---- drain -------------------------------------------------------------------------------------
- * Wait until the actors of the system have handled what they were told; done(arg) is called once,
- * on an actor of the library. pause_ms: before, for what is on its way. Errors: those of
- * trpi_system_spawn_internal; then done is not called. Thread: any. */
+ * Wait until the actors of the system have handled the messages in their mailboxes; done(arg) is
+ * called once, on an actor of the library. pause_ms: before that, for messages on their way.
+ * Errors: those of trpi_system_spawn_internal; then done is not called. Thread: any. */
 trp_err trpi_drain_start(trp_system *system, uint64_t pause_ms, void (*done)(void *arg), void *arg);
 
 /* ---- messages inside a message -----------------------------------------------------------------
  * A reliable proxy's message to its far end: this head, then the payload of the message that it
  * carries, 16-aligned. Between nodes it is the one form that the parcel serializer of the remote
- * room knows. type 0: what it carried cannot be read here, or could not be sent; the number
- * counts. */
+ * room knows. type 0: its message cannot be read here, or could not be sent; the number counts. */
 typedef struct trpi_parcel {
     trp_ref sender;
     uint64_t instance, number;
@@ -98,23 +99,24 @@ typedef struct trpi_parcel {
 } trpi_parcel;
 _Static_assert(sizeof(trpi_parcel) % 16 == 0, "the payload behind it is 16-aligned");
 extern trp_type trpi_parcel_type;
-/* Register the types of reliable proxies, and receive those of other nodes from now on. Idempotent.
- * Errors: TRP_ENOMEM, TRP_ELIMIT, TRP_ECLOSED. Thread: any. */
+/* Register the types of reliable proxies, and accept proxies of other nodes from now on.
+ * Idempotent. Errors: TRP_ENOMEM, TRP_ELIMIT, TRP_ECLOSED. Thread: any. */
 trp_err trpi_reliable_receive(trp_system *system);
 
 /* ---- coordinated shutdown (troupe/shutdown.h) ---------------------------------------------------
- * What is done at the end of the phases, on the shutdown's actor, instead of stopping the system.
- * Errors: those of trp_shutdown_run. Thread: any. */
+ * Set the function that runs after the last phase, on the shutdown's actor, instead of stopping the
+ * system. Errors: those of trp_shutdown_run. Thread: any. */
 trp_err trpi_shutdown_over_set(trp_system *system, void (*fn)(void *arg), void *arg);
 /* A task of the library: as trp_shutdown_add, but called on the shutdown's actor, which is on the
  * "system" dispatcher: it runs also when the default one is blocked. */
 trp_err trpi_shutdown_add_own(trp_system *system, const char *phase, const char *name,
                               trp_shutdown_fn fn, void *arg);
-/* What came of the phases that had tasks and are over, from index 0 on. false: no more yet. */
+/* Write the result of a finished phase that had tasks; index 0 is the first. False: no more yet. */
 bool trpi_shutdown_report(trp_system *system, uint32_t index, char *text, size_t bytes);
-/* 0: there is no such phase, or nobody has asked for the shutdown of this system yet. */
+/* Return the timeout of a phase. 0: there is no such phase, or the shutdown of this system was not
+ * used yet. */
 uint32_t trpi_shutdown_timeout_ms(trp_system *system, const char *phase);
-/* Would the phases that a configuration describes do? Errors: TRP_ECONFIG, *ret_error says why. */
+/* Check the phases of a configuration. Errors: TRP_ECONFIG, *ret_error says why. */
 trp_err trpi_shutdown_config_check(const trp_config *config, trp_config_error *ret_error);
 
 /* Keys of the configuration that routers, the shutdown and the test kit read (keys.c). */

@@ -5,10 +5,10 @@
  * Must hold.
  *   reliable-end-F1  Messages of one instance are passed on in the order of their numbers, each
  *       once.
- *   reliable-end-F2  An acknowledgement says only what was passed on.
+ *   reliable-end-F2  An acknowledgement covers only messages that were passed on.
  *   reliable-end-F3  A far end ends with its proxy.
  * Limits.  TRP_RELIABLE_PROXY_ENDS_MAX far ends on a node.
- * Cost.    One acknowledgement for what came in one turn.
+ * Cost.    One acknowledgement for the messages of one turn.
  * Tests.   tests/unit/pattern/reliable_proxy_test.c, tests/unit/remote/reliable_test.c
  * Sources. CONTRIB-31, -32, -34
  */
@@ -65,7 +65,7 @@ STRUCT(trp_reliable_proxy_current_type, "current", trp_reliable_proxy_current, c
        current_fields);
 STRUCT(trp_reliable_proxy_transition_type, "transition", trp_reliable_proxy_transition,
        transition_tag, 0, transition_fields);
-/* A far end tells what it is told to: in untrusted mode nobody may make one. */
+/* A far end tells any message that it gets: in untrusted mode no peer may make one. */
 STRUCT(trpi_reliable_open_type, "priv-open", trpi_reliable_open, private_tag,
        TRP_TYPE_POSSIBLY_HARMFUL, open_fields);
 STRUCT(trpi_reliable_ack_type, "priv-ack", trpi_reliable_ack, private_tag + 1, 0, ack_fields);
@@ -102,7 +102,7 @@ parcels_acknowledge(trp_ctx *ctx, end *e)
     trp_tell(ctx, e->open.proxy, &trpi_reliable_ack_type, &ack, sizeof ack);
 }
 
-/* What the parcel carries; NULL: nothing that may be told here. */
+/* Return the type of the message in the parcel; NULL: it may not be told here. */
 static const trp_type *
 parcel_type(const end *e, const trpi_parcel *parcel, size_t bytes)
 {
@@ -121,7 +121,7 @@ parcel_take(trp_ctx *ctx, end *e, const trp_msg *msg)
 
     if (bytes < sizeof *parcel || parcel->instance != e->open.instance ||
         parcel->number > e->open.next) {
-        return; /* one of another life; or one before it was lost, and will come again */
+        return; /* of another instance; or one before it was lost, and both will come again */
     }
     if (parcel->number == e->open.next) { /* reliable-end-F1 */
         const trp_type *type = parcel_type(e, parcel, bytes - sizeof *parcel);
@@ -135,7 +135,7 @@ parcel_take(trp_ctx *ctx, end *e, const trp_msg *msg)
                              TRP_DEAD_NOT_ENCODABLE, NULL, bytes - sizeof *parcel);
         }
     }
-    if (!e->later) { /* reliable-end-F2: behind what is in the mailbox now */
+    if (!e->later) { /* reliable-end-F2: behind the messages in the mailbox */
         e->later = true;
         trp_tell(ctx, trp_self(ctx), &trpi_reliable_later_type, NULL, 0);
     }
@@ -184,10 +184,10 @@ static const trp_behaviour end_behaviour = { .size = sizeof(trp_behaviour),
 /* ---- the receptionist ------------------------------------------------------------------------ */
 
 typedef struct receptionist {
-    bool full; /* and the log has said so */
+    bool full; /* and that was logged */
 } receptionist;
 
-/* A proxy that is there asks again when it is not answered: what goes wrong here is tried again. */
+/* A failure here is tried again: the proxy repeats its request until it is answered. */
 static trp_err
 receptionist_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {

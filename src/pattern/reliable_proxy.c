@@ -1,15 +1,16 @@
-/* reliable_proxy.c - the near end: keeps what it is told until the far end has passed it on.
+/* reliable_proxy.c - the near end: keeps messages until the far end has passed them on.
  *
  * Shape.   first -> [5] -> [6] -> [7] -> [8]     kept, in the order of their numbers
  *                           ^ next to be sent; NULL: all were
- * States.  idle: nothing is kept. active: something is; the retry timer runs.
- *          Beside it: no target (it is looked for), no far end (it is asked for when there is
- *          something to send), blocked (the far end's node has no room; trp_mailbox_ready comes).
+ * States.  idle: no message is kept. active: some are; the retry timer runs. Independent of that:
+ *          no target (it is looked up), no far end (it is requested when there is a message to
+ *          send), blocked (the far end's node has no room; trp_mailbox_ready comes).
  * Must hold.
  *   reliable-proxy-N1  A message is kept until an acknowledgement of this instance is beyond its
  *       number.
  *   reliable-proxy-N2  Sent in order; sent again only from the first on.
- *   reliable-proxy-N3  What is kept when the instance ends is told as dead letters, each once.
+ *   reliable-proxy-N3  Messages that are kept when the instance ends become dead letters, each
+ *       once.
  * Limits.  msgs_max kept; TRP_RELIABLE_PROXY_SUBSCRIBERS_MAX.
  * Cost.    One copy of a message to keep it, one each time it is sent.
  * Tests.   tests/unit/pattern/reliable_proxy_test.c, tests/unit/remote/reliable_test.c
@@ -43,14 +44,14 @@ typedef struct proxy_args {
 } proxy_args;
 
 typedef struct proxy {
-    proxy_args args; /* target: none while nobody is known */
-    trp_ref far_end; /* none: not opened */
-    trp_ref old_end; /* of the target before, while the next one is looked for: it may take that */
+    proxy_args args; /* target: TRP_REF_NONE while unknown */
+    trp_ref far_end; /* TRP_REF_NONE: not opened */
+    trp_ref old_end; /* of the previous target, while the next one is looked up */
     uint64_t instance;
-    uint64_t number;      /* of the last that was kept */
+    uint64_t number;      /* of the last kept message */
     uint64_t answered_ms; /* when the last acknowledgement came, or the wait for one began */
     uint32_t count;
-    uint32_t looks; /* in a row without finding anybody */
+    uint32_t looks; /* lookups in a row without a result */
     bool blocked;
     kept *first, **last, *next;
     uint32_t subscribers_count;
@@ -112,7 +113,7 @@ retry_in(trp_ctx *ctx, uint32_t ms)
     return trp_timer_once(ctx, RETRY_KEY, ms, &trpi_reliable_retry_type, NULL, 0);
 }
 
-/* Ask for a far end; the answer is an acknowledgement. */
+/* Request a far end; its answer is an acknowledgement. */
 static trp_err
 ask_for_end(trp_ctx *ctx, const proxy *p)
 {
@@ -133,7 +134,7 @@ ask_for_end(trp_ctx *ctx, const proxy *p)
     return trp_select_tell(ctx, path, &trpi_reliable_open_type, &open, sizeof open);
 }
 
-/* reliable-proxy-N2: what was not sent yet, as far as there is room. */
+/* Send the messages that were not sent yet, while there is room (reliable-proxy-N2). */
 static void
 send_on(trp_ctx *ctx, proxy *p)
 {
@@ -167,14 +168,14 @@ retry_now(trp_ctx *ctx, proxy *p)
             return err;
         }
     } else {
-        p->next = p->blocked ? p->next : p->first; /* blocked: what was sent waits here still */
-        p->blocked = false; /* for so long: who would say that there is room may be gone */
+        p->next = p->blocked ? p->next : p->first; /* blocked: it is still unsent */
+        p->blocked = false;                        /* too long: the announcing actor may be gone */
         send_on(ctx, p);
     }
     return retry_in(ctx, p->args.retry_after_ms);
 }
 
-/* There is something to send now, or somebody to send it to. */
+/* Begin to send: there is a message now, or a target. */
 static trp_err
 sending_begin(trp_ctx *ctx, proxy *p)
 {
@@ -248,7 +249,7 @@ ack_take(trp_ctx *ctx, proxy *p, const trpi_reliable_ack *ack)
 
     if (ack->instance != p->instance || ack->next > p->number + 1 ||
         trp_ref_is_none(p->args.target)) {
-        return TRP_OK; /* of another life or target, or of nobody of ours */
+        return TRP_OK; /* of another instance or target, or of an unknown far end */
     }
     p->answered_ms = trp_now_ms(ctx);
     if (trp_ref_is_none(p->far_end)) {
@@ -281,7 +282,7 @@ target_is(trp_ctx *ctx, proxy *p, trp_ref target)
     if (!trp_ref_is_none(p->old_end) && p->old_end.node != target.node) {
         trp_stop(ctx, p->old_end);
     }
-    p->old_end = (trp_ref)TRP_REF_NONE; /* on the same node it goes on, for this target */
+    p->old_end = (trp_ref)TRP_REF_NONE; /* on the same node: the far end goes on, for this target */
     err = trp_watch(ctx, target);
     return err != TRP_OK ? err : sending_begin(ctx, p);
 }
@@ -327,14 +328,14 @@ actor_ended(trp_ctx *ctx, proxy *p, const trp_terminated *who)
         }
         if (!trp_ref_is_none(p->far_end)) {
             trp_unwatch(ctx, p->far_end);
-            p->old_end = p->far_end; /* a stop now could reach it when it has the next target */
+            p->old_end = p->far_end; /* a stop could arrive when it serves the next target */
         }
         p->far_end = p->args.target = (trp_ref)TRP_REF_NONE;
         p->blocked = false;
         return target_lookup(ctx, p);
     }
     if (who->address_terminated) {
-        return TRP_OK; /* the target's end comes, too: from the same node */
+        return TRP_OK; /* the target's termination comes, too: from the same node */
     }
     trp_fail(ctx, 0, "the far end has ended before its target"); /* CONTRIB-36 */
 }

@@ -1,4 +1,4 @@
-/* routing.c - a router's birth, and the way of a message through it.
+/* routing.c - the way of a message through a router.
  *
  * Why.     Telling a router must cost hardly more than telling a routee: the choice is made on the
  *          teller's thread, over a table that is read by one load, and the message itself goes on.
@@ -8,7 +8,7 @@
  *   routing-R1  A message goes to a destination, to the router's own mailbox, or is a dead letter:
  *       it is freed or sent exactly once. (route_finish)
  *   routing-R2  Nothing here takes a lock, and a message to one routee allocates nothing.
- *   routing-R3  The sender stays, unless the logic names another.
+ *   routing-R3  The sender is kept, unless the logic names another one.
  *   routing-R4  At most one resize order is on its way.
  * Tests.   tests/unit/pattern/router_test.c
  * Sources. ROUTE-1, -2, -13, -14, -15, -21, -25.
@@ -39,7 +39,7 @@ list_add(trp_route *route, trp_ref to, trp_ref sender)
     return true;
 }
 
-/* The destination that was named before gets a copy. */
+/* Send a copy to the destination that was named before. */
 static void
 send_copy(trp_route *route)
 {
@@ -72,7 +72,7 @@ destination_add(trp_route *route, trp_ref ref, trp_ref sender)
     }
     if (UNLIKELY(route->any)) {
         send_copy(route);
-        route->msg->priv_from_node_flags |= TRPI_MSG_MANY; /* one of them may not handle it */
+        route->msg->priv_from_node_flags |= TRPI_MSG_MANY; /* not each of them must handle it */
     }
     route->any = true;
     route->to = ref;
@@ -123,7 +123,7 @@ trpi_route_nobody(trp_route *route)
     route->lost = true;
 }
 
-/* routing-R1. false: the message is the router's own. */
+/* Send the message to the last destination (routing-R1). False: it is for the router itself. */
 static bool
 route_finish(trp_route *route)
 {
@@ -143,7 +143,7 @@ route_finish(trp_route *route)
     return false;
 }
 
-/* ---- what a logic may ask -------------------------------------------------------------------- */
+/* ---- functions for logics -------------------------------------------------------------------- */
 
 uint32_t
 trp_route_count(const trp_route *route)
@@ -191,8 +191,8 @@ trpi_route_random(trp_route *route)
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-/* routing-R4. Before the message itself, so that with messages-per-resize 1 each one is preceded by
- * a look. */
+/* Order a resize if one is due (routing-R4). Before the message itself, so that with
+ * messages-per-resize 1 the load is checked before each one. */
 static void
 order_resize(trp_route *route)
 {
@@ -205,13 +205,13 @@ order_resize(trp_route *route)
     if (!due || route->list != NULL) {
         return;
     }
-    /* relaxed: who wins tells the head, and that orders */
+    /* relaxed: the winner tells the head, and the tell orders memory */
     if (!atomic_exchange_explicit(&router->resizing, true, memory_order_relaxed)) {
         trpi_tell(route->ctx, router->self, nobody, &trpi_resize_type, NULL, 0);
     }
 }
 
-/* Every routee gets what the envelope holds. */
+/* Send the content of the envelope to every routee. */
 static bool
 envelope_broadcast(trpi_router *router, trp_ctx *ctx, trp_msg *msg, trp_ref sender)
 {
@@ -246,7 +246,7 @@ route_msg(trp_route *route)
     return route->list != NULL || route_finish(route);
 }
 
-/* The message in a keyed envelope is routed in its stead. */
+/* Route the message in a keyed envelope in place of the envelope. */
 static bool
 route_keyed(trp_route *route)
 {
@@ -272,8 +272,7 @@ route_keyed(trp_route *route)
     route->keyed = true;
     route->key_hash = trpi_hash(key.bytes, key.count, 0);
     trpi_msg_drop(envelope);
-    if (!route_msg(
-            route)) { /* to nobody: the router's own mailbox would get an envelope's content */
+    if (!route_msg(route)) { /* a dead letter: the router's mailbox must not get it */
         trpi_dead(route->ctx, route->router->self, route->msg, TRP_DEAD_NO_SUCH_ACTOR);
         trpi_msg_drop(route->msg);
     }

@@ -1,4 +1,4 @@
-/* routing.h - private to the routers of the pattern room: what a router is in memory.
+/* routing.h - private to the routers of the pattern room: the router in memory.
  *
  * Threads. "teller": any thread, inside a run or a bracket, several at once. "head": the router's
  * own actor, one at a time. The table and its routees are written before they are swapped in, and
@@ -26,8 +26,8 @@ typedef struct trpi_routee {
     trp_ref ref;
     uint64_t identity; /* hash of the address and path: its places on the ring */
     bool child;
-    uint32_t node;         /* where it lives; a child's ref may be that of its deputy here */
-    _Atomic uint64_t sent; /* by tellers through this router, where the logic wants to know */
+    uint32_t node;         /* where it lives; the ref of a remote child is that of its proxy here */
+    _Atomic uint64_t sent; /* messages of tellers through this router, if the logic counts them */
     _Atomic uint64_t base; /* messages it had handled when sent was 0; set again when it is idle */
 } trpi_routee;
 
@@ -49,14 +49,14 @@ typedef struct trpi_routee_table {
 trp_err trpi_routee_table_new(trpi_routee *const *routees, uint32_t count, uint32_t virtual_nodes,
                               trpi_routee_table **ret_table);
 void trpi_routee_table_free(void *table); /* not the routees */
-/* Whom the hash of a key leads to; count > 0. */
+/* Return the index of the routee for the hash of a key; count > 0. */
 uint32_t trpi_routee_table_lookup(const trpi_routee_table *table, uint64_t key_hash);
 
 /* ---- logics ---------------------------------------------------------------------------------- */
 
 /* Flags: the needs of a built-in logic. */
 enum {
-    TRPI_LOGIC_SENT = 1,     /* count what each routee is sent */
+    TRPI_LOGIC_SENT = 1,     /* count the messages sent to each routee */
     TRPI_LOGIC_RING = 2,     /* a ring in the table */
     TRPI_LOGIC_BALANCING = 4 /* children share a mailbox */
 };
@@ -87,9 +87,9 @@ typedef struct trpi_router {
     trpi_router_plan plan;
     trp_behaviour head;                 /* the router's own behaviour */
     const trp_behaviour *routee;        /* of children; NULL: none can be made */
-    trp_spawn_options child;            /* what it points to is owned */
+    trp_spawn_options child;            /* owns what it points to */
     bool borrowed;                      /* child.dispatcher is, for balancing */
-    uint32_t placed;                    /* children so far: whose turn of plan.nodes it is. head */
+    uint32_t placed;                    /* children so far: the next node of plan.nodes. head */
     _Atomic(trpi_routee_table *) table; /* release; tellers acquire. Swapped by the head */
     /* head */
     trpi_routee **routees; /* those of the table, owned */
@@ -101,15 +101,15 @@ typedef struct trpi_router {
     trpi_routee_source source;
     /* tellers */
     _Alignas(TRPI_CACHE_LINE) _Atomic uint64_t number; /* of the next message */
-    _Atomic bool keyless;                              /* it was logged that a message had no key */
+    _Atomic bool keyless;                              /* a message without key was logged */
     _Atomic bool resizing; /* a resize order is on its way; set by a teller, cleared by the head */
 } trpi_router;
 
 extern const trpi_routed_ops trpi_router_ops;
 
-/* The router that the running actor is. Thread: head. */
+/* Return the router of the running actor. Thread: head. */
 trpi_router *trpi_router_self(trp_ctx *ctx);
-/* The table as tellers see it; until the end of the run or bracket. */
+/* Return the table of tellers; valid until the end of the run or bracket. */
 static inline const trpi_routee_table *
 trpi_router_table(const trpi_router *router)
 {
@@ -121,14 +121,14 @@ trpi_router_table(const trpi_router *router)
  * where it lives; NULL: where its ref leads. Errors: TRP_EINVAL, TRP_ELIMIT, TRP_ENOMEM. */
 trp_err trpi_router_add(trpi_router *router, trp_ref ref, bool child, const char *path,
                         const char *node);
-/* Take out, without swapping; false: it is no routee. The object lives on until tellers have
- * passed. */
+/* Take out of `routees`, without swapping; false: it is no routee. The object lives on until no
+ * teller can use it. */
 bool trpi_router_withdraw(trpi_router *router, trp_ref ref);
-bool trpi_router_remove(trpi_router *router, trp_ref ref); /* the same, and swap */
+bool trpi_router_remove(trpi_router *router, trp_ref ref); /* withdraw, and swap */
 bool trpi_router_has(const trpi_router *router, trp_ref ref);
 /* Make a table of `routees` and swap it in. Errors: TRP_ENOMEM: the old one stays. */
 trp_err trpi_router_swap(trpi_router *router);
-/* The options of the next child: on the node whose turn it is. At its birth, then head. */
+/* Return the options of the next child, on the next node in turn. Thread: as above. */
 trp_spawn_options trpi_router_child(trpi_router *router);
 /* Make, add and watch `count` children. Stops at the first error. Thread: head. */
 trp_err trpi_router_grow(trp_ctx *ctx, trpi_router *router, uint32_t count);
@@ -147,17 +147,17 @@ trp_err trpi_router_head_restart(trp_ctx *ctx, void *state, const trp_failure *w
                                  const trp_msg *msg);
 void trpi_router_head_stop(trp_ctx *ctx, void *state);
 extern const trp_strategy trpi_router_escalate;
-/* The same, but a child that cannot be made is given up: its node may not know it yet. */
+/* The same, but a child that cannot be made is stopped: its node may not know it yet. */
 extern const trp_strategy trpi_router_escalate_later;
 
 /* ---- routing_cluster.c ----------------------------------------------------------------------- */
-/* The source of a checked plan, if it wants one. Errors: TRP_ESTATE, TRP_ENOMEM. */
+/* Make the source of a checked plan, if it has one. Errors: TRP_ESTATE, TRP_ENOMEM. */
 trp_err trpi_router_source_make(trpi_router *router, char *error, size_t error_bytes);
 
 /* ---- routing_load.c -------------------------------------------------------------------------- */
-/* What the router knows of a routee. Thread: teller. */
+/* Fill in the load of a routee. Thread: teller. */
 void trpi_routee_load(trp_ctx *ctx, trpi_routee *routee, trp_routee_load *ret_load);
-/* How many routees more or fewer. Thread: head. */
+/* Return how many routees to add (or, negative, to remove). Thread: head. */
 int32_t trpi_router_capacity(trp_ctx *ctx, const trpi_router *router);
 bool trpi_resizer_is_valid(const trp_resizer_options *options);
 
@@ -170,9 +170,9 @@ struct trp_route {
     trp_ref sender;
     uint64_t number;
     bool numbered;
-    bool any;   /* to and as hold a destination that has no message yet */
+    bool any;   /* `to` and `as` hold a destination that has no message yet */
     bool own;   /* the router itself is one */
-    bool lost;  /* to nobody: a dead letter */
+    bool lost;  /* to no routee: a dead letter */
     bool keyed; /* key_hash comes from an envelope */
     uint64_t key_hash;
     trp_ref to, as;

@@ -1,11 +1,11 @@
-/* routing_cluster.c - cluster-aware routers: their part of a plan, and what a source may ask of the
- * router's actor.
+/* routing_cluster.c - cluster-aware routers: their part of a plan, and the functions by which a
+ * source acts on the router's actor.
  *
- * Why.     Which nodes there are is the cluster room's business, which this one does not know: it
+ * Why.     The cluster room knows the nodes, and this room does not know the cluster room: that one
  *          registers a function that makes a source (pattern.h), and the source calls back.
  * Must hold.
  *   routing-cluster-U1  Settings that contradict each other make no router; the log names both.
- *   routing-cluster-U2  A table has only who was put and not taken.
+ *   routing-cluster-U2  A table has only routees that were put and not taken.
  * Tests.   tests/unit/pattern/plan_test.c, tests/unit/cluster/cluster_router_test.c
  * Sources. CROUTE-05 to -07, -11, -13, -15; Akka 2.2.5, ClusterRouterSettings; decision 124.
  */
@@ -108,7 +108,7 @@ trpi_cluster_plan_set(trpi_router_plan *plan, const char *key, const char *value
                                          "cluster.%s: \"%s\" is no value for it", key, value);
 }
 
-/* routing-cluster-U1: what cannot stand beside it. NULL: nothing. */
+/* Return the setting that contradicts the cluster settings (routing-cluster-U1). NULL: none. */
 static const char *
 plan_contradiction(const trpi_router_plan *plan, bool placed)
 {
@@ -205,7 +205,7 @@ trpi_cluster_plan_check(trpi_router_plan *plan, bool has_routee, bool placed, ch
 
 /* ---- the source ------------------------------------------------------------------------------ */
 
-/* release and acquire: what the function refers to is there when it is found */
+/* release and acquire: the function's data is visible to a thread that reads it */
 static _Atomic(trpi_routee_source_new_fn) source_new;
 
 void

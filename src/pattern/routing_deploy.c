@@ -1,9 +1,9 @@
-/* routing_deploy.c - a deployment section as a part of a router's plan, and sections that no router
- * could have.
+/* routing_deploy.c - a deployment section as a part of a router's plan, and sections of which no
+ * router can be made.
  *
  * Must hold.
- *   routing-deploy-Y1  What makes no router is known before there is one: a section is checked by
- *       the functions that make the plan of a router at that path.
+ *   routing-deploy-Y1  A section that is invalid for routers is found before a router exists: it is
+ *       checked by the functions that make the plan of a router at that path.
  * Tests.   tests/unit/pattern/router_config_test.c, tests/unit/node/config_test.c
  * Sources. ROUTE-3, -4, -21; CROUTE-05, -13.
  */
@@ -45,7 +45,7 @@ static const char *const cluster_keys[] = {
     "cluster.use-role",
 };
 
-/* Those of these keys that the section says. */
+/* Set those of these keys that the section has. */
 static trp_err
 deploy_texts(trpi_router_plan *plan, const trpi_deployment *deployment, const char *const *keys,
              size_t count, char *error, size_t error_bytes)
@@ -126,7 +126,7 @@ trpi_router_plan_deploy(trpi_router_plan *plan, const trpi_deployment *deploymen
 
 /* ---- before there is a router ---------------------------------------------------------------- */
 
-/* The section of plain actors has nothing to say here. routing-deploy-Y1 */
+/* Check a section of a router (routing-deploy-Y1); sections of plain actors pass. */
 static trp_err
 section_check(trpi_deployment *deployment, char *error)
 {
@@ -147,7 +147,7 @@ section_check(trpi_deployment *deployment, char *error)
     if (err == TRP_OK) {
         err = trpi_router_plan_check(&plan, error, ERROR_BYTES);
     }
-    if (err == TRP_OK) { /* whether it is cluster-aware, and makes routees, the code may say */
+    if (err == TRP_OK) { /* the code may set whether it is cluster-aware, and makes routees */
         plan.clustered = plan.clustered || (plan.cluster_key_said && !plan.clustered_said);
         err = trpi_cluster_plan_check(&plan, true, false, error, ERROR_BYTES);
     }

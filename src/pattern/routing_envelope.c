@@ -69,7 +69,7 @@ trpi_envelope_open(const trp_msg *msg, const trp_type **ret_type, trp_hash_key *
     const trpi_envelope *envelope = trp_msg_payload(msg);
     size_t size = trp_msg_bytes(msg);
 
-    /* somebody may tell bytes of his own as an envelope */
+    /* a program may send any bytes as an envelope */
     if (size < sizeof *envelope || size - sizeof *envelope < PADDED((size_t)envelope->key_bytes) ||
         size - sizeof *envelope - PADDED((size_t)envelope->key_bytes) != envelope->bytes) {
         return false;
@@ -99,7 +99,7 @@ envelope_tell(trp_ctx *ctx, trp_ref router, trp_ref sender, const trp_type *enve
         bytes = type->bytes;
     }
     if (envelope_new(envelope_type, key, key_bytes, type, bytes, &msg, &copy) != TRP_OK) {
-        /* no memory or no such type: what a tell of the payload itself would come to */
+        /* no memory or no such type: the same dead letter as for a tell of the payload itself */
         trpi_dead_letter_of(trp_ctx_system(ctx), sender, router,
                             type->number == 0 || !trpi_payload_fits(type, bytes)
                                 ? TRP_DEAD_NOT_ENCODABLE

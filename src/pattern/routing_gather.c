@@ -1,9 +1,9 @@
 /* routing_gather.c - ask several routees and take the first answer: all at once (scatter-gather),
  * or one after the other (tail-chopping).
  *
- * Why.     The slowest of many decides how long a user waits, unless others are asked too.
+ * Why.     The slowest of many routees decides how long a user waits, unless others are asked, too.
  * Shape.   teller -> message to routees, its sender a service -> the first reply goes on to the
- *          teller, in the name of who gave it. Later replies are dead letters.
+ *          teller, with the replying routee as its sender. Later replies are dead letters.
  * Must hold.
  *   routing-gather-C1  The teller gets one answer: a reply, or a trp_status_failure with
  *       TRP_ETIMEDOUT after within_ms.
@@ -22,7 +22,7 @@ typedef struct gather {
     trp_ref asker, router;
     uint32_t left_ms, wait_ms; /* until the end; until the next alarm */
     uint32_t interval_ms;
-    trp_msg *msg; /* a copy, for those who have not been asked; NULL: all have */
+    trp_msg *msg; /* a copy, for routees not yet asked; NULL: all are */
     uint32_t next, count;
     trp_ref order[];
 } gather;
@@ -33,7 +33,7 @@ asker_fail(trp_ctx *ctx, trp_ref asker, trp_ref router, trp_err err, const char 
     trp_status_failure failure;
 
     if (trp_ref_is_none(asker)) {
-        return; /* nobody waits */
+        return; /* no asker waits */
     }
     memset(&failure, 0, sizeof failure);
     failure.err = (int32_t)err;
@@ -75,7 +75,7 @@ gather_ask_next(gather *g, trp_ctx *ctx, trp_ref self)
 
     if (g->next < g->count) {
         if (trp_msg_dup(g->msg, &copy) != TRP_OK) {
-            return; /* the one after it may have more luck */
+            return; /* the next one may succeed */
         }
     } else {
         copy = g->msg;
@@ -84,7 +84,7 @@ gather_ask_next(gather *g, trp_ctx *ctx, trp_ref self)
     trpi_send_as(ctx, to, self, copy);
 }
 
-/* How long until the next alarm: another routee's turn, or the end. */
+/* Return the time until the next alarm: another routee's turn, or the end. */
 static uint32_t
 wait_next(gather *g)
 {
@@ -111,7 +111,7 @@ alarm_rings(void *arg, trp_ctx *ctx, trp_ref self, uint32_t *ret_again_ms)
 
 static const trpi_service_ops gather_ops = { "gather", gather_reply, alarm_rings, gather_release };
 
-/* In an order that looks random, another one for each message. */
+/* Shuffle refs pseudo-randomly, differently for each message. */
 static void
 refs_shuffle(trp_route *route, trp_ref *refs, uint32_t count)
 {
@@ -129,7 +129,8 @@ refs_shuffle(trp_route *route, trp_ref *refs, uint32_t count)
     }
 }
 
-/* To ask `count` routees in turn; 0: all at once, by the teller. NULL: no memory. */
+/* Make a gather that asks `count` routees in turn; 0: the teller asks all at once. NULL: no
+ * memory. */
 static gather *
 gather_new(trp_route *route, uint32_t count)
 {
@@ -156,7 +157,7 @@ gather_new(trp_route *route, uint32_t count)
     return g;
 }
 
-/* true: there is no one to ask, or we are only looking. */
+/* Return whether there is no asker, or nothing is sent (trp_router_route). */
 static bool
 is_plain(trp_route *route, bool all)
 {
@@ -172,7 +173,7 @@ is_plain(trp_route *route, bool all)
     return true;
 }
 
-/* Takes g. false: the teller has been told that it cannot be. */
+/* Spawn the service of g. Takes g. False: the teller got a failure. */
 static bool
 gather_begin(trp_route *route, gather *g, trp_ref *ret_service)
 {

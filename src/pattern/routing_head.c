@@ -1,7 +1,7 @@
-/* routing_head.c - the router's own actor: it keeps the family together while messages pass it by.
+/* routing_head.c - the router's own actor: it manages the routees; messages do not pass through it.
  *
- * Why.     Who is a routee, who has ended, how many there should be: one actor decides, in its own
- *          turn, and publishes the result as a table.
+ * Why.     The set of routees, their ends and their number are decided by one actor, in its own
+ *          turns, which publishes the result as a table.
  * Must hold.
  *   routing-head-E1  Every routee is watched while the head has an instance; one that ends leaves
  *       the table.
@@ -253,7 +253,7 @@ routees_resize(trp_ctx *ctx, trpi_router *router)
     } else if (change < 0) {
         trpi_router_shrink(ctx, router, 0u - (uint32_t)change, delay_ms, false);
     }
-    /* release: who orders the next one may as well see what this one did; nothing hangs on it */
+    /* release, though no order is needed */
     atomic_store_explicit(&router->resizing, false, memory_order_release);
 }
 

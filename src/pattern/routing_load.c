@@ -1,10 +1,10 @@
-/* routing_load.c - how busy routees are, and what the default resizer makes of it.
+/* routing_load.c - the load of routees, and the default resizer.
  *
- * Why.     A mailbox of the default kind is counted by nobody: its count would cost every message.
- *          Where one is counted (bounded, counted, ...), that is what is said; else a router counts
- *          what it has sent to each routee and compares that with what the routee has handled. What
- *          others tell the routee falsifies the difference; each time that the routee is seen with
- *          an empty mailbox, it starts again from zero.
+ * Why.     A mailbox of the default kind is not counted: that would cost every message. For a
+ *          counted one (bounded, counted, ...) its count is the load; else a router counts the
+ *          messages that it has sent to each routee and subtracts those that the routee has
+ *          handled. Messages of other senders falsify the difference; it starts again from zero
+ *          each time that the routee is seen with an empty mailbox.
  * Must hold.
  *   routing-load-A1  trp_resizer_capacity() is a function of its arguments: Akka's arithmetic, in
  *       doubles.
@@ -33,7 +33,7 @@ trpi_routee_load(trp_ctx *ctx, trpi_routee *routee, trp_routee_load *ret_load)
         return;
     }
     if (!look.alive) {
-        ret_load->suspended = 1; /* it takes nothing any more; its end is on the way to us */
+        ret_load->suspended = 1; /* it has ended; its termination is on the way to us */
         return;
     }
     ret_load->suspended = look.suspended;

@@ -1,9 +1,9 @@
-/* routing_logic.c - the routing schemes that are built in, and those that programs add by name.
+/* routing_logic.c - the built-in routing schemes, and those that programs register by name.
  *
  * Must hold.
  *   routing-logic-G1  Each scheme is a function of the table and of the message's number: nothing
  *       is locked, and any number of threads may be in it.
- *   routing-logic-G2  A scheme without routees names nobody: the message is a dead letter.
+ *   routing-logic-G2  A scheme without routees names none: the message is a dead letter.
  * Tests.   tests/unit/pattern/router_test.c
  * Sources. ROUTE-4, -7 to -10.
  */
@@ -48,7 +48,8 @@ route_random(void *state, trp_route *route, trp_ref sender, const trp_msg *msg)
     }
 }
 
-/* ROUTE-9: the lower the better. Idle and empty; empty; by what waits; remote; suspended. */
+/* Score a routee, the lower the better (ROUTE-9): idle and empty; empty; by waiting messages;
+ * remote; suspended. */
 static uint64_t
 routee_score(trp_ctx *ctx, trpi_routee *routee)
 {
@@ -76,8 +77,8 @@ route_smallest_mailbox(void *state, trp_route *route, trp_ref sender, const trp_
     if (is_empty(route)) {
         return;
     }
-    /* Of equals the one that was sent the least: one that starts looks as busy as one that is in a
-     * long message. */
+    /* Of equals take the one that was sent the fewest: a routee that starts looks as busy as one in
+     * a long message. */
     for (uint32_t i = 0; i < route->table->count && best > 0; i++) {
         trpi_routee *routee = route->table->routees[i];
         uint64_t mine = routee_score(route->ctx, routee);

@@ -3,8 +3,8 @@
  * Must hold.
  *   routing-plan-P1  A key that is set wins over what the options said; "router" = "from-code"
  *       leaves them.
- *   routing-plan-P2  Whoever names routees takes precedence over whoever names a number (ROUTE-5):
- *       paths of the configuration replace routees of the code.
+ *   routing-plan-P2  Named routees take precedence over a number of them (ROUTE-5): paths of the
+ *       configuration replace routees of the code.
  * Tests.   tests/unit/pattern/plan_test.c
  * Sources. ROUTE-3, -4, -5, -19; Akka 2.2.5, akka.actor.deployment.default.
  */
@@ -238,8 +238,8 @@ set_paths(trpi_router_plan *plan, const char *value, bool more)
     return err;
 }
 
-/* "round-robin-pool" and "round-robin-group" name the logic "round-robin": which of both it is
- * follows from routees.paths. false: there is no such ending, or no room. */
+/* Shorten "round-robin-pool" and "round-robin-group" to the logic "round-robin": routees.paths
+ * decides between both. False: no such ending, or no room. */
 static bool
 logic_shorten(const char *value, char *shorter, size_t bytes)
 {

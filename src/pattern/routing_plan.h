@@ -1,4 +1,5 @@
-/* routing_plan.h - what a router is to be: options of code and keys of configuration in one value.
+/* routing_plan.h - the settings of a router: options of code and keys of configuration in one
+ * value.
  *
  * Configuration beats code: a plan is made from the options, then each key of the deployment
  * section of its path is set in it, then it is checked.
@@ -17,7 +18,7 @@ typedef struct trpi_router_plan {
     uint32_t instances;
     trp_ref *routees;
     uint32_t routees_count;
-    char **paths; /* NULL: one that was found */
+    char **paths; /* NULL: found by its path */
     uint32_t paths_count;
     uint32_t within_ms, interval_ms, virtual_nodes;
     bool resizes, resizes_own;
@@ -34,10 +35,10 @@ typedef struct trpi_router_plan {
     uint32_t nodes_count;
     trp_cluster_routees cluster; /* texts are owned */
     bool clustered;
-    uint32_t instances_said, total_said; /* by the configuration; 0: not */
+    uint32_t instances_said, total_said; /* set by the configuration; 0: not set */
     bool clustered_said, cluster_key_said;
     bool from_config, configured;
-    bool any_logic; /* a name that no logic has may be that of one to come */
+    bool any_logic; /* accept unknown logics, which may be registered later */
 } trpi_router_plan;
 
 /* Copy options; NULL: all defaults. Errors: TRP_EINVAL, TRP_ENOMEM; then the plan is empty. */
@@ -47,15 +48,15 @@ void trpi_router_plan_fini(trpi_router_plan *plan);
  * or blanks; "routees.paths+" adds to them; target.nodes likewise), within, interval (both also
  * tail-chopping-router.interval), virtual-nodes-factor, router-dispatcher, resizer.*; others are
  * settings of the custom logic. Durations are "5 s", "10ms", "1m"; a bare number is milliseconds.
- * Errors: TRP_ECONFIG, with what is wrong in error (error_bytes large); TRP_ENOMEM. */
+ * Errors: TRP_ECONFIG, with a sentence in error (error_bytes large); TRP_ENOMEM. */
 trp_err trpi_router_plan_set(trpi_router_plan *plan, const char *key, const char *value,
                              char *error, size_t error_bytes);
-/* routing_deploy.c: set what a deployment section says, of which error tells as above. */
+/* routing_deploy.c: set the keys of a deployment section. Errors: as above. */
 trp_err trpi_router_plan_deploy(trpi_router_plan *plan, const trpi_deployment *deployment,
                                 char *error, size_t error_bytes);
-/* Is all in range, and do bounds fit each other? Fills in defaults. Errors: TRP_EINVAL. */
+/* Check all ranges and bounds, and fill in defaults. Errors: TRP_EINVAL. */
 trp_err trpi_router_plan_check(trpi_router_plan *plan, char *error, size_t error_bytes);
-/* Add "key=value", which is stronger than those before. Errors: TRP_ENOMEM. */
+/* Add "key=value", which overrides earlier ones. Errors: TRP_ENOMEM. */
 trp_err trpi_router_plan_setting_add(trpi_router_plan *plan, const char *setting);
 /* Add a node for children. Errors: TRP_ENOMEM. */
 trp_err trpi_router_plan_node_add(trpi_router_plan *plan, const char *node);
@@ -67,7 +68,7 @@ trp_err trpi_cluster_plan_set(trpi_router_plan *plan, const char *key, const cha
                               char *error, size_t error_bytes);
 trp_err trpi_cluster_plan_check(trpi_router_plan *plan, bool has_routee, bool placed, char *error,
                                 size_t error_bytes);
-/* Say what is wrong; TRP_ECONFIG. */
+/* Write the error and return TRP_ECONFIG. */
 trp_err trpi_router_plan_wrong(char *error, size_t error_bytes, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /* The value of a setting; NULL: none. */

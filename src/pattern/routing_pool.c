@@ -4,7 +4,7 @@
  *   routing-pool-O1  `routees` is the head's own list; tellers see it through the table that was
  *       made of it last. A routee that is removed is retired after the swap, so a table never leads
  *       to freed memory.
- *   routing-pool-O2  Who is abandoned is in no table when its poison pill is sent.
+ *   routing-pool-O2  An abandoned routee is in no table when its poison pill is sent.
  * Tests.   tests/unit/pattern/pool_test.c
  * Sources. ROUTE-5, -18, -19; Akka 2.2.5, RouteeProvider.
  */
@@ -35,8 +35,8 @@ trpi_router_has(const trpi_router *router, trp_ref ref)
     return routee_index(router, ref) < router->routees_count;
 }
 
-/* Address and path: the same on every node that knows the routee by its path, which is of this node
- * or has its address; NULL: looked up. */
+/* Hash address and path: equal on every node that knows the routee by its path, which is of this
+ * node or has its address; NULL: looked up. */
 static uint64_t
 routee_identity(trp_system *system, trp_ref ref, const char *path)
 {
@@ -69,7 +69,7 @@ routee_handled(trp_system *system, trp_ref ref)
     return look.handled;
 }
 
-/* Where a routee lives: at the address, if one is said; else where its ref leads. */
+/* Return the node of a routee: that of the address, if one is given; else that of its ref. */
 static uint32_t
 node_of(const trpi_router *router, trp_ref ref, const char *node)
 {
@@ -133,14 +133,14 @@ trpi_router_remove(trpi_router *router, trp_ref ref)
     bool found = trpi_router_withdraw(router, ref);
 
     if (found) {
-        /* Without memory for a smaller table tellers go on with the old one, and tell a dead letter
-         * now and then. */
+        /* Without memory for a smaller table tellers go on with the old one, and some messages
+         * become dead letters. */
         (void)trpi_router_swap(router);
     }
     return found;
 }
 
-/* Those that only the last table led to. */
+/* Retire routees that only the last table referred to. */
 static void
 leaving_retire(trpi_router *router)
 {

@@ -1,11 +1,11 @@
 /* routing_spawn.c - the birth of a router: plan, deployment, first routees.
  *
  * Shape.   options -> plan -> deployment section of the path -> check -> trpi_spawn_routed, which
- *          calls router_make() before anybody knows the router -> first table
+ *          calls router_make() before the router is reachable -> first table
  * Must hold.
- *   routing-spawn-B1  A router is known when its table stands: the first tell is routed like any
- *       other.
- *   routing-spawn-B2  What fails leaves nothing behind.
+ *   routing-spawn-B1  A router is reachable only once it has a table: the first tell is routed like
+ *       any other.
+ *   routing-spawn-B2  A failed spawn leaves nothing behind.
  * Tests.   tests/unit/pattern/router_test.c, plan_test.c
  * Sources. ROUTE-3, -4, -5, -21, -23.
  */
@@ -69,7 +69,7 @@ trp_routees_create(trp_routee_provider *provider, uint32_t count)
     return err;
 }
 
-/* Paths that name somebody here and now; the head looks for the others. */
+/* Resolve the paths that name a local actor now; the head looks up the others. */
 static trp_err
 find_paths(trpi_router *router)
 {
@@ -124,7 +124,7 @@ trpi_routees_system(const trp_routee_provider *provider)
     return provider->router->system;
 }
 
-/* The routees of a router whose logic does not say. */
+/* Make the routees of a router whose logic does not make them. */
 trp_err
 trpi_routees_of_options(trp_routee_provider *provider)
 {
@@ -205,7 +205,7 @@ router_deploy(trpi_router *router, const char *path, char *error)
 
 /* ---- spawning -------------------------------------------------------------------------------- */
 
-/* What the options of routees point to must last: routees may be made at any time. */
+/* Copy all that the options of routees point to: routees may be made at any time. */
 static trp_err
 keep_child_options(trpi_router *router, const trp_spawn_options *options)
 {
@@ -225,7 +225,7 @@ keep_child_options(trpi_router *router, const trp_spawn_options *options)
     router->child.dispatcher = NULL;
     router->child.mailbox = NULL;
     router->child.args = NULL;
-    if (options->node != NULL) { /* all of them there, unless target_nodes says more */
+    if (options->node != NULL) { /* all routees there, unless target_nodes names others */
         bool here = options->node[0] == 0 || router->plan.nodes_count > 0;
 
         router->child.node = here && options->node[0] == 0 ? TRP_NODE_HERE : NULL;
@@ -261,7 +261,7 @@ keep_child_options(trpi_router *router, const trp_spawn_options *options)
                : TRP_OK;
 }
 
-/* With a checked plan. */
+/* Fill in a router from its checked plan. */
 static void
 router_settle(trpi_router *router)
 {
@@ -290,7 +290,7 @@ router_settle(trpi_router *router)
                                                    : &trpi_router_escalate;
 }
 
-/* What the head is told can be handled by nobody else (ROUTE-23). */
+/* The head must not share its mailbox: only it can handle its messages (ROUTE-23). */
 static trp_err
 dispatcher_check(const trpi_router *router, char *error)
 {
@@ -302,11 +302,11 @@ dispatcher_check(const trpi_router *router, char *error)
         (void)snprintf(error, ERROR_BYTES, "its dispatcher \"%s\" is a balancing one", id);
         return TRP_EINVAL;
     }
-    return TRP_OK; /* one that is not there is found out by the spawn */
+    return TRP_OK; /* the spawn reports one that does not exist */
 }
 
-/* Routees that take from one mailbox: children, on a dispatcher that is theirs alone if none is
- * said. */
+/* Let the routees share one mailbox: they must be children, on a dispatcher of their own if none is
+ * named. */
 static trp_err
 share_mailbox(trpi_router *router, char *error)
 {

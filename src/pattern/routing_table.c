@@ -1,7 +1,7 @@
 /* routing_table.c - the routees that tellers see, and the ring of consistent hashing.
  *
  * Why.     Tellers read without a lock, so a table never changes: it is made, swapped in, and freed
- *          when nobody can read it any more.
+ *          when no teller can read it any more.
  * Shape.   ring: places sorted by hash, virtual_nodes of them for each routee; a key belongs to the
  *          first place at or behind its hash, round the end to the first.
  * Must hold.

@@ -7,10 +7,10 @@
  *          An extension of the system: made when it is first asked for.
  * Must hold.
  *   shutdown-H1  A task is called without the lock: it may call back here.
- *   shutdown-H2  Whoever changes the plan pokes the actor, so that nothing waits for the next
+ *   shutdown-H2  Each change of the plan pokes the actor, so that nothing waits for the next
  *       deadline.
- *   shutdown-H3  The plan and its deadlines are on the "system" dispatcher, and none of the
- *       program's code is: whatever blocks the default one, each phase is over at its deadline.
+ *   shutdown-H3  The plan and its deadlines run on the "system" dispatcher, the program's code does
+ *       not: even when the default one is blocked, each phase is over at its deadline.
  * Threads. any; the lock is a leaf.
  * Tests.   tests/unit/pattern/shutdown_test.c
  */
@@ -109,7 +109,7 @@ shutdown_end(shutdown *s)
     }
 }
 
-/* Do one thing. false: there is nothing now. */
+/* Carry out the next effect of the plan. False: there is none now. */
 static bool
 effect_run(trp_ctx *ctx, shutdown *s)
 {
@@ -278,7 +278,7 @@ shutdown_create(trp_system *system, void *arg, void **ret_instance)
         trpi_log(system, TRP_LOG_ERROR, "shutdown", "%s", error.text);
     }
     spawn.name = runner_behaviour.name;
-    spawn.dispatcher = "default"; /* tasks are the program's: they must not hold the cluster up */
+    spawn.dispatcher = "default"; /* code of the program: it must not delay the cluster */
     spawn.args_type = &trp_bytes_type;
     spawn.args = &s;
     spawn.args_bytes = sizeof s;

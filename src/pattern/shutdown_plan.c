@@ -94,7 +94,7 @@ trpi_shutdown_plan_fini(trpi_shutdown_plan *plan)
     plan->tasks_count = plan->tasks_room = 0;
 }
 
-/* Of phases that wait for each other: walk back from one until one comes again. */
+/* Write a circle of phases: walk back from one until one comes again. */
 static void
 circle_write(const trpi_shutdown_plan *plan, uint64_t placed, char *circle, size_t bytes)
 {
@@ -210,7 +210,8 @@ phase_begin(trpi_shutdown_plan *plan, uint32_t index, uint64_t now_ms)
     }
 }
 
-/* Is it over, and how? Tasks that are not at its deadline are given up. shutdown-plan-P2 */
+/* End the phase if it is over; at its deadline unfinished tasks are abandoned
+ * (shutdown-plan-P2). */
 static void
 phase_judge(trpi_shutdown_plan *plan, uint32_t index, uint64_t now_ms)
 {
@@ -321,7 +322,7 @@ trpi_shutdown_plan_take(trpi_shutdown_plan *plan, uint64_t *ret_id, uint32_t *re
     return TRPI_SHUTDOWN_NOTHING;
 }
 
-/* Names of the tasks of a phase that are late, or that failed, with why. */
+/* Write the names of the tasks of a phase that are late, or that failed with their errors. */
 static size_t
 names_write(const trpi_shutdown_plan *plan, uint32_t phase, bool late, char *buffer, size_t bytes)
 {

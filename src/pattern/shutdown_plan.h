@@ -1,5 +1,5 @@
-/* shutdown_plan.h - the phases of a coordinated shutdown: what follows what, and where it stands.
- * Pure: no clock, no thread, no actor. shutdown.c is the shell.
+/* shutdown_plan.h - the phases of a coordinated shutdown: their order and their state. Pure: no
+ * clock, no thread, no actor. shutdown.c is the shell.
  */
 #ifndef TRPI_PATTERN_SHUTDOWN_PLAN_H
 #define TRPI_PATTERN_SHUTDOWN_PLAN_H
@@ -17,7 +17,7 @@ typedef enum trpi_shutdown_state {
     TRPI_SHUTDOWN_IS_DONE = 2,
     TRPI_SHUTDOWN_FAILED = 3, /* a task said so */
     TRPI_SHUTDOWN_LATE = 4,   /* its deadline passed */
-    TRPI_SHUTDOWN_SKIPPED = 5 /* nothing to do, switched off, or behind one that ended it all */
+    TRPI_SHUTDOWN_SKIPPED = 5 /* no tasks, switched off, or behind a crucial phase that failed */
 } trpi_shutdown_state;
 
 typedef struct trpi_shutdown_phase {
@@ -43,7 +43,7 @@ typedef struct trpi_shutdown_task {
         TRPI_TASK_LATE
     } state;
     trp_err err;
-    /* the shell's: what to call, or whom to stop */
+    /* the shell's: function to call, or actor to stop */
     trp_shutdown_fn fn;
     void *arg;
     trp_ref actor;
@@ -67,16 +67,18 @@ typedef struct trpi_shutdown_plan {
  * this node leaves. */
 void trpi_shutdown_plan_init(trpi_shutdown_plan *plan, uint32_t default_ms, uint32_t leave_ms);
 void trpi_shutdown_plan_fini(trpi_shutdown_plan *plan);
-/* The same, and what the configuration (NULL: the defaults) changes; ordered. Errors: TRP_ECONFIG,
+/* The same, with the changes of the configuration (NULL: none); ordered. Errors: TRP_ECONFIG,
  * *ret_error says what and where. */
 trp_err trpi_shutdown_plan_read(trpi_shutdown_plan *plan, const trp_config *config,
                                 trp_config_error *ret_error);
 
 uint32_t trpi_shutdown_phase_find(const trpi_shutdown_plan *plan, const char *name);
-/* A new phase, behind nothing yet. Errors: TRP_ELIMIT, TRP_EINVAL (the name), TRP_EEXIST. */
+/* Add a phase that depends on no other yet. Errors: TRP_ELIMIT, TRP_EINVAL (the name),
+ * TRP_EEXIST. */
 trp_err trpi_shutdown_phase_add(trpi_shutdown_plan *plan, const char *name, uint32_t timeout_ms);
 /* Put the phases in an order in which each comes after those that it depends on, and otherwise as
- * they were added. TRP_EINVAL: they go in a circle, which is written into circle ("a -> b -> a").
+ * they were added. TRP_EINVAL: they depend on each other in a circle, which is written into circle
+ * ("a -> b -> a").
  */
 trp_err trpi_shutdown_plan_order(trpi_shutdown_plan *plan, char *circle, size_t bytes);
 
@@ -95,7 +97,7 @@ void trpi_shutdown_plan_tick(trpi_shutdown_plan *plan, uint64_t now_ms);
 /* When the next tick is due; UINT64_MAX: never. */
 uint64_t trpi_shutdown_plan_due_ms(const trpi_shutdown_plan *plan);
 
-/* What is to be done, in order; one at a time, until NOTHING. */
+/* The next effect to carry out, one at a time, until NOTHING. */
 typedef enum trpi_shutdown_effect {
     TRPI_SHUTDOWN_NOTHING = 0,
     TRPI_SHUTDOWN_START = 1,  /* *ret_id runs from now on */

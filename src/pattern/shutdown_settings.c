@@ -1,8 +1,8 @@
-/* shutdown_settings.c - what the configuration says of the phases of a coordinated shutdown.
+/* shutdown_settings.c - the keys of the phases of a coordinated shutdown.
  *
  * Must hold.
- *   shutdown-settings-S1  A title that is no phase of the library is a new phase only when it says
- *       depends-on: else it is a misspelt one, and refused with the nearest name.
+ *   shutdown-settings-S1  A title that is no phase of the library is a new phase only when it has
+ *       depends-on: else it is taken for a misspelt one, and refused with the nearest name.
  * Tests.   tests/unit/pattern/shutdown_plan_test.c
  */
 #include <stdarg.h>
@@ -44,7 +44,7 @@ nearest_phase(const trpi_shutdown_plan *plan, const char *name, char *hint, size
     return hint;
 }
 
-/* Is KEY of this phase said, and not empty? */
+/* Return whether KEY of this phase is set, and not empty. */
 static bool
 is_said(const trp_config *config, const char *title, const char *key)
 {
@@ -123,7 +123,7 @@ trpi_shutdown_plan_read(trpi_shutdown_plan *plan, const trp_config *config,
     trpi_shutdown_plan_init(
         plan, (uint32_t)trpi_config_int(config, "coordinated-shutdown.default-phase-timeout"),
         (uint32_t)trpi_config_int(config, "cluster.leave-timeout"));
-    for (int round = 0; config != NULL && round < 2; round++) { /* names, then what they say */
+    for (int round = 0; config != NULL && round < 2; round++) { /* names, then keys */
         for (size_t i = 0; i < trpi_config_count(config); i++) {
             trpi_config_entry entry;
             const char *start;

@@ -1,11 +1,11 @@
-/* testkit.c - a system for the length of a test, its clock, and what becomes of failures.
+/* testkit.c - a system for the length of a test, its clock, and its failures.
  *
  * Shape.   kit -> system (its own, or borrowed) -> probes: actors below /system
  *          own system: its log goes through the kit's filters; its world is the machine, or a
  *          virtual one without threads (sched/driven.c), which every wait of the kit runs.
  * Must hold.
  *   testkit-T1  A failure is reported on the thread of the test, with no lock held: the handler may
- *       jump away. What is open then (probes, filters) belongs to the kit and ends with it.
+ *       jump away. Probes and filters that are open then belong to the kit and end with it.
  *   testkit-T2  A probe's memory is freed when its actor has ended: before that with its system.
  * Tests.   tests/unit/pattern/testkit_test.c
  * Sources. TEST-1, -3, -6, -7, -11.
@@ -37,7 +37,7 @@ trp_testkit_fail_at(trp_testkit *kit, const char *file, int line, const char *fo
         (void)fprintf(stderr, "%s:%d: %s\n", file, line, text);
     }
     if (kit->options.on_fail == TRP_FAIL_JUMP && trpi_system_in_behaviour(kit->system)) {
-        return; /* an actor's frames are not ours to leave; the test has failed all the same */
+        return; /* no jump out of an actor's frames; the test has failed all the same */
     }
     if (kit->options.on_fail == TRP_FAIL_JUMP && kit->jump != NULL) {
         longjmp(*kit->jump, 1); /* testkit-T1 */
@@ -53,7 +53,7 @@ trp_testkit_failures(const trp_testkit *kit)
     return atomic_load_explicit(&kit->failures, memory_order_relaxed);
 }
 
-/* Blocks that were jumped out of are over. */
+/* End the blocks that a jump has left. */
 static void
 blocks_end(trp_testkit *kit, uint32_t filters_count)
 {
@@ -163,7 +163,7 @@ system_make(trp_testkit *kit)
     return err;
 }
 
-/* Of a kit whose probes have ended. */
+/* Free a kit whose probes have ended. */
 static void
 kit_free(trp_testkit *kit, bool with_world)
 {
@@ -215,7 +215,7 @@ trpi_testkit_open_in(const trp_testkit_options *options, trpi_virtual *virt, trp
     }
     if (err == TRP_OK && kit->owns && kit->options.quiet_dead_letters == 0) {
         err = trpi_system_spawn_internal(kit->system, &warn_behaviour, NULL, &warner);
-        if (err == TRP_OK) { /* at once, so that the first dead letter is warned of, too */
+        if (err == TRP_OK) { /* before the first dead letter */
             err = trp_system_subscribe(kit->system, warner, &trp_dead_letter_type);
         }
     }
@@ -249,7 +249,7 @@ trp_testkit_close(trp_testkit *kit)
     if (kit->owns) {
         err = trp_system_stop(kit->system, trp_testkit_timeout_ms(kit));
         if (err != TRP_OK) {
-            /* testkit-T2: what is stuck may still use probes and log; all of it is leaked */
+            /* testkit-T2: stuck actors may still use probes and log: everything is leaked */
             return err;
         }
     } else {
@@ -326,7 +326,7 @@ trp_testkit_advance(trp_testkit *kit, uint32_t ms)
         pumped = trpi_sched_pump(sched, NULL, NULL, trpi_testkit_now_ns(kit) + ms * 1000000ull,
                                  TRPI_MOVE_ALWAYS);
     }
-    if (pumped != TRPI_PUMPED_ENOUGH) { /* what is due just now */
+    if (pumped != TRPI_PUMPED_ENOUGH) { /* run all that is due now */
         pumped = trpi_sched_pump(sched, NULL, NULL, UINT64_MAX, TRPI_MOVE_NEVER);
     }
     return pumped == TRPI_PUMPED_ENOUGH ? TRP_ETIMEDOUT : TRP_OK;
@@ -367,7 +367,7 @@ trpi_testkit_poll(trp_testkit *kit, uint64_t deadline_ns, uint32_t interval_ms, 
         return trpi_sched_pump(sched, condition_poll, &poll, deadline_ns, TRPI_MOVE_OF_WORLD) ==
                TRPI_PUMPED_DONE;
     }
-    trpi_cond_init(&cond); /* nobody signals it: a pause that real clocks end */
+    trpi_cond_init(&cond); /* without a signal: a pause that the clock ends */
     while (!(holds = condition_poll(&poll)) && trpi_testkit_now_ns(kit) < deadline_ns) {
         uint64_t next = trpi_testkit_now_ns(kit) + trpi_testkit_ns(kit, interval_ms);
 

@@ -59,7 +59,7 @@ struct trp_probe {
     uint32_t received_count, received_room;
     trpi_within within[TRP_TEST_WITHIN_MAX];
     uint32_t within_depth;
-    bool waited_out; /* the last that was received is expect_none or receive_while */
+    bool waited_out; /* the last receive was expect_none or receive_while */
     /* shared with the actor */
     trpi_cond cond; /* guards all below */
     trp_msg *first, *last;
@@ -71,19 +71,19 @@ struct trp_probe {
     trp_pilot pilot;
 };
 
-/* With the kit in a world that is given (takes it, on success only); NULL: by its options. */
+/* Open a kit in a given world (takes it, on success only); NULL: the world of its options. */
 trp_err trpi_testkit_open_in(const trp_testkit_options *options, trpi_virtual *virt,
                              trp_testkit **ret_kit);
 trpi_sched *trpi_testkit_sched(const trp_testkit *kit);
 uint64_t trpi_testkit_now_ns(const trp_testkit *kit);
-/* A limit in nanoseconds of the kit's clock. */
+/* Return a limit in nanoseconds of the kit's clock. */
 uint64_t trpi_testkit_ns(const trp_testkit *kit, uint32_t ms);
-/* The end of a limit that begins now; TRP_TEST_TIME: of the innermost block. */
+/* Return the end of a limit that begins now; TRP_TEST_TIME: that of the innermost block. */
 uint64_t trpi_probe_deadline(trp_probe *probe, uint32_t ms);
-/* Wait until then, or until fn(arg), which is looked at every interval_ms. */
+/* Wait until the deadline, or until fn(arg) is true, which is checked every interval_ms. */
 bool trpi_testkit_poll(trp_testkit *kit, uint64_t deadline_ns, uint32_t interval_ms,
                        trp_condition_fn fn, void *arg);
-/* What msg is, for people; cut to bytes. Returns text. */
+/* Describe msg for people; cut to bytes. Returns text. */
 char *trpi_testkit_describe(const trp_testkit *kit, const trp_msg *msg, char *text, size_t bytes);
 /* Take the next message in place of those that were received before (fresh), or behind them. */
 const trp_msg *trpi_probe_take(trp_probe *probe, uint64_t deadline_ns, bool fresh);

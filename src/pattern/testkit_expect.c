@@ -1,10 +1,10 @@
-/* testkit_expect.c - what a test expects of a probe, and by when.
+/* testkit_expect.c - the expectations of a test about a probe, and their time limits.
  *
  * Must hold.
  *   testkit-expect-X1  A limit that is not given is that of the innermost block of this probe, else
  *       expect_ms.
  *   testkit-expect-X2  A failure is reported last: the handler may jump away.
- *   testkit-expect-X3  What was received stays until the next call that receives.
+ *   testkit-expect-X3  Received messages stay valid until the next call that receives.
  * Limits.  TRP_TEST_WITHIN_MAX blocks; TRPI_TEST_TEXT_BYTES of a failure's text.
  * Tests.   tests/unit/pattern/testkit_test.c
  * Sources. TEST-4, -5, -6.
@@ -476,7 +476,7 @@ trp_probe_fish_at(const char *file, int line, trp_probe *probe, uint32_t ms, con
     return NULL;
 }
 
-/* The message that was taken last goes back to the head of the queue. */
+/* Put the message that was taken last back to the head of the queue. */
 static void
 give_back(trp_probe *probe)
 {

@@ -1,4 +1,4 @@
-/* testkit_filter.c - log lines that are expected: taken out of the log and counted.
+/* testkit_filter.c - expected log lines: taken out of the log and counted.
  *
  * Must hold.
  *   testkit-filter-F1  A line is taken by one filter, the innermost that fits; others do not see
@@ -15,7 +15,8 @@
 #include "base/assert.h"
 #include "base/sized.h"
 
-/* Iterative: backs up to the last * only, which is enough. NULL: anything. */
+/* Match text against a pattern with *; NULL matches anything. Iterative: backing up to the last *
+ * is enough. */
 static bool
 pattern_fits(const char *pattern, const char *text)
 {

@@ -1,7 +1,7 @@
 /* testkit_probe.c - probes: actors with a queue that a test thread empties.
  *
  * Shape.   sender -> probe's actor: pilot, ignore -> copy -> queue -> trpi_probe_take() on the
- *          test's thread. Watching is the actor's: the test tells it to and waits until it has.
+ *          test's thread. Watching is the actor's: the test orders it and waits until it is done.
  * Must hold.
  *   testkit-probe-B1  The pilot runs before the message is queued (TEST-9), and without the lock of
  *       `cond`: it may tell any actor, or set another pilot.
@@ -213,7 +213,7 @@ trp_probe_close(trp_probe *probe)
     }
     if (err == TRP_OK || err == TRP_ENOENT || err == TRP_ECLOSED) {
         trpi_probe_free(probe);
-    } /* else its actor still uses it: it is leaked rather than pulled away */
+    } /* else its actor still uses it: leaked */
 }
 
 trp_ref
@@ -316,7 +316,7 @@ trp_probe_unwatch(trp_probe *probe, trp_ref ref)
     return order_send(probe, &unwatch_type, ref);
 }
 
-/* ---- what is let in -------------------------------------------------------------------------- */
+/* ---- ignoring and piloting ------------------------------------------------------------------- */
 
 void
 trp_probe_ignore(trp_probe *probe, trp_match_fn fn, void *arg)
@@ -356,7 +356,7 @@ trpi_probe_take(trp_probe *probe, uint64_t deadline_ns, bool fresh)
         trpi_probe_forget(probe);
     }
     if (!TRPI_ARRAY_HAS_ROOM(probe, received)) {
-        return NULL; /* as if none had come: there is no memory for the test itself */
+        return NULL; /* no memory for the test itself: as if none had come */
     }
     pthread_mutex_lock(&probe->cond.lock);
     if (has_message(probe) || trpi_cond_wait(&probe->cond, trpi_testkit_sched(probe->kit),

@@ -1,4 +1,5 @@
-/* testkit_seeded.c - an actor program under seeds, and the shortest schedule that breaks it.
+/* testkit_seeded.c - run an actor program under seeds, and find the shortest schedule that breaks
+ * it.
  *
  * Shape.   seed -> virtual world (decisions are drawn, and recorded when they are not 0) -> kit ->
  *          program -> stop. A failure: the record is replayed with parts of it left out, for as
@@ -43,9 +44,9 @@ typedef struct seeded {
     char text[512];
 } seeded;
 
-/* What a run came to. */
+/* The result of a run. */
 typedef struct outcome {
-    trp_err err; /* TRP_ENOMEM: there was no run */
+    trp_err err; /* TRP_ENOMEM: no run took place */
     bool failed;
     const char *file;
     int line;
@@ -104,7 +105,7 @@ outcome_fill(const seeded *s, trpi_virtual *virt, outcome *ret_outcome)
     }
 }
 
-/* deviations NULL: draw. The outcome's schedule is to be freed. */
+/* Run the program once; replay NULL: draw decisions. The caller frees the outcome's schedule. */
 static void
 run_once(seeded *s, uint64_t seed, const schedule *replay, outcome *ret_outcome)
 {
@@ -141,7 +142,7 @@ run_once(seeded *s, uint64_t seed, const schedule *replay, outcome *ret_outcome)
     }
     outcome_fill(s, virt, ret_outcome);
     trpi_virtual_calm(virt);
-    (void)trp_testkit_close(kit); /* what is stuck for good is leaked, and was reported above */
+    (void)trp_testkit_close(kit); /* a stuck system is leaked; it was reported above */
 }
 
 /* ---- schedules as text ----------------------------------------------------------------------- */
@@ -224,8 +225,8 @@ typedef struct shrinking {
     schedule best; /* owned */
 } shrinking;
 
-/* Does it still fail? Then what that run really decided is the best so far: it has no entries that
- * were never reached. Takes what list points to in either case. */
+/* Run the candidate. If it still fails, the decisions of that run are the best schedule so far:
+ * they have no entries that were never reached. Takes the candidate's list in either case. */
 static bool
 try_schedule(shrinking *shrink, schedule candidate)
 {
@@ -250,7 +251,7 @@ try_schedule(shrinking *shrink, schedule candidate)
     return true;
 }
 
-/* The best without entries from .. from + count - 1. */
+/* Return the best schedule without entries from .. from + count - 1. */
 static schedule
 schedule_without(const schedule *from, uint32_t first, uint32_t count)
 {
@@ -264,7 +265,7 @@ schedule_without(const schedule *from, uint32_t first, uint32_t count)
     return less;
 }
 
-/* ddmin: leave out ever smaller parts, as long as something can be left out. */
+/* ddmin: leave out ever smaller parts, as long as any can be left out. */
 static void
 leave_out(shrinking *shrink)
 {
@@ -273,7 +274,7 @@ leave_out(shrinking *shrink)
     while (part > 0 && shrink->runs < shrink->s->options.shrink_max) {
         bool shorter = false;
 
-        /* from the end: what comes late depends on what came before, not the other way round */
+        /* from the end: late decisions depend on earlier ones, not the other way round */
         for (uint32_t end = shrink->best.count; end > 0;) {
             uint32_t first = end > part ? end - part : 0;
             uint32_t before = shrink->best.count;
@@ -359,7 +360,7 @@ shrink_failure(seeded *s, const outcome *failure, trp_seeded_result *result)
     if (!schedule_copy(&shrink.best, failure->made.list, failure->made.count)) {
         return;
     }
-    do { /* what is smaller may make others superfluous */
+    do { /* smaller decisions may make others superfluous */
         count = shrink.best.count;
         leave_out(&shrink);
         make_smaller(&shrink);
@@ -459,7 +460,7 @@ trp_seeded_run(trp_seeded_program program, void *arg, const trp_seeded_options *
     }
     trpi_free(given.list);
     if (ret_result != NULL) {
-        (void)TRPI_SIZED_FILL(ret_result, &result, schedule); /* its size was looked at above */
+        (void)TRPI_SIZED_FILL(ret_result, &result, schedule); /* its size was checked above */
     }
     return err;
 }

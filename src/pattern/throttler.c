@@ -1,11 +1,11 @@
 /* throttler.c - passes messages on at a rate.
  *
- * States.  idle (no timer): nobody to give to, or nothing given for a whole interval.
- *          active (the timer runs): `left` vouchers until it rings again.
+ * States.  idle (no timer): no target, or no message passed for a whole interval. active (the timer
+ *          runs): `left` vouchers until it rings again.
  * Must hold.
- *   throttler-V1  Between two rings at most `messages` pass; what passes keeps its order.
+ *   throttler-V1  Between two rings of the timer at most `messages` pass, in their order.
  *   throttler-V2  The timer runs only while active (CONTRIB-39).
- *   throttler-V3  What is kept when the instance ends is told as dead letters, each once.
+ *   throttler-V3  Messages that are kept when the instance ends become dead letters, each once.
  * Limits.  msgs_max kept messages; one more is a dead letter (mailbox-full).
  * Tests.   tests/unit/pattern/throttler_test.c
  * Sources. CONTRIB-37, -38, -39
@@ -29,7 +29,7 @@ typedef struct kept {
 } kept;
 
 typedef struct throttler {
-    trp_ref target; /* none: everything is kept */
+    trp_ref target; /* TRP_REF_NONE: every message is kept */
     uint32_t messages, interval_ms;
     uint32_t msgs_max; /* 0: any */
     uint32_t left;     /* vouchers until the next ring; counts while active */
@@ -113,7 +113,7 @@ message_take(throttler *t)
     return k;
 }
 
-/* throttler-V1: as many as there are vouchers for. */
+/* Pass on as many messages as there are vouchers for (throttler-V1). */
 static void
 messages_give(trp_ctx *ctx, throttler *t)
 {
@@ -148,7 +148,7 @@ static void
 timer_rang(trp_ctx *ctx, throttler *t)
 {
     if (t->left == t->messages) {
-        go_idle(ctx, t); /* nothing passed since the last ring */
+        go_idle(ctx, t); /* no message passed since the last ring */
         return;
     }
     t->left = t->messages;
@@ -173,8 +173,8 @@ set_rate(trp_ctx *ctx, throttler *t, const trp_throttler_set_rate *rate)
 {
     if (!is_rate(rate->messages, rate->interval_ms)) {
         trp_log(ctx, TRP_LOG_WARNING,
-                "this rate cannot be, the old one stays messages=%u interval_ms=%u", rate->messages,
-                rate->interval_ms);
+                "invalid rate refused, the old one stays messages=%u interval_ms=%u",
+                rate->messages, rate->interval_ms);
         return TRP_EUNHANDLED;
     }
     t->messages = rate->messages;
@@ -197,7 +197,7 @@ throttler_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     if (trp_msg_is(msg, &trp_throttler_set_rate_type)) {
         return set_rate(ctx, t, trp_msg_payload(msg));
     }
-    if (t->active && t->left > 0) { /* then nothing is kept */
+    if (t->active && t->left > 0) { /* no message is kept then */
         t->left--;
         trp_forward(ctx, t->target, msg);
         return TRP_OK;

@@ -72,7 +72,7 @@ struct trpi_transport {
     void *arg;
     char host[TRPI_HOST_BYTES_MAX + 1];
     uint16_t port; /* 0: does not listen */
-    bool accepts;  /* else who dials is refused, as by a host that does not listen */
+    bool accepts;  /* false: dials are refused, as by a host that does not listen */
     bool stopping;
     trpi_transport *next;
 };
@@ -178,7 +178,7 @@ end_put(trpi_mem_network *network, trpi_link *link, trp_err err, const char *rea
     }
 }
 
-/* The link hears nothing more from now on but that it is closed. */
+/* End the link: from now on it gets no event but that it is closed. */
 static void
 link_shut(trpi_mem_network *network, trpi_link *link, trp_err err, const char *reason,
           uint64_t due_ns)
@@ -356,7 +356,7 @@ mem_close(trpi_link *link)
 {
     trpi_mem_network *network = link->network;
     pthread_mutex_lock(&network->lock);
-    if (!link->dead_direction) { /* after what was sent; a dead direction does not carry the news */
+    if (!link->dead_direction) { /* behind sent bytes, unless the direction is dead */
         uint64_t due_ns = link->due_ns > network->now_ns ? link->due_ns : network->now_ns;
         end_put(network, link->peer, TRP_ECONN, "closed by the peer", due_ns);
     }
@@ -569,7 +569,7 @@ trpi_mem_network_step(trpi_mem_network *network)
             events->bytes(link->user, link, first->bytes, first->count);
         } else if (first->kind == EVENT_WRITTEN) {
             events->written(link->user, link);
-        } else if (link->user != NULL) { /* else nobody took it */
+        } else if (link->user != NULL) { /* else no user took it */
             events->closed(link->user, link, first->err, first->reason);
         }
         pthread_mutex_lock(&network->lock);

@@ -1,9 +1,9 @@
 /* mem_transport.h - a network in memory: byte streams between transports of one process.
  *
  * For unit tests and the simulator. A network is stepped: each step delivers one event (a connect,
- * some bytes, a close) in order of its due time. Who wants it to run by itself starts a thread for
- * it. Faults are decided by one hook, so that a test writes its own: loss, delay, partition, other
- * cuts of the stream.
+ * some bytes, a close) in order of its due time. A thread of its own can step it
+ * (trpi_mem_network_thread_start). Faults are decided by one hook, so that a test writes its own:
+ * loss, delay, partition, other cuts of the stream.
  */
 #ifndef TRPI_SIM_MEM_TRANSPORT_H
 #define TRPI_SIM_MEM_TRANSPORT_H
@@ -18,7 +18,7 @@ typedef enum trpi_mem_verdict {
     TRPI_MEM_PASS = 0,
     TRPI_MEM_CUT = 1, /* both ends are closed; a connect is refused */
     TRPI_MEM_DROP =
-        2 /* swallowed: the direction is dead from here on, nobody is told; a connect hangs */
+        2 /* swallowed: the direction is dead from here on, without notice; a connect hangs */
 } trpi_mem_verdict;
 typedef struct trpi_mem_event {
     const char *from_host, *to_host; /* as given to connect and listen */
@@ -43,7 +43,7 @@ bool trpi_mem_network_step(trpi_mem_network *network);
 void trpi_mem_network_advance(trpi_mem_network *network, uint64_t now_ns);
 /* of the next event; UINT64_MAX: none */
 uint64_t trpi_mem_network_due_ns(trpi_mem_network *network);
-/* Step in a thread of its own, without regard to delays' length; for tests with real systems. */
+/* Step in a thread of its own, without waiting for delays; for tests with real systems. */
 trp_err trpi_mem_network_thread_start(trpi_mem_network *network);
 void trpi_mem_network_thread_stop(trpi_mem_network *network);
 /* Close all links between two hosts (NULL: any) now, as a broken cable does. */

@@ -277,8 +277,9 @@ wrong_dispatchers_are_refused(void)
     UNIT_EQUAL(trp_config_parse_text("t.conf", "dispatcher \"pinned\" { throughput = 1 }", &config,
                                      &error),
                TRP_ECONFIG);
-    UNIT_TEXT(error.text, "t.conf:1: dispatcher \"pinned\": this one is there from the start; take "
-                          "another name");
+    UNIT_TEXT(error.text,
+              "t.conf:1: dispatcher \"pinned\": this dispatcher is built in; take another "
+              "name");
 }
 
 /* CONF-9, REMOTE-19 */

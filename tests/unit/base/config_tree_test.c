@@ -560,7 +560,7 @@ deployment_paths_are_checked(void)
         { "/a//b", "an element of the path is empty" },
         { "/a/", "an element of the path is empty" },
         { "/a/w*", "'*' stands for a whole element: \"/service/*\"" },
-        { "/system/x", "what stands below /system is not deployed by configuration" },
+        { "/system/x", "actors below /system are not deployed by configuration" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char text[256], want[256] = "";
