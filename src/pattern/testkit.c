@@ -372,7 +372,8 @@ trpi_testkit_poll(trp_testkit *kit, uint64_t deadline_ns, uint32_t interval_ms, 
         uint64_t next = trpi_testkit_now_ns(kit) + trpi_testkit_ns(kit, interval_ms);
 
         pthread_mutex_lock(&cond.lock);
-        (void)trpi_cond_wait(&cond, sched, cond_never, NULL, next < deadline_ns ? next : deadline_ns);
+        (void)trpi_cond_wait(&cond, sched, cond_never, NULL,
+                             next < deadline_ns ? next : deadline_ns);
         pthread_mutex_unlock(&cond.lock);
     }
     trpi_cond_fini(&cond);

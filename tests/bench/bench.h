@@ -10,7 +10,7 @@
 typedef struct bench_options {
     uint32_t threads; /* --threads N; 0: one per core */
     uint64_t count;   /* --count N: how much to do; 0: the workload's own number */
-    int argc; /* what stands behind the workload's name, for workloads with options of their own */
+    int argc; /* arguments behind the workload's name, for workloads with options of their own */
     char **argv;
 } bench_options;
 

@@ -11,7 +11,7 @@ typedef struct maker_state {
     uint64_t made, answered;
 } maker_state;
 
-/* Without state: what is counted is the actor. */
+/* Without state: the actor itself is measured. */
 static trp_err
 leaf_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {

@@ -125,7 +125,7 @@ run_fanin(const bench_options *options)
                          (options->count != 0 ? options->count : 10000000) / SENDERS, NULL);
 }
 
-/* As count, but the counter is the only routee of a router: what routing costs. */
+/* As count, but the counter is the only routee of a router: the cost of routing. */
 static int
 run_route(const bench_options *options)
 {
@@ -163,7 +163,7 @@ driver_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     driver_state *self = state;
 
-    if (trp_msg_is(msg, &trp_i64_type)) { /* a fork has got all that is due to it */
+    if (trp_msg_is(msg, &trp_i64_type)) { /* a fork has received all its messages */
         self->seen += (uint64_t)value_of(msg);
         if (++self->joined == FORKS) {
             finish(self->seen);

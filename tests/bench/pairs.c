@@ -40,7 +40,7 @@ ping_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     role *self = state;
     int64_t value;
 
-    if (trp_msg_is(msg, &trp_bytes_type)) { /* who the peer is */
+    if (trp_msg_is(msg, &trp_bytes_type)) { /* the ref of the peer */
         self->peer = *(const trp_ref *)trp_msg_payload(msg);
         return TRP_OK;
     }

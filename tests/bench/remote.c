@@ -222,7 +222,7 @@ sink_say(trp_system *system, const char *text)
     return answer;
 }
 
-/* Ask until the sink has all, or nothing comes any more. Returns what was lost. */
+/* Ask until the sink has all messages, or no more arrive. Returns the number of lost messages. */
 static uint64_t
 sink_wait(trp_system *system, sink_state *ret_answer)
 {

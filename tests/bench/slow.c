@@ -1,4 +1,4 @@
-/* slow.c - two processes, and receivers that do not keep up: what their neighbours feel.
+/* slow.c - two processes, and receivers that do not keep up: the effect on their neighbours.
  *
  * Shape.  /user/slow of the child handles 50 messages a second on a thread of its own, a thousand
  *         /user/slow-N share two such threads. The parent asks /user/echo beside them: with nothing
@@ -17,7 +17,7 @@
 #define MANY 1000u
 #define ASKS 3000u
 #define HANDLE_NS 20000000
-#define TURNS_NS 5000000000ull /* who tells gets as long to be done */
+#define TURNS_NS 5000000000ull /* the teller gets as long to finish */
 
 /* ---- child ----------------------------------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-/* text.c - what a message of variable length costs: 100 bytes of text in a struct of fixed size,
+/* text.c - the cost of a message of variable length: 100 bytes of text in a struct of fixed size,
  * and as a field of any length. Both write it, tell it, and read its first byte. */
 #include <string.h>
 
@@ -49,7 +49,7 @@ tell_fixed(trp_ctx *ctx, uint64_t n)
     bench_fixed fixed;
 
     fixed.n = n;
-    memcpy(fixed.body, text, strlen(text) + 1); /* as a program must that does not trust its text */
+    memcpy(fixed.body, text, strlen(text) + 1); /* as a program without trust in the text must */
     memset(fixed.body + TEXT_BYTES + 1, 0, sizeof fixed.body - TEXT_BYTES - 1);
     trp_tell(ctx, reader_ref, &bench_fixed_type, &fixed, 0);
 }

@@ -1,4 +1,4 @@
-/* golden.h - bytes that an older build wrote are those that this one writes. */
+/* golden.h - compare the bytes that this build writes with those of an older one. */
 #ifndef TESTS_UNIT_GOLDEN_H
 #define TESTS_UNIT_GOLDEN_H
 
@@ -8,8 +8,8 @@
 
 #include "tests/unit/unit.h"
 
-/* What `write` writes is the file tests/golden/NAME, whose text is returned (until the next call).
- * To make the file of a new version: TROUPE_GOLDEN_WRITE=1. */
+/* Check that the output of `write` equals the file tests/golden/NAME, and return its text (until
+ * the next call). To make the file of a new version: TROUPE_GOLDEN_WRITE=1. */
 static inline char *
 unit_golden(const char *name, void (*write)(FILE *))
 {

@@ -1,4 +1,4 @@
-/* unit.c - what an assertion does, and the clocks of the tests. */
+/* unit.c - record assertions; the clocks of the tests. */
 #include "tests/unit/unit.h"
 
 #ifndef HAVE_CUNIT

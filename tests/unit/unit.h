@@ -44,7 +44,7 @@ typedef struct unit_test {
 typedef struct unit_suite {
     const char *file;       /* __FILE__: the suite is called as the file is */
     const char *name;       /* printed before each test's name */
-    const char *skip;       /* why it cannot run, or NULL */
+    const char *skip;       /* the reason why it cannot run, or NULL */
     const unit_test *tests; /* count of them */
     size_t count;
     struct unit_suite *next;
@@ -74,7 +74,7 @@ uint64_t unit_cpu_us(void);
 void unit_pause(void); /* between two looks at a condition, never instead of one */
 
 /* Sanitizers slow a test down up to 20 times; deadlines are stretched, never the conditions.
- * UNIT_SANITIZED is defined under gcc and clang alike, for what shadow memory falsifies. */
+ * UNIT_SANITIZED is defined under gcc and clang alike, for figures that shadow memory falsifies. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define UNIT_SANITIZED 1
 #elif defined(__has_feature)
@@ -92,7 +92,7 @@ void unit_pause(void); /* between two looks at a condition, never instead of one
     unit_check((expression) ? true : false, __LINE__, #expression, __FILE__, false)
 #define UNIT_FALSE(expression)                                                                     \
     unit_check(!(expression), __LINE__, "!(" #expression ")", __FILE__, false)
-/* As UNIT_TRUE, but a failure ends the test: for what the rest of it stands on. */
+/* As UNIT_TRUE, but a failure ends the test: for conditions that the rest needs. */
 #define UNIT_REQUIRE(expression)                                                                   \
     unit_check((expression) ? true : false, __LINE__, #expression, __FILE__, true)
 /* Integers, enums, bools. */

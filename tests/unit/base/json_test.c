@@ -197,7 +197,7 @@ every_double_reads_back_equal(void)
     cJSON_Delete(object);
 }
 
-/* What a string of C would cut, and what is no text */
+/* A NUL, which would cut a string of C, and bytes that are no UTF-8. */
 static void
 a_nul_and_what_is_no_utf8_are_refused(void)
 {
@@ -229,7 +229,7 @@ a_nul_and_what_is_no_utf8_are_refused(void)
     cJSON_Delete(json);
 }
 
-/* A text of an actor or of a peer may have any bytes; who reads the JSON must not fail at them. */
+/* A text of an actor or peer may have any bytes; a reader of the JSON must not fail at them. */
 static void
 what_is_printed_is_utf8(void)
 {

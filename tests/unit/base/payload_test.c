@@ -131,7 +131,8 @@ what_a_builder_wrote_is_read_in_place(void)
     }
 }
 
-/* The same calls make the same bytes, whatever was on the stack: nothing of it is told. */
+/* The same calls make the same bytes, whatever was on the stack: none of it leaks into a
+ * message. */
 static void
 no_byte_of_a_block_is_left_to_chance(void)
 {
@@ -223,14 +224,14 @@ a_builder_without_memory_says_so(void)
     trp_build_free(&b);
 }
 
-/* ---- what somebody made by hand -------------------------------------------------------------- */
+/* ---- blocks made by hand --------------------------------------------------------------------- */
 
 typedef struct hand {
     pt_line line;
     char rest[64];
 } hand;
 
-/* Told as it is, read as nothing, and refused where it is checked as a whole. */
+/* A bad block can be told, reads as empty, and is refused where it is checked as a whole. */
 static void
 check_line(const char *what, hand *h, size_t bytes, bool good, const char *text)
 {
@@ -347,8 +348,8 @@ ref_write(void *arg, uint8_t *ref)
     return TRP_OK;
 }
 
-/* Whoever restores a block writes its refs; one of them may stand where the block says how long an
- * array is. */
+/* Restoring a block writes its refs; one of them may lie over the length of an array of the
+ * block. */
 static void
 a_ref_that_is_written_over_a_slice_leads_nowhere(void)
 {

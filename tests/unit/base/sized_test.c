@@ -22,7 +22,7 @@ typedef struct later {
     uint64_t more;
 } later;
 
-/* What the library does with a struct of any release. */
+/* Read a struct of any release as the library does. */
 static bool
 accepts(const void *given, known *ret_read)
 {

@@ -216,7 +216,7 @@ a_call_that_has_ended_leaves_no_alarm(void)
         if (i % 2 == 0) {
             UNIT_EQUAL(trp_promise_succeed(answer, &trp_i64_type, &seven, sizeof seven), TRP_OK);
         }
-        trp_promise_unref(answer); /* else it is given up */
+        trp_promise_unref(answer); /* else it is dropped */
         expect_outcome(f, i % 2 == 0 ? TRP_OK : TRP_ECANCELED);
         UNIT_EQUAL(trp_breaker_async(breaker, begin, &fails, &f), TRP_OK);
         expect_outcome(f, TRP_EIO);
@@ -317,7 +317,8 @@ of_many_threads_one_call_passes_when_it_is_half_open(void)
     stage_close(system);
 }
 
-/* CB-02 to -04, CB-06: calls that are neither a function nor a future; who has a count may use it
+/* CB-02 to -04, CB-06: calls that are neither a function nor a future; each holder of a reference
+ * may use it
  */
 static void
 calls_of_other_kinds_are_begun_and_ended(void)

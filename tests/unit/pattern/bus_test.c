@@ -236,7 +236,7 @@ come_and_go(void *arg)
     return NULL;
 }
 
-/* One who stays is told every event, whatever the others do. */
+/* A subscriber that stays gets every event, whatever the others do. */
 static void
 changes_beside_publishing_disturb_nobody(void)
 {

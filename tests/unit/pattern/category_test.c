@@ -1,4 +1,4 @@
-/* category_test.c - one of many, or all of them, and what came of it. */
+/* category_test.c - tell one member of a category, or all of them; and the results. */
 #include <troupe/category.h>
 #include <troupe/mailbox.h>
 
@@ -217,7 +217,7 @@ teller_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     UNIT_EQUAL(trp_category_send(ctx, "nobody", &trp_string_type, "", 0, NULL), TRP_ENOENT);
     UNIT_EQUAL(trp_category_broadcast(ctx, "nobody", &trp_string_type, "", 0, NULL), TRP_ENOENT);
     UNIT_EQUAL(trp_category_broadcast(ctx, "tellers", &trp_string_type, "", 0, &delivery), TRP_OK);
-    UNIT_EQUAL(delivery.accepted, 1); /* it is told in its own name */
+    UNIT_EQUAL(delivery.accepted, 1); /* it is told with itself as the sender */
     return TRP_OK;
 }
 static const trp_behaviour teller = {
@@ -239,7 +239,7 @@ one_message_is_told_to_several(void)
     stage_close(system);
 }
 
-/* UJ-04: TRP_CATEGORY_MEMBERS_MAX. Members may live elsewhere; who has ended makes room. */
+/* UJ-04: TRP_CATEGORY_MEMBERS_MAX. Members may live elsewhere; one that has ended makes room. */
 static void
 a_category_has_a_limit_and_joining_is_cheap_up_to_it(void)
 {

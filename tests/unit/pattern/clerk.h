@@ -1,4 +1,4 @@
-/* clerk.h - actors of the tests of durable mailboxes: they keep what they were told, or wait. */
+/* clerk.h - actors of the tests of durable mailboxes: they record their messages, or wait. */
 #ifndef TESTS_UNIT_PATTERN_CLERK_H
 #define TESTS_UNIT_PATTERN_CLERK_H
 
@@ -73,7 +73,7 @@ static const trp_behaviour plain = {
     .size = sizeof(trp_behaviour), .name = "plain", .version = 1, .receive = receive
 };
 
-/* Held before its first message: what it is told waits, and nothing else is in its mailbox. */
+/* Held before its first message: all messages wait, and nothing else is in its mailbox. */
 static trp_err
 late_start(trp_ctx *ctx, void *state, const trp_msg *args)
 {

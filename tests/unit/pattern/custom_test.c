@@ -85,8 +85,9 @@ static const trp_routing_logic careless_logic = { sizeof(trp_routing_logic),
                                                   NULL,
                                                   &unregistered };
 
-/* ROUTE-21, ROUTE-25, ROUTE-1: named children of any behaviour, a choice by what the message says,
- * a sender of the logic's choice; what is for nobody is for the router's own mailbox. */
+/* ROUTE-21, ROUTE-25, ROUTE-1: named children of any behaviour, a choice by the content of the
+ * message, a sender of the logic's choice; a message without a destination goes to the router's own
+ * mailbox. */
 static void
 logic_of_ones_own_routes_by_what_it_reads(void)
 {
@@ -152,7 +153,8 @@ a_choice_can_be_looked_at_without_sending(void)
     UNIT_EQUAL(atomic_load(&votes_alive), 0);
 }
 
-/* ROUTE-21: who registers no routees has no router; the children that it made never start. */
+/* ROUTE-21: a logic that registers no routees gets no router; the children that it made never
+ * start. */
 static void
 logic_that_registers_nobody_is_refused(void)
 {

@@ -1,4 +1,4 @@
-/* described_test.c - what a failed expectation says of messages of variable length. */
+/* described_test.c - the text of a failed expectation for messages of variable length. */
 #include <stdio.h>
 #include <string.h>
 

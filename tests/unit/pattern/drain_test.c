@@ -1,4 +1,4 @@
-/* drain_test.c - before a system ends, its actors handle what they were told. */
+/* drain_test.c - before a system ends, its actors handle their messages. */
 #include "pattern/pattern.h"
 #include "tests/unit/pattern/crew.h"
 
@@ -11,7 +11,7 @@ on_drained(void *arg)
     atomic_fetch_add(&drained, 1);
 }
 
-/* "slow": takes a while; "pass": tells another one; "again": never rests; "stuck": until the gate
+/* "slow": takes a while; "pass": tells another one; "again": is never idle; "stuck": until the gate
  * opens; "fail". */
 typedef struct hand {
     trp_ref next;

@@ -1,5 +1,5 @@
-/* durable_limits_test.c - durable mailboxes: what is too much, too old or too large; full disks;
- * files that are not as they should be; who may have such a mailbox.
+/* durable_limits_test.c - durable mailboxes: limits of number, age and size; full disks; damaged
+ * files; which actors may have such a mailbox.
  */
 #include "tests/unit/pattern/post.h"
 
@@ -52,7 +52,7 @@ stop_the_clerk(trp_ctx *ctx, void *state, const trp_msg *msg)
 }
 
 /* TRP-13, durable-U1: its owner ends between the two steps of a tell; the message is the next
- * one's, and no dead letter besides. What is told after that is one. */
+ * one's, and no dead letter besides. A message that is told after that is one. */
 static void
 what_was_stored_when_its_owner_ended_is_not_a_dead_letter_too(void)
 {
@@ -83,7 +83,7 @@ what_was_stored_when_its_owner_ended_is_not_a_dead_letter_too(void)
     forget();
 }
 
-/* DUR-05: or the newest is refused, and who may try again is told so. */
+/* DUR-05: or the newest is refused, and its sender gets TRP_EAGAIN. */
 static void
 or_the_newest_is_refused(void)
 {
@@ -110,7 +110,7 @@ or_the_newest_is_refused(void)
     forget();
 }
 
-/* Tell bytes until `limit` of them are too many; gives how many stayed. */
+/* Tell bytes until `limit` messages were refused; return how many were stored. */
 static uint32_t
 fill(trp_ref ref, size_t bytes, uint32_t limit, trp_dead_reason reason)
 {
@@ -244,7 +244,7 @@ a_disk_without_room_refuses_and_recovers(void)
 
 /* ---- files that are not as they should be ---------------------------------------------------- */
 
-/* DUR-03: what is no store of ours is refused: garbage, a file that was cut, no directory. */
+/* DUR-03: a file that is no store of ours is refused: garbage, a truncated file, no directory. */
 static void
 damaged_and_foreign_files_are_refused(void)
 {

@@ -131,9 +131,9 @@ child_kill(pid_t pid)
     UNIT_TRUE(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
 }
 
-/* DUR-01, DUR-02, MBOX-7: a process is killed while three threads tell and the actor handles. What
- * a tell has returned for is handled before or after, in order and once; only the message that was
- * in progress may be lost. */
+/* DUR-01, DUR-02, MBOX-7: a process is killed while three threads tell and the actor handles. A
+ * message whose tell has returned is handled before or after the kill, in order and once; only the
+ * message that was being handled may be lost. */
 static void
 what_was_told_survives_a_kill(void)
 {
@@ -147,7 +147,7 @@ what_was_told_survives_a_kill(void)
     acks = numbers_in("acks", acked, MAX);
     begun = numbers_in("begun", all, MAX);
     start(NULL);
-    ref = spawn_clerk(); /* nobody tells it anything: it wakes by what is left */
+    ref = spawn_clerk(); /* no message is told: the stored ones wake it */
     UNIT_WAIT(atomic_load(&seen_count) + begun + 1 >= acks, 5000);
     tell(ref, UINT64_MAX - 1);
     UNIT_WAIT((pthread_mutex_lock(&seen_lock), found = atomic_load(&seen_count),
@@ -174,8 +174,8 @@ what_was_told_survives_a_kill(void)
 
 /* ---- one incarnation after another ----------------------------------------------------------- */
 
-/* TRP-13, DUR-01: what is left when the actor is stopped waits for the next one of its path;
- * another path gets nothing of it. */
+/* TRP-13, DUR-01: messages that are left when the actor stops wait for the next one of its path,
+ * and for no other path. */
 static void
 the_end_of_an_actor_leaves_its_mail(void)
 {
@@ -228,7 +228,8 @@ a_poison_pill_keeps_its_place(void)
     forget();
 }
 
-/* DUR-06: sender and references come back by their paths; who is not there any more is nobody. */
+/* DUR-06: sender and references come back by their paths; an actor that has ended becomes
+ * TRP_REF_NONE. */
 static void
 senders_are_found_again_by_path(void)
 {
@@ -277,7 +278,7 @@ invite_make(trp_ref first, trp_ref second)
     return msg;
 }
 
-/* DUR-06: references in what varies, too; bytes on the disk that make no sense are not believed. */
+/* DUR-06: references in fields of variable length, too; invalid bytes on the disk are refused. */
 static void
 a_message_of_variable_length_comes_back_from_the_disk(void)
 {

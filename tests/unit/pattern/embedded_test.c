@@ -1,4 +1,4 @@
-/* embedded_test.c - actors inside an actor, and actors for what blocks. */
+/* embedded_test.c - actors inside an actor, and actors for blocking calls. */
 #include <troupe/embedded.h>
 #include <troupe/resource.h>
 

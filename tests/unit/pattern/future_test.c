@@ -51,7 +51,7 @@ count_release(void *arg)
     atomic_fetch_add(&released, 1);
 }
 
-static trp_ref told_late; /* by note_outcome(); nobody: no one */
+static trp_ref told_late; /* told by note_outcome(); TRP_REF_NONE: not told */
 
 static void
 note_outcome(void *arg, const trp_outcome *outcome)
@@ -392,7 +392,7 @@ after_completes_when_its_time_has_come_and_makes_a_timeout_with_first_completed(
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* FUT-2: nobody waits in vain */
+/* FUT-2: no waiter is left waiting */
 static void
 a_promise_that_is_given_up_fails_its_future(void)
 {

@@ -84,8 +84,8 @@ no_answer_within_is_a_timeout_for_the_asker(void)
     stage_close(system);
 }
 
-/* Tail-chopping: who answers at once is the only one asked; else one more each interval, each once,
- * until somebody answers. */
+/* Tail-chopping: a routee that answers at once is the only one asked; else one more is asked each
+ * interval, each once, until one answers. */
 static void
 tail_chopping_asks_one_after_the_other(void)
 {
@@ -109,7 +109,7 @@ tail_chopping_asks_one_after_the_other(void)
     UNIT_EQUAL(atomic_load(&slow_asked), 5);
 }
 
-/* What waits when the system ends is given back (the address sanitizer looks). */
+/* Questions that wait when the system ends are freed (the address sanitizer checks). */
 static void
 questions_that_wait_end_with_the_system(void)
 {

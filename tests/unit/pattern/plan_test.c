@@ -1,4 +1,4 @@
-/* plan_test.c - what a router is to be: code, overridden by configuration. */
+/* plan_test.c - the settings of a router: code, overridden by configuration. */
 #include "pattern/routing.h"
 #include "tests/unit/pattern/crew.h"
 
@@ -77,7 +77,7 @@ every_key_of_a_section_beats_the_code(void)
     trpi_router_plan_fini(&plan);
 }
 
-/* ROUTE-3: what is wrong is refused, and says what. */
+/* ROUTE-3: a wrong value is refused with its reason. */
 static void
 wrong_values_are_refused_by_name(void)
 {

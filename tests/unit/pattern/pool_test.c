@@ -3,7 +3,7 @@
 
 #include <troupe/dispatcher.h>
 
-/* ROUTE-24: who asks gets the present routees. */
+/* ROUTE-24: an asker gets the present routees. */
 static void
 a_router_tells_its_routees(void)
 {
@@ -68,8 +68,8 @@ routees_are_added_and_removed_by_order(void)
     stage_close(system);
 }
 
-/* ROUTE-18: who has ended is not routed to and not replaced; with the last one the router ends, and
- * later messages are dead letters. */
+/* ROUTE-18: a routee that has ended is not routed to and not replaced; with the last one the router
+ * ends, and later messages are dead letters. */
 static void
 a_router_ends_with_its_last_routee(void)
 {
@@ -167,7 +167,7 @@ router_and_routees_have_dispatchers_of_their_own(void)
     UNIT_TRUE(one != pool && two != pool && one != two);
     balancing.kind = TRP_DISPATCHER_BALANCING;
     UNIT_EQUAL(trp_dispatcher_register(system, "shared", &balancing), TRP_OK);
-    options.dispatcher = "shared"; /* what is for the router nobody else can handle */
+    options.dispatcher = "shared"; /* only the router itself can handle its messages */
     UNIT_EQUAL(trp_system_router_spawn(system, &where, NULL, "c", &options, &router), TRP_EINVAL);
     stage_close(system);
 }

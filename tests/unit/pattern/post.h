@@ -116,7 +116,7 @@ tell(trp_ref to, uint64_t number)
     tell_from(to, none, number, none);
 }
 
-/* A clerk that is at a message, so that what it is told waits. */
+/* Spawn a clerk that is held in a message, so that further messages wait. */
 static trp_ref
 spawn_held(void)
 {
@@ -137,7 +137,7 @@ dead(trp_dead_reason reason)
     return stats.dead_letters[reason];
 }
 
-/* Stop the held clerk while mail waits: what it has not begun stays. */
+/* Stop the held clerk while messages wait: those stay stored. */
 static void
 stop_held(trp_ref ref)
 {
@@ -165,7 +165,7 @@ keep_line(void *arg, const trp_log_line *line)
     }
 }
 
-/* What a registration says, and (last_line) what is logged. */
+/* Register the mailbox and return the error; its log line is in last_line. */
 static trp_err
 register_here(void)
 {

@@ -148,7 +148,7 @@ subscribers_have_a_limit(void)
     proxy = open_plain();
     who = trp_probe_ref(open_probe());
     for (uint32_t i = 0; i < TRP_RELIABLE_PROXY_SUBSCRIBERS_MAX; i++) {
-        who.generation += 2; /* nobody's, but others */
+        who.generation += 2; /* refs of no actor, all different */
         subscribe(proxy, who);
     }
     UNIT_EQUAL(stage_dead_sum(stage), TRP_RELIABLE_PROXY_SUBSCRIBERS_MAX); /* each was told */
@@ -199,7 +199,7 @@ open_end(trp_probe *proxy, uint64_t instance, uint64_t next)
     UNIT_EQUAL(trp_testkit_advance(kit, 0), TRP_OK);
 }
 
-/* CONTRIB-31, CONTRIB-34: the test is the proxy, and loses, repeats and mixes up what it sends */
+/* CONTRIB-31, CONTRIB-34: the test is the proxy, and loses, repeats and reorders parcels */
 static void
 the_far_end_takes_only_the_number_that_is_next(void)
 {
@@ -360,7 +360,7 @@ a_failure_of_the_far_end_is_its_own(void)
     close_kit();
 }
 
-/* ---- what it keeps, whom it looks for -------------------------------------------------------- */
+/* ---- kept messages, and the lookup of targets ------------------------------------------------ */
 
 static trp_ref
 open_looking(uint32_t looks, uint32_t msgs_max)
@@ -374,7 +374,7 @@ open_looking(uint32_t looks, uint32_t msgs_max)
     return open_proxy(options);
 }
 
-/* As many as it may keep, and one more; who comes late gets what was kept. */
+/* As many as it may keep, and one more; a target that comes late gets the kept messages. */
 static void
 it_keeps_so_many_until_somebody_is_there(void)
 {

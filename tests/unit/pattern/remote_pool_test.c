@@ -115,7 +115,7 @@ children_are_made_on_nodes_in_turn_whatever_the_logic(void)
             UNIT_EQUAL(atomic_load(&here), ASKS / 2);
             UNIT_EQUAL(atomic_load(&there), ASKS / 2);
         } else if (strcmp(logics[i], "smallest-mailbox") == 0) {
-            UNIT_EQUAL(atomic_load(&there), 0); /* REMOTE-70: who is idle here comes first */
+            UNIT_EQUAL(atomic_load(&there), 0); /* REMOTE-70: an idle local routee comes first */
         } else if (strcmp(logics[i], "tail-chopping") !=
                    0) { /* which asks far ones when it is slow */
             UNIT_WAIT(atomic_load(&here) > 0 && atomic_load(&there) > 0, 60000);

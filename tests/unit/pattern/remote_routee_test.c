@@ -74,7 +74,7 @@ routees_may_live_on_another_node(void)
     pair_end(&p);
 }
 
-/* ROUTE-1: who tells from another node is routed where the router lives. */
+/* ROUTE-1: a message from another node is routed where the router lives. */
 static void
 a_router_is_told_from_another_node(void)
 {

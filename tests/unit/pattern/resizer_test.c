@@ -93,8 +93,8 @@ press(trp_system *system, trp_ref router, uint32_t count, int more)
     }
 }
 
-/* Tells the pool a message and waits until it is handled, so that the pool does not fall behind
- * with those that only make it look. Returns how many routees there are then. */
+/* Tell the pool a message that only triggers a check of the load, and wait until it is handled, so
+ * that these do not accumulate. Returns how many routees there are then. */
 static uint32_t
 look_when_idle(trp_system *system, trp_ref router, size_t *told)
 {
@@ -104,9 +104,9 @@ look_when_idle(trp_system *system, trp_ref router, size_t *told)
     return crew_count(system, router);
 }
 
-/* ROUTE-19, ROUTE-20: pressure 0 (at a message), a look every second message, growth one step a
- * look up to the upper bound; then idle, down to the lower bound; those who go have done all that
- * they were told. */
+/* ROUTE-19, ROUTE-20: pressure 0 (at a message), a check every second message, growth one step a
+ * check up to the upper bound; then idle, down to the lower bound; routees that are removed have
+ * handled all their messages. */
 static void
 a_pool_grows_under_pressure_and_shrinks_when_idle(void)
 {

@@ -56,7 +56,7 @@ open_ring(trp_system *system, const char *name, uint32_t instances)
 }
 
 /* ROUTE-12: the mapping of the router, the type's own key and the envelope lead equal keys to one
- * routee, whichever of them says the key; the routee gets what is in the envelope. */
+ * routee, whichever of them gives the key; the routee gets the content of the envelope. */
 static void
 equal_keys_of_all_three_sources_meet(void)
 {

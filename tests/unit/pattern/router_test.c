@@ -136,7 +136,7 @@ random_choice_is_uniform_and_follows_from_the_seed(void)
     UNIT_TRUE(trace != trace_other);
 }
 
-/* Would the next message go to one who is idle? */
+/* Return whether the next message would go to an idle routee. */
 static bool
 goes_to_an_idle_one(trp_system *system, trp_ref router, const trp_ref *refs)
 {
@@ -146,7 +146,7 @@ goes_to_an_idle_one(trp_system *system, trp_ref router, const trp_ref *refs)
     return index >= 0 && trp_mailbox_look(system, refs[index], &view) == TRP_OK && view.idle;
 }
 
-/* ROUTE-9: idle ones first; then those with an empty mailbox; then by what waits. */
+/* ROUTE-9: idle routees first; then those with an empty mailbox; then by waiting messages. */
 static void
 the_smallest_mailbox_is_found(void)
 {
@@ -190,7 +190,7 @@ never(trp_ctx *ctx, void *state, const trp_failure *failure)
 static void
 suspended_and_remote_routees_come_last(void)
 {
-    /* whom a router watches over there does not end */
+    /* a watched routee on the other node does not end */
     static const trpi_remote_ops lossy = { stage_lost_connect, stage_lost_signal, NULL };
     static const trp_strategy strategy = { sizeof(trp_strategy), 0, 1, never, 0, 0 };
     trp_system *system = crew_open();
@@ -204,7 +204,7 @@ suspended_and_remote_routees_come_last(void)
                TRP_OK);
     UNIT_EQUAL(crew_of(system, router, refs), 2);
     stage_tell(system, refs[0], "fail");
-    UNIT_WAIT(atomic_load(&crew_held) == 1, 5000); /* its supervisor thinks about it */
+    UNIT_WAIT(atomic_load(&crew_held) == 1, 5000); /* its supervisor is still deciding */
     for (int i = 0; i < 5; i++) {
         UNIT_EQUAL(crew_index(refs, 2, crew_route(system, router, &trp_string_type, "x", 1)), 1);
     }
@@ -428,7 +428,7 @@ routers_nest_and_a_circle_ends(void)
 
 static trp_ref heralded, ringed; /* routers */
 
-/* Tells routers what one can only tell from inside an actor. */
+/* Tells routers from inside an actor. */
 static trp_err
 herald_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {

@@ -1,5 +1,4 @@
-/* shutdown_plan_test.c - phases of a coordinated shutdown: their order, their deadlines, and what
- * the configuration makes of them. */
+/* shutdown_plan_test.c - phases of a coordinated shutdown: order, deadlines, configuration. */
 #include "pattern/pattern.h"
 #include "pattern/shutdown_plan.h"
 #include "tests/unit/unit.h"

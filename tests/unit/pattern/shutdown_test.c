@@ -196,7 +196,7 @@ blocks(void *arg, uint64_t task)
 }
 
 /* The only worker of the default dispatcher. in_task: a task blocks it, else an actor. Returns
- * false if nobody blocked it: the machine did not run the task before its phase was over. */
+ * false if it was not blocked: the machine did not run the task before its phase was over. */
 static bool
 ends_while_blocked(bool in_task)
 {

@@ -1,6 +1,6 @@
-/* storage_test.c - what any storage of durable mailboxes must do, tried on each there is: LMDB,
- * memory, and one that is written here as a program would. To try another one, add it to
- * `storages`. (DUR-06, DUR-07)
+/* storage_test.c - requirements of any storage of durable mailboxes, tested on LMDB, memory, and
+ * one that is written here as a program would. To try another one, add it to `storages`. (DUR-06,
+ * DUR-07)
  */
 #include "tests/unit/unit.h"
 
@@ -328,7 +328,7 @@ odd_records(const fixture *on)
     large[65536] = 7;
     UNIT_EQUAL(at.put(at.arg, queue, large, sizeof large, 0), TRP_OK);
     UNIT_EQUAL(at.put(at.arg, queue, "\0\0x", 3, 0), TRP_OK);
-    got.answer = TRP_ENOMEM; /* who is given it cannot take it: it stays, and is the first */
+    got.answer = TRP_ENOMEM; /* the receiver cannot take it: it stays, and is the first */
     UNIT_EQUAL(at.take(at.arg, queue, 0, give, &got), TRP_ENOMEM);
     got.answer = TRP_OK;
     UNIT_EQUAL(at.take(at.arg, queue, 0, give, &got), TRP_OK);
@@ -466,8 +466,8 @@ a_mailbox(const fixture *on)
     stop(system);
 }
 
-/* DUR-01, -05, -06, TRP-13: the end of an actor leaves its mail, in order and once, and the limits
- * are those of the mailbox, whatever keeps it. */
+/* DUR-01, -05, -06, TRP-13: the messages of an actor that ended stay, in order and once; the limits
+ * are those of the mailbox, for each storage. */
 static void
 a_durable_mailbox_works_on_it(void)
 {
@@ -507,7 +507,7 @@ an_ill_or_full_storage_is_told_apart(void)
     memory_forget();
 }
 
-/* DUR-04: with the reset timeout all is well again: what waited is read, without a new message. */
+/* DUR-04: after the reset timeout the waiting records are read, without a new message. */
 static void
 a_storage_that_is_well_again_is_read(void)
 {

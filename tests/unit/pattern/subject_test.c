@@ -1,4 +1,4 @@
-/* subject_test.c - messages picked by what they are about. */
+/* subject_test.c - messages selected by their subject. */
 #include <troupe/pending.h>
 #include <troupe/subject.h>
 

@@ -55,7 +55,7 @@ a_router_may_have_a_strategy_of_its_own(void)
     stage_close(system);
 }
 
-/* The parent of a router that is killed; what it decides. */
+/* The parent of a router that is killed, and its decision. */
 static _Atomic int verdict;
 static trp_directive
 decide(trp_ctx *ctx, void *state, const trp_failure *failure)

@@ -102,8 +102,8 @@ say(trp_probe *probe, trp_ref to, int32_t number, uint32_t times)
     trp_probe_tell(probe, to, &speak_say_type, &what, 0);
 }
 
-/* All that the actor was told to say before is with the probes that asked for it: the last answer,
- * to a probe of its own, came behind the others. */
+/* Wait until all answers that the actor was told to give have arrived: the last one, to a probe of
+ * its own, comes behind the others. */
 static void
 said(trp_testkit *kit, trp_ref by)
 {

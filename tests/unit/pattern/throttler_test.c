@@ -7,7 +7,7 @@
 static trp_testkit *kit;
 static trp_system *stage;
 static trp_probe *target;
-static trp_ref teller; /* whom the target shall see as the sender */
+static trp_ref teller; /* the sender that the target is to see */
 
 static trp_ref
 open_throttler(uint32_t messages, uint32_t interval_ms, uint32_t msgs_max, bool with_target)
