@@ -3,7 +3,7 @@
 #define BANK(M, P) M(P, hold, AMOUNT) M(P, commit, AMOUNT) M(P, release, AMOUNT) M(P, look, AMOUNT)
 TRP_PROTOCOL(bank, BANK)
 static const trp_protocol *const bank_accepts[] = { &bank_protocol, NULL };
-enum { LAPSE = 1, LAPSE_MS = 60000 }; /* what nobody commits lapses: who asked may have died */
+enum { LAPSE = 1, LAPSE_MS = 60000 }; /* a hold expires: its coordinator may die */
 
 typedef struct account {
     int64_t cents, held;
@@ -16,13 +16,13 @@ account_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     const bank_hold what = *(const bank_hold *)trp_msg_payload(msg);
     trp_err err = TRP_OK;
     switch (trp_msg_tag(msg)) {
-    case bank_hold_tag: /* one at a time, and only what is there */
+    case bank_hold_tag: /* one hold at a time, and no more than the balance */
         err = a->held != 0 || a->cents + what.cents < 0 ? TRP_EAGAIN : TRP_OK;
         a->held = err ? a->held : what.cents;
         err = err ? err : trp_timer_once(ctx, LAPSE, LAPSE_MS, &bank_release_type, &what, 0);
         break;
     case bank_commit_tag:
-        err = a->held == what.cents ? TRP_OK : TRP_EAGAIN; /* it may have lapsed */
+        err = a->held == what.cents ? TRP_OK : TRP_EAGAIN; /* the hold may have expired */
         a->cents += err ? 0 : a->held;
         a->held = err ? a->held : 0;
         break;

@@ -1,4 +1,4 @@
-/* article.h - what the examples of the µJavaActors article share: a system with its first actor,
+/* article.h - shared by the examples of the µJavaActors article: a system with its first actor,
  * an inbox for main, and dice. (Those of one feature need none of it.) */
 #ifndef ARTICLE_H
 #define ARTICLE_H
@@ -37,7 +37,7 @@ article_next(article *a)
     return msg;
 }
 
-/* What main returns: 0 when nothing was wrong. */
+/* Return the exit code of main: 0 when nothing was wrong. */
 static inline int
 article_end(article *a, int wrong)
 {

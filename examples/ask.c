@@ -36,7 +36,7 @@ asker_start(trp_ctx *ctx, void *state, const trp_msg *args)
     return err != TRP_OK ? err : trp_ask(ctx, *(trp_ref *)state, &trp_i64_type, &n, sizeof n, 5000,
                                          answered, state);
 }
-/* What others ask it passes on; the reply goes past it, to the sender. */
+/* Pass on messages of others; the reply goes to their sender directly. */
 static trp_err
 asker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {

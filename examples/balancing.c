@@ -1,4 +1,4 @@
-/* balancing.c - workers share a mailbox, who is idle takes the next; and one bound to a thread. */
+/* balancing.c - workers share a mailbox, an idle one takes the next; one is bound to a thread. */
 #include <stdio.h>
 #include <troupe/troupe.h>
 
@@ -22,7 +22,7 @@ main(void)
     team.kind = TRP_DISPATCHER_BALANCING;
     team.threads_min = team.threads_max = 2;
     shared.dispatcher = "team";
-    bound.dispatcher = "affinity"; /* the same thread for life: its caches know it */
+    bound.dispatcher = "affinity"; /* the same thread for life, with warm caches */
     if (trp_system_new("works", NULL, &system) != TRP_OK ||
         trp_inbox_open(system, NULL, &inbox) != TRP_OK ||
         trp_dispatcher_register(system, "team", &team) != TRP_OK ||
@@ -31,7 +31,7 @@ main(void)
         trp_system_spawn(system, &worker, &bound, &refs[2]) != TRP_OK) {
         return 1;
     }
-    for (int64_t i = 0; i < 100; i++) { /* whom it is told does not matter, nor who is busy */
+    for (int64_t i = 0; i < 100; i++) { /* any of them may be told, busy or not */
         trp_inbox_tell(inbox, refs[0], &trp_i64_type, &i, 0);
         trp_inbox_tell(inbox, refs[2], &trp_i64_type, &i, 0);
     }

@@ -1,4 +1,4 @@
-/* breaker.c - what fails again and again is not called for a while, and then tried once. */
+/* breaker.c - a call that fails again and again is not made for a while, and then tried once. */
 #include <stdio.h>
 #include <unistd.h>
 

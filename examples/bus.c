@@ -1,4 +1,4 @@
-/* bus.c - a bus of the program's own: who listens to a topic hears what is below it, too. */
+/* bus.c - a bus of the program's own: subscribers of a topic get its subtopics, too. */
 #include <stdio.h>
 #include <string.h>
 #include <troupe/troupe.h>

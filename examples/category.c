@@ -1,4 +1,4 @@
-/* category.c - tell the member that has the least to do, or all of them, and learn who took it. */
+/* category.c - tell the least loaded member, or all of them, and learn which took it. */
 #include <stdio.h>
 #include <troupe/troupe.h>
 
@@ -38,7 +38,7 @@ main(void)
     delivery.errors = errors;
     delivery.errors_max = 4;
     trp_err err = trp_system_new("kitchen", NULL, &system);
-    for (int i = 0; i < 3 && err == TRP_OK; i++) { /* two cooks, and who does not read */
+    for (int i = 0; i < 3 && err == TRP_OK; i++) { /* two cooks, and one that cannot read */
         err = trp_system_spawn(system, i < 2 ? &cook : &clerk, NULL, &refs[i]);
         err = err ? err : trp_category_join(system, "staff", refs[i]);
     }

@@ -1,4 +1,4 @@
-/* chat.h - the messages of a chat, and the room that keeps what is said. */
+/* chat.h - the messages of a chat, and the room that keeps their lines. */
 #include <troupe/troupe.h>
 
 #define CHAT_LINE(F, S) F(S, text, from) F(S, text, body)
@@ -7,7 +7,7 @@
 TRP_PROTOCOL(chat, CHAT_MESSAGES)
 
 typedef struct room {
-    trp_msg *said[8]; /* copies of what was told */
+    trp_msg *said[8]; /* copies of messages */
     size_t count;
 } room;
 

@@ -1,4 +1,4 @@
-/* cluster.c - a program that is a member: it sees who comes and goes, and gives work to workers.
+/* cluster.c - a program that is a member: it sees members come and go, and gives work to workers.
  *
  *     cc cluster.c $(pkg-config --cflags --libs troupe) -o cluster
  *     ./cluster remote.port=2552 cluster.seed-nodes=self cluster.roles=worker
@@ -28,8 +28,7 @@
 #define WORK_MESSAGES(M, P) M(P, square, WORK_SQUARE) M(P, result, WORK_RESULT)
 TRP_PROTOCOL(work, WORK_MESSAGES)
 
-/* ---- worker: squares numbers
- * ------------------------------------------------------------------------ */
+/* ---- worker: squares numbers -------------------------------------------- */
 
 static char own_address[TRP_ADDRESS_BYTES];
 
@@ -51,15 +50,14 @@ worker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-/* ---- manager: knows the workers by the events of the cluster
- * ------------------------------------------ */
+/* ---- manager: knows the workers by the events of the cluster ------------ */
 
 typedef struct manager {
     size_t count, next;
     trp_member members[WORKERS_MAX];
 } manager;
 
-typedef struct asker { /* who waits for an answer */
+typedef struct asker { /* waits for an answer */
     trp_ref ref;
 } asker;
 
@@ -84,7 +82,7 @@ worker_note(manager *m, const trp_member *member)
     }
 }
 
-/* The answer of a worker goes to whoever asked the manager. */
+/* Pass the answer of a worker on to the sender that asked the manager. */
 static trp_err
 worker_answered(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *reply)
 {
@@ -184,8 +182,7 @@ manager_start(trp_ctx *ctx, void *state, const trp_msg *args)
                                  TRP_CLUSTER_MEMBER_EVENTS | TRP_CLUSTER_REACHABILITY_EVENTS);
 }
 
-/* ---- the program
- * --------------------------------------------------------------------------------------- */
+/* ---- the program -------------------------------------------------------- */
 
 static trp_err
 actors_start(trp_node *node)
@@ -226,7 +223,7 @@ main(int argc, char **argv)
     if (err == TRP_OK) {
         printf("%s\n", trp_node_address(node));
         fflush(stdout);
-        err = trp_node_await(node, 0, &end); /* until `troupe leave`, or the others take it out */
+        err = trp_node_await(node, 0, &end); /* until `troupe leave`, or it is downed */
     }
     if (err == TRP_OK) {
         printf("%s\n", end == TRP_NODE_LEFT ? "left the cluster" : "was taken out of the cluster");

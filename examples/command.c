@@ -9,7 +9,7 @@ TRP_PROTOCOL(command, COMMANDS)
 
 typedef struct counter {
     int64_t count;
-} counter; /* what "count" makes an instance of */
+} counter; /* an instance, made by "count" */
 
 static trp_err
 receive(trp_ctx *ctx, void *state, const trp_msg *msg)

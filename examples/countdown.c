@@ -1,6 +1,6 @@
 /* countdown.c - a storm of messages that quiets down (µJavaActors): 34 actors on 10 threads, 10 of
- * them in a category. init(8) makes an actor tell repeat(n) up to 8 times to an actor drawn by lot,
- * who may be missing, and later to the category; repeat(n) leads to repeat(n - 1) elsewhere. */
+ * them in a category. init(8) makes an actor tell repeat(n) up to 8 times to a random actor,
+ * which may be missing, and later to the category; repeat(n) leads to repeat(n - 1) elsewhere. */
 #include <unistd.h>
 #include "article.h"
 #include "storm.h"
@@ -45,7 +45,7 @@ main(void)
     for (int waits = 0; atomic_load(&pending) > 0 && waits < 3000; waits++) { /* at most 60 s */
         usleep(20000);
     }
-    for (int n = FIRST; n >= 0; n--) { /* a chain that ended early met somebody who is missing */
+    for (int n = FIRST; n >= 0; n--) { /* a chain that ended early met a missing actor */
         printf("repeat(%d): %d\n", n, handled[n]);
         wrong |= n < FIRST && handled[n] + missing < handled[n + 1];
     }

@@ -1,8 +1,8 @@
-/* crash.c - let it crash: a keeper holds what is precious, its worker does what is risky. */
+/* crash.c - let it crash: a keeper holds precious state, its worker does risky work. */
 #include <stdio.h>
 #include <troupe/troupe.h>
 
-static int *volatile wild; /* leads nowhere */
+static int *volatile wild; /* an invalid pointer */
 static trp_err
 divide(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
@@ -26,7 +26,7 @@ keeper_start(trp_ctx *ctx, void *state, const trp_msg *args)
 static trp_err
 keep(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
-    trp_forward(ctx, *(trp_ref *)state, msg); /* who asked gets the answer, or none */
+    trp_forward(ctx, *(trp_ref *)state, msg); /* the sender gets the answer, or none */
     return TRP_OK;
 }
 static const trp_strategy five_a_second = { sizeof five_a_second, 0, 0, NULL, 5, 1000 };
@@ -48,7 +48,7 @@ main(void)
     }
     for (int i = 0; i < 5; i++) {
         trp_msg *reply = NULL;
-        uint32_t ms = i == 0 || i == 4 ? 10000 : 500; /* a failure answers nobody */
+        uint32_t ms = i == 0 || i == 4 ? 10000 : 500; /* a failure sends no answer */
         answered += trp_system_ask(system, ref, &trp_i64_type, &questions[i], 8, ms, &reply) == 0;
         trp_msg_free(reply);
     }

@@ -1,7 +1,7 @@
 /* custom_mailbox.c - a mailbox of the program's own: it keeps eight messages, the newest first. */
 #include <stdio.h>
 #include <troupe/troupe.h>
-#include "pile.h"
+#include "lifo.h"
 
 static trp_err
 reader_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
@@ -25,14 +25,14 @@ main(void)
 {
     trp_system_stats stats = { .size = sizeof stats };
     trp_mailbox_options box = TRP_MAILBOX_OPTIONS_INIT;
-    const trp_spawn_options options = { sizeof options, .mailbox = "pile" };
+    const trp_spawn_options options = { sizeof options, .mailbox = "lifo" };
     const int64_t zero = 0;
     trp_system *system;
     trp_ref ref;
     box.kind = TRP_MAILBOX_KIND_CUSTOM;
     box.ops = &ops;
     if (trp_system_new("desk", NULL, &system) != TRP_OK ||
-        trp_mailbox_register(system, "pile", &box) != TRP_OK ||
+        trp_mailbox_register(system, "lifo", &box) != TRP_OK ||
         trp_system_spawn(system, &reader, &options, &ref) != TRP_OK) {
         return 1;
     }

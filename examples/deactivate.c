@@ -1,4 +1,4 @@
-/* deactivate.c - an actor is silenced and comes back; what it was told meanwhile is not kept. */
+/* deactivate.c - an actor is deactivated for a while; messages to it are dead letters meanwhile. */
 #include <stdio.h>
 #include <troupe/troupe.h>
 
@@ -38,7 +38,7 @@ main(void)
     trp_err err = trp_system_deactivate(system, ref); /* goes before what is queued */
     call(inbox, ref, "two..", 100);
     while (err == TRP_OK && stats.dead_letters[TRP_DEAD_INACTIVE] == 0) {
-        trp_system_stats_get(system, &stats); /* until it has come to where nobody listens */
+        trp_system_stats_get(system, &stats); /* until it has lost one */
     }
     err = err ? err : trp_system_activate(system, ref); /* goes before it, too */
     call(inbox, ref, "three", 10000);

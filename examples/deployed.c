@@ -28,7 +28,7 @@ static const trp_behaviour worker = TRP_BEHAVIOUR_INIT("worker", int, work);
 static trp_err
 start(trp_ctx *ctx, void *child, const trp_msg *args)
 {
-    const trp_spawn_options options = { sizeof options, .name = "worker" }; /* where is not said */
+    const trp_spawn_options options = { sizeof options, .name = "worker" }; /* no node */
     (void)args;
     trp_err err = trp_spawn(ctx, &worker, &options, child);
     return err != TRP_OK ? err : trp_watch(ctx, *(trp_ref *)child);

@@ -1,4 +1,4 @@
-/* deployment.c - who operates a program decides where actors run and how routers route. */
+/* deployment.c - an operator decides where actors run and how routers route. */
 #include <stdio.h>
 #include <troupe/troupe.h>
 

@@ -1,8 +1,8 @@
-/* dispatcher.c - work that blocks has threads of its own, as many as are good for what it uses. */
+/* dispatcher.c - work that blocks has threads of its own, as many as its resource bears. */
 #include <stdio.h>
 #include <troupe/troupe.h>
 
-/* Say that this is a query: four connections, so four threads, and nobody else waits for them. */
+/* A query that blocks: four connections, so four threads, and no other actor waits for them. */
 static trp_err
 query_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {

@@ -1,4 +1,4 @@
-/* durable.c - a mailbox on disk: what an actor was told outlives it, and its process. */
+/* durable.c - a mailbox on disk: messages outlive their actor, and its process. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <troupe/troupe.h>
@@ -32,7 +32,7 @@ day(const char *directory, int64_t orders)
     trp_durable_options durable = TRP_DURABLE_OPTIONS_INIT;
     trp_system *system;
     trp_ref ref;
-    const trp_spawn_options options = { /* the name is what the mail is found by */
+    const trp_spawn_options options = { /* the mail is found by this name */
         sizeof options, .name = "clerk", .mailbox = "orders",
         .args_type = &trp_i64_type, .args = &orders, .args_bytes = sizeof orders };
     durable.directory = directory;

@@ -1,4 +1,4 @@
-/* events.c - the event stream of a system: who subscribes to a type, or its parent, is told. */
+/* events.c - the event stream of a system: subscribers of a type, or its parent, are told. */
 #include <stdio.h>
 #include <troupe/troupe.h>
 
@@ -11,7 +11,7 @@ reader_start(trp_ctx *ctx, void *state, const trp_msg *args)
 {
     (void)state;
     (void)args;
-    trp_err err = trp_subscribe(ctx, &news_any_type); /* and so to what is below it */
+    trp_err err = trp_subscribe(ctx, &news_any_type); /* and so to its subtypes */
     return err != TRP_OK ? err : trp_subscribe(ctx, &trp_dead_letter_type);
 }
 static trp_err

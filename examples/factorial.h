@@ -1,4 +1,4 @@
-/* factorial.h - what the two plugins of the factorial sample tell each other. */
+/* factorial.h - the messages between the two plugins of the factorial sample. */
 #ifndef FACTORIAL_H
 #define FACTORIAL_H
 

@@ -34,7 +34,7 @@ receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         }
     } else if (f->count == 0) {
         trp_reply_text(ctx, "Service unavailable, try again later");
-    } else { /* the backend answers whoever asked */
+    } else { /* the backend answers the sender */
         trp_forward(ctx, f->backends[f->jobs++ % f->count], msg);
     }
     return TRP_OK;

@@ -1,4 +1,4 @@
-/* interaction.c - which conversation a message is part of, whoever passes it on. */
+/* interaction.c - the conversation that a message is part of, also when it is passed on. */
 #include <stdio.h>
 #include <troupe/troupe.h>
 

@@ -1,4 +1,4 @@
-/* live.c - what a system is doing: who has how much to do, what each thread has done. */
+/* live.c - what a system is doing: messages that wait for each actor, work done by each thread. */
 #include <stdio.h>
 #include <troupe/troupe.h>
 
@@ -10,7 +10,7 @@ work(trp_ctx *ctx, void *state, const trp_msg *msg)
 }
 static const trp_behaviour worker = { sizeof worker, "worker", .receive = work };
 
-/* All that was told has been handled. */
+/* All messages have been handled. */
 static int
 is_done(const trp_live *live, uint64_t messages)
 {

@@ -52,7 +52,7 @@ main(void)
     }
     trp_system_tell(system, ref, &trp_string_type, "open", 4);
     if (trp_system_ask(system, ref, &trp_identify_type, &done, sizeof done, 5000, &reply) ==
-        TRP_OK) { /* it has come so far */
+        TRP_OK) { /* all lines are written */
         trp_msg_free(reply);
     }
     trp_system_free(system); /* stops it first; no line is lost */

@@ -1,4 +1,4 @@
-/* map_reduce.h - the workers of map_reduce.c, and what they do, which can be replaced. */
+/* map_reduce.h - the workers of map_reduce.c, and their functions, which can be replaced. */
 enum { VALUES = 1000, PART = 10, PARTS = VALUES / PART, WORKERS_MAX = 25, INIT = 0, MAP, REDUCE };
 typedef struct work { /* on one partition; told as bytes, values and all */
     int step, set, part;

@@ -1,4 +1,4 @@
-/* peek.c - a mailbox that gives a message again until the actor says that it is done. */
+/* peek.c - a mailbox that gives a message again until the actor acknowledges it. */
 #include <stdio.h>
 #include <string.h>
 #include <troupe/troupe.h>
@@ -6,7 +6,7 @@
 static trp_err
 print(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
-    static int jammed = 1; /* a machine, which does not care that the actor begins anew */
+    static int jammed = 1; /* a machine: a restart of the actor does not mend it */
     (void)state;
     printf("%.*s\n", (int)trp_msg_bytes(msg), (const char *)trp_msg_payload(msg));
     if (jammed && trp_msg_bytes(msg) > 5) {
@@ -34,7 +34,7 @@ main(void)
         trp_system_spawn(system, &printer, &options, &ref) != TRP_OK) {
         return 1;
     }
-    for (int i = 0; i < 3 && err == TRP_OK; i++) { /* who asks does not notice */
+    for (int i = 0; i < 3 && err == TRP_OK; i++) { /* the asker does not notice */
         trp_msg *reply = NULL;
         err = trp_system_ask(system, ref, &trp_string_type, texts[i], strlen(texts[i]), 10000,
                              &reply);

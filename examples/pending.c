@@ -29,7 +29,7 @@ desk_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     trp_tell_text(ctx, trp_self(ctx), "news of monday");
     trp_tell_text(ctx, trp_self(ctx), "news of friday");
     trp_tell_text(ctx, trp_self(ctx), "ads of monday");
-    trp_flush(ctx); /* what a turn tells is on its way now */
+    trp_flush(ctx); /* the messages of this turn are on their way now */
     printf("waiting: %u\n", (unsigned)trp_pending_visit(ctx, NULL, NULL));
     trp_err err = trp_subject_new(".* of monday", 1, &old);
     if (err == TRP_OK) {

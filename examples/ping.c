@@ -1,4 +1,4 @@
-/* ping.c - two processes: one waits, the other one sends to its path and counts what comes back.
+/* ping.c - two processes: one waits, the other one sends to its path and counts the replies.
  *
  *     cc ping.c $(pkg-config --cflags --libs troupe) -o ping
  *     ./ping serve &                                    prints the address to ping

@@ -1,4 +1,4 @@
-/* pool.c - a pool is told to grow and to shrink, takes in a stranger, and ends as a whole. */
+/* pool.c - a pool is told to grow and to shrink, takes in another actor, and ends as a whole. */
 #include <stdio.h>
 #include <troupe/troupe.h>
 

@@ -1,4 +1,4 @@
-/* reliable.c - two nodes; what is told to a reliable proxy arrives at the other one, in order. */
+/* reliable.c - two nodes; messages to a reliable proxy arrive at the other one, in order. */
 #include <stdio.h>
 #include <troupe/troupe.h>
 

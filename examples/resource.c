@@ -13,7 +13,7 @@ read_file(trp_ctx *ctx, void *state, const trp_msg *msg) /* a path; the answer: 
         trp_reply_failure(ctx, TRP_ENOENT, trp_msg_payload(msg));
         return TRP_OK;
     }
-    for (int c; (c = fgetc(file)) != EOF;) { /* it may take its time: other actors do not wait */
+    for (int c; (c = fgetc(file)) != EOF;) { /* may be slow: other actors do not wait */
         lines += c == '\n';
     }
     fclose(file);

@@ -15,7 +15,7 @@ keeper(trp_ctx *ctx, void *state, const trp_msg *msg)
 }
 static const trp_behaviour keeper_behaviour = TRP_BEHAVIOUR_INIT("keeper", int64_t, keeper);
 
-/* On the teller's thread, with several at once: a function of its arguments. */
+/* Runs on the sender's thread, several at once: a function of its arguments. */
 static void
 by_parity(void *state, trp_route *route, trp_ref sender, const trp_msg *msg)
 {

@@ -1,4 +1,4 @@
-/* scan.h - for virus_scan.c: what is suspicious, and a tree of files to find it in. */
+/* scan.h - for virus_scan.c: suspicious patterns, and a tree of files to scan. */
 #include <fnmatch.h>
 #include <fts.h>
 #include <string.h>

@@ -7,7 +7,7 @@ stock_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     int64_t *sold = state;
     if (trp_msg_is(msg, &trp_i64_type)) {
-        *sold += *(const int64_t *)trp_msg_payload(msg); /* without a look at what is left */
+        *sold += *(const int64_t *)trp_msg_payload(msg); /* without a check of the stock */
     }
     trp_reply(ctx, &trp_i64_type, sold, sizeof *sold);
     return TRP_OK;
@@ -42,7 +42,7 @@ never_sells_twice(trp_testkit *kit, void *arg)
     trp_probe_tell(probe, first, &trp_bytes_type, &shop, sizeof shop);
     TRP_TESTKIT_CHECK(kit, trp_schedule_once(system, 1, second, none, &trp_bytes_type, &shop,
                                              sizeof shop, NULL) == TRP_OK);
-    trp_testkit_advance(kit, 50); /* until nobody has anything to do */
+    trp_testkit_advance(kit, 50); /* until no actor has anything to do */
     trp_probe_tell(probe, shop, &trp_string_type, "?", 1);
     trp_probe_expect(probe, TRP_TEST_TIME, &trp_i64_type, &(int64_t){ 1 }, sizeof(int64_t));
 }

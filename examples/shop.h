@@ -39,7 +39,7 @@ consumers_start(trp_ctx *ctx, const char *category, uint32_t *seed)
     char name[64];
     trp_ref ref;
     options.name = name;
-    options.dispatcher = "blocking"; /* they wait, as what they stand for does */
+    options.dispatcher = "blocking"; /* they wait, as builders do */
     for (uint32_t i = article_dice(seed, 3) + 1; i > 0 && err == TRP_OK; i--) {
         snprintf(name, sizeof name, "%s%02u", category, i);
         err = trp_spawn(ctx, &consumer, &options, &ref);

@@ -1,4 +1,4 @@
-/* stash.c - become and stash: a file that is not open yet puts what is written aside. */
+/* stash.c - become and stash: a file that is not open yet stashes lines to write. */
 #include <stdio.h>
 #include <troupe/troupe.h>
 #define FILE_LINE(F, S) F(S, text32, text)

@@ -1,4 +1,4 @@
-/* stats.h - for stats_service.h: who counts the letters of a word, and who adds up the counts. */
+/* stats.h - for stats_service.h: an actor that counts letters, and one that adds up the counts. */
 #include <stdio.h>
 #include <string.h>
 #include <troupe/plugin.h>
@@ -22,7 +22,7 @@ aggregate(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     job *j = state;
     char text[64] = "Service unavailable, try again later";
-    if (trp_msg_is(msg, &trp_bytes_type)) { /* what is to be done */
+    if (trp_msg_is(msg, &trp_bytes_type)) { /* the work */
         *j = *(const job *)trp_msg_payload(msg);
         trp_receive_timeout_set(ctx, 3000);
         return TRP_OK;

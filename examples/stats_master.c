@@ -30,7 +30,7 @@ receive(trp_ctx *ctx, void *master, const trp_msg *msg)
     } else if (trp_msg_is(msg, &trp_string_type)) {
         trp_reply_text(ctx, "Service unavailable, try again later");
     }
-    *(trp_ref *)master = (trp_ref)TRP_REF_NONE; /* the members have changed: who is it now? */
+    *(trp_ref *)master = (trp_ref)TRP_REF_NONE; /* the members have changed: find it again */
     if (!oldest_find(trp_ctx_system(ctx), "compute", &oldest)) {
         return TRP_OK;
     }

@@ -24,7 +24,7 @@ serve(trp_ctx *ctx, void *router, const trp_msg *msg)
     return TRP_OK;
 }
 
-/* What kind of router it is, and where its routees are, the configuration says. */
+/* The configuration says which kind of router it is, and where its routees are. */
 static trp_err
 serve_start(trp_ctx *ctx, void *router, const trp_msg *args)
 {

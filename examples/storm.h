@@ -1,4 +1,4 @@
-/* storm.h - for countdown.c: the messages, who is there, and what is counted. */
+/* storm.h - for countdown.c: the messages, the actors, and the counters. */
 #include <stdatomic.h>
 
 enum { ACTORS = 24, COMMON = 10, THREADS = 10, MISSING = 4, FIRST = 8 };
@@ -6,7 +6,7 @@ enum { ACTORS = 24, COMMON = 10, THREADS = 10, MISSING = 4, FIRST = 8 };
 #define STORM(M, P) M(P, init, COUNT) M(P, repeat, COUNT) M(P, later, COUNT)
 TRP_PROTOCOL(storm, STORM)
 
-static trp_ref actors[ACTORS + MISSING]; /* the last ones are nobody */
+static trp_ref actors[ACTORS + MISSING]; /* the last ones are TRP_REF_NONE */
 static _Atomic int pending, peak, missing, handled[FIRST + 1]; /* repeat(n), by n */
 
 /* A message is on its way. */
@@ -18,7 +18,7 @@ sent(void)
     }
 }
 
-/* Tell an actor that is drawn by lot repeat(count). */
+/* Tell a random actor repeat(count). */
 static void
 repeat(trp_ctx *ctx, uint32_t *seed, uint32_t count)
 {

@@ -48,7 +48,7 @@ main(void)
         return 1;
     }
     for (int i = 0; i < 7; i++) {
-        trp_msg *sum = NULL; /* a failure answers nobody: then the asker's time is up */
+        trp_msg *sum = NULL; /* a failure sends no answer: a timeout */
         uint32_t ms = work[i] < 0 || i == 6 ? 200 : 10000;
         trp_err err = trp_system_ask(system, ref, &trp_i64_type, &work[i], 8, ms, &sum);
         printf("%lld: %lld\n", (long long)work[i],

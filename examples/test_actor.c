@@ -1,4 +1,4 @@
-/* test_actor.c - how to test an actor: a probe stands for whoever it talks to. A till adds what is
+/* test_actor.c - how to test an actor: a probe takes the place of its peers. A till adds what is
  * paid and answers the sum; after a minute without a payment it closes. The minute costs nothing.
  */
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include <troupe/troupe.h>
 #include "account.h"
 
-static int64_t /* what it has now; -1: it refused, or is not there */
+static int64_t /* its balance; -1: it refused, or is not there */
 call(trp_system *system, trp_ref ref, const trp_type *type, int64_t cents)
 {
     trp_msg *reply = NULL;
@@ -19,7 +19,7 @@ transfer(trp_system *system, trp_ref from, trp_ref to, int64_t cents)
 {
     int held = call(system, from, &bank_hold_type, -cents) >= 0;
     int both = held && call(system, to, &bank_hold_type, cents) >= 0;
-    if (both) { /* until LAPSE_MS are over nobody can refuse */
+    if (both) { /* within LAPSE_MS neither can refuse */
         call(system, from, &bank_commit_type, -cents);
         call(system, to, &bank_commit_type, cents);
     } else if (held) {

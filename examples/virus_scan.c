@@ -1,5 +1,5 @@
-/* virus_scan.c - look through a tree of directories for suspicious files (after µJavaActors). Who
- * reads files waits, and has threads of its own for it: four, behind one reference.
+/* virus_scan.c - look through a tree of directories for suspicious files (after µJavaActors).
+ * Actors that read files wait, so they have threads of their own: four, behind one reference.
  *     ./virus_scan [DIRECTORY]      without one: a tree of its own, whose findings it checks */
 #include "article.h"
 #include "scan.h"

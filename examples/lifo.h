@@ -1,38 +1,38 @@
-/* pile.h - for custom_mailbox.c: the newest message first, as from a pile. */
+/* lifo.h - for custom_mailbox.c: a stack of messages, last in, first out. */
 #include <stdlib.h>
 
-typedef struct pile { /* run by one thread at a time: no lock */
+typedef struct lifo { /* run by one thread at a time: no lock */
     trp_msg *msgs[8];
     uint32_t used;
-} pile;
+} lifo;
 static trp_err
 create(void *arg, trp_system *system, trp_ref owner, void **ret_mailbox)
 {
     (void)arg, (void)system, (void)owner;
-    *ret_mailbox = calloc(1, sizeof(pile));
+    *ret_mailbox = calloc(1, sizeof(lifo));
     return *ret_mailbox != NULL ? TRP_OK : TRP_ENOMEM;
 }
 static trp_err
 put(void *mailbox, trp_ref receiver, trp_msg *msg)
 {
-    pile *p = mailbox;
+    lifo *stack = mailbox;
     (void)receiver;
-    if (p->used == 8) {
+    if (stack->used == 8) {
         return TRP_EAGAIN; /* becomes a dead letter: mailbox-full */
     }
-    p->msgs[p->used++] = msg;
+    stack->msgs[stack->used++] = msg;
     return TRP_OK;
 }
 static trp_msg *
 take(void *mailbox)
 {
-    pile *p = mailbox;
-    return p->used > 0 ? p->msgs[--p->used] : NULL;
+    lifo *stack = mailbox;
+    return stack->used > 0 ? stack->msgs[--stack->used] : NULL;
 }
 static uint32_t
 count(void *mailbox)
 {
-    return ((pile *)mailbox)->used;
+    return ((lifo *)mailbox)->used;
 }
 static int
 has(void *mailbox)
