@@ -31,10 +31,10 @@ heartbeat_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes, siz
                                        sizeof answer);
         return;
     }
-    uint8_t word[TRPI_HEARTBEAT_WORD_BYTES];
+    uint8_t word[TRPI_HEARTBEAT_REPORT_BYTES];
     pthread_mutex_lock(&cluster->engine.lock);
     uint64_t now_us = shell_now_us(cluster);
-    bool heard = trpi_heartbeat_testify(cluster->engine.heartbeat, now_us, bytes, count, word);
+    bool heard = trpi_heartbeat_report(cluster->engine.heartbeat, now_us, bytes, count, word);
     if (!heard) {
         trpi_heartbeat_answer(cluster->engine.heartbeat, now_us, from, bytes, count);
     }

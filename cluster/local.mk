@@ -17,7 +17,7 @@ troupe_sources += src/base/phi.c src/base/pack.c \
 	cluster/engine/gossip_index.c \
 	cluster/engine/gossip_merge.c \
 	cluster/engine/gossip_view.c \
-	cluster/engine/gossip_word.c \
+	cluster/engine/gossip_reachability.c \
 	cluster/engine/heartbeat.c \
 	cluster/engine/heartbeat_check.c \
 	cluster/engine/ident.c \

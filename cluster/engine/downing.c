@@ -223,7 +223,7 @@ trpi_downing_may_go_on(const trpi_downing_ops *ops, const trpi_downing_options *
                               .gossip = input->gossip,
                               .votes = input->votes,
                               .marks = marks,
-                              .leaver = input->leaver,
+                              .exiting_oldest = input->exiting_oldest,
                               .stays = answers ? ops->stays : stays_majority,
                               .by_age = ops->spare == TRPI_SPARE_OLDEST };
     trpi_sides s;
@@ -240,16 +240,16 @@ trpi_downing_may_go_on(const trpi_downing_ops *ops, const trpi_downing_options *
 
 trpi_downing_next_crash
 trpi_downing_next_crash_find(const trpi_downing_ops *ops, const trpi_downing_options *options,
-                             const trpi_downing_input *input, uint32_t leaver, uint32_t *marks)
+                             const trpi_downing_input *input, uint32_t leaving, uint32_t *marks)
 {
     trpi_assert_slow(input->gossip->frozen);
-    trpi_assert_slow(leaver < input->gossip->members_count);
+    trpi_assert_slow(leaving < input->gossip->members_count);
     const trpi_gossip *g = input->gossip;
     trpi_downing_next_crash cast = { .first = TRPI_GOSSIP_NONE };
     trpi_downing_count count;
     bool decides = ops->stays != NULL && !trpi_downing_asks_lease(ops);
     for (uint32_t i = 0; i < g->members_count; i++) {
-        bool leaves = i == leaver || g->members[i].status == TRP_MEMBER_EXITING;
+        bool leaves = i == leaving || g->members[i].status == TRP_MEMBER_EXITING;
         marks[i] = leaves                           ? TRPI_MARK_GONE
                    : g->members[i].unreachable != 0 ? TRPI_MARK_AWAY
                                                     : TRPI_MARK_CLEAR;

@@ -56,7 +56,8 @@ typedef struct trpi_downing_input {
     uint64_t version_ms;   /* time since this node got the present version */
     uint64_t made_ms;      /* time since it last made one */
     uint64_t suspicion_ms; /* time since decision.suspected was last not 0; UINT64_MAX: never */
-    uint64_t leaver; /* key of the oldest, when it has seen a view in which it is Exiting; else 0 */
+    /* key of the oldest member, when it has seen a view in which it is Exiting; else 0 */
+    uint64_t exiting_oldest;
     trpi_lease_state lease;
 } trpi_downing_input;
 
@@ -114,14 +115,15 @@ typedef struct trpi_downing_count { /* votes, open ones included */
 /* Return whether the members marked TRPI_MARK_CLEAR may go on without all others. The strategy
  * counts them as a side, in every combination of the open votes. For strategies that do not compare
  * sides (manual, auto-down-after, down-all) it is the majority, or the half with the lowest
- * address; for lease, the side that asks first. Reads gossip, votes and leaver of input. Pure. */
+ * address; for lease, the side that asks first. Reads gossip, votes and exiting_oldest of input.
+ * Pure. */
 bool trpi_downing_may_go_on(const trpi_downing_ops *ops, const trpi_downing_options *options,
                             const trpi_downing_input *input, const uint32_t *marks,
                             trpi_downing_count *ret_count);
-/* Find the members whose crash would stop the rest, or leave no member, once members[leaver] has
- * left. Reads gossip, votes and leaver of input. */
+/* Find the members whose crash would stop the rest, or leave no member, once members[leaving] has
+ * left. Reads gossip, votes and exiting_oldest of input. */
 typedef struct trpi_downing_next_crash {
-    uint32_t votes; /* without the leaver */
+    uint32_t votes; /* without the leaving member */
     uint32_t fatal; /* their number; manual, auto-down-after, lease: those that leave none */
     uint32_t first; /* index of one of them; TRPI_GOSSIP_NONE */
 } trpi_downing_next_crash;
@@ -132,7 +134,7 @@ typedef struct trpi_downing_next_crash {
 trpi_downing_next_crash trpi_downing_next_crash_find(const trpi_downing_ops *ops,
                                                      const trpi_downing_options *options,
                                                      const trpi_downing_input *input,
-                                                     uint32_t leaver, uint32_t *marks);
+                                                     uint32_t leaving, uint32_t *marks);
 /* Return whether the strategy uses a lease. */
 bool trpi_downing_asks_lease(const trpi_downing_ops *ops);
 

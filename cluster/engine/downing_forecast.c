@@ -23,7 +23,7 @@
 
 #define ACTORS_MAX 8u
 
-struct asking {
+struct forecast_query {
     const trpi_downing_ops *ops;
     const trpi_downing_options *options;
     const trpi_downing_input *input;
@@ -33,7 +33,7 @@ struct asking {
 };
 
 static trpi_downing_decision
-decision_at(const struct asking *a, uint64_t self, uint64_t later_ms, bool silent)
+decision_at(const struct forecast_query *a, uint64_t self, uint64_t later_ms, bool silent)
 {
     trpi_assert_slow(a->silent.bits == a->input->gossip->members_count);
     trpi_downing_input input = *a->input;
@@ -59,7 +59,7 @@ decision_at(const struct asking *a, uint64_t self, uint64_t later_ms, bool silen
 }
 
 static trpi_downing_decision
-decision_of(const struct asking *a, uint64_t self, uint64_t later_ms)
+decision_of(const struct forecast_query *a, uint64_t self, uint64_t later_ms)
 {
     trpi_assert_slow(trpi_gossip_find(a->input->gossip, self) != TRPI_GOSSIP_NONE);
     trpi_downing_decision decision = decision_at(a, self, later_ms, false);
@@ -69,7 +69,7 @@ decision_of(const struct asking *a, uint64_t self, uint64_t later_ms)
 
 /* "a:1, b:2 and 3 more" of the members with these indexes. */
 static void
-who_text(const trpi_gossip *g, const trpi_downing_decision *decision, char *buffer, size_t bytes)
+marked_text(const trpi_gossip *g, const trpi_downing_decision *decision, char *buffer, size_t bytes)
 {
     trpi_assert_slow(bytes > 0);
     trpi_assert_slow(decision->indexes_count <= g->members_count);
@@ -91,15 +91,15 @@ who_text(const trpi_gossip *g, const trpi_downing_decision *decision, char *buff
 
 /* true: that is what will be. */
 static bool
-take(const struct asking *a, const trpi_downing_decision *decision, bool is_self, uint64_t later_ms,
-     trpi_downing_forecast *ret)
+forecast_from_decision(const struct forecast_query *a, const trpi_downing_decision *decision,
+                       bool is_self, uint64_t later_ms, trpi_downing_forecast *ret)
 {
     trpi_assert_slow(decision->indexes_count <= a->input->gossip->members_count);
     const trpi_gossip *g = a->input->gossip;
     switch (decision->verdict) {
     case TRPI_DOWNING_DOWN_MEMBERS:
         ret->kind = TRPI_FORECAST_GOES_ON;
-        who_text(g, decision, ret->who, sizeof ret->who);
+        marked_text(g, decision, ret->who, sizeof ret->who);
         break;
     case TRPI_DOWNING_DOWN_SELF:
         if (!is_self) {
@@ -110,7 +110,7 @@ take(const struct asking *a, const trpi_downing_decision *decision, bool is_self
         break;
     case TRPI_DOWNING_DOWN_SIDE:
         ret->kind = TRPI_FORECAST_STOPS;
-        who_text(g, decision, ret->who, sizeof ret->who);
+        marked_text(g, decision, ret->who, sizeof ret->who);
         break;
     case TRPI_DOWNING_ACQUIRE:
         ret->kind = TRPI_FORECAST_LEASE;
@@ -127,12 +127,12 @@ take(const struct asking *a, const trpi_downing_decision *decision, bool is_self
 
 /* downing-forecast-F1. true: somebody of this side decides something then. */
 static bool
-side_decides(const struct asking *a, uint64_t later_ms, trpi_downing_forecast *ret)
+side_decides(const struct forecast_query *a, uint64_t later_ms, trpi_downing_forecast *ret)
 {
     trpi_assert_slow(a->input->seen->bits == a->input->gossip->members_count);
     const trpi_gossip *g = a->input->gossip;
     trpi_downing_decision decision = decision_of(a, a->input->self, later_ms);
-    if (take(a, &decision, true, later_ms, ret)) {
+    if (forecast_from_decision(a, &decision, true, later_ms, ret)) {
         return true;
     }
     uint32_t asked = 0;
@@ -144,7 +144,7 @@ side_decides(const struct asking *a, uint64_t later_ms, trpi_downing_forecast *r
         }
         asked++;
         decision = decision_of(a, m->ident->key, later_ms);
-        if (take(a, &decision, false, later_ms, ret)) {
+        if (forecast_from_decision(a, &decision, false, later_ms, ret)) {
             return true;
         }
     }
@@ -152,20 +152,20 @@ side_decides(const struct asking *a, uint64_t later_ms, trpi_downing_forecast *r
 }
 
 static uint64_t
-left(uint64_t when_ms, uint64_t passed_ms)
+remaining_ms(uint64_t when_ms, uint64_t passed_ms)
 {
     return when_ms > passed_ms ? when_ms - passed_ms : 0;
 }
 
 /* The moments at which a strategy that splits loses patience (downing_split.c), in order. */
 static bool
-split_look(const struct asking *a, trpi_downing_forecast *ret)
+forecast_split(const struct forecast_query *a, trpi_downing_forecast *ret)
 {
     uint64_t stable_ms = a->options->stable_after_ms;
     const uint64_t moments[] = { stable_ms, stable_ms + a->options->lease_minority_delay_ms,
                                  stable_ms + stable_ms / 2, 3 * stable_ms, 4 * stable_ms };
     for (size_t i = 0; i < sizeof moments / sizeof moments[0]; i++) {
-        if (side_decides(a, left(moments[i], a->input->stable_ms), ret)) {
+        if (side_decides(a, remaining_ms(moments[i], a->input->stable_ms), ret)) {
             return true;
         }
     }
@@ -174,12 +174,12 @@ split_look(const struct asking *a, trpi_downing_forecast *ret)
 
 /* Of a strategy that does not count sides. */
 static void
-counted_as_majority(struct asking *a, trpi_downing_forecast *ret)
+counted_as_majority(struct forecast_query *a, trpi_downing_forecast *ret)
 {
     trpi_assert_slow(a->silent.bits == a->input->gossip->members_count);
     trpi_downing_forecast counted = { .kind = TRPI_FORECAST_NONE };
     a->ops = trpi_downing_find("keep-majority");
-    (void)split_look(a, &counted);
+    (void)forecast_split(a, &counted);
     ret->may_down = counted.kind == TRPI_FORECAST_GOES_ON;
     memcpy(ret->reason, counted.reason, sizeof ret->reason);
     memcpy(ret->who, counted.who, sizeof ret->who);
@@ -187,18 +187,18 @@ counted_as_majority(struct asking *a, trpi_downing_forecast *ret)
 }
 
 static void
-look(struct asking *a, trpi_downing_forecast *ret)
+forecast_fill(struct forecast_query *a, trpi_downing_forecast *ret)
 {
     trpi_assert_slow(a->input->gossip->frozen);
     const char *name = trpi_downing_name(a->ops);
     const trpi_gossip *g = a->input->gossip;
     if (strcmp(name, "manual") != 0 && strcmp(name, "auto-down-after") != 0) {
-        ret->may_down = split_look(a, ret) && ret->kind == TRPI_FORECAST_GOES_ON;
+        ret->may_down = forecast_split(a, ret) && ret->kind == TRPI_FORECAST_GOES_ON;
         return;
     }
     uint64_t first_ms = UINT64_MAX;
     for (uint32_t i = 0; i < g->members_count; i++) {
-        uint64_t in_ms = left(a->options->auto_down_after_ms, a->input->unreachable_ms[i]);
+        uint64_t in_ms = remaining_ms(a->options->auto_down_after_ms, a->input->unreachable_ms[i]);
         if (trpi_downing_suspect(&g->members[i]) && in_ms < first_ms) {
             first_ms = in_ms;
         }
@@ -218,7 +218,7 @@ trpi_downing_forecast_make(const trpi_downing_ops *ops, const trpi_downing_optio
     trpi_assert_slow(input->seen->bits == input->gossip->members_count);
     trpi_assert_slow(input->votes->sure.bits == input->gossip->members_count);
     const trpi_gossip *g = input->gossip;
-    struct asking a = { ops, options, input, indexes, later_ms, { 0 } };
+    struct forecast_query a = { ops, options, input, indexes, later_ms, { 0 } };
     memset(ret_forecast, 0, sizeof *ret_forecast);
     if (trpi_seen_init(&a.silent, g->members_count) != TRP_OK) {
         return; /* no memory: nothing is foreseen */
@@ -228,7 +228,7 @@ trpi_downing_forecast_make(const trpi_downing_ops *ops, const trpi_downing_optio
             trpi_seen_set(&a.silent, i);
         }
     }
-    look(&a, ret_forecast);
+    forecast_fill(&a, ret_forecast);
     trpi_seen_fini(&a.silent);
     trpi_assert_slow(ret_forecast->kind <= TRPI_FORECAST_LEASE);
     trpi_assert_slow(strlen(ret_forecast->who) < sizeof ret_forecast->who);

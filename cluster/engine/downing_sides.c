@@ -138,8 +138,8 @@ trpi_side_sum(trpi_side a, trpi_side b)
 }
 
 uint64_t
-trpi_sides_leaver(const trpi_downing_options *options, const trpi_gossip *g,
-                  const trpi_votes *votes, const trpi_seen *seen)
+trpi_sides_exiting_oldest(const trpi_downing_options *options, const trpi_gossip *g,
+                          const trpi_votes *votes, const trpi_seen *seen)
 {
     trpi_assert_slow(seen->bits == g->members_count);
     trpi_assert_slow(votes->sure.bits == g->members_count);
@@ -158,9 +158,10 @@ trpi_sides_find(const trpi_downing_options *options, const trpi_downing_input *i
     trpi_assert_slow(input->gossip->frozen);
     trpi_assert_slow(spare <= TRPI_SPARE_SELF);
     const trpi_gossip *g = input->gossip;
-    trpi_votes_question q = {
-        .options = options, .gossip = g, .votes = input->votes, .leaver = input->leaver
-    };
+    trpi_votes_question q = { .options = options,
+                              .gossip = g,
+                              .votes = input->votes,
+                              .exiting_oldest = input->exiting_oldest };
     trpi_sides members = { 0 };
     mark_sides(input, marks, &members);
     uint32_t spared = spare == TRPI_SPARE_OLDEST    ? trpi_votes_oldest(&q, true)

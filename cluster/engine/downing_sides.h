@@ -30,8 +30,8 @@ typedef enum trpi_spare {
 void trpi_sides_find(const trpi_downing_options *options, const trpi_downing_input *input,
                      trpi_spare spare, uint32_t *marks, trpi_sides *ret_sides);
 /* Return the key of the oldest member if it is Exiting and has seen that, else 0. */
-uint64_t trpi_sides_leaver(const trpi_downing_options *options, const trpi_gossip *g,
-                           const trpi_votes *votes, const trpi_seen *seen);
+uint64_t trpi_sides_exiting_oldest(const trpi_downing_options *options, const trpi_gossip *g,
+                                   const trpi_votes *votes, const trpi_seen *seen);
 /* Count the members other than this node that are suspected but have seen the version. */
 uint32_t trpi_sides_suspected(const trpi_downing_input *input);
 /* Return whether members[index] is an end of a broken link within this side. */
@@ -53,7 +53,7 @@ typedef struct trpi_votes_question {
     const trpi_gossip *gossip;
     const trpi_votes *votes;
     const uint32_t *marks;
-    uint64_t leaver; /* downing-votes-D10 */
+    uint64_t exiting_oldest; /* downing-votes-D10 */
     trpi_stays_fn stays;
     bool by_age; /* the result depends on which member has been Up for longest */
 } trpi_votes_question;

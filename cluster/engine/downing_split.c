@@ -26,7 +26,7 @@ question_ask(struct question *q, const trpi_downing_ops *ops, const trpi_downing
                                       .gossip = input->gossip,
                                       .votes = input->votes,
                                       .marks = decision->indexes,
-                                      .leaver = input->leaver,
+                                      .exiting_oldest = input->exiting_oldest,
                                       .stays = ops->stays,
                                       .by_age = ops->spare == TRPI_SPARE_OLDEST };
     decision->open = trpi_votes_open(input->votes, input->gossip);
@@ -50,7 +50,7 @@ question_begin(struct question *q, const trpi_downing_ops *ops, const trpi_downi
  * may have left when the other side asks for the lease that it held (downing-D8); else one that is
  * Joining. */
 static uint32_t
-who_acts(const trpi_gossip *g, const uint32_t *marks, bool unsuspected)
+acting_member(const trpi_gossip *g, const uint32_t *marks, bool unsuspected)
 {
     trpi_assert_slow(g->frozen);
     static const uint32_t later[] = { [TRP_MEMBER_JOINING] = 2, [TRP_MEMBER_LEAVING] = 1 };
@@ -125,7 +125,7 @@ lacks_evidence(const trpi_downing_options *options, const trpi_downing_input *in
     }
     if (decision->suspected > 0 && input->made_ms > old_ms &&
         input->stable_ms + answer_ms(options) < 3 * stable_after_ms &&
-        (who_acts(g, marks, false) == self || who_acts(g, marks, true) == self ||
+        (acting_member(g, marks, false) == self || acting_member(g, marks, true) == self ||
          trpi_sides_is_broken_end(g, marks, self))) {
         decision->verdict = TRPI_DOWNING_ROLL_CALL;
         return true;
@@ -175,7 +175,7 @@ stop_waiting(const trpi_downing_input *input, uint64_t limit_ms, const trpi_side
              trpi_downing_decision *decision)
 {
     trpi_assert_slow(decision->verdict == TRPI_DOWNING_WAIT);
-    uint32_t first = who_acts(input->gossip, decision->indexes, false);
+    uint32_t first = acting_member(input->gossip, decision->indexes, false);
     if (input->stable_ms >= limit_ms &&
         (first == TRPI_GOSSIP_NONE || input->gossip->members[first].unreachable != 0)) {
         counts_fill("the member that should act does not", sides, decision);
@@ -252,7 +252,7 @@ decide_while_flapping(const trpi_downing_ops *ops, const trpi_downing_options *o
     mark_steady(options, input, marks);
     decision->sure = trpi_votes_stay(&q.votes, TRPI_PART_CLEAR, &why);
     if (!decision->sure || input->unstable_ms == 0 ||
-        who_acts(g, marks, false) != trpi_gossip_find(g, input->self)) {
+        acting_member(g, marks, false) != trpi_gossip_find(g, input->self)) {
         return false;
     }
     trpi_votes_count(&q.votes, &q.sides);
@@ -318,7 +318,7 @@ trpi_split_decide(const trpi_downing_ops *ops, const trpi_downing_options *optio
                                 : TRPI_DOWNING_WAIT;
     } else if (decision->indexes[self] == TRPI_MARK_BROKEN) {
         decision->verdict = TRPI_DOWNING_DOWN_SELF;
-    } else if (who_acts(g, decision->indexes, false) == self) {
+    } else if (acting_member(g, decision->indexes, false) == self) {
         collect_marked(g, TRPI_MARK_AWAY, TRPI_MARK_BROKEN, decision);
         decision->verdict =
             decision->indexes_count > 0 ? TRPI_DOWNING_DOWN_MEMBERS : TRPI_DOWNING_WAIT;
@@ -379,7 +379,8 @@ trpi_split_decide_lease(const trpi_downing_ops *ops, const trpi_downing_options 
     uint64_t ask_ms = options->stable_after_ms + (larger ? 0 : options->lease_minority_delay_ms);
     uint32_t self = trpi_gossip_find(g, input->self);
     /* the owner since an earlier partition may be another node than the acting one */
-    bool acts = input->lease == TRPI_LEASE_HELD || who_acts(g, decision->indexes, false) == self;
+    bool acts =
+        input->lease == TRPI_LEASE_HELD || acting_member(g, decision->indexes, false) == self;
     if (is_patient(&q, input, larger)) {
         return;
     }

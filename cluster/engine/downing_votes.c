@@ -65,7 +65,7 @@ age_of(const trpi_gossip_member *m)
 }
 
 static bool
-counts(const trpi_votes_question *q, const poll *p, uint32_t index, bool ours)
+vote_counts(const trpi_votes_question *q, const poll *p, uint32_t index, bool ours)
 {
     trpi_vote vote = vote_of(q, index, p->joined);
     if (vote != TRPI_VOTE_OPEN) {
@@ -76,14 +76,14 @@ counts(const trpi_votes_question *q, const poll *p, uint32_t index, bool ours)
 }
 
 static bool
-lives(const trpi_gossip_member *m)
+is_alive(const trpi_gossip_member *m)
 {
     return m->status <= TRP_MEMBER_LEAVING;
 }
 
 /* Where an address belongs whose incarnations are members[from..to): the best of what is alive. */
 static uint32_t
-place_of(const trpi_votes_question *q, uint32_t from, uint32_t to)
+address_mark(const trpi_votes_question *q, uint32_t from, uint32_t to)
 {
     trpi_assert_slow(from < to && to <= q->gossip->members_count);
     static const uint32_t rank[] = { [TRPI_MARK_CLEAR] = 0,
@@ -94,7 +94,7 @@ place_of(const trpi_votes_question *q, uint32_t from, uint32_t to)
     uint32_t best = TRPI_MARK_AWAY;
     for (uint32_t i = from; i < to; i++) {
         uint32_t mark = q->marks[i];
-        best = lives(&q->gossip->members[i]) && rank[mark] < rank[best] ? mark : best;
+        best = is_alive(&q->gossip->members[i]) && rank[mark] < rank[best] ? mark : best;
     }
     return best;
 }
@@ -129,10 +129,11 @@ oldest_of(const trpi_votes_question *q, const poll *p, trpi_side_part part)
     uint32_t oldest = TRPI_GOSSIP_NONE;
     for (uint32_t i = 0, to; i < g->members_count; i = to) {
         to = address_end(g, i);
-        bool ours = is_ours(part, place_of(q, i, to));
+        bool ours = is_ours(part, address_mark(q, i, to));
         for (uint32_t k = i; k < to; k++) {
-            if (counts(q, p, k, ours) && (oldest == TRPI_GOSSIP_NONE ||
-                                          age_of(&g->members[k]) < age_of(&g->members[oldest]))) {
+            if (vote_counts(q, p, k, ours) &&
+                (oldest == TRPI_GOSSIP_NONE ||
+                 age_of(&g->members[k]) < age_of(&g->members[oldest]))) {
                 oldest = k;
             }
         }
@@ -142,9 +143,9 @@ oldest_of(const trpi_votes_question *q, const poll *p, trpi_side_part part)
 
 /* downing-votes-D10: it is still there, and still Exiting. */
 static bool
-leaves(const trpi_gossip *g, uint64_t leaver)
+is_still_exiting(const trpi_gossip *g, uint64_t exiting_oldest)
 {
-    uint32_t index = trpi_gossip_find(g, leaver);
+    uint32_t index = trpi_gossip_find(g, exiting_oldest);
     return index != TRPI_GOSSIP_NONE && g->members[index].status == TRP_MEMBER_EXITING;
 }
 
@@ -163,17 +164,18 @@ count_poll(const trpi_votes_question *q, const poll *p, trpi_side_part part, trp
     *sides = (trpi_sides){ 0 };
     /* One that is Down or Exiting here may be removed over there, where another is the oldest: not
      * even its successor on this address may make two sides have it. */
-    if (oldest != TRPI_GOSSIP_NONE && !lives(&g->members[oldest])) {
-        bool here = g->members[oldest].ident->key == q->leaver && leaves(g, q->leaver);
+    if (oldest != TRPI_GOSSIP_NONE && !is_alive(&g->members[oldest])) {
+        bool here = g->members[oldest].ident->key == q->exiting_oldest &&
+                    is_still_exiting(g, q->exiting_oldest);
         *(here ? &sides->clear.oldest : &sides->away.oldest) = true; /* downing-votes-D10 */
     }
     for (uint32_t i = 0, to; i < g->members_count; i = to) {
         trpi_side found = { 0, false, false, false };
         to = address_end(g, i);
-        uint32_t place = place_of(q, i, to);
+        uint32_t place = address_mark(q, i, to);
         for (uint32_t k = i; k < to; k++) {
-            found.votes = counts(q, p, k, is_ours(part, place)) ? 1 : found.votes;
-            found.oldest = found.oldest || (k == oldest && lives(&g->members[k]));
+            found.votes = vote_counts(q, p, k, is_ours(part, place)) ? 1 : found.votes;
+            found.oldest = found.oldest || (k == oldest && is_alive(&g->members[k]));
         }
         found.lowest = found.votes != 0 && votes == 0;
         found.referee = q->options->referee.port != 0 &&
@@ -277,7 +279,7 @@ trpi_votes_oldest(const trpi_votes_question *q, bool living)
     const trpi_gossip *g = q->gossip;
     uint32_t oldest = TRPI_GOSSIP_NONE;
     for (uint32_t i = 0; i < g->members_count; i++) {
-        if (vote_of(q, i, false) != TRPI_VOTE_NO && (!living || lives(&g->members[i])) &&
+        if (vote_of(q, i, false) != TRPI_VOTE_NO && (!living || is_alive(&g->members[i])) &&
             (oldest == TRPI_GOSSIP_NONE || age_of(&g->members[i]) < age_of(&g->members[oldest]))) {
             oldest = i;
         }

@@ -211,7 +211,7 @@ trpi_gossip_observe(trpi_gossip *gossip, uint64_t observer, const uint64_t *subj
 }
 
 trp_err
-trpi_gossip_bury(trpi_gossip *gossip, uint32_t index, int64_t wall_ms)
+trpi_gossip_remove(trpi_gossip *gossip, uint32_t index, int64_t wall_ms)
 {
     trpi_assert(!gossip->frozen && index < gossip->members_count);
     trpi_assert_slow(index < gossip->members_count);
@@ -368,7 +368,7 @@ order_clock(const void *a, const void *b)
 
 /* qsort with what C leaves open for no elements, skipped when sorted already (the usual case). */
 static void
-sort(void *array, uint32_t count, size_t bytes, int (*order)(const void *, const void *))
+sort_array(void *array, uint32_t count, size_t bytes, int (*order)(const void *, const void *))
 {
     trpi_assert_slow(bytes > 0);
     for (uint32_t i = 1; i < count; i++) {
@@ -384,7 +384,7 @@ static void
 freeze_tombstones(trpi_gossip *g)
 {
     trpi_assert_slow(!g->frozen);
-    sort(g->tombstones, g->tombstones_count, sizeof *g->tombstones, order_tombstones);
+    sort_array(g->tombstones, g->tombstones_count, sizeof *g->tombstones, order_tombstones);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < g->tombstones_count; i++) {
         if (kept == 0 || g->tombstones[kept - 1].key != g->tombstones[i].key) {
@@ -413,7 +413,7 @@ freeze_members(trpi_gossip *g)
         }
     }
     g->members_count = kept;
-    sort(g->members, kept, sizeof *g->members, order_members);
+    sort_array(g->members, kept, sizeof *g->members, order_members);
     return trpi_gossip_index_keys(g);
     trpi_assert_slow(g->members_count == kept);
 }
@@ -424,7 +424,7 @@ static void
 freeze_rows_and_clock(trpi_gossip *g)
 {
     trpi_assert_slow(!g->frozen);
-    sort(g->rows, g->rows_count, sizeof *g->rows, order_rows);
+    sort_array(g->rows, g->rows_count, sizeof *g->rows, order_rows);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < g->rows_count; i++) {
         trpi_reach_row r = g->rows[i];
@@ -436,7 +436,7 @@ freeze_rows_and_clock(trpi_gossip *g)
         }
     }
     g->rows_count = kept;
-    sort(g->versions, g->versions_count, sizeof *g->versions, order_versions);
+    sort_array(g->versions, g->versions_count, sizeof *g->versions, order_versions);
     kept = 0;
     for (uint32_t i = 0; i < g->versions_count; i++) {
         trpi_reach_version v = g->versions[i];
@@ -446,7 +446,7 @@ freeze_rows_and_clock(trpi_gossip *g)
         }
     }
     g->versions_count = kept;
-    sort(g->clock, g->clock_count, sizeof *g->clock, order_clock);
+    sort_array(g->clock, g->clock_count, sizeof *g->clock, order_clock);
     kept = 0;
     for (uint32_t i = 0; i < g->clock_count; i++) {
         trpi_vclock_entry c = g->clock[i];
@@ -490,7 +490,7 @@ trpi_gossip_freeze(trpi_gossip *gossip)
         gossip->rows_count > TRPI_GOSSIP_ROWS_MAX) {
         return TRP_ELIMIT;
     }
-    err = trpi_gossip_judge(gossip);
+    err = trpi_gossip_index_reachability(gossip);
     if (err == TRP_OK) {
         err = trpi_gossip_index_state(gossip);
     }

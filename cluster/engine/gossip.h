@@ -110,7 +110,7 @@ trp_err trpi_gossip_observe(trpi_gossip *gossip, uint64_t observer, const uint64
                             uint32_t subjects_count);
 /* Bury members[index]: gone from members, rows, clock; a tombstone stays. Indexes behind it move.
  */
-trp_err trpi_gossip_bury(trpi_gossip *gossip, uint32_t index, int64_t wall_ms);
+trp_err trpi_gossip_remove(trpi_gossip *gossip, uint32_t index, int64_t wall_ms);
 /* Forget the tombstones for which is_old(arg, index) is true. Returns how many. */
 uint32_t trpi_gossip_prune(trpi_gossip *gossip, bool (*is_old)(const void *arg, uint32_t index),
                            const void *arg);
@@ -123,9 +123,9 @@ trp_err trpi_gossip_add_clock(trpi_gossip *gossip, uint64_t key, uint64_t counte
 /* Sort, drop what names no member, compute the digest. Errors: TRP_ENOMEM (the copy stays
  * unfrozen). */
 trp_err trpi_gossip_freeze(trpi_gossip *gossip);
-/* For freeze only, in this order; gossip_index.c, gossip_word.c. Errors: TRP_ENOMEM. */
+/* For freeze only, in this order; gossip_index.c, gossip_reachability.c. Errors: TRP_ENOMEM. */
 trp_err trpi_gossip_index_keys(trpi_gossip *gossip);
-trp_err trpi_gossip_judge(trpi_gossip *gossip);
+trp_err trpi_gossip_index_reachability(trpi_gossip *gossip);
 trp_err trpi_gossip_index_state(trpi_gossip *gossip);
 /* Compute what freeze keeps as `digest`. */
 uint64_t trpi_gossip_digest(const trpi_gossip *gossip);
@@ -152,7 +152,7 @@ trp_err trpi_gossip_kinds(const trpi_gossip *gossip, const trpi_ident *const **r
 /* The member of an address that is not Down; failing that, a Down one; any uid if id->uid is 0. */
 uint32_t trpi_gossip_find_address(const trpi_gossip *gossip, const trpi_node_id *id);
 const trpi_tombstone *trpi_gossip_tombstone(const trpi_gossip *gossip, uint64_t key);
-/* Does somebody whose word counts (gossip_word.c) say it is unreachable? */
+/* Does somebody whose word counts (gossip_reachability.c) say it is unreachable? */
 bool trpi_gossip_is_unreachable(const trpi_gossip *gossip, uint32_t index);
 bool trpi_gossip_observes(const trpi_gossip *gossip, uint64_t observer, uint64_t subject);
 /* Everything that keeps members from agreeing; counts only, 0 and 0 is convergence (GOSSIP-04). */

@@ -1,34 +1,35 @@
 /* heartbeat.c - the ring of heartbeats.
  *
- * Why.     If everybody asked everybody, the traffic of a large cluster would be nothing but
- *          heartbeats.
- *          On a ring everybody has the same few observers. The order is a hash, so that the nodes
- *          of one machine, which fail together, are not each other's only observers.
- * Shape.   ring by hash:  self -> n1 -> n2 -> (n3 silent) -> n4 ...   the next k that are
- *          reachable, and every silent one passed on the way; and all that this node holds silent,
- *          wherever they stand. Those that miss an answer do not count: as many more, and some,
- *          are asked at once (heartbeat-H5)
+ * Why.     If each node monitored all others, the traffic of a large cluster would be nothing but
+ *          heartbeats. On a ring each node has the same small number of observers. The order is a
+ *          hash, so that the nodes of one machine, which fail together, are not each other's only
+ *          observers.
+ * Shape.   ring by hash:  self -> n1 -> n2 -> (n3 silent) -> n4 ...   A node monitors the next k
+ *          members that are reachable, each silent one between them, and each other member that it
+ *          holds silent. Members that miss an answer do not count: as many more, and some, are
+ *          asked at once (heartbeat-H5).
  * Must hold.
- *   heartbeat-H1  k reachable neighbours are asked even if many next to each other die at once.
+ *   heartbeat-H1  k reachable neighbours are asked even if many next to each other crash at once.
  *   heartbeat-H2  A peer that never answered is judged, too: from expected-response-after on
  *       (FD-16).
- *   heartbeat-H3  When this node itself was stopped, the time is nobody's silence; and for a while
- *       after it, it judges more slowly.
+ *   heartbeat-H3  A pause of this node does not count as silence of its peers, and for a while
+ *       after it this node suspects more slowly.
  *   heartbeat-H4  An answer counts only from the incarnation that is asked.
- *   heartbeat-H5  Crashes at one time are found at one time, however many neighbours die together:
- *       whoever is late, long before it is silent, is passed on the ring, and the more are late,
- *       the more others are asked. One that is asked in this way is known to have lived and is
- *       judged from its first request on, without heartbeat-H2's patience.
- *   heartbeat-H6  When this node stood still for longer than its detector bears, it is *waking*
- *       until each peer has answered a request that was made since, or has been silent for as long
- *       anew.
- *   heartbeat-H7  A peer that is late, long before it is silent, is asked after: its other
- *       observers on the ring say when they heard it last. While one has, within WORD_INTERVALS, it
- *       is not called silent, for at most twice the time that the detector bears. A crash is found
- *       as early as without: when the detector judges, nobody has heard the peer for longer than
- *       that.
+ *   heartbeat-H5  Crashes at one time are found at one time, however many neighbours crash
+ *       together: a peer that is late, long before it is silent, is passed on the ring, and the
+ *       more peers are late, the more others are asked. A peer asked in this way is known to have
+ *       been alive and is judged from its first request on, without heartbeat-H2's patience.
+ *   heartbeat-H6  When this node stood still for longer than its detector's acceptable pause, it is
+ *       *waking* until each peer has answered a request that was made since, or has been silent for
+ *       that long again.
+ *   heartbeat-H7  About a peer that is late, long before it is silent, its other observers on the
+ *       ring are queried; they report when they heard it last. While one has, within
+ *       REPORT_INTERVALS, the peer is not called silent, for at most twice the detector's
+ *       acceptable pause. A crash is found as early as without: when the detector judges, no
+ *       observer has heard the peer for longer than that.
  * Limits.  Requests in one tick: k + the silent ones; a late one brings up to WIDEN more, at most
- *          WIDEN_MAX at a time. Questions in one tick: QUESTIONS_MAX, WITNESSES for each late peer.
+ *          WIDEN_MAX at a time. Queries in one tick: QUERIES_MAX, OBSERVERS_QUERIED for each late
+ *          peer.
  * Tests.   tests/unit/cluster/heartbeat_test.c, tests/sim/sim_test.c
  */
 #include "cluster/engine/heartbeat_inner.h"
@@ -42,8 +43,8 @@
 
 #define KIND_REQUEST 1u
 #define KIND_ANSWER 2u
-#define KIND_QUESTION 3u /* heartbeat-H7 */
-#define KIND_WORD 4u
+#define KIND_QUERY 3u /* heartbeat-H7 */
+#define KIND_REPORT 4u
 #define CHECKS_PER_INTERVAL 4u
 #define PAUSE_US 250000u       /* a tick later than this after its time: we were stopped */
 #define STRAIN_US_MAX 5000000u /* at most so much is added to everybody's credit after a pause */
@@ -53,8 +54,8 @@
 #define WIDEN_MAX 64u
 /* heartbeat-H6: a detector that never judges must not hold a node */
 #define WAKING_US_MAX 60000000u
-#define WORD_INTERVALS 2u /* heartbeat-H7: so old is the hearing of a witness at most */
-#define WITNESSES 3u
+#define REPORT_INTERVALS 2u /* heartbeat-H7: so old is the hearing of a witness at most */
+#define OBSERVERS_QUERIED 3u
 
 /* As phi.c reads it. */
 static uint32_t
@@ -240,7 +241,7 @@ ring_look(const trpi_heartbeat *hb, const trpi_gossip *view, struct ring *ring)
 
 /* One of the new peers; who stays moves over with its detector. */
 static void
-choose_one(trpi_heartbeat *hb, const trpi_gossip_member *m, bool extra, struct peer *to)
+choose_peer(trpi_heartbeat *hb, const trpi_gossip_member *m, bool extra, struct peer *to)
 {
     trpi_assert_slow(m->status != TRP_MEMBER_DOWN);
     trpi_assert_slow(m->ident->key != hb->self->key);
@@ -261,14 +262,14 @@ choose_one(trpi_heartbeat *hb, const trpi_gossip_member *m, bool extra, struct p
 
 /* Those behind self on the ring; and whoever is silent, wherever it stands. */
 static uint32_t
-choose(trpi_heartbeat *hb, const struct ring *ring, struct peer *chosen)
+choose_peers(trpi_heartbeat *hb, const struct ring *ring, struct peer *chosen)
 {
     trpi_assert_slow(ring->length <= ring->count);
     uint32_t count = 0;
     for (uint32_t step = 0; step < ring->length; step++) {
         const trpi_gossip_member *m = ring_at(ring, step);
         if (m->ident->key != hb->self->key) {
-            choose_one(hb, m, step >= ring->plain, &chosen[count++]);
+            choose_peer(hb, m, step >= ring->plain, &chosen[count++]);
         }
     }
     for (uint32_t i = 0; i < hb->peers_count; i++) {
@@ -276,7 +277,7 @@ choose(trpi_heartbeat *hb, const struct ring *ring, struct peer *chosen)
         uint32_t at = p->silent && !p->chosen ? trpi_gossip_find(ring->view, p->ident->key)
                                               : TRPI_GOSSIP_NONE;
         if (at != TRPI_GOSSIP_NONE && ring->view->members[at].status != TRP_MEMBER_DOWN) {
-            choose_one(hb, &ring->view->members[at], false, &chosen[count++]);
+            choose_peer(hb, &ring->view->members[at], false, &chosen[count++]);
         }
     }
     trpi_assert_slow(count <= ring->length + hb->peers_count);
@@ -314,7 +315,7 @@ trpi_heartbeat_members(trpi_heartbeat *hb, uint64_t now_us, const trpi_gossip *v
         trpi_free(unreachable);
         return TRP_ENOMEM;
     }
-    uint32_t chosen_count = choose(hb, &ring, chosen);
+    uint32_t chosen_count = choose_peers(hb, &ring, chosen);
     if (chosen_count > 1) {
         qsort(chosen, chosen_count, sizeof *chosen, order_peers);
     }
@@ -350,7 +351,7 @@ trpi_heartbeat_members(trpi_heartbeat *hb, uint64_t now_us, const trpi_gossip *v
 /* ---- asking and judging ---------------------------------------------------------------------- */
 
 static uint64_t
-later(uint64_t a, uint64_t b)
+later_of(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
@@ -376,29 +377,29 @@ notice_own_pause(trpi_heartbeat *hb, uint64_t now_us)
     if (pause_us > hb->pause_us && hb->peers_count > 0) {
         hb->woke_us = now_us;
     }
-    hb->ask_us = later(hb->ask_us, now_us); /* due now: the pause is counted once */
-    hb->check_us = later(hb->check_us, now_us);
-    hb->strain_us = later(hb->strain_us, pause_us < STRAIN_US_MAX ? pause_us : STRAIN_US_MAX);
+    hb->ask_us = later_of(hb->ask_us, now_us); /* due now: the pause is counted once */
+    hb->check_us = later_of(hb->check_us, now_us);
+    hb->strain_us = later_of(hb->strain_us, pause_us < STRAIN_US_MAX ? pause_us : STRAIN_US_MAX);
     trpi_assert_slow(hb->ask_us >= now_us && hb->check_us >= now_us);
     trpi_assert_slow(hb->woke_us <= now_us);
 }
 
-/* heartbeat-H7. A witness may have heard it an interval later than this node: so no word may be
+/* heartbeat-H7. A witness may have heard it an interval later than this node: so no report may be
  * older than the pause that the detector bears on top of an interval, else a crash would be found
  * later. */
 static bool
-is_vouched_for(const trpi_heartbeat *hb, const struct peer *p, uint64_t now_us)
+is_heard_by_another(const trpi_heartbeat *hb, const struct peer *p, uint64_t now_us)
 {
     trpi_assert_slow(hb->options.phi.heartbeat_interval_ms > 0);
     uint64_t interval_us = (uint64_t)hb->options.phi.heartbeat_interval_ms * 1000;
-    uint64_t old_us = WORD_INTERVALS * interval_us;
+    uint64_t old_us = REPORT_INTERVALS * interval_us;
     old_us = old_us < hb->pause_us ? old_us : hb->pause_us;
-    return p->vouched_us != 0 && p->heard_us != 0 && now_us < p->vouched_us + old_us &&
+    return p->reported_us != 0 && p->heard_us != 0 && now_us < p->reported_us + old_us &&
            now_us < p->heard_us + 2 * (hb->pause_us + interval_us);
 }
 
 static void
-judge(trpi_heartbeat *hb, struct peer *p, uint64_t now_us)
+judge_peer(trpi_heartbeat *hb, struct peer *p, uint64_t now_us)
 {
     trpi_assert_slow(hb->peers_count > 0);
     uint64_t expected_us = (uint64_t)hb->options.expected_response_after_ms * 1000;
@@ -409,7 +410,7 @@ judge(trpi_heartbeat *hb, struct peer *p, uint64_t now_us)
     uint64_t credit_us = now_us > hb->strain_us ? now_us - hb->strain_us : 0;
     bool silent =
         !trpi_detector_is_available(&p->detector, p->silent ? now_us / 1000 : credit_us / 1000);
-    silent = silent && (p->silent || !is_vouched_for(hb, p, now_us));
+    silent = silent && (p->silent || !is_heard_by_another(hb, p, now_us));
     if (silent != p->silent) {
         p->silent = silent;
         hb->changed = true;
@@ -418,7 +419,7 @@ judge(trpi_heartbeat *hb, struct peer *p, uint64_t now_us)
 
 /* heartbeat-H5. true: it is late, or answers, and was not, or did not. */
 static bool
-look_late(const trpi_heartbeat *hb, struct peer *p, uint64_t now_us)
+update_late(const trpi_heartbeat *hb, struct peer *p, uint64_t now_us)
 {
     trpi_assert_slow(p >= hb->peers && p < hb->peers + hb->peers_count);
     uint64_t interval_us = (uint64_t)hb->options.phi.heartbeat_interval_ms * 1000;
@@ -436,12 +437,12 @@ look_late(const trpi_heartbeat *hb, struct peer *p, uint64_t now_us)
 }
 
 static void
-judge_all(trpi_heartbeat *hb, uint64_t now_us)
+judge_peers(trpi_heartbeat *hb, uint64_t now_us)
 {
     bool changed = false;
     for (uint32_t i = 0; i < hb->peers_count; i++) {
-        judge(hb, &hb->peers[i], now_us);
-        changed = look_late(hb, &hb->peers[i], now_us) || changed;
+        judge_peer(hb, &hb->peers[i], now_us);
+        changed = update_late(hb, &hb->peers[i], now_us) || changed;
     }
     collect_unreachable(hb);
     if (changed && hb->view != NULL) {
@@ -454,9 +455,9 @@ judge_all(trpi_heartbeat *hb, uint64_t now_us)
 
 /* Those that stand before the peer on the ring ask it, too. */
 static void
-ask_after(trpi_heartbeat *hb, const struct peer *p)
+query_observers_of(trpi_heartbeat *hb, const struct peer *p)
 {
-    trpi_assert_slow(hb->questions_count <= QUESTIONS_MAX);
+    trpi_assert_slow(hb->questions_count <= QUERIES_MAX);
     trpi_assert_slow(p->late && !p->silent);
     struct ring ring = { .view = hb->view };
     if (hb->view == NULL || trpi_gossip_ring(hb->view, &ring.places, &ring.count) != TRP_OK ||
@@ -465,8 +466,8 @@ ask_after(trpi_heartbeat *hb, const struct peer *p)
     }
     uint32_t k = hb->options.monitored_by_nr_of_members, asked = 0;
     ring.start = ring_behind(&ring, p->ident) + ring.count - 1; /* its own place */
-    for (uint32_t back = 1; back <= k && back < ring.count && asked < WITNESSES; back++) {
-        if (hb->questions_count == QUESTIONS_MAX) {
+    for (uint32_t back = 1; back <= k && back < ring.count && asked < OBSERVERS_QUERIED; back++) {
+        if (hb->questions_count == QUERIES_MAX) {
             return;
         }
         const trpi_gossip_member *m = ring_at(&ring, ring.count - back);
@@ -475,18 +476,18 @@ ask_after(trpi_heartbeat *hb, const struct peer *p)
             m->unreachable != 0 || (known != NULL && (known->silent || known->late))) {
             continue;
         }
-        trpi_heartbeat_question *q = &hb->questions[hb->questions_count++];
+        trpi_heartbeat_query *q = &hb->questions[hb->questions_count++];
         memset(q, 0, sizeof *q);
         q->to = m->ident;
-        q->bytes[0] = KIND_QUESTION;
+        q->bytes[0] = KIND_QUERY;
         trpi_put_u64(q->bytes + 1, p->ident->key);
         asked++;
     }
-    trpi_assert_slow(hb->questions_count <= QUESTIONS_MAX);
+    trpi_assert_slow(hb->questions_count <= QUERIES_MAX);
 }
 
 static void
-ask_witnesses(trpi_heartbeat *hb, uint64_t now_us)
+query_observers(trpi_heartbeat *hb, uint64_t now_us)
 {
     trpi_assert_slow(hb->questions_count == 0);
     uint64_t interval_us = (uint64_t)hb->options.phi.heartbeat_interval_ms * 1000;
@@ -495,51 +496,51 @@ ask_witnesses(trpi_heartbeat *hb, uint64_t now_us)
         if (p->late && !p->silent && p->heard_us != 0 &&
             now_us >= p->asked_after_us + interval_us) {
             p->asked_after_us = now_us;
-            ask_after(hb, p);
+            query_observers_of(hb, p);
         }
     }
-    trpi_assert_slow(hb->questions_count <= QUESTIONS_MAX);
+    trpi_assert_slow(hb->questions_count <= QUERIES_MAX);
 }
 
 uint32_t
-trpi_heartbeat_questions(const trpi_heartbeat *hb, const trpi_heartbeat_question **ret_questions)
+trpi_heartbeat_queries(const trpi_heartbeat *hb, const trpi_heartbeat_query **ret_questions)
 {
-    trpi_assert_slow(hb->questions_count <= QUESTIONS_MAX);
+    trpi_assert_slow(hb->questions_count <= QUERIES_MAX);
     *ret_questions = hb->questions;
     return hb->questions_count;
 }
 
 bool
-trpi_heartbeat_testify(const trpi_heartbeat *hb, uint64_t now_us, const uint8_t *bytes,
-                       size_t count, uint8_t word[TRPI_HEARTBEAT_WORD_BYTES])
+trpi_heartbeat_report(const trpi_heartbeat *hb, uint64_t now_us, const uint8_t *bytes, size_t count,
+                      uint8_t report[TRPI_HEARTBEAT_REPORT_BYTES])
 {
-    if (count < TRPI_HEARTBEAT_WORD_BYTES || bytes[0] != KIND_QUESTION) {
+    if (count < TRPI_HEARTBEAT_REPORT_BYTES || bytes[0] != KIND_QUERY) {
         return false;
     }
     const struct peer *p = find_peer(hb, trpi_get_u64(bytes + 1));
     if (p == NULL || p->heard_us == 0) {
         return false;
     }
-    memcpy(word, bytes, TRPI_HEARTBEAT_WORD_BYTES);
-    word[0] = KIND_WORD;
-    trpi_put_u64(word + 9, now_us > p->heard_us ? (now_us - p->heard_us) / 1000 : 0);
-    trpi_assert_slow(word[0] == KIND_WORD);
+    memcpy(report, bytes, TRPI_HEARTBEAT_REPORT_BYTES);
+    report[0] = KIND_REPORT;
+    trpi_put_u64(report + 9, now_us > p->heard_us ? (now_us - p->heard_us) / 1000 : 0);
+    trpi_assert_slow(report[0] == KIND_REPORT);
     return true;
 }
 
 static void
-word_arrived(trpi_heartbeat *hb, uint64_t arrived_us, const uint8_t *bytes)
+report_arrived(trpi_heartbeat *hb, uint64_t arrived_us, const uint8_t *bytes)
 {
-    trpi_assert_slow(bytes[0] == KIND_WORD);
+    trpi_assert_slow(bytes[0] == KIND_REPORT);
     struct peer *p = find_peer(hb, trpi_get_u64(bytes + 1));
     uint64_t age_ms = trpi_get_u64(bytes + 9);
-    if (p != NULL && age_ms < arrived_us / 1000 && arrived_us - age_ms * 1000 > p->vouched_us) {
-        p->vouched_us = arrived_us - age_ms * 1000;
+    if (p != NULL && age_ms < arrived_us / 1000 && arrived_us - age_ms * 1000 > p->reported_us) {
+        p->reported_us = arrived_us - age_ms * 1000;
     }
 }
 
 static void
-ask(trpi_heartbeat *hb, uint64_t now_us, bool due)
+choose_targets(trpi_heartbeat *hb, uint64_t now_us, bool due)
 {
     trpi_assert_slow(hb->targets_count == 0);
     for (uint32_t i = 0; i < hb->peers_count; i++) {
@@ -569,13 +570,13 @@ trpi_heartbeat_tick(trpi_heartbeat *hb, uint64_t now_us)
     notice_own_pause(hb, now_us);
     hb->questions_count = 0;
     if (now_us >= hb->check_us) {
-        judge_all(hb, now_us); /* before asking: it may choose anew */
-        ask_witnesses(hb, now_us);
+        judge_peers(hb, now_us); /* before asking: it may choose anew */
+        query_observers(hb, now_us);
         hb->check_us = now_us + interval_us / CHECKS_PER_INTERVAL;
     }
     bool due = now_us >= hb->ask_us;
     hb->targets_count = 0;
-    ask(hb, now_us, due);
+    choose_targets(hb, now_us, due);
     /* from now, not from when it was due: no burst after a stall */
     hb->ask_us = due ? now_us + interval_us : hb->ask_us;
     trpi_assert_slow(hb->targets_count <= hb->peers_count);
@@ -616,8 +617,8 @@ void
 trpi_heartbeat_answer(trpi_heartbeat *hb, uint64_t arrived_us, const trpi_node_id *from,
                       const uint8_t *bytes, size_t count)
 {
-    if (count >= TRPI_HEARTBEAT_WORD_BYTES && bytes[0] == KIND_WORD) {
-        word_arrived(hb, arrived_us, bytes);
+    if (count >= TRPI_HEARTBEAT_REPORT_BYTES && bytes[0] == KIND_REPORT) {
+        report_arrived(hb, arrived_us, bytes);
         return;
     }
     if (count < TRPI_HEARTBEAT_BYTES || bytes[0] != KIND_ANSWER) {
@@ -637,7 +638,7 @@ trpi_heartbeat_answer(trpi_heartbeat *hb, uint64_t arrived_us, const trpi_node_i
     p->unproved = p->unproved && asked_us < hb->woke_us; /* heartbeat-H6: it answered before */
     trpi_detector_heartbeat(&p->detector, arrived_us / 1000);
     if (p->silent) {
-        judge(hb, p, arrived_us);
+        judge_peer(hb, p, arrived_us);
         if (!p->silent) {
             collect_unreachable(hb);
         }

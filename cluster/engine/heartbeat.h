@@ -13,8 +13,8 @@
 #include "base/detector.h"
 #include "cluster/engine/gossip.h"
 
-#define TRPI_HEARTBEAT_BYTES 9u       /* kind, and 8 bytes which the answer returns */
-#define TRPI_HEARTBEAT_WORD_BYTES 17u /* kind, key of a member; a word: ms since it was heard */
+#define TRPI_HEARTBEAT_BYTES 9u         /* kind, and 8 bytes which the answer returns */
+#define TRPI_HEARTBEAT_REPORT_BYTES 17u /* kind, key of a member; a word: ms since it was heard */
 
 typedef struct trpi_heartbeat_options {   /* a zero field is its default */
     trpi_phi_options phi;                 /* heartbeat_interval_ms is the interval of asking */
@@ -48,18 +48,18 @@ void trpi_heartbeat_answer(trpi_heartbeat *heartbeat, uint64_t arrived_us, const
 uint32_t trpi_heartbeat_targets(const trpi_heartbeat *heartbeat,
                                 const trpi_ident *const **ret_targets,
                                 uint8_t bytes[TRPI_HEARTBEAT_BYTES]);
-typedef struct trpi_heartbeat_question {
+typedef struct trpi_heartbeat_query {
     const trpi_ident *to;
-    uint8_t bytes[TRPI_HEARTBEAT_WORD_BYTES];
-} trpi_heartbeat_question;
+    uint8_t bytes[TRPI_HEARTBEAT_REPORT_BYTES];
+} trpi_heartbeat_query;
 /* Questions of the last tick, to other observers of peers that are late (heartbeat-H7); borrowed
  * until the next call. */
-uint32_t trpi_heartbeat_questions(const trpi_heartbeat *heartbeat,
-                                  const trpi_heartbeat_question **ret_questions);
+uint32_t trpi_heartbeat_queries(const trpi_heartbeat *heartbeat,
+                                const trpi_heartbeat_query **ret_questions);
 /* If bytes are such a question, and this node has heard the member: write the word to send back and
  * return true. */
-bool trpi_heartbeat_testify(const trpi_heartbeat *heartbeat, uint64_t now_us, const uint8_t *bytes,
-                            size_t count, uint8_t word[TRPI_HEARTBEAT_WORD_BYTES]);
+bool trpi_heartbeat_report(const trpi_heartbeat *heartbeat, uint64_t now_us, const uint8_t *bytes,
+                           size_t count, uint8_t word[TRPI_HEARTBEAT_REPORT_BYTES]);
 /* Keys of all that are silent now, sorted; borrowed until the next call. */
 uint32_t trpi_heartbeat_unreachable(const trpi_heartbeat *heartbeat, const uint64_t **ret_keys);
 /* True once after the set of the unreachable has changed. */

@@ -6,7 +6,7 @@
 #include "base/detector.h"
 #include "cluster/engine/heartbeat.h"
 
-#define QUESTIONS_MAX 24u
+#define QUERIES_MAX 24u
 #define NEVER UINT64_MAX
 
 struct peer {
@@ -17,7 +17,7 @@ struct peer {
     uint64_t round_trip_us;
     uint64_t heard_count;
     uint64_t asked_after_us; /* heartbeat-H7: the last question; 0: none */
-    uint64_t vouched_us;     /* heartbeat-H7: another observer heard it then; 0: none has */
+    uint64_t reported_us;    /* heartbeat-H7: another observer heard it then; 0: none has */
     bool silent;
     bool late;     /* heartbeat-H5 */
     bool answers;  /* heard, and not late */
@@ -41,7 +41,7 @@ struct trpi_heartbeat {
     uint32_t targets_count;
     uint64_t *unreachable;
     uint32_t unreachable_count;
-    trpi_heartbeat_question questions[QUESTIONS_MAX];
+    trpi_heartbeat_query questions[QUERIES_MAX];
     uint32_t questions_count;
     bool changed;
 };

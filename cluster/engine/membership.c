@@ -390,7 +390,7 @@ keep_rows_of_downed(const trpi_member_core *core, trpi_gossip *edited)
 
 /* membership-E3. keys: all members that the own detector holds unreachable now. */
 static trp_err
-observe(trpi_member_core *core, const uint64_t *keys, uint32_t count)
+apply_observations(trpi_member_core *core, const uint64_t *keys, uint32_t count)
 {
     trpi_assert_slow(core->phase != TRPI_PHASE_STOPPED);
     if (core->phase != TRPI_PHASE_MEMBER) {
@@ -465,7 +465,7 @@ take_frame(trpi_member_core *core, const trpi_member_event *event)
 }
 
 static trp_err
-dispatch(trpi_member_core *core, const trpi_member_event *event)
+dispatch_event(trpi_member_core *core, const trpi_member_event *event)
 {
     if (core->phase == TRPI_PHASE_STOPPED) { /* membership-E4 */
         return event->kind == TRPI_MEMBER_JOIN || event->kind == TRPI_MEMBER_DOWN_CMD ||
@@ -486,7 +486,7 @@ dispatch(trpi_member_core *core, const trpi_member_event *event)
     case TRPI_MEMBER_DOWN_CMD:
         return command_down(core, &event->target);
     case TRPI_MEMBER_OBSERVE:
-        return observe(core, event->keys, event->keys_count);
+        return apply_observations(core, event->keys, event->keys_count);
     case TRPI_MEMBER_RELEASE:
         core->options.exiting_waits = false;
         return TRP_OK;
@@ -512,7 +512,7 @@ dispatch(trpi_member_core *core, const trpi_member_event *event)
 }
 
 static uint64_t
-least(uint64_t a, uint64_t b)
+earlier_of(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
@@ -533,7 +533,7 @@ notice_own_pause(trpi_member_core *core)
 
 /* What every step ends with, whatever its event was. */
 static void
-settle(trpi_member_core *core)
+finish_step(trpi_member_core *core)
 {
     if (core->phase == TRPI_PHASE_SEEKING) {
         trpi_seek_tick(core);
@@ -594,18 +594,18 @@ trpi_member_step(trpi_member_core *core, trpi_member_now now, const trpi_member_
     core->changed_there = false;
     core->heard_from = 0;
     notice_own_pause(core);
-    trp_err err = dispatch(core, event);
-    settle(core);
-    uint64_t wake = least(core->due.gossip_ms, core->due.extra_gossip_ms);
-    wake = least(wake, core->due.leader_ms);
+    trp_err err = dispatch_event(core, event);
+    finish_step(core);
+    uint64_t wake = earlier_of(core->due.gossip_ms, core->due.extra_gossip_ms);
+    wake = earlier_of(wake, core->due.leader_ms);
     if (core->phase == TRPI_PHASE_SEEKING) {
-        wake = least(least(wake, core->seek.next_ms), core->seek.give_up_ms);
+        wake = earlier_of(earlier_of(wake, core->seek.next_ms), core->seek.give_up_ms);
     } else if (core->phase == TRPI_PHASE_MEMBER) {
-        wake = core->leading.exiting_ms != 0 ? least(wake, core->leading.confirm_ms) : wake;
+        wake = core->leading.exiting_ms != 0 ? earlier_of(wake, core->leading.confirm_ms) : wake;
         bool admits =
             core->admission.joiners_count > 0 && !now.waking; /* the detector wakes it from that */
-        wake = admits ? least(wake, core->admission.admit_ms) : wake;
-        wake = least(wake, trpi_prove_wake_ms(core));
+        wake = admits ? earlier_of(wake, core->admission.admit_ms) : wake;
+        wake = earlier_of(wake, trpi_prove_wake_ms(core));
     } else if (core->phase == TRPI_PHASE_STOPPED) {
         wake = core->published.view == NULL
                    ? TRPI_NEVER

@@ -214,7 +214,7 @@ const trpi_votes *trpi_member_votes(const trpi_member_core *core);
 bool trpi_member_may_go_on(const trpi_member_core *core, const uint32_t *marks,
                            trpi_downing_count *ret_count);
 /* trpi_downing_next_crash_find of it. false: no memory, or no such member. */
-bool trpi_member_next_crash(const trpi_member_core *core, uint64_t leaver,
+bool trpi_member_next_crash(const trpi_member_core *core, uint64_t leaving,
                             trpi_downing_next_crash *ret_cast);
 /* Of the view and who has seen it: equal on two nodes only when they agree in both. */
 uint64_t trpi_member_version(const trpi_member_core *core);

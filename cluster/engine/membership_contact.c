@@ -58,7 +58,7 @@ send_nack(trpi_member_core *core, const trpi_node_id *to, uint32_t code, const c
 
 /* Does the asker end for a difference? An earlier version says nothing, and does not. */
 static bool
-insists(const trpi_frame *frame)
+ends_on_difference(const trpi_frame *frame)
 {
     return frame->compat != NULL && frame->code == 0;
 }
@@ -115,7 +115,8 @@ may_ask(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fram
         snprintf(reason, sizeof reason, "system: it is %.20s://%.40s, this is %.20s://%.40s",
                  from->address.protocol, from->address.system, own->protocol, own->system);
         log_difference(core, from, true, reason);
-        send_nack(core, from, insists(frame) ? TRPI_NACK_INCOMPATIBLE : TRPI_NACK_REFUSED,
+        send_nack(core, from,
+                  ends_on_difference(frame) ? TRPI_NACK_INCOMPATIBLE : TRPI_NACK_REFUSED,
                   reason); /* MEMB-29 */
         return false;
     }
@@ -123,13 +124,14 @@ may_ask(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fram
         send_nack(core, from, TRPI_NACK_REFUSED, "it advertises the address of this node");
         return false;
     }
-    if (!trpi_seek_is_as_far(core, &from->address)) { /* membership-seed-J15 */
+    if (!trpi_seek_is_compatible_host(core, &from->address)) { /* membership-seed-J15 */
         snprintf(reason, sizeof reason,
                  "remote.hostname: %.40s, this is %.40s: only one of them is on loopback; --host "
                  "takes the address that others reach",
                  from->address.host, own->host);
         log_difference(core, from, true, reason);
-        send_nack(core, from, insists(frame) ? TRPI_NACK_INCOMPATIBLE : TRPI_NACK_REFUSED, reason);
+        send_nack(core, from,
+                  ends_on_difference(frame) ? TRPI_NACK_INCOMPATIBLE : TRPI_NACK_REFUSED, reason);
         return false;
     }
     uint32_t self = trpi_core_self_index(core);
@@ -172,8 +174,8 @@ trpi_contact_init_join(trpi_member_core *core, const trpi_node_id *from, const t
                        .ticket = core->now.mono_ms + 1 };
     /* membership-contact-J6 */
     if (!trpi_compat_check(frame->compat, core->compat, ack.reason, sizeof ack.reason)) {
-        log_difference(core, from, insists(frame), ack.reason);
-        if (insists(frame)) {
+        log_difference(core, from, ends_on_difference(frame), ack.reason);
+        if (ends_on_difference(frame)) {
             send_nack(core, from, TRPI_NACK_INCOMPATIBLE, ack.reason);
             return;
         }
@@ -203,7 +205,7 @@ is_same_place(const trpi_gossip_member *m, const trpi_node_id *id)
 /* membership-contact-J3: every other incarnation of the address is gone. How many are not Down
  * yet? */
 static uint32_t
-predecessors(const trpi_gossip *edited, const trpi_node_id *from)
+count_predecessors(const trpi_gossip *edited, const trpi_node_id *from)
 {
     uint32_t count = 0;
     for (uint32_t i = trpi_gossip_lower(edited, &from->address);
@@ -224,7 +226,7 @@ down_predecessors(trpi_gossip *edited, const trpi_node_id *from)
             trpi_gossip_set_status(edited, i, TRP_MEMBER_DOWN);
         }
     }
-    trpi_assert_slow(predecessors(edited, from) == 0);
+    trpi_assert_slow(count_predecessors(edited, from) == 0);
 }
 
 /* Two incarnations of one address may join through two contacts. The one that lives knows the
@@ -307,10 +309,11 @@ have_room(trpi_role_table *roles, const trpi_ident *joiner)
 }
 
 static trp_err
-admit(trpi_member_core *core, trpi_gossip *edited, trpi_role_table *roles, trpi_ident *joiner)
+admit_joiner(trpi_member_core *core, trpi_gossip *edited, trpi_role_table *roles,
+             trpi_ident *joiner)
 {
     trpi_assert_slow(!edited->frozen);
-    uint32_t replaced = predecessors(edited, &joiner->id);
+    uint32_t replaced = count_predecessors(edited, &joiner->id);
     if (edited->members_count - replaced >= TRPI_JOIN_MEMBERS_MAX) {
         refuse_full(core, &joiner->id); /* membership-contact-J9 */
         return TRP_OK;
@@ -352,7 +355,7 @@ admit_first(trpi_member_core *core, uint32_t count)
     trpi_role_table *roles = trpi_role_table_new();
     trp_err err = edited == NULL || roles == NULL ? TRP_ENOMEM : roles_of(core->gossip, roles);
     for (uint32_t i = 0; i < count && err == TRP_OK; i++) {
-        err = admit(core, edited, roles, core->admission.joiners[i]);
+        err = admit_joiner(core, edited, roles, core->admission.joiners[i]);
     }
     trpi_role_table_free(roles);
     if (err == TRP_OK && edited->members_count > core->gossip->members_count) {
@@ -365,7 +368,7 @@ admit_first(trpi_member_core *core, uint32_t count)
 
 /* Let a joiner in. Without memory, or if it was removed meanwhile, it asks again. */
 static void
-welcome(trpi_member_core *core, const trpi_ident *joiner)
+send_welcome(trpi_member_core *core, const trpi_ident *joiner)
 {
     trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     uint32_t at = trpi_gossip_find(core->gossip, joiner->key);
@@ -392,7 +395,7 @@ trpi_contact_tick(trpi_member_core *core)
     uint32_t count = core->admission.joiners_count < max ? core->admission.joiners_count : max;
     trp_err err = admit_first(core, count);
     for (uint32_t i = 0; i < count && err == TRP_OK; i++) {
-        welcome(core, core->admission.joiners[i]);
+        send_welcome(core, core->admission.joiners[i]);
     }
     trpi_contact_forget(core, count);
 }

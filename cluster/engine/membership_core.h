@@ -226,7 +226,7 @@ void trpi_core_learn_votes(trpi_member_core *core);
 /* membership_seed.c */
 bool trpi_seek_is_self(const trpi_member_core *core, const trpi_address *address);
 /* Of two nodes of one cluster both can be dialled from other hosts, or none. */
-bool trpi_seek_is_as_far(const trpi_member_core *core, const trpi_address *address);
+bool trpi_seek_is_compatible_host(const trpi_member_core *core, const trpi_address *address);
 trp_err trpi_seek_start(trpi_member_core *core, const trpi_address *addresses, uint32_t count);
 trp_err trpi_seek_found(trpi_member_core *core, const trpi_address *addresses, uint32_t count);
 void trpi_seek_rival(trpi_member_core *core, const trpi_address *address);

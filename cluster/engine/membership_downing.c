@@ -44,7 +44,7 @@ lease_release(trpi_member_core *core)
 
 /* Nobody is unreachable that could be marked Down. */
 static void
-lease_rest(trpi_member_core *core)
+lease_idle(trpi_member_core *core)
 {
     trpi_assert_slow(core->gossip->blocking_count == 0);
     bool unanswered =
@@ -62,7 +62,7 @@ lease_rest(trpi_member_core *core)
 
 /* membership-downing-W1 */
 static void
-lease_clock(trpi_member_core *core)
+lease_track(trpi_member_core *core)
 {
     trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     if (core->gossip->unreachable_count == 0) {
@@ -96,7 +96,7 @@ trpi_member_needs_lease(const trpi_member_core *core)
 
 /* Does the text name a member that this node reaches? */
 static bool
-names_own_side(const trpi_member_core *core, const char *why)
+is_held_by_own_side(const trpi_member_core *core, const char *why)
 {
     const trpi_gossip *g = core->gossip;
     for (uint32_t i = 0; i < g->members_count; i++) {
@@ -119,7 +119,7 @@ trpi_lease_answered(trpi_member_core *core, bool granted, const char *why)
         }
         return;
     }
-    if (!granted && why != NULL && names_own_side(core, why)) { /* membership-downing-W2 */
+    if (!granted && why != NULL && is_held_by_own_side(core, why)) { /* membership-downing-W2 */
         core->split.lease = TRPI_LEASE_UNASKED;
         trpi_core_log(core, TRP_LOG_INFO, "the lease is on this side already: %s", why);
         return;
@@ -149,16 +149,16 @@ trpi_member_may_go_on(const trpi_member_core *core, const uint32_t *marks,
     trpi_assert(core->gossip != NULL);
     trpi_downing_input input = { .gossip = core->gossip,
                                  .votes = &core->votes,
-                                 .leaver = core->split.oldest_exiting };
+                                 .exiting_oldest = core->split.oldest_exiting };
     return trpi_downing_may_go_on(core->downing, &core->options.downing, &input, marks, ret_count);
 }
 
 bool
-trpi_member_next_crash(const trpi_member_core *core, uint64_t leaver,
+trpi_member_next_crash(const trpi_member_core *core, uint64_t leaving,
                        trpi_downing_next_crash *ret_cast)
 {
     uint32_t index =
-        core->gossip == NULL ? TRPI_GOSSIP_NONE : trpi_gossip_find(core->gossip, leaver);
+        core->gossip == NULL ? TRPI_GOSSIP_NONE : trpi_gossip_find(core->gossip, leaving);
     uint32_t *marks =
         index == TRPI_GOSSIP_NONE ? NULL : trpi_alloc(core->gossip->members_count * sizeof *marks);
     if (marks == NULL) {
@@ -166,7 +166,7 @@ trpi_member_next_crash(const trpi_member_core *core, uint64_t leaver,
     }
     trpi_downing_input input = { .gossip = core->gossip,
                                  .votes = &core->votes,
-                                 .leaver = core->split.oldest_exiting };
+                                 .exiting_oldest = core->split.oldest_exiting };
     *ret_cast =
         trpi_downing_next_crash_find(core->downing, &core->options.downing, &input, index, marks);
     trpi_free(marks);
@@ -194,7 +194,7 @@ mark_down(trpi_member_core *core, const trpi_downing_decision *decision, const c
 }
 
 static void
-sides_say(trpi_member_core *core, const uint32_t *marks) /* membership-downing-W3 */
+log_sides(trpi_member_core *core, const uint32_t *marks) /* membership-downing-W3 */
 {
     char side[160], others[160];
     trpi_core_log(core, TRP_LOG_WARNING, "this side: %s; not on it: %s",
@@ -203,7 +203,7 @@ sides_say(trpi_member_core *core, const uint32_t *marks) /* membership-downing-W
 }
 
 static void
-next_say(trpi_member_core *core) /* membership-downing-W3 */
+log_what_next(trpi_member_core *core) /* membership-downing-W3 */
 {
     trpi_core_log(core, TRP_LOG_WARNING,
                   "what next: when the network is whole again, start this node again: it joins the "
@@ -220,7 +220,7 @@ side_down(trpi_member_core *core, const trpi_downing_input *input,
     if (marks != NULL) {  /* else it stops without having told the sides */
         trpi_sides sides; /* found again: indexes has taken the place of the marks */
         trpi_sides_find(&core->options.downing, input, TRPI_SPARE_NOBODY, marks, &sides);
-        sides_say(core, marks);
+        log_sides(core, marks);
         trpi_free(marks);
     }
     for (uint32_t i = 0; i < decision->indexes_count; i++) { /* membership-downing-W2 */
@@ -229,7 +229,7 @@ side_down(trpi_member_core *core, const trpi_downing_input *input,
             trpi_gossip_send_gone(core, &ident->id, TRP_MEMBER_DOWN, true);
         }
     }
-    next_say(core);
+    log_what_next(core);
     mark_down(core, decision, "down-own-side");
 }
 
@@ -238,8 +238,8 @@ self_down(trpi_member_core *core, const trpi_downing_decision *decision)
 {
     trpi_assert_slow(decision->verdict == TRPI_DOWNING_DOWN_SELF);
     trpi_events_downing(core, decision, "down-self");
-    sides_say(core, decision->indexes);
-    next_say(core);
+    log_sides(core, decision->indexes);
+    log_what_next(core);
     trpi_core_stop(core, TRPI_STOP_DOWNED);
     trpi_assert_slow(core->phase == TRPI_PHASE_STOPPED);
 }
@@ -286,7 +286,7 @@ input_make(const trpi_member_core *core, const uint64_t *times)
         .suspicion_ms = core->split.suspicion_ms == 0
                             ? UINT64_MAX
                             : core->now.mono_ms - core->split.suspicion_ms,
-        .leaver = core->split.oldest_exiting,
+        .exiting_oldest = core->split.oldest_exiting,
         .lease = core->split.lease,
     };
 }
@@ -313,7 +313,7 @@ times_fill(const trpi_member_core *core, uint64_t *times)
 }
 
 static void
-decide(trpi_member_core *core, const uint64_t *times, uint32_t *indexes)
+run_strategy(trpi_member_core *core, const uint64_t *times, uint32_t *indexes)
 {
     trpi_assert_slow(core->gossip->blocking_count > 0 && !core->now.waking);
     trpi_downing_decision decision = { .verdict = TRPI_DOWNING_WAIT, .indexes = indexes };
@@ -346,12 +346,12 @@ decide(trpi_member_core *core, const uint64_t *times, uint32_t *indexes)
 /* Remembered, because later views it may not have seen: its process ends without us. Also while all
  * agree: the leader may crash with the removal that follows. */
 static void
-note_leaver(trpi_member_core *core)
+note_exiting_oldest(trpi_member_core *core)
 {
     trpi_assert_slow(core->seen.bits == core->gossip->members_count);
-    uint64_t leaver =
-        trpi_sides_leaver(&core->options.downing, core->gossip, &core->votes, &core->seen);
-    core->split.oldest_exiting = leaver != 0 ? leaver : core->split.oldest_exiting;
+    uint64_t exiting =
+        trpi_sides_exiting_oldest(&core->options.downing, core->gossip, &core->votes, &core->seen);
+    core->split.oldest_exiting = exiting != 0 ? exiting : core->split.oldest_exiting;
 }
 
 void
@@ -363,10 +363,10 @@ trpi_downing_tick(trpi_member_core *core)
     if (self == TRPI_GOSSIP_NONE || g->members[self].status >= TRP_MEMBER_EXITING) {
         return;
     }
-    lease_clock(core);
-    note_leaver(core);
+    lease_track(core);
+    note_exiting_oldest(core);
     if (g->blocking_count == 0) {
-        lease_rest(core);
+        lease_idle(core);
         return;
     }
     if (core->now.waking) {
@@ -380,7 +380,7 @@ trpi_downing_tick(trpi_member_core *core)
     uint32_t *indexes = trpi_alloc((g->members_count + 1) * sizeof *indexes);
     if (times != NULL && indexes != NULL) {
         times_fill(core, times);
-        decide(core, times, indexes);
+        run_strategy(core, times, indexes);
     }
     trpi_free(times);
     trpi_free(indexes);

@@ -144,7 +144,7 @@ trpi_member_fill(const trpi_member_core *core, const trpi_gossip_member *member,
     }
 }
 
-#define GLIMPSES 10u /* the part of stable-after that is no more than a glimpse */
+#define BRIEF_PART 10u /* the part of stable-after that is no more than a brief */
 
 /* ---- tracking -------------------------------------------------------------------------------- */
 
@@ -174,7 +174,7 @@ track_flapping(trpi_member_core *core)
 
 /* Does anybody accuse it who was not missed itself? */
 static bool
-is_missed_by_sound(const trpi_member_core *core, uint64_t key)
+is_missed_by_steady(const trpi_member_core *core, uint64_t key)
 {
     trpi_assert_slow(core->gossip->frozen);
     const trpi_gossip *g = core->gossip;
@@ -194,7 +194,7 @@ is_missed_by_sound(const trpi_member_core *core, uint64_t key)
 /* A member that is unreachable, or was within stable-after, is not steady (downing-D12). The
  * word of an observer that was missed itself does not count: a node that was cut off accuses all
  * members that it watches, and is believed when it is back, until it has heard them again or is cut
- * off once more. Nor does a glimpse count: a node that is back before any observer has missed it
+ * off once more. Nor does a brief count: a node that is back before any observer has missed it
  * accuses the others in the same way. */
 static void
 track_members(trpi_member_core *core)
@@ -214,7 +214,7 @@ track_members(trpi_member_core *core)
             const trpi_since *known = since_of(core, key);
             trpi_since s = known != NULL ? *known : (trpi_since){ .key = key };
             s.since_ms = s.since_ms != 0 ? s.since_ms : now_ms;
-            s.missed = s.missed || s.back_ms != 0 || is_missed_by_sound(core, key);
+            s.missed = s.missed || s.back_ms != 0 || is_missed_by_steady(core, key);
             since[count++] = s;
             left--;
         }
@@ -222,9 +222,9 @@ track_members(trpi_member_core *core)
     for (uint32_t i = 0; i < core->stability.since_count; i++) {
         trpi_since s = core->stability.since[i];
         uint32_t at = trpi_gossip_find(g, s.key);
-        bool glimpse = now_ms - s.since_ms < stable_ms / GLIMPSES;
+        bool brief = now_ms - s.since_ms < stable_ms / BRIEF_PART;
         s.lost_ms = s.missed ? now_ms : s.lost_ms;
-        s.back_ms = s.missed && !glimpse ? now_ms : s.back_ms;
+        s.back_ms = s.missed && !brief ? now_ms : s.back_ms;
         s.back_ms = s.back_ms != 0 && now_ms - s.back_ms < stable_ms ? s.back_ms : 0;
         if (at != TRPI_GOSSIP_NONE && g->members[at].unreachable == 0 && s.lost_ms != 0 &&
             now_ms - s.lost_ms < stable_ms) {
@@ -394,7 +394,7 @@ publish_reachability(trpi_member_core *core, const trpi_gossip_member *m, bool w
 /* Find a member in another view. Both are in one order, so it stands where the last one was found
  * or a little behind; *at goes along. */
 static const trpi_gossip_member *
-counterpart(const trpi_gossip *g, const trpi_ident *ident, uint32_t *at)
+find_counterpart(const trpi_gossip *g, const trpi_ident *ident, uint32_t *at)
 {
     trpi_assert_slow(*at <= g->members_count);
     if (*at < g->members_count &&
@@ -419,14 +419,14 @@ publish_members(trpi_member_core *core, const trpi_gossip *old, const trpi_gossi
     bool reach = old->unreachable_count + new->unreachable_count > 0;
     uint32_t at = 0;
     for (uint32_t i = 0; reach && i < new->members_count; i++) {
-        const trpi_gossip_member *before = counterpart(old, new->members[i].ident, &at);
+        const trpi_gossip_member *before = find_counterpart(old, new->members[i].ident, &at);
         if (before != NULL) {
             publish_reachability(core, &new->members[i], before->unreachable != 0);
         }
     }
     at = 0;
     for (uint32_t i = 0; i < old->members_count; i++) {
-        if (counterpart(new, old->members[i].ident, &at) == NULL) {
+        if (find_counterpart(new, old->members[i].ident, &at) == NULL) {
             const trpi_gossip_member *m = &old->members[i];
             const trpi_tombstone *t = trpi_gossip_tombstone(core->gossip, m->ident->key);
             publish_removed(core, m, t != NULL ? t->status : TRP_MEMBER_DOWN);
@@ -435,7 +435,7 @@ publish_members(trpi_member_core *core, const trpi_gossip *old, const trpi_gossi
     at = 0;
     for (uint32_t i = 0; i < new->members_count; i++) {
         const trpi_gossip_member *m = &new->members[i];
-        const trpi_gossip_member *before = counterpart(old, m->ident, &at);
+        const trpi_gossip_member *before = find_counterpart(old, m->ident, &at);
         uint32_t was = before == NULL ? 0 : trpi_member_status(before);
         if (was != trpi_member_status(m)) {
             publish_path(core, m, was, trpi_member_status(m));

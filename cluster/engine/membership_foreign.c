@@ -80,7 +80,7 @@ trpi_member_absent_seed(const trpi_member_core *core, uint32_t *at)
 }
 
 static void
-ask(trpi_member_core *core)
+ask_seeds(trpi_member_core *core)
 {
     trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER && !core->now.waking);
     trpi_frame frame = { .kind = TRPI_FRAME_INIT_JOIN };
@@ -108,7 +108,7 @@ ask(trpi_member_core *core)
 }
 
 static void
-forget(trpi_member_core *core, uint32_t at)
+forget_foreign(trpi_member_core *core, uint32_t at)
 {
     trpi_assert_slow(at < core->foreigners.foreign_count);
     core->foreigners.foreign[at] = core->foreigners.foreign[--core->foreigners.foreign_count];
@@ -127,7 +127,7 @@ trpi_foreign_tick(trpi_member_core *core)
     for (uint32_t i = core->foreigners.foreign_count; i-- > 0;) {
         if (is_member(core, &core->foreigners.foreign[i].id.address) ||
             core->now.mono_ms > core->foreigners.foreign[i].last_ms + SILENT * every_ms) {
-            forget(core, i);
+            forget_foreign(core, i);
         }
     }
     if (core->now.mono_ms < core->foreigners.seeds_look_ms || core->now.waking ||
@@ -135,14 +135,14 @@ trpi_foreign_tick(trpi_member_core *core)
         return;
     }
     if (core->foreigners.seeds_look_ms != 0) { /* not while the first views come round */
-        ask(core);
+        ask_seeds(core);
     }
     core->foreigners.seeds_look_ms = core->now.mono_ms + every_ms;
     trpi_assert_slow(core->foreigners.seeds_look_ms > core->now.mono_ms);
 }
 
 static void
-say(trpi_member_core *core, const trpi_foreign *f)
+log_two_clusters(trpi_member_core *core, const trpi_foreign *f)
 {
     trpi_assert_slow(f->times >= TIMES_SURE);
     char text[TRPI_ADDRESS_TEXT_BYTES];
@@ -182,7 +182,7 @@ trpi_foreign_heard(trpi_member_core *core, const trpi_node_id *id)
         f->counted_ms = now_ms;
         f->times++;
         if (f->times == TIMES_SURE) {
-            say(core, f);
+            log_two_clusters(core, f);
         }
     }
 }

@@ -23,13 +23,13 @@
 
 #define FIRST_TTL 4u
 #define BURST_TARGETS 3u
-#define WAVE_TARGETS 2u
+#define EXTRA_TARGETS 2u
 #define BURST_SPACING_MS 20u
-#define WAVE_DELAY_MS 5u /* and up to as long again and more: WAVE_JITTER_MS */
-#define WAVE_JITTER_MS 25u
-#define LEADER_ASKS 8u /* unseen members that the leader asks in one round */
-#define GUESSES 4u     /* at one who may be told, before all are counted */
-#define HEAL_ONE_IN 4u /* rounds in which one unreachable member is tried as well */
+#define EXTRA_DELAY_MS 5u /* and up to as long again and more: EXTRA_JITTER_MS */
+#define EXTRA_JITTER_MS 25u
+#define LEADER_ASKS 8u  /* unseen members that the leader asks in one round */
+#define RANDOM_TRIES 4u /* at one who may be told, before all are counted */
+#define HEAL_ONE_IN 4u  /* rounds in which one unreachable member is tried as well */
 #define UNMERGED_LOG_MS 10000u
 
 /* ---- sending --------------------------------------------------------------------------------- */
@@ -143,7 +143,7 @@ pick_one(trpi_member_core *core, enum pick pick, uint32_t not_index)
     if (pick == PICK_SUSPECT && core->gossip->unreachable_count == 0) {
         return TRPI_GOSSIP_NONE;
     }
-    for (uint32_t guess = 0; guess < GUESSES; guess++) {
+    for (uint32_t guess = 0; guess < RANDOM_TRIES; guess++) {
         uint32_t i = trpi_core_random_below(core, count);
         if (i != not_index && is_eligible(core, i, pick)) {
             return i;
@@ -185,7 +185,7 @@ tell_votes(trpi_member_core *core)
 {
     trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     uint32_t before = TRPI_GOSSIP_NONE;
-    for (uint32_t i = 0; i < WAVE_TARGETS && core->votes_news; i++) {
+    for (uint32_t i = 0; i < EXTRA_TARGETS && core->votes_news; i++) {
         uint32_t index = pick_one(core, PICK_ANY, before);
         if (index == TRPI_GOSSIP_NONE) {
             return;
@@ -210,7 +210,7 @@ seen_by_less_than_half(const trpi_member_core *core)
 }
 
 static void
-soon(trpi_member_core *core, uint32_t delay_ms, uint32_t jitter_ms)
+schedule_extra_round(trpi_member_core *core, uint32_t delay_ms, uint32_t jitter_ms)
 {
     trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     uint64_t at = core->now.mono_ms + delay_ms + trpi_core_random_below(core, jitter_ms + 1);
@@ -293,7 +293,7 @@ trpi_gossip_tick(trpi_member_core *core)
     if (now >= core->due.extra_gossip_ms) {
         core->due.extra_gossip_ms = TRPI_NEVER;
         if (!TRPI_BUGGIFY(core)) { /* a wave may always be lost */
-            push_to_unseen(core, WAVE_TARGETS);
+            push_to_unseen(core, EXTRA_TARGETS);
             tell_votes(core);
         }
         core->votes_news = false;
@@ -349,7 +349,7 @@ trpi_gossip_spread(trpi_member_core *core)
             push_to_unseen(core, BURST_TARGETS);
             tell_the_downed(core);
         } else {
-            soon(core, BURST_SPACING_MS, WAVE_JITTER_MS);
+            schedule_extra_round(core, BURST_SPACING_MS, EXTRA_JITTER_MS);
         }
     } else if (core->changed_there) {
         uint32_t leader = leader_index(core);
@@ -360,11 +360,11 @@ trpi_gossip_spread(trpi_member_core *core)
             }
         }
         if (!has_been_seen_by_all(core)) {
-            soon(core, WAVE_DELAY_MS, WAVE_JITTER_MS);
+            schedule_extra_round(core, EXTRA_DELAY_MS, EXTRA_JITTER_MS);
         }
     }
     if (core->votes_news) {
-        soon(core, WAVE_DELAY_MS, WAVE_JITTER_MS);
+        schedule_extra_round(core, EXTRA_DELAY_MS, EXTRA_JITTER_MS);
     }
 }
 

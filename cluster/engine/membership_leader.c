@@ -186,7 +186,7 @@ act_once(trpi_member_core *core)
             continue;
         }
         if (status == TRP_MEMBER_REMOVED) {
-            err = trpi_gossip_bury(edited, at, core->now.wall_ms);
+            err = trpi_gossip_remove(edited, at, core->now.wall_ms);
             if (TRPI_IS_BROKEN(core, TRPI_BROKEN_NO_TOMBSTONES) && err == TRP_OK) {
                 edited->tombstones_count--; /* the last one */
             }
@@ -215,7 +215,7 @@ act_once(trpi_member_core *core)
 
 /* membership-leader-L6. Is there a remover that is not Down here? */
 static bool
-is_in_doubt(const trpi_member_core *core)
+is_removal_disputed(const trpi_member_core *core)
 {
     trpi_assert_slow(core->removers.removers_count <= core->removers.removers_room);
     for (uint32_t i = 0; i < core->removers.removers_count; i++) {
@@ -234,7 +234,7 @@ trpi_leader_act(trpi_member_core *core)
     for (uint32_t round = 0; round < ACT_ROUNDS_MAX; round++) {
         uint32_t self = trpi_core_self_index(core);
         if (self == TRPI_GOSSIP_NONE || core->gossip->members[self].status == TRP_MEMBER_DOWN ||
-            core->now.waking || is_in_doubt(core) ||
+            core->now.waking || is_removal_disputed(core) ||
             trpi_gossip_leader(core->gossip, core->self->key, NULL) != self ||
             !trpi_member_is_converged(core) || TRPI_BUGGIFY(core) || !act_once(core)) {
             return;
@@ -252,7 +252,7 @@ may_be_weakly_up(const trpi_gossip *g, const trpi_gossip_member *m)
 
 /* membership-leader-L3. */
 static void
-let_joiners_work(trpi_member_core *core)
+make_weakly_up(trpi_member_core *core)
 {
     trpi_assert_slow(!core->now.waking && core->options.weakly_up_after_ms > 0);
     const trpi_gossip *g = core->gossip;
@@ -287,7 +287,7 @@ consider_weakly_up(trpi_member_core *core)
         core->leading.blocked_ms = core->now.mono_ms;
     }
     if (core->now.mono_ms - core->leading.blocked_ms >= core->options.weakly_up_after_ms) {
-        let_joiners_work(core);
+        make_weakly_up(core);
     }
     trpi_assert_slow(core->leading.blocked_ms <= core->now.mono_ms);
 }
@@ -415,7 +415,7 @@ is_old(const void *arg, uint32_t index) /* membership-leader-L4 */
 }
 
 static void
-prune(trpi_member_core *core)
+prune_tombstones(trpi_member_core *core)
 {
     trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     const trpi_gossip *g = core->gossip;
@@ -445,7 +445,7 @@ trpi_leader_tick(trpi_member_core *core)
         return;
     }
     core->due.leader_ms = core->now.mono_ms + core->options.leader_actions_interval_ms;
-    prune(core);
+    prune_tombstones(core);
     trpi_removed_tick(core);
     if (core->phase == TRPI_PHASE_STOPPED) {
         return;

@@ -24,7 +24,7 @@
 #define REFUSED_LOG_MS 10000u
 
 static trpi_prove *
-find(trpi_member_core *core, uint64_t key)
+find_dial_back(trpi_member_core *core, uint64_t key)
 {
     trpi_assert_slow(core->proving.proves_count <= ASKS_MAX);
     for (uint32_t i = 0; i < core->proving.proves_count; i++) {
@@ -36,7 +36,7 @@ find(trpi_member_core *core, uint64_t key)
 }
 
 static void
-forget(trpi_member_core *core, trpi_prove *prove)
+forget_dial_back(trpi_member_core *core, trpi_prove *prove)
 {
     trpi_assert_slow(prove >= core->proving.proves &&
                      prove < core->proving.proves + core->proving.proves_count);
@@ -55,7 +55,7 @@ trpi_prove_forget_all(trpi_member_core *core)
 {
     trpi_assert_slow(core->proving.proves_count <= core->proving.proves_room);
     while (core->proving.proves_count > 0) {
-        forget(core, &core->proving.proves[0]);
+        forget_dial_back(core, &core->proving.proves[0]);
     }
     trpi_assert_slow(core->proving.proves_count == 0);
 }
@@ -64,7 +64,7 @@ void
 trpi_prove_joiner(trpi_member_core *core, trpi_ident *ident)
 {
     trpi_assert_slow(core->options.dial_back);
-    if (find(core, ident->key) != NULL ||
+    if (find_dial_back(core, ident->key) != NULL ||
         TRPI_ARRAY_RESERVE(&core->proving, proves, 1, ASKS_MAX) != TRP_OK) {
         return; /* it is being dialled; or it asks again */
     }
@@ -79,7 +79,7 @@ trpi_prove_joiner(trpi_member_core *core, trpi_ident *ident)
 }
 
 static void
-refuse(trpi_member_core *core, const trpi_node_id *id, const char *why)
+refuse_joiner(trpi_member_core *core, const trpi_node_id *id, const char *why)
 {
     char text[TRPI_ADDRESS_TEXT_BYTES], reason[TRPI_FRAME_REASON_BYTES];
     (void)snprintf(reason, sizeof reason, "it cannot be dialled back at %.60s:%u: %.80s",
@@ -95,14 +95,14 @@ refuse(trpi_member_core *core, const trpi_node_id *id, const char *why)
 void
 trpi_prove_reached(trpi_member_core *core, const trpi_node_id *id, const char *why)
 {
-    trpi_prove *prove = find(core, trpi_ident_key(id));
+    trpi_prove *prove = find_dial_back(core, trpi_ident_key(id));
     if (prove == NULL) {
         return; /* it was too late */
     }
     trpi_ident *ident = trpi_ident_ref(prove->ident);
-    forget(core, prove);
+    forget_dial_back(core, prove);
     if (why != NULL) {
-        refuse(core, id, why);
+        refuse_joiner(core, id, why);
     } else {
         trpi_contact_take(core, ident);
     }
@@ -117,8 +117,8 @@ trpi_prove_tick(trpi_member_core *core)
         if (core->now.mono_ms >= core->proving.proves[i].until_ms) {
             char why[64];
             (void)snprintf(why, sizeof why, "no answer in %u s", REACH_MS / 1000);
-            refuse(core, &core->proving.proves[i].ident->id, why);
-            forget(core, &core->proving.proves[i]);
+            refuse_joiner(core, &core->proving.proves[i].ident->id, why);
+            forget_dial_back(core, &core->proving.proves[i]);
         }
     }
 }

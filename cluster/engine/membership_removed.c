@@ -48,7 +48,7 @@
 
 /* Index of key, or of where it belongs. */
 static uint32_t
-place_of(const trpi_member_core *core, uint64_t key)
+remover_index(const trpi_member_core *core, uint64_t key)
 {
     trpi_assert_slow(core->removers.removers_count <= core->removers.removers_room);
     uint32_t low = 0;
@@ -68,7 +68,7 @@ place_of(const trpi_member_core *core, uint64_t key)
 bool
 trpi_member_is_remover(const trpi_member_core *core, uint64_t key)
 {
-    uint32_t at = place_of(core, key);
+    uint32_t at = remover_index(core, key);
     return at < core->removers.removers_count && core->removers.removers[at].key == key;
 }
 
@@ -79,11 +79,11 @@ trpi_member_removed_since_ms(const trpi_member_core *core)
 }
 
 static trp_err
-add(trpi_member_core *core, uint64_t key)
+insert_remover(trpi_member_core *core, uint64_t key)
 {
     trpi_assert_slow(key != core->self->key);
     trpi_assert_slow(!trpi_member_is_remover(core, key));
-    uint32_t at = place_of(core, key);
+    uint32_t at = remover_index(core, key);
     if (!TRPI_ARRAY_HAS_ROOM(&core->removers, removers)) {
         return TRP_ENOMEM;
     }
@@ -95,7 +95,7 @@ add(trpi_member_core *core, uint64_t key)
 }
 
 static void
-take_out(trpi_member_core *core, uint32_t at)
+drop_remover(trpi_member_core *core, uint32_t at)
 {
     trpi_assert_slow(at < core->removers.removers_count);
     core->removers.removers_count--;
@@ -108,7 +108,7 @@ trpi_removed_heard(trpi_member_core *core, uint64_t key) /* membership-removed-X
 {
     trpi_assert_slow(key != core->self->key);
     if (core->removers.removers_count > 0 && trpi_member_is_remover(core, key)) {
-        take_out(core, place_of(core, key));
+        drop_remover(core, remover_index(core, key));
     }
     trpi_assert_slow(!trpi_member_is_remover(core, key));
 }
@@ -116,7 +116,7 @@ trpi_removed_heard(trpi_member_core *core, uint64_t key) /* membership-removed-X
 /* ---- asking the others (membership-removed-X4) ----------------------------------------------- */
 
 static void
-ask(trpi_member_core *core)
+ask_others(trpi_member_core *core)
 {
     trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     const trpi_gossip *g = core->gossip;
@@ -143,7 +143,7 @@ ask(trpi_member_core *core)
 /* ---- what follows ---------------------------------------------------------------------------- */
 
 static void
-say_two_clusters(trpi_member_core *core, const trpi_downing_count *count, const char *names)
+log_two_clusters(trpi_member_core *core, const trpi_downing_count *count, const char *names)
 {
     trpi_assert_slow(core->removers.removers_count > 0);
     if (core->now.mono_ms >= core->removers.log_ms) {
@@ -190,7 +190,7 @@ is_ordered_by_all(const trpi_member_core *core, const uint32_t *marks)
 
 /* membership-removed-X1 */
 static void
-consider(trpi_member_core *core)
+judge_removers(trpi_member_core *core)
 {
     trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER && core->removers.removers_count > 0);
     const trpi_gossip *g = core->gossip;
@@ -214,23 +214,23 @@ consider(trpi_member_core *core)
                       count.side, count.all, trpi_downing_name(core->downing));
         trpi_core_stop(core, TRPI_STOP_DOWNED);
     } else {
-        say_two_clusters(core, &count, names);
+        log_two_clusters(core, &count, names);
     }
     trpi_free(marks);
 }
 
 /* *ret_new becomes true when it is a member and something of this is new. */
 static trp_err
-add_member(trpi_member_core *core, uint64_t key, bool near, bool *ret_new)
+note_remover(trpi_member_core *core, uint64_t key, bool near, bool *ret_new)
 {
     bool known = trpi_member_is_remover(core, key);
     if (key == core->self->key || trpi_gossip_find(core->gossip, key) == TRPI_GOSSIP_NONE) {
         return TRP_OK;
     }
-    if (!known && add(core, key) != TRP_OK) {
+    if (!known && insert_remover(core, key) != TRP_OK) {
         return TRP_ENOMEM;
     }
-    trpi_remover *remover = &core->removers.removers[place_of(core, key)];
+    trpi_remover *remover = &core->removers.removers[remover_index(core, key)];
     *ret_new = *ret_new || !known || (near && !remover->near);
     remover->near = remover->near || near;
     return TRP_OK;
@@ -238,14 +238,14 @@ add_member(trpi_member_core *core, uint64_t key, bool near, bool *ret_new)
 
 /* Take up whom it speaks for, and whether the cluster was whole. */
 static trp_err
-take_word(trpi_member_core *core, const trpi_node_id *id, const trpi_frame *gone, bool *ret_new)
+note_removers(trpi_member_core *core, const trpi_node_id *id, const trpi_frame *gone, bool *ret_new)
 {
     trpi_assert_slow(gone == NULL || gone->kind == TRPI_FRAME_GONE);
     bool near = gone != NULL && gone->near;
     *ret_new = false;
-    trp_err err = add_member(core, trpi_ident_key(id), near, ret_new);
+    trp_err err = note_remover(core, trpi_ident_key(id), near, ret_new);
     for (uint32_t i = 0; gone != NULL && i < gone->keys_count; i++) {
-        trp_err added = add_member(core, gone->keys[i], near, ret_new);
+        trp_err added = note_remover(core, gone->keys[i], near, ret_new);
         err = err != TRP_OK ? err : added;
     }
     return err;
@@ -260,7 +260,7 @@ trpi_removed_by(trpi_member_core *core, const trpi_node_id *id, const trpi_frame
     if (core->phase != TRPI_PHASE_MEMBER) {
         return TRP_OK;
     }
-    trp_err err = take_word(core, id, gone, &is_new);
+    trp_err err = note_removers(core, id, gone, &is_new);
     if (!is_new) {
         return err;
     }
@@ -271,9 +271,9 @@ trpi_removed_by(trpi_member_core *core, const trpi_node_id *id, const trpi_frame
     if (first) {
         core->removers.since_ms = core->now.mono_ms;
         core->removers.log_ms = core->now.mono_ms + TWO_CLUSTERS_MS;
-        ask(core);
+        ask_others(core);
     }
-    consider(core);
+    judge_removers(core);
     return err;
 }
 
@@ -301,14 +301,14 @@ trpi_removed_tick(trpi_member_core *core)
     trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     for (uint32_t i = core->removers.removers_count; i-- > 0;) {
         if (trpi_gossip_find(core->gossip, core->removers.removers[i].key) == TRPI_GOSSIP_NONE) {
-            take_out(core, i); /* membership-removed-X3 */
+            drop_remover(core, i); /* membership-removed-X3 */
         }
     }
     if (core->removers.removers_count == 0) {
         return;
     }
     if (core->now.mono_ms < core->removers.since_ms + TWO_CLUSTERS_MS) {
-        ask(core);
+        ask_others(core);
     }
-    consider(core);
+    judge_removers(core);
 }

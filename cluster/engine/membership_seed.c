@@ -58,7 +58,7 @@
 /* ---- the joiner ------------------------------------------------------------------------------ */
 
 bool
-trpi_seek_is_as_far(const trpi_member_core *core, const trpi_address *address)
+trpi_seek_is_compatible_host(const trpi_member_core *core, const trpi_address *address)
 {
     return trpi_host_is_loopback(core->self->id.address.host) ==
            trpi_host_is_loopback(address->host);
@@ -66,12 +66,12 @@ trpi_seek_is_as_far(const trpi_member_core *core, const trpi_address *address)
 
 /* membership-seed-J15 */
 static bool
-are_all_as_far(trpi_member_core *core, const trpi_address *addresses, uint32_t count)
+are_compatible_hosts(trpi_member_core *core, const trpi_address *addresses, uint32_t count)
 {
     trpi_assert_slow(count > 0 && count <= TRPI_SEEDS_MAX);
     const char *own = core->self->id.address.host;
     for (uint32_t i = 0; i < count; i++) {
-        if (!trpi_seek_is_as_far(core, &addresses[i])) {
+        if (!trpi_seek_is_compatible_host(core, &addresses[i])) {
             trpi_core_log(core, TRP_LOG_ERROR,
                           "this node cannot join as it is configured: remote.hostname: %.100s and "
                           "the seed node's %.100s: " TRPI_LOOPBACK_HELP,
@@ -161,7 +161,7 @@ trpi_seek_start(trpi_member_core *core, const trpi_address *addresses, uint32_t 
     if (only_self && core->options.may_not_create_cluster) {
         return TRP_EINVAL;
     }
-    if (!are_all_as_far(core, addresses, count)) {
+    if (!are_compatible_hosts(core, addresses, count)) {
         return TRP_ECONFIG;
     }
     if (only_self) {
@@ -184,7 +184,7 @@ trpi_seek_found(trpi_member_core *core, const trpi_address *addresses, uint32_t 
     if (core->phase == TRPI_PHASE_SEEKING && seek->settled_ms == 0) {
         return TRP_ESTATE; /* somebody has given others since, by hand (SEED-11) */
     }
-    if (!are_all_as_far(core, addresses, count)) {
+    if (!are_compatible_hosts(core, addresses, count)) {
         trpi_core_stop(core, TRPI_STOP_INCOMPATIBLE);
         return TRP_ECONFIG;
     }
@@ -319,7 +319,7 @@ trpi_seek_rival(trpi_member_core *core, const trpi_address *address)
 
 /* It has answered: whoever lives there now is of our kind. */
 static void
-heard(trpi_member_core *core, const trpi_address *address)
+note_answer(trpi_member_core *core, const trpi_address *address)
 {
     trpi_seek *seek = &core->seek;
     uint32_t i = seed_index(seek, address);
@@ -495,7 +495,7 @@ take_ack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fra
     /* membership-seed-J6: who is let in begins anew if it has to ask again */
     core->seek.incompatible = false;
     core->seek.refused_ms = 0;
-    heard(core, &from->address);
+    note_answer(core, &from->address);
     core->seek.joining = true;
     core->seek.met_cluster = true;
     core->seek.contact = *from;
@@ -567,7 +567,7 @@ take_nack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fr
         }
         return;
     }
-    heard(core, &from->address);
+    note_answer(core, &from->address);
     if (frame->code == TRPI_NACK_REMOVED || frame->code == TRPI_NACK_LEFT) {
         trpi_core_log(core, TRP_LOG_WARNING, "cannot join: %s", frame->reason);
         trpi_core_stop(core, frame->code == TRPI_NACK_LEFT ? TRPI_STOP_LEFT : TRPI_STOP_DOWNED);

@@ -27,8 +27,8 @@ member_fill(const trpi_cluster_member *from, trpi_view_member *to)
     to->cert_until_ms = 0;
 }
 
-/* Does this observation count? Those of reachable observers do, where there is one (gossip_word.c);
- * of two members that observe each other as unreachable both do. */
+/* Does this observation count? Those of reachable observers do, where there is one
+ * (gossip_reachability.c); of two members that observe each other as unreachable both do. */
 static bool
 is_witness(const trpi_cluster_snapshot *snapshot, const trpi_cluster_observation *o, uint32_t index)
 {

@@ -194,7 +194,7 @@ beat(trpi_cluster *cluster, trp_ctx *ctx)
 {
     uint8_t bytes[TRPI_HEARTBEAT_BYTES];
     const trpi_ident *const *targets;
-    const trpi_heartbeat_question *questions;
+    const trpi_heartbeat_query *questions;
     const uint64_t *keys;
     if (atomic_load_explicit(&cluster->silent, memory_order_relaxed)) {
         return;
@@ -203,7 +203,7 @@ beat(trpi_cluster *cluster, trp_ctx *ctx)
     trpi_heartbeat_tick(cluster->engine.heartbeat, shell_now_us(cluster));
     trpi_assert_check(trpi_heartbeat_check, cluster->engine.heartbeat);
     uint32_t targets_count = trpi_heartbeat_targets(cluster->engine.heartbeat, &targets, bytes);
-    uint32_t questions_count = trpi_heartbeat_questions(cluster->engine.heartbeat, &questions);
+    uint32_t questions_count = trpi_heartbeat_queries(cluster->engine.heartbeat, &questions);
     uint32_t keys_count = trpi_heartbeat_unreachable(cluster->engine.heartbeat, &keys);
     bool changed = trpi_heartbeat_has_changed(cluster->engine.heartbeat);
     pthread_mutex_unlock(&cluster->engine.lock);

@@ -1,5 +1,5 @@
-/* check.c - what must hold at every step (S) and once all is well again (Q);
- * README.md has a table. What follows from events alone is in check_events.c. */
+/* check.c - what must hold at every step (S) and once all is well again (Q); README.md has a table.
+ * The checks of events are in check_events.c. */
 #include "cluster/sim/world.h"
 
 #include <string.h>
@@ -32,8 +32,8 @@ version_in(const trpi_gossip *g, uint64_t observer)
  * knew? One step may hold several edits: a successor joins, its predecessor goes Down, the next in
  * order leads. */
 static bool
-leads_the_old_ones(struct sim_world *w, const trpi_gossip *old, const trpi_gossip *new,
-                   uint64_t self, bool as_it_knew)
+is_first_of_old(struct sim_world *w, const trpi_gossip *old, const trpi_gossip *new, uint64_t self,
+                bool as_it_knew)
 {
     for (uint32_t i = 0; i < new->members_count; i++) {
         const trpi_gossip_member *m = &new->members[i];
@@ -61,8 +61,7 @@ has_led(struct sim_world *w, uint32_t node, const trpi_gossip *old, const trpi_g
     uint32_t after = trpi_gossip_leader(new, self, NULL);
     return (before != TRPI_GOSSIP_NONE && old->members[before].ident->key == self) ||
            (after != TRPI_GOSSIP_NONE && new->members[after].ident->key == self) ||
-           leads_the_old_ones(w, old, new, self, false) ||
-           leads_the_old_ones(w, old, new, self, true);
+           is_first_of_old(w, old, new, self, false) || is_first_of_old(w, old, new, self, true);
 }
 
 /* A fact that comes with the up-number: known with it, and of two that were there the earlier. */
@@ -85,7 +84,7 @@ static void
 check_engine(struct sim_world *w, uint32_t node, const trpi_gossip *old, const trpi_gossip *new)
 {
     trpi_check check;
-    const char *broken = sim_is_looked_at(w) ? trpi_gossip_check(new, &check) : NULL;
+    const char *broken = sim_is_checked_step(w) ? trpi_gossip_check(new, &check) : NULL;
     broken = broken != NULL ? broken : trpi_gossip_check_step(old, new, &check);
     if (broken != NULL) {
         sim_fail(w, "%s (node %u)", broken, node);
@@ -202,29 +201,29 @@ check_decisions(struct sim_world *w, uint32_t node, const trpi_gossip *old, cons
 
 /* Is it the first time that anybody buries it? */
 static bool
-is_first_burial(struct sim_world *w, uint64_t key)
+is_first_removal(struct sim_world *w, uint64_t key)
 {
-    for (uint32_t i = w->buried_count; i-- > 0;) {
-        if (w->buried[i] == key) {
+    for (uint32_t i = w->removed_keys_count; i-- > 0;) {
+        if (w->removed_keys[i] == key) {
             return false;
         }
     }
-    if (!TRPI_ARRAY_HAS_ROOM(w, buried)) {
+    if (!TRPI_ARRAY_HAS_ROOM(w, removed_keys)) {
         sim_fail(w, "out of memory");
         return false;
     }
-    w->buried[w->buried_count++] = key;
+    w->removed_keys[w->removed_keys_count++] = key;
     return true;
 }
 
-/* sim-S6: the first who has a tombstone is a leader, and who is buried was Down or Exiting. Members
- * that are missing tell nothing: they may have come and gone between two looks. */
+/* sim-S6: the first node that has a tombstone is a leader, and the removed member was Down or
+ * Exiting. A member that is missing proves nothing: it may have come and gone between two looks. */
 static void
-check_burials(struct sim_world *w, uint32_t node, const trpi_gossip *old, const trpi_gossip *new)
+check_removals(struct sim_world *w, uint32_t node, const trpi_gossip *old, const trpi_gossip *new)
 {
     for (uint32_t i = 0; i < new->tombstones_count; i++) {
         const trpi_tombstone *t = &new->tombstones[i];
-        if (trpi_gossip_tombstone(old, t->key) != NULL || !is_first_burial(w, t->key)) {
+        if (trpi_gossip_tombstone(old, t->key) != NULL || !is_first_removal(w, t->key)) {
             continue;
         }
         if (!has_led(w, node, old, new)) {
@@ -270,7 +269,7 @@ check_converged(struct sim_world *w, uint32_t node, const trpi_gossip *new)
 
 /* downing-D1: does this view miss somebody who is Up, and not thrown out? */
 static bool
-misses_somebody(const trpi_gossip *g)
+misses_a_member(const trpi_gossip *g)
 {
     for (uint32_t i = 0; i < g->members_count && g->unreachable_count > 0; i++) {
         uint32_t status = g->members[i].status;
@@ -283,7 +282,7 @@ misses_somebody(const trpi_gossip *g)
 }
 
 bool
-sim_is_looked_at(const struct sim_world *w)
+sim_is_checked_step(const struct sim_world *w)
 {
     return w->nodes_count <= CHECK_NODES_MAX ||
            trpi_hash_u64(w->options.seed ^ w->seq) % CHECK_ONE_IN == 0;
@@ -294,7 +293,7 @@ sim_check_engine(struct sim_world *w, uint32_t node)
 {
     trpi_check check;
     const char *broken =
-        sim_is_looked_at(w) ? trpi_member_check(w->nodes[node].core, &check) : NULL;
+        sim_is_checked_step(w) ? trpi_member_check(w->nodes[node].core, &check) : NULL;
     if (broken != NULL) {
         sim_fail(w, "%s (node %u)", broken, node);
     }
@@ -305,7 +304,7 @@ sim_check_heartbeat(struct sim_world *w, uint32_t node)
 {
     trpi_check check;
     const char *broken =
-        sim_is_looked_at(w) ? trpi_heartbeat_check(w->nodes[node].heartbeat, &check) : NULL;
+        sim_is_checked_step(w) ? trpi_heartbeat_check(w->nodes[node].heartbeat, &check) : NULL;
     if (broken != NULL) {
         sim_fail(w, "%s (node %u)", broken, node);
     }
@@ -322,7 +321,7 @@ sim_check_view(struct sim_world *w, uint32_t node)
     if (checked->from != n->checked || checked->to != new) {
         check_engine(w, node, old, new);
         check_members(w, node, old, new);
-        check_burials(w, node, old, new); /* by whom had been Up before this step */
+        check_removals(w, node, old, new); /* by whom had been Up before this step */
         check_decisions(w, node, old, new);
         trpi_gossip_unref(checked->from);
         trpi_gossip_unref(checked->to);
@@ -338,7 +337,7 @@ sim_check_view(struct sim_world *w, uint32_t node)
     trpi_gossip_ref(new);
     trpi_gossip_unref(n->checked);
     n->checked = new;
-    n->apart_ms = !misses_somebody(new) ? 0 : n->apart_ms != 0 ? n->apart_ms : w->now_us / 1000;
+    n->apart_ms = !misses_a_member(new) ? 0 : n->apart_ms != 0 ? n->apart_ms : w->now_us / 1000;
 }
 
 /* ---- Q --------------------------------------------------------------------------------------- */

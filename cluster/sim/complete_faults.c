@@ -21,7 +21,7 @@ node_by_host(trp_sim *sim, const char *host)
 }
 
 static uint64_t
-latest(uint64_t a, uint64_t b)
+later_of(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
@@ -40,7 +40,7 @@ sim_complete_fault(void *arg, trpi_mem_event *event)
     }
     uint64_t now_ns = sim_complete_now_ns(sim);
     uint64_t due_ns = now_ns;
-    uint64_t closed_ns = latest(to->port_until_ns, sim->dial_until_ns[from->number][to->number]);
+    uint64_t closed_ns = later_of(to->port_until_ns, sim->dial_until_ns[from->number][to->number]);
     if (event->connect && closed_ns > now_ns) { /* refused by a host, or swallowed by a wall */
         return closed_ns / MILLISECOND_NS % 2 == 0 ? TRPI_MEM_CUT : TRPI_MEM_DROP;
     }
@@ -48,9 +48,9 @@ sim_complete_fault(void *arg, trpi_mem_event *event)
         due_ns +=
             sim_complete_draw(&sim->network_random) % ((uint64_t)sim->delay_ms * MILLISECOND_NS);
     }
-    due_ns = latest(due_ns, sim->cut_until_ns[from->number][to->number]);
-    due_ns = latest(due_ns, latest(from->alone_until_ns, to->alone_until_ns));
-    event->delay_ns = latest(due_ns, to->still_until_ns) - now_ns;
+    due_ns = later_of(due_ns, sim->cut_until_ns[from->number][to->number]);
+    due_ns = later_of(due_ns, later_of(from->alone_until_ns, to->alone_until_ns));
+    event->delay_ns = later_of(due_ns, to->still_until_ns) - now_ns;
     return TRPI_MEM_PASS;
 }
 
@@ -79,14 +79,14 @@ trp_sim_delay(trp_sim *sim, uint32_t ms)
 /* ---- the safety phase ------------------------------------------------------------------------ */
 
 static uint32_t
-below(trp_sim *sim, uint32_t bound)
+draw_below(trp_sim *sim, uint32_t bound)
 {
     return (uint32_t)(sim_complete_draw(&sim->network_random) >> 32) % bound;
 }
 
 /* Who is down or alone. */
 static uint32_t
-hurt_count(const trp_sim *sim)
+count_away(const trp_sim *sim)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < sim->nodes_count; i++) {
@@ -100,40 +100,40 @@ static void
 start_some(trp_sim *sim)
 {
     for (uint32_t i = 0; i < sim->nodes_count; i++) {
-        if (sim->nodes[i].system == NULL && below(sim, 4) == 0) {
+        if (sim->nodes[i].system == NULL && draw_below(sim, 4) == 0) {
             trp_sim_start(sim, i);
         }
     }
 }
 
 static void
-hurt(trp_sim *sim, bool kill)
+kill_or_isolate(trp_sim *sim, bool kill)
 {
-    uint32_t node = sim->nodes_count > 1 ? 1 + below(sim, sim->nodes_count - 1) : 0;
-    if (node == 0 || (hurt_count(sim) + 1) * 2 > sim->nodes_count) {
+    uint32_t node = sim->nodes_count > 1 ? 1 + draw_below(sim, sim->nodes_count - 1) : 0;
+    if (node == 0 || (count_away(sim) + 1) * 2 > sim->nodes_count) {
         return;
     }
     if (kill) {
         trp_sim_kill(sim, node);
     } else {
         sim->nodes[node].alone_until_ns =
-            sim_complete_now_ns(sim) + (2000u + below(sim, 30000)) * (uint64_t)MILLISECOND_NS;
+            sim_complete_now_ns(sim) + (2000u + draw_below(sim, 30000)) * (uint64_t)MILLISECOND_NS;
     }
 }
 
 static void
 one_fault(trp_sim *sim)
 {
-    uint32_t a = below(sim, sim->nodes_count);
-    uint32_t b = below(sim, sim->nodes_count);
-    uint32_t ms = 200 + below(sim, 6000);
-    switch (below(sim, 8)) {
+    uint32_t a = draw_below(sim, sim->nodes_count);
+    uint32_t b = draw_below(sim, sim->nodes_count);
+    uint32_t ms = 200 + draw_below(sim, 6000);
+    switch (draw_below(sim, 8)) {
     case 0:
     case 1:
-        hurt(sim, true);
+        kill_or_isolate(sim, true);
         break;
     case 2:
-        hurt(sim, false);
+        kill_or_isolate(sim, false);
         break;
     case 3:
         trp_sim_pause(sim, a, ms);
@@ -149,7 +149,7 @@ one_fault(trp_sim *sim)
         trp_sim_reset(sim, a);
         break;
     default:
-        trp_sim_delay(sim, below(sim, 200));
+        trp_sim_delay(sim, draw_below(sim, 200));
         break;
     }
 }
@@ -159,7 +159,7 @@ trp_sim_faults(trp_sim *sim, uint32_t ms)
 {
     uint64_t end_ms = trp_sim_now_ms(sim) + ms;
     while (trp_sim_now_ms(sim) < end_ms && !sim->failed) {
-        trp_sim_pass(sim, 100 + below(sim, 1500));
+        trp_sim_pass(sim, 100 + draw_below(sim, 1500));
         start_some(sim);
         one_fault(sim);
     }

@@ -187,8 +187,8 @@ static const trp_behaviour listener_behaviour = { .size = sizeof(trp_behaviour),
 /* ---- program --------------------------------------------------------------------------------- */
 
 static trp_ref
-spawn(trp_sim *sim, uint32_t node, const trp_behaviour *behaviour, const char *name,
-      const struct birth *birth)
+spawn_actor(trp_sim *sim, uint32_t node, const trp_behaviour *behaviour, const char *name,
+            const struct birth *birth)
 {
     trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
     trp_ref ref = TRP_REF_NONE;
@@ -202,7 +202,7 @@ spawn(trp_sim *sim, uint32_t node, const trp_behaviour *behaviour, const char *n
 }
 
 static void
-started(trp_sim *sim, uint32_t node, void *arg)
+start_actors(trp_sim *sim, uint32_t node, void *arg)
 {
     sim_laws_start(sim, node, arg);
 }
@@ -212,9 +212,9 @@ sim_laws_start(trp_sim *sim, uint32_t node, struct sim_laws *laws)
 {
     struct birth birth = { laws, node, ++laws->incarnations[node] };
     laws->sim = sim;
-    (void)spawn(sim, node, &counter_behaviour, "counter", &birth);
-    (void)spawn(sim, node, &teller_behaviour, "teller", &birth);
-    trp_ref listener = spawn(sim, node, &listener_behaviour, "listener", &birth);
+    (void)spawn_actor(sim, node, &counter_behaviour, "counter", &birth);
+    (void)spawn_actor(sim, node, &teller_behaviour, "teller", &birth);
+    trp_ref listener = spawn_actor(sim, node, &listener_behaviour, "listener", &birth);
     TRP_SIM_CHECK(sim, trp_cluster_subscribe(trp_sim_system(sim, node), listener,
                                              TRP_CLUSTER_MEMBER_EVENTS |
                                                  TRP_CLUSTER_REACHABILITY_EVENTS) == TRP_OK);
@@ -243,7 +243,7 @@ struct wanted {           /* of the program */
 };
 
 static void
-program(trp_sim *sim, void *arg)
+run_program(trp_sim *sim, void *arg)
 {
     struct wanted *wanted = arg;
     trp_sim_pass(sim, 5000);
@@ -293,11 +293,11 @@ sim_complete_run(const trpi_sim_options *options, trpi_sim_result *ret_result)
     wanted.faults_ms = options->until_ms != 0 ? (uint32_t)options->until_ms : FAULTS_MS;
     o.seed = options->seed;
     o.nodes = options->nodes;
-    o.started = started;
+    o.started = start_actors;
     (void)snprintf(replay, sizeof replay,
                    "troupe sim --scenario actors --nodes %u --until %ums --seed", options->nodes,
                    wanted.faults_ms);
     o.replay = replay;
     sim_complete_trace(options, &o);
-    return sim_complete_result(trp_sim_run(program, &wanted, &o, &result), &result, ret_result);
+    return sim_complete_result(trp_sim_run(run_program, &wanted, &o, &result), &result, ret_result);
 }

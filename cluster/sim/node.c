@@ -23,7 +23,7 @@ sim_is_member(const struct sim_node *n)
 }
 
 static void
-reschedule(struct sim_world *w, uint32_t node)
+schedule_wake(struct sim_world *w, uint32_t node)
 {
     struct sim_node *n = &w->nodes[node];
     uint64_t at_us = trpi_heartbeat_wake_us(n->heartbeat);
@@ -35,7 +35,7 @@ reschedule(struct sim_world *w, uint32_t node)
 }
 
 static void
-quarantine(const struct sim_world *w, struct sim_node *n, const trpi_node_id *id)
+quarantine_add(const struct sim_world *w, struct sim_node *n, const trpi_node_id *id)
 {
     if (n->quarantined_count == SIM_QUARANTINED_MAX) {
         n->quarantined_count--;
@@ -68,7 +68,7 @@ send_action(struct sim_world *w, uint32_t node, const trpi_member_action *a, uin
     trpi_buffer_fini(&bytes);
 }
 
-static void step(struct sim_world *w, uint32_t node, const trpi_member_event *event);
+static void step_engine(struct sim_world *w, uint32_t node, const trpi_member_event *event);
 
 /* Something outside of the cluster that one process has at a time, and that ends with it. */
 static void
@@ -87,7 +87,7 @@ lease_answer(struct sim_world *w, uint32_t node)
                        trpi_lease_owner(&w->nodes[holder - 1].id, owner));
     }
     sim_note(w, "node %u: the lease is %s", node, granted ? "granted" : "refused");
-    step(w, node, &event);
+    step_engine(w, node, &event);
 }
 
 static void
@@ -113,7 +113,7 @@ carry_out(struct sim_world *w, uint32_t node)
             sim_note(w, "node %u: %s", node, a->text);
             break;
         case TRPI_ACTION_QUARANTINE:
-            quarantine(w, n, &a->to);
+            quarantine_add(w, n, &a->to);
             break;
         case TRPI_ACTION_LEASE_ACQUIRE:
             asks = true;
@@ -190,9 +190,9 @@ hand_over_script(struct sim_world *w, uint32_t node, uint64_t incarnation)
         return;
     }
     trpi_member_event event = { .kind = TRPI_MEMBER_RELEASE };
-    step(w, node, &event);
+    step_engine(w, node, &event);
     if (n->running) {
-        reschedule(w, node);
+        schedule_wake(w, node);
     }
 }
 
@@ -210,7 +210,7 @@ begin_to_hand_over(struct sim_world *w, uint32_t node)
 }
 
 static void
-step(struct sim_world *w, uint32_t node, const trpi_member_event *event)
+step_engine(struct sim_world *w, uint32_t node, const trpi_member_event *event)
 {
     struct sim_node *n = &w->nodes[node];
     uint64_t before = n->checked == NULL ? 0 : n->checked->digest;
@@ -244,7 +244,7 @@ sim_node_wake(struct sim_world *w, uint32_t node)
     struct sim_node *n = &w->nodes[node];
     uint8_t bytes[TRPI_HEARTBEAT_BYTES];
     const trpi_ident *const *targets;
-    const trpi_heartbeat_question *questions;
+    const trpi_heartbeat_query *questions;
     const uint64_t *keys;
     trpi_heartbeat_tick(n->heartbeat, w->now_us);
     sim_check_heartbeat(w, node);
@@ -252,7 +252,7 @@ sim_node_wake(struct sim_world *w, uint32_t node)
     for (uint32_t i = 0; i < count; i++) {
         sim_send_small(w, node, &targets[i]->id, SIM_HEARTBEAT, bytes, sizeof bytes);
     }
-    count = trpi_heartbeat_questions(n->heartbeat, &questions);
+    count = trpi_heartbeat_queries(n->heartbeat, &questions);
     for (uint32_t i = 0; i < count; i++) {
         sim_send_small(w, node, &questions[i].to->id, SIM_HEARTBEAT, questions[i].bytes,
                        sizeof questions[i].bytes);
@@ -262,14 +262,14 @@ sim_node_wake(struct sim_world *w, uint32_t node)
         trpi_member_event event = { .kind = TRPI_MEMBER_OBSERVE,
                                     .keys = keys,
                                     .keys_count = count };
-        step(w, node, &event);
+        step_engine(w, node, &event);
     }
     if (n->running && !w->result.failed) {
         trpi_member_event event = { .kind = TRPI_MEMBER_TICK };
-        step(w, node, &event);
+        step_engine(w, node, &event);
     }
     if (n->running) {
-        reschedule(w, node);
+        schedule_wake(w, node);
     }
 }
 
@@ -299,10 +299,10 @@ sim_node_deliver(struct sim_world *w, const struct sim_event *e, const uint8_t *
         return;
     }
     if (e->channel == SIM_HEARTBEAT) {
-        uint8_t answer[TRPI_HEARTBEAT_BYTES], word[TRPI_HEARTBEAT_WORD_BYTES];
+        uint8_t answer[TRPI_HEARTBEAT_BYTES], word[TRPI_HEARTBEAT_REPORT_BYTES];
         if (trpi_heartbeat_reply(bytes, e->count, answer)) {
             sim_send_small(w, e->node, &from, SIM_HEARTBEAT, answer, sizeof answer);
-        } else if (trpi_heartbeat_testify(n->heartbeat, w->now_us, bytes, e->count, word)) {
+        } else if (trpi_heartbeat_report(n->heartbeat, w->now_us, bytes, e->count, word)) {
             sim_send_small(w, e->node, &from, SIM_HEARTBEAT, word, sizeof word);
         } else {
             trpi_heartbeat_answer(n->heartbeat, w->now_us, &from, bytes, e->count);
@@ -311,9 +311,9 @@ sim_node_deliver(struct sim_world *w, const struct sim_event *e, const uint8_t *
     }
     if (e->channel == SIM_REFUSAL) {
         trpi_member_event removed = { .kind = TRPI_MEMBER_REMOVED_BY, .target = from };
-        step(w, e->node, &removed);
+        step_engine(w, e->node, &removed);
         if (n->running) {
-            reschedule(w, e->node);
+            schedule_wake(w, e->node);
         }
         return;
     }
@@ -322,7 +322,7 @@ sim_node_deliver(struct sim_world *w, const struct sim_event *e, const uint8_t *
     };
     uint64_t before = n->checked == NULL ? 0 : n->checked->digest;
     uint64_t refused = refused_frames(n->core);
-    step(w, e->node, &event);
+    step_engine(w, e->node, &event);
     /* a leader that had waited by chance (buggify) may act in any step: that is no change by it */
     if (e->incarnation != 0 && e->incarnation != n->incarnation &&
         refused_frames(n->core) == refused &&
@@ -330,14 +330,14 @@ sim_node_deliver(struct sim_world *w, const struct sim_event *e, const uint8_t *
         sim_fail(w, "sim-S11: node %u took what was for incarnation %u", e->node, e->incarnation);
     }
     if (n->running) {
-        reschedule(w, e->node);
+        schedule_wake(w, e->node);
     }
 }
 
 /* ---- fate ------------------------------------------------------------------------------------ */
 
 static void
-forget(struct sim_node *n)
+free_incarnation(struct sim_node *n)
 {
     trpi_member_free(n->core);
     trpi_heartbeat_free(n->heartbeat);
@@ -376,7 +376,7 @@ sim_node_start(struct sim_world *w, uint32_t node)
 {
     struct sim_node *n = &w->nodes[node];
     trpi_assert(!n->running);
-    forget(n);
+    free_incarnation(n);
     n->incarnation++;
     w->result.incarnations++;
     /* The incarnation stands in the uid's low bits, so that frames can be told apart cheaply. */
@@ -408,9 +408,9 @@ sim_node_start(struct sim_world *w, uint32_t node)
         event.addresses = &w->nodes[contact].id.address;
         event.addresses_count = 1;
     }
-    step(w, node, &event);
+    step_engine(w, node, &event);
     if (n->running) {
-        reschedule(w, node);
+        schedule_wake(w, node);
     }
 }
 
@@ -447,8 +447,8 @@ sim_node_command(struct sim_world *w, uint32_t node, trpi_member_event_kind kind
     event.target.address = w->nodes[target].id.address;
     sim_note(w, "node %u: command %s %u", node, kind == TRPI_MEMBER_LEAVE ? "leave" : "down",
              target);
-    step(w, node, &event);
+    step_engine(w, node, &event);
     if (n->running) {
-        reschedule(w, node);
+        schedule_wake(w, node);
     }
 }

@@ -1,13 +1,14 @@
-/* operated.c - the scenario `operated`: complete nodes to which a schedule happens, faults and the
- * orders and mistakes of an operator, each at any instant of another one; and the nodes are asked
- * what they say of themselves.
+/* operated.c - the scenario `operated`: complete nodes under a schedule of faults, and of orders
+ * and mistakes of an operator, at any instant of one another; and the nodes are asked what they
+ * report of themselves.
  *
  * Why.     Severe mistakes lie between parts that are right by themselves: engine and remoting,
- *          node and operator. So whole nodes play, and what `status`, `why` and `peers` say is law.
- * Shape.   schedule_complete.c draws, act() does it, operated_load.c has what weighs on the nodes,
- *          operated_laws.c looks twice a second. At the end all faults end, all nodes that do not
- *          run are started, and they are one cluster, reach each other and say that they are
- *          healthy.
+ *          node and operator. So complete nodes run, and what `status`, `why` and `peers` report
+ *          must be true.
+ * Shape.   schedule_complete.c draws actions, do_action() carries one out, operated_load.c loads
+ *          the nodes, operated_laws.c checks twice a second. At the end all faults end, all nodes
+ *          that do not run are started, and they are one cluster, reach each other and say that
+ *          they are healthy.
  * Careful (a setting, on in a swarm) leaves out what makes two clusters by itself: an operator who
  *          marks a member Down while anything is cut off or stands still; a first seed that starts
  *          then. And at least half of the nodes are not killed.
@@ -60,8 +61,8 @@ orders_end(struct sim_operated *o, uint64_t now_ns)
 
 /* Give an order to node at, about the incarnation uid of the node at address. */
 static void
-order(struct sim_operated *o, const struct sim_whole *at, trpi_member_event_kind kind,
-      const char *address, uint64_t uid, uint64_t back_ms)
+give_order(struct sim_operated *o, const struct sim_whole *at, trpi_member_event_kind kind,
+           const char *address, uint64_t uid, uint64_t back_ms)
 {
     trpi_cluster_patience patience = { .begin_ms = ORDER_MS };
     for (uint32_t i = 0; i < OPERATED_ORDERS_MAX && at->system != NULL; i++) {
@@ -91,7 +92,7 @@ order_shutdown(struct sim_operated *o, const struct sim_whole *at)
     }
     for (uint32_t i = 0; i < s->members_count; i++) {
         const trp_member *m = &s->members[i].member;
-        order(o, at, TRPI_MEMBER_LEAVE, m->address, m->uid, 0);
+        give_order(o, at, TRPI_MEMBER_LEAVE, m->address, m->uid, 0);
     }
     trpi_cluster_snapshot_free(s);
 }
@@ -243,7 +244,7 @@ kill_node(struct sim_operated *o, uint32_t node)
 
 /* All nodes are at the operator's step or one before it: steps must not lie further apart. */
 static void
-rotate(struct sim_operated *o, struct sim_whole *n)
+rotate_cookie(struct sim_operated *o, struct sim_whole *n)
 {
     bool behind = false;
     for (uint32_t i = 0; i < o->sim->nodes_count; i++) {
@@ -257,7 +258,7 @@ rotate(struct sim_operated *o, struct sim_whole *n)
 }
 
 static void
-cut(struct sim_operated *o, const trpi_sim_action *a)
+cut_links(struct sim_operated *o, const trpi_sim_action *a)
 {
     trp_sim *sim = o->sim;
     if (a->act == TRPI_SIM_LINK) {
@@ -284,7 +285,7 @@ act_on_network(struct sim_operated *o, const trpi_sim_action *a, struct sim_whol
     switch (a->act) {
     case TRPI_SIM_CUT:
     case TRPI_SIM_LINK:
-        cut(o, a);
+        cut_links(o, a);
         break;
     case TRPI_SIM_PORT:
         n->port_until_ns = until_ns;
@@ -310,27 +311,27 @@ act_on_members(struct sim_operated *o, const trpi_sim_action *a, struct sim_whol
     uint64_t uid = sim_whole_uid(n), back_ms = a->ms > 0 ? (uint64_t)a->ms : 1;
     switch (a->act) {
     case TRPI_SIM_LEAVE:
-        order(o, at, TRPI_MEMBER_LEAVE, n->address, uid, 0);
+        give_order(o, at, TRPI_MEMBER_LEAVE, n->address, uid, 0);
         break;
     case TRPI_SIM_LEAVE_BACK:
-        order(o, at, TRPI_MEMBER_LEAVE, n->address, uid, back_ms);
+        give_order(o, at, TRPI_MEMBER_LEAVE, n->address, uid, back_ms);
         break;
     case TRPI_SIM_DOWN:
         if (uid != 0 && may_be_downed(o, at)) {
             o->downed_ns = sim_complete_now_ns(o->sim);
-            order(o, at, TRPI_MEMBER_DOWN_CMD, n->address, uid, 0);
+            give_order(o, at, TRPI_MEMBER_DOWN_CMD, n->address, uid, 0);
         }
         break;
     case TRPI_SIM_DOWN_BACK: /* at a node that cannot begin it: else it is a DOWN, with its care */
         if (uid != 0 && !sim_whole_is_awake(at) &&
             at->still_until_ns > sim_complete_now_ns(o->sim) + (back_ms + 100) * MILLISECOND_NS) {
-            order(o, at, TRPI_MEMBER_DOWN_CMD, n->address, uid, back_ms);
+            give_order(o, at, TRPI_MEMBER_DOWN_CMD, n->address, uid, back_ms);
         }
         break;
     case TRPI_SIM_JOIN:
         /* its own address, or the one that it advertises, starts a cluster */
         if (n != at && (!o->careful || (n->number != 0 && strcmp(n->advertises, at->host) != 0))) {
-            order(o, n, TRPI_MEMBER_JOIN, at->address, uid, 0);
+            give_order(o, n, TRPI_MEMBER_JOIN, at->address, uid, 0);
         }
         break;
     default:
@@ -340,7 +341,7 @@ act_on_members(struct sim_operated *o, const trpi_sim_action *a, struct sim_whol
 }
 
 static void
-act(struct sim_operated *o, const trpi_sim_action *a)
+do_action(struct sim_operated *o, const trpi_sim_action *a)
 {
     trp_sim *sim = o->sim;
     struct sim_whole *n = &sim->nodes[a->a < sim->nodes_count ? a->a : 0];
@@ -372,7 +373,7 @@ act(struct sim_operated *o, const trpi_sim_action *a)
         }
         break;
     case TRPI_SIM_ROTATE:
-        rotate(o, n);
+        rotate_cookie(o, n);
         break;
     case TRPI_SIM_STRANGERS:
         sim_strangers_come(o, n, a->b, (uint64_t)a->ms);
@@ -407,7 +408,7 @@ act(struct sim_operated *o, const trpi_sim_action *a)
 
 /* A node that leaves and does not end is ended all the same: cluster.leave-timeout. */
 static void
-leavers_end(struct sim_operated *o, uint64_t now_ns)
+end_overdue_leaves(struct sim_operated *o, uint64_t now_ns)
 {
     for (uint32_t i = 0; i < o->sim->nodes_count; i++) {
         if (o->leaving_ns[i] != 0 &&
@@ -420,7 +421,7 @@ leavers_end(struct sim_operated *o, uint64_t now_ns)
 
 /* A node that has ended is started again some seconds later. */
 static void
-supervise(struct sim_operated *o, uint64_t now_ns)
+restart_ended(struct sim_operated *o, uint64_t now_ns)
 {
     for (uint32_t i = 0; i < o->sim->nodes_count && o->supervised; i++) {
         struct sim_whole *n = &o->sim->nodes[i];
@@ -438,7 +439,7 @@ supervise(struct sim_operated *o, uint64_t now_ns)
 }
 
 static void
-pass(struct sim_operated *o, uint64_t ms)
+advance(struct sim_operated *o, uint64_t ms)
 {
     uint64_t end_ms = trp_sim_now_ms(o->sim) + ms;
     while (trp_sim_now_ms(o->sim) < end_ms) {
@@ -447,8 +448,8 @@ pass(struct sim_operated *o, uint64_t ms)
         uint64_t now_ns = sim_complete_now_ns(o->sim);
         orders_end(o, now_ns);
         sim_strangers_go(o, now_ns);
-        leavers_end(o, now_ns);
-        supervise(o, now_ns);
+        end_overdue_leaves(o, now_ns);
+        restart_ended(o, now_ns);
         if (now_ns >= o->looked_ns + LOOK_NS) {
             o->looked_ns = now_ns;
             sim_laws_look(o);
@@ -457,7 +458,7 @@ pass(struct sim_operated *o, uint64_t ms)
 }
 
 static void
-mend(struct sim_operated *o)
+end_mistakes(struct sim_operated *o)
 {
     orders_end(o, UINT64_MAX);
     sim_strangers_go(o, UINT64_MAX);
@@ -478,7 +479,7 @@ mend(struct sim_operated *o)
 
 /* Until all are one cluster, and all know it. */
 static void
-calm(struct sim_operated *o)
+await_one_cluster(struct sim_operated *o)
 {
     uint64_t end_ms = trp_sim_now_ms(o->sim) + CALM_MS;
     sim_complete_mend(o->sim);
@@ -494,22 +495,22 @@ calm(struct sim_operated *o)
                 start_right(o, &o->sim->nodes[i]);
             }
         }
-        pass(o, STEP_MS);
+        advance(o, STEP_MS);
     }
 }
 
 static void
-program(trp_sim *sim, void *arg)
+run_schedule(trp_sim *sim, void *arg)
 {
     struct sim_operated *o = arg;
     char line[TRPI_SIM_LINE_BYTES_MAX];
     trp_sim_delay(sim, o->delay_ms);
-    pass(o, 5000);
+    advance(o, 5000);
     uint64_t began_ms = trp_sim_now_ms(sim);
     for (uint32_t i = 0; i < o->schedule->count; i++) {
         const trpi_sim_action *a = &o->schedule->actions[i];
         uint64_t now_ms = trp_sim_now_ms(sim);
-        pass(o, began_ms + a->at_ms > now_ms ? began_ms + a->at_ms - now_ms : 0);
+        advance(o, began_ms + a->at_ms > now_ms ? began_ms + a->at_ms - now_ms : 0);
         if (a->act == TRPI_SIM_END) {
             break;
         }
@@ -518,12 +519,12 @@ program(trp_sim *sim, void *arg)
                     trpi_sim_action_text(a, line, sizeof line));
         }
         if (!o->careful || !first_seed_asks(sim)) {
-            act(o, a);
+            do_action(o, a);
         }
     }
-    mend(o);
-    calm(o);
-    pass(o, PEACE_MS);
+    end_mistakes(o);
+    await_one_cluster(o);
+    advance(o, PEACE_MS);
     sim_laws_everybody_answers(sim, "counter");
     sim_laws_everybody_answers(sim, "sluggard");
     sim_laws_look(o);
@@ -534,7 +535,7 @@ program(trp_sim *sim, void *arg)
 /* ---- a run ----------------------------------------------------------------------------------- */
 
 static void
-started(trp_sim *sim, uint32_t node, void *arg)
+start_actors(trp_sim *sim, uint32_t node, void *arg)
 {
     struct sim_operated *o = arg;
     sim_laws_start(sim, node, &o->laws);
@@ -545,7 +546,7 @@ trp_err
 sim_operated_begin(trp_sim *sim)
 {
     struct sim_operated *o = sim->arg;
-    if (sim->options.started != started) {
+    if (sim->options.started != start_actors) {
         return TRP_OK; /* another program */
     }
     sim->operated = o;
@@ -584,16 +585,16 @@ options_take(struct sim_operated *o, trp_sim_options *ret)
 }
 
 static trp_err
-run(struct sim_operated *o, const trpi_sim_options *options, trpi_sim_result *ret_result)
+run_nodes(struct sim_operated *o, const trpi_sim_options *options, trpi_sim_result *ret_result)
 {
     trp_sim_options sim = TRP_SIM_OPTIONS_INIT;
     trp_sim_result result = { .size = sizeof result };
     sim.seed = options->seed;
     sim.nodes = options->nodes;
-    sim.started = started;
+    sim.started = start_actors;
     sim_complete_trace(options, &sim);
     options_take(o, &sim);
-    return sim_complete_result(sim_complete_run_once(program, o, &sim, &result), &result,
+    return sim_complete_result(sim_complete_run_once(run_schedule, o, &sim, &result), &result,
                                ret_result);
 }
 
@@ -617,7 +618,7 @@ sim_operated_run(const trpi_sim_options *options, trpi_sim_result *ret_result)
     trp_err err = o->schedule == NULL ? TRP_ENOMEM : trpi_config_new(&o->config);
     pthread_mutex_init(&o->node.lock, NULL);
     if (err == TRP_OK) {
-        err = run(o, &all, ret_result);
+        err = run_nodes(o, &all, ret_result);
     }
     trpi_mutex_destroy(&o->node.lock);
     trpi_config_free(o->config);

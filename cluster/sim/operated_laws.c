@@ -104,7 +104,7 @@ ms_since(const struct sim_operated *o, uint64_t ns)
 }
 
 static uint64_t
-latest(uint64_t a, uint64_t b)
+later_of(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
@@ -176,9 +176,10 @@ check_heard(struct sim_operated *o, const struct sim_whole *n, const struct sim_
         const struct sim_listed *listed = &o->listed[i][n->number];
         if (other != n && sim_whole_is_awake(other) && other->advertises[0] == '\0' &&
             listed->uid == sim_whole_uid(n) && !does_not_list(n, sim_whole_uid(other))) {
-            uint64_t since_ns = latest(latest(n->woke_ns, other->woke_ns), listed->since_ns);
+            uint64_t since_ns = later_of(later_of(n->woke_ns, other->woke_ns), listed->since_ns);
             senders++;
-            silent += ms_since(o, latest(since_ns, o->laws.arrived[n->number][i].ns)) >= SILENT_MS;
+            silent +=
+                ms_since(o, later_of(since_ns, o->laws.arrived[n->number][i].ns)) >= SILENT_MS;
         }
     }
     if (said->healthy && senders > 0 && silent == senders) {
@@ -201,7 +202,7 @@ arrived_ns(const struct sim_operated *o, const struct sim_whole *by, const struc
         const struct sim_whole *n = &o->sim->nodes[i];
         uint64_t heard_uid = o->laws.arrived[i][by->number].uid;
         if ((n == of || strcmp(n->advertises, of->host) == 0) && (uid == 0 || uid == heard_uid)) {
-            ns = latest(ns, o->laws.arrived[i][by->number].ns);
+            ns = later_of(ns, o->laws.arrived[i][by->number].ns);
         }
     }
     return ns;
@@ -213,11 +214,11 @@ check_arrivals(struct sim_operated *o, const struct sim_whole *by, const trp_mem
                const struct sim_whole *of, const struct sim_said *said)
 {
     struct sim_listed *listed = &o->listed[by->number][of->number];
-    uint64_t since_ns = latest(by->woke_ns, listed->since_ns);
+    uint64_t since_ns = later_of(by->woke_ns, listed->since_ns);
     uint64_t any_ns = arrived_ns(o, by, of, 0);
     char next[80];
-    listed->arrived_ns = latest(listed->arrived_ns, arrived_ns(o, by, of, m->uid));
-    if (ms_since(o, latest(since_ns, listed->arrived_ns)) < SILENT_MS) {
+    listed->arrived_ns = later_of(listed->arrived_ns, arrived_ns(o, by, of, m->uid));
+    if (ms_since(o, later_of(since_ns, listed->arrived_ns)) < SILENT_MS) {
         return;
     }
     if (said->healthy) {
@@ -226,7 +227,7 @@ check_arrivals(struct sim_operated *o, const struct sim_whole *by, const trp_mem
             by->number, of->number, "have not arrived for 12 s");
         return;
     }
-    if (ms_since(o, latest(since_ns, any_ns)) < SILENT_MS) {
+    if (ms_since(o, later_of(since_ns, any_ns)) < SILENT_MS) {
         listed->go_since_ns = 0;
         return; /* they arrive at another node on its address */
     }
@@ -266,7 +267,7 @@ check_membership(struct sim_operated *o, const struct sim_whole *n, const trpi_c
     uint64_t *since_ns = &o->unlisted_ns[n->number];
     *since_ns = asked == 0 || without < asked ? 0 : *since_ns == 0 ? now_ns : *since_ns;
     if (*since_ns != 0 && said->healthy &&
-        ms_since(o, latest(*since_ns, n->woke_ns)) >= SILENT_MS) {
+        ms_since(o, later_of(*since_ns, n->woke_ns)) >= SILENT_MS) {
         sim_operated_fail(
             o,
             "operated-W2: node %u says that it is healthy, and no node that it lists has had it as "
@@ -290,7 +291,7 @@ check_forecast(struct sim_operated *o, const struct sim_whole *n, const struct s
         sim_operated_fail(o, "operated-W4: node %u says that it is healthy, and foresees its end",
                           n->number);
     }
-    if (now && ms_since(o, latest(said->now_since_ns, n->woke_ns)) >= NOW_MS) {
+    if (now && ms_since(o, later_of(said->now_since_ns, n->woke_ns)) >= NOW_MS) {
         sim_operated_fail(o, "operated-W4: node %u has said for 12 s that its side %s now",
                           n->number, said->verdict);
     }
@@ -318,7 +319,8 @@ note_listed(struct sim_operated *o, const struct sim_whole *n, const trpi_cluste
 
 /* Has a member been there all the time that could say to n that right has its address? */
 static bool
-has_witness(const struct sim_operated *o, const struct sim_whole *n, const struct sim_whole *right)
+has_informed_member(const struct sim_operated *o, const struct sim_whole *n,
+                    const struct sim_whole *right)
 {
     for (uint32_t i = 0; i < o->sim->nodes_count && o->careful; i++) { /* nothing is cut off */
         const struct sim_whole *w = &o->sim->nodes[i];
@@ -343,14 +345,14 @@ check_stranger(struct sim_operated *o, const struct sim_whole *n, const trpi_clu
     if (!up || (right != NULL && !(sim_whole_is_awake(right) && sim_whole_is_up(right)))) {
         return;
     }
-    if (s->members_count > 1 || (right != NULL && has_witness(o, n, right))) {
+    if (s->members_count > 1 || (right != NULL && has_informed_member(o, n, right))) {
         sim_operated_fail(o, "operated-W6: node %u is Up with the address of %s", n->number,
                           n->advertises);
     }
 }
 
 static void
-look_at(struct sim_operated *o, struct sim_whole *n)
+check_node(struct sim_operated *o, struct sim_whole *n)
 {
     trpi_cluster_snapshot *s = NULL;
     struct sim_said said, before = o->said[n->number];
@@ -396,7 +398,7 @@ void
 sim_laws_look(struct sim_operated *o)
 {
     for (uint32_t i = 0; i < o->sim->nodes_count && !o->sim->failed; i++) {
-        look_at(o, &o->sim->nodes[i]);
+        check_node(o, &o->sim->nodes[i]);
     }
 }
 
@@ -425,7 +427,7 @@ sim_laws_peace(struct sim_operated *o)
 /* ---- decisions ------------------------------------------------------------------------------- */
 
 static void
-decided(void *arg, const trpi_cluster_event *event)
+note_decision(void *arg, const trpi_cluster_event *event)
 {
     const struct sim_whole *n = arg;
     (void)event;
@@ -447,5 +449,5 @@ sim_operated_watch(struct sim_whole *n)
     n->sim->operated->started_ns[n->number] = sim_complete_now_ns(n->sim);
     n->sim->operated->said[n->number] = (struct sim_said){ 0 };
     n->sim->operated->leaving_ns[n->number] = 0;
-    return trpi_cluster_listen(n->cluster, TRP_CLUSTER_DOWNING_DECISION, decided, n, &id);
+    return trpi_cluster_listen(n->cluster, TRP_CLUSTER_DOWNING_DECISION, note_decision, n, &id);
 }

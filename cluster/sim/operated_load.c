@@ -202,8 +202,8 @@ static const trp_behaviour flooder_behaviour = { .size = sizeof(trp_behaviour),
                                                  .pre_start = flooder_start };
 
 static void
-spawn(struct sim_operated *o, const struct birth *birth, const trp_behaviour *behaviour,
-      const char *name)
+spawn_actor(struct sim_operated *o, const struct birth *birth, const trp_behaviour *behaviour,
+            const char *name)
 {
     trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
     trp_ref ref = TRP_REF_NONE;
@@ -219,6 +219,6 @@ void
 sim_load_start(struct sim_operated *o, uint32_t node)
 {
     struct birth birth = { o, node, o->laws.incarnations[node] };
-    spawn(o, &birth, &sluggard_behaviour, "sluggard");
-    spawn(o, &birth, &flooder_behaviour, "flooder");
+    spawn_actor(o, &birth, &sluggard_behaviour, "sluggard");
+    spawn_actor(o, &birth, &flooder_behaviour, "flooder");
 }

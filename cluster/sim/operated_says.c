@@ -20,8 +20,8 @@ take_text(trpi_call *call, const char *text, bool final)
 
 /* Gives the reply (cJSON_Delete); NULL: no memory. */
 static cJSON *
-ask(struct sim_operated *o, const struct sim_whole *n,
-    void (*serve)(trp_node *node, trpi_call *call))
+call_command(struct sim_operated *o, const struct sim_whole *n,
+             void (*serve)(trp_node *node, trpi_call *call))
 {
     cJSON *reply = NULL;
     trpi_call call;
@@ -60,7 +60,7 @@ outlook_take(const cJSON *reply, struct sim_said *said)
 bool
 sim_node_says(struct sim_operated *o, const struct sim_whole *n, struct sim_said *ret_said)
 {
-    cJSON *reply = ask(o, n, trpi_node_serve_status);
+    cJSON *reply = call_command(o, n, trpi_node_serve_status);
     if (reply == NULL) {
         return false;
     }
@@ -85,7 +85,7 @@ void
 sim_node_says_of(struct sim_operated *o, const struct sim_whole *n, const char *address,
                  char *ret_next, size_t bytes)
 {
-    cJSON *reply = ask(o, n, trpi_node_serve_peers);
+    cJSON *reply = call_command(o, n, trpi_node_serve_peers);
     const cJSON *row;
     ret_next[0] = '\0';
     cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(reply, "peers"))

@@ -22,7 +22,7 @@
 #define FOUND_WITHIN_US (12 * SECOND_US)
 
 static void
-set(struct sim_world *w, const trpi_sim_action *a)
+apply_setting(struct sim_world *w, const trpi_sim_action *a)
 {
     switch (a->act) {
     case TRPI_SIM_STABLE_AFTER:
@@ -70,13 +70,13 @@ sim_schedule_prepare(struct sim_world *w)
     const trpi_sim_schedule *schedule = w->options.schedule;
     for (uint32_t i = 0; i < schedule->count; i++) {
         if (schedule->actions[i].act <= TRPI_SIM_SUPERVISED) {
-            set(w, &schedule->actions[i]);
+            apply_setting(w, &schedule->actions[i]);
         }
     }
 }
 
 static void
-cut(struct sim_world *w, const trpi_sim_action *a)
+cut_network(struct sim_world *w, const trpi_sim_action *a)
 {
     if (w->careful && (w->any_cut || w->now_us < w->cuts_from_us)) {
         return;
@@ -101,7 +101,7 @@ is_missed(const struct sim_world *w, const trpi_sim_action *a)
 }
 
 static void
-down(struct sim_world *w, const trpi_sim_action *a)
+order_down(struct sim_world *w, const trpi_sim_action *a)
 {
     if (w->careful && (w->any_cut || is_missed(w, a))) {
         return;
@@ -112,7 +112,7 @@ down(struct sim_world *w, const trpi_sim_action *a)
 }
 
 static void
-act(struct sim_world *w, const trpi_sim_action *a)
+do_action(struct sim_world *w, const trpi_sim_action *a)
 {
     struct sim_node *node = &w->nodes[a->a < w->nodes_count ? a->a : 0];
     switch (a->act) {
@@ -133,11 +133,11 @@ act(struct sim_world *w, const trpi_sim_action *a)
         sim_node_command(w, a->b, TRPI_MEMBER_LEAVE, a->a);
         break;
     case TRPI_SIM_DOWN:
-        down(w, a);
+        order_down(w, a);
         break;
     case TRPI_SIM_CUT:
     case TRPI_SIM_LINK:
-        cut(w, a);
+        cut_network(w, a);
         break;
     case TRPI_SIM_LOSS:
         w->loss = (double)a->a / 1000.0;
@@ -210,7 +210,7 @@ sim_schedule_play(struct sim_world *w)
         bool asks = w->careful && w->nodes[0].running && !sim_is_member(&w->nodes[0]);
         if (!w->result.failed && (!asks || a->act == TRPI_SIM_END)) {
             sim_note(w, "%s", trpi_sim_action_text(a, line, sizeof line));
-            act(w, a);
+            do_action(w, a);
         }
     }
     for (i = 0; i < w->nodes_count; i++) {

@@ -12,14 +12,14 @@
 #define STRANGERS_MOST 40u
 
 static uint32_t
-any(struct draw *d)
+draw_node(struct draw *d)
 {
     return sim_below(&d->dice, d->nodes);
 }
 
 /* Often in the midst of what was before. */
 static uint32_t
-instant(struct draw *d)
+draw_pause_ms(struct draw *d)
 {
     struct sim_world *w = &d->dice;
     return sim_below(w, sim_chance(w, 0.3) ? 20 : sim_chance(w, 0.4) ? 700 : 5000);
@@ -46,7 +46,8 @@ draw_cut(struct draw *d)
     int64_t ms = 500 + (int64_t)sim_below(w, sim_chance(w, 0.4) ? 25000 : 6000);
     bool one_way = sim_chance(w, 0.3);
     if (sim_chance(w, 0.5)) {
-        ADD(d, .act = TRPI_SIM_LINK, .a = any(d), .b = any(d), .ms = ms, .one_way = one_way);
+        ADD(d, .act = TRPI_SIM_LINK, .a = draw_node(d), .b = draw_node(d), .ms = ms,
+            .one_way = one_way);
         return;
     }
     char *sides = trpi_alloc(d->nodes + 1);
@@ -54,7 +55,7 @@ draw_cut(struct draw *d)
         d->err = TRP_ENOMEM;
         return;
     }
-    uint32_t alone = any(d);
+    uint32_t alone = draw_node(d);
     bool halves = sim_chance(w, 0.5);
     for (uint32_t i = 0; i < d->nodes; i++) {
         sides[i] = (halves ? sim_chance(w, 0.5) : i == alone) ? '1' : '0';
@@ -68,17 +69,17 @@ draw_fault(struct draw *d)
     struct sim_world *w = &d->dice;
     switch (sim_below(w, 4)) {
     case 0:
-        ADD(d, .act = TRPI_SIM_KILL, .a = any(d));
+        ADD(d, .act = TRPI_SIM_KILL, .a = draw_node(d));
         break;
     case 1:
-        ADD(d, .act = TRPI_SIM_PAUSE, .a = any(d),
+        ADD(d, .act = TRPI_SIM_PAUSE, .a = draw_node(d),
             .ms = 300 + (int64_t)sim_below(w, sim_chance(w, 0.3) ? 12000 : 3000));
         break;
     case 2:
         draw_cut(d);
         break;
     default:
-        ADD(d, .act = TRPI_SIM_RESET, .a = any(d));
+        ADD(d, .act = TRPI_SIM_RESET, .a = draw_node(d));
         break;
     }
 }
@@ -87,17 +88,17 @@ static void
 draw_order(struct draw *d)
 {
     struct sim_world *w = &d->dice;
-    uint32_t at = any(d);
+    uint32_t at = draw_node(d);
     switch (sim_below(w, 8)) {
     case 0:
     case 1:
-        ADD(d, .act = TRPI_SIM_LEAVE, .a = any(d), .b = at);
+        ADD(d, .act = TRPI_SIM_LEAVE, .a = draw_node(d), .b = at);
         break;
     case 2:
-        ADD(d, .act = TRPI_SIM_DOWN, .a = any(d), .b = at);
+        ADD(d, .act = TRPI_SIM_DOWN, .a = draw_node(d), .b = at);
         break;
     case 3:
-        ADD(d, .act = TRPI_SIM_JOIN, .a = any(d), .b = at);
+        ADD(d, .act = TRPI_SIM_JOIN, .a = draw_node(d), .b = at);
         break;
     case 4:
         if (sim_chance(w, 0.3)) {
@@ -105,15 +106,15 @@ draw_order(struct draw *d)
         }
         break;
     case 5:
-        ADD(d, .act = TRPI_SIM_ROTATE, .a = any(d));
+        ADD(d, .act = TRPI_SIM_ROTATE, .a = draw_node(d));
         break;
     default: /* mostly of a node that cannot begin it */
         if (sim_chance(w, 0.7)) {
             ADD(d, .act = TRPI_SIM_PAUSE, .a = at, .ms = 200 + (int64_t)sim_below(w, 6000));
-            d->at_ms += instant(d) / 8;
+            d->at_ms += draw_pause_ms(d) / 8;
         }
-        ADD(d, .act = sim_chance(w, 0.6) ? TRPI_SIM_LEAVE_BACK : TRPI_SIM_DOWN_BACK, .a = any(d),
-            .b = at, .ms = instant(d));
+        ADD(d, .act = sim_chance(w, 0.6) ? TRPI_SIM_LEAVE_BACK : TRPI_SIM_DOWN_BACK,
+            .a = draw_node(d), .b = at, .ms = draw_pause_ms(d));
         break;
     }
 }
@@ -123,13 +124,13 @@ static void
 draw_start(struct draw *d)
 {
     struct sim_world *w = &d->dice;
-    uint32_t node = any(d), other = any(d);
+    uint32_t node = draw_node(d), other = draw_node(d);
     ADD(d, .act = TRPI_SIM_KILL, .a = node);
-    d->at_ms += instant(d);
+    d->at_ms += draw_pause_ms(d);
     switch (sim_below(w, 6)) {
     case 0:
         ADD(d, .act = TRPI_SIM_START_ALONE, .a = node);
-        d->at_ms += instant(d);
+        d->at_ms += draw_pause_ms(d);
         ADD(d, .act = TRPI_SIM_JOIN, .a = node, .b = other);
         break;
     case 1:
@@ -149,13 +150,13 @@ draw_port(struct draw *d)
 {
     struct sim_world *w = &d->dice;
     int64_t ms = 1000 + (int64_t)sim_below(w, 20000);
-    uint32_t node = any(d);
+    uint32_t node = draw_node(d);
     switch (sim_below(w, 4)) {
     case 0:
         ADD(d, .act = TRPI_SIM_PORT, .a = node, .ms = ms);
         break;
     case 1:
-        ADD(d, .act = TRPI_SIM_DIAL, .a = node, .b = any(d), .ms = ms);
+        ADD(d, .act = TRPI_SIM_DIAL, .a = node, .b = draw_node(d), .ms = ms);
         break;
     case 2:
         ADD(d, .act = TRPI_SIM_SLOW, .a = node, .ms = ms / 2);
@@ -166,7 +167,7 @@ draw_port(struct draw *d)
         return;
     }
     if (sim_chance(w, 0.6)) { /* else what stands goes on */
-        d->at_ms += instant(d) / 8;
+        d->at_ms += draw_pause_ms(d) / 8;
         ADD(d, .act = TRPI_SIM_RESET, .a = node);
     }
 }
@@ -191,7 +192,7 @@ trpi_sim_schedule_draw_complete(uint32_t nodes, uint64_t seed, uint64_t until_ms
         : kind < 7 ? draw_order(d)
         : kind < 8 ? draw_start(d)
                    : draw_port(d);
-        d->at_ms += instant(d);
+        d->at_ms += draw_pause_ms(d);
     }
     ADD(d, .act = TRPI_SIM_END);
     if (d->err != TRP_OK && d->err != TRP_ELIMIT) {

@@ -64,11 +64,11 @@ static const struct form {
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-static size_t put(char *text, size_t bytes, size_t at, const char *format, ...)
+static size_t append_text(char *text, size_t bytes, size_t at, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 static size_t
-put(char *text, size_t bytes, size_t at, const char *format, ...)
+append_text(char *text, size_t bytes, size_t at, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -84,29 +84,29 @@ trpi_sim_action_text(const trpi_sim_action *action, char *text, size_t bytes)
     int64_t durations[2] = { action->ms, action->ms2 };
     uint32_t node = 0;
     uint32_t duration = 0;
-    size_t at = put(text, bytes, 0, "%llums %s", (unsigned long long)action->at_ms,
-                    forms[action->act].name);
+    size_t at = append_text(text, bytes, 0, "%llums %s", (unsigned long long)action->at_ms,
+                            forms[action->act].name);
     for (const char *form = forms[action->act].arguments; *form != '\0'; form++) {
         switch (*form) {
         case 'n':
         case 'c':
-            at = put(text, bytes, at, " %u", nodes[node++]);
+            at = append_text(text, bytes, at, " %u", nodes[node++]);
             break;
         case 'd':
         case 'i':
-            at = put(text, bytes, at, " %lldms", (long long)durations[duration++]);
+            at = append_text(text, bytes, at, " %lldms", (long long)durations[duration++]);
             break;
         case 'p':
-            at = put(text, bytes, at, " %u.%u%%", action->a / 10, action->a % 10);
+            at = append_text(text, bytes, at, " %u.%u%%", action->a / 10, action->a % 10);
             break;
         case 'o':
-            at = put(text, bytes, at, " %s", action->a != 0 ? "on" : "off");
+            at = append_text(text, bytes, at, " %s", action->a != 0 ? "on" : "off");
             break;
         case 'w':
-            at = put(text, bytes, at, " %s", action->one_way ? "one-way" : "both");
+            at = append_text(text, bytes, at, " %s", action->one_way ? "one-way" : "both");
             break;
         default:
-            at = put(text, bytes, at, " %s", action->text);
+            at = append_text(text, bytes, at, " %s", action->text);
             break;
         }
     }
@@ -131,11 +131,11 @@ struct reader {
     unsigned line;
 };
 
-static bool fail(const struct reader *r, const char *format, ...)
+static bool reader_fail(const struct reader *r, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 static bool
-fail(const struct reader *r, const char *format, ...)
+reader_fail(const struct reader *r, const char *format, ...)
 {
     int at = snprintf(r->error, r->error_bytes, "line %u: ", r->line);
     va_list args;
@@ -175,20 +175,20 @@ read_sides(const struct reader *r, const char *word, trpi_sim_action *action)
 {
     size_t bytes = strlen(word);
     if (bytes != r->nodes || strspn(word, "01") != bytes) {
-        return fail(r, "'%s': write 0 or 1 for each of the %u nodes", word, r->nodes);
+        return reader_fail(r, "'%s': write 0 or 1 for each of the %u nodes", word, r->nodes);
     }
     action->text = trpi_strdup(word);
-    return action->text != NULL || fail(r, "out of memory");
+    return action->text != NULL || reader_fail(r, "out of memory");
 }
 
 static bool
 read_strategy(const struct reader *r, const char *word, trpi_sim_action *action)
 {
     if (trpi_downing_find(word) == NULL) {
-        return fail(r, "'%s' is no downing strategy", word);
+        return reader_fail(r, "'%s' is no downing strategy", word);
     }
     action->text = trpi_strdup(word);
-    return action->text != NULL || fail(r, "out of memory");
+    return action->text != NULL || reader_fail(r, "out of memory");
 }
 
 /* One of two words, the first of which is 1. */
@@ -196,7 +196,8 @@ static bool
 read_choice(const struct reader *r, const char *word, const char *one, const char *zero, bool *ret)
 {
     *ret = strcmp(word, one) == 0;
-    return *ret || strcmp(word, zero) == 0 || fail(r, "'%s': write %s or %s", word, one, zero);
+    return *ret || strcmp(word, zero) == 0 ||
+           reader_fail(r, "'%s': write %s or %s", word, one, zero);
 }
 
 static bool
@@ -204,7 +205,7 @@ read_duration(const struct reader *r, const char *word, bool negative_too, int64
 {
     bool negative = negative_too && word[0] == '-';
     if (!trpi_sim_duration(word + (negative ? 1 : 0), ret)) {
-        return fail(r, "'%s' is no duration of at most a day: write 500ms, 5s or 2m", word);
+        return reader_fail(r, "'%s' is no duration of at most a day: write 500ms, 5s or 2m", word);
     }
     *ret = negative ? -*ret : *ret;
     return true;
@@ -222,16 +223,16 @@ read_argument(const struct reader *r, char form, const char *word, trpi_sim_acti
     case 'n':
         return (trpi_whole32_parse(word, 0, UINT32_MAX, numbers[*number]) &&
                 *numbers[(*number)++] < r->nodes) ||
-               fail(r, "'%s' is no node: they are 0 to %u", word, r->nodes - 1);
+               reader_fail(r, "'%s' is no node: they are 0 to %u", word, r->nodes - 1);
     case 'c':
         return trpi_whole32_parse(word, 0, 100000, numbers[(*number)++]) ||
-               fail(r, "'%s' is no number up to 100000", word);
+               reader_fail(r, "'%s' is no number up to 100000", word);
     case 'd':
     case 'i':
         return read_duration(r, word, form == 'i', durations[(*duration)++]);
     case 'p':
         return read_per_mille(word, &action->a) ||
-               fail(r, "'%s': write per cent as 12%% or 12.5%%, at most 100%%", word);
+               reader_fail(r, "'%s': write per cent as 12%% or 12.5%%, at most 100%%", word);
     case 'o':
         ok = read_choice(r, word, "on", "off", &on);
         action->a = on;
@@ -257,8 +258,8 @@ find_act(const struct reader *r, const char *word, trpi_sim_act *ret_act)
         }
     }
     const char *near = trpi_nearest(word, names, TRPI_SIM_ACTS);
-    return near != NULL ? fail(r, "'%s' is no action; did you mean %s?", word, near)
-                        : fail(r, "'%s' is no action", word);
+    return near != NULL ? reader_fail(r, "'%s' is no action; did you mean %s?", word, near)
+                        : reader_fail(r, "'%s' is no action", word);
 }
 
 static bool
@@ -268,7 +269,7 @@ read_words(const struct reader *r, char *const *words, uint32_t count, trpi_sim_
     uint32_t number = 0;
     uint32_t duration = 0;
     if (count < 2) {
-        return fail(r, "a line is TIME ACTION ARGUMENTS");
+        return reader_fail(r, "a line is TIME ACTION ARGUMENTS");
     }
     if (!read_duration(r, words[0], false, &at_ms) || !find_act(r, words[1], &action->act)) {
         return false;
@@ -276,10 +277,10 @@ read_words(const struct reader *r, char *const *words, uint32_t count, trpi_sim_
     action->at_ms = (uint64_t)at_ms;
     const struct form *form = &forms[action->act];
     if (count - 2 != strlen(form->arguments)) {
-        return fail(r, "%s takes %zu arguments", form->name, strlen(form->arguments));
+        return reader_fail(r, "%s takes %zu arguments", form->name, strlen(form->arguments));
     }
     if (action->act <= TRPI_SIM_SUPERVISED && at_ms != 0) {
-        return fail(r, "%s is a setting: it stands at 0s", form->name);
+        return reader_fail(r, "%s is a setting: it stands at 0s", form->name);
     }
     for (uint32_t i = 2; i < count; i++) {
         if (!read_argument(r, form->arguments[i - 2], words[i], action, &number, &duration)) {
@@ -299,7 +300,7 @@ read_line(struct reader *r, char *line, trpi_sim_schedule *schedule)
     for (char *word = strtok_r(line, " \t\r\n", &rest); word != NULL;
          word = strtok_r(NULL, " \t\r\n", &rest)) {
         if (count == WORDS_MAX) {
-            fail(r, "more than %d words", WORDS_MAX);
+            reader_fail(r, "more than %d words", WORDS_MAX);
             return TRP_ECONFIG;
         }
         words[count++] = word;
@@ -313,13 +314,13 @@ read_line(struct reader *r, char *line, trpi_sim_schedule *schedule)
         return TRP_ECONFIG;
     }
     if (schedule->count > 0 && schedule->actions[schedule->count - 1].at_ms > action.at_ms) {
-        fail(r, "the line above is later; write them in order of time");
+        reader_fail(r, "the line above is later; write them in order of time");
         trpi_free(action.text);
         return TRP_ECONFIG;
     }
     trp_err err = trpi_sim_schedule_add(schedule, action);
     if (err == TRP_ELIMIT) {
-        fail(r, "more than %u actions", TRPI_SIM_ACTIONS_MAX);
+        reader_fail(r, "more than %u actions", TRPI_SIM_ACTIONS_MAX);
         return TRP_ECONFIG;
     }
     return err;
@@ -365,7 +366,7 @@ trpi_sim_schedule_read(FILE *file, uint32_t nodes, trpi_sim_schedule **ret_sched
     while (err == TRP_OK && fgets(line, sizeof line, file) != NULL) {
         r.line++;
         if (strchr(line, '\n') == NULL && !feof(file)) {
-            fail(&r, "longer than %u bytes", TRPI_SIM_LINE_BYTES_MAX - 1);
+            reader_fail(&r, "longer than %u bytes", TRPI_SIM_LINE_BYTES_MAX - 1);
             err = TRP_ECONFIG;
         } else {
             err = read_line(&r, line, schedule);

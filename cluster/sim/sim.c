@@ -8,7 +8,8 @@
 #include "cluster/sim/world.h"
 
 static trp_err
-run(const sim_scenario *scenario, const trpi_sim_options *options, trpi_sim_result *ret_result)
+run_scenario(const sim_scenario *scenario, const trpi_sim_options *options,
+             trpi_sim_result *ret_result)
 {
     struct sim_world *w;
     trp_err err = sim_world_new(options, &w);
@@ -52,7 +53,7 @@ trpi_sim_run(const trpi_sim_options *options, trpi_sim_result *ret_result)
             return TRP_ENOMEM;
         }
     }
-    trp_err err = run(scenario, &o, ret_result);
+    trp_err err = run_scenario(scenario, &o, ret_result);
     trpi_sim_schedule_free(drawn);
     return err;
 }

@@ -21,7 +21,7 @@ struct sim_command {
 };
 
 static void
-usage(FILE *to)
+print_usage(FILE *to)
 {
     fprintf(to, "usage: troupe sim [--nodes N] [--seed S] [--seeds COUNT] [--until DURATION]\n"
                 "                  [--faults none|swarm] [--scenario NAME|FILE] [--trace]\n"
@@ -121,7 +121,7 @@ take_flag(struct sim_command *c, const char *flag, const char *value)
 
 /* 0, or the exit code. */
 static int
-parse(int argc, char **argv, struct sim_command *c)
+parse_arguments(int argc, char **argv, struct sim_command *c)
 {
     for (int i = 1; i < argc; i++) {
         const char *equals = strchr(argv[i], '=');
@@ -135,7 +135,7 @@ parse(int argc, char **argv, struct sim_command *c)
             continue;
         }
         if (strcmp(argv[i], "--help") == 0) {
-            usage(stdout);
+            print_usage(stdout);
             return -1;
         }
         const char *value = equals != NULL ? equals + 1 : i + 1 < argc ? argv[++i] : NULL;
@@ -158,7 +158,7 @@ parse(int argc, char **argv, struct sim_command *c)
             }
             fprintf(stderr, "troupe sim: %s%s%s is not understood\n", flag,
                     value == NULL ? "" : " ", value == NULL ? " (a value is missing)" : value);
-            usage(stderr);
+            print_usage(stderr);
             return 64;
         }
     }
@@ -207,7 +207,7 @@ print_replay(const struct sim_command *c)
 
 /* The shortest schedule that still fails, as a scenario file on standard output. */
 static int
-shrink(const struct sim_command *c)
+shrink_schedule(const struct sim_command *c)
 {
     bool swarm = c->options.scenario != NULL && strcmp(c->options.scenario, "swarm") == 0;
     bool operated =
@@ -254,7 +254,7 @@ run_seeds(struct sim_command *c)
         printf("%sseed %llu trace hash %016llx\n", c->shrink ? "# " : "", /* a file's comment */
                (unsigned long long)c->options.seed, (unsigned long long)result.hash);
         if (result.failed) {
-            return c->shrink ? shrink(c) : 1;
+            return c->shrink ? shrink_schedule(c) : 1;
         }
     }
     return 0;
@@ -265,7 +265,7 @@ trpi_sim_main(int argc, char **argv)
 {
     struct sim_command c = { .options = { .nodes = TRPI_SIM_NODES, .seed = 1, .scenario = "sunny" },
                              .seeds = 1 };
-    int code = parse(argc, argv, &c);
+    int code = parse_arguments(argc, argv, &c);
     if (code != 0) {
         return code < 0 ? 0 : code;
     }

@@ -83,7 +83,7 @@ is_before(const struct sim_place *a, const struct sim_place *b)
 }
 
 static void
-push(struct sim_world *w, const struct sim_event *event)
+queue_push(struct sim_world *w, const struct sim_event *event)
 {
     if (!TRPI_ARRAY_HAS_ROOM(w, heap) || (w->events_free == 0 && !TRPI_ARRAY_HAS_ROOM(w, events))) {
         sim_fail(w, "out of memory");
@@ -107,7 +107,7 @@ push(struct sim_world *w, const struct sim_event *event)
 }
 
 static struct sim_event
-pop(struct sim_world *w)
+queue_pop(struct sim_world *w)
 {
     uint32_t top = w->heap[0].event;
     struct sim_place last = w->heap[--w->heap_count];
@@ -137,7 +137,7 @@ sim_at(struct sim_world *w, uint64_t delay_ms, sim_script_fn fn, uint32_t node, 
     struct sim_event event = {
         .at_us = w->now_us + delay_ms * 1000, .kind = SIM_SCRIPT, .node = node, .fn = fn, .arg = arg
     };
-    push(w, &event);
+    queue_push(w, &event);
 }
 
 /* ---- network --------------------------------------------------------------------------------- */
@@ -187,7 +187,7 @@ bytes_of(struct sim_event *event)
  * TCP and TLS do not let them through, and a view with another number in it is no garbage, but a
  * lie. */
 static void
-garble(struct sim_world *w, struct sim_event *event)
+corrupt_frame(struct sim_world *w, struct sim_event *event)
 {
     if (event->count > 0 && sim_chance(w, 0.5)) {
         event->count = sim_below(w, event->count);
@@ -219,9 +219,9 @@ send_copy(struct sim_world *w, struct sim_event event, trpi_buffer *large, bool 
         memcpy(event.bytes, large->data, event.count);
     }
     if (w->corrupt > 0.0 && sim_chance(w, w->corrupt)) {
-        garble(w, &event);
+        corrupt_frame(w, &event);
     }
-    push(w, &event);
+    queue_push(w, &event);
 }
 
 static void
@@ -279,7 +279,7 @@ hash_of(struct sim_event *e)
 }
 
 static void
-mix(struct sim_world *w, struct sim_event *e)
+mix_event(struct sim_world *w, struct sim_event *e)
 {
     uint64_t facts[4] = { e->at_us, (uint64_t)e->kind << 32 | e->node,
                           (uint64_t)e->from << 32 | e->count,
@@ -290,14 +290,14 @@ mix(struct sim_world *w, struct sim_event *e)
 
 /* What reaches a stopped process waits until it goes on. */
 static bool
-postpone(struct sim_world *w, struct sim_event *e)
+postpone_event(struct sim_world *w, struct sim_event *e)
 {
     const struct sim_node *n = &w->nodes[e->node];
     if (e->kind == SIM_SCRIPT || !n->running || n->paused_until_us <= w->now_us) {
         return false;
     }
     e->at_us = n->paused_until_us;
-    push(w, e);
+    queue_push(w, e);
     return true;
 }
 
@@ -310,24 +310,24 @@ is_misdelivered(struct sim_world *w, const struct sim_event *e)
 }
 
 static void
-handle(struct sim_world *w, struct sim_event *e)
+handle_event(struct sim_world *w, struct sim_event *e)
 {
     struct sim_node *n = &w->nodes[e->node];
     switch (e->kind) {
     case SIM_SCRIPT:
-        mix(w, e);
+        mix_event(w, e);
         e->fn(w, e->node, e->arg);
         break;
     case SIM_WAKE:
         if (n->running && n->incarnation == e->incarnation && n->wake_us == e->arg) {
-            mix(w, e);
+            mix_event(w, e);
             sim_node_wake(w, e->node);
         }
         break;
     case SIM_DELIVER:
         if (n->running &&
             (e->incarnation == 0 || e->incarnation == n->incarnation || is_misdelivered(w, e))) {
-            mix(w, e);
+            mix_event(w, e);
             sim_node_deliver(w, e, bytes_of(e));
         }
         break;
@@ -338,11 +338,11 @@ void
 sim_run_until(struct sim_world *w, uint64_t at_us)
 {
     while (w->heap_count > 0 && w->heap[0].at_us <= at_us && !w->result.failed) {
-        struct sim_event e = pop(w);
+        struct sim_event e = queue_pop(w);
         trpi_assert(e.at_us >= w->now_us);
         w->now_us = e.at_us;
-        if (!postpone(w, &e)) {
-            handle(w, &e);
+        if (!postpone_event(w, &e)) {
+            handle_event(w, &e);
             trpi_free(e.bytes);
         }
     }
@@ -369,7 +369,7 @@ sim_schedule_wake(struct sim_world *w, uint32_t node, uint64_t at_us)
                                    .node = node,
                                    .incarnation = n->incarnation,
                                    .arg = at_us };
-        push(w, &event);
+        queue_push(w, &event);
     }
 }
 
@@ -437,7 +437,7 @@ sim_world_free(struct sim_world *w)
         trpi_gossip_unref(w->checked[i].to);
     }
     trpi_free(w->checked);
-    trpi_free(w->buried);
+    trpi_free(w->removed_keys);
     trpi_free(w->events);
     for (uint32_t i = 0; w->nodes != NULL && i < w->nodes_count; i++) {
         trpi_member_free(w->nodes[i].core);

@@ -113,8 +113,8 @@ struct sim_world {
     uint64_t exiting_ms; /* who leaves hands over for so long; 0: it confirms at once */
     /* counted for the checks */
     uint64_t unreachable_events, downed, decisions, removed_by_down, islands;
-    uint64_t *buried; /* keys of all that anybody has removed (sim-S6) */
-    uint32_t buried_count, buried_room;
+    uint64_t *removed_keys; /* keys of all that anybody has removed (sim-S6) */
+    uint32_t removed_keys_count, removed_keys_room;
     uint32_t faults;                          /* injected so far; 0: nothing bad may be seen */
     uint32_t lease_holder, lease_incarnation; /* node + 1; 0: nobody has it */
     uint64_t cut_until_us;
@@ -160,7 +160,7 @@ bool sim_is_member(const struct sim_node *n); /* runs, and takes part */
 
 /* check.c */
 /* Is this step one after which the engine's check functions are called? */
-bool sim_is_looked_at(const struct sim_world *w);
+bool sim_is_checked_step(const struct sim_world *w);
 /* After each step, before its actions are taken: membership-E4..E8 and their like. */
 void sim_check_engine(struct sim_world *w, uint32_t node);
 /* After each tick: heartbeat-H8..H10, phi-P5 and their like. */

@@ -214,14 +214,14 @@ churn_play(struct churn *c)
 {
     struct sim_world *w = c->w;
     struct waits waits = { NOT_YET, NOT_YET, NOT_YET, NOT_YET, NOT_YET };
-    uint32_t joiner = CHURN_NODES, dead = CHURN_NODES - 1, leaver = CHURN_NODES - 2;
+    uint32_t joiner = CHURN_NODES, dead = CHURN_NODES - 1, leaving = CHURN_NODES - 2;
     churn_run(c, 60000);
     uint64_t from_us = w->now_us;
     w->nodes[joiner].wanted = true;
     sim_node_start(w, joiner);
-    w->nodes[dead].wanted = w->nodes[leaver].wanted = false;
+    w->nodes[dead].wanted = w->nodes[leaving].wanted = false;
     sim_node_kill(w, dead);
-    sim_node_command(w, leaver, TRPI_MEMBER_LEAVE, leaver);
+    sim_node_command(w, leaving, TRPI_MEMBER_LEAVE, leaving);
     while (w->now_us < from_us + CHURN_AFTER_S * 1000000 && !w->result.failed) {
         churn_run(c, 100);
         const trpi_gossip_member *at = stage_member(w, 0, joiner);
@@ -233,7 +233,7 @@ churn_play(struct churn *c)
         note_when(&waits.up_ms, joined == TRP_MEMBER_UP, from_us, w);
         note_when(&waits.down_ms, runs && (status == 0 || status == TRP_MEMBER_DOWN), from_us, w);
         note_when(&waits.removed_ms, runs && status == 0, from_us, w);
-        note_when(&waits.left_ms, runs && stage_status(w, 0, leaver) == 0, from_us, w);
+        note_when(&waits.left_ms, runs && stage_status(w, 0, leaving) == 0, from_us, w);
     }
     return waits;
 }

@@ -121,7 +121,7 @@ a_check_names_what_is_broken_in_a_step_between_views(void)
     STEP(new->clock[0].counter, 0, "gossip-merge-M5");
 #undef STEP
     trpi_gossip *gone = trpi_gossip_copy(new); /* a member less, and no tombstone of it */
-    UNIT_EQUAL(trpi_gossip_bury(gone, last, 7), TRP_OK);
+    UNIT_EQUAL(trpi_gossip_remove(gone, last, 7), TRP_OK);
     gone->tombstones_count--;
     UNIT_REQUIRE(trpi_gossip_freeze(gone) == TRP_OK);
     UNIT_TEXT(label_of(trpi_gossip_check_step(old, gone, &check)), "gossip-merge-M3");

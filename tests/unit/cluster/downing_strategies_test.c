@@ -405,7 +405,7 @@ lease_and_down_all_stop_in_unrest_whoever_is_steady(void)
 }
 
 static trpi_downing_next_crash
-foresee(const char *strategy, uint32_t n, const uint32_t *status, uint32_t leaver)
+foresee(const char *strategy, uint32_t n, const uint32_t *status, uint32_t leaving)
 {
     struct scene s;
     uint32_t marks[SCENE_MEMBERS_MAX];
@@ -416,7 +416,7 @@ foresee(const char *strategy, uint32_t n, const uint32_t *status, uint32_t leave
     scene_votes(&s);
     trpi_downing_input input = { .gossip = s.view, .votes = &s.votes };
     trpi_downing_next_crash cast =
-        trpi_downing_next_crash_find(trpi_downing_find(strategy), &options, &input, leaver, marks);
+        trpi_downing_next_crash_find(trpi_downing_find(strategy), &options, &input, leaving, marks);
     scene_end(&s);
     return cast;
 }
@@ -427,7 +427,7 @@ a_leave_foretells_what_the_next_crash_does(void)
 {
     static const struct {
         const char *strategy;
-        uint32_t n, leaver, votes, fatal, first;
+        uint32_t n, leaving, votes, fatal, first;
     } lines[] = {
         { "keep-majority", 4, 3, 3, 0, TRPI_GOSSIP_NONE },
         { "keep-majority", 3, 2, 2, 1, 0 }, /* then 1 is alone, and not the lowest */
@@ -445,7 +445,7 @@ a_leave_foretells_what_the_next_crash_does(void)
     };
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         trpi_downing_next_crash cast =
-            foresee(lines[i].strategy, lines[i].n, NULL, lines[i].leaver);
+            foresee(lines[i].strategy, lines[i].n, NULL, lines[i].leaving);
         if (!UNIT_EQUAL(cast.votes, lines[i].votes) || !UNIT_EQUAL(cast.fatal, lines[i].fatal) ||
             !UNIT_EQUAL(cast.first, lines[i].first)) {
             printf("  %s, %u members\n", lines[i].strategy, lines[i].n);
@@ -480,7 +480,7 @@ draw_knowledge(uint64_t *state, struct drawn_cluster *c, uint32_t part)
                                       TRP_MEMBER_DOWN,
                                       TRP_MEMBER_EXITING,
                                       SCENE_REMOVED };
-    uint32_t leaver = c->n;
+    uint32_t leaving = c->n;
     for (uint32_t i = 0; i < c->n; i++) {
         if ((c->joins >> i & 1) != 0) {
             c->status[i] =
@@ -489,10 +489,10 @@ draw_knowledge(uint64_t *state, struct drawn_cluster *c, uint32_t part)
             bool ended = (c->ended >> i & 1) != 0;
             c->status[i] = known[drawn(state, (c->parts[part] >> i & 1) != 0 ? 2 : ended ? 6 : 4)];
             bool remembered = ended && c->status[i] == TRP_MEMBER_EXITING && drawn(state, 2) == 0;
-            leaver = leaver == c->n && remembered ? i : leaver;
+            leaving = leaving == c->n && remembered ? i : leaving;
         }
     }
-    return leaver;
+    return leaving;
 }
 
 /* One cluster that falls into up to three parts: at most one of them stays, whatever the strategy,
@@ -523,11 +523,11 @@ of_any_parts_at_most_one_stays(void)
         uint32_t staying = 0;
         uint32_t mixed = 0;
         for (uint32_t i = 0; i < 3; i++) {
-            uint32_t leaver = draw_knowledge(&state, &c, i);
+            uint32_t leaving = draw_knowledge(&state, &c, i);
             enum fate fate =
                 c.parts[i] == 0 || c.parts[i] == (1u << c.n) - 1
                     ? FATE_STOPS
-                    : fate_beside(strategy, &options, c.n, c.parts[i], c.status, leaver);
+                    : fate_beside(strategy, &options, c.n, c.parts[i], c.status, leaving);
             staying += fate == FATE_STAYS ? 1 : 0;
             mixed += fate == FATE_MIXED ? 1 : 0;
         }

@@ -172,7 +172,7 @@ a_removed_member_is_not_resurrected_by_an_older_view(void)
     UNIT_EQUAL(trpi_gossip_count_up(old, idents[1]->key), TRP_OK);
     UNIT_EQUAL(trpi_gossip_freeze(old), TRP_OK);
     trpi_gossip *new = trpi_gossip_copy(old);
-    UNIT_EQUAL(trpi_gossip_bury(new, 1, 1000), TRP_OK);
+    UNIT_EQUAL(trpi_gossip_remove(new, 1, 1000), TRP_OK);
     UNIT_EQUAL(trpi_gossip_count_up(new, idents[0]->key), TRP_OK);
     UNIT_EQUAL(trpi_gossip_freeze(new), TRP_OK);
     UNIT_EQUAL(trpi_gossip_compare(new, old), TRPI_VCLOCK_AFTER);

@@ -42,11 +42,11 @@ static uint32_t questions_asked;
 static void
 answer_questions(trpi_heartbeat *hb, uint64_t now_us, uint32_t dead)
 {
-    const trpi_heartbeat_question *questions;
-    uint32_t count = trpi_heartbeat_questions(hb, &questions);
+    const trpi_heartbeat_query *questions;
+    uint32_t count = trpi_heartbeat_queries(hb, &questions);
     for (uint32_t i = 0; i < count; i++) {
         uint64_t age_us = others_heard_us == ALWAYS ? 1000 : now_us - others_heard_us;
-        uint8_t word[TRPI_HEARTBEAT_WORD_BYTES];
+        uint8_t word[TRPI_HEARTBEAT_REPORT_BYTES];
         memcpy(word, questions[i].bytes, sizeof word);
         for (uint32_t node = 0; node < NODES; node++) { /* nobody is asked who is late itself */
             UNIT_FALSE(others_heard_us != 0 && (dead >> node & 1) != 0 &&
@@ -593,22 +593,22 @@ a_node_says_when_it_heard_those_whom_it_asks_and_of_others_nothing(void)
 {
     trpi_gossip *view = view_of(4);
     trpi_heartbeat *hb = heartbeat_of(0, NULL, view);
-    uint8_t question[TRPI_HEARTBEAT_WORD_BYTES] = { 3 }, word[TRPI_HEARTBEAT_WORD_BYTES];
+    uint8_t question[TRPI_HEARTBEAT_REPORT_BYTES] = { 3 }, word[TRPI_HEARTBEAT_REPORT_BYTES];
     trpi_put_u64(question + 1, idents[1]->key);
-    UNIT_FALSE(trpi_heartbeat_testify(hb, SECOND, question, sizeof question, word)); /* not yet */
+    UNIT_FALSE(trpi_heartbeat_report(hb, SECOND, question, sizeof question, word)); /* not yet */
     beat(hb, SECOND, 5 * SECOND + 300, NODES);
-    UNIT_TRUE(trpi_heartbeat_testify(hb, 7 * SECOND, question, sizeof question, word));
+    UNIT_TRUE(trpi_heartbeat_report(hb, 7 * SECOND, question, sizeof question, word));
     UNIT_EQUAL(word[0], 4);
     UNIT_TRUE(trpi_get_u64(word + 1) == idents[1]->key);
     UNIT_TRUE(trpi_get_u64(word + 9) >= 1900 && trpi_get_u64(word + 9) <= 3000);
-    UNIT_FALSE(trpi_heartbeat_testify(hb, 7 * SECOND, question, sizeof question - 1, word));
+    UNIT_FALSE(trpi_heartbeat_report(hb, 7 * SECOND, question, sizeof question - 1, word));
     question[0] = 1;
-    UNIT_FALSE(trpi_heartbeat_testify(hb, 7 * SECOND, question, sizeof question, word));
+    UNIT_FALSE(trpi_heartbeat_report(hb, 7 * SECOND, question, sizeof question, word));
     question[0] = 3;
     trpi_put_u64(question + 1, idents[0]->key); /* itself; and nobody */
-    UNIT_FALSE(trpi_heartbeat_testify(hb, 7 * SECOND, question, sizeof question, word));
+    UNIT_FALSE(trpi_heartbeat_report(hb, 7 * SECOND, question, sizeof question, word));
     trpi_put_u64(question + 1, 1);
-    UNIT_FALSE(trpi_heartbeat_testify(hb, 7 * SECOND, question, sizeof question, word));
+    UNIT_FALSE(trpi_heartbeat_report(hb, 7 * SECOND, question, sizeof question, word));
     question[0] = 4; /* a word of nobody, and one of the future */
     trpi_heartbeat_answer(hb, 7 * SECOND, &idents[2]->id, question, sizeof question);
     trpi_put_u64(question + 1, idents[1]->key);

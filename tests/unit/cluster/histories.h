@@ -52,7 +52,7 @@ edit(trpi_gossip *view, uint32_t by)
         uint64_t subjects[1] = { idents[n]->key };
         UNIT_EQUAL(trpi_gossip_observe(g, idents[by]->key, subjects, below(2)), TRP_OK);
     } else if (below(12) == 0 && n != by) {
-        UNIT_EQUAL(trpi_gossip_bury(g, at, 1000 + (int64_t)below(100)), TRP_OK);
+        UNIT_EQUAL(trpi_gossip_remove(g, at, 1000 + (int64_t)below(100)), TRP_OK);
     } else if (below(6) == 0 && trpi_member_status(&g->members[at]) == TRP_MEMBER_JOINING) {
         trpi_gossip_set_status(g, at, TRP_MEMBER_WEAKLY_UP);
     } else {

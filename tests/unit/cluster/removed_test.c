@@ -56,7 +56,9 @@ a_side_without_the_next_oldest_may_not_go_on_by_its_word(void)
     scene_make(&s, 6, status);
     UNIT_EQUAL(trpi_gossip_freeze(s.view), TRP_OK);
     scene_votes(&s);
-    trpi_downing_input input = { .gossip = s.view, .votes = &s.votes, .leaver = s.idents[0]->key };
+    trpi_downing_input input = { .gossip = s.view,
+                                 .votes = &s.votes,
+                                 .exiting_oldest = s.idents[0]->key };
     for (uint32_t first = 1; first <= 2; first++) {
         uint32_t marks[SCENE_MEMBERS_MAX];
         trpi_downing_count count;

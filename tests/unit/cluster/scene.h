@@ -15,7 +15,7 @@ struct scene {
     uint32_t given[SCENE_MEMBERS_MAX]; /* the statuses, with what is beside them */
     uint64_t stable_ms, unstable_ms, unsure_ms, apart_ms, version_ms, made_ms, suspicion_ms;
     trpi_lease_state lease;
-    uint64_t leaver;
+    uint64_t exiting_oldest;
     uint64_t unreachable_ms[SCENE_MEMBERS_MAX], reachable_ms[SCENE_MEMBERS_MAX];
     uint32_t indexes[SCENE_MEMBERS_MAX];
     trpi_downing_decision decision;
@@ -104,7 +104,7 @@ scene_input(struct scene *s, uint32_t self, uint32_t mask)
                                  .version_ms = s->version_ms,
                                  .made_ms = s->made_ms,
                                  .suspicion_ms = s->suspicion_ms,
-                                 .leaver = s->leaver,
+                                 .exiting_oldest = s->exiting_oldest,
                                  .lease = s->lease };
 }
 
@@ -146,10 +146,10 @@ enum fate {
     FATE_MIXED  /* never right */
 };
 
-/* `leaver`: a member that is Exiting, as all of them remember that it knew; n: none. */
+/* `leaving`: a member that is Exiting, as all of them remember that it knew; n: none. */
 static inline enum fate
 fate_beside(const char *strategy, const trpi_downing_options *options, uint32_t n, uint32_t mask,
-            const uint32_t *status, uint32_t leaver)
+            const uint32_t *status, uint32_t leaving)
 {
     uint32_t stop = 0;
     uint32_t others = 0;
@@ -162,7 +162,7 @@ fate_beside(const char *strategy, const trpi_downing_options *options, uint32_t 
         }
         struct scene s;
         scene_make(&s, n, status);
-        s.leaver = leaver < n ? s.idents[leaver]->key : 0;
+        s.exiting_oldest = leaving < n ? s.idents[leaving]->key : 0;
         uint32_t first = (uint32_t)__builtin_ctz(mask);
         others = 0;
         for (uint32_t other = 0; other < n; other++) {
