@@ -39,17 +39,6 @@ trpi_assoc_state_name(enum trpi_assoc_state state)
 }
 
 bool
-trpi_assoc_is_barred(const trpi_assoc *assoc, uint64_t uid)
-{
-    for (uint32_t i = 0; i < assoc->barred_count; i++) {
-        if (assoc->barred[i] == uid) {
-            return true;
-        }
-    }
-    return false;
-}
-
-bool
 trpi_assoc_is_rival(const trpi_assoc *assoc, uint64_t uid)
 {
     return assoc->state == TRPI_ASSOC_ACTIVE && uid != 0 && uid != assoc->uid &&

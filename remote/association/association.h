@@ -94,7 +94,15 @@ trpi_assoc_effects trpi_assoc_step(trpi_assoc *assoc, const trpi_assoc_config *c
                                    uint64_t now_ms, const trpi_assoc_event *event);
 /* That incarnation is over, and its end was told. */
 void trpi_assoc_bar(trpi_assoc *assoc, uint64_t uid);
-bool trpi_assoc_is_barred(const trpi_assoc *assoc, uint64_t uid);
+static inline bool
+trpi_assoc_is_barred(const trpi_assoc *assoc, uint64_t uid)
+{
+    bool is = false;
+    for (uint32_t i = 0; i < assoc->barred_count && !is; i++) {
+        is = assoc->barred[i] == uid;
+    }
+    return is;
+}
 /* Would uid take the place of an incarnation that is connected? */
 bool trpi_assoc_is_rival(const trpi_assoc *assoc, uint64_t uid);
 /* Is it to be found out by a dial whether the present incarnation, which is not connected, lives,

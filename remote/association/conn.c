@@ -53,25 +53,10 @@ trpi_whose(const trpi_conn *conn)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-pthread_mutex_t *
-trpi_conn_lock_of(trpi_conn *conn)
-{
-    return conn->peer != NULL ? &conn->peer->lock : &conn->remote->lock;
-}
-
 void
-trpi_conn_ref(trpi_conn *conn)
-{
-    atomic_fetch_add_explicit(&conn->references, 1, memory_order_relaxed);
-}
-
-void
-trpi_conn_unref(trpi_conn *conn)
+trpi_conn_free(trpi_conn *conn)
 {
     trpi_remote *remote = conn->remote;
-    if (atomic_fetch_sub_explicit(&conn->references, 1, memory_order_acq_rel) != 1) {
-        return;
-    }
     if (conn->write.taken.count > 0) {
         trpi_conn_give_up(conn);
     }
@@ -143,6 +128,7 @@ trpi_conn_close(trpi_conn *conn)
     conn->closing = true;
     if (conn->peer != NULL && conn->peer->lanes[conn->lane].out == conn) {
         conn->peer->lanes[conn->lane].out = NULL;
+        trpi_lane_unsettle(&conn->peer->lane_marks, conn->lane);
     }
     if (conn->link != NULL) {
         conn->remote->ops->close(conn->link);
@@ -168,6 +154,7 @@ trpi_conn_dial(trpi_peer *peer, enum trpi_lane lane)
     conn->peer_next = peer->conns;
     peer->conns = conn;
     peer->conns_count++;
+    trpi_lane_unsettle(&peer->lane_marks, conn->lane);
     peer->lanes[lane].dialling = conn;
     pthread_mutex_lock(&remote->lock);
     trpi_conns_add(conn);

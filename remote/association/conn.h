@@ -7,8 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/transport.h"
-#include "remote/association/context.h"
-#include "remote/wire/codec.h"
+#include "remote/association/peer.h"
 
 #define TRPI_PEER_CONNS_MAX 64       /* connections of one peer: it needs two a lane at most */
 #define TRPI_WRITE_BYTES_MAX 1048576 /* one write of a lane */
@@ -30,9 +29,10 @@ typedef struct trpi_conn_writing {
 /* What is heard on it (inbound.c). By the transport's bytes() callback, which does not overlap with
  * itself. */
 typedef struct trpi_conn_reading {
+    /* of the batch that the present read has begun, with the lane's recv lock; NULL: none */
+    trp_ctx *ctx;
     uint32_t epoch; /* of its LANE_OPEN; 0: none yet */
     uint32_t node;  /* number of the peer's incarnation here; 0: not asked for yet */
-    bool in_batch;  /* holds the lane's recv lock and an open trpi_inbound_begin */
     bool ack_due;
     struct {
         enum { TRPI_NUMBERS_NONE, TRPI_NUMBERS_RECEIVER, TRPI_NUMBERS_ANY } who;
@@ -105,10 +105,25 @@ trpi_conn *trpi_conn_new(trpi_remote *remote, bool dialled);
 /* In the list of all. By remote->lock. */
 void trpi_conns_add(trpi_conn *conn);
 void trpi_conns_remove(trpi_conn *conn);
-void trpi_conn_ref(trpi_conn *conn);
-void trpi_conn_unref(trpi_conn *conn);
+void trpi_conn_free(trpi_conn *conn); /* which nobody refers to any more */
+static inline void
+trpi_conn_ref(trpi_conn *conn)
+{
+    atomic_fetch_add_explicit(&conn->references, 1, memory_order_relaxed);
+}
+static inline void
+trpi_conn_unref(trpi_conn *conn)
+{
+    if (atomic_fetch_sub_explicit(&conn->references, 1, memory_order_acq_rel) == 1) {
+        trpi_conn_free(conn);
+    }
+}
 void trpi_conn_dial(trpi_peer *peer, enum trpi_lane lane);
-pthread_mutex_t *trpi_conn_lock_of(trpi_conn *conn);
+static inline pthread_mutex_t *
+trpi_conn_lock_of(trpi_conn *conn)
+{
+    return conn->peer != NULL ? &conn->peer->lock : &conn->remote->lock;
+}
 /* The caller holds trpi_conn_lock_of(), or is its only user. */
 void trpi_conn_close(trpi_conn *conn);
 void trpi_conns_expire(trpi_remote *remote, uint64_t now_ms);
@@ -152,9 +167,16 @@ void trpi_pending_starved(void *remote); /* of trpi_transport_events */
 
 /* ---- unfinished.c: frames that have begun to come ---- */
 trp_err trpi_unfinished_carry(void *conn, size_t before, size_t after); /* of the decoder */
-/* Around a read, by the bytes() callback. */
+/* Around a read, by the bytes() callback: on the control lane; and when a frame is unfinished, or
+ * was before. */
 void trpi_unfinished_before(trpi_conn *conn);
 void trpi_unfinished_after(trpi_conn *conn);
+static inline bool
+trpi_unfinished_is_any(const trpi_conn *conn)
+{
+    return conn->decoder.carry_bytes != 0 ||
+           atomic_load_explicit(&conn->unfinished.since_ms, memory_order_relaxed) != 0;
+}
 bool trpi_unfinished_is_late(const trpi_conn *conn, uint64_t now_ms);
 void trpi_unfinished_say_late(trpi_peer *peer, uint32_t count); /* without locks */
 

@@ -121,6 +121,7 @@ bind_to_peer(trpi_conn *conn, trpi_peer *peer)
     conn->peer_next = peer->conns;
     peer->conns = conn;
     peer->conns_count++;
+    trpi_lane_unsettle(&peer->lane_marks, conn->lane);
     return true;
 }
 
@@ -463,9 +464,13 @@ on_bytes(void *user, trpi_link *link, const uint8_t *bytes, size_t count)
     if (conn->decoder.failed != TRP_OK) {
         return; /* closing; what still comes is of no interest */
     }
-    trpi_unfinished_before(conn);
+    if (conn->lane == TRPI_LANE_CONTROL) {
+        trpi_unfinished_before(conn);
+    }
     trp_err err = trpi_frame_decoder_feed(&conn->decoder, bytes, count);
-    trpi_unfinished_after(conn);
+    if (trpi_unfinished_is_any(conn)) {
+        trpi_unfinished_after(conn);
+    }
     trpi_inbound_batch_end(conn);
     if (!conn->ready) {
         err = while_unknown(conn, err, bytes, count);
@@ -567,6 +572,7 @@ peer_lost(trpi_conn *conn, const char *reason)
     if (lane->closing == conn) {
         lane->closing = NULL;
     }
+    trpi_lane_unsettle(&peer->lane_marks, conn->lane);
     if (conn->write.busy) { /* conn-N3 */
         atomic_fetch_sub_explicit(&lane->queued, conn->write.taken.count, memory_order_relaxed);
     }

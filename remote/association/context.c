@@ -1,13 +1,7 @@
-/* context.c - what all files of the room use: the clock, a rate limit for log lines, references. */
+/* context.c - what all files of the room use: a rate limit for log lines, references. */
 #include "remote/association/context.h"
 
 enum { LOG_GATE_MS = 10000 };
-
-uint64_t
-trpi_remote_now_ms(const trpi_remote *remote)
-{
-    return trpi_world_mono_ns(remote->world) / 1000000u;
-}
 
 bool
 trpi_log_limit_allows(trpi_remote *remote, uint32_t gate, uint32_t *ret_suppressed)

@@ -175,7 +175,11 @@ struct trpi_remote {
 };
 
 /* ---- context.c ---- */
-uint64_t trpi_remote_now_ms(const trpi_remote *remote);
+static inline uint64_t
+trpi_remote_now_ms(const trpi_remote *remote)
+{
+    return trpi_world_mono_ns(remote->world) / 1000000u;
+}
 void trpi_remote_ref(trpi_remote *remote);
 /* True when a line of this kind may be logged now; *ret_suppressed are the ones that were not. */
 bool trpi_log_limit_allows(trpi_remote *remote, uint32_t gate, uint32_t *ret_suppressed);

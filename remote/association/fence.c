@@ -53,6 +53,7 @@ trpi_fence_append(trpi_peer *peer, enum trpi_lane lane)
     atomic_fetch_add_explicit(&state->queued, state->pending.count - before, memory_order_relaxed);
     state->fence.last++;
     state->fence.due = false;
+    trpi_lane_unsettle(&peer->lane_marks, lane);
     return TRP_OK;
 }
 

@@ -79,6 +79,7 @@ close_begin(trpi_conn *conn, uint64_t now_ms)
     if (lane->out == conn) {
         lane->out = NULL;
         lane->closing = conn;
+        trpi_lane_unsettle(&conn->peer->lane_marks, conn->lane);
     }
 }
 

@@ -40,10 +40,9 @@ static bool
 batch_begin(trpi_conn *conn)
 {
     trpi_lane_state *lane = &conn->peer->lanes[conn->lane];
-    if (!conn->read.in_batch) {
+    if (conn->read.ctx == NULL) {
         pthread_mutex_lock(&lane->recv_lock);
-        trpi_inbound_begin(conn->remote->system);
-        conn->read.in_batch = true;
+        conn->read.ctx = trpi_inbound_begin(conn->remote->system);
     }
     return conn->read.epoch != 0 &&
            conn->read.epoch ==
@@ -82,9 +81,9 @@ send_control(trpi_conn *conn, enum trpi_frame_kind kind, uint64_t number)
 void
 trpi_inbound_batch_end(trpi_conn *conn)
 {
-    if (conn->read.in_batch) {
-        conn->read.in_batch = false;
-        trpi_inbound_end(conn->remote->system);
+    if (conn->read.ctx != NULL) {
+        trpi_inbound_end(conn->read.ctx);
+        conn->read.ctx = NULL;
         pthread_mutex_unlock(&conn->peer->lanes[conn->lane].recv_lock);
     }
     if (conn->read.ack_due) {
@@ -172,13 +171,13 @@ static inline void
 message_tell(trpi_conn *conn, const trpi_message *to, const trp_type *type, const void *payload,
              size_t bytes)
 {
-    trp_system *system = conn->remote->system;
     if (trpi_receiver_take(conn, to->to_slot, to->to_generation, bytes)) {
-        trpi_inbound_tell(system, to->to_slot, to->to_generation, to->sender, type, payload, bytes);
+        trpi_inbound_tell(conn->read.ctx, to->to_slot, to->to_generation, to->sender, type, payload,
+                          bytes);
     } else {
         trp_ref recipient = { TRPI_NODE_SELF, to->to_slot, to->to_generation, 0 };
-        trpi_dead_letter_of(system, to->sender, recipient, TRP_DEAD_RECEIVER_FULL, type, payload,
-                            bytes);
+        trpi_dead_letter_of(conn->remote->system, to->sender, recipient, TRP_DEAD_RECEIVER_FULL,
+                            type, payload, bytes);
     }
 }
 
@@ -294,8 +293,9 @@ on_message(trpi_conn *conn, const trpi_frame *frame)
         memcpy(path, message.path, message.path_bytes);
         path[message.path_bytes] = '\0';
     }
-    if (trpi_untrusted_refuses(conn, frame->kind, type, path) ||
-        trpi_untrusted_refuses_sender(conn, third)) {
+    bool untrusted = conn->remote->options.untrusted;
+    if (untrusted && (trpi_untrusted_refuses(conn, frame->kind, type, path) ||
+                      trpi_untrusted_refuses_sender(conn, third))) {
         return;
     }
     if (type != NULL && numbers_begin(conn, frame, &map, &message) != TRP_OK) {
@@ -310,7 +310,8 @@ on_message(trpi_conn *conn, const trpi_frame *frame)
         decode_error(conn, "payload cannot be read", message.wire_id);
         type = NULL;
     }
-    if (trpi_untrusted_refuses_sender(conn, is_parcel_of_third(conn, type, &message))) {
+    if (untrusted &&
+        trpi_untrusted_refuses_sender(conn, is_parcel_of_third(conn, type, &message))) {
         return;
     }
     trpi_count(&conn->peer->traffic.messages_in, 1);

@@ -125,7 +125,7 @@ trpi_inflow_fini(trpi_inflow *inflow)
 
 /* Room for one more: places of receivers that have no mail any more are given back. */
 static bool
-make_room(trpi_inflow *inflow, trp_system *system)
+make_room(trpi_inflow *inflow, trp_ctx *ctx)
 {
     trpi_table *before = &inflow->places, after = { 0 };
     trpi_inflow_place *place;
@@ -134,7 +134,7 @@ make_room(trpi_inflow *inflow, trp_system *system)
         return true;
     }
     while ((place = trpi_table_next(&by_slot, before, &at)) != NULL) {
-        place->keep = trpi_inbound_mail(system, place->slot, place->generation) == TRPI_MAIL_WAITS;
+        place->keep = trpi_inbound_mail(ctx, place->slot, place->generation) == TRPI_MAIL_WAITS;
         kept += place->keep;
     }
     uint32_t size = before->capacity == 0          ? PLACES_FIRST
@@ -159,19 +159,19 @@ make_room(trpi_inflow *inflow, trp_system *system)
 
 /* NULL: nothing waits there, or it is not ours to count, or no memory. */
 trpi_inflow_place *
-trpi_inflow_find(trpi_inflow *inflow, trp_system *system, uint32_t slot, uint32_t generation)
+trpi_inflow_find(trpi_inflow *inflow, trp_ctx *ctx, uint32_t slot, uint32_t generation)
 {
     uint64_t hash = trpi_hash_u64(slot);
     trpi_inflow_place *place = trpi_table_find(&by_slot, &inflow->places, NULL, hash, &slot);
     if (place != NULL && place->generation == generation) {
         return inflow->last = place;
     }
-    if (slot == 0 || trpi_inbound_mail(system, slot, generation) != TRPI_MAIL_WAITS) {
+    if (slot == 0 || trpi_inbound_mail(ctx, slot, generation) != TRPI_MAIL_WAITS) {
         return NULL; /* receiver-I1 */
     }
     if (place != NULL) { /* of an actor that has ended */
         place_drop(place);
-    } else if (!make_room(inflow, system)) {
+    } else if (!make_room(inflow, ctx)) {
         return NULL;
     } else {
         place = trpi_table_add(&by_slot, &inflow->places, NULL, hash, &slot);

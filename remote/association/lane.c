@@ -121,14 +121,6 @@ trpi_lane_dead_letters(trpi_peer *peer, uint32_t node, const trpi_buffer *frames
     }
 }
 
-size_t
-trpi_lane_bytes_max(const trpi_remote *remote, enum trpi_lane lane)
-{
-    return lane == TRPI_LANE_CONTROL ? remote->options.control_bytes_max
-           : lane == TRPI_LANE_LARGE ? remote->options.large_lane_bytes_max
-                                     : remote->options.lane_bytes_max;
-}
-
 /* They go over the control lane only, and are no use of an association. */
 static bool
 is_beat(const trpi_buffer *frames)
@@ -183,37 +175,35 @@ trpi_peer_append(trpi_peer *peer, enum trpi_lane lane, uint64_t uid, trpi_buffer
         state->pending_uid = uid;
     }
     trpi_fence_need(&state->fence);
-    if (queued > max / 4) { /* high-water mark */
-        state->over_high_water = true;
+    if (state->out == NULL) {
+        trpi_lane_unsettle(&peer->lane_marks, lane);
+    }
+    /* nobody who tells is slowed by the control lane */
+    if (queued > max / 4 && lane != TRPI_LANE_CONTROL) { /* high-water mark */
+        peer->lane_marks.over_high_water |= 1u << lane;
     }
     return TRP_OK;
-}
-
-size_t
-trpi_lane_admit_max(const trpi_remote *remote, enum trpi_lane lane)
-{
-    size_t quarter = trpi_lane_bytes_max(remote, lane) / 4;
-    /* few messages fill the large lane: it would run empty between two of them */
-    return quarter < TRPI_ADMIT_BYTES_MAX || lane == TRPI_LANE_LARGE ? quarter
-                                                                     : TRPI_ADMIT_BYTES_MAX;
 }
 
 void
 trpi_lane_look(trpi_peer *peer, trpi_deferred *deferred)
 {
+    trpi_lane_marks *marks = &peer->lane_marks;
     size_t promised = atomic_load_explicit(&peer->reserved, memory_order_relaxed);
-    for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
-        trpi_lane_state *lane = &peer->lanes[i];
-        size_t queued = atomic_load_explicit(&lane->queued, memory_order_relaxed);
+    for (uint32_t left = marks->over_high_water | marks->room_refused; left != 0;
+         left &= left - 1) {
+        enum trpi_lane lane = (enum trpi_lane)__builtin_ctz(left);
+        uint32_t bit = 1u << lane;
+        size_t queued = atomic_load_explicit(&peer->lanes[lane].queued, memory_order_relaxed);
         /* low-water mark; also when what waited was given up */
-        if (lane->over_high_water &&
-            queued < trpi_lane_bytes_max(peer->remote, (enum trpi_lane)i) / 8) {
-            lane->over_high_water = false;
+        if ((marks->over_high_water & bit) != 0 &&
+            queued < trpi_lane_bytes_max(peer->remote, lane) / 8) {
+            marks->over_high_water &= ~bit;
             deferred->ready = true;
         }
-        if (lane->room_refused &&
-            queued + promised <= trpi_lane_admit_max(peer->remote, (enum trpi_lane)i) / 2) {
-            lane->room_refused = false;
+        if ((marks->room_refused & bit) != 0 &&
+            queued + promised <= trpi_lane_admit_max(peer->remote, lane) / 2) {
+            marks->room_refused &= ~bit;
             deferred->ready = true;
         }
     }
@@ -240,6 +230,7 @@ trpi_system_messages_send(trpi_peer *peer)
             return; /* it is resent when no ack comes */
         }
         lane->pending_uid = peer->assoc.uid;
+        trpi_lane_unsettle(&peer->lane_marks, TRPI_LANE_CONTROL);
         trpi_activity_use(&peer->activity);
         atomic_fetch_add_explicit(&lane->queued, lane->pending.count - before,
                                   memory_order_relaxed);

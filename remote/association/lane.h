@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "base/buffer.h"
+#include "base/hash.h"
 #include "remote/association/context.h"
 #include "remote/association/receiver.h"
 #include "remote/wire/codec.h"
@@ -51,8 +52,6 @@ typedef struct trpi_lane_state {
     uint64_t pending_since_ms;
     /* pending and in flight; relaxed: a hint for the limit and the marks */
     atomic_size_t queued;
-    bool over_high_water; /* the high-water mark was passed */
-    bool room_refused;    /* trp_try_tell() was refused; its caller waits */
     bool goodbye_acked;
     trpi_fences fence;
     /* Its connections; by peer->lock */
@@ -67,6 +66,41 @@ typedef struct trpi_lane_state {
     _Atomic uint32_t recv_epoch; /* newest LANE_OPEN; written under recv_lock */
     trpi_inflow inflow;          /* by recv_lock */
 } trpi_lane_state;
+
+/* Lanes that need a look: a bit a lane, each; by peer->lock. */
+typedef struct trpi_lane_marks {
+    uint32_t unsettled;       /* peer-P4: it may want a connection, or have one to choose */
+    uint32_t over_high_water; /* the high-water mark was passed */
+    uint32_t room_refused;    /* trp_try_tell() was refused; its caller waits */
+} trpi_lane_marks;
+
+/* Its connection has gone, another one has come, or something waits. */
+static inline void
+trpi_lane_unsettle(trpi_lane_marks *marks, int lane)
+{
+    marks->unsettled |= 1u << lane;
+}
+static inline void
+trpi_lane_refuse_room(trpi_lane_marks *marks, enum trpi_lane lane)
+{
+    marks->room_refused |= 1u << lane;
+}
+static inline void
+trpi_lane_settled(trpi_lane_marks *marks, enum trpi_lane lane)
+{
+    marks->unsettled &= ~(1u << lane);
+}
+static inline bool
+trpi_lane_is_over_high_water(const trpi_lane_marks *marks, enum trpi_lane lane)
+{
+    return (marks->over_high_water & 1u << lane) != 0;
+}
+/* Does a sender wait for room on any lane? */
+static inline bool
+trpi_lanes_are_waited_for(const trpi_lane_marks *marks)
+{
+    return (marks->over_high_water | marks->room_refused) != 0;
+}
 
 /* What the last handshake has agreed on (spread.c); by peer->lock, if not atomic. */
 typedef struct trpi_agreed {
@@ -140,9 +174,22 @@ trpi_dials_forget(trpi_dials *dials)
 
 /* ---- lane.c ---- */
 /* Bytes that may wait on a lane. */
-size_t trpi_lane_bytes_max(const trpi_remote *remote, enum trpi_lane lane);
+static inline size_t
+trpi_lane_bytes_max(const trpi_remote *remote, enum trpi_lane lane)
+{
+    return lane == TRPI_LANE_CONTROL ? remote->options.control_bytes_max
+           : lane == TRPI_LANE_LARGE ? remote->options.large_lane_bytes_max
+                                     : remote->options.lane_bytes_max;
+}
 /* Bytes above which trp_try_tell() is refused. */
-size_t trpi_lane_admit_max(const trpi_remote *remote, enum trpi_lane lane);
+static inline size_t
+trpi_lane_admit_max(const trpi_remote *remote, enum trpi_lane lane)
+{
+    size_t quarter = trpi_lane_bytes_max(remote, lane) / 4;
+    /* few messages fill the large lane: it would run empty between two of them */
+    return quarter < TRPI_ADMIT_BYTES_MAX || lane == TRPI_LANE_LARGE ? quarter
+                                                                     : TRPI_ADMIT_BYTES_MAX;
+}
 /* Tell refused and slowed senders when there is room again. The caller holds peer->lock. */
 void trpi_lane_look(trpi_peer *peer, trpi_deferred *deferred);
 /* Keep the frames for anyone and those for keep_uid; move the others to deferred->dropped of the
@@ -172,7 +219,13 @@ uint32_t trpi_control_frame_max(uint32_t features, uint32_t frame_bytes_max);
 /* The peer of this connection is known: it may send frames as long as any. */
 void trpi_conn_takes_large(trpi_conn *conn);
 /* The ordinary lane of a recipient. */
-enum trpi_lane trpi_lane_of(uint32_t spread, uint32_t slot);
+static inline enum trpi_lane
+trpi_lane_of(uint32_t spread, uint32_t slot)
+{
+    /* recipients of one large place share their ordinary lane: its fence is for all of them */
+    uint32_t nth = spread > 1 ? (uint32_t)(trpi_hash_u64(slot) % TRPI_LARGE_PLACES % spread) : 0;
+    return (enum trpi_lane)(TRPI_LANE_ORDINARY + nth);
+}
 /* What a handshake has agreed on; the caller holds peer->lock. */
 void trpi_peer_agree(trpi_peer *peer, const trpi_handshake *handshake, int64_t cert_until_ms);
 /* Use the lanes that the proved incarnation takes: what waits moves. By peer->lock. */

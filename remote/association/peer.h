@@ -123,6 +123,7 @@ struct trpi_peer {
     atomic_size_t reserved;
     char reserved_behind[64 - sizeof(size_t)];
     trpi_lane_state lanes[TRPI_LANE_COUNT];
+    trpi_lane_marks lane_marks;
     trpi_conn *conns;
     uint32_t conns_count;
     trpi_route *routes;

@@ -1,6 +1,6 @@
 /* peer_check.c - the invariants of a peer, its lanes and its system stream, as code.
  *
- * Must hold. Besides lane-Q1, lane-Q2, redelivery-R1 and redelivery-R4:
+ * Must hold. Besides lane-Q1, lane-Q2, peer-P4, redelivery-R1 and redelivery-R4:
  *   lane-Q4  queued counts what is pending at least; the rest is in flight.
  *   fence-E4  Of a lane's fences no more are acknowledged than sent, and no more sent than
  *       appended.
@@ -99,6 +99,26 @@ trpi_redelivery_check(const trpi_redelivery *r, trpi_check *check)
     return NULL;
 }
 
+/* peer-P4 */
+static const char *
+check_settled(const trpi_peer *peer, int lane, trpi_check *check)
+{
+    const trpi_lane_state *state = &peer->lanes[lane];
+    bool any = false;
+    if ((peer->lane_marks.unsettled & 1u << lane) != 0 || state->out != NULL) {
+        return NULL;
+    }
+    for (const trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
+        any = any || conn->lane == lane;
+    }
+    if (any || state->pending.count > 0 || state->fence.sent > state->fence.acked ||
+        state->closing != NULL) {
+        return trpi_check_broken(check, "peer-P4: lane %d has no connection, and is not looked at",
+                                 lane);
+    }
+    return NULL;
+}
+
 const char *
 trpi_peer_check(const trpi_peer *peer, trpi_check *check)
 {
@@ -114,6 +134,9 @@ trpi_peer_check(const trpi_peer *peer, trpi_check *check)
     if (broken == NULL && conns != peer->conns_count) {
         broken = trpi_check_broken(check, "peer-P3: %u connections, %u are counted", conns,
                                    peer->conns_count);
+    }
+    for (int lane = 0; lane < TRPI_LANE_COUNT && broken == NULL; lane++) {
+        broken = check_settled(peer, lane, check);
     }
     return broken;
 }

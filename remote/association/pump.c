@@ -4,6 +4,8 @@
  * Must hold.
  *   peer-P1  A lane sends on the first ready connection it has, dialled or accepted, and stays with
  *       it until that breaks; a LANE_OPEN with a higher epoch begins each one.
+ *   peer-P4  A lane without its bit in lane_marks.unsettled needs no look: it has a connection, or
+ *       has nothing to send, no fence that may be lost, and no connection that it could choose.
  * Tests.   tests/unit/remote/remote_test.c, lanes_test.c
  */
 #include "remote/association/peer.h"
@@ -12,19 +14,22 @@
 #include "remote/association/conn.h"
 #include "remote/association/hold.h"
 
-static void
+/* false: the lane has no connection, not even one that may become ready. */
+static bool
 lane_connect(trpi_peer *peer, enum trpi_lane lane)
 {
     trpi_lane_state *state = &peer->lanes[lane];
     trpi_conn *first = NULL;
+    bool any = false;
     for (trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
+        any = any || conn->lane == lane;
         if (conn->lane == lane && conn->ready && !conn->closing && !conn->goodbye.said &&
             conn->uid == peer->assoc.uid) {
             first = conn; /* the list begins with the newest */
         }
     }
     if (first == NULL) {
-        return;
+        return any;
     }
     uint8_t body[4];
     /* peer-P1 */
@@ -33,6 +38,7 @@ lane_connect(trpi_peer *peer, enum trpi_lane lane)
         state->out = first;
         trpi_fence_again(peer, lane, first);
     }
+    return true;
 }
 
 bool
@@ -84,37 +90,57 @@ trpi_lane_wants(const trpi_peer *peer, int lane)
     return lane != TRPI_LANE_CONTROL && (state->pending.count > 0 || fence);
 }
 
+/* Find or dial a connection for a lane that has none. The association is active. */
+static void
+lane_settle(trpi_peer *peer, enum trpi_lane lane)
+{
+    trpi_lane_state *state = &peer->lanes[lane];
+    if (state->closing != NULL) {
+        return; /* its answer comes first */
+    }
+    bool any = state->out != NULL || lane_connect(peer, lane);
+    if (state->out == NULL && state->dialling == NULL && trpi_lane_wants(peer, (int)lane) &&
+        trpi_remote_now_ms(peer->remote) >= state->dial_next_ms) {
+        trpi_conn_dial(peer, lane);
+        any = true;
+    }
+    bool waits = any || state->pending.count > 0 || state->fence.sent > state->fence.acked;
+    if (state->out != NULL || !waits) {
+        trpi_lane_settled(&peer->lane_marks, lane); /* peer-P4 */
+    }
+}
+
 void
 trpi_peer_pump(trpi_peer *peer, trpi_deferred *deferred)
 {
-    trpi_peer_make_active(peer);
+    if (!peer->activity.active) {
+        trpi_peer_make_active(peer);
+    }
     if (peer->assoc.state != TRPI_ASSOC_ACTIVE && peer->assoc.state != TRPI_ASSOC_HANDSHAKING &&
         trpi_peer_wants(peer) && trpi_peer_may_dial(peer)) {
         trpi_assoc_event event = { .kind = TRPI_ASSOC_WANT };
         (void)trpi_peer_step(peer, NULL, &event, "", deferred);
     }
     if (peer->assoc.state == TRPI_ASSOC_ACTIVE) {
-        trpi_system_messages_send(peer);
-        trpi_holds_release(peer, deferred);
-        for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
-            trpi_lane_state *state = &peer->lanes[lane];
-            if (state->closing != NULL) {
-                continue; /* its answer comes first */
-            }
-            if (state->out == NULL) {
-                lane_connect(peer, (enum trpi_lane)lane);
-            }
-            if (state->out == NULL && state->dialling == NULL && trpi_lane_wants(peer, lane) &&
-                trpi_remote_now_ms(peer->remote) >= state->dial_next_ms) {
-                trpi_conn_dial(peer, (enum trpi_lane)lane);
-            }
+        if (trpi_redelivery_has_unsent(&peer->redelivery)) {
+            trpi_system_messages_send(peer);
+        }
+        if (peer->holds != NULL) {
+            trpi_holds_release(peer, deferred);
+        }
+        for (uint32_t left = peer->lane_marks.unsettled; left != 0; left &= left - 1) {
+            lane_settle(peer, (enum trpi_lane)__builtin_ctz(left));
         }
     }
-    trpi_lane_look(peer, deferred);
+    if (trpi_lanes_are_waited_for(&peer->lane_marks)) {
+        trpi_lane_look(peer, deferred);
+    }
     for (trpi_conn *conn = peer->conns;
          conn != NULL && deferred->writes_count < TRPI_DEFERRED_WRITES_MAX;
          conn = conn->peer_next) {
-        if (trpi_conn_take(conn)) {
+        const trpi_lane_state *lane = &peer->lanes[conn->lane];
+        bool waits = conn->write.head.count > 0 || (lane->out == conn && lane->pending.count > 0);
+        if (waits && trpi_conn_take(conn)) {
             deferred->writes[deferred->writes_count++] = conn;
         }
     }
@@ -156,7 +182,9 @@ trpi_peer_unlock(trpi_peer *peer, trpi_deferred *deferred)
     for (uint32_t i = 0; i < deferred->writes_count; i++) {
         trpi_conn_write(deferred->writes[i]);
     }
-    trpi_link_events_publish(remote, deferred->events);
+    if (deferred->events != NULL) {
+        trpi_link_events_publish(remote, deferred->events);
+    }
     if (deferred->barred && remote->options.on_quarantined != NULL) {
         remote->options.on_quarantined(remote->options.on_quarantined_arg);
     }
@@ -169,7 +197,9 @@ trpi_peer_unlock(trpi_peer *peer, trpi_deferred *deferred)
             trpi_buffer_fini(&dropped->frames);
         }
     }
-    trpi_held_dead_letters(peer, deferred);
+    if (deferred->held != NULL) {
+        trpi_held_dead_letters(peer, deferred);
+    }
     if (deferred->over_uid != 0) {
         trpi_peer_tell_end(peer, deferred->over_uid,
                            deferred->over_quarantined ? TRP_DEAD_QUARANTINED : TRP_DEAD_STALE);

@@ -164,7 +164,7 @@ mark_put(trpi_conn *conn, trpi_inflow_place *place)
     uint64_t bytes = place->bytes;
     place->bytes = 0;
     place->near = false;
-    if (trpi_inbound_mail(remote->system, place->slot, place->generation) != TRPI_MAIL_WAITS) {
+    if (trpi_inbound_mail(conn->read.ctx, place->slot, place->generation) != TRPI_MAIL_WAITS) {
         return; /* receiver-I1 */
     }
     if (place->receiver == NULL) {
@@ -182,7 +182,7 @@ mark_put(trpi_conn *conn, trpi_inflow_place *place)
     pthread_mutex_lock(&remote->lock);
     peer->pins++;
     pthread_mutex_unlock(&remote->lock);
-    trpi_inbound_mark(remote->system, place->slot, place->generation, mark_passed, receiver, bytes);
+    trpi_inbound_mark(conn->read.ctx, place->slot, place->generation, mark_passed, receiver, bytes);
     place->near = waiting > window_of(remote);
     if ((place->near || atomic_load_explicit(&receiver->limited, memory_order_relaxed)) &&
         credit_step(receiver, CAME, bytes)) {
@@ -219,7 +219,7 @@ trpi_receiver_take(trpi_conn *conn, uint32_t slot, uint32_t generation, size_t p
     trpi_inflow *inflow = &conn->peer->lanes[conn->lane].inflow;
     trpi_inflow_place *place = inflow->last;
     if (place == NULL || place->slot != slot || place->generation != generation) {
-        place = trpi_inflow_find(inflow, conn->remote->system, slot, generation);
+        place = trpi_inflow_find(inflow, conn->read.ctx, slot, generation);
         if (place == NULL) {
             return true;
         }

@@ -40,8 +40,8 @@ typedef struct trpi_inflow {
 } trpi_inflow;
 
 /* ---- receiver.c ---- */
-/* A message for it has come; by the lane's recv lock, before it is told. false: its limit waits for
- * it already. */
+/* A message for it has come; within a batch of the connection, before it is told. false: its limit
+ * waits for it already. */
 bool trpi_receiver_take(trpi_conn *conn, uint32_t slot, uint32_t generation, size_t payload_bytes);
 void trpi_receiver_asked(trpi_conn *conn, const trpi_frame *frame); /* CREDIT_ASK */
 
@@ -49,7 +49,7 @@ void trpi_receiver_asked(trpi_conn *conn, const trpi_frame *frame); /* CREDIT_AS
 void trpi_inflow_fini(trpi_inflow *inflow);
 /* The place of a receiver in the table of a lane, by its recv lock; NULL: nothing waits there, or
  * it is not ours to count, or no memory. */
-trpi_inflow_place *trpi_inflow_find(trpi_inflow *inflow, trp_system *system, uint32_t slot,
+trpi_inflow_place *trpi_inflow_find(trpi_inflow *inflow, trp_ctx *ctx, uint32_t slot,
                                     uint32_t generation);
 /* Find a receiver that has references, and take one; NULL: none. The caller holds peer->lock. */
 trpi_receiver *trpi_receiver_find(trpi_peer *peer, uint32_t slot, uint32_t generation);

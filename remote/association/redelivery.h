@@ -65,6 +65,11 @@ trpi_redelivery_push(trpi_redelivery *r, uint64_t now_ms,
 }
 /* The next one to put on the wire, NULL when all are; marks it sent. */
 const uint8_t *trpi_redelivery_next(trpi_redelivery *r, uint64_t now_ms, uint64_t *ret_seq);
+static inline bool
+trpi_redelivery_has_unsent(const trpi_redelivery *r)
+{
+    return r->sent != r->pushed;
+}
 /* The tail of one that next() has just returned; NULL: none. */
 const uint8_t *trpi_redelivery_tail(const trpi_redelivery *r, uint64_t seq, uint32_t *ret_bytes);
 /* All up to seq arrived. false: seq was never sent, the peer is broken. */

@@ -91,10 +91,21 @@ report_unsendable(trpi_remote *remote, const trp_type *type, size_t bytes, trp_e
     }
 }
 
+/* Was the name of this type said on the lane's present connection? */
+static inline bool
+is_announced(const trpi_route *route, enum trpi_lane lane, const trp_type *type)
+{
+    const trpi_batch *batch = &route->batches[lane];
+    const trpi_lane_state *state = &route->peer->lanes[lane];
+    return batch->announced != NULL &&
+           batch->announced_epoch == atomic_load_explicit(&state->epoch, memory_order_relaxed) &&
+           (batch->announced[type->number >> 3] & 1u << (type->number & 7u)) != 0;
+}
+
 /* The name goes before the first message of a type on each connection, so that the peer can
  * compare. */
 static void
-type_announce(trpi_route *route, enum trpi_lane lane, const trp_type *type, uint64_t wire_id)
+type_announce(trpi_route *route, enum trpi_lane lane, const trp_type *type)
 {
     trpi_batch *batch = &route->batches[lane];
     uint32_t epoch = atomic_load_explicit(&route->peer->lanes[lane].epoch, memory_order_relaxed);
@@ -110,7 +121,8 @@ type_announce(trpi_route *route, enum trpi_lane lane, const trp_type *type, uint
     }
     uint8_t bit = (uint8_t)(1u << (type->number & 7u));
     if ((batch->announced[type->number >> 3] & bit) == 0 &&
-        trpi_manifest_append(&batch->frames, wire_id, type->name) == TRP_OK) {
+        trpi_manifest_append(&batch->frames, trpi_type_wire_id(type->number), type->name) ==
+            TRP_OK) {
         batch->announced[type->number >> 3] |= bit;
     }
 }
@@ -194,7 +206,7 @@ trpi_route_hand_over(trpi_route *route)
     for (uint32_t left = route->touched; left != 0; left &= left - 1) {
         enum trpi_lane lane = (enum trpi_lane)__builtin_ctz(left);
         errs[lane] = batch_append(route, lane);
-        above = above || peer->lanes[lane].over_high_water;
+        above = above || trpi_lane_is_over_high_water(&peer->lane_marks, lane);
     }
     atomic_fetch_sub_explicit(&peer->reserved, route->kept, memory_order_release); /* route-O3 */
     route->kept = 0;
@@ -379,11 +391,10 @@ message_compress(trpi_route *route, trpi_batch *batch, size_t at, const delivery
 }
 
 trp_err
-trpi_route_encode(trpi_route *route, trpi_buffer *out, const trp_type *type, const trp_msg *msg,
-                  trpi_node_map *ret_map)
+trpi_route_encode(trpi_route *route, trpi_buffer *out, const trpi_serializer *serializer,
+                  const trp_type *type, const trp_msg *msg, trpi_node_map *ret_map)
 {
     trpi_remote *remote = route->remote;
-    const trpi_serializer *serializer = trpi_serializers_for(remote->serializers, type);
     if (serializer == NULL || atomic_load_explicit(&remote->stopped, memory_order_relaxed)) {
         return serializer == NULL ? TRP_ENOTYPE : TRP_ECONN;
     }
@@ -415,11 +426,14 @@ static trp_err
 message_encode(trpi_route *route, const trp_type *type, const trp_msg *msg, const delivery *d)
 {
     trpi_batch *batch = &route->batches[d->lane];
+    const trpi_serializer *serializer = trpi_serializers_for(route->remote->serializers, type);
     trpi_node_map map;
     batch->last.type = NULL;
-    type_announce(route, d->lane, type, trpi_type_wire_id(type->number));
+    if (!is_announced(route, d->lane, type)) {
+        type_announce(route, d->lane, type);
+    }
     size_t before = batch->frames.count;
-    trp_err err = trpi_route_encode(route, &batch->frames, type, msg, &map);
+    trp_err err = trpi_route_encode(route, &batch->frames, serializer, type, msg, &map);
     if (err != TRP_OK) {
         return err;
     }
@@ -429,8 +443,7 @@ message_encode(trpi_route *route, const trp_type *type, const trp_msg *msg, cons
         batch->frames.count = before;
         return TRP_EAGAIN;
     }
-    last_set(route, batch, type, trpi_serializers_for(route->remote->serializers, type), msg, &map,
-             flags);
+    last_set(route, batch, type, serializer, msg, &map, flags);
     return TRP_OK;
 }
 
@@ -454,7 +467,9 @@ deliver_held(trpi_route *route, const trp_type *type, const trp_msg *msg, bool p
         return false;
     }
     trpi_buffer_clear(&route->held);
-    trp_err err = trpi_route_encode(route, &route->held, type, msg, &map);
+    trp_err err =
+        trpi_route_encode(route, &route->held,
+                          trpi_serializers_for(route->remote->serializers, type), type, msg, &map);
     enum trpi_held held = err != TRP_OK
                               ? TRPI_HELD_FULL
                               : trpi_hold_take(route, msg->priv_to_slot, msg->priv_to_generation,
@@ -590,7 +605,7 @@ proxy_refused(void *arg, uint32_t slot, size_t bytes)
         return; /* told when some of it has gone */
     }
     pthread_mutex_lock(&peer->lock);
-    peer->lanes[trpi_route_lane_guess(route, slot, bytes)].room_refused = true;
+    trpi_lane_refuse_room(&peer->lane_marks, trpi_route_lane_guess(route, slot, bytes));
     trpi_peer_make_active(peer); /* released reservations make room, which only the tick sees */
     trpi_lane_look(peer, &deferred);
     trpi_peer_unlock(peer, &deferred);

@@ -10,10 +10,10 @@
 #define TRPI_FLUSH_BYTES_LEAST 65536 /* less is not handed over while more is to be encoded */
 
 /* ---- route.c ---- */
-/* Append the frame of one message. By the runner. Errors: those of trpi_message_encode(),
- * TRP_ECONN (remoting has stopped). */
-trp_err trpi_route_encode(trpi_route *route, trpi_buffer *out, const trp_type *type,
-                          const trp_msg *msg, trpi_node_map *ret_map);
+/* Append the frame of one message. serializer NULL: its type does not travel. By the runner.
+ * Errors: those of trpi_message_encode(), TRP_ENOTYPE, TRP_ECONN (remoting has stopped). */
+trp_err trpi_route_encode(trpi_route *route, trpi_buffer *out, const trpi_serializer *serializer,
+                          const trp_type *type, const trp_msg *msg, trpi_node_map *ret_map);
 extern const trpi_remote_ops trpi_route_remote_ops;
 /* Give what was gathered to the lanes. By the runner; true: one is above its high-water mark. */
 bool trpi_route_hand_over(trpi_route *route);

@@ -74,14 +74,6 @@ trpi_conn_takes_large(trpi_conn *conn)
             : max;
 }
 
-enum trpi_lane
-trpi_lane_of(uint32_t spread, uint32_t slot)
-{
-    /* recipients of one large place share their ordinary lane: its fence is for all of them */
-    uint32_t nth = spread > 1 ? (uint32_t)(trpi_hash_u64(slot) % TRPI_LARGE_PLACES % spread) : 0;
-    return (enum trpi_lane)(TRPI_LANE_ORDINARY + nth);
-}
-
 static enum trpi_lane
 lane_of_frame(uint32_t spread, const trpi_frame *frame)
 {
@@ -158,6 +150,7 @@ pending_sort(trpi_peer *peer, uint32_t spread, trpi_deferred *deferred)
         lane->pending = sorted[i];
         lane->pending_uid = sorted[i].count > 0 ? uid : 0;
         lane->pending_since_ms = since_ms;
+        trpi_lane_unsettle(&peer->lane_marks, i);
         if (sorted[i].count > 0) {
             trpi_fence_need(&lane->fence);
         }

@@ -70,15 +70,10 @@ may_be_idle(const trpi_peer *peer, bool watched)
     bool quiet = active ? peer->activity.quiet
                         : assoc->state == TRPI_ASSOC_IDLE ||
                               (assoc->state == TRPI_ASSOC_QUARANTINED && !assoc->wanted);
-    if (!quiet || trpi_peer_wants(peer) || peer->large.used || peer->ends.overflowed_uid != 0 ||
-        peer->ends.count > 0 || peer->ends.lost > 0 ||
+    if (!quiet || trpi_peer_wants(peer) || peer->lane_marks.room_refused != 0 || peer->large.used ||
+        peer->ends.overflowed_uid != 0 || peer->ends.count > 0 || peer->ends.lost > 0 ||
         (watched && !(active && peer->watch.delegated))) {
         return false;
-    }
-    for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
-        if (peer->lanes[lane].room_refused) {
-            return false;
-        }
     }
     for (const trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
         if (conn->lane != TRPI_LANE_CONTROL || !conn->ready ||

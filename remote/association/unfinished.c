@@ -45,7 +45,7 @@ trpi_unfinished_carry(void *arg, size_t before, size_t after)
 void
 trpi_unfinished_before(trpi_conn *conn)
 {
-    if (conn->ready && conn->lane == TRPI_LANE_CONTROL && conn->peer != NULL) {
+    if (conn->ready && conn->peer != NULL) {
         uint32_t max = conn->remote->options.frame_bytes_max;
         bool wide = atomic_load_explicit(&conn->peer->watch.member, memory_order_relaxed) ||
                     atomic_load_explicit(&conn->peer->watch.told, memory_order_relaxed);

@@ -99,12 +99,6 @@ trpi_buffer_drop(trpi_buffer *buffer, size_t count)
 }
 
 void
-trpi_buffer_clear(trpi_buffer *buffer)
-{
-    buffer->count = 0;
-}
-
-void
 trpi_buffer_fini(trpi_buffer *buffer)
 {
     trpi_free(buffer->data);

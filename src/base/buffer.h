@@ -32,8 +32,12 @@ trp_err trpi_buffer_printf(trpi_buffer *buffer, size_t limit, const char *format
     __attribute__((format(printf, 3, 4)));
 /* Remove `count` bytes (at most buffer->count) from the front. */
 void trpi_buffer_drop(trpi_buffer *buffer, size_t count);
-void trpi_buffer_clear(trpi_buffer *buffer); /* count = 0, keeps the memory */
-void trpi_buffer_fini(trpi_buffer *buffer);  /* frees; the buffer is empty and usable again */
+static inline void
+trpi_buffer_clear(trpi_buffer *buffer) /* keeps the memory */
+{
+    buffer->count = 0;
+}
+void trpi_buffer_fini(trpi_buffer *buffer); /* frees; the buffer is empty and usable again */
 /* NUL-terminated text that the caller frees with trpi_free; buffer is empty after. NULL: no
  * memory. */
 char *trpi_buffer_take_text(trpi_buffer *buffer);

@@ -13,7 +13,7 @@
 #include "base/assert.h"
 #include "base/payload.h"
 
-void
+trp_ctx *
 trpi_inbound_begin(trp_system *system)
 {
     trp_ctx *ctx = trpi_enter(system);
@@ -21,19 +21,19 @@ trpi_inbound_begin(trp_system *system)
     if (ctx->worker == NULL) {
         ctx->chaining = true;
     }
+    return ctx;
 }
 
 void
-trpi_inbound_end(trp_system *system)
+trpi_inbound_end(trp_ctx *ctx)
 {
-    trp_ctx *ctx = trpi_enter(system); /* the one of begin; nested */
-
-    trpi_chains_flush(ctx);
+    if (ctx->chains_open != 0) {
+        trpi_chains_flush(ctx);
+    }
     if (ctx->worker == NULL) {
         ctx->chaining = false;
     }
     trpi_leave(ctx);
-    trpi_leave(ctx); /* of begin */
 }
 
 /* May a peer send this type? It must be registered, have the right size and not be local.
@@ -51,19 +51,16 @@ is_admissible(const trp_type *type, size_t bytes)
 }
 
 void
-trpi_inbound_tell(trp_system *system, uint32_t slot, uint32_t generation, trp_ref sender,
+trpi_inbound_tell(trp_ctx *ctx, uint32_t slot, uint32_t generation, trp_ref sender,
                   const trp_type *type, const void *payload, size_t bytes)
 {
     trp_ref to = trpi_ref_local(slot, generation);
-    trp_ctx *ctx;
 
     if (!is_admissible(type, bytes)) {
-        trpi_dead_letter(system, sender, to, TRP_DEAD_NOT_ENCODABLE, type, bytes);
+        trpi_dead_letter(ctx->system, sender, to, TRP_DEAD_NOT_ENCODABLE, type, bytes);
         return;
     }
-    ctx = trpi_enter(system);
     trpi_tell(ctx, to, sender, type, payload, bytes);
-    trpi_leave(ctx);
 }
 
 bool

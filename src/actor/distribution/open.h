@@ -4,15 +4,16 @@
 
 #include "actor/nodes/open.h"
 
-/* ---- called by remoting (any thread that is not a worker; they enter and leave) -------------- */
-/* Deliver one message from another node. Copies payload. A stale target is a dead letter.
- * sender: node may be any interned node. type NULL: dead letter not-encodable. Never blocks. */
-void trpi_inbound_tell(trp_system *system, uint32_t slot, uint32_t generation, trp_ref sender,
+/* ---- called by remoting (any thread) --------------------------------------------------------- */
+/* Begin a batch: the messages of one read. Its ctx is of this thread until the end, which pushes
+ * what is batched by receiver. */
+trp_ctx *trpi_inbound_begin(trp_system *system);
+void trpi_inbound_end(trp_ctx *ctx);
+/* Deliver one message from another node, within a batch. Copies payload. A stale target is a dead
+ * letter. sender: node may be any interned node. type NULL: dead letter not-encodable. Never
+ * blocks. */
+void trpi_inbound_tell(trp_ctx *ctx, uint32_t slot, uint32_t generation, trp_ref sender,
                        const trp_type *type, const void *payload, size_t bytes);
-/* Bracket many of these: messages between begin and end are batched by receiver and pushed at
- * end. */
-void trpi_inbound_begin(trp_system *system);
-void trpi_inbound_end(trp_system *system);
 /* Is this actor alive? */
 bool trpi_inbound_is_there(trp_system *system, uint32_t slot, uint32_t generation);
 /* A message to a selection on another node cannot be sent: its sender gets err at once.

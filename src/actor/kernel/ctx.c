@@ -129,7 +129,9 @@ trpi_leave(trp_ctx *ctx)
     }
     trpi_assert(ctx->foreign_depth > 0);
     if (ctx->foreign_depth == 1) {
-        trpi_chains_flush(ctx); /* ctx-X2 */
+        if (ctx->chains_open != 0) {
+            trpi_chains_flush(ctx); /* ctx-X2 */
+        }
         trpi_sched_leave(ctx->system->sched, ctx->foreign_phase);
     }
     ctx->foreign_depth--;

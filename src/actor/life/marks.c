@@ -38,13 +38,12 @@ trpi_mark_reached(const trp_msg *msg)
 }
 
 void
-trpi_inbound_mark(trp_system *system, uint32_t slot, uint32_t generation, trpi_mark_fn fn,
-                  void *arg, uint64_t number)
+trpi_inbound_mark(trp_ctx *ctx, uint32_t slot, uint32_t generation, trpi_mark_fn fn, void *arg,
+                  uint64_t number)
 {
     trp_ref to = { TRPI_NODE_SELF, slot, generation, 0 };
     trp_ref nobody = TRP_REF_NONE;
     mark m = { fn, arg, number };
-    trp_ctx *ctx = trpi_enter(system);
     trp_msg *msg = trpi_msg_make(ctx->cache, to, nobody, &trpi_mark_type, &m, sizeof m);
 
     if (msg == NULL) {
@@ -52,7 +51,6 @@ trpi_inbound_mark(trp_system *system, uint32_t slot, uint32_t generation, trpi_m
     } else {
         trpi_send(ctx, to, msg);
     }
-    trpi_leave(ctx);
 }
 
 /* Has it no mail at all? An actor that is suspended may have some. */
@@ -65,9 +63,8 @@ is_idle(trpi_cell *cell)
 }
 
 enum trpi_mail
-trpi_inbound_mail(trp_system *system, uint32_t slot, uint32_t generation)
+trpi_inbound_mail(trp_ctx *ctx, uint32_t slot, uint32_t generation)
 {
-    trp_ctx *ctx = trpi_enter(system);
     trpi_cell *cell = trpi_cell_peek(ctx, trpi_ref_local(slot, generation));
     enum trpi_mail mail = TRPI_MAIL_NONE;
 
@@ -86,6 +83,5 @@ trpi_inbound_mail(trp_system *system, uint32_t slot, uint32_t generation)
             mail = TRPI_MAIL_OF_OTHERS;
         }
     }
-    trpi_leave(ctx);
     return mail;
 }

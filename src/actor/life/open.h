@@ -139,12 +139,12 @@ enum trpi_mail {
      * passes its mail on */
     TRPI_MAIL_OF_OTHERS
 };
-enum trpi_mail trpi_inbound_mail(trp_system *system, uint32_t slot, uint32_t generation);
+enum trpi_mail trpi_inbound_mail(trp_ctx *ctx, uint32_t slot, uint32_t generation);
 /* Put a mark behind the messages that this thread has sent to that actor: fn(arg, number) is called
  * once, when the actor has handled all of them or never will. Thread of fn: any, also the caller's
  * before this returns; it must not block. */
 typedef void (*trpi_mark_fn)(void *arg, uint64_t number);
-void trpi_inbound_mark(trp_system *system, uint32_t slot, uint32_t generation, trpi_mark_fn fn,
-                       void *arg, uint64_t number);
+void trpi_inbound_mark(trp_ctx *ctx, uint32_t slot, uint32_t generation, trpi_mark_fn fn, void *arg,
+                       uint64_t number);
 
 #endif

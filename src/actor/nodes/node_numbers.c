@@ -31,26 +31,6 @@
 #include "base/atomics.h"
 #include "base/hash.h"
 
-#define INDEX_MASK ((1u << TRPI_NODE_INDEX_BITS) - 1u)
-
-static trpi_node_chunk *
-chunk_of(struct trpi_nodes *nodes, uint32_t index)
-{
-    return atomic_load_explicit(&nodes->chunks[index / TRPI_NODE_CHUNK], ACQUIRE);
-}
-
-trpi_node *
-trpi_node_at(struct trpi_nodes *nodes, uint32_t number)
-{
-    uint32_t index = number & INDEX_MASK;
-    trpi_node_chunk *chunk = chunk_of(nodes, index);
-    trpi_node *entry = chunk != NULL
-                           ? atomic_load_explicit(&chunk->entries[index % TRPI_NODE_CHUNK], ACQUIRE)
-                           : NULL;
-
-    return entry != NULL && entry->number == number ? entry : NULL;
-}
-
 bool
 trpi_node_has_ended(trp_system *system, uint32_t number)
 {
@@ -74,7 +54,7 @@ trpi_node_new(trp_system *system, const trpi_node_id *id)
 trp_err
 trpi_node_put(struct trpi_nodes *nodes, uint32_t index, trpi_node *entry)
 {
-    trpi_node_chunk *chunk = chunk_of(nodes, index);
+    trpi_node_chunk *chunk = trpi_node_chunk_of(nodes, index);
 
     if (chunk == NULL) {
         chunk = trpi_alloc(sizeof *chunk);
@@ -175,11 +155,11 @@ trpi_node_keep(struct trpi_nodes *nodes, trpi_node *entry)
 static void
 free_push(struct trpi_nodes *nodes, uint32_t index)
 {
-    trpi_node_chunk *chunk = chunk_of(nodes, index);
+    trpi_node_chunk *chunk = trpi_node_chunk_of(nodes, index);
 
     chunk->free_next[index % TRPI_NODE_CHUNK] = 0;
     if (nodes->free_last != 0) {
-        chunk_of(nodes, nodes->free_last)->free_next[nodes->free_last % TRPI_NODE_CHUNK] =
+        trpi_node_chunk_of(nodes, nodes->free_last)->free_next[nodes->free_last % TRPI_NODE_CHUNK] =
             (uint16_t)index;
     } else {
         nodes->free_first = index;
@@ -202,7 +182,7 @@ index_take(struct trpi_nodes *nodes, uint32_t index)
         nodes->used++;
         return;
     }
-    nodes->free_first = chunk_of(nodes, index)->free_next[index % TRPI_NODE_CHUNK];
+    nodes->free_first = trpi_node_chunk_of(nodes, index)->free_next[index % TRPI_NODE_CHUNK];
     if (nodes->free_first == 0) {
         nodes->free_last = 0;
     }
@@ -462,8 +442,8 @@ entry_free(void *object)
 static void
 entry_unpublish(struct trpi_nodes *nodes, trpi_node *entry)
 {
-    uint32_t index = entry->number & INDEX_MASK;
-    trpi_node_chunk *chunk = chunk_of(nodes, index);
+    uint32_t index = entry->number & TRPI_NODE_INDEX_MASK;
+    trpi_node_chunk *chunk = trpi_node_chunk_of(nodes, index);
 
     index_remove(nodes, entry);
     atomic_store_explicit(&chunk->entries[index % TRPI_NODE_CHUNK], NULL, RELEASE);

@@ -16,6 +16,7 @@
 #include "base/table.h"
 
 #define TRPI_NODE_INDEX_BITS 16u
+#define TRPI_NODE_INDEX_MASK ((1u << TRPI_NODE_INDEX_BITS) - 1u)
 #define TRPI_NODE_CHUNK 256u
 #define TRPI_NODE_CHUNKS ((TRPI_NODES_LIMIT + 1u) / TRPI_NODE_CHUNK)
 _Static_assert(TRPI_NODES_LIMIT == (1u << TRPI_NODE_INDEX_BITS) - 1u, "an index of 16 bits");
@@ -68,9 +69,26 @@ struct trpi_nodes {
     bool closing;                   /* no thread runs any more: nothing is given back */
 };
 
+static inline trpi_node_chunk *
+trpi_node_chunk_of(struct trpi_nodes *nodes, uint32_t index)
+{
+    return atomic_load_explicit(&nodes->chunks[index / TRPI_NODE_CHUNK], memory_order_acquire);
+}
 /* The entry of a number, NULL: it is nobody's (any more). Valid until the caller's run ends, or
  * its trpi_leave(). */
-trpi_node *trpi_node_at(struct trpi_nodes *nodes, uint32_t number);
+static inline trpi_node *
+trpi_node_at(struct trpi_nodes *nodes, uint32_t number)
+{
+    uint32_t index = number & TRPI_NODE_INDEX_MASK;
+    trpi_node_chunk *chunk = trpi_node_chunk_of(nodes, index);
+    trpi_node *entry = NULL;
+
+    if (chunk != NULL) {
+        entry =
+            atomic_load_explicit(&chunk->entries[index % TRPI_NODE_CHUNK], memory_order_acquire);
+    }
+    return entry != NULL && entry->number == number ? entry : NULL;
+}
 trpi_node *trpi_node_new(trp_system *system, const trpi_node_id *id);
 /* Under the lock (or before anybody else looks). Errors: TRP_ENOMEM. */
 trp_err trpi_node_put(struct trpi_nodes *nodes, uint32_t index, trpi_node *entry);

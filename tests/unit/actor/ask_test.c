@@ -409,13 +409,16 @@ a_path_elsewhere_is_asked_for_again(void)
     trp_actor_identity identity = { 1, server_ref };
     pthread_t thread;
     void *found = NULL;
+    trp_ctx *ctx;
 
     atomic_store(&selects, 0);
     UNIT_EQUAL(trpi_system_remote_set(system, &far_ops, NULL), TRP_OK);
     UNIT_REQUIRE(pthread_create(&thread, NULL, resolve_far, system) == 0);
     UNIT_WAIT(atomic_load(&selects) >= 2, 5000);
-    trpi_inbound_tell(system, select_sender.slot, select_sender.generation, (trp_ref)TRP_REF_NONE,
+    ctx = trpi_inbound_begin(system);
+    trpi_inbound_tell(ctx, select_sender.slot, select_sender.generation, (trp_ref)TRP_REF_NONE,
                       &trp_actor_identity_type, &identity, sizeof identity);
+    trpi_inbound_end(ctx);
     UNIT_REQUIRE(pthread_join(thread, &found) == 0);
     UNIT_TRUE(trp_ref_equal(*(trp_ref *)found, server_ref));
     stage_close(system);

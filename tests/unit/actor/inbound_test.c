@@ -28,6 +28,17 @@ static const trp_behaviour target = { .size = sizeof(trp_behaviour),
                                       .state_bytes = 8,
                                       .receive = target_receive };
 
+/* A batch of one message. */
+static void
+tell(trp_system *system, uint32_t slot, uint32_t generation, trp_ref sender, const trp_type *type,
+     const void *payload, size_t bytes)
+{
+    trp_ctx *ctx = trpi_inbound_begin(system);
+
+    trpi_inbound_tell(ctx, slot, generation, sender, type, payload, bytes);
+    trpi_inbound_end(ctx);
+}
+
 /* REMOTE: a message reaches the incarnation it was sent to, and no other */
 static void
 a_message_from_the_wire_reaches_its_incarnation_or_nobody(void)
@@ -36,15 +47,15 @@ a_message_from_the_wire_reaches_its_incarnation_or_nobody(void)
     trp_ref a = stage_spawn(system, &target, "a"), far = stage_far(system);
     char script[32];
 
-    trpi_inbound_tell(system, a.slot, a.generation, far, &trp_string_type, "hello", 5);
+    tell(system, a.slot, a.generation, far, &trp_string_type, "hello", 5);
     snprintf(script, sizeof script, "hello<%u", far.node);
     STAGE_EXPECT(script);
-    trpi_inbound_tell(system, a.slot, a.generation + 2, far, &trp_string_type, "hello", 5);
+    tell(system, a.slot, a.generation + 2, far, &trp_string_type, "hello", 5);
     UNIT_EQUAL(stage_dead(system, TRP_DEAD_STALE), 1);
-    trpi_inbound_tell(system, 90000000, 1, far, &trp_string_type, "hello", 5);
+    tell(system, 90000000, 1, far, &trp_string_type, "hello", 5);
     UNIT_EQUAL(stage_dead(system, TRP_DEAD_NO_SUCH_ACTOR), 1);
-    trpi_inbound_tell(system, 0, 0, far, &trp_string_type, "hello", 5);
-    trpi_inbound_tell(system, UINT32_MAX, UINT32_MAX, far, &trp_string_type, "hello", 5);
+    tell(system, 0, 0, far, &trp_string_type, "hello", 5);
+    tell(system, UINT32_MAX, UINT32_MAX, far, &trp_string_type, "hello", 5);
     UNIT_EQUAL(stage_dead(system, TRP_DEAD_NO_SUCH_ACTOR) + stage_dead(system, TRP_DEAD_STALE), 4);
     STAGE_EXPECT(script);
     stage_close(system);
@@ -59,12 +70,12 @@ types_that_do_not_travel_are_refused(void)
     trp_terminated lie = { { TRPI_NODE_SELF, a.slot, a.generation, 0 }, 1, 0, { 0 } };
     char bytes[64] = { 0 };
 
-    trpi_inbound_tell(system, a.slot, a.generation, far, NULL, bytes, 3);
-    trpi_inbound_tell(system, a.slot, a.generation, far, &trp_i64_type, bytes, 7);
-    trpi_inbound_tell(system, a.slot, a.generation, far, &trp_i64_type, bytes, 9);
-    trpi_inbound_tell(system, a.slot, a.generation, far, &trpi_continue_type, bytes, 64);
-    trpi_inbound_tell(system, a.slot, a.generation, far, &trpi_timer_type, bytes, 16);
-    trpi_inbound_tell(system, a.slot, a.generation, far, &trp_terminated_type, &lie, sizeof lie);
+    tell(system, a.slot, a.generation, far, NULL, bytes, 3);
+    tell(system, a.slot, a.generation, far, &trp_i64_type, bytes, 7);
+    tell(system, a.slot, a.generation, far, &trp_i64_type, bytes, 9);
+    tell(system, a.slot, a.generation, far, &trpi_continue_type, bytes, 64);
+    tell(system, a.slot, a.generation, far, &trpi_timer_type, bytes, 16);
+    tell(system, a.slot, a.generation, far, &trp_terminated_type, &lie, sizeof lie);
     trpi_inbound_select(system, "/user/a", far, &trpi_continue_type, bytes, 64);
     UNIT_EQUAL(stage_dead(system, TRP_DEAD_NOT_ENCODABLE), 7);
     trpi_inbound_signal(system, (enum trpi_remote_signal)99, a, far, 0);
@@ -81,16 +92,17 @@ chained_messages_keep_their_order(void)
     trp_ref far = stage_far(system);
 
     for (int64_t i = 0; i < 1000;) {
-        trpi_inbound_begin(system);
+        trp_ctx *ctx = trpi_inbound_begin(system);
+
         for (int k = 0; k < 10; k++, i++) {
-            trpi_inbound_tell(system, a.slot, a.generation, far, &trp_i64_type, &i, sizeof i);
-            trpi_inbound_tell(system, b.slot, b.generation, far, &trp_i64_type, &i, sizeof i);
+            trpi_inbound_tell(ctx, a.slot, a.generation, far, &trp_i64_type, &i, sizeof i);
+            trpi_inbound_tell(ctx, b.slot, b.generation, far, &trp_i64_type, &i, sizeof i);
         }
-        trpi_inbound_end(system);
+        trpi_inbound_end(ctx);
     }
-    trpi_inbound_tell(system, a.slot, a.generation, far, &trp_string_type, "a", 1);
+    tell(system, a.slot, a.generation, far, &trp_string_type, "a", 1);
     UNIT_WAIT(stage_has("a<"), 5000);
-    trpi_inbound_tell(system, b.slot, b.generation, far, &trp_string_type, "b", 1);
+    tell(system, b.slot, b.generation, far, &trp_string_type, "b", 1);
     UNIT_WAIT(stage_has("b<"), 5000);
     stage_close(system);
 }

@@ -44,13 +44,20 @@ begin(void)
 static enum trpi_mail
 mail_of(trp_system *system, trp_ref ref)
 {
-    return trpi_inbound_mail(system, ref.slot, ref.generation);
+    trp_ctx *ctx = trpi_enter(system);
+    enum trpi_mail mail = trpi_inbound_mail(ctx, ref.slot, ref.generation);
+
+    trpi_leave(ctx);
+    return mail;
 }
 
 static void
 mark(trp_system *system, trp_ref ref, uint64_t number)
 {
-    trpi_inbound_mark(system, ref.slot, ref.generation, reach, NULL, number);
+    trp_ctx *ctx = trpi_enter(system);
+
+    trpi_inbound_mark(ctx, ref.slot, ref.generation, reach, NULL, number);
+    trpi_leave(ctx);
 }
 
 static void

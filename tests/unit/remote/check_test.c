@@ -60,6 +60,9 @@ a_check_names_what_is_broken_in_a_peer(void)
     BREAK(conn->lane, TRPI_LANE_CONTROL, "peer-P3");
     BREAK(conn->peer, NULL, "peer-P3");
     BREAK(peer->conns_count, 2, "peer-P3");
+    BREAK(lane->out, NULL, "peer-P4");
+    trpi_lane_unsettle(&peer->lane_marks, TRPI_LANE_ORDINARY);
+    BREAK(peer->lane_marks.unsettled, peer->lane_marks.unsettled, "");
     BREAK(peer->redelivery.max, 1, "redelivery-R1");
     BREAK(peer->redelivery.tails_bytes, 9, "redelivery-R4");
     BREAK(peer->redelivery.acked, 1, "redelivery-R5");
