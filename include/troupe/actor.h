@@ -376,7 +376,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_graceful_stop(trp_ctx *ctx, trp_ref ref, uint
  * are dead letters with reason inactive. A directive: it goes before what is queued. It outlives a
  * restart.
  *
- * Errors:    TRP_EINVAL        ref is nobody
+ * Errors:    TRP_EINVAL        ref is TRP_REF_NONE
  *            TRP_EUNSUPPORTED  ref is another node's
  * Thread:    actor (inside ctx's behaviour only).
  * Source:    A4J-16, A4J-24, TRP-06.  Since: 0.1 */
@@ -623,7 +623,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_select_tell(trp_ctx *ctx, const char *selecti
                                                size_t bytes);
 
 /* Find the ref behind a path, here or on another node, by Identify. fn gets TRP_OK and a message of
- * trp_actor_identity_type, TRP_ENOENT (nobody is there) or TRP_ETIMEDOUT.
+ * trp_actor_identity_type, TRP_ENOENT (no actor is there) or TRP_ETIMEDOUT.
  *
  * Ownership: borrows path; arg is passed through.
  * Errors:    TRP_EINVAL   the path does not parse, fn is NULL, or timeout_ms is 0

@@ -15,11 +15,11 @@
  *     any                        each thread, and each behaviour
  *     lock-free                  takes no lock and does not wait; malloc() is not counted
  *     takes a lock for a moment  for some steps in memory
- *     may block until ...        waits for what it says; never from a behaviour: or a thread of
- *                                the system is missing meanwhile
+ *     may block until ...        waits for that event; never call it from a behaviour, which
+ *                                would take a thread from the system
  *     actor                      the actor itself, inside its behaviour; never blocks
- *     owner                      whoever made it, one thread at a time; never blocks, unless it
- *                                says until when
+ *     owner                      the code that made the object, one thread at a time; never
+ *                                blocks, unless it says until when
  *
  * The program's own parts are not counted: the file of a durable mailbox, a mailbox, logger or
  * dispatcher of its own, and an actor on calling-thread take their time in the call that meets
@@ -142,15 +142,15 @@ typedef struct trp_ctx trp_ctx; /* the running actor's view; valid for one behav
 typedef struct trp_msg trp_msg; /* one message, immutable once sent */
 
 /* The name of one incarnation of one actor on one node. Copy it, store it, compare it, send it; it
- * is never freed and never dangles: a message to a stale one is a dead letter. All-zero is nobody,
- * which names no actor. */
+ * is never freed and never dangles: a message to a stale one is a dead letter. All-zero
+ * (TRP_REF_NONE) names no actor. */
 typedef struct trp_ref {
     uint32_t node;       /* index in the world's node table; private */
     uint32_t slot;       /* private */
     uint32_t generation; /* private */
     uint32_t zero;       /* always 0 */
 } trp_ref;
-/* Nobody; to initialize and to assign. */
+/* Names no actor; to initialize and to assign. */
 #ifdef __cplusplus
 #define TRP_REF_NONE (trp_ref())
 #else

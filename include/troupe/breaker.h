@@ -1,4 +1,4 @@
-/* troupe/breaker.h - stop calling what fails, for a while.
+/* troupe/breaker.h - stop calling a failing service for a while.
  *
  * A breaker stands before something that may fail or hang: a database, another service.
  *
@@ -7,7 +7,7 @@
  *     half-open  one call passes: it closes the breaker, or opens it for another full
  *                reset_timeout_ms; others fail at once
  *
- * One breaker is shared by whoever calls the same thing, on any threads. A call that was let
+ * One breaker is shared by all callers of the same service, on any threads. A call that was let
  * through before the breaker opened, and ends later, changes nothing.
  */
 #ifndef TROUPE_BREAKER_H

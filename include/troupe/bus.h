@@ -10,7 +10,7 @@
  *     actor        lookup, where classifiers and subscribers are refs of actors
  *
  * The event stream of a system (trp_subscribe) is another thing: it tells messages, by type. A bus
- * does not know who publishes; put it into the event.
+ * does not know the publisher; put it into the event.
  */
 #ifndef TROUPE_BUS_H
 #define TROUPE_BUS_H
@@ -94,7 +94,7 @@ typedef struct trp_bus_options {
  * Source:    EB-01, -03 to -06.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_bus_new(const trp_bus_options *options, trp_bus **ret_bus);
 
-/* Free a bus that nobody uses any more; NULL is fine.
+/* Free a bus that is not used any more; NULL is fine.
  *
  * Ownership: takes bus.
  * Errors:    none

@@ -41,7 +41,7 @@ typedef struct trp_delivery {
 /* Put an actor into a category. Twice is once.
  *
  * Ownership: borrows category.
- * Errors:    TRP_EINVAL  category is no name (that actors may have), or ref is nobody
+ * Errors:    TRP_EINVAL  category is no name (that actors may have), or ref is TRP_REF_NONE
  *            TRP_ENOENT  ref has ended
  *            TRP_ELIMIT  TRP_CATEGORY_MEMBERS_MAX, or as many categories as aliases
  *            TRP_ENOMEM  out of memory
@@ -53,7 +53,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_category_join(trp_system *system, const char 
 /* Take an actor out of a category; NULL: out of all.
  *
  * Ownership: borrows category.
- * Errors:    TRP_EINVAL  ref is nobody
+ * Errors:    TRP_EINVAL  ref is TRP_REF_NONE
  *            TRP_ENOENT  it is not a member
  * Thread:    any; takes a lock for a moment.
  * Source:    UJ-04.  Since: 0.1 */
@@ -96,7 +96,7 @@ TRP_API trp_err trp_system_category_send(trp_system *system, const char *categor
  *
  * Ownership: borrows all; ret_delivery may be NULL.
  * Errors:    as trp_category_send; also
- *            TRP_ENOMEM  out of memory: nobody was told
+ *            TRP_ENOMEM  out of memory: no actor was told
  * Thread:    actor (inside ctx's behaviour only).
  * Source:    UJ-18, TRP-03.  Since: 0.1 */
 TRP_API trp_err trp_category_broadcast(trp_ctx *ctx, const char *category, const trp_type *type,

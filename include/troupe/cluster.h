@@ -251,7 +251,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_cluster_self(trp_system *system, trp_member *
 
 /* Copy the leader, of a role or of all (role NULL), as seen from here.
  *
- * Errors:    TRP_ENOENT nobody leads; TRP_ESTATE this system is no cluster node
+ * Errors:    TRP_ENOENT there is no leader; TRP_ESTATE this system is no cluster node
  * Thread:    any; takes a lock for a moment.
  * Source:    MEMB-14.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_cluster_leader(trp_system *system, const char *role,

@@ -1,7 +1,7 @@
 /* troupe/dispatcher.h - which threads run an actor, and for how long at a time.
  *
  * A dispatcher is registered with a system under an id; trp_spawn_options.dispatcher names it, and
- * an actor keeps its dispatcher for life. An id that nobody registered is an error at spawn:
+ * an actor keeps its dispatcher for life. An id that is not registered is an error at spawn:
  * nothing falls back to another one. These are there from the start:
  *
  *     id                kind                     threads

@@ -5,7 +5,7 @@
  *     void *instance;
  *     trp_err err = trp_extension_get(system, &metrics, &instance);
  *
- * An instance is shared by all actors and threads of its system: what it does must be thread-safe.
+ * An instance is shared by all actors and threads of its system: it must be thread-safe.
  * The descriptor's address is its identity; the name is for people, for the configuration and for
  * trp_extension_find(), and unique within a system.
  */

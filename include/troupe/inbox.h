@@ -49,7 +49,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_inbox_open(trp_system *system, const trp_inbo
  *
  * Ownership: takes inbox.
  * Errors:    none
- * Thread:    any; takes a lock for a moment; nobody else may use the inbox any more.
+ * Thread:    any; takes a lock for a moment; no other thread may use the inbox any more.
  * Source:    SYS-36.  Since: 0.1 */
 TRP_API void trp_inbox_close(trp_inbox *inbox);
 

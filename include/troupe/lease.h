@@ -1,4 +1,4 @@
-/* troupe/lease.h - a lease of one's own for the downing strategy lease.
+/* troupe/lease.h - a custom lease for the downing strategy lease.
  *
  * When a cluster is partitioned, the strategy lease asks something outside of the cluster which
  * side may go on: the side that gets the lease stays, the other side stops. The one that comes with

@@ -32,7 +32,7 @@ typedef enum trp_debug {
     TRP_DEBUG_LIFECYCLE = 4,     /* started, restarted, watches, stopped */
     TRP_DEBUG_FSM = 8,           /* transitions (become, unbecome) and timers of actors */
     TRP_DEBUG_EVENT_STREAM = 16, /* changes of subscriptions */
-    TRP_DEBUG_UNHANDLED = 32,    /* messages that nobody handled */
+    TRP_DEBUG_UNHANDLED = 32,    /* messages that were not handled */
     TRP_DEBUG_ROUTER = 64,       /* misconfigured routers, at warning level */
     /* Nothing is logged: a message that is sent twice, one that is used after it was freed, and a
      * ctx that was kept end the process with a line that says so. For the whole process, from the

@@ -177,7 +177,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_mailbox_require(trp_system *system, uint32_t 
 TRP_API TRP_MUST_CHECK trp_err trp_try_tell(trp_ctx *ctx, trp_ref to, const trp_type *type,
                                             const void *payload, size_t bytes);
 
-/* Do as trp_try_tell, without a sender: nobody is told trp_mailbox_ready.
+/* Do as trp_try_tell, without a sender: trp_mailbox_ready is not told.
  *
  * Ownership: borrows payload.
  * Errors:    TRP_EAGAIN  it is full; nothing was told

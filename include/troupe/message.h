@@ -284,7 +284,7 @@ typedef struct trp_identify {
 TRP_API extern trp_type trp_identify_type;
 typedef struct trp_actor_identity {
     uint64_t id;
-    trp_ref ref; /* TRP_REF_NONE: nobody there */
+    trp_ref ref; /* TRP_REF_NONE: no actor is there */
 } trp_actor_identity;
 TRP_API extern trp_type trp_actor_identity_type;
 
@@ -296,7 +296,7 @@ typedef struct trp_status_failure {
 TRP_API extern trp_type trp_status_failure_type;
 
 typedef enum trp_dead_reason {
-    TRP_DEAD_NO_SUCH_ACTOR = 1, /* the ref or path names nobody */
+    TRP_DEAD_NO_SUCH_ACTOR = 1, /* the ref or path names no actor */
     TRP_DEAD_STALE = 2,         /* that incarnation has ended */
     TRP_DEAD_STOPPED = 3,       /* left in the mailbox when the actor stopped */
     TRP_DEAD_MAILBOX_FULL = 4,
@@ -319,8 +319,8 @@ typedef enum trp_dead_reason {
 
 #define TRP_DEAD_LETTER_PAYLOAD_MAX 61440 /* a larger one is not kept in the event */
 
-/* Event on the event stream: a message that reached nobody (LIFE-15). trp_dead_letter_msg() has the
- * message. */
+/* Event on the event stream: a message that reached no actor (LIFE-15). trp_dead_letter_msg() has
+ * the message. */
 typedef struct trp_dead_letter {
     trp_ref sender;
     trp_ref recipient;

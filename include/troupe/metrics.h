@@ -169,8 +169,8 @@ typedef struct trp_metrics_selector {
  * Source:    CMETRIC-08.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_metrics_selector_register(const trp_metrics_selector *selector);
 
-/* Ask a selector, built in or registered, for the capacity of a node; 0: it is not known, or nobody
- * has that name.
+/* Ask a selector, built in or registered, for the capacity of a node; 0: it is not known, or no
+ * selector has that name.
  *
  * Errors:    none
  * Thread:    any; takes a lock for a moment.

@@ -38,7 +38,7 @@ TRP_API uint32_t trp_pending_visit(trp_ctx *ctx, trp_pending_fn fn, void *arg);
  * Ownership: arg is passed through; ret_visited may be NULL.
  * Errors:    TRP_ENOENT        ref has ended
  *            TRP_ETIMEDOUT     the actor did not come to it in time: nothing was visited
- *            TRP_EINVAL        ref is nobody
+ *            TRP_EINVAL        ref is TRP_REF_NONE
  *            TRP_EUNSUPPORTED  ref is another node's
  *            TRP_ESTATE        called from a behaviour
  *            TRP_ENOMEM        out of memory
@@ -51,7 +51,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_system_pending_visit(trp_system *system, trp_
 /* Take back what the running actor has told ref and ref has not come to: messages of this type;
  * NULL: of all. A message that is on its way may still arrive.
  *
- * Errors:    TRP_EINVAL        ref is nobody, or type is not registered
+ * Errors:    TRP_EINVAL        ref is TRP_REF_NONE, or type is not registered
  *            TRP_EUNSUPPORTED  ref is another node's
  *            TRP_ENOMEM        out of memory
  * Thread:    actor (inside ctx's behaviour only).

@@ -23,7 +23,7 @@ typedef struct trp_remoting_event {
     char remote[TRP_REMOTING_ADDRESS_BYTES]; /* of the peer; "" where it is not about one */
     uint64_t remote_uid; /* of the peer's incarnation; 0: not known, or not about one */
     uint32_t inbound;    /* not 0: the peer called; 0: this node did */
-    uint32_t next_ms;    /* association error: how long nobody is called now */
+    uint32_t next_ms;    /* association error: the time to the next attempt */
     char reason[TRP_REMOTING_REASON_BYTES]; /* a sentence; "" where there is nothing to say */
 } trp_remoting_event;
 

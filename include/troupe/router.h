@@ -197,7 +197,7 @@ typedef struct trp_router_options {
     /* "round-robin" (NULL), "random", "smallest-mailbox", "broadcast", "scatter-gather",
      * "tail-chopping", "balancing", "consistent-hashing", or the name of a registered one.
      * balancing: its children share a mailbox (troupe/dispatcher.h), on a dispatcher of their own
-     * if their options name none; a broadcast is one message for each, taken by anybody */
+     * if their options name none; a broadcast is one message for each, taken by any of them */
     const char *logic;
     uint32_t instances; /* children; 0: 1. Not used where routees are given */
     uint32_t routees_count;

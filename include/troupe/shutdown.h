@@ -62,7 +62,7 @@ extern "C" {
 typedef enum trp_shutdown_reason {
     TRP_SHUTDOWN_NONE = 0,    /* it has not */
     TRP_SHUTDOWN_PROGRAM = 1, /* the program, or a signal to it */
-    TRP_SHUTDOWN_LEAVING = 2, /* somebody asked this member to leave */
+    TRP_SHUTDOWN_LEAVING = 2, /* this member was asked to leave */
     TRP_SHUTDOWN_DOWNED = 3,  /* this member was downed */
     TRP_SHUTDOWN_CLUSTER = 4  /* the whole cluster ends: nothing need be handed over */
 } trp_shutdown_reason;

@@ -122,7 +122,7 @@ TRP_API const char *trp_sim_address(const trp_sim *sim, uint32_t node);
  * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
 TRP_API void trp_sim_start(trp_sim *sim, uint32_t node);
 
-/* End a node as kill -9 does: nobody hears from it again. Its system is gone.
+/* End a node as kill -9 does: it is never heard from again. Its system is gone.
  *
  * Errors:    none
  * Thread:    owner (the program).

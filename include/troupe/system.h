@@ -240,7 +240,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_system_ask(trp_system *system, trp_ref to, co
  * ref.
  *
  * Ownership: gives *ret_reply (free with trp_msg_free).
- * Errors:    TRP_ENOENT   nobody lives there, as soon as this is known
+ * Errors:    TRP_ENOENT   no actor lives there, as soon as this is known
  *            TRP_EINVAL   the path does not parse; and those of trp_system_ask
  * Thread:    any; may block until the reply or the timeout; never from a behaviour.
  * Source:    MSG-4, SYS-26.  Since: 0.1 */
@@ -252,7 +252,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_system_ask_path(trp_system *system, const cha
 /* Find the ref behind a path, here or on another node.
  *
  * Ownership: borrows path.
- * Errors:    TRP_ENOENT     nobody lives there
+ * Errors:    TRP_ENOENT     no actor lives there
  *            TRP_ETIMEDOUT  no answer in time
  *            TRP_EINVAL     the path does not parse
  *            TRP_ESTATE     a remote address without remoting, or called from a behaviour
@@ -359,7 +359,7 @@ typedef int (*trp_tree_fn)(void *arg, const trp_tree_entry *entry);
  * points to is valid during the call.
  *
  * Ownership: borrows path; arg is passed through.
- * Errors:    TRP_ENOENT     nobody lives there
+ * Errors:    TRP_ENOENT     no actor lives there
  *            TRP_ETIMEDOUT  an actor on the way has not answered in time
  *            TRP_EINVAL     the path does not parse
  * Thread:    any; may block until the actors on the way have answered; never from a behaviour.
