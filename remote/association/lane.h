@@ -76,7 +76,7 @@ typedef struct trpi_lane_marks {
 
 /* Its connection has gone, another one has come, or something waits. */
 static inline void
-trpi_lane_unsettle(trpi_lane_marks *marks, int lane)
+trpi_lane_unsettle(trpi_lane_marks *marks, enum trpi_lane lane)
 {
     marks->unsettled |= 1u << lane;
 }

@@ -79,7 +79,7 @@ incarnation_over(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_deferr
          * anyone at the address must wait for the next incarnation, not be lost with this one. */
         if (state->out != NULL && state->out->uid == effects->over_uid) {
             state->out = NULL;
-            trpi_lane_unsettle(&peer->lane_marks, lane);
+            trpi_lane_unsettle(&peer->lane_marks, (enum trpi_lane)lane);
         }
     }
     trpi_holds_drop(peer, effects->over_uid, reason, deferred);

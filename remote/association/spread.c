@@ -150,7 +150,7 @@ pending_sort(trpi_peer *peer, uint32_t spread, trpi_deferred *deferred)
         lane->pending = sorted[i];
         lane->pending_uid = sorted[i].count > 0 ? uid : 0;
         lane->pending_since_ms = since_ms;
-        trpi_lane_unsettle(&peer->lane_marks, i);
+        trpi_lane_unsettle(&peer->lane_marks, (enum trpi_lane)i);
         if (sorted[i].count > 0) {
             trpi_fence_need(&lane->fence);
         }
