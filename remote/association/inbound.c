@@ -390,18 +390,18 @@ args_decode(trpi_conn *conn, const trpi_deploy_read *read, trpi_message *message
 }
 
 static void
-deploy_refuse(trpi_conn *conn, trp_ref deputy, const char *what, const char *name)
+deploy_refuse(trpi_conn *conn, trp_ref proxy, const char *what, const char *name)
 {
     trp_failure why = { .err = TRP_EINIT };
     trpi_order order = { NULL, &why };
     (void)snprintf(why.reason, sizeof why.reason, "%s%.100s%s", what, name,
                    name[0] != '\0' ? "\"" : "");
-    (void)trpi_signal_order(conn->remote, conn->remote->system, deputy.node, TRPI_SIGNAL_REFUSED,
-                            deputy, (trp_ref)TRP_REF_NONE, &order);
+    (void)trpi_signal_order(conn->remote, conn->remote->system, proxy.node, TRPI_SIGNAL_REFUSED,
+                            proxy, (trp_ref)TRP_REF_NONE, &order);
 }
 
 static void
-on_deploy(trpi_conn *conn, const trpi_system_message *system, trp_ref deputy)
+on_deploy(trpi_conn *conn, const trpi_system_message *system, trp_ref proxy)
 {
     const trpi_remote *remote = conn->remote;
     trpi_deploy_read read;
@@ -409,26 +409,26 @@ on_deploy(trpi_conn *conn, const trpi_system_message *system, trp_ref deputy)
     const trp_type *type = NULL;
     if (trpi_deploy_decode(system->tail, system->tail_bytes, &read) != TRP_OK) {
         decode_error(conn, "order to deploy cannot be read", 0);
-        deploy_refuse(conn, deputy, "the order cannot be read there", "");
+        deploy_refuse(conn, proxy, "the order cannot be read there", "");
         return;
     }
     if (trpi_deploy_refuses(conn, read.behaviour, read.path)) {
-        deploy_refuse(conn, deputy, "not allowed there (remote.deployment-allowed): \"",
+        deploy_refuse(conn, proxy, "not allowed there (remote.deployment-allowed): \"",
                       read.behaviour);
     } else if (read.args != NULL && args_decode(conn, &read, &message, &type) != TRP_OK) {
-        deploy_refuse(conn, deputy, "its arguments cannot be read there", "");
+        deploy_refuse(conn, proxy, "its arguments cannot be read there", "");
     } else if (read.args != NULL && type == NULL) {
-        deploy_refuse(conn, deputy, "the type of its arguments is not registered there", "");
+        deploy_refuse(conn, proxy, "the type of its arguments is not registered there", "");
     } else {
         trpi_order order = { &read.deploy, NULL };
         read.deploy.supervisor =
-            (trp_ref){ deputy.node, read.supervisor_slot, read.supervisor_generation, 0 };
+            (trp_ref){ proxy.node, read.supervisor_slot, read.supervisor_generation, 0 };
         if (type != NULL) {
             read.deploy.args_type = type;
             read.deploy.args = message.payload;
             read.deploy.args_bytes = message.payload_bytes;
         }
-        trpi_inbound_order(remote->system, TRPI_SIGNAL_DEPLOY, (trp_ref)TRP_REF_NONE, deputy,
+        trpi_inbound_order(remote->system, TRPI_SIGNAL_DEPLOY, (trp_ref)TRP_REF_NONE, proxy,
                            &order);
     }
     trpi_deploy_read_fini(&read);

@@ -59,7 +59,7 @@ trpi_untrusted_refuses(trpi_conn *conn, uint8_t kind, const trp_type *type, cons
     if (kind != TRPI_FRAME_SELECT) {
         return false;
     }
-    /* a sender that asks for /remote wants an actor made here (deputy.c) */
+    /* a sender that asks for /remote wants an actor made here (child_proxy.c) */
     return !is_trusted(remote, path) &&
            trpi_untrusted_drop(conn,
                                strcmp(path, "/remote") == 0

@@ -25,15 +25,15 @@ actor_sources += src/actor/settings/keys.c src/actor/settings/options.c src/acto
 
 # what an actor is besides its messages: start to end, children, supervision, watch, ask, timers
 actor_sources += src/actor/life/ask.c src/actor/life/ask_system.c src/actor/life/children.c \
-	src/actor/life/dead_letter.c src/actor/life/gate.c src/actor/life/guardian.c src/actor/life/life.c \
+	src/actor/life/dead_letter.c src/actor/life/receive_filter.c src/actor/life/guardian.c src/actor/life/life.c \
 	src/actor/life/live.c src/actor/life/look.c src/actor/life/marks.c src/actor/life/memory.c src/actor/life/orders.c \
 	src/actor/life/pending.c src/actor/life/restart.c src/actor/life/round_trip.c src/actor/life/routed.c src/actor/life/scheduler.c \
 	src/actor/life/select.c src/actor/life/service.c src/actor/life/spawn.c src/actor/life/stash.c \
 	src/actor/life/supervise.c src/actor/life/timers.c src/actor/life/tree.c src/actor/life/watch.c
 
 # children on other nodes, and what comes from there
-actor_sources += src/actor/distribution/deployed.c src/actor/distribution/deputy.c \
-	src/actor/distribution/deputy_step.c src/actor/distribution/inbound.c
+actor_sources += src/actor/distribution/deployed.c src/actor/distribution/child_proxy.c \
+	src/actor/distribution/child_proxy_step.c src/actor/distribution/inbound.c
 
 # a system: its birth and end, extensions, loggers
 actor_sources += src/actor/system/after.c src/actor/system/extension.c src/actor/system/logger.c src/actor/system/stall.c src/actor/system/stop.c \

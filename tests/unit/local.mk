@@ -47,10 +47,10 @@ tests_unit_actor_actor_tests_SOURCES = \
 	tests/unit/actor/children_test.c \
 	tests/unit/actor/dead_letter_test.c \
 	tests/unit/actor/delivery_test.c \
-	tests/unit/actor/deputy_test.c \
+	tests/unit/actor/child_proxy_test.c \
 	tests/unit/actor/dispatcher_test.c \
 	tests/unit/actor/extension_test.c \
-	tests/unit/actor/gate_test.c \
+	tests/unit/actor/receive_filter_test.c \
 	tests/unit/actor/guardian_test.c \
 	tests/unit/actor/direct_delivery_test.c \
 	tests/unit/actor/inbound_test.c \

@@ -118,7 +118,7 @@ behaviour_find(trp_system *system, const char *name)
 
 typedef struct order { /* a copy of a trpi_deploy that outlives the received frame */
     struct order *next;
-    trp_ref deputy, supervisor;
+    trp_ref proxy, supervisor;
     uint32_t version, stash_msgs_max;
     char *behaviour, *path, *dispatcher, *mailbox; /* the last two: NULL, not set */
     trp_msg *args;
@@ -148,7 +148,7 @@ trpi_deployed_drop(void *arg)
 }
 
 static bool
-keep(const char *text, char **ret_copy)
+keep_text(const char *text, char **ret_copy)
 {
     *ret_copy = text == NULL ? NULL : trpi_strdup(text);
     return text == NULL || *ret_copy != NULL;
@@ -156,14 +156,14 @@ keep(const char *text, char **ret_copy)
 
 /* NULL: out of memory. */
 static order *
-order_new(trp_ctx *ctx, trp_ref deputy, const trpi_deploy *deploy)
+order_new(trp_ctx *ctx, trp_ref proxy, const trpi_deploy *deploy)
 {
     order *o = trpi_alloc(sizeof *o);
 
     if (o == NULL) {
         return NULL;
     }
-    o->deputy = deputy;
+    o->proxy = proxy;
     o->supervisor = deploy->supervisor;
     o->version = deploy->version;
     o->stash_msgs_max = deploy->stash_msgs_max;
@@ -171,8 +171,9 @@ order_new(trp_ctx *ctx, trp_ref deputy, const trpi_deploy *deploy)
         o->args = trpi_msg_make(ctx->cache, nobody, nobody, deploy->args_type, deploy->args,
                                 deploy->args_bytes);
     }
-    if (!keep(deploy->behaviour, &o->behaviour) || !keep(deploy->path, &o->path) ||
-        !keep(deploy->dispatcher, &o->dispatcher) || !keep(deploy->mailbox, &o->mailbox) ||
+    if (!keep_text(deploy->behaviour, &o->behaviour) || !keep_text(deploy->path, &o->path) ||
+        !keep_text(deploy->dispatcher, &o->dispatcher) ||
+        !keep_text(deploy->mailbox, &o->mailbox) ||
         (deploy->args_type != NULL && o->args == NULL)) {
         trpi_deployed_drop(o);
         return NULL;
@@ -182,7 +183,7 @@ order_new(trp_ctx *ctx, trp_ref deputy, const trpi_deploy *deploy)
 
 /* remote-child-E3 */
 static void
-refuse(trp_ctx *ctx, trp_ref deputy, const char *format, ...)
+order_refuse(trp_ctx *ctx, trp_ref proxy, const char *format, ...)
 {
     trp_failure what = { .err = TRP_EINIT };
     trpi_order told = { NULL, &what };
@@ -191,31 +192,31 @@ refuse(trp_ctx *ctx, trp_ref deputy, const char *format, ...)
     va_start(arguments, format);
     (void)vsnprintf(what.reason, sizeof what.reason, format, arguments);
     va_end(arguments);
-    (void)trpi_remote_order(ctx->system, deputy.node, TRPI_SIGNAL_REFUSED, deputy, nobody,
+    (void)trpi_remote_order(ctx->system, proxy.node, TRPI_SIGNAL_REFUSED, proxy, nobody,
                             &told); /* an error: its node is lost */
 }
 
 void
-trpi_deployed_order(trp_ctx *ctx, trp_ref deputy, const trpi_deploy *deploy)
+trpi_deployed_order(trp_ctx *ctx, trp_ref proxy, const trpi_deploy *deploy)
 {
-    order *o = order_new(ctx, deputy, deploy);
+    order *o = order_new(ctx, proxy, deploy);
 
     if (o == NULL) {
-        refuse(ctx, deputy, "%s", trp_strerror(TRP_ENOMEM));
+        order_refuse(ctx, proxy, "%s", trp_strerror(TRP_ENOMEM));
     } else {
-        trpi_sys_to(ctx, ctx->system->life->remote, TRPI_SYS_DEPLOY, 0, deputy, 0, o);
+        trpi_sys_to(ctx, ctx->system->life->remote, TRPI_SYS_DEPLOY, 0, proxy, 0, o);
     }
 }
 
 /* ---- the guardian ---------------------------------------------------------------------------- */
 
 typedef struct record {
-    trp_ref deputy, actor;
+    trp_ref proxy, actor;
 } record;
 
 typedef struct remote_state {
-    trpi_ref_map by_deputy, by_actor; /* record; the first owns it (remote-child-E1) */
-    order *held, **held_end;          /* remote-child-E4; held_end NULL: nothing was ever held */
+    trpi_ref_map by_proxy, by_actor; /* record; the first owns it (remote-child-E1) */
+    order *held, **held_end;         /* remote-child-E4; held_end NULL: nothing was ever held */
 } remote_state;
 
 bool
@@ -228,8 +229,8 @@ trpi_is_deployed(trp_ctx *ctx, trp_ref ref)
 
 /* Make an actor of that name; it is not published yet. */
 static trp_err
-conceive(trp_ctx *ctx, trpi_cell *guardian, const trp_behaviour *behaviour, const order *o,
-         const char *name, trpi_cell **ret_cell)
+remote_child_make(trp_ctx *ctx, trpi_cell *guardian, const trp_behaviour *behaviour, const order *o,
+                  const char *name, trpi_cell **ret_cell)
 {
     trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
     trpi_cell *cell;
@@ -262,37 +263,37 @@ conceive(trp_ctx *ctx, trpi_cell *guardian, const trp_behaviour *behaviour, cons
         trpi_child_abandon(ctx, guardian, cell);
         return TRP_ENOMEM;
     }
-    *cell->extra->deployed = (trpi_deployed){ o->deputy, o->supervisor };
+    *cell->extra->deployed = (trpi_deployed){ o->proxy, o->supervisor };
     *ret_cell = cell;
     return TRP_OK;
 }
 
 /* remote-child-E1, remote-child-E2 */
 static trp_err
-enter(trp_ctx *ctx, remote_state *state, trp_ref deputy, trp_ref actor)
+record_enter(trp_ctx *ctx, remote_state *state, trp_ref proxy, trp_ref actor)
 {
     record *r;
     trp_err err;
 
-    if (trpi_ref_map_find(&state->by_deputy, deputy) != NULL) {
+    if (trpi_ref_map_find(&state->by_proxy, proxy) != NULL) {
         return TRP_EINVAL; /* remote-child-E1: a correct proxy orders once */
     }
     r = trpi_alloc(sizeof *r);
-    err = r == NULL ? TRP_ENOMEM : trpi_ref_map_put(&state->by_deputy, deputy, r);
+    err = r == NULL ? TRP_ENOMEM : trpi_ref_map_put(&state->by_proxy, proxy, r);
     if (err != TRP_OK) {
         trpi_free(r);
         return err;
     }
-    *r = (record){ deputy, actor };
+    *r = (record){ proxy, actor };
     err = trpi_ref_map_put(&state->by_actor, actor, r);
     if (err == TRP_OK) {
-        err = trp_watch(ctx, deputy);
+        err = trp_watch(ctx, proxy);
         if (err != TRP_OK) {
             (void)trpi_ref_map_remove(&state->by_actor, actor, NULL);
         }
     }
     if (err != TRP_OK) {
-        (void)trpi_ref_map_remove(&state->by_deputy, deputy, NULL);
+        (void)trpi_ref_map_remove(&state->by_proxy, proxy, NULL);
         trpi_free(r);
     }
     return err;
@@ -301,7 +302,7 @@ enter(trp_ctx *ctx, remote_state *state, trp_ref deputy, trp_ref actor)
 /* Hold the order until the name is free (remote-child-E4). Takes o, unless the name is free: then
  * TRP_EEXIST had another cause. */
 static bool
-hold(trp_ctx *ctx, trpi_cell *guardian, remote_state *state, order *o, const char *name)
+order_hold(trp_ctx *ctx, trpi_cell *guardian, remote_state *state, order *o, const char *name)
 {
     trpi_cell *former = NULL;
 
@@ -337,44 +338,44 @@ supervisor_remember(trp_ctx *ctx, const order *o)
 }
 
 void
-trpi_deployed_make(trp_ctx *ctx, trpi_cell *guardian, trp_ref deputy, void *arg)
+trpi_deployed_make(trp_ctx *ctx, trpi_cell *guardian, trp_ref proxy, void *arg)
 {
     remote_state *state = guardian->state;
     order *o = arg;
     const trp_behaviour *behaviour = behaviour_find(ctx->system, o->behaviour);
-    const trpi_node_id *id = trpi_node_id_get(ctx->system, deputy.node);
+    const trpi_node_id *id = trpi_node_id_get(ctx->system, proxy.node);
     char name[TRP_DEPLOY_PATH_BYTES_MAX + 1];
     trpi_cell *cell;
     trp_err err = TRP_OK;
 
     if (id == NULL || trpi_deployed_name(&id->address, o->path, name, sizeof name) >= sizeof name) {
-        refuse(ctx, deputy, "its path is too long for one below /remote");
+        order_refuse(ctx, proxy, "its path is too long for one below /remote");
     } else if (guardian->life != TRPI_LIFE_RUNNING) { /* REMOTE-24 */
-        refuse(ctx, deputy, "its system is stopping");
+        order_refuse(ctx, proxy, "its system is stopping");
     } else if (behaviour == NULL) {
-        refuse(ctx, deputy, "no behaviour \"%.100s\" is registered there", o->behaviour);
+        order_refuse(ctx, proxy, "no behaviour \"%.100s\" is registered there", o->behaviour);
     } else if (behaviour->version != o->version) {
-        refuse(ctx, deputy, "behaviour \"%.100s\" is version %u there, not %u", o->behaviour,
-               behaviour->version, o->version);
+        order_refuse(ctx, proxy, "behaviour \"%.100s\" is version %u there, not %u", o->behaviour,
+                     behaviour->version, o->version);
     } else {
-        err = conceive(ctx, guardian, behaviour, o, name, &cell);
-        if (err == TRP_EEXIST && hold(ctx, guardian, state, o, name)) {
+        err = remote_child_make(ctx, guardian, behaviour, o, name, &cell);
+        if (err == TRP_EEXIST && order_hold(ctx, guardian, state, o, name)) {
             return;
         }
         if (err == TRP_OK) {
             trp_ref actor = trpi_slot_ref(cell);
 
-            err = enter(ctx, state, deputy, actor);
+            err = record_enter(ctx, state, proxy, actor);
             if (err == TRP_OK) {
                 supervisor_remember(ctx, o);
                 trpi_slot_publish(ctx, cell, trpi_mailbox_cell_kind(cell));
-                (void)trpi_remote_signal(ctx->system, TRPI_SIGNAL_DEPLOYED, deputy, actor, 0);
+                (void)trpi_remote_signal(ctx->system, TRPI_SIGNAL_DEPLOYED, proxy, actor, 0);
             } else {
                 trpi_child_abandon(ctx, guardian, cell);
             }
         }
         if (err != TRP_OK) {
-            refuse(ctx, deputy, "%s", trp_strerror(err));
+            order_refuse(ctx, proxy, "%s", trp_strerror(err));
         }
     }
     trpi_deployed_drop(o);
@@ -390,19 +391,19 @@ trpi_deployed_ended(trp_ctx *ctx, trpi_cell *guardian, trp_ref child)
     if (trpi_ref_map_remove(&state->by_actor, child, &found)) {
         record *r = found;
 
-        trp_unwatch(ctx, r->deputy);
-        (void)trpi_ref_map_remove(&state->by_deputy, r->deputy, NULL);
+        trp_unwatch(ctx, r->proxy);
+        (void)trpi_ref_map_remove(&state->by_proxy, r->proxy, NULL);
         trpi_free(r);
     }
     state->held = NULL;
     for (; held != NULL; held = next) { /* an order whose name is still taken is held again */
         next = held->next;
-        trpi_deployed_make(ctx, guardian, held->deputy, held);
+        trpi_deployed_make(ctx, guardian, held->proxy, held);
     }
 }
 
 static trp_err
-receive(trp_ctx *ctx, void *arg, const trp_msg *msg)
+remote_guardian_receive(trp_ctx *ctx, void *arg, const trp_msg *msg)
 {
     remote_state *state = arg;
     const trp_terminated *what = trp_msg_payload(msg);
@@ -412,7 +413,7 @@ receive(trp_ctx *ctx, void *arg, const trp_msg *msg)
         trp_unhandled_msg(ctx, msg);
         return TRP_OK;
     }
-    pair = trpi_ref_map_find(&state->by_deputy, what->ref);
+    pair = trpi_ref_map_find(&state->by_proxy, what->ref);
     if (pair != NULL) { /* remote-child-E2 */
         trp_stop(ctx, ((const record *)pair->value)->actor);
     }
@@ -420,7 +421,7 @@ receive(trp_ctx *ctx, void *arg, const trp_msg *msg)
 }
 
 static void
-post_stop(trp_ctx *ctx, void *arg)
+remote_guardian_post_stop(trp_ctx *ctx, void *arg)
 {
     remote_state *state = arg;
     const trpi_ref_pair *pair;
@@ -429,13 +430,13 @@ post_stop(trp_ctx *ctx, void *arg)
 
     for (order *o = state->held; o != NULL; o = next) {
         next = o->next;
-        refuse(ctx, o->deputy, "its system is stopping");
+        order_refuse(ctx, o->proxy, "its system is stopping");
         trpi_deployed_drop(o);
     }
-    while ((pair = trpi_ref_map_next(&state->by_deputy, &position)) != NULL) {
+    while ((pair = trpi_ref_map_next(&state->by_proxy, &position)) != NULL) {
         trpi_free(pair->value);
     }
-    trpi_ref_map_fini(&state->by_deputy);
+    trpi_ref_map_fini(&state->by_proxy);
     trpi_ref_map_fini(&state->by_actor);
 }
 
@@ -445,6 +446,6 @@ const trp_behaviour trpi_remote_guardian = {
     .name = "remote guardian",
     .version = 1,
     .state_bytes = sizeof(remote_state),
-    .receive = receive,
-    .post_stop = post_stop,
+    .receive = remote_guardian_receive,
+    .post_stop = remote_guardian_post_stop,
 };

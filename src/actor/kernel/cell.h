@@ -63,8 +63,9 @@ enum trpi_kind {
     TRPI_KIND_PROMISE = 2,     /* ask: LIFE's ops */
     TRPI_KIND_ASSOCIATION = 3, /* proxy of a remote node: nodes.c's ops */
     TRPI_KIND_SERVICE = 4,     /* what an upper room made: service.c's ops */
-    TRPI_KIND_DEPUTY = 5,      /* an actor that stands for one on another node (deputy.c) */
-    TRPI_KIND_ROUTER = 6,      /* an actor whose tellers ask routed.c first where to */
+    /* an actor that stands for one on another node (child_proxy.c) */
+    TRPI_KIND_CHILD_PROXY = 5,
+    TRPI_KIND_ROUTER = 6, /* an actor whose tellers ask routed.c first where to */
     TRPI_KIND_BOUNDED =
         7 /* an actor whose tellers ask bounded_mailbox.c first whether there is room */
 };
@@ -72,7 +73,7 @@ enum trpi_kind {
 static inline bool
 trpi_kind_is_actor(uint8_t kind)
 {
-    return kind == TRPI_KIND_ACTOR || (kind >= TRPI_KIND_DEPUTY && kind <= TRPI_KIND_BOUNDED);
+    return kind == TRPI_KIND_ACTOR || (kind >= TRPI_KIND_CHILD_PROXY && kind <= TRPI_KIND_BOUNDED);
 }
 
 /* Kinds other than actor get their messages here; they have no behaviour, children or supervisor.

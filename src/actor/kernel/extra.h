@@ -66,12 +66,12 @@ typedef struct trpi_parked { /* a system message that waits for the end of a res
 } trpi_parked;
 
 typedef struct trpi_deployed { /* of an actor that another node had made here */
-    trp_ref deputy, supervisor;
+    trp_ref proxy, supervisor;
 } trpi_deployed;
 
 typedef struct trpi_extra {
     /* the incarnation's */
-    struct trpi_deputy *deputy;     /* this one only stands for an actor elsewhere; else NULL */
+    struct trpi_child_proxy *proxy; /* this one only stands for an actor elsewhere; else NULL */
     struct trpi_deployed *deployed; /* NULL: its supervisor is its parent */
     trp_msg *args;                  /* NULL: none */
     trpi_ref_map watching;          /* watched -> NULL; outlives a restart, as in Akka */
@@ -144,9 +144,9 @@ trpi_msg_list_take(trpi_msg_list *list)
 }
 
 static inline bool
-trpi_cell_is_deputy(const trpi_cell *cell) /* the token's holder */
+trpi_cell_is_child_proxy(const trpi_cell *cell) /* the token's holder */
 {
-    return cell->extra != NULL && cell->extra->deputy != NULL;
+    return cell->extra != NULL && cell->extra->proxy != NULL;
 }
 
 #endif

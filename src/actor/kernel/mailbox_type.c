@@ -390,7 +390,7 @@ trpi_mailbox_undo(trp_ctx *ctx, trpi_cell *cell)
 enum trpi_kind
 trpi_mailbox_cell_kind(const trpi_cell *cell)
 {
-    return trpi_ops_are_bounded(cell->ops) ? TRPI_KIND_BOUNDED
-           : trpi_cell_is_deputy(cell)     ? TRPI_KIND_DEPUTY
-                                           : TRPI_KIND_ACTOR;
+    return trpi_ops_are_bounded(cell->ops)  ? TRPI_KIND_BOUNDED
+           : trpi_cell_is_child_proxy(cell) ? TRPI_KIND_CHILD_PROXY
+                                            : TRPI_KIND_ACTOR;
 }

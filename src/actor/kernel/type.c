@@ -507,7 +507,7 @@ trpi_type_accepted(const trp_protocol *const *accepts, uint32_t number)
 }
 
 bool
-trpi_type_is_ordinary(uint16_t number) /* gate-G1 */
+trpi_type_is_ordinary(uint16_t number) /* receive-filter-G1 */
 {
     return number >= TRPI_TYPE_USER_FIRST ||
            (number >= TRPI_TYPE_STRING && number <= TRPI_TYPE_I64);

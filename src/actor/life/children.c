@@ -210,10 +210,10 @@ keep_options(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *options)
     trp_ref none = TRP_REF_NONE;
     trpi_extra *extra;
 
-    bool deputy;
-    trp_err err = ctx->system->life_hooks->deputy_make(ctx, cell, options, &deputy);
+    bool is_proxy;
+    trp_err err = ctx->system->life_hooks->proxy_make(ctx, cell, options, &is_proxy);
 
-    if (err != TRP_OK || deputy || options == NULL ||
+    if (err != TRP_OK || is_proxy || options == NULL ||
         (options->args_type == NULL && options->stash_msgs_max == 0)) {
         return err;
     }
@@ -243,7 +243,7 @@ forget_options(trp_ctx *ctx, trpi_cell *cell)
         if (cell->extra->args != NULL) {
             trpi_msg_free(ctx->cache, cell->extra->args);
         }
-        ctx->system->life_hooks->deputy_free(cell->extra->deputy);
+        ctx->system->life_hooks->proxy_free(cell->extra->proxy);
         trpi_free(cell->extra->deployed);
         trpi_free(cell->extra);
         cell->extra = NULL;
@@ -290,7 +290,7 @@ trpi_child_prepare(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell,
     if (index != 0) {
         trpi_registry_bind(registry, index, trpi_cell_slot(cell), trpi_slot_ref(cell).generation);
     }
-    err = ctx->system->life_hooks->deputy_check(ctx, cell);
+    err = ctx->system->life_hooks->proxy_check(ctx, cell);
     if (err != TRP_OK) {
         trpi_child_unprepare(ctx, cell);
     }

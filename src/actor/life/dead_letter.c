@@ -164,7 +164,7 @@ kept_bytes(const trpi_loss *loss)
 }
 
 static void
-keep(const trpi_loss *loss, trp_msg *kept)
+loss_keep(const trpi_loss *loss, trp_msg *kept)
 {
     memset(kept, 0, TRPI_MSG_HEADER_BYTES);
     kept->priv_to_slot = loss->recipient.slot;
@@ -194,7 +194,8 @@ trp_dead_letter_msg(const trp_msg *event)
 }
 
 static void
-publish(trp_ctx *ctx, const trp_type *event, const trp_dead_letter *what, const trpi_loss *loss)
+loss_publish(trp_ctx *ctx, const trp_type *event, const trp_dead_letter *what,
+             const trpi_loss *loss)
 {
     size_t bytes = is_kept(loss) ? KEPT_AT + kept_bytes(loss) : sizeof *what;
     void *place = NULL;
@@ -208,7 +209,7 @@ publish(trp_ctx *ctx, const trp_type *event, const trp_dead_letter *what, const 
     }
     memset(place, 0, bytes); /* subscribers get no uninitialized bytes */
     memcpy(place, what, sizeof *what);
-    keep(loss, (trp_msg *)(void *)((char *)place + KEPT_AT));
+    loss_keep(loss, (trp_msg *)(void *)((char *)place + KEPT_AT));
     (void)trpi_event_publish(ctx, event, place, bytes);
     trpi_msg_free(ctx->cache, draft);
 }
@@ -264,7 +265,7 @@ trpi_dead_announce(trp_ctx *ctx, const trpi_loss *loss)
         log_letter(ctx, &what, loss->type, last);
     }
     if (trpi_event_is_wanted(ctx, event)) {
-        publish(ctx, event, &what, loss);
+        loss_publish(ctx, event, &what, loss);
     }
 }
 

@@ -31,7 +31,7 @@
 static const trp_ref nobody = TRP_REF_NONE;
 
 static trp_err
-discard(trp_ctx *ctx, void *state, const trp_msg *msg)
+message_discard(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     (void)state;
     trp_unhandled_msg(ctx, msg);
@@ -66,12 +66,13 @@ static const trp_strategy root_strategy = { sizeof(trp_strategy), 0, 0, root_dec
         .size = sizeof(trp_behaviour), .name = name_, .version = 1, .receive = receive_,           \
         .strategy = strategy_                                                                      \
     }
-static const trp_behaviour root_behaviour = GUARDIAN("root guardian", discard, &root_strategy);
-static const trp_behaviour user_behaviour = GUARDIAN("user guardian", discard, NULL);
-static const trp_behaviour system_behaviour = GUARDIAN("system guardian", discard, NULL);
+static const trp_behaviour root_behaviour =
+    GUARDIAN("root guardian", message_discard, &root_strategy);
+static const trp_behaviour user_behaviour = GUARDIAN("user guardian", message_discard, NULL);
+static const trp_behaviour system_behaviour = GUARDIAN("system guardian", message_discard, NULL);
 static const trp_behaviour dead_letters_behaviour =
     GUARDIAN("dead letters", dead_letters_receive, NULL);
-static const trp_behaviour temp_behaviour = GUARDIAN("temp guardian", discard, NULL);
+static const trp_behaviour temp_behaviour = GUARDIAN("temp guardian", message_discard, NULL);
 
 bool
 trpi_guardian_is_root(const trpi_cell *cell)
@@ -95,8 +96,8 @@ trpi_guardian_of(trp_system *system, const trpi_cell *cell)
 enum { ROOT, USER, SYSTEM, DEAD_LETTERS, TEMP, REMOTE, GUARDIANS };
 
 static trp_err
-acquire(trp_ctx *ctx, trpi_cell *parent, const char *name, const trp_behaviour *behaviour,
-        const char *dispatcher, trpi_cell **ret_cell, trp_ref *ret_ref)
+guardian_acquire(trp_ctx *ctx, trpi_cell *parent, const char *name, const trp_behaviour *behaviour,
+                 const char *dispatcher, trpi_cell **ret_cell, trp_ref *ret_ref)
 {
     trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
     trpi_cell *cell;
@@ -163,8 +164,8 @@ trpi_guardians_new(trp_system *system)
     trp_err err = TRP_OK;
 
     for (int i = 0; i < GUARDIANS && err == TRP_OK; i++) {
-        err = acquire(ctx, cells[ROOT], rows[i].name, rows[i].behaviour, rows[i].dispatcher,
-                      &cells[i], rows[i].ref); /* guardian-U1 */
+        err = guardian_acquire(ctx, cells[ROOT], rows[i].name, rows[i].behaviour,
+                               rows[i].dispatcher, &cells[i], rows[i].ref); /* guardian-U1 */
     }
     system->top.user = life->user.ref;
     for (int i = 0; i < GUARDIANS && cells[i] != NULL; i++) {

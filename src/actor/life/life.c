@@ -152,8 +152,8 @@ trpi_life_start(trp_ctx *ctx, trpi_cell *cell)
     trp_err err;
 
     trpi_assert(cell->life == TRPI_LIFE_STARTING);
-    if (trpi_cell_is_deputy(cell)) {
-        ctx->system->life_hooks->deputy_start(ctx, cell);
+    if (trpi_cell_is_child_proxy(cell)) {
+        ctx->system->life_hooks->proxy_start(ctx, cell);
         return;
     }
     cell->life = TRPI_LIFE_RUNNING;
@@ -229,8 +229,8 @@ trpi_life_fail(trp_ctx *ctx, trpi_cell *cell, const trp_failure *what, const trp
 
         /* if the failure cannot be sent, the node is lost: deployed.c is notified of that, and
          * stops this actor */
-        (void)trpi_remote_order(ctx->system, cell->extra->deployed->deputy.node, TRPI_SIGNAL_FAILED,
-                                cell->extra->deployed->deputy, mine.actor, &order);
+        (void)trpi_remote_order(ctx->system, cell->extra->deployed->proxy.node, TRPI_SIGNAL_FAILED,
+                                cell->extra->deployed->proxy, mine.actor, &order);
         return;
     }
     parent = trpi_cells_find(ctx->cells, cell->parent);
@@ -269,7 +269,7 @@ extra_end(trp_ctx *ctx, trpi_cell *cell)
     trpi_failure_unref(extra->why);
     trpi_msg_drop(extra->failed_msg);
     trpi_msg_drop(extra->args);
-    ctx->system->life_hooks->deputy_free(extra->deputy);
+    ctx->system->life_hooks->proxy_free(extra->proxy);
     trpi_free(extra->deployed);
     trpi_free(extra);
     cell->extra = NULL;
@@ -277,7 +277,7 @@ extra_end(trp_ctx *ctx, trpi_cell *cell)
 }
 
 static void
-end(trp_ctx *ctx, trpi_cell *cell)
+actor_end(trp_ctx *ctx, trpi_cell *cell)
 {
     trp_ref self = trpi_cell_ref(cell);
     bool root = cell->parent == 0;
@@ -357,7 +357,7 @@ trpi_life_check(trp_ctx *ctx, trpi_cell *cell)
             return;
         }
         if (cell->first_child == 0) {
-            end(ctx, cell);
+            actor_end(ctx, cell);
         } else if (trpi_children_are_loggers(ctx->system, cell)) {
             trpi_children_spare_loggers(ctx, cell);
         }

@@ -180,13 +180,14 @@ void trpi_timers_drop(trp_ctx *ctx, trpi_cell *cell);
 void trpi_receive_timeout_check(trp_ctx *ctx, trpi_cell *cell, uint64_t number);
 void trpi_receive_timeout_deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg);
 
-/* ---- gate.c ---------------------------------------------------------------------------------- */
+/* ---- receive_filter.c
+ * ---------------------------------------------------------------------------------- */
 /* The receive function that refuses msg; NULL: the behaviour gets it. runner */
-trp_receive_fn trpi_gate_receive(const trpi_cell *cell, const trp_msg *msg);
+trp_receive_fn trpi_filter_receive(const trpi_cell *cell, const trp_msg *msg);
 /* Set or clear TRPI_MARK_BECOME, by behaviour and side block. runner */
 void trpi_receive_mark(trpi_cell *cell);
-void trpi_gate_switch(trpi_cell *cell, bool active); /* runner */
-void trpi_gate_send(trp_ctx *ctx, trp_ref ref, bool active);
+void trpi_filter_active_set(trpi_cell *cell, bool active); /* runner */
+void trpi_filter_active_send(trp_ctx *ctx, trp_ref ref, bool active);
 /* The behaviour of a live actor, read from any thread; NULL: the cell is no actor, or has ended. */
 const trp_behaviour *trpi_look_behaviour(const trpi_cell *cell, uint32_t generation);
 

@@ -82,7 +82,7 @@ trp_live_close(trp_live *live)
 }
 
 static double
-rate(const trp_live *live, uint64_t now, uint64_t before)
+rate_of(const trp_live *live, uint64_t now, uint64_t before)
 {
     return live->seconds > 0 && now > before ? (double)(now - before) / live->seconds : 0.0;
 }
@@ -125,8 +125,8 @@ worker_look(void *arg, trpi_worker *worker)
         bool held = !trp_ref_is_none(now.given.actor) && now.run == before->run &&
                     trp_ref_equal(now.given.actor, before->given.actor);
 
-        now.given.completions_per_s = rate(live, now.given.completed, before->given.completed);
-        now.given.busy = held ? 1.0 : rate(live, now.cpu_ns, before->cpu_ns) / 1e9;
+        now.given.completions_per_s = rate_of(live, now.given.completed, before->given.completed);
+        now.given.busy = held ? 1.0 : rate_of(live, now.cpu_ns, before->cpu_ns) / 1e9;
         now.given.busy = now.given.busy > 1.0 ? 1.0 : now.given.busy;
     }
     live->fresh[live->fresh_count++] = now;
@@ -168,8 +168,8 @@ entry_add(void *arg, const trp_tree_entry *entry)
         v->live->no_memory = true;
         return 1;
     }
-    a.completions_per_s = rate(v->live, a.completed, before == NULL ? 0 : before->completed);
-    a.accepts_per_s = rate(v->live, a.accepted, before == NULL ? 0 : before->accepted);
+    a.completions_per_s = rate_of(v->live, a.completed, before == NULL ? 0 : before->completed);
+    a.accepts_per_s = rate_of(v->live, a.accepted, before == NULL ? 0 : before->accepted);
     v->found.all[v->found.count++] = a;
     for (uint32_t i = 0; i < v->live->fresh_count; i++) {
         if (v->live->fresh[i].given.index == a.thread) {

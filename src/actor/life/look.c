@@ -48,7 +48,7 @@ trpi_actor_look(trp_ctx *ctx, trp_ref ref, trpi_look *ret_look)
 
     *ret_look = (trpi_look){ .local = ref.node == TRPI_NODE_SELF, .alive = cell != NULL };
     if (cell != NULL &&
-        atomic_load_explicit(&cell->kind, memory_order_relaxed) == TRPI_KIND_DEPUTY) {
+        atomic_load_explicit(&cell->kind, memory_order_relaxed) == TRPI_KIND_CHILD_PROXY) {
         ret_look->local = false; /* the mailbox of a proxy says nothing about that of its actor */
     } else if (cell != NULL) {
         const trpi_bounded_mailbox *mailbox = trpi_bounded_get(cell, ref.generation);

@@ -73,7 +73,7 @@ trpi_inbound_mail(trp_ctx *ctx, uint32_t slot, uint32_t generation)
         const trpi_bounded_mailbox *mailbox =
             kind == TRPI_KIND_BOUNDED ? trpi_bounded_get(cell, generation) : NULL;
 
-        if (kind == TRPI_KIND_ACTOR || kind == TRPI_KIND_DEPUTY ||
+        if (kind == TRPI_KIND_ACTOR || kind == TRPI_KIND_CHILD_PROXY ||
             (mailbox != NULL && mailbox->capacity == 0 && mailbox->custom == NULL &&
              mailbox->shared == NULL)) {
             mail = mailbox == NULL && is_idle(cell)                        ? TRPI_MAIL_NONE

@@ -46,7 +46,7 @@ child_ended(trp_ctx *ctx, trpi_cell *cell, trp_ref child, trp_msg *terminated)
 
 /* A child that was spawned from outside becomes one of the guardian's. */
 static void
-supervise(trp_ctx *ctx, trpi_cell *cell, trp_ref child)
+child_supervise(trp_ctx *ctx, trpi_cell *cell, trp_ref child)
 {
     trpi_guardian *guardian = trpi_guardian_of(ctx->system, cell);
     trpi_cell *fresh = trpi_cells_find(ctx->cells, child.slot);
@@ -67,7 +67,7 @@ supervise(trp_ctx *ctx, trpi_cell *cell, trp_ref child)
 }
 
 static void
-suspend(trp_ctx *ctx, trpi_cell *cell)
+actor_suspend(trp_ctx *ctx, trpi_cell *cell)
 {
     trpi_assert(cell->suspended < UINT8_MAX);
     cell->suspended++;
@@ -94,7 +94,7 @@ must_park(const trpi_cell *cell, uint16_t kind)
 }
 
 static bool
-park(trpi_cell *cell, const trpi_sysmsg *sysmsg)
+sysmsg_park(trpi_cell *cell, const trpi_sysmsg *sysmsg)
 {
     trpi_extra *extra = trpi_extra_get(cell);
     trpi_parked *parked = extra == NULL ? NULL : trpi_alloc(sizeof *parked);
@@ -164,7 +164,7 @@ system_life(trp_ctx *ctx, trpi_cell *cell, const trpi_sysmsg *sysmsg)
         }
         return true;
     case TRPI_SYS_SUSPEND:
-        suspend(ctx, cell);
+        actor_suspend(ctx, cell);
         return true;
     case TRPI_SYS_RESUME:
         trpi_life_resume(ctx, cell, sysmsg->flag != 0);
@@ -173,7 +173,7 @@ system_life(trp_ctx *ctx, trpi_cell *cell, const trpi_sysmsg *sysmsg)
         trpi_life_restart(ctx, cell, sysmsg->pointer);
         return true;
     case TRPI_SYS_SUPERVISE:
-        supervise(ctx, cell, sysmsg->from);
+        child_supervise(ctx, cell, sysmsg->from);
         return true;
     case TRPI_SYS_FAILED:
         trpi_supervise_failed(ctx, cell, sysmsg->from, sysmsg->pointer);
@@ -201,7 +201,7 @@ is_improper(const trpi_cell *cell, const trpi_sysmsg *sysmsg)
     case TRPI_SYS_RESUME:
     case TRPI_SYS_RESTART:
     case TRPI_SYS_ACTIVE:
-        return sysmsg->from.node != deployed->deputy.node ||
+        return sysmsg->from.node != deployed->proxy.node ||
                (sysmsg->kind == TRPI_SYS_SUSPEND && cell->suspended >= FAR_SUSPENSIONS_MAX);
     default:
         return false;
@@ -211,14 +211,14 @@ is_improper(const trpi_cell *cell, const trpi_sysmsg *sysmsg)
 void
 trpi_life_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
 {
-    if (trpi_cell_is_deputy(cell) && ctx->system->life_hooks->deputy_order(ctx, cell, sysmsg)) {
+    if (trpi_cell_is_child_proxy(cell) && ctx->system->life_hooks->proxy_order(ctx, cell, sysmsg)) {
         return;
     }
     if (is_improper(cell, sysmsg)) {
         trpi_life_system_drop(ctx->system, sysmsg);
         return;
     }
-    if (must_park(cell, sysmsg->kind) && park(cell, sysmsg)) {
+    if (must_park(cell, sysmsg->kind) && sysmsg_park(cell, sysmsg)) {
         return;
     }
     if (system_life(ctx, cell, sysmsg)) {
@@ -247,7 +247,7 @@ trpi_life_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
         trpi_errand_run(cell, sysmsg->pointer);
         break;
     case TRPI_SYS_ACTIVE:
-        trpi_gate_switch(cell, sysmsg->flag != 0);
+        trpi_filter_active_set(cell, sysmsg->flag != 0);
         break;
     case TRPI_SYS_DEPLOY:
         ctx->system->life_hooks->deployed_make(ctx, cell, sysmsg->from, sysmsg->pointer);
@@ -331,7 +331,7 @@ trpi_life_system_drop(trp_system *system, trpi_sysmsg *sysmsg)
 /* ---- messages that the runtime handles ------------------------------------------------------- */
 
 static void
-identify(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg)
+identify_answer(trp_ctx *ctx, trpi_cell *cell, const trp_msg *msg)
 {
     trp_identify question = { 0 };
     trp_actor_identity answer = { 0, trpi_cell_ref(cell) };
@@ -360,7 +360,8 @@ trpi_life_auto(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
     if (trpi_log_debugs(ctx->system, TRP_DEBUG_AUTORECEIVE)) {
         trpi_log_auto(ctx, cell, msg);
     }
-    if (trpi_cell_is_deputy(cell) && ctx->system->life_hooks->deputy_automatic(ctx, cell, msg)) {
+    if (trpi_cell_is_child_proxy(cell) &&
+        ctx->system->life_hooks->proxy_automatic(ctx, cell, msg)) {
         return;
     }
     switch (msg->priv_type) {
@@ -377,7 +378,7 @@ trpi_life_auto(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
         trpi_life_fail(ctx, cell, &what, msg, nobody, false);
         break;
     case TRPI_TYPE_IDENTIFY:
-        identify(ctx, cell, msg);
+        identify_answer(ctx, cell, msg);
         break;
     case TRPI_TYPE_RECEIVE_TIMEOUT:
         trpi_receive_timeout_deliver(ctx, cell, msg);

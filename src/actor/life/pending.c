@@ -32,7 +32,7 @@ typedef struct walk {
 } walk;
 
 static void
-step(walk *w, trp_msg *msg)
+walk_step(walk *w, trp_msg *msg)
 {
     int answer;
 
@@ -52,7 +52,7 @@ static void
 walk_list(walk *w, const trpi_msg_list *list)
 {
     for (trp_msg *msg = list->first; msg != NULL && !w->stopped; msg = msg->priv_next) {
-        step(w, msg);
+        walk_step(w, msg);
     }
 }
 
@@ -69,12 +69,12 @@ walk_all(walk *w)
         walk_list(w, &mailbox->control);
         walk_list(w, &mailbox->plain);
         for (uint32_t i = 0; i < mailbox->heap_count && !w->stopped; i++) {
-            step(w, mailbox->heap[i].msg);
+            walk_step(w, mailbox->heap[i].msg);
         }
     }
     for (trp_msg *msg = trpi_mailbox_first(cell); msg != NULL && !w->stopped;
          msg = trpi_msg_next(msg)) {
-        step(w, msg);
+        walk_step(w, msg);
     }
     return w->visited;
 }
@@ -193,7 +193,7 @@ has_ended(void *arg)
 }
 
 static trp_err
-check(trp_ref ref)
+ref_check(trp_ref ref)
 {
     return trp_ref_is_none(ref)         ? TRP_EINVAL
            : ref.node != TRPI_NODE_SELF ? TRP_EUNSUPPORTED
@@ -205,7 +205,7 @@ trp_system_pending_visit(trp_system *system, trp_ref ref, uint32_t timeout_ms, t
                          void *arg, uint32_t *ret_visited)
 {
     const trp_ref nobody = TRP_REF_NONE;
-    trp_err err = check(ref);
+    trp_err err = ref_check(ref);
     uint64_t deadline_ns;
     trp_ctx *ctx;
     errand *e;
@@ -243,7 +243,7 @@ trp_err
 trp_withdraw(trp_ctx *ctx, trp_ref ref, const trp_type *type)
 {
     const trp_ref nobody = TRP_REF_NONE;
-    trp_err err = check(ref);
+    trp_err err = ref_check(ref);
     errand *e;
 
     if (err != TRP_OK || (type != NULL && type->number == 0)) {

@@ -36,7 +36,7 @@ trpi_round_trip_can(void)
 }
 
 static trp_err
-rebuild(trp_ctx *ctx, const trpi_buffer *payload, trp_msg **msg)
+message_rebuild(trp_ctx *ctx, const trpi_buffer *payload, trp_msg **msg)
 {
     const trp_interaction *interaction = trp_msg_interaction(*msg);
     const trp_type *type = trp_msg_type(*msg);
@@ -78,7 +78,7 @@ trpi_round_trip(trp_ctx *ctx, trp_msg **msg)
         err = TRP_EDATA;
     }
     if (err == TRP_OK) {
-        err = rebuild(ctx, &payload, msg);
+        err = message_rebuild(ctx, &payload, msg);
     }
     if (err != TRP_OK) {
         trpi_log(system, TRP_LOG_ERROR, "serialization",

@@ -177,7 +177,7 @@ trpi_embryo_spawn(trpi_embryo *embryo, const trp_behaviour *behaviour,
 
 /* Publish the actor and its first children (routed-F3). */
 static void
-publish(trp_ctx *ctx, trpi_cell *cell)
+family_publish(trp_ctx *ctx, trpi_cell *cell)
 {
     trpi_cell *child = trpi_child_first(ctx, cell);
 
@@ -195,7 +195,7 @@ publish(trp_ctx *ctx, trpi_cell *cell)
 }
 
 static void
-undo(trp_ctx *ctx, trpi_cell *cell)
+family_undo(trp_ctx *ctx, trpi_cell *cell)
 {
     trpi_cell *child;
 
@@ -211,8 +211,8 @@ undo(trp_ctx *ctx, trpi_cell *cell)
 
 /* Make the actor and its first children; it is not linked to its parent. */
 static trp_err
-conceive(trp_ctx *ctx, trpi_cell *parent, const trp_behaviour *behaviour,
-         const trp_spawn_options *options, routed *r, trpi_cell **ret_cell)
+routed_make(trp_ctx *ctx, trpi_cell *parent, const trp_behaviour *behaviour,
+            const trp_spawn_options *options, routed *r, trpi_cell **ret_cell)
 {
     trpi_cell *cell;
     trp_err err = trpi_slot_acquire(ctx, &cell);
@@ -240,13 +240,13 @@ conceive(trp_ctx *ctx, trpi_cell *parent, const trp_behaviour *behaviour,
 
 /* Link it to the guardian, or to the running parent, and publish it. */
 static trp_err
-give_birth(trp_ctx *ctx, trpi_guardian *guardian, trpi_cell *parent, trpi_cell *cell)
+family_link(trp_ctx *ctx, trpi_guardian *guardian, trpi_cell *parent, trpi_cell *cell)
 {
     bool closed;
 
     if (guardian == NULL) {
         trpi_child_link(ctx, parent, cell);
-        publish(ctx, cell);
+        family_publish(ctx, cell);
         return TRP_OK;
     }
     trpi_nested_hold(ctx); /* for routees of the calling-thread dispatcher */
@@ -255,7 +255,7 @@ give_birth(trp_ctx *ctx, trpi_guardian *guardian, trpi_cell *parent, trpi_cell *
     if (!closed) {
         guardian->pending++;
         trpi_sys_to(ctx, guardian->ref, TRPI_SYS_SUPERVISE, 0, trpi_slot_ref(cell), 0, NULL);
-        publish(ctx, cell);
+        family_publish(ctx, cell);
     }
     pthread_mutex_unlock(&guardian->lock);
     trpi_nested_release(ctx);
@@ -263,13 +263,13 @@ give_birth(trp_ctx *ctx, trpi_guardian *guardian, trpi_cell *parent, trpi_cell *
 }
 
 static trp_err
-spawn(trp_ctx *ctx, trpi_guardian *guardian, trpi_cell *parent, const trp_behaviour *behaviour,
-      const trp_spawn_options *options, routed *r, trp_err (*make)(void *arg, trpi_embryo *embryo),
-      trp_ref *ret_ref)
+routed_spawn(trp_ctx *ctx, trpi_guardian *guardian, trpi_cell *parent,
+             const trp_behaviour *behaviour, const trp_spawn_options *options, routed *r,
+             trp_err (*make)(void *arg, trpi_embryo *embryo), trp_ref *ret_ref)
 {
     trpi_embryo embryo = { ctx, NULL };
     trp_ref ref;
-    trp_err err = conceive(ctx, parent, behaviour, options, r, &embryo.cell);
+    trp_err err = routed_make(ctx, parent, behaviour, options, r, &embryo.cell);
 
     if (err != TRP_OK) {
         trpi_free(r);
@@ -281,10 +281,10 @@ spawn(trp_ctx *ctx, trpi_guardian *guardian, trpi_cell *parent, const trp_behavi
     ref = trpi_slot_ref(embryo.cell);
     err = make(r->arg, &embryo);
     if (err == TRP_OK) {
-        err = give_birth(ctx, guardian, parent, embryo.cell);
+        err = family_link(ctx, guardian, parent, embryo.cell);
     }
     if (err != TRP_OK) {
-        undo(ctx, embryo.cell);
+        family_undo(ctx, embryo.cell);
         return err;
     }
     *ret_ref = ref;
@@ -315,11 +315,11 @@ trpi_spawn_routed(trp_ctx *ctx, trp_system *system, const trp_behaviour *behavio
     }
     *r = (routed){ kind, ops, arg };
     if (guardian == NULL) {
-        return spawn(ctx, NULL, ctx->cell, behaviour, options, r, make, ret_ref);
+        return routed_spawn(ctx, NULL, ctx->cell, behaviour, options, r, make, ret_ref);
     }
     ctx = trpi_enter(system);
     parent = trpi_cells_find(ctx->cells, guardian->ref.slot);
-    err = spawn(ctx, guardian, parent, behaviour, options, r, make, ret_ref);
+    err = routed_spawn(ctx, guardian, parent, behaviour, options, r, make, ret_ref);
     trpi_leave(ctx);
     return err;
 }

@@ -89,7 +89,7 @@ function_due(scheduled *s)
 
 /* A repeated schedule is due. true: call again. */
 static bool
-again(void *arg, uint64_t a, uint64_t b)
+schedule_repeats(void *arg, uint64_t a, uint64_t b)
 {
     scheduled *s = arg;
     trp_msg *copy = NULL;
@@ -115,7 +115,7 @@ again(void *arg, uint64_t a, uint64_t b)
 }
 
 static void
-once(void *arg, uint64_t a, uint64_t b)
+schedule_once(void *arg, uint64_t a, uint64_t b)
 {
     scheduled *s = arg;
 
@@ -149,8 +149,8 @@ scheduled_free(void *arg, uint64_t a, uint64_t b)
 
 /* Start the timer. Always takes s; NULL: out of memory. */
 static trp_err
-start(scheduled *s, trp_system *system, uint64_t delay_ms, uint64_t interval_ms,
-      trp_schedule *ret_schedule)
+schedule_start(scheduled *s, trp_system *system, uint64_t delay_ms, uint64_t interval_ms,
+               trp_schedule *ret_schedule)
 {
     trp_schedule handle = TRP_SCHEDULE_NONE;
     trpi_timer what = { 0 };
@@ -161,8 +161,8 @@ start(scheduled *s, trp_system *system, uint64_t delay_ms, uint64_t interval_ms,
     }
     what.due_ns = trpi_world_mono_ns(system->world) + delay_ms * 1000000u;
     what.interval_ns = interval_ms * 1000000u;
-    what.fn = interval_ms == 0 ? once : NULL;
-    what.again = interval_ms == 0 ? NULL : again;
+    what.fn = interval_ms == 0 ? schedule_once : NULL;
+    what.again = interval_ms == 0 ? NULL : schedule_repeats;
     what.drop = scheduled_free;
     what.arg = s;
     err = trpi_timer_start(system->sched, &what, &handle.priv_id);
@@ -222,7 +222,7 @@ schedule_msg(trp_system *system, uint64_t delay_ms, uint64_t interval_ms, trp_re
             s = NULL;
         }
     }
-    return start(s, system, delay_ms, interval_ms, ret_schedule);
+    return schedule_start(s, system, delay_ms, interval_ms, ret_schedule);
 }
 
 trp_err
@@ -263,7 +263,7 @@ trp_schedule_run(trp_system *system, uint64_t delay_ms, uint64_t interval_ms,
         (void)snprintf(s->dispatcher, sizeof s->dispatcher, "%s",
                        dispatcher == NULL ? "" : dispatcher);
     }
-    return start(s, system, delay_ms, interval_ms, ret_schedule);
+    return schedule_start(s, system, delay_ms, interval_ms, ret_schedule);
 }
 
 int

@@ -43,7 +43,7 @@ selecting_unref(trpi_selecting *s)
 }
 
 static void
-miss(trp_ctx *ctx, const trpi_selecting *s)
+selection_miss(trp_ctx *ctx, const trpi_selecting *s)
 {
     const trp_msg *msg = s->msg;
     trp_ref nobody = TRP_REF_NONE;
@@ -71,7 +71,7 @@ miss(trp_ctx *ctx, const trpi_selecting *s)
 }
 
 static void
-deliver(trp_ctx *ctx, const trpi_selecting *s, trp_ref to)
+selection_deliver(trp_ctx *ctx, const trpi_selecting *s, trp_ref to)
 {
     const trp_interaction *before = trpi_carry(ctx, trp_msg_interaction(s->msg));
 
@@ -82,7 +82,7 @@ deliver(trp_ctx *ctx, const trpi_selecting *s, trp_ref to)
 
 /* The supervisor of ref; the root is its own. */
 static trp_ref
-up(trp_ctx *ctx, trp_ref ref)
+supervisor_of(trp_ctx *ctx, trp_ref ref)
 {
     const trpi_cell *cell = trpi_cells_find(ctx->cells, ref.slot);
     const trpi_cell *parent;
@@ -97,7 +97,7 @@ up(trp_ctx *ctx, trp_ref ref)
     return (ref.generation & 1u) != 0 ? ref : (trp_ref)TRP_REF_NONE;
 }
 
-static void walk(trp_ctx *ctx, trpi_selecting *s, uint32_t at, trp_ref here);
+static void selection_walk(trp_ctx *ctx, trpi_selecting *s, uint32_t at, trp_ref here);
 
 /* Match the children of the running cell. Recursion is bounded: selection_walk() calls this for the
  * running cell only, and a child is another one. */
@@ -114,11 +114,11 @@ match_children(trp_ctx *ctx, trpi_selecting *s, uint32_t at, const trpi_cell *ce
 
         if (trpi_child_lives(c) && trpi_name_matches(s->text + e->offset, e->bytes, name, bytes)) {
             any = true;
-            walk(ctx, s, at + 1, trpi_cell_ref(c));
+            selection_walk(ctx, s, at + 1, trpi_cell_ref(c));
         }
     }
     if (!any) {
-        miss(ctx, s);
+        selection_miss(ctx, s);
     }
 }
 
@@ -154,42 +154,42 @@ child_of_remote(trp_ctx *ctx, const trpi_selecting *s, uint32_t *at, trp_ref her
 }
 
 static bool
-is_deputy(trp_ctx *ctx, trp_ref ref)
+is_child_proxy(trp_ctx *ctx, trp_ref ref)
 {
     const trpi_cell *cell = trpi_cell_peek(ctx, ref);
 
     return cell != NULL &&
-           atomic_load_explicit(&cell->kind, memory_order_relaxed) == TRPI_KIND_DEPUTY;
+           atomic_load_explicit(&cell->kind, memory_order_relaxed) == TRPI_KIND_CHILD_PROXY;
 }
 
 /* Resolve names from `here`; at the end deliver, at a wildcard continue in the turn of that
  * actor. */
 static void
-walk(trp_ctx *ctx, trpi_selecting *s, uint32_t at, trp_ref here)
+selection_walk(trp_ctx *ctx, trpi_selecting *s, uint32_t at, trp_ref here)
 {
     for (; at < s->path.count; at++) {
         const trpi_element *e = &s->path.elements[at];
 
         if (e->kind == TRPI_ELEMENT_PATTERN && ctx->cell != NULL &&
-            trp_ref_equal(here, trpi_cell_ref(ctx->cell)) && !trpi_cell_is_deputy(ctx->cell)) {
+            trp_ref_equal(here, trpi_cell_ref(ctx->cell)) && !trpi_cell_is_child_proxy(ctx->cell)) {
             match_children(ctx, s, at, ctx->cell);
             return;
         }
         if (e->kind == TRPI_ELEMENT_PATTERN ||
-            (e->kind == TRPI_ELEMENT_NAME && is_deputy(ctx, here))) {
+            (e->kind == TRPI_ELEMENT_NAME && is_child_proxy(ctx, here))) {
             ask_there(ctx, s, at, here);
             return;
         }
-        here = e->kind == TRPI_ELEMENT_UP ? up(ctx, here)
+        here = e->kind == TRPI_ELEMENT_UP ? supervisor_of(ctx, here)
                : trp_ref_equal(here, ctx->system->life->remote)
                    ? child_of_remote(ctx, s, &at, here)
                    : trpi_path_child(ctx->system, here.slot, s->text + e->offset, e->bytes);
         if (trp_ref_is_none(here)) {
-            miss(ctx, s);
+            selection_miss(ctx, s);
             return;
         }
     }
-    deliver(ctx, s, here);
+    selection_deliver(ctx, s, here);
 }
 
 void
@@ -205,7 +205,7 @@ void
 trpi_select_lost(trp_ctx *ctx, void *selecting, uint64_t element)
 {
     (void)element;
-    miss(ctx, selecting);
+    selection_miss(ctx, selecting);
     selecting_unref(selecting);
 }
 
@@ -246,7 +246,7 @@ trpi_select_beyond(trp_ctx *ctx, const trpi_address *address, const char *base, 
 
     if (written < 0 || (size_t)written >= sizeof path ||
         select_remote(ctx, address, path, s->sender, s->msg) != TRP_OK) {
-        miss(ctx, s);
+        selection_miss(ctx, s);
     }
     selecting_unref(s);
 }
@@ -275,9 +275,9 @@ walk_alias(trp_ctx *ctx, trpi_selecting *s)
 
     /* only the other node knows the children of its actor */
     if (trp_ref_is_none(ref) || (ref.node != TRPI_NODE_SELF && s->path.count > 2)) {
-        miss(ctx, s);
+        selection_miss(ctx, s);
     } else {
-        walk(ctx, s, 2, ref);
+        selection_walk(ctx, s, 2, ref);
     }
 }
 
@@ -304,7 +304,7 @@ select_local(trp_ctx *ctx, trp_ref anchor, const char *text, trp_ref sender, con
     if (err == TRP_OK && is_alias(s->text, &s->path)) {
         walk_alias(ctx, s);
     } else if (err == TRP_OK) {
-        walk(ctx, s, 0, s->path.absolute ? ctx->system->top.root : anchor);
+        selection_walk(ctx, s, 0, s->path.absolute ? ctx->system->top.root : anchor);
     }
     selecting_unref(s);
     return err;

@@ -46,7 +46,7 @@ alarm_set(trp_ctx *ctx, service *s, trp_ref self, uint32_t delay_ms)
 }
 
 static void
-end(trp_ctx *ctx, trpi_cell *cell)
+service_end(trp_ctx *ctx, trpi_cell *cell)
 {
     service *s = cell->state;
 
@@ -61,17 +61,17 @@ end(trp_ctx *ctx, trpi_cell *cell)
 
 /* No answer will come from the actor that was asked. */
 static void
-dead(trp_ctx *ctx, trpi_cell *cell, trp_ref asked, trp_err err)
+service_ask_failed(trp_ctx *ctx, trpi_cell *cell, trp_ref asked, trp_err err)
 {
     service *s = cell->state;
 
     if (s->ops->dead != NULL && !s->ops->dead(s->arg, ctx, asked, err)) {
-        end(ctx, cell);
+        service_end(ctx, cell);
     }
 }
 
 static void
-deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
+service_deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 {
     service *s = cell->state;
 
@@ -79,38 +79,38 @@ deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
         return;
     }
     if (msg->priv_type == TRPI_TYPE_ASK_UNHANDLED) { /* from another node */
-        dead(ctx, cell, trpi_msg_sender(msg), TRP_EUNHANDLED);
+        service_ask_failed(ctx, cell, trpi_msg_sender(msg), TRP_EUNHANDLED);
     } else if (!s->ops->deliver(s->arg, ctx, ctx->self, msg)) {
-        end(ctx, cell);
+        service_end(ctx, cell);
     }
 }
 
 static void
-ring(trp_ctx *ctx, trpi_cell *cell, service *s)
+service_alarm(trp_ctx *ctx, trpi_cell *cell, service *s)
 {
     uint32_t again_ms = 0;
 
     s->timer_id = 0;
     if (!s->ops->alarm(s->arg, ctx, ctx->self, &again_ms) ||
         alarm_set(ctx, s, ctx->self, again_ms) != TRP_OK) { /* without alarms it might never end */
-        end(ctx, cell);
+        service_end(ctx, cell);
     }
 }
 
 static bool
-order(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
+service_order(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
 {
     service *s = cell->state;
 
     switch (sysmsg->kind) {
     case TRPI_SYS_ALARM:
-        ring(ctx, cell, s);
+        service_alarm(ctx, cell, s);
         break;
     case TRPI_SYS_PROMISE_DEAD:
-        dead(ctx, cell, sysmsg->from, (trp_err)sysmsg->number);
+        service_ask_failed(ctx, cell, sysmsg->from, (trp_err)sysmsg->number);
         break;
     case TRPI_SYS_STOP:
-        end(ctx, cell);
+        service_end(ctx, cell);
         break;
     case TRPI_SYS_WATCH: /* too short-lived to be worth a list */
         trpi_watch_answer(ctx, sysmsg->from, sysmsg->pointer, true);
@@ -122,7 +122,7 @@ order(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
 }
 
 static void
-drop(trpi_cell *cell)
+service_drop(trpi_cell *cell)
 {
     service *s = cell->state;
 
@@ -131,7 +131,8 @@ drop(trpi_cell *cell)
     cell->state = NULL;
 }
 
-static const trpi_kind_ops service_kind = { "service", deliver, order, NULL, drop };
+static const trpi_kind_ops service_kind = { "service", service_deliver, service_order, NULL,
+                                            service_drop };
 
 trp_err
 trpi_service_new(trp_ctx *ctx, const trpi_service_ops *ops, void *arg, uint32_t alarm_ms,

@@ -141,7 +141,7 @@ trpi_spawn_dispatcher(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *op
     trpi_dispatcher *dispatcher;
     trp_err err = TRP_OK;
 
-    if (trpi_cell_is_deputy(cell)) { /* the options are for its actor */
+    if (trpi_cell_is_child_proxy(cell)) { /* the options are for its actor */
         return TRP_OK;
     }
     if (name != NULL) {
@@ -168,8 +168,8 @@ trpi_spawn_dispatcher_undo(trp_ctx *ctx, trpi_cell *cell)
 }
 
 static trp_err
-spawn(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_options *options,
-      trp_ref *ret_ref)
+child_spawn(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_options *options,
+            trp_ref *ret_ref)
 {
     trp_spawn_options deployed;
     trpi_cell *cell;
@@ -211,7 +211,7 @@ trp_spawn(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_options 
     if (!TRPI_SIZED_TAKE(options, &own, node)) {
         return TRP_EINVAL;
     }
-    err = spawn(ctx, behaviour, options, ret_ref);
+    err = child_spawn(ctx, behaviour, options, ret_ref);
     if (err != TRP_OK && ctx != NULL) {
         trpi_spawn_refused(ctx->system, behaviour, options, err);
     }

@@ -22,7 +22,7 @@
 /* LOG-13: debug.fsm. The states of a state machine are behaviours; a transition changes the
  * behaviour. */
 static void
-trace(trp_ctx *ctx, const char *what)
+behaviour_trace(trp_ctx *ctx, const char *what)
 {
     unsigned depth = 0;
 
@@ -59,7 +59,7 @@ trp_become(trp_ctx *ctx, trp_receive_fn receive, int keep)
     }
     extra->levels->receive = receive;
     ctx->cell->marks |= TRPI_MARK_BECOME;
-    trace(ctx, "becomes another behaviour");
+    behaviour_trace(ctx, "becomes another behaviour");
     return TRP_OK;
 }
 
@@ -74,7 +74,7 @@ trp_unbecome(trp_ctx *ctx)
         extra->levels = top->below;
         trpi_free(top);
         trpi_receive_mark(ctx->cell);
-        trace(ctx, "goes back to the behaviour below");
+        behaviour_trace(ctx, "goes back to the behaviour below");
     }
 }
 
@@ -105,7 +105,7 @@ trp_dispatch(trp_ctx *ctx, void *state, const trp_msg *msg, const trp_on *rows, 
 trp_receive_fn
 trpi_life_receive(trp_ctx *ctx, trpi_cell *cell)
 {
-    trp_receive_fn refused = trpi_gate_receive(cell, ctx->msg);
+    trp_receive_fn refused = trpi_filter_receive(cell, ctx->msg);
 
     if (refused != NULL) {
         return refused;

@@ -185,7 +185,7 @@ restart_one(trp_ctx *ctx, trpi_cell *cell, trpi_cell *child, const trp_strategy 
 }
 
 static bool
-counts(const trpi_cell *child)
+is_counted(const trpi_cell *child)
 {
     return trpi_child_lives(child) && !trpi_child_is_dying(child);
 }
@@ -198,7 +198,7 @@ restart_all(trp_ctx *ctx, trpi_cell *cell, const trpi_cell *failed, const trp_st
     bool permitted = true;
 
     for (trpi_cell *c = trpi_child_first(ctx, cell); c != NULL; c = trpi_child_after(ctx, c)) {
-        if (counts(c)) {
+        if (is_counted(c)) {
             permitted = may_restart(ctx, cell, trpi_cell_ref(c), strategy) && permitted;
         }
     }
@@ -207,7 +207,7 @@ restart_all(trp_ctx *ctx, trpi_cell *cell, const trpi_cell *failed, const trp_st
         return;
     }
     for (trpi_cell *c = trpi_child_first(ctx, cell); c != NULL; c = trpi_child_after(ctx, c)) {
-        if (counts(c)) {
+        if (is_counted(c)) {
             trp_ref ref = trpi_cell_ref(c);
 
             if (c != failed) {
@@ -219,13 +219,13 @@ restart_all(trp_ctx *ctx, trpi_cell *cell, const trpi_cell *failed, const trp_st
 }
 
 static void
-obey(trp_ctx *ctx, trpi_cell *cell, trpi_cell *child, const trp_strategy *strategy,
-     trp_directive directive, trpi_failure *why)
+directive_carry_out(trp_ctx *ctx, trpi_cell *cell, trpi_cell *child, const trp_strategy *strategy,
+                    trp_directive directive, trpi_failure *why)
 {
     switch (directive) {
     case TRP_ACTIVATE:
     case TRP_DEACTIVATE: /* before it resumes: system messages keep their order */
-        trpi_gate_send(ctx, trpi_cell_ref(child), directive == TRP_ACTIVATE);
+        trpi_filter_active_send(ctx, trpi_cell_ref(child), directive == TRP_ACTIVATE);
         /* fall through */
     case TRP_RESUME:
         trpi_sys_to(ctx, trpi_cell_ref(child), TRPI_SYS_RESUME, 1, nobody, 0, NULL);
@@ -276,7 +276,7 @@ trpi_supervise_failed(trp_ctx *ctx, trpi_cell *cell, trp_ref child_ref, trpi_fai
         trpi_life_fail(ctx, cell, &own, NULL, child_ref, false);
     } else {
         log_failure(ctx, &d);
-        obey(ctx, cell, child, d.strategy, d.directive, why);
+        directive_carry_out(ctx, cell, child, d.strategy, d.directive, why);
     }
     trpi_failure_unref(why);
 }

@@ -182,8 +182,8 @@ inspection_is_done(void *arg)
 
 /* Ask from ref downwards and wait. The caller locks, reads and unrefs. */
 static trp_err
-inspect(trp_system *system, trp_ref from, uint32_t depth_max, uint32_t timeout_ms,
-        trpi_inspection **ret_inspection)
+tree_inspect(trp_system *system, trp_ref from, uint32_t depth_max, uint32_t timeout_ms,
+             trpi_inspection **ret_inspection)
 {
     trpi_inspection *in = inspection_new(depth_max);
     uint64_t deadline_ns = trpi_world_mono_ns(system->world) + (uint64_t)timeout_ms * 1000000u;
@@ -211,7 +211,7 @@ inspect(trp_system *system, trp_ref from, uint32_t depth_max, uint32_t timeout_m
 
 /* Visit the entries in the order of the tree: an entry, then those below it, oldest child first. */
 static void
-visit(const trpi_inspection *in, trp_tree_fn fn, void *arg)
+tree_visit(const trpi_inspection *in, trp_tree_fn fn, void *arg)
 {
     struct {
         uint32_t first, left;
@@ -252,7 +252,7 @@ visit(const trpi_inspection *in, trp_tree_fn fn, void *arg)
 
 /* Find the live actor of a local path without wildcards. */
 static trp_err
-find(trp_system *system, const char *path, trp_ref *ret_ref)
+actor_find(trp_system *system, const char *path, trp_ref *ret_ref)
 {
     trpi_selection_path parsed;
     trp_ref here = system->top.root;
@@ -289,14 +289,14 @@ trp_system_tree(trp_system *system, const char *path, uint32_t depth_max, uint32
     if (trpi_in_behaviour(system)) {
         return TRP_ESTATE;
     }
-    err = find(system, path, &from);
+    err = actor_find(system, path, &from);
     if (err != TRP_OK) {
         return err;
     }
     if (trpi_system_has_ended(system)) {
         return TRP_ENOENT;
     }
-    err = inspect(system, from, depth_max, timeout_ms, &in);
+    err = tree_inspect(system, from, depth_max, timeout_ms, &in);
     if (err == TRP_ENOMEM) {
         return err;
     }
@@ -304,7 +304,7 @@ trp_system_tree(trp_system *system, const char *path, uint32_t depth_max, uint32
         if (in->entries[0].gone) {
             err = TRP_ENOENT;
         } else {
-            visit(in, fn, arg); /* no question is open: the entries are final */
+            tree_visit(in, fn, arg); /* no question is open: the entries are final */
         }
     }
     pthread_mutex_lock(&in->cond.lock);
@@ -317,7 +317,7 @@ trpi_tree_unended_each(trp_system *system, uint32_t grace_ms,
                        void (*fn)(void *arg, trp_ref ref, bool silent), void *arg)
 {
     trpi_inspection *in;
-    trp_err err = inspect(system, system->top.root, TRP_PATH_DEPTH_MAX, grace_ms, &in);
+    trp_err err = tree_inspect(system, system->top.root, TRP_PATH_DEPTH_MAX, grace_ms, &in);
 
     if (err == TRP_ENOMEM) {
         return err;

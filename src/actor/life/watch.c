@@ -49,7 +49,7 @@ struct trpi_remote_watches {
 /* ---- messages -------------------------------------------------------------------------------- */
 
 static trp_msg *
-prepare(trp_ctx *ctx, trp_ref watcher, trp_ref ref)
+terminated_prepare(trp_ctx *ctx, trp_ref watcher, trp_ref ref)
 {
     trp_terminated what = { ref, 1, 0, { 0 } };
 
@@ -354,18 +354,18 @@ list_notify(trp_ctx *ctx, remote_watch *told)
 
 /* Is the watcher a child proxy? A parent watches its remote child through one. */
 static bool
-is_of_deputy(const trp_system *system, const remote_watch *record)
+is_of_child_proxy(const trp_system *system, const remote_watch *record)
 {
     const trpi_cell *cell = trpi_cells_find(system->cells, record->watcher.slot);
 
     return cell != NULL &&
-           atomic_load_explicit(&cell->kind, memory_order_relaxed) == TRPI_KIND_DEPUTY;
+           atomic_load_explicit(&cell->kind, memory_order_relaxed) == TRPI_KIND_CHILD_PROXY;
 }
 
 /* Take the records out of the map, but leave those of child proxies if they are to stay. Caller
  * holds the lock. */
 static remote_watch *
-watched_take(const trp_system *system, trpi_ref_map *watched, bool deputies_stay)
+watched_take(const trp_system *system, trpi_ref_map *watched, bool proxies_stay)
 {
     trpi_ref_map kept = { 0 };
     remote_watch *told = NULL;
@@ -376,7 +376,8 @@ watched_take(const trp_system *system, trpi_ref_map *watched, bool deputies_stay
         remote_watch *staying = NULL, *next;
 
         for (remote_watch *record = pair->value; record != NULL; record = next) {
-            remote_watch **list = deputies_stay && is_of_deputy(system, record) ? &staying : &told;
+            remote_watch **list =
+                proxies_stay && is_of_child_proxy(system, record) ? &staying : &told;
 
             next = record->next;
             record->next = *list;
@@ -452,7 +453,7 @@ trpi_node_watchers_notify(trp_system *system, uint32_t node)
 trp_err
 trpi_watch_send(trp_ctx *ctx, trp_ref watcher, trp_ref ref)
 {
-    trp_msg *prepared = prepare(ctx, watcher, ref);
+    trp_msg *prepared = terminated_prepare(ctx, watcher, ref);
     trp_err err = TRP_OK;
 
     if (prepared == NULL) {

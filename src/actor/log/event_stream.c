@@ -151,7 +151,7 @@ member_remove(struct trpi_event_stream *stream, subject *s, uint32_t i)
 /* event-stream-E2: remove subscribers whose end was not seen (subscribed by others while they
  * ended). */
 static void
-sweep(trp_system *system, struct trpi_event_stream *stream, subject *s)
+subject_sweep(trp_system *system, struct trpi_event_stream *stream, subject *s)
 {
     for (uint32_t i = s->count; i-- > 0;) {
         if (!is_alive(system, s->members[i].ref)) {
@@ -174,7 +174,7 @@ member_add(trp_system *system, struct trpi_event_stream *stream, uint32_t type, 
         s->type = type;
         *link = s; /* an empty one is harmless */
     }
-    sweep(system, stream, s);
+    subject_sweep(system, stream, s);
     if (member_find(s, fresh.ref) < s->count) {
         return TRP_EEXIST;
     }
@@ -236,7 +236,7 @@ trpi_event_subscribe(trp_system *system, trp_ref subscriber, const trp_type *typ
 
 /* End the subscription to type, or to every type (all). Returns whether there was one. */
 static bool
-unsubscribe(trp_system *system, trp_ref subscriber, const trp_type *type, bool all)
+subscription_end(trp_system *system, trp_ref subscriber, const trp_type *type, bool all)
 {
     struct trpi_event_stream *stream = system->events;
     uint32_t number = type == NULL ? 0 : type->number;
@@ -263,20 +263,20 @@ unsubscribe(trp_system *system, trp_ref subscriber, const trp_type *type, bool a
 void
 trpi_event_unsubscribe(trp_system *system, trp_ref subscriber, const trp_type *type)
 {
-    (void)unsubscribe(system, subscriber, type, false);
+    (void)subscription_end(system, subscriber, type, false);
 }
 
 void
 trpi_event_subscriber_ended(trp_system *system, trp_ref subscriber)
 {
-    (void)unsubscribe(system, subscriber, NULL, true);
+    (void)subscription_end(system, subscriber, NULL, true);
 }
 
 /* ---- public ---------------------------------------------------------------------------------- */
 
 /* ES-07. */
 static void
-trace(trp_system *system, trp_ref subscriber, const char *what, const trp_type *type)
+subscription_trace(trp_system *system, trp_ref subscriber, const char *what, const trp_type *type)
 {
     char path[TRP_PATH_BYTES_MAX + 1];
 
@@ -296,7 +296,7 @@ trp_subscribe(trp_ctx *ctx, const trp_type *type)
     err = trpi_event_subscribe(ctx->system, ctx->self, type, NULL);
     if (err == TRP_OK) {
         ctx->cell->marks |= TRPI_MARK_SUBSCRIBED;
-        trace(ctx->system, ctx->self, "subscribes to", type);
+        subscription_trace(ctx->system, ctx->self, "subscribes to", type);
     }
     return err;
 }
@@ -304,8 +304,8 @@ trp_subscribe(trp_ctx *ctx, const trp_type *type)
 void
 trp_unsubscribe(trp_ctx *ctx, const trp_type *type)
 {
-    if (unsubscribe(ctx->system, ctx->self, type, type == NULL)) {
-        trace(ctx->system, ctx->self, "unsubscribes from", type);
+    if (subscription_end(ctx->system, ctx->self, type, type == NULL)) {
+        subscription_trace(ctx->system, ctx->self, "unsubscribes from", type);
     }
 }
 
@@ -319,7 +319,7 @@ trp_system_subscribe(trp_system *system, trp_ref subscriber, const trp_type *typ
     }
     err = trpi_event_subscribe(system, subscriber, type, NULL);
     if (err == TRP_OK) {
-        trace(system, subscriber, "subscribes to", type);
+        subscription_trace(system, subscriber, "subscribes to", type);
     }
     return err;
 }
@@ -330,10 +330,10 @@ trp_system_unsubscribe(trp_system *system, trp_ref subscriber, const trp_type *t
     if (!trpi_system_is_valid(system)) {
         return TRP_EINVAL;
     }
-    if (!unsubscribe(system, subscriber, type, type == NULL)) {
+    if (!subscription_end(system, subscriber, type, type == NULL)) {
         return TRP_ENOENT;
     }
-    trace(system, subscriber, "unsubscribes from", type);
+    subscription_trace(system, subscriber, "unsubscribes from", type);
     return TRP_OK;
 }
 

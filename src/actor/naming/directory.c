@@ -104,7 +104,7 @@ trpi_directory_free(trpi_directory *directory)
 /* ---- with the lock --------------------------------------------------------------------------- */
 
 static bool
-lives(trp_ctx *ctx, trp_ref ref)
+is_alive(trp_ctx *ctx, trp_ref ref)
 {
     return ref.node != TRPI_NODE_SELF || trpi_cell_peek(ctx, ref) != NULL;
 }
@@ -125,12 +125,12 @@ place_of(table *t, const char *name, size_t bytes, uint64_t hash)
 /* Remove members that have ended (directory-D2), and the one that equals gone. Returns how many
  * were removed. */
 static uint32_t
-sweep(trp_ctx *ctx, entry *e, trp_ref gone)
+entry_sweep(trp_ctx *ctx, entry *e, trp_ref gone)
 {
     uint32_t kept = 0, before = e->count;
 
     for (uint32_t i = 0; i < e->count; i++) {
-        if (lives(ctx, e->members[i].ref) && !trp_ref_equal(e->members[i].ref, gone)) {
+        if (is_alive(ctx, e->members[i].ref) && !trp_ref_equal(e->members[i].ref, gone)) {
             e->members[kept++] = e->members[i];
         } else {
             (void)trpi_ref_map_remove(&e->known, e->members[i].ref, NULL); /* directory-D3 */
@@ -162,7 +162,7 @@ sweep_table(trp_ctx *ctx, table *t, trp_ref gone)
         while (*place != NULL) {
             entry *e = *place;
 
-            (void)sweep(ctx, e, gone);
+            (void)entry_sweep(ctx, e, gone);
             drop_if_empty(t, place);
             if (*place == e) {
                 place = &e->next;
@@ -200,7 +200,7 @@ room_make(trp_ctx *ctx, entry *e)
 {
     const trp_ref nobody = TRP_REF_NONE;
 
-    (void)sweep(ctx, e, nobody);
+    (void)entry_sweep(ctx, e, nobody);
     if (e->count == TRP_CATEGORY_MEMBERS_MAX) {
         return TRP_ELIMIT;
     }
@@ -247,7 +247,7 @@ trpi_directory_add(trp_ctx *ctx, enum trpi_directory_kind kind, const char *name
     if (!trpi_name_is_valid(name, bytes) || trp_ref_is_none(ref)) {
         return TRP_EINVAL;
     }
-    if (!lives(ctx, ref)) {
+    if (!is_alive(ctx, ref)) {
         return TRP_ENOENT;
     }
     hash = trpi_hash(name, bytes, 0);
@@ -259,7 +259,7 @@ trpi_directory_add(trp_ctx *ctx, enum trpi_directory_kind kind, const char *name
     if (*place == NULL) {
         err = entry_make(directory, t, place, name, bytes, hash);
     } else if (kind == TRPI_DIRECTORY_ALIAS) {
-        (void)sweep(ctx, *place, nobody);
+        (void)entry_sweep(ctx, *place, nobody);
     }
     if (err == TRP_OK && kind == TRPI_DIRECTORY_ALIAS && (*place)->count > 0 &&
         !trp_ref_equal((*place)->members[0].ref, ref)) {
@@ -293,7 +293,7 @@ trpi_directory_remove(trp_ctx *ctx, enum trpi_directory_kind kind, const char *n
             if (trp_ref_is_none(ref)) {
                 (*place)->count = 0; /* the entry goes with it (directory-D1) */
             } else {
-                (void)sweep(ctx, *place, ref);
+                (void)entry_sweep(ctx, *place, ref);
             }
             any = (*place)->count < count;
             drop_if_empty(t, place);
@@ -316,7 +316,7 @@ trpi_directory_each(trp_ctx *ctx, enum trpi_directory_kind kind, const char *nam
     for (uint32_t i = 0; i < BUCKETS && name == NULL; i++) {
         for (entry *e = t->buckets[i]; e != NULL; e = e->next) {
             for (uint32_t k = 0; k < e->count; k++) {
-                if (lives(ctx, e->members[k].ref)) {
+                if (is_alive(ctx, e->members[k].ref)) {
                     count++;
                     if (fn != NULL) {
                         fn(arg, e->name, &e->members[k]);
@@ -329,7 +329,7 @@ trpi_directory_each(trp_ctx *ctx, enum trpi_directory_kind kind, const char *nam
         entry **place = place_of(t, name, strlen(name), trpi_hash(name, strlen(name), 0));
 
         if (*place != NULL) {
-            (void)sweep(ctx, *place, nobody);
+            (void)entry_sweep(ctx, *place, nobody);
             count = (*place)->count;
             for (uint32_t k = 0; k < count && fn != NULL; k++) {
                 fn(arg, (*place)->name, &(*place)->members[k]);
@@ -351,7 +351,7 @@ trpi_alias_get(trp_ctx *ctx, const char *alias, size_t bytes)
     pthread_mutex_lock(&directory->lock);
     e = *place_of(&directory->kinds[TRPI_DIRECTORY_ALIAS], alias, bytes,
                   trpi_hash(alias, bytes, 0));
-    if (e != NULL && lives(ctx, e->members[0].ref)) {
+    if (e != NULL && is_alive(ctx, e->members[0].ref)) {
         ref = e->members[0].ref;
     }
     pthread_mutex_unlock(&directory->lock);
@@ -431,7 +431,7 @@ visit_next(trp_ctx *ctx, trp_ref of, visit *v)
         for (found = t->buckets[v->bucket]; found != NULL; found = found->next) {
             trp_ref ref = found->members[0].ref;
 
-            if (found->serial > v->serial && lives(ctx, ref) &&
+            if (found->serial > v->serial && is_alive(ctx, ref) &&
                 (trp_ref_is_none(of) || trp_ref_equal(of, ref))) {
                 v->serial = found->serial; /* directory-D4 */
                 v->ref = ref;

@@ -81,13 +81,13 @@ enum trpi_remote_signal {
     TRPI_SIGNAL_TERMINATED = 3, /* target (a watcher here) is told that from
                                                          has ended; flag: existence_confirmed */
     TRPI_SIGNAL_STOP = 4,
-    /* deployment.c, deputy.c: to the node that is to make an actor */
-    TRPI_SIGNAL_DEPLOY = 5, /* from: the deputy; trpi_order.deploy */
-    /* to the deputy, from the actor */
+    /* deployment.c, child_proxy.c: to the node that is to make an actor */
+    TRPI_SIGNAL_DEPLOY = 5, /* from: the proxy; trpi_order.deploy */
+    /* to the proxy, from the actor */
     TRPI_SIGNAL_DEPLOYED = 6,
     TRPI_SIGNAL_REFUSED = 7, /* from nobody; trpi_order.failure */
     TRPI_SIGNAL_FAILED = 8,  /* trpi_order.failure */
-    /* to the actor, from the deputy */
+    /* to the actor, from the proxy */
     TRPI_SIGNAL_SUSPEND = 9,
     TRPI_SIGNAL_RESUME = 10,  /* flag: answers the actor's own failure */
     TRPI_SIGNAL_RESTART = 11, /* trpi_order.failure */

@@ -118,8 +118,8 @@ place_find(trpi_extensions *x, const trp_extension *extension, trp_err *ret_err)
 
 /* Make the instance. Caller holds the lock, which is given up during create (extension-E1). */
 static trp_err
-make(trpi_extensions *x, trp_system *system, entry *place, const trp_extension *extension,
-     void **ret_instance)
+instance_make(trpi_extensions *x, trp_system *system, entry *place, const trp_extension *extension,
+              void **ret_instance)
 {
     void *instance = NULL;
     trp_err err;
@@ -182,7 +182,7 @@ trp_extension_get(trp_system *system, const trp_extension *extension, void **ret
         }
         place = place_find(x, extension, &err);
         if (place != NULL) {
-            err = make(x, system, place, extension, ret_instance);
+            err = instance_make(x, system, place, extension, ret_instance);
             break;
         }
         if (err != TRP_OK) {

@@ -78,7 +78,7 @@ is_same(const look *before, const look *now)
 }
 
 static void
-report(trpi_stall *stall, const look *seen, uint64_t now)
+stall_report(trpi_stall *stall, const look *seen, uint64_t now)
 {
     trp_stalled what = { seen->self, (uint32_t)((now - seen->since_ns) / 1000000u), 0 };
     char path[TRP_PATH_BYTES_MAX + 1];
@@ -120,7 +120,7 @@ worker_look(void *arg, trpi_worker *worker)
     }
     if (!before->reported && now - before->since_ns >= stall->limit_ns) {
         before->reported = true;
-        report(stall, before, now);
+        stall_report(stall, before, now);
     }
 }
 
@@ -132,7 +132,7 @@ awake_look(void *arg, trpi_worker *worker)
     stall->any |= is_watched(stall, worker) && !trpi_worker_is_asleep(worker);
 }
 
-static void tick(void *arg, uint64_t a, uint64_t b);
+static void timer_tick(void *arg, uint64_t a, uint64_t b);
 
 /* Schedule the next tick. The caller has set `armed`, or holds it set. */
 static void
@@ -140,15 +140,15 @@ tick_later(trpi_stall *stall)
 {
     uint64_t id;
 
-    if (trpi_timer_add(stall->system->sched, stall->limit_ns / 2000000u + 1, tick, stall, 0, 0,
-                       &id) != TRP_OK) {
+    if (trpi_timer_add(stall->system->sched, stall->limit_ns / 2000000u + 1, timer_tick, stall, 0,
+                       0, &id) != TRP_OK) {
         /* until a worker wakes up */
         atomic_store_explicit(&stall->armed, false, memory_order_seq_cst);
     }
 }
 
 static void
-arm(trpi_stall *stall)
+timer_arm(trpi_stall *stall)
 {
     if (!atomic_exchange_explicit(&stall->armed, true, memory_order_seq_cst)) {
         tick_later(stall);
@@ -156,7 +156,7 @@ arm(trpi_stall *stall)
 }
 
 static void
-tick(void *arg, uint64_t a, uint64_t b)
+timer_tick(void *arg, uint64_t a, uint64_t b)
 {
     trpi_stall *stall = arg;
     trpi_sched *sched = stall->system->sched;
@@ -173,7 +173,7 @@ tick(void *arg, uint64_t a, uint64_t b)
     atomic_store_explicit(&stall->armed, false, memory_order_seq_cst); /* stall-K1 */
     trpi_sched_workers_each(sched, awake_look, stall);
     if (stall->any) {
-        arm(stall);
+        timer_arm(stall);
     }
 }
 
@@ -184,7 +184,7 @@ trpi_stall_awake(void *arg, trpi_worker *worker)
 
     (void)worker;
     if (stall != NULL && !atomic_load_explicit(&stall->armed, memory_order_seq_cst)) {
-        arm(stall);
+        timer_arm(stall);
     }
 }
 
@@ -300,7 +300,7 @@ name_actor(stuck *s, trp_ref ref, const char *what)
 }
 
 static bool
-never(void *arg)
+never_true(void *arg)
 {
     (void)arg;
     return false;
@@ -308,7 +308,7 @@ never(void *arg)
 
 /* Take the second sample grace_ms after the first, however soon the tree has answered. */
 static void
-judge(stuck *s)
+stuck_judge(stuck *s)
 {
     trpi_sched *sched = s->system->sched;
     trpi_cond cond;
@@ -319,21 +319,21 @@ judge(stuck *s)
     }
     trpi_cond_init(&cond);
     pthread_mutex_lock(&cond.lock);
-    (void)trpi_cond_wait(&cond, sched, never, NULL, s->until_ns);
+    (void)trpi_cond_wait(&cond, sched, never_true, NULL, s->until_ns);
     pthread_mutex_unlock(&cond.lock);
     trpi_cond_fini(&cond);
     trpi_sched_workers_each(sched, second_look, s);
 }
 
 static void
-unended(void *arg, trp_ref ref, bool silent)
+unended_note(void *arg, trp_ref ref, bool silent)
 {
     stuck *s = arg;
     const trpi_cell *cell = trpi_cells_find(s->system->cells, ref.slot);
     uint8_t number = cell == NULL ? 0 : __atomic_load_n(&cell->task.number, __ATOMIC_RELAXED);
 
     if (!s->judged) {
-        judge(s);
+        stuck_judge(s);
     }
     if (is_holder(s, ref)) {
         return; /* named already */
@@ -381,12 +381,12 @@ trpi_stuck_log(trp_system *system, uint32_t grace_ms)
     s->system = system;
     s->until_ns = trpi_world_mono_ns(system->world) + (uint64_t)grace_ms * 1000000u;
     trpi_sched_workers_each(system->sched, first_look, s);
-    if (trpi_tree_unended_each(system, grace_ms, unended, s) != TRP_OK) {
+    if (trpi_tree_unended_each(system, grace_ms, unended_note, s) != TRP_OK) {
         trpi_log_direct(system, TRP_LOG_ERROR, "system",
                         "out of memory to ask all actors why the system does not stop");
     }
     if (!s->judged && !trp_system_is_terminated(system)) {
-        judge(s);
+        stuck_judge(s);
     }
     say_waiting(s);
     trpi_free(s);

@@ -369,7 +369,7 @@ a_router_over_the_cluster_is_adaptive(void)
     meter_end(&a);
 }
 
-/* CMETRIC-09, CROUTE-06: its children here are deputies, and live there */
+/* CMETRIC-09, CROUTE-06: its children here are child proxies, and live there */
 static void
 a_pool_over_the_cluster_weighs_the_nodes_of_its_children(void)
 {

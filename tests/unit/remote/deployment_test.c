@@ -205,9 +205,9 @@ its_failure_at_its_birth_is_decided_too(void)
 }
 
 /* A peer's orders are not believed to be right: suspensions without end, a second order by a
- * deputy that has its actor. */
+ * proxy that has its actor. */
 static void
-orders_that_no_deputy_gives_do_no_harm(void)
+orders_that_no_proxy_gives_do_no_harm(void)
 {
     char path[TRP_PATH_BYTES_MAX + 1], other[TRP_PATH_BYTES_MAX + 1];
     trp_ref direct = TRP_REF_NONE, gate = TRP_REF_NONE, none = TRP_REF_NONE;
@@ -395,7 +395,7 @@ UNIT(its_arguments_go_through_the_serializer_that_is_bound)
 UNIT(what_is_below_it_is_found_by_its_logical_path)
 UNIT(its_failure_is_decided_by_its_parent)
 UNIT(its_failure_at_its_birth_is_decided_too)
-UNIT(orders_that_no_deputy_gives_do_no_harm)
+UNIT(orders_that_no_proxy_gives_do_no_harm)
 UNIT(escalating_restarts_the_parent_which_stops_its_children)
 UNIT(a_parent_that_keeps_its_children_restarts_them)
 UNIT(stopping_it_waits_for_its_end_over_there)

@@ -1,4 +1,4 @@
-/* gate_test.c - actors that are switched off, and actors that do not want everything. */
+/* receive_filter_test.c - actors that are switched off, and actors that do not want everything. */
 #include "tests/unit/actor/stage.h"
 
 #include <troupe/mailbox.h>
@@ -169,7 +169,7 @@ what_is_not_wanted_takes_no_room(void)
     stage_close(system);
 }
 
-UNIT_BEGIN("gate")
+UNIT_BEGIN("receive_filter")
 UNIT(who_is_deactivated_gets_the_systems_messages_and_no_others)
 UNIT(a_supervisor_deactivates_who_fails)
 UNIT(what_is_not_wanted_is_refused)

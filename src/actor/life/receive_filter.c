@@ -1,5 +1,5 @@
-/* gate.c - the receive filter: messages that an actor does not get, since it is deactivated or
- * refuses them.
+/* receive_filter.c - the receive filter: messages that an actor does not get, since it is
+ * deactivated or refuses them.
  *
  * Why.     An actor may be deactivated for a while without losing its place, its state and its
  *          watchers; an actor with will_receive refuses messages in one place for all its receive
@@ -8,10 +8,10 @@
  *          that an actor without them pays nothing. A refused message is handled by a receive
  *          function that makes a dead letter of it.
  * Must hold.
- *   gate-G1  Messages of the library pass: only text, JSON, bytes, numbers and the program's own
- *       types are filtered (TRP-06).
- *   gate-G2  A refused message is counted as dead, not as processed.
- * Tests.   tests/unit/actor/gate_test.c, tests/unit/pattern/category_test.c
+ *   receive-filter-G1  Messages of the library pass: only text, JSON, bytes, numbers and the
+ *       program's own types are filtered (TRP-06).
+ *   receive-filter-G2  A refused message is counted as dead, not as processed.
+ * Tests.   tests/unit/actor/receive_filter_test.c, tests/unit/pattern/category_test.c
  * Sources. A4J-16, A4J-24, TRP-06, UJ-06
  */
 #include "actor/kernel/bounded_mailbox.h"
@@ -19,9 +19,9 @@
 #include "base/payload.h"
 
 static void
-refuse(trp_ctx *ctx, const trp_msg *msg, trp_dead_reason reason)
+message_refuse(trp_ctx *ctx, const trp_msg *msg, trp_dead_reason reason)
 {
-    ctx->cell->processed--; /* gate-G2 */
+    ctx->cell->processed--; /* receive-filter-G2 */
     if (ctx->cell->extra != NULL) {
         /* `processed` identifies the message that was stashed */
         ctx->cell->extra->stashed_turn = 0;
@@ -33,7 +33,7 @@ static trp_err
 refuse_inactive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     (void)state;
-    refuse(ctx, msg, TRP_DEAD_INACTIVE);
+    message_refuse(ctx, msg, TRP_DEAD_INACTIVE);
     return TRP_OK;
 }
 
@@ -41,12 +41,12 @@ static trp_err
 refuse_unwanted(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     (void)state;
-    refuse(ctx, msg, TRP_DEAD_REFUSED);
+    message_refuse(ctx, msg, TRP_DEAD_REFUSED);
     return TRP_OK;
 }
 
 trp_receive_fn
-trpi_gate_receive(const trpi_cell *cell, const trp_msg *msg)
+trpi_filter_receive(const trpi_cell *cell, const trp_msg *msg)
 {
     if (msg == NULL || !trpi_type_is_ordinary(msg->priv_type)) {
         return NULL;
@@ -74,7 +74,7 @@ trpi_receive_mark(trpi_cell *cell)
 }
 
 void
-trpi_gate_switch(trpi_cell *cell, bool active)
+trpi_filter_active_set(trpi_cell *cell, bool active)
 {
     trpi_extra *extra = active ? cell->extra : trpi_extra_get(cell);
 
@@ -85,7 +85,7 @@ trpi_gate_switch(trpi_cell *cell, bool active)
 }
 
 void
-trpi_gate_send(trp_ctx *ctx, trp_ref ref, bool active)
+trpi_filter_active_send(trp_ctx *ctx, trp_ref ref, bool active)
 {
     const trp_ref nobody = TRP_REF_NONE;
 
@@ -95,7 +95,7 @@ trpi_gate_send(trp_ctx *ctx, trp_ref ref, bool active)
 /* ---- public ---------------------------------------------------------------------------------- */
 
 static trp_err
-order(trp_ctx *ctx, trp_ref ref, bool active)
+active_order(trp_ctx *ctx, trp_ref ref, bool active)
 {
     if (trp_ref_is_none(ref)) {
         return TRP_EINVAL;
@@ -103,20 +103,20 @@ order(trp_ctx *ctx, trp_ref ref, bool active)
     if (ref.node != TRPI_NODE_SELF) {
         return TRP_EUNSUPPORTED;
     }
-    trpi_gate_send(ctx, ref, active);
+    trpi_filter_active_send(ctx, ref, active);
     return TRP_OK;
 }
 
 trp_err
 trp_deactivate(trp_ctx *ctx, trp_ref ref)
 {
-    return order(ctx, ref, false);
+    return active_order(ctx, ref, false);
 }
 
 trp_err
 trp_activate(trp_ctx *ctx, trp_ref ref)
 {
-    return order(ctx, ref, true);
+    return active_order(ctx, ref, true);
 }
 
 static trp_err
@@ -129,7 +129,7 @@ system_order(trp_system *system, trp_ref ref, bool active)
         return TRP_EINVAL;
     }
     ctx = trpi_enter(system);
-    err = order(ctx, ref, active);
+    err = active_order(ctx, ref, active);
     trpi_leave(ctx);
     return err;
 }
