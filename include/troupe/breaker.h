@@ -54,7 +54,7 @@ typedef struct trp_breaker_call {
 
 typedef void (*trp_breaker_fn)(void *arg, trp_breaker_state state);
 typedef trp_err (*trp_breaker_body_fn)(void *arg);
-/* Begin the protected call, and give its future. */
+/* Begin the guarded call, and give its future. */
 typedef trp_err (*trp_breaker_begin_fn)(void *arg, trp_future **ret_future);
 
 /* Make a breaker, closed.

@@ -38,7 +38,7 @@ typedef struct trp_delivery {
         sizeof(trp_delivery), NULL, 0, 0, 0, 0                                                     \
     }
 
-/* Put an actor into a category. Twice is once.
+/* Put an actor into a category; again has no effect.
  *
  * Ownership: borrows category.
  * Errors:    TRP_EINVAL  category is no name (that actors may have), or ref is TRP_REF_NONE

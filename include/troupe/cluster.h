@@ -293,7 +293,8 @@ TRP_API TRP_MUST_CHECK trp_err trp_cluster_spawn_in_role(trp_system *system, con
 #define TRP_CLUSTER_MEMBERS_MAX 10000u
 
 /* Begin to join the cluster that any of these addresses belongs to; the own address alone makes a
- * new cluster. Tries until it succeeds; MemberUp tells. addresses: "troupe.tcp://system@host:port".
+ * new cluster. Tries until it succeeds, which MemberUp reports. addresses:
+ * "troupe.tcp://system@host:port".
  *
  * Errors:    TRP_EINVAL an address does not parse, or count is 0 or above TRP_CLUSTER_SEEDS_MAX
  *            TRP_ESTATE already a member (join once), or no cluster node

@@ -65,7 +65,8 @@ TRP_API TRP_MUST_CHECK trp_err trp_live_open(trp_system *system, trp_live **ret_
 TRP_API void trp_live_close(trp_live *live);
 
 /* Look at all threads, and at the actors below /user that answer within timeout_ms: one that is
- * stuck in a behaviour holds up the answer of the others, and is found as what its thread runs.
+ * stuck in a behaviour delays the answer of the others, and shows as the actor that its thread
+ * runs.
  *
  * Errors:    TRP_ETIMEDOUT  not all actors have answered: threads are new, actors as before
  *            TRP_ENOENT     the system has ended

@@ -289,7 +289,7 @@ TRP_API void trp_router_broadcast(trp_ctx *ctx, trp_ref router, const trp_type *
 TRP_API void trp_system_router_broadcast(trp_system *system, trp_ref router, trp_ref sender,
                                          const trp_type *type, const void *payload, size_t bytes);
 
-/* Tell the routee that this key leads to; a router that does not hash routes as ever.
+/* Tell the routee that this key leads to; a router that does not hash routes as usual.
  *
  * Ownership: borrows key and payload.
  * Errors:    none

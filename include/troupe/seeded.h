@@ -3,8 +3,8 @@
  * A race of actors shows itself in one order of a thousand. Here a program runs in one thread, in
  * virtual time, and everything that threads and clocks would decide (which actor runs next, how
  * many messages it handles, when time passes and timers fire) is drawn from a seed: the same seed
- * is the same run, on every machine. A run that fails is shrunk: of its decisions all are taken
- * back that do not matter, and what is left is a short schedule that can be run again.
+ * is the same run, on every machine. A run that fails is shrunk: decisions that do not matter are
+ * removed, and a short schedule remains that can be run again.
  *
  *     static void
  *     transfer_keeps_the_sum(trp_testkit *kit, void *arg)
@@ -16,7 +16,7 @@
  *     options.seeds = 1000;
  *     err = trp_seeded_run(transfer_keeps_the_sum, NULL, &options, NULL);
  *
- * A schedule is a list of the decisions that are not the calm ones: "12t3" lets the fourth of the
+ * A schedule lists the decisions that differ from the calm ones: "12t3" lets the fourth of the
  * ready actors have turn 12 instead of the one that waits longest, "12b2" lets it handle 2 messages
  * in that turn, "12s9" lets 9 ms pass before it.
  *

@@ -112,7 +112,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_system_new(const char *name, const trp_system
  * Source:    SYS-41, LIFE-9.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_system_stop(trp_system *system, uint32_t timeout_ms);
 
-/* Order the stop and return at once; trp_system_await() tells the end.
+/* Order the stop and return at once; trp_system_await() waits for the end.
  *
  * Errors:    none
  * Thread:    any; safe from a behaviour; never blocks.
