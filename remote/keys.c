@@ -1,4 +1,4 @@
-/* keys.c - the keys of remoting. */
+/* keys.c - the configuration keys of remoting. */
 #include "remote/remote.h"
 
 #include "base/config_keys.h"
@@ -123,11 +123,11 @@ static const trpi_config_row remote_rows[] = {
       "The previous secret: accepted as well, while the nodes are changed to the new one by one.",
       true },
     { "remote.secure-cookie-file", TEXT, "", 0, 0, NULL,
-      "File with secure-cookie, and perhaps secure-cookie-before in a second line, in place of "
+      "File with secure-cookie, and optionally secure-cookie-before in a second line, in place of "
       "both keys; refused when other users may read it." },
     { "remote.when-quarantined", CHOICE, "stay", 0, 0, "stay|end",
-      "What this node does when a peer has quarantined it, so that the two never communicate "
-      "again. end: exit with code 76; stay: go on for the other peers." },
+      "After a peer has quarantined this node, the two never communicate again. end: exit with "
+      "code 76; stay: continue for the other peers." },
     { "remote.test-adapters", BOOL, "off", 0, 0, NULL,
       "For tests: `troupe fault` and the multi-node kit may inject faults into this node's "
       "network." },

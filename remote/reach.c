@@ -1,8 +1,8 @@
-/* reach.c - can this node dial that one?
+/* reach.c - checks whether this node can dial another one.
  *
  * Must hold.
- *   reach-R1  trpi_remote_reach() says yes only of a connection that this node has dialled and on
- *       which that very incarnation has answered.
+ *   reach-R1  trpi_remote_reach() succeeds only for a connection that this node has dialled and on
+ *       which that incarnation has answered.
  * Not here. Lanes that cannot be dialled (association/lane_dial.c).
  * Tests.   tests/unit/remote/reach_test.c
  */
@@ -24,7 +24,8 @@ has_dialled(const trpi_peer *peer, uint64_t uid)
     return false;
 }
 
-/* The peer has called: one ordinary lane more, which the first message to it would have opened. */
+/* The peer has dialled this node. Dial an ordinary lane, which the first message to it would open.
+ */
 static trp_err
 dial_lane(trpi_peer *peer, trpi_reach *reach, char *ret_why, size_t why_bytes)
 {

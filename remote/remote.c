@@ -1,4 +1,4 @@
-/* remote.c - remoting of one system: start, time, the door of remote.h.
+/* remote.c - remoting of one system: start, timers, control frames.
  *
  * Limits. handshake_timeout, frame_bytes_max, lane_bytes_max, control_bytes_max,
  *         receiver_bytes_max, receivers_bytes_max,
@@ -25,9 +25,9 @@
 #include "remote/security/secure.h"
 #include "remote/transport.h"
 
-/* ---- time ------------------------------------------------------------------------------------ */
+/* ---- timers ---------------------------------------------------------------------------------- */
 
-/* The last of a timer's calls; remote may be gone when this returns. */
+/* A timer has ended; remote may have been freed when this returns. */
 static void
 timer_over(void *arg)
 {
@@ -40,7 +40,7 @@ timer_over(void *arg)
 
 static void tick_soon(void *arg);
 
-/* One more tick soon. Without memory for it: the next beat does. */
+/* Schedule one more tick soon. Without memory for it the regular timer ticks. */
 static bool
 hurry_arm(trpi_remote *remote)
 {
@@ -60,7 +60,7 @@ tick_soon(void *arg)
     }
 }
 
-/* The timer that never ends while remoting runs, whatever memory there is. */
+/* The regular timer, which runs as long as remoting does and needs no memory. */
 static bool
 tick_beat(void *arg)
 {
@@ -104,7 +104,8 @@ or_default(uint32_t *option, uint32_t value)
     *option = *option != 0 ? *option : value;
 }
 
-/* What neither the caller nor a node's configuration says is as in the reference configuration. */
+/* An option that neither the caller nor a node's configuration sets has its default of the
+ * reference configuration. */
 static void
 or_configured(uint32_t *value, const char *key)
 {
@@ -117,7 +118,7 @@ or_configured_float(double *value, const char *key)
     *value = *value > 0 ? *value : trpi_config_float(NULL, key);
 }
 
-/* Of the detectors and of redelivery. */
+/* Set the defaults of failure detectors and redelivery. */
 static void
 options_defaults_detectors(trpi_remote_options *o)
 {
@@ -155,7 +156,7 @@ detectors_make_sense(const trpi_remote_options *o)
     return good;
 }
 
-/* Fill in what was left out; copy the texts' meaning into remote->address. */
+/* Set defaults, check the options, and set remote->address. */
 static trp_err
 options_check(trpi_remote *remote, const trpi_remote_options *options)
 {
@@ -281,7 +282,7 @@ listening_log(trpi_remote *remote)
     trpi_remoting_publish(remote, &trp_remoting_listen_type, &event);
 }
 
-/* It could not start: the caller has the error, subscribers the event. */
+/* The start failed: the caller gets the error, subscribers the event. */
 static void
 failure_publish(trpi_remote *remote, trp_err err)
 {
@@ -291,7 +292,7 @@ failure_publish(trpi_remote *remote, trp_err err)
     trpi_remoting_publish(remote, &trp_remoting_error_type, &event);
 }
 
-/* A binding of the configuration whose serializer comes later, or never. */
+/* Warn of configured bindings whose serializer is not there yet. */
 static void
 warn_of_waiting(trpi_remote *remote)
 {
@@ -353,14 +354,14 @@ trpi_remote_start(trp_system *system, const trpi_remote_options *options, trpi_r
     listening_log(remote);
     warn_if_open(remote);
     warn_of_waiting(remote);
-    /* The caller's texts need not live longer than this call. */
+    /* The caller's texts are borrowed only for this call. */
     remote->options.host = remote->options.bind_host = NULL;
     remote->options.cookie = remote->options.cookie_before = remote->options.cookie_file = NULL;
     remote->options.tls_ca = remote->options.tls_cert = remote->options.tls_key = NULL;
     remote->options.tls_crl = remote->options.tls_ciphers = remote->options.why = NULL;
     remote->options.tls_allowed = NULL;
     if (!remote->options.accepts_later) {
-        trpi_remote_accept(remote); /* last: callers need the port that was bound */
+        trpi_remote_accept(remote); /* last: handshakes need the port that was bound */
     }
     *ret_remote = remote;
     return TRP_OK;
@@ -378,8 +379,8 @@ trpi_remote_address(const trpi_remote *remote)
     return &remote->address;
 }
 
-/* A system without remoting never calls us, and a room below cannot. Here, and not in round_trip.c,
- * so that a static program that uses remoting has it. */
+/* A program without remoting does not link this file, and a lower room cannot call round_trip.c.
+ * Here, and not there, so that a static program that uses remoting links it. */
 __attribute__((constructor)) static void
 round_trip_offer(void)
 {

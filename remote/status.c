@@ -1,4 +1,4 @@
-/* status.c - what remoting knows of its peers: the part of the door that only looks.
+/* status.c - what remoting knows of its peers: the functions of remote.h that change nothing.
  *
  * Tests.  tests/unit/remote/remote_test.c, reach_test.c, secure_test.c
  */
@@ -15,7 +15,7 @@
 
 /* ---- peers and counters ---------------------------------------------------------------------- */
 
-/* NULL: it has never been used. */
+/* Return the state of a lane; NULL: it has never been used. */
 static const char *
 lane_state_name(const trpi_lane_state *lane)
 {
@@ -193,7 +193,8 @@ trpi_remote_is_barred_by(trpi_remote *remote, const trpi_node_id *id)
     return barred;
 }
 
-/* Of a reason as secure.c and conn.c write it: the word, a colon, the detail. NONE: another one. */
+/* Find the refusal in a reason as secure.c and conn.c write it: word, colon, detail. NONE: no
+ * refusal. */
 static trpi_refusal
 refusal_of_reason(const char *reason)
 {
@@ -219,7 +220,7 @@ trpi_remote_is_refused(trpi_remote *remote, const trpi_address *address, uint32_
     pthread_mutex_lock(&peer->lock);
     trpi_refusal why = refusal_of_reason(peer->reason);
     bool refused = peer->assoc.state != TRPI_ASSOC_ACTIVE && why != TRPI_REFUSED_NONE &&
-                   why < TRPI_REFUSED_BYTES; /* the last ones are limits: later it may go */
+                   why < TRPI_REFUSED_BYTES; /* limits come last: a later attempt may succeed */
     *ret_attempts = peer->assoc.attempts;
     (void)snprintf(ret_reason, reason_bytes, "%s", peer->reason);
     pthread_mutex_unlock(&peer->lock);

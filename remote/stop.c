@@ -1,16 +1,16 @@
-/* stop.c - remoting ends: what was told before still goes, then each peer is told goodbye.
+/* stop.c - remoting stops: queued messages are still sent, then each peer gets GOODBYE.
  *
  * Shape.  stopping: no new peers -> flush -> closed: nothing is appended any more -> flush what
  * came in between -> drop the rest -> GOODBYE on the lanes of messages, then on control lanes
  *         -> stopped
  * Must hold.
- *   stop-X1  What was told before the stop is sent before GOODBYE, or is a dead letter. It may
- *       still be in a proxy's mailbox, or wait for a peer that is not met: the latter is dialled
- *       until one attempt has failed. What the network was given last, TRPI_WRITE_BYTES_MAX a lane,
- *       may be neither.
+ *   stop-X1  A message that was told before the stop is sent before GOODBYE, or is a dead letter,
+ *       also if it is still in a proxy's mailbox or waits for a peer without association; such a
+ *       peer is dialled until one attempt has failed. The last bytes that were passed to the
+ *       network, TRPI_WRITE_BYTES_MAX a lane, may be neither.
  *   stop-X2  Nothing is appended behind GOODBYE.
- * Limits. flush_on_shutdown_ms for the flush; when it is used up, MAIL_MS for proxies to hand out
- *         what is lost and BYE_MS for the goodbyes.
+ * Limits. flush_on_shutdown_ms for the flush; after it MAIL_MS until the proxies have made dead
+ *         letters of the rest, and BYE_MS for the GOODBYEs.
  * Tests.  tests/unit/remote/flush_test.c
  */
 #include "remote/remote.h"
@@ -23,9 +23,9 @@
 
 enum { STOP_POLL_MS = 5, MAIL_MS = 250, BYE_MS = 250 };
 
-/* ---- what there is to wait for --------------------------------------------------------------- */
+/* ---- waiting for peers ----------------------------------------------------------------------- */
 
-/* Has every proxy handed over what was told to it? A full lane may hold one back. */
+/* Return whether every proxy has passed on its messages. A full lane may hold one back. */
 static bool
 proxies_are_idle(trpi_peer *peer)
 {
@@ -38,12 +38,12 @@ proxies_are_idle(trpi_peer *peer)
     return out;
 }
 
-/* One look at a peer while stopping; step 0: flush, 1: goodbye on the lanes of messages, 2: on
- * control lanes. */
+/* Return whether a peer is done with a step; 0: flush, 1: GOODBYE on the lanes of messages, 2: on
+ * the control lane. */
 static bool
 peer_settled(trpi_peer *peer, int step)
 {
-    bool settled = step > 0 || proxies_are_idle(peer); /* first: what it hands over is seen below */
+    bool settled = step > 0 || proxies_are_idle(peer); /* first: its messages are counted below */
     pthread_mutex_lock(&peer->lock);
     if (peer->assoc.state == TRPI_ASSOC_ACTIVE && !peer->goodbye_said) {
         if (step == 0) {
@@ -73,7 +73,7 @@ goodbye_append(trpi_peer *peer, enum trpi_lane first, enum trpi_lane last)
     for (enum trpi_lane lane = first; lane <= last; lane++) {
         if (peer->assoc.state == TRPI_ASSOC_ACTIVE && !peer->goodbye_said &&
             peer->lanes[lane].out != NULL) {
-            /* without it: a plain close */
+            /* without memory: a plain close */
             (void)trpi_conn_head(peer->lanes[lane].out, TRPI_FRAME_GOODBYE, 0, NULL, 0);
         }
     }
@@ -95,7 +95,7 @@ peers_settle(trpi_remote *remote, int step, uint64_t deadline_ms)
     }
 }
 
-/* The beat is ended, the hurry finds `stopped` soon. */
+/* Cancel the regular timer, and wait for the quick one, which sees `stopped`. */
 static void
 timers_end(trpi_remote *remote)
 {
@@ -113,7 +113,7 @@ timers_end(trpi_remote *remote)
     pthread_mutex_unlock(&remote->lock);
 }
 
-/* Every connection is closed, but a worker may still be in a write() of one. */
+/* Wait until no worker is in a write() of a closed connection. */
 static void
 writers_await(trpi_remote *remote)
 {
@@ -130,7 +130,8 @@ remote_unref(void *remote)
     trpi_remote_unref(remote);
 }
 
-/* What each peer's attempts are counted from; returns how many messages were lost before. */
+/* Note each peer's number of attempts so far; returns how many messages were lost before the stop.
+ */
 static uint64_t
 lost_before(trpi_remote *remote)
 {
@@ -144,8 +145,8 @@ lost_before(trpi_remote *remote)
     return lost;
 }
 
-/* stop-X1. Make dead letters of what waits for peers that were too slow or are not there, and of
- * what their proxies still have. */
+/* Make dead letters of messages that wait for slow or absent peers, and of those that their proxies
+ * still have (stop-X1). */
 static void
 rest_drop(trpi_remote *remote)
 {
@@ -189,14 +190,14 @@ trpi_remote_stop(trpi_remote *remote)
     uint64_t deadline_ms = trpi_remote_now_ms(remote) + remote->options.flush_on_shutdown_ms;
     uint64_t lost = lost_before(remote);
     remote->flush_until_ms = deadline_ms;
-    /* no new peers; dials only for what waits. release: pairs with trpi_peer_may_dial() */
+    /* no new peers; dials only for waiting messages. release: pairs with trpi_peer_may_dial() */
     atomic_store_explicit(&remote->stopping, true, memory_order_release);
     peers_settle(remote, 0, deadline_ms);
-    /* stop-X2. relaxed: the next look at each peer takes the lock that it is read under */
+    /* stop-X2. relaxed: it is read under peer->lock, which the next step takes for each peer */
     atomic_store_explicit(&remote->closed, true, memory_order_relaxed);
     peers_settle(remote, 0, deadline_ms);
     rest_drop(remote);
-    /* one peer that is not there takes the goodbye from no other */
+    /* an absent peer does not use up the time of others */
     uint64_t bye_ms = trpi_remote_now_ms(remote) + BYE_MS;
     bye_ms = bye_ms > deadline_ms ? bye_ms : deadline_ms;
     peers_settle(remote, 1, bye_ms);

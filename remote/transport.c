@@ -1,4 +1,5 @@
-/* transport.c - the transport that the options ask for: TLS, cookies, fault injection around tcp.
+/* transport.c - opens the transport that the options ask for: TLS, cookies, fault injection around
+ * tcp.
  *
  * Tests.  tests/unit/remote/secure_test.c
  */
@@ -20,7 +21,7 @@ is_set(const char *text)
     return text != NULL && text[0] != '\0';
 }
 
-/* Errors: TRP_EINVAL (too long, or only the one before). */
+/* Errors: TRP_EINVAL (too long, or only the previous cookie). */
 static trp_err
 secrets_fill(const char *cookie, const char *before, trpi_secrets *ret_secrets)
 {
@@ -60,8 +61,8 @@ on_troubled(void *arg, const trpi_trouble_text *text)
     trpi_log(remote->system, TRP_LOG_WARNING, "remote", "%s: %s", text->what, text->help);
 }
 
-/* Open remote->ops, or them with the adapters around, which see frames and not what TLS makes of
- * them. */
+/* Open remote->ops, with the adapters around them if they are on: outside TLS, so that they see
+ * frames. */
 static trp_err
 transport_open(trpi_remote *remote, void *arg)
 {
@@ -150,7 +151,7 @@ trpi_remote_transport_open(trpi_remote *remote)
     return err;
 }
 
-/* 64 bits of a keyed digest: too few to search a good secret by, enough to tell two apart. */
+/* 64 bits of a keyed digest: too few to guess a strong secret from, enough to tell two apart. */
 trp_err
 trpi_remote_secrets_digest(const char *cookie, const char *cookie_before,
                            char ret_text[TRPI_REMOTE_SECRETS_BYTES])

@@ -3,7 +3,7 @@
 
 #include "remote/wire/frame.h"
 
-/* The bytes of the unit that begins at bytes; 0: more of it must come first. */
+/* Return the length of the unit that begins at bytes; 0: it is not complete yet. */
 static size_t
 unit_bytes(trpi_fault_cutter *cutter, const uint8_t *bytes, size_t count,
            enum trpi_fault_unit *ret_unit)

@@ -1,5 +1,6 @@
-/* fault_cut.h - a byte stream of the wire cut into what a bad network treats as one: the preamble,
- * then frames. Pure. What is not our wire is passed as it comes.
+/* fault_cut.h - cuts a byte stream of the wire into units, the preamble and then frames, which a
+ * faulty network loses or delays as a whole. Pure. Bytes of another protocol are passed on as they
+ * come.
  */
 #ifndef TRPI_REMOTE_FAULT_CUT_H
 #define TRPI_REMOTE_FAULT_CUT_H
@@ -10,12 +11,12 @@
 
 #include "base/buffer.h"
 
-#define TRPI_FAULT_FRAME_BYTES_MAX 67108864 /* what claims to be longer is not our wire */
+#define TRPI_FAULT_FRAME_BYTES_MAX 67108864 /* a longer one: another protocol */
 
 enum trpi_fault_unit { TRPI_FAULT_PREAMBLE, TRPI_FAULT_FRAME, TRPI_FAULT_RAW };
 
 typedef struct trpi_fault_cutter { /* zeroed at first */
-    trpi_buffer rest;              /* not whole yet */
+    trpi_buffer rest;              /* of an incomplete unit */
     bool preamble_seen, raw;
 } trpi_fault_cutter;
 
@@ -23,7 +24,7 @@ typedef struct trpi_fault_cutter { /* zeroed at first */
 typedef trp_err (*trpi_fault_unit_fn)(void *arg, enum trpi_fault_unit unit, const uint8_t *bytes,
                                       size_t count);
 
-/* Errors: TRP_ENOMEM, and what fn says: the stream is broken then. */
+/* Errors: TRP_ENOMEM, and those of fn; after any error the stream is broken. */
 trp_err trpi_fault_cutter_feed(trpi_fault_cutter *cutter, const uint8_t *bytes, size_t count,
                                trpi_fault_unit_fn fn, void *arg);
 void trpi_fault_cutter_fini(trpi_fault_cutter *cutter);

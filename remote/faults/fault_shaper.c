@@ -32,7 +32,7 @@ chance_happens(double chance, uint64_t roll)
     return (double)(roll >> 11) * 0x1p-53 < chance;
 }
 
-/* Token bucket: when the last of bytes may pass. */
+/* Token bucket: return when the last of so many bytes may pass. */
 static uint64_t
 due_by_rate(trpi_fault_shaper *shaper, int64_t bytes_per_s, uint64_t now_ns, uint64_t bytes)
 {
@@ -69,7 +69,7 @@ trpi_fault_shaper_judge(trpi_fault_shaper *shaper, const trpi_fault_rule *rule, 
     if (!whole && chance_happens(rule->repeat, rolls[2])) {
         verdict.copies = 2;
     }
-    if (!whole && chance_happens(rule->reorder, rolls[3])) { /* those that follow overtake it */
+    if (!whole && chance_happens(rule->reorder, rolls[3])) { /* later frames overtake it */
         verdict.due_ns += NS_PER_MS + wait_ns;
     } else {
         shaper->due_ns = verdict.due_ns;

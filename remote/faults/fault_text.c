@@ -62,7 +62,7 @@ word_take(const char *word, trpi_fault_rule *rule, char why[TRPI_FAULT_TEXT_BYTE
     if (strncmp(word, "rate=", 5) == 0) {
         if (trpi_config_parse_number(TRPI_CONFIG_SIZE, word + 5, &number, &what) != TRP_OK ||
             !(number >= 0 && number < 0x1p53)) {
-            return word_refuse(why, word, "write rate=125000 or rate=1MiB, of bytes a second");
+            return word_refuse(why, word, "write rate=125000 or rate=1MiB, in bytes a second");
         }
         rule->bytes_per_s = (int64_t)number;
         return TRP_OK;
@@ -75,7 +75,7 @@ word_take(const char *word, trpi_fault_rule *rule, char why[TRPI_FAULT_TEXT_BYTE
         if (fields[i].chance != NULL) {
             return chance_parse(value, fields[i].chance) == TRP_OK
                        ? TRP_OK
-                       : word_refuse(why, word, "a chance is 0 to 1, or 0% to 100%");
+                       : word_refuse(why, word, "a probability is 0 to 1, or 0% to 100%");
         }
         if (trpi_config_parse_number(TRPI_CONFIG_DURATION, value, &number, &what) != TRP_OK ||
             !(number >= 0 && number <= TRPI_FAULT_DELAY_MS_MAX)) {
@@ -97,7 +97,7 @@ trpi_fault_rule_parse(const char *text, trpi_fault_rule *ret_rule, char why[TRPI
     text += strspn(text, " ");
     if (*text == '\0') {
         return word_refuse(why, text,
-                           "write what shall happen: blackhole, lose=0.1, delay=20ms, pass");
+                           "write at least one fault: blackhole, lose=0.1, delay=20ms, pass");
     }
     while (err == TRP_OK && *text != '\0') {
         size_t bytes = strcspn(text, " ");
@@ -134,7 +134,7 @@ trpi_fault_rule_format(const trpi_fault_rule *rule, char out[TRPI_FAULT_TEXT_BYT
         at = snprintf(out, TRPI_FAULT_TEXT_BYTES, " rate=%lld", (long long)rule->bytes_per_s);
     }
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        if (words[i].number > 0) { /* the longest of all is half of the room */
+        if (words[i].number > 0) { /* all of them need half of out at most */
             at += snprintf(out + at, TRPI_FAULT_TEXT_BYTES - (size_t)at, "%s%.10g%s", words[i].name,
                            words[i].number, words[i].unit);
         }
@@ -142,5 +142,5 @@ trpi_fault_rule_format(const trpi_fault_rule *rule, char out[TRPI_FAULT_TEXT_BYT
     if (at == 0) {
         at = snprintf(out, TRPI_FAULT_TEXT_BYTES, " pass");
     }
-    return memmove(out, out + 1, (size_t)at); /* the blank in front */
+    return memmove(out, out + 1, (size_t)at); /* without the leading blank */
 }

@@ -1,5 +1,4 @@
-/* faults.c - the rules of a bad network, and whom connections lead to. The transport itself:
- * faults_link.c.
+/* faults.c - the fault rules, and the peers of connections. The transport itself: faults_link.c.
  *
  * Locks.   faults->lock, a leaf.
  * Tests.   tests/unit/remote/faults_test.c
@@ -16,7 +15,7 @@
 #include "remote/wire/codec.h"
 #include "remote/nng/link_nng.h"
 
-enum { KNOWN_MAX = 1024 }; /* uids whose address is remembered; then the oldest goes */
+enum { KNOWN_MAX = 1024 }; /* remembered pairs of uid and address; the oldest is replaced */
 
 typedef struct known_peer {
     uint64_t uid;
@@ -36,7 +35,7 @@ struct trpi_faults {
     known_peer known[KNOWN_MAX];
 };
 
-/* ---- whom a connection leads to -------------------------------------------------------------- */
+/* ---- peers of connections -------------------------------------------------------------------- */
 
 void
 trpi_fault_peer_format(char out[TRPI_FAULT_PEER_BYTES], const char *host, uint16_t port)
@@ -61,7 +60,7 @@ known_add(trpi_faults *faults, uint64_t uid, const char *peer)
     (void)snprintf(at->peer, sizeof at->peer, "%s", peer);
 }
 
-/* What a unit from the other side tells about who it is. The caller holds faults->lock. */
+/* Learn the peer of a connection from a unit that it has sent. The caller holds faults->lock. */
 static void
 peer_learn(trpi_faults *faults, char peer[TRPI_FAULT_PEER_BYTES], enum trpi_fault_unit unit,
            const uint8_t *bytes)
@@ -179,14 +178,13 @@ trpi_faults_list(trpi_faults *faults, trpi_fault_entry *entries, uint32_t max)
 {
     pthread_mutex_lock(&faults->lock);
     uint32_t count = faults->rules_count;
-    qsort(faults->rules, count, sizeof faults->rules[0], entry_compare); /* its order is nobody's */
+    qsort(faults->rules, count, sizeof faults->rules[0], entry_compare); /* any order will do */
     memcpy(entries, faults->rules, (count < max ? count : max) * sizeof *entries);
     pthread_mutex_unlock(&faults->lock);
     return count;
 }
 
-/* What no stream can lose without being another stream: how its other frames are read depends on
- * it. */
+/* Return whether a unit must not be lost, because the receiver needs it to read later frames. */
 static bool
 is_structure(enum trpi_fault_unit unit, const uint8_t *bytes)
 {
@@ -261,7 +259,7 @@ trpi_faults_new(const trpi_transport_ops *inner, void *inner_arg, trpi_faults **
     faults->inner = inner != NULL ? inner : &trpi_link_nng_ops;
     faults->inner_arg = inner_arg;
     faults->ops = trpi_fault_link_ops;
-    faults->ops.scheme = faults->inner->scheme; /* nobody shall see a difference */
+    faults->ops.scheme = faults->inner->scheme; /* the wrapper is invisible */
     if (faults->inner->claims == NULL) {
         faults->ops.claims = NULL;
     }
@@ -293,7 +291,7 @@ trpi_faults_disconnect(trpi_faults *faults, const char *peer)
 
     pthread_mutex_lock(&faults->lock);
     transport = faults->transport;
-    pthread_mutex_unlock(&faults->lock); /* a leaf: not held while the transport's is taken */
+    pthread_mutex_unlock(&faults->lock); /* a leaf: released before the transport's lock is taken */
     return transport == NULL ? 0 : trpi_fault_links_cut(transport, peer);
 }
 

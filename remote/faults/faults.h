@@ -1,9 +1,10 @@
-/* faults.h - a transport that wraps another one and makes its network bad: the adapters throttle
- * (rates, blackhole) and gremlin (loss, repetition, delay, reordering), for tests.
+/* faults.h - a transport that wraps another one and injects network faults, for tests: the adapters
+ * throttle (rates, blackhole) and gremlin (loss, repetition, delay, reordering).
  *
- * The peer of a connection is known by its handshake, so that a rule for a peer holds for
- * connections of either side. Rules may be set while connections are open. What a stream cannot
- * lose (preamble, LANE_OPEN, MANIFEST) is only delayed; the end of a connection is seen at once.
+ * The handshake tells the peer of a connection, so a rule for a peer holds for connections that
+ * either side dialled. Rules may be set while connections are open. Units that the rest of a stream
+ * depends on (preamble, LANE_OPEN, MANIFEST) are only delayed; the end of a connection is not
+ * delayed.
  */
 #ifndef TRPI_REMOTE_FAULTS_H
 #define TRPI_REMOTE_FAULTS_H
@@ -21,19 +22,20 @@ enum trpi_fault_direction { TRPI_FAULT_SEND = 1, TRPI_FAULT_RECEIVE = 2, TRPI_FA
 
 typedef struct trpi_faults trpi_faults;
 
-/* One for one system: give trpi_faults_ops() and the result itself to trpi_remote_options. inner
- * NULL: tcp on nng. Gives *ret_faults (trpi_faults_free, after the system's remoting has stopped).
+/* Make the faults of one system: trpi_faults_ops() and the result go into trpi_remote_options.
+ * inner NULL: tcp on nng. Gives *ret_faults (trpi_faults_free, after the system's remoting has
+ * stopped).
  * Errors: TRP_ENOMEM. */
 trp_err trpi_faults_new(const trpi_transport_ops *inner, void *inner_arg, trpi_faults **ret_faults);
 void trpi_faults_free(trpi_faults *faults);                           /* NULL is fine */
 const trpi_transport_ops *trpi_faults_ops(const trpi_faults *faults); /* borrowed */
 
-/* From now on; peer is the "host:port" that a node advertises, or TRPI_FAULT_PEER_ALL for those
- * without a rule of their own. What waits already keeps its time. Errors: TRP_EINVAL (rule),
- * TRP_ELIMIT. Thread: any. */
+/* Set the rule of a peer from now on; peer is the "host:port" that a node advertises, or
+ * TRPI_FAULT_PEER_ALL for all peers without a rule of their own. Frames that are queued already
+ * keep their due time. Errors: TRP_EINVAL (rule), TRP_ELIMIT. Thread: any. */
 trp_err trpi_faults_set(trpi_faults *faults, const char *peer, enum trpi_fault_direction direction,
                         const trpi_fault_rule *rule);
-/* The name of whoever advertises host:port. An IPv6 host stands without brackets. */
+/* Write the name of the peer that advertises host:port. An IPv6 host has no brackets. */
 void trpi_fault_peer_format(char out[TRPI_FAULT_PEER_BYTES], const char *host, uint16_t port);
 typedef struct trpi_fault_entry {
     char peer[TRPI_FAULT_PEER_BYTES];
@@ -43,13 +45,13 @@ typedef struct trpi_fault_entry {
 uint32_t trpi_faults_list(trpi_faults *faults, trpi_fault_entry *entries, uint32_t max);
 /* The rule that holds for peer: its own, or that of all. false: none. Thread: any. */
 bool trpi_faults_find(trpi_faults *faults, const char *peer, trpi_fault_entry *ret_entry);
-/* Cut all open connections with peer, what waits included. Returns how many. Thread: any, but not
- * while the system's remoting ends. */
+/* Close all open connections with peer at once and drop their queued frames. Returns how many.
+ * Thread: any, but not while the system's remoting stops. */
 uint32_t trpi_faults_disconnect(trpi_faults *faults, const char *peer);
 
 typedef struct trpi_faults_stats {
     uint64_t passed, lost, repeated, delayed; /* frames */
-    uint64_t cut_bytes;                       /* held here by connections when they ended */
+    uint64_t cut_bytes;                       /* dropped when a connection ended */
 } trpi_faults_stats;
 void trpi_faults_stats_get(trpi_faults *faults, trpi_faults_stats *ret_stats);
 /* The transport that is wrapped, while it is open. */

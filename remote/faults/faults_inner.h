@@ -9,12 +9,13 @@
 #include "remote/faults/faults.h"
 
 /* faults.c */
-/* peer: of the connection, empty when it is not known; it becomes known by what the peer says. */
+/* peer: of the connection, empty while it is unknown; filled in from the peer's preamble or
+ * handshake. */
 trpi_fault_verdict trpi_faults_judge(trpi_faults *faults, char peer[TRPI_FAULT_PEER_BYTES],
                                      bool out, trpi_fault_shaper *shaper, uint64_t now_ns,
                                      enum trpi_fault_unit unit, const uint8_t *bytes, size_t count,
                                      const uint64_t rolls[4]);
-void trpi_faults_cut(trpi_faults *faults, uint64_t bytes); /* count them */
+void trpi_faults_cut(trpi_faults *faults, uint64_t bytes); /* count dropped bytes */
 const trpi_transport_ops *trpi_faults_inner(const trpi_faults *faults, void **ret_arg);
 void trpi_faults_attach(trpi_faults *faults, trpi_transport *transport);
 

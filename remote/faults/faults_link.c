@@ -1,19 +1,22 @@
-/* faults_link.c - the transport of faults.h: connections whose frames wait, get lost, come twice.
+/* faults_link.c - the transport of faults.h: connections whose frames are delayed, lost or
+ * repeated.
  *
  * Shape.   upper room -> our link -> out queue --pacer--> link of the inner transport
  *          upper room <-pacer-- in queue <- our link <- the inner transport's callbacks
- *          What comes is cut into frames (fault_cut.c), judged (fault_shaper.c) and waits until it
- *          is due. The pacer is one thread for one transport.
+ *          Bytes are cut into frames (fault_cut.c); a rule decides about each frame
+ *          (fault_shaper.c), which is queued until it is due. The pacer is one thread for one
+ *          transport.
  * Must hold.
  *   faults-link-W1  Only the pacer calls bytes(), written() and closed(): they never overlap
  *       (transport-T2).
- *   faults-link-W2  closed() comes after the inner link's, when nothing waits to be received, or
- *       the link was closed on this side; then release() frees the inner link, too.
- *   faults-link-W3  close() lets go what was written before, like a real network, for LINGER_MS at
- *       most.
- * Limits.  TRPI_FAULT_HELD_BYTES_MAX a direction: then written() waits, and the inner link pauses.
- * Locks.   transport->lock guards all; then faults.c's. No callback is made with it, inner calls
- *          may be (transport-T1).
+ *   faults-link-W2  closed() is called after the inner link's closed(), when the in queue is empty
+ *       or the link was closed on this side; then release() frees the inner link, too.
+ *   faults-link-W3  After close() frames that were written before are still sent, as on a real
+ *       network, for LINGER_MS at most.
+ * Limits.  TRPI_FAULT_HELD_BYTES_MAX queued bytes a direction: above it written() is delayed, and
+ *          the inner link is paused.
+ * Locks.   transport->lock guards everything; faults->lock is taken after it. No callback is made
+ *          under it, but inner functions may be called (transport-T1).
  * Tests.   tests/unit/remote/faults_test.c
  * Sources. MNT-02, -07
  */
@@ -46,17 +49,17 @@ typedef struct queue {
 
 struct trpi_link {
     trpi_transport *transport;
-    trpi_link *inner; /* never looked into */
+    trpi_link *inner; /* opaque */
     void *user;
-    char peer[TRPI_FAULT_PEER_BYTES]; /* empty: not known yet */
+    char peer[TRPI_FAULT_PEER_BYTES]; /* "": not known yet */
     queue out, in;
-    held *writing; /* given to the inner link */
+    held *writing; /* passed to the inner link */
     bool written_owed;
     bool closing; /* close() was called on this side */
     bool inner_close_asked;
     bool inner_closed, closed_told;
     uint64_t linger_until_ns;
-    uint32_t round; /* of the pacer that has looked at it */
+    uint32_t round; /* the pacer's last round that visited it */
     trp_err err;
     char reason[128];
     trpi_link *next;
@@ -65,7 +68,7 @@ struct trpi_link {
 struct trpi_transport {
     trpi_faults *faults;
     const trpi_transport_ops *inner_ops;
-    trpi_transport *inner; /* never looked into */
+    trpi_transport *inner; /* opaque */
     trpi_world *world;
     const trpi_transport_events *events;
     void *arg;
@@ -74,12 +77,12 @@ struct trpi_transport {
     pthread_t pacer;
     bool pacer_runs, pacer_ends, stopping;
     bool telling; /* the pacer is in a callback */
-    bool news;    /* something happened since the pacer looked */
+    bool news;    /* an event since the pacer's last round */
     uint32_t round;
     trpi_link *links;
 };
 
-/* ---- queues; all under transport->lock ------------------------------------------------------- */
+/* ---- queues; the caller holds transport->lock ------------------------------------------------ */
 
 static void
 queue_clear(trpi_faults *faults, queue *q)
@@ -95,7 +98,7 @@ queue_clear(trpi_faults *faults, queue *q)
     q->bytes = 0;
 }
 
-/* Nearly always at the end, and many at once. */
+/* Append, nearly always at the end; frames with the same due time share a chunk. */
 static trp_err
 queue_add(queue *q, uint64_t due_ns, const uint8_t *bytes, size_t count)
 {
@@ -118,7 +121,7 @@ queue_add(queue *q, uint64_t due_ns, const uint8_t *bytes, size_t count)
     if (q->last != NULL && q->last->due_ns <= due_ns) {
         at = &q->last->next;
     }
-    while (*at != NULL && (*at)->due_ns <= due_ns) { /* some that were overtaken */
+    while (*at != NULL && (*at)->due_ns <= due_ns) { /* behind a reordered frame */
         at = &(*at)->next;
     }
     h->next = *at;
@@ -231,7 +234,7 @@ link_free(trpi_link *link)
     queue_clear(transport->faults, &link->out);
     queue_clear(transport->faults, &link->in);
     writing_free(link);
-    pacer_wake(transport); /* stop() may wait for it, too */
+    pacer_wake(transport); /* stop() may wait for this, too */
     pthread_mutex_unlock(&transport->lock);
     trpi_fault_cutter_fini(&link->out.cutter);
     trpi_fault_cutter_fini(&link->in.cutter);
@@ -255,7 +258,7 @@ link_cut(trpi_link *link)
     inner_close(link);
 }
 
-/* ---- what the inner transport says ----------------------------------------------------------- */
+/* ---- callbacks of the inner transport -------------------------------------------------------- */
 
 static bool
 on_accepted(void *arg, trpi_link *inner, const char *peer, void **ret_user)
@@ -402,7 +405,8 @@ wake_earlier(uint64_t *at_ns, uint64_t other_ns)
     *at_ns = other_ns < *at_ns ? other_ns : *at_ns;
 }
 
-/* What goes out, and the end of a link that was closed here. The lock stays. */
+/* Write the frames that are due, and close the inner link of a link that was closed on this side.
+ * The lock stays held. */
 static void
 link_send(trpi_link *link, uint64_t now_ns, uint64_t *wake_ns)
 {
@@ -425,7 +429,7 @@ link_send(trpi_link *link, uint64_t now_ns, uint64_t *wake_ns)
     }
 }
 
-/* Make one callback, if one is due, with the lock given back meanwhile. */
+/* Make one callback, if one is due; the lock is released meanwhile. */
 static bool
 link_tell(trpi_link *link, uint64_t now_ns)
 {
@@ -450,7 +454,7 @@ link_tell(trpi_link *link, uint64_t now_ns)
     transport->telling = true;
     pthread_mutex_unlock(&transport->lock);
     if (what == CLOSED) {
-        events->closed(link->user, link, link->err, link->reason); /* may release it */
+        events->closed(link->user, link, link->err, link->reason); /* may release the link */
     } else if (what == WRITTEN) {
         events->written(link->user, link);
     } else {
@@ -459,11 +463,12 @@ link_tell(trpi_link *link, uint64_t now_ns)
     }
     pthread_mutex_lock(&transport->lock);
     transport->telling = false;
-    pacer_wake(transport); /* or stop(), which waits */
+    pacer_wake(transport); /* and stop(), which may be waiting */
     return true;
 }
 
-/* faults-link-W1. Afterwards the list may be another one, if true. */
+/* Do what is due for one link (faults-link-W1). true: a callback was made, so the list may have
+ * changed. */
 static bool
 link_step(trpi_link *link, uint64_t now_ns, uint64_t *wake_ns)
 {
@@ -601,7 +606,7 @@ faults_connect(trpi_transport *transport, const char *host, uint16_t port, uint3
     }
     link->user = user;
     *ret_link = link;
-    pthread_mutex_lock(&transport->lock); /* callbacks wait until we know the inner link */
+    pthread_mutex_lock(&transport->lock); /* callbacks wait until link->inner is set */
     err =
         transport->inner_ops->connect(transport->inner, host, port, timeout_ms, link, &link->inner);
     pthread_mutex_unlock(&transport->lock);
@@ -623,7 +628,7 @@ faults_write(trpi_link *link, const trpi_iov *iov, size_t count)
     }
     for (size_t i = 0; i < count && err == TRP_OK; i++) {
         if (link_feed(link, true, iov[i].data, iov[i].bytes) != TRP_OK) {
-            link_cut(link); /* closed() will tell */
+            link_cut(link); /* closed() follows */
         }
     }
     if (err == TRP_OK) {

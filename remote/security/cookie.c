@@ -1,20 +1,20 @@
 /* cookie.c - see the header.
  *
- * Why.    Akka sends the cookie itself. On a wire that somebody reads that gives it away; so each
- *         end sends a keyed digest of what both have just made up. Nobody learns the secret, and
- *         what was recorded proves nothing the next time.
+ * Why.    Akka sends the cookie itself, so anybody who reads the traffic learns it. Here each end
+ *         sends a keyed digest of two fresh nonces: the secret stays unknown, and a recorded proof
+ *         is worthless on another connection.
  * Shape.  dialler   HELLO(nonce d)  ---------------->
  *                   <---------------- HELLO(nonce a)            acceptor
  *         PROOF(HMAC(secret_i, "d" d a binding), i = 1..2) ---->
- *                   <---------------- VERDICT(yes, HMAC(the one that matched, "a" d a binding))
- *         The dialler proves first: who is called by a stranger gives him nothing to guess at.
+ *                   <---------------- VERDICT(yes, HMAC(matched secret, "a" d a binding))
+ *         The dialler proves first, so a stranger that dials gets no digest of the secret.
  * Must hold.
- *   cookie-K1  The two directions have other labels, so that a proof cannot be sent back as an
+ *   cookie-K1  The two directions have different labels, so a proof cannot be sent back as an
  *       answer.
  *   cookie-K2  Proofs are compared in constant time, and all of them.          (secret_of)
- *   cookie-K4  A dialler's nonce, which both proofs cover, says for which two addresses it was
- *       made: what a third one passes on to another node is refused there. It cannot be taken for
- *       the nonce of an earlier version, which says nothing, without the secret.
+ *   cookie-K4  A dialler's nonce, which both proofs cover, names the two addresses that it was made
+ *       for: a proof that is relayed to another node is refused there. Without the secret nobody
+ *       can make it look like the nonce of an earlier version, which names no address.
  *   cookie-K3  Only the last step says DONE; every step has a fixed length.
  * Tests.  tests/unit/remote/cookie_test.c
  */
@@ -49,9 +49,9 @@ proof_make(const trpi_cookie *cookie, bool dialler, const char *secret, uint8_t 
 
 enum { FRESH = 8, MARK = 4, TAG = 8 }; /* of a dialler's nonce: fresh, then {mark, tag} a secret */
 
-_Static_assert(FRESH + TRPI_SECRETS_MAX * (MARK + TAG) == NONCE, "all of it is used");
+_Static_assert(FRESH + TRPI_SECRETS_MAX * (MARK + TAG) == NONCE, "all bytes are used");
 
-/* cookie-K4: the mark says that there is a tag; the tag, for which addresses. */
+/* The mark says that a tag follows, the tag names the addresses (cookie-K4). */
 static bool
 mark_and_tag(const char *secret, const uint8_t *fresh, const char *from, const char *to,
              uint8_t ret[MARK + TAG])
@@ -81,7 +81,7 @@ trpi_cookie_nonce(uint8_t nonce[NONCE], const trpi_secrets *secrets, const char 
                   const char *to)
 {
     bool made = true;
-    for (uint32_t i = 0; i < TRPI_SECRETS_MAX; i++) { /* one secret: twice */
+    for (uint32_t i = 0; i < TRPI_SECRETS_MAX; i++) { /* one secret: used twice */
         made = made && mark_and_tag(secrets->text[i < secrets->count ? i : 0], nonce, from, to,
                                     nonce + FRESH + i * (MARK + TAG));
     }
@@ -106,7 +106,7 @@ trpi_cookie_is_meant(const trpi_cookie *cookie, const trpi_secrets *secrets, con
     return true;
 }
 
-/* The secret that one of the count proofs was made with; NULL: none. cookie-K2 */
+/* Return the secret that one of the count proofs was made with; NULL: none (cookie-K2). */
 static const char *
 secret_of(const trpi_cookie *cookie, const trpi_secrets *secrets, bool dialler,
           const uint8_t *proofs, size_t count)
@@ -126,7 +126,7 @@ secret_of(const trpi_cookie *cookie, const trpi_secrets *secrets, bool dialler,
 static trpi_cookie_result
 step_append(trpi_buffer *out, const void *bytes, size_t count, trpi_cookie_result result)
 {
-    /* three steps of fixed length */
+    /* no limit: the steps have fixed lengths */
     return trpi_buffer_append(out, bytes, count, TRPI_BUFFER_NO_LIMIT) == TRP_OK
                ? result
                : TRPI_COOKIE_BROKEN;
@@ -216,7 +216,8 @@ on_verdict(trpi_cookie *cookie, const trpi_secrets *secrets)
                                                                         : TRPI_COOKIE_WRONG;
 }
 
-/* A node that calls without a cookie hears that one is wanted; other strangers hear nothing. */
+/* The peer did not begin with a cookie. Tell it that one is needed if it is a node; other strangers
+ * get no answer. */
 static trpi_cookie_result
 cookie_missing(const trpi_cookie *cookie, trpi_buffer *out)
 {
@@ -240,7 +241,7 @@ trpi_cookie_feed(trpi_cookie *cookie, const trpi_secrets *secrets, const uint8_t
         *ret_used += part;
         size_t known = cookie->in_count < 4 ? cookie->in_count : 4;
         if (cookie->step == WAIT_HELLO && memcmp(cookie->in, TRPI_COOKIE_MAGIC, known) != 0) {
-            return cookie_missing(cookie, out); /* no need to wait for the rest of it */
+            return cookie_missing(cookie, out); /* without waiting for the rest */
         }
         if (cookie->in_count < step_bytes(cookie->step)) {
             return TRPI_COOKIE_MORE;

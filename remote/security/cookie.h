@@ -1,6 +1,7 @@
-/* cookie.h - prove to each other that both ends know a secret, without saying it. Pure.
+/* cookie.h - the two ends of a connection prove to each other that they know a secret, without
+ * sending it. Pure.
  *
- * docs/wire.md, "Cookie", is the byte by byte description; this header and that page change
+ * docs/wire.md, "TLS and cookie", is the byte by byte description; this header and that page change
  * together.
  */
 #ifndef TRPI_REMOTE_COOKIE_H
@@ -14,7 +15,7 @@
 
 #define TRPI_COOKIE_MAGIC "TRC\x1a" /* 4 bytes */
 #define TRPI_COOKIE_VERSION 1
-#define TRPI_SECRETS_MAX 2 /* the present one, and the one before it while it is changed */
+#define TRPI_SECRETS_MAX 2 /* the present one, and the previous one during a rotation */
 #define TRPI_SECRET_BYTES_MAX 255
 #define TRPI_COOKIE_PLACE_BYTES 262 /* "host:port" and the NUL */
 
@@ -35,8 +36,8 @@ typedef enum trpi_cookie_result {
     TRPI_COOKIE_MORE,
     TRPI_COOKIE_DONE,
     TRPI_COOKIE_MISSING, /* the peer began with something else */
-    TRPI_COOKIE_WRONG,   /* the peer does not know the secret */
-    TRPI_COOKIE_REFUSED, /* the peer says that we do not know it */
+    TRPI_COOKIE_WRONG,   /* the peer does not know our secret */
+    TRPI_COOKIE_REFUSED, /* the peer says that we do not know its secret */
     TRPI_COOKIE_BROKEN   /* out of memory, no digest */
 } trpi_cookie_result;
 
@@ -47,25 +48,25 @@ typedef struct trpi_cookie {
     uint8_t binding[32]; /* of the encrypted session below; zero without one */
     uint8_t in[TRPI_COOKIE_STEP_BYTES_MAX];
     size_t in_count;
-    uint32_t matched; /* acceptor: which of its secrets the dialler has shown */
+    uint32_t matched; /* acceptor: the index of the secret that the dialler knows */
 } trpi_cookie;
 
-/* Make a dialler's random bytes a nonce that says, to who knows a secret, from which address to
- * which the connection is meant ("10.0.0.1:2552"). false: no digest. */
+/* Turn a dialler's random bytes into a nonce that names the two addresses of the connection
+ * ("10.0.0.1:2552") to a peer that knows the secret. false: no digest. */
 bool trpi_cookie_nonce(uint8_t nonce[TRPI_COOKIE_NONCE_BYTES], const trpi_secrets *secrets,
                        const char *from, const char *to);
-/* An acceptor, once it is DONE: is the connection meant from there to here? A dialler of an earlier
- * minor version says nothing of it: then it is. */
+/* Return, at an acceptor after DONE, whether the dialler's nonce was made for these two addresses.
+ * A dialler of an earlier minor version does not name any: then true. */
 bool trpi_cookie_is_meant(const trpi_cookie *cookie, const trpi_secrets *secrets, const char *from,
                           const char *to);
 
-/* random: bytes that were never used before. A dialler's first bytes are appended to out. */
+/* Begin. random: bytes that were never used before. Appends a dialler's first bytes to out. */
 trpi_cookie_result trpi_cookie_begin(trpi_cookie *cookie, bool dialled,
                                      const uint8_t random[TRPI_COOKIE_NONCE_BYTES],
                                      const uint8_t binding[32], trpi_buffer *out);
-/* How many bytes of the peer the present step still needs. */
+/* Return how many bytes of the peer the present step still needs. */
 size_t trpi_cookie_wants(const trpi_cookie *cookie);
-/* Take bytes of the peer; *ret_used of them, what follows is not the cookie's. */
+/* Take bytes of the peer. *ret_used of them belong to the cookie, the rest to the user. */
 trpi_cookie_result trpi_cookie_feed(trpi_cookie *cookie, const trpi_secrets *secrets,
                                     const uint8_t *bytes, size_t count, size_t *ret_used,
                                     trpi_buffer *out);

@@ -1,24 +1,25 @@
-/* secure.c - the links of a transport that knows its peers: TLS, then a cookie, then what the user
- *            has to say.
+/* secure.c - the links of a transport that authenticates its peers: first TLS, then the cookie,
+ *            then the bytes of the upper room.
  *
- * Why.     Who is not known gets no further than this file: neither a frame nor an actor is touched
- *          before the peer has shown a certificate, or that it knows the secret.
- * Shape.   inner link --bytes--> [TLS] --> [cookie] --> the user's bytes()
- *          the user's write() --> [TLS] --> gather --> flight --> inner link
+ * Why.     An unauthenticated peer gets no further than this file: no frame of it is read and no
+ *          actor is reached before it has shown a certificate, or proved that it knows the secret.
+ * Shape.   inner link --bytes--> [TLS] --> [cookie] --> bytes() of the upper room ("user")
+ *          write() of the upper room --> [TLS] --> batch --> flight --> inner link
  *          While one chunk is in flight the next one is encrypted.
  * States.  CONNECTING -> TLS -> COOKIE -> OPEN -> closed;   TLS, COOKIE, OPEN -> REFUSED -> closed
  *          (a step that is not configured is left out)
  * Must hold.
  *   secure-V1  connected() and bytes() come only when the link is OPEN.
- *   secure-V2  Nothing is sent but `flight`, or, without TLS, the user's own buffers: one at a
- *       time.
- *   secure-V3  written() comes when everything of the write has been sent by the inner link.
+ *   secure-V2  Only one thing is being sent at a time: `flight` or, without TLS, the upper room's
+ *       own buffers.
+ *   secure-V3  written() is called when the inner link has sent everything of the write.
  *   secure-V4  A refused link sends its alert before it is closed, and is closed after LINGER_MS at
- *       the latest: closing at once would reset the connection, and the peer would not read why.
+ *       the latest: closing at once would reset the connection, and the peer would not read the
+ *       reason.
  *   secure-V5  The peer may send handshake_bytes_max bytes before the link is OPEN.
  * Locks.   link->lock, then transport->lock, then the inner transport's. No callback with one held.
  * Limits.  handshake_bytes_max, TRPI_TLS_WIRE_BYTES_MAX, CHUNK_BYTES; the number of links that are
- *          not OPEN and their time are the user's to bound (conn.c).
+ *          not OPEN, and their time, are bounded by the upper room (conn.c).
  * Tests.   tests/unit/remote/secure_test.c, reload_test.c, tests/fuzz/secure_fuzz.c
  */
 #include <stdio.h>
@@ -31,9 +32,9 @@
 #include "remote/security/secure_inner.h"
 
 enum {
-    CHUNK_BYTES = 131072, /* encrypted at a time: some 60 us, so that a callback stays short */
-    PLAIN_BYTES = 5 * TRPI_TLS_RECORD_BYTES, /* one read of the inner link, and a record's rest */
-    KEPT_BYTES = 65536, /* buffers above are given back when the burst is over */
+    CHUNK_BYTES = 131072, /* encrypted at a time: about 60 us, so that a callback stays short */
+    PLAIN_BYTES = 5 * TRPI_TLS_RECORD_BYTES, /* a read of the inner link, the rest of a record */
+    KEPT_BYTES = 65536,                      /* larger buffers are freed after a burst */
     LINGER_MS = 1000
 };
 
@@ -57,7 +58,8 @@ trpi_secure_link_unref(trpi_secure_link *link)
     trpi_free(link);
 }
 
-/* host: dialled. With the inner link's reference and the user's. */
+/* Make a link with two references, the inner link's and the user's. host: dialled; NULL: accepted.
+ */
 static trpi_secure_link *
 link_new(trpi_secure *secure, const char *host)
 {
@@ -116,7 +118,8 @@ link_encrypt(trpi_secure_link *link)
     }
 }
 
-/* TRP_ECLOSED of the inner link: its closed() comes, or has come. */
+/* Start the next write of the inner link, if none is in flight. A result TRP_ECLOSED is ignored:
+ * closed() follows, or was called. */
 static void
 link_pump(trpi_secure_link *link)
 {
@@ -136,7 +139,7 @@ link_pump(trpi_secure_link *link)
         link->in_flight = true;
         (void)inner->write(link->inner, &iov, 1);
         if (link->session != NULL) {
-            link_encrypt(link); /* while that is on its way */
+            link_encrypt(link); /* while that is being sent */
         }
     } else if (link->session == NULL && link->writing && !link->passed) {
         link->passed = true;
@@ -227,9 +230,9 @@ link_refuse_session(trpi_secure_link *link)
     link_refuse(link, why, detail);
 }
 
-/* ---- steps of a beginning: with link->lock, in a callback of the inner link ------------------ */
+/* ---- steps of the authentication: with link->lock, in a callback of the inner link ----------- */
 
-/* Where the cookie is one that this user's nodes share, its file says whose. */
+/* Refuse for a cookie. For a cookie that this user's nodes share the detail names its file. */
 static void
 link_refuse_cookie(trpi_secure_link *link, trpi_refusal why, const char *users,
                    const char *configured)
@@ -242,7 +245,7 @@ link_refuse_cookie(trpi_secure_link *link, trpi_refusal why, const char *users,
     link_refuse(link, why, detail);
 }
 
-/* said: what the step wants the peer to hear; freed here. */
+/* Act on the result of a step. said: bytes of the step for the peer; freed here. */
 static void
 cookie_result(trpi_secure_link *link, trpi_cookie_result result, trpi_buffer *said)
 {
@@ -329,7 +332,7 @@ step_tls(trpi_secure_link *link)
     }
 }
 
-/* Exactly the bytes of the cookie are taken, so that the user's are left for the user. */
+/* Take exactly the bytes of the cookie; those after them belong to the user. */
 static void
 step_cookie(trpi_secure_link *link, const uint8_t **bytes, size_t *count)
 {
@@ -378,7 +381,7 @@ in_accepted(void *arg, trpi_link *inner, const char *peer, void **ret_user)
     link->stage = TRPI_SECURE_TLS;
     trpi_secure_list(link);
     bool wanted = secure->events->accepted(secure->arg, (trpi_link *)link, peer, &link->user);
-    if (!wanted) { /* the driver releases its link itself, and calls no closed() */
+    if (!wanted) { /* the inner transport then releases its link itself, without closed() */
         trpi_secure_unlist(link);
         link->inner = NULL;
         trpi_secure_link_unref(link);
@@ -418,12 +421,13 @@ in_connected(void *user, trpi_link *inner)
     }
     bool is_open = link->stage == TRPI_SECURE_OPEN && !link->closing;
     pthread_mutex_unlock(&link->lock);
-    if (is_open) { /* bare: it waits for nothing */
+    if (is_open) { /* bare: no cookie follows */
         link->transport->events->connected(link->user, (trpi_link *)link); /* secure-V1 */
     }
 }
 
-/* What is decrypted goes to the user, without the lock. The caller holds it. */
+/* Pass decrypted bytes to the user. The caller holds link->lock, which is released during the
+ * callback. */
 static void
 session_read(trpi_secure_link *link)
 {
@@ -432,7 +436,7 @@ session_read(trpi_secure_link *link)
         size_t count = 0;
         result =
             trpi_tls_session_read(link->session, link->plain, PLAIN_BYTES, &count, &link->batch);
-        link_pump(link); /* the answer to a change of keys */
+        link_pump(link); /* sends the answer to a key update */
         if (count > 0) {
             pthread_mutex_unlock(&link->lock);
             link->transport->events->bytes(link->user, (trpi_link *)link, link->plain, count);
@@ -525,7 +529,7 @@ in_closed(void *user, trpi_link *inner, trp_err err, const char *reason)
     if (link->reason[0] == '\0') {
         (void)snprintf(link->reason, sizeof link->reason, "%s%s", reason,
                        early && link->dialled && !link->closing
-                           ? " while it was asked who it is (does the peer want TLS and a cookie?)"
+                           ? " during authentication (do the TLS and cookie settings agree?)"
                            : "");
     }
     link->closing = true;

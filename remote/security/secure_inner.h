@@ -1,4 +1,5 @@
-/* secure_inner.h - what the two files of the secure transport share. The rules are secure.c's. */
+/* secure_inner.h - the structs that the two files of the secure transport share. secure.c has the
+ * invariants. */
 #ifndef TRPI_REMOTE_SECURE_INNER_H
 #define TRPI_REMOTE_SECURE_INNER_H
 
@@ -12,7 +13,7 @@ enum {
     TRPI_SECURE_WHY_BYTES = 400
 };
 
-/* What a connection begins with; immutable, counted. */
+/* The certificates and secrets that a connection began with; immutable, reference counted. */
 typedef struct trpi_credentials {
     atomic_int references; /* acq_rel at the end */
     trpi_tls_context *tls; /* NULL: a cookie alone */
@@ -21,7 +22,7 @@ typedef struct trpi_credentials {
 
 typedef struct trpi_channel_secure trpi_secure_link;
 
-/* The trpi_transport that the user sees. */
+/* The trpi_transport that the upper room sees. */
 typedef struct trpi_secure {
     const trpi_transport_ops *inner;
     trpi_transport *inner_transport;
@@ -29,24 +30,24 @@ typedef struct trpi_secure {
     const trpi_transport_events *events;
     void *arg;
     trpi_secure_options options;
-    trpi_tls_options tls; /* texts are ours */
+    trpi_tls_options tls; /* with own copies of the texts */
     bool is_tls;
-    char self[TRPI_COOKIE_PLACE_BYTES]; /* advertised; "": not said. Written before accept() */
+    char self[TRPI_COOKIE_PLACE_BYTES]; /* advertised; "": not set. Written before accept() */
     pthread_mutex_t lock;               /* a link's lock is taken before it, never after */
     pthread_cond_t wake;
     pthread_t keeper;
     bool keeper_runs, ending, reload_asked; /* by lock */
-    trpi_secrets secrets_next;              /* by lock; what a reload brings */
+    trpi_secrets secrets_next;              /* by lock; for the next reload */
     trpi_credentials *credentials;          /* by lock */
     trpi_secure_link *links;                /* connected ones; by lock */
     uint64_t looked_ms;                     /* the keeper's */
-    uint64_t file_marks[TRPI_SECURE_FILES]; /* the keeper's: of what is in use */
-    char failure[TRPI_SECURE_WHY_BYTES];    /* of the last reading; "": it went well; by lock */
-    uint64_t failure_ms;                    /* the keeper's: when it was told */
+    uint64_t file_marks[TRPI_SECURE_FILES]; /* the keeper's: of the files in use */
+    char failure[TRPI_SECURE_WHY_BYTES];    /* of the last reload; "": it succeeded; by lock */
+    uint64_t failure_ms;                    /* the keeper's: when it was reported */
     char host[TRPI_HOST_BYTES_MAX + 1];     /* advertised; "": not known yet; by lock */
-    bool looked_for_trouble;                /* of what there is now; by lock */
-    uint64_t troubles_ms;                   /* the keeper's: when it looked last */
-    uint64_t told_ms[TRPI_TROUBLE_COUNT];   /* when each was told; 0: it is not there */
+    bool looked_for_trouble;                /* for the present files; by lock */
+    uint64_t troubles_ms;                   /* the keeper's: of its last check */
+    uint64_t told_ms[TRPI_TROUBLE_COUNT];   /* of each problem's last report; 0: there is none */
 } trpi_secure;
 
 typedef enum trpi_secure_stage {
@@ -54,22 +55,22 @@ typedef enum trpi_secure_stage {
     TRPI_SECURE_TLS,
     TRPI_SECURE_COOKIE,
     TRPI_SECURE_OPEN,
-    TRPI_SECURE_REFUSED /* the last words are on their way; what still comes is thrown away */
+    TRPI_SECURE_REFUSED /* the alert is being sent; input is dropped */
 } trpi_secure_stage;
 
-/* The trpi_link that the user sees. */
+/* The trpi_link that the upper room sees. */
 struct trpi_channel_secure {
     trpi_secure *transport;
     trpi_link *inner; /* set before the first callback */
     void *user;
-    atomic_int references; /* the user's until release(), the inner link's until closed(), the
-                            * keeper's while it looks; acq_rel at the end */
+    atomic_int references; /* the upper room's until release(), the inner link's until closed(), the
+                            * keeper's meanwhile; acq_rel at the end */
     bool dialled;
     trpi_credentials *credentials;
     pthread_mutex_t lock;
     trpi_tls_session *session;        /* NULL: a cookie alone; calls by lock */
-    char to[TRPI_COOKIE_PLACE_BYTES]; /* whom it dialled */
-    bool bare;                        /* that is no peer on loopback, and the cookie is for those */
+    char to[TRPI_COOKIE_PLACE_BYTES]; /* the address that it dialled */
+    bool bare;                        /* no cookie: it is a user's, and the peer not on loopback */
     trpi_cookie cookie;               /* the six below by lock */
     trpi_secure_stage stage;
     bool closing;
@@ -77,20 +78,20 @@ struct trpi_channel_secure {
     trpi_refusal refusal;
     char reason[400];
     /* Writing; by lock. */
-    trpi_buffer batch, flight; /* what waits, what the inner link is sending */
+    trpi_buffer batch, flight; /* queued; being sent by the inner link */
     bool in_flight, writing;
-    bool passed; /* the user's own buffers are what is in flight */
+    bool passed; /* the upper room's own buffers are in flight */
     trpi_iov iov[TRPI_TRANSPORT_IOV_MAX];
     size_t iov_count, iov_at;
-    uint8_t *plain; /* of one read; by the inner link's bytes() */
+    uint8_t *plain; /* decrypted bytes of one read; used in the inner link's bytes() */
     /* by transport->lock */
     bool listed;
-    uint64_t end_ms; /* the keeper closes it then; 0: not */
+    uint64_t end_ms; /* when the keeper closes it; 0: never */
     trpi_secure_link *next, *previous, *keeper_next;
 };
 
 /* secure.c */
-extern const trpi_transport_events trpi_secure_events; /* what the inner transport calls */
+extern const trpi_transport_events trpi_secure_events; /* callbacks for the inner transport */
 void trpi_secure_link_unref(trpi_secure_link *link);
 trp_err trpi_secure_connect(trpi_transport *transport, const char *host, uint16_t port,
                             uint32_t timeout_ms, void *user, trpi_link **ret_link);
@@ -109,7 +110,8 @@ trpi_credentials *trpi_credentials_get(trpi_secure *secure);
 void trpi_credentials_unref(trpi_credentials *credentials);
 void trpi_secure_list(trpi_secure_link *link);
 void trpi_secure_unlist(trpi_secure_link *link);
-/* At the moment a link becomes open: would the present files take its peer? With link->lock. */
+/* Return, when a link becomes open, whether the present files accept its peer. The caller holds
+ * link->lock. */
 bool trpi_secure_judge_again(trpi_secure_link *link, trpi_refusal *ret_why);
 void trpi_secure_end_in(trpi_secure_link *link, uint64_t ms);
 

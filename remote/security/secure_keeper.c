@@ -1,16 +1,16 @@
-/* secure_keeper.c - the secure transport itself: its files, and the thread that looks after them.
+/* secure_keeper.c - the secure transport itself: its files, and the thread that reloads them.
  *
  * Why.     Certificates are renewed while a node runs. Reading files may block, so a thread of its
- *          own does it, and it also ends the links whose time has come. A driven world has no
- *          threads: there this happens when a reload is asked for, and at no other time.
+ *          own (the keeper) does it; it also closes links that are due. A driven world has no
+ *          threads: there all of this happens when a reload is requested, and at no other time.
  * Must hold.
- *   secure-keeper-W1  New files are taken as a whole or not at all: what does not fit together
- *       leaves the old ones in use. (credentials_reload)
+ *   secure-keeper-W1  New files are taken as a whole or not at all: when they do not match each
+ *       other, the old ones stay in use. (credentials_reload)
  *   secure-keeper-W2  After a reload no link of older files outlives old_end_ms, and none whose
  *       peer the new files would refuse outlives the reload, or becomes open after it.
  *                                                  (links_judge, trpi_secure_judge_again)
- *   secure-keeper-W3  What could not be taken is tried again each reload_interval_ms, changed or
- *       not: it may have been the moment that was wrong. (files_changed)
+ *   secure-keeper-W3  After a failed reload the files are read again each reload_interval_ms,
+ *       changed or not: a certificate may only have been too early. (files_changed)
  * Tests.   tests/unit/remote/secure_test.c, reload_test.c
  */
 #include <stdio.h>
@@ -26,7 +26,7 @@
 enum {
     LOOK_MS = 100,
     WHY_BYTES = TRPI_SECURE_WHY_BYTES,
-    TELL_AGAIN_MS = 600000, /* of a failure that stays as it is */
+    TELL_AGAIN_MS = 600000, /* of a failure that lasts */
     TROUBLE_LOOK_MS = 60000,
     TROUBLE_AGAIN_MS = 86400000
 };
@@ -55,7 +55,7 @@ trpi_credentials_unref(trpi_credentials *credentials)
     trpi_free(credentials);
 }
 
-/* What changes when a file is written again. */
+/* Compute a mark for each file that changes when the file is written again. */
 static void
 files_mark(const trpi_secure *secure, uint64_t marks[TRPI_SECURE_FILES])
 {
@@ -69,7 +69,7 @@ files_mark(const trpi_secure *secure, uint64_t marks[TRPI_SECURE_FILES])
             marks[i] = (uint64_t)info.st_ino * 31 + (uint64_t)info.st_size * 7 +
                        (uint64_t)info.st_mtim.tv_sec * 1000000007u +
                        (uint64_t)info.st_mtim.tv_nsec +
-                       (uint64_t)info.st_ctim.tv_sec * 998244353u + /* who may read it changed */
+                       (uint64_t)info.st_ctim.tv_sec * 998244353u + /* its mode or owner changed */
                        (uint64_t)info.st_ctim.tv_nsec * 3;
         }
     }
@@ -87,7 +87,7 @@ credentials_read(trpi_secure *secure, const trpi_secrets *secrets, trpi_credenti
     atomic_init(&made->references, 1);
     made->secrets = *secrets;
     uint64_t marks[TRPI_SECURE_FILES];
-    files_mark(secure, marks); /* before: what changes meanwhile is read again */
+    files_mark(secure, marks); /* before reading: a change during it is seen at the next check */
     trp_err err = secure->is_tls
                       ? trpi_tls_context_load(&secure->tls, trpi_world_wall_ms(secure->world),
                                               &made->tls, why, why_bytes)
@@ -114,7 +114,7 @@ trpi_secure_list(trpi_secure_link *link)
         link->next->previous = link;
     }
     secure->links = link;
-    if (link->credentials != secure->credentials) { /* secure-keeper-W2: the reload was between */
+    if (link->credentials != secure->credentials) { /* secure-keeper-W2: a reload came first */
         link->end_ms = trpi_world_mono_ns(secure->world) / 1000000 + secure->options.old_end_ms;
     }
     pthread_mutex_unlock(&secure->lock);
@@ -157,7 +157,7 @@ link_take(trpi_secure_link *link, trpi_secure_link **chain)
     *chain = link;
 }
 
-/* With secure->lock, which is given back meanwhile. */
+/* The caller holds secure->lock, which is released meanwhile. */
 static void
 links_end_due(trpi_secure *secure)
 {
@@ -185,7 +185,8 @@ links_end_due(trpi_secure *secure)
     pthread_mutex_lock(&secure->lock);
 }
 
-/* secure-keeper-W2. Returns how many were closed. */
+/* Set the end of links with older credentials, and close those whose peer the new ones refuse
+ * (secure-keeper-W2). Returns how many were closed. */
 static uint32_t
 links_judge(trpi_secure *secure, trpi_credentials *credentials)
 {
@@ -222,8 +223,8 @@ links_judge(trpi_secure *secure, trpi_credentials *credentials)
     return closed;
 }
 
-/* secure-keeper-W2, for one whose handshake was half done when the files were read. Judged here or,
- * once it is open, by links_judge(): both hold link->lock. */
+/* The same for a link that was in its handshake during the reload (secure-keeper-W2). It is judged
+ * here or, once it is open, by links_judge(): both hold link->lock. */
 bool
 trpi_secure_judge_again(trpi_secure_link *link, trpi_refusal *ret_why)
 {
@@ -238,7 +239,8 @@ trpi_secure_judge_again(trpi_secure_link *link, trpi_refusal *ret_why)
 
 /* ---- the keeper ------------------------------------------------------------------------------ */
 
-/* What a reading brought, "" when it went well, stays until the next one (trpi_secure_trouble). */
+/* Store the error of a reload ("": it succeeded) until the next one (trpi_secure_trouble). Returns
+ * whether to report it. */
 static bool
 failure_note(trpi_secure *secure, bool asked, const char *why)
 {
@@ -276,7 +278,7 @@ trpi_secure_trouble(trpi_transport *transport, trpi_trouble kind, trpi_trouble_t
                             ret_text);
 }
 
-/* Tell what has come, and once a day what has stayed. (A failed reading is told by reloaded().) */
+/* Report new problems, and lasting ones once a day. (Failed reloads are reported by reloaded().) */
 static void
 troubles_check(trpi_secure *secure)
 {
@@ -303,7 +305,8 @@ troubles_check(trpi_secure *secure)
     }
 }
 
-/* secure-keeper-W1. With secure->lock, which is given back meanwhile. */
+/* Reload the files (secure-keeper-W1). The caller holds secure->lock, which is released meanwhile.
+ */
 static void
 credentials_reload(trpi_secure *secure)
 {
@@ -317,7 +320,7 @@ credentials_reload(trpi_secure *secure)
     trpi_cleanse(&secrets, sizeof secrets);
     if (err == TRP_OK) {
         pthread_mutex_lock(&secure->lock);
-        secure->looked_for_trouble = false; /* of the new ones */
+        secure->looked_for_trouble = false; /* for the new files */
         trpi_credentials *old = secure->credentials;
         secure->credentials = made;
         pthread_mutex_unlock(&secure->lock);
@@ -329,7 +332,7 @@ credentials_reload(trpi_secure *secure)
     } else {
         (void)snprintf(what, sizeof what, "%s", why);
     }
-    /* what succeeds changes things: always told */
+    /* a success is always reported */
     if ((failure_note(secure, asked, why) || err == TRP_OK) && secure->options.reloaded != NULL) {
         secure->options.reloaded(secure->options.reloaded_arg, err, what);
     }
@@ -353,13 +356,13 @@ files_changed(trpi_secure *secure)
     return memcmp(marks, secure->file_marks, sizeof marks) != 0;
 }
 
-/* With secure->lock, which is given back meanwhile. */
+/* The caller holds secure->lock, which is released meanwhile. */
 static void
 keeper_check(trpi_secure *secure)
 {
     pthread_mutex_unlock(&secure->lock);
     troubles_check(secure);
-    bool changed = files_changed(secure); /* asks the file system: without the lock */
+    bool changed = files_changed(secure); /* may block: without the lock */
     pthread_mutex_lock(&secure->lock);
     if ((changed || secure->reload_asked) && !secure->ending) {
         credentials_reload(secure);
@@ -584,7 +587,7 @@ static void
 secure_stop(trpi_transport *transport)
 {
     trpi_secure *secure = (trpi_secure *)transport;
-    keeper_end(secure); /* it closes links: not after they are gone */
+    keeper_end(secure); /* first: it uses links of the inner transport */
     secure->inner->stop(secure->inner_transport);
 }
 

@@ -1,8 +1,8 @@
 /* tls.h - TLS 1.3 without sockets: contexts made of files, sessions that turn bytes into bytes.
  *
- * A context is one reading of the files: immutable, counted, shared by the sessions that began with
- * it. A session belongs to one connection and has no lock: its calls must not overlap. What it
- * wants to say to the peer it appends to the buffer `wire`.
+ * A context is one reading of the files: immutable, reference counted, shared by the sessions that
+ * began with it. A session belongs to one connection and has no lock: its calls must not overlap.
+ * It appends bytes for the peer to the buffer `wire`.
  */
 #ifndef TRPI_REMOTE_TLS_H
 #define TRPI_REMOTE_TLS_H
@@ -16,19 +16,19 @@
 #include "base/transport.h"
 
 #define TRPI_TLS_RECORD_BYTES 16384
-#define TRPI_TLS_WIRE_BYTES_MAX 1048576     /* that wait to be sent; a session with more fails */
+#define TRPI_TLS_WIRE_BYTES_MAX 1048576     /* unsent bytes; above it a session fails */
 #define TRPI_TLS_REKEY_BYTES 34359738368ull /* 2^35: 2^21 records, a tenth of AES-GCM's bound */
 
 typedef struct trpi_tls_context trpi_tls_context;
 typedef struct trpi_tls_session trpi_tls_session;
 
 typedef struct trpi_tls_options {
-    const char *ca;             /* PEM: authorities that are trusted, one or more */
-    const char *cert;           /* PEM: own certificate, then those up to the authority */
+    const char *ca;             /* PEM: trusted authorities, one or more */
+    const char *cert;           /* PEM: own certificate, then its chain up to the authority */
     const char *key;            /* PEM: its key, not encrypted */
     const char *crl;            /* PEM: revoked certificates; NULL or "": no list */
     const char *ciphers;        /* "A:B"; NULL or "": TRPI_TLS_CIPHERS */
-    const char *const *allowed; /* only peers with one of these names; none: all of the authority */
+    const char *const *allowed; /* names of accepted peers; none: all of the authority */
     size_t allowed_count;
     bool ignore_address;  /* do not compare a peer's address with its certificate */
     uint64_t rekey_bytes; /* 0: TRPI_TLS_REKEY_BYTES */
@@ -40,30 +40,30 @@ typedef struct trpi_tls_info {
     char subject[65], issuer[65];
     char digest[65]; /* SHA-256 of the certificate, hexadecimal */
     int64_t not_before_ms, not_after_ms;
-    char authority[65];               /* of those above it, the one that ends first; "" none */
-    int64_t authority_end_ms;         /* then; 0: none */
-    int64_t crl_from_ms, crl_next_ms; /* since when, and when the list is due; 0: no list */
-    char uncovered[TRPI_HOST_BYTES_MAX + 1]; /* own host that the certificate is not for; "" */
+    char authority[65];                      /* the one in its chain that expires first; "": none */
+    int64_t authority_end_ms;                /* its expiry; 0: none */
+    int64_t crl_from_ms, crl_next_ms;        /* validity of the revocation list; 0: no list */
+    char uncovered[TRPI_HOST_BYTES_MAX + 1]; /* own host, if not in the certificate */
 } trpi_tls_info;
 
 typedef struct trpi_trouble_text {
-    char what[560], help[160]; /* what is wrong, and what to do */
+    char what[560], help[160]; /* the problem, and what to do */
 } trpi_trouble_text;
 typedef enum trpi_trouble {
-    TRPI_TROUBLE_RELOAD,      /* the last reading of the files failed */
-    TRPI_TROUBLE_CERTIFICATE, /* ends, or has */
-    TRPI_TROUBLE_AUTHORITY,   /* the same of one above it */
-    TRPI_TROUBLE_LIST,        /* of revoked ones: is due, or was */
-    TRPI_TROUBLE_NAME,        /* is not for the own address */
+    TRPI_TROUBLE_RELOAD,      /* the last reload failed */
+    TRPI_TROUBLE_CERTIFICATE, /* expires soon, or has expired */
+    TRPI_TROUBLE_AUTHORITY,   /* the same of an authority in its chain */
+    TRPI_TROUBLE_LIST,        /* the revocation list expires soon, or has expired */
+    TRPI_TROUBLE_NAME,        /* the certificate does not name the own address */
     TRPI_TROUBLE_COUNT
 } trpi_trouble;
-/* trouble.c: is something wrong with info at wall_ms, or will it be within warn_ms? Only then
- * *ret_text is of use. TRPI_TROUBLE_RELOAD is the transport's (trpi_secure_trouble). Pure. */
+/* trouble.c: return whether info has a problem of this kind at wall_ms, or will have it within
+ * warn_ms; only then *ret_text is valid. TRPI_TROUBLE_RELOAD: see trpi_secure_trouble(). Pure. */
 bool trpi_tls_trouble(const trpi_tls_info *info, trpi_trouble kind, int64_t wall_ms,
                       int64_t warn_ms, trpi_trouble_text *ret_text);
 
-/* Read the files and check that they fit one another at wall_ms: key to certificate, certificate to
- * authority, not expired, not revoked. Gives *ret_context (unref). why: for a person.
+/* Read the files and check them at wall_ms: the key belongs to the certificate, the authority has
+ * signed it, and it is neither expired nor revoked. Gives *ret_context (unref). why: for a person.
  * Errors: TRP_ECONFIG, TRP_ENOMEM. May block for the file system. */
 trp_err trpi_tls_context_load(const trpi_tls_options *options, int64_t wall_ms,
                               trpi_tls_context **ret_context, char *why, size_t why_bytes);
@@ -72,51 +72,51 @@ void trpi_tls_context_unref(trpi_tls_context *context); /* NULL is fine */
 /* host: what this node advertises; "": not known yet. */
 void trpi_tls_context_info(const trpi_tls_context *context, const char *host,
                            trpi_tls_info *ret_info);
-/* trouble.c: as sshd does with its own: who else may read a key has it. Another user's file is its
- * matter. false, with *why: others may read it. */
+/* trouble.c: return whether only the owner can read a key file, as sshd demands. The file of
+ * another user is not judged. false, with *why: other users can read it. */
 bool trpi_tls_key_is_private(const char *key, char *why, size_t why_bytes);
 
 typedef enum trpi_tls_result {
-    TRPI_TLS_OK,    /* done, or the room is full */
-    TRPI_TLS_MORE,  /* all input is used up; more is needed */
-    TRPI_TLS_ENDED, /* the peer has said that nothing follows */
-    TRPI_TLS_FAILED /* trpi_tls_session_failure() says why; an alert may be on the wire */
+    TRPI_TLS_OK,    /* done, or the output is full */
+    TRPI_TLS_MORE,  /* all input was used; more is needed */
+    TRPI_TLS_ENDED, /* the peer has closed the session */
+    TRPI_TLS_FAILED /* see trpi_tls_session_failure(); `wire` may have an alert */
 } trpi_tls_result;
 
-/* host: whom a dialler means to reach; the peer's certificate must cover it. NULL: accepted. Shares
+/* host: the host that was dialled, which the peer's certificate must name. NULL: accepted. Shares
  * context. Errors: TRP_ENOMEM. */
 trp_err trpi_tls_session_new(trpi_tls_context *context, const char *host, int64_t wall_ms,
                              trpi_tls_session **ret_session);
 void trpi_tls_session_free(trpi_tls_session *session); /* NULL is fine */
 
-/* Bytes of the peer, borrowed until _input_end(). */
+/* Set the next bytes of the peer; borrowed until trpi_tls_session_input_end(). */
 void trpi_tls_session_input(trpi_tls_session *session, const uint8_t *bytes, size_t count);
 void trpi_tls_session_input_end(trpi_tls_session *session);
 trpi_tls_result trpi_tls_session_handshake(trpi_tls_session *session, trpi_buffer *wire);
-/* *ret_count bytes of at most max, also when the result is MORE or ENDED. */
+/* Decrypt at most max bytes; *ret_count is set also when the result is MORE or ENDED. */
 trpi_tls_result trpi_tls_session_read(trpi_tls_session *session, uint8_t *out, size_t max,
                                       size_t *ret_count, trpi_buffer *wire);
 trpi_tls_result trpi_tls_session_write(trpi_tls_session *session, const void *bytes, size_t count,
                                        trpi_buffer *wire);
 trpi_refusal trpi_tls_session_failure(const trpi_tls_session *session, const char **ret_detail);
-/* Of the public key that the peer has shown; 0: none. */
+/* Return a hash of the peer's public key; 0: it has shown none. */
 uint64_t trpi_tls_session_key(const trpi_tls_session *session);
-/* When the certificate that the peer has shown ends; 0: it has shown none. */
+/* Return when the peer's certificate expires; 0: it has shown none. */
 int64_t trpi_tls_session_until(const trpi_tls_session *session);
-/* May the peer call itself host? Errors: TRP_EPERM. */
+/* Check that the peer's certificate names host. Errors: TRP_EPERM. */
 trp_err trpi_tls_session_claims(const trpi_tls_session *session, const char *host, char *ret_detail,
                                 size_t detail_bytes);
-/* Would context take this peer now? For sessions that began with an older one. */
+/* Return whether context accepts the peer now, for a session that began with an older context. */
 bool trpi_tls_session_stands(const trpi_tls_session *session, trpi_tls_context *context,
                              int64_t wall_ms, trpi_refusal *ret_why);
 const trpi_tls_context *trpi_tls_session_context(const trpi_tls_session *session);
-/* 32 bytes that only the two ends of this session know. false: it is not open. */
+/* Give 32 bytes that only the two ends of this session know. false: it is not open. */
 bool trpi_tls_session_binding(const trpi_tls_session *session, uint8_t ret_binding[32]);
 
 /* ---- digests --------------------------------------------------------------------------------- */
 bool trpi_hmac_sha256(const void *key, size_t key_bytes, const void *data, size_t bytes,
                       uint8_t ret_digest[32]);
-/* In a time that does not depend on the content. */
+/* Compare in constant time. */
 bool trpi_equal_secret(const void *a, const void *b, size_t bytes);
 void trpi_cleanse(void *memory, size_t bytes);
 

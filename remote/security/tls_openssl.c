@@ -1,14 +1,15 @@
 /* tls_openssl.c - TLS sessions by OpenSSL. The only file of remoting that includes its headers.
  *
- * Why.   nng's own TLS (1.5.2) is TLS 1.2 without a way to see the peer's names. Here the bytes go
- *        in and out of memory, so that the transport below stays what it is.
+ * Why.   nng's own TLS (1.5.2) is TLS 1.2 and does not show the peer's names. Here OpenSSL reads
+ *        and writes memory, so any transport can carry the bytes.
  * Shape. input -> [BIO that reads the borrowed bytes] -> SSL -> [BIO that appends to `wire`]
  * Must hold.
- *   tls-openssl-T1  TLS 1.3 and nothing else, both ends show a certificate, no resumption, no early
- *       data: a new connection is judged by the present files. (context_limits)
- *   tls-openssl-T2  The clock of every judgement is the world's wall clock, given by the caller.
- *   tls-openssl-T3  A stranger's certificate is logged only as printable text. (text_sanitize)
- *   tls-openssl-T4  The peer's names are those of its SAN; a common name proves nothing.
+ *   tls-openssl-T1  Only TLS 1.3; both ends show a certificate; no resumption and no early data, so
+ *       every new connection is judged by the present files. (context_limits)
+ *   tls-openssl-T2  Certificates are verified at the world's wall clock, passed by the caller.
+ *   tls-openssl-T3  Texts of a stranger's certificate are made printable before they are logged.
+ *       (text_sanitize)
+ *   tls-openssl-T4  The peer's names are those of its SAN; its common name is ignored.
  * Limits. TRPI_TLS_WIRE_BYTES_MAX; the bytes of a handshake are bounded by the caller (secure.c).
  * Tests. tests/unit/remote/secure_test.c
  */
@@ -46,12 +47,12 @@ struct trpi_tls_context {
 struct trpi_tls_session {
     trpi_tls_context *context;
     SSL *ssl;
-    const uint8_t *in; /* borrowed: what the BIO reads */
+    const uint8_t *in; /* borrowed: the BIO's input */
     size_t in_count;
-    trpi_buffer *wire; /* of the call in progress: what the BIO writes to */
+    trpi_buffer *wire; /* of the call in progress: the BIO's output */
     bool dialled, heard;
-    uint64_t written_bytes; /* since the key was changed */
-    long verify_error;      /* X509_V_*, of the first complaint */
+    uint64_t written_bytes; /* since the last key update */
+    long verify_error;      /* X509_V_*, of the first error */
     char peer_name[NAME_BYTES], peer_issuer[NAME_BYTES], peer_digest[65];
     trpi_refusal refusal;
     char detail[DETAIL_BYTES];
@@ -119,11 +120,11 @@ why_set_openssl(char *why, size_t why_bytes, const char *what, const char *file)
     if (error == 0 || ERR_GET_REASON(error) == ERR_R_MALLOC_FAILURE) {
         return why_set(TRP_ENOMEM, why, why_bytes, "%s %s: out of memory", what, file);
     }
-    unsigned long first = ERR_peek_error(); /* of the system, where a file cannot be opened */
+    unsigned long first = ERR_peek_error(); /* the system's, when a file cannot be opened */
     if (ERR_SYSTEM_ERROR(first)) {
         reason = strerror(ERR_GET_REASON(first));
     } else if (ERR_GET_REASON(error) == ERR_R_PEM_LIB || ERR_GET_REASON(error) == ERR_R_ASN1_LIB) {
-        reason = ERR_reason_error_string(first); /* "PEM lib" says only who complained */
+        reason = ERR_reason_error_string(first); /* "PEM lib" names only the library */
     }
     return why_set(TRP_ECONFIG, why, why_bytes, "%s %s: %s", what, file,
                    reason != NULL ? reason : "cannot be read");
@@ -182,7 +183,7 @@ library_prepare(void)
     }
 }
 
-/* ---- judging --------------------------------------------------------------------------------- */
+/* ---- verification ---------------------------------------------------------------------------- */
 
 static bool
 host_is_numeric(const char *host)
@@ -244,7 +245,7 @@ refusal_of_verify(long error)
     }
 }
 
-/* Of each certificate of the peer's chain, and of each complaint about one. */
+/* OpenSSL calls this for each certificate of the peer's chain, and for each error. */
 static int
 on_verify(int holds, X509_STORE_CTX *store)
 {
@@ -268,7 +269,7 @@ on_verify(int holds, X509_STORE_CTX *store)
     return holds;
 }
 
-/* Of those above the first one, the one that ends first. */
+/* Store the certificate of the chain, without the first one, that expires first. */
 static void
 authority_note(const STACK_OF(X509) * chain, trpi_tls_info *info)
 {
@@ -282,8 +283,8 @@ authority_note(const STACK_OF(X509) * chain, trpi_tls_info *info)
     }
 }
 
-/* Does cert with what stands behind it stand before the context's authorities? X509_V_*. info: of
- * the authorities is written there; may be NULL. */
+/* Verify cert and its chain against the context's authorities. Returns X509_V_*. info: gets the
+ * facts about the authorities; may be NULL. */
 static long
 chain_verify(trpi_tls_context *context, X509 *cert, STACK_OF(X509) * chain, int64_t wall_ms,
              trpi_tls_info *info)
@@ -346,7 +347,7 @@ no_password(char *buffer, int bytes, int writing, void *arg)
     (void)bytes;
     (void)writing;
     (void)arg;
-    return -1; /* never ask a terminal */
+    return -1; /* never prompt */
 }
 
 static bool /* tls-openssl-T1 */
@@ -381,14 +382,14 @@ list_load(trpi_tls_context *context, const char *path, char *why, size_t why_byt
             context->info.crl_next_ms = next_ms;
             context->info.crl_from_ms = time_ms(X509_CRL_get0_lastUpdate(list));
         }
-        X509_REVOKED *found = NULL; /* OpenSSL sorts the list at its first lookup, which is this */
+        X509_REVOKED *found = NULL; /* OpenSSL sorts at the first lookup: now */
         (void)X509_CRL_get0_by_cert(list, &found, SSL_CTX_get0_certificate(context->ssl));
         taken = taken && X509_STORE_add_crl(store, list) == 1;
         count++;
         X509_CRL_free(list);
     }
     (void)BIO_free(bio);
-    /* The end is where no other list begins: one that is damaged must not pass for it. */
+    /* no further list begins at the end; a damaged list must not pass for that */
     unsigned long end = ERR_peek_last_error();
     if (count == 0 || !taken || ERR_GET_LIB(end) != ERR_LIB_PEM ||
         ERR_GET_REASON(end) != PEM_R_NO_START_LINE) {
@@ -419,7 +420,7 @@ files_load(trpi_tls_context *context, const trpi_tls_options *options, char *why
     return list_load(context, options->crl, why, why_bytes);
 }
 
-/* Nobody would take a certificate that we would not take ourselves. */
+/* Check the own certificate as a peer would. */
 static trp_err
 own_check(trpi_tls_context *context, const trpi_tls_options *options, int64_t wall_ms, char *why,
           size_t why_bytes)
@@ -433,10 +434,10 @@ own_check(trpi_tls_context *context, const trpi_tls_options *options, int64_t wa
     context->info.not_before_ms = time_ms(X509_get0_notBefore(cert));
     context->info.not_after_ms = time_ms(X509_get0_notAfter(cert));
     STACK_OF(X509_OBJECT) *all = X509_STORE_get0_objects(SSL_CTX_get_cert_store(context->ssl));
-    for (int i = sk_X509_OBJECT_num(all) - 1; i >= 0; i--) { /* the first one's digest stays */
+    for (int i = sk_X509_OBJECT_num(all) - 1; i >= 0; i--) { /* the first one's digest is kept */
         X509 *ca = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(all, i));
         if (ca != NULL) {
-            (void)X509_check_purpose(ca, -1, 0); /* OpenSSL parses extensions at the first use */
+            (void)X509_check_purpose(ca, -1, 0); /* OpenSSL parses them at first use: now */
             digest_text(ca, context->ca_digest);
         }
     }
@@ -569,7 +570,7 @@ void
 trpi_tls_session_input_end(trpi_tls_session *session)
 {
     session->in = NULL;
-    session->in_count = 0; /* what is left was for a session that has ended */
+    session->in_count = 0; /* the rest is of no use to a session that has ended */
 }
 
 static trpi_tls_result TRP_PRINTF(3, 4)
@@ -588,7 +589,7 @@ static trpi_tls_result TRP_PRINTF(3, 4)
     return TRPI_TLS_FAILED;
 }
 
-/* What OpenSSL complains about, as one of our reasons with its words. */
+/* Translate OpenSSL's error into one of our reasons; the detail is OpenSSL's text. */
 static trpi_tls_result
 session_fail_openssl(trpi_tls_session *session)
 {
@@ -619,8 +620,7 @@ session_fail_openssl(trpi_tls_session *session)
     return session_fail(session, TRPI_REFUSED_TLS, "%s", text);
 }
 
-/* The first byte tells a handshake or alert record from anything else, better than the complaint
- * that OpenSSL would make of it. */
+/* Return whether the first byte is that of a handshake or alert record. */
 static bool
 looks_like_tls(trpi_tls_session *session)
 {
@@ -636,13 +636,13 @@ trpi_tls_result
 trpi_tls_session_handshake(trpi_tls_session *session, trpi_buffer *wire)
 {
     if (!looks_like_tls(session)) {
-        /* a plain peer of ours sees by this what it called */
+        /* a node that speaks plain tcp recognises TLS by this alert */
         static const uint8_t alert[] = {
             SSL3_RT_ALERT, 3, 3, 0, 2, SSL3_AL_FATAL, SSL_AD_UNEXPECTED_MESSAGE
         };
         (void)trpi_buffer_append(wire, alert, sizeof alert, TRPI_TLS_WIRE_BYTES_MAX);
         return session_fail(session, TRPI_REFUSED_NOT_TLS,
-                            "the peer does not speak TLS: plain troupe.tcp, or something else");
+                            "the peer does not speak TLS: plain troupe.tcp, or another protocol");
     }
     ERR_clear_error();
     session->wire = wire;
@@ -691,7 +691,7 @@ trpi_tls_session_write(trpi_tls_session *session, const void *bytes, size_t coun
     ERR_clear_error();
     if (session->written_bytes >= session->context->rekey_bytes) {
         session->written_bytes = 0;
-        (void)SSL_key_update(session->ssl, SSL_KEY_UPDATE_NOT_REQUESTED); /* sent by the write */
+        (void)SSL_key_update(session->ssl, SSL_KEY_UPDATE_NOT_REQUESTED); /* sent with this write */
     }
     session->wire = wire;
     int done = SSL_write_ex(session->ssl, bytes, count, &written);

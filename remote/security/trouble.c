@@ -1,10 +1,10 @@
-/* trouble.c - what is wrong, or soon will be, with the files by which a node shows who it is.
+/* trouble.c - present and coming problems with a node's certificate, authority and revocation list.
  *
- * Why.     A certificate that ends takes a whole cluster down at one minute, months after somebody
- *          last looked. So it is said while there is time, and until it is mended.
+ * Why.     An expired certificate takes a whole cluster down within a minute, months after somebody
+ *          last looked. So it is reported while there is time, and until it is replaced.
  * Must hold.
- *   trouble-X1  The text of a trouble says what ends, when, and what to do; it is the same in the
- *       log, in `status` and in `why`.
+ *   trouble-X1  The text of a problem says what expires, when, and what to do; it is the same in
+ *       the log, in `status` and in `why`.
  * Tests.   tests/unit/remote/trouble_test.c, tests/system/credentials.sh
  */
 #include <stdarg.h>
@@ -31,7 +31,8 @@ date_put(int64_t wall_ms, char out[16])
     }
 }
 
-/* "ends in 13 days (2027-01-31)", "has ended 2 hours ago (2027-01-31)": words are the two verbs. */
+/* Write "ends in 13 days (2027-01-31)" or "has ended 2 hours ago (2027-01-31)"; ends and ended are
+ * the two verbs. */
 static void
 when_put(int64_t end_ms, int64_t wall_ms, const char *ends, const char *ended, char out[96])
 {
@@ -58,7 +59,7 @@ trouble_set(trpi_trouble_text *text, const char *help, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(text->what, sizeof text->what, format, args); /* cut is fine */
+    (void)vsnprintf(text->what, sizeof text->what, format, args); /* may be cut */
     va_end(args);
     (void)snprintf(text->help, sizeof text->help, "%s", help);
 }
@@ -68,7 +69,7 @@ trpi_tls_trouble(const trpi_tls_info *info, trpi_trouble kind, int64_t wall_ms, 
                  trpi_trouble_text *ret_text)
 {
     char when[96];
-    /* A list lasts for weeks: it is late when three quarters of its time are over. */
+    /* A list is valid for weeks: warn when three quarters of that are over. */
     int64_t list_ms = info->crl_next_ms != 0 ? (info->crl_next_ms - info->crl_from_ms) / 4 : 0;
     bool is = false;
     switch (kind) {
@@ -118,7 +119,7 @@ trpi_tls_key_is_private(const char *key, char *why, size_t why_bytes)
 {
     struct stat status;
     if (stat(key, &status) != 0 || status.st_uid != geteuid() || (status.st_mode & 077) == 0) {
-        return true; /* what cannot be read is told by who reads it */
+        return true; /* reading the file reports other errors */
     }
     (void)snprintf(why, why_bytes, "key %s: others may read it (mode %04o): chmod 600", key,
                    (unsigned)status.st_mode & 07777);

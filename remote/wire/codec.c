@@ -4,10 +4,10 @@
  *         SELECT  from slot 4, generation 4, wire id 8, path length 2, path, payload, [nodes]
  *         MANY    as USER up to the wire id, { length 4, payload } ...
  *         nodes   { uid 8, length 2, address text } x count, count 2, bytes of the entries 2
- *         The node section stands at the end: it is known when the payload has been encoded.
+ *         The node section is at the end: it is known only when the payload has been encoded.
  * Must hold.
- *   codec-C1  Decoding reads nothing beyond body + bytes, whatever the bytes are.
- *   codec-C2  A failed encode leaves the buffer as it was: the frame is dropped alone.
+ *   codec-C1  Decoding reads nothing beyond body + bytes, for any bytes.
+ *   codec-C2  A failed encode leaves the buffer unchanged: only this frame is dropped.
  * Tests.  tests/unit/remote/codec_test.c, tests/fuzz/frame_fuzz.c, tests/golden/
  */
 #include "remote/wire/codec.h"
@@ -56,7 +56,7 @@ static trp_err
 fixed_append(trpi_buffer *out, const trpi_message *message)
 {
     uint8_t fixed[TRPI_FRAME_HEADER_BYTES + USER_FIXED_BYTES] = { 0 };
-    /* the header is filled in when the length is known */
+    /* the header is written when the length is known */
     uint8_t *at = fixed + TRPI_FRAME_HEADER_BYTES;
     if (message->path == NULL) {
         trpi_put_u32(at, message->to_slot);
@@ -240,7 +240,7 @@ trpi_message_peek(const trpi_frame *frame, trpi_message *ret_message)
 trp_err
 trpi_message_decode(const trpi_frame *frame, trpi_node_map *map, trpi_message *ret_message)
 {
-    if ((frame->flags & TRPI_MESSAGE_COMPRESSED) != 0 || /* it is to be expanded first */
+    if ((frame->flags & TRPI_MESSAGE_COMPRESSED) != 0 || /* the caller expands first */
         !trpi_message_peek(frame, ret_message)) {
         return TRP_EDATA;
     }
@@ -262,7 +262,7 @@ trpi_message_decode(const trpi_frame *frame, trpi_node_map *map, trpi_message *r
     if (err != TRP_OK) {
         return err;
     }
-    if (ret_message->sender.node == 0) { /* also a node that is not to get a number */
+    if (ret_message->sender.node == 0) { /* also a node that gets no number */
         ret_message->sender = (trp_ref)TRP_REF_NONE;
     }
     if (frame->kind == TRPI_FRAME_SELECT) {

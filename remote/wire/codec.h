@@ -1,7 +1,7 @@
 /* codec.h - bodies of frames: messages, selections, system messages, manifests, handshakes. Pure.
  *
- * A frame says all that is needed to understand it (no table of an association is consulted), so
- * frames that waited for a connection mean the same on the next one. docs/wire.md has the bytes.
+ * A frame can be read without state of the association (such as a table of short ids), so a frame
+ * that waited for a connection means the same on the next one. docs/wire.md has the bytes.
  */
 #ifndef TRPI_REMOTE_CODEC_H
 #define TRPI_REMOTE_CODEC_H
@@ -12,7 +12,7 @@
 
 #define TRPI_USER_FIXED_BYTES 24      /* of a USER body, before its payload */
 #define TRPI_MANY_RECORD_BYTES 4      /* before each payload in a MANY body */
-#define TRPI_MANY_BYTES_MAX 4096      /* we begin another one then: a cut frame is copied */
+#define TRPI_MANY_BYTES_MAX 4096      /* a longer run is split: a cut frame is copied */
 #define TRPI_HANDSHAKE_BYTES_MAX 4096 /* body of a handshake frame */
 
 /* ---- messages and selections ----------------------------------------------------------------- */
@@ -22,7 +22,7 @@ enum {
     /* trpi_code of the sender's node; 3: the first entry of the section */
     TRPI_MESSAGE_SENDER_MASK = 3,
     TRPI_MESSAGE_HAS_NODES = 4,  /* a node section ends the body */
-    TRPI_MESSAGE_ANYONE = 8,     /* not meant for one incarnation: it may wait for the next one */
+    TRPI_MESSAGE_ANYONE = 8,     /* for any incarnation: it may wait for the next one */
     TRPI_MESSAGE_COMPRESSED = 16 /* USER: what follows the type is compressed (compress.h) */
 };
 
@@ -35,36 +35,35 @@ typedef struct trpi_message {
     const trp_type *type; /* encode only */
     uint16_t serializer;
     bool anyone;
-    const uint8_t *payload; /* to encode: the payload; decoded: its wire form, borrowed */
+    const uint8_t *payload; /* to encode: in memory; decoded: in wire form, borrowed */
     size_t payload_bytes;
 } trpi_message;
 
 /* Append a USER frame, or a SELECT frame when path is not NULL. frame_bytes_max bounds the body.
  * Errors: TRP_EMSGSIZE, TRP_ENOTYPE (not encodable), TRP_ELIMIT (too many nodes), TRP_ENOMEM. The
- *         buffer is
- * as it was before on every error. */
+ *         buffer is unchanged on every error. */
 trp_err trpi_message_encode(trpi_buffer *out, const trpi_serializer *serializer, trpi_node_map *map,
                             uint32_t frame_bytes_max, const trpi_message *message);
 /* Split a USER or SELECT body; fills map->third by interning. Errors: TRP_EDATA, TRP_ELIMIT,
  * TRP_ENOMEM. */
 trp_err trpi_message_decode(const trpi_frame *frame, trpi_node_map *map, trpi_message *ret_message);
-/* The node section by itself: append what map has gathered; read it at the end of the body, fill
- * map->third by interning, and say how much stands before it. Errors: as encode and decode. */
+/* The node section: append the third nodes of map; decode it at the end of a body, fill map->third
+ * by interning, and give the number of bytes before it. Errors: as encode and decode. */
 trp_err trpi_node_section_append(trpi_buffer *out, const trpi_node_map *map);
 trp_err trpi_node_section_decode(const trpi_frame *frame, trpi_node_map *map, size_t *ret_left);
 /* Messages that agree in recipient, sender, type and serializer share one MANY frame. Begin one:
- * append a frame without a payload yet; sender_code is one of the two ends or nobody.
+ * append a frame without payloads; sender_code is one of the two ends or none.
  * Errors: TRP_ENOMEM. */
 trp_err trpi_many_begin(trpi_buffer *out, const trpi_message *message, uint8_t sender_code);
 /* Append a payload to the MANY frame at out->data + at, the last thing in out.
  * Errors: TRP_EMSGSIZE (no room in this frame), TRP_ELIMIT (it names third nodes), TRP_ENOMEM,
- *         those of encode. The buffer is as before. */
+ *         those of encode. The buffer is unchanged. */
 trp_err trpi_many_append(trpi_buffer *out, size_t at, const trpi_serializer *serializer,
                          trpi_node_map *map, const trp_type *type, const void *payload,
                          size_t bytes); /* serializer NULL: the payload's bytes as they are */
-/* Split the next payload off a decoded MANY message's; false: it makes no sense. */
+/* Split the next payload off a decoded MANY message; false: the frame is damaged. */
 bool trpi_many_next(trpi_message *rest, const uint8_t **ret_payload, size_t *ret_bytes);
-/* What is known of a frame that is not going to be sent: recipient and type, without the rest. */
+/* Decode only recipient and type, of a frame that will not be sent. */
 bool trpi_message_peek(const trpi_frame *frame, trpi_message *ret_message);
 
 /* ---- small bodies ---------------------------------------------------------------------------- */
@@ -82,11 +81,11 @@ typedef struct trpi_system_message {
 
 void trpi_system_body_encode(uint8_t body[TRPI_SYSTEM_BODY_BYTES],
                              const trpi_system_message *message);
-/* Errors: TRP_ENOMEM; out is as before. */
+/* Errors: TRP_ENOMEM; out is unchanged. */
 trp_err trpi_system_frame_append(trpi_buffer *out, uint64_t seq,
                                  const uint8_t body[TRPI_SYSTEM_BODY_BYTES], const uint8_t *tail,
                                  uint32_t tail_bytes);
-/* Errors: TRP_EDATA (size, unknown signal, a tail that it does not have). */
+/* Errors: TRP_EDATA (size, unknown signal, a tail where the signal has none). */
 trp_err trpi_system_frame_decode(const trpi_frame *frame, trpi_system_message *ret_message);
 
 typedef struct trpi_manifest {
@@ -112,26 +111,26 @@ enum {
     TRPI_FEATURES_OWN = TRPI_FEATURES_MINOR_3 | TRPI_FEATURE_CREDIT
 };
 
-/* Why a handshake is refused that another incarnation of the address stands against. */
+/* The reason of a refusal in favour of another incarnation of the address. */
 #define TRPI_RIVAL_REASON                                                                          \
     "another node has your address and is connected here; while it answers, you are refused: "     \
     "give each its own remote.hostname and remote.port"
-/* The same where that one is not connected at this moment. */
+/* The same, when that one is not connected at present. */
 #define TRPI_CLAIMANT_REASON                                                                       \
     "another node had your address and is looked for there first: if it does not answer, you are " \
     "let in when you call again"
-/* The reason of a refusal for what the peer has done, with the uid of who is refused. It is read: a
- * node that was removed from a cluster learns by it that it was. */
+/* The reason of a refusal of a quarantined uid. Nodes parse it: one that was removed from a cluster
+ * learns it from this text. */
 #define TRPI_BARRED_FORMAT "your incarnation %" PRIu64 " is quarantined here"
 
 typedef struct trpi_handshake {
     trpi_node_id from;
-    trpi_address to;          /* whom the sender means to talk to */
+    trpi_address to;          /* the address that the sender wants to reach */
     uint64_t to_uid;          /* response: the uid whose request this answers */
-    char reason[160];         /* refusal; TRPI_BARRED_FORMAT has a meaning of its own */
+    char reason[160];         /* refusal; TRPI_BARRED_FORMAT is parsed */
     uint32_t frame_bytes_max; /* what the sender takes */
-    uint32_t features;        /* TRPI_FEATURE_*: frames beyond the first version that it takes */
-    uint32_t minor;           /* minor version that it speaks; 0, 1: it does not say */
+    uint32_t features;        /* TRPI_FEATURE_*: what the sender takes beyond minor version 0 */
+    uint32_t minor;           /* the sender's minor version; 0, 1: not sent */
 } trpi_handshake;
 
 trp_err trpi_handshake_append(trpi_buffer *out, enum trpi_frame_kind kind,

@@ -1,8 +1,8 @@
 /* compress_lz4.c - see the header.
  *
  * Must hold.
- *   compress-lz4-Z1  The size that a frame claims is compared with the limit, and with what its
- *       block could hold at best, before anything is allocated for it.
+ *   compress-lz4-Z1  The size that a frame claims is compared with the limit, and with the most
+ *       that its block can expand to, before anything is allocated for it.
  *   compress-lz4-Z2  A block expands to exactly the bytes that it claims; nothing is read or
  *       written beyond.
  * Tests.  tests/unit/remote/compress_test.c, tests/fuzz/compress_fuzz.c
@@ -40,7 +40,7 @@ trpi_message_compress(trpi_buffer *frames, size_t at, trpi_buffer *scratch)
     trpi_assert(frame.kind == TRPI_FRAME_USER && frame.bytes >= BEFORE);
     trpi_assert(at + TRPI_FRAME_HEADER_BYTES + frame.bytes == frames->count);
     size_t bytes = frame.bytes - BEFORE;
-    size_t most = bytes - bytes / 8; /* with the claim: an eighth is saved */
+    size_t most = bytes - bytes / 8; /* saves an eighth, with the 4 bytes of the length */
     if (most <= CLAIM_BYTES || bytes > LZ4_MAX_INPUT_SIZE) {
         return false;
     }

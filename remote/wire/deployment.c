@@ -4,8 +4,8 @@
  *           "stash" number, "supervisor" [slot, generation], "args" bytes: a USER frame}
  *          {"err" number, "code" number, "reason" text}
  * Must hold.
- *   deployment-N1  What is read is a stranger's: no length is believed, no text is longer than its
- *       place.
+ *   deployment-N1  Input is not trusted: each length is checked, and no text is longer than its
+ *       field.
  * Tests.   tests/unit/remote/deployment_codec_test.c
  * Sources. REMOTE-16, -18, -23.
  */
@@ -32,7 +32,7 @@ put_number(trpi_pack_writer *w, const char *key, uint64_t number)
     trpi_pack_u64(w, number);
 }
 
-/* Move what was written to out. */
+/* Move the written bytes to out. */
 static trp_err
 writer_finish(trpi_pack_writer *w, trpi_buffer *out)
 {
@@ -44,7 +44,7 @@ writer_finish(trpi_pack_writer *w, trpi_buffer *out)
     return err;
 }
 
-/* The arguments as a message to nobody: the codec knows how refs travel. */
+/* Encode the arguments as a message to slot 0: so the codec translates their refs. */
 static trp_err
 args_encode(trpi_serializers *serializers, trpi_node_map *map, const trpi_deploy *deploy,
             trpi_buffer *out)
@@ -107,7 +107,7 @@ get_u32(const trpi_pack_value *value, uint32_t *ret)
     return good;
 }
 
-/* "" and what is missing: not said. false: too long. */
+/* Copy an optional text; absent or "": not set. false: too long. */
 static bool
 get_option(const trpi_pack_value *map, const char *key, char *text, size_t room,
            const char **ret_option)
@@ -193,7 +193,7 @@ trpi_failure_decode(const uint8_t *bytes, size_t count, trp_failure *ret_failure
                 trpi_pack_get_text(trpi_pack_find(map, "reason"), ret_failure->reason,
                                    sizeof ret_failure->reason);
     trpi_pack_doc_free(doc);
-    ret_failure->err = (trp_err)number; /* of a later version: no text, a failure all the same */
+    ret_failure->err = (trp_err)number; /* of a later version: without a text here */
     ret_failure->code = (int32_t)code;
     return good ? TRP_OK : TRP_EDATA;
 }

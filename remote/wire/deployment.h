@@ -1,4 +1,5 @@
-/* deployment.h - the tails of system messages: actors to be made, and failures. Pure.
+/* deployment.h - the tails of system messages: deployments (actors to be created) and failures.
+ * Pure.
  *
  * Both are msgpack maps with text keys; unknown keys are skipped. docs/wire.md has the keys.
  */
@@ -8,7 +9,7 @@
 #include "actor/actor.h"
 #include "remote/wire/codec.h"
 
-/* A decoded order; trpi_deploy's texts point in here. */
+/* A decoded deployment; the texts of trpi_deploy point into it. */
 typedef struct trpi_deploy_read {
     trpi_deploy deploy; /* without arguments */
     uint32_t supervisor_slot, supervisor_generation;
@@ -20,13 +21,13 @@ typedef struct trpi_deploy_read {
     struct trpi_pack_doc *doc;
 } trpi_deploy_read;
 
-/* Append. map->receiving: the node that will read it. Errors: TRP_ENOTYPE (the arguments do not
- * travel), TRP_EMSGSIZE (TRP_DEPLOY_ARGS_BYTES_MAX), TRP_ELIMIT (they name too many nodes),
+/* Append. map->receiving: the node that will read it. Errors: TRP_ENOTYPE (the arguments cannot be
+ * encoded), TRP_EMSGSIZE (TRP_DEPLOY_ARGS_BYTES_MAX), TRP_ELIMIT (they name too many nodes),
  * TRP_ENOMEM. */
 trp_err trpi_deploy_encode(trpi_serializers *serializers, trpi_node_map *map,
                            const trpi_deploy *deploy, trpi_buffer *out);
-/* Borrows bytes until trpi_deploy_read_fini(). Errors: TRP_EDATA, TRP_ENOMEM; nothing is kept
- * then. */
+/* Borrows bytes until trpi_deploy_read_fini(). Errors: TRP_EDATA, TRP_ENOMEM; then there is nothing
+ * to free. */
 trp_err trpi_deploy_decode(const uint8_t *bytes, size_t count, trpi_deploy_read *ret_read);
 void trpi_deploy_read_fini(trpi_deploy_read *read);
 
@@ -35,7 +36,7 @@ trp_err trpi_failure_encode(const trp_failure *failure, trpi_buffer *out);
 /* Errors: TRP_EDATA, TRP_ENOMEM. */
 trp_err trpi_failure_decode(const uint8_t *bytes, size_t count, trp_failure *ret_failure);
 
-/* May a behaviour of this name be deployed? Patterns: a name, "bank.*", "*". */
+/* Return whether a behaviour of this name may be deployed. Patterns: a name, "bank.*", "*". */
 bool trpi_deploy_is_allowed(const char *const *patterns, size_t count, const char *behaviour);
 
 #endif

@@ -1,15 +1,15 @@
 /* frame.c - preamble, frame header and the incremental decoder.
  *
- * Why.   A read gives any number of bytes. Most reads hold many whole frames: those are handed out
- *        in place, without a copy. Only a frame that is cut by the end of a read is carried over.
+ * Why.   A read gives any number of bytes. Most reads hold many whole frames, which are decoded in
+ *        place. Only a frame that is cut by the end of a read is copied ("carried over").
  * Shape. feed(bytes) -> [carry is waiting? fill it up to its goal] -> whole frames in place -> the
  *        rest into the carry. carry_goal is first the preamble, then the header, then header +
  *        body.
  * Must hold.
  *   frame-F1  The length is compared with its limit before anything is allocated for it.
- *   frame-F2  After an error every feed gives the same error: a stream that broke cannot be found
- *       again.
- *   frame-F3  The frames told do not depend on where the stream was cut.
+ *   frame-F2  After an error every feed gives the same error: the next frame of such a stream
+ *       cannot be found.
+ *   frame-F3  The decoded frames do not depend on where the stream was cut.
  * Limits. frame_bytes_max (body), control_bytes_max (of CONTROL frames).
  * Tests.  tests/unit/remote/frame_test.c, tests/fuzz/frame_fuzz.c
  */
@@ -94,10 +94,11 @@ check_header(const trpi_frame_decoder *decoder, const trpi_frame *frame)
     if (frame->bytes > max) { /* frame-F1 */
         return TRP_EMSGSIZE;
     }
-    return frame->kind != 0 ? TRP_OK : TRP_EPROTO; /* who does not know a kind skips the frame */
+    return frame->kind != 0 ? TRP_OK : TRP_EPROTO; /* an unknown kind is skipped above */
 }
 
-/* Room for `take` bytes more. A long frame gets memory as it comes, not as it says that it is. */
+/* Make room for `take` more bytes. Memory for a long frame grows with the bytes that arrive, not
+ * with its claimed length. */
 static trp_err
 carry_reserve(trpi_frame_decoder *decoder, size_t take)
 {
@@ -162,7 +163,7 @@ carry_complete(trpi_frame_decoder *decoder)
     return err;
 }
 
-/* Whole frames straight from the caller's bytes; *ret_used is what they took. */
+/* Decode whole frames in place; *ret_used is the number of their bytes. */
 static trp_err
 feed_in_place(trpi_frame_decoder *decoder, const uint8_t *bytes, size_t count, size_t *ret_used)
 {
@@ -223,7 +224,7 @@ trpi_frame_append(trpi_buffer *buffer, enum trpi_frame_kind kind, uint8_t flags,
                   const void *body, size_t body_bytes)
 {
     trpi_assert(body_bytes <= UINT32_MAX);
-    /* No limit here: who queues frames bounds the queue. */
+    /* No limit here: the caller bounds its queue. */
     trp_err err =
         trpi_buffer_reserve(buffer, TRPI_FRAME_HEADER_BYTES + body_bytes, TRPI_BUFFER_NO_LIMIT);
     if (err != TRP_OK) {

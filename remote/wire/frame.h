@@ -14,24 +14,24 @@
 #include "base/buffer.h"
 
 #define TRPI_WIRE_VERSION 1
-#define TRPI_WIRE_MINOR 4         /* told in the handshake; see docs/wire.md, Versions */
+#define TRPI_WIRE_MINOR 4         /* in the handshake; docs/wire.md, Versions */
 #define TRPI_WIRE_MAGIC "TRP\x1a" /* 4 bytes; 0x1a stops a terminal that shows it */
 #define TRPI_PREAMBLE_BYTES 16
 #define TRPI_FRAME_HEADER_BYTES 8
 #define TRPI_FRAME_BYTES_DEFAULT 262144 /* body bytes; frame_bytes_max */
 #define TRPI_FRAME_BYTES_LEAST 4096     /* a smaller frame_bytes_max is refused */
 /* Body bytes of a CONTROL frame on the control lane, whatever frame_bytes_max is: the view of a
- * large cluster (TRPI_PACK_BYTES_MAX). To who has TRPI_FEATURE_WIDE_CONTROL. */
+ * large cluster (TRPI_PACK_BYTES_MAX). For peers with TRPI_FEATURE_WIDE_CONTROL. */
 #define TRPI_CONTROL_FRAME_BYTES_MAX 4194304u
 
 #define TRPI_SYSTEM_BODY_BYTES 20        /* a system message without its sequence number and tail */
-#define TRPI_SYSTEM_TAIL_BYTES_MAX 32768 /* what some of them carry besides */
+#define TRPI_SYSTEM_TAIL_BYTES_MAX 32768 /* of the tail that some have */
 
 #define TRPI_ORDINARY_LANES_MAX 8
-/* Wire numbers; before minor version 2 there were the first two. */
+/* Wire numbers; before minor version 2 only lanes 0 and 1. */
 enum trpi_lane {
     TRPI_LANE_CONTROL = 0,
-    TRPI_LANE_ORDINARY = 1, /* and the ones that follow, as many as a sender likes */
+    TRPI_LANE_ORDINARY = 1, /* and up to seven more, at the sender's choice */
     TRPI_LANE_LARGE = TRPI_LANE_ORDINARY + TRPI_ORDINARY_LANES_MAX,
     TRPI_LANE_COUNT
 };
@@ -53,10 +53,10 @@ enum trpi_frame_kind {
     TRPI_FRAME_PONG = 13,
     TRPI_FRAME_GOODBYE = 14,
     TRPI_FRAME_GOODBYE_ACK = 15,
-    TRPI_FRAME_MANY = 16,  /* to who has TRPI_FEATURE_MANY */
-    TRPI_FRAME_FENCE = 17, /* to who has TRPI_FEATURE_LANES, as the next */
+    TRPI_FRAME_MANY = 16,  /* needs TRPI_FEATURE_MANY */
+    TRPI_FRAME_FENCE = 17, /* needs TRPI_FEATURE_LANES, as the next */
     TRPI_FRAME_FENCE_ACK = 18,
-    TRPI_FRAME_CREDIT = 19, /* to who has TRPI_FEATURE_CREDIT, as the next */
+    TRPI_FRAME_CREDIT = 19, /* needs TRPI_FEATURE_CREDIT, as the next */
     TRPI_FRAME_CREDIT_ASK = 20
 };
 
@@ -65,7 +65,7 @@ enum { TRPI_GOODBYE_LANE = 1 }; /* flag of GOODBYE and its answer: only this con
 typedef struct trpi_preamble {
     uint8_t version;
     uint8_t lane;
-    uint16_t flags; /* none in version 1: sent as 0, not looked at */
+    uint16_t flags; /* none in version 1: sent as 0, ignored */
     uint64_t uid;   /* of the node that sends these bytes */
 } trpi_preamble;
 
@@ -94,13 +94,13 @@ trpi_frame_header_encode(uint8_t *out, uint32_t body_bytes, uint8_t kind, uint8_
     out[6] = (uint8_t)extra;
     out[7] = (uint8_t)(extra >> 8);
 }
-/* Reads the header at in (TRPI_FRAME_HEADER_BYTES) and lets body point behind it. */
+/* Read the header at in (TRPI_FRAME_HEADER_BYTES) and set body to the bytes after it. */
 void trpi_frame_header_decode(const uint8_t *in, trpi_frame *ret_frame);
 
-/* Told each frame of a stream; the body is borrowed until return. Any result but TRP_OK ends the
- * feed. */
+/* Called with each frame of a stream; the body is borrowed until return. Any result but TRP_OK ends
+ * the feed. */
 typedef trp_err (*trpi_frame_fn)(void *arg, const trpi_frame *frame);
-/* Told the preamble, once, before the first frame. */
+/* Called with the preamble, once, before the first frame. */
 typedef trp_err (*trpi_preamble_fn)(void *arg, const trpi_preamble *preamble);
 
 typedef struct trpi_frame_decoder {
@@ -111,21 +111,20 @@ typedef struct trpi_frame_decoder {
     uint32_t control_bytes_max; /* of CONTROL frames */
     bool preamble_seen;
     trp_err failed; /* sticky */
-    /* Told when the memory of carry changes, in bytes; may refuse more. NULL: nobody is. */
+    /* Called when the size of carry's memory changes; may refuse a larger one. May be NULL. */
     trp_err (*on_carry)(void *arg, size_t before, size_t after);
-    uint8_t *carry; /* a preamble or frame that is not complete yet */
+    uint8_t *carry; /* an incomplete preamble or frame */
     size_t carry_bytes, carry_capacity;
-    size_t carry_goal; /* bytes carry must reach before it can be looked at */
+    size_t carry_goal; /* bytes that carry needs before it can be decoded */
 } trpi_frame_decoder;
 
-/* control_bytes_max is frame_bytes_max at first. */
+/* Initialise; control_bytes_max begins as frame_bytes_max. */
 void trpi_frame_decoder_init(trpi_frame_decoder *decoder, uint32_t frame_bytes_max,
                              trpi_preamble_fn on_preamble, trpi_frame_fn on_frame, void *arg);
 void trpi_frame_decoder_fini(trpi_frame_decoder *decoder);
-/* Take the next bytes of the stream, cut anywhere.
- * Errors, all of them final: TRP_EPROTO (not our protocol, kind 0), TRP_EVERSION,
- * TRP_EMSGSIZE (length above frame_bytes_max; nothing was allocated for it), TRP_ENOMEM, and what a
- * callback says. */
+/* Take the next bytes of the stream, cut anywhere. Errors, all of them final: TRP_EPROTO (not our
+ * protocol, kind 0), TRP_EVERSION, TRP_EMSGSIZE (length above frame_bytes_max; nothing was
+ * allocated for it), TRP_ENOMEM, and those of a callback. */
 trp_err trpi_frame_decoder_feed(trpi_frame_decoder *decoder, const uint8_t *bytes, size_t count);
 
 /* Append a whole frame to a buffer. Errors: TRP_ENOMEM; nothing changed. */

@@ -2,7 +2,7 @@
  *
  * Keys: "from" address text, "uid" text of decimal digits, "to" address text, "to-uid", "frame-max"
  * number, "reason" text, "features" bits, "minor" number. Unknown keys are skipped, missing ones
- * are zero; "from" and "uid" are required but in a refusal.
+ * are zero; "from" and "uid" are required, except in a refusal.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -49,7 +49,7 @@ trpi_handshake_append(trpi_buffer *out, enum trpi_frame_kind kind, const trpi_ha
         trpi_pack_text(&writer, "features");
         trpi_pack_u64(&writer, handshake->features);
     }
-    if (handshake->minor > 1) { /* the first two did not say it */
+    if (handshake->minor > 1) { /* 0 and 1 do not send it */
         trpi_pack_text(&writer, "minor");
         trpi_pack_u64(&writer, handshake->minor);
     }
@@ -103,7 +103,7 @@ trpi_handshake_decode(const trpi_frame *frame, trpi_handshake *ret_handshake)
     (void)trpi_pack_get_u64(trpi_pack_find(map, "frame-max"), UINT32_MAX, &frame_bytes_max);
     ret_handshake->frame_bytes_max = (uint32_t)frame_bytes_max;
     (void)trpi_pack_get_u64(trpi_pack_find(map, "features"), UINT64_MAX, &features);
-    ret_handshake->features = (uint32_t)features; /* later ones are no concern of ours */
+    ret_handshake->features = (uint32_t)features; /* without bits of later versions */
     (void)trpi_pack_get_u64(trpi_pack_find(map, "minor"), UINT32_MAX, &minor);
     ret_handshake->minor = (uint32_t)minor;
     if (!trpi_pack_get_text(trpi_pack_find(map, "reason"), ret_handshake->reason,

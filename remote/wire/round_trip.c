@@ -1,7 +1,8 @@
-/* round_trip.c - what another node would get for a payload: for serialize-messages.
+/* round_trip.c - encodes and decodes a payload as if it went to another node, for
+ * serialize-messages.
  *
- * Both ends are this node, so refs to it are written as the sender's and read as such; third nodes
- * go through the same table as in a frame.
+ * Both ends are this node: refs to it are written and read as the sender's. Third nodes go through
+ * the same table as in a frame.
  *
  * Tests.  tests/unit/remote/serialize_test.c
  * Sources. SYS-34, SERIAL-09.
@@ -17,7 +18,7 @@ round_trip(trp_system *system, const trp_type *type, const void *payload, size_t
     trpi_buffer wire = { 0 };
     trp_err err;
 
-    if (type == &trpi_parcel_type) { /* what it carries comes this way by itself */
+    if (type == &trpi_parcel_type) { /* the carried message is checked by itself */
         return trpi_buffer_append(out, payload, bytes, TRPI_BUFFER_NO_LIMIT);
     }
     err = trpi_serializers_of(system, &serializers);

@@ -1,10 +1,11 @@
-/* serialization.c - the registry as a part of its system, what a program's serializers may do, and
- * messages as bytes that stand for themselves.
+/* serialization.c - the registry of a system, the functions that a program's serializers may call,
+ * and messages as self-contained bytes.
  *
- * Shape.   such bytes: version 1, flags 1 (1: a node section ends them), serializer 2, type 8, the
- *          payload, [nodes]. All nodes, this one too, are third ones: entries of the section.
+ * Shape.   self-contained bytes: version 1, flags 1 (1: with a node section at the end), serializer
+ *          2, type 8, the payload, [nodes]. All nodes, this one too, are third nodes: entries of
+ *          the section.
  * Must hold.
- *   serialization-Z1  What deserialize makes of any bytes is a message that fits its type, or an
+ *   serialization-Z1  From any bytes deserialize makes a message that is valid for its type, or an
  *       error.
  * Tests.   tests/unit/remote/serialization_test.c
  * Sources. SERIAL-01, -07, -10, -11, -12, -15
@@ -133,7 +134,7 @@ trp_serializer_of(trp_system *system, const trp_type *type, uint16_t *ret_id)
     return found != NULL ? found->name : NULL;
 }
 
-/* ---- what a program's serializer is given ---------------------------------------------------- */
+/* ---- functions for a program's serializers --------------------------------------------------- */
 
 struct trp_wire {
     const trpi_node_map *map;
@@ -206,7 +207,7 @@ trpi_encode(const trpi_serializer *serializer, const trp_type *type, const void 
             size_t bytes, trpi_node_map *map, trpi_buffer *out)
 {
     if (trpi_payload_is_block(type) && trpi_payload_check(type, payload, bytes) != TRP_OK) {
-        return TRP_ENOTYPE; /* made by hand, and wrong */
+        return TRP_ENOTYPE; /* not a valid block */
     }
     if (serializer->user == NULL) {
         return serializer->encode(type, payload, bytes, map, out);
@@ -223,7 +224,7 @@ trpi_decode(const trpi_serializer *serializer, const trp_type *type, const uint8
     size_t before = out->count;
     trp_wire wire = { map, out };
     if (type == &trpi_parcel_type && serializer != &trpi_serializer_parcel) {
-        return TRP_EDATA; /* its form in memory names types and nodes by our own numbers */
+        return TRP_EDATA; /* in memory it has numbers of this process */
     }
     trp_err err = serializer->user == NULL
                       ? serializer->decode(type, bytes, count, map, out)

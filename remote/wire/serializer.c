@@ -1,9 +1,9 @@
 /* serializer.c - nodes of refs, raw and text. The registry is in serializers.c.
  *
  * Must hold.
- *   serializer-S1  What raw decodes from any bytes is a payload of exactly type->bytes, or a block
- *       that passes trpi_payload_check(); its texts end within their fields, and every ref names a
- *       node that this system knows. After an error out has what was read until then.
+ *   serializer-S1  From any bytes raw decodes a payload of exactly type->bytes, or a block that
+ *       passes trpi_payload_check(); its texts end within their fields, and every ref names a node
+ *       that this system knows. After an error out has the part that was read.
  *   serializer-S2  No padding byte of a sender's struct reaches the wire when the type has a field
  *       table.
  * Limits. TRPI_MAP_NODES_MAX.
@@ -84,7 +84,8 @@ trpi_type_fields(const trp_type *type, uint32_t *ret_count)
     return type->fields;
 }
 
-/* Bytes of a field of fixed width in memory and, but for refs, on the wire; 0: text. */
+/* Return the bytes of a field of fixed width, in memory and, except for refs, on the wire; 0: text.
+ */
 static size_t
 field_bytes(uint32_t kind)
 {
@@ -93,7 +94,7 @@ field_bytes(uint32_t kind)
 
 enum { REF_WIRE_BYTES = 9 }; /* code, slot, generation */
 
-/* A value of fixed size. */
+/* Encode a value of fixed size. */
 static trp_err
 encode_fixed(uint32_t kind, const uint8_t *at, trpi_node_map *map, trpi_buffer *out)
 {
@@ -130,7 +131,7 @@ encode_fixed(uint32_t kind, const uint8_t *at, trpi_node_map *map, trpi_buffer *
     return trpi_buffer_append(out, wire, bytes, TRPI_BUFFER_NO_LIMIT);
 }
 
-/* The same backwards. Returns the bytes taken from the wire, 0: they make no sense. */
+/* Decode one. Returns the bytes taken from the wire; 0: they are damaged. */
 static size_t
 decode_fixed(uint32_t kind, const uint8_t *wire, size_t left, const trpi_node_map *map, uint8_t *at)
 {
@@ -140,7 +141,7 @@ decode_fixed(uint32_t kind, const uint8_t *wire, size_t left, const trpi_node_ma
         if (left < REF_WIRE_BYTES || trpi_node_map_decode(map, wire[0], &ref.node) != TRP_OK) {
             return 0;
         }
-        if (ref.node != 0) { /* nobody is all-zero */
+        if (ref.node != 0) { /* the empty ref is all-zero */
             ref.slot = trpi_get_u32(wire + 1);
             ref.generation = trpi_get_u32(wire + 5);
         }
@@ -172,7 +173,7 @@ decode_fixed(uint32_t kind, const uint8_t *wire, size_t left, const trpi_node_ma
 
 /* ---- raw ------------------------------------------------------------------------------------- */
 
-enum { COUNT_BYTES = 4 }; /* of a text, of bytes, of an array, of a struct inside */
+enum { COUNT_BYTES = 4 }; /* before text, bytes, an array, a nested struct */
 
 static trp_err
 encode_count(uint32_t count, trpi_buffer *out)
@@ -196,7 +197,7 @@ encode_fields(const trp_field *fields, uint32_t count, const uint8_t *payload, s
     return err;
 }
 
-/* With its length before it, so that it may grow at one end. */
+/* Encode a nested struct, after its length, so that versions with more fields can be read. */
 static trp_err
 encode_struct(const trp_type *of, const uint8_t *payload, size_t at, trpi_node_map *map,
               trpi_buffer *out)
@@ -210,7 +211,7 @@ encode_struct(const trp_type *of, const uint8_t *payload, size_t at, trpi_node_m
     return err;
 }
 
-/* The value at payload + at; what varies has been checked. */
+/* Encode the value at payload + at; values of variable length have been checked. */
 static trp_err
 encode_value(uint32_t kind, const trp_type *of, const uint8_t *payload, size_t at,
              trpi_node_map *map, trpi_buffer *out)
@@ -249,7 +250,7 @@ raw_encode(const trp_type *type, const void *payload, size_t bytes, trpi_node_ma
     return encode_fields(fields, count, payload, 0, map, out);
 }
 
-/* The bytes that are read, and the block that they become. */
+/* The wire bytes, and the block that they are decoded into. */
 typedef struct reading {
     const uint8_t *wire, *end;
     const trpi_node_map *map;
@@ -259,7 +260,7 @@ typedef struct reading {
 
 static trp_err decode_value(reading *r, uint32_t kind, const trp_type *of, size_t at);
 
-/* A payload that ends before the last field, or goes on behind it, is of another version. */
+/* Decode fields. A payload with fewer or more fields is of another version of the type. */
 static trp_err
 decode_fields(reading *r, const trp_field *fields, uint32_t count, size_t at)
 {
@@ -293,7 +294,7 @@ decode_array(reading *r, uint32_t kind, const trp_type *of, size_t at, uint32_t 
     return err;
 }
 
-/* Read a value into the block, at this offset, where all is zero. */
+/* Decode a value into the block, at this offset, where all bytes are zero. */
 static trp_err
 decode_value(reading *r, uint32_t kind, const trp_type *of, size_t at)
 {

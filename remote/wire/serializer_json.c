@@ -1,8 +1,8 @@
 /* serializer_json.c - payloads as JSON, from field tables, through base/json.h.
  *
  * 64-bit integers are strings of decimal digits; a ref is
- * {"node":"troupe.tcp://...","uid":"...","slot":n, "generation":n}, null for nobody: a reader that
- * is no Troupe can keep and give it back. Bytes are base64 text, structs objects, arrays arrays.
+ * {"node":"troupe.tcp://...","uid":"...","slot":n, "generation":n}, null for the empty ref: other
+ * programs can store it and return it. Bytes are base64 text, structs objects, arrays arrays.
  */
 #include <errno.h>
 #include <math.h>
@@ -39,7 +39,7 @@ ref_item(const trp_ref *ref, const trpi_node_map *map)
     return NULL;
 }
 
-/* A value of fixed size. NULL: no memory. */
+/* Encode a value of fixed size. NULL: no memory. */
 static cJSON *
 fixed_item(uint32_t kind, const uint8_t *at, const trpi_node_map *map)
 {
@@ -74,7 +74,7 @@ fixed_item(uint32_t kind, const uint8_t *at, const trpi_node_map *map)
         memcpy(&ref, at, sizeof ref);
         return ref_item(&ref, map);
     default:
-        return cJSON_CreateString((const char *)at); /* with its end: is_sayable() */
+        return cJSON_CreateString((const char *)at); /* NUL-terminated: value_has_json() */
     }
 }
 
@@ -126,7 +126,8 @@ array_item(uint32_t kind, const trp_type *of, const uint8_t *payload, trpi_slice
     return ok ? array : NULL;
 }
 
-/* The value at payload + at; what varies has been checked. NULL: no memory. */
+/* Encode the value at payload + at; values of variable length have been checked. NULL: no memory.
+ */
 static cJSON *
 value_item(uint32_t kind, const trp_type *of, const uint8_t *payload, size_t at,
            const trpi_node_map *map)
@@ -145,26 +146,26 @@ value_item(uint32_t kind, const trp_type *of, const uint8_t *payload, size_t at,
                                    : array_item(trpi_kind_element(kind), of, payload, slice, map);
 }
 
-static bool is_sayable(uint32_t kind, const trp_type *of, const uint8_t *payload, size_t at);
+static bool value_has_json(uint32_t kind, const trp_type *of, const uint8_t *payload, size_t at);
 
 static bool
-is_struct_sayable(const trp_field *fields, uint32_t count, const uint8_t *payload, size_t at)
+struct_has_json(const trp_field *fields, uint32_t count, const uint8_t *payload, size_t at)
 {
     bool ok = true;
     for (uint32_t i = 0; i < count && ok; i++) {
-        ok = is_sayable(fields[i].kind, fields[i].of, payload, at + fields[i].offset);
+        ok = value_has_json(fields[i].kind, fields[i].of, payload, at + fields[i].offset);
     }
     return ok;
 }
 
-/* Does it read back equal? Not an infinity or NaN, nor text that has no end in its field or is no
- * UTF-8. */
+/* Return whether JSON can express a value: no infinity or NaN, and no text without a NUL in its
+ * field or that is not UTF-8. */
 static bool
-is_sayable(uint32_t kind, const trp_type *of, const uint8_t *payload, size_t at)
+value_has_json(uint32_t kind, const trp_type *of, const uint8_t *payload, size_t at)
 {
     size_t room = trpi_kind_text_room(kind);
     if (kind == TRP_FIELD_STRUCT) {
-        return is_struct_sayable(of->fields, of->fields_count, payload, at);
+        return struct_has_json(of->fields, of->fields_count, payload, at);
     }
     if (kind == TRP_FIELD_f64) {
         double f64;
@@ -185,7 +186,7 @@ is_sayable(uint32_t kind, const trp_type *of, const uint8_t *payload, size_t at)
     size_t each = trpi_kind_bytes(trpi_kind_element(kind), of);
     bool ok = true;
     for (uint32_t i = 0; i < slice.count && ok; i++) {
-        ok = is_sayable(trpi_kind_element(kind), of, payload, slice.at + i * each);
+        ok = value_has_json(trpi_kind_element(kind), of, payload, slice.at + i * each);
     }
     return ok;
 }
@@ -204,7 +205,7 @@ json_encode(const trp_type *type, const void *payload, size_t bytes, trpi_node_m
     if (fields == NULL) {
         return TRP_ENOTYPE;
     }
-    if (!is_struct_sayable(fields, count, payload, 0)) {
+    if (!struct_has_json(fields, count, payload, 0)) {
         return TRP_EDATA;
     }
     cJSON *object = struct_item(fields, count, payload, 0, map);
@@ -315,7 +316,7 @@ get_fixed(const cJSON *item, uint32_t kind, const trpi_node_map *map, uint8_t *a
     }
 }
 
-/* The block that is being made. */
+/* The block that is decoded into. */
 typedef struct reading {
     const trpi_node_map *map;
     trpi_buffer *out;
@@ -332,7 +333,7 @@ get_struct(const reading *r, const cJSON *object, const trp_field *fields, uint3
     trp_err err = cJSON_IsObject(object) ? TRP_OK : TRP_EDATA;
     for (uint32_t i = 0; i < count && err == TRP_OK; i++) {
         const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, fields[i].name);
-        if (item != NULL) { /* absent is zero: fields may be added at one end first */
+        if (item != NULL) { /* absent is zero: of another version of the type */
             err = get_value(r, item, fields[i].kind, fields[i].of, at + fields[i].offset);
         }
     }
@@ -369,7 +370,7 @@ get_bytes(const reading *r, const cJSON *item, size_t at)
     return err;
 }
 
-/* Read a value into the block, at this offset, where all is zero. */
+/* Decode a value into the block, at this offset, where all bytes are zero. */
 static trp_err
 get_value(const reading *r, const cJSON *item, uint32_t kind, const trp_type *of, size_t at)
 {

@@ -1,8 +1,8 @@
 /* serializer_msgpack.c - payloads as msgpack maps, from field tables, through base/pack.h.
  *
- * A ref is [address, uid of its node, slot, generation], nil for nobody; a text is a str, bytes are
- * a bin, a struct a map, an array an array. A type without a field table is one bin. Keys that a
- * type does not have are skipped, missing ones are zero.
+ * A ref is [address, uid of its node, slot, generation], nil for the empty ref; a text is a str,
+ * bytes are a bin, a struct a map, an array an array. A type without a field table is one bin. Keys
+ * that a type does not have are skipped, missing ones are zero.
  *
  * Tests.  tests/unit/remote/serialization_test.c, tests/unit/remote/evolution_test.c
  */
@@ -28,7 +28,7 @@ pack_ref(trpi_pack_writer *w, trp_ref ref, const trpi_node_map *map)
     trpi_pack_u64(w, ref.generation);
 }
 
-/* A value of fixed size. */
+/* Encode a value of fixed size. */
 static void
 pack_fixed(trpi_pack_writer *w, uint32_t kind, const uint8_t *at, const trpi_node_map *map)
 {
@@ -87,7 +87,7 @@ pack_fields(trpi_pack_writer *w, const trp_field *fields, uint32_t count, const 
     }
 }
 
-/* The value at payload + at; what varies has been checked. */
+/* Encode the value at payload + at; values of variable length have been checked. */
 static void
 pack_value(trpi_pack_writer *w, uint32_t kind, const trp_type *of, const uint8_t *payload,
            size_t at, const trpi_node_map *map)
@@ -205,7 +205,7 @@ get_fixed(const trpi_pack_value *value, uint32_t kind, const trpi_node_map *map,
     }
 }
 
-/* The block that is being made. */
+/* The block that is decoded into. */
 typedef struct reading {
     const trpi_node_map *map;
     trpi_buffer *out;
@@ -245,7 +245,7 @@ get_array(const reading *r, const trpi_pack_value *value, uint32_t kind, const t
     return err;
 }
 
-/* Read a value into the block, at this offset, where all is zero. */
+/* Decode a value into the block, at this offset, where all bytes are zero. */
 static trp_err
 get_value(const reading *r, const trpi_pack_value *value, uint32_t kind, const trp_type *of,
           size_t at)

@@ -1,10 +1,10 @@
-/* serializer_parcel.c - a message that carries another one, each by its own serializer.
+/* serializer_parcel.c - a message that carries another one, which has a serializer of its own.
  *
  * Shape.   sender 9 (code, slot, generation), instance 8, number 8, wire id 8, serializer 2, then
  *          the payload. Wire id 0: nothing is carried.
  * Must hold.
- *   serializer-parcel-V1  What cannot be read of the carried message does not take the parcel with
- *       it: its number arrives, with type 0.
+ *   serializer-parcel-V1  A parcel arrives although its carried message cannot be read: with its
+ *       number, and type 0.
  *   serializer-parcel-V2  No parcel in a parcel: decoding does not recurse.
  * Tests.   tests/unit/remote/parcel_test.c
  */
@@ -46,7 +46,8 @@ parcel_encode(const trp_type *type, const void *payload, size_t bytes, trpi_node
                : trpi_encode(serializer, inner, parcel + 1, bytes - sizeof *parcel, map, out);
 }
 
-/* Append the carried payload; NULL: it cannot be read here, and nothing was appended. */
+/* Append the carried payload and return its type; NULL: it cannot be read here, and nothing was
+ * appended. */
 static const trp_type *
 inner_decode(const uint8_t *wire, size_t bytes, const trpi_node_map *map, trpi_buffer *out)
 {
@@ -72,7 +73,7 @@ parcel_decode(const trp_type *type, const uint8_t *wire, size_t bytes, const trp
         trpi_node_map_decode(map, wire[0], &parcel.sender.node) != TRP_OK) {
         return TRP_EDATA;
     }
-    if (parcel.sender.node != 0) { /* nobody is all-zero */
+    if (parcel.sender.node != 0) { /* the empty ref is all-zero */
         parcel.sender.slot = trpi_get_u32(wire + 1);
         parcel.sender.generation = trpi_get_u32(wire + 5);
     }

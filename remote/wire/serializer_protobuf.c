@@ -1,13 +1,12 @@
 /* serializer_protobuf.c - payloads as Protocol Buffers, through protobuf-c. The only file that
  * includes its header.
  *
- * Shape.  struct of the type <-- by name, decided at bind --> struct that protoc-c made <--> bytes
+ * Shape.  struct of the type <-- by name, matched at bind --> struct of protoc-c <--> bytes
  * Must hold.
- *   serializer-protobuf-P1  A message that was bound has no messages inside: decoding does not
- *       recurse.
+ *   serializer-protobuf-P1  A bound message has no nested messages: decoding does not recurse.
  *   serializer-protobuf-P2  A shape that was added stays until the registry ends: readers need no
  *       lock.
- * Limits. As many as there are bindings.
+ * Limits. One shape for each binding.
  * Tests.  tests/unit/remote/protobuf_test.c
  */
 #include <string.h>
@@ -30,7 +29,7 @@ struct trpi_shape {
     struct trpi_shape *next;
     const trp_type *type;
     const ProtobufCMessageDescriptor *descriptor;
-    const ProtobufCFieldDescriptor *fields[]; /* of the type's, in its order */
+    const ProtobufCFieldDescriptor *fields[]; /* of the type's fields, in their order */
 };
 enum { REF_TEXT_BYTES = TRPI_ADDRESS_TEXT_BYTES + 2 + 20 + 1 + 20 };
 
@@ -64,16 +63,16 @@ kind_varies(uint32_t kind)
 
 /* ---- encode ---------------------------------------------------------------------------------- */
 
-static char no_text[1]; /* its field in a message is no const */
+static char no_text[1]; /* not const, as the field in a message */
 
-/* What is put into the generated struct beside it: copies of texts of fixed size, refs as text, and
- * the pointers to texts of an array. */
+/* Memory that the generated struct points to: copies of texts of fixed size, refs as text, and the
+ * pointers to texts of an array. */
 typedef struct beside {
     char **pointers;
     char *texts;
 } beside;
 
-/* Fields that vary are checked and stay where they are; NUL-terminated texts as they are. */
+/* Values of variable length have been checked and are not copied; nor are NUL-terminated texts. */
 static void
 set_varying(const trp_field *field, const uint8_t *payload, const ProtobufCFieldDescriptor *of,
             uint8_t *message, beside *room)
@@ -100,8 +99,7 @@ set_varying(const trp_field *field, const uint8_t *payload, const ProtobufCField
     memcpy(message + of->offset, &data, sizeof data);
 }
 
-/* Put one field of fixed size into the generated struct; texts into `scratch`, of which it takes
- * some. */
+/* Copy one field of fixed size into the generated struct; texts go into `scratch`. */
 static trp_err
 set_field(const trp_field *field, const uint8_t *at, const ProtobufCFieldDescriptor *of,
           const trpi_node_map *map, uint8_t *message, char **scratch)
@@ -146,7 +144,7 @@ protobuf_encode(const trp_type *type, const void *payload, size_t bytes, trpi_no
     if (shape == NULL) {
         return TRP_ENOTYPE;
     }
-    /* a text in an array has 8 bytes and a pointer: as many as the payload has room for */
+    /* a text in an array needs 8 bytes and a pointer, so the payload's size bounds their number */
     size_t message_bytes = (shape->descriptor->sizeof_message + 15) / 16 * 16;
     size_t pointers_bytes = (bytes + 15) / 16 * 16;
     uint8_t *message =
@@ -209,7 +207,7 @@ get_field(const trp_field *field, uint8_t *at, const ProtobufCFieldDescriptor *o
     return true;
 }
 
-/* Read what varies into the block that begins at out->data + begin. */
+/* Decode a value of variable length into the block that begins at out->data + begin. */
 static trp_err
 get_varying(const trp_field *field, const ProtobufCFieldDescriptor *of, const uint8_t *message,
             trpi_buffer *out, size_t begin)
@@ -292,7 +290,8 @@ const trpi_serializer trpi_serializer_protobuf = { .id = TRPI_SERIALIZER_PROTOBU
 
 /* ---- bind ------------------------------------------------------------------------------------ */
 
-/* Do the two have the same form in memory, or one that get_field and set_field translate? */
+/* Return whether the two have the same form in memory, or one that get_field() and set_field()
+ * translate. */
 static bool
 is_counterpart(uint32_t kind, const ProtobufCFieldDescriptor *of)
 {
@@ -303,7 +302,7 @@ is_counterpart(uint32_t kind, const ProtobufCFieldDescriptor *of)
     kind = trpi_kind_element(kind);
     if (repeated && (kind == TRP_FIELD_bool || kind == TRP_FIELD_ref || kind == TRP_FIELD_bytes ||
                      trpi_kind_text_room(kind) != 0)) {
-        return false; /* another form in memory */
+        return false; /* different in memory */
     }
     switch (of->type) {
     case PROTOBUF_C_TYPE_BOOL:
@@ -333,7 +332,8 @@ is_counterpart(uint32_t kind, const ProtobufCFieldDescriptor *of)
     }
 }
 
-/* serializer-protobuf-P1. NULL: all are; else the name of one that is not. */
+/* Return the name of a field that is a message or in a oneof; NULL: none (serializer-protobuf-P1).
+ */
 static const char *
 not_flat(const ProtobufCMessageDescriptor *descriptor)
 {
@@ -397,8 +397,8 @@ trp_protobuf_bind(trp_system *system, const trp_type *type, const void *descript
     shape->type = type;
     shape->descriptor = message;
     err = shape_fill(system, shape, trpi_type_fields(type, &count), count);
-    /* Before the shape, so that there are no more shapes than bindings; until it is there, what is
-     * told meanwhile does not travel. */
+    /* Before the shape, so that there are no more shapes than bindings; a message that is told
+     * before the shape is there cannot be sent. */
     err = err != TRP_OK ? err : trpi_serializers_bind(serializers, type->name, "protobuf", false);
     if (err != TRP_OK) {
         trpi_free(shape);

@@ -1,12 +1,12 @@
 /* serializers.c - the registry of a system: serializers by number and name, types bound to them.
  *
- * Why.     A type is looked up for each message that is not like the one before it; bindings change
- *          a few times at the start of a program. So what a type came to is remembered by its
- *          number, with the version of the registry that it holds for.
+ * Why.     The serializer of a type is looked up for each message that is not like the one before
+ *          it; bindings change a few times at the start of a program. So the result is cached by
+ *          type number, with the version of the registry that it holds for.
  * Must hold.
  *   serializers-G1  A serializer that was added stays: readers need no lock.
- *   serializers-G2  What is remembered counts only for the version that it was found in; every
- *       change ends a version, after it was made.
+ *   serializers-G2  A cached result holds only for the version of the registry in which it was
+ *       found; every change, after it was made, begins a new version.
  * Limits.  TRP_SERIALIZER_ID_MAX, TRP_SERIALIZER_BINDINGS_MAX.
  * Tests.   tests/unit/remote/codec_test.c, tests/unit/remote/serialization_test.c
  * Sources. SERIAL-01, -05, -06, -07
@@ -38,7 +38,7 @@ trpi_serializers_init(trpi_serializers *serializers)
     atomic_init(&serializers->version, 1);
     for (size_t i = 0; i < sizeof built_in / sizeof built_in[0]; i++) {
         atomic_store_explicit(&serializers->by_id[built_in[i]->id], built_in[i],
-                              memory_order_relaxed); /* nobody else knows it yet */
+                              memory_order_relaxed); /* not shared yet */
     }
 }
 
@@ -68,7 +68,8 @@ by_name(trpi_serializers *serializers, const char *name)
 static void
 version_end(trpi_serializers *serializers)
 {
-    /* release: who sees the version sees the change; pairs with the acquire of for() */
+    /* release: a thread that sees the version sees the change; pairs with the acquire in
+     * trpi_serializers_for() */
     atomic_fetch_add_explicit(&serializers->version, 1, memory_order_release);
 }
 
@@ -91,7 +92,7 @@ trpi_serializers_add(trpi_serializers *serializers, const trpi_serializer *seria
         serializers->own[serializer->id] = *serializer; /* serializers-G1 */
         atomic_store_explicit(&serializers->by_id[serializer->id],
                               &serializers->own[serializer->id],
-                              memory_order_release); /* pairs with the acquire of get() */
+                              memory_order_release); /* acquire: trpi_serializers_get() */
         version_end(serializers);
     }
     pthread_mutex_unlock(&serializers->lock);
@@ -131,7 +132,7 @@ trpi_serializers_bind(trpi_serializers *serializers, const char *pattern, const 
     } else if (atomic_load_explicit(&serializers->found, memory_order_relaxed) == NULL) {
         trpi_found *found = trpi_alloc((TRP_TYPES_MAX + 1u) * sizeof *found);
         err = found != NULL ? TRP_OK : TRP_ENOMEM;
-        /* release: who sees it sees zeros */
+        /* release: a thread that sees it sees zeros */
         atomic_store_explicit(&serializers->found, found, memory_order_release);
     }
     if (err == TRP_OK) {
@@ -146,11 +147,11 @@ trpi_serializers_bind(trpi_serializers *serializers, const char *pattern, const 
     return err;
 }
 
-/* How well a pattern fits a type: 0 not at all, a longer one better, a name best. */
+/* Return how well a pattern matches a type: 0 not at all, a longer pattern better, a name best. */
 static uint32_t
 pattern_fit(const char *pattern, const trp_type *type)
 {
-    enum { NAMES = 1000 }; /* beyond any length of a pattern */
+    enum { NAMES = 1000 }; /* above any pattern's length */
     size_t length = strlen(pattern);
     if (pattern[length - 1] == '*') {
         return strncmp(pattern, type->name, length - 1) == 0 ? (uint32_t)length : 0;
@@ -165,7 +166,7 @@ pattern_fit(const char *pattern, const trp_type *type)
     return 0;
 }
 
-/* By the bindings, or by the type's own form. The caller holds the lock. */
+/* Find the serializer by the bindings, or by the type's form. The caller holds the lock. */
 static uint16_t
 find_bound(trpi_serializers *serializers, const trp_type *type)
 {
@@ -182,7 +183,7 @@ find_bound(trpi_serializers *serializers, const trp_type *type)
         return (type->flags & (TRP_TYPE_TEXT | TRP_TYPE_JSON)) != 0 ? TRPI_SERIALIZER_TEXT
                                                                     : TRPI_SERIALIZER_RAW;
     }
-    const trpi_serializer *serializer = by_name(serializers, name); /* "none" is nobody's */
+    const trpi_serializer *serializer = by_name(serializers, name); /* not for "none" */
     return serializer != NULL ? serializer->id : 0;
 }
 
@@ -196,7 +197,7 @@ trpi_serializers_for(trpi_serializers *serializers, const trp_type *type)
         return &trpi_serializer_parcel;
     }
     trpi_found *found = atomic_load_explicit(&serializers->found, memory_order_acquire);
-    if (found == NULL) { /* nothing is bound */
+    if (found == NULL) { /* no bindings */
         return (type->flags & (TRP_TYPE_TEXT | TRP_TYPE_JSON)) != 0 ? &trpi_serializer_text
                                                                     : &trpi_serializer_raw;
     }
@@ -209,7 +210,7 @@ trpi_serializers_for(trpi_serializers *serializers, const trp_type *type)
         version = atomic_load_explicit(&serializers->version, memory_order_relaxed);
         id = find_bound(serializers, type);
         pthread_mutex_unlock(&serializers->lock);
-        /* relaxed: it is right or of another version */
+        /* relaxed: the version says whether it is valid */
         atomic_store_explicit(&found[type->number], (uint64_t)version << 16 | id,
                               memory_order_relaxed);
     }

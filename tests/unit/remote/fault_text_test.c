@@ -62,16 +62,16 @@ refused(const char *text, const char *reason)
 static void
 what_is_no_rule_is_refused_with_the_word(void)
 {
-    refused("", "write what shall happen");
-    refused("   ", "write what shall happen");
+    refused("", "write at least one fault");
+    refused("   ", "write at least one fault");
     refused("lose", "'lose': write pass");
     refused("delay=5ms explode=1", "'explode=1'");
-    refused("lose=1.01", "'lose=1.01': a chance");
-    refused("lose=101%", "a chance");
-    refused("lose=-1", "a chance");
-    refused("repeat=nan", "a chance");
-    refused("reorder=", "a chance");
-    refused("lose=5%%", "a chance");
+    refused("lose=1.01", "'lose=1.01': a probability");
+    refused("lose=101%", "a probability");
+    refused("lose=-1", "a probability");
+    refused("repeat=nan", "a probability");
+    refused("reorder=", "a probability");
+    refused("lose=5%%", "a probability");
     refused("delay=60001ms", "0ms to 60s");
     refused("jitter=5", "0ms to 60s");
     refused("delay=-5ms", "0ms to 60s");
