@@ -1,4 +1,4 @@
-/* compress_fuzz.c - a stranger's compressed messages, and whether what we compress comes back.
+/* compress_fuzz.c - a stranger's compressed messages, and the round trip of own ones.
  *
  * The first two bytes are the limit of a body, in units of 64 bytes; the rest is a body. Corpus:
  * tests/fuzz/corpus/compress.
@@ -16,7 +16,7 @@ static void
 expand(const uint8_t *body, size_t bytes, uint32_t limit)
 {
     trpi_buffer scratch = { 0 };
-    uint8_t *exact = trpi_alloc(bytes + 1); /* so that a sanitizer sees a byte too far */
+    uint8_t *exact = trpi_alloc(bytes + 1); /* so that a sanitizer sees a read past its end */
     trpi_frame frame = { (uint32_t)bytes, TRPI_FRAME_USER, TRPI_MESSAGE_COMPRESSED | 5, 1, exact };
     trpi_frame back;
     memcpy(exact, body, bytes);

@@ -1,5 +1,5 @@
-/* config_fuzz.c - a configuration file of any bytes: it is right, or refused with a sentence. What
- * is right can be lifted, laid over another, written down and read again. The words of the file are
+/* config_fuzz.c - a configuration file of any bytes: it is valid, or refused with a sentence. A
+ * valid one can be lifted, laid over another, written and read again. The words of the file are
  * also read as durations and whole numbers (base/units.h).
  */
 #include <stdint.h>

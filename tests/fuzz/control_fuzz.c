@@ -1,7 +1,7 @@
 /* control_fuzz.c - bytes of a client of the control socket: framing, request, payloads, names of
  * members.
  *
- * The input is a stream: whole frames in it are requests. What parses is used further, as the node
+ * The input is a stream: whole frames in it are requests. A request that parses is used as the node
  * would: payload from JSON, name of a member.
  */
 #include <stdint.h>

@@ -2,9 +2,9 @@
  *
  *     x_fuzz SECONDS [CORPUS_DIRECTORY [SEED]]
  *
- * First every file of the corpus as it is, then random mutations of corpus files until the time is
- * over. A crash is repeated by the seed that was printed at the start: inputs are made from it
- * alone (count of runs differs with the machine's speed, their order does not).
+ * It runs every file of the corpus unchanged, then random mutations of corpus files until the time
+ * is over. The seed that is printed at the start reproduces a crash: all inputs follow from it
+ * (their number differs with the machine's speed, their order does not).
  */
 #include <dirent.h>
 #include <stdint.h>
@@ -135,7 +135,7 @@ mutate_once(uint8_t *data, size_t size)
             data[at] ^= (uint8_t)(1u << below(8));
         }
         return size;
-    case 1: /* a byte that parsers care for */
+    case 1: /* a byte with a meaning for parsers */
         if (size > 0) {
             data[at] = special[below(sizeof special)];
         }
@@ -211,7 +211,7 @@ main(int argc, char **argv)
     seconds = strtoull(argv[1], NULL, 10);
     random_state = argc > 3 ? strtoull(argv[3], NULL, 10) : now_ns();
     printf("seed %llu\n", (unsigned long long)random_state);
-    fflush(stdout); /* a crash must not swallow it */
+    fflush(stdout); /* visible also after a crash */
     if (argc > 2) {
         corpus_load(argv[2]);
     }

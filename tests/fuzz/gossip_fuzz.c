@@ -1,6 +1,5 @@
 /* gossip_fuzz.c - any bytes as a gossip frame: refused, or a view that merges, encodes and reads
- * back. What is understood is also given to an engine that is a member, as if a member had sent
- * it. */
+ * back. A valid frame is also given to an engine that is a member, as if a member had sent it. */
 #include "base/assert.h"
 #include "cluster/engine/gossip_codec.h"
 #include "cluster/engine/membership.h"

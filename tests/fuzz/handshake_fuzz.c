@@ -1,7 +1,7 @@
-/* handshake_fuzz.c - the body of a handshake frame, and what the acceptor would answer to it.
+/* handshake_fuzz.c - the body of a handshake frame, and the acceptor's answer to it.
  *
- * The first byte is the kind of the frame. What could be decoded is written again and read again:
- * it must then be the same. Corpus: tests/fuzz/corpus/handshake.
+ * The first byte is the kind of the frame. A decoded handshake is encoded and decoded again: it
+ * must be the same. Corpus: tests/fuzz/corpus/handshake.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* metrics_fuzz.c - any bytes as a frame of the metrics gossip: refused, or figures that make sense,
- * merge, and read back as they were written. What is understood is also given to a node. */
+ * merge, and read back as they were written. A valid frame is also given to a node. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "cluster/engine/ident.h"

@@ -1,4 +1,4 @@
-/* node_id.h - nodes for targets that read what members tell each other. */
+/* node_id.h - nodes for targets that read frames between members. */
 #ifndef TESTS_FUZZ_NODE_ID_H
 #define TESTS_FUZZ_NODE_ID_H
 

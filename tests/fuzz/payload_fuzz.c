@@ -1,5 +1,5 @@
-/* payload_fuzz.c - messages of variable length: a stranger's wire forms, and blocks with offsets
- * that somebody made up.
+/* payload_fuzz.c - messages of variable length: a stranger's wire forms, and blocks with arbitrary
+ * offsets.
  *
  * The first byte of the input says what the rest is: 0 to 2 the wire form of raw, json, msgpack;
  * else a block. Corpus: tests/fuzz/corpus/payload.
@@ -64,7 +64,7 @@ read_text(const trp_msg *msg, trp_field_text text)
     touch(at, bytes + 1);
 }
 
-/* As a behaviour would, which trusts the accessors. */
+/* Read a block as a behaviour does, which trusts the accessors. */
 static void
 read_history(const trp_msg *msg)
 {
@@ -88,7 +88,7 @@ read_history(const trp_msg *msg)
     touch(members, count * sizeof *members);
 }
 
-/* Over memory of exactly its size, so that a sanitizer sees what is behind it. */
+/* Use memory of exactly its size, so that a sanitizer sees a read past its end. */
 static void
 read_block(const void *data, size_t bytes)
 {
@@ -103,8 +103,8 @@ read_block(const void *data, size_t bytes)
     free(image.moved.data);
 }
 
-/* A block that passes the check comes back through every serializer as it was, but for invalid
- * numbers and refs. */
+/* A block that passes the check is the same after encoding and decoding by every serializer, except
+ * for invalid numbers and refs. */
 static void
 round_trip(const void *block, size_t bytes)
 {

@@ -1,7 +1,8 @@
-/* redelivery_fuzz.c - acknowledgements, nacks and sequence numbers of a peer that may lie.
+/* redelivery_fuzz.c - acknowledgements, NACKs and sequence numbers of a peer that may send false
+ * ones.
  *
  * Three bytes are one event: what happens, and a number near the present one or far from it.
- * Between the sender's marks and in what the receiver delivers the laws of redelivery.c must hold.
+ * The sender's counters and the receiver's deliveries must keep the invariants of redelivery.c.
  * Corpus: tests/fuzz/corpus/redelivery.
  */
 #include <stdlib.h>

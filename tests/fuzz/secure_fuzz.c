@@ -1,9 +1,9 @@
-/* secure_fuzz.c - what a stranger may send before it is known who he is: TLS, or a cookie.
+/* secure_fuzz.c - bytes of a stranger before it is authenticated: TLS, or a cookie.
  *
  * The first byte says whether the link speaks TLS (bit 0) and who dialled (bit 1), the second how
  * many bytes come in one read (0: all). The transport below is a stub; nonces are always the same,
- * so that the corpus can hold a cookie that is right. Laws: without a key nobody gets through TLS;
- * no more than handshake_bytes_max are taken; the link's end is told once. Corpus:
+ * so that the corpus can hold a cookie that is right. Laws: no peer gets through TLS without a key;
+ * no more than handshake_bytes_max are taken; closed() is called once. Corpus:
  * tests/fuzz/corpus/secure.
  */
 #include <stdatomic.h>
@@ -59,10 +59,10 @@ static trpi_world world = { .ops = &world_ops };
 
 static const trpi_transport_events *below; /* the same for both transports */
 static void *below_arg[2], *below_user;
-static atomic_bool close_asked; /* also by the keeper's thread */
+static atomic_bool close_asked; /* set by the keeper's thread, too */
 static bool write_pending, released;
 static int opened_count;
-static char link_of_below; /* its address is the link */
+static char link_of_below; /* its address stands for the link */
 
 static trp_err
 stub_open(void *transport_arg, trpi_world *in, const trpi_transport_events *events, void *arg,

@@ -33,7 +33,7 @@ wanting_dials_and_the_answer_makes_it_active(void)
     UNIT_EQUAL(step(&a, 1, TRPI_ASSOC_WANT, 0).bits, 0);
 }
 
-/* Another incarnation, while one is connected, whose end was not told; 0 is none. */
+/* Another incarnation of the address, while one is connected that said no goodbye; 0 is none. */
 static void
 who_would_take_the_place_of_who_is_connected_is_a_rival(void)
 {
@@ -71,14 +71,13 @@ two_dials_that_cross_end_active_with_one_activation(void)
     UNIT_EQUAL(a.state, TRPI_ASSOC_ACTIVE);
 }
 
-/* association-A3: a gate that has become long is left behind, and the next pause is a short one
- * again */
+/* association-A3: a long back-off is cut short, and the next pause is short again */
 static void
 who_is_hurried_dials_after_the_shortest_pause_however_often_it_has_failed(void)
 {
     trpi_assoc a = { 0 };
     uint64_t now = 1000;
-    UNIT_EQUAL(step(&a, now, TRPI_ASSOC_HURRY, 0).bits, 0); /* nobody wants it */
+    UNIT_EQUAL(step(&a, now, TRPI_ASSOC_HURRY, 0).bits, 0); /* nothing waits for it */
     UNIT_EQUAL(a.state, TRPI_ASSOC_IDLE);
     for (uint32_t i = 0; i < 12; i++) {
         UNIT_TRUE((step(&a, now, TRPI_ASSOC_WANT, 0).bits & TRPI_ASSOC_DO_DIAL) != 0);
@@ -211,7 +210,7 @@ who_is_not_connected_is_dialled_before_another_takes_its_place(void)
         UNIT_TRUE((effects.bits & TRPI_ASSOC_DO_ACTIVATE) != 0);
         UNIT_EQUAL(effects.over_uid, 7);
         (void)step(&taken, 3002, TRPI_ASSOC_DIALLED, 0);
-        effects = step(&taken, 3003, TRPI_ASSOC_RESPONSE, 8); /* it lives there now */
+        effects = step(&taken, 3003, TRPI_ASSOC_RESPONSE, 8); /* the newcomer lives there */
         UNIT_TRUE((effects.bits & TRPI_ASSOC_DO_ACTIVATE) != 0);
         UNIT_EQUAL(effects.over_uid, 7);
     }
@@ -227,7 +226,7 @@ who_is_not_connected_is_dialled_before_another_takes_its_place(void)
     UNIT_TRUE((call(&a, 2001, 8).bits & TRPI_ASSOC_DO_ACTIVATE) != 0); /* nobody is there */
 }
 
-/* Its answer may have come while this node stood still. */
+/* The PONG may have arrived while this node stood still. */
 static void
 who_was_asked_before_a_pause_of_ours_is_asked_again(void)
 {
@@ -271,7 +270,7 @@ a_quarantined_uid_is_refused_and_another_one_welcome(void)
     UNIT_EQUAL(a.state, TRPI_ASSOC_QUARANTINED);
     UNIT_EQUAL(step(&a, 1, TRPI_ASSOC_QUARANTINE, 7).bits, 0); /* once */
     UNIT_EQUAL(step(&a, 1, TRPI_ASSOC_REQUEST, 7).bits, TRPI_ASSOC_DO_REFUSE);
-    (void)step(&a, 20000, TRPI_ASSOC_WANT, 0); /* whoever lives there now? */
+    (void)step(&a, 20000, TRPI_ASSOC_WANT, 0); /* any incarnation */
     (void)step(&a, 20000, TRPI_ASSOC_DIALLED, 0);
     UNIT_TRUE((step(&a, 20001, TRPI_ASSOC_RESPONSE, 7).bits & TRPI_ASSOC_DO_CLOSE_THIS) != 0);
     UNIT_EQUAL(a.state, TRPI_ASSOC_QUARANTINED);

@@ -20,7 +20,7 @@
 TRP_STRUCT(old, author, OLD_AUTHOR)
 TRP_PROTOCOL(old, OLD_MESSAGES)
 
-/* As deep as a type may be, with what is deepest in msgpack at its end. */
+/* A type of the greatest depth, with the deepest msgpack value in its last field. */
 #define DEEP_D(F, S) F(S, array(ref), refs)
 #define DEEP_C(F, S) F(S, array(struct(deep_d)), d)
 #define DEEP_B(F, S) F(S, array(struct(deep_c)), c)
@@ -41,7 +41,7 @@ static trpi_node_id nodes[3];
 static const trpi_node_id *
 get(void *arg, uint32_t node)
 {
-    /* JSON and msgpack write addresses: whoever asks is the sender */
+    /* JSON and msgpack write addresses: as the sender sees them */
     (void)arg;
     return node >= 1 && node <= 2 ? &nodes[node] : NULL;
 }
@@ -238,7 +238,7 @@ structs_inside_may_grow_at_either_end(void)
     }
 }
 
-/* Whatever a stranger sends is a block that passes the check, or an error. */
+/* From any bytes of a stranger comes a block that passes the check, or an error. */
 static void
 half_a_block_on_the_wire_is_an_error_or_another_version(void)
 {
@@ -314,7 +314,7 @@ what_is_not_of_its_kind_is_refused(void)
                TRP_EDATA);
 }
 
-/* The size that a few bytes may become is bounded before it is allocated. */
+/* The decoded size of a few bytes is bounded before memory is allocated for it. */
 static void
 an_array_on_the_wire_makes_at_most_payload_bytes_max(void)
 {
@@ -352,7 +352,8 @@ a_block_made_wrong_by_hand_does_not_travel(void)
     trpi_buffer_fini(&wire);
 }
 
-/* A program's serializer may decode whatever it likes: what is no block is not delivered. */
+/* A program's serializer may produce any bytes: they are delivered only if they are a valid block.
+ */
 static trp_err
 make_nonsense(void *arg, trp_wire *wire, const trp_type *type, const void *data, size_t bytes)
 {

@@ -1,10 +1,10 @@
-/* bottleneck_test.c - what may be on the way through a narrow link; against a model of one: a queue
- * that is served at a rate, and a time that the way itself takes. */
+/* bottleneck_test.c - the limit of bytes in flight on a narrow link, against a model: a queue that
+ * is served at a rate, and a propagation delay. */
 #include "remote/nng/bottleneck.h"
 #include "tests/unit/unit.h"
 
 #define STEP_US 1000u
-#define STEPS_MAX 512u /* that the way takes, at most */
+#define STEPS_MAX 512u /* of the propagation delay, at most */
 #define SEGMENT 1448.0
 
 typedef struct way {
@@ -46,7 +46,7 @@ serve(way *w)
     w->srtt_us += ((double)w->base_us + queue_us - w->srtt_us) * part;
 }
 
-/* Somebody always has more to send, 64 KiB at once where nothing is bounded. */
+/* The sender always has more to send, 64 KiB at once without a limit. */
 static void
 pass(way *w, uint64_t ms)
 {
@@ -73,7 +73,8 @@ pass(way *w, uint64_t ms)
     }
 }
 
-/* 64 kbit/s: what waits in front of it is never more than a second's worth, and it is used. */
+/* 64 kbit/s: the queue in front of it never holds more than a second of traffic, and the link is
+ * used. */
 static void
 a_narrow_link_has_a_short_queue_and_is_used(void)
 {

@@ -203,7 +203,7 @@ a_ref_in_json_carries_its_node_as_text(void)
     trpi_buffer_fini(&payload);
 }
 
-/* Nothing behind a text without an end is read, and no number is taken for another one. */
+/* Nothing after a text without a NUL is read, and no number is taken for another one. */
 static void
 json_keeps_to_its_fields(void)
 {
@@ -685,7 +685,7 @@ the_bytes_of_wire_version_1_are_those_of_the_golden_file(void)
     (void)unit_golden("wire-1.txt", golden_write);
 }
 
-/* What minor version 2 added. */
+/* Frames that minor version 2 added. */
 static void
 golden_write_minor_2(FILE *file)
 {
@@ -725,7 +725,7 @@ the_bytes_of_minor_version_2_are_those_of_its_golden_file(void)
     (void)unit_golden("wire-1.2.txt", golden_write_minor_2);
 }
 
-/* What minor version 4 added. */
+/* Frames that minor version 4 added. */
 static void
 golden_write_minor_4(FILE *file)
 {
@@ -751,7 +751,7 @@ the_bytes_of_minor_version_4_are_those_of_its_golden_file(void)
     (void)unit_golden("wire-1.4.txt", golden_write_minor_4);
 }
 
-/* Who speaks the minor version before says what it always said */
+/* A node that is set to an earlier minor version sends the same bytes as ever. */
 static void
 a_handshake_of_the_minor_version_before_has_its_old_bytes(void)
 {

@@ -77,8 +77,8 @@ what_would_not_get_smaller_stays_as_it_is(void)
     trpi_buffer_fini(&scratch);
 }
 
-/* A claim is believed by nobody: too large, more than its block can hold, more or less than it
- * does, cut anywhere */
+/* A false length is refused: too large, more than the block can hold, more or less than it holds,
+ * cut anywhere. */
 static void
 a_bomb_is_refused_before_anything_is_allocated(void)
 {

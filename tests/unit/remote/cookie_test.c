@@ -8,7 +8,7 @@ static const trpi_secrets two = { 2, { "battery staple", "correct horse" } };
 static const uint8_t nonce[2][32] = { { 1, 2, 3 }, { 9, 8, 7 } };
 static const uint8_t unbound[32], bound[2][32] = { { 5 }, { 6 } };
 
-/* Everything that one end has said goes to the other one, `cut` bytes at a time. */
+/* Pass everything that one end has sent to the other one, `cut` bytes at a time. */
 static trpi_cookie_result
 deliver(trpi_cookie *to, const trpi_secrets *secrets, trpi_buffer *said, size_t cut,
         trpi_buffer *answer)
@@ -24,7 +24,7 @@ deliver(trpi_cookie *to, const trpi_secrets *secrets, trpi_buffer *said, size_t 
     return result;
 }
 
-/* What the acceptor and the dialler come to. */
+/* The results of acceptor and dialler. */
 static void
 talk(const trpi_secrets *dialler, const trpi_secrets *acceptor, const uint8_t *bind_d,
      const uint8_t *bind_a, size_t cut, trpi_cookie_result ret[2])
@@ -83,7 +83,7 @@ any_of_two_secrets_will_do_at_either_end(void)
     }
 }
 
-/* Somebody in the middle has one session with each end. */
+/* A man in the middle has one session with each end. */
 static void
 a_proof_of_another_session_is_wrong(void)
 {
@@ -113,7 +113,7 @@ a_recorded_proof_is_wrong_the_next_time(void)
     trpi_buffer_fini(&proof);
 }
 
-/* cookie-K1: what a dialler proves cannot be sent back to it as the acceptor's answer. */
+/* cookie-K1: a dialler's proof cannot be sent back to it as the acceptor's answer. */
 static void
 a_proof_that_is_sent_back_is_no_answer(void)
 {
@@ -178,8 +178,8 @@ is_meant(const trpi_secrets *dialler, const trpi_secrets *acceptor, const uint8_
     return trpi_cookie_is_meant(&a, acceptor, from, to);
 }
 
-/* REMOTE-56: cookie-K4: whoever lures a node to its own address cannot pass its proof on to another
- * one */
+/* REMOTE-56: cookie-K4: a node that lures another one to its own address cannot relay that one's
+ * proof. */
 static void
 a_proof_is_for_two_addresses(void)
 {
@@ -196,7 +196,7 @@ a_proof_is_for_two_addresses(void)
     }
 }
 
-/* an earlier minor version has random bytes there, and joins all the same */
+/* an earlier minor version has random bytes there, and is accepted */
 static void
 a_nonce_of_an_earlier_version_says_nothing(void)
 {

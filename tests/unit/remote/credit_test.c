@@ -38,7 +38,7 @@ a_receiver_is_limited_one_past_its_window_and_free_at_a_quarter(void)
     UNIT_TRUE(word.say && credit.limited);
     UNIT_EQUAL(word.flags, TRPI_CREDIT_SET);
     UNIT_EQUAL(word.bytes, 0);
-    /* less than an eighth of the window is not worth a word */
+    /* less than an eighth of the window is not worth a frame */
     UNIT_TRUE(!trpi_credit_passed(&credit, 1000, 876).say);
     word = trpi_credit_passed(&credit, 1000, 875);
     UNIT_TRUE(word.say);
@@ -76,18 +76,18 @@ who_asks_is_always_answered(void)
     UNIT_TRUE(word.say && word.flags == TRPI_CREDIT_SET && word.bytes == 0);
     word = trpi_credit_asked(&credit, 1000, 600);
     UNIT_TRUE(word.say && word.flags == TRPI_CREDIT_SET && word.bytes == 400);
-    word = trpi_credit_asked(&credit, 1000, 600); /* what was said before may be lost */
+    word = trpi_credit_asked(&credit, 1000, 600); /* earlier CREDIT frames may be lost */
     UNIT_EQUAL(word.bytes, 400);
     word = trpi_credit_asked(&credit, 1000, 250);
     UNIT_EQUAL(word.flags, TRPI_CREDIT_FREE | TRPI_CREDIT_SET);
     UNIT_TRUE(!credit.limited);
-    /* who was free and has used up what it was given may be limited by that */
+    /* a free sender that has used up its credit may become limited */
     word = trpi_credit_asked(&credit, 1000, 251);
     UNIT_TRUE(credit.limited && word.flags == TRPI_CREDIT_SET && word.bytes == 749);
 }
 
-/* A sender that heeds what it is told, a receiver that handles at random, words that are lost: what
- * waits stays in bounds, and all of it goes in the end. */
+/* A sender that keeps to its credit, a receiver that handles messages at random, CREDIT frames that
+ * are lost: the queue stays within its bounds, and everything is sent in the end. */
 static void
 random_course(uint32_t seed)
 {

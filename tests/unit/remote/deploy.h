@@ -18,7 +18,7 @@ typedef struct deploy_state {
 } deploy_state;
 static deploy_state d;
 
-/* Written by the actors: how often, and what it was the last time. */
+/* Written by the actors: how often each event happened, and its last value. */
 static struct {
     _Atomic uint32_t started, restarted, stopped, failures, terminated, refused, paths, lost;
 } deploy_seen;
@@ -140,7 +140,7 @@ parent_decide(trp_ctx *ctx, void *state, const trp_failure *failure)
     return d.directive;
 }
 
-/* What it is told to spawn: the options are the test's, which waits. */
+/* The options of the next spawn; they belong to the test, which waits. */
 typedef struct deploy_spawn {
     const trp_behaviour *behaviour;
     const trp_spawn_options *options;
@@ -202,7 +202,7 @@ static const trp_behaviour deploy_keeper = { .size = sizeof(trp_behaviour),
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
-/* The left one's configuration, for the next start only: patient, or made for a node that will not
+/* The left system's configuration, for the next start only: patient, or for a node that will not
  * answer. */
 #define DEPLOY_TEXT "remote { deployment-timeout = 60s }\n"
 #define DEPLOY_TEXT_HASTY "remote { deployment-timeout = 300ms }\n"
@@ -296,7 +296,7 @@ deploy_child(const char *name, const int64_t *first)
     return ref;
 }
 
-/* What the worker answers; -1: nothing. */
+/* Return the worker's answer; -1: none. */
 static inline int64_t
 deploy_ask(trp_ref ref, const char *text)
 {

@@ -1,5 +1,5 @@
-/* deployment_refusal_test.c - what is not made elsewhere, and how its parent hears of it; what the
- * configuration says. */
+/* deployment_refusal_test.c - remote children that are refused, how their parents hear of it, and
+ * deployment sections of the configuration. */
 #include <troupe/mailbox.h>
 
 #include "actor/life/life.h"
@@ -7,7 +7,7 @@
 #include "remote/association/redelivery.h"
 #include "tests/unit/remote/deploy.h"
 
-/* The parent stops what could not be made, having read why. */
+/* The parent stops a child that could not be created, after reading the reason. */
 static void
 refused_because(const char *why)
 {
@@ -79,7 +79,7 @@ dropped(void)
     return stats.untrusted_dropped;
 }
 
-/* REMOTE-24 REMOTE-53: with a line and a count, and nobody is told why. */
+/* REMOTE-24 REMOTE-53: refused with a log line and a counter; the peer gets no reason. */
 static void
 a_node_that_trusts_nobody_makes_nothing(void)
 {
@@ -108,7 +108,7 @@ a_node_that_trusts_nobody_makes_nothing(void)
             trpi_remote_quarantine(d.pair.remote[0], &id, "the test says so");
             UNIT_WAIT(atomic_load(&deploy_seen.terminated) == 1, 60000);
         }
-        /* nor elsewhere for itself: it would not believe the answer */
+        /* nor on another node for itself: it would drop the answer */
         trp_spawn_options outward = TRP_SPAWN_OPTIONS_INIT;
         trp_ref ref = TRP_REF_NONE;
         outward.node = d.pair.address[0];
@@ -166,7 +166,7 @@ never_freed(void *mailbox)
     (void)mailbox;
 }
 
-/* What exists already is not always the name, for which an order would wait. */
+/* TRP_EEXIST does not always mean the name, for which a deployment would wait. */
 static void
 an_error_of_its_mailbox_is_a_refusal(void)
 {
@@ -199,7 +199,8 @@ an_earlier_version_is_not_asked(void)
     deploy_end();
 }
 
-/* Half of what may be unacknowledged: then orders wait, and the node is not given up for them. */
+/* At half of the limit of unacknowledged system messages deployments wait, and the node is not
+ * quarantined for them. */
 static void
 too_many_orders_wait(void)
 {

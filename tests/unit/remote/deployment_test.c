@@ -184,8 +184,7 @@ static const trp_behaviour stillborn = { .size = sizeof(trp_behaviour),
                                          .receive = pair_echo_receive,
                                          .pre_start = stillborn_start };
 
-/* Where it starts on the thread that makes it, its failure is on its way before the news that it
- * has been made. */
+/* An actor that starts on the thread that creates it fails before its creation is reported. */
 static void
 its_failure_at_its_birth_is_decided_too(void)
 {
@@ -331,7 +330,7 @@ the_loss_of_its_node_is_its_end(void)
     deploy_end();
 }
 
-/* REMOTE-23: And the other way round: who has lost its supervisor's node is stopped. */
+/* REMOTE-23: the other way round: an actor that has lost its supervisor's node is stopped. */
 static void
 the_loss_of_its_parents_node_stops_it(void)
 {

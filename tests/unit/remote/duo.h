@@ -130,7 +130,7 @@ duo_end(duo *d)
     }
 }
 
-/* Side i says something to the other one. */
+/* Side i sends a message to the other one. */
 static inline void
 knock(duo *d, int i)
 {
@@ -155,7 +155,7 @@ refused(duo *d, int i, trpi_refusal why)
     return stats.refused[why];
 }
 
-/* For any reason but this one, at one moment: who is refused comes again meanwhile. */
+/* Refusals for any other reason, in one snapshot: a refused peer dials again meanwhile. */
 static inline uint64_t
 refused_but(duo *d, int i, trpi_refusal but)
 {

@@ -95,8 +95,9 @@ the_life_of_an_association_is_told_to_subscribers(void)
     pair_end(&p);
 }
 
-/* By the log, where it stays: the state goes on. Either side may find it out first; its closing
- * ends it for the other, before that one has waited as long. Takes the shortest silence. */
+/* Take the shortest silence from the log, where it stays; the state changes again. Either side may
+ * notice first; its close ends the connection for the other side, before that one has waited as
+ * long. */
 static bool
 silence_is_logged(unsigned *ret_ms)
 {
@@ -314,8 +315,8 @@ echo_path(char path[TRP_PATH_BYTES_MAX])
     return pair_path(&p, 1, "/user/echo", path, TRP_PATH_BYTES_MAX);
 }
 
-/* REMOTE-36: A process that stood still for so long that the other one has given it up: it is told,
- * each call to that one fails at once, and who lives there later is talked to */
+/* REMOTE-36: A process stood still for so long that its peer has quarantined it: it is told so,
+ * messages to that peer fail at once, and a later incarnation of the peer is accepted. */
 static void
 who_is_quarantined_is_told_so_at_once(void)
 {

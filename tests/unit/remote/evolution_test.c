@@ -46,7 +46,7 @@ nobody(void *arg, uint32_t node)
     return NULL;
 }
 
-/* What a reader of type `to` makes of what a writer of type `from` wrote. */
+/* Decode as type `to` a payload that was encoded as type `from`. */
 static trp_err
 carry(const trpi_serializer *serializer, const trp_type *from, const void *payload,
       const trp_type *to, void *ret_payload)

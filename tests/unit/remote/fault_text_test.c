@@ -1,4 +1,4 @@
-/* fault_text_test.c - rules of a bad network, written and read. */
+/* fault_text_test.c - fault rules, formatted and parsed. */
 #include "remote/faults/fault_text.h"
 
 #include "tests/unit/unit.h"

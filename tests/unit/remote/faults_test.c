@@ -1,5 +1,5 @@
-/* faults_test.c - a bad network by rules: the arithmetic of one frame, the cutting of streams, and
- * two systems that talk through it. */
+/* faults_test.c - fault rules: the arithmetic of one frame, the cutting of streams, and two systems
+ * that communicate through them. */
 #include "remote/faults/faults.h"
 
 #include "remote/faults/fault_cut.h"
@@ -59,7 +59,7 @@ frames_are_lost_repeated_delayed_and_overtaken(void)
                                 (uint64_t[4]){ 0, 9 * MS, 0, 0 });
     UNIT_EQUAL(v.due_ns, 114 * MS);
     v = trpi_fault_shaper_judge(&shaper, &rule, 101 * MS, 1, false,
-                                never); /* earlier, but behind it */
+                                never); /* due earlier, but it keeps the order */
     UNIT_EQUAL(v.due_ns, 114 * MS);
     rule.reorder = 0.5;
     v = trpi_fault_shaper_judge(&shaper, &rule, 110 * MS, 1, false, (uint64_t[4]){ 0, 0, 0, 0 });
@@ -176,15 +176,15 @@ what_is_not_our_wire_passes_as_it_comes(void)
     trpi_fault_cutter_fini(&cutter);
 }
 
-/* ---- what one connection holds --------------------------------------------------------------- */
+/* ---- limits of one connection ---------------------------------------------------------------- */
 
-/* The network below, played by the test: one connection, on which nothing is ever due. */
+/* The test takes the part of the inner transport: one connection, on which nothing is ever due. */
 static struct below {
     const trpi_transport_events *events;
     void *user;
     int pauses;
 } below;
-static trpi_link *const below_link = (trpi_link *)(void *)&below; /* never looked into */
+static trpi_link *const below_link = (trpi_link *)(void *)&below; /* opaque */
 
 static trp_err
 below_open(void *arg, trpi_world *world, const trpi_transport_events *events, void *user,
@@ -275,7 +275,7 @@ static void
 what_waits_in_a_slow_network_is_bounded(void)
 {
     static const trpi_fault_rule slow = { TRPI_FAULT_RATE_PASS, 0, 0, 0, 60000, 0 };
-    static uint8_t zeros[TRPI_FAULT_HELD_BYTES_MAX]; /* not our wire: delayed as it comes */
+    static uint8_t zeros[TRPI_FAULT_HELD_BYTES_MAX]; /* of another protocol: only delayed */
     const trpi_iov nearly = { zeros, sizeof zeros - 1 }, one = { zeros, 1 };
     trpi_faults *faults = NULL;
     trpi_transport *transport = NULL;
@@ -377,8 +377,8 @@ resolve(int side, int there, const char *path)
     return ref;
 }
 
-/* MNT-02, MNT-07: a blackhole of one peer, either way, and how it ends; the peer is known by its
- * handshake, whoever dialled */
+/* MNT-02, MNT-07: a blackhole of one peer, in either direction, and its end; the handshake tells
+ * the peer, whichever side dialled */
 static void
 a_blackhole_swallows_and_is_lifted(void)
 {
@@ -437,7 +437,7 @@ open_numbers(void)
     return resolve(0, 1, "/user/numbers");
 }
 
-/* faults-link-W3: a delay keeps order, and what was told before the end arrives */
+/* faults-link-W3: a delay keeps the order, and messages before the stop arrive */
 static void
 a_slow_network_keeps_order_to_the_end(void)
 {
@@ -517,7 +517,7 @@ system_messages_come_once_over_a_network_that_loses_and_repeats(void)
                                            .state_bytes = sizeof(int),
                                            .receive = mourner_receive,
                                            .pre_start = mourner_start };
-    trpi_remote_options options = { .watch_pause_ms = 600000 }; /* nobody is given up */
+    trpi_remote_options options = { .watch_pause_ms = 600000 }; /* no peer is quarantined */
     trp_ref there[WATCHED], here[WATCHED];
     char name[16], path[32];
 

@@ -1,4 +1,5 @@
-/* flush_test.c - remoting stops: what was told before arrives, or is a dead letter in time. */
+/* flush_test.c - remoting stops: messages that were told before arrive, or become dead letters in
+ * time. */
 #include "remote/association/context.h"
 #include "tests/unit/remote/pair.h"
 
@@ -186,7 +187,7 @@ a_gated_peer_that_is_back_gets_what_was_told(void)
     trpi_remote_options options = { .flush_on_shutdown_ms = LONG_MS, .backoff_min_ms = 200 };
     gate_left(start(true, &options));
     trpi_mem_network_fault_set(p.network, NULL, NULL);
-    /* an attempt that began before has no part in what the stop counts as its one */
+    /* an attempt that began before does not count as the stop's one attempt */
     UNIT_WAIT(strcmp(pair_state(&p, 0), "handshaking") != 0, 60000);
     UNIT_EQUAL(stop_left(TRP_DEAD_NOT_CONNECTED), 0);
     expect_all(TELLS, 0);

@@ -130,7 +130,7 @@ control_frames_have_a_limit_of_their_own(void)
     }
 }
 
-/* What the budget of unfinished frames is told (unfinished.c). */
+/* The calls of on_carry(), which count incomplete frames (unfinished.c). */
 typedef struct account {
     size_t now, most, grown;
     size_t limit; /* bytes; 0: none */
@@ -186,7 +186,7 @@ memory_for_a_long_frame_doubles_and_is_given_back(void)
     UNIT_TRUE(a.now > 0 && a.now <= 300000);
     trpi_frame_decoder_fini(&decoder);
     UNIT_EQUAL(a.now, 0);
-    /* what could not be had is given back at once */
+    /* a refused amount is given back at once */
     trpi_frame_decoder_init(&decoder, LONG, on_preamble, on_frame, &s);
     decoder.preamble_seen = true;
     decoder.carry_goal = TRPI_FRAME_HEADER_BYTES;
@@ -238,7 +238,7 @@ a_preamble_of_another_protocol_version_or_lane_is_refused(void)
     UNIT_EQUAL(feed_preamble(bytes), TRP_EPROTO);
     bytes[5] = 0;
     memset(bytes + 8, 0, 8);
-    UNIT_EQUAL(feed_preamble(bytes), TRP_EPROTO); /* nobody has uid 0 */
+    UNIT_EQUAL(feed_preamble(bytes), TRP_EPROTO); /* uid 0 is invalid */
 }
 
 static void

@@ -18,7 +18,7 @@
 static _Atomic int64_t refusals, readies;
 static trp_ref target;
 
-/* Tells until it is refused; goes on when it is told so. */
+/* Tells until it is refused; continues when it is notified. */
 static trp_err
 eager_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
@@ -82,7 +82,7 @@ who_heeds_refusals_loses_nothing(void)
     pair_end(&p);
 }
 
-/* A node that nobody answers for: what it is told stays in the lane. */
+/* A node that does not answer: messages to it stay in the lane. */
 static uint32_t
 silent_node(pair *p)
 {
@@ -113,7 +113,7 @@ a_lane_admits_up_to_its_high_water_mark(void)
     UNIT_TRUE(atomic_load(&slow_told) >= most - manifest / I64_BYTES - 1);
     UNIT_EQUAL(atomic_load(&readies), 0);
     uint8_t big[ADMIT_BYTES] = { 0 };
-    /* from outside there is nobody to be told */
+    /* a sender outside of actors is not notified */
     UNIT_EQUAL(trp_system_try_tell(p.system[0], target, &trp_bytes_type, big, sizeof big),
                TRP_EAGAIN);
     /* the end of the node ends the wait: the rest are dead letters */
@@ -142,7 +142,8 @@ one_teller(void *arg)
     return NULL;
 }
 
-/* Bytes on their way from promised to queued are in both for a moment: no reason to refuse */
+/* Bytes that move from reserved to queued are counted in both for a moment, which must not refuse a
+ * message. */
 static void
 what_is_handed_over_is_not_counted_twice(void)
 {
@@ -185,7 +186,7 @@ an_empty_lane_takes_a_message_of_any_size(void)
     pair_end(&p);
 }
 
-/* What waited for a connection in vain makes room, and the waiting is told */
+/* Messages that found no connection in time make room, and the waiting senders are notified. */
 static void
 a_lane_that_gives_up_makes_room(void)
 {
@@ -221,8 +222,8 @@ frames_for_a_flood(uint32_t features_off)
     return stats.frames_in;
 }
 
-/* What a sender tells a receiver in one go shares frames; a peer of the version before gets what it
- * understands */
+/* Messages of one turn from one sender to one receiver share frames; a peer of an earlier minor
+ * version gets single frames. */
 static void
 messages_share_frames_with_who_takes_that(void)
 {

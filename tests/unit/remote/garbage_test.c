@@ -1,5 +1,5 @@
-/* garbage_test.c - peers that are no peers: garbage, huge lengths, other versions, silence; and
- * limits. */
+/* garbage_test.c - peers that violate the protocol: garbage, huge lengths, other versions, silence;
+ * and limits. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -122,7 +122,8 @@ a_huge_length_is_refused_before_it_is_allocated(void)
     pair_end(&p);
 }
 
-/* MEMB-29: who cannot be dialled by its address is nobody: without a host, or of another protocol
+/* MEMB-29: a peer that cannot be dialled by its address is refused: without a host, or of another
+ * protocol
  */
 static void
 an_address_that_nobody_can_have_is_refused(void)
@@ -194,7 +195,7 @@ frames_before_the_handshake_and_lanes_of_strangers_are_refused(void)
     pair_end(&p);
 }
 
-/* REMOTE-02: called by another name than its own, a node refuses and says both */
+/* REMOTE-02: a node that is dialled by another address than its own refuses and names both */
 static void
 a_node_that_is_called_by_another_address_says_so(void)
 {
@@ -436,7 +437,7 @@ a_peer_has_so_many_connections_and_not_one_more(void)
     pair_end(&p);
 }
 
-/* A lane's epoch only rises; who plays with it loses the connection. */
+/* A lane's epoch only rises; a peer that lowers it loses the connection. */
 static void
 a_lane_epoch_that_does_not_rise_ends_the_connection(void)
 {
@@ -528,7 +529,7 @@ a_lane_holds_so_many_bytes_and_no_longer_than_a_handshake_may_take(void)
         for (int k = 0; k < 5; k++) {
             trp_system_tell(p.system[0], echo, &trp_bytes_type, payload, sizeof payload);
         }
-        /* all are in the lane or dead: also who takes them to it may be slow */
+        /* all are in the lane or dead: the proxy may be slow, too */
         UNIT_WAIT(dead(0, TRP_DEAD_LANE_FULL) > full || dead(0, TRP_DEAD_NOT_CONNECTED) > old ||
                       atomic_load(&lane->queued) > 5 * sizeof payload,
                   60000);
@@ -645,7 +646,7 @@ clients_in_turn_are_all_heard(void)
     pair_end(&p);
 }
 
-/* association-A5: one handshake with the address of somebody who is there removed him */
+/* association-A5: one handshake with the address of a connected node must not end that node */
 static void
 who_is_connected_and_answers_is_not_replaced(void)
 {

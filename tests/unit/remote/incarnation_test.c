@@ -1,4 +1,5 @@
-/* incarnation_test.c - several incarnations of one address: which of them is meant, or over. */
+/* incarnation_test.c - several incarnations of one address: which one is meant, and which has
+ * ended. */
 #include "remote/association/peer.h"
 #include "tests/unit/remote/pair.h"
 
@@ -79,7 +80,7 @@ end_of(trp_ref ref)
     return NULL;
 }
 
-/* What `there` of side 1, with this uid, is called by side 0. */
+/* Return side 0's ref of `there`, an actor of side 1 with this uid. */
 static trp_ref
 abroad(trp_ref there, uint64_t uid)
 {
@@ -206,7 +207,7 @@ a_watched_incarnation_that_never_shows_itself_is_given_up(void)
     pair_end(&p);
 }
 
-/* What side i keeps of the other. */
+/* Side i's state of the other side. */
 static trpi_peer *
 peer_at(int i)
 {
@@ -373,7 +374,7 @@ so_many_addresses_are_known_and_not_one_more(void)
     pair_end(&p);
 }
 
-/* Others told of it before it called. */
+/* Other nodes named it before its handshake. */
 static void
 a_member_that_calls_counts_for_no_host(void)
 {

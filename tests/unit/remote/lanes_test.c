@@ -237,7 +237,8 @@ cuts_leave_gaps_and_keep_the_order(void)
 
 /* ---- idle ends ------------------------------------------------------------------------------- */
 
-/* A lane that nobody uses is closed, by both sides, and opened again: nothing lost, order kept */
+/* An idle lane is closed, by both sides, and opened again: nothing is lost, and the order is kept.
+ */
 static void
 idle_lanes_close_and_open_again(void)
 {
@@ -299,7 +300,8 @@ lane_full(pair *p)
     return stats.dead_letters[TRP_DEAD_LANE_FULL];
 }
 
-/* What fills one lane is refused or dies there alone, at its limit and not before */
+/* A full lane refuses messages or makes them dead letters, at its limit and not before; other lanes
+ * do not. */
 static void
 each_lane_has_its_own_bound(void)
 {
@@ -333,7 +335,7 @@ each_lane_has_its_own_bound(void)
     pair_end(&p);
 }
 
-/* Room that is promised on another lane is not taken from this one */
+/* Room that is reserved on another lane is not taken from this one. */
 static void
 a_promise_counts_for_a_lane_as_much_as_it_may_promise(void)
 {
@@ -380,7 +382,7 @@ what_cannot_be_sent_does_not_keep_the_large_lane(void)
     pair_end(&p);
 }
 
-/* Who was refused for want of room on its lane is told when there is some, and nothing is lost */
+/* A sender that was refused by a full lane is notified when there is room, and nothing is lost. */
 static void
 who_is_refused_on_a_lane_is_told_when_to_go_on(void)
 {
@@ -415,7 +417,8 @@ frame_add(trpi_buffer *frames, enum trpi_frame_kind kind, uint32_t slot, uint32_
     UNIT_EQUAL(trpi_frame_append(frames, kind, 0, 0, body, sizeof body), TRP_OK);
 }
 
-/* What waits for a peer of another version moves to other lanes, each recipient's in its order */
+/* Messages that wait for a peer of another version move to other lanes, in order for each
+ * recipient. */
 static void
 what_waits_is_sorted_by_recipient(void)
 {
@@ -489,8 +492,8 @@ recipients_of_one_place_share_a_lane(void)
 
 /* ---- versions -------------------------------------------------------------------------------- */
 
-/* Who speaks a minor version before is served with what that has. 1: one lane for all messages,
- * nothing compressed; 2: control frames as large as others. */
+/* A peer of an earlier minor version gets only what that has. 1: one lane for all messages, nothing
+ * compressed; 2: control frames as large as others. */
 static void
 versions_meet(const trpi_remote_options *left, const trpi_remote_options *right, uint32_t minor)
 {
@@ -590,7 +593,7 @@ a_fence_is_answered_once_and_never_ahead(void)
     pair_end(&p);
 }
 
-/* Who says goodbye and does not read the answers: they do not pile up beyond their limit */
+/* Answers to a peer that sends GOODBYE and does not read are queued only up to their limit. */
 static void
 goodbyes_of_a_stranger_are_answered_within_bounds(void)
 {

@@ -1,5 +1,5 @@
-/* link_test.c - the tcp driver alone: bytes arrive in order, short sends go on, every end is told
- * once. */
+/* link_test.c - the tcp driver alone: bytes arrive in order, short sends continue, closed() is
+ * called once. */
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -190,7 +190,7 @@ a_refused_connection_ends_without_a_closed_on_this_side(void)
     UNIT_EQUAL(atomic_load(&accepted.closed), 0);
 }
 
-/* The refusing callback and the reaper race for the link: whoever is last frees it. */
+/* The refusing callback and the reaper race for the link: the last one frees it. */
 static void
 many_connections_are_refused_one_after_the_other(void)
 {
@@ -382,7 +382,7 @@ a_port_that_is_taken_is_named_as_such(void)
     finish();
 }
 
-/* Who knows the port and is quick must not be answered before the owner knows it, too. */
+/* A peer that connects early must not be answered before the owner knows the port. */
 static void
 who_calls_before_accept_is_served_by_it(void)
 {

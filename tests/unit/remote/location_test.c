@@ -34,7 +34,7 @@ note(const char *what, int64_t value)
     seen_bytes += (size_t)n;
 }
 
-/* What comes next, from whom it should. */
+/* Receive the next message, which must come from `from`. */
 static void
 receive(trp_inbox *inbox, trp_ref from)
 {

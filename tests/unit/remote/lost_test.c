@@ -1,5 +1,5 @@
-/* lost_test.c - dead letters of two nodes: each node tells of what it finds out itself, and nothing
- * of that goes over the network. */
+/* lost_test.c - dead letters of two nodes: each node publishes its own, and none goes over the
+ * network. */
 #include "tests/unit/remote/pair.h"
 
 static _Atomic int letters[2]; /* seen by a subscriber on this side */
@@ -54,7 +54,7 @@ far_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 }
 static const trp_behaviour far_away = TRP_BEHAVIOUR_INIT("far", char, far_receive);
 
-/* All that was told before is through: by an answer from the right side. */
+/* Wait until all earlier messages were handled, by an answer from the right side. */
 static void
 through(pair *p, trp_ref to)
 {
@@ -110,7 +110,8 @@ static trp_type home_type = { "lost.home", 0, 1, TRP_TYPE_VARIABLE | TRP_TYPE_LO
 static trp_type *const lost_types[] = { &home_type };
 static const trp_protocol lost_protocol = { "lost", lost_types, 1 };
 
-/* ES-03, ES-04: what the encoder refuses is lost at home, and the event there has it */
+/* ES-03, ES-04: a message that cannot be encoded is a dead letter at the sender's node, whose event
+ * has it */
 static void
 what_cannot_leave_is_a_dead_letter_at_home_with_its_message(void)
 {

@@ -152,8 +152,8 @@ pair_end(pair *p)
     }
 }
 
-/* What an actor of the right side is called on the left one. Who resolves its path instead may ask
- * twice, when the answer takes a second: then the second answer is a dead letter. */
+/* Return the left side's ref of an actor of the right side. Resolving its path may ask twice, when
+ * the answer takes a second: then the second answer is a dead letter. */
 static inline trp_ref
 pair_abroad(const pair *p, trp_ref there)
 {
@@ -172,7 +172,7 @@ pair_path(const pair *p, int i, const char *path, char *buffer, size_t bytes)
 
 /* ---- actors ---------------------------------------------------------------------------------- */
 
-/* Replies what it gets, to whom it gets it from. */
+/* Sends each message back to its sender. */
 static inline trp_err
 pair_echo_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {

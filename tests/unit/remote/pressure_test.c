@@ -1,5 +1,5 @@
-/* pressure_test.c - a sender that is faster than the receiver's actor: it is held back, and nobody
- * else is.
+/* pressure_test.c - a sender that is faster than its receiver: it is throttled, and no other sender
+ * is.
  */
 #include <troupe/mailbox.h>
 
@@ -121,7 +121,7 @@ neighbour_answers(pair *p, trp_ref echo)
     trp_msg_free(reply);
 }
 
-/* Bounded memory at a slow receiver, nothing is lost, and its neighbours feel nothing */
+/* A slow receiver takes bounded memory, nothing is lost, and other receivers are not affected. */
 static void
 a_slow_receiver_pushes_the_sender_back_and_loses_nothing(void)
 {
@@ -131,7 +131,7 @@ a_slow_receiver_pushes_the_sender_back_and_loses_nothing(void)
     int64_t first = arrived(&p);
     flood_to(&p, from, TELLS);
     settle(&p);
-    UNIT_EQUAL(arrived(&p), first); /* nothing more for who is slow */
+    UNIT_EQUAL(arrived(&p), first); /* nothing more for the slow one */
     for (int i = 0; i < 20; i++) {
         neighbour_answers(&p, echo);
     }
@@ -321,7 +321,7 @@ refuses_it_alone(pair *p, trp_ref echo, int64_t *number)
            try_flooded(p, number) == TRP_EAGAIN;
 }
 
-/* trp_try_tell() is refused for who is slow, and only for that */
+/* trp_try_tell() is refused for the slow receiver, and only for that */
 static void
 who_asks_for_room_is_told_when_there_is_some(void)
 {
@@ -342,7 +342,7 @@ who_asks_for_room_is_told_when_there_is_some(void)
     pair_end(&p);
 }
 
-/* The word that there is room was lost with its connection: it is asked for */
+/* A CREDIT frame was lost with its connection: the sender asks for it. */
 static void
 a_lost_word_is_asked_for(void)
 {

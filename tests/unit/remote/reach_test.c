@@ -7,7 +7,7 @@
 #include "tests/unit/remote/pair.h"
 
 static pair p;
-static _Atomic int verdict; /* for those who dial the right side */
+static _Atomic int verdict; /* for connections to the right side */
 
 static trpi_mem_verdict
 right_is_not_dialled(void *arg, trpi_mem_event *event)
@@ -90,7 +90,7 @@ who_is_over_or_somebody_else_is_not_reached(void)
     pair_end(&p);
 }
 
-/* who was never met is dialled for it */
+/* a peer without association is dialled */
 static void
 a_stranger_is_dialled(void)
 {
@@ -126,7 +126,7 @@ messages_to_who_cannot_be_dialled_wait_and_it_shows(void)
     pair_end(&p);
 }
 
-/* somebody listens where it says that it does, and never answers */
+/* another process listens at its address, and never answers */
 static void
 a_dial_without_an_answer_shows_after_three_seconds(void)
 {

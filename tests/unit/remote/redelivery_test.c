@@ -173,7 +173,7 @@ silence_of_a_second_sends_again_and_of_six_hours_gives_up(void)
     trpi_redelivery_fini(&r);
 }
 
-/* A clock that was read before somebody else's push: nothing is old then. */
+/* The time was read before another thread's push: no entry counts as old. */
 static void
 a_tick_with_an_earlier_clock_gives_nothing_up(void)
 {

@@ -22,7 +22,7 @@ taker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
             atomic_fetch_add(&wrong, 1);
         }
         atomic_store(&expected, number + 1);
-        trp_reply(ctx, &trp_i64_type, &number, sizeof number); /* to who told the proxy */
+        trp_reply(ctx, &trp_i64_type, &number, sizeof number); /* to the proxy's sender */
     } else {
         atomic_store(&text_bytes, (int64_t)trp_msg_bytes(msg));
     }

@@ -202,7 +202,7 @@ frames_end(void)
     pair_end(&p);
 }
 
-/* REMOTE-53: Who may join may say that others are down. */
+/* REMOTE-53: A node that may join may declare others down. */
 static void
 a_cluster_is_joined_only_where_its_path_is_trusted(void)
 {

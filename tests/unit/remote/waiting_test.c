@@ -70,7 +70,7 @@ at_the_bound_one_more_is_refused_and_changes_nothing(void)
     }
     UNIT_EQUAL(trpi_waiting_add(&w, 20, 5, 21, body), TRP_ELIMIT);
     UNIT_EQUAL(w.count, 20);
-    /* Who takes them may have less room: the first refusal is told, none stays. */
+    /* The redelivery ring may have less room: the first refusal is returned, none stays. */
     trpi_redelivery r;
     trpi_redelivery_init(&r, 16, 0, 0);
     UNIT_EQUAL(trpi_waiting_move(&w, 5, 0, &r), TRP_ELIMIT);
