@@ -14,18 +14,18 @@ static const trp_behaviour worker = { sizeof worker, "worker", .receive = work }
 int
 main(void)
 {
-    trp_dispatcher_options team = TRP_DISPATCHER_OPTIONS_INIT;
+    trp_dispatcher_options balancing = TRP_DISPATCHER_OPTIONS_INIT;
     trp_spawn_options shared = TRP_SPAWN_OPTIONS_INIT, bound = TRP_SPAWN_OPTIONS_INIT;
     trp_ref refs[3], sender;
     trp_inbox *inbox;
     trp_system *system;
-    team.kind = TRP_DISPATCHER_BALANCING;
-    team.threads_min = team.threads_max = 2;
-    shared.dispatcher = "team";
+    balancing.kind = TRP_DISPATCHER_BALANCING;
+    balancing.threads_min = balancing.threads_max = 2;
+    shared.dispatcher = "balancing";
     bound.dispatcher = "affinity"; /* the same thread for life, with warm caches */
     if (trp_system_new("works", NULL, &system) != TRP_OK ||
         trp_inbox_open(system, NULL, &inbox) != TRP_OK ||
-        trp_dispatcher_register(system, "team", &team) != TRP_OK ||
+        trp_dispatcher_register(system, "balancing", &balancing) != TRP_OK ||
         trp_system_spawn(system, &worker, &shared, &refs[0]) != TRP_OK ||
         trp_system_spawn(system, &worker, &shared, &refs[1]) != TRP_OK ||
         trp_system_spawn(system, &worker, &bound, &refs[2]) != TRP_OK) {
@@ -35,16 +35,16 @@ main(void)
         trp_inbox_tell(inbox, refs[0], &trp_i64_type, &i, 0);
         trp_inbox_tell(inbox, refs[2], &trp_i64_type, &i, 0);
     }
-    int of_team = 0, of_bound = 0;
+    int of_shared = 0, of_bound = 0;
     for (int i = 0; i < 200; i++) {
         trp_msg *msg = NULL;
         if (trp_inbox_receive(inbox, 10000, &msg, &sender) == TRP_OK) {
             of_bound += trp_ref_equal(sender, refs[2]);
-            of_team += !trp_ref_equal(sender, refs[2]);
+            of_shared += !trp_ref_equal(sender, refs[2]);
         }
         trp_msg_free(msg);
     }
-    printf("%d by the team, %d by the bound one\n", of_team, of_bound);
+    printf("%d by those that share, %d by the bound one\n", of_shared, of_bound);
     trp_inbox_close(inbox);
     trp_system_free(system);
     return 0;

@@ -24,15 +24,15 @@ int
 main(void)
 {
     trp_system_stats stats = { .size = sizeof stats };
-    trp_mailbox_options box = TRP_MAILBOX_OPTIONS_INIT;
+    trp_mailbox_options mailbox = TRP_MAILBOX_OPTIONS_INIT;
     const trp_spawn_options options = { sizeof options, .mailbox = "lifo" };
     const int64_t zero = 0;
     trp_system *system;
     trp_ref ref;
-    box.kind = TRP_MAILBOX_KIND_CUSTOM;
-    box.ops = &ops;
+    mailbox.kind = TRP_MAILBOX_KIND_CUSTOM;
+    mailbox.ops = &ops;
     if (trp_system_new("desk", NULL, &system) != TRP_OK ||
-        trp_mailbox_register(system, "lifo", &box) != TRP_OK ||
+        trp_mailbox_register(system, "lifo", &mailbox) != TRP_OK ||
         trp_system_spawn(system, &reader, &options, &ref) != TRP_OK) {
         return 1;
     }

@@ -40,17 +40,17 @@ static const trp_behaviour sorter = { sizeof sorter, "sorter", .receive = sorter
 int
 main(void)
 {
-    trp_mailbox_options box = TRP_MAILBOX_OPTIONS_INIT;
+    trp_mailbox_options mailbox = TRP_MAILBOX_OPTIONS_INIT;
     trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
     trp_system *system;
     trp_ref ref;
-    box.kind = TRP_MAILBOX_KIND_BOUNDED_PRIORITY;
-    box.priority = smallest_first;
-    box.capacity = 3;
-    box.overflow = TRP_MAILBOX_NOTIFY;
+    mailbox.kind = TRP_MAILBOX_KIND_BOUNDED_PRIORITY;
+    mailbox.priority = smallest_first;
+    mailbox.capacity = 3;
+    mailbox.overflow = TRP_MAILBOX_NOTIFY;
     options.mailbox = "sorted";
     if (trp_system_new("sorting", NULL, &system) != TRP_OK ||
-        trp_mailbox_register(system, "sorted", &box) != TRP_OK ||
+        trp_mailbox_register(system, "sorted", &mailbox) != TRP_OK ||
         trp_system_spawn(system, &sorter, &options, &ref) != TRP_OK) {
         return 1;
     }
