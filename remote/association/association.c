@@ -5,7 +5,7 @@
  *            ^  \               | LOST, REFUSED, deadline       | LOST, GOODBYE
  *            |   \ REQUEST      v                               |
  *            |    `--------> (ACTIVE)      GATED <--------------'
- *            '--- TICK, nobody wants ------'  '-- TICK, wanted --> HANDSHAKING
+ *            '--- TICK, not wanted --------'  '-- TICK, wanted --> HANDSHAKING
  *           QUARANTINE from anywhere -> QUARANTINED(uid) -- another uid shakes hands --> ACTIVE
  *         A REQUEST of an incarnation that is not barred makes ACTIVE from any state.
  * Must hold.
@@ -16,9 +16,9 @@
  *   association-A5  An incarnation that is connected is replaced only when it owes an answer for
  *       ask_ms in which this node did not stand still; a caller with its address and another uid is
  *       refused until then.
- *   association-A6  One that is not connected, and whose address nobody has dialled in vain since
- *       it was, is dialled before a caller with another uid replaces it: whoever answers is it.
- *       Where this node may not dial, the caller is believed.
+ *   association-A6  An incarnation that is not connected, and to whose address no dial has failed
+ *       since it was, is dialled before a caller with another uid replaces it: the incarnation that
+ *       answers is the present one. Where this node may not dial, the caller is believed.
  *   association-A3  Between two dials that failed at least half of backoff_min passes, at most
  *       backoff_max.
  *   association-A4  HANDSHAKING lasts at most handshake_timeout.

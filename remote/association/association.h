@@ -15,25 +15,25 @@
 #define TRPI_ASSOC_BARRED_MAX 16 /* incarnations of one address that are remembered as over */
 
 enum trpi_assoc_state {
-    TRPI_ASSOC_IDLE = 0,        /* nothing to say to it, no connection */
+    TRPI_ASSOC_IDLE = 0,        /* nothing to send, no connection */
     TRPI_ASSOC_HANDSHAKING = 1, /* dialling, or waiting for the answer */
     TRPI_ASSOC_ACTIVE = 2,      /* its uid is proved and the control lane stands */
-    /* lost; the next attempt is at next_ms, and only if somebody wants it */
+    /* lost; the next attempt is at next_ms, and only if something is to be sent */
     TRPI_ASSOC_GATED = 3,
     TRPI_ASSOC_QUARANTINED = 4 /* the last known incarnation is barred; another one is welcome */
 };
 const char *trpi_assoc_state_name(enum trpi_assoc_state state);
 
 enum trpi_assoc_event_kind {
-    TRPI_ASSOC_WANT = 1,   /* there is something to say */
+    TRPI_ASSOC_WANT = 1,   /* there is something to send */
     TRPI_ASSOC_DIALLED,    /* the control connection that we dialled stands */
     TRPI_ASSOC_REQUEST,    /* the peer's handshake request arrived: uid */
     TRPI_ASSOC_RESPONSE,   /* the peer answered our request: uid */
     TRPI_ASSOC_REFUSED,    /* the peer refused our request */
     TRPI_ASSOC_LOST,       /* no control connection is left, or the dial failed */
-    TRPI_ASSOC_QUARANTINE, /* uid (0: the present one) is not to be talked to any more */
+    TRPI_ASSOC_QUARANTINE, /* uid (0: the present one) is quarantined */
     TRPI_ASSOC_GOODBYE,    /* the present incarnation ends its remoting for good */
-    TRPI_ASSOC_TICK,       /* time passes; want: would somebody like a connection */
+    TRPI_ASSOC_TICK,       /* time passes; want: something is to be sent */
     TRPI_ASSOC_HURRY,      /* what kept it away may be over: dial without a long pause */
     TRPI_ASSOC_ALIVE,      /* the present incarnation has answered what DO_ASK has asked */
     TRPI_ASSOC_PAUSED      /* this node stood still: what was answered may not be read yet */
@@ -59,7 +59,7 @@ enum {
     TRPI_ASSOC_DO_RESPOND = 32, /* answer the request on its connection */
     TRPI_ASSOC_DO_REQUEST = 64, /* send a handshake request on the connection of this event */
     TRPI_ASSOC_DO_DIAL = 128,   /* dial a control connection */
-    /* the state changed, or an incarnation was quarantined that is not the present one: say so */
+    /* the state changed, or an incarnation was quarantined that is not the present one: log it */
     TRPI_ASSOC_DO_LOG = 256,
     /* ask the present incarnation whether it lives; TRPI_ASSOC_ALIVE answers */
     TRPI_ASSOC_DO_ASK = 512

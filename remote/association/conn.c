@@ -3,7 +3,7 @@
  * Must hold.
  *   conn-N4  The transport outlives its links, also those that a worker is writing to while
  *       remoting stops: conns_alive counts them.
- * Not here. What a connection sends (conn_write.c), what is heard on it (conn_events.c).
+ * Not here. A connection's writes (conn_write.c) and reads (conn_events.c).
  * Limits.  TRPI_PEER_CONNS_MAX that one peer may have made; another one is refused.
  * Tests.   tests/unit/remote/remote_test.c, garbage_test.c
  */

@@ -15,8 +15,8 @@
     1048576                /* a lane's buffer that grew beyond is given back when empty */
 #define TRPI_TYPE_CACHE 64 /* a power of two */
 
-/* What a connection sends (conn_write.c). A write in progress has one owner, that of the three
- * members named so; the rest by trpi_conn_lock_of(). */
+/* The write of a connection (conn_write.c). While it is in progress it has one owner, to which the
+ * three members belong that say so; the rest by trpi_conn_lock_of(). */
 typedef struct trpi_conn_writing {
     bool busy; /* a write is in progress */
     bool preamble_sent;
@@ -26,8 +26,8 @@ typedef struct trpi_conn_writing {
     size_t slice_bytes;
 } trpi_conn_writing;
 
-/* What is heard on it (inbound.c). By the transport's bytes() callback, which does not overlap with
- * itself. */
+/* The reading side of a connection (inbound.c). By the transport's bytes() callback, which does not
+ * overlap with itself. */
 typedef struct trpi_conn_reading {
     /* of the batch that the present read has begun, with the lane's recv lock; NULL: none */
     trp_ctx *ctx;
@@ -37,7 +37,7 @@ typedef struct trpi_conn_reading {
     struct {
         enum { TRPI_NUMBERS_NONE, TRPI_NUMBERS_RECEIVER, TRPI_NUMBERS_ANY } who;
         uint32_t slot, generation;
-    } numbers; /* for whom third nodes of the present frame get numbers (strangers.c) */
+    } numbers; /* receivers for which third nodes of the present frame get numbers (strangers.c) */
     trpi_buffer scratch, expanded;
     struct {
         uint64_t wire_id;

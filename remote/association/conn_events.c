@@ -1,4 +1,4 @@
-/* conn_events.c - what the transport tells of a connection: handshake, bytes, the end.
+/* conn_events.c - events of the transport on a connection: handshake, bytes, the end.
  *
  * Life.    dialled:  connect -> connected: preamble, request -> response -> ready
  *                    (ordinary lane: connected: preamble -> the peer's preamble -> ready)
@@ -11,8 +11,8 @@
  *       race of two handshakes.
  *   conn-N2  `busy` has one owner at a time, from trpi_conn_take() to the end of the write.
  *       (conn_write.c)
- *   conn-N3  What was handed to the transport is never sent again (at most once). What was not,
- *       when the connection ends, is dead letters. (conn_write.c)
+ *   conn-N3  What was handed to the transport is never sent again (at most once). Messages
+ *       that were not handed over when the connection ends are dead letters. (conn_write.c)
  * Limits.  TRPI_PEER_CONNS_MAX that one peer may have made; another one is refused.
  * Tests.   tests/unit/remote/remote_test.c, garbage_test.c
  */
@@ -259,7 +259,7 @@ refuse_stranger(trpi_conn *conn, const char *reason)
     return taken ? TRP_OK : TRP_ECLOSED;
 }
 
-/* What both ends can do, unless this incarnation is one that is not talked to. By peer->lock. */
+/* Agree on the features of both ends, unless this incarnation is barred. By peer->lock. */
 static void
 handshake_agree(trpi_conn *conn, const trpi_handshake *handshake)
 {
@@ -302,7 +302,7 @@ on_request(trpi_conn *conn, const trpi_handshake *request)
     }
     if (address_check(conn, &request->from.address) != TRP_OK) {
         trpi_refused(remote, conn->peer_text, TRPI_REFUSED_WRONG_NAME, conn->failure);
-        /* with the word in front, as a dialler has it that refuses us for our name */
+        /* beginning with the refusal's word, as in the refusal of a dialler */
         (void)snprintf(reason, sizeof reason, "%s: %.200s",
                        trpi_refusal_text(TRPI_REFUSED_WRONG_NAME), conn->failure);
         return refuse_stranger(conn, reason);
@@ -438,7 +438,7 @@ while_unknown(trpi_conn *conn, trp_err err, const uint8_t *bytes, size_t count)
 {
     const char *detail = NULL;
     trpi_refusal why = TRPI_REFUSED_NONE;
-    if (conn->early_bytes == 0) { /* also when it is too short to be a preamble: an alert is */
+    if (conn->early_bytes == 0) { /* also when shorter than a preamble, as a TLS alert is */
         why = trpi_refusal_of_bytes(bytes, count, &detail);
     }
     conn->early_bytes += count;
@@ -462,7 +462,7 @@ on_bytes(void *user, trpi_link *link, const uint8_t *bytes, size_t count)
     trpi_conn *conn = user;
     (void)link;
     if (conn->decoder.failed != TRP_OK) {
-        return; /* closing; what still comes is of no interest */
+        return; /* closing: the rest is not read */
     }
     if (conn->lane == TRPI_LANE_CONTROL) {
         trpi_unfinished_before(conn);
@@ -491,7 +491,7 @@ on_bytes(void *user, trpi_link *link, const uint8_t *bytes, size_t count)
 
 /* ---- written --------------------------------------------------------------------------------- */
 
-/* The write is done: go on with what gathered meanwhile. */
+/* The write is done: begin the next one, of the bytes that were queued meanwhile. */
 static void
 write_over(trpi_conn *conn)
 {

@@ -112,7 +112,7 @@ typedef struct trpi_pending {
     uint64_t displaced_ms;          /* when one gave way last; 0: never */
 } trpi_pending;
 
-/* Whose messages and which behaviours are taken (untrusted.c); set before listening. */
+/* Which senders, paths and behaviours are trusted (untrusted.c); set before listening. */
 typedef struct trpi_policy {
     char **trusted; /* paths */
     size_t trusted_count;

@@ -1,14 +1,14 @@
 /* credit.c - see the header.
  *
- * Why.    What waits for a receiver that is slow must not stand in the way of what waits for
- *         others, and must not grow without bound on either node. So its senders' nodes keep it,
- *         and send as much as it handles. A window that is the same for all would be too small for
- *         one (a round trip must fit) or too large for a thousand: each may have a share of what is
- *         left (dynamic queue thresholds, as switches have them).
+ * Why.    Messages for a slow receiver must not delay messages for others, and must not grow
+ *         without bound on either node. So its senders' nodes keep them, and send as many as it
+ *         handles. A window of one size for all receivers would be too small for one (a round trip
+ *         must fit) or too large for a thousand: each may have a share of the memory that is left
+ *         (dynamic queue thresholds, as switches have them).
  * Must hold.
- *   credit-W1  What is granted and not come, and what waits, are together no more than the window
- *       was when it was granted.
- *   credit-W2  A receiver for which nothing waits is free, or becomes so with the next word.
+ *   credit-W1  Bytes that are granted and have not arrived, and bytes that wait, are together no
+ *       more than the window was when they were granted.
+ *   credit-W2  A receiver for which nothing waits is free, or becomes so with the next CREDIT.
  * Tests.  tests/unit/remote/credit_test.c
  * Sources. A. Choudhury, E. Hahne, "Dynamic queue length thresholds for shared-memory packet
  *         switches", 1998.
@@ -19,7 +19,7 @@
 
 enum {
     SHARE = 16,    /* one may have this part of what is left for all */
-    QUARTER = 4,   /* of its limit at once; and who has less than that of its window is free */
+    QUARTER = 4,   /* of its limit at once; a receiver with less of its window is free */
     GRANT_PART = 8 /* less than this part of a window is not worth a frame */
 };
 
@@ -79,7 +79,7 @@ trpi_credit_came(trpi_credit *credit, uint64_t window, uint64_t waiting, uint64_
     uint64_t expected = least(credit->granted, bytes);
     credit->granted -= expected;
     credit->unsaid += bytes - expected;
-    /* it does not know: the word was lost */
+    /* it does not know: the frame was lost */
     return credit->unsaid >= TRPI_CREDIT_AGAIN_BYTES ? say(credit, TRPI_CREDIT_SET, 0)
                                                      : (trpi_credit_word){ false, 0, 0 };
 }

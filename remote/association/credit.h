@@ -26,8 +26,8 @@ typedef struct trpi_credit_limits {
     uint64_t one, all; /* bytes: for one receiver, for all of a node together */
 } trpi_credit_limits;
 
-/* What may wait for one receiver before its senders are slowed, while `waiting` wait for all. The
- * more wait in all, the less each may have. */
+/* Bytes that may wait for one receiver before its senders are slowed, while `waiting` wait for all.
+ * The more wait in all, the less each may have. */
 uint64_t trpi_credit_window(const trpi_credit_limits *limits, uint64_t waiting);
 /* Mail above this for one receiver becomes dead letters. */
 uint64_t trpi_credit_most(const trpi_credit_limits *limits, uint64_t waiting);
@@ -41,7 +41,7 @@ typedef struct trpi_credit {
 
 /* Flags of CREDIT. */
 enum {
-    TRPI_CREDIT_FREE = 1, /* no limit any more; who has kept more than the credit asks again */
+    TRPI_CREDIT_FREE = 1, /* no limit any more; a sender that keeps more asks again */
     TRPI_CREDIT_SET = 2   /* what was granted before does not count any more */
 };
 /* A frame to be said. */
@@ -56,14 +56,14 @@ trpi_credit_word trpi_credit_came(trpi_credit *credit, uint64_t window, uint64_t
                                   uint64_t bytes);
 /* Something was handled. */
 trpi_credit_word trpi_credit_passed(trpi_credit *credit, uint64_t window, uint64_t waiting);
-/* The sender asks how things stand, behind all that it has sent: always answered. */
+/* The sender asks for its credit, behind all that it has sent: always answered. */
 trpi_credit_word trpi_credit_asked(trpi_credit *credit, uint64_t window, uint64_t waiting);
 
 /* Body of CREDIT; CREDIT_ASK has the first 8 bytes of it. */
 #define TRPI_CREDIT_BYTES 16
 #define TRPI_CREDIT_ASK_BYTES 8
 typedef struct trpi_credit_frame {
-    uint32_t slot, generation; /* of the receiver, at who grants */
+    uint32_t slot, generation; /* of the receiver, on the granting node */
     uint64_t bytes;
 } trpi_credit_frame;
 void trpi_credit_encode(uint8_t body[TRPI_CREDIT_BYTES], const trpi_credit_frame *frame);

@@ -1,5 +1,5 @@
-/* effects.h - what is found out under a lock and done when the lock has been given back: writes,
- * dead letters, events, log lines.
+/* effects.h - effects that are noted under a lock and carried out after its release: writes, dead
+ * letters, events, log lines.
  */
 #ifndef TRPI_REMOTE_EFFECTS_H
 #define TRPI_REMOTE_EFFECTS_H
@@ -26,7 +26,7 @@ typedef struct trpi_dropped {
     trp_dead_reason reason;
 } trpi_dropped;
 
-/* What is to be done when peer->lock has been given back. */
+/* Effects to be carried out when peer->lock has been released. */
 enum { TRPI_DEFERRED_WRITES_MAX = 6 };
 struct trpi_deferred {
     trpi_conn *writes[TRPI_DEFERRED_WRITES_MAX]; /* counted, busy */

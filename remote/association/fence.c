@@ -2,16 +2,17 @@
  *
  * Why.    Lanes are connections, and one may be far behind another. A recipient that moves from an
  *         ordinary lane to the large one leaves a FENCE behind; the large lane sends nothing until
- *         every fence has been answered, which says that all before it was delivered. It goes back
- *         when the large lane was empty and its own fence was answered: then its era is over.
+ *         every fence has been answered, which says that all before it was delivered. The recipient
+ *         goes back when the large lane was empty and its own fence was answered: then the era of
+ *         that lane is over.
  * Shape.  ordinary  m1 m2 m3 FENCE(7) ...          the peer has handed m3 to its actor:
  *         large     [held: m4 m5 ................ ] <- FENCE_ACK(7) on the control lane
  * Must hold.
  *   fence-E1  A fence is answered after everything that its lane was given before it has been
  *       delivered, or can never be (it was on a connection that broke, and a later one has begun).
- *   fence-E2  What leaves the queue unsent, or was sent on a connection that broke, takes its fence
- *       with it: fence.sent remembers it, and it is said again: first thing on the next connection,
- *       and after a while on the same one (a network in tests loses frames).
+ *   fence-E2  Frames that leave the queue unsent, or were sent on a connection that broke, take
+ *       their fence with them: fence.sent remembers it, and it is sent again: as the first frame of
+ *       the next connection, and after a while on the same one (a network in tests loses frames).
  *   fence-E3  An era ends only when no route holds anything for the large lane (large.pins).
  * Limits. None of its own: fences are numbers, answered cumulatively.
  * Tests.  tests/unit/remote/lanes_test.c

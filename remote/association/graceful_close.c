@@ -3,9 +3,10 @@
  *
  * Why.    A connection that is closed while the peer has not read it yet loses messages, and a new
  *         one may overtake it. So each side says GOODBYE on the lane when it will send nothing more
- *         there, and waits for the answer, which says that all before it was handled. What is told
- *         meanwhile waits; then it dials anew. After a reload the new one comes first: where none
- *         can be made, for the files do not fit, the old one goes on until its time.
+ *         there, and waits for the answer, which says that all before it was handled. Messages
+ *         wait meanwhile; then the lane is dialled anew. After a reload the new connection comes
+ *         first: where none can be made, for the files do not fit, the old one goes on until its
+ *         time.
  * Shape.  idle: GOODBYE ->            goodbye.said     (lane->closing: no other one is used)
  *               <- GOODBYE_ACK        goodbye.acked
  *               <- GOODBYE            goodbye.heard    (the peer's own, in answer)
@@ -14,8 +15,9 @@
  *   graceful-close-L1  After its GOODBYE a side sends no frame of the lane on that connection, and
  *       none on another one before the answer.
  *   graceful-close-L2  A side closes when it has both answers, and its own is sent.
- *   graceful-close-L3  What began with files that were replaced ends so only when another one of
- *       the lane can carry it. The control lane has no need: what it loses is said again.
+ *   graceful-close-L3  A connection that began with files that were replaced ends so only when
+ *       another one of the lane can carry its frames. The control lane does not end so: the frames
+ *       that it loses are sent again.
  * Limits. lane_idle_ms; control_bytes_max for a peer that asks and does not read.
  *         A connection that breaks meanwhile is one that broke.
  * Tests.  tests/unit/remote/lanes_test.c, renew_test.c
@@ -41,7 +43,7 @@ conn_carries(const trpi_peer *peer, const trpi_conn *conn, int lane)
            conn->uid == peer->assoc.uid;
 }
 
-/* Until it is closed: before the answer to its GOODBYE something is on its way. */
+/* Until it is closed: before the answer to its GOODBYE, frames may be on their way. */
 bool
 trpi_lane_is_renewing(const trpi_peer *peer, int lane)
 {
@@ -63,7 +65,7 @@ has_present(const trpi_peer *peer, int lane)
     return has;
 }
 
-/* Begin. The caller has looked that it has not begun yet. graceful-close-L1 */
+/* Begin, if it has not begun yet: the caller checks that. graceful-close-L1 */
 static void
 close_begin(trpi_conn *conn, uint64_t now_ms)
 {
@@ -113,7 +115,7 @@ void
 trpi_graceful_close_tick(trpi_peer *peer, uint64_t now_ms)
 {
     if (atomic_load_explicit(&peer->agreed.spread, memory_order_relaxed) == 0) {
-        return; /* it does not know how */
+        return; /* such a peer knows no GOODBYE of a lane */
     }
     for (trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
         if (conn->lane == TRPI_LANE_CONTROL || !conn->ready || conn->closing) {

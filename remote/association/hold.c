@@ -51,7 +51,7 @@ typedef struct hold {
     struct hold *ready_next;
     uint32_t slot, generation;
     uint64_t uid;
-    trpi_route *route; /* whose batches hold nothing for it; NULL: not known of any */
+    trpi_route *route; /* the route whose batches hold nothing for it; NULL: not known of any */
     held_chunk *first, *last;
     uint64_t bytes; /* of frames */
     uint64_t credit;
@@ -211,7 +211,7 @@ trpi_holds_credited(trpi_peer *peer, uint64_t uid, const trpi_credit_frame *word
     hold *h = current ? hold_find(peer, word->slot, word->generation) : NULL;
     bool free = (flags & TRPI_CREDIT_FREE) != 0;
     if (current && h == NULL && !free) {
-        h = hold_new(peer, word, uid); /* no memory: it bounds what comes itself */
+        h = hold_new(peer, word, uid); /* no memory: the receiver's node bounds its mail itself */
     }
     if (h != NULL) {
         uint64_t before = (flags & TRPI_CREDIT_SET) != 0 ? 0 : h->credit;
@@ -296,7 +296,7 @@ trpi_hold_slows(trpi_peer *peer, uint32_t slot)
     return slows;
 }
 
-/* What trp_try_tell() may fill of a hold. */
+/* Bytes of a hold that trp_try_tell() may fill. */
 static uint64_t
 admit_max(const trpi_remote *remote)
 {
@@ -309,7 +309,7 @@ trpi_hold_has_room(trpi_peer *peer, uint32_t slot, size_t bytes, bool refused)
 {
     pthread_mutex_lock(&peer->lock);
     hold *h = hold_of_slot(peer, slot);
-    /* bytes: with what was promised to others and is not here yet */
+    /* bytes: with those that were promised to others and have not arrived yet */
     bool room = h == NULL || h->bytes == 0 || h->bytes + bytes <= admit_max(peer->remote);
     if (!room && refused) {
         h->refused = true;
@@ -340,7 +340,7 @@ credit_ask(trpi_peer *peer, const hold *h)
     trpi_buffer frames = { 0 };
     if (atomic_load_explicit(&peer->lanes[lane].queued, memory_order_relaxed) >=
         LANE_ENOUGH_BYTES) {
-        return; /* what was asked before stands there still, if its connection does not move */
+        return; /* the last CREDIT_ASK waits there still, if the connection does not move */
     }
     trpi_credit_encode(body, &frame);
     if (trpi_frame_append(&frames, TRPI_FRAME_CREDIT_ASK, 0, 0, body, TRPI_CREDIT_ASK_BYTES) ==
@@ -350,7 +350,7 @@ credit_ask(trpi_peer *peer, const hold *h)
     trpi_buffer_fini(&frames);
 }
 
-/* Some of what it has, as far as there is credit. Errors: as trpi_peer_append(). */
+/* Send some of its frames, as far as there is credit. Errors: as trpi_peer_append(). */
 static trp_err
 held_send(trpi_peer *peer, hold *h, enum trpi_lane lane)
 {
@@ -436,7 +436,7 @@ trpi_holds_tick(trpi_peer *peer, uint64_t now_ms, trpi_deferred *deferred)
     }
     for (int i = 0; active && i < ASKS_MAX && now_ms - holds->oldest->news_ms >= ASK_MS; i++) {
         hold *h = holds->oldest;
-        if (h->credit == 0 || h->first == NULL) { /* empty: the word that it is free may be lost */
+        if (h->credit == 0 || h->first == NULL) { /* empty: the CREDIT that frees it may be lost */
             credit_ask(peer, h);
         }
         news_remove(holds, h);

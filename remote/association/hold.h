@@ -20,11 +20,11 @@ trpi_hold_may(const trpi_peer *peer, uint32_t slot)
     return atomic_load_explicit(&peer->holding, memory_order_acquire) &&
            trpi_hold_may_be(peer, slot);
 }
-/* Is a recipient of route held? first: and something that route has gathered may come before.
+/* Is a recipient of route held? first: and a batch of the route may hold something for it.
  * By peer->lock, as the next two. */
 bool trpi_hold_is_held(const trpi_route *route, uint32_t slot, uint32_t generation,
                        bool *ret_first);
-/* The same, and from now on the route gathers nothing for it. */
+/* The same, and from now on the route batches nothing for it. */
 bool trpi_hold_own(trpi_route *route, uint32_t slot, uint32_t generation);
 /* Keep frame, of one message for a recipient of route; NOT: it is not held. Takes no memory of
  * frame. */
@@ -35,7 +35,7 @@ enum trpi_held trpi_hold_put(trpi_route *route, uint32_t slot, uint32_t generati
 /* The same, without the lock, and what has credit goes. By the runner. */
 enum trpi_held trpi_hold_take(trpi_route *route, uint32_t slot, uint32_t generation,
                               const trpi_buffer *frame, bool promised);
-/* Is it held? enter: and what route has gathered before is on its lane. By the runner. */
+/* Is it held? Before it is, the batches of route are handed to their lanes. By the runner. */
 bool trpi_hold_enter(trpi_route *route, uint32_t slot, uint32_t generation);
 /* Any thread: has it something and no credit? and: is there room for so many bytes more? */
 bool trpi_hold_slows(trpi_peer *peer, uint32_t slot);

@@ -1,4 +1,4 @@
-/* idle.c - which peers the tick looks at: the lists of active, idle and gone ones, and the PING.
+/* idle.c - the lists of active, idle and gone peers, which the tick looks at, and the PING.
  *
  * The lists are guarded by peer->lock and remote->lock. Their rules are in tick.c.
  * Tests.  tests/sim/idle_test.c, tests/unit/remote/events_test.c
@@ -119,7 +119,7 @@ trpi_peer_ping(trpi_peer *peer, uint64_t now_ms)
     peer->activity.pinged_ms = now_ms;
     peer->activity.unanswered = true;
     peer->activity.used = false;
-    for (int lane = TRPI_LANE_ORDINARY; lane < TRPI_LANE_COUNT; lane++) { /* it is still going */
+    for (int lane = TRPI_LANE_ORDINARY; lane < TRPI_LANE_COUNT; lane++) { /* it is still in use */
         peer->activity.used = peer->activity.used || atomic_load_explicit(&peer->lanes[lane].queued,
                                                                           memory_order_relaxed) > 0;
     }

@@ -1,4 +1,4 @@
-/* inbound.c - what frames of a connection that is ready do here.
+/* inbound.c - frames of a connection that is ready: delivered, answered, or dropped.
  *
  * Must hold.
  *   remote-inbound-B1  A lane delivers in the order of its sender, also across a change of
@@ -7,7 +7,7 @@
  *   remote-inbound-B2  Only frames of the incarnation that is proved now are delivered.
  *   remote-inbound-B3  A body that makes no sense is counted and dropped alone; the association
  *       lives. Only frames that break the protocol's order end the connection.
- *   remote-inbound-B4  Reading never waits for a receiver: what it may not have more of is dead
+ *   remote-inbound-B4  Reading never waits for a receiver: messages above its limit are dead
  *       letters. (receiver.c)
  * Tests.  tests/unit/remote/remote_test.c, garbage_test.c, pressure_test.c
  */
@@ -27,8 +27,9 @@
 #include "remote/wire/compress.h"
 #include "remote/wire/deployment.h"
 
-/* remote-inbound-B2. Who then changes what belongs to an incarnation asks, and changes, with
- * peer->lock held: its end and the next one's beginning do. */
+/* remote-inbound-B2. State that belongs to an incarnation is changed with peer->lock held, and so
+ * is this asked before: the end of an incarnation and the beginning of the next one take that
+ * lock. */
 static bool
 is_of_proved(const trpi_conn *conn)
 {
@@ -51,7 +52,7 @@ batch_begin(trpi_conn *conn)
            is_of_proved(conn);
 }
 
-/* The same for a frame that is lost otherwise. */
+/* The same, for a frame that is dropped if not; counts those. */
 static bool
 is_taken(trpi_conn *conn)
 {
@@ -181,7 +182,7 @@ message_tell(trpi_conn *conn, const trpi_message *to, const trp_type *type, cons
     }
 }
 
-/* A MANY frame, its common part decoded. */
+/* Tell the messages of a MANY frame, whose common part is decoded. */
 static void
 on_many(trpi_conn *conn, const trp_type *type, const trpi_message *common, const trpi_node_map *map)
 {
@@ -235,7 +236,8 @@ inbound_map(trpi_conn *conn, trpi_node_map *ret_map)
     return conn->read.node != 0;
 }
 
-/* It is not refused: from now on third nodes that it names get numbers, if its receiver lives. */
+/* The message is not refused: from now on third nodes that it names get numbers, if its receiver
+ * is alive. */
 static trp_err
 numbers_begin(trpi_conn *conn, const trpi_frame *frame, trpi_node_map *map, trpi_message *message)
 {
@@ -247,7 +249,7 @@ numbers_begin(trpi_conn *conn, const trpi_frame *frame, trpi_node_map *map, trpi
                                                         : trpi_message_decode(frame, map, message);
 }
 
-/* In whose name a reliable proxy's parcel comes stands in its payload. */
+/* The sender of a reliable proxy's parcel stands in its payload. */
 static bool
 is_parcel_of_third(const trpi_conn *conn, const trp_type *type, const trpi_message *message)
 {
@@ -331,7 +333,7 @@ on_message(trpi_conn *conn, const trpi_frame *frame)
     }
 }
 
-/* A name and its id: are they the same here? */
+/* Compare a type's name and id with those of this node. */
 static void
 on_manifest(trpi_conn *conn, const trpi_frame *frame)
 {
@@ -364,7 +366,8 @@ on_manifest(trpi_conn *conn, const trpi_frame *frame)
 
 /* ---- system messages ------------------------------------------------------------------------- */
 
-/* The arguments of an order, a USER frame: as on_message() reads one. *type NULL: unknown here. */
+/* Decode the arguments of an order, a USER frame, as on_message() does. *ret_type NULL: unknown
+ * here. */
 static trp_err
 args_decode(trpi_conn *conn, const trpi_deploy_read *read, trpi_message *message,
             const trp_type **ret_type)
@@ -434,7 +437,7 @@ on_deploy(trpi_conn *conn, const trpi_system_message *system, trp_ref proxy)
     trpi_deploy_read_fini(&read);
 }
 
-/* One watch too many ends the association: its watchers are told, and none waits in vain. */
+/* One watch too many ends the association: its watchers are told, so that none waits for ever. */
 static bool
 watches_too_much(trpi_conn *conn, uint32_t node, const trpi_system_message *message)
 {
@@ -548,7 +551,7 @@ on_control(trpi_conn *conn, const trpi_frame *frame)
     }
     trpi_node_id from = { conn->peer->address, conn->uid };
     trpi_channel *channel = &conn->remote->channels[frame->extra];
-    trpi_inbound_batch_end(conn); /* no lock of ours is held while an upper room works */
+    trpi_inbound_batch_end(conn); /* no lock of ours is held while an upper room is called */
     pthread_rwlock_rdlock(&channel->lock);
     if (channel->fn != NULL) {
         channel->fn(channel->arg, &from, frame->body, frame->bytes);
@@ -607,7 +610,7 @@ on_goodbye(trpi_conn *conn, const trpi_frame *frame)
     } else if (frame->kind == TRPI_FRAME_GOODBYE_ACK) {
         peer->lanes[conn->lane].goodbye_acked = true;
     } else {
-        /* lost: the peer waits a little in vain */
+        /* lost: the peer waits until its time is over */
         (void)trpi_conn_head(conn, TRPI_FRAME_GOODBYE_ACK, 0, NULL, 0);
         if (conn->lane == TRPI_LANE_CONTROL && conn->uid == peer->assoc.uid) {
             trpi_assoc_event event = { .kind = TRPI_ASSOC_GOODBYE,
@@ -625,7 +628,7 @@ static void
 on_fence(trpi_conn *conn, const trpi_frame *frame)
 {
     if (frame->bytes != 8 || !batch_begin(conn)) {
-        return; /* of a connection that is over: it is said again on the present one */
+        return; /* of a connection that is over: it is sent again on the present one */
     }
     trpi_inbound_batch_end(conn);
     send_control(conn, TRPI_FRAME_FENCE_ACK, trpi_get_u64(frame->body));
@@ -671,7 +674,7 @@ on_lane_open(trpi_conn *conn, const trpi_frame *frame)
     return err;
 }
 
-/* CREDIT: what a receiver there may be sent. */
+/* CREDIT: how much may be sent to a receiver there. */
 static void
 on_credit(trpi_conn *conn, const trpi_frame *frame)
 {

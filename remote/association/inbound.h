@@ -1,4 +1,4 @@
-/* inbound.h - what frames of a connection do here, and which of them are refused. */
+/* inbound.h - frames of a connection: their delivery, and the refusals of untrusted mode. */
 #ifndef TRPI_REMOTE_INBOUND_H
 #define TRPI_REMOTE_INBOUND_H
 
@@ -20,7 +20,7 @@ bool trpi_deploy_refuses(trpi_conn *conn, const char *behaviour, const char *pat
 bool trpi_untrusted_refuses_channel(trpi_conn *conn, enum trpi_control_channel channel);
 #define TRPI_TRUSTED_CLUSTER "/system/cluster" /* among the trusted paths: gossip is taken */
 bool trpi_untrusted_takes_clusters(const trpi_remote *remote);
-/* Does a message come in the name of a node that is neither here nor there? */
+/* Is a message refused whose sender is on a third node? */
 bool trpi_untrusted_refuses_sender(trpi_conn *conn, bool third);
 bool trpi_untrusted_drop(trpi_conn *conn, const char *what, const char *name); /* true */
 

@@ -1,8 +1,7 @@
 /* inflow.c - receivers of a peer's messages that have mail: found, counted, given back.
  *
  * A peer has a table of receivers with marks in their mail; each lane has a table of what it has
- * told a receiver since its last mark, which belongs to its recv lock. What is done with them:
- * receiver.c.
+ * told a receiver since its last mark, which belongs to its recv lock. receiver.c uses both.
  * Tests.  tests/unit/remote/pressure_test.c
  */
 #include "remote/association/receiver.h"

@@ -1,4 +1,4 @@
-/* lane.c - what waits on a lane: bounded queues of whole frames, and what becomes of them.
+/* lane.c - the queue of a lane: whole frames, with a bound, sent or dropped.
  *
  * Why.    Frames wait as bytes, in one growing buffer a lane that is swapped with the connection's
  *         when a write ends: what gathers during a write leaves as one write, a lone frame leaves
@@ -25,7 +25,7 @@ is_message(const trpi_frame *frame)
            frame->kind == TRPI_FRAME_MANY;
 }
 
-/* A fence stays behind what stays; without that it counts as sent. */
+/* A fence stays behind the frames that stay; if none do it counts as sent. */
 void
 trpi_lane_drop(trpi_peer *peer, enum trpi_lane lane, uint64_t keep_uid, trp_dead_reason reason,
                trpi_deferred *deferred)
@@ -209,7 +209,8 @@ trpi_lane_look(trpi_peer *peer, trpi_deferred *deferred)
     }
 }
 
-/* Put what redelivery has to say into the control lane. The caller holds peer->lock; active. */
+/* Append the system messages that are due to the control lane. The caller holds peer->lock; the
+ * association is active. */
 void
 trpi_system_messages_send(trpi_peer *peer)
 {

@@ -1,4 +1,4 @@
-/* lane.h - what waits on a lane, which lane a message takes, and order across lanes. */
+/* lane.h - the queue of a lane, the choice of the lane of a message, and order across lanes. */
 #ifndef TRPI_REMOTE_LANE_H
 #define TRPI_REMOTE_LANE_H
 
@@ -45,7 +45,7 @@ trpi_fence_settled(trpi_fences *fence)
 }
 
 typedef struct trpi_lane_state {
-    /* What waits (lane.c); by peer->lock */
+    /* Its queue (lane.c); by peer->lock */
     trpi_buffer pending; /* whole frames */
     /* incarnation that the frames without ANYONE are for; 0: none are there */
     uint64_t pending_uid;
@@ -55,7 +55,7 @@ typedef struct trpi_lane_state {
     bool goodbye_acked;
     trpi_fences fence;
     /* Its connections; by peer->lock */
-    trpi_conn *out; /* what it sends on */
+    trpi_conn *out; /* the one that it sends on */
     trpi_conn *dialling;
     trpi_conn *closing;    /* gracefully: nothing is sent on another one before its end */
     uint64_t dial_next_ms; /* not before; not of the control lane */
@@ -102,7 +102,7 @@ trpi_lanes_are_waited_for(const trpi_lane_marks *marks)
     return (marks->over_high_water | marks->room_refused) != 0;
 }
 
-/* What the last handshake has agreed on (spread.c); by peer->lock, if not atomic. */
+/* Agreed on by the last handshake (spread.c); by peer->lock, if not atomic. */
 typedef struct trpi_agreed {
     _Atomic uint32_t frame_bytes_max; /* that both ends take */
     _Atomic uint32_t features;        /* that both ends have */
@@ -196,7 +196,7 @@ void trpi_lane_look(trpi_peer *peer, trpi_deferred *deferred);
  * lane, which takes them of one incarnation. The caller holds peer->lock, as for the next. */
 void trpi_lane_drop(trpi_peer *peer, enum trpi_lane lane, uint64_t keep_uid, trp_dead_reason reason,
                     trpi_deferred *deferred);
-/* All that waits on a lane, for whomever; later has none of it yet. */
+/* Move all that waits on a lane to deferred->dropped, which has nothing of the lane yet. */
 void trpi_lane_clear(trpi_peer *peer, enum trpi_lane lane, trpi_deferred *deferred);
 /* node: that those without ANYONE were for. Without locks. */
 void trpi_lane_dead_letters(trpi_peer *peer, uint32_t node, const trpi_buffer *frames,
@@ -226,12 +226,13 @@ trpi_lane_of(uint32_t spread, uint32_t slot)
     uint32_t nth = spread > 1 ? (uint32_t)(trpi_hash_u64(slot) % TRPI_LARGE_PLACES % spread) : 0;
     return (enum trpi_lane)(TRPI_LANE_ORDINARY + nth);
 }
-/* What a handshake has agreed on; the caller holds peer->lock. */
+/* Keep what a handshake has agreed on; the caller holds peer->lock. */
 void trpi_peer_agree(trpi_peer *peer, const trpi_handshake *handshake, int64_t cert_until_ms);
 /* Use the lanes that the proved incarnation takes: what waits moves. By peer->lock. */
 void trpi_peer_spread(trpi_peer *peer, trpi_deferred *deferred);
 /* Sort frames into lanes, at the end of each of sorted; of a type's manifests the first, by
- * announced: a bit a type number. What finds no memory goes to *ret_lost. */
+ * announced: a bit a type number. Frames that
+ * find no memory go to *ret_lost. */
 void trpi_frames_sort(uint32_t spread, const trpi_buffer *frames,
                       trpi_buffer sorted[TRPI_LANE_COUNT], uint8_t announced[TRPI_ANNOUNCED_BYTES],
                       trpi_buffer *ret_lost);

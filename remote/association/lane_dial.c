@@ -7,7 +7,7 @@
  *   lane-dial-D1  A lane has a problem while it has no connection and either its last dial failed
  *       and messages wait or PROBLEM_MS has not passed, or its dial has had no answer for LATE_MS.
  *   lane-dial-D2  A dial that fails while the lane has a connection, as when one is made anew
- *       (graceful_close.c), is told in the log and is no problem of the lane; nor is one of an
+ *       (graceful_close.c), is logged and is no problem of the lane; nor is one of an
  *       incarnation before.
  * Tests.   tests/unit/remote/reach_test.c
  */

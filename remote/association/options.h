@@ -1,4 +1,4 @@
-/* options.h - what the user of remoting chooses, and what it is told of a peer: types of the door
+/* options.h - the options of remoting and the status of a peer: types of the door
  * (remote/remote.h) that associations read and fill in.
  */
 #ifndef TRPI_REMOTE_OPTIONS_H
@@ -27,7 +27,7 @@ typedef struct trpi_remote_options {
     uint32_t handshake_timeout_ms; /* 0: 15000 */
     uint32_t frame_bytes_max;      /* 0: 256 KiB ordinary and control */
     uint32_t lane_bytes_max;       /* outbound bytes of an ordinary lane; 0: 16 MiB */
-    /* What may wait for one receiver, and for all together, here and at the peer that sends it; 0:
+    /* Bytes that may wait for one receiver, and for all together, here and at the sending peer; 0:
      * 64 and 256 MiB */
     uint32_t receiver_bytes_max, receivers_bytes_max;
     uint32_t control_bytes_max;     /* outbound bytes of the control lane; 0: 1 MiB */
@@ -42,15 +42,15 @@ typedef struct trpi_remote_options {
     /* ---- who may talk to us. Texts are borrowed until trpi_remote_start() returns. */
     bool test_adapters;       /* trpi_remote_faults() can make this network bad */
     bool adapters_in_address; /* and the own address shows them: TRPI_FAULT_SCHEMES */
-    bool tls;                 /* encrypted, both ends prove who they are; troupe.tls:// */
+    bool tls;                 /* encrypted, with certificates at both ends; troupe.tls:// */
     const char *tls_ca, *tls_cert, *tls_key, *tls_crl; /* PEM files; tls_crl NULL or "": no list */
     const char *tls_ciphers;                           /* NULL or "": the three of TLS 1.3 */
-    const char *const *tls_allowed; /* names; none: whoever the authority has signed */
+    const char *const *tls_allowed; /* names; none: all that the authority has signed */
     size_t tls_allowed_count;
     bool tls_ignore_address;         /* do not compare a peer's address with its certificate */
     uint32_t tls_reload_interval_ms; /* look whether the files have changed; 0: only when told */
     uint32_t tls_old_end_ms;         /* connections of replaced files; 0: 3,600,000 */
-    bool accepts_later;              /* nobody is let in before trpi_remote_accept() */
+    bool accepts_later;              /* no connection is accepted before trpi_remote_accept() */
     uint32_t tls_warn_ms;            /* before a certificate ends; 0: 14 days */
     /* Both ends must know it; the second one is taken too, while it is changed. NULL or "": none */
     const char *cookie, *cookie_before;
@@ -58,8 +58,8 @@ typedef struct trpi_remote_options {
      * there only, and a refusal names the file. NULL: it was configured. Fewer bytes than
      * TRPI_REMOTE_COOKIE_FILE_BYTES. */
     const char *cookie_file;
-    /* Drop what manages actors here: system messages, possibly harmful ones, commands to the node,
-     * and selections of other paths than these. */
+    /* Drop messages that manage actors here: system messages, possibly harmful ones, commands to
+     * the node, and selections of other paths than these. */
     bool untrusted;
     const char *const *trusted_paths; /* "/user/receptionist" */
     size_t trusted_paths_count;
@@ -67,7 +67,7 @@ typedef struct trpi_remote_options {
      * registered. */
     const char *const *deployable;
     size_t deployable_count;
-    uint32_t pending_handshakes_max; /* connections that have not said who they are; 0: 1024 */
+    uint32_t pending_handshakes_max; /* connections without a handshake; 0: 1024 */
     uint32_t handshake_bytes_max;    /* that each of them may send; 0: 64 KiB */
     uint32_t unfinished_bytes_max;   /* of frames that have not come whole, of all; 0: 64 MiB */
     uint32_t peer_watches_max;       /* of actors here, by one incarnation of a peer; 0: 100,000 */
@@ -75,7 +75,7 @@ typedef struct trpi_remote_options {
     uint32_t host_peers_max;         /* of callers of one host or certificate; 0: 4,096 */
     uint32_t host_nodes_max;         /* third nodes that they may name; 0: 4,096 */
     /* A peer has quarantined this node: from then on they never talk. Any thread, without locks;
-     * must not block. NULL: nobody wants to know */
+     * must not block. NULL: not called */
     void (*on_quarantined)(void *arg);
     void *on_quarantined_arg;
     char *why; /* why it failed, for a person; may be NULL */

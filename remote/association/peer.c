@@ -5,7 +5,7 @@
  *          -> trpi_peer_unlock (write, tell the system, log)
  * Must hold.
  *   peer-P2  The end of an incarnation is told to the system exactly once by a step; what was
- *       queued for it becomes dead letters, what is for anyone stays.
+ *       queued for it becomes dead letters, frames for any incarnation stay.
  * Tests.   tests/unit/remote/remote_test.c; the machine itself: association_test.c
  */
 #include "remote/association/peer.h"
@@ -53,7 +53,7 @@ trpi_peer_close(trpi_peer *peer, const trpi_conn *but)
     }
 }
 
-/* What waits for an incarnation that is not `uid` will never be sent. */
+/* Drop the frames that wait for an incarnation other than `uid`: they will never be sent. */
 static void
 drop_others(trpi_peer *peer, uint64_t uid, trpi_deferred *deferred)
 {
@@ -75,8 +75,8 @@ incarnation_over(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_deferr
         if (state->pending_uid == effects->over_uid) {
             trpi_lane_drop(peer, (enum trpi_lane)lane, 0, reason, deferred);
         }
-        /* Its connections may stand a little longer (after a goodbye they do): what is said to
-         * anyone at the address must wait for the next incarnation, not be lost with this one. */
+        /* Its connections may stand a little longer (after a goodbye they do): frames for any
+         * incarnation must wait for the next one, not be lost with this one. */
         if (state->out != NULL && state->out->uid == effects->over_uid) {
             state->out = NULL;
             trpi_lane_unsettle(&peer->lane_marks, (enum trpi_lane)lane);
@@ -180,7 +180,7 @@ activate(trpi_peer *peer, trpi_deferred *deferred)
     drop_others(peer, uid, deferred);
     trpi_peer_spread(peer, deferred);
     uint32_t node = trpi_node_find(peer->remote->system, &id);
-    if (node != 0) { /* no more than named: the end of its association is its end now */
+    if (node != 0) { /* it was only named before: the end of its association is its end now */
         node = trpi_node_meet(peer->remote->system, &id, &node) == TRP_OK ? node : 0;
     }
     /* pairs with readers' acquire */
@@ -253,7 +253,7 @@ note_event(trpi_peer *peer, const trp_type *type, uint64_t uid, trpi_deferred *d
     return note;
 }
 
-/* Say what a step has changed: the end of what was, then what is, with the line. */
+/* Note the events of a step: the end of the state before, then the present one, with the line. */
 static void
 note_step(trpi_peer *peer, enum trpi_assoc_state before, uint64_t uid_before, bool inbound,
           const trpi_assoc_effects *effects, trpi_deferred *deferred)

@@ -17,7 +17,7 @@
 
 typedef struct trpi_holds trpi_holds; /* hold.c */
 
-/* What a peer has against this node, or this node against it; by peer->lock. */
+/* Refusals between a peer and this node; by peer->lock. */
 typedef struct trpi_peer_refusal {
     char by[TRPI_SYSTEM_BYTES_MAX + 1]; /* the system that refused the last handshake */
     /* the last incarnation that was heard there, one of us having the other quarantined; 0: none

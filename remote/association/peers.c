@@ -2,8 +2,8 @@
  *
  * Must hold.
  *   peers-D1  A peer stays in memory while it is pinned: by its connections and routes, too.
- * Limits.  peers_max addresses, host_peers_max of callers of one host; which one gives way is the
- *          matter of strangers.c.
+ * Limits.  peers_max addresses, host_peers_max of callers of one host; strangers.c says which
+ *          one gives way.
  * Tests.   tests/unit/remote/remote_test.c, garbage_test.c
  */
 #include "remote/association/peer.h"

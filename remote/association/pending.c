@@ -31,8 +31,7 @@ trpi_pending_places(uint32_t wanted)
     return wanted > 0 ? wanted : 1;
 }
 
-/* One of the line that is of this share, or, with TRPI_SHARES, of any that is no member's: the
- * oldest. */
+/* The oldest connection of this share, or, with TRPI_SHARES, of any share that is no member's. */
 static trpi_conn *
 oldest_of(const trpi_remote *remote, uint32_t share)
 {

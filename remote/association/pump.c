@@ -1,5 +1,4 @@
-/* pump.c - what a peer's lanes need now: choose connections, dial, send; then the effects without
- * the lock.
+/* pump.c - the lanes of a peer: choose connections, dial, send; then the effects without the lock.
  *
  * Must hold.
  *   peer-P1  A lane sends on the first ready connection it has, dialled or accepted, and stays with

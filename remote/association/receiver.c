@@ -1,4 +1,5 @@
-/* receiver.c - flow control at the receiver's node: what waits for each receiver, and its credit.
+/* receiver.c - flow control at the receiver's node: the bytes that wait for each receiver, and its
+ * credit.
  *
  * Why.    One slow actor must not delay messages to others on the same connection, so no message
  *         waits in the network for it: its messages are taken and counted, and the sender's node is
@@ -7,9 +8,9 @@
  *           every TRPI_CREDIT_MARK_BYTES: a mark goes into the mailbox; `waiting` grows
  *         the receiver reaches the mark (marks.c, any worker): `waiting` shrinks, CREDIT is sent
  * Must hold.
- *   receiver-I1  What counts is what waits: without mail there is no count, and each receiver has
- *       its own.
- *   receiver-I2  What is above the limit is a dead letter; this code never waits.
+ *   receiver-I1  Bytes are counted while they wait: a receiver without mail has no count, and each
+ *       receiver has its own.
+ *   receiver-I2  A message above the limit is a dead letter; this code never waits.
  *   receiver-I3  limited and waiting are a Dekker pair, seq_cst: a thread that makes a receiver
  *       limited reads waiting afterwards, a thread that takes from waiting reads limited
  *       afterwards. So one of the two frees it.
@@ -63,7 +64,7 @@ takes_credit(const trpi_peer *peer)
 
 enum step { CAME, PASSED, ASKED };
 
-/* One step of credit.c, and its word to the peer. true: it is limited now, and was not. */
+/* One step of credit.c, and its CREDIT to the peer. true: it is limited now, and was not. */
 static bool
 credit_step(trpi_receiver *receiver, enum step what, uint64_t bytes)
 {

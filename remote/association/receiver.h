@@ -1,5 +1,5 @@
-/* receiver.h - receivers here whose mail has messages of a peer: what waits, and what the peer is
- * told.
+/* receiver.h - receivers here whose mail has messages of a peer: the bytes that wait, and the
+ * credit of the peer.
  */
 #ifndef TRPI_REMOTE_RECEIVER_H
 #define TRPI_REMOTE_RECEIVER_H
@@ -25,7 +25,7 @@ typedef struct trpi_receiver {
     struct trpi_receiver *next;    /* in its bucket */
 } trpi_receiver;
 
-/* What a lane has told a receiver since its last mark. */
+/* Bytes that a lane has told a receiver since its last mark. */
 typedef struct trpi_inflow_place {
     uint32_t slot, generation; /* 0: free */
     uint64_t bytes;

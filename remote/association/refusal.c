@@ -1,4 +1,4 @@
-/* refusal.c - connections that are refused: the words for it, the counters, the log lines. */
+/* refusal.c - connections that are refused: the reasons, the counters, the log lines. */
 #include "remote/association/refusal.h"
 
 #include <inttypes.h>

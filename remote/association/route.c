@@ -134,8 +134,8 @@ reservation_of(size_t bytes)
     return TRPI_FRAME_HEADER_BYTES + TRPI_USER_FIXED_BYTES + bytes;
 }
 
-/* The lanes that the gathers were chosen by are not the ones in use any more: sort again. What
- * finds no memory is left in lost. The caller holds peer->lock. */
+/* The number of lanes has changed since the batches were filled: sort them again. Frames
+ * that find no memory are left in lost. The caller holds peer->lock. */
 static void
 batches_sort(trpi_route *route, trpi_buffer *lost)
 {
@@ -158,7 +158,7 @@ batches_sort(trpi_route *route, trpi_buffer *lost)
     route->batches[TRPI_LANE_ORDINARY].messages = messages;
 }
 
-/* One gather to its lane. The caller holds peer->lock. */
+/* Append a batch to its lane. The caller holds peer->lock. */
 static trp_err
 batch_append(trpi_route *route, enum trpi_lane lane)
 {
@@ -228,7 +228,7 @@ trpi_route_hand_over(trpi_route *route)
     return above;
 }
 
-/* For the log, if it wants to know. */
+/* For the log of messages. */
 static void
 message_noted(trpi_remote *remote, const trpi_peer *peer, const trp_type *type, const trp_msg *msg)
 {
@@ -251,7 +251,7 @@ is_like_last(const trpi_batch *batch, const trp_type *type, const trp_msg *msg)
            batch->last.from_node == (msg->priv_from_node_flags & 0xffffffu);
 }
 
-/* After a USER frame in gather: what may follow it in a MANY frame. */
+/* After a USER frame in batch: note the messages that may follow it in a MANY frame. */
 static void
 last_set(trpi_route *route, trpi_batch *batch, const trp_type *type,
          const trpi_serializer *serializer, const trp_msg *msg, const trpi_node_map *map,
@@ -324,7 +324,7 @@ message_batched(trpi_route *route, enum trpi_lane lane)
     }
 }
 
-/* What a message finds in front of it. */
+/* The lane of a message, and its room. */
 typedef struct delivery {
     enum trpi_lane lane;
     size_t bytes; /* of payload */
@@ -350,8 +350,8 @@ deliver_again(trpi_route *route, const trp_type *type, const trp_msg *msg, const
     return true;
 }
 
-/* What a parcel carries cannot be sent: that is a dead letter, and the parcel goes without it,
- * for its number must not be missing. */
+/* The message in a parcel cannot be sent: it is a dead letter, and the parcel goes without it, for
+ * its number must not be missing. */
 static trp_err
 encode_hollow(trpi_route *route, trpi_buffer *out, trpi_node_map *map, uint32_t frame_bytes_max,
               const trpi_message *message, trp_err why)
@@ -377,7 +377,7 @@ encode_hollow(trpi_route *route, trpi_buffer *out, trpi_node_map *map, uint32_t 
     return err;
 }
 
-/* What takes the large lane and is large, if both want that. */
+/* Compress a message that takes the large lane and is large, if both ends want that. */
 static void
 message_compress(trpi_route *route, trpi_batch *batch, size_t at, const delivery *d)
 {
@@ -700,7 +700,7 @@ op_connect(void *arg, trp_system *system, uint32_t node)
         trpi_remote_unref(remote); /* the user's reference is still there */
     }
     if (atomic_load_explicit(&route->peer->holding, memory_order_acquire)) {
-        trpi_proxy_slow(system, node, true); /* once too often: its tellers look in vain */
+        trpi_proxy_slow(system, node, true); /* perhaps once too often: senders find no hold */
     }
     route_settle(route, err == TRP_OK || err == TRP_EEXIST);
     return err == TRP_EEXIST ? TRP_OK : err;

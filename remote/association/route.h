@@ -15,7 +15,7 @@
 trp_err trpi_route_encode(trpi_route *route, trpi_buffer *out, const trpi_serializer *serializer,
                           const trp_type *type, const trp_msg *msg, trpi_node_map *ret_map);
 extern const trpi_remote_ops trpi_route_remote_ops;
-/* Give what was gathered to the lanes. By the runner; true: one is above its high-water mark. */
+/* Give the batches to the lanes. By the runner; true: one is above its high-water mark. */
 bool trpi_route_hand_over(trpi_route *route);
 
 /* ---- signal.c: of trpi_remote_ops ---- */

@@ -32,7 +32,7 @@ large_enter(trpi_route *route, uint32_t slot, size_t bytes)
     atomic_uint_least64_t *words = atomic_load_explicit(&route->large, memory_order_relaxed);
     uint64_t place = trpi_hash_u64(slot) % TRPI_LARGE_PLACES;
     if (route->touched != 0) {
-        (void)trpi_route_hand_over(route); /* the fence stands behind what was gathered */
+        (void)trpi_route_hand_over(route); /* the fence stands behind the batches */
     }
     if (words == NULL) {
         words = trpi_alloc(LARGE_WORDS * sizeof *words);

@@ -1,4 +1,4 @@
-/* routes.c - the routes of a peer: a list, and what any file may ask of one. */
+/* routes.c - the routes of a peer: their list, and questions that any file may ask of one. */
 #include "remote/association/routes.h"
 
 #include <string.h>

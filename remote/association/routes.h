@@ -1,4 +1,4 @@
-/* routes.h - the routes of a peer: a list, and what any file may ask of one. */
+/* routes.h - the routes of a peer: their list, and questions that any file may ask of one. */
 #ifndef TRPI_REMOTE_ROUTES_H
 #define TRPI_REMOTE_ROUTES_H
 
@@ -8,15 +8,15 @@
 #include "base/hash.h"
 #include "remote/association/lane.h"
 
-/* What a route has encoded for a lane and not handed over yet. */
+/* Frames that a route has encoded for a lane and not handed over yet. */
 typedef struct trpi_batch {
     trpi_buffer frames;
     uint32_t messages; /* in it */
     uint32_t announced_epoch;
     /* bit a type number: its name was sent since the lane's epoch was announced_epoch */
     uint8_t *announced;
-    /* What the last message in frames was: the next one like it needs to say less. type NULL: not
-     * known */
+    /* The header of the last message in frames: the next one with the same header needs none. type
+     * NULL: not known */
     struct {
         const trp_type *type;
         const trpi_serializer *serializer; /* NULL: the payload goes as it is */
@@ -34,7 +34,7 @@ struct trpi_route {
     uint64_t uid;  /* 0: any incarnation */
     /* by the runner of the proxy, down to large */
     trpi_batch batches[TRPI_LANE_COUNT];
-    uint32_t touched;     /* bit a lane: its gather holds something */
+    uint32_t touched;     /* bit a lane: its batch holds something */
     uint32_t spread;      /* that they were chosen by */
     bool over_high_water; /* a lane was, at the last hand-over */
     size_t kept;          /* promises of peer->reserved that are in it, or were broken */

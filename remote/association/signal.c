@@ -1,7 +1,7 @@
 /* signal.c - from the actor room to the numbered stream of a peer: watches, orders to actors there.
  *
  * Must hold.
- *   signal-I1  What is for one incarnation is numbered for it, or waits until that one is met.
+ *   signal-I1  A message for one incarnation is numbered for it, or waits until that one is met.
  * Limits. system_messages_max, TRPI_SYSTEM_TAILS_BYTES_MAX: one more is the loss of the node
  * Tests.  tests/unit/remote/remote_test.c, incarnation_test.c, deployment_test.c
  */
@@ -12,7 +12,7 @@
 #include "remote/association/peer.h"
 #include "remote/wire/deployment.h"
 
-/* So that the tick finds whom we watch before a handshake succeeded. The caller holds
+/* So that the tick finds a watched node before a handshake succeeded. The caller holds
  * peer->lock. */
 static void
 number_keep(trpi_peer *peer, uint32_t node, uint64_t uid)

@@ -1,9 +1,10 @@
-/* spread.c - which lane a message takes, and what becomes of those that wait when that changes.
+/* spread.c - the number of ordinary lanes, and the frames that wait when it changes.
  *
  * Why.    A recipient's messages must stay in order, so its lane is chosen by the recipient alone:
  *         one of the ordinary lanes by a hash, until a payload above the threshold moves it to the
- *         large one (route_lane.c). What a peer takes is known when it has shaken hands; what was
- *         encoded before, or for the incarnation before, is then sorted again, lane by lane.
+ *         large one (route_lane.c). The lanes that a peer takes are known after the handshake;
+ *         frames that were encoded before, or for the incarnation before, are then sorted again,
+ *         lane by lane.
  * Must hold.
  *   spread-S1  Frames of one recipient are always in one lane's queue, and sorting keeps their
  *       order: the ordinary lanes first, then the large one, which a recipient enters and never
@@ -82,7 +83,7 @@ lane_of_frame(uint32_t spread, const trpi_frame *frame)
     return has_slot ? trpi_lane_of(spread, trpi_get_u32(frame->body)) : TRPI_LANE_ORDINARY;
 }
 
-/* Is it the first of its type? Each lane has its own, and all lanes get each. */
+/* Is this manifest the first of its type? Each lane has its own, and all lanes get each. */
 static bool
 is_news(const trpi_frame *frame, uint8_t announced[TRPI_ANNOUNCED_BYTES])
 {
@@ -154,7 +155,7 @@ pending_sort(trpi_peer *peer, uint32_t spread, trpi_deferred *deferred)
         if (sorted[i].count > 0) {
             trpi_fence_need(&lane->fence);
         }
-        /* what was on its way was for an incarnation that is over, and so were its fences */
+        /* frames on their way were for an incarnation that is over, and so were their fences */
         trpi_fence_left(&lane->fence);
         trpi_fence_settled(&lane->fence);
         atomic_fetch_add_explicit(&lane->queued, sorted[i].count, memory_order_relaxed);

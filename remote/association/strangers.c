@@ -1,9 +1,9 @@
 /* strangers.c - limits on peers and third nodes that are known, and which one gives way.
  *
  * Why.     Any host that reaches the port makes this node remember it: a peer, a number of its
- *          node, numbers of the nodes that it names. What one host, or the holder of one
- *          certificate, can take up is bounded, and unused entries give way: so strangers can
- *          neither fill the tables nor keep others out, however often they connect.
+ *          node, numbers of the nodes that it names. The entries of one host, or of the holder of
+ *          one certificate, are bounded, and unused ones give way: so strangers can neither fill
+ *          the tables nor keep others out, however often they connect.
  * Shape.   A caller counts for its share: the key of its certificate, or of its host (IPv6: of its
  *          network). A member of the cluster counts for none, and never gives way.
  * Must hold.
@@ -48,7 +48,7 @@ trpi_bygone_bar(trpi_peer *peer, uint64_t uid)
 {
     trpi_remote *remote = peer->remote;
     if (peer->assoc.uid != 0) {
-        return; /* it knows by itself */
+        return; /* that node knows by itself */
     }
     pthread_mutex_lock(&remote->lock);
     bool bygone = false;
@@ -243,8 +243,8 @@ trpi_peer_get_caller(trpi_remote *remote, const trpi_address *address, uint64_t 
 
 /* ---- third nodes ----------------------------------------------------------------------------- */
 
-/* Its number, if it is connected, or the present incarnation of a member: that is its peer's, and
- * gives way to no name. 0: it is neither. */
+/* The number of a node that is connected, or is the present incarnation of a member: it belongs to
+ * its peer, and does not give way to nodes that are only named. 0: neither. */
 static uint32_t
 present_number(trpi_remote *remote, const trpi_node_id *id)
 {

@@ -4,7 +4,7 @@
  *         each in turn, and most of these associations carry nothing else. So an idle peer is
  *         neither sent a PING nor looked at by the tick, and the cost of an idle node does not grow
  *         with the number of its associations.
- * Shape.  active  the tick looks at the peer, and sends a PING while somebody uses it
+ * Shape.  active  the tick looks at the peer, and sends a PING while it is used
  *           |  ^
  *           |  '-- any event (trpi_peer_pump), or a probe
  *           v
@@ -16,9 +16,9 @@
  *       sent a PING all the time.
  *   tick-T2  A peer is idle only while nothing about it depends on time. (may_be_idle)
  *   tick-T3  Silence is judged only while an answer is due.
- *   tick-T4  A peer is forgotten when it has no pin, and when what it is kept for is over: numbers
- *       of a stream whose incarnation may come back, incarnations that are barred. Where places
- *       are short it is forgotten earlier (strangers.c).
+ *   tick-T4  A peer is forgotten when it has no pin, and when the reasons to keep it are over:
+ *       numbers of a stream whose incarnation may come back, incarnations that are barred. Where
+ *       places are short it is forgotten earlier (strangers.c).
  *   tick-T5  The peer may remember this node: epochs of its lanes continue. (peers.c)
  * Limits. Every PROBE_GAP_MS the peer that has been idle longest is sent a PING, if it has been
  *         idle for PROBE_MS; a quiet peer that may not be idle is sent one as often. So a host that
@@ -196,7 +196,7 @@ tick_waiting(trpi_peer *peer, uint64_t now_ms, trpi_deferred *deferred)
         trpi_lane_state *lane = &peer->lanes[i];
         if (lane->pending.count == 0 || deferred->dropped[i].frames.count > 0 ||
             now_ms - lane->pending_since_ms < peer->remote->options.handshake_timeout_ms) {
-            continue; /* what it has for anyone: at the next tick */
+            continue; /* frames for any incarnation: at the next tick */
         }
         trpi_lane_clear(peer, (enum trpi_lane)i, deferred);
     }
@@ -368,7 +368,7 @@ trpi_remote_tick(trpi_remote *remote)
     trpi_peer *peer = trpi_peers_active_take(remote);
     while (peer != NULL) {
         trpi_peer *next = peer->activity.next; /* only the tick changes a list that it has taken */
-        if (pause_ms > OWN_PAUSE_MS) {         /* this process did not run: no silence of theirs */
+        if (pause_ms > OWN_PAUSE_MS) {         /* this process stood still: no silence of a peer */
             own_pause(peer, now_ms, pause_ms);
         }
         tick_peer(peer, &busy);

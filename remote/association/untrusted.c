@@ -1,16 +1,17 @@
-/* untrusted.c - what peers may not do to a node that does not trust them.
+/* untrusted.c - untrusted mode: which messages of peers are refused.
  *
  * Why.    Akka's untrusted mode: a client may tell any actor whose ref it was given, and nothing
  *         that manages actors: system messages (watch, unwatch, terminated, stop), messages whose
  *         type says that it is possibly harmful, commands to the node, and paths of its choice,
- *         but for the trusted ones. What is refused is dropped, counted, and logged at DEBUG: a
- *         line at a louder level would itself be a way to harm.
- *         Besides, for nodes that do trust: which behaviours they may have made here.
+ *         but for the trusted ones. A refused message is dropped, counted, and logged at DEBUG: a
+ *         line at a higher level would itself be a way to harm.
+ *         In both modes: which behaviours peers may have made here.
  * Must hold.
- *   untrusted-H1  What is refused is still acknowledged: a system message that is not would be sent
- *       again for hours and quarantine an honest peer in the end. (inbound.c, on_system)
- *   untrusted-H2  Who may join a cluster may say that others are down. So membership is a path like
- *       others: TRPI_TRUSTED_CLUSTER among the trusted ones, or nobody joins through this node.
+ *   untrusted-H1  A refused system message is still acknowledged: else it would be sent again for
+ *       hours and quarantine an honest peer in the end. (inbound.c, on_system)
+ *   untrusted-H2  A node that joins a cluster may say that others are down. So membership is a path
+ *       like others: without TRPI_TRUSTED_CLUSTER among the trusted ones no node joins through this
+ *       one.
  * Tests.  tests/unit/remote/untrusted_test.c
  */
 #include "remote/association/inbound.h"

@@ -1,7 +1,7 @@
 /* waiting.c - see the header.
  *
  * Must hold.
- *   waiting-G1  The messages for one uid leave in the order in which they came.
+ *   waiting-G1  The messages for one uid leave in the order in which they were added.
  * Limits. The caller's max (system-message-buffer-size) for all uids together. Cost is linear:
  *         there are entries only between the restart of a peer and its next handshake.
  * Tests.  tests/unit/remote/waiting_test.c
@@ -96,5 +96,5 @@ trpi_waiting_move(trpi_waiting *waiting, uint64_t uid, uint64_t now_ms, trpi_red
 void
 trpi_waiting_drop(trpi_waiting *waiting, uint64_t uid)
 {
-    (void)trpi_waiting_move(waiting, uid, 0, NULL); /* to nobody: cannot fail */
+    (void)trpi_waiting_move(waiting, uid, 0, NULL); /* to no redelivery: cannot fail */
 }

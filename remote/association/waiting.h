@@ -1,8 +1,8 @@
 /* waiting.h - system messages for incarnations that nobody has proved yet. Pure.
  *
  * One address has one living incarnation. While another one is connected, or has unacknowledged
- * messages, what is for a third waits here until it is known which of them lives: the handshake
- * proves one, and a sign of life that was asked for later disproves all others.
+ * messages, messages for a third wait here until it is known which of them lives: the handshake
+ * proves one, and an answer to a request that was sent later disproves all others.
  */
 #ifndef TRPI_REMOTE_WAITING_H
 #define TRPI_REMOTE_WAITING_H

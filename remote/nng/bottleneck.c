@@ -7,7 +7,7 @@
  * Must hold.
  *   bottleneck-B1  Where round trips are short nothing is bounded.
  *   bottleneck-B2  A bound that held nothing back does not grow, for its delay says nothing about a
- *       larger one; nor does one while no rate is known.
+ *       larger one; nor does a bound grow while no rate is known.
  *   bottleneck-B3  The target of a long way is twice the time that it takes itself, up to a maximum
  *       that heartbeats bear.
  *   bottleneck-B4  Less than most of a packet is not worth a write.
@@ -36,7 +36,7 @@ trpi_bottleneck_first(uint32_t rtt_us)
     return rtt_us == 0 || rtt_us >= TRPI_BOTTLENECK_RTT_US ? TRPI_BOTTLENECK_BYTES_MIN : 0;
 }
 
-/* How long what is handed over now will take; the smoothed round trip comes behind. */
+/* The delay of bytes that are handed over now; the smoothed round trip is behind it. */
 static uint64_t
 delay_us(const trpi_bottleneck *look)
 {

@@ -1,9 +1,9 @@
 /* bottleneck.h - how much of a connection's data may be in the kernel and on the way; pure.
  *
  * TCP fills the queue in front of a narrow link until that drops packets, which may be 20 seconds'
- * worth of a modem's queue. All that shares the link waits behind it, heartbeats too. So what is
- * handed to the kernel is bounded to what comes back within half a second; the rest waits in the
- * lane, and control frames have a lane of their own.
+ * worth of a modem's queue. All that shares the link waits behind it, heartbeats too. So the bytes
+ * handed to the kernel are bounded to those that are acknowledged within half a second; the rest
+ * waits in the lane, and control frames have a lane of their own.
  */
 #ifndef TRPI_REMOTE_BOTTLENECK_H
 #define TRPI_REMOTE_BOTTLENECK_H
@@ -12,14 +12,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TRPI_BOTTLENECK_LOOK_US 100000u   /* a connection that sends is looked at so often */
+#define TRPI_BOTTLENECK_LOOK_US 100000u   /* between two looks at a connection that sends */
 #define TRPI_BOTTLENECK_RTT_US 5000u      /* below: no narrow link on the way, so no bound */
 #define TRPI_BOTTLENECK_TARGET_US 500000u /* of round trips, where the way itself is short */
 #define TRPI_BOTTLENECK_TARGET_US_MAX 1500000u
 #define TRPI_BOTTLENECK_BYTES_MIN 4096u    /* three packets */
 #define TRPI_BOTTLENECK_BYTES_MAX 1048576u /* above: no bound */
 
-typedef struct trpi_bottleneck { /* what the kernel tells, and what follows from it */
+typedef struct trpi_bottleneck { /* as the kernel gives it, or computed from that */
     uint32_t in_kernel;          /* bytes not acknowledged: sent, and not sent yet */
     uint64_t rate;               /* acknowledged since the last look, bytes/s; 0: unknown */
     uint32_t rtt_us;             /* smoothed */
@@ -31,7 +31,7 @@ typedef struct trpi_bottleneck { /* what the kernel tells, and what follows from
 uint32_t trpi_bottleneck_first(uint32_t rtt_us);
 /* Its bound from now on, when it is `limit` now; 0: none. */
 uint32_t trpi_bottleneck_limit(const trpi_bottleneck *look, uint32_t limit);
-/* How long the next look has to wait: what follows a new bound is seen a round trip later. */
+/* How long the next look has to wait: the effect of a new bound is seen a round trip later. */
 uint32_t trpi_bottleneck_wait_us(const trpi_bottleneck *look, uint32_t limit);
 /* How many bytes may be handed over now; SIZE_MAX: any. */
 size_t trpi_bottleneck_room(const trpi_bottleneck *look, uint32_t limit);

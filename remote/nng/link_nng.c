@@ -9,7 +9,7 @@
  *   link-nng-H4  aio timeouts are a linear list: none but on dial.
  *   link-nng-H5  nng's resolver: not used, we dial numeric addresses one after the other
  *       (resolver.c).
- *   link-nng-H6  nng_stream_close cuts what is unread: a graceful end says goodbye above us.
+ *   link-nng-H6  nng_stream_close drops unread bytes: a graceful end says GOODBYE above us.
  *   link-nng-H7  Callbacks share few threads: ours only move bytes and call non-blocking functions.
  *   link-nng-H8  accept fails at once with EMFILE, over and over: the next is posted 50 ms later.
  *   link-nng-H9  Any error of a stream means the same: closed.
@@ -279,7 +279,7 @@ static void
 reap(trpi_link *link)
 {
     trpi_transport *transport = link->transport;
-    pthread_mutex_lock(&link->lock); /* whoever shut it gives the lock back first */
+    pthread_mutex_lock(&link->lock); /* the thread that shut it releases the lock first */
     pthread_mutex_unlock(&link->lock);
     trpi_link_free_nng(link);
     paused_remove(link);
@@ -419,7 +419,7 @@ trpi_link_post_read(trpi_link *link)
 void
 trpi_link_open_stream(trpi_link *link)
 {
-    /* the default; said for safety */
+    /* the default; set for safety */
     (void)nng_stream_set_bool(link->stream, NNG_OPT_TCP_NODELAY, true);
     (void)nng_stream_set_bool(link->stream, NNG_OPT_TCP_KEEPALIVE, true); /* best effort */
     trpi_link_socket_open(link);
@@ -427,7 +427,7 @@ trpi_link_open_stream(trpi_link *link)
 
 /* ---- reading and writing --------------------------------------------------------------------- */
 
-/* The buffer was too small for what came. The caller holds link->lock; no read is posted. */
+/* The read filled the buffer: get a larger one. The caller holds link->lock; no read is posted. */
 static void
 grow(trpi_link *link)
 {

@@ -23,12 +23,12 @@
 enum {
     /* two of these a link, the second only when the first was filled well */
     READ_BYTES = 65536,
-    READ_FIRST_BYTES = 4096,  /* until a read fills it: over most links little comes */
+    READ_FIRST_BYTES = 4096,  /* until a read fills it: most links carry little */
     READ_EARLY_BYTES = 16384, /* a read that gave more lets the next one begin before it is told */
     ACCEPT_RETRY_MS = 50,
-    PAUSE_LOOK_MS = 1,  /* a pause is over so soon after its reason is */
+    PAUSE_LOOK_MS = 1,  /* after this time a paused link looks whether it may read */
     HELD_LOOK_MS = 20,  /* 160 bytes of a link of 64 kbit/s */
-    DIAL_LEAST_MS = 200 /* what one of several addresses gets at least */
+    DIAL_LEAST_MS = 200 /* the least time for one of several addresses */
 };
 
 struct trpi_link {

@@ -1,27 +1,25 @@
-/* link_nng_socket.c - what nng's options do not reach: the socket below a stream.
+/* link_nng_socket.c - the socket below a stream, which nng's options do not reach.
  *
  * Why.   Heartbeats need two things of TCP that nng cannot ask for. When packets are lost, a
  *        connection that carries little waits twice as long before each further attempt: after five
- *        lost ones a beat is seconds late. And what is sent through a narrow link must not fill the
- *        queue in front of it (bottleneck.h).
+ *        lost ones a heartbeat is seconds late. And data sent through a narrow link must not fill
+ *        the queue in front of it (bottleneck.h).
  * Shape. nng does not tell the descriptor of a stream. The one whose two addresses are the stream's
  *        is its: the four numbers are unique in a host. New ones stand next to each other, so it is
  *        looked for around the last one, and among all only when it is not there.
  * Must hold.
- *   link-nng-socket-S1   The descriptor is used between open_stream and the end of the stream,
- *       under link->lock:
- *        nng closes it when the stream is freed (trpi_link_free_nng), and not before.
- *   link-nng-socket-S2   All is best effort. Without a descriptor, or on a kernel without an
- *       option, the link works
- *        as TCP likes.
- *   link-nng-socket-S3   The size of the kernel's send buffer is left alone: it is no bound (what
- *       is appended to
- *        the last packet that was not sent is not counted), and once set it grows no more. So a
- *        write is held back (link_nng.c, held) until the kernel has room within the bound.
- *   link-nng-socket-S4   nng takes a socket for connected now and then while its SYN is on the way
- *       (a new one is
- *        "hung up" for epoll, and has no error). It has no peer's address then and is not found; it
- *        is looked for again before each of the next writes, which are short ones meanwhile.
+ *   link-nng-socket-S1  The descriptor is used between open_stream and the end of the stream, under
+ *       link->lock: nng closes it when the stream is freed (trpi_link_free_nng), and not before.
+ *   link-nng-socket-S2  All is best effort. Without a descriptor, or on a kernel without an option,
+ *       TCP's defaults apply.
+ *   link-nng-socket-S3  The size of the kernel's send buffer is left alone: it is no bound (bytes
+ *       appended to the last packet that was not sent are not counted), and once set it grows no
+ *       more. So a write is held back (link_nng.c, held) until the kernel has room within the
+ *       bound.
+ *   link-nng-socket-S4  nng takes a socket for connected now and then while its SYN is on the way
+ *       (a new one is "hung up" for epoll, and has no error). It has no peer's address then and is
+ *       not found; it is looked for again before each of the next writes, which are short ones
+ *       meanwhile.
  * Tests. tests/unit/remote/link_test.c, tests/multinode/bad_links.sh
  */
 #include "remote/nng/link_nng_inner.h"

@@ -3,7 +3,7 @@
  * Limits. TRPI_RESOLVER_CACHE_MAX names (the oldest goes), TRPI_RESOLVER_ADDRESSES_MAX addresses a
  *         name.
  * Threads. One lock, held for list work only, never around getaddrinfo or a callback. A thread that
- *         is in getaddrinfo at the end is left to itself; the last one frees.
+ *         is in getaddrinfo at the end is not waited for; the last one frees the resolver.
  * Tests.  tests/unit/remote/link_test.c
  */
 #include "remote/nng/resolver.h"

@@ -1,8 +1,7 @@
-/* resolver.h - names to numeric addresses, off everybody's thread, with a small cache.
+/* resolver.h - names to numeric addresses, on threads of its own, with a small cache.
  *
  * getaddrinfo blocks for seconds when a name server is away; nng's own resolver takes the first
- * address only and can panic when it is cancelled. So names are resolved here, on threads of our
- * own.
+ * address only and can panic when it is cancelled.
  */
 #ifndef TRPI_REMOTE_RESOLVER_H
 #define TRPI_REMOTE_RESOLVER_H
@@ -36,8 +35,8 @@ typedef void (*trpi_resolve_fn)(const char *host, trpi_resolved *ret_resolved);
 
 /* resolve: may block; trpi_resolve_blocking. */
 trp_err trpi_resolver_new(trpi_world *world, trpi_resolve_fn resolve, trpi_resolver **ret_resolver);
-/* Answers what is waiting with "stopping" and waits for no name server: a thread that does, ends
- * when that has answered, and uses the world no more. NULL is fine. */
+/* Answers waiting requests with "stopping" and waits for no name server: a thread that waits for
+ * one ends when that has answered, and does not use the world any more. NULL is fine. */
 void trpi_resolver_free(trpi_resolver *resolver);
 /* true: host is numeric or cached, *ret_resolved is filled. Thread: any; lock for a moment. */
 bool trpi_resolver_now(trpi_resolver *resolver, const char *host, trpi_resolved *ret_resolved);
