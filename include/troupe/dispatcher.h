@@ -51,7 +51,7 @@ typedef enum trp_dispatcher_kind {
     TRP_DISPATCHER_POOL = 2,      /* own threads with one queue, for any actors: bulkheading */
     TRP_DISPATCHER_PINNED = 3,    /* the same thread for the whole life of the actor */
     TRP_DISPATCHER_BLOCKING = 4,  /* as POOL, for actors that block: it is no stall there */
-    TRP_DISPATCHER_BALANCING = 5, /* as POOL, one mailbox for all of its actors: see below */
+    TRP_DISPATCHER_BALANCING = 5, /* as POOL, one mailbox for all of its actors: see above */
     TRP_DISPATCHER_AFFINITY = 6,  /* an actor is bound to one thread; four queues on the thread */
     TRP_DISPATCHER_CALLING = 7,   /* runs on the thread that tells; for tests */
     TRP_DISPATCHER_SYSTEM = 8,    /* the library's own; not to be registered */
@@ -94,10 +94,10 @@ typedef struct trp_dispatcher_options {
 /* Register a dispatcher under an id. It lives as long as the system. The first one of an id stays.
  *
  * Ownership: borrows id and options; arg is passed through.
- * Errors:    TRP_EINVAL  an option is out of range, or id is empty or too long
+ * Errors:    TRP_EINVAL  an option is out of range, or id is empty or too long;
+ *                        or BALANCING: its mailbox is not one that actors can share
  *            TRP_EEXIST  the id is taken
  *            TRP_ELIMIT  TRP_DISPATCHERS_MAX reached
- *                        or BALANCING: its mailbox is none that actors can share
  *            TRP_ENOENT  no mailbox has that id
  *            TRP_ENOMEM  out of memory
  * Thread:    any; takes a lock for a moment.
