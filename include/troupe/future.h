@@ -19,8 +19,9 @@
  * freed run during trp_system_free(), on its thread, and may use the system as one that has
  * stopped: a tell is a dead letter, an ask or a spawn is refused with TRP_ECLOSED.
  *
- * A callback takes arg, and release(arg) (NULL: nothing to do) when it cannot be called any more:
- * after it returned, or when it does not apply to the outcome.
+ * A function with a callback takes arg, on success only. release(arg) (NULL: nothing to do) is
+ * called when the callback cannot be called any more: after it returned, or when it does not apply
+ * to the outcome.
  */
 #ifndef TROUPE_FUTURE_H
 #define TROUPE_FUTURE_H
@@ -174,7 +175,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_failed(trp_system *system, trp_err err
 
 /* Run fn on a dispatcher and give the future of its outcome; in has no value.
  *
- * Ownership: gives *ret_future; borrows dispatcher (NULL: "default"); arg: see above.
+ * Ownership: gives *ret_future; borrows dispatcher (NULL: "default"); takes arg until release(arg).
  * Errors:    those of trp_promise_new()
  * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-2, -6.  Since: 0.1 */
@@ -184,7 +185,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_run(trp_system *system, const char *di
 
 /* Do as trp_future_run(), delay_ms from now.
  *
- * Ownership: gives *ret_future; arg: see above.
+ * Ownership: gives *ret_future; takes arg until release(arg).
  * Errors:    those of trp_promise_new()
  * Thread:    any; takes a lock for a moment.
  * Source:    FUT-7.  Since: 0.1 */
@@ -235,7 +236,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_result(trp_future *future, uint32_t ti
 
 /* Run fn with the outcome, whatever it is.
  *
- * Ownership: arg: see above.
+ * Ownership: takes arg until release(arg).
  * Errors:    TRP_EINVAL, TRP_ENOMEM
  * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-5.  Since: 0.1 */
@@ -244,7 +245,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_on_complete(trp_future *future, trp_ou
 
 /* Run fn with the outcome if it is a success.
  *
- * Ownership: arg: see above.
+ * Ownership: takes arg until release(arg).
  * Errors:    TRP_EINVAL, TRP_ENOMEM
  * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-5.  Since: 0.1 */
@@ -253,7 +254,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_on_success(trp_future *future, trp_out
 
 /* Run fn with the outcome if it is a failure.
  *
- * Ownership: arg: see above.
+ * Ownership: takes arg until release(arg).
  * Errors:    TRP_EINVAL, TRP_ENOMEM
  * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-5.  Since: 0.1 */
@@ -273,7 +274,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_pipe(trp_future *future, trp_ref to, t
 
 /* Make a success into something else by fn; a failure stays.
  *
- * Ownership: gives *ret_future; arg: see above.
+ * Ownership: gives *ret_future; takes arg until release(arg).
  * Errors:    TRP_EINVAL, TRP_ENOMEM
  * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-4.  Since: 0.1 */
@@ -282,7 +283,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_map(trp_future *future, trp_outcome_ma
 
 /* Follow the future that fn gives for a success; a failure stays.
  *
- * Ownership: gives *ret_future; arg: see above.
+ * Ownership: gives *ret_future; takes arg until release(arg).
  * Errors:    TRP_EINVAL, TRP_ENOMEM
  * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-4, -8.  Since: 0.1 */
@@ -292,7 +293,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_flat_map(trp_future *future, trp_outco
 
 /* Let a success pass for which test returns non-zero; another one fails with TRP_ENOENT.
  *
- * Ownership: gives *ret_future; arg: see above.
+ * Ownership: gives *ret_future; takes arg until release(arg).
  * Errors:    TRP_EINVAL, TRP_ENOMEM
  * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-4.  Since: 0.1 */
@@ -311,7 +312,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_map_to(trp_future *future, const trp_t
 
 /* Make a failure into something else by fn; a success stays.
  *
- * Ownership: gives *ret_future; arg: see above.
+ * Ownership: gives *ret_future; takes arg until release(arg).
  * Errors:    TRP_EINVAL, TRP_ENOMEM
  * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-4.  Since: 0.1 */
@@ -321,7 +322,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_recover(trp_future *future, trp_outcom
 
 /* Follow the future that fn gives for a failure; a success stays.
  *
- * Ownership: gives *ret_future; arg: see above.
+ * Ownership: gives *ret_future; takes arg until release(arg).
  * Errors:    TRP_EINVAL, TRP_ENOMEM
  * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-4.  Since: 0.1 */
@@ -341,7 +342,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_fallback_to(trp_future *future, trp_fu
 /* Run fn with the outcome, and have the same outcome when it has returned: a chain of these runs in
  * order.
  *
- * Ownership: gives *ret_future; arg: see above.
+ * Ownership: gives *ret_future; takes arg until release(arg).
  * Errors:    TRP_EINVAL, TRP_ENOMEM
  * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-4.  Since: 0.1 */
@@ -383,7 +384,8 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_traverse(trp_system *system, size_t co
 /* Sum up the values of all, in the order of the list, from a first sum; fn runs when the last value
  * is there. An empty list gives the first sum.
  *
- * Ownership: gives *ret_future; borrows zero; shares the futures until then; arg: see above.
+ * Ownership: gives *ret_future; borrows zero; shares the futures until then; takes arg until
+ *            release(arg).
  * Errors:    those of trp_future_sequence() and trp_promise_succeed()
  * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-4.  Since: 0.1 */
@@ -396,7 +398,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_fold(trp_system *system, trp_future *c
 /* Do as trp_future_fold(), with the value that came first as the first sum and the others in the
  * order in which they came. An empty list fails with TRP_ENOENT.
  *
- * Ownership: gives *ret_future; shares the futures until then; arg: see above.
+ * Ownership: gives *ret_future; shares the futures until then; takes arg until release(arg).
  * Errors:    those of trp_future_sequence()
  * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-4.  Since: 0.1 */
