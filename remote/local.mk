@@ -21,7 +21,7 @@ troupe_sources += remote/association/redelivery.c remote/association/waiting.c \
 	remote/association/unfinished.c remote/association/context.c remote/association/conn_events.c \
 	remote/association/idle.c remote/association/inflow.c remote/association/peers.c remote/association/pump.c \
 	remote/association/routes.c remote/association/route_hold.c
-troupe_sources += remote/keys.c remote/reach.c remote/remote.c remote/status.c remote/stop.c remote/transport.c
+troupe_sources += remote/event_types.c remote/keys.c remote/reach.c remote/remote.c remote/status.c remote/stop.c remote/transport.c
 
 test_programs += tests/fuzz/frame_fuzz tests/fuzz/address_fuzz
 tests_fuzz_frame_fuzz_SOURCES = tests/fuzz/frame_fuzz.c $(FUZZ_DRIVER)

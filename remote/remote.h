@@ -135,4 +135,7 @@ void trpi_remote_stats_get(trpi_remote *remote, trpi_remote_stats *ret_stats);
 /* The configuration keys that remoting reads (keys.c). */
 extern const trpi_config_part trpi_remote_keys;
 
+/* Built-in types (event_types.c). */
+extern const struct trpi_type_part trpi_remote_types;
+
 #endif

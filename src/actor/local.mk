@@ -5,7 +5,7 @@ actor_sources =
 # what a message passes: cells, mailboxes, telling, turns
 actor_sources += src/actor/kernel/bounded_mailbox.c src/actor/kernel/mailbox_order.c src/actor/kernel/mailbox_type.c \
 	src/actor/kernel/cell.c src/actor/kernel/throttle.c src/actor/kernel/ctx.c src/actor/kernel/dispatcher.c src/actor/kernel/dispatcher_table.c \
-	src/actor/kernel/dead.c src/actor/kernel/extra.c src/actor/kernel/failure.c src/actor/kernel/fault.c src/actor/kernel/nested_turn.c src/actor/kernel/interaction.c \
+	src/actor/kernel/dead.c src/actor/kernel/extra.c src/actor/kernel/failure.c src/actor/kernel/fault.c src/actor/kernel/nested_turn.c src/actor/kernel/interaction.c src/actor/kernel/kernel_types.c \
 	src/actor/kernel/mailbox_check.c src/actor/kernel/misuse.c src/actor/kernel/msg.c src/actor/kernel/peek.c src/actor/kernel/ref_map.c \
 	src/actor/kernel/run.c src/actor/kernel/run_thread.c src/actor/kernel/sysmsg.c \
 	src/actor/kernel/shared_mailbox.c src/actor/kernel/tell.c src/actor/kernel/tell_text.c src/actor/kernel/type.c
@@ -18,14 +18,14 @@ actor_sources += src/actor/naming/directory.c src/actor/naming/name.c src/actor/
 	src/actor/naming/path_text.c src/actor/naming/ref_text.c src/actor/naming/registry.c
 
 # log lines and the event stream
-actor_sources += src/actor/log/event_stream.c src/actor/log/log.c src/actor/log/log_context.c src/actor/log/log_format.c src/actor/log/loggers.c
+actor_sources += src/actor/log/event_stream.c src/actor/log/log.c src/actor/log/log_context.c src/actor/log/log_format.c src/actor/log/log_types.c src/actor/log/loggers.c
 
 # what the configuration says
 actor_sources += src/actor/settings/keys.c src/actor/settings/options.c src/actor/settings/settings.c src/actor/settings/settings_dispatch.c
 
 # what an actor is besides its messages: start to end, children, supervision, watch, ask, timers
 actor_sources += src/actor/life/ask.c src/actor/life/ask_system.c src/actor/life/children.c \
-	src/actor/life/dead_letter.c src/actor/life/receive_filter.c src/actor/life/guardian.c src/actor/life/life.c \
+	src/actor/life/dead_letter.c src/actor/life/receive_filter.c src/actor/life/guardian.c src/actor/life/life.c src/actor/life/life_types.c \
 	src/actor/life/live.c src/actor/life/look.c src/actor/life/marks.c src/actor/life/memory.c src/actor/life/orders.c \
 	src/actor/life/pending.c src/actor/life/restart.c src/actor/life/round_trip.c src/actor/life/routed.c src/actor/life/scheduler.c \
 	src/actor/life/select.c src/actor/life/service.c src/actor/life/spawn.c src/actor/life/stash.c \

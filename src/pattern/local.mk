@@ -7,7 +7,7 @@ troupe_sources += src/pattern/drain.c src/pattern/keys.c
 troupe_sources += src/pattern/routing.c src/pattern/routing_cluster.c src/pattern/routing_envelope.c src/pattern/routing_gather.c \
 	src/pattern/routing_hash.c src/pattern/routing_head.c src/pattern/routing_load.c \
 	src/pattern/routing_logic.c src/pattern/routing_plan.c src/pattern/routing_pool.c \
-	src/pattern/routing_deploy.c src/pattern/routing_spawn.c src/pattern/routing_table.c
+	src/pattern/routing_deploy.c src/pattern/routing_spawn.c src/pattern/routing_table.c src/pattern/routing_types.c
 
 pkginclude_HEADERS += include/troupe/bus.h
 troupe_sources += src/pattern/bus.c

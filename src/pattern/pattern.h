@@ -122,4 +122,7 @@ trp_err trpi_shutdown_config_check(const trp_config *config, trp_config_error *r
 /* Keys of the configuration that routers, the shutdown and the test kit read (keys.c). */
 extern const trpi_config_part trpi_router_keys, trpi_shutdown_keys, trpi_testkit_keys;
 
+/* Built-in types (routing_types.c). */
+extern const struct trpi_type_part trpi_router_types;
+
 #endif

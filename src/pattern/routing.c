@@ -14,6 +14,7 @@
  * Sources. ROUTE-1, -2, -13, -14, -15, -21, -25.
  */
 #include "pattern/routing.h"
+#include "pattern/routing_types.h"
 
 #include <string.h>
 

@@ -3,6 +3,7 @@
 #define TRPI_PATTERN_ROUTING_HEAD_H
 
 #include "pattern/routing.h"
+#include "pattern/routing_types.h"
 
 #define TRPI_ROUTER_LOOKUP_MS 1000 /* between two lookups of paths without an actor */
 #define TRPI_ROUTER_ANSWER_MS 5000 /* for the answer to a lookup */

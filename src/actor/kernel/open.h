@@ -80,4 +80,7 @@ void trpi_fault_trust(const void *inside);
 trp_err trpi_balancing_borrow(trp_system *system, char *id, size_t bytes);
 void trpi_balancing_return(trp_system *system, const char *id);
 
+/* Built-in types (kernel_types.c). */
+extern const struct trpi_type_part trpi_kernel_types;
+
 #endif

@@ -12,63 +12,41 @@
 
 #include <troupe/message.h>
 
-enum {
-    TRPI_TYPE_NONE = 0,
-    TRPI_TYPE_TERMINATED = 1,
-    TRPI_TYPE_POISON_PILL = 2,
-    TRPI_TYPE_KILL = 3,
-    TRPI_TYPE_IDENTIFY = 4,
-    TRPI_TYPE_RECEIVE_TIMEOUT = 5,
-    TRPI_TYPE_TIMER = 6,          /* internal: a named timer fired; LIFE's payload */
-    TRPI_TYPE_CONTINUE = 7,       /* internal: an ask of this actor is answered; LIFE's payload */
-    TRPI_TYPE_SELECT = 8,         /* internal: a selection on its way; LIFE's payload */
-    TRPI_TYPE_INSPECT = 9,        /* internal: trp_system_tree's question; LIFE's payload */
-    TRPI_TYPE_SUPERVISE = 10,     /* internal, spare for LIFE */
-    TRPI_TYPE_WITHDRAWN = 11,     /* what a message becomes that is taken back (pending.c) */
-    TRPI_TYPE_ASK_UNHANDLED = 12, /* internal, travels: the asked actor did not handle it */
-    TRPI_TYPE_MARK = 13,          /* internal: what stands before it has been handled (marks.c) */
-    TRPI_TYPE_AUTO_END = 16,
-    TRPI_TYPE_STRING = 16,
-    TRPI_TYPE_JSON = 17,
-    TRPI_TYPE_BYTES = 18,
-    TRPI_TYPE_I64 = 19,
-    TRPI_TYPE_ACTOR_IDENTITY = 20,
-    TRPI_TYPE_STATUS_FAILURE = 21,
-    TRPI_TYPE_DEAD_LETTER = 22,
-    TRPI_TYPE_UNHANDLED = 23,
-    TRPI_TYPE_REMOTING_EVENT = 24, /* what the remote room publishes (troupe/remoting.h) */
-    TRPI_TYPE_ASSOCIATION_EVENT = 25,
-    TRPI_TYPE_ASSOCIATED = 26,
-    TRPI_TYPE_DISASSOCIATED = 27,
-    TRPI_TYPE_ASSOCIATION_ERROR = 28,
-    TRPI_TYPE_QUARANTINED = 29,
-    TRPI_TYPE_REMOTING_LISTEN = 30,
-    TRPI_TYPE_REMOTING_SHUTDOWN = 31,
-    TRPI_TYPE_ROUTER_FIRST = 32, /* envelopes and orders of routers (troupe/router.h) */
-    TRPI_TYPE_BROADCAST = 32,
-    TRPI_TYPE_KEYED = 33,
-    TRPI_TYPE_GET_ROUTEES = 34,
-    TRPI_TYPE_ROUTEES = 35,
-    TRPI_TYPE_ADD_ROUTEE = 36,
-    TRPI_TYPE_REMOVE_ROUTEE = 37,
-    TRPI_TYPE_ADJUST_POOL_SIZE = 38,
-    TRPI_TYPE_RESIZE = 39, /* internal: the head of a router is to look at its pool */
-    TRPI_TYPE_ALL_DEAD_LETTERS = 40,
-    TRPI_TYPE_SUPPRESSED = 41,
-    TRPI_TYPE_LOG_EVENT = 42,
-    TRPI_TYPE_LOG_ERROR = 43, /* in the order of trp_log_level */
-    TRPI_TYPE_LOG_WARNING = 44,
-    TRPI_TYPE_LOG_INFO = 45,
-    TRPI_TYPE_LOG_DEBUG = 46,
-    TRPI_TYPE_LOGGER_INIT = 47,
-    TRPI_TYPE_LOGGER_READY = 48,
-    TRPI_TYPE_LOGGER_END = 49,
-    TRPI_TYPE_LOGGER_FLUSH = 50, /* internal: freed when all lines before it are written */
-    TRPI_TYPE_MAILBOX_READY = 56,
-    TRPI_TYPE_STALLED = 57,
-    TRPI_TYPE_REMOTING_ERROR = 58,
-    TRPI_TYPE_SELF_QUARANTINED = 59,
-    TRPI_TYPE_USER_FIRST = 64
+enum { /* of the rooms of src/actor; the others: base/built_in_types.h */
+       TRPI_TYPE_NONE = 0,
+       TRPI_TYPE_TERMINATED = 1,
+       TRPI_TYPE_POISON_PILL = 2,
+       TRPI_TYPE_KILL = 3,
+       TRPI_TYPE_IDENTIFY = 4,
+       TRPI_TYPE_RECEIVE_TIMEOUT = 5,
+       TRPI_TYPE_TIMER = 6,      /* internal: a named timer fired; LIFE's payload */
+       TRPI_TYPE_CONTINUE = 7,   /* internal: an ask of this actor is answered; LIFE's payload */
+       TRPI_TYPE_WITHDRAWN = 11, /* what a message becomes that is taken back (pending.c) */
+       TRPI_TYPE_ASK_UNHANDLED = 12, /* internal, travels: the asked actor did not handle it */
+       TRPI_TYPE_MARK = 13, /* internal: what stands before it has been handled (marks.c) */
+       TRPI_TYPE_AUTO_END = 16,
+       TRPI_TYPE_STRING = 16,
+       TRPI_TYPE_JSON = 17,
+       TRPI_TYPE_BYTES = 18,
+       TRPI_TYPE_I64 = 19,
+       TRPI_TYPE_ACTOR_IDENTITY = 20,
+       TRPI_TYPE_STATUS_FAILURE = 21,
+       TRPI_TYPE_DEAD_LETTER = 22,
+       TRPI_TYPE_UNHANDLED = 23,
+       TRPI_TYPE_ALL_DEAD_LETTERS = 40,
+       TRPI_TYPE_SUPPRESSED = 41,
+       TRPI_TYPE_LOG_EVENT = 42,
+       TRPI_TYPE_LOG_ERROR = 43, /* in the order of trp_log_level */
+       TRPI_TYPE_LOG_WARNING = 44,
+       TRPI_TYPE_LOG_INFO = 45,
+       TRPI_TYPE_LOG_DEBUG = 46,
+       TRPI_TYPE_LOGGER_INIT = 47,
+       TRPI_TYPE_LOGGER_READY = 48,
+       TRPI_TYPE_LOGGER_END = 49,
+       TRPI_TYPE_LOGGER_FLUSH = 50, /* internal: freed when all lines before it are written */
+       TRPI_TYPE_MAILBOX_READY = 56,
+       TRPI_TYPE_STALLED = 57,
+       TRPI_TYPE_USER_FIRST = 64
 };
 
 /* Is it a log event of some level? */
@@ -79,19 +57,6 @@ trpi_type_is_log(uint32_t number)
 }
 /* The next type up in the hierarchy of events; 0: none. Lock-free; any thread. */
 uint32_t trpi_type_parent(uint32_t number);
-
-/* Internal types of the numbers above; payload variable, local, opaque. */
-extern trp_type trpi_timer_type;
-extern trp_type trpi_continue_type;
-extern trp_type trpi_select_type;
-extern trp_type trpi_inspect_type;
-extern trp_type trpi_supervise_type;
-extern trp_type trpi_withdrawn_type;
-extern trp_type trpi_mark_type;
-extern trp_type trpi_resize_type;
-extern trp_type trpi_logger_end_type;
-extern trp_type trpi_logger_flush_type;
-extern trp_type trpi_ask_unhandled_type;
 
 /* The descriptor of a number; NULL: no such type. Lock-free; any thread. */
 const trp_type *trpi_type_get(uint32_t number);

@@ -17,6 +17,7 @@
 
 #include "actor/kernel/bounded_mailbox.h"
 #include "actor/kernel/dispatcher.h"
+#include "actor/log/log.h"
 
 #include <string.h>
 

@@ -158,6 +158,10 @@ void trpi_node_lost_notify(trp_system *system, uint32_t node, bool left);
 void trpi_remote_watch_terminated(trp_ctx *ctx, trp_ref watcher, trp_ref ref,
                                   bool existence_confirmed);
 
+/* ---- life_types.c: internal types, opaque and local ------------------------------------------ */
+extern trp_type trpi_timer_type, trpi_continue_type, trpi_withdrawn_type, trpi_mark_type;
+extern trp_type trpi_ask_unhandled_type; /* travels: the asked actor did not handle the question */
+
 /* ---- ask.c ----------------------------------------------------------------------------------- */
 /* runner; a TRPI_TYPE_CONTINUE. An error: the actor fails with ctx->failure, at *ret_reply. */
 trp_err trpi_ask_continue(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, const trp_msg **ret_reply);

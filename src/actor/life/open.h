@@ -147,4 +147,7 @@ typedef void (*trpi_mark_fn)(void *arg, uint64_t number);
 void trpi_inbound_mark(trp_ctx *ctx, uint32_t slot, uint32_t generation, trpi_mark_fn fn, void *arg,
                        uint64_t number);
 
+/* Built-in types (life_types.c). */
+extern const struct trpi_type_part trpi_life_types;
+
 #endif

@@ -47,6 +47,9 @@ void trpi_life_trace(trp_ctx *ctx, struct trpi_cell *cell, const char *what, trp
 /* Log with debug.autoreceive: a message that the runtime handles for the actor. */
 void trpi_log_auto(trp_ctx *ctx, struct trpi_cell *cell, const trp_msg *msg);
 
+/* ---- log_types.c: internal types ------------------------------------------------------------- */
+extern trp_type trpi_logger_end_type, trpi_logger_flush_type;
+
 /* ---- logger.c -------------------------------------------------------------------------------- */
 typedef struct trpi_loggers trpi_loggers;
 /* Start the loggers of the options and wait for their answers. Errors: TRP_ENOMEM and those of

@@ -8,4 +8,7 @@
 void trpi_log(trp_system *system, trp_log_level level, const char *room, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* Built-in types (log_types.c). */
+extern const struct trpi_type_part trpi_log_types;
+
 #endif

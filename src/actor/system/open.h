@@ -44,4 +44,7 @@ trp_err trpi_actor_receive(trp_system *system, trp_ref ref, trp_ref sender, cons
 /* Return the sender of a message that is held outside of a behaviour. */
 trp_ref trpi_msg_sender_get(const trp_msg *msg);
 
+/* Built-in types (stall.c). */
+extern const struct trpi_type_part trpi_system_types;
+
 #endif

@@ -26,8 +26,14 @@
 #include "actor/kernel/dispatcher.h"
 #include "actor/life/life.h"
 #include "base/alloc.h"
+#include "base/built_in_types.h"
 
 #define WORKERS_ALL (TRPI_POOL_MAX + TRPI_PRIVATE_MAX)
+
+BUILT_IN(trp_stalled_type, "troupe.stalled", sizeof(trp_stalled), trp_stalled_tag, TRP_TYPE_LOCAL,
+         TRPI_TYPE_STALLED);
+static const trpi_built_in_type type_rows[] = { { &trp_stalled_type, 0 } };
+const trpi_type_part trpi_system_types = TYPES_OF(type_rows);
 
 typedef struct look { /* a sample of one worker */
     uint64_t run, left, ended;

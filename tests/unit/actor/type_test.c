@@ -2,8 +2,13 @@
 #include "tests/unit/unit.h"
 
 #include <troupe/actor.h>
+#include <troupe/dispatcher.h>
+#include <troupe/log.h>
+#include <troupe/remoting.h>
+#include <troupe/router.h>
 
 #include "actor/kernel/type.h"
+#include "base/built_in_types.h"
 #include "base/hash.h"
 
 #define BANK_DEPOSIT(F, S) F(S, i64, amount) F(S, ref, receipt_to)
@@ -165,6 +170,31 @@ built_in_types_have_their_numbers_and_tags(void)
 }
 
 static void
+each_room_brings_its_built_in_types(void)
+{
+    uint32_t count = 0;
+
+    for (const trpi_type_part *const *part = trpi_type_parts; *part != NULL; part++) {
+        for (uint32_t i = 0; i < (*part)->count; i++, count++) {
+            const trp_type *type = (*part)->types[i].type;
+
+            UNIT_TRUE(trpi_type_get(type->number) == type);
+            UNIT_TRUE(trp_type_find(type->name) == type);
+            UNIT_TRUE(trpi_type_wire_id(type->number) == trpi_hash_text(type->name));
+            UNIT_EQUAL(trpi_type_parent(type->number), (*part)->types[i].parent);
+        }
+    }
+    UNIT_EQUAL(count, 49);
+    UNIT_TRUE(trp_type_find("troupe.string") == &trp_string_type); /* one of each room */
+    UNIT_TRUE(trp_type_find("troupe.log-debug") == &trp_log_debug_type);
+    UNIT_TRUE(trp_type_find("troupe.terminated") == &trp_terminated_type);
+    UNIT_TRUE(trp_type_find("troupe.stalled") == &trp_stalled_type);
+    UNIT_TRUE(trp_type_find("troupe.get-routees") == &trp_get_routees_type);
+    UNIT_TRUE(trp_type_find("troupe.quarantined") == &trp_quarantined_type);
+    UNIT_EQUAL(trpi_type_parent(trp_quarantined_type.number), trp_remoting_event_type.number);
+}
+
+static void
 only_accepted_protocols_pass(void)
 {
     const trp_protocol *const accepts[] = { &bank_protocol, NULL };
@@ -188,5 +218,6 @@ UNIT(wrong_names_are_refused)
 UNIT(a_name_at_the_limit_is_accepted)
 UNIT(two_names_with_one_wire_id_are_refused)
 UNIT(built_in_types_have_their_numbers_and_tags)
+UNIT(each_room_brings_its_built_in_types)
 UNIT(only_accepted_protocols_pass)
 UNIT_END
