@@ -99,28 +99,28 @@ typedef enum trp_err {
  *
  * Errors:    none
  * Thread:    any; async-signal-safe.
- * Source:    STYLE, errors.  Since: 0.1 */
+ * Source:    CONTRIBUTING.md, Style.  Since: 0.1 */
 TRP_API const char *trp_strerror(trp_err err);
 
 /* Return the symbolic name ("TRP_ENOMEM") of err; a static string for any value.
  *
  * Errors:    none
  * Thread:    any; async-signal-safe.
- * Source:    STYLE, errors.  Since: 0.1 */
+ * Source:    CONTRIBUTING.md, Style.  Since: 0.1 */
 TRP_API const char *trp_err_name(trp_err err);
 
 /* Return non-zero when doing the same again later may succeed.
  *
  * Errors:    none
  * Thread:    any; async-signal-safe.
- * Source:    STYLE, errors.  Since: 0.1 */
+ * Source:    CONTRIBUTING.md, Style.  Since: 0.1 */
 TRP_API int trp_err_retryable(trp_err err);
 
 /* Return the version of the library that is running, as "major.minor.patch".
  *
  * Errors:    none
  * Thread:    any; async-signal-safe.
- * Source:    STYLE, public API.  Since: 0.1 */
+ * Source:    CONTRIBUTING.md, Style.  Since: 0.1 */
 TRP_API const char *trp_version(void);
 
 typedef enum trp_log_level {

@@ -195,7 +195,7 @@ a_removed_member_is_not_resurrected_by_an_older_view(void)
     idents_free();
 }
 
-/* STYLE: the tests make the n-th allocation fail; nothing leaks, nothing breaks */
+/* The n-th allocation fails; nothing leaks, nothing breaks */
 static void
 a_merge_without_memory_is_an_error_and_changes_nothing(void)
 {
