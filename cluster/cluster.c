@@ -222,8 +222,8 @@ trpi_cluster_stop(trpi_cluster *cluster)
     pthread_mutex_unlock(&cluster->engine.lock);
     if (needs_lease) {
         trpi_log(cluster->system, TRP_LOG_WARNING, "cluster",
-                 "this node ends with the lease that keeps its side of a split going: if the lease "
-                 "ends with it, the other side may get it");
+                 "this node stops while it holds the lease by which its side of a split survives: "
+                 "if the lease expires with it, the other side may acquire it");
     }
 }
 

@@ -64,12 +64,11 @@ fail_connect(const trpi_cli *cli, trp_err err, const char *path)
             "not permitted to open %s\n  try        sudo, or become a member of the socket's group",
             path);
     case TRP_ESTATE:
-        return trpi_cli_fail(
-            TRPI_CTL_EXIT_PERMISSION,
-            "%s was laid there by another user, or others may write to its directory: it is not "
-            "asked\n  try        look who owns it (ls -ld); a node of that user takes orders in a "
-            "directory of its own",
-            path);
+        return trpi_cli_fail(TRPI_CTL_EXIT_PERMISSION,
+                             "%s was put there by another user, or other users may write to its "
+                             "directory: it is not used\n  try        look at its owner (ls -ld); "
+                             "a node of that user has its control socket in a directory of its own",
+                             path);
     case TRP_ELIMIT:
         return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "socket path is longer than %u bytes: %s",
                              TRPI_CTL_PATH_BYTES - 1, path);
@@ -87,7 +86,8 @@ fail_connect(const trpi_cli *cli, trp_err err, const char *path)
     case TRP_ECONN:
         return trpi_cli_fail(
             TRPI_CTL_EXIT_UNREACHABLE,
-            "cannot reach a node: %s: nobody listens (the node that made it is gone)", path);
+            "cannot reach a node: %s: no process listens there (the node that made it has ended)",
+            path);
     default:
         return trpi_cli_fail(TRPI_CTL_EXIT_UNREACHABLE, "cannot reach a node: %s: %s", path,
                              strerror(errno));

@@ -37,7 +37,7 @@ path_resolve(trpi_cli *cli, const char *word, char **ret_path)
         (member != NULL || cli->command->completes != 'p' ||
          cli->command->run != trpi_cli_run_ping)) {
         return trpi_cli_fail(TRPI_CTL_EXIT_USAGE,
-                             "'%s' is no path; it looks like /user/a or "
+                             "'%s' is not a path; a path looks like /user/a or "
                              "troupe.tcp://demo@10.0.0.2:2552/user/a",
                              word);
     }
@@ -171,8 +171,8 @@ message_request(trpi_cli *cli, const char *path, const char *text, cJSON **ret_r
     cJSON *json = NULL;
     size_t offset = 0;
     if (!is_plain && trpi_json_parse(text, strlen(text), &json, &offset) != TRP_OK) {
-        return trpi_cli_fail(TRPI_CTL_EXIT_DATA, "--type %s takes JSON; this is wrong at byte %zu",
-                             type, offset);
+        return trpi_cli_fail(TRPI_CTL_EXIT_DATA,
+                             "--type %s takes JSON; the text is wrong at byte %zu", type, offset);
     }
     cJSON_Delete(json);
     cJSON *request = trpi_cli_request_new(cli, cli->command->name);

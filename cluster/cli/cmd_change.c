@@ -122,15 +122,15 @@ trpi_cli_address_check(const char *text)
 {
     if (strncmp(text, "akka.", 5) == 0) {
         return trpi_cli_fail(TRPI_CTL_EXIT_USAGE,
-                             "'%s' is no address of troupe; did you mean 'troupe.%s'?", text,
+                             "'%s' is not an address of troupe; did you mean 'troupe.%s'?", text,
                              text + 5);
     }
     const char *behind = strstr(text, "://");
     const char *at = behind != NULL ? strchr(behind, '@') : NULL;
     if (at == NULL || strchr(at, ':') == NULL) {
-        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE,
-                             "'%s' is no address; it looks like troupe.tcp://demo@10.0.0.1:2552",
-                             text);
+        return trpi_cli_fail(
+            TRPI_CTL_EXIT_USAGE,
+            "'%s' is not an address; an address looks like troupe.tcp://demo@10.0.0.1:2552", text);
     }
     return 0;
 }

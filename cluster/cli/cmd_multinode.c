@@ -50,7 +50,7 @@ trpi_cli_run_multinode(trpi_cli *cli)
     if (!launcher_find(path)) {
         trpi_free(words);
         return trpi_cli_fail(TRPI_CTL_EXIT_UNREACHABLE,
-                             "no launcher: it belongs into " TROUPE_PKGDATADIR);
+                             "there is no launcher; it belongs into " TROUPE_PKGDATADIR);
     }
     words[0] = path;
     for (int index = 0; index < cli->rest_count; index++) {

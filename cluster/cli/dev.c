@@ -373,7 +373,7 @@ extra_check(dev *d)
         }
         if (is_named(setting, "system")) {
             return trpi_cli_fail(TRPI_CTL_EXIT_USAGE,
-                                 "dev has to know the system's name: write --system NAME");
+                                 "dev must know the system's name: write --system NAME");
         }
         if (strncmp(text, "--system=", 9) == 0) {
             d->system = text + 9;

@@ -371,8 +371,8 @@ arguments_check(const trpi_cli *cli)
 {
     const trpi_cli_command *command = cli->command;
     if (cli->args_count < command->args_min) {
-        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "'%s' needs more: troupe %s %s", command->name,
-                             command->name, command->usage);
+        return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "'%s' needs more arguments: troupe %s %s",
+                             command->name, command->name, command->usage);
     }
     if (cli->args_count > command->args_max) {
         return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "'%s' does not take '%s': troupe %s%s%s",

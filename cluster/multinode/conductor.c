@@ -111,7 +111,8 @@ farewell_look(trp_ctx *ctx, conductor *self)
 static void
 follow(trp_ctx *ctx, conductor *self, trpi_barrier_step step)
 {
-    const char *why = self->barrier.failed ? self->barrier.why : "this node is not known any more";
+    const char *why = self->barrier.failed ? self->barrier.why
+                                           : "the first node does not know this node any more";
     for (uint32_t i = 0; i < self->plan->roles_count; i++) {
         if ((step.told >> i & 1) != 0 && self->seats[i].waits == TRPI_MULTINODE_ENTER) {
             answer_seat(ctx, &self->seats[i], step.passed ? TRP_OK : TRP_ECANCELED,
@@ -244,7 +245,8 @@ order(trp_ctx *ctx, conductor *self, const call *given)
     trp_ref player = target->player;
     if (c.index != 0 ||
         (c.target == 0 && c.verb != TRPI_MULTINODE_FAULT && c.verb != TRPI_MULTINODE_DISCONNECT)) {
-        answer(ctx, trp_sender(ctx), TRP_EPERM, "the first node orders, and nobody ends it");
+        answer(ctx, trp_sender(ctx), TRP_EPERM,
+               "no order can end the first node, which conducts the test");
         return;
     }
     if (trp_ref_is_none(player)) {

@@ -144,7 +144,7 @@ trp_multinode_await_end(trp_multinode *test, uint32_t timeout_ms)
 {
     trp_node_end end;
     if (!test->node) {
-        return trpi_multinode_refuse(test, TRP_ESTATE, "there is no node that could end");
+        return trpi_multinode_refuse(test, TRP_ESTATE, "no node has been started that could end");
     }
     trp_err err = trp_node_await(test->node, trpi_multinode_stretched(test, timeout_ms), &end);
     if (err != TRP_OK) {
@@ -237,9 +237,11 @@ conductor_find(trp_multinode *test)
         err =
             trp_system_resolve(trp_node_system(test->control), path, RESOLVE_MS, &test->conductor);
     } while (err != TRP_OK && err != TRP_EINVAL && trp_multinode_pause(test, until));
-    return err == TRP_OK ? err
-                         : trpi_multinode_refuse(test, err == TRP_EINVAL ? err : TRP_ETIMEDOUT,
-                                                 "no conductor at %s: %s", path, trp_strerror(err));
+    return err == TRP_OK
+               ? err
+               : trpi_multinode_refuse(test, err == TRP_EINVAL ? err : TRP_ETIMEDOUT,
+                                       "the first node of the test does not answer at %s: %s", path,
+                                       trp_strerror(err));
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -269,7 +271,8 @@ options_take(trp_multinode *test, const trp_multinode_options *given)
             "a newer program asks for more than this library can do");
     }
     if (!o->roles || o->roles_count == 0) {
-        return trpi_multinode_refuse(test, TRP_EINVAL, "a test needs roles");
+        return trpi_multinode_refuse(
+            test, TRP_EINVAL, "trp_multinode_options names no roles; a test needs at least one");
     }
     if (o->roles_count > TRP_MULTINODE_ROLES_MAX) {
         return trpi_multinode_refuse(test, TRP_ELIMIT, "a test has at most %d roles",

@@ -80,8 +80,9 @@ trpi_multinode_ask(trp_multinode *test, trp_ref to, trpi_multinode_call *call, u
     }
     const trpi_multinode_answer *a = trp_msg_payload(reply);
     if (!trp_msg_is(reply, &trpi_multinode_answer_type)) {
-        err = trpi_multinode_refuse(test, TRP_EPROTO,
-                                    "the conductor's answer is none: is it of another version?");
+        err = trpi_multinode_refuse(
+            test, TRP_EPROTO,
+            "the answer of the first node cannot be read; do both run the same program?");
     } else if ((err = (trp_err)a->err) != TRP_OK) {
         (void)trpi_multinode_refuse(test, err, "%.511s", a->text);
     } else if (ret_text) {
@@ -144,7 +145,7 @@ trp_multinode_resolve(trp_multinode *test, const char *role, const char *path, u
     do {
         err = trp_system_resolve(trp_multinode_system(test), full, RESOLVE_MS, ret_ref);
     } while ((err == TRP_ENOENT || err == TRP_ETIMEDOUT) && trp_multinode_pause(test, until));
-    return err == TRP_OK ? err : trpi_multinode_refuse(test, err, "nobody was found at %s", full);
+    return err == TRP_OK ? err : trpi_multinode_refuse(test, err, "no actor was found at %s", full);
 }
 
 trp_err

@@ -305,7 +305,7 @@ run_ca(command *c)
 {
     char cert_path[PATH_MAX], key_path[PATH_MAX], *cert = NULL, *key = NULL;
     if (c->words_count != 1) {
-        return fail(TRPI_CTL_EXIT_USAGE, "cert ca: one NAME is needed");
+        return fail(TRPI_CTL_EXIT_USAGE, "cert ca takes one NAME");
     }
     trpi_cert_request request = request_of(c, c->words[0], CA_DAYS);
     if (path_of(c, "ca", ".pem", cert_path) != 0 || path_of(c, "ca", ".key", key_path) != 0) {
@@ -339,7 +339,9 @@ node_make(command *c, const char *ca_cert, const char *ca_key, const char *subje
     request.names_count = c->names_count;
     trp_err err = trpi_cert_read(ca_cert, &ca, c->why, sizeof c->why);
     if (err == TRP_OK && ca.not_after_ms <= c->now_ms) {
-        return fail(TRPI_CTL_EXIT_DATA, "the authority's certificate has ended");
+        return fail(
+            TRPI_CTL_EXIT_DATA,
+            "the authority's certificate has expired; make a new authority with troupe cert ca");
     }
     err = err != TRP_OK
               ? err
@@ -351,7 +353,7 @@ node_make(command *c, const char *ca_cert, const char *ca_key, const char *subje
     if (code == 0) {
         written_tell(c, cert_path, key_path, cert);
         if (request.not_after_ms > ca.not_after_ms) {
-            (void)fail(0, "warning: the authority's certificate ends before it");
+            (void)fail(0, "warning: the authority's certificate expires before this one");
         }
     }
     trpi_free(cert);
@@ -365,14 +367,16 @@ run_node(command *c)
     char *ca_cert = NULL, *ca_key = NULL;
     size_t more = c->names_count - 1; /* --san; names[0] is free */
     if (c->words_count == 0 || (more > 0 && c->words_count != 1)) {
-        return fail(TRPI_CTL_EXIT_USAGE, "cert node: at least one HOST, and one alone with --san");
+        return fail(TRPI_CTL_EXIT_USAGE,
+                    "cert node takes at least one HOST, and exactly one with --san");
     }
     int code = authority_read(c, &ca_cert, &ca_key);
     for (size_t i = 0; i < c->words_count && code == 0; i++) {
         char cert_path[PATH_MAX], key_path[PATH_MAX];
         if (strchr(c->words[i], '/') != NULL || c->words[i][0] == '.' ||
             strcmp(c->words[i], "ca") == 0) {
-            code = fail(TRPI_CTL_EXIT_USAGE, "'%s' is no host name and no address", c->words[i]);
+            code = fail(TRPI_CTL_EXIT_USAGE, "'%s' is neither a host name nor an address",
+                        c->words[i]);
             break;
         }
         c->names[0] = c->words[i];
@@ -394,7 +398,7 @@ run_renew(command *c)
 {
     char *ca_cert = NULL, *ca_key = NULL;
     if (c->words_count == 0) {
-        return fail(TRPI_CTL_EXIT_USAGE, "cert renew: at least one FILE");
+        return fail(TRPI_CTL_EXIT_USAGE, "cert renew takes at least one FILE");
     }
     int code = authority_read(c, &ca_cert, &ca_key);
     if (code != 0) {
@@ -411,7 +415,7 @@ run_renew(command *c)
         trp_err err = trpi_cert_read(old, &info, c->why, sizeof c->why);
         err = err != TRP_OK ? err : trpi_cert_names(old, c->names, &c->names_count, &storage);
         if (err != TRP_OK || info.is_authority || c->names_count == 0) {
-            code = fail(TRPI_CTL_EXIT_DATA, "%s is no certificate of a node", c->words[i]);
+            code = fail(TRPI_CTL_EXIT_DATA, "%s is not the certificate of a node", c->words[i]);
         } else {
             code = node_make(c, ca_cert, ca_key, info.subject, true, c->words[i], key_path);
         }
@@ -429,7 +433,7 @@ run_revoke(command *c)
     char path[PATH_MAX], date[32], *ca_cert = NULL, *ca_key = NULL, *old = NULL, *list = NULL;
     char *certs[FILES_MAX] = { NULL };
     if (c->words_count == 0 && c->days == 0) {
-        return fail(TRPI_CTL_EXIT_USAGE, "cert revoke: FILEs, or --days to prolong the list");
+        return fail(TRPI_CTL_EXIT_USAGE, "cert revoke takes FILEs, or --days to prolong the list");
     }
     int code = path_of(c, "crl", ".pem", path);
     code = code != 0 ? code : authority_read(c, &ca_cert, &ca_key);
@@ -567,8 +571,8 @@ number_take(const char *text, const char *flag, long *ret_number)
 {
     uint64_t number = 0;
     if (!trpi_whole_parse(text, 1, TRPI_CERT_DAYS_MAX, &number)) {
-        return fail(TRPI_CTL_EXIT_USAGE, "%s: 1 to %d days, not '%s'", flag, TRPI_CERT_DAYS_MAX,
-                    text);
+        return fail(TRPI_CTL_EXIT_USAGE, "%s takes 1 to %d days, not '%s'", flag,
+                    TRPI_CERT_DAYS_MAX, text);
     }
     *ret_number = (long)number;
     return 0;
@@ -601,7 +605,8 @@ option_take(command *c, const char *flag, const char *value)
     }
     if (strcmp(flag, "--san") == 0) {
         if (c->names_count == TRPI_CERT_NAMES_MAX) {
-            return fail(TRPI_CTL_EXIT_USAGE, "--san: at most %d names", TRPI_CERT_NAMES_MAX - 1);
+            return fail(TRPI_CTL_EXIT_USAGE, "--san may be given for at most %d names",
+                        TRPI_CERT_NAMES_MAX - 1);
         }
         c->names[c->names_count++] = value;
         return 0;
@@ -609,7 +614,7 @@ option_take(command *c, const char *flag, const char *value)
     c->json = strcmp(value, "json") == 0;
     return c->json || strcmp(value, "table") == 0
                ? 0
-               : fail(TRPI_CTL_EXIT_USAGE, "%s: table or json, not '%s'", flag, value);
+               : fail(TRPI_CTL_EXIT_USAGE, "%s takes table or json, not '%s'", flag, value);
 }
 
 static int
@@ -627,7 +632,8 @@ words_take(command *c, int argc, char **argv)
         } else if (argv[i][0] == '-') {
             return fail(TRPI_CTL_EXIT_USAGE, "cert: unknown option '%s'", argv[i]);
         } else if (c->words_count == FILES_MAX - 1) {
-            return fail(TRPI_CTL_EXIT_USAGE, "cert: at most %d at once", FILES_MAX - 1);
+            return fail(TRPI_CTL_EXIT_USAGE, "cert: at most %d hosts or files at once",
+                        FILES_MAX - 1);
         } else {
             c->words[c->words_count++] = argv[i];
         }
@@ -678,7 +684,8 @@ trp_cert_main(int argc, char **argv)
             return code != 0 ? code : verbs[i].run(&c);
         }
     }
-    return fail(TRPI_CTL_EXIT_USAGE, "cert: ca, node, renew, revoke or show, not '%s'", argv[1]);
+    return fail(TRPI_CTL_EXIT_USAGE, "cert takes ca, node, renew, revoke or show, not '%s'",
+                argv[1]);
 }
 
 /* ---- cookies --------------------------------------------------------------------------------- */
@@ -700,7 +707,7 @@ trp_cookie_main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], "gen") == 0) {
         char text[2 * COOKIE_BYTES + 1];
         if (trpi_cert_random_hex(text, COOKIE_BYTES) != TRP_OK) {
-            return fail(TRPI_CTL_EXIT_INTERNAL, "no random bytes");
+            return fail(TRPI_CTL_EXIT_INTERNAL, "the system gives no random bytes");
         }
         (void)printf("%s\n", text);
         return TRPI_CTL_EXIT_OK;
@@ -708,11 +715,11 @@ trp_cookie_main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], "hash") == 0) {
         char text[1024], digest[65];
         if (fgets(text, sizeof text, stdin) == NULL) {
-            return fail(TRPI_CTL_EXIT_DATA, "cookie hash: nothing on stdin");
+            return fail(TRPI_CTL_EXIT_DATA, "cookie hash: stdin is empty; write the secret to it");
         }
         text[strcspn(text, "\r\n")] = '\0';
         if (trpi_cert_digest_hex(text, digest) != TRP_OK) {
-            return fail(TRPI_CTL_EXIT_INTERNAL, "no digest");
+            return fail(TRPI_CTL_EXIT_INTERNAL, "the digest cannot be computed");
         }
         (void)printf("%.16s\n", digest);
         return TRPI_CTL_EXIT_OK;

@@ -117,9 +117,10 @@ authority_open(const char *ca_cert, const char *ca_key, authority *ret_ca, char 
     BIO *bio = BIO_new_mem_buf(ca_key, -1);
     ca.key = bio != NULL ? PEM_read_bio_PrivateKey(bio, NULL, no_password, NULL) : NULL;
     (void)BIO_free(bio);
-    const char *wrong = ca.cert == NULL               ? "the authority's certificate cannot be read"
-                        : ca.key == NULL              ? "the authority's key cannot be read"
-                        : X509_check_ca(ca.cert) != 1 ? "this certificate is no authority's"
+    const char *wrong = ca.cert == NULL  ? "the authority's certificate cannot be read"
+                        : ca.key == NULL ? "the authority's key cannot be read"
+                        : X509_check_ca(ca.cert) != 1
+                            ? "this certificate is not that of an authority"
                         : X509_check_private_key(ca.cert, ca.key) != 1 /* cert-openssl-C2 */
                             ? "the key does not belong to the authority's certificate"
                             : NULL;
@@ -168,7 +169,8 @@ names_text(const trpi_cert_request *request, trpi_buffer *text, char *why, size_
         const char *name = request->names[i];
         bool numeric = name_is_numeric(name);
         if (!name_is_plain(name) || (!numeric && strchr(name, ':') != NULL)) {
-            return say(TRP_EINVAL, why, why_bytes, "'%.60s' is no host name and no address", name);
+            return say(TRP_EINVAL, why, why_bytes, "'%.60s' is neither a host name nor an address",
+                       name);
         }
         trp_err err = trpi_buffer_printf(text, TRPI_BUFFER_NO_LIMIT, "%s%s:%s", i > 0 ? "," : "",
                                          numeric ? "IP" : "DNS", name); /* both are bounded above */
@@ -239,11 +241,12 @@ request_check(const trpi_cert_request *request, char *why, size_t why_bytes)
     }
     for (const char *c = request->subject; *c != '\0'; c++) {
         if (*c < ' ' || *c > '~') {
-            return say(TRP_EINVAL, why, why_bytes, "a subject is made of printable characters");
+            return say(TRP_EINVAL, why, why_bytes, "a subject may have only printable characters");
         }
     }
     if (request->not_after_ms <= request->not_before_ms) {
-        return say(TRP_EINVAL, why, why_bytes, "it would end before it begins");
+        return say(TRP_EINVAL, why, why_bytes,
+                   "the certificate would expire before it becomes valid");
     }
     return TRP_OK;
 }
@@ -354,7 +357,7 @@ list_add_old(X509_CRL *list, const char *old_list, char *why, size_t why_bytes)
     X509_CRL *old = bio != NULL ? PEM_read_bio_X509_CRL(bio, NULL, no_password, NULL) : NULL;
     (void)BIO_free(bio);
     if (old == NULL) {
-        return say(TRP_EDATA, why, why_bytes, "the present list cannot be read");
+        return say(TRP_EDATA, why, why_bytes, "the existing revocation list cannot be read");
     }
     STACK_OF(X509_REVOKED) *entries = X509_CRL_get_REVOKED(old);
     trp_err err = TRP_OK;
@@ -435,7 +438,7 @@ trpi_cert_revoke(const char *ca_cert, const char *ca_key, const char *old_list,
                   TRPI_CERT_REVOKED_MAX);
     }
     if (err == TRP_OK && !list_finish(list, &ca, now_ms, next_update_ms)) {
-        err = say_openssl(why, why_bytes, "cannot make the list");
+        err = say_openssl(why, why_bytes, "cannot make the revocation list");
     }
     if (err == TRP_OK) {
         BIO *bio = BIO_new(BIO_s_mem());
@@ -556,7 +559,7 @@ trpi_cert_read(const char *cert_pem, trpi_cert_info *ret_info, char *why, size_t
     uint8_t digest[EVP_MAX_MD_SIZE];
     unsigned digest_bytes = 0;
     if (cert == NULL) {
-        return say(TRP_EDATA, why, why_bytes, "no certificate in PEM form");
+        return say(TRP_EDATA, why, why_bytes, "the file has no certificate in PEM form");
     }
     memset(ret_info, 0, sizeof *ret_info);
     common_name(X509_get_subject_name(cert), ret_info->subject, sizeof ret_info->subject);

@@ -246,7 +246,8 @@ request_take(trpi_control *control, connection *c, const uint8_t *body, size_t b
     c->call = err == TRP_OK ? call : NULL;
     pthread_mutex_unlock(&control->lock);
     if (err != TRP_OK) {
-        trpi_call_refuse_text(call, TRPI_CTL_EXIT_INTERNAL, NULL, "no thread for the command");
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_INTERNAL, NULL,
+                              "no thread can be started for the command");
         trpi_call_free(call);
     }
 }

@@ -40,7 +40,7 @@ target_parse(trp_node *node, trpi_call *call, const char *text, target *ret_targ
     if (text[0] != '/') {
         if (trpi_address_parse(text, &ret_target->address, &rest, &hint) != TRP_OK) {
             trpi_call_refuse_text(
-                call, TRPI_CTL_EXIT_USAGE, NULL, "'%.256s' is no path: %s", text,
+                call, TRPI_CTL_EXIT_USAGE, NULL, "'%.256s' is not a path: %s", text,
                 hint ? hint : "write /user/NAME or troupe.tcp://system@host:port/user/NAME");
             return false;
         }
@@ -60,8 +60,8 @@ target_parse(trp_node *node, trpi_call *call, const char *text, target *ret_targ
     }
     (void)snprintf(ret_target->path, sizeof ret_target->path, "%s", *rest ? rest : "/");
     if (strchr(ret_target->path, '*') || strchr(ret_target->path, '?')) {
-        trpi_call_refuse_text(call, TRPI_CTL_EXIT_USAGE, NULL, "'%.256s': one actor, not a pattern",
-                              text);
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_USAGE, NULL,
+                              "'%.256s' is a pattern; give the path of one actor", text);
         return false;
     }
     (void)snprintf(ret_target->text, sizeof ret_target->text, "%s",
@@ -187,7 +187,8 @@ message_make(trpi_call *call, message *ret_message)
         ret_message->payload = request->payload ? (const void *)request->payload : request->text;
         ret_message->bytes = request->payload ? request->payload_bytes : strlen(request->text);
         if (!trpi_payload_fits(ret_message->type, ret_message->bytes)) {
-            trpi_call_refuse_text(call, TRPI_CTL_EXIT_DATA, NULL, "%s has %u bytes, not %zu", name,
+            trpi_call_refuse_text(call, TRPI_CTL_EXIT_DATA, NULL,
+                                  "a message of type %s has %u bytes, not %zu", name,
                                   ret_message->type->bytes, ret_message->bytes);
             return false;
         }
@@ -447,7 +448,8 @@ tree_carry(trp_node *node, trpi_call *call, const target *to)
         char hint[TRPI_ADDRESS_TEXT_BYTES + 256];
         silence_hint(node, to->text, hint, sizeof hint);
         trpi_call_refuse_text(call, TRPI_CTL_EXIT_TIMEOUT, hint[0] ? hint : NULL,
-                              "no link to the node of %s at the moment", to->text);
+                              "this node has no connection to the node of %s at the moment",
+                              to->text);
         return;
     }
     if (err != TRP_OK) {

@@ -343,7 +343,7 @@ refuse_split(trpi_call *call, const trpi_view *view)
     trpi_call_refuse_text(
         call, TRPI_CTL_EXIT_NO,
         "make sure that they are stopped, on every host; then: troupe down ... --dead",
-        "nothing was changed: by %s this side does not survive (%s); members that are still alive "
+        "nothing was changed: this side does not survive by %s (%s); members that are still alive "
         "would go on as a second cluster of this name",
         view->strategy, view->forecast.reason[0] != '\0' ? view->forecast.reason : "no majority");
 }

@@ -341,13 +341,14 @@ void
 trpi_node_serve_events(trp_node *node, trpi_call *call)
 {
     if (call->request.event_bits == 0) {
-        trpi_call_refuse_text(call, TRPI_CTL_EXIT_USAGE, NULL, "field 'types': an empty list");
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_USAGE, NULL, "field 'types': the list is empty");
         return;
     }
     struct beginning beginning = { node, call };
     if (!call->request.snapshot) {
         trpi_call_stream(call);
     } else if (trpi_cluster_between(node->cluster, begin_with_snapshot, &beginning) != TRP_OK) {
-        trpi_call_refuse_text(call, TRPI_CTL_EXIT_TIMEOUT, NULL, "the membership does not answer");
+        trpi_call_refuse_text(call, TRPI_CTL_EXIT_TIMEOUT, NULL,
+                              "the cluster actor of this node does not answer; try again");
     }
 }

@@ -33,7 +33,7 @@ peer_parse(trpi_call *call, const char *text, char ret_peer[TRPI_FAULT_PEER_BYTE
     if (length < 0 || (size_t)length >= sizeof full ||
         trpi_address_parse(full, &address, NULL, &hint) != TRP_OK) {
         trpi_call_refuse_text(call, TRPI_CTL_EXIT_USAGE, "troupe peers -o name",
-                              "'%.256s' names no peer: %s", text,
+                              "'%.256s' is not the name of a peer: %s", text,
                               hint ? hint : "write host:port, an address, or all");
         return false;
     }

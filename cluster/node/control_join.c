@@ -17,7 +17,7 @@ addresses_check(trp_node *node, trpi_call *call)
         const char *text = call->request.addresses[i], *hint = NULL;
         trpi_address address;
         if (trpi_address_parse(text, &address, NULL, &hint) != TRP_OK) {
-            trpi_call_refuse_text(call, TRPI_CTL_EXIT_USAGE, NULL, "'%.256s' is no address: %s",
+            trpi_call_refuse_text(call, TRPI_CTL_EXIT_USAGE, NULL, "'%.256s' is not an address: %s",
                                   text, hint ? hint : "write troupe.tcp://system@host:port");
             return false;
         }

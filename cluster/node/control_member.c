@@ -221,7 +221,8 @@ trpi_view_find(const trpi_view *view, const char *text, const trpi_view_member *
     const trpi_view_member *found = NULL;
     size_t matches = 0;
     if (!name_parse(text, &name, &hint)) {
-        trpi_control_refuse(ret_refusal, TRPI_CTL_EXIT_USAGE, "'%.256s' names no member: %s", text,
+        trpi_control_refuse(ret_refusal, TRPI_CTL_EXIT_USAGE,
+                            "'%.256s' is not the name of a member: %s", text,
                             hint ? hint : "write an address, host:port, or a uid");
         return TRP_EINVAL;
     }
@@ -247,7 +248,7 @@ trpi_view_find(const trpi_view *view, const char *text, const trpi_view_member *
     members_list(view, matches ? &name : NULL, list, sizeof list);
     if (matches > 1) {
         trpi_control_refuse(ret_refusal, TRPI_CTL_EXIT_USAGE,
-                            "'%.256s' is more than one member: %s", text, list);
+                            "'%.256s' fits more than one member: %s", text, list);
         return TRP_EINVAL;
     }
     trpi_control_refuse(ret_refusal, TRPI_CTL_EXIT_NOT_FOUND, "no such member %.256s", text);

@@ -19,7 +19,7 @@ static const char *
 next_of(const trpi_peer_info *peer, char *buffer, size_t bytes)
 {
     if (strcmp(peer->state, "active") == 0 && peer->problem[0] != '\0') {
-        return "messages wait; dials again with back-off";
+        return "messages wait; it is dialled again with back-off";
     }
     if (strcmp(peer->state, "active") == 0 && peer->slow_there > 0) {
         (void)snprintf(buffer, bytes, "messages go at once, but for %" PRIu32 " slow receiver%s",
@@ -30,16 +30,16 @@ next_of(const trpi_peer_info *peer, char *buffer, size_t bytes)
         return "messages go at once";
     }
     if (strcmp(peer->state, "handshaking") == 0) {
-        return "waits for its answer";
+        return "the handshake waits for its answer";
     }
     if (strcmp(peer->state, "quarantined") == 0) {
-        return "only another incarnation of it is talked to";
+        return "quarantined: only a new incarnation of it is accepted";
     }
     if (peer->next_ms > 0) {
-        (void)snprintf(buffer, bytes, "may dial again in %" PRIu64 " ms", peer->next_ms);
+        (void)snprintf(buffer, bytes, "it may be dialled again in %" PRIu64 " ms", peer->next_ms);
         return buffer;
     }
-    return "dials when there is something to say";
+    return "it is dialled with the next message";
 }
 
 /* The lanes that were ever used, by the names that docs/wire.md has for them. */
@@ -147,7 +147,7 @@ trpi_peers_problem(const trpi_view *view, const trpi_peer_info *peers, size_t co
         }
         (void)snprintf(text, bytes,
                        "no other member can be reached: %s%s: %s (the failure detector has not "
-                       "spoken yet; troupe peers)",
+                       "decided yet; see troupe peers)",
                        first->m.address, more, why);
     }
     return failed > 0;

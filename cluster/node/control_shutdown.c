@@ -56,8 +56,8 @@ trpi_node_ends_with_all(trp_node *node)
     pthread_mutex_unlock(&node->lock);
     if (marked && !all) {
         trp_system_log(node->system, TRP_LOG_WARNING, "node",
-                       "the shutdown of the whole cluster was given up: this node ends alone, and "
-                       "hands over");
+                       "the shutdown of the whole cluster was given up: when this node ends, it "
+                       "hands over its work");
     }
     return all;
 }
@@ -86,7 +86,9 @@ prepare(trp_node *node, trpi_call *call, const char *member, uint32_t limit_ms)
     }
     bool told = err == TRP_OK && cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(reply, "ok"));
     cJSON_Delete(reply);
-    trpi_call_progress(call, told ? "%s knows that all end" : "%s could not be told that all end",
+    trpi_call_progress(call,
+                       told ? "%s is prepared for the shutdown"
+                            : "%s could not be prepared for the shutdown",
                        member);
 }
 
@@ -111,7 +113,7 @@ plan_make(trp_node *node, trpi_call *call, const trpi_view *view)
     if (away[0] != '\0') {
         (void)snprintf(hint, sizeof hint, "troupe down %s", away);
         trpi_call_refuse_text(call, TRPI_CTL_EXIT_NO, hint,
-                              "%s is unreachable: while it is, nobody can leave", away);
+                              "%s is unreachable: no member can leave while it is", away);
         return NULL;
     }
     cJSON *reply = trpi_call_reply();

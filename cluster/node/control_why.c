@@ -154,7 +154,7 @@ decides_tell(const trpi_view *view, const trpi_view_member *v, char *text, size_
     if (is_auto) {
         (void)snprintf(text, bytes, "auto-down-after: the leader marks it Down %s", when);
     } else if (strcmp(view->strategy, "manual") == 0) {
-        (void)snprintf(text, bytes, "nothing decides by itself (downing is manual)");
+        (void)snprintf(text, bytes, "no strategy decides (downing is manual)");
     } else if (!foresees) {
         (void)snprintf(text, bytes, "%s decides when nothing has changed for %u s (stable-after)",
                        view->strategy, view->stable_after_ms / 1000);
@@ -167,7 +167,8 @@ decides_tell(const trpi_view *view, const trpi_view_member *v, char *text, size_
                        "(%s)",
                        view->strategy, f->who, when, f->reason);
     } else {
-        (void)snprintf(text, bytes, "the side goes on that gets the lease; it is asked for %s (%s)",
+        (void)snprintf(text, bytes,
+                       "the side that acquires the lease survives; this side requests it %s (%s)",
                        when, f->reason);
     }
 }
@@ -178,7 +179,7 @@ static bool
 unreachable_add(cJSON *list, const trpi_view *view, const trpi_view_member *v)
 {
     char decides[HELP_BYTES / 2], cause[128] = "";
-    const char *where = v->observers_count == 1 ? v->observers[0] : "those who say so";
+    const char *where = v->observers_count == 1 ? v->observers[0] : "the members that observe it";
     advice help;
     decides_tell(view, v, decides, sizeof decides);
     if (v->cause[0] != '\0') {
@@ -257,10 +258,10 @@ removed_add(cJSON *list, const trpi_view *view)
     for (size_t i = 0; ok && i < view->count; i++) {
         if (view->members[i].remover) {
             ok = reason_add(list, &view->members[i], "two-clusters", view->removed_ms,
-                            "it has removed this node from its cluster; when those that say so may "
-                            "go on by %s, this node ends with 76 by itself; else decide which side "
-                            "is to go on, stop the nodes of the other one, and start them again: "
-                            "docs/operating.md, Two clusters at once",
+                            "it has removed this node from its cluster; if the members that have "
+                            "done so may go on by %s, this node ends with exit code 76; else "
+                            "decide which side is to go on, stop the nodes of the other one, and "
+                            "start them again: docs/operating.md, Two clusters at once",
                             view->strategy);
         }
     }
@@ -323,8 +324,8 @@ waiting_add(cJSON *list, const trpi_view *view)
             ok = reason_add(list, v, "too-few", v->age_ms, "%s: start more nodes", view->lacking);
         } else if (v->m.status == TRP_MEMBER_EXITING && v->m.reachable) {
             ok = reason_add(list, v, "exiting", view->converged_ms,
-                            "it finishes its work; it is removed when it reports that it has, or "
-                            "becomes unreachable");
+                            "it finishes its work, and is removed when it reports that, or becomes "
+                            "unreachable");
         }
     }
     return ok;
@@ -335,13 +336,13 @@ not_joined_add(cJSON *list, const trpi_view *view)
 {
     if (view->seeking_why[0] != '\0') {
         return reason_add(list, NULL, "not-joined", 0,
-                          "this node asks %s to be let in: %s; it keeps asking", view->seeking,
+                          "this node asks %s to join: %s; it keeps asking", view->seeking,
                           view->seeking_why);
     }
     return view->seeking[0] != '\0'
                ? reason_add(list, NULL, "not-joined", 0,
-                            "this node asks %s to be let in: is a node up there, of this system, "
-                            "and reachable from here (troupe peers)?",
+                            "this node asks %s to join and has no answer: check that a node of "
+                            "this system runs there and can be reached from here (troupe peers)",
                             view->seeking)
                : reason_add(list, NULL, "not-joined", 0,
                             "troupe join ADDRESS (its own address starts a cluster)");

@@ -55,7 +55,7 @@ static trp_err
 is_private(const char *path, const struct stat *status, bool is_users, char *why)
 {
     if (!S_ISREG(status->st_mode)) {
-        return say(why, TRP_ECONFIG, "%s is no file", path);
+        return say(why, TRP_ECONFIG, "%s is not a regular file", path);
     }
     if (is_users && status->st_uid != geteuid()) {
         return say(why, TRP_ECONFIG,
@@ -99,8 +99,8 @@ text_take(const char *path, const char *text, size_t bytes, trpi_node_secrets *s
                 take_line(&at, secrets->before) && *at == '\0' && secrets->now[0] != '\0';
     return fine ? TRP_OK
                 : say(why, TRP_ECONFIG,
-                      "%s holds no cookie: one line of at most %d bytes, and perhaps a second one "
-                      "with the cookie before it; `troupe cookie gen` makes one",
+                      "%s holds no cookie: it must have one line of at most %d bytes, and may have "
+                      "a second one with the previous cookie; `troupe cookie gen` makes one",
                       path, TRPI_COOKIE_FILE_TEXT_BYTES - 1);
 }
 
@@ -177,7 +177,7 @@ trpi_cookie_file_make(const char *path, size_t kept, char *why)
 {
     char digits[2 * RANDOM_BYTES + 2], fresh[TRPI_COOKIE_FILE_PATH_BYTES + 8];
     if (trpi_cert_random_hex(digits, RANDOM_BYTES) != TRP_OK) {
-        return say(why, TRP_EIO, "no random numbers for %s", path);
+        return say(why, TRP_EIO, "the system gives no random bytes for %s", path);
     }
     digits[2 * RANDOM_BYTES] = '\n';
     digits[2 * RANDOM_BYTES + 1] = '\0';
@@ -229,8 +229,8 @@ users_path(char ret_path[TRPI_COOKIE_FILE_PATH_BYTES], size_t *ret_kept, char *w
         }
         if (home == NULL) {
             return say(why, TRP_ECONFIG,
-                       "no place for the cookie that this user's nodes on loopback share: HOME is "
-                       "not set, and uid %u has no home directory; " OR_OFF,
+                       "there is no directory for the cookie that this user's nodes on loopback "
+                       "share: HOME is not set, and uid %u has no home directory; " OR_OFF,
                        (unsigned)geteuid());
         }
         *ret_kept = strlen(home);
@@ -320,8 +320,8 @@ required_load(const trpi_config *config, trpi_secrets_use use, trpi_node_secrets
     }
     if (has_text || trpi_config_text(config, SECRET_BEFORE)[0] != '\0') {
         return say(why, TRP_ECONFIG,
-                   SECRET " is given, too; say either of them (the cookie before "
-                          "it is the file's second line)");
+                   SECRET " is given, too; leave one of them out (the file's second line is the "
+                          "previous cookie)");
     }
     if (strlen(file) >= TRPI_COOKIE_FILE_PATH_BYTES) {
         return say(why, TRP_ECONFIG, "longer than %d bytes", TRPI_COOKIE_FILE_PATH_BYTES - 1);

@@ -305,7 +305,7 @@ trpi_ctl_process_tell(int fd, char text[TRPI_CTL_PROCESS_BYTES])
         what = "is gone";
         break;
     default:
-        what = "runs, and does not answer";
+        what = "runs, but does not answer";
         break;
     }
     (void)snprintf(text, TRPI_CTL_PROCESS_BYTES, ": process %ld %s", pid, what);

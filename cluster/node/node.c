@@ -108,8 +108,8 @@ control_path_decide(trp_node *node, const trp_node_options *options, unsigned po
     }
     if (err != TRP_OK) {
         return trpi_node_fail(ret_error, TRP_EPERM,
-                              "no place for the control socket (%s): set control.socket or "
-                              "--socket PATH",
+                              "no directory for the control socket can be used (%s): set "
+                              "control.socket or --socket PATH",
                               trp_strerror(err));
     }
     return TRP_OK;

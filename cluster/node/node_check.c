@@ -239,8 +239,8 @@ members_check(const trpi_config *config, trpi_config_error *ret_error)
     }
     if (err == TRP_OK && only_self && !trpi_config_bool(config, "cluster.may-create-cluster")) {
         return refuse(config, ret_error, seeds,
-                      "it names this node only, and cluster.may-create-cluster is off: it could "
-                      "never join; name another seed node, or switch that on");
+                      "it names only this node, and cluster.may-create-cluster is off, so this "
+                      "node could never join; name another seed node, or set that key to on");
     }
     if (err == TRP_OK && *text != '\0') {
         err = member_check(config, referee, text, &address, ret_error);
@@ -268,7 +268,7 @@ seed_dns_check(const trpi_config *config, trpi_config_error *ret_error)
     }
     if (trpi_config_list_count(config, "cluster.seed-nodes") > 0) {
         return refuse(config, ret_error, key,
-                      "cluster.seed-nodes is given, too; say either of them");
+                      "cluster.seed-nodes is given, too; leave one of them out");
     }
     if (strchr(name, '/') != NULL || strlen(name) > TRPI_SEED_DNS_NAME_BYTES_MAX) {
         return refuse(config, ret_error, key,

@@ -419,7 +419,7 @@ begin(const trpi_node_options *options, const trp_node_options *given, trp_node_
     err = start ? start(*ret_node, arg) : TRP_OK;
     if (err != TRP_OK) {
         trp_system_log((*ret_node)->system, TRP_LOG_ERROR, "node",
-                       "the program could not begin, ending: %s", trp_strerror(err));
+                       "the program failed at its start, the node ends: %s", trp_strerror(err));
         trp_node_close(*ret_node);
         return err == TRP_ECONFIG ? TRPI_CTL_EXIT_CONFIG : TRPI_CTL_EXIT_INTERNAL;
     }

@@ -75,7 +75,7 @@ say(const char *words)
     int error = errno;
     notify.failed = true;
     trp_system_log(notify.system, TRP_LOG_WARNING, "node",
-                   "the service manager cannot be told \"%.*s\": %s (%s), NOTIFY_SOCKET is %s",
+                   "\"%.*s\" cannot be sent to the service manager: %s (%s); NOTIFY_SOCKET is %s",
                    (int)strcspn(words, "\n"), words, strerror(error), trpi_errno_name(error),
                    getenv("NOTIFY_SOCKET"));
 }
@@ -284,8 +284,8 @@ trpi_notify_begin(trp_node *node, bool has_no_seeds)
     }
     if (!address_take(text)) {
         trp_system_log(node->system, TRP_LOG_WARNING, "node",
-                       "the service manager is told nothing: NOTIFY_SOCKET is neither a path from "
-                       "/ on nor @NAME, or too long: %s",
+                       "the service manager is not notified: NOTIFY_SOCKET is neither an absolute "
+                       "path nor @NAME, or too long: %s",
                        text);
         return;
     }
@@ -296,7 +296,7 @@ trpi_notify_begin(trp_node *node, bool has_no_seeds)
     atomic_store_explicit(&notify.over, false, memory_order_relaxed);
     if (!begin_locked(has_no_seeds)) {
         trp_system_log(node->system, TRP_LOG_ERROR, "node",
-                       "the service manager is told nothing of this node's life: no descriptor or "
+                       "the service manager is not notified of this node's state: no descriptor or "
                        "thread is free");
         say_ready(); /* it would wait for ever */
     }

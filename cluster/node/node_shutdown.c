@@ -256,20 +256,21 @@ trpi_node_end_tell(const trp_node *node, trp_node_end end, char text[TRPI_NODE_E
         [TRP_NODE_LEFT] = { TRPI_CTL_EXIT_OK, "left the cluster" },
         [TRP_NODE_DOWNED] = { TRPI_CTL_EXIT_DOWNED,
                               "this node was downed, by the others or by its own strategy (its log "
-                              "says which); look at the others with `troupe members`, and start "
-                              "it again to join them anew" },
+                              "has the reason); look at the others with `troupe members`, and "
+                              "start this node again to join them anew" },
         [TRP_NODE_TERMINATED] = { TRPI_CTL_EXIT_INTERNAL, "the actor system has ended" },
         [TRP_NODE_LEAVE_TIMEOUT] = { TRPI_CTL_EXIT_TIMEOUT,
                                      "leaving took longer than cluster.leave-timeout" },
-        [TRP_NODE_INCOMPATIBLE] = { TRPI_CTL_EXIT_CONFIG,
-                                    "the cluster refuses this configuration (the log says why)" },
+        [TRP_NODE_INCOMPATIBLE] = { TRPI_CTL_EXIT_CONFIG, "the cluster refuses this configuration "
+                                                          "(the log has the reason)" },
         [TRP_NODE_SHUTDOWN_CUT] = { TRPI_CTL_EXIT_TIMEOUT,
                                     "a phase of the shutdown whose recover is off failed or was "
-                                    "late (the log says which): this node has not left, the others "
-                                    "will find it unreachable" },
+                                    "late (the log names it): this node has not left, and the "
+                                    "others will find it unreachable" },
         [TRP_NODE_LEAVE_DOWNED] = { TRPI_CTL_EXIT_TIMEOUT,
                                     "this node was told to leave, and was downed before it had "
-                                    "(its log says why): it may not have handed over all" },
+                                    "left (its log has the reason): it may not have handed over "
+                                    "all work" },
     };
     trpi_assert(end >= TRP_NODE_LEFT && end <= TRP_NODE_LEAVE_DOWNED);
     bool late = end == TRP_NODE_LEAVE_TIMEOUT;

@@ -226,7 +226,7 @@ tell(trpi_seed_dns *dns)
         if (now_ms >= dns->log_ms) {
             dns->log_ms = now_ms + LOG_MS;
             trpi_log(dns->system, TRP_LOG_WARNING, "node",
-                     "no contact points at %s: %s; looking again in %u ms", name,
+                     "no seed nodes at %s: %s; the name is looked up again in %u ms", name,
                      dns->failure != NULL ? dns->failure : "none in the answer",
                      dns->options.interval_ms);
         }
@@ -238,7 +238,7 @@ tell(trpi_seed_dns *dns)
     }
     if (!same) {
         char first[TRPI_ADDRESS_TEXT_BYTES];
-        trpi_log(dns->system, TRP_LOG_INFO, "node", "%u contact points at %s, the first is %s",
+        trpi_log(dns->system, TRP_LOG_INFO, "node", "%u seed nodes at %s, the first is %s",
                  dns->found_count, name, trpi_address_format(&dns->found[0], first, sizeof first));
         memcpy(dns->told, dns->found, dns->found_count * sizeof dns->found[0]);
         dns->told_count = dns->found_count;

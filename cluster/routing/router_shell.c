@@ -206,7 +206,7 @@ put(router_source *source, trp_ctx *ctx, const trpi_router_action *action)
     err = trpi_routee_put(ctx, action->ref, child, child ? NULL : path,
                           source->members[action->member].address);
     if (err != TRP_OK) {
-        trp_log(ctx, TRP_LOG_WARNING, "a routee is not used: %s", trp_strerror(err));
+        trp_log(ctx, TRP_LOG_WARNING, "a new routee cannot be used: %s", trp_strerror(err));
         (void)trpi_router_ended(source->core, trp_now_ms(ctx), action->ref);
         trp_unwatch(ctx, action->ref);
         /* router-shell-S3; no message went to it since it was taken out of the table */
@@ -297,8 +297,7 @@ look(void *arg, trp_ctx *ctx)
     }
     if (err != TRP_OK) {
         trp_log(ctx, TRP_LOG_WARNING,
-                "the routees could not be updated, and stay as they are for "
-                "a second: %s",
+                "the routees could not be updated, and stay as they are for one second: %s",
                 trp_strerror(err));
     } else if (renewed) {
         wake_ms = trpi_router_wake_ms(source->core);
@@ -329,7 +328,7 @@ source_start(void *arg, trp_ctx *ctx)
                                 TRP_CLUSTER_MEMBER_EVENTS | TRP_CLUSTER_REACHABILITY_EVENTS |
                                     TRPI_CLUSTER_WAKING,
                                 cluster_changed, source, &source->listener) != TRP_OK) {
-            trp_fail(ctx, 0, "no memory to listen to the cluster");
+            trp_fail(ctx, 0, "no memory to subscribe to the cluster's events");
         }
     }
     look(source, ctx);

@@ -168,8 +168,8 @@ trpi_lease_file_is_shared(const char *path, char *why, size_t why_bytes)
         }
     }
     (void)snprintf(why, why_bytes,
-                   "%.150s is on a file system of this host alone: nodes of other hosts would get "
-                   "the lease too, and both sides of a split go on",
+                   "%.150s is on a file system of this host alone: nodes of other hosts would also "
+                   "acquire the lease, and both sides of a split would go on",
                    path);
     return false;
 }

@@ -28,7 +28,7 @@ trp_cluster_require_role(trp_system *system, const char *role)
     if (err == TRP_EROLE) {
         trpi_log(system, TRP_LOG_ERROR, "cluster",
                  "this cluster member [%s] does not have the role [%.*s], but [%s]: start the node "
-                 "with that role (cluster.roles, --role), or do not start here what needs it",
+                 "with that role (cluster.roles, --role), or start the actor on another node",
                  self.address, TRP_ROLE_BYTES, role, self.roles);
     }
     return err;

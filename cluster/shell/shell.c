@@ -56,10 +56,10 @@ send_frame(trpi_cluster *cluster, const trpi_member_action *a)
     uint64_t now_ms = shell_now_us(cluster) / 1000;
     if (err == TRP_EMSGSIZE && now_ms >= cluster->own.send_log_ms) {
         cluster->own.send_log_ms = now_ms + SEND_LOG_MS;
-        trpi_log(
-            cluster->system, TRP_LOG_ERROR, "cluster",
-            "a frame of %zu bytes is too large to be sent; fewer members, or a larger frame limit",
-            a->bytes.count);
+        trpi_log(cluster->system, TRP_LOG_ERROR, "cluster",
+                 "a gossip frame of %zu bytes is too large to be sent; run fewer members, or raise "
+                 "remote.maximum-frame-size",
+                 a->bytes.count);
     } /* other errors lose the frame: gossip repeats itself */
 }
 

@@ -323,7 +323,7 @@ shell_subscribe(trpi_cluster *cluster, trp_ctx *ctx, trp_ref ref, uint32_t event
         if (at >= SHELL_SUBSCRIBERS_MAX || !TRPI_ARRAY_HAS_ROOM(&cluster->own, subscribers) ||
             trp_watch(ctx, ref) != TRP_OK) { /* shell-events-B2 */
             trpi_log(cluster->system, TRP_LOG_ERROR, "cluster",
-                     "one subscriber too many: not subscribed");
+                     "there are too many subscribers: the new one is not subscribed");
             return;
         }
         cluster->own.subscribers[at] = (struct shell_subscriber){ ref, 0 };

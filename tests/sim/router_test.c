@@ -119,7 +119,7 @@ on_line(void *arg, uint64_t now_ms, uint32_t node, const trp_log_line *line)
     (void)now_ms;
     (void)node;
     failed += strstr(line->text, "the routees could not be updated") != NULL ||
-              strstr(line->text, "a routee is not used") != NULL ||
+              strstr(line->text, "a new routee cannot be used") != NULL ||
               strstr(line->text, "no routee is made") != NULL;
 }
 

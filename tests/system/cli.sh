@@ -279,7 +279,7 @@ ended leave_that_was_given_up_is_no_success "$given_up" 75
 has leave_that_was_given_up_says_so "leaving took longer than cluster.leave-timeout ($leave_timeout)" "$work/given-up"
 ended leave_timeout_ends_with_75 "$second" 75
 expect stale_socket 69 one members
-has stale_socket_is_named "nobody listens" "$work/err"
+has stale_socket_is_named "no process listens" "$work/err"
 begin=$(now_ms)
 expect wait_ends_without_a_node 69 one wait --members 1 --timeout 1s
 if [ $(($(now_ms) - begin)) -ge 1000 ]; then pass wait_waits_for_the_node_that_replaces_it; else fail wait_waits_for_the_node_that_replaces_it; fi

@@ -42,7 +42,7 @@ send {"ok":true,"path":"/user/a"}
 ask {"ok":true,"from":"$B/user/a#193","elapsedMs":0.42,"reply":{"type":"json","json":{"total":42}}}
 ping {"ok":true,"from":"$B/user/a","elapsedMs":0.39}
 fault {"ok":true,"selfNode":"$A","cut":2,"rules":[{"peer":"*","send":"pass","receive":"lose=0.1 delay=20ms"},{"peer":"10.0.0.2:2552","send":"blackhole","receive":"blackhole"}],"passed":1204,"lost":88,"repeated":1,"delayed":640,"cutBytes":0}
-peers {"ok":true,"selfNode":"$A","peers":[{"node":"$B","nodeUid":"18446744073709551615","state":"active","reason":"answered","next":"messages go at once","nextMs":0,"rttMs":0.09,"messagesIn":12,"messagesOut":9,"bytesIn":2048,"bytesOut":1024,"dropped":0,"wireMinor":2,"lanes":[{"lane":"control","state":"open","waitingBytes":0},{"lane":"ordinary-1","state":"open","waitingBytes":100},{"lane":"large","state":"closed","waitingBytes":20}],"slowThere":1,"heldBytes":4000,"slowHere":0},{"node":"$C","nodeUid":null,"state":"gated","reason":"connection refused","next":"may dial again in 120 ms","nextMs":120,"rttMs":null,"messagesIn":0,"messagesOut":0,"bytesIn":0,"bytesOut":0,"dropped":3,"wireMinor":0,"lanes":[]}]}
+peers {"ok":true,"selfNode":"$A","peers":[{"node":"$B","nodeUid":"18446744073709551615","state":"active","reason":"answered","next":"messages go at once","nextMs":0,"rttMs":0.09,"messagesIn":12,"messagesOut":9,"bytesIn":2048,"bytesOut":1024,"dropped":0,"wireMinor":2,"lanes":[{"lane":"control","state":"open","waitingBytes":0},{"lane":"ordinary-1","state":"open","waitingBytes":100},{"lane":"large","state":"closed","waitingBytes":20}],"slowThere":1,"heldBytes":4000,"slowHere":0},{"node":"$C","nodeUid":null,"state":"gated","reason":"connection refused","next":"it may be dialled again in 120 ms","nextMs":120,"rttMs":null,"messagesIn":0,"messagesOut":0,"bytesIn":0,"bytesOut":0,"dropped":3,"wireMinor":0,"lanes":[]}]}
 tree {"ok":true,"path":"/user","entries":[{"path":"/user","depth":0,"behaviour":"guardian","processed":12,"restarts":0,"children":2},{"path":"/user/a","depth":1,"behaviour":"x","processed":1204,"restarts":0,"children":1},{"path":"/user/a/b","depth":2,"behaviour":"y","processed":0,"restarts":2,"children":0},{"path":"/user/c","depth":1,"behaviour":"z","processed":0,"restarts":0,"children":0}],"truncated":false}
 END
 cat >"$work/bad" <<'END'
@@ -103,7 +103,7 @@ expect unreachable_table 0 good unreachable
 # CLI-07
 has unreachable_names_observers "$A,$B"
 expect peers_table 0 good peers
-has peers_header "ADDRESS" && has peers_says_why "connection refused" && has peers_says_what_comes_next "may dial again in 120 ms"
+has peers_header "ADDRESS" && has peers_says_why "connection refused" && has peers_says_what_comes_next "it may be dialled again in 120 ms"
 has peers_counts_lanes "2/3 +4120B" && has peers_prints_round_trips "0.09ms" && has peers_summary_goes_to_stderr "2 peers, 1 active" "$work/err"
 expect peers_as_names 0 good peers -o name
 is peers_one_address_a_line "$(cat "$work/out")" "$B
@@ -335,7 +335,7 @@ expect completion_does_not_hang 0 timeout 20 env XDG_RUNTIME_DIR="$work/run" "$t
 mute() { "$troupe" --socket "$work/mute.sock" "$@"; }
 expect order_without_an_answer 75 mute down 10.0.0.3:2552 --yes -t 100ms
 has order_without_an_answer_says_so "not confirmed by the node at $work/mute.sock within 0.1 s: process " "$work/err"
-has order_without_an_answer_says_what_becomes_of_it "runs, and does not answer; it drops the order unless" "$work/err"
+has order_without_an_answer_says_what_becomes_of_it "runs, but does not answer; it drops the order unless" "$work/err"
 expect order_whose_connection_is_closed 75 mute join $A
 has order_whose_connection_is_closed_says_so "not confirmed by the node at $work/mute.sock: it closed the connection" "$work/err"
 expect order_that_was_confirmed 75 mute leave -t 100ms
@@ -404,7 +404,7 @@ if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
     background setpriv --reuid 65534 --regid 65534 --clear-groups "$fake" "$work/laid/laid$$@2552.sock" "$work/laid/good"
     wait_until 30 test -S "$work/laid/laid$$@2552.sock" || fail "fake starts as another user"
     expect a_socket_of_another_user_is_not_asked 77 "$troupe" --socket "$work/laid/laid$$@2552.sock" members
-    has it_says_why "was laid there by another user" "$work/err"
+    has it_says_why "was put there by another user" "$work/err"
     mkdir -p "$work/runtime"
     mv "$work/laid" "$work/runtime/troupe"
     mkdir -m 755 "$work/shut" && mkdir -m 700 "$work/shut/troupe"

@@ -71,6 +71,6 @@ ended a_program_with_a_file_that_is_not_used_ends_with_0 "$seventh" 0
 
 # ---- a start that fails ends the program, and says why
 expect a_start_that_fails_is_70 70 "$program" --set app.start=no-memory --socket "$work/5.sock"
-has the_reason_of_a_failed_start_is_logged "the program could not begin, ending: out of memory" "$work/err"
+has the_reason_of_a_failed_start_is_logged "the program failed at its start, the node ends: out of memory" "$work/err"
 expect a_start_that_refuses_its_configuration_is_78 78 "$program" --set app.start=config --socket "$work/5.sock"
 test_end

@@ -90,13 +90,13 @@ thrice() { [ "$(told 1 READY=1)" -eq 3 ]; }
 check the_watchdog_of_another_process_leaves_ready wait_until 60 thrice
 manager=("NOTIFY_SOCKET=$work/nobody")
 node 7
-check a_manager_that_is_not_there_is_logged wait_until 60 grep -q "cannot be told \"READY=1\": .*ENOENT.*, NOTIFY_SOCKET is $work/nobody" "$work/7.log"
+check a_manager_that_is_not_there_is_logged wait_until 60 grep -q "\"READY=1\" cannot be sent to the service manager: .*ENOENT.*; NOTIFY_SOCKET is $work/nobody" "$work/7.log"
 kill -TERM "$started"
 ended it_ends_all_the_same "$started" 0
-is and_logged_once "$(grep -c 'cannot be told' "$work/7.log")" 1
+is and_logged_once "$(grep -c 'cannot be sent to the service manager' "$work/7.log")" 1
 manager=(NOTIFY_SOCKET=somewhere)
 node 8
-check an_address_that_is_none_is_logged wait_until 60 grep -q 'neither a path from / on nor @NAME.*: somewhere' "$work/8.log"
+check an_address_that_is_none_is_logged wait_until 60 grep -q 'neither an absolute path nor @NAME.*: somewhere' "$work/8.log"
 is the_watchdog_of_another_process_has_no_beats "$(told 1 WATCHDOG=1)" "$seen"
 expect unit_waits_for_ready 0 grep -x 'Type=notify' "$src/deploy/systemd/troupe@.service"
 expect unit_reloads_by_hup 0 grep -x 'ExecReload=/bin/kill -HUP $MAINPID' "$src/deploy/systemd/troupe@.service"

@@ -56,7 +56,7 @@ wait_until 30 test -s "$work/events" || fail events_are_subscribed
 began_ms=$(now_ms)
 expect all_end 0 at 2 shutdown --yes -v --timeout 60s
 judge a_member_that_does_not_answer_holds_nobody_up $(($(now_ms) - began_ms)) 15000 ms
-has who_could_not_be_told_is_named "could not be told that all end" "$work/err"
+has who_could_not_be_told_is_named "could not be prepared for the shutdown" "$work/err"
 has all_are_named "ended troupe.tcp://end$$@127.0.0.1:$first"
 for index in 1 2 3; do ended "node_${index}_ends_with_0" "${nodes[index - 1]}" 0; done
 check the_others_hear_that_all_end wait_until 30 grep -qF '"type":"ClusterShuttingDown"' "$work/events"

@@ -81,13 +81,13 @@ strangers_and_ambiguous_names_are_refused(void)
     refuses("10.0.0.9", 68, "no such member 10.0.0.9");
     refuses("other@10.0.0.1:2552", 68, "no such member other@10.0.0.1:2552");
     refuses("10.0.0.2", 64,
-            "'10.0.0.2' is more than one member: troupe.tcp://demo@10.0.0.2:2552, "
+            "'10.0.0.2' fits more than one member: troupe.tcp://demo@10.0.0.2:2552, "
             "troupe.tcp://demo@10.0.0.2:2553, troupe.tcp://demo@10.0.0.2:2553");
     refuses("10.0.0.1:port", 64,
-            "'10.0.0.1:port' names no member: write an address, host:port, or a uid");
+            "'10.0.0.1:port' is not the name of a member: write an address, host:port, or a uid");
     refuses("@10.0.0.1:2552", 64,
-            "'@10.0.0.1:2552' names no member: write an address, host:port, or a uid");
-    refuses("", 64, "'' names no member: write an address, host:port, or a uid");
+            "'@10.0.0.1:2552' is not the name of a member: write an address, host:port, or a uid");
+    refuses("", 64, "'' is not the name of a member: write an address, host:port, or a uid");
 }
 
 /* CLI-09 */

@@ -285,7 +285,8 @@ file_holds_one_or_two_lines(void)
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         write_file(below("cookie"), bad[i], strlen(bad[i]), 0600);
-        refused("", TRPI_SECRETS_MAKE, "holds no cookie: one line of at most 255 bytes");
+        refused("", TRPI_SECRETS_MAKE,
+                "holds no cookie: it must have one line of at most 255 bytes");
     }
     write_file(below("cookie"), "a\0b", 3, 0600);
     refused("", TRPI_SECRETS_MAKE, "holds no cookie");
@@ -307,7 +308,7 @@ file_holds_one_or_two_lines(void)
     refused("", TRPI_SECRETS_MAKE, "holds no cookie");
     UNIT_EQUAL(unlink(below("cookie")), 0);
     UNIT_EQUAL(mkfifo(below("cookie"), 0600), 0); /* nobody waits for a writer */
-    refused("", TRPI_SECRETS_MAKE, "is no file");
+    refused("", TRPI_SECRETS_MAKE, "is not a regular file");
     end();
 }
 
@@ -346,7 +347,7 @@ user_cookie_is_for_plain_loopback_alone(void)
     refused("remote { require-cookie = on  secure-cookie = abc  secure-cookie-file = /x }",
             TRPI_SECRETS_CHECK,
             "t.conf:1: remote.secure-cookie-file: remote.secure-cookie is "
-            "given, too; say either of them");
+            "given, too; leave one of them out");
     refused("remote { require-cookie = on  secure-cookie-file = /nonexistent/x }",
             TRPI_SECRETS_CHECK, "remote.secure-cookie-file: cannot read /nonexistent/x: No such");
     end();

@@ -121,9 +121,9 @@ rules_are_set_replaced_listed_and_cleared(void)
     refused(node, ",\"action\":\"set\",\"peer\":\"all\",\"rule\":\"lose=2\"", TRPI_CTL_EXIT_USAGE,
             "'lose=2'");
     refused(node, ",\"action\":\"clear\",\"peer\":\"nowhere\"", TRPI_CTL_EXIT_USAGE,
-            "'nowhere' names no peer");
+            "'nowhere' is not the name of a peer");
     refused(node, ",\"action\":\"clear\",\"peer\":\"host:99999\"", TRPI_CTL_EXIT_USAGE,
-            "'host:99999' names no peer");
+            "'host:99999' is not the name of a peer");
     trp_node_close(node);
 }
 

@@ -208,8 +208,8 @@ nodes_that_cannot_be_members_are_refused(void)
             NULL);
     checked("cluster { may-create-cluster = off seed-nodes = { self, "
             "\"troupe.tcp://demo@127.0.0.1:2552\" } }",
-            "t.conf:1: cluster.seed-nodes: it names this node only, and cluster.may-create-cluster "
-            "is off: it could never join; name another seed node, or switch that on");
+            "t.conf:1: cluster.seed-nodes: it names only this node, and cluster.may-create-cluster "
+            "is off, so this node could never join; name another seed node, or set that key to on");
     checked("cluster { downing { active-strategy = keep-referee } }",
             "t.conf:1: cluster.downing.active-strategy: keep-referee needs "
             "cluster.downing.keep-referee.address, the node whose side stays, as in "
@@ -237,7 +237,7 @@ seeds_by_dns_stand_alone_and_have_a_name(void)
     checked("cluster { seed-dns { name = seeds.example } }", NULL);
     checked(
         "cluster { seed-nodes = { self } seed-dns { name = seeds.example } }",
-        "t.conf:1: cluster.seed-dns.name: cluster.seed-nodes is given, too; say either of them");
+        "t.conf:1: cluster.seed-dns.name: cluster.seed-nodes is given, too; leave one of them out");
     checked(
         "cluster { seed-dns { name = \"troupe.tcp://demo@seeds.example:1\" } }",
         "t.conf:1: cluster.seed-dns.name: 'troupe.tcp://demo@seeds.example:1' is no name; write "

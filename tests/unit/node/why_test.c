@@ -118,7 +118,7 @@ an_unreachable_member_is_named_with_its_observers(void)
     rows[1].observers_count = 1; /* then the fault may be the link */
     view.strategy = "manual";
     reason_is(&view, 0, "unreachable b:2 6120 1", "the link between it and troupe.tcp://demo@a:1");
-    reason_is(&view, 0, "unreachable b:2 6120 1", "nothing decides by itself");
+    reason_is(&view, 0, "unreachable b:2 6120 1", "no strategy decides");
     rows[1].m.status = TRP_MEMBER_LEAVING; /* died while it left */
     reason_is(&view, 0, "unreachable b:2 6120 1", "troupe down troupe.tcp://demo@b:2");
     rows[1].m.status = TRP_MEMBER_DOWN; /* does not block any more */
@@ -244,7 +244,7 @@ the_outlook_decides_what_is_advised(void)
     reason_lacks(&view, 0, "troupe down");
     view.strategy = "manual";
     view.forecast.kind = TRPI_FORECAST_NONE;
-    reason_is(&view, 0, "unreachable b:2 6120 1", "nothing decides by itself");
+    reason_is(&view, 0, "unreachable b:2 6120 1", "no strategy decides");
     reason_lacks(&view, 0, "troupe down");
     view.strategy = "auto-down-after"; /* it downs on each side; nobody need help */
     view.auto_down_after_ms = 10000;
@@ -254,7 +254,8 @@ the_outlook_decides_what_is_advised(void)
     view.strategy = "lease";
     view.forecast.kind = TRPI_FORECAST_LEASE;
     view.forecast.in_ms = 500;
-    reason_is(&view, 0, "unreachable b:2 6120 1", "gets the lease; it is asked for in 1 s");
+    reason_is(&view, 0, "unreachable b:2 6120 1",
+              "acquires the lease survives; this side requests it in 1 s");
     reason_lacks(&view, 0, "troupe down");
 }
 
@@ -321,7 +322,7 @@ who_waits_though_all_agree_is_told_what_for(void)
     rows[1].m.status = TRP_MEMBER_JOINING;
     rows[1].age_ms = 4000;
     rows[2].m.status = TRP_MEMBER_EXITING;
-    reason_is(&view, 0, "exiting c:3 60000 0", "removed when it reports that it has");
+    reason_is(&view, 0, "exiting c:3 60000 0", "is removed when it reports that");
     snprintf(view.lacking, sizeof view.lacking, "2 of 3 members are there");
     reason_is(&view, 0, "too-few b:2 4000 0", "2 of 3 members are there: start more nodes");
     reason_is(&view, 1, "exiting c:3 60000 0", "");
