@@ -208,7 +208,7 @@ order_watch(const trpi_cli *cli)
 }
 
 static int
-disconnect(trpi_cli *cli, int code)
+disconnect_with(trpi_cli *cli, int code)
 {
     trpi_cli_disconnect(cli);
     return code;
@@ -218,15 +218,16 @@ static int
 fail_lost(trpi_cli *cli)
 {
     if (cli->order != NULL && !is_confirmed) {
-        return disconnect(cli, trpi_cli_fail(TRPI_CTL_EXIT_TIMEOUT,
+        return disconnect_with(cli,
+                               trpi_cli_fail(TRPI_CTL_EXIT_TIMEOUT,
                                              UNCONFIRMED " at %s: it closed the connection, it has "
                                                          "ended or crashed",
                                              cli->path));
     }
-    return disconnect(cli,
-                      trpi_cli_fail(TRPI_CTL_EXIT_UNREACHABLE,
-                                    "the node at %s closed the connection: it has ended or crashed",
-                                    cli->path));
+    return disconnect_with(
+        cli,
+        trpi_cli_fail(TRPI_CTL_EXIT_UNREACHABLE,
+                      "the node at %s closed the connection: it has ended or crashed", cli->path));
 }
 
 static int
@@ -248,7 +249,7 @@ fail_late(trpi_cli *cli)
         (void)trpi_cli_fail(code, "no answer from the node at %s within %.1f s%s", cli->path,
                             limit_s, process);
     }
-    return disconnect(cli, code);
+    return disconnect_with(cli, code);
 }
 
 /* A stream without an end of its own: print a note, and go on. */
@@ -279,8 +280,8 @@ wait_ready(trpi_cli *cli, short events, uint64_t deadline_ms)
                                    { .fd = STDOUT_FILENO, .events = 0 } };
         int ready = poll(polls, 2, due_ms == 0 ? -1 : (int)(due_ms - now));
         if (ready < 0 && errno != EINTR) {
-            return disconnect(cli,
-                              trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "poll: %s", strerror(errno)));
+            return disconnect_with(
+                cli, trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "poll: %s", strerror(errno)));
         }
         if (ready > 0 && polls[0].revents != 0) {
             return 0;
@@ -373,7 +374,7 @@ object_clean(cJSON *json, bool escaped)
 
 /* Give the next object of the connection. */
 static int
-receive(trpi_cli *cli, uint64_t deadline_ms, cJSON **ret_object)
+object_receive(trpi_cli *cli, uint64_t deadline_ms, cJSON **ret_object)
 {
     for (;;) {
         const uint8_t *body = NULL;
@@ -394,7 +395,8 @@ receive(trpi_cli *cli, uint64_t deadline_ms, cJSON **ret_object)
             err = TRP_EDATA;
         }
         if (err != TRP_EAGAIN) {
-            return disconnect(cli, trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL,
+            return disconnect_with(cli,
+                                   trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL,
                                                  "the program at %s is not a troupe node of this "
                                                  "version: bad frame (%zu bytes)",
                                                  cli->path, bytes));
@@ -405,7 +407,7 @@ receive(trpi_cli *cli, uint64_t deadline_ms, cJSON **ret_object)
         }
         if (trpi_buffer_reserve(&cli->in, READ_BYTES,
                                 TRPI_CTL_RESPONSE_BYTES_MAX + 2 * READ_BYTES) != TRP_OK) {
-            return disconnect(cli, trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory"));
+            return disconnect_with(cli, trpi_cli_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory"));
         }
         ssize_t got = recv(cli->fd, cli->in.data + cli->in.count, READ_BYTES, MSG_DONTWAIT);
         if (got > 0) {
@@ -442,7 +444,7 @@ progress_print(trpi_cli *cli, const cJSON *object, void *arg)
 
 /* Send and read until the final object, and give that unchanged. */
 static int
-call(trpi_cli *cli, cJSON *request, trpi_cli_stream_fn stream, void *arg, cJSON **ret_final)
+request_run(trpi_cli *cli, cJSON *request, trpi_cli_stream_fn stream, void *arg, cJSON **ret_final)
 {
     *ret_final = NULL;
     uint64_t deadline_ms =
@@ -461,7 +463,7 @@ call(trpi_cli *cli, cJSON *request, trpi_cli_stream_fn stream, void *arg, cJSON 
     (void)pthread_sigmask(SIG_SETMASK, &kept, NULL);
     while (code == 0) {
         cJSON *object = NULL;
-        code = receive(cli, deadline_ms, &object);
+        code = object_receive(cli, deadline_ms, &object);
         if (code != 0) {
             return code;
         }
@@ -481,7 +483,7 @@ call(trpi_cli *cli, cJSON *request, trpi_cli_stream_fn stream, void *arg, cJSON 
         bool go_on = (stream != NULL ? stream : progress_print)(cli, object, arg);
         cJSON_Delete(object);
         if (!go_on) {
-            return disconnect(cli, 0); /* the node ends the request when its client goes */
+            return disconnect_with(cli, 0); /* the node ends the request when its client goes */
         }
     }
     return code;
@@ -498,7 +500,7 @@ int
 trpi_cli_call(trpi_cli *cli, cJSON *request, trpi_cli_stream_fn stream, void *arg,
               cJSON **ret_final)
 {
-    int code = call(cli, request, stream, arg, ret_final);
+    int code = request_run(cli, request, stream, arg, ret_final);
     if (code != 0 || *ret_final == NULL || trpi_cli_get_true(*ret_final, "ok")) {
         return code;
     }
@@ -515,6 +517,6 @@ trpi_cli_call(trpi_cli *cli, cJSON *request, trpi_cli_stream_fn stream, void *ar
 int
 trpi_cli_call_quiet(trpi_cli *cli, cJSON *request, cJSON **ret_final)
 {
-    int code = call(cli, request, NULL, NULL, ret_final);
+    int code = request_run(cli, request, NULL, NULL, ret_final);
     return code != 0 || trpi_cli_get_true(*ret_final, "ok") ? code : final_exit(*ret_final);
 }

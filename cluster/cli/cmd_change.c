@@ -285,7 +285,7 @@ print_down(const trpi_cli *cli, const cJSON *reply, bool would, FILE *stream)
 
 /* true: go on. */
 static bool
-confirmed(trpi_cli *cli, const char *question)
+user_confirms(trpi_cli *cli, const char *question)
 {
     char line[16] = "";
     (void)fprintf(stderr, "%s [y/N] ", question);
@@ -313,7 +313,7 @@ down_asked(trpi_cli *cli, cJSON **ret_reply)
     }
     print_down(cli, plan, true, stderr);
     const char *question = is_split(plan) ? "Are you sure that all of them are stopped?" : "Do it?";
-    code = confirmed(cli, question)
+    code = user_confirms(cli, question)
                ? trpi_cli_call(cli, down_request(cli, false, plan), NULL, NULL, &reply)
                : TRPI_CTL_EXIT_NO;
     cJSON_Delete(plan);
@@ -386,7 +386,7 @@ trpi_cli_run_shutdown(trpi_cli *cli)
         }
         (void)fprintf(stderr, "would end all %d nodes of the cluster\n", nodes_count(reply));
         cJSON_Delete(reply);
-        if (!confirmed(cli, "Do it?")) {
+        if (!user_confirms(cli, "Do it?")) {
             return TRPI_CTL_EXIT_NO;
         }
     }

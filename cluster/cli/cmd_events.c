@@ -30,7 +30,7 @@ typedef struct event_stream {
 } event_stream;
 
 static void
-append(char *line, size_t bytes, const char *key, const char *text)
+line_append(char *line, size_t bytes, const char *key, const char *text)
 {
     size_t used = strlen(line);
     if (text != NULL && text[0] != '\0') {
@@ -50,30 +50,30 @@ print_event(const cJSON *event)
     (void)snprintf(line, sizeof line, "%.12s  %-17s", clock != NULL ? clock + 1 : time,
                    trpi_cli_get(event, "type"));
     if (cJSON_IsObject(member)) {
-        append(line, sizeof line, "", trpi_cli_short(trpi_cli_get(member, "node")));
-        append(line, sizeof line, "", trpi_cli_get(member, "status"));
+        line_append(line, sizeof line, "", trpi_cli_short(trpi_cli_get(member, "node")));
+        line_append(line, sizeof line, "", trpi_cli_get(member, "status"));
     }
     if (cJSON_HasObjectItem(event, "leader")) {
         const char *leader = trpi_json_get_text(event, "leader");
-        append(line, sizeof line, "role ", trpi_json_get_text(event, "role"));
-        append(line, sizeof line, "", leader != NULL ? trpi_cli_short(leader) : "nobody");
+        line_append(line, sizeof line, "role ", trpi_json_get_text(event, "role"));
+        line_append(line, sizeof line, "", leader != NULL ? trpi_cli_short(leader) : "nobody");
     }
     cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(event, "observedBy"))
     {
         const char *observer = cJSON_GetStringValue(item);
-        append(line, sizeof line, "observed by ",
-               observer != NULL ? trpi_cli_short(observer) : NULL);
+        line_append(line, sizeof line, "observed by ",
+                    observer != NULL ? trpi_cli_short(observer) : NULL);
     }
     if (cJSON_HasObjectItem(event, "seenBy")) {
         char seen[64];
         (void)snprintf(seen, sizeof seen, "by %.0f of %.0f members",
                        cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(event, "seenBy")),
                        cJSON_GetNumberValue(cJSON_GetObjectItemCaseSensitive(event, "members")));
-        append(line, sizeof line, "", seen);
+        line_append(line, sizeof line, "", seen);
     }
-    append(line, sizeof line, "", trpi_json_get_text(event, "strategy"));
-    append(line, sizeof line, "", trpi_json_get_text(event, "decision"));
-    append(line, sizeof line, "", trpi_json_get_text(event, "reason"));
+    line_append(line, sizeof line, "", trpi_json_get_text(event, "strategy"));
+    line_append(line, sizeof line, "", trpi_json_get_text(event, "decision"));
+    line_append(line, sizeof line, "", trpi_json_get_text(event, "reason"));
     (void)puts(line);
 }
 

@@ -14,7 +14,7 @@
 #define PLAIN "\033[0m"
 
 static int
-fetch(trpi_cli *cli, const char *cmd, cJSON **ret_reply)
+members_fetch(trpi_cli *cli, const char *cmd, cJSON **ret_reply)
 {
     return trpi_cli_call(cli, trpi_cli_request_new(cli, cmd), NULL, NULL, ret_reply);
 }
@@ -68,7 +68,7 @@ is_wanted(const trpi_cli *cli, const cJSON *member)
 
 /* Remove the members from reply that the flags exclude. */
 static void
-filter(const trpi_cli *cli, cJSON *reply)
+members_filter(const trpi_cli *cli, cJSON *reply)
 {
     cJSON *member = cJSON_GetObjectItemCaseSensitive(reply, "members");
     member = member != NULL ? member->child : NULL;
@@ -119,7 +119,7 @@ list_join(const cJSON *list, char *buffer, size_t bytes)
 
 /* Write the last column: "leader oldest", "seen by 2 of 2, 6s". */
 static void
-remark(const cJSON *reply, const char *address, char *buffer, size_t bytes)
+remark_write(const cJSON *reply, const char *address, char *buffer, size_t bytes)
 {
     const cJSON *entry = unreachable_find(reply, address);
     bool leader = text_equal(trpi_json_get_text(reply, "leader"), address);
@@ -154,7 +154,7 @@ member_row(const trpi_cli *cli, const cJSON *reply, const cJSON *member, trpi_cl
     (void)snprintf(up, sizeof up, up_number < 0 ? "-" : "%.0f", up_number);
     (void)snprintf(reach, sizeof reach, "%s%s%s", cli->color ? (reachable ? GREEN : RED) : "",
                    reachable ? "ok" : "unreachable", cli->color ? PLAIN : "");
-    remark(reply, address, last, sizeof last);
+    remark_write(reply, address, last, sizeof last);
     const char *star = text_equal(trpi_json_get_text(reply, "selfNode"), address) ? "*" : "";
     const char *version = trpi_cli_get(member, "appVersion"); /* 0.0.0: cluster.app-version unset */
     double days = trpi_cli_get_number(member, "certificateDaysLeft", 0);
@@ -235,13 +235,13 @@ static int
 members_once(trpi_cli *cli)
 {
     cJSON *reply;
-    int code = fetch(cli, "members", &reply);
+    int code = members_fetch(cli, "members", &reply);
     if (code != 0) {
         return code;
     }
     trpi_cli_watch_begin(cli);
     if (is_json(cli) || cli->output == TRPI_CLI_NAME) {
-        filter(cli, reply);
+        members_filter(cli, reply);
     }
     if (is_json(cli)) {
         trpi_cli_print_json(cli, reply);
@@ -304,7 +304,7 @@ static int
 unreachable_once(trpi_cli *cli)
 {
     cJSON *reply;
-    int code = fetch(cli, "members", &reply);
+    int code = members_fetch(cli, "members", &reply);
     if (code != 0) {
         return code;
     }
@@ -372,7 +372,7 @@ static int
 leader_once(trpi_cli *cli)
 {
     cJSON *reply;
-    int code = fetch(cli, "members", &reply);
+    int code = members_fetch(cli, "members", &reply);
     if (code != 0) {
         return code;
     }
@@ -438,7 +438,7 @@ int
 trpi_cli_run_is_singleton(trpi_cli *cli)
 {
     cJSON *reply;
-    int code = fetch(cli, "members", &reply);
+    int code = members_fetch(cli, "members", &reply);
     if (code != 0) {
         return code;
     }
@@ -456,7 +456,7 @@ static int
 cluster_status_text(trpi_cli *cli)
 {
     cJSON *reply;
-    int code = fetch(cli, "members", &reply);
+    int code = members_fetch(cli, "members", &reply);
     if (code != 0) {
         return code;
     }

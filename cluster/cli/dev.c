@@ -292,7 +292,7 @@ nodes_reap(dev *d, bool stopping)
 }
 
 static void
-banner(const dev *d)
+banner_print(const dev *d)
 {
     (void)printf("%u nodes of system %s:\n", d->nodes_count, d->system);
     for (unsigned index = 0; index < d->nodes_count; index++) {
@@ -308,7 +308,7 @@ nodes_run(dev *d)
 {
     int code = nodes_start(d);
     if (code == 0) {
-        banner(d);
+        banner_print(d);
     }
     while (code == 0 && stop_signals == 0 && d->alive > 0) {
         (void)outputs_pass(d, 100);

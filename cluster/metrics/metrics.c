@@ -113,7 +113,7 @@ trp_metrics_cpu(const trp_node_metrics *node, trp_cpu_metrics *ret_cpu)
 /* ---- capacities ------------------------------------------------------------------------------ */
 
 static double
-share(double value)
+share_clamp(double value)
 {
     return value < 0 ? 0 : value > 1 ? 1 : value;
 }
@@ -128,11 +128,11 @@ heap_capacity(void *arg, const trp_node_metrics *node, double *ret_capacity)
         return 0;
     }
     if (trp_metrics_find(node, TRP_METRIC_HEAP_MAX, &max) && max > 0) {
-        *ret_capacity = share((max - used) / max);
+        *ret_capacity = share_clamp((max - used) / max);
         return 1;
     }
     if (trp_metrics_find(node, TRP_METRIC_HEAP_COMMITTED, &committed) && committed > 0) {
-        *ret_capacity = share((committed - used) / committed);
+        *ret_capacity = share_clamp((committed - used) / committed);
         return 1;
     }
     return 0;
@@ -148,7 +148,7 @@ load_capacity(void *arg, const trp_node_metrics *node, double *ret_capacity)
         !trp_metrics_find(node, TRP_METRIC_PROCESSORS, &processors) || processors <= 0) {
         return 0;
     }
-    *ret_capacity = share(1.0 - load / processors);
+    *ret_capacity = share_clamp(1.0 - load / processors);
     return 1;
 }
 
@@ -161,7 +161,7 @@ cpu_capacity(void *arg, const trp_node_metrics *node, double *ret_capacity)
     if (!trp_metrics_find(node, TRP_METRIC_CPU, &cpu)) {
         return 0;
     }
-    *ret_capacity = share(1.0 - cpu);
+    *ret_capacity = share_clamp(1.0 - cpu);
     return 1;
 }
 

@@ -120,7 +120,7 @@ is_peer(const trpi_metrics_core *core, uint64_t key)
 
 /* metrics-core-C2 */
 static trp_err
-forget(trpi_metrics_core *core)
+entries_forget(trpi_metrics_core *core)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < core->table->count; i++) {
@@ -158,7 +158,7 @@ trpi_metrics_core_members(trpi_metrics_core *core, trpi_metrics_peer *peers, uin
     }
     core->peers = peers;
     core->peers_count = count;
-    trp_err err = forget(core);
+    trp_err err = entries_forget(core);
     if (err != TRP_OK) {
         core->peers = before;
         core->peers_count = before_count;
@@ -203,7 +203,7 @@ trpi_metrics_core_wake_ms(const trpi_metrics_core *core)
 /* ---- measuring ------------------------------------------------------------------------------- */
 
 static trp_err
-take(trpi_metrics_core *core, trpi_metrics_table *news)
+news_merge(trpi_metrics_core *core, trpi_metrics_table *news)
 {
     trpi_metrics_table *merged;
     trp_err err = trpi_metrics_merge(core->table, news, &merged);
@@ -231,7 +231,7 @@ trpi_metrics_core_sample(trpi_metrics_core *core, uint64_t now_ms, int64_t wall_
     entry->node.uid = core->self.uid;
     entry->node.wall_ms = wall_ms;
     trpi_metrics_table *news = trpi_metrics_table_new(&entry, 1);
-    trp_err err = news == NULL ? TRP_ENOMEM : take(core, news);
+    trp_err err = news == NULL ? TRP_ENOMEM : news_merge(core, news);
     if (err == TRP_OK) {
         core->last = entry->node;
         core->collected_ms = now_ms;
@@ -245,7 +245,7 @@ trpi_metrics_core_sample(trpi_metrics_core *core, uint64_t now_ms, int64_t wall_
 
 /* Bring to the front of `order` what a frame carries (metrics-core-C4). */
 static void
-choose(trpi_metrics_core *core, trpi_metrics_entry **order, uint32_t count)
+entries_choose(trpi_metrics_core *core, trpi_metrics_entry **order, uint32_t count)
 {
     uint32_t own = 0;
     while (own < count && order[own]->key != core->self_key) {
@@ -272,7 +272,7 @@ write_frame(trpi_metrics_core *core, enum trpi_metrics_frame_kind kind, trpi_buf
         memcpy(order, core->table->entries, count * sizeof *order);
     }
     if (count > TRPI_METRICS_FRAME_NODES_MAX) {
-        choose(core, order, count);
+        entries_choose(core, order, count);
         count = TRPI_METRICS_FRAME_NODES_MAX;
     }
     trp_err err = trpi_metrics_encode(kind, order, count, ret_bytes);
@@ -330,7 +330,7 @@ trpi_metrics_core_frame(trpi_metrics_core *core, const uint8_t *bytes, size_t co
     }
     err = without_own(core, told, &news);
     if (err == TRP_OK && kind <= TRPI_METRICS_ANSWER) { /* of a later version: skipped */
-        err = take(core, news);
+        err = news_merge(core, news);
     }
     if (err == TRP_OK && kind == TRPI_METRICS_TELL && core->member) { /* metrics-core-C3 */
         err = write_frame(core, TRPI_METRICS_ANSWER, ret_answer);

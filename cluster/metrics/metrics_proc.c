@@ -123,7 +123,7 @@ group_path(const struct proc *proc, char path[PATH_BYTES])
 
 /* Keep the tightest limit and the part of it that is used. */
 static void
-look_at_group(const struct proc *proc, const char *directory, struct limits *limits)
+group_read(const struct proc *proc, const char *directory, struct limits *limits)
 {
     double max, current, cache = 0, quota, period, us;
     char path[PATH_BYTES], text[128];
@@ -147,7 +147,7 @@ look_at_group(const struct proc *proc, const char *directory, struct limits *lim
 
 /* Read the group and all its ancestors. */
 static void
-look_up_the_tree(const struct proc *proc, struct limits *limits)
+groups_read(const struct proc *proc, struct limits *limits)
 {
     char group[PATH_BYTES], directory[PATH_BYTES];
     if (!group_path(proc, group)) {
@@ -155,7 +155,7 @@ look_up_the_tree(const struct proc *proc, struct limits *limits)
     }
     for (uint32_t i = 0; i < GROUPS_MAX; i++) {
         (void)snprintf(directory, sizeof directory, "/sys/fs/cgroup%.*s", PATH_BYTES / 2, group);
-        look_at_group(proc, directory, limits);
+        group_read(proc, directory, limits);
         char *end = strrchr(group, '/');
         if (end == NULL) {
             break;
@@ -172,7 +172,7 @@ struct figures {
 };
 
 static void
-add(struct figures *figures, const char *name, double value, bool smooth)
+figure_add(struct figures *figures, const char *name, double value, bool smooth)
 {
     if (figures->count < figures->max) {
         trp_metric *metric = &figures->metrics[figures->count++];
@@ -207,9 +207,9 @@ add_memory(const struct proc *proc, const struct limits *limits, struct figures 
     }
     used = used > max ? max : used < 0 ? 0 : used;
     committed = committed > max ? max : committed < used ? used : committed;
-    add(figures, TRP_METRIC_HEAP_USED, used, true);
-    add(figures, TRP_METRIC_HEAP_COMMITTED, committed, true);
-    add(figures, TRP_METRIC_HEAP_MAX, max, false);
+    figure_add(figures, TRP_METRIC_HEAP_USED, used, true);
+    figure_add(figures, TRP_METRIC_HEAP_COMMITTED, committed, true);
+    figure_add(figures, TRP_METRIC_HEAP_MAX, max, false);
     return true;
 }
 
@@ -275,15 +275,15 @@ add_processors(struct proc *proc, const struct limits *limits, struct figures *f
         usable = ceil(limits->processors);
     }
     if (usable > 0) {
-        add(figures, TRP_METRIC_PROCESSORS, usable, false);
+        figure_add(figures, TRP_METRIC_PROCESSORS, usable, false);
     }
     if (usable >= online && read_file(proc, "/proc/loadavg", text, sizeof text) &&
         number_after(text, "", &load)) { /* metrics-proc-P3 */
-        add(figures, TRP_METRIC_LOAD, load, false);
+        figure_add(figures, TRP_METRIC_LOAD, load, false);
     }
     busy = group > busy ? group : busy;
     if (busy >= 0) {
-        add(figures, TRP_METRIC_CPU, busy > 1 ? 1 : busy, true);
+        figure_add(figures, TRP_METRIC_CPU, busy > 1 ? 1 : busy, true);
     }
 }
 
@@ -291,7 +291,7 @@ add_processors(struct proc *proc, const struct limits *limits, struct figures *f
 
 /* metrics-proc-P1 */
 static void
-say_what_is_missing(const struct proc *proc, bool memory)
+missing_figures_log(const struct proc *proc, bool memory)
 {
     bool time = proc->all > 0;
     if (proc->system != NULL && (!memory || !time)) {
@@ -310,12 +310,12 @@ proc_collect(void *state, trp_metric *metrics, uint32_t max)
     struct proc *proc = state;
     struct limits limits = { .group_s = -1 };
     struct figures figures = { metrics, 0, max };
-    look_up_the_tree(proc, &limits);
+    groups_read(proc, &limits);
     bool memory = add_memory(proc, &limits, &figures);
     add_processors(proc, &limits, &figures);
     if (!proc->looked) {
         proc->looked = true;
-        say_what_is_missing(proc, memory);
+        missing_figures_log(proc, memory);
     }
     return figures.count;
 }

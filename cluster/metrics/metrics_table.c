@@ -68,7 +68,7 @@ trpi_metrics_table_unref(void *object)
 
 /* metrics-table-T1. Compare entries byte by byte: they are zeroed before they are filled. */
 static int
-newer(const trpi_metrics_entry *a, const trpi_metrics_entry *b)
+entry_newer(const trpi_metrics_entry *a, const trpi_metrics_entry *b)
 {
     if (a->node.number != b->node.number) {
         return a->node.number < b->node.number ? -1 : 1;
@@ -84,7 +84,7 @@ entries_compare(const void *a, const void *b)
     if (x->key != y->key) {
         return x->key < y->key ? -1 : 1;
     }
-    return newer(x, y);
+    return entry_newer(x, y);
 }
 
 static trpi_metrics_table *
@@ -124,7 +124,7 @@ has_news(const trpi_metrics_table *a, const trpi_metrics_table *b)
             at++;
         }
         if (at == a->count || a->entries[at]->key != b->entries[i]->key ||
-            newer(a->entries[at], b->entries[i]) < 0) {
+            entry_newer(a->entries[at], b->entries[i]) < 0) {
             return true;
         }
     }
@@ -147,7 +147,7 @@ trpi_metrics_merge(trpi_metrics_table *a, trpi_metrics_table *b, trpi_metrics_ta
         trpi_metrics_entry *x = i < a->count ? a->entries[i] : NULL;
         trpi_metrics_entry *y = j < b->count ? b->entries[j] : NULL;
         bool same = x != NULL && y != NULL && x->key == y->key;
-        bool mine = y == NULL || (x != NULL && (same ? newer(x, y) >= 0 : x->key < y->key));
+        bool mine = y == NULL || (x != NULL && (same ? entry_newer(x, y) >= 0 : x->key < y->key));
         merged->entries[merged->count++] = entry_ref(mine ? x : y);
         i += mine || same ? 1 : 0;
         j += !mine || same ? 1 : 0;

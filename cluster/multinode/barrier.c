@@ -26,7 +26,7 @@ all_told(trpi_barrier *barrier, bool passed)
 
 /* barrier-B2: fail for good; the first reason stays. */
 static trpi_barrier_step
-failed(trpi_barrier *barrier)
+failure_step(trpi_barrier *barrier)
 {
     barrier->failed = true;
     return all_told(barrier, false);
@@ -50,7 +50,7 @@ trpi_barrier_add(trpi_barrier *barrier, const char *const *roles, uint32_t index
         (void)snprintf(barrier->why, sizeof barrier->why, "two nodes call themselves %s",
                        roles[index]);
     }
-    return failed(barrier);
+    return failure_step(barrier);
 }
 
 trpi_barrier_step
@@ -80,7 +80,7 @@ trpi_barrier_lose(trpi_barrier *barrier, const char *const *roles, uint32_t inde
         (void)snprintf(barrier->why, sizeof barrier->why, "%s was lost before barrier '%.100s'",
                        roles[index], barrier->name);
     }
-    return failed(barrier);
+    return failure_step(barrier);
 }
 
 trpi_barrier_step
@@ -92,7 +92,7 @@ trpi_barrier_give_up(trpi_barrier *barrier, const char *const *roles, uint32_t i
     }
     barrier->known &= ~bit_of(index);
     barrier->entered &= ~bit_of(index);
-    return failed(barrier);
+    return failure_step(barrier);
 }
 
 trpi_barrier_step
@@ -116,7 +116,7 @@ trpi_barrier_enter(trpi_barrier *barrier, const char *const *roles, uint32_t ind
         (void)snprintf(barrier->why, sizeof barrier->why,
                        "%s entered barrier '%.60s' while others wait at '%.60s'", roles[index],
                        name, barrier->name);
-        return failed(barrier);
+        return failure_step(barrier);
     }
     if (deadline_ms < barrier->deadline_ms) { /* barrier-B4 */
         barrier->deadline_ms = deadline_ms;
@@ -141,5 +141,5 @@ trpi_barrier_tick(trpi_barrier *barrier, const char *const *roles, uint64_t now_
             }
         }
     }
-    return failed(barrier);
+    return failure_step(barrier);
 }

@@ -48,7 +48,7 @@ typedef trpi_multinode_call call;
 /* ---- answers --------------------------------------------------------------------------------- */
 
 static void
-answer(trp_ctx *ctx, trp_ref to, trp_err err, const char *text)
+answer_send(trp_ctx *ctx, trp_ref to, trp_err err, const char *text)
 {
     trpi_multinode_answer a;
     memset(&a, 0, sizeof a);
@@ -64,7 +64,7 @@ answer_seat(trp_ctx *ctx, seat *s, trp_err err, const char *text)
     trp_ref to = s->waiter;
     s->waits = 0;
     s->waiter = (trp_ref)TRP_REF_NONE;
-    answer(ctx, to, err, text);
+    answer_send(ctx, to, err, text);
 }
 
 static void
@@ -109,7 +109,7 @@ farewell_look(trp_ctx *ctx, conductor *self)
 
 /* Answer the nodes that a change of the barrier concerns, and set its timer. */
 static void
-follow(trp_ctx *ctx, conductor *self, trpi_barrier_step step)
+barrier_follow(trp_ctx *ctx, conductor *self, trpi_barrier_step step)
 {
     const char *why = self->barrier.failed ? self->barrier.why
                                            : "the first node does not know this node any more";
@@ -131,8 +131,9 @@ follow(trp_ctx *ctx, conductor *self, trpi_barrier_step step)
         if (trp_timer_once(ctx, BARRIER_TIMER,
                            deadline_ms > now_ms ? (uint32_t)(deadline_ms - now_ms) : 1,
                            &trpi_multinode_call_type, &tick, sizeof(tick)) != TRP_OK) {
-            follow(ctx, self,
-                   trpi_barrier_tick(&self->barrier, self->plan->roles, UINT64_MAX)); /* now */
+            barrier_follow(
+                ctx, self,
+                trpi_barrier_tick(&self->barrier, self->plan->roles, UINT64_MAX)); /* now */
         }
     } else {
         trp_timer_cancel(ctx, BARRIER_TIMER);
@@ -157,7 +158,7 @@ seat_leave(trp_ctx *ctx, conductor *self, uint32_t index)
 /* ---- calls ----------------------------------------------------------------------------------- */
 
 static void
-hello(trp_ctx *ctx, conductor *self, const call *c)
+hello_receive(trp_ctx *ctx, conductor *self, const call *c)
 {
     trp_ref player = trp_sender(ctx);
     trp_err err = TRP_OK;
@@ -173,12 +174,12 @@ hello(trp_ctx *ctx, conductor *self, const call *c)
     if (err == TRP_OK) {
         self->seats[c->index].player = player;
     }
-    follow(ctx, self, step);
-    answer(ctx, player, err, self->barrier.why);
+    barrier_follow(ctx, self, step);
+    answer_send(ctx, player, err, self->barrier.why);
 }
 
 static void
-present(trp_ctx *ctx, conductor *self, const call *c)
+present_receive(trp_ctx *ctx, conductor *self, const call *c)
 {
     seat *s = &self->seats[c->index];
     (void)snprintf(s->address, sizeof s->address, "%.*s", TRP_ADDRESS_BYTES - 1, c->name);
@@ -198,31 +199,31 @@ present(trp_ctx *ctx, conductor *self, const call *c)
 }
 
 static void
-address(trp_ctx *ctx, conductor *self, const call *c)
+address_receive(trp_ctx *ctx, conductor *self, const call *c)
 {
     const seat *wanted = &self->seats[c->target];
     if (wanted->present) {
-        answer(ctx, trp_sender(ctx), TRP_OK, wanted->address);
+        answer_send(ctx, trp_sender(ctx), TRP_OK, wanted->address);
     } else if (self->barrier.failed ||
                (trp_ref_is_none(wanted->player) && wanted->address[0] != '\0')) {
-        answer(ctx, trp_sender(ctx), self->barrier.failed ? TRP_ECANCELED : TRP_ENOENT,
-               self->barrier.failed ? self->barrier.why : "that node is gone");
+        answer_send(ctx, trp_sender(ctx), self->barrier.failed ? TRP_ECANCELED : TRP_ENOENT,
+                    self->barrier.failed ? self->barrier.why : "that node is gone");
     } else {
         seat_waits(ctx, &self->seats[c->index], c);
     }
 }
 
 static void
-nodes(trp_ctx *ctx, const conductor *self)
+nodes_receive(trp_ctx *ctx, const conductor *self)
 {
     char known[32];
     (void)snprintf(known, sizeof(known), "%" PRIx64, self->barrier.known);
-    answer(ctx, trp_sender(ctx), TRP_OK, known);
+    answer_send(ctx, trp_sender(ctx), TRP_OK, known);
 }
 
 /* conductor-C2. Return the player of the seat. */
 static trp_ref
-release(trp_ctx *ctx, conductor *self, uint32_t index)
+seat_release(trp_ctx *ctx, conductor *self, uint32_t index)
 {
     trp_ref player = self->seats[index].player;
     if (!trp_ref_is_none(player)) {
@@ -232,30 +233,30 @@ release(trp_ctx *ctx, conductor *self, uint32_t index)
         answer_seat(ctx, &self->seats[index], TRP_ECANCELED, "this node was released by order");
     }
     seat_leave(ctx, self, index);
-    follow(ctx, self, trpi_barrier_remove(&self->barrier, index));
+    barrier_follow(ctx, self, trpi_barrier_remove(&self->barrier, index));
     return player;
 }
 
 /* Check that an order may be given, and pass it on. */
 static void
-order(trp_ctx *ctx, conductor *self, const call *given)
+order_receive(trp_ctx *ctx, conductor *self, const call *given)
 {
     call c = *given;
     const seat *target = &self->seats[c.target];
     trp_ref player = target->player;
     if (c.index != 0 ||
         (c.target == 0 && c.verb != TRPI_MULTINODE_FAULT && c.verb != TRPI_MULTINODE_DISCONNECT)) {
-        answer(ctx, trp_sender(ctx), TRP_EPERM,
-               "no order can end the first node, which conducts the test");
+        answer_send(ctx, trp_sender(ctx), TRP_EPERM,
+                    "no order can end the first node, which conducts the test");
         return;
     }
     if (trp_ref_is_none(player)) {
-        answer(ctx, trp_sender(ctx), TRP_ENOENT, "that node is gone");
+        answer_send(ctx, trp_sender(ctx), TRP_ENOENT, "that node is gone");
         return;
     }
     (void)snprintf(c.name, sizeof c.name, "%s", self->seats[c.peer].address);
     if (c.verb != TRPI_MULTINODE_FAULT && c.verb != TRPI_MULTINODE_DISCONNECT) {
-        (void)release(ctx, self, c.target);
+        (void)seat_release(ctx, self, c.target);
     }
     trp_tell_as(ctx, player, trp_sender(ctx), &trpi_multinode_call_type, &c, sizeof c);
 }
@@ -270,35 +271,35 @@ give_up(trp_ctx *ctx, conductor *self, const call *c)
         trp_unwatch(ctx, s->player);
     }
     seat_leave(ctx, self, c->index);
-    follow(ctx, self, step);
-    answer(ctx, trp_sender(ctx), TRP_OK, "");
+    barrier_follow(ctx, self, step);
+    answer_send(ctx, trp_sender(ctx), TRP_OK, "");
 }
 
 static void
-called(trp_ctx *ctx, conductor *self, const call *c)
+call_receive(trp_ctx *ctx, conductor *self, const call *c)
 {
     switch (c->verb) {
     case TRPI_MULTINODE_HELLO:
-        hello(ctx, self, c);
+        hello_receive(ctx, self, c);
         break;
     case TRPI_MULTINODE_PRESENT:
-        present(ctx, self, c);
+        present_receive(ctx, self, c);
         break;
     case TRPI_MULTINODE_ENTER:
         seat_waits(ctx, &self->seats[c->index], c);
-        follow(ctx, self,
-               trpi_barrier_enter(&self->barrier, self->plan->roles, c->index, c->name,
-                                  trp_now_ms(ctx) + c->number));
+        barrier_follow(ctx, self,
+                       trpi_barrier_enter(&self->barrier, self->plan->roles, c->index, c->name,
+                                          trp_now_ms(ctx) + c->number));
         break;
     case TRPI_MULTINODE_ADDRESS:
-        address(ctx, self, c);
+        address_receive(ctx, self, c);
         break;
     case TRPI_MULTINODE_NODES:
-        nodes(ctx, self);
+        nodes_receive(ctx, self);
         break;
     case TRPI_MULTINODE_BYE:
-        (void)release(ctx, self, c->index);
-        answer(ctx, trp_sender(ctx), TRP_OK, "");
+        (void)seat_release(ctx, self, c->index);
+        answer_send(ctx, trp_sender(ctx), TRP_OK, "");
         break;
     case TRPI_MULTINODE_FAREWELL:
         seat_waits(ctx, &self->seats[c->index], c);
@@ -308,31 +309,32 @@ called(trp_ctx *ctx, conductor *self, const call *c)
         give_up(ctx, self, c);
         break;
     case TRPI_MULTINODE_TICK:
-        follow(ctx, self, trpi_barrier_tick(&self->barrier, self->plan->roles, trp_now_ms(ctx)));
+        barrier_follow(ctx, self,
+                       trpi_barrier_tick(&self->barrier, self->plan->roles, trp_now_ms(ctx)));
         break;
     default:
-        order(ctx, self, c);
+        order_receive(ctx, self, c);
         break;
     }
 }
 
 static void
-lost(trp_ctx *ctx, conductor *self, const trp_terminated *terminated)
+player_lost(trp_ctx *ctx, conductor *self, const trp_terminated *terminated)
 {
     for (uint32_t i = 0; i < self->plan->roles_count; i++) {
         if (trp_ref_equal(self->seats[i].player, terminated->ref)) {
             seat_leave(ctx, self, i);
-            follow(ctx, self, trpi_barrier_lose(&self->barrier, self->plan->roles, i));
+            barrier_follow(ctx, self, trpi_barrier_lose(&self->barrier, self->plan->roles, i));
         }
     }
 }
 
 static trp_err
-receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+conductor_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     conductor *self = state;
     if (trp_msg_is(msg, &trp_terminated_type)) {
-        lost(ctx, self, trp_msg_payload(msg));
+        player_lost(ctx, self, trp_msg_payload(msg));
         return TRP_OK;
     }
     if (!trp_msg_is(msg, &trpi_multinode_call_type)) {
@@ -342,16 +344,16 @@ receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     c.name[sizeof c.name - 1] = c.text[sizeof c.text - 1] = '\0';
     if (c.index >= self->plan->roles_count || c.target >= self->plan->roles_count ||
         c.peer >= self->plan->roles_count) { /* conductor-C3 */
-        answer(ctx, trp_sender(ctx), TRP_EINVAL,
-               "another program: it has more roles than the conductor's");
+        answer_send(ctx, trp_sender(ctx), TRP_EINVAL,
+                    "another program: it has more roles than the conductor's");
         return TRP_OK;
     }
-    called(ctx, self, &c);
+    call_receive(ctx, self, &c);
     return TRP_OK;
 }
 
 static trp_err
-start(trp_ctx *ctx, void *state, const trp_msg *args)
+conductor_start(trp_ctx *ctx, void *state, const trp_msg *args)
 {
     (void)ctx;
     memcpy(&((conductor *)state)->plan, trp_msg_payload(args), sizeof(trpi_multinode_plan *));
@@ -362,5 +364,5 @@ const trp_behaviour trpi_conductor_behaviour = { .size = sizeof(trp_behaviour),
                                                  .name = "multinode-conductor",
                                                  .version = 1,
                                                  .state_bytes = sizeof(conductor),
-                                                 .receive = receive,
-                                                 .pre_start = start };
+                                                 .receive = conductor_receive,
+                                                 .pre_start = conductor_start };

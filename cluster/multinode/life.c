@@ -340,7 +340,7 @@ test_free(trp_multinode *test)
 }
 
 static trp_err
-begin(trp_multinode *test)
+test_begin(trp_multinode *test)
 {
     trpi_address address;
     trp_err err = control_open(test);
@@ -362,7 +362,7 @@ trp_multinode_open(const trp_multinode_options *options, trp_multinode **ret_tes
     if (err == TRP_OK && test->place.listing) {
         err = trpi_multinode_refuse(test, TRP_EINVAL, "only trp_multinode_main() tells the roles");
     }
-    err = err != TRP_OK ? err : begin(test);
+    err = err != TRP_OK ? err : test_begin(test);
     if (err != TRP_OK) {
         (void)fprintf(stderr, "multinode: %s\n", test ? test->why : trp_strerror(err));
         test_free(test);
@@ -442,7 +442,7 @@ trp_multinode_main(const trp_multinode_options *options, trp_multinode_fn fn, vo
         test_free(test);
         return 0;
     }
-    err = err != TRP_OK ? err : begin(test);
+    err = err != TRP_OK ? err : test_begin(test);
     if (err != TRP_OK) {
         (void)fprintf(stderr, "multinode: %s\n", test ? test->why : trp_strerror(err));
         bool is_started = test && test->control;

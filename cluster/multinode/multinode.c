@@ -174,8 +174,8 @@ trp_multinode_barrier(trp_multinode *test, const char *name, uint32_t timeout_ms
 /* ---- orders ---------------------------------------------------------------------------------- */
 
 static trp_err
-order(trp_multinode *test, trpi_multinode_call *call, const char *role, const char *target,
-      char *ret_text)
+order_send(trp_multinode *test, trpi_multinode_call *call, const char *role, const char *target,
+           char *ret_text)
 {
     if (test->place.index != 0) {
         return trpi_multinode_refuse(test, TRP_EPERM, "only the first node, %s, can do that",
@@ -202,7 +202,7 @@ trp_multinode_fault(trp_multinode *test, const char *role, const char *target,
                                      "a fault needs a target, a direction and a rule");
     }
     (void)snprintf(call.text, sizeof call.text, "%s", rule);
-    return order(test, &call, role, target, NULL);
+    return order_send(test, &call, role, target, NULL);
 }
 
 trp_err
@@ -236,7 +236,7 @@ trp_err
 trp_multinode_disconnect(trp_multinode *test, const char *role, const char *target)
 {
     trpi_multinode_call call = trpi_multinode_call_of(TRPI_MULTINODE_DISCONNECT);
-    return target ? order(test, &call, role, target, NULL)
+    return target ? order_send(test, &call, role, target, NULL)
                   : trpi_multinode_refuse(test, TRP_EINVAL, "disconnect needs a target");
 }
 
@@ -245,21 +245,21 @@ trp_multinode_exit(trp_multinode *test, const char *role, int code)
 {
     trpi_multinode_call call = trpi_multinode_call_of(TRPI_MULTINODE_EXIT);
     call.number = (uint32_t)code;
-    return order(test, &call, role, NULL, NULL);
+    return order_send(test, &call, role, NULL, NULL);
 }
 
 trp_err
 trp_multinode_shutdown(trp_multinode *test, const char *role)
 {
     trpi_multinode_call call = trpi_multinode_call_of(TRPI_MULTINODE_SHUTDOWN);
-    return order(test, &call, role, NULL, NULL);
+    return order_send(test, &call, role, NULL, NULL);
 }
 
 trp_err
 trp_multinode_remove(trp_multinode *test, const char *role)
 {
     trpi_multinode_call call = trpi_multinode_call_of(TRPI_MULTINODE_REMOVE);
-    return order(test, &call, role, NULL, NULL);
+    return order_send(test, &call, role, NULL, NULL);
 }
 
 trp_err
@@ -268,7 +268,7 @@ trp_multinode_nodes(trp_multinode *test, char *ret_names, size_t bytes)
     char text[512] = "";
     size_t at = 0;
     trpi_multinode_call call = trpi_multinode_call_of(TRPI_MULTINODE_NODES);
-    trp_err err = order(test, &call, test->roles[0], NULL, text);
+    trp_err err = order_send(test, &call, test->roles[0], NULL, text);
     uint64_t known = err == TRP_OK ? strtoull(text, NULL, 16) : 0;
     if (err == TRP_OK && bytes > 0) {
         ret_names[0] = '\0';

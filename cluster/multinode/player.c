@@ -24,7 +24,7 @@ typedef struct player {
 } player;
 
 static void
-answer(trp_ctx *ctx, trp_err err, const char *text)
+conductor_answer(trp_ctx *ctx, trp_err err, const char *text)
 {
     trpi_multinode_answer a;
     memset(&a, 0, sizeof a);
@@ -34,14 +34,14 @@ answer(trp_ctx *ctx, trp_err err, const char *text)
 }
 
 static void
-disturb(trp_ctx *ctx, trp_multinode *test, const trpi_multinode_call *c)
+fault_apply(trp_ctx *ctx, trp_multinode *test, const trpi_multinode_call *c)
 {
     char peer[TRPI_FAULT_PEER_BYTES], why[TRPI_FAULT_TEXT_BYTES] = "";
     trpi_fault_rule rule;
     trpi_address address;
     trp_err err = trpi_address_parse(c->name, &address, NULL, NULL);
     if (err != TRP_OK) {
-        answer(ctx, TRP_ENOENT, "that node has no address yet");
+        conductor_answer(ctx, TRP_ENOENT, "that node has no address yet");
         return;
     }
     trpi_fault_peer_format(peer, address.host, address.port);
@@ -57,7 +57,7 @@ disturb(trp_ctx *ctx, trp_multinode *test, const trpi_multinode_call *c)
         err = err != TRP_OK ? err : trpi_faults_set(faults, peer, c->number, &rule);
     }
     pthread_mutex_unlock(&test->lock);
-    answer(ctx, err, why);
+    conductor_answer(ctx, err, why);
 }
 
 static void
@@ -65,7 +65,7 @@ end_later(trp_ctx *ctx, const trpi_multinode_call *c)
 {
     trpi_multinode_call end = *c;
     end.verb = TRPI_MULTINODE_TICK;
-    answer(ctx, TRP_OK, "");
+    conductor_answer(ctx, TRP_OK, "");
     if (trp_timer_once(ctx, EXIT_TIMER, EXIT_AFTER_MS, &trpi_multinode_call_type, &end,
                        sizeof(end)) != TRP_OK) {
         trpi_multinode_end((int)c->number);
@@ -81,7 +81,7 @@ released_set(trp_multinode *test)
 }
 
 static void
-ordered(trp_ctx *ctx, player *self, const trpi_multinode_call *c)
+order_receive(trp_ctx *ctx, player *self, const trpi_multinode_call *c)
 {
     trp_multinode *test = self->test;
     switch (c->verb) {
@@ -92,7 +92,7 @@ ordered(trp_ctx *ctx, player *self, const trpi_multinode_call *c)
         break;
     case TRPI_MULTINODE_FAULT:
     case TRPI_MULTINODE_DISCONNECT:
-        disturb(ctx, test, c);
+        fault_apply(ctx, test, c);
         break;
     case TRPI_MULTINODE_EXIT:
         released_set(test);
@@ -100,7 +100,7 @@ ordered(trp_ctx *ctx, player *self, const trpi_multinode_call *c)
         break;
     case TRPI_MULTINODE_REMOVE:
         released_set(test);
-        answer(ctx, TRP_OK, "");
+        conductor_answer(ctx, TRP_OK, "");
         break;
     case TRPI_MULTINODE_TICK:
         trpi_multinode_end((int)c->number);
@@ -111,7 +111,7 @@ ordered(trp_ctx *ctx, player *self, const trpi_multinode_call *c)
             trp_system_shutdown(trp_node_system(test->node));
         }
         pthread_mutex_unlock(&test->lock);
-        answer(ctx, TRP_OK, "");
+        conductor_answer(ctx, TRP_OK, "");
         break;
     default:
         break; /* a later version's */
@@ -133,7 +133,7 @@ conductor_lost(player *self)
 }
 
 static trp_err
-receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+player_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     player *self = state;
     if (trp_msg_is(msg, &trp_terminated_type)) {
@@ -144,13 +144,13 @@ receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         trp_tell(ctx, self->asker, &trpi_multinode_answer_type, a, sizeof *a);
         return err;
     } else if (trp_msg_is(msg, &trpi_multinode_call_type)) {
-        ordered(ctx, self, trp_msg_payload(msg));
+        order_receive(ctx, self, trp_msg_payload(msg));
     }
     return TRP_OK;
 }
 
 static trp_err
-start(trp_ctx *ctx, void *state, const trp_msg *args)
+player_start(trp_ctx *ctx, void *state, const trp_msg *args)
 {
     (void)ctx;
     memcpy(&((player *)state)->test, trp_msg_payload(args), sizeof(trp_multinode *));
@@ -161,5 +161,5 @@ const trp_behaviour trpi_player_behaviour = { .size = sizeof(trp_behaviour),
                                               .name = "multinode-player",
                                               .version = 1,
                                               .state_bytes = sizeof(player),
-                                              .receive = receive,
-                                              .pre_start = start };
+                                              .receive = player_receive,
+                                              .pre_start = player_start };

@@ -44,7 +44,7 @@ role_append(trp_multinode *test, uint32_t role, trpi_buffer *out)
 
 /* Gives *ret_text (trpi_free). */
 static trp_err
-filled(trp_multinode *test, const char *text, char **ret_text)
+roles_expand(trp_multinode *test, const char *text, char **ret_text)
 {
     trpi_buffer out = { 0 };
     trp_err err = TRP_OK;
@@ -71,14 +71,14 @@ filled(trp_multinode *test, const char *text, char **ret_text)
 }
 
 static trp_err
-add(trp_multinode *test, gathered *g, const char *text)
+setting_add(trp_multinode *test, gathered *g, const char *text)
 {
     if (g->count == TRPI_MULTINODE_SETTINGS_MAX) {
         (void)snprintf(test->why, sizeof test->why, "more than %d settings",
                        TRPI_MULTINODE_SETTINGS_MAX);
         return TRP_ELIMIT;
     }
-    trp_err err = filled(test, text, &g->texts[g->count]);
+    trp_err err = roles_expand(test, text, &g->texts[g->count]);
     g->count += err == TRP_OK;
     return err;
 }
@@ -88,7 +88,7 @@ add_all(trp_multinode *test, gathered *g, const char *const *texts)
 {
     trp_err err = TRP_OK;
     for (; err == TRP_OK && texts != NULL && *texts != NULL; texts++) {
-        err = add(test, g, *texts);
+        err = setting_add(test, g, *texts);
     }
     return err;
 }
@@ -102,9 +102,9 @@ add_arguments(trp_multinode *test, gathered *g)
     char *const *argv = test->options.argv;
     for (int i = 1; err == TRP_OK && argv != NULL && i < test->options.argc; i++) {
         if (strncmp(argv[i], "--set=", 6) == 0) {
-            err = add(test, g, argv[i] + 6);
+            err = setting_add(test, g, argv[i] + 6);
         } else if (strcmp(argv[i], "--set") == 0 && i + 1 < test->options.argc) {
-            err = add(test, g, argv[++i]);
+            err = setting_add(test, g, argv[++i]);
         }
     }
     return err;

@@ -103,7 +103,7 @@ asked_emit(trpi_call *call, const char *text, bool final)
 }
 
 static void
-refuse(trp_node *node, const trpi_node_id *to, uint64_t id, int exit_code, const char *error)
+refusal_send(trp_node *node, const trpi_node_id *to, uint64_t id, int exit_code, const char *error)
 {
     char text[256];
     (void)snprintf(text, sizeof text, "{\"ok\":false,\"exit\":%d,\"error\":\"%s\"}", exit_code,
@@ -117,13 +117,13 @@ request_take(trp_node *node, const trpi_node_id *from, uint64_t id, const uint8_
 {
     trpi_control_refusal refusal;
     if (!trpi_cluster_is_member(node->cluster, from)) { /* carry-I4 */
-        refuse(node, from, id, TRPI_CTL_EXIT_PERMISSION,
-               "that node takes commands from members of its cluster only");
+        refusal_send(node, from, id, TRPI_CTL_EXIT_PERMISSION,
+                     "that node takes commands from members of its cluster only");
         return;
     }
     if (!node->control) {
-        refuse(node, from, id, TRPI_CTL_EXIT_UNREACHABLE,
-               "that node has no control socket (cluster.control-socket)");
+        refusal_send(node, from, id, TRPI_CTL_EXIT_UNREACHABLE,
+                     "that node has no control socket (cluster.control-socket)");
         return;
     }
     asked *a = trpi_alloc(sizeof *a);
@@ -132,7 +132,7 @@ request_take(trp_node *node, const trpi_node_id *from, uint64_t id, const uint8_
     }
     if (trpi_control_request_parse(json, bytes, &a->call.request, &refusal) != TRP_OK ||
         !is_carried(&a->call.request)) { /* carry-I1 */
-        refuse(node, from, id, TRPI_CTL_EXIT_USAGE, "that node does not carry this command");
+        refusal_send(node, from, id, TRPI_CTL_EXIT_USAGE, "that node does not carry this command");
         trpi_control_request_fini(&a->call.request);
         trpi_free(a);
         return;
@@ -146,7 +146,8 @@ request_take(trp_node *node, const trpi_node_id *from, uint64_t id, const uint8_
     a->call.deadline_ns = a->call.start_ns + (uint64_t)a->call.request.timeout_ms * 1000000u;
     trp_err err = trpi_control_run(node->control, &a->call);
     if (err != TRP_OK) {
-        refuse(node, from, id, TRPI_CTL_EXIT_TIMEOUT, "that node is busy with other commands");
+        refusal_send(node, from, id, TRPI_CTL_EXIT_TIMEOUT,
+                     "that node is busy with other commands");
         trpi_control_request_fini(&a->call.request);
         trpi_free(a);
     }

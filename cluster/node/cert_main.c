@@ -76,7 +76,7 @@ typedef struct command {
     char why[256];
 } command;
 
-static int __attribute__((format(printf, 2, 3))) fail(int code, const char *format, ...)
+static int __attribute__((format(printf, 2, 3))) cert_fail(int code, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -101,7 +101,8 @@ static int
 path_of(const command *c, const char *name, const char *ending, char path[PATH_MAX])
 {
     int length = snprintf(path, PATH_MAX, "%s/%s%s", c->dir, name, ending);
-    return length > 0 && length < PATH_MAX ? 0 : fail(TRPI_CTL_EXIT_USAGE, "the path is too long");
+    return length > 0 && length < PATH_MAX ? 0
+                                           : cert_fail(TRPI_CTL_EXIT_USAGE, "the path is too long");
 }
 
 /* "x/host1.pem" -> "x/host1.key" */
@@ -110,7 +111,8 @@ key_path_of(const char *cert_path, char path[PATH_MAX])
 {
     size_t bytes = strlen(cert_path);
     if (bytes < 5 || bytes >= PATH_MAX || strcmp(cert_path + bytes - 4, ".pem") != 0) {
-        return fail(TRPI_CTL_EXIT_USAGE, "%s: the name of a certificate ends with .pem", cert_path);
+        return cert_fail(TRPI_CTL_EXIT_USAGE, "%s: the name of a certificate ends with .pem",
+                         cert_path);
     }
     memcpy(path, cert_path, bytes + 1);
     memcpy(path + bytes - 4, ".key", 4);
@@ -123,9 +125,9 @@ file_read(const char *path, char **ret_text)
     FILE *file = fopen(path, "re");
     char *text = trpi_alloc(FILE_BYTES_MAX + 1);
     if (file == NULL || text == NULL) {
-        int code = file == NULL
-                       ? fail(TRPI_CTL_EXIT_NOT_FOUND, "cannot read %s: %s", path, strerror(errno))
-                       : fail(TRPI_CTL_EXIT_INTERNAL, "out of memory");
+        int code = file == NULL ? cert_fail(TRPI_CTL_EXIT_NOT_FOUND, "cannot read %s: %s", path,
+                                            strerror(errno))
+                                : cert_fail(TRPI_CTL_EXIT_INTERNAL, "out of memory");
         if (file != NULL) {
             (void)fclose(file);
         }
@@ -136,7 +138,7 @@ file_read(const char *path, char **ret_text)
     (void)fclose(file);
     if (bytes > FILE_BYTES_MAX) {
         trpi_free(text);
-        return fail(TRPI_CTL_EXIT_DATA, "%s is larger than %d bytes", path, FILE_BYTES_MAX);
+        return cert_fail(TRPI_CTL_EXIT_DATA, "%s is larger than %d bytes", path, FILE_BYTES_MAX);
     }
     text[bytes] = '\0';
     *ret_text = text;
@@ -161,9 +163,9 @@ file_create(const char *path, const char *replaced, mode_t mode, const char *tex
     /* cert-main-F1, cert-main-F2 */
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
     if (fd < 0) {
-        return errno == EEXIST
-                   ? fail(TRPI_CTL_EXIT_NO, "%s exists; --force replaces it", path)
-                   : fail(TRPI_CTL_EXIT_PERMISSION, "cannot write %s: %s", path, strerror(errno));
+        return errno == EEXIST ? cert_fail(TRPI_CTL_EXIT_NO, "%s exists; --force replaces it", path)
+                               : cert_fail(TRPI_CTL_EXIT_PERMISSION, "cannot write %s: %s", path,
+                                           strerror(errno));
     }
     size_t bytes = strlen(text);
     ssize_t written = looks_like(fd, replaced, mode) ? write(fd, text, bytes) : -1;
@@ -171,7 +173,7 @@ file_create(const char *path, const char *replaced, mode_t mode, const char *tex
     int error = errno;
     if (close(fd) != 0 || !whole) {
         (void)unlink(path);
-        return fail(TRPI_CTL_EXIT_PERMISSION, "cannot write %s: %s", path, strerror(error));
+        return cert_fail(TRPI_CTL_EXIT_PERMISSION, "cannot write %s: %s", path, strerror(error));
     }
     return 0;
 }
@@ -188,10 +190,11 @@ beside_write(replacement *r)
 {
     int length = snprintf(r->beside, sizeof r->beside, "%s.new", r->path);
     if (length <= 0 || (size_t)length >= sizeof r->beside) {
-        return fail(TRPI_CTL_EXIT_USAGE, "the path is too long");
+        return cert_fail(TRPI_CTL_EXIT_USAGE, "the path is too long");
     }
     if (unlink(r->beside) != 0 && errno != ENOENT) { /* left by an interrupted attempt */
-        return fail(TRPI_CTL_EXIT_PERMISSION, "cannot remove %s: %s", r->beside, strerror(errno));
+        return cert_fail(TRPI_CTL_EXIT_PERMISSION, "cannot remove %s: %s", r->beside,
+                         strerror(errno));
     }
     return file_create(r->beside, r->path, r->mode, r->text);
 }
@@ -208,8 +211,8 @@ files_replace(replacement *all, size_t count)
     }
     while (code == 0 && named < count) {
         if (rename(all[named].beside, all[named].path) != 0) {
-            code = fail(TRPI_CTL_EXIT_PERMISSION, "cannot write %s: %s", all[named].path,
-                        strerror(errno));
+            code = cert_fail(TRPI_CTL_EXIT_PERMISSION, "cannot write %s: %s", all[named].path,
+                             strerror(errno));
         } else {
             named++;
         }
@@ -232,7 +235,7 @@ pair_write(bool replace, const char *cert_path, const char *key_path, const char
         return files_replace(both, 2);
     }
     if (access(cert_path, F_OK) == 0) {
-        return fail(TRPI_CTL_EXIT_NO, "%s exists; --force replaces it", cert_path);
+        return cert_fail(TRPI_CTL_EXIT_NO, "%s exists; --force replaces it", cert_path);
     }
     int code = file_create(key_path, NULL, KEY_MODE, key);
     if (code == 0 && (code = file_create(cert_path, NULL, CERT_MODE, cert)) != 0) {
@@ -305,7 +308,7 @@ run_ca(command *c)
 {
     char cert_path[PATH_MAX], key_path[PATH_MAX], *cert = NULL, *key = NULL;
     if (c->words_count != 1) {
-        return fail(TRPI_CTL_EXIT_USAGE, "cert ca takes one NAME");
+        return cert_fail(TRPI_CTL_EXIT_USAGE, "cert ca takes one NAME");
     }
     trpi_cert_request request = request_of(c, c->words[0], CA_DAYS);
     if (path_of(c, "ca", ".pem", cert_path) != 0 || path_of(c, "ca", ".key", key_path) != 0) {
@@ -313,7 +316,7 @@ run_ca(command *c)
     }
     trp_err err = trpi_cert_make_authority(&request, &cert, &key, c->why, sizeof c->why);
     if (err != TRP_OK) {
-        return fail(exit_of(err), "%s", c->why);
+        return cert_fail(exit_of(err), "%s", c->why);
     }
     int code = pair_write(c->force, cert_path, key_path, cert, key);
     if (code == 0) {
@@ -339,7 +342,7 @@ node_make(command *c, const char *ca_cert, const char *ca_key, const char *subje
     request.names_count = c->names_count;
     trp_err err = trpi_cert_read(ca_cert, &ca, c->why, sizeof c->why);
     if (err == TRP_OK && ca.not_after_ms <= c->now_ms) {
-        return fail(
+        return cert_fail(
             TRPI_CTL_EXIT_DATA,
             "the authority's certificate has expired; make a new authority with troupe cert ca");
     }
@@ -347,13 +350,13 @@ node_make(command *c, const char *ca_cert, const char *ca_key, const char *subje
               ? err
               : trpi_cert_make_node(ca_cert, ca_key, &request, &cert, &key, c->why, sizeof c->why);
     if (err != TRP_OK) {
-        return fail(exit_of(err), "%s", c->why);
+        return cert_fail(exit_of(err), "%s", c->why);
     }
     int code = pair_write(replace, cert_path, key_path, cert, key);
     if (code == 0) {
         written_tell(c, cert_path, key_path, cert);
         if (request.not_after_ms > ca.not_after_ms) {
-            (void)fail(0, "warning: the authority's certificate expires before this one");
+            (void)cert_fail(0, "warning: the authority's certificate expires before this one");
         }
     }
     trpi_free(cert);
@@ -367,16 +370,16 @@ run_node(command *c)
     char *ca_cert = NULL, *ca_key = NULL;
     size_t more = c->names_count - 1; /* --san; names[0] is free */
     if (c->words_count == 0 || (more > 0 && c->words_count != 1)) {
-        return fail(TRPI_CTL_EXIT_USAGE,
-                    "cert node takes at least one HOST, and exactly one with --san");
+        return cert_fail(TRPI_CTL_EXIT_USAGE,
+                         "cert node takes at least one HOST, and exactly one with --san");
     }
     int code = authority_read(c, &ca_cert, &ca_key);
     for (size_t i = 0; i < c->words_count && code == 0; i++) {
         char cert_path[PATH_MAX], key_path[PATH_MAX];
         if (strchr(c->words[i], '/') != NULL || c->words[i][0] == '.' ||
             strcmp(c->words[i], "ca") == 0) {
-            code = fail(TRPI_CTL_EXIT_USAGE, "'%s' is neither a host name nor an address",
-                        c->words[i]);
+            code = cert_fail(TRPI_CTL_EXIT_USAGE, "'%s' is neither a host name nor an address",
+                             c->words[i]);
             break;
         }
         c->names[0] = c->words[i];
@@ -398,7 +401,7 @@ run_renew(command *c)
 {
     char *ca_cert = NULL, *ca_key = NULL;
     if (c->words_count == 0) {
-        return fail(TRPI_CTL_EXIT_USAGE, "cert renew takes at least one FILE");
+        return cert_fail(TRPI_CTL_EXIT_USAGE, "cert renew takes at least one FILE");
     }
     int code = authority_read(c, &ca_cert, &ca_key);
     if (code != 0) {
@@ -415,7 +418,8 @@ run_renew(command *c)
         trp_err err = trpi_cert_read(old, &info, c->why, sizeof c->why);
         err = err != TRP_OK ? err : trpi_cert_names(old, c->names, &c->names_count, &storage);
         if (err != TRP_OK || info.is_authority || c->names_count == 0) {
-            code = fail(TRPI_CTL_EXIT_DATA, "%s is not the certificate of a node", c->words[i]);
+            code =
+                cert_fail(TRPI_CTL_EXIT_DATA, "%s is not the certificate of a node", c->words[i]);
         } else {
             code = node_make(c, ca_cert, ca_key, info.subject, true, c->words[i], key_path);
         }
@@ -433,7 +437,8 @@ run_revoke(command *c)
     char path[PATH_MAX], date[32], *ca_cert = NULL, *ca_key = NULL, *old = NULL, *list = NULL;
     char *certs[FILES_MAX] = { NULL };
     if (c->words_count == 0 && c->days == 0) {
-        return fail(TRPI_CTL_EXIT_USAGE, "cert revoke takes FILEs, or --days to prolong the list");
+        return cert_fail(TRPI_CTL_EXIT_USAGE,
+                         "cert revoke takes FILEs, or --days to prolong the list");
     }
     int code = path_of(c, "crl", ".pem", path);
     code = code != 0 ? code : authority_read(c, &ca_cert, &ca_key);
@@ -452,7 +457,7 @@ run_revoke(command *c)
             trpi_cert_revoke(ca_cert, ca_key, old, (const char *const *)certs, c->words_count,
                              c->now_ms, next_ms, &list, c->why, sizeof c->why);
         replacement new_list = { .path = path, .mode = CERT_MODE, .text = list };
-        code = err == TRP_OK ? files_replace(&new_list, 1) : fail(exit_of(err), "%s", c->why);
+        code = err == TRP_OK ? files_replace(&new_list, 1) : cert_fail(exit_of(err), "%s", c->why);
     }
     if (code == 0) {
         (void)printf("wrote %s: %zu more, due again on %s\n", path, c->words_count,
@@ -528,9 +533,9 @@ show_file(command *c, cJSON *array, const char *path)
                 show_text(path, number, &info, left);
             }
         } else if (err != TRP_ENOENT) {
-            worst = fail(exit_of(err), "%s, certificate %u: %s", path, number + 1, c->why);
+            worst = cert_fail(exit_of(err), "%s, certificate %u: %s", path, number + 1, c->why);
         } else if (number == 0) {
-            worst = fail(TRPI_CTL_EXIT_DATA, "%s: no certificate in PEM form", path);
+            worst = cert_fail(TRPI_CTL_EXIT_DATA, "%s: no certificate in PEM form", path);
         }
     }
     trpi_free(text);
@@ -571,8 +576,8 @@ number_take(const char *text, const char *flag, long *ret_number)
 {
     uint64_t number = 0;
     if (!trpi_whole_parse(text, 1, TRPI_CERT_DAYS_MAX, &number)) {
-        return fail(TRPI_CTL_EXIT_USAGE, "%s takes 1 to %d days, not '%s'", flag,
-                    TRPI_CERT_DAYS_MAX, text);
+        return cert_fail(TRPI_CTL_EXIT_USAGE, "%s takes 1 to %d days, not '%s'", flag,
+                         TRPI_CERT_DAYS_MAX, text);
     }
     *ret_number = (long)number;
     return 0;
@@ -591,7 +596,7 @@ option_take(command *c, const char *flag, const char *value)
         return -1;
     }
     if (value == NULL) {
-        return fail(TRPI_CTL_EXIT_USAGE, "%s needs a value", flag);
+        return cert_fail(TRPI_CTL_EXIT_USAGE, "%s needs a value", flag);
     }
     if (strcmp(flag, "--days") == 0) {
         return number_take(value, flag, &c->days);
@@ -605,8 +610,8 @@ option_take(command *c, const char *flag, const char *value)
     }
     if (strcmp(flag, "--san") == 0) {
         if (c->names_count == TRPI_CERT_NAMES_MAX) {
-            return fail(TRPI_CTL_EXIT_USAGE, "--san may be given for at most %d names",
-                        TRPI_CERT_NAMES_MAX - 1);
+            return cert_fail(TRPI_CTL_EXIT_USAGE, "--san may be given for at most %d names",
+                             TRPI_CERT_NAMES_MAX - 1);
         }
         c->names[c->names_count++] = value;
         return 0;
@@ -614,7 +619,7 @@ option_take(command *c, const char *flag, const char *value)
     c->json = strcmp(value, "json") == 0;
     return c->json || strcmp(value, "table") == 0
                ? 0
-               : fail(TRPI_CTL_EXIT_USAGE, "%s takes table or json, not '%s'", flag, value);
+               : cert_fail(TRPI_CTL_EXIT_USAGE, "%s takes table or json, not '%s'", flag, value);
 }
 
 static int
@@ -630,10 +635,10 @@ words_take(command *c, int argc, char **argv)
         } else if (strcmp(argv[i], "--force") == 0) {
             c->force = true;
         } else if (argv[i][0] == '-') {
-            return fail(TRPI_CTL_EXIT_USAGE, "cert: unknown option '%s'", argv[i]);
+            return cert_fail(TRPI_CTL_EXIT_USAGE, "cert: unknown option '%s'", argv[i]);
         } else if (c->words_count == FILES_MAX - 1) {
-            return fail(TRPI_CTL_EXIT_USAGE, "cert: at most %d hosts or files at once",
-                        FILES_MAX - 1);
+            return cert_fail(TRPI_CTL_EXIT_USAGE, "cert: at most %d hosts or files at once",
+                             FILES_MAX - 1);
         } else {
             c->words[c->words_count++] = argv[i];
         }
@@ -679,13 +684,14 @@ trp_cert_main(int argc, char **argv)
         if (strcmp(verbs[i].verb, argv[1]) == 0) {
             int code = words_take(&c, argc, argv);
             if (code == 0 && mkdir(c.dir, DIR_MODE) != 0 && errno != EEXIST) {
-                code = fail(TRPI_CTL_EXIT_PERMISSION, "cannot make %s: %s", c.dir, strerror(errno));
+                code = cert_fail(TRPI_CTL_EXIT_PERMISSION, "cannot make %s: %s", c.dir,
+                                 strerror(errno));
             }
             return code != 0 ? code : verbs[i].run(&c);
         }
     }
-    return fail(TRPI_CTL_EXIT_USAGE, "cert takes ca, node, renew, revoke or show, not '%s'",
-                argv[1]);
+    return cert_fail(TRPI_CTL_EXIT_USAGE, "cert takes ca, node, renew, revoke or show, not '%s'",
+                     argv[1]);
 }
 
 /* ---- cookies --------------------------------------------------------------------------------- */
@@ -707,7 +713,7 @@ trp_cookie_main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], "gen") == 0) {
         char text[2 * COOKIE_BYTES + 1];
         if (trpi_cert_random_hex(text, COOKIE_BYTES) != TRP_OK) {
-            return fail(TRPI_CTL_EXIT_INTERNAL, "the system gives no random bytes");
+            return cert_fail(TRPI_CTL_EXIT_INTERNAL, "the system gives no random bytes");
         }
         (void)printf("%s\n", text);
         return TRPI_CTL_EXIT_OK;
@@ -715,11 +721,12 @@ trp_cookie_main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], "hash") == 0) {
         char text[1024], digest[65];
         if (fgets(text, sizeof text, stdin) == NULL) {
-            return fail(TRPI_CTL_EXIT_DATA, "cookie hash: stdin is empty; write the secret to it");
+            return cert_fail(TRPI_CTL_EXIT_DATA,
+                             "cookie hash: stdin is empty; write the secret to it");
         }
         text[strcspn(text, "\r\n")] = '\0';
         if (trpi_cert_digest_hex(text, digest) != TRP_OK) {
-            return fail(TRPI_CTL_EXIT_INTERNAL, "the digest cannot be computed");
+            return cert_fail(TRPI_CTL_EXIT_INTERNAL, "the digest cannot be computed");
         }
         (void)printf("%.16s\n", digest);
         return TRPI_CTL_EXIT_OK;

@@ -32,7 +32,7 @@ typedef struct authority {
 } authority;
 
 static trp_err TRP_PRINTF(4, 5)
-    say(trp_err err, char *why, size_t why_bytes, const char *format, ...)
+    why_write(trp_err err, char *why, size_t why_bytes, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -46,7 +46,8 @@ static trp_err
 say_openssl(char *why, size_t why_bytes, const char *what)
 {
     const char *reason = ERR_reason_error_string(ERR_peek_last_error());
-    return say(TRP_EINTERNAL, why, why_bytes, "%s: %s", what, reason != NULL ? reason : "failed");
+    return why_write(TRP_EINTERNAL, why, why_bytes, "%s: %s", what,
+                     reason != NULL ? reason : "failed");
 }
 
 /* ---- PEM ------------------------------------------------------------------------------------- */
@@ -126,7 +127,7 @@ authority_open(const char *ca_cert, const char *ca_key, authority *ret_ca, char 
                             : NULL;
     if (wrong != NULL) {
         authority_close(&ca);
-        return say(TRP_EDATA, why, why_bytes, "%s", wrong);
+        return why_write(TRP_EDATA, why, why_bytes, "%s", wrong);
     }
     *ret_ca = ca;
     return TRP_OK;
@@ -162,27 +163,27 @@ static trp_err
 names_text(const trpi_cert_request *request, trpi_buffer *text, char *why, size_t why_bytes)
 {
     if (request->names_count == 0 || request->names_count > TRPI_CERT_NAMES_MAX) {
-        return say(TRP_EINVAL, why, why_bytes, "a certificate has 1 to %d names, not %zu",
-                   TRPI_CERT_NAMES_MAX, request->names_count);
+        return why_write(TRP_EINVAL, why, why_bytes, "a certificate has 1 to %d names, not %zu",
+                         TRPI_CERT_NAMES_MAX, request->names_count);
     }
     for (size_t i = 0; i < request->names_count; i++) {
         const char *name = request->names[i];
         bool numeric = name_is_numeric(name);
         if (!name_is_plain(name) || (!numeric && strchr(name, ':') != NULL)) {
-            return say(TRP_EINVAL, why, why_bytes, "'%.60s' is neither a host name nor an address",
-                       name);
+            return why_write(TRP_EINVAL, why, why_bytes,
+                             "'%.60s' is neither a host name nor an address", name);
         }
         trp_err err = trpi_buffer_printf(text, TRPI_BUFFER_NO_LIMIT, "%s%s:%s", i > 0 ? "," : "",
                                          numeric ? "IP" : "DNS", name); /* both are bounded above */
         if (err != TRP_OK) {
-            return say(err, why, why_bytes, "out of memory");
+            return why_write(err, why, why_bytes, "out of memory");
         }
     }
     return TRP_OK;
 }
 
 static bool
-extend(X509 *cert, X509 *issuer, int nid, const char *value)
+extension_add(X509 *cert, X509 *issuer, int nid, const char *value)
 {
     X509V3_CTX context;
     X509V3_set_ctx_nodb(&context);
@@ -236,17 +237,18 @@ request_check(const trpi_cert_request *request, char *why, size_t why_bytes)
 {
     size_t bytes = strlen(request->subject);
     if (bytes == 0 || bytes > TRPI_CERT_SUBJECT_BYTES_MAX) {
-        return say(TRP_EINVAL, why, why_bytes, "a subject has 1 to %d bytes",
-                   TRPI_CERT_SUBJECT_BYTES_MAX);
+        return why_write(TRP_EINVAL, why, why_bytes, "a subject has 1 to %d bytes",
+                         TRPI_CERT_SUBJECT_BYTES_MAX);
     }
     for (const char *c = request->subject; *c != '\0'; c++) {
         if (*c < ' ' || *c > '~') {
-            return say(TRP_EINVAL, why, why_bytes, "a subject may have only printable characters");
+            return why_write(TRP_EINVAL, why, why_bytes,
+                             "a subject may have only printable characters");
         }
     }
     if (request->not_after_ms <= request->not_before_ms) {
-        return say(TRP_EINVAL, why, why_bytes,
-                   "the certificate would expire before it becomes valid");
+        return why_write(TRP_EINVAL, why, why_bytes,
+                         "the certificate would expire before it becomes valid");
     }
     return TRP_OK;
 }
@@ -260,7 +262,7 @@ texts_give(X509 *cert, EVP_PKEY *key, char **ret_cert, char **ret_key, char *why
     if (cert_pem == NULL || key_pem == NULL) {
         trpi_free(cert_pem);
         trpi_free(key_pem);
-        return say(TRP_ENOMEM, why, why_bytes, "out of memory");
+        return why_write(TRP_ENOMEM, why, why_bytes, "out of memory");
     }
     *ret_cert = cert_pem;
     *ret_key = key_pem;
@@ -278,9 +280,9 @@ trpi_cert_make_authority(const trpi_cert_request *request, char **ret_cert, char
     EVP_PKEY *key = EVP_EC_gen("P-256");
     X509 *cert = key != NULL ? cert_begin(request, key, NULL) : NULL;
     bool built = cert != NULL &&
-                 extend(cert, cert, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
-                 extend(cert, cert, NID_key_usage, "critical,keyCertSign,cRLSign") &&
-                 extend(cert, cert, NID_subject_key_identifier, "hash") &&
+                 extension_add(cert, cert, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") &&
+                 extension_add(cert, cert, NID_key_usage, "critical,keyCertSign,cRLSign") &&
+                 extension_add(cert, cert, NID_subject_key_identifier, "hash") &&
                  X509_sign(cert, key, EVP_sha256()) != 0;
     err = built ? texts_give(cert, key, ret_cert, ret_key, why, why_bytes)
                 : say_openssl(why, why_bytes, "cannot make the certificate");
@@ -305,12 +307,12 @@ trpi_cert_make_node(const char *ca_cert, const char *ca_key, const trpi_cert_req
     EVP_PKEY *key = EVP_EC_gen("P-256");
     X509 *cert = key != NULL ? cert_begin(request, key, ca.cert) : NULL;
     bool built = cert != NULL &&
-                 extend(cert, ca.cert, NID_basic_constraints, "critical,CA:FALSE") &&
-                 extend(cert, ca.cert, NID_key_usage, "critical,digitalSignature") &&
-                 extend(cert, ca.cert, NID_ext_key_usage, "serverAuth,clientAuth") &&
-                 extend(cert, ca.cert, NID_subject_alt_name, (const char *)names.data) &&
-                 extend(cert, ca.cert, NID_subject_key_identifier, "hash") &&
-                 extend(cert, ca.cert, NID_authority_key_identifier, "keyid:always") &&
+                 extension_add(cert, ca.cert, NID_basic_constraints, "critical,CA:FALSE") &&
+                 extension_add(cert, ca.cert, NID_key_usage, "critical,digitalSignature") &&
+                 extension_add(cert, ca.cert, NID_ext_key_usage, "serverAuth,clientAuth") &&
+                 extension_add(cert, ca.cert, NID_subject_alt_name, (const char *)names.data) &&
+                 extension_add(cert, ca.cert, NID_subject_key_identifier, "hash") &&
+                 extension_add(cert, ca.cert, NID_authority_key_identifier, "keyid:always") &&
                  X509_sign(cert, ca.key, digest_of(ca.key)) != 0;
     err = built ? texts_give(cert, key, ret_cert, ret_key, why, why_bytes)
                 : say_openssl(why, why_bytes, "cannot make the certificate");
@@ -357,7 +359,7 @@ list_add_old(X509_CRL *list, const char *old_list, char *why, size_t why_bytes)
     X509_CRL *old = bio != NULL ? PEM_read_bio_X509_CRL(bio, NULL, no_password, NULL) : NULL;
     (void)BIO_free(bio);
     if (old == NULL) {
-        return say(TRP_EDATA, why, why_bytes, "the existing revocation list cannot be read");
+        return why_write(TRP_EDATA, why, why_bytes, "the existing revocation list cannot be read");
     }
     STACK_OF(X509_REVOKED) *entries = X509_CRL_get_REVOKED(old);
     trp_err err = TRP_OK;
@@ -369,7 +371,7 @@ list_add_old(X509_CRL *list, const char *old_list, char *why, size_t why_bytes)
         X509_REVOKED *copy = X509_REVOKED_dup(entry);
         if (copy == NULL || X509_CRL_add0_revoked(list, copy) != 1) {
             X509_REVOKED_free(copy);
-            err = say(TRP_ENOMEM, why, why_bytes, "out of memory");
+            err = why_write(TRP_ENOMEM, why, why_bytes, "out of memory");
         }
     }
     X509_CRL_free(old);
@@ -383,17 +385,17 @@ list_add_certs(X509_CRL *list, const authority *ca, const char *const *certs, si
     for (size_t i = 0; i < count; i++) {
         X509 *cert = cert_parse(certs[i]);
         if (cert == NULL) {
-            return say(TRP_EDATA, why, why_bytes, "certificate %zu cannot be read", i + 1);
+            return why_write(TRP_EDATA, why, why_bytes, "certificate %zu cannot be read", i + 1);
         }
         bool ours = X509_verify(cert, ca->key) == 1;
         bool added = ours && list_add(list, X509_get0_serialNumber(cert), now_ms);
         X509_free(cert);
         if (!ours) {
-            return say(TRP_EDATA, why, why_bytes,
-                       "certificate %zu was not signed by this authority", i + 1);
+            return why_write(TRP_EDATA, why, why_bytes,
+                             "certificate %zu was not signed by this authority", i + 1);
         }
         if (!added) {
-            return say(TRP_ENOMEM, why, why_bytes, "out of memory");
+            return why_write(TRP_ENOMEM, why, why_bytes, "out of memory");
         }
     }
     return TRP_OK;
@@ -426,7 +428,7 @@ trpi_cert_revoke(const char *ca_cert, const char *ca_key, const char *old_list,
         return err;
     }
     X509_CRL *list = X509_CRL_new();
-    err = list == NULL ? say(TRP_ENOMEM, why, why_bytes, "out of memory") : TRP_OK;
+    err = list == NULL ? why_write(TRP_ENOMEM, why, why_bytes, "out of memory") : TRP_OK;
     if (err == TRP_OK && old_list != NULL) {
         err = list_add_old(list, old_list, why, why_bytes);
     }
@@ -434,8 +436,8 @@ trpi_cert_revoke(const char *ca_cert, const char *ca_key, const char *old_list,
         err = list_add_certs(list, &ca, certs, certs_count, now_ms, why, why_bytes);
     }
     if (err == TRP_OK && sk_X509_REVOKED_num(X509_CRL_get_REVOKED(list)) > TRPI_CERT_REVOKED_MAX) {
-        err = say(TRP_ELIMIT, why, why_bytes, "more than %d revoked certificates",
-                  TRPI_CERT_REVOKED_MAX);
+        err = why_write(TRP_ELIMIT, why, why_bytes, "more than %d revoked certificates",
+                        TRPI_CERT_REVOKED_MAX);
     }
     if (err == TRP_OK && !list_finish(list, &ca, now_ms, next_update_ms)) {
         err = say_openssl(why, why_bytes, "cannot make the revocation list");
@@ -444,7 +446,7 @@ trpi_cert_revoke(const char *ca_cert, const char *ca_key, const char *old_list,
         BIO *bio = BIO_new(BIO_s_mem());
         (void)(bio != NULL && PEM_write_bio_X509_CRL(bio, list));
         *ret_list = bio_take(bio);
-        err = *ret_list != NULL ? TRP_OK : say(TRP_ENOMEM, why, why_bytes, "out of memory");
+        err = *ret_list != NULL ? TRP_OK : why_write(TRP_ENOMEM, why, why_bytes, "out of memory");
     }
     X509_CRL_free(list);
     authority_close(&ca);
@@ -473,7 +475,7 @@ time_ms(const ASN1_TIME *time)
 }
 
 static void
-hex(const uint8_t *bytes, size_t count, char *text)
+hex_write(const uint8_t *bytes, size_t count, char *text)
 {
     for (size_t i = 0; i < count; i++) {
         (void)snprintf(text + 2 * i, 3, "%02x", bytes[i]);
@@ -559,7 +561,7 @@ trpi_cert_read(const char *cert_pem, trpi_cert_info *ret_info, char *why, size_t
     uint8_t digest[EVP_MAX_MD_SIZE];
     unsigned digest_bytes = 0;
     if (cert == NULL) {
-        return say(TRP_EDATA, why, why_bytes, "the file has no certificate in PEM form");
+        return why_write(TRP_EDATA, why, why_bytes, "the file has no certificate in PEM form");
     }
     memset(ret_info, 0, sizeof *ret_info);
     common_name(X509_get_subject_name(cert), ret_info->subject, sizeof ret_info->subject);
@@ -572,10 +574,10 @@ trpi_cert_read(const char *cert_pem, trpi_cert_info *ret_info, char *why, size_t
                    key != NULL ? EVP_PKEY_get0_type_name(key) : "unknown");
     const ASN1_INTEGER *serial = X509_get0_serialNumber(cert);
     int serial_bytes = ASN1_STRING_length(serial);
-    hex(ASN1_STRING_get0_data(serial), serial_bytes < 20 ? (size_t)serial_bytes : 20,
-        ret_info->serial);
+    hex_write(ASN1_STRING_get0_data(serial), serial_bytes < 20 ? (size_t)serial_bytes : 20,
+              ret_info->serial);
     if (X509_digest(cert, EVP_sha256(), digest, &digest_bytes) == 1) {
-        hex(digest, 32, ret_info->digest);
+        hex_write(digest, 32, ret_info->digest);
     }
     X509_free(cert);
     names_join(cert_pem, ret_info->names, sizeof ret_info->names);
@@ -599,7 +601,7 @@ trpi_cert_next(const char **at, trpi_cert_info *ret_info, char *why, size_t why_
     ERR_clear_error();
     if (!found) {
         return none ? TRP_ENOENT
-                    : say(TRP_EDATA, why, why_bytes, "a certificate that cannot be read");
+                    : why_write(TRP_EDATA, why, why_bytes, "a certificate that cannot be read");
     }
     trp_err err = trpi_cert_read(*at, ret_info, why, why_bytes);
     *at += strlen(*at) - left;
@@ -615,7 +617,7 @@ trpi_cert_random_hex(char *out, size_t bytes)
     if (bytes > sizeof random || RAND_bytes(random, (int)bytes) != 1) {
         return TRP_EINTERNAL;
     }
-    hex(random, bytes, out);
+    hex_write(random, bytes, out);
     OPENSSL_cleanse(random, sizeof random);
     return TRP_OK;
 }
@@ -628,6 +630,6 @@ trpi_cert_digest_hex(const char *text, char ret_digest[65])
     if (EVP_Digest(text, strlen(text), digest, &bytes, EVP_sha256(), NULL) != 1) {
         return TRP_EINTERNAL;
     }
-    hex(digest, 32, ret_digest);
+    hex_write(digest, 32, ret_digest);
     return TRP_OK;
 }

@@ -180,7 +180,8 @@ trpi_control_has_streams(trpi_control *control)
  * ---------------------------------------------------------------------------- */
 
 static void
-refuse(trpi_control *control, connection *c, int exit_code, const char *error, bool closing)
+connection_refuse(trpi_control *control, connection *c, int exit_code, const char *error,
+                  bool closing)
 {
     char text[256];
     (void)snprintf(text, sizeof text, "{\"ok\":false,\"exit\":%d,\"error\":\"%s\"}", exit_code,
@@ -223,7 +224,7 @@ request_take(trpi_control *control, connection *c, const uint8_t *body, size_t b
     trpi_control_refusal refusal;
     trpi_call *call = call_new(control, c);
     if (!call) {
-        refuse(control, c, TRPI_CTL_EXIT_INTERNAL, "out of memory", true);
+        connection_refuse(control, c, TRPI_CTL_EXIT_INTERNAL, "out of memory", true);
         return;
     }
     trp_err err = trpi_control_request_parse(body, bytes, &call->request, &refusal);
@@ -274,9 +275,9 @@ frames_take(trpi_control *control, connection *c)
             return;
         }
         if (err != TRP_OK) {
-            refuse(control, c, TRPI_CTL_EXIT_DATA,
-                   bytes ? "the request is larger than 1048576 bytes" : "a request of 0 bytes",
-                   true);
+            connection_refuse(
+                control, c, TRPI_CTL_EXIT_DATA,
+                bytes ? "the request is larger than 1048576 bytes" : "a request of 0 bytes", true);
             return;
         }
         request_take(control, c, body, bytes);
@@ -357,9 +358,9 @@ connection_open(trpi_control *control)
     control->connections_count++;
     pthread_mutex_unlock(&control->lock);
     if (!trpi_control_peer_allowed(fd, control->path)) {
-        refuse(control, c, TRPI_CTL_EXIT_PERMISSION, "not permitted: other user", true);
+        connection_refuse(control, c, TRPI_CTL_EXIT_PERMISSION, "not permitted: other user", true);
     } else if (full) {
-        refuse(control, c, TRPI_CTL_EXIT_TIMEOUT, "too many control clients", true);
+        connection_refuse(control, c, TRPI_CTL_EXIT_TIMEOUT, "too many control clients", true);
         connection_write(control, c);
         connection_kill(control, c);
     }
@@ -557,7 +558,7 @@ work_left(const trpi_control *control)
 
 /* Wait until no work is left, at most ms. With the lock, released while waiting. */
 static void
-linger(trpi_control *control, uint32_t ms)
+work_await(trpi_control *control, uint32_t ms)
 {
     for (uint32_t waited = 0; waited < ms && work_left(control); waited += LINGER_STEP_MS) {
         struct timespec pause = { 0, (long)LINGER_STEP_MS * 1000000 };
@@ -585,7 +586,7 @@ trpi_control_close(trpi_control *control, uint32_t linger_ms, uint32_t flush_ms)
                                 "{\"ok\":false,\"exit\":69,\"error\":\"the node is stopping\"}");
     }
     trpi_control_wake(control);
-    linger(control, linger_ms);
+    work_await(control, linger_ms);
     for (connection *c = control->connections; c; c = c->next) {
         if (c->call) {
             atomic_store_explicit(&c->call->cancelled, true, memory_order_relaxed);
@@ -599,7 +600,7 @@ trpi_control_close(trpi_control *control, uint32_t linger_ms, uint32_t flush_ms)
     while (control->calls_count > 0) { /* control-I4 */
         pthread_cond_wait(&control->ended, &control->lock);
     }
-    linger(control, flush_ms);
+    work_await(control, flush_ms);
     control->quit = true;
     pthread_mutex_unlock(&control->lock);
     trpi_control_wake(control);

@@ -141,7 +141,7 @@ refuse_err(trp_node *node, trpi_call *call, trp_err err, const char *path)
 }
 
 static bool
-resolve(trp_node *node, trpi_call *call, target *ret_target, trp_ref *ret_ref)
+target_resolve(trp_node *node, trpi_call *call, target *ret_target, trp_ref *ret_ref)
 {
     if (!target_parse(node, call, call->request.path, ret_target)) {
         return false;
@@ -229,7 +229,7 @@ trpi_node_serve_send(trp_node *node, trpi_call *call)
     if (!message_make(call, &m)) {
         return;
     }
-    bool may = resolve(node, call, &to, &ref) && fits_frame(node, call, &to, &m);
+    bool may = target_resolve(node, call, &to, &ref) && fits_frame(node, call, &to, &m);
     if (may && trpi_call_wanted(call) != TRP_OK) {
         trpi_call_refuse_order(call, TRP_ECANCELED, "send");
     } else if (may) {
@@ -273,7 +273,7 @@ trpi_node_serve_ask(trp_node *node, trpi_call *call)
     if (!message_make(call, &m)) {
         return;
     }
-    bool may = resolve(node, call, &to, &ref);
+    bool may = target_resolve(node, call, &to, &ref);
     if (may && trpi_call_wanted(call) != TRP_OK) {
         trpi_call_refuse_order(call, TRP_ECANCELED, "ask");
         may = false;
@@ -329,7 +329,7 @@ trpi_node_serve_ping(trp_node *node, trpi_call *call)
         (void)snprintf(text, sizeof text, "%s/user", member.address);
         call->request.path = text;
     }
-    if (resolve(node, call, &to, &ref)) {
+    if (target_resolve(node, call, &to, &ref)) {
         double elapsed_ms = (double)trpi_call_elapsed_ns(call) / 1e6;
         cJSON *reply = trpi_call_reply();
         (void)trpi_json_add_text(reply, "from", full_path(node, &to, ref, path, sizeof path));

@@ -30,7 +30,7 @@ whom_add(char whom[WHOM_BYTES], const char *format, ...)
 }
 
 static void /* control-audit-A2 */
-printable(char *text)
+printable_make(char *text)
 {
     for (char *c = text; *c != '\0'; c++) {
         *c = *c > ' ' && *c < 127 && *c != '"' ? *c : '?';
@@ -49,7 +49,7 @@ member_add(trp_node *node, const char *name, char whom[WHOM_BYTES])
     } else {
         char given[256];
         (void)snprintf(given, sizeof given, "%s", name);
-        printable(given);
+        printable_make(given);
         whom_add(whom, "%s", given);
     }
 }
@@ -96,7 +96,7 @@ order_of(trp_node *node, const trpi_control_request *request, char whom[WHOM_BYT
         whom_add(whom, "%s through=", node->address);
         for (size_t i = 0; i < request->addresses_count; i++) {
             (void)snprintf(text, sizeof text, "%s", request->addresses[i]);
-            printable(text);
+            printable_make(text);
             whom_add(whom, "%s%s", i > 0 ? "," : "", text);
         }
         return "join";
@@ -118,10 +118,10 @@ order_of(trp_node *node, const trpi_control_request *request, char whom[WHOM_BYT
             return NULL;
         }
         (void)snprintf(text, sizeof text, "%s", request->path != NULL ? request->path : "all");
-        printable(text);
+        printable_make(text);
         whom_add(whom, "%s", text);
         (void)snprintf(text, sizeof text, "%s", request->rule != NULL ? request->rule : "");
-        printable(text);
+        printable_make(text);
         whom_add(whom, " action=%s rule=%s", request->action, text);
         return "fault";
     default:

@@ -83,38 +83,38 @@ blockers_find(const trpi_view *view, blockers *ret)
 /* ---- waiting for members to go --------------------------------------------------------------- */
 
 static void
-phases_tell(trp_node *node, trpi_call *call, trpi_leaver *leavers, size_t count)
+phases_tell(trp_node *node, trpi_call *call, trpi_departure *departures, size_t count)
 {
     char text[512];
     for (size_t i = 0; i < count; i++) {
-        while (leavers[i].self &&
-               trpi_shutdown_report(node->system, leavers[i].reports, text, sizeof text)) {
-            leavers[i].reports++;
+        while (departures[i].self &&
+               trpi_shutdown_report(node->system, departures[i].reports, text, sizeof text)) {
+            departures[i].reports++;
             trpi_call_progress(call, "phase %s", text);
         }
     }
 }
 
-const trpi_leaver *
-trpi_leavers_look(trpi_call *call, trpi_leaver *leavers, size_t count, const trpi_view *view,
-                  bool ended)
+const trpi_departure *
+trpi_departures_look(trpi_call *call, trpi_departure *departures, size_t count,
+                     const trpi_view *view, bool ended)
 {
-    const trpi_leaver *first = NULL;
+    const trpi_departure *first = NULL;
     for (size_t i = 0; i < count; i++) {
-        const trpi_view_member *v = member_by_uid(view, leavers[i].uid);
-        if (v != NULL && v->m.status != leavers[i].status) {
-            leavers[i].status = v->m.status;
-            trpi_call_progress(call, "%s %s", leavers[i].address,
+        const trpi_view_member *v = member_by_uid(view, departures[i].uid);
+        if (v != NULL && v->m.status != departures[i].status) {
+            departures[i].status = v->m.status;
+            trpi_call_progress(call, "%s %s", departures[i].address,
                                trp_member_status_name(v->m.status));
         }
-        bool gone = leavers[i].self ? ended : v == NULL;
-        first = first == NULL && !gone ? &leavers[i] : first;
+        bool gone = departures[i].self ? ended : v == NULL;
+        first = first == NULL && !gone ? &departures[i] : first;
     }
     return first;
 }
 
 static void
-refuse_leavers(trpi_call *call, const trpi_leaver *first, const blockers *b)
+departures_refuse(trpi_call *call, const trpi_departure *first, const blockers *b)
 {
     char hint[TRP_ADDRESS_BYTES + 32];
     bool unreachable = *b->unreachable != '\0';
@@ -130,7 +130,7 @@ refuse_leavers(trpi_call *call, const trpi_leaver *first, const blockers *b)
 
 /* true: all are gone. false: answered. */
 static bool
-leavers_wait(trp_node *node, trpi_call *call, trpi_leaver *leavers, size_t count)
+departures_wait(trp_node *node, trpi_call *call, trpi_departure *departures, size_t count)
 {
     blockers b;
     uint64_t told_ms = 0;
@@ -139,16 +139,16 @@ leavers_wait(trp_node *node, trpi_call *call, trpi_leaver *leavers, size_t count
         if (!trpi_view_take_for(node, call, &view)) {
             return false;
         }
-        phases_tell(node, call, leavers, count);
-        const trpi_leaver *left =
-            trpi_leavers_look(call, leavers, count, &view, trpi_node_fate(node) != 0);
+        phases_tell(node, call, departures, count);
+        const trpi_departure *left =
+            trpi_departures_look(call, departures, count, &view, trpi_node_fate(node) != 0);
         blockers_find(&view, &b);
         trpi_view_fini(&view);
         if (left == NULL) {
             return true;
         }
         if (trpi_call_left_ms(call) == 0) {
-            refuse_leavers(call, left, &b);
+            departures_refuse(call, left, &b);
             return false;
         }
         uint64_t now_ms = trpi_call_elapsed_ns(call) / 1000000;
@@ -199,7 +199,7 @@ trpi_node_refuse_end(trp_node *node, trpi_call *call, trp_node_end end)
 /* Find the member that the request names; false: answered. A node that is no member ends at
  * once. */
 static bool
-leaver_find(trp_node *node, trpi_call *call, trpi_leaver *ret_leaver)
+departure_find(trp_node *node, trpi_call *call, trpi_departure *ret_departure)
 {
     trpi_view view;
     const trpi_view_member *found = NULL;
@@ -221,10 +221,10 @@ leaver_find(trp_node *node, trpi_call *call, trpi_leaver *ret_leaver)
         leave_answer(call, node->address, "Removed", NULL);
         trp_node_leave(node);
     } else {
-        memset(ret_leaver, 0, sizeof *ret_leaver);
-        ret_leaver->uid = found->m.uid;
-        ret_leaver->self = found->m.self;
-        memcpy(ret_leaver->address, found->m.address, sizeof ret_leaver->address);
+        memset(ret_departure, 0, sizeof *ret_departure);
+        ret_departure->uid = found->m.uid;
+        ret_departure->self = found->m.self;
+        memcpy(ret_departure->address, found->m.address, sizeof ret_departure->address);
     }
     bool go_on = err == TRP_OK && found != NULL;
     trpi_view_fini(&view);
@@ -234,9 +234,9 @@ leaver_find(trp_node *node, trpi_call *call, trpi_leaver *ret_leaver)
 void
 trpi_node_serve_leave(trp_node *node, trpi_call *call)
 {
-    trpi_leaver who;
+    trpi_departure who;
     trpi_cluster_next_crash cast;
-    if (!leaver_find(node, call, &who)) {
+    if (!departure_find(node, call, &who)) {
         return;
     }
     bool known = trpi_cluster_next_crash_get(node->cluster, who.uid, &cast) == TRP_OK;
@@ -262,7 +262,7 @@ trpi_node_serve_leave(trp_node *node, trpi_call *call)
         return;
     }
     trpi_call_confirm(call);
-    if (!leavers_wait(node, call, &who, 1)) {
+    if (!departures_wait(node, call, &who, 1)) {
         return;
     }
     trp_node_end end = who.self ? trpi_node_fate(node) : TRP_NODE_LEFT;
@@ -303,7 +303,7 @@ is_meant(const trpi_control_request *request, const trpi_view_member *v,
 
 trpi_downs
 trpi_downs_pick(const trpi_control_request *request, const trpi_view *view,
-                const trpi_view_member *found, trpi_leaver *leavers)
+                const trpi_view_member *found, trpi_departure *departures)
 {
     trpi_downs downs = { 0 };
     for (size_t i = 0; i < view->count; i++) {
@@ -315,9 +315,10 @@ trpi_downs_pick(const trpi_control_request *request, const trpi_view *view,
         }
         downs.meant++;
         if (downs.count < TRPI_CONTROL_DOWNS_MAX) {
-            trpi_leaver *leaver = &leavers[downs.count++];
-            *leaver = (trpi_leaver){ .uid = v->m.uid, .self = v->m.self, .status = v->m.status };
-            memcpy(leaver->address, v->m.address, sizeof leaver->address);
+            trpi_departure *departure = &departures[downs.count++];
+            *departure =
+                (trpi_departure){ .uid = v->m.uid, .self = v->m.self, .status = v->m.status };
+            memcpy(departure->address, v->m.address, sizeof departure->address);
         }
     }
     downs.majority = downs.remaining * 2 > view->count;
@@ -327,11 +328,11 @@ trpi_downs_pick(const trpi_control_request *request, const trpi_view *view,
 /* Would the order leave two clusters, if its targets are still alive? A reachable member learns of
  * it and ends. */
 static bool
-splits(const trpi_view *view, const trpi_leaver *leavers, size_t count)
+leaves_two_clusters(const trpi_view *view, const trpi_departure *departures, size_t count)
 {
     bool any = false;
     for (size_t i = 0; i < count; i++) {
-        const trpi_view_member *v = member_by_uid(view, leavers[i].uid);
+        const trpi_view_member *v = member_by_uid(view, departures[i].uid);
         any = any || (v != NULL && !v->m.reachable && v->m.status != TRP_MEMBER_DOWN);
     }
     return any && view->foresees && !view->forecast.may_down;
@@ -350,7 +351,7 @@ refuse_split(trpi_call *call, const trpi_view *view)
 
 /* Find the members that the request means, and return a reply with their list; NULL: answered. */
 static cJSON *
-downs_find(trp_node *node, trpi_call *call, trpi_leaver *leavers, size_t *ret_count)
+downs_find(trp_node *node, trpi_call *call, trpi_departure *departures, size_t *ret_count)
 {
     trpi_view view;
     const trpi_view_member *found = NULL;
@@ -364,9 +365,9 @@ downs_find(trp_node *node, trpi_call *call, trpi_leaver *leavers, size_t *ret_co
         trpi_view_fini(&view);
         return NULL;
     }
-    trpi_downs downs = trpi_downs_pick(&call->request, &view, found, leavers);
+    trpi_downs downs = trpi_downs_pick(&call->request, &view, found, departures);
     trpi_view_foresee(node, &view);
-    bool is_split = splits(&view, leavers, downs.count);
+    bool is_split = leaves_two_clusters(&view, departures, downs.count);
     if (is_split && call->request.cautious && !call->request.dry_run) {
         refuse_split(call, &view);
         trpi_view_fini(&view);
@@ -375,7 +376,7 @@ downs_find(trp_node *node, trpi_call *call, trpi_leaver *leavers, size_t *ret_co
     cJSON *reply = trpi_call_reply(), *list = trpi_call_plan(call, reply);
     bool ok = list != NULL;
     for (size_t i = 0; ok && i < downs.count; i++) {
-        ok = down_row_add(list, member_by_uid(&view, leavers[i].uid));
+        ok = down_row_add(list, member_by_uid(&view, departures[i].uid));
     }
     ok = ok && trpi_json_add_i64(reply, "members", (int64_t)view.count) &&
          trpi_json_add_i64(reply, "remaining", (int64_t)downs.remaining) &&
@@ -393,12 +394,12 @@ downs_find(trp_node *node, trpi_call *call, trpi_leaver *leavers, size_t *ret_co
 
 /* Order the members Down. The first one decides whether the order is carried out at all. */
 static trp_err
-downs_order(trp_node *node, trpi_call *call, const trpi_leaver *leavers, size_t count)
+downs_order(trp_node *node, trpi_call *call, const trpi_departure *departures, size_t count)
 {
     trpi_cluster_patience patience = trpi_call_patience(call);
     for (size_t i = 0; i < count; i++) {
-        trp_err err = trpi_cluster_down_and_wait(node->cluster, leavers[i].address, leavers[i].uid,
-                                                 i == 0 ? &patience : NULL);
+        trp_err err = trpi_cluster_down_and_wait(node->cluster, departures[i].address,
+                                                 departures[i].uid, i == 0 ? &patience : NULL);
         if (err != TRP_OK && err != TRP_ENOENT) { /* it has left meanwhile: the wanted result */
             return err;
         }
@@ -410,19 +411,19 @@ void
 trpi_node_serve_down(trp_node *node, trpi_call *call)
 {
     size_t count = 0;
-    trpi_leaver *leavers = trpi_alloc(TRPI_CONTROL_DOWNS_MAX * sizeof *leavers);
-    if (!leavers) {
+    trpi_departure *departures = trpi_alloc(TRPI_CONTROL_DOWNS_MAX * sizeof *departures);
+    if (!departures) {
         trpi_call_answer(call, NULL);
         return;
     }
-    cJSON *reply = downs_find(node, call, leavers, &count);
+    cJSON *reply = downs_find(node, call, departures, &count);
     if (reply && !call->request.dry_run) {
-        trp_err err = downs_order(node, call, leavers, count);
+        trp_err err = downs_order(node, call, departures, count);
         if (err != TRP_OK) {
             trpi_call_refuse_order(call, err, "down");
         } else if (call->request.wait) {
             trpi_call_confirm(call);
-            (void)leavers_wait(node, call, leavers, count); /* false: answered */
+            (void)departures_wait(node, call, departures, count); /* false: answered */
         }
     }
     if (reply && !call->answered) {
@@ -431,5 +432,5 @@ trpi_node_serve_down(trp_node *node, trpi_call *call)
     } else {
         cJSON_Delete(reply);
     }
-    trpi_free(leavers);
+    trpi_free(departures);
 }

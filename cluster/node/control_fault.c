@@ -93,7 +93,7 @@ rules_add(trpi_faults *faults, cJSON *reply)
 }
 
 static void
-answer(trp_node *node, trpi_call *call, trpi_faults *faults, uint32_t cut)
+rules_answer(trp_node *node, trpi_call *call, trpi_faults *faults, uint32_t cut)
 {
     trpi_faults_stats stats;
     trpi_faults_stats_get(faults, &stats);
@@ -153,7 +153,7 @@ trpi_node_serve_fault(trp_node *node, trpi_call *call)
                  *peer ? peer : TRPI_FAULT_PEER_ALL, request->direction,
                  trpi_fault_rule_format(&rule, why));
     }
-    answer(node, call, faults, cut);
+    rules_answer(node, call, faults, cut);
 }
 
 bool

@@ -249,7 +249,7 @@ joins_long(const trpi_view *view, const trpi_view_member *v)
 }
 
 static bool
-lags(const trpi_view *view, const trpi_view_member *v)
+member_lags(const trpi_view *view, const trpi_view_member *v)
 {
     return !v->seen && v->m.reachable && view->converged_ms > JOINING_LONG_MS &&
            (v->awaited || v->m.status == TRP_MEMBER_UP || v->m.status == TRP_MEMBER_LEAVING);
@@ -266,8 +266,8 @@ static const finding findings[] = {
     { is_missed, "is unreachable", "are unreachable", "", UNREACHABLE_FOR },
     { is_down, "is Down", "are Down", "", NO_AGE },
     { joins_long, "is Joining", "are Joining", "", NO_AGE },
-    { lags, "has not seen the present view", "have not seen the present view", ": troupe why",
-      VIEW_FOR },
+    { member_lags, "has not seen the present view", "have not seen the present view",
+      ": troupe why", VIEW_FOR },
 };
 
 /* "A is unreachable (6 s)", "7 members are unreachable: A, B, C and 4 more (6 s)". */

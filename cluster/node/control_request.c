@@ -73,7 +73,7 @@ trpi_control_refuse(trpi_control_refusal *ret_refusal, int exit_code, const char
 }
 
 static trp_err
-usage(trpi_control_refusal *refusal, const char *field, const char *what)
+field_refuse(trpi_control_refusal *refusal, const char *field, const char *what)
 {
     trpi_control_refuse(refusal, TRPI_CTL_EXIT_USAGE, "field '%s': %s", field, what);
     return TRP_EINVAL;
@@ -91,7 +91,7 @@ text_take(const cJSON *json, const char *field, const char **ret_text,
         return TRP_OK;
     }
     if (!cJSON_IsString(item)) {
-        return usage(refusal, field, "expected a text");
+        return field_refuse(refusal, field, "expected a text");
     }
     *ret_text = item->valuestring;
     return TRP_OK;
@@ -105,7 +105,7 @@ bool_take(const cJSON *json, const char *field, bool *ret_value, trpi_control_re
         return TRP_OK;
     }
     if (!cJSON_IsBool(item)) {
-        return usage(refusal, field, "expected true or false");
+        return field_refuse(refusal, field, "expected true or false");
     }
     *ret_value = cJSON_IsTrue(item);
     return TRP_OK;
@@ -133,12 +133,12 @@ addresses_take(trpi_control_request *request, trpi_control_refusal *refusal)
 {
     const cJSON *list = cJSON_GetObjectItemCaseSensitive(request->json, "addresses"), *item = NULL;
     if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) == 0) {
-        return usage(refusal, "addresses", "expected a list of at least one address");
+        return field_refuse(refusal, "addresses", "expected a list of at least one address");
     }
     cJSON_ArrayForEach(item, list)
     {
         if (!cJSON_IsString(item)) {
-            return usage(refusal, "addresses", "expected texts");
+            return field_refuse(refusal, "addresses", "expected texts");
         }
         if (request->addresses_count == TRPI_CONTROL_ADDRESSES_MAX) {
             trpi_control_refuse(refusal, TRPI_CTL_EXIT_USAGE, "field 'addresses': more than %d",
@@ -159,10 +159,10 @@ uids_take(trpi_control_request *request, trpi_control_refusal *refusal)
         return TRP_OK;
     }
     if (request->member || request->unreachable) {
-        return usage(refusal, "uids", "it stands without 'member' and 'unreachable'");
+        return field_refuse(refusal, "uids", "it stands without 'member' and 'unreachable'");
     }
     if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) == 0) {
-        return usage(refusal, "uids", "expected a list of at least one uid");
+        return field_refuse(refusal, "uids", "expected a list of at least one uid");
     }
     cJSON_ArrayForEach(item, list)
     {
@@ -172,7 +172,7 @@ uids_take(trpi_control_request *request, trpi_control_refusal *refusal)
             return TRP_ELIMIT;
         }
         if (!trpi_json_u64(item, &request->uids[request->uids_count++])) {
-            return usage(refusal, "uids", "expected decimal uids");
+            return field_refuse(refusal, "uids", "expected decimal uids");
         }
     }
     return TRP_OK;
@@ -187,14 +187,14 @@ types_take(trpi_control_request *request, trpi_control_refusal *refusal)
         return TRP_OK;
     }
     if (!cJSON_IsArray(list)) {
-        return usage(refusal, "types", "expected a list of texts");
+        return field_refuse(refusal, "types", "expected a list of texts");
     }
     request->event_bits = 0;
     cJSON_ArrayForEach(item, list)
     {
         unsigned index = 0;
         if (!cJSON_IsString(item)) {
-            return usage(refusal, "types", "expected a list of texts");
+            return field_refuse(refusal, "types", "expected a list of texts");
         }
         while (index < TRPI_CONTROL_EVENT_TYPES &&
                strcmp(event_names[index], item->valuestring) != 0) {
@@ -222,7 +222,7 @@ payload_take(trpi_control_request *request, trpi_control_refusal *refusal)
         return err;
     }
     if (!base64 && !request->text) {
-        return usage(refusal, "text", "missing");
+        return field_refuse(refusal, "text", "missing");
     }
     if (base64) {
         err =
@@ -263,7 +263,7 @@ command_take(trpi_control_request *request, trpi_control_refusal *refusal)
         return TRP_EVERSION;
     }
     if (!name) {
-        return usage(refusal, "cmd", "missing");
+        return field_refuse(refusal, "cmd", "missing");
     }
     const char *names[COMMANDS_COUNT];
     for (size_t i = 0; i < COMMANDS_COUNT; i++) {
@@ -343,16 +343,16 @@ fault_check(trpi_control_request *request, trpi_control_refusal *refusal)
     request->action = request->action ? request->action : actions[0];
     request->direction = request->direction ? request->direction : directions[0];
     if (!is_one_of(request->action, actions, 4)) {
-        return usage(refusal, "action", "expected list, set, clear or disconnect");
+        return field_refuse(refusal, "action", "expected list, set, clear or disconnect");
     }
     if (!is_one_of(request->direction, directions, 3)) {
-        return usage(refusal, "direction", "expected send, receive or both");
+        return field_refuse(refusal, "direction", "expected send, receive or both");
     }
     bool is_set = strcmp(request->action, "set") == 0;
     if (!request->path && (is_set || strcmp(request->action, "disconnect") == 0)) {
-        return usage(refusal, "peer", "missing");
+        return field_refuse(refusal, "peer", "missing");
     }
-    return is_set && !request->rule ? usage(refusal, "rule", "missing") : TRP_OK;
+    return is_set && !request->rule ? field_refuse(refusal, "rule", "missing") : TRP_OK;
 }
 
 static trp_err
@@ -360,7 +360,7 @@ down_check(trpi_control_request *request, trpi_control_refusal *refusal)
 {
     trp_err err = uids_take(request, refusal);
     bool whom = request->member || request->unreachable || request->uids_count > 0;
-    return err == TRP_OK && !whom ? usage(refusal, "member", "missing") : err;
+    return err == TRP_OK && !whom ? field_refuse(refusal, "member", "missing") : err;
 }
 
 /* Check that the fields are there that the command needs. */
@@ -375,14 +375,15 @@ needs_check(trpi_control_request *request, trpi_control_refusal *refusal)
     case TRPI_CONTROL_DOWN:
         return down_check(request, refusal);
     case TRPI_CONTROL_PING:
-        return request->path ? TRP_OK : usage(refusal, "target", "missing");
+        return request->path ? TRP_OK : field_refuse(refusal, "target", "missing");
     case TRPI_CONTROL_TREE:
         request->path = request->path ? request->path : "/";
         return TRP_OK;
     case TRPI_CONTROL_SEND:
     case TRPI_CONTROL_ASK:
         request->type = request->type ? request->type : "string";
-        return request->path ? payload_take(request, refusal) : usage(refusal, "path", "missing");
+        return request->path ? payload_take(request, refusal)
+                             : field_refuse(refusal, "path", "missing");
     case TRPI_CONTROL_FAULT:
         return fault_check(request, refusal);
     case TRPI_CONTROL_VERSION:

@@ -73,7 +73,7 @@ prepare_ms(const trpi_call *call, size_t members)
 
 /* Prepare one other member. One that cannot be prepared leaves like any other. */
 static void
-prepare(trp_node *node, trpi_call *call, const char *member, uint32_t limit_ms)
+member_prepare(trp_node *node, trpi_call *call, const char *member, uint32_t limit_ms)
 {
     char text[128];
     cJSON *reply = NULL;
@@ -137,7 +137,7 @@ order_all(trp_node *node, trpi_call *call, const trpi_view *view)
     uint32_t limit_ms = prepare_ms(call, view->count);
     for (size_t i = 0; i < view->count; i++) {
         if (!view->members[i].m.self) {
-            prepare(node, call, view->members[i].m.address, limit_ms);
+            member_prepare(node, call, view->members[i].m.address, limit_ms);
         }
     }
     err = trpi_call_wanted(call);
@@ -216,7 +216,7 @@ ends_wait(trp_node *node, trpi_call *call, bool self)
 }
 
 static void
-finish(trpi_call *call, cJSON *reply)
+shutdown_answer(trpi_call *call, cJSON *reply)
 {
     (void)trpi_call_add_elapsed(call, reply); /* without memory: absent */
     trpi_call_answer(call, reply);
@@ -228,7 +228,7 @@ trpi_node_serve_shutdown(trp_node *node, trpi_call *call)
     trpi_view view;
     if (call->request.prepare) {
         trpi_node_prepare_end(node);
-        finish(call, trpi_call_reply());
+        shutdown_answer(call, trpi_call_reply());
         return;
     }
     if (!trpi_view_take_for(node, call, &view)) {
@@ -260,5 +260,5 @@ trpi_node_serve_shutdown(trp_node *node, trpi_call *call)
             return;
         }
     }
-    finish(call, reply);
+    shutdown_answer(call, reply);
 }

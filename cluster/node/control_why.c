@@ -29,7 +29,7 @@ typedef struct advice {
 } advice;
 
 static void __attribute__((format(printf, 2, 3)))
-advise(char text[HELP_BYTES], const char *format, ...)
+advice_format(char text[HELP_BYTES], const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -131,7 +131,7 @@ reason_add(cJSON *list, const trpi_view_member *about, const char *kind, uint64_
 }
 
 static unsigned
-seconds(uint64_t ms)
+seconds_of(uint64_t ms)
 {
     return (unsigned)((ms + 999) / 1000);
 }
@@ -149,7 +149,7 @@ decides_tell(const trpi_view *view, const trpi_view_member *v, char *text, size_
     bool foresees = view->foresees && f->kind != TRPI_FORECAST_NONE;
     if (foresees || is_auto) {
         uint64_t ms = is_auto ? left_ms : f->in_ms;
-        (void)snprintf(when, sizeof when, ms > 0 ? "in %u s" : "now", seconds(ms));
+        (void)snprintf(when, sizeof when, ms > 0 ? "in %u s" : "now", seconds_of(ms));
     }
     if (is_auto) {
         (void)snprintf(text, bytes, "auto-down-after: the leader marks it Down %s", when);
@@ -186,20 +186,20 @@ unreachable_add(cJSON *list, const trpi_view *view, const trpi_view_member *v)
         (void)snprintf(cause, sizeof cause, " (from here: %s)", v->cause);
     }
     if (!view->foresees || view->forecast.may_down) {
-        advise(help.one,
-               "%s; if it lives, look at the link between it and %s%s; if it is dead: "
-               "troupe down %s",
-               decides, where, cause, v->m.address);
-        advise(help.many,
-               "%s; if they live, look at the links between them and %s%s; if they are "
-               "dead: troupe down --unreachable",
-               decides, where, cause);
+        advice_format(help.one,
+                      "%s; if it lives, look at the link between it and %s%s; if it is dead: "
+                      "troupe down %s",
+                      decides, where, cause, v->m.address);
+        advice_format(help.many,
+                      "%s; if they live, look at the links between them and %s%s; if they are "
+                      "dead: troupe down --unreachable",
+                      decides, where, cause);
     } else {
-        advise(help.one,
-               "%s; look at the link between it and %s%s, and at the cluster from the "
-               "other side; do not mark it Down here while it may live: that makes two "
-               "clusters",
-               decides, where, cause);
+        advice_format(help.one,
+                      "%s; look at the link between it and %s%s, and at the cluster from the "
+                      "other side; do not mark it Down here while it may live: that makes two "
+                      "clusters",
+                      decides, where, cause);
         memcpy(help.many, help.one, sizeof help.many);
     }
     return reason_put(list, v, "unreachable", v->unreachable_ms, &help);
@@ -218,13 +218,15 @@ unseen_add(cJSON *list, const trpi_view *view, const trpi_view_member *v)
                           "gossip is on its way; it takes some seconds");
     }
     advice help;
-    advise(help.one,
-           "it answers heartbeats, but no gossip arrives by which it has seen this view: run "
-           "troupe why there, look at the link to it (troupe peers here); if it hangs: troupe down "
-           "%s",
-           v->m.address);
-    advise(help.many, "they answer heartbeats, but no gossip arrives by which they have seen this "
-                      "view: run troupe why there, look at the links (troupe peers here)");
+    advice_format(
+        help.one,
+        "it answers heartbeats, but no gossip arrives by which it has seen this view: run "
+        "troupe why there, look at the link to it (troupe peers here); if it hangs: troupe down "
+        "%s",
+        v->m.address);
+    advice_format(help.many,
+                  "they answer heartbeats, but no gossip arrives by which they have seen this "
+                  "view: run troupe why there, look at the links (troupe peers here)");
     return reason_put(list, v, "not-seen", view->converged_ms, &help);
 }
 

@@ -35,11 +35,11 @@
 
 enum { RANDOM_BYTES = 20, TRIES_MAX = 8, FILE_BYTES_MAX = 1023 };
 
-static trp_err say(char *why, trp_err err, const char *format, ...)
+static trp_err why_write(char *why, trp_err err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 static trp_err
-say(char *why, trp_err err, const char *format, ...)
+why_write(char *why, trp_err err, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
@@ -55,16 +55,17 @@ static trp_err
 is_private(const char *path, const struct stat *status, bool is_users, char *why)
 {
     if (!S_ISREG(status->st_mode)) {
-        return say(why, TRP_ECONFIG, "%s is not a regular file", path);
+        return why_write(why, TRP_ECONFIG, "%s is not a regular file", path);
     }
     if (is_users && status->st_uid != geteuid()) {
-        return say(why, TRP_ECONFIG,
-                   "%s belongs to uid %u, and this node runs as uid %u: it needs a file of its own",
-                   path, (unsigned)status->st_uid, (unsigned)geteuid());
+        return why_write(
+            why, TRP_ECONFIG,
+            "%s belongs to uid %u, and this node runs as uid %u: it needs a file of its own", path,
+            (unsigned)status->st_uid, (unsigned)geteuid());
     }
     if (status->st_uid == geteuid() ? (status->st_mode & 077) != 0 : (status->st_mode & 07) != 0) {
-        return say(why, TRP_ECONFIG, "%s: others may read it (mode %04o): chmod 400", path,
-                   (unsigned)status->st_mode & 07777);
+        return why_write(why, TRP_ECONFIG, "%s: others may read it (mode %04o): chmod 400", path,
+                         (unsigned)status->st_mode & 07777);
     }
     return TRP_OK;
 }
@@ -98,7 +99,8 @@ text_take(const char *path, const char *text, size_t bytes, trpi_node_secrets *s
     bool fine = bytes <= FILE_BYTES_MAX && strlen(text) == bytes && take_line(&at, secrets->now) &&
                 take_line(&at, secrets->before) && *at == '\0' && secrets->now[0] != '\0';
     return fine ? TRP_OK
-                : say(why, TRP_ECONFIG,
+                : why_write(
+                      why, TRP_ECONFIG,
                       "%s holds no cookie: it must have one line of at most %d bytes, and may have "
                       "a second one with the previous cookie; `troupe cookie gen` makes one",
                       path, TRPI_COOKIE_FILE_TEXT_BYTES - 1);
@@ -108,8 +110,8 @@ static trp_err
 cannot_read(const char *path, bool is_users, char *why)
 {
     bool is_missing = errno == ENOENT || errno == ENOTDIR;
-    return say(why, is_missing ? TRP_ENOENT : TRP_EIO, "cannot read %s: %s%s", path,
-               strerror(errno), is_users ? "; " OR_OFF : "");
+    return why_write(why, is_missing ? TRP_ENOENT : TRP_EIO, "cannot read %s: %s%s", path,
+                     strerror(errno), is_users ? "; " OR_OFF : "");
 }
 
 trp_err
@@ -148,9 +150,10 @@ trpi_cookie_file_read(const char *path, bool is_users, trpi_node_secrets *ret_se
 static trp_err
 cannot_make(const char *path, char *why)
 {
-    return say(why, TRP_EIO,
-               "cannot make %s, the cookie that this user's nodes on loopback share: %s; " OR_OFF,
-               path, strerror(errno));
+    return why_write(
+        why, TRP_EIO,
+        "cannot make %s, the cookie that this user's nodes on loopback share: %s; " OR_OFF, path,
+        strerror(errno));
 }
 
 /* Make the directories above path, each for this user alone; existing ones stay as they are. */
@@ -177,7 +180,7 @@ trpi_cookie_file_make(const char *path, size_t kept, char *why)
 {
     char digits[2 * RANDOM_BYTES + 2], fresh[TRPI_COOKIE_FILE_PATH_BYTES + 8];
     if (trpi_cert_random_hex(digits, RANDOM_BYTES) != TRP_OK) {
-        return say(why, TRP_EIO, "the system gives no random bytes for %s", path);
+        return why_write(why, TRP_EIO, "the system gives no random bytes for %s", path);
     }
     digits[2 * RANDOM_BYTES] = '\n';
     digits[2 * RANDOM_BYTES + 1] = '\0';
@@ -228,19 +231,20 @@ users_path(char ret_path[TRPI_COOKIE_FILE_PATH_BYTES], size_t *ret_kept, char *w
             home = entry.pw_dir;
         }
         if (home == NULL) {
-            return say(why, TRP_ECONFIG,
-                       "there is no directory for the cookie that this user's nodes on loopback "
-                       "share: HOME is not set, and uid %u has no home directory; " OR_OFF,
-                       (unsigned)geteuid());
+            return why_write(
+                why, TRP_ECONFIG,
+                "there is no directory for the cookie that this user's nodes on loopback "
+                "share: HOME is not set, and uid %u has no home directory; " OR_OFF,
+                (unsigned)geteuid());
         }
         *ret_kept = strlen(home);
         bytes = snprintf(ret_path, TRPI_COOKIE_FILE_PATH_BYTES, "%s/.config/troupe/cookie", home);
     }
     return bytes > 0 && bytes < TRPI_COOKIE_FILE_PATH_BYTES
                ? TRP_OK
-               : say(why, TRP_ECONFIG,
-                     "the path of this user's cookie is longer than %d bytes; " OR_OFF,
-                     TRPI_COOKIE_FILE_PATH_BYTES - 1);
+               : why_write(why, TRP_ECONFIG,
+                           "the path of this user's cookie is longer than %d bytes; " OR_OFF,
+                           TRPI_COOKIE_FILE_PATH_BYTES - 1);
 }
 
 /* Could the file be made, in the lowest directory above it that exists? */
@@ -299,7 +303,7 @@ texts_load(const trpi_config *config, trpi_node_secrets *secrets, char *why)
     int before = snprintf(secrets->before, sizeof secrets->before, "%s",
                           trpi_config_text(config, SECRET_BEFORE));
     if (now >= TRPI_COOKIE_FILE_TEXT_BYTES || before >= TRPI_COOKIE_FILE_TEXT_BYTES) {
-        return say(why, TRP_ECONFIG, "longer than %d bytes", TRPI_COOKIE_FILE_TEXT_BYTES - 1);
+        return why_write(why, TRP_ECONFIG, "longer than %d bytes", TRPI_COOKIE_FILE_TEXT_BYTES - 1);
     }
     return TRP_OK;
 }
@@ -312,19 +316,20 @@ required_load(const trpi_config *config, trpi_secrets_use use, trpi_node_secrets
     bool has_text = trpi_config_text(config, SECRET)[0] != '\0';
     *ret_key = file[0] != '\0' ? SECRET_FILE : has_text ? SECRET : REQUIRE;
     if (file[0] == '\0' && !has_text) {
-        return say(why, TRP_ECONFIG,
-                   "it is on, and " SECRET " is empty; `troupe cookie gen` makes one");
+        return why_write(why, TRP_ECONFIG,
+                         "it is on, and " SECRET " is empty; `troupe cookie gen` makes one");
     }
     if (file[0] == '\0') {
         return texts_load(config, secrets, why);
     }
     if (has_text || trpi_config_text(config, SECRET_BEFORE)[0] != '\0') {
-        return say(why, TRP_ECONFIG,
-                   SECRET " is given, too; leave one of them out (the file's second line is the "
-                          "previous cookie)");
+        return why_write(why, TRP_ECONFIG,
+                         SECRET
+                         " is given, too; leave one of them out (the file's second line is the "
+                         "previous cookie)");
     }
     if (strlen(file) >= TRPI_COOKIE_FILE_PATH_BYTES) {
-        return say(why, TRP_ECONFIG, "longer than %d bytes", TRPI_COOKIE_FILE_PATH_BYTES - 1);
+        return why_write(why, TRP_ECONFIG, "longer than %d bytes", TRPI_COOKIE_FILE_PATH_BYTES - 1);
     }
     return use == TRPI_SECRETS_KEYS ? TRP_OK : trpi_cookie_file_read(file, false, secrets, why);
 }
@@ -371,10 +376,11 @@ trpi_node_secret_stands_open(const trpi_config *config, char *why)
         }
         (void)snprintf(path, sizeof path, "%.*s", (int)(line - entry.origin), entry.origin);
         if (stat(path, &status) == 0 && S_ISREG(status.st_mode) && (status.st_mode & 07) != 0) {
-            (void)say(why, TRP_OK,
-                      "%s: %s: others may read it there (mode %04o): chmod o-rwx, or put it into a "
-                      "file of its own, " SECRET_FILE,
-                      entry.origin, keys[i], (unsigned)status.st_mode & 07777);
+            (void)why_write(
+                why, TRP_OK,
+                "%s: %s: others may read it there (mode %04o): chmod o-rwx, or put it into a "
+                "file of its own, " SECRET_FILE,
+                entry.origin, keys[i], (unsigned)status.st_mode & 07777);
             return true;
         }
     }

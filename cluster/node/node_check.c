@@ -28,8 +28,8 @@
 
 /* "my.conf:7: remote.port: ..." */
 static trp_err
-refuse(const trpi_config *config, trpi_config_error *ret_error, const char *key, const char *format,
-       ...)
+key_refuse(const trpi_config *config, trpi_config_error *ret_error, const char *key,
+           const char *format, ...)
 {
     trpi_config_entry entry;
     va_list list;
@@ -61,9 +61,9 @@ bounds_check(const trpi_config *config, const char *low, const char *high, const
         lower <= upper) {
         return TRP_OK;
     }
-    return refuse(config, ret_error, first.layer != TRPI_CONFIG_DEFAULT ? low : high,
-                  "%s = %s is more than %s = %s%s; lower the one or raise the other", low,
-                  first.values[0], high, second.values[0], why);
+    return key_refuse(config, ret_error, first.layer != TRPI_CONFIG_DEFAULT ? low : high,
+                      "%s = %s is more than %s = %s%s; lower the one or raise the other", low,
+                      first.values[0], high, second.values[0], why);
 }
 
 /* Check prefix title suffix_low against prefix title suffix_high in each section with a title. */
@@ -141,13 +141,13 @@ security_check(const trpi_config *config, trpi_config_error *ret_error)
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         const char *file = trpi_config_text(config, files[i]);
         if (*file == '\0' && i < 3) {
-            return refuse(config, ret_error, "remote.transport",
-                          "TLS needs the files remote.tls.ca, .cert and .key, and %s is empty; "
-                          "`troupe cert` makes them",
-                          files[i]);
+            return key_refuse(config, ret_error, "remote.transport",
+                              "TLS needs the files remote.tls.ca, .cert and .key, and %s is empty; "
+                              "`troupe cert` makes them",
+                              files[i]);
         }
         if (*file != '\0' && access(file, R_OK) != 0) {
-            return refuse(config, ret_error, files[i], "%s: %s", file, strerror(errno));
+            return key_refuse(config, ret_error, files[i], "%s: %s", file, strerror(errno));
         }
     }
     return TRP_OK;
@@ -187,13 +187,14 @@ member_check(const trpi_config *config, const char *key, const char *text,
     const char *system = trpi_config_text(config, "system"), *hint = "";
     const char *protocol = own_protocol(config);
     if (trpi_address_parse(text, ret_address, NULL, &hint) != TRP_OK) {
-        return refuse(config, ret_error, key, "%s: %s", text, hint);
+        return key_refuse(config, ret_error, key, "%s: %s", text, hint);
     }
     if (strcmp(ret_address->system, system) != 0 || strcmp(ret_address->protocol, protocol) != 0) {
-        return refuse(config, ret_error, key,
-                      "%s: this node is %s://%s (--system); members have the same system name and "
-                      "protocol",
-                      text, protocol, system);
+        return key_refuse(
+            config, ret_error, key,
+            "%s: this node is %s://%s (--system); members have the same system name and "
+            "protocol",
+            text, protocol, system);
     }
     return TRP_OK;
 }
@@ -209,8 +210,9 @@ loopback_check(const trpi_config *config, trpi_config_error *ret_error)
         const char *seed = trpi_config_list_at(config, seeds, i);
         if (strcmp(seed, "self") != 0 && trpi_address_parse(seed, &address, NULL, NULL) == TRP_OK &&
             trpi_host_is_loopback(address.host) != trpi_host_is_loopback(host)) {
-            return refuse(config, ret_error, "remote.hostname",
-                          "%.100s, and the seed node is %.300s: " TRPI_LOOPBACK_HELP, host, seed);
+            return key_refuse(config, ret_error, "remote.hostname",
+                              "%.100s, and the seed node is %.300s: " TRPI_LOOPBACK_HELP, host,
+                              seed);
         }
     }
     return TRP_OK;
@@ -238,18 +240,18 @@ members_check(const trpi_config *config, trpi_config_error *ret_error)
         err = loopback_check(config, ret_error);
     }
     if (err == TRP_OK && only_self && !trpi_config_bool(config, "cluster.may-create-cluster")) {
-        return refuse(config, ret_error, seeds,
-                      "it names only this node, and cluster.may-create-cluster is off, so this "
-                      "node could never join; name another seed node, or set that key to on");
+        return key_refuse(config, ret_error, seeds,
+                          "it names only this node, and cluster.may-create-cluster is off, so this "
+                          "node could never join; name another seed node, or set that key to on");
     }
     if (err == TRP_OK && *text != '\0') {
         err = member_check(config, referee, text, &address, ret_error);
     } else if (err == TRP_OK && strcmp(trpi_config_text(config, "cluster.downing.active-strategy"),
                                        "keep-referee") == 0) {
-        return refuse(config, ret_error, "cluster.downing.active-strategy",
-                      "keep-referee needs %s, the node whose side stays, as in "
-                      "troupe.tcp://demo@10.0.0.1:2552",
-                      referee);
+        return key_refuse(config, ret_error, "cluster.downing.active-strategy",
+                          "keep-referee needs %s, the node whose side stays, as in "
+                          "troupe.tcp://demo@10.0.0.1:2552",
+                          referee);
     }
     return err;
 }
@@ -263,18 +265,19 @@ seed_dns_check(const trpi_config *config, trpi_config_error *ret_error)
         return TRP_OK;
     }
     if (!trpi_seed_dns_is_built()) {
-        return refuse(config, ret_error, key,
-                      "this build has no c-ares; apt-get install libc-ares-dev, configure again");
+        return key_refuse(
+            config, ret_error, key,
+            "this build has no c-ares; apt-get install libc-ares-dev, configure again");
     }
     if (trpi_config_list_count(config, "cluster.seed-nodes") > 0) {
-        return refuse(config, ret_error, key,
-                      "cluster.seed-nodes is given, too; leave one of them out");
+        return key_refuse(config, ret_error, key,
+                          "cluster.seed-nodes is given, too; leave one of them out");
     }
     if (strchr(name, '/') != NULL || strlen(name) > TRPI_SEED_DNS_NAME_BYTES_MAX) {
-        return refuse(config, ret_error, key,
-                      "'%.64s' is no name; write seeds.example.org, or "
-                      "_troupe._tcp.example.org for SRV records",
-                      name);
+        return key_refuse(config, ret_error, key,
+                          "'%.64s' is no name; write seeds.example.org, or "
+                          "_troupe._tcp.example.org for SRV records",
+                          name);
     }
     return TRP_OK;
 }
@@ -286,10 +289,11 @@ auto_down_check(const trpi_config *config, trpi_config_error *ret_error)
     return !trpi_config_bool(config, "cluster.auto-down") ||
                    strcmp(strategy, "auto-down-after") == 0
                ? TRP_OK
-               : refuse(config, ret_error, "cluster.auto-down",
-                        "it is on, and cluster.downing.active-strategy is %s; leave one of them "
-                        "out",
-                        strategy);
+               : key_refuse(
+                     config, ret_error, "cluster.auto-down",
+                     "it is on, and cluster.downing.active-strategy is %s; leave one of them "
+                     "out",
+                     strategy);
 }
 
 /* A name that is cut short could be that of another cluster's lease. */
@@ -299,7 +303,8 @@ lease_name_check(const trpi_config *config, trpi_config_error *ret_error)
     static const char key[] = "cluster.downing.lease.name";
     return strlen(trpi_config_text(config, key)) <= TRP_LEASE_NAME_BYTES_MAX
                ? TRP_OK
-               : refuse(config, ret_error, key, "longer than %d bytes", TRP_LEASE_NAME_BYTES_MAX);
+               : key_refuse(config, ret_error, key, "longer than %d bytes",
+                            TRP_LEASE_NAME_BYTES_MAX);
 }
 
 trp_err

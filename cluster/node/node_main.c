@@ -223,7 +223,7 @@ secrets_reload(trp_node *node, const trpi_config *config)
 /* Read the configuration again and take log.level and the cookies from it, and the files of TLS;
  * the rest needs a restart. */
 static void
-reload(trp_node *node, const trpi_node_options *options)
+node_reload(trp_node *node, const trpi_node_options *options)
 {
     trpi_config *config = NULL;
     trpi_config_error error = { "" };
@@ -319,7 +319,7 @@ signals_take(int fd, trp_node *node, const trpi_node_options *options, leaving *
         case SIGHUP:
             trpi_audit_signal(node, "reload", "SIGHUP", info.ssi_uid, info.ssi_pid);
             trpi_notify_reloading();
-            reload(node, options);
+            node_reload(node, options);
             trpi_notify_reloaded();
             break;
         case SIGUSR1:
@@ -337,7 +337,7 @@ signals_take(int fd, trp_node *node, const trpi_node_options *options, leaving *
 }
 
 static int
-run(trp_node *node, const trpi_node_options *options, int signal_fd)
+node_run(trp_node *node, const trpi_node_options *options, int signal_fd)
 {
     struct pollfd fds[2] = { { signal_fd, POLLIN, 0 }, { trp_node_end_fd(node), POLLIN, 0 } };
     leaving l = { 0 };
@@ -395,8 +395,8 @@ descriptors_raise(void)
 
 /* Open the node and let the program begin. Returns 0, or the exit code. */
 static int
-begin(const trpi_node_options *options, const trp_node_options *given, trp_node_start_fn start,
-      void *arg, trp_node **ret_node)
+node_begin(const trpi_node_options *options, const trp_node_options *given, trp_node_start_fn start,
+           void *arg, trp_node **ret_node)
 {
     trpi_config *config = NULL;
     trpi_config_error config_error = { "" };
@@ -457,7 +457,7 @@ trp_node_run(int argc, char **argv, const trp_node_options *options, trp_node_st
         (void)fprintf(stderr, "troupe: cannot wait for signals\n");
         return TRPI_CTL_EXIT_INTERNAL;
     }
-    rc = begin(&flags, &given, start, arg, &node);
+    rc = node_begin(&flags, &given, start, arg, &node);
     if (rc == 0) {
         if (node->log.format == 0 && isatty(STDERR_FILENO)) {
             banner_print(node, &flags);
@@ -465,7 +465,7 @@ trp_node_run(int argc, char **argv, const trp_node_options *options, trp_node_st
             banner_log(node);
         }
         trpi_notify_begin(node, has_no_seeds(node));
-        rc = run(node, &flags, signal_fd);
+        rc = node_run(node, &flags, signal_fd);
         trpi_notify_stopping();
         trp_node_close(node);
         trpi_notify_end();

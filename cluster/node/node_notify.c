@@ -3,7 +3,7 @@
  * Why.     Written without libsystemd: the protocol is one datagram of KEY=VALUE lines to an
  *          address in the environment.
  * Shape.   thread: Up? -> READY=1; every half of WATCHDOG_USEC a question to the dispatcher
- *          "system" -> answered() there -> WATCHDOG=1. Membership, remoting and shutdown run on
+ *          "system" -> alive_answered() there -> WATCHDOG=1. Membership, remoting and shutdown run on
  *          that dispatcher, and no actors of the program: a node whose workers are all busy still
  *          answers the watchdog, one whose system actors stand still does not.
  * Must hold.
@@ -11,7 +11,7 @@
  *       STOPPING=1
  *   node-notify-Y2  the system is only touched with lock, and not once `system` is NULL
  *   node-notify-Y3  an answer may come after the node has gone (its system leaks then): what
- *       answered() touches is never given back
+ *       alive_answered() touches is never given back
  *   node-notify-Y4  a service manager that does not read costs SAY_MS for each message, and does
  *       not stop the node
  * Sources. sd_notify(3).
@@ -64,7 +64,7 @@ static struct {
 
 /* With lock. */
 static void
-say(const char *words)
+message_send(const char *words)
 {
     if (notify.fd < 0 ||
         sendto(notify.fd, words, strlen(words), MSG_NOSIGNAL, (const struct sockaddr *)&notify.to,
@@ -82,12 +82,12 @@ say(const char *words)
 
 /* With lock. */
 static void
-say_ready(void)
+ready_send(void)
 {
     char words[sizeof notify.address + 64];
     notify.ready = true;
     (void)snprintf(words, sizeof words, "READY=1\nSTATUS=started as %s", notify.address);
-    say(words);
+    message_send(words);
 }
 
 void
@@ -98,7 +98,7 @@ trpi_notify_reloading(void)
         char words[64];
         uint64_t now_us = trpi_world_mono_ns(trpi_system_world(notify.system)) / 1000u;
         (void)snprintf(words, sizeof words, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64, now_us);
-        say(words);
+        message_send(words);
     }
     pthread_mutex_unlock(&notify.lock);
 }
@@ -108,13 +108,13 @@ trpi_notify_reloaded(void)
 {
     pthread_mutex_lock(&notify.lock);
     if (notify.ready && !notify.stopping) {
-        say_ready();
+        ready_send();
     }
     pthread_mutex_unlock(&notify.lock);
 }
 
 static void
-wake(void)
+thread_wake(void)
 {
     uint64_t one = 1;
     (void)!write(notify.wake_fd, &one, sizeof one); /* cannot fail: nobody writes 2^64 times */
@@ -126,9 +126,9 @@ trpi_notify_stopping(void)
     pthread_mutex_lock(&notify.lock);
     if (notify.fd >= 0 && !notify.stopping) {
         notify.stopping = true; /* node-notify-Y1 */
-        say("STOPPING=1\nSTATUS=leaving the cluster, or ending");
+        message_send("STOPPING=1\nSTATUS=leaving the cluster, or ending");
         notify.system = NULL; /* node-notify-Y2 */
-        wake();
+        thread_wake();
     }
     pthread_mutex_unlock(&notify.lock);
 }
@@ -137,22 +137,22 @@ trpi_notify_stopping(void)
 
 /* On the dispatcher "system". */
 static void
-answered(void *arg)
+alive_answered(void *arg)
 {
     (void)arg;
     atomic_store_explicit(&notify.answered, true, memory_order_relaxed);
-    wake();
+    thread_wake();
 }
 
 /* Send READY=1 if the node has become ready. true: no further check is needed. */
 static bool
-ready_look(void)
+ready_check(void)
 {
     trp_member self;
     pthread_mutex_lock(&notify.lock);
     if (!notify.ready && notify.system != NULL &&
         trp_cluster_self(notify.system, &self) == TRP_OK && self.status == TRP_MEMBER_UP) {
-        say_ready();
+        ready_send();
     }
     bool done = notify.ready || notify.stopping;
     pthread_mutex_unlock(&notify.lock);
@@ -162,35 +162,35 @@ ready_look(void)
 /* Ask the system's dispatcher for a sign of life. true: an answer will come, or is there. false: no
  * memory, to be tried again. */
 static bool
-ask(void)
+alive_ask(void)
 {
     pthread_mutex_lock(&notify.lock);
     trp_err err = notify.system == NULL
                       ? TRP_ECLOSED
-                      : trp_dispatcher_execute(notify.system, "system", answered, NULL);
+                      : trp_dispatcher_execute(notify.system, "system", alive_answered, NULL);
     pthread_mutex_unlock(&notify.lock);
     if (err == TRP_ECLOSED) {
-        answered(NULL); /* the node ends: that is progress */
+        alive_answered(NULL); /* the node ends: that is progress */
     }
     return err == TRP_OK || err == TRP_ECLOSED;
 }
 
 /* Send WATCHDOG=1 if the dispatcher has answered. */
 static bool
-beat(void)
+watchdog_beat(void)
 {
     pthread_mutex_lock(&notify.lock);
     bool lives = notify.system == NULL ||
                  atomic_exchange_explicit(&notify.answered, false, memory_order_relaxed);
     if (lives) {
-        say("WATCHDOG=1");
+        message_send("WATCHDOG=1");
     }
     pthread_mutex_unlock(&notify.lock);
     return lives;
 }
 
 static void *
-run(void *arg)
+notify_thread(void *arg)
 {
     struct pollfd fd = { notify.wake_fd, POLLIN, 0 };
     int left_ms = 0; /* to the next question */
@@ -198,12 +198,12 @@ run(void *arg)
     (void)pthread_setname_np(pthread_self(), "trp-notify");
     while (!atomic_load_explicit(&notify.over, memory_order_relaxed)) {
         uint64_t count;
-        bool look = !ready_look();
+        bool look = !ready_check();
         if (notify.period_ms != 0 && !asked && left_ms == 0) {
-            asked = ask();
+            asked = alive_ask();
             left_ms = asked ? 0 : UP_LOOK_MS;
         }
-        if (asked && beat()) {
+        if (asked && watchdog_beat()) {
             asked = false;
             left_ms = notify.period_ms;
         }
@@ -267,11 +267,11 @@ begin_locked(bool has_no_seeds)
         return false;
     }
     if (has_no_seeds) {
-        say_ready();
+        ready_send();
     } else {
-        say("STATUS=joining the cluster");
+        message_send("STATUS=joining the cluster");
     }
-    notify.runs = pthread_create(&notify.thread, NULL, run, NULL) == 0;
+    notify.runs = pthread_create(&notify.thread, NULL, notify_thread, NULL) == 0;
     return notify.runs;
 }
 
@@ -298,7 +298,7 @@ trpi_notify_begin(trp_node *node, bool has_no_seeds)
         trp_system_log(node->system, TRP_LOG_ERROR, "node",
                        "the service manager is not notified of this node's state: no descriptor or "
                        "thread is free");
-        say_ready(); /* it would wait for ever */
+        ready_send(); /* it would wait for ever */
     }
     pthread_mutex_unlock(&notify.lock);
 }
@@ -308,7 +308,7 @@ trpi_notify_end(void)
 {
     if (notify.runs) {
         atomic_store_explicit(&notify.over, true, memory_order_relaxed);
-        wake();
+        thread_wake();
         (void)pthread_join(notify.thread, NULL);
         notify.runs = false;
     }

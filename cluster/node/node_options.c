@@ -40,7 +40,7 @@ static const struct flag {
 #define FLAGS_COUNT (sizeof flags / sizeof flags[0])
 
 static int
-usage(const char *format, const char *what, const char *more)
+usage_error(const char *format, const char *what, const char *more)
 {
     (void)fputs("troupe: ", stderr);
     (void)fprintf(stderr, format, what, more);
@@ -73,8 +73,8 @@ flag_unknown(const char *text, size_t bytes, bool of_config)
         }
     }
     const char *near = trpi_nearest(name, names, count);
-    return near ? usage("unknown option %s; did you mean %s?", name, near)
-                : usage("unknown option %s%s", name, "");
+    return near ? usage_error("unknown option %s; did you mean %s?", name, near)
+                : usage_error("unknown option %s%s", name, "");
 }
 
 static int
@@ -88,7 +88,7 @@ flag_take(trpi_node_options *options, const struct flag *flag, const char *value
         options->as_json = strcmp(value, "json") == 0;
         return options->as_json || strcmp(value, "table") == 0
                    ? 0
-                   : usage("unknown output format %s: table or json%s", value, "");
+                   : usage_error("unknown output format %s: table or json%s", value, "");
     }
     options->help |= strcmp(flag->name, "--help") == 0;
     options->origin |= strcmp(flag->name, "--origin") == 0;
@@ -98,7 +98,7 @@ flag_take(trpi_node_options *options, const struct flag *flag, const char *value
         return 0;
     }
     if (options->settings_count == TRPI_NODE_SETTINGS_MAX) {
-        return usage("too many options%s%s", "", "");
+        return usage_error("too many options%s%s", "", "");
     }
     options->settings[options->settings_count].origin = flag->name;
     options->settings[options->settings_count].key = flag->key;
@@ -123,7 +123,7 @@ trpi_node_options_parse(int argc, char **argv, size_t positional_max,
         const char *text = short_expand(argv[i]);
         if (text[0] != '-') {
             if (ret_options->positional_count == positional_max) {
-                return usage("unexpected argument '%s'%s", text, "");
+                return usage_error("unexpected argument '%s'%s", text, "");
             }
             ret_options->positional[ret_options->positional_count++] = text;
             continue;
@@ -135,11 +135,11 @@ trpi_node_options_parse(int argc, char **argv, size_t positional_max,
             return flag_unknown(text, bytes, positional_max > 0);
         }
         if (!flag->has_value && value) {
-            return usage("%s takes no value%s", flag->name, "");
+            return usage_error("%s takes no value%s", flag->name, "");
         }
         if (flag->has_value && !value) {
             if (i + 1 == argc) {
-                return usage("%s needs a value%s", flag->name, "");
+                return usage_error("%s needs a value%s", flag->name, "");
             }
             value = argv[++i];
         }

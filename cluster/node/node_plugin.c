@@ -20,10 +20,10 @@
 #endif
 #define SYMBOL "trp_plugin_v1"
 
-static trp_err fail(trp_node_error *ret_error, const char *format, ...)
+static trp_err plugin_fail(trp_node_error *ret_error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 static trp_err
-fail(trp_node_error *ret_error, const char *format, ...)
+plugin_fail(trp_node_error *ret_error, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
@@ -50,12 +50,13 @@ open_fail(const char *name, trp_node_error *ret_error)
 {
     const char *why = dlerror();
     bool bare = !strchr(name, '/'), here = bare && access(name, R_OK) == 0;
-    return fail(ret_error, "plugin %s: %s%s%s", name, why ? why : "cannot be loaded",
-                here   ? "; for the file of the present directory write ./"
-                : bare ? "; a name without / is looked for in " TROUPE_LIBDIR "/troupe and where "
-                         "the system looks for libraries"
-                       : "",
-                here ? name : "");
+    return plugin_fail(ret_error, "plugin %s: %s%s%s", name, why ? why : "cannot be loaded",
+                       here   ? "; for the file of the present directory write ./"
+                       : bare ? "; a name without / is looked for in " TROUPE_LIBDIR
+                                "/troupe and where "
+                                "the system looks for libraries"
+                              : "",
+                       here ? name : "");
 }
 
 trp_err
@@ -65,7 +66,8 @@ trpi_plugin_open(const char *specification, trpi_plugin *ret_plugin, trp_node_er
     size_t name_bytes = strcspn(specification, ":");
     ret_plugin->arguments = specification[name_bytes] ? specification + name_bytes + 1 : "";
     if (name_bytes == 0 || name_bytes >= sizeof name) {
-        return fail(ret_error, "plugin '%.64s': expected PATH or PATH:ARGUMENTS", specification);
+        return plugin_fail(ret_error, "plugin '%.64s': expected PATH or PATH:ARGUMENTS",
+                           specification);
     }
     memcpy(name, specification, name_bytes);
     name[name_bytes] = '\0';
@@ -78,12 +80,13 @@ trpi_plugin_open(const char *specification, trpi_plugin *ret_plugin, trp_node_er
     }
     const trp_plugin *plugin = dlsym(handle, SYMBOL);
     if (!plugin) {
-        return fail(ret_error, "plugin %s: it has no symbol " SYMBOL " (see troupe/plugin.h)",
-                    name);
+        return plugin_fail(ret_error,
+                           "plugin %s: it has no symbol " SYMBOL " (see troupe/plugin.h)", name);
     }
     if (plugin->abi != TRP_PLUGIN_ABI || !plugin->init) {
-        return fail(ret_error, "plugin %s: it was built for plugin version %u, this node has %u",
-                    name, plugin->abi, TRP_PLUGIN_ABI);
+        return plugin_fail(ret_error,
+                           "plugin %s: it was built for plugin version %u, this node has %u", name,
+                           plugin->abi, TRP_PLUGIN_ABI);
     }
     ret_plugin->plugin = plugin;
     return TRP_OK;
@@ -96,10 +99,10 @@ trpi_plugin_begin(trp_node *node, trpi_plugin *plugin, trp_node_error *ret_error
     trpi_fault_trust(plugin->plugin);
     trp_err err = plugin->plugin->init(node, plugin->arguments, &plugin->state, &error);
     if (err != TRP_OK) {
-        return fail(ret_error, "plugin %s: %s%s%s%s", plugin->path,
-                    error.text[0] ? error.text : "it failed to start", error.text[0] ? "" : ": ",
-                    error.text[0] ? "" : trp_strerror(err),
-                    err == TRP_EEXIST ? "; is it loaded twice?" : "");
+        return plugin_fail(ret_error, "plugin %s: %s%s%s%s", plugin->path,
+                           error.text[0] ? error.text : "it failed to start",
+                           error.text[0] ? "" : ": ", error.text[0] ? "" : trp_strerror(err),
+                           err == TRP_EEXIST ? "; is it loaded twice?" : "");
     }
     plugin->begun = true;
     return TRP_OK;

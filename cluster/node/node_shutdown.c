@@ -31,7 +31,7 @@
 
 /* Take out the running tasks whose condition holds now. With the lock. */
 static void
-look(trp_node *node)
+tasks_check(trp_node *node)
 {
     uint64_t ready[TRPI_NODE_TASKS];
     uint32_t count = 0;
@@ -62,7 +62,7 @@ wait_for(trp_node *node, trpi_node_task which, uint64_t task)
     pthread_mutex_lock(&node->lock);
     node->tasks[which] = task;
     pthread_mutex_unlock(&node->lock);
-    look(node);
+    tasks_check(node);
 }
 
 static void
@@ -71,7 +71,7 @@ give_up(trp_node *node)
     pthread_mutex_lock(&node->lock);
     node->gave_up = true;
     pthread_mutex_unlock(&node->lock);
-    look(node);
+    tasks_check(node);
 }
 
 /* ---- tasks ----------------------------------------------------------------------------------- */
@@ -95,7 +95,7 @@ leave_ordered(void *arg, trp_err err)
 }
 
 static void
-leave(void *arg, uint64_t task)
+leave_task(void *arg, uint64_t task)
 {
     trp_node *node = arg;
     uint64_t timeout_ms = (uint64_t)trpi_config_int(node->config, "cluster.leave-timeout");
@@ -112,7 +112,7 @@ leave(void *arg, uint64_t task)
 }
 
 static void
-exiting(void *arg, uint64_t task)
+exiting_task(void *arg, uint64_t task)
 {
     wait_for(arg, TRPI_NODE_EXITING, task);
 }
@@ -132,7 +132,7 @@ membership_end(void *arg, uint64_t task)
 }
 
 static void
-drained(void *arg)
+drain_done(void *arg)
 {
     trp_node *node = arg;
     trp_shutdown_done(node->system, node->drain_task, TRP_OK);
@@ -141,7 +141,7 @@ drained(void *arg)
 /* Handle the messages that arrived while this node was a member. A node that was downed has lost
  * the others, and when all end no node waits for answers. */
 static void
-drain(void *arg, uint64_t task)
+drain_begin(void *arg, uint64_t task)
 {
     trp_node *node = arg;
     trp_shutdown_reason why = trp_shutdown_reason_get(node->system);
@@ -153,7 +153,7 @@ drain(void *arg, uint64_t task)
     }
     node->drain_task = task;
     trpi_remote_peers(node->remote, &peer, 1, &peers);
-    trp_err err = trpi_drain_start(node->system, peers > 0 ? DRAIN_PAUSE_MS : 0, drained, node);
+    trp_err err = trpi_drain_start(node->system, peers > 0 ? DRAIN_PAUSE_MS : 0, drain_done, node);
     if (err != TRP_OK) {
         trp_shutdown_done(node->system, task, err);
     }
@@ -162,7 +162,7 @@ drain(void *arg, uint64_t task)
 /* ---- news ------------------------------------------------------------------------------------ */
 
 static void
-begin(trp_node *node, trp_shutdown_reason reason)
+shutdown_begin(trp_node *node, trp_shutdown_reason reason)
 {
     if (reason != TRP_SHUTDOWN_DOWNED &&
         trp_shutdown_reason_get(node->system) == TRP_SHUTDOWN_NONE &&
@@ -189,8 +189,8 @@ own_member_changed(void *arg, const trpi_cluster_event *event)
         event->event == TRP_CLUSTER_MEMBER_LEFT ? TRP_MEMBER_LEAVING : TRP_MEMBER_EXITING;
     node->told_to_leave = true;
     pthread_mutex_unlock(&node->lock);
-    begin(node, TRP_SHUTDOWN_LEAVING);
-    look(node);
+    shutdown_begin(node, TRP_SHUTDOWN_LEAVING);
+    tasks_check(node);
 }
 
 void
@@ -209,8 +209,9 @@ trpi_node_membership_ended(trp_node *node, trpi_member_stop why)
         trpi_node_end(node, trpi_node_fate(node));
         return;
     }
-    begin(node, downed ? TRP_SHUTDOWN_DOWNED : TRP_SHUTDOWN_LEAVING); /* node-shutdown-Z3 */
-    look(node);
+    shutdown_begin(node,
+                   downed ? TRP_SHUTDOWN_DOWNED : TRP_SHUTDOWN_LEAVING); /* node-shutdown-Z3 */
+    tasks_check(node);
 }
 
 /* node-shutdown-Z4. Under the lock. */
@@ -289,7 +290,7 @@ trp_node_leave(trp_node *node)
     pthread_mutex_lock(&node->lock);
     node->told_to_leave = true;
     pthread_mutex_unlock(&node->lock);
-    begin(node, TRP_SHUTDOWN_PROGRAM);
+    shutdown_begin(node, TRP_SHUTDOWN_PROGRAM);
 }
 
 trp_err
@@ -298,11 +299,11 @@ trpi_node_shutdown_start(trp_node *node, trp_node_error *ret_error)
     static const struct {
         const char *phase, *name;
         trp_shutdown_fn fn;
-    } tasks[] = { { TRP_SHUTDOWN_CLUSTER_LEAVE, "leave", leave },
-                  { TRP_SHUTDOWN_CLUSTER_EXITING, "exiting", exiting },
+    } tasks[] = { { TRP_SHUTDOWN_CLUSTER_LEAVE, "leave", leave_task },
+                  { TRP_SHUTDOWN_CLUSTER_EXITING, "exiting", exiting_task },
                   { TRP_SHUTDOWN_CLUSTER_EXITING_DONE, "exiting-done", exiting_done },
                   { TRP_SHUTDOWN_CLUSTER_SHUTDOWN, "membership", membership_end },
-                  { TRP_SHUTDOWN_BEFORE_ACTOR_SYSTEM_TERMINATE, "drain", drain } };
+                  { TRP_SHUTDOWN_BEFORE_ACTOR_SYSTEM_TERMINATE, "drain", drain_begin } };
     trp_err err = trpi_shutdown_over_set(node->system, phases_over, node);
     for (size_t i = 0; i < sizeof tasks / sizeof tasks[0] && err == TRP_OK; i++) {
         err = trpi_shutdown_add_own(node->system, tasks[i].phase, tasks[i].name, tasks[i].fn, node);

@@ -120,7 +120,7 @@ log_start(trp_node *node, trp_system_options *options, trp_node_error *ret_error
 
 /* Log each given key that has no effect. */
 static void
-idle_keys_say(const trp_node *node)
+idle_keys_log(const trp_node *node)
 {
     for (size_t i = 0; i < trpi_config_count(node->config); i++) {
         trpi_config_entry entry;
@@ -151,7 +151,7 @@ trpi_node_system_start(trp_node *node, const trp_node_options *given, trp_node_e
     if (err == TRP_OK) {
         node->start_ns = node->rate_ns = trpi_world_mono_ns(trpi_system_world(node->system));
         err = watchman_spawn(node);
-        idle_keys_say(node);
+        idle_keys_log(node);
     }
     if (err == TRP_OK && given->log && trpi_config_text(node->config, "log.file")[0] != '\0') {
         trpi_log(node->system, TRP_LOG_WARNING, "node",
@@ -232,7 +232,7 @@ lifecycle_log(const char *text)
 
 /* remote.when-quarantined = end */
 static void
-quarantined(void *arg)
+node_quarantined(void *arg)
 {
     trpi_node_membership_ended(arg, TRPI_STOP_DOWNED);
 }
@@ -265,7 +265,7 @@ more_options(trp_node *node, trpi_remote_options *options)
     options->log_received = trpi_config_bool(node->config, "remote.log-received-messages");
     options->log_size_exceeding = trpi_node_number(node, "remote.log-frame-size-exceeding");
     if (strcmp(trpi_config_text(node->config, "remote.when-quarantined"), "end") == 0) {
-        options->on_quarantined = quarantined;
+        options->on_quarantined = node_quarantined;
         options->on_quarantined_arg = node;
     }
     options->test_adapters = trpi_config_bool(node->config, "remote.test-adapters");

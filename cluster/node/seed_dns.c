@@ -56,7 +56,7 @@ is_srv(const trpi_seed_dns *dns)
 /* Keep addresses sorted and once each; of too many the highest is dropped, in any order of
  * arrival. */
 static void
-keep(trpi_seed_dns *dns, const trpi_address *address)
+address_keep(trpi_seed_dns *dns, const trpi_address *address)
 {
     uint32_t at = dns->found_count;
     while (at > 0 && trpi_address_compare(address, &dns->found[at - 1]) < 0) {
@@ -75,7 +75,7 @@ keep(trpi_seed_dns *dns, const trpi_address *address)
 }
 
 static void
-take(trpi_seed_dns *dns, const char *host, uint16_t port)
+host_take(trpi_seed_dns *dns, const char *host, uint16_t port)
 {
     trpi_address address = dns->options.like;
     size_t bytes = strlen(host);
@@ -89,7 +89,7 @@ take(trpi_seed_dns *dns, const char *host, uint16_t port)
     memcpy(address.host, host, bytes);
     address.port = port;
     if (port != 0 && trpi_address_is_valid(&address)) {
-        keep(dns, &address);
+        address_keep(dns, &address);
     }
 }
 
@@ -107,7 +107,7 @@ on_srv(void *arg, int status, int timeouts, unsigned char *bytes, int count)
         return;
     }
     for (const struct ares_srv_reply *srv = first; srv != NULL; srv = srv->next) {
-        take(dns, srv->host, srv->port);
+        host_take(dns, srv->host, srv->port);
     }
     ares_free_data(first);
 }
@@ -128,7 +128,7 @@ on_hosts(void *arg, int status, int timeouts, struct ares_addrinfo *result)
                 ? (const void *)&((const struct sockaddr_in6 *)(const void *)n->ai_addr)->sin6_addr
                 : &((const struct sockaddr_in *)(const void *)n->ai_addr)->sin_addr;
         if (inet_ntop(n->ai_family, raw, host, sizeof host) != NULL) {
-            take(dns, host, dns->options.port);
+            host_take(dns, host, dns->options.port);
         }
     }
     ares_freeaddrinfo(result);
@@ -160,7 +160,7 @@ channel_open(const trpi_seed_dns_options *o, ares_channel *ret_channel)
 
 /* Run c-ares until the question is answered or given up. false: the thread is to end. */
 static bool
-drive(trpi_seed_dns *dns, ares_channel channel)
+channel_drive(trpi_seed_dns *dns, ares_channel channel)
 {
     for (;;) {
         ares_socket_t sockets[ARES_GETSOCK_MAXNUM];
@@ -193,7 +193,7 @@ drive(trpi_seed_dns *dns, ares_channel channel)
 }
 
 static bool
-ask(trpi_seed_dns *dns)
+lookup_run(trpi_seed_dns *dns)
 {
     ares_channel channel;
     dns->found_count = 0;
@@ -209,7 +209,7 @@ ask(trpi_seed_dns *dns)
         struct ares_addrinfo_hints hints = { .ai_family = AF_UNSPEC };
         ares_getaddrinfo(channel, dns->options.name, NULL, &hints, on_hosts, dns);
     }
-    bool go_on = drive(dns, channel);
+    bool go_on = channel_drive(dns, channel);
     ares_destroy(channel); /* answers what is left, with ARES_EDESTRUCTION */
     return go_on;
 }
@@ -218,7 +218,7 @@ ask(trpi_seed_dns *dns)
 
 /* Report a change at once, a failure once in a while. */
 static void
-tell(trpi_seed_dns *dns)
+seeds_report(trpi_seed_dns *dns)
 {
     uint64_t now_ms = trpi_world_mono_ns(trpi_system_world(dns->system)) / 1000000;
     const char *name = dns->options.name;
@@ -246,12 +246,12 @@ tell(trpi_seed_dns *dns)
 }
 
 static void *
-run(void *arg)
+lookup_thread(void *arg)
 {
     trpi_seed_dns *dns = arg;
     bool go_on = true;
-    while (go_on && ask(dns)) {
-        tell(dns);
+    while (go_on && lookup_run(dns)) {
+        seeds_report(dns);
         go_on = dns->found_count == 0 ||
                 dns->options.found(dns->options.arg, dns->found, dns->found_count);
         struct pollfd end = { .fd = dns->end_fd, .events = POLLIN };
@@ -284,7 +284,7 @@ trpi_seed_dns_start(trp_system *system, const trpi_seed_dns_options *options,
         dns->options = *options;
         dns->end_fd = end_fd;
     }
-    if (dns == NULL || end_fd < 0 || pthread_create(&dns->thread, NULL, run, dns) != 0) {
+    if (dns == NULL || end_fd < 0 || pthread_create(&dns->thread, NULL, lookup_thread, dns) != 0) {
         if (end_fd >= 0) {
             (void)close(end_fd);
         }

@@ -245,7 +245,7 @@ room_make(trpi_router_core *core, const trpi_router_share *shares)
 /* ---- step ------------------------------------------------------------------------------------ */
 
 static void
-act(trpi_router_core *core, trpi_router_action action)
+action_add(trpi_router_core *core, trpi_router_action action)
 {
     trpi_assert(core->actions_count < core->actions_room);
     core->actions[core->actions_count++] = action;
@@ -255,7 +255,7 @@ static void
 act_on(trpi_router_core *core, trpi_router_action_kind kind, const trpi_router_routee *routee,
        uint32_t member)
 {
-    act(core, (trpi_router_action){ kind, member, 0, routee->uid, routee->ref });
+    action_add(core, (trpi_router_action){ kind, member, 0, routee->uid, routee->ref });
 }
 
 /* Keep as many routees as their node's share allows, in the table or waiting; the oldest come
@@ -316,7 +316,7 @@ routees_add(trpi_router_core *core, const trpi_router_share *shares)
                 core->numbers = core->numbers == UINT32_MAX ? 1 : core->numbers + 1;
                 action.number = node->lookup = core->numbers;
             }
-            act(core, action);
+            action_add(core, action);
         }
     }
 }

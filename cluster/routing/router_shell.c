@@ -88,7 +88,7 @@ text_copy(const char *text, char **ret_copy)
 /* ---- pokes ----------------------------------------------------------------------------------- */
 
 static void
-poke(router_source *source)
+source_poke(router_source *source)
 {
     /* acq_rel, pair: routees_update(). The change that led to this poke is visible to the update
      * that it leads to. router-shell-S1 */
@@ -104,7 +104,7 @@ static void
 cluster_changed(void *arg, const trpi_cluster_event *event)
 {
     (void)event;
-    poke(arg);
+    source_poke(arg);
 }
 
 /* ---- what is to be done ---------------------------------------------------------------------- */
@@ -135,7 +135,7 @@ path_write(const router_source *source, const trp_member *member, char *path, si
 }
 
 static trp_err
-found(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *reply)
+find_answered(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *reply)
 {
     router_source *source = trpi_routees_source(ctx);
     uint32_t number = (uint32_t)(uintptr_t)arg;
@@ -148,19 +148,19 @@ found(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *reply)
     } else {
         trpi_router_missing(source->core, trp_now_ms(ctx), number);
     }
-    poke(source);
+    source_poke(source);
     return TRP_OK;
 }
 
 static void
-find(router_source *source, trp_ctx *ctx, const trpi_router_action *action)
+routee_find(router_source *source, trp_ctx *ctx, const trpi_router_action *action)
 {
     const trp_member *member = &source->members[action->member];
     char path[TRP_ADDRESS_BYTES + TRP_PATH_BYTES_MAX];
     trp_err err;
 
     path_write(source, member, path, sizeof path);
-    err = trp_resolve(ctx, path, FIND_MS, found, (void *)(uintptr_t)action->number);
+    err = trp_resolve(ctx, path, FIND_MS, find_answered, (void *)(uintptr_t)action->number);
     if (err != TRP_OK) {
         trp_log(ctx, TRP_LOG_WARNING, "routee %s is not looked up: %s", path, trp_strerror(err));
         trpi_router_missing(source->core, trp_now_ms(ctx), action->number);
@@ -168,7 +168,7 @@ find(router_source *source, trp_ctx *ctx, const trpi_router_action *action)
 }
 
 static void
-make(router_source *source, trp_ctx *ctx, const trpi_router_action *action)
+routee_make(router_source *source, trp_ctx *ctx, const trpi_router_action *action)
 {
     const trp_member *member = &source->members[action->member];
     char name[32];
@@ -194,7 +194,7 @@ make(router_source *source, trp_ctx *ctx, const trpi_router_action *action)
 
 /* Put a routee into the table: with its path, which is its place on the hash ring of every node. */
 static void
-put(router_source *source, trp_ctx *ctx, const trpi_router_action *action)
+routee_put(router_source *source, trp_ctx *ctx, const trpi_router_action *action)
 {
     char path[TRP_ADDRESS_BYTES + TRP_PATH_BYTES_MAX];
     bool child = source->path == NULL;
@@ -222,17 +222,17 @@ carry_out(router_source *source, trp_ctx *ctx, const trpi_router_action *actions
     for (uint32_t i = 0; i < count; i++) {
         switch (actions[i].kind) {
         case TRPI_ROUTER_PUT:
-            put(source, ctx, &actions[i]);
+            routee_put(source, ctx, &actions[i]);
             break;
         case TRPI_ROUTER_TAKE:
         case TRPI_ROUTER_DISMISS:
             trpi_routee_take(ctx, actions[i].ref);
             break;
         case TRPI_ROUTER_MAKE:
-            make(source, ctx, &actions[i]);
+            routee_make(source, ctx, &actions[i]);
             break;
         case TRPI_ROUTER_FIND:
-            find(source, ctx, &actions[i]);
+            routee_find(source, ctx, &actions[i]);
             break;
         }
     }
@@ -241,7 +241,7 @@ carry_out(router_source *source, trp_ctx *ctx, const trpi_router_action *actions
 /* Finish the last step: publish its table, then stop the routees that are no longer in it.
  * router-shell-S2 */
 static trp_err
-settle(router_source *source, trp_ctx *ctx)
+step_settle(router_source *source, trp_ctx *ctx)
 {
     trp_err err = source->actions_count == 0 ? TRP_OK : trpi_routees_publish(ctx);
 
@@ -275,13 +275,13 @@ poke_renew(router_source *source)
 }
 
 static void
-look(void *arg, trp_ctx *ctx)
+routees_update(void *arg, trp_ctx *ctx)
 {
     router_source *source = arg;
     uint64_t now_ms = trp_now_ms(ctx), wake_ms = now_ms + AGAIN_MS;
     size_t members;
     bool renewed = poke_renew(source);
-    trp_err err = settle(source, ctx); /* the step before, if it had no memory */
+    trp_err err = step_settle(source, ctx); /* the step before, if it had no memory */
 
     if (err == TRP_OK) {
         err = view_read(source, &members);
@@ -293,7 +293,7 @@ look(void *arg, trp_ctx *ctx)
     }
     if (err == TRP_OK) {
         carry_out(source, ctx, source->actions, source->actions_count);
-        err = settle(source, ctx);
+        err = step_settle(source, ctx);
     }
     if (err != TRP_OK) {
         trp_log(ctx, TRP_LOG_WARNING,
@@ -331,7 +331,7 @@ source_start(void *arg, trp_ctx *ctx)
             trp_fail(ctx, 0, "no memory to subscribe to the cluster's events");
         }
     }
-    look(source, ctx);
+    routees_update(source, ctx);
 }
 
 static void
@@ -340,7 +340,7 @@ source_routee_ended(void *arg, trp_ctx *ctx, trp_ref routee)
     router_source *source = arg;
 
     if (trpi_router_ended(source->core, trp_now_ms(ctx), routee)) {
-        poke(source);
+        source_poke(source);
     }
 }
 
@@ -349,7 +349,7 @@ source_new(trp_system *system, const trp_cluster_routees *settings, trpi_routee_
 {
     static const trpi_routee_source_ops ops = {
         .start = source_start,
-        .poked = look,
+        .poked = routees_update,
         .routee_ended = source_routee_ended,
         .stop = source_stop,
         .free = source_free,

@@ -10,7 +10,7 @@
 #include "cluster/routing/router.h"
 
 static uint32_t
-least(uint32_t a, uint32_t b)
+lesser_of(uint32_t a, uint32_t b)
 {
     return a < b ? a : b;
 }
@@ -19,11 +19,11 @@ least(uint32_t a, uint32_t b)
 static uint32_t
 at_level(const trpi_router_share *share, uint32_t level, bool fill)
 {
-    uint32_t filled = least(level, share->most);
-    uint32_t kept = least(share->have, share->most);
+    uint32_t filled = lesser_of(level, share->most);
+    uint32_t kept = lesser_of(share->have, share->most);
 
     if (!fill) {
-        return least(kept, level);
+        return lesser_of(kept, level);
     }
     return kept > filled ? kept : filled;
 }

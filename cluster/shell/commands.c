@@ -84,8 +84,8 @@ trpi_cluster_seeds_found(trpi_cluster *cluster, const trpi_address *addresses, s
 }
 
 static trp_err
-order(trpi_cluster *cluster, trpi_member_event_kind kind, const char *address, uint64_t uid,
-      trpi_cluster_done_fn fn, void *arg)
+order_put(trpi_cluster *cluster, trpi_member_event_kind kind, const char *address, uint64_t uid,
+          trpi_cluster_done_fn fn, void *arg)
 {
     struct shell_command *command = shell_command_new(kind, 0);
     if (command == NULL) {
@@ -106,7 +106,7 @@ trp_err
 trpi_cluster_leave(trpi_cluster *cluster, const char *address, uint64_t uid,
                    trpi_cluster_done_fn fn, void *arg)
 {
-    return order(cluster, TRPI_MEMBER_LEAVE, address, uid, fn, arg);
+    return order_put(cluster, TRPI_MEMBER_LEAVE, address, uid, fn, arg);
 }
 
 trp_err
@@ -114,13 +114,13 @@ trpi_cluster_down(trpi_cluster *cluster, const char *address, uint64_t uid, trpi
                   void *arg)
 {
     return address == NULL ? TRP_EINVAL
-                           : order(cluster, TRPI_MEMBER_DOWN_CMD, address, uid, fn, arg);
+                           : order_put(cluster, TRPI_MEMBER_DOWN_CMD, address, uid, fn, arg);
 }
 
 trp_err
 trpi_cluster_release(trpi_cluster *cluster)
 {
-    return order(cluster, TRPI_MEMBER_RELEASE, NULL, 0, NULL, NULL);
+    return order_put(cluster, TRPI_MEMBER_RELEASE, NULL, 0, NULL, NULL);
 }
 
 void

@@ -65,7 +65,7 @@ trpi_lease_new(const char *name, const char *owner, uint32_t timeout_ms,
 }
 
 static void
-unref(trpi_lease *lease)
+lease_unref(trpi_lease *lease)
 {
     pthread_mutex_lock(&lease->lock);
     bool last = --lease->refs == 0;
@@ -144,7 +144,7 @@ lease_work(void *arg)
     }
     lease->busy = false;
     pthread_mutex_unlock(&lease->lock);
-    unref(lease);
+    lease_unref(lease);
     return NULL;
 }
 
@@ -179,7 +179,7 @@ wish_for(trpi_lease *lease, enum wish wish, bool inside)
         lease->busy = false;
         lease->next = WISH_NONE;
         pthread_mutex_unlock(&lease->lock);
-        unref(lease);
+        lease_unref(lease);
     }
 }
 
@@ -215,5 +215,5 @@ trpi_lease_close(trpi_lease *lease, bool give_back)
     if (now) {
         ops.release(lease->ops_arg, lease->name, lease->owner);
     }
-    unref(lease);
+    lease_unref(lease);
 }

@@ -147,7 +147,7 @@ trp_cluster_metrics(trp_system *system, trp_node_metrics *nodes, size_t max, siz
 
 /* metrics-shell-S2 */
 static void
-publish(struct trpi_metrics *metrics)
+table_publish(struct trpi_metrics *metrics)
 {
     trpi_metrics_table *table = trpi_metrics_core_table(metrics->core);
     trpi_metrics_table *before =
@@ -229,7 +229,7 @@ collector_open(struct trpi_metrics *metrics)
 }
 
 static void
-collect(struct trpi_metrics *metrics)
+figures_collect(struct trpi_metrics *metrics)
 {
     trp_metric samples[TRP_METRICS_MAX];
     if (!metrics->open) {
@@ -255,14 +255,14 @@ send_frame(struct trpi_metrics *metrics, const trpi_node_id *to, trpi_buffer *by
 }
 
 static void
-do_what_is_due(struct trpi_metrics *metrics)
+due_tasks_run(struct trpi_metrics *metrics)
 {
     uint64_t now_ms = shell_now_us(metrics->cluster) / 1000;
     uint32_t due = trpi_metrics_core_due(metrics->core, now_ms);
     trpi_buffer bytes = { NULL, 0, 0 };
     trpi_node_id to;
     if ((due & TRPI_METRICS_COLLECT) != 0) {
-        collect(metrics);
+        figures_collect(metrics);
     }
     if ((due & TRPI_METRICS_GOSSIP) != 0 &&
         trpi_metrics_core_gossip(metrics->core, &to, &bytes) == TRP_OK) {
@@ -317,8 +317,8 @@ metrics_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         return TRP_OK;
     }
     take_frames(metrics); /* at a tick, too: a poke that found no memory was lost */
-    do_what_is_due(metrics);
-    publish(metrics);
+    due_tasks_run(metrics);
+    table_publish(metrics);
     set_timer(metrics, ctx);
     return TRP_OK;
 }

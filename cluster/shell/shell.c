@@ -157,8 +157,8 @@ membership_stopped(trpi_cluster *cluster)
     }
 }
 
-static trp_err
-step(trpi_cluster *cluster, trp_ctx *ctx, const trpi_member_event *event)
+trp_err
+shell_step(trpi_cluster *cluster, trp_ctx *ctx, const trpi_member_event *event)
 {
     pthread_mutex_lock(&cluster->engine.lock);
     trpi_member_now now = shell_now(cluster);
@@ -181,16 +181,10 @@ step(trpi_cluster *cluster, trp_ctx *ctx, const trpi_member_event *event)
     return err;
 }
 
-trp_err
-shell_step(trpi_cluster *cluster, trp_ctx *ctx, const trpi_member_event *event)
-{
-    return step(cluster, ctx, event);
-}
-
 /* ---- the actor ------------------------------------------------------------------------------- */
 
 static void
-beat(trpi_cluster *cluster, trp_ctx *ctx)
+heartbeats_send(trpi_cluster *cluster, trp_ctx *ctx)
 {
     uint8_t bytes[TRPI_HEARTBEAT_BYTES];
     const trpi_ident *const *targets;
@@ -223,7 +217,7 @@ beat(trpi_cluster *cluster, trp_ctx *ctx)
         trpi_member_event event = { .kind = TRPI_MEMBER_OBSERVE,
                                     .keys = keys,
                                     .keys_count = keys_count };
-        cluster->own.unheard = step(cluster, ctx, &event) == TRP_ENOMEM;
+        cluster->own.unheard = shell_step(cluster, ctx, &event) == TRP_ENOMEM;
     }
 }
 
@@ -302,7 +296,7 @@ take_frame(trpi_cluster *cluster, trp_ctx *ctx, const trp_msg *msg)
                                 .count = count,
                                 .arrived_ms = frame->arrived_ms };
     shell_frame_taken(cluster, count);
-    (void)step(cluster, ctx, &event);
+    (void)shell_step(cluster, ctx, &event);
 }
 
 static void
@@ -320,7 +314,7 @@ take_command(trpi_cluster *cluster, trp_ctx *ctx, struct shell_command *command)
     if (command->begins != NULL && !command->begins(command->arg)) {
         err = TRP_ECANCELED;
     } else if (command->kind != 0) {
-        err = step(cluster, ctx, &event);
+        err = shell_step(cluster, ctx, &event);
     }
     shell_command_answer(command, err);
 }
@@ -334,7 +328,7 @@ command_of(const trp_msg *msg)
 
 /* Handle a message. false: it is not one of this actor's types. */
 static bool
-take(trpi_cluster *cluster, trp_ctx *ctx, const trp_msg *msg)
+message_take(trpi_cluster *cluster, trp_ctx *ctx, const trp_msg *msg)
 {
     if (trp_msg_is(msg, &shell_frame_type)) {
         take_frame(cluster, ctx, msg);
@@ -361,7 +355,7 @@ take(trpi_cluster *cluster, trp_ctx *ctx, const trp_msg *msg)
 
 /* Tell the engine of seed nodes with which the transport cannot make an association. */
 static void
-look_for_refusals(trpi_cluster *cluster, trp_ctx *ctx)
+report_refusals(trpi_cluster *cluster, trp_ctx *ctx)
 {
     uint32_t count;
     const trpi_address *seeds =
@@ -378,7 +372,7 @@ look_for_refusals(trpi_cluster *cluster, trp_ctx *ctx)
             trpi_member_event event = { .kind = refused ? TRPI_MEMBER_REFUSED : TRPI_MEMBER_RIVAL };
             event.text = refused ? why : NULL;
             event.target.address = seeds[i];
-            (void)step(cluster, ctx, &event);
+            (void)shell_step(cluster, ctx, &event);
             seeds = trpi_member_seeds(cluster->engine.core, &count);
         }
     }
@@ -386,7 +380,7 @@ look_for_refusals(trpi_cluster *cluster, trp_ctx *ctx)
 
 /* Tell the engine which members have quarantined this node, when there is one more. */
 static void
-look_for_removers(trpi_cluster *cluster, trp_ctx *ctx)
+report_removers(trpi_cluster *cluster, trp_ctx *ctx)
 {
     uint64_t count = trpi_remote_barred_count(cluster->remote);
     const trpi_gossip *view = trpi_member_view(cluster->engine.core); /* shell-C1: no lock */
@@ -399,7 +393,7 @@ look_for_removers(trpi_cluster *cluster, trp_ctx *ctx)
         const trpi_node_id *id = &kept->members[i].ident->id;
         if (trpi_remote_is_barred_by(cluster->remote, id)) {
             trpi_member_event event = { .kind = TRPI_MEMBER_REMOVED_BY, .target = *id };
-            trp_err taken = step(cluster, ctx, &event);
+            trp_err taken = shell_step(cluster, ctx, &event);
             err = err != TRP_OK ? err : taken;
         }
     }
@@ -410,7 +404,7 @@ look_for_removers(trpi_cluster *cluster, trp_ctx *ctx)
 
 /* shell-C4 */
 static void
-look_whether_it_stood_still(trpi_cluster *cluster)
+waking_update(trpi_cluster *cluster)
 {
     uint64_t now_ms = shell_now_us(cluster) / 1000;
     bool was = cluster->own.waking_ms != 0;
@@ -436,30 +430,30 @@ look_whether_it_stood_still(trpi_cluster *cluster)
 /* Tell the engine of seed nodes that are alive and no members: one may have removed this node, or
  * was removed by it. */
 static void
-look_for_foreigners(trpi_cluster *cluster, trp_ctx *ctx)
+report_foreigners(trpi_cluster *cluster, trp_ctx *ctx)
 {
     const trpi_address *seed; /* shell-C1: no lock */
     for (uint32_t at = 0; (seed = trpi_member_absent_seed(cluster->engine.core, &at)) != NULL;) {
         trpi_member_event event = { .kind = TRPI_MEMBER_FOREIGN };
         event.target.address = *seed;
         if (trpi_remote_foreign_heard(cluster->remote, seed, &event.target.uid)) {
-            (void)step(cluster, ctx, &event);
+            (void)shell_step(cluster, ctx, &event);
         }
     }
 }
 
 /* Do the work that is due by the clock. */
 static void
-tick(trpi_cluster *cluster, trp_ctx *ctx)
+tick_handle(trpi_cluster *cluster, trp_ctx *ctx)
 {
     trpi_member_event event = { .kind = TRPI_MEMBER_TICK };
     cluster->own.timer_ms = 0;
-    beat(cluster, ctx);
-    look_for_refusals(cluster, ctx);
-    look_for_removers(cluster, ctx);
-    look_for_foreigners(cluster, ctx);
+    heartbeats_send(cluster, ctx);
+    report_refusals(cluster, ctx);
+    report_removers(cluster, ctx);
+    report_foreigners(cluster, ctx);
     shell_reach_look(cluster, ctx);
-    (void)step(cluster, ctx, &event);
+    (void)shell_step(cluster, ctx, &event);
     (void)quarantine_due(cluster, shell_now_us(cluster) / 1000);
 }
 
@@ -476,15 +470,15 @@ cluster_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     if (closed && !trp_msg_is(msg, &shell_tick_type)) {
         return TRP_OK; /* a command is answered TRP_ECLOSED when its message is freed */
     }
-    look_whether_it_stood_still(cluster);
-    if (!take(cluster, ctx, msg)) {
+    waking_update(cluster);
+    if (!message_take(cluster, ctx, msg)) {
         trp_unhandled_msg(ctx, msg);
         return TRP_OK;
     }
     /* shell-C5 */
     if (trp_msg_is(msg, &shell_tick_type) ||
         (cluster->own.timer_ms != 0 && cluster->own.timer_ms <= shell_now_us(cluster) / 1000)) {
-        tick(cluster, ctx);
+        tick_handle(cluster, ctx);
     }
     log_stats(cluster, shell_now_us(cluster) / 1000);
     set_timer(cluster, ctx);

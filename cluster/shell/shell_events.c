@@ -102,7 +102,7 @@ shell_event_type(uint32_t event)
 /* ---- what the view does not say -------------------------------------------------------------- */
 
 static void
-remember(trpi_cluster *cluster, uint32_t event, const trp_member *member)
+member_remember(trpi_cluster *cluster, uint32_t event, const trp_member *member)
 {
     pthread_mutex_lock(&cluster->engine.lock);
     uint32_t at = 0;
@@ -126,7 +126,7 @@ remember(trpi_cluster *cluster, uint32_t event, const trp_member *member)
 /* While a node is a member, the cluster decides when its watched actors are lost: remote watch
  * alone would quarantine it after some seconds, and a cut link could not heal (FD-19, -20). */
 static void
-judge(trpi_cluster *cluster, uint32_t event, const trp_member_event *what)
+watch_judge(trpi_cluster *cluster, uint32_t event, const trp_member_event *what)
 {
     const trp_member *member = &what->member;
     trpi_node_id id;
@@ -211,8 +211,8 @@ shell_publish(trpi_cluster *cluster, trp_ctx *ctx, const trpi_member_action *act
     }
     if ((action->event & (TRP_CLUSTER_MEMBER_EVENTS | TRP_CLUSTER_REACHABILITY_EVENTS)) != 0) {
         event.member = &action->published.member;
-        remember(cluster, action->event, &event.member->member);
-        judge(cluster, action->event, event.member);
+        member_remember(cluster, action->event, &event.member->member);
+        watch_judge(cluster, action->event, event.member);
         trpi_metrics_members_changed(cluster->metrics);
     } else if ((action->event & (TRP_CLUSTER_LEADER_CHANGED | TRP_CLUSTER_ROLE_LEADER_CHANGED)) !=
                0) {
@@ -407,7 +407,7 @@ trpi_cluster_unlisten(trpi_cluster *cluster, uint64_t id)
 /* ---- public: events -------------------------------------------------------------------------- */
 
 static trp_err
-put(trp_system *system, const trp_type *type, const void *payload, size_t bytes)
+cluster_put(trp_system *system, const trp_type *type, const void *payload, size_t bytes)
 {
     trpi_cluster *cluster = trpi_cluster_of(system);
     if (cluster == NULL) {
@@ -426,26 +426,26 @@ trp_cluster_subscribe(trp_system *system, trp_ref subscriber, uint32_t events)
         return TRP_EINVAL;
     }
     struct shell_subscriber what = { subscriber, events };
-    return put(system, &shell_subscribe_type, &what, sizeof what);
+    return cluster_put(system, &shell_subscribe_type, &what, sizeof what);
 }
 
 void
 trp_cluster_unsubscribe(trp_system *system, trp_ref subscriber, uint32_t events)
 {
     struct shell_subscriber what = { subscriber, events };
-    (void)put(system, &shell_unsubscribe_type, &what, sizeof what); /* void by contract */
+    (void)cluster_put(system, &shell_unsubscribe_type, &what, sizeof what); /* void by contract */
 }
 
 trp_err
 trp_cluster_send_state(trp_system *system, trp_ref receiver)
 {
     struct shell_subscriber what = { receiver, 0 };
-    return put(system, &shell_send_state_type, &what, sizeof what);
+    return cluster_put(system, &shell_send_state_type, &what, sizeof what);
 }
 
 trp_err
 trp_cluster_on_member_up(trp_system *system, void (*fn)(void *arg), void *arg)
 {
     struct shell_on_up what = { fn, arg };
-    return fn == NULL ? TRP_EINVAL : put(system, &shell_on_up_type, &what, sizeof what);
+    return fn == NULL ? TRP_EINVAL : cluster_put(system, &shell_on_up_type, &what, sizeof what);
 }

@@ -229,7 +229,7 @@ the_first_that_is_left_is_waited_for(void)
                                  { .m = { .uid = 3, .status = TRP_MEMBER_UP } },
                                  { .m = { .uid = 4, .status = TRP_MEMBER_UP, .self = 1 } } };
     trpi_view view = { .members = rows, .count = 3 };
-    trpi_leaver leavers[4] = {
+    trpi_departure departures[4] = {
         { .uid = 1, .address = "a", .status = TRP_MEMBER_UP },
         { .uid = 2, .address = "b", .status = TRP_MEMBER_UP },
         { .uid = 3, .address = "c", .status = TRP_MEMBER_UP },
@@ -237,13 +237,13 @@ the_first_that_is_left_is_waited_for(void)
     };
     trpi_call call = { .emit = note };
     told[0] = '\0';
-    UNIT_TRUE(trpi_leavers_look(&call, leavers, 4, &view, false) == &leavers[1]);
-    UNIT_TRUE(trpi_leavers_look(&call, leavers, 1, &view, false) == NULL);
+    UNIT_TRUE(trpi_departures_look(&call, departures, 4, &view, false) == &departures[1]);
+    UNIT_TRUE(trpi_departures_look(&call, departures, 1, &view, false) == NULL);
     UNIT_TEXT(told, "{\"progress\":\"b Down\"}"); /* once */
     /* a node that has ended sees no members; a node that sees none has not always ended */
     view.count = 0;
-    UNIT_TRUE(trpi_leavers_look(&call, leavers, 4, &view, false) == &leavers[3]);
-    UNIT_TRUE(trpi_leavers_look(&call, leavers, 4, &view, true) == NULL);
+    UNIT_TRUE(trpi_departures_look(&call, departures, 4, &view, false) == &departures[3]);
+    UNIT_TRUE(trpi_departures_look(&call, departures, 4, &view, true) == NULL);
 }
 
 /* ---- the members that a down order means ----------------------------------------------------- */
@@ -255,14 +255,14 @@ static trpi_downs
 picked(const trpi_control_request *request, size_t members, size_t unreachable, size_t found)
 {
     static trpi_view_member rows[MANY];
-    static trpi_leaver leavers[TRPI_CONTROL_DOWNS_MAX];
+    static trpi_departure departures[TRPI_CONTROL_DOWNS_MAX];
     trpi_view view = { .members = rows, .count = members };
     for (size_t i = 0; i < members; i++) {
         rows[i] = (trpi_view_member){
             .m = { .uid = i + 1, .status = TRP_MEMBER_UP, .reachable = i < members - unreachable }
         };
     }
-    return trpi_downs_pick(request, &view, found != 0 ? &rows[found - 1] : NULL, leavers);
+    return trpi_downs_pick(request, &view, found != 0 ? &rows[found - 1] : NULL, departures);
 }
 
 static void
