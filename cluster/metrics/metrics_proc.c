@@ -27,6 +27,7 @@
 
 #include "actor/actor.h"
 #include "base/alloc.h"
+#include "base/decimal.h"
 #include "cluster/metrics/metrics.h"
 
 #define FILE_BYTES 8192 /* of /proc/stat only the first line is wanted */
@@ -71,10 +72,13 @@ number_after(const char *text, const char *key, double *ret_number)
     for (const char *line = text; line != NULL; line = strchr(line, '\n')) {
         line += *line == '\n' ? 1 : 0;
         if (strncmp(line, key, bytes) == 0) {
-            char *end;
-            double number = strtod(line + bytes, &end);
-            *ret_number = number;
-            return end != line + bytes && number >= 0;
+            trpi_decimal decimal;
+            const char *rest;
+            if (!trpi_decimal_take(line + bytes + strspn(line + bytes, " \t"), &decimal, &rest)) {
+                return false;
+            }
+            *ret_number = trpi_decimal_f64(&decimal);
+            return *ret_number >= 0;
         }
     }
     return false;

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/decimal.h"
 #include "base/nearest.h"
 #include "base/units.h"
 #include "cluster/engine/downing.h"
@@ -158,16 +159,13 @@ trpi_sim_duration(const char *word, int64_t *ret_ms)
 static bool
 read_per_mille(const char *word, uint32_t *ret)
 {
-    char *end;
-    unsigned long whole = strtoul(word, &end, 10);
-    unsigned long tenth = 0;
-    if (end[0] == '.' && end[1] >= '0' && end[1] <= '9') {
-        tenth = (unsigned long)(end[1] - '0');
-        end += 2;
-    }
-    *ret = (uint32_t)(whole * 10 + tenth);
-    return word[0] >= '0' && word[0] <= '9' && strcmp(end, "%") == 0 && whole <= 100 &&
-           *ret <= 1000;
+    trpi_decimal decimal;
+    const char *rest = NULL;
+    int64_t per_mille = 0;
+    bool good = trpi_decimal_take(word, &decimal, &rest) && strcmp(rest, "%") == 0 &&
+                trpi_decimal_times(&decimal, 10, &per_mille) && per_mille >= 0 && per_mille <= 1000;
+    *ret = (uint32_t)per_mille;
+    return good && !decimal.negative;
 }
 
 static bool

@@ -7,10 +7,10 @@
 
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/config.h"
+#include "base/decimal.h"
 
 enum { WORD_BYTES = 64 };
 
@@ -25,13 +25,14 @@ word_refuse(char why[TRPI_FAULT_TEXT_BYTES], const char *word, const char *what)
 static trp_err
 chance_parse(const char *text, double *ret_chance)
 {
-    char *end;
-    double chance = strtod(text, &end);
-    if (end != text && strcmp(end, "%") == 0) {
-        chance /= 100;
-        end++;
+    trpi_decimal decimal;
+    const char *rest = NULL;
+    if (!trpi_decimal_take(text, &decimal, &rest)) {
+        return TRP_EINVAL;
     }
-    if (end == text || *end != '\0' || !(chance >= 0 && chance <= 1)) {
+    bool percent = strcmp(rest, "%") == 0;
+    double chance = percent ? trpi_decimal_f64(&decimal) / 100 : trpi_decimal_f64(&decimal);
+    if ((*rest != '\0' && !percent) || chance < 0 || chance > 1) {
         return TRP_EINVAL;
     }
     *ret_chance = chance;

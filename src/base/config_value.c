@@ -5,9 +5,7 @@
  * Tests.   tests/unit/node/config_test.c, tests/fuzz/config_fuzz.c
  */
 #include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -25,21 +23,6 @@ value_refuse(const char **ret_what, const char *what)
 {
     *ret_what = what;
     return TRP_ECONFIG;
-}
-
-/* A number that is not whole. A quotient of two exact doubles is the nearest one; with more digits
- * the C library knows, as long as the program's locale has a point. */
-static double
-float_of(const char *text, const trpi_decimal *d)
-{
-    double power = 1;
-    if (d->digits > NUMBER_MAX || d->scale > 22) {
-        return strtod(text, NULL);
-    }
-    for (uint32_t i = 0; i < d->scale; i++) {
-        power *= 10;
-    }
-    return (d->negative ? -(double)d->digits : (double)d->digits) / power;
 }
 
 static trp_err
@@ -91,7 +74,7 @@ trpi_config_parse_number(trpi_config_type type, const char *text, double *ret_nu
         return value_refuse(ret_what, type == TRPI_CONFIG_FLOAT ? "expected a number like 8.0"
                                                                 : "expected a whole number");
     }
-    double number = float_of(text, &decimal) * (u ? (double)u->factor : 1.0);
+    double number = trpi_decimal_f64(&decimal) * (u ? (double)u->factor : 1.0);
     if (number > (double)NUMBER_MAX || number < -(double)NUMBER_MAX) {
         return value_refuse(ret_what, "the number is too large");
     }

@@ -1,9 +1,12 @@
 /* decimal.c - numbers as people write them, computed in integers.
  *
  * Why.     1.1 * 3600000 is not a whole number in doubles, and 2^53 + 1 is not a double at all.
- * Tests.   tests/unit/node/config_test.c, tests/unit/cli/options_test.c
+ * Tests.   tests/unit/base/units_test.c, tests/unit/node/config_test.c
  */
 #include "base/decimal.h"
+
+#define EXACT_MAX 9007199254740992u /* 2^53: whole numbers up to it are doubles */
+#define EXACT_SCALE_MAX 22u         /* and so are powers of ten up to 10^22 */
 
 #include <stddef.h>
 
@@ -60,6 +63,25 @@ trpi_decimal_take(const char *text, trpi_decimal *ret_decimal, const char **ret_
     *ret_decimal = d;
     *ret_rest = p;
     return true;
+}
+
+double
+trpi_decimal_f64(const trpi_decimal *decimal)
+{
+    long double value = (long double)decimal->digits, power = 1;
+
+    if (decimal->digits <= EXACT_MAX && decimal->scale <= EXACT_SCALE_MAX) { /* one rounding */
+        double divisor = 1;
+
+        for (uint32_t i = 0; i < decimal->scale; i++) {
+            divisor *= 10;
+        }
+        return (decimal->negative ? -(double)decimal->digits : (double)decimal->digits) / divisor;
+    }
+    for (uint32_t i = 0; i < decimal->scale; i++) {
+        power *= 10;
+    }
+    return (double)((decimal->negative ? -value : value) / power);
 }
 
 bool

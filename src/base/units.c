@@ -1,4 +1,4 @@
-/* units.c - durations, sizes and whole numbers: from text to integers.
+/* units.c - durations, sizes and numbers from text.
  *
  * Tests.   tests/unit/base/units_test.c, tests/fuzz/config_fuzz.c
  */
@@ -103,5 +103,41 @@ trpi_whole32_parse(const char *text, uint32_t low, uint32_t high, uint32_t *ret_
         return false;
     }
     *ret_number = (uint32_t)number;
+    return true;
+}
+
+bool
+trpi_integer_parse(const char *text, int64_t low, int64_t high, int64_t *ret_number)
+{
+    bool negative = text[0] == '-';
+    uint64_t most = negative ? (uint64_t)INT64_MAX + 1u : (uint64_t)INT64_MAX, digits = 0;
+    int64_t number;
+
+    if (!trpi_whole_parse(text + (negative ? 1 : 0), 0, most, &digits)) {
+        return false;
+    }
+    number = !negative ? (int64_t)digits : digits == most ? INT64_MIN : -(int64_t)digits;
+    if (number < low || number > high) {
+        return false;
+    }
+    *ret_number = number;
+    return true;
+}
+
+bool
+trpi_float_parse(const char *text, double low, double high, double *ret_number)
+{
+    trpi_decimal decimal;
+    const char *rest = NULL;
+    double number;
+
+    if (!trpi_decimal_take(text, &decimal, &rest) || *rest != '\0') {
+        return false;
+    }
+    number = trpi_decimal_f64(&decimal);
+    if (number < low || number > high) {
+        return false;
+    }
+    *ret_number = number;
     return true;
 }

@@ -1,8 +1,9 @@
-/* units.h - durations, sizes and whole numbers as people write them: one table of units for files,
+/* units.h - durations, sizes and numbers as people write them: one table of units for files,
  * command lines, scenarios and tests.
  *
- * Everything is computed in integers: 1.1 h is 3,960,000 ms, and a value that is not a whole number
- * of milliseconds or bytes is refused. No sign, no blank at either end, no exponent.
+ * Durations, sizes and whole numbers are computed in integers: 1.1 h is 3,960,000 ms, and a value
+ * that is not a whole number of milliseconds or bytes is refused. No sign, no blank at either end,
+ * no exponent.
  */
 #ifndef TRPI_BASE_UNITS_H
 #define TRPI_BASE_UNITS_H
@@ -31,7 +32,12 @@ bool trpi_duration_parse(const char *text, unsigned flags, uint64_t low_ms, uint
                          uint64_t *ret_ms);
 /* Decimal digits and nothing else: false unless they are a number from low to high. */
 bool trpi_whole_parse(const char *text, uint64_t low, uint64_t high, uint64_t *ret_number);
-/* As that, into 32 bits. */
+/* The same with an optional minus. */
+bool trpi_integer_parse(const char *text, int64_t low, int64_t high, int64_t *ret_number);
+/* Digits with an optional minus and point ("-0.25"), whatever the locale: no exponent, no "nan".
+ * False unless the number is from low to high. */
+bool trpi_float_parse(const char *text, double low, double high, double *ret_number);
+/* trpi_whole_parse() into 32 bits. */
 bool trpi_whole32_parse(const char *text, uint32_t low, uint32_t high, uint32_t *ret_number);
 
 #endif

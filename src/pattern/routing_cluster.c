@@ -112,11 +112,11 @@ trpi_cluster_plan_set(trpi_router_plan *plan, const char *key, const char *value
 static const char *
 plan_contradiction(const trpi_router_plan *plan, bool placed)
 {
-    if (plan->routees_count > 0 || plan->paths_count > 0) {
+    if (plan->routees_count > 0 || plan->paths.texts_count > 0) {
         return "routees.paths, or routees of the code: cluster.routees-path finds them on the "
                "nodes";
     }
-    if (plan->nodes_count > 0 || placed) {
+    if (plan->nodes.texts_count > 0 || placed) {
         return "target.nodes, or a node of the code: the cluster says on which nodes they are made";
     }
     if (plan->resizes) {

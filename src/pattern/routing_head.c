@@ -79,7 +79,7 @@ looked_up(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *repl
 {
     trpi_router *router = trpi_router_self(ctx);
     uintptr_t place = (uintptr_t)arg;
-    char **path = &router->plan.paths[place];
+    char **path = &router->plan.paths.texts[place];
     trp_actor_identity found;
 
     (void)state;
@@ -104,8 +104,8 @@ look_up(trp_ctx *ctx, trpi_router *router)
     if (router->paths_left == 0) {
         return;
     }
-    for (uint32_t i = 0; i < router->plan.paths_count; i++) {
-        const char *path = router->plan.paths[i];
+    for (uint32_t i = 0; i < router->plan.paths.texts_count; i++) {
+        const char *path = router->plan.paths.texts[i];
 
         if (path != NULL) {
             trp_err err =

@@ -10,14 +10,14 @@
  */
 #include "pattern/routing_plan.h"
 
-#include <math.h>
+#include <float.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/address.h"
 #include "base/alloc.h"
+#include "base/array.h"
 #include "base/sized.h"
 #include "base/units.h"
 #include "pattern/routing.h"
@@ -28,32 +28,26 @@
 
 /* Append a copy of text. */
 static trp_err
-texts_add(char ***texts, uint32_t *count, const char *text, size_t bytes)
+texts_add(trpi_texts *list, const char *text, size_t bytes)
 {
-    char **more = trpi_realloc(*texts, (*count + 1u) * sizeof *more);
-    char *copy = trpi_alloc(bytes + 1);
+    char *copy = TRPI_ARRAY_HAS_ROOM(list, texts) ? trpi_alloc(bytes + 1) : NULL;
 
-    if (more != NULL) {
-        *texts = more;
-    }
-    if (more == NULL || copy == NULL) {
-        trpi_free(copy);
+    if (copy == NULL) {
         return TRP_ENOMEM;
     }
     memcpy(copy, text, bytes);
-    more[(*count)++] = copy;
+    list->texts[list->texts_count++] = copy;
     return TRP_OK;
 }
 
 static void
-texts_free(char ***texts, uint32_t *count)
+texts_free(trpi_texts *list)
 {
-    for (uint32_t i = 0; i < *count; i++) {
-        trpi_free((*texts)[i]);
+    for (uint32_t i = 0; i < list->texts_count; i++) {
+        trpi_free(list->texts[i]);
     }
-    trpi_free(*texts);
-    *texts = NULL;
-    *count = 0;
+    trpi_free(list->texts);
+    *list = (trpi_texts){ 0 };
 }
 
 static trp_err
@@ -84,15 +78,15 @@ lists_copy(trpi_router_plan *plan, const trp_router_options *options)
     }
     for (const char *const *path = options->routee_paths;
          err == TRP_OK && path != NULL && *path != NULL; path++) {
-        err = texts_add(&plan->paths, &plan->paths_count, *path, strlen(*path));
+        err = texts_add(&plan->paths, *path, strlen(*path));
     }
     for (const char *const *setting = options->settings;
          err == TRP_OK && setting != NULL && *setting != NULL; setting++) {
-        err = texts_add(&plan->settings, &plan->settings_count, *setting, strlen(*setting));
+        err = texts_add(&plan->settings, *setting, strlen(*setting));
     }
     for (const char *const *node = options->target_nodes;
          err == TRP_OK && node != NULL && *node != NULL; node++) {
-        err = texts_add(&plan->nodes, &plan->nodes_count, *node, strlen(*node));
+        err = texts_add(&plan->nodes, *node, strlen(*node));
     }
     return err;
 }
@@ -161,9 +155,9 @@ trpi_router_plan_fini(trpi_router_plan *plan)
     trpi_free(plan->logic);
     trpi_free(plan->dispatcher);
     trpi_free(plan->routees);
-    texts_free(&plan->paths, &plan->paths_count);
-    texts_free(&plan->settings, &plan->settings_count);
-    texts_free(&plan->nodes, &plan->nodes_count);
+    texts_free(&plan->paths);
+    texts_free(&plan->settings);
+    texts_free(&plan->nodes);
     trpi_cluster_plan_fini(plan);
     memset(plan, 0, sizeof *plan);
 }
@@ -184,14 +178,7 @@ trpi_router_plan_wrong(char *error, size_t bytes, const char *format, ...)
 static bool
 parse_share(const char *value, double *ret_share)
 {
-    char *end;
-    double share = strtod(value, &end);
-
-    if (end == value || *end != 0 || !isfinite(share)) {
-        return false;
-    }
-    *ret_share = share;
-    return true;
+    return trpi_float_parse(value, -DBL_MAX, DBL_MAX, ret_share);
 }
 
 static bool
@@ -209,17 +196,17 @@ parse_ms(const char *value, uint32_t *ret_ms)
 
 /* Replace a list by the words of value, or add them to it. */
 static trp_err
-set_list(char ***list, uint32_t *count, const char *value, bool more)
+set_list(trpi_texts *list, const char *value, bool more)
 {
     trp_err err = TRP_OK;
 
     if (!more) {
-        texts_free(list, count);
+        texts_free(list);
     }
     while (err == TRP_OK && *(value += strspn(value, PATHS_SEPARATORS)) != 0) {
         size_t bytes = strcspn(value, PATHS_SEPARATORS);
 
-        err = texts_add(list, count, value, bytes);
+        err = texts_add(list, value, bytes);
         value += bytes;
     }
     return err;
@@ -228,9 +215,9 @@ set_list(char ***list, uint32_t *count, const char *value, bool more)
 static trp_err
 set_paths(trpi_router_plan *plan, const char *value, bool more)
 {
-    trp_err err = set_list(&plan->paths, &plan->paths_count, value, more);
+    trp_err err = set_list(&plan->paths, value, more);
 
-    if (plan->paths_count > 0) { /* routing-plan-P2 */
+    if (plan->paths.texts_count > 0) { /* routing-plan-P2 */
         trpi_free(plan->routees);
         plan->routees = NULL;
         plan->routees_count = 0;
@@ -335,7 +322,7 @@ set_setting(trpi_router_plan *plan, const char *key, const char *value)
         return TRP_ENOMEM;
     }
     (void)snprintf(setting, bytes + 1, "%s=%s", key, value);
-    err = texts_add(&plan->settings, &plan->settings_count, setting, bytes);
+    err = texts_add(&plan->settings, setting, bytes);
     trpi_free(setting);
     return err;
 }
@@ -357,7 +344,7 @@ trpi_router_plan_set(trpi_router_plan *plan, const char *key, const char *value,
         return set_paths(plan, value, true);
     }
     if (strncmp(key, "target.nodes", 12) == 0) {
-        return set_list(&plan->nodes, &plan->nodes_count, value, key[12] == '+');
+        return set_list(&plan->nodes, value, key[12] == '+');
     }
     if (strcmp(key, "router-dispatcher") == 0) {
         return text_set(&plan->dispatcher, value);
@@ -426,20 +413,20 @@ trpi_router_plan_check(trpi_router_plan *plan, char *error, size_t error_bytes)
         return TRP_EINVAL;
     }
     if (plan->instances > TRP_ROUTEES_MAX ||
-        plan->routees_count + (uint64_t)plan->paths_count > TRP_ROUTEES_MAX) {
+        plan->routees_count + (uint64_t)plan->paths.texts_count > TRP_ROUTEES_MAX) {
         (void)trpi_router_plan_wrong(error, error_bytes, "more than %d routees", TRP_ROUTEES_MAX);
         return TRP_ELIMIT;
     }
-    for (uint32_t i = 0; i < plan->nodes_count; i++) {
+    for (uint32_t i = 0; i < plan->nodes.texts_count; i++) {
         trpi_address address;
         const char *rest;
 
-        if (trpi_address_parse(plan->nodes[i], &address, &rest, NULL) != TRP_OK || rest[0] != 0 ||
-            address.port == 0) {
+        if (trpi_address_parse(plan->nodes.texts[i], &address, &rest, NULL) != TRP_OK ||
+            rest[0] != 0 || address.port == 0) {
             (void)trpi_router_plan_wrong(
                 error, error_bytes,
                 "target.nodes: \"%s\" is no node: write troupe.tcp://system@host:port",
-                plan->nodes[i]);
+                plan->nodes.texts[i]);
             return TRP_EINVAL;
         }
     }
@@ -454,13 +441,13 @@ trpi_router_plan_check(trpi_router_plan *plan, char *error, size_t error_bytes)
 trp_err
 trpi_router_plan_node_add(trpi_router_plan *plan, const char *node)
 {
-    return texts_add(&plan->nodes, &plan->nodes_count, node, strlen(node));
+    return texts_add(&plan->nodes, node, strlen(node));
 }
 
 trp_err
 trpi_router_plan_setting_add(trpi_router_plan *plan, const char *setting)
 {
-    return texts_add(&plan->settings, &plan->settings_count, setting, strlen(setting));
+    return texts_add(&plan->settings, setting, strlen(setting));
 }
 
 const char *
@@ -468,8 +455,8 @@ trpi_router_plan_setting(const trpi_router_plan *plan, const char *key)
 {
     size_t bytes = strlen(key);
 
-    for (uint32_t i = plan->settings_count; i > 0; i--) {
-        const char *setting = plan->settings[i - 1];
+    for (uint32_t i = plan->settings.texts_count; i > 0; i--) {
+        const char *setting = plan->settings.texts[i - 1];
 
         if (strncmp(setting, key, bytes) == 0 && setting[bytes] == '=') {
             return setting + bytes + 1;

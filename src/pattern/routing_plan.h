@@ -13,13 +13,17 @@
 
 #include "actor/actor.h"
 
+typedef struct trpi_texts {
+    char **texts;
+    uint32_t texts_count, texts_room;
+} trpi_texts;
+
 typedef struct trpi_router_plan {
     char *logic; /* NULL: custom, else round-robin */
     uint32_t instances;
     trp_ref *routees;
     uint32_t routees_count;
-    char **paths; /* NULL: found by its path */
-    uint32_t paths_count;
+    trpi_texts paths; /* a NULL is a routee that was found */
     uint32_t within_ms, interval_ms, virtual_nodes;
     bool resizes, resizes_own;
     trp_resizer_options resizer;
@@ -29,10 +33,8 @@ typedef struct trpi_router_plan {
     trp_hash_key_fn hash_mapping;
     void *hash_arg;
     const trp_routing_logic *custom;
-    char **settings; /* "key=value"; later ones win */
-    uint32_t settings_count;
-    char **nodes; /* of children, in turn */
-    uint32_t nodes_count;
+    trpi_texts settings;         /* "key=value"; later ones win */
+    trpi_texts nodes;            /* of children, in turn */
     trp_cluster_routees cluster; /* texts are owned */
     bool clustered;
     uint32_t instances_said, total_said; /* set by the configuration; 0: not set */

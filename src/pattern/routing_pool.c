@@ -181,8 +181,8 @@ trpi_router_child(trpi_router *router)
 {
     trp_spawn_options child = router->child;
 
-    if (router->plan.nodes_count > 0) {
-        child.node = router->plan.nodes[router->placed++ % router->plan.nodes_count];
+    if (router->plan.nodes.texts_count > 0) {
+        child.node = router->plan.nodes.texts[router->placed++ % router->plan.nodes.texts_count];
     }
     return child;
 }

@@ -75,9 +75,9 @@ find_paths(trpi_router *router)
 {
     trp_err err = TRP_OK;
 
-    router->paths_left = router->plan.paths_count;
-    for (uint32_t i = 0; err == TRP_OK && i < router->plan.paths_count; i++) {
-        char **path = &router->plan.paths[i];
+    router->paths_left = router->plan.paths.texts_count;
+    for (uint32_t i = 0; err == TRP_OK && i < router->plan.paths.texts_count; i++) {
+        char **path = &router->plan.paths.texts[i];
         bool remote;
         trp_ref ref;
 
@@ -130,7 +130,7 @@ trpi_routees_of_options(trp_routee_provider *provider)
 {
     trpi_router *router = provider->router;
     const trpi_router_plan *plan = &router->plan;
-    bool given = plan->routees_count > 0 || plan->paths_count > 0;
+    bool given = plan->routees_count > 0 || plan->paths.texts_count > 0;
     uint32_t count = plan->instances;
     trp_err err = TRP_OK;
 
@@ -226,7 +226,7 @@ keep_child_options(trpi_router *router, const trp_spawn_options *options)
     router->child.mailbox = NULL;
     router->child.args = NULL;
     if (options->node != NULL) { /* all routees there, unless target_nodes names others */
-        bool here = options->node[0] == 0 || router->plan.nodes_count > 0;
+        bool here = options->node[0] == 0 || router->plan.nodes.texts_count > 0;
 
         router->child.node = here && options->node[0] == 0 ? TRP_NODE_HERE : NULL;
         if (!here && trpi_router_plan_node_add(&router->plan, options->node) != TRP_OK) {
@@ -314,11 +314,12 @@ share_mailbox(trpi_router *router, char *error)
     trp_dispatcher_info info = { .size = sizeof info };
     trp_err err;
 
-    if (router->routee == NULL || router->plan.routees_count > 0 || router->plan.paths_count > 0) {
+    if (router->routee == NULL || router->plan.routees_count > 0 ||
+        router->plan.paths.texts_count > 0) {
         (void)snprintf(error, ERROR_BYTES, "balancing is for routees that the router makes");
         return TRP_EINVAL;
     }
-    if (router->plan.nodes_count > 0) {
+    if (router->plan.nodes.texts_count > 0) {
         (void)snprintf(error, ERROR_BYTES, "balancing routees share a mailbox, so they live here");
         return TRP_EINVAL;
     }

@@ -133,6 +133,53 @@ sizes_have_units(void)
     UNIT_TRUE(trpi_unit_find(trpi_units_time, "") == NULL);
 }
 
+static void
+an_integer_may_have_a_minus(void)
+{
+    int64_t number = 7;
+
+    UNIT_TRUE(trpi_integer_parse("-9223372036854775808", INT64_MIN, INT64_MAX, &number) &&
+              number == INT64_MIN);
+    UNIT_TRUE(trpi_integer_parse("9223372036854775807", INT64_MIN, INT64_MAX, &number) &&
+              number == INT64_MAX);
+    UNIT_FALSE(trpi_integer_parse("-9223372036854775809", INT64_MIN, INT64_MAX, &number));
+    UNIT_FALSE(trpi_integer_parse("9223372036854775808", INT64_MIN, INT64_MAX, &number));
+    UNIT_FALSE(trpi_integer_parse("-", INT64_MIN, INT64_MAX, &number));
+    UNIT_FALSE(trpi_integer_parse("--1", INT64_MIN, INT64_MAX, &number));
+    UNIT_FALSE(trpi_integer_parse(" 1", INT64_MIN, INT64_MAX, &number));
+    UNIT_TRUE(trpi_integer_parse("-5", -5, 5, &number) && number == -5);
+    UNIT_FALSE(trpi_integer_parse("-6", -5, 5, &number));
+    UNIT_FALSE(trpi_integer_parse("6", -5, 5, &number));
+    UNIT_EQUAL(number, -5);
+}
+
+/* A float is read alike in every locale, and as the C library reads it. */
+static void
+a_float_is_the_nearest_double(void)
+{
+    static const char *const wrong[] = { "",    ".5",  "5.", "0x1", "1e1",
+                                         "nan", "inf", " 1", "1,5", "1 " };
+    double number = 7;
+
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        UNIT_FALSE(trpi_float_parse(wrong[i], -9, 9, &number));
+    }
+    UNIT_TRUE(number == 7);
+    UNIT_TRUE(trpi_float_parse("-0.25", -0.25, 0, &number) && number == -0.25);
+    UNIT_FALSE(trpi_float_parse("-0.26", -0.25, 0, &number));
+    UNIT_FALSE(trpi_float_parse("0.01", -0.25, 0, &number));
+    for (uint64_t round = 1; round <= 2000; round++) {
+        uint64_t digits = trpi_hash_u64(round) >> (11 + round % 53);
+        char text[64];
+
+        (void)snprintf(text, sizeof text, "%" PRIu64 ".%06" PRIu64, digits / 1000000,
+                       digits % 1000000);
+        if (!UNIT_TRUE(trpi_float_parse(text, 0, 1e20, &number) && number == strtod(text, NULL))) {
+            printf("  round %llu: %s\n", (unsigned long long)round, text);
+        }
+    }
+}
+
 UNIT_BEGIN("units")
 UNIT(a_duration_has_a_unit)
 UNIT(a_file_may_leave_the_unit_out_and_blanks_in)
@@ -140,4 +187,6 @@ UNIT(a_duration_has_limits)
 UNIT(a_whole_number_has_digits_and_limits)
 UNIT(whole_numbers_agree_with_the_c_library)
 UNIT(sizes_have_units)
+UNIT(an_integer_may_have_a_minus)
+UNIT(a_float_is_the_nearest_double)
 UNIT_END

@@ -43,10 +43,10 @@ every_key_of_a_section_beats_the_code(void)
     UNIT_EQUAL(set(&plan, "routees.paths", "/user/a, /user/b"), TRP_OK);
     UNIT_EQUAL(set(&plan, "routees.paths+", "/user/c"), TRP_OK);
     UNIT_EQUAL(plan.routees_count, 0);
-    UNIT_EQUAL(plan.paths_count, 3);
-    UNIT_TEXT(plan.paths[0], "/user/a");
-    UNIT_TEXT(plan.paths[1], "/user/b");
-    UNIT_TEXT(plan.paths[2], "/user/c");
+    UNIT_EQUAL(plan.paths.texts_count, 3);
+    UNIT_TEXT(plan.paths.texts[0], "/user/a");
+    UNIT_TEXT(plan.paths.texts[1], "/user/b");
+    UNIT_TEXT(plan.paths.texts[2], "/user/c");
     UNIT_EQUAL(set(&plan, "within", "10 seconds"), TRP_OK);
     UNIT_EQUAL(plan.within_ms, 10000);
     UNIT_EQUAL(set(&plan, "within", "1500"), TRP_OK);
@@ -93,6 +93,7 @@ wrong_values_are_refused_by_name(void)
         { "resizer.lower-bound", "two" },
         { "resizer.rampup-rate", "much" },
         { "resizer.rampup-rate", "nan" },
+        { "resizer.rampup-rate", "0x1" },
         { "resizer.stop-delay", "-1s" },
         { "resizer.colour", "green" },
     };

@@ -68,6 +68,7 @@ what_is_no_rule_is_refused_with_the_word(void)
     refused("delay=5ms explode=1", "'explode=1'");
     refused("lose=1.01", "'lose=1.01': a probability");
     refused("lose=101%", "a probability");
+    refused("lose=0x1", "a probability");
     refused("lose=-1", "a probability");
     refused("repeat=nan", "a probability");
     refused("reorder=", "a probability");
