@@ -11,6 +11,8 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "base/units.h"
+
 #include "cluster/cli/cli.h"
 
 #define POLL_MS 50u
@@ -241,8 +243,10 @@ condition_parse(const trpi_cli *cli, condition *c)
     for (unsigned index = 0; index < cli->flags[TRPI_CLI_ROLE].count; index++) {
         const char *text = cli->flags[TRPI_CLI_ROLE].values[index];
         wanted_role *role = &c->roles[c->roles_count++];
-        char behind;
-        if (sscanf(text, "%63[^=]=%u%c", role->name, &role->count, &behind) != 2) {
+        size_t bytes = strcspn(text, "=");
+        (void)snprintf(role->name, sizeof role->name, "%.*s", (int)bytes, text);
+        if (bytes == 0 || bytes >= sizeof role->name || text[bytes] == '\0' ||
+            !trpi_whole32_parse(text + bytes + 1, 0, TRPI_CLI_COUNT_MAX, &role->count)) {
             return trpi_cli_fail(TRPI_CTL_EXIT_USAGE, "--role of wait takes ROLE=N, not '%s'",
                                  text);
         }

@@ -30,6 +30,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/units.h"
 #include "cluster/cli/cli.h"
 
 #define DEV_NODES_MAX 64u
@@ -402,9 +403,7 @@ trpi_cli_run_dev(trpi_cli *cli)
         return 0;
     }
     if (cli->rest_count > 0 && cli->rest[0][0] != '-') {
-        char behind;
-        if (sscanf(cli->rest[0], "%u%c", &d.nodes_count, &behind) != 1 || d.nodes_count < 1 ||
-            d.nodes_count > DEV_NODES_MAX) {
+        if (!trpi_whole32_parse(cli->rest[0], 1, DEV_NODES_MAX, &d.nodes_count)) {
             return trpi_cli_fail(TRPI_CTL_EXIT_USAGE,
                                  "dev takes a number of nodes from 1 to %u, not '%s'",
                                  DEV_NODES_MAX, cli->rest[0]);

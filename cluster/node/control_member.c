@@ -12,6 +12,7 @@
 
 #include "base/address.h"
 #include "base/assert.h"
+#include "base/units.h"
 
 #define HEX_UID_DIGITS 16u
 
@@ -127,11 +128,11 @@ host_parse(const char *text, member_name *ret_name)
     }
     ret_name->kind = NAME_HOST;
     if (colon) {
-        unsigned long port = strtoul(colon + 1, NULL, 10);
-        if (!all_of(colon + 1, isdigit) || port > 65535) {
+        uint32_t port = 0;
+        if (!trpi_whole32_parse(colon + 1, 0, UINT16_MAX, &port)) {
             return false;
         }
-        ret_name->port = (unsigned)port;
+        ret_name->port = port;
         ret_name->kind = NAME_HOST_PORT;
         end = bracket ? end : colon;
     }
@@ -163,12 +164,13 @@ name_parse(const char *text, member_name *ret_name, const char **ret_hint)
     if (strlen(text) == HEX_UID_DIGITS && all_of(text, isxdigit)) {
         ret_name->kind = NAME_UID;
         ret_name->uids[0] = strtoull(text, NULL, 16);
-        ret_name->uids[1] = all_of(text, isdigit) ? strtoull(text, NULL, 10) : ret_name->uids[0];
+        ret_name->uids[1] = ret_name->uids[0];
+        (void)trpi_whole_parse(text, 0, UINT64_MAX, &ret_name->uids[1]); /* digits alone */
         return true;
     }
-    if (all_of(text, isdigit) && strlen(text) <= 20) {
+    if (trpi_whole_parse(text, 0, UINT64_MAX, &ret_name->uids[0])) {
         ret_name->kind = NAME_UID;
-        ret_name->uids[0] = ret_name->uids[1] = strtoull(text, NULL, 10);
+        ret_name->uids[1] = ret_name->uids[0];
         return true;
     }
     const char *at = strchr(text, '@');

@@ -38,6 +38,7 @@
 
 #include "actor/actor.h"
 #include "base/errno_name.h"
+#include "base/units.h"
 
 #define UP_LOOK_MS 100 /* while it is not Up */
 #define SAY_MS 1000
@@ -242,10 +243,10 @@ static int
 period_find(void)
 {
     const char *text = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
-    char *end = NULL;
-    unsigned long long us = text != NULL ? strtoull(text, &end, 10) : 0;
-    if (text == NULL || *end != '\0' || us == 0 ||
-        (pid != NULL && strtoll(pid, NULL, 10) != (long long)getpid())) {
+    uint64_t us = 0, meant = 0;
+    if (text == NULL || !trpi_whole_parse(text, 1, UINT64_MAX, &us) ||
+        (pid != NULL &&
+         (!trpi_whole_parse(pid, 1, INT_MAX, &meant) || meant != (uint64_t)getpid()))) {
         return 0;
     }
     return us / 2000u > INT_MAX ? INT_MAX : us < 2000u ? 1 : (int)(us / 2000u);

@@ -17,6 +17,7 @@
 #include "base/assert.h"
 #include "base/base64.h"
 #include "base/payload.h"
+#include "base/units.h"
 #include "base/utf8.h"
 
 #define EXACT_MAX 9007199254740992.0 /* 2^53 */
@@ -32,20 +33,13 @@ integer_read(const cJSON *item, int64_t min, uint64_t max, int64_t *ret_i, uint6
         }
         *ret_i = (int64_t)number;
     } else if (cJSON_IsString(item)) {
-        char *end = NULL;
         const char *text = item->valuestring;
-        if (strspn(text, "-0123456789") != strlen(text) || !*text || strlen(text) > 20) {
-            return false;
-        }
         if (*text != '-') {
-            *ret_u = strtoull(text, &end, 10);
+            bool good = trpi_whole_parse(text, 0, max, ret_u);
             *ret_i = (int64_t)*ret_u;
-            return *end == '\0' && *ret_u <= max &&
-                   !(strlen(text) == 20 && strcmp(text, "18446744073709551615") > 0);
+            return good;
         }
-        *ret_i = strtoll(text, &end, 10);
-        if (*end != '\0' || strlen(text) > 20 ||
-            (strlen(text) == 20 && strcmp(text, "-9223372036854775808") > 0)) {
+        if (!trpi_integer_parse(text, min, 0, ret_i)) {
             return false;
         }
     } else {

@@ -6,10 +6,10 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/pack.h"
+#include "base/units.h"
 #include "remote/wire/codec.h"
 
 _Static_assert(TRPI_CONTROL_FRAME_BYTES_MAX == TRPI_PACK_BYTES_MAX,
@@ -65,13 +65,8 @@ static bool
 get_uid(const trpi_pack_value *map, const char *key, uint64_t *ret_uid)
 {
     char text[24];
-    if (!trpi_pack_get_text(trpi_pack_find(map, key), text, sizeof text) || text[0] < '0' ||
-        text[0] > '9') {
-        return false;
-    }
-    char *end = NULL;
-    *ret_uid = strtoull(text, &end, 10);
-    return *end == '\0';
+    return trpi_pack_get_text(trpi_pack_find(map, key), text, sizeof text) &&
+           trpi_whole_parse(text, 0, UINT64_MAX, ret_uid);
 }
 
 static bool

@@ -4,16 +4,15 @@
  * {"node":"troupe.tcp://...","uid":"...","slot":n, "generation":n}, null for the empty ref: other
  * programs can store it and return it. Bytes are base64 text, structs objects, arrays arrays.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/base64.h"
 #include "base/json.h"
 #include "base/payload.h"
+#include "base/units.h"
 #include "base/utf8.h"
 #include "remote/wire/serializer.h"
 
@@ -248,10 +247,7 @@ static bool
 get_i64(const cJSON *item, int64_t *ret_value)
 {
     if (cJSON_IsString(item)) {
-        char *end = NULL;
-        errno = 0;
-        *ret_value = strtoll(item->valuestring, &end, 10);
-        return errno == 0 && end != item->valuestring && *end == '\0';
+        return trpi_integer_parse(item->valuestring, INT64_MIN, INT64_MAX, ret_value);
     }
     if (!cJSON_IsNumber(item) || floor(item->valuedouble) != item->valuedouble ||
         fabs(item->valuedouble) > 9007199254740992.0) {

@@ -18,8 +18,8 @@ typedef struct trpi_decimal { /* digits / 10^scale */
  * digits than 64 bits hold. */
 bool trpi_decimal_take(const char *text, trpi_decimal *ret_decimal, const char **ret_rest);
 
-/* Return the double nearest to it, whatever the locale; beyond 2^53 or 22 digits behind the point it
- * may be the next one. */
+/* Return the nearest double, whatever the locale. With more digits than 2^53 has, or more than 22
+ * behind the point, it may be the next one. */
 double trpi_decimal_f64(const trpi_decimal *decimal);
 /* Multiply; false: the product is no whole number, or does not fit. */
 bool trpi_decimal_times(const trpi_decimal *decimal, uint64_t factor, int64_t *ret_product);

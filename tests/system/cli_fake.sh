@@ -278,6 +278,7 @@ has wait_gone_says_that_it_was_no_member "10.0.0.9:2552 was not a member" "$work
 for name in 10.0.0.3:2552 10.0.0.3 demo@10.0.0.3:2552 "$C" 3 0000000000000003; do
     expect "wait_gone_of_the_member_$name" 75 good wait --gone "$name" -t 100ms
 done
+expect wait_role_refuses_a_number_of_more_than_32_bits 64 good wait --role db=4294967297 -t 5s
 expect wait_gone_of_a_foreign_address 64 good wait --gone akka.tcp://demo@10.0.0.3:2552
 has wait_gone_did_you_mean "did you mean 'troupe.tcp://demo@10.0.0.3:2552'?" "$work/err"
 

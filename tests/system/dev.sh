@@ -8,6 +8,7 @@ cleanups+=('rm -f "/run/troupe/$system"*@*.sock "${XDG_RUNTIME_DIR:-/nonexistent
 mine() { "$troupe" --system "$system" "$@"; }
 nodes() { pgrep -f "node --system $system " || :; }
 expect dev_needs_a_sane_number 64 "$troupe" dev 0
+expect dev_refuses_a_number_of_more_than_32_bits 64 timeout 20 "$troupe" dev 4294967297
 expect dev_above_the_limit 64 "$troupe" dev 65
 expect dev_chooses_the_ports 64 "$troupe" dev 2 --port 2552
 has dev_names_what_it_chooses "--port" "$work/err"
