@@ -3,9 +3,9 @@
  * Why.     Written without libsystemd: the protocol is one datagram of KEY=VALUE lines to an
  *          address in the environment.
  * Shape.   thread: Up? -> READY=1; every half of WATCHDOG_USEC a question to the dispatcher
- *          "system" -> alive_answered() there -> WATCHDOG=1. Membership, remoting and shutdown run on
- *          that dispatcher, and no actors of the program: a node whose workers are all busy still
- *          answers the watchdog, one whose system actors stand still does not.
+ *          "system" -> alive_answered() there -> WATCHDOG=1. Membership, remoting and shutdown
+ *          run on that dispatcher, and no actors of the program: a node whose workers are all busy
+ *          still answers the watchdog, one whose system actors stand still does not.
  * Must hold.
  *   node-notify-Y1  READY=1 is sent once, except for reloads, and only watchdog messages after
  *       STOPPING=1
