@@ -19,10 +19,11 @@
 static const char *
 lane_state_name(const trpi_lane_state *lane)
 {
-    return lane->out != NULL        ? "open"
-           : lane->closing != NULL  ? "closing"
-           : lane->dialling != NULL ? "dialling"
-           : lane->pending.count > 0 || atomic_load_explicit(&lane->epoch, memory_order_relaxed) > 0
+    return lane->conns.out != NULL        ? "open"
+           : lane->conns.closing != NULL  ? "closing"
+           : lane->conns.dialling != NULL ? "dialling"
+           : lane->queue.frames.count > 0 ||
+                   atomic_load_explicit(&lane->epoch, memory_order_relaxed) > 0
                ? "closed"
                : NULL;
 }
@@ -50,7 +51,7 @@ peer_info(trpi_peer *peer, uint64_t now_ms, trpi_peer_info *info)
         info->lanes[lane].state =
             trpi_lane_is_renewing(peer, lane) ? "renewing" : lane_state_name(&peer->lanes[lane]);
         info->lanes[lane].waiting_bytes =
-            atomic_load_explicit(&peer->lanes[lane].queued, memory_order_relaxed);
+            atomic_load_explicit(&peer->lanes[lane].queue.bytes, memory_order_relaxed);
     }
     pthread_mutex_unlock(&peer->lock);
     info->bytes_in = atomic_load_explicit(&peer->traffic.bytes_in, memory_order_relaxed);

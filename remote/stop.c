@@ -52,9 +52,10 @@ peer_settled(trpi_peer *peer, int step)
         for (int i = 0; i < TRPI_LANE_COUNT; i++) {
             const trpi_lane_state *lane = &peer->lanes[i];
             if (step == 0) {
-                settled = settled && atomic_load_explicit(&lane->queued, memory_order_relaxed) == 0;
+                settled =
+                    settled && atomic_load_explicit(&lane->queue.bytes, memory_order_relaxed) == 0;
             } else if ((step == 2) == (i == TRPI_LANE_CONTROL)) {
-                settled = settled && (lane->out == NULL || lane->goodbye_acked);
+                settled = settled && (lane->conns.out == NULL || lane->goodbye_acked);
             }
         }
     }
@@ -72,9 +73,9 @@ goodbye_append(trpi_peer *peer, enum trpi_lane first, enum trpi_lane last)
     pthread_mutex_lock(&peer->lock);
     for (enum trpi_lane lane = first; lane <= last; lane++) {
         if (peer->assoc.state == TRPI_ASSOC_ACTIVE && !peer->goodbye_said &&
-            peer->lanes[lane].out != NULL) {
+            peer->lanes[lane].conns.out != NULL) {
             /* without memory: a plain close */
-            (void)trpi_conn_head(peer->lanes[lane].out, TRPI_FRAME_GOODBYE, 0, NULL, 0);
+            (void)trpi_conn_head(peer->lanes[lane].conns.out, TRPI_FRAME_GOODBYE, 0, NULL, 0);
         }
     }
     trpi_peer_pump(peer, &deferred);

@@ -73,7 +73,7 @@ trpi_conn_free(trpi_conn *conn)
     pthread_mutex_lock(&remote->lock);
     remote->conns_alive--;
     if (conn->peer != NULL) {
-        conn->peer->pins--;
+        trpi_peer_pin_less(conn->peer);
     }
     pthread_cond_broadcast(&remote->over);
     pthread_mutex_unlock(&remote->lock);
@@ -126,9 +126,8 @@ trpi_conn_close(trpi_conn *conn)
         return;
     }
     conn->closing = true;
-    if (conn->peer != NULL && conn->peer->lanes[conn->lane].out == conn) {
-        conn->peer->lanes[conn->lane].out = NULL;
-        trpi_lane_unsettle(&conn->peer->lane_marks, conn->lane);
+    if (conn->peer != NULL && conn->peer->lanes[conn->lane].conns.out == conn) {
+        trpi_peer_lane_disconnect(conn->peer, conn->lane);
     }
     if (conn->link != NULL) {
         conn->remote->ops->close(conn->link);
@@ -155,17 +154,17 @@ trpi_conn_dial(trpi_peer *peer, enum trpi_lane lane)
     peer->conns = conn;
     peer->conns_count++;
     trpi_lane_unsettle(&peer->lane_marks, conn->lane);
-    peer->lanes[lane].dialling = conn;
+    trpi_lane_dial_begun(&peer->lanes[lane].conns, conn);
     pthread_mutex_lock(&remote->lock);
     trpi_conns_add(conn);
-    peer->pins++;
+    trpi_peer_pin_more(peer);
     pthread_mutex_unlock(&remote->lock);
     trp_err err = remote->ops->connect(remote->transport, peer->address.host, peer->address.port,
                                        remote->options.handshake_timeout_ms, conn, &conn->link);
     if (err != TRP_OK) {
         peer->conns = conn->peer_next; /* it is still the first: we hold the lock */
         peer->conns_count--;
-        peer->lanes[lane].dialling = NULL;
+        trpi_lane_dial_ended(&peer->lanes[lane].conns);
         pthread_mutex_lock(&remote->lock);
         trpi_conns_remove(conn);
         pthread_mutex_unlock(&remote->lock);

@@ -47,7 +47,7 @@ static void
 reading_begin(trpi_conn *conn)
 {
     trpi_frame_decoder_init(&conn->decoder, TRPI_HANDSHAKE_BYTES_MAX, on_preamble, on_frame, conn);
-    conn->decoder.on_carry = trpi_unfinished_carry;
+    trpi_frame_decoder_account(&conn->decoder, trpi_unfinished_carry);
 }
 
 static void
@@ -112,7 +112,7 @@ bind_to_peer(trpi_conn *conn, trpi_peer *peer)
     }
     pthread_mutex_lock(&conn->remote->lock);
     conn->peer = peer;
-    peer->pins++;
+    trpi_peer_pin_more(peer);
     trpi_pending_remove(conn);
     if (peer->watch.delegated) {
         trpi_pending_member_host(conn);
@@ -185,8 +185,7 @@ ordinary_preamble(trpi_conn *conn, const trpi_preamble *preamble)
         err = conn_fail(conn, TRP_ELIMIT, TOO_MANY);
     } else {
         if (conn->dialled) {
-            peer->lanes[conn->lane].dialling = NULL;
-            peer->lanes[conn->lane].dial_attempts = 0;
+            trpi_lane_dial_succeeded(&peer->lanes[conn->lane].conns);
             trpi_dials_succeeded(&peer->dials, conn->lane);
         }
         conn->uid = preamble->uid;
@@ -359,7 +358,7 @@ on_answer(trpi_conn *conn, const trpi_frame *frame, const trpi_handshake *answer
     } else {
         trpi_handshake_refused(peer, answer);
     }
-    peer->lanes[TRPI_LANE_CONTROL].dialling = NULL;
+    trpi_lane_dial_ended(&peer->lanes[TRPI_LANE_CONTROL].conns);
     (void)trpi_peer_step(peer, conn, &event, response ? "answered" : answer->reason, &deferred);
     if (!response) {
         trpi_barred(peer, &deferred);
@@ -566,26 +565,25 @@ peer_lost(trpi_conn *conn, const char *reason)
     pthread_mutex_lock(&peer->lock);
     remove_from_peer(peer, conn);
     conn->closing = true;
-    if (lane->out == conn) {
-        lane->out = NULL;
+    if (lane->conns.out == conn) {
+        trpi_peer_lane_disconnect(peer, conn->lane);
     }
-    if (lane->closing == conn) {
-        lane->closing = NULL;
+    if (lane->conns.closing == conn) {
+        trpi_peer_lane_closed(peer, conn->lane);
     }
     trpi_lane_unsettle(&peer->lane_marks, conn->lane);
     if (conn->write.busy) { /* conn-N3 */
-        atomic_fetch_sub_explicit(&lane->queued, conn->write.taken.count, memory_order_relaxed);
+        trpi_lane_queue_sent(&lane->queue, conn->write.taken.count);
     }
-    bool undialled = lane->dialling == conn && conn->lane != TRPI_LANE_CONTROL;
+    bool undialled = lane->conns.dialling == conn && conn->lane != TRPI_LANE_CONTROL;
     if (undialled) {
         trpi_lane_undialled(peer, conn, reason);
     }
-    if (lane->dialling == conn) {
-        lane->dialling = NULL;
-        lane->dial_attempts++;
-        lane->dial_next_ms = trpi_remote_now_ms(peer->remote) +
-                             trpi_assoc_backoff_ms(&peer->remote->assoc_config, lane->dial_attempts,
-                                                   trpi_world_random(peer->remote->world));
+    if (lane->conns.dialling == conn) {
+        uint32_t backoff_ms =
+            trpi_assoc_backoff_ms(&peer->remote->assoc_config, lane->conns.dial_attempts + 1,
+                                  trpi_world_random(peer->remote->world));
+        trpi_lane_dial_failed(&lane->conns, trpi_remote_now_ms(peer->remote) + backoff_ms);
     }
     if (conn->lane == TRPI_LANE_CONTROL && !has_control(peer)) {
         trpi_assoc_event event = { .kind = TRPI_ASSOC_LOST,

@@ -32,14 +32,6 @@ trpi_conn_preamble(trpi_conn *conn)
     return trpi_buffer_append(&conn->write.head, bytes, sizeof bytes, TRPI_BUFFER_NO_LIMIT);
 }
 
-static void
-buffers_swap(trpi_buffer *a, trpi_buffer *b)
-{
-    trpi_buffer t = *a;
-    *a = *b;
-    *b = t;
-}
-
 bool
 trpi_conn_take(trpi_conn *conn)
 {
@@ -47,18 +39,19 @@ trpi_conn_take(trpi_conn *conn)
         return false;
     }
     trpi_lane_state *lane = conn->peer != NULL ? &conn->peer->lanes[conn->lane] : NULL;
-    bool lane_goes = lane != NULL && lane->out == conn && lane->pending.count > 0 &&
+    bool lane_goes = lane != NULL && lane->conns.out == conn && lane->queue.frames.count > 0 &&
                      /* else it waits for a handshake: another incarnation may be connected */
-                     (lane->pending_uid == 0 || lane->pending_uid == conn->uid) &&
+                     (lane->queue.uid == 0 || lane->queue.uid == conn->uid) &&
                      (conn->lane != TRPI_LANE_LARGE || !trpi_large_is_held(conn->peer));
     if (conn->write.head.count == 0 && !lane_goes) {
         return false;
     }
     trpi_assert(conn->write.taken_head.count == 0 && conn->write.taken.count == 0);
-    buffers_swap(&conn->write.head, &conn->write.taken_head);
+    trpi_buffer empty = conn->write.taken_head;
+    conn->write.taken_head = conn->write.head;
+    conn->write.head = empty;
     if (lane_goes) {
-        buffers_swap(&lane->pending, &conn->write.taken);
-        lane->pending_uid = 0;
+        trpi_lane_queue_take(&lane->queue, &conn->write.taken);
         trpi_fence_left(&lane->fence);
         atomic_fetch_add_explicit(&conn->uses, 1, memory_order_relaxed);
     }
@@ -129,7 +122,7 @@ trpi_conn_write_over(trpi_conn *conn)
     conn->write.busy = false;
     if (peer != NULL) {
         trpi_lane_state *lane = &peer->lanes[conn->lane];
-        atomic_fetch_sub_explicit(&lane->queued, conn->write.taken.count, memory_order_relaxed);
+        trpi_lane_queue_sent(&lane->queue, conn->write.taken.count);
         trpi_count(&peer->traffic.bytes_out, conn->write.taken.count);
     }
     trpi_buffer_clear(&conn->write.taken_head);

@@ -42,16 +42,14 @@ trpi_fence_append(trpi_peer *peer, enum trpi_lane lane)
     if (!state->fence.due) {
         return TRP_OK; /* the last one stands behind everything */
     }
-    size_t before = state->pending.count;
+    size_t before = state->queue.frames.count;
     value_put(body, state->fence.last + 1, lane);
-    trp_err err = trpi_frame_append(&state->pending, TRPI_FRAME_FENCE, 0, 0, body, sizeof body);
+    trp_err err =
+        trpi_frame_append(&state->queue.frames, TRPI_FRAME_FENCE, 0, 0, body, sizeof body);
     if (err != TRP_OK) {
         return err;
     }
-    if (before == 0) {
-        state->pending_since_ms = trpi_remote_now_ms(peer->remote);
-    }
-    atomic_fetch_add_explicit(&state->queued, state->pending.count - before, memory_order_relaxed);
+    trpi_lane_queue_grown(&state->queue, before, trpi_remote_now_ms(peer->remote));
     state->fence.last++;
     state->fence.due = false;
     trpi_lane_unsettle(&peer->lane_marks, lane);
@@ -105,7 +103,7 @@ era_look(trpi_peer *peer)
 {
     trpi_lane_state *large = &peer->lanes[TRPI_LANE_LARGE];
     if (!peer->large.used || peer->large.pins > 0 || /* fence-E3 */
-        atomic_load_explicit(&large->queued, memory_order_relaxed) > 0) {
+        atomic_load_explicit(&large->queue.bytes, memory_order_relaxed) > 0) {
         return;
     }
     if (large->fence.due) {
@@ -121,9 +119,9 @@ trpi_fences_tick(trpi_peer *peer, uint64_t now_ms)
     for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
         trpi_lane_state *lane = &peer->lanes[i];
         trpi_assert(lane->fence.acked <= lane->fence.sent && lane->fence.sent <= lane->fence.last);
-        if (lane->out != NULL && lane->fence.sent > lane->fence.acked &&
+        if (lane->conns.out != NULL && lane->fence.sent > lane->fence.acked &&
             now_ms - lane->fence.said_ms >= AGAIN_MS) {
-            say_again(peer, (enum trpi_lane)i, lane->out);
+            say_again(peer, (enum trpi_lane)i, lane->conns.out);
         }
     }
     era_look(peer);

@@ -7,7 +7,7 @@
  *         wait meanwhile; then the lane is dialled anew. After a reload the new connection comes
  *         first: where none can be made, for the files do not fit, the old one goes on until its
  *         time.
- * Shape.  idle: GOODBYE ->            goodbye.said     (lane->closing: no other one is used)
+ * Shape.  idle: GOODBYE ->            goodbye.said     (lane->conns.closing: no other one is used)
  *               <- GOODBYE_ACK        goodbye.acked
  *               <- GOODBYE            goodbye.heard    (the peer's own, in answer)
  *               GOODBYE_ACK ->        and close
@@ -78,10 +78,8 @@ close_begin(trpi_conn *conn, uint64_t now_ms)
     conn->goodbye.said_ms = now_ms;
     /* a GOODBYE on a dead link has no answer: a PING finds that out */
     trpi_activity_use(&conn->peer->activity);
-    if (lane->out == conn) {
-        lane->out = NULL;
-        lane->closing = conn;
-        trpi_lane_unsettle(&conn->peer->lane_marks, conn->lane);
+    if (lane->conns.out == conn) {
+        trpi_peer_lane_close(conn->peer, conn->lane);
     }
 }
 
@@ -91,7 +89,7 @@ is_idle(trpi_conn *conn, uint64_t now_ms)
     const trpi_lane_state *lane = &conn->peer->lanes[conn->lane];
     unsigned uses = atomic_load_explicit(&conn->uses, memory_order_relaxed);
     if (uses != conn->goodbye.uses_seen || conn->goodbye.idle_since_ms == 0 || conn->write.busy ||
-        (lane->out == conn && lane->pending.count > 0)) {
+        (lane->conns.out == conn && lane->queue.frames.count > 0)) {
         conn->goodbye.uses_seen = uses;
         conn->goodbye.idle_since_ms = now_ms;
     }
@@ -106,7 +104,8 @@ conn_renew(trpi_conn *conn, uint64_t now_ms)
     const trpi_lane_state *lane = &peer->lanes[conn->lane];
     if (has_present(peer, conn->lane)) {
         close_begin(conn, now_ms);
-    } else if (lane->dialling == NULL && now_ms >= lane->dial_next_ms && trpi_peer_may_dial(peer)) {
+    } else if (lane->conns.dialling == NULL && now_ms >= lane->conns.dial_next_ms &&
+               trpi_peer_may_dial(peer)) {
         trpi_conn_dial(peer, (enum trpi_lane)conn->lane);
     }
 }
@@ -146,13 +145,13 @@ trpi_graceful_close_frame(trpi_conn *conn, enum trpi_frame_kind kind)
         }
     } else if (conn->goodbye.said) {
         conn->goodbye.acked = true;
-        if (lane->closing == conn) {
-            lane->closing = NULL;
+        if (lane->conns.closing == conn) {
+            trpi_peer_lane_closed(conn->peer, conn->lane);
             trpi_fence_settled(&lane->fence); /* all before it has been handled */
         }
     }
     if (conn->goodbye.acked && conn->goodbye.heard) { /* graceful-close-L2 */
-        conn->close_when_sent = true;
+        trpi_conn_close_when_sent(conn);
         if (!conn->write.busy && conn->write.head.count == 0) {
             trpi_conn_close(conn);
         }

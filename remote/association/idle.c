@@ -61,7 +61,8 @@ trpi_peers_active_take(trpi_remote *remote)
     trpi_peer *first = remote->list.active;
     remote->list.active = NULL;
     for (trpi_peer *p = first; p != NULL; p = p->activity.next) {
-        p->pins++; /* a peer that is moved to the gone ones may have to give way at once */
+        trpi_peer_pin_more(
+            p); /* a peer that is moved to the gone ones may have to give way at once */
     }
     pthread_mutex_unlock(&remote->lock);
     return first;
@@ -92,7 +93,7 @@ trpi_peer_list_first(trpi_remote *remote, const trpi_peer_list *list, uint64_t n
     pthread_mutex_lock(&remote->lock);
     trpi_peer *peer = list->first;
     if (peer != NULL && now_ms - peer->activity.idle_since_ms >= for_ms) {
-        peer->pins++;
+        trpi_peer_pin_more(peer);
     } else {
         peer = NULL;
     }
@@ -120,8 +121,9 @@ trpi_peer_ping(trpi_peer *peer, uint64_t now_ms)
     peer->activity.unanswered = true;
     peer->activity.used = false;
     for (int lane = TRPI_LANE_ORDINARY; lane < TRPI_LANE_COUNT; lane++) { /* it is still in use */
-        peer->activity.used = peer->activity.used || atomic_load_explicit(&peer->lanes[lane].queued,
-                                                                          memory_order_relaxed) > 0;
+        peer->activity.used =
+            peer->activity.used ||
+            atomic_load_explicit(&peer->lanes[lane].queue.bytes, memory_order_relaxed) > 0;
     }
 }
 

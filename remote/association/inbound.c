@@ -608,14 +608,14 @@ on_goodbye(trpi_conn *conn, const trpi_frame *frame)
     if ((frame->flags & TRPI_GOODBYE_LANE) != 0 && conn->lane != TRPI_LANE_CONTROL) {
         trpi_graceful_close_frame(conn, (enum trpi_frame_kind)frame->kind);
     } else if (frame->kind == TRPI_FRAME_GOODBYE_ACK) {
-        peer->lanes[conn->lane].goodbye_acked = true;
+        trpi_peer_goodbye_acked(peer, conn->lane);
     } else {
         /* lost: the peer waits until its time is over */
         (void)trpi_conn_head(conn, TRPI_FRAME_GOODBYE_ACK, 0, NULL, 0);
         if (conn->lane == TRPI_LANE_CONTROL && conn->uid == peer->assoc.uid) {
             trpi_assoc_event event = { .kind = TRPI_ASSOC_GOODBYE,
                                        .random = trpi_world_random(conn->remote->world) };
-            peer->goodbye_said = true;
+            trpi_peer_goodbye_heard(peer);
             (void)trpi_peer_step(peer, conn, &event, "peer said goodbye", &deferred);
         }
     }

@@ -32,19 +32,19 @@ trpi_lane_drop(trpi_peer *peer, enum trpi_lane lane, uint64_t keep_uid, trp_dead
 {
     trpi_lane_state *state = &peer->lanes[lane];
     trpi_dropped *dropped = &deferred->dropped[lane];
-    bool keep_specific = keep_uid != 0 && state->pending_uid == keep_uid;
+    bool keep_specific = keep_uid != 0 && state->queue.uid == keep_uid;
     trpi_buffer kept = { 0 };
     bool kept_any = false;
-    size_t before = state->pending.count;
+    size_t before = state->queue.frames.count;
     if (before == 0 || keep_specific) {
         return;
     }
     trpi_assert(dropped->frames.count == 0 || dropped->uid == 0);
-    dropped->uid = state->pending_uid;
+    dropped->uid = state->queue.uid;
     dropped->reason = reason;
     for (size_t at = 0; at < before;) {
         trpi_frame frame;
-        trpi_frame_header_decode(state->pending.data + at, &frame);
+        trpi_frame_header_decode(state->queue.frames.data + at, &frame);
         size_t bytes = TRPI_FRAME_HEADER_BYTES + frame.bytes;
         bool fence = frame.kind == TRPI_FRAME_FENCE;
         bool anyone = !fence && (frame.flags & TRPI_MESSAGE_ANYONE) != 0;
@@ -52,7 +52,8 @@ trpi_lane_drop(trpi_peer *peer, enum trpi_lane lane, uint64_t keep_uid, trp_dead
         kept_any = kept_any || anyone;
         if (to != NULL) {
             /* Out of memory: the frame is lost, as a dead letter is that finds no memory. */
-            (void)trpi_buffer_append(to, state->pending.data + at, bytes, TRPI_BUFFER_NO_LIMIT);
+            (void)trpi_buffer_append(to, state->queue.frames.data + at, bytes,
+                                     TRPI_BUFFER_NO_LIMIT);
         }
         at += bytes;
     }
@@ -60,10 +61,10 @@ trpi_lane_drop(trpi_peer *peer, enum trpi_lane lane, uint64_t keep_uid, trp_dead
         trpi_buffer_fini(&kept);
         trpi_fence_left(&state->fence);
     }
-    trpi_buffer_fini(&state->pending);
-    state->pending = kept;
-    state->pending_uid = 0; /* lane-Q2 */
-    atomic_fetch_sub_explicit(&state->queued, before - kept.count, memory_order_relaxed);
+    trpi_buffer_fini(&state->queue.frames);
+    state->queue.frames = kept;
+    state->queue.uid = 0; /* lane-Q2 */
+    trpi_lane_queue_sent(&state->queue, before - kept.count);
 }
 
 void
@@ -72,13 +73,13 @@ trpi_lane_clear(trpi_peer *peer, enum trpi_lane lane, trpi_deferred *deferred)
     trpi_lane_state *state = &peer->lanes[lane];
     trpi_dropped *dropped = &deferred->dropped[lane];
     trpi_assert(dropped->frames.count == 0);
-    if (state->pending.count == 0) {
+    if (state->queue.frames.count == 0) {
         return;
     }
-    *dropped = (trpi_dropped){ state->pending, state->pending_uid, TRP_DEAD_NOT_CONNECTED };
-    atomic_fetch_sub_explicit(&state->queued, state->pending.count, memory_order_relaxed);
-    memset(&state->pending, 0, sizeof state->pending);
-    state->pending_uid = 0;
+    *dropped = (trpi_dropped){ state->queue.frames, state->queue.uid, TRP_DEAD_NOT_CONNECTED };
+    trpi_lane_queue_sent(&state->queue, state->queue.frames.count);
+    memset(&state->queue.frames, 0, sizeof state->queue.frames);
+    state->queue.uid = 0;
     trpi_fence_left(&state->fence);
 }
 
@@ -136,13 +137,13 @@ trpi_peer_append(trpi_peer *peer, enum trpi_lane lane, uint64_t uid, trpi_buffer
 {
     trpi_lane_state *state = &peer->lanes[lane];
     size_t max = trpi_lane_bytes_max(peer->remote, lane);
-    size_t queued = atomic_load_explicit(&state->queued, memory_order_relaxed);
+    size_t queued = atomic_load_explicit(&state->queue.bytes, memory_order_relaxed);
     if (uid != 0) {
         if (trpi_assoc_is_barred(&peer->assoc, uid)) {
             return TRP_EQUARANTINED;
         }
         bool other_active = peer->assoc.state == TRPI_ASSOC_ACTIVE && peer->assoc.uid != uid;
-        if (other_active || (state->pending_uid != 0 && state->pending_uid != uid)) {
+        if (other_active || (state->queue.uid != 0 && state->queue.uid != uid)) {
             return TRP_ECLOSED; /* lane-Q2 */
         }
     }
@@ -154,28 +155,29 @@ trpi_peer_append(trpi_peer *peer, enum trpi_lane lane, uint64_t uid, trpi_buffer
     if (!peer->activity.used && (lane != TRPI_LANE_CONTROL || !is_beat(frames))) {
         trpi_activity_use(&peer->activity);
     }
-    if (state->pending.count == 0) {
-        trpi_buffer empty = state->pending;
-        state->pending = *frames;
+    if (state->queue.frames.count == 0) {
+        trpi_buffer empty = state->queue.frames;
+        state->queue.frames = *frames;
         *frames = empty;
-        queued += state->pending.count;
-        atomic_fetch_add_explicit(&state->queued, state->pending.count, memory_order_relaxed);
-        state->pending_since_ms = trpi_remote_now_ms(peer->remote);
+        queued += state->queue.frames.count;
+        atomic_fetch_add_explicit(&state->queue.bytes, state->queue.frames.count,
+                                  memory_order_relaxed);
+        state->queue.since_ms = trpi_remote_now_ms(peer->remote);
     } else {
-        trp_err err =
-            trpi_buffer_append(&state->pending, frames->data, frames->count, TRPI_BUFFER_NO_LIMIT);
+        trp_err err = trpi_buffer_append(&state->queue.frames, frames->data, frames->count,
+                                         TRPI_BUFFER_NO_LIMIT);
         if (err != TRP_OK) {
             return err;
         }
         queued += frames->count;
-        atomic_fetch_add_explicit(&state->queued, frames->count, memory_order_relaxed);
+        atomic_fetch_add_explicit(&state->queue.bytes, frames->count, memory_order_relaxed);
         trpi_buffer_clear(frames);
     }
     if (uid != 0) {
-        state->pending_uid = uid;
+        state->queue.uid = uid;
     }
     trpi_fence_need(&state->fence);
-    if (state->out == NULL) {
+    if (state->conns.out == NULL) {
         trpi_lane_unsettle(&peer->lane_marks, lane);
     }
     /* nobody who tells is slowed by the control lane */
@@ -194,7 +196,7 @@ trpi_lane_look(trpi_peer *peer, trpi_deferred *deferred)
          left &= left - 1) {
         enum trpi_lane lane = (enum trpi_lane)__builtin_ctz(left);
         uint32_t bit = 1u << lane;
-        size_t queued = atomic_load_explicit(&peer->lanes[lane].queued, memory_order_relaxed);
+        size_t queued = atomic_load_explicit(&peer->lanes[lane].queue.bytes, memory_order_relaxed);
         /* low-water mark; also when what waited was given up */
         if ((marks->over_high_water & bit) != 0 &&
             queued < trpi_lane_bytes_max(peer->remote, lane) / 8) {
@@ -219,21 +221,21 @@ trpi_system_messages_send(trpi_peer *peer)
     /* the other half is for other frames */
     size_t room_kept = peer->remote->options.control_bytes_max / 2;
     uint64_t seq = 0;
-    while (atomic_load_explicit(&lane->queued, memory_order_relaxed) < room_kept) {
+    while (atomic_load_explicit(&lane->queue.bytes, memory_order_relaxed) < room_kept) {
         const uint8_t *body = trpi_redelivery_next(&peer->redelivery, now_ms, &seq);
         if (body == NULL) {
             return;
         }
         uint32_t tail_bytes = 0;
         const uint8_t *tail = trpi_redelivery_tail(&peer->redelivery, seq, &tail_bytes);
-        size_t before = lane->pending.count;
-        if (trpi_system_frame_append(&lane->pending, seq, body, tail, tail_bytes) != TRP_OK) {
+        size_t before = lane->queue.frames.count;
+        if (trpi_system_frame_append(&lane->queue.frames, seq, body, tail, tail_bytes) != TRP_OK) {
             return; /* it is resent when no ack comes */
         }
-        lane->pending_uid = peer->assoc.uid;
+        lane->queue.uid = peer->assoc.uid;
         trpi_lane_unsettle(&peer->lane_marks, TRPI_LANE_CONTROL);
         trpi_activity_use(&peer->activity);
-        atomic_fetch_add_explicit(&lane->queued, lane->pending.count - before,
+        atomic_fetch_add_explicit(&lane->queue.bytes, lane->queue.frames.count - before,
                                   memory_order_relaxed);
     }
 }

@@ -44,22 +44,94 @@ trpi_fence_settled(trpi_fences *fence)
     fence->acked = fence->sent;
 }
 
-typedef struct trpi_lane_state {
-    /* Its queue (lane.c); by peer->lock */
-    trpi_buffer pending; /* whole frames */
-    /* incarnation that the frames without ANYONE are for; 0: none are there */
-    uint64_t pending_uid;
-    uint64_t pending_since_ms;
-    /* pending and in flight; relaxed: a hint for the limit and the marks */
-    atomic_size_t queued;
-    bool goodbye_acked;
-    trpi_fences fence;
-    /* Its connections; by peer->lock */
-    trpi_conn *out; /* the one that it sends on */
+/* What waits on a lane (lane.c); by peer->lock, if not atomic. */
+typedef struct trpi_lane_queue {
+    trpi_buffer frames; /* whole ones */
+    uint64_t uid;       /* incarnation that the frames without ANYONE are for; 0: none are there */
+    uint64_t since_ms;
+    atomic_size_t bytes; /* of frames, and in flight; relaxed: a hint for the limit and the marks */
+} trpi_lane_queue;
+
+/* Move the frames to a write that begins; they count until it is over. taken is empty. */
+static inline void
+trpi_lane_queue_take(trpi_lane_queue *queue, trpi_buffer *taken)
+{
+    trpi_buffer empty = *taken;
+    *taken = queue->frames;
+    queue->frames = empty;
+    queue->uid = 0;
+}
+/* So many bytes in flight are written, or never will be. */
+static inline void
+trpi_lane_queue_sent(trpi_lane_queue *queue, size_t bytes)
+{
+    atomic_fetch_sub_explicit(&queue->bytes, bytes, memory_order_relaxed);
+}
+/* Frames were appended behind the first `before` bytes. */
+static inline void
+trpi_lane_queue_grown(trpi_lane_queue *queue, size_t before, uint64_t now_ms)
+{
+    if (before == 0) {
+        queue->since_ms = now_ms;
+    }
+    atomic_fetch_add_explicit(&queue->bytes, queue->frames.count - before, memory_order_relaxed);
+}
+/* Forget the frames, and keep their memory. */
+static inline void
+trpi_lane_queue_clear(trpi_lane_queue *queue)
+{
+    trpi_lane_queue_sent(queue, queue->frames.count);
+    trpi_buffer_clear(&queue->frames);
+    queue->uid = 0;
+}
+/* The queue is empty: move frames into it. */
+static inline void
+trpi_lane_queue_put(trpi_lane_queue *queue, trpi_buffer *frames, uint64_t uid, uint64_t since_ms)
+{
+    trpi_buffer_fini(&queue->frames);
+    queue->frames = *frames;
+    queue->uid = uid;
+    trpi_lane_queue_grown(queue, 0, since_ms);
+}
+
+/* Connections of a lane; by peer->lock. */
+typedef struct trpi_lane_conns {
+    trpi_conn *out; /* the one that it sends on; peer.h sets it */
     trpi_conn *dialling;
     trpi_conn *closing;    /* gracefully: nothing is sent on another one before its end */
     uint64_t dial_next_ms; /* not before; not of the control lane */
     uint32_t dial_attempts;
+} trpi_lane_conns;
+
+static inline void
+trpi_lane_dial_begun(trpi_lane_conns *conns, trpi_conn *conn)
+{
+    conns->dialling = conn;
+}
+static inline void
+trpi_lane_dial_ended(trpi_lane_conns *conns)
+{
+    conns->dialling = NULL;
+}
+static inline void
+trpi_lane_dial_succeeded(trpi_lane_conns *conns)
+{
+    conns->dialling = NULL;
+    conns->dial_attempts = 0;
+}
+static inline void
+trpi_lane_dial_failed(trpi_lane_conns *conns, uint64_t next_ms)
+{
+    conns->dialling = NULL;
+    conns->dial_attempts++;
+    conns->dial_next_ms = next_ms;
+}
+
+typedef struct trpi_lane_state {
+    trpi_lane_queue queue;
+    bool goodbye_acked;
+    trpi_fences fence; /* by peer->lock */
+    trpi_lane_conns conns;
     _Atomic uint32_t epoch; /* of our sending; written by peer->lock, read relaxed by routes */
     /* Deliveries of this lane (inbound.c), so that a stale connection cannot reorder */
     pthread_mutex_t recv_lock;

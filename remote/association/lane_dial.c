@@ -37,8 +37,8 @@ trpi_lane_undialled(trpi_peer *peer, const trpi_conn *conn, const char *reason)
 {
     const trpi_lane_state *lane = &peer->lanes[conn->lane];
     peer->dials.failed++;
-    if (lane->out != NULL || lane->closing != NULL || trpi_lane_is_renewing(peer, conn->lane) ||
-        conn->uid != peer->assoc.uid) {
+    if (lane->conns.out != NULL || lane->conns.closing != NULL ||
+        trpi_lane_is_renewing(peer, conn->lane) || conn->uid != peer->assoc.uid) {
         return; /* lane-dial-D2: it has a connection, or this was for a past incarnation */
     }
     peer->dials.failing |= 1u << conn->lane;
@@ -69,13 +69,14 @@ trpi_lane_problem(const trpi_peer *peer, uint64_t now_ms, char *ret_text, size_t
     for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
         const trpi_lane_state *lane = &peer->lanes[i];
         bool failed = (peer->dials.failing & 1u << i) != 0 &&
-                      (lane->pending.count > 0 || now_ms - peer->dials.failed_ms < PROBLEM_MS);
-        uint64_t late_ms = lane->dialling != NULL && lane->dialling->deadline_ms < UINT64_MAX &&
-                                   now_ms + timeout_ms > lane->dialling->deadline_ms
-                               ? now_ms + timeout_ms - lane->dialling->deadline_ms
+                      (lane->queue.frames.count > 0 || now_ms - peer->dials.failed_ms < PROBLEM_MS);
+        uint64_t late_ms = lane->conns.dialling != NULL &&
+                                   lane->conns.dialling->deadline_ms < UINT64_MAX &&
+                                   now_ms + timeout_ms > lane->conns.dialling->deadline_ms
+                               ? now_ms + timeout_ms - lane->conns.dialling->deadline_ms
                                : 0;
-        if (lane->out != NULL || lane->closing != NULL || trpi_lane_is_renewing(peer, i) ||
-            (!failed && late_ms < LATE_MS)) {
+        if (lane->conns.out != NULL || lane->conns.closing != NULL ||
+            trpi_lane_is_renewing(peer, i) || (!failed && late_ms < LATE_MS)) {
             continue; /* lane-dial-D1 */
         }
         if (failed) {

@@ -36,7 +36,7 @@ send_handshake(trpi_peer *peer, trpi_conn *conn, enum trpi_frame_kind kind)
                        : trpi_assoc_is_claimant(&peer->assoc, conn->uid) ? TRPI_CLAIMANT_REASON
                                                                          : TRPI_BARRED_FORMAT,
                        conn->uid);
-        conn->close_when_sent = true;
+        trpi_conn_close_when_sent(conn);
     }
     if (trpi_conn_handshake(conn, kind, &handshake) != TRP_OK) {
         trpi_conn_close(conn);
@@ -58,7 +58,7 @@ static void
 drop_others(trpi_peer *peer, uint64_t uid, trpi_deferred *deferred)
 {
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
-        if (peer->lanes[lane].pending_uid != 0 && peer->lanes[lane].pending_uid != uid) {
+        if (peer->lanes[lane].queue.uid != 0 && peer->lanes[lane].queue.uid != uid) {
             trpi_lane_drop(peer, (enum trpi_lane)lane, uid, TRP_DEAD_STALE, deferred);
         }
     }
@@ -72,20 +72,18 @@ incarnation_over(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_deferr
     trp_dead_reason reason = effects->over_quarantined ? TRP_DEAD_QUARANTINED : TRP_DEAD_STALE;
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
         trpi_lane_state *state = &peer->lanes[lane];
-        if (state->pending_uid == effects->over_uid) {
+        if (state->queue.uid == effects->over_uid) {
             trpi_lane_drop(peer, (enum trpi_lane)lane, 0, reason, deferred);
         }
         /* Its connections may stand a little longer (after a goodbye they do): frames for any
          * incarnation must wait for the next one, not be lost with this one. */
-        if (state->out != NULL && state->out->uid == effects->over_uid) {
-            state->out = NULL;
-            trpi_lane_unsettle(&peer->lane_marks, (enum trpi_lane)lane);
+        if (state->conns.out != NULL && state->conns.out->uid == effects->over_uid) {
+            trpi_peer_lane_disconnect(peer, (enum trpi_lane)lane);
         }
     }
     trpi_holds_drop(peer, effects->over_uid, reason, deferred);
     if (peer->redelivery_uid == effects->over_uid) {
-        (void)trpi_redelivery_reset(&peer->redelivery); /* its watchers are told by over_uid */
-        peer->redelivery_uid = 0;
+        trpi_peer_stream_begin(peer, 0); /* its watchers are told by over_uid */
     }
     trpi_waiting_drop(&peer->waiting, effects->over_uid);
     trpi_dials_forget(&peer->dials);
@@ -164,8 +162,7 @@ activate(trpi_peer *peer, trpi_deferred *deferred)
             /* never met, and another incarnation lives there now */
             trpi_peer_end_again(peer, peer->redelivery_uid);
         }
-        (void)trpi_redelivery_reset(&peer->redelivery);
-        peer->redelivery_uid = uid;
+        trpi_peer_stream_begin(peer, uid);
         if (trpi_waiting_move(&peer->waiting, uid, trpi_remote_now_ms(peer->remote),
                               &peer->redelivery) != TRP_OK) {
             trpi_peer_overflowed(peer, uid);
@@ -183,8 +180,7 @@ activate(trpi_peer *peer, trpi_deferred *deferred)
     if (node != 0) { /* it was only named before: the end of its association is its end now */
         node = trpi_node_meet(peer->remote->system, &id, &node) == TRP_OK ? node : 0;
     }
-    /* pairs with readers' acquire */
-    atomic_store_explicit(&peer->node, node, memory_order_release);
+    trpi_peer_number(peer, node);
     atomic_store_explicit(&peer->active_uid, uid, memory_order_relaxed);
     /* after node: a reader that sees it sees both */
     atomic_store_explicit(&peer->proved_uid, uid, memory_order_release);
@@ -203,7 +199,7 @@ trpi_peer_node(trpi_peer *peer)
     trpi_node_id id = { peer->address, peer->assoc.uid };
     uint32_t node = atomic_load_explicit(&peer->node, memory_order_relaxed);
     if (node == 0 && id.uid != 0 && trpi_node_meet(peer->remote->system, &id, &node) == TRP_OK) {
-        atomic_store_explicit(&peer->node, node, memory_order_release);
+        trpi_peer_number(peer, node);
     }
     return node;
 }
@@ -349,9 +345,7 @@ trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event *event, 
     if (before == TRPI_ASSOC_HANDSHAKING && peer->assoc.state == TRPI_ASSOC_GATED) {
         /* No answer: gossip and heartbeats that wait would be outdated. */
         trpi_lane_state *control = &peer->lanes[TRPI_LANE_CONTROL];
-        atomic_fetch_sub_explicit(&control->queued, control->pending.count, memory_order_relaxed);
-        trpi_buffer_clear(&control->pending);
-        control->pending_uid = 0;
+        trpi_lane_queue_clear(&control->queue);
         trpi_redelivery_reconnected(&peer->redelivery);
     }
     return bits;

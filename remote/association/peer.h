@@ -144,6 +144,69 @@ struct trpi_peer {
     trpi_traffic traffic;
 };
 
+/* One user more, or less. The caller holds remote->lock. */
+static inline void
+trpi_peer_pin_more(trpi_peer *peer)
+{
+    peer->pins++;
+}
+static inline void
+trpi_peer_pin_less(trpi_peer *peer)
+{
+    peer->pins--;
+}
+/* The peer ends its remoting; it has answered our GOODBYE on a lane. The caller holds peer->lock,
+ * as for the rest. */
+static inline void
+trpi_peer_goodbye_heard(trpi_peer *peer)
+{
+    peer->goodbye_said = true;
+}
+static inline void
+trpi_peer_goodbye_acked(trpi_peer *peer, enum trpi_lane lane)
+{
+    peer->lanes[lane].goodbye_acked = true;
+}
+/* From now on the numbered stream is for this incarnation. */
+static inline void
+trpi_peer_stream_begin(trpi_peer *peer, uint64_t uid)
+{
+    (void)trpi_redelivery_reset(&peer->redelivery);
+    peer->redelivery_uid = uid;
+}
+/* Our number of the proved incarnation, or of the one that will be. */
+static inline void
+trpi_peer_number(trpi_peer *peer, uint32_t node)
+{
+    atomic_store_explicit(&peer->node, node,
+                          memory_order_release); /* pairs with readers' acquire */
+}
+/* The connections of a lane; peer-P4. */
+static inline void
+trpi_peer_lane_connect(trpi_peer *peer, enum trpi_lane lane, trpi_conn *conn)
+{
+    peer->lanes[lane].conns.out = conn;
+}
+static inline void
+trpi_peer_lane_disconnect(trpi_peer *peer, enum trpi_lane lane)
+{
+    peer->lanes[lane].conns.out = NULL;
+    trpi_lane_unsettle(&peer->lane_marks, lane);
+}
+/* The graceful close of its connection begins, and is over. */
+static inline void
+trpi_peer_lane_close(trpi_peer *peer, enum trpi_lane lane)
+{
+    peer->lanes[lane].conns.closing = peer->lanes[lane].conns.out;
+    trpi_peer_lane_disconnect(peer, lane);
+}
+static inline void
+trpi_peer_lane_closed(trpi_peer *peer, enum trpi_lane lane)
+{
+    peer->lanes[lane].conns.closing = NULL;
+    trpi_lane_unsettle(&peer->lane_marks, lane);
+}
+
 /* ---- peers.c ---- */
 /* Drop a reference; the last one frees the peers, and remote. */
 void trpi_remote_unref(trpi_remote *remote);

@@ -16,7 +16,7 @@
 static const char *
 check_frames(const trpi_lane_state *state, int lane, trpi_check *check)
 {
-    const trpi_buffer *pending = &state->pending;
+    const trpi_buffer *pending = &state->queue.frames;
     for (size_t at = 0; at < pending->count;) {
         trpi_frame frame;
         if (pending->count - at < TRPI_FRAME_HEADER_BYTES) {
@@ -33,7 +33,7 @@ check_frames(const trpi_lane_state *state, int lane, trpi_check *check)
         bool specific = (frame.kind == TRPI_FRAME_USER || frame.kind == TRPI_FRAME_SELECT ||
                          frame.kind == TRPI_FRAME_MANY) &&
                         (frame.flags & TRPI_MESSAGE_ANYONE) == 0;
-        if (specific && state->pending_uid == 0) {
+        if (specific && state->queue.uid == 0) {
             return trpi_check_broken(check,
                                      "lane-Q2: lane %d has a message for one incarnation, and "
                                      "does not say for which",
@@ -48,14 +48,14 @@ static const char *
 check_lane(const trpi_peer *peer, int lane, trpi_check *check)
 {
     const trpi_lane_state *state = &peer->lanes[lane];
-    size_t queued = atomic_load_explicit(&state->queued, memory_order_relaxed);
+    size_t queued = atomic_load_explicit(&state->queue.bytes, memory_order_relaxed);
     const char *broken = check_frames(state, lane, check);
     if (broken != NULL) {
         return broken;
     }
-    if (queued < state->pending.count) {
+    if (queued < state->queue.frames.count) {
         return trpi_check_broken(check, "lane-Q4: lane %d counts %zu bytes, and %zu are pending",
-                                 lane, queued, state->pending.count);
+                                 lane, queued, state->queue.frames.count);
     }
     if (state->fence.acked > state->fence.sent || state->fence.sent > state->fence.last) {
         return trpi_check_broken(check,
@@ -65,11 +65,12 @@ check_lane(const trpi_peer *peer, int lane, trpi_check *check)
                                  (unsigned long long)state->fence.sent,
                                  (unsigned long long)state->fence.last);
     }
-    if (state->out != NULL &&
-        (state->out->peer != peer || (int)state->out->lane != lane || state->out->closing)) {
+    if (state->conns.out != NULL &&
+        (state->conns.out->peer != peer || (int)state->conns.out->lane != lane ||
+         state->conns.out->closing)) {
         return trpi_check_broken(check, "peer-P3: lane %d sends on %s", lane,
-                                 state->out->closing ? "a connection that is closing"
-                                                     : "another's connection");
+                                 state->conns.out->closing ? "a connection that is closing"
+                                                           : "another's connection");
     }
     return NULL;
 }
@@ -105,14 +106,14 @@ check_settled(const trpi_peer *peer, int lane, trpi_check *check)
 {
     const trpi_lane_state *state = &peer->lanes[lane];
     bool any = false;
-    if ((peer->lane_marks.unsettled & 1u << lane) != 0 || state->out != NULL) {
+    if ((peer->lane_marks.unsettled & 1u << lane) != 0 || state->conns.out != NULL) {
         return NULL;
     }
     for (const trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
         any = any || conn->lane == lane;
     }
-    if (any || state->pending.count > 0 || state->fence.sent > state->fence.acked ||
-        state->closing != NULL) {
+    if (any || state->queue.frames.count > 0 || state->fence.sent > state->fence.acked ||
+        state->conns.closing != NULL) {
         return trpi_check_broken(check, "peer-P4: lane %d has no connection, and is not looked at",
                                  lane);
     }

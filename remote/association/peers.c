@@ -185,7 +185,7 @@ trpi_peer_free(trpi_peer *peer)
 {
     trpi_assert(peer->conns == NULL);
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
-        trpi_buffer_fini(&peer->lanes[lane].pending);
+        trpi_buffer_fini(&peer->lanes[lane].queue.frames);
         trpi_inflow_fini(&peer->lanes[lane].inflow);
         trpi_mutex_destroy(&peer->lanes[lane].recv_lock);
     }
@@ -193,7 +193,7 @@ trpi_peer_free(trpi_peer *peer)
     trpi_free(peer->receivers);
     while (peer->routes != NULL) {
         trpi_route *route = peer->routes;
-        peer->routes = route->next;
+        trpi_route_unlink(route);
         trpi_route_free(route);
     }
     trpi_redelivery_fini(&peer->redelivery);

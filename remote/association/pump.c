@@ -34,7 +34,7 @@ lane_connect(trpi_peer *peer, enum trpi_lane lane)
     /* peer-P1 */
     trpi_put_u32(body, atomic_fetch_add_explicit(&state->epoch, 1, memory_order_relaxed) + 1);
     if (trpi_conn_head(first, TRPI_FRAME_LANE_OPEN, 0, body, sizeof body) == TRP_OK) {
-        state->out = first;
+        trpi_peer_lane_connect(peer, lane, first);
         trpi_fence_again(peer, lane, first);
     }
     return true;
@@ -44,7 +44,7 @@ bool
 trpi_peer_wants(const trpi_peer *peer)
 {
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
-        if (peer->lanes[lane].pending.count > 0) {
+        if (peer->lanes[lane].queue.frames.count > 0) {
             return true;
         }
     }
@@ -64,7 +64,7 @@ trpi_peer_is_flushed_to(const trpi_peer *peer)
         return false;
     }
     for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
-        if (peer->lanes[i].pending.count > 0) {
+        if (peer->lanes[i].queue.frames.count > 0) {
             return true;
         }
     }
@@ -85,8 +85,8 @@ trpi_lane_wants(const trpi_peer *peer, int lane)
     const trpi_lane_state *state = &peer->lanes[lane];
     /* a fence was lost with a connection, and the large lane waits for its answer */
     bool fence = state->fence.sent > state->fence.acked && lane != TRPI_LANE_LARGE &&
-                 peer->lanes[TRPI_LANE_LARGE].pending.count > 0;
-    return lane != TRPI_LANE_CONTROL && (state->pending.count > 0 || fence);
+                 peer->lanes[TRPI_LANE_LARGE].queue.frames.count > 0;
+    return lane != TRPI_LANE_CONTROL && (state->queue.frames.count > 0 || fence);
 }
 
 /* Find or dial a connection for a lane that has none. The association is active. */
@@ -94,17 +94,18 @@ static void
 lane_settle(trpi_peer *peer, enum trpi_lane lane)
 {
     trpi_lane_state *state = &peer->lanes[lane];
-    if (state->closing != NULL) {
+    if (state->conns.closing != NULL) {
         return; /* its answer comes first */
     }
-    bool any = state->out != NULL || lane_connect(peer, lane);
-    if (state->out == NULL && state->dialling == NULL && trpi_lane_wants(peer, (int)lane) &&
-        trpi_remote_now_ms(peer->remote) >= state->dial_next_ms) {
+    bool any = state->conns.out != NULL || lane_connect(peer, lane);
+    if (state->conns.out == NULL && state->conns.dialling == NULL &&
+        trpi_lane_wants(peer, (int)lane) &&
+        trpi_remote_now_ms(peer->remote) >= state->conns.dial_next_ms) {
         trpi_conn_dial(peer, lane);
         any = true;
     }
-    bool waits = any || state->pending.count > 0 || state->fence.sent > state->fence.acked;
-    if (state->out != NULL || !waits) {
+    bool waits = any || state->queue.frames.count > 0 || state->fence.sent > state->fence.acked;
+    if (state->conns.out != NULL || !waits) {
         trpi_lane_settled(&peer->lane_marks, lane); /* peer-P4 */
     }
 }
@@ -138,7 +139,8 @@ trpi_peer_pump(trpi_peer *peer, trpi_deferred *deferred)
          conn != NULL && deferred->writes_count < TRPI_DEFERRED_WRITES_MAX;
          conn = conn->peer_next) {
         const trpi_lane_state *lane = &peer->lanes[conn->lane];
-        bool waits = conn->write.head.count > 0 || (lane->out == conn && lane->pending.count > 0);
+        bool waits =
+            conn->write.head.count > 0 || (lane->conns.out == conn && lane->queue.frames.count > 0);
         if (waits && trpi_conn_take(conn)) {
             deferred->writes[deferred->writes_count++] = conn;
         }

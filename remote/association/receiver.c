@@ -181,7 +181,7 @@ mark_put(trpi_conn *conn, trpi_inflow_place *place)
         atomic_fetch_add_explicit(&receiver->waiting, bytes, memory_order_seq_cst) + bytes;
     trpi_remote_ref(remote); /* receiver-I4 */
     pthread_mutex_lock(&remote->lock);
-    peer->pins++;
+    trpi_peer_pin_more(peer);
     pthread_mutex_unlock(&remote->lock);
     trpi_inbound_mark(conn->read.ctx, place->slot, place->generation, mark_passed, receiver, bytes);
     place->near = waiting > window_of(remote);

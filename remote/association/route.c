@@ -505,7 +505,7 @@ proxy_deliver(void *arg, trp_system *system, trp_msg *msg)
     /* the sum is for all lanes: no more of it than one may have promised counts for this one */
     size_t others = atomic_load_explicit(&peer->reserved, memory_order_relaxed) - route->kept;
     size_t most = trpi_lane_admit_max(route->remote, d.lane);
-    d.waiting = atomic_load_explicit(&peer->lanes[d.lane].queued, memory_order_relaxed) +
+    d.waiting = atomic_load_explicit(&peer->lanes[d.lane].queue.bytes, memory_order_relaxed) +
                 (others < most ? others : most) + route->batches[d.lane].frames.count;
     if (deliver_again(route, type, msg, &d)) {
         return;
@@ -557,7 +557,7 @@ static bool
 has_room(const trpi_route *route, enum trpi_lane lane, size_t others, size_t promise)
 {
     const trpi_lane_state *state = &route->peer->lanes[lane];
-    size_t before = others + atomic_load_explicit(&state->queued, memory_order_acquire);
+    size_t before = others + atomic_load_explicit(&state->queue.bytes, memory_order_acquire);
     /* an empty lane takes one of any size */
     return before == 0 || before + promise <= trpi_lane_admit_max(route->remote, lane);
 }
@@ -642,8 +642,7 @@ route_get(trpi_remote *remote, trpi_peer *peer, uint32_t node, uint64_t uid)
             route->peer = peer;
             route->node = node;
             route->uid = uid;
-            route->next = peer->routes;
-            peer->routes = route;
+            trpi_route_link(route);
             made = true;
         }
     }

@@ -37,7 +37,13 @@ trpi_routes_untold(trpi_peer *peer, uint64_t turn, uint32_t *nodes, uint32_t max
     return count;
 }
 
-/* Take it out of its peer's list. By peer->lock. */
+void
+trpi_route_link(trpi_route *route)
+{
+    route->next = route->peer->routes;
+    route->peer->routes = route;
+}
+
 void
 trpi_route_unlink(trpi_route *route)
 {

@@ -67,7 +67,8 @@ void trpi_route_free(trpi_route *route);
 /* Errors: TRP_EINVAL (local-only, or another transport), TRP_ESTATE (an earlier self). */
 trp_err trpi_route_address_check(const trpi_remote *remote, const trpi_address *address);
 const trpi_node_id *trpi_route_node_get(void *remote, uint32_t node); /* of trpi_node_map */
-/* Take it out of its peer's list. By peer->lock, as the next. */
+/* Put it into its peer's list; take it out. By peer->lock, as the next. */
+void trpi_route_link(trpi_route *route);
 void trpi_route_unlink(trpi_route *route);
 /* The numbers of so many routes that this turn has not told yet; gives how many. */
 uint32_t trpi_routes_untold(trpi_peer *peer, uint64_t turn, uint32_t *nodes, uint32_t max);

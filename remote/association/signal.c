@@ -22,7 +22,7 @@ number_keep(trpi_peer *peer, uint32_t node, uint64_t uid)
     if (atomic_load_explicit(&peer->node, memory_order_relaxed) == 0 &&
         trpi_node_intern(peer->remote->system, &id, &kept) == TRP_OK && kept == node &&
         !trpi_node_has_ended(peer->remote->system, node)) {
-        atomic_store_explicit(&peer->node, node, memory_order_release);
+        trpi_peer_number(peer, node);
     }
 }
 
@@ -35,8 +35,7 @@ signal_push(trpi_peer *peer, uint32_t node, uint64_t uid, const uint8_t *body,
     uint64_t now_ms = trpi_remote_now_ms(peer->remote);
     trp_err err;
     if (peer->redelivery_uid == 0 && peer->waiting.count == 0) {
-        (void)trpi_redelivery_reset(&peer->redelivery);
-        peer->redelivery_uid = uid;
+        trpi_peer_stream_begin(peer, uid);
     }
     if (peer->redelivery_uid != uid) {
         err = trpi_waiting_add_tail(&peer->waiting, peer->remote->options.system_messages_max, uid,

@@ -68,11 +68,10 @@ void
 trpi_conn_takes_large(trpi_conn *conn)
 {
     uint32_t max = conn->remote->options.frame_bytes_max;
-    conn->decoder.frame_bytes_max = max;
-    conn->decoder.control_bytes_max =
-        conn->lane == TRPI_LANE_CONTROL
-            ? trpi_control_frame_max(trpi_features_own(conn->remote), max)
-            : max;
+    trpi_frame_decoder_limit(&conn->decoder, max,
+                             conn->lane == TRPI_LANE_CONTROL
+                                 ? trpi_control_frame_max(trpi_features_own(conn->remote), max)
+                                 : max);
 }
 
 static enum trpi_lane
@@ -133,32 +132,28 @@ pending_sort(trpi_peer *peer, uint32_t spread, trpi_deferred *deferred)
     uint64_t uid = 0, since_ms = UINT64_MAX;
     for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
         trpi_lane_state *lane = &peer->lanes[i];
-        if (lane->pending.count > 0) {
-            uid = lane->pending_uid != 0 ? lane->pending_uid : uid;
-            since_ms = lane->pending_since_ms < since_ms ? lane->pending_since_ms : since_ms;
+        if (lane->queue.frames.count > 0) {
+            uid = lane->queue.uid != 0 ? lane->queue.uid : uid;
+            since_ms = lane->queue.since_ms < since_ms ? lane->queue.since_ms : since_ms;
             trpi_dropped *lost = &deferred->dropped[i];
             if (lost->frames.count == 0) {
-                lost->uid = lane->pending_uid;
+                lost->uid = lane->queue.uid;
                 lost->reason = TRP_DEAD_NO_MEMORY;
             }
-            trpi_frames_sort(spread, &lane->pending, sorted, announced, &lost->frames);
-            atomic_fetch_sub_explicit(&lane->queued, lane->pending.count, memory_order_relaxed);
-            trpi_buffer_fini(&lane->pending);
+            trpi_frames_sort(spread, &lane->queue.frames, sorted, announced, &lost->frames);
+            trpi_lane_queue_clear(&lane->queue);
         }
     }
     for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
         trpi_lane_state *lane = &peer->lanes[i];
-        lane->pending = sorted[i];
-        lane->pending_uid = sorted[i].count > 0 ? uid : 0;
-        lane->pending_since_ms = since_ms;
+        trpi_lane_queue_put(&lane->queue, &sorted[i], sorted[i].count > 0 ? uid : 0, since_ms);
         trpi_lane_unsettle(&peer->lane_marks, (enum trpi_lane)i);
-        if (sorted[i].count > 0) {
+        if (lane->queue.frames.count > 0) {
             trpi_fence_need(&lane->fence);
         }
         /* frames on their way were for an incarnation that is over, and so were their fences */
         trpi_fence_left(&lane->fence);
         trpi_fence_settled(&lane->fence);
-        atomic_fetch_add_explicit(&lane->queued, sorted[i].count, memory_order_relaxed);
     }
 }
 

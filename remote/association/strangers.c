@@ -76,7 +76,7 @@ peer_candidate(trpi_remote *remote, uint32_t share)
     }
     peer = looks > LOOK_MAX ? NULL : peer;
     if (peer != NULL) {
-        peer->pins++;
+        trpi_peer_pin_more(peer);
     }
     pthread_mutex_unlock(&remote->lock);
     return peer;

@@ -52,8 +52,8 @@ static void
 buffers_trim(trpi_peer *peer)
 {
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
-        if (peer->lanes[lane].pending.count == 0) {
-            trpi_buffer_fini(&peer->lanes[lane].pending);
+        if (peer->lanes[lane].queue.frames.count == 0) {
+            trpi_buffer_fini(&peer->lanes[lane].queue.frames);
         }
     }
     for (trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
@@ -194,8 +194,8 @@ tick_waiting(trpi_peer *peer, uint64_t now_ms, trpi_deferred *deferred)
     }
     for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
         trpi_lane_state *lane = &peer->lanes[i];
-        if (lane->pending.count == 0 || deferred->dropped[i].frames.count > 0 ||
-            now_ms - lane->pending_since_ms < peer->remote->options.handshake_timeout_ms) {
+        if (lane->queue.frames.count == 0 || deferred->dropped[i].frames.count > 0 ||
+            now_ms - lane->queue.since_ms < peer->remote->options.handshake_timeout_ms) {
             continue; /* frames for any incarnation: at the next tick */
         }
         trpi_lane_clear(peer, (enum trpi_lane)i, deferred);
@@ -264,7 +264,7 @@ tick_peer(trpi_peer *peer, bool *ret_busy)
         peer->assoc.state == TRPI_ASSOC_IDLE || peer->assoc.state == TRPI_ASSOC_ACTIVE;
     bool redial = false;
     for (int lane = TRPI_LANE_ORDINARY; lane < TRPI_LANE_COUNT; lane++) {
-        redial = redial || (trpi_lane_wants(peer, lane) && peer->lanes[lane].out == NULL);
+        redial = redial || (trpi_lane_wants(peer, lane) && peer->lanes[lane].conns.out == NULL);
     }
     *ret_busy = *ret_busy || (!idle_or_active && event.want) || redial;
     bool idle = may_be_idle(peer, watched);

@@ -49,9 +49,10 @@ trpi_unfinished_before(trpi_conn *conn)
         uint32_t max = conn->remote->options.frame_bytes_max;
         bool wide = atomic_load_explicit(&conn->peer->watch.member, memory_order_relaxed) ||
                     atomic_load_explicit(&conn->peer->watch.told, memory_order_relaxed);
-        conn->decoder.control_bytes_max =
-            /* unfinished-K3 */
-            wide ? trpi_control_frame_max(trpi_features_own(conn->remote), max) : max;
+        trpi_frame_decoder_limit(&conn->decoder, conn->decoder.frame_bytes_max,
+                                 /* unfinished-K3 */
+                                 wide ? trpi_control_frame_max(trpi_features_own(conn->remote), max)
+                                      : max);
     }
 }
 

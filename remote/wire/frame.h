@@ -122,6 +122,21 @@ typedef struct trpi_frame_decoder {
 void trpi_frame_decoder_init(trpi_frame_decoder *decoder, uint32_t frame_bytes_max,
                              trpi_preamble_fn on_preamble, trpi_frame_fn on_frame, void *arg);
 void trpi_frame_decoder_fini(trpi_frame_decoder *decoder);
+/* Call on_carry when the size of carry's memory changes; it may refuse a larger one. */
+static inline void
+trpi_frame_decoder_account(trpi_frame_decoder *decoder,
+                           trp_err (*on_carry)(void *arg, size_t before, size_t after))
+{
+    decoder->on_carry = on_carry;
+}
+/* Other limits, between two reads. */
+static inline void
+trpi_frame_decoder_limit(trpi_frame_decoder *decoder, uint32_t frame_bytes_max,
+                         uint32_t control_bytes_max)
+{
+    decoder->frame_bytes_max = frame_bytes_max;
+    decoder->control_bytes_max = control_bytes_max;
+}
 /* Take the next bytes of the stream, cut anywhere. Errors, all of them final: TRP_EPROTO (not our
  * protocol, kind 0), TRP_EVERSION, TRP_EMSGSIZE (length above frame_bytes_max; nothing was
  * allocated for it), TRP_ENOMEM, and those of a callback. */

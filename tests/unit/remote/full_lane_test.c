@@ -238,7 +238,7 @@ messages_in(trpi_peer *peer, enum trpi_lane lane, uint64_t *ret_frames)
     uint64_t messages = 0;
     *ret_frames = 0;
     pthread_mutex_lock(&peer->lock);
-    const trpi_buffer *pending = &peer->lanes[lane].pending;
+    const trpi_buffer *pending = &peer->lanes[lane].queue.frames;
     for (size_t at = 0; at < pending->count;) {
         trpi_frame frame;
         trpi_message message;
@@ -275,7 +275,7 @@ messages_of_a_shared_frame_die_one_by_one(void)
     /* shared frames are smaller than what was promised for them: it is told again, and fills up */
     UNIT_WAIT(atomic_load(&refusals) == atomic_load(&readies) + 1 &&
                   atomic_load(&peer->reserved) == 0 &&
-                  atomic_load(&peer->lanes[TRPI_LANE_ORDINARY].queued) > ADMIT_BYTES / 2,
+                  atomic_load(&peer->lanes[TRPI_LANE_ORDINARY].queue.bytes) > ADMIT_BYTES / 2,
               60000);
     uint64_t messages = messages_in(peer, TRPI_LANE_ORDINARY, &frames);
     uint64_t rest = (uint64_t)(TELLS - atomic_load(&slow_told));

@@ -531,7 +531,7 @@ a_lane_holds_so_many_bytes_and_no_longer_than_a_handshake_may_take(void)
         }
         /* all are in the lane or dead: the proxy may be slow, too */
         UNIT_WAIT(dead(0, TRP_DEAD_LANE_FULL) > full || dead(0, TRP_DEAD_NOT_CONNECTED) > old ||
-                      atomic_load(&lane->queued) > 5 * sizeof payload,
+                      atomic_load(&lane->queue.bytes) > 5 * sizeof payload,
                   60000);
         in_time = unit_now_ms() - began_ms < 1000;
         UNIT_WAIT(dead(0, TRP_DEAD_LANE_FULL) + dead(0, TRP_DEAD_NOT_CONNECTED) == full + old + 5,

@@ -223,7 +223,7 @@ cuts_leave_gaps_and_keep_the_order(void)
     UNIT_WAIT(atomic_load(&told) == ROUNDS * EACH, 60000);
     /* every receiver is reached again, by whatever lane it is on */
     trpi_peer *peer = peer_of(&p, 0);
-    UNIT_WAIT(atomic_load(&peer->lanes[TRPI_LANE_LARGE].queued) == 0, 60000);
+    UNIT_WAIT(atomic_load(&peer->lanes[TRPI_LANE_LARGE].queue.bytes) == 0, 60000);
     for (int i = 1; i <= 2; i++) {
         int64_t before = atomic_load(&handled), now = ROUNDS * EACH + (int64_t)i * 2000;
         tell_up_to(&p, from, now);
@@ -284,7 +284,7 @@ silent_receiver(pair *p, uint32_t slot, trpi_peer **ret_peer)
     trp_ref ref = { node, slot, 7, 0 };
     trp_system_tell(p->system[0], ref, &trp_i64_type, &number, sizeof number);
     UNIT_WAIT(trpi_peer_get(p->remote[0], &id.address, false, ret_peer) == TRP_OK &&
-                  atomic_load(&(*ret_peer)->lanes[TRPI_LANE_ORDINARY].queued) > 0,
+                  atomic_load(&(*ret_peer)->lanes[TRPI_LANE_ORDINARY].queue.bytes) > 0,
               60000);
     pthread_mutex_lock(&(*ret_peer)->lock);
     atomic_store(&(*ret_peer)->agreed.spread, 1);
@@ -321,17 +321,17 @@ each_lane_has_its_own_bound(void)
     for (int i = 0; i < FIT; i++) {
         trp_system_tell(p.system[0], large, &trp_bytes_type, big, PAYLOAD);
     }
-    UNIT_WAIT(atomic_load(&lane->queued) == options.large_lane_bytes_max, 60000);
+    UNIT_WAIT(atomic_load(&lane->queue.bytes) == options.large_lane_bytes_max, 60000);
     UNIT_EQUAL(lane_full(&p), 0);
     trp_system_tell(p.system[0], large, &trp_bytes_type, big, 1); /* one past it */
     UNIT_WAIT(lane_full(&p) == 1, 60000);
     UNIT_EQUAL(trp_system_try_tell(p.system[0], large, &trp_bytes_type, big, 1), TRP_EAGAIN);
     UNIT_EQUAL(trp_system_try_tell(p.system[0], other, &trp_bytes_type, big, 1), TRP_OK);
-    size_t before = atomic_load(&peer->lanes[TRPI_LANE_ORDINARY].queued);
+    size_t before = atomic_load(&peer->lanes[TRPI_LANE_ORDINARY].queue.bytes);
     trp_system_tell(p.system[0], other, &trp_bytes_type, big, 100);
-    UNIT_WAIT(atomic_load(&peer->lanes[TRPI_LANE_ORDINARY].queued) > before, 60000);
+    UNIT_WAIT(atomic_load(&peer->lanes[TRPI_LANE_ORDINARY].queue.bytes) > before, 60000);
     UNIT_EQUAL(lane_full(&p), 1);
-    UNIT_EQUAL(atomic_load(&lane->queued), options.large_lane_bytes_max);
+    UNIT_EQUAL(atomic_load(&lane->queue.bytes), options.large_lane_bytes_max);
     pair_end(&p);
 }
 
@@ -349,10 +349,10 @@ a_promise_counts_for_a_lane_as_much_as_it_may_promise(void)
     begin(&p, true, &options, &options);
     trp_ref other = silent_receiver(&p, 5, &peer);
     trpi_lane_state *lane = &peer->lanes[TRPI_LANE_ORDINARY];
-    size_t before = atomic_load(&lane->queued);
+    size_t before = atomic_load(&lane->queue.bytes);
     atomic_fetch_add(&peer->reserved, 1 << 20); /* as large messages do */
     trp_system_tell(p.system[0], other, &trp_bytes_type, some, sizeof some);
-    UNIT_WAIT(atomic_load(&lane->queued) > before || lane_full(&p) > 0, 20000);
+    UNIT_WAIT(atomic_load(&lane->queue.bytes) > before || lane_full(&p) > 0, 20000);
     UNIT_EQUAL(lane_full(&p), 0);
     atomic_fetch_sub(&peer->reserved, 1 << 20);
     pair_end(&p);
@@ -606,7 +606,7 @@ goodbyes_of_a_stranger_are_answered_within_bounds(void)
     trpi_peer *peer = peer_of(&p, 0);
     UNIT_WAIT(lane_is(&p, 0, TRPI_LANE_ORDINARY, "open"), 20000);
     pthread_mutex_lock(&peer->lock);
-    trpi_conn *conn = peer->lanes[TRPI_LANE_ORDINARY].out;
+    trpi_conn *conn = peer->lanes[TRPI_LANE_ORDINARY].conns.out;
     UNIT_REQUIRE(conn != NULL);
     for (int i = 0; i < 2 * GOODBYES; i++) {
         trpi_graceful_close_frame(conn, TRPI_FRAME_GOODBYE);
