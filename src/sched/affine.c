@@ -1,19 +1,19 @@
-/* affine.c - workers whose tasks are theirs for life: four queues on the thread, after Actor4j.
+/* affine.c - affine workers, which run the same tasks for life, from four queues (as in Actor4j).
  *
- * Why.     A task that never changes its thread keeps its data in one cache, and what the thread
- *          hands to itself needs no lock and no fence.
- * Shape.   directive   tasks with something urgent: before everything else
- *          inner       handed in on this thread: a plain list
- *          outer       handed in by other workers    } behind the lock; taken over as a whole
- *          server      handed in by other threads    } into a list that needs none (two levels)
- *          inner, outer and server have the same share: so many runs each, then the next one.
+ * Why.     A task that never changes its thread keeps its data in one cache, and tasks that the
+ *          thread submits itself need no lock and no fence.
+ * Shape.   directive   tasks with an urgent directive: first of all
+ *          inner       submitted on this thread: a plain list
+ *          outer       submitted by other workers    } under the lock; taken over as a whole
+ *          server      submitted by other threads    } into a list without a lock (two levels)
+ *          inner, outer and server take turns of `runs` tasks each.
  * Must hold.
- *   affine-A1  A task is in one of the lists; the lists in hand belong to the thread.
- *   affine-A2  Who makes a task urgent sets the flag after that; the thread clears the flag before
- *       it looks, so that one of the two sees the other.
- * Threads. queue_lock guards what others hand in; `urgent` is a flag.
+ *   affine-A1  A task is in one of the lists; the lists in_hand belong to the thread.
+ *   affine-A2  A thread that makes a task urgent sets the flag afterwards; the worker clears the
+ *       flag before it scans its queues, so that one of the two sees the other.
+ * Threads. queue_lock guards the lists of other threads; `urgent` is an atomic flag.
  * Cost.    inner: no atomic instruction but one load. A directive for a task that waits already:
- *          one look at each waiting task.
+ *          a scan of the waiting tasks.
  * Tests.   tests/unit/actor/affinity_test.c, tests/unit/sched/sched_test.c
  * Sources. Actor4j specification, Execution 1 to 6 (A4J-29 to -32).
  */
@@ -25,12 +25,12 @@
 enum { INNER = 0, OUTER = 1, SERVER = 2, QUEUES = 3 };
 
 typedef struct trpi_affine {
-    uint32_t runs;       /* of one queue, before the next has its turn */
+    uint32_t runs;       /* of one queue before the next one's */
     _Atomic bool urgent; /* affine-A2: seq_cst on both sides */
     /* queue_lock */
     trpi_task_list handed[QUEUES]; /* INNER is not used */
     _Atomic uint32_t handed_count; /* relaxed hint without the lock, exact with it */
-    /* the thread's */
+    /* used by the worker's thread only */
     trpi_task_list directive, in_hand[QUEUES];
     uint32_t turn, turn_left;
 } trpi_affine;
@@ -80,12 +80,12 @@ trpi_sched_urgent(trpi_sched *sched, uint16_t home)
         home < TRPI_POOL_MAX + TRPI_PRIVATE_MAX ? trpi_sched_worker(sched, home) : NULL;
 
     if (worker != NULL && worker->affine != NULL) {
-        /* no wake-up: the task waits in a queue, so the thread is awake */
+        /* no wake-up: a task waits in a queue, so the thread is awake */
         atomic_store_explicit(&worker->affine->urgent, true, memory_order_seq_cst); /* affine-A2 */
     }
 }
 
-/* With the lock: what others handed in becomes ours. */
+/* Take over the tasks that other threads submitted. With the lock. */
 static void
 handed_take_over(trpi_affine *affine)
 {
@@ -94,14 +94,14 @@ handed_take_over(trpi_affine *affine)
     atomic_store_explicit(&affine->handed_count, 0, memory_order_relaxed);
 }
 
-/* Move what is urgent to the directive queue, in its order. */
+/* Move urgent tasks to the directive queue, in their order. */
 static void
 urgent_pick(trpi_worker *worker)
 {
     trpi_affine *affine = worker->affine;
     const trpi_sched_ops *ops = worker->sched->options.ops;
 
-    /* affine-A2: before the look */
+    /* affine-A2: before the scan */
     atomic_store_explicit(&affine->urgent, false, memory_order_seq_cst);
     pthread_mutex_lock(&worker->queue_lock);
     handed_take_over(affine);
@@ -117,7 +117,7 @@ urgent_pick(trpi_worker *worker)
     }
 }
 
-/* The queue whose turn it is, else the next one that has something. */
+/* Take a task from the queue whose turn it is, else from the next one that is not empty. */
 static trpi_task *
 fair_take(trpi_affine *affine)
 {

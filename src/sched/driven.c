@@ -1,24 +1,24 @@
-/* driven.c - schedulers without threads: whoever would wait runs them, one task at a time.
+/* driven.c - schedulers without threads: a thread that would wait runs them, one task at a time.
  *
  * Why.     A race of actors shows itself in one order of a thousand, and never again. In a driven
- *          world every decision (who runs next, for how long, when time passes) is a question to
- *          the world, which answers from a seed or from a list, so that a run can be repeated.
- * Shape.   One trpi_drive a world, with all its schedulers. pump() asks what is next; a task runs
- *          in the frame of its scheduler's ops->thread, where the failure jump lives:
+ *          world every decision (which task runs next, for how long, when time passes) is taken by
+ *          the world, from a seed or from a list, so that a run can be repeated.
+ * Shape.   One trpi_drive a world, with all its schedulers. pump() chooses the next task, which is
+ *          run in the frame of its scheduler's ops->thread, where the failure jump lives:
  *            pump -> ops->thread -> trpi_worker_loop -> driven_loop -> run, run, ... -> back
- *          What a run woke is taken out of ring and slot into the one list of ready tasks, in the
+ *          Tasks that a run woke move from ring and slot to the one list of ready tasks, in the
  *          order of waking. Private and pool tasks are the same here: worker 0 runs all.
  * Must hold.
- *   driven-D1  Between runs no worker is current: timers and what done() calls are foreign, as they
- *       are with threads.
- *   driven-D2  Time moves between runs only: to the next timer when nothing is ready, or because
+ *   driven-D1  Between runs no worker is current: timers and done() run as on a foreign thread, as
+ *       they do with threads.
+ *   driven-D2  Time moves between runs only: to the next timer when no task is ready, or because
  *       the world says so.
- *   driven-D3  One thread drives a world; all that is handed in comes from it.
- *   driven-D4  A busy task is ready for nobody until its time has come, and is not lost then.
+ *   driven-D3  One thread drives a world, and submits all its tasks.
+ *   driven-D4  A busy task does not run until its time has come, and is not lost then.
  *       (keep_busy)
  * Limits.  A choice is among the TRPI_DRIVEN_WINDOW tasks that wait longest: a step costs the same
- *          however many are ready. A pump ends after TRPI_DRIVEN_TURNS_MAX turns: where the clock
- *          does not move by itself, two actors that talk for ever would never let it end.
+ *          however many are ready. A pump ends after TRPI_DRIVEN_TURNS_MAX turns: with a clock that
+ *          the test moves, two actors that talk for ever would never let it end.
  * Tests.   tests/unit/sched/driven_test.c
  */
 #include <errno.h>
@@ -31,8 +31,8 @@
 
 #define TRPI_DRIVEN_WINDOW 64u
 #define TRPI_DRIVEN_TURNS_MAX 20000000u
-#define BATCH_CHOICES 8u     /* 0: as many messages as are due, else so many */
-#define STALL_MS_CHOICES 32u /* 0: none, else so many milliseconds */
+#define BATCH_CHOICES 8u     /* messages of the next turn; 0: a full turn */
+#define STALL_MS_CHOICES 32u /* milliseconds that pass before the next turn */
 
 typedef struct trpi_drive {
     trpi_world *world;
@@ -51,7 +51,7 @@ typedef struct trpi_drive {
     trpi_sched *next_sched;
     trpi_task *next_task;
     uint32_t next_batch;
-    trpi_task *running; /* a run that a failure jump left is settled by who catches it */
+    trpi_task *running; /* after a failure jump ops->thread settles it */
 } trpi_drive;
 
 /* ---- the world's schedulers ------------------------------------------------------------------ */
@@ -70,7 +70,7 @@ trpi_driven_join(trpi_sched *sched)
         world->drive->world = world;
         world->drive->thread = pthread_self();
     }
-    /* at the end: the order of birth is the order of choice */
+    /* at the end: schedulers are chosen in the order in which they were made */
     for (link = &world->drive->first; *link != NULL; link = &(*link)->driven_next) {
     }
     *link = sched;
@@ -103,8 +103,8 @@ trpi_sched_is_driven(const trpi_sched *sched)
 
 /* ---- what is next ---------------------------------------------------------------------------- */
 
-/* What a run woke, in that order: displaced from the slot, the slot, the deferred.
- * Those wait for nothing here: their receiver runs when it is chosen. */
+/* Move the tasks that a run woke to the list of ready tasks, in the order of waking: ring, slot,
+ * deferred ones. The latter wait for nothing here: their receiver runs when it is chosen. */
 static void
 ready_collect(trpi_sched *sched)
 {
@@ -117,7 +117,7 @@ ready_collect(trpi_sched *sched)
     }
 }
 
-/* Neither its tasks nor its timers run now. */
+/* Are its tasks and timers stopped now? */
 static bool
 is_standing_still(trpi_sched *sched)
 {
@@ -242,7 +242,7 @@ pump_finish(trpi_drive *drive, trpi_pumped result)
     return false;
 }
 
-/* Nothing is ready: to the next timer. false: the pump ends. */
+/* No task is ready: move the clock to the next timer. false: the pump ends. */
 static bool
 time_advance(trpi_drive *drive)
 {
@@ -263,7 +263,7 @@ time_advance(trpi_drive *drive)
     return true;
 }
 
-/* Time may pass although somebody could run: a machine is slow, a thread is preempted. */
+/* Time may pass although a task is ready: a machine is slow, a thread is preempted. */
 static void
 time_may_pass(trpi_drive *drive)
 {
@@ -359,7 +359,7 @@ after_run(trpi_drive *drive, trpi_sched *sched, uint32_t task, uint32_t result)
     drive->turns++;
 }
 
-/* In the frame of ops->thread of this scheduler, until another one has the turn. */
+/* Run tasks in the frame of ops->thread of this scheduler, until another one's task is next. */
 void
 trpi_driven_loop(trpi_worker *worker)
 {
@@ -432,7 +432,7 @@ trpi_sched_is_pumping(const trpi_sched *sched)
     return sched->driven && sched->options.world->drive->pumping;
 }
 
-/* ---- gates ----------------------------------------------------------------------------------- */
+/* ---- condition variables --------------------------------------------------------------------- */
 
 void
 trpi_cond_init(trpi_cond *cond)

@@ -1,14 +1,14 @@
-/* group.c - threads that share one queue: the own pools of dispatchers, and the elastic pool for
- * work that blocks.
+/* group.c - threads that share one queue: the pools of dispatchers, and the elastic pool for work
+ * that blocks.
  *
  * Why.     Actors that block would hold up the pool's workers; actors of one part of a program
- *          should not take the threads of another (bulkheading). Neither needs theft: one FIFO is
- *          fair, and what blocks is slower than its lock.
- * Shape.   push -> queue -> a thread that waits; none waits and fewer than threads_max live: one
- *          more is made. A group without work has no threads after keep_alive_ms.
+ *          should not take the threads of another (bulkheading). Neither needs work stealing: one
+ *          FIFO is fair, and blocking work is slower than its lock.
+ * Shape.   push -> queue -> an idle thread; with none, and fewer than threads_max threads, one is
+ *          started. A group without work has no threads after keep_alive_ms.
  * Must hold.
  *   group-G1  A task waits only while threads_max threads are busy, one is waking up, or one is
- *       being made; where none can be made and none lives, a timer tries again.
+ *       being started; if none lives and none can be started, a timer tries again.
  *   group-G2  A thread leaves the count under the lock, with the queue empty: a push that comes
  *       later sees the smaller count.
  * Threads. lock guards all but the options; nothing is called under it.
@@ -35,8 +35,8 @@ typedef struct trpi_group {
     pthread_cond_t cond;
     trpi_task_list queue;
     uint32_t queued;
-    uint32_t threads; /* alive or being made */
-    uint32_t waiting; /* of these, in the wait, or on their way out of it: each takes one task */
+    uint32_t threads; /* alive or being started */
+    uint32_t waiting; /* threads in the wait, or leaving it: each takes one task */
     uint32_t attached;
 } trpi_group;
 
@@ -93,7 +93,7 @@ thread_make_again(void *arg, uint64_t a, uint64_t b)
     }
 }
 
-/* It is counted already. */
+/* Start a thread, which the caller has counted already. */
 static void
 thread_make(trpi_group *group)
 {
@@ -108,7 +108,7 @@ thread_make(trpi_group *group)
     pthread_mutex_lock(&group->lock);
     none = --group->threads == 0;
     pthread_mutex_unlock(&group->lock);
-    if (none) { /* group-G1; where there is not even memory for that, the next push tries */
+    if (none) { /* group-G1; without memory for a timer the next push tries */
         (void)trpi_timer_add(group->sched, AGAIN_MS, thread_make_again, group, 0, 0, &timer);
     }
 }
@@ -140,7 +140,7 @@ deadline_after(const trpi_group *group, uint32_t ms)
     return (struct timespec){ (time_t)(until / 1000000000u), (long)(until % 1000000000u) };
 }
 
-/* Wait for a task, the lock held; NULL: the thread is over. */
+/* Wait for a task, with the lock held; NULL: the thread ends. */
 static trpi_task *
 wait_for_task(trpi_worker *worker, trpi_group *group)
 {
@@ -154,7 +154,7 @@ wait_for_task(trpi_worker *worker, trpi_group *group)
         bool attached = group->attached > 0;
 
         over = pthread_cond_timedwait(&group->cond, &group->lock, &until) == ETIMEDOUT;
-        if (attached != (group->attached > 0)) { /* the other time counts, from now */
+        if (attached != (group->attached > 0)) { /* the other timeout begins now */
             over = false;
             until = deadline_after(group,
                                    group->attached > 0 ? group->keep_alive_ms : group->shutdown_ms);
@@ -168,7 +168,7 @@ wait_for_task(trpi_worker *worker, trpi_group *group)
     return trpi_task_list_pop(&group->queue);
 }
 
-/* NULL: the thread ends; it is off the count. */
+/* Take a task. NULL: the thread ends, and is not counted any more. */
 static trpi_task *
 group_next(trpi_worker *worker, trpi_group *group)
 {
@@ -199,7 +199,7 @@ trpi_group_loop(trpi_worker *worker)
 
     while ((task = group_next(worker, group)) != NULL) {
         trpi_worker_awake(worker);
-        /* A deferred task goes to the end of the queue: these threads may block anyhow. */
+        /* A deferred task goes to the end of the queue: these threads may block anyway. */
         trpi_worker_settle(worker, task,
                            sched->options.ops->run(worker->data, task, TRPI_HANDOFF_OFF));
         /* release: as in trpi_worker_loop() */
@@ -209,7 +209,7 @@ trpi_group_loop(trpi_worker *worker)
     }
     atomic_store_explicit(&worker->asleep, true, memory_order_seq_cst); /* for good */
     if (!trpi_sched_is_stopping(sched)) {
-        trpi_private_index_free(sched, worker->index); /* who takes it joins us first */
+        trpi_private_index_free(sched, worker->index); /* its next user joins this thread first */
     }
 }
 
@@ -234,7 +234,7 @@ trpi_sched_group_detach(trpi_sched *sched, uint8_t number)
     trpi_assert(group->attached > 0);
     group->attached--;
     if (group->attached == 0) {
-        pthread_cond_broadcast(&group->cond); /* the shorter time counts from now */
+        pthread_cond_broadcast(&group->cond); /* shutdown_ms begins now */
     }
     pthread_mutex_unlock(&group->lock);
 }

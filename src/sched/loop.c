@@ -1,4 +1,4 @@
-/* loop.c - what a worker's thread does: the next task, its run, and the loops of other workers.
+/* loop.c - the loop of a pool worker: take the next task, run it, queue it again.
  *
  * Shape.   task_next(): slot (at most 64 times in a row) -> ring -> slot -> injection queue ->
  *          deferred -> search. The injection queue comes first every 61 runs, so that foreign
@@ -39,11 +39,11 @@ task_next(trpi_worker *worker)
     return LIKELY(task != NULL) ? task : trpi_defer_pop(worker);
 }
 
-/* A run is over: a quiescent state, and a sign of life. */
+/* Count an ended run: a quiescent state, and progress that thieves see. */
 static inline void
 run_note_end(trpi_worker *worker)
 {
-    /* release: what the run read is read (retire.c). Plain read: we are the only writer. */
+    /* release: the run's reads are done (retire.c). Plain read: this thread is the only writer. */
     atomic_store_explicit(&worker->progress, atomic_load_explicit(&worker->progress, RELAXED) + 1,
                           memory_order_release);
 }
@@ -67,14 +67,14 @@ run_finish(trpi_worker *worker, trpi_task *task, trpi_run_result result)
 {
     if (result == TRPI_RUN_NO_WORK) {
         worker->handoff_pause = TRPI_HANDOFF_PAUSE;
-    } else if (UNLIKELY(result != TRPI_RUN_IDLE)) { /* it looks, too: saves a call */
+    } else if (UNLIKELY(result != TRPI_RUN_IDLE)) { /* settle tests that again: saves a call */
         trpi_worker_settle(worker, task, result);
     }
     run_note_end(worker);
 }
 
-/* Keep task (NULL: none), and run the one that was kept before: two that talk to one another go
- * through no queue and give nothing up, until others have waited long enough. */
+/* Retain task (NULL: none), and run the one that was retained before: two actors that talk to each
+ * other pass no queue and keep their tokens, until other tasks have waited long enough. */
 static NOINLINE void
 run_retained(trpi_worker *worker, trpi_task *task)
 {
@@ -142,7 +142,7 @@ trpi_worker_loop(trpi_worker *worker)
         }
         task = task_next(worker);
         if (UNLIKELY(task == NULL)) {
-            task = trpi_handoff_exchange(worker, NULL); /* nobody told it anything, most likely */
+            task = trpi_handoff_exchange(worker, NULL); /* most likely nobody told it anything */
             if (task == NULL && (task = trpi_search(worker)) == NULL) {
                 continue;
             }

@@ -1,33 +1,32 @@
-/* parallelism.c - how many of the pool's workers share the work: as many as make it faster.
+/* parallelism.c - the parallelism limit: how many workers of the pool run, found by trials.
  *
- * Why.     A line that crosses between two cores costs 50 to 300 ns, a message that stays 20. When
- *          actors do little but talk, two cores get less done than one, and no rule about a single
- *          theft can see that. So the work done is measured with fewer workers and with more, and
- *          the better number stays.
- * Shape.   Workers with an index below `limit` run; the others hand over what they have and sit
- *          out.
- *            REST    until the next trial is due (8 ms, or 32 after a change and after the first,
- *                    and three times as long after each that failed, at most 512 ms)
- *            WATCH   0.5 ms: are messages short? Else there is nothing to gain: rest.
- *            SETTLE, MEASURE   0.2 and 2 ms, three times with each of the two limits by turns; if
- *                    it is clear, it is over after the first pair or the second, or when more
- *                    workers have done far less for half a millisecond
- *          The first trial presumes that half of the workers do, and measures them first: actors
- *          that were on one core are pulled apart only to find out that they should be.
- *          A measure has to see all phases of a workload: an actor that makes a thousand others
- *          spends a third of a millisecond on what counts a third of what they do then. The median
- *          of the three counts, so that a thread that lost its core for a while misleads nobody. As
- *          a worker that gains little costs a core, more of them must do more than fewer: 10 % to
- *          be added, 6 % to stay. Limits go by factors of two.
+ * Why.     A cache line that crosses between two cores costs 50 to 300 ns, a message that stays on
+ *          one 20 ns. When actors do little but talk, two cores get less done than one, and no rule
+ *          about a single steal can see that. So the throughput is measured with fewer and with
+ *          more workers, and the better limit stays.
+ * Shape.   Workers with an index below `limit` run; the others hand over their tasks and are
+ *          parked. States of the trial:
+ *            REST    until the next trial is due (8 ms; 32 ms after a change and after the first
+ *                    trial; three times as long after each failed one, at most 512 ms)
+ *            WATCH   0.5 ms: are messages short? If not there is nothing to gain: REST
+ *            SETTLE, MEASURE   0.2 and 2 ms, three times with each of the two limits by turns;
+ *                    fewer times if the first or second pair is clear, or if more workers did far
+ *                    less for half a millisecond
+ *          The first trial begins with half of the workers: actors that share one core are spread
+ *          only if a measurement shows a gain.
+ *          A measurement covers all phases of a workload: an actor that spawns a thousand others
+ *          takes a third of a millisecond for a third of the work that they do afterwards. The
+ *          median of three counts, so that a thread that lost its core for a while does not
+ *          matter. A worker that gains little still costs a core, so more workers must do 10 %
+ *          more work to be added and 6 % more to stay. Limits are powers of two.
  * Must hold.
- *   parallelism-G1  A task is at no worker that sits out: what it had is handed over before it
- *       waits, and what comes later (a deferred task) by whoever brought it. (sit_out;
+ *   parallelism-G1  A parked worker has no task: it hands over its tasks before it waits, and a
+ *       thread that defers a task to it later moves that one on. (tasks_hand_over,
  *       trpi_defer_push)
- *   parallelism-G2  Who sits out looks every millisecond for a worker that has not moved since the
- *       last look, takes what waits there, and has somebody watch whether messages are long.
- *       (sched-S2)
- *   parallelism-G3  When all others sleep, nobody sits out: the limit is the whole pool again.
- *       (sched-S3)
+ *   parallelism-G2  The first parked worker checks every millisecond for a worker without progress,
+ *       runs the tasks that wait there, and requests a watch of the length of messages. (sched-S2)
+ *   parallelism-G3  When all running workers sleep, the limit becomes the whole pool again, and no
+ *       worker stays parked. (sched-S3)
  *   parallelism-G4  A limit of 0 is final.
  * Tests.   tests/unit/sched/parallelism_trial_test.c, parallelism_test.c
  */
@@ -35,31 +34,31 @@
 
 #include "base/atomics.h"
 
-#define INTERVAL_NS_FIRST 1500000u /* while there was too little to do for a first trial */
+#define INTERVAL_NS_FIRST 1500000u /* while there was too little work for a first trial */
 #define INTERVAL_NS_MIN 8000000u
 #define INTERVAL_NS_END 32000000u
 #define INTERVAL_NS_MAX 512000000u
 #define WATCH_NS 500000u
 #define SETTLE_NS 200000u
 #define MEASURE_NS 2000000u
-#define HOPELESS_NS 500000u /* before the end of a measure: it cannot get better any more */
-#define ADD_PERCENT 110u    /* of the work of fewer, that more have to do: to be taken */
-#define STAY_PERCENT 106u   /* and to be kept */
-/* After one pair of measures, and after more, the other limit is hopeless, or clearly better. */
+#define HOPELESS_NS 500000u /* a measurement this old may be given up */
+#define ADD_PERCENT 110u    /* of the work of fewer workers, to take more of them */
+#define STAY_PERCENT 106u   /* the same, to keep them */
+/* The other limit is hopeless, or clearly better: after one pair of measurements, and after two. */
 #define HOPELESS_PERCENT_1 75u
 #define HOPELESS_PERCENT_2 90u
 #define CLEAR_PERCENT_1 133u
 #define CLEAR_PERCENT_2 115u
 #define LOOK_NS 20000u
-#define RETAINED_STUCK_NS 200000u /* a run that is this long keeps nobody else */
-#define TICK_NS 1000000u          /* of the first who sits out */
-/* Where a message takes longer, crossing costs too little to matter, and a measure would see too
- * few of them. */
+#define RETAINED_STUCK_NS 200000u /* beside a run this long no task stays retained */
+#define TICK_NS 1000000u          /* period of the first parked worker */
+/* Below that rate a message takes so long that a crossing cache line does not matter, and a
+ * measurement would count too few messages. */
 #define WORK_PER_S_MIN 500000u
 
 enum { REST, WATCH, SETTLE, MEASURE };
 
-/* Wake those who sit out: they look at the limit again. */
+/* Wake all parked workers: they read the limit again. */
 static void
 parked_wake_all(trpi_sched *sched)
 {
@@ -78,7 +77,7 @@ limit_set(trpi_sched *sched, uint32_t limit)
     uint32_t before = atomic_load_explicit(&sched->limit, RELAXED);
 
     while (before != 0 && before != limit) { /* parallelism-G4 */
-        /* seq_cst: pairs with parked; who sits out stores that, then looks at the limit */
+        /* seq_cst: pairs with `parked`, which a worker stores before it reads the limit */
         if (atomic_compare_exchange_weak_explicit(&sched->limit, &before, limit, SEQ_CST,
                                                   RELAXED)) {
             parked_wake_all(sched);
@@ -143,7 +142,7 @@ watch_begin(trpi_sched *sched, uint64_t now)
     trial->work = work_done(sched);
 }
 
-/* The watch is over: is there a limit to be tried? */
+/* The watch is over: begin a trial if messages are short. */
 static void
 watch_end(trpi_sched *sched, uint64_t now)
 {
@@ -154,7 +153,7 @@ watch_end(trpi_sched *sched, uint64_t now)
     if (work_per_s(sched, now) < WORK_PER_S_MIN) {
         limit_set(sched, all);
         limit = 0;
-    } else if (trial->requested && now < trial->due_ns) { /* it was a pause of the machine's */
+    } else if (trial->requested && now < trial->due_ns) { /* the machine had paused a thread */
         trial_state_set(trial, REST, now, trial->due_ns - now);
         trial->requested = false;
         return;
@@ -175,8 +174,7 @@ watch_end(trpi_sched *sched, uint64_t now)
     trial->limits[0] = limit;
     trial->limits[1] = !trial->up ? limit / 2 : limit * 2 < all ? limit * 2 : all;
     trial->measures = 0;
-    trial_state_set(trial, SETTLE, now,
-                    limit == before ? 0 : SETTLE_NS); /* as it is, it is settled */
+    trial_state_set(trial, SETTLE, now, limit == before ? 0 : SETTLE_NS); /* 0: settled already */
 }
 
 static uint64_t
@@ -196,7 +194,7 @@ trial_end(trpi_sched *sched, uint64_t now, bool better)
     if (better) {
         uint32_t limit = trial->limits[1];
 
-        /* perhaps further in this direction; at its end it has been learned, for longer */
+        /* try further in this direction soon; later when its end is reached */
         trial->interval_ns =
             limit == 1 || limit == sched->pool_count ? INTERVAL_NS_END : INTERVAL_NS_MIN;
         trial_state_set(trial, REST, now, trial->interval_ns);
@@ -211,7 +209,7 @@ trial_end(trpi_sched *sched, uint64_t now, bool better)
     }
 }
 
-/* Has the other limit turned out to be hopeless, or far better? -1, 1; 0: not so clear yet. */
+/* Is the other limit hopeless (-1) or far better (1)? 0: not clear yet. */
 static int
 trial_verdict(const trpi_parallelism *trial)
 {
@@ -241,7 +239,7 @@ measure_end(trpi_sched *sched, uint64_t now)
 
     trial->rates[side][trial->measures / 2] = work_per_s(sched, now);
     trial->measures++;
-    clear = trial_verdict(trial); /* when it is asked, the other limit is set */
+    clear = trial_verdict(trial); /* not 0 only while the other limit is set */
     if (clear != 0) {
         trial_end(sched, now, clear > 0);
     } else if (trial->measures == 2 * TRPI_PARALLELISM_PAIRS) {
@@ -255,13 +253,13 @@ measure_end(trpi_sched *sched, uint64_t now)
     }
 }
 
-/* Does the limit that is being measured let more workers run, which do far less than fewer did? */
+/* Is the limit under measurement the larger one, with far less work done than by fewer workers? */
 static bool
 is_hopeless(trpi_sched *sched, uint64_t now)
 {
     const trpi_parallelism *trial = &sched->parallelism;
     uint32_t fewer = trial->limits[0] > trial->limits[1];
-    uint32_t count = (trial->measures + 1 - fewer) / 2; /* of its measures so far */
+    uint32_t count = (trial->measures + 1 - fewer) / 2; /* measurements of fewer workers so far */
     uint64_t sum = 0;
 
     if (trial->state != MEASURE || trial->measures % 2 == fewer || count == 0 ||
@@ -302,19 +300,19 @@ trial_step(trpi_sched *sched, uint64_t now)
 static bool
 trial_try_lock(trpi_parallelism *trial)
 {
-    return atomic_load_explicit(&trial->turn, RELAXED) == 0 &&
-           atomic_exchange_explicit(&trial->turn, 1, memory_order_acquire) == 0;
+    return atomic_load_explicit(&trial->locked, RELAXED) == 0 &&
+           atomic_exchange_explicit(&trial->locked, 1, memory_order_acquire) == 0;
 }
 
 static void
 trial_unlock(trpi_parallelism *trial)
 {
-    atomic_store_explicit(&trial->turn, 0, memory_order_release);
+    atomic_store_explicit(&trial->locked, 0, memory_order_release);
 }
 
-/* Whoever has run empty and was kept waits for its worker's next run. When that one lasts and the
- * others have too much to do to search, nobody would come for it: so those who run look after one
- * of them at a time. */
+/* A retained task waits for its worker's next run. When the present run is long and no other worker
+ * is idle enough to steal, it would wait as long: so each running worker watches one other worker
+ * at a time and steals its retained task then. */
 static void
 retained_task_rescue(trpi_worker *worker, uint64_t now)
 {
@@ -349,7 +347,7 @@ trpi_parallelism_adjust(trpi_worker *worker)
         return;
     }
     now = trpi_sched_now(sched);
-    /* Looking costs 25 ns: not more often than every 20 to 40 us. */
+    /* Reading the clock costs 25 ns: not more often than every 20 to 40 us. */
     if (now - worker->parallelism_checked_ns < LOOK_NS) {
         worker->parallelism_stride = 2 * worker->parallelism_stride + 1;
     } else {
@@ -363,7 +361,7 @@ trpi_parallelism_adjust(trpi_worker *worker)
     }
 }
 
-/* All workers run again, as at first. */
+/* Let all workers run again, as at the start. */
 static void
 trial_restart(trpi_sched *sched)
 {
@@ -379,7 +377,7 @@ trial_restart(trpi_sched *sched)
     limit_set(sched, sched->pool_count);
 }
 
-/* A worker seems to be stuck: are messages long? */
+/* A worker seems to be stuck: request a watch of the length of messages. */
 static void
 watch_request(trpi_sched *sched)
 {
@@ -395,7 +393,7 @@ watch_request(trpi_sched *sched)
     }
 }
 
-/* ---- sitting out ----------------------------------------------------------------------------- */
+/* ---- parked workers -------------------------------------------------------------------------- */
 
 static void
 tasks_hand_over(trpi_worker *worker, bool first)
@@ -414,7 +412,7 @@ tasks_hand_over(trpi_worker *worker, bool first)
         trpi_defer_drain(worker);
         count++;
     }
-    for (uint32_t i = 0; count > 0 && i < worker->index; i++) { /* soon, though runs are long */
+    for (uint32_t i = 0; count > 0 && i < worker->index; i++) { /* so that they poll it soon */
         atomic_store_explicit(&trpi_sched_worker(worker->sched, i)->inject_countdown, 0, RELAXED);
     }
 }
@@ -427,7 +425,7 @@ progress_note(trpi_worker *worker)
                           memory_order_release);
 }
 
-/* Run what waits behind a stuck worker, until that moves. (parallelism-G2) */
+/* Run tasks that wait behind a stuck worker, until it makes progress. (parallelism-G2) */
 static void
 help_stuck_worker(trpi_worker *worker, trpi_worker *stuck)
 {
@@ -456,7 +454,8 @@ help_stuck_worker(trpi_worker *worker, trpi_worker *stuck)
     }
 }
 
-/* Look at all who run. false: all of them sleep. runs: what was seen at the last look. */
+/* Check all running workers, and help stuck ones. false: all of them sleep. runs: their progress at
+ * the last check. */
 static bool
 running_workers_check(trpi_worker *worker, uint64_t *runs)
 {
@@ -482,7 +481,7 @@ running_workers_check(trpi_worker *worker, uint64_t *runs)
     return awake;
 }
 
-/* How long the first who sits out waits: until the next step of a trial. */
+/* Return the wait of the first parked worker: until the next step of a trial. */
 static uint64_t
 parked_wait_ns(trpi_sched *sched)
 {
@@ -509,8 +508,8 @@ trpi_parallelism_park(trpi_worker *worker)
     for (uint32_t i = 0; i < TRPI_POOL_MAX; i++) {
         runs[i] = UINT64_MAX;
     }
-    tasks_hand_over(worker, true); /* parallelism-G1; they were about to run */
-    trpi_wake_for_push(sched);     /* who relied on our search, or woke us, needs another one */
+    tasks_hand_over(worker, true); /* parallelism-G1; in front: they were about to run */
+    trpi_wake_for_push(sched);     /* another worker must search in our place (sleep-L2) */
     if (worker->trims == 0) {
         trpi_trim(worker, TRPI_TRIMS_OWN);
     }

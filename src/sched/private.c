@@ -5,10 +5,10 @@
  *          steals nor is stolen from.
  * Must hold.
  *   private-P1  task.home of a private task is the index of its worker as long as the task can be
- *       handed in; a released worker's thread ends only with an empty queue, and its index is used
- *       again only after that.
- * Threads. queue_lock guards queue and released; private_lock the table of indices. Neither within
- * the other.
+ *       submitted; a released worker's thread ends only with an empty queue, and its index is
+ *       reused only after that.
+ * Threads. queue_lock guards queue and released; private_lock the table of indices. None is taken
+ *          while the other is held.
  * Limits.  TRPI_PRIVATE_MAX at one time.
  * Tests.   tests/unit/sched/sched_test.c
  */
@@ -62,8 +62,7 @@ private_next(trpi_worker *worker)
     return task;
 }
 
-/* The task told an overloaded receiver and there is nothing else to do here: give it time to drain.
- * */
+/* Back off: the task told an overloaded receiver and there is no other task here. */
 static void
 private_nap(trpi_worker *worker)
 {
@@ -98,8 +97,7 @@ trpi_private_loop(trpi_worker *worker)
     atomic_store_explicit(&worker->asleep, true, memory_order_seq_cst); /* for good */
 }
 
-/* Take an index whose thread has ended, or a new one. The old thread is joined: it has left its
- * loop. */
+/* Take an index whose thread has ended, or a new one. */
 static trp_err
 private_index(trpi_sched *sched, uint16_t *ret_index)
 {
@@ -153,7 +151,7 @@ trpi_private_start(trpi_sched *sched, const trpi_private_options *options, struc
         }
         atomic_store_explicit(&sched->workers[index], worker, memory_order_release);
     } else if (worker->thread_made) {
-        (void)pthread_join(worker->thread, NULL); /* it is past its loop (private-P1) */
+        (void)pthread_join(worker->thread, NULL); /* it has left its loop (private-P1) */
         worker->thread_made = false;
     }
     worker->released = false;
@@ -215,7 +213,7 @@ trpi_private_wake_all(trpi_sched *sched)
         trpi_worker *worker = trpi_sched_worker(sched, i);
 
         if (worker == NULL) {
-            continue; /* an index may be given out whose worker is being made */
+            continue; /* this index is taken, and its worker is being made */
         }
         pthread_mutex_lock(&worker->queue_lock);
         pthread_cond_broadcast(&worker->queue_cond);

@@ -1,25 +1,26 @@
-/* queue.c - where ready tasks wait: the LIFO slot, the ring, the injection queue, the deferred.
+/* queue.c - run queues: the LIFO slot, the ring, the injection queue, deferred tasks; stealing.
  *
- * Shape.   slot: one task, the one that the present run woke last: hot in this core's cache.
- *          kept: one task, the one that ran before and has nothing to do: most likely it soon has.
- *          ring: 256 tasks, FIFO; when it is full its younger half goes to the injection queue.
- *          injection queue: unbounded, one for all, behind a lock: overflow and foreign wake-ups.
+ * Shape.   slot: the task that the present run woke last: hot in this core's cache.
+ *          retained: the task that ran before and has nothing to do: it will soon be told, most
+ *          likely.
+ *          ring: 256 tasks, FIFO; when it is full its older half overflows to the injection queue.
+ *          injection queue: unbounded, one for all workers, behind a lock: overflow and foreign
+ *          wake-ups.
  *          deferred: tasks that told an overloaded receiver, at the worker that ran the
  *          receiver last.
  * Must hold.
- *   queue-Q1  The slot, kept and ring_head belong to their owner between busy = 1 and busy = 0; a
- *       thief
- * owns them between steal_req = 1, a membarrier that finds busy == 0, and steal_req = 0. The
- *       owner's side has plain stores and a compiler fence only: membarrier makes the owner's core
- *       pass a full barrier, so that either the owner sees steal_req, or the thief sees busy
- *       (Dekker with the fence on the thief's side).
+ *   queue-Q1  The slot, the retained task and ring_head belong to the worker between busy = 1 and
+ *       busy = 0; to a thief between steal_req = 1, a membarrier after which busy == 0, and
+ *       steal_req = 0. The worker's side has plain stores and a compiler fence only: membarrier
+ *       makes its core pass a full barrier, so that either the worker sees steal_req, or the thief
+ *       sees busy (a Dekker pair with the fence on the thief's side).
  *   queue-Q2  ring_tail is the owner's. Entries ring_head .. ring_tail - 1 are not written until
  *       ring_head has passed them.
- *   queue-Q3  The order of a push is: task into the queue, seq_cst fence, look for sleepers; of a
- *       sleeper: be counted as sleeper, seq_cst fence, look at the queues. One of the two sees the
+ *   queue-Q3  The order of a push is: enqueue the task, seq_cst fence, read sleepers; of a worker
+ *       that goes to sleep: count itself, seq_cst fence, read the queues. One of the two sees the
  *       other.   (sleep.c)
- * Cost.    slot and ring: no atomic RMW for the owner; a theft is a system call and interrupts the
- *          other cores, so it takes half a ring.
+ * Cost.    slot and ring: no atomic read-modify-write for the owner; a steal is a system call and
+ *          interrupts the other cores, so it takes half a ring.
  * Tests.   tests/unit/sched/queue_test.c, sched_test.c; tests/stress/churn_test.c
  */
 #include <sys/syscall.h>
@@ -31,11 +32,11 @@
 #include "base/check.h"
 #include "sched/worker.h"
 
-/* How long a thief waits for the owner to leave: the owner is there for a few instructions; if it
- * was preempted there, the thief gives up. */
+/* How long a thief waits for the owner, which needs a few instructions; if the owner was preempted
+ * there, the thief gives up. */
 #define STEAL_SPINS 1000
 
-/* The owner's side of queue-Q1 when a thief is there, or membarrier is not. */
+/* The owner's side of queue-Q1 while a thief has requested access, or without membarrier. */
 void
 trpi_slot_enter_slow(trpi_worker *worker)
 {
@@ -52,7 +53,7 @@ trpi_slot_enter_slow(trpi_worker *worker)
     }
 }
 
-/* ---- theft ----------------------------------------------------------------------------------- */
+/* ---- work stealing --------------------------------------------------------------------------- */
 
 /* The thief's side of queue-Q1. true: slot and ring_head are ours until thief_leave(). */
 static bool
@@ -115,8 +116,8 @@ trpi_retained_steal(trpi_worker *victim)
     return steal_from(victim, &victim->handoff.task);
 }
 
-/* Take half of victim's ring and at_most so many, if it has at_least tasks: the first is returned,
- * the others go to the thief's. */
+/* Steal half of the victim's ring, at most `at_most` tasks, if it has at_least tasks: return the
+ * first, push the others to the thief's ring. */
 trpi_task *
 trpi_ring_steal(trpi_worker *thief, trpi_worker *victim, uint32_t at_least, uint32_t at_most)
 {
@@ -146,9 +147,9 @@ trpi_ring_steal(trpi_worker *thief, trpi_worker *victim, uint32_t at_least, uint
 
 /* ---- ring ------------------------------------------------------------------------------------ */
 
-/* The ring is full: its older half goes to the injection queue, by one lock, where others find it.
- * What is younger is hot in this core's cache, and goes on: a tree of tasks is run in depth, not in
- * breadth. */
+/* The ring is full: its older half overflows to the injection queue, under one lock, where other
+ * workers find it. Younger tasks are hot in this core's cache and stay: a tree of tasks is run
+ * depth-first, not breadth-first. */
 static NOINLINE void
 ring_overflow(trpi_worker *worker, trpi_task *task)
 {
@@ -174,7 +175,7 @@ void
 trpi_ring_push(trpi_worker *worker, trpi_task *task)
 {
     uint32_t tail = atomic_load_explicit(&worker->ring_tail, RELAXED);
-    /* acquire: pairs with the thief's release; the entry that we overwrite was read */
+    /* acquire: pairs with the thief's release; the thief has read the entry that we overwrite */
     uint32_t head = atomic_load_explicit(&worker->ring_head, ACQUIRE);
 
     if (UNLIKELY(tail - head >= TRPI_RING_TASKS)) {
@@ -184,9 +185,9 @@ trpi_ring_push(trpi_worker *worker, trpi_task *task)
     atomic_store_explicit(&worker->ring[tail % TRPI_RING_TASKS], task, RELAXED);
     /* release: pairs with the thief's acquire of ring_tail; the entry and the task are written */
     atomic_store_explicit(&worker->ring_tail, tail + 1, RELEASE);
-    /* One waited already: there is something to share, if there is anybody to share with. A look
-     * without fence: who goes to sleep meanwhile is missed, and looks again in a millisecond, for
-     * this worker is awake. */
+    /* A task waited already: wake a sleeper to share. Read without a fence: a worker that goes to
+     * sleep at this moment is missed; the sentinel searches within a millisecond, since this worker
+     * is awake. */
     if (tail != head && atomic_load_explicit(&worker->sched->sleepers, RELAXED) != 0 &&
         atomic_load_explicit(&worker->sched->limit, RELAXED) > 1 &&
         !atomic_load_explicit(&worker->sched->wake_suppressed, RELAXED)) {
@@ -258,7 +259,7 @@ trpi_inject_list(trpi_sched *sched, trpi_task_list *list, uint32_t count, bool f
     trpi_wake_for_push(sched); /* queue-Q3 */
 }
 
-/* Take this worker's share, at most so many: the first is returned, the others go to its ring. */
+/* Take this worker's share, at most `most` tasks: return the first, push the others to its ring. */
 trpi_task *
 trpi_inject_pop(trpi_worker *worker, uint32_t most)
 {
@@ -311,15 +312,15 @@ trpi_defer_push(trpi_worker *at, trpi_task *task)
     trpi_task_list_push(&deferred->young, task);
     atomic_fetch_add_explicit(&deferred->count, 1, RELAXED);
     pthread_mutex_unlock(&deferred->lock);
-    trpi_wake_worker(at); /* queue-Q3: the pair of its last look before sleep */
-    /* It may have begun to sit out, and handed over what it had before this came. The lock orders
-     * its look at limit before ours. */
+    trpi_wake_worker(at); /* queue-Q3: pairs with its last check before sleep */
+    /* It may have been parked, and have handed over its tasks before this one came. The lock orders
+     * its read of limit before ours. */
     if (UNLIKELY(at->index >= atomic_load_explicit(&at->sched->limit, RELAXED))) {
         trpi_defer_drain(at);
     }
 }
 
-/* All of them to the injection queue. */
+/* Move all deferred tasks of a worker to the injection queue. */
 void
 trpi_defer_drain(trpi_worker *at)
 {
@@ -360,9 +361,9 @@ trpi_defer_pop(trpi_worker *at)
     return task;
 }
 
-/* From a worker that does not move, which may have lost its core to another program: one in a
- * millisecond. They are those who tell too much; were they run as fast as thieves can take them,
- * they would fill the memory with what their receiver cannot handle meanwhile. */
+/* Steal one deferred task a millisecond from a worker without progress, which may have lost its
+ * core to another program. Deferred tasks are throttled senders: run as fast as thieves take
+ * them, they would fill memory with messages that their receiver cannot handle. */
 trpi_task *
 trpi_defer_steal(trpi_worker *victim)
 {
@@ -377,9 +378,9 @@ trpi_defer_steal(trpi_worker *victim)
     return trpi_defer_pop(victim);
 }
 
-/* Half a bound per age: a task that becomes young just after the turn of an age waits two of them.
- * What is due goes to the end of the ring, one at a time: the receiver that it waited for has a
- * turn for each turn of a due sender, so that a hundred due senders do not bury it. */
+/* An age is half of TRPI_DEFER_NS_MAX: a task deferred just after an age began waits for two ages.
+ * Due tasks go to the end of the ring one at a time: the receiver has a turn for each turn of a due
+ * sender, so that a hundred of them do not flood it. */
 void
 trpi_defer_age(trpi_worker *worker)
 {

@@ -1,8 +1,7 @@
-/* queue_check.c - the invariants of a worker's run queue as its owner may see them, as code.
+/* queue_check.c - the invariants of a worker's run queue, as its owner sees it.
  *
- * Why.     Between trpi_slot_enter() and trpi_slot_leave() no thief touches slot, kept and
- * ring_head
- *          (queue-Q1), so what is read there holds together.
+ * Why.     Between trpi_slot_enter() and trpi_slot_leave() no thief touches slot, retained task and
+ *          ring_head (queue-Q1), so values read there are consistent.
  * Cost.    A walk over the first WALKED tasks of the ring; in builds with a sanitizer alone.
  * Tests.   tests/unit/sched/queue_test.c
  */
@@ -21,7 +20,7 @@ trpi_run_queue_check(trpi_worker *worker, trpi_check *check)
     const trpi_task *before = NULL;
 
     if (atomic_load_explicit(&worker->handoff.busy, memory_order_relaxed) == 0) {
-        return trpi_check_broken(check, "queue-Q1: worker %u looks at its queue from outside",
+        return trpi_check_broken(check, "queue-Q1: worker %u reads its queue without entering it",
                                  worker->index);
     }
     if (length > TRPI_RING_TASKS) {
@@ -29,8 +28,8 @@ trpi_run_queue_check(trpi_worker *worker, trpi_check *check)
                                  worker->index);
     }
     if (slot != NULL && slot == retained) {
-        return trpi_check_broken(check, "sched-S1: the task in the slot of worker %u is kept, too",
-                                 worker->index);
+        return trpi_check_broken(
+            check, "sched-S1: the task in the slot of worker %u is also retained", worker->index);
     }
     for (uint32_t i = 0; i < length && i < WALKED; i++) {
         const trpi_task *task =
@@ -40,10 +39,10 @@ trpi_run_queue_check(trpi_worker *worker, trpi_check *check)
                                      length);
         }
         if (task == slot || task == retained || task == before) {
-            return trpi_check_broken(check, "sched-S1: the task at %u of %u in the ring is %s, too",
+            return trpi_check_broken(check, "sched-S1: the task at %u of %u in the ring is also %s",
                                      i, length,
                                      task == slot       ? "in the slot"
-                                     : task == retained ? "kept"
+                                     : task == retained ? "retained"
                                                         : "before it");
         }
         before = task;

@@ -1,24 +1,21 @@
-/* retire.c - freeing what others may still be reading: quiescent states.
+/* retire.c - safe memory reclamation by quiescent states: an object is freed after a grace period.
  *
  * Why.     Routee tables, the name registry, the node table are read on hot paths: a reader pays
  *          nothing (worker) or one locked add (foreign thread), the writer waits.
  * Shape.   retire() puts an object on a list. A grace period, stepped by a timer every millisecond
  *          while there is something to free:
- *            1. make every core pass a full barrier, note each worker's progress; the foreign
- *            readers of the other
- *               phase are waited for
- *            2. flip the phase; the readers of the old one are waited for, and each worker: it has
- *            moved on, or
- *               sleeps
- *            3. free; start again with what was retired meanwhile
+ *            1. make every core pass a full barrier, note each worker's progress; wait for the
+ *               foreign readers of the other phase
+ *            2. flip the phase; wait for the readers of the old one, and until each worker has
+ *               ended a run or sleeps
+ *            3. free; start again with objects that were retired meanwhile
  * Must hold.
  *   retire-R1  An object is unreachable before it is retired. After the barrier of step 1 every new
  *       read, on any core, finds the new pointer; so only runs that were under way at the barrier
  *       matter, and they end with an increment of progress (release; our load is acquire).
- *   retire-R2  A foreign reader counts itself in the phase that it saw. It may have seen it long
- *       ago: so both counters are seen at zero, one before and one after the flip.
- * Limits.  Out of memory for the note: the object is leaked. It is small, and the process is about
- *          to fail anyway.
+ *   retire-R2  A foreign reader counts itself in the phase that it read, possibly long ago: so both
+ *       counters must be read as zero, one before and one after the flip.
+ * Limits.  Out of memory for the list entry: the object is leaked.
  * Tests.   tests/unit/sched/timer_test.c
  */
 #include <sys/syscall.h>
@@ -30,7 +27,7 @@
 #include "sched/worker.h"
 
 #define WORKERS_ALL (TRPI_POOL_MAX + TRPI_PRIVATE_MAX)
-#define PROGRESS_NONE UINT64_MAX /* this worker is not waited for */
+#define PROGRESS_NONE UINT64_MAX /* do not wait for this worker */
 
 typedef struct trpi_retired {
     struct trpi_retired *next;
@@ -59,7 +56,7 @@ grace_timer_arm(trpi_sched *sched)
 
     if (trpi_timer_add(sched, 1, grace_step, sched, 0, 0, &id) != TRP_OK) {
         pthread_mutex_lock(&sched->retire_lock);
-        sched->retire_armed = false; /* the next retire tries again; the end frees all */
+        sched->retire_armed = false; /* the next retire tries again; trpi_retire_all() frees all */
         pthread_mutex_unlock(&sched->retire_lock);
     }
 }
@@ -92,7 +89,7 @@ progress_note(trpi_sched *sched)
     if (sched->membarrier) {
         (void)syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
     } else {
-        /* Slow but certain: the global one needs no registration and exists since Linux 4.3. */
+        /* Slow, but always there: the global one needs no registration (Linux 4.3). */
         (void)syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
     }
     for (uint32_t i = 0; i < WORKERS_ALL; i++) {
@@ -117,8 +114,8 @@ workers_passed(trpi_sched *sched)
         if (worker == NULL || sched->grace_progress[i] == PROGRESS_NONE) {
             continue;
         }
-        /* acquire: pairs with the release at the end of a run (retire-R1); asleep is set between
-         * runs */
+        /* acquire: pairs with the release at the end of a run (retire-R1); asleep is set only
+         * between runs */
         if (atomic_load_explicit(&worker->progress, memory_order_acquire) !=
                 sched->grace_progress[i] ||
             atomic_load_explicit(&worker->asleep, memory_order_seq_cst)) {
@@ -134,8 +131,7 @@ static bool
 readers_gone(trpi_sched *sched, uint32_t phase)
 {
     trpi_fence(sched);
-    /* seq_cst: pairs with the add in enter (retire-R2); acquire part: what the reader read is
-     * read */
+    /* seq_cst: pairs with the add in enter (retire-R2); its acquire part: reads are done */
     return atomic_load_explicit(&sched->foreign_count[phase & 1], memory_order_seq_cst) == 0;
 }
 

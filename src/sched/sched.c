@@ -1,8 +1,8 @@
-/* sched.c - a scheduler's birth and end.
+/* sched.c - start and end of a scheduler.
  *
  * Must hold.
- *   sched-E1  A worker's memory lives as long as the scheduler: others may look at it at any time.
- *   sched-E2  free() comes after a stop that saw all threads end; a stop that did not leaves
+ *   sched-E1  A worker's memory lives as long as the scheduler: any thread may read it at any time.
+ *   sched-E2  free() comes after a stop that saw all threads end; a stop that timed out leaves
  *       everything in place.
  * Tests.   tests/unit/sched/sched_test.c
  */
@@ -96,7 +96,7 @@ trpi_sched_new(const trpi_sched_options *options, trpi_sched **ret_sched)
         atomic_store_explicit(&sched->workers[i], worker, memory_order_release);
     }
     if (sched->driven && trpi_driven_join(sched) != TRP_OK) {
-        sched->driven = false; /* it is in no world that it could leave */
+        sched->driven = false; /* it did not join the world, so it must not leave it */
         trpi_sched_free(sched);
         return TRP_ENOMEM;
     }
@@ -152,7 +152,7 @@ bool
 trpi_sched_stop(trpi_sched *sched, uint32_t deadline_ms)
 {
     trpi_assert(trpi_worker_current() == NULL || trpi_worker_current()->sched != sched);
-    /* seq_cst: pairs with the fence of a worker that goes to sleep, which looks at it once more */
+    /* seq_cst: pairs with the fence of a worker that goes to sleep and reads it once more */
     atomic_store_explicit(&sched->stopping, true, memory_order_seq_cst);
     trpi_parallelism_stop(sched);
     trpi_fence(sched);

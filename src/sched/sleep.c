@@ -1,29 +1,31 @@
-/* sleep.c - looking for work, theft, sleep and waking.
+/* sleep.c - searching for tasks: work stealing, back-off, sleep and wake-up of pool workers.
  *
- * Why.     A wake-up costs 7-23 us, a futex call with nobody waiting 170 ns, a stolen line 50-300
- *          ns: so a worker without work spins for 50 us (and yields) and then sleeps, a push pays
- *          for looking at sleepers only when it may need one, and actors that talk are not pulled
- *          apart.
+ * Why.     A wake-up costs 7-23 us, a futex call without a waiter 170 ns, a cache line that moves
+ *          to another core 50-300 ns: so an idle worker spins for 50 us (and yields) before it
+ *          sleeps, a push checks for sleepers only when it may need one, and actors that talk to
+ *          each other stay on one core.
  * States.  running -> searching (spins) -> asleep -> searching ...
  *          One sleeper, the sentinel, sleeps at most 1 ms at a time while any worker is awake, and
- *          looks for workers that are stuck in a long run with tasks behind them. When all sleep
- *          nobody ticks.
+ *          searches for workers that are stuck in a long run with tasks behind it. When all workers
+ *          sleep there is no periodic wake-up.
  * Must hold.
- *   sleep-L1  A push (queue, fence, look at sleepers and searching) and a sleeper (count itself,
- *       leave searching, fence, look at the queues) see one another: no task waits while all sleep.
- *   sleep-L2  A push that relies on a searcher is safe: a searcher that finds work and was the last
- *       one wakes another when more work is to be seen; one that finds none looks at all queues
- *       after it stopped searching.
+ *   sleep-L1  A push (enqueue, fence, read sleepers and searching) and a worker that goes to sleep
+ *       (count itself, leave searching, fence, read the queues) are a Dekker pair: no task waits
+ *       while all workers sleep.
+ *   sleep-L2  A push may rely on a searcher: the last searcher that finds a task wakes another
+ *       worker if more tasks are visible; one that finds none reads all queues after it stopped
+ *       searching.
  *   sleep-L3  While a worker runs and another sleeps there is a sentinel: the last searcher that
- *       finds work appoints one.
- *   sleep-L4  Who moves is robbed only of a ring whose tasks, at the pace that was watched for 20
- *       us, would wait for 50 us and more; of who has not moved for 20 us slot and ring are taken,
- *       and one of the deferred in a millisecond. The first time a thief takes one task only; when
- *       its run was shorter than 20 us, he watches for 200 us before he takes more: a turn that
- *       tells a thousand may last 20 us, and those who are told had better stay where they are.
- *   sleep-L5  A searcher that finds nothing but backlogs that are short (sleep-L4), or was woken
- *       for nothing, sets `calm`: until the next look, 1 ms later, pushes into rings wake nobody.
- * Threads. sleep_lock guards the list of sleepers; nothing is called under it but futex wake.
+ *       finds a task appoints one.
+ *   sleep-L4  A thief steals from the ring of a worker that makes progress only if its tasks would
+ *       wait for 50 us and more at the rate observed over 20 us. From a worker without progress for
+ *       20 us it steals slot and ring, and one deferred task a millisecond. The first steal is a
+ *       probe of one task. If the stolen runs took less than 20 us, the next victim is observed for
+ *       200 us: a turn that tells a thousand messages may last 20 us, and their receivers should
+ *       stay on that core.
+ *   sleep-L5  A searcher that finds only short backlogs (sleep-L4), or was woken for nothing, sets
+ *       `wake_suppressed`: until its next search, 1 ms later, pushes to rings wake no worker.
+ * Threads. sleep_lock guards the list of sleepers; only futex wake is called under it.
  * Tests.   tests/unit/sched/sched_test.c
  */
 #include <errno.h>
@@ -46,7 +48,7 @@ trpi_futex_wake(_Atomic uint32_t *word)
     (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0); /* wakes one or none */
 }
 
-/* false: the time is over. Spurious returns count as wake-ups: the caller looks at the word. */
+/* false: timed out. Returns spuriously, so the caller checks the word. */
 bool
 trpi_futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns)
 {
@@ -60,7 +62,7 @@ trpi_futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns)
 
 /* ---- waking ---------------------------------------------------------------------------------- */
 
-/* Under sleep_lock: worker is no sleeper any more. */
+/* Remove worker from the list of sleepers. Under sleep_lock. */
 static void
 sleepers_remove(trpi_sched *sched, trpi_worker *worker)
 {
@@ -98,7 +100,7 @@ sleeper_wake_one(trpi_sched *sched, uint32_t why)
     worker = sched->sleepers_first;
     if (worker != NULL && worker->sleep_next != NULL &&
         worker == atomic_load_explicit(&sched->sentinel, RELAXED)) {
-        worker = worker->sleep_next; /* let the sentinel be, when there is another one */
+        worker = worker->sleep_next; /* spare the sentinel if another worker sleeps */
     }
     if (worker != NULL) {
         sleeper_wake(sched, worker, why);
@@ -122,7 +124,7 @@ trpi_wake_worker(trpi_worker *worker)
 {
     trpi_sched *sched = worker->sched;
 
-    trpi_fence(sched); /* sleep-L1, for what only this worker looks at */
+    trpi_fence(sched); /* sleep-L1, for queues that only this worker reads */
     if (LIKELY(!atomic_load_explicit(&worker->asleep, RELAXED))) {
         return;
     }
@@ -143,9 +145,9 @@ trpi_wake_all(trpi_sched *sched)
     pthread_mutex_unlock(&sched->sleep_lock);
 }
 
-/* ---- theft ----------------------------------------------------------------------------------- */
+/* ---- work stealing --------------------------------------------------------------------------- */
 
-/* What may be taken at once: what is injected, and what waits for this worker. */
+/* Take a task that need not be stolen: an injected one, or one deferred to this worker. */
 static trpi_task *
 shared_take(trpi_worker *worker)
 {
@@ -175,7 +177,7 @@ trpi_stuck_steal(trpi_worker *thief, trpi_worker *victim, uint32_t at_most)
     return task != NULL ? task : trpi_defer_steal(victim);
 }
 
-/* Keep off other people's lines for a while, but not from what is injected. */
+/* Spin without reading cache lines of other workers, until a task is injected. */
 static void
 spin_for_ns(trpi_sched *sched, uint64_t ns)
 {
@@ -195,8 +197,8 @@ typedef struct victim_state {
     uint32_t tasks; /* in the ring */
 } victim_state;
 
-/* sleep-L4. What was seen of a victim `ns` ago was `before`. NULL: it is better left alone;
- * *ret_short: because what waits there will be run soon. */
+/* sleep-L4. Steal from a victim whose state `ns` ago was `before`. NULL: nothing to be stolen;
+ * *ret_short: because its backlog is short. */
 static trpi_task *
 backlog_steal(trpi_worker *worker, trpi_worker *victim, victim_state before, uint64_t ns,
               bool *ret_short)
@@ -219,7 +221,7 @@ backlog_steal(trpi_worker *worker, trpi_worker *victim, victim_state before, uin
     return trpi_ring_steal(worker, victim, 2, at_most);
 }
 
-/* Watch those who run, when there is anything to watch, and take what waits too long. */
+/* Observe the workers that have tasks, and steal tasks that would wait too long. */
 static trpi_task *
 victims_steal(trpi_worker *worker, bool *ret_short)
 {
@@ -285,7 +287,7 @@ searching_leave(trpi_worker *worker)
     }
 }
 
-/* Count the worker as a sleeper. How long may it sleep? 0: until it is woken. */
+/* Count the worker as a sleeper. Return the timeout of its sleep in ns, 0: none. */
 static uint64_t
 sleepers_add(trpi_sched *sched, trpi_worker *worker)
 {
@@ -309,7 +311,8 @@ sleepers_add(trpi_sched *sched, trpi_worker *worker)
     return timeout;
 }
 
-/* Stop being a sleeper, if nobody woke us meanwhile; in either case we count as searching then. */
+/* Leave the list of sleepers, if no other thread woke us; in either case we then count as
+ * searching. */
 static void
 sleepers_leave(trpi_sched *sched, trpi_worker *worker)
 {
@@ -333,8 +336,8 @@ trpi_trim(trpi_worker *worker, uint32_t trims)
     worker->trims = trims;
 }
 
-/* One sleep; searching before and after. Returns why it ended; *ret_task: found on the way to bed.
- * */
+/* Sleep once; searching before and after. Return why it ended (WOKEN_*); *ret_task: a task that was
+ * found before the sleep. */
 static uint32_t
 sleep_once(trpi_worker *worker, trpi_task **ret_task)
 {
@@ -355,12 +358,12 @@ sleep_once(trpi_worker *worker, trpi_task **ret_task)
     trpi_worker_awake(worker);
     if (*ret_task == NULL && timeout == TRPI_TRIM_NS &&
         atomic_load_explicit(&sched->sleepers, RELAXED) + 1 == sched->pool_count) {
-        trpi_trim(worker, TRPI_TRIMS_ALL); /* nobody had anything to do meanwhile */
+        trpi_trim(worker, TRPI_TRIMS_ALL); /* no worker had anything to do meanwhile */
     }
     return atomic_load_explicit(&worker->woken, memory_order_acquire);
 }
 
-/* It has run what it took, and has nothing to do again: how long were those runs? */
+/* The worker is idle after it ran stolen tasks: note how long those runs were. */
 static void
 steal_judge(trpi_worker *worker, uint64_t now)
 {
@@ -401,16 +404,15 @@ trpi_search(trpi_worker *worker)
         }
         if (trpi_sched_now(sched) - start < TRPI_SPIN_NS) {
             spin_for_ns(sched, 1000);
-            (void)sched_yield(); /* the core may be wanted: by a transport's thread that has work
-                                  * for us, or by another process */
+            (void)sched_yield(); /* a transport's thread, or another process, may need the core */
             continue;
         }
         if (worker->trims == 0) {
             trpi_trim(worker, TRPI_TRIMS_OWN);
         }
         in_vain = sleep_once(worker, &task) == WOKEN_TO_SEARCH;
-        if (in_vain) {                     /* until we find something */
-            start = trpi_sched_now(sched); /* spin again: we were woken for something */
+        if (in_vain) {                     /* reset by the task that is found */
+            start = trpi_sched_now(sched); /* woken for a task: spin again */
         }
     }
     searching_leave(worker);

@@ -1,13 +1,14 @@
 /* timer.c - timers of a scheduler: the wheel, a lock, and one thread that sleeps until the next one
  * is due.
  *
- * Why a thread and not a worker: workers may be busy for long, and a receive timeout or a heartbeat
- * must not wait for them. It sleeps without limit when no timer is set, so idle costs nothing
- * (sched-S3). Must hold.
+ * Why.     A thread and not a worker: workers may be busy for long, and a receive timeout or a
+ *          heartbeat must not wait for them. It sleeps without limit when no timer is set, so an
+ *          idle system costs nothing (sched-S3).
+ * Must hold.
  *   timer-T1  An id is index and generation of an entry; an entry that fired or was cancelled has
  *       another generation, so a late cancel finds nothing.
  *   timer-T2  fn is called without the lock; cancel returns true only for an entry whose fn was not
- *       taken to be called.
+ *       called and will not be.
  *   timer-T3  The n-th time of a repeating timer is start + n * interval, whatever happened before.
  * Limits.  timers_max of the options at one time, at most TRPI_TIMERS_MAX.
  * Tests.   tests/unit/sched/timer_test.c, timer_wheel_test.c
@@ -30,8 +31,8 @@
 typedef struct timer_entry {
     trpi_wheel_node node; /* first: the wheel hands these out */
     trpi_timer what;
-    bool cancelled; /* while entries_fire() has it: not to be called any more */
-    bool last;      /* the same: not to be repeated */
+    bool cancelled; /* cancelled while entries_fire() has it: do not call it any more */
+    bool last;      /* the same: do not repeat it */
     uint32_t index;
     uint32_t generation;
     struct timer_entry *free_next;
@@ -43,7 +44,7 @@ struct trpi_timers {
     pthread_t thread;
     bool thread_made;
     bool stopping;         /* lock */
-    uint64_t sleeps_until; /* lock; tick at which the thread looks next, UINT64_MAX: when told */
+    uint64_t sleeps_until; /* lock; tick at which the thread wakes up, UINT64_MAX: when signalled */
     uint64_t tick_ns;
     trpi_timer_wheel wheel;
     void *wheel_memory;
@@ -105,7 +106,7 @@ entry_free(trpi_timers *timers, timer_entry *entry)
     timers->used--;
 }
 
-/* The first tick that does not begin before this time: a timer is never early. */
+/* Return the first tick that does not begin before this time: a timer is never early. */
 static uint64_t
 tick_of(const trpi_timers *timers, uint64_t ns)
 {
@@ -180,13 +181,12 @@ trpi_timer_cancel_note(trpi_sched *sched, uint64_t id, uint32_t *cancelled)
                 dropped = entry->what;
                 entry_free(timers, entry);
             } else {
-                entry->cancelled =
-                    true; /* in the hands of entries_fire(): passed over, or ended, there */
+                entry->cancelled = true; /* entries_fire() skips or frees it */
             }
         }
     }
     if (won && cancelled != NULL) {
-        __atomic_store_n(cancelled, 1, __ATOMIC_RELAXED); /* who loses finds it set: the lock */
+        __atomic_store_n(cancelled, 1, __ATOMIC_RELAXED); /* the lock orders it before a loser */
     }
     pthread_mutex_unlock(&timers->lock);
     timer_drop(&dropped);
@@ -199,8 +199,8 @@ trpi_timer_cancel(trpi_sched *sched, uint64_t id)
     return trpi_timer_cancel_note(sched, id, NULL);
 }
 
-/* Under the lock, which is given up around fn and again (timer-T2). What has missed some of its
- * times comes once a tick until it has caught up: timer-T3. */
+/* Under the lock, which is released around fn and again (timer-T2). A repeating timer that missed
+ * some of its times fires once a tick until it has caught up (timer-T3). */
 static void
 entry_fire(trpi_timers *timers, timer_entry *entry)
 {
@@ -208,7 +208,7 @@ entry_fire(trpi_timers *timers, timer_entry *entry)
     bool again = false, cancelled = entry->cancelled;
 
     if (what.again == NULL) {
-        entry_free(timers, entry); /* from here a cancel says false */
+        entry_free(timers, entry); /* from here on a cancel returns false */
     }
     pthread_mutex_unlock(&timers->lock);
     if (!cancelled && what.again != NULL) {
@@ -264,7 +264,7 @@ trpi_timers_take(trpi_sched *sched, void (*of)(void *arg, uint64_t a, uint64_t b
             timer_drop(&what);
             pthread_mutex_lock(&timers->lock);
         } else {
-            entry->last = true; /* it runs, or is about to */
+            entry->last = true; /* it runs, or is about to run */
         }
     }
     pthread_mutex_unlock(&timers->lock);

@@ -7,8 +7,8 @@
  *          digit. When `now` reaches the start of a slot of a higher level, its nodes move down
  *          (each at most once a level).
  * Must hold.
- *   timer-wheel-W1  A node of level L > 0 is in a slot whose start lies after `now`; so next() of a
- *       level is its first occupied slot from now's digit on.
+ *   timer-wheel-W1  A node of level L > 0 is in a slot whose start lies after `now`; so the next
+ *       slot of a level is its first occupied one from now's digit on.
  *       (node_place, advance)
  *       On the top level, which goes round, no slot but those before now's own one comes again.
  *   timer-wheel-W2  `occupied` has the bit of a slot exactly when its list has a node. (link,
@@ -132,7 +132,7 @@ trpi_wheel_remove(trpi_timer_wheel *wheel, trpi_wheel_node *node)
     return true;
 }
 
-/* First occupied slot of a level from `digit` on, going round. false: there is none. */
+/* Find the first occupied slot of a level from `digit` on, wrapping around. false: none. */
 static bool
 slot_from(const trpi_timer_wheel *wheel, unsigned level, unsigned digit, unsigned *ret_slot)
 {
@@ -152,7 +152,7 @@ slot_from(const trpi_timer_wheel *wheel, unsigned level, unsigned digit, unsigne
     return false;
 }
 
-/* The tick at which it starts. */
+/* Find the next slot of a level, and the tick at which it starts. */
 static bool
 slot_start(const trpi_timer_wheel *wheel, unsigned level, unsigned *ret_slot, uint64_t *ret_tick)
 {

@@ -120,8 +120,8 @@ hold_expired(void *arg, uint64_t task, uint64_t zero)
     trpi_sched_inject(arg, (trpi_task *)(uintptr_t)task);
 }
 
-/* The receiver waits for something else than a worker (a network): run the task again after 1 to 2
- * ms. (Apart: it needs a stack frame that a compiler guards, which each settling would pay.) */
+/* The receiver waits for a network, not for a worker: run the task again after 1 to 2 ms.
+ * (Out of line: its stack frame is guarded, which would cost each settling.) */
 static NOINLINE bool
 task_hold(trpi_worker *worker, trpi_task *task)
 {
@@ -151,14 +151,14 @@ trpi_worker_settle(trpi_worker *worker, trpi_task *task, trpi_run_result result)
         if (worker->defer_to < worker->sched->pool_count) { /* a private worker has no deferred */
             at = trpi_sched_worker(worker->sched, worker->defer_to);
         }
-        if (at->index >= limit) { /* that one sits out, or we do, and help */
+        if (at->index >= limit) { /* that worker is parked, or we are and help a stuck one */
             at = worker->index < limit ? worker : trpi_sched_worker(worker->sched, 0);
         }
         trpi_defer_push(at, task);
         return;
     }
-    /* It does not overtake a backlog that left the ring: who makes a thousand children lets them
-     * run before it makes the next thousand. */
+    /* Do not overtake tasks that overflowed the ring: an actor that spawns a thousand children lets
+     * them run before it spawns the next thousand. */
     if (UNLIKELY(atomic_load_explicit(&worker->sched->inject_count, RELAXED) >=
                  TRPI_RING_TASKS / 2)) {
         trpi_inject_push(worker->sched, task);
@@ -187,8 +187,8 @@ trpi_thread_ended(trpi_sched *sched)
     pthread_mutex_unlock(&sched->threads_lock);
 }
 
-/* The program's signals are the program's: our threads take none but those that their own
- * instructions raise. */
+/* Signals belong to the program: our threads block all but those that their own instructions
+ * raise. */
 trp_err
 trpi_thread_start(pthread_t *thread, void *(*body)(void *), void *arg)
 {
@@ -222,7 +222,7 @@ worker_main(void *arg)
     }
     (void)pthread_setname_np(pthread_self(), worker->name);
     if (worker->high_priority) {
-        /* only where the process may (CAP_SYS_NICE, RLIMIT_NICE): else as it is */
+        /* needs CAP_SYS_NICE or RLIMIT_NICE; else the priority stays as it is */
         (void)setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), HIGH_PRIORITY_NICE);
     }
     sched->options.ops->thread(sched->options.arg, worker);
@@ -277,7 +277,7 @@ trpi_worker_new(trpi_sched *sched, uint16_t index, bool is_private, trpi_worker 
     pthread_mutex_init(&worker->deferred.lock, NULL);
     pthread_mutex_init(&worker->queue_lock, NULL);
     (void)pthread_condattr_init(&attributes);
-    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC); /* whoever sets the wall clock */
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&worker->queue_cond, &attributes);
     (void)pthread_condattr_destroy(&attributes);
     *ret_worker = worker;

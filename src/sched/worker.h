@@ -9,61 +9,62 @@
 #include "sched/sched.h"
 #include "sched/timer_wheel.h"
 
-/* A FIFO of tasks through run_next; the lock is its owner's. */
+/* A FIFO of tasks, linked by run_next; its owner brings the lock. */
 typedef struct trpi_task_list {
     trpi_task *first, *last;
 } trpi_task_list;
 
 enum { TRPI_TRIMS_OWN = 1, TRPI_TRIMS_ALL = 2 };
 
-/* Tasks that wait until their worker has nothing better, in two ages: what is in `old` when the
- * next age begins is due. The lock is held for a few instructions. */
+/* Deferred tasks wait until their worker is idle or 1 ms has passed. They age: tasks that are in
+ * `old` when the next age begins are due. The lock is held for a few instructions. */
 typedef struct trpi_deferred_tasks {
     pthread_mutex_t lock;
     _Atomic uint32_t count; /* relaxed hint for the test "empty"; exact under the lock */
     trpi_task_list young, old, due;
-    uint64_t age_ns;            /* the worker's: when the present age began */
-    uint32_t due_place;         /* the worker's: ring place of the due task that was let in last */
-    bool any_due;               /* the worker's: hint */
-    _Atomic uint64_t stolen_ns; /* when a thief took one; relaxed */
+    uint64_t age_ns;    /* worker's thread only: when the present age began */
+    uint32_t due_place; /* worker's thread only: ring place of the last due task put there */
+    bool any_due;       /* worker's thread only: hint */
+    _Atomic uint64_t stolen_ns; /* when a thief stole one last; relaxed */
 } trpi_deferred_tasks;
 
 struct trpi_worker {
-    /* the owner's */
+    /* used by the worker's own thread (the owner) */
     _Alignas(TRPI_CACHE_LINE_PAIR) trpi_sched *sched;
     uint16_t index;
     uint16_t defer_to;
     bool is_private;
     uint32_t slot_wins;
-    uint32_t handoff_pause;            /* runs until the next offer to keep a task */
-    _Atomic uint32_t inject_countdown; /* the owner's; others may set 0, relaxed: a hint */
-    uint32_t parallelism_countdown,
-        parallelism_stride; /* looks at the injection queue to one at the gang */
+    uint32_t handoff_pause;            /* runs until a task may be retained again */
+    _Atomic uint32_t inject_countdown; /* written by the owner; others may set 0, relaxed: a hint */
+    /* polls of the injection queue until the next trpi_parallelism_adjust() */
+    uint32_t parallelism_countdown, parallelism_stride;
     uint64_t parallelism_checked_ns;
-    uint64_t watched_since_ns; /* when the run of the worker that is looked after was first seen */
-    uint64_t watched_progress; /* its progress then */
-    uint32_t watched_index;    /* its index */
-    uint32_t victim;           /* where the next theft starts */
-    uint64_t steal_ns; /* when it took something, and its progress then; 0: it is judged already */
-    uint64_t steal_progress;
-    uint64_t probe_run_ns; /* how long the runs were that came of that; 0: not known */
+    /* another worker whose retained task may have to be rescued (parallelism.c) */
+    uint64_t watched_since_ns; /* when its present run was first seen */
+    uint64_t watched_progress;
+    uint32_t watched_index;
+    uint32_t victim;   /* worker that the next search begins with */
+    uint64_t steal_ns; /* when this worker stole last; 0: the runs that followed were measured */
+    uint64_t steal_progress; /* its progress at that time */
+    uint64_t probe_run_ns; /* mean run after the last steal; 0: unknown, so steal one as a probe */
     pthread_t thread;
     bool thread_made;
-    _Atomic int cpu_clock; /* of the thread, 0: none yet; written by it, relaxed: a look */
+    _Atomic int cpu_clock; /* of the thread, which writes it; 0: none yet; relaxed: a hint */
     uint32_t trims;        /* TRPI_TRIMS_*: how ops->sleep was called since the last run */
 
     /* written by the owner in each run, read by thieves */
-    _Alignas(TRPI_CACHE_LINE) _Atomic uint32_t ring_head; /* CAS by all who pop */
+    _Alignas(TRPI_CACHE_LINE) _Atomic uint32_t ring_head; /* queue-Q1 */
     _Atomic uint32_t ring_tail; /* owner, release; pairs with acquire of thieves */
     _Atomic(trpi_task *) slot;  /* the LIFO slot: see trpi_slot_enter() */
-    _Atomic uint64_t progress;  /* +1 after each run, release: quiescent state, and sign of life */
+    _Atomic uint64_t progress;  /* +1 after each run, release: quiescent state; shows progress */
     trpi_handoff handoff;
     _Alignas(TRPI_CACHE_LINE) _Atomic(trpi_task *) ring[TRPI_RING_TASKS];
 
     /* written by others */
-    _Alignas(TRPI_CACHE_LINE) _Atomic uint32_t woken; /* futex word: 0 sleeping, 1 told to wake */
-    _Atomic bool asleep;     /* seq_cst; pair: wake_if_asleep() and sleep_prepare() */
-    _Atomic uint32_t parked; /* futex word: 1 while it waits in parallelism.c */
+    _Alignas(TRPI_CACHE_LINE) _Atomic uint32_t woken; /* futex word: WOKEN_* (sleep.c) */
+    _Atomic bool asleep;     /* seq_cst; pair: trpi_wake_worker(), sleep_once() */
+    _Atomic uint32_t parked; /* futex word: 1 while it is parked (parallelism.c) */
     bool in_sleepers;        /* sleep_lock */
     trpi_worker *sleep_next; /* sleep_lock */
     trpi_deferred_tasks deferred;
@@ -71,10 +72,10 @@ struct trpi_worker {
     /* private workers: their queue */
     _Alignas(TRPI_CACHE_LINE) pthread_mutex_t queue_lock;
     pthread_cond_t queue_cond;
-    trpi_task_list queue; /* queue_lock; of an affine worker: what other workers handed in */
+    trpi_task_list queue; /* queue_lock; of an affine worker: tasks that other workers submitted */
     bool released;        /* queue_lock */
     bool high_priority;
-    _Atomic uint8_t number;     /* relaxed: a look from outside may be a little old */
+    _Atomic uint8_t number;     /* relaxed: to others a hint */
     struct trpi_group *group;   /* a thread of this group; NULL: a worker of its own */
     struct trpi_affine *affine; /* affine.c; NULL: not affine */
     char name[16];
@@ -83,43 +84,42 @@ struct trpi_worker {
 };
 
 #define TRPI_PARALLELISM_PAIRS 3u /* of measures: with the limit as it is, and with another one */
-/* How many workers share the work: parallelism.c. */
+/* The limit of running workers, and the trials that find it (parallelism.c). */
 typedef struct trpi_parallelism {
-    _Atomic uint32_t turn; /* 1: a worker is at the fields below; acquire, release */
+    _Atomic uint32_t locked; /* 1: a worker uses the fields below; acquire, release */
     uint32_t state;
-    uint32_t limits[2];                        /* what is compared: the one that was, another one */
-    uint64_t rates[2][TRPI_PARALLELISM_PAIRS]; /* work in a second with each */
+    uint32_t limits[2]; /* compared by this trial: the present limit, another one */
+    uint64_t rates[2][TRPI_PARALLELISM_PAIRS]; /* work per second with each */
     uint32_t measures;                         /* taken so far */
-    bool up;                                   /* the direction of the next trial */
-    bool first;                                /* nothing was seen yet */
-    bool requested;                            /* a watch before its time, which was due_ns */
+    bool up;                                   /* direction of the next trial */
+    bool first;                                /* no trial took place yet */
+    bool requested;                            /* the next watch was requested before due_ns */
     uint64_t due_ns;
     uint64_t until_ns;    /* end of the present state */
-    uint64_t since_ns;    /* start of what is being measured */
-    uint64_t work;        /* done until then */
+    uint64_t since_ns;    /* start of the present state */
+    uint64_t work;        /* work done before since_ns */
     uint64_t interval_ns; /* between trials */
 } trpi_parallelism;
 
 typedef struct trpi_timers trpi_timers; /* timer.c */
 
-struct trpi_retired;                              /* retire.c */
-void trpi_retire_between_runs(trpi_sched *sched); /* driven: nobody is in a run */
+struct trpi_retired; /* retire.c */
 
 struct trpi_sched {
     trpi_sched_options options;
     char name[16];
     uint32_t pool_count;
-    size_t worker_bytes; /* of a whole struct trpi_worker */
-    bool membarrier;     /* private expedited works: thieves use it, else the slot is exchanged */
-    bool started;        /* owner */
-    bool driven;         /* no threads: driven.c */
+    size_t worker_bytes;     /* of a whole struct trpi_worker */
+    bool membarrier;         /* private expedited membarrier works; else owners issue fences */
+    bool started;            /* owner */
+    bool driven;             /* no threads: driven.c */
     trpi_sched *driven_next; /* of the same world */
-    uint64_t still_until_ns; /* driven: nothing of it runs before */
+    uint64_t still_until_ns; /* driven: no task or timer runs before */
     trpi_task *busy;         /* driven: it does not run before busy_until_ns; NULL: none */
     uint64_t busy_until_ns;
-    bool busy_is_due; /* driven: it was ready, and is kept out of inject till then */
+    bool busy_is_due; /* driven: busy is ready, and stays out of inject until then */
 
-    /* Workers below it run; 0: the scheduler stops. Looked at before each run. */
+    /* Workers with an index below it run; 0: the scheduler stops. Read before each run. */
     _Alignas(TRPI_CACHE_LINE) _Atomic uint32_t limit;
     _Atomic bool stopping;
     _Atomic bool wake_suppressed; /* relaxed hint: sleep-L5 */
@@ -128,7 +128,7 @@ struct trpi_sched {
 
     _Alignas(TRPI_CACHE_LINE) pthread_mutex_t inject_lock;
     trpi_task_list inject;
-    _Atomic uint32_t inject_count; /* relaxed hint; the fence of wake and sleep orders it */
+    _Atomic uint32_t inject_count; /* relaxed hint, ordered by the fences of sleep-L1 */
 
     _Alignas(TRPI_CACHE_LINE) _Atomic uint32_t sleepers; /* seq_cst, see sleep.c */
     _Atomic uint32_t searching;                          /* seq_cst, see sleep.c */
@@ -143,7 +143,7 @@ struct trpi_sched {
     uint16_t private_free[TRPI_PRIVATE_MAX]; /* private_lock: indices whose thread has ended */
     uint32_t private_free_count;
 
-    pthread_mutex_t threads_lock; /* threads_alive, and the condition that it changed */
+    pthread_mutex_t threads_lock; /* guards threads_alive; threads_cond: it changed */
     pthread_cond_t threads_cond;
     uint32_t threads_alive;
 
@@ -151,16 +151,16 @@ struct trpi_sched {
 
     pthread_mutex_t retire_lock;
     struct trpi_retired *retired; /* retire_lock: waiting for the next grace period */
-    struct trpi_retired *grace;   /* timer thread: in the present one */
-    uint64_t *grace_progress;     /* timer thread: of each worker at its start */
+    struct trpi_retired *grace;   /* timer thread: objects of the present grace period */
+    uint64_t *grace_progress;     /* timer thread: progress of each worker at its start */
     int grace_step;               /* timer thread */
-    bool retire_armed;            /* retire_lock: a timer is on its way */
+    bool retire_armed;            /* retire_lock: a timer will call grace_step() */
     _Alignas(TRPI_CACHE_LINE) trpi_parallelism parallelism;
     _Alignas(TRPI_CACHE_LINE) _Atomic uint32_t foreign_phase;
     _Alignas(TRPI_CACHE_LINE) _Atomic uint32_t foreign_count[2];
 };
 
-/* A sequentially consistent fence. The thread sanitizer knows none: there it is a locked
+/* A sequentially consistent fence. The thread sanitizer does not model fences: there it is a locked
  * instruction. */
 static inline void
 trpi_fence(trpi_sched *sched)
@@ -231,7 +231,7 @@ trpi_task_list_append(trpi_task_list *list, trpi_task_list *more)
 
 /* queue.c */
 void trpi_slot_enter_slow(trpi_worker *worker);
-trpi_task *trpi_slot_steal(trpi_worker *victim); /* or the one that is kept */
+trpi_task *trpi_slot_steal(trpi_worker *victim); /* with an empty slot, the retained task */
 trpi_task *trpi_retained_steal(trpi_worker *victim);
 void trpi_ring_push(trpi_worker *worker, trpi_task *task);
 trpi_task *trpi_ring_pop(trpi_worker *worker);
@@ -241,9 +241,9 @@ const char *trpi_run_queue_check(trpi_worker *worker, trpi_check *check);
 trpi_task *trpi_ring_steal(trpi_worker *thief, trpi_worker *victim, uint32_t at_least,
                            uint32_t at_most);
 void trpi_inject_push(trpi_sched *sched, trpi_task *task);
-#define TRPI_INJECT_SHARE 12u /* that an idle worker takes at a time */
+#define TRPI_INJECT_SHARE 12u /* tasks that an idle worker takes at once at most */
 trpi_task *trpi_inject_pop(trpi_worker *worker, uint32_t most);
-/* Takes them all; first: before what waits there. */
+/* Move all tasks of list to the injection queue; first: in front of those that wait there. */
 void trpi_inject_list(trpi_sched *sched, trpi_task_list *list, uint32_t count, bool first);
 void trpi_defer_push(trpi_worker *at, trpi_task *task);
 trpi_task *trpi_defer_pop(trpi_worker *at);
@@ -252,23 +252,24 @@ void trpi_defer_age(trpi_worker *worker);
 void trpi_defer_drain(trpi_worker *at);
 
 /* sleep.c */
-void trpi_wake_for_push(trpi_sched *sched); /* after a push that others may have to see */
+void trpi_wake_for_push(trpi_sched *sched); /* after a push: wake a worker if none searches */
 void trpi_wake_worker(trpi_worker *worker); /* if it sleeps */
-/* ops->awake, if there is one. No lock is held. */
+/* Call ops->awake, if there is one. No lock is held. */
 void trpi_worker_awake(trpi_worker *worker);
 void trpi_wake_all(trpi_sched *sched);
-/* Find a task, spin, sleep; NULL: stopping, or to sit out. */
+/* Find a task; spin, then sleep until there is one. NULL: the scheduler stops, or the worker is to
+ * be parked. */
 trpi_task *trpi_search(trpi_worker *worker);
 void trpi_trim(trpi_worker *worker, uint32_t trims);
 bool trpi_has_tasks(trpi_worker *victim); /* a hint */
-/* From a worker that has not moved for long; NULL: there is nothing. */
+/* Steal from a stuck worker; NULL: it has no task. */
 trpi_task *trpi_stuck_steal(trpi_worker *thief, trpi_worker *victim, uint32_t at_most);
 bool trpi_futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns);
 void trpi_futex_wake(_Atomic uint32_t *word);
 
 /* parallelism.c */
 void trpi_parallelism_init(trpi_sched *sched);
-void trpi_parallelism_adjust(trpi_worker *worker); /* now and then, by whoever runs */
+void trpi_parallelism_adjust(trpi_worker *worker); /* by each running worker, now and then */
 void trpi_parallelism_park(trpi_worker *worker);   /* its index is not below the limit */
 void trpi_parallelism_stop(trpi_sched *sched);
 
@@ -282,7 +283,7 @@ trp_err trpi_driven_join(trpi_sched *sched); /* the world's schedulers */
 void trpi_driven_leave(trpi_sched *sched);
 void trpi_driven_loop(trpi_worker *worker);
 void trpi_private_index_free(trpi_sched *sched, uint16_t index);
-/* Make the memory and the thread of a private worker; attach: what it shall be, before it runs. */
+/* Make a private worker and start its thread; group: the group that it belongs to, or NULL. */
 trp_err trpi_private_start(trpi_sched *sched, const trpi_private_options *options,
                            struct trpi_group *group, uint16_t *ret_index);
 
@@ -299,7 +300,7 @@ void trpi_affine_loop(trpi_worker *worker);
 void trpi_affine_free(trpi_worker *worker);
 
 /* worker.c */
-void trpi_worker_current_set(trpi_worker *worker); /* driven: the thread has many workers in turn */
+void trpi_worker_current_set(trpi_worker *worker); /* driven: one thread runs several workers */
 trp_err trpi_worker_new(trpi_sched *sched, uint16_t index, bool is_private,
                         trpi_worker **ret_worker);
 void trpi_worker_free(trpi_worker *worker);
@@ -314,23 +315,23 @@ trp_err trpi_timers_new(trpi_sched *sched);
 trp_err trpi_timers_start(trpi_sched *sched);
 void trpi_timers_stop(trpi_sched *sched); /* tell the thread to end */
 void trpi_timers_join(trpi_sched *sched);
-void trpi_timers_abandon(trpi_sched *sched); /* the thread that was not joined owns itself */
+void trpi_timers_abandon(trpi_sched *sched); /* detach the thread that was not joined */
 void trpi_timers_free(trpi_sched *sched);
-/* Driven: run what is due; the next tick at which something is, UINT64_MAX: none is set. */
+/* Driven: run due timers; return the time of the next one, UINT64_MAX: none is set. */
 void trpi_timers_fire(trpi_sched *sched);
 uint64_t trpi_timers_next_ns(trpi_sched *sched);
 
 /* retire.c */
-void trpi_retire_between_runs(trpi_sched *sched); /* driven: nobody is in a run */
+void trpi_retire_between_runs(trpi_sched *sched); /* driven: no run is under way */
 void trpi_retire_all(trpi_sched *sched);          /* every thread has ended */
 
-/* ---- slot and ring, owner's side: queue-Q1; in line: each wake-up passes here ----------- */
+/* ---- slot and ring, owner's side (queue-Q1); inline, since each wake-up passes here ----- */
 static inline void
 trpi_slot_enter(trpi_worker *worker)
 {
     atomic_store_explicit(&worker->handoff.busy, 1, memory_order_relaxed);
     atomic_signal_fence(memory_order_seq_cst);
-    /* acquire: pairs with the thief's release of steal_req, after which all is as it left it */
+    /* acquire: pairs with the thief's release of steal_req; the thief's writes are visible */
     if (UNLIKELY(atomic_load_explicit(&worker->handoff.steal_req, memory_order_acquire) != 0 ||
                  worker->handoff.fenced)) {
         trpi_slot_enter_slow(worker);
@@ -351,9 +352,9 @@ trpi_ring_length(trpi_worker *worker)
            atomic_load_explicit(&worker->ring_head, memory_order_relaxed);
 }
 
-#define TRPI_RING_AHEAD 2u /* the task that is so far behind the one taken comes into the cache */
+#define TRPI_RING_AHEAD 2u /* prefetch the task this far behind the one that is taken */
 
-/* Between enter and leave. */
+/* Take the oldest task; NULL: empty. Between enter and leave. */
 static inline trpi_task *
 trpi_ring_take(trpi_worker *worker)
 {
@@ -374,7 +375,7 @@ trpi_ring_take(trpi_worker *worker)
     return atomic_load_explicit(&worker->ring[head % TRPI_RING_TASKS], memory_order_relaxed);
 }
 
-/* The next task of this worker's own: from the slot, so many times in a row, then from the ring. */
+/* Take this worker's next task: from the slot (TRPI_SLOT_WINS_MAX times in a row), then ring. */
 static inline trpi_task *
 trpi_local_take(trpi_worker *worker)
 {
@@ -398,7 +399,7 @@ trpi_local_take(trpi_worker *worker)
     return task;
 }
 
-/* Keep task (NULL: none). Returns the one that was kept before. */
+/* Retain task (NULL: none). Return the task that was retained before. */
 static inline trpi_task *
 trpi_handoff_exchange(trpi_worker *worker, trpi_task *task)
 {

@@ -30,7 +30,7 @@ run_task(void *data, trpi_task *task, uint32_t handoff)
     room *r = *(room **)data;
 
     UNIT_TRUE(trpi_worker_current() != NULL);
-    UNIT_TRUE(!handoff); /* what is kept would be no choice of the world's */
+    UNIT_TRUE(!handoff); /* a retained task would not be the world's choice */
     r->order[r->ran++ % (sizeof r->order - 1)] = (char)('a' + task->id);
     while (r->wakes > 0) {
         r->wakes--;

@@ -73,10 +73,10 @@ rests_at(uint32_t want)
     const trpi_parallelism *parallelism = &sched->parallelism;
     bool rests = false;
 
-    if (atomic_exchange_explicit(&sched->parallelism.turn, 1, memory_order_acquire) == 0) {
+    if (atomic_exchange_explicit(&sched->parallelism.locked, 1, memory_order_acquire) == 0) {
         rests = limit() == want && parallelism->measures >= 2 &&
                 parallelism->until_ns - parallelism->since_ns > 7000000;
-        atomic_store_explicit(&sched->parallelism.turn, 0, memory_order_release);
+        atomic_store_explicit(&sched->parallelism.locked, 0, memory_order_release);
     }
     return rests;
 }
@@ -160,7 +160,7 @@ workers_that_hinder_each_other_become_one_and_more_again(void)
 
 /* parallelism-G2 */
 static void
-what_waits_behind_a_stuck_worker_is_run_by_who_sits_out(void)
+a_parked_worker_runs_what_waits_behind_a_stuck_one(void)
 {
     job stuck = { .run = run_stuck };
     job behind = { .run = run_once };
@@ -197,7 +197,7 @@ when_there_is_nothing_to_do_nobody_sits_out(void)
 }
 
 static void
-a_stop_reaches_who_sits_out(void)
+a_stop_reaches_parked_workers(void)
 {
     job *jobs;
 
@@ -214,7 +214,7 @@ a_stop_reaches_who_sits_out(void)
 
 UNIT_BEGIN("parallelism")
 UNIT(workers_that_hinder_each_other_become_one_and_more_again)
-UNIT(what_waits_behind_a_stuck_worker_is_run_by_who_sits_out)
+UNIT(a_parked_worker_runs_what_waits_behind_a_stuck_one)
 UNIT(when_there_is_nothing_to_do_nobody_sits_out)
-UNIT(a_stop_reaches_who_sits_out)
+UNIT(a_stop_reaches_parked_workers)
 UNIT_END

@@ -84,7 +84,7 @@ workers_that_hinder_each_other_become_one_and_more_again(void)
     trpi_sched_free(r.still.sched);
 }
 
-/* The first trial presumes that fewer do, and finds that they do not. */
+/* The first trial begins with fewer workers, and finds that they do not suffice. */
 static void
 workers_that_do_not_hinder_each_other_are_all_wanted(void)
 {
@@ -161,8 +161,8 @@ long_messages_are_never_tried(void)
     trpi_sched_free(r.still.sched);
 }
 
-/* As soon as it is plain that more workers do far less than fewer did, and not when the measure's
- * time is over: a trial that fails by far is shorter. */
+/* A trial in which more workers do far less than fewer did ends before the time of its measurement
+ * is over. */
 static void
 a_trial_without_hope_ends_early(void)
 {
@@ -180,7 +180,7 @@ a_trial_without_hope_ends_early(void)
     UNIT_TRUE(looks[1] > 0 && looks[1] * 4 < looks[0]);
 }
 
-/* One has nobody to sit out, nor to look after. */
+/* A single worker is never parked, and watches no other one. */
 static void
 a_single_worker_looks_once(void)
 {

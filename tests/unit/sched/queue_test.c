@@ -1,12 +1,12 @@
-/* queue_test.c - the queues of one worker, under a clock that the test moves: how long a deferred
- * task waits, how many of them thieves take. */
+/* queue_test.c - the run queues of one worker, under a clock that the test moves: how long a
+ * deferred task waits, how many of them thieves steal. */
 #include <string.h>
 
 #include "tests/unit/sched/still.h"
 
 /* queue-Q1: else no thief gets in any more. */
 static void
-who_has_taken_from_his_ring_leaves_it_to_thieves(void)
+an_owner_that_took_from_its_ring_leaves_it_to_thieves(void)
 {
     trpi_task task = { 0 };
     trpi_worker *worker;
@@ -111,7 +111,7 @@ a_check_names_what_is_broken_in_a_run_queue(void)
 }
 
 UNIT_BEGIN("queue")
-UNIT(who_has_taken_from_his_ring_leaves_it_to_thieves)
+UNIT(an_owner_that_took_from_its_ring_leaves_it_to_thieves)
 UNIT(a_deferred_task_becomes_due_in_two_ages)
 UNIT(thieves_take_one_deferred_task_in_a_millisecond)
 UNIT(a_check_names_what_is_broken_in_a_run_queue)

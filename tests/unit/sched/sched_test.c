@@ -14,11 +14,11 @@ typedef struct job {
     trpi_run_result (*run)(struct job *job, trpi_worker *worker);
     _Atomic uint32_t runs;
     _Atomic uint32_t again;   /* how often to say AGAIN */
-    struct job *wakes;        /* handed in by the run */
+    struct job *wakes;        /* submitted by the run */
     _Atomic uint32_t *blocks; /* the run lasts until this is not 0 */
     _Atomic uint32_t worker;  /* index of the worker of the last run */
-    bool offered;             /* to be kept, in the present run */
-    uint32_t handoff;         /* TRPI_OFFER_*, or the id of who is kept meanwhile */
+    bool offered;             /* may be retained by the present run */
+    uint32_t handoff;         /* TRPI_HANDOFF_*, or the id of the retained task */
     struct job *partner;
     uint64_t written, visits; /* who runs it or holds it as a guest; to the partner */
 } job;
@@ -148,7 +148,7 @@ what_one_run_wakes_beyond_the_ring_is_not_lost(void)
     }
 }
 
-/* sched-S2: the slot of a worker that is stuck in a run is taken by a thief, even by one that slept
+/* sched-S2: the slot of a worker that is stuck in a run is stolen, even by one that slept
  * before. */
 static void
 a_task_behind_a_stuck_worker_is_taken(void)
@@ -171,7 +171,7 @@ enum { CROWD = 10 };
 static job crowd[CROWD];
 static _Atomic uint32_t crowd_in, crowd_left;
 
-/* Hands all of the crowd in, of whom one is in the slot then, and is stuck. */
+/* Submits all tasks of the crowd, one of which is in the slot then, and is stuck. */
 static trpi_run_result
 run_crowd(job *j, trpi_worker *worker)
 {
@@ -182,7 +182,7 @@ run_crowd(job *j, trpi_worker *worker)
     return run_simple(j, worker);
 }
 
-/* The first who is taken looks how many are left. */
+/* The first stolen task counts those that are left. */
 static trpi_run_result
 run_taken(job *j, trpi_worker *worker)
 {
@@ -196,7 +196,7 @@ run_taken(job *j, trpi_worker *worker)
     return run_simple(j, worker);
 }
 
-/* sleep-L4: of who does not move one task is taken at first, and all of them in the end. */
+/* sleep-L4: from a stuck worker one task is stolen as a probe, and all of them in the end. */
 static void
 a_thief_takes_one_before_he_takes_half(void)
 {
@@ -213,7 +213,7 @@ a_thief_takes_one_before_he_takes_half(void)
     trpi_sched_inject(sched, &stuck.task);
     UNIT_WAIT(runs_sum(crowd, CROWD) == CROWD, 20000);
     UNIT_EQUAL(atomic_load(&stuck.runs), 0);
-    UNIT_EQUAL(atomic_load(&crowd_left), CROWD - 2); /* one was taken, one is in the slot */
+    UNIT_EQUAL(atomic_load(&crowd_left), CROWD - 2); /* one was stolen, one is in the slot */
     atomic_store(&go, 1);
     UNIT_WAIT(atomic_load(&stuck.runs) == 1, 20000);
     desk_close();
@@ -281,8 +281,8 @@ run_in_order(job *j, trpi_worker *worker)
     return TRPI_RUN_IDLE;
 }
 
-/* The tasks of a worker that runs no more come before tasks that were injected meanwhile, in their
- * own order, or behind them. */
+/* The tasks of a parked worker come before tasks that were injected meanwhile, in their own order,
+ * or behind them. */
 static void
 a_list_is_injected_first_or_last(void)
 {
@@ -322,9 +322,9 @@ run_looks_at_its_priority(job *j, trpi_worker *worker)
     return TRPI_RUN_IDLE;
 }
 
-/* Where the process may; never for who has not asked for it. */
+/* Where the process may; never without the option. */
 static void
-only_who_asks_for_a_high_priority_gets_one(void)
+only_a_worker_with_the_option_gets_a_high_priority(void)
 {
     int before = getpriority(PRIO_PROCESS, 0);
 
@@ -378,8 +378,8 @@ run_looks_whether_it_sleeps(job *j, trpi_worker *worker)
     return TRPI_RUN_IDLE;
 }
 
-/* group-G1: there is no place for its thread; as soon as there is one the task runs. And whom
- * a task wakes is not taken for asleep while it runs (retire-R1). */
+/* group-G1: there is no place for its thread; as soon as there is one the task runs. And a worker
+ * that a task wakes does not count as asleep while it runs (retire-R1). */
 static void
 a_group_that_got_no_thread_tries_again(void)
 {
@@ -450,9 +450,9 @@ an_idle_scheduler_takes_no_time(void)
     desk_close();
 }
 
-/* ---- tasks that are kept --------------------------------------------------------------------- */
+/* ---- retained tasks -------------------------------------------------------------------------- */
 
-/* Runs until it is told not to, and is in no queue where it can be kept. */
+/* Runs until it is told not to, and is in no queue while it can be retained. */
 static trpi_run_result
 run_talks(job *j, trpi_worker *worker)
 {
@@ -469,7 +469,7 @@ run_talks(job *j, trpi_worker *worker)
 }
 
 static void
-two_that_are_kept_let_others_run_and_end(void)
+two_retained_tasks_let_others_run_and_end(void)
 {
     _Atomic uint32_t over = 0;
     job late = { .run = run_simple };
@@ -502,7 +502,7 @@ run_for_ever(job *j, trpi_worker *worker)
     return atomic_load(j->blocks) != 0 ? TRPI_RUN_IDLE : TRPI_RUN_AGAIN;
 }
 
-/* Writes to its partner while the worker keeps that one. */
+/* Writes to its partner while the worker retains that one. */
 static trpi_run_result
 run_visits(job *j, trpi_worker *worker)
 {
@@ -538,7 +538,7 @@ a_run_may_write_what_its_worker_keeps_and_no_thief_has_it_then(void)
             two[i].partner = &two[1 - i];
         }
         start(workers);
-        for (int i = 0; i < 3; i++) { /* with two workers: they are taken from one another */
+        for (int i = 0; i < 3; i++) { /* with two workers: they are stolen from each other */
             busy[i] = (job){ .run = run_for_ever, .blocks = &over };
             trpi_sched_inject(sched, &busy[i].task);
         }
@@ -573,7 +573,7 @@ a_run_may_write_what_its_worker_keeps_and_no_thief_has_it_then(void)
 }
 
 static void
-a_kept_task_runs_though_its_worker_is_never_idle(void)
+a_retained_task_runs_though_its_worker_is_never_idle(void)
 {
     _Atomic uint32_t go = 0, over = 0;
     job busy = { .run = run_until, .blocks = &go };
@@ -583,12 +583,12 @@ a_kept_task_runs_though_its_worker_is_never_idle(void)
     trpi_sched_inject(sched, &kept.task);
     UNIT_WAIT(atomic_load(&kept.runs) > 1000, 20000);
     atomic_store(&go, 1);
-    desk_close(); /* with a kept task */
+    desk_close(); /* with a retained task */
 }
 
 /* sched-S2 */
 static void
-a_task_kept_by_a_stuck_worker_is_taken(void)
+the_retained_task_of_a_stuck_worker_is_stolen(void)
 {
     _Atomic uint32_t go = 0, over = 0;
     job stuck = { .run = run_simple, .blocks = &go, .worker = UINT32_MAX };
@@ -606,9 +606,9 @@ a_task_kept_by_a_stuck_worker_is_taken(void)
     desk_close();
 }
 
-/* sched-S2: one that is never idle looks after the other's kept task all the same. */
+/* sched-S2: a worker that is never idle rescues the retained task of another one all the same. */
 static void
-a_task_kept_by_a_stuck_worker_is_freed_by_one_that_is_never_idle(void)
+the_retained_task_of_a_stuck_worker_is_rescued_by_a_busy_one(void)
 {
     enum { BUSY = 8 };
     _Atomic uint32_t go = 0, over = 0;
@@ -629,7 +629,7 @@ a_task_kept_by_a_stuck_worker_is_freed_by_one_that_is_never_idle(void)
     trpi_sched_inject(sched, &kept.task);
     UNIT_WAIT(atomic_load(&stuck.worker) != UINT32_MAX, 20000);
     uint32_t before = atomic_load(&kept.runs);
-    if (at[0] > 0 && at[1] > 0) { /* else the other one sits out or searches, and it is taken */
+    if (at[0] > 0 && at[1] > 0) { /* else the other one is parked or searches, and steals it */
         UNIT_WAIT(atomic_load(&kept.runs) > before + 10, 20000);
     }
     UNIT_EQUAL(atomic_load(&stuck.runs), 0);
@@ -647,7 +647,7 @@ run_in_vain(job *j, trpi_worker *worker)
     return atomic_fetch_add(&j->runs, 1) == 0 ? TRPI_RUN_RETAINED : TRPI_RUN_NO_WORK;
 }
 
-/* In `again` is how many runs were without an offer. */
+/* `again` counts the runs that may not retain. */
 static trpi_run_result
 run_counts(job *j, trpi_worker *worker)
 {
@@ -658,7 +658,7 @@ run_counts(job *j, trpi_worker *worker)
 }
 
 static void
-after_a_task_was_kept_in_vain_there_is_a_pause(void)
+after_a_task_was_retained_for_nothing_there_is_a_pause(void)
 {
     job vain = { .run = run_in_vain };
     job counts = { .run = run_counts };
@@ -698,16 +698,16 @@ UNIT(a_task_that_says_again_runs_again)
 UNIT(what_one_run_wakes_beyond_the_ring_is_not_lost)
 UNIT(a_task_behind_a_stuck_worker_is_taken)
 UNIT(a_thief_takes_one_before_he_takes_half)
-UNIT(two_that_are_kept_let_others_run_and_end)
+UNIT(two_retained_tasks_let_others_run_and_end)
 UNIT(a_run_may_write_what_its_worker_keeps_and_no_thief_has_it_then)
-UNIT(a_kept_task_runs_though_its_worker_is_never_idle)
-UNIT(a_task_kept_by_a_stuck_worker_is_taken)
-UNIT(a_task_kept_by_a_stuck_worker_is_freed_by_one_that_is_never_idle)
-UNIT(after_a_task_was_kept_in_vain_there_is_a_pause)
+UNIT(a_retained_task_runs_though_its_worker_is_never_idle)
+UNIT(the_retained_task_of_a_stuck_worker_is_stolen)
+UNIT(the_retained_task_of_a_stuck_worker_is_rescued_by_a_busy_one)
+UNIT(after_a_task_was_retained_for_nothing_there_is_a_pause)
 UNIT(a_deferred_task_runs_though_its_worker_is_never_idle)
 UNIT(a_private_worker_runs_its_tasks_and_ends)
 UNIT(a_list_is_injected_first_or_last)
-UNIT(only_who_asks_for_a_high_priority_gets_one)
+UNIT(only_a_worker_with_the_option_gets_a_high_priority)
 UNIT(private_workers_end_at_their_limit)
 UNIT(a_group_that_got_no_thread_tries_again)
 UNIT(a_stop_with_a_stuck_worker_ends_at_its_deadline)

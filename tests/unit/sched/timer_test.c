@@ -1,4 +1,4 @@
-/* timer_test.c - timers of a scheduler, and what waits for quiescent states. */
+/* timer_test.c - timers of a scheduler, and reclamation by quiescent states. */
 #include "tests/unit/sched/desk.h"
 
 #include <stdatomic.h>

@@ -99,7 +99,7 @@ a_removed_node_is_never_due(void)
     UNIT_TRUE(trpi_wheel_advance(&wheel, 10000) == NULL);
 }
 
-/* Advance both; what the wheel hands out must be what the model says, in order of due ticks. */
+/* Advance both; the wheel must return the nodes of the model, in order of due ticks. */
 static void
 advance_both(entry *entries, uint64_t now)
 {
