@@ -1,25 +1,25 @@
 /* bounded_mailbox.c - mailboxes with a bound or an order: admission, waiting for room, notices.
  *
- * Why.     The default queue has neither a bound nor an order but that of arrival, and costs one
- *          exchange. The others keep this queue, with its token, and add what they need on either
- *          side of it, so that life, death and late messages are the same for all.
- * Shape.   teller: count + 1 <= capacity? -> push to head; else pending (with a deadline), and the
- *          teller's task waits here until there is room
+ * Why.     The default queue has no bound and only the order of arrival, and costs one exchange.
+ *          The other mailboxes keep this queue, with its token, and add admission before it and an
+ *          order behind it, so that start, end and late messages are handled alike for all.
+ * Shape.   sender: count + 1 <= capacity? -> push to head; else pending (with a deadline), and the
+ *          sender's task waits here until there is room
  *          runner: queue -> order (priority, control first, the program's) -> count - 1 ->
  *          behaviour
  * Must hold.
  *   bounded-mailbox-B1  count is what was admitted and not taken out yet, and never above capacity.
- *   bounded-mailbox-B2  Who finds the box full says so (full_any), then looks at count once more;
- *       the runner takes one off count, then looks at full_any. All seq_cst: one of the two sees
+ *   bounded-mailbox-B2  A sender that finds the mailbox full sets full_any, then reads count once
+ *       more; the runner decrements count, then reads full_any. All seq_cst: one of the two sees
  *       the other.
- *   bounded-mailbox-B3  Whoever waits here is given back: when there is room, when its time is
- *       over, or when the owner ends.
- *   bounded-mailbox-B4  The queue of a cell whose box has an order: its tail is the stub, or a
- *       message that is not taken yet (a plain cell's tail is one that is).
- *   bounded-mailbox-B5  A box is freed when no thread can be between finding and using it
+ *   bounded-mailbox-B3  A task or message that waits here is released: when there is room, when its
+ *       time is over, or when the owner ends.
+ *   bounded-mailbox-B4  With an order, the tail of the cell's queue is the stub, or a message that
+ *       was not taken yet (with the default mailbox it is the message taken last).
+ *   bounded-mailbox-B5  A mailbox is freed when no thread can be between finding and using it
  *       (trpi_retire).
- * Threads. lock guards what waits; nothing is called under it but pushes to the owner's queue,
- *          which then does not run on this thread (nested-turn-E2).
+ * Threads. lock guards all that waits; only pushes to the owner's queue are called under it; the
+ *          owner does not run on this thread meanwhile (nested-turn-E2).
  * Limits.  capacity, TRP_MAILBOX_PENDING_MAX.
  * Tests.   tests/unit/actor/bounded_mailbox_test.c
  * Sources. MBOX-1 to -6, -12 to -16; docs/architecture.md#back-pressure.
@@ -77,8 +77,8 @@ trpi_bounded_new(trp_ctx *ctx, trpi_cell *cell, const trpi_mailbox_type *type)
             trpi_bounded_free(mailbox);
             return err;
         }
-        mailbox->inside =
-            type->options.ops->count(mailbox->custom); /* a durable one is born with mail */
+        /* a durable mailbox may have messages already */
+        mailbox->inside = type->options.ops->count(mailbox->custom);
         atomic_init(&mailbox->count, mailbox->inside);
     }
     trpi_cell_ops_set(cell, &mailbox->ops);
@@ -105,7 +105,7 @@ trpi_bounded_get(const trpi_cell *cell, uint32_t generation)
 {
     const trpi_kind_ops *ops;
 
-    /* as routed.c: the ops are this incarnation's if the generation is, before and after */
+    /* as routed.c: the ops belong to this incarnation if the generation does before and after */
     if (atomic_load_explicit(&cell->generation, memory_order_acquire) != generation) {
         return NULL;
     }
@@ -118,7 +118,7 @@ trpi_bounded_get(const trpi_cell *cell, uint32_t generation)
 
 /* ---- room ------------------------------------------------------------------------------------ */
 
-/* bounded-mailbox-B1: one place, if there is one. */
+/* Take one place, if there is one (bounded-mailbox-B1). */
 static bool
 place_take(trpi_bounded_mailbox *mailbox)
 {
@@ -133,7 +133,7 @@ place_take(trpi_bounded_mailbox *mailbox)
     return false;
 }
 
-/* False: another one is running it. */
+/* Push to the cell's queue and schedule the cell. false: it is running already. */
 static bool
 queue_push(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 {
@@ -145,7 +145,7 @@ queue_push(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
     return true;
 }
 
-/* Without the lock. */
+/* The same; then wait as trpi_tell_wait() does. Without the lock. */
 static void
 queue_push_and_wait(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 {
@@ -179,7 +179,7 @@ ready_tell(trp_ctx *ctx, const trpi_bounded_mailbox *mailbox, trpi_ref_map *read
     trpi_ref_map_fini(ready);
 }
 
-/* Under the lock: let in what waits, as far as there is room. */
+/* Admit pending messages as far as there is room. Under the lock. */
 static void
 pending_admit(trp_ctx *ctx, trpi_cell *cell, trpi_bounded_mailbox *mailbox)
 {
@@ -196,8 +196,8 @@ pending_admit(trp_ctx *ctx, trpi_cell *cell, trpi_bounded_mailbox *mailbox)
     }
 }
 
-/* There may be room: for what waits, for who waits, for who wants to know (bounded-mailbox-B2,
- * bounded-mailbox-B3). */
+/* There may be room: admit pending messages, release waiting senders, notify refused ones
+ * (bounded-mailbox-B2, bounded-mailbox-B3). */
 static void
 room_made(trp_ctx *ctx, trpi_cell *cell, trpi_bounded_mailbox *mailbox)
 {
@@ -236,7 +236,7 @@ place_give(trp_ctx *ctx, trpi_cell *cell, trpi_bounded_mailbox *mailbox)
     }
 }
 
-/* ---- a full box ------------------------------------------------------------------------------ */
+/* ---- a full mailbox -------------------------------------------------------------------------- */
 
 static trp_err
 dead_full(trp_ctx *ctx, trp_ref to, trp_msg *msg)
@@ -248,7 +248,7 @@ dead_full(trp_ctx *ctx, trp_ref to, trp_msg *msg)
 
 static void pending_expire(void *arg, uint64_t slot, uint64_t generation);
 
-/* Under the lock. The oldest ends first: all wait equally long. */
+/* Under the lock. The oldest pending message expires first: all wait equally long. */
 static void
 pending_timer_arm(trpi_bounded_mailbox *mailbox)
 {
@@ -298,12 +298,12 @@ pending_expire(void *arg, uint64_t slot, uint64_t generation)
             trpi_free(over);
             over = next;
         }
-        room_made(ctx, cell, mailbox); /* who waited only for what is over goes on */
+        room_made(ctx, cell, mailbox); /* senders of the expired messages go on */
     }
     trpi_leave(ctx);
 }
 
-/* Put msg where it waits for room; the teller's turn ends after its present message. */
+/* Let msg wait for room; the sender's turn ends after its present message. */
 static trp_err
 pending_append(trp_ctx *ctx, trpi_cell *cell, trpi_bounded_mailbox *mailbox, trp_ref to,
                trp_msg *msg)
@@ -350,9 +350,9 @@ bool
 trpi_bounded_wait(trp_ctx *ctx, trpi_cell *cell)
 {
     trpi_cell *full = trpi_cell_peek(ctx, ctx->full_mailbox);
-    trpi_bounded_mailbox *mailbox = full != NULL && full != cell
-                                        ? trpi_bounded_get(full, ctx->full_mailbox.generation)
-                                        : NULL; /* who waits for itself would wait for ever */
+    trpi_bounded_mailbox *mailbox =
+        full != NULL && full != cell ? trpi_bounded_get(full, ctx->full_mailbox.generation)
+                                     : NULL; /* a cell that waits for itself would wait for ever */
     trpi_mailbox_waiter *waiter = mailbox != NULL ? trpi_alloc(sizeof *waiter) : NULL;
     bool waits;
 
@@ -374,7 +374,7 @@ trpi_bounded_wait(trp_ctx *ctx, trpi_cell *cell)
     return waits;
 }
 
-/* A thread that is no actor waits here. */
+/* Block a thread that is no actor until there is room. */
 static trp_err
 block_for_room(trp_ctx *ctx, trpi_cell *cell, trpi_bounded_mailbox *mailbox, trp_ref to,
                trp_msg *msg)
@@ -385,7 +385,7 @@ block_for_room(trp_ctx *ctx, trpi_cell *cell, trpi_bounded_mailbox *mailbox, trp
     struct timespec deadline = { (time_t)(until / 1000000000u), (long)(until % 1000000000u) };
     bool in = false, over = false, runs = true;
 
-    trpi_nested_hold(ctx); /* the owner may be one that runs here when it is given the message */
+    trpi_nested_hold(ctx); /* the owner may run on this thread when it gets the message */
     pthread_mutex_lock(&mailbox->lock);
     mailbox->blocked++;
     atomic_store_explicit(&mailbox->full_any, true, SEQ_CST); /* bounded-mailbox-B2 */
@@ -427,7 +427,7 @@ refuse_full(trp_ctx *ctx, trpi_cell *cell, trpi_bounded_mailbox *mailbox)
     return TRP_EAGAIN;
 }
 
-/* Why a mailbox did not take a message, by what its admit or enqueue said. */
+/* Return the dead-letter reason for an error of admit or enqueue. */
 static trp_dead_reason
 reason_of_refusal(trp_err why)
 {
@@ -439,7 +439,7 @@ reason_of_refusal(trp_err why)
                                                    : TRP_DEAD_MAILBOX_FULL;
 }
 
-/* Only want of room is worth another try. */
+/* A custom mailbox refused the message: a sender may retry only for want of room. */
 static trp_err
 not_admitted(trp_ctx *ctx, trp_ref to, trp_msg *msg, trp_err why, bool try_only)
 {
@@ -466,11 +466,11 @@ trpi_bounded_tell(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg, bool 
     bool free_of_bound = trpi_msg_is_own(msg);
 
     if (mailbox == NULL) {
-        queue_push_and_wait(ctx, cell, msg); /* it ends at this moment: the drain finds it stale */
+        queue_push_and_wait(ctx, cell, msg); /* the actor ends just now: msg will be stale */
         return TRP_OK;
     }
     if (mailbox->will_receive != NULL && trpi_type_is_ordinary(msg->priv_type) &&
-        mailbox->will_receive(msg) == 0) { /* it takes no place, and is stored nowhere */
+        mailbox->will_receive(msg) == 0) { /* refused: takes no place, is not stored */
         trpi_dead(ctx, to, msg, TRP_DEAD_REFUSED);
         trpi_msg_free(ctx->cache, msg);
         return TRP_OK;
@@ -490,7 +490,7 @@ trpi_bounded_tell(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg, bool 
     if (mailbox->shared != NULL) {
         return trpi_shared_put(ctx, mailbox, to, msg, try_only);
     }
-    /* who came before and waits goes first */
+    /* pending messages go first */
     if (atomic_load_explicit(&mailbox->pending_count, RELAXED) == 0 && place_take(mailbox)) {
         if (mailbox->capacity == 0) {
             trpi_tell_note_unbounded(ctx, cell);
@@ -522,7 +522,7 @@ trpi_bounded_done(trp_ctx *ctx)
     }
 }
 
-/* bounded-mailbox-B4. The next message, wholly out of the queue. */
+/* Remove the next message from the queue entirely (bounded-mailbox-B4). */
 static trpi_take
 queue_detach(trpi_cell *cell, trp_msg **ret_msg)
 {
@@ -538,8 +538,8 @@ queue_detach(trpi_cell *cell, trp_msg **ret_msg)
         next = trpi_msg_next(tail);
     }
     if (next == NULL && !trpi_mailbox_has_more(cell)) {
-        /* the last one: the stub, which is out (mailbox-M2), takes its place as the dummy. We hold
-         * the token, so the push gives none. */
+        /* the last one: the stub, which is not queued (mailbox-M2), becomes the dummy. This thread
+         * holds the token, so the push returns none. */
         atomic_store_explicit(&cell->stub_next, NULL, RELAXED);
         (void)trpi_mailbox_push(cell, stub, stub);
         next = trpi_msg_next(tail);
@@ -562,7 +562,7 @@ msg_lost(trp_ctx *ctx, const trpi_bounded_mailbox *mailbox, trp_msg *msg, trp_de
     trpi_msg_free(ctx->cache, msg);
 }
 
-/* Everything from the queue goes into the order. */
+/* Move all messages from the queue into the order. */
 static trpi_take
 order_fill(trp_ctx *ctx, trpi_cell *cell, trpi_bounded_mailbox *mailbox)
 {
@@ -572,7 +572,7 @@ order_fill(trp_ctx *ctx, trpi_cell *cell, trpi_bounded_mailbox *mailbox)
 
     while ((taken = queue_detach(cell, &msg)) == TRPI_TAKE_MSG) {
         if (msg->priv_to_generation != mailbox->owner.generation) {
-            /* a late one of another incarnation: not counted */
+            /* a late message to another incarnation: not counted */
             msg_lost(ctx, mailbox, msg, TRP_DEAD_STALE);
         } else if ((err = trpi_mailbox_order_put(mailbox, msg)) != TRP_OK) {
             msg_lost(ctx, mailbox, msg, reason_of_refusal(err));
@@ -684,9 +684,9 @@ trpi_bounded_close(trp_ctx *ctx, trpi_cell *cell, trpi_bounded_mailbox *mailbox)
     mailbox->ready = (trpi_ref_map){ 0 };
     pthread_cond_broadcast(&mailbox->room);
     pthread_mutex_unlock(&mailbox->lock);
-    if (trpi_mailbox_is_ordered(mailbox)) { /* bounded-mailbox-B4: a plain drain comes after us */
+    if (trpi_mailbox_is_ordered(mailbox)) { /* bounded-mailbox-B4: the loop drains later messages */
         while (order_fill(ctx, cell, mailbox) == TRPI_TAKE_NOT_YET) {
-            (void)sched_yield(); /* a teller is between its two steps */
+            (void)sched_yield(); /* a sender is between its two steps */
         }
         if (mailbox->custom != NULL) {
             mailbox->type->options.ops->clean_up(mailbox->custom, dead_left, ctx);
@@ -709,7 +709,7 @@ trpi_bounded_close(trp_ctx *ctx, trpi_cell *cell, trpi_bounded_mailbox *mailbox)
     trpi_system_retire(ctx->system, trpi_bounded_free, mailbox); /* bounded-mailbox-B5 */
 }
 
-/* ---- looking --------------------------------------------------------------------------------- */
+/* ---- inspection ------------------------------------------------------------------------------ */
 
 uint32_t
 trpi_bounded_waiting(const trpi_bounded_mailbox *mailbox)
@@ -740,7 +740,7 @@ trp_mailbox_size(trp_ctx *ctx)
     return count;
 }
 
-/* Line B is the runner's: what is read of it here is a hint, and may be of another moment. */
+/* Line B belongs to the runner: values read here are hints, of different moments. */
 #if defined(__clang__) || defined(__GNUC__)
 __attribute__((no_sanitize("thread")))
 #endif

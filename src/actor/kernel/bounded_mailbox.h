@@ -1,8 +1,9 @@
-/* bounded_mailbox.h - private to the room: mailboxes of other kinds than the default one.
+/* bounded_mailbox.h - private to the room: mailboxes with a bound or an order.
  *
- * A box does not replace the queue of the cell: what is told still goes through `head`, with its
- * token. A box is what stands before it (how many are admitted) and behind it (in what order they
- * are taken out), the latter owned by the holder of the token like line B.
+ * A bounded mailbox does not replace the queue of the cell: messages still pass `head`, with its
+ * token. It adds admission before the queue (a bound, waiting for room) and an order behind it
+ * (priority, control first, the program's), the latter owned by the token's holder like line B. A
+ * mailbox with an order alone has no bound: capacity 0.
  */
 #ifndef TRPI_ACTOR_KERNEL_BOUNDED_MAILBOX_H
 #define TRPI_ACTOR_KERNEL_BOUNDED_MAILBOX_H
@@ -30,7 +31,7 @@ typedef struct trpi_mailbox_types {
     _Atomic uint32_t count; /* release; entries below it are complete */
     trpi_mailbox_type *_Atomic entries[TRP_MAILBOXES_MAX];
     trpi_mailbox_type *_Atomic serving[16]; /* by bit of the requirement; release */
-    trpi_mailbox_type *first_default;       /* replaced, freed with the rest */
+    trpi_mailbox_type *first_default;       /* the replaced default, freed with the others */
 } trpi_mailbox_types;
 
 typedef struct trpi_heap_item {
@@ -45,33 +46,33 @@ typedef struct trpi_mailbox_pending { /* a message that waits for room */
     uint64_t until_ns; /* UINT64_MAX: no limit */
 } trpi_mailbox_pending;
 
-/* a sender that is not run until there is room: its task is ours */
+/* the task of a sender that waits here until there is room */
 typedef struct trpi_mailbox_waiter {
     struct trpi_mailbox_waiter *next;
     trpi_task *task;
 } trpi_mailbox_waiter;
 
 typedef struct trpi_bounded_mailbox {
-    trpi_kind_ops ops; /* first: cell->ops leads here; deliver is NULL: the cell is an actor */
+    trpi_kind_ops ops; /* first: cell->ops points here; deliver is NULL: the cell is an actor */
     trp_system *system;
     const trpi_mailbox_type *type;
     trp_ref owner;
     uint32_t capacity;                       /* 0: none */
     int (*will_receive)(const trp_msg *msg); /* of its owner's behaviour; NULL: all */
-    /* the member of a team: set before it is known; cell and links under the team's lock */
+    /* of a member of a shared mailbox; set before publication; cell and links under its lock */
     struct trpi_shared_mailbox *shared;
     trpi_cell *cell; /* NULL: it has left */
     struct trpi_bounded_mailbox *idle_next, *idle_prev;
-    _Atomic bool listed; /* as idle; seq_cst: a pair with the token (shared-mailbox-T2) */
-    /* written by senders and runner, seq_cst: a pair with full_any (bounded-mailbox-B2) */
+    _Atomic bool listed; /* as idle; seq_cst: pairs with the token (shared-mailbox-T2) */
+    /* written by senders and runner, seq_cst: pairs with full_any (bounded-mailbox-B2) */
     _Alignas(TRPI_CACHE_LINE) _Atomic uint32_t count; /* admitted and not taken out yet */
-    _Atomic bool full_any;                            /* pending, waiting or to be told ready */
+    _Atomic bool full_any; /* there are pending messages, waiters or senders to notify */
     /* under the lock */
     _Alignas(TRPI_CACHE_LINE) pthread_mutex_t lock;
     pthread_cond_t room;
     trpi_mailbox_pending *pending_first, *pending_last;
     _Atomic uint32_t pending_count; /* written under the lock; relaxed: a hint without */
-    uint32_t blocked;               /* threads in the wait */
+    uint32_t blocked;               /* threads that wait for room */
     trpi_mailbox_waiter *waiters;
     trpi_ref_map ready;
     bool closed, timer_set;
@@ -81,19 +82,19 @@ typedef struct trpi_bounded_mailbox {
     uint32_t heap_count, heap_size;
     uint64_t arrivals;
     void *custom;
-    uint32_t inside; /* what custom should count */
+    uint32_t inside; /* messages that custom holds, as far as count says */
 } trpi_bounded_mailbox;
 
 /* ---- mailbox_type.c: registration and choice ------------------------------------------------- */
 trp_err trpi_mailbox_types_new(trp_system *system);
 void trpi_mailbox_types_free(trp_system *system);
 trpi_mailbox_type *trpi_mailbox_type_find(const trp_system *system, const char *id);
-/* MBOX-10. Give the acquired cell the mailbox that is due; none for the default kind.
+/* Choose and make the mailbox of an acquired cell (MBOX-10); none for the default kind.
  * Errors: TRP_ENOENT, TRP_EINVAL (a requirement is not met), TRP_ENOMEM, those of create. */
 trp_err trpi_mailbox_choose(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *options);
 /* May the actors of a balancing dispatcher share one of it? */
 bool trpi_mailbox_type_can_share(const trpi_mailbox_type *type);
-/* The cell will not live. */
+/* Undo trpi_mailbox_choose(): the cell will not be published. */
 void trpi_mailbox_undo(trp_ctx *ctx, trpi_cell *cell);
 enum trpi_kind trpi_mailbox_cell_kind(
     const trpi_cell *cell); /* what to publish an actor's cell as */
@@ -106,7 +107,7 @@ trpi_ops_are_bounded(const trpi_kind_ops *ops)
 
     return ops != NULL && ops->name == trpi_bounded_name;
 }
-/* The box of a team's member; NULL: the cell is none. With the token. */
+/* Return the mailbox of a member of a shared one; NULL: the cell is no member. With the token. */
 static inline trpi_bounded_mailbox *
 trpi_shared_member(const trpi_cell *cell)
 {
@@ -116,38 +117,40 @@ trpi_shared_member(const trpi_cell *cell)
     return mailbox != NULL && mailbox->shared != NULL ? mailbox : NULL;
 }
 trp_err trpi_bounded_new(trp_ctx *ctx, trpi_cell *cell, const trpi_mailbox_type *type);
-/* Messages that wait in it; of a team: for all of its members. */
+/* Return the number of waiting messages, those of a shared mailbox included. */
 uint32_t trpi_bounded_waiting(const trpi_bounded_mailbox *mailbox);
-/* The box of this incarnation, NULL: it has none, or is gone. Any thread in a run or bracket. */
+/* Return the mailbox of this incarnation, NULL: the default one, or the incarnation has ended.
+ * Thread: any, in a run or entered. */
 trpi_bounded_mailbox *trpi_bounded_get(const trpi_cell *cell, uint32_t generation);
-/* Tell a cell of kind boxed. Takes msg but for TRP_EAGAIN, which only try_only gives. */
+/* Tell a cell of kind bounded. Takes msg but for TRP_EAGAIN, which only try_only returns. */
 trp_err trpi_bounded_tell(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg, bool try_only);
-/* The turn's cell told a full box: true: it waits there, its task is not ours any more. */
+/* Let the cell of this turn, which told a full mailbox, wait there for room. true: its task was
+ * passed on: do not touch the cell. */
 bool trpi_bounded_wait(trp_ctx *ctx, trpi_cell *cell);
 
 /* ---- bounded_mailbox.c, mailbox_order.c: the runner ------------------------------------------ */
 trpi_take trpi_bounded_take(trp_ctx *ctx, trpi_cell *cell, trp_msg **ret_msg);
-/* The mailbox behind the queue may have dropped what it had, and says so by its count
- * (bounded-mailbox-B1). */
+/* Adjust the number of admitted messages to those that a custom mailbox still holds: it may have
+ * dropped some (bounded-mailbox-B1). */
 void trpi_bounded_recount(trp_ctx *ctx, trpi_cell *cell, trpi_bounded_mailbox *mailbox);
-/* The message taken last is handled: free it. */
+/* Free the message taken last, which has been handled. */
 void trpi_bounded_done(trp_ctx *ctx);
-/* Does anything wait behind the message that was taken last? */
+/* Does a message wait behind the one that was taken last? */
 bool trpi_bounded_has_more(trpi_cell *cell);
-/* More than one message waits behind the queue of a boxed cell, and no bound holds its tellers. */
+/* Does more than one message wait behind the queue, without a bound that holds the senders? */
 bool trpi_bounded_has_many(const trpi_cell *cell);
-/* The cell ends, its generation is even: all that is left is dead; ops are off the cell already. */
+/* The cell has ended (its generation is even, its ops are NULL): messages left are dead letters. */
 void trpi_bounded_close(trp_ctx *ctx, trpi_cell *cell, trpi_bounded_mailbox *mailbox);
-/* Nothing uses it any more. */
+/* Free a mailbox that no thread uses. */
 void trpi_bounded_free(void *mailbox);
 
-/* mailbox_order.c: what is behind the queue. Errors of put: TRP_ENOMEM, those of enqueue. */
+/* mailbox_order.c: the order behind the queue. Errors of put: TRP_ENOMEM, those of enqueue. */
 bool trpi_mailbox_is_ordered(const trpi_bounded_mailbox *mailbox);
 trp_err trpi_mailbox_order_put(trpi_bounded_mailbox *mailbox, trp_msg *msg);
 trp_msg *trpi_mailbox_order_take(trpi_bounded_mailbox *mailbox);
 uint32_t trpi_mailbox_order_count(trpi_bounded_mailbox *mailbox);
 
-/* peek.c: made with the options of its registration. */
+/* peek.c; arg of its create(): the options of the registration. */
 extern const trp_mailbox_ops trpi_peek_ops;
 
 #endif

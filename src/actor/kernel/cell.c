@@ -1,25 +1,25 @@
 /* cell.c - the cell table: growth, free slots, taking a slot and giving it back.
  *
- * Why.     A stale reference must always lead to a cell that can say "not me": memory of cells is
- *          never returned while the system lives, and a slot is used again only with another
- *          generation.
- * States.  free (generation even, life FREE, token free or held by a drainer)
+ * Why.     A stale reference must always lead to a cell, whose generation shows that it is stale:
+ *          memory of cells is never returned while the system lives, and a slot is reused only
+ *          with another generation.
+ * States.  free (generation even, life FREE, token free or held by a thread that drains it)
  *            --acquire--> STARTING, token ours --publish--> alive (generation odd)
  *            --ended--> draining (even again) --release by the parent's runner--> free
  * Must hold.
  *   cell-C1  A slot is in at most one free list; it is put there once per use: by release, or by
  *       abandon.
- *   cell-C2  Only the holder of the token changes line B; a free slot whose token a late message's
- *       runner holds is passed over, not waited for.
- *   cell-C3  A generation is used once. Where it comes round, the slot is used no more: it begins
- *       in the lower half, and is over at 0.
- *   cell-C4  The first generation of a slot says nothing about that of another one: who holds a
- *       ref, and is not trusted, cannot make others from it.
- * Threads. cells->lock guards the free list and growth; a worker keeps up to TRPI_SLOTS_CACHED
- *          slots for itself (where actors-max is below TRPI_CELLS_CACHING_MIN it keeps none: the
- *          limit is exact then). Of its own it takes the one that was freed last, whose lines it
- *          still has; the free list gives the one that has been free longest. One that was busy
- *          goes behind the others, so that the next look does not end at it again.
+ *   cell-C2  Only the holder of the token changes line B; a free slot whose token is held by the
+ *       runner of a late message is skipped, not waited for.
+ *   cell-C3  A generation is used once: it begins in the lower half, and when it has wrapped to 0
+ *       the slot is not used any more.
+ *   cell-C4  The first generations of slots are independent: an untrusted holder of one ref cannot
+ *       derive others from it.
+ * Threads. cells->lock guards the free list and growth; a worker caches up to TRPI_SLOTS_CACHED
+ *          free slots (none where actors-max is below TRPI_CELLS_CACHING_MIN: the limit is exact
+ *          then). From its cache it takes the slot that was freed last, which is still in the
+ *          processor's cache; the shared free list is FIFO. A slot that was busy goes to the end,
+ *          so that the next acquire does not meet it again.
  * Tests.   tests/unit/actor/cell_test.c, tests/stress/churn_test.c
  */
 #include "actor/kernel/cells.h"
@@ -34,7 +34,7 @@
 #include "base/mutex.h"
 
 #define SLOTS_MOVED 64u /* between a worker's cache and the free list, at a time */
-#define SLOTS_AHEAD 1u  /* who makes one makes more: the next but so many comes into the cache */
+#define SLOTS_AHEAD 1u  /* prefetch the slot this far ahead: spawns come in series */
 #define BUSY_MAX 64u    /* slots passed over by one acquire before it takes fresh ones */
 
 trp_err
@@ -60,7 +60,7 @@ trpi_cells_new(uint32_t cells_max, uint64_t generation_key, trpi_cells **ret_cel
     return TRP_OK;
 }
 
-/* Where a slab's memory begins: the first one is short. */
+/* Return the start of a slab's memory; the first slab is short. */
 static void *
 slab_memory(uint32_t slab, uintptr_t base)
 {
@@ -70,7 +70,7 @@ slab_memory(uint32_t slab, uintptr_t base)
 void
 trpi_cells_drop(trpi_cells *cells)
 {
-    /* read anew: what is called may look for a slot, though it gets nothing to live in it */
+    /* read `used` each time: drop functions may acquire slots, which are never published */
     for (uint32_t slot = 1; slot <= atomic_load_explicit(&cells->used, RELAXED); slot++) {
         trpi_cell *cell = trpi_cells_at(cells, slot);
 
@@ -83,7 +83,7 @@ trpi_cells_drop(trpi_cells *cells)
     }
 }
 
-/* What late senders left in a mailbox when the threads ended. */
+/* Free the messages that late senders left in a mailbox when the threads ended. */
 static void
 cell_drain(trp_system *system, trpi_cell *cell, trpi_msg_cache *cache)
 {
@@ -203,7 +203,7 @@ free_list_push(trpi_cells *cells, uint32_t slot)
 {
     trpi_cell *cell = trpi_cells_at(cells, slot);
 
-    cell->next_sibling = 0; /* links belong to the parent's runner, which gave the slot to us */
+    cell->next_sibling = 0; /* the parent's runner, which owns the links, released the slot */
     if (cells->free_last != 0) {
         trpi_cells_at(cells, cells->free_last)->next_sibling = slot;
     } else {
@@ -213,8 +213,7 @@ free_list_push(trpi_cells *cells, uint32_t slot)
     cells->free_count++;
 }
 
-/* Under the lock. Up to `max` slots: from the free list, else fresh ones (fresh = true: only
- * these). */
+/* Take up to `max` free slots, else unused ones (fresh: only these). Under the lock. */
 static trp_err
 slots_get(trpi_cells *cells, bool fresh, uint32_t max, uint32_t *slots, uint32_t *ret_count)
 {
@@ -306,7 +305,7 @@ slot_push(trp_ctx *ctx, uint32_t slot)
     pthread_mutex_unlock(&ctx->cells->lock);
 }
 
-/* It is busy: who looks next finds the others first. */
+/* Put back a slot that is busy, behind the others. */
 static void
 slot_put_behind(trp_ctx *ctx, uint32_t slot)
 {
@@ -320,9 +319,9 @@ slot_put_behind(trp_ctx *ctx, uint32_t slot)
     slot_push(ctx, slot);
 }
 
-/* ---- taking a slot --------------------------------------------------------------------------- */
+/* ---- acquire and release --------------------------------------------------------------------- */
 
-/* cell-C2: the token of a free cell, if no late message is being drained there. */
+/* cell-C2: claim the token of a free cell, unless a late message is being drained there. */
 static bool
 claim_free(trpi_cell *cell)
 {
@@ -426,7 +425,7 @@ trpi_slot_abandon(trp_ctx *ctx, trpi_cell *cell)
     uint32_t slot = trpi_cell_slot(cell);
 
     cell->life = TRPI_LIFE_FREE;
-    cell->generation_run++; /* even again; the odd one was never seen by anybody */
+    cell->generation_run++; /* even again; no thread has seen the odd one */
     atomic_store_explicit(&cell->generation, cell->generation_run, memory_order_release);
     atomic_store_explicit(&cell->kind, TRPI_KIND_NONE, RELAXED);
     trpi_run_release(ctx, cell);
@@ -440,7 +439,7 @@ trpi_slot_release(trp_ctx *ctx, uint32_t slot)
     uint32_t generation = atomic_load_explicit(&cell->generation, RELAXED);
 
     trpi_assert((generation & 1) == 0);
-    if (generation == 0) { /* cell-C3: it came round */
+    if (generation == 0) { /* cell-C3: it wrapped around */
         return;
     }
     slot_push(ctx, slot);

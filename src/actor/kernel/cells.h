@@ -8,8 +8,8 @@
 #include "actor/kernel/msg.h"
 #include "base/atomics.h"
 
-/* Slot s stands at place s + TRPI_PLACE_FIRST of the directory's space, so that the first slab is
- * the short end of a slab of full size, and a lookup has no special case. */
+/* Slot s is at place s + TRPI_PLACE_FIRST of the directory: the first slab is the short end of a
+ * slab of full size, so that a lookup has no special case. */
 #define TRPI_PLACE_FIRST (TRPI_SLAB_CELLS - TRPI_SLAB_FIRST_CELLS)
 
 #define TRPI_CELLS_CACHING_MIN 1000000u
@@ -29,8 +29,8 @@ struct trpi_cells {
     uint32_t free_count;
 };
 
-/* All threads have ended: release what waits for an answer (promises, services). Whoever that calls
- * may tell still: their generations are over. */
+/* All threads have ended: drop cells that wait for an answer (promises, services). Their drop
+ * functions may still tell: the generations of these cells have ended. */
 void trpi_cells_drop(trpi_cells *cells);
 /* All threads have ended: free what is left in mailboxes. */
 void trpi_cells_drain(trp_system *system, trpi_msg_cache *cache);
@@ -51,7 +51,7 @@ trpi_cells_at(const trpi_cells *cells, uint32_t slot)
     }
     base += (place & (TRPI_SLAB_CELLS - 1u)) * sizeof(trpi_cell);
     if (base == 0) {
-        __builtin_unreachable(); /* the caller need not ask again */
+        __builtin_unreachable(); /* so that the caller's test for NULL is dropped */
     }
     return (trpi_cell *)base;
 }

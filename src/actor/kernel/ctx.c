@@ -1,7 +1,7 @@
-/* ctx.c - the running view of workers and of foreign threads.
+/* ctx.c - contexts of workers and of foreign threads.
  *
- * Why.     Telling needs a message cache, a chain table and a place in the scheduler. A worker has
- *          them; any other thread gets a ctx of its own at its first call and keeps it.
+ * Why.     Telling needs a message cache, a chain table and access to the scheduler. A worker has
+ *          them; any other thread gets a context of its own at its first call and keeps it.
  * Must hold.
  *   ctx-X1  A foreign ctx belongs to one thread, and to one system from the outermost enter to its
  *       leave; a thread that enters a second system meanwhile uses another ctx of its own.
@@ -34,8 +34,7 @@ foreign_free(void *list)
     while (ctx != NULL) {
         trp_ctx *next = ctx->foreign_next;
 
-        ctx->cache =
-            trpi_msg_cache_get(); /* the thread's cache may have been given back before us */
+        ctx->cache = trpi_msg_cache_get(); /* the thread's cache may have been freed before */
         if (ctx->cache != NULL) {
             trpi_reserve_free(ctx);
         }
@@ -51,9 +50,9 @@ foreign_make_key(void)
                              foreign_free); /* no key left: contexts live until exit */
 }
 
-static trpi_handoff nobodys; /* keeps nothing, ever */
+static trpi_handoff no_handoff; /* of foreign threads: retains no task */
 
-/* A ctx of this thread that is used for no other system. */
+/* Return a ctx of this thread that is not in use for another system. */
 static trp_ctx *
 foreign_get(trp_system *system)
 {
@@ -79,7 +78,7 @@ foreign_get(trp_system *system)
         trpi_free(ctx);
         (void)nanosleep(&pause, NULL); /* telling cannot fail by contract */
     }
-    ctx->handoff = &nobodys;
+    ctx->handoff = &no_handoff;
     ctx->foreign_next = foreign_first;
     foreign_first = ctx;
     (void)pthread_setspecific(foreign_key, ctx);
@@ -183,15 +182,15 @@ trpi_ctx_init_worker(trp_ctx *ctx, trp_system *system, trpi_worker *worker)
     ctx->cells = system->cells;
     ctx->fast_path_node = system->fast_path_node;
     ctx->turn_more = system->options.throughput - 1;
-    ctx->stats = &ctx->own_stats;    /* kept when a private worker's place is used again */
-    ctx->self.node = TRPI_NODE_SELF; /* the rest of it is each turn's */
+    ctx->stats = &ctx->own_stats;    /* not reset when a private worker's index is reused */
+    ctx->self.node = TRPI_NODE_SELF; /* slot and generation are set by each turn */
     ctx->cell = NULL;
     ctx->msg = NULL;
     entry = trpi_dispatcher_get(system, trpi_worker_number(worker));
     ctx->turn_more = entry->options.throughput - 1;
     ctx->deadline_ns = entry->deadline_ns;
     ctx->timed = entry->deadline_ns != 0;
-    /* who may block shall not hold messages back */
+    /* actors that may block must not hold messages back */
     ctx->chaining = entry->options.kind != TRP_DISPATCHER_PINNED &&
                     entry->options.kind != TRP_DISPATCHER_BLOCKING &&
                     entry->options.kind != TRP_DISPATCHER_SYSTEM;
@@ -224,8 +223,8 @@ trpi_misuse_ctx(const trp_ctx *ctx, const char *verb)
     if ((worker == NULL || trpi_worker_data(worker) != ctx) && !trpi_ctx_is_foreign_here(ctx)) {
         trpi_misuse_found(
             NULL, verb,
-            "this ctx was kept and is used by another thread: a ctx is valid only within the "
-            "call that received it");
+            "this ctx was kept and is used by another thread: a ctx is valid only within the call "
+            "that received it");
     }
 }
 

@@ -1,6 +1,6 @@
-/* dead.c - a message that reaches nobody: counted once by its reason, and handed up.
+/* dead.c - dead letters: a message that reaches no actor is counted by its reason, and passed on.
  *
- * Not here. What is said about it (life/dead_letter.c).
+ * Not here. Log lines and events about dead letters (life/dead_letter.c).
  * Tests.   tests/unit/actor/dead_letter_test.c
  */
 #include "actor/kernel/stats.h"
@@ -10,7 +10,7 @@ void
 trpi_dead(trp_ctx *ctx, trp_ref to, const trp_msg *msg, trp_dead_reason reason)
 {
     if ((msg->priv_from_node_flags & TRPI_MSG_STORED) != 0) {
-        return; /* it waits in the store for the next one there: durable-U2 */
+        return; /* its record waits in the store for the next owner: durable-U2 */
     }
     trpi_count(ctx, &ctx->stats->dead[reason], 1);
     ctx->system->hooks->dead(ctx, to, msg, reason);

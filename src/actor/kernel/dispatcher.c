@@ -1,14 +1,14 @@
 /* dispatcher.c - the dispatchers of a system: looking one up, and binding a cell to one.
  *
  * Why.     An actor names its dispatcher once, at spawn; from then on its task says where it runs,
- *          and nobody looks anything up.
+ *          without a lookup.
  * Shape.   entries[]: by number, which is in task.number of each cell and in each worker.
  * Must hold.
  *   dispatcher-F1  An entry is complete before `count` covers it, and stays until the system is
  *       freed: a reader needs no lock.
  *   dispatcher-F2  A cell's task.dispatch, home and number change only with its token: at spawn,
- *       and at its end back to the pool, so that late messages are drained there. An affine cell
- *       stays at home: its worker may look at it while others hand it in.
+ *       and at its end back to the pool, which drains late messages. An affine cell keeps its home:
+ *       its worker may read the task while others submit it.
  * Not here. Registration (dispatcher_table.c).
  * Tests.   tests/unit/actor/dispatcher_test.c
  * Sources. DISP-1 to -13, A4J-29 to -32; docs/architecture.md#scheduling.
@@ -24,7 +24,7 @@
 #include "base/atomics.h"
 #include "base/sized.h"
 
-_Static_assert(TRP_DISPATCHERS_MAX <= TRPI_GROUPS_MAX, "a number names a group, too");
+_Static_assert(TRP_DISPATCHERS_MAX <= TRPI_GROUPS_MAX, "a number is also that of a group");
 _Static_assert(TRP_DISPATCHER_THREADS_MAX == TRPI_PRIVATE_MAX, "they are the private workers");
 
 trpi_dispatcher *
@@ -47,7 +47,7 @@ trpi_dispatcher_find(const trp_system *system, const char *id)
     return NULL;
 }
 
-/* ---- looking --------------------------------------------------------------------------------- */
+/* ---- inspection ------------------------------------------------------------------------------ */
 
 static uint32_t
 threads_now(const trp_system *system, const trpi_dispatcher *entry)
@@ -97,7 +97,7 @@ trp_dispatcher_id(const trp_ctx *ctx)
 
 /* ---- binding --------------------------------------------------------------------------------- */
 
-/* AFFINITY: the thread whose turn it is; made if it is not there yet. */
+/* AFFINITY: choose a thread round robin, and make it if it does not exist yet. */
 static trp_err
 affine_home(trp_system *system, trpi_dispatcher *entry, uint16_t *ret_home)
 {
@@ -124,7 +124,7 @@ affine_home(trp_system *system, trpi_dispatcher *entry, uint16_t *ret_home)
     return err;
 }
 
-/* Where a task of this dispatcher goes. */
+/* Set the place where a task of this dispatcher runs. */
 static trp_err
 place_task(trp_system *system, trpi_dispatcher *entry, const char *name, trpi_task *task)
 {
@@ -180,7 +180,7 @@ trpi_dispatcher_join(trp_ctx *ctx, trpi_cell *cell, trpi_dispatcher *entry)
     trp_err err;
 
     if (entry->number == TRPI_DISPATCHER_DEFAULT) {
-        return TRP_OK; /* as the slot was made */
+        return TRP_OK; /* the default of an acquired slot */
     }
     err = place_task(ctx->system, entry, cell->behaviour != NULL ? cell->behaviour->name : NULL,
                      &cell->task);
@@ -245,7 +245,7 @@ trpi_job_run(trp_ctx *ctx, trpi_task *task)
 
     _Static_assert(offsetof(trpi_job, task) == 0, "a job is its task");
     job_unlink(system->dispatchers, job);
-    ctx->self = (trp_ref)TRP_REF_NONE; /* what it tells is nobody's, not of who ran last */
+    ctx->self = (trp_ref)TRP_REF_NONE; /* it has no actor as the sender */
     ctx->in_job = true;
     job->fn(job->arg);
     ctx->in_job = false;

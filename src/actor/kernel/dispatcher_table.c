@@ -1,4 +1,4 @@
-/* dispatcher_table.c - the dispatchers of a system: made, registered, lent.
+/* dispatcher_table.c - the dispatchers of a system: creation, registration, lending to routers.
  *
  * Limits.  TRP_DISPATCHERS_MAX; TRP_DISPATCHER_THREADS_MAX threads.
  * Tests.   tests/unit/actor/dispatcher_test.c
@@ -62,7 +62,7 @@ threads_of(const trp_system *system, const trp_dispatcher_options *options)
     if ((double)threads < exact) {
         threads++;
     }
-    if (least > most) { /* one was given, the other is a default: the given one counts */
+    if (least > most) { /* one is a default: the configured one counts */
         if (options->threads_max != 0) {
             least = most;
         } else {

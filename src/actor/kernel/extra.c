@@ -1,4 +1,4 @@
-/* extra.c - the side block of an actor: made at first need.
+/* extra.c - the side block of an actor, allocated on first use.
  *
  * Tests.   tests/unit/actor/memory_test.c
  */

@@ -1,9 +1,8 @@
-/* extra.h - the side block of an actor that uses more than the basics; most actors have none.
+/* extra.h - the side block: fields of an actor that few actors need.
  *
- * Owned by the holder of the cell's token, like line B. Made on first need, gone when the actor
- * ends. Two lifetimes are in here: what belongs to the incarnation (arguments, watchers, restart
- * counts of children) stays over a restart; what belongs to the instance (all from `asks` on) is
- * dropped.
+ * Owned by the holder of the cell's token, like line B. Allocated on first use, freed when the
+ * actor ends. Fields of the incarnation (arguments, watchers, restart counts of children) survive a
+ * restart; fields of the instance (all from `asks` on) are dropped.
  */
 #ifndef TRPI_ACTOR_KERNEL_EXTRA_H
 #define TRPI_ACTOR_KERNEL_EXTRA_H
@@ -17,10 +16,10 @@
 #include "actor/kernel/cell.h"
 #include "actor/kernel/ref_map.h"
 
-/* Flag of a message that comes out of the stash: it was admitted before it went in (Terminated). */
+/* Flag of a message that was stashed: it has been checked before (Terminated). */
 #define TRPI_MSG_ADMITTED 0x80000000u
 
-/* A failure on its way up and back down. Shared; the last unref frees. */
+/* A failure that is escalated or sent back with a directive. Reference-counted. */
 typedef struct trpi_failure {
     _Atomic uint32_t
         refs; /* 0: static, never freed. relaxed ref, acq_rel unref: the last one frees */
@@ -45,11 +44,11 @@ typedef struct trpi_level { /* trp_become() */
 typedef struct trpi_named_timer {
     struct trpi_named_timer *next;
     uint64_t key;
-    uint64_t number;      /* what a tick must carry to be this timer's */
+    uint64_t number;      /* a tick with another number is stale */
     uint64_t id;          /* trpi_timer_add's */
     uint64_t due_ns;      /* of the next tick, monotonic */
     uint32_t interval_ms; /* 0: once */
-    trp_msg *msg;         /* what the behaviour is told */
+    trp_msg *msg;         /* told to the behaviour at each tick */
 } trpi_named_timer;
 
 typedef struct trpi_msg_list {
@@ -57,7 +56,7 @@ typedef struct trpi_msg_list {
     uint32_t count;
 } trpi_msg_list;
 
-typedef struct trpi_parked { /* a system message that waits for the end of a restart */
+typedef struct trpi_parked { /* a system message that waits until a restart has ended */
     struct trpi_parked *next;
     uint16_t kind, flag;
     trp_ref from;
@@ -65,24 +64,24 @@ typedef struct trpi_parked { /* a system message that waits for the end of a res
     void *pointer;
 } trpi_parked;
 
-typedef struct trpi_deployed { /* of an actor that another node had made here */
+typedef struct trpi_deployed { /* of a remote child: an actor that another node deployed here */
     trp_ref proxy, supervisor;
 } trpi_deployed;
 
 typedef struct trpi_extra {
     /* the incarnation's */
-    struct trpi_child_proxy *proxy; /* this one only stands for an actor elsewhere; else NULL */
-    struct trpi_deployed *deployed; /* NULL: its supervisor is its parent */
+    struct trpi_child_proxy *proxy; /* of the proxy of a remote child; else NULL */
+    struct trpi_deployed *deployed; /* of a remote child; NULL: the parent supervises it */
     trp_msg *args;                  /* NULL: none */
     trpi_ref_map watching;          /* watched -> NULL; outlives a restart, as in Akka */
-    trpi_ref_map watchers;          /* watcher -> its prepared Terminated message */
+    trpi_ref_map watchers;          /* watcher -> its Terminated message, allocated in advance */
     trpi_ref_map restarts;          /* child -> trpi_restarts */
     trpi_failure *why;              /* RESTARTING: the cause; else NULL */
     trp_msg *failed_msg; /* copy of the message that the failure interrupted, for pre_restart */
     trp_ref perpetrator; /* child whose escalated failure made this actor fail */
     trpi_parked *parked, **parked_end;
     uint32_t stash_max; /* 0: unbounded */
-    uint32_t restarted; /* times, for trp_system_tree() */
+    uint32_t restarted; /* number of restarts, for trp_system_tree() */
     bool inactive;      /* trp_deactivate() */
     /* the instance's */
     trpi_ref_map asks;  /* promise -> trpi_pending */
@@ -102,16 +101,16 @@ typedef struct trpi_extra {
     bool log_receive;                     /* each message is logged (MSG-19) */
 } trpi_extra;
 
-/* The side block, made if need be. NULL: out of memory. Thread: the token's holder. */
+/* Return the side block, allocated if need be. NULL: out of memory. Thread: the token's holder. */
 trpi_extra *trpi_extra_get(trpi_cell *cell);
 
-/* A counted copy; never NULL (a static one says "out of memory"). */
+/* Return a reference-counted copy; never NULL (without memory a static one: "out of memory"). */
 trpi_failure *trpi_failure_new(const trp_failure *what);
 trpi_failure *trpi_failure_ref(trpi_failure *failure);
 void trpi_failure_unref(trpi_failure *failure); /* NULL is fine */
 /* Fill a failure without jumping. */
 void trpi_failure_fill(trp_failure *what, trp_ref actor, trp_err err, const char *reason);
-/* trp_fail with an error of our own. */
+/* Fail like trp_fail(), with an error of the library. */
 TRP_NORETURN void trpi_life_throw(trp_ctx *ctx, trp_err err, const char *format, ...)
     TRP_PRINTF(3, 4);
 

@@ -1,9 +1,9 @@
 /* failure.c - failures as values, and how one leaves a behaviour.
  *
- * Why.     A failure travels: from the behaviour to its loop by a jump, to the supervisor as a
- *          counted copy in a system message, back down with the order to restart.
+ * Why.     A failure moves from the behaviour to its loop by a jump, to the supervisor as a
+ *          reference-counted copy in a system message, and back with the directive to restart.
  * Must hold.
- *   failure-F1  A failure can always be told: without memory it is a static one that says so.
+ *   failure-F1  A failure can always be reported: without memory a static one says so.
  * Tests.   tests/unit/actor/life_test.c, tests/unit/actor/memory_test.c
  * Sources. docs/architecture.md#failure; LIFE-18.
  */
@@ -44,7 +44,7 @@ trpi_failure_ref(trpi_failure *failure)
 void
 trpi_failure_unref(trpi_failure *failure)
 {
-    /* acq_rel: the last one sees what all others read and wrote before they let go */
+    /* acq_rel: the last unref sees all reads and writes of the others */
     if (failure != NULL && failure != &no_memory &&
         atomic_fetch_sub_explicit(&failure->refs, 1, memory_order_acq_rel) == 1) {
         trpi_free(failure);

@@ -1,27 +1,27 @@
-/* fault.c - a fault in an actor's code: its failure, or the last line of a crash.
+/* fault.c - a fault in an actor's code becomes its failure, or a crash line that names the actor.
  *
- * Why.     One wild pointer must not take a million actors along; and if the process has to die,
- *          the first question is which actor it was.
+ * Why.     One wild pointer should not end a million actors; and if the process crashes, the first
+ *          question is which actor caused it.
  * Shape.   signal on a worker -> is it the actor's own code? yes, and fault_trap is "on":
  *                                  fill ctx->failure, jump where trp_fail() would
- *                               else: one line on stderr that names the actor, then what was there
- *                                  before us, or the same signal again with the default action
+ *                               else: one line on stderr that names the actor, then the handler
+ *                                  installed before ours, or the signal's default action
  * Must hold.
  *   fault-V1  Without an option that asks for it no handler is installed. (open)
  *   fault-V2  A jump is taken only if the fault was raised by the instruction itself (not by kill)
- *       and that instruction is the program's or a plugin's. Any other object (libc, ours, a
- *       library of whomever) may hold a lock. The ranges are collected beforehand because nothing
- *       may be looked up in a handler. (may_trap)
- *   fault-V3  All that runs in the handler is async-signal-safe: own formatting, write(), trylock.
- *   fault-V4  What else listens to these signals is called after us, and found in its place again
- *       when the last system that asked has ended. (chain, close)
- * Limits.  TRPI_FAULT_RANGES ranges, and no fault in further plugins is trapped;
+ *       and that instruction is the program's or a plugin's. Code of any other object (libc, this
+ *       library, others) may hold a lock. The ranges are collected beforehand because a handler
+ *       cannot look them up. (may_trap)
+ *   fault-V3  The handler calls only async-signal-safe code: own formatting, write(), trylock.
+ *   fault-V4  A handler that was installed before ours is called after it, and restored when the
+ *       last system that asked has ended. (previous_handler_call, trpi_fault_close)
+ * Limits.  TRPI_FAULT_RANGES ranges; faults in further plugins are not trapped;
  *          TRPI_FAULT_STACK_BYTES of alternate stack a thread.
  *          A library that is linked statically shares its range with the actors' code: then "on" is
  *          refused. x86-64 and arm64.
- * Cost.    None until it happens; then about as much as two system calls.
- * Not here. What a behaviour held that is not known to us (locks, memory of malloc): it is lost, as
- *          with trp_fail().
+ * Cost.    None until a fault; then about two system calls.
+ * Not here. Resources that a behaviour held (its locks, memory of malloc): they are lost, as with
+ *          trp_fail().
  * Tests.   tests/unit/actor/fault_test.c
  * Sources. docs/architecture.md#failure; sigaltstack(2), sigaction(2), dl_iterate_phdr(3).
  */
@@ -41,7 +41,7 @@
 
 #define TRPI_FAULT_RANGES 64u
 #define TRPI_FAULT_STACK_BYTES (64u * 1024u)
-#define GUARD_REACH (256u * 1024u) /* a fault so near below the stack is an overflow */
+#define GUARD_REACH (256u * 1024u) /* a fault this close below the stack is a stack overflow */
 
 enum { FAULTS = 5, TRAPPED = 3 }; /* the first three can become failures */
 static const int numbers[FAULTS] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
@@ -53,10 +53,10 @@ typedef struct range {
 
 /* Process-wide by nature, as the signals are. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all but what handlers read */
-static uint32_t systems;                                 /* that asked */
+static uint32_t systems;                                 /* number of systems that asked */
 static bool installed[FAULTS];
 static struct sigaction previous[FAULTS]; /* written before our handler can run */
-static range trusted[TRPI_FAULT_RANGES];  /* the program's code and that of plugins */
+static range trusted[TRPI_FAULT_RANGES];  /* code of the program and of plugins */
 static _Atomic uint32_t trusted_count;    /* release; pair: is_trusted() */
 
 /* initial-exec: a lazily made variable would be allocated inside the handler (fault-V3) */
@@ -65,10 +65,10 @@ static _Thread_local struct {
     void *stack;                /* the alternate one, owned */
     uintptr_t low, high;        /* the thread's stack; 0: unknown */
     volatile sig_atomic_t busy; /* in the handler: a fault there is final */
-    volatile sig_atomic_t told; /* one line a thread, also when a previous handler comes back */
+    volatile sig_atomic_t told; /* one line a thread, also if a previous handler returns */
 } here __attribute__((tls_model("initial-exec")));
 
-/* ---- what may be jumped out of --------------------------------------------------------------- */
+/* ---- code that a handler may jump out of ----------------------------------------------------- */
 
 static void
 range_add(uintptr_t low, uintptr_t high)
@@ -88,7 +88,7 @@ range_add(uintptr_t low, uintptr_t high)
 }
 
 typedef struct object_search {
-    uintptr_t inside; /* the object's that has this address */
+    uintptr_t inside; /* an address in the object that is searched */
     bool found;
     bool is_program;
 } object_search;
@@ -114,11 +114,11 @@ object_look(struct dl_phdr_info *info, size_t size, void *arg)
 
     (void)size;
     search->found = object_contains(info, search->inside);
-    search->is_program = search->found && info->dlpi_name[0] == 0; /* it has no name */
+    search->is_program = search->found && info->dlpi_name[0] == 0; /* the program has no name */
     return search->found;
 }
 
-/* Trust the code of the object with this address, or, without one, of the program; never ours. */
+/* Trust the code of the object with this address (0: of the program), never of this library. */
 static int
 object_trust(struct dl_phdr_info *info, size_t size, void *arg)
 {
@@ -139,7 +139,7 @@ object_trust(struct dl_phdr_info *info, size_t size, void *arg)
     return 1;
 }
 
-/* Is this library an object of its own? */
+/* Is this library a shared object of its own? */
 static bool
 library_is_apart(void)
 {
@@ -188,7 +188,7 @@ caller_of(const ucontext_t *context)
 {
     uintptr_t sp = (uintptr_t)context->uc_mcontext.gregs[REG_RSP];
 
-    /* what the call has just pushed */
+    /* the return address that the call has just pushed */
     return sp >= here.low && sp + sizeof sp <= here.high ? *(const uintptr_t *)sp : 0;
 }
 #elif defined(__aarch64__)
@@ -230,7 +230,7 @@ may_trap(const trp_ctx *ctx, int index, const siginfo_t *info, const ucontext_t 
         return false;
     }
     if (index < 2 && (uintptr_t)info->si_addr == pc) {
-        pc = caller_of(context); /* a call that led nowhere: whose was it? */
+        pc = caller_of(context); /* a call to a bad address: judge its caller */
     }
     return pc != 0 && is_trusted(pc);
 }
@@ -285,7 +285,7 @@ text_put_fault(text *t, int index, const siginfo_t *info, const ucontext_t *cont
     text_put_hex(t, pc_of(context));
 }
 
-/* The path of a cell that does not end meanwhile: its token is held by this thread. */
+/* Append the path of a cell that does not end meanwhile: this thread holds its token. */
 static void
 text_put_path(text *t, const trp_ctx *ctx, const trpi_cell *cell)
 {
@@ -305,7 +305,7 @@ text_put_path(text *t, const trp_ctx *ctx, const trpi_cell *cell)
     }
 }
 
-/* fault-V3. The last line of this process. */
+/* Write the last line of this process. fault-V3 */
 static void
 crash_line_write(const trp_ctx *ctx, int index, const siginfo_t *info, const ucontext_t *context)
 {
@@ -330,7 +330,7 @@ crash_line_write(const trp_ctx *ctx, int index, const siginfo_t *info, const uco
     }
     *t.at++ = '\n';
     written = write(STDERR_FILENO, line, (size_t)(t.at - line));
-    (void)written; /* nobody is left to be told */
+    (void)written; /* a failed write cannot be reported */
 }
 
 /* ---- the handler ----------------------------------------------------------------------------- */
@@ -354,8 +354,8 @@ previous_handler_call(int index, siginfo_t *info, void *context)
     by_default.sa_handler = SIG_DFL;
     (void)sigaction(numbers[index], &by_default, NULL);
     if (info->si_code <= 0) {
-        (void)raise(numbers[index]); /* sent, not raised: nothing would send it again */
-    }                                /* else the instruction runs again, and the core shows it */
+        (void)raise(numbers[index]); /* sent by kill(): raise it again */
+    } /* else the instruction runs again, and the core dump shows it */
 }
 
 static void
@@ -380,7 +380,7 @@ on_fault(int number, siginfo_t *info, void *context)
             what->actor = ctx->self;
             text_put_fault(&t, index, info, context);
             here.busy = 0;
-            _longjmp(*ctx->jump, 1); /* the mask is as it was: SA_NODEFER, and sa_mask is empty */
+            _longjmp(*ctx->jump, 1); /* signal mask unchanged: SA_NODEFER, empty sa_mask */
         }
         if (!here.told) {
             here.told = 1;
@@ -406,7 +406,7 @@ handlers_install(void)
         if (installed[i]) {
             continue;
         }
-        if (sigaction(numbers[i], NULL, &previous[i]) != 0 || /* known before ours can run */
+        if (sigaction(numbers[i], NULL, &previous[i]) != 0 || /* before ours can run */
             sigaction(numbers[i], &ours, NULL) != 0) {
             return TRP_EIO;
         }
@@ -415,7 +415,7 @@ handlers_install(void)
     return TRP_OK;
 }
 
-/* Remove our handlers. A later handler may call ours as its previous one: then ours stays. */
+/* Remove our handlers, unless a later handler may call ours as its previous one. */
 static void
 handlers_remove(void)
 {
@@ -494,7 +494,7 @@ trpi_fault_thread_begin(trp_ctx *ctx)
         (void)pthread_attr_destroy(&attributes);
     }
     here.stack = trpi_alloc_aligned(64, TRPI_FAULT_STACK_BYTES);
-    if (here.stack != NULL) { /* without it all but an overflow of the stack is still handled */
+    if (here.stack != NULL) { /* without it only a stack overflow cannot be handled */
         memset(&alternate, 0, sizeof alternate);
         alternate.ss_sp = here.stack;
         alternate.ss_size = TRPI_FAULT_STACK_BYTES;

@@ -1,13 +1,13 @@
-/* interaction.c - the trailer of a message: which conversation it belongs to.
+/* interaction.c - the trailer of a message: the interaction that it belongs to.
  *
- * Why.     A few messages carry more than a payload. They pay for it, the others do not.
- * Shape.   header | payload, to 16 bytes | trailer      a flag in the header says that it is there
+ * Why.     A few messages carry an interaction. They pay for it, the others do not.
+ * Shape.   header | payload, padded to 16 bytes | trailer      marked by a flag in the header
  *          handling such a message: ctx->carried -> its trailer; trpi_tell() copies it behind what
  *          it makes. trp_tell() does not test for that: while an interaction is carried,
  *          ctx->fast_path_node is 0, so a comparison that it makes anyway closes its fast path.
  * Must hold.
- *   interaction-I1  carried is set only during one message's handling, and put back on every way
- *       out of it: such a message is always handled inside trpi_run_guarded().
+ *   interaction-I1  carried is set only while one message is handled, and restored on every way out
+ *       of that: such a message is always handled inside trpi_run_guarded().
  * Tests.   tests/unit/actor/interaction_test.c
  * Sources. A4J-10; docs/architecture.md#messages-and-types.
  */

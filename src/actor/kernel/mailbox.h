@@ -1,32 +1,32 @@
-/* mailbox.h - the queue in front of every cell and the token that says who may run it.
+/* mailbox.h - the queue of a cell, and the token: the right to run it.
  *
- * Why.     Any thread may tell an actor; one thread at a time may run it. One word, `head`, settles
- *          both.
- * Shape.   tail (runner)                              head (tellers: one exchange)
+ * Why.     Any thread may tell an actor; one thread at a time may run it. One word, `head`, is both
+ *          the queue's head and the token.
+ * Shape.   tail (runner)                              head (senders: one exchange)
  *            |                                          |
  *          [last taken] --next--> [m1] --next--> ...  [mn] --next--> NULL
  *          The message taken last stays in the queue as its dummy until the next one is taken. An
- *          idle cell's dummy is the stub, which is part of the cell, so that it keeps no message.
- * Token.   Bit 0 of head set: nobody runs the cell and it is in no run queue. Who clears the bit
- *          owns line B.
- * Handed.  Who runs on the worker that keeps a cell (sched.h) holds its token, and may hand it a
- *          message without the exchange while the queue is empty: the message is written over the
- *          dummy, and bit 0 of tail says that the dummy is to be taken once more.
+ *          idle cell's dummy is the stub, which is part of the cell, so that it holds no message.
+ * Token.   Bit 0 of head set: no thread runs the cell and it is in no run queue. The thread that
+ *          clears the bit owns line B.
+ * Direct delivery.  A run on the worker that retains a cell (sched.h) holds that cell's token, and
+ *          may deliver a message without the exchange while the queue is empty: it writes the
+ *          message over the dummy, and sets bit 0 of tail: the dummy is to be taken once more.
  * Must hold.
- *   mailbox-M1  A teller moves head first and links second. Until it has linked, the runner meets
+ *   mailbox-M1  A sender moves head first and links second. Until it has linked, the runner sees
  *       next == NULL while head is elsewhere: "not yet", not "empty".
  *       (push, take)
  *   mailbox-M2  The consumer writes stub_next only while the stub is out of the queue (it is in the
  *       queue when tail or head is the stub). Writing it at another time loses messages.
  *       (go_idle)
- *   mailbox-M3  After giving the token up, the runner looks at sys_head once more. It and the
- *       sender of a system message are a Dekker pair: (head |= 1, read sys_head) against (write
- *       sys_head, read head), all seq_cst.
- *   mailbox-M4  head is only exchanged by tellers and compare-exchanged by owners and system
- *       senders, so a bit 0 that was set is found by exactly one of them.
- *   mailbox-M5  A message is handed over only while head is the dummy, so that what its teller, and
- *       whoever has run before on that thread, pushed earlier has been taken; what is pushed later
- *       comes behind it.
+ *   mailbox-M3  After giving the token up, the runner reads sys_head once more. It and the sender
+ *       of a system message are a Dekker pair: (head |= 1, read sys_head) against (write sys_head,
+ *       read head), all seq_cst.
+ *   mailbox-M4  head is only exchanged by senders and compare-exchanged by owners and senders of
+ *       system messages, so exactly one of them finds a bit 0 that was set.
+ *   mailbox-M5  A message is delivered directly only while head is the dummy: all messages that
+ *       this thread pushed before have been taken, and messages that are pushed later come behind
+ *       it.
  * Cost.    push: one exchange, one store. take: one load, one store. go_idle: one compare-exchange.
  * Tests.   tests/unit/actor/mailbox_test.c, tests/stress/churn_test.c
  * Sources. D. Vyukov, "Intrusive MPSC node-based queue"; docs/architecture.md#references-and-cells.
@@ -43,8 +43,7 @@
 
 #define TRPI_TOKEN ((uintptr_t)1)
 
-/* stub_next seen as the first member of a message, which is its next pointer. No other member is
- * touched. */
+/* Return the stub: stub_next, seen as the first member of a message. No other member is used. */
 static inline trp_msg *
 trpi_cell_stub(trpi_cell *cell)
 {
@@ -52,7 +51,7 @@ trpi_cell_stub(trpi_cell *cell)
     return (trp_msg *)(void *)&cell->stub_next;
 }
 
-/* priv_next is a plain pointer in the public struct and atomic in here. */
+/* priv_next is a plain pointer in the public struct, and accessed atomically here. */
 static inline void
 trpi_msg_next_set(trp_msg *msg, trp_msg *next, int order)
 {
@@ -61,7 +60,7 @@ trpi_msg_next_set(trp_msg *msg, trp_msg *next, int order)
 static inline trp_msg *
 trpi_msg_next(trp_msg *msg)
 {
-    /* acquire: pairs with the teller's release in push; the message behind is written */
+    /* acquire: pairs with the sender's release in push; the next message is written */
     return __atomic_load_n(&msg->priv_next, __ATOMIC_ACQUIRE);
 }
 
@@ -70,9 +69,9 @@ trpi_msg_next(trp_msg *msg)
 static inline bool
 trpi_mailbox_push(trpi_cell *cell, trp_msg *first, trp_msg *last)
 {
-    /* acq_rel: acquire pairs with the runner's going idle (its writes to line B are seen by the run
-     * that we schedule); release orders the chain's inner links before the next teller's link to
-     * `last` */
+    /* acq_rel: acquire pairs with the runner's going idle (its writes to line B are visible to the
+     * run that we schedule); release orders the chain's inner links before the next sender's link
+     * to `last` */
     uintptr_t before = atomic_exchange_explicit(&cell->head, (uintptr_t)last, memory_order_acq_rel);
     trp_msg *previous = (trp_msg *)(before & ~TRPI_TOKEN);
 
@@ -95,7 +94,7 @@ trpi_mailbox_dummy(const trpi_cell *cell)
 {
     return (trp_msg *)((uintptr_t)cell->tail & ~TRPI_DIRECT);
 }
-/* The message that will be taken next, NULL: none; those behind it by trpi_msg_next(). */
+/* Return the message that is taken next, NULL: none; trpi_msg_next() gives those behind it. */
 static inline trp_msg *
 trpi_mailbox_first(const trpi_cell *cell)
 {
@@ -111,7 +110,7 @@ trpi_mailbox_direct_block(trpi_cell *cell)
 {
     trp_msg *tail = cell->tail;
 
-    /* relaxed: mailbox-M5; what others push meanwhile comes behind it */
+    /* relaxed: mailbox-M5; messages that others push meanwhile come behind it */
     return atomic_load_explicit(&cell->head, memory_order_relaxed) == (uintptr_t)tail &&
                    tail != trpi_cell_stub(cell) && trpi_msg_is_line(tail)
                ? tail
@@ -126,7 +125,7 @@ trpi_mailbox_deliver_direct(trpi_cell *cell)
 typedef enum trpi_take {
     TRPI_TAKE_EMPTY,
     TRPI_TAKE_MSG,
-    TRPI_TAKE_NOT_YET /* a teller is between its two steps */
+    TRPI_TAKE_NOT_YET /* a sender is between its two steps */
 } trpi_take;
 
 static inline trp_msg *
@@ -135,8 +134,8 @@ trpi_mailbox_take_direct(trpi_cell *cell)
     return cell->tail = trpi_mailbox_dummy(cell);
 }
 
-/* Take the next message, when none is handed: it is the dummy from now on; the former dummy is
- * given in *ret_done (NULL: the stub) to be freed. */
+/* Take the next message, when none was delivered directly: it becomes the dummy; *ret_done is the
+ * former dummy, to be freed (NULL: the stub). */
 static inline trpi_take
 trpi_mailbox_take_next(trpi_cell *cell, trp_msg **ret_msg, trp_msg **ret_done)
 {
@@ -145,21 +144,21 @@ trpi_mailbox_take_next(trpi_cell *cell, trp_msg **ret_msg, trp_msg **ret_done)
 
     if (__builtin_expect(msg != NULL, 1)) {
         if (tail == NULL) {
-            __builtin_unreachable(); /* the caller need not ask twice what is done */
+            __builtin_unreachable(); /* so that the caller tests *ret_done only once */
         }
         cell->tail = msg;
         *ret_msg = msg;
         *ret_done = tail != trpi_cell_stub(cell) ? tail : NULL;
         return TRPI_TAKE_MSG;
     }
-    /* relaxed: only compared; if head is still tail there is nothing to see */
+    /* relaxed: only compared; if head is still tail the queue is empty */
     return (atomic_load_explicit(&cell->head, memory_order_relaxed) & ~TRPI_TOKEN) ==
                    (uintptr_t)tail
                ? TRPI_TAKE_EMPTY
                : TRPI_TAKE_NOT_YET;
 }
 
-/* As that, or the one that is handed, whose dummy is itself. */
+/* Take the next message, or the one that was delivered directly, which is the dummy itself. */
 static inline trpi_take
 trpi_mailbox_take(trpi_cell *cell, trp_msg **ret_msg, trp_msg **ret_done)
 {
@@ -178,7 +177,8 @@ trpi_mailbox_has_more(trpi_cell *cell)
            (uintptr_t)cell->tail;
 }
 
-/* More than one message waits. (One alone is no backlog: who tells itself to go on has one.) */
+/* Does more than one message wait? (One alone is no backlog: an actor that tells itself to continue
+ * has one.) */
 static inline bool
 trpi_mailbox_has_many(trpi_cell *cell)
 {
@@ -188,8 +188,8 @@ trpi_mailbox_has_many(trpi_cell *cell)
            head != (uintptr_t)trpi_mailbox_first(cell);
 }
 
-/* Give the token up with an empty queue. false: a message came, the token is still ours. *ret_done:
- * the last message, to be freed. After true, line B is not ours any more. */
+/* Give the token up with an empty queue. false: a message came, and the caller still holds the
+ * token. *ret_done: the last message, to be freed. After true the caller does not own line B. */
 static inline bool
 trpi_mailbox_go_idle(trpi_cell *cell, trp_msg **ret_done)
 {
@@ -200,7 +200,7 @@ trpi_mailbox_go_idle(trpi_cell *cell, trp_msg **ret_done)
     *ret_done = NULL;
     if (last != stub) {
         atomic_store_explicit(&cell->stub_next, NULL,
-                              memory_order_relaxed); /* mailbox-M2: the stub is out */
+                              memory_order_relaxed); /* mailbox-M2: the stub is not queued */
         cell->tail = stub;
     }
     /* seq_cst: mailbox-M3; its release part hands line B to the next owner */
@@ -214,7 +214,7 @@ trpi_mailbox_go_idle(trpi_cell *cell, trp_msg **ret_done)
     return true;
 }
 
-/* Give the token up with messages left (rule 5): the next push or system message takes it. */
+/* Give the token up with messages left: the next push or system message takes it. */
 static inline void
 trpi_mailbox_park(trpi_cell *cell)
 {
@@ -266,7 +266,7 @@ trpi_mailbox_push_system(trpi_cell *cell, trpi_sysmsg *sysmsg)
     return trpi_mailbox_claim(cell);
 }
 
-/* All system messages, oldest first. */
+/* Take all system messages, oldest first. */
 static inline trpi_sysmsg *
 trpi_mailbox_take_system(trpi_cell *cell)
 {

@@ -1,7 +1,7 @@
-/* mailbox_check.c - the invariants of a mailbox as the holder of its token may see them, as code.
+/* mailbox_check.c - the invariants of a mailbox, as the holder of its token sees it.
  *
- * Why.     Tellers push while it looks, so it states what no push can change: mailbox-M1, -M2, -M4
- *          and -M5 for the part of the queue that the runner owns.
+ * Why.     Senders push while it runs, so it checks properties that no push changes: mailbox-M1,
+ *          -M2, -M4 and -M5 for the part of the queue that the runner owns.
  * Cost.    A walk over the first WALKED messages; in builds with a sanitizer alone.
  * Tests.   tests/unit/actor/mailbox_test.c
  */
@@ -14,17 +14,17 @@ trpi_mailbox_check(trpi_cell *cell, trpi_check *check)
 {
     trp_msg *dummy = trpi_mailbox_dummy(cell), *stub = trpi_cell_stub(cell);
     trp_msg *next = trpi_msg_next(dummy);
-    /* acquire: behind the look at next; a teller moves head before it links */
+    /* acquire: after the read of next; a sender moves head before it links */
     uintptr_t head = atomic_load_explicit(&cell->head, memory_order_acquire);
 
     if ((head & TRPI_TOKEN) != 0) {
-        return trpi_check_broken(check, "mailbox-M4: a cell that is run lies with its token");
+        return trpi_check_broken(check, "mailbox-M4: the token of a running cell is free");
     }
     if (next != NULL && head == (uintptr_t)dummy) {
-        return trpi_check_broken(check, "mailbox-M1: a message follows, and head is the dummy");
+        return trpi_check_broken(check, "mailbox-M1: a message is linked, but head is the dummy");
     }
     if (trpi_mailbox_has_direct(cell) && dummy == stub) {
-        return trpi_check_broken(check, "mailbox-M5: the stub was handed over as a message");
+        return trpi_check_broken(check, "mailbox-M5: the stub was delivered as a message");
     }
     for (uint32_t n = 0; next != NULL && n < WALKED; n++, next = trpi_msg_next(next)) {
         if (next == stub) {
@@ -32,7 +32,7 @@ trpi_mailbox_check(trpi_cell *cell, trpi_check *check)
         }
         if (next == dummy) {
             return trpi_check_broken(check,
-                                     "mailbox-M1: the queue comes back to its dummy after %u "
+                                     "mailbox-M1: the queue is a cycle of its dummy and %u "
                                      "messages",
                                      n);
         }

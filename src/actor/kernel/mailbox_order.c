@@ -1,5 +1,5 @@
-/* mailbox_order.c - in what order a box gives its messages: by priority, control first, or as the
- * program's own mailbox says.
+/* mailbox_order.c - the order of a mailbox: by priority, control messages first, or that of a
+ * custom mailbox.
  *
  * Must hold.
  *   mailbox-order-O1  Equal priorities, and messages of one class, keep the order of their arrival.
@@ -43,7 +43,7 @@ is_before(const trpi_heap_item *a, const trpi_heap_item *b)
 static trp_err
 heap_put(trpi_bounded_mailbox *mailbox, trp_msg *msg)
 {
-    bool last = msg->priv_type == TRPI_TYPE_MARK; /* marks-K2: the program does not see it */
+    bool last = msg->priv_type == TRPI_TYPE_MARK; /* marks-K2: no priority() for it */
     trpi_heap_item item = { last ? INT64_MAX
                                  : mailbox->type->options.priority(mailbox->type->options.arg, msg),
                             mailbox->arrivals++, msg };

@@ -1,4 +1,4 @@
-/* mailbox_type.c - registered mailboxes, what they can do, and which one an actor gets.
+/* mailbox_type.c - registered mailbox types, their capabilities, and the choice for an actor.
  *
  * Must hold.
  *   mailbox-type-Q1  An entry is complete before it can be found, and stays until the system is
@@ -50,7 +50,7 @@ capabilities_of(const trp_mailbox_options *options)
         return can | TRP_MAILBOX_COUNTED | options->capabilities;
     case TRP_MAILBOX_KIND_PEEK:
         return can | TRP_MAILBOX_COUNTED;
-    case TRP_MAILBOX_KIND_BOUNDED: /* a shared one has nobody wait for room (shared_mailbox.c) */
+    case TRP_MAILBOX_KIND_BOUNDED: /* no sender waits for room in a shared one */
         return options->overflow == TRP_MAILBOX_DROP && options->push_timeout_ms == TRP_OFF
                    ? can | TRP_MAILBOX_MULTI_CONSUMER
                    : can;
@@ -146,7 +146,7 @@ type_make(const char *id, const trp_mailbox_options *options)
     return type;
 }
 
-/* Under the lock. The default is the first entry, whoever registers it. */
+/* Under the lock. The default is always the first entry. */
 static trp_err
 type_add(trpi_mailbox_types *types, trp_system *system, trpi_mailbox_type *type)
 {
@@ -294,7 +294,7 @@ trpi_mailbox_types_free(trp_system *system)
 
 /* ---- choice ---------------------------------------------------------------------------------- */
 
-/* The mailbox that is mapped to the least bit of a requirement. */
+/* Return the mailbox type that is mapped to the lowest bit of a requirement. */
 static trpi_mailbox_type *
 type_serving(trp_system *system, uint32_t requirement)
 {
@@ -304,7 +304,7 @@ type_serving(trp_system *system, uint32_t requirement)
                                       memory_order_acquire);
 }
 
-/* MBOX-10. *ret_type: NULL only with an error. */
+/* Choose the mailbox type of a cell (MBOX-10). *ret_type: NULL only with an error. */
 static trp_err
 type_choose(trp_system *system, const trpi_cell *cell, const trp_spawn_options *options,
             const trpi_mailbox_type **ret_type)
@@ -376,7 +376,7 @@ trpi_mailbox_choose(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *opti
 void
 trpi_mailbox_undo(trp_ctx *ctx, trpi_cell *cell)
 {
-    if (trpi_ops_are_bounded(cell->ops)) { /* no teller knows the generation */
+    if (trpi_ops_are_bounded(cell->ops)) { /* not published: no sender knows the generation */
         trpi_bounded_mailbox *mailbox = (trpi_bounded_mailbox *)(uintptr_t)cell->ops;
 
         if (mailbox->shared != NULL) {

@@ -1,11 +1,11 @@
-/* misuse.c - mistakes of a program with messages and ctx, found where they are made.
+/* misuse.c - debug checks: wrong use of messages and of a ctx, found where it happens.
  *
- * Why.     A message that is sent twice, or a ctx that another thread uses, destroys a queue, and
- *          what crashes later is an innocent actor.
- * Shape.   trp_send() and trp_msg_free() mark the header of what they take; a verb that is given a
- *          marked message aborts. A new message has a new header, so what is found is certain;
- *          what is missed is a block that has become another message meanwhile. A ctx is a thread's
- *          own: that of another thread was kept.
+ * Why.     A message that is sent twice, or a ctx that another thread uses, corrupts a queue, and
+ *          later another actor crashes.
+ * Shape.   trp_send() and trp_msg_free() mark the header of the message; a function that is given a
+ *          marked message aborts. A new message has a new header, so there are no false alarms; a
+ *          block that has become another message meanwhile is missed. A ctx belongs to one thread:
+ *          on another thread it was kept.
  * Limits.  A ctx that is kept and used on the same thread, by another actor, is not found.
  * Tests.   tests/unit/actor/misuse_test.c
  */
@@ -35,7 +35,7 @@ trpi_misuse_found(const trp_ctx *ctx, const char *verb, const char *what)
     trpi_assert_failed("no misuse", __FILE__, __LINE__);
 }
 
-/* The verb that the program called last with it; NULL: none. */
+/* Return the function that took the message before; NULL: none. */
 static const char *
 gone_by(const trp_msg *msg)
 {

@@ -1,21 +1,21 @@
 /* msg.c - blocks for messages: thread caches, magazines, chunks; and messages made of them.
  *
- * Why.     malloc and free cost 5.5 ns and fight over one heap when one thread allocates what
- *          another frees. Here a thread pops from its own array of pointers (0.25-1 ns); what it
- *          frees it keeps; full arrays change hands by one lock for 128 messages.
+ * Why.     malloc and free cost 5.5 ns and contend for one heap when one thread frees blocks that
+ *          another allocates. Here a thread pops from its own array of pointers (0.25-1 ns), keeps
+ *          the blocks that it frees, and exchanges full arrays under one lock for 128 messages.
  * Shape.   thread: two magazines a class, `current` and `spare`. Both empty: take a full one from
- *          the depot; both full: give one to the depot. The depot empty: carve a chunk of 128 KiB
- *          into blocks. Blocks of 4 KiB and more are allocated singly.
+ *          the depot; both full: give one to the depot. With an empty depot a chunk of 128 KiB is
+ *          carved into blocks. Blocks of 4 KiB and more are allocated singly.
  * Must hold.
- *   msg-B1  A block is in one place: with a user, or in one magazine.
+ *   msg-B1  A block is in use, or in exactly one magazine.
  *   msg-B2  A chunk is freed only when all its blocks are in magazines of the depot (counted under
  *       the lock).
- *   msg-B3  A depot has at most one magazine in its list of full ones that is neither full nor
- *       fresh from a search, and at most EMPTIES_KEPT empty ones: threads that begin and end leave
- *       nothing behind but their blocks.                               (give_full, full_take)
+ *   msg-B3  The list of full magazines of a depot has at most one that is partly full, apart from
+ *       those that a search has just emptied, and at most EMPTIES_KEPT empty ones are kept: threads
+ *       that begin and end leave only their blocks behind.             (give_full, full_take)
  * Limits.  A depot that holds more than DEPOT_BYTES_KEPT is searched for wholly free chunks when
  *          all workers have slept for a while, and again when it has doubled.
- * Cost.    64-byte message: one pointer popped; 33rd byte of payload: a block of 128.
+ * Cost.    64-byte message: one pop of a pointer; with 33 bytes of payload a block of 128.
  * Tests.   tests/unit/actor/msg_test.c
  */
 #include "actor/kernel/msg.h"
@@ -52,8 +52,8 @@
 #define EMPTIES_KEPT 16u /* empty magazines of a class; more go back to the heap */
 
 typedef struct chunk {
-    uint32_t blocks;       /* that it was carved into */
-    uint32_t blocks_depot; /* during a search: of these in the depot */
+    uint32_t blocks;       /* number of blocks of the chunk */
+    uint32_t blocks_depot; /* during a search: those in the depot */
     struct chunk *free_next;
 } chunk;
 
@@ -62,10 +62,10 @@ typedef struct depot {
     trpi_magazine *full, *empty; /* full: the first may be partly full (msg-B3) */
     uint32_t empties;
     size_t bytes;        /* of blocks in full magazines */
-    size_t bytes_search; /* search for free chunks above this */
+    size_t bytes_search; /* above this search for free chunks */
 } depot;
 
-/* Caches of threads and what lies between them: process-wide by nature. */
+/* Caches of threads and the depots between them: process-wide by nature. */
 static depot depots[TRPI_BLOCK_CLASSES];
 static pthread_once_t depots_once = PTHREAD_ONCE_INIT;
 static pthread_key_t cache_key;
@@ -76,7 +76,7 @@ class_bytes(uint32_t class_index)
 {
     return (size_t)64 << class_index;
 }
-/* Fewer of the large ones in a magazine: at most 64 KiB. */
+/* Return the capacity of a magazine: at most 64 KiB of blocks. */
 static inline uint32_t
 magazine_capacity(uint32_t class_index)
 {
@@ -116,15 +116,14 @@ magazine_carve(uint32_t class_index, trpi_magazine *target)
         return false;
     }
     head = (chunk *)(void *)memory;
-    /* Its full number before the first of them is in the depot, where a search may count them
-     * (msg-B2). */
-    head->blocks = (uint32_t)(CHUNK_BYTES / bytes) - 1u; /* the first place is the head's */
+    /* The full number before the first block is in the depot, where a search counts (msg-B2). */
+    head->blocks = (uint32_t)(CHUNK_BYTES / bytes) - 1u; /* without the place of the head */
     for (size_t at = bytes; at + bytes <= CHUNK_BYTES; at += bytes) {
         if (target->count == capacity) {
             trpi_magazine *more = trpi_alloc(sizeof *more);
 
             if (more == NULL) {
-                break; /* the rest of the chunk is not used, and the chunk never freed */
+                break; /* the rest of the chunk stays unused, and the chunk is never freed */
             }
             *more = *target;
             target->count = 0;
@@ -140,7 +139,7 @@ magazine_carve(uint32_t class_index, trpi_magazine *target)
     return true;
 }
 
-/* Free the wholly free chunks among what the depot holds (msg-B2). Under the depot's lock. */
+/* Free chunks of which the depot holds all blocks (msg-B2). Under the depot's lock. */
 static void
 search_chunks(depot *place, uint32_t class_index)
 {
@@ -166,7 +165,7 @@ search_chunks(depot *place, uint32_t class_index)
         }
         place->bytes -= (m->count - kept) * class_bytes(class_index);
         m->count =
-            kept; /* a magazine may be partly full, or empty, in the list of full ones: allowed */
+            kept; /* may leave a partly full or empty magazine in the list of full ones (msg-B3) */
     }
     for (trpi_magazine *m = place->full; m != NULL; m = m->next) {
         for (uint32_t i = 0; i < m->count; i++) {
@@ -177,8 +176,8 @@ search_chunks(depot *place, uint32_t class_index)
         chunk *next = free_first->free_next;
 
         UNPOISON(free_first, CHUNK_BYTES);
-        /* The heap may keep it for long: its pages go back now. They are whole: the chunk is
-         * aligned to its size. */
+        /* Return the pages now: the heap may keep the chunk for long. It is aligned to its size, so
+         * the pages are whole. */
         (void)madvise(free_first, CHUNK_BYTES, MADV_DONTNEED);
         trpi_free(free_first);
         free_first = next;
@@ -199,7 +198,7 @@ free_singles(depot *place, uint32_t class_index)
     place->bytes = 0;
 }
 
-/* Empty magazines out of the list of full ones. Under the depot's lock. */
+/* Free empty magazines, also those in the list of full ones. Under the depot's lock. */
 static void
 sweep_magazines(depot *place)
 {
@@ -226,7 +225,7 @@ sweep_magazines(depot *place)
 
 /* ---- caches ---------------------------------------------------------------------------------- */
 
-/* Under the lock. Returns what the caller frees without it, or NULL. */
+/* Under the lock. Return the magazine if the caller must free it (without the lock), or NULL. */
 static trpi_magazine *
 empty_put(depot *place, trpi_magazine *m)
 {
@@ -264,8 +263,8 @@ magazine_pour(trpi_magazine *from, trpi_magazine *into, uint32_t capacity)
     into->count += count;
 }
 
-/* Give a magazine with blocks to the depot. A full one goes behind the one that is not, whatever is
- * left of another fills that one up (msg-B3). */
+/* Give a magazine with blocks to the depot. A full one goes behind the partly full one; another one
+ * first fills that up (msg-B3). */
 static void
 give_full(uint32_t class_index, trpi_magazine *m)
 {
@@ -292,7 +291,7 @@ give_full(uint32_t class_index, trpi_magazine *m)
     trpi_free(unused);
 }
 
-/* Under the lock: a full one before the first, if that is not. NULL: there is none. */
+/* Take a full magazine, else a partly full one; NULL: none. Under the lock. */
 static trpi_magazine *
 full_take(depot *place, uint32_t capacity)
 {
@@ -367,7 +366,7 @@ trpi_msg_cache_get(void)
     (void)pthread_once(&depots_once, depots_make);
     cache = trpi_alloc(sizeof *cache);
     if (cache == NULL ||
-        !class_make(&cache->classes[0])) { /* the class of small messages exists always */
+        !class_make(&cache->classes[0])) { /* the class of small messages always exists */
         cache_free(cache);
         return NULL;
     }
@@ -376,7 +375,7 @@ trpi_msg_cache_get(void)
     return cache;
 }
 
-/* current is empty: change it for a full one. */
+/* current is empty: exchange it for a full one. */
 static bool
 cache_refill(trpi_class_cache *cache, uint32_t class_index)
 {
@@ -406,7 +405,7 @@ cache_refill(trpi_class_cache *cache, uint32_t class_index)
                         : magazine_carve(class_index, cache->current);
 }
 
-/* current is full: change it for an empty one. false: no memory for a magazine. */
+/* current is full: exchange it for an empty one. false: no memory for a magazine. */
 static bool
 cache_make_room(trpi_class_cache *cache, uint32_t class_index)
 {
@@ -463,7 +462,7 @@ trpi_block_free(trpi_msg_cache *cache, void *block, size_t bytes)
         if (class_index >= CHUNK_CLASSES) {
             trpi_free(block);
         }
-        return; /* no memory to note it: its chunk stays */
+        return; /* no memory for a magazine: the block is leaked within its chunk */
     }
     POISON(block, class_bytes(class_index));
     of->current->blocks[of->current->count++] = block;
@@ -478,7 +477,7 @@ trpi_msg_cache_trim(trpi_msg_cache *cache, bool depots_too)
 
         if (of->spare != NULL && of->spare->count > 0) {
             give_full(i, of->spare);
-            of->spare = NULL; /* made again when needed */
+            of->spare = NULL; /* allocated again when needed */
         }
         if (!depots_too) {
             continue;

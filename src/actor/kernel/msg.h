@@ -1,8 +1,8 @@
 /* msg.h - memory of messages: caches per thread, magazines between threads.
  *
- * A block is 64, 128, ... TRPI_BLOCK_BYTES_MAX bytes and line-aligned; a block is freed into the
- * cache of the thread that frees it. Full magazines go to a global stack, from which empty threads
- * take them.
+ * A block is 64, 128, ... TRPI_BLOCK_BYTES_MAX bytes and aligned to cache lines; it is freed into
+ * the cache of the thread that frees it. Full magazines go to a global depot, from which threads
+ * with an empty cache take them.
  */
 #ifndef TRPI_ACTOR_KERNEL_MSG_H
 #define TRPI_ACTOR_KERNEL_MSG_H
@@ -14,7 +14,7 @@
 #include <troupe/message.h>
 
 #define TRPI_MSG_HEADER_BYTES 32u
-#define TRPI_LINE_PAYLOAD_MAX (64u - TRPI_MSG_HEADER_BYTES) /* with its header on one line */
+#define TRPI_LINE_PAYLOAD_MAX (64u - TRPI_MSG_HEADER_BYTES) /* on one cache line with the header */
 #define TRPI_BLOCK_CLASSES 11u                              /* 64 << 0 ... 64 << 10 = 64 KiB */
 #define TRPI_BLOCK_BYTES_MAX (64u << (TRPI_BLOCK_CLASSES - 1u))
 
@@ -31,25 +31,25 @@ typedef struct trpi_class_cache {
     trpi_magazine *current, *spare; /* of class 0: never NULL once the cache is made */
 } trpi_class_cache;
 
-/* Of one thread; the fields are here for the fast path below. */
+/* The cache of one thread; the fields are public for the fast path below. */
 typedef struct trpi_msg_cache {
     trpi_class_cache classes[TRPI_BLOCK_CLASSES];
 } trpi_msg_cache;
 
-/* The class of a block of so many bytes, 1 to TRPI_BLOCK_BYTES_MAX. */
+/* Return the class of a block of `bytes`, 1 to TRPI_BLOCK_BYTES_MAX. */
 static inline uint32_t
 trpi_class_of(size_t bytes)
 {
     return bytes <= 64 ? 0 : 26u - (uint32_t)__builtin_clz((uint32_t)bytes - 1u);
 }
-/* The calling thread's cache; made at first use, given back when the thread ends. NULL: out of
+/* Return the calling thread's cache; made at first use, freed when the thread ends. NULL: out of
  * memory. */
 trpi_msg_cache *trpi_msg_cache_get(void);
 /* Uninitialised block of at least `bytes` (<= TRPI_BLOCK_BYTES_MAX), freed with the same number.
  * NULL: no memory. */
 void *trpi_block_new(trpi_msg_cache *cache, size_t bytes);
 void trpi_block_free(trpi_msg_cache *cache, void *block, size_t bytes);
-/* The address sanitizer's build marks what may be touched, which only the slow path does. */
+/* In builds with the address sanitizer blocks are poisoned, which only the slow path does. */
 #if defined(__SANITIZE_ADDRESS__)
 #define TRPI_LINES_CHECKED 1
 #else
@@ -81,8 +81,8 @@ trpi_line_free(trpi_msg_cache *cache, void *block)
 #endif
     trpi_block_free(cache, block, 64);
 }
-/* Give what is cached beyond a little back to the global stacks; depots_too: and wholly free chunks
- * to the machine, which takes long and makes others wait. */
+/* Give spare magazines back to the depots; depots_too: free wholly unused chunks, which takes long
+ * and makes other threads wait. */
 void trpi_msg_cache_trim(trpi_msg_cache *cache, bool depots_too);
 
 /* ---- trailers (interaction.c) -------------------------------------------------------------------
@@ -91,7 +91,7 @@ void trpi_msg_cache_trim(trpi_msg_cache *cache, bool depots_too);
 #define TRPI_MSG_SENT 0x04000000u    /* flags of a header: the program gave it away (misuse.c) */
 #define TRPI_MSG_FREED 0x10000000u
 #define TRPI_TRAILER_BYTES 80u
-/* Where it stands, or would: bytes from the start of the message. */
+/* Return the offset of the trailer in the message, also of a message without one. */
 static inline size_t
 trpi_msg_trailer_at(const trp_msg *msg)
 {
@@ -112,9 +112,9 @@ trp_msg *trpi_msg_make(trpi_msg_cache *cache, trp_ref to, trp_ref sender, const 
 /* Same, payload not filled: *ret_payload. */
 trp_msg *trpi_msg_make_empty(trpi_msg_cache *cache, const trp_type *type, size_t bytes,
                              void **ret_payload);
-void trpi_msg_drop(trp_msg *msg); /* trp_msg_free(), for the library's own: actor.h */
+void trpi_msg_drop(trp_msg *msg); /* open.h */
 void trpi_msg_free_any(trpi_msg_cache *cache, trp_msg *msg);
-/* In a block of one line, and leads to nothing else. */
+/* Is the message one block of one cache line, without trailer or payload elsewhere? */
 static inline bool
 trpi_msg_is_line(const trp_msg *msg)
 {

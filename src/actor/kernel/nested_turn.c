@@ -1,19 +1,18 @@
 /* nested_turn.c - turns on the thread that submits a task: the calling-thread dispatcher, and
  * executors of the program.
  *
- * Why.     In a test the whole way of a message should stand on one call stack, and be over when
- *          the tell returns. Another program has an event loop of its own and wants its actors
- *          there.
- * Shape.   push -> token -> schedule -> here -> a turn, nested in whatever this thread does
- *          A cell that this thread runs already has no free token: it is only queued, and handled
- *          by the turn that runs (TEST-12).
+ * Why.     In a test the whole path of a message should be on one call stack, and be done when the
+ *          tell returns. Another program has an event loop of its own and runs its actors there.
+ * Shape.   push -> token -> schedule -> here -> a turn, nested in the caller's work
+ *          A cell that this thread runs already has no free token: the message is only queued, and
+ *          handled by the turn that runs (TEST-12).
  * Must hold.
- *   nested-turn-E1  A nested turn leaves the ctx as it found it: it is another actor's.
+ *   nested-turn-E1  A nested turn restores the ctx, which belongs to another actor's turn.
  *   nested-turn-E2  No turn begins while this thread holds a lock of the library
  *       (trpi_nested_hold()).
  *   nested-turn-E3  A thread that waits for a turn of another one holds no token: two cannot
  *       wait for each other.
- * Limits.  TRP_CALLING_DEPTH_MAX nested turns; what comes beyond waits until one has ended.
+ * Limits.  TRP_CALLING_DEPTH_MAX nested turns; further tasks wait until one has ended.
  * Tests.   tests/unit/actor/calling_test.c
  * Sources. TEST-12, DISP-6, -7.
  */
@@ -24,7 +23,7 @@
 #include "actor/kernel/mailbox.h"
 #include "base/assert.h"
 
-/* What a turn writes in a ctx, kept for the turn outside. */
+/* The per-turn fields of a ctx, saved for the outer turn. */
 typedef struct outer {
     trpi_cell *cell;
     const trp_msg *msg;
@@ -103,13 +102,13 @@ outer_restore(trp_ctx *ctx, const outer *kept)
     ctx->sys_rest = kept->sys_rest;
     ctx->sys_pending = kept->sys_rest != NULL;
     ctx->failure = kept->failure;
-    if (++ctx->run == 0) { /* the table of chains knows nothing of the outer turn any more */
+    if (++ctx->run == 0) { /* invalidates the chain entries of both turns */
         memset(ctx->chains, 0, sizeof ctx->chains);
         ctx->run = 1;
     }
 }
 
-/* A turn with its own place for a failure to jump to. */
+/* Run a turn with a jump target of its own. */
 static trpi_run_result
 turn_caught(trp_ctx *ctx, trpi_task *task)
 {
@@ -129,7 +128,7 @@ trpi_run_nested(trp_ctx *ctx, trpi_task *task)
     trpi_run_result result;
     outer kept;
 
-    trpi_chains_flush(ctx); /* what the outer turn told so far goes first */
+    trpi_chains_flush(ctx); /* messages of the outer turn go first */
     outer_keep(ctx, &kept);
     ctx->sys_rest = NULL;
     ctx->sys_pending = false;
@@ -160,7 +159,7 @@ waiting_push(trp_ctx *ctx, trpi_task *task)
     ctx->nested_last = task;
 }
 
-/* What had to wait, as far as it may run now. */
+/* Run the tasks that wait for a nested turn, as far as they may run now. */
 static void
 waiting_run(trp_ctx *ctx)
 {
@@ -215,7 +214,7 @@ trpi_nested_wait(const trpi_cell *cell)
     struct timespec pause = { 0, 50000 };
 
     for (uint32_t us = 0; us < TRPI_NESTED_WAIT_MS * 1000u; us += 50) {
-        /* acquire: pairs with the other thread's giving the token up; what it did is seen */
+        /* acquire: pairs with the release of the token; the effects of that turn are visible */
         if ((atomic_load_explicit(&cell->head, memory_order_acquire) & TRPI_TOKEN) != 0) {
             return;
         }

@@ -1,13 +1,14 @@
-/* peek.c - the mailbox whose first message stays until it is acknowledged.
+/* peek.c - the peek mailbox: its first message stays until it is acknowledged.
  *
- * Why.     A message at which an actor fails is lost, as a rule. Where that is not wanted, it is
- *          given again after the restart, some times, until trp_mailbox_ack() says that it is done.
- * Shape.   waiting: [first] [..] [last]     dequeue gives a copy of first; ack takes first out
+ * Why.     Usually the message at which an actor fails is lost. This mailbox delivers it again
+ *          after the restart, a limited number of times, until trp_mailbox_ack() removes it.
+ * Shape.   waiting: [first] [..] [last]     dequeue returns a copy of first; ack removes first
  * Must hold.
- *   peek-K1  The first is given retries_max + 1 times at most; the last time it is given for good.
- *   peek-K2  Only the message that is being handled can be acknowledged: given is its copy, and out
- *       of the mailbox. One out of the stash is not, and may lie where a copy was that is freed.
- *   peek-K3  What the library itself tells is given once. Nobody could acknowledge a poison pill,
+ *   peek-K1  A message is delivered retries_max + 1 times at most; the last time it is removed.
+ *   peek-K2  Only the message that is being handled can be acknowledged: `given` is its copy, and
+ *       out of the mailbox. A message out of the stash cannot, though it may have the address of a
+ *       freed copy.
+ *   peek-K3  A message of the library is delivered once: no actor could acknowledge a poison pill,
  *       and trp_terminated comes once for each watch.
  * Cost.    A copy of each message.
  * Tests.   tests/unit/actor/peek_test.c
@@ -22,7 +23,7 @@
 typedef struct peek {
     trpi_msg_list waiting;
     const trp_msg *given; /* NULL: none */
-    uint32_t tries;       /* of the first */
+    uint32_t tries;       /* deliveries of the first message so far */
     uint32_t retries_max;
 } peek;
 
@@ -58,7 +59,7 @@ peek_dequeue(void *mailbox)
     trp_msg *copy;
 
     p->given = NULL;
-    /* without memory for a copy it is given for good: better once than not at all */
+    /* without memory for a copy the message itself is delivered: once is better than never */
     /* peek-K1, peek-K3 */
     if (first != NULL && !trpi_msg_is_own(first) && p->tries < p->retries_max &&
         trp_msg_dup(first, &copy) == TRP_OK) {

@@ -73,7 +73,7 @@ trpi_ref_map_remove(trpi_ref_map *map, trp_ref ref, void **ret_value)
     }
     trpi_table_remove(&pairs, map, NULL, pair);
     if (map->count == 0) {
-        trpi_ref_map_fini(map); /* an actor that once watched a lot gives the memory back */
+        trpi_ref_map_fini(map); /* free the memory of an actor that once watched many */
     }
     return true;
 }

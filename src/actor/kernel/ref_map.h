@@ -19,14 +19,14 @@ typedef struct trpi_ref_pair {
 
 typedef trpi_table trpi_ref_map;
 
-/* Add or replace. On an error the map is as before. */
+/* Add or replace a pair. On an error the map is unchanged. */
 trp_err trpi_ref_map_put(trpi_ref_map *map, trp_ref ref, void *value);
-/* The pair of ref, NULL when there is none; valid until the next put or remove. */
+/* Return the pair of ref, NULL: none; valid until the next put or remove. */
 trpi_ref_pair *trpi_ref_map_find(const trpi_ref_map *map, trp_ref ref);
-/* true: it was there; *ret_value (may be NULL) gets its value. */
+/* Remove the pair of ref; false: none. *ret_value (may be NULL) gets its value. */
 bool trpi_ref_map_remove(trpi_ref_map *map, trp_ref ref, void **ret_value);
-/* Visit: *position starts at 0. No put or remove in between. */
+/* Iterate: *position starts at 0; NULL: the end. No put or remove in between. */
 trpi_ref_pair *trpi_ref_map_next(const trpi_ref_map *map, uint32_t *position);
-void trpi_ref_map_fini(trpi_ref_map *map); /* the values are the caller's */
+void trpi_ref_map_fini(trpi_ref_map *map); /* the caller frees the values before */
 
 #endif

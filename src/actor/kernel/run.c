@@ -1,27 +1,27 @@
 /* run.c - one turn of a cell.
  *
- * Why.     This loop is what the library does all day: take a message, compare a generation, call a
- *          function. All that is rare (start, system messages, failure, stop) is behind one test of
- *          a byte on the runner's own line, or at the ends of the turn.
+ * Why.     This loop runs for every message: take it, compare a generation, call a function. Rare
+ *          cases (start, system messages, failure, stop) cost one test of a byte on the runner's
+ *          own cache line, or happen at the ends of the turn.
  * Shape.   turn_begin -> messages -> turn_end: idle | parked | again | deferred
- *            open:    RUNNING and not suspended (deliver), or FREE (all that is left is stale)
+ *            open:    RUNNING and not suspended (deliver), or FREE (all messages left are stale)
  *            closed:  starting, stopping, restarting, recovering, suspended: only system messages
- *            are served
+ *                     are handled
  * Must hold.
  *   run-R1  Chains are pushed before the token is given up (tell-H2) and before the turn ends in
  *       any other way.
- *   run-R2  A message is delivered only if its generation is the cell's: the sender's look may be
- *       old.
+ *   run-R2  A message is delivered only if its generation is the cell's: the sender's check may be
+ *       outdated.
  *   run-R3  After a hook, life, suspended and generation_run are read again.
- *   run-R4  A failure jump leaves no system message behind: those that were taken wait in
- *       ctx->sys_rest.
- *   run-R5  Who tells an overloaded cell is deferred, or what he told was handled by such cells
- *       before (throttle.c): a cell that cannot keep up gets no more than it handles, but for one
- *       turn of each sender in a millisecond. (throttle.c)
- *   run-R6  A turn that has told some thousand messages ends with the present one: what it told is
- *       handled while it is in the cache, and nobody floods others by telling himself to go on.
+ *   run-R4  A failure jump loses no system message: those that were taken wait in ctx->sys_rest.
+ *   run-R5  A sender that tells an overloaded cell is deferred, unless overloaded cells have
+ *       handled as many messages as it told (throttle.c): an overloaded cell gets no more than it
+ *       handles, but for one turn of each sender in a millisecond.
+ *   run-R6  A turn that has used up its send budget (TRPI_TOLD_MAX) ends with the present message:
+ *       its messages are handled while they are in the cache, and an actor that tells itself to
+ *       continue cannot flood others.
  * Limits.  `throughput` messages a turn, sixteen turns in a row for an overloaded cell; a turn also
- *          ends when a teller does not finish its push (it was preempted).
+ *          ends when a sender does not finish its push (it was preempted).
  * Tests.   tests/unit/actor/tell_test.c, life_test.c, tests/stress/churn_test.c
  */
 #include <stdio.h>
@@ -41,7 +41,7 @@
 #include "base/assert.h"
 #include "base/atomics.h"
 
-/* Looks at a half-done push before the turn is given up. */
+/* Reads of a half-done push before the turn ends. */
 #define NOT_YET_SPINS 200
 
 static inline bool
@@ -51,7 +51,7 @@ is_open(const trpi_cell *cell)
            cell->life == TRPI_LIFE_FREE;
 }
 
-/* run-R2 does not hold for it. */
+/* Is the cell exempt from run-R2? */
 static inline bool
 takes_any_generation(const trpi_cell *cell)
 {
@@ -60,7 +60,7 @@ takes_any_generation(const trpi_cell *cell)
 
 /* ---- failure --------------------------------------------------------------------------------- */
 
-/* An error that was returned, in the words of trp_strerror. */
+/* Fill ctx->failure for an error that a function returned. */
 static void
 failure_set(trp_ctx *ctx, trp_err err)
 {
@@ -88,7 +88,7 @@ trpi_run_guarded(trp_ctx *ctx, trp_err (*fn)(trp_ctx *ctx, void *arg), void *arg
         }
     } else {
         err = ctx->failure.err;
-        ctx->route_depth = depth; /* a routing function may have been jumped out of */
+        ctx->route_depth = depth; /* the jump may have left a routing function */
     }
     ctx->jump = outer;
     return err;
@@ -96,7 +96,8 @@ trpi_run_guarded(trp_ctx *ctx, trp_err (*fn)(trp_ctx *ctx, void *arg), void *arg
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-/* Call receive. A failure jump leaves from here. becomes: it may have another one for now. */
+/* Call the behaviour's receive, which a failure jump may leave. becomes: trp_become() may have
+ * replaced it. */
 static inline trp_err
 call_receive(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, bool becomes)
 {
@@ -176,7 +177,7 @@ trpi_run_receive(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
     ctx->msg = outer;
 }
 
-/* All but a plain user message of a plain actor. */
+/* Handle a message that is not a plain user message of a plain actor. */
 static NOINLINE void
 handle_special(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 {
@@ -192,14 +193,14 @@ handle_stale(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 {
     trp_ref to = { TRPI_NODE_SELF, trpi_cell_slot(cell), msg->priv_to_generation, 0 };
 
-    /* The incarnation that has just ended left it behind, or it was late by more. */
+    /* STOPPED: told to the incarnation that has just ended; STALE: to an earlier one */
     trpi_dead(ctx, to, msg,
               cell->life == TRPI_LIFE_FREE && msg->priv_to_generation + 1 == cell->generation_run
                   ? TRP_DEAD_STOPPED
                   : TRP_DEAD_STALE);
 }
 
-/* The system messages, then one message of the front queue. */
+/* Handle all system messages, then one message of the front queue. */
 static NOINLINE void
 handle_attention(trp_ctx *ctx, trpi_cell *cell)
 {
@@ -260,7 +261,7 @@ turn_finish(trp_ctx *ctx, uint64_t processed)
     }
 }
 
-/* The token is ours, the queue may be empty. IDLE: it was given up. */
+/* End a turn with the mailbox closed; messages may be left. IDLE: the token was given up. */
 static trpi_run_result
 turn_park(trp_ctx *ctx, trpi_cell *cell)
 {
@@ -279,8 +280,8 @@ turn_park(trp_ctx *ctx, trpi_cell *cell)
 enum idle { IDLE_GIVEN, IDLE_KEPT, IDLE_TAKEN_BACK };
 
 /* Give the token up. KEPT: a message came meanwhile, the turn goes on. TAKEN_BACK: a system message
- * came after it was given; in between others may have run the cell, even as another incarnation, so
- * this turn is over. */
+ * came after the token was given up; in between other threads may have run the cell, even as
+ * another incarnation, so this turn is over. */
 static enum idle
 turn_go_idle(trp_ctx *ctx, trpi_cell *cell)
 {
@@ -291,8 +292,7 @@ turn_go_idle(trp_ctx *ctx, trpi_cell *cell)
     trpi_assert_hot_check(trpi_mailbox_check, cell);
     if (UNLIKELY(atomic_load_explicit(&cell->overloaded, RELAXED) != 0) &&
         !trpi_cell_is_special(cell)) {
-        atomic_store_explicit(&cell->overloaded, 0,
-                              RELAXED); /* other kinds say so themselves: turn_end */
+        atomic_store_explicit(&cell->overloaded, 0, RELAXED); /* other kinds set it in turn_end */
         ctx->overload_turns = 0;
     }
     turn_finish(ctx, cell->processed);
@@ -320,8 +320,8 @@ turn_go_idle(trp_ctx *ctx, trpi_cell *cell)
     return IDLE_GIVEN;
 }
 
-/* The queue is empty. A plain turn that handled something may keep the token: whom it told may
- * answer at once. (As turn_finish(), but for what cannot be.) */
+/* The queue is empty. A plain turn that handled a message may retain the token, since its peer may
+ * answer at once. (As turn_finish(), without its cases that cannot occur here.) */
 static inline bool
 turn_retain(trp_ctx *ctx, trpi_cell *cell)
 {
@@ -333,10 +333,10 @@ turn_retain(trp_ctx *ctx, trpi_cell *cell)
     if (UNLIKELY(ctx->chains_open != 0)) {
         trpi_chains_flush(ctx); /* run-R1 */
         if (trpi_mailbox_has_more(cell)) {
-            return false; /* what it told itself: the turn goes on */
+            return false; /* it told itself: the turn goes on */
         }
     }
-    /* one writer: relaxed, as trpi_count() does on a worker, which made the offer */
+    /* one writer: relaxed, as trpi_count() does on a worker; only workers retain */
     atomic_store_explicit(&ctx->own_stats.processed,
                           atomic_load_explicit(&ctx->own_stats.processed, RELAXED) + handled,
                           RELAXED);
@@ -346,7 +346,7 @@ turn_retain(trp_ctx *ctx, trpi_cell *cell)
     return true;
 }
 
-/* The same for a boxed cell: a member of a team says that it takes nothing for now. */
+/* The same for a bounded mailbox: a member of a shared one takes no message for now. */
 static trpi_run_result
 turn_park_bounded(trp_ctx *ctx, trpi_cell *cell)
 {
@@ -358,7 +358,8 @@ turn_park_bounded(trp_ctx *ctx, trpi_cell *cell)
     return turn_park(ctx, cell);
 }
 
-/* A member of a team was woken before it had given its token up? (shared-mailbox-T2) */
+/* The same for a bounded mailbox: was a member of a shared one woken before it gave its token up?
+ * (shared-mailbox-T2) */
 static enum idle
 turn_go_idle_bounded(trp_ctx *ctx, trpi_cell *cell)
 {
@@ -375,14 +376,14 @@ turn_go_idle_bounded(trp_ctx *ctx, trpi_cell *cell)
 static trpi_run_result
 turn_defer(trp_ctx *ctx, uint16_t home)
 {
-    if (ctx->worker == NULL) { /* nested_turn.c: on a thread without a place to wait */
+    if (ctx->worker == NULL) { /* nested_turn.c: this thread has no queue of deferred tasks */
         return TRPI_RUN_AGAIN;
     }
     trpi_worker_defer_to(ctx->worker, home);
     return TRPI_RUN_DEFER;
 }
 
-/* With a deadline each message is a turn of its own for the loop. true: there is time for more. */
+/* With a deadline the loop treats each message as a turn. true: there is time for one more. */
 static bool
 turn_has_time(trp_ctx *ctx)
 {
@@ -402,12 +403,12 @@ backlog_has_many(trpi_cell *cell)
            (UNLIKELY(trpi_ops_are_bounded(cell->ops)) && trpi_bounded_has_many(cell));
 }
 
-/* The turn is over with messages left. */
+/* End a turn with messages left. */
 static trpi_run_result
 turn_again(trp_ctx *ctx, trpi_cell *cell)
 {
     bool overloaded = atomic_load_explicit(&cell->overloaded, RELAXED) != 0;
-    /* as many messages as a turn has, and it did not run empty in between */
+    /* it handled all messages of a turn without running empty */
     bool full = cell->processed - ctx->turn_processed > ctx->turn_more;
 
     turn_finish(ctx, cell->processed);
@@ -417,15 +418,13 @@ turn_again(trp_ctx *ctx, trpi_cell *cell)
         atomic_store_explicit(&cell->overloaded, overloaded, RELAXED);
     }
     if (UNLIKELY(atomic_load_explicit(&cell->overloaded, RELAXED) == TRPI_OVERLOADED_OUTSIDE)) {
-        /* A proxy whose network is behind: what it would take now it could only drop. Its tellers
-         * wait too. */
+        /* A proxy whose network is slow: it could only drop messages now. Its senders wait too. */
         return turn_defer(ctx, TRPI_DEFER_HOLD);
     }
     if (UNLIKELY(ctx->full_mailbox.generation != 0) && trpi_bounded_wait(ctx, cell)) {
-        return TRPI_RUN_IDLE; /* the full mailbox has our task */
+        return TRPI_RUN_IDLE; /* the task waits in the full mailbox */
     }
-    if (ctx->throttled &&
-        !overloaded) { /* an overloaded cell is never deferred: cycles cannot lock */
+    if (ctx->throttled && !overloaded) { /* an overloaded cell is never deferred: no deadlock */
         return turn_defer(ctx, ctx->throttled_home);
     }
     if (overloaded && !ctx->throttled && ++ctx->overload_turns < TRPI_OVERLOAD_TURNS) {
@@ -454,7 +453,7 @@ turn_over(trp_ctx *ctx, trpi_cell *cell, bool of_kind)
     return turn_again(ctx, cell);
 }
 
-/* A half-done push: wait for it a little. true: done. */
+/* Wait briefly until a half-done push is finished. true: it is. */
 static NOINLINE bool
 wait_for_link(trpi_cell *cell)
 {
@@ -467,11 +466,10 @@ wait_for_link(trpi_cell *cell)
     return false;
 }
 
-/* PLAIN is ANY for what trpi_cell_runs_all() says of the cell, and over when that may have changed.
- */
+/* PLAIN is ANY under the conditions of trpi_cell_runs_all(), left when they may have changed. */
 enum turn_mode { TURN_PLAIN, TURN_ANY, TURN_BOUNDED };
 
-/* One message of this incarnation. true: a hook ran (run-R3). */
+/* Handle one message of this incarnation. true: a hook ran (run-R3). */
 static inline __attribute__((always_inline)) bool
 turn_message(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, bool of_kind, const enum turn_mode mode)
 {
@@ -499,18 +497,18 @@ turn_message(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, bool of_kind, const en
     return hooked;
 }
 
-/* As many messages as a turn has, or one that told an overloaded cell: not over yet? */
+/* The turn has handled its number of messages, or told an overloaded cell: does it go on? */
 static bool
 turn_goes_on(trp_ctx *ctx, trpi_cell *cell)
 {
-    return ctx->sys_rest != NULL || /* what it ordered from itself comes first */
+    return ctx->sys_rest != NULL || /* a system message to itself comes first */
            (ctx->throttled && ctx->turn_left >= 0 && trpi_run_throttle_waived(ctx, cell)) ||
            turn_has_time(ctx);
 }
 
 static trpi_run_result turn_continue(trp_ctx *ctx, trpi_cell *cell);
 
-/* Of a plain turn, when a hook ran or something else was rare with the last message. */
+/* Continue a plain turn after a hook ran for the last message. */
 static NOINLINE trpi_run_result
 turn_hooked(trp_ctx *ctx, trpi_cell *cell)
 {
@@ -567,15 +565,15 @@ turn_loop(trp_ctx *ctx, trpi_cell *cell, const enum turn_mode mode)
     trpi_take taken;
     trp_msg *msg;
 
-    if (plain) { /* trpi_cell_runs_all() has looked for system messages a moment ago */
-        if (trpi_mailbox_has_direct(cell)) { /* comes first; nobody hands it more while it runs */
+    if (plain) { /* trpi_cell_runs_all() has just checked for system messages */
+        if (trpi_mailbox_has_direct(cell)) { /* first; there is no other while the cell runs */
             msg = trpi_mailbox_take_direct(cell);
             goto taken;
         }
         goto take;
     }
     for (;;) {
-        /* relaxed: set by the sender of a system message; a late look is mailbox-M3's */
+        /* relaxed: set by the sender of a system message; mailbox-M3 covers a late read */
         if (UNLIKELY(atomic_load_explicit(&cell->attention, RELAXED) != 0 ||
                      (!plain && ctx->sys_rest != NULL))) {
             if (plain) {
@@ -585,13 +583,13 @@ turn_loop(trp_ctx *ctx, trpi_cell *cell, const enum turn_mode mode)
             open = is_open(cell); /* run-R3 */
             of_kind = trpi_cell_is_special(cell);
             if (UNLIKELY(ctx->sys_rest != NULL)) {
-                continue; /* a front message ordered something from itself: not the next cell's */
+                continue; /* a front message told the cell itself a system message */
             }
             if (ctx->throttled || (ctx->turn_left < 0 && !turn_has_time(ctx))) {
                 return turn_again(ctx, cell);
             }
             if (open && atomic_load_explicit(&cell->attention, RELAXED) != 0) {
-                continue; /* more at the front */
+                continue; /* more front messages */
             }
         }
         if (UNLIKELY(!open)) {
@@ -649,13 +647,13 @@ turn_continue(trp_ctx *ctx, trpi_cell *cell)
                : turn_loop(ctx, cell, TURN_ANY);
 }
 
-/* A turn of what is not plain. */
+/* Run a turn of a cell that is not plain. */
 static NOINLINE trpi_run_result
 turn_of_any(trp_ctx *ctx, trpi_cell *cell)
 {
     ctx->draining = atomic_load_explicit(&cell->overloaded, RELAXED) != 0;
     if (cell->life == TRPI_LIFE_STARTING) {
-        __builtin_prefetch(trpi_mailbox_first(cell)); /* told long ago, and wanted in a moment */
+        __builtin_prefetch(trpi_mailbox_first(cell)); /* told long ago, needed soon */
         ctx->system->hooks->start(ctx, cell);
     }
     return turn_continue(ctx, cell);
@@ -674,7 +672,7 @@ turn_begin_unusual(trp_ctx *ctx)
     }
 }
 
-/* What a turn may do. What it did besides was taken back by the one before, or is now. */
+/* Set the limits of a turn, and reset the conditions that the previous one left. */
 static inline void
 turn_begin(trp_ctx *ctx, uint32_t handoff_slot)
 {
@@ -693,10 +691,10 @@ trpi_run(void *data, trpi_task *task, uint32_t handoff_slot)
     trpi_cell *cell = trpi_cell_of_task(task);
     trpi_run_result result;
 
-    if (UNLIKELY(task->id == 0)) { /* slot 0 is nobody's */
+    if (UNLIKELY(task->id == 0)) { /* no cell has slot 0 */
         return trpi_job_run(ctx, task);
     }
-    /* From here on the compiler knows one address of the cell, and no second one beside it. */
+    /* The compiler forgets that cell derives from task, and keeps one address, not two. */
     __asm__("" : "+r"(cell));
     if (UNLIKELY(atomic_load_explicit(&cell->task.home, RELAXED) != ctx->index)) {
         atomic_store_explicit(&cell->task.home, ctx->index,
@@ -704,7 +702,7 @@ trpi_run(void *data, trpi_task *task, uint32_t handoff_slot)
     }
     ctx->cell = cell;
     trpi_pair_set(&ctx->self.slot, cell->task.id, cell->generation_run);
-    if (UNLIKELY(++ctx->run == 0)) { /* came round: entries of run 1, 2, ... would seem ours */
+    if (UNLIKELY(++ctx->run == 0)) { /* wrapped: entries of old runs would look valid */
         memset(ctx->chains, 0, sizeof ctx->chains);
         ctx->run = 1;
     }
@@ -733,7 +731,7 @@ trpi_run_ended(trp_ctx *ctx, trpi_cell *cell)
     cell->suspended = 0;
     cell->marks &= TRPI_MARK_ORPHAN;
     cell->generation_run++;
-    /* release: who reads the even number sees all that the actor did */
+    /* release: a thread that reads the even number sees all effects of the actor */
     atomic_store_explicit(&cell->generation, cell->generation_run, memory_order_release);
     atomic_store_explicit(&cell->overloaded, 0, RELAXED);
     atomic_store_explicit(&cell->kind, TRPI_KIND_NONE, RELAXED);
@@ -745,7 +743,7 @@ trpi_run_ended(trp_ctx *ctx, trpi_cell *cell)
             ctx->system->hooks->routed_ended(ctx, ops);
         }
     }
-    trpi_dispatcher_leave(ctx, cell); /* late messages are drained by the pool */
+    trpi_dispatcher_leave(ctx, cell); /* the pool drains late messages */
 }
 
 trpi_run_result
@@ -755,9 +753,8 @@ trpi_run_after_jump(trp_ctx *ctx)
     trpi_run_result result;
 
     trpi_assert(cell != NULL);
-    ctx->handoff_slot =
-        TRPI_HANDOFF_OFF; /* who settles this takes the task back, and knows no kept one */
-    ctx->route_depth = 0; /* a routing function may have been jumped out of */
+    ctx->handoff_slot = TRPI_HANDOFF_OFF; /* trpi_worker_settle() cannot retain a task */
+    ctx->route_depth = 0;                 /* the jump may have left a routing function */
     ctx->system->hooks->failed(ctx, cell, &ctx->failure, (trp_msg *)(uintptr_t)ctx->msg);
     ctx->msg = NULL;
     trpi_bounded_done(ctx);

@@ -1,6 +1,6 @@
-/* run_thread.c - what the scheduler calls beside trpi_run(): a worker's thread, and looks at it.
+/* run_thread.c - callbacks of the scheduler beside trpi_run(): a worker's thread, sleep, work done.
  *
- * Why.     The failure jump needs a frame that outlives every run: the thread's.
+ * Why.     The failure jump needs a stack frame that outlives every run: the thread's.
  * Tests.   tests/unit/actor/life_test.c, tests/stress/churn_test.c
  */
 #include <time.h>
@@ -19,7 +19,7 @@ trpi_run_thread(void *arg, trpi_worker *worker)
     while (!trpi_ctx_init_worker(ctx, system, worker)) {
         struct timespec pause = { 0, 1000000 };
 
-        /* it may be the only one: without it nothing would ever run or stop */
+        /* no memory: it may be the only worker, without which no actor runs or stops */
         (void)nanosleep(&pause, NULL);
     }
     trpi_fault_thread_begin(ctx);
@@ -49,7 +49,7 @@ trpi_run_work(void *data)
 {
     trp_ctx *ctx = data;
 
-    /* a birth and an end cost about a message each */
+    /* a spawn and a stop cost about a message each */
     return atomic_load_explicit(&ctx->own_stats.processed, RELAXED) +
            atomic_load_explicit(&ctx->own_stats.spawned, RELAXED) +
            atomic_load_explicit(&ctx->own_stats.stopped, RELAXED);
@@ -68,6 +68,7 @@ trpi_run_urgent(const trpi_task *task)
 {
     const trpi_cell *cell = trpi_cell_of_task((trpi_task *)(uintptr_t)task);
 
-    /* relaxed: the task was handed to us after it was set, or the urgent flag was (affine-A2) */
+    /* relaxed: attention was set before the task was submitted, or before the urgent flag was
+     * (affine-A2) */
     return task->id != 0 && atomic_load_explicit(&cell->attention, RELAXED) != 0;
 }

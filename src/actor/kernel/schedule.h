@@ -1,10 +1,10 @@
-/* schedule.h - private to the room: a cell whose turn is due goes to the scheduler. */
+/* schedule.h - private to the room: submit a cell to the scheduler. */
 #ifndef TRPI_ACTOR_KERNEL_SCHEDULE_H
 #define TRPI_ACTOR_KERNEL_SCHEDULE_H
 
 #include "actor/kernel/run.h"
 
-/* Hand a cell whose token the caller holds to the scheduler. */
+/* Submit a cell whose token the caller holds; this passes the token on. */
 static inline void
 trpi_schedule(trp_ctx *ctx, trpi_cell *cell)
 {

@@ -1,25 +1,25 @@
 /* shared_mailbox.c - one mailbox for all actors of a balancing dispatcher: an idle member takes the
  * next message.
  *
- * Why.     With a mailbox each, messages wait behind a slow actor while its like are idle.
- * Shape.   teller -> first..last of the team -> the member that runs next
- *          What is for one actor alone stays its own: system messages, and the messages that the
- *          runtime handles (Terminated, PoisonPill, Kill, Identify, timers) in the queue of its
- *          cell, which it empties before it looks here.
+ * Why.     With a mailbox each, messages wait behind a slow actor while others of its kind are
+ *          idle.
+ * Shape.   sender -> first..last of the shared mailbox -> the member that runs next
+ *          Messages for one actor alone stay in the queue of its cell, which it empties before it
+ *          takes from here: system messages, and messages that the runtime handles (Terminated,
+ *          PoisonPill, Kill, Identify, timers).
  * Must hold.
- *   shared-mailbox-T1  While a message waits, no open member stays listed as idle but by the order
- *       of no_teamwork: put, take and whoever goes away unlist one and run it.
- *   shared-mailbox-T2  A member is listed before it gives its token up, and looks at `listed` once
- *       more after it; who unlists it writes `listed` and then looks for its token. All seq_cst:
- *       one of the two sees the other, and the member runs.
- *   shared-mailbox-T3  A message is addressed to the member that takes it, from then on: its
- *       generation is compared when it is put in, under the lock, and the runner's look finds that
- *       of the taker.
- *   shared-mailbox-T4  When the last member leaves, what is left is dead, under the name of whom it
- *       was told to.
- * Threads. lock; claims of tokens are made under it, tasks are handed in after it.
- * Limits.  capacity of a bounded mailbox: one more is a dead letter. There is no waiting for room,
- *          and tellers of an unbounded one are not slowed down.
+ *   shared-mailbox-T1  While a message waits, no open member stays listed as idle, but for
+ *       no_teamwork: put, take, and a member that leaves, unlist an idle member and run it.
+ *   shared-mailbox-T2  A member is listed before it gives its token up, and reads `listed` once
+ *       more afterwards; a thread that unlists it writes `listed` and then claims its token. All
+ *       seq_cst: one of the two sees the other, and the member runs.
+ *   shared-mailbox-T3  A message is readdressed to the member that takes it: its generation is
+ *       compared when it is put in, under the lock, and the runner's check finds that of the taker.
+ *   shared-mailbox-T4  When the last member leaves, messages that are left are dead letters to the
+ *       members that they were told to.
+ * Threads. lock; tokens are claimed under it, tasks are submitted after it.
+ * Limits.  capacity of a bounded mailbox: one more message is a dead letter. No sender waits for
+ *          room, and senders to an unbounded one are not throttled.
  * Tests.   tests/unit/actor/shared_mailbox_test.c
  * Sources. DISP-5, DISP-8, MBOX-13; docs/architecture.md#scheduling.
  */
@@ -49,7 +49,7 @@ trpi_shared_free(trpi_shared_mailbox *shared)
     if (shared == NULL) {
         return;
     }
-    while (shared->first != NULL) { /* its actors were not stopped */
+    while (shared->first != NULL) { /* its members were not stopped */
         trp_msg *msg = shared->first;
 
         shared->first = trpi_msg_next(msg);
@@ -108,8 +108,8 @@ member_unlist(trpi_shared_mailbox *shared, trpi_bounded_mailbox *mailbox)
     atomic_store_explicit(&mailbox->listed, false, memory_order_seq_cst); /* shared-mailbox-T2 */
 }
 
-/* true: the caller must schedule the member. Else it runs, or sees that it is not listed
- * (shared-mailbox-T2). */
+/* Unlist a member and claim its token. true: the caller must schedule it. Else it runs, or sees
+ * that it is not listed (shared-mailbox-T2). */
 static bool
 member_claim(trpi_shared_mailbox *shared, trpi_bounded_mailbox *mailbox)
 {
@@ -117,7 +117,7 @@ member_claim(trpi_shared_mailbox *shared, trpi_bounded_mailbox *mailbox)
     return trpi_mailbox_claim(mailbox->cell);
 }
 
-/* shared-mailbox-T1. The cell to schedule; NULL: nobody is idle. */
+/* Claim an idle member, which the caller must schedule; NULL: none is idle. shared-mailbox-T1 */
 static trpi_cell *
 idle_member_wake(trpi_shared_mailbox *shared)
 {
@@ -131,7 +131,7 @@ idle_member_wake(trpi_shared_mailbox *shared)
     return NULL;
 }
 
-/* The same for a new message: rather whom it was told to. */
+/* The same for a new message: preferably the member that it was told to. */
 static trpi_cell *
 receiver_wake(trpi_shared_mailbox *shared, trpi_bounded_mailbox *told)
 {
@@ -280,12 +280,12 @@ trpi_shared_take(trp_ctx *ctx, trpi_bounded_mailbox *mailbox)
     pthread_mutex_lock(&shared->lock);
     msg = shared->first;
     if (msg != NULL) {
-        member_unlist(shared, mailbox); /* it was run for what is its own */
+        member_unlist(shared, mailbox); /* listed if it runs for a message of its own */
         shared->first = trpi_msg_next(msg);
         if (shared->first == NULL) {
             shared->last = NULL;
         } else if (shared->teamwork) {
-            next = idle_member_wake(shared); /* shared-mailbox-T1: ours may take long */
+            next = idle_member_wake(shared); /* shared-mailbox-T1: this message may take long */
         }
         count_add(shared, -1);
     } else if (!member_is_listed(mailbox)) {

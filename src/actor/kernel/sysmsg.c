@@ -1,4 +1,4 @@
-/* sysmsg.c - system messages: how they are sent, and the reserve that makes sure that they are.
+/* sysmsg.c - sending system messages, with a reserve of memory so that it never fails.
  *
  * Must hold.
  *   sysmsg-H4  Sending a system message never fails: it comes from the cache, else from the
@@ -30,7 +30,7 @@ sysmsg_new(trp_ctx *ctx)
             break;
         }
         (void)nanosleep(&pause,
-                        NULL); /* memory and reserve are gone: others must free some first */
+                        NULL); /* memory and reserve are used up: other threads must free some */
     }
     return sysmsg;
 }
@@ -75,8 +75,8 @@ trpi_sys_tell(trp_ctx *ctx, uint32_t slot, uint32_t generation, uint16_t kind, u
         trpi_block_free(ctx->cache, sysmsg, sizeof *sysmsg);
         return;
     }
-    /* An actor that orders something from itself (most often its end) has its token, and looks at
-     * sys_rest before the next message. Only behind an empty stack: the order of senders holds. */
+    /* An actor that sends a system message to itself (most often to stop) holds its token, and
+     * handles sys_rest before the next message. Only with an empty stack, to keep the order. */
     if (cell == ctx->cell && cell->ops == NULL && ctx->sys_rest == NULL &&
         atomic_load_explicit(&cell->sys_head, RELAXED) == NULL) {
         ctx->sys_rest = sysmsg;
@@ -86,7 +86,7 @@ trpi_sys_tell(trp_ctx *ctx, uint32_t slot, uint32_t generation, uint16_t kind, u
     if (trpi_mailbox_push_system(cell, sysmsg)) {
         trpi_schedule(ctx, cell);
     }
-    /* relaxed: a hint (dispatcher-F2). A directive goes before the mail of others (A4J-31). */
+    /* relaxed: a hint (dispatcher-F2). A directive precedes messages to other actors (A4J-31). */
     if (__atomic_load_n(&cell->task.dispatch, __ATOMIC_RELAXED) == TRPI_DISPATCH_PRIVATE) {
         trpi_sched_urgent(ctx->system->sched, atomic_load_explicit(&cell->task.home, RELAXED));
     }

@@ -25,7 +25,7 @@ struct trpi_mailbox_types;                  /* bounded_mailbox.h */
 struct trpi_stall;                          /* stall.h */
 struct trpi_behaviours;                     /* distribution.h */
 typedef struct trpi_settings trpi_settings; /* settings.c */
-struct trpi_life_system;                    /* LIFE: actor/life/life.h - guardians, shutdown */
+struct trpi_life_system;                    /* actor/life/life.h: guardians, shutdown */
 
 /* Sums over all threads: trpi_system_stats_sum(). Relaxed throughout. */
 typedef struct trpi_stats {
@@ -35,8 +35,8 @@ typedef struct trpi_stats {
 
 struct trp_system {
     uint64_t magic;
-    const struct trpi_kernel_ops *hooks;    /* what the kernel calls above itself */
-    const struct trpi_life_ops *life_hooks; /* what the room life does */
+    const struct trpi_kernel_ops *hooks;    /* functions above the kernel that it calls */
+    const struct trpi_life_ops *life_hooks; /* functions above the room life that it calls */
     char name[TRP_SYSTEM_NAME_BYTES_MAX + 1];
     trp_system_options options; /* defaults filled in */
     trp_log_options logging;    /* the same; levels: 0 is off */
@@ -53,7 +53,7 @@ struct trp_system {
     struct trpi_directory *directory;
     struct trpi_behaviours *behaviours; /* by name, for other nodes */
     struct trpi_registry *registry;     /* names */
-    struct trpi_paths *paths;           /* of the dead, and of other nodes' actors */
+    struct trpi_paths *paths;           /* of ended actors, and of actors of other nodes */
     struct trpi_event_stream *events;   /* NULL: being made, or taken apart */
     struct trpi_loggers *loggers;       /* set once, when the guardians run */
     struct {
@@ -63,18 +63,18 @@ struct trp_system {
     /* ctx->fast_path_node while no interaction is carried: TRPI_NODE_SELF; 0 with
      * serialize-messages, where no tell takes the fast path (round_trip.c) */
     uint32_t fast_path_node;
-    uint32_t stash_max; /* of actors whose options do not say; 0: unbounded */
+    uint32_t stash_max; /* default of actors; 0: unbounded */
     struct trpi_extensions *extensions;
-    trpi_settings *settings; /* NULL: no configuration was given, so nothing is deployed by one */
-    /* What remoting registered; NULL: none. Written by the owner, read by any thread
+    trpi_settings *settings; /* NULL: no configuration, and no deployment sections */
+    /* Registered by remoting; NULL: none. Written by the owner, read by any thread
      * (release/acquire). */
     _Atomic(const struct trpi_remote_ops *) remote_ops;
     void *_Atomic remote_arg;
-    void *_Atomic cluster;    /* the cluster room's own; release/acquire, as remote_ops */
+    void *_Atomic cluster;    /* used by the cluster room; release/acquire, as remote_ops */
     trpi_stats foreign_stats; /* counted here by foreign threads; workers count in their ctx (run.h,
                                  trpi_count) */
-    bool faults_open;         /* fault.c's; owner */
-    _Atomic uint32_t refusals_said; /* spawn.c's; relaxed */
+    bool faults_open;         /* fault.c; owner */
+    _Atomic uint32_t refusals_said; /* spawn.c; relaxed */
     _Atomic bool stuck; /* a stop timed out: threads may still run, nothing may be freed */
 };
 
@@ -87,7 +87,7 @@ trpi_system_is_valid(const trp_system *system)
     return system != NULL && system->magic == TRPI_SYSTEM_MAGIC;
 }
 
-/* The longest delay: TRP_DELAY_TICKS_MAX ticks. */
+/* Return the longest delay, TRP_DELAY_TICKS_MAX ticks, in ms. */
 static inline uint64_t
 trpi_delay_ms_max(const trp_system *system)
 {

@@ -1,16 +1,16 @@
-/* tell.c - telling: local push with chains, dead letters; the public verbs that tell (tell_text.c
- * has those of text).
+/* tell.c - telling: local push with chains, dead letters; the public functions that tell
+ * (tell_text.c has those for text).
  *
- * Why.     A tell costs one exchange on the receiver's line. When a run tells the same receiver
- *          again and again, even that is too much: later messages gather in a chain and are pushed
- *          with one exchange.
+ * Why.     A tell costs one exchange on the receiver's cache line. When a run tells the same
+ *          receiver repeatedly, even that is too much: later messages are batched in a chain and
+ *          pushed with one exchange.
  * Shape.   ctx->chains: 64 entries, keyed by the cell's address. The first message to a cell in a
  *          run is pushed at once (it may be the only one, and the receiver can start); the second
  *          opens the chain.
- *          Two that answer one another go without it (hand()): mailbox-M5.
+ *          Two actors that answer each other need no exchange (deliver_direct()): mailbox-M5.
  * Must hold.
  *   tell-H1  Messages of one run to one cell arrive in order: an entry belongs to one cell for the
- *       length of a run, or is flushed when it is evicted.
+ *       whole run, or is flushed when it is evicted.
  *   tell-H2  Chains are pushed before the sender's token is given up and before anything that may
  *       block. (run.c; leave)
  *   tell-H3  A message is counted once: processed, or dead.
@@ -32,12 +32,12 @@
 
 /* ---- chains ---------------------------------------------------------------------------------- */
 
-#define BUDGET_RUNS 8u /* a turn that tells a thousand lasts as long as so many usual ones */
+#define BUDGET_RUNS 8u /* a turn that uses up its send budget takes as long as this many others */
 
-/* A turn has told a thousand, and ends with the present message (run-R6); cell is the last one
- * told. When its worker has ended no turn since the last time, it handles none of them: another
- * program has its core, or a behaviour keeps it. Nobody would mark the cell as overloaded before
- * that is over, so the teller waits. */
+/* The turn has used up its send budget (TRPI_TOLD_MAX) and ends after the present message (run-R6);
+ * cell is the last receiver. If its worker has handled no message since the budget was used up
+ * before, it is stuck: another program has its core, or a behaviour blocks it. Until that is over
+ * no turn marks the cell as overloaded, so the sender is throttled here. */
 static NOINLINE void
 note_send_budget_used(trp_ctx *ctx, const trpi_cell *cell)
 {
@@ -88,7 +88,7 @@ trpi_chains_flush(trp_ctx *ctx)
     }
 }
 
-/* The sender is slowed down after its present message, if it is not overloaded itself (run.c). */
+/* Throttle the sender after its present message, if it is not overloaded itself (run.c). */
 static inline void
 overload_note(trp_ctx *ctx, trpi_cell *cell)
 {
@@ -131,7 +131,7 @@ push_one(trp_ctx *ctx, trpi_cell *cell, bool slows, trp_msg *msg)
     }
 }
 
-/* The place in the table belongs to another cell, whose chain is open. */
+/* Tell a cell whose table entry holds the open chain of another one. */
 static NOINLINE void
 chain_evict(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 {
@@ -143,7 +143,7 @@ chain_evict(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
     push_one(ctx, cell, true, msg);
 }
 
-/* Does a thread that tells run this cell itself? A hint: it may have ended meanwhile. */
+/* Does this cell belong to the calling-thread dispatcher? A hint: it may have ended meanwhile. */
 static bool
 is_calling(trp_ctx *ctx, const trpi_cell *cell)
 {
@@ -157,12 +157,12 @@ trpi_tell_wait(trp_ctx *ctx, const trpi_cell *cell)
 {
     if (ctx->worker == NULL && ctx->cell == NULL && ctx->nested_held == 0 &&
         is_calling(ctx, cell)) {
-        /* another thread handles it: TEST-12; held, it may be ours (nested-turn-E3) */
+        /* another thread runs it: TEST-12. (With nested_held it may be this one: nested-turn-E3) */
         trpi_nested_wait(cell);
     }
 }
 
-/* Without chains: a foreign thread, or one that may block. */
+/* Deliver without chains: from a foreign thread, or one that may block. */
 static NOINLINE void
 deliver_unchained(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 {
@@ -174,8 +174,8 @@ deliver_unchained(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
     }
 }
 
-/* Queue msg for the cell of this slot; msg->priv_next is NULL. Rare ways end in calls, so that the
- * usual one needs no frame. slows: it may be overloaded. */
+/* Queue msg for the cell of this slot; msg->priv_next is NULL. Rare paths are tail calls, so that
+ * the usual one needs no stack frame. slows: the cell may be overloaded. */
 static inline __attribute__((always_inline)) void
 deliver_to_slot(trp_ctx *ctx, trpi_cell *cell, uint32_t slot, bool slows, trp_msg *msg)
 {
@@ -187,7 +187,7 @@ deliver_to_slot(trp_ctx *ctx, trpi_cell *cell, uint32_t slot, bool slows, trp_ms
         deliver_unchained(ctx, cell, msg);
         return;
     }
-    if (chain->run != run) { /* the usual case: the first of this run with that place */
+    if (chain->run != run) { /* the usual case: the entry's first use in this run */
         chain->cell = cell;
         chain->run = run;
         push_one(ctx, cell, slows, msg);
@@ -198,7 +198,7 @@ deliver_to_slot(trp_ctx *ctx, trpi_cell *cell, uint32_t slot, bool slows, trp_ms
             chain->first = msg;
             ctx->chains_open |= 1ull << index;
         } else {
-            trpi_msg_next_set(chain->last, msg, __ATOMIC_RELAXED); /* ours until pushed */
+            trpi_msg_next_set(chain->last, msg, __ATOMIC_RELAXED); /* private until pushed */
         }
         chain->last = msg;
         if (UNLIKELY(++chain->count == TRPI_CHAIN_MSGS_MAX)) {
@@ -222,7 +222,7 @@ deliver_to_cell(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 
 /* ---- dead letters ---------------------------------------------------------------------------- */
 
-/* No memory for the message: a dead letter without payload. */
+/* Report a message that found no memory: a dead letter without payload. */
 static void
 dead_no_memory(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type)
 {
@@ -240,7 +240,7 @@ dead_and_free(trp_ctx *ctx, trp_ref to, trp_msg *msg, trp_dead_reason reason)
     trpi_msg_free(ctx->cache, msg);
 }
 
-/* To another node, or to nobody. */
+/* Send msg to another node, or, with node 0, to the dead letters. */
 static NOINLINE void
 send_far(trp_ctx *ctx, trp_ref to, trp_msg *msg)
 {
@@ -258,7 +258,7 @@ send_far(trp_ctx *ctx, trp_ref to, trp_msg *msg)
         return;
     }
     if (UNLIKELY(slow) && ctx->system->hooks->proxy_slows(ctx->system, to)) {
-        ctx->throttled = true; /* as with a lane that is behind, but for this recipient only */
+        ctx->throttled = true; /* as for a lane over its mark, but for this recipient only */
         ctx->throttled_msgs++;
         ctx->throttled_home = TRPI_DEFER_HOLD;
     }
@@ -272,7 +272,8 @@ asks_first(const trpi_cell *cell)
     return UNLIKELY(atomic_load_explicit(&cell->kind, RELAXED) >= TRPI_KIND_ROUTER);
 }
 
-/* To a router: its routees get msg, unless it is for itself. To a box: if there is room. */
+/* Deliver to a router (its routees get msg, unless it is for the router itself), or to a bounded
+ * mailbox (if there is room). */
 static NOINLINE void
 deliver_asking(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg)
 {
@@ -283,7 +284,7 @@ deliver_asking(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg)
     }
 }
 
-/* To a cell that is not told the short way, or that is overloaded. */
+/* Deliver to a cell off the fast path, or to one that is overloaded. */
 static NOINLINE void
 deliver_any(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg)
 {
@@ -296,7 +297,7 @@ deliver_any(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg)
 
 /* ---- telling --------------------------------------------------------------------------------- */
 
-/* Fewer than 33 bytes without a call. */
+/* Copy fewer than 33 bytes without a call. */
 static inline __attribute__((always_inline)) void
 copy_small(char *to, const char *from, size_t bytes)
 {
@@ -318,7 +319,7 @@ copy_small(char *to, const char *from, size_t bytes)
     }
 }
 
-/* serialize-messages: false: what was told is a dead letter. */
+/* serialize-messages: encode and decode the message. false: it was a dead letter. */
 static bool
 check_rare(trp_ctx *ctx, trp_ref to, trp_msg **msg)
 {
@@ -330,7 +331,7 @@ check_rare(trp_ctx *ctx, trp_ref to, trp_msg **msg)
     return false;
 }
 
-/* As part of what is being handled: with a trailer. */
+/* Make a message that carries the present interaction: with a trailer. */
 static trp_msg *__attribute__((noinline))
 make_carrying(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
               size_t bytes)
@@ -359,14 +360,15 @@ trpi_tell_make(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, c
                                 : trpi_msg_make(ctx->cache, to, sender, type, payload, bytes);
 }
 
-/* While something is carried, and with serialize-messages. NULL: it is a dead letter already. */
+/* Make a message while an interaction is carried, with serialize-messages or with debug checks.
+ * NULL: it was a dead letter. */
 static trp_msg *__attribute__((noinline))
 make_rare(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
           size_t bytes)
 {
     trp_msg *msg;
 
-    if (trpi_misuse_is_wanted()) { /* all tells come here then */
+    if (trpi_misuse_is_wanted()) { /* then all tells pass here */
         trpi_misuse_ctx(ctx, "trp_tell");
     }
     msg = trpi_tell_make(ctx, to, sender, type, payload, bytes);
@@ -378,14 +380,14 @@ make_rare(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const 
     return msg;
 }
 
-/* Fewer bytes than the struct of its type, as of a builder that failed: nobody could read it. */
+/* Report a payload shorter than the struct of its type (as of a failed builder): unreadable. */
 static void __attribute__((noinline, cold))
 dead_too_short(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, size_t bytes)
 {
     ctx->system->hooks->dead_of(ctx->system, sender, to, TRP_DEAD_NOT_ENCODABLE, type, NULL, bytes);
 }
 
-/* The usual way of every kind of tell; also for what is rare. */
+/* Tell with all checks: the general path. */
 void
 trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
           size_t bytes)
@@ -408,7 +410,7 @@ trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const 
     } else if ((msg = make_rare(ctx, to, sender, type, payload, bytes)) == NULL) {
         return;
     }
-    if (UNLIKELY(type->number == 0)) { /* not registered: nobody could know what it is */
+    if (UNLIKELY(type->number == 0)) { /* not registered: no receiver knows the type */
         ctx->system->hooks->dead_of(ctx->system, sender, to, TRP_DEAD_NOT_ENCODABLE, type, payload,
                                     bytes);
         trpi_msg_free(ctx->cache, msg);
@@ -423,7 +425,7 @@ trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const 
         dead_and_free(ctx, to, msg, TRP_DEAD_NO_SUCH_ACTOR);
         return;
     }
-    /* relaxed: an early look only; the receiver's look is the proof */
+    /* relaxed: an early check only; the receiver's check decides (run-R2) */
     if (UNLIKELY(atomic_load_explicit(&cell->generation, RELAXED) != to.generation)) {
         dead_and_free(ctx, to, msg, TRP_DEAD_STALE);
         return;
@@ -437,7 +439,7 @@ tell_any(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, si
     trpi_tell(ctx, to, ctx->self, type, payload, bytes);
 }
 
-/* What stands behind the next pointer of a message on one line, in place. */
+/* Fill in a message but for its next pointer. */
 static inline __attribute__((always_inline)) void
 msg_fill(const trp_ctx *ctx, trp_msg *msg, trp_ref to, uint32_t number, const void *payload,
          size_t bytes)
@@ -454,8 +456,8 @@ msg_fill(const trp_ctx *ctx, trp_msg *msg, trp_ref to, uint32_t number, const vo
     }
 }
 
-/* Tell an actor of this node, with a block of this class. All looks come before the first effect.
- * false: something is rare, and nothing was done. */
+/* The fast path: tell an actor of this node, with a block of this class. All checks come before the
+ * first effect. false: a rare case, and nothing was done. */
 static inline __attribute__((always_inline)) bool
 tell_own(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes,
          uint32_t class_index)
@@ -489,7 +491,7 @@ tell_own(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, si
     return true;
 }
 
-/* Of more than a line, in a block of its class. */
+/* Tell a payload that needs more than one cache line, with a block of its class. */
 static NOINLINE void
 tell_larger(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
 {
@@ -503,7 +505,7 @@ tell_larger(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload,
     }
 }
 
-/* What is rare goes to tell_any(): what is left needs no call but the last one. */
+/* Tell by a push. Rare cases go to tell_any(): the usual one needs no call but the last. */
 static inline __attribute__((always_inline)) void
 tell_pushed(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
 {
@@ -521,15 +523,15 @@ tell_pushed_instead(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *
     tell_pushed(ctx, to, type, payload, bytes);
 }
 
-/* To the cell that this worker keeps, which answers or is answered most likely: without a block and
- * without the exchange. It ran a plain turn last, so it takes all; what has happened to it since is
- * seen before this message is (run.c). The cell is found by what is kept, not by the slot: the
- * processor goes on before it knows whom the present message asks to tell. false: it is not kept
- * any more, or something waits there. */
+/* Direct delivery to the cell that this worker retains, without a block and without the exchange.
+ * Its last turn was a plain one, so it takes all messages; later changes are handled before this
+ * message (run.c). The cell's address comes from the retained task, not from the slot, so that the
+ * processor need not wait for the ref in the present message. false: the cell is not retained any
+ * more, or a message waits there. */
 static inline __attribute__((always_inline)) bool
 deliver_direct(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
 {
-    /* relaxed: a look; a cell's memory stays a cell's */
+    /* relaxed: a hint; the memory of a cell remains one */
     trpi_task *task = atomic_load_explicit(&ctx->handoff->task, RELAXED);
     trpi_cell *cell;
     trp_msg *msg;
@@ -561,7 +563,7 @@ tell_direct_variable(trp_ctx *ctx, trp_ref to, const trp_type *type, const void 
     }
 }
 
-/* As that, of a fixed length. */
+/* The same for a type of fixed size. */
 static NOINLINE void
 tell_direct(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
 {
@@ -571,12 +573,12 @@ tell_direct(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload,
     }
 }
 
-/* A payload of any length. Apart, for what it needs would cost the others registers. */
+/* Tell a payload of any length. Out of line: it would cost the other paths registers. */
 static NOINLINE void
 tell_variable(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
 {
     if (UNLIKELY(bytes < type->bytes)) {
-        tell_any(ctx, to, type, payload, bytes); /* which looks again */
+        tell_any(ctx, to, type, payload, bytes); /* reports the dead letter */
     } else if (bytes > TRPI_LINE_PAYLOAD_MAX) {
         tell_larger(ctx, to, type, payload, bytes);
     } else if (to.slot == ctx->handoff_slot) {
@@ -599,7 +601,7 @@ trp_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, si
     }
 }
 
-/* To another node: a full lane refuses. */
+/* Try to tell an actor of another node: TRP_EAGAIN if its lane is full. */
 static trp_err
 try_tell_far(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
 {
@@ -625,7 +627,7 @@ try_tell_far(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload
         if (promised) {
             ctx->system->hooks->proxy_unreserve(proxy, bytes);
         }
-        if (ctx->fast_path_node == TRPI_NODE_SELF) { /* else make_rare() has said so */
+        if (ctx->fast_path_node == TRPI_NODE_SELF) { /* else make_rare() has reported it */
             dead_no_memory(ctx, to, ctx->self, type);
         }
         return TRP_OK;
@@ -637,7 +639,7 @@ try_tell_far(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload
     return TRP_OK;
 }
 
-/* trp_try_tell(): only a full box or lane refuses. */
+/* trp_try_tell(): only a full mailbox or lane refuses. */
 static trp_err
 try_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
 {

@@ -1,6 +1,6 @@
 /* tell_text.c - telling and answering with text and JSON.
  *
- * Shape.  A text is told without its NUL, by the way of payloads of any length (tell.c).
+ * Shape.  Text is told without its NUL, as a payload of any length (tell.c).
  * Tests.  tests/unit/actor/ask_test.c, alias_test.c
  */
 #include <string.h>

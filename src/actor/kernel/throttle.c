@@ -1,9 +1,9 @@
-/* throttle.c - who told an overloaded cell and may go idle all the same.
+/* throttle.c - sender throttling: senders of an overloaded cell that are not deferred.
  *
- * Why.     run-R5. Who only answers what an overloaded cell asked is not what it has to be
- *          saved from; but answers may be driven by others.
- * Shape.   drained (counted where overloaded cells run) - granted = what may still be let pass;
- *          each worker takes a share of that and keeps it in ctx->credits.
+ * Why.     run-R5. An actor that only answers questions of an overloaded cell does not flood it;
+ *          but its answers may be driven by a third actor.
+ * Shape.   drained (counted where overloaded cells run) - granted = credit that is left; each
+ *          worker takes a share of it, which it keeps in ctx->credits.
  * Tests.   tests/unit/actor/overload_test.c
  */
 #include "actor/kernel/bounded_mailbox.h"
@@ -11,23 +11,23 @@
 #include "actor/kernel/run.h"
 #include "base/atomics.h"
 
-#define CREDIT_MAX 10000u /* answers to overloaded cells that are let pass in one go */
-#define CREDIT_SHARE 256u /* of them, that a worker takes at a time */
+#define CREDIT_MAX 10000u /* unused credit beyond this expires */
+#define CREDIT_SHARE 256u /* credit that a worker takes at a time */
 
-/* A share of what overloaded cells of home have handled and nobody was let pass for yet, at least
- * so much; 0: there is not so much. */
+/* Take credit, one unit for each message that overloaded cells of home have handled, at least
+ * `least`; 0: there is less. */
 static uint32_t
 credit_take(trp_ctx *home, uint32_t least)
 {
     uint64_t granted = atomic_load_explicit(&home->granted, RELAXED);
 
     for (;;) {
-        /* relaxed: counts; one that is old gives less */
+        /* relaxed: counters; an outdated one gives less credit */
         uint64_t drained = atomic_load_explicit(&home->drained, RELAXED);
         uint64_t rest = (int64_t)(drained - granted) > 0 ? drained - granted : 0;
         uint64_t share;
 
-        rest = rest < CREDIT_MAX ? rest : CREDIT_MAX; /* what is old and unused is forgotten */
+        rest = rest < CREDIT_MAX ? rest : CREDIT_MAX; /* old credit expires */
         if (rest < least) {
             return 0;
         }
@@ -39,9 +39,10 @@ credit_take(trp_ctx *home, uint32_t least)
     }
 }
 
-/* Deferring is for those who have more to say; who only answers would come back to find nothing.
- * But as answers may be driven by others, no more of them are let pass than overloaded cells have
- * handled on the worker that the receiver is at: what waits for them does not grow by it. */
+/* A sender with an empty mailbox that told single messages need not be deferred: its next turn
+ * would find no work. But since a third actor may drive it, it needs credit: one message for each
+ * that overloaded cells have handled on the receiver's worker, so that their mailboxes do not
+ * grow. */
 bool
 trpi_run_throttle_waived(trp_ctx *ctx, trpi_cell *cell)
 {
@@ -52,7 +53,7 @@ trpi_run_throttle_waived(trp_ctx *ctx, trpi_cell *cell)
         return false;
     }
     home = trpi_sched_pool_data(ctx->system->sched, ctx->throttled_home);
-    if (home == NULL) { /* on a network, or on a thread of its own */
+    if (home == NULL) { /* the receiver waits for a network, or has a thread of its own */
         return false;
     }
     credit = &ctx->credits[ctx->throttled_home];

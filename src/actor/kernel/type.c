@@ -1,8 +1,7 @@
 /* type.c - message types: process-wide numbers and wire ids.
  *
- * Why.     A descriptor is static code and the same in every system of a process, so its number is
- *          the process's too. The number indexes a table that is read on each message, without a
- *          lock.
+ * Why.     A descriptor is static data and the same in every system of a process, so its number is
+ *          process-wide. The number indexes a table that is read for each message, without a lock.
  * Shape.   Built-in types come from the rooms (base/built_in_types.h), all others from protocols.
  * Must hold.
  *   type-Y1  An entry of `types` is written once, when the library is loaded or under the lock,
@@ -112,9 +111,8 @@ type_enter(const trp_type *type, uint32_t number, const trp_protocol *protocol, 
     *place = (uint16_t)number;
 }
 
-/* Enter the built-in types of all rooms when the library is loaded: no message pays for a test
- * whether that was done, and the file does not hold 2 MiB of zeros. 101: before constructors of a
- * static program. */
+/* Enter the built-in types of all rooms when the library is loaded: no message pays for a test, and
+ * the library file does not hold the 2 MiB table. 101: before constructors of a static program. */
 __attribute__((constructor(101))) static void
 built_in_enter(void)
 {
@@ -139,7 +137,7 @@ name_is_valid(const char *name)
     return dot != NULL && dot != name && dot[1] != '\0' && strlen(name) <= TRP_TYPE_NAME_BYTES_MAX;
 }
 
-/* Recursion is as deep as types are (trpi_type_check). */
+/* The depth of the recursion is that of types (trpi_type_check). */
 static bool
 same_fields(const trp_type *a, const trp_type *b)
 {
@@ -181,7 +179,7 @@ type_register(const trp_protocol *protocol, trp_type *type)
 
         number = *place;
         if (strcmp(known->name, type->name) !=
-            0) { /* type-Y2; there is no system, hence no log, to tell it to */
+            0) { /* type-Y2; to stderr, since there is no system and no log here */
             (void)fprintf(stderr,
                           "troupe: message types %s and %s have one wire id, %016llx: rename one\n",
                           known->name, type->name, (unsigned long long)wire_id);
@@ -190,8 +188,8 @@ type_register(const trp_protocol *protocol, trp_type *type)
         if (!same_shape(known, type)) {
             return TRP_EEXIST;
         }
-        /* Another copy of the same declaration gets its number; one that has it may be read right
-         * now. */
+        /* Another copy of the same declaration gets the same number. Not written again: other
+         * threads may be reading it. */
         if (__atomic_load_n(&type->number, __ATOMIC_RELAXED) != number) {
             __atomic_store_n(&type->number, number, __ATOMIC_RELAXED);
         }
@@ -233,7 +231,7 @@ trpi_type_parent(uint32_t number)
                                                          memory_order_acquire); /* pair: extend */
 }
 
-/* Under the lock: levels below a type. Every known type is looked at: this is rare. */
+/* Return the number of levels below a type, by a scan of all types: rare. Under the lock. */
 static uint32_t
 levels_below(uint32_t top)
 {

@@ -1,23 +1,22 @@
-/* node_numbers.c - which number an identity has, and when the number is given back.
+/* node_numbers.c - numbers of node identities: assignment, end and reuse.
  *
- * Why.     A reference names its node by a number of 24 bits. Numbers for a life would be used up
- *          by whoever restarts often enough; so the number of an incarnation that has ended is
- *          used again, in another generation, and a stale one finds nobody.
+ * Why.     A reference names its node by a number of 24 bits. Permanent numbers would be used up by
+ *          nodes that restart often; so the number of an incarnation that has ended is reused in
+ *          another generation, and a stale number finds no node.
  * Must hold.
- *   node-numbers-N1  A number means one (address, uid) while it stands, and afterwards nobody,
- *       until its index has come round: 256 generations, each after all indices that were free
- *       before. By then a ref would need slot and generation of an actor of that later node, which
- *       are random (cell-C4). Only entry 1, the system itself, is replaced, once, by
- *       trpi_system_advertise().
+ *   node-numbers-N1  A number stands for one (address, uid), and after its end for none, until its
+ *       index wraps around: 256 generations, each after all indices that were free before. A stale
+ *       ref would then need slot and generation of an actor of the later node, which are random
+ *       (cell-C4). Only entry 1, the system itself, is replaced, once, by trpi_system_advertise().
  *   node-numbers-N4  An entry is unreachable, and then retired, before it is freed: readers are in
  *       a run or between trpi_enter() and trpi_leave().
- *   node-numbers-N5  Whom a peer has only introduced counts for the share of its introducer. Beyond
- *       a share, or beyond all of them, the one that was introduced longest ago gives way: its
- *       number has ended, and it is as if nobody had named it.
- *   node-numbers-N6  Who shows that it lives has a number that has not ended, whatever was said of
- *       it before.
+ *   node-numbers-N5  A node that a peer has only introduced counts for the share of that peer. At
+ *       the limit of a share, or of all shares, the node that was introduced longest ago is
+ *       evicted: its number ends, as if the node had never been named.
+ *   node-numbers-N6  A node that is known to be alive has a number that has not ended, whatever
+ *       peers said before.
  * Limits.  TRPI_NODES_LIMIT numbers at a time, TRPI_NODES_ENDED of which are remembered after their
- *          end, so that their last messages can say who it was; TRPI_NODES_INTRODUCED.
+ *          end, so that late messages can name the node; TRPI_NODES_INTRODUCED.
  * Cost.    A lookup is two loads and a compare; an ended incarnation costs 11 bytes of its index.
  * Tests.   tests/unit/actor/system_test.c, limits_test.c, tests/sim/strangers_test.c,
  *          forgotten_test.c
@@ -115,7 +114,7 @@ index_remove(struct trpi_nodes *nodes, const trpi_node *entry)
     }
 }
 
-/* ---- lines; under the lock ------------------------------------------------------------------- */
+/* ---- lists of entries; under the lock -------------------------------------------------------- */
 
 static void
 list_append(trpi_node_list *list, trpi_node *entry, enum trpi_node_list_kind in)
@@ -167,8 +166,8 @@ free_push(struct trpi_nodes *nodes, uint32_t index)
     nodes->free_last = index;
 }
 
-/* The index of a new number: one that was never used, while there is one, so that each generation
- * lasts as long as it can. 0: all are in use. */
+/* Return the index for a new number: an unused one while there is one, so that generations last
+ * longest. 0: all are in use. */
 static uint32_t
 index_next(const struct trpi_nodes *nodes)
 {
@@ -188,7 +187,7 @@ index_take(struct trpi_nodes *nodes, uint32_t index)
     }
 }
 
-/* Without a number, or in place of the one that has ended. */
+/* Add a number for an identity that has none, or in place of one that has ended. */
 static trp_err
 entry_add(trp_system *system, const trpi_node_id *id, trpi_node **ret_entry)
 {
@@ -222,7 +221,7 @@ is_self(trp_system *system, const trpi_node_id *id)
 {
     const trpi_node_id *self = trpi_system_self(system);
 
-    /* A uid is one system's, whatever it was called when somebody wrote it down. */
+    /* A uid identifies one system, whatever its address was when it was recorded. */
     return id->uid == self->uid ||
            (id->uid == 0 && trpi_address_equal(&self->address, &id->address));
 }
@@ -233,7 +232,7 @@ has_ended(const trpi_node *entry)
     return atomic_load_explicit(&entry->ended, memory_order_relaxed) != 0;
 }
 
-/* lives: it has shown that it does. node-numbers-N6 */
+/* Find or add a number. lives: the node is known to be alive (node-numbers-N6). */
 static trp_err
 number_get(trp_system *system, const trpi_node_id *id, bool lives, uint32_t *ret_node)
 {
@@ -288,9 +287,9 @@ trpi_node_find(trp_system *system, const trpi_node_id *id)
     return number;
 }
 
-/* ---- introduced ones ------------------------------------------------------------------------- */
+/* ---- introduced nodes ------------------------------------------------------------------------ */
 
-/* The node that gives way to one more of this share; NULL: none need. node-numbers-N5 */
+/* Return the node to be evicted for one more in this share; NULL: none. node-numbers-N5 */
 static trpi_node *
 share_victim(const struct trpi_nodes *nodes, uint32_t share, uint32_t share_max)
 {
@@ -324,7 +323,7 @@ trpi_node_mark_ended(trp_system *system, uint32_t number)
     struct trpi_nodes *nodes = system->nodes;
     trpi_node *entry;
 
-    pthread_mutex_lock(&nodes->lock); /* under which none is given back */
+    pthread_mutex_lock(&nodes->lock); /* no entry is freed meanwhile */
     entry = number == TRPI_NODE_SELF ? NULL : trpi_node_at(nodes, number);
     if (entry != NULL) {
         entry_mark_ended(nodes, entry);
@@ -342,15 +341,14 @@ shares_get(struct trpi_nodes *nodes)
     return nodes->shares != NULL ? TRP_OK : TRP_ENOMEM;
 }
 
-/* It is the newest of its share; gives the number of one that has to end for it, 0: none. Under the
- * lock. */
+/* Append an entry to a share; return the number that ends for it, 0: none. Under the lock. */
 static uint32_t
 share_add(struct trpi_nodes *nodes, trpi_node *entry, uint32_t share, uint32_t share_max)
 {
     trpi_node *over = share_victim(nodes, share, share_max);
 
     if (over != NULL) {
-        entry_mark_ended(nodes, over); /* here: nobody finds it before its end comes, in a moment */
+        entry_mark_ended(nodes, over); /* now, so that no thread finds it before its end */
         index_remove(nodes, over);
         over->unnamed = true;
     }
@@ -360,7 +358,7 @@ share_add(struct trpi_nodes *nodes, trpi_node *entry, uint32_t share, uint32_t s
     return over != NULL ? over->number : 0;
 }
 
-/* Under the lock. *ret_over: the number of one that has to end, 0: none. */
+/* Under the lock. *ret_over: the number of the evicted node, 0: none. */
 static trp_err
 entry_introduce(trp_system *system, const trpi_node_id *id, uint32_t share, uint32_t share_max,
                 trpi_node **ret_entry, uint32_t *ret_over)
@@ -369,7 +367,7 @@ entry_introduce(trp_system *system, const trpi_node_id *id, uint32_t share, uint
     trpi_node *entry = entry_find(nodes, id);
     trp_err err = TRP_OK;
 
-    if (entry != NULL && entry->in == TRPI_NODE_IN_SHARE) { /* the newest again */
+    if (entry != NULL && entry->in == TRPI_NODE_IN_SHARE) { /* move it to the end */
         trpi_node_list *list = &nodes->shares[entry->share];
 
         list_remove(list, entry);
@@ -417,7 +415,7 @@ trpi_node_number_release(trp_system *system, uint32_t number, uint64_t by, uint3
     trpi_node *entry;
     uint32_t over = 0;
 
-    pthread_mutex_lock(&nodes->lock); /* under which none is given back */
+    pthread_mutex_lock(&nodes->lock); /* no entry is freed meanwhile */
     entry = number == TRPI_NODE_SELF ? NULL : trpi_node_at(nodes, number);
     if (entry != NULL && entry->in == TRPI_NODE_IN_NONE && !has_ended(entry) &&
         shares_get(nodes) == TRP_OK) {
@@ -438,7 +436,7 @@ entry_free(void *object)
     trpi_free(entry);
 }
 
-/* Nobody finds it any more. Under the lock. */
+/* Remove an entry from the table and free its number. Under the lock. */
 static void
 entry_unpublish(struct trpi_nodes *nodes, trpi_node *entry)
 {

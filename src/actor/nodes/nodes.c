@@ -1,15 +1,15 @@
-/* nodes.c - proxies of other nodes, and the end of both.
+/* nodes.c - the node table: proxies of other nodes, and the end of a node.
  *
  * Why.     A reference names its node by a small number, so that it fits 16 bytes and is compared
- *          as a value; what the number means is looked up here, without a lock, when a message
- *          leaves the node. Which number an identity has: node_numbers.c.
- * States.  known -> [proxy attached] -> ended -> proxy given back -> number given back
+ *          as a value; the number is looked up here, without a lock, when a message leaves the
+ *          node. node_numbers.c assigns numbers to identities.
+ * States.  known -> [proxy attached] -> ended -> proxy freed -> number freed
  * Must hold.
- *   nodes-N2  A node has at most one proxy. It is given back when the node has ended, no thread can
- *       be about to tell it (a grace period), and it has handed out all that it had.
- *   nodes-N3  Who is refused says so (waiting_any), then lets the lane look once more; a lane that
- *       drains looks at waiting_any after it has made room; so does the end of a node. One sees the
- *       other.
+ *   nodes-N2  A node has at most one proxy. It is freed when the node has ended, no thread can be
+ *       about to tell it (a grace period), and it has delivered all its messages.
+ *   nodes-N3  A refused sender sets waiting_any, then lets the lane check for room once more; a
+ *       lane that drains reads waiting_any after it has made room; so does the end of a node. One
+ *       of the two sees the other.
  *   node-numbers-N1, node-numbers-N4, node-numbers-N5: node_numbers.c.
  * Tests.   tests/unit/actor/system_test.c, tests/sim/strangers_test.c
  */
@@ -25,7 +25,7 @@
 #include "base/atomics.h"
 #include "base/mutex.h"
 
-/* ---- birth, end ------------------------------------------------------------------------------ */
+/* ---- start, end ------------------------------------------------------------------------------ */
 
 trp_err
 trpi_nodes_new(trp_system *system, struct trpi_nodes **ret_nodes)
@@ -44,7 +44,7 @@ trpi_nodes_new(trp_system *system, struct trpi_nodes **ret_nodes)
     memcpy(id.address.system, system->name, sizeof system->name);
     do {
         id.uid = trpi_world_random(system->world);
-    } while (id.uid == 0); /* 0 means whoever lives at the address */
+    } while (id.uid == 0); /* 0 stands for any incarnation */
     pthread_mutex_init(&nodes->lock, NULL);
     pthread_mutex_init(&nodes->wait_lock, NULL);
     nodes->used = TRPI_NODE_SELF + 1;
@@ -135,7 +135,7 @@ trpi_system_advertise(trp_system *system, const trpi_address *address)
         (void)trpi_node_put(nodes, TRPI_NODE_SELF, entry); /* its chunk exists: cannot fail */
     } else {
         before->id.address =
-            *address; /* no memory: in place; others hardly look before we are advertised */
+            *address; /* no memory: written in place; hardly any thread reads it yet */
     }
     pthread_mutex_unlock(&nodes->lock);
 }
@@ -159,7 +159,7 @@ proxy_turn_end(trp_ctx *ctx, trpi_cell *cell)
            entry->ops->flush(entry->arg, ctx->system, trpi_mailbox_has_more(cell));
 }
 
-/* ---- a full lane: who was refused, and is told when there is room ---------------------------- */
+/* ---- a full lane: refused senders, which are notified when there is room --------------------- */
 
 /* Return a key of the waiting sender (always local) and its receiver (of this node). */
 static trp_ref
@@ -174,7 +174,7 @@ waiting_add(trp_ctx *ctx, trpi_node *entry, trp_ref told)
     struct trpi_nodes *nodes = ctx->system->nodes;
 
     pthread_mutex_lock(&nodes->wait_lock);
-    /* no memory: it asks again */
+    /* without memory it is not notified, and tries again by itself */
     (void)trpi_ref_map_put(&entry->waiting, waiting_key(ctx->self, told),
                            (void *)(uintptr_t)told.generation);
     atomic_store_explicit(&entry->waiting_any, true, memory_order_seq_cst); /* nodes-N3 */
@@ -212,7 +212,7 @@ waiting_tell(trp_system *system, trpi_node *entry, uint32_t number)
 trp_err
 trpi_proxy_reserve(trp_ctx *ctx, trpi_cell *proxy, trp_ref to, size_t bytes, bool *ret_reserved)
 {
-    trpi_node *entry = proxy->state; /* set before the proxy was known, and never changed */
+    trpi_node *entry = proxy->state; /* set before publication, never changed */
 
     *ret_reserved = entry->ops->reserve != NULL;
     if (entry->ops->reserve == NULL || entry->ops->reserve(entry->arg, to.slot, bytes)) {
@@ -253,7 +253,7 @@ trpi_proxy_attach(trp_system *system, uint32_t number, const trpi_proxy_ops *ops
     pthread_mutex_lock(&system->nodes->lock);
     entry = trpi_node_at(system->nodes, number);
     if (entry == NULL || atomic_load_explicit(&entry->ended, memory_order_relaxed) != 0) {
-        err = TRP_ECLOSED; /* its end gives back what was attached before */
+        err = TRP_ECLOSED; /* an attached proxy is freed by trpi_nodes_end() */
     } else {
         err = atomic_load_explicit(&entry->proxy, ACQUIRE) != NULL ? TRP_EEXIST
                                                                    : trpi_slot_acquire(ctx, &cell);
@@ -280,14 +280,15 @@ trpi_proxy_ready(trp_system *system, uint32_t number)
 
     if (cell != NULL) {
         /* relaxed: a hint to senders. A turn that ends at this moment may set it once more;
-         * deferred senders are back after 1 ms, and their message makes a turn that looks again. */
+         * deferred senders run again after 1 ms, and their message causes a turn that updates
+         * it. */
         atomic_store_explicit(&cell->overloaded, 0, memory_order_relaxed);
         waiting_tell(system, entry, number);
     }
     trpi_leave(ctx);
 }
 
-/* the token: nobody runs it, it is in no queue and not held; acquire: its last flush is seen */
+/* Is the token free, so that the cell neither runs nor waits? acquire: its last flush is visible */
 static bool
 cell_is_idle(trpi_cell *cell)
 {
@@ -326,7 +327,7 @@ trpi_nodes_proxy(trp_system *system, uint32_t number, trp_dead_reason *ret_reaso
     trpi_cell *proxy;
     uint32_t ended;
 
-    if (entry == NULL) { /* of a node that ended long ago, or of none */
+    if (entry == NULL) { /* a node that ended long ago, or no node */
         *ret_reason = number > TRPI_NODE_SELF ? TRP_DEAD_STALE : TRP_DEAD_NO_SUCH_ACTOR;
         return NULL;
     }
@@ -376,7 +377,8 @@ cell_give_back(trp_system *system, trpi_cell *cell)
     trpi_leave(ctx);
 }
 
-/* Nobody who tells it found it before its end any more: all new ones see that. nodes-N2 */
+/* Free the proxy of an ended node after a grace period: no thread can be about to tell it any more.
+ * nodes-N2 */
 static void
 proxy_give_back(void *object)
 {
@@ -386,10 +388,10 @@ proxy_give_back(void *object)
     const trpi_proxy_ops *ops = entry->ops;
 
     if (system->nodes->closing) {
-        return; /* trpi_nodes_free() does */
+        return; /* trpi_nodes_free() frees it */
     }
     if (cell != NULL && !trpi_mailbox_claim(cell)) {
-        trpi_system_retire(system, proxy_give_back, entry); /* it still hands out what it has */
+        trpi_system_retire(system, proxy_give_back, entry); /* it still delivers messages */
         return;
     }
     if (cell != NULL) {
@@ -418,7 +420,7 @@ trpi_nodes_end(trp_system *system, uint32_t number, trp_dead_reason reason)
         trpi_node_keep(nodes, entry);
         atomic_store_explicit(&entry->ended, (uint32_t)reason, memory_order_seq_cst); /* nodes-N3 */
         pthread_mutex_unlock(&nodes->lock);
-        waiting_tell(system, entry, number); /* there will be no room, and no reason to wait */
+        waiting_tell(system, entry, number); /* do not wait: there will be no room */
     }
     if (first) {
         trpi_system_retire(system, proxy_give_back, entry);

@@ -1,4 +1,4 @@
-/* nodes_inner.h - what the two files of the node table share: entries, and who may read them.
+/* nodes_inner.h - the node table's entries, shared by the two files of the table.
  *
  * Shape.   number = generation << TRPI_NODE_INDEX_BITS | index; directory -> chunk of 256 -> entry
  *          {address, uid, proxy cell}. A hash index, under the lock, finds the number of an
@@ -29,9 +29,9 @@ typedef struct trpi_node {
     uint32_t number;
     /* an older entry of number 1 (node-numbers-N1), kept for its readers */
     struct trpi_node *replaced;
-    _Atomic(trpi_cell *) proxy; /* set once, NULL again when it was given back (nodes-N2) */
+    _Atomic(trpi_cell *) proxy; /* set once, NULL again when it was freed (nodes-N2) */
     _Atomic uint32_t ended;     /* trp_dead_reason of tells to it; 0: it may be told */
-    _Atomic bool slow;          /* ops->slows() says whom; relaxed: a hint */
+    _Atomic bool slow;          /* ops->slows() must be asked; relaxed: a hint */
     trp_system *system;
     const trpi_proxy_ops *ops;
     void *arg;
@@ -39,7 +39,7 @@ typedef struct trpi_node {
     _Atomic bool waiting_any; /* written under wait_lock; seq_cst: nodes-N3 */
     /* by nodes->lock */
     bool over;    /* trpi_nodes_end() has begun; `ended` may be set before */
-    bool unnamed; /* its identity does not lead here: it gave way, or has a newer number */
+    bool unnamed; /* its identity is not indexed: evicted, or replaced by a newer number */
     enum trpi_node_list_kind in;
     uint16_t share;
     struct trpi_node *list_next, *list_before;
@@ -58,15 +58,15 @@ typedef struct trpi_node_list { /* oldest first */
 
 struct trpi_nodes {
     _Atomic(trpi_node_chunk *) chunks[TRPI_NODE_CHUNKS]; /* release; pairs with trpi_node_at() */
-    pthread_mutex_t lock;                                /* what follows, and attaching */
-    pthread_mutex_t wait_lock;                           /* who waits for a lane; a leaf */
-    uint32_t used;                  /* indices given out at least once, with 0 */
+    pthread_mutex_t lock;           /* guards the fields below, and attaching of proxies */
+    pthread_mutex_t wait_lock;      /* senders that wait for a lane; a leaf */
+    uint32_t used;                  /* indices used at least once, index 0 included */
     uint32_t free_first, free_last; /* FIFO through free_next, 0: none (node-numbers-N4) */
     trpi_table index;               /* of trpi_node *, by identity */
     trpi_node_list *shares;         /* TRPI_NODE_SHARES, made at first use */
     uint32_t introduced;            /* in all shares */
-    trpi_node_list ended;           /* their numbers are still theirs */
-    bool closing;                   /* no thread runs any more: nothing is given back */
+    trpi_node_list ended;           /* nodes that have ended and keep their numbers for now */
+    bool closing;                   /* no thread runs: proxies and numbers are not retired */
 };
 
 static inline trpi_node_chunk *
@@ -74,8 +74,8 @@ trpi_node_chunk_of(struct trpi_nodes *nodes, uint32_t index)
 {
     return atomic_load_explicit(&nodes->chunks[index / TRPI_NODE_CHUNK], memory_order_acquire);
 }
-/* The entry of a number, NULL: it is nobody's (any more). Valid until the caller's run ends, or
- * its trpi_leave(). */
+/* Return the entry of a number, NULL: not in use. Valid until the caller's run ends, or its
+ * trpi_leave(). */
 static inline trpi_node *
 trpi_node_at(struct trpi_nodes *nodes, uint32_t number)
 {
@@ -90,12 +90,12 @@ trpi_node_at(struct trpi_nodes *nodes, uint32_t number)
     return entry != NULL && entry->number == number ? entry : NULL;
 }
 trpi_node *trpi_node_new(trp_system *system, const trpi_node_id *id);
-/* Under the lock (or before anybody else looks). Errors: TRP_ENOMEM. */
+/* Under the lock (or before other threads have access). Errors: TRP_ENOMEM. */
 trp_err trpi_node_put(struct trpi_nodes *nodes, uint32_t index, trpi_node *entry);
-/* Take it out of the share of those that were only introduced. Under the lock. */
+/* Remove an entry from the share of nodes that were only introduced. Under the lock. */
 void trpi_node_keep(struct trpi_nodes *nodes, trpi_node *entry);
-/* Its proxy was given back: its number is, too, when enough others have ended since. Not under the
- * lock. */
+/* The proxy of an ended node was freed: free its number when enough others have ended since. Not
+ * under the lock. */
 void trpi_node_number_retire(trp_system *system, trpi_node *entry);
 
 #endif
