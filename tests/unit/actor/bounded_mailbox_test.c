@@ -172,7 +172,7 @@ an_actor_waits_for_room_without_its_worker(void)
     end();
 }
 
-/* The time of a waiting actor is over: what waits is dropped, and it goes on. */
+/* The time of a waiting actor is over: its message is dropped, and it goes on. */
 static void
 an_actor_goes_on_when_its_time_is_over(void)
 {
@@ -193,7 +193,7 @@ an_actor_goes_on_when_its_time_is_over(void)
     end();
 }
 
-/* The owner ends: what waits for room is a dead letter, who waits goes on. */
+/* The owner ends: messages that wait for room are dead letters, waiting senders go on. */
 static void
 who_waits_for_room_is_freed_when_the_owner_ends(void)
 {

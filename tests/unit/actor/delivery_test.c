@@ -92,8 +92,8 @@ static const trp_behaviour sender = { .size = sizeof(trp_behaviour),
                                       .receive = sender_receive };
 
 /* MSG-6, MSG-7, MSG-9, MEM-1, MEM-2, HEADLINE-12: receivers fail, and one of them stops on the way.
- * What was sent was received once, or is counted as lost with a reason; what was received came in
- * the order of its sender, with all that the sender had written. */
+ * Each message was received once, or is counted as lost with a reason; messages came in the order
+ * of their sender, with all that the sender had written. */
 static void
 messages_arrive_once_at_most_in_order_and_complete(void)
 {

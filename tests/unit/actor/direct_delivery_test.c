@@ -15,7 +15,7 @@
 #define TOLD 3
 #define LARGE_BYTES 100 /* more than a line */
 
-/* What the talker does once the worker keeps the listener: tells it 0, 1, 2, and ... */
+/* The talker's acts once the worker retains the listener: tell it 0, 1, 2, and ... */
 typedef enum then { NOTHING, STOPS_IT, TELLS_ANOTHER_FIRST } then_what;
 
 static trp_system *system_;
@@ -33,7 +33,7 @@ note(const trp_msg *msg)
 
     memcpy(&value, trp_msg_payload(msg), sizeof value);
     atomic_store(&heard[atomic_load(&heard_count) % 16], (uint32_t)value);
-    atomic_fetch_add(&heard_count, 1); /* who waits for it reads what was heard */
+    atomic_fetch_add(&heard_count, 1); /* the thread that waits for it reads what was heard */
 }
 
 static trp_err
@@ -85,7 +85,7 @@ talk(trp_ctx *ctx, void *state, const trp_msg *msg)
 
     (void)state;
     (void)msg;
-    /* Now and then others have their turn between two runs; it is kept again soon. */
+    /* Now and then other actors run in between; the listener is retained again soon. */
     if (ctx->handoff_slot != listener.slot || atomic_load(&ctx->handoff->task) != &cell->task) {
         tell(ctx, listener, ECHO, false);
         return TRP_OK;
@@ -194,7 +194,8 @@ what_is_handed_to_one_that_is_stopped_is_a_dead_letter(void)
 {
     begin(STOPS_IT, 1);
     UNIT_EQUAL(atomic_load(&handed), may_hand);
-    UNIT_EQUAL(atomic_load(&waiting_at_end), TOLD); /* with the one that was handed over */
+    UNIT_EQUAL(atomic_load(&waiting_at_end),
+               TOLD); /* with the message that was delivered directly */
     UNIT_EQUAL(atomic_load(&heard_count), 0);
     UNIT_EQUAL(dead(), TOLD);
     end();
@@ -212,7 +213,7 @@ one_that_fails_with_what_was_handed_over_goes_on_with_the_next(void)
     fails = false;
 }
 
-/* With a thief about, which may take the one that is kept at any moment. */
+/* With a thief, which may steal the retained task at any moment. */
 static void
 order_holds_with_other_workers(void)
 {

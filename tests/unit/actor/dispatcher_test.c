@@ -412,7 +412,7 @@ hold(void *arg)
     atomic_fetch_add(&ran, 1);
 }
 
-/* What has not begun does not run, and nothing of it is left (the address sanitizer looks). */
+/* A function that has not begun does not run, and its memory is freed (address sanitizer). */
 static void
 functions_that_have_not_begun_end_with_the_system(void)
 {

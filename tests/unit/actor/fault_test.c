@@ -1,7 +1,7 @@
 /* fault_test.c - faults of an actor's own code, lack of memory, and what a crash says last.
  *
  * Linked with the shared library, as a program is: in a static one the actors' code and the
- * library's are one range of addresses. What ends a process is tried in a child.
+ * library's are one range of addresses. A fault that ends a process is raised in a child.
  */
 #include "tests/unit/actor/stage.h"
 

@@ -23,7 +23,7 @@ note(trp_ctx *ctx, const trp_msg *msg)
                                                       : "?");
 }
 
-/* What goes on when the answer is there, or none comes; arg: with what end. */
+/* Go on when there is an answer, or none will come; arg: the end that is expected. */
 static trp_err
 went_on(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *reply)
 {

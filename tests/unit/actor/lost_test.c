@@ -11,7 +11,7 @@ static _Atomic bool let_go;
 static trp_ref backup;
 static trp_ref last_words_to;
 
-/* What kind of message, what is in it, who told it. */
+/* The type of a message, its payload, its sender. */
 static void
 note_letter(trp_ctx *ctx, const char *kind, const trp_msg *event)
 {
@@ -80,7 +80,7 @@ static const trp_behaviour keeper = { .size = sizeof(trp_behaviour),
                                       .receive = keeper_receive,
                                       .pre_start = keeper_start };
 
-/* Whoever is told of what was lost. */
+/* A subscriber to dead letters. */
 static trp_err
 backup_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {

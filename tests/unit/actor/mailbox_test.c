@@ -105,7 +105,7 @@ a_message_is_handed_over_in_the_dummy_when_nothing_waits(void)
     UNIT_EQUAL(trpi_mailbox_take(cell, &msg, &done), TRPI_TAKE_MSG);
     UNIT_TRUE(msg == b && done == a);
     trpi_free(a);
-    /* parked with one that waits in the dummy, and run again by somebody else */
+    /* parked with a message in the dummy, and run again by another thread */
     UNIT_TRUE(trpi_mailbox_direct_block(cell) == b);
     trpi_mailbox_deliver_direct(cell);
     trpi_mailbox_park(cell);
@@ -202,7 +202,7 @@ system_messages_come_oldest_first_and_wake_the_cell_once(void)
     trpi_free(cell);
 }
 
-/* ---- many tellers; who gets the token runs the cell ------------------------------------------ */
+/* ---- many senders; the one that gets the token runs the cell --------------------------------- */
 
 enum { TELLERS = 3, EACH = 60000 };
 static trpi_cell *crowded;
@@ -277,7 +277,7 @@ no_message_is_lost_and_order_holds_with_many_tellers(void)
     trpi_free(crowded);
 }
 
-/* What the holder of the token may see. */
+/* The invariants that the holder of the token checks. */
 static void
 a_check_names_what_is_broken_in_a_mailbox(void)
 {

@@ -1,5 +1,5 @@
-/* overload_test.c - who outruns his receiver is slowed, and actors that overload one another go on.
- */
+/* overload_test.c - a sender that outruns its receiver is throttled, and actors that overload each
+ * other make progress. */
 #include "tests/unit/unit.h"
 
 #include <stdatomic.h>
@@ -122,9 +122,9 @@ all_equal(void *arg, const trp_msg *msg)
     return 0;
 }
 
-/* The producers together are ten times as fast; without deferral nearly all that they tell would
- * wait at once. Each may tell one turn in a millisecond, which is much when the receiver's thread
- * is not run: what they may have told in its gaps is let pass. */
+/* The producers together are ten times as fast; without deferral nearly all their messages would
+ * wait at once. Each may tell one turn in a millisecond, which is much while the receiver's thread
+ * has no core: the messages of these gaps are allowed for. */
 static void
 flood(bool boxed, trp_mailbox_kind kind)
 {
@@ -159,7 +159,7 @@ a_flood_is_slowed_to_its_receiver(void)
     flood(false, 0);
 }
 
-/* MBOX-5: what has left the queue for an order of its own is a backlog, too */
+/* MBOX-5: messages that have left the queue for the mailbox's order are a backlog, too */
 static void
 a_flood_is_slowed_to_a_mailbox_with_an_order_of_its_own(void)
 {
@@ -299,8 +299,7 @@ static const trp_behaviour parent = { .size = sizeof(trp_behaviour),
                                       .name = "parent",
                                       .receive = parent_receive };
 
-/* Decision 16: those who only answer are let pass, or come back from their deferral; none is lost.
- */
+/* Decision 16: actors that only answer are not deferred, or come back; no message is lost. */
 static void
 twenty_thousand_children_answer_their_overloaded_parent(void)
 {
@@ -313,7 +312,7 @@ twenty_thousand_children_answer_their_overloaded_parent(void)
     }
 }
 
-/* ---- who has more to say --------------------------------------------------------------------- */
+/* ---- senders with more messages -------------------------------------------------------------- */
 
 static _Atomic bool held, let_go, behind[3];
 static _Atomic uint32_t looked;
@@ -337,8 +336,8 @@ static const trp_behaviour looker = {
     .size = sizeof(trp_behaviour), .name = "looker", .version = 1, .receive = look_behind
 };
 
-/* Only who has nothing more to say may go idle though he overloads another (throttle.c). What a
- * mailbox has sorted already is not in its queue any more, and waits all the same. */
+/* Only a sender with an empty mailbox may go idle although it overloads another (throttle.c).
+ * Messages that its mailbox has sorted are not in the queue any more, but still wait. */
 static void
 what_is_sorted_already_still_waits(void)
 {

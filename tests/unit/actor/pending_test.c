@@ -65,7 +65,7 @@ an_actor_looks_into_its_own_mailbox(void)
     stage_close(system); /* neither processed nor dead */
 }
 
-/* Who is not answered in time has given up for good. */
+/* A caller whose time is over gets no answer any more. */
 static void
 a_look_that_comes_too_late_is_not_taken(void)
 {

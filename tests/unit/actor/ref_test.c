@@ -71,7 +71,8 @@ refs_of_every_kind_are_values_that_can_be_sent_told_and_watched(void)
     STAGE_EXPECT("given(/user/b) hello ended(/user/b,1,0)");
 
     stage_clear(&stage_events);
-    give(system, a, dead); /* told in vain, but it keeps its path: it can be sent and compared */
+    give(system, a,
+         dead); /* no actor gets it, but it keeps its path: it can be sent and compared */
     STAGE_EXPECT("given(/user/dead) ended(/user/dead,0,0)");
     UNIT_WAIT(stage_dead_sum(system) == 1, 5000);
 

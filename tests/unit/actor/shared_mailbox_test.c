@@ -173,7 +173,7 @@ wait_idle(void)
     UNIT_WAIT(is_idle(crew[0]) && is_idle(crew[1]) && is_idle(crew[2]), 5000);
 }
 
-/* Nobody but those that are held is awake, who could take a message that is meant for another. */
+/* Only held members are awake: no other one takes a message. */
 static bool
 is_quiet(void)
 {
@@ -203,13 +203,13 @@ hold_up(int index)
 
 /* ---- sharing --------------------------------------------------------------------------------- */
 
-/* DISP-5, MBOX-13: a message for a busy actor is handled by its like; who is fast handles more. */
+/* DISP-5, MBOX-13: a message for a busy member is handled by another one; fast ones handle more. */
 static void
-whoever_is_idle_takes_what_was_told_to_another(void)
+an_idle_member_takes_what_was_told_to_another(void)
 {
     crew_start(0, NULL);
     wait_idle();
-    hold_up(0); /* whom it was told to is preferred, when idle */
+    hold_up(0); /* an idle receiver is preferred */
     say(crew[0], &crew_task_type, 100);
     UNIT_WAIT(atomic_load(&done_all) == 100, 5000);
     UNIT_EQUAL(atomic_load(&done[0]), 0);
@@ -223,7 +223,7 @@ whoever_is_idle_takes_what_was_told_to_another(void)
     end();
 }
 
-/* DISP-8: without teamwork a message wakes only whom it was told to; who is awake takes all. */
+/* DISP-8: without teamwork a message wakes only its receiver; a member that is awake takes all. */
 static void
 without_teamwork_only_the_addressee_is_woken(void)
 {
@@ -234,7 +234,7 @@ without_teamwork_only_the_addressee_is_woken(void)
     hold_up(0);
     say(crew[0], &crew_task_type, 5);
     UNIT_EQUAL(trp_mailbox_look(system_, crew[1], &view), TRP_OK);
-    UNIT_EQUAL(view.messages, 5); /* of the team */
+    UNIT_EQUAL(view.messages, 5); /* of the shared mailbox */
     UNIT_TRUE(view.exact);
     say(crew[1], &crew_task_type, 1);
     UNIT_WAIT(atomic_load(&done_all) == 6, 5000);
@@ -246,7 +246,7 @@ without_teamwork_only_the_addressee_is_woken(void)
 
 /* DISP-5: one behaviour, one mailbox, and one that actors can share (MBOX-3). */
 static void
-a_team_is_of_one_behaviour_and_one_mailbox(void)
+a_shared_mailbox_is_of_one_behaviour_and_one_type(void)
 {
     trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
     trp_dispatcher_options pool = TRP_DISPATCHER_OPTIONS_INIT;
@@ -260,7 +260,7 @@ a_team_is_of_one_behaviour_and_one_mailbox(void)
     options.mailbox = "unbounded"; /* it could be shared, but the others have another one */
     UNIT_EQUAL(trp_system_spawn(system_, &member, &options, &ref), TRP_EINVAL);
     UNIT_EQUAL(team_add("a", 0, "single-consumer"), TRP_EINVAL);
-    UNIT_EQUAL(team_add("b", 0, "bounded"), TRP_EINVAL); /* has tellers wait */
+    UNIT_EQUAL(team_add("b", 0, "bounded"), TRP_EINVAL); /* its senders wait */
     UNIT_EQUAL(team_add("c", 0, "control-aware"), TRP_EINVAL);
     UNIT_EQUAL(team_add("d", 0, "nothing"), TRP_ENOENT);
     UNIT_EQUAL(team_add("e", 0, "unbounded"), TRP_OK);
@@ -273,13 +273,14 @@ a_team_is_of_one_behaviour_and_one_mailbox(void)
     }
     UNIT_WAIT(info("team").actors == 0, 5000);
     options.mailbox = NULL;
-    UNIT_EQUAL(trp_system_spawn(system_, &noter, &options, &ref), TRP_OK); /* a new team */
+    UNIT_EQUAL(trp_system_spawn(system_, &noter, &options, &ref),
+               TRP_OK); /* the last member has left */
     end();
 }
 
-/* MBOX-4: the bound is the team's; one more is refused. */
+/* MBOX-4: the bound is that of the shared mailbox; one more is refused. */
 static void
-a_bound_is_for_the_whole_team(void)
+a_bound_is_for_all_members(void)
 {
     trp_system_stats stats = { .size = sizeof stats };
     crew_task task = { 0 };
@@ -296,7 +297,7 @@ a_bound_is_for_the_whole_team(void)
     say(crew[1], &crew_task_type, 1);
     trp_system_stats_get(system_, &stats);
     UNIT_EQUAL(stats.dead_letters[TRP_DEAD_MAILBOX_FULL], 1);
-    trp_system_stop_actor(system_, crew[0]); /* not refused: it is no message of the team */
+    trp_system_stop_actor(system_, crew[0]); /* not refused: a message for one member alone */
     atomic_store(&let_go, CREW);
     UNIT_WAIT(atomic_load(&done_all) == 4, 5000);
     UNIT_WAIT(atomic_load(&ended) == 1, 5000);
@@ -322,7 +323,7 @@ watcher_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-/* MBOX-13: What the runtime handles is for whom it was told to; so are replies and the stash. */
+/* MBOX-13: a message that the runtime handles stays with its receiver; so do replies and stash. */
 static void
 what_is_for_one_actor_stays_its_own(void)
 {
@@ -338,7 +339,7 @@ what_is_for_one_actor_stays_its_own(void)
     ref = spawn(&watcher, NULL);
     say(ref, &crew_task_type, 1);
     UNIT_WAIT(is_idle(ref), 5000); /* its watch is with the crew, */
-    wait_idle();                   /* whom it wakes for a moment */
+    wait_idle();                   /* which it wakes for a moment */
     if (UNIT_EQUAL(
             trp_system_ask(system_, crew[1], &crew_who_type, &task, sizeof task, 60000, &reply),
             TRP_OK)) {
@@ -369,10 +370,10 @@ what_is_for_one_actor_stays_its_own(void)
 
 /* ---- ends and failures ----------------------------------------------------------------------- */
 
-/* DISP-5, MBOX-13: what a stopped actor was told is left to the team; by the last one it is dead.
- */
+/* DISP-5, MBOX-13: the messages of a stopped member are left to the others; those of the last one
+ * are dead letters. */
 static void
-the_mail_of_who_ends_is_left_to_the_team(void)
+the_mail_of_a_member_that_ends_is_left_to_the_others(void)
 {
     trp_system_stats stats = { .size = sizeof stats };
 
@@ -417,7 +418,7 @@ parent_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-/* Who has failed takes nothing until its supervisor has decided. */
+/* A failed member takes no message until its supervisor has decided. */
 static void
 a_failed_member_takes_nothing(void)
 {
@@ -501,12 +502,12 @@ members_that_come_and_go_lose_nothing(void)
 }
 
 UNIT_BEGIN("shared_mailbox")
-UNIT(whoever_is_idle_takes_what_was_told_to_another)
+UNIT(an_idle_member_takes_what_was_told_to_another)
 UNIT(without_teamwork_only_the_addressee_is_woken)
-UNIT(a_team_is_of_one_behaviour_and_one_mailbox)
-UNIT(a_bound_is_for_the_whole_team)
+UNIT(a_shared_mailbox_is_of_one_behaviour_and_one_type)
+UNIT(a_bound_is_for_all_members)
 UNIT(what_is_for_one_actor_stays_its_own)
-UNIT(the_mail_of_who_ends_is_left_to_the_team)
+UNIT(the_mail_of_a_member_that_ends_is_left_to_the_others)
 UNIT(a_failed_member_takes_nothing)
 UNIT(restarts_lose_nothing)
 UNIT(members_that_come_and_go_lose_nothing)

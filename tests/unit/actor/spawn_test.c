@@ -262,8 +262,8 @@ static const trp_behaviour born = { .size = sizeof(trp_behaviour),
                                     .pre_start = born_start,
                                     .accepts = born_accepts };
 
-/* The arguments may be of what the behaviour itself registers, and a fixed type needs no size. What
- * is refused is named in the log. */
+/* The arguments may be of what the behaviour itself registers, and a fixed type needs no size. A
+ * refused actor is named in the log. */
 static void
 a_spawn_registers_first_and_says_what_it_refuses(void)
 {

@@ -22,7 +22,7 @@
 
 #define STAGE_BYTES 65536
 
-/* What happened, in order: words separated by blanks. */
+/* The events so far, in order: words separated by blanks. */
 typedef struct stage_book {
     pthread_mutex_t lock;
     size_t used;

@@ -10,7 +10,7 @@
 #include "actor/log/log.h"
 #include "actor/kernel/system.h"
 
-/* What the log says of a system that does not start. */
+/* The log lines of a system that does not start. */
 static void
 refused(const char *text, const char *line)
 {

@@ -528,8 +528,8 @@ static const trp_behaviour held_sink = {
     .size = sizeof(trp_behaviour), .name = "held-sink", .version = 1, .receive = held_receive
 };
 
-/* It has not even begun to be late, so nothing marks it as overloaded; what its tellers see is that
- * the worker it is at does not move. */
+/* Its backlog has not begun, so nothing marks it as overloaded; its senders see that its worker
+ * makes no progress. */
 static void
 producers_wait_for_a_receiver_whose_worker_is_held(void)
 {
