@@ -1547,7 +1547,7 @@ extern trp_type trp_reliable_proxy_current_type;
 extern trp_type trp_reliable_proxy_transition_type;
 extern const trp_protocol trp_reliable_proxy_protocol;
 trp_err trp_reliable_proxy_spawn(trp_ctx *ctx, const trp_reliable_proxy_options *options, trp_ref *ret_ref);
-trp_err trp_system_reliable_proxy_spawn(trp_system *system, const trp_reliable_proxy_options *options, trp_ref *ret_ref);
+trp_err trp_system_reliable_proxy_spawn( trp_system *system, const trp_reliable_proxy_options *options, trp_ref *ret_ref);
 extern trp_type trp_remoting_event_type;
 extern trp_type trp_association_event_type;
 extern trp_type trp_associated_type;

@@ -2,13 +2,13 @@
  *
  * An actor is private state plus a behaviour, run by at most one thread at a time. The only way in
  * is a message. Everything in this header that takes a trp_ctx is for the actor that is running;
- * for threads that are not actors the same verbs stand in troupe/system.h.
+ * threads that are not actors use the functions of troupe/system.h.
  *
- * What a sender wrote before it told is seen by the receiver of that message, and what the handling
- * of one message wrote is seen by the next, on whatever thread: state needs no lock and no atomics
- * (MEM-1, -2). Refs and copies of values may leave the actor, in a message, in a callback's arg or
- * in another thread's hands. ctx, state and the message may not: ctx and the message are valid in
- * this call only, and state is the running actor's alone (MEM-6).
+ * The receiver of a message sees all that its sender wrote before the tell, and the handling of a
+ * message sees all that the handling of the one before wrote, on whatever threads: state needs no
+ * lock and no atomics (MEM-1, -2). Refs and copies of values may leave the actor, in a message, in
+ * a callback's arg or in another thread's hands. ctx, state and the message may not: ctx and the
+ * message are valid in this call only, and state is the running actor's alone (MEM-6).
  */
 #ifndef TROUPE_ACTOR_H
 #define TROUPE_ACTOR_H
@@ -20,23 +20,23 @@
 extern "C" {
 #endif
 
-#define TRP_NAME_BYTES_MAX 255        /* one path element */
-#define TRP_PATH_BYTES_MAX 2048       /* a whole path with address, without the NUL */
-#define TRP_PATH_DEPTH_MAX 64         /* elements */
-#define TRP_FAILURE_REASON_BYTES 256  /* with the NUL; longer reasons are cut */
-#define TRP_STASH_DEFAULT 0           /* unbounded */
-#define TRP_THROUGHPUT_DEFAULT 100    /* messages an actor may handle before it gives way */
+#define TRP_NAME_BYTES_MAX 255       /* one path element */
+#define TRP_PATH_BYTES_MAX 2048      /* a whole path with address, without the NUL */
+#define TRP_PATH_DEPTH_MAX 64        /* elements */
+#define TRP_FAILURE_REASON_BYTES 256 /* with the NUL; longer reasons are cut */
+#define TRP_STASH_DEFAULT 0          /* unbounded */
+#define TRP_THROUGHPUT_DEFAULT 100   /* messages an actor may handle before it gives way */
 #define TRP_THROUGHPUT_MAX 1000000
 #define TRP_STATE_BYTES_MAX 1073741824u /* of a behaviour */
 
 /* Why an actor failed; borrowed for the length of a hook. */
 typedef struct trp_failure {
-    trp_err err;                             /* TRP_EFAILED unless a more precise one was given */
-    int32_t code;                            /* the code given to trp_fail(), else 0 */
-    const char *file;                        /* where it was raised, NULL unknown */
+    trp_err err;      /* TRP_EFAILED unless a more precise one was given */
+    int32_t code;     /* the code given to trp_fail(), else 0 */
+    const char *file; /* where it was raised, NULL unknown */
     int line;
     char reason[TRP_FAILURE_REASON_BYTES];
-    trp_ref actor; /* who failed; the child, in a decider */
+    trp_ref actor; /* the one that failed; in a decider the child */
     uint32_t zero;
 } trp_failure;
 
@@ -46,20 +46,20 @@ typedef enum trp_directive {
     TRP_STOP = 3,
     TRP_ESCALATE = 4,
     TRP_ACTIVATE = 5,  /* resume, and activate (trp_activate) */
-    TRP_DEACTIVATE = 6 /* resume, but deactivated: what it is told is lost until trp_activate() */
+    TRP_DEACTIVATE = 6 /* resume, but deactivated (trp_deactivate) until trp_activate() */
 } trp_directive;
 
 /* Decide what happens to a failed child. Runs as part of the supervisor: its state may be used. */
 typedef trp_directive (*trp_decider)(trp_ctx *ctx, void *state, const trp_failure *failure);
 
 typedef struct trp_strategy {
-    size_t size;          /* sizeof(trp_strategy) */
-    int all_for_one;      /* 0: one-for-one; 1: the directive goes to all children (SUP-6) */
-    int quiet;            /* 1: failures are not logged (SUP-11) */
-    trp_decider decider;  /* NULL: trp_default_decider */
+    size_t size;         /* sizeof(trp_strategy) */
+    int all_for_one;     /* 0: one-for-one; 1: the directive goes to all children (SUP-6) */
+    int quiet;           /* 1: failures are not logged (SUP-11) */
+    trp_decider decider; /* NULL: trp_default_decider */
     /* restarts allowed within the window, one more stops; 0: TRP_FOREVER; TRP_OFF: none */
     uint32_t retries_max;
-    uint32_t window_ms;   /* 0: no window, the count is absolute (SUP-7) */
+    uint32_t window_ms; /* 0: no window, the count is absolute (SUP-7) */
     /* Called instead of the log line of a failure that is not escalated; NULL: the line (SUP-11) */
     void (*log)(trp_ctx *ctx, void *state, const trp_failure *failure, trp_directive directive);
 } trp_strategy;
@@ -67,9 +67,9 @@ typedef struct trp_strategy {
     {                                                                                              \
         sizeof(trp_strategy), 0, 0, NULL, 0, 0, NULL                                               \
     }
-/* What all_for_one does not do (SUP-14): a restart empties no mailbox, so siblings handle what they
- * had with a fresh state; and a short-lived child that fails takes the permanent ones with it. Give
- * such children a supervisor of their own. */
+/* Limits of all_for_one (SUP-14): a restart empties no mailbox, so siblings handle the messages
+ * that they had with a fresh state; and the failure of a short-lived child restarts or stops the
+ * permanent ones too. Give short-lived children a supervisor of their own. */
 
 /* Decide as Akka does by default: stop on TRP_EINIT, TRP_EKILLED and TRP_EDEATHPACT, escalate
  * TRP_EINTERNAL (the class of failures that no restart repairs), restart on every other failure.
@@ -91,12 +91,13 @@ TRP_API trp_directive trp_stopping_decider(trp_ctx *ctx, void *state, const trp_
  * (trp_unhandled_msg). Any other result but TRP_OK is a failure. */
 typedef trp_err (*trp_receive_fn)(trp_ctx *ctx, void *state, const trp_msg *msg);
 
-/* What spawn takes: a registered, static description of an actor. Any result but TRP_OK from a hook
- * or from receive is a failure, reported to the supervisor; trp_fail() does the same from any
- * depth. The state is zeroed memory of state_bytes (16-aligned), rebuilt at restart. */
+/* A registered, static description of an actor, of which trp_spawn() makes one. Any result but
+ * TRP_OK from a hook or from receive is a failure, reported to the supervisor; trp_fail() does the
+ * same from any depth. The state is zeroed memory of state_bytes (16-aligned), rebuilt at
+ * restart. */
 typedef struct trp_behaviour {
-    size_t size;       /* sizeof(trp_behaviour) */
-    const char *name;  /* for logs, remote deployment, plugins */
+    size_t size;      /* sizeof(trp_behaviour) */
+    const char *name; /* for logs, remote deployment, plugins */
     uint32_t version;
     uint32_t state_bytes;
     trp_receive_fn receive;
@@ -107,15 +108,15 @@ typedef struct trp_behaviour {
     trp_err (*pre_restart)(trp_ctx *ctx, void *state, const trp_failure *why, const trp_msg *msg);
     /* Default (NULL): pre_start with the original arguments (LIFE-1). */
     trp_err (*post_restart)(trp_ctx *ctx, void *state, const trp_failure *why, const trp_msg *args);
-    const trp_strategy *strategy;         /* for its children; NULL: one-for-one, default decider */
+    const trp_strategy *strategy; /* for its children; NULL: one-for-one, default decider */
     /* NULL-terminated; others are unhandled. NULL: everything */
     const trp_protocol *const *accepts;
-    const trp_type *args_type; /* what spawn's args must be, checked there (SYS-29). NULL: any */
+    const trp_type *args_type;    /* what spawn's args must be, checked there (SYS-29). NULL: any */
     uint32_t mailbox_requirement; /* TRP_MAILBOX_* (troupe/mailbox.h) that its mailbox must have */
     uint32_t zero;
-    /* Asked before a message is handled, and by who sends to a category before it is told: 0: the
-     * message is refused, a dead letter. Not for the library's own messages. Any thread, several at
-     * once: it sees only the message. NULL: all are wanted */
+    /* Called before a message is handled, and by senders to a category before they tell. 0: the
+     * message is refused, and becomes a dead letter. Not called for the library's own messages. On
+     * any thread, several at once: it sees only the message. NULL: all are accepted */
     int (*will_receive)(const trp_msg *msg);
 } trp_behaviour;
 #define TRP_BEHAVIOUR_INIT(name_, type_, receive_)                                                 \
@@ -131,15 +132,15 @@ typedef struct trp_spawn_options {
     uint32_t stash_msgs_max; /* 0: as configured; unbounded if nothing is */
     uint32_t zero;
     const trp_type *args_type;
-    const void *args; /* copied, kept for restart */
-    size_t args_bytes; /* 0 will do for a type of fixed size */
+    const void *args;    /* copied, kept for restart */
+    size_t args_bytes;   /* 0 will do for a type of fixed size */
     const char *mailbox; /* an id (troupe/mailbox.h); NULL: what dispatcher and behaviour say */
-    /* Where it is to live: "troupe.tcp://system@host:port", whose node knows the behaviour by its
-     * name (trp_behaviour_register). The ref is then a deputy's: what it is told is passed on, and
-     * its parent supervises it as any child. What the actor tells comes from the actor's own ref,
-     * which answers Identify, too, and is reached without the deputy. NULL: here, unless the
-     * configuration says otherwise; TRP_NODE_HERE: here, and a section that says otherwise is an
-     * error (SYS-32, REMOTE-20, -22) */
+    /* The node that it is to live on, "troupe.tcp://system@host:port", which knows the behaviour by
+     * its name (trp_behaviour_register). The ref is then that of a local proxy, which passes
+     * messages on; the parent supervises it as any child. The actor itself tells in the name of its
+     * own ref, which answers Identify, too, and is reached without the proxy. NULL: here, unless
+     * the configuration says otherwise; TRP_NODE_HERE: here, and a section that says otherwise is
+     * an error (SYS-32, REMOTE-20, -22) */
     const char *node;
 } trp_spawn_options;
 #define TRP_SPAWN_OPTIONS_INIT                                                                     \
@@ -228,8 +229,8 @@ TRP_API trp_system *trp_ctx_system(const trp_ctx *ctx);
 TRP_API void *trp_state(const trp_ctx *ctx);
 
 /* Copy a message of `type` into the mailbox of `to`, here or on another node; the sender is self.
- * At most once; in order per sender and receiver. Cannot fail by contract (MSG-1): what reaches
- * nobody is a dead letter. bytes is ignored for fixed-size types.
+ * At most once; in order per sender and receiver. Cannot fail by contract (MSG-1): a message that
+ * reaches no actor is a dead letter. bytes is ignored for fixed-size types.
  *
  * Ownership: borrows payload.
  * Errors:    none
@@ -263,9 +264,9 @@ TRP_API void trp_tell_text(trp_ctx *ctx, trp_ref to, const char *text);
  * Source:    MSG-1.  Since: 0.1 */
 TRP_API void trp_tell_json(trp_ctx *ctx, trp_ref to, const char *json);
 
-/* Put all that was told so far into the mailboxes before anything that is told from now on. Between
- * two actors order holds without it. Across three it does not by itself (A tells C, then B, who
- * tells C: C may hear B first), because what a turn tells is gathered by receiver.
+/* Put all messages told so far into the mailboxes before any that is told from now on. Between two
+ * actors the order holds without it. Across three it does not (A tells C, then B, which tells C: C
+ * may get B's message first), because the messages of a turn are batched by receiver.
  *
  * Errors:    none
  * Thread:    actor (inside ctx's behaviour only).
@@ -375,13 +376,13 @@ TRP_API TRP_MUST_CHECK trp_err trp_graceful_stop(trp_ctx *ctx, trp_ref ref, uint
  * are dead letters with reason inactive. A directive: it goes before what is queued. It outlives a
  * restart.
  *
- * Errors:    TRP_EINVAL        ref is nobody
+ * Errors:    TRP_EINVAL        ref is TRP_REF_NONE
  *            TRP_EUNSUPPORTED  ref is another node's
  * Thread:    actor (inside ctx's behaviour only).
  * Source:    A4J-16, A4J-24, TRP-06.  Since: 0.1 */
 TRP_API trp_err trp_deactivate(trp_ctx *ctx, trp_ref ref);
 
-/* Activate an actor that was deactivated: what it is told from now on it gets.
+/* Activate an actor that was deactivated: it gets the messages that are told from now on.
  *
  * Errors:    as trp_deactivate
  * Thread:    actor (inside ctx's behaviour only).
@@ -405,10 +406,10 @@ TRP_API TRP_MUST_CHECK trp_err trp_watch(trp_ctx *ctx, trp_ref ref);
 TRP_API void trp_unwatch(trp_ctx *ctx, trp_ref ref);
 
 /* Fail: do not return, and let the supervisor decide; use it through trp_fail(ctx, code, "why %s",
- * ...). Memory from trp_alloc() and what trp_defer() registered is released at restart or stop;
- * nothing else is. In C++ the destructors of what stands between the behaviour and this call do not
- * run: call it where nothing has one, and never let an exception out of a behaviour (docs/guide.md,
- * From C++).
+ * ...). At restart or stop memory from trp_alloc() is released and the functions of trp_defer()
+ * run; nothing else is released. In C++ the destructors of objects between the behaviour and this
+ * call do not run: call it where no object has one, and never let an exception out of a behaviour
+ * (docs/guide.md, From C++).
  *
  * Errors:    none
  * Thread:    actor (inside ctx's behaviour only).
@@ -480,7 +481,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_or_else(trp_ctx *ctx, void *state, const trp_
                            sizeof(name_##_parts) / sizeof(name_##_parts[0]));                      \
     }
 
-/* One row of a dispatch: what handles messages of this type. */
+/* One row of a dispatch: the function that handles messages of this type. */
 typedef struct trp_on {
     const trp_type *type;
     trp_receive_fn receive;
@@ -524,7 +525,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_stash(trp_ctx *ctx, const trp_msg *msg);
  * Source:    BEH-7.  Since: 0.1 */
 TRP_API void trp_unstash_all(trp_ctx *ctx);
 
-/* Publish msg as unhandled: what a behaviour does that knows not what to do with it. For
+/* Publish msg as unhandled, from a behaviour that has no case for it. For
  * trp_terminated it does not return: the actor fails with TRP_EDEATHPACT (WATCH-5).
  *
  * Ownership: borrows msg.
@@ -534,8 +535,8 @@ TRP_API void trp_unstash_all(trp_ctx *ctx);
 TRP_API void trp_unhandled_msg(trp_ctx *ctx, const trp_msg *msg);
 
 /* Tell self a message once, at or after delay_ms. key is any number of the actor's own: starting a
- * key again replaces its timer, and cancelling also suppresses what is queued. Timers end with the
- * incarnation of the state (stop or restart). bytes is ignored for fixed-size types.
+ * key again replaces its timer, and cancelling also removes its message that is queued. Timers end
+ * with the incarnation of the state (stop or restart). bytes is ignored for fixed-size types.
  *
  * Ownership: borrows payload.
  * Errors:    TRP_EINVAL   type or its payload is NULL, or delay_ms is more than
@@ -622,7 +623,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_select_tell(trp_ctx *ctx, const char *selecti
                                                size_t bytes);
 
 /* Find the ref behind a path, here or on another node, by Identify. fn gets TRP_OK and a message of
- * trp_actor_identity_type, TRP_ENOENT (nobody is there) or TRP_ETIMEDOUT.
+ * trp_actor_identity_type, TRP_ENOENT (no actor is there) or TRP_ETIMEDOUT.
  *
  * Ownership: borrows path; arg is passed through.
  * Errors:    TRP_EINVAL   the path does not parse, fn is NULL, or timeout_ms is 0

@@ -15,10 +15,10 @@ extern "C" {
 
 #define TRP_ALIASES_MAX 65536 /* of one system */
 
-/* Give ref an alias; its own again is no error. An alias is a name as actors have them.
+/* Give ref an alias; setting the same again is no error. Aliases have the form of actors' names.
  *
  * Ownership: borrows alias.
- * Errors:    TRP_EINVAL  alias is no name, or ref is nobody
+ * Errors:    TRP_EINVAL  alias is no name, or ref is TRP_REF_NONE
  *            TRP_EEXIST  another actor has it
  *            TRP_ENOENT  ref has ended
  *            TRP_ELIMIT  TRP_ALIASES_MAX reached
@@ -27,11 +27,11 @@ extern "C" {
  * Source:    A4J-08.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_alias_set(trp_system *system, const char *alias, trp_ref ref);
 
-/* Take an alias away from whoever has it.
+/* Take an alias away from its actor.
  *
  * Ownership: borrows alias.
  * Errors:    TRP_EINVAL  alias is NULL
- *            TRP_ENOENT  nobody has it
+ *            TRP_ENOENT  no actor has it
  * Thread:    any; takes a lock for a moment.
  * Source:    A4J-08.  Since: 0.1 */
 TRP_API trp_err trp_alias_clear(trp_system *system, const char *alias);
@@ -40,7 +40,7 @@ TRP_API trp_err trp_alias_clear(trp_system *system, const char *alias);
  *
  * Ownership: borrows alias.
  * Errors:    TRP_EINVAL  an argument is NULL
- *            TRP_ENOENT  nobody that lives has it
+ *            TRP_ENOENT  no living actor has it
  * Thread:    any; takes a lock for a moment.
  * Source:    A4J-08.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_alias_find(trp_system *system, const char *alias,
@@ -49,9 +49,9 @@ TRP_API TRP_MUST_CHECK trp_err trp_alias_find(trp_system *system, const char *al
 /* One alias, borrowed for the call. It may set and clear aliases, and wait. */
 typedef void (*trp_alias_fn)(void *arg, const char *alias, trp_ref ref);
 
-/* Call fn for each alias of ref; TRP_REF_NONE: for each alias of the system. In no order. Each one
- * that stands from the first call to the last is visited once; one that comes or goes meanwhile
- * may be, or not.
+/* Call fn for each alias of ref; TRP_REF_NONE: for each alias of the system. In no order. One that
+ * exists from the first call to the last is visited once; one that is set or cleared meanwhile may
+ * be, or not.
  *
  * Ownership: arg is passed through.
  * Errors:    none

@@ -1,4 +1,4 @@
-/* troupe/base.h - what every other public header stands on: errors, version, export marks.
+/* troupe/base.h - what all public headers include: errors, version, export marks.
  *
  * Every fallible function returns trp_err. Outputs are named ret_*, come last and are written only
  * on success. Strings are UTF-8 and NUL-terminated; durations are milliseconds unless the name says
@@ -10,19 +10,20 @@
  * no release has had, the call returns TRP_EINVAL. Other structs never change. Members called zero
  * are not used.
  *
- * "Thread" says of each function who may call it, and what waits there are:
+ * "Thread" says for each function which threads may call it, and whether it waits:
  *
  *     any                        each thread, and each behaviour
- *     lock-free                  takes no lock and waits for nobody; malloc() is not counted
+ *     lock-free                  takes no lock and does not wait; malloc() is not counted
  *     takes a lock for a moment  for some steps in memory
- *     may block until ...        waits for what it says; never from a behaviour: or a thread of
- *                                the system is missing meanwhile
+ *     may block until ...        waits for that event; never call it from a behaviour, which
+ *                                would take a thread from the system
  *     actor                      the actor itself, inside its behaviour; never blocks
- *     owner                      whoever made it, one thread at a time; never blocks, unless it
- *                                says until when
+ *     owner                      the code that made the object, one thread at a time; never
+ *                                blocks, unless it says until when
  *
- * Not counted is what the program puts in the way: the file of a durable mailbox, a mailbox, logger
- * or dispatcher of its own, an actor on calling-thread take their time in the call that meets them.
+ * The program's own parts are not counted: the file of a durable mailbox, a mailbox, logger or
+ * dispatcher of its own, and an actor on calling-thread take their time in the call that meets
+ * them.
  */
 #ifndef TROUPE_BASE_H
 #define TROUPE_BASE_H
@@ -51,7 +52,7 @@ extern "C" {
 #define TRP_PRINTF(fmt, args)
 #endif
 
-/* Every error once: number, name, text, worth retrying. Numbers cross the wire and are never
+/* All errors: number, name, text, 1 if a retry may succeed. Numbers cross the wire and are never
  * reused. */
 #define TRP_ERRORS(E)                                                                              \
     E(0, OK, "success", 0)                                                                         \
@@ -98,28 +99,28 @@ typedef enum trp_err {
  *
  * Errors:    none
  * Thread:    any; async-signal-safe.
- * Source:    STYLE, errors.  Since: 0.1 */
+ * Source:    CONTRIBUTING.md, Style.  Since: 0.1 */
 TRP_API const char *trp_strerror(trp_err err);
 
 /* Return the symbolic name ("TRP_ENOMEM") of err; a static string for any value.
  *
  * Errors:    none
  * Thread:    any; async-signal-safe.
- * Source:    STYLE, errors.  Since: 0.1 */
+ * Source:    CONTRIBUTING.md, Style.  Since: 0.1 */
 TRP_API const char *trp_err_name(trp_err err);
 
 /* Return non-zero when doing the same again later may succeed.
  *
  * Errors:    none
  * Thread:    any; async-signal-safe.
- * Source:    STYLE, errors.  Since: 0.1 */
+ * Source:    CONTRIBUTING.md, Style.  Since: 0.1 */
 TRP_API int trp_err_retryable(trp_err err);
 
 /* Return the version of the library that is running, as "major.minor.patch".
  *
  * Errors:    none
  * Thread:    any; async-signal-safe.
- * Source:    STYLE, public API.  Since: 0.1 */
+ * Source:    CONTRIBUTING.md, Style.  Since: 0.1 */
 TRP_API const char *trp_version(void);
 
 typedef enum trp_log_level {
@@ -137,18 +138,19 @@ typedef enum trp_log_level {
 
 /* an actor system; a heavy value, several may live in one process */
 typedef struct trp_system trp_system;
-typedef struct trp_ctx trp_ctx;       /* the running actor's view; valid for one behaviour call */
-typedef struct trp_msg trp_msg;       /* one message, immutable once sent */
+typedef struct trp_ctx trp_ctx; /* the running actor's view; valid for one behaviour call */
+typedef struct trp_msg trp_msg; /* one message, immutable once sent */
 
 /* The name of one incarnation of one actor on one node. Copy it, store it, compare it, send it; it
- * is never freed and never dangles: a stale one leads to dead letters. All-zero is nobody. */
+ * is never freed and never dangles: a message to a stale one is a dead letter. All-zero
+ * (TRP_REF_NONE) names no actor. */
 typedef struct trp_ref {
     uint32_t node;       /* index in the world's node table; private */
     uint32_t slot;       /* private */
     uint32_t generation; /* private */
     uint32_t zero;       /* always 0 */
 } trp_ref;
-/* Nobody; to initialize and to assign. */
+/* Names no actor; to initialize and to assign. */
 #ifdef __cplusplus
 #define TRP_REF_NONE (trp_ref())
 #else

@@ -1,4 +1,4 @@
-/* troupe/breaker.h - stop calling what fails, for a while.
+/* troupe/breaker.h - stop calling a failing service for a while.
  *
  * A breaker stands before something that may fail or hang: a database, another service.
  *
@@ -7,7 +7,7 @@
  *     half-open  one call passes: it closes the breaker, or opens it for another full
  *                reset_timeout_ms; others fail at once
  *
- * One breaker is shared by whoever calls the same thing, on any threads. A call that was let
+ * One breaker is shared by all callers of the same service, on any threads. A call that was let
  * through before the breaker opened, and ends later, changes nothing.
  */
 #ifndef TROUPE_BREAKER_H
@@ -39,7 +39,7 @@ typedef struct trp_breaker_options {
     uint32_t call_timeout_ms;  /* a call that takes longer has failed; 0: default */
     uint32_t reset_timeout_ms; /* how long it stays open; 0: default */
     uint32_t zero;
-    const char *dispatcher;    /* runs the listeners; NULL: the thread that changed the state */
+    const char *dispatcher; /* runs the listeners; NULL: the thread that changed the state */
 } trp_breaker_options;
 #define TRP_BREAKER_OPTIONS_INIT                                                                   \
     {                                                                                              \
@@ -54,7 +54,7 @@ typedef struct trp_breaker_call {
 
 typedef void (*trp_breaker_fn)(void *arg, trp_breaker_state state);
 typedef trp_err (*trp_breaker_body_fn)(void *arg);
-/* Begin the protected call, and give its future. */
+/* Begin the guarded call, and give its future. */
 typedef trp_err (*trp_breaker_begin_fn)(void *arg, trp_future **ret_future);
 
 /* Make a breaker, closed.

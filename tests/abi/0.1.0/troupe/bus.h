@@ -1,5 +1,5 @@
-/* troupe/bus.h - event buses: who subscribed to what is told what is published, synchronously, by
- * the thread that publishes.
+/* troupe/bus.h - event buses: give each event to its subscribers, synchronously, on the thread that
+ * publishes.
  *
  * A bus is generic: events are pointers of the program's own, classifiers and subscribers are small
  * values, and a few functions say what they mean. Four ways to find the subscribers of an event:
@@ -10,7 +10,7 @@
  *     actor        lookup, where classifiers and subscribers are refs of actors
  *
  * The event stream of a system (trp_subscribe) is another thing: it tells messages, by type. A bus
- * does not know who publishes; put it into the event.
+ * does not know the publisher; put it into the event.
  */
 #ifndef TROUPE_BUS_H
 #define TROUPE_BUS_H
@@ -69,7 +69,7 @@ typedef struct trp_bus_options {
     uint32_t kind;              /* trp_bus_kind */
     uint32_t subscriptions_max; /* 0: TRP_BUS_SUBSCRIPTIONS_DEFAULT */
     void *arg;                  /* passed to each function */
-    /* What the event is about; not for scanning. */
+    /* Return the classifier of an event; not for scanning. */
     trp_bus_value (*classify)(void *arg, const void *event);
     /* Sub-channel: is classifier equal to channel, or below it? */
     int (*is_below)(void *arg, trp_bus_value classifier, trp_bus_value channel);
@@ -82,7 +82,7 @@ typedef struct trp_bus_options {
 } trp_bus_options;
 #define TRP_BUS_OPTIONS_INIT                                                                       \
     {                                                                                              \
-        sizeof(trp_bus_options), 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL                 \
+        sizeof(trp_bus_options), 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL                    \
     }
 
 /* Make a bus.
@@ -94,7 +94,7 @@ typedef struct trp_bus_options {
  * Source:    EB-01, -03 to -06.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_bus_new(const trp_bus_options *options, trp_bus **ret_bus);
 
-/* Free a bus that nobody uses any more; NULL is fine.
+/* Free a bus that is not used any more; NULL is fine.
  *
  * Ownership: takes bus.
  * Errors:    none
@@ -121,7 +121,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_bus_subscribe(trp_bus *bus, trp_bus_value sub
 TRP_API TRP_MUST_CHECK trp_err trp_bus_unsubscribe(trp_bus *bus, trp_bus_value subscriber,
                                                    trp_bus_value classifier);
 
-/* Undo all subscriptions of a subscriber: what an actor that ends does in its post_stop.
+/* Undo all subscriptions of a subscriber, as the post_stop of an actor that subscribed does.
  *
  * Errors:    TRP_ENOENT  there is none
  *            TRP_ENOMEM  out of memory; it is still subscribed

@@ -1,9 +1,9 @@
-/* troupe/category.h - telling one of many, or all of them, and how that went.
+/* troupe/category.h - tell one of several actors, or all, and learn which took the message.
  *
- * A category is a name that any number of actors share. What is sent to it reaches the one member
- * that has the least to do; what is broadcast reaches every member. An actor may be in several
- * categories, and leaves them when it ends. What becomes of a tell to several is one type
- * everywhere, trp_delivery: a count, and an error for each target that did not take it.
+ * A category is a name that any number of actors share. A message sent to it reaches the member
+ * that has the least to do; a broadcast reaches every member. An actor may be in several
+ * categories, and leaves them when it ends. The result of a tell to several actors is a
+ * trp_delivery everywhere: a count, and an error for each target that did not take the message.
  */
 #ifndef TROUPE_CATEGORY_H
 #define TROUPE_CATEGORY_H
@@ -33,12 +33,15 @@ typedef struct trp_delivery {
     uint32_t targets;           /* that were tried */
     uint32_t accepted;
 } trp_delivery;
-#define TRP_DELIVERY_INIT { sizeof(trp_delivery), NULL, 0, 0, 0, 0 }
+#define TRP_DELIVERY_INIT                                                                          \
+    {                                                                                              \
+        sizeof(trp_delivery), NULL, 0, 0, 0, 0                                                     \
+    }
 
-/* Put an actor into a category. Twice is once.
+/* Put an actor into a category; again has no effect.
  *
  * Ownership: borrows category.
- * Errors:    TRP_EINVAL  category is no name (that actors may have), or ref is nobody
+ * Errors:    TRP_EINVAL  category is no name (that actors may have), or ref is TRP_REF_NONE
  *            TRP_ENOENT  ref has ended
  *            TRP_ELIMIT  TRP_CATEGORY_MEMBERS_MAX, or as many categories as aliases
  *            TRP_ENOMEM  out of memory
@@ -50,7 +53,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_category_join(trp_system *system, const char 
 /* Take an actor out of a category; NULL: out of all.
  *
  * Ownership: borrows category.
- * Errors:    TRP_EINVAL  ref is nobody
+ * Errors:    TRP_EINVAL  ref is TRP_REF_NONE
  *            TRP_ENOENT  it is not a member
  * Thread:    any; takes a lock for a moment.
  * Source:    UJ-04.  Since: 0.1 */
@@ -66,7 +69,7 @@ TRP_API uint32_t trp_category_size(trp_system *system, const char *category);
 
 /* Tell one member: the one with the fewest messages that wait, of equals the one that joined first;
  * if it refuses, the next. Bounded and counted mailboxes know their number; of others it is
- * reckoned from what the category sent them and what they have handled.
+ * estimated from the messages that the category sent them and those that they have handled.
  *
  * Ownership: borrows all; ret_delivery may be NULL.
  * Errors:    TRP_ENOENT  the category has no member
@@ -93,7 +96,7 @@ TRP_API trp_err trp_system_category_send(trp_system *system, const char *categor
  *
  * Ownership: borrows all; ret_delivery may be NULL.
  * Errors:    as trp_category_send; also
- *            TRP_ENOMEM  out of memory: nobody was told
+ *            TRP_ENOMEM  out of memory: no actor was told
  * Thread:    actor (inside ctx's behaviour only).
  * Source:    UJ-18, TRP-03.  Since: 0.1 */
 TRP_API trp_err trp_category_broadcast(trp_ctx *ctx, const char *category, const trp_type *type,
@@ -111,8 +114,8 @@ TRP_API trp_err trp_system_category_broadcast(trp_system *system, const char *ca
                                               const trp_type *type, const void *payload,
                                               size_t bytes, trp_delivery *ret_delivery);
 
-/* Tell each of several actors its own copy, and say who took it. What does not reach an actor that
- * has ended is no dead letter: the caller knows.
+/* Tell each of several actors its own copy, and report which took it. A message to an actor that
+ * has ended is no dead letter here: the caller learns of it.
  *
  * Ownership: borrows all; ret_delivery may be NULL.
  * Errors:    TRP_ENOENT  refs_count is 0

@@ -1,5 +1,4 @@
-/* troupe/cluster.h - membership: who is in the cluster, in what state, and how to be told of
- * changes.
+/* troupe/cluster.h - membership: the members of the cluster, their states, and events of changes.
  *
  * A system becomes a cluster node by the node program, or by its configuration in a program that
  * embeds the library. Every node has its own view; views become equal by gossip (they *converge*).
@@ -29,7 +28,8 @@ extern "C" {
 #define TRP_APP_VERSION_BYTES 32
 #define TRP_ROLE_BYTES 64
 
-typedef enum trp_member_status { /* numbers of the wire; the later one wins, see WEAKLY_UP */
+/* Numbers of the wire; the later one wins, see WEAKLY_UP. */
+typedef enum trp_member_status {
     TRP_MEMBER_JOINING = 1,
     TRP_MEMBER_UP = 2,
     TRP_MEMBER_LEAVING = 3,
@@ -78,20 +78,21 @@ TRP_API int trp_member_is_older_than(const trp_member *a, const trp_member *b);
  * Their order, on each node (nodes see changes at different times, and may see several as one):
  *
  *   - of one member: Joined, WeaklyUp, Up, Left, Exited, Downed, Removed, each once at most. Joined
- *     is first and Removed last. What a view jumps over is told all the same, but nothing on the
- *     way to Downed, no WeaklyUp, and no Up that never was;
+ *     is first and Removed last. Events that a view jumps over are told all the same, except those
+ *     on the way to Downed, WeaklyUp, and an Up that never happened;
  *   - Unreachable and Reachable of one member alternate, and come between its Joined and Removed;
- *   - of one change: reachability of those that are known already, who is removed (with what came
- *     before that), what else became of members in the order of members, LeaderChanged,
- *     RoleLeaderChanged, SeenChanged. So who is told of a new leader knows of its Up;
- *   - DowningDecision comes before what follows from it.
+ *   - of one change: reachability of members that are known already, removals (each with the events
+ *     before it), other changes of members in the order of members, LeaderChanged,
+ *     RoleLeaderChanged, SeenChanged. So a subscriber has been told that a leader is Up before it
+ *     is told of the leader;
+ *   - DowningDecision comes before the events that follow from it.
  *
- * Who takes the state and then each event in turn knows what the node knows.
+ * A subscriber that applies each event in turn to the state knows what the node knows.
  *
  * When this node is out (it has left, was downed or removed, or its system stops), its subscribers
- * are told MemberRemoved of every member, of this node last, and that nobody leads; behind that
- * comes nothing, and the state is empty from then on. previous_status is then what each was: a
- * member that was Up is in the cluster still, and watchers of its actors hear nothing. */
+ * are told MemberRemoved of every member, of this node last, and that there is no leader; no event
+ * follows, and the state is empty from then on. previous_status is then the status that each had: a
+ * member that was Up is still in the cluster, and watchers of its actors are not told. */
 
 /* Payload of the member events: joined, weakly up, up, left, exited, downed, removed, unreachable,
  * reachable. */
@@ -102,7 +103,8 @@ typedef struct trp_member_event {
     uint32_t zero;
 } trp_member_event;
 
-/* Payload of LeaderChanged (role empty) and RoleLeaderChanged. address empty: nobody leads. */
+/* Payload of LeaderChanged (role empty) and RoleLeaderChanged. address empty: there is no
+ * leader. */
 typedef struct trp_leader_event {
     char address[TRP_ADDRESS_BYTES];
     char role[TRP_ROLE_BYTES];
@@ -140,7 +142,8 @@ trp_current_cluster_state_members(const trp_current_cluster_state *state)
     return (const trp_member *)(const void *)(state + 1);
 }
 
-enum { /* tags of the cluster's messages */
+/* Tags of the cluster's messages. */
+enum {
     trp_cluster_state_tag = 0xff40,
     trp_member_joined_tag = 0xff41,
     trp_member_up_tag = 0xff42,
@@ -173,7 +176,7 @@ TRP_API extern trp_type trp_seen_changed_type;
 TRP_API extern trp_type trp_downing_decision_type;
 TRP_API extern const trp_protocol trp_cluster_protocol;
 
-/* What to subscribe to; bits may be combined (EVENTS-09). */
+/* Events to subscribe to; bits may be combined (EVENTS-09). */
 enum trp_cluster_events {
     TRP_CLUSTER_MEMBER_JOINED = 1,
     TRP_CLUSTER_MEMBER_UP = 2,
@@ -248,7 +251,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_cluster_self(trp_system *system, trp_member *
 
 /* Copy the leader, of a role or of all (role NULL), as seen from here.
  *
- * Errors:    TRP_ENOENT nobody leads; TRP_ESTATE this system is no cluster node
+ * Errors:    TRP_ENOENT there is no leader; TRP_ESTATE this system is no cluster node
  * Thread:    any; takes a lock for a moment.
  * Source:    MEMB-14.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_cluster_leader(trp_system *system, const char *role,
@@ -256,10 +259,10 @@ TRP_API TRP_MUST_CHECK trp_err trp_cluster_leader(trp_system *system, const char
 
 /* ---- what is bound to a role ----------------------------------------------------------------- */
 
-/* Check that this node has a role, before something is started that is bound to it. Where it has
- * not, that is logged with what to do. Roles do not change while a node lives, and are known before
- * it has joined: once is enough, at the start of a program or in a plugin's init, which ends the
- * node by passing the error on. role NULL: any node will do.
+/* Check that this node has a role, before something is started that is bound to it. If it has not,
+ * the log says so, and what to do. Roles do not change while a node lives, and are known before it
+ * has joined: once is enough, at the start of a program or in a plugin's init, which ends the node
+ * by passing the error on. role NULL: any node will do.
  *
  * Ownership: borrows role.
  * Errors:    TRP_EROLE   this node does not have the role
@@ -270,8 +273,8 @@ TRP_API TRP_MUST_CHECK trp_err trp_cluster_leader(trp_system *system, const char
 TRP_API TRP_MUST_CHECK trp_err trp_cluster_require_role(trp_system *system, const char *role);
 
 /* Do as trp_system_spawn on a node that has the role. On one that has not nothing is started, and
- * *ret_ref is trp_system_dead_letters(): one program can run on all nodes, and what a node without
- * the role tells the service is counted and published like anything that reached nobody.
+ * *ret_ref is trp_system_dead_letters(): one program can run on all nodes, and messages that a node
+ * without the role tells the service are dead letters.
  *
  * Ownership: borrows behaviour until the system ends; borrows role and options.
  * Errors:    TRP_EINVAL  role is empty
@@ -290,7 +293,8 @@ TRP_API TRP_MUST_CHECK trp_err trp_cluster_spawn_in_role(trp_system *system, con
 #define TRP_CLUSTER_MEMBERS_MAX 10000u
 
 /* Begin to join the cluster that any of these addresses belongs to; the own address alone makes a
- * new cluster. Tries until it succeeds; MemberUp tells. addresses: "troupe.tcp://system@host:port".
+ * new cluster. Tries until it succeeds, which MemberUp reports. addresses:
+ * "troupe.tcp://system@host:port".
  *
  * Errors:    TRP_EINVAL an address does not parse, or count is 0 or above TRP_CLUSTER_SEEDS_MAX
  *            TRP_ESTATE already a member (join once), or no cluster node
@@ -302,7 +306,8 @@ TRP_API TRP_MUST_CHECK trp_err trp_cluster_spawn_in_role(trp_system *system, con
 TRP_API TRP_MUST_CHECK trp_err trp_cluster_join(trp_system *system, const char *const *addresses,
                                                 size_t count);
 
-/* Ask a member (NULL: this node) to leave gracefully. Returns when ordered; events tell the rest.
+/* Ask a member (NULL: this node) to leave gracefully. Returns when it is ordered; events report the
+ * rest.
  *
  * Errors:    TRP_ENOENT     no such member
  *            TRP_ESTATE     it is Down, or this system is no cluster node

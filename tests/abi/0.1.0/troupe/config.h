@@ -2,8 +2,8 @@
  *
  * A trp_config is immutable and shared: every function that changes something makes a new one. It
  * maps dotted keys ("cluster.gossip-interval", "app.greeting", "deployment./service.router") to
- * texts, and knows for each where it was said. Files have the syntax of docs/configuration.md; what
- * they do not say has the default of the reference configuration, which no code repeats.
+ * texts, and knows the origin of each. Files have the syntax of docs/configuration.md; a key that
+ * they do not set has the default of the reference configuration.
  *
  * Several systems from one file: beside the sections of a configuration may stand subtrees, each a
  * whole configuration, `myapp1 { log { level = debug } app { setting = 43 } }`. Lift one with
@@ -23,7 +23,7 @@ extern "C" {
 
 typedef struct trp_config trp_config;
 
-/* What is wrong and where, one sentence: "my.conf:3: no such option 'gosip-interval' in cluster;
+/* A mistake and its place, as one sentence: "my.conf:3: no such option 'gosip-interval' in cluster;
  * did you mean 'cluster.gossip-interval'?". */
 typedef struct trp_config_error {
     char text[768];
@@ -31,8 +31,8 @@ typedef struct trp_config_error {
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* Read text as if it stood in a file called name; include("FILE") reads beside that file. Nothing
- * but what the text says is in the result.
+/* Read text as if it stood in a file called name; include("FILE") reads beside that file. The
+ * result has the keys of the text and no others.
  *
  * Ownership: gives *ret_config (trp_config_unref); borrows the rest. ret_error may be NULL; it is
  *            filled on failure.
@@ -63,8 +63,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_config_parse_file(const char *path, trp_confi
  * Thread:    any; may block until the file is read; never from a behaviour.
  * Source:    CONF-2.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_config_load(const char *path, char *const *environment,
-                                               const char *const *settings,
-                                               trp_config **ret_config,
+                                               const char *const *settings, trp_config **ret_config,
                                                trp_config_error *ret_error);
 
 /* ---- sharing and combining ------------------------------------------------------------------- */
@@ -85,7 +84,7 @@ TRP_API trp_config *trp_config_ref(const trp_config *config);
  * Source:    CONF-4.  Since: 0.1 */
 TRP_API void trp_config_unref(trp_config *config);
 
-/* Lay config over fallback: what config does not say is as in fallback.
+/* Lay config over fallback: a key that config does not set is as in fallback.
  *
  * Ownership: gives *ret_config (trp_config_unref); borrows both.
  * Errors:    TRP_EINVAL   an argument is NULL
@@ -117,8 +116,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_config_with_setting(const trp_config *config,
  *            TRP_ENOMEM   out of memory
  * Thread:    any; lock-free.
  * Source:    CONF-4 (withOnlyPath).  Since: 0.1 */
-TRP_API TRP_MUST_CHECK trp_err trp_config_with_only_path(const trp_config *config,
-                                                         const char *path,
+TRP_API TRP_MUST_CHECK trp_err trp_config_with_only_path(const trp_config *config, const char *path,
                                                          trp_config **ret_config);
 
 /* Leave out what stands at path or below it. "app": what Akka reaches by withOnlyPath("akka").
@@ -166,8 +164,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_config_get_text(const trp_config *config, con
  * Thread:    any; lock-free.
  * Source:    CONF-1, -25.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_config_get_int(const trp_config *config, const char *key,
-                                                  int64_t *ret_number,
-                                                  trp_config_error *ret_error);
+                                                  int64_t *ret_number, trp_config_error *ret_error);
 
 /* Get a number.
  *
@@ -205,8 +202,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_config_get_duration(const trp_config *config,
  * Thread:    any; lock-free.
  * Source:    CONF-1, -25.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_config_get_size(const trp_config *config, const char *key,
-                                                   int64_t *ret_bytes,
-                                                   trp_config_error *ret_error);
+                                                   int64_t *ret_bytes, trp_config_error *ret_error);
 
 /* Get the values of a list; one text is a list of one. Borrowed until config ends.
  *
@@ -252,8 +248,8 @@ typedef struct trp_config_entry {
  * Source:    CONF-4 (entrySet).  Since: 0.1 */
 TRP_API int trp_config_at(const trp_config *config, size_t index, trp_config_entry *ret_entry);
 
-#define TRP_CONFIG_RENDER_ORIGINS 1u  /* each value with where it was said */
-#define TRP_CONFIG_RENDER_DEFAULTS 2u /* what is not set, too */
+#define TRP_CONFIG_RENDER_ORIGINS 1u  /* each value with its origin */
+#define TRP_CONFIG_RENDER_DEFAULTS 2u /* keys that are not set, too */
 #define TRP_CONFIG_RENDER_DOCS 4u     /* each known key with its sentence */
 
 /* Write config as a file that trp_config_parse_text() reads back. flags: TRP_CONFIG_RENDER_...;

@@ -1,7 +1,7 @@
 /* troupe/dispatcher.h - which threads run an actor, and for how long at a time.
  *
  * A dispatcher is registered with a system under an id; trp_spawn_options.dispatcher names it, and
- * an actor keeps its dispatcher for life. An id that nobody registered is an error at spawn:
+ * an actor keeps its dispatcher for life. An id that is not registered is an error at spawn:
  * nothing falls back to another one. These are there from the start:
  *
  *     id                kind                     threads
@@ -15,15 +15,15 @@
  *                                                thread that the program's actors hold
  *     troupe.logging    TRP_DISPATCHER_PINNED    one for each logger
  *
- * The actors of one BALANCING dispatcher are a team with one mailbox: what is told to any of them
- * is handled by the first one that is free, which is trp_self() then. All are of one behaviour (the
- * same trp_behaviour object); a spawn with another one is TRP_EINVAL while there are members. What
- * one actor tells the team may be handled at the same time and in any order. What a member is to
- * handle itself stays its own: its state and stash, trp_terminated, timers, answers to its asks,
- * trp_poison_pill, trp_kill, stopping. A failed member takes nothing until it is resumed or
- * restarted. What a stopped member was told before is left to the others; when the last one ends
- * it becomes dead letters. The mailbox is an unbounded one, whose tellers are not slowed down, or a
- * bounded one with overflow = drop and push_timeout_ms = TRP_OFF for the whole team.
+ * The actors of one BALANCING dispatcher share one mailbox: a message told to any of them is
+ * handled by the first one that is free, which is trp_self() then. All are of one behaviour (the
+ * same trp_behaviour object); a spawn with another one is TRP_EINVAL while the dispatcher has
+ * actors. Messages of one sender may be handled at the same time and in any order. Not shared are
+ * the state and stash of each actor, trp_terminated, timers, answers to its asks, trp_poison_pill,
+ * trp_kill and stopping. A failed actor takes no message until it is resumed or restarted. Messages
+ * that were told to an actor which has stopped are left to the others; when the last one ends they
+ * become dead letters. The shared mailbox is an unbounded one, whose senders are not slowed down,
+ * or a bounded one with overflow = drop and push_timeout_ms = TRP_OFF.
  */
 #ifndef TROUPE_DISPATCHER_H
 #define TROUPE_DISPATCHER_H
@@ -36,8 +36,8 @@ extern "C" {
 #endif
 
 #define TRP_DISPATCHER_ID_BYTES_MAX 127
-#define TRP_DISPATCHERS_MAX 128              /* of one system, those that are built in included */
-#define TRP_DISPATCHER_THREADS_MAX 1024      /* of all dispatchers but the default one together */
+#define TRP_DISPATCHERS_MAX 128         /* of one system, those that are built in included */
+#define TRP_DISPATCHER_THREADS_MAX 1024 /* of all dispatchers but the default one together */
 #define TRP_DISPATCHER_THREADS_MIN_DEFAULT 8
 #define TRP_DISPATCHER_THREADS_FACTOR_DEFAULT 3.0
 #define TRP_DISPATCHER_THREADS_FACTOR_MAX 1024
@@ -47,11 +47,11 @@ extern "C" {
 #define TRP_CALLING_DEPTH_MAX 64 /* actors of calling-thread nested on one stack; more wait */
 
 typedef enum trp_dispatcher_kind {
-    TRP_DISPATCHER_DEFAULT = 1, /* the system's own workers; not to be registered again */
-    TRP_DISPATCHER_POOL = 2,    /* own threads with one queue, for any actors: bulkheading */
-    TRP_DISPATCHER_PINNED = 3,  /* the same thread for the whole life of the actor */
-    TRP_DISPATCHER_BLOCKING = 4, /* as POOL, for actors that block: it is no stall there */
-    TRP_DISPATCHER_BALANCING = 5, /* as POOL, one mailbox for all of its actors: see below */
+    TRP_DISPATCHER_DEFAULT = 1,   /* the system's own workers; not to be registered again */
+    TRP_DISPATCHER_POOL = 2,      /* own threads with one queue, for any actors: bulkheading */
+    TRP_DISPATCHER_PINNED = 3,    /* the same thread for the whole life of the actor */
+    TRP_DISPATCHER_BLOCKING = 4,  /* as POOL, for actors that block: it is no stall there */
+    TRP_DISPATCHER_BALANCING = 5, /* as POOL, one mailbox for all of its actors: see above */
     TRP_DISPATCHER_AFFINITY = 6,  /* an actor is bound to one thread; four queues on the thread */
     TRP_DISPATCHER_CALLING = 7,   /* runs on the thread that tells; for tests */
     TRP_DISPATCHER_SYSTEM = 8,    /* the library's own; not to be registered */
@@ -65,7 +65,7 @@ typedef struct trp_dispatcher_job trp_dispatcher_job;
  * not run it itself. Called on any thread. */
 typedef void (*trp_dispatcher_execute_fn)(void *arg, trp_dispatcher_job *job);
 
-/* What a dispatcher is. Zero is the default of every field but kind. */
+/* Options of a dispatcher. Zero is the default of every field but kind. */
 typedef struct trp_dispatcher_options {
     size_t size;         /* sizeof(trp_dispatcher_options) */
     uint32_t kind;       /* trp_dispatcher_kind */
@@ -83,7 +83,7 @@ typedef struct trp_dispatcher_options {
     const char *mailbox;
     trp_dispatcher_execute_fn execute; /* CUSTOM */
     void *arg;                         /* CUSTOM: passed to execute */
-    int no_teamwork; /* BALANCING: a message wakes no other idle actor than whom it was told to */
+    int no_teamwork; /* BALANCING: a message wakes only the idle actor that it was told to */
     uint32_t zero;
 } trp_dispatcher_options;
 #define TRP_DISPATCHER_OPTIONS_INIT                                                                \
@@ -94,10 +94,10 @@ typedef struct trp_dispatcher_options {
 /* Register a dispatcher under an id. It lives as long as the system. The first one of an id stays.
  *
  * Ownership: borrows id and options; arg is passed through.
- * Errors:    TRP_EINVAL  an option is out of range, or id is empty or too long
+ * Errors:    TRP_EINVAL  an option is out of range, or id is empty or too long;
+ *                        or BALANCING: its mailbox is not one that actors can share
  *            TRP_EEXIST  the id is taken
  *            TRP_ELIMIT  TRP_DISPATCHERS_MAX reached
- *                        or BALANCING: its mailbox is none that actors can share
  *            TRP_ENOENT  no mailbox has that id
  *            TRP_ENOMEM  out of memory
  * Thread:    any; takes a lock for a moment.
@@ -105,7 +105,7 @@ typedef struct trp_dispatcher_options {
 TRP_API TRP_MUST_CHECK trp_err trp_dispatcher_register(trp_system *system, const char *id,
                                                        const trp_dispatcher_options *options);
 
-/* What there is to know about a registered dispatcher. */
+/* Facts about a registered dispatcher. */
 typedef struct trp_dispatcher_info {
     size_t size;          /* sizeof(trp_dispatcher_info), set by the caller */
     uint32_t kind;        /* trp_dispatcher_kind */
@@ -127,7 +127,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_dispatcher_find(trp_system *system, const cha
 
 /* Run fn(arg) once on a thread of the dispatcher; at once on the calling thread where that is its
  * kind. fn must not block except on BLOCKING and PINNED; it may tell, and on those two also ask.
- * What has not begun when the system is freed does not run.
+ * A function that has not begun when the system is freed does not run.
  *
  * Ownership: arg is passed through.
  * Errors:    TRP_EINVAL  fn is NULL
@@ -140,7 +140,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_dispatcher_find(trp_system *system, const cha
 TRP_API TRP_MUST_CHECK trp_err trp_dispatcher_execute(trp_system *system, const char *id,
                                                       void (*fn)(void *arg), void *arg);
 
-/* Run what execute() was given, once: one turn of an actor. What is left to do is given to
+/* Run the job that execute() was given, once: one turn of an actor. Further work is given to
  * execute() again before this returns.
  *
  * Ownership: takes job.

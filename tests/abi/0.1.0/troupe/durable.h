@@ -7,20 +7,20 @@
  *     spawn.name = "orders";
  *     spawn.mailbox = "orders-mail"; // or by a dispatcher, or its deployment section
  *
- * What an actor with such a mailbox is told is stored (LMDB) before the tell returns, on the
- * thread that tells. It is removed when the actor comes to it. What is left when the process dies,
- * or the actor ends, waits for the next actor of the same system name and path; spawning it is
- * enough. The actor needs a name of its own, for the same reason. A mailbox that
+ * A message to an actor with such a mailbox is stored (LMDB) before the tell returns, on the thread
+ * that tells. It is removed when the actor begins to handle it. Messages that are left when the
+ * process dies, or the actor ends, wait for the next actor of the same system name and path;
+ * spawning it is enough. The actor needs a name of its own, for the same reason. A mailbox that
  * several actors share (a balancing dispatcher's) cannot be durable.
  *
- * What is not promised:
+ * Limits:
  *   - A message that the actor has begun to handle, or has stashed, is not given again.
- *   - What the library itself tells (trp_terminated, timers, trp_poison_pill) and what never leaves
- *     the node (TRP_TYPE_LOCAL) stays in memory, in its order among the stored ones.
+ *   - The library's own messages (trp_terminated, timers, trp_poison_pill) and those that never
+ *     leave the node (TRP_TYPE_LOCAL) stay in memory, in their order among the stored ones.
  *   - An asker is not there any more after a crash: the reply is a dead letter.
- *   - Senders, and references in fields of a message, are stored by path. After a restart they are
- *     those who live at the paths then, if they are of the same system, else nobody. References in
- *     opaque payloads mean nothing after a restart.
+ *   - Senders, and references in fields of a message, are stored by path. After a restart they name
+ *     the actors that live at these paths then, if they are of the same system, else no actor.
+ *     References in opaque payloads mean nothing after a restart.
  *   - Without options.sync a crash of the machine, not of the process, may lose the last messages.
  * After a restart a message whose type is not registered, or has another size, is a dead letter.
  *
@@ -49,12 +49,12 @@ extern "C" {
 /* Be given a record, borrowed until return. An error: it could not be taken, and stays. */
 typedef trp_err (*trp_durable_give_fn)(void *to, const void *data, size_t bytes);
 
-/* Something that keeps queues of records: what a storage of one's own has to do. Sender, age,
- * limits, the breaker and who may use a queue are not its business. Calls come one at a time, on
- * any thread (that which tells, that which runs the owner), and must not call this library.
+/* A storage of the program's own, which keeps queues of records. Sender, age, limits, the breaker
+ * and the owner of a queue are not its business. Calls come one at a time, on any thread (that
+ * which tells, that which runs the owner), and must not call this library.
  *
  * Errors say what the mailbox does: TRP_EAGAIN, there is no room: the message is refused;
- * TRP_ENOMEM; TRP_EIO, TRP_EDATA or any other: the storage is ill, which the breaker counts. An
+ * TRP_ENOMEM; TRP_EIO, TRP_EDATA or any other: the storage has failed, which the breaker counts. An
  * operation that fails has changed nothing. troupe's own tests of it are
  * tests/unit/pattern/storage_test.c, written so that any storage can be put in. */
 typedef struct trp_durable_storage {
@@ -70,7 +70,7 @@ typedef struct trp_durable_storage {
      * on return, without it from a crash of the process. */
     trp_err (*put)(void *arg, void *queue, const void *data, size_t bytes, int sync);
     /* Give the first record to give(to, ...) and take it out; TRP_ENOENT: there is none. give may
-     * be called again for another try. What give answers, when it is an error, is the result. */
+     * be called again for another try. An error that give returns is the result. */
     trp_err (*take)(void *arg, void *queue, int sync, trp_durable_give_fn give, void *to);
     /* The last system that used it has been freed. NULL: nothing to do. */
     void (*close)(void *arg);
@@ -82,14 +82,14 @@ typedef struct trp_durable_options {
     const char *directory; /* NULL: "./_mb"; made if need be. Mailboxes of one directory share it */
     uint32_t max_items;    /* messages of one actor; 0: 2147483647 */
     uint32_t zero;
-    uint64_t max_bytes;    /* bytes of one actor's stored messages; 0: 2147483647 */
+    uint64_t max_bytes;        /* bytes of one actor's stored messages; 0: 2147483647 */
     uint64_t max_item_bytes;   /* of one, some tens more than its payload; above it is a dead
                                   letter, too-large; 0: 2147483647 */
     uint64_t max_age_ms;       /* older ones are dead letters, expired; 0: they do not age */
     uint32_t refuse_when_full; /* 1: refuse what is new; 0: drop the oldest (mailbox-full) */
     uint32_t sync;             /* 1: a tell returns when the disk has it */
-    /* Of the whole directory, on disk and in the address space; 0: 4 GiB. Who opens a directory
-     * first decides. */
+    /* Of the whole directory, on disk and in the address space; 0: 4 GiB. The first mailbox that
+     * opens a directory decides. */
     uint64_t map_bytes;
     uint32_t failures_max;     /* circuit breaker before the storage; 0: 3 */
     uint32_t call_timeout_ms;  /* 0: 3 s */
@@ -128,8 +128,8 @@ TRP_API TRP_MUST_CHECK trp_err trp_durable_register(trp_system *system, const ch
 
 typedef struct trp_durable_memory trp_durable_memory;
 
-/* Make a storage in memory, which outlives systems but not the process: for tests of what comes
- * back after a crash, and of ill storage.
+/* Make a storage in memory, which outlives systems but not the process: for tests of recovery after
+ * a crash, and of failing storage.
  *
  * Ownership: gives *ret_memory (trp_durable_memory_free, behind the systems that use it).
  * Errors:    TRP_EINVAL  ret_memory is NULL
@@ -146,14 +146,14 @@ TRP_API TRP_MUST_CHECK trp_err trp_durable_memory_new(trp_durable_memory **ret_m
  * Source:    DUR-07.  Since: 0.1 */
 TRP_API void trp_durable_memory_free(trp_durable_memory *memory);
 
-/* Borrow what trp_durable_options.storage wants, as long as memory.
+/* Borrow the storage for trp_durable_options.storage, as long as memory.
  *
  * Errors:    none
  * Thread:    any; lock-free.
  * Source:    DUR-06.  Since: 0.1 */
 TRP_API const trp_durable_storage *trp_durable_memory_storage(trp_durable_memory *memory);
 
-/* Let its next `calls` operations fail with TRP_EIO, as a disk may; 0: it is well.
+/* Let its next `calls` operations fail with TRP_EIO, as a disk may; 0: none.
  *
  * Errors:    none
  * Thread:    any; takes a lock for a moment.

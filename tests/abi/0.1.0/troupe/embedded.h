@@ -1,10 +1,10 @@
 /* troupe/embedded.h - light actors that live inside another one, and are called instead of told.
  *
  * An embedded actor has a behaviour and a state of its own, but no mailbox, no thread and no
- * supervisor: its host calls it, and has its answer in its hands when the call returns. What it
- * does through ctx (tell, spawn, watch, timers) it does as the host, and its failure is the host's.
- * It ends with the host's state, at stop or restart. Only one that is given an address has a queue:
- * then others can tell it, and the host hands over what came with trp_embedded_dispatch().
+ * supervisor: its host calls it, and has its answer when the call returns. Its calls through ctx
+ * (tell, spawn, watch, timers) are the host's, and so is its failure. It ends with the host's
+ * state, at stop or restart. Only one that is given an address has a queue: then others can tell
+ * it, and the host hands their messages over with trp_embedded_dispatch().
  */
 #ifndef TROUPE_EMBEDDED_H
 #define TROUPE_EMBEDDED_H
@@ -36,8 +36,8 @@ typedef struct trp_embedded_host {
  * Thread:    actor (inside ctx's behaviour only).
  * Source:    A4J-15.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_embedded_new(trp_ctx *ctx, trp_embedded_host *host,
-                                                const trp_behaviour *behaviour,
-                                                const trp_msg *args, trp_embedded **ret_embedded);
+                                                const trp_behaviour *behaviour, const trp_msg *args,
+                                                trp_embedded **ret_embedded);
 
 /* Call its receive now, on this stack, with the host as sender; return what it returned.
  *
@@ -56,7 +56,7 @@ TRP_API trp_err trp_embedded_call(trp_ctx *ctx, trp_embedded *embedded, const tr
 TRP_API void *trp_embedded_state(const trp_embedded *embedded);
 
 /* Give it an address that others can tell: a queue of its own, a child of the host, which passes
- * on to the host what comes. Asked again, the same one.
+ * messages on to the host. A second call returns the same address.
  *
  * Errors:    as trp_spawn
  * Thread:    actor (inside ctx's behaviour only).

@@ -5,7 +5,7 @@
  *     void *instance;
  *     trp_err err = trp_extension_get(system, &metrics, &instance);
  *
- * An instance is shared by all actors and threads of its system: what it does must be thread-safe.
+ * An instance is shared by all actors and threads of its system: it must be thread-safe.
  * The descriptor's address is its identity; the name is for people, for the configuration and for
  * trp_extension_find(), and unique within a system.
  */
@@ -35,13 +35,14 @@ typedef struct trp_extension {
     void *arg; /* passed to create */
 } trp_extension;
 
-/* What a shared object that the configuration names (extensions = { "./metrics.so" }) exports:
+/* The symbol exported by a shared object that the configuration names (extensions = {
+ * "./metrics.so" }):
  *
  *     const trp_extension *const trp_extension_v1 = &metrics; */
 #define TRP_EXTENSION_SYMBOL "trp_extension_v1"
 
-/* Get the instance of this system, making it if need be. Who comes while another thread makes it
- * waits for that.
+/* Get the instance of this system, making it if need be. A caller that comes while another thread
+ * makes it waits for that thread.
  *
  * Ownership: borrows extension until the system is freed; *ret_instance is the system's.
  * Errors:    TRP_EINVAL  the descriptor is incomplete, or its name is empty or too long

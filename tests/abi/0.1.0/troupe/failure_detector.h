@@ -1,7 +1,7 @@
-/* troupe/failure_detector.h - what decides from heartbeats whether another node is there.
+/* troupe/failure_detector.h - decide from heartbeats whether another node is reachable.
  *
- * Three things ask one for each node they watch: the cluster, death watch of other nodes, and each
- * connection. The settings cluster.failure-detector, remote.watch-failure-detector and
+ * Three users have one for each node that they monitor: the cluster, death watch of other nodes,
+ * and each connection. The settings cluster.failure-detector, remote.watch-failure-detector and
  * remote.transport-failure-detector say which one (implementation-class) and its parameters. Two
  * are built in: "phi-accrual", which learns the rhythm of the heartbeats, and "deadline", for which
  * a silence longer than heartbeat-interval and acceptable-heartbeat-pause is too long. An own one
@@ -16,8 +16,8 @@
 extern "C" {
 #endif
 
-#define TRP_FAILURE_DETECTORS_MAX 16           /* registered in one process */
-#define TRP_FAILURE_DETECTOR_STATE_BYTES 128   /* of one detector; what needs more allocates it */
+#define TRP_FAILURE_DETECTORS_MAX 16         /* registered in one process */
+#define TRP_FAILURE_DETECTOR_STATE_BYTES 128 /* of one detector; what needs more allocates it */
 
 /* The settings of the section. */
 typedef struct trp_failure_detector_options {
@@ -32,9 +32,9 @@ typedef struct trp_failure_detector_options {
  * do not overlap. */
 typedef struct trp_failure_detector {
     size_t size;
-    const char *name; /* of implementation-class; static */
+    const char *name;   /* of implementation-class; static */
     size_t state_bytes; /* at most TRP_FAILURE_DETECTOR_STATE_BYTES */
-    /* May these settings be? TRP_EINVAL refuses the start of the node. NULL: all may. */
+    /* Are these settings valid? TRP_EINVAL refuses the start of the node. NULL: all are. */
     trp_err (*check)(const trp_failure_detector_options *options);
     void (*init)(void *state, const trp_failure_detector_options *options);
     void (*fini)(void *state); /* NULL: nothing to do */
@@ -61,8 +61,7 @@ TRP_API extern const trp_failure_detector trp_deadline_failure_detector;
  *            TRP_ELIMIT  TRP_FAILURE_DETECTORS_MAX are registered
  * Thread:    any; takes a lock for a moment.
  * Source:    FD-08.  Since: 0.1 */
-TRP_API TRP_MUST_CHECK trp_err
-trp_failure_detector_register(const trp_failure_detector *detector);
+TRP_API TRP_MUST_CHECK trp_err trp_failure_detector_register(const trp_failure_detector *detector);
 
 /* Find a detector by its name; NULL: there is none.
  *

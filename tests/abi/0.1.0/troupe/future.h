@@ -1,10 +1,10 @@
-/* troupe/future.h - a value that is not there yet: promise, future, and what can be done with them.
+/* troupe/future.h - promises and futures: values that are not there yet, and how to combine them.
  *
- * A future has one outcome, for ever: values (messages), or a failure. Who holds the promise gives
- * it; everybody else looks at the future. Nothing waits: what shall happen then is registered as a
- * callback and runs on a dispatcher, in any order and perhaps in parallel with other callbacks,
- * also when the outcome was there before. Callbacks do not run inside an actor: they may keep refs
- * (self, a sender), never an actor's state; trp_future_pipe() brings an outcome into one.
+ * A future has one outcome, for ever: values (messages), or a failure. The holder of the promise
+ * sets it; all others look at the future. Nothing waits: code that needs the outcome is registered
+ * as a callback and runs on a dispatcher, in any order and perhaps in parallel with other
+ * callbacks, also when the outcome was there before. Callbacks do not run inside an actor: they may
+ * keep refs (self, a sender), never an actor's state; trp_future_pipe() brings an outcome into one.
  *
  *     trp_future *price, *total;
  *     trp_future_ask(system, shop, &price_type, &item, sizeof item, 1000, &price);
@@ -13,14 +13,15 @@
  *     trp_future_unref(price);
  *     trp_future_unref(total);
  *
- * Futures are counted: who gets one owns one count, and a chain goes on without anybody holding it.
- * A promise whose last count goes before it was kept fails its future with TRP_ECANCELED, so nobody
- * waits in vain. Callbacks that a system could not run before it was freed run during
- * trp_system_free(), on its thread, and may use the system as one that has stopped: what they tell
- * is a dead letter, what they ask or spawn is refused with TRP_ECLOSED.
+ * Futures are reference-counted: a caller that gets one owns one count, and a chain goes on without
+ * any. A promise whose last count is given up before it was kept fails its future with
+ * TRP_ECANCELED, so no caller waits for ever. Callbacks that a system could not run before it was
+ * freed run during trp_system_free(), on its thread, and may use the system as one that has
+ * stopped: a tell is a dead letter, an ask or a spawn is refused with TRP_ECLOSED.
  *
- * A callback takes arg, and release(arg) (NULL: nothing to do) when it cannot be called any more:
- * after it returned, or when the outcome was none of its business.
+ * A function with a callback takes arg, on success only. release(arg) (NULL: nothing to do) is
+ * called when the callback cannot be called any more: after it returned, or when it does not apply
+ * to the outcome.
  */
 #ifndef TROUPE_FUTURE_H
 #define TROUPE_FUTURE_H
@@ -37,9 +38,9 @@ extern "C" {
 typedef struct trp_promise trp_promise;
 typedef struct trp_future trp_future;
 
-/* What a future came to. Borrowed while the future is held, and during a callback. */
+/* The outcome of a future. Borrowed while the future is held, and during a callback. */
 typedef struct trp_outcome {
-    trp_err err;                  /* TRP_OK, or why it failed */
+    trp_err err; /* TRP_OK, or why it failed */
     uint32_t zero;
     const char *reason;           /* of a failure, a sentence; "" with TRP_OK */
     const trp_msg *value;         /* the first value; NULL: none */
@@ -172,9 +173,9 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_succeeded(trp_system *system, const tr
 TRP_API TRP_MUST_CHECK trp_err trp_future_failed(trp_system *system, trp_err err,
                                                  const char *reason, trp_future **ret_future);
 
-/* Run fn on a dispatcher and give the future of what it comes to; in has no value.
+/* Run fn on a dispatcher and give the future of its outcome; in has no value.
  *
- * Ownership: gives *ret_future; borrows dispatcher (NULL: "default"); arg: see above.
+ * Ownership: gives *ret_future; borrows dispatcher (NULL: "default"); takes arg until release(arg).
  * Errors:    those of trp_promise_new()
  * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-2, -6.  Since: 0.1 */
@@ -184,7 +185,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_run(trp_system *system, const char *di
 
 /* Do as trp_future_run(), delay_ms from now.
  *
- * Ownership: gives *ret_future; arg: see above.
+ * Ownership: gives *ret_future; takes arg until release(arg).
  * Errors:    those of trp_promise_new()
  * Thread:    any; takes a lock for a moment.
  * Source:    FUT-7.  Since: 0.1 */
@@ -235,7 +236,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_result(trp_future *future, uint32_t ti
 
 /* Run fn with the outcome, whatever it is.
  *
- * Ownership: arg: see above.
+ * Ownership: takes arg until release(arg).
  * Errors:    TRP_EINVAL, TRP_ENOMEM
  * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-5.  Since: 0.1 */
@@ -244,7 +245,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_on_complete(trp_future *future, trp_ou
 
 /* Run fn with the outcome if it is a success.
  *
- * Ownership: arg: see above.
+ * Ownership: takes arg until release(arg).
  * Errors:    TRP_EINVAL, TRP_ENOMEM
  * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-5.  Since: 0.1 */
@@ -253,7 +254,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_on_success(trp_future *future, trp_out
 
 /* Run fn with the outcome if it is a failure.
  *
- * Ownership: arg: see above.
+ * Ownership: takes arg until release(arg).
  * Errors:    TRP_EINVAL, TRP_ENOMEM
  * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-5.  Since: 0.1 */
@@ -273,7 +274,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_pipe(trp_future *future, trp_ref to, t
 
 /* Make a success into something else by fn; a failure stays.
  *
- * Ownership: gives *ret_future; arg: see above.
+ * Ownership: gives *ret_future; takes arg until release(arg).
  * Errors:    TRP_EINVAL, TRP_ENOMEM
  * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-4.  Since: 0.1 */
@@ -282,7 +283,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_map(trp_future *future, trp_outcome_ma
 
 /* Follow the future that fn gives for a success; a failure stays.
  *
- * Ownership: gives *ret_future; arg: see above.
+ * Ownership: gives *ret_future; takes arg until release(arg).
  * Errors:    TRP_EINVAL, TRP_ENOMEM
  * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-4, -8.  Since: 0.1 */
@@ -292,7 +293,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_flat_map(trp_future *future, trp_outco
 
 /* Let a success pass for which test returns non-zero; another one fails with TRP_ENOENT.
  *
- * Ownership: gives *ret_future; arg: see above.
+ * Ownership: gives *ret_future; takes arg until release(arg).
  * Errors:    TRP_EINVAL, TRP_ENOMEM
  * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-4.  Since: 0.1 */
@@ -311,7 +312,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_map_to(trp_future *future, const trp_t
 
 /* Make a failure into something else by fn; a success stays.
  *
- * Ownership: gives *ret_future; arg: see above.
+ * Ownership: gives *ret_future; takes arg until release(arg).
  * Errors:    TRP_EINVAL, TRP_ENOMEM
  * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-4.  Since: 0.1 */
@@ -321,7 +322,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_recover(trp_future *future, trp_outcom
 
 /* Follow the future that fn gives for a failure; a success stays.
  *
- * Ownership: gives *ret_future; arg: see above.
+ * Ownership: gives *ret_future; takes arg until release(arg).
  * Errors:    TRP_EINVAL, TRP_ENOMEM
  * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-4.  Since: 0.1 */
@@ -341,7 +342,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_fallback_to(trp_future *future, trp_fu
 /* Run fn with the outcome, and have the same outcome when it has returned: a chain of these runs in
  * order.
  *
- * Ownership: gives *ret_future; arg: see above.
+ * Ownership: gives *ret_future; takes arg until release(arg).
  * Errors:    TRP_EINVAL, TRP_ENOMEM
  * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-4.  Since: 0.1 */
@@ -383,7 +384,8 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_traverse(trp_system *system, size_t co
 /* Sum up the values of all, in the order of the list, from a first sum; fn runs when the last value
  * is there. An empty list gives the first sum.
  *
- * Ownership: gives *ret_future; borrows zero; shares the futures until then; arg: see above.
+ * Ownership: gives *ret_future; borrows zero; shares the futures until then; takes arg until
+ *            release(arg).
  * Errors:    those of trp_future_sequence() and trp_promise_succeed()
  * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-4.  Since: 0.1 */
@@ -396,7 +398,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_future_fold(trp_system *system, trp_future *c
 /* Do as trp_future_fold(), with the value that came first as the first sum and the others in the
  * order in which they came. An empty list fails with TRP_ENOENT.
  *
- * Ownership: gives *ret_future; shares the futures until then; arg: see above.
+ * Ownership: gives *ret_future; shares the futures until then; takes arg until release(arg).
  * Errors:    those of trp_future_sequence()
  * Thread:    any; takes a lock for a moment; callbacks may run in it.
  * Source:    FUT-4.  Since: 0.1 */

@@ -1,8 +1,8 @@
 /* troupe/inbox.h - an address for code that is no actor.
  *
- * An inbox is a ref that anybody can tell to, and a queue from which a thread takes what came:
- * several replies, news of watched actors. It ends when it is closed; what is told to it later is
- * a dead letter.
+ * An inbox is a ref that any actor can tell, and a queue from which a thread takes the messages:
+ * several replies, news of watched actors. It ends when it is closed; later messages to it are dead
+ * letters.
  */
 #ifndef TROUPE_INBOX_H
 #define TROUPE_INBOX_H
@@ -49,7 +49,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_inbox_open(trp_system *system, const trp_inbo
  *
  * Ownership: takes inbox.
  * Errors:    none
- * Thread:    any; takes a lock for a moment; nobody else may use the inbox any more.
+ * Thread:    any; takes a lock for a moment; no other thread may use the inbox any more.
  * Source:    SYS-36.  Since: 0.1 */
 TRP_API void trp_inbox_close(trp_inbox *inbox);
 

@@ -1,12 +1,11 @@
 /* troupe/interaction.h - which conversation a message belongs to.
  *
- * A message may carry an interaction: an id, the name of the protocol spoken, and a domain. Who
- * begins a conversation tells with trp_tell_in(). From then on the worker passes it on: whatever
- * an actor tells while it handles such a message carries it, too, whether the actor knows of it or
- * not. The function of a trp_ask() handles the reply, and what it tells is part of what the reply
- * is part of. Where that is nothing (nobody has answered in time, the reply came from another node,
- * trp_resolve(), trp_graceful_stop()), it is part of what the question was. Messages without one
- * are not larger, and cost nothing.
+ * A message may carry an interaction: an id, the name of the protocol spoken, and a domain. A
+ * conversation begins with trp_tell_in(). From then on the worker passes it on: all messages that
+ * an actor tells while it handles such a message carry it, too, whether the actor knows of it or
+ * not. Messages told by the function of a trp_ask() carry the interaction of the reply, or that of
+ * the question where the reply has none (no answer in time, a reply from another node,
+ * trp_resolve(), trp_graceful_stop()). Messages without one are not larger, and cost nothing.
  *
  * It does not travel with messages that were made by trp_msg_new(), nor to other nodes.
  */

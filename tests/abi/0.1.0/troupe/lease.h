@@ -1,10 +1,10 @@
-/* troupe/lease.h - a lease of one's own for the downing strategy lease.
+/* troupe/lease.h - a custom lease for the downing strategy lease.
  *
- * When a cluster is cut in two, the strategy lease asks something outside of the cluster which side
- * may go on: whoever gets the lease stays, the other side stops. The one that comes with Troupe is
- * a lock on a file (cluster.downing.lease.file), which needs a file system that all nodes share. A
- * plugin or program may bring another (a database, a cloud's lock service): it must be given to one
- * owner at a time, and end when its owner is dead for good.
+ * When a cluster is partitioned, the strategy lease asks something outside of the cluster which
+ * side may go on: the side that gets the lease stays, the other side stops. The one that comes with
+ * Troupe is a lock on a file (cluster.downing.lease.file), which needs a file system that all nodes
+ * share. A plugin or program may bring another (a database, a cloud's lock service): it must be
+ * given to one owner at a time, and end when its owner is dead for good.
  */
 #ifndef TROUPE_LEASE_H
 #define TROUPE_LEASE_H
@@ -26,11 +26,11 @@ typedef struct trp_lease_ops {
     /* Try to get the lease `name` (cluster.downing.lease.name) for `owner`, an address with its
      * uid. May block, for about timeout_ms; later its answer counts as a refusal. why: room for a
      * sentence that is logged, "" at first; why_bytes is TRP_LEASE_WHY_BYTES or more. TRP_OK: it is
-     * owner's, now or already. TRP_EAGAIN: another has it, and why must say who, in the very words
-     * in which that one was the owner, uncut ("OWNER has it"): when it is of the asker's side, from
-     * an earlier cut, the side goes on; a side that is told of nobody, or of another, stops as a
-     * whole. Any other error: nobody knows, which is a refusal too. Thread: one of its own, one
-     * call at a time. */
+     * owner's, now or already. TRP_EAGAIN: another has it, and why must name that owner exactly as
+     * it was passed to acquire, uncut ("OWNER has it"): if it is on the asker's side, from an
+     * earlier partition, the side goes on; if no owner, or one of another side, is named, the side
+     * stops as a whole. Any other error: the owner is not known, which is a refusal too. Thread:
+     * one of its own, one call at a time. */
     trp_err (*acquire)(void *arg, const char *name, const char *owner, uint32_t timeout_ms,
                        char *why, size_t why_bytes);
     /* Give it back; called when it is not held, too. Not called when the owner ends while others of

@@ -1,11 +1,11 @@
-/* troupe/live.h - what a system is doing: who runs where, what waits, how fast.
+/* troupe/live.h - what a system is doing: actors, threads, waiting messages, rates.
  *
  *     trp_live *live;
  *     trp_live_open(system, &live);
  *     once a second: trp_live_sample(live, 1000); trp_live_threads(live, ...); ...
  *
- * Nobody counts for it: a sample looks at numbers that are there anyway and asks each actor, as a
- * directive, how many messages wait for it. A system at which nobody looks pays nothing. Rates are
+ * No counters are kept for it: a sample reads numbers that are there anyway and asks each actor, by
+ * a directive, how many messages wait for it. A system that is not sampled pays nothing. Rates are
  * those between the last two samples.
  */
 #ifndef TROUPE_LIVE_H
@@ -20,7 +20,7 @@ extern "C" {
 typedef struct trp_live trp_live;
 
 typedef struct trp_live_thread {
-    uint32_t index;         /* of the thread in its system; what trp_live_actor.thread says */
+    uint32_t index; /* of the thread in its system; what trp_live_actor.thread says */
     uint32_t zero;
     const char *dispatcher; /* its id */
     trp_ref actor;          /* that it runs now; none: it is idle */
@@ -65,7 +65,8 @@ TRP_API TRP_MUST_CHECK trp_err trp_live_open(trp_system *system, trp_live **ret_
 TRP_API void trp_live_close(trp_live *live);
 
 /* Look at all threads, and at the actors below /user that answer within timeout_ms: one that is
- * stuck in a behaviour holds up the answer of the others, and is found as what its thread runs.
+ * stuck in a behaviour delays the answer of the others, and shows as the actor that its thread
+ * runs.
  *
  * Errors:    TRP_ETIMEDOUT  not all actors have answered: threads are new, actors as before
  *            TRP_ENOENT     the system has ended
@@ -90,8 +91,7 @@ TRP_API uint32_t trp_live_threads(const trp_live *live, trp_live_thread *threads
  * Errors:    none
  * Thread:    owner (the creator; no lock inside).
  * Source:    UJ-26, -46.  Since: 0.1 */
-TRP_API uint32_t trp_live_actors(const trp_live *live, trp_live_actor *actors,
-                                 uint32_t actors_max);
+TRP_API uint32_t trp_live_actors(const trp_live *live, trp_live_actor *actors, uint32_t actors_max);
 
 #ifdef __cplusplus
 }

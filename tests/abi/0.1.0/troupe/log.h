@@ -1,11 +1,11 @@
-/* troupe/log.h - log lines are events: how they are made, filtered, and who writes them down.
+/* troupe/log.h - log lines are events: how they are made, filtered and written.
  *
  * A line whose level is on becomes an event on the system's event stream (trp_log_error_type ...
  * trp_log_debug_type, all below trp_log_event_type) and is written by loggers: actors below /system
- * that the system subscribes at its start. Whoever logs does not wait for a disk. Before the
- * loggers have started and after they have ended a line goes to the sink at once, if it is as grave
- * as stdout_level says. A line whose level is off costs one load and a comparison. Each logger has
- * a thread of its own.
+ * that the system subscribes at its start. The thread that logs does not wait for a disk. Before
+ * the loggers have started and after they have ended a line goes to the sink at once, if
+ * stdout_level enables its level. A line whose level is off costs one load and a comparison. Each
+ * logger has a thread of its own.
  */
 #ifndef TROUPE_LOG_H
 #define TROUPE_LOG_H
@@ -25,15 +25,15 @@ extern "C" {
 #define TRP_LOGGERS_MAX 16          /* of one system, beside the default one; as many offered */
 #define TRP_LOGGER_START_MS_DEFAULT 5000
 
-/* What is logged about actors at debug level (LOG-13); all off by default. */
+/* Kinds of debug lines about actors (LOG-13); all off by default. */
 typedef enum trp_debug {
-    TRP_DEBUG_RECEIVE = 1,      /* messages of actors that called trp_log_receive() */
-    TRP_DEBUG_AUTORECEIVE = 2,  /* poison pills, kills, terminated and the like, of all actors */
-    TRP_DEBUG_LIFECYCLE = 4,    /* started, restarted, watches, stopped */
-    TRP_DEBUG_FSM = 8,          /* transitions (become, unbecome) and timers of actors */
+    TRP_DEBUG_RECEIVE = 1,       /* messages of actors that called trp_log_receive() */
+    TRP_DEBUG_AUTORECEIVE = 2,   /* poison pills, kills, terminated and the like, of all actors */
+    TRP_DEBUG_LIFECYCLE = 4,     /* started, restarted, watches, stopped */
+    TRP_DEBUG_FSM = 8,           /* transitions (become, unbecome) and timers of actors */
     TRP_DEBUG_EVENT_STREAM = 16, /* changes of subscriptions */
-    TRP_DEBUG_UNHANDLED = 32,   /* messages that nobody handled */
-    TRP_DEBUG_ROUTER = 64,      /* misconfigured routers, at warning level */
+    TRP_DEBUG_UNHANDLED = 32,    /* messages that were not handled */
+    TRP_DEBUG_ROUTER = 64,       /* misconfigured routers, at warning level */
     /* Nothing is logged: a message that is sent twice, one that is used after it was freed, and a
      * ctx that was kept end the process with a line that says so. For the whole process, from the
      * start of a system on; developer builds always look */
@@ -79,7 +79,8 @@ TRP_API extern trp_type trp_log_debug_type;
 TRP_API extern trp_type trp_logger_init_type;
 TRP_API extern trp_type trp_logger_ready_type;
 
-/* What decides whether a line is made. Part of the ABI because the test below is in line. */
+/* The level and the switches that decide whether a line is made. Part of the ABI because the test
+ * below is in line. */
 typedef struct trp_log_priv_gate {
     uint32_t level; /* lines above it are off; read without order */
     uint32_t debug; /* TRP_DEBUG_* */

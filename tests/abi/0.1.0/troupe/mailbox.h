@@ -3,8 +3,8 @@
  * A mailbox is registered with a system under an id, which trp_spawn_options.mailbox, a dispatcher
  * or a deployment section names; each actor then gets one of its own. It is chosen in this order:
  * deployment section, spawn options, dispatcher, requirement of the behaviour, requirement of the
- * dispatcher, "default-mailbox". What the behaviour or the dispatcher requires is checked at spawn.
- * From the start there are:
+ * dispatcher, "default-mailbox". Requirements of the behaviour or the dispatcher are checked at
+ * spawn. From the start there are:
  *
  *     default-mailbox, unbounded, single-consumer   one exchange a message, no bound
  *     bounded                                       1000 messages, see overflow
@@ -12,11 +12,12 @@
  *     control-aware, bounded-control-aware          types of TRP_TYPE_CONTROL first
  *
  * and, to be registered with its number of retries, one that gives a message again until the actor
- * says that it is done (TRP_MAILBOX_KIND_PEEK).
+ * acknowledges it (TRP_MAILBOX_KIND_PEEK).
  *
  * None of them ever blocks a worker. A thread that is no actor waits in front of a full bounded
- * mailbox, up to its push timeout; an actor is not run meanwhile. What the library itself tells
- * (trp_terminated, timers, replies to asks, poison pill) is never refused for want of room.
+ * mailbox, up to its push timeout; an actor that sends is not run meanwhile. The library's own
+ * messages (trp_terminated, timers, replies to asks, poison pill) are never refused for want of
+ * room.
  */
 #ifndef TROUPE_MAILBOX_H
 #define TROUPE_MAILBOX_H
@@ -37,7 +38,7 @@ extern "C" {
 #define TRP_MAILBOX_RETRIES_DEFAULT 2
 #define TRP_MAILBOX_RETRIES_MAX 1000000
 
-/* What a mailbox can do, and what may be required of one. */
+/* Capabilities of a mailbox, which a behaviour or a dispatcher may require. */
 enum {
     TRP_MAILBOX_UNBOUNDED = 1,
     TRP_MAILBOX_BOUNDED = 2,
@@ -67,7 +68,7 @@ typedef enum trp_mailbox_kind {
  * and the like included, on the receiver's thread. */
 typedef int32_t (*trp_mailbox_priority_fn)(void *arg, const trp_msg *msg);
 
-/* What to do with a message that finds a bounded mailbox full. */
+/* The fate of a message that finds a bounded mailbox full. */
 typedef enum trp_mailbox_overflow {
     TRP_MAILBOX_DROP = 0,  /* wait for room up to push_timeout_ms, then it is a dead letter */
     TRP_MAILBOX_NOTIFY = 1 /* refuse: trp_try_tell() says TRP_EAGAIN, and trp_mailbox_ready is told
@@ -81,12 +82,12 @@ typedef struct trp_mailbox_ops {
     /* Make the mailbox of one actor. It may have messages from the start. Errors: any; the spawn
      * fails with it. */
     trp_err (*create)(void *arg, trp_system *system, trp_ref owner, void **ret_mailbox);
-    /* Put in what the owner was told. Takes msg, on success only; an error: a dead letter, for the
-     * reason that the same error of admit has. */
+    /* Put in a message that the owner was told. Takes msg, on success only; an error: a dead
+     * letter, for the reason that the same error of admit has. */
     trp_err (*enqueue)(void *mailbox, trp_ref receiver, trp_msg *msg);
     /* Take out the next one; NULL: there is none. Gives the message. */
     trp_msg *(*dequeue)(void *mailbox);
-    /* What was put in and neither taken out nor dropped. */
+    /* The number of messages put in and neither taken out nor dropped. */
     uint32_t (*count)(void *mailbox);
     int (*has)(void *mailbox);
     /* The owner has ended: hand all that is left to dead(arg, msg), which takes it. */
@@ -96,18 +97,18 @@ typedef struct trp_mailbox_ops {
     /* On the sender's thread, before the message is on its way; several at once. May refuse, and
      * the error says why: TRP_EMSGSIZE, TRP_ENOTYPE (not-encodable), TRP_ENOMEM, TRP_EIO and
      * TRP_EBREAKER (storage), TRP_ECLOSED (stale): a dead letter; any other: mailbox-full, and
-     * TRP_EAGAIN for trp_try_tell(). Not asked about what the library itself tells. NULL: all are
+     * TRP_EAGAIN for trp_try_tell(). Not asked about the library's own messages. NULL: all are
      * admitted. Borrows msg. */
     trp_err (*admit)(void *mailbox, trp_ref receiver, const trp_msg *msg);
 } trp_mailbox_ops;
 
 typedef struct trp_mailbox_options {
-    size_t size;             /* sizeof(trp_mailbox_options) */
-    uint32_t kind;           /* trp_mailbox_kind */
-    uint32_t capacity;       /* of the bounded kinds; 0: 1000 (CUSTOM: no bound) */
-    /* 0: 10 s; TRP_FOREVER (two full ones may lock each other up); TRP_OFF: do not wait */
+    size_t size;       /* sizeof(trp_mailbox_options) */
+    uint32_t kind;     /* trp_mailbox_kind */
+    uint32_t capacity; /* of the bounded kinds; 0: 1000 (CUSTOM: no bound) */
+    /* 0: 10 s; TRP_FOREVER (two full mailboxes may deadlock); TRP_OFF: do not wait */
     uint32_t push_timeout_ms;
-    uint32_t overflow;       /* trp_mailbox_overflow */
+    uint32_t overflow;                /* trp_mailbox_overflow */
     trp_mailbox_priority_fn priority; /* the PRIORITY kinds */
     const trp_mailbox_ops *ops;       /* CUSTOM; must outlive the system */
     void *arg;                        /* passed to priority and create */
@@ -115,7 +116,9 @@ typedef struct trp_mailbox_options {
     uint32_t max_retries;  /* PEEK: how often a message is given again; 0: 2 */
 } trp_mailbox_options;
 #define TRP_MAILBOX_OPTIONS_INIT                                                                   \
-    { sizeof(trp_mailbox_options), 0, 0, 0, 0, NULL, NULL, NULL, 0, 0 }
+    {                                                                                              \
+        sizeof(trp_mailbox_options), 0, 0, 0, 0, NULL, NULL, NULL, 0, 0                            \
+    }
 
 /* Register a mailbox under an id, for actors that are spawned from now on. The first one of an id
  * stays; only "default-mailbox" may be replaced, once.
@@ -164,8 +167,8 @@ TRP_API TRP_MUST_CHECK trp_err trp_mailbox_require(trp_system *system, uint32_t 
 /* Do as trp_tell, but do not wait in front of a full mailbox. Where its overflow is notify, the
  * actor is told trp_mailbox_ready once, when half of the mailbox is free. An actor of another node
  * is told through a lane of the association, which is full above its high-water mark (a quarter of
- * its bytes, at most 512 KiB) and always notifies; what it has admitted is not dropped for want of
- * room.
+ * its bytes, at most 512 KiB) and always notifies; a message that it has admitted is not dropped
+ * for want of room.
  *
  * Ownership: borrows payload.
  * Errors:    TRP_EAGAIN  it is full; nothing was told
@@ -174,7 +177,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_mailbox_require(trp_system *system, uint32_t 
 TRP_API TRP_MUST_CHECK trp_err trp_try_tell(trp_ctx *ctx, trp_ref to, const trp_type *type,
                                             const void *payload, size_t bytes);
 
-/* Do as trp_try_tell, without a sender: nobody is told trp_mailbox_ready.
+/* Do as trp_try_tell, without a sender: trp_mailbox_ready is not told.
  *
  * Ownership: borrows payload.
  * Errors:    TRP_EAGAIN  it is full; nothing was told
@@ -188,7 +191,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_system_try_tell(trp_system *system, trp_ref t
 /* Told once to each actor whose trp_try_tell() was refused: there is room again, or ref has ended,
  * or its node. */
 typedef struct trp_mailbox_ready {
-    trp_ref ref; /* whom it had told */
+    trp_ref ref; /* the receiver that it had told */
 } trp_mailbox_ready;
 TRP_API extern trp_type trp_mailbox_ready_type;
 enum { trp_mailbox_ready_tag = 0xff28 };
@@ -201,20 +204,20 @@ enum { trp_mailbox_ready_tag = 0xff28 };
  * Source:    MBOX-14.  Since: 0.1 */
 TRP_API uint32_t trp_mailbox_size(trp_ctx *ctx);
 
-/* Say that the message which is being handled is done with, to a mailbox of kind PEEK. There a
- * message stays the first until then: it is given again when the actor has failed and was
- * restarted or resumed, and also when it has returned without saying so, up to max_retries times;
- * then it is dropped, as any mailbox does at the first time. So what an actor does before it says
- * so should do no harm when it is done twice. Saying it twice is once. Until it is said, or given
- * up, the message counts as one that waits. What the library itself tells is given once. What waits
- * when the actor ends, what was not acknowledged too, is dead letters.
+/* Acknowledge the message that is being handled, to a mailbox of kind PEEK. There a message stays
+ * the first until then: it is given again when the actor has failed and was restarted or resumed,
+ * and also when it has returned without an acknowledgement, up to max_retries times; then it is
+ * dropped, as any other mailbox does at the first time. So work before the acknowledgement should
+ * do no harm when it is done twice. A second call changes nothing. Until it is acknowledged, or
+ * given up, the message counts as one that waits. The library's own messages are given once.
+ * Messages that wait when the actor ends, unacknowledged ones too, are dead letters.
  *
  * Errors:    TRP_ESTATE  the actor's mailbox is of another kind
  * Thread:    actor (inside ctx's behaviour only).
  * Source:    CONTRIB-40, CONTRIB-41.  Since: 0.1 */
 TRP_API trp_err trp_mailbox_ack(trp_ctx *ctx);
 
-/* What can be seen of an actor's mailbox from outside, now. */
+/* The state of an actor's mailbox as seen from outside, now. */
 typedef struct trp_mailbox_view {
     uint32_t messages; /* exact where exact is 1; else 0: none, 1: some, throughput: a full turn */
     uint8_t exact;

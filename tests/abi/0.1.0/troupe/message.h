@@ -13,10 +13,10 @@
  * makes struct bank_deposit and bank_balance, bank_deposit_as() and bank_balance_as() (as
  * trp_msg_as()), the tags bank_deposit_tag and bank_balance_tag (usable as case labels), the
  * descriptors bank_deposit_type and bank_balance_type, the protocol bank_protocol, and bank_ref, a
- * trp_ref in a struct of its own, by which the compiler tells refs of two protocols apart (what is
- * told to one is not checked). Text, bytes, arrays and structs inside, of any length, are in
- * troupe/payload.h. TRP_PROTOCOL_DECLARE in a header plus
- * TRP_PROTOCOL_DEFINE in one source file do the same for several source files.
+ * trp_ref in a struct of its own, by which the compiler tells refs of two protocols apart (messages
+ * told to one are not checked). Text, bytes, arrays and structs inside, of any length, are in
+ * troupe/payload.h. TRP_PROTOCOL_DECLARE in a header plus TRP_PROTOCOL_DEFINE in one source file do
+ * the same for several source files.
  */
 #ifndef TROUPE_MESSAGE_H
 #define TROUPE_MESSAGE_H
@@ -27,11 +27,11 @@
 extern "C" {
 #endif
 
-#define TRP_TYPE_NAME_BYTES_MAX 127   /* "protocol.name" without the NUL */
-#define TRP_INLINE_PAYLOAD_MAX 61440  /* above, the payload is held out of line */
-#define TRP_TYPES_MAX 65535           /* descriptors registered in one process */
-#define TRP_TYPE_DEPTH_MAX 16         /* levels of a hierarchy of types */
-#define TRP_TYPE_NESTING_MAX 4        /* structs in structs, the message itself counted */
+#define TRP_TYPE_NAME_BYTES_MAX 127  /* "protocol.name" without the NUL */
+#define TRP_INLINE_PAYLOAD_MAX 61440 /* above, the payload is held out of line */
+#define TRP_TYPES_MAX 65535          /* descriptors registered in one process */
+#define TRP_TYPE_DEPTH_MAX 16        /* levels of a hierarchy of types */
+#define TRP_TYPE_NESTING_MAX 4       /* structs in structs, the message itself counted */
 
 typedef enum trp_field_kind {
     TRP_FIELD_bool = 1,
@@ -41,8 +41,8 @@ typedef enum trp_field_kind {
     TRP_FIELD_u64 = 5,
     TRP_FIELD_f64 = 6,
     TRP_FIELD_ref = 7,
-    TRP_FIELD_text32 = 8,  /* char[32], NUL-terminated */
-    TRP_FIELD_text128 = 9, /* char[128], NUL-terminated */
+    TRP_FIELD_text32 = 8,   /* char[32], NUL-terminated */
+    TRP_FIELD_text128 = 9,  /* char[128], NUL-terminated */
     TRP_FIELD_text512 = 10, /* char[512], NUL-terminated */
     TRP_FIELD_text = 11,    /* from here on see troupe/payload.h */
     TRP_FIELD_bytes = 12,
@@ -90,10 +90,10 @@ typedef struct trp_field {
 } trp_field;
 
 enum {
-    TRP_TYPE_VARIABLE = 1,         /* payload length varies */
-    TRP_TYPE_TEXT = 2,             /* payload is UTF-8 text, not NUL-terminated */
-    TRP_TYPE_JSON = 4,             /* payload is JSON text */
-    TRP_TYPE_LOCAL = 8,            /* never leaves the node: dead letter "not-encodable" */
+    TRP_TYPE_VARIABLE = 1,          /* payload length varies */
+    TRP_TYPE_TEXT = 2,              /* payload is UTF-8 text, not NUL-terminated */
+    TRP_TYPE_JSON = 4,              /* payload is JSON text */
+    TRP_TYPE_LOCAL = 8,             /* never leaves the node: dead letter "not-encodable" */
     TRP_TYPE_POSSIBLY_HARMFUL = 16, /* dropped from peers in untrusted mode (REMOTE-54) */
     TRP_TYPE_CONTROL = 32           /* a control-aware mailbox gives it first */
 };
@@ -168,7 +168,7 @@ static inline const void *
 trp_msg_as(const trp_msg *msg, const trp_type *type)
 {
     return trp_msg_is(msg, type) && trp_msg_bytes(msg) >= type->bytes ? trp_msg_payload(msg)
-                                                                       : (const void *)0;
+                                                                      : (const void *)0;
 }
 
 /* Return the descriptor of msg's type; never NULL for a received message.
@@ -223,8 +223,8 @@ TRP_API TRP_MUST_CHECK trp_err trp_protocol_register(const trp_protocol *protoco
  * Source:    docs/architecture.md#messages-and-types.  Since: 0.1 */
 TRP_API const trp_type *trp_type_find(const char *name);
 
-/* Put type below parent in the hierarchy of events: who subscribes to parent is told events of
- * type, too, from now on. Once and for the whole process; saying the same again is no error. Say it
+/* Put type below parent in the hierarchy of events: subscribers of parent are told events of type,
+ * too, from now on. Once and for the whole process; saying the same again is no error. Say it
  * before the first event of the type is published.
  *
  * Ownership: borrows both until the process ends.
@@ -242,7 +242,8 @@ TRP_API extern trp_type trp_json_type;
 TRP_API extern trp_type trp_bytes_type;
 TRP_API extern trp_type trp_i64_type;
 
-enum { /* tags of built-in types a behaviour may meet */
+/* Tags of built-in types a behaviour may meet. */
+enum {
     trp_string_tag = 0xff01,
     trp_json_tag = 0xff02,
     trp_bytes_tag = 0xff03,
@@ -283,7 +284,7 @@ typedef struct trp_identify {
 TRP_API extern trp_type trp_identify_type;
 typedef struct trp_actor_identity {
     uint64_t id;
-    trp_ref ref; /* TRP_REF_NONE: nobody there */
+    trp_ref ref; /* TRP_REF_NONE: no actor is there */
 } trp_actor_identity;
 TRP_API extern trp_type trp_actor_identity_type;
 
@@ -295,7 +296,7 @@ typedef struct trp_status_failure {
 TRP_API extern trp_type trp_status_failure_type;
 
 typedef enum trp_dead_reason {
-    TRP_DEAD_NO_SUCH_ACTOR = 1, /* the ref or path names nobody */
+    TRP_DEAD_NO_SUCH_ACTOR = 1, /* the ref or path names no actor */
     TRP_DEAD_STALE = 2,         /* that incarnation has ended */
     TRP_DEAD_STOPPED = 3,       /* left in the mailbox when the actor stopped */
     TRP_DEAD_MAILBOX_FULL = 4,
@@ -318,26 +319,26 @@ typedef enum trp_dead_reason {
 
 #define TRP_DEAD_LETTER_PAYLOAD_MAX 61440 /* a larger one is not kept in the event */
 
-/* Event on the event stream: a message that reached nobody (LIFE-15). trp_dead_letter_msg() has the
- * message. */
+/* Event on the event stream: a message that reached no actor (LIFE-15). trp_dead_letter_msg() has
+ * the message. */
 typedef struct trp_dead_letter {
     trp_ref sender;
     trp_ref recipient;
-    uint32_t reason;     /* trp_dead_reason */
-    uint32_t type;       /* number of the lost message's type, 0 unknown */
-    uint64_t bytes;      /* its payload size */
-    char path[256];      /* recipient's path, as far as known, cut at 255 */
+    uint32_t reason; /* trp_dead_reason */
+    uint32_t type;   /* number of the lost message's type, 0 unknown */
+    uint64_t bytes;  /* its payload size */
+    char path[256];  /* recipient's path, as far as known, cut at 255 */
 } trp_dead_letter;
 TRP_API extern trp_type trp_dead_letter_type;
-/* The same for a loss that is no news, such as a second order to stop or Terminated for a watcher
+/* The same for a loss that is expected, such as a second order to stop or Terminated for a watcher
  * that has ended (LIFE-17). */
 TRP_API extern trp_type trp_suppressed_dead_letter_type;
 TRP_API extern trp_type trp_all_dead_letters_type; /* parent of the two */
 
 /* Borrow the lost message out of such an event, as it was told: with its type, payload, sender and
- * interaction, to be read, copied or forwarded like any other. NULL: the event has none. That is so
- * where the payload is above TRP_DEAD_LETTER_PAYLOAD_MAX, was encoded for another node already, or
- * never came to be for want of memory; and where event is no dead letter.
+ * interaction, to be read, copied or forwarded like any other. NULL: the event has none, since the
+ * payload is above TRP_DEAD_LETTER_PAYLOAD_MAX, was encoded for another node already, or could not
+ * be made for want of memory; or event is no dead letter.
  *
  * Ownership: borrows event; the result belongs to it.
  * Errors:    none

@@ -1,9 +1,8 @@
 /* troupe/metrics.h - how busy the nodes of a cluster are, and where work goes because of it.
  *
  * Each member measures itself once in cluster.metrics.collect-interval. Figures that jump are
- * smoothed: each sample counts half as much after moving-average-half-life. What nodes know of one
- * another spreads by a gossip of its own. What is not known is left out: there is no figure that
- * means "none".
+ * smoothed: each sample counts half as much after moving-average-half-life. Nodes exchange their
+ * figures by a gossip of its own. A figure that is not known is left out: no value means "none".
  *
  * The routing logic "adaptive" (troupe/router.h) sends more to nodes that have more left. How much
  * a node has left, its capacity from 0 to 1, is said by a selector: "heap" (or "memory"), "load",
@@ -29,9 +28,9 @@
 extern "C" {
 #endif
 
-#define TRP_METRICS_MAX 16         /* figures of one node */
-#define TRP_METRIC_NAME_BYTES 32   /* with the NUL; printable characters without blanks */
-#define TRP_METRICS_NAMED_MAX 64   /* collectors, and selectors, that programs register */
+#define TRP_METRICS_MAX 16       /* figures of one node */
+#define TRP_METRIC_NAME_BYTES 32 /* with the NUL; printable characters without blanks */
+#define TRP_METRICS_NAMED_MAX 64 /* collectors, and selectors, that programs register */
 
 /* The figures that every node has, unless its collector leaves them out. Memory is in bytes: of the
  * machine, or what the control group allows where that is less. */
@@ -50,7 +49,7 @@ typedef struct trp_metric {
     uint32_t zero;
 } trp_metric;
 
-/* What one node has measured. */
+/* The figures that one node has measured. */
 typedef struct trp_node_metrics {
     char address[TRP_ADDRESS_BYTES];
     uint64_t uid;
@@ -132,8 +131,8 @@ typedef struct trp_metrics_collector {
     /* Begin to measure for this system. An error is logged, and the node measures nothing. NULL:
      * the state is arg. */
     trp_err (*open)(void *arg, trp_system *system, void **ret_state);
-    /* Fill in at most max figures and return how many there are. Names are unique; what makes no
-     * sense (negative, not finite, nameless) is left out. */
+    /* Fill in at most max figures and return how many there are. Names are unique; invalid figures
+     * (negative, not finite, nameless) are left out. */
     uint32_t (*collect)(void *state, trp_metric *metrics, uint32_t max);
     void (*close)(void *state); /* NULL: nothing to do */
     void *arg;
@@ -170,8 +169,8 @@ typedef struct trp_metrics_selector {
  * Source:    CMETRIC-08.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_metrics_selector_register(const trp_metrics_selector *selector);
 
-/* Ask a selector, built in or registered, for the capacity of a node; 0: it is not known, or nobody
- * has that name.
+/* Ask a selector, built in or registered, for the capacity of a node; 0: it is not known, or no
+ * selector has that name.
  *
  * Errors:    none
  * Thread:    any; takes a lock for a moment.

@@ -49,7 +49,7 @@ extern "C" {
 
 #define TRP_MULTINODE_ROLES_MAX 64
 #define TRP_MULTINODE_ROLE_BYTES_MAX 31
-#define TRP_MULTINODE_BARRIER_BYTES_MAX 127        /* of a name */
+#define TRP_MULTINODE_BARRIER_BYTES_MAX 127 /* of a name */
 #define TRP_MULTINODE_BARRIER_TIMEOUT_DEFAULT_MS 30000
 #define TRP_MULTINODE_QUERY_TIMEOUT_DEFAULT_MS 5000
 #define TRP_MULTINODE_CONNECT_TIMEOUT_DEFAULT_MS 20000
@@ -210,9 +210,9 @@ TRP_API TRP_MUST_CHECK trp_err trp_multinode_resolve(trp_multinode *test, const 
                                                      const char *path, uint32_t timeout_ms,
                                                      trp_ref *ret_ref);
 
-/* Wait until all nodes have come here, under the same name. Whatever breaks a barrier breaks all
- * later ones: another name, a node that was lost or has failed, time. A node whose end was ordered
- * is not waited for.
+/* Wait until all nodes have come here, under the same name. A barrier fails at another name, when a
+ * node is lost or has failed, and at its timeout; all later ones fail too then. A node whose end
+ * was ordered is not waited for.
  *
  * Ownership: borrows name.
  * Errors:    TRP_ECANCELED  it failed; trp_multinode_reason() says why
@@ -269,8 +269,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_multinode_disconnect(trp_multinode *test, con
  * barriers from now on. It is gone within a tenth of a second.
  * Errors: as trp_multinode_fault(); TRP_EPERM for the first role. Thread: owner; may block
  * until it is ordered. Source: MNT-07, -10.  Since: 0.1 */
-TRP_API TRP_MUST_CHECK trp_err trp_multinode_exit(trp_multinode *test, const char *role,
-                                                  int code);
+TRP_API TRP_MUST_CHECK trp_err trp_multinode_exit(trp_multinode *test, const char *role, int code);
 /* Stop the system of a role in good order; its process lives on, and finds out by
  * trp_multinode_await_end(). Nobody waits for it at barriers from now on.
  * Errors: as trp_multinode_exit(). Thread: owner; may block until it is ordered. Source: MNT-07.

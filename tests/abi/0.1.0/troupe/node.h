@@ -1,11 +1,11 @@
 /* troupe/node.h - a whole node from its configuration: system, remoting, membership, control
  * socket.
  *
- * `troupe node` is this and signals, and so is a program that calls trp_node_run(): that opens the
- * node, lets the program spawn its actors, leaves the cluster at a signal, and returns the exit
- * code. A program with a main loop of its own opens a node, spawns its actors in trp_node_system(),
- * and closes it at the end; there the library installs no signal handler and never ends the
- * process: trp_node_await() tells when the membership is over.
+ * `troupe node` is such a node with signal handling, and so is a program that calls trp_node_run():
+ * it opens the node, lets the program spawn its actors, leaves the cluster at a signal, and returns
+ * the exit code. A program with a main loop of its own opens a node, spawns its actors in
+ * trp_node_system(), and closes it at the end; there the library installs no signal handler and
+ * never ends the process: trp_node_await() tells when the membership is over.
  */
 #ifndef TROUPE_NODE_H
 #define TROUPE_NODE_H
@@ -26,7 +26,7 @@ typedef struct trp_node_options {
     const char *const *settings;
     int environment_ignored; /* 1: TROUPE_* variables are not looked at */
     uint32_t zero;
-    trp_log_fn log;          /* NULL: lines on stderr as log.format says */
+    trp_log_fn log; /* NULL: lines on stderr as log.format says */
     void *log_arg;
     int control_socket_forced; /* 1: a control socket whatever cluster.control-socket says */
     uint32_t fault_trap;       /* trp_fault_trap, unless actor.fault-trap is set */
@@ -36,7 +36,7 @@ typedef struct trp_node_options {
         sizeof(trp_node_options), NULL, NULL, 0, 0, NULL, NULL, 0, 0                               \
     }
 
-/* What went wrong and where, one sentence. */
+/* An error and its place, as one sentence. */
 typedef struct trp_node_error {
     char text[768];
 } trp_node_error;

@@ -2,7 +2,7 @@
  *
  * A path is text: an address, which a local path may leave out, and names from the root down:
  * "/user/a/b", "troupe.tcp://demo@host:2552/user/a". It is a name and never becomes invalid: there
- * may be nobody behind it, and tomorrow somebody else. A trp_ref names one life of one actor. Where
+ * may be no actor at it now, and another one tomorrow. A trp_ref names one life of one actor. Where
  * the incarnation does not matter, compare and keep paths; where it does, refs. "#uid" behind a
  * path says which life is meant; comparing looks past it.
  */
@@ -25,7 +25,7 @@ extern "C" {
  * Source:    SYS-13.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_path_check(const char *path);
 
-/* Return non-zero when both are paths to the same place, whoever lives there: same address (or
+/* Return non-zero when both are paths to the same place, whatever actor is there: same address (or
  * none), same names.
  *
  * Ownership: borrows a and b.
@@ -62,7 +62,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_path_parent(const char *path, char *buffer, s
 #define TRP_REF_TEXT_BYTES (TRP_PATH_BYTES_MAX + 1) /* enough for any, with the NUL */
 
 typedef enum trp_ref_form {
-    TRP_REF_WITHOUT_UID = 0, /* whoever is at the path: for trp_resolve(), trp_select_tell() */
+    TRP_REF_WITHOUT_UID = 0, /* the actor at the path: for trp_resolve(), trp_select_tell() */
     TRP_REF_WITH_UID = 1     /* this life of the actor, on this life of its node */
 } trp_ref_form;
 
@@ -71,7 +71,7 @@ typedef enum trp_ref_form {
  * later.
  *
  * Ownership: buffer is the caller's.
- * Errors:    TRP_EINVAL    ref is nobody or none of this system's, or form is none
+ * Errors:    TRP_EINVAL    ref is TRP_REF_NONE or not this system's, or form is none
  *            TRP_ENOENT    the path of a remote actor is not known here (without uid)
  *            TRP_EMSGSIZE  bytes is too small; buffer is untouched
  * Thread:    any; takes a lock for a moment.
@@ -80,12 +80,12 @@ TRP_API TRP_MUST_CHECK trp_err trp_ref_format(trp_system *system, trp_ref ref, t
                                               char *buffer, size_t bytes);
 
 /* Read a ref. With the uids no question is asked: whether the actor lives shows when it is told.
- * Without them, who is at the path now, on this node only.
+ * Without them: the actor at the path now, on this node only.
  *
  * Ownership: borrows text.
  * Errors:    TRP_EINVAL   it is no path, its uids are none, or it is another node's and without its
  *                         address
- *            TRP_ENOENT   without a uid: nobody is there
+ *            TRP_ENOENT   without a uid: no actor is there
  *            TRP_ESTATE   another node's, without the uids: ask by trp_resolve()
  *            TRP_ELIMIT, TRP_ENOMEM  no number for one more node
  * Thread:    any; takes a lock for a moment.

@@ -26,7 +26,7 @@ extern "C" {
 
 #define TRP_PLUGIN_ABI 1u
 
-/* What init has to say when it fails: one sentence, shown by the node. */
+/* The reason why init failed: one sentence, shown by the node. */
 typedef struct trp_plugin_error {
     char text[256];
 } trp_plugin_error;
@@ -37,15 +37,14 @@ typedef struct trp_plugin {
     const char *name; /* for logs */
     /* Register types and start actors. arguments: what stood behind the colon, "" without one;
      * borrowed until return. *ret_state is passed to fini. Any result but TRP_OK ends the node
-     * (exit 78). Other nodes are let in when the init of every plugin has returned: what waits for
+     * (exit 78). Other nodes are let in when the init of every plugin has returned: waiting for
      * them is an actor's work, not init's.
      * Thread: the one that opens the node; may block. */
     trp_err (*init)(trp_node *node, const char *arguments, void **ret_state,
                     trp_plugin_error *ret_error);
     /* After the system has stopped: release what init made. NULL: nothing to do. Not called when
-     * actors did not end in their time, for they may still run. What is to be done
-     * while there still are actors, and other nodes, is a task of troupe/shutdown.h, which init
-     * adds. */
+     * actors did not end in their time, for they may still run. Work that needs actors, or other
+     * nodes, belongs into a task of troupe/shutdown.h, which init adds. */
     void (*fini)(void *state);
 } trp_plugin;
 

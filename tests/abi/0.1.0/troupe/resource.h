@@ -1,4 +1,4 @@
-/* troupe/resource.h - actors that block or compute for long, kept apart from those that answer.
+/* troupe/resource.h - actors that block or compute for long, on threads of their own.
  *
  * A resource actor runs on the threads of a "blocking" dispatcher, so that the workers of all
  * others stay free. One without a state of its own may be made several times behind one ref: then

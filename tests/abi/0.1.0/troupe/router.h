@@ -1,9 +1,9 @@
 /* troupe/router.h - one name for many actors.
  *
- * A router is an actor whose reference leads to other actors, its routees. What it is told is
- * routed on the teller's thread, over a table that is replaced as a whole: a router is no queue and
- * no bottleneck. The sender of a message stays; a routee that wants replies to go to the router
- * answers with trp_tell_as(ctx, to, trp_parent(ctx), ...).
+ * A router is an actor whose reference leads to other actors, its routees. A message to it is
+ * routed on the sender's thread, over a table that is replaced as a whole: a router has no queue
+ * and is no bottleneck. The sender of a message stays; a routee that wants replies to go to the
+ * router answers with trp_tell_as(ctx, to, trp_parent(ctx), ...).
  *
  * Some messages are for the router itself: poison pill, kill, identify, and the orders below.
  * Envelopes (trp_router_broadcast(), trp_router_tell_keyed()) are opened by the router; they do not
@@ -70,7 +70,7 @@ TRP_API extern trp_type trp_adjust_pool_size_type;
 
 /* ---- consistent hashing --------------------------------------------------------------------- */
 
-/* What decides; borrowed until the routing function has returned. */
+/* The bytes that are hashed; borrowed until the routing function has returned. */
 typedef struct trp_hash_key {
     const void *bytes;
     size_t count;
@@ -91,10 +91,11 @@ typedef struct trp_routing_logic {
     /* Make or find the routees and register them: a router without registered routees is refused
      * with TRP_EINIT. NULL: the routees that the options name. */
     trp_err (*create)(void *arg, trp_routee_provider *provider, void **ret_state);
-    /* Send msg to where it belongs, by trp_route_to(). What is sent to nobody goes to the mailbox
-     * of the router. It must be a function of its arguments, or protect its state itself. */
+    /* Send msg to where it belongs, by trp_route_to(). A message that is sent to no actor goes to
+     * the mailbox of the router. It must be a function of its arguments, or protect its state
+     * itself. */
     void (*route)(void *state, trp_route *route, trp_ref sender, const trp_msg *msg);
-    /* The router has ended and nobody is in route; any thread. NULL: nothing to do. */
+    /* The router has ended and no thread is in route; any thread. NULL: nothing to do. */
     void (*destroy)(void *state);
     trp_receive_fn receive; /* of the router's mailbox; NULL: unhandled */
     void *arg;              /* of create; the state where there is no create */
@@ -118,9 +119,9 @@ typedef struct trp_routing_logic {
 /* All members mean what they say, zero too; the initializer has the defaults. */
 typedef struct trp_resizer_options {
     size_t size;
-    uint32_t lower_bound;         /* routees at least; >= 1 */
-    uint32_t upper_bound;         /* and at most; >= lower_bound */
-    uint32_t pressure_threshold;  /* a routee is busy: 0: that handles a message; 1: that has more
+    uint32_t lower_bound;        /* routees at least; >= 1 */
+    uint32_t upper_bound;        /* and at most; >= lower_bound */
+    uint32_t pressure_threshold; /* a routee is busy: 0: that handles a message; 1: that has more
                                      mail, too; > 1: that has so many messages */
     uint32_t zero;
     double rampup_rate;           /* when all are busy, grow by this share, rounded up */
@@ -164,14 +165,14 @@ typedef struct trp_resizer {
 
 #define TRP_CLUSTER_ROUTEES_DEFAULT 10000
 
-/* A cluster-aware router has routees on the members that are Up: they come with their nodes, are
- * taken out while a node is unreachable, and leave as soon as it leaves; what they were told before
- * they still handle. New ones go where the fewest are. Where one ended, could not be made or is not
- * there, it is tried again after half a second, then more rarely. Such a router waits where there
- * are no routees; what it is told meanwhile is a dead letter. Any logic works, but for "balancing";
- * create of one's own makes and registers nobody then (trp_routees_create() and
- * trp_routees_register() do nothing). All members mean what they say, zero too; the initializer has
- * the defaults. */
+/* A cluster-aware router has routees on the members that are Up: they are added with their nodes,
+ * taken out while a node is unreachable, and removed as soon as it leaves; they still handle
+ * messages that they got before. New ones are made on the nodes that have the fewest. A routee that
+ * has ended, could not be made or is not there is tried again after half a second, then more
+ * rarely. Such a router goes on without routees; messages to it are dead letters meanwhile. Any
+ * logic works, except "balancing"; a custom create makes and registers no routee then
+ * (trp_routees_create() and trp_routees_register() do nothing). All members mean what they say,
+ * zero too; the initializer has the defaults. */
 typedef struct trp_cluster_routees {
     size_t size;
     uint32_t total;    /* in the whole cluster, at most; > 0 */
@@ -196,9 +197,9 @@ typedef struct trp_router_options {
     /* "round-robin" (NULL), "random", "smallest-mailbox", "broadcast", "scatter-gather",
      * "tail-chopping", "balancing", "consistent-hashing", or the name of a registered one.
      * balancing: its children share a mailbox (troupe/dispatcher.h), on a dispatcher of their own
-     * if their options name none; a broadcast is one message for each, taken by anybody */
+     * if their options name none; a broadcast is one message for each, taken by any of them */
     const char *logic;
-    uint32_t instances;     /* children; 0: 1. Not used where routees are given */
+    uint32_t instances; /* children; 0: 1. Not used where routees are given */
     uint32_t routees_count;
     const trp_ref *routees;             /* to be found: not made, and not stopped with the router */
     const char *const *routee_paths;    /* the same by path; NULL-terminated */
@@ -288,7 +289,7 @@ TRP_API void trp_router_broadcast(trp_ctx *ctx, trp_ref router, const trp_type *
 TRP_API void trp_system_router_broadcast(trp_system *system, trp_ref router, trp_ref sender,
                                          const trp_type *type, const void *payload, size_t bytes);
 
-/* Tell the routee that this key leads to; a router that does not hash routes as ever.
+/* Tell the routee that this key leads to; a router that does not hash routes as usual.
  *
  * Ownership: borrows key and payload.
  * Errors:    none
@@ -344,7 +345,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_type_hash_key_set(const trp_type *type, trp_h
 /* ---- looking -------------------------------------------------------------------------------- */
 
 typedef struct trp_destination {
-    trp_ref sender; /* whom the routee would see as sender */
+    trp_ref sender; /* as the routee would see it */
     trp_ref to;
 } trp_destination;
 

@@ -1,9 +1,9 @@
 /* troupe/scheduler.h - things that happen later: messages and functions, once or again and again.
  *
- * One scheduler serves a system. It is not exact: what is due runs at the next tick, never early.
- * It runs what the world's clock says, so that a test or a simulation may hold the clock. Timers of
- * an actor's own, which end with it and whose cancelling also suppresses what is queued, are
- * trp_timer_once() and trp_timer_repeat() in troupe/actor.h.
+ * One scheduler serves a system. It is not exact: a schedule that is due runs at the next tick,
+ * never early. It follows the world's clock, so that a test or a simulation may hold the clock.
+ * Timers of an actor's own, which end with it and whose cancelling also removes a message that is
+ * queued, are trp_timer_once() and trp_timer_repeat() in troupe/actor.h.
  */
 #ifndef TROUPE_SCHEDULER_H
 #define TROUPE_SCHEDULER_H
@@ -21,7 +21,7 @@ extern "C" {
 #define TRP_WHEEL_TICKS_DEFAULT 64
 #define TRP_WHEEL_TICKS_MIN 2
 #define TRP_WHEEL_TICKS_MAX 4096
-#define TRP_DELAY_TICKS_MAX 0x7fffffffu     /* a delay may be so many ticks: 24.8 days at 1 ms */
+#define TRP_DELAY_TICKS_MAX 0x7fffffffu /* a delay may be so many ticks: 24.8 days at 1 ms */
 #define TRP_SCHEDULES_MAX (16u * 1024u * 1024u) /* pending in one system, timers of actors too */
 #define TRP_SCHEDULER_STOP_MS_DEFAULT 5000
 
@@ -34,7 +34,10 @@ typedef struct trp_scheduler_options {
     uint32_t schedules_max;   /* pending at one time, timers of actors and of the system too;
                                  0: TRP_SCHEDULES_MAX, which is also the most */
 } trp_scheduler_options;
-#define TRP_SCHEDULER_OPTIONS_INIT { sizeof(trp_scheduler_options), 0, 0, 0, 0 }
+#define TRP_SCHEDULER_OPTIONS_INIT                                                                 \
+    {                                                                                              \
+        sizeof(trp_scheduler_options), 0, 0, 0, 0                                                  \
+    }
 
 /* Something scheduled. The caller's; to be cancelled and asked through the same one. All-zero is
  * nothing, which cannot be cancelled. */
@@ -43,7 +46,10 @@ typedef struct trp_schedule {
     uint32_t priv_cancelled;
     uint32_t priv_zero;
 } trp_schedule;
-#define TRP_SCHEDULE_NONE { 0, 0, 0 }
+#define TRP_SCHEDULE_NONE                                                                          \
+    {                                                                                              \
+        0, 0, 0                                                                                    \
+    }
 
 /* Tell `to` a message at or after delay_ms; sender may be TRP_REF_NONE. It is told although the
  * receiver may have ended meanwhile: then it is a dead letter. bytes is ignored for fixed-size
@@ -77,8 +83,8 @@ TRP_API TRP_MUST_CHECK trp_err trp_schedule_repeat(trp_system *system, uint64_t 
 
 /* Run fn(arg) on a dispatcher (NULL: "default") at or after delay_ms, and with interval_ms not 0
  * again and again; two runs may overlap when one is slow. fn must not touch the state of an actor:
- * for that, schedule a message to it (SCH-09). What is left when the system ends runs then, early
- * and once, as far as scheduler stop_ms allows.
+ * for that, schedule a message to it (SCH-09). A function that is pending when the system ends runs
+ * then, early and once, as far as scheduler stop_ms allows.
  *
  * Ownership: arg is passed through; borrows dispatcher until return.
  * Errors:    TRP_EINVAL   fn is NULL, or as trp_schedule_repeat; dispatcher is longer than 63 bytes

@@ -1,20 +1,21 @@
-/* troupe/serialization.h - how messages become bytes, and who decides it.
+/* troupe/serialization.h - how messages become bytes, and how the form is chosen.
  *
  * A serializer writes payloads and reads them. Built in are raw (plain structs by their field
  * tables, else the bytes as they are), json, msgpack and text, and protobuf where protobuf-c was
  * there at build time (troupe/protobuf.h). A program adds its own, with a number of its own, and
  * binds types to serializers by name: "bank.deposit", all of a protocol "bank.*", or all "*". The
  * most specific binding wins: the type's own name, then that of the nearest of its parents
- * (trp_type_extend), then the longest pattern. "none" keeps types at home. Without a binding text
- * and JSON types go as text and all others raw. The same bindings stand in the configuration:
+ * (trp_type_extend), then the longest pattern. Messages of types bound to "none" do not leave the
+ * node. Without a binding text and JSON types go as text and all others raw. The same bindings
+ * stand in the configuration:
  *
  *     actor { serialization-bindings = { "bank.*=msgpack", "bank.secret=none" } }
  *
  * The receiver goes by the number in the message, so the two ends may be bound differently as long
  * as both have the serializer. Versions of a type: fields may be added at the end of its table, at
  * either end first. json, msgpack and protobuf look fields up by name (in any order, and fields may
- * go, too); raw goes by position. What a reader does not know it skips, what a writer did not know
- * is zero.
+ * go, too); raw goes by position. A reader skips fields that it does not know; fields that the
+ * writer did not know are zero.
  *
  * A program's serializer can be in a shared object: an extension (troupe/extension.h) that adds it.
  */
@@ -33,7 +34,7 @@ extern "C" {
 #define TRP_SERIALIZER_NAME_BYTES_MAX 31
 #define TRP_SERIALIZER_BINDINGS_MAX 256 /* of one system */
 
-/* What a serializer is given to write to, and to translate refs by. Valid during the call. */
+/* The output of a serializer, and its translation of refs. Valid during the call. */
 typedef struct trp_wire trp_wire;
 
 typedef struct trp_serializer {
@@ -47,8 +48,8 @@ typedef struct trp_serializer {
      * something is spawned: arguments of a remote child are encoded while it gets its name. */
     trp_err (*encode)(void *arg, trp_wire *wire, const trp_type *type, const void *payload,
                       size_t bytes);
-    /* Put the payload: of exactly type->bytes unless the type is variable. `data` is a stranger's:
-     * any error means that it makes no sense, and the message is dropped. As encode. */
+    /* Put the payload: of exactly type->bytes unless the type is variable. `data` comes from a
+     * peer: any error means that it is invalid, and the message is dropped. As encode. */
     trp_err (*decode)(void *arg, trp_wire *wire, const trp_type *type, const void *data,
                       size_t bytes);
 } trp_serializer;
@@ -122,7 +123,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_serializer_bind(trp_system *system, const cha
  * Source:    SERIAL-10.  Since: 0.1 */
 TRP_API const char *trp_serializer_of(trp_system *system, const trp_type *type, uint16_t *ret_id);
 
-/* Make of a message what stands for itself: bytes with the name of its type and of its serializer,
+/* Make a self-contained form of a message: bytes with the name of its type and of its serializer,
  * and with the addresses of all nodes that its refs name, for a file or another program's hands.
  * *ret_data is of trp_bytes_type.
  *
@@ -135,8 +136,7 @@ TRP_API const char *trp_serializer_of(trp_system *system, const trp_type *type, 
  * Thread:    any; takes a lock for a moment.
  * Source:    SERIAL-10, SERIAL-12.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_serialize(trp_system *system, const trp_type *type,
-                                             const void *payload, size_t bytes,
-                                             trp_msg **ret_data);
+                                             const void *payload, size_t bytes, trp_msg **ret_data);
 
 /* Make a message of such bytes again; the refs in it are those of this system.
  *

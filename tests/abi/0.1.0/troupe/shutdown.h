@@ -1,6 +1,6 @@
 /* troupe/shutdown.h - coordinated shutdown: a node ends in phases, each with a deadline.
  *
- * Whoever has something to finish before the end adds a task to a phase. The tasks of a phase run
+ * Code that has something to finish before the end adds a task to a phase. The tasks of a phase run
  * at one time; the next phase begins when all have said that they are done, or when its deadline
  * has passed, which is logged with the names of those that it waited for. A shutdown begins once:
  * by trp_shutdown_run(), trp_node_leave(), SIGTERM of `troupe node`, `troupe leave`, `troupe
@@ -62,12 +62,12 @@ extern "C" {
 typedef enum trp_shutdown_reason {
     TRP_SHUTDOWN_NONE = 0,    /* it has not */
     TRP_SHUTDOWN_PROGRAM = 1, /* the program, or a signal to it */
-    TRP_SHUTDOWN_LEAVING = 2, /* somebody asked this member to leave */
+    TRP_SHUTDOWN_LEAVING = 2, /* this member was asked to leave */
     TRP_SHUTDOWN_DOWNED = 3,  /* this member was downed */
     TRP_SHUTDOWN_CLUSTER = 4  /* the whole cluster ends: nothing need be handed over */
 } trp_shutdown_reason;
 
-/* Begin what is to be done and return: it runs on an actor of the library, on the default
+/* Begin the task and return: the function runs on an actor of the library, on the default
  * dispatcher, one task after the other. Each call is followed by one of trp_shutdown_done(). While
  * one blocks, or all threads of that dispatcher do, no other begins; phases are over at their
  * deadlines all the same, and a task that has not begun by then does not run. */

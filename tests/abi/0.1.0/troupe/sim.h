@@ -1,8 +1,8 @@
 /* troupe/sim.h - whole clusters in one thread, under one seed, in virtual time.
  *
- * What runs is the production code: systems, their actors, remoting, membership and the failure
- * detector; the network, the clocks and the fate of processes are simulated, and the order in which
- * actors run is drawn. A seed means the same events on every machine.
+ * The production code runs: systems, their actors, remoting, membership and the failure detector;
+ * the network, the clocks and the fate of processes are simulated, and the order in which actors
+ * run is drawn. A seed means the same events on every machine.
  *
  *     static void
  *     spawn_actors(trp_sim *sim, uint32_t node, void *arg)
@@ -52,15 +52,15 @@ typedef void (*trp_sim_log_fn)(void *arg, uint64_t now_ms, uint32_t node, const 
 
 typedef struct trp_sim_options {
     size_t size;
-    uint64_t seed;            /* of the first run; 0: 1 */
-    uint32_t seeds;           /* runs, with seed, seed + 1, ... until one fails; 0: 1 */
-    uint32_t nodes;           /* 0: TRP_SIM_NODES_DEFAULT; at most TRP_SIM_NODES_MAX */
-    uint32_t calm;            /* 1: who waits longest runs; the order of actors is not drawn */
-    uint32_t stable_after_ms; /* of the downing strategy; 0: as in production */
+    uint64_t seed;              /* of the first run; 0: 1 */
+    uint32_t seeds;             /* runs, with seed, seed + 1, ... until one fails; 0: 1 */
+    uint32_t nodes;             /* 0: TRP_SIM_NODES_DEFAULT; at most TRP_SIM_NODES_MAX */
+    uint32_t calm;              /* 1: the actor that waits longest runs; the order is not drawn */
+    uint32_t stable_after_ms;   /* of the downing strategy; 0: as in production */
     trp_sim_started_fn started; /* with the program's arg; NULL: nodes have no actors of yours */
-    const char *downing;      /* "keep-majority"; NULL: as in production */
-    const char *replay;       /* printed before the seed of a failing run; NULL: the call to make */
-    trp_sim_log_fn log;       /* lines of all nodes; NULL: dropped */
+    const char *downing;        /* "keep-majority"; NULL: as in production */
+    const char *replay; /* printed before the seed of a failing run; NULL: the call to make */
+    trp_sim_log_fn log; /* lines of all nodes; NULL: dropped */
     void *log_arg;
 } trp_sim_options;
 #define TRP_SIM_OPTIONS_INIT                                                                       \
@@ -71,14 +71,14 @@ typedef struct trp_sim_options {
 typedef struct trp_sim_result {
     size_t size;         /* sizeof(trp_sim_result), set by the caller */
     uint64_t seed;       /* of the last run */
-    uint64_t hash;       /* of its trace: who ran, when, with what result, and what was noted */
+    uint64_t hash;       /* of its trace: turns, their times and results, and notes */
     uint64_t turns;      /* of actors */
     uint64_t virtual_ms; /* how long it lasted */
     uint32_t runs;
-    uint32_t failed;     /* 1: the last of them failed, and what follows is about it */
+    uint32_t failed; /* 1: the last of them failed, and what follows is about it */
     int line;
     uint32_t zero;
-    const char *file;    /* static text of the program */
+    const char *file; /* static text of the program */
     char text[512];
 } trp_sim_result;
 
@@ -122,7 +122,7 @@ TRP_API const char *trp_sim_address(const trp_sim *sim, uint32_t node);
  * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
 TRP_API void trp_sim_start(trp_sim *sim, uint32_t node);
 
-/* End a node as kill -9 does: nobody hears from it again. Its system is gone.
+/* End a node as kill -9 does: it is never heard from again. Its system is gone.
  *
  * Errors:    none
  * Thread:    owner (the program).
@@ -223,7 +223,7 @@ TRP_API uint64_t trp_sim_random(trp_sim *sim);
 TRP_API void trp_sim_note(trp_sim *sim, uint64_t what);
 
 /* Fail the run; the first failure counts. In the program the call does not return: the run ends by
- * a jump, and what it has allocated is its own loss. In a behaviour it returns, and the run ends
+ * a jump, and memory that it has allocated is leaked. In a behaviour it returns, and the run ends
  * with the program's next call that waits. file is static text.
  *
  * Errors:    none

@@ -1,4 +1,4 @@
-/* troupe/subject.h - match messages by what they are about, by text or regular expression.
+/* troupe/subject.h - match messages by their subject, by text or regular expression.
  *
  * The subject of a message is its type's full name ("bank.deposit"); of a text (trp_string_type) it
  * is the text itself. Where the type is known, trp_msg_is() is a comparison of two numbers and the
@@ -18,7 +18,7 @@ extern "C" {
 
 typedef struct trp_subject trp_subject;
 
-/* Compile what subjects are to be compared with: a text that they must equal, or (regular not 0) a
+/* Compile a pattern for subjects: a text that they must equal, or (regular not 0) a
  * POSIX extended regular expression that must match all of them. NULL or "": any subject.
  *
  * Ownership: gives *ret_subject (trp_subject_free).

@@ -29,11 +29,11 @@ typedef struct trp_log_line {
     const char *thread; /* name of the thread that logged */
     const char *mdc;    /* what trp_log_mdc_next() reads: the context of the line */
     uint64_t mono_ns;   /* when it was logged, on the world's monotonic clock */
-    trp_ref actor;      /* who logged; TRP_REF_NONE: no actor */
+    trp_ref actor;      /* the one that logged; TRP_REF_NONE: none */
 } trp_log_line;
 typedef void (*trp_log_fn)(void *arg, const trp_log_line *line);
 
-/* What happens when the code of an actor raises SIGSEGV, SIGBUS or SIGFPE.
+/* The effect of SIGSEGV, SIGBUS and SIGFPE in the code of an actor.
  * Handlers are the process's: they serve all systems that ask, pass on to those that were there
  * before, and are taken out with the last such system.
  *
@@ -43,9 +43,9 @@ typedef void (*trp_log_fn)(void *arg, const trp_log_line *line);
  * with trp_fail(). A stack overflow is such a fault. Only faults in the actors' own code count:
  * that of the program, of plugins and loaded extensions, and of shared objects with a behaviour
  * that was given to trp_behaviour_register(). Not those in any other library, which may hold a
- * lock, and not signals that were sent; those are reported. Whatever a behaviour holds beyond
- * trp_alloc() and trp_defer(), locks too, stays held. Needs the shared library, on x86-64 or arm64:
- * else trp_system_new() answers TRP_EUNSUPPORTED. */
+ * lock, and not signals that were sent; those are reported. Anything that a behaviour holds beyond
+ * trp_alloc() and trp_defer(), such as a lock, stays held. Needs the shared library, on x86-64 or
+ * arm64: else trp_system_new() answers TRP_EUNSUPPORTED. */
 typedef enum trp_fault_trap {
     TRP_FAULT_TRAP_OFF = 0,
     TRP_FAULT_TRAP_REPORT = 1,
@@ -54,19 +54,19 @@ typedef enum trp_fault_trap {
 
 typedef struct trp_system_options {
     size_t size;
-    uint32_t workers;              /* threads of the default dispatcher; 0: one per core */
-    uint32_t throughput;           /* 0: TRP_THROUGHPUT_DEFAULT */
-    uint32_t actors_max;           /* 0: 100 million */
-    uint32_t log_level;            /* trp_log_level; 0: info */
-    trp_log_fn log;                /* any thread; must not block long; NULL: stderr */
+    uint32_t workers;    /* threads of the default dispatcher; 0: one per core */
+    uint32_t throughput; /* 0: TRP_THROUGHPUT_DEFAULT */
+    uint32_t actors_max; /* 0: 100 million */
+    uint32_t log_level;  /* trp_log_level; 0: info */
+    trp_log_fn log;      /* any thread; must not block long; NULL: stderr */
     void *log_arg;
-    uint32_t log_dead_letters;     /* number logged, at info; 0: 10; TRP_FOREVER; TRP_OFF */
-    uint32_t guardian_stops;       /* 1: /user uses the stopping strategy (SYS-6) */
+    uint32_t log_dead_letters; /* number logged, at info; 0: 10; TRP_FOREVER; TRP_OFF */
+    uint32_t guardian_stops;   /* 1: /user uses the stopping strategy (SYS-6) */
     /* /user uses this one, whatever guardian_stops says; its deciders get a NULL state. Copied;
      * NULL: one-for-one with the default decider */
     const trp_strategy *guardian_strategy;
-    /* Shared until the system is freed; what it says is stronger than the other fields, NULL: they
-     * alone, and the reference configuration (SYS-2, -32) */
+    /* Shared until the system is freed; its keys override the other fields. NULL: they alone, and
+     * the reference configuration (SYS-2, -32) */
     const trp_config *config;
     uint32_t fault_trap; /* trp_fault_trap; 0: the library installs no signal handler */
     /* An actor that holds its worker so long with one message is logged (warning) and published as
@@ -77,10 +77,10 @@ typedef struct trp_system_options {
     /* Made before trp_system_new() returns; NULL-terminated, borrowed until the system is freed.
      * NULL: none. One that fails fails the start (troupe/extension.h). */
     const struct trp_extension *const *extensions;
-    /* For tests: 1: what is told to an actor of this system goes through its type's serializer and
-     * back, as if it came from another node; what cannot is logged (error), a dead letter with
-     * reason not-encodable. Types that are local stay as they are. Needs the shared library, or a
-     * program that uses remoting: else trp_system_new() answers TRP_EUNSUPPORTED. */
+    /* For tests: 1: a message to an actor of this system goes through its type's serializer and
+     * back, as if it came from another node; one that cannot is logged (error), and is a dead
+     * letter with reason not-encodable. Types that are local stay as they are. Needs the shared
+     * library, or a program that uses remoting: else trp_system_new() answers TRP_EUNSUPPORTED. */
     uint32_t serialize_messages;
     uint32_t serialize_creators; /* 1: the same for arguments of new actors, at their spawn */
 } trp_system_options;
@@ -112,7 +112,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_system_new(const char *name, const trp_system
  * Source:    SYS-41, LIFE-9.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_system_stop(trp_system *system, uint32_t timeout_ms);
 
-/* Order the stop and return at once; trp_system_await() tells the end.
+/* Order the stop and return at once; trp_system_await() waits for the end.
  *
  * Errors:    none
  * Thread:    any; safe from a behaviour; never blocks.
@@ -171,8 +171,8 @@ TRP_API TRP_MUST_CHECK trp_err trp_system_spawn(trp_system *system, const trp_be
 
 #define TRP_BEHAVIOURS_MAX 1024 /* registered by name, of one system */
 
-/* Make a behaviour known by its name, so that other nodes can have actors of it made here. Which
- * of them they may is said by remote.deployment-allowed. The same one again is no error.
+/* Make a behaviour known by its name, so that other nodes can have actors of it made here.
+ * remote.deployment-allowed says which of them. The same one again is no error.
  *
  * Ownership: borrows behaviour until the system ends.
  * Errors:    TRP_EINVAL  as trp_spawn; or its name is empty, or longer than TRP_NAME_BYTES_MAX
@@ -183,7 +183,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_system_spawn(trp_system *system, const trp_be
 TRP_API TRP_MUST_CHECK trp_err trp_behaviour_register(trp_system *system,
                                                       const trp_behaviour *behaviour);
 
-/* Return the ref of /deadLetters: what it is told is a dead letter with reason no-sender.
+/* Return the ref of /deadLetters: messages to it are dead letters with reason no-sender.
  *
  * Errors:    none; TRP_REF_NONE for no system
  * Thread:    any; lock-free.
@@ -240,7 +240,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_system_ask(trp_system *system, trp_ref to, co
  * ref.
  *
  * Ownership: gives *ret_reply (free with trp_msg_free).
- * Errors:    TRP_ENOENT   nobody lives there, as soon as this is known
+ * Errors:    TRP_ENOENT   no actor lives there, as soon as this is known
  *            TRP_EINVAL   the path does not parse; and those of trp_system_ask
  * Thread:    any; may block until the reply or the timeout; never from a behaviour.
  * Source:    MSG-4, SYS-26.  Since: 0.1 */
@@ -252,7 +252,7 @@ TRP_API TRP_MUST_CHECK trp_err trp_system_ask_path(trp_system *system, const cha
 /* Find the ref behind a path, here or on another node.
  *
  * Ownership: borrows path.
- * Errors:    TRP_ENOENT     nobody lives there
+ * Errors:    TRP_ENOENT     no actor lives there
  *            TRP_ETIMEDOUT  no answer in time
  *            TRP_EINVAL     the path does not parse
  *            TRP_ESTATE     a remote address without remoting, or called from a behaviour
@@ -323,10 +323,10 @@ TRP_API TRP_MUST_CHECK trp_err trp_system_unsubscribe(trp_system *system, trp_re
                                                       const trp_type *type);
 
 typedef struct trp_system_stats {
-    size_t size;                                  /* sizeof(trp_system_stats), set by the caller */
-    uint64_t actors;                              /* alive now */
-    uint64_t messages_processed;                  /* user messages, all workers */
-    uint64_t dead_letters[TRP_DEAD_REASONS_MAX];  /* by reason */
+    size_t size;                                 /* sizeof(trp_system_stats), set by the caller */
+    uint64_t actors;                             /* alive now */
+    uint64_t messages_processed;                 /* user messages, all workers */
+    uint64_t dead_letters[TRP_DEAD_REASONS_MAX]; /* by reason */
     uint64_t restarts;
     uint64_t spawned, stopped;
 } trp_system_stats;
@@ -359,7 +359,7 @@ typedef int (*trp_tree_fn)(void *arg, const trp_tree_entry *entry);
  * points to is valid during the call.
  *
  * Ownership: borrows path; arg is passed through.
- * Errors:    TRP_ENOENT     nobody lives there
+ * Errors:    TRP_ENOENT     no actor lives there
  *            TRP_ETIMEDOUT  an actor on the way has not answered in time
  *            TRP_EINVAL     the path does not parse
  * Thread:    any; may block until the actors on the way have answered; never from a behaviour.

@@ -1,7 +1,7 @@
-/* troupe/testkit.h - test actors from a thread that is none.
+/* troupe/testkit.h - test actors from a thread that is not an actor.
  *
  * A kit is a system for the length of a test. Its probes are actors whose messages a test takes out
- * of a queue: a probe stands for whoever the actor under test talks to.
+ * of a queue: a probe takes the place of the actors that the tested actor talks to.
  *
  *     trp_testkit *kit;
  *     if (trp_testkit_open(NULL, &kit) != TRP_OK) { ... }
@@ -15,13 +15,13 @@
  * timefactor. Where a limit passes, or something else came than was expected, the kit's on_fail
  * says what happens; an expectation that fails returns NULL (or 0), where it returns at all.
  *
- * What a probe has received stays valid until the next call that receives on this probe. Payloads
- * are compared byte by byte: set padding to zero.
+ * A message that a probe has received stays valid until the next call that receives on this probe.
+ * Payloads are compared byte by byte: set padding to zero.
  *
  * The clock of a kit is the machine's, or virtual: then there is one thread, the test's, which runs
- * the actors whenever it waits. With TRP_CLOCK_VIRTUAL time jumps to the next timer when nobody has
- * anything to do; with TRP_CLOCK_MANUAL it stands until trp_testkit_advance(), and a wait ends as
- * soon as nothing is left to do.
+ * the actors whenever it waits. With TRP_CLOCK_VIRTUAL time jumps to the next timer when no actor
+ * has anything to do; with TRP_CLOCK_MANUAL it stands until trp_testkit_advance(), and a wait ends
+ * as soon as nothing is left to do.
  */
 #ifndef TROUPE_TESTKIT_H
 #define TROUPE_TESTKIT_H
@@ -200,8 +200,8 @@ TRP_API int trp_probe_await_at(const char *file, int line, trp_probe *probe, uin
                                uint32_t interval_ms, trp_condition_fn fn, void *arg);
 #define trp_probe_await(...) trp_probe_await_at(__FILE__, __LINE__, __VA_ARGS__)
 
-/* Do as trp_probe_await, until fn(arg) has nothing to say; if it has to the end, its last words are
- * the failure's text.
+/* Do as trp_probe_await, until fn(arg) returns NULL; if it does not in time, the last text that it
+ * returned is the failure's.
  *
  * Ownership: borrows file; arg is passed through.
  * Errors:    none; a failed wait is a failed expectation.
@@ -222,7 +222,7 @@ TRP_API int trp_probe_await_assert_at(const char *file, int line, trp_probe *pro
  * Source:    TEST-8.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_probe_open(trp_testkit *kit, trp_probe **ret_probe);
 
-/* End a probe before its kit; NULL is fine. What it has not taken is dropped.
+/* End a probe before its kit; NULL is fine. Messages that were not taken are dropped.
  *
  * Ownership: takes probe.
  * Errors:    none
@@ -307,7 +307,7 @@ typedef int (*trp_match_fn)(void *arg, const trp_msg *msg);
  * Source:    TEST-5.  Since: 0.1 */
 TRP_API void trp_probe_ignore(trp_probe *probe, trp_match_fn fn, void *arg);
 
-/* What an auto-pilot says about the next message. */
+/* An auto-pilot: how the probe itself answers the next message. */
 typedef struct trp_pilot trp_pilot;
 typedef trp_pilot (*trp_pilot_fn)(trp_ctx *ctx, void *arg, const trp_msg *msg);
 struct trp_pilot {
@@ -568,8 +568,8 @@ TRP_API void *trp_testkit_state(trp_testkit *kit, trp_ref ref);
 
 /* Hand a message to the present behaviour of a test actor and give its failure to the caller, not
  * to the supervisor: TRP_OK, or what it returned or failed with, and *ret_failure (NULL: not
- * wanted). sender may be TRP_REF_NONE. In a kit with a virtual clock any actor will do. What it
- * orders from itself, its end say, and what it takes out of its stash, comes after the call.
+ * wanted). sender may be TRP_REF_NONE. In a kit with a virtual clock any actor will do. Orders to
+ * itself, such as its end, and messages that it takes out of its stash come after the call.
  *
  * Ownership: borrows payload.
  * Errors:    TRP_ENOENT   ref is no test actor, or it has ended

@@ -1,11 +1,11 @@
 /* troupe/throttler.h - an actor that passes messages on, and not more than so many in an interval.
  *
- * Put it before an actor whose service must not be called too often. It keeps what may not pass yet
- * and gives it to its target, in order and with the sender it came with, when its timer has rung.
- * Each ring gives `messages` vouchers; what is not used up until the next is lost. So no interval
- * between two rings has more than `messages`, though any other span of that length may have up to
- * twice as many, and only the beginning of the target's work is counted. What is kept is in memory:
- * a restart or an end of the throttler makes it dead letters.
+ * Put it before an actor whose service must not be called too often. It keeps messages that may not
+ * pass yet and gives them to its target, in order and with their senders, when its timer fires.
+ * Each time the timer grants `messages` permits; unused ones expire at the next. So no interval of
+ * the timer has more than `messages`, though any other span of that length may have up to twice as
+ * many, and only the beginning of the target's work is counted. Kept messages are in memory: a
+ * restart or an end of the throttler makes them dead letters.
  */
 #ifndef TROUPE_THROTTLER_H
 #define TROUPE_THROTTLER_H
@@ -20,7 +20,7 @@ extern "C" {
 
 #define TRP_THROTTLER_INTERVAL_MS_MAX 86400000u /* a day */
 
-/* Tell a throttler whom it shall give to from now on; TRP_REF_NONE: it keeps everything. */
+/* Set the target of a throttler from now on; TRP_REF_NONE: it keeps everything. */
 typedef struct trp_throttler_set_target {
     trp_ref target;
 } trp_throttler_set_target;
@@ -39,13 +39,13 @@ TRP_API extern trp_type trp_throttler_set_rate_type;
 TRP_API extern const trp_protocol trp_throttler_protocol;
 
 typedef struct trp_throttler_options {
-    size_t size;             /* sizeof(trp_throttler_options) */
-    const char *name;        /* as trp_spawn_options.name */
-    const char *dispatcher;  /* as trp_spawn_options.dispatcher */
-    uint32_t messages;       /* in an interval; at least 1 */
-    uint32_t interval_ms;    /* 1 .. TRP_THROTTLER_INTERVAL_MS_MAX */
-    trp_ref target;          /* TRP_REF_NONE: none yet */
-    uint32_t msgs_max;       /* kept at once; one more is a dead letter (mailbox-full). 0: any */
+    size_t size;            /* sizeof(trp_throttler_options) */
+    const char *name;       /* as trp_spawn_options.name */
+    const char *dispatcher; /* as trp_spawn_options.dispatcher */
+    uint32_t messages;      /* in an interval; at least 1 */
+    uint32_t interval_ms;   /* 1 .. TRP_THROTTLER_INTERVAL_MS_MAX */
+    trp_ref target;         /* TRP_REF_NONE: none yet */
+    uint32_t msgs_max;      /* kept at once; one more is a dead letter (mailbox-full). 0: any */
     uint32_t zero;
 } trp_throttler_options;
 #define TRP_THROTTLER_OPTIONS_INIT                                                                 \
