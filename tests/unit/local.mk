@@ -3,8 +3,8 @@ check_LTLIBRARIES = tests/unit/libunit.la
 tests_unit_libunit_la_SOURCES = tests/unit/unit.c tests/unit/unit_main.c
 tests_unit_libunit_la_CPPFLAGS = $(AM_CPPFLAGS) -DTESTS_SRCDIR=\"$(abs_top_srcdir)\"
 unit_ldadd = tests/unit/libunit.la $(TEST_LDADD)
-# What tests/run gives the suites alone (UNIT_CFLAGS=-O0): to optimise them takes longer than to run them does.
-tests/unit/%.o: CFLAGS += $(UNIT_CFLAGS)
+# What tests/run gives the tests alone (UNIT_CFLAGS=-O0): to optimise them takes longer than to run them does.
+tests/unit/%.o tests/sim/%.o tests/multinode/%.o tests/system/%.o: CFLAGS += $(UNIT_CFLAGS)
 
 check_PROGRAMS += tests/unit/base/base_tests
 tests_unit_base_base_tests_LDADD = $(unit_ldadd)
