@@ -159,7 +159,7 @@ rest_drop(trpi_remote *remote)
             trpi_lane_clear(peer, (enum trpi_lane)lane, &deferred);
         }
         trpi_holds_drop(peer, 0, TRP_DEAD_NOT_CONNECTED, &deferred);
-        trpi_lane_look(peer, &deferred);
+        trpi_lanes_room_notify(peer, &deferred);
         trpi_peer_unlock(peer, &deferred);
         while (!proxies_are_idle(peer) && trpi_remote_now_ms(remote) < until_ms) {
             trpi_system_pass(remote->system, STOP_POLL_MS);

@@ -80,8 +80,8 @@ trpi_assoc_bar(trpi_assoc *assoc, uint64_t uid)
 }
 
 static void
-dial(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms,
-     trpi_assoc_effects *effects)
+dial_begin(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms,
+           trpi_assoc_effects *effects)
 {
     assoc->state = TRPI_ASSOC_HANDSHAKING;
     assoc->deadline_ms = now_ms + config->handshake_timeout_ms;
@@ -91,8 +91,8 @@ dial(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms,
 
 /* No connection, and none before next_ms. */
 static void
-gate(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms,
-     const trpi_assoc_event *event, trpi_assoc_effects *effects)
+back_off(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms,
+         const trpi_assoc_event *event, trpi_assoc_effects *effects)
 {
     assoc->asked_ms = 0;
     assoc->attempts++;
@@ -106,7 +106,7 @@ gate(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms,
 
 /* The incarnation `uid` is over. */
 static void
-end(trpi_assoc *assoc, uint64_t uid, bool quarantined, trpi_assoc_effects *effects)
+incarnation_end(trpi_assoc *assoc, uint64_t uid, bool quarantined, trpi_assoc_effects *effects)
 {
     trpi_assert(uid != 0);
     trpi_assoc_bar(assoc, uid);
@@ -117,14 +117,14 @@ end(trpi_assoc *assoc, uint64_t uid, bool quarantined, trpi_assoc_effects *effec
 
 /* Peer uid has shown itself, by request or response; false: it is barred. */
 static bool
-prove(trpi_assoc *assoc, uint64_t uid, trpi_assoc_effects *effects)
+incarnation_prove(trpi_assoc *assoc, uint64_t uid, trpi_assoc_effects *effects)
 {
     if (uid == 0 || trpi_assoc_is_barred(assoc, uid)) { /* association-A1 */
         return false;
     }
     if (assoc->uid != 0 && assoc->uid != uid && !trpi_assoc_is_barred(assoc, assoc->uid)) {
         effects->bits |= TRPI_ASSOC_DO_CLOSE;
-        end(assoc, assoc->uid, false, effects);
+        incarnation_end(assoc, assoc->uid, false, effects);
     }
     if (assoc->state != TRPI_ASSOC_ACTIVE || assoc->uid != uid) {
         effects->bits |= TRPI_ASSOC_DO_ACTIVATE | TRPI_ASSOC_DO_LOG;
@@ -139,7 +139,7 @@ prove(trpi_assoc *assoc, uint64_t uid, trpi_assoc_effects *effects)
 
 /* association-A5 */
 static void
-ask(trpi_assoc *assoc, uint64_t now_ms, trpi_assoc_effects *effects)
+liveness_ask(trpi_assoc *assoc, uint64_t now_ms, trpi_assoc_effects *effects)
 {
     if (assoc->asked_ms == 0) {
         assoc->asked_ms = now_ms != 0 ? now_ms : 1;
@@ -152,24 +152,24 @@ on_tick(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms,
         const trpi_assoc_event *event, trpi_assoc_effects *effects)
 {
     if (assoc->asked_ms != 0 && now_ms >= assoc->asked_ms + config->ask_ms) {
-        end(assoc, assoc->uid, false, effects);
+        incarnation_end(assoc, assoc->uid, false, effects);
         effects->bits |= TRPI_ASSOC_DO_CLOSE;
-        gate(assoc, config, now_ms, event, effects);
+        back_off(assoc, config, now_ms, event, effects);
         return;
     }
     /* association-A4 */
     if (assoc->state == TRPI_ASSOC_HANDSHAKING && now_ms >= assoc->deadline_ms) {
         effects->bits |= TRPI_ASSOC_DO_CLOSE;
-        gate(assoc, config, now_ms, event, effects);
+        back_off(assoc, config, now_ms, event, effects);
     } else if ((assoc->state == TRPI_ASSOC_GATED || assoc->state == TRPI_ASSOC_QUARANTINED) &&
                now_ms >= assoc->next_ms) {
         if (event->want || assoc->wanted) {
-            dial(assoc, config, now_ms, effects);
+            dial_begin(assoc, config, now_ms, effects);
         } else if (assoc->state == TRPI_ASSOC_GATED) {
             assoc->state = TRPI_ASSOC_IDLE;
         }
     } else if (assoc->state == TRPI_ASSOC_IDLE && event->want) {
-        dial(assoc, config, now_ms, effects);
+        dial_begin(assoc, config, now_ms, effects);
     }
 }
 
@@ -179,7 +179,7 @@ on_want(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms,
 {
     bool waits = assoc->state == TRPI_ASSOC_GATED || assoc->state == TRPI_ASSOC_QUARANTINED;
     if (assoc->state == TRPI_ASSOC_IDLE || (waits && now_ms >= assoc->next_ms)) {
-        dial(assoc, config, now_ms, effects);
+        dial_begin(assoc, config, now_ms, effects);
     } else if (waits) {
         assoc->wanted = true;
     }
@@ -201,12 +201,12 @@ on_request(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_ms,
 {
     if (trpi_assoc_is_rival(assoc, event->uid)) {
         effects->bits |= TRPI_ASSOC_DO_REFUSE;
-        ask(assoc, now_ms, effects);
+        liveness_ask(assoc, now_ms, effects);
     } else if (event->want && trpi_assoc_is_claimant(assoc, event->uid)) {
         effects->bits |= TRPI_ASSOC_DO_REFUSE;
         look_who_answers(assoc, config, now_ms, effects);
     } else {
-        bool is = prove(assoc, event->uid, effects);
+        bool is = incarnation_prove(assoc, event->uid, effects);
         effects->bits |= is ? TRPI_ASSOC_DO_RESPOND : TRPI_ASSOC_DO_REFUSE;
     }
 }
@@ -230,13 +230,13 @@ on_quarantine(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now_m
     if (uid == 0 || trpi_assoc_is_barred(assoc, uid)) {
         return;
     }
-    end(assoc, uid, true, effects);
+    incarnation_end(assoc, uid, true, effects);
     effects->bits |= TRPI_ASSOC_DO_LOG;
     if (uid == assoc->uid || assoc->uid == 0) {
         assoc->uid = uid;
         effects->bits |= TRPI_ASSOC_DO_CLOSE | TRPI_ASSOC_DO_CLOSE_THIS;
         assoc->wanted = false;
-        gate(assoc, config, now_ms, event, effects);
+        back_off(assoc, config, now_ms, event, effects);
     }
 }
 
@@ -261,25 +261,25 @@ trpi_assoc_step(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now
     case TRPI_ASSOC_RESPONSE:
         if (trpi_assoc_is_rival(assoc, event->uid)) { /* the present one called meanwhile */
             effects.bits |= TRPI_ASSOC_DO_CLOSE_THIS;
-            ask(assoc, now_ms, &effects);
+            liveness_ask(assoc, now_ms, &effects);
             break;
         }
-        if (!prove(assoc, event->uid, &effects)) {
+        if (!incarnation_prove(assoc, event->uid, &effects)) {
             effects.bits |= TRPI_ASSOC_DO_CLOSE_THIS;
             if (assoc->state == TRPI_ASSOC_HANDSHAKING) {
-                gate(assoc, config, now_ms, event, &effects);
+                back_off(assoc, config, now_ms, event, &effects);
             }
         }
         break;
     case TRPI_ASSOC_REFUSED:
         effects.bits |= TRPI_ASSOC_DO_CLOSE_THIS;
         if (assoc->state == TRPI_ASSOC_HANDSHAKING) {
-            gate(assoc, config, now_ms, event, &effects);
+            back_off(assoc, config, now_ms, event, &effects);
         }
         break;
     case TRPI_ASSOC_LOST:
         if (assoc->state == TRPI_ASSOC_HANDSHAKING || assoc->state == TRPI_ASSOC_ACTIVE) {
-            gate(assoc, config, now_ms, event, &effects);
+            back_off(assoc, config, now_ms, event, &effects);
         }
         break;
     case TRPI_ASSOC_QUARANTINE:
@@ -287,8 +287,8 @@ trpi_assoc_step(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now
         break;
     case TRPI_ASSOC_GOODBYE:
         if (assoc->state == TRPI_ASSOC_ACTIVE) {
-            end(assoc, assoc->uid, false, &effects);
-            gate(assoc, config, now_ms, event, &effects);
+            incarnation_end(assoc, assoc->uid, false, &effects);
+            back_off(assoc, config, now_ms, event, &effects);
         }
         break;
     case TRPI_ASSOC_ALIVE:
@@ -297,7 +297,7 @@ trpi_assoc_step(trpi_assoc *assoc, const trpi_assoc_config *config, uint64_t now
     case TRPI_ASSOC_PAUSED:
         if (assoc->asked_ms != 0) { /* association-A5: the time for an answer begins anew */
             assoc->asked_ms = 0;
-            ask(assoc, now_ms, &effects);
+            liveness_ask(assoc, now_ms, &effects);
         }
         break;
     case TRPI_ASSOC_HURRY:

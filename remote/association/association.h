@@ -80,7 +80,7 @@ typedef struct trpi_assoc {
     enum trpi_assoc_state state;
     uint64_t uid;         /* of the last proved incarnation, 0: none yet */
     uint32_t attempts;    /* failed in a row */
-    uint32_t backoff_ms;  /* of the present gate */
+    uint32_t backoff_ms;  /* of the present back-off */
     uint64_t next_ms;     /* gated, quarantined: when dialling is allowed again */
     uint64_t deadline_ms; /* handshaking */
     bool wanted;

@@ -185,7 +185,7 @@ trpi_unfinished_is_any(const trpi_conn *conn)
            atomic_load_explicit(&conn->unfinished.since_ms, memory_order_relaxed) != 0;
 }
 bool trpi_unfinished_is_late(const trpi_conn *conn, uint64_t now_ms);
-void trpi_unfinished_say_late(trpi_peer *peer, uint32_t count); /* without locks */
+void trpi_unfinished_log_late(trpi_peer *peer, uint32_t count); /* without locks */
 
 /* ---- graceful_close.c: the end of one lane's connection. The caller holds peer->lock ---- */
 void trpi_graceful_close_tick(trpi_peer *peer, uint64_t now_ms);

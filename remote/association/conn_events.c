@@ -295,7 +295,7 @@ on_request(trpi_conn *conn, const trpi_handshake *request)
     if (trpi_address_equal(&request->from.address, &remote->address)) {
         return refuse_stranger(conn, "you use my address");
     }
-    const char *odd = trpi_odd_address(conn, &request->from.address);
+    const char *odd = trpi_address_refusal(conn, &request->from.address);
     if (odd != NULL) {
         return refuse_stranger(conn, odd);
     }
@@ -320,7 +320,7 @@ on_request(trpi_conn *conn, const trpi_handshake *request)
         return refuse_stranger(conn, TOO_MANY);
     }
     trpi_peer_unpin(peer); /* its connection has pinned it */
-    trpi_bygone_bar(peer, conn->uid);
+    trpi_evicted_bar(peer, conn->uid);
     event.want = trpi_peer_may_dial(peer);
     if (!event.want || !trpi_assoc_is_claimant(&peer->assoc, conn->uid)) {
         handshake_agree(conn, request);
@@ -353,7 +353,7 @@ on_answer(trpi_conn *conn, const trpi_frame *frame, const trpi_handshake *answer
                                .random = trpi_world_random(conn->remote->world) };
     pthread_mutex_lock(&peer->lock);
     if (response) {
-        trpi_bygone_bar(peer, conn->uid);
+        trpi_evicted_bar(peer, conn->uid);
         handshake_agree(conn, answer);
     } else {
         trpi_handshake_refused(peer, answer);
@@ -398,14 +398,14 @@ static void
 report_failure(trpi_conn *conn, trp_err err)
 {
     trpi_remote *remote = conn->remote;
-    uint32_t gate = TRPI_LOG_LIMIT_GARBAGE;
+    uint32_t kind = TRPI_LOG_LIMIT_GARBAGE;
     _Atomic uint64_t *counter = &remote->stats.garbage;
     const char *what = conn->failure[0] != '\0' ? conn->failure : "not this protocol";
     if (err == TRP_EVERSION) {
-        gate = TRPI_LOG_LIMIT_VERSION;
+        kind = TRPI_LOG_LIMIT_VERSION;
         counter = &remote->stats.wrong_version;
     } else if (err == TRP_EMSGSIZE) {
-        gate = TRPI_LOG_LIMIT_OVERSIZE;
+        kind = TRPI_LOG_LIMIT_OVERSIZE;
         counter = &remote->stats.oversize;
         what = conn->ready ? "frame longer than maximum-frame-size"
                            : "frame longer than a handshake may be";
@@ -413,7 +413,7 @@ report_failure(trpi_conn *conn, trp_err err)
         /* a race of handshakes: the dialler tries again */
         counter = &remote->stats.handshakes_failed;
     } else if (err == TRP_ELIMIT) {
-        gate = TRPI_LOG_LIMIT_REFUSED;
+        kind = TRPI_LOG_LIMIT_REFUSED;
         counter =
             conn->ready ? &remote->stats.unfinished_refused : &remote->stats.handshakes_failed;
     } else if (err == TRP_ENOMEM) {
@@ -424,7 +424,7 @@ report_failure(trpi_conn *conn, trp_err err)
     }
     trpi_count(counter, 1);
     uint32_t suppressed = 0;
-    if (trpi_log_limit_allows(remote, gate, &suppressed)) {
+    if (trpi_log_limit_allows(remote, kind, &suppressed)) {
         trpi_log(remote->system, err == TRP_ECONN ? TRP_LOG_DEBUG : TRP_LOG_WARNING, "remote",
                  "connection dropped peer=%s reason=\"%s\" suppressed=%u", conn->peer_text, what,
                  suppressed);

@@ -34,7 +34,7 @@ typedef struct trpi_deferred trpi_deferred;
 #define TRPI_HOST_PEERS_MAX 4096 /* of them, of callers of one host or certificate; default */
 #define TRPI_HOST_NODES_MAX 4096 /* third nodes that peers of one may name; the default */
 #define TRPI_SHARES 1024         /* places by which hosts and certificates are told apart */
-#define TRPI_BYGONE_MAX 4096     /* incarnations that gave way and are not talked to again */
+#define TRPI_EVICTED_MAX 4096    /* incarnations that gave way and are not talked to again */
 #define TRPI_TICK_MS 250
 #define TRPI_ASK_MS 3000     /* association-A5 */
 #define TRPI_TICK_BUSY_MS 25 /* while a peer waits for an attempt */
@@ -97,10 +97,10 @@ typedef struct trpi_peer_table {
 } trpi_peer_table;
 
 /* Incarnations that had to give way and are not talked to again (strangers.c); by remote->lock. */
-typedef struct trpi_bygone {
-    uint64_t *uids; /* a ring of TRPI_BYGONE_MAX; NULL: there was none yet */
+typedef struct trpi_evicted {
+    uint64_t *uids; /* a ring of TRPI_EVICTED_MAX; NULL: there was none yet */
     uint32_t count, next;
-} trpi_bygone;
+} trpi_evicted;
 
 /* Connections without a handshake (pending.c), the oldest first; by remote->lock. */
 typedef struct trpi_pending {
@@ -163,7 +163,7 @@ struct trpi_remote {
         trpi_peer_list idle, gone; /* unused associations; no associations */
     } list;                        /* of peers (idle.c); by lock */
     trpi_peer_table table;
-    trpi_bygone bygone;
+    trpi_evicted evicted;
     trpi_conn *conns;     /* all; by lock */
     uint32_t conns_alive; /* in memory: closed ones, too, during a write; by lock */
     trpi_pending pending;
@@ -182,7 +182,7 @@ trpi_remote_now_ms(const trpi_remote *remote)
 }
 void trpi_remote_ref(trpi_remote *remote);
 /* True when a line of this kind may be logged now; *ret_suppressed are the ones that were not. */
-bool trpi_log_limit_allows(trpi_remote *remote, uint32_t gate, uint32_t *ret_suppressed);
+bool trpi_log_limit_allows(trpi_remote *remote, uint32_t kind, uint32_t *ret_suppressed);
 static inline void
 trpi_count(_Atomic uint64_t *counter, uint64_t n)
 {

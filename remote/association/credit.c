@@ -24,13 +24,13 @@ enum {
 };
 
 static uint64_t
-least(uint64_t a, uint64_t b)
+min_u64(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
 }
 
 static uint64_t
-most(uint64_t a, uint64_t b)
+max_u64(uint64_t a, uint64_t b)
 {
     return a > b ? a : b;
 }
@@ -39,18 +39,18 @@ uint64_t
 trpi_credit_window(const trpi_credit_limits *limits, uint64_t waiting)
 {
     uint64_t left = limits->all > waiting ? limits->all - waiting : 0;
-    return most(least(limits->one / QUARTER, left / SHARE), TRPI_CREDIT_LEAST_BYTES);
+    return max_u64(min_u64(limits->one / QUARTER, left / SHARE), TRPI_CREDIT_LEAST_BYTES);
 }
 
 uint64_t
 trpi_credit_most(const trpi_credit_limits *limits, uint64_t waiting)
 {
-    uint64_t few = least(limits->one, QUARTER * (uint64_t)TRPI_CREDIT_LEAST_BYTES);
+    uint64_t few = min_u64(limits->one, QUARTER * (uint64_t)TRPI_CREDIT_LEAST_BYTES);
     return waiting < limits->all ? limits->one : few;
 }
 
 static trpi_credit_word
-say(trpi_credit *credit, uint8_t flags, uint64_t bytes)
+credit_word(trpi_credit *credit, uint8_t flags, uint64_t bytes)
 {
     credit->unsaid = 0;
     return (trpi_credit_word){ true, flags, bytes };
@@ -62,7 +62,7 @@ set_free(trpi_credit *credit, uint64_t window, uint64_t waiting)
 {
     credit->limited = false;
     credit->granted = 0;
-    return say(credit, TRPI_CREDIT_FREE | TRPI_CREDIT_SET, window - waiting);
+    return credit_word(credit, TRPI_CREDIT_FREE | TRPI_CREDIT_SET, window - waiting);
 }
 
 trpi_credit_word
@@ -74,13 +74,13 @@ trpi_credit_came(trpi_credit *credit, uint64_t window, uint64_t waiting, uint64_
         }
         credit->limited = true;
         credit->granted = 0;
-        return say(credit, TRPI_CREDIT_SET, 0);
+        return credit_word(credit, TRPI_CREDIT_SET, 0);
     }
-    uint64_t expected = least(credit->granted, bytes);
+    uint64_t expected = min_u64(credit->granted, bytes);
     credit->granted -= expected;
     credit->unsaid += bytes - expected;
     /* it does not know: the frame was lost */
-    return credit->unsaid >= TRPI_CREDIT_AGAIN_BYTES ? say(credit, TRPI_CREDIT_SET, 0)
+    return credit->unsaid >= TRPI_CREDIT_AGAIN_BYTES ? credit_word(credit, TRPI_CREDIT_SET, 0)
                                                      : (trpi_credit_word){ false, 0, 0 };
 }
 
@@ -98,7 +98,7 @@ trpi_credit_passed(trpi_credit *credit, uint64_t window, uint64_t waiting)
         return (trpi_credit_word){ false, 0, 0 };
     }
     credit->granted += window - taken;
-    return say(credit, 0, window - taken);
+    return credit_word(credit, 0, window - taken);
 }
 
 trpi_credit_word
@@ -109,7 +109,7 @@ trpi_credit_asked(trpi_credit *credit, uint64_t window, uint64_t waiting)
     }
     credit->limited = true;
     credit->granted = window > waiting ? window - waiting : 0;
-    return say(credit, TRPI_CREDIT_SET, credit->granted);
+    return credit_word(credit, TRPI_CREDIT_SET, credit->granted);
 }
 
 void

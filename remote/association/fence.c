@@ -58,7 +58,7 @@ trpi_fence_append(trpi_peer *peer, enum trpi_lane lane)
 
 /* fence-E2 */
 static void
-say_again(trpi_peer *peer, enum trpi_lane lane, trpi_conn *conn)
+fence_resend(trpi_peer *peer, enum trpi_lane lane, trpi_conn *conn)
 {
     trpi_lane_state *state = &peer->lanes[lane];
     uint8_t body[8];
@@ -72,7 +72,7 @@ void
 trpi_fence_again(trpi_peer *peer, enum trpi_lane lane, trpi_conn *conn)
 {
     if (peer->lanes[lane].fence.sent > peer->lanes[lane].fence.acked) {
-        say_again(peer, lane, conn);
+        fence_resend(peer, lane, conn);
     }
 }
 
@@ -99,7 +99,7 @@ trpi_large_is_held(const trpi_peer *peer)
 
 /* Back to the ordinary lanes, when the large one has nothing that could be overtaken. */
 static void
-era_look(trpi_peer *peer)
+era_end_if_quiet(trpi_peer *peer)
 {
     trpi_lane_state *large = &peer->lanes[TRPI_LANE_LARGE];
     if (!peer->large.used || peer->large.pins > 0 || /* fence-E3 */
@@ -121,8 +121,8 @@ trpi_fences_tick(trpi_peer *peer, uint64_t now_ms)
         trpi_assert(lane->fence.acked <= lane->fence.sent && lane->fence.sent <= lane->fence.last);
         if (lane->conns.out != NULL && lane->fence.sent > lane->fence.acked &&
             now_ms - lane->fence.said_ms >= AGAIN_MS) {
-            say_again(peer, (enum trpi_lane)i, lane->conns.out);
+            fence_resend(peer, (enum trpi_lane)i, lane->conns.out);
         }
     }
-    era_look(peer);
+    era_end_if_quiet(peer);
 }

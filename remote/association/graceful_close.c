@@ -56,7 +56,7 @@ trpi_lane_is_renewing(const trpi_peer *peer, int lane)
 }
 
 static bool
-has_present(const trpi_peer *peer, int lane)
+has_newer_conn(const trpi_peer *peer, int lane)
 {
     bool has = false;
     for (const trpi_conn *conn = peer->conns; !has && conn != NULL; conn = conn->peer_next) {
@@ -102,7 +102,7 @@ conn_renew(trpi_conn *conn, uint64_t now_ms)
 {
     trpi_peer *peer = conn->peer;
     const trpi_lane_state *lane = &peer->lanes[conn->lane];
-    if (has_present(peer, conn->lane)) {
+    if (has_newer_conn(peer, conn->lane)) {
         close_begin(conn, now_ms);
     } else if (lane->conns.dialling == NULL && now_ms >= lane->conns.dial_next_ms &&
                trpi_peer_may_dial(peer)) {

@@ -192,7 +192,7 @@ hold_end(trpi_peer *peer, hold *h)
 }
 
 static void
-ready_look(trpi_holds *holds, hold *h)
+ready_add(trpi_holds *holds, hold *h)
 {
     if (!h->ready && h->first != NULL && h->credit > 0) {
         h->ready = true;
@@ -222,7 +222,7 @@ trpi_holds_credited(trpi_peer *peer, uint64_t uid, const trpi_credit_frame *word
         if (free && h->first == NULL) {
             hold_end(peer, h);
         } else {
-            ready_look(peer->holds, h);
+            ready_add(peer->holds, h);
         }
     }
 }
@@ -282,7 +282,7 @@ trpi_hold_put(trpi_route *route, uint32_t slot, uint32_t generation, const trpi_
     h->bytes += frame->count;
     peer->holds->bytes += frame->count;
     atomic_fetch_add_explicit(&remote->flow.held_bytes, frame->count, memory_order_relaxed);
-    ready_look(peer->holds, h);
+    ready_add(peer->holds, h);
     return TRPI_HELD;
 }
 
@@ -418,7 +418,7 @@ trpi_holds_release(trpi_peer *peer, trpi_deferred *deferred)
         if (h->free && h->credit == 0) {
             credit_ask(peer, h);
         }
-        ready_look(holds, h); /* behind the others */
+        ready_add(holds, h); /* behind the others */
     }
 }
 
@@ -464,7 +464,7 @@ trpi_holds_drop(trpi_peer *peer, uint64_t uid, trp_dead_reason reason, trpi_defe
     for (hold *h = holds->oldest, *newer; h != NULL; h = newer) {
         newer = h->newer;
         if (uid != 0 && h->uid != uid) {
-            ready_look(holds, h);
+            ready_add(holds, h);
             continue;
         }
         for (held_chunk *chunk = h->first; chunk != NULL; chunk = chunk->next) {

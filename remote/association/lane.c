@@ -188,7 +188,7 @@ trpi_peer_append(trpi_peer *peer, enum trpi_lane lane, uint64_t uid, trpi_buffer
 }
 
 void
-trpi_lane_look(trpi_peer *peer, trpi_deferred *deferred)
+trpi_lanes_room_notify(trpi_peer *peer, trpi_deferred *deferred)
 {
     trpi_lane_marks *marks = &peer->lane_marks;
     size_t promised = atomic_load_explicit(&peer->reserved, memory_order_relaxed);

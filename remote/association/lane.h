@@ -263,7 +263,7 @@ trpi_lane_admit_max(const trpi_remote *remote, enum trpi_lane lane)
                                                                      : TRPI_ADMIT_BYTES_MAX;
 }
 /* Tell refused and slowed senders when there is room again. The caller holds peer->lock. */
-void trpi_lane_look(trpi_peer *peer, trpi_deferred *deferred);
+void trpi_lanes_room_notify(trpi_peer *peer, trpi_deferred *deferred);
 /* Keep the frames for anyone and those for keep_uid; move the others to deferred->dropped of the
  * lane, which takes them of one incarnation. The caller holds peer->lock, as for the next. */
 void trpi_lane_drop(trpi_peer *peer, enum trpi_lane lane, uint64_t keep_uid, trp_dead_reason reason,

@@ -151,7 +151,7 @@ trpi_ends_overflowed_take(trpi_ends *ends)
 }
 
 static void
-activate(trpi_peer *peer, trpi_deferred *deferred)
+incarnation_activate(trpi_peer *peer, trpi_deferred *deferred)
 {
     uint64_t uid = peer->assoc.uid;
     trpi_node_id id = { peer->address, uid };
@@ -279,7 +279,7 @@ note_step(trpi_peer *peer, enum trpi_assoc_state before, uint64_t uid_before, bo
 
 /* An incarnation was quarantined that is not the present one. */
 static void
-note_aside(trpi_peer *peer, uint64_t uid, const char *reason, trpi_deferred *deferred)
+note_quarantined_other(trpi_peer *peer, uint64_t uid, const char *reason, trpi_deferred *deferred)
 {
     trpi_link_event *note = trpi_link_event_new(peer, &trp_quarantined_type, deferred);
     if (note != NULL) {
@@ -301,8 +301,8 @@ trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event *event, 
     trpi_assoc_effects effects = trpi_assoc_step(&peer->assoc, &peer->remote->assoc_config,
                                                  trpi_remote_now_ms(peer->remote), event);
     uint32_t bits = effects.bits;
-    bool aside = effects.over_quarantined && effects.over_uid != peer->assoc.uid;
-    if (reason[0] != '\0' && (bits & TRPI_ASSOC_DO_LOG) != 0 && !aside) {
+    bool is_other = effects.over_quarantined && effects.over_uid != peer->assoc.uid;
+    if (reason[0] != '\0' && (bits & TRPI_ASSOC_DO_LOG) != 0 && !is_other) {
         (void)snprintf(peer->reason, sizeof peer->reason, "%s", reason);
     }
     if (peer->assoc.state != TRPI_ASSOC_ACTIVE) {
@@ -324,7 +324,7 @@ trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event *event, 
         incarnation_over(peer, &effects, deferred);
     }
     if ((bits & TRPI_ASSOC_DO_ACTIVATE) != 0) {
-        activate(peer, deferred);
+        incarnation_activate(peer, deferred);
     }
     if ((bits & TRPI_ASSOC_DO_RESPOND) != 0) {
         /* it may have lost the connection that we still send on: a PING finds that out */
@@ -337,8 +337,8 @@ trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event *event, 
     if ((bits & TRPI_ASSOC_DO_DIAL) != 0) {
         trpi_conn_dial(peer, TRPI_LANE_CONTROL);
     }
-    if (aside) {
-        note_aside(peer, effects.over_uid, reason, deferred);
+    if (is_other) {
+        note_quarantined_other(peer, effects.over_uid, reason, deferred);
     } else if ((bits & TRPI_ASSOC_DO_LOG) != 0) {
         note_step(peer, before, uid_before, conn != NULL && !conn->dialled, &effects, deferred);
     }

@@ -278,7 +278,7 @@ void trpi_peer_forget(trpi_peer *peer, bool over);
  * could be forgotten now. */
 bool trpi_peers_give_way(trpi_remote *remote, uint32_t share);
 /* Bar an incarnation that had to give way. By peer->lock. */
-void trpi_bygone_bar(trpi_peer *peer, uint64_t uid);
+void trpi_evicted_bar(trpi_peer *peer, uint64_t uid);
 /* Intern of the trpi_node_map of a connection's frames. */
 trp_err trpi_third_number(void *conn, const trpi_node_id *id, uint32_t *ret_node);
 

@@ -224,7 +224,7 @@ trpi_remote_unref(trpi_remote *remote)
     pthread_cond_destroy(&remote->over);
     trpi_mutex_destroy(&remote->lock);
     trpi_free(remote->largest);
-    trpi_free(remote->bygone.uids);
+    trpi_free(remote->evicted.uids);
     trpi_faults_free(remote->faults);
     trpi_untrusted_end(remote);
     trpi_free(remote);

@@ -133,7 +133,7 @@ trpi_peer_pump(trpi_peer *peer, trpi_deferred *deferred)
         }
     }
     if (trpi_lanes_are_waited_for(&peer->lane_marks)) {
-        trpi_lane_look(peer, deferred);
+        trpi_lanes_room_notify(peer, deferred);
     }
     for (trpi_conn *conn = peer->conns;
          conn != NULL && deferred->writes_count < TRPI_DEFERRED_WRITES_MAX;
@@ -167,7 +167,7 @@ proxies_ready(trpi_peer *peer)
     while (count == AT_ONCE) {
         pthread_mutex_lock(&peer->lock);
         turn = turn != 0 ? turn : ++peer->ready_turns;
-        count = trpi_routes_untold(peer, turn, nodes, AT_ONCE);
+        count = trpi_routes_not_told(peer, turn, nodes, AT_ONCE);
         pthread_mutex_unlock(&peer->lock);
         for (uint32_t i = 0; i < count; i++) {
             trpi_proxy_ready(peer->remote->system, nodes[i]);

@@ -41,7 +41,7 @@ window_of(trpi_remote *remote)
 
 /* Lost, when the control lane is full: the peer asks. The caller holds peer->lock. */
 static void
-credit_say(trpi_peer *peer, const trpi_receiver *receiver, trpi_credit_word word)
+credit_send(trpi_peer *peer, const trpi_receiver *receiver, trpi_credit_word word)
 {
     trpi_credit_frame frame = { receiver->slot, receiver->generation, word.bytes };
     trpi_buffer frames = { 0 };
@@ -86,7 +86,7 @@ credit_step(trpi_receiver *receiver, enum step what, uint64_t bytes)
     peer->receivers_limited += now;
     peer->receivers_limited -= before;
     if (word.say && can) {
-        credit_say(peer, receiver, word);
+        credit_send(peer, receiver, word);
         trpi_peer_pump(peer, &deferred);
     }
     trpi_peer_unlock(peer, &deferred);
@@ -111,7 +111,7 @@ mark_passed(void *arg, uint64_t bytes)
 }
 
 static void
-tell_slow(const trpi_conn *conn, const trpi_receiver *receiver, const char *next)
+slow_receiver_log(const trpi_conn *conn, const trpi_receiver *receiver, const char *next)
 {
     trpi_remote *remote = conn->remote;
     uint32_t suppressed = 0;
@@ -142,7 +142,7 @@ trpi_receiver_asked(trpi_conn *conn, const trpi_frame *frame)
         trpi_deferred deferred = { 0 };
         trpi_receiver nobody = { .slot = ask.slot, .generation = ask.generation };
         trpi_credit nothing = { false, 0, 0 };
-        credit_say(peer, &nobody, trpi_credit_asked(&nothing, window_of(peer->remote), 0));
+        credit_send(peer, &nobody, trpi_credit_asked(&nothing, window_of(peer->remote), 0));
         trpi_peer_pump(peer, &deferred);
         trpi_peer_unlock(peer, &deferred);
         return;
@@ -187,9 +187,10 @@ mark_put(trpi_conn *conn, trpi_inflow_place *place)
     place->near = waiting > window_of(remote);
     if ((place->near || atomic_load_explicit(&receiver->limited, memory_order_relaxed)) &&
         credit_step(receiver, CAME, bytes)) {
-        tell_slow(conn, receiver,
-                  "senders to this actor on that node are slowed, other senders are not; troupe "
-                  "peers shows how much is queued");
+        slow_receiver_log(
+            conn, receiver,
+            "senders to this actor on that node are slowed, other senders are not; troupe "
+            "peers shows how much is queued");
     }
 }
 
@@ -207,9 +208,9 @@ is_full(trpi_conn *conn, const trpi_inflow_place *place, uint64_t bytes)
         most;
     if (full) {
         (void)credit_step(receiver, CAME, bytes); /* the peer may not know */
-        tell_slow(conn, receiver,
-                  "further messages become dead letters until it has handled some "
-                  "(remote.receiver-limit)");
+        slow_receiver_log(conn, receiver,
+                          "further messages become dead letters until it has handled some "
+                          "(remote.receiver-limit)");
     }
     return full;
 }

@@ -96,7 +96,7 @@ is_number_beyond_loopback(const char *peer_text)
 }
 
 const char *
-trpi_odd_address(const trpi_conn *conn, const trpi_address *address)
+trpi_address_refusal(const trpi_conn *conn, const trpi_address *address)
 {
     if (address->host[0] == '\0' || address->port == 0) {
         return "you advertise no host and port";

@@ -17,7 +17,7 @@ void trpi_barred(trpi_peer *peer, trpi_deferred *deferred);
 /* Is this node quarantined there, and is no other incarnation expected yet? By peer->lock. */
 bool trpi_is_barred_now(const trpi_peer *peer);
 /* Why a peer on this connection cannot have this address; NULL: it can. */
-const char *trpi_odd_address(const trpi_conn *conn, const trpi_address *address);
+const char *trpi_address_refusal(const trpi_conn *conn, const trpi_address *address);
 /* The protocol of a stream that is not ours, by its first bytes; NONE: none that is known. */
 trpi_refusal trpi_refusal_of_bytes(const uint8_t *bytes, size_t count, const char **ret_detail);
 

@@ -230,7 +230,7 @@ trpi_route_hand_over(trpi_route *route)
 
 /* For the log of messages. */
 static void
-message_noted(trpi_remote *remote, const trpi_peer *peer, const trp_type *type, const trp_msg *msg)
+message_trace(trpi_remote *remote, const trpi_peer *peer, const trp_type *type, const trp_msg *msg)
 {
     trpi_message message = { 0 };
     message.to_slot = msg->priv_to_slot;
@@ -353,8 +353,8 @@ deliver_again(trpi_route *route, const trp_type *type, const trp_msg *msg, const
 /* The message in a parcel cannot be sent: it is a dead letter, and the parcel goes without it, for
  * its number must not be missing. */
 static trp_err
-encode_hollow(trpi_route *route, trpi_buffer *out, trpi_node_map *map, uint32_t frame_bytes_max,
-              const trpi_message *message, trp_err why)
+encode_empty_parcel(trpi_route *route, trpi_buffer *out, trpi_node_map *map,
+                    uint32_t frame_bytes_max, const trpi_message *message, trp_err why)
 {
     const trpi_parcel *full = (const void *)message->payload;
     const trp_type *inner = trpi_type_get(full->type);
@@ -416,7 +416,7 @@ trpi_route_encode(trpi_route *route, trpi_buffer *out, const trpi_serializer *se
         atomic_load_explicit(&route->peer->agreed.frame_bytes_max, memory_order_relaxed);
     trp_err err = trpi_message_encode(out, serializer, ret_map, frame_bytes_max, &message);
     if (type == &trpi_parcel_type && is_unsendable(err)) {
-        err = encode_hollow(route, out, ret_map, frame_bytes_max, &message, err);
+        err = encode_empty_parcel(route, out, ret_map, frame_bytes_max, &message, err);
     }
     return err;
 }
@@ -478,7 +478,7 @@ deliver_held(trpi_route *route, const trp_type *type, const trp_msg *msg, bool p
         message_lost(route, type, msg, err,
                      err != TRP_OK ? dead_reason_of(err) : TRP_DEAD_RECEIVER_FULL);
     } else if (held == TRPI_HELD && route->remote->traces_messages) {
-        message_noted(route->remote, route->peer, type, msg);
+        message_trace(route->remote, route->peer, type, msg);
     }
     if (route->held.capacity > TRPI_HELD_KEPT_BYTES) {
         trpi_buffer_fini(&route->held);
@@ -516,7 +516,7 @@ proxy_deliver(void *arg, trp_system *system, trp_msg *msg)
         return;
     }
     if (route->remote->traces_messages) {
-        message_noted(route->remote, peer, type, msg);
+        message_trace(route->remote, peer, type, msg);
     }
     message_batched(route, d.lane);
 }
@@ -607,7 +607,7 @@ proxy_refused(void *arg, uint32_t slot, size_t bytes)
     pthread_mutex_lock(&peer->lock);
     trpi_lane_refuse_room(&peer->lane_marks, trpi_route_lane_guess(route, slot, bytes));
     trpi_peer_make_active(peer); /* released reservations make room, which only the tick sees */
-    trpi_lane_look(peer, &deferred);
+    trpi_lanes_room_notify(peer, &deferred);
     trpi_peer_unlock(peer, &deferred);
 }
 
@@ -664,12 +664,12 @@ route_settle(trpi_route *route, bool attached)
     pthread_mutex_lock(&peer->lock);
     route->tries--;
     route->attached = route->attached || attached;
-    bool vain = !route->attached && route->tries == 0;
-    if (vain) {
+    bool is_unused = !route->attached && route->tries == 0;
+    if (is_unused) {
         trpi_route_unlink(route);
     }
     pthread_mutex_unlock(&peer->lock);
-    if (vain) {
+    if (is_unused) {
         trpi_route_free(route);
         trpi_peer_unpin(peer);
     }

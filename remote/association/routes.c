@@ -25,7 +25,7 @@ trpi_route_address_check(const trpi_remote *remote, const trpi_address *address)
 }
 
 uint32_t
-trpi_routes_untold(trpi_peer *peer, uint64_t turn, uint32_t *nodes, uint32_t max)
+trpi_routes_not_told(trpi_peer *peer, uint64_t turn, uint32_t *nodes, uint32_t max)
 {
     uint32_t count = 0;
     for (trpi_route *r = peer->routes; r != NULL && count < max; r = r->next) {

@@ -71,6 +71,6 @@ const trpi_node_id *trpi_route_node_get(void *remote, uint32_t node); /* of trpi
 void trpi_route_link(trpi_route *route);
 void trpi_route_unlink(trpi_route *route);
 /* The numbers of so many routes that this turn has not told yet; gives how many. */
-uint32_t trpi_routes_untold(trpi_peer *peer, uint64_t turn, uint32_t *nodes, uint32_t max);
+uint32_t trpi_routes_not_told(trpi_peer *peer, uint64_t turn, uint32_t *nodes, uint32_t max);
 
 #endif

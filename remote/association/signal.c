@@ -15,7 +15,7 @@
 /* So that the tick finds a watched node before a handshake succeeded. The caller holds
  * peer->lock. */
 static void
-number_keep(trpi_peer *peer, uint32_t node, uint64_t uid)
+node_number_keep(trpi_peer *peer, uint32_t node, uint64_t uid)
 {
     trpi_node_id id = { peer->address, uid };
     uint32_t kept = 0; /* one that was only named gives way no more */
@@ -41,7 +41,7 @@ signal_push(trpi_peer *peer, uint32_t node, uint64_t uid, const uint8_t *body,
         err = trpi_waiting_add_tail(&peer->waiting, peer->remote->options.system_messages_max, uid,
                                     now_ms, body, tail->data, (uint32_t)tail->count);
     } else {
-        number_keep(peer, node, uid);
+        node_number_keep(peer, node, uid);
         err = trpi_redelivery_push_tail(&peer->redelivery, now_ms, body, tail->data,
                                         (uint32_t)tail->count);
     }

@@ -15,8 +15,8 @@
  *   strangers-G3  An incarnation that gave way without having said goodbye is barred
  *       (association-A1): the numbers of its stream are forgotten.
  * Limits.  peers_max, host_peers_max, host_nodes_max; TRPI_NODES_INTRODUCED (nodes.h);
- *          TRPI_BYGONE_MAX incarnations are barred so, the oldest is forgotten first. LOOK_MAX gone
- *          peers are looked at for one of a share.
+ *          TRPI_EVICTED_MAX incarnations are barred so, the oldest is forgotten first. LOOK_MAX
+ *          gone peers are looked at for one of a share.
  * Tests.   tests/sim/strangers_test.c, tests/unit/remote/garbage_test.c
  */
 #include "remote/association/peer.h"
@@ -31,32 +31,32 @@ enum { LOOK_MAX = 256, ENDS_MAX = 16 };
 
 /* strangers-G3. By remote->lock; without memory a late comer is only misunderstood. */
 static void
-bygone_add(trpi_remote *remote, uint64_t uid)
+evicted_add(trpi_remote *remote, uint64_t uid)
 {
-    if (remote->bygone.uids == NULL) {
-        remote->bygone.uids = trpi_alloc(TRPI_BYGONE_MAX * sizeof *remote->bygone.uids);
+    if (remote->evicted.uids == NULL) {
+        remote->evicted.uids = trpi_alloc(TRPI_EVICTED_MAX * sizeof *remote->evicted.uids);
     }
-    if (remote->bygone.uids != NULL) {
-        remote->bygone.uids[remote->bygone.next] = uid;
-        remote->bygone.next = (remote->bygone.next + 1) % TRPI_BYGONE_MAX;
-        remote->bygone.count += remote->bygone.count < TRPI_BYGONE_MAX;
+    if (remote->evicted.uids != NULL) {
+        remote->evicted.uids[remote->evicted.next] = uid;
+        remote->evicted.next = (remote->evicted.next + 1) % TRPI_EVICTED_MAX;
+        remote->evicted.count += remote->evicted.count < TRPI_EVICTED_MAX;
     }
 }
 
 void
-trpi_bygone_bar(trpi_peer *peer, uint64_t uid)
+trpi_evicted_bar(trpi_peer *peer, uint64_t uid)
 {
     trpi_remote *remote = peer->remote;
     if (peer->assoc.uid != 0) {
         return; /* that node knows by itself */
     }
     pthread_mutex_lock(&remote->lock);
-    bool bygone = false;
-    for (uint32_t i = 0; i < remote->bygone.count && !bygone; i++) {
-        bygone = remote->bygone.uids[i] == uid;
+    bool evicted = false;
+    for (uint32_t i = 0; i < remote->evicted.count && !evicted; i++) {
+        evicted = remote->evicted.uids[i] == uid;
     }
     pthread_mutex_unlock(&remote->lock);
-    if (bygone) {
+    if (evicted) {
         trpi_assoc_bar(&peer->assoc, uid);
     }
 }
@@ -179,7 +179,7 @@ trpi_peers_give_way(trpi_remote *remote, uint32_t share)
     if (may && uid != 0 && !trpi_assoc_is_barred(&peer->assoc, uid)) {
         trpi_assoc_bar(&peer->assoc, uid);
         pthread_mutex_lock(&remote->lock);
-        bygone_add(remote, uid);
+        evicted_add(remote, uid);
         pthread_mutex_unlock(&remote->lock);
     }
     pthread_mutex_lock(&remote->lock);

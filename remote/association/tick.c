@@ -274,7 +274,7 @@ tick_peer(trpi_peer *peer, bool *ret_busy)
     trpi_peer_list_put(peer, idle, now_ms);
     trpi_peer_unlock(peer, &deferred);
     if (late > 0) {
-        trpi_unfinished_say_late(peer, late);
+        trpi_unfinished_log_late(peer, late);
     }
     for (uint32_t i = 0; i < ends.count; i++) {
         trpi_node_terminated(system, ends.nodes[i], TRP_DEAD_STALE);

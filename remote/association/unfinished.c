@@ -88,7 +88,7 @@ trpi_unfinished_is_late(const trpi_conn *conn, uint64_t now_ms)
 }
 
 void
-trpi_unfinished_say_late(trpi_peer *peer, uint32_t count)
+trpi_unfinished_log_late(trpi_peer *peer, uint32_t count)
 {
     trpi_remote *remote = peer->remote;
     uint32_t suppressed = 0;

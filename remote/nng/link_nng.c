@@ -37,7 +37,7 @@
 #include "remote/nng/link_nng_inner.h"
 
 static void on_read(void *arg);
-static void resume(trpi_link *link);
+static void link_resume(trpi_link *link);
 static void on_sent(void *arg);
 static void post_write(trpi_link *link);
 
@@ -111,7 +111,7 @@ trpi_link_shut(trpi_link *link, trp_err err, const char *reason)
 }
 
 static void
-fail(trpi_link *link, int code)
+link_fail(trpi_link *link, int code)
 {
     pthread_mutex_lock(&link->lock);
     trpi_link_shut(link, trpi_link_err(code), nng_strerror(code));
@@ -269,14 +269,14 @@ paused_look(trpi_transport *transport)
             }
             pthread_mutex_unlock(&link->lock);
         } else {
-            resume(link);
+            link_resume(link);
         }
     }
     pthread_mutex_lock(&transport->lock);
 }
 
 static void
-reap(trpi_link *link)
+link_reap(trpi_link *link)
 {
     trpi_transport *transport = link->transport;
     pthread_mutex_lock(&link->lock); /* the thread that shut it releases the lock first */
@@ -342,7 +342,7 @@ reaper_thread(void *arg)
                 transport->reap_last = &transport->reap_first;
             }
             pthread_mutex_unlock(&transport->lock);
-            reap(link);
+            link_reap(link);
             pthread_mutex_lock(&transport->lock);
         } else if (transport->reaper_ends) {
             break;
@@ -429,7 +429,7 @@ trpi_link_open_stream(trpi_link *link)
 
 /* The read filled the buffer: get a larger one. The caller holds link->lock; no read is posted. */
 static void
-grow(trpi_link *link)
+read_buffer_grow(trpi_link *link)
 {
     trpi_assert(link->read_index == 0 && link->read_buffers[1] == NULL);
     uint8_t *larger = trpi_realloc(link->read_buffers[0], READ_BYTES);
@@ -442,7 +442,7 @@ grow(trpi_link *link)
 /* Tell `count` bytes of the read that is over, and go on. The caller holds link->lock and has made
  * `telling` true; it stays true while the link is paused, so that a read that completes waits. */
 static void
-tell(trpi_link *link, size_t count)
+read_tell(trpi_link *link, size_t count)
 {
     for (;;) {
         const uint8_t *bytes = link->read_buffers[link->read_index];
@@ -473,7 +473,7 @@ tell(trpi_link *link, size_t count)
         if (!early) {
             if (!link->closing) {
                 if (count == link->read_bytes && count < READ_BYTES) {
-                    grow(link);
+                    read_buffer_grow(link);
                 }
                 trpi_link_post_read(link);
             }
@@ -489,7 +489,7 @@ tell(trpi_link *link, size_t count)
 }
 
 static void
-resume(trpi_link *link)
+link_resume(trpi_link *link)
 {
     pthread_mutex_lock(&link->lock);
     trpi_assert(link->telling);
@@ -501,7 +501,7 @@ resume(trpi_link *link)
         link->telling = false;
         trpi_link_post_read(link);
     } else if (count > 0) {
-        tell(link, count);
+        read_tell(link, count);
     } else {
         link->telling = false; /* its read is in flight, on_read() goes on */
     }
@@ -515,7 +515,7 @@ on_read(void *arg)
     int code = nng_aio_result(link->rx);
     size_t count = nng_aio_count(link->rx);
     if (code != 0 || count == 0) {
-        fail(link, code != 0 ? code : NNG_ECONNSHUT);
+        link_fail(link, code != 0 ? code : NNG_ECONNSHUT);
         return;
     }
     pthread_mutex_lock(&link->lock);
@@ -525,7 +525,7 @@ on_read(void *arg)
         return;
     }
     link->telling = true;
-    tell(link, count);
+    read_tell(link, count);
     pthread_mutex_unlock(&link->lock);
 }
 
@@ -554,7 +554,7 @@ post_write(trpi_link *link)
 
 /* Take `count` sent bytes off the front of the write; true: something is left. */
 static bool
-advance(trpi_link *link, size_t count)
+write_advance(trpi_link *link, size_t count)
 {
     unsigned done = 0;
     while (done < link->iov_count && count >= link->iov[done].iov_len) {
@@ -576,12 +576,12 @@ on_sent(void *arg)
     trpi_link *link = arg;
     int code = nng_aio_result(link->tx);
     if (code != 0) {
-        fail(link, code);
+        link_fail(link, code);
         return;
     }
     pthread_mutex_lock(&link->lock);
     link->handed += nng_aio_count(link->tx);
-    bool more = advance(link, nng_aio_count(link->tx));
+    bool more = write_advance(link, nng_aio_count(link->tx));
     if (more && !link->closing) {
         post_write(link);
     }

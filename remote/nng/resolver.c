@@ -54,7 +54,7 @@ struct trpi_resolver {
 static const trpi_resolved stopping = { 0, { "" }, "stopping" };
 
 static bool
-numeric(const char *host, trpi_resolved *ret_resolved)
+resolve_numeric(const char *host, trpi_resolved *ret_resolved)
 {
     unsigned char address[sizeof(struct in6_addr)];
     if (inet_pton(AF_INET, host, address) != 1 && inet_pton(AF_INET6, host, address) != 1) {
@@ -86,7 +86,7 @@ trpi_resolved_take(const struct addrinfo *found, trpi_resolved *ret_resolved)
 void
 trpi_resolve_blocking(const char *host, trpi_resolved *ret_resolved)
 {
-    if (numeric(host, ret_resolved)) {
+    if (resolve_numeric(host, ret_resolved)) {
         return;
     }
     memset(ret_resolved, 0, sizeof *ret_resolved);
@@ -252,7 +252,7 @@ trpi_resolver_free(trpi_resolver *resolver)
 bool
 trpi_resolver_now(trpi_resolver *resolver, const char *host, trpi_resolved *ret_resolved)
 {
-    if (numeric(host, ret_resolved)) {
+    if (resolve_numeric(host, ret_resolved)) {
         return true;
     }
     pthread_mutex_lock(&resolver->lock);

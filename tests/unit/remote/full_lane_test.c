@@ -306,7 +306,7 @@ all_routes_are_told_that_there_is_room_while_some_go(void)
     }
     peer.routes = &routes[0];
     do {
-        count = trpi_routes_untold(&peer, 1, nodes, AT_ONCE);
+        count = trpi_routes_not_told(&peer, 1, nodes, AT_ONCE);
         for (uint32_t i = 0; i < count; i++) {
             told[nodes[i]]++;
         }
@@ -315,8 +315,8 @@ all_routes_are_told_that_there_is_room_while_some_go(void)
     for (uint32_t i = 0; i < ROUTES; i++) {
         UNIT_EQUAL(told[i], 1);
     }
-    UNIT_EQUAL(trpi_routes_untold(&peer, 1, nodes, AT_ONCE), 0);
-    UNIT_EQUAL(trpi_routes_untold(&peer, 2, nodes, AT_ONCE), AT_ONCE); /* there is room again */
+    UNIT_EQUAL(trpi_routes_not_told(&peer, 1, nodes, AT_ONCE), 0);
+    UNIT_EQUAL(trpi_routes_not_told(&peer, 2, nodes, AT_ONCE), AT_ONCE); /* there is room again */
 }
 
 UNIT_BEGIN("full_lane")
