@@ -265,8 +265,7 @@ trp_promise_succeed_msg(trp_promise *promise, trp_msg *msg)
         return TRP_ENOMEM;
     }
     if (!trpi_promise_settle(promise, trpi_outcome_ref(outcome))) {
-        outcome->own = NULL; /* still the caller's */
-        trpi_outcome_unref(outcome);
+        trpi_outcome_give_up(outcome); /* msg is still the caller's */
         return TRP_EEXIST;
     }
     trpi_outcome_unref(outcome);

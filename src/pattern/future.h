@@ -21,6 +21,8 @@ void trpi_outcome_unref(trpi_outcome *outcome); /* NULL is fine */
 /* Takes msg, on success only. NULL: out of memory. */
 trpi_outcome *trpi_outcome_value(trp_msg *msg);
 trpi_outcome *trpi_outcome_failure(trp_err err, const char *reason);
+/* Give the message back that trpi_outcome_value() took; no other reader has seen the outcome. */
+void trpi_outcome_give_up(trpi_outcome *outcome);
 /* Join the values of all parts in order. Borrows parts. NULL: out of memory. */
 trpi_outcome *trpi_outcome_joined(trpi_outcome *const *parts, size_t count);
 

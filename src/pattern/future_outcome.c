@@ -70,6 +70,13 @@ trpi_outcome_failure(trp_err err, const char *reason)
     return outcome;
 }
 
+void
+trpi_outcome_give_up(trpi_outcome *outcome)
+{
+    outcome->own = NULL;
+    trpi_outcome_unref(outcome);
+}
+
 trpi_outcome *
 trpi_outcome_joined(trpi_outcome *const *parts, size_t count)
 {

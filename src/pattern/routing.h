@@ -75,6 +75,18 @@ typedef struct trpi_abandoned { /* gets a poison pill when it is due */
     uint64_t due_ms;
 } trpi_abandoned;
 
+/* The routees as their manager sees them; written by routing_pool.c alone. Thread: the birth, then
+ * head. */
+typedef struct trpi_router_pool {
+    trpi_routee **routees; /* those of the table, owned */
+    uint32_t routees_count, routees_room;
+    uint64_t tables_count; /* that were made */
+    uint32_t placed;       /* children so far: the next node of plan.nodes */
+    uint32_t paths_left;   /* entries of plan.paths that are not found yet */
+    trpi_routee *leaving;  /* removed, but the table could not be replaced yet */
+    trpi_abandoned *abandoned;
+} trpi_router_pool;
+
 typedef struct trpi_router {
     /* written before the router is known; read by all */
     trp_system *system;
@@ -89,15 +101,8 @@ typedef struct trpi_router {
     const trp_behaviour *routee;        /* of children; NULL: none can be made */
     trp_spawn_options child;            /* owns what it points to */
     bool borrowed;                      /* child.dispatcher is, for balancing */
-    uint32_t placed;                    /* children so far: the next node of plan.nodes. head */
     _Atomic(trpi_routee_table *) table; /* release; tellers acquire. Swapped by the head */
-    /* head */
-    trpi_routee **routees; /* those of the table, owned */
-    uint32_t routees_count, routees_room;
-    uint64_t tables_count; /* that were made */
-    uint32_t paths_left;   /* entries of plan.paths that are not found yet */
-    trpi_routee *leaving;  /* removed, but the table could not be replaced yet */
-    trpi_abandoned *abandoned;
+    trpi_router_pool pool;              /* head */
     trpi_routee_source source;
     /* tellers */
     _Alignas(TRPI_CACHE_LINE) _Atomic uint64_t number; /* of the next message */
@@ -128,6 +133,10 @@ bool trpi_router_remove(trpi_router *router, trp_ref ref); /* withdraw, and swap
 bool trpi_router_has(const trpi_router *router, trp_ref ref);
 /* Make a table of `routees` and swap it in. Errors: TRP_ENOMEM: the old one stays. */
 trp_err trpi_router_swap(trpi_router *router);
+/* Look for the paths of the plan from now on: none is found yet. */
+void trpi_router_paths_expect(trpi_router *router);
+/* The routee of the path with this index was added. */
+void trpi_router_path_found(trpi_router *router, uint32_t index);
 /* Return the options of the next child, on the next node in turn. Thread: as above. */
 trp_spawn_options trpi_router_child(trpi_router *router);
 /* Make, add and watch `count` children. Stops at the first error. Thread: head. */

@@ -57,7 +57,7 @@ trpi_head_timer(trp_ctx *ctx, enum trpi_head_order order, uint64_t delay_ms)
 static void
 end_if_alone(trp_ctx *ctx, const trpi_router *router)
 {
-    if (router->routees_count == 0 && !router->resizes && router->paths_left == 0 &&
+    if (router->pool.routees_count == 0 && !router->resizes && router->pool.paths_left == 0 &&
         router->source.ops == NULL) {
         trp_stop(ctx, trp_self(ctx));
     }
@@ -78,20 +78,17 @@ static trp_err
 looked_up(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *reply)
 {
     trpi_router *router = trpi_router_self(ctx);
-    uintptr_t place = (uintptr_t)arg;
-    char **path = &router->plan.paths.texts[place];
+    uint32_t index = (uint32_t)(uintptr_t)arg;
     trp_actor_identity found;
 
     (void)state;
-    if (err != TRP_OK || *path == NULL) {
+    if (err != TRP_OK || router->plan.paths.texts[index] == NULL) {
         return TRP_OK; /* the timer tries again */
     }
     memcpy(&found, trp_msg_payload(reply), sizeof found);
     if (trpi_router_has(router, found.ref) ||
         trpi_router_add(router, found.ref, false, NULL, NULL) == TRP_OK) {
-        trpi_free(*path);
-        *path = NULL;
-        router->paths_left--;
+        trpi_router_path_found(router, index);
         routee_watch(ctx, found.ref);
         return trpi_router_swap(router);
     }
@@ -101,7 +98,7 @@ looked_up(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *repl
 static void
 look_up(trp_ctx *ctx, trpi_router *router)
 {
-    if (router->paths_left == 0) {
+    if (router->pool.paths_left == 0) {
         return;
     }
     for (uint32_t i = 0; i < router->plan.paths.texts_count; i++) {
@@ -129,8 +126,8 @@ trpi_router_head_start(trp_ctx *ctx, void *state, const trp_msg *args)
 
     (void)state;
     (void)args;
-    for (uint32_t i = 0; i < router->routees_count; i++) {
-        routee_watch(ctx, router->routees[i]->ref);
+    for (uint32_t i = 0; i < router->pool.routees_count; i++) {
+        routee_watch(ctx, router->pool.routees[i]->ref);
     }
     trpi_router_abandoned_check(ctx, router);
     look_up(ctx, router);
@@ -206,9 +203,9 @@ remove_routee(trp_ctx *ctx, trpi_router *router, const trp_msg *msg)
     bool child = false;
 
     memcpy(&order, trp_msg_payload(msg), sizeof order);
-    for (uint32_t i = 0; i < router->routees_count; i++) {
-        if (trp_ref_equal(router->routees[i]->ref, order.routee)) {
-            child = router->routees[i]->child;
+    for (uint32_t i = 0; i < router->pool.routees_count; i++) {
+        if (trp_ref_equal(router->pool.routees[i]->ref, order.routee)) {
+            child = router->pool.routees[i]->child;
         }
     }
     if (!trpi_router_remove(router, order.routee)) {

@@ -114,24 +114,25 @@ trpi_router_capacity(trp_ctx *ctx, const trpi_router *router)
     int32_t capacity = 0;
 
     if (plan->resizes_own) {
-        loads = trpi_alloc((router->routees_count + 1u) * sizeof *loads);
+        loads = trpi_alloc((router->pool.routees_count + 1u) * sizeof *loads);
         if (loads == NULL) {
             return 0;
         }
     }
-    for (uint32_t i = 0; i < router->routees_count; i++) {
+    for (uint32_t i = 0; i < router->pool.routees_count; i++) {
         trp_routee_load load;
 
-        trpi_routee_load(ctx, router->routees[i], &load);
+        trpi_routee_load(ctx, router->pool.routees[i], &load);
         if (loads != NULL) {
             loads[i] = load;
         } else if (is_pressed(&load, plan->resizer.pressure_threshold)) {
             busy++;
         }
     }
-    capacity = plan->resizes_own
-                   ? plan->own_resizer.capacity(plan->own_resizer.arg, loads, router->routees_count)
-                   : trp_resizer_capacity(&plan->resizer, router->routees_count, busy);
+    capacity =
+        plan->resizes_own
+            ? plan->own_resizer.capacity(plan->own_resizer.arg, loads, router->pool.routees_count)
+            : trp_resizer_capacity(&plan->resizer, router->pool.routees_count, busy);
     trpi_free(loads);
     return capacity;
 }

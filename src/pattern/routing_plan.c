@@ -18,6 +18,7 @@
 #include "base/address.h"
 #include "base/alloc.h"
 #include "base/array.h"
+#include "base/assert.h"
 #include "base/sized.h"
 #include "base/units.h"
 #include "pattern/routing.h"
@@ -448,6 +449,14 @@ trp_err
 trpi_router_plan_setting_add(trpi_router_plan *plan, const char *setting)
 {
     return texts_add(&plan->settings, setting, strlen(setting));
+}
+
+void
+trpi_router_plan_path_drop(trpi_router_plan *plan, uint32_t index)
+{
+    trpi_assert(index < plan->paths.texts_count);
+    trpi_free(plan->paths.texts[index]);
+    plan->paths.texts[index] = NULL;
 }
 
 const char *

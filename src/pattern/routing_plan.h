@@ -70,6 +70,8 @@ trp_err trpi_cluster_plan_set(trpi_router_plan *plan, const char *key, const cha
                               char *error, size_t error_bytes);
 trp_err trpi_cluster_plan_check(trpi_router_plan *plan, bool has_routee, bool placed, char *error,
                                 size_t error_bytes);
+/* Forget a path, whose routee was found: it becomes NULL. */
+void trpi_router_plan_path_drop(trpi_router_plan *plan, uint32_t index);
 /* Write the error and return TRP_ECONFIG. */
 trp_err trpi_router_plan_wrong(char *error, size_t error_bytes, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

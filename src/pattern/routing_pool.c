@@ -23,7 +23,7 @@ routee_index(const trpi_router *router, trp_ref ref)
 {
     uint32_t i = 0;
 
-    while (i < router->routees_count && !trp_ref_equal(router->routees[i]->ref, ref)) {
+    while (i < router->pool.routees_count && !trp_ref_equal(router->pool.routees[i]->ref, ref)) {
         i++;
     }
     return i;
@@ -32,7 +32,7 @@ routee_index(const trpi_router *router, trp_ref ref)
 bool
 trpi_router_has(const trpi_router *router, trp_ref ref)
 {
-    return routee_index(router, ref) < router->routees_count;
+    return routee_index(router, ref) < router->pool.routees_count;
 }
 
 /* Hash address and path: equal on every node that knows the routee by its path, which is of this
@@ -92,7 +92,7 @@ trpi_router_add(trpi_router *router, trp_ref ref, bool child, const char *path, 
     if (trp_ref_is_none(ref) || trp_ref_equal(ref, router->self)) {
         return TRP_EINVAL;
     }
-    err = TRPI_ARRAY_RESERVE(router, routees, 1, TRP_ROUTEES_MAX);
+    err = TRPI_ARRAY_RESERVE(&router->pool, routees, 1, TRP_ROUTEES_MAX);
     if (err != TRP_OK) {
         return err;
     }
@@ -105,7 +105,7 @@ trpi_router_add(trpi_router *router, trp_ref ref, bool child, const char *path, 
     routee->node = node_of(router, ref, node);
     routee->identity = routee_identity(router->system, ref, path);
     atomic_init(&routee->base, child ? 0 : routee_handled(router->system, ref));
-    router->routees[router->routees_count++] = routee;
+    router->pool.routees[router->pool.routees_count++] = routee;
     return TRP_OK;
 }
 
@@ -115,15 +115,15 @@ trpi_router_withdraw(trpi_router *router, trp_ref ref)
     uint32_t i = routee_index(router, ref);
     trpi_routee *routee;
 
-    if (i == router->routees_count) {
+    if (i == router->pool.routees_count) {
         return false;
     }
-    routee = router->routees[i];
-    router->routees_count--;
-    memmove(&router->routees[i], &router->routees[i + 1],
-            (router->routees_count - i) * sizeof router->routees[0]);
-    routee->next = router->leaving;
-    router->leaving = routee; /* routing-pool-O1 */
+    routee = router->pool.routees[i];
+    router->pool.routees_count--;
+    memmove(&router->pool.routees[i], &router->pool.routees[i + 1],
+            (router->pool.routees_count - i) * sizeof router->pool.routees[0]);
+    routee->next = router->pool.leaving;
+    router->pool.leaving = routee; /* routing-pool-O1 */
     return true;
 }
 
@@ -144,10 +144,10 @@ trpi_router_remove(trpi_router *router, trp_ref ref)
 static void
 leaving_retire(trpi_router *router)
 {
-    while (router->leaving != NULL) {
-        trpi_routee *routee = router->leaving;
+    while (router->pool.leaving != NULL) {
+        trpi_routee *routee = router->pool.leaving;
 
-        router->leaving = routee->next;
+        router->pool.leaving = routee->next;
         trpi_system_retire(router->system, trpi_free, routee);
     }
 }
@@ -158,13 +158,13 @@ trpi_router_swap(trpi_router *router)
     uint32_t virtual_nodes =
         (router->needs & TRPI_LOGIC_RING) != 0 ? router->plan.virtual_nodes : 0;
     trpi_routee_table *table, *before;
-    trp_err err =
-        trpi_routee_table_new(router->routees, router->routees_count, virtual_nodes, &table);
+    trp_err err = trpi_routee_table_new(router->pool.routees, router->pool.routees_count,
+                                        virtual_nodes, &table);
 
     if (err != TRP_OK) {
         return err;
     }
-    table->serial = ++router->tables_count;
+    table->serial = ++router->pool.tables_count;
     /* acq_rel: release pairs with the acquire of trpi_router_table() */
     before = atomic_exchange_explicit(&router->table, table, memory_order_acq_rel);
     if (before != NULL) {
@@ -172,6 +172,20 @@ trpi_router_swap(trpi_router *router)
         leaving_retire(router);
     }
     return TRP_OK;
+}
+
+void
+trpi_router_paths_expect(trpi_router *router)
+{
+    router->pool.paths_left = router->plan.paths.texts_count;
+}
+
+void
+trpi_router_path_found(trpi_router *router, uint32_t index)
+{
+    trpi_assert(router->pool.paths_left > 0);
+    trpi_router_plan_path_drop(&router->plan, index);
+    router->pool.paths_left--;
 }
 
 /* ---- head ------------------------------------------------------------------------------------ */
@@ -182,7 +196,8 @@ trpi_router_child(trpi_router *router)
     trp_spawn_options child = router->child;
 
     if (router->plan.nodes.texts_count > 0) {
-        child.node = router->plan.nodes.texts[router->placed++ % router->plan.nodes.texts_count];
+        child.node =
+            router->plan.nodes.texts[router->pool.placed++ % router->plan.nodes.texts_count];
     }
     return child;
 }
@@ -194,7 +209,7 @@ grow_one(trp_ctx *ctx, trpi_router *router)
     trp_ref ref;
     trp_err err;
 
-    if (router->routees_count == TRP_ROUTEES_MAX) {
+    if (router->pool.routees_count == TRP_ROUTEES_MAX) {
         return TRP_ELIMIT;
     }
     child = trpi_router_child(router);
@@ -221,7 +236,7 @@ trpi_router_grow(trp_ctx *ctx, trpi_router *router, uint32_t count)
     }
     if (err != TRP_OK) {
         trp_log(ctx, TRP_LOG_WARNING, "no more routees than %u can be made: %s",
-                router->routees_count, trp_strerror(err));
+                router->pool.routees_count, trp_strerror(err));
     }
     return trpi_router_swap(router) != TRP_OK ? TRP_ENOMEM : err;
 }
@@ -230,8 +245,8 @@ void
 trpi_router_shrink(trp_ctx *ctx, trpi_router *router, uint32_t count, uint32_t delay_ms,
                    bool children_only)
 {
-    while (count-- > 0 && router->routees_count > 0) {
-        const trpi_routee *last = router->routees[router->routees_count - 1];
+    while (count-- > 0 && router->pool.routees_count > 0) {
+        const trpi_routee *last = router->pool.routees[router->pool.routees_count - 1];
         trp_ref ref = last->ref;
         bool child = last->child;
 
@@ -255,8 +270,8 @@ trpi_router_abandon(trp_ctx *ctx, trpi_router *router, trp_ref ref, uint32_t del
     }
     entry->ref = ref;
     entry->due_ms = trp_now_ms(ctx) + delay_ms;
-    entry->next = router->abandoned;
-    router->abandoned = entry;
+    entry->next = router->pool.abandoned;
+    router->pool.abandoned = entry;
     trpi_router_abandoned_check(ctx, router);
 }
 
@@ -265,7 +280,7 @@ trpi_router_abandoned_check(trp_ctx *ctx, trpi_router *router)
 {
     uint64_t now_ms = trp_now_ms(ctx), due_ms = UINT64_MAX;
 
-    for (trpi_abandoned **link = &router->abandoned; *link != NULL;) {
+    for (trpi_abandoned **link = &router->pool.abandoned; *link != NULL;) {
         trpi_abandoned *entry = *link;
 
         if (entry->due_ms <= now_ms) {
@@ -298,22 +313,22 @@ trpi_router_free(void *object)
     if (router->source.ops != NULL) {
         router->source.ops->free(router->source.arg);
     }
-    for (uint32_t i = 0; i < router->routees_count; i++) {
-        trpi_free(router->routees[i]);
+    for (uint32_t i = 0; i < router->pool.routees_count; i++) {
+        trpi_free(router->pool.routees[i]);
     }
-    while (router->leaving != NULL) {
-        trpi_routee *routee = router->leaving;
+    while (router->pool.leaving != NULL) {
+        trpi_routee *routee = router->pool.leaving;
 
-        router->leaving = routee->next;
+        router->pool.leaving = routee->next;
         trpi_free(routee);
     }
-    while (router->abandoned != NULL) {
-        trpi_abandoned *entry = router->abandoned;
+    while (router->pool.abandoned != NULL) {
+        trpi_abandoned *entry = router->pool.abandoned;
 
-        router->abandoned = entry->next;
+        router->pool.abandoned = entry->next;
         trpi_free(entry);
     }
-    trpi_free(router->routees);
+    trpi_free(router->pool.routees);
     trpi_routee_table_free(atomic_load_explicit(&router->table, memory_order_relaxed));
     trpi_router_plan_fini(&router->plan);
     if (router->borrowed) {

@@ -75,18 +75,15 @@ find_paths(trpi_router *router)
 {
     trp_err err = TRP_OK;
 
-    router->paths_left = router->plan.paths.texts_count;
+    trpi_router_paths_expect(router);
     for (uint32_t i = 0; err == TRP_OK && i < router->plan.paths.texts_count; i++) {
-        char **path = &router->plan.paths.texts[i];
         bool remote;
         trp_ref ref;
 
-        err = trpi_path_find(router->system, *path, &ref, &remote);
+        err = trpi_path_find(router->system, router->plan.paths.texts[i], &ref, &remote);
         if (err == TRP_OK && !trp_ref_is_none(ref)) {
             err = trpi_router_add(router, ref, false, NULL, NULL);
-            trpi_free(*path);
-            *path = NULL;
-            router->paths_left--;
+            trpi_router_path_found(router, i);
         }
     }
     return err;
@@ -141,7 +138,7 @@ trpi_routees_of_options(trp_routee_provider *provider)
     if (err == TRP_OK && router->resizes) { /* within its bounds from the start */
         int32_t more = plan->resizes_own
                            ? plan->own_resizer.capacity(plan->own_resizer.arg, NULL, 0)
-                           : trp_resizer_capacity(&plan->resizer, router->routees_count, 0);
+                           : trp_resizer_capacity(&plan->resizer, router->pool.routees_count, 0);
 
         count = more > 0 ? (uint32_t)more : 0;
     }
@@ -163,7 +160,7 @@ router_make(void *arg, trpi_embryo *embryo)
     router->self = trpi_embryo_ref(embryo);
     if (logic->create != NULL) {
         err = logic->create(logic->arg, &provider, &router->logic_state);
-        if (err == TRP_OK && router->routees_count == 0 && router->paths_left == 0 &&
+        if (err == TRP_OK && router->pool.routees_count == 0 && router->pool.paths_left == 0 &&
             router->source.ops == NULL) {
             err = TRP_EINIT; /* ROUTE-21 */
         }

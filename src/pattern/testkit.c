@@ -58,7 +58,7 @@ static void
 blocks_end(trp_testkit *kit, uint32_t filters_count)
 {
     for (trp_probe *p = kit->probes; p != NULL; p = p->next) {
-        p->within_depth = 0;
+        trpi_probe_within_end(p);
     }
     pthread_mutex_lock(&kit->filters_cond.lock);
     kit->filters_count = filters_count;

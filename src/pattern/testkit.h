@@ -50,6 +50,11 @@ typedef struct trpi_within {
     uint64_t min_ns;
 } trpi_within;
 
+typedef struct trpi_within_blocks { /* inside one another */
+    trpi_within blocks[TRP_TEST_WITHIN_MAX];
+    uint32_t depth;
+} trpi_within_blocks;
+
 struct trp_probe {
     trp_testkit *kit;
     trp_probe *next; /* of the kit */
@@ -57,9 +62,8 @@ struct trp_probe {
     /* the owner's */
     trp_msg **received; /* of the last call that received */
     uint32_t received_count, received_room;
-    trpi_within within[TRP_TEST_WITHIN_MAX];
-    uint32_t within_depth;
-    bool waited_out; /* the last receive was expect_none or receive_while */
+    trpi_within_blocks within; /* testkit_expect.c's */
+    bool waited_out;           /* the last receive was expect_none or receive_while */
     /* shared with the actor */
     trpi_cond cond; /* guards all below */
     trp_msg *first, *last;
@@ -80,6 +84,8 @@ uint64_t trpi_testkit_now_ns(const trp_testkit *kit);
 uint64_t trpi_testkit_ns(const trp_testkit *kit, uint32_t ms);
 /* Return the end of a limit that begins now; TRP_TEST_TIME: that of the innermost block. */
 uint64_t trpi_probe_deadline(trp_probe *probe, uint32_t ms);
+/* End all blocks of the probe: a jump has left them. */
+void trpi_probe_within_end(trp_probe *probe);
 /* Wait until the deadline, or until fn(arg) is true, which is checked every interval_ms. */
 bool trpi_testkit_poll(trp_testkit *kit, uint64_t deadline_ns, uint32_t interval_ms,
                        trp_condition_fn fn, void *arg);
@@ -87,6 +93,8 @@ bool trpi_testkit_poll(trp_testkit *kit, uint64_t deadline_ns, uint32_t interval
 char *trpi_testkit_describe(const trp_testkit *kit, const trp_msg *msg, char *text, size_t bytes);
 /* Take the next message in place of those that were received before (fresh), or behind them. */
 const trp_msg *trpi_probe_take(trp_probe *probe, uint64_t deadline_ns, bool fresh);
+/* Put the message that was taken last back to the head of the queue. */
+void trpi_probe_give_back(trp_probe *probe);
 void trpi_probe_forget(trp_probe *probe); /* frees what was received */
 void trpi_probe_free(trp_probe *probe);   /* its actor has ended */
 void trpi_testkit_log(void *kit, const trp_log_line *line);

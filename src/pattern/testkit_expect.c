@@ -213,6 +213,12 @@ describe_expected(const trp_testkit *kit, const trp_expected *expected, uint32_t
 
 /* ---- limits ---------------------------------------------------------------------------------- */
 
+void
+trpi_probe_within_end(trp_probe *probe)
+{
+    probe->within.depth = 0;
+}
+
 uint64_t
 trpi_probe_deadline(trp_probe *probe, uint32_t ms)
 {
@@ -221,8 +227,8 @@ trpi_probe_deadline(trp_probe *probe, uint32_t ms)
     if (ms != TRP_TEST_TIME) {
         return now + trpi_testkit_ns(probe->kit, ms);
     }
-    if (probe->within_depth > 0) { /* testkit-expect-X1 */
-        return probe->within[probe->within_depth - 1].end_ns;
+    if (probe->within.depth > 0) { /* testkit-expect-X1 */
+        return probe->within.blocks[probe->within.depth - 1].end_ns;
     }
     return now + trpi_testkit_ns(probe->kit, probe->kit->options.expect_ms);
 }
@@ -244,12 +250,12 @@ trp_probe_within_begin(const char *file, int line, trp_probe *probe, uint32_t mi
     uint64_t now = trpi_testkit_now_ns(kit);
     trpi_within *within;
 
-    if (probe->within_depth == TRP_TEST_WITHIN_MAX) {
+    if (probe->within.depth == TRP_TEST_WITHIN_MAX) {
         trp_testkit_fail_at(kit, file, line, "more than %d blocks inside one another",
                             TRP_TEST_WITHIN_MAX);
         return 0;
     }
-    within = &probe->within[probe->within_depth++];
+    within = &probe->within.blocks[probe->within.depth++];
     within->file = file;
     within->line = line;
     within->start_ns = now;
@@ -265,10 +271,10 @@ trp_probe_within_end(trp_probe *probe)
     const trpi_within *within;
     uint64_t now = trpi_testkit_now_ns(probe->kit);
 
-    if (probe->within_depth == 0) {
+    if (probe->within.depth == 0) {
         return 0; /* a failure inside has cleared it */
     }
-    within = &probe->within[--probe->within_depth];
+    within = &probe->within.blocks[--probe->within.depth];
     if (now - within->start_ns < within->min_ns) {
         trp_testkit_fail_at(probe->kit, within->file, within->line,
                             "the block took %" PRIu64 " ms, should take at least %" PRIu64,
@@ -476,21 +482,6 @@ trp_probe_fish_at(const char *file, int line, trp_probe *probe, uint32_t ms, con
     return NULL;
 }
 
-/* Put the message that was taken last back to the head of the queue. */
-static void
-give_back(trp_probe *probe)
-{
-    trp_msg *msg = probe->received[--probe->received_count];
-
-    pthread_mutex_lock(&probe->cond.lock);
-    msg->priv_next = probe->first;
-    probe->first = msg;
-    if (probe->last == NULL) {
-        probe->last = msg;
-    }
-    pthread_mutex_unlock(&probe->cond.lock);
-}
-
 uint32_t
 trp_probe_receive_while(trp_probe *probe, uint32_t max_ms, uint32_t idle_ms, uint32_t n,
                         trp_match_fn fn, void *arg)
@@ -512,7 +503,7 @@ trp_probe_receive_while(trp_probe *probe, uint32_t max_ms, uint32_t idle_ms, uin
             break;
         }
         if (fn != NULL && fn(arg, msg) == 0) {
-            give_back(probe);
+            trpi_probe_give_back(probe);
             break;
         }
     }

@@ -372,3 +372,17 @@ trpi_probe_take(trp_probe *probe, uint64_t deadline_ns, bool fresh)
     pthread_mutex_unlock(&probe->cond.lock);
     return msg;
 }
+
+void
+trpi_probe_give_back(trp_probe *probe)
+{
+    trp_msg *msg = probe->received[--probe->received_count];
+
+    pthread_mutex_lock(&probe->cond.lock);
+    msg->priv_next = probe->first;
+    probe->first = msg;
+    if (probe->last == NULL) {
+        probe->last = msg;
+    }
+    pthread_mutex_unlock(&probe->cond.lock);
+}
