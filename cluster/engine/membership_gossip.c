@@ -254,6 +254,8 @@ leader_asks(trpi_member_core *core)
     trpi_assert_slow(asked <= LEADER_ASKS);
 }
 
+/* Send one peer a digest, or the view if it may lack something; now and then also an unreachable
+ * member, which may be reachable again. */
 static void
 regular_round(trpi_member_core *core)
 {
@@ -516,6 +518,8 @@ log_unmerged(trpi_member_core *core, const trpi_node_id *from, trp_err err)
     }
 }
 
+/* Merge a received view and adopt the result. Answer with it if the sender lacks something, else
+ * with the members that have seen it. */
 static void
 take_envelope(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *frame)
 {

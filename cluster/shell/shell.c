@@ -102,6 +102,7 @@ stop_text(trpi_member_stop stop)
                                       : "gives up joining";
 }
 
+/* Carry out the actions of the last step, in their order. */
 static void
 carry_out(trpi_cluster *cluster, trp_ctx *ctx)
 {

@@ -455,6 +455,7 @@ while_unknown(trpi_conn *conn, trp_err err, const uint8_t *bytes, size_t count)
     return tell && refuse_stranger(conn, conn->failure) == TRP_OK ? TRP_OK : TRP_ECANCELED;
 }
 
+/* The transport has read bytes: decode them, and push the messages in them as one batch. */
 static void
 on_bytes(void *user, trpi_link *link, const uint8_t *bytes, size_t count)
 {

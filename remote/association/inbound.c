@@ -261,6 +261,7 @@ is_parcel_of_third(const trpi_conn *conn, const trp_type *type, const trpi_messa
     return parcel.sender.node > TRPI_NODE_SELF && parcel.sender.node != conn->read.node;
 }
 
+/* Decode a frame of user messages or of a selection, and tell them. */
 static void
 on_message(trpi_conn *conn, const trpi_frame *frame)
 {

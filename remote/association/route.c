@@ -486,6 +486,7 @@ deliver_held(trpi_route *route, const trp_type *type, const trp_msg *msg, bool p
     return held != TRPI_HELD_NOT;
 }
 
+/* Encode one message of the proxy's turn into the batch of its lane, or hold it. */
 static void
 proxy_deliver(void *arg, trp_system *system, trp_msg *msg)
 {
