@@ -58,18 +58,21 @@ make_engine(trpi_cluster *cluster, const trpi_cluster_options *options)
     if (member.seed == 0) {
         member.seed = trpi_world_random(cluster->world);
     }
-    const char *version = options->app_version == NULL ? "0.0.0" : options->app_version;
+    const char *version =
+        options->app_version == NULL ? TRPI_CLUSTER_APP_VERSION_DEFAULT : options->app_version;
     trp_err err = trpi_member_new(&self, options->roles, options->roles_count, version, &member,
                                   &cluster->engine.core);
     if (err != TRP_OK) {
         return err;
     }
     cluster->settings.strategy = trpi_downing_name(trpi_downing_find(
-        member.downing_strategy == NULL ? "keep-majority" : member.downing_strategy));
-    cluster->settings.stable_after_ms =
-        member.downing.stable_after_ms == 0 ? 20000 : member.downing.stable_after_ms;
-    cluster->settings.auto_down_after_ms =
-        member.downing.auto_down_after_ms == 0 ? 5000 : member.downing.auto_down_after_ms;
+        member.downing_strategy == NULL ? TRPI_DOWNING_STRATEGY_DEFAULT : member.downing_strategy));
+    cluster->settings.stable_after_ms = member.downing.stable_after_ms == 0
+                                            ? TRPI_DOWNING_STABLE_AFTER_S_DEFAULT * 1000u
+                                            : member.downing.stable_after_ms;
+    cluster->settings.auto_down_after_ms = member.downing.auto_down_after_ms == 0
+                                               ? TRPI_DOWNING_AUTO_DOWN_AFTER_S_DEFAULT * 1000u
+                                               : member.downing.auto_down_after_ms;
     trpi_ident *ident = (trpi_ident *)(uintptr_t)trpi_member_self(cluster->engine.core);
     return trpi_heartbeat_new(ident, &options->heartbeat, &cluster->engine.heartbeat);
 }
@@ -101,8 +104,9 @@ make_lease(trpi_cluster *cluster, const trpi_cluster_options *options)
     (void)snprintf(name, sizeof name, "%.100s-lease", trp_system_name(cluster->system));
     bool named = options->lease_name != NULL && options->lease_name[0] != '\0';
     return trpi_lease_new(named ? options->lease_name : name, trpi_lease_owner(&self, owner),
-                          timeout_ms == 0 ? 5000 : timeout_ms, lease_answered, cluster,
-                          &cluster->lease);
+                          timeout_ms == 0 ? TRPI_DOWNING_LEASE_TIMEOUT_S_DEFAULT * 1000u
+                                          : timeout_ms,
+                          lease_answered, cluster, &cluster->lease);
 }
 
 static trp_err
@@ -162,8 +166,9 @@ trpi_cluster_start(trp_system *system, trpi_remote *remote, const trpi_cluster_o
     cluster->settings.stats_interval_ms = options->publish_stats_interval_ms;
     cluster->settings.stopped = options->stopped;
     cluster->settings.stopped_arg = options->stopped_arg;
-    cluster->settings.quarantine_after_ms =
-        options->quarantine_removed_after_ms == 0 ? 5000 : options->quarantine_removed_after_ms;
+    cluster->settings.quarantine_after_ms = options->quarantine_removed_after_ms == 0
+                                                ? TRPI_CLUSTER_QUARANTINE_AFTER_S_DEFAULT * 1000u
+                                                : options->quarantine_removed_after_ms;
     pthread_mutex_init(&cluster->engine.lock, NULL);
     pthread_mutex_init(&cluster->listen.lock, NULL);
     pthread_cond_init(&cluster->listen.returned, NULL);

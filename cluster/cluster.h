@@ -18,6 +18,9 @@
 #include "remote/remote.h"
 #include "base/config.h"
 
+#define TRPI_CLUSTER_APP_VERSION_DEFAULT "0.0.0"
+#define TRPI_CLUSTER_QUARANTINE_AFTER_S_DEFAULT 5
+
 /* a zero field is its default; see membership.h, heartbeat.h */
 typedef struct trpi_cluster_options {
     trpi_member_options member;
@@ -25,7 +28,7 @@ typedef struct trpi_cluster_options {
     trpi_metrics_options metrics;
     const char *const *roles;
     uint32_t roles_count;
-    const char *app_version; /* NULL: "0.0.0" */
+    const char *app_version; /* NULL: the default */
     /* Seed nodes, asked at the start, in this order; "self" is this node's address. Empty: the node
      * waits for a join. */
     const char *const *seed_nodes;

@@ -2,6 +2,8 @@
 #include "remote/remote.h"
 
 #include "base/config_keys.h"
+#include "remote/association/redelivery.h"
+#include "remote/wire/frame.h"
 
 /* clang-format off */
 /* Of remoting. */
@@ -14,7 +16,8 @@ static const trpi_config_row remote_rows[] = {
       "Port under which other nodes reach this node; 0: any free port." },
     { "remote.bind-hostname", TEXT, "", 0, 0, NULL, "Host to listen on; empty: remote.hostname." },
     { "remote.bind-port", INT, "", 0, PORT_MAX, NULL, "Port to listen on; empty: remote.port." },
-    { "remote.maximum-frame-size", SIZE, "256KiB", 32000, 64 * MIB, NULL,
+    { "remote.maximum-frame-size", SIZE, KIB_OF(TRPI_FRAME_KIB_DEFAULT),
+      32000, 64 * MIB, NULL,
       "Largest frame on the wire; a larger message becomes a dead letter." },
     { "remote.handshake-timeout", DURATION, "15s", 100, HOURS, NULL,
       "A connection whose handshake has not completed within this time is closed." },
@@ -39,12 +42,13 @@ static const trpi_config_row remote_rows[] = {
       "A lane that has carried nothing for this time is closed; it is opened again when needed." },
     { "remote.compression", CHOICE, "off", 0, 0, "off|lz4",
       "Compress messages on the large-message lane to peers that support it." },
-    { "remote.wire-minor", INT, "4", 1, 4, NULL,
+    { "remote.wire-minor", INT, TEXT_OF(TRPI_WIRE_MINOR), 1, TRPI_WIRE_MINOR, NULL,
       "Highest minor version of the wire protocol (1.x) that this node speaks; each connection "
       "uses the lower one of its two ends." },
     { "remote.control-buffer-size", SIZE, "1MiB", 64 * KIB, 64 * MIB, NULL,
       "Bytes that may be queued on the control lane for one peer." },
-    { "remote.system-message-buffer-size", INT, "20000", 16, 10000000, NULL,
+    { "remote.system-message-buffer-size", INT, TEXT_OF(TRPI_SYSTEM_MESSAGES_DEFAULT), 16,
+      10000000, NULL,
       "System messages to one peer that may be unacknowledged; when there are more the peer is "
       "quarantined." },
     { "remote.retry-backoff-min", DURATION, "50ms", 1, HOURS, NULL,

@@ -25,17 +25,27 @@ typedef enum trpi_lease_state {
     TRPI_LEASE_REFUSED = 3
 } trpi_lease_state;
 
+/* Defaults, also of the keys of the configuration. */
+#define TRPI_DOWNING_STRATEGY_DEFAULT "keep-majority"
+#define TRPI_DOWNING_STABLE_AFTER_S_DEFAULT 20
+#define TRPI_DOWNING_AUTO_DOWN_AFTER_S_DEFAULT 5
+#define TRPI_DOWNING_LEASE_MINORITY_DELAY_S_DEFAULT 2
+#define TRPI_DOWNING_LEASE_RELEASE_AFTER_S_DEFAULT 40
+#define TRPI_DOWNING_LEASE_TIMEOUT_S_DEFAULT 5
+#define TRPI_DOWNING_QUORUM_SIZE_DEFAULT 3
+#define TRPI_DOWNING_LEAST_NODES_DEFAULT 1
+
 typedef struct trpi_downing_options {
-    uint32_t stable_after_ms;         /* 20000 */
-    uint32_t unstable_after_ms;       /* down-all-when-unstable, beyond stable_after_ms; 0: never */
-    uint32_t auto_down_after_ms;      /* 5000 */
-    uint32_t quorum_size;             /* static-quorum: 3 */
-    uint32_t least_nodes;             /* keep-referee: smaller sides stop; 1 */
-    uint32_t lease_minority_delay_ms; /* lease: delay of the smaller side; 2000 */
-    uint32_t lease_release_after_ms;  /* 40000; at least trpi_downing_lease_hold_ms() */
-    uint32_t lease_timeout_ms;        /* without an answer by then it is refused; 5000 */
-    bool keep_lone_oldest;            /* keep-oldest: even if it is alone (down-if-alone = off) */
-    trpi_address referee;             /* keep-referee; port 0: none */
+    uint32_t stable_after_ms;
+    uint32_t unstable_after_ms; /* down-all-when-unstable, beyond stable_after_ms; 0: never */
+    uint32_t auto_down_after_ms;
+    uint32_t quorum_size;               /* static-quorum */
+    uint32_t least_nodes;               /* keep-referee: smaller sides stop */
+    uint32_t lease_minority_delay_ms;   /* lease: delay of the smaller side */
+    uint32_t lease_release_after_ms;    /* at least trpi_downing_lease_hold_ms() */
+    uint32_t lease_timeout_ms;          /* without an answer by then it is refused */
+    bool keep_lone_oldest;              /* keep-oldest: even if it is alone (down-if-alone = off) */
+    trpi_address referee;               /* keep-referee; port 0: none */
     char role[TRPI_ROLE_BYTES_MAX + 1]; /* only members with this role count; "": all */
 } trpi_downing_options;
 

@@ -61,7 +61,7 @@
 static uint32_t
 acceptable_pause_ms(const trpi_phi_options *phi)
 {
-    return phi->acceptable_pause_ms == 0                   ? 3000
+    return phi->acceptable_pause_ms == 0                   ? TRPI_PHI_PAUSE_S_DEFAULT * 1000u
            : phi->acceptable_pause_ms == TRPI_PHI_NO_PAUSE ? 0
                                                            : phi->acceptable_pause_ms;
 }
@@ -76,13 +76,13 @@ trpi_heartbeat_new(trpi_ident *self, const trpi_heartbeat_options *options,
         checked = *options;
     }
     if (checked.phi.heartbeat_interval_ms == 0) {
-        checked.phi.heartbeat_interval_ms = 1000;
+        checked.phi.heartbeat_interval_ms = TRPI_PHI_INTERVAL_S_DEFAULT * 1000u;
     }
     if (checked.expected_response_after_ms == 0) {
-        checked.expected_response_after_ms = 3000;
+        checked.expected_response_after_ms = TRPI_HEARTBEAT_EXPECTED_S_DEFAULT * 1000u;
     }
     if (checked.monitored_by_nr_of_members == 0) {
-        checked.monitored_by_nr_of_members = 5;
+        checked.monitored_by_nr_of_members = TRPI_HEARTBEAT_MONITORS_DEFAULT;
     }
     trpi_detector probe = { .kind = NULL };
     if (trpi_detector_init(&probe, checked.detector, &checked.phi) != TRP_OK) {

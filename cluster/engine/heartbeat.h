@@ -16,11 +16,14 @@
 #define TRPI_HEARTBEAT_BYTES 9u         /* kind, and 8 bytes which the answer returns */
 #define TRPI_HEARTBEAT_REPORT_BYTES 17u /* kind, key of a member; a word: ms since it was heard */
 
+#define TRPI_HEARTBEAT_EXPECTED_S_DEFAULT 3
+#define TRPI_HEARTBEAT_MONITORS_DEFAULT 5
+
 typedef struct trpi_heartbeat_options {   /* a zero field is its default */
     trpi_phi_options phi;                 /* heartbeat_interval_ms is the interval of asking */
     const trp_failure_detector *detector; /* phi accrual; else its kind, with the options of phi */
-    uint32_t expected_response_after_ms;  /* 3000: then a peer that was never heard is judged */
-    uint32_t monitored_by_nr_of_members;  /* 5 */
+    uint32_t expected_response_after_ms;  /* then a peer that was never heard is judged */
+    uint32_t monitored_by_nr_of_members;
 } trpi_heartbeat_options;
 
 typedef struct trpi_heartbeat trpi_heartbeat;

@@ -29,7 +29,8 @@
 #include "base/assert.h"
 #include "base/hash.h"
 
-#define ACTIONS_KEPT 32u  /* room for more is given back after the step */
+#define ACTIONS_KEPT 32u /* room for more is given back after the step */
+#define EXITING_TIMEOUT_MS 5000u
 #define OWN_PAUSE_MS 500u /* a step later than this after its time means that we were stopped */
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -45,25 +46,28 @@ default_u32(uint32_t *value, uint32_t standard)
 static trp_err
 options_check(trpi_member_options *o)
 {
-    default_u32(&o->gossip_interval_ms, 1000);
-    default_u32(&o->leader_actions_interval_ms, 1000);
-    default_u32(&o->gossip_ttl_ms, 2000);
-    default_u32(&o->seed_node_timeout_ms, 5000);
-    default_u32(&o->seed_check_ms, 10000);
-    default_u32(&o->retry_unsuccessful_join_after_ms, 10000);
-    default_u32(&o->exiting_timeout_ms, 5000);
-    default_u32(&o->prune_tombstones_after_ms, 24u * 3600u * 1000u);
-    default_u32(&o->min_nr_of_members, 1);
-    default_u32(&o->required_contact_points, 2);
-    default_u32(&o->downing.stable_after_ms, 20000);
-    default_u32(&o->downing.auto_down_after_ms, 5000);
-    default_u32(&o->downing.quorum_size, 3);
-    default_u32(&o->downing.least_nodes, 1);
-    default_u32(&o->downing.lease_minority_delay_ms, 2000);
-    default_u32(&o->downing.lease_release_after_ms, 40000);
-    default_u32(&o->downing.lease_timeout_ms, 5000);
+    default_u32(&o->gossip_interval_ms, TRPI_MEMBER_GOSSIP_INTERVAL_S_DEFAULT * 1000u);
+    default_u32(&o->leader_actions_interval_ms,
+                TRPI_MEMBER_LEADER_ACTIONS_INTERVAL_S_DEFAULT * 1000u);
+    default_u32(&o->gossip_ttl_ms, TRPI_MEMBER_GOSSIP_TTL_S_DEFAULT * 1000u);
+    default_u32(&o->seed_node_timeout_ms, TRPI_MEMBER_SEED_NODE_TIMEOUT_S_DEFAULT * 1000u);
+    default_u32(&o->seed_check_ms, TRPI_MEMBER_SEED_CHECK_S_DEFAULT * 1000u);
+    default_u32(&o->retry_unsuccessful_join_after_ms, TRPI_MEMBER_JOIN_RETRY_S_DEFAULT * 1000u);
+    default_u32(&o->exiting_timeout_ms, EXITING_TIMEOUT_MS);
+    default_u32(&o->prune_tombstones_after_ms, TRPI_MEMBER_PRUNE_AFTER_H_DEFAULT * 3600u * 1000u);
+    default_u32(&o->min_nr_of_members, TRPI_MEMBER_MIN_MEMBERS_DEFAULT);
+    default_u32(&o->required_contact_points, TRPI_MEMBER_CONTACT_POINTS_DEFAULT);
+    default_u32(&o->downing.stable_after_ms, TRPI_DOWNING_STABLE_AFTER_S_DEFAULT * 1000u);
+    default_u32(&o->downing.auto_down_after_ms, TRPI_DOWNING_AUTO_DOWN_AFTER_S_DEFAULT * 1000u);
+    default_u32(&o->downing.quorum_size, TRPI_DOWNING_QUORUM_SIZE_DEFAULT);
+    default_u32(&o->downing.least_nodes, TRPI_DOWNING_LEAST_NODES_DEFAULT);
+    default_u32(&o->downing.lease_minority_delay_ms,
+                TRPI_DOWNING_LEASE_MINORITY_DELAY_S_DEFAULT * 1000u);
+    default_u32(&o->downing.lease_release_after_ms,
+                TRPI_DOWNING_LEASE_RELEASE_AFTER_S_DEFAULT * 1000u);
+    default_u32(&o->downing.lease_timeout_ms, TRPI_DOWNING_LEASE_TIMEOUT_S_DEFAULT * 1000u);
     if (o->gossip_different_view_probability == 0.0) {
-        o->gossip_different_view_probability = 0.8;
+        o->gossip_different_view_probability = TRPI_MEMBER_DIFFERENT_VIEW_DEFAULT;
     } else if (o->gossip_different_view_probability < 0.0) {
         o->gossip_different_view_probability = 0.0;
     }
@@ -86,7 +90,7 @@ trpi_member_new(const trpi_node_id *self, const char *const *roles, uint32_t rol
         checked = *options;
     }
     const char *strategy =
-        checked.downing_strategy == NULL ? "keep-majority" : checked.downing_strategy;
+        checked.downing_strategy == NULL ? TRPI_DOWNING_STRATEGY_DEFAULT : checked.downing_strategy;
     const trpi_downing_ops *downing = trpi_downing_find(strategy);
     trp_err err = options_check(&checked);
     if (err != TRP_OK || downing == NULL) {

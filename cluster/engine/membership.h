@@ -28,33 +28,45 @@ typedef struct trpi_role_minimum {
     uint32_t members;
 } trpi_role_minimum;
 
+/* Defaults of trpi_member_options and of the keys of the configuration (cluster/keys.c). */
+#define TRPI_MEMBER_GOSSIP_INTERVAL_S_DEFAULT 1
+#define TRPI_MEMBER_LEADER_ACTIONS_INTERVAL_S_DEFAULT 1
+#define TRPI_MEMBER_GOSSIP_TTL_S_DEFAULT 2
+#define TRPI_MEMBER_SEED_NODE_TIMEOUT_S_DEFAULT 5
+#define TRPI_MEMBER_SEED_CHECK_S_DEFAULT 10
+#define TRPI_MEMBER_JOIN_RETRY_S_DEFAULT 10
+#define TRPI_MEMBER_PRUNE_AFTER_H_DEFAULT 24
+#define TRPI_MEMBER_MIN_MEMBERS_DEFAULT 1
+#define TRPI_MEMBER_CONTACT_POINTS_DEFAULT 2
+#define TRPI_MEMBER_DIFFERENT_VIEW_DEFAULT 0.8
+
 /* A zero field is its default. All times in milliseconds. */
 typedef struct trpi_member_options {
-    uint64_t seed;                       /* of the generator; 0 is a seed like any other */
-    const char *build;                   /* of Troupe, told to all; NULL: it is not told */
-    uint32_t gossip_interval_ms;         /* 1000 */
-    uint32_t leader_actions_interval_ms; /* 1000 */
-    /* 2000: gossip that waited longer for this node is dropped */
+    uint64_t seed;     /* of the generator; 0 is a seed like any other */
+    const char *build; /* of Troupe, told to all; NULL: it is not told */
+    uint32_t gossip_interval_ms;
+    uint32_t leader_actions_interval_ms;
+    /* gossip that waited longer for this node is dropped */
     uint32_t gossip_ttl_ms;
-    uint32_t seed_node_timeout_ms;             /* 5000 */
-    uint32_t retry_unsuccessful_join_after_ms; /* 10000 */
-    uint32_t seed_check_ms; /* 10000: a member asks seeds that are none; TRPI_MEMBER_OFF: never */
-    uint32_t exiting_timeout_ms;        /* 5000: leave, though nobody confirmed the removal */
-    uint32_t prune_tombstones_after_ms; /* 24 h */
+    uint32_t seed_node_timeout_ms;
+    uint32_t retry_unsuccessful_join_after_ms;
+    uint32_t seed_check_ms;      /* a member asks seeds that are none; TRPI_MEMBER_OFF: never */
+    uint32_t exiting_timeout_ms; /* leave, though nobody confirmed the removal */
+    uint32_t prune_tombstones_after_ms;
     /* The leader lets joiners be weakly up when it could not act for so long; 0: never. */
     uint32_t weakly_up_after_ms;
-    uint32_t min_nr_of_members;               /* 1 */
-    double gossip_different_view_probability; /* 0.8; negative: 0 */
+    uint32_t min_nr_of_members;
+    double gossip_different_view_probability; /* negative: 0 */
     bool may_not_create_cluster;              /* never make a new cluster of this node alone */
     bool exiting_waits; /* this node stays Exiting until TRPI_MEMBER_RELEASE */
-    /* addresses that must be found (TRPI_MEMBER_SEEDS) before a new cluster is made; 2 */
+    /* addresses that must be found (TRPI_MEMBER_SEEDS) before a new cluster is made */
     uint32_t required_contact_points;
     const trpi_compat *compat; /* copied; NULL: nothing is compared when a node joins */
     bool incompatible_warns;   /* this node joins all the same, with a warning */
     bool dial_back; /* who joins through this node is dialled first (TRPI_ACTION_REACH) */
     trpi_role_minimum role_minima[TRPI_ROLE_MINIMA_MAX];
     uint32_t role_minima_count;
-    const char *downing_strategy; /* "keep-majority"; borrowed during new */
+    const char *downing_strategy; /* borrowed during new */
     trpi_downing_options downing;
     trpi_gossip_cache *cache; /* borrowed; NULL: none */
     bool quiet;               /* no TRPI_ACTION_LOG: nobody reads them */

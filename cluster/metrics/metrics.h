@@ -90,11 +90,15 @@ trp_err trpi_metrics_decode(const uint8_t *bytes, size_t count, const trpi_metri
                             trpi_metrics_table **ret_table);
 
 /* ---- core: what one node does ---------------------------------------------------------------- */
+#define TRPI_METRICS_COLLECT_S_DEFAULT 3
+#define TRPI_METRICS_GOSSIP_S_DEFAULT 3
+#define TRPI_METRICS_HALF_LIFE_S_DEFAULT 12
+
 typedef struct trpi_metrics_options { /* a zero field is its default */
     bool disabled;
-    uint32_t collect_interval_ms; /* 3000 */
-    uint32_t gossip_interval_ms;  /* 3000 */
-    uint32_t half_life_ms;        /* 12000 */
+    uint32_t collect_interval_ms;
+    uint32_t gossip_interval_ms;
+    uint32_t half_life_ms;
     /* NULL: the one that collector_name says when this node is a member; in a driven world none */
     const trp_metrics_collector *collector;
     const char *collector_name; /* NULL: "proc" */

@@ -57,11 +57,14 @@ trpi_metrics_core_new(const trpi_node_id *self, const trpi_metrics_options *opti
     core->self = *self;
     core->self_key = trpi_ident_key(self);
     core->random = seed;
-    core->collect_interval_ms =
-        options->collect_interval_ms == 0 ? 3000 : options->collect_interval_ms;
-    core->gossip_interval_ms =
-        options->gossip_interval_ms == 0 ? 3000 : options->gossip_interval_ms;
-    core->half_life_ms = options->half_life_ms == 0 ? 12000 : options->half_life_ms;
+    core->collect_interval_ms = options->collect_interval_ms == 0
+                                    ? TRPI_METRICS_COLLECT_S_DEFAULT * 1000u
+                                    : options->collect_interval_ms;
+    core->gossip_interval_ms = options->gossip_interval_ms == 0
+                                   ? TRPI_METRICS_GOSSIP_S_DEFAULT * 1000u
+                                   : options->gossip_interval_ms;
+    core->half_life_ms = options->half_life_ms == 0 ? TRPI_METRICS_HALF_LIFE_S_DEFAULT * 1000u
+                                                    : options->half_life_ms;
     *ret_core = core;
     return TRP_OK;
 }

@@ -17,28 +17,28 @@ enum trpi_lifecycle_logging { TRPI_LIFECYCLE_EACH = 0, TRPI_LIFECYCLE_OFF = -1 }
 #define TRPI_FAULT_SCHEMES "trttl.gremlin." /* of an address that shows the adapters, before tcp */
 #define TRPI_REMOTE_COOKIE_FILE_BYTES 512   /* a path, with its NUL */
 
+/* A zero field is the default of its key (remote/keys.c). */
 typedef struct trpi_remote_options {
     const trpi_transport_ops *transport; /* NULL: tcp on nng */
     void *transport_arg;
-    const char *host;              /* advertised; NULL: 127.0.0.1; a wildcard is TRP_EINVAL */
-    uint16_t port;                 /* advertised; 0: the bound one */
-    const char *bind_host;         /* NULL or "": host */
-    int32_t bind_port;             /* -1: port */
-    uint32_t handshake_timeout_ms; /* 0: 15000 */
-    uint32_t frame_bytes_max;      /* 0: 256 KiB ordinary and control */
-    uint32_t lane_bytes_max;       /* outbound bytes of an ordinary lane; 0: 16 MiB */
-    /* Bytes that may wait for one receiver, and for all together, here and at the sending peer; 0:
-     * 64 and 256 MiB */
+    const char *host;      /* advertised; NULL: 127.0.0.1; a wildcard is TRP_EINVAL */
+    uint16_t port;         /* advertised; 0: the bound one */
+    const char *bind_host; /* NULL or "": host */
+    int32_t bind_port;     /* -1: port */
+    uint32_t handshake_timeout_ms;
+    uint32_t frame_bytes_max; /* of an ordinary and a control frame */
+    uint32_t lane_bytes_max;  /* outbound bytes of an ordinary lane */
+    /* Bytes that may wait for one receiver, and for all together, here and at the sending peer */
     uint32_t receiver_bytes_max, receivers_bytes_max;
-    uint32_t control_bytes_max;     /* outbound bytes of the control lane; 0: 1 MiB */
-    uint32_t ordinary_lanes;        /* to each peer; 0: 1, at most 8 */
-    uint32_t large_threshold_bytes; /* a larger payload takes the large lane; 0: 64 KiB */
-    uint32_t large_lane_bytes_max;  /* outbound bytes of it; 0: 64 MiB */
-    uint32_t lane_idle_ms;          /* a lane's connection is closed after; 0: 300,000 */
+    uint32_t control_bytes_max;     /* outbound bytes of the control lane */
+    uint32_t ordinary_lanes;        /* to each peer; at most 8 */
+    uint32_t large_threshold_bytes; /* a larger payload takes the large lane */
+    uint32_t large_lane_bytes_max;  /* outbound bytes of it */
+    uint32_t lane_idle_ms;          /* a lane's connection is closed after */
     bool compress;                  /* what takes the large lane, where the peer understands it */
-    uint32_t system_messages_max;   /* unacknowledged; 0: 20000 */
-    uint32_t backoff_min_ms, backoff_max_ms; /* 0: 50, 10000 */
-    uint32_t flush_on_shutdown_ms;           /* 0: 2000 */
+    uint32_t system_messages_max;   /* unacknowledged */
+    uint32_t backoff_min_ms, backoff_max_ms;
+    uint32_t flush_on_shutdown_ms;
     /* ---- who may talk to us. Texts are borrowed until trpi_remote_start() returns. */
     bool test_adapters;       /* trpi_remote_faults() can make this network bad */
     bool adapters_in_address; /* and the own address shows them: TRPI_FAULT_SCHEMES */
@@ -49,9 +49,9 @@ typedef struct trpi_remote_options {
     size_t tls_allowed_count;
     bool tls_ignore_address;         /* do not compare a peer's address with its certificate */
     uint32_t tls_reload_interval_ms; /* look whether the files have changed; 0: only when told */
-    uint32_t tls_old_end_ms;         /* connections of replaced files; 0: 3,600,000 */
+    uint32_t tls_old_end_ms;         /* connections of replaced files */
     bool accepts_later;              /* no connection is accepted before trpi_remote_accept() */
-    uint32_t tls_warn_ms;            /* before a certificate ends; 0: 14 days */
+    uint32_t tls_warn_ms;            /* before a certificate ends */
     /* Both ends must know it; the second one is taken too, while it is changed. NULL or "": none */
     const char *cookie, *cookie_before;
     /* The cookie is from this file, which nodes of one user share on loopback: it is shown to peers
@@ -67,13 +67,13 @@ typedef struct trpi_remote_options {
      * registered. */
     const char *const *deployable;
     size_t deployable_count;
-    uint32_t pending_handshakes_max; /* connections without a handshake; 0: 1024 */
-    uint32_t handshake_bytes_max;    /* that each of them may send; 0: 64 KiB */
-    uint32_t unfinished_bytes_max;   /* of frames that have not come whole, of all; 0: 64 MiB */
-    uint32_t peer_watches_max;       /* of actors here, by one incarnation of a peer; 0: 100,000 */
-    uint32_t peers_max;              /* addresses that are known at a time; 0: 16,384 */
-    uint32_t host_peers_max;         /* of callers of one host or certificate; 0: 4,096 */
-    uint32_t host_nodes_max;         /* third nodes that they may name; 0: 4,096 */
+    uint32_t pending_handshakes_max; /* connections without a handshake */
+    uint32_t handshake_bytes_max;    /* that each of them may send */
+    uint32_t unfinished_bytes_max;   /* of frames that have not come whole, of all */
+    uint32_t peer_watches_max;       /* of actors here, by one incarnation of a peer */
+    uint32_t peers_max;              /* addresses that are known at a time */
+    uint32_t host_peers_max;         /* of callers of one host or certificate */
+    uint32_t host_nodes_max;         /* third nodes that they may name */
     /* A peer has quarantined this node: from then on they never talk. Any thread, without locks;
      * must not block. NULL: not called */
     void (*on_quarantined)(void *arg);
@@ -81,20 +81,20 @@ typedef struct trpi_remote_options {
     char *why; /* why it failed, for a person; may be NULL */
     size_t why_bytes;
     /* ---- detectors and logging */
-    /* remote watch failure detector; 0: the defaults of FD-21 */
+    /* remote watch failure detector (FD-21) */
     double watch_threshold;
     uint32_t watch_heartbeat_ms, watch_pause_ms;
     uint32_t watch_samples_max, watch_deviation_ms, watch_expected_ms;
-    /* detector of dead links; 0: the defaults of FD-23 */
+    /* detector of dead links (FD-23) */
     double link_threshold;
     uint32_t link_heartbeat_ms, link_pause_ms, link_samples_max, link_deviation_ms;
     const trp_failure_detector *watch_detector, *link_detector; /* NULL: phi accrual */
-    uint32_t resend_ms, give_up_ms; /* of system messages; 0: 1 s, 6 h */
-    int32_t lifecycle_log;          /* trpi_lifecycle_logging, or a trp_log_level for all */
-    bool log_sent, log_received;    /* each message, at DEBUG */
-    uint32_t log_size_exceeding;    /* log types with a larger payload; 0: off */
-    uint32_t wire_minor;   /* speak this minor version of the wire, 1 to 4; 0: the newest */
-    uint32_t features_off; /* bits of TRPI_FEATURE_* not offered */
+    uint32_t resend_ms, give_up_ms;                             /* of system messages */
+    int32_t lifecycle_log;       /* trpi_lifecycle_logging, or a trp_log_level for all */
+    bool log_sent, log_received; /* each message, at DEBUG */
+    uint32_t log_size_exceeding; /* log types with a larger payload; 0: off */
+    uint32_t wire_minor;         /* speak this minor version of the wire, 1 to 4; 0: the newest */
+    uint32_t features_off;       /* bits of TRPI_FEATURE_* not offered */
 } trpi_remote_options;
 
 /* ---- control frames ------------------------------------------------------------------------- */

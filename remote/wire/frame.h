@@ -18,8 +18,9 @@
 #define TRPI_WIRE_MAGIC "TRP\x1a" /* 4 bytes; 0x1a stops a terminal that shows it */
 #define TRPI_PREAMBLE_BYTES 16
 #define TRPI_FRAME_HEADER_BYTES 8
-#define TRPI_FRAME_BYTES_DEFAULT 262144 /* body bytes; frame_bytes_max */
-#define TRPI_FRAME_BYTES_LEAST 4096     /* a smaller frame_bytes_max is refused */
+#define TRPI_FRAME_KIB_DEFAULT 256
+#define TRPI_FRAME_BYTES_DEFAULT (TRPI_FRAME_KIB_DEFAULT * 1024) /* body; frame_bytes_max */
+#define TRPI_FRAME_BYTES_LEAST 4096 /* a smaller frame_bytes_max is refused */
 /* Body bytes of a CONTROL frame on the control lane, whatever frame_bytes_max is: the view of a
  * large cluster (TRPI_PACK_BYTES_MAX). For peers with TRPI_FEATURE_WIDE_CONTROL. */
 #define TRPI_CONTROL_FRAME_BYTES_MAX 4194304u

@@ -15,10 +15,13 @@
 #define HOURS 3600000.0
 #define DAYS (24.0 * HOURS)
 
-/* The text of a number that a public header names. */
+/* The text of a number that a header names: a default that code uses, too, stands there only. */
 #define TEXT_OF(number) TEXT_OF_EXPANDED(number)
 #define TEXT_OF_EXPANDED(number) #number
 #define MS_OF(number) TEXT_OF(number) "ms"
+#define SECONDS_OF(number) TEXT_OF(number) "s"
+#define HOURS_OF(number) TEXT_OF(number) "h"
+#define KIB_OF(number) TEXT_OF(number) "KiB"
 
 #define TEXT TRPI_CONFIG_TEXT
 #define INT TRPI_CONFIG_INT

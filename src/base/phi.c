@@ -44,19 +44,19 @@ static void
 phi_defaults(trpi_phi_options *o)
 {
     if (o->threshold == 0.0) {
-        o->threshold = 8.0;
+        o->threshold = TRPI_PHI_THRESHOLD_DEFAULT;
     }
     if (o->max_samples == 0) {
-        o->max_samples = 1000;
+        o->max_samples = TRPI_PHI_SAMPLES_DEFAULT;
     }
     if (o->min_std_deviation_ms == 0) {
-        o->min_std_deviation_ms = 100;
+        o->min_std_deviation_ms = TRPI_PHI_DEVIATION_MS_DEFAULT;
     }
     if (o->heartbeat_interval_ms == 0) {
-        o->heartbeat_interval_ms = 1000;
+        o->heartbeat_interval_ms = TRPI_PHI_INTERVAL_S_DEFAULT * 1000u;
     }
     if (o->acceptable_pause_ms == 0) {
-        o->acceptable_pause_ms = 3000;
+        o->acceptable_pause_ms = TRPI_PHI_PAUSE_S_DEFAULT * 1000u;
     } else if (o->acceptable_pause_ms == TRPI_PHI_NO_PAUSE) {
         o->acceptable_pause_ms = 0;
     }

@@ -17,13 +17,20 @@
 #define TRPI_PHI_SAMPLES_LIMIT 100000u /* highest max_samples */
 #define TRPI_PHI_HIGHEST 1000.0        /* phi of an endless silence; finite, so that it prints */
 
-/* A zero field is the cluster's default (FD-04 .. FD-07). */
+/* Defaults, which are the cluster's (FD-04 .. FD-07). */
+#define TRPI_PHI_THRESHOLD_DEFAULT 8.0
+#define TRPI_PHI_SAMPLES_DEFAULT 1000
+#define TRPI_PHI_DEVIATION_MS_DEFAULT 100
+#define TRPI_PHI_INTERVAL_S_DEFAULT 1
+#define TRPI_PHI_PAUSE_S_DEFAULT 3
+
+/* A zero field is its default. */
 typedef struct trpi_phi_options {
-    double threshold;               /* the peer is suspected from here on; 0: 8.0 */
-    uint32_t max_samples;           /* intervals remembered; 0: 1000 */
-    uint32_t min_std_deviation_ms;  /* 0: 100 */
-    uint32_t heartbeat_interval_ms; /* expected, for the first estimate; 0: 1000 */
-    uint32_t acceptable_pause_ms;   /* 0: 3000; TRPI_PHI_NO_PAUSE: none */
+    double threshold;     /* the peer is suspected from here on */
+    uint32_t max_samples; /* intervals remembered */
+    uint32_t min_std_deviation_ms;
+    uint32_t heartbeat_interval_ms; /* expected, for the first estimate */
+    uint32_t acceptable_pause_ms;   /* TRPI_PHI_NO_PAUSE: none */
     bool learn_pause;               /* simulation, developer builds: phi-P3 broken on purpose */
 } trpi_phi_options;
 #define TRPI_PHI_NO_PAUSE UINT32_MAX

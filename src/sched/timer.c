@@ -17,16 +17,18 @@
 #include <string.h>
 #include <time.h>
 
+#include <troupe/scheduler.h>
+
 #include "base/alloc.h"
 #include "base/array.h"
 #include "base/assert.h"
 #include "base/mutex.h"
 #include "sched/worker.h"
 
-#define TICK_NS_DEFAULT 1000000u
-#define WHEEL_SLOTS_DEFAULT 64u
+#define TICK_NS_DEFAULT (TRP_TICK_MS_DEFAULT * 1000000u)
+#define WHEEL_SLOTS_DEFAULT TRP_WHEEL_TICKS_DEFAULT
 #define CHUNK_ENTRIES 256u
-#define TRPI_TIMERS_MAX (16u * 1024u * 1024u)
+#define TRPI_TIMERS_MAX TRP_SCHEDULES_MAX
 
 typedef struct timer_entry {
     trpi_wheel_node node; /* first: the wheel hands these out */

@@ -57,7 +57,7 @@ static const trpi_config_row actor_rows[] = {
     { "actor.serialize-creators", BOOL, "off", 0, 0, NULL,
       "For tests: serialize and deserialize the arguments of each actor that is spawned." },
 
-    { "actor.stall-warning", DURATION, "1s", 0, HOURS, NULL,
+    { "actor.stall-warning", DURATION, MS_OF(TRP_STALL_WARNING_DEFAULT_MS), 0, HOURS, NULL,
       "Log and publish an actor that has blocked its worker for this time with one message; 0ms: "
       "off." },
 
