@@ -42,7 +42,7 @@ dial_lane(trpi_peer *peer, trpi_reach *reach, char *ret_why, size_t why_bytes)
         if (lane->conns.dialling != NULL) {
             return TRP_EAGAIN;
         }
-        (void)snprintf(ret_why, why_bytes, "no connection can be made from here");
+        (void)snprintf(ret_why, why_bytes, "no connection can be dialled");
         return TRP_ECONN;
     }
     (void)snprintf(ret_why, why_bytes, "%s",
@@ -90,7 +90,7 @@ trpi_remote_reach(trpi_remote *remote, const trpi_node_id *id, trpi_reach *reach
         err = TRP_OK;
     } else if (trpi_assoc_is_barred(&peer->assoc, id->uid)) {
         err = TRP_EQUARANTINED;
-        (void)snprintf(ret_why, why_bytes, "this incarnation of it is quarantined");
+        (void)snprintf(ret_why, why_bytes, "its incarnation is quarantined here");
     } else if (peer->assoc.state != TRPI_ASSOC_ACTIVE) {
         err = dial_peer(peer, reach, &deferred, ret_why, why_bytes);
     } else if (peer->assoc.uid != id->uid) {

@@ -299,7 +299,7 @@ warn_of_waiting(trpi_remote *remote)
     char pattern[TRP_TYPE_NAME_BYTES_MAX + 1], name[TRP_SERIALIZER_NAME_BYTES_MAX + 1];
     for (uint32_t i = 0; trpi_serializers_waiting(remote->serializers, i, pattern, name); i++) {
         trpi_log(remote->system, TRP_LOG_WARNING, "serialization",
-                 "bound types do not travel until the program adds their serializer types=%s "
+                 "bound types cannot be sent until the program adds their serializer types=%s "
                  "serializer=%s",
                  pattern, name);
     }

@@ -248,15 +248,16 @@ trpi_remote_is_incompatible(trpi_remote *remote, const trpi_address *address, ch
     bool loopback = strcmp(peer->reason, TRPI_LOOPBACK_REFUSAL) == 0;
     bool is = peer->assoc.state != TRPI_ASSOC_ACTIVE && (other || secret || loopback);
     if (is && loopback) {
-        (void)snprintf(ret_why, why_bytes, "%s",
-                       "remote.hostname: this node's is on loopback; --host takes the address by "
-                       "which the others reach it");
+        (void)snprintf(
+            ret_why, why_bytes, "%s",
+            "remote.hostname: this node advertises a loopback address; set --host to the "
+            "address by which the other nodes reach it");
     } else if (is && other) {
         (void)snprintf(ret_why, why_bytes, "system: %.60s here, %.60s at %s:%u", address->system,
                        peer->refusal.by, address->host, address->port);
     } else if (is && remote->cookie_file[0] != '\0') {
         (void)snprintf(ret_why, why_bytes,
-                       "remote.cookie: %s:%u has another cookie than %s: of another user? "
+                       "remote.cookie: %s:%u has another cookie than %s: nodes of two users need "
                        "remote.require-cookie",
                        address->host, address->port, remote->cookie_file);
     } else if (is) {

@@ -176,7 +176,7 @@ lost_log(trpi_remote *remote, uint64_t before)
     }
     if (lost > before) {
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
-                 "messages were not sent before the end messages=%" PRIu64
+                 "messages were not sent before remoting stopped messages=%" PRIu64
                  " next=\"they became dead letters; remote.flush-wait-on-shutdown sets the wait\"",
                  lost - before);
     }

@@ -33,15 +33,15 @@
 enum { LINGER_MS = 5000, HELD_BYTES_LEAST = 16384 };
 #define NS_PER_MS UINT64_C(1000000)
 
-typedef struct held {
-    struct held *next;
+typedef struct chunk {
+    struct chunk *next;
     uint64_t due_ns;
     size_t count, capacity;
     uint8_t bytes[];
-} held; /* whole units, all due at once */
+} chunk; /* whole units, all due at once */
 
 typedef struct queue {
-    held *first, *last;
+    chunk *first, *last;
     size_t bytes;
     trpi_fault_shaper shaper;
     trpi_fault_cutter cutter;
@@ -53,11 +53,11 @@ struct trpi_link {
     void *user;
     char peer[TRPI_FAULT_PEER_BYTES]; /* "": not known yet */
     queue out, in;
-    held *writing; /* passed to the inner link */
-    bool written_owed;
+    chunk *writing; /* passed to the inner link */
+    bool written_due;
     bool closing; /* close() was called on this side */
-    bool inner_close_asked;
-    bool inner_closed, closed_told;
+    bool inner_close_called;
+    bool inner_closed, closed_called;
     uint64_t linger_until_ns;
     uint32_t round; /* the pacer's last round that visited it */
     trp_err err;
@@ -76,8 +76,8 @@ struct trpi_transport {
     pthread_cond_t wake;
     pthread_t pacer;
     bool pacer_runs, pacer_ends, stopping;
-    bool telling; /* the pacer is in a callback */
-    bool news;    /* an event since the pacer's last round */
+    bool in_callback;   /* the pacer is in a callback */
+    bool event_pending; /* an event since the pacer's last round */
     uint32_t round;
     trpi_link *links;
 };
@@ -89,7 +89,7 @@ queue_clear(trpi_faults *faults, queue *q)
 {
     trpi_faults_cut(faults, q->bytes);
     while (q->first != NULL) {
-        held *h = q->first;
+        chunk *h = q->first;
 
         q->first = h->next;
         trpi_free(h);
@@ -102,7 +102,7 @@ queue_clear(trpi_faults *faults, queue *q)
 static trp_err
 queue_add(queue *q, uint64_t due_ns, const uint8_t *bytes, size_t count)
 {
-    held *h = q->last, **at = &q->first;
+    chunk *h = q->last, **at = &q->first;
 
     if (h != NULL && h->due_ns == due_ns && h->capacity - h->count >= count) {
         memcpy(h->bytes + h->count, bytes, count);
@@ -131,10 +131,10 @@ queue_add(queue *q, uint64_t due_ns, const uint8_t *bytes, size_t count)
     return TRP_OK;
 }
 
-static held *
+static chunk *
 queue_take(queue *q)
 {
-    held *h = q->first;
+    chunk *h = q->first;
 
     q->first = h->next;
     q->last = h->next == NULL ? NULL : q->last;
@@ -185,7 +185,7 @@ link_feed(trpi_link *link, bool out, const uint8_t *bytes, size_t count)
 static void
 pacer_wake(trpi_transport *transport)
 {
-    transport->news = true;
+    transport->event_pending = true;
     pthread_cond_broadcast(&transport->wake);
 }
 
@@ -212,7 +212,7 @@ static void
 writing_free(trpi_link *link)
 {
     while (link->writing != NULL) {
-        held *h = link->writing;
+        chunk *h = link->writing;
 
         link->writing = h->next;
         trpi_free(h);
@@ -244,8 +244,8 @@ link_free(trpi_link *link)
 static void
 inner_close(trpi_link *link)
 {
-    if (!link->inner_close_asked && link->inner != NULL) {
-        link->inner_close_asked = true;
+    if (!link->inner_close_called && link->inner != NULL) {
+        link->inner_close_called = true;
         link->transport->inner_ops->close(link->inner);
     }
 }
@@ -337,7 +337,7 @@ on_closed(void *user, trpi_link *inner, trp_err err, const char *reason)
     (void)inner;
     pthread_mutex_lock(&transport->lock);
     link->inner_closed = true;
-    link->inner_close_asked = true;
+    link->inner_close_called = true;
     link->err = err;
     (void)snprintf(link->reason, sizeof link->reason, "%s", reason);
     writing_free(link);
@@ -382,12 +382,12 @@ static void
 write_due(trpi_link *link, uint64_t now_ns)
 {
     trpi_iov iov[TRPI_TRANSPORT_IOV_MAX];
-    held **last = &link->writing;
+    chunk **last = &link->writing;
     size_t count = 0;
 
     while (count < TRPI_TRANSPORT_IOV_MAX && link->out.first != NULL &&
            link->out.first->due_ns <= now_ns) {
-        held *h = queue_take(&link->out);
+        chunk *h = queue_take(&link->out);
 
         iov[count++] = (trpi_iov){ h->bytes, h->count };
         *last = h;
@@ -410,7 +410,7 @@ wake_earlier(uint64_t *at_ns, uint64_t other_ns)
 static void
 link_send(trpi_link *link, uint64_t now_ns, uint64_t *wake_ns)
 {
-    if (link->closing && !link->inner_close_asked && link->inner != NULL) { /* faults-link-W3 */
+    if (link->closing && !link->inner_close_called && link->inner != NULL) { /* faults-link-W3 */
         bool sent = link->out.first == NULL && link->writing == NULL;
 
         if (sent || link->transport->stopping || now_ns >= link->linger_until_ns) {
@@ -419,7 +419,7 @@ link_send(trpi_link *link, uint64_t now_ns, uint64_t *wake_ns)
             wake_earlier(wake_ns, link->linger_until_ns);
         }
     }
-    if (link->out.first == NULL || link->writing != NULL || link->inner_close_asked) {
+    if (link->out.first == NULL || link->writing != NULL || link->inner_close_called) {
         return;
     }
     if (link->out.first->due_ns <= now_ns) {
@@ -431,27 +431,27 @@ link_send(trpi_link *link, uint64_t now_ns, uint64_t *wake_ns)
 
 /* Make one callback, if one is due; the lock is released meanwhile. */
 static bool
-link_tell(trpi_link *link, uint64_t now_ns)
+link_callback(trpi_link *link, uint64_t now_ns)
 {
     trpi_transport *transport = link->transport;
     const trpi_transport_events *events = transport->events;
-    held *h = NULL;
+    chunk *h = NULL;
     enum { CLOSED, WRITTEN, BYTES } what;
 
     if (link->inner_closed && link->in.first == NULL) { /* faults-link-W2 */
         what = CLOSED;
-        link->closed_told = true;
-    } else if (link->written_owed && !link->inner_closed &&
+        link->closed_called = true;
+    } else if (link->written_due && !link->inner_closed &&
                link->out.bytes < TRPI_FAULT_HELD_BYTES_MAX) {
         what = WRITTEN;
-        link->written_owed = false;
+        link->written_due = false;
     } else if (link->in.first != NULL && link->in.first->due_ns <= now_ns) {
         what = BYTES;
         h = queue_take(&link->in);
     } else {
         return false;
     }
-    transport->telling = true;
+    transport->in_callback = true;
     pthread_mutex_unlock(&transport->lock);
     if (what == CLOSED) {
         events->closed(link->user, link, link->err, link->reason); /* may release the link */
@@ -462,7 +462,7 @@ link_tell(trpi_link *link, uint64_t now_ns)
         trpi_free(h);
     }
     pthread_mutex_lock(&transport->lock);
-    transport->telling = false;
+    transport->in_callback = false;
     pacer_wake(transport); /* and stop(), which may be waiting */
     return true;
 }
@@ -474,14 +474,14 @@ link_step(trpi_link *link, uint64_t now_ns, uint64_t *wake_ns)
 {
     trpi_transport *transport = link->transport;
 
-    if (link->closed_told) {
+    if (link->closed_called) {
         return false;
     }
     if (link->closing || transport->stopping) {
         queue_clear(transport->faults, &link->in);
     }
     link_send(link, now_ns, wake_ns);
-    if (link_tell(link, now_ns)) {
+    if (link_callback(link, now_ns)) {
         return true;
     }
     if (link->in.first != NULL) {
@@ -525,12 +525,12 @@ pacer_thread(void *arg)
         bool did = false;
         trpi_link *link;
 
-        transport->news = false;
+        transport->event_pending = false;
         transport->round++;
         while ((link = link_next(transport)) != NULL) {
             did = link_step(link, now_ns, &wake_ns) || did;
         }
-        if (!did && !transport->news && !transport->pacer_ends) {
+        if (!did && !transport->event_pending && !transport->pacer_ends) {
             pacer_wait(transport, wake_ns);
         }
     }
@@ -632,7 +632,7 @@ faults_write(trpi_link *link, const trpi_iov *iov, size_t count)
         }
     }
     if (err == TRP_OK) {
-        link->written_owed = true;
+        link->written_due = true;
         pacer_wake(transport);
     }
     pthread_mutex_unlock(&transport->lock);
@@ -695,11 +695,11 @@ static bool
 transport_is_quiet(const trpi_transport *transport)
 {
     for (const trpi_link *link = transport->links; link != NULL; link = link->next) {
-        if (!link->closed_told) {
+        if (!link->closed_called) {
             return false;
         }
     }
-    return !transport->telling;
+    return !transport->in_callback;
 }
 
 static void
@@ -742,7 +742,7 @@ trpi_fault_links_cut(trpi_transport *transport, const char *peer)
 
     pthread_mutex_lock(&transport->lock);
     for (trpi_link *link = transport->links; link != NULL; link = link->next) {
-        if (!link->inner_close_asked && link->inner != NULL &&
+        if (!link->inner_close_called && link->inner != NULL &&
             (strcmp(peer, TRPI_FAULT_PEER_ALL) == 0 || strcmp(peer, link->peer) == 0)) {
             link_cut(link);
             count++;

@@ -41,6 +41,12 @@ enum {
 /* ---- life of a link -------------------------------------------------------------------------- */
 
 void
+trpi_secure_link_ref(trpi_secure_link *link)
+{
+    atomic_fetch_add_explicit(&link->references, 1, memory_order_relaxed);
+}
+
+void
 trpi_secure_link_unref(trpi_secure_link *link)
 {
     if (atomic_fetch_sub_explicit(&link->references, 1, memory_order_acq_rel) != 1) {
@@ -96,6 +102,17 @@ link_shut(trpi_secure_link *link, const char *reason)
     }
 }
 
+void
+trpi_secure_link_end(trpi_secure_link *link, const char *reason)
+{
+    pthread_mutex_lock(&link->lock);
+    if (link->reason[0] == '\0') {
+        (void)snprintf(link->reason, sizeof link->reason, "%s", reason);
+    }
+    pthread_mutex_unlock(&link->lock);
+    link->transport->inner->close(link->inner);
+}
+
 /* ---- writing: all with link->lock ------------------------------------------------------------ */
 
 static void
@@ -141,8 +158,8 @@ link_pump(trpi_secure_link *link)
         if (link->session != NULL) {
             link_encrypt(link); /* while that is being sent */
         }
-    } else if (link->session == NULL && link->writing && !link->passed) {
-        link->passed = true;
+    } else if (link->session == NULL && link->writing && !link->direct) {
+        link->direct = true;
         link->in_flight = true;
         (void)inner->write(link->inner, link->iov, link->iov_count);
     }
@@ -167,12 +184,12 @@ in_written(void *user, trpi_link *inner)
     link->in_flight = false;
     link_pump(link);
     bool done = link->writing && !link->in_flight && link->batch.count == 0 &&
-                (link->session != NULL ? link->iov_at == link->iov_count : link->passed);
+                (link->session != NULL ? link->iov_at == link->iov_count : link->direct);
     if (!link->in_flight) {
         link_buffers_trim(link);
     }
     if (done) {
-        link->writing = link->passed = false;
+        link->writing = link->direct = false;
         link->iov_count = link->iov_at = 0;
     }
     pthread_mutex_unlock(&link->lock);
@@ -270,7 +287,8 @@ cookie_result(trpi_secure_link *link, trpi_cookie_result result, trpi_buffer *sa
         link_pump(link);
         break;
     case TRPI_COOKIE_MISSING:
-        link_refuse_cookie(link, TRPI_REFUSED_COOKIE, "the peer shows none; wanted is that of ",
+        link_refuse_cookie(link, TRPI_REFUSED_COOKIE,
+                           "the peer shows none; this node asks for that of ",
                            "the peer shows none; require-cookie is on here");
         break;
     case TRPI_COOKIE_WRONG:
@@ -291,7 +309,7 @@ static void
 cookie_begin(trpi_secure_link *link)
 {
     uint8_t nonce[TRPI_COOKIE_NONCE_BYTES], binding[32] = { 0 };
-    if (link->credentials->secrets.count == 0 || link->bare) {
+    if (link->credentials->secrets.count == 0 || link->no_cookie) {
         link->stage = TRPI_SECURE_OPEN;
         return;
     }
@@ -421,7 +439,7 @@ in_connected(void *user, trpi_link *inner)
     }
     bool is_open = link->stage == TRPI_SECURE_OPEN && !link->closing;
     pthread_mutex_unlock(&link->lock);
-    if (is_open) { /* bare: no cookie follows */
+    if (is_open) {                                                         /* no cookie follows */
         link->transport->events->connected(link->user, (trpi_link *)link); /* secure-V1 */
     }
 }
@@ -464,7 +482,7 @@ link_advance(trpi_secure_link *link, const uint8_t *bytes, size_t count)
     }
     trpi_refusal why = TRPI_REFUSED_NONE;
     if (link->stage == TRPI_SECURE_OPEN && !was_open && !trpi_secure_judge_again(link, &why)) {
-        link_refuse(link, why, "by the files that were read again");
+        link_refuse(link, why, "by the reloaded files");
     }
     /* secure-V1 */
     if (link->stage == TRPI_SECURE_OPEN && !was_open && link->dialled && !link->closing) {
@@ -569,8 +587,8 @@ trpi_secure_connect(trpi_transport *transport, const char *host, uint16_t port, 
     }
     link->user = user;
     (void)snprintf(link->to, sizeof link->to, "%.253s:%u", host, port);
-    link->bare = secure->options.cookie_file != NULL && secure->options.cookie_file[0] != '\0' &&
-                 !trpi_host_is_loopback(host);
+    link->no_cookie = secure->options.cookie_file != NULL &&
+                      secure->options.cookie_file[0] != '\0' && !trpi_host_is_loopback(host);
     *ret_link = (trpi_link *)link; /* before the first callback may come */
     trp_err err =
         secure->inner->connect(secure->inner_transport, host, port, timeout_ms, link, &link->inner);
@@ -611,13 +629,6 @@ trpi_secure_claims(trpi_link *outer, const char *host, uint16_t port, char *ret_
     }
     pthread_mutex_unlock(&link->lock);
     return err;
-}
-
-void
-trpi_secure_self(trpi_transport *transport, const char *host, uint16_t port)
-{
-    trpi_secure *secure = (trpi_secure *)transport;
-    (void)snprintf(secure->self, sizeof secure->self, "%.253s:%u", host, port);
 }
 
 uint64_t

@@ -58,6 +58,13 @@ typedef enum trpi_secure_stage {
     TRPI_SECURE_REFUSED /* the alert is being sent; input is dropped */
 } trpi_secure_stage;
 
+/* A link's place in the keeper's list; by transport->lock. secure_keeper.c writes it. */
+typedef struct trpi_secure_listing {
+    bool listed;
+    uint64_t end_ms; /* when the keeper closes the link; 0: never */
+    trpi_secure_link *next, *previous, *keeper_next;
+} trpi_secure_listing;
+
 /* The trpi_link that the upper room sees. */
 struct trpi_channel_secure {
     trpi_secure *transport;
@@ -70,7 +77,7 @@ struct trpi_channel_secure {
     pthread_mutex_t lock;
     trpi_tls_session *session;        /* NULL: a cookie alone; calls by lock */
     char to[TRPI_COOKIE_PLACE_BYTES]; /* the address that it dialled */
-    bool bare;                        /* no cookie: it is a user's, and the peer not on loopback */
+    bool no_cookie;                   /* it is a user's cookie, and the peer is not on loopback */
     trpi_cookie cookie;               /* the six below by lock */
     trpi_secure_stage stage;
     bool closing;
@@ -80,19 +87,19 @@ struct trpi_channel_secure {
     /* Writing; by lock. */
     trpi_buffer batch, flight; /* queued; being sent by the inner link */
     bool in_flight, writing;
-    bool passed; /* the upper room's own buffers are in flight */
+    bool direct; /* the upper room's own buffers are in flight */
     trpi_iov iov[TRPI_TRANSPORT_IOV_MAX];
     size_t iov_count, iov_at;
     uint8_t *plain; /* decrypted bytes of one read; used in the inner link's bytes() */
-    /* by transport->lock */
-    bool listed;
-    uint64_t end_ms; /* when the keeper closes it; 0: never */
-    trpi_secure_link *next, *previous, *keeper_next;
+    trpi_secure_listing listing;
 };
 
 /* secure.c */
 extern const trpi_transport_events trpi_secure_events; /* callbacks for the inner transport */
+void trpi_secure_link_ref(trpi_secure_link *link);
 void trpi_secure_link_unref(trpi_secure_link *link);
+/* Close a link for this reason, unless it has one. Takes link->lock. */
+void trpi_secure_link_end(trpi_secure_link *link, const char *reason);
 trp_err trpi_secure_connect(trpi_transport *transport, const char *host, uint16_t port,
                             uint32_t timeout_ms, void *user, trpi_link **ret_link);
 trp_err trpi_secure_write(trpi_link *link, const trpi_iov *iov, size_t count);

@@ -108,14 +108,15 @@ trpi_secure_list(trpi_secure_link *link)
 {
     trpi_secure *secure = link->transport;
     pthread_mutex_lock(&secure->lock);
-    link->listed = true;
-    link->next = secure->links;
-    if (link->next != NULL) {
-        link->next->previous = link;
+    link->listing.listed = true;
+    link->listing.next = secure->links;
+    if (link->listing.next != NULL) {
+        link->listing.next->listing.previous = link;
     }
     secure->links = link;
     if (link->credentials != secure->credentials) { /* secure-keeper-W2: a reload came first */
-        link->end_ms = trpi_world_mono_ns(secure->world) / 1000000 + secure->options.old_end_ms;
+        link->listing.end_ms =
+            trpi_world_mono_ns(secure->world) / 1000000 + secure->options.old_end_ms;
     }
     pthread_mutex_unlock(&secure->lock);
 }
@@ -125,17 +126,17 @@ trpi_secure_unlist(trpi_secure_link *link)
 {
     trpi_secure *secure = link->transport;
     pthread_mutex_lock(&secure->lock);
-    if (link->listed) {
-        link->listed = false;
-        if (link->previous != NULL) {
-            link->previous->next = link->next;
+    if (link->listing.listed) {
+        link->listing.listed = false;
+        if (link->listing.previous != NULL) {
+            link->listing.previous->listing.next = link->listing.next;
         } else {
-            secure->links = link->next;
+            secure->links = link->listing.next;
         }
-        if (link->next != NULL) {
-            link->next->previous = link->previous;
+        if (link->listing.next != NULL) {
+            link->listing.next->listing.previous = link->listing.previous;
         }
-        link->next = link->previous = NULL;
+        link->listing.next = link->listing.previous = NULL;
     }
     pthread_mutex_unlock(&secure->lock);
 }
@@ -145,15 +146,15 @@ trpi_secure_end_in(trpi_secure_link *link, uint64_t ms)
 {
     trpi_secure *secure = link->transport;
     pthread_mutex_lock(&secure->lock);
-    link->end_ms = trpi_world_mono_ns(secure->world) / 1000000 + ms;
+    link->listing.end_ms = trpi_world_mono_ns(secure->world) / 1000000 + ms;
     pthread_mutex_unlock(&secure->lock);
 }
 
 static void
 link_take(trpi_secure_link *link, trpi_secure_link **chain)
 {
-    atomic_fetch_add_explicit(&link->references, 1, memory_order_relaxed);
-    link->keeper_next = *chain;
+    trpi_secure_link_ref(link);
+    link->listing.keeper_next = *chain;
     *chain = link;
 }
 
@@ -163,23 +164,17 @@ links_end_due(trpi_secure *secure)
 {
     trpi_secure_link *chain = NULL;
     uint64_t now_ms = trpi_world_mono_ns(secure->world) / 1000000;
-    for (trpi_secure_link *link = secure->links; link != NULL; link = link->next) {
-        if (link->end_ms != 0 && now_ms >= link->end_ms) {
-            link->end_ms = 0;
+    for (trpi_secure_link *link = secure->links; link != NULL; link = link->listing.next) {
+        if (link->listing.end_ms != 0 && now_ms >= link->listing.end_ms) {
+            link->listing.end_ms = 0;
             link_take(link, &chain);
         }
     }
     pthread_mutex_unlock(&secure->lock);
     while (chain != NULL) {
         trpi_secure_link *link = chain;
-        chain = link->keeper_next;
-        pthread_mutex_lock(&link->lock);
-        if (link->reason[0] == '\0') {
-            (void)snprintf(link->reason, sizeof link->reason,
-                           "began with a certificate or cookie that was replaced");
-        }
-        pthread_mutex_unlock(&link->lock);
-        secure->inner->close(link->inner);
+        chain = link->listing.keeper_next;
+        trpi_secure_link_end(link, "began with a certificate or cookie that was replaced");
         trpi_secure_link_unref(link);
     }
     pthread_mutex_lock(&secure->lock);
@@ -194,9 +189,11 @@ links_judge(trpi_secure *secure, trpi_credentials *credentials)
     uint32_t closed = 0;
     uint64_t end_ms = trpi_world_mono_ns(secure->world) / 1000000 + secure->options.old_end_ms;
     pthread_mutex_lock(&secure->lock);
-    for (trpi_secure_link *link = secure->links; link != NULL; link = link->next) {
+    for (trpi_secure_link *link = secure->links; link != NULL; link = link->listing.next) {
         if (link->credentials != credentials) {
-            link->end_ms = link->end_ms != 0 && link->end_ms < end_ms ? link->end_ms : end_ms;
+            link->listing.end_ms = link->listing.end_ms != 0 && link->listing.end_ms < end_ms
+                                       ? link->listing.end_ms
+                                       : end_ms;
             link_take(link, &chain);
         }
     }
@@ -204,19 +201,18 @@ links_judge(trpi_secure *secure, trpi_credentials *credentials)
     while (chain != NULL) {
         trpi_secure_link *link = chain;
         trpi_refusal why = TRPI_REFUSED_NONE;
-        chain = link->keeper_next;
+        chain = link->listing.keeper_next;
         pthread_mutex_lock(&link->lock);
         bool stands = link->session == NULL || link->stage != TRPI_SECURE_OPEN ||
                       trpi_tls_session_stands(link->session, credentials->tls,
                                               trpi_world_wall_ms(secure->world), &why);
-        if (!stands && link->reason[0] == '\0') {
-            (void)snprintf(link->reason, sizeof link->reason,
-                           "%s: by the files that were read again", trpi_refusal_text(why));
-        }
         pthread_mutex_unlock(&link->lock);
         if (!stands) {
+            char reason[WHY_BYTES];
+            (void)snprintf(reason, sizeof reason, "%s: by the reloaded files",
+                           trpi_refusal_text(why));
             closed++;
-            secure->inner->close(link->inner);
+            trpi_secure_link_end(link, reason);
         }
         trpi_secure_link_unref(link);
     }
@@ -326,9 +322,8 @@ credentials_reload(trpi_secure *secure)
         pthread_mutex_unlock(&secure->lock);
         trpi_credentials_unref(old);
         uint32_t closed = links_judge(secure, made);
-        (void)snprintf(what, sizeof what,
-                       "closed=%u next=\"connections from before end within %u ms\"", closed,
-                       secure->options.old_end_ms);
+        (void)snprintf(what, sizeof what, "closed=%u next=\"older connections end within %u ms\"",
+                       closed, secure->options.old_end_ms);
     } else {
         (void)snprintf(what, sizeof what, "%s", why);
     }
@@ -404,6 +399,13 @@ trpi_secure_reload(trpi_transport *transport, const trpi_secrets *secrets)
     }
     pthread_cond_broadcast(&secure->wake);
     pthread_mutex_unlock(&secure->lock);
+}
+
+void
+trpi_secure_self(trpi_transport *transport, const char *host, uint16_t port)
+{
+    trpi_secure *secure = (trpi_secure *)transport;
+    (void)snprintf(secure->self, sizeof secure->self, "%.253s:%u", host, port);
 }
 
 void

@@ -86,8 +86,8 @@ trpi_tls_trouble(const trpi_tls_info *info, trpi_trouble kind, int64_t wall_ms, 
         is = is_due(info->authority_end_ms, wall_ms, warn_ms);
         when_put(info->authority_end_ms, wall_ms, "ends", "has ended", when);
         trouble_set(ret_text, "docs/operating.md, Changing the authority",
-                    "the authority %s, which stands behind this node's certificate, %s",
-                    info->authority, when);
+                    "the authority %s in the chain of this node's certificate %s", info->authority,
+                    when);
         break;
     case TRPI_TROUBLE_LIST:
         is = is_due(info->crl_next_ms, wall_ms, list_ms < warn_ms ? list_ms : warn_ms);

@@ -69,7 +69,7 @@ typedef struct trpi_serializer {
 } trpi_serializer;
 
 /* The cached serializer of a type, as version << 16 | id. */
-typedef _Atomic uint64_t trpi_found;
+typedef _Atomic uint64_t trpi_cached_serializer;
 
 typedef struct trpi_serializers {
     pthread_mutex_t lock; /* guards bindings, and writes to the rest; a leaf */
@@ -77,7 +77,8 @@ typedef struct trpi_serializers {
     trpi_serializer own[TRPI_SERIALIZERS_MAX];                  /* those of the program */
     _Atomic uint32_t version;
     _Atomic(struct trpi_shape *) shapes; /* of protobuf messages, newest first */
-    _Atomic(trpi_found *) found;         /* cache by type number; NULL: there are no bindings */
+    _Atomic(trpi_cached_serializer *)
+        cached; /* cache by type number; NULL: there are no bindings */
     uint32_t bindings_count;
     struct {
         char pattern[TRP_TYPE_NAME_BYTES_MAX + 1];

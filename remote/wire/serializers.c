@@ -45,7 +45,7 @@ trpi_serializers_init(trpi_serializers *serializers)
 void
 trpi_serializers_fini(trpi_serializers *serializers)
 {
-    trpi_free(atomic_load_explicit(&serializers->found, memory_order_relaxed));
+    trpi_free(atomic_load_explicit(&serializers->cached, memory_order_relaxed));
     trpi_shapes_free(atomic_load_explicit(&serializers->shapes, memory_order_relaxed));
     trpi_mutex_destroy(&serializers->lock);
 }
@@ -129,11 +129,11 @@ trpi_serializers_bind(trpi_serializers *serializers, const char *pattern, const 
         err = TRP_ENOENT;
     } else if (at == TRP_SERIALIZER_BINDINGS_MAX) {
         err = TRP_ELIMIT;
-    } else if (atomic_load_explicit(&serializers->found, memory_order_relaxed) == NULL) {
-        trpi_found *found = trpi_alloc((TRP_TYPES_MAX + 1u) * sizeof *found);
-        err = found != NULL ? TRP_OK : TRP_ENOMEM;
+    } else if (atomic_load_explicit(&serializers->cached, memory_order_relaxed) == NULL) {
+        trpi_cached_serializer *cache = trpi_alloc((TRP_TYPES_MAX + 1u) * sizeof *cache);
+        err = cache != NULL ? TRP_OK : TRP_ENOMEM;
         /* release: a thread that sees it sees zeros */
-        atomic_store_explicit(&serializers->found, found, memory_order_release);
+        atomic_store_explicit(&serializers->cached, cache, memory_order_release);
     }
     if (err == TRP_OK) {
         (void)snprintf(serializers->bindings[at].pattern, sizeof serializers->bindings[at].pattern,
@@ -196,14 +196,15 @@ trpi_serializers_for(trpi_serializers *serializers, const trp_type *type)
     if (type == &trpi_parcel_type) {
         return &trpi_serializer_parcel;
     }
-    trpi_found *found = atomic_load_explicit(&serializers->found, memory_order_acquire);
-    if (found == NULL) { /* no bindings */
+    trpi_cached_serializer *cache =
+        atomic_load_explicit(&serializers->cached, memory_order_acquire);
+    if (cache == NULL) { /* no bindings */
         return (type->flags & (TRP_TYPE_TEXT | TRP_TYPE_JSON)) != 0 ? &trpi_serializer_text
                                                                     : &trpi_serializer_raw;
     }
     /* acquire: the change that ended the version before it is seen */
     uint32_t version = atomic_load_explicit(&serializers->version, memory_order_acquire);
-    uint64_t known = atomic_load_explicit(&found[type->number], memory_order_relaxed);
+    uint64_t known = atomic_load_explicit(&cache[type->number], memory_order_relaxed);
     uint16_t id = (uint16_t)known;
     if (known >> 16 != version || type->number == 0) {
         pthread_mutex_lock(&serializers->lock);
@@ -211,7 +212,7 @@ trpi_serializers_for(trpi_serializers *serializers, const trp_type *type)
         id = find_bound(serializers, type);
         pthread_mutex_unlock(&serializers->lock);
         /* relaxed: the version says whether it is valid */
-        atomic_store_explicit(&found[type->number], (uint64_t)version << 16 | id,
+        atomic_store_explicit(&cache[type->number], (uint64_t)version << 16 | id,
                               memory_order_relaxed);
     }
     return trpi_serializers_get(serializers, id);

@@ -16,7 +16,7 @@ static pki all;
 
 /* Everything that the tests need, once: ca and other (authorities), left, right, ... */
 static inline void
-setup(void)
+files_setup(void)
 {
     if (all.now_ms != 0) {
         return;
@@ -105,7 +105,7 @@ static inline void
 duo_start(duo *d, const side *left, const side *right)
 {
     char why[300] = "";
-    setup();
+    files_setup();
     memset(d, 0, sizeof *d);
     pair_log_clear();
     for (int i = 0; i < 2; i++) {
@@ -132,7 +132,7 @@ duo_end(duo *d)
 
 /* Side i sends a message to the other one. */
 static inline void
-knock(duo *d, int i)
+duo_knock(duo *d, int i)
 {
     trpi_node_id to = { *trpi_remote_address(d->remote[1 - i]), 0 };
     (void)trpi_remote_control_send(d->remote[i], &to, TRPI_CHANNEL_GOSSIP, "knock", 5);
@@ -148,7 +148,7 @@ is_active(duo *d, int i)
 }
 
 static inline uint64_t
-refused(duo *d, int i, trpi_refusal why)
+duo_refused(duo *d, int i, trpi_refusal why)
 {
     trpi_remote_stats stats;
     trpi_remote_stats_get(d->remote[i], &stats);
@@ -179,7 +179,7 @@ static const side good_right = { .ca = "ca", .cert = "right" };
 static const side plain = { .cert = NULL };
 
 static inline uint64_t
-accepted(duo *d)
+duo_accepted(duo *d)
 {
     trpi_remote_stats stats;
     trpi_remote_stats_get(d->remote[0], &stats);
@@ -189,7 +189,7 @@ accepted(duo *d)
 /* ---- strangers: sockets without a system ----------------------------------------------------- */
 
 static inline int
-dial(const duo *d)
+duo_dial(const duo *d)
 {
     struct sockaddr_in to = { .sin_family = AF_INET,
                               .sin_port = htons(trpi_remote_address(d->remote[0])->port) };
@@ -222,7 +222,7 @@ file_copy(const char *from, const char *to)
 static inline void
 duo_files_remove(void)
 {
-    setup();
+    files_setup();
     pki_end(&all);
     all.now_ms = 0;
 }

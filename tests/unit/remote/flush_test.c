@@ -39,7 +39,7 @@ static const trp_behaviour burst = TRP_BEHAVIOUR_INIT("burst", char, burst_recei
 
 /* A counter on the right as the left names it, without a handshake. */
 static trp_ref
-start(bool mem, const trpi_remote_options *options)
+systems_start(bool mem, const trpi_remote_options *options)
 {
     atomic_store(&counted, 0);
     atomic_store(&disorder, 0);
@@ -86,7 +86,7 @@ expect_all(int64_t count, uint64_t dead)
     UNIT_EQUAL(atomic_load(&disorder), 0);
     UNIT_WAIT(pair_logged("association ended peer="), 60000);
     UNIT_WAIT(pair_logged("peer said goodbye"), 60000);
-    UNIT_TRUE(dead > 0 || !pair_logged("messages were not sent before the end"));
+    UNIT_TRUE(dead > 0 || !pair_logged("messages were not sent before remoting stopped"));
 }
 
 static void
@@ -94,7 +94,7 @@ stop_at_once(bool mem)
 {
     trp_msg *reply = NULL;
     trpi_remote_options options = { .flush_on_shutdown_ms = LONG_MS };
-    trp_ref to = start(mem, &options);
+    trp_ref to = systems_start(mem, &options);
     trp_ref echo = pair_abroad(&p, pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0));
     UNIT_EQUAL(trp_system_ask(p.system[0], echo, &trp_string_type, "?", 1, 60000, &reply), TRP_OK);
     trp_msg_free(reply);
@@ -125,7 +125,7 @@ static void
 what_a_held_proxy_has_goes_before_the_goodbye(void)
 {
     trpi_remote_options options = { .flush_on_shutdown_ms = LONG_MS, .lane_bytes_max = 262144 };
-    trp_ref to = start(false, &options);
+    trp_ref to = systems_start(false, &options);
     trp_ref from = pair_spawn(p.system[0], &burst, "burst", NULL, NULL, 0);
     trp_system_tell(p.system[0], from, &trp_bytes_type, &to, sizeof to);
     UNIT_WAIT(atomic_load(&burst_over), 60000);
@@ -136,7 +136,7 @@ what_a_held_proxy_has_goes_before_the_goodbye(void)
 }
 
 static void *
-stopper(void *arg)
+stop_thread(void *arg)
 {
     (void)arg;
     UNIT_EQUAL(stop_left(TRP_DEAD_NOT_CONNECTED), 0);
@@ -148,13 +148,13 @@ static void
 a_peer_that_still_shakes_hands_gets_what_was_told(void)
 {
     trpi_remote_options options = { .flush_on_shutdown_ms = LONG_MS };
-    trp_ref to = start(true, &options);
+    trp_ref to = systems_start(true, &options);
     trpi_remote *left = p.remote[0];
     pthread_t thread;
     trpi_mem_network_thread_stop(p.network); /* nothing goes on now */
     tell_all(to);
     UNIT_WAIT(strcmp(pair_state(&p, 0), "handshaking") == 0, 60000);
-    UNIT_REQUIRE(pthread_create(&thread, NULL, stopper, NULL) == 0);
+    UNIT_REQUIRE(pthread_create(&thread, NULL, stop_thread, NULL) == 0);
     UNIT_WAIT(atomic_load(&left->stopping), 60000);
     UNIT_REQUIRE(trpi_mem_network_thread_start(p.network) == TRP_OK);
     pthread_join(thread, NULL);
@@ -166,7 +166,7 @@ static void
 a_peer_not_met_before_gets_what_was_told_over_tcp(void)
 {
     trpi_remote_options options = { .flush_on_shutdown_ms = LONG_MS };
-    tell_all(start(false, &options));
+    tell_all(systems_start(false, &options));
     UNIT_EQUAL(stop_left(TRP_DEAD_NOT_CONNECTED), 0);
     expect_all(TELLS, 0);
     pair_end(&p);
@@ -185,7 +185,7 @@ static void
 a_gated_peer_that_is_back_gets_what_was_told(void)
 {
     trpi_remote_options options = { .flush_on_shutdown_ms = LONG_MS, .backoff_min_ms = 200 };
-    gate_left(start(true, &options));
+    gate_left(systems_start(true, &options));
     trpi_mem_network_fault_set(p.network, NULL, NULL);
     /* an attempt that began before does not count as the stop's one attempt */
     UNIT_WAIT(strcmp(pair_state(&p, 0), "handshaking") != 0, 60000);
@@ -212,7 +212,7 @@ static void
 a_gated_peer_that_is_not_back_costs_dead_letters_at_once(void)
 {
     trpi_remote_options options = { .flush_on_shutdown_ms = 2 * LONG_MS, .backoff_min_ms = 50 };
-    gate_left(start(true, &options));
+    gate_left(systems_start(true, &options));
     expect_dead(now_ms(), LONG_MS);
 }
 
@@ -222,7 +222,7 @@ an_unreachable_peer_costs_dead_letters_within_the_flush_wait(void)
 {
     trpi_remote_options options = { .flush_on_shutdown_ms = SHORT_MS,
                                     .handshake_timeout_ms = 2 * LONG_MS };
-    trp_ref to = start(true, &options);
+    trp_ref to = systems_start(true, &options);
     trpi_mem_network_fault_set(p.network, pair_drop_all, NULL);
     tell_all(to);
     uint64_t before_ms = now_ms();

@@ -38,19 +38,19 @@ new_files_are_taken_without_a_restart(void)
     duo d;
     trpi_tls_state state;
     side moving = { .ca = "ca", .cert = "moving", .old_end_ms = 300 };
-    setup();
+    files_setup();
     moving_copy("left");
     duo_start(&d, &moving, &good_right);
-    UNIT_WAIT((knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 60000);
+    UNIT_WAIT((duo_knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 60000);
     UNIT_WAIT(has_said_all(&d, 1), 60000); /* so it does not call again of itself */
-    uint64_t before = accepted(&d);
+    uint64_t before = duo_accepted(&d);
     pki_write(&all, "moving.pem", "not a certificate\n"); /* half done: the old ones stay */
     UNIT_EQUAL(trpi_remote_secrets_reload(d.remote[0], NULL, NULL), TRP_OK);
     UNIT_WAIT(pair_logged("credentials not read again, the old ones stay"), 60000);
     UNIT_TRUE(trpi_remote_tls_state(d.remote[0], &state));
     UNIT_TEXT(state.subject, "left");
     UNIT_TRUE(is_active(&d, 0));
-    UNIT_EQUAL(accepted(&d), before);
+    UNIT_EQUAL(duo_accepted(&d), before);
     UNIT_TRUE(is_troubled(&d, TRPI_TROUBLE_RELOAD, "the old ones stay: certificate"));
     moving_copy("brief");
     UNIT_EQUAL(trpi_remote_secrets_reload(d.remote[0], NULL, NULL), TRP_OK);
@@ -63,8 +63,8 @@ new_files_are_taken_without_a_restart(void)
     /* the connection of the old ones ends in its time, and another one follows; one that came
      * before the end is noticed would leave nothing to tell of */
     UNIT_WAIT(pair_logged("was replaced"), 60000);
-    UNIT_WAIT((knock(&d, 1), accepted(&d) > before), 60000);
-    UNIT_WAIT((knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 60000);
+    UNIT_WAIT((duo_knock(&d, 1), duo_accepted(&d) > before), 60000);
+    UNIT_WAIT((duo_knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 60000);
     UNIT_EQUAL(refused_sum(&d, 0) + refused_sum(&d, 1), 0);
     UNIT_EQUAL(trpi_remote_certificate_until(d.remote[1], trpi_remote_address(d.remote[0])) / 1000,
                (all.now_ms + 30 * PKI_DAY) / 1000);
@@ -77,7 +77,7 @@ what_ends_soon_is_told(void)
 {
     duo d;
     side moving = { .ca = "ca", .cert = "moving", .days_ahead = 20 };
-    setup();
+    files_setup();
     moving_copy("brief"); /* ends in 30 days */
     duo_start(&d, &moving, &good_right);
     UNIT_WAIT(pair_logged("this node's certificate (brief) ends in 9 days"), 60000);
@@ -99,15 +99,16 @@ who_is_revoked_while_connected_is_cut_off(void)
 {
     duo d;
     side left = { .ca = "ca", .cert = "left", .crl = "moving-list.pem" };
-    setup();
+    files_setup();
     file_copy("none-revoked.pem", "moving-list.pem");
     duo_start(&d, &left, &good_right);
-    UNIT_WAIT((knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 60000);
+    UNIT_WAIT((duo_knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 60000);
     file_copy("right-revoked.pem", "moving-list.pem");
     UNIT_EQUAL(trpi_remote_secrets_reload(d.remote[0], NULL, NULL), TRP_OK);
     UNIT_WAIT(!is_active(&d, 0) && !is_active(&d, 1), 60000);
-    UNIT_WAIT((knock(&d, 1), refused(&d, 0, TRPI_REFUSED_REVOKED) > 0), 60000);
-    UNIT_WAIT((knock(&d, 0), refused(&d, 0, TRPI_REFUSED_REVOKED) > 1), 60000); /* nor by us */
+    UNIT_WAIT((duo_knock(&d, 1), duo_refused(&d, 0, TRPI_REFUSED_REVOKED) > 0), 60000);
+    UNIT_WAIT((duo_knock(&d, 0), duo_refused(&d, 0, TRPI_REFUSED_REVOKED) > 1),
+              60000); /* nor by us */
     duo_end(&d);
 }
 
@@ -119,7 +120,7 @@ files_that_failed_are_tried_again(void)
     trpi_tls_state state;
     side moving = { .ca = "ca", .cert = "moving", .reload_ms = 20 };
     char path[128];
-    setup();
+    files_setup();
     moving_copy("left");
     duo_start(&d, &moving, &good_right);
     moving_copy("early");
@@ -173,7 +174,7 @@ caller_start(caller *c, const duo *d)
     UNIT_REQUIRE(c->ssl != NULL && c->in != NULL && c->out != NULL);
     SSL_set_bio(c->ssl, c->in, c->out);
     SSL_set_connect_state(c->ssl);
-    c->fd = dial(d);
+    c->fd = duo_dial(d);
     while (SSL_do_handshake(c->ssl) != 1) {
         caller_send(c);
         ssize_t count = recv(c->fd, bytes, sizeof bytes, 0);
@@ -195,7 +196,7 @@ who_is_revoked_while_it_shakes_hands_is_not_let_in(void)
     duo d;
     caller c;
     side left = { .ca = "ca", .cert = "left", .crl = "moving-list.pem" };
-    setup();
+    files_setup();
     file_copy("none-revoked.pem", "moving-list.pem");
     duo_start(&d, &left, &good_right);
     caller_start(&c, &d);
@@ -203,7 +204,7 @@ who_is_revoked_while_it_shakes_hands_is_not_let_in(void)
     UNIT_EQUAL(trpi_remote_secrets_reload(d.remote[0], NULL, NULL), TRP_OK);
     UNIT_WAIT(pair_logged("credentials read again subject=left closed=0"), 60000);
     caller_send(&c);
-    UNIT_WAIT(refused(&d, 0, TRPI_REFUSED_REVOKED) == 1, 60000);
+    UNIT_WAIT(duo_refused(&d, 0, TRPI_REFUSED_REVOKED) == 1, 60000);
     UNIT_WAIT(is_closed(c.fd), 60000);
     caller_end(&c);
     duo_end(&d);
@@ -216,9 +217,9 @@ a_new_cookie_is_taken_without_a_restart(void)
     side left = { .cookie = "correct horse", .old_end_ms = 300 };
     side right = { .cookie = "battery staple" };
     duo_start(&d, &left, &right);
-    UNIT_WAIT((knock(&d, 1), refused(&d, 0, TRPI_REFUSED_COOKIE) > 0), 60000);
+    UNIT_WAIT((duo_knock(&d, 1), duo_refused(&d, 0, TRPI_REFUSED_COOKIE) > 0), 60000);
     UNIT_EQUAL(trpi_remote_secrets_reload(d.remote[0], "battery staple", "correct horse"), TRP_OK);
-    UNIT_WAIT((knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 60000);
+    UNIT_WAIT((duo_knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 60000);
     duo_end(&d);
 }
 
@@ -238,7 +239,7 @@ files_that_do_not_fit_are_refused_at_the_start(void)
         { { .ca = "ca", .cert = "left", .crl = "damaged.pem" }, "revocation list" },
         { { .ca = "ca", .cert = "mixed" }, "key values mismatch" },
     };
-    setup();
+    files_setup();
     file_copy("left.pem", "mixed.pem");
     file_copy("right.key", "mixed.key");
     char *one = pki_read(&all, "none-revoked.pem"), *two = pki_read(&all, "right-revoked.pem");

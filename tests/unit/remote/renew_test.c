@@ -58,7 +58,7 @@ files_of(const char *whose, const char *from)
 }
 
 static void
-begin(story *s, const side *left, const side *right)
+story_begin(story *s, const side *left, const side *right)
 {
     memset(s, 0, sizeof *s);
     atomic_store(&handled, 0);
@@ -81,7 +81,7 @@ begin(story *s, const side *left, const side *right)
 }
 
 static void
-end(story *s)
+story_end(story *s)
 {
     UNIT_WAIT(atomic_load(&handled) == s->told, 60000);
     UNIT_TRUE(atomic_load(&in_order));
@@ -121,12 +121,12 @@ a_change_of_the_authority_loses_nothing(void)
     story s;
     const side left = { .ca = "of-all", .cert = "of-left" };
     const side right = { .ca = "of-all", .cert = "of-right" };
-    setup();
+    files_setup();
     pki_node(&all, "other", "strange", "127.0.0.1", -1, 400);
     file_copy("ca.pem", "of-all.pem");
     files_of("left", "left");
     files_of("right", "right");
-    begin(&s, &left, &right);
+    story_begin(&s, &left, &right);
     file_copy("both.pem", "of-all.pem");
     both_reload(&s);
     UNIT_WAIT((tell_on(&s), !is_renewing(&s, 0) && !is_renewing(&s, 1)), 60000);
@@ -140,7 +140,7 @@ a_change_of_the_authority_loses_nothing(void)
     int64_t so_far = atomic_load(&handled);
     UNIT_WAIT((tell_on(&s), atomic_load(&handled) > so_far + 1000), 60000);
     UNIT_EQUAL(refused_sum(&s.d, 0) + refused_sum(&s.d, 1), 0);
-    end(&s);
+    story_end(&s);
 }
 
 /* The peer does not trust the new certificate: what there is goes on. */
@@ -149,10 +149,10 @@ without_a_new_connection_the_old_one_stays(void)
 {
     story s;
     const side left = { .ca = "of-all", .cert = "of-left" };
-    setup();
+    files_setup();
     file_copy("both.pem", "of-all.pem");
     files_of("left", "left");
-    begin(&s, &left, &good_right);
+    story_begin(&s, &left, &good_right);
     files_of("left", "foreign");
     UNIT_EQUAL(trpi_remote_secrets_reload(s.d.remote[0], NULL, NULL), TRP_OK);
     UNIT_WAIT((tell_on(&s), pair_logged("lane cannot be dialled")), 60000);
@@ -162,7 +162,7 @@ without_a_new_connection_the_old_one_stays(void)
     files_of("left", "left");
     UNIT_EQUAL(trpi_remote_secrets_reload(s.d.remote[0], NULL, NULL), TRP_OK);
     UNIT_WAIT((tell_on(&s), !is_renewing(&s, 0)), 60000);
-    end(&s);
+    story_end(&s);
 }
 
 /* Without TLS as well */
@@ -171,7 +171,7 @@ a_change_of_the_cookie_loses_nothing(void)
 {
     story s;
     const side first = { .cookie = "correct horse" };
-    begin(&s, &first, &first);
+    story_begin(&s, &first, &first);
     for (int i = 0; i < 2; i++) {
         UNIT_EQUAL(trpi_remote_secrets_reload(s.d.remote[i], "battery staple", "correct horse"),
                    TRP_OK);
@@ -179,7 +179,7 @@ a_change_of_the_cookie_loses_nothing(void)
                   60000);
     }
     UNIT_WAIT((tell_on(&s), !is_renewing(&s, 0) && !is_renewing(&s, 1)), 60000);
-    end(&s);
+    story_end(&s);
 }
 
 static void

@@ -13,7 +13,7 @@ is_refused(const side *left, const side *right, int judge, trpi_refusal why)
     duo d;
     char word[64];
     duo_start(&d, left, right);
-    UNIT_WAIT((knock(&d, 1), refused(&d, judge, why) > 0), 60000);
+    UNIT_WAIT((duo_knock(&d, 1), duo_refused(&d, judge, why) > 0), 60000);
     (void)snprintf(word, sizeof word, "reason=%s ", trpi_refusal_text(why));
     UNIT_WAIT(pair_logged(word), 60000);
     UNIT_EQUAL(refused_but(&d, judge, why), 0); /* nothing else was blamed */
@@ -114,7 +114,7 @@ without_a_list_of_its_authority_nobody_is_let_in(void)
     duo d = { 0 };
     char why[300] = "";
     side left = { .ca = "ca", .cert = "left", .crl = "of-other.pem" };
-    setup();
+    files_setup();
     UNIT_EQUAL(side_start(&d, 0, &left, 0, 0, why, sizeof why), TRP_ECONFIG);
     UNIT_TRUE(strstr(why, "revocation-list") != NULL);
     duo_end(&d);
@@ -160,12 +160,12 @@ stranger_is_refused(int version_max, bool certificate, trpi_refusal why)
                    1);
     }
     SSL *ssl = SSL_new(context);
-    int fd = dial(&d);
+    int fd = duo_dial(&d);
     UNIT_REQUIRE(ssl != NULL && SSL_set_fd(ssl, fd) == 1);
     if (SSL_connect(ssl) == 1) { /* a client of TLS 1.3 learns it with the first byte */
         (void)SSL_read(ssl, &byte, 1);
     }
-    UNIT_WAIT(refused(&d, 0, why) == 1, 60000);
+    UNIT_WAIT(duo_refused(&d, 0, why) == 1, 60000);
     (void)snprintf(word, sizeof word, "reason=%s ", trpi_refusal_text(why));
     UNIT_WAIT(pair_logged(word), 60000);
     UNIT_EQUAL(refused_sum(&d, 0), 1);
@@ -251,7 +251,7 @@ cookie_of_a_user_is_shown_on_loopback_alone(void)
     side user = { .cookie = "of a user", .cookie_file = "/home/a/cookie" };
     side other = user;
     duo_start(&d, &far, &user);
-    UNIT_WAIT((knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 60000);
+    UNIT_WAIT((duo_knock(&d, 1), is_active(&d, 0) && is_active(&d, 1)), 60000);
     UNIT_EQUAL(refused_sum(&d, 1), 0);
     /* but it does not come in without one */
     duo_end(&d);
@@ -268,7 +268,7 @@ cookie_of_a_user_is_refused_by_the_name_of_its_file(void)
     duo d;
     char why[160];
     duo_start(&d, &left, &right);
-    UNIT_WAIT((knock(&d, 1), refused(&d, 0, TRPI_REFUSED_COOKIE) > 0), 60000);
+    UNIT_WAIT((duo_knock(&d, 1), duo_refused(&d, 0, TRPI_REFUSED_COOKIE) > 0), 60000);
     UNIT_WAIT(pair_logged("the peer has another cookie than /home/a/cookie"), 60000);
     UNIT_WAIT(pair_logged("the peer has another cookie than /home/b/cookie"), 60000);
     UNIT_WAIT(
@@ -278,8 +278,8 @@ cookie_of_a_user_is_refused_by_the_name_of_its_file(void)
     UNIT_TRUE(strstr(why, "has another cookie than /home/b/cookie") != NULL);
     duo_end(&d);
     duo_start(&d, &none, &right);
-    UNIT_WAIT((knock(&d, 1), refused(&d, 1, TRPI_REFUSED_COOKIE) > 0), 60000);
-    UNIT_WAIT(pair_logged("the peer shows none; wanted is that of /home/b/cookie"), 60000);
+    UNIT_WAIT((duo_knock(&d, 1), duo_refused(&d, 1, TRPI_REFUSED_COOKIE) > 0), 60000);
+    UNIT_WAIT(pair_logged("the peer shows none; this node asks for that of /home/b/cookie"), 60000);
     duo_end(&d);
 }
 
@@ -327,7 +327,7 @@ a_key_that_others_may_read_is_refused(void)
 {
     duo d;
     char key[128], why[300] = "";
-    setup();
+    files_setup();
     memset(&d, 0, sizeof d);
     (void)pki_path(&all, "left.key", key, sizeof key);
     UNIT_EQUAL(chmod(key, 0640), 0);
@@ -347,7 +347,7 @@ a_key_that_others_may_read_is_refused(void)
 static void
 limits_start(duo *d, const side *left, uint32_t pending_max, uint32_t bytes_max)
 {
-    setup();
+    files_setup();
     memset(d, 0, sizeof *d);
     pair_log_clear();
     UNIT_REQUIRE(side_start(d, 0, left, pending_max, bytes_max, NULL, 0) == TRP_OK);
@@ -362,22 +362,22 @@ so_many_may_wait_and_with_one_more_the_oldest_goes(const side *left)
     int fd[MAX + 1];
     limits_start(&d, left, MAX, 0);
     for (int i = 0; i < MAX; i++) {
-        fd[i] = dial(&d);
+        fd[i] = duo_dial(&d);
     }
-    UNIT_WAIT(accepted(&d) == MAX, 60000);
+    UNIT_WAIT(duo_accepted(&d) == MAX, 60000);
     UNIT_EQUAL(refused_sum(&d, 0), 0);
     for (int i = 0; i < MAX; i++) {
         UNIT_FALSE(is_closed(fd[i]));
     }
-    fd[MAX] = dial(&d);
-    UNIT_WAIT(refused(&d, 0, TRPI_REFUSED_PENDING) == 1, 60000);
+    fd[MAX] = duo_dial(&d);
+    UNIT_WAIT(duo_refused(&d, 0, TRPI_REFUSED_PENDING) == 1, 60000);
     UNIT_WAIT(is_closed(fd[0]), 60000);
     UNIT_WAIT(pair_logged("reason=pending-handshakes "), 60000);
     UNIT_FALSE(is_closed(fd[1]));
     UNIT_FALSE(is_closed(fd[MAX]));
     UNIT_REQUIRE(side_start(&d, 1, left->cert != NULL ? &good_right : &plain, 0, 0, NULL, 0) ==
                  TRP_OK);
-    UNIT_WAIT((knock(&d, 1), is_active(&d, 1)), 60000);
+    UNIT_WAIT((duo_knock(&d, 1), is_active(&d, 1)), 60000);
     for (int i = 0; i <= MAX; i++) {
         close(fd[i]);
     }
@@ -402,18 +402,18 @@ silent_connections_shut_nobody_out(void)
     trpi_remote_stats stats;
     limits_start(&d, &good_left, PLACES, 0);
     for (int i = 0; i < SILENT; i++) {
-        fd[i] = dial(&d);
-        UNIT_WAIT(accepted(&d) == (uint64_t)i + 1, 60000);
+        fd[i] = duo_dial(&d);
+        UNIT_WAIT(duo_accepted(&d) == (uint64_t)i + 1, 60000);
     }
-    UNIT_WAIT(refused(&d, 0, TRPI_REFUSED_PENDING) >= SILENT - PLACES / 2, 60000);
-    UNIT_EQUAL(refused(&d, 0, TRPI_REFUSED_PENDING), SILENT - PLACES / 2);
+    UNIT_WAIT(duo_refused(&d, 0, TRPI_REFUSED_PENDING) >= SILENT - PLACES / 2, 60000);
+    UNIT_EQUAL(duo_refused(&d, 0, TRPI_REFUSED_PENDING), SILENT - PLACES / 2);
     trpi_remote_stats_get(d.remote[0], &stats);
     UNIT_EQUAL(stats.pending, PLACES / 2);
     UNIT_TRUE(stats.displaced_ago_ms < 60000);
     UNIT_WAIT(is_closed(fd[SILENT - PLACES / 2 - 1]), 60000);
     UNIT_FALSE(is_closed(fd[SILENT - PLACES / 2]));
     UNIT_REQUIRE(side_start(&d, 1, &good_right, 0, 0, NULL, 0) == TRP_OK);
-    UNIT_WAIT((knock(&d, 1), is_active(&d, 1)), 60000);
+    UNIT_WAIT((duo_knock(&d, 1), is_active(&d, 1)), 60000);
     UNIT_FALSE(is_closed(fd[SILENT - 1]));
     for (int i = 0; i < SILENT; i++) {
         close(fd[i]);
@@ -431,15 +431,15 @@ bytes_of_a_stranger_are_bounded(void)
     duo d;
     limits_start(&d, &good_left, 0, MAX);
     memcpy(bytes, start, sizeof(start));
-    int fd = dial(&d);
+    int fd = duo_dial(&d);
     UNIT_EQUAL(send(fd, bytes, MAX, MSG_NOSIGNAL), MAX);
-    int other = dial(&d); /* what comes of it is seen after what came of the first one */
+    int other = duo_dial(&d); /* what comes of it is seen after what came of the first one */
     UNIT_EQUAL(send(other, "x", 1, MSG_NOSIGNAL), 1);
-    UNIT_WAIT(refused(&d, 0, TRPI_REFUSED_NOT_TLS) == 1, 60000);
-    UNIT_EQUAL(refused(&d, 0, TRPI_REFUSED_BYTES), 0);
+    UNIT_WAIT(duo_refused(&d, 0, TRPI_REFUSED_NOT_TLS) == 1, 60000);
+    UNIT_EQUAL(duo_refused(&d, 0, TRPI_REFUSED_BYTES), 0);
     UNIT_FALSE(is_closed(fd));
     UNIT_EQUAL(send(fd, "x", 1, MSG_NOSIGNAL), 1);
-    UNIT_WAIT(refused(&d, 0, TRPI_REFUSED_BYTES) == 1, 60000);
+    UNIT_WAIT(duo_refused(&d, 0, TRPI_REFUSED_BYTES) == 1, 60000);
     UNIT_WAIT(is_closed(fd), 60000);
     UNIT_WAIT(pair_logged("reason=handshake-bytes "), 60000);
     close(fd);
@@ -454,9 +454,9 @@ who_says_nothing_in_time_is_disconnected(void)
     duo d;
     limits_start(&d, &good_left, 0, 0);
     d.remote[0]->options.handshake_timeout_ms = 300; /* before anybody has come */
-    int fd = dial(&d);
+    int fd = duo_dial(&d);
     UNIT_WAIT(is_closed(fd), 60000);
-    UNIT_WAIT(refused(&d, 0, TRPI_REFUSED_TIMEOUT) == 1, 60000);
+    UNIT_WAIT(duo_refused(&d, 0, TRPI_REFUSED_TIMEOUT) == 1, 60000);
     UNIT_WAIT(pair_logged("no handshake within 300 ms"), 60000);
     close(fd);
     duo_end(&d);
@@ -525,7 +525,7 @@ bytes_keep_their_order_through_chunks_and_changes_of_keys(void)
     trpi_world *world = NULL;
     trpi_transport *transport = NULL;
     trpi_link *link = NULL;
-    setup();
+    files_setup();
     trpi_tls_options tls = { .ca = pki_path(&all, "ca.pem", ca, sizeof ca),
                              .cert = pki_path(&all, "left.pem", cert, sizeof cert),
                              .key = pki_path(&all, "left.key", key, sizeof key),

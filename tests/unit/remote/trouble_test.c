@@ -47,7 +47,7 @@ an_authority_that_ends_first_is_named(void)
     UNIT_TRUE(!is_troubled(&info, TRPI_TROUBLE_CERTIFICATE));
     UNIT_TEXT(text.what, "this node's certificate (host1) ends in 300 days (2025-07-31)");
     UNIT_TRUE(is_troubled(&info, TRPI_TROUBLE_AUTHORITY));
-    UNIT_TEXT(text.what, "the authority demo-ca, which stands behind this node's certificate, ends "
+    UNIT_TEXT(text.what, "the authority demo-ca in the chain of this node's certificate ends "
                          "in 14 days (2024-10-18)");
 }
 
