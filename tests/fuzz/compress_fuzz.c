@@ -13,7 +13,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void
-expand(const uint8_t *body, size_t bytes, uint32_t limit)
+body_expand(const uint8_t *body, size_t bytes, uint32_t limit)
 {
     trpi_buffer scratch = { 0 };
     uint8_t *exact = trpi_alloc(bytes + 1); /* so that a sanitizer sees a read past its end */
@@ -50,7 +50,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size >= 2) {
-        expand(data + 2, size - 2, trpi_get_u16(data) * 64u);
+        body_expand(data + 2, size - 2, trpi_get_u16(data) * 64u);
         if (size - 2 >= TRPI_USER_FIXED_BYTES) {
             there_and_back(data + 2, size - 2);
         }

@@ -53,7 +53,7 @@ round_trip(const trp_config *config)
 }
 
 static void
-combine(const trp_config *config)
+config_combine(const trp_config *config)
 {
     trp_config_entry entry = { .size = sizeof entry };
     for (size_t i = 0; i < 8 && trp_config_at(config, i, &entry); i++) {
@@ -123,7 +123,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         (void)trpi_config_int(config, "remote.port");
         (void)trpi_config_float(config, "cluster.failure-detector.threshold");
         round_trip(config);
-        combine(config);
+        config_combine(config);
         (void)!trp_config_with_setting(config, text, "--set", &set, &error);
     }
     trp_config_unref(set);

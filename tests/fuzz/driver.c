@@ -39,7 +39,7 @@ next_random(void)
 }
 
 static size_t
-below(size_t limit)
+random_below(size_t limit)
 {
     return limit == 0 ? 0 : (size_t)(next_random() % limit);
 }
@@ -126,22 +126,22 @@ static size_t
 mutate_once(uint8_t *data, size_t size)
 {
     static const uint8_t special[] = { 0, 1, 0x7f, 0x80, 0xff, '/', ':', '"', '{', '[', '\n' };
-    size_t at = below(size);
+    size_t at = random_below(size);
     size_t span;
 
     switch (next_random() % 7) {
     case 0: /* flip a bit */
         if (size > 0) {
-            data[at] ^= (uint8_t)(1u << below(8));
+            data[at] ^= (uint8_t)(1u << random_below(8));
         }
         return size;
     case 1: /* a byte with a meaning for parsers */
         if (size > 0) {
-            data[at] = special[below(sizeof special)];
+            data[at] = special[random_below(sizeof special)];
         }
         return size;
     case 2: /* cut the end */
-        return below(size + 1);
+        return random_below(size + 1);
     case 3: /* insert a byte */
         if (size < INPUT_BYTES_MAX) {
             memmove(data + at + 1, data + at, size - at);
@@ -150,20 +150,20 @@ mutate_once(uint8_t *data, size_t size)
         }
         return size;
     case 4: /* remove a span */
-        span = below(size - at + 1);
+        span = random_below(size - at + 1);
         memmove(data + at, data + at + span, size - at - span);
         return size - span;
     case 5: /* a 32-bit length, huge or small */
         if (size >= 4) {
-            uint32_t number = (uint32_t)next_random() >> below(32);
+            uint32_t number = (uint32_t)next_random() >> random_below(32);
 
-            memcpy(data + below(size - 3), &number, 4);
+            memcpy(data + random_below(size - 3), &number, 4);
         }
         return size;
     default: /* splice: the tail of another file */
         if (corpus_count > 0) {
-            const input *other = &corpus[below(corpus_count)];
-            size_t from = below(other->size);
+            const input *other = &corpus[random_below(corpus_count)];
+            size_t from = random_below(other->size);
 
             span = other->size - from;
             span = span > INPUT_BYTES_MAX - at ? INPUT_BYTES_MAX - at : span;
@@ -175,18 +175,18 @@ mutate_once(uint8_t *data, size_t size)
 }
 
 static size_t
-mutated(uint8_t *data)
+input_mutate(uint8_t *data)
 {
     size_t size = 0;
-    size_t changes = 1 + below(8);
+    size_t changes = 1 + random_below(8);
 
-    if (corpus_count > 0 && below(20) != 0) {
-        const input *base = &corpus[below(corpus_count)];
+    if (corpus_count > 0 && random_below(20) != 0) {
+        const input *base = &corpus[random_below(corpus_count)];
 
         memcpy(data, base->data, base->size);
         size = base->size;
     } else {
-        size = below(512);
+        size = random_below(512);
         for (size_t i = 0; i < size; i++) {
             data[i] = (uint8_t)next_random();
         }
@@ -222,7 +222,7 @@ main(int argc, char **argv)
     end = now_ns() + seconds * 1000000000u;
     while (now_ns() < end) {
         for (int i = 0; i < 64; i++) {
-            run_one(data, mutated(data));
+            run_one(data, input_mutate(data));
             runs++;
         }
     }

@@ -14,14 +14,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static uint32_t interned;
 static const trpi_node_id *
-get(void *arg, uint32_t node)
+node_get(void *arg, uint32_t node)
 {
     (void)arg;
     (void)node;
     return NULL;
 }
 static trp_err
-intern(void *arg, const trpi_node_id *id, uint32_t *ret_node)
+node_intern(void *arg, const trpi_node_id *id, uint32_t *ret_node)
 {
     (void)arg;
     (void)id;
@@ -53,13 +53,15 @@ map_make(void)
             abort();
         }
     }
-    return (trpi_node_map){
-        .serializers = &serializers, .sending = 2, .receiving = 1, .get = get, .intern = intern
-    };
+    return (trpi_node_map){ .serializers = &serializers,
+                            .sending = 2,
+                            .receiving = 1,
+                            .get = node_get,
+                            .intern = node_intern };
 }
 
 static void
-message(const trpi_frame *frame)
+message_decode(const trpi_frame *frame)
 {
     trpi_message m;
     trpi_node_map map = map_make();
@@ -82,10 +84,10 @@ message(const trpi_frame *frame)
 }
 
 static void
-many(const trpi_frame *frame)
+many_decode(const trpi_frame *frame)
 {
     trpi_message rest;
-    trpi_node_map map = { .sending = 2, .receiving = 1, .get = get, .intern = intern };
+    trpi_node_map map = { .sending = 2, .receiving = 1, .get = node_get, .intern = node_intern };
     const uint8_t *payload;
     size_t bytes;
     if (trpi_message_decode(frame, &map, &rest) == TRP_OK) {
@@ -98,7 +100,7 @@ many(const trpi_frame *frame)
 }
 
 static void
-tail(const trpi_system_message *system)
+tail_decode(const trpi_system_message *system)
 {
     trpi_deploy_read order;
     trp_failure failure;
@@ -125,18 +127,18 @@ on_frame(void *arg, const trpi_frame *frame)
         (void)trpi_handshake_decode(frame, &handshake);
         break;
     case TRPI_FRAME_MANY:
-        many(frame);
+        many_decode(frame);
         break;
     case TRPI_FRAME_USER:
     case TRPI_FRAME_SELECT:
-        message(frame);
+        message_decode(frame);
         break;
     case TRPI_FRAME_MANIFEST:
         (void)trpi_manifest_decode(frame, &manifest);
         break;
     case TRPI_FRAME_SYSTEM:
         if (trpi_system_frame_decode(frame, &system) == TRP_OK) {
-            tail(&system);
+            tail_decode(&system);
         }
         break;
     default:

@@ -12,7 +12,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void
-must(bool holds)
+require(bool holds)
 {
     if (!holds) {
         abort();
@@ -20,7 +20,7 @@ must(bool holds)
 }
 
 static trp_err
-decode(uint8_t kind, const uint8_t *body, size_t bytes, trpi_handshake *ret_handshake)
+handshake_decode(uint8_t kind, const uint8_t *body, size_t bytes, trpi_handshake *ret_handshake)
 {
     trpi_frame frame = { (uint32_t)bytes, kind, 0, 0, body };
     return trpi_handshake_decode(&frame, ret_handshake);
@@ -40,18 +40,18 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     memcpy(exact, data + 1, size - 1);
-    if (decode(kind, exact, size - 1, &first) == TRP_OK) {
-        must(memchr(first.reason, '\0', sizeof first.reason) != NULL);
+    if (handshake_decode(kind, exact, size - 1, &first) == TRP_OK) {
+        require(memchr(first.reason, '\0', sizeof first.reason) != NULL);
         bool refusal = kind == TRPI_FRAME_HANDSHAKE_REFUSAL;
-        must(refusal || (first.from.uid != 0 && first.from.address.host[0] != '\0'));
+        require(refusal || (first.from.uid != 0 && first.from.address.host[0] != '\0'));
         if (!refusal && trpi_handshake_append(&out, (enum trpi_frame_kind)kind, &first) == TRP_OK) {
-            must(decode(kind, out.data + TRPI_FRAME_HEADER_BYTES,
-                        out.count - TRPI_FRAME_HEADER_BYTES, &again) == TRP_OK);
-            must(again.from.uid == first.from.uid && again.to_uid == first.to_uid &&
-                 again.frame_bytes_max == first.frame_bytes_max &&
-                 trpi_address_equal(&again.from.address, &first.from.address) &&
-                 trpi_address_equal(&again.to, &first.to) &&
-                 strcmp(again.reason, first.reason) == 0);
+            require(handshake_decode(kind, out.data + TRPI_FRAME_HEADER_BYTES,
+                                     out.count - TRPI_FRAME_HEADER_BYTES, &again) == TRP_OK);
+            require(again.from.uid == first.from.uid && again.to_uid == first.to_uid &&
+                    again.frame_bytes_max == first.frame_bytes_max &&
+                    trpi_address_equal(&again.from.address, &first.from.address) &&
+                    trpi_address_equal(&again.to, &first.to) &&
+                    strcmp(again.reason, first.reason) == 0);
         }
     }
     trpi_buffer_fini(&out);

@@ -23,13 +23,13 @@ enum { ALL = sizeof all / sizeof all[0] };
 static trpi_node_id node;
 
 static const trpi_node_id *
-get(void *arg, uint32_t number)
+node_get(void *arg, uint32_t number)
 {
     (void)arg;
     return number == 1 || number == 2 ? &node : NULL;
 }
 static trp_err
-intern(void *arg, const trpi_node_id *id, uint32_t *ret_node)
+node_intern(void *arg, const trpi_node_id *id, uint32_t *ret_node)
 {
     (void)arg;
     node = *id;
@@ -38,7 +38,7 @@ intern(void *arg, const trpi_node_id *id, uint32_t *ret_node)
 }
 
 static void
-demand(int holds)
+require(int holds)
 {
     if (!holds) {
         abort();
@@ -48,7 +48,7 @@ demand(int holds)
 static volatile uint64_t sum; /* what is read is used */
 
 static void
-touch(const void *data, size_t bytes)
+bytes_touch(const void *data, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++) {
         sum += ((const unsigned char *)data)[i];
@@ -60,8 +60,8 @@ read_text(const trp_msg *msg, trp_field_text text)
 {
     size_t bytes;
     const char *at = trp_msg_text(msg, text, &bytes);
-    touch(at, strlen(at));
-    touch(at, bytes + 1);
+    bytes_touch(at, strlen(at));
+    bytes_touch(at, bytes + 1);
 }
 
 /* Read a block as a behaviour does, which trusts the accessors. */
@@ -72,20 +72,20 @@ read_history(const trp_msg *msg)
     size_t lines_count = 0, count = 0;
     read_text(msg, h->room);
     const void *icon = trp_msg_data(msg, h->icon, &count);
-    touch(icon, count);
+    bytes_touch(icon, count);
     const chat_line *lines = TRP_MSG_ARRAY(msg, h->lines, &lines_count);
     for (size_t i = 0; i < lines_count && i < 100; i++) {
         read_text(msg, lines[i].author.name);
         read_text(msg, lines[i].body);
         const uint32_t *reads = TRP_MSG_ARRAY(msg, lines[i].reads, &count);
-        touch(reads, count * sizeof *reads);
+        bytes_touch(reads, count * sizeof *reads);
     }
     const trp_field_text *tags = TRP_MSG_ARRAY(msg, h->tags, &count);
     for (size_t i = 0; i < count && i < 100; i++) {
         read_text(msg, tags[i]);
     }
     const trp_ref *members = TRP_MSG_ARRAY(msg, h->members, &count);
-    touch(members, count * sizeof *members);
+    bytes_touch(members, count * sizeof *members);
 }
 
 /* Use memory of exactly its size, so that a sanitizer sees a read past its end. */
@@ -96,7 +96,7 @@ read_block(const void *data, size_t bytes)
         trp_msg header;
         trp_msg_priv_moved moved;
     } image = { .moved = { malloc(bytes), bytes, NULL, NULL } };
-    demand(image.moved.data != NULL);
+    require(image.moved.data != NULL);
     memcpy(image.moved.data, data, bytes);
     image.header.priv_from_node_flags = TRP_MSG_PRIV_OUT_OF_LINE;
     read_history(&image.header);
@@ -109,11 +109,13 @@ static void
 round_trip(const void *block, size_t bytes)
 {
     for (int i = 0; i < ALL; i++) {
-        trpi_node_map map = { .sending = 2, .receiving = 1, .get = get, .intern = intern };
+        trpi_node_map map = {
+            .sending = 2, .receiving = 1, .get = node_get, .intern = node_intern
+        };
         trpi_buffer wire = { 0 }, back = { 0 };
         if (trpi_encode(all[i], &chat_history_type, block, bytes, &map, &wire) == TRP_OK &&
             trpi_decode(all[i], &chat_history_type, wire.data, wire.count, &map, &back) == TRP_OK) {
-            demand(trpi_payload_check(&chat_history_type, back.data, back.count) == TRP_OK);
+            require(trpi_payload_check(&chat_history_type, back.data, back.count) == TRP_OK);
             read_block(back.data, back.count);
         }
         trpi_buffer_fini(&wire);
@@ -128,11 +130,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     if (data[0] < ALL) {
-        trpi_node_map map = { .sending = 2, .receiving = 1, .get = get, .intern = intern };
+        trpi_node_map map = {
+            .sending = 2, .receiving = 1, .get = node_get, .intern = node_intern
+        };
         trpi_buffer block = { 0 };
         if (trpi_decode(all[data[0]], &chat_history_type, data + 1, size - 1, &map, &block) ==
             TRP_OK) {
-            demand(trpi_payload_check(&chat_history_type, block.data, block.count) == TRP_OK);
+            require(trpi_payload_check(&chat_history_type, block.data, block.count) == TRP_OK);
             read_block(block.data, block.count);
             round_trip(block.data, block.count);
         }

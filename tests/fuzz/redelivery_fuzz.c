@@ -13,7 +13,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void
-must(bool holds)
+require(bool holds)
 {
     if (!holds) {
         abort();
@@ -21,17 +21,17 @@ must(bool holds)
 }
 
 static uint64_t
-near(uint64_t base, uint8_t step, uint8_t far)
+number_near(uint64_t base, uint8_t step, uint8_t far)
 {
     uint64_t number = base + step - 128;
     return far % 16 == 15 ? number << (far / 16 * 4) : number;
 }
 
 static void
-event(trpi_redelivery *r, const uint8_t *bytes, uint64_t *now_ms, uint64_t *pushed)
+event_apply(trpi_redelivery *r, const uint8_t *bytes, uint64_t *now_ms, uint64_t *pushed)
 {
     uint8_t body[TRPI_SYSTEM_BODY_BYTES] = { 0 };
-    uint64_t number = near(r->acked, bytes[1], bytes[2]);
+    uint64_t number = number_near(r->acked, bytes[1], bytes[2]);
     uint64_t acked = r->acked, expected = r->expected, seq = 0;
     switch (bytes[0] % 7) {
     case 0:
@@ -43,21 +43,22 @@ event(trpi_redelivery *r, const uint8_t *bytes, uint64_t *now_ms, uint64_t *push
         break;
     case 1: {
         const uint8_t *next = trpi_redelivery_next(r, *now_ms, &seq);
-        must((next == NULL) == (seq == 0));
-        must(next == NULL || memcmp(next, &seq, sizeof seq) == 0); /* number and body go together */
+        require((next == NULL) == (seq == 0));
+        require(next == NULL ||
+                memcmp(next, &seq, sizeof seq) == 0); /* number and body go together */
         break;
     }
     case 2:
-        must(trpi_redelivery_ack(r, *now_ms, number) == (number <= r->pushed));
+        require(trpi_redelivery_ack(r, *now_ms, number) == (number <= r->pushed));
         break;
     case 3:
-        must(trpi_redelivery_nack(r, *now_ms, number) == (number <= r->pushed));
+        require(trpi_redelivery_nack(r, *now_ms, number) == (number <= r->pushed));
         break;
     case 4: {
-        uint64_t arrived = near(expected, bytes[1], bytes[2]);
+        uint64_t arrived = number_near(expected, bytes[1], bytes[2]);
         enum trpi_redelivery_verdict verdict = trpi_redelivery_receive(r, arrived);
-        must((verdict == TRPI_REDELIVERY_DELIVER) == (arrived == expected + 1));
-        must(r->expected == expected + (verdict == TRPI_REDELIVERY_DELIVER));
+        require((verdict == TRPI_REDELIVERY_DELIVER) == (arrived == expected + 1));
+        require(r->expected == expected + (verdict == TRPI_REDELIVERY_DELIVER));
         break;
     }
     case 5:
@@ -68,8 +69,8 @@ event(trpi_redelivery *r, const uint8_t *bytes, uint64_t *now_ms, uint64_t *push
         trpi_redelivery_reconnected(r);
         break;
     }
-    must(r->acked >= acked && r->acked <= r->sent && r->sent <= r->pushed);
-    must(trpi_redelivery_unacked(r) <= r->max && r->pushed == *pushed);
+    require(r->acked >= acked && r->acked <= r->sent && r->sent <= r->pushed);
+    require(trpi_redelivery_unacked(r) <= r->max && r->pushed == *pushed);
 }
 
 int
@@ -79,7 +80,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint64_t now_ms = 1, pushed = 0;
     trpi_redelivery_init(&r, 64, 0, 0);
     for (size_t at = 0; at + 3 <= size; at += 3) {
-        event(&r, data + at, &now_ms, &pushed);
+        event_apply(&r, data + at, &now_ms, &pushed);
     }
     trpi_redelivery_fini(&r);
     return 0;

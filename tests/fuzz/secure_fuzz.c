@@ -23,7 +23,7 @@ enum { BYTES_MAX = 4096 };
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void
-must(bool holds)
+require(bool holds)
 {
     if (!holds) {
         abort();
@@ -91,7 +91,7 @@ static trp_err
 stub_write(trpi_link *link, const trpi_iov *iov, size_t count)
 {
     (void)link;
-    must(!write_pending && count == 1 && iov[0].bytes > 0); /* secure-V2 */
+    require(!write_pending && count == 1 && iov[0].bytes > 0); /* secure-V2 */
     write_pending = true;
     return TRP_OK;
 }
@@ -105,7 +105,7 @@ static void
 stub_release(trpi_link *link)
 {
     (void)link;
-    must(!released);
+    require(!released);
     released = true;
 }
 static const trpi_transport_ops stub_ops = { .scheme = "tcp",
@@ -140,7 +140,7 @@ static void
 on_bytes(void *user, trpi_link *link, const uint8_t *bytes, size_t count)
 {
     (void)bytes;
-    must(count > 0);
+    require(count > 0);
     on_open(user, link);
 }
 static void
@@ -148,13 +148,13 @@ on_written(void *user, trpi_link *link)
 {
     (void)user;
     (void)link;
-    must(false); /* nobody has written */
+    require(false); /* nobody has written */
 }
 static void
 on_closed(void *user, trpi_link *link, trp_err err, const char *reason)
 {
     (void)user;
-    must(err != TRP_OK && memchr(reason, '\0', 400) != NULL);
+    require(err != TRP_OK && memchr(reason, '\0', 400) != NULL);
     closed_count++;
     trpi_secure_tls_ops.release(link); /* the same for both */
 }
@@ -172,11 +172,11 @@ static void
 text_write(const char *path, const char *text)
 {
     FILE *file = fopen(path, "w");
-    must(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0);
+    require(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0);
 }
 
 static void
-start(void)
+transports_open(void)
 {
     static const char *const names[] = { "127.0.0.1" };
     char why[400] = "", dir[] = "/tmp/troupe-fuzz-XXXXXX", paths[3][64];
@@ -186,27 +186,27 @@ start(void)
                                   .names_count = 1,
                                   .not_before_ms = wall_ms(NULL) - 1000,
                                   .not_after_ms = wall_ms(NULL) + 86400000 };
-    must(mkdtemp(dir) != NULL &&
-         trpi_cert_make_authority(&request, &ca, &ca_key, why, sizeof why) == TRP_OK &&
-         trpi_cert_make_node(ca, ca_key, &request, &cert, &key, why, sizeof why) == TRP_OK);
+    require(mkdtemp(dir) != NULL &&
+            trpi_cert_make_authority(&request, &ca, &ca_key, why, sizeof why) == TRP_OK &&
+            trpi_cert_make_node(ca, ca_key, &request, &cert, &key, why, sizeof why) == TRP_OK);
     const char *texts[] = { ca, cert, key };
     for (int i = 0; i < 3; i++) {
         (void)snprintf(paths[i], sizeof paths[i], "%s/%d", dir, i);
         text_write(paths[i], texts[i]);
-        must(chmod(paths[i], 0600) == 0); /* or the key is refused */
+        require(chmod(paths[i], 0600) == 0); /* or the key is refused */
     }
     trpi_tls_options tls = { .ca = paths[0], .cert = paths[1], .key = paths[2] };
     trpi_secure_options options = { .inner = &stub_ops,
                                     .secrets = { 1, { "correct horse" } },
                                     .handshake_bytes_max = BYTES_MAX,
                                     .old_end_ms = 1000 };
-    must(trpi_secure_tcp_ops.open(&options, &world, &above, NULL, &transports[0]) == TRP_OK);
+    require(trpi_secure_tcp_ops.open(&options, &world, &above, NULL, &transports[0]) == TRP_OK);
     options.tls = &tls;
-    must(trpi_secure_tls_ops.open(&options, &world, &above, NULL, &transports[1]) == TRP_OK);
+    require(trpi_secure_tls_ops.open(&options, &world, &above, NULL, &transports[1]) == TRP_OK);
     for (int i = 0; i < 3; i++) { /* they are read once */
-        must(unlink(paths[i]) == 0);
+        require(unlink(paths[i]) == 0);
     }
-    must(rmdir(dir) == 0);
+    require(rmdir(dir) == 0);
     trpi_free(ca);
     trpi_free(ca_key);
     trpi_free(cert);
@@ -214,7 +214,7 @@ start(void)
 }
 
 static void
-written(trpi_link *link)
+write_complete(trpi_link *link)
 {
     while (write_pending) {
         write_pending = false;
@@ -227,7 +227,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     trpi_link *link = (trpi_link *)&link_of_below;
     if (transports[0] == NULL) {
-        start();
+        transports_open();
     }
     if (size < 2) {
         return 0;
@@ -238,21 +238,21 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     write_pending = released = false;
     open_count = closed_count = 0;
     if (is_dialled) {
-        must(trpi_secure_tls_ops.connect(transports[is_tls], "127.0.0.1", 1, 1000, &link_above,
-                                         &link_above) == TRP_OK);
+        require(trpi_secure_tls_ops.connect(transports[is_tls], "127.0.0.1", 1, 1000, &link_above,
+                                            &link_above) == TRP_OK);
         below->connected(below_user, link);
     } else {
-        must(below->accepted(below_arg[is_tls], link, "fuzz", &below_user));
+        require(below->accepted(below_arg[is_tls], link, "fuzz", &below_user));
     }
-    written(link);
+    write_complete(link);
     for (size_t at = 2; at < size && !atomic_load(&close_asked); at += step) {
         size_t count = size - at < step ? size - at : step;
         taken += open_count == 0 ? count : 0;
         below->bytes(below_user, link, data + at, count);
-        written(link);
+        write_complete(link);
     }
-    must(taken < BYTES_MAX + step && (!is_tls || open_count == 0));
+    require(taken < BYTES_MAX + step && (!is_tls || open_count == 0));
     below->closed(below_user, link, TRP_ECONN, "over");
-    must(closed_count == 1 && released);
+    require(closed_count == 1 && released);
     return 0;
 }

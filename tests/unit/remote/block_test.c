@@ -39,14 +39,14 @@ enum { ALL = sizeof all / sizeof all[0] };
 static trpi_node_id nodes[3];
 
 static const trpi_node_id *
-get(void *arg, uint32_t node)
+node_get(void *arg, uint32_t node)
 {
     /* JSON and msgpack write addresses: as the sender sees them */
     (void)arg;
     return node >= 1 && node <= 2 ? &nodes[node] : NULL;
 }
 static trp_err
-intern(void *arg, const trpi_node_id *id, uint32_t *ret_node)
+node_intern(void *arg, const trpi_node_id *id, uint32_t *ret_node)
 {
     (void)arg;
     *ret_node = trpi_node_id_equal(id, &nodes[1]) ? 2 : 1;
@@ -61,8 +61,9 @@ map_of(uint32_t sending, uint32_t receiving)
         UNIT_EQUAL(trpi_address_parse(text, &nodes[i].address, NULL, NULL), TRP_OK);
         nodes[i].uid = 1000 + i;
     }
-    return (
-        trpi_node_map){ .sending = sending, .receiving = receiving, .get = get, .intern = intern };
+    return (trpi_node_map){
+        .sending = sending, .receiving = receiving, .get = node_get, .intern = node_intern
+    };
 }
 
 static void
@@ -143,8 +144,8 @@ register_all(void)
 
 /* Encode what was built as from, decode it as to. */
 static trp_err
-carry(const trpi_serializer *serializer, const trp_type *from, trp_builder *b, const trp_type *to,
-      trpi_buffer *ret_payload)
+block_carry(const trpi_serializer *serializer, const trp_type *from, trp_builder *b,
+            const trp_type *to, trpi_buffer *ret_payload)
 {
     trpi_node_map out = map_of(1, 2), in = map_of(2, 1);
     trpi_buffer wire = { 0 };
@@ -164,7 +165,8 @@ every_serializer_brings_back_what_varies(void)
         trp_builder b;
         trpi_buffer payload = { 0 };
         history_fill(&b, TRP_BUILD(&b, chat_history));
-        UNIT_EQUAL(carry(all[i], &chat_history_type, &b, &chat_history_type, &payload), TRP_OK);
+        UNIT_EQUAL(block_carry(all[i], &chat_history_type, &b, &chat_history_type, &payload),
+                   TRP_OK);
         UNIT_EQUAL(trpi_payload_check(&chat_history_type, payload.data, payload.count), TRP_OK);
         trp_msg *msg = message_of(&chat_history_type, &payload);
         history_check(msg);
@@ -186,7 +188,7 @@ a_type_of_full_depth_goes_through_every_serializer(void)
         deep_d *d =
             TRP_BUILD_ARRAY(&b, &TRP_BUILD_ARRAY(&b, &TRP_BUILD_ARRAY(&b, &a->b, 1)->c, 1)->d, 1);
         TRP_BUILD_ARRAY(&b, &d->refs, 1)[0] = (trp_ref){ 1, 5, 6, 0 };
-        UNIT_EQUAL(carry(all[i], &deep_a_type, &b, &deep_a_type, &payload), TRP_OK);
+        UNIT_EQUAL(block_carry(all[i], &deep_a_type, &b, &deep_a_type, &payload), TRP_OK);
         trp_msg *msg = message_of(&deep_a_type, &payload);
         const deep_b *in_b = TRP_MSG_ARRAY(msg, ((const deep_a *)trp_msg_payload(msg))->b, &count);
         const deep_c *in_c = TRP_MSG_ARRAY(msg, in_b->c, &count);
@@ -210,7 +212,8 @@ structs_inside_may_grow_at_either_end(void)
         trpi_buffer payload = { 0 };
         size_t count = 0;
         history_fill(&b, TRP_BUILD(&b, chat_history));
-        UNIT_EQUAL(carry(all[i], &chat_history_type, &b, &old_history_type, &payload), TRP_OK);
+        UNIT_EQUAL(block_carry(all[i], &chat_history_type, &b, &old_history_type, &payload),
+                   TRP_OK);
         trp_build_free(&b);
         trp_msg *msg = message_of(&old_history_type, &payload);
         const old_history *old = trp_msg_payload(msg);
@@ -224,7 +227,8 @@ structs_inside_may_grow_at_either_end(void)
         old_history *was = TRP_BUILD(&b, old_history);
         old_line *line = TRP_BUILD_ARRAY(&b, &was->lines, 2);
         trp_build_text(&b, &line[1].body, "old");
-        UNIT_EQUAL(carry(all[i], &old_history_type, &b, &chat_history_type, &payload), TRP_OK);
+        UNIT_EQUAL(block_carry(all[i], &old_history_type, &b, &chat_history_type, &payload),
+                   TRP_OK);
         trp_build_free(&b);
         msg = message_of(&chat_history_type, &payload);
         const chat_history *now = trp_msg_payload(msg);
@@ -433,7 +437,7 @@ a_lack_of_memory_is_an_error_of_the_message(void)
             history_fill(&b, TRP_BUILD(&b, chat_history));
             (void)trp_built(&b);
             trpi_alloc_fail_here_after(n);
-            err = carry(all[i], &chat_history_type, &b, &chat_history_type, &payload);
+            err = block_carry(all[i], &chat_history_type, &b, &chat_history_type, &payload);
             trpi_alloc_fail_here_after(-1);
             UNIT_TRUE(err == TRP_OK || err == TRP_ENOMEM || err == TRP_EDATA);
             trpi_buffer_fini(&payload);

@@ -29,7 +29,7 @@ way_begin(way *w, uint64_t bytes_a_second, uint64_t base_us)
 
 /* A step of the network. */
 static void
-serve(way *w)
+way_serve(way *w)
 {
     double served = (double)w->bytes_a_second * STEP_US / 1e6;
     double *slot = &w->flies[w->now_us / STEP_US % STEPS_MAX];
@@ -48,10 +48,10 @@ serve(way *w)
 
 /* The sender always has more to send, 64 KiB at once without a limit. */
 static void
-pass(way *w, uint64_t ms)
+way_run(way *w, uint64_t ms)
 {
     for (uint64_t end_us = w->now_us + ms * 1000; w->now_us < end_us; w->now_us += STEP_US) {
-        serve(w);
+        way_serve(w);
         trpi_bottleneck look = { .in_kernel = w->in_kernel < 0 ? 0 : (uint32_t)w->in_kernel,
                                  .rtt_us = (uint32_t)w->srtt_us,
                                  .min_rtt_us = (uint32_t)w->base_us,
@@ -81,7 +81,7 @@ a_narrow_link_has_a_short_queue_and_is_used(void)
     for (uint64_t base_us = 20000; base_us <= 320000; base_us *= 2) {
         way w;
         way_begin(&w, 8000, base_us);
-        pass(&w, 60000);
+        way_run(&w, 60000);
         UNIT_TRUE(w.worst_us < 1000000);
         UNIT_TRUE(w.acked > 0.9 * 60 * 8000);
         UNIT_TRUE(w.limit >= TRPI_BOTTLENECK_BYTES_MIN && w.limit < 16384);
@@ -110,7 +110,7 @@ a_long_way_that_is_wide_is_soon_unbounded(void)
         way w;
         way_begin(&w, 12500000, base_us);
         UNIT_EQUAL(w.limit, TRPI_BOTTLENECK_BYTES_MIN);
-        pass(&w, base_us / 1000 * 30); /* so many round trips */
+        way_run(&w, base_us / 1000 * 30); /* so many round trips */
         UNIT_EQUAL(w.limit, 0);
     }
 }
@@ -120,14 +120,14 @@ a_link_that_becomes_wide_is_used_and_one_that_becomes_narrow_is_bounded(void)
 {
     way w;
     way_begin(&w, 8000, 30000);
-    pass(&w, 10000);
+    way_run(&w, 10000);
     w.bytes_a_second = 12500000;
-    pass(&w, 5000);
+    way_run(&w, 5000);
     UNIT_EQUAL(w.limit, 0);
     w.bytes_a_second = 8000; /* with 64 KiB in the kernel: 8 s */
-    pass(&w, 15000);
+    way_run(&w, 15000);
     w.worst_us = 0;
-    pass(&w, 30000);
+    way_run(&w, 30000);
     UNIT_TRUE(w.limit > 0 && w.worst_us < 1000000);
 }
 

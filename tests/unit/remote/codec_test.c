@@ -24,13 +24,13 @@ static trpi_node_id nodes[64];
 static uint32_t nodes_count = 3;
 
 static const trpi_node_id *
-get(void *arg, uint32_t node)
+node_get(void *arg, uint32_t node)
 {
     (void)arg;
     return node < 64 ? &nodes[node] : NULL;
 }
 static trp_err
-intern(void *arg, const trpi_node_id *id, uint32_t *ret_node)
+node_intern(void *arg, const trpi_node_id *id, uint32_t *ret_node)
 {
     (void)arg;
     for (uint32_t i = 3; i < nodes_count; i++) {
@@ -64,7 +64,7 @@ static trpi_node_map
 map_of(uint32_t sending, uint32_t receiving)
 {
     trpi_node_map map = {
-        .sending = sending, .receiving = receiving, .get = get, .intern = intern
+        .sending = sending, .receiving = receiving, .get = node_get, .intern = node_intern
     };
     return map;
 }

@@ -10,8 +10,8 @@ static const uint8_t unbound[32], bound[2][32] = { { 5 }, { 6 } };
 
 /* Pass everything that one end has sent to the other one, `cut` bytes at a time. */
 static trpi_cookie_result
-deliver(trpi_cookie *to, const trpi_secrets *secrets, trpi_buffer *said, size_t cut,
-        trpi_buffer *answer)
+bytes_deliver(trpi_cookie *to, const trpi_secrets *secrets, trpi_buffer *said, size_t cut,
+              trpi_buffer *answer)
 {
     trpi_cookie_result result = TRPI_COOKIE_MORE;
     for (size_t at = 0; at < said->count && result == TRPI_COOKIE_MORE;) {
@@ -26,8 +26,8 @@ deliver(trpi_cookie *to, const trpi_secrets *secrets, trpi_buffer *said, size_t 
 
 /* The results of acceptor and dialler. */
 static void
-talk(const trpi_secrets *dialler, const trpi_secrets *acceptor, const uint8_t *bind_d,
-     const uint8_t *bind_a, size_t cut, trpi_cookie_result ret[2])
+ends_talk(const trpi_secrets *dialler, const trpi_secrets *acceptor, const uint8_t *bind_d,
+          const uint8_t *bind_a, size_t cut, trpi_cookie_result ret[2])
 {
     trpi_cookie d, a;
     trpi_buffer from_d = { 0 }, from_a = { 0 };
@@ -35,13 +35,13 @@ talk(const trpi_secrets *dialler, const trpi_secrets *acceptor, const uint8_t *b
     UNIT_EQUAL(trpi_cookie_begin(&a, false, nonce[1], bind_a, &from_a), TRPI_COOKIE_MORE);
     UNIT_EQUAL(from_a.count, 0); /* the dialler speaks first */
     UNIT_EQUAL(from_d.count, TRPI_COOKIE_HELLO_BYTES);
-    UNIT_EQUAL(deliver(&a, acceptor, &from_d, cut, &from_a), TRPI_COOKIE_MORE);
+    UNIT_EQUAL(bytes_deliver(&a, acceptor, &from_d, cut, &from_a), TRPI_COOKIE_MORE);
     UNIT_EQUAL(from_a.count, TRPI_COOKIE_HELLO_BYTES);
-    UNIT_EQUAL(deliver(&d, dialler, &from_a, cut, &from_d), TRPI_COOKIE_MORE);
+    UNIT_EQUAL(bytes_deliver(&d, dialler, &from_a, cut, &from_d), TRPI_COOKIE_MORE);
     UNIT_EQUAL(from_d.count, TRPI_COOKIE_PROOF_BYTES);
-    ret[1] = deliver(&a, acceptor, &from_d, cut, &from_a);
+    ret[1] = bytes_deliver(&a, acceptor, &from_d, cut, &from_a);
     UNIT_EQUAL(from_a.count, TRPI_COOKIE_VERDICT_BYTES);
-    ret[0] = deliver(&d, dialler, &from_a, cut, &from_d);
+    ret[0] = bytes_deliver(&d, dialler, &from_a, cut, &from_d);
     UNIT_EQUAL(from_d.count, 0);
     trpi_buffer_fini(&from_d);
     trpi_buffer_fini(&from_a);
@@ -53,7 +53,7 @@ equal_secrets_agree_however_the_bytes_are_cut(void)
 {
     for (size_t cut = 1; cut <= 65; cut++) {
         trpi_cookie_result result[2];
-        talk(&one, &one, unbound, unbound, cut, result);
+        ends_talk(&one, &one, unbound, unbound, cut, result);
         UNIT_EQUAL(result[0], TRPI_COOKIE_DONE);
         UNIT_EQUAL(result[1], TRPI_COOKIE_DONE);
     }
@@ -64,7 +64,7 @@ static void
 another_secret_is_wrong_at_both_ends(void)
 {
     trpi_cookie_result result[2];
-    talk(&other, &one, unbound, unbound, 64, result);
+    ends_talk(&other, &one, unbound, unbound, 64, result);
     UNIT_EQUAL(result[1], TRPI_COOKIE_WRONG);
     UNIT_EQUAL(result[0], TRPI_COOKIE_REFUSED);
 }
@@ -77,7 +77,7 @@ any_of_two_secrets_will_do_at_either_end(void)
     };
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
         trpi_cookie_result result[2];
-        talk(pairs[i][0], pairs[i][1], unbound, unbound, 64, result);
+        ends_talk(pairs[i][0], pairs[i][1], unbound, unbound, 64, result);
         UNIT_EQUAL(result[0], TRPI_COOKIE_DONE);
         UNIT_EQUAL(result[1], TRPI_COOKIE_DONE);
     }
@@ -88,9 +88,9 @@ static void
 a_proof_of_another_session_is_wrong(void)
 {
     trpi_cookie_result result[2];
-    talk(&one, &one, bound[0], bound[1], 64, result);
+    ends_talk(&one, &one, bound[0], bound[1], 64, result);
     UNIT_EQUAL(result[1], TRPI_COOKIE_WRONG);
-    talk(&one, &one, bound[0], bound[0], 64, result);
+    ends_talk(&one, &one, bound[0], bound[0], 64, result);
     UNIT_EQUAL(result[1], TRPI_COOKIE_DONE);
 }
 
@@ -101,13 +101,13 @@ a_recorded_proof_is_wrong_the_next_time(void)
     trpi_buffer from_d = { 0 }, from_a = { 0 }, proof = { 0 };
     (void)trpi_cookie_begin(&d, true, nonce[0], unbound, &from_d);
     (void)trpi_cookie_begin(&a, false, nonce[1], unbound, &from_a);
-    (void)deliver(&a, &one, &from_d, 64, &from_a);
-    (void)deliver(&d, &one, &from_a, 64, &proof);
+    (void)bytes_deliver(&a, &one, &from_d, 64, &from_a);
+    (void)bytes_deliver(&d, &one, &from_a, 64, &proof);
     (void)trpi_cookie_begin(&d, true, nonce[0], unbound, &from_d); /* the same dialler's bytes */
     (void)trpi_cookie_begin(&a, false, bound[1], unbound, &from_a);
-    (void)deliver(&a, &one, &from_d, 64, &from_a);
+    (void)bytes_deliver(&a, &one, &from_d, 64, &from_a);
     trpi_buffer_clear(&from_a);
-    UNIT_EQUAL(deliver(&a, &one, &proof, 64, &from_a), TRPI_COOKIE_WRONG);
+    UNIT_EQUAL(bytes_deliver(&a, &one, &proof, 64, &from_a), TRPI_COOKIE_WRONG);
     trpi_buffer_fini(&from_d);
     trpi_buffer_fini(&from_a);
     trpi_buffer_fini(&proof);
@@ -150,8 +150,8 @@ other_protocols_are_seen_at_once_and_the_rest_is_left(void)
     UNIT_EQUAL(out.count, 0);
     (void)trpi_cookie_begin(&a, false, nonce[1], unbound, &out);
     (void)trpi_cookie_begin(&d, true, nonce[0], unbound, &from_d);
-    (void)deliver(&a, &one, &from_d, 64, &out);
-    (void)deliver(&d, &one, &out, 64, &from_d);
+    (void)bytes_deliver(&a, &one, &from_d, 64, &out);
+    (void)bytes_deliver(&d, &one, &out, 64, &from_d);
     UNIT_EQUAL(trpi_buffer_append(&from_d, "rest", 4, 1000), TRP_OK);
     UNIT_EQUAL(trpi_cookie_feed(&a, &one, from_d.data, from_d.count, &used, &out),
                TRPI_COOKIE_DONE);
@@ -170,9 +170,9 @@ is_meant(const trpi_secrets *dialler, const trpi_secrets *acceptor, const uint8_
     trpi_buffer from_d = { 0 }, from_a = { 0 };
     (void)trpi_cookie_begin(&d, true, made, unbound, &from_d);
     (void)trpi_cookie_begin(&a, false, nonce[1], unbound, &from_a);
-    (void)deliver(&a, acceptor, &from_d, 64, &from_a);
-    (void)deliver(&d, dialler, &from_a, 64, &from_d);
-    UNIT_EQUAL(deliver(&a, acceptor, &from_d, 64, &from_a), TRPI_COOKIE_DONE);
+    (void)bytes_deliver(&a, acceptor, &from_d, 64, &from_a);
+    (void)bytes_deliver(&d, dialler, &from_a, 64, &from_d);
+    UNIT_EQUAL(bytes_deliver(&a, acceptor, &from_d, 64, &from_a), TRPI_COOKIE_DONE);
     trpi_buffer_fini(&from_d);
     trpi_buffer_fini(&from_a);
     return trpi_cookie_is_meant(&a, acceptor, from, to);

@@ -72,7 +72,7 @@ only_allowed_behaviours_are_made(void)
 }
 
 static uint64_t
-dropped(void)
+untrusted_dropped(void)
 {
     trpi_remote_stats stats;
     trpi_remote_stats_get(d.pair.remote[1], &stats);
@@ -98,10 +98,10 @@ a_node_that_trusts_nobody_makes_nothing(void)
             UNIT_WAIT(atomic_load(&deploy_seen.terminated) == 1, 60000);
             UNIT_WAIT(pair_logged("what=\"remote deployment\""), 60000);
             UNIT_WAIT(pair_logged("has not answered for 300 ms; it ends"), 60000);
-        } else {                              /* a path that is trusted by mistake opens nothing */
-            UNIT_WAIT(dropped() == 2, 60000); /* a watch and the order */
+        } else { /* a path that is trusted by mistake opens nothing */
+            UNIT_WAIT(untrusted_dropped() == 2, 60000); /* a watch and the order */
         }
-        UNIT_TRUE(dropped() >= 1);
+        UNIT_TRUE(untrusted_dropped() >= 1);
         UNIT_EQUAL(atomic_load(&deploy_seen.started), 0);
         if (trusted != 0) { /* it waits for an answer; the loss of the node is one */
             trpi_node_id id = { *trpi_remote_address(d.pair.remote[1]), pair_uid(&d.pair, 1) };

@@ -52,7 +52,7 @@ static _Atomic uint32_t turned;
 
 /* Both ways: bytes upside down. */
 static trp_err
-turn(void *arg, trp_wire *wire, const trp_type *type, const void *payload, size_t bytes)
+bytes_reverse(void *arg, trp_wire *wire, const trp_type *type, const void *payload, size_t bytes)
 {
     trp_err err = TRP_OK;
     (void)arg;
@@ -64,7 +64,7 @@ turn(void *arg, trp_wire *wire, const trp_type *type, const void *payload, size_
     return err;
 }
 static const trp_serializer turner = {
-    sizeof turner, TRP_SERIALIZER_ID_FIRST, { 0 }, "turner", NULL, turn, turn
+    sizeof turner, TRP_SERIALIZER_ID_FIRST, { 0 }, "turner", NULL, bytes_reverse, bytes_reverse
 };
 
 /* SERIAL-17 */

@@ -31,7 +31,7 @@ subscriber_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 static const trp_behaviour subscriber = TRP_BEHAVIOUR_INIT("subscriber", char, subscriber_receive);
 
 static void
-subscribe(trp_system *system, const trp_type *type)
+events_subscribe(trp_system *system, const trp_type *type)
 {
     atomic_store(&seen_count, 0);
     trp_ref who = pair_spawn(system, &subscriber, "subscriber", NULL, NULL, 0);
@@ -50,7 +50,7 @@ event_of(const trp_type *type)
 }
 
 static trp_err
-ask(const char *text, size_t bytes, uint32_t timeout_ms)
+left_ask(const char *text, size_t bytes, uint32_t timeout_ms)
 {
     char path[TRP_PATH_BYTES_MAX];
     trp_msg *reply = NULL;
@@ -64,7 +64,7 @@ ask(const char *text, size_t bytes, uint32_t timeout_ms)
 static void
 ask_echo(void)
 {
-    UNIT_EQUAL(ask("hello", 5, 60000), TRP_OK);
+    UNIT_EQUAL(left_ask("hello", 5, 60000), TRP_OK);
 }
 
 /* ES-06 REMOTE-48 REMOTE-49: one after the other, with who, which and why */
@@ -74,7 +74,7 @@ the_life_of_an_association_is_told_to_subscribers(void)
     trpi_remote_options options = { .backoff_min_ms = 2000, .backoff_max_ms = 4000 };
     pair_start(&p, true, &options);
     pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
-    subscribe(p.system[0], &trp_association_event_type);
+    events_subscribe(p.system[0], &trp_association_event_type);
     ask_echo();
     UNIT_WAIT(event_of(&trp_associated_type) != NULL, 60000);
     const trp_remoting_event *up = &seen[0].event;
@@ -124,7 +124,7 @@ a_silent_link_is_found_as_its_detector_is_set(void)
     pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
     for (int i = 0; i < 5 && silent_ms >= 3000; i++) {
         /* what it says is lost with a link that such a machine has made silent for so long */
-        UNIT_WAIT(ask("hello", 5, 2000) == TRP_OK, 60000);
+        UNIT_WAIT(left_ask("hello", 5, 2000) == TRP_OK, 60000);
         trpi_mem_network_fault_set(p.network, pair_drop_all, NULL);
         UNIT_WAIT(silence_is_logged(&silent_ms), 60000);
         pair_log_clear();
@@ -140,7 +140,7 @@ the_side_that_was_called_says_inbound(void)
 {
     pair_start(&p, true, NULL);
     pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
-    subscribe(p.system[1], &trp_remoting_event_type);
+    events_subscribe(p.system[1], &trp_remoting_event_type);
     ask_echo();
     UNIT_WAIT(event_of(&trp_associated_type) != NULL, 60000);
     UNIT_TRUE(seen[0].event.inbound);
@@ -161,7 +161,7 @@ a_quarantine_is_told_with_the_incarnation(void)
     pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
     ask_echo();
     uint64_t uid = pair_uid(&p, 1);
-    subscribe(p.system[0], &trp_remoting_event_type);
+    events_subscribe(p.system[0], &trp_remoting_event_type);
     trpi_remote_quarantine(p.remote[0], trpi_system_self(p.system[1]), "for a test");
     UNIT_WAIT(event_of(&trp_quarantined_type) != NULL, 60000);
     const seen_event *q = event_of(&trp_quarantined_type);
@@ -180,13 +180,13 @@ listening_shutdown_and_failure_to_start_are_told(void)
     trpi_remote *remote = NULL, *refused = NULL;
     trpi_remote_options options = { .bind_port = -1 };
     char address[TRPI_ADDRESS_TEXT_BYTES];
-    subscribe(system, &trp_remoting_event_type);
+    events_subscribe(system, &trp_remoting_event_type);
     UNIT_REQUIRE(trpi_remote_start(system, &options, &remote) == TRP_OK);
     UNIT_WAIT(event_of(&trp_remoting_listen_type) != NULL, 60000);
     trpi_address_format(trpi_remote_address(remote), address, sizeof address);
     UNIT_TEXT(seen[0].event.local, address);
     UNIT_TEXT(seen[0].event.remote, "");
-    subscribe(second, &trp_remoting_event_type);
+    events_subscribe(second, &trp_remoting_event_type);
     options.port = trpi_remote_address(remote)->port;
     UNIT_EQUAL(trpi_remote_start(second, &options, &refused), TRP_EADDRINUSE);
     UNIT_WAIT(event_of(&trp_remoting_error_type) != NULL, 60000);
@@ -209,7 +209,7 @@ the_log_of_changes_can_be_switched_off(void)
     trpi_remote_options options = { .lifecycle_log = TRPI_LIFECYCLE_OFF };
     pair_start(&p, true, &options);
     pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
-    subscribe(p.system[0], &trp_association_event_type);
+    events_subscribe(p.system[0], &trp_association_event_type);
     ask_echo();
     UNIT_WAIT(event_of(&trp_associated_type) != NULL, 60000);
     pair_end(&p); /* the last lines are there then */
@@ -284,7 +284,7 @@ send_bytes(size_t bytes)
 {
     static char text[4096];
     memset(text, 'x', sizeof text);
-    UNIT_EQUAL(ask(text, bytes, 60000), TRP_OK);
+    UNIT_EQUAL(left_ask(text, bytes, 60000), TRP_OK);
 }
 
 /* LOG-15 REMOTE-52 CONF-17: at the limit not, one past it yes, then by a tenth */
@@ -328,7 +328,7 @@ who_is_quarantined_is_told_so_at_once(void)
     uint16_t port = trpi_remote_address(p.remote[1])->port;
     pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
     UNIT_EQUAL(trp_system_resolve(p.system[0], echo_path(path), 60000, &ref), TRP_OK);
-    subscribe(p.system[0], &trp_self_quarantined_type);
+    events_subscribe(p.system[0], &trp_self_quarantined_type);
     trpi_node_id id = { *trpi_remote_address(p.remote[0]), pair_uid(&p, 0) };
     trpi_remote_quarantine(p.remote[1], &id, "watched node does not answer");
     /* what it has told before it knows may be lost with the link; it knows when it calls again */

@@ -39,7 +39,7 @@ static const trp_type new_type = { "shop.order", sizeof(new_order), 1, 0, new_fi
 static const trp_type bare_type = { "shop.order", sizeof(bare_order), 1, 0, bare_fields, 2, 0 };
 
 static const trpi_node_id *
-nobody(void *arg, uint32_t node)
+node_none(void *arg, uint32_t node)
 {
     (void)arg;
     (void)node;
@@ -48,10 +48,10 @@ nobody(void *arg, uint32_t node)
 
 /* Decode as type `to` a payload that was encoded as type `from`. */
 static trp_err
-carry(const trpi_serializer *serializer, const trp_type *from, const void *payload,
-      const trp_type *to, void *ret_payload)
+payload_carry(const trpi_serializer *serializer, const trp_type *from, const void *payload,
+              const trp_type *to, void *ret_payload)
 {
-    trpi_node_map map = { .sending = 1, .receiving = 2, .get = nobody };
+    trpi_node_map map = { .sending = 1, .receiving = 2, .get = node_none };
     trpi_buffer wire = { 0 }, out = { 0 };
     trp_err err = trpi_encode(serializer, from, payload, from->bytes, &map, &wire);
     err = err != TRP_OK ? err : trpi_decode(serializer, to, wire.data, wire.count, &map, &out);
@@ -74,7 +74,7 @@ what_an_old_writer_did_not_know_is_zero(void)
         const old_order was = { -7, "seven" };
         new_order is, zero = { 0 };
         memset(&is, 0xff, sizeof is);
-        UNIT_EQUAL(carry(all[i], &old_type, &was, &new_type, &is), TRP_OK);
+        UNIT_EQUAL(payload_carry(all[i], &old_type, &was, &new_type, &is), TRP_OK);
         UNIT_EQUAL(is.amount, -7);
         UNIT_TEXT(is.name, "seven");
         UNIT_EQUAL(is.priority, 0);
@@ -89,7 +89,7 @@ what_an_old_reader_does_not_know_it_skips(void)
     for (int i = 0; i < ALL; i++) {
         const new_order is = { -7, "seven", 3, "in haste", TRP_REF_NONE };
         old_order was;
-        UNIT_EQUAL(carry(all[i], &new_type, &is, &old_type, &was), TRP_OK);
+        UNIT_EQUAL(payload_carry(all[i], &new_type, &is, &old_type, &was), TRP_OK);
         UNIT_EQUAL(was.amount, -7);
         UNIT_TEXT(was.name, "seven");
     }
@@ -103,10 +103,10 @@ by_name_a_field_may_go_at_either_end(void)
         const new_order is = { -7, "seven", 3, "in haste", TRP_REF_NONE };
         new_order back;
         bare_order bare;
-        UNIT_EQUAL(carry(all[i], &new_type, &is, &bare_type, &bare), TRP_OK);
+        UNIT_EQUAL(payload_carry(all[i], &new_type, &is, &bare_type, &bare), TRP_OK);
         UNIT_EQUAL(bare.amount, -7);
         UNIT_EQUAL(bare.priority, 3);
-        UNIT_EQUAL(carry(all[i], &bare_type, &bare, &new_type, &back), TRP_OK);
+        UNIT_EQUAL(payload_carry(all[i], &bare_type, &bare, &new_type, &back), TRP_OK);
         UNIT_EQUAL(back.amount, -7);
         UNIT_EQUAL(back.priority, 3);
         UNIT_TEXT(back.name, "");
@@ -117,7 +117,7 @@ by_name_a_field_may_go_at_either_end(void)
 static void
 half_a_field_is_an_error(void)
 {
-    trpi_node_map map = { .sending = 1, .receiving = 2, .get = nobody };
+    trpi_node_map map = { .sending = 1, .receiving = 2, .get = node_none };
     const old_order was = { -7, "seven" };
     trpi_buffer wire = { 0 }, out = { 0 };
     UNIT_EQUAL(trpi_encode(&trpi_serializer_raw, &old_type, &was, sizeof was, &map, &wire), TRP_OK);

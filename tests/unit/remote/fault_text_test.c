@@ -50,7 +50,7 @@ what_is_written_is_read_as_the_same(void)
 }
 
 static void
-refused(const char *text, const char *reason)
+text_is_refused(const char *text, const char *reason)
 {
     trpi_fault_rule rule = { -2, 0, 0, 0, 0, 0 };
     char why[TRPI_FAULT_TEXT_BYTES] = "";
@@ -62,25 +62,27 @@ refused(const char *text, const char *reason)
 static void
 what_is_no_rule_is_refused_with_the_word(void)
 {
-    refused("", "write at least one fault");
-    refused("   ", "write at least one fault");
-    refused("lose", "'lose': write pass");
-    refused("delay=5ms explode=1", "'explode=1'");
-    refused("lose=1.01", "'lose=1.01': a probability");
-    refused("lose=101%", "a probability");
-    refused("lose=0x1", "a probability");
-    refused("lose=-1", "a probability");
-    refused("repeat=nan", "a probability");
-    refused("reorder=", "a probability");
-    refused("lose=5%%", "a probability");
-    refused("delay=60001ms", "0ms to 60s");
-    refused("jitter=5", "0ms to 60s");
-    refused("delay=-5ms", "0ms to 60s");
-    refused("rate=-1", "rate=125000");
-    refused("rate=9007199254740992", "rate=125000");
-    refused("rate=fast", "rate=125000");
-    refused("lose=0.00000000000000000000000000000000000000000000000000000000001", "is too long");
-    refused("lose=0.0000000000000000000000000000000000000000000000000000000001x", "is too long");
+    text_is_refused("", "write at least one fault");
+    text_is_refused("   ", "write at least one fault");
+    text_is_refused("lose", "'lose': write pass");
+    text_is_refused("delay=5ms explode=1", "'explode=1'");
+    text_is_refused("lose=1.01", "'lose=1.01': a probability");
+    text_is_refused("lose=101%", "a probability");
+    text_is_refused("lose=0x1", "a probability");
+    text_is_refused("lose=-1", "a probability");
+    text_is_refused("repeat=nan", "a probability");
+    text_is_refused("reorder=", "a probability");
+    text_is_refused("lose=5%%", "a probability");
+    text_is_refused("delay=60001ms", "0ms to 60s");
+    text_is_refused("jitter=5", "0ms to 60s");
+    text_is_refused("delay=-5ms", "0ms to 60s");
+    text_is_refused("rate=-1", "rate=125000");
+    text_is_refused("rate=9007199254740992", "rate=125000");
+    text_is_refused("rate=fast", "rate=125000");
+    text_is_refused("lose=0.00000000000000000000000000000000000000000000000000000000001",
+                    "is too long");
+    text_is_refused("lose=0.0000000000000000000000000000000000000000000000000000000001x",
+                    "is too long");
 }
 
 UNIT_BEGIN("fault_text")

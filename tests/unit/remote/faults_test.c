@@ -366,7 +366,7 @@ ask_from(int side, trp_ref to, uint32_t timeout_ms)
 }
 
 static trp_ref
-resolve(int side, int there, const char *path)
+side_resolve(int side, int there, const char *path)
 {
     char text[512];
     trp_ref ref = TRP_REF_NONE;
@@ -389,8 +389,8 @@ a_blackhole_swallows_and_is_lifted(void)
     open_pair(NULL);
     (void)pair_spawn(p.system[0], &pair_echo, "echo", NULL, NULL, 0);
     (void)pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
-    left = resolve(1, 0, "/user/echo"); /* the right one dials */
-    right = resolve(0, 1, "/user/echo");
+    left = side_resolve(1, 0, "/user/echo"); /* the right one dials */
+    right = side_resolve(0, 1, "/user/echo");
     UNIT_EQUAL(ask_from(0, right, 60000), TRP_OK);
     rule_set("192.0.2.1:1", TRPI_FAULT_BOTH, hole); /* of somebody else */
     UNIT_EQUAL(ask_from(0, right, 60000), TRP_OK);
@@ -434,7 +434,7 @@ open_numbers(void)
     atomic_store(&numbers_last, 0);
     atomic_store(&numbers_wrong, false);
     (void)pair_spawn(p.system[1], &number_behaviour, "numbers", NULL, NULL, 0);
-    return resolve(0, 1, "/user/numbers");
+    return side_resolve(0, 1, "/user/numbers");
 }
 
 /* faults-link-W3: a delay keeps the order, and messages before the stop arrive */
@@ -526,7 +526,7 @@ system_messages_come_once_over_a_network_that_loses_and_repeats(void)
         (void)snprintf(name, sizeof name, "a%d", i);
         (void)snprintf(path, sizeof path, "/user/a%d", i);
         (void)pair_spawn(p.system[1], &pair_echo, name, NULL, NULL, 0);
-        there[i] = resolve(0, 1, path);
+        there[i] = side_resolve(0, 1, path);
         atomic_store(&ends[i], 0);
         here[i] = pair_spawn(p.system[0], &mourner, name, &trp_bytes_type, &i, sizeof i);
     }

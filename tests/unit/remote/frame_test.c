@@ -36,7 +36,7 @@ on_frame(void *arg, const trpi_frame *frame)
 }
 
 static size_t
-stream(uint8_t *out, uint32_t frames, uint32_t *seed)
+frames_write(uint8_t *out, uint32_t frames, uint32_t *seed)
 {
     trpi_preamble preamble = { TRPI_WIRE_VERSION, TRPI_LANE_ORDINARY, 0, 77 };
     trpi_preamble_encode(out, &preamble);
@@ -60,7 +60,7 @@ frames_do_not_depend_on_where_the_stream_is_cut(void)
     static uint8_t bytes[TRPI_PREAMBLE_BYTES + 40 * 120];
     for (uint32_t run = 1; run <= 200; run++) {
         uint32_t seed = run;
-        size_t count = stream(bytes, 40, &seed);
+        size_t count = frames_write(bytes, 40, &seed);
         seen whole = { 0 };
         trpi_frame_decoder decoder;
         trpi_frame_decoder_init(&decoder, MAX, on_preamble, on_frame, &whole);

@@ -42,7 +42,7 @@ eager_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 static const trp_behaviour eager = TRP_BEHAVIOUR_INIT("eager", int64_t, eager_receive);
 
 static void
-reset(void)
+counters_reset(void)
 {
     slow_reset();
     atomic_store(&refusals, 0);
@@ -66,7 +66,7 @@ who_heeds_refusals_loses_nothing(void)
     trpi_remote_options options = { .lane_bytes_max = LANE_BYTES,
                                     .receiver_bytes_max = 8u << 20,
                                     .receivers_bytes_max = 8u << 20 };
-    reset();
+    counters_reset();
     pair_start(&p, false, &options);
     target = slow_start(&p);
     eager_start(&p);
@@ -102,7 +102,7 @@ a_lane_admits_up_to_its_high_water_mark(void)
 {
     pair p;
     trpi_remote_options options = { .lane_bytes_max = LANE_BYTES, .handshake_timeout_ms = 60000 };
-    reset();
+    counters_reset();
     pair_start(&p, true, &options);
     target = (trp_ref){ silent_node(&p), 5, 7, 0 };
     eager_start(&p);
@@ -178,7 +178,7 @@ an_empty_lane_takes_a_message_of_any_size(void)
     pair p;
     trpi_remote_options options = { .lane_bytes_max = LANE_BYTES, .handshake_timeout_ms = 60000 };
     static const uint8_t big[ADMIT_BYTES + 1] = { 0 };
-    reset();
+    counters_reset();
     pair_start(&p, true, &options);
     target = (trp_ref){ silent_node(&p), 5, 7, 0 };
     UNIT_EQUAL(trp_system_try_tell(p.system[0], target, &trp_bytes_type, big, sizeof big), TRP_OK);
@@ -192,7 +192,7 @@ a_lane_that_gives_up_makes_room(void)
 {
     pair p;
     trpi_remote_options options = { .lane_bytes_max = LANE_BYTES, .handshake_timeout_ms = 500 };
-    reset();
+    counters_reset();
     pair_start(&p, true, &options);
     target = (trp_ref){ silent_node(&p), 5, 7, 0 };
     eager_start(&p);
@@ -209,7 +209,7 @@ frames_for_a_flood(uint32_t features_off)
     pair p;
     trpi_remote_options options = { .features_off = features_off };
     trpi_remote_stats stats;
-    reset();
+    counters_reset();
     atomic_store(&slow_gate_open, true);
     pair_start(&p, false, &options);
     target = slow_start(&p);
@@ -265,7 +265,7 @@ messages_of_a_shared_frame_die_one_by_one(void)
     uint64_t frames = 0;
     trpi_peer *peer = NULL;
     trpi_remote_options options = { .lane_bytes_max = LANE_BYTES, .handshake_timeout_ms = 60000 };
-    reset();
+    counters_reset();
     pair_start(&p, true, &options);
     target = slow_start(&p);
     UNIT_REQUIRE(trpi_peer_get(p.remote[0], trpi_remote_address(p.remote[1]), false, &peer) ==

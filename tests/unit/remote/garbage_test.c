@@ -16,7 +16,7 @@
 static pair p;
 
 static int
-dial(uint16_t port)
+port_dial(uint16_t port)
 {
     struct sockaddr_in address = { 0 };
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -40,7 +40,7 @@ closed_by_peer(int fd)
 }
 
 static trpi_remote_stats
-stats(int i)
+side_stats(int i)
 {
     trpi_remote_stats s;
     trpi_remote_stats_get(p.remote[i], &s);
@@ -50,14 +50,14 @@ stats(int i)
 static void
 throw_at_right(const void *bytes, size_t count)
 {
-    int fd = dial(trpi_remote_address(p.remote[1])->port);
+    int fd = port_dial(trpi_remote_address(p.remote[1])->port);
     UNIT_TRUE(send(fd, bytes, count, MSG_NOSIGNAL) == (ssize_t)count);
     UNIT_TRUE(closed_by_peer(fd));
     (void)close(fd);
 }
 
 static bool
-echoes(void)
+echo_answers(void)
 {
     char path[TRP_PATH_BYTES_MAX];
     trp_msg *reply = NULL;
@@ -72,18 +72,18 @@ echoes(void)
 static void
 still_works(void)
 {
-    UNIT_WAIT(echoes(), 60000);
+    UNIT_WAIT(echo_answers(), 60000);
 }
 
 static void
-start(const trpi_remote_options *options, bool mem)
+systems_start(const trpi_remote_options *options, bool mem)
 {
     pair_start(&p, mem, options);
     pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
 }
 
 static size_t
-preamble(uint8_t *out, uint8_t version, uint8_t lane)
+preamble_put(uint8_t *out, uint8_t version, uint8_t lane)
 {
     trpi_preamble pre = { version, lane, 0, 4711 };
     trpi_preamble_encode(out, &pre);
@@ -95,14 +95,14 @@ static void
 garbage_is_counted_and_the_connection_dropped(void)
 {
     uint64_t began_ms = unit_now_ms(); /* one line in ten seconds */
-    start(NULL, false);
+    systems_start(NULL, false);
     throw_at_right("GET / HTTP/1.1\r\nHost: x\r\n\r\n", 27);
-    UNIT_WAIT(stats(1).garbage == 1, 60000);
+    UNIT_WAIT(side_stats(1).garbage == 1, 60000);
     UNIT_WAIT(pair_logged("not this protocol"), 60000);
     for (int i = 0; i < 20; i++) {
         throw_at_right("0123456789abcdef", 16);
     }
-    UNIT_WAIT(stats(1).garbage == 21, 60000);
+    UNIT_WAIT(side_stats(1).garbage == 21, 60000);
     still_works();
     UNIT_TRUE(pair_log_count("not this protocol") <= 1 + (unit_now_ms() - began_ms) / 10000);
     pair_end(&p);
@@ -112,12 +112,12 @@ static void
 a_huge_length_is_refused_before_it_is_allocated(void)
 {
     uint8_t bytes[TRPI_PREAMBLE_BYTES + 8];
-    start(NULL, false);
-    (void)preamble(bytes, TRPI_WIRE_VERSION, TRPI_LANE_CONTROL);
+    systems_start(NULL, false);
+    (void)preamble_put(bytes, TRPI_WIRE_VERSION, TRPI_LANE_CONTROL);
     trpi_frame_header_encode(bytes + TRPI_PREAMBLE_BYTES, 0xffffffffu, TRPI_FRAME_HANDSHAKE_REQUEST,
                              0, 0);
     throw_at_right(bytes, sizeof bytes);
-    UNIT_WAIT(stats(1).oversize == 1, 60000);
+    UNIT_WAIT(side_stats(1).oversize == 1, 60000);
     still_works();
     pair_end(&p);
 }
@@ -130,17 +130,17 @@ an_address_that_nobody_can_have_is_refused(void)
 {
     static const char *const froms[] = { "troupe://left", "troupe.tls://left@127.0.0.1:9",
                                          "troupe.mem://left@127.0.0.1:9" };
-    start(NULL, false);
+    systems_start(NULL, false);
     for (size_t i = 0; i < sizeof froms / sizeof froms[0]; i++) {
         trpi_buffer out = { 0 };
         uint8_t bytes[TRPI_PREAMBLE_BYTES];
         trpi_handshake request = { .to = *trpi_remote_address(p.remote[1]), .from.uid = 4711 };
         UNIT_REQUIRE(trpi_address_parse(froms[i], &request.from.address, NULL, NULL) == TRP_OK);
-        (void)preamble(bytes, TRPI_WIRE_VERSION, TRPI_LANE_CONTROL);
+        (void)preamble_put(bytes, TRPI_WIRE_VERSION, TRPI_LANE_CONTROL);
         UNIT_EQUAL(trpi_buffer_append(&out, bytes, sizeof bytes, SIZE_MAX), TRP_OK);
         UNIT_EQUAL(trpi_handshake_append(&out, TRPI_FRAME_HANDSHAKE_REQUEST, &request), TRP_OK);
         throw_at_right(out.data, out.count);
-        UNIT_WAIT(stats(1).handshakes_failed == i + 1, 60000);
+        UNIT_WAIT(side_stats(1).handshakes_failed == i + 1, 60000);
         trpi_buffer_fini(&out);
     }
     trpi_peer_info info;
@@ -156,9 +156,9 @@ static void
 another_version_is_named_in_the_log(void)
 {
     uint8_t bytes[TRPI_PREAMBLE_BYTES];
-    start(NULL, false);
-    throw_at_right(bytes, preamble(bytes, 9, TRPI_LANE_CONTROL));
-    UNIT_WAIT(stats(1).wrong_version == 1, 60000);
+    systems_start(NULL, false);
+    throw_at_right(bytes, preamble_put(bytes, 9, TRPI_LANE_CONTROL));
+    UNIT_WAIT(side_stats(1).wrong_version == 1, 60000);
     UNIT_WAIT(pair_logged("wire version 9"), 60000);
     still_works();
     pair_end(&p);
@@ -168,13 +168,13 @@ static void
 a_peer_that_says_nothing_is_dropped_at_the_handshake_timeout(void)
 {
     trpi_remote_options options = { .handshake_timeout_ms = 300 };
-    start(&options, false);
+    systems_start(&options, false);
     uint64_t before = unit_now_ms();
-    int fd = dial(trpi_remote_address(p.remote[1])->port);
+    int fd = port_dial(trpi_remote_address(p.remote[1])->port);
     UNIT_TRUE(closed_by_peer(fd));
     UNIT_TRUE(unit_now_ms() - before >= 250);
     (void)close(fd);
-    UNIT_WAIT(stats(1).handshake_timeouts == 1, 60000);
+    UNIT_WAIT(side_stats(1).handshake_timeouts == 1, 60000);
     UNIT_WAIT(pair_logged("no handshake within 300 ms"), 60000);
     still_works();
     pair_end(&p);
@@ -184,13 +184,13 @@ static void
 frames_before_the_handshake_and_lanes_of_strangers_are_refused(void)
 {
     uint8_t bytes[TRPI_PREAMBLE_BYTES + 8];
-    start(NULL, false);
-    (void)preamble(bytes, TRPI_WIRE_VERSION, TRPI_LANE_CONTROL);
+    systems_start(NULL, false);
+    (void)preamble_put(bytes, TRPI_WIRE_VERSION, TRPI_LANE_CONTROL);
     trpi_frame_header_encode(bytes + TRPI_PREAMBLE_BYTES, 0, TRPI_FRAME_USER, 0, 0);
     throw_at_right(bytes, sizeof bytes);
-    UNIT_WAIT(stats(1).garbage == 1, 60000);
-    throw_at_right(bytes, preamble(bytes, TRPI_WIRE_VERSION, TRPI_LANE_ORDINARY));
-    UNIT_WAIT(stats(1).handshakes_failed == 1, 60000);
+    UNIT_WAIT(side_stats(1).garbage == 1, 60000);
+    throw_at_right(bytes, preamble_put(bytes, TRPI_WIRE_VERSION, TRPI_LANE_ORDINARY));
+    UNIT_WAIT(side_stats(1).handshakes_failed == 1, 60000);
     still_works();
     pair_end(&p);
 }
@@ -199,7 +199,7 @@ frames_before_the_handshake_and_lanes_of_strangers_are_refused(void)
 static void
 a_node_that_is_called_by_another_address_says_so(void)
 {
-    start(NULL, false);
+    systems_start(NULL, false);
     char path[TRP_PATH_BYTES_MAX];
     (void)snprintf(path, sizeof path, "troupe.tcp://right@localhost:%u/user/echo",
                    trpi_remote_address(p.remote[1])->port);
@@ -211,7 +211,7 @@ a_node_that_is_called_by_another_address_says_so(void)
 
 /* ---- a peer made by hand ------------------------------------------------------------------- */
 
-static uint64_t dead(int i, trp_dead_reason reason);
+static uint64_t dead_count(int i, trp_dead_reason reason);
 
 /* Asks the right system to shake hands on a control connection, as uid; returns the socket. */
 static int
@@ -228,7 +228,7 @@ hand_shake_from(const char *address, uint64_t uid, enum trpi_frame_kind *ret_ans
     trpi_preamble_encode(pre, &mine);
     UNIT_EQUAL(trpi_buffer_append(&out, pre, sizeof pre, TRPI_BUFFER_NO_LIMIT), TRP_OK);
     UNIT_EQUAL(trpi_handshake_append(&out, TRPI_FRAME_HANDSHAKE_REQUEST, &request), TRP_OK);
-    int fd = dial(trpi_remote_address(p.remote[1])->port);
+    int fd = port_dial(trpi_remote_address(p.remote[1])->port);
     UNIT_TRUE(send(fd, out.data, out.count, MSG_NOSIGNAL) == (ssize_t)out.count);
     uint8_t answer[TRPI_PREAMBLE_BYTES + 8];
     UNIT_TRUE(recv(fd, answer, sizeof answer, MSG_WAITALL) == (ssize_t)sizeof answer);
@@ -288,26 +288,27 @@ static void
 messages_that_cannot_be_read_are_dropped_alone(void)
 {
     uint8_t body[64];
-    start(NULL, false);
+    systems_start(NULL, false);
     int fd = hand_made_peer(4711);
     send_frame(fd, TRPI_FRAME_USER, TRPI_SERIALIZER_RAW, body, user_body(body, 0x1234567, 8));
-    UNIT_WAIT(dead(1, TRP_DEAD_NOT_ENCODABLE) == 1, 60000); /* a type that is not known here */
-    UNIT_EQUAL(stats(1).decode_errors, 0);
+    UNIT_WAIT(dead_count(1, TRP_DEAD_NOT_ENCODABLE) == 1,
+              60000); /* a type that is not known here */
+    UNIT_EQUAL(side_stats(1).decode_errors, 0);
     uint64_t i64 = trpi_type_wire_id(trp_i64_type.number);
     send_frame(fd, TRPI_FRAME_USER, TRPI_SERIALIZER_RAW, body, user_body(body, i64, 7));
-    UNIT_WAIT(stats(1).decode_errors == 1, 60000); /* a size that the type does not have */
+    UNIT_WAIT(side_stats(1).decode_errors == 1, 60000); /* a size that the type does not have */
     send_frame(fd, TRPI_FRAME_USER, 55, body, user_body(body, i64, 8));
-    UNIT_WAIT(stats(1).decode_errors == 2, 60000); /* a serializer that nobody registered */
+    UNIT_WAIT(side_stats(1).decode_errors == 2, 60000); /* a serializer that nobody registered */
     send_frame(fd, TRPI_FRAME_USER, TRPI_SERIALIZER_RAW, body, 23);
-    UNIT_WAIT(stats(1).decode_errors == 3, 60000); /* too short */
+    UNIT_WAIT(side_stats(1).decode_errors == 3, 60000); /* too short */
     send_frame(fd, TRPI_FRAME_SYSTEM, 0, body, 27);
-    UNIT_WAIT(stats(1).decode_errors == 4, 60000);
+    UNIT_WAIT(side_stats(1).decode_errors == 4, 60000);
     UNIT_EQUAL(trp_protocol_register(&trp_reliable_proxy_protocol), TRP_OK);
     uint64_t parcel = trpi_type_wire_id(trpi_parcel_type.number);
     uint8_t whole[24 + sizeof(trpi_parcel)];
     send_frame(fd, TRPI_FRAME_USER, TRPI_SERIALIZER_RAW, whole,
                user_body(whole, parcel, sizeof(trpi_parcel)));
-    UNIT_WAIT(stats(1).decode_errors == 5, 60000); /* memory, as its sender would like it */
+    UNIT_WAIT(side_stats(1).decode_errors == 5, 60000); /* memory, as its sender would like it */
     trpi_peer_info info;
     size_t count = 0;
     trpi_remote_peers(p.remote[1], &info, 1, &count);
@@ -323,19 +324,19 @@ static void
 a_frame_of_a_later_version_is_skipped(void)
 {
     uint8_t body[64] = { 0 };
-    start(NULL, false);
+    systems_start(NULL, false);
     int fd = hand_made_peer(4720);
     send_frame(fd, (enum trpi_frame_kind)77, 9, body, sizeof body);
     send_frame(fd, (enum trpi_frame_kind)255, 0, NULL, 0);
     send_frame(fd, TRPI_FRAME_USER, TRPI_SERIALIZER_RAW, body, user_body(body, 0x1234567, 8));
-    UNIT_WAIT(dead(1, TRP_DEAD_NOT_ENCODABLE) == 1, 60000); /* what comes after it is read */
-    UNIT_EQUAL(stats(1).frames_skipped, 2);
-    UNIT_EQUAL(stats(1).garbage, 0);
+    UNIT_WAIT(dead_count(1, TRP_DEAD_NOT_ENCODABLE) == 1, 60000); /* what comes after it is read */
+    UNIT_EQUAL(side_stats(1).frames_skipped, 2);
+    UNIT_EQUAL(side_stats(1).garbage, 0);
     uint8_t early[TRPI_PREAMBLE_BYTES + TRPI_FRAME_HEADER_BYTES];
-    (void)preamble(early, TRPI_WIRE_VERSION, TRPI_LANE_CONTROL);
+    (void)preamble_put(early, TRPI_WIRE_VERSION, TRPI_LANE_CONTROL);
     trpi_frame_header_encode(early + TRPI_PREAMBLE_BYTES, 0, 77, 0, 0);
     throw_at_right(early, sizeof early);
-    UNIT_WAIT(stats(1).garbage == 1, 60000);
+    UNIT_WAIT(side_stats(1).garbage == 1, 60000);
     (void)close(fd);
     still_works();
     pair_end(&p);
@@ -346,13 +347,13 @@ static void
 two_type_names_with_one_id_are_refused_and_both_are_named(void)
 {
     uint8_t body[64];
-    start(NULL, false);
+    systems_start(NULL, false);
     int fd = hand_made_peer(4712);
     trpi_put_u64(body, trpi_type_wire_id(trp_i64_type.number));
     memcpy(body + 8, "other.name", 10);
     send_frame(fd, TRPI_FRAME_MANIFEST, 0, body, 18);
     UNIT_TRUE(closed_by_peer(fd));
-    UNIT_WAIT(stats(1).quarantined == 1, 60000);
+    UNIT_WAIT(side_stats(1).quarantined == 1, 60000);
     UNIT_WAIT(pair_logged("types other.name (there) and"), 60000);
     UNIT_WAIT(pair_logged(trp_i64_type.name), 60000);
     (void)close(fd);
@@ -364,7 +365,7 @@ static void
 a_type_that_is_not_known_here_is_named_in_the_log(void)
 {
     uint8_t body[64];
-    start(NULL, false);
+    systems_start(NULL, false);
     int fd = hand_made_peer(4713);
     trpi_put_u64(body, 99);
     memcpy(body + 8, "far.away", 8);
@@ -380,19 +381,19 @@ a_message_of_a_connection_that_was_replaced_is_dropped_and_counted(void)
 {
     uint8_t body[64];
     size_t bytes = user_body(body, 0x1234567, 8);
-    start(NULL, false);
+    systems_start(NULL, false);
     int first = hand_made_peer_again(4730, 1);
     send_frame(first, TRPI_FRAME_USER, TRPI_SERIALIZER_RAW, body, bytes);
-    UNIT_WAIT(dead(1, TRP_DEAD_NOT_ENCODABLE) == 1, 60000); /* it has opened the lane */
+    UNIT_WAIT(dead_count(1, TRP_DEAD_NOT_ENCODABLE) == 1, 60000); /* it has opened the lane */
     int second = hand_made_peer_again(4730, 2);
     send_frame(second, TRPI_FRAME_USER, TRPI_SERIALIZER_RAW, body, bytes);
-    UNIT_WAIT(dead(1, TRP_DEAD_NOT_ENCODABLE) == 2, 60000); /* and that one anew */
-    UNIT_EQUAL(stats(1).frames_stale, 0);
+    UNIT_WAIT(dead_count(1, TRP_DEAD_NOT_ENCODABLE) == 2, 60000); /* and that one anew */
+    UNIT_EQUAL(side_stats(1).frames_stale, 0);
     send_frame(first, TRPI_FRAME_USER, TRPI_SERIALIZER_RAW, body, bytes);
-    UNIT_WAIT(stats(1).frames_stale == 1, 60000);
+    UNIT_WAIT(side_stats(1).frames_stale == 1, 60000);
     send_frame(second, TRPI_FRAME_USER, TRPI_SERIALIZER_RAW, body, bytes);
-    UNIT_WAIT(dead(1, TRP_DEAD_NOT_ENCODABLE) == 3, 60000);
-    UNIT_EQUAL(stats(1).frames_stale, 1);
+    UNIT_WAIT(dead_count(1, TRP_DEAD_NOT_ENCODABLE) == 3, 60000);
+    UNIT_EQUAL(side_stats(1).frames_stale, 1);
     (void)close(first);
     (void)close(second);
     pair_end(&p);
@@ -407,12 +408,12 @@ a_peer_has_so_many_connections_and_not_one_more(void)
     trpi_preamble pre = { TRPI_WIRE_VERSION, TRPI_LANE_ORDINARY, 0, 4740 };
     enum trpi_frame_kind answer;
     int fds[TRPI_PEER_CONNS_MAX];
-    start(&options, false);
+    systems_start(&options, false);
     for (int i = 0; i < TRPI_PEER_CONNS_MAX; i++) {
         fds[i] = hand_shake(4740, &answer);
         UNIT_EQUAL(answer, TRPI_FRAME_HANDSHAKE_RESPONSE);
     }
-    UNIT_EQUAL(stats(1).handshakes_failed, 0);
+    UNIT_EQUAL(side_stats(1).handshakes_failed, 0);
     int more = hand_shake(4740, &answer);
     UNIT_EQUAL(answer, TRPI_FRAME_HANDSHAKE_REFUSAL);
     UNIT_TRUE(closed_by_peer(more));
@@ -420,7 +421,7 @@ a_peer_has_so_many_connections_and_not_one_more(void)
     UNIT_WAIT(pair_logged("too many connections of this peer"), 60000);
     trpi_preamble_encode(lane, &pre);
     throw_at_right(lane, sizeof lane);
-    UNIT_WAIT(stats(1).handshakes_failed == 2, 60000);
+    UNIT_WAIT(side_stats(1).handshakes_failed == 2, 60000);
     (void)close(fds[0]); /* then there is room again */
     uint64_t until_ms = unit_now_ms() + 60000;
     for (answer = TRPI_FRAME_HANDSHAKE_REFUSAL; answer != TRPI_FRAME_HANDSHAKE_RESPONSE;) {
@@ -442,7 +443,7 @@ static void
 a_lane_epoch_that_does_not_rise_ends_the_connection(void)
 {
     uint8_t epoch[4] = { 1, 0, 0, 0 };
-    start(NULL, false);
+    systems_start(NULL, false);
     int fd = hand_made_peer(4714);
     send_frame(fd, TRPI_FRAME_LANE_OPEN, 0, epoch, sizeof epoch);
     UNIT_TRUE(closed_by_peer(fd));
@@ -454,7 +455,7 @@ a_lane_epoch_that_does_not_rise_ends_the_connection(void)
 /* ---- limits ---------------------------------------------------------------------------------- */
 
 static uint64_t
-dead(int i, trp_dead_reason reason)
+dead_count(int i, trp_dead_reason reason)
 {
     trp_system_stats s = { .size = sizeof s };
     trp_system_stats_get(p.system[i], &s);
@@ -478,7 +479,7 @@ a_message_larger_than_a_frame_is_dropped_alone(void)
 {
     static uint8_t payload[4096];
     trpi_remote_options options = { .frame_bytes_max = 4096 };
-    start(&options, false);
+    systems_start(&options, false);
     trp_ref echo = echo_ref();
     trp_msg *reply = NULL;
     UNIT_EQUAL(
@@ -490,7 +491,7 @@ a_message_larger_than_a_frame_is_dropped_alone(void)
         trp_system_ask(p.system[0], echo, &trp_bytes_type, payload, 4096 - 23, 60000, &reply),
         TRP_EMSGSIZE);
     trp_msg_free(reply);
-    UNIT_WAIT(dead(0, TRP_DEAD_TOO_LARGE) == 1, 60000);
+    UNIT_WAIT(dead_count(0, TRP_DEAD_TOO_LARGE) == 1, 60000);
     UNIT_WAIT(pair_logged("larger than maximum-frame-size"), 60000);
     still_works();
     pair_end(&p);
@@ -511,7 +512,7 @@ a_lane_holds_so_many_bytes_and_no_longer_than_a_handshake_may_take(void)
     trpi_remote_options options = { .frame_bytes_max = 4096,
                                     .lane_bytes_max = 8192,
                                     .handshake_timeout_ms = 1500 };
-    start(&options, true);
+    systems_start(&options, true);
     trp_ref echo = echo_ref();
     static uint8_t payload[2000];
     trpi_mem_network_fault_set(p.network, refuse_all, NULL);
@@ -523,22 +524,25 @@ a_lane_holds_so_many_bytes_and_no_longer_than_a_handshake_may_take(void)
     const trpi_lane_state *lane = &peer->lanes[TRPI_LANE_ORDINARY];
     bool in_time = false;
     for (int i = 0; i < 20 && !in_time; i++) { /* until the fifth comes before the first is old */
-        uint64_t full = dead(0, TRP_DEAD_LANE_FULL), old = dead(0, TRP_DEAD_NOT_CONNECTED);
+        uint64_t full = dead_count(0, TRP_DEAD_LANE_FULL),
+                 old = dead_count(0, TRP_DEAD_NOT_CONNECTED);
         uint64_t began_ms = unit_now_ms();
         /* 4 x (8 + 24 + 2000) and a manifest of some 30 bytes fit, a fifth does not */
         for (int k = 0; k < 5; k++) {
             trp_system_tell(p.system[0], echo, &trp_bytes_type, payload, sizeof payload);
         }
         /* all are in the lane or dead: the proxy may be slow, too */
-        UNIT_WAIT(dead(0, TRP_DEAD_LANE_FULL) > full || dead(0, TRP_DEAD_NOT_CONNECTED) > old ||
+        UNIT_WAIT(dead_count(0, TRP_DEAD_LANE_FULL) > full ||
+                      dead_count(0, TRP_DEAD_NOT_CONNECTED) > old ||
                       atomic_load(&lane->queue.bytes) > 5 * sizeof payload,
                   60000);
         in_time = unit_now_ms() - began_ms < 1000;
-        UNIT_WAIT(dead(0, TRP_DEAD_LANE_FULL) + dead(0, TRP_DEAD_NOT_CONNECTED) == full + old + 5,
+        UNIT_WAIT(dead_count(0, TRP_DEAD_LANE_FULL) + dead_count(0, TRP_DEAD_NOT_CONNECTED) ==
+                      full + old + 5,
                   60000);
         if (in_time) {
-            UNIT_EQUAL(dead(0, TRP_DEAD_LANE_FULL), full + 1);
-            UNIT_EQUAL(dead(0, TRP_DEAD_NOT_CONNECTED), old + 4);
+            UNIT_EQUAL(dead_count(0, TRP_DEAD_LANE_FULL), full + 1);
+            UNIT_EQUAL(dead_count(0, TRP_DEAD_NOT_CONNECTED), old + 4);
         }
     }
     UNIT_TRUE(in_time);
@@ -570,7 +574,7 @@ static void
 too_many_unacknowledged_system_messages_quarantine(void)
 {
     trpi_remote_options options = { .system_messages_max = 8 };
-    start(&options, true);
+    systems_start(&options, true);
     trp_ref echo = echo_ref();
     trpi_mem_network_fault_set(p.network, refuse_all, NULL);
     trpi_mem_network_cut(p.network, NULL, NULL);
@@ -578,7 +582,7 @@ too_many_unacknowledged_system_messages_quarantine(void)
     trp_ref who = pair_spawn(p.system[0], &watch_many, NULL, NULL, NULL, 0);
     trp_system_tell(p.system[0], who, &trp_bytes_type, &echo, sizeof echo);
     UNIT_WAIT(strcmp(pair_state(&p, 0), "quarantined") == 0, 60000);
-    UNIT_WAIT(stats(0).quarantined == 1, 60000);
+    UNIT_WAIT(side_stats(0).quarantined == 1, 60000);
     UNIT_WAIT(pair_logged("too many unacknowledged system messages"), 60000);
     trpi_mem_network_fault_set(p.network, NULL, NULL);
     pair_end(&p);
@@ -594,7 +598,7 @@ who_comes_while_a_node_stops_is_let_go_without_a_word(void)
     UNIT_FALSE(trpi_conn_events.accepted(p.remote[0], NULL, "nobody", &user));
     atomic_store(&p.remote[0]->stopping, false);
     UNIT_TRUE(user == NULL);
-    UNIT_EQUAL(stats(0).refused[TRPI_REFUSED_PENDING], 0);
+    UNIT_EQUAL(side_stats(0).refused[TRPI_REFUSED_PENDING], 0);
     UNIT_FALSE(pair_logged("connection refused"));
     pair_end(&p);
 }
@@ -621,7 +625,7 @@ clients_in_turn_are_all_heard(void)
     const char *text = getenv("TROUPE_STRANGERS");
     uint32_t count = text != NULL ? (uint32_t)strtoul(text, NULL, 10) : 50;
     uint8_t body[64], epoch[4] = { 1, 0, 0, 0 };
-    start(NULL, false);
+    systems_start(NULL, false);
     atomic_store(&hearings, 0);
     trp_ref ear = pair_spawn(p.system[1], &listener, "ear", NULL, NULL, 0);
     for (uint32_t i = 0; i < count; i++) {
@@ -641,7 +645,7 @@ clients_in_turn_are_all_heard(void)
         (void)close(fd);
     }
     UNIT_WAIT(atomic_load(&hearings) == count, 60000);
-    UNIT_EQUAL(stats(1).decode_errors + stats(1).handshakes_failed, 0);
+    UNIT_EQUAL(side_stats(1).decode_errors + side_stats(1).handshakes_failed, 0);
     still_works();
     pair_end(&p);
 }
@@ -651,14 +655,14 @@ static void
 who_is_connected_and_answers_is_not_replaced(void)
 {
     enum trpi_frame_kind answer;
-    start(NULL, false);
+    systems_start(NULL, false);
     still_works();
     for (uint64_t uid = 4801; uid < 4804; uid++) {
         (void)close(hand_shake_from(p.address[0], uid, &answer));
         UNIT_EQUAL(answer, TRPI_FRAME_HANDSHAKE_REFUSAL);
     }
     UNIT_WAIT(pair_logged("another node has your address and is connected here"), 60000);
-    UNIT_EQUAL(stats(1).quarantined, 0);
+    UNIT_EQUAL(side_stats(1).quarantined, 0);
     still_works();
     UNIT_TEXT(pair_state(&p, 1), "active");
     pair_end(&p);
@@ -668,7 +672,7 @@ static void
 who_is_connected_and_does_not_answer_is_replaced(void)
 {
     enum trpi_frame_kind answer;
-    start(NULL, false);
+    systems_start(NULL, false);
     int silent = hand_shake(4811, &answer);
     UNIT_EQUAL(answer, TRPI_FRAME_HANDSHAKE_RESPONSE);
     int next = hand_shake(4812, &answer);

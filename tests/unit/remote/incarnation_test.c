@@ -6,7 +6,7 @@
 static pair p;
 
 static void
-unplug(void)
+network_unplug(void)
 {
     trpi_mem_network_fault_set(p.network, pair_cut_all, NULL);
     trpi_mem_network_cut(p.network, NULL, NULL);
@@ -14,7 +14,7 @@ unplug(void)
 }
 
 static void
-plug(void)
+network_plug(void)
 {
     trpi_mem_network_fault_set(p.network, NULL, NULL);
 }
@@ -53,7 +53,7 @@ static const trp_behaviour watcher = TRP_BEHAVIOUR_INIT("watcher", char, watcher
 static trp_ref who;
 
 static void
-begin(const trpi_remote_options *options)
+systems_begin(const trpi_remote_options *options)
 {
     pair_start(&p, true, options);
     atomic_store(&ends_count, 0);
@@ -62,7 +62,7 @@ begin(const trpi_remote_options *options)
 }
 
 static void
-watch(trp_ref ref)
+ref_watch(trp_ref ref)
 {
     uint32_t before = atomic_load(&watches);
     trp_system_tell(p.system[0], who, &trp_bytes_type, &ref, sizeof ref);
@@ -82,7 +82,7 @@ end_of(trp_ref ref)
 
 /* Return side 0's ref of `there`, an actor of side 1 with this uid. */
 static trp_ref
-abroad(trp_ref there, uint64_t uid)
+ref_abroad(trp_ref there, uint64_t uid)
 {
     trpi_node_id id = { *trpi_remote_address(p.remote[1]), uid };
     UNIT_REQUIRE(trpi_node_intern(p.system[0], &id, &there.node) == TRP_OK);
@@ -98,7 +98,7 @@ right_again(void)
     p.system[1] = pair_system("right");
     pair_remote(&p, 1, NULL, port);
     trp_ref echo = pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
-    return abroad(echo, pair_uid(&p, 1));
+    return ref_abroad(echo, pair_uid(&p, 1));
 }
 
 static trp_ref
@@ -118,15 +118,15 @@ right_first(void)
 static void
 a_watch_of_a_newer_incarnation_while_disconnected_reaches_it(void)
 {
-    begin(NULL);
+    systems_begin(NULL);
     trp_ref first = right_first();
-    watch(first);
-    unplug();
+    ref_watch(first);
+    network_unplug();
     trp_system_stop_actor(p.system[0], first); /* unacknowledged: the first has the stream */
     trp_ref second = right_again();
-    watch(second);
+    ref_watch(second);
     UNIT_WAIT(trpi_node_is_watched(p.system[0], second.node), 60000);
-    plug();
+    network_plug();
     UNIT_WAIT(end_of(first) != NULL, 60000);
     UNIT_TRUE(end_of(first) != NULL && end_of(first)->address);
     UNIT_TRUE(end_of(second) == NULL); /* told only when it ends */
@@ -141,21 +141,21 @@ a_watch_of_a_newer_incarnation_while_disconnected_reaches_it(void)
 static void
 a_watch_of_a_stranger_leaves_the_stream_of_the_present_one_alone(void)
 {
-    begin(NULL);
+    systems_begin(NULL);
     trp_ref echo = right_first();
-    watch(echo);
+    ref_watch(echo);
     UNIT_WAIT(trpi_node_is_watched(p.system[0], echo.node), 60000);
     for (int i = 0; i < 3; i++) { /* so that the stream from there is not at its beginning */
         trp_ref other = pair_spawn(p.system[1], &pair_echo, NULL, NULL, NULL, 0);
-        other = abroad(other, pair_uid(&p, 1));
-        watch(other);
+        other = ref_abroad(other, pair_uid(&p, 1));
+        ref_watch(other);
         trp_system_stop_actor(p.system[0], other);
         UNIT_WAIT(end_of(other) != NULL, 60000);
     }
-    unplug();
-    trp_ref stranger = abroad(echo, 1000);
-    watch(stranger);
-    plug();
+    network_unplug();
+    trp_ref stranger = ref_abroad(echo, 1000);
+    ref_watch(stranger);
+    network_plug();
     UNIT_WAIT(end_of(stranger) != NULL, 60000); /* not it, but echo's node answers */
     UNIT_TRUE(end_of(stranger) != NULL && end_of(stranger)->address);
     UNIT_TRUE(end_of(echo) == NULL);
@@ -172,14 +172,14 @@ static void
 a_new_incarnation_that_was_watched_before_it_was_met_begins_anew(void)
 {
     trpi_remote_stats stats;
-    begin(NULL);
+    systems_begin(NULL);
     trp_ref first = right_first();
-    unplug();
+    network_unplug();
     trpi_node_id old = *trpi_system_self(p.system[1]);
     trpi_remote_quarantine(p.remote[0], &old, "test");
     trp_ref second = right_again();
-    watch(second);
-    plug();
+    ref_watch(second);
+    network_plug();
     UNIT_WAIT(trpi_node_is_watched(p.system[0], second.node), 60000);
     trp_system_stop_actor(p.system[0], second);
     UNIT_WAIT(end_of(second) != NULL, 60000);
@@ -195,15 +195,15 @@ static void
 a_watched_incarnation_that_never_shows_itself_is_given_up(void)
 {
     trpi_remote_options options = { .handshake_timeout_ms = 700 };
-    begin(&options);
+    systems_begin(&options);
     trp_ref first = right_first();
-    unplug();
+    network_unplug();
     trp_system_stop_actor(p.system[0], first); /* has the stream, and is not watched */
-    trp_ref second = abroad(first, 2000);
-    watch(second);
+    trp_ref second = ref_abroad(first, 2000);
+    ref_watch(second);
     UNIT_WAIT(end_of(second) != NULL, 60000);
     UNIT_TRUE(end_of(second) != NULL && end_of(second)->address);
-    plug();
+    network_plug();
     pair_end(&p);
 }
 
@@ -221,13 +221,13 @@ peer_at(int i)
 static void
 too_many_signals_for_two_incarnations_end_both(void)
 {
-    begin(NULL);
+    systems_begin(NULL);
     trp_ref first = right_first();
-    unplug();
+    network_unplug();
     trp_system_stop_actor(p.system[0], first); /* has the stream */
-    trp_ref strangers[] = { abroad(first, 3000), abroad(first, 4000) };
-    watch(strangers[0]);
-    watch(strangers[1]);
+    trp_ref strangers[] = { ref_abroad(first, 3000), ref_abroad(first, 4000) };
+    ref_watch(strangers[0]);
+    ref_watch(strangers[1]);
     trpi_peer *peer = peer_at(0);
     UNIT_WAIT(trpi_node_is_watched(p.system[0], strangers[1].node), 60000);
     pthread_mutex_lock(&peer->lock);
@@ -236,7 +236,7 @@ too_many_signals_for_two_incarnations_end_both(void)
     pthread_mutex_unlock(&peer->lock);
     UNIT_WAIT(end_of(strangers[0]) != NULL && end_of(strangers[1]) != NULL, 60000);
     UNIT_TRUE(end_of(first) == NULL);
-    plug();
+    network_plug();
     pair_end(&p);
 }
 
@@ -244,12 +244,12 @@ too_many_signals_for_two_incarnations_end_both(void)
 static void
 a_signal_of_one_that_is_over_takes_no_number_of_the_next(void)
 {
-    begin(NULL);
+    systems_begin(NULL);
     trp_ref echo = right_first();
     trpi_peer *peer = peer_at(1);
     trpi_lane_state *control = &peer->lanes[TRPI_LANE_CONTROL];
     pthread_mutex_lock(&peer->lock);
-    watch(echo);
+    ref_watch(echo);
     for (int i = 0; i < 20; i++) { /* long enough for it to stand before our lock, as a rule */
         unit_pause();
     }
@@ -274,7 +274,7 @@ a_quarantined_incarnation_agrees_on_nothing(void)
 {
     trpi_peer_info info = { 0 };
     size_t count = 0;
-    begin(NULL);
+    systems_begin(NULL);
     (void)right_first();
     trpi_peer *peer = peer_at(0);
     uint32_t agreed = atomic_load(&peer->agreed.frame_bytes_max);
@@ -295,7 +295,7 @@ a_quarantined_incarnation_agrees_on_nothing(void)
 /* ---- time without memory --------------------------------------------------------------------- */
 
 static void
-never(void *arg)
+never_called(void *arg)
 {
     (void)arg;
 }
@@ -305,13 +305,13 @@ static void
 the_tick_survives_a_time_without_memory(void)
 {
     trpi_remote_options options = { .handshake_timeout_ms = 500 };
-    begin(&options);
+    systems_begin(&options);
     trp_ref echo = right_first();
     for (int i = 0; i < 2; i++) { /* a guardian that cannot start would end its system */
         trp_ref guardian;
         UNIT_EQUAL(trp_system_resolve(p.system[i], "/remote", 60000, &guardian), TRP_OK);
     }
-    unplug();
+    network_unplug();
     trp_system_stop_actor(p.system[0], echo); /* from now on the tick, and it alone, dials */
     /* Take every timer that there is, for longer than some beats, also one that is given back for
      * a moment; nobody finds memory meanwhile. */
@@ -320,11 +320,11 @@ the_tick_survives_a_time_without_memory(void)
     while (unit_now_ms() < until) {
         uint64_t id = 0;
         trpi_alloc_fail_after(0);
-        taken += trpi_system_after(p.system[0], 3600000, never, NULL, &id) == TRP_OK;
+        taken += trpi_system_after(p.system[0], 3600000, never_called, NULL, &id) == TRP_OK;
     }
     trpi_alloc_fail_after(-1);
     UNIT_TRUE(taken > 0);
-    plug();
+    network_plug();
     UNIT_WAIT(strcmp(pair_state(&p, 0), "active") == 0, 60000);
     pair_end(&p);
 }
@@ -333,10 +333,10 @@ the_tick_survives_a_time_without_memory(void)
 static void
 an_end_that_cannot_be_told_is_logged_without_a_lock(void)
 {
-    begin(NULL);
+    systems_begin(NULL);
     (void)right_first();
     trpi_peer *peer = peer_at(0);
-    (void)abroad((trp_ref){ 0, 3, 5, 0 }, 7);
+    (void)ref_abroad((trp_ref){ 0, 3, 5, 0 }, 7);
     pthread_mutex_lock(&peer->lock);
     trpi_alloc_fail_here_after(0);
     trpi_peer_end_again(peer, 7);
@@ -398,15 +398,15 @@ who_watches_a_node_that_nobody_reaches_is_told_at_once(void)
 {
     trpi_node_id other;
     trp_ref given_back = { 5u << 16 | 60000u, 3, 5, 0 }, odd = { 0, 3, 5, 0 };
-    begin(NULL);
-    watch(given_back);
+    systems_begin(NULL);
+    ref_watch(given_back);
     UNIT_WAIT(end_of(given_back) != NULL, 60000);
     UNIT_FALSE(end_of(given_back)->confirmed);
     memset(&other, 0, sizeof other);
     UNIT_EQUAL(trpi_address_parse("troupe.other://x@h:1", &other.address, NULL, NULL), TRP_OK);
     other.uid = 9;
     UNIT_REQUIRE(trpi_node_intern(p.system[0], &other, &odd.node) == TRP_OK);
-    watch(odd);
+    ref_watch(odd);
     UNIT_WAIT(end_of(odd) != NULL, 60000);
     pair_end(&p);
 }

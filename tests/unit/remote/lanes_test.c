@@ -85,7 +85,7 @@ teller_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 static const trp_behaviour teller = TRP_BEHAVIOUR_INIT("teller", int64_t, teller_receive);
 
 static trp_ref
-begin(pair *p, bool mem, const trpi_remote_options *left, const trpi_remote_options *right)
+systems_begin(pair *p, bool mem, const trpi_remote_options *left, const trpi_remote_options *right)
 {
     char path[512];
     atomic_store(&handled, 0);
@@ -176,7 +176,7 @@ a_receiver_keeps_its_order_across_lanes(void)
     pair p;
     enum { ALL = 12000 };
     trpi_remote_options options = { .ordinary_lanes = 3, .large_threshold_bytes = THRESHOLD };
-    trp_ref from = begin(&p, false, &options, &options);
+    trp_ref from = systems_begin(&p, false, &options, &options);
     UNIT_TRUE(lane_is(&p, 0, TRPI_LANE_LARGE, NULL)); /* opened when needed */
     tell_up_to(&p, from, ALL / 2);
     UNIT_WAIT(atomic_load(&handled) == ALL / 2, 60000);
@@ -214,7 +214,7 @@ cuts_leave_gaps_and_keep_the_order(void)
                                     .large_threshold_bytes = THRESHOLD,
                                     .backoff_min_ms = 1,
                                     .backoff_max_ms = 20 };
-    trp_ref from = begin(&p, true, &options, &options);
+    trp_ref from = systems_begin(&p, true, &options, &options);
     for (int round = 1; round <= ROUNDS; round++) {
         tell_up_to(&p, from, round * EACH);
         UNIT_WAIT(atomic_load(&told) >= round * EACH - EACH / 2, 60000);
@@ -247,7 +247,7 @@ idle_lanes_close_and_open_again(void)
     trpi_remote_options options = { .ordinary_lanes = 2,
                                     .large_threshold_bytes = THRESHOLD,
                                     .lane_idle_ms = 100 };
-    trp_ref from = begin(&p, false, &options, &options);
+    trp_ref from = systems_begin(&p, false, &options, &options);
     trpi_peer *peer = peer_of(&p, 1);
     bool none = false;
     tell_up_to(&p, from, EACH);
@@ -315,7 +315,7 @@ each_lane_has_its_own_bound(void)
                                     .large_lane_bytes_max = (uint32_t)(FIT * 65536 + manifest),
                                     .handshake_timeout_ms = 60000 };
     trpi_peer *peer = NULL;
-    begin(&p, true, &options, &options);
+    systems_begin(&p, true, &options, &options);
     trp_ref other = silent_receiver(&p, 5, &peer), large = { other.node, 6, 7, 0 };
     trpi_lane_state *lane = &peer->lanes[TRPI_LANE_LARGE];
     for (int i = 0; i < FIT; i++) {
@@ -346,7 +346,7 @@ a_promise_counts_for_a_lane_as_much_as_it_may_promise(void)
                                     .handshake_timeout_ms = 60000 };
     static const uint8_t some[1000] = { 0 };
     trpi_peer *peer = NULL;
-    begin(&p, true, &options, &options);
+    systems_begin(&p, true, &options, &options);
     trp_ref other = silent_receiver(&p, 5, &peer);
     trpi_lane_state *lane = &peer->lanes[TRPI_LANE_ORDINARY];
     size_t before = atomic_load(&lane->queue.bytes);
@@ -367,7 +367,7 @@ what_cannot_be_sent_does_not_keep_the_large_lane(void)
     static const uint8_t large[TOO_LARGE] = { 0 };
     trpi_remote_options options = { .frame_bytes_max = 65536, .large_threshold_bytes = THRESHOLD };
     trp_system_stats stats = { .size = sizeof stats };
-    begin(&p, true, &options, &options);
+    systems_begin(&p, true, &options, &options);
     trpi_peer *peer = peer_of(&p, 0);
     for (int i = 0; i < 200; i++) {
         trp_system_tell(p.system[0], receivers[i % RECEIVERS], &trp_bytes_type, large, TOO_LARGE);
@@ -395,7 +395,7 @@ who_is_refused_on_a_lane_is_told_when_to_go_on(void)
                                     .large_lane_bytes_max = 131072,
                                     .receiver_bytes_max = 1u << 20,
                                     .receivers_bytes_max = 4u << 20 }; /* all is told to few */
-    trp_ref from = begin(&p, false, &options, &options);
+    trp_ref from = systems_begin(&p, false, &options, &options);
     atomic_store(&gate_open, false);
     tell_up_to(&p, from, ALL);
     UNIT_WAIT(atomic_load(&refusals) >= 1, 60000);
@@ -499,7 +499,7 @@ versions_meet(const trpi_remote_options *left, const trpi_remote_options *right,
 {
     pair p;
     enum { ALL = 3000 };
-    trp_ref from = begin(&p, false, left, right);
+    trp_ref from = systems_begin(&p, false, left, right);
     tell_up_to(&p, from, ALL);
     UNIT_WAIT(atomic_load(&handled) == ALL, 60000);
     all_right(&p);
@@ -541,7 +541,7 @@ bytes_for_a_flood(uint32_t features_off_right, bool compress)
     trpi_remote_options left = { .large_threshold_bytes = THRESHOLD, .compress = compress };
     trpi_remote_options right = left;
     right.features_off = features_off_right;
-    trp_ref from = begin(&p, false, &left, &right);
+    trp_ref from = systems_begin(&p, false, &left, &right);
     tell_up_to(&p, from, ALL);
     UNIT_WAIT(atomic_load(&handled) == ALL, 60000);
     all_right(&p);
@@ -571,7 +571,7 @@ a_fence_is_answered_once_and_never_ahead(void)
     trpi_remote_options options = { .large_threshold_bytes = THRESHOLD,
                                     .handshake_timeout_ms = 60000 };
     trpi_peer *peer = NULL;
-    begin(&p, true, &options, &options);
+    systems_begin(&p, true, &options, &options);
     (void)silent_receiver(&p, 5, &peer);
     pthread_mutex_lock(&peer->lock);
     trpi_lane_state *lane = &peer->lanes[TRPI_LANE_ORDINARY];
@@ -602,7 +602,7 @@ goodbyes_of_a_stranger_are_answered_within_bounds(void)
     trpi_remote_options options = { .frame_bytes_max = 65536,
                                     .control_bytes_max = BOUND,
                                     .large_threshold_bytes = THRESHOLD };
-    begin(&p, true, &options, &options);
+    systems_begin(&p, true, &options, &options);
     trpi_peer *peer = peer_of(&p, 0);
     UNIT_WAIT(lane_is(&p, 0, TRPI_LANE_ORDINARY, "open"), 20000);
     pthread_mutex_lock(&peer->lock);

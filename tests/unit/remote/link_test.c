@@ -82,7 +82,7 @@ static trpi_transport *transport;
 static uint16_t port;
 
 static void
-start(void)
+driver_start(void)
 {
     memset(&dialled, 0, sizeof dialled);
     memset(&accepted, 0, sizeof accepted);
@@ -95,7 +95,7 @@ start(void)
     ops->accept(transport);
 }
 static void
-finish(void)
+driver_finish(void)
 {
     ops->stop(transport);
     ops->free(transport);
@@ -114,7 +114,7 @@ static void
 bytes_arrive_in_order_and_short_sends_go_on(void)
 {
     enum { BYTES = 24u << 20 };
-    start();
+    driver_start();
     connect_to("127.0.0.1", port);
     UNIT_WAIT(atomic_load(&dialled.connected) == 1 && atomic_load(&accepts) == 1, 60000);
     uint8_t *data = trpi_alloc(BYTES);
@@ -134,7 +134,7 @@ bytes_arrive_in_order_and_short_sends_go_on(void)
     UNIT_WAIT(atomic_load(&accepted.bytes) == BYTES, 60000);
     UNIT_WAIT(atomic_load(&dialled.written) == 1, 60000);
     UNIT_EQUAL(atomic_load(&accepted.wrong), 0);
-    finish();
+    driver_finish();
     UNIT_EQUAL(atomic_load(&dialled.closed), 1);
     UNIT_EQUAL(atomic_load(&accepted.closed), 1);
     trpi_free(data);
@@ -150,16 +150,16 @@ a_dial_that_reaches_nobody_is_closed_once(void)
 
     UNIT_REQUIRE(fd >= 0 && bind(fd, (struct sockaddr *)&mute, sizeof mute) == 0 &&
                  getsockname(fd, (struct sockaddr *)&mute, &bytes) == 0);
-    start();
+    driver_start();
     connect_to("127.0.0.1", ntohs(mute.sin_port));
     UNIT_WAIT(atomic_load(&dialled.closed) == 1, 60000);
     UNIT_EQUAL(atomic_load(&dialled.connected), 0);
-    finish();
+    driver_finish();
     (void)close(fd);
-    start();
+    driver_start();
     connect_to("no-such-host.invalid", 1);
     UNIT_WAIT(atomic_load(&dialled.closed) == 1, 60000);
-    finish();
+    driver_finish();
 }
 
 /* REMOTE-02: names are resolved by us, all addresses tried */
@@ -168,25 +168,25 @@ a_name_is_resolved_and_found_in_the_cache_the_second_time(void)
 {
     trpi_resolved resolved;
     trpi_resolve_blocking("localhost", &resolved);
-    start();
+    driver_start();
     if (resolved.count > 0) { /* a machine without /etc/hosts has nothing to show here */
         connect_to("localhost", port);
         UNIT_WAIT(atomic_load(&dialled.connected) == 1, 60000);
         connect_to("localhost", port);
         UNIT_WAIT(atomic_load(&dialled.connected) == 2, 60000);
     }
-    finish();
+    driver_finish();
     UNIT_EQUAL(atomic_load(&dialled.closed), resolved.count > 0 ? 2 : 0);
 }
 
 static void
 a_refused_connection_ends_without_a_closed_on_this_side(void)
 {
-    start();
+    driver_start();
     atomic_store(&refuse, true);
     connect_to("127.0.0.1", port);
     UNIT_WAIT(atomic_load(&dialled.closed) == 1, 60000);
-    finish();
+    driver_finish();
     UNIT_EQUAL(atomic_load(&accepted.closed), 0);
 }
 
@@ -195,13 +195,13 @@ static void
 many_connections_are_refused_one_after_the_other(void)
 {
     enum { REFUSALS = 500 };
-    start();
+    driver_start();
     atomic_store(&refuse, true);
     for (uint32_t i = 1; i <= REFUSALS; i++) {
         connect_to("127.0.0.1", port);
         UNIT_WAIT(atomic_load(&dialled.closed) == i, 60000);
     }
-    finish();
+    driver_finish();
     UNIT_EQUAL(atomic_load(&accepts), REFUSALS);
     UNIT_EQUAL(atomic_load(&accepted.closed), 0);
 }
@@ -210,7 +210,7 @@ many_connections_are_refused_one_after_the_other(void)
 static void
 a_write_after_close_is_refused(void)
 {
-    start();
+    driver_start();
     connect_to("127.0.0.1", port);
     UNIT_WAIT(atomic_load(&dialled.connected) == 1, 60000);
     trpi_link *link = atomic_load(&dialled.link);
@@ -222,7 +222,7 @@ a_write_after_close_is_refused(void)
     UNIT_WAIT(atomic_load(&accepted.closed) == 1 && atomic_load(&dialled.closed) == 1, 60000);
     atomic_store(&keep, false);
     ops->release(link);
-    finish();
+    driver_finish();
 }
 
 static _Atomic uint32_t names_resolved;
@@ -348,7 +348,7 @@ many_links_that_come_and_go_are_all_told(void)
 {
     enum { LINKS = 200 };
     static trpi_link *links[LINKS];
-    start();
+    driver_start();
     atomic_store(&keep, true);
     for (uint32_t i = 0; i < LINKS; i++) {
         UNIT_REQUIRE(ops->connect(transport, "127.0.0.1", port, 60000, &dialled, &links[i]) ==
@@ -371,7 +371,7 @@ many_links_that_come_and_go_are_all_told(void)
 static void
 a_port_that_is_taken_is_named_as_such(void)
 {
-    start();
+    driver_start();
     trpi_transport *second = NULL;
     uint16_t got = 0;
     UNIT_REQUIRE(ops->open(NULL, world, &events, NULL, &second) == TRP_OK);
@@ -379,14 +379,14 @@ a_port_that_is_taken_is_named_as_such(void)
     UNIT_EQUAL(ops->listen(second, "no-such-host.invalid", 0, &got), TRP_EINVAL);
     ops->stop(second);
     ops->free(second);
-    finish();
+    driver_finish();
 }
 
 /* A peer that connects early must not be answered before the owner knows the port. */
 static void
 who_calls_before_accept_is_served_by_it(void)
 {
-    start();
+    driver_start();
     trpi_transport *early = NULL;
     uint16_t at = 0;
     UNIT_REQUIRE(ops->open(NULL, world, &events, NULL, &early) == TRP_OK);
@@ -398,7 +398,7 @@ who_calls_before_accept_is_served_by_it(void)
     UNIT_WAIT(atomic_load(&accepts) == 1, 60000);
     ops->stop(early);
     ops->free(early);
-    finish();
+    driver_finish();
 }
 
 UNIT_BEGIN("link")

@@ -11,7 +11,7 @@ typedef struct counter {
 } counter;
 
 static trp_err
-count(trp_ctx *ctx, void *state, const trp_msg *msg)
+sum_add(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     counter *c = state;
 
@@ -19,13 +19,13 @@ count(trp_ctx *ctx, void *state, const trp_msg *msg)
     trp_reply(ctx, &trp_i64_type, &c->sum, sizeof c->sum);
     return TRP_OK;
 }
-static const trp_behaviour counter_behaviour = TRP_BEHAVIOUR_INIT("counter", counter, count);
+static const trp_behaviour counter_behaviour = TRP_BEHAVIOUR_INIT("counter", counter, sum_add);
 
 static char seen[512];
 static size_t seen_bytes;
 
 static void
-note(const char *what, int64_t value)
+fact_note(const char *what, int64_t value)
 {
     int n =
         snprintf(seen + seen_bytes, sizeof seen - seen_bytes, "%s(%lld) ", what, (long long)value);
@@ -36,7 +36,7 @@ note(const char *what, int64_t value)
 
 /* Receive the next message, which must come from `from`. */
 static void
-receive(trp_inbox *inbox, trp_ref from)
+inbox_receive(trp_inbox *inbox, trp_ref from)
 {
     trp_msg *msg = NULL;
     trp_ref sender = TRP_REF_NONE;
@@ -45,17 +45,17 @@ receive(trp_inbox *inbox, trp_ref from)
     if (trp_msg_is(msg, &trp_terminated_type)) {
         const trp_terminated *end = trp_msg_payload(msg);
 
-        note("ended", trp_ref_equal(end->ref, from));
+        fact_note("ended", trp_ref_equal(end->ref, from));
     } else {
-        note(trp_ref_equal(sender, from) ? "reply" : "stranger",
-             *(const int64_t *)trp_msg_payload(msg));
+        fact_note(trp_ref_equal(sender, from) ? "reply" : "stranger",
+                  *(const int64_t *)trp_msg_payload(msg));
     }
     trp_msg_free(msg);
 }
 
 /* Look it up, watch it, tell it, ask it, and have it end: nothing here knows where it is. */
 static void
-talk(trp_system *system, const char *path)
+story_run(trp_system *system, const char *path)
 {
     trp_ref ref = TRP_REF_NONE, nobody = TRP_REF_NONE;
     trp_inbox *inbox = NULL;
@@ -66,24 +66,24 @@ talk(trp_system *system, const char *path)
     seen_bytes = 0;
     (void)snprintf(other, sizeof other, "%s-not", path);
     UNIT_REQUIRE(trp_inbox_open(system, NULL, &inbox) == TRP_OK);
-    note("found", trp_system_resolve(system, path, 20000, &ref));
-    note("missing", trp_system_resolve(system, other, 20000, &nobody) == TRP_ENOENT);
-    note("watched", trp_inbox_watch(inbox, ref));
+    fact_note("found", trp_system_resolve(system, path, 20000, &ref));
+    fact_note("missing", trp_system_resolve(system, other, 20000, &nobody) == TRP_ENOENT);
+    fact_note("watched", trp_inbox_watch(inbox, ref));
     for (int64_t i = 1; i <= 3; i++) {
         trp_inbox_tell(inbox, ref, &trp_i64_type, &i, sizeof i);
     }
     for (int i = 0; i < 3; i++) {
-        receive(inbox, ref);
+        inbox_receive(inbox, ref);
     }
-    note("asked",
-         trp_system_ask(system, ref, &trp_i64_type, &number, sizeof number, 20000, &answer));
-    note("answer", answer == NULL ? -1 : *(const int64_t *)trp_msg_payload(answer));
+    fact_note("asked",
+              trp_system_ask(system, ref, &trp_i64_type, &number, sizeof number, 20000, &answer));
+    fact_note("answer", answer == NULL ? -1 : *(const int64_t *)trp_msg_payload(answer));
     trp_msg_free(answer);
     trp_inbox_tell(inbox, ref, &trp_i64_type, &number, sizeof number);
-    receive(inbox, ref);
+    inbox_receive(inbox, ref);
     trp_inbox_tell(inbox, ref, &trp_poison_pill_type, NULL, 0);
-    receive(inbox, ref);
-    note("missing", trp_system_resolve(system, path, 20000, &nobody) == TRP_ENOENT);
+    inbox_receive(inbox, ref);
+    fact_note("missing", trp_system_resolve(system, path, 20000, &nobody) == TRP_ENOENT);
     trp_inbox_close(inbox);
 }
 
@@ -101,9 +101,9 @@ the_same_code_serves_here_and_there(void)
     pair_start(&p, false, NULL);
     pair_spawn(p.system[0], &counter_behaviour, "counter", NULL, NULL, 0);
     pair_spawn(p.system[1], &counter_behaviour, "counter", NULL, NULL, 0);
-    talk(p.system[0], "/user/counter");
+    story_run(p.system[0], "/user/counter");
     UNIT_TEXT(seen, want);
-    talk(p.system[0], pair_path(&p, 1, "/user/counter", path, sizeof path));
+    story_run(p.system[0], pair_path(&p, 1, "/user/counter", path, sizeof path));
     UNIT_TEXT(seen, want);
     pair_end(&p);
 }

@@ -5,7 +5,7 @@
 static pair p;
 
 static trp_ref
-resolve(int from, int to, const char *path, trp_err expected)
+side_resolve(int from, int to, const char *path, trp_err expected)
 {
     char buffer[TRP_PATH_BYTES_MAX];
     trp_ref ref = TRP_REF_NONE;
@@ -22,10 +22,10 @@ every_top_of_the_tree_is_found_from_afar(void)
     static const char *const tops[] = { "/user", "/system", "/deadLetters", "/temp", "/remote" };
     pair_start(&p, false, NULL);
     for (size_t i = 0; i < sizeof tops / sizeof tops[0]; i++) {
-        trp_ref ref = resolve(0, 1, tops[i], TRP_OK);
+        trp_ref ref = side_resolve(0, 1, tops[i], TRP_OK);
         UNIT_TRUE(ref.node != TRPI_NODE_SELF);
     }
-    (void)resolve(0, 1, "/nobody", TRP_ENOENT);
+    (void)side_resolve(0, 1, "/nobody", TRP_ENOENT);
     pair_end(&p);
 }
 
@@ -46,7 +46,7 @@ found_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 }
 
 static trp_err
-identify(trp_ctx *ctx)
+path_identify(trp_ctx *ctx)
 {
     trp_identify what = { 7 };
     atomic_fetch_add(&tries, 1);
@@ -69,7 +69,7 @@ lookup_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         }
         return TRP_OK; /* not there: the receive timeout asks again */
     }
-    return trp_msg_is(msg, &trp_receive_timeout_type) ? identify(ctx) : TRP_OK;
+    return trp_msg_is(msg, &trp_receive_timeout_type) ? path_identify(ctx) : TRP_OK;
 }
 static trp_err
 lookup_start(trp_ctx *ctx, void *state, const trp_msg *args)
@@ -77,7 +77,7 @@ lookup_start(trp_ctx *ctx, void *state, const trp_msg *args)
     (void)state;
     (void)args;
     trp_receive_timeout_set(ctx, 50);
-    return identify(ctx);
+    return path_identify(ctx);
 }
 static const trp_behaviour lookup = { .size = sizeof(trp_behaviour),
                                       .name = "lookup",
@@ -124,9 +124,9 @@ a_ref_that_comes_home_is_local_again(void)
     UNIT_TRUE(trp_ref_equal(back->ref, mine));
     UNIT_EQUAL(back->ref.node, TRPI_NODE_SELF);
     trp_msg_free(reply);
-    UNIT_TRUE(trp_ref_equal(resolve(0, 0, "/user/mine", TRP_OK), mine));
+    UNIT_TRUE(trp_ref_equal(side_resolve(0, 0, "/user/mine", TRP_OK), mine));
     /* The other side has it with our address, and it reaches the same actor from there. */
-    trp_ref abroad = resolve(1, 0, "/user/mine", TRP_OK);
+    trp_ref abroad = side_resolve(1, 0, "/user/mine", TRP_OK);
     UNIT_TRUE(abroad.node != TRPI_NODE_SELF);
     UNIT_EQUAL(abroad.slot, mine.slot);
     UNIT_EQUAL(abroad.generation, mine.generation);
@@ -164,8 +164,8 @@ unwatch_between(int from, int to)
     atomic_store(&step, 0);
     trp_ref a = pair_spawn(p.system[to], &pair_echo, "first", NULL, NULL, 0);
     trp_ref b = pair_spawn(p.system[to], &pair_echo, "second", NULL, NULL, 0);
-    first = resolve(from, to, "/user/first", TRP_OK);
-    second = resolve(from, to, "/user/second", TRP_OK);
+    first = side_resolve(from, to, "/user/first", TRP_OK);
+    second = side_resolve(from, to, "/user/second", TRP_OK);
     trp_ref who = pair_spawn(p.system[from], &watcher, NULL, NULL, NULL, 0);
     trp_system_tell(p.system[from], who, &trp_bytes_type, "", 0);
     UNIT_WAIT(atomic_load(&step) == 1, 60000);

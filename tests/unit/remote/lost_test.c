@@ -56,7 +56,7 @@ static const trp_behaviour far_away = TRP_BEHAVIOUR_INIT("far", char, far_receiv
 
 /* Wait until all earlier messages were handled, by an answer from the right side. */
 static void
-through(pair *p, trp_ref to)
+wait_through(pair *p, trp_ref to)
 {
     trp_msg *reply = NULL;
 
@@ -92,14 +92,14 @@ a_dead_letter_stays_on_the_node_that_found_it_out(void)
     /* lost on the right: its node tells, the sender's node does not */
     trp_system_tell(p.system[0], dead_ref, &trp_string_type, "far", 3);
     UNIT_WAIT(atomic_load(&letters[1]) == 1, 60000);
-    through(&p, far_ref);
+    wait_through(&p, far_ref);
     UNIT_EQUAL(atomic_load(&letters[0]), 0);
     UNIT_TEXT(text[1], "far");
 
     /* lost on the left: the same the other way round, and no event goes over */
     trp_system_tell(p.system[0], (trp_ref)TRP_REF_NONE, &trp_string_type, "near", 4);
     UNIT_WAIT(atomic_load(&letters[0]) == 1, 60000);
-    through(&p, far_ref);
+    wait_through(&p, far_ref);
     UNIT_EQUAL(atomic_load(&letters[1]), 1);
     UNIT_TEXT(text[0], "near");
     UNIT_EQUAL(atomic_load(&seen_far), 0);

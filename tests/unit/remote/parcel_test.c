@@ -42,7 +42,7 @@ full_make(void)
 }
 
 static void
-encode(trpi_buffer *ret_wire, const char *item_serializer)
+parcel_encode(trpi_buffer *ret_wire, const char *item_serializer)
 {
     trpi_node_map map = map_of(1, 2); /* registers the types */
     full f = full_make();
@@ -80,7 +80,7 @@ static void
 what_a_parcel_carries_comes_back(void)
 {
     trpi_buffer wire = { 0 };
-    encode(&wire, "raw");
+    parcel_encode(&wire, "raw");
     UNIT_EQUAL(wire.count, 35 + 8 + 9);
     check_decoded(&wire, true);
     trpi_buffer_fini(&wire);
@@ -90,7 +90,7 @@ static void
 what_cannot_be_read_leaves_its_number(void)
 {
     trpi_buffer wire = { 0 };
-    encode(&wire, "raw");
+    parcel_encode(&wire, "raw");
     uint64_t known = trpi_get_u64(wire.data + 25);
     trpi_put_u64(wire.data + 25, known + 1); /* a type of tomorrow */
     check_decoded(&wire, false);

@@ -46,7 +46,7 @@ info_of(pair *p, int side)
 }
 
 static uint64_t
-dead(pair *p, int side, trp_dead_reason reason)
+dead_count(pair *p, int side, trp_dead_reason reason)
 {
     trp_system_stats stats = { .size = sizeof stats };
     trp_system_stats_get(p->system[side], &stats);
@@ -54,7 +54,7 @@ dead(pair *p, int side, trp_dead_reason reason)
 }
 
 static trp_ref
-flooder(pair *p)
+flooder_spawn(pair *p)
 {
     return pair_spawn(p->system[0], &flood, NULL, NULL, NULL, 0);
 }
@@ -78,22 +78,22 @@ options_of(uint32_t one)
 }
 
 static int64_t
-arrived(pair *p)
+arrived_count(pair *p)
 {
     return (int64_t)(info_of(p, 1).messages_in - before);
 }
 
 static int64_t
-held(pair *p)
+held_count(pair *p)
 {
     return (int64_t)(info_of(p, 0).held_bytes / I64_BYTES);
 }
 
 /* All that was told has arrived, or is held. */
 static void
-settle(pair *p)
+pair_settle(pair *p)
 {
-    UNIT_WAIT(arrived(p) + held(p) == atomic_load(&slow_told), 60000);
+    UNIT_WAIT(arrived_count(p) + held_count(p) == atomic_load(&slow_told), 60000);
 }
 
 /* The first thousands arrive and wait, and the sender knows it. */
@@ -105,10 +105,10 @@ flood_start(pair *p, bool mem)
     pair_start(p, mem, &options);
     flooded = slow_start(p);
     before = info_of(p, 1).messages_in;
-    trp_ref from = flooder(p);
+    trp_ref from = flooder_spawn(p);
     flood_to(p, from, FIRST);
     UNIT_WAIT(info_of(p, 0).slow_there == 1, 60000);
-    settle(p);
+    pair_settle(p);
     UNIT_EQUAL(info_of(p, 1).slow_here, 1);
     return from;
 }
@@ -128,14 +128,14 @@ a_slow_receiver_pushes_the_sender_back_and_loses_nothing(void)
     pair p;
     trp_ref from = flood_start(&p, false);
     trp_ref echo = pair_abroad(&p, pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0));
-    int64_t first = arrived(&p);
+    int64_t first = arrived_count(&p);
     flood_to(&p, from, TELLS);
-    settle(&p);
-    UNIT_EQUAL(arrived(&p), first); /* nothing more for the slow one */
+    pair_settle(&p);
+    UNIT_EQUAL(arrived_count(&p), first); /* nothing more for the slow one */
     for (int i = 0; i < 20; i++) {
         neighbour_answers(&p, echo);
     }
-    UNIT_EQUAL(arrived(&p), first + 20);
+    UNIT_EQUAL(arrived_count(&p), first + 20);
     UNIT_EQUAL(atomic_load(&slow_handled), 0);
     UNIT_WAIT(pair_logged("receiver is slower than its senders actor=/user/slow"), 60000);
     UNIT_EQUAL(pair_log_count("receiver is slower"), 1);
@@ -144,7 +144,8 @@ a_slow_receiver_pushes_the_sender_back_and_loses_nothing(void)
     UNIT_TRUE(atomic_load(&slow_in_order));
     UNIT_WAIT(info_of(&p, 0).slow_there == 0 && info_of(&p, 1).slow_here == 0, 60000);
     UNIT_EQUAL(info_of(&p, 0).held_bytes, 0);
-    UNIT_EQUAL(dead(&p, 0, TRP_DEAD_RECEIVER_FULL) + dead(&p, 1, TRP_DEAD_RECEIVER_FULL), 0);
+    UNIT_EQUAL(
+        dead_count(&p, 0, TRP_DEAD_RECEIVER_FULL) + dead_count(&p, 1, TRP_DEAD_RECEIVER_FULL), 0);
     pair_end(&p);
 }
 
@@ -166,10 +167,10 @@ each_mark_in_the_mail_holds_the_peer(void)
     slow_reset();
     flooded = slow_start(&p);
     before = info_of(&p, 1).messages_in;
-    flood_to(&p, flooder(&p), FIRST);
-    settle(&p);
+    flood_to(&p, flooder_spawn(&p), FIRST);
+    pair_settle(&p);
     /* the last ones have no mark behind them */
-    uint64_t marks = (uint64_t)arrived(&p) * I64_BYTES / (2 * TRPI_CREDIT_MARK_BYTES);
+    uint64_t marks = (uint64_t)arrived_count(&p) * I64_BYTES / (2 * TRPI_CREDIT_MARK_BYTES);
     UNIT_TRUE(marks >= 4);
     pthread_mutex_lock(&p.remote[1]->lock);
     UNIT_TRUE(peer->pins >= pins + marks);
@@ -218,22 +219,22 @@ what_is_above_the_limit_is_a_dead_letter_where_it_was_told(void)
     slow_reset();
     pair_start(&p, false, &options);
     flooded = slow_start(&p);
-    trp_ref from = flooder(&p);
+    trp_ref from = flooder_spawn(&p);
     int64_t first = 1500; /* of 72 bytes: more than the least window of 64 KiB */
     before = info_of(&p, 1).messages_in;
     flood_to(&p, from, first);
     UNIT_WAIT(info_of(&p, 0).slow_there == 1, 60000);
-    settle(&p);
-    first = arrived(&p);
+    pair_settle(&p);
+    first = arrived_count(&p);
     flood_to(&p, from, first + most);
-    UNIT_WAIT(held(&p) == most, 60000);
-    UNIT_EQUAL(dead(&p, 0, TRP_DEAD_RECEIVER_FULL), 0);
+    UNIT_WAIT(held_count(&p) == most, 60000);
+    UNIT_EQUAL(dead_count(&p, 0, TRP_DEAD_RECEIVER_FULL), 0);
     flood_to(&p, from, first + most + 1);
-    UNIT_WAIT(dead(&p, 0, TRP_DEAD_RECEIVER_FULL) == 1, 60000);
+    UNIT_WAIT(dead_count(&p, 0, TRP_DEAD_RECEIVER_FULL) == 1, 60000);
     UNIT_EQUAL(info_of(&p, 0).dropped, 1);
     atomic_store(&slow_gate_open, true);
     UNIT_WAIT(atomic_load(&slow_handled) == first + most, 60000);
-    UNIT_EQUAL(dead(&p, 1, TRP_DEAD_RECEIVER_FULL), 0);
+    UNIT_EQUAL(dead_count(&p, 1, TRP_DEAD_RECEIVER_FULL), 0);
     pair_end(&p);
 }
 
@@ -249,22 +250,22 @@ who_knows_no_credit_meets_the_limit_at_the_receiver(void)
     pair_start(&p, false, &options);
     trp_ref echo = pair_abroad(&p, pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0));
     flooded = slow_start(&p);
-    trp_ref from = flooder(&p);
+    trp_ref from = flooder_spawn(&p);
     flood_to(&p, from, most);
     UNIT_WAIT(info_of(&p, 1).messages_in >= (uint64_t)most, 60000);
     neighbour_answers(&p, echo);
-    UNIT_EQUAL(dead(&p, 1, TRP_DEAD_RECEIVER_FULL), 0);
+    UNIT_EQUAL(dead_count(&p, 1, TRP_DEAD_RECEIVER_FULL), 0);
     flood_to(&p, from, 4 * most);
     /* the one that it is at when the count begins is not counted */
-    UNIT_WAIT(dead(&p, 1, TRP_DEAD_RECEIVER_FULL) >= (uint64_t)(3 * most) - 2, 60000);
-    UNIT_TRUE(dead(&p, 1, TRP_DEAD_RECEIVER_FULL) <= (uint64_t)(3 * most));
+    UNIT_WAIT(dead_count(&p, 1, TRP_DEAD_RECEIVER_FULL) >= (uint64_t)(3 * most) - 2, 60000);
+    UNIT_TRUE(dead_count(&p, 1, TRP_DEAD_RECEIVER_FULL) <= (uint64_t)(3 * most));
     neighbour_answers(&p, echo);
     UNIT_WAIT(pair_logged("remote.receiver-limit"), 60000);
     UNIT_EQUAL(info_of(&p, 0).slow_there, 0);
     trpi_remote_stats stats;
     trpi_remote_stats_get(p.remote[0], &stats);
     UNIT_EQUAL(stats.frames_skipped, 0);
-    uint64_t lost = dead(&p, 1, TRP_DEAD_RECEIVER_FULL);
+    uint64_t lost = dead_count(&p, 1, TRP_DEAD_RECEIVER_FULL);
     atomic_store(&slow_gate_open, true);
     UNIT_WAIT((uint64_t)atomic_load(&slow_handled) + lost == (uint64_t)(4 * most), 60000);
     pair_end(&p);
@@ -290,12 +291,12 @@ a_bounded_mailbox_decides_by_itself(void)
     UNIT_REQUIRE(trp_system_spawn(p.system[1], &slow_actor, &spawn, &ref) == TRP_OK);
     flooded = pair_abroad(&p, ref);
     trp_ref echo = pair_abroad(&p, pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0));
-    trp_ref from = flooder(&p);
+    trp_ref from = flooder_spawn(&p);
     flood_to(&p, from, FIRST);
-    UNIT_WAIT(dead(&p, 1, TRP_DEAD_MAILBOX_FULL) >= FIRST - CAPACITY - 1, 60000);
+    UNIT_WAIT(dead_count(&p, 1, TRP_DEAD_MAILBOX_FULL) >= FIRST - CAPACITY - 1, 60000);
     neighbour_answers(&p, echo);
     UNIT_EQUAL(info_of(&p, 0).slow_there, 0);
-    UNIT_EQUAL(dead(&p, 1, TRP_DEAD_RECEIVER_FULL), 0);
+    UNIT_EQUAL(dead_count(&p, 1, TRP_DEAD_RECEIVER_FULL), 0);
     atomic_store(&slow_gate_open, true);
     pair_end(&p);
 }
@@ -338,7 +339,7 @@ who_asks_for_room_is_told_when_there_is_some(void)
               60000);
     UNIT_WAIT(atomic_load(&slow_handled) == number, 60000);
     UNIT_TRUE(atomic_load(&slow_in_order));
-    UNIT_EQUAL(dead(&p, 0, TRP_DEAD_RECEIVER_FULL), 0);
+    UNIT_EQUAL(dead_count(&p, 0, TRP_DEAD_RECEIVER_FULL), 0);
     pair_end(&p);
 }
 
@@ -349,8 +350,8 @@ a_lost_word_is_asked_for(void)
     pair p;
     trp_ref from = flood_start(&p, true);
     flood_to(&p, from, TELLS);
-    settle(&p);
-    int64_t first = arrived(&p);
+    pair_settle(&p);
+    int64_t first = arrived_count(&p);
     trpi_mem_network_fault_set(p.network, pair_cut_all, NULL);
     atomic_store(&slow_gate_open, true);
     UNIT_WAIT(atomic_load(&slow_handled) == first && info_of(&p, 1).slow_here == 0, 60000);
@@ -365,7 +366,7 @@ remoting_may_stop_while_a_receiver_is_slow(void)
 {
     pair p;
     (void)flood_start(&p, false);
-    int64_t first = arrived(&p);
+    int64_t first = arrived_count(&p);
     trpi_remote_stop(p.remote[1]);
     atomic_store(&slow_gate_open, true);
     UNIT_WAIT(atomic_load(&slow_handled) == first, 60000);
@@ -383,8 +384,8 @@ the_peer_may_end_while_its_receiver_is_slow(void)
     pair p;
     trp_ref from = flood_start(&p, false);
     flood_to(&p, from, 2 * FIRST);
-    settle(&p);
-    UNIT_TRUE(held(&p) >= FIRST);
+    pair_settle(&p);
+    UNIT_TRUE(held_count(&p) >= FIRST);
     atomic_store(&slow_gate_open, true); /* a turn ends before its actor does */
     pair_end_side(&p, 1);
     UNIT_WAIT(info_of(&p, 0).slow_there == 0, 60000);
@@ -398,8 +399,8 @@ the_sender_may_end_while_the_receiver_is_slow(void)
     pair p;
     trp_ref from = flood_start(&p, false);
     flood_to(&p, from, 2 * FIRST);
-    settle(&p);
-    int64_t first = arrived(&p);
+    pair_settle(&p);
+    int64_t first = arrived_count(&p);
     pair_end_side(&p, 0);
     UNIT_EQUAL(atomic_load(&slow_handled), 0);
     atomic_store(&slow_gate_open, true);

@@ -34,14 +34,14 @@ TRP_PROTOCOL(shop, SHOP_MESSAGES)
 enum { HEAD_BYTES = 12 }; /* before the payload, docs of trp_serialize */
 
 static trp_err
-receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+order_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     (void)ctx;
     (void)state;
     (void)msg;
     return TRP_OK;
 }
-static const trp_behaviour plain = TRP_BEHAVIOUR_INIT("plain", char, receive);
+static const trp_behaviour plain = TRP_BEHAVIOUR_INIT("plain", char, order_receive);
 
 static trp_system *
 open_system(trp_ref *ret_ref)

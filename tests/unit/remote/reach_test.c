@@ -19,7 +19,7 @@ right_is_not_dialled(void *arg, trpi_mem_event *event)
 
 /* The right side calls, so that both have an association, and cannot be called. */
 static void
-begin(trpi_mem_verdict what)
+systems_begin(trpi_mem_verdict what)
 {
     trpi_remote_options options = { .backoff_min_ms = 20, .backoff_max_ms = 100 };
     pair_start(&p, true, &options);
@@ -36,7 +36,7 @@ static char why[TRPI_REACH_WHY_BYTES];
 
 /* How the left side finds the right one. */
 static trp_err
-reach(int from, uint64_t uid)
+side_reach(int from, uint64_t uid)
 {
     trpi_reach state = { .begun = false };
     trpi_node_id to = { *trpi_remote_address(p.remote[1 - from]), uid };
@@ -47,7 +47,7 @@ reach(int from, uint64_t uid)
 }
 
 static const char *
-problem(int i)
+side_problem(int i)
 {
     static trpi_peer_info info;
     size_t count = 0;
@@ -58,32 +58,32 @@ problem(int i)
 static void
 who_has_called_and_cannot_be_called_is_not_reached(void)
 {
-    begin(TRPI_MEM_CUT);
-    UNIT_EQUAL(reach(1, pair_uid(&p, 0)), TRP_OK);
-    UNIT_EQUAL(reach(0, pair_uid(&p, 1)), TRP_ECONN);
+    systems_begin(TRPI_MEM_CUT);
+    UNIT_EQUAL(side_reach(1, pair_uid(&p, 0)), TRP_OK);
+    UNIT_EQUAL(side_reach(0, pair_uid(&p, 1)), TRP_ECONN);
     UNIT_TRUE(why[0] != '\0');
     UNIT_TEXT(pair_state(&p, 0), "active"); /* heartbeats would flow */
     char wanted[TRPI_REACH_WHY_BYTES + 64];
     (void)snprintf(wanted, sizeof wanted, "lane ordinary-1 cannot be dialled: %s", why);
-    UNIT_TEXT(problem(0), wanted);
-    UNIT_TEXT(problem(1), "");
+    UNIT_TEXT(side_problem(0), wanted);
+    UNIT_TEXT(side_problem(1), "");
     UNIT_WAIT(pair_logged("lane cannot be dialled peer=troupe.mem://right@right:"), 60000);
     atomic_store(&verdict, TRPI_MEM_PASS);
-    UNIT_EQUAL(reach(0, pair_uid(&p, 1)), TRP_OK);
-    UNIT_TEXT(problem(0), "");
-    UNIT_EQUAL(reach(0, pair_uid(&p, 1)), TRP_OK); /* it stands: nothing is dialled */
+    UNIT_EQUAL(side_reach(0, pair_uid(&p, 1)), TRP_OK);
+    UNIT_TEXT(side_problem(0), "");
+    UNIT_EQUAL(side_reach(0, pair_uid(&p, 1)), TRP_OK); /* it stands: nothing is dialled */
     pair_end(&p);
 }
 
 static void
 who_is_over_or_somebody_else_is_not_reached(void)
 {
-    begin(TRPI_MEM_PASS);
-    UNIT_EQUAL(reach(0, pair_uid(&p, 1) + 1), TRP_ECLOSED);
+    systems_begin(TRPI_MEM_PASS);
+    UNIT_EQUAL(side_reach(0, pair_uid(&p, 1) + 1), TRP_ECLOSED);
     UNIT_TEXT(why, "another incarnation answers there");
     trpi_node_id right = { *trpi_remote_address(p.remote[1]), pair_uid(&p, 1) };
     trpi_remote_quarantine(p.remote[0], &right, "test");
-    UNIT_EQUAL(reach(0, pair_uid(&p, 1)), TRP_EQUARANTINED);
+    UNIT_EQUAL(side_reach(0, pair_uid(&p, 1)), TRP_EQUARANTINED);
     trpi_reach state = { .begun = false };
     trpi_node_id left = { *trpi_remote_address(p.remote[0]), pair_uid(&p, 0) };
     UNIT_EQUAL(trpi_remote_reach(p.remote[0], &left, &state, why, sizeof why), TRP_EINVAL);
@@ -95,13 +95,13 @@ static void
 a_stranger_is_dialled(void)
 {
     pair_start(&p, true, NULL);
-    UNIT_EQUAL(reach(0, pair_uid(&p, 1)), TRP_OK);
+    UNIT_EQUAL(side_reach(0, pair_uid(&p, 1)), TRP_OK);
     UNIT_TEXT(pair_state(&p, 0), "active");
     pair_end(&p);
     pair_start(&p, true, NULL);
     atomic_store(&verdict, TRPI_MEM_CUT);
     trpi_mem_network_fault_set(p.network, right_is_not_dialled, NULL);
-    UNIT_EQUAL(reach(0, pair_uid(&p, 1)), TRP_ECONN);
+    UNIT_EQUAL(side_reach(0, pair_uid(&p, 1)), TRP_ECONN);
     UNIT_TRUE(why[0] != '\0');
     pair_end(&p);
 }
@@ -110,7 +110,7 @@ a_stranger_is_dialled(void)
 static void
 messages_to_who_cannot_be_dialled_wait_and_it_shows(void)
 {
-    begin(TRPI_MEM_CUT);
+    systems_begin(TRPI_MEM_CUT);
     trp_ref echo = pair_abroad(&p, pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0));
     trp_msg *answer = NULL;
     UNIT_EQUAL(trp_system_ask(p.system[0], echo, &trp_string_type, "a", 1, 300, &answer),
@@ -147,8 +147,9 @@ a_dial_without_an_answer_shows_after_three_seconds(void)
     trpi_reach state = { .begun = false };
     trpi_node_id to = { *trpi_remote_address(p.remote[1]), pair_uid(&p, 1) };
     UNIT_EQUAL(trpi_remote_reach(p.remote[0], &to, &state, why, sizeof why), TRP_EAGAIN);
-    UNIT_TEXT(problem(0), "");
-    UNIT_WAIT(strncmp(problem(0), "lane ordinary-1 cannot be dialled: no answer for ", 49) == 0,
+    UNIT_TEXT(side_problem(0), "");
+    UNIT_WAIT(strncmp(side_problem(0), "lane ordinary-1 cannot be dialled: no answer for ", 49) ==
+                  0,
               60000);
     pair_end(&p);
     (void)close(silent);

@@ -18,7 +18,7 @@ next_random(uint64_t *seed)
 }
 
 static trp_err
-push(trpi_redelivery *r, uint64_t now, uint64_t number)
+number_push(trpi_redelivery *r, uint64_t now, uint64_t number)
 {
     uint8_t body[TRPI_SYSTEM_BODY_BYTES] = { 0 };
     trpi_put_u64(body, number);
@@ -37,7 +37,7 @@ typedef struct link { /* first .. first + count: taking the first one moves noth
 } link_t;
 
 static void
-put(link_t *link, packet p, uint64_t *seed, unsigned loss)
+packet_put(link_t *link, packet p, uint64_t *seed, unsigned loss)
 {
     uint64_t dice = next_random(seed) % 100;
     if (dice < loss || link->count + 2 > LINK_PACKETS_MAX) {
@@ -54,7 +54,7 @@ put(link_t *link, packet p, uint64_t *seed, unsigned loss)
 }
 
 static packet
-take(link_t *link, uint32_t at)
+packet_take(link_t *link, uint32_t at)
 {
     packet *first = &link->packets[link->first++];
     packet taken = first[at];
@@ -81,12 +81,12 @@ run_seed(uint64_t run)
          step++) {
         uint64_t seq = 0;
         now += next_random(&seed) % 50;
-        if (pushed < 500 && push(&sender, now, pushed + 1) == TRP_OK) {
+        if (pushed < 500 && number_push(&sender, now, pushed + 1) == TRP_OK) {
             pushed++;
         }
         UNIT_EQUAL(trpi_redelivery_tick(&sender, now), TRP_OK);
         for (const uint8_t *body; (body = trpi_redelivery_next(&sender, now, &seq)) != NULL;) {
-            put(&wire, (packet){ TO_RECEIVER, seq, trpi_get_u64(body) }, &seed, loss);
+            packet_put(&wire, (packet){ TO_RECEIVER, seq, trpi_get_u64(body) }, &seed, loss);
         }
         if (next_random(&seed) % 200 == 0) { /* the connection breaks: what is under way is gone */
             wire.count = 0;
@@ -95,7 +95,7 @@ run_seed(uint64_t run)
         while (wire.count > 0 && next_random(&seed) % 4 != 0) {
             uint32_t at = next_random(&seed) % 3 == 0 ? (uint32_t)(next_random(&seed) % wire.count)
                                                       : 0; /* reordered */
-            packet p = take(&wire, at);
+            packet p = packet_take(&wire, at);
             if (p.kind == TO_RECEIVER) {
                 enum trpi_redelivery_verdict verdict = trpi_redelivery_receive(&receiver, p.seq);
                 if (verdict == TRPI_REDELIVERY_DELIVER) {
@@ -103,7 +103,7 @@ run_seed(uint64_t run)
                 }
                 packet answer = { verdict == TRPI_REDELIVERY_GAP ? TO_SENDER_NACK : TO_SENDER_ACK,
                                   receiver.expected, 0 };
-                put(&wire, answer, &seed, loss);
+                packet_put(&wire, answer, &seed, loss);
             } else {
                 good = p.kind == TO_SENDER_ACK ? trpi_redelivery_ack(&sender, now, p.seq)
                                                : trpi_redelivery_nack(&sender, now, p.seq);
@@ -143,12 +143,12 @@ the_unacknowledged_are_bounded(void)
     trpi_redelivery r;
     trpi_redelivery_init(&r, 5, 0, 0);
     for (uint64_t i = 1; i <= 5; i++) {
-        UNIT_EQUAL(push(&r, 0, i), TRP_OK);
+        UNIT_EQUAL(number_push(&r, 0, i), TRP_OK);
     }
-    UNIT_EQUAL(push(&r, 0, 6), TRP_ELIMIT);
+    UNIT_EQUAL(number_push(&r, 0, 6), TRP_ELIMIT);
     UNIT_TRUE(trpi_redelivery_ack(&r, 0, 1));
-    UNIT_EQUAL(push(&r, 0, 6), TRP_OK);
-    UNIT_EQUAL(push(&r, 0, 7), TRP_ELIMIT);
+    UNIT_EQUAL(number_push(&r, 0, 6), TRP_OK);
+    UNIT_EQUAL(number_push(&r, 0, 7), TRP_ELIMIT);
     trpi_redelivery_fini(&r);
 }
 
@@ -159,7 +159,7 @@ silence_of_a_second_sends_again_and_of_six_hours_gives_up(void)
     trpi_redelivery r;
     uint64_t seq = 0;
     trpi_redelivery_init(&r, 0, 0, 0);
-    UNIT_EQUAL(push(&r, 1000, 1), TRP_OK);
+    UNIT_EQUAL(number_push(&r, 1000, 1), TRP_OK);
     UNIT_TRUE(trpi_redelivery_next(&r, 1000, &seq) != NULL);
     UNIT_TRUE(trpi_redelivery_next(&r, 1000, &seq) == NULL);
     UNIT_EQUAL(trpi_redelivery_tick(&r, 1000 + TRPI_RESEND_MS - 1), TRP_OK);
@@ -180,7 +180,7 @@ a_tick_with_an_earlier_clock_gives_nothing_up(void)
     trpi_redelivery r;
     uint64_t seq = 0;
     trpi_redelivery_init(&r, 0, 0, 0);
-    UNIT_EQUAL(push(&r, 1000, 1), TRP_OK);
+    UNIT_EQUAL(number_push(&r, 1000, 1), TRP_OK);
     UNIT_TRUE(trpi_redelivery_next(&r, 1000, &seq) != NULL);
     UNIT_EQUAL(trpi_redelivery_tick(&r, 999), TRP_OK);
     UNIT_EQUAL(r.resent, 0);
@@ -193,7 +193,7 @@ an_ack_of_what_was_never_sent_is_refused(void)
     trpi_redelivery r;
     trpi_redelivery_init(&r, 0, 0, 0);
     UNIT_FALSE(trpi_redelivery_ack(&r, 0, 1));
-    UNIT_EQUAL(push(&r, 0, 1), TRP_OK);
+    UNIT_EQUAL(number_push(&r, 0, 1), TRP_OK);
     UNIT_TRUE(trpi_redelivery_ack(&r, 0, 1));
     UNIT_FALSE(trpi_redelivery_nack(&r, 0, 2));
     UNIT_EQUAL(trpi_redelivery_unacked(&r), 0);
@@ -207,11 +207,11 @@ a_new_incarnation_begins_with_1(void)
     trpi_redelivery r;
     uint64_t seq = 0;
     trpi_redelivery_init(&r, 0, 0, 0);
-    UNIT_EQUAL(push(&r, 0, 1), TRP_OK);
-    UNIT_EQUAL(push(&r, 0, 2), TRP_OK);
+    UNIT_EQUAL(number_push(&r, 0, 1), TRP_OK);
+    UNIT_EQUAL(number_push(&r, 0, 2), TRP_OK);
     UNIT_EQUAL(trpi_redelivery_receive(&r, 1), TRPI_REDELIVERY_DELIVER);
     UNIT_EQUAL(trpi_redelivery_reset(&r), 2);
-    UNIT_EQUAL(push(&r, 0, 3), TRP_OK);
+    UNIT_EQUAL(number_push(&r, 0, 3), TRP_OK);
     UNIT_TRUE(trpi_redelivery_next(&r, 0, &seq) != NULL);
     UNIT_EQUAL(seq, 1);
     UNIT_EQUAL(trpi_redelivery_receive(&r, 2), TRPI_REDELIVERY_GAP);

@@ -54,7 +54,7 @@ teller_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 static const trp_behaviour hearer = TRP_BEHAVIOUR_INIT("hearer", char, teller_receive);
 
 static trp_ref
-begin(const trpi_remote_options *options, bool by_path)
+proxy_begin(const trpi_remote_options *options, bool by_path)
 {
     trp_reliable_proxy_options given = TRP_RELIABLE_PROXY_OPTIONS_INIT;
     trp_reliable_proxy_subscribe subscribe;
@@ -92,7 +92,7 @@ tell_number(trp_ref proxy, int64_t number)
 }
 
 static uint64_t
-dead(trp_dead_reason reason)
+dead_count(trp_dead_reason reason)
 {
     trp_system_stats stats = { .size = sizeof stats };
 
@@ -125,7 +125,7 @@ nothing_is_lost_when_connections_break_and_are_full(void)
     trpi_remote_options options = {
         .backoff_min_ms = 1, .backoff_max_ms = 10, .frame_bytes_max = 32768, .lane_bytes_max = 65536
     };
-    trp_ref proxy = begin(&options, false);
+    trp_ref proxy = proxy_begin(&options, false);
 
     atomic_store(&writes, 0);
     atomic_store(&lost, 0);
@@ -142,7 +142,7 @@ nothing_is_lost_when_connections_break_and_are_full(void)
     UNIT_EQUAL(atomic_load(&wrong), 0);
     UNIT_WAIT(atomic_load(&idles) >= 1, 60000);
     UNIT_TRUE(atomic_load(&lost) > 0);
-    UNIT_EQUAL(dead(TRP_DEAD_LANE_FULL), 0);
+    UNIT_EQUAL(dead_count(TRP_DEAD_LANE_FULL), 0);
     pair_end(&p);
 }
 
@@ -161,7 +161,7 @@ it_passes_over_what_cannot_travel_and_ends_with_its_target(void)
     enum { FRAME = 32768, HEAD = 24 + 35 }; /* of a frame's body: USER, parcel */
     static char bytes[FRAME];
     trpi_remote_options options = { .frame_bytes_max = FRAME };
-    trp_ref proxy = begin(&options, false);
+    trp_ref proxy = proxy_begin(&options, false);
 
     UNIT_REQUIRE(trp_protocol_register(&test_protocol) == TRP_OK);
     UNIT_REQUIRE(trp_serializer_bind(p.system[0], "reliable-test.bound", "none") == TRP_OK);
@@ -177,8 +177,8 @@ it_passes_over_what_cannot_travel_and_ends_with_its_target(void)
     tell_number(proxy, 3);
     UNIT_WAIT(atomic_load(&expected) == 4, 60000);
     UNIT_EQUAL(atomic_load(&text_bytes), -1);
-    UNIT_WAIT(dead(TRP_DEAD_TOO_LARGE) >= 1, 60000);
-    UNIT_WAIT(dead(TRP_DEAD_NOT_ENCODABLE) >= 4, 60000);
+    UNIT_WAIT(dead_count(TRP_DEAD_TOO_LARGE) >= 1, 60000);
+    UNIT_WAIT(dead_count(TRP_DEAD_NOT_ENCODABLE) >= 4, 60000);
     trp_system_tell(p.system[0], proxy, &trp_bytes_type, bytes, FRAME - HEAD); /* just fits */
     UNIT_WAIT(atomic_load(&text_bytes) == FRAME - HEAD, 60000);
     UNIT_EQUAL(atomic_load(&wrong), 0);
@@ -199,7 +199,7 @@ static void
 a_new_target_gets_what_was_kept(void)
 {
     trpi_remote_options options = { .backoff_min_ms = 1, .backoff_max_ms = 10 };
-    trp_ref proxy = begin(&options, true);
+    trp_ref proxy = proxy_begin(&options, true);
 
     tell_number(proxy, 1);
     UNIT_WAIT(atomic_load(&idles) == 1, 60000);

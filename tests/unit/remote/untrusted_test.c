@@ -59,13 +59,13 @@ start_with(bool untrusted, size_t paths_count)
 }
 
 static trp_ref
-start(bool untrusted)
+systems_start(bool untrusted)
 {
     return start_with(untrusted, 1);
 }
 
 static uint64_t
-dropped(void)
+untrusted_dropped(void)
 {
     trpi_remote_stats stats;
     trpi_remote_stats_get(p.remote[1], &stats);
@@ -76,14 +76,14 @@ dropped(void)
 static void
 harmful_messages_are_dropped_and_others_arrive(void)
 {
-    trp_ref to = pair_abroad(&p, start(true));
+    trp_ref to = pair_abroad(&p, systems_start(true));
     UNIT_EQUAL(trp_protocol_register(&own), TRP_OK);
     trp_system_tell(p.system[0], to, &trp_poison_pill_type, NULL, 0);
     trp_system_tell(p.system[0], to, &trp_kill_type, NULL, 0);
     trp_system_tell(p.system[0], to, &harmful_type, "x", 1);
     trp_system_tell(p.system[0], to, &trp_string_type, "hello", 5); /* in order: comes last */
     UNIT_WAIT(atomic_load(&told) == 1, 60000);
-    UNIT_EQUAL(dropped(), 3);
+    UNIT_EQUAL(untrusted_dropped(), 3);
     UNIT_WAIT(pair_logged("dropped in untrusted mode"), 60000);
     UNIT_TEXT(pair_state(&p, 0), "active"); /* the association lives */
     pair_end(&p);
@@ -93,15 +93,15 @@ harmful_messages_are_dropped_and_others_arrive(void)
 static void
 a_watch_is_dropped_and_acknowledged(void)
 {
-    trp_ref local = start(true);
+    trp_ref local = systems_start(true);
     trp_ref to = pair_abroad(&p, local);
     trp_ref eye = pair_spawn(p.system[0], &watcher, "watcher", NULL, NULL, 0);
     trp_system_tell(p.system[0], eye, &trp_bytes_type, &to, sizeof to);
-    UNIT_WAIT(dropped() == 1, 60000);
+    UNIT_WAIT(untrusted_dropped() == 1, 60000);
     trp_system_tell(p.system[1], local, &trp_poison_pill_type, NULL, 0); /* its own may */
     trp_system_tell(p.system[0], to, &trp_string_type, "hello", 5);
     UNIT_EQUAL(atomic_load(&ended), 0);
-    UNIT_EQUAL(dropped(), 1);
+    UNIT_EQUAL(untrusted_dropped(), 1);
     pair_end(&p);
 }
 
@@ -125,11 +125,11 @@ static void
 harmful_messages_that_share_a_frame_are_dropped(void)
 {
     UNIT_EQUAL(trp_protocol_register(&own), TRP_OK);
-    trp_ref to = pair_abroad(&p, start(true));
+    trp_ref to = pair_abroad(&p, systems_start(true));
     trp_ref teller = pair_spawn(p.system[0], &burst, "burst", NULL, NULL, 0);
     trp_system_tell(p.system[0], teller, &trp_bytes_type, &to, sizeof to);
     UNIT_WAIT(atomic_load(&told) == 1, 60000);
-    UNIT_TRUE(dropped() >= 2); /* frames */
+    UNIT_TRUE(untrusted_dropped() >= 2); /* frames */
     pair_end(&p);
 }
 
@@ -139,17 +139,17 @@ only_trusted_paths_may_be_selected(void)
 {
     char path[TRP_PATH_BYTES_MAX];
     trp_msg *reply = NULL;
-    (void)start(true);
+    (void)systems_start(true);
     UNIT_EQUAL(trp_system_ask_path(p.system[0], pair_path(&p, 1, "/user/open", path, sizeof path),
                                    &trp_string_type, "hello", 5, 30000, &reply),
                TRP_OK);
     trp_msg_free(reply);
-    uint64_t before = dropped();
+    uint64_t before = untrusted_dropped();
     trp_ref ref = TRP_REF_NONE;
     UNIT_EQUAL(trp_system_resolve(p.system[0], pair_path(&p, 1, "/user/counter", path, sizeof path),
                                   500, &ref),
                TRP_ETIMEDOUT);
-    UNIT_WAIT(dropped() == before + 1, 60000);
+    UNIT_WAIT(untrusted_dropped() == before + 1, 60000);
     pair_end(&p);
 }
 
@@ -157,7 +157,7 @@ static void
 a_node_that_trusts_drops_nothing(void)
 {
     char path[TRP_PATH_BYTES_MAX];
-    trp_ref ref = TRP_REF_NONE, to = pair_abroad(&p, start(false));
+    trp_ref ref = TRP_REF_NONE, to = pair_abroad(&p, systems_start(false));
     UNIT_EQUAL(trp_system_resolve(p.system[0], pair_path(&p, 1, "/user/counter", path, sizeof path),
                                   30000, &ref),
                TRP_OK);
@@ -165,7 +165,7 @@ a_node_that_trusts_drops_nothing(void)
     trp_system_tell(p.system[0], eye, &trp_bytes_type, &to, sizeof to);
     trp_system_tell(p.system[0], to, &trp_poison_pill_type, NULL, 0);
     UNIT_WAIT(atomic_load(&ended) == 1, 60000);
-    UNIT_EQUAL(dropped(), 0);
+    UNIT_EQUAL(untrusted_dropped(), 0);
     pair_end(&p);
 }
 
@@ -206,16 +206,16 @@ frames_end(void)
 static void
 a_cluster_is_joined_only_where_its_path_is_trusted(void)
 {
-    (void)start(true);
+    (void)systems_start(true);
     UNIT_WAIT(pair_logged("no other node can be in a cluster with this one"), 60000);
     frames_send();
-    UNIT_WAIT(dropped() == TRPI_CHANNEL_COUNT, 60000);
+    UNIT_WAIT(untrusted_dropped() == TRPI_CHANNEL_COUNT, 60000);
     UNIT_EQUAL(atomic_load(&told), 0);
     frames_end();
     (void)start_with(true, 2);
     frames_send();
     UNIT_WAIT(atomic_load(&told) == TRPI_CHANNEL_COUNT - 1, 60000);
-    UNIT_WAIT(dropped() == 1, 60000); /* commands, always */
+    UNIT_WAIT(untrusted_dropped() == 1, 60000); /* commands, always */
     UNIT_FALSE(pair_logged("no other node can be in a cluster with this one"));
     frames_end();
 }

@@ -6,7 +6,7 @@
 #include "tests/unit/unit.h"
 
 static void
-add(trpi_waiting *w, uint64_t uid, uint64_t now_ms, uint8_t mark)
+entry_add(trpi_waiting *w, uint64_t uid, uint64_t now_ms, uint8_t mark)
 {
     uint8_t body[TRPI_SYSTEM_BODY_BYTES] = { mark };
     UNIT_EQUAL(trpi_waiting_add(w, 1000, uid, now_ms, body), TRP_OK);
@@ -27,7 +27,7 @@ what_is_for_one_incarnation_leaves_in_order_and_the_rest_stays(void)
     trpi_redelivery r;
     trpi_redelivery_init(&r, 100, 0, 0);
     for (uint8_t i = 1; i <= 40; i++) {
-        add(&w, i % 3, 10 + i, i);
+        entry_add(&w, i % 3, 10 + i, i);
     }
     UNIT_EQUAL(trpi_waiting_move(&w, 1, 99, &r), TRP_OK);
     for (uint8_t i = 1; i <= 40; i += 3) {
@@ -51,8 +51,8 @@ the_oldest_is_one_of_another_incarnation_that_waited_before_a_time(void)
 {
     trpi_waiting w = { 0 };
     UNIT_TRUE(trpi_waiting_oldest(&w, UINT64_MAX, 0) == NULL);
-    add(&w, 7, 10, 1);
-    add(&w, 8, 20, 2);
+    entry_add(&w, 7, 10, 1);
+    entry_add(&w, 8, 20, 2);
     UNIT_TRUE(trpi_waiting_oldest(&w, 10, 0) == NULL); /* not the same moment */
     UNIT_EQUAL(trpi_waiting_oldest(&w, 11, 0)->uid, 7);
     UNIT_TRUE(trpi_waiting_oldest(&w, 11, 7) == NULL);
