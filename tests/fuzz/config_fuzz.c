@@ -25,7 +25,7 @@ world_cut(char *text)
     }
 }
 
-/* The same text again must be right, and say the same. */
+/* Parse the written text again: it must be valid and equal. */
 static void
 round_trip(const trp_config *config)
 {

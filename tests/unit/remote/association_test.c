@@ -183,7 +183,7 @@ request_step(trpi_assoc *a, uint64_t now, uint64_t uid)
     return trpi_assoc_step(a, &config, now, &event);
 }
 
-/* association-A6: its connection broke a moment ago, or nobody has used it for long */
+/* association-A6: its connection broke a moment ago, or it has been idle for long */
 static void
 who_is_not_connected_is_dialled_before_another_takes_its_place(void)
 {
@@ -223,7 +223,7 @@ who_is_not_connected_is_dialled_before_another_takes_its_place(void)
     a = (trpi_assoc){ 0 };
     dial_and_answer(&a, 1000, 7);
     (void)assoc_step(&a, 2000, TRPI_ASSOC_GOODBYE, 0);
-    UNIT_TRUE((request_step(&a, 2001, 8).bits & TRPI_ASSOC_DO_ACTIVATE) != 0); /* nobody is there */
+    UNIT_TRUE((request_step(&a, 2001, 8).bits & TRPI_ASSOC_DO_ACTIVATE) != 0); /* no answer */
 }
 
 /* The PONG may have arrived while this node stood still. */
@@ -232,7 +232,7 @@ who_was_asked_before_a_pause_of_ours_is_asked_again(void)
 {
     trpi_assoc a = { 0 };
     dial_and_answer(&a, 1000, 7);
-    UNIT_EQUAL(assoc_step(&a, 1500, TRPI_ASSOC_PAUSED, 0).bits, 0); /* nobody was asked */
+    UNIT_EQUAL(assoc_step(&a, 1500, TRPI_ASSOC_PAUSED, 0).bits, 0); /* no PING is outstanding */
     (void)assoc_step(&a, 2000, TRPI_ASSOC_REQUEST, 8);
     UNIT_EQUAL(assoc_step(&a, 7000, TRPI_ASSOC_PAUSED, 0).bits, TRPI_ASSOC_DO_ASK);
     UNIT_EQUAL(assoc_step(&a, 7000, TRPI_ASSOC_TICK, 0).bits, 0);
@@ -299,7 +299,7 @@ so_many_barred_uids_are_remembered_and_the_oldest_goes_first(void)
         (void)assoc_step(&a, 0, TRPI_ASSOC_LOST, 0);
         (void)assoc_step(&a, 0, TRPI_ASSOC_REQUEST, uid);
     }
-    UNIT_TRUE(trpi_assoc_is_barred(&a, 1)); /* 16 are over, 17 is active */
+    UNIT_TRUE(trpi_assoc_is_barred(&a, 1)); /* 16 have ended, 17 is active */
     (void)assoc_step(&a, 0, TRPI_ASSOC_LOST, 0);
     (void)assoc_step(&a, 0, TRPI_ASSOC_REQUEST, 100);
     UNIT_FALSE(trpi_assoc_is_barred(&a, 1));

@@ -12,7 +12,7 @@
 #include "tests/unit/remote/chat_messages.h"
 #include "tests/unit/unit.h"
 
-/* A version of the line before it had reads and at_ms, with an author who had no actor. */
+/* An earlier version of the line, without reads and at_ms, whose author has no actor. */
 #define OLD_AUTHOR(F, S) F(S, text, name)
 #define OLD_LINE(F, S) F(S, struct(old_author), author) F(S, text, body)
 #define OLD_HISTORY(F, S) F(S, text, room) F(S, bool, whole) F(S, array(struct(old_line)), lines)
@@ -142,7 +142,7 @@ register_all(void)
     UNIT_EQUAL(trp_protocol_register(&deep_protocol), TRP_OK);
 }
 
-/* Encode what was built as from, decode it as to. */
+/* Encode a built message as type `from`, decode it as type `to`. */
 static trp_err
 block_carry(const trpi_serializer *serializer, const trp_type *from, trp_builder *b,
             const trp_type *to, trpi_buffer *ret_payload)

@@ -1,5 +1,5 @@
-/* The check function of a peer: a state that is right has nothing to say; one field of it broken,
- * and the check names the label. */
+/* The check function of a peer accepts a valid state; when one field is broken, it names the
+ * invariant's label. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ label_of(const char *broken)
     return found;
 }
 
-/* Break `place` by `value`, expect `label`, mend it, expect nothing. */
+/* Set `place` to `value`, expect `label`, restore it, expect no label. */
 #define BREAK(place, value, label)                                                                 \
     do {                                                                                           \
         __typeof__(place) kept = (place);                                                          \

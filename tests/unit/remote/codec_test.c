@@ -426,7 +426,7 @@ handshake_make(void)
     handshake.to = nodes[2].address;
     handshake.to_uid = 7;
     handshake.frame_bytes_max = 262144;
-    handshake.features = 0; /* not said then */
+    handshake.features = 0; /* absent then */
     (void)strcpy(handshake.reason, "because");
     return handshake;
 }
@@ -677,7 +677,7 @@ golden_write(FILE *file)
     trpi_buffer_fini(&out);
 }
 
-/* REMOTE-30: Wire version 1 does not change: what an older build wrote is what this one writes. */
+/* REMOTE-30: Wire version 1 does not change: this build writes the same bytes as older ones. */
 static void
 the_bytes_of_wire_version_1_are_those_of_the_golden_file(void)
 {

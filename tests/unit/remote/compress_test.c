@@ -43,7 +43,7 @@ a_compressed_message_comes_back_as_it_was(void)
     UNIT_EQUAL(at + TRPI_FRAME_HEADER_BYTES + frame.bytes, out.count);
     UNIT_EQUAL(frame.flags, 5 | TRPI_MESSAGE_COMPRESSED);
     trpi_message message;
-    UNIT_TRUE(trpi_message_peek(&frame, &message)); /* who it is for can be read as it is */
+    UNIT_TRUE(trpi_message_peek(&frame, &message)); /* the recipient can be read */
     UNIT_EQUAL(message.to_slot, 0x04030201);
     trpi_node_map map = { 0 };
     UNIT_EQUAL(trpi_message_decode(&frame, &map, &message), TRP_EDATA); /* but not its payload */
@@ -115,7 +115,7 @@ a_bomb_is_refused_before_anything_is_allocated(void)
     trpi_buffer_fini(&scratch);
 }
 
-/* The block format does not change: what another build has compressed can be read */
+/* The block format does not change: a frame of another build can be expanded */
 static void
 the_golden_block_expands(void)
 {

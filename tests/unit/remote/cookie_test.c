@@ -131,7 +131,7 @@ a_proof_that_is_sent_back_is_no_answer(void)
     trpi_buffer_fini(&said);
 }
 
-/* The first wrong byte is enough, and what follows the last step is left alone. */
+/* The first wrong byte is enough, and bytes after the last step are not touched. */
 static void
 other_protocols_are_seen_at_once_and_the_rest_is_left(void)
 {

@@ -1,4 +1,5 @@
-/* credit_test.c - how much may wait for one receiver, and what its sender is told. Pure. */
+/* credit_test.c - how much may wait for one receiver, and the CREDIT frames for its sender. Pure.
+ */
 #include "remote/association/credit.h"
 
 #include <stdlib.h>
@@ -16,7 +17,7 @@ the_window_shrinks_as_more_waits_in_all(void)
     UNIT_EQUAL(trpi_credit_window(&usual, 128 * MIB), 8 * MIB);
     UNIT_EQUAL(trpi_credit_window(&usual, 256 * MIB), TRPI_CREDIT_LEAST_BYTES);
     UNIT_EQUAL(trpi_credit_window(&usual, UINT64_MAX), TRPI_CREDIT_LEAST_BYTES);
-    /* a thousand that are all slow: together little more than what is for all */
+    /* a thousand slow receivers: together little more than the limit for all */
     uint64_t waiting = 0;
     for (int i = 0; i < 1000; i++) {
         waiting += trpi_credit_window(&usual, waiting);
@@ -44,12 +45,12 @@ a_receiver_is_limited_one_past_its_window_and_free_at_a_quarter(void)
     UNIT_TRUE(word.say);
     UNIT_EQUAL(word.flags, 0);
     UNIT_EQUAL(word.bytes, 125);
-    UNIT_TRUE(!trpi_credit_passed(&credit, 1000, 800).say); /* that is on its way */
+    UNIT_TRUE(!trpi_credit_passed(&credit, 1000, 800).say); /* the credit is granted already */
     word = trpi_credit_passed(&credit, 1000, 251);
     UNIT_EQUAL(word.bytes, 1000 - 251 - 125);
     word = trpi_credit_passed(&credit, 1000, 250);
     UNIT_EQUAL(word.flags, TRPI_CREDIT_FREE | TRPI_CREDIT_SET);
-    UNIT_EQUAL(word.bytes, 750); /* what it has kept must not come all at once */
+    UNIT_EQUAL(word.bytes, 750); /* the kept messages must not come all at once */
     UNIT_TRUE(!credit.limited);
     UNIT_TRUE(!trpi_credit_passed(&credit, 1000, 0).say);
 }
@@ -114,7 +115,7 @@ random_course(uint32_t seed)
         if (out && dice % 10 == 7) {
             word = trpi_credit_asked(&credit, WINDOW, waiting);
         } else if (dice % 50 == 9 && word.bytes > 0) {
-            word.say = false; /* lost: it asks, some time */
+            word.say = false; /* lost: the sender asks later */
         }
         if (word.say) {
             may = (word.flags & TRPI_CREDIT_SET) != 0 ? word.bytes : may + word.bytes;

@@ -134,7 +134,7 @@ some_system_messages_have_a_tail_and_others_none(void)
     trpi_buffer_fini(&out);
 }
 
-/* Kept until they are acknowledged, in what waits and in what is sent; bounded in bytes. */
+/* Tails are kept until they are acknowledged, waiting and sent ones; their bytes are bounded. */
 static void
 tails_are_kept_and_bounded(void)
 {

@@ -228,7 +228,7 @@ too_many_orders_wait(void)
         sent += err == TRP_OK;
     }
     UNIT_EQUAL(err, TRP_EAGAIN);
-    /* what was on its way before may or may not have been acknowledged */
+    /* earlier system messages may or may not have been acknowledged */
     UNIT_TRUE(sent >= TRPI_SYSTEM_TAILS_BYTES_MAX / 2 / TRPI_SYSTEM_TAIL_BYTES_MAX);
     UNIT_TRUE(sent <= TRPI_SYSTEM_TAILS_BYTES_MAX / 2 / TRP_DEPLOY_ARGS_BYTES_MAX + 1);
     trpi_mem_network_fault_set(d.pair.network, NULL, NULL);
@@ -277,7 +277,7 @@ spawn_at(const char *node, const char *name, const trp_type *type, const void *a
     return deploy_spawn_with(&deploy_worker, &options, &ref);
 }
 
-/* REMOTE-18 REMOTE-22 SYS-29, REMOTE-23: what cannot work is refused at once. */
+/* REMOTE-18 REMOTE-22 SYS-29, REMOTE-23: a spawn that cannot work is refused at once. */
 static void
 what_cannot_work_is_refused_at_the_spawn(void)
 {

@@ -4,9 +4,9 @@
 #include "actor/life/life.h"
 #include "tests/unit/remote/deploy.h"
 
-/* REMOTE-16 REMOTE-20 REMOTE-23 SYS-14 SYS-15, REMOTE-06, REMOTE-17, NewRemoteActorSpec: made over
- * there, with its arguments, under both of its paths; what it was told before it was there comes
- * first. */
+/* REMOTE-16 REMOTE-20 REMOTE-23 SYS-14 SYS-15, REMOTE-06, REMOTE-17, NewRemoteActorSpec: a child is
+ * created on the other node, with its arguments, and has both of its paths; messages from before
+ * its creation come first. */
 static void
 a_child_is_made_on_another_node_and_answers(void)
 {
@@ -23,11 +23,11 @@ a_child_is_made_on_another_node_and_answers(void)
     UNIT_WAIT(atomic_load(&deploy_seen.paths) == 1, 60000);
     (void)snprintf(expected, sizeof expected, "/remote/%s/user/parent/child",
                    strstr(d.pair.address[0], "://") + 3);
-    UNIT_TEXT(deploy_said()->path, expected); /* the physical one, over there */
+    UNIT_TEXT(deploy_said()->path, expected); /* its path on its own node */
     UNIT_TEXT(trp_path(d.pair.system[0], child, path, sizeof path), "/user/parent/child");
     trp_path(d.pair.system[1], deploy_said()->parent, path, sizeof path);
     UNIT_TRUE(strstr(path, "/user/parent") != NULL);
-    UNIT_EQUAL(deploy_said()->parent.slot, d.parent.slot); /* its supervisor is the one over here */
+    UNIT_EQUAL(deploy_said()->parent.slot, d.parent.slot); /* its supervisor is on this side */
     UNIT_EQUAL(deploy_said()->parent.generation, d.parent.generation);
     UNIT_TRUE(deploy_said()->parent.node != d.parent.node);
     /* found by either path, from either side */
@@ -80,7 +80,7 @@ its_arguments_go_through_the_serializer_that_is_bound(void)
     UNIT_EQUAL(trp_serializer_bind(d.pair.system[0], trp_i64_type.name, "turner"), TRP_OK);
     trp_ref child = deploy_child("child", &first);
     UNIT_EQUAL(deploy_ask(child, "ping"), 101);
-    UNIT_TRUE(atomic_load(&turned) >= 2); /* over here, and over there */
+    UNIT_TRUE(atomic_load(&turned) >= 2); /* on both nodes */
     deploy_end();
 }
 
@@ -95,7 +95,7 @@ egg_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 }
 static const trp_behaviour egg_behaviour = TRP_BEHAVIOUR_INIT("egg", char, egg_receive);
 
-/* A child of the child is found below the logical path, which goes on over there. */
+/* A child of the child is found below the logical path, which continues on the other node. */
 static trp_err
 nest_start(trp_ctx *ctx, void *state, const trp_msg *args)
 {
@@ -142,7 +142,7 @@ what_is_below_it_is_found_by_its_logical_path(void)
 
 /* ---- failures -------------------------------------------------------------------------------- */
 
-/* HEADLINE-4 REMOTE-23: the failure travels, with what it says; the directive travels back. */
+/* HEADLINE-4 REMOTE-23: the failure is sent with its reason; the directive is sent back. */
 static void
 its_failure_is_decided_by_its_parent(void)
 {
@@ -289,7 +289,7 @@ stopping_it_waits_for_its_end_over_there(void)
     UNIT_WAIT(atomic_load(&deploy_seen.terminated) == 1, 60000);
     UNIT_EQUAL(atomic_load(&deploy_seen.stopped), 1); /* before the parent was told */
     UNIT_EQUAL(atomic_load(&deploy_seen.lost), 0);
-    child = deploy_child("child", NULL); /* a poison pill goes where messages go */
+    child = deploy_child("child", NULL); /* a poison pill takes the way of messages */
     UNIT_EQUAL(deploy_ask(child, "ping"), 1);
     trp_system_tell(d.pair.system[0], child, &trp_poison_pill_type, NULL, 0);
     UNIT_WAIT(atomic_load(&deploy_seen.terminated) == 2, 60000);
@@ -297,7 +297,7 @@ stopping_it_waits_for_its_end_over_there(void)
     deploy_end();
 }
 
-/* Stopped before anybody has answered: nothing is left over there. */
+/* Stopped before the other node has answered: nothing is left there. */
 static void
 stopping_it_at_once_leaves_nothing_behind(void)
 {
@@ -375,7 +375,8 @@ a_system_ends_without_its_connection(void)
     deploy_end();
 }
 
-/* REMOTE-24: a system that stops takes down what others had made there, and they hear of it. */
+/* REMOTE-24: a system that stops ends the actors that peers created there, and the peers are told.
+ */
 static void
 the_end_of_its_system_is_its_end(void)
 {

@@ -67,7 +67,7 @@ ask_echo(void)
     UNIT_EQUAL(left_ask("hello", 5, 60000), TRP_OK);
 }
 
-/* ES-06 REMOTE-48 REMOTE-49: one after the other, with who, which and why */
+/* ES-06 REMOTE-48 REMOTE-49: events in order, with peer, incarnation and reason */
 static void
 the_life_of_an_association_is_told_to_subscribers(void)
 {
@@ -123,7 +123,7 @@ a_silent_link_is_found_as_its_detector_is_set(void)
     pair_start(&p, true, &options);
     pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
     for (int i = 0; i < 5 && silent_ms >= 3000; i++) {
-        /* what it says is lost with a link that such a machine has made silent for so long */
+        /* its messages are lost with a link that was silent for so long */
         UNIT_WAIT(left_ask("hello", 5, 2000) == TRP_OK, 60000);
         trpi_mem_network_fault_set(p.network, pair_drop_all, NULL);
         UNIT_WAIT(silence_is_logged(&silent_ms), 60000);
@@ -270,7 +270,7 @@ messages_sent_and_received_can_be_logged(void)
     UNIT_WAIT(pair_logged("message received peer=troupe.mem://left@left"), 60000);
     UNIT_WAIT(pair_logged("message sent peer=troupe.mem://left@left"), 60000); /* the reply */
     UNIT_FALSE(pair_logged("hello"));
-    pair_start(&p, true, NULL); /* nobody asks for it: no line */
+    pair_start(&p, true, NULL); /* not configured: no line */
     pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
     ask_echo();
     pair_end(&p);
@@ -331,7 +331,7 @@ who_is_quarantined_is_told_so_at_once(void)
     events_subscribe(p.system[0], &trp_self_quarantined_type);
     trpi_node_id id = { *trpi_remote_address(p.remote[0]), pair_uid(&p, 0) };
     trpi_remote_quarantine(p.remote[1], &id, "watched node does not answer");
-    /* what it has told before it knows may be lost with the link; it knows when it calls again */
+    /* messages before it notices may be lost with the link; it notices when it dials again */
     UNIT_WAIT(trp_system_resolve(p.system[0], echo_path(path), 20000, &ref) == TRP_EQUARANTINED,
               60000);
     uint64_t began_ms = unit_now_ms();

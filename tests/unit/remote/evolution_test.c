@@ -1,5 +1,5 @@
 /* evolution_test.c - two versions of a type: an old writer and a new reader, and the reverse, also
- * where a field has gone (by name only). Pure. */
+ * where a field was removed (by name only). Pure. */
 #include "remote/wire/serializer.h"
 #include "tests/unit/unit.h"
 
@@ -14,7 +14,7 @@ typedef struct new_order {
     char note[128];
     trp_ref owner;
 } new_order;
-typedef struct bare_order { /* later still: the name has gone */
+typedef struct bare_order { /* a later version, without the name */
     int64_t amount;
     uint32_t priority;
 } bare_order;

@@ -294,7 +294,7 @@ what_waits_in_a_slow_network_is_bounded(void)
     UNIT_WAIT(atomic_load(&above_written) == 1, 60000);
     UNIT_EQUAL(ops->write(link, &one, 1), TRP_OK);
     below.events->bytes(below.user, below_link, zeros, 16);
-    UNIT_WAIT(atomic_load(&above_bytes) == 16, 60000); /* told after what was written would be */
+    UNIT_WAIT(atomic_load(&above_bytes) == 16, 60000); /* a second written() would be earlier */
     UNIT_EQUAL(atomic_load(&above_written), 1);
 
     UNIT_EQUAL(trpi_faults_set(faults, "*", TRPI_FAULT_RECEIVE, &slow), TRP_OK);
@@ -392,7 +392,7 @@ a_blackhole_swallows_and_is_lifted(void)
     left = side_resolve(1, 0, "/user/echo"); /* the right one dials */
     right = side_resolve(0, 1, "/user/echo");
     UNIT_EQUAL(ask_from(0, right, 60000), TRP_OK);
-    rule_set("192.0.2.1:1", TRPI_FAULT_BOTH, hole); /* of somebody else */
+    rule_set("192.0.2.1:1", TRPI_FAULT_BOTH, hole); /* of another peer */
     UNIT_EQUAL(ask_from(0, right, 60000), TRP_OK);
     rule_set(right_peer, TRPI_FAULT_SEND, hole);
     UNIT_EQUAL(ask_from(0, right, 200), TRP_ETIMEDOUT);
@@ -456,8 +456,7 @@ a_slow_network_keeps_order_to_the_end(void)
     close_pair();
 }
 
-/* MNT-07, REMOTE-63: connections are cut while much is under way: what arrives is in order, each
- * once */
+/* MNT-07, REMOTE-63: connections are cut under load: messages arrive in order, each once */
 static void
 cuts_lose_but_never_reorder(void)
 {

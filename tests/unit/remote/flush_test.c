@@ -61,7 +61,7 @@ now_ms(void)
     return trpi_remote_now_ms(p.remote[1]);
 }
 
-/* As a node ends. Returns how many messages were dead letters; all had this reason. */
+/* Stop as a node does. Returns how many messages were dead letters; all had this reason. */
 static uint64_t
 stop_left(trp_dead_reason reason)
 {
@@ -151,7 +151,7 @@ a_peer_that_still_shakes_hands_gets_what_was_told(void)
     trp_ref to = systems_start(true, &options);
     trpi_remote *left = p.remote[0];
     pthread_t thread;
-    trpi_mem_network_thread_stop(p.network); /* nothing goes on now */
+    trpi_mem_network_thread_stop(p.network); /* nothing is delivered now */
     tell_all(to);
     UNIT_WAIT(strcmp(pair_state(&p, 0), "handshaking") == 0, 60000);
     UNIT_REQUIRE(pthread_create(&thread, NULL, stop_thread, NULL) == 0);
@@ -201,13 +201,13 @@ expect_dead(uint64_t before_ms, uint64_t most_ms)
     UNIT_EQUAL(stop_left(TRP_DEAD_NOT_CONNECTED), TELLS);
     UNIT_TRUE(now_ms() - before_ms < most_ms);
     UNIT_EQUAL(atomic_load(&counted), 0);
-    (void)snprintf(line, sizeof line, "before the end messages=%d ", TELLS);
+    (void)snprintf(line, sizeof line, "before remoting stopped messages=%d ", TELLS);
     UNIT_WAIT(pair_logged(line), 60000);
     trpi_mem_network_fault_set(p.network, NULL, NULL);
     pair_end(&p);
 }
 
-/* One more attempt, then nobody waits for it any more. */
+/* One more attempt, then the stop does not wait for it any more. */
 static void
 a_gated_peer_that_is_not_back_costs_dead_letters_at_once(void)
 {

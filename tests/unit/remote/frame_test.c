@@ -175,7 +175,7 @@ memory_for_a_long_frame_doubles_and_is_given_back(void)
     UNIT_TRUE(a.grown <= 6); /* 8 bytes, 64 KiB, 128, 256, 512, the frame */
     UNIT_EQUAL(a.most, LONG + sizeof header);
     UNIT_EQUAL(a.now, 0);
-    /* one that the budget refuses ends the stream, and what was taken for it is given back too */
+    /* a frame that the budget refuses ends the stream, and its memory is given back, too */
     a = (account){ .limit = 300000 };
     trp_err err = trpi_frame_decoder_feed(&decoder, header, sizeof header);
     for (size_t at = 0; at < LONG && err == TRP_OK; at += PIECE) {

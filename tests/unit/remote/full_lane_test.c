@@ -96,7 +96,7 @@ silent_node(pair *p)
     return node;
 }
 
-/* At the limit and one past it: with what is in the lane and on its way there counted. */
+/* At the limit and one past it: bytes in the lane and reserved ones count. */
 static void
 a_lane_admits_up_to_its_high_water_mark(void)
 {
@@ -171,7 +171,7 @@ what_is_handed_over_is_not_counted_twice(void)
     pair_end(&p);
 }
 
-/* One message that is larger than the mark finds an empty lane and goes */
+/* A message that is larger than the mark is accepted by an empty lane. */
 static void
 an_empty_lane_takes_a_message_of_any_size(void)
 {
@@ -231,7 +231,7 @@ messages_share_frames_with_who_takes_that(void)
     UNIT_TRUE(frames_for_a_flood(TRPI_FEATURE_MANY) >= TELLS);
 }
 
-/* Of what waits in the lane; and in how many frames. */
+/* Count the messages that wait in the lane, and their frames. */
 static uint64_t
 messages_in(trpi_peer *peer, enum trpi_lane lane, uint64_t *ret_frames)
 {
@@ -257,7 +257,7 @@ messages_in(trpi_peer *peer, enum trpi_lane lane, uint64_t *ret_frames)
     return messages;
 }
 
-/* Frames of many that were not sent are dead letters one by one */
+/* The messages of unsent MANY frames become dead letters one by one. */
 static void
 messages_of_a_shared_frame_die_one_by_one(void)
 {
@@ -270,9 +270,10 @@ messages_of_a_shared_frame_die_one_by_one(void)
     target = slow_start(&p);
     UNIT_REQUIRE(trpi_peer_get(p.remote[0], trpi_remote_address(p.remote[1]), false, &peer) ==
                  TRP_OK);
-    trpi_mem_network_thread_stop(p.network); /* what is told stays in the lane, but a first write */
+    trpi_mem_network_thread_stop(p.network); /* all stays in the lane, except a first write */
     eager_start(&p);
-    /* shared frames are smaller than what was promised for them: it is told again, and fills up */
+    /* shared frames take less than the reserved room: the sender is notified again, and fills the
+     * lane */
     UNIT_WAIT(atomic_load(&refusals) == atomic_load(&readies) + 1 &&
                   atomic_load(&peer->reserved) == 0 &&
                   atomic_load(&peer->lanes[TRPI_LANE_ORDINARY].queue.bytes) > ADMIT_BYTES / 2,
@@ -292,7 +293,8 @@ messages_of_a_shared_frame_die_one_by_one(void)
     pair_end(&p);
 }
 
-/* Routes of several incarnations of one address, of which one goes while the others are told. */
+/* Routes of several incarnations of one address, one of which is freed while the others are
+ * notified. */
 static void
 all_routes_are_told_that_there_is_room_while_some_go(void)
 {

@@ -278,12 +278,12 @@ static size_t
 user_body(uint8_t *body, uint64_t wire_id, size_t payload_bytes)
 {
     memset(body, 0, 24 + payload_bytes);
-    trpi_put_u32(body + 4, 1); /* some slot and generation: nobody */
+    trpi_put_u32(body + 4, 1); /* a slot and generation without actor */
     trpi_put_u64(body + 16, wire_id);
     return 24 + payload_bytes;
 }
 
-/* SERIAL-08 REMOTE-44: each is dropped alone, the association lives */
+/* SERIAL-08 REMOTE-44: each frame is dropped alone, the association stays */
 static void
 messages_that_cannot_be_read_are_dropped_alone(void)
 {
@@ -298,7 +298,7 @@ messages_that_cannot_be_read_are_dropped_alone(void)
     send_frame(fd, TRPI_FRAME_USER, TRPI_SERIALIZER_RAW, body, user_body(body, i64, 7));
     UNIT_WAIT(side_stats(1).decode_errors == 1, 60000); /* a size that the type does not have */
     send_frame(fd, TRPI_FRAME_USER, 55, body, user_body(body, i64, 8));
-    UNIT_WAIT(side_stats(1).decode_errors == 2, 60000); /* a serializer that nobody registered */
+    UNIT_WAIT(side_stats(1).decode_errors == 2, 60000); /* a serializer that is not registered */
     send_frame(fd, TRPI_FRAME_USER, TRPI_SERIALIZER_RAW, body, 23);
     UNIT_WAIT(side_stats(1).decode_errors == 3, 60000); /* too short */
     send_frame(fd, TRPI_FRAME_SYSTEM, 0, body, 27);
@@ -329,7 +329,7 @@ a_frame_of_a_later_version_is_skipped(void)
     send_frame(fd, (enum trpi_frame_kind)77, 9, body, sizeof body);
     send_frame(fd, (enum trpi_frame_kind)255, 0, NULL, 0);
     send_frame(fd, TRPI_FRAME_USER, TRPI_SERIALIZER_RAW, body, user_body(body, 0x1234567, 8));
-    UNIT_WAIT(dead_count(1, TRP_DEAD_NOT_ENCODABLE) == 1, 60000); /* what comes after it is read */
+    UNIT_WAIT(dead_count(1, TRP_DEAD_NOT_ENCODABLE) == 1, 60000); /* the next frame is read */
     UNIT_EQUAL(side_stats(1).frames_skipped, 2);
     UNIT_EQUAL(side_stats(1).garbage, 0);
     uint8_t early[TRPI_PREAMBLE_BYTES + TRPI_FRAME_HEADER_BYTES];
@@ -473,7 +473,7 @@ echo_ref(void)
     return ref;
 }
 
-/* REMOTE-43, MSG-12, REMOTE-15: at the limit and one past it; the association lives */
+/* REMOTE-43, MSG-12, REMOTE-15: at the limit and one past it; the association stays */
 static void
 a_message_larger_than_a_frame_is_dropped_alone(void)
 {
@@ -505,7 +505,7 @@ refuse_all(void *arg, trpi_mem_event *event)
     return TRPI_MEM_CUT;
 }
 
-/* A lane that is full drops to dead letters; what waited too long too. */
+/* Messages for a full lane become dead letters, and so do those that waited too long. */
 static void
 a_lane_holds_so_many_bytes_and_no_longer_than_a_handshake_may_take(void)
 {
@@ -616,9 +616,9 @@ listener_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 }
 static const trp_behaviour listener = TRP_BEHAVIOUR_INIT("listener", char, listener_receive);
 
-/* Clients in turn, each at an address of its own, whose message is heard; TROUPE_STRANGERS says how
- * many: as many as there are numbers of nodes in tests/run --long (tests/sim/strangers_test.c has
- * them always). */
+/* Clients one after the other, each with an address of its own, whose message is delivered;
+ * TROUPE_STRANGERS is their number: as many as there are numbers of nodes in tests/run --long
+ * (tests/sim/strangers_test.c has them always). */
 static void
 clients_in_turn_are_all_heard(void)
 {

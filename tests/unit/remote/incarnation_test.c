@@ -89,7 +89,7 @@ ref_abroad(trp_ref there, uint64_t uid)
     return there;
 }
 
-/* The other side dies without a word and begins again at its port; gives its new echo. */
+/* The other side ends without GOODBYE and starts again at its port; gives its new echo. */
 static trp_ref
 right_again(void)
 {
@@ -113,8 +113,8 @@ right_first(void)
     return ref;
 }
 
-/* REMOTE-41 REMOTE-09, RemoteNodeShutdownAndComesBackSpec: somebody else told us of the new
- * incarnation before we met it */
+/* REMOTE-41 REMOTE-09, RemoteNodeShutdownAndComesBackSpec: another node named the new incarnation
+ * before its handshake */
 static void
 a_watch_of_a_newer_incarnation_while_disconnected_reaches_it(void)
 {
@@ -137,7 +137,7 @@ a_watch_of_a_newer_incarnation_while_disconnected_reaches_it(void)
     UNIT_EQUAL(atomic_load(&ends_count), 2);
 }
 
-/* REMOTE-41: the stream of an incarnation that comes back goes on where it was */
+/* REMOTE-41: the stream of system messages of an incarnation that comes back continues */
 static void
 a_watch_of_a_stranger_leaves_the_stream_of_the_present_one_alone(void)
 {
@@ -166,8 +166,8 @@ a_watch_of_a_stranger_leaves_the_stream_of_the_present_one_alone(void)
     UNIT_EQUAL(atomic_load(&ends_count), 5);
 }
 
-/* REMOTE-36 REMOTE-41, RemoteNodeShutdownAndComesBackSpec: what is known of the one before does not
- * count for the next, also when somebody asked for the next before it was met */
+/* REMOTE-36 REMOTE-41, RemoteNodeShutdownAndComesBackSpec: state of the previous incarnation does
+ * not count for the next one, also when that was watched before its handshake */
 static void
 a_new_incarnation_that_was_watched_before_it_was_met_begins_anew(void)
 {
@@ -184,13 +184,13 @@ a_new_incarnation_that_was_watched_before_it_was_met_begins_anew(void)
     trp_system_stop_actor(p.system[0], second);
     UNIT_WAIT(end_of(second) != NULL, 60000);
     UNIT_TRUE(end_of(second) != NULL && end_of(second)->confirmed);
-    UNIT_TRUE(end_of(first) == NULL); /* nobody watched it */
+    UNIT_TRUE(end_of(first) == NULL); /* it was not watched */
     trpi_remote_stats_get(p.remote[0], &stats);
     UNIT_EQUAL(stats.garbage, 0);
     pair_end(&p);
 }
 
-/* WATCH-8 FD-22: nobody ever answers for it, and nobody is proved in its place */
+/* WATCH-8 FD-22: no node ever answers at its address, and no other incarnation is proved */
 static void
 a_watched_incarnation_that_never_shows_itself_is_given_up(void)
 {
@@ -268,7 +268,7 @@ a_signal_of_one_that_is_over_takes_no_number_of_the_next(void)
     pair_end(&p);
 }
 
-/* REMOTE-36: what it offers, now that nobody talks to it, is not what the next one can do */
+/* REMOTE-36: features of an incarnation that has ended do not count for the next one */
 static void
 a_quarantined_incarnation_agrees_on_nothing(void)
 {
@@ -300,7 +300,7 @@ never_called(void *arg)
     (void)arg;
 }
 
-/* Remoting's own time goes on when no timer can be had: the tick takes its timer once. */
+/* Remoting's tick continues when no timer can be allocated: it allocates its timer once. */
 static void
 the_tick_survives_a_time_without_memory(void)
 {
@@ -329,7 +329,7 @@ the_tick_survives_a_time_without_memory(void)
     pair_end(&p);
 }
 
-/* A logger may ask for peers, and waits for what the caller holds. */
+/* A logger may call into remoting, so lines are logged without locks. */
 static void
 an_end_that_cannot_be_told_is_logged_without_a_lock(void)
 {

@@ -269,7 +269,7 @@ idle_lanes_close_and_open_again(void)
 
 /* ---- bounds ---------------------------------------------------------------------------------- */
 
-/* A peer that does not answer, as if it had been met: what it is told stays in its lanes. */
+/* A peer that does not answer, with an active association: messages to it stay in its lanes. */
 static trp_ref
 silent_receiver(pair *p, uint32_t slot, trpi_peer **ret_peer)
 {
@@ -513,7 +513,7 @@ versions_meet(const trpi_remote_options *left, const trpi_remote_options *right,
         UNIT_TRUE(minor > 1 || lane_is(&p, side, TRPI_LANE_LARGE, NULL));
         trpi_remote_stats stats;
         trpi_remote_stats_get(p.remote[side], &stats);
-        UNIT_EQUAL(stats.frames_skipped, 0); /* nothing was said that it does not know */
+        UNIT_EQUAL(stats.frames_skipped, 0); /* no frame that it does not know */
         UNIT_EQUAL(stats.garbage, 0);
     }
     pair_end(&p);
@@ -561,9 +561,9 @@ large_messages_are_compressed_for_who_takes_that(void)
     UNIT_TRUE(trpi_compress_is_built() ? packed < plain / 2 : packed > plain / 2);
 }
 
-/* ---- what a stranger may say ----------------------------------------------------------------- */
+/* ---- frames of a stranger -------------------------------------------------------------------- */
 
-/* Answers to fences that were never said change nothing */
+/* Answers to fences that were never sent change nothing. */
 static void
 a_fence_is_answered_once_and_never_ahead(void)
 {

@@ -140,7 +140,7 @@ bytes_arrive_in_order_and_short_sends_go_on(void)
     trpi_free(data);
 }
 
-/* transport-T3: connect to nobody, to a name that does not exist */
+/* transport-T3: connect to a port without listener, and to a name that does not exist */
 static void
 a_dial_that_reaches_nobody_is_closed_once(void)
 {
@@ -227,7 +227,7 @@ a_write_after_close_is_refused(void)
 
 static _Atomic uint32_t names_resolved;
 
-/* A clock that goes with the names: however long it takes, none is too old. */
+/* A clock that never advances: no cached name expires. */
 static uint64_t
 names_mono_ns(trpi_world *names_world)
 {

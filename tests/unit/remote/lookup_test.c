@@ -1,5 +1,5 @@
-/* lookup_test.c - paths and refs across nodes: the tops, looking up until somebody is there, refs
- * that come home, unwatching. */
+/* lookup_test.c - paths and refs across nodes: top-level paths, looking up until the actor is
+ * there, refs that come back, unwatch. */
 #include "tests/unit/remote/pair.h"
 
 static pair p;

@@ -96,7 +96,7 @@ a_dead_letter_stays_on_the_node_that_found_it_out(void)
     UNIT_EQUAL(atomic_load(&letters[0]), 0);
     UNIT_TEXT(text[1], "far");
 
-    /* lost on the left: the same the other way round, and no event goes over */
+    /* lost on the left: the same the other way round, and no event is sent */
     trp_system_tell(p.system[0], (trp_ref)TRP_REF_NONE, &trp_string_type, "near", 4);
     UNIT_WAIT(atomic_load(&letters[0]) == 1, 60000);
     wait_through(&p, far_ref);

@@ -106,7 +106,7 @@ pair_remote(pair *p, int i, const trpi_remote_options *options, uint16_t port)
         o.host = i == 0 ? "left" : "right";
     }
     trp_err err = TRP_EADDRINUSE;
-    /* a given port may be somebody else's for a moment: of a connection of another program */
+    /* another program's connection may have a given port for a moment */
     UNIT_WAIT((err = trpi_remote_start(p->system[i], &o, &p->remote[i])) != TRP_EADDRINUSE, 60000);
     UNIT_REQUIRE(err == TRP_OK);
     trpi_address_format(trpi_remote_address(p->remote[i]), p->address[i], sizeof p->address[i]);

@@ -27,7 +27,7 @@ pki_path(const pki *p, const char *name, char *buffer, size_t bytes)
     return buffer;
 }
 
-/* Written beside and renamed, as a careful operator does it: nobody reads half a file. */
+/* Write a temporary file and rename it, so that no reader sees half a file. */
 static inline void
 pki_write(const pki *p, const char *name, const char *text)
 {
@@ -123,7 +123,7 @@ pki_node(const pki *p, const char *authority, const char *name, const char *host
     trpi_free(ca_key);
 }
 
-/* FILE revokes name's certificate (NULL: nobody's). */
+/* Write FILE, a list that revokes name's certificate (NULL: none). */
 static inline void
 pki_revoke(const pki *p, const char *authority, const char *name, const char *file)
 {

@@ -377,7 +377,7 @@ remoting_may_stop_while_a_receiver_is_slow(void)
     pair_end(&p);
 }
 
-/* Mail held for a node that ends, or when the own one does, is dead letters */
+/* Held messages become dead letters when their node or the own one ends. */
 static void
 the_peer_may_end_while_its_receiver_is_slow(void)
 {

@@ -1,5 +1,5 @@
-/* protobuf_test.c - plain structs as protobuf messages that protoc-c has made: what is written can
- * be read by the generated code, and by another version of it; refs; what cannot be bound. */
+/* protobuf_test.c - plain structs as protobuf messages of protoc-c: encoded ones can be read by the
+ * generated code, and by another version of it; refs; types that cannot be bound. */
 #include <troupe/path.h>
 #include <troupe/payload.h>
 #include <troupe/protobuf.h>

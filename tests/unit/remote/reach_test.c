@@ -106,7 +106,7 @@ a_stranger_is_dialled(void)
     pair_end(&p);
 }
 
-/* messages wait, the reason shows, and they go once it is mended */
+/* messages wait, the reason is shown, and they are sent when the peer can be dialled */
 static void
 messages_to_who_cannot_be_dialled_wait_and_it_shows(void)
 {

@@ -88,7 +88,7 @@ run_seed(uint64_t run)
         for (const uint8_t *body; (body = trpi_redelivery_next(&sender, now, &seq)) != NULL;) {
             packet_put(&wire, (packet){ TO_RECEIVER, seq, trpi_get_u64(body) }, &seed, loss);
         }
-        if (next_random(&seed) % 200 == 0) { /* the connection breaks: what is under way is gone */
+        if (next_random(&seed) % 200 == 0) { /* the connection breaks: packets in flight are lost */
             wire.count = 0;
             trpi_redelivery_reconnected(&sender);
         }

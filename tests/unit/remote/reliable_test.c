@@ -9,7 +9,7 @@ static pair p;
 static trp_ref teller;
 static _Atomic int64_t expected, wrong, text_bytes;
 
-/* Numbers from 1 on, all from the teller; the state is nothing, so that a successor goes on. */
+/* Numbers from 1 on, all from the teller; it has no state, so that a successor continues. */
 static trp_err
 taker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
@@ -133,7 +133,7 @@ nothing_is_lost_when_connections_break_and_are_full(void)
     bool goes_on = true;
     for (int64_t n = 1; n <= COUNT && goes_on; n++) {
         tell_number(proxy, n);
-        if (n % EACH == 0) { /* in the middle of what is on its way */
+        if (n % EACH == 0) { /* while messages are in flight */
             goes_on = UNIT_WAIT(atomic_load(&expected) > n - EACH / 2, 60000);
             trpi_mem_network_cut(p.network, "left", "right");
         }
@@ -154,7 +154,7 @@ static trp_type bound_type = { .name = "reliable-test.bound",
 static trp_type *const test_types[] = { &stay_type, &bound_type };
 static const trp_protocol test_protocol = { "reliable-test", test_types, 2 };
 
-/* CONTRIB-32, CONTRIB-33: a dead letter as from any tell, and those behind it arrive */
+/* CONTRIB-32, CONTRIB-33: a message that cannot be sent is a dead letter, and later ones arrive */
 static void
 it_passes_over_what_cannot_travel_and_ends_with_its_target(void)
 {
@@ -171,7 +171,7 @@ it_passes_over_what_cannot_travel_and_ends_with_its_target(void)
     tell_number(proxy, 2);
     trp_system_tell(p.system[0], proxy, &trp_bytes_type, bytes, FRAME - HEAD + 1);
     trp_ref made_up = { 99999, 1, 1, 0 };
-    trp_actor_identity identity = { 1, made_up }; /* a node that nobody spoke of */
+    trp_actor_identity identity = { 1, made_up }; /* an unknown node */
     trp_system_tell(p.system[0], proxy, &trp_actor_identity_type, &identity, sizeof identity);
     trp_system_tell_as(p.system[0], proxy, made_up, &trp_bytes_type, bytes, 1);
     tell_number(proxy, 3);

@@ -24,7 +24,7 @@ has_said_all(duo *d, int i)
     return count > 0 && info.lanes[TRPI_LANE_CONTROL].waiting_bytes == 0;
 }
 
-/* Is that said of the node's own files? */
+/* Return whether the node reports that problem of its files. */
 static bool
 is_troubled(duo *d, trpi_trouble kind, const char *what)
 {
@@ -57,7 +57,7 @@ new_files_are_taken_without_a_restart(void)
     UNIT_WAIT(pair_logged("credentials read again subject=brief"), 60000);
     UNIT_TRUE(trpi_remote_tls_state(d.remote[0], &state));
     UNIT_TEXT(state.subject, "brief");
-    UNIT_TRUE(!is_troubled(&d, TRPI_TROUBLE_RELOAD, "")); /* mended */
+    UNIT_TRUE(!is_troubled(&d, TRPI_TROUBLE_RELOAD, "")); /* corrected */
     UNIT_EQUAL(trpi_remote_certificate_until(d.remote[1], trpi_remote_address(d.remote[0])) / 1000,
                (all.now_ms + 400 * PKI_DAY) / 1000); /* it has shown the old one */
     /* the connection of the old ones ends in its time, and another one follows; one that came
@@ -82,7 +82,7 @@ what_ends_soon_is_told(void)
     duo_start(&d, &moving, &good_right);
     UNIT_WAIT(pair_logged("this node's certificate (brief) ends in 9 days"), 60000);
     UNIT_TRUE(is_troubled(&d, TRPI_TROUBLE_CERTIFICATE, "(brief) ends in 9 days"));
-    moving_copy("elsewhere"); /* for another host: nobody would let it in */
+    moving_copy("elsewhere"); /* for another host: every peer would refuse it */
     UNIT_EQUAL(trpi_remote_secrets_reload(d.remote[0], NULL, NULL), TRP_OK);
     UNIT_WAIT(pair_logged("(elsewhere) is not for 127.0.0.1, which this node advertises"), 60000);
     UNIT_TRUE(is_troubled(&d, TRPI_TROUBLE_NAME, "(elsewhere) is not for"));
@@ -155,7 +155,7 @@ caller_send(caller *c)
     }
 }
 
-/* Up to what makes its handshake whole, which is not sent yet. */
+/* Everything but the last bytes of its handshake, which are not sent yet. */
 static void
 caller_start(caller *c, const duo *d)
 {

@@ -35,7 +35,7 @@ a_path_on_another_system_answers_over_tcp(void)
     ask_echo();
     ask_echo();
     UNIT_TEXT(pair_state(&p, 0), "active");
-    /* REMOTE-31: what the other side answers comes on connections that this one has dialled */
+    /* REMOTE-31: the other side's answers come on connections that this one has dialled */
     trpi_remote_stats stats;
     trpi_remote_stats_get(p.remote[1], &stats);
     UNIT_TRUE(stats.accepted >= 1);
@@ -68,7 +68,7 @@ a_path_that_names_nobody_is_found_missing(void)
 
 static _Atomic uint64_t counted;
 static _Atomic uint64_t disorder;
-static trp_ref counted_first; /* who told the first; read after counted */
+static trp_ref counted_first; /* sender of the first; read after counted */
 
 static trp_err
 count_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
@@ -241,7 +241,7 @@ watcher_of_many_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 static const trp_behaviour watcher_of_many =
     TRP_BEHAVIOUR_INIT("watcher-of-many", char, watcher_of_many_receive);
 
-/* REMOTE-26, FD-22: the address is somebody else's now, and was more than one before */
+/* REMOTE-26, FD-22: another incarnation has the address now, and several had it before */
 static void
 watches_of_several_earlier_incarnations_are_all_answered(void)
 {
@@ -282,8 +282,8 @@ introducer_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 }
 static const trp_behaviour introducer = TRP_BEHAVIOUR_INIT("introducer", char, introducer_receive);
 
-/* TRPI_HOST_NODES_MAX third nodes are known by one peer's word; with one more the first one that it
- * named is over */
+/* TRPI_HOST_NODES_MAX third nodes may be named by one peer; with one more the first one that it
+ * named is forgotten */
 static void
 a_peer_introduces_so_many_nodes_and_with_one_more_the_first_is_over(void)
 {
@@ -354,7 +354,7 @@ a_watcher_is_told_when_the_other_node_falls_silent(void)
     trpi_mem_network_fault_set(p.network, pair_drop_all, NULL);
     UNIT_WAIT(atomic_load(&ended) == 1, 60000);
     UNIT_EQUAL(atomic_load(&ended_address), 1);
-    /* while somebody wants it there is an attempt now and then: another one may live there */
+    /* while messages wait there is an attempt now and then: another node may live there */
     UNIT_WAIT(strcmp(pair_state(&p, 0), "quarantined") == 0, 60000);
     trpi_mem_network_fault_set(p.network, NULL, NULL);
     pair_end(&p);
@@ -483,7 +483,7 @@ a_quarantined_incarnation_is_not_talked_to_any_more(void)
     trpi_remote_quarantine(p.remote[0], trpi_system_self(p.system[1]), "test");
     UNIT_WAIT(atomic_load(&ended) == 1, 60000);
     UNIT_EQUAL(atomic_load(&ended_address), 1);
-    /* while somebody wants it there is an attempt now and then: another one may live there */
+    /* while messages wait there is an attempt now and then: another node may live there */
     UNIT_WAIT(strcmp(pair_state(&p, 0), "quarantined") == 0, 60000);
     UNIT_TRUE(ask_once(300) != TRP_OK);
     char buffer[TRP_PATH_BYTES_MAX]; /* the other direction is refused by name */

@@ -1,5 +1,5 @@
 /* renew_test.c - connections of lanes that are made anew because a certificate or cookie was
- * replaced: while somebody tells without a pause nothing is lost, and nothing comes out of order.
+ * replaced: under constant load nothing is lost or reordered.
  */
 #include <troupe/mailbox.h>
 
@@ -143,7 +143,7 @@ a_change_of_the_authority_loses_nothing(void)
     story_end(&s);
 }
 
-/* The peer does not trust the new certificate: what there is goes on. */
+/* The peer does not trust the new certificate: the old connections continue. */
 static void
 without_a_new_connection_the_old_one_stays(void)
 {

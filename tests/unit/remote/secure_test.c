@@ -1,4 +1,4 @@
-/* secure_test.c - who may talk to a node: TLS and the cookie, right and wrong in each way, over
+/* secure_test.c - authentication of peers: TLS and the cookie, right and wrong in each way, over
  * sockets on the loopback. Files that change: reload_test.c. */
 #include <openssl/ssl.h>
 
@@ -6,7 +6,7 @@
 #include "remote/security/secure.h"
 #include "tests/unit/remote/duo.h"
 
-/* The right one knocks and is not let in: judge (0 left, 1 right) counts why and logs its word. */
+/* The right node dials and is refused: judge (0 left, 1 right) counts the reason and logs it. */
 static void
 is_refused(const side *left, const side *right, int judge, trpi_refusal why)
 {
@@ -321,7 +321,7 @@ a_uid_that_somebody_else_claims_takes_no_lane_away(void)
     duo_end(&e);
 }
 
-/* As sshd does: not with a key that others may read, and it says what to do. */
+/* Like sshd, a node refuses a key that others may read, and says what to do. */
 static void
 a_key_that_others_may_read_is_refused(void)
 {
@@ -342,7 +342,7 @@ a_key_that_others_may_read_is_refused(void)
     duo_end(&d);
 }
 
-/* ---- limits for those who have not said who they are ----------------------------------------- */
+/* ---- limits before authentication ------------------------------------------------------------ */
 
 static void
 limits_start(duo *d, const side *left, uint32_t pending_max, uint32_t bytes_max)
@@ -353,7 +353,7 @@ limits_start(duo *d, const side *left, uint32_t pending_max, uint32_t bytes_max)
     UNIT_REQUIRE(side_start(d, 0, left, pending_max, bytes_max, NULL, 0) == TRP_OK);
 }
 
-/* remote.pending-handshakes-max: at it, and one past: the one that was silent longest goes */
+/* remote.pending-handshakes-max: at it, and one past: the one that was silent longest is closed */
 static void
 so_many_may_wait_and_with_one_more_the_oldest_goes(const side *left)
 {
@@ -433,7 +433,7 @@ bytes_of_a_stranger_are_bounded(void)
     memcpy(bytes, start, sizeof(start));
     int fd = duo_dial(&d);
     UNIT_EQUAL(send(fd, bytes, MAX, MSG_NOSIGNAL), MAX);
-    int other = duo_dial(&d); /* what comes of it is seen after what came of the first one */
+    int other = duo_dial(&d); /* its events come after those of the first one */
     UNIT_EQUAL(send(other, "x", 1, MSG_NOSIGNAL), 1);
     UNIT_WAIT(duo_refused(&d, 0, TRPI_REFUSED_NOT_TLS) == 1, 60000);
     UNIT_EQUAL(duo_refused(&d, 0, TRPI_REFUSED_BYTES), 0);
@@ -453,7 +453,7 @@ who_says_nothing_in_time_is_disconnected(void)
 {
     duo d;
     limits_start(&d, &good_left, 0, 0);
-    d.remote[0]->options.handshake_timeout_ms = 300; /* before anybody has come */
+    d.remote[0]->options.handshake_timeout_ms = 300; /* before any connection */
     int fd = duo_dial(&d);
     UNIT_WAIT(is_closed(fd), 60000);
     UNIT_WAIT(duo_refused(&d, 0, TRPI_REFUSED_TIMEOUT) == 1, 60000);

@@ -483,8 +483,8 @@ dead_letters(trp_system *system, trp_dead_reason reason)
     return stats.dead_letters[reason];
 }
 
-/* REMOTE-44: what cannot be written, or read, is lost alone, and both ends say so; what was told
- * before and after it arrives by the same connection. */
+/* REMOTE-44: a message that cannot be encoded or decoded is lost alone, and both ends log it; what
+ * was told before and after it arrives by the same connection. */
 static void
 a_serializer_that_fails_costs_one_message(void)
 {

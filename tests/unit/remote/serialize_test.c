@@ -220,7 +220,7 @@ the_configuration_switches_it(void)
     trp_config_unref(config);
 }
 
-/* SYS-34, SERIAL-11, SERIAL-09: what survives is what was told */
+/* SYS-34, SERIAL-11, SERIAL-09: the decoded message is the one that was told */
 static void
 refs_texts_and_large_payloads_come_out_as_they_went_in(void)
 {

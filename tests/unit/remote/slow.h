@@ -1,4 +1,4 @@
-/* slow.h - an actor on the other node that is slower than who tells it, and a count of both. */
+/* slow.h - an actor on the other node that is slower than its sender, and counters of both. */
 #ifndef TESTS_UNIT_REMOTE_SLOW_H
 #define TESTS_UNIT_REMOTE_SLOW_H
 

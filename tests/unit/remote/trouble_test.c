@@ -1,5 +1,5 @@
-/* trouble_test.c - what is said of a certificate, of the authority above it and of a list of
- * revoked ones, when they end within a time that is given, or have ended. */
+/* trouble_test.c - problems of a certificate, of the authority above it and of a list of revoked
+ * ones, when they end within a time that is given, or have ended. */
 #include "remote/security/tls.h"
 #include "tests/unit/unit.h"
 
@@ -51,7 +51,7 @@ an_authority_that_ends_first_is_named(void)
                          "in 14 days (2024-10-18)");
 }
 
-/* It lives for a month: a warning of 14 days before would stand for half of its life. */
+/* The list is valid for a month: a warning 14 days before its end would last for half of that. */
 static void
 a_list_is_a_problem_in_the_last_quarter_of_its_time(void)
 {
@@ -64,7 +64,7 @@ a_list_is_a_problem_in_the_last_quarter_of_its_time(void)
               "the list of revoked certificates (remote.tls.crl) is due in 5 days (2024-10-09)");
     info.crl_next_ms += 1;
     UNIT_TRUE(!is_troubled(&info, TRPI_TROUBLE_LIST));
-    info.crl_next_ms = NOW + WARN + 1; /* however long it lives */
+    info.crl_next_ms = NOW + WARN + 1; /* however long it is valid */
     info.crl_from_ms = NOW - 3000 * DAY;
     UNIT_TRUE(!is_troubled(&info, TRPI_TROUBLE_LIST));
     info.crl_next_ms = NOW + WARN;

@@ -1,4 +1,5 @@
-/* untrusted_test.c - a node in untrusted mode: what its peers may still do, and what is dropped. */
+/* untrusted_test.c - a node in untrusted mode: messages that it still takes from peers, and those
+ * that it drops. */
 #include "tests/unit/remote/pair.h"
 
 static pair p;
@@ -38,7 +39,7 @@ static trp_type harmful_type = { .name = "untrusted.harmful",
 static trp_type *const own_types[] = { &harmful_type };
 static const trp_protocol own = { "untrusted", own_types, 1 };
 
-/* The right one trusts nobody, but for paths. */
+/* The right node is in untrusted mode, with trusted paths. */
 static trp_ref
 start_with(bool untrusted, size_t paths_count)
 {
@@ -72,7 +73,7 @@ untrusted_dropped(void)
     return stats.untrusted_dropped;
 }
 
-/* REMOTE-53 REMOTE-54 REMOTE-55, CONF-16: any other message goes to any actor whose ref is known */
+/* REMOTE-53 REMOTE-54 REMOTE-55, CONF-16: any other message reaches any actor whose ref is known */
 static void
 harmful_messages_are_dropped_and_others_arrive(void)
 {
@@ -85,7 +86,7 @@ harmful_messages_are_dropped_and_others_arrive(void)
     UNIT_WAIT(atomic_load(&told) == 1, 60000);
     UNIT_EQUAL(untrusted_dropped(), 3);
     UNIT_WAIT(pair_logged("dropped in untrusted mode"), 60000);
-    UNIT_TEXT(pair_state(&p, 0), "active"); /* the association lives */
+    UNIT_TEXT(pair_state(&p, 0), "active"); /* the association stays */
     pair_end(&p);
 }
 
