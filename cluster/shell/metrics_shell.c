@@ -4,34 +4,28 @@
  * Why.     An actor of its own, on a dispatcher of threads of their own: a collector that takes its
  *          time stops neither membership nor workers, and a node whose workers are all busy can
  *          still say so.
- * Shape.   transport threads --frames--> queue --poke--> actor --> core --> published table
- *          membership --poke--> actor: who is a member   published --> subscribers, routers
+ * Shape.   transport threads --frames--> mailbox --> actor --> core --> published table
+ *          membership --poke--> mailbox: the members have changed
+ *          published table --> subscribers, routers
  * Must hold.
  *   metrics-shell-S1  Only the actor touches the core and the collector.
  *   metrics-shell-S2  The published table is replaced as a whole, and the old one retired: readers
  *       take no lock.
- * Limits.  METRICS_FRAMES_MAX frames wait; more are dropped: the next round brings newer ones.
+ *   metrics-shell-S3  One poke at most waits in the mailbox: the actor clears `poked` before it
+ *       reads the view, so a later change pokes again.
+ * Limits.  METRICS_FRAMES_MAX frames and METRICS_FRAME_BYTES_MAX bytes of them wait in the mailbox
+ *          (shell-messages-Q1); more are dropped and counted: the next round brings newer ones.
  * Tests.   tests/unit/cluster/adaptive_test.c
  * Sources. CMETRIC-01, -02, -13 to -15.
  */
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "base/mutex.h"
 #include "cluster/shell/shell.h"
 
-#define METRICS_FRAMES_MAX 64u
 #define IDLE_MS 10000u /* between two looks while this node is no member */
-
-struct metrics_frame {
-    struct metrics_frame *next;
-    trpi_node_id from;
-    size_t count;
-    uint8_t bytes[];
-};
 
 struct trpi_metrics {
     trpi_cluster *cluster;
@@ -46,10 +40,10 @@ struct trpi_metrics {
     bool open;
     uint64_t view_digest; /* of the view that the core knows */
 
-    pthread_mutex_t queue; /* innermost; all below */
-    struct metrics_frame *first, **last;
-    uint32_t frames_count;
-    bool poked, closed;
+    uint64_t timer_ms; /* when the timer fires; 0: it is not set */
+
+    struct shell_mailbox mailbox; /* any thread, as the next */
+    _Atomic bool poked;           /* metrics-shell-S3 */
 };
 
 struct metrics_state {
@@ -65,52 +59,47 @@ trp_type trp_metrics_changed_type = { "cluster-metrics.changed",
                                       0 };
 static trp_type poke_type = { "cluster-metrics.poke", 0, 0xff51, TRP_TYPE_LOCAL, NULL, 0, 0 };
 static trp_type tick_type = { "cluster-metrics.tick", 0, 0xff52, TRP_TYPE_LOCAL, NULL, 0, 0 };
-static trp_type *const metrics_types[] = { &trp_metrics_changed_type, &poke_type, &tick_type };
-static const trp_protocol metrics_protocol = { "cluster-metrics", metrics_types, 3 };
+static trp_type frame_type = {
+    "cluster-metrics.frame", 0, 0xff53, TRP_TYPE_LOCAL | TRP_TYPE_VARIABLE, NULL, 0, 0
+};
+static trp_type *const metrics_types[] = { &trp_metrics_changed_type, &poke_type, &tick_type,
+                                           &frame_type };
+static const trp_protocol metrics_protocol = { "cluster-metrics", metrics_types, 4 };
 
 /* ---- any thread ------------------------------------------------------------------------------ */
 
-/* With queue locked, which is unlocked here. */
-static void
-poke_and_unlock(struct trpi_metrics *metrics)
+static bool
+is_closed(const struct trpi_metrics *metrics)
 {
-    bool poke = !metrics->poked && !metrics->closed;
-    metrics->poked = metrics->poked || poke;
-    pthread_mutex_unlock(&metrics->queue);
-    if (poke) {
-        trp_system_tell(metrics->cluster->system, metrics->actor, &poke_type, NULL, 0);
-    }
+    return atomic_load_explicit(&metrics->mailbox.closed,
+                                memory_order_acquire); /* pair: trpi_metrics_stop() */
 }
 
 void
 trpi_metrics_members_changed(struct trpi_metrics *metrics)
 {
-    if (metrics != NULL) {
-        pthread_mutex_lock(&metrics->queue);
-        poke_and_unlock(metrics);
+    if (metrics == NULL || is_closed(metrics) ||
+        atomic_exchange_explicit(&metrics->poked, true,
+                                 memory_order_acq_rel)) { /* pair: metrics_receive() */
+        return;
     }
+    trp_system_tell(metrics->cluster->system, metrics->actor, &poke_type, NULL, 0);
 }
 
-static void
-frame_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count)
+void
+trpi_metrics_frame_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count)
 {
+    static const struct shell_bound bound = { &frame_type, METRICS_FRAMES_MAX,
+                                              METRICS_FRAME_BYTES_MAX };
     struct trpi_metrics *metrics = arg;
-    struct metrics_frame *frame = trpi_alloc(sizeof *frame + count);
-    if (frame == NULL) {
-        return; /* a lost frame */
-    }
-    frame->from = *from;
-    frame->count = count;
-    memcpy(frame->bytes, bytes, count);
-    pthread_mutex_lock(&metrics->queue);
-    if (metrics->closed || metrics->frames_count == METRICS_FRAMES_MAX) {
-        trpi_free(frame);
-    } else {
-        *metrics->last = frame;
-        metrics->last = &frame->next;
-        metrics->frames_count++;
-    }
-    poke_and_unlock(metrics);
+    shell_frame_put(metrics->cluster, metrics->actor, &metrics->mailbox, &bound, from, bytes,
+                    count);
+}
+
+const struct shell_mailbox *
+trpi_metrics_mailbox(const struct trpi_metrics *metrics)
+{
+    return &metrics->mailbox;
 }
 
 trpi_metrics_table *
@@ -165,7 +154,7 @@ table_publish(struct trpi_metrics *metrics)
 }
 
 static void
-look_at_members(struct trpi_metrics *metrics)
+members_read(struct trpi_metrics *metrics)
 {
     trpi_cluster *cluster = metrics->cluster;
     trpi_metrics_peer *peers = NULL;
@@ -191,7 +180,7 @@ look_at_members(struct trpi_metrics *metrics)
     if (peers != NULL && trpi_metrics_core_members(metrics->core, peers, count) == TRP_OK) {
         metrics->view_digest = digest;
     } else {
-        trpi_free(peers); /* nothing new; or no memory: tried again with the next poke */
+        trpi_free(peers); /* nothing new; or no memory: tried again at the next tick */
     }
 }
 
@@ -270,55 +259,69 @@ due_tasks_run(struct trpi_metrics *metrics)
     }
 }
 
-static void
-take_frames(struct trpi_metrics *metrics)
+/* Handle a frame. false: others wait behind it. */
+static bool
+frame_take(struct trpi_metrics *metrics, const trp_msg *msg)
 {
-    pthread_mutex_lock(&metrics->queue);
-    struct metrics_frame *frame = metrics->first;
-    metrics->first = NULL;
-    metrics->last = &metrics->first;
-    metrics->frames_count = 0;
-    metrics->poked = false;
-    pthread_mutex_unlock(&metrics->queue);
-    look_at_members(metrics);
-    while (frame != NULL) {
-        struct metrics_frame *next = frame->next;
-        trpi_buffer answer = { NULL, 0, 0 };
-        /* what cannot be read is dropped, like gossip that cannot be */
-        (void)trpi_metrics_core_frame(metrics->core, frame->bytes, frame->count, &answer);
+    const struct shell_frame *frame = trp_msg_payload(msg);
+    size_t count = trp_msg_bytes(msg) - sizeof *frame;
+    trpi_buffer answer = { NULL, 0, 0 };
+    bool is_last = shell_frame_taken(&metrics->mailbox, count);
+    if (!is_closed(metrics)) {
+        /* a frame that cannot be read is dropped, like gossip */
+        (void)trpi_metrics_core_frame(metrics->core, frame->bytes, count, &answer);
         if (answer.count > 0) {
             send_frame(metrics, &frame->from, &answer);
         }
-        trpi_free(frame);
-        frame = next;
     }
+    return is_last;
 }
 
+/* Set the timer, if the one that is set fires too late. */
 static void
 set_timer(struct trpi_metrics *metrics, trp_ctx *ctx)
 {
     uint64_t wake_ms = trpi_metrics_core_wake_ms(metrics->core);
     uint64_t now_ms = shell_now_us(metrics->cluster) / 1000;
-    uint64_t delay_ms = wake_ms == UINT64_MAX ? IDLE_MS /* membership pokes, with memory for it */
-                        : wake_ms <= now_ms   ? 1
-                                              : wake_ms - now_ms;
-    trp_err err = trp_timer_once(ctx, 1, (uint32_t)delay_ms, &tick_type, NULL, 0);
+    if (wake_ms == UINT64_MAX) {
+        wake_ms = now_ms + IDLE_MS; /* membership pokes, with memory for it */
+    } else if (wake_ms <= now_ms) {
+        wake_ms = now_ms + 1;
+    }
+    if (metrics->timer_ms != 0 && metrics->timer_ms <= wake_ms) {
+        return;
+    }
+    trp_err err = trp_timer_once(ctx, 1, (uint32_t)(wake_ms - now_ms), &tick_type, NULL, 0);
     if (err != TRP_OK) {
         trp_fail(ctx, 0, "no timer: %s", trp_strerror(err));
     }
+    metrics->timer_ms = wake_ms;
 }
 
 static trp_err
 metrics_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     struct trpi_metrics *metrics = ((struct metrics_state *)state)->metrics;
-    if (!trp_msg_is(msg, &poke_type) && !trp_msg_is(msg, &tick_type)) {
+    bool is_frame = trp_msg_is(msg, &frame_type);
+    bool is_tick = trp_msg_is(msg, &tick_type);
+    bool is_last = true;
+    if (!is_frame && !is_tick && !trp_msg_is(msg, &poke_type)) {
         trp_unhandled_msg(ctx, msg);
         return TRP_OK;
     }
-    take_frames(metrics); /* at a tick, too: a poke that found no memory was lost */
+    metrics->timer_ms = is_tick ? 0 : metrics->timer_ms;
+    /* metrics-shell-S3; at a tick, too: a poke that found no memory was lost */
+    bool poked = atomic_exchange_explicit(&metrics->poked, false, memory_order_acq_rel);
+    if (poked || is_tick) {
+        members_read(metrics);
+    }
+    if (is_frame) {
+        is_last = frame_take(metrics, msg);
+    }
     due_tasks_run(metrics);
-    table_publish(metrics);
+    if (is_last || is_tick) { /* a burst of frames publishes the table once */
+        table_publish(metrics);
+    }
     set_timer(metrics, ctx);
     return TRP_OK;
 }
@@ -332,6 +335,7 @@ metrics_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
     }
     memcpy(&metrics, trp_msg_payload(args), sizeof metrics);
     ((struct metrics_state *)state)->metrics = metrics;
+    metrics->timer_ms = 0;
     set_timer(metrics, ctx);
     return TRP_OK;
 }
@@ -353,6 +357,8 @@ make_actor(struct trpi_metrics *metrics)
     trp_spawn_options spawn = TRP_SPAWN_OPTIONS_INIT;
     spawn.name = "cluster-metrics";
     spawn.dispatcher = "blocking";
+    spawn.mailbox =
+        "unbounded"; /* shell-messages-Q1 is its bound, whatever the default mailbox is */
     spawn.args_type = &trp_bytes_type;
     spawn.args = &metrics;
     spawn.args_bytes = sizeof metrics;
@@ -379,8 +385,6 @@ trpi_metrics_new(trpi_cluster *cluster, const trpi_metrics_options *options)
     metrics->cluster = cluster;
     metrics->collector = options->collector;
     (void)snprintf(metrics->collector_name, sizeof metrics->collector_name, "%s", name);
-    metrics->last = &metrics->first;
-    pthread_mutex_init(&metrics->queue, NULL);
     cluster->metrics = metrics;
     return trpi_metrics_core_new(&trpi_member_self(cluster->engine.core)->id, options,
                                  trpi_world_random(cluster->world), &metrics->core);
@@ -392,7 +396,8 @@ trpi_metrics_start(trpi_cluster *cluster)
     struct trpi_metrics *metrics = cluster->metrics;
     trp_err err = metrics == NULL ? TRP_OK : make_actor(metrics);
     if (metrics != NULL && err == TRP_OK) {
-        trpi_remote_control_bind(cluster->remote, TRPI_CHANNEL_METRICS, frame_arrived, metrics);
+        trpi_remote_control_bind(cluster->remote, TRPI_CHANNEL_METRICS, trpi_metrics_frame_arrived,
+                                 metrics);
     }
     return err;
 }
@@ -405,9 +410,8 @@ trpi_metrics_stop(trpi_cluster *cluster)
         return;
     }
     trpi_remote_control_bind(cluster->remote, TRPI_CHANNEL_METRICS, NULL, NULL);
-    pthread_mutex_lock(&metrics->queue);
-    metrics->closed = true;
-    pthread_mutex_unlock(&metrics->queue);
+    atomic_store_explicit(&metrics->mailbox.closed, true,
+                          memory_order_release); /* pair: is_closed() */
     if (trp_system_graceful_stop(cluster->system, metrics->actor, 5000) != TRP_OK) {
         trp_system_stop_actor(cluster->system, metrics->actor);
     }
@@ -422,13 +426,7 @@ trpi_metrics_free(struct trpi_metrics *metrics)
     if (metrics->open && metrics->collector->close != NULL) {
         metrics->collector->close(metrics->collecting);
     }
-    while (metrics->first != NULL) {
-        struct metrics_frame *frame = metrics->first;
-        metrics->first = frame->next;
-        trpi_free(frame);
-    }
     trpi_metrics_table_unref(atomic_load_explicit(&metrics->published, memory_order_relaxed));
     trpi_metrics_core_free(metrics->core);
-    trpi_mutex_destroy(&metrics->queue);
     trpi_free(metrics);
 }

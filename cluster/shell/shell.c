@@ -296,7 +296,7 @@ take_frame(trpi_cluster *cluster, trp_ctx *ctx, const trp_msg *msg)
                                 .bytes = frame->bytes,
                                 .count = count,
                                 .arrived_ms = frame->arrived_ms };
-    shell_frame_taken(cluster, count);
+    (void)shell_frame_taken(&cluster->mailbox, count);
     (void)shell_step(cluster, ctx, &event);
 }
 

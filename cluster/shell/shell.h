@@ -21,6 +21,8 @@
 /* frames waiting for the actor; more are dropped, counted */
 #define SHELL_FRAMES_MAX 4096u
 #define SHELL_FRAME_BYTES_MAX (32u << 20) /* their bytes, together */
+#define METRICS_FRAMES_MAX 64u            /* the same for the metrics' actor */
+#define METRICS_FRAME_BYTES_MAX (8u << 20)
 #define SHELL_SUBSCRIBERS_MAX 100000u
 
 struct shell_frame { /* payload of a frame */
@@ -91,6 +93,11 @@ struct shell_engine { /* with lock; the actor alone writes, and reads the core w
     uint32_t known_count, known_room;
 };
 
+struct shell_bound {      /* of the frames that wait in an actor's mailbox; constant */
+    const trp_type *type; /* of a message that holds a frame */
+    uint32_t frames_max, bytes_max;
+};
+
 struct shell_mailbox {
     _Atomic uint64_t frames_waiting; /* number and bytes: shell_messages.c */
     _Atomic uint64_t frames_dropped; /* relaxed: a counter */
@@ -155,7 +162,12 @@ bool shell_waiter_begins(void *waiter);
 extern trp_type shell_frame_type, shell_tick_type, shell_command_type, shell_subscribe_type,
     shell_unsubscribe_type, shell_send_state_type, shell_on_up_type, shell_metrics_type;
 void shell_frame_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count);
-void shell_frame_taken(trpi_cluster *cluster, size_t count);
+/* Put a frame into the mailbox of actor, within bound; a frame beyond it is dropped and counted. */
+void shell_frame_put(const trpi_cluster *cluster, trp_ref actor, struct shell_mailbox *mailbox,
+                     const struct shell_bound *bound, const trpi_node_id *from,
+                     const uint8_t *bytes, size_t count);
+/* The actor: count bytes of a frame no longer wait. false: other frames do. */
+bool shell_frame_taken(struct shell_mailbox *mailbox, size_t count);
 trp_err shell_put(trpi_cluster *cluster, const trp_type *type, const void *payload, size_t bytes);
 /* NULL: no memory. */
 struct shell_command *shell_command_new(trpi_member_event_kind kind, size_t text_bytes);
@@ -192,6 +204,11 @@ trp_err trpi_metrics_start(trpi_cluster *cluster);
 void trpi_metrics_stop(trpi_cluster *cluster);
 void trpi_metrics_free(struct trpi_metrics *metrics);            /* after the system has stopped */
 void trpi_metrics_members_changed(struct trpi_metrics *metrics); /* any thread; NULL is fine */
+/* A frame of TRPI_CHANNEL_METRICS; arg: a struct trpi_metrics. A transport thread. */
+void trpi_metrics_frame_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes,
+                                size_t count);
+/* Its counters, for tests. Any thread. */
+const struct shell_mailbox *trpi_metrics_mailbox(const struct trpi_metrics *metrics);
 
 extern const trp_behaviour trpi_cluster_behaviour;
 

@@ -5,9 +5,9 @@
  *          when it is freed before the actor has answered
  *          subscribe, unsubscribe, send-state, on-up, metrics: of any thread, without an answer
  * Must hold.
- *   shell-messages-Q1  No more than SHELL_FRAMES_MAX frames, and no more than
- *       SHELL_FRAME_BYTES_MAX bytes of them, wait in the mailbox. The others are dropped and
- *       counted.
+ *   shell-messages-Q1  No more frames, and no more bytes of them, wait in a mailbox than its bound
+ *       allows (SHELL_FRAMES_MAX and SHELL_FRAME_BYTES_MAX; the metrics' actor has its own bound).
+ *       The others are dropped and counted.
  *   shell-messages-Q2  No command is dropped, and each is answered exactly once.
  *   shell-messages-Q3  After shell_close() only a thread that was already in shell_put() still
  *       sends to the mailbox.
@@ -42,17 +42,16 @@ trp_type shell_metrics_type = LOCAL_TYPE("metrics", 0, 0xff55);
 /* ---- messages without an answer -------------------------------------------------------------- */
 
 static bool
-is_closed(const trpi_cluster *cluster)
+is_closed(const struct shell_mailbox *mailbox)
 {
-    return atomic_load_explicit(&cluster->mailbox.closed,
-                                memory_order_acquire); /* pair: shell_close() */
+    return atomic_load_explicit(&mailbox->closed, memory_order_acquire); /* pair: shell_close() */
 }
 
 static void
-send_msg(trpi_cluster *cluster, trp_msg *msg)
+send_msg(const trpi_cluster *cluster, trp_ref actor, trp_msg *msg)
 {
     trp_ctx *ctx = trpi_enter(cluster->system);
-    trpi_send(ctx, cluster->actor, msg);
+    trpi_send(ctx, actor, msg);
     trpi_leave(ctx);
 }
 
@@ -61,7 +60,7 @@ shell_put(trpi_cluster *cluster, const trp_type *type, const void *payload, size
 {
     trp_msg *msg;
     void *place;
-    if (is_closed(cluster)) {
+    if (is_closed(&cluster->mailbox)) {
         return TRP_ECLOSED;
     }
     trp_err err = trp_msg_new(type, bytes, &msg, &place);
@@ -69,7 +68,7 @@ shell_put(trpi_cluster *cluster, const trp_type *type, const void *payload, size
         if (bytes > 0) {
             memcpy(place, payload, bytes);
         }
-        send_msg(cluster, msg);
+        send_msg(cluster, cluster->actor, msg);
     }
     return err;
 }
@@ -85,48 +84,58 @@ frame_share(size_t count)
 
 /* shell-messages-Q1. Relaxed: the message itself carries what the actor reads. */
 static bool
-frame_admit(trpi_cluster *cluster, size_t count)
+frame_admit(struct shell_mailbox *mailbox, const struct shell_bound *bound, size_t count)
 {
-    uint64_t waiting = atomic_load_explicit(&cluster->mailbox.frames_waiting, memory_order_relaxed);
+    uint64_t waiting = atomic_load_explicit(&mailbox->frames_waiting, memory_order_relaxed);
     do {
-        if (waiting >> 32 >= SHELL_FRAMES_MAX ||
-            (waiting & UINT32_MAX) + count > SHELL_FRAME_BYTES_MAX) {
-            atomic_fetch_add_explicit(&cluster->mailbox.frames_dropped, 1, memory_order_relaxed);
+        if (waiting >> 32 >= bound->frames_max ||
+            (waiting & UINT32_MAX) + count > bound->bytes_max) {
+            atomic_fetch_add_explicit(&mailbox->frames_dropped, 1, memory_order_relaxed);
             return false;
         }
-    } while (!atomic_compare_exchange_weak_explicit(&cluster->mailbox.frames_waiting, &waiting,
+    } while (!atomic_compare_exchange_weak_explicit(&mailbox->frames_waiting, &waiting,
                                                     waiting + frame_share(count),
                                                     memory_order_relaxed, memory_order_relaxed));
     return true;
 }
 
-void
-shell_frame_taken(trpi_cluster *cluster, size_t count)
+bool
+shell_frame_taken(struct shell_mailbox *mailbox, size_t count)
 {
-    uint64_t before = atomic_fetch_sub_explicit(&cluster->mailbox.frames_waiting,
-                                                frame_share(count), memory_order_relaxed);
+    uint64_t before = atomic_fetch_sub_explicit(&mailbox->frames_waiting, frame_share(count),
+                                                memory_order_relaxed);
     trpi_assert(before >> 32 > 0 && (before & UINT32_MAX) >= count);
+    return before >> 32 == 1;
 }
 
 void
-shell_frame_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count)
+shell_frame_put(const trpi_cluster *cluster, trp_ref actor, struct shell_mailbox *mailbox,
+                const struct shell_bound *bound, const trpi_node_id *from, const uint8_t *bytes,
+                size_t count)
 {
-    trpi_cluster *cluster = arg;
     trp_msg *msg;
     void *place;
-    if (is_closed(cluster) || !frame_admit(cluster, count)) {
+    if (is_closed(mailbox) || !frame_admit(mailbox, bound, count)) {
         return;
     }
-    if (trp_msg_new(&shell_frame_type, sizeof(struct shell_frame) + count, &msg, &place) !=
-        TRP_OK) {
-        shell_frame_taken(cluster, count);
+    if (trp_msg_new(bound->type, sizeof(struct shell_frame) + count, &msg, &place) != TRP_OK) {
+        (void)shell_frame_taken(mailbox, count);
         return; /* a lost frame */
     }
     struct shell_frame *frame = place;
     frame->from = *from;
     frame->arrived_ms = shell_now_us(cluster) / 1000;
     memcpy(frame->bytes, bytes, count);
-    send_msg(cluster, msg);
+    send_msg(cluster, actor, msg);
+}
+
+void
+shell_frame_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count)
+{
+    static const struct shell_bound bound = { &shell_frame_type, SHELL_FRAMES_MAX,
+                                              SHELL_FRAME_BYTES_MAX };
+    trpi_cluster *cluster = arg;
+    shell_frame_put(cluster, cluster->actor, &cluster->mailbox, &bound, from, bytes, count);
 }
 
 /* ---- commands -------------------------------------------------------------------------------- */
@@ -174,11 +183,11 @@ trp_err
 shell_command_put(trpi_cluster *cluster, struct shell_command *command)
 {
     trp_msg *msg;
-    trp_err err = is_closed(cluster)
+    trp_err err = is_closed(&cluster->mailbox)
                       ? TRP_ECLOSED
                       : trpi_msg_new_owner(&shell_command_type, command, command_release, &msg);
     if (err == TRP_OK) {
-        send_msg(cluster, msg);
+        send_msg(cluster, cluster->actor, msg);
     }
     return err;
 }

@@ -2,6 +2,7 @@
 #include <troupe/metrics.h>
 #include <troupe/router.h>
 
+#include "cluster/shell/shell.h"
 #include "tests/unit/cluster/host.h"
 
 #define GIB (1024.0 * 1024 * 1024)
@@ -12,6 +13,8 @@ struct meter {
     struct host host;
     _Atomic uint32_t used_percent; /* of 1 GiB; above 100: nothing is said */
     _Atomic int opened, closed;
+    pthread_mutex_t gate; /* fake_collect() takes it after it has counted */
+    _Atomic int collects;
     trp_metrics_collector collector;
 };
 
@@ -31,6 +34,9 @@ fake_collect(void *state, trp_metric *metrics, uint32_t max)
     struct meter *m = state;
     uint32_t percent = atomic_load(&m->used_percent);
     UNIT_TRUE(max >= 2);
+    atomic_fetch_add(&m->collects, 1);
+    pthread_mutex_lock(&m->gate);
+    pthread_mutex_unlock(&m->gate);
     if (percent > 100) {
         return 0;
     }
@@ -51,6 +57,7 @@ static void
 meter_start(struct meter *m, const char *seed, uint32_t used_percent, bool disabled)
 {
     memset(m, 0, sizeof *m);
+    pthread_mutex_init(&m->gate, NULL);
     atomic_store(&m->used_percent, used_percent);
     m->collector = (trp_metrics_collector){ sizeof m->collector, "fake",     fake_open,
                                             fake_collect,        fake_close, m };
@@ -71,6 +78,7 @@ meter_end(struct meter *m)
 {
     host_end(&m->host);
     UNIT_EQUAL(atomic_load(&m->closed), atomic_load(&m->opened));
+    pthread_mutex_destroy(&m->gate);
 }
 
 static uint32_t
@@ -427,6 +435,56 @@ a_pool_is_adaptive_and_grows_and_its_selector_must_exist(void)
     meter_end(&a);
 }
 
+/* ---- frames that wait ------------------------------------------------------------------------ */
+
+static uint64_t
+frames_waiting(const struct meter *m)
+{
+    return atomic_load(&trpi_metrics_mailbox(m->host.cluster->metrics)->frames_waiting) >> 32;
+}
+
+static uint64_t
+frames_dropped(const struct meter *m)
+{
+    return atomic_load(&trpi_metrics_mailbox(m->host.cluster->metrics)->frames_dropped);
+}
+
+/* Hold the actor in its collector, until the gate is unlocked; then give it count frames. */
+static void
+frames_put_behind_a_gate(struct meter *m, uint32_t count, size_t bytes)
+{
+    static const uint8_t frame[METRICS_FRAME_BYTES_MAX / 32]; /* cannot be read: dropped later */
+    trpi_node_id from = *trpi_system_self(m->host.system);
+    pthread_mutex_lock(&m->gate);
+    int collects = atomic_load(&m->collects);
+    UNIT_WAIT(atomic_load(&m->collects) > collects, 60000);
+    for (uint32_t i = 0; i < count; i++) {
+        trpi_metrics_frame_arrived(m->host.cluster->metrics, &from, frame, bytes);
+    }
+}
+
+/* shell-messages-Q1, metrics-shell-S3 */
+static void
+metrics_frames_beyond_the_bounds_are_dropped_and_the_others_are_handled(void)
+{
+    struct meter m;
+    meter_start(&m, "self", 30, false);
+    UNIT_WAIT(nodes_known(&m) == 1, 60000);
+    frames_put_behind_a_gate(&m, METRICS_FRAMES_MAX + 3, 1);
+    UNIT_EQUAL(frames_waiting(&m), METRICS_FRAMES_MAX);
+    UNIT_EQUAL(frames_dropped(&m), 3);
+    pthread_mutex_unlock(&m.gate);
+    UNIT_WAIT(frames_waiting(&m) == 0, 60000);
+    frames_put_behind_a_gate(&m, 32, METRICS_FRAME_BYTES_MAX / 32);
+    UNIT_EQUAL(frames_dropped(&m), 3);
+    trpi_node_id from = *trpi_system_self(m.host.system);
+    trpi_metrics_frame_arrived(m.host.cluster->metrics, &from, (const uint8_t *)"", 1);
+    UNIT_EQUAL(frames_dropped(&m), 4); /* one byte too many */
+    pthread_mutex_unlock(&m.gate);
+    UNIT_WAIT(frames_waiting(&m) == 0, 60000);
+    meter_end(&m);
+}
+
 UNIT_BEGIN("adaptive")
 UNIT(figures_of_all_members_are_known_and_told_and_those_of_who_left_are_forgotten)
 UNIT(a_node_that_is_switched_off_measures_nothing_and_tells_nothing)
@@ -435,4 +493,5 @@ UNIT(a_group_routes_by_the_selector_that_the_program_registered)
 UNIT(a_router_over_the_cluster_is_adaptive)
 UNIT(a_pool_over_the_cluster_weighs_the_nodes_of_its_children)
 UNIT(a_pool_is_adaptive_and_grows_and_its_selector_must_exist)
+UNIT(metrics_frames_beyond_the_bounds_are_dropped_and_the_others_are_handled)
 UNIT_END
