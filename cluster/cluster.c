@@ -245,10 +245,10 @@ trpi_cluster_free(trpi_cluster *cluster)
     trpi_heartbeat_free(cluster->engine.heartbeat);
     trpi_free(cluster->engine.known);
     trpi_free(cluster->listen.listeners);
-    trpi_free(cluster->own.subscribers);
-    trpi_free(cluster->own.on_up);
+    trpi_free(cluster->audience.subscribers);
+    trpi_free(cluster->audience.on_up);
     trpi_free(cluster->own.quarantines);
-    trpi_free(cluster->own.reaching);
+    trpi_free(cluster->dialled.reaching);
     trpi_mutex_destroy(&cluster->engine.lock);
     trpi_mutex_destroy(&cluster->listen.lock);
     pthread_cond_destroy(&cluster->listen.returned);

@@ -406,13 +406,14 @@ rate_take(trp_node *node, uint64_t processed)
 {
     uint64_t now = trpi_world_mono_ns(trpi_system_world(node->system));
     pthread_mutex_lock(&node->lock);
-    if (now - node->rate_ns >= RATE_WINDOW_NS) {
-        node->rate =
-            (double)(processed - node->rate_messages) * 1e9 / (double)(now - node->rate_ns);
-        node->rate_ns = now;
-        node->rate_messages = processed;
+    uint64_t since_ns = node->rate.since_ns == 0 ? node->start_ns : node->rate.since_ns;
+    if (now - since_ns >= RATE_WINDOW_NS) {
+        node->rate.per_second =
+            (double)(processed - node->rate.messages) * 1e9 / (double)(now - since_ns);
+        node->rate.since_ns = now;
+        node->rate.messages = processed;
     }
-    double rate = node->rate;
+    double rate = node->rate.per_second;
     pthread_mutex_unlock(&node->lock);
     return rate;
 }

@@ -44,6 +44,24 @@ typedef enum trpi_node_task {
     TRPI_NODE_TASKS = 4
 } trpi_node_task;
 
+/* How this member leaves: written by node_shutdown.c, with the node's lock. */
+struct trpi_node_ending {
+    uint64_t listener;               /* of this member's way out */
+    uint64_t tasks[TRPI_NODE_TASKS]; /* that run; 0: it does not */
+    uint32_t own_status;             /* Leaving or Exiting, else 0 */
+    bool membership_ended, downed;
+    bool told_to_leave;  /* by a signal, a command, the program or another member */
+    bool gave_up;        /* cluster.leave-timeout has passed */
+    uint64_t drain_task; /* of the shutdown's actor */
+};
+
+/* Messages per second, as status shows them: written by control_members.c, with the node's lock. */
+struct trpi_node_rate {
+    uint64_t since_ns; /* of the last measurement; 0: none yet */
+    uint64_t messages; /* processed then */
+    double per_second;
+};
+
 struct trp_node {
     uint64_t magic;
     trpi_config *config;
@@ -64,28 +82,19 @@ struct trp_node {
     struct trpi_carry *carry;
     trpi_plugin plugins[TRPI_PLUGINS_MAX];
     size_t plugins_count;
-    uint64_t listener;     /* of the cluster's events */
-    uint64_t end_listener; /* of this member's way out; node_shutdown.c, as what follows the lock */
+    uint64_t listener; /* of the cluster's events */
     char address[TRPI_ADDRESS_TEXT_BYTES];
     char control_path[TRPI_CTL_PATH_BYTES];
     uint64_t start_ns;
     int end_fd; /* eventfd: readable once it has ended */
 
-    pthread_mutex_t lock;            /* innermost */
-    trp_node_end end;                /* 0: it has not; with lock */
-    uint64_t tasks[TRPI_NODE_TASKS]; /* that run; 0: it does not */
-    uint32_t own_status;             /* Leaving or Exiting, else 0 */
-    bool membership_ended, downed;
-    bool told_to_leave; /* by a signal, a command, the program or another member */
-    bool gave_up;       /* cluster.leave-timeout has passed */
+    pthread_mutex_t lock; /* innermost */
+    trp_node_end end;     /* 0: it has not; with lock */
+    struct trpi_node_ending ending;
+    struct trpi_node_rate rate;
     /* until then an end counts as that of the whole cluster; 0: it does not */
     uint64_t cluster_ends_ns;
-    uint64_t drain_task;                         /* of the shutdown's actor */
     char reload_refused[TRPI_NODE_RELOAD_BYTES]; /* why the last SIGHUP changed nothing; "" */
-
-    /* messages per second, as status shows them; with lock */
-    uint64_t rate_ns, rate_messages;
-    double rate;
 };
 
 /* Start from a configuration. Takes config, on success only. Errors as trp_node_open. */

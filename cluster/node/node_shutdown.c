@@ -36,18 +36,18 @@ tasks_check(trp_node *node)
     uint64_t ready[TRPI_NODE_TASKS];
     uint32_t count = 0;
     pthread_mutex_lock(&node->lock);
-    bool over = node->membership_ended || node->gave_up;
-    trp_err err = node->membership_ended ? TRP_OK : TRP_ETIMEDOUT;
+    bool over = node->ending.membership_ended || node->ending.gave_up;
+    trp_err err = node->ending.membership_ended ? TRP_OK : TRP_ETIMEDOUT;
     const bool done[TRPI_NODE_TASKS] = {
-        [TRPI_NODE_LEAVE] = over || node->own_status >= TRP_MEMBER_LEAVING,
-        [TRPI_NODE_EXITING] = over || node->own_status >= TRP_MEMBER_EXITING,
+        [TRPI_NODE_LEAVE] = over || node->ending.own_status >= TRP_MEMBER_LEAVING,
+        [TRPI_NODE_EXITING] = over || node->ending.own_status >= TRP_MEMBER_EXITING,
         [TRPI_NODE_EXITING_DONE] = true,
         [TRPI_NODE_SHUTDOWN] = over,
     };
     for (uint32_t i = 0; i < TRPI_NODE_TASKS; i++) {
-        if (node->tasks[i] != 0 && done[i]) {
-            ready[count++] = node->tasks[i];
-            node->tasks[i] = 0;
+        if (node->ending.tasks[i] != 0 && done[i]) {
+            ready[count++] = node->ending.tasks[i];
+            node->ending.tasks[i] = 0;
         }
     }
     pthread_mutex_unlock(&node->lock);
@@ -60,7 +60,7 @@ static void
 wait_for(trp_node *node, trpi_node_task which, uint64_t task)
 {
     pthread_mutex_lock(&node->lock);
-    node->tasks[which] = task;
+    node->ending.tasks[which] = task;
     pthread_mutex_unlock(&node->lock);
     tasks_check(node);
 }
@@ -69,7 +69,7 @@ static void
 give_up(trp_node *node)
 {
     pthread_mutex_lock(&node->lock);
-    node->gave_up = true;
+    node->ending.gave_up = true;
     pthread_mutex_unlock(&node->lock);
     tasks_check(node);
 }
@@ -135,7 +135,7 @@ static void
 drain_done(void *arg)
 {
     trp_node *node = arg;
-    trp_shutdown_done(node->system, node->drain_task, TRP_OK);
+    trp_shutdown_done(node->system, node->ending.drain_task, TRP_OK);
 }
 
 /* Handle the messages that arrived while this node was a member. A node that was downed has lost
@@ -151,7 +151,7 @@ drain_begin(void *arg, uint64_t task)
         trp_shutdown_done(node->system, task, TRP_OK);
         return;
     }
-    node->drain_task = task;
+    node->ending.drain_task = task;
     trpi_remote_peers(node->remote, &peer, 1, &peers);
     trp_err err = trpi_drain_start(node->system, peers > 0 ? DRAIN_PAUSE_MS : 0, drain_done, node);
     if (err != TRP_OK) {
@@ -185,9 +185,9 @@ own_member_changed(void *arg, const trpi_cluster_event *event)
         return;
     }
     pthread_mutex_lock(&node->lock);
-    node->own_status =
+    node->ending.own_status =
         event->event == TRP_CLUSTER_MEMBER_LEFT ? TRP_MEMBER_LEAVING : TRP_MEMBER_EXITING;
-    node->told_to_leave = true;
+    node->ending.told_to_leave = true;
     pthread_mutex_unlock(&node->lock);
     shutdown_begin(node, TRP_SHUTDOWN_LEAVING);
     tasks_check(node);
@@ -198,8 +198,8 @@ trpi_node_membership_ended(trp_node *node, trpi_member_stop why)
 {
     bool downed = why == TRPI_STOP_DOWNED;
     pthread_mutex_lock(&node->lock);
-    node->membership_ended = true;
-    node->downed = downed;
+    node->ending.membership_ended = true;
+    node->ending.downed = downed;
     pthread_mutex_unlock(&node->lock);
     if (why == TRPI_STOP_INCOMPATIBLE) { /* it never was a member: there is nothing to hand over */
         trpi_node_end(node, TRP_NODE_INCOMPATIBLE);
@@ -218,9 +218,9 @@ trpi_node_membership_ended(trp_node *node, trpi_member_stop why)
 static trp_node_end
 membership_fate(const trp_node *node)
 {
-    return !node->downed         ? TRP_NODE_LEFT
-           : node->told_to_leave ? TRP_NODE_LEAVE_DOWNED
-                                 : TRP_NODE_DOWNED;
+    return !node->ending.downed         ? TRP_NODE_LEFT
+           : node->ending.told_to_leave ? TRP_NODE_LEAVE_DOWNED
+                                        : TRP_NODE_DOWNED;
 }
 
 /* After the last phase, on the shutdown's actor. */
@@ -229,9 +229,9 @@ phases_over(void *arg)
 {
     trp_node *node = arg;
     pthread_mutex_lock(&node->lock);
-    trp_node_end end = node->membership_ended ? membership_fate(node)
-                       : node->gave_up        ? TRP_NODE_LEAVE_TIMEOUT
-                                              : TRP_NODE_SHUTDOWN_CUT;
+    trp_node_end end = node->ending.membership_ended ? membership_fate(node)
+                       : node->ending.gave_up        ? TRP_NODE_LEAVE_TIMEOUT
+                                                     : TRP_NODE_SHUTDOWN_CUT;
     pthread_mutex_unlock(&node->lock);
     trpi_node_end(node, end);
 }
@@ -240,9 +240,9 @@ trp_node_end
 trpi_node_fate(trp_node *node)
 {
     pthread_mutex_lock(&node->lock);
-    trp_node_end end = node->end != 0            ? node->end
-                       : !node->membership_ended ? (trp_node_end)0
-                                                 : membership_fate(node);
+    trp_node_end end = node->end != 0                   ? node->end
+                       : !node->ending.membership_ended ? (trp_node_end)0
+                                                        : membership_fate(node);
     pthread_mutex_unlock(&node->lock);
     return end;
 }
@@ -288,7 +288,7 @@ trp_node_leave(trp_node *node)
 {
     trpi_assert(node->magic == TRPI_NODE_MAGIC);
     pthread_mutex_lock(&node->lock);
-    node->told_to_leave = true;
+    node->ending.told_to_leave = true;
     pthread_mutex_unlock(&node->lock);
     shutdown_begin(node, TRP_SHUTDOWN_PROGRAM);
 }
@@ -311,7 +311,7 @@ trpi_node_shutdown_start(trp_node *node, trp_node_error *ret_error)
     if (err == TRP_OK) {
         err =
             trpi_cluster_listen(node->cluster, TRP_CLUSTER_MEMBER_LEFT | TRP_CLUSTER_MEMBER_EXITED,
-                                own_member_changed, node, &node->end_listener);
+                                own_member_changed, node, &node->ending.listener);
     }
     return err == TRP_OK ? TRP_OK
                          : trpi_node_fail(ret_error, err, "cannot prepare the shutdown: %s",

@@ -149,7 +149,7 @@ trpi_node_system_start(trp_node *node, const trp_node_options *given, trp_node_e
     }
     err = trp_system_new(trpi_config_text(node->config, "system"), &options, &node->system);
     if (err == TRP_OK) {
-        node->start_ns = node->rate_ns = trpi_world_mono_ns(trpi_system_world(node->system));
+        node->start_ns = trpi_world_mono_ns(trpi_system_world(node->system));
         err = watchman_spawn(node);
         idle_keys_log(node);
     }
@@ -436,8 +436,8 @@ trpi_node_stop(trp_node *node)
     if (node->cluster && node->listener) {
         trpi_cluster_unlisten(node->cluster, node->listener);
     }
-    if (node->cluster && node->end_listener) {
-        trpi_cluster_unlisten(node->cluster, node->end_listener);
+    if (node->cluster && node->ending.listener) {
+        trpi_cluster_unlisten(node->cluster, node->ending.listener);
     }
     trpi_seed_dns_stop(node->seed_dns);
     node->seed_dns = NULL;

@@ -114,24 +114,30 @@ struct shell_listeners { /* with lock */
     pthread_t caller;
 };
 
-struct shell_own { /* used by the actor only */
+struct shell_audience { /* actors that hear the events; shell_events.c, the actor only */
     struct shell_subscriber *subscribers;
     uint32_t subscribers_count, subscribers_room;
     struct shell_on_up *on_up;
     uint32_t on_up_count, on_up_room;
     bool is_up;
-    bool unheard; /* there was no memory to pass the list of silent members to the engine */
-    struct shell_quarantine *quarantines;
-    uint32_t quarantines_count, quarantines_room;
+};
+
+struct shell_dialled { /* joining nodes that are dialled back; shell_reach.c, the actor only */
     struct shell_reaching *reaching;
     uint32_t reaching_count, reaching_room;
-    uint64_t reaching_look_ms; /* when to look next */
-    uint64_t timer_ms;         /* when the timer fires; 0: it is not set */
-    uint64_t view_digest;      /* of the view that the detector knows */
-    uint64_t stats_log_ms;     /* when the last line was logged */
-    uint64_t stats_frames;     /* frames in both directions at that time */
-    uint64_t send_log_ms;      /* a refused frame is logged at most once in a while */
-    uint64_t refused_look_ms;  /* when to look next whether seeds refuse this node */
+    uint64_t look_ms; /* when to look next */
+};
+
+struct shell_own { /* used by the actor only */
+    bool unheard;  /* there was no memory to pass the list of silent members to the engine */
+    struct shell_quarantine *quarantines;
+    uint32_t quarantines_count, quarantines_room;
+    uint64_t timer_ms;        /* when the timer fires; 0: it is not set */
+    uint64_t view_digest;     /* of the view that the detector knows */
+    uint64_t stats_log_ms;    /* when the last line was logged */
+    uint64_t stats_frames;    /* frames in both directions at that time */
+    uint64_t send_log_ms;     /* a refused frame is logged at most once in a while */
+    uint64_t refused_look_ms; /* when to look next whether seeds refuse this node */
     uint64_t barred_count; /* of remoting, when the actor last looked which nodes refuse this one */
     uint64_t waking_ms;    /* since when this node is waking (heartbeat-H6); 0: it is not */
 };
@@ -149,6 +155,8 @@ struct trpi_cluster {
     struct shell_engine engine;
     struct shell_mailbox mailbox;
     struct shell_listeners listen;
+    struct shell_audience audience;
+    struct shell_dialled dialled;
     struct shell_own own;
 };
 

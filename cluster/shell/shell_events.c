@@ -150,9 +150,10 @@ static void
 tell_subscribers(trpi_cluster *cluster, trp_ctx *ctx, uint32_t event, const void *payload,
                  size_t bytes)
 {
-    for (uint32_t i = 0; i < cluster->own.subscribers_count; i++) {
-        if ((cluster->own.subscribers[i].events & event) != 0) {
-            trp_tell(ctx, cluster->own.subscribers[i].ref, shell_event_type(event), payload, bytes);
+    for (uint32_t i = 0; i < cluster->audience.subscribers_count; i++) {
+        if ((cluster->audience.subscribers[i].events & event) != 0) {
+            trp_tell(ctx, cluster->audience.subscribers[i].ref, shell_event_type(event), payload,
+                     bytes);
         }
     }
 }
@@ -191,11 +192,11 @@ shell_tell_waking(trpi_cluster *cluster)
 static void
 run_on_up(trpi_cluster *cluster)
 {
-    cluster->own.is_up = true;
-    for (uint32_t i = 0; i < cluster->own.on_up_count; i++) {
-        cluster->own.on_up[i].fn(cluster->own.on_up[i].arg);
+    cluster->audience.is_up = true;
+    for (uint32_t i = 0; i < cluster->audience.on_up_count; i++) {
+        cluster->audience.on_up[i].fn(cluster->audience.on_up[i].arg);
     }
-    cluster->own.on_up_count = 0;
+    cluster->audience.on_up_count = 0;
 }
 
 void
@@ -255,9 +256,9 @@ shell_publish_metrics(trpi_cluster *cluster, trp_ctx *ctx)
     trpi_cluster_event event = { .event = TRP_CLUSTER_METRICS_CHANGED,
                                  .wall_ms = trpi_world_wall_ms(cluster->world),
                                  .metrics = trpi_metrics_present(cluster) };
-    for (uint32_t i = 0; i < cluster->own.subscribers_count; i++) {
-        if ((cluster->own.subscribers[i].events & TRP_CLUSTER_METRICS_CHANGED) != 0) {
-            tell_metrics(ctx, cluster->own.subscribers[i].ref, event.metrics);
+    for (uint32_t i = 0; i < cluster->audience.subscribers_count; i++) {
+        if ((cluster->audience.subscribers[i].events & TRP_CLUSTER_METRICS_CHANGED) != 0) {
+            tell_metrics(ctx, cluster->audience.subscribers[i].ref, event.metrics);
         }
     }
     call_listeners(cluster, &event);
@@ -315,21 +316,21 @@ void
 shell_subscribe(trpi_cluster *cluster, trp_ctx *ctx, trp_ref ref, uint32_t events)
 {
     uint32_t at = 0;
-    while (at < cluster->own.subscribers_count &&
-           !trp_ref_equal(cluster->own.subscribers[at].ref, ref)) {
+    while (at < cluster->audience.subscribers_count &&
+           !trp_ref_equal(cluster->audience.subscribers[at].ref, ref)) {
         at++;
     }
-    if (at == cluster->own.subscribers_count) {
-        if (at >= SHELL_SUBSCRIBERS_MAX || !TRPI_ARRAY_HAS_ROOM(&cluster->own, subscribers) ||
+    if (at == cluster->audience.subscribers_count) {
+        if (at >= SHELL_SUBSCRIBERS_MAX || !TRPI_ARRAY_HAS_ROOM(&cluster->audience, subscribers) ||
             trp_watch(ctx, ref) != TRP_OK) { /* shell-events-B2 */
             trpi_log(cluster->system, TRP_LOG_ERROR, "cluster",
                      "there are too many subscribers: the new one is not subscribed");
             return;
         }
-        cluster->own.subscribers[at] = (struct shell_subscriber){ ref, 0 };
-        cluster->own.subscribers_count++;
+        cluster->audience.subscribers[at] = (struct shell_subscriber){ ref, 0 };
+        cluster->audience.subscribers_count++;
     }
-    cluster->own.subscribers[at].events |= events;
+    cluster->audience.subscribers[at].events |= events;
     shell_send_state(cluster, ctx, ref); /* shell-events-B1 */
     if ((events & TRP_CLUSTER_ROLE_LEADER_CHANGED) != 0 &&
         trpi_member_phase_get(cluster->engine.core) !=
@@ -342,13 +343,13 @@ shell_subscribe(trpi_cluster *cluster, trp_ctx *ctx, trp_ref ref, uint32_t event
 void
 shell_unsubscribe(trpi_cluster *cluster, trp_ctx *ctx, trp_ref ref, uint32_t events)
 {
-    for (uint32_t i = 0; i < cluster->own.subscribers_count; i++) {
-        struct shell_subscriber *s = &cluster->own.subscribers[i];
+    for (uint32_t i = 0; i < cluster->audience.subscribers_count; i++) {
+        struct shell_subscriber *s = &cluster->audience.subscribers[i];
         if (trp_ref_equal(s->ref, ref)) {
             s->events &= ~events;
             if (s->events == 0) {
                 trp_unwatch(ctx, ref);
-                *s = cluster->own.subscribers[--cluster->own.subscribers_count];
+                *s = cluster->audience.subscribers[--cluster->audience.subscribers_count];
             }
             return;
         }
@@ -358,10 +359,10 @@ shell_unsubscribe(trpi_cluster *cluster, trp_ctx *ctx, trp_ref ref, uint32_t eve
 void
 shell_on_up(trpi_cluster *cluster, const struct shell_on_up *on_up)
 {
-    if (cluster->own.is_up) {
+    if (cluster->audience.is_up) {
         on_up->fn(on_up->arg);
-    } else if (TRPI_ARRAY_HAS_ROOM(&cluster->own, on_up)) {
-        cluster->own.on_up[cluster->own.on_up_count++] = *on_up;
+    } else if (TRPI_ARRAY_HAS_ROOM(&cluster->audience, on_up)) {
+        cluster->audience.on_up[cluster->audience.on_up_count++] = *on_up;
     } else {
         trpi_log(cluster->system, TRP_LOG_ERROR, "cluster",
                  "no memory for an on-member-up callback");

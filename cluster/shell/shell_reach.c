@@ -15,32 +15,32 @@
 void
 shell_reach_begin(trpi_cluster *cluster, const trpi_node_id *id)
 {
-    for (uint32_t i = 0; i < cluster->own.reaching_count; i++) {
-        if (trpi_node_id_equal(&cluster->own.reaching[i].id, id)) {
+    for (uint32_t i = 0; i < cluster->dialled.reaching_count; i++) {
+        if (trpi_node_id_equal(&cluster->dialled.reaching[i].id, id)) {
             return; /* it asked before and is still being dialled */
         }
     }
-    if (!TRPI_ARRAY_HAS_ROOM(&cluster->own, reaching)) {
+    if (!TRPI_ARRAY_HAS_ROOM(&cluster->dialled, reaching)) {
         return; /* the engine's time for it passes, and the joiner asks again */
     }
-    struct shell_reaching *r = &cluster->own.reaching[cluster->own.reaching_count++];
+    struct shell_reaching *r = &cluster->dialled.reaching[cluster->dialled.reaching_count++];
     *r = (struct shell_reaching){ .id = *id };
     char why[TRPI_REACH_WHY_BYTES];
     (void)trpi_remote_reach(cluster->remote, id, &r->reach, why, sizeof why); /* dials */
-    cluster->own.reaching_look_ms = shell_now_us(cluster) / 1000 + LOOK_MS;
+    cluster->dialled.look_ms = shell_now_us(cluster) / 1000 + LOOK_MS;
 }
 
 void
 shell_reach_look(trpi_cluster *cluster, trp_ctx *ctx)
 {
     uint64_t now_ms = shell_now_us(cluster) / 1000;
-    if (cluster->own.reaching_count == 0 || now_ms < cluster->own.reaching_look_ms) {
+    if (cluster->dialled.reaching_count == 0 || now_ms < cluster->dialled.look_ms) {
         return;
     }
-    cluster->own.reaching_look_ms = now_ms + LOOK_MS + cluster->own.reaching_count / LOOKED_PER_MS;
-    for (uint32_t i = cluster->own.reaching_count; i-- > 0;) {
+    cluster->dialled.look_ms = now_ms + LOOK_MS + cluster->dialled.reaching_count / LOOKED_PER_MS;
+    for (uint32_t i = cluster->dialled.reaching_count; i-- > 0;) {
         char why[TRPI_REACH_WHY_BYTES];
-        struct shell_reaching *r = &cluster->own.reaching[i];
+        struct shell_reaching *r = &cluster->dialled.reaching[i];
         trp_err err = trpi_remote_reach(cluster->remote, &r->id, &r->reach, why, sizeof why);
         if (err == TRP_EAGAIN) {
             continue;
@@ -48,7 +48,7 @@ shell_reach_look(trpi_cluster *cluster, trp_ctx *ctx)
         trpi_member_event event = { .kind = TRPI_MEMBER_REACHED,
                                     .target = r->id,
                                     .text = err == TRP_OK ? NULL : why };
-        *r = cluster->own.reaching[--cluster->own.reaching_count];
+        *r = cluster->dialled.reaching[--cluster->dialled.reaching_count];
         (void)shell_step(cluster, ctx, &event); /* no memory: the joiner asks again */
     }
 }
@@ -56,5 +56,5 @@ shell_reach_look(trpi_cluster *cluster, trp_ctx *ctx)
 uint64_t
 shell_reach_wake_ms(const trpi_cluster *cluster)
 {
-    return cluster->own.reaching_count > 0 ? cluster->own.reaching_look_ms : UINT64_MAX;
+    return cluster->dialled.reaching_count > 0 ? cluster->dialled.look_ms : UINT64_MAX;
 }
