@@ -1,7 +1,7 @@
-/* compat.h - what all nodes of a cluster must have alike, and the first thing that two have not.
+/* compat.h - the settings that all nodes of a cluster must share, and the first one that differs.
  *
- * A joiner sends its list; the contact compares it with its own. A key that only one of both names
- * is not compared: versions may be mixed. Pure.
+ * A joiner sends its list; the contact compares it with its own. A key that only one of them has is
+ * not compared: versions may be mixed. Pure.
  */
 #ifndef TRPI_CLUSTER_COMPAT_H
 #define TRPI_CLUSTER_COMPAT_H
@@ -27,11 +27,11 @@ typedef struct trpi_compat {
 
 /* Errors: TRP_ELIMIT (one too many, or too long). */
 trp_err trpi_compat_add(trpi_compat *compat, const char *key, const char *value);
-/* Another value for that key; false: there is none with it, or it is too long. */
+/* Change the value of that key; false: there is no such key, or the value is too long. */
 bool trpi_compat_set(trpi_compat *compat, const char *key, const char *value);
-/* Do they fit (NULL: with everything)? Two values do when they are equal, or lists with commas that
- * share a word. Else *ret_why names the key and both: "KEY: A at the joining node, B in the
- * cluster". */
+/* Return whether they are compatible (NULL: with everything). Two values are when they are equal,
+ * or comma-separated lists with a common word. Else *ret_why names the key and both values: "KEY: A
+ * at the joining node, B in the cluster". */
 bool trpi_compat_check(const trpi_compat *joining, const trpi_compat *own, char *ret_why,
                        size_t why_bytes);
 

@@ -5,8 +5,7 @@
  *          partition cannot communicate and must not both go on. Both count the votes of the same
  *          last common membership, and each strategy is a predicate on the two counts that is true
  *          on at most one side.
- * Must hold. (downing-D5; downing-votes-D3, downing-votes-D6, downing-votes-D10 and
- * downing-votes-D11; the others in
+ * Must hold. (downing-D5; downing-votes-D3, -D6, -D10 and -D11 in downing_votes.c; the others in
  *            downing_split.c)
  *   downing-D1  No node decides while members or reachability change (stable_ms counts from the
  *       last change), except under downing-D12. A node that has not been sure of its side for too
@@ -245,7 +244,7 @@ trpi_downing_next_crash_find(const trpi_downing_ops *ops, const trpi_downing_opt
     trpi_assert_slow(input->gossip->frozen);
     trpi_assert_slow(leaving < input->gossip->members_count);
     const trpi_gossip *g = input->gossip;
-    trpi_downing_next_crash cast = { .first = TRPI_GOSSIP_NONE };
+    trpi_downing_next_crash crash = { .first = TRPI_GOSSIP_NONE };
     trpi_downing_count count;
     bool decides = ops->stays != NULL && !trpi_downing_asks_lease(ops);
     for (uint32_t i = 0; i < g->members_count; i++) {
@@ -255,7 +254,7 @@ trpi_downing_next_crash_find(const trpi_downing_ops *ops, const trpi_downing_opt
                                                     : TRPI_MARK_CLEAR;
     }
     (void)trpi_downing_may_go_on(ops, options, input, marks, &count);
-    cast.votes = count.all;
+    crash.votes = count.all;
     trpi_votes_question q = {
         .options = options, .gossip = g, .votes = input->votes, .marks = marks
     };
@@ -272,13 +271,13 @@ trpi_downing_next_crash_find(const trpi_downing_ops *ops, const trpi_downing_opt
             trpi_downing_may_go_on(ops, options, input, marks, &count) && ops->stays != stays_none;
         marks[i] = TRPI_MARK_CLEAR;
         if (!(goes_on || (!decides && count.side > 0))) {
-            cast.first = cast.fatal == 0 ? i : cast.first;
-            cast.fatal++;
+            crash.first = crash.fatal == 0 ? i : crash.first;
+            crash.fatal++;
         }
     }
-    trpi_assert_slow(cast.fatal <= g->members_count);
-    trpi_assert_slow((cast.fatal == 0) == (cast.first == TRPI_GOSSIP_NONE));
-    return cast;
+    trpi_assert_slow(crash.fatal <= g->members_count);
+    trpi_assert_slow((crash.fatal == 0) == (crash.first == TRPI_GOSSIP_NONE));
+    return crash;
 }
 
 const char *

@@ -57,7 +57,7 @@ vote_of(const trpi_votes_question *q, uint32_t index, bool joined)
     return may_vote(q, index, joined) ? trpi_votes_of(q->votes, index) : TRPI_VOTE_NO;
 }
 
-/* Of an Up-number: who has none is the last. */
+/* Return the rank by age: the Up-number less one, so that a member without one is the last. */
 static uint32_t
 age_of(const trpi_gossip_member *m)
 {
@@ -81,7 +81,8 @@ is_alive(const trpi_gossip_member *m)
     return m->status <= TRP_MEMBER_LEAVING;
 }
 
-/* Where an address belongs whose incarnations are members[from..to): the best of what is alive. */
+/* Return the mark of an address whose incarnations are members[from..to): the best one of those
+ * that are alive. */
 static uint32_t
 address_mark(const trpi_votes_question *q, uint32_t from, uint32_t to)
 {
@@ -106,7 +107,7 @@ is_ours(trpi_side_part part, uint32_t mark)
            (mark == TRPI_MARK_UNSURE && part >= TRPI_PART_HOPED);
 }
 
-/* The first member behind `from` that has another address. */
+/* Return the first member after `from` that has another address. */
 static uint32_t
 address_end(const trpi_gossip *g, uint32_t from)
 {
@@ -120,7 +121,7 @@ address_end(const trpi_gossip *g, uint32_t from)
     return to;
 }
 
-/* The oldest of those that count in this poll; of equals the first in order. */
+/* Return the oldest member whose vote counts in this poll; of equals the first in order. */
 static uint32_t
 oldest_of(const trpi_votes_question *q, const poll *p, trpi_side_part part)
 {
@@ -141,7 +142,7 @@ oldest_of(const trpi_votes_question *q, const poll *p, trpi_side_part part)
     return oldest;
 }
 
-/* downing-votes-D10: it is still there, and still Exiting. */
+/* downing-votes-D10: return whether it is still a member, and still Exiting. */
 static bool
 is_still_exiting(const trpi_gossip *g, uint64_t exiting_oldest)
 {
@@ -162,8 +163,8 @@ count_poll(const trpi_votes_question *q, const poll *p, trpi_side_part part, trp
                             [TRPI_MARK_UNSURE] = &sides->unsure,
                             [TRPI_MARK_BROKEN] = &sides->broken };
     *sides = (trpi_sides){ 0 };
-    /* One that is Down or Exiting here may be removed over there, where another is the oldest: not
-     * even its successor on this address may make two sides have it. */
+    /* A member that is Down or Exiting here may be removed on the other side, where another one is
+     * the oldest: not even its successor on this address may give both sides the oldest. */
     if (oldest != TRPI_GOSSIP_NONE && !is_alive(&g->members[oldest])) {
         bool here = g->members[oldest].ident->key == q->exiting_oldest &&
                     is_still_exiting(g, q->exiting_oldest);
@@ -194,7 +195,7 @@ stays_in(const trpi_votes_question *q, const poll *p, trpi_side_part part, const
     trpi_assert_slow(p->with == TRPI_GOSSIP_NONE || p->with < q->gossip->members_count);
     trpi_sides s;
     if (count_poll(q, p, part, &s) == 0 && !p->joined) {
-        return true; /* downing-votes-D11 asks */
+        return true; /* stays_in_all() asks again with the joined: downing-votes-D11 */
     }
     trpi_side mine = s.clear, others = s.away;
     trpi_side *broken = part >= TRPI_PART_OURS ? &mine : &others;
@@ -204,7 +205,8 @@ stays_in(const trpi_votes_question *q, const poll *p, trpi_side_part part, const
     return q->stays(q->options, mine, others, ret_why);
 }
 
-/* Age of the oldest whose vote is sure; UINT32_MAX: nobody's is, or of nobody who was Up. */
+/* Return the age of the oldest member whose vote is certain; UINT32_MAX: there is none that was Up.
+ */
 static uint32_t
 sure_age(const trpi_votes_question *q, bool joined, bool *ret_any)
 {

@@ -17,7 +17,7 @@ pack_set(trpi_pack_writer *w, const char *key, const trpi_seen *seen)
     trpi_assert_slow(seen->words_count == (seen->bits + 63) / 64);
     trpi_pack_text(w, key);
     if (trpi_seen_count(seen) == seen->bits) {
-        trpi_pack_u64(w, 1); /* all: an idle cluster's digest does not grow with its members */
+        trpi_pack_u64(w, 1); /* all: the digest of an idle cluster does not grow with its size */
         return;
     }
     uint8_t bytes[(TRPI_GOSSIP_MEMBERS_MAX + 63) / 64 * 8];

@@ -1,15 +1,15 @@
-/* gossip.c - snapshots of the cluster: made, edited, frozen.
+/* gossip.c - snapshots of the cluster: created, edited, frozen.
  *
- * Why.     A view is read by many (engine, heartbeats, downing, events, the simulator's other
- *          nodes) and changed by few. So it is immutable once frozen, and a change is a copy.
+ * Why.     A view has many readers (engine, heartbeats, downing, events, the simulator's other
+ *          nodes) and few changes. So it is immutable once frozen, and a change is a copy.
  * Shape.   new/copy --edits--> freeze --> shared, counted, until the last unref
- * Must hold (checked by freeze; a hostile peer cannot break them, it only loses what breaks them).
+ * Must hold (ensured by freeze: parts of a hostile peer's view that break them are dropped).
  *   gossip-G1  Members are sorted and unique; none has a tombstone.
  *   gossip-G2  Rows, observer versions and clock entries name members only.
  *   gossip-G3  Two snapshots that know the same have the same digest.
  * Limits.  TRPI_GOSSIP_*_MAX in gossip.h.
- * Not here. Merge (gossip_merge.c), what is computed once (gossip_index.c), questions
- *          (gossip_view.c), bytes (gossip_codec.c).
+ * Not here. Merge (gossip_merge.c), indexes (gossip_index.c), queries (gossip_view.c), encoding
+ *          (gossip_codec.c).
  * Tests.   tests/unit/cluster/gossip_test.c
  */
 #include "cluster/engine/gossip.h"
@@ -366,7 +366,7 @@ order_clock(const void *a, const void *b)
     return by_key != 0 ? by_key : order_u64(y->counter, x->counter);
 }
 
-/* qsort with what C leaves open for no elements, skipped when sorted already (the usual case). */
+/* Sort, unless the array is sorted already (the usual case) or empty (undefined for qsort). */
 static void
 sort_array(void *array, uint32_t count, size_t bytes, int (*order)(const void *, const void *))
 {

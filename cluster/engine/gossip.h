@@ -1,10 +1,11 @@
-/* gossip.h - one shared view of the cluster: an immutable, counted snapshot under a vector clock.
+/* gossip.h - one shared view of the cluster: an immutable, reference-counted snapshot under a
+ * vector clock.
  *
  * A snapshot is made by copying one, editing the copy and freezing it; after that it never
  * changes, so that it can be shared and its encoding kept. Two snapshots are merged into the least
- * one that knows what both know: commutative, associative, idempotent, and no status ever goes
- * back. Who has *seen* a snapshot stands outside it, in a trpi_seen, because it changes without a
- * new version.
+ * one that has everything of both: commutative, associative, idempotent, and no status ever goes
+ * back. The set of members that have *seen* a snapshot is a trpi_seen outside it, because it
+ * changes without a new version.
  *
  * Nothing here reads a clock or a random source, takes a lock, or iterates in pointer order.
  */
@@ -18,17 +19,17 @@
 #include "cluster/engine/ident.h"
 #include "cluster/engine/vclock.h"
 
-/* A node is let in while there are fewer than so many members besides those that it replaces. More
- * come together when several contacts let nodes in at one time: the rest is room for them. */
+/* A node is let in while there are fewer members than this besides those that it replaces. When
+ * several contacts let nodes in at one time there may be more: the rest is room for them. */
 #define TRPI_JOIN_MEMBERS_MAX TRP_CLUSTER_MEMBERS_MAX
 #define TRPI_GOSSIP_MEMBERS_MAX (TRPI_JOIN_MEMBERS_MAX + 240u) /* of one view */
 #define TRPI_GOSSIP_TOMBSTONES_MAX 20000u /* beyond, the oldest are dropped before their age */
 #define TRPI_GOSSIP_ROWS_MAX 200000u
-/* Likewise for different roles: a node that brings one is let in while all are so many then. */
+/* Likewise for different roles: a node that brings a new one is let in up to this number. */
 #define TRPI_JOIN_ROLES_MAX 960u
 #define TRPI_GOSSIP_ROLES_MAX (TRPI_JOIN_ROLES_MAX + 64u) /* of all members of one view */
-/* More is refused when it is read, so nothing counts further: a member that says the largest number
- * of another must not make what that one says unreadable. */
+/* A larger counter is refused when it is read, and none is counted beyond it: a member that sends
+ * the largest number for another one must not make that member's own gossip unreadable. */
 #define TRPI_GOSSIP_COUNTER_MAX (UINT64_MAX / 4) /* of clocks and observers */
 #define TRPI_GOSSIP_UP_NUMBER_MAX 0x7fffffffu
 
@@ -97,19 +98,18 @@ trpi_gossip *trpi_gossip_ref(trpi_gossip *gossip);
 void trpi_gossip_unref(trpi_gossip *gossip); /* NULL is fine */
 
 /* ---- editing an unfrozen snapshot; errors: TRP_ENOMEM, TRP_ELIMIT ---------------------------- */
-/* It may hold twice as much as a view: freezing judges what came of the edits. */
+/* A copy may hold twice as much as a view: freezing checks the result of the edits. */
 /* Shares ident. Keeps the higher status when the member is there. */
 trp_err trpi_gossip_add(trpi_gossip *gossip, trpi_ident *ident, uint32_t status,
                         uint32_t up_number);
-/* What users see: WEAKLY_UP for a Joining member that is. */
+/* Return the status that users see: WEAKLY_UP for a Joining member that is weakly up. */
 uint32_t trpi_member_status(const trpi_gossip_member *member);
 /* Status change by index; asserts that it is legal (trpi_member_transition_is_legal). */
 void trpi_gossip_set_status(trpi_gossip *gossip, uint32_t index, uint32_t status);
 /* Replace the rows of one observer and count its version up. subjects: keys in any order. */
 trp_err trpi_gossip_observe(trpi_gossip *gossip, uint64_t observer, const uint64_t *subjects,
                             uint32_t subjects_count);
-/* Bury members[index]: gone from members, rows, clock; a tombstone stays. Indexes behind it move.
- */
+/* Remove members[index] from members, rows and clock; a tombstone stays. Later indexes move. */
 trp_err trpi_gossip_remove(trpi_gossip *gossip, uint32_t index, int64_t wall_ms);
 /* Forget the tombstones for which is_old(arg, index) is true. Returns how many. */
 uint32_t trpi_gossip_prune(trpi_gossip *gossip, bool (*is_old)(const void *arg, uint32_t index),
@@ -149,10 +149,10 @@ trp_err trpi_gossip_ring(const trpi_gossip *gossip, const uint32_t **ret_ring, u
  * snapshot, and their count. Errors: TRP_ENOMEM. */
 trp_err trpi_gossip_kinds(const trpi_gossip *gossip, const trpi_ident *const **ret_kinds,
                           uint32_t *ret_count);
-/* The member of an address that is not Down; failing that, a Down one; any uid if id->uid is 0. */
+/* Return the member of an address that is not Down; else a Down one; any uid if id->uid is 0. */
 uint32_t trpi_gossip_find_address(const trpi_gossip *gossip, const trpi_node_id *id);
 const trpi_tombstone *trpi_gossip_tombstone(const trpi_gossip *gossip, uint64_t key);
-/* Does somebody whose word counts (gossip_reachability.c) say it is unreachable? */
+/* Return whether an observer that counts (gossip_reachability.c) reports it unreachable. */
 bool trpi_gossip_is_unreachable(const trpi_gossip *gossip, uint32_t index);
 bool trpi_gossip_observes(const trpi_gossip *gossip, uint64_t observer, uint64_t subject);
 /* Everything that keeps members from agreeing; counts only, 0 and 0 is convergence (GOSSIP-04). */
@@ -161,15 +161,16 @@ typedef struct trpi_gossip_blockers {
     uint32_t unreachable; /* unreachable members that are neither Down nor Exiting */
 } trpi_gossip_blockers;
 trpi_gossip_blockers trpi_gossip_blocked_by(const trpi_gossip *gossip, const trpi_seen *seen);
-/* Does convergence wait until members[index] has seen the version? Who is Up or Leaving; a joiner
- * at the address of a Down one that had been Up, for it votes in its place; where nobody is Up or
- * Leaving, each joiner. */
+/* Return whether convergence waits until members[index] has seen the version: a member that is Up
+ * or Leaving; a joiner at the address of a Down one that had been Up, for it votes in its place; if
+ * no member is Up or Leaving, each joiner. */
 bool trpi_gossip_awaits(const trpi_gossip *gossip, uint32_t index);
 /* First reachable member in order that is Up or Leaving; else Joining; else Exiting. `self` counts
  * as reachable. role: among those that have it; NULL: all. TRPI_GOSSIP_NONE: nobody (MEMB-14,
  * -16). */
 uint32_t trpi_gossip_leader(const trpi_gossip *gossip, uint64_t self, const char *role);
-/* Lowest up-number of the Up and Leaving, ties by order (MEMB-24). role as above. */
+/* Return the Up or Leaving member with the lowest up-number, ties by order (MEMB-24). role as
+ * above. */
 uint32_t trpi_gossip_oldest(const trpi_gossip *gossip, const char *role);
 uint32_t trpi_gossip_up_number_max(const trpi_gossip *gossip);
 

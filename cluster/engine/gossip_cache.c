@@ -1,15 +1,15 @@
-/* gossip_cache.c - what one node has computed is there for the others of its process.
+/* gossip_cache.c - results that the nodes of one process share: decoded views and merges.
  *
- * Why.     A simulated cluster of thousands is one process, and a version runs through it as a
- *          wave: without this each node would decode it, merge it and keep it for itself.
+ * Why.     A simulated cluster of thousands is one process, and each version reaches all of its
+ *          nodes: without a cache each node would decode, merge and keep it for itself.
  * Must hold.
  *   gossip-cache-X1  An answer is what the caller would have computed itself: kept views are
  *       compared with the bytes or the very snapshots that are asked about, never with a hash
  *       alone.
- *   gossip-cache-X2  Only what has been decoded answers for bytes: each distinct view passes the
+ *   gossip-cache-X2  Only a view that was decoded answers for bytes: each distinct view passes the
  *       codec once.
- * Limits.  WAYS of one hash are kept; who was not asked for the longest goes first. Identities are
- *          kept until the end.
+ * Limits.  WAYS entries of one hash are kept; the least recently used one is evicted first.
+ *          Identities are kept until the end.
  * Tests.   tests/unit/cluster/gossip_codec_test.c
  */
 #include <string.h>
@@ -140,7 +140,7 @@ view_ways(trpi_gossip_cache *cache, const uint8_t *bytes, size_t count)
     return &cache->slots[hash % (cache->slots_count / WAYS) * WAYS];
 }
 
-/* The kept view of these bytes (gossip-cache-X1), which is the first of its ways from now on; NULL:
+/* Return the kept view of these bytes (gossip-cache-X1) and move it to the front of its ways; NULL:
  * none. */
 static trpi_gossip *
 view_find(trpi_gossip **ways, const uint8_t *bytes, size_t count)
@@ -177,7 +177,7 @@ trpi_gossip_cache_decode(trpi_gossip_cache *cache, const uint8_t *bytes, size_t 
     for (uint32_t i = 0; i < gossip->members_count; i++) {
         gossip->members[i].ident = trpi_gossip_cache_ident(cache, gossip->members[i].ident);
     }
-    /* Only what we would write the same way may answer for these bytes. */
+    /* Only a view that this node would encode to the same bytes may answer for them. */
     if (trpi_gossip_encode(gossip) == TRP_OK && has_bytes(gossip, bytes, count)) {
         trpi_gossip_unref(ways[WAYS - 1]);
         memmove(ways + 1, ways, (WAYS - 1) * sizeof *ways);

@@ -7,7 +7,7 @@
  *   gossip-G4  What freeze computes once agrees with the rest: the index finds each member at its
  *       place; unreachable_count, blocking_count and the deciders are those of the members.
  *   gossip-G5  A member is Joining, Up, Leaving, Exiting or Down; only a Joining one is weakly up.
- *   gossip-G6  A member that nobody accuses is reachable (gossip-reachability-R2).
+ *   gossip-G6  A member without an accuser is reachable (gossip-reachability-R2).
  *   gossip-G7  A seen set has one bit for each member of its view, and none beyond.
  * Cost.    A walk over the members, rows and clock; for each unreachable member one over the rows.
  * Tests.   tests/unit/cluster/check_test.c

@@ -1,7 +1,7 @@
 /* gossip_codec.c - frames and views to bytes and back.
  *
- * Why.     The only place where bytes of a peer become membership. Everything is counted, ranged
- *          and cross-checked here, so that the engine may assert.
+ * Why.     The only place where bytes of a peer become membership. Counts, ranges and references
+ *          are checked here, so that the engine may assert.
  * Shape.   frame {k, to, ttl, ...}   k is trpi_frame_kind; keys that are not known are skipped
  *          view  {v:1, p:protocol, s:system, r:[role],
  *                 m:[[host, port, uid, status, up-number, version, [role#], weakly-up?,
@@ -281,7 +281,7 @@ read_roles(struct view_reader *r)
     return TRP_OK;
 }
 
-/* Does this member's entry say which version of Troupe it runs? */
+/* Read the version of Troupe that this member runs; false: its entry does not have it. */
 static bool
 read_build(const trpi_pack_value *member, char build[TRPI_BUILD_BYTES_MAX + 1])
 {
@@ -317,9 +317,9 @@ read_new_ident(struct view_reader *r, const trpi_pack_value *member, const trpi_
     return err == TRP_EINVAL || err == TRP_ELIMIT ? TRP_EDATA : err;
 }
 
-/* Since when a member is Up. Earlier builds do not write this field, and drop it from a view that
- * they pass on: then the value of this node's own view stands, if it is of the same Up. A field of
- * another form than today's counts as unknown. */
+/* Read since when a member is Up. Earlier builds do not write this field, and drop it from a view
+ * that they pass on: then the value of this node's own view stands, if the Up-number is the same. A
+ * field of an unknown form counts as unknown. */
 static uint32_t
 read_up_since(const trpi_pack_value *member, uint64_t up_number, const trpi_gossip_member *known)
 {
@@ -405,7 +405,7 @@ read_members(struct view_reader *r)
     return TRP_OK;
 }
 
-/* The key of the member that `value` numbers. */
+/* Read the key of the member whose number in the frame is `value`. */
 static bool
 read_key(const struct view_reader *r, const trpi_pack_value *value, uint64_t *ret_key)
 {

@@ -1,8 +1,8 @@
 /* gossip_codec.h - the bytes of the gossip channel (TRPI_CHANNEL_GOSSIP).
  *
  * A frame is a msgpack map with short keys; unknown keys are skipped, so that versions may be mixed
- * during a rolling upgrade. Who sent it is not in it: the transport proves that. docs/wire.md,
- * "gossip".
+ * during a rolling upgrade. A frame does not name its sender: the transport proves that.
+ * docs/wire.md, "gossip".
  */
 #ifndef TRPI_CLUSTER_GOSSIP_CODEC_H
 #define TRPI_CLUSTER_GOSSIP_CODEC_H
@@ -43,7 +43,7 @@ enum trpi_nack_code {
     TRPI_NACK_INCOMPATIBLE = 6
 };
 
-/* Of the members of one version, as it stands in a frame that was read. */
+/* A set of the members of one version, as read from a frame. */
 typedef struct trpi_frame_set {
     bool all;
     uint8_t *bytes; /* little-endian bitset; NULL: nothing is said */
@@ -87,8 +87,8 @@ trp_err trpi_role_table_add(trpi_role_table *table, const trpi_ident *ident);
 /* How many of its roles the table does not have. */
 uint32_t trpi_role_table_missing(const trpi_role_table *table, const trpi_ident *ident);
 
-/* What many nodes of one process (the simulator's) would compute alike: views by their bytes,
- * merges by what they were made from, identities by their key. Where cache may be NULL, nothing is
+/* Results that many nodes of one process (the simulator's) would each compute: views by their
+ * bytes, merges by their two inputs, identities by their key. Where cache may be NULL, nothing is
  * kept. */
 typedef struct trpi_gossip_cache trpi_gossip_cache;
 trpi_gossip_cache *trpi_gossip_cache_new(uint32_t slots); /* NULL: no memory */

@@ -1,8 +1,8 @@
-/* gossip_index.c - what is computed once for a snapshot, so that nobody has to walk its members.
+/* gossip_index.c - indexes computed once for a snapshot, so that readers need not walk its members.
  *
  * Why.     A node takes steps all the time and its view changes now and then; in the simulator
- *          thousands of nodes look at one snapshot. Whatever can be known from the snapshot alone
- *          is found out when it is frozen, or when somebody asks for the first time (the ring).
+ *          thousands of nodes read one snapshot. So a result that depends on the snapshot alone is
+ *          computed when it is frozen, or when it is first asked for (the ring).
  * Shape.   slots: key -> index, open addressing, at most half full; deciders: a bit set like a seen
  *          set; ring: indexes in the order of heartbeats; kinds: one member for each set of roles.
  * Tests.   tests/unit/cluster/gossip_test.c
@@ -83,15 +83,15 @@ trpi_gossip_lower(const trpi_gossip *gossip, const trpi_address *address)
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
-/* Up or Leaving: what is decided waits for its word, always. */
+/* Return whether it is Up or Leaving: convergence always waits for such a member. */
 static bool
 is_settled(const trpi_gossip_member *m)
 {
     return m->status == TRP_MEMBER_UP || m->status == TRP_MEMBER_LEAVING;
 }
 
-/* A joiner at the address of one that is Down and had been Up: it votes in that one's place
- * (downing-votes-D6), so nobody may be removed before it knows. */
+/* Return whether it is a joiner at the address of a member that is Down and had been Up: it votes
+ * in that member's place (downing-votes-D6), so no member may be removed before it knows. */
 static bool
 is_successor(const trpi_gossip *g, uint32_t index)
 {
@@ -116,8 +116,8 @@ is_successor(const trpi_gossip *g, uint32_t index)
     return found;
 }
 
-/* Those whom convergence waits for: besides who is settled each joiner that has a vote; and where
- * nobody is settled all who join, for any of them may lead. */
+/* Mark the members that convergence waits for: settled ones and each joiner that has a vote; if
+ * none is settled, all joiners, for any of them may lead. */
 static void
 deciders_mark(const trpi_gossip *g, bool settled, uint64_t *deciders)
 {
@@ -266,7 +266,7 @@ kinds_make(trpi_gossip *gossip)
         }
         if (trpi_array_reserve(&gossip->kinds, gossip->kinds_count, &kinds_room,
                                sizeof *gossip->kinds, 1, TRPI_ARRAY_NO_LIMIT) != TRP_OK) {
-            gossip->kinds_count = 0; /* the next one who asks begins anew */
+            gossip->kinds_count = 0; /* the next call begins anew */
             trpi_free(gossip->kinds);
             gossip->kinds = NULL;
             return TRP_ENOMEM;

@@ -1,4 +1,4 @@
-/* gossip_merge.c - the least snapshot that knows what two snapshots know (GOSSIP-11).
+/* gossip_merge.c - the least snapshot that has everything of two snapshots (GOSSIP-11).
  *
  * Why.     Two nodes that merge the same two views must get the same view, bit for bit, or they
  *          would never agree. So every rule below is a maximum of some kind, and nothing else
@@ -7,8 +7,8 @@
  *   gossip-merge-M1  Commutative, associative, idempotent.
  *   gossip-merge-M2  Per member the later status wins, weakly up is later than Joining; Up-numbers:
  *       the lower one that is not 0, with the moment that belongs to it.
- *   gossip-merge-M3  A tombstone on either side wins over the member on the other: nobody is
- *       resurrected.
+ *   gossip-merge-M3  A tombstone on either side wins over the member on the other: no removed
+ *       member comes back.
  *   gossip-merge-M4  Rows of an observer come from the side that knows its higher version: only the
  *       observer changes its rows, so that side knows more.
  *   gossip-merge-M5  The clock is the pointwise maximum without the entries of removed members.
@@ -46,7 +46,7 @@ push_member(trpi_gossip *out, const trpi_gossip_member *m)
     };
 }
 
-/* The lower one, but one that is known. */
+/* Return the lower number that is known; 0: neither is. */
 static uint32_t
 lower_known(uint32_t a, uint32_t b)
 {
@@ -169,7 +169,7 @@ merge_reachability(trpi_gossip *out, const trpi_gossip *a, const trpi_gossip *b)
     trpi_assert_slow(out->rows_count <= out->rows_room);
 }
 
-/* ---- nothing to merge: one knows it all ------------------------------------------------------ */
+/* ---- nothing to merge: one side has everything ----------------------------------------------- */
 
 static bool
 tombstones_cover(const trpi_gossip *all, const trpi_gossip *some)
@@ -184,7 +184,8 @@ tombstones_cover(const trpi_gossip *all, const trpi_gossip *some)
     return true;
 }
 
-/* Would gossip-merge-M2 leave every member of `all` as it is? Both are in one order. */
+/* Return whether gossip-merge-M2 would leave every member of `all` as it is. Both are in one order.
+ */
 static bool
 members_cover(const trpi_gossip *all, const trpi_gossip *some)
 {
@@ -243,7 +244,7 @@ reachability_covers(const trpi_gossip *all, const trpi_gossip *some)
     return true;
 }
 
-/* Is the merge of both `all` itself? Then it need not be made. */
+/* Return whether the merge of both is `all` itself: then it need not be computed. */
 static bool
 knows_all_of(const trpi_gossip *all, const trpi_gossip *some)
 {
@@ -313,7 +314,7 @@ trpi_gossip_merge(trpi_gossip *a, trpi_gossip *b, trpi_gossip **ret_merged)
         trpi_gossip_unref(out);
         return err;
     }
-    /* Nothing gained: share what is there, and with it its encoding. */
+    /* Nothing new: share the existing snapshot, and with it its encoding. */
     trpi_gossip *same = NULL;
     if (out->digest == b->digest && tombstones_cover(b, a)) {
         same = b;

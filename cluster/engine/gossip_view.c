@@ -1,4 +1,4 @@
-/* gossip_view.c - questions to a frozen snapshot: reachability, convergence, leader, oldest; and
+/* gossip_view.c - queries of a frozen snapshot: reachability, convergence, leader, oldest; and
  * the seen set. Tests: tests/unit/cluster/gossip_test.c */
 #include "cluster/engine/gossip.h"
 

@@ -126,7 +126,7 @@ trpi_heartbeat_free(trpi_heartbeat *hb)
     trpi_free(hb);
 }
 
-/* ---- whom to ask ----------------------------------------------------------------------------- */
+/* ---- which peers to ask ---------------------------------------------------------------------- */
 
 static int
 order_peers(const void *a, const void *b)
@@ -178,7 +178,7 @@ ring_is_before(const struct ring *ring, uint32_t place, const trpi_ident *self)
            (ident->ring_hash == self->ring_hash && ident->key <= self->key);
 }
 
-/* The first place behind it. */
+/* Return the first place after it. */
 static uint32_t
 ring_behind(const struct ring *ring, const trpi_ident *self)
 {
@@ -195,9 +195,9 @@ ring_behind(const struct ring *ring, const trpi_ident *self)
     return low;
 }
 
-/* heartbeat-H1, heartbeat-H5. Go along until k answer. A peer that has not been asked for long
- * enough may answer: k of those will do while nobody is late; but the fewer answer, the more of
- * them are asked for each late one. */
+/* heartbeat-H1, heartbeat-H5. Walk the ring until k peers answer. A peer that has not been asked
+ * for long enough may answer: k of those suffice while none is late; but the fewer answer, the more
+ * of them are asked for each late one. */
 static void
 ring_walk(const trpi_heartbeat *hb, struct ring *ring)
 {
@@ -239,7 +239,7 @@ ring_look(const trpi_heartbeat *hb, const trpi_gossip *view, struct ring *ring)
     return TRP_OK;
 }
 
-/* One of the new peers; who stays moves over with its detector. */
+/* Choose one peer; a peer that was monitored before keeps its detector. */
 static void
 choose_peer(trpi_heartbeat *hb, const trpi_gossip_member *m, bool extra, struct peer *to)
 {
@@ -260,7 +260,7 @@ choose_peer(trpi_heartbeat *hb, const trpi_gossip_member *m, bool extra, struct 
     trpi_assert_slow(!to->chosen);
 }
 
-/* Those behind self on the ring; and whoever is silent, wherever it stands. */
+/* Choose the members after self on the ring, and each silent peer wherever it stands. */
 static uint32_t
 choose_peers(trpi_heartbeat *hb, const struct ring *ring, struct peer *chosen)
 {
@@ -356,7 +356,7 @@ later_of(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-/* By a tick, or by an answer that waited for this node to go on and is read before it. */
+/* Called by a tick, or by an answer that arrived during the pause and is read before the tick. */
 static void
 notice_own_pause(trpi_heartbeat *hb, uint64_t now_us)
 {
@@ -384,8 +384,8 @@ notice_own_pause(trpi_heartbeat *hb, uint64_t now_us)
     trpi_assert_slow(hb->woke_us <= now_us);
 }
 
-/* heartbeat-H7. A witness may have heard it an interval later than this node: so no report may be
- * older than the pause that the detector bears on top of an interval, else a crash would be found
+/* heartbeat-H7. Another observer may have heard it an interval later than this node: so no report
+ * may be older than the detector's acceptable pause and an interval, else a crash would be found
  * later. */
 static bool
 is_heard_by_another(const trpi_heartbeat *hb, const struct peer *p, uint64_t now_us)
@@ -417,7 +417,7 @@ judge_peer(trpi_heartbeat *hb, struct peer *p, uint64_t now_us)
     }
 }
 
-/* heartbeat-H5. true: it is late, or answers, and was not, or did not. */
+/* heartbeat-H5. Update p->late and p->answers; returns whether one of them has changed. */
 static bool
 update_late(const trpi_heartbeat *hb, struct peer *p, uint64_t now_us)
 {
@@ -451,9 +451,9 @@ judge_peers(trpi_heartbeat *hb, uint64_t now_us)
     trpi_assert_slow(hb->unreachable_count <= hb->peers_count);
 }
 
-/* ---- heartbeat-H7: what the others hear ------------------------------------------------------ */
+/* ---- heartbeat-H7: reports of other observers ------------------------------------------------ */
 
-/* Those that stand before the peer on the ring ask it, too. */
+/* Query members before the peer on the ring: they monitor it, too. */
 static void
 query_observers_of(trpi_heartbeat *hb, const struct peer *p)
 {

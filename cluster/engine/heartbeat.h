@@ -1,11 +1,11 @@
-/* heartbeat.h - who is watched by whom, and who has fallen silent; pure, like the membership
- * engine.
+/* heartbeat.h - which members this node monitors, and which of them are silent; pure, like the
+ * membership engine.
  *
- * Every node asks its next monitored-by-nr-of-members neighbours on a ring once an interval; they
- * answer. A neighbour is unreachable when its failure detector says so, and reachable again as soon
- * as it answers: what is unreachable is asked on until it is Down or removed, so that a healed
- * network heals the cluster. Before it is called unreachable its other observers are asked: while
- * one of them hears it, it is the link that is bad, and it gets more time.
+ * Each node sends a request to its next monitored-by-nr-of-members neighbours on a ring once an
+ * interval; they answer. A neighbour is unreachable when its failure detector says so, and
+ * reachable again as soon as it answers: an unreachable one is asked until it is Down or removed,
+ * so that a healed network heals the cluster. Before a neighbour is called unreachable its other
+ * observers are queried: while one of them hears it, the link is bad, and it gets more time.
  */
 #ifndef TRPI_CLUSTER_HEARTBEAT_H
 #define TRPI_CLUSTER_HEARTBEAT_H
@@ -14,7 +14,7 @@
 #include "cluster/engine/gossip.h"
 
 #define TRPI_HEARTBEAT_BYTES 9u         /* kind, and 8 bytes which the answer returns */
-#define TRPI_HEARTBEAT_REPORT_BYTES 17u /* kind, key of a member; a word: ms since it was heard */
+#define TRPI_HEARTBEAT_REPORT_BYTES 17u /* kind, key of a member; a report: ms since it was heard */
 
 #define TRPI_HEARTBEAT_EXPECTED_S_DEFAULT 3
 #define TRPI_HEARTBEAT_MONITORS_DEFAULT 5
@@ -33,16 +33,16 @@ trp_err trpi_heartbeat_new(trpi_ident *self, const trpi_heartbeat_options *optio
                            trpi_heartbeat **ret_heartbeat);
 void trpi_heartbeat_free(trpi_heartbeat *heartbeat); /* NULL is fine */
 
-/* The view has changed: choose whom to ask. Errors: TRP_ENOMEM (asks those it asked before). */
+/* The view has changed: choose the peers. Errors: TRP_ENOMEM (the peers stay as they were). */
 trp_err trpi_heartbeat_members(trpi_heartbeat *heartbeat, uint64_t now_us, const trpi_gossip *view);
-/* Do what is due. Afterwards _targets tells whom to send bytes to, and _unreachable who is silent.
- */
+/* Do what is due. Afterwards _targets gives the receivers of requests, _unreachable the silent
+ * peers. */
 void trpi_heartbeat_tick(trpi_heartbeat *heartbeat, uint64_t now_us);
 uint64_t trpi_heartbeat_wake_us(const trpi_heartbeat *heartbeat);
-/* Has this node stood still for longer than its detector bears, and has some peer neither answered
- * since nor been judged unreachable anew? */
+/* Return whether this node stood still for longer than its detector's acceptable pause, and a peer
+ * has neither answered since nor been found unreachable again. */
 bool trpi_heartbeat_is_waking(trpi_heartbeat *heartbeat, uint64_t now_us);
-/* Bytes of the channel that are an answer, or the word of another observer; others are ignored.
+/* Take bytes of the channel that are an answer, or another observer's report; others are ignored.
  * arrived_us: when the transport had them. */
 void trpi_heartbeat_answer(trpi_heartbeat *heartbeat, uint64_t arrived_us, const trpi_node_id *from,
                            const uint8_t *bytes, size_t count);
@@ -55,14 +55,14 @@ typedef struct trpi_heartbeat_query {
     const trpi_ident *to;
     uint8_t bytes[TRPI_HEARTBEAT_REPORT_BYTES];
 } trpi_heartbeat_query;
-/* Questions of the last tick, to other observers of peers that are late (heartbeat-H7); borrowed
+/* Queries of the last tick, to other observers of peers that are late (heartbeat-H7); borrowed
  * until the next call. */
 uint32_t trpi_heartbeat_queries(const trpi_heartbeat *heartbeat,
                                 const trpi_heartbeat_query **ret_questions);
-/* If bytes are such a question, and this node has heard the member: write the word to send back and
+/* If bytes are such a query, and this node has heard the member: write the report to send back and
  * return true. */
 bool trpi_heartbeat_report(const trpi_heartbeat *heartbeat, uint64_t now_us, const uint8_t *bytes,
-                           size_t count, uint8_t word[TRPI_HEARTBEAT_REPORT_BYTES]);
+                           size_t count, uint8_t report[TRPI_HEARTBEAT_REPORT_BYTES]);
 /* Keys of all that are silent now, sorted; borrowed until the next call. */
 uint32_t trpi_heartbeat_unreachable(const trpi_heartbeat *heartbeat, const uint64_t **ret_keys);
 /* True once after the set of the unreachable has changed. */
@@ -76,7 +76,7 @@ typedef struct trpi_heartbeat_peer {
     bool monitored;         /* false: this node does not ask it */
     bool available;
 } trpi_heartbeat_peer;
-/* What is known of one peer. */
+/* Return the facts of one peer; monitored is false if this node does not ask it. */
 trpi_heartbeat_peer trpi_heartbeat_look(const trpi_heartbeat *heartbeat, uint64_t key,
                                         uint64_t now_us);
 uint32_t trpi_heartbeat_peers_count(const trpi_heartbeat *heartbeat);

@@ -3,7 +3,7 @@
  * Must hold. Besides heartbeat-H6 and those of the detectors (phi-P4, phi-P5, phi-P6):
  *   heartbeat-H8  Peers are sorted by key and unique; this node is not among them. Only peers are
  *       asked, each once.
- *   heartbeat-H9  What is told as unreachable are the keys of the silent peers, all of them.
+ *   heartbeat-H9  The keys reported as unreachable are those of the silent peers, all of them.
  *   heartbeat-H10 A peer that is late does not answer, and was asked; one that answers was heard.
  *   heartbeat-H11 While there are peers both rounds are due at some time; without any, none is.
  * Cost.    A walk over the peers and the samples of each.
@@ -43,14 +43,14 @@ check_lists(const trpi_heartbeat *hb, trpi_check *check)
             continue;
         }
         if (silent >= hb->unreachable_count || hb->unreachable[silent] != hb->peers[i].ident->key) {
-            return trpi_check_broken(check, "heartbeat-H9: %s is silent, and not told",
+            return trpi_check_broken(check, "heartbeat-H9: %s is silent, and not reported",
                                      hb->peers[i].ident->address);
         }
         silent++;
     }
     if (silent != hb->unreachable_count) {
-        return trpi_check_broken(check, "heartbeat-H9: %u peers are silent, %u are told", silent,
-                                 hb->unreachable_count);
+        return trpi_check_broken(check, "heartbeat-H9: %u peers are silent, %u are reported",
+                                 silent, hb->unreachable_count);
     }
     if (hb->targets_count > hb->peers_count) {
         return trpi_check_broken(check, "heartbeat-H8: %u of %u peers are asked", hb->targets_count,

@@ -40,7 +40,8 @@ ident_text_is_valid(const char *text, size_t bytes_max)
     return true;
 }
 
-/* What is written behind the roles: each with its NUL, all with commas, the address. */
+/* Write the texts behind the array of roles: each role with its NUL, all with commas, the address.
+ */
 static void
 ident_texts(trpi_ident *ident, const char *const *sorted, char *text, const char *address)
 {

@@ -40,7 +40,8 @@ typedef struct trpi_ident {
  * TRP_ELIMIT (too many roles or together too long), TRP_ENOMEM. */
 trp_err trpi_ident_new(const trpi_node_id *id, const char *const *roles, uint32_t roles_count,
                        const char *app_version, trpi_ident **ret_ident);
-/* Of one that nobody shares yet. A text that cannot be one leaves it unknown. */
+/* Set the version of Troupe of an identity that is not shared yet; an invalid text leaves it
+ * unknown. */
 void trpi_ident_set_build(trpi_ident *ident, const char *build);
 trpi_ident *trpi_ident_ref(trpi_ident *ident);
 void trpi_ident_unref(trpi_ident *ident); /* NULL is fine */

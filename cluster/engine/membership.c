@@ -9,7 +9,7 @@
  *   membership-E1  A view never goes back: it is replaced by a merge with itself, or by an own edit
  *       of it.
  *   membership-E2  Only the leader of its own converged view makes a member Up, Exiting or removed;
- *       whoever leads may make one WeaklyUp, where that is allowed.
+ *       a leader without convergence may make one WeaklyUp, where that is allowed.
  *   membership-E3  Only this node changes the rows of which it is the observer, and counts their
  *       version.
  *   membership-E4  After STOPPED it sends nothing and answers nothing.
@@ -377,7 +377,8 @@ is_down(const trpi_gossip *g, uint64_t key)
     return index != TRPI_GOSSIP_NONE && g->members[index].status == TRP_MEMBER_DOWN;
 }
 
-/* Nobody watches who is Down: what this node saw of it last stands till it is removed. */
+/* A Down member is monitored no longer: this node's last observation of it stands until it is
+ * removed. */
 static trp_err
 keep_rows_of_downed(const trpi_member_core *core, trpi_gossip *edited)
 {
@@ -392,7 +393,7 @@ keep_rows_of_downed(const trpi_member_core *core, trpi_gossip *edited)
     return err;
 }
 
-/* membership-E3. keys: all members that the own detector holds unreachable now. */
+/* membership-E3. keys: all members that this node's detector holds unreachable now. */
 static trp_err
 apply_observations(trpi_member_core *core, const uint64_t *keys, uint32_t count)
 {
@@ -452,7 +453,7 @@ take_frame(trpi_member_core *core, const trpi_member_event *event)
     bool late = event->arrived_ms != 0 &&
                 event->arrived_ms + core->options.gossip_ttl_ms < core->now.mono_ms;
     if (frame.to_uid != 0 && frame.to_uid != core->self->id.uid) {
-        core->stats.ignored++; /* membership-E5: meant for our predecessor */
+        core->stats.ignored++; /* membership-E5: for a predecessor of this node */
     } else if (late && frame.kind >= TRPI_FRAME_DIGEST && frame.kind <= TRPI_FRAME_ENVELOPE) {
         core->stats.expired++;
     } else if (frame.kind <= TRPI_FRAME_JOIN) {
@@ -521,7 +522,7 @@ earlier_of(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* A node that was stopped has not seen the world stand still: its quiet time does not count. */
+/* A pause of this node is no time in which the others were quiet: it does not count. */
 static void
 notice_own_pause(trpi_member_core *core)
 {
@@ -535,7 +536,7 @@ notice_own_pause(trpi_member_core *core)
     }
 }
 
-/* What every step ends with, whatever its event was. */
+/* Do what each step ends with, whatever its event was. */
 static void
 finish_step(trpi_member_core *core)
 {
@@ -563,17 +564,17 @@ finish_step(trpi_member_core *core)
     }
     trpi_leader_act(core);
     trpi_core_track(core);
-    trpi_core_learn_votes(core); /* alone, a node has seen all that it does */
+    trpi_core_learn_votes(core); /* a node alone has seen its own changes at once */
     self = trpi_core_self_index(core);
     bool downed = self != TRPI_GOSSIP_NONE && core->gossip->members[self].status == TRP_MEMBER_DOWN;
-    if (self == TRPI_GOSSIP_NONE) { /* removed, by ourselves as the last one or by what we merged */
+    if (self == TRPI_GOSSIP_NONE) { /* removed, as the last member or by a merged view */
         const trpi_tombstone *t = trpi_gossip_tombstone(core->gossip, core->self->key);
         bool left = t != NULL && t->status == TRP_MEMBER_EXITING;
         trpi_core_stop(core, left ? TRPI_STOP_LEFT : TRPI_STOP_DOWNED);
         return;
     }
     trpi_events_publish(core);
-    if (!downed || core->changed_here) { /* whoever marks itself Down says so, once */
+    if (!downed || core->changed_here) { /* a node that marks itself Down spreads that once */
         trpi_gossip_spread(core);
     }
     if (downed) {

@@ -1,5 +1,5 @@
-/* membership_contact.c - how a cluster lets a node in: what any member answers to those who ask
- * (SEED, MEMB-04, -29). The joiner's part, and a drawing, are in membership_seed.c.
+/* membership_contact.c - how a cluster lets a node in: the answers of a member to joiners (SEED,
+ * MEMB-04, -29). The joiner's part, and a diagram, are in membership_seed.c.
  *
  * Must hold.
  *   membership-contact-J2  A JOIN needs a ticket which the contact gave out a short while ago: a
@@ -8,22 +8,21 @@
  *   membership-contact-J3  A new incarnation means that the old one is gone, whatever its status:
  *       it becomes Down at once.
  *   membership-contact-J4  A removed incarnation is never let in again; it is told so.
- *   membership-contact-J6  Who wants to join says what all members must have alike (compat.h), and
- *       whether it insists on it: then it is refused for a difference, else both logs have a
- *       warning.
- *   membership-contact-J9  A contact stops letting nodes in before a view is full: contacts do so
- *       at one time, and views that are one too many together could never be merged. It says so to
- *       a JOIN, not to an INIT_JOIN: who asks is to know that there is a cluster
+ *   membership-contact-J6  A joiner sends the settings that all members must share (compat.h), and
+ *       whether a difference ends it: then it is refused for one, else both logs have a warning.
+ *   membership-contact-J9  A contact stops letting nodes in before a view is full: several contacts
+ *       let nodes in at one time, and views that are too large together could never be merged. The
+ *       refusal answers a JOIN, not an INIT_JOIN, whose sender must learn that there is a cluster
  *       (membership-seed-J1).
- *   membership-contact-J10 A version costs every member the more, the more members there are. So
- *       the first of many joiners is let in at once, and who comes within admission_ms() after it
- *       waits for the rest: they are one version, of few when the cluster is nearly full
+ *   membership-contact-J10 A version costs more, the more members there are. So the first of many
+ *       joiners is let in at once, and joiners that come within admission_ms() after it wait and
+ *       are let in together, with one version; with few of them when the cluster is nearly full
  *       (membership-contact-J9).
  *   membership-contact-J11 As membership-contact-J9 for different roles: a view with too many could
  *       never be sent.
  *   membership-contact-J12 A contact that is waking (trpi_member_now) lets nobody in: it may be out
  *       itself, and would mark a predecessor Down.
- * Limits.  ADMITTED_MAX joiners in a version; JOINERS_MAX that wait: who is one too many asks
+ * Limits.  ADMITTED_MAX joiners in a version; JOINERS_MAX that wait: a joiner beyond that asks
  *          again.
  * Tests.   tests/unit/cluster/join_test.c, compat_test.c
  */
@@ -56,7 +55,7 @@ send_nack(trpi_member_core *core, const trpi_node_id *to, uint32_t code, const c
     trpi_core_send(core, to, &frame, NULL);
 }
 
-/* Does the asker end for a difference? An earlier version says nothing, and does not. */
+/* Return whether a difference ends the joiner. An earlier version does not say, and goes on. */
 static bool
 ends_on_difference(const trpi_frame *frame)
 {
@@ -100,7 +99,7 @@ refuse_roles(trpi_member_core *core, const trpi_node_id *from)
     send_nack(core, from, TRPI_NACK_REFUSED, reason);
 }
 
-/* May this stranger ask at all? Answers it when not. */
+/* Return whether this node may ask to join; if not, send it the refusal. */
 static bool
 may_ask(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *frame)
 {
@@ -202,8 +201,8 @@ is_same_place(const trpi_gossip_member *m, const trpi_node_id *id)
     return trpi_address_is_same_place(&m->ident->id.address, &id->address);
 }
 
-/* membership-contact-J3: every other incarnation of the address is gone. How many are not Down
- * yet? */
+/* Count the predecessors at an address: other incarnations that are not Down yet
+ * (membership-contact-J3). */
 static uint32_t
 count_predecessors(const trpi_gossip *edited, const trpi_node_id *from)
 {
@@ -229,8 +228,8 @@ down_predecessors(trpi_gossip *edited, const trpi_node_id *from)
     trpi_assert_slow(count_predecessors(edited, from) == 0);
 }
 
-/* Two incarnations of one address may join through two contacts. The one that lives knows the
- * truth. */
+/* Mark other incarnations of this node's address Down. Two of them may join through two contacts;
+ * the one that is alive knows which. */
 void
 trpi_seek_down_own_predecessors(trpi_member_core *core)
 {
@@ -280,7 +279,7 @@ queue_joiner(trpi_member_core *core, trpi_ident *ident)
     trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     if (is_waiting(core, ident) ||
         TRPI_ARRAY_RESERVE(&core->admission, joiners, 1, JOINERS_MAX) != TRP_OK) {
-        return; /* it has asked again; or it will */
+        return; /* it waits already; or it will ask again */
     }
     core->admission.joiners[core->admission.joiners_count++] = trpi_ident_ref(ident);
     trpi_assert_slow(core->admission.joiners_count <= JOINERS_MAX && is_waiting(core, ident));
@@ -297,8 +296,8 @@ admitted_max(const trpi_member_core *core)
     return max < ADMITTED_MAX ? max : ADMITTED_MAX;
 }
 
-/* membership-contact-J11. roles: of those who are in, or let in with the same version; taken when
- * there is room. */
+/* membership-contact-J11. Add the joiner's roles to those of the members and of joiners let in with
+ * the same version; false: there is no room. */
 static bool
 have_room(trpi_role_table *roles, const trpi_ident *joiner)
 {
@@ -330,7 +329,8 @@ admit_joiner(trpi_member_core *core, trpi_gossip *edited, trpi_role_table *roles
     return trpi_gossip_add(edited, joiner, TRP_MEMBER_JOINING, 0);
 }
 
-/* Those that a view has too many of are left out: with as many nobody brings another one. */
+/* Collect the roles of a view. Roles beyond the limit are left out: then none may be added anyway.
+ */
 static trp_err
 roles_of(const trpi_gossip *gossip, trpi_role_table *roles)
 {
@@ -346,7 +346,7 @@ roles_of(const trpi_gossip *gossip, trpi_role_table *roles)
     return err;
 }
 
-/* The first `count` of those who wait become one version. */
+/* Let the first `count` waiting joiners in with one version. */
 static trp_err
 admit_first(trpi_member_core *core, uint32_t count)
 {
@@ -446,7 +446,7 @@ trpi_contact_join(trpi_member_core *core, const trpi_node_id *from, trpi_frame *
     if (core->options.dial_back && !is_waiting(core, frame->ident)) {
         trpi_prove_joiner(core, frame->ident); /* membership-contact-J12 */
     } else {
-        queue_joiner(core, frame->ident); /* settle lets it in, in this step if it may */
+        queue_joiner(core, frame->ident); /* finish_step lets it in, in this step if it may */
     }
 }
 

@@ -1,5 +1,5 @@
-/* membership_core.c - what every file of a member's engine needs and none of them decides: chance,
- * the own place in the view, actions, frames and lines.
+/* membership_core.c - functions that all files of a member's engine use: random numbers, this
+ * node's place in the view, actions, frames, log lines.
  *
  * Tests. tests/unit/cluster/join_test.c, leader_test.c
  */
@@ -48,7 +48,7 @@ trpi_core_action(trpi_member_core *core, trpi_member_action_kind kind)
         return NULL;
     }
     trpi_member_action *action = &core->out.actions[core->out.actions_count++];
-    action->kind = kind; /* fields are set by who asked; only what is freed must be clean */
+    action->kind = kind; /* the caller sets the fields; only those that are freed must be clean */
     memset(&action->bytes, 0, sizeof action->bytes);
     action->own_end = false;
     return action;

@@ -1,15 +1,14 @@
-/* membership_events.c - the differences between two views as events, and the questions of the
- * shell.
+/* membership_events.c - the differences between two views as events, and queries of the shell.
  *
  * Must hold.
  *   membership-events-V1  Replaying the events of a node gives its view (EVENTS-13). A status that
- *       the gossip jumped over is made up for: Joined, Up, Left, Exited, Removed come in this
- *       order, each once, whatever was seen.
+ *       a new view skips is published all the same: Joined, Up, Left, Exited, Removed come in this
+ *       order, each once.
  *   membership-events-V2  UnreachableMember and ReachableMember of a member alternate.
- *   membership-events-V3  All events of a view are told, or none: without memory the next step
- *       tells them.
- *   membership-events-V4  When this node is out, all others are told as removed before it is: a
- *       mirror ends empty.
+ *   membership-events-V3  All events of a view are published, or none: without memory the next step
+ *       publishes them.
+ *   membership-events-V4  When this node is out, the removal of all others is published before its
+ *       own: a subscriber's mirror ends empty.
  * Tests.   tests/unit/cluster/shell_test.c, tests/sim/sim_test.c (sim-S10)
  */
 #include "cluster/engine/membership_core.h"
@@ -114,7 +113,7 @@ trpi_member_seek_text(const trpi_member_core *core, char *buffer, size_t bytes)
                                buffer, bytes);
 }
 
-/* Of this node, which has stopped; while its membership lasts, what it is. */
+/* Return the last status of this node when it has stopped; else its present one. */
 static uint32_t
 last_status(const trpi_member_core *core, const trpi_gossip_member *self)
 {
@@ -144,13 +143,13 @@ trpi_member_fill(const trpi_member_core *core, const trpi_gossip_member *member,
     }
 }
 
-#define BRIEF_PART 10u /* the part of stable-after that is no more than a brief */
+#define BRIEF_PART 10u /* an unreachability shorter than stable-after / BRIEF_PART is brief */
 
 /* ---- tracking -------------------------------------------------------------------------------- */
 
-/* One change is no unrest, nor are two: a member falls silent, and later it is gone or back. A
- * cluster that is whole, because all are back, downed or removed, is at rest at once: there is
- * nothing to decide, however often somebody was missed and came back. */
+/* Count changes of reachability (flapping). One or two are not flapping: a member falls silent, and
+ * later it is removed or back. A cluster in which no member is unreachable is stable at once: there
+ * is nothing to decide, however often members were unreachable before. */
 static void
 track_flapping(trpi_member_core *core)
 {
@@ -172,7 +171,7 @@ track_flapping(trpi_member_core *core)
     trpi_assert_slow(core->stability.reach_ms == core->now.mono_ms);
 }
 
-/* Does anybody accuse it who was not missed itself? */
+/* Return whether an observer that was not unreachable itself reports it. */
 static bool
 is_missed_by_steady(const trpi_member_core *core, uint64_t key)
 {
@@ -191,11 +190,11 @@ is_missed_by_steady(const trpi_member_core *core, uint64_t key)
     return false;
 }
 
-/* A member that is unreachable, or was within stable-after, is not steady (downing-D12). The
- * word of an observer that was missed itself does not count: a node that was cut off accuses all
- * members that it watches, and is believed when it is back, until it has heard them again or is cut
- * off once more. Nor does a brief count: a node that is back before any observer has missed it
- * accuses the others in the same way. */
+/* A member that is unreachable, or was within stable-after, is not steady (downing-D12). A report
+ * of an observer that was unreachable itself does not count: a node that was cut off reports all
+ * members that it monitors, and its reports count when it is back, until it has heard them again or
+ * is cut off once more. Nor does a brief report count: a node that is back before any observer has
+ * missed it reports the others in the same way. */
 static void
 track_members(trpi_member_core *core)
 {
@@ -320,7 +319,7 @@ publish_member(trpi_member_core *core, uint32_t event, const trpi_gossip_member 
     action->published.member.member.status = status;
 }
 
-/* membership-events-V1. Everything between two statuses of one member; was 0: it is new. */
+/* membership-events-V1. Publish each status between two of one member; was 0: it is new. */
 static void
 publish_path(trpi_member_core *core, const trpi_gossip_member *m, uint32_t was, uint32_t is)
 {
@@ -344,13 +343,13 @@ publish_path(trpi_member_core *core, const trpi_gossip_member *m, uint32_t was, 
         bool skipped = !reached && status != TRP_MEMBER_JOINING;
         if (skipped && (is == TRP_MEMBER_DOWN || status == TRP_MEMBER_WEAKLY_UP ||
                         (status == TRP_MEMBER_UP && m->up_number == 0))) {
-            continue; /* on the way to Down nothing is made up; nor an Up that never was */
+            continue; /* no status is added on the way to Down, nor an Up that never was */
         }
         publish_member(core, path[at].event, m, status, 0);
     }
 }
 
-/* last: what its tombstone says. */
+/* last: the status in its tombstone. */
 static void
 publish_removed(trpi_member_core *core, const trpi_gossip_member *m, uint32_t last)
 {
@@ -446,7 +445,7 @@ publish_members(trpi_member_core *core, const trpi_gossip *old, const trpi_gossi
     }
 }
 
-/* index: of whom; TRPI_GOSSIP_NONE: nobody. */
+/* index: the leader's; TRPI_GOSSIP_NONE: there is none. */
 static trp_leader_event
 leader_event(const trpi_gossip *g, uint32_t index, const char *role)
 {
@@ -489,7 +488,7 @@ publish_leader(trpi_member_core *core, const trpi_gossip *old, const trpi_gossip
     action->published.leader = leader_event(new, is, role);
 }
 
-/* Has one of the first `count` of these the role? */
+/* Return whether one of the first `count` of these has the role. */
 static bool
 is_role_of(const trpi_ident *const *kinds, uint32_t count, const char *role)
 {
@@ -572,8 +571,8 @@ publish_seen(trpi_member_core *core, bool new_version)
     trpi_assert_slow(core->published.seen_count <= core->seen.bits);
 }
 
-/* membership-events-V3. What was decided since `begin` is taken back if a part of it found no
- * memory. None of it has bytes. */
+/* membership-events-V3. Drop the actions since `begin` if one of them found no memory; none of them
+ * has bytes. Returns whether they are complete. */
 static bool
 is_complete(trpi_member_core *core, uint32_t begin)
 {
@@ -609,8 +608,8 @@ trpi_events_publish(trpi_member_core *core)
     trpi_assert_slow(core->out.err != TRP_OK || core->published.view == core->gossip);
 }
 
-/* EVENTS-14. Publish that this node is out: to its subscribers nobody is a member any more. The
- * others are in the cluster still, so no log, listener or watcher hears of them. */
+/* EVENTS-14. Publish that this node is out: for its subscribers there is no member any more. The
+ * others are still in the cluster, so no log, listener or watcher is told of them. */
 static void
 publish_end(trpi_member_core *core, const trpi_gossip *old)
 {

@@ -2,20 +2,20 @@
  * no members, from time to time, whether they live in a cluster of their own.
  *
  * Why.     After a `down` on the wrong side, or a first seed that was started while it could not
- *          reach the others, each of two clusters calls itself healthy. Nobody of one has a reason
- *          to talk to the other any more; but seeds are where the other one must be.
+ *          reach the others, each of two clusters calls itself healthy. No member of one has a
+ *          reason to talk to the other any more; but the other one must be at the seeds.
  * Shape.   a seed is no member --INIT_JOIN--> ACK, or NACK: removed, left, leaving --> noted
  *          the transport: an incarnation there is quarantined, or has quarantined us --> noted
  *          noted twice, an interval apart, and still no member: foreign (log, status, why)
  * Must hold.
- *   membership-foreign-G1  One answer proves nothing: who has just joined answers before its
- *       membership has come round.
- *   membership-foreign-G2  An answer is no invitation: nobody joins, or lets in, for it.
- *   membership-foreign-G3  The leader asks each interval; another member the less often, the more
- *       there are.
- *   membership-foreign-G4  Where a member is that is unreachable, whoever lives there now is asked,
- *       too: it may know that this node was removed (membership-removed-X5). LOST_ASKED each time,
- *       in turn.
+ *   membership-foreign-G1  One answer proves nothing: a node that has just joined answers before
+ *       its membership has reached all members.
+ *   membership-foreign-G2  No node joins or is let in because of an answer.
+ *   membership-foreign-G3  The leader asks each interval; other members less often, the more there
+ *       are.
+ *   membership-foreign-G4  The present node at the address of an unreachable member is asked, too:
+ *       it may know that this node was removed (membership-removed-X5). LOST_ASKED each time, in
+ *       turn.
  * Limits.  TRPI_FOREIGN_MAX are remembered; one that was not heard of for SILENT intervals is
  *          forgotten.
  * Tests.   tests/unit/cluster/foreign_test.c, tests/system/two_clusters.sh
@@ -134,7 +134,7 @@ trpi_foreign_tick(trpi_member_core *core)
         core->gossip->members[self].status >= TRP_MEMBER_EXITING) {
         return;
     }
-    if (core->foreigners.seeds_look_ms != 0) { /* not while the first views come round */
+    if (core->foreigners.seeds_look_ms != 0) { /* not before the first views have arrived */
         ask_seeds(core);
     }
     core->foreigners.seeds_look_ms = core->now.mono_ms + every_ms;

@@ -1,15 +1,15 @@
-/* membership_gossip.c - telling others, hearing from them (GOSSIP-06 .. -10).
+/* membership_gossip.c - gossip rounds, push and pull of views (GOSSIP-06 .. -10).
  *
- * Why.     Version first: who has the same view needs a digest of a few bytes, and only who is
- *          behind gets the view. A change does not wait for the next round: it runs through the
- *          cluster as a wave, and everybody whom it reaches reports to the leader, who alone acts
- *          on agreement.
+ * Why.     A digest of a few bytes goes first: only a member with another version gets the view. A
+ *          change does not wait for the next round: it is pushed through the cluster in extra
+ *          rounds, and each member that it reaches reports to the leader, which alone acts on
+ *          convergence.
  * Shape.   digest equal:   join the seen sets; answer if the other lacks a bit
  *          digest other:   answer with the clock; the newer side sends its view, a concurrent one
  *          too view:           merge; answer with the merge if it knows more, else with the digest
  * Must hold.
- *   membership-gossip-W1  Every answer has a smaller ttl than its question, and GONE and STRANGER,
- *       which have none, are not answered: two nodes cannot talk for ever.
+ *   membership-gossip-W1  Each answer has a smaller ttl than its question, and GONE and STRANGER,
+ *       which have none, are not answered: so an exchange of two nodes ends.
  *   membership-gossip-W2  In a converged, idle cluster a node sends one digest a second, whatever
  *       the cluster's size.
  * Tests.   tests/unit/cluster/leader_test.c, tests/sim/sim_test.c
@@ -92,7 +92,7 @@ trpi_gossip_send_gone(trpi_member_core *core, const trpi_node_id *to, uint32_t s
     trpi_free(frame.keys); /* NULL: then it speaks for the sender alone */
 }
 
-/* ---- whom to tell ---------------------------------------------------------------------------- */
+/* ---- targets --------------------------------------------------------------------------------- */
 
 enum pick { PICK_ANY, PICK_UNSEEN, PICK_SUSPECT };
 
@@ -115,8 +115,8 @@ is_eligible(const trpi_member_core *core, uint32_t index, enum pick pick)
     return pick == PICK_ANY || !trpi_seen_get(&core->seen, index);
 }
 
-/* The eligible member with `before` eligible ones before it; TRPI_GOSSIP_NONE when there are fewer,
- * then *ret_count is how many. Of a version that most have seen few words have to be looked at. */
+/* Return the eligible member with `before` eligible ones before it; TRPI_GOSSIP_NONE when there are
+ * fewer, then *ret_count is their number. Words of the seen set that are full are skipped. */
 static uint32_t
 eligible_at(const trpi_member_core *core, enum pick pick, uint32_t not_index, uint32_t before,
             uint32_t *ret_count)
@@ -135,7 +135,8 @@ eligible_at(const trpi_member_core *core, enum pick pick, uint32_t not_index, ui
     return TRPI_GOSSIP_NONE;
 }
 
-/* One eligible member at random: a guess or two where most are, else counted. */
+/* Return a random eligible member: by a few random tries, which suffice when most are eligible,
+ * else by counting them. */
 static uint32_t
 pick_one(trpi_member_core *core, enum pick pick, uint32_t not_index)
 {
@@ -162,7 +163,7 @@ id_of(const trpi_member_core *core, uint32_t index)
     return &core->gossip->members[index].ident->id;
 }
 
-/* The view to up to `targets` members that have not seen it. */
+/* Push the view to up to `targets` members that have not seen it. */
 static void
 push_to_unseen(trpi_member_core *core, uint32_t targets)
 {
@@ -178,8 +179,8 @@ push_to_unseen(trpi_member_core *core, uint32_t targets)
     }
 }
 
-/* A node that learns that all have seen a change of votes tells it at once: another one that is cut
- * off before it hears that counts the vote both ways. Each node does so once. */
+/* Send digests when this node has learned that all have seen a change of votes: a member that is
+ * cut off before it hears that counts the vote both ways. Each node does so once. */
 static void
 tell_votes(trpi_member_core *core)
 {
@@ -232,7 +233,8 @@ trpi_gossip_ask(trpi_member_core *core, const trpi_node_id *to)
     send_digest(core, to, FIRST_TTL);
 }
 
-/* The leader waits for agreement: it asks those of whom it does not know. */
+/* The leader waits for convergence: it asks members that, as far as it knows, have not seen the
+ * version. */
 static void
 leader_asks(trpi_member_core *core)
 {
@@ -294,7 +296,7 @@ trpi_gossip_tick(trpi_member_core *core)
     uint64_t now = core->now.mono_ms;
     if (now >= core->due.extra_gossip_ms) {
         core->due.extra_gossip_ms = TRPI_NEVER;
-        if (!TRPI_BUGGIFY(core)) { /* a wave may always be lost */
+        if (!TRPI_BUGGIFY(core)) { /* an extra round may always be lost */
             push_to_unseen(core, EXTRA_TARGETS);
             tell_votes(core);
         }
@@ -312,8 +314,7 @@ trpi_gossip_tick(trpi_member_core *core)
     trpi_assert_slow(core->due.gossip_ms > now && core->due.extra_gossip_ms > now);
 }
 
-/* Members that became Down in this step hear it from us, reachable or not: it is their last
- * message. */
+/* Send the view to members that are Down here and reachable: it is the last message to them. */
 static void
 tell_the_downed(trpi_member_core *core)
 {
@@ -370,7 +371,7 @@ trpi_gossip_spread(trpi_member_core *core)
     }
 }
 
-/* ---- hearing --------------------------------------------------------------------------------- */
+/* ---- receiving ------------------------------------------------------------------------------- */
 
 static bool
 sender_is_member(trpi_member_core *core, const trpi_node_id *from, uint64_t key, uint32_t kind)
@@ -392,7 +393,8 @@ sender_is_member(trpi_member_core *core, const trpi_node_id *from, uint64_t key,
     return false;
 }
 
-/* Do we know a vote to be sure, and the sender of the frame does not? room: for the set. */
+/* Return whether this node knows a vote to be sure that the sender of the frame does not. room: for
+ * the set. */
 static bool
 lacks_votes(const trpi_member_core *core, const trpi_frame *frame, trpi_seen *room)
 {
@@ -402,7 +404,7 @@ lacks_votes(const trpi_member_core *core, const trpi_frame *frame, trpi_seen *ro
     return !trpi_seen_covers(room, &core->votes.told);
 }
 
-/* Join what the frame says about who has seen our version. Answers if the other lacks something. */
+/* Join the frame's seen set of this node's version. Answers if the sender's set lacks something. */
 static void
 take_seen(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *frame)
 {
@@ -472,7 +474,7 @@ count_received(trpi_member_core *core, const trpi_gossip *theirs)
     }
 }
 
-/* Take the merge over, with the seen set of whichever side has exactly this content. */
+/* Adopt the merged view, with the seen set of the side whose view is equal to it. */
 static trp_err
 take_merge(trpi_member_core *core, trpi_gossip *merged, const trpi_frame *frame)
 {
@@ -502,7 +504,7 @@ take_merge(trpi_member_core *core, trpi_gossip *merged, const trpi_frame *frame)
     return err;
 }
 
-/* Until it is, the two do not agree: somebody has to know. */
+/* Log that a view cannot be merged: until it is, the two nodes do not agree. */
 static void
 log_unmerged(trpi_member_core *core, const trpi_node_id *from, trp_err err)
 {
@@ -559,7 +561,7 @@ take_gone(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fr
     uint32_t self = trpi_core_self_index(core); /* there, or this node would have stopped */
     uint32_t status = core->gossip->members[self].status;
     bool left = frame->code == TRP_MEMBER_EXITING && status >= TRP_MEMBER_LEAVING;
-    bool exits = status >= TRP_MEMBER_EXITING; /* it only waits to be removed */
+    bool exits = status >= TRP_MEMBER_EXITING; /* this node only waits to be removed */
     if (!left && !exits && !trpi_downing_asks_lease(core->downing)) {
         (void)trpi_removed_by(core, from, frame); /* membership-removed-X1 */
         return;

@@ -1,33 +1,32 @@
-/* membership_leader.c - what the leader does, how members exit, when somebody is marked Down.
+/* membership_leader.c - the leader's actions, exiting members, tombstones.
  *
- * Why.     There is no election: whoever is first in order leads. Two nodes can think so at one
- *          time, so the leader acts only when everybody whose word counts has seen the very
- *          version it acts on.
+ * Why.     There is no election: the first member in order leads. Two nodes may each hold
+ *          themselves the leader at one time, so a leader acts only on convergence: when all
+ *          members that convergence waits for have seen the version it acts on.
  * Shape.   converged, leader:  Joining -> Up (if enough members) | Leaving -> Exiting |
  *                              Exiting, confirmed or silent -> removed | Down -> removed
  *          leader, for allow-weakly-up-members not converged:
  *                              Joining, reachable -> WeaklyUp (if enough members)
  *          leaving node:       sees itself Exiting -> EXITING_CONFIRMED to the leader until it
- *          hears that
- *                              it is gone, or exiting-timeout has passed -> STOPPED(left)
+ *                              hears of its removal, or exiting-timeout passes -> STOPPED(left)
  * Must hold.
  *   membership-leader-L1  A leader that is itself Exiting leaves last: first it removes the others
  *       that exit.
  *   membership-leader-L2  The minimum sizes hold at the moment of Joining -> Up or WeaklyUp, and
  *       only then (MEMB-22).
- *   membership-leader-L3  WeaklyUp is the only thing that a leader does without agreement: both
+ *   membership-leader-L3  WeaklyUp is the only status that a leader sets without convergence: both
  *       sides of a cut may do it, and their views merge.
+ *   membership-leader-L4  A tombstone is dropped when prune-tombstones-after has passed since this
+ *       node saw the removal, by the monotonic clock; one that it only heard of, by its time and
+ *       the wall clock.
+ *   membership-leader-L5  A node that is waking (trpi_member_now) does not act as leader: it may
+ *       have been removed.
  *   membership-leader-L6  Nor does a node that a member has told that it is removed, until that is
- *       taken back or the member is Down here: whom it buries it does not count any more, and so it
- *       may find that it stays, beside those that have removed it.
- *   membership-leader-L5  A node that is waking (trpi_member_now) leads nothing: it may have been
- *       removed.
- *   membership-leader-L4  A tombstone is forgotten when its age has passed since this node saw that
- *       member go, by the clock that nobody sets; one that it was only told of, by the wall clock
- *       and what it says.
+ *       taken back or the member is Down here: a node that removes members does not count them any
+ *       more, and so might decide that it stays, beside the members that have removed it.
  *   membership-leader-L7  Whether a removed member was cut off is decided when it becomes Down, by
- *       what anybody says of it then: later nobody watches it, and who did may be Exiting, Down or
- *       gone.
+ *       the reports about it at that time: later it is monitored no longer, and its observers may
+ *       be Exiting, Down or gone.
  * Tests.   tests/unit/cluster/leader_test.c, rounds_test.c
  */
 #include "cluster/engine/membership_core.h"
@@ -107,7 +106,8 @@ has_confirmed(const trpi_member_core *core, uint64_t key)
     return false;
 }
 
-/* Another incarnation of its address is neither Down nor removed: first one of the two must go. */
+/* Return whether another incarnation of its address is neither Down nor removed: first one of the
+ * two must be removed. */
 static bool
 has_rival(const trpi_gossip *g, const trpi_gossip_member *m)
 {
@@ -124,7 +124,7 @@ has_rival(const trpi_gossip *g, const trpi_gossip_member *m)
     return false;
 }
 
-/* 0: no such moment. */
+/* Return the wall clock in seconds; 0: out of range. */
 static uint32_t
 wall_s(const trpi_member_core *core)
 {
@@ -132,7 +132,7 @@ wall_s(const trpi_member_core *core)
     return seconds < 0 || seconds > UINT32_MAX ? 0 : (uint32_t)seconds;
 }
 
-/* What the leader makes of this member now; its present status when nothing. */
+/* Return the status that the leader gives this member now; its present one: no change. */
 static uint32_t
 next_status(const trpi_member_core *core, const trpi_gossip_member *m, bool large_enough)
 {
@@ -157,7 +157,7 @@ next_status(const trpi_member_core *core, const trpi_gossip_member *m, bool larg
     }
 }
 
-/* One round. true: something changed. */
+/* Do one round of leader actions; returns whether something changed. */
 static bool
 act_once(trpi_member_core *core)
 {
@@ -213,7 +213,7 @@ act_once(trpi_member_core *core)
     return trpi_core_commit(core, edited) == TRP_OK;
 }
 
-/* membership-leader-L6. Is there a remover that is not Down here? */
+/* membership-leader-L6. Return whether there is a remover that is not Down here. */
 static bool
 is_removal_disputed(const trpi_member_core *core)
 {
@@ -305,8 +305,8 @@ is_near_down(const trpi_member_core *core, uint64_t key)
     return false;
 }
 
-/* By any observer, whether its word counts or not: an observer that is Exiting or Down may be
- * right. */
+/* Return whether any observer reports it, whether it counts or not: one that is Exiting or Down may
+ * be right. */
 static bool
 is_accused(const trpi_gossip *g, uint64_t key)
 {
@@ -318,7 +318,7 @@ is_accused(const trpi_gossip *g, uint64_t key)
     return false;
 }
 
-/* A member that is not Down yet: was it there? Nobody watches one that is Joining. */
+/* Return whether a member was there that is not Down yet; a Joining one is not monitored. */
 static bool
 is_near(const trpi_gossip *g, uint32_t index)
 {
@@ -353,8 +353,8 @@ note_downs(trpi_member_core *core, const trpi_gossip *next)
     trpi_assert_slow(core->removals.near_downs_count <= downs);
 }
 
-/* How this node saw a member go of which `next` has a tombstone. `at`: in the present view, of the
- * first tombstone whose key is not below; moves on. */
+/* Return how this node saw the removal of a member that has a tombstone in `next`. *at: index in
+ * the present view of the first tombstone whose key is not below; it moves on. */
 static trpi_removal
 removal_of(const trpi_member_core *core, uint64_t key, uint32_t *at)
 {
@@ -496,7 +496,7 @@ trpi_exiting_confirmed(trpi_member_core *core, const trpi_node_id *from, uint64_
     if (has_confirmed(core, key)) {
         return;
     }
-    /* forget those who are gone, so that the list is never longer than the members */
+    /* drop removed members, so that the list is never longer than the members */
     uint32_t kept = 0;
     for (uint32_t i = 0; i < core->leading.confirmed_count; i++) {
         if (trpi_gossip_find(core->gossip, core->leading.confirmed[i]) != TRPI_GOSSIP_NONE) {
@@ -505,7 +505,7 @@ trpi_exiting_confirmed(trpi_member_core *core, const trpi_node_id *from, uint64_
     }
     core->leading.confirmed_count = kept;
     if (!TRPI_ARRAY_HAS_ROOM(&core->leading, confirmed)) {
-        return; /* it says so again */
+        return; /* no memory: it confirms again */
     }
     core->leading.confirmed[core->leading.confirmed_count++] = key;
     trpi_assert_slow(core->leading.confirmed_count <= core->leading.confirmed_room &&

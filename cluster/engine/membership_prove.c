@@ -1,8 +1,8 @@
 /* membership_prove.c - a joiner is dialled back before it is let in (MEMB-04).
  *
  * Why.     A joiner dials its contact, and heartbeats then flow on that connection, so a node that
- *          nobody can dial (a firewall, a wrong remote.hostname) would be Up and healthy, and every
- *          ordinary message to it would wait for ever.
+ *          cannot be dialled (a firewall, a wrong remote.hostname) would be Up and healthy, and
+ *          each ordinary message to it would wait for ever.
  * Shape.   JOIN --> asks list --REACH--> shell dials the advertised address --REACHED--> let in,
  *          or INIT_JOIN_NACK(refused, why): the joiner logs why and asks again, with back-off.
  * Must hold.

@@ -1,31 +1,32 @@
-/* membership_removed.c - a node that was removed while it was cut off, or stood still, learns it.
+/* membership_removed.c - how a node learns that it was removed while it was cut off or stood still.
  *
  * Why.     A node that cannot be reached cannot be told that it is removed. When it is back, the
  *          members that have removed it answer its gossip with GONE for quarantine-removed-node-
  *          after, and from then on refuse its handshakes. If it does not listen, it goes on with
  *          its old view as a second cluster, for ever under the strategies that do not decide.
- * Shape.   GONE, a refused handshake --> removers: who says so, once each --> all others are asked
- *          --> may the removers go on, counted over the own view? yes: STOPPED(downed)
- *                                                 no, for TWO_CLUSTERS_MS: two clusters, in the log
+ * Shape.   GONE, a refused handshake --> removers: the members that say so, once each --> all
+ *          others are asked --> may the removers go on, counted over this node's view?
+ *             yes: STOPPED(downed)       no, for TWO_CLUSTERS_MS: two clusters, in the log
  * Must hold.
- *   membership-removed-X1  One word does not end a node: the removers do when they are a side that
- *       may go on by the own strategy, so that an operator who downs the majority from a lost
- *       minority ends nobody. GONE speaks for all members of its sender's cluster: all have seen
- *       that the node was Down before it was removed. A refused handshake speaks for one.
- *       A node that was removed while it was reachable was not cut off: somebody ordered it, and
+ *   membership-removed-X1  One remover does not end a node: the removers do when they are a side
+ *       that may go on by this node's strategy, so that an operator who downs the majority from a
+ *       lost minority ends no node. GONE speaks for all members of its sender's cluster: all have
+ *       seen that the node was Down before it was removed. A refused handshake speaks for one.
+ *       A node that was removed while it was reachable was not cut off: an operator ordered it, and
  *       half of the votes are enough, whatever the strategy. (Of two, one orders the other's end.)
- *       So are all others who are not Down, though none of them has a vote: a joiner may order the
- *       end of the last member that is Up.
- *   membership-removed-X2  The lease is apart: who says GONE has it, or gives up its own side
+ *       So are all other members that are not Down, even if none of them has a vote: a joiner may
+ *       order the end of the last member that is Up.
+ *   membership-removed-X2  With a lease the sender of GONE owns it, or gives up its own side
  *       (membership-downing-W2), and is obeyed at once.
- *   membership-removed-X3  A frame of another kind takes the word of a member back; its removal
- *       from the own view makes it forgotten. So it is with the word that this node was reachable.
- *   membership-removed-X4  All that are no removers are dialled anew when there is one, whatever
+ *   membership-removed-X3  A frame of another kind takes a member's GONE back; its removal from
+ *       this node's view makes it forgotten. The same holds for its report that this node was
+ *       reachable.
+ *   membership-removed-X4  When there is a remover, all other members are dialled again, whatever
  *       the pause between attempts, so that TWO_CLUSTERS_MS after the first refusal all have been
  *       asked.
- *   membership-removed-X5  Whoever has removed this node may have been restarted since. The present
- *       incarnation at the address of an unreachable member, which is asked from time to time
- *       (membership_foreign.c), says so in that one's place: that one has ended.
+ *   membership-removed-X5  A remover may have been restarted since. The present incarnation at the
+ *       address of an unreachable member, which is asked from time to time (membership_foreign.c),
+ *       says so in its place: the previous incarnation has ended.
  * Limits.  ASKED_LEAST members, and a quarter of all, are asked in each round of the leader.
  * Tests.   tests/unit/cluster/removed_test.c, tests/sim/split_test.c
  */
@@ -44,9 +45,9 @@
 #define ASKED_LEAST 8u
 #define ASK_TTL 4u
 
-/* ---- who says so ----------------------------------------------------------------------------- */
+/* ---- removers -------------------------------------------------------------------------------- */
 
-/* Index of key, or of where it belongs. */
+/* Return the index of key, or the one where it is inserted. */
 static uint32_t
 remover_index(const trpi_member_core *core, uint64_t key)
 {
@@ -140,7 +141,7 @@ ask_others(trpi_member_core *core)
     trpi_assert_slow(asked <= limit && core->removers.next < count);
 }
 
-/* ---- what follows ---------------------------------------------------------------------------- */
+/* ---- the decision ---------------------------------------------------------------------------- */
 
 static void
 log_two_clusters(trpi_member_core *core, const trpi_downing_count *count, const char *names)
@@ -156,7 +157,7 @@ log_two_clusters(trpi_member_core *core, const trpi_downing_count *count, const 
     }
 }
 
-/* membership-removed-X3: as long as the word of one who says so stands. */
+/* Return whether a remover reports that this node was reachable (membership-removed-X3). */
 static bool
 was_near(const trpi_member_core *core)
 {
@@ -219,7 +220,7 @@ judge_removers(trpi_member_core *core)
     trpi_free(marks);
 }
 
-/* *ret_new becomes true when it is a member and something of this is new. */
+/* Note one remover if it is a member; *ret_new becomes true if something of this is new. */
 static trp_err
 note_remover(trpi_member_core *core, uint64_t key, bool near, bool *ret_new)
 {
@@ -236,7 +237,7 @@ note_remover(trpi_member_core *core, uint64_t key, bool near, bool *ret_new)
     return TRP_OK;
 }
 
-/* Take up whom it speaks for, and whether the cluster was whole. */
+/* Note the remover and the members that it speaks for, and whether this node was reachable. */
 static trp_err
 note_removers(trpi_member_core *core, const trpi_node_id *id, const trpi_frame *gone, bool *ret_new)
 {

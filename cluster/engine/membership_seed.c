@@ -7,35 +7,34 @@
  *            | -- JOIN, ticket, roles --------------->  |  adds the joiner as Joining
  *            | <--------------------------- WELCOME --  |  the view with the joiner in it
  * Must hold.
- *   membership-seed-J1  Only the first of the seeds may make a cluster, and only when all others
- *       said that they are in none, or nobody answered for seed-node-timeout. So a first seed that
+ *   membership-seed-J1  Only the first seed may create a cluster, and only when all others said
+ *       that they are in none, or none answered for seed-node-timeout. So a first seed that
  *       restarts comes back to the cluster that it left. If one was in a cluster when it answered,
  *       the silence must last longer by two times stable-after: it may be over when that cluster
  *       has settled. A node that is refused by a member, by all others, or because another node has
- *       its address, or had it and is looked for, has been answered, and makes none
+ *       its address, or had it and is looked for, has been answered, and creates none
  *       (membership-seed-J6).
- *   membership-seed-J5  A contact may die after its WELCOME and before it has told anybody. Then
- *       the members answer the joiner's gossip with STRANGER, and it joins them as well; its view
- *       and theirs are of one cluster and merge. Not before the contact has had INTRODUCE_MS to
- *       tell them: else each of many joiners is let in by many, and each of those has a version of
+ *   membership-seed-J5  A contact may crash after its WELCOME and before it has spread the join.
+ *       Then the members answer the joiner's gossip with STRANGER, and it joins them as well; its
+ *       view and theirs are of one cluster and merge. Not before the contact has had INTRODUCE_MS
+ *       to spread it: else each of many joiners is let in by many contacts, each with a version of
  *       its own.
  *   membership-seed-J6  A node whose configuration does not fit ends, with the key named, and does
  *       not ask for ever: when a member has said so, or every other seed is another system or knows
  *       another secret, and none has let it in within REFUSED_MS. One foreign seed proves nothing:
- *       its address may have been given to somebody else.
- *   membership-seed-J7  Who was stopped himself has not been met with silence: the time does not
- *       count (membership-seed-J1).
+ *       its address may have been given to another system.
+ *   membership-seed-J7  A pause of this node does not count as silence of the seeds
+ *       (membership-seed-J1).
  *   membership-seed-J8  A list that is looked up anew (trpi_seek_found) may be incomplete: a
  *       cluster is made only when it has been the same, and of enough addresses, for
  *       seed-node-timeout, and the answer that came then, or later, was this list still: silence of
  *       the name service confirms none.
- *   membership-seed-J13 A JOIN that a member refuses is tried again after 1 s, then twice as long
- *       each time, up to
- *       10 s; what it said is kept for those who ask why this node has not joined. While members
- *       refuse, this node makes no cluster (membership-seed-J1).
- *   membership-seed-J14 Answers count only from those that were asked: the seeds, and the contact.
+ *   membership-seed-J13 A JOIN that a member refuses is tried again with back-off: after 1 s, then
+ *       twice as long each time, up to 10 s; the refusal is kept as the reason why this node has
+ *       not joined. While members refuse, this node creates no cluster (membership-seed-J1).
+ *   membership-seed-J14 Answers count only from nodes that were asked: the seeds and the contact.
  *   membership-seed-J15 A node whose address only its own host can dial joins only such nodes, and
- *       they only such: else the others would hold it for unreachable, or two of them for one.
+ *       they only such: else others would find it unreachable, or hold two of them for one.
  * Tests.   tests/unit/cluster/join_test.c
  */
 #include "cluster/engine/membership_core.h"
@@ -137,7 +136,7 @@ ask_again(trpi_member_core *core, uint32_t delay_ms)
     wait_for_seeds(core);
 }
 
-/* Begin to ask; who was asked before, and what it answered, is forgotten. */
+/* Begin to ask these seeds; earlier seeds and their answers are dropped. */
 static void
 seek_begin(trpi_member_core *core, const trpi_address *addresses, uint32_t count)
 {
@@ -182,7 +181,7 @@ trpi_seek_found(trpi_member_core *core, const trpi_address *addresses, uint32_t 
     trpi_assert(count > 0 && count <= TRPI_SEEDS_MAX);
     trpi_seek *seek = &core->seek;
     if (core->phase == TRPI_PHASE_SEEKING && seek->settled_ms == 0) {
-        return TRP_ESTATE; /* somebody has given others since, by hand (SEED-11) */
+        return TRP_ESTATE; /* an operator has given other seeds since (SEED-11) */
     }
     if (!are_compatible_hosts(core, addresses, count)) {
         trpi_core_stop(core, TRPI_STOP_INCOMPATIBLE);
@@ -263,7 +262,7 @@ seed_index(const trpi_seek *seek, const trpi_address *address)
     return TRPI_SEEDS_MAX;
 }
 
-/* Does every other seed refuse this node, and is there one? */
+/* Return whether there is another seed, and each one refuses this node. */
 static bool
 all_refuse(const trpi_member_core *core)
 {
@@ -295,13 +294,14 @@ trpi_seek_refused(trpi_member_core *core, const trpi_address *address, const cha
     if (core->phase != TRPI_PHASE_SEEKING || i >= TRPI_SEEDS_MAX) {
         return;
     }
-    core->seek.refused[i] = true; /* membership-seed-J1, also for who does not end for it */
+    core->seek.refused[i] = true; /* membership-seed-J1, also for a node that a difference warns */
     if (!core->options.incompatible_warns) {
         refused_because(core, why);
     }
 }
 
-/* membership-seed-J1: a seed that says so is alive and has answered: this is no silence. */
+/* membership-seed-J1: a seed that refuses this node is alive and has answered: this is no silence.
+ */
 void
 trpi_seek_rival(trpi_member_core *core, const trpi_address *address)
 {
@@ -317,7 +317,7 @@ trpi_seek_rival(trpi_member_core *core, const trpi_address *address)
     wait_for_seeds(core);
 }
 
-/* It has answered: whoever lives there now is of our kind. */
+/* Note that a seed has answered: the node there is of this system. */
 static void
 note_answer(trpi_member_core *core, const trpi_address *address)
 {
@@ -368,7 +368,7 @@ send_join(trpi_member_core *core)
     core->seek.next_ms = core->now.mono_ms + JOIN_AGAIN_MS;
 }
 
-/* A node that waits in silence looks as if it hung. */
+/* Log that the join goes on: a node that waits without a line seems to hang. */
 static void
 log_waiting(trpi_member_core *core)
 {
@@ -435,7 +435,8 @@ trpi_seek_tick(trpi_member_core *core)
     }
 }
 
-/* Joined, but never Up: it may be that nobody who lives has heard of us (membership-seed-J5). */
+/* Return whether this node has joined but was never Up: maybe no live member knows it
+ * (membership-seed-J5). */
 static bool
 is_unknown_joiner(const trpi_member_core *core, const trpi_node_id *to)
 {
@@ -492,7 +493,7 @@ take_ack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fra
         trpi_core_log(core, TRP_LOG_WARNING, "configured otherwise than %s: %s", text,
                       frame->reason);
     }
-    /* membership-seed-J6: who is let in begins anew if it has to ask again */
+    /* membership-seed-J6: a node that is let in begins anew if it has to ask again */
     core->seek.incompatible = false;
     core->seek.refused_ms = 0;
     note_answer(core, &from->address);
@@ -507,7 +508,7 @@ take_ack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fra
     send_join(core);
 }
 
-/* How long to wait after a JOIN that was refused, and was not the first one. */
+/* Return the back-off after a refused JOIN. */
 static uint32_t
 refused_wait_ms(trpi_member_core *core)
 {
@@ -533,7 +534,7 @@ take_refusal(trpi_member_core *core, const trpi_node_id *from, const char *why)
         ask_again(core, wait_ms);
         (void)snprintf(next, sizeof next, "asking again in %u s", (wait_ms + 500) / 1000);
     } else if (!seek->joining) {
-        wait_for_seeds(core); /* somebody is there: this is no silence (membership-seed-J1) */
+        wait_for_seeds(core); /* a member is there: this is no silence (membership-seed-J1) */
     }
     if (core->now.mono_ms >= core->logged.refused_ms) {
         trpi_core_log(core, TRP_LOG_WARNING, "%s refuses this node: %s; %s",
@@ -598,7 +599,7 @@ take_nack(trpi_member_core *core, const trpi_node_id *from, const trpi_frame *fr
         all = all && (seek->nacked[i] || trpi_seek_is_self(core, &seek->addresses[i]));
     }
     if (all && seek->may_create && !seek->met_cluster && may_trust_seeds(seek)) {
-        /* membership-seed-J1, membership-seed-J8; who has met a cluster waits for it, till
+        /* membership-seed-J1, membership-seed-J8; a node that has met a cluster waits for it until
          * give_up_ms */
         trpi_core_log(core, TRP_LOG_INFO, "all other seeds are in no cluster yet");
         (void)create_cluster(core); /* no memory: give_up_ms tries again */
@@ -617,7 +618,7 @@ trpi_core_welcome_frame(trpi_member_core *core, const trpi_node_id *from, trpi_f
     }
     if (core->phase != TRPI_PHASE_SEEKING || !core->seek.joining ||
         !trpi_node_id_equal(from, &core->seek.contact)) {
-        core->stats.ignored++; /* GOSSIP-16: only from whom we asked */
+        core->stats.ignored++; /* GOSSIP-16: only from the contact */
         return;
     }
     uint32_t self = trpi_gossip_find(frame->gossip, core->self->key);

@@ -21,7 +21,7 @@ typedef enum trpi_vclock_order {
     TRPI_VCLOCK_CONCURRENT = 3
 } trpi_vclock_order;
 
-/* Is this key of no account any more? Entries of removed nodes are pruned on one side earlier. */
+/* Return whether to ignore this key: entries of removed nodes are pruned on one side earlier. */
 typedef bool (*trpi_vclock_ignore_fn)(const void *arg, uint64_t key);
 
 /* Compare, leaving out entries of a that ignore_a names and entries of b that ignore_b names. */

@@ -1,22 +1,23 @@
 /* votes.c - see the header.
  *
- * Why.     In one set of voters at most one side of a cut may stay. So both sides have to find the
- *          same set, though neither hears what the other knows. Take the set of those changes that
- *          somebody knows to be seen by all. Everybody has seen each of them; whoever knows it
- *          counts it, and whoever does not asks with it and without it. Each other change somebody
- *          has not seen; who has seen it asks both ways, too, for nobody may know that all have.
- *          So this one set is among the questions of every node, and at most one side hears yes.
+ * Why.     With one set of voters at most one side of a cut stays. So both sides must evaluate the
+ *          same set, though neither knows what the other knows. Take the set of changes that any
+ *          member knows to be seen by all. All members have seen each of them; a node that knows
+ *          that it is seen by all counts it, and a node that does not evaluates both cases. Each
+ *          other change is unknown to some member; a node that has seen it evaluates both cases,
+ *          too. So this one set is among those that every node evaluates, and at most one side
+ *          stays with it.
  * Must hold.
  *   votes-N1  A change is sure only when every member of the view has seen the view that has it, or
- *       one after it: also who is unreachable, Down or only Joining. Left out is who is known to
- *       know that it is Exiting: it never decides again.
- *   votes-N2  Of a member more is known the later in its life: joined, Up, Exiting, each open or
- *       sure. Two who tell each other what they know both have the later one.
- *   votes-N3  Who is Down after it was Exiting has no vote when that was sure: all have seen it
- *       Exiting. That all have seen it Down says nothing of the sort.
- *   votes-N4  The sets have one bit for each member of the view. Out are all that are Exiting, and
- *       besides them only some that are Down. Others are told what is sure, but of a Down one only
- *       that it was Exiting.                                            (trpi_votes_check)
+ *       a later one: also members that are unreachable, Down or only Joining. A member that is
+ *       known to know that it is Exiting is left out: it never decides again.
+ *   votes-N2  Knowledge of a member is ordered by its life: joined, Up, Exiting, each open or sure.
+ *       Two nodes that exchange theirs both have the later one.
+ *   votes-N3  A member that is Down after it was Exiting has no vote when its Exiting was sure: all
+ *       have seen it Exiting. That all have seen it Down does not imply that.
+ *   votes-N4  The sets have one bit for each member of the view. `out` has all Exiting members and,
+ *       besides them, only Down ones. `told` has what is sure, but of a Down member only that it
+ *       was Exiting.                                                    (trpi_votes_check)
  * Cost.    A walk over the members for each new version; three bits each.
  * Tests.   tests/unit/cluster/votes_test.c, tests/sim/restart_test.c
  */
@@ -76,7 +77,8 @@ trpi_votes_fini(trpi_votes *votes)
     trpi_assert_slow(votes->sure.bits == 0 && votes->told.bits == 0);
 }
 
-/* votes-N2. Index of the member in the earlier view; *at goes along, for both are in one order. */
+/* votes-N2. Return the index of the member in the earlier view; *at moves on, for both are in one
+ * order. */
 static uint32_t
 earlier_index(const trpi_gossip *earlier, const trpi_ident *ident, uint32_t *at)
 {

@@ -1,5 +1,5 @@
-/* votes.h - what one node knows of the changes of votes: who was made Up, or Exiting, and whether
- * all have seen it.
+/* votes.h - what one node knows of the changes of votes: which members became Up or Exiting, and
+ * whether all have seen it.
  *
  * The side of a cut that stays is decided by votes, and both sides must count the same ones. A
  * change that a node has seen is *sure* when it knows that every member has seen it, too; until
@@ -14,7 +14,7 @@
 typedef struct trpi_votes { /* bit i: of members[i] of the view that they belong to */
     trpi_seen sure; /* its last change (it joined, was made Up, was made Exiting) is seen by all */
     trpi_seen out;  /* it was made Exiting; it may be Down since */
-    trpi_seen told; /* what others are told: sure, but of who is Down only that it was Exiting */
+    trpi_seen told; /* what others are told: sure, but of a Down member only that it was Exiting */
 } trpi_votes;
 
 typedef enum trpi_vote {
@@ -23,7 +23,7 @@ typedef enum trpi_vote {
     TRPI_VOTE_OPEN = 2 /* other sides may count it or not */
 } trpi_vote;
 
-/* Of a view of which nothing is sure. Errors: TRP_ENOMEM. */
+/* Initialise for a view of which nothing is sure. Errors: TRP_ENOMEM. */
 trp_err trpi_votes_init(trpi_votes *votes, const trpi_gossip *gossip);
 void trpi_votes_fini(trpi_votes *votes); /* all-zero is fine */
 
@@ -35,12 +35,13 @@ bool trpi_votes_join(trpi_votes *votes, const trpi_gossip *gossip, const trpi_vo
  * Errors: TRP_ENOMEM: nothing is added. */
 trp_err trpi_votes_hear(trpi_votes *votes, const trpi_gossip *gossip, const trpi_seen *told,
                         const trpi_gossip *earlier, bool *ret_news);
-/* If all whom it takes have seen the view: what it says is sure. true: something has become so. */
+/* If all members that votes-N1 needs have seen the view, its changes are sure. Returns whether one
+ * has become so. */
 bool trpi_votes_learn(trpi_votes *votes, const trpi_gossip *gossip, const trpi_seen *seen);
 
-/* Has members[index] a vote, or, when nobody has, a place among those that joined? */
+/* Return whether members[index] has a vote or, when no member has one, counts as joined. */
 trpi_vote trpi_votes_of(const trpi_votes *votes, uint32_t index);
-/* How many changes of votes are open: who was made Up or Exiting. */
+/* Count the open changes of votes, of members made Up or Exiting. */
 uint32_t trpi_votes_open(const trpi_votes *votes, const trpi_gossip *gossip);
 
 /* Return NULL, or the invariant that is broken: votes-N3, votes-N4. */
