@@ -26,6 +26,7 @@ troupe_sources += src/base/phi.c src/base/pack.c \
 	cluster/engine/membership_contact.c \
 	cluster/engine/membership_core.c \
 	cluster/engine/membership_downing.c \
+	cluster/engine/membership_downing_check.c \
 	cluster/engine/membership_events.c \
 	cluster/engine/membership_foreign.c \
 	cluster/engine/membership_gossip.c \

@@ -145,6 +145,9 @@ trpi_downing_next_crash trpi_downing_next_crash_find(const trpi_downing_ops *ops
                                                      const trpi_downing_options *options,
                                                      const trpi_downing_input *input,
                                                      uint32_t leaving, uint32_t *marks);
+/* Return NULL, or downing-forecast-F7 if it is broken (downing_check.c). */
+const char *trpi_downing_next_crash_check(const trpi_gossip *gossip, uint32_t leaving,
+                                          const trpi_downing_next_crash *crash, trpi_check *check);
 /* Return whether the strategy uses a lease. */
 bool trpi_downing_asks_lease(const trpi_downing_ops *ops);
 

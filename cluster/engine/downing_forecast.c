@@ -1,16 +1,16 @@
 /* downing_forecast.c - see the header.
  *
- * Why.     Advice that counts by itself disagrees with the strategy one day. So nothing is counted
- *          here: the strategy is a pure function, and is asked what it would decide at the moments
- *          at which its patience ends, were the view still the same.
+ * Why.     Advice that counted votes itself would disagree with the strategy one day. So nothing is
+ *          counted here: the strategy is a pure function, and is evaluated at the times at which
+ *          its delays end, as if the view were still the same.
  * Must hold.
- *   downing-forecast-F1  Who acts is one node of a side; whether this side goes on is known from
- *       what that one would decide. All of a side have seen the same version, so they see the same
- *       sides.
- *   downing-forecast-F2  Members that are suspected and have seen the version all the same are
- *       asked by a roll call before anything is decided; the forecast takes them for silent.
- * Limits.  ACTORS_MAX members are asked what they would do; the first in order acts.
- * Tests.   tests/unit/cluster/forecast_test.c
+ *   downing-forecast-F1  One node of a side acts; its decision shows whether this side goes on. All
+ *       members of a side have seen the same version, so they see the same sides.
+ *   downing-forecast-F2  Members that are suspected but have seen the version are asked by a roll
+ *       call before anything is decided; the forecast counts them as silent.
+ *   and downing-forecast-F3..F6, which trpi_downing_forecast_check() states (downing_check.c).
+ * Limits.  The decisions of ACTORS_MAX members are evaluated; the first in order acts.
+ * Tests.   tests/unit/cluster/forecast_test.c, check_test.c
  */
 #include "cluster/engine/downing_forecast.h"
 
@@ -28,7 +28,7 @@ struct forecast_query {
     const trpi_downing_options *options;
     const trpi_downing_input *input;
     uint32_t *indexes;
-    uint64_t *unreachable_ms; /* as later; room for all */
+    uint64_t *unreachable_ms; /* at the later time; room for all members */
     trpi_seen silent;         /* downing-forecast-F2 */
 };
 
@@ -67,7 +67,7 @@ decision_of(const struct forecast_query *a, uint64_t self, uint64_t later_ms)
                                                       : decision; /* downing-forecast-F2 */
 }
 
-/* "a:1, b:2 and 3 more" of the members with these indexes. */
+/* Write the members that a decision marks as "a:1, b:2 and 3 more". */
 static void
 marked_text(const trpi_gossip *g, const trpi_downing_decision *decision, char *buffer, size_t bytes)
 {
@@ -89,7 +89,7 @@ marked_text(const trpi_gossip *g, const trpi_downing_decision *decision, char *b
     trpi_assert_slow(strlen(buffer) < bytes);
 }
 
-/* true: that is what will be. */
+/* Fill the forecast from a decision; false: the decision ends nothing yet. */
 static bool
 forecast_from_decision(const struct forecast_query *a, const trpi_downing_decision *decision,
                        bool is_self, uint64_t later_ms, trpi_downing_forecast *ret)
@@ -103,7 +103,7 @@ forecast_from_decision(const struct forecast_query *a, const trpi_downing_decisi
         break;
     case TRPI_DOWNING_DOWN_SELF:
         if (!is_self) {
-            return false; /* it is given up, and another one acts */
+            return false; /* that member stops, and another one acts */
         }
         ret->kind = TRPI_FORECAST_STOPS;
         (void)trpi_sides_text(g, decision->indexes, true, ret->who, sizeof ret->who);
@@ -125,7 +125,7 @@ forecast_from_decision(const struct forecast_query *a, const trpi_downing_decisi
     return true;
 }
 
-/* downing-forecast-F1. true: somebody of this side decides something then. */
+/* downing-forecast-F1. Return whether a member of this side decides something at that time. */
 static bool
 side_decides(const struct forecast_query *a, uint64_t later_ms, trpi_downing_forecast *ret)
 {
@@ -157,7 +157,7 @@ remaining_ms(uint64_t when_ms, uint64_t passed_ms)
     return when_ms > passed_ms ? when_ms - passed_ms : 0;
 }
 
-/* The moments at which a strategy that splits loses patience (downing_split.c), in order. */
+/* Evaluate a split strategy at the times at which its delays end (downing_split.c), in order. */
 static bool
 forecast_split(const struct forecast_query *a, trpi_downing_forecast *ret)
 {
@@ -172,7 +172,7 @@ forecast_split(const struct forecast_query *a, trpi_downing_forecast *ret)
     return false;
 }
 
-/* Of a strategy that does not count sides. */
+/* For a strategy that does not count sides: count them as keep-majority does. */
 static void
 counted_as_majority(struct forecast_query *a, trpi_downing_forecast *ret)
 {
@@ -221,7 +221,7 @@ trpi_downing_forecast_make(const trpi_downing_ops *ops, const trpi_downing_optio
     struct forecast_query a = { ops, options, input, indexes, later_ms, { 0 } };
     memset(ret_forecast, 0, sizeof *ret_forecast);
     if (trpi_seen_init(&a.silent, g->members_count) != TRP_OK) {
-        return; /* no memory: nothing is foreseen */
+        return; /* no memory: no forecast */
     }
     for (uint32_t i = 0; i < g->members_count; i++) {
         if (trpi_seen_get(input->seen, i) && !trpi_downing_suspect(&g->members[i])) {

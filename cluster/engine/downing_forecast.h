@@ -28,4 +28,11 @@ void trpi_downing_forecast_make(const trpi_downing_ops *ops, const trpi_downing_
                                 const trpi_downing_input *input, uint32_t *indexes,
                                 uint64_t *later_ms, trpi_downing_forecast *ret_forecast);
 
+/* Return NULL, or the invariant that a forecast breaks: downing-forecast-F3..F6 (downing_check.c).
+ */
+const char *trpi_downing_forecast_check(const trpi_downing_ops *ops,
+                                        const trpi_downing_options *options,
+                                        const trpi_gossip *gossip,
+                                        const trpi_downing_forecast *forecast, trpi_check *check);
+
 #endif

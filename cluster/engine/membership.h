@@ -75,7 +75,7 @@ typedef struct trpi_member_options {
 } trpi_member_options;
 
 /* Faults put in on purpose, to show that the simulator finds them. */
-#define TRPI_BROKEN_NO_TOMBSTONES 1u       /* who is removed leaves no trace */
+#define TRPI_BROKEN_NO_TOMBSTONES 1u       /* a removed member leaves no tombstone */
 #define TRPI_BROKEN_LEARN_PAUSE 2u         /* a silence that was judged a failure is a sample */
 #define TRPI_BROKEN_DIGEST_WITHOUT_SEEN 4u /* the digest does not say who has seen the version */
 
@@ -83,8 +83,8 @@ typedef struct trpi_member_now {
     uint64_t mono_ms;
     int64_t wall_ms; /* tombstones, since when a member is Up, and logs only */
     /* This node stood still for so long that the others may have removed it, and does not know yet
-     * who is there (trpi_heartbeat_is_waking): it leads nothing, marks nobody Down, and lets nobody
-     * in. */
+     * which members are alive (trpi_heartbeat_is_waking): it does not act as leader, marks no
+     * member Down, and lets no node in. */
     bool waking;
 } trpi_member_now;
 
@@ -174,8 +174,8 @@ trp_err trpi_member_new(const trpi_node_id *self, const char *const *roles, uint
                         trpi_member_core **ret_core);
 void trpi_member_free(trpi_member_core *core); /* NULL is fine */
 
-/* This node's value of a key of options.compat has changed: what joiners are asked for, and what it
- * says when it joins. false: there is no such key. */
+/* Change this node's value of a key of options.compat: joiners are compared with it, and it is sent
+ * when this node joins. false: there is no such key. */
 bool trpi_member_compat_set(trpi_member_core *core, const char *key, const char *value);
 /* Take one event. Commands answer by the result: TRP_OK (ordered), TRP_EINVAL, TRP_ENOENT (no such
  * member), TRP_ESTATE (already a member; it is Down; stopped). Anything may answer TRP_ENOMEM:
@@ -185,9 +185,9 @@ trp_err trpi_member_step(trpi_member_core *core, trpi_member_now now,
 /* Move the bytes of an action of the last step, a TRPI_ACTION_SEND, to the caller. */
 trpi_buffer trpi_member_take_bytes(trpi_member_core *core, uint32_t action);
 /* Leave the events of this node's end (EVENTS-14), if it is a member, as the only actions: its
- * system stops without a word to the others. No step may follow. */
+ * system stops and sends nothing to the others. No step may follow. */
 void trpi_member_end(trpi_member_core *core);
-/* What the last step wants done, in order; borrowed until the next step. */
+/* Return the actions of the last step, in order; borrowed until the next step. */
 const trpi_member_action *trpi_member_actions(const trpi_member_core *core, uint32_t *ret_count);
 /* When the next TICK is due; UINT64_MAX: never. */
 uint64_t trpi_member_wake_ms(const trpi_member_core *core);
@@ -196,6 +196,10 @@ uint64_t trpi_member_wake_ms(const trpi_member_core *core);
  * asked before the actions are taken. The view has a check function of its own,
  * trpi_gossip_check(). */
 const char *trpi_member_check(const trpi_member_core *core, trpi_check *check);
+/* Likewise for the lease, and for what the node forecasts: membership_downing_check.c. The second
+ * costs a decision for each member. */
+const char *trpi_lease_check(const trpi_member_core *core, trpi_check *check);
+const char *trpi_forecast_check(const trpi_member_core *core, trpi_check *check);
 
 /* ---- looking --------------------------------------------------------------------------------- */
 typedef enum trpi_member_phase {
@@ -217,25 +221,28 @@ bool trpi_member_is_converged(const trpi_member_core *core);
 uint64_t trpi_member_converged_since_ms(const trpi_member_core *core);
 /* Since when is it unreachable; 0: it is reachable. */
 uint64_t trpi_member_unreachable_since_ms(const trpi_member_core *core, uint64_t key);
-/* Does that member say that it has removed this node? Since when somebody does; 0: nobody. */
+/* Return whether that member says that it has removed this node, and since when one does (0: none
+ * does). */
 bool trpi_member_is_remover(const trpi_member_core *core, uint64_t key);
 uint64_t trpi_member_removed_since_ms(const trpi_member_core *core);
-/* What this node knows of who has a vote, for its view. */
+/* Return what this node knows of the votes of its view's members. */
 const trpi_votes *trpi_member_votes(const trpi_member_core *core);
 /* trpi_downing_may_go_on with the present view, strategy and votes. Only of a member. */
 bool trpi_member_may_go_on(const trpi_member_core *core, const uint32_t *marks,
                            trpi_downing_count *ret_count);
 /* trpi_downing_next_crash_find of it. false: no memory, or no such member. */
 bool trpi_member_next_crash(const trpi_member_core *core, uint64_t leaving,
-                            trpi_downing_next_crash *ret_cast);
-/* Of the view and who has seen it: equal on two nodes only when they agree in both. */
+                            trpi_downing_next_crash *ret_crash);
+/* Return a hash of the view and its seen set: equal on two nodes only when both are equal. */
 uint64_t trpi_member_version(const trpi_member_core *core);
 void trpi_member_fill(const trpi_member_core *core, const trpi_gossip_member *member,
                       trp_member *ret);
-/* Once for each role that somebody leads, as RoleLeaderChanged tells it; none without memory. */
+/* Call fn for each role that has a leader, with the event as RoleLeaderChanged has it; for none
+ * without memory. */
 typedef void (*trpi_role_leader_fn)(void *arg, const trp_leader_event *leader);
 void trpi_member_each_role_leader(const trpi_member_core *core, trpi_role_leader_fn fn, void *arg);
-/* What a joining node asks; borrowed until the next step; none when it asks nobody. */
+/* Return the seeds that a joining node asks; borrowed until the next step; none: it is not joining.
+ */
 const trpi_address *trpi_member_seeds(const trpi_member_core *core, uint32_t *ret_count);
 /* The next seed that is no member, from *at on, which is set behind it; NULL: no more. */
 const trpi_address *trpi_member_absent_seed(const trpi_member_core *core, uint32_t *at);
@@ -245,17 +252,17 @@ bool trpi_member_foreign(const trpi_member_core *core, uint32_t index, trpi_node
 /* The address it asks or has joined through, for the log of a join that hangs; "" none. */
 const char *trpi_member_seek_text(const trpi_member_core *core, char *buffer, size_t bytes);
 
-/* What a member has said last against this node while it joins; "": nothing, or it has joined. */
+/* Return the last refusal of a member while this node joins; "": none, or it has joined. */
 const char *trpi_member_seek_why(const trpi_member_core *core);
 
-/* Has it got the lease, for others besides itself? Also when it has stopped. */
+/* Return whether it holds the lease, for others besides itself; also when it has stopped. */
 bool trpi_member_needs_lease(const trpi_member_core *core);
 
-/* What the downing strategy will decide if nothing changes; false: nobody is missed, or this node
- * is no member, or on its way out, or there is no memory. */
+/* Forecast the decision of the downing strategy if nothing changes; false: no member is
+ * unreachable, this node is no member or is leaving, or there is no memory. */
 bool trpi_member_forecast(const trpi_member_core *core, trpi_downing_forecast *ret_forecast);
 
-/* What the cluster is short of for joiners to become Up: "2 of 3 members are there"; "" nothing. */
+/* Write what is missing for joiners to become Up: "2 of 3 members are there"; "": nothing. */
 const char *trpi_member_lacking(const trpi_member_core *core, char *buffer, size_t bytes);
 
 typedef struct trpi_member_stats {

@@ -3,18 +3,16 @@
  * Why.     A step has many ways through a dozen files. The invariants that hold after each of them
  *          stand here. The simulator and developer builds check them after each step.
  * Must hold. Besides membership-E4 and membership-events-V3:
- *   membership-E6  A member has a view, and is in it; before that there is none. No time since when
- *       something is so lies in the future.
+ *   membership-E6  A member has a view, and is in it; before that there is none. No time at which
+ *       something began lies in the future.
  *   membership-E7  The node itself has seen the view that it has, and the seen set and the votes
  *       are of that view.
- *   membership-E8  A member is called for each of its rounds: it is woken no later than the first.
+ *   membership-E8  A member's next wake is no later than its next round.
  *   membership-gossip-W3  A digest or a view that is sent says who has seen it, the sender at
  *       least.
  *   membership-removed-X6  Removers are sorted and unique, and this node is not among them.
  *   membership-contact-J16  Those that wait to be let in are different incarnations, and none of
  *       them is this node.
- *   membership-downing-W6  A lease is asked for, held or refused by a member only where the
- *       strategy asks for one.
  * Cost.    A walk over the bits of the seen set, the votes, and this step's actions.
  * Tests.   tests/unit/cluster/check_test.c
  */
@@ -110,15 +108,10 @@ check_lists(const trpi_member_core *core, trpi_check *check)
                                      core->admission.joiners[i]->address);
         }
     }
-    if (core->split.lease != TRPI_LEASE_UNASKED && !trpi_downing_asks_lease(core->downing)) {
-        return trpi_check_broken(check, "membership-downing-W6: lease state %u with %s",
-                                 core->split.lease, trpi_downing_name(core->downing));
-    }
     return NULL;
 }
 
-/* Is it a digest or a view, and says nothing of who has seen it? Of what trpi_frame_encode()
- * made. */
+/* Return whether a frame of trpi_frame_encode() is a digest or a view without its seen set. */
 static bool
 hides_seen(const trpi_buffer *frame)
 {
@@ -139,7 +132,7 @@ check_actions(const trpi_member_core *core, trpi_check *check)
         const trpi_member_action *a = &core->out.actions[i];
         stopped = stopped || a->kind == TRPI_ACTION_STOPPED;
         if (a->kind == TRPI_ACTION_SEND && stopped) {
-            return trpi_check_broken(check, "membership-E4: action %u sends behind the end", i);
+            return trpi_check_broken(check, "membership-E4: action %u sends after the stop", i);
         }
         if (a->kind == TRPI_ACTION_SEND && hides_seen(&a->bytes)) {
             return trpi_check_broken(check,
@@ -150,7 +143,8 @@ check_actions(const trpi_member_core *core, trpi_check *check)
     }
     if (core->phase == TRPI_PHASE_MEMBER && core->out.err == TRP_OK &&
         core->published.view != core->gossip) {
-        return trpi_check_broken(check, "membership-events-V3: the events of a view are not told");
+        return trpi_check_broken(check,
+                                 "membership-events-V3: the events of a view are not published");
     }
     return NULL;
 }

@@ -1,4 +1,4 @@
-/* membership_core.h - the engine's state, shared by the membership*.c files and nobody else. */
+/* membership_core.h - the engine's state; private to the membership*.c files. */
 #ifndef TRPI_CLUSTER_MEMBERSHIP_CORE_H
 #define TRPI_CLUSTER_MEMBERSHIP_CORE_H
 
@@ -13,7 +13,7 @@ typedef struct trpi_seek {
     /* the seed is of another system, or has another secret (membership-seed-J6) */
     bool refused[TRPI_SEEDS_MAX];
     bool may_create;     /* the address of this node is the first seed */
-    bool met_cluster;    /* a seed was in one when it answered */
+    bool met_cluster;    /* a seed was in a cluster when it answered */
     bool incompatible;   /* a member said that this node's configuration does not fit */
     uint64_t refused_ms; /* since when a seed refuses; 0: none does */
     char refused_why[TRPI_FRAME_REASON_BYTES];
@@ -234,8 +234,8 @@ void trpi_seek_refused(trpi_member_core *core, const trpi_address *address, cons
 void trpi_seek_own_pause(trpi_member_core *core, uint64_t pause_ms);
 void trpi_seek_tick(trpi_member_core *core);
 void trpi_seek_frame(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame);
-/* A member of our view does not know us: the contact died before it could tell. Introduce
- * ourselves. */
+/* A member of this node's view does not know this node: its contact crashed before it spread the
+ * join. Introduce this node. */
 void trpi_seek_introduce(trpi_member_core *core, const trpi_node_id *to);
 void trpi_core_welcome_frame(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame);
 
@@ -243,7 +243,7 @@ void trpi_core_welcome_frame(trpi_member_core *core, const trpi_node_id *from, t
 void trpi_contact_init_join(trpi_member_core *core, const trpi_node_id *from,
                             const trpi_frame *frame);
 void trpi_contact_join(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame);
-void trpi_contact_tick(trpi_member_core *core); /* lets in who waits, when it is time */
+void trpi_contact_tick(trpi_member_core *core); /* lets waiting joiners in, when it is time */
 void trpi_contact_forget(trpi_member_core *core, uint32_t count); /* the first of them */
 /* It has shown that it can be dialled: it waits for the next version. */
 void trpi_contact_take(trpi_member_core *core, trpi_ident *joiner);
@@ -263,22 +263,23 @@ void trpi_seek_down_own_predecessors(trpi_member_core *core);
 void trpi_gossip_frame(trpi_member_core *core, const trpi_node_id *from, trpi_frame *frame);
 void trpi_gossip_tick(trpi_member_core *core);
 void trpi_gossip_spread(trpi_member_core *core); /* after a change in this step */
-/* Whether those are still there that this node does not reach; spread leaves them out. */
+/* Ask members that this node does not reach whether they are alive; spread leaves them out. */
 void trpi_gossip_ask_suspects(trpi_member_core *core);
 void trpi_gossip_send_view(trpi_member_core *core, const trpi_node_id *to, uint32_t kind,
                            uint32_t ttl);
 /* near: it was reachable when it became Down. */
 void trpi_gossip_send_gone(trpi_member_core *core, const trpi_node_id *to, uint32_t status,
                            bool near);
-/* Say what this node's version is; who has another one answers. */
+/* Send the digest of this node's version; a node with another one answers. */
 void trpi_gossip_ask(trpi_member_core *core, const trpi_node_id *to);
 
 /* membership_leader.c */
 void trpi_leader_tick(trpi_member_core *core);
-/* `next` is about to be the view: who is gone from it (membership-leader-L4). No memory: all are as
- * if told. */
+/* `next` is about to be the view: note which members are gone from it (membership-leader-L4).
+ * Without memory all removals count as only heard of. */
 void trpi_core_note_removals(trpi_member_core *core, const trpi_gossip *next);
-/* Was it reachable when it became Down, as far as this node knows? t: of the present view. */
+/* Return whether it was reachable when it became Down, as far as this node knows. t: of the present
+ * view. */
 bool trpi_core_removed_near(const trpi_member_core *core, const trpi_tombstone *t);
 void trpi_leader_own_pause(trpi_member_core *core, uint64_t pause_ms);
 void trpi_leader_act(trpi_member_core *core); /* whenever it may: leader, converged */
@@ -289,6 +290,10 @@ void trpi_exiting_confirmed(trpi_member_core *core, const trpi_node_id *from, ui
 void trpi_downing_tick(trpi_member_core *core);
 void trpi_downing_own_pause(trpi_member_core *core, uint64_t pause_ms);
 void trpi_lease_answered(trpi_member_core *core, bool granted, const char *why);
+/* trpi_member_forecast and trpi_member_next_crash, before they are checked. */
+bool trpi_core_forecast(const trpi_member_core *core, trpi_downing_forecast *ret_forecast);
+bool trpi_core_next_crash(const trpi_member_core *core, uint64_t leaving,
+                          trpi_downing_next_crash *ret_crash);
 
 /* membership_foreign.c */
 void trpi_foreign_tick(trpi_member_core *core);
@@ -296,8 +301,8 @@ void trpi_foreign_tick(trpi_member_core *core);
 void trpi_foreign_heard(trpi_member_core *core, const trpi_node_id *id);
 
 /* membership_removed.c */
-/* That member has removed this node: it says GONE, or (NULL) refuses its handshakes. May stop this
- * node. TRP_ENOMEM: not counted, or not all whom it speaks for. */
+/* That member has removed this node: it sent GONE, or (NULL) refuses its handshakes. May stop this
+ * node. TRP_ENOMEM: it, or some of the members that it speaks for, are not counted. */
 trp_err trpi_removed_by(trpi_member_core *core, const trpi_node_id *id, const trpi_frame *gone);
 void trpi_removed_heard(trpi_member_core *core, uint64_t key); /* it talks to this node after all */
 /* An incarnation that is no member says so, at the address of one. */
@@ -308,7 +313,7 @@ void trpi_removed_tick(trpi_member_core *core);
 void trpi_events_publish(trpi_member_core *core); /* what changed since the last time */
 void trpi_events_downing(trpi_member_core *core, const trpi_downing_decision *decision,
                          const char *what);
-/* Subscribers hear that this node is out, and with it each other member (EVENTS-14). */
+/* Publish that this node is out, and with it each other member (EVENTS-14). */
 void trpi_events_stopped(trpi_member_core *core);
 void trpi_core_track(trpi_member_core *core); /* stable_ms, since */
 void trpi_core_track_pause(trpi_member_core *core, uint64_t pause_ms);

@@ -4,12 +4,12 @@
  * States.  of the lease: UNASKED --acquire--> ASKED --granted--> HELD --long at rest--> UNASKED
  *                                               `--refused, no answer--> REFUSED --rest--> UNASKED
  *                                               `--at rest, no answer--> UNASKED
- *          At rest nobody is unreachable.
+ *          At rest no member is unreachable.
  * Must hold.
  *   membership-downing-W1  A lease that is held is given back only when the other side has asked
- *       for it or must not ask any more (downing-D8): the owner's time begins when the last that it
- *       has downed is removed, the other side's when it first misses somebody, and goes on during
- *       own pauses.
+ *       for it or must not ask any more (downing-D8): the owner's time begins when the last member
+ *       that it marked Down is removed, the other side's when it first finds a member unreachable,
+ *       and goes on during pauses of the node.
  *   membership-downing-W2  A refused member ends with its whole side; each of them is told
  *       directly, since a stopped member gossips no more. Not so when the owner is of its own
  *       side, from an earlier cut: then the owner acts, and the refused member asks again, for as
@@ -18,8 +18,8 @@
  *   membership-downing-W4  The lease is not given back either when its owner ends and others of
  *       its side are left: they go on, and the other side must not get it. It ends with its owner,
  *       after the time that the lease implementation has for that.
- *   membership-downing-W5  A node that is waking (trpi_member_now) decides nothing: what it holds
- *       for unreachable may be those that have removed it.
+ *   membership-downing-W5  A node that is waking (trpi_member_now) decides nothing: the members
+ *       that it holds unreachable may have removed it.
  * Tests.   tests/unit/cluster/leader_test.c, downing_lease_test.c, removed_test.c
  */
 #include "cluster/engine/membership_core.h"
@@ -42,7 +42,7 @@ lease_release(trpi_member_core *core)
     trpi_assert_slow(core->split.lease == TRPI_LEASE_UNASKED);
 }
 
-/* Nobody is unreachable that could be marked Down. */
+/* No member that could be marked Down is unreachable. */
 static void
 lease_idle(trpi_member_core *core)
 {
@@ -94,7 +94,7 @@ trpi_member_needs_lease(const trpi_member_core *core)
     return core->split.lease == TRPI_LEASE_HELD && core->gossip->members_count > 1;
 }
 
-/* Does the text name a member that this node reaches? */
+/* Return whether the text names a member that this node reaches as the owner of the lease. */
 static bool
 is_held_by_own_side(const trpi_member_core *core, const char *why)
 {
@@ -113,7 +113,7 @@ is_held_by_own_side(const trpi_member_core *core, const char *why)
 void
 trpi_lease_answered(trpi_member_core *core, bool granted, const char *why)
 {
-    if (core->split.lease != TRPI_LEASE_ASKED) { /* given up meanwhile */
+    if (core->split.lease != TRPI_LEASE_ASKED) { /* no longer asked for */
         if (granted && core->split.lease != TRPI_LEASE_HELD) {
             lease_release(core);
         }
@@ -154,8 +154,8 @@ trpi_member_may_go_on(const trpi_member_core *core, const uint32_t *marks,
 }
 
 bool
-trpi_member_next_crash(const trpi_member_core *core, uint64_t leaving,
-                       trpi_downing_next_crash *ret_cast)
+trpi_core_next_crash(const trpi_member_core *core, uint64_t leaving,
+                     trpi_downing_next_crash *ret_crash)
 {
     uint32_t index =
         core->gossip == NULL ? TRPI_GOSSIP_NONE : trpi_gossip_find(core->gossip, leaving);
@@ -167,11 +167,22 @@ trpi_member_next_crash(const trpi_member_core *core, uint64_t leaving,
     trpi_downing_input input = { .gossip = core->gossip,
                                  .votes = &core->votes,
                                  .exiting_oldest = core->split.oldest_exiting };
-    *ret_cast =
+    *ret_crash =
         trpi_downing_next_crash_find(core->downing, &core->options.downing, &input, index, marks);
     trpi_free(marks);
-    trpi_assert_slow(ret_cast->fatal <= core->gossip->members_count);
     return true;
+}
+
+bool
+trpi_member_next_crash(const trpi_member_core *core, uint64_t leaving,
+                       trpi_downing_next_crash *ret_crash)
+{
+    bool found = trpi_core_next_crash(core, leaving, ret_crash);
+    if (found) {
+        trpi_assert_check(trpi_downing_next_crash_check, core->gossip,
+                          trpi_gossip_find(core->gossip, leaving), ret_crash);
+    }
+    return found;
 }
 
 /* ---- carrying out ---------------------------------------------------------------------------- */
@@ -343,8 +354,8 @@ run_strategy(trpi_member_core *core, const uint64_t *times, uint32_t *indexes)
     }
 }
 
-/* Remembered, because later views it may not have seen: its process ends without us. Also while all
- * agree: the leader may crash with the removal that follows. */
+/* Remember the oldest member while it is Exiting, because it may not see later views: its process
+ * ends. Also while all agree: the leader may crash with the removal that follows. */
 static void
 note_exiting_oldest(trpi_member_core *core)
 {
@@ -387,7 +398,7 @@ trpi_downing_tick(trpi_member_core *core)
 }
 
 bool
-trpi_member_forecast(const trpi_member_core *core, trpi_downing_forecast *ret_forecast)
+trpi_core_forecast(const trpi_member_core *core, trpi_downing_forecast *ret_forecast)
 {
     const trpi_gossip *g = core->gossip;
     uint32_t self = g == NULL ? TRPI_GOSSIP_NONE : trpi_core_self_index(core);
@@ -406,6 +417,17 @@ trpi_member_forecast(const trpi_member_core *core, trpi_downing_forecast *ret_fo
     }
     trpi_free(times);
     trpi_free(indexes);
+    return made;
+}
+
+bool
+trpi_member_forecast(const trpi_member_core *core, trpi_downing_forecast *ret_forecast)
+{
+    bool made = trpi_core_forecast(core, ret_forecast);
+    if (made) {
+        trpi_assert_check(trpi_downing_forecast_check, core->downing, &core->options.downing,
+                          core->gossip, ret_forecast);
+    }
     return made;
 }
 

@@ -14,6 +14,9 @@
  * in so many, which the seed and the step's number choose. */
 #define CHECK_NODES_MAX 50u
 #define CHECK_ONE_IN 16u
+/* A forecast costs a decision for each member, which walks over all members: up to CHECK_NODES_MAX
+ * nodes one of so many checked steps has one, beyond that fewer. */
+#define FORECAST_ONE_IN 64u
 
 /* ---- S: each step ---------------------------------------------------------------------------- */
 
@@ -288,15 +291,45 @@ sim_is_checked_step(const struct sim_world *w)
            trpi_hash_u64(w->options.seed ^ w->seq) % CHECK_ONE_IN == 0;
 }
 
+/* sim-S15: a node that holds the lease is the one that the lease was granted to last. */
+static void
+check_owner(struct sim_world *w, uint32_t node)
+{
+    const struct sim_node *n = &w->nodes[node];
+    if (trpi_member_needs_lease(n->core) &&
+        (w->lease_holder != node + 1 || w->lease_incarnation != n->incarnation)) {
+        sim_fail(w, "sim-S15: node %u holds the lease, and node %u has it", node,
+                 w->lease_holder - 1);
+    }
+}
+
+/* Is this step one after which the forecast is checked, too? */
+static bool
+is_forecast_step(const struct sim_world *w)
+{
+    uint64_t one_in = w->nodes_count <= CHECK_NODES_MAX
+                          ? FORECAST_ONE_IN
+                          : (uint64_t)FORECAST_ONE_IN * w->nodes_count;
+    return trpi_hash_u64(w->options.seed + w->seq) % one_in == 0;
+}
+
 void
 sim_check_engine(struct sim_world *w, uint32_t node)
 {
+    const trpi_member_core *core = w->nodes[node].core;
     trpi_check check;
-    const char *broken =
-        sim_is_checked_step(w) ? trpi_member_check(w->nodes[node].core, &check) : NULL;
+    if (!sim_is_checked_step(w)) {
+        return;
+    }
+    const char *broken = trpi_member_check(core, &check);
+    broken = broken != NULL ? broken : trpi_lease_check(core, &check);
+    if (broken == NULL && sim_is_member(&w->nodes[node]) && is_forecast_step(w)) {
+        broken = trpi_forecast_check(core, &check);
+    }
     if (broken != NULL) {
         sim_fail(w, "%s (node %u)", broken, node);
     }
+    check_owner(w, node);
 }
 
 void

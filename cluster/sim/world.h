@@ -161,7 +161,7 @@ bool sim_is_member(const struct sim_node *n); /* runs, and takes part */
 /* check.c */
 /* Is this step one after which the engine's check functions are called? */
 bool sim_is_checked_step(const struct sim_world *w);
-/* After each step, before its actions are taken: membership-E4..E8 and their like. */
+/* After each step, before its actions are taken: the checks of membership, lease and forecast. */
 void sim_check_engine(struct sim_world *w, uint32_t node);
 /* After each tick: heartbeat-H8..H10, phi-P5 and their like. */
 void sim_check_heartbeat(struct sim_world *w, uint32_t node);

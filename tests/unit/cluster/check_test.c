@@ -181,6 +181,67 @@ a_check_names_what_is_broken_in_a_decision(void)
     idents_free();
 }
 
+static void
+a_check_names_what_is_broken_in_a_forecast(void)
+{
+    idents_make();
+    trpi_gossip *g = view_of_all();
+    const trpi_downing_options options = { .stable_after_ms = 5000, .auto_down_after_ms = 3000 };
+    const trpi_downing_ops *majority = trpi_downing_find("keep-majority"), *ops = majority;
+    trpi_downing_forecast f = { .kind = TRPI_FORECAST_GOES_ON,
+                                .in_ms = 20000,
+                                .may_down = true,
+                                .reason = "majority",
+                                .who = "a:1" };
+#define FORECAST(place, value, label)                                                              \
+    BREAK(place, value, label, trpi_downing_forecast_check(ops, &options, g, &f, &check))
+    FORECAST(f.in_ms, 20001, "downing-forecast-F3");
+    FORECAST(f.kind, TRPI_FORECAST_LEASE + 1, "downing-forecast-F3");
+    FORECAST(f.kind, TRPI_FORECAST_NONE, "downing-forecast-F3"); /* and a time */
+    FORECAST(f.may_down, false, "downing-forecast-F4");
+    FORECAST(g->blocking_count, 0, "downing-forecast-F5");
+    FORECAST(f.who[0], '\0', "downing-forecast-F6");
+    FORECAST(f.reason[0], '\0', "downing-forecast-F6");
+    f.may_down = false;
+    f.kind = TRPI_FORECAST_STOPS;
+    FORECAST(f.kind, TRPI_FORECAST_LEASE, "downing-forecast-F4"); /* of keep-majority */
+    FORECAST(f.who[0], '\0', "downing-forecast-F6");
+    ops = trpi_downing_find("manual");
+    f = (trpi_downing_forecast){ .kind = TRPI_FORECAST_NONE };
+    FORECAST(f.in_ms, 1, "downing-forecast-F3");
+    FORECAST(f.kind, TRPI_FORECAST_STOPS, "downing-forecast-F4");
+    ops = trpi_downing_find("auto-down-after");
+    f = (trpi_downing_forecast){ .kind = TRPI_FORECAST_GOES_ON, .in_ms = 3000 };
+    FORECAST(f.in_ms, 3001, "downing-forecast-F3");
+#undef FORECAST
+    trpi_gossip_unref(g);
+    idents_free();
+}
+
+static void
+a_check_names_what_is_broken_in_the_next_crash(void)
+{
+    idents_make();
+    trpi_gossip *g = view_of_all();
+    uint32_t self = trpi_gossip_find(g, idents[0]->key),
+             other = trpi_gossip_find(g, idents[1]->key);
+    trpi_downing_next_crash crash = { .votes = 3, .fatal = 1, .first = other };
+#define CRASH(place, value)                                                                        \
+    BREAK(place, value, "downing-forecast-F7",                                                     \
+          trpi_downing_next_crash_check(g, self, &crash, &check))
+    CRASH(crash.first, self);                                /* it leaves */
+    CRASH(crash.first, TRPI_GOSSIP_NONE);                    /* and there is one */
+    CRASH(crash.first, trpi_gossip_find(g, idents[2]->key)); /* unreachable */
+    CRASH(crash.first, trpi_gossip_find(g, idents[3]->key)); /* Joining */
+    CRASH(crash.first, trpi_gossip_find(g, idents[4]->key)); /* Exiting */
+    CRASH(crash.fatal, 0);
+    CRASH(crash.fatal, IDENTS + 1);
+    CRASH(crash.votes, IDENTS + 1);
+#undef CRASH
+    trpi_gossip_unref(g);
+    idents_free();
+}
+
 /* ---- one node's engine ----------------------------------------------------------------------- */
 
 static void
@@ -204,7 +265,6 @@ a_check_names_what_is_broken_in_an_engine(void)
     CORE(core->votes.sure.bits, 2, "votes-N4");
     CORE(core->due.wake_ms, UINT64_MAX, "membership-E8");
     CORE(core->published.view, NULL, "membership-events-V3");
-    CORE(core->split.lease, TRPI_LEASE_HELD, "membership-downing-W6");
     trpi_remover removers[2] = { { 5, false }, { 6, false } };
     core->removers.removers = removers;
     core->removers.removers_count = 2;
@@ -226,6 +286,41 @@ a_check_names_what_is_broken_in_an_engine(void)
     CORE(core->self, stranger, "membership-E6"); /* a member that is not in its view */
     trpi_ident_unref(stranger);
 #undef CORE
+    mesh_free(m);
+}
+
+static void
+a_check_names_what_is_broken_in_a_lease(void)
+{
+    trpi_member_options options = { .seed = 7, .downing_strategy = "lease" };
+    struct mesh *m = mesh_cluster(3, &options);
+    trpi_member_core *core = m->cores[0];
+    trpi_member_event tick = { .kind = TRPI_MEMBER_TICK };
+    trpi_member_now now = { core->now.mono_ms + 60000, core->now.wall_ms, false };
+    UNIT_EQUAL(trpi_member_step(core, now, &tick), TRP_OK); /* with a round of the leader */
+#define LEASE(place, value, label) BREAK(place, value, label, trpi_lease_check(core, &check))
+    core->split.lease = TRPI_LEASE_HELD;
+    LEASE(core->split.lease_ms, now.mono_ms + 1, "membership-downing-W6");
+    LEASE(core->downing, trpi_downing_find("keep-majority"), "membership-downing-W6");
+    LEASE(core->split.apart_ms, 5, "membership-downing-W9"); /* and all members are reachable */
+    core->split.apart_ms = 5;
+    core->gossip->unreachable_count = 1;
+    core->split.lease_ms = now.mono_ms;
+    LEASE(core->split.lease_ms, now.mono_ms - 1, "membership-downing-W9");
+    core->split.apart_ms = core->gossip->unreachable_count = 0;
+    core->split.lease = TRPI_LEASE_ASKED;
+    LEASE(core->split.lease_ms, now.mono_ms - 5000, "membership-downing-W8");
+    trpi_member_action *last = &core->out.actions[core->out.actions_count - 1];
+    trpi_member_action_kind kind = last->kind;
+    UNIT_REQUIRE(core->out.actions_count > 0);
+    LEASE(last->kind, TRPI_ACTION_LEASE_RELEASE, "membership-downing-W7");
+    last->kind = TRPI_ACTION_LEASE_ACQUIRE;
+    LEASE(core->split.lease, TRPI_LEASE_UNASKED, "membership-downing-W7");
+    LEASE(core->split.lease_ms, now.mono_ms - 1, "membership-downing-W7");
+    last->kind = kind;
+    core->split.lease = TRPI_LEASE_UNASKED;
+    UNIT_TEXT(label_of(trpi_forecast_check(core, &check)), "");
+#undef LEASE
     mesh_free(m);
 }
 
@@ -317,7 +412,10 @@ UNIT(a_check_names_what_is_broken_in_a_seen_set)
 UNIT(a_check_names_what_is_broken_in_a_step_between_views)
 UNIT(a_check_names_what_is_broken_in_the_votes)
 UNIT(a_check_names_what_is_broken_in_a_decision)
+UNIT(a_check_names_what_is_broken_in_a_forecast)
+UNIT(a_check_names_what_is_broken_in_the_next_crash)
 UNIT(a_check_names_what_is_broken_in_an_engine)
+UNIT(a_check_names_what_is_broken_in_a_lease)
 UNIT(a_check_names_what_is_broken_in_a_step)
 UNIT(a_check_names_what_is_broken_in_the_heartbeats)
 UNIT(a_check_names_what_is_broken_in_a_detector)
