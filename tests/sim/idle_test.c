@@ -604,7 +604,7 @@ what_is_for_another_incarnation_is_not_sent_to_the_one_that_is_connected(void)
     pass(&m, 1000);
     letters = misnamed = wrong_reasons = 0; /* there was nobody */
     trpi_peer *peer = peer_pinned(&m, 0, 1);
-    UNIT_REQUIRE(peer->lanes[TRPI_LANE_ORDINARY].out != NULL);
+    UNIT_REQUIRE(peer->lanes[TRPI_LANE_ORDINARY].conns.out != NULL);
     pthread_mutex_lock(&peer->lock);
     for (trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
         if (conn->lane == TRPI_LANE_CONTROL) {
@@ -616,7 +616,7 @@ what_is_for_another_incarnation_is_not_sent_to_the_one_that_is_connected(void)
         trpi_system_pass(m.system[0], 1);
     }
     UNIT_EQUAL(peer->assoc.state, TRPI_ASSOC_GATED);
-    UNIT_TRUE(peer->lanes[TRPI_LANE_ORDINARY].out != NULL);
+    UNIT_TRUE(peer->lanes[TRPI_LANE_ORDINARY].conns.out != NULL);
     reason_due = TRP_DEAD_STALE;
     told.slot = 5;
     trp_system_tell(m.system[0], told, &trp_string_type, "x", 1);
