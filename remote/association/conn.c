@@ -19,10 +19,10 @@
 
 enum { NETWORK_BYTES = 8 }; /* of an IPv6 address */
 
-/* ---- whose ----------------------------------------------------------------------------------- */
+/* ---- shares ---------------------------------------------------------------------------------- */
 
 uint64_t
-trpi_whose_text(const char *peer_text)
+trpi_host_key(const char *peer_text)
 {
     char host[TRPI_HOST_BYTES_MAX + 1];
     uint8_t six[16];
@@ -44,11 +44,11 @@ trpi_whose_text(const char *peer_text)
 }
 
 uint64_t
-trpi_whose(const trpi_conn *conn)
+trpi_conn_share_key(const trpi_conn *conn)
 {
     const trpi_transport_ops *ops = conn->remote->ops;
     uint64_t key = ops->whose != NULL ? ops->whose(conn->link) : 0;
-    return key != 0 ? key : conn->whose;
+    return key != 0 ? key : conn->share_key;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
@@ -148,8 +148,8 @@ trpi_conn_dial(trpi_peer *peer, enum trpi_lane lane)
     char address[TRPI_ADDRESS_TEXT_BYTES];
     (void)snprintf(conn->peer_text, sizeof conn->peer_text, "%s",
                    trpi_address_format(&peer->address, address, sizeof address));
-    conn->whose = trpi_whose_text(peer->address.host);
-    conn->host = (uint32_t)(conn->whose % TRPI_SHARES);
+    conn->share_key = trpi_host_key(peer->address.host);
+    conn->host = (uint32_t)(conn->share_key % TRPI_SHARES);
     conn->peer_next = peer->conns;
     peer->conns = conn;
     peer->conns_count++;

@@ -35,7 +35,7 @@ typedef struct trpi_conn_reading {
     uint32_t node;  /* number of the peer's incarnation here; 0: not asked for yet */
     bool ack_due;
     struct {
-        enum { TRPI_NUMBERS_NONE, TRPI_NUMBERS_RECEIVER, TRPI_NUMBERS_ANY } who;
+        enum { TRPI_NUMBERS_NONE, TRPI_NUMBERS_RECEIVER, TRPI_NUMBERS_ANY } scope;
         uint32_t slot, generation;
     } numbers; /* receivers for which third nodes of the present frame get numbers (strangers.c) */
     trpi_buffer scratch, expanded;
@@ -65,7 +65,7 @@ struct trpi_conn {
     char peer_text[300];
     uint64_t uid;         /* of the peer's incarnation; by trpi_conn_lock_of() */
     uint32_t host;        /* share of its host; set once, as peer_text */
-    uint64_t whose;       /* key of the host or certificate at the other end (strangers.c) */
+    uint64_t share_key;   /* key of the host or certificate at the other end (strangers.c) */
     uint64_t deadline_ms; /* to be ready; by remote->lock */
     uint64_t early_bytes; /* while not ready; by the bytes() callback */
     bool ready;           /* may carry the lane's frames; by trpi_conn_lock_of() */
@@ -93,11 +93,11 @@ struct trpi_conn {
     struct trpi_conn *all_next, *all_previous; /* by remote->lock */
 };
 
-/* ---- conn.c: whose a connection is ---- */
+/* ---- conn.c: the share of a connection ---- */
 /* Key of the host in the text of a connection's other end, without the port; of IPv6 the net. */
-uint64_t trpi_whose_text(const char *peer_text);
+uint64_t trpi_host_key(const char *peer_text);
 /* Key of the peer at the other end: what the link knows of it, else its host. */
-uint64_t trpi_whose(const trpi_conn *conn);
+uint64_t trpi_conn_share_key(const trpi_conn *conn);
 
 /* ---- conn.c ---- */
 /* NULL: no memory. */

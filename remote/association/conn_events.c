@@ -85,8 +85,8 @@ on_accepted(void *arg, trpi_link *link, const char *peer, void **ret_user)
         reading_begin(conn);
         conn->link = link;
         (void)snprintf(conn->peer_text, sizeof conn->peer_text, "%s", peer);
-        conn->whose = trpi_whose_text(peer);
-        conn->host = (uint32_t)(conn->whose % TRPI_SHARES);
+        conn->share_key = trpi_host_key(peer);
+        conn->host = (uint32_t)(conn->share_key % TRPI_SHARES);
         trpi_pending_add(conn, gone);
         trpi_conns_add(conn);
     }
@@ -189,7 +189,7 @@ ordinary_preamble(trpi_conn *conn, const trpi_preamble *preamble)
             trpi_dials_succeeded(&peer->dials, conn->lane);
         }
         conn->uid = preamble->uid;
-        conn->whose = conn->dialled ? conn->whose : trpi_whose(conn);
+        conn->share_key = conn->dialled ? conn->share_key : trpi_conn_share_key(conn);
         err = trpi_conn_preamble(conn);
         set_ready(conn, err == TRP_OK); /* conn-N1 */
         trpi_peer_pump(peer, &deferred);
@@ -306,8 +306,8 @@ on_request(trpi_conn *conn, const trpi_handshake *request)
                        trpi_refusal_text(TRPI_REFUSED_WRONG_NAME), conn->failure);
         return refuse_stranger(conn, reason);
     }
-    conn->whose = trpi_whose(conn);
-    trp_err err = trpi_peer_get_caller(remote, &request->from.address, conn->whose, &peer);
+    conn->share_key = trpi_conn_share_key(conn);
+    trp_err err = trpi_peer_get_caller(remote, &request->from.address, conn->share_key, &peer);
     if (err != TRP_OK) {
         return refuse_stranger(conn, err == TRP_ELIMIT ? "too many peers" : "out of memory");
     }

@@ -241,7 +241,7 @@ inbound_map(trpi_conn *conn, trpi_node_map *ret_map)
 static trp_err
 numbers_begin(trpi_conn *conn, const trpi_frame *frame, trpi_node_map *map, trpi_message *message)
 {
-    conn->read.numbers.who =
+    conn->read.numbers.scope =
         frame->kind == TRPI_FRAME_SELECT ? TRPI_NUMBERS_ANY : TRPI_NUMBERS_RECEIVER;
     conn->read.numbers.slot = message->to_slot;
     conn->read.numbers.generation = message->to_generation;
@@ -280,7 +280,7 @@ on_message(trpi_conn *conn, const trpi_frame *frame)
         }
         frame = &expanded;
     }
-    conn->read.numbers.who = TRPI_NUMBERS_NONE;
+    conn->read.numbers.scope = TRPI_NUMBERS_NONE;
     if (trpi_message_decode(frame, &map, &message) != TRP_OK) {
         decode_error(conn, "body cannot be read", 0);
         return;
@@ -378,7 +378,7 @@ args_decode(trpi_conn *conn, const trpi_deploy_read *read, trpi_message *message
     if (!inbound_map(conn, &map) || read->args_bytes < TRPI_FRAME_HEADER_BYTES) {
         return TRP_EDATA;
     }
-    conn->read.numbers.who = TRPI_NUMBERS_ANY; /* an order was allowed before */
+    conn->read.numbers.scope = TRPI_NUMBERS_ANY; /* an order was allowed before */
     trpi_frame_header_decode(read->args, &frame);
     if (frame.kind != TRPI_FRAME_USER ||
         frame.bytes != read->args_bytes - TRPI_FRAME_HEADER_BYTES) {

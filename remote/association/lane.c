@@ -180,7 +180,7 @@ trpi_peer_append(trpi_peer *peer, enum trpi_lane lane, uint64_t uid, trpi_buffer
     if (state->conns.out == NULL) {
         trpi_lane_unsettle(&peer->lane_marks, lane);
     }
-    /* nobody who tells is slowed by the control lane */
+    /* no sender is slowed by the control lane */
     if (queued > max / 4 && lane != TRPI_LANE_CONTROL) { /* high-water mark */
         peer->lane_marks.over_high_water |= 1u << lane;
     }

@@ -39,7 +39,7 @@ typedef struct trpi_remote_options {
     uint32_t system_messages_max;   /* unacknowledged */
     uint32_t backoff_min_ms, backoff_max_ms;
     uint32_t flush_on_shutdown_ms;
-    /* ---- who may talk to us. Texts are borrowed until trpi_remote_start() returns. */
+    /* ---- trust and limits of peers. Texts are borrowed until trpi_remote_start() returns. */
     bool test_adapters;       /* trpi_remote_faults() can make this network bad */
     bool adapters_in_address; /* and the own address shows them: TRPI_FAULT_SCHEMES */
     bool tls;                 /* encrypted, with certificates at both ends; troupe.tls:// */

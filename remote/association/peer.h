@@ -269,7 +269,7 @@ bool trpi_peer_is_flushed_to(const trpi_peer *peer);
 trp_err trpi_peer_get(trpi_remote *remote, const trpi_address *address, bool make,
                       trpi_peer **ret_peer);
 /* The same for an accepted connection: the peer counts for its host. */
-trp_err trpi_peer_get_caller(trpi_remote *remote, const trpi_address *address, uint64_t whose,
+trp_err trpi_peer_get_caller(trpi_remote *remote, const trpi_address *address, uint64_t share_key,
                              trpi_peer **ret_peer);
 /* Free a peer that is over and has no other pin; else move it to the end of the gone ones. The
  * caller holds its lock and a pin; both are released. */

@@ -106,7 +106,7 @@ trpi_pending_member(trpi_peer *peer)
 {
     trpi_remote *remote = peer->remote;
     pthread_mutex_lock(&remote->lock);
-    remote->pending.member_hosts[trpi_whose_text(peer->address.host) % TRPI_SHARES] = true;
+    remote->pending.member_hosts[trpi_host_key(peer->address.host) % TRPI_SHARES] = true;
     for (const trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
         remote->pending.member_hosts[conn->host] = true;
     }

@@ -140,9 +140,9 @@ trpi_receiver_asked(trpi_conn *conn, const trpi_frame *frame)
     trpi_receiver *receiver = trpi_receiver_find(peer, ask.slot, ask.generation);
     if (receiver == NULL && takes_credit(peer)) {
         trpi_deferred deferred = { 0 };
-        trpi_receiver nobody = { .slot = ask.slot, .generation = ask.generation };
+        trpi_receiver unknown = { .slot = ask.slot, .generation = ask.generation };
         trpi_credit nothing = { false, 0, 0 };
-        credit_send(peer, &nobody, trpi_credit_asked(&nothing, window_of(peer->remote), 0));
+        credit_send(peer, &unknown, trpi_credit_asked(&nothing, window_of(peer->remote), 0));
         trpi_peer_pump(peer, &deferred);
         trpi_peer_unlock(peer, &deferred);
         return;

@@ -625,7 +625,7 @@ static const trpi_proxy_ops proxy_ops = { proxy_deliver, proxy_flush,     proxy_
 
 /* ---- what the actor room asks for ------------------------------------------------------------ */
 
-/* The route of a node, linked before a proxy has it: who is refused room is told by this list. A
+/* The route of a node, linked before a proxy has it: this list tells refused senders of room. A
  * new one keeps the caller's pin, else it is given back. NULL: no memory. */
 static trpi_route *
 route_get(trpi_remote *remote, trpi_peer *peer, uint32_t node, uint64_t uid)

@@ -26,8 +26,8 @@ node_number_keep(trpi_peer *peer, uint32_t node, uint64_t uid)
     }
 }
 
-/* Into the numbered stream, or, while another incarnation has that, to those who wait. The caller
- * holds peer->lock. */
+/* Append to the numbered stream, or, while another incarnation has that, to the waiting messages.
+ * The caller holds peer->lock. */
 static void
 signal_push(trpi_peer *peer, uint32_t node, uint64_t uid, const uint8_t *body,
             const trpi_buffer *tail)

@@ -153,7 +153,7 @@ trpi_peer_forget(trpi_peer *peer, bool over)
     pthread_mutex_unlock(&peer->lock);
     if (over) {
         /* refs lead there still, as those to a node that was only named */
-        uint64_t by = peer->shared ? peer->share : trpi_whose_text(peer->address.host);
+        uint64_t by = peer->shared ? peer->share : trpi_host_key(peer->address.host);
         trpi_node_release(remote->system, node, by, remote->options.host_nodes_max);
         trpi_peer_free(peer);
     } else {
@@ -235,10 +235,11 @@ trpi_peer_get(trpi_remote *remote, const trpi_address *address, bool make, trpi_
 }
 
 trp_err
-trpi_peer_get_caller(trpi_remote *remote, const trpi_address *address, uint64_t whose,
+trpi_peer_get_caller(trpi_remote *remote, const trpi_address *address, uint64_t share_key,
                      trpi_peer **ret_peer)
 {
-    return peer_get_or_make_room(remote, address, true, (uint32_t)(whose % TRPI_SHARES), ret_peer);
+    return peer_get_or_make_room(remote, address, true, (uint32_t)(share_key % TRPI_SHARES),
+                                 ret_peer);
 }
 
 /* ---- third nodes ----------------------------------------------------------------------------- */
@@ -273,8 +274,8 @@ trpi_third_number(void *arg, const trpi_node_id *id, uint32_t *ret_node)
         return TRP_OK;
     }
     uint32_t known = trpi_node_find(remote->system, id);
-    bool numbers = conn->read.numbers.who == TRPI_NUMBERS_ANY ||
-                   (conn->read.numbers.who == TRPI_NUMBERS_RECEIVER &&
+    bool numbers = conn->read.numbers.scope == TRPI_NUMBERS_ANY ||
+                   (conn->read.numbers.scope == TRPI_NUMBERS_RECEIVER &&
                     trpi_inbound_is_there(remote->system, conn->read.numbers.slot,
                                           conn->read.numbers.generation));
     if (!numbers) { /* strangers-G1 */
@@ -286,6 +287,6 @@ trpi_third_number(void *arg, const trpi_node_id *id, uint32_t *ret_node)
         *ret_node = present;
         return TRP_OK;
     }
-    return trpi_node_introduce(remote->system, id, conn->whose, remote->options.host_nodes_max,
+    return trpi_node_introduce(remote->system, id, conn->share_key, remote->options.host_nodes_max,
                                ret_node);
 }
