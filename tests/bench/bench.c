@@ -169,7 +169,7 @@ bench_tell_i64(trp_system *system, trp_ref to, int64_t value)
 }
 
 static const bench_workload *
-find(const char *name)
+workload_find(const char *name)
 {
     const bench_workload *const tables[] = { bench_pairs,  bench_flood, bench_text,   bench_many,
                                              bench_create, bench_raw,   bench_remote, bench_slow };
@@ -187,10 +187,10 @@ find(const char *name)
 }
 
 static int
-usage(void)
+usage_print(void)
 {
     (void)fprintf(stderr, "usage: bench WORKLOAD [--threads N] [--count N]\nworkloads:\n");
-    (void)find(NULL);
+    (void)workload_find(NULL);
     return 64;
 }
 
@@ -198,10 +198,10 @@ int
 main(int argc, char **argv)
 {
     bench_options options = { 0, 0, 0, NULL };
-    const bench_workload *workload = argc > 1 ? find(argv[1]) : NULL;
+    const bench_workload *workload = argc > 1 ? workload_find(argv[1]) : NULL;
 
     if (workload == NULL) {
-        return usage();
+        return usage_print();
     }
     options.argc = argc - 2;
     options.argv = argv + 2;

@@ -22,7 +22,7 @@ value_of(const trp_msg *msg)
 }
 
 static void
-finish(uint64_t count)
+rate_print(uint64_t count)
 {
     end_ns = bench_now_ns();
     received = count;
@@ -41,7 +41,7 @@ counter_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     (void)ctx;
     (void)msg;
     if (++self->seen == goal) {
-        finish(self->seen);
+        rate_print(self->seen);
     }
     return TRP_OK;
 }
@@ -166,7 +166,7 @@ driver_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     if (trp_msg_is(msg, &trp_i64_type)) { /* a fork has received all its messages */
         self->seen += (uint64_t)value_of(msg);
         if (++self->joined == FORKS) {
-            finish(self->seen);
+            rate_print(self->seen);
         }
         return TRP_OK;
     }

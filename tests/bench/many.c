@@ -129,7 +129,7 @@ typedef struct creature_state {
 
 /* Two of a kind stay as they are; else both take the third colour. */
 static uint32_t
-mix(uint32_t a, uint32_t b)
+colours_mix(uint32_t a, uint32_t b)
 {
     return a == b ? a : 3 - a - b;
 }
@@ -142,7 +142,7 @@ creature_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 
     if (trp_msg_is(msg, &chameneos_met_type)) {
         const chameneos_met *met = trp_msg_payload(msg);
-        chameneos_change change = { mix(self->colour, met->colour) };
+        chameneos_change change = { colours_mix(self->colour, met->colour) };
 
         trp_tell(ctx, met->other, &chameneos_change_type, &change, sizeof change);
         self->colour = change.colour;

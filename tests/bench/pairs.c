@@ -25,7 +25,7 @@ value_of(const trp_msg *msg)
 }
 
 static void
-finish(uint64_t count)
+rate_print(uint64_t count)
 {
     end_ns = bench_now_ns();
     received = count;
@@ -47,7 +47,7 @@ ping_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     self->seen++;
     value = value_of(msg);
     if (value == 0) {
-        finish(self->seen);
+        rate_print(self->seen);
         return TRP_OK;
     }
     value--;
@@ -144,7 +144,7 @@ ring_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     if (trp_ref_is_none(trp_sender(ctx))) {
         start_ns = bench_now_ns();
     } else if (value == 0) {
-        finish(0);
+        rate_print(0);
         return TRP_OK;
     }
     value--;
@@ -204,7 +204,7 @@ payload_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         self->left--;
         trp_tell(ctx, self->peer, &trp_bytes_type, self->bytes, sizeof self->bytes);
     } else {
-        finish(received);
+        rate_print(received);
     }
     return TRP_OK;
 }
@@ -255,7 +255,7 @@ timed_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     if (!trp_ref_is_none(trp_sender(ctx))) {
         trips_ns[self->seen++] = (uint32_t)(now - self->sent_ns);
         if (self->seen == trips_goal) {
-            finish(self->seen);
+            rate_print(self->seen);
             return TRP_OK;
         }
     }

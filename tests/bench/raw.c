@@ -22,7 +22,7 @@
 #define TRIP_BYTES 104u
 
 static void
-must(int ok, const char *what)
+check_call(int ok, const char *what)
 {
     if (!ok) {
         perror(what);
@@ -31,30 +31,30 @@ must(int ok, const char *what)
 }
 
 static int
-listener(uint16_t *ret_port)
+listener_open(uint16_t *ret_port)
 {
     struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
     socklen_t bytes = sizeof address;
     int fd = socket(AF_INET, SOCK_STREAM, 0);
 
-    must(fd >= 0 && bind(fd, (const struct sockaddr *)&address, sizeof address) == 0 &&
-             listen(fd, 1) == 0 && getsockname(fd, (struct sockaddr *)&address, &bytes) == 0,
-         "listen");
+    check_call(fd >= 0 && bind(fd, (const struct sockaddr *)&address, sizeof address) == 0 &&
+                   listen(fd, 1) == 0 && getsockname(fd, (struct sockaddr *)&address, &bytes) == 0,
+               "listen");
     *ret_port = ntohs(address.sin_port);
     return fd;
 }
 
 static int
-dial(uint16_t port)
+dial_port(uint16_t port)
 {
     struct sockaddr_in address = { .sin_family = AF_INET,
                                    .sin_port = htons(port),
                                    .sin_addr = { htonl(INADDR_LOOPBACK) } };
     int fd = socket(AF_INET, SOCK_STREAM, 0), on = 1;
 
-    must(fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof address) == 0 &&
-             setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0,
-         "connect");
+    check_call(fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof address) == 0 &&
+                   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on) == 0,
+               "connect");
     return fd;
 }
 
@@ -64,7 +64,7 @@ write_all(int fd, const uint8_t *bytes, size_t count)
     while (count > 0) {
         ssize_t n = write(fd, bytes, count);
 
-        must(n > 0, "write");
+        check_call(n > 0, "write");
         bytes += n;
         count -= (size_t)n;
     }
@@ -76,7 +76,7 @@ read_all(int fd, uint8_t *bytes, size_t count)
     while (count > 0) {
         ssize_t n = read(fd, bytes, count);
 
-        must(n > 0, "read");
+        check_call(n > 0, "read");
         bytes += n;
         count -= (size_t)n;
     }
@@ -94,7 +94,7 @@ serve_tells(int listen_fd, uint64_t count)
 
     while (count > 0) {
         n = read(fd, bytes, sizeof bytes);
-        must(n > 0, "read");
+        check_call(n > 0, "read");
         for (size_t at = 0; at < (size_t)n;) {
             if (left == 0) {
                 head[got++] = bytes[at++];
@@ -133,10 +133,10 @@ static int
 with_child(uint64_t count, pid_t *ret_pid)
 {
     uint16_t port;
-    int listen_fd = listener(&port);
+    int listen_fd = listener_open(&port);
 
     *ret_pid = fork();
-    must(*ret_pid >= 0, "fork");
+    check_call(*ret_pid >= 0, "fork");
     if (*ret_pid == 0) {
         if (count > 0) {
             serve_tells(listen_fd, count);
@@ -144,7 +144,7 @@ with_child(uint64_t count, pid_t *ret_pid)
         serve_trips(listen_fd);
     }
     (void)close(listen_fd);
-    return dial(port);
+    return dial_port(port);
 }
 
 static void
@@ -175,7 +175,7 @@ run_tells(const char *param, uint32_t size, uint64_t count)
 }
 
 static int
-compare(const void *a, const void *b)
+compare_ns(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
@@ -206,7 +206,7 @@ run_raw(const bench_options *options)
     }
     (void)close(fd);
     (void)waitpid(pid, NULL, 0);
-    qsort(trips, TRIPS_DEFAULT, sizeof trips[0], compare);
+    qsort(trips, TRIPS_DEFAULT, sizeof trips[0], compare_ns);
     bench_print("raw", "rtt_p50", (double)trips[TRIPS_DEFAULT / 2] / 1e3, "us");
     bench_print("raw", "rtt_p99", (double)trips[TRIPS_DEFAULT * 99 / 100] / 1e3, "us");
     return 0;

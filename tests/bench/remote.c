@@ -121,7 +121,7 @@ static bool encrypted;
 
 /* One line; encrypted, its name says so. */
 static void
-print(const char *workload, const char *param, double value, const char *unit)
+print_line(const char *workload, const char *param, double value, const char *unit)
 {
     char name[32];
 
@@ -194,7 +194,7 @@ static const trp_behaviour producer = TRP_BEHAVIOUR_INIT("producer", uint64_t, p
 static const trp_behaviour pinger = TRP_BEHAVIOUR_INIT("pinger", pinger_state, pinger_receive);
 
 static void
-go(trp_system *system, const trp_behaviour *behaviour, uint32_t count)
+producers_go(trp_system *system, const trp_behaviour *behaviour, uint32_t count)
 {
     trp_ref ref;
 
@@ -249,16 +249,16 @@ run_tell(trp_system *system, const char *param, size_t bytes, uint64_t count, ui
     (void)sink_say(system, "0");
     tell_bytes = bytes;
     tells_goal = (count / senders + 63) & ~(uint64_t)63; /* the sink's stamps */
-    go(system, &producer, senders);
+    producers_go(system, &producer, senders);
     bench_wait();
     lost = sink_wait(system, &answer);
-    print("remote", param, (double)answer.count * 1e9 / (double)(answer.last_ns - start_ns),
-          "messages/s");
+    print_line("remote", param, (double)answer.count * 1e9 / (double)(answer.last_ns - start_ns),
+               "messages/s");
     return lost;
 }
 
 static int
-compare(const void *a, const void *b)
+compare_ns(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a;
     uint64_t y = *(const uint64_t *)b;
@@ -269,9 +269,9 @@ compare(const void *a, const void *b)
 static void
 trips_print(const char *workload, uint64_t count)
 {
-    qsort(trip_ns, count, sizeof *trip_ns, compare);
-    print(workload, "rtt_p50", (double)trip_ns[count / 2] / 1e3, "us");
-    print(workload, "rtt_p99", (double)trip_ns[count * 99 / 100] / 1e3, "us");
+    qsort(trip_ns, count, sizeof *trip_ns, compare_ns);
+    print_line(workload, "rtt_p50", (double)trip_ns[count / 2] / 1e3, "us");
+    print_line(workload, "rtt_p99", (double)trip_ns[count * 99 / 100] / 1e3, "us");
     free(trip_ns);
 }
 
@@ -289,14 +289,14 @@ static void
 run_trips(trp_system *system, uint64_t count)
 {
     trips_make(count);
-    go(system, &pinger, 1);
+    producers_go(system, &pinger, 1);
     bench_wait();
     trips_print("remote", trips_goal);
 }
 
 /* --NAME VALUE among the workload's own options; NULL: not there. */
 static const char *
-option(const bench_options *options, const char *name)
+option_value(const bench_options *options, const char *name)
 {
     for (int i = 0; i + 1 < options->argc; i++) {
         if (strcmp(options->argv[i], name) == 0) {
@@ -311,7 +311,7 @@ static uint64_t
 run_pair(const bench_options *options, bool tls)
 {
     uint64_t count = options->count != 0 ? options->count : TELLS_DEFAULT;
-    const char *bytes = option(options, "--bytes");
+    const char *bytes = option_value(options, "--bytes");
     uint64_t lost;
     bench_two two;
 
@@ -335,8 +335,8 @@ run_pair(const bench_options *options, bool tls)
 static int
 run_remote(const bench_options *options)
 {
-    const char *child = option(options, "--child");
-    const char *transport = option(options, "--transport");
+    const char *child = option_value(options, "--child");
+    const char *transport = option_value(options, "--transport");
     uint64_t lost = 0;
 
     if (child != NULL) {
@@ -372,7 +372,7 @@ beat_came(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t coun
 
 /* One beat a millisecond, as many as are asked for, each after the answer to the one before. */
 static uint64_t
-beats(const bench_two *t, uint64_t count)
+beats_run(const bench_two *t, uint64_t count)
 {
     const trpi_node_id *to = trpi_node_id_get(t->system, target.node);
 
@@ -401,7 +401,7 @@ run_hb_under_bulk(const bench_options *options)
     uint64_t count = options->count != 0 ? options->count : BEATS_DEFAULT;
     sink_state answer;
     uint64_t lost;
-    const char *transport = option(options, "--transport");
+    const char *transport = option_value(options, "--transport");
     bench_two t;
 
     encrypted = transport != NULL && strcmp(transport, "tls") == 0;
@@ -411,8 +411,8 @@ run_hb_under_bulk(const bench_options *options)
     (void)sink_say(t.system, "0");
     tell_bytes = PAYLOAD_BYTES;
     tells_goal = UINT64_MAX;
-    go(t.system, &producer, 1);
-    lost = beats(&t, count);
+    producers_go(t.system, &producer, 1);
+    lost = beats_run(&t, count);
     atomic_store(&enough, true);
     bench_wait();
     lost += sink_wait(t.system, &answer);

@@ -30,14 +30,14 @@ processor_s(void)
 }
 
 static void
-print(const char *workload, uint32_t param, double value, const char *unit)
+print_line(const char *workload, uint32_t param, double value, const char *unit)
 {
     printf("troupe %s %u %.2f %s\n", workload, param, value, unit);
     fflush(stdout);
 }
 
 static trpi_sim_result
-run(const char *scenario, uint32_t nodes, uint64_t seed, uint64_t until_ms)
+world_run(const char *scenario, uint32_t nodes, uint64_t seed, uint64_t until_ms)
 {
     trpi_sim_options options = {
         .nodes = nodes, .seed = seed, .scenario = scenario, .until_ms = until_ms
@@ -53,53 +53,53 @@ run(const char *scenario, uint32_t nodes, uint64_t seed, uint64_t until_ms)
 }
 
 static void
-sunny(uint32_t nodes, uint64_t until_ms)
+sunny_run(uint32_t nodes, uint64_t until_ms)
 {
     struct rusage usage;
     double began = processor_s();
-    trpi_sim_result result = run("sunny", nodes, 1, until_ms);
+    trpi_sim_result result = world_run("sunny", nodes, 1, until_ms);
     double used = processor_s() - began;
     (void)getrusage(RUSAGE_SELF, &usage);
-    print("sim_cold_start", nodes, (double)result.up_ms / 1e3, "s");
-    print("sim_speed", nodes, (double)result.virtual_ms / 1e3 / used, "x");
-    print("sim_processor", nodes, used, "s");
-    print("sim_memory", nodes, (double)usage.ru_maxrss / 1024.0, "MiB");
+    print_line("sim_cold_start", nodes, (double)result.up_ms / 1e3, "s");
+    print_line("sim_speed", nodes, (double)result.virtual_ms / 1e3 / used, "x");
+    print_line("sim_processor", nodes, used, "s");
+    print_line("sim_memory", nodes, (double)usage.ru_maxrss / 1024.0, "MiB");
 }
 
 /* The worst of some seeds. */
 static void
-join(uint32_t members, uint64_t seeds)
+join_run(uint32_t members, uint64_t seeds)
 {
     uint64_t join_ms = 0;
     uint64_t convergence_ms = 0;
     for (uint64_t seed = 1; seed <= seeds; seed++) {
-        trpi_sim_result result = run("join", members + 1, seed, 0);
+        trpi_sim_result result = world_run("join", members + 1, seed, 0);
         join_ms = result.join_ms > join_ms ? result.join_ms : join_ms;
         convergence_ms =
             result.convergence_ms > convergence_ms ? result.convergence_ms : convergence_ms;
     }
-    print("sim_join", members, (double)join_ms / 1e3, "s");
-    print("sim_convergence", members, (double)convergence_ms / 1e3, "s");
+    print_line("sim_join", members, (double)join_ms / 1e3, "s");
+    print_line("sim_convergence", members, (double)convergence_ms / 1e3, "s");
 }
 
 static void
-lossy(uint64_t runs)
+lossy_runs(uint64_t runs)
 {
     int before = failures;
     for (uint64_t seed = 1; seed <= runs; seed++) {
-        (void)run("lossy", LOSSY_NODES, seed, 0);
+        (void)world_run("lossy", LOSSY_NODES, seed, 0);
     }
-    print("sim_lossy", LOSSY_NODES, failures - before, "failures");
+    print_line("sim_lossy", LOSSY_NODES, failures - before, "failures");
 }
 
 static void
-huge(int count, char **sizes)
+huge_run(int count, char **sizes)
 {
     for (int i = 0; i < count; i++) {
-        sunny((uint32_t)strtoul(sizes[i], NULL, 10), HUGE_UNTIL_MS);
+        sunny_run((uint32_t)strtoul(sizes[i], NULL, 10), HUGE_UNTIL_MS);
     }
     if (count == 0) {
-        sunny(TRPI_SIM_NODES_MAX, HUGE_UNTIL_MS);
+        sunny_run(TRPI_SIM_NODES_MAX, HUGE_UNTIL_MS);
     }
 }
 
@@ -108,17 +108,17 @@ main(int argc, char **argv)
 {
     const char *mode = argc > 1 ? argv[1] : "";
     if (strcmp(mode, "--huge") == 0) {
-        huge(argc - 2, argv + 2);
+        huge_run(argc - 2, argv + 2);
     } else if (strcmp(mode, "--lossy") == 0) {
-        lossy(argc > 2 ? strtoull(argv[2], NULL, 10) : LOSSY_RUNS);
+        lossy_runs(argc > 2 ? strtoull(argv[2], NULL, 10) : LOSSY_RUNS);
     } else {
-        sunny(1000, 60000);
-        join(10, 20);
-        join(100, 10);
-        join(1000, 3);
+        sunny_run(1000, 60000);
+        join_run(10, 20);
+        join_run(100, 10);
+        join_run(1000, 3);
         if (strcmp(mode, "--long") == 0) {
-            join(2400, 3);
-            lossy(LOSSY_RUNS);
+            join_run(2400, 3);
+            lossy_runs(LOSSY_RUNS);
         }
     }
     return failures == 0 ? 0 : 1;

@@ -84,7 +84,7 @@ teller_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 static const trp_behaviour teller = TRP_BEHAVIOUR_INIT("teller", uint64_t, teller_receive);
 
 static int
-compare(const void *a, const void *b)
+compare_ns(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a;
     uint64_t y = *(const uint64_t *)b;
@@ -95,7 +95,7 @@ compare(const void *a, const void *b)
 /* Ask a neighbour one thing after the other, until so many are answered and all is told. Returns
  * the asks that were not. */
 static uint64_t
-asks(trp_system *system, const char *what)
+asks_run(trp_system *system, const char *what)
 {
     static uint64_t trip_ns[ASKS];
     uint64_t lost = 0, began_ns = bench_now_ns();
@@ -112,7 +112,7 @@ asks(trp_system *system, const char *what)
         trip_ns[i % ASKS] = bench_now_ns() - start_ns;
     }
     lost += !atomic_load(&told_all);
-    qsort(trip_ns, ASKS, sizeof *trip_ns, compare);
+    qsort(trip_ns, ASKS, sizeof *trip_ns, compare_ns);
     (void)snprintf(name, sizeof name, "%s_p50", what);
     bench_print("slow", name, (double)trip_ns[ASKS / 2] / 1e3, "us");
     (void)snprintf(name, sizeof name, "%s_p99", what);
@@ -128,7 +128,7 @@ asks_beside(trp_system *system, const char *what)
     atomic_store(&told_all, false);
     bench_check(trp_system_spawn(system, &teller, NULL, &ref), "teller");
     trp_system_tell(system, ref, &trp_bytes_type, "", 0);
-    return asks(system, what);
+    return asks_run(system, what);
 }
 
 static int
@@ -141,7 +141,7 @@ run_slow(const bench_options *options)
     echo = bench_two_resolve(&two, "/user/echo");
     tells = options->count != 0 ? options->count : TELLS_DEFAULT;
     atomic_store(&told_all, true);
-    lost = asks(two.system, "idle");
+    lost = asks_run(two.system, "idle");
     told[0] = bench_two_resolve(&two, "/user/slow");
     told_count = 1;
     lost += asks_beside(two.system, "beside_one");

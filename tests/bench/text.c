@@ -67,7 +67,7 @@ tell_any(trp_ctx *ctx, uint64_t n)
 }
 
 static void
-produce(trp_ctx *ctx, role *self, const trp_msg *msg, void (*tell)(trp_ctx *ctx, uint64_t n))
+texts_tell(trp_ctx *ctx, role *self, const trp_msg *msg, void (*tell)(trp_ctx *ctx, uint64_t n))
 {
     int64_t value = *(const int64_t *)trp_msg_payload(msg);
 
@@ -84,7 +84,7 @@ produce(trp_ctx *ctx, role *self, const trp_msg *msg, void (*tell)(trp_ctx *ctx,
 static trp_err
 fixed_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
-    produce(ctx, state, msg, tell_fixed);
+    texts_tell(ctx, state, msg, tell_fixed);
     return TRP_OK;
 }
 static const trp_behaviour fixed_producer = TRP_BEHAVIOUR_INIT("fixed", role, fixed_receive);
@@ -92,13 +92,13 @@ static const trp_behaviour fixed_producer = TRP_BEHAVIOUR_INIT("fixed", role, fi
 static trp_err
 any_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
-    produce(ctx, state, msg, tell_any);
+    texts_tell(ctx, state, msg, tell_any);
     return TRP_OK;
 }
 static const trp_behaviour any_producer = TRP_BEHAVIOUR_INIT("any", role, any_receive);
 
 static int
-run(const char *name, const bench_options *options, const trp_behaviour *producer)
+text_run(const char *name, const bench_options *options, const trp_behaviour *producer)
 {
     trp_system *system = bench_system(options);
 
@@ -116,13 +116,13 @@ run(const char *name, const bench_options *options, const trp_behaviour *produce
 static int
 run_fixed(const bench_options *options)
 {
-    return run("text_fixed", options, &fixed_producer);
+    return text_run("text_fixed", options, &fixed_producer);
 }
 
 static int
 run_any(const bench_options *options)
 {
-    return run("text_any", options, &any_producer);
+    return text_run("text_any", options, &any_producer);
 }
 
 const bench_workload bench_text[] = {

@@ -86,7 +86,7 @@ typedef struct root_state {
 } root_state;
 
 static void
-poison(trp_ctx *ctx, root_state *self, trp_ref to)
+tell_poison(trp_ctx *ctx, root_state *self, trp_ref to)
 {
     trp_tell(ctx, to, &trp_poison_pill_type, NULL, 0);
     self->told++;
@@ -108,7 +108,7 @@ spawn_one(trp_ctx *ctx, root_state *self, uint32_t index, int poison_old)
         return;
     }
     if (poison_old) {
-        poison(ctx, self, ref_of(old));
+        tell_poison(ctx, self, ref_of(old));
     } else {
         trp_stop(ctx, ref_of(old));
         self->stops++;
@@ -116,7 +116,7 @@ spawn_one(trp_ctx *ctx, root_state *self, uint32_t index, int poison_old)
 }
 
 static void
-step(trp_ctx *ctx, root_state *self)
+actor_step(trp_ctx *ctx, root_state *self)
 {
     uint64_t r = random_next(&self->random);
     uint32_t index = (uint32_t)(r % REFS);
@@ -130,7 +130,7 @@ step(trp_ctx *ctx, root_state *self)
         trp_stop(ctx, ref_of(packed));
         self->stops++;
     } else if (what < 14) {
-        poison(ctx, self, ref_of(packed));
+        tell_poison(ctx, self, ref_of(packed));
     } else {
         trp_tell(ctx, ref_of(packed), &trp_i64_type, &value, sizeof value);
         self->told++;
@@ -158,7 +158,7 @@ root_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         self->random = (uint64_t) * (const int64_t *)trp_msg_payload(msg) | 1u;
     }
     for (uint32_t i = 0; i < STEPS; i++) {
-        step(ctx, self);
+        actor_step(ctx, self);
     }
     if (atomic_load(&all.ending)) {
         root_end(ctx, self);
@@ -214,14 +214,14 @@ tell_from_outside(trp_system *system, uint64_t until_ms)
 }
 
 static int
-fail(const char *what)
+churn_fail(const char *what)
 {
     (void)fprintf(stderr, "churn_test: %s\n", what);
     return 1;
 }
 
 static int
-churn(trp_system *system, uint64_t seconds)
+churn_run(trp_system *system, uint64_t seconds)
 {
     trp_system_stats stats = { .size = sizeof stats };
     uint64_t deadline;
@@ -231,7 +231,7 @@ churn(trp_system *system, uint64_t seconds)
         int64_t value = (int64_t)(all.seed + i * 7919u);
 
         if (trp_system_spawn(system, &root, NULL, &ref) != TRP_OK) {
-            return fail("cannot spawn");
+            return churn_fail("cannot spawn");
         }
         trp_system_tell(system, ref, &trp_i64_type, &value, sizeof value);
         (void)atomic_fetch_add(&all.told, 1);
@@ -243,10 +243,10 @@ churn(trp_system *system, uint64_t seconds)
         (void)nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
     }
     if (atomic_load(&all.roots_done) < ROOTS) {
-        return fail("a root got lost: its message to itself never came");
+        return churn_fail("a root got lost: its message to itself never came");
     }
     if (trp_system_stop(system, WAIT_MS) != TRP_OK) {
-        return fail("the tree did not stop");
+        return churn_fail("the tree did not stop");
     }
     /* The tree has ended; what was told to the dead may still be on its way to the dead letters. */
     deadline = now_ms() + WAIT_MS;
@@ -265,7 +265,7 @@ churn(trp_system *system, uint64_t seconds)
         return 1;
     }
     if (stats.spawned != stats.stopped) {
-        return fail("some actors never stopped");
+        return churn_fail("some actors never stopped");
     }
     return 0;
 }
@@ -295,9 +295,9 @@ main(int argc, char **argv)
                  " --threads %u --seconds %" PRIu64 "\n",
                  all.seed, options.workers, seconds);
     if (trp_system_new("churn", &options, &system) != TRP_OK) {
-        return fail("cannot make a system");
+        return churn_fail("cannot make a system");
     }
-    failed = churn(system, seconds);
+    failed = churn_run(system, seconds);
     trp_system_free(system);
     (void)printf("%s churn\n", failed ? "FAIL" : "PASS");
     return failed;

@@ -36,7 +36,7 @@ one_program(trp_testkit *kit, void *arg)
 }
 
 static bool
-run(uint64_t seed)
+program_run(uint64_t seed)
 {
     local_options options = { seed, 12 + (uint32_t)(seed % 80), 100 + (uint32_t)(seed % 400),
                               3 + (uint32_t)(seed % 7), SETTLE_MS };
@@ -77,7 +77,7 @@ main(int argc, char **argv)
     }
     end = unit_now_ms() + seconds * 1000;
     while (unit_now_ms() < end) {
-        if (!run(seed)) {
+        if (!program_run(seed)) {
             printf("FAIL local_stress seed %llu: %s\n  replay (may need several runs): %s --seed "
                    "%llu --seconds 10\n",
                    (unsigned long long)seed, failure, argv[0], (unsigned long long)seed);

@@ -10,7 +10,7 @@
 #include "tests/unit/unit.h"
 
 static trp_config *
-parse(const char *text)
+text_parse(const char *text)
 {
     trp_config *config = NULL;
     trp_config_error error = { "" };
@@ -80,11 +80,12 @@ file_gives(const char *name, const char *want)
 static void
 subtrees_of_one_file_are_lifted_for_several_systems(void)
 {
-    trp_config *file = parse("myapp1 {\n  loglevel = WARNING\n"
-                             "  app { my { own { setting = 43 } } }\n}\n"
-                             "myapp2 {\n  loglevel = ERROR\n"
-                             "  app { app2 { setting = appname } }\n}\n"
-                             "app { my { own { setting = 42 } other { setting = hello } } }\n");
+    trp_config *file =
+        text_parse("myapp1 {\n  loglevel = WARNING\n"
+                   "  app { my { own { setting = 43 } } }\n}\n"
+                   "myapp2 {\n  loglevel = ERROR\n"
+                   "  app { app2 { setting = appname } }\n}\n"
+                   "app { my { own { setting = 42 } other { setting = hello } } }\n");
     trp_config *tree = NULL, *app1 = NULL, *app2 = NULL, *library = NULL;
     /* config.getConfig("myapp1").withFallback(config) */
     UNIT_EQUAL(trp_config_get_subtree(file, "myapp1", &tree), TRP_OK);
@@ -312,8 +313,8 @@ static void
 getters_read_types_and_say_what_is_wrong_and_where(void)
 {
     trp_config *config =
-        parse("app { wait = \"3 seconds\" body = 128KiB\n retries = 3 rate = 0.25 loud = yes\n"
-              "names = { a, b } word = hello }\n");
+        text_parse("app { wait = \"3 seconds\" body = 128KiB\n retries = 3 rate = 0.25 loud = yes\n"
+                   "names = { a, b } word = hello }\n");
     trp_config_error error = { "" };
     const char *text = NULL;
     const char *const *values = NULL;
@@ -360,7 +361,8 @@ layers_are_values_that_stay_as_they_were(void)
     char variable[] = "TROUPE_LOG_LEVEL=error";
     char *environment[] = { variable, NULL };
     const char *const settings[] = { "system=cli", NULL };
-    trp_config *base = parse("system = base\nlog { level = debug }"), *over = NULL, *both = NULL;
+    trp_config *base = text_parse("system = base\nlog { level = debug }"), *over = NULL,
+               *both = NULL;
     trp_config *loaded = NULL, *set = NULL;
     trp_config_error error = { "" };
     UNIT_EQUAL(trp_config_load(NULL, environment, settings, &loaded, &error), TRP_OK);
@@ -413,7 +415,7 @@ configs_equal(const trp_config *a, const trp_config *b)
 static void
 what_is_rendered_reads_back(void)
 {
-    trp_config *config = parse(
+    trp_config *config = text_parse(
         "system = bank log { level = error }\n"
         "deployment \"/a.b/*\" { dispatcher = pinned }\n"
         "cluster { role \"db\" { min-nr-of-members = 2 } roles = { a, \"b-c\" } }\n"
@@ -528,12 +530,12 @@ akka_names_and_words_are_understood(void)
         { "log { dead-letters = 8 }", "log.dead-letters", "8", 8 },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        trp_config *config = parse(rows[i].text);
+        trp_config *config = text_parse(rows[i].text);
         UNIT_TEXT(text_of(config, rows[i].key), rows[i].value);
         UNIT_EQUAL(trpi_config_int(config, rows[i].key), rows[i].number);
         trp_config_unref(config);
     }
-    trp_config *config = parse("loglevel = \"DEBUG\"");
+    trp_config *config = text_parse("loglevel = \"DEBUG\"");
     UNIT_TEXT(text_of(config, "log.level"), "debug");
     trp_config_unref(config);
     config = NULL;

@@ -63,7 +63,8 @@ agrees(const trpi_table *table, const uint32_t *bits, const uint32_t *values)
 
 /* One drawn step on both; false: they differ. */
 static bool
-step(trpi_table *table, const uint32_t *bits, uint32_t *values, uint32_t round, uint64_t random)
+table_step(trpi_table *table, const uint32_t *bits, uint32_t *values, uint32_t round,
+           uint64_t random)
 {
     uint32_t key = (uint32_t)(random % KEYS) + 1;
     bool grows = round / 500 % 2 == 0; /* and is emptied again */
@@ -99,7 +100,7 @@ the_table_agrees_with_an_array(void)
         uint32_t round = 1;
 
         while (round <= 2000 &&
-               step(&table, bits, values, round, trpi_hash_u64(seed * 10000 + round))) {
+               table_step(&table, bits, values, round, trpi_hash_u64(seed * 10000 + round))) {
             round++;
         }
         if (!UNIT_EQUAL(round, 2001)) {
@@ -110,7 +111,7 @@ the_table_agrees_with_an_array(void)
 }
 
 static void
-add(trpi_table *table, uint32_t key)
+key_add(trpi_table *table, uint32_t key)
 {
     static const uint32_t bits = 32;
     pair *p = trpi_table_add(&pairs, table, &bits, key_hash(&bits, key), &key);
@@ -126,10 +127,10 @@ it_grows_at_three_quarters_and_not_before(void)
     static const uint32_t bits = 32;
 
     for (uint32_t key = 1; key <= 3; key++) {
-        add(&table, key);
+        key_add(&table, key);
     }
     UNIT_EQUAL(table.capacity, 4);
-    add(&table, 4);
+    key_add(&table, 4);
     UNIT_EQUAL(table.capacity, 8);
     UNIT_EQUAL(trpi_table_reserve(&pairs, &table, &bits, 6), TRP_OK);
     UNIT_EQUAL(table.capacity, 8);
@@ -152,7 +153,7 @@ out_of_memory_leaves_the_table_as_it_was(void)
     trpi_alloc_fail_here_after(-1);
     UNIT_EQUAL(table.count, 0);
     for (key = 1; key <= 3; key++) {
-        add(&table, key);
+        key_add(&table, key);
     }
     key = 4;
     trpi_alloc_fail_here_after(0);

@@ -71,7 +71,7 @@ close_breaker(trp_breaker *breaker)
 
 static int calls;
 static trp_err
-body(void *arg)
+call_body(void *arg)
 {
     calls++;
     return *(trp_err *)arg;
@@ -102,23 +102,23 @@ synchronous_calls_open_it_and_time_half_opens_it(void)
     UNIT_EQUAL(trp_breaker_on(breaker, TRP_BREAKER_HALF_OPEN, note_state, "half"), TRP_OK);
     UNIT_EQUAL(trp_breaker_on(breaker, TRP_BREAKER_CLOSED, note_state, "closed"), TRP_OK);
     calls = 0;
-    UNIT_EQUAL(trp_breaker_sync(breaker, body, &works), TRP_OK);
+    UNIT_EQUAL(trp_breaker_sync(breaker, call_body, &works), TRP_OK);
     UNIT_EQUAL(trp_breaker_sync(breaker, slow_body, &just), TRP_OK);
-    UNIT_EQUAL(trp_breaker_sync(breaker, body, &fails), TRP_EIO);
+    UNIT_EQUAL(trp_breaker_sync(breaker, call_body, &fails), TRP_EIO);
     UNIT_EQUAL(trp_breaker_state_get(breaker), TRP_BREAKER_CLOSED);
     UNIT_EQUAL(trp_breaker_sync(breaker, slow_body, &late), TRP_OK); /* late: seen at its return */
     UNIT_EQUAL(trp_breaker_state_get(breaker), TRP_BREAKER_OPEN);
-    UNIT_EQUAL(trp_breaker_sync(breaker, body, &works), TRP_EBREAKER);
+    UNIT_EQUAL(trp_breaker_sync(breaker, call_body, &works), TRP_EBREAKER);
     UNIT_EQUAL(calls, 2);
     UNIT_EQUAL(trp_testkit_advance(kit, 999), TRP_OK);
     UNIT_EQUAL(trp_breaker_state_get(breaker), TRP_BREAKER_OPEN);
     UNIT_TRUE(stage_is("open2"));
     UNIT_EQUAL(trp_testkit_advance(kit, 2), TRP_OK); /* nobody calls: the timer tells */
     UNIT_TRUE(stage_is("open2 half3"));
-    UNIT_EQUAL(trp_breaker_sync(breaker, body, &fails), TRP_EIO);
+    UNIT_EQUAL(trp_breaker_sync(breaker, call_body, &fails), TRP_EIO);
     UNIT_EQUAL(trp_breaker_state_get(breaker), TRP_BREAKER_OPEN);
     UNIT_EQUAL(trp_testkit_advance(kit, 1001), TRP_OK);
-    UNIT_EQUAL(trp_breaker_sync(breaker, body, &works), TRP_OK);
+    UNIT_EQUAL(trp_breaker_sync(breaker, call_body, &works), TRP_OK);
     UNIT_TRUE(stage_is("open2 half3 open2 half3 closed1"));
     close_breaker(breaker);
 }
@@ -131,7 +131,7 @@ listeners_run_on_the_dispatcher_that_is_named(void)
     trp_breaker_options given = TRP_BREAKER_OPTIONS_INIT;
 
     UNIT_EQUAL(trp_breaker_on(breaker, TRP_BREAKER_OPEN, note_state, "open"), TRP_OK);
-    UNIT_EQUAL(trp_breaker_sync(breaker, body, &fails), TRP_EIO);
+    UNIT_EQUAL(trp_breaker_sync(breaker, call_body, &fails), TRP_EIO);
     UNIT_TRUE(stage_is("")); /* not here: on a worker, which has not had its turn */
     UNIT_EQUAL(trp_testkit_advance(kit, 1), TRP_OK);
     UNIT_TRUE(stage_is("open2"));
@@ -146,7 +146,7 @@ listeners_run_on_the_dispatcher_that_is_named(void)
 
 static trp_promise *answer;
 static trp_err
-begin(void *arg, trp_future **ret_future)
+call_begin(void *arg, trp_future **ret_future)
 {
     trp_err err = arg != NULL ? *(trp_err *)arg : trp_promise_new(stage, NULL, &answer);
 
@@ -175,19 +175,19 @@ asynchronous_calls_begin_only_when_they_may_and_fail_when_they_are_late(void)
     int64_t seven = 7;
 
     calls = 0;
-    UNIT_EQUAL(trp_breaker_async(breaker, begin, NULL, &f), TRP_OK);
+    UNIT_EQUAL(trp_breaker_async(breaker, call_begin, NULL, &f), TRP_OK);
     UNIT_EQUAL(trp_promise_succeed(answer, &trp_i64_type, &seven, sizeof seven), TRP_OK);
     trp_promise_unref(answer);
     expect_outcome(f, TRP_OK);
-    UNIT_EQUAL(trp_breaker_async(breaker, begin, &fails, &f), TRP_OK);
+    UNIT_EQUAL(trp_breaker_async(breaker, call_begin, &fails, &f), TRP_OK);
     expect_outcome(f, TRP_EIO);
-    UNIT_EQUAL(trp_breaker_async(breaker, begin, NULL, &f), TRP_OK);
+    UNIT_EQUAL(trp_breaker_async(breaker, call_begin, NULL, &f), TRP_OK);
     UNIT_EQUAL(trp_testkit_advance(kit, 101), TRP_OK);
     expect_outcome(f, TRP_ETIMEDOUT);
     trp_promise_unref(answer);
     UNIT_EQUAL(trp_testkit_advance(kit, 1), TRP_OK);
     UNIT_EQUAL(trp_breaker_state_get(breaker), TRP_BREAKER_OPEN);
-    UNIT_EQUAL(trp_breaker_async(breaker, begin, NULL, &f), TRP_OK);
+    UNIT_EQUAL(trp_breaker_async(breaker, call_begin, NULL, &f), TRP_OK);
     expect_outcome(f, TRP_EBREAKER);
     UNIT_EQUAL(calls, 3); /* CB-08: not begun */
     close_breaker(breaker);
@@ -211,14 +211,14 @@ a_call_that_has_ended_leaves_no_alarm(void)
     int64_t seven = 7;
 
     for (int i = 0; i < 10; i++) {
-        UNIT_EQUAL(trp_breaker_async(breaker, begin, NULL, &f), TRP_OK);
+        UNIT_EQUAL(trp_breaker_async(breaker, call_begin, NULL, &f), TRP_OK);
         UNIT_TRUE(next_alarm_ns() < idle);
         if (i % 2 == 0) {
             UNIT_EQUAL(trp_promise_succeed(answer, &trp_i64_type, &seven, sizeof seven), TRP_OK);
         }
         trp_promise_unref(answer); /* else it is dropped */
         expect_outcome(f, i % 2 == 0 ? TRP_OK : TRP_ECANCELED);
-        UNIT_EQUAL(trp_breaker_async(breaker, begin, &fails, &f), TRP_OK);
+        UNIT_EQUAL(trp_breaker_async(breaker, call_begin, &fails, &f), TRP_OK);
         expect_outcome(f, TRP_EIO);
     }
     UNIT_EQUAL(trp_testkit_advance(kit, 1), TRP_OK); /* the workers have had their turn */
@@ -231,7 +231,7 @@ static trp_breaker *shared;
 static _Atomic int passed;
 
 static void *
-prober(void *arg)
+probe_thread(void *arg)
 {
     trp_breaker_call call;
 
@@ -271,7 +271,7 @@ calls_race_with_their_alarms_and_with_the_end_of_the_system(void)
         for (int i = 0; i < CALLS; i++) {
             trp_future *f;
 
-            UNIT_REQUIRE(trp_breaker_async(breaker, begin, NULL, &f) == TRP_OK);
+            UNIT_REQUIRE(trp_breaker_async(breaker, call_begin, NULL, &f) == TRP_OK);
             UNIT_EQUAL(trp_future_on_complete(f, count_end, &ends, NULL), TRP_OK);
             trp_future_unref(f);
             kept[i] = answer;
@@ -302,11 +302,11 @@ of_many_threads_one_call_passes_when_it_is_half_open(void)
         pthread_t threads[CALLERS];
 
         UNIT_REQUIRE(trp_breaker_new(system, &given, &shared) == TRP_OK);
-        UNIT_EQUAL(trp_breaker_sync(shared, body, &fails), TRP_EIO);
+        UNIT_EQUAL(trp_breaker_sync(shared, call_body, &fails), TRP_EIO);
         UNIT_WAIT(trp_breaker_state_get(shared) == TRP_BREAKER_HALF_OPEN, 5000);
         atomic_store(&passed, 0);
         for (int i = 0; i < CALLERS; i++) {
-            UNIT_REQUIRE(pthread_create(&threads[i], NULL, prober, NULL) == 0);
+            UNIT_REQUIRE(pthread_create(&threads[i], NULL, probe_thread, NULL) == 0);
         }
         for (int i = 0; i < CALLERS; i++) {
             pthread_join(threads[i], NULL);

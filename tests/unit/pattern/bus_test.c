@@ -12,7 +12,7 @@
 static char told[256];
 
 static void
-note(void *arg, const void *event, trp_bus_value subscriber)
+event_note(void *arg, const void *event, trp_bus_value subscriber)
 {
     size_t used = strlen(told);
 
@@ -64,20 +64,20 @@ open_bus(uint32_t kind, uint32_t max)
     options.is_below = kind == TRP_BUS_SUBCHANNEL ? text_below : NULL;
     options.matches = kind == TRP_BUS_SCANNING ? text_holds : NULL;
     options.compare_classifiers = text_compare;
-    options.publish = note;
+    options.publish = event_note;
     told[0] = 0;
     UNIT_REQUIRE(trp_bus_new(&options, &bus) == TRP_OK);
     return bus;
 }
 
 static trp_err
-join(trp_bus *bus, uint64_t who, const char *what)
+bus_join(trp_bus *bus, uint64_t who, const char *what)
 {
     return trp_bus_subscribe(bus, trp_bus_of_number(who), trp_bus_of_pointer(what));
 }
 
 static trp_err
-leave(trp_bus *bus, uint64_t who, const char *what)
+bus_leave(trp_bus *bus, uint64_t who, const char *what)
 {
     return trp_bus_unsubscribe(bus, trp_bus_of_number(who), trp_bus_of_pointer(what));
 }
@@ -89,21 +89,21 @@ a_lookup_bus_tells_those_of_the_very_classifier(void)
     trp_bus *bus = open_bus(TRP_BUS_LOOKUP, 0);
 
     UNIT_EQUAL(trp_bus_publish(bus, "news"), 0);
-    UNIT_EQUAL(join(bus, 2, "news"), TRP_OK);
-    UNIT_EQUAL(join(bus, 1, "news"), TRP_OK);
-    UNIT_EQUAL(join(bus, 4, "news"), TRP_OK);
-    UNIT_EQUAL(join(bus, 1, "news"), TRP_EEXIST);
-    UNIT_EQUAL(join(bus, 4, "news"), TRP_EEXIST); /* also behind others of its classifier */
-    UNIT_EQUAL(join(bus, 3, "rain"), TRP_OK);
+    UNIT_EQUAL(bus_join(bus, 2, "news"), TRP_OK);
+    UNIT_EQUAL(bus_join(bus, 1, "news"), TRP_OK);
+    UNIT_EQUAL(bus_join(bus, 4, "news"), TRP_OK);
+    UNIT_EQUAL(bus_join(bus, 1, "news"), TRP_EEXIST);
+    UNIT_EQUAL(bus_join(bus, 4, "news"), TRP_EEXIST); /* also behind others of its classifier */
+    UNIT_EQUAL(bus_join(bus, 3, "rain"), TRP_OK);
     UNIT_EQUAL(trp_bus_publish(bus, "news"), 3); /* in the order of the subscribers */
     UNIT_EQUAL(trp_bus_publish(bus, "news/sport"), 0);
     UNIT_EQUAL(trp_bus_publish(bus, "rain"), 1);
     UNIT_TEXT(told, "1:news 2:news 4:news 3:rain");
-    UNIT_EQUAL(leave(bus, 4, "news"), TRP_OK);
-    UNIT_EQUAL(leave(bus, 1, "rain"), TRP_ENOENT);
-    UNIT_EQUAL(leave(bus, 1, "news"), TRP_OK);
+    UNIT_EQUAL(bus_leave(bus, 4, "news"), TRP_OK);
+    UNIT_EQUAL(bus_leave(bus, 1, "rain"), TRP_ENOENT);
+    UNIT_EQUAL(bus_leave(bus, 1, "news"), TRP_OK);
     UNIT_EQUAL(trp_bus_publish(bus, "news"), 1);
-    UNIT_EQUAL(join(bus, 2, "rain"), TRP_OK);
+    UNIT_EQUAL(bus_join(bus, 2, "rain"), TRP_OK);
     UNIT_EQUAL(trp_bus_unsubscribe_all(bus, trp_bus_of_number(2)), TRP_OK);
     UNIT_EQUAL(trp_bus_unsubscribe_all(bus, trp_bus_of_number(2)), TRP_ENOENT);
     UNIT_EQUAL(trp_bus_publish(bus, "news"), 0);
@@ -117,14 +117,14 @@ a_sub_channel_bus_tells_those_above_too_and_each_once(void)
 {
     trp_bus *bus = open_bus(TRP_BUS_SUBCHANNEL, 0);
 
-    UNIT_EQUAL(join(bus, 1, "news"), TRP_OK);
-    UNIT_EQUAL(join(bus, 1, "news/sport"), TRP_OK);
-    UNIT_EQUAL(join(bus, 2, "news/sport"), TRP_OK);
+    UNIT_EQUAL(bus_join(bus, 1, "news"), TRP_OK);
+    UNIT_EQUAL(bus_join(bus, 1, "news/sport"), TRP_OK);
+    UNIT_EQUAL(bus_join(bus, 2, "news/sport"), TRP_OK);
     UNIT_EQUAL(trp_bus_publish(bus, "news/sport/golf"), 2);
     UNIT_EQUAL(trp_bus_publish(bus, "news"), 1);
     UNIT_EQUAL(trp_bus_publish(bus, "newspaper"), 0);
     UNIT_TEXT(told, "1:news/sport/golf 2:news/sport/golf 1:news");
-    UNIT_EQUAL(leave(bus, 1, "news"), TRP_OK); /* the other one stays */
+    UNIT_EQUAL(bus_leave(bus, 1, "news"), TRP_OK); /* the other one stays */
     UNIT_EQUAL(trp_bus_publish(bus, "news/sport"), 2);
     UNIT_EQUAL(trp_bus_publish(bus, "news"), 0);
     trp_bus_free(bus);
@@ -136,9 +136,9 @@ a_scanning_bus_tells_once_for_each_classifier_that_matches(void)
 {
     trp_bus *bus = open_bus(TRP_BUS_SCANNING, 0);
 
-    UNIT_EQUAL(join(bus, 1, "a"), TRP_OK);
-    UNIT_EQUAL(join(bus, 1, "b"), TRP_OK);
-    UNIT_EQUAL(join(bus, 2, "b"), TRP_OK);
+    UNIT_EQUAL(bus_join(bus, 1, "a"), TRP_OK);
+    UNIT_EQUAL(bus_join(bus, 1, "b"), TRP_OK);
+    UNIT_EQUAL(bus_join(bus, 2, "b"), TRP_OK);
     UNIT_EQUAL(trp_bus_publish(bus, "ab"), 3);
     UNIT_EQUAL(trp_bus_publish(bus, "b"), 2);
     UNIT_EQUAL(trp_bus_publish(bus, "c"), 0);
@@ -194,7 +194,7 @@ what_a_bus_needs_is_checked_and_it_is_bounded(void)
     trp_bus *bus;
 
     UNIT_EQUAL(trp_bus_new(&options, &bus), TRP_EINVAL);
-    options.publish = note;
+    options.publish = event_note;
     options.kind = TRP_BUS_LOOKUP;
     UNIT_EQUAL(trp_bus_new(&options, &bus), TRP_EINVAL);
     options.classify = text_of;
@@ -203,11 +203,11 @@ what_a_bus_needs_is_checked_and_it_is_bounded(void)
     options.kind = 5;
     UNIT_EQUAL(trp_bus_new(&options, &bus), TRP_EINVAL);
     bus = open_bus(TRP_BUS_LOOKUP, 2);
-    UNIT_EQUAL(join(bus, 1, "x"), TRP_OK);
-    UNIT_EQUAL(join(bus, 2, "x"), TRP_OK);
-    UNIT_EQUAL(join(bus, 3, "x"), TRP_ELIMIT);
-    UNIT_EQUAL(leave(bus, 1, "x"), TRP_OK);
-    UNIT_EQUAL(join(bus, 3, "x"), TRP_OK);
+    UNIT_EQUAL(bus_join(bus, 1, "x"), TRP_OK);
+    UNIT_EQUAL(bus_join(bus, 2, "x"), TRP_OK);
+    UNIT_EQUAL(bus_join(bus, 3, "x"), TRP_ELIMIT);
+    UNIT_EQUAL(bus_leave(bus, 1, "x"), TRP_OK);
+    UNIT_EQUAL(bus_join(bus, 3, "x"), TRP_OK);
     trp_bus_free(bus);
     trp_bus_free(NULL);
     UNIT_EQUAL(trp_bus_publish(NULL, "x"), 0);
@@ -217,7 +217,7 @@ static atomic_uint heard;
 static atomic_bool over;
 
 static void
-hear(void *arg, const void *event, trp_bus_value subscriber)
+event_count(void *arg, const void *event, trp_bus_value subscriber)
 {
     (void)arg;
     (void)event;
@@ -230,7 +230,7 @@ static void *
 come_and_go(void *arg)
 {
     for (uint64_t i = 2; !atomic_load(&over); i++) {
-        UNIT_EQUAL(join(arg, 2 + i % 7, "x"), TRP_OK);
+        UNIT_EQUAL(bus_join(arg, 2 + i % 7, "x"), TRP_OK);
         UNIT_EQUAL(trp_bus_unsubscribe_all(arg, trp_bus_of_number(2 + i % 7)), TRP_OK);
     }
     return NULL;
@@ -247,11 +247,11 @@ changes_beside_publishing_disturb_nobody(void)
     options.kind = TRP_BUS_LOOKUP;
     options.classify = text_of;
     options.compare_classifiers = text_compare;
-    options.publish = hear;
+    options.publish = event_count;
     atomic_store(&heard, 0);
     atomic_store(&over, false);
     UNIT_REQUIRE(trp_bus_new(&options, &bus) == TRP_OK);
-    UNIT_EQUAL(join(bus, 1, "x"), TRP_OK);
+    UNIT_EQUAL(bus_join(bus, 1, "x"), TRP_OK);
     UNIT_EQUAL(pthread_create(&thread, NULL, come_and_go, bus), 0);
     for (int i = 0; i < 20000; i++) {
         UNIT_TRUE(trp_bus_publish(bus, "x") >= 1);

@@ -36,7 +36,7 @@ static const trp_behaviour picky = { .size = sizeof(trp_behaviour),
                                      .will_receive = no_junk };
 
 static trp_err
-send(trp_system *system, const char *text, trp_delivery *delivery)
+text_send(trp_system *system, const char *text, trp_delivery *delivery)
 {
     return trp_system_category_send(system, "crew", &trp_string_type, text, strlen(text), delivery);
 }
@@ -67,13 +67,13 @@ a_message_goes_to_the_least_loaded_member(void)
         UNIT_WAIT(trp_mailbox_look(system, m[i], &view) == TRP_OK && view.idle, 5000);
     }
     for (int i = 0; i < 3; i++) { /* each gets one: the others are busy */
-        UNIT_EQUAL(send(system, "hold", NULL), TRP_OK);
+        UNIT_EQUAL(text_send(system, "hold", NULL), TRP_OK);
         UNIT_WAIT(stage_count("held") == (size_t)i + 1, 5000);
     }
     UNIT_EQUAL(trp_category_leave(system, "crew", m[2]), TRP_OK);
     UNIT_EQUAL(trp_category_leave(system, "crew", m[2]), TRP_ENOENT);
     for (int i = 0; i < 10; i++) {
-        UNIT_EQUAL(send(system, "work", NULL), TRP_OK);
+        UNIT_EQUAL(text_send(system, "work", NULL), TRP_OK);
     }
     atomic_store(&let_go, true);
     UNIT_WAIT(atomic_load(&handled[0]) + atomic_load(&handled[1]) == 10, 5000);
@@ -105,10 +105,10 @@ what_becomes_of_a_tell_to_several_is_told(void)
 
         UNIT_WAIT(trp_mailbox_look(system, each, &view) == TRP_OK && view.idle, 5000);
     }
-    UNIT_EQUAL(send(system, "work", &delivery), TRP_ENOENT);
+    UNIT_EQUAL(text_send(system, "work", &delivery), TRP_ENOENT);
     UNIT_EQUAL(delivery.targets, 0);
     UNIT_EQUAL(trp_category_join(system, "crew", b), TRP_OK);
-    UNIT_EQUAL(send(system, "junk", &delivery), TRP_EAGAIN); /* the only one refuses */
+    UNIT_EQUAL(text_send(system, "junk", &delivery), TRP_EAGAIN); /* the only one refuses */
     UNIT_EQUAL(delivery.targets, 1);
     UNIT_EQUAL(delivery.errors_count, 1);
     UNIT_EQUAL(errors[0].err, TRP_EUNHANDLED);
@@ -116,7 +116,7 @@ what_becomes_of_a_tell_to_several_is_told(void)
     UNIT_EQUAL(trp_category_join(system, "crew", a), TRP_OK);
     UNIT_EQUAL(trp_category_join(system, "night", a), TRP_OK);
     UNIT_EQUAL(trp_category_join(system, "night", c), TRP_OK);
-    UNIT_EQUAL(send(system, "junk", &delivery), TRP_OK); /* the next takes it */
+    UNIT_EQUAL(text_send(system, "junk", &delivery), TRP_OK); /* the next takes it */
     UNIT_EQUAL(delivery.targets, 2);
     UNIT_EQUAL(delivery.accepted, 1);
     UNIT_WAIT(atomic_load(&handled[0]) == 1, 5000);
@@ -170,10 +170,10 @@ a_full_member_refuses(void)
     delivery.errors_max = 4;
     stage_tell(system, m[0], "work"); /* the number is exact, whoever told */
     for (int i = 0; i < 3; i++) {
-        UNIT_EQUAL(send(system, "work", &delivery), TRP_OK);
+        UNIT_EQUAL(text_send(system, "work", &delivery), TRP_OK);
         UNIT_EQUAL(delivery.targets, 1);
     }
-    UNIT_EQUAL(send(system, "work", &delivery), TRP_EAGAIN);
+    UNIT_EQUAL(text_send(system, "work", &delivery), TRP_EAGAIN);
     UNIT_EQUAL(delivery.targets, 2);
     UNIT_EQUAL(delivery.errors_count, 2);
     UNIT_EQUAL(errors[0].err, TRP_EAGAIN);

@@ -23,7 +23,7 @@ static _Atomic int gate_open;
 static int note_fd = -1; /* of a child: what was begun */
 
 static trp_err
-receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+clerk_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     const post_letter *letter = trp_msg_payload(msg);
     uint32_t at;
@@ -52,7 +52,7 @@ receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 }
 
 static void
-ended(trp_ctx *ctx, void *state)
+clerk_ended(trp_ctx *ctx, void *state)
 {
     uint32_t at = atomic_load(&seen_count);
 
@@ -67,10 +67,10 @@ ended(trp_ctx *ctx, void *state)
 static const trp_behaviour clerk = { .size = sizeof(trp_behaviour),
                                      .name = "clerk",
                                      .version = 1,
-                                     .receive = receive,
-                                     .post_stop = ended };
+                                     .receive = clerk_receive,
+                                     .post_stop = clerk_ended };
 static const trp_behaviour plain = {
-    .size = sizeof(trp_behaviour), .name = "plain", .version = 1, .receive = receive
+    .size = sizeof(trp_behaviour), .name = "plain", .version = 1, .receive = clerk_receive
 };
 
 /* Held before its first message: all messages wait, and nothing else is in its mailbox. */
@@ -88,7 +88,7 @@ late_start(trp_ctx *ctx, void *state, const trp_msg *args)
 static const trp_behaviour late = { .size = sizeof(trp_behaviour),
                                     .name = "late",
                                     .version = 1,
-                                    .receive = receive,
+                                    .receive = clerk_receive,
                                     .pre_start = late_start };
 
 #endif

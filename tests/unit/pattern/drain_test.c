@@ -55,7 +55,7 @@ open_scene(trp_ref hands[2])
 }
 
 static void
-tell(trp_system *system, trp_ref to, const char *text)
+text_tell(trp_system *system, trp_ref to, const char *text)
 {
     trp_system_tell(system, to, &trp_string_type, text, strlen(text));
 }
@@ -66,7 +66,7 @@ all_mail_is_handled_also_what_it_leads_to(void)
     trp_ref hands[2];
     trp_system *system = open_scene(hands);
     for (int i = 0; i < 50; i++) {
-        tell(system, hands[0], i % 2 == 0 ? "slow" : "pass");
+        text_tell(system, hands[0], i % 2 == 0 ? "slow" : "pass");
     }
     UNIT_EQUAL(trpi_drain_start(system, 0, on_drained, NULL), TRP_OK);
     UNIT_WAIT(atomic_load(&drained) == 1, 60000);
@@ -81,13 +81,13 @@ who_never_rests_or_has_failed_does_not_hold_it_up(void)
 {
     trp_ref hands[2];
     trp_system *system = open_scene(hands);
-    tell(system, hands[0], "again");
-    tell(system, hands[1], "slow");
+    text_tell(system, hands[0], "again");
+    text_tell(system, hands[1], "slow");
     UNIT_EQUAL(trpi_drain_start(system, 0, on_drained, NULL), TRP_OK);
     UNIT_WAIT(atomic_load(&drained) == 1, 60000);
     UNIT_EQUAL(atomic_load(&handled), 1);
     trp_system_stop_actor(system, hands[0]);
-    tell(system, hands[1], "fail");
+    text_tell(system, hands[1], "fail");
     UNIT_EQUAL(trpi_drain_start(system, 0, on_drained, NULL), TRP_OK);
     UNIT_WAIT(atomic_load(&drained) == 2, 60000);
     stage_close(system);
@@ -98,8 +98,8 @@ who_is_stuck_is_waited_for_until_it_ends(void)
 {
     trp_ref hands[2];
     trp_system *system = open_scene(hands);
-    tell(system, hands[0], "stuck");
-    tell(system, hands[0], "slow");
+    text_tell(system, hands[0], "stuck");
+    text_tell(system, hands[0], "slow");
     UNIT_EQUAL(trpi_drain_start(system, 0, on_drained, NULL), TRP_OK);
     for (int i = 0; i < 30; i++) { /* longer than a look */
         unit_pause();

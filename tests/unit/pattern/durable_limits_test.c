@@ -18,22 +18,22 @@ the_oldest_is_dropped_when_it_is_full(void)
     trp_mailbox_view view;
     trp_ref ref;
 
-    fresh();
+    directory_make();
     options.max_items = 5;
-    start(&options);
+    system_start(&options);
     ref = spawn_held();
     for (uint64_t i = 0; i < 5; i++) {
-        tell(ref, i);
+        number_tell(ref, i);
     }
-    UNIT_EQUAL(dead(TRP_DEAD_MAILBOX_FULL), 0);
-    tell(ref, 5);
-    UNIT_EQUAL(dead(TRP_DEAD_MAILBOX_FULL), 1);
+    UNIT_EQUAL(dead_letters(TRP_DEAD_MAILBOX_FULL), 0);
+    number_tell(ref, 5);
+    UNIT_EQUAL(dead_letters(TRP_DEAD_MAILBOX_FULL), 1);
     atomic_store(&gate_open, 1);
     UNIT_WAIT(atomic_load(&seen_count) == 5, 5000);
     UNIT_TRUE(seen[0] == 1 && seen[4] == 5);
     UNIT_WAIT(trp_mailbox_look(system_, ref, &view) == TRP_OK && view.messages == 0, 5000);
-    stop();
-    forget();
+    system_stop();
+    directory_remove();
 }
 
 static trp_ref stopped_clerk, successor;
@@ -63,24 +63,24 @@ what_was_stored_when_its_owner_ended_is_not_a_dead_letter_too(void)
     trp_spawn_options here = TRP_SPAWN_OPTIONS_INIT;
     trp_ref stopper;
 
-    fresh();
+    directory_make();
     options.max_items = 1;
-    start(&options);
+    system_start(&options);
     here.dispatcher = "calling-thread";
     UNIT_EQUAL(trp_system_spawn(system_, &behaviour, &here, &stopper), TRP_OK);
     UNIT_EQUAL(trp_system_subscribe(system_, stopper, &trp_dead_letter_type), TRP_OK);
     stopped_clerk = spawn_held();
-    tell(stopped_clerk, 1);
-    tell(stopped_clerk, 2); /* 1 is dropped for it, which the stopper hears of */
+    number_tell(stopped_clerk, 1);
+    number_tell(stopped_clerk, 2); /* 1 is dropped for it, which the stopper hears of */
     UNIT_EQUAL(trp_system_unsubscribe(system_, stopper, &trp_dead_letter_type), TRP_OK);
     UNIT_WAIT(atomic_load(&seen_count) == 2, 5000);
     UNIT_TRUE(seen[0] == UINT64_MAX && seen[1] == 2);
-    UNIT_EQUAL(dead(TRP_DEAD_MAILBOX_FULL), 1);
-    tell(stopped_clerk, 3);
-    UNIT_WAIT(dead(TRP_DEAD_STALE) == 1, 5000);
-    UNIT_EQUAL(dead(TRP_DEAD_STOPPED), 0);
-    stop();
-    forget();
+    UNIT_EQUAL(dead_letters(TRP_DEAD_MAILBOX_FULL), 1);
+    number_tell(stopped_clerk, 3);
+    UNIT_WAIT(dead_letters(TRP_DEAD_STALE) == 1, 5000);
+    UNIT_EQUAL(dead_letters(TRP_DEAD_STOPPED), 0);
+    system_stop();
+    directory_remove();
 }
 
 /* DUR-05: or the newest is refused, and its sender gets TRP_EAGAIN. */
@@ -91,39 +91,39 @@ or_the_newest_is_refused(void)
     post_letter letter = { 9, TRP_REF_NONE };
     trp_ref ref;
 
-    fresh();
+    directory_make();
     options.max_items = 2; /* without the one that holds it, which it is at */
     options.refuse_when_full = 1;
-    start(&options);
+    system_start(&options);
     ref = spawn_held();
-    tell(ref, 0);
+    number_tell(ref, 0);
     UNIT_EQUAL(trp_system_try_tell(system_, ref, &post_letter_type, &letter, sizeof letter),
                TRP_OK);
     UNIT_EQUAL(trp_system_try_tell(system_, ref, &post_letter_type, &letter, sizeof letter),
                TRP_EAGAIN);
-    tell(ref, 2);
-    UNIT_EQUAL(dead(TRP_DEAD_MAILBOX_FULL), 1);
+    number_tell(ref, 2);
+    UNIT_EQUAL(dead_letters(TRP_DEAD_MAILBOX_FULL), 1);
     atomic_store(&gate_open, 1);
     UNIT_WAIT(atomic_load(&seen_count) == 2, 5000);
     UNIT_TRUE(seen[0] == 0 && seen[1] == 9);
-    stop();
-    forget();
+    system_stop();
+    directory_remove();
 }
 
 /* Tell bytes until `limit` messages were refused; return how many were stored. */
 static uint32_t
-fill(trp_ref ref, size_t bytes, uint32_t limit, trp_dead_reason reason)
+bytes_fill(trp_ref ref, size_t bytes, uint32_t limit, trp_dead_reason reason)
 {
     char *payload = calloc(1, bytes);
     uint32_t told = 0;
 
     UNIT_REQUIRE(payload != NULL);
-    while (told < limit && dead(reason) == 0) {
+    while (told < limit && dead_letters(reason) == 0) {
         trp_system_tell(system_, ref, &trp_bytes_type, payload, bytes);
         told++;
     }
     free(payload);
-    return told - (dead(reason) > 0 ? 1 : 0);
+    return told - (dead_letters(reason) > 0 ? 1 : 0);
 }
 
 /* DUR-05: max_bytes counts what is stored; max_item_bytes is exact, one byte more is too large. */
@@ -134,24 +134,24 @@ bytes_are_counted_too(void)
     size_t payload = 1000, bytes = 0;
     trp_ref ref;
 
-    fresh();
+    directory_make();
     options.max_item_bytes = 1200;
     options.max_bytes = 12000;
     options.refuse_when_full = 1;
-    start(&options);
+    system_start(&options);
     ref = spawn_held();
-    while (dead(TRP_DEAD_TOO_LARGE) == 0 && payload < 1201) {
+    while (dead_letters(TRP_DEAD_TOO_LARGE) == 0 && payload < 1201) {
         bytes = payload++;
-        UNIT_EQUAL(dead(TRP_DEAD_MAILBOX_FULL), 0);
-        UNIT_REQUIRE(fill(ref, bytes, 1, TRP_DEAD_TOO_LARGE) <= 1);
+        UNIT_EQUAL(dead_letters(TRP_DEAD_MAILBOX_FULL), 0);
+        UNIT_REQUIRE(bytes_fill(ref, bytes, 1, TRP_DEAD_TOO_LARGE) <= 1);
         payload += 19; /* coarse: a record is the payload and some tens of bytes */
     }
-    UNIT_EQUAL(dead(TRP_DEAD_TOO_LARGE), 1);
+    UNIT_EQUAL(dead_letters(TRP_DEAD_TOO_LARGE), 1);
     UNIT_TRUE(bytes > 1000 && bytes <= 1200);
-    UNIT_TRUE(fill(ref, 1000, 20, TRP_DEAD_MAILBOX_FULL) < 12);
-    UNIT_EQUAL(dead(TRP_DEAD_MAILBOX_FULL), 1);
-    stop();
-    forget();
+    UNIT_TRUE(bytes_fill(ref, 1000, 20, TRP_DEAD_MAILBOX_FULL) < 12);
+    UNIT_EQUAL(dead_letters(TRP_DEAD_MAILBOX_FULL), 1);
+    system_stop();
+    directory_remove();
 }
 
 /* DUR-03: too old when its turn comes: a dead letter of its own reason. */
@@ -162,18 +162,18 @@ what_is_too_old_is_not_given(void)
     uint64_t since;
     trp_ref ref;
 
-    fresh();
+    directory_make();
     options.max_age_ms = 20;
-    start(&options);
+    system_start(&options);
     UNIT_REQUIRE(spawn_as("clerk", &late, "kept", &ref) == TRP_OK);
-    tell(ref, 1);
+    number_tell(ref, 1);
     since = unit_now_ms();
     UNIT_WAIT(unit_now_ms() - since > 40, 5000);
     atomic_store(&gate_open, 1);
-    UNIT_WAIT(dead(TRP_DEAD_EXPIRED) == 1, 5000);
+    UNIT_WAIT(dead_letters(TRP_DEAD_EXPIRED) == 1, 5000);
     UNIT_EQUAL(atomic_load(&seen_count), 0);
-    stop();
-    forget();
+    system_stop();
+    directory_remove();
 }
 
 /* DUR-05: a full disk, by the size of the map: refused, not lost; and what is there can be taken
@@ -185,25 +185,25 @@ a_full_disk_refuses_and_recovers(void)
     uint32_t told;
     trp_ref ref;
 
-    fresh();
+    directory_make();
     options.map_bytes = TRP_DURABLE_MAP_BYTES_MIN;
-    start(&options);
+    system_start(&options);
     ref = spawn_held();
-    told = fill(ref, 10000, 1000, TRP_DEAD_MAILBOX_FULL);
+    told = bytes_fill(ref, 10000, 1000, TRP_DEAD_MAILBOX_FULL);
     UNIT_TRUE(told > 20 && told < 110);
     atomic_store(&gate_open, 1);
     UNIT_WAIT(atomic_load(&seen_count) == told, 10000);
-    tell(ref, 77);
+    number_tell(ref, 77);
     UNIT_WAIT(atomic_load(&seen_count) == told + 1, 5000);
-    UNIT_EQUAL(dead(TRP_DEAD_MAILBOX_FULL), 1);
-    stop();
-    forget();
+    UNIT_EQUAL(dead_letters(TRP_DEAD_MAILBOX_FULL), 1);
+    system_stop();
+    directory_remove();
 }
 
 static uint64_t
-refused(void)
+bird_refused(void)
 {
-    return dead(TRP_DEAD_STORAGE) + dead(TRP_DEAD_MAILBOX_FULL);
+    return dead_letters(TRP_DEAD_STORAGE) + dead_letters(TRP_DEAD_MAILBOX_FULL);
 }
 
 /* DUR-05: a disk that is full before the map is. (The limit of a file's size stands for it: to
@@ -218,9 +218,9 @@ a_disk_without_room_refuses_and_recovers(void)
     uint64_t kept, lost;
     trp_ref ref;
 
-    fresh();
+    directory_make();
     options.reset_timeout_ms = 50;
-    start(&options);
+    system_start(&options);
     ref = spawn_held();
     UNIT_REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
     small = before;
@@ -231,15 +231,15 @@ a_disk_without_room_refuses_and_recovers(void)
         trp_system_tell(system_, ref, &trp_bytes_type, payload, sizeof payload);
     }
     UNIT_REQUIRE(setrlimit(RLIMIT_FSIZE, &before) == 0);
-    UNIT_TRUE(refused() > 40 && refused() < 95);
-    kept = 100 - refused();
-    UNIT_WAIT((lost = refused(), tell(ref, 77), refused() == lost), 20000);
+    UNIT_TRUE(bird_refused() > 40 && bird_refused() < 95);
+    kept = 100 - bird_refused();
+    UNIT_WAIT((lost = bird_refused(), number_tell(ref, 77), bird_refused() == lost), 20000);
     kept++;
     atomic_store(&gate_open, 1);
     UNIT_WAIT(atomic_load(&seen_count) == kept, 20000);
     UNIT_EQUAL(seen[kept - 1], 77);
-    stop();
-    forget();
+    system_stop();
+    directory_remove();
 }
 
 /* ---- files that are not as they should be ---------------------------------------------------- */
@@ -254,7 +254,7 @@ damaged_and_foreign_files_are_refused(void)
     trp_ref ref;
     int fd;
 
-    fresh();
+    directory_make();
     memset(garbage, 0x5a, sizeof garbage);
     fd = open_in_directory("data.mdb", O_WRONLY | O_CREAT);
     UNIT_TRUE(write(fd, garbage, sizeof garbage) == (ssize_t)sizeof garbage);
@@ -262,19 +262,19 @@ damaged_and_foreign_files_are_refused(void)
     UNIT_EQUAL(register_here(), TRP_EDATA);
     UNIT_TRUE(strstr(last_line, directory) != NULL &&
               strstr(last_line, "/data.mdb: MDB_INVALID") != NULL);
-    forget();
+    directory_remove();
 
-    fresh();
-    start(NULL);
+    directory_make();
+    system_start(NULL);
     ref = spawn_held();
-    (void)fill(ref, 5000, 20, TRP_DEAD_STORAGE);
+    (void)bytes_fill(ref, 5000, 20, TRP_DEAD_STORAGE);
     stop_held(ref);
     (void)snprintf(path, sizeof path, "%s/data.mdb", directory);
     UNIT_REQUIRE(stat(path, &status) == 0 && status.st_size > 16384);
     UNIT_EQUAL(truncate(path, 12288), 0);
     UNIT_EQUAL(register_here(), TRP_EDATA);
     UNIT_TRUE(strstr(last_line, "/data.mdb: MDB_CORRUPTED") != NULL);
-    forget();
+    directory_remove();
     (void)snprintf(directory, sizeof directory, "durable-none/below");
     UNIT_EQUAL(register_here(), TRP_EIO);
     UNIT_TRUE(strstr(last_line, "cannot make directory durable-none/below: No such file") != NULL);
@@ -291,11 +291,11 @@ an_unknown_type_is_a_dead_letter(void)
     int fd;
 
     UNIT_REQUIRE(trp_protocol_register(&rare_protocol) == TRP_OK);
-    fresh();
-    start(NULL);
+    directory_make();
+    system_start(NULL);
     ref = spawn_held();
     trp_system_tell(system_, ref, &rare_bird_type, &bird, sizeof bird);
-    tell(ref, 2);
+    number_tell(ref, 2);
     stop_held(ref);
     (void)snprintf(path, sizeof path, "%s/data.mdb", directory);
     fd = open(path, O_RDWR);
@@ -307,13 +307,13 @@ an_unknown_type_is_a_dead_letter(void)
         }
     }
     (void)close(fd);
-    start(NULL);
+    system_start(NULL);
     ref = spawn_clerk();
     UNIT_WAIT(atomic_load(&seen_count) == 1, 5000);
     UNIT_EQUAL(seen[0], 2);
-    UNIT_EQUAL(dead(TRP_DEAD_NOT_ENCODABLE), 1);
-    stop();
-    forget();
+    UNIT_EQUAL(dead_letters(TRP_DEAD_NOT_ENCODABLE), 1);
+    system_stop();
+    directory_remove();
 }
 
 /* DUR-01, MBOX-07: the section of a deployment may name it, too, and so may a dispatcher. One of
@@ -333,7 +333,7 @@ a_section_or_a_dispatcher_names_it_too(void)
         post_hold hold = { 0 };
         trp_ref ref = TRP_REF_NONE;
 
-        fresh();
+        directory_make();
         UNIT_REQUIRE(trp_config_parse_text("t.conf", texts[i], &config, &error) == TRP_OK);
         UNIT_EQUAL(trp_protocol_register(&post_protocol), TRP_OK);
         system_options.config = config;
@@ -351,15 +351,15 @@ a_section_or_a_dispatcher_names_it_too(void)
         UNIT_REQUIRE(trp_system_spawn(system_, &clerk, &spawn_options, &ref) == TRP_OK);
         trp_system_tell(system_, ref, &post_hold_type, &hold, sizeof hold);
         UNIT_REQUIRE(UNIT_WAIT(atomic_load(&holding) == 1, 60000));
-        tell(ref, 7);
-        tell(ref, 8);
+        number_tell(ref, 7);
+        number_tell(ref, 8);
         stop_held(ref);
-        start(NULL);
+        system_start(NULL);
         (void)spawn_clerk();
         UNIT_WAIT(atomic_load(&seen_count) == 2, 60000);
         UNIT_TRUE(seen[0] == 7 && seen[1] == 8);
-        stop();
-        forget();
+        system_stop();
+        directory_remove();
     }
 }
 
@@ -374,8 +374,8 @@ who_may_have_one(void)
     trp_ref ref, none = TRP_REF_NONE;
     char name[TRP_NAME_BYTES_MAX + 1];
 
-    fresh();
-    start(NULL);
+    directory_make();
+    system_start(NULL);
     first = system_;
     options.directory = directory;
     UNIT_EQUAL(trp_durable_register(system_, "kept", &options), TRP_EEXIST);
@@ -393,15 +393,15 @@ who_may_have_one(void)
     UNIT_EQUAL(spawn_as("clerk", &clerk, "kept", &ref), TRP_EEXIST);
     ref = none;
     UNIT_EQUAL(spawn_as("clark", &clerk, "kept", &ref), TRP_OK);
-    stop();
+    system_stop();
     system_ = first;
     options.size--;
     UNIT_EQUAL(trp_durable_register(system_, "third", &options), TRP_EINVAL);
     options.size++;
     options.map_bytes = TRP_DURABLE_MAP_BYTES_MIN - 1;
     UNIT_EQUAL(trp_durable_register(system_, "third", &options), TRP_EINVAL);
-    stop();
-    forget();
+    system_stop();
+    directory_remove();
 }
 
 UNIT_BEGIN("durable_limits")

@@ -28,7 +28,7 @@ child_tell(void *arg)
     for (uint64_t i = 0; i < PER_TELLER; i++) {
         uint64_t number = teller << 32 | i;
 
-        tell(child_clerk, number);
+        number_tell(child_clerk, number);
         if (write(ack_fd, &number, 8) != 8) { /* after the tell returned */
             _exit(3);
         }
@@ -142,14 +142,14 @@ what_was_told_survives_a_kill(void)
     uint64_t acks, begun, found = 0, lost = 0;
     trp_ref ref;
 
-    fresh();
+    directory_make();
     child_kill(child_run(500));
     acks = numbers_in("acks", acked, MAX);
     begun = numbers_in("begun", all, MAX);
-    start(NULL);
+    system_start(NULL);
     ref = spawn_clerk(); /* no message is told: the stored ones wake it */
     UNIT_WAIT(atomic_load(&seen_count) + begun + 1 >= acks, 5000);
-    tell(ref, UINT64_MAX - 1);
+    number_tell(ref, UINT64_MAX - 1);
     UNIT_WAIT((pthread_mutex_lock(&seen_lock), found = atomic_load(&seen_count),
                pthread_mutex_unlock(&seen_lock),
                found > 0 && found < MAX && seen[found - 1] == UINT64_MAX - 1),
@@ -168,8 +168,8 @@ what_was_told_survives_a_kill(void)
         lost += bsearch(&acked[i], all, begun + found, 8, by_value) == NULL ? 1 : 0;
     }
     UNIT_TRUE(lost <= 1);
-    stop();
-    forget();
+    system_stop();
+    directory_remove();
 }
 
 /* ---- one incarnation after another ----------------------------------------------------------- */
@@ -182,15 +182,15 @@ the_end_of_an_actor_leaves_its_mail(void)
     trp_ref ref, other = TRP_REF_NONE;
     trp_mailbox_view view;
 
-    fresh();
-    start(NULL);
+    directory_make();
+    system_start(NULL);
     ref = spawn_held();
     for (uint64_t i = 0; i < 10; i++) {
-        tell(ref, i);
+        number_tell(ref, i);
     }
     stop_held(ref);
     UNIT_EQUAL(atomic_load(&seen_count), 1); /* post_stop */
-    start(NULL);
+    system_start(NULL);
     UNIT_EQUAL(spawn_as("other", &clerk, "kept", &other), TRP_OK);
     ref = spawn_clerk();
     UNIT_WAIT(atomic_load(&seen_count) == 10, 5000);
@@ -199,8 +199,8 @@ the_end_of_an_actor_leaves_its_mail(void)
     }
     /* what was there from the start is counted: nothing waits, nor less */
     UNIT_WAIT(trp_mailbox_look(system_, ref, &view) == TRP_OK && view.messages == 0, 5000);
-    stop();
-    forget();
+    system_stop();
+    directory_remove();
 }
 
 /* MBOX-7: poison pills, which are not stored, keep their place among what is. */
@@ -209,23 +209,23 @@ a_poison_pill_keeps_its_place(void)
 {
     trp_ref ref;
 
-    fresh();
-    start(NULL);
+    directory_make();
+    system_start(NULL);
     ref = spawn_held();
-    tell(ref, 1);
-    tell(ref, 2);
+    number_tell(ref, 1);
+    number_tell(ref, 2);
     trp_system_tell(system_, ref, &trp_poison_pill_type, NULL, 0);
-    tell(ref, 3);
+    number_tell(ref, 3);
     atomic_store(&gate_open, 1);
     UNIT_WAIT(atomic_load(&seen_count) == 3, 5000);
     UNIT_TRUE(seen[0] == 1 && seen[1] == 2 && seen[2] == UINT64_MAX);
-    stop();
-    start(NULL);
+    system_stop();
+    system_start(NULL);
     (void)spawn_clerk();
     UNIT_WAIT(atomic_load(&seen_count) == 1, 5000);
     UNIT_EQUAL(seen[0], 3);
-    stop();
-    forget();
+    system_stop();
+    directory_remove();
 }
 
 /* DUR-06: sender and references come back by their paths; an actor that has ended becomes
@@ -235,23 +235,23 @@ senders_are_found_again_by_path(void)
 {
     trp_ref ref, a = TRP_REF_NONE, b = TRP_REF_NONE;
 
-    fresh();
-    start(NULL);
+    directory_make();
+    system_start(NULL);
     UNIT_EQUAL(spawn_as("a", &plain, NULL, &a), TRP_OK);
     UNIT_EQUAL(spawn_as("b", &plain, NULL, &b), TRP_OK);
     ref = spawn_held();
     tell_from(ref, a, 1, b);
     tell_from(ref, b, 2, a);
     stop_held(ref);
-    start(NULL);
+    system_start(NULL);
     UNIT_EQUAL(spawn_as("other", &plain, NULL, &b), TRP_OK); /* other slots than before */
     UNIT_EQUAL(spawn_as("a", &plain, NULL, &a), TRP_OK);
     ref = spawn_clerk();
     UNIT_WAIT(atomic_load(&seen_count) == 2, 5000);
     UNIT_TRUE(trp_ref_equal(seen_sender[0], a) && trp_ref_is_none(seen_back[0]));
     UNIT_TRUE(trp_ref_is_none(seen_sender[1]) && trp_ref_equal(seen_back[1], a));
-    stop();
-    forget();
+    system_stop();
+    directory_remove();
 }
 
 #define GUEST_PARTY(F, S) F(S, text, name) F(S, ref, actor)
@@ -290,16 +290,16 @@ a_message_of_variable_length_comes_back_from_the_disk(void)
     const guest_invite *invite;
     size_t count;
 
-    fresh();
-    start(NULL);
+    directory_make();
+    system_start(NULL);
     UNIT_EQUAL(trp_protocol_register(&guest_protocol), TRP_OK);
     UNIT_EQUAL(spawn_as("a", &plain, NULL, &a), TRP_OK);
     UNIT_EQUAL(spawn_as("b", &plain, NULL, &b), TRP_OK);
     msg = invite_make(a, b);
     UNIT_EQUAL(trpi_record_write(system_, msg, 100000, &record), TRP_OK);
     trp_msg_free(msg);
-    stop();
-    start(NULL); /* another life: a lives elsewhere, b is not there */
+    system_stop();
+    system_start(NULL); /* another life: a lives elsewhere, b is not there */
     UNIT_EQUAL(spawn_as("other", &plain, NULL, &b), TRP_OK);
     UNIT_EQUAL(spawn_as("a", &plain, NULL, &a), TRP_OK);
     UNIT_EQUAL(trpi_record_read(system_, &record, &info), TRP_OK);
@@ -320,8 +320,8 @@ a_message_of_variable_length_comes_back_from_the_disk(void)
     UNIT_EQUAL(trpi_record_read(system_, &record, &info), TRP_OK);
     UNIT_TRUE(info.type == NULL);
     trpi_free(record.data);
-    stop();
-    forget();
+    system_stop();
+    directory_remove();
 }
 
 /* DUR-06: a directory is one process's at a time, which is told to the other one; a process that
@@ -331,7 +331,7 @@ another_process_is_refused_while_one_has_the_directory(void)
 {
     pid_t pid;
 
-    fresh();
+    directory_make();
     pid = child_run(1);
     UNIT_EQUAL(register_here(), TRP_EADDRINUSE);
     UNIT_TRUE(strstr(last_line, directory) != NULL &&
@@ -339,7 +339,7 @@ another_process_is_refused_while_one_has_the_directory(void)
     child_kill(pid);
     UNIT_EQUAL(register_here(), TRP_OK);
     UNIT_TEXT(last_line, "");
-    forget();
+    directory_remove();
 }
 
 UNIT_BEGIN("durable")

@@ -19,7 +19,7 @@ open_many(size_t count)
 }
 
 static void
-keep(size_t index, int64_t number)
+promise_keep(size_t index, int64_t number)
 {
     UNIT_EQUAL(trp_promise_succeed(promises[index], &trp_i64_type, &number, sizeof number), TRP_OK);
 }
@@ -68,10 +68,10 @@ zip_has_the_values_of_both_and_is_flat(void)
     open_many(3);
     UNIT_EQUAL(trp_future_zip(futures[0], futures[1], &pair), TRP_OK);
     UNIT_EQUAL(trp_future_zip(pair, futures[2], &three), TRP_OK);
-    keep(2, 30);
-    keep(1, 20);
+    promise_keep(2, 30);
+    promise_keep(1, 20);
     UNIT_TRUE(trp_future_outcome(pair) == NULL);
-    keep(0, 10);
+    promise_keep(0, 10);
     UNIT_EQUAL(trp_future_await(three, 60000), TRP_OK);
     close_many(3);
     trp_future_unref(pair); /* three keeps what it needs */
@@ -95,7 +95,7 @@ a_sequence_keeps_the_order_of_the_list_and_fails_with_the_first_failure(void)
     open_many(MANY);
     UNIT_EQUAL(trp_future_sequence(stage, futures, MANY, &all), TRP_OK);
     for (size_t i = MANY; i-- > 0;) {
-        keep(i, (int64_t)i);
+        promise_keep(i, (int64_t)i);
     }
     UNIT_EQUAL(trp_future_await(all, 60000), TRP_OK);
     seen = trp_future_outcome(all);
@@ -131,7 +131,7 @@ make_square(void *arg, size_t index, trp_future **ret_future)
 }
 
 static trp_err
-add(void *arg, const trp_msg *sum, const trp_msg *value, trp_msg **ret_sum)
+sum_add(void *arg, const trp_msg *sum, const trp_msg *value, trp_msg **ret_sum)
 {
     void *payload;
     trp_err err;
@@ -176,31 +176,31 @@ fold_goes_through_the_list_and_reduce_through_the_arrivals(void)
 
     stage = stage_open();
     open_many(3);
-    UNIT_EQUAL(
-        trp_future_fold(stage, futures, 3, &trp_i64_type, &one, sizeof one, add, NULL, NULL, &sum),
-        TRP_OK);
-    keep(2, 30);
-    keep(1, 20);
-    keep(0, 10);
+    UNIT_EQUAL(trp_future_fold(stage, futures, 3, &trp_i64_type, &one, sizeof one, sum_add, NULL,
+                               NULL, &sum),
+               TRP_OK);
+    promise_keep(2, 30);
+    promise_keep(1, 20);
+    promise_keep(0, 10);
     expect_number(sum, ((1 * 2 + 10) * 2 + 20) * 2 + 30);
-    UNIT_EQUAL(trp_future_fold(stage, futures, 3, &trp_i64_type, &one, sizeof one, add, &denied,
+    UNIT_EQUAL(trp_future_fold(stage, futures, 3, &trp_i64_type, &one, sizeof one, sum_add, &denied,
                                NULL, &sum),
                TRP_OK);
     expect_failure(sum, TRP_EPERM);
     close_many(3);
     UNIT_EQUAL(
-        trp_future_fold(stage, NULL, 0, &trp_i64_type, &one, sizeof one, add, NULL, NULL, &sum),
+        trp_future_fold(stage, NULL, 0, &trp_i64_type, &one, sizeof one, sum_add, NULL, NULL, &sum),
         TRP_OK);
     expect_number(sum, 1);
 
     open_many(3);
-    UNIT_EQUAL(trp_future_reduce(stage, futures, 3, add, NULL, NULL, &sum), TRP_OK);
-    keep(1, 20);
-    keep(2, 30);
-    keep(0, 10);
+    UNIT_EQUAL(trp_future_reduce(stage, futures, 3, sum_add, NULL, NULL, &sum), TRP_OK);
+    promise_keep(1, 20);
+    promise_keep(2, 30);
+    promise_keep(0, 10);
     expect_number(sum, (20 * 2 + 30) * 2 + 10);
     close_many(3);
-    UNIT_EQUAL(trp_future_reduce(stage, NULL, 0, add, NULL, NULL, &sum), TRP_OK);
+    UNIT_EQUAL(trp_future_reduce(stage, NULL, 0, sum_add, NULL, NULL, &sum), TRP_OK);
     expect_failure(sum, TRP_ENOENT);
     stage_close(stage);
 }
@@ -215,7 +215,7 @@ the_first_completed_wins_whatever_it_is(void)
     open_many(2);
     UNIT_EQUAL(trp_future_first_completed(stage, futures, 2, &first), TRP_OK);
     UNIT_EQUAL(trp_promise_fail(promises[1], TRP_EIO, NULL), TRP_OK);
-    keep(0, 1);
+    promise_keep(0, 1);
     expect_failure(first, TRP_EIO);
     close_many(2);
     UNIT_EQUAL(trp_future_first_completed(stage, NULL, 0, &first), TRP_EINVAL);
@@ -223,12 +223,12 @@ the_first_completed_wins_whatever_it_is(void)
 }
 
 static void *
-keeper(void *arg)
+keeper_thread(void *arg)
 {
     size_t first = *(size_t *)arg;
 
     for (size_t i = first; i < MANY; i += 2) {
-        keep(i, (int64_t)i);
+        promise_keep(i, (int64_t)i);
     }
     return NULL;
 }
@@ -246,9 +246,9 @@ two_threads_complete_what_is_gathered(void)
 
         open_many(MANY);
         UNIT_EQUAL(trp_future_sequence(stage, futures, MANY, &all), TRP_OK);
-        UNIT_EQUAL(trp_future_reduce(stage, futures, MANY, add, NULL, NULL, &sum), TRP_OK);
+        UNIT_EQUAL(trp_future_reduce(stage, futures, MANY, sum_add, NULL, NULL, &sum), TRP_OK);
         for (int i = 0; i < 2; i++) {
-            UNIT_REQUIRE(pthread_create(&threads[i], NULL, keeper, &starts[i]) == 0);
+            UNIT_REQUIRE(pthread_create(&threads[i], NULL, keeper_thread, &starts[i]) == 0);
         }
         UNIT_EQUAL(trp_future_await(all, 60000), TRP_OK);
         UNIT_EQUAL(trp_future_await(sum, 60000), TRP_OK);

@@ -18,7 +18,7 @@ promise_of(trp_system *system)
 }
 
 static void
-keep(trp_promise *promise, int64_t number)
+promise_keep(trp_promise *promise, int64_t number)
 {
     UNIT_EQUAL(trp_promise_succeed(promise, &trp_i64_type, &number, sizeof number), TRP_OK);
 }
@@ -79,7 +79,7 @@ a_promise_is_kept_once_and_callbacks_run_whenever_they_were_registered(void)
     UNIT_EQUAL(trp_future_await(future, 0), TRP_ETIMEDOUT);
     UNIT_EQUAL(trp_future_on_complete(future, note_outcome, "early", NULL), TRP_OK);
     UNIT_EQUAL(trp_future_on_failure(future, note_outcome, "never", count_release), TRP_OK);
-    keep(promise, 7);
+    promise_keep(promise, 7);
     UNIT_EQUAL(trp_promise_succeed(promise, &trp_i64_type, &other, sizeof other), TRP_EEXIST);
     UNIT_EQUAL(trp_promise_fail(promise, TRP_EIO, "late"), TRP_EEXIST);
     STAGE_EXPECT("early:TRP_OK:7");
@@ -104,7 +104,7 @@ add_one(void *arg, const trp_outcome *in, trp_promise *out)
 }
 
 static trp_err
-refuse(void *arg, const trp_outcome *in, trp_promise *out)
+map_refuse(void *arg, const trp_outcome *in, trp_promise *out)
 {
     (void)in;
     (void)out;
@@ -136,7 +136,7 @@ is_even(void *arg, const trp_outcome *in)
 }
 
 static trp_future *
-ready(int64_t number)
+future_ready(int64_t number)
 {
     trp_future *future = NULL;
 
@@ -146,7 +146,7 @@ ready(int64_t number)
 }
 
 static trp_future *
-broken(trp_err err)
+future_broken(trp_err err)
 {
     trp_future *future = NULL;
 
@@ -162,14 +162,14 @@ combinators_pass_successes_and_failures_as_they_say(void)
     trp_future *seven, *bad, *f;
 
     stage = stage_open();
-    seven = ready(7);
-    bad = broken(TRP_EPERM);
+    seven = future_ready(7);
+    bad = future_broken(TRP_EPERM);
 
     UNIT_EQUAL(trp_future_map(seven, add_one, NULL, NULL, &f), TRP_OK);
     UNIT_EQUAL(result_of(f, TRP_OK), 8);
     UNIT_EQUAL(trp_future_map(bad, add_one, NULL, NULL, &f), TRP_OK);
     (void)result_of(f, TRP_EPERM);
-    UNIT_EQUAL(trp_future_map(seven, refuse, &io, NULL, &f), TRP_OK); /* captured: FUT-6 */
+    UNIT_EQUAL(trp_future_map(seven, map_refuse, &io, NULL, &f), TRP_OK); /* captured: FUT-6 */
     (void)result_of(f, TRP_EIO);
     UNIT_EQUAL(trp_future_map(seven, keep_nothing, NULL, NULL, &f), TRP_OK);
     (void)result_of(f, TRP_ECANCELED);
@@ -192,7 +192,7 @@ combinators_pass_successes_and_failures_as_they_say(void)
     UNIT_EQUAL(trp_future_fallback_to(seven, bad, &f), TRP_OK);
     UNIT_EQUAL(result_of(f, TRP_OK), 7);
     trp_future_unref(seven);
-    seven = broken(TRP_EIO);
+    seven = future_broken(TRP_EIO);
     UNIT_EQUAL(trp_future_fallback_to(bad, seven, &f), TRP_OK);
     (void)result_of(f, TRP_EPERM);
     trp_future_unref(seven);
@@ -207,7 +207,7 @@ and_then_runs_in_order_and_keeps_the_outcome(void)
     trp_future *f, *g, *h;
 
     stage = stage_open();
-    f = ready(3);
+    f = future_ready(3);
     UNIT_EQUAL(trp_future_and_then(f, note_outcome, "a", NULL, &g), TRP_OK);
     UNIT_EQUAL(trp_future_and_then(g, note_outcome, "b", NULL, &h), TRP_OK);
     UNIT_EQUAL(result_of(h, TRP_OK), 3);
@@ -231,7 +231,7 @@ where_am_i(void *arg, const trp_outcome *in, trp_promise *out)
 static _Atomic bool hold_is_over;
 
 static trp_err
-hold(void *arg, const trp_outcome *in, trp_promise *out)
+map_hold(void *arg, const trp_outcome *in, trp_promise *out)
 {
     int64_t nothing = 0;
 
@@ -261,7 +261,7 @@ a_function_runs_on_the_dispatcher_that_is_named_and_must_not_wait_there(void)
     pool.threads_min = pool.threads_max = 1;
     UNIT_EQUAL(trp_dispatcher_register(stage, "pool", &pool), TRP_OK);
     atomic_store(&hold_is_over, false);
-    UNIT_EQUAL(trp_future_run(stage, NULL, hold, NULL, NULL, &held), TRP_OK);
+    UNIT_EQUAL(trp_future_run(stage, NULL, map_hold, NULL, NULL, &held), TRP_OK);
     UNIT_WAIT(stage_has("held"), 60000);
     UNIT_EQUAL(trp_future_run(stage, "pool", add_one, NULL, NULL, &f), TRP_OK);
     UNIT_EQUAL(result_of(f, TRP_OK), 1);
@@ -297,7 +297,7 @@ answer_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 static const trp_behaviour answerer = TRP_BEHAVIOUR_INIT("answerer", int, answer_receive);
 
 static trp_future *
-ask(trp_ref to, const char *text, uint32_t timeout_ms)
+text_ask(trp_ref to, const char *text, uint32_t timeout_ms)
 {
     trp_future *f = NULL;
 
@@ -315,16 +315,16 @@ an_ask_is_a_future_of_the_reply_the_refusal_the_silence_or_the_death(void)
 
     stage = stage_open();
     to = stage_spawn(stage, &answerer, "answerer");
-    UNIT_EQUAL(result_of(ask(to, "seven", 60000), TRP_OK), 7);
-    f = ask(to, "refuse", 60000);
+    UNIT_EQUAL(result_of(text_ask(to, "seven", 60000), TRP_OK), 7);
+    f = text_ask(to, "refuse", 60000);
     UNIT_EQUAL(trp_future_await(f, 60000), TRP_OK);
     UNIT_EQUAL(trp_future_outcome(f)->err, TRP_EPERM);
     UNIT_TEXT(trp_future_outcome(f)->reason, "not for you");
     trp_future_unref(f);
-    (void)result_of(ask(to, "silence", 30), TRP_ETIMEDOUT);
+    (void)result_of(text_ask(to, "silence", 30), TRP_ETIMEDOUT);
     UNIT_EQUAL(trp_system_graceful_stop(stage, to, 60000), TRP_OK);
-    (void)result_of(ask(to, "seven", 600000), TRP_ENOENT); /* at once, not after ten minutes */
-    (void)result_of(ask(none, "seven", 600000), TRP_ENOENT);
+    (void)result_of(text_ask(to, "seven", 600000), TRP_ENOENT); /* at once, not after ten minutes */
+    (void)result_of(text_ask(none, "seven", 600000), TRP_ENOENT);
     UNIT_EQUAL(trp_future_ask(stage, to, &trp_string_type, "x", 1, 0, &f), TRP_EINVAL);
     stage_close(stage);
 }
@@ -338,11 +338,11 @@ a_pipe_tells_an_actor_the_value_or_the_failure(void)
 
     stage = stage_open();
     to = stage_spawn(stage, &answerer, "answerer");
-    f = ask(to, "seven", 60000);
+    f = text_ask(to, "seven", 60000);
     UNIT_EQUAL(trp_future_pipe(f, to, none), TRP_OK);
     STAGE_EXPECT("got7");
     trp_future_unref(f);
-    f = broken(TRP_EIO);
+    f = future_broken(TRP_EIO);
     UNIT_EQUAL(trp_future_pipe(f, to, none), TRP_OK);
     STAGE_EXPECT("got7 TRP_EIO(broken)");
     trp_future_unref(f);
@@ -371,7 +371,7 @@ after_completes_when_its_time_has_come_and_makes_a_timeout_with_first_completed(
     system = trp_testkit_system(kit);
     slow = promise_of(system);
     race[0] = trp_promise_future(slow);
-    UNIT_EQUAL(trp_future_after(system, 200, refuse, &late, NULL, &race[1]), TRP_OK);
+    UNIT_EQUAL(trp_future_after(system, 200, map_refuse, &late, NULL, &race[1]), TRP_OK);
     UNIT_EQUAL(trp_future_after(system, 100, add_one, NULL, NULL, &soon), TRP_OK);
     UNIT_EQUAL(trp_future_first_completed(system, race, 2, &first), TRP_OK);
     UNIT_EQUAL(trp_testkit_advance(kit, 99), TRP_OK);
@@ -413,7 +413,7 @@ a_promise_that_is_given_up_fails_its_future(void)
 }
 
 static void
-never(void *arg, trp_dispatcher_job *job)
+never_execute(void *arg, trp_dispatcher_job *job)
 {
     (void)arg;
     (void)job;
@@ -432,8 +432,8 @@ a_system_that_ends_fails_what_is_open_and_forgets_no_callback(void)
     stage = stage_open_with(one);
     to = stage_spawn(stage, &answerer, "silent");
     open = promise_of(stage);
-    kept = ready(5);
-    asked = ask(to, "silence", 600000);
+    kept = future_ready(5);
+    asked = text_ask(to, "silence", 600000);
     UNIT_EQUAL(trp_future_on_complete(asked, note_outcome, "asked", count_release), TRP_OK);
     UNIT_EQUAL(trp_future_after(stage, 600000, add_one, NULL, count_release, &timer), TRP_OK);
     UNIT_EQUAL(trp_future_on_complete(timer, note_outcome, "timer", NULL), TRP_OK);
@@ -449,7 +449,7 @@ a_system_that_ends_fails_what_is_open_and_forgets_no_callback(void)
     UNIT_EQUAL(trp_future_on_complete(kept, note_outcome, "kept", NULL), TRP_OK);
     UNIT_TRUE(stage_has("kept:TRP_OK:5"));
     UNIT_EQUAL(trp_future_await(trp_promise_future(open), 10), TRP_ECLOSED);
-    keep(open, 1);
+    promise_keep(open, 1);
     UNIT_EQUAL(trp_future_await(trp_promise_future(open), 10), TRP_OK);
     trp_promise_unref(open);
     trp_future_unref(kept);
@@ -465,7 +465,7 @@ callbacks_that_no_thread_came_to_run_when_the_system_is_freed(void)
     trp_promise *promise;
 
     idle.kind = TRP_DISPATCHER_CUSTOM;
-    idle.execute = never;
+    idle.execute = never_execute;
     stage = stage_open();
     UNIT_EQUAL(trp_dispatcher_register(stage, "never", &idle), TRP_OK);
     UNIT_REQUIRE(trp_promise_new(stage, "never", &promise) == TRP_OK);
@@ -474,7 +474,7 @@ callbacks_that_no_thread_came_to_run_when_the_system_is_freed(void)
         UNIT_EQUAL(trp_future_on_complete(trp_promise_future(promise), note_outcome, "q", NULL),
                    TRP_OK);
     }
-    keep(promise, 2);
+    promise_keep(promise, 2);
     trp_promise_unref(promise);
     stage_close(stage);
     UNIT_EQUAL(stage_count("q:TRP_OK:2"), 1000);
@@ -532,7 +532,7 @@ what_a_callback_tells_while_its_system_is_freed_is_a_dead_letter(void)
         options.log_dead_letters = logged != 0 ? TRP_FOREVER : TRP_OFF;
         stage = stage_open_with(options);
         customer = stage_spawn(stage, &answerer, "customer");
-        asked = ask(customer, "silence", 60000);
+        asked = text_ask(customer, "silence", 60000);
         UNIT_EQUAL(trp_future_on_complete(asked, late_word, stage, NULL), TRP_OK);
         UNIT_EQUAL(trp_future_recover_with(asked, late_step, stage, NULL, &caught), TRP_OK);
         UNIT_EQUAL(trp_future_on_complete(caught, note_outcome, "caught", NULL), TRP_OK);
@@ -575,7 +575,7 @@ a_long_chain_of_futures_does_not_grow_the_stack(void)
     trp_future *start, *end;
 
     stage = stage_open();
-    start = ready(100000);
+    start = future_ready(100000);
     UNIT_EQUAL(trp_future_flat_map(start, count_down, stage, NULL, &end), TRP_OK);
     UNIT_EQUAL(result_of(end, TRP_OK), 0);
     trp_future_unref(start);
@@ -583,7 +583,7 @@ a_long_chain_of_futures_does_not_grow_the_stack(void)
 }
 
 static void *
-keeper(void *arg)
+keeper_thread(void *arg)
 {
     int64_t mine = 1;
 
@@ -604,7 +604,8 @@ threads_that_race_to_keep_a_promise_leave_one_outcome(void)
 
         stage_clear(&stage_events);
         for (int i = 0; i < 3; i++) {
-            UNIT_REQUIRE(pthread_create(&threads[i], NULL, keeper, trp_promise_ref(promise)) == 0);
+            UNIT_REQUIRE(
+                pthread_create(&threads[i], NULL, keeper_thread, trp_promise_ref(promise)) == 0);
         }
         trp_promise_unref(promise);
         UNIT_EQUAL(trp_future_on_complete(f, note_outcome, "once", NULL), TRP_OK);
@@ -620,7 +621,7 @@ threads_that_race_to_keep_a_promise_leave_one_outcome(void)
 static int64_t plain[64]; /* no atomics: the future is what orders them */
 
 static void *
-writer(void *arg)
+writer_thread(void *arg)
 {
     int64_t done = 1;
 
@@ -656,7 +657,7 @@ what_was_written_before_the_outcome_is_seen_by_callbacks_and_by_who_waits(void)
         pthread_t thread;
 
         UNIT_EQUAL(trp_future_map(trp_promise_future(promise), sum_up, NULL, NULL, &sum), TRP_OK);
-        UNIT_REQUIRE(pthread_create(&thread, NULL, writer, promise) == 0);
+        UNIT_REQUIRE(pthread_create(&thread, NULL, writer_thread, promise) == 0);
         UNIT_EQUAL(result_of(sum, TRP_OK), (int64_t)round * 64);
         plain[0]++; /* the waiter may write now: the callback has read */
         plain[0]--;

@@ -5,7 +5,7 @@
 static char error[256];
 
 static trp_err
-set(trpi_router_plan *plan, const char *key, const char *value)
+plan_set(trpi_router_plan *plan, const char *key, const char *value)
 {
     error[0] = 0;
     return trpi_router_plan_set(plan, key, value, error, sizeof error);
@@ -26,52 +26,52 @@ every_key_of_a_section_beats_the_code(void)
     options.routees_count = 1;
     options.routee_paths = code_paths;
     UNIT_EQUAL(trpi_router_plan_init(&plan, &options), TRP_OK);
-    UNIT_EQUAL(set(&plan, "router", "from-code"), TRP_OK);
+    UNIT_EQUAL(plan_set(&plan, "router", "from-code"), TRP_OK);
     UNIT_TEXT(plan.logic, "random");
     static const char *const ready[] = { "round-robin",        "random",    "smallest-mailbox",
                                          "scatter-gather",     "broadcast", "tail-chopping",
                                          "consistent-hashing", "balancing" };
     for (size_t i = 0; i < sizeof ready / sizeof ready[0]; i++) { /* ROUTE-4 */
-        UNIT_EQUAL(set(&plan, "router", ready[i]), TRP_OK);
+        UNIT_EQUAL(plan_set(&plan, "router", ready[i]), TRP_OK);
         UNIT_TEXT(plan.logic, ready[i]);
     }
-    UNIT_EQUAL(set(&plan, "router", "scatter-gather"), TRP_OK);
+    UNIT_EQUAL(plan_set(&plan, "router", "scatter-gather"), TRP_OK);
     UNIT_TEXT(plan.logic, "scatter-gather");
-    UNIT_EQUAL(set(&plan, "nr-of-instances", "17"), TRP_OK);
+    UNIT_EQUAL(plan_set(&plan, "nr-of-instances", "17"), TRP_OK);
     UNIT_EQUAL(plan.instances, 17);
     UNIT_EQUAL(plan.routees_count, 1);
-    UNIT_EQUAL(set(&plan, "routees.paths", "/user/a, /user/b"), TRP_OK);
-    UNIT_EQUAL(set(&plan, "routees.paths+", "/user/c"), TRP_OK);
+    UNIT_EQUAL(plan_set(&plan, "routees.paths", "/user/a, /user/b"), TRP_OK);
+    UNIT_EQUAL(plan_set(&plan, "routees.paths+", "/user/c"), TRP_OK);
     UNIT_EQUAL(plan.routees_count, 0);
     UNIT_EQUAL(plan.paths.texts_count, 3);
     UNIT_TEXT(plan.paths.texts[0], "/user/a");
     UNIT_TEXT(plan.paths.texts[1], "/user/b");
     UNIT_TEXT(plan.paths.texts[2], "/user/c");
-    UNIT_EQUAL(set(&plan, "within", "10 seconds"), TRP_OK);
+    UNIT_EQUAL(plan_set(&plan, "within", "10 seconds"), TRP_OK);
     UNIT_EQUAL(plan.within_ms, 10000);
-    UNIT_EQUAL(set(&plan, "within", "1500"), TRP_OK);
+    UNIT_EQUAL(plan_set(&plan, "within", "1500"), TRP_OK);
     UNIT_EQUAL(plan.within_ms, 1500);
-    UNIT_EQUAL(set(&plan, "tail-chopping-router.interval", "2m"), TRP_OK);
+    UNIT_EQUAL(plan_set(&plan, "tail-chopping-router.interval", "2m"), TRP_OK);
     UNIT_EQUAL(plan.interval_ms, 120000);
-    UNIT_EQUAL(set(&plan, "virtual-nodes-factor", "20"), TRP_OK);
+    UNIT_EQUAL(plan_set(&plan, "virtual-nodes-factor", "20"), TRP_OK);
     UNIT_EQUAL(plan.virtual_nodes, 20);
-    UNIT_EQUAL(set(&plan, "router-dispatcher", "pinned"), TRP_OK);
+    UNIT_EQUAL(plan_set(&plan, "router-dispatcher", "pinned"), TRP_OK);
     UNIT_TEXT(plan.dispatcher, "pinned");
     UNIT_FALSE(plan.resizes);
-    UNIT_EQUAL(set(&plan, "resizer.lower-bound", "2"), TRP_OK); /* a part of it enables it */
+    UNIT_EQUAL(plan_set(&plan, "resizer.lower-bound", "2"), TRP_OK); /* a part of it enables it */
     UNIT_TRUE(plan.resizes && plan.resizer.upper_bound == 10);
-    UNIT_EQUAL(set(&plan, "resizer.upper-bound", "15"), TRP_OK);
-    UNIT_EQUAL(set(&plan, "resizer.pressure-threshold", "0"), TRP_OK);
-    UNIT_EQUAL(set(&plan, "resizer.rampup-rate", "0.5"), TRP_OK);
-    UNIT_EQUAL(set(&plan, "resizer.backoff-threshold", "-1"), TRP_OK);
-    UNIT_EQUAL(set(&plan, "resizer.backoff-rate", "0.25"), TRP_OK);
-    UNIT_EQUAL(set(&plan, "resizer.stop-delay", "0s"), TRP_OK);
-    UNIT_EQUAL(set(&plan, "resizer.messages-per-resize", "1"), TRP_OK);
+    UNIT_EQUAL(plan_set(&plan, "resizer.upper-bound", "15"), TRP_OK);
+    UNIT_EQUAL(plan_set(&plan, "resizer.pressure-threshold", "0"), TRP_OK);
+    UNIT_EQUAL(plan_set(&plan, "resizer.rampup-rate", "0.5"), TRP_OK);
+    UNIT_EQUAL(plan_set(&plan, "resizer.backoff-threshold", "-1"), TRP_OK);
+    UNIT_EQUAL(plan_set(&plan, "resizer.backoff-rate", "0.25"), TRP_OK);
+    UNIT_EQUAL(plan_set(&plan, "resizer.stop-delay", "0s"), TRP_OK);
+    UNIT_EQUAL(plan_set(&plan, "resizer.messages-per-resize", "1"), TRP_OK);
     UNIT_TRUE(plan.resizer.lower_bound == 2 && plan.resizer.upper_bound == 15 &&
               plan.resizer.pressure_threshold == 0 && plan.resizer.rampup_rate == 0.5 &&
               plan.resizer.backoff_threshold == -1 && plan.resizer.backoff_rate == 0.25 &&
               plan.resizer.stop_delay_ms == 0 && plan.resizer.messages_per_resize == 1);
-    UNIT_EQUAL(set(&plan, "colour", "green"), TRP_OK); /* for logic of one's own */
+    UNIT_EQUAL(plan_set(&plan, "colour", "green"), TRP_OK); /* for logic of one's own */
     UNIT_TEXT(trpi_router_plan_setting(&plan, "colour"), "green");
     UNIT_EQUAL(trpi_router_plan_check(&plan, error, sizeof error), TRP_OK);
     trpi_router_plan_fini(&plan);
@@ -101,7 +101,7 @@ wrong_values_are_refused_by_name(void)
 
     UNIT_EQUAL(trpi_router_plan_init(&plan, NULL), TRP_OK);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        if (!UNIT_EQUAL(set(&plan, wrong[i][0], wrong[i][1]), TRP_ECONFIG) ||
+        if (!UNIT_EQUAL(plan_set(&plan, wrong[i][0], wrong[i][1]), TRP_ECONFIG) ||
             !UNIT_TRUE(strstr(error, wrong[i][0]) != NULL)) {
             printf("  %s = %s: %s\n", wrong[i][0], wrong[i][1], error);
         }
@@ -136,9 +136,9 @@ a_plan_is_checked_as_a_whole(void)
         trpi_router_plan plan;
 
         UNIT_EQUAL(trpi_router_plan_init(&plan, NULL), TRP_OK);
-        UNIT_EQUAL(set(&plan, rows[i].key, rows[i].value), TRP_OK);
+        UNIT_EQUAL(plan_set(&plan, rows[i].key, rows[i].value), TRP_OK);
         if (rows[i].key2 != NULL) {
-            UNIT_EQUAL(set(&plan, rows[i].key2, rows[i].value2), TRP_OK);
+            UNIT_EQUAL(plan_set(&plan, rows[i].key2, rows[i].value2), TRP_OK);
         }
         if (!UNIT_EQUAL(trpi_router_plan_check(&plan, error, sizeof error), rows[i].want)) {
             printf("  row %zu\n", i);

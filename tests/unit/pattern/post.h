@@ -45,7 +45,7 @@ system_make(const trp_durable_options *options)
 }
 
 static void
-start(const trp_durable_options *options)
+system_start(const trp_durable_options *options)
 {
     UNIT_REQUIRE(system_make(options) == TRP_OK);
     atomic_store(&seen_count, 0);
@@ -54,7 +54,7 @@ start(const trp_durable_options *options)
 }
 
 static void
-stop(void)
+system_stop(void)
 {
     atomic_store(&gate_open, 1);
     UNIT_EQUAL(trp_system_stop(system_, 60000), TRP_OK);
@@ -62,14 +62,14 @@ stop(void)
 }
 
 static void
-fresh(void)
+directory_make(void)
 {
     (void)snprintf(directory, sizeof directory, "durable-XXXXXX");
     UNIT_REQUIRE(mkdtemp(directory) != NULL);
 }
 
 static void
-forget(void)
+directory_remove(void)
 {
     static const char *const files[] = { "data.mdb", "owner", "acks", "begun" };
     char path[128];
@@ -109,7 +109,7 @@ tell_from(trp_ref to, trp_ref sender, uint64_t number, trp_ref back)
 }
 
 static void
-tell(trp_ref to, uint64_t number)
+number_tell(trp_ref to, uint64_t number)
 {
     trp_ref none = TRP_REF_NONE;
 
@@ -129,7 +129,7 @@ spawn_held(void)
 }
 
 static uint64_t
-dead(trp_dead_reason reason)
+dead_letters(trp_dead_reason reason)
 {
     trp_system_stats stats = { .size = sizeof stats };
 
@@ -142,7 +142,7 @@ static void
 stop_held(trp_ref ref)
 {
     trp_system_stop_actor(system_, ref);
-    stop();
+    system_stop();
 }
 
 static int

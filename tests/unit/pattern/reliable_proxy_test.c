@@ -77,7 +77,7 @@ expect_numbers(trp_probe *probe, trp_ref teller, int64_t first, int64_t last)
 }
 
 static void
-subscribe(trp_ref proxy, trp_ref who)
+proxy_subscribe(trp_ref proxy, trp_ref who)
 {
     trp_reliable_proxy_subscribe subscribe = { who };
 
@@ -120,7 +120,7 @@ who_subscribes_is_told_the_state_and_each_change(void)
     watcher = open_probe();
     proxy = up.proxy = down.proxy = open_plain();
     for (int i = 0; i < 2; i++) { /* twice is once */
-        subscribe(proxy, trp_probe_ref(watcher));
+        proxy_subscribe(proxy, trp_probe_ref(watcher));
         current = (trp_reliable_proxy_current){ proxy, TRP_RELIABLE_PROXY_IDLE };
         UNIT_TRUE(trp_probe_expect(watcher, TRP_TEST_TIME, &trp_reliable_proxy_current_type,
                                    &current, sizeof current) != NULL);
@@ -149,11 +149,11 @@ subscribers_have_a_limit(void)
     who = trp_probe_ref(open_probe());
     for (uint32_t i = 0; i < TRP_RELIABLE_PROXY_SUBSCRIBERS_MAX; i++) {
         who.generation += 2; /* refs of no actor, all different */
-        subscribe(proxy, who);
+        proxy_subscribe(proxy, who);
     }
     UNIT_EQUAL(stage_dead_sum(stage), TRP_RELIABLE_PROXY_SUBSCRIBERS_MAX); /* each was told */
     who.generation += 2;
-    subscribe(proxy, who);
+    proxy_subscribe(proxy, who);
     UNIT_EQUAL(stage_dead_sum(stage), TRP_RELIABLE_PROXY_SUBSCRIBERS_MAX);
     close_kit();
 }
@@ -296,7 +296,7 @@ it_ends_with_its_target(void)
 static uint32_t failures;
 
 static trp_directive
-decide(trp_ctx *ctx, void *state, const trp_failure *failure)
+failure_decide(trp_ctx *ctx, void *state, const trp_failure *failure)
 {
     (void)ctx;
     (void)state;
@@ -305,7 +305,7 @@ decide(trp_ctx *ctx, void *state, const trp_failure *failure)
     return TRP_RESTART;
 }
 static const trp_strategy restarting = { .size = sizeof(trp_strategy),
-                                         .decider = decide,
+                                         .decider = failure_decide,
                                          .retries_max = TRP_FOREVER };
 static trp_ref child;
 
@@ -391,7 +391,7 @@ it_keeps_so_many_until_somebody_is_there(void)
     tell_numbers(proxy, nobody, 4, 4);
     UNIT_EQUAL(stage_dead(stage, TRP_DEAD_MAILBOX_FULL), 1);
     UNIT_EQUAL(trp_testkit_advance(kit, 5000), TRP_OK);
-    subscribe(proxy, trp_probe_ref(watcher));
+    proxy_subscribe(proxy, trp_probe_ref(watcher));
     options.name = "late";
     UNIT_REQUIRE(trp_system_spawn(stage, &late, &options, &there) == TRP_OK);
     UNIT_EQUAL(trp_testkit_advance(kit, 1000), TRP_OK);

@@ -43,7 +43,7 @@ static const trp_behaviour where = { .size = sizeof(trp_behaviour),
                                      .post_stop = where_stop };
 
 static void
-start(void)
+pair_open(void)
 {
     atomic_store(&here, 0);
     atomic_store(&there, 0);
@@ -53,7 +53,7 @@ start(void)
 }
 
 static trp_err
-ask(trp_ref router, char *ret_name, size_t bytes)
+name_ask(trp_ref router, char *ret_name, size_t bytes)
 {
     trp_msg *reply = NULL;
     trp_err err =
@@ -90,7 +90,7 @@ static void
 children_are_made_on_nodes_in_turn_whatever_the_logic(void)
 {
     char name[16];
-    start();
+    pair_open();
     const char *const nodes[] = { d.pair.address[1], d.pair.address[0], NULL };
     for (size_t i = 0; i < LOGICS; i++) {
         trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
@@ -109,7 +109,7 @@ children_are_made_on_nodes_in_turn_whatever_the_logic(void)
         UNIT_EQUAL(trp_router_routees(d.pair.system[0], router, refs, 8, &count), TRP_OK);
         UNIT_EQUAL(count, 4);
         for (int n = 0; n < ASKS; n++) {
-            UNIT_EQUAL(ask(router, name, sizeof name), TRP_OK);
+            UNIT_EQUAL(name_ask(router, name, sizeof name), TRP_OK);
         }
         if (strcmp(logics[i], "round-robin") == 0) {
             UNIT_EQUAL(atomic_load(&here), ASKS / 2);
@@ -132,7 +132,7 @@ static void
 groups_find_far_paths_whatever_the_logic(void)
 {
     char name[16], far[2][TRP_PATH_BYTES_MAX];
-    start();
+    pair_open();
     for (int i = 0; i < 2; i++) {
         for (int side = 0; side < 2; side++) {
             (void)pair_spawn(d.pair.system[side], &where, i == 0 ? "one" : "two", NULL, NULL, 0);
@@ -155,7 +155,7 @@ groups_find_far_paths_whatever_the_logic(void)
         atomic_store(&here, 0);
         atomic_store(&there, 0);
         for (int n = 0; n < ASKS; n++) {
-            UNIT_EQUAL(ask(router, name, sizeof name), TRP_OK);
+            UNIT_EQUAL(name_ask(router, name, sizeof name), TRP_OK);
         }
         if (strcmp(logics[i], "round-robin") == 0) {
             UNIT_EQUAL(atomic_load(&here), ASKS / 2);
@@ -186,24 +186,24 @@ the_configuration_says_on_which_nodes(void)
                    "deployment \"/coded\" { target { nodes = { \"troupe.mem://right@right:1025\", "
                    "\"troupe.mem://left@left:1024\" } } }\n"
                    "deployment \"/moved\" { remote = \"troupe.mem://right@right:1025\" }\n");
-    start();
+    pair_open();
     UNIT_EQUAL(trp_system_router_spawn(d.pair.system[0], &where, NULL, "pool", &options, &router),
                TRP_OK);
-    UNIT_EQUAL(ask(router, name, sizeof name), TRP_OK);
+    UNIT_EQUAL(name_ask(router, name, sizeof name), TRP_OK);
     UNIT_TEXT(name, "right");
     UNIT_WAIT(atomic_load(&there) == 2, 60000);
     trp_system_tell(d.pair.system[0], router, &trp_adjust_pool_size_type, &more, sizeof more);
     UNIT_WAIT(trp_router_routees(d.pair.system[0], router, refs, 8, &count) == TRP_OK && count == 4,
               60000);
-    UNIT_EQUAL(ask(router, name, sizeof name), TRP_OK);
+    UNIT_EQUAL(name_ask(router, name, sizeof name), TRP_OK);
     UNIT_WAIT(atomic_load(&there) == 6, 60000);
     UNIT_EQUAL(atomic_load(&here), 0);
     options.instances = 2; /* the code says how many and how, the section where */
     UNIT_EQUAL(trp_system_router_spawn(d.pair.system[0], &where, NULL, "coded", &options, &router),
                TRP_OK);
-    UNIT_EQUAL(ask(router, name, sizeof name), TRP_OK);
+    UNIT_EQUAL(name_ask(router, name, sizeof name), TRP_OK);
     UNIT_TEXT(name, "right");
-    UNIT_EQUAL(ask(router, name, sizeof name), TRP_OK);
+    UNIT_EQUAL(name_ask(router, name, sizeof name), TRP_OK);
     UNIT_TEXT(name, "left");
     UNIT_EQUAL(trp_system_router_spawn(d.pair.system[0], &where, NULL, "moved", &options, &router),
                TRP_ECONFIG);
@@ -236,7 +236,7 @@ a_resizer_makes_children_on_the_nodes_in_turn(void)
     trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
     trp_ref router, refs[8];
     uint32_t count = 0;
-    start();
+    pair_open();
     const char *const nodes[] = { d.pair.address[1], d.pair.address[0], NULL };
     options.logic = "round-robin";
     options.own_resizer = &grow;
@@ -245,14 +245,14 @@ a_resizer_makes_children_on_the_nodes_in_turn(void)
                                          &router) == TRP_OK);
     UNIT_EQUAL(trp_router_routees(d.pair.system[0], router, refs, 8, &count), TRP_OK);
     UNIT_EQUAL(count, 2);
-    UNIT_WAIT(ask(router, name, sizeof name) == TRP_OK &&
+    UNIT_WAIT(name_ask(router, name, sizeof name) == TRP_OK &&
                   trp_router_routees(d.pair.system[0], router, refs, 8, &count) == TRP_OK &&
                   count == 4,
               60000);
     atomic_store(&here, 0);
     atomic_store(&there, 0);
     for (int n = 0; n < ASKS; n++) {
-        UNIT_EQUAL(ask(router, name, sizeof name), TRP_OK);
+        UNIT_EQUAL(name_ask(router, name, sizeof name), TRP_OK);
     }
     UNIT_EQUAL(atomic_load(&here), ASKS / 2);
     UNIT_EQUAL(atomic_load(&there), ASKS / 2);
@@ -271,18 +271,18 @@ far_children_fail_and_leave_as_others_do(void)
     trp_ref router, refs[8], direct = TRP_REF_NONE;
     char path[TRP_PATH_BYTES_MAX];
     uint32_t count = 0;
-    start();
+    pair_open();
     child.node = d.pair.address[1]; /* all of them there */
     options.instances = 3;
     UNIT_EQUAL(trp_system_router_spawn(d.pair.system[0], &where, &child, "pool", &options, &router),
                TRP_OK);
-    UNIT_EQUAL(ask(router, name, sizeof name), TRP_OK);
+    UNIT_EQUAL(name_ask(router, name, sizeof name), TRP_OK);
     UNIT_TEXT(name, "right");
     UNIT_EQUAL(trp_router_routees(d.pair.system[0], router, refs, 8, &count), TRP_OK);
     deploy_tell(refs[0], "fail"); /* escalated: the router is restarted, its children with it */
     UNIT_WAIT(pair_logged("failed: fail"), 60000);
     for (int i = 0; i < 6; i++) {
-        UNIT_EQUAL(ask(router, name, sizeof name), TRP_OK);
+        UNIT_EQUAL(name_ask(router, name, sizeof name), TRP_OK);
     }
     trp_path(d.pair.system[0], refs[1], path, sizeof path);
     UNIT_EQUAL(trp_system_resolve(d.pair.system[0], path, 60000, &direct), TRP_OK);
@@ -290,7 +290,7 @@ far_children_fail_and_leave_as_others_do(void)
     UNIT_WAIT(trp_router_routees(d.pair.system[0], router, refs, 8, &count) == TRP_OK && count == 2,
               60000);
     for (int i = 0; i < 4; i++) {
-        UNIT_EQUAL(ask(router, name, sizeof name), TRP_OK);
+        UNIT_EQUAL(name_ask(router, name, sizeof name), TRP_OK);
     }
     deploy_end();
 }
@@ -300,7 +300,7 @@ what_is_no_node_makes_no_router(void)
 {
     trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
     trp_ref router;
-    start();
+    pair_open();
     const char *nodes[] = { "troupe.mem://right@right", NULL };
     options.target_nodes = nodes;
     UNIT_EQUAL(trp_system_router_spawn(d.pair.system[0], &where, NULL, "pool", &options, &router),

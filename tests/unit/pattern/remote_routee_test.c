@@ -17,7 +17,7 @@ name_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 static const trp_behaviour name_behaviour = TRP_BEHAVIOUR_INIT("name", char, name_receive);
 
 static bool
-says(trp_system *system, trp_ref to, const char *want)
+reply_is(trp_system *system, trp_ref to, const char *want)
 {
     trp_msg *reply = NULL;
     trp_err err = trp_system_ask(system, to, &trp_string_type, "who", 3, 60000, &reply);
@@ -54,13 +54,13 @@ routees_may_live_on_another_node(void)
     options.routees_count = 2;
     UNIT_EQUAL(trp_system_router_spawn(p.system[0], NULL, NULL, "group", &options, &router),
                TRP_OK);
-    UNIT_TRUE(says(p.system[0], router, "there"));
-    UNIT_TRUE(says(p.system[0], router, "here"));
-    UNIT_TRUE(says(p.system[0], router, "there"));
+    UNIT_TRUE(reply_is(p.system[0], router, "there"));
+    UNIT_TRUE(reply_is(p.system[0], router, "here"));
+    UNIT_TRUE(reply_is(p.system[0], router, "there"));
     trp_system_stop_actor(p.system[1], there);
     UNIT_WAIT(trp_router_routees(p.system[0], router, refs, 4, &count) == TRP_OK && count == 1,
               60000);
-    UNIT_TRUE(says(p.system[0], router, "here") && says(p.system[0], router, "here"));
+    UNIT_TRUE(reply_is(p.system[0], router, "here") && reply_is(p.system[0], router, "here"));
     (void)pair_path(&p, 1, "/user/far", path, sizeof path);
     options.routees_count = 0;
     options.routee_paths = paths;
@@ -70,7 +70,7 @@ routees_may_live_on_another_node(void)
                TRP_OK);
     UNIT_WAIT(trp_router_routees(p.system[0], router, refs, 4, &count) == TRP_OK && count == 1,
               60000);
-    UNIT_TRUE(says(p.system[0], router, "far"));
+    UNIT_TRUE(reply_is(p.system[0], router, "far"));
     pair_end(&p);
 }
 
@@ -100,14 +100,14 @@ a_router_is_told_from_another_node(void)
                                   60000, &remote),
                TRP_OK);
     for (int i = 0; i < 6; i++) {
-        UNIT_TRUE(says(p.system[0], remote, names[i % 2]));
+        UNIT_TRUE(reply_is(p.system[0], remote, names[i % 2]));
     }
     add.routee = pair_spawn(p.system[0], &name_behaviour, "guest", NULL, NULL, 0);
     trp_system_tell(p.system[0], remote, &trp_add_routee_type, &add, sizeof add);
     UNIT_WAIT(trp_router_routees(p.system[1], router, refs, 2, &count) == TRP_OK && count == 3,
               60000);
-    UNIT_TRUE(says(p.system[0], remote, names[0]) && says(p.system[0], remote, names[1]) &&
-              says(p.system[0], remote, "guest"));
+    UNIT_TRUE(reply_is(p.system[0], remote, names[0]) && reply_is(p.system[0], remote, names[1]) &&
+              reply_is(p.system[0], remote, "guest"));
     /* a list of refs is of this node only: the answer does not leave it (decision 29) */
     UNIT_EQUAL(trp_system_ask(p.system[0], remote, &trp_get_routees_type, NULL, 0, 100, &reply),
                TRP_ETIMEDOUT);

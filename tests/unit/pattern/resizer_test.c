@@ -79,7 +79,7 @@ open_pool(trp_system *system, const trp_resizer_options *resizer)
 
 /* Make all routees busy, and each have `more` messages behind that. */
 static void
-press(trp_system *system, trp_ref router, uint32_t count, int more)
+routees_press(trp_system *system, trp_ref router, uint32_t count, int more)
 {
     trp_ref refs[CREW_MAX];
 
@@ -155,7 +155,7 @@ pressure_counts_what_the_threshold_says(void)
         resizer.backoff_threshold = 0;
         resizer.messages_per_resize = 1;
         router = open_pool(system, &resizer);
-        press(system, router, 2, (int)threshold - 1);
+        routees_press(system, router, 2, (int)threshold - 1);
         /* so far nobody has been pressed; an order that is refused shows that the head is through
          */
         UNIT_EQUAL(crew_count(system, router), 2);

@@ -6,7 +6,7 @@
 
 /* How many routees one broadcast-like message would reach. */
 static uint32_t
-reach(trp_system *system, trp_ref router)
+routees_reached(trp_system *system, trp_ref router)
 {
     trp_ref none = TRP_REF_NONE;
     trp_destination destinations[CREW_MAX];
@@ -32,12 +32,12 @@ configuration_decides_how_a_router_routes_and_over_whom(void)
     stage_spawn(system, &crew_behaviour, "two");
     trp_ref front = crew_router(system, "front", "round-robin", 9);
     UNIT_EQUAL(crew_count(system, front), 3);
-    UNIT_EQUAL(reach(system, front), 3); /* to all: broadcast, not round-robin */
+    UNIT_EQUAL(routees_reached(system, front), 3); /* to all: broadcast, not round-robin */
     trp_ref groups = crew_router(system, "groups", "round-robin", 9);
     UNIT_WAIT(crew_count(system, groups) == 2, 5000);
     trp_ref pool = crew_router(system, "pool", "broadcast", 1);
     UNIT_EQUAL(crew_count(system, pool), 4);
-    UNIT_EQUAL(reach(system, pool), 1);
+    UNIT_EQUAL(routees_reached(system, pool), 1);
     /* from-code, which is what a section without `router` says: all as in the code */
     trp_ref coded = crew_router(system, "coded", "broadcast", 5);
     UNIT_EQUAL(crew_count(system, coded), 5);

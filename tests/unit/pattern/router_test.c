@@ -91,7 +91,7 @@ replies_come_from_the_routee_or_in_the_routers_name(void)
 }
 
 static trp_err
-draw(uint64_t seed, int *hits, int draws, uint32_t *ret_trace)
+choices_draw(uint64_t seed, int *hits, int draws, uint32_t *ret_trace)
 {
     crew_world world;
     trp_system *system = crew_open_seeded(&world, seed);
@@ -123,9 +123,9 @@ random_choice_is_uniform_and_follows_from_the_seed(void)
     uint32_t trace, trace_again, trace_other;
     double chi = 0;
 
-    draw(2013, hits, 10000, &trace);
-    draw(2013, again, 10000, &trace_again);
-    draw(2014, other, 10000, &trace_other);
+    choices_draw(2013, hits, 10000, &trace);
+    choices_draw(2013, again, 10000, &trace_again);
+    choices_draw(2014, other, 10000, &trace_other);
     for (int i = 0; i < 10; i++) {
         chi += (hits[i] - 1000.0) * (hits[i] - 1000.0) / 1000.0;
     }
@@ -175,7 +175,7 @@ the_smallest_mailbox_is_found(void)
 /* ROUTE-9: one that has failed takes nothing, however empty its mailbox is; one on another node
  * comes last of those that do. */
 static trp_directive
-never(trp_ctx *ctx, void *state, const trp_failure *failure)
+never_decide(trp_ctx *ctx, void *state, const trp_failure *failure)
 {
     (void)ctx;
     (void)state;
@@ -192,7 +192,7 @@ suspended_and_remote_routees_come_last(void)
 {
     /* a watched routee on the other node does not end */
     static const trpi_remote_ops lossy = { stage_lost_connect, stage_lost_signal, NULL };
-    static const trp_strategy strategy = { sizeof(trp_strategy), 0, 1, never, 0, 0 };
+    static const trp_strategy strategy = { sizeof(trp_strategy), 0, 1, never_decide, 0, 0 };
     trp_system *system = crew_open();
     trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
     trp_ref router, refs[CREW_MAX], group[2];

@@ -22,7 +22,7 @@ static const trp_protocol *const accepts[] = { &race_protocol, NULL };
     }
 
 static void
-tell(trp_ctx *ctx, trp_ref to, const trp_type *type, int64_t value)
+value_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, int64_t value)
 {
     race_get plain = { value };
 
@@ -32,15 +32,15 @@ tell(trp_ctx *ctx, trp_ref to, const trp_type *type, int64_t value)
 /* ---- a lost update: clients read an account, then write it back ------------------------------ */
 
 static trp_err
-account(trp_ctx *ctx, void *state, const trp_msg *msg)
+account_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     int64_t *balance = state;
 
     if (trp_msg_is(msg, &race_get_type)) {
-        tell(ctx, trp_sender(ctx), &race_value_type, *balance);
+        value_tell(ctx, trp_sender(ctx), &race_value_type, *balance);
     } else if (trp_msg_is(msg, &race_put_type)) {
         *balance = ((const race_put *)trp_msg_payload(msg))->value;
-        tell(ctx, trp_sender(ctx), &race_done_type, 0);
+        value_tell(ctx, trp_sender(ctx), &race_done_type, 0);
     }
     return TRP_OK;
 }
@@ -48,27 +48,27 @@ account(trp_ctx *ctx, void *state, const trp_msg *msg)
 /* The late client looks at the account some times before it adds: all is well as long as the other
  * one is not delayed for so long. */
 static trp_err
-client(trp_ctx *ctx, void *state, const trp_msg *msg)
+client_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     race_start *self = state;
     const race_value *value = trp_msg_payload(msg);
 
     if (trp_msg_is(msg, &race_start_type)) {
         *self = *(const race_start *)trp_msg_payload(msg);
-        tell(ctx, self->account, &race_get_type, 0);
+        value_tell(ctx, self->account, &race_get_type, 0);
     } else if (trp_msg_is(msg, &race_value_type) && self->hops > 0) {
         self->hops--;
-        tell(ctx, self->account, &race_get_type, 0);
+        value_tell(ctx, self->account, &race_get_type, 0);
     } else if (trp_msg_is(msg, &race_value_type)) {
-        tell(ctx, self->account, &race_put_type, value->value + 1);
+        value_tell(ctx, self->account, &race_put_type, value->value + 1);
     } else {
-        tell(ctx, self->done, &race_done_type, 0);
+        value_tell(ctx, self->done, &race_done_type, 0);
     }
     return TRP_OK;
 }
 
-static const trp_behaviour account_behaviour = BEHAVIOUR("account", int64_t, account);
-static const trp_behaviour client_behaviour = BEHAVIOUR("client", race_start, client);
+static const trp_behaviour account_behaviour = BEHAVIOUR("account", int64_t, account_receive);
+static const trp_behaviour client_behaviour = BEHAVIOUR("client", race_start, client_receive);
 
 static int failing_line;
 
@@ -99,13 +99,13 @@ two_clients_add_one_each(trp_testkit *kit, void *arg)
 /* ---- a message that meets a worker which is just about to end, because it was idle ----------- */
 
 static trp_err
-idler(trp_ctx *ctx, void *state, const trp_msg *msg)
+idler_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     (void)state;
     if (trp_msg_is(msg, &race_tick_type)) {
         trp_stop(ctx, trp_self(ctx));
     } else {
-        tell(ctx, trp_sender(ctx), &race_done_type, 0);
+        value_tell(ctx, trp_sender(ctx), &race_done_type, 0);
     }
     return TRP_OK;
 }
@@ -123,7 +123,7 @@ idler_start(trp_ctx *ctx, void *state, const trp_msg *args)
 static const trp_behaviour idler_behaviour = { .size = sizeof(trp_behaviour),
                                                .name = "idler",
                                                .version = 1,
-                                               .receive = idler,
+                                               .receive = idler_receive,
                                                .pre_start = idler_start,
                                                .accepts = accepts };
 
@@ -201,7 +201,7 @@ talks_for_ever(trp_ctx *ctx, void *state, const trp_msg *msg)
 static const trp_behaviour talker_behaviour = BEHAVIOUR("talker", int, talks_for_ever);
 
 static void
-talk(trp_testkit *kit, void *arg)
+clients_run(trp_testkit *kit, void *arg)
 {
     race_get get = { 0 };
     trp_ref talker;
@@ -220,7 +220,7 @@ checks_inside(trp_ctx *ctx, void *state, const trp_msg *msg)
 
     (void)state;
     TRP_TESTKIT_CHECK(kit, kit == NULL);
-    tell(ctx, trp_sender(ctx), &race_done_type, 0);
+    value_tell(ctx, trp_sender(ctx), &race_done_type, 0);
     return TRP_OK;
 }
 
@@ -355,7 +355,7 @@ a_program_without_end_reaches_its_limit(void)
 
     options.turns_max = 5000;
     options.shrink_max = 50;
-    UNIT_EQUAL(trp_seeded_run(talk, NULL, &options, &result), TRP_EFAILED);
+    UNIT_EQUAL(trp_seeded_run(clients_run, NULL, &options, &result), TRP_EFAILED);
     UNIT_EQUAL(result.turns, 5000);
 }
 

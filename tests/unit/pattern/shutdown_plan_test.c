@@ -6,7 +6,7 @@
 static trpi_shutdown_plan plan;
 
 static uint64_t
-add(const char *phase, const char *name)
+task_add(const char *phase, const char *name)
 {
     trpi_shutdown_task *task = NULL;
     UNIT_REQUIRE(trpi_shutdown_task_add(&plan, trpi_shutdown_phase_find(&plan, phase), name,
@@ -15,7 +15,7 @@ add(const char *phase, const char *name)
 }
 
 static uint64_t
-started(void)
+task_started(void)
 {
     uint64_t id = 0;
     uint32_t phase;
@@ -23,7 +23,7 @@ started(void)
 }
 
 static bool
-reported(const char *text)
+phase_reported(const char *text)
 {
     char buffer[512] = "";
     uint64_t id;
@@ -37,7 +37,7 @@ reported(const char *text)
 }
 
 static bool
-ended(void)
+plan_ended(void)
 {
     uint64_t id;
     uint32_t phase;
@@ -49,25 +49,26 @@ static void
 tasks_run_phase_by_phase_and_those_of_one_phase_together(void)
 {
     trpi_shutdown_plan_init(&plan, 5000, 20000);
-    uint64_t last = add(TRP_SHUTDOWN_BEFORE_ACTOR_SYSTEM_TERMINATE, "last");
-    uint64_t a = add(TRP_SHUTDOWN_SERVICE_UNBIND, "a");
-    uint64_t b = add(TRP_SHUTDOWN_SERVICE_UNBIND, "b");
-    UNIT_TRUE(started() == 0);
+    uint64_t last = task_add(TRP_SHUTDOWN_BEFORE_ACTOR_SYSTEM_TERMINATE, "last");
+    uint64_t a = task_add(TRP_SHUTDOWN_SERVICE_UNBIND, "a");
+    uint64_t b = task_add(TRP_SHUTDOWN_SERVICE_UNBIND, "b");
+    UNIT_TRUE(task_started() == 0);
     UNIT_TRUE(trpi_shutdown_plan_run(&plan, 1000, 0));
     UNIT_TRUE(!trpi_shutdown_plan_run(&plan, 1001, 0));
-    UNIT_EQUAL(started(), a);
-    UNIT_EQUAL(started(), b);
-    UNIT_TRUE(started() == 0);
+    UNIT_EQUAL(task_started(), a);
+    UNIT_EQUAL(task_started(), b);
+    UNIT_TRUE(task_started() == 0);
     trpi_shutdown_plan_done(&plan, 1010, a, TRP_OK);
     trpi_shutdown_plan_done(&plan, 1010, a, TRP_OK); /* once more changes nothing */
-    UNIT_TRUE(started() == 0);
+    UNIT_TRUE(task_started() == 0);
     trpi_shutdown_plan_done(&plan, 1030, b, TRP_OK);
-    UNIT_TRUE(reported("service-unbind done after 30 ms"));
-    UNIT_EQUAL(started(), last);
+    UNIT_TRUE(phase_reported("service-unbind done after 30 ms"));
+    UNIT_EQUAL(task_started(), last);
     trpi_shutdown_plan_done(&plan, 1030, last, TRP_EIO);
-    UNIT_TRUE(reported("before-actor-system-terminate failed after 0 ms, failed: last (input or "
+    UNIT_TRUE(
+        phase_reported("before-actor-system-terminate failed after 0 ms, failed: last (input or "
                        "output failed)"));
-    UNIT_TRUE(ended());
+    UNIT_TRUE(plan_ended());
     UNIT_EQUAL(trpi_shutdown_plan_due_ms(&plan), UINT64_MAX);
     trpi_shutdown_plan_fini(&plan);
 }
@@ -77,7 +78,7 @@ without_tasks_it_is_over_at_once(void)
 {
     trpi_shutdown_plan_init(&plan, 5000, 20000);
     UNIT_TRUE(trpi_shutdown_plan_run(&plan, 1000, 0));
-    UNIT_TRUE(ended());
+    UNIT_TRUE(plan_ended());
     trpi_shutdown_plan_fini(&plan);
 }
 
@@ -86,26 +87,26 @@ static void
 a_phase_that_overruns_names_what_it_waited_for_and_the_next_one_begins(void)
 {
     trpi_shutdown_plan_init(&plan, 5000, 20000);
-    uint64_t a = add(TRP_SHUTDOWN_SERVICE_STOP, "fast");
-    uint64_t b = add(TRP_SHUTDOWN_SERVICE_STOP, "slow");
-    (void)add(TRP_SHUTDOWN_SERVICE_STOP, "slower");
-    uint64_t next = add(TRP_SHUTDOWN_CLUSTER_LEAVE, "leave");
+    uint64_t a = task_add(TRP_SHUTDOWN_SERVICE_STOP, "fast");
+    uint64_t b = task_add(TRP_SHUTDOWN_SERVICE_STOP, "slow");
+    (void)task_add(TRP_SHUTDOWN_SERVICE_STOP, "slower");
+    uint64_t next = task_add(TRP_SHUTDOWN_CLUSTER_LEAVE, "leave");
     (void)trpi_shutdown_plan_run(&plan, 1000, 0);
     UNIT_EQUAL(trpi_shutdown_plan_due_ms(&plan), 6000);
-    UNIT_EQUAL(started(), a);
-    UNIT_EQUAL(started(), b);
-    (void)started();
+    UNIT_EQUAL(task_started(), a);
+    UNIT_EQUAL(task_started(), b);
+    (void)task_started();
     trpi_shutdown_plan_done(&plan, 1001, a, TRP_OK);
     trpi_shutdown_plan_tick(&plan, 5999);
-    UNIT_TRUE(started() == 0);
+    UNIT_TRUE(task_started() == 0);
     trpi_shutdown_plan_tick(&plan, 6000);
-    UNIT_TRUE(reported("service-stop late after 5000 ms, waited for: slow, slower"));
+    UNIT_TRUE(phase_reported("service-stop late after 5000 ms, waited for: slow, slower"));
     trpi_shutdown_plan_done(&plan, 6001, b, TRP_OK); /* too late to matter */
-    UNIT_EQUAL(started(), next);
+    UNIT_EQUAL(task_started(), next);
     UNIT_EQUAL(trpi_shutdown_plan_due_ms(&plan), 26000); /* as long as leaving may take */
     trpi_shutdown_plan_done(&plan, 7000, next, TRP_OK);
-    UNIT_TRUE(reported("cluster-leave done after 1000 ms"));
-    UNIT_TRUE(ended());
+    UNIT_TRUE(phase_reported("cluster-leave done after 1000 ms"));
+    UNIT_TRUE(plan_ended());
     trpi_shutdown_plan_fini(&plan);
 }
 
@@ -113,15 +114,15 @@ static void
 a_crucial_phase_that_fails_ends_it_all(void)
 {
     trpi_shutdown_plan_init(&plan, 5000, 20000);
-    uint64_t a = add(TRP_SHUTDOWN_SERVICE_STOP, "a");
+    uint64_t a = task_add(TRP_SHUTDOWN_SERVICE_STOP, "a");
     trpi_shutdown_task *task;
-    (void)add(TRP_SHUTDOWN_CLUSTER_LEAVE, "leave");
+    (void)task_add(TRP_SHUTDOWN_CLUSTER_LEAVE, "leave");
     plan.phases[trpi_shutdown_phase_find(&plan, TRP_SHUTDOWN_SERVICE_STOP)].is_crucial = true;
     (void)trpi_shutdown_plan_run(&plan, 1000, 0);
-    UNIT_EQUAL(started(), a);
+    UNIT_EQUAL(task_started(), a);
     trpi_shutdown_plan_done(&plan, 1000, a, TRP_EFAILED);
-    UNIT_TRUE(reported("service-stop failed after 0 ms, failed: a (actor failed)"));
-    UNIT_TRUE(ended()); /* shutdown-plan-P4 */
+    UNIT_TRUE(phase_reported("service-stop failed after 0 ms, failed: a (actor failed)"));
+    UNIT_TRUE(plan_ended()); /* shutdown-plan-P4 */
     UNIT_EQUAL(trpi_shutdown_task_add(&plan, 11, "late", &task), TRP_ESTATE);
     trpi_shutdown_plan_fini(&plan);
 }
@@ -131,20 +132,20 @@ tasks_are_added_to_phases_that_have_not_begun_and_taken_away_from_them(void)
 {
     trpi_shutdown_plan_init(&plan, 5000, 20000);
     trpi_shutdown_task *task;
-    uint64_t gone = add(TRP_SHUTDOWN_SERVICE_UNBIND, "gone");
-    uint64_t here = add(TRP_SHUTDOWN_SERVICE_UNBIND, "here");
+    uint64_t gone = task_add(TRP_SHUTDOWN_SERVICE_UNBIND, "gone");
+    uint64_t here = task_add(TRP_SHUTDOWN_SERVICE_UNBIND, "here");
     UNIT_TRUE(trpi_shutdown_task_remove(&plan, gone));
     UNIT_TRUE(!trpi_shutdown_task_remove(&plan, gone));
     (void)trpi_shutdown_plan_run(&plan, 1000,
                                  trpi_shutdown_phase_find(&plan, TRP_SHUTDOWN_SERVICE_UNBIND));
-    UNIT_EQUAL(started(), here);
+    UNIT_EQUAL(task_started(), here);
     UNIT_TRUE(!trpi_shutdown_task_remove(&plan, here));
     UNIT_EQUAL(trpi_shutdown_task_add(&plan, 0, "passed by", &task), TRP_ESTATE);
     UNIT_EQUAL(trpi_shutdown_task_add(&plan, 1, "runs", &task), TRP_ESTATE);
-    uint64_t added = add(TRP_SHUTDOWN_SERVICE_REQUESTS_DONE, "in time");
+    uint64_t added = task_add(TRP_SHUTDOWN_SERVICE_REQUESTS_DONE, "in time");
     trpi_shutdown_plan_done(&plan, 1001, here, TRP_OK);
-    UNIT_TRUE(reported("service-unbind done after 1 ms"));
-    UNIT_EQUAL(started(), added);
+    UNIT_TRUE(phase_reported("service-unbind done after 1 ms"));
+    UNIT_EQUAL(task_started(), added);
     trpi_shutdown_plan_fini(&plan);
 }
 
@@ -171,7 +172,7 @@ there_are_so_many_tasks_and_phases_and_not_one_more(void)
 
 /* want "": it is right; the plan is left for the caller then. */
 static void
-reads(const char *text, const char *want)
+config_reads(const char *text, const char *want)
 {
     trp_config *config = NULL;
     trp_config_error error = { "" };
@@ -185,11 +186,12 @@ reads(const char *text, const char *want)
 static void
 phases_of_the_configuration_find_their_place(void)
 {
-    reads("cluster { leave-timeout = 7s }\n"
-          "coordinated-shutdown { default-phase-timeout = 2s\n"
-          "  phases \"drain\" { depends-on = { \"service-stop\" } timeout = 3s recover = off }\n"
-          "  phases \"before-cluster-shutdown\" { depends-on = { drain } enabled = off } }\n",
-          "");
+    config_reads(
+        "cluster { leave-timeout = 7s }\n"
+        "coordinated-shutdown { default-phase-timeout = 2s\n"
+        "  phases \"drain\" { depends-on = { \"service-stop\" } timeout = 3s recover = off }\n"
+        "  phases \"before-cluster-shutdown\" { depends-on = { drain } enabled = off } }\n",
+        "");
     uint32_t drain = trpi_shutdown_phase_find(&plan, "drain");
     UNIT_REQUIRE(drain != TRPI_SHUTDOWN_NONE);
     UNIT_EQUAL(plan.phases_count, 13);
@@ -204,27 +206,28 @@ phases_of_the_configuration_find_their_place(void)
         plan.phases[trpi_shutdown_phase_find(&plan, TRP_SHUTDOWN_CLUSTER_EXITING)].timeout_ms,
         7000);
     UNIT_EQUAL(plan.phases[11].timeout_ms, 10000);
-    uint64_t off = add(TRP_SHUTDOWN_BEFORE_CLUSTER_SHUTDOWN, "off");
+    uint64_t off = task_add(TRP_SHUTDOWN_BEFORE_CLUSTER_SHUTDOWN, "off");
     (void)trpi_shutdown_plan_run(&plan, 1, 0);
-    UNIT_TRUE(reported("before-cluster-shutdown skipped: it is switched off"));
-    UNIT_TRUE(ended() && off != 0);
+    UNIT_TRUE(phase_reported("before-cluster-shutdown skipped: it is switched off"));
+    UNIT_TRUE(plan_ended() && off != 0);
     trpi_shutdown_plan_fini(&plan);
 }
 
 static void
 misspelt_phases_and_circles_are_refused_with_what_to_do(void)
 {
-    reads("coordinated-shutdown { phases \"cluster-exitin\" { timeout = 1s } }",
-          "x.conf:1: coordinated-shutdown.phases.cluster-exitin.timeout: there is no phase "
-          "'cluster-exitin'; did you mean 'cluster-exiting'? (a new one says depends-on)");
-    reads("coordinated-shutdown { phases \"drain\" { depends-on = { \"service-stp\" } } }",
-          "x.conf:1: coordinated-shutdown.phases.drain.depends-on: there is no phase "
-          "'service-stp'; did you mean 'service-stop'?");
-    reads("coordinated-shutdown { phases \"drain\" { depends-on = { \"cluster-leave\" } }\n"
-          "  phases \"service-stop\" { depends-on = { drain } } }",
-          "coordinated-shutdown.phases: they wait for each other in a circle: service-stop -> "
-          "drain -> cluster-leave -> cluster-sharding-shutdown-region -> before-cluster-shutdown "
-          "-> service-stop");
+    config_reads("coordinated-shutdown { phases \"cluster-exitin\" { timeout = 1s } }",
+                 "x.conf:1: coordinated-shutdown.phases.cluster-exitin.timeout: there is no phase "
+                 "'cluster-exitin'; did you mean 'cluster-exiting'? (a new one says depends-on)");
+    config_reads("coordinated-shutdown { phases \"drain\" { depends-on = { \"service-stp\" } } }",
+                 "x.conf:1: coordinated-shutdown.phases.drain.depends-on: there is no phase "
+                 "'service-stp'; did you mean 'service-stop'?");
+    config_reads(
+        "coordinated-shutdown { phases \"drain\" { depends-on = { \"cluster-leave\" } }\n"
+        "  phases \"service-stop\" { depends-on = { drain } } }",
+        "coordinated-shutdown.phases: they wait for each other in a circle: service-stop -> "
+        "drain -> cluster-leave -> cluster-sharding-shutdown-region -> before-cluster-shutdown "
+        "-> service-stop");
 }
 
 UNIT_BEGIN("shutdown_plan")

@@ -44,14 +44,14 @@ at_once(void *arg, uint64_t task)
 
 static uint64_t later_task;
 static void
-later(void *arg, uint64_t task)
+task_later(void *arg, uint64_t task)
 {
     stage_note("%s", (const char *)arg);
     later_task = task;
 }
 
 static uint64_t
-add(const char *phase, trp_shutdown_fn fn, const char *name)
+task_add(const char *phase, trp_shutdown_fn fn, const char *name)
 {
     uint64_t task = 0;
     UNIT_EQUAL(trp_shutdown_add(stage, phase, name, fn, (void *)(uintptr_t)name, &task), TRP_OK);
@@ -59,7 +59,7 @@ add(const char *phase, trp_shutdown_fn fn, const char *name)
 }
 
 static void
-over(void *arg)
+phases_over(void *arg)
 {
     (void)arg;
     stage_note("over");
@@ -69,11 +69,11 @@ static void
 tasks_run_in_the_order_of_their_phases_whatever_the_order_they_were_added_in(void)
 {
     open_kit("");
-    UNIT_EQUAL(trpi_shutdown_over_set(stage, over, NULL), TRP_OK);
-    (void)add(TRP_SHUTDOWN_ACTOR_SYSTEM_TERMINATE, at_once, "last");
-    (void)add(TRP_SHUTDOWN_SERVICE_STOP, later, "stop");
-    (void)add(TRP_SHUTDOWN_BEFORE_SERVICE_UNBIND, at_once, "first");
-    uint64_t gone = add(TRP_SHUTDOWN_SERVICE_STOP, at_once, "gone");
+    UNIT_EQUAL(trpi_shutdown_over_set(stage, phases_over, NULL), TRP_OK);
+    (void)task_add(TRP_SHUTDOWN_ACTOR_SYSTEM_TERMINATE, at_once, "last");
+    (void)task_add(TRP_SHUTDOWN_SERVICE_STOP, task_later, "stop");
+    (void)task_add(TRP_SHUTDOWN_BEFORE_SERVICE_UNBIND, at_once, "first");
+    uint64_t gone = task_add(TRP_SHUTDOWN_SERVICE_STOP, at_once, "gone");
     UNIT_TRUE(trp_shutdown_remove(stage, gone) == 1);
     UNIT_TRUE(trp_shutdown_remove(stage, gone) == 0);
     UNIT_EQUAL(trp_shutdown_reason_get(stage), TRP_SHUTDOWN_NONE);
@@ -93,9 +93,9 @@ a_task_that_never_ends_is_given_up_at_the_deadline_of_its_phase(void)
 {
     char text[256];
     open_kit("coordinated-shutdown { phases \"service-stop\" { timeout = 300ms } }");
-    UNIT_EQUAL(trpi_shutdown_over_set(stage, over, NULL), TRP_OK);
-    (void)add(TRP_SHUTDOWN_SERVICE_STOP, later, "never");
-    (void)add(TRP_SHUTDOWN_CLUSTER_LEAVE, at_once, "next");
+    UNIT_EQUAL(trpi_shutdown_over_set(stage, phases_over, NULL), TRP_OK);
+    (void)task_add(TRP_SHUTDOWN_SERVICE_STOP, task_later, "never");
+    (void)task_add(TRP_SHUTDOWN_CLUSTER_LEAVE, at_once, "next");
     UNIT_EQUAL(trp_shutdown_run(stage, TRP_SHUTDOWN_PROGRAM, NULL), TRP_OK);
     UNIT_EQUAL(trp_testkit_advance(kit, 299), TRP_OK);
     UNIT_TEXT(stage_events.text, "never");
@@ -142,7 +142,7 @@ an_actor_handles_its_mail_and_stops_in_its_phase(void)
     trp_ref ref, gone;
     uint64_t task;
     open_kit("");
-    UNIT_EQUAL(trpi_shutdown_over_set(stage, over, NULL), TRP_OK);
+    UNIT_EQUAL(trpi_shutdown_over_set(stage, phases_over, NULL), TRP_OK);
     UNIT_REQUIRE(trp_system_spawn(stage, &worker, NULL, &ref) == TRP_OK);
     UNIT_REQUIRE(trp_system_spawn(stage, &worker, NULL, &gone) == TRP_OK);
     trp_system_stop_actor(stage, gone);
@@ -152,7 +152,7 @@ an_actor_handles_its_mail_and_stops_in_its_phase(void)
                TRP_OK);
     UNIT_EQUAL(trp_shutdown_add_stop(stage, TRP_SHUTDOWN_SERVICE_STOP, "gone", gone, &task),
                TRP_OK);
-    (void)add(TRP_SHUTDOWN_CLUSTER_LEAVE, at_once, "next");
+    (void)task_add(TRP_SHUTDOWN_CLUSTER_LEAVE, at_once, "next");
     int64_t number = 7;
     trp_system_tell(stage, ref, &trp_i64_type, &number, sizeof number);
     UNIT_EQUAL(trp_shutdown_run(stage, TRP_SHUTDOWN_PROGRAM, NULL), TRP_OK);
@@ -166,7 +166,7 @@ an_actor_handles_its_mail_and_stops_in_its_phase(void)
 static sem_t blocked, unblock;
 
 static void
-block(void)
+workers_block(void)
 {
     sem_post(&blocked);
     while (sem_wait(&unblock) != 0) {
@@ -179,7 +179,7 @@ blocker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     (void)ctx;
     (void)state;
     (void)msg;
-    block();
+    workers_block();
     return TRP_OK;
 }
 
@@ -188,11 +188,11 @@ static const trp_behaviour blocker = {
 };
 
 static void
-blocks(void *arg, uint64_t task)
+task_blocks(void *arg, uint64_t task)
 {
     (void)arg;
     (void)task;
-    block();
+    workers_block();
 }
 
 /* The only worker of the default dispatcher. in_task: a task blocks it, else an actor. Returns
@@ -217,16 +217,16 @@ ends_while_blocked(bool in_task)
     trp_config_unref(config);
     sem_init(&blocked, 0, 0);
     sem_init(&unblock, 0, 0);
-    UNIT_EQUAL(trpi_shutdown_over_set(stage, over, NULL), TRP_OK);
+    UNIT_EQUAL(trpi_shutdown_over_set(stage, phases_over, NULL), TRP_OK);
     if (in_task) {
-        (void)add(TRP_SHUTDOWN_BEFORE_SERVICE_UNBIND, blocks, "blocks");
+        (void)task_add(TRP_SHUTDOWN_BEFORE_SERVICE_UNBIND, task_blocks, "blocks");
     } else {
         UNIT_REQUIRE(trp_system_spawn(stage, &blocker, NULL, &ref) == TRP_OK);
         int64_t number = 1;
         trp_system_tell(stage, ref, &trp_i64_type, &number, sizeof number);
         sem_wait(&blocked);
     }
-    (void)add(TRP_SHUTDOWN_SERVICE_STOP, at_once, "program");
+    (void)task_add(TRP_SHUTDOWN_SERVICE_STOP, at_once, "program");
     UNIT_EQUAL(trpi_shutdown_add_own(stage, TRP_SHUTDOWN_CLUSTER_LEAVE, "own", at_once,
                                      (void *)(uintptr_t) "own"),
                TRP_OK);
@@ -267,7 +267,7 @@ what_cannot_be_is_refused(void)
     name[sizeof name - 1] = '\0';
     UNIT_EQUAL(trp_shutdown_add(stage, "service-stop", name, at_once, NULL, &task), TRP_EINVAL);
     name[sizeof name - 2] = '\0';
-    UNIT_EQUAL(trp_shutdown_add(stage, "service-stop", name, later, NULL, &task), TRP_OK);
+    UNIT_EQUAL(trp_shutdown_add(stage, "service-stop", name, task_later, NULL, &task), TRP_OK);
     UNIT_EQUAL(trp_shutdown_add(stage, "service-stop", "", at_once, NULL, &task), TRP_EINVAL);
     UNIT_EQUAL(trp_shutdown_add(stage, "service-stop", "x", NULL, NULL, &task), TRP_EINVAL);
     UNIT_EQUAL(trp_shutdown_add(stage, "service-stop", "x", at_once, NULL, NULL), TRP_EINVAL);

@@ -199,7 +199,7 @@ typedef struct taken {
 } taken;
 
 static trp_err
-give(void *to, const void *data, size_t bytes)
+record_take(void *to, const void *data, size_t bytes)
 {
     taken *t = to;
 
@@ -212,7 +212,7 @@ give(void *to, const void *data, size_t bytes)
 static trp_durable_storage at;
 
 static void
-reopen(const fixture *on)
+storage_reopen(const fixture *on)
 {
     if (at.close != NULL) {
         at.close(at.arg);
@@ -221,7 +221,7 @@ reopen(const fixture *on)
 }
 
 static void
-end(void)
+storage_end(void)
 {
     if (at.close != NULL) {
         at.close(at.arg);
@@ -243,12 +243,12 @@ queue_of(const char *key, uint32_t want_items, uint64_t want_bytes)
 }
 
 static void
-expect(void *queue, const char *text)
+record_expect(void *queue, const char *text)
 {
     static taken got;
 
     got.answer = TRP_OK;
-    UNIT_EQUAL(at.take(at.arg, queue, 0, give, &got), TRP_OK);
+    UNIT_EQUAL(at.take(at.arg, queue, 0, record_take, &got), TRP_OK);
     UNIT_EQUAL(got.bytes, strlen(text));
     UNIT_TRUE(memcmp(got.data, text, strlen(text)) == 0);
 }
@@ -260,21 +260,21 @@ order_and_separation(const fixture *on)
     char text[32];
     void *a, *b;
 
-    reopen(on);
+    storage_reopen(on);
     a = queue_of("system/user/a", 0, 0);
     b = queue_of("system/user/a/b", 0, 0); /* a prefix is another key */
-    UNIT_EQUAL(at.take(at.arg, a, 0, give, &got), TRP_ENOENT);
+    UNIT_EQUAL(at.take(at.arg, a, 0, record_take, &got), TRP_ENOENT);
     for (int i = 0; i < 300; i++) { /* past one byte of a serial */
         (void)snprintf(text, sizeof text, "%s-%d", i % 3 == 0 ? "b" : "a", i);
         UNIT_EQUAL(at.put(at.arg, i % 3 == 0 ? b : a, text, strlen(text), i % 100 == 0), TRP_OK);
     }
     for (int i = 0; i < 300; i++) {
         (void)snprintf(text, sizeof text, "%s-%d", i % 3 == 0 ? "b" : "a", i);
-        expect(i % 3 == 0 ? b : a, text);
+        record_expect(i % 3 == 0 ? b : a, text);
     }
-    UNIT_EQUAL(at.take(at.arg, a, 1, give, &got), TRP_ENOENT);
-    UNIT_EQUAL(at.take(at.arg, b, 0, give, &got), TRP_ENOENT);
-    end();
+    UNIT_EQUAL(at.take(at.arg, a, 1, record_take, &got), TRP_ENOENT);
+    UNIT_EQUAL(at.take(at.arg, b, 0, record_take, &got), TRP_ENOENT);
+    storage_end();
 }
 
 /* DUR-06, DUR-07: a queue gives what it was given, in order, and nothing of another one. */
@@ -289,23 +289,23 @@ what_is_left(const fixture *on)
 {
     void *queue;
 
-    reopen(on);
+    storage_reopen(on);
     queue = queue_of("k", 0, 0);
     UNIT_EQUAL(at.put(at.arg, queue, "one", 3, 0), TRP_OK);
     UNIT_EQUAL(at.put(at.arg, queue, "two", 3, 1), TRP_OK);
     UNIT_EQUAL(at.put(at.arg, queue, "three", 5, 0), TRP_OK);
-    expect(queue, "one");
-    reopen(on);
+    record_expect(queue, "one");
+    storage_reopen(on);
     queue = queue_of("k", 2, 8);
-    expect(queue, "two");
+    record_expect(queue, "two");
     UNIT_EQUAL(at.put(at.arg, queue, "four", 4, 0), TRP_OK); /* behind what was there */
-    expect(queue, "three");
-    reopen(on);
+    record_expect(queue, "three");
+    storage_reopen(on);
     queue = queue_of("k", 1, 4);
-    expect(queue, "four");
-    reopen(on);
+    record_expect(queue, "four");
+    storage_reopen(on);
     (void)queue_of("k", 0, 0);
-    end();
+    storage_end();
 }
 
 /* DUR-01, DUR-07: closed and opened again it has what was not taken, and says how much. */
@@ -322,21 +322,21 @@ odd_records(const fixture *on)
     static taken got;
     void *queue;
 
-    reopen(on);
+    storage_reopen(on);
     queue = queue_of("k", 0, 0);
     memset(large, 0xa5, sizeof large);
     large[65536] = 7;
     UNIT_EQUAL(at.put(at.arg, queue, large, sizeof large, 0), TRP_OK);
     UNIT_EQUAL(at.put(at.arg, queue, "\0\0x", 3, 0), TRP_OK);
     got.answer = TRP_ENOMEM; /* the receiver cannot take it: it stays, and is the first */
-    UNIT_EQUAL(at.take(at.arg, queue, 0, give, &got), TRP_ENOMEM);
+    UNIT_EQUAL(at.take(at.arg, queue, 0, record_take, &got), TRP_ENOMEM);
     got.answer = TRP_OK;
-    UNIT_EQUAL(at.take(at.arg, queue, 0, give, &got), TRP_OK);
+    UNIT_EQUAL(at.take(at.arg, queue, 0, record_take, &got), TRP_OK);
     UNIT_TRUE(got.bytes == sizeof large && memcmp(got.data, large, sizeof large) == 0);
-    UNIT_EQUAL(at.take(at.arg, queue, 0, give, &got), TRP_OK);
+    UNIT_EQUAL(at.take(at.arg, queue, 0, record_take, &got), TRP_OK);
     UNIT_TRUE(got.bytes == 3 && memcmp(got.data, "\0\0x", 3) == 0);
-    UNIT_EQUAL(at.take(at.arg, queue, 0, give, &got), TRP_ENOENT);
-    end();
+    UNIT_EQUAL(at.take(at.arg, queue, 0, record_take, &got), TRP_ENOENT);
+    storage_end();
 }
 
 /* DUR-06, DUR-07: any bytes of any length; one that could not be given is not lost. */
@@ -354,7 +354,7 @@ static _Atomic uint32_t seen_count;
 static _Atomic int gate_open, holding;
 
 static trp_err
-receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+number_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     uint32_t i = atomic_load(&seen_count);
     int64_t number = *(const int64_t *)trp_msg_payload(msg);
@@ -373,11 +373,11 @@ receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 static const trp_behaviour clerk = {
-    .size = sizeof(trp_behaviour), .name = "clerk", .version = 1, .receive = receive
+    .size = sizeof(trp_behaviour), .name = "clerk", .version = 1, .receive = number_receive
 };
 
 static trp_system *
-start(const trp_durable_storage *storage, trp_durable_options options, trp_ref *ret_ref)
+system_start(const trp_durable_storage *storage, trp_durable_options options, trp_ref *ret_ref)
 {
     trp_system_options system_options = TRP_SYSTEM_OPTIONS_INIT;
     trp_spawn_options spawn = TRP_SPAWN_OPTIONS_INIT;
@@ -398,7 +398,7 @@ start(const trp_durable_storage *storage, trp_durable_options options, trp_ref *
 }
 
 static void
-stop(trp_system *system)
+system_stop(trp_system *system)
 {
     atomic_store(&gate_open, 1);
     UNIT_EQUAL(trp_system_stop(system, 20000), TRP_OK);
@@ -406,15 +406,15 @@ stop(trp_system *system)
 }
 
 static void
-tell(trp_system *system, trp_ref ref, int64_t number)
+number_tell(trp_system *system, trp_ref ref, int64_t number)
 {
     trp_system_tell(system, ref, &trp_i64_type, &number, 0);
 }
 
 static void
-hold(trp_system *system, trp_ref ref)
+actor_hold(trp_system *system, trp_ref ref)
 {
-    tell(system, ref, -1);
+    number_tell(system, ref, -1);
     UNIT_REQUIRE(UNIT_WAIT(atomic_load(&holding) == 1, 20000));
 }
 
@@ -437,33 +437,33 @@ a_mailbox(const fixture *on)
 
     options.max_items = 5;
     UNIT_REQUIRE(on->open(&storage) == TRP_OK);
-    system = start(&storage, options, &ref);
-    hold(system, ref);
+    system = system_start(&storage, options, &ref);
+    actor_hold(system, ref);
     for (int64_t i = 1; i <= 6; i++) {
-        tell(system, ref, i);
+        number_tell(system, ref, i);
     }
     UNIT_EQUAL(dead(system, TRP_DEAD_MAILBOX_FULL), 1); /* 1 was dropped for 6 */
     trp_system_stop_actor(system, ref);
-    stop(system); /* closes it */
+    system_stop(system); /* closes it */
     UNIT_EQUAL(atomic_load(&seen_count), 0);
 
     options.refuse_when_full = 1;
     options.sync = 1;
     UNIT_REQUIRE(on->open(&storage) == TRP_OK);
-    system = start(&storage, options, &ref);
+    system = system_start(&storage, options, &ref);
     UNIT_WAIT(atomic_load(&seen_count) == 5, 20000);
     for (uint32_t i = 0; i < 5; i++) {
         UNIT_EQUAL(atomic_load(&seen[i]), i + 2);
     }
-    hold(system, ref);
+    actor_hold(system, ref);
     for (int64_t i = 1; i <= 6; i++) {
-        tell(system, ref, 100 + i);
+        number_tell(system, ref, 100 + i);
     }
     UNIT_EQUAL(dead(system, TRP_DEAD_MAILBOX_FULL), 1); /* 106 was refused */
     atomic_store(&gate_open, 1);
     UNIT_WAIT(atomic_load(&seen_count) == 10, 20000);
     UNIT_EQUAL(atomic_load(&seen[9]), 105);
-    stop(system);
+    system_stop(system);
 }
 
 /* DUR-01, -05, -06, TRP-13: the messages of an actor that ended stay, in order and once; the limits
@@ -486,24 +486,24 @@ an_ill_or_full_storage_is_told_apart(void)
 
     options.reset_timeout_ms = 600000; /* not in this test */
     UNIT_REQUIRE(memory_open(&storage) == TRP_OK);
-    system = start(&storage, options, &ref);
-    hold(system, ref);
+    system = system_start(&storage, options, &ref);
+    actor_hold(system, ref);
     trp_durable_memory_limit(memory, 1);
     for (int64_t i = 1; i <= 5; i++) {
-        tell(system, ref, i);
+        number_tell(system, ref, i);
     }
     UNIT_EQUAL(dead(system, TRP_DEAD_MAILBOX_FULL), 5);
     trp_durable_memory_limit(memory, 0);
-    tell(system, ref, 6); /* tried, and let in */
+    number_tell(system, ref, 6); /* tried, and let in */
     UNIT_EQUAL(dead(system, TRP_DEAD_MAILBOX_FULL), 5);
     trp_durable_memory_fail(memory, 3);
     for (int64_t i = 7; i <= 9; i++) {
-        tell(system, ref, i);
+        number_tell(system, ref, i);
     }
     UNIT_EQUAL(dead(system, TRP_DEAD_STORAGE), 3);
-    tell(system, ref, 10); /* it would be let in, but nobody tries */
+    number_tell(system, ref, 10); /* it would be let in, but nobody tries */
     UNIT_EQUAL(dead(system, TRP_DEAD_STORAGE), 4);
-    stop(system);
+    system_stop(system);
     memory_forget();
 }
 
@@ -518,21 +518,21 @@ a_storage_that_is_well_again_is_read(void)
 
     options.reset_timeout_ms = 100;
     UNIT_REQUIRE(memory_open(&storage) == TRP_OK);
-    system = start(&storage, options, &ref);
-    hold(system, ref);
-    tell(system, ref, 1);
+    system = system_start(&storage, options, &ref);
+    actor_hold(system, ref);
+    number_tell(system, ref, 1);
     trp_durable_memory_fail(memory, 3);
     for (int64_t i = 2; i <= 4; i++) {
-        tell(system, ref, i);
+        number_tell(system, ref, i);
     }
     UNIT_EQUAL(dead(system, TRP_DEAD_STORAGE), 3);
     trp_durable_memory_fail(memory, 0);
     atomic_store(&gate_open, 1);
     UNIT_WAIT(atomic_load(&seen_count) == 1, 20000);
-    tell(system, ref, 5);
+    number_tell(system, ref, 5);
     UNIT_WAIT(atomic_load(&seen_count) == 2, 20000);
     UNIT_EQUAL(atomic_load(&seen[1]), 5);
-    stop(system);
+    system_stop(system);
     memory_forget();
 }
 
@@ -551,7 +551,7 @@ a_storage_is_checked_and_shared(void)
     UNIT_TRUE(trp_durable_memory_storage(NULL) == NULL);
     trp_durable_memory_free(NULL);
     UNIT_REQUIRE(memory_open(&storage) == TRP_OK);
-    first = start(&storage, options, &ref);
+    first = system_start(&storage, options, &ref);
     for (int i = 0; i < 5; i++) {
         lacks = storage;
         lacks.size -= i == 0 ? 1 : 0;
@@ -570,7 +570,7 @@ a_storage_is_checked_and_shared(void)
     spawn.mailbox = "kept";
     UNIT_EQUAL(trp_system_spawn(second, &clerk, &spawn, &other), TRP_EEXIST);
     trp_system_free(second);
-    stop(first);
+    system_stop(first);
     memory_forget();
 }
 
@@ -598,14 +598,14 @@ a_virtual_world_has_a_disk_of_its_own(void)
         UNIT_REQUIRE(trp_system_spawn(system, &clerk, &spawn, &ref) == TRP_OK);
         UNIT_EQUAL(trp_testkit_advance(kit, 0), TRP_OK);
         UNIT_EQUAL(atomic_load(&seen_count), 0);
-        tell(system, ref, 1);
+        number_tell(system, ref, 1);
         trp_system_stop_actor(system, ref); /* goes before what it was told */
         UNIT_EQUAL(trp_testkit_advance(kit, 0), TRP_OK);
         UNIT_EQUAL(atomic_load(&seen_count), 0);
         UNIT_REQUIRE(trp_system_spawn(system, &clerk, &spawn, &ref) == TRP_OK);
         UNIT_EQUAL(trp_testkit_advance(kit, 0), TRP_OK);
         UNIT_EQUAL(atomic_load(&seen_count), 1);
-        tell(system, ref, 2); /* left for the next world, which does not get it */
+        number_tell(system, ref, 2); /* left for the next world, which does not get it */
         trp_system_stop_actor(system, ref);
         UNIT_EQUAL(trp_testkit_close(kit), TRP_OK);
         UNIT_TRUE(access("of-no-disk", F_OK) != 0);

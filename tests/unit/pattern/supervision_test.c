@@ -58,7 +58,7 @@ a_router_may_have_a_strategy_of_its_own(void)
 /* The parent of a router that is killed, and its decision. */
 static _Atomic int verdict;
 static trp_directive
-decide(trp_ctx *ctx, void *state, const trp_failure *failure)
+failure_decide(trp_ctx *ctx, void *state, const trp_failure *failure)
 {
     (void)ctx;
     (void)state;
@@ -68,7 +68,7 @@ decide(trp_ctx *ctx, void *state, const trp_failure *failure)
     }
     return (trp_directive)atomic_load(&verdict);
 }
-static const trp_strategy decides = { sizeof(trp_strategy), 0, 1, decide, 0, 0 };
+static const trp_strategy decides = { sizeof(trp_strategy), 0, 1, failure_decide, 0, 0 };
 
 static trp_ref outside[1];
 

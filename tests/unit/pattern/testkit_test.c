@@ -24,7 +24,7 @@ typedef struct speaker {
 } speaker;
 
 static trp_err
-speak(trp_ctx *ctx, void *state, const trp_msg *msg)
+speaker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     speaker *self = state;
     const speak_say *say = trp_msg_payload(msg);
@@ -57,7 +57,7 @@ static const trp_behaviour speaker_behaviour = { .size = sizeof(trp_behaviour),
                                                  .name = "speaker",
                                                  .version = 1,
                                                  .state_bytes = sizeof(speaker),
-                                                 .receive = speak,
+                                                 .receive = speaker_receive,
                                                  .accepts = speak_accepts };
 
 static trp_testkit *
@@ -95,7 +95,7 @@ open_speaker(trp_testkit *kit)
 }
 
 static void
-say(trp_probe *probe, trp_ref to, int32_t number, uint32_t times)
+order_say(trp_probe *probe, trp_ref to, int32_t number, uint32_t times)
 {
     speak_say what = { number, times };
 
@@ -105,12 +105,12 @@ say(trp_probe *probe, trp_ref to, int32_t number, uint32_t times)
 /* Wait until all answers that the actor was told to give have arrived: the last one, to a probe of
  * its own, comes behind the others. */
 static void
-said(trp_testkit *kit, trp_ref by)
+answers_wait(trp_testkit *kit, trp_ref by)
 {
     trp_probe *last = NULL;
 
     UNIT_EQUAL(trp_probe_open(kit, &last), TRP_OK);
-    say(last, by, 0, 1);
+    order_say(last, by, 0, 1);
     UNIT_TRUE(trp_probe_expect_type(last, 60000, &speak_say_type) != NULL);
     trp_probe_close(last);
 }
@@ -166,17 +166,17 @@ what_comes_is_compared_with_what_is_expected(void)
 
         UNIT_TRUE(trp_probe_last(probe) == NULL);
         UNIT_TRUE(trp_ref_is_none(trp_probe_sender(probe)));
-        say(probe, ref, 3, 1);
+        order_say(probe, ref, 3, 1);
         UNIT_EQUAL(number_of(trp_probe_expect(probe, TRP_TEST_TIME, &speak_say_type, &three, 0)),
                    3);
         UNIT_TRUE(trp_ref_equal(trp_probe_sender(probe), ref));
-        say(probe, ref, 5, 1);
+        order_say(probe, ref, 5, 1);
         UNIT_EQUAL(number_of(trp_probe_expect_type(probe, TRP_TEST_TIME, &speak_say_type)), 5);
-        say(probe, ref, 3, 1);
+        order_say(probe, ref, 3, 1);
         UNIT_EQUAL(number_of(trp_probe_expect_any(probe, TRP_TEST_TIME, any, 2)), 3);
-        say(probe, ref, 8, 1);
+        order_say(probe, ref, 8, 1);
         UNIT_EQUAL(number_of(trp_probe_expect_match(probe, TRP_TEST_TIME, is_even, NULL)), 8);
-        say(probe, ref, 3, 3);
+        order_say(probe, ref, 3, 3);
         UNIT_EQUAL(trp_probe_expect_all(probe, TRP_TEST_TIME, all, 3), 3);
         UNIT_EQUAL(number_of(trp_probe_received(probe, 0)), 3);
         UNIT_EQUAL(number_of(trp_probe_received(probe, 2)), 5);
@@ -202,22 +202,22 @@ a_failed_expectation_says_what_was_wanted_and_what_came(void)
         trp_expected all[] = { TRP_EXPECT_MSG(&speak_say_type, &four),
                                TRP_EXPECT_TYPE(&speak_rang_type) };
 
-        say(probe, ref, 3, 1);
+        order_say(probe, ref, 3, 1);
         UNIT_TRUE(trp_probe_expect(probe, TRP_TEST_TIME, &speak_say_type, &four, 0) == NULL);
         UNIT_EQUAL(failed_line, __LINE__ - 1);
         UNIT_TEXT(failures, "expected speak.say { number = 4, times = 0 }, got speak.say { number "
                             "= 3, times = 0 } from /user/speaker");
         UNIT_TRUE(trp_probe_expect_type(probe, 5, &speak_rang_type) == NULL);
         UNIT_TEXT(failures, "expected speak.rang, got nothing in time");
-        say(probe, ref, 4, 2);
+        order_say(probe, ref, 4, 2);
         UNIT_EQUAL(trp_probe_expect_all(probe, TRP_TEST_TIME, all, 2), 0);
         UNIT_TEXT(failures, "expected speak.rang among 2 messages, got 2 without it");
-        say(probe, ref, 1, 2);
-        said(kit, ref);
+        order_say(probe, ref, 1, 2);
+        answers_wait(kit, ref);
         UNIT_EQUAL(trp_probe_receive_n(probe, 200, 3), 0);
         UNIT_TEXT(failures, "expected 3 messages, got 2 in time");
-        say(probe, ref, 1, 1);
-        said(kit, ref);
+        order_say(probe, ref, 1, 1);
+        answers_wait(kit, ref);
         UNIT_FALSE(trp_probe_expect_none(probe, 100));
         UNIT_TEXT(failures, "expected no message, got speak.say { number = 1, times = 0 }");
         UNIT_TRUE(trp_probe_fish(probe, 5, "a whale", is_even, NULL) == NULL);
@@ -243,26 +243,26 @@ messages_are_taken_one_by_one_or_as_long_as_they_fit(void)
         int32_t limit = 3;
 
         UNIT_TRUE(trp_probe_receive(probe, 0) == NULL);
-        say(probe, ref, 0, 6); /* 0 .. 5 */
+        order_say(probe, ref, 0, 6); /* 0 .. 5 */
         UNIT_EQUAL(number_of(trp_probe_receive(probe, 20000)), 0);
         UNIT_EQUAL(trp_probe_receive_while(probe, 20000, 0, 0, is_below, &limit), 2);
         UNIT_EQUAL(number_of(trp_probe_received(probe, 0)), 1);
         UNIT_EQUAL(number_of(trp_probe_received(probe, 1)), 2);
         UNIT_EQUAL(trp_probe_receive_while(probe, 20000, 0, 1, NULL, NULL), 1);
         UNIT_EQUAL(number_of(trp_probe_last(probe)), 3); /* it had been refused and kept */
-        said(kit, ref); /* or there might be a pause between the last two */
+        answers_wait(kit, ref); /* or there might be a pause between the last two */
         UNIT_EQUAL(trp_probe_receive_while(probe, 60000, 5, 0, NULL, NULL), 2);
         UNIT_EQUAL(trp_probe_receive_n(probe, 0, 0), 0);
-        say(probe, ref, 1, 4); /* 1 .. 4 */
+        order_say(probe, ref, 1, 4); /* 1 .. 4 */
         UNIT_EQUAL(number_of(trp_probe_fish(probe, 20000, "even", is_even, NULL)), 2);
         UNIT_EQUAL(trp_probe_receive_n(probe, 20000, 2), 2);
         UNIT_EQUAL(number_of(trp_probe_received(probe, 1)), 4);
         trp_probe_ignore(probe, is_even, NULL);
-        say(probe, ref, 1, 3);
+        order_say(probe, ref, 1, 3);
         UNIT_EQUAL(trp_probe_receive_n(probe, 20000, 2), 2);
         UNIT_EQUAL(number_of(trp_probe_received(probe, 1)), 3);
         trp_probe_ignore(probe, NULL, NULL);
-        say(probe, ref, 2, 1);
+        order_say(probe, ref, 2, 1);
         UNIT_EQUAL(number_of(trp_probe_receive(probe, 20000)), 2);
         UNIT_EQUAL(trp_testkit_failures(kit), 0);
         UNIT_EQUAL(trp_testkit_close(kit), TRP_OK);
@@ -363,12 +363,12 @@ a_block_shares_its_time_with_the_expectations_inside(void)
 }
 
 static void
-nest(trp_testkit *kit, int depth)
+blocks_nest(trp_testkit *kit, int depth)
 {
     TRP_WITHIN(trp_testkit_probe(kit), 0, 1000)
     {
         if (depth > 1) {
-            nest(kit, depth - 1);
+            blocks_nest(kit, depth - 1);
         }
     }
 }
@@ -379,9 +379,9 @@ blocks_have_a_limit_inside_one_another(void)
 {
     trp_testkit *kit = open_kit(TRP_CLOCK_MANUAL, plain);
 
-    nest(kit, TRP_TEST_WITHIN_MAX);
+    blocks_nest(kit, TRP_TEST_WITHIN_MAX);
     UNIT_EQUAL(trp_testkit_failures(kit), 0);
-    nest(kit, TRP_TEST_WITHIN_MAX + 1);
+    blocks_nest(kit, TRP_TEST_WITHIN_MAX + 1);
     UNIT_EQUAL(trp_testkit_failures(kit), 1);
     UNIT_EQUAL(trp_testkit_close(kit), TRP_OK);
 }
@@ -449,7 +449,7 @@ probes_reply_forward_and_watch(void)
         UNIT_EQUAL(trp_probe_open(kit, &between), TRP_OK);
         UNIT_EQUAL(trp_probe_open(kit, &end), TRP_OK);
         UNIT_EQUAL(trp_probe_forward(between, trp_probe_ref(end)), TRP_ESTATE);
-        say(probe, trp_probe_ref(between), 9, 0);
+        order_say(probe, trp_probe_ref(between), 9, 0);
         UNIT_TRUE(trp_probe_expect(between, TRP_TEST_TIME, &speak_say_type, &nine, 0) != NULL);
         UNIT_EQUAL(trp_probe_forward(between, trp_probe_ref(end)), TRP_OK);
         UNIT_TRUE(trp_probe_expect(end, TRP_TEST_TIME, &speak_say_type, &nine, 0) != NULL);
@@ -514,7 +514,7 @@ an_auto_pilot_answers_before_the_test_looks(void)
         f.to = trp_probe_ref(end);
         trp_probe_pilot(flown, pilot);
         for (int n = 0; n < 4; n++) {
-            say(probe, trp_probe_ref(flown), n, 0);
+            order_say(probe, trp_probe_ref(flown), n, 0);
         }
         UNIT_EQUAL(trp_probe_receive_n(flown, TRP_TEST_TIME, 4), 4); /* all are queued, too */
         UNIT_TRUE(trp_probe_expect_type(probe, TRP_TEST_TIME, &speak_rang_type) != NULL);
@@ -610,7 +610,7 @@ dead_letters_are_warnings_in_tests(void)
         warning.occurrences = 1;
         TRP_INTERCEPT(kit, &warning)
         {
-            say(probe, ref, 1, 1);
+            order_say(probe, ref, 1, 1);
         }
         UNIT_EQUAL(trp_testkit_failures(kit), 0);
         UNIT_EQUAL(trp_testkit_close(kit), TRP_OK);
@@ -675,7 +675,7 @@ a_kit_can_be_put_around_a_system(void)
     UNIT_REQUIRE(trp_testkit_open(&options, &kit) == TRP_OK);
     UNIT_REQUIRE(trp_testkit_open(&options, &second) == TRP_OK); /* names of probes do not clash */
     ref = open_speaker(kit);
-    say(trp_testkit_probe(second), ref, 4, 1);
+    order_say(trp_testkit_probe(second), ref, 4, 1);
     UNIT_EQUAL(number_of(trp_probe_receive(trp_testkit_probe(second), 60000)), 4);
     TRP_INTERCEPT(kit, &filter)
     {
@@ -730,7 +730,7 @@ a_test_actor_runs_on_the_test_and_can_be_looked_into(void)
         state = trp_testkit_state(kit, ref);
         UNIT_REQUIRE(state != NULL);
         UNIT_EQUAL(state->handled, 0);
-        say(probe, ref, 3, 1); /* handled before it returns, by this thread */
+        order_say(probe, ref, 3, 1); /* handled before it returns, by this thread */
         UNIT_EQUAL(state->handled, 1);
         UNIT_TRUE(trp_probe_expect(probe, TRP_TEST_TIME, &speak_say_type, &(speak_say){ 3, 0 },
                                    0) != NULL);

@@ -57,7 +57,7 @@ expect_numbers(int64_t first, int64_t last)
 }
 
 static void
-advance(uint32_t ms)
+clock_advance(uint32_t ms)
 {
     UNIT_EQUAL(trp_testkit_advance(kit, ms), TRP_OK);
 }
@@ -74,15 +74,15 @@ three_pass_at_once_and_the_others_wait(void)
     teller = trp_probe_ref(asker);
     tell_numbers(throttler, 1, 8);
     expect_numbers(1, 3);
-    advance(999);
+    clock_advance(999);
     expect_numbers(4, 3);
-    advance(1);
+    clock_advance(1);
     expect_numbers(4, 6);
-    advance(1000);
+    clock_advance(1000);
     expect_numbers(7, 8);
     tell_numbers(throttler, 9, 10); /* one voucher of this interval is left */
     expect_numbers(9, 9);
-    advance(1000);
+    clock_advance(1000);
     expect_numbers(10, 10);
     close_throttler();
 }
@@ -93,15 +93,15 @@ vouchers_that_are_not_used_are_lost(void)
 {
     trp_ref throttler = open_throttler(2, 100, 0, true);
 
-    advance(1000);
+    clock_advance(1000);
     tell_numbers(throttler, 1, 3);
     expect_numbers(1, 2);
-    advance(100);
+    clock_advance(100);
     expect_numbers(3, 3);
-    advance(99);
+    clock_advance(99);
     tell_numbers(throttler, 4, 5);
     expect_numbers(4, 4); /* two in this interval */
-    advance(1);
+    clock_advance(1);
     tell_numbers(throttler, 6, 6);
     expect_numbers(5, 6); /* three within 2 ms */
     close_throttler();
@@ -115,17 +115,17 @@ without_a_target_it_keeps(void)
     trp_throttler_set_target to = { TRP_REF_NONE }, nobody = { TRP_REF_NONE };
 
     tell_numbers(throttler, 1, 5);
-    advance(1000);
+    clock_advance(1000);
     expect_numbers(1, 0);
     to.target = trp_probe_ref(target);
     trp_system_tell(stage, throttler, &trp_throttler_set_target_type, &to, sizeof to);
     expect_numbers(1, 2);
     trp_system_tell(stage, throttler, &trp_throttler_set_target_type, &nobody, sizeof nobody);
-    advance(1000);
+    clock_advance(1000);
     expect_numbers(3, 2);
     trp_system_tell(stage, throttler, &trp_throttler_set_target_type, &to, sizeof to);
     expect_numbers(3, 4);
-    advance(100);
+    clock_advance(100);
     expect_numbers(5, 5);
     close_throttler();
 }
@@ -147,11 +147,11 @@ the_rate_can_be_set(void)
     }
     trp_system_tell(stage, throttler, &trp_throttler_set_rate_type, &rates[3], sizeof rates[3]);
     expect_numbers(2, 4);
-    advance(49);
+    clock_advance(49);
     expect_numbers(5, 4);
-    advance(1);
+    clock_advance(1);
     expect_numbers(5, 7);
-    advance(50);
+    clock_advance(50);
     expect_numbers(8, 8);
     close_throttler();
 }

@@ -61,7 +61,7 @@ static trpi_mem_network *network;
 static trpi_transport *a, *b;
 
 static void
-start(void)
+pair_start(void)
 {
     uint16_t port = 0;
     memset(&left, 0, sizeof left);
@@ -77,13 +77,13 @@ start(void)
     UNIT_EQUAL(port, 7);
 }
 static void
-run(void)
+network_run(void)
 {
     while (trpi_mem_network_step(network)) {
     }
 }
 static void
-finish(void)
+pair_finish(void)
 {
     ops->stop(a);
     ops->stop(b);
@@ -92,42 +92,42 @@ finish(void)
     trpi_mem_network_free(network);
 }
 static void
-say(trpi_link *link, const char *text)
+bytes_send(trpi_link *link, const char *text)
 {
     trpi_iov iov[2] = { { text, 1 }, { text + 1, strlen(text) - 1 } };
     UNIT_EQUAL(ops->write(link, iov, 2), TRP_OK);
 }
 static void
-dial(void)
+right_dial(void)
 {
     trpi_link *link = NULL;
     UNIT_EQUAL(ops->connect(a, "right", 7, 1000, &left, &link), TRP_OK);
-    run();
+    network_run();
 }
 
 static void
 bytes_go_both_ways_and_an_end_is_told_to_both(void)
 {
-    start();
-    dial();
+    pair_start();
+    right_dial();
     UNIT_EQUAL(left.connected, 1);
-    say(left.link, "hello");
-    say(right.link, "world");
-    run();
+    bytes_send(left.link, "hello");
+    bytes_send(right.link, "world");
+    network_run();
     UNIT_TRUE(right.bytes == 5 && memcmp(right.got, "hello", 5) == 0);
     UNIT_TRUE(left.bytes == 5 && memcmp(left.got, "world", 5) == 0);
     UNIT_EQUAL(left.written, 1);
     ops->close(left.link);
     trpi_iov iov = { "x", 1 };
     UNIT_EQUAL(ops->write(left.link, &iov, 1), TRP_ECLOSED);
-    run();
+    network_run();
     UNIT_TRUE(left.closed == 1 && right.closed == 1);
-    finish();
+    pair_finish();
 }
 
 static trpi_mem_verdict verdict;
 static trpi_mem_verdict
-fault(void *arg, trpi_mem_event *event)
+fault_decide(void *arg, trpi_mem_event *event)
 {
     (void)arg;
     if (strcmp(event->from_host, "left") == 0 && !event->connect) {
@@ -140,51 +140,51 @@ fault(void *arg, trpi_mem_event *event)
 static void
 a_hook_delays_and_splits_without_reordering_a_stream(void)
 {
-    start();
-    dial();
+    pair_start();
+    right_dial();
     verdict = TRPI_MEM_PASS;
-    trpi_mem_network_fault_set(network, fault, NULL);
-    say(left.link, "abcdef");
+    trpi_mem_network_fault_set(network, fault_decide, NULL);
+    bytes_send(left.link, "abcdef");
     trpi_mem_network_fault_set(network, NULL, NULL);
-    say(right.link, "uvw"); /* not delayed: first */
+    bytes_send(right.link, "uvw"); /* not delayed: first */
     UNIT_EQUAL(trpi_mem_network_due_ns(network), 0);
-    run();
+    network_run();
     UNIT_TRUE(order_count == 3 && order[0] == 1 && order[1] == 2 && order[2] == 2);
     UNIT_TRUE(right.bytes == 6 && memcmp(right.got, "abcdef", 6) == 0);
-    finish();
+    pair_finish();
 }
 
 static void
 a_dropped_direction_is_silent_and_a_cut_is_told(void)
 {
-    start();
-    dial();
+    pair_start();
+    right_dial();
     verdict = TRPI_MEM_DROP;
-    trpi_mem_network_fault_set(network, fault, NULL);
-    say(left.link, "lost");
+    trpi_mem_network_fault_set(network, fault_decide, NULL);
+    bytes_send(left.link, "lost");
     verdict = TRPI_MEM_PASS;
-    say(left.link, "too"); /* the stream has a hole: nothing may come after it */
-    run();
+    bytes_send(left.link, "too"); /* the stream has a hole: nothing may come after it */
+    network_run();
     UNIT_EQUAL(right.bytes, 0);
     UNIT_EQUAL(left.written, 2);
     trpi_mem_network_fault_set(network, NULL, NULL);
     trpi_mem_network_cut(network, "right", "left");
-    run();
+    network_run();
     UNIT_TRUE(left.closed == 1 && right.closed == 1);
-    finish();
+    pair_finish();
 }
 
 static void
 a_connect_to_nobody_is_refused(void)
 {
     trpi_link *link = NULL;
-    start();
+    pair_start();
     UNIT_EQUAL(ops->connect(a, "nowhere", 7, 1000, &left, &link), TRP_OK);
-    run();
+    network_run();
     UNIT_TRUE(left.connected == 0 && left.closed == 1);
     uint16_t port = 0;
     UNIT_EQUAL(ops->listen(b, "left", 1024, &port), TRP_EADDRINUSE);
-    finish();
+    pair_finish();
 }
 
 /* Of the copy, of the event for the peer, of the news for the writer. */
@@ -192,14 +192,14 @@ static void
 a_write_without_memory_ends_the_connection_at_both_ends(void)
 {
     for (int nth = 0; nth < 3; nth++) {
-        start();
-        dial();
+        pair_start();
+        right_dial();
         trpi_alloc_fail_after(nth);
-        say(left.link, "hello");
+        bytes_send(left.link, "hello");
         trpi_alloc_fail_after(-1);
-        run();
+        network_run();
         UNIT_TRUE(left.closed == 1 && right.closed == 1);
-        finish();
+        pair_finish();
     }
 }
 
