@@ -13,7 +13,7 @@
 # address 10.x.y.I on eth0 and a private /run; a further one holds the bridge that joins them. Nothing is made
 # in the machine's own namespaces, so nothing remains when the processes end, whatever ends them. As another
 # user than root all of it lives in a user namespace. Where the kernel refuses: three ports on 127.0.0.1.
-# shellcheck shell=bash disable=SC2034 # what is set here is used by who sources it
+# shellcheck shell=bash disable=SC2034 # the script that sources this uses these variables
 
 host_address=() host_port=() host_socket=() host_holder=()
 hosts_mode='' hosts_why='' hosts_dir='' hosts_switch='' host_started='' hosts_free=''
@@ -75,8 +75,8 @@ hosts_namespaces() {
     hosts_why="$count network namespaces joined by a bridge"
 }
 
-# A port that nobody listens on and that the kernel gives to nobody by itself (it is below what it calls local), and
-# a locked file for it, so that two runs beside one another do not choose the same one before they listen.
+# A port without a listener that the kernel does not assign by itself (it is below the local port range), and a
+# locked file for it, so that two runs at the same time do not choose the same one before they listen.
 hosts_port() {
     local low=10000 high=32768 lock fd tries
     read -r high _ 2>/dev/null </proc/sys/net/ipv4/ip_local_port_range || :
@@ -84,10 +84,10 @@ hosts_port() {
     hosts_free=$((low + (RANDOM * 32768 + RANDOM) % (high - low)))
     for ((tries = high - low; tries > 0; tries--, hosts_free = hosts_free + 1 < high ? hosts_free + 1 : low)); do
         ! (exec 3<>"/dev/tcp/127.0.0.1/$hosts_free") 2>/dev/null || continue
-        command -v flock >/dev/null || return 0 # then only chance keeps them apart
-        lock=/tmp/troupe-port-$hosts_free # not below TMPDIR, which is another one for each
+        command -v flock >/dev/null || return 0 # without flock two runs may choose the same port
+        lock=/tmp/troupe-port-$hosts_free # not below TMPDIR, which each run may set
         { exec {fd}>"$lock"; } 2>/dev/null || continue # another user's
-        # Who ends removes the file with the lock in hand: what was locked must still be what the name leads to.
+        # A run removes its file while it holds the lock: check that the name still leads to the locked file.
         if flock -n "$fd" && [ "$lock" -ef "/proc/self/fd/$fd" ]; then
             hosts_locks+=("$lock")
             return

@@ -1,6 +1,6 @@
 #!/bin/bash
 # addresses.sh - names and addresses between hosts: an IPv6 cluster; a node behind address translation, whose advertised
-# address is not where it listens; a name with several addresses, the first of which answer nobody. REMOTE-02, REMOTE-03.
+# address is not where it listens; a name with several addresses, the first of which do not answer. REMOTE-02, REMOTE-03.
 . "$(dirname "$0")/lib.sh"
 hosts_begin 3 namespaces
 command -v socat >/dev/null || skip "needs socat, which translates addresses: deploy/bootstrap --tests"
@@ -33,7 +33,7 @@ expect ipv6_member_has_a_status 0 ctl 1 member-status '[fd00::2]:2552'
 stop_all 2 1
 
 # Translation: the world knows host 2 as 192.0.2.7:4000 and host 1 as 192.0.2.8:4000, which host 3 carries to where they
-# listen. The direct way is shut. (Each must be dialled by the other: a member that nobody can dial is not let in.)
+# listen. The direct way is shut. (Each must be dialled by the other: a member that cannot be dialled is not admitted.)
 public=192.0.2.7
 public_1=192.0.2.8
 translate() { # PUBLIC HOST ADDRESS:PORT: host 3 carries PUBLIC:4000 there; the way to it is HOST's
@@ -45,7 +45,7 @@ translate() { # PUBLIC HOST ADDRESS:PORT: host 3 carries PUBLIC:4000 there; the 
 translate "$public" 1 "$net.2:2600"
 translate "$public_1" 2 "$net.1:2552"
 check no_direct_way host_run 1 ip route add prohibit "$net.2/32"
-seed=troupe.tcp://demo@$public:4000 # so that it is the other one who dials
+seed=troupe.tcp://demo@$public:4000 # so that the other one dials
 start_at 2 "$seed" --host "$public" --port 4000 --bind-host "$net.2" --bind-port 2600
 start_at 1 "$seed" --host "$public_1" --port 4000 --bind-host "$net.1" --bind-port 2552
 check translated_nodes_form_a_cluster wait_until 30 all_up 2 1 2

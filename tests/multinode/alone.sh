@@ -1,5 +1,5 @@
 #!/bin/bash
-# alone.sh - a node whose peers have all ended at once says so in `status`, long before its failure detector does.
+# alone.sh - `status` of a node whose peers have all ended at once shows that long before its failure detector does.
 . "$(dirname "$0")/lib.sh"
 hosts_begin 3
 for index in 1 2 3; do

@@ -2,10 +2,10 @@
 # bad_links.sh - nodes behind links that lose packets, or are narrow, with real TCP through a relay of packets (relay.c).
 #   bad_links.sh          the relay itself: how much it loses, and that it is slow
 #   bad_links.sh --long [SECONDS]   default timings, four clusters at once for 10 minutes. Five nodes, 20 % of all packets to and from
-#                         one of them are lost, both ways, once the leader and once another: nobody is removed, the leader
-#                         stays, at most three times somebody is unreachable, for at most 5 s; and a crash is found as
+#                         one of them are lost, both ways, once the leader and once another: no member is removed, the leader
+#                         stays, at most three times a member is unreachable, for at most 5 s; and a crash is found as
 #                         always. Three nodes, one behind 64 kbit/s, with a queue of 100 packets (19 s) and of 10, and
-#                         1 MB/s of mail both ways: nobody is ever unreachable.
+#                         1 MB/s of mail both ways: no member is ever unreachable.
 # FD-06, MEMB-13; docs/operating.md, Bad links.
 . "$(dirname "$0")/lib.sh"
 seconds=${2:-600}

@@ -1,5 +1,5 @@
 #!/bin/bash
-# churn.sh - a node joins and leaves again and again: the view and the memory of those who stay are then what they were.
+# churn.sh - a node joins and leaves again and again: the view and the memory of the other members are then as before.
 #   churn.sh [CYCLES]   default 10; --long: 500, after hundreds that make what each thread's heap needs once
 # NodeChurnSpec; MEMB-11, GOSSIP-12 (tombstones are forgotten after prune-gossip-tombstones-after, here 1 s).
 . "$(dirname "$0")/lib.sh"

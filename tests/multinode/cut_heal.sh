@@ -1,5 +1,5 @@
 #!/bin/bash
-# cut_heal.sh - a link that is cut for 15 s, with stable-after 60 s, heals and nobody is removed.
+# cut_heal.sh - a link that is cut for 15 s, with stable-after 60 s, heals and no member is removed.
 # DOWN, EVENTS (UnreachableMember, ReachableMember), FD. CUT_SECONDS changes the 15.
 . "$(dirname "$0")/lib.sh"
 hosts_begin 3 namespaces

@@ -31,7 +31,7 @@ kill_node 2 # the next incarnation of the address proves that this one is over, 
 start_node 2 --load "$plugin"
 wait_until 30 all_up 2 1 2 || fail both_are_up_again
 answers service_makes_another_one_there
-kill_node 1 TERM # it says goodbye: nobody has to suspect it
+kill_node 1 TERM # it says goodbye: no failure detector is needed
 # NewRemoteActorSpec
 node_ended parent_ends_with_0 1 0
 check worker_ends_with_its_parents_node wait_until 30 eval '! is_there'

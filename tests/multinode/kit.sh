@@ -134,7 +134,7 @@ is the_others_leave "$(times leaves | wc -l)" 3
 # MNT-16, MultiNodeSpecSpec
 check the_first_node_leaves_last [ "$(times 'is over')" -ge "$(times leaves | tail -n 1)" ]
 code_is another_name_fails_the_test wrong 1
-there="second entered barrier 'there' while others wait at 'here'" # if another one came first, which nobody can say
+there="second entered barrier 'there' while others wait at 'here'" # if another one came first, which is not determined
 here="(first|third|fourth) entered barrier 'here' while others wait at 'there'"
 failed_with wrong_barrier_fails wrong "cancelled; ($there|$here)" first second third fourth
 code_is a_failed_check_fails_the_test fails 1

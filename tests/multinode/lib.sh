@@ -12,7 +12,7 @@
 #   all_up N, sees I TEXT ...    conditions for wait_until
 #   beat N NODE...               waits until each of them has had N heartbeats of every member that it monitors, so that its
 #                                failure detector knows the rhythm; beat_on N NODE...  N more than any has had
-#   host_deafen I, host_listen I host I hears nobody (and is heard); hears again (namespaces only)
+#   host_deafen I, host_listen I host I receives nothing (and can send); receives again (namespaces only)
 #   relay_begin I [OPTION]...    host I hangs at the switch by a relay of packets (relay.c); skips where there are no TAP devices
 #   relay_say I COMMAND          tells it a line; returns when it has obeyed, with its answer in $relay_said
 #   together CASE...             runs these functions at once, each with a cluster of its own and a $work of its own
@@ -131,7 +131,7 @@ together() {
     done
 }
 
-# Who gets no processor for longer than the others wait is rightly suspected. So where COUNT is not 0, and the machine stood
+# A node that gets no processor for longer than the others wait is rightly suspected. So where COUNT is not 0, and the machine stood
 # still for LEAST milliseconds (500) within the last MS, it is told and not judged; as under a sanitizer, where whole
 # processes stand still that the watch of the machine does not see.
 unsuspected() { # NAME COUNT MS [LEAST]
@@ -146,7 +146,7 @@ unsuspected() { # NAME COUNT MS [LEAST]
     fi
 }
 suspects() { local index; for index; do ctl "$index" unreachable -o name 2>&1; done | wc -l; } # NODE...: how many they name now
-suspicions() { cat "$@" | grep -cF '"type":"UnreachableMember"'; } # EVENTS...: how often somebody became one, as they tell
+suspicions() { cat "$@" | grep -cF '"type":"UnreachableMember"'; } # EVENTS...: how often a member became unreachable
 
 # The first line says that the node has subscribed it: what happens from then on is told.
 events_begin() {

@@ -85,7 +85,7 @@ restarts() { # 5 6 7: the first seed starts again; another one again and again, 
     is one_leader_of_three "$(for index in 5 6 7; do ctl "$index" leader; done | sort -u)" "$(addr 5)"
 }
 
-one_way() { # 8 9 10: the last one hears nobody: first not for long, then for good
+one_way() { # 8 9 10: the last one receives nothing: first not for long, then for good
     local deaf
     [ "$stable" != 2s ] || quick+=(--set cluster.downing.stable-after=4s) # TCP is silent for as long again
     begin 8 9 10 || return

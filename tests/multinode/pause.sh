@@ -1,6 +1,6 @@
 #!/bin/bash
-# pause.sh - a process that is stopped (SIGSTOP) again and again, each time within the acceptable pause, is suspected by
-# nobody and suspects nobody; one that is stopped for longer is found unreachable, and reachable again when it goes on; it
+# pause.sh - a process that is stopped (SIGSTOP) again and again, each time within the acceptable pause, is not suspected,
+# and suspects no member; one that is stopped for longer is found unreachable, and reachable again when it goes on; it
 # does not accuse the others for its own pause. FD-05 (own-pause awareness), EVENTS.
 #   pause.sh            half of the default timings: 3 stops of 1.5 s, then one of 5 s
 #   pause.sh --long     default timings: 20 stops of 3 s, one every 10 s, then one of 10 s

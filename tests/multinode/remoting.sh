@@ -1,10 +1,10 @@
 #!/bin/bash
-# remoting.sh - what remoting does between processes, whose links are cut and which end and come back: the scenarios of
+# remoting.sh - remoting between processes whose links are cut and which end and come back: the scenarios of
 # remoting_program.c, each told by its name, and those of watch_program.c beside them. REMOTE, WATCH, FD-19, FD-20.
 . "$(dirname "$0")/lib.sh"
 test_begin
 factor=(--timefactor 4) patient=()
-# Members of watch_program that stand still for 3 s are downed, which a sanitizer's may do though nobody ends them.
+# Members of watch_program that stand still for 3 s are downed, which a sanitizer's may do though no test ends them.
 [ -z "$sanitizer" ] || factor=(--timefactor 8) patient=(-- --set cluster.failure-detector.acceptable-heartbeat-pause=8s)
 # ClusterDeathWatchSpec
 "$troupe" multinode --ports "${factor[@]}" "$build/tests/multinode/watch_program" "${patient[@]}" >"$work/watch.log" 2>&1 &

@@ -1,6 +1,6 @@
 #!/bin/bash
 # removed.sh - a node that is removed while it stands still (SIGSTOP) and is quarantined before it goes on learns it from its
-# first handshakes: it ends with 76 within 10 s when those who refuse it may go on without it. The one with the lowest address
+# first handshakes: it ends with 76 within 10 s when the members that refuse it may go on without it. The one with the lowest address
 # of two is refused by half of the votes, which may not: it stays, and status and why call it two clusters.
 . "$(dirname "$0")/lib.sh"
 settings=(--set cluster.downing.active-strategy=manual --set cluster.quarantine-removed-node-after=500ms

@@ -1,5 +1,5 @@
 #!/bin/bash
-# silence.sh - three hosts, default settings, several such clusters at once: while all beat nobody is suspected; how long
+# silence.sh - three hosts, default settings, several such clusters at once: while all send heartbeats none is suspected; how long
 # it takes from `kill -9` until every other node knows; how fast the three come up, and one leaves.
 #   silence.sh [CLUSTERS BEATS]   default 2 3; --long: 20 clusters of 180 heartbeats each, together an hour
 # FD-06, MEMB-13, SEED-03, MEMB-11. The times are those that the events tell, so looking at them delays nothing.

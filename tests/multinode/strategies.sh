@@ -1,7 +1,7 @@
 #!/bin/bash
 # strategies.sh - eight clusters of three at once, each with a strategy of its own, on the same three hosts: a cut of host 3
-# that heals before stable-after takes nobody out; one that lasts leaves the side that the table of docs/operating.md says, and
-# the other side ends with 76. With auto-down-after both sides go on, as two clusters; with manual nobody is taken out before an
+# that heals before stable-after takes no member out; one that lasts leaves the side that the table of docs/operating.md says, and
+# the other side ends with 76. With auto-down-after both sides go on, as two clusters; with manual no member is taken out before an
 # operator says so. DOWN. With --long the default timings.
 . "$(dirname "$0")/lib.sh"
 hosts_begin 3 namespaces
@@ -36,7 +36,7 @@ ask() { # CLUSTER HOST ARGUMENT...
     shift 2
     host_run "$host" "$troupe" --socket "$work/$name-$host.sock" "$@"
 }
-counts() { # N CLUSTER HOST: so many are Up there, and nobody is unreachable
+counts() { # N CLUSTER HOST: so many are Up there, and none is unreachable
     [ "$(ask "$2" "$3" members --status Up -o name 2>/dev/null | wc -l)" -eq "$1" ] &&
         [ -z "$(ask "$2" "$3" unreachable -o name 2>&1)" ]
 }
@@ -45,14 +45,14 @@ all_whole() {
     for name in "${clusters[@]}"; do for host in 1 2 3; do counts 3 "$name" "$host" || return 1; done; done
 }
 unaware=("${clusters[@]}")
-all_cut() { # both sides know of the cut; while it lasts, who has noticed it is not asked again
+all_cut() { # both sides know of the cut; while it lasts, a node that has noticed it is not asked again
     while [ ${#unaware[@]} -gt 0 ]; do
         [ -n "$(ask "${unaware[0]}" 1 unreachable -o name 2>/dev/null)" ] &&
             [ -n "$(ask "${unaware[0]}" 3 unreachable -o name 2>/dev/null)" ] || return 1
         unaware=("${unaware[@]:1}")
     done
 }
-marked() { grep -l 'member .* is Down' "$work/$1"-?.log; } # CLUSTER: the logs of those who know of somebody marked Down
+marked() { grep -l 'member .* is Down' "$work/$1"-?.log; } # CLUSTER: the logs with a member marked Down
 all_marked() { [ "$(marked auto | wc -l)" -eq 3 ]; }
 three_there() { # HOST...: in their views of the cluster that waits for its operator
     local host

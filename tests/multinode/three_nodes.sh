@@ -35,7 +35,7 @@ one_round() {
     # MBeanSpec
     expect status_is_healthy 0 ctl 2 status
 
-    # Who gets no processor for seconds is rightly suspected: then the machine is asked for another try.
+    # A node that gets no processor for seconds is rightly suspected: then the machine is asked for another try.
     for ((try = 1; ; try++)); do
         echo "$beats heartbeats"
         begin=$(now_ms)

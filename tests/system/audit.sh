@@ -1,5 +1,5 @@
 #!/bin/bash
-# audit.sh - a line in the log for each change that was ordered, by the socket or by a signal: what, on whom, by which uid;
+# audit.sh - a line in the log for each change that was ordered, by the socket or by a signal: the order, its target, the uid;
 # and a node that stands still is named with its process, by commands that keep their timeouts.
 # shellcheck source=tests/system/lib.sh
 . "$(cd "$(dirname "$0")" && pwd)/lib.sh"

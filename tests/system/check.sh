@@ -78,11 +78,11 @@ expect auto_down_is_a_strategy 0 "$troupe" config show cluster.downing --set clu
 has auto_down_sets_it "cluster.downing.active-strategy = auto-down-after" && has auto_down_is_its_origin "# cluster.auto-down"
 refused auto_down_and_another_strategy 78 --set cluster.auto-down=on --set cluster.downing.active-strategy=manual
 
-# A plugin that is missing costs nobody a peer: the port was not open.
+# A missing plugin costs no other node a peer: the port was not open.
 expect node_without_its_plugin 78 "$troupe" node --port "$port" --log-file "$work/early.log" --socket "$work/x.sock" --load "$work/none.so"
 lacks its_port_was_not_open "remoting listens" "$work/early.log"
 
-# Nobody is let in before every plugin has begun; who waits meanwhile joins then.
+# No peer is admitted before every plugin has begun; a node that waits meanwhile joins then.
 background "$troupe" node --port "$port" --socket "$work/one.sock" --seed self --set management.port=1 --load "$build/tests/system/.libs/late.so:$work/go" 2>"$work/one.log"
 one=$started
 check node_says_what_does_nothing wait_until 60 grep -q 'warning node --set: management.port has no effect: this version answers no HTTP' "$work/one.log"

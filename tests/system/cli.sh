@@ -288,7 +288,7 @@ wait_until 60 one members && pass stale_socket_is_replaced || fail stale_socket_
 kill -TERM "${pids[-1]}"
 ended node_that_never_joined_ends_with_0 "${pids[-1]}" 0
 
-# ---- nodes of two systems, and nobody says which
+# ---- nodes of two systems, and no --system
 up_in() { [ "$("$troupe" --system "$1" member-status)" = Up ]; }
 for name in "alpha$$" "beta$$"; do
     background "$troupe" node --system "$name" --host 127.0.0.1 --port 0 --seed self >"$work/node-$name.log" 2>&1

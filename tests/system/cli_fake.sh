@@ -174,7 +174,7 @@ has status_names_the_leader "leader      $A"
 expect why_of_one 1 "$troupe" --socket "$work/mute.sock" why
 has why_counts_one "; 1 members, leader demo@10.0.0.1:2552"
 
-# ---- who can dial whom
+# ---- reach
 expect a_way_that_is_closed_is_a_no 1 good reach
 has closed_ways_have_their_reason "no       connection refused" && has a_way_that_was_not_asked_is_unknown "unknown  it does not answer"
 lacks open_ways_are_not_shown " yes" && has open_ways_are_counted "1 of 3 ways can be dialled"
@@ -397,7 +397,7 @@ for odd in "${odd_values[@]}"; do
 done
 is odd_answers_abort_nothing "$aborted" 0
 
-# ---- a socket that somebody else has laid there
+# ---- a socket that another user has put there
 if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null; then
     chmod 711 "$work"
     mkdir -m 1777 "$work/laid"

@@ -1,5 +1,5 @@
 #!/bin/bash
-# join.sh - who may join: a node whose configuration does not fit that of the cluster ends within 10 s with 78 and names
+# join.sh - which nodes may join: a node whose configuration does not fit that of the cluster ends within 10 s with 78 and names
 # the key; with cluster.enforce-compatible = off it joins with a warning. SEED-01, -02, -05, MEMB-29.
 . "$(dirname "$0")/lib.sh"
 test_begin

@@ -153,7 +153,7 @@ is_json() {
 
 now_ms() { echo $((${EPOCHREALTIME/./} / 1000)); }
 now_ms_into() { printf -v "$1" %d $((${EPOCHREALTIME/./} / 1000)); } # VARIABLE: without a process
-elapse() { # a read of what nobody writes needs no process
+elapse() { # a read without a writer needs no process
     [ -n "${never-}" ] || exec {never}<> <(:)
     read -rt "$1" -u "$never" || :
 }

@@ -125,7 +125,7 @@ has taken_port_says_what_to_do "--port" "$work/err"
 expect already_running 69 "$troupe" node --port 0 --socket "$work/1.sock"
 has already_running_names_the_pid "pid $started" "$work/err"
 
-# ---- leaving takes too long: the other member is stopped, so nobody can agree
+# ---- leaving takes too long: the other member is stopped, so the view cannot converge
 seed=$(address 1)
 first=$started
 node 2 --port 0 --seed "$seed" --set cluster.leave-timeout=500ms
@@ -162,7 +162,7 @@ last_ended second_signal_ends_with_1 1
 lacks a_second_signal_at_once_is_not_taken_for_one "SIGINT again" "$work/4.log"
 kill -CONT "$third"
 
-# ---- standard error is a pipe that nobody reads
+# ---- standard error is a pipe without a reader
 mkfifo "$work/full"
 exec {full}<>"$work/full"
 dd if=/dev/zero of="$work/full" oflag=nonblock bs=4096 count=1000 2>/dev/null
@@ -173,7 +173,7 @@ kill -TERM "$started"
 last_ended node_with_a_full_pipe_leaves 0
 judge node_with_a_full_pipe_ends_in_time_ms $(($(now_ms) - told_ms)) 10000 ms
 exec {full}>&-
-rm "$work/full" # whoever looks through the files would read it
+rm "$work/full" # a search through the files would read it
 
 # ---- a log file: USR1 opens it again, USR2 writes down what the node knows
 node 7 --port 0 --seed self --log-level warning --log-format json --log-file "$work/7.file"

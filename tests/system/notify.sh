@@ -76,7 +76,7 @@ kill -TERM "$four" "$held"
 ended the_one_that_hung_ends_with_0 "$four" 0
 ended the_held_one_ends_with_0 "$held" 0
 
-# ---- nobody to tell, somebody else's watchdog, an address that is none
+# ---- no service manager, another process's watchdog, an invalid address
 threads() { cat "/proc/$1/task/"*/comm; }
 started_by_log() { grep -q 'not joined: no seed nodes' "$work/$1.log"; }
 manager=(WATCHDOG_USEC=400000)

@@ -1,5 +1,5 @@
 #!/bin/bash
-# reach.sh - a node that nobody can dial at the address that it advertises is not let in, and says why; a member that
+# reach.sh - a node that cannot be dialled at the address that it advertises is not admitted, and says why; a member that
 # cannot be dialled any more shows in peers, status, why, ask and reach, until it can be again. MEMB-04.
 . "$(dirname "$0")/lib.sh"
 test_begin
@@ -50,7 +50,7 @@ has join_quotes_why "$why" "$work/err"
 expect why_of_the_joiner 1 at three why
 has why_quotes_why "$why"
 
-# Who does not answer is named, and two of them are waited for at one time: one after the other takes 8 s.
+# A member that does not answer is named, and two of them are awaited at the same time: one after the other takes 8 s.
 hosts_port || { fail "a free port"; test_end; }
 port[four]=$hosts_free
 node four --seed "$(address one)"
@@ -78,7 +78,7 @@ is names_are_addresses "$(sort -u "$work/out")" "$(address four)"
 expect four_leaves 0 at four leave
 expect two_are_left 0 at one wait --members 2 --converged --timeout 60s
 
-# Now somebody does.
+# Now a process listens there.
 check relay_listens relay_begin
 expect three_are_up 0 at one wait --members 3 --converged --timeout 60s
 check everybody_reaches_everybody wait_until 60 at two reach
@@ -88,7 +88,7 @@ expect reach_tells_all_in_json 0 at one reach -o json
 is_json reach_is_json
 check members_are_healthy wait_until 30 at one status
 
-# And now nobody any more: the third has dialled the others, so its heartbeats still flow.
+# And now none any more: the third has dialled the others, so its heartbeats still flow.
 relay_end
 check reach_notices wait_until 60 bash -c "! '$troupe' --socket '$work/one.sock' reach >'$work/out' 2>'$work/err'"
 has reach_names_the_way "$(address three)"
@@ -129,6 +129,6 @@ is wait_of_the_double_says_why "$(grep -cE "another node has (your|its) address"
 expect the_member_is_still_there 0 at one wait --members 3 --converged --timeout 60s
 expect the_member_is_well 0 at two status
 expect the_member_answers 0 at one ask "$(address two)/user/echo" hello
-kill -9 "${pid[two]}" # now its place is free, but nobody listens there
+kill -9 "${pid[two]}" # now its address is free, without a listener
 check double_is_not_refused_for_a_dead_one wait_until 60 grep -qF "cannot be dialled back at 127.0.0.1:${port[two]}: " "$work/double.log"
 test_end

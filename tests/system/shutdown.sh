@@ -17,7 +17,7 @@ at() { # INDEX ARGUMENT...
 up() { [ "$(at "$1" members --status Up -o name 2>/dev/null | wc -l)" -eq "$2" ]; }
 
 node 1 "$first"
-# The third takes no commands of other nodes: nobody can tell it that all end, and it does not answer.
+# The third takes no commands of other nodes: it cannot be prepared for the shutdown, and does not answer.
 deaf=(--set remote.untrusted-mode=on --set remote.trusted-selection-paths=/system/cluster)
 for index in 2 3 4; do
     options=(--log-level debug --set "cluster.roles=role$index")

@@ -454,7 +454,7 @@ class Node:
             print("refused: %s" % unpack(body).get("reason"), file=sys.stderr)
         elif kind == PING:
             connection.frame(PONG, body)
-        elif kind == SYSTEM:  # watches: taken, and nobody here ends before the node does
+        elif kind == SYSTEM:  # watches: taken, and no actor here ends before the node does
             connection.frame(SYS_ACK, body[:8])
         elif kind == CONTROL:
             self.control(connection, extra, body)
@@ -469,7 +469,7 @@ class Node:
 
     def message(self, connection, kind, flags, serializer, body):
         if flags & 4:
-            return  # a third node: nobody here talks to one
+            return  # a third node: this program talks to none
         if kind == USER:
             slot, generation, from_slot, from_generation, type_ = struct.unpack_from("<IIIIQ", body)
             path, payload = None, body[24:]

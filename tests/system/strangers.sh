@@ -1,5 +1,6 @@
 #!/bin/bash
-# strangers.sh - a node whose port is held by connections that say nothing: descriptors, status, who gets in all the same.
+# strangers.sh - a node whose port is held by connections that say nothing: descriptors, status, and
+# the peers that are admitted nevertheless.
 . "$(dirname "$0")/lib.sh"
 test_begin
 hosts_port || { fail "a free port"; test_end; }
