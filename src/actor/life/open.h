@@ -56,7 +56,7 @@ trp_err trpi_embryo_spawn(trpi_embryo *embryo, const trp_behaviour *behaviour,
 /* The future ref of the actor, and the future path of it or of a child made here. */
 trp_ref trpi_embryo_ref(const trpi_embryo *embryo);
 size_t trpi_embryo_path(const trpi_embryo *embryo, trp_ref ref, char *buffer, size_t bytes);
-/* What a sender can see of an actor without asking it. A hint: it may be old at once. */
+/* The state of an actor as its senders can see it. A hint: it may be old at once. */
 typedef struct trpi_look {
     bool local; /* false: on another node, all else is unknown */
     bool alive;
@@ -89,8 +89,8 @@ trp_err trpi_receive_inside(trp_ctx *ctx, trp_receive_fn receive, void *state, t
 
 /* ---- services: cells that are no actors --------------------------------------------------------
  * A message to the ref of a service is handed to its ops, one at a time, on a worker of the
- * default dispatcher. A service has no children and no supervisor, and ends when an op says so.
- * */
+ * default dispatcher. A service has no children and no supervisor, and ends when an op says
+ * so. */
 typedef struct trpi_service_ops {
     const char *name;
     /* One message; borrows msg. false: the service has ended. */

@@ -49,7 +49,7 @@ ask_path(trp_system *system, const char *path)
     return answer;
 }
 
-/* A4J-08: several aliases of one actor; found, asked and told by path, also what is below it */
+/* A4J-08: several aliases of one actor; lookups, asks and tells by path, also of its children */
 static void
 an_alias_is_a_second_way_to_an_actor(void)
 {
@@ -141,7 +141,8 @@ use_alias(void *arg, const char *alias, trp_ref ref)
     char answer[256];
     trp_ref found;
 
-    stage_tell(v->system, ref, alias); /* who runs here runs at once, and may ask for aliases */
+    /* a calling-thread actor runs at once, and may look up aliases */
+    stage_tell(v->system, ref, alias);
     v->visited++;
     v->again += trp_alias_find(v->system, alias, &found) == TRP_OK;
     v->answered += stage_ask(v->system, v->asked, "?", answer, sizeof answer) == TRP_OK;
@@ -150,7 +151,7 @@ use_alias(void *arg, const char *alias, trp_ref ref)
 }
 
 /* A4J-08, TEST-12: the visitor is called without a lock: it may tell actors of the calling thread,
- * wait for another thread's answer, clear the alias and give it to somebody else. */
+ * wait for another thread's answer, clear the alias and give it to another actor. */
 static void
 who_visits_aliases_may_use_and_change_them(void)
 {

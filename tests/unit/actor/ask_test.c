@@ -42,7 +42,8 @@ server_post_stop(trp_ctx *ctx, void *state)
 {
     (void)ctx;
     (void)state;
-    for (int i = 0; i < 20; i++) { /* who does not wait for the hook does not see its note */
+    /* a test that does not wait for the hook does not see its note */
+    for (int i = 0; i < 20; i++) {
         unit_pause();
     }
     stage_note("server-");
@@ -371,7 +372,7 @@ a_path_is_resolved_or_known_to_name_nobody(void)
     stage_close(system);
 }
 
-/* ---- another node, whose answer the test gives ----------------------------------------------- */
+/* ---- another node, whose answer comes from the test ------------------------------------------ */
 
 static _Atomic uint32_t selects;
 static trp_ref select_sender; /* of the last */
@@ -454,8 +455,8 @@ asked(trp_system *system, trp_ref ref, const char *text)
 }
 
 /* MSG-15, MSG-4: not at its timeout: from a thread, an actor and a future, also through a router,
- * by the actor's answer or by what it accepts. What a router gave to several may be handled by one.
- */
+ * by the actor's answer or by its list of accepted types. Of several routees one may handle an
+ * ask. */
 static void
 an_ask_that_nobody_handles_fails_at_once(void)
 {
@@ -488,7 +489,7 @@ an_ask_that_nobody_handles_fails_at_once(void)
     stage_close(system);
 }
 
-/* MSG-4: an actor may say that something is missing; that is not to be missing itself. */
+/* MSG-4: TRP_ENOENT as the answer of a live actor is not taken for a missing actor. */
 static void
 a_failure_is_given_with_its_reason_whatever_the_error(void)
 {

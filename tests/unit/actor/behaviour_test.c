@@ -107,8 +107,8 @@ open_composed(trp_ref *ret_ref)
     return system;
 }
 
-/* BEH-5, MSG-15: the first part that handles a message has it, the others do not see it; what no
- * part handles is published, and what a part says is wrong is a failure */
+/* BEH-5, MSG-15: the first part that handles a message gets it, the others do not see it; a
+ * message that no part handles is published, and an error of a part is a failure */
 static void
 parts_of_a_behaviour_are_tried_in_their_order(void)
 {
@@ -144,8 +144,8 @@ a_terminated_that_no_part_handles_is_a_death_pact(void)
     stage_close(system);
 }
 
-/* MSG-15: unhandled alone keeps the receive timeout going, and is no failure for one that came out
- * of the stash either */
+/* MSG-15: an unhandled message alone does not reset the receive timeout, and is no failure, also
+ * when it came from the stash */
 static trp_err
 put_aside(trp_ctx *ctx, void *state, const trp_msg *msg)
 {

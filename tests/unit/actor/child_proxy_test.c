@@ -1,4 +1,4 @@
-/* child_proxy_test.c - the decisions of what stands for a child elsewhere, as a pure machine. */
+/* child_proxy_test.c - the decisions of the proxy of a remote child, as a pure state machine. */
 #include "actor/distribution/child_proxy.h"
 
 #include <stdlib.h>
@@ -86,7 +86,7 @@ orders_go_to_the_actor_or_are_counted(void)
     UNIT_EQUAL(core.suspended, 1);
 }
 
-/* Until patience ends, and not if it has been stopped meanwhile. */
+/* Until the time is over, and not after a stop. */
 static void
 an_order_that_cannot_be_sent_is_tried_again(void)
 {
@@ -120,7 +120,7 @@ a_refusal_is_a_failure_that_an_order_answers(void)
     UNIT_EQUAL(on(TRPI_CHILD_PROXY_LOST), TRPI_CHILD_PROXY_DO_END);
 }
 
-/* Whatever comes in whatever order: one end, none before a stop or a loss, nothing after it. */
+/* Random events: exactly one end, none before a stop or a loss, nothing after it. */
 static void
 it_ends_once_whatever_comes(void)
 {
@@ -143,7 +143,7 @@ it_ends_once_whatever_comes(void)
             was_made = before == TRPI_CHILD_PROXY_LIVE || before == TRPI_CHILD_PROXY_CREATING;
             if ((bits & TRPI_CHILD_PROXY_DO_END) != 0) {
                 ended = true;
-                /* what may exist over there is left only when it is lost, or was refused */
+                /* an actor that may exist there is given up only when it is lost, or was refused */
                 UNIT_TRUE(!was_made || event == TRPI_CHILD_PROXY_LOST ||
                           event == TRPI_CHILD_PROXY_REFUSAL || event == TRPI_CHILD_PROXY_BUSY);
             }

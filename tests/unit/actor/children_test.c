@@ -1,4 +1,4 @@
-/* children_test.c - what an actor knows of its family. */
+/* children_test.c - an actor's view of its parent and children. */
 #include "tests/unit/actor/stage.h"
 
 static const trp_behaviour kid;
@@ -47,7 +47,7 @@ mother_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         UNIT_TRUE(trp_ref_is_none(trp_child(ctx, NULL)));
         UNIT_TRUE(trp_ref_is_none(trp_child_next(ctx, trp_self(ctx)))); /* not a child */
         trp_reply_text(ctx, "ok");
-    } else if (stage_said(msg, "stop all")) { /* stopping while walking does not lose the way */
+    } else if (stage_said(msg, "stop all")) { /* children may be stopped during the iteration */
         for (trp_ref c = trp_child_next(ctx, none); !trp_ref_is_none(c);
              c = trp_child_next(ctx, c)) {
             trp_stop(ctx, c);

@@ -200,7 +200,7 @@ the_first_dead_letters_are_logged(void)
     stage_close(system);
 }
 
-/* LIFE-17: who ends before it has seen a Terminated has lost nothing that anybody misses */
+/* LIFE-17: a Terminated to an actor that has ended is no dead letter */
 static void
 a_terminated_to_the_dead_is_suppressed(void)
 {
@@ -216,7 +216,7 @@ a_terminated_to_the_dead_is_suppressed(void)
     stage_tell(system, a, "hold");
     STAGE_EXPECT("held");
     UNIT_EQUAL(trp_system_graceful_stop(system, watched, 60000), TRP_OK);
-    trp_system_stop_actor(system, a); /* before what is in its mailbox */
+    trp_system_stop_actor(system, a); /* before the messages in its mailbox */
     atomic_store(&let_go, true);
     STAGE_EXPECT("held quiet(/user/a)");
     UNIT_EQUAL(stage_ask(system, l, "losses", answer, sizeof answer), TRP_OK);

@@ -1,5 +1,5 @@
-/* extension_test.c - one instance for each system, made on demand or at the start, ended with it.
- * */
+/* extension_test.c - one instance for each system, made on demand or at the start, ended with
+ * it. */
 #include <troupe/config.h>
 #include <troupe/extension.h>
 
@@ -90,7 +90,7 @@ many_threads_get_one_instance_of_a_system_and_another_of_the_next(void)
     UNIT_REQUIRE(trp_system_new("a", NULL, &a) == TRP_OK);
     UNIT_REQUIRE(trp_system_new("b", NULL, &b) == TRP_OK);
     UNIT_TRUE(trp_extension_find(a, "first") == NULL);
-    atomic_store(&may_finish, false); /* all of them are in the middle of it */
+    atomic_store(&may_finish, false); /* all threads are inside create */
     for (int i = 0; i < 8; i++) {
         UNIT_REQUIRE(pthread_create(&threads[i], NULL, get_first, a) == 0);
     }

@@ -98,8 +98,8 @@ shutdown_can_be_ordered_by_an_actor(void)
     trp_system_free(system);
 }
 
-/* Stop, in vain, until the line is there: a guardian that gets no core for as long as actors have
- * to prove that they are not stuck is named in place of those below it. */
+/* Try to stop until the line is logged: a guardian that gets no core during the grace time is named
+ * in place of the actors below it. */
 static void
 stop_until_said(trp_system *system, uint32_t timeout_ms, const char *line)
 {
@@ -117,7 +117,7 @@ actors_of(trp_system *system)
     return stats.actors;
 }
 
-/* LIFE-9, SYS-41: a stuck actor is named, and the system ends when it lets go */
+/* LIFE-9, SYS-41: a stuck actor is named, and the system ends when the actor returns */
 static void
 a_stuck_actor_is_named_when_the_deadline_has_passed(void)
 {
@@ -140,7 +140,8 @@ a_stuck_actor_is_named_when_the_deadline_has_passed(void)
 
 static trp_system *leaked; /* what is leaked on purpose is still known to the leak checker */
 
-/* SYS-41: what is stuck is leaked, not freed under its feet, and the process goes on */
+/* SYS-41: a system with a stuck actor is leaked, not freed while it runs, and the process goes
+ * on */
 static void
 a_system_that_stays_stuck_is_leaked_with_a_line_and_the_process_goes_on(void)
 {
@@ -162,7 +163,7 @@ a_system_that_stays_stuck_is_leaked_with_a_line_and_the_process_goes_on(void)
     a = stage_spawn(other, &actor, "b");
     UNIT_EQUAL(stage_ask(other, a, "ping", answer, sizeof answer), TRP_OK);
     UNIT_TEXT(answer, "pong");
-    atomic_store(&let_go_late, true); /* it finds everything that it stands on */
+    atomic_store(&let_go_late, true); /* the memory that the actor uses still exists */
     UNIT_WAIT(atomic_load(&went_on), 5000);
     UNIT_EQUAL(stage_ask(other, a, "ping", answer, sizeof answer), TRP_OK);
     stage_close(other);
@@ -242,7 +243,7 @@ several_systems_live_in_one_process(void)
     for (int i = 0; i < 4; i++) {
         UNIT_EQUAL(stage_ask(systems[i], refs[i], "ping", answer, sizeof answer), TRP_OK);
     }
-    /* Levels, counts and what is registered belong to one of them. */
+    /* Levels, counts and registrations belong to one system. */
     trp_log_level_set(systems[0], TRP_LOG_OFF);
     UNIT_EQUAL(trp_mailbox_register(systems[0], "two", &bounded), TRP_OK);
     UNIT_EQUAL(trp_category_join(systems[0], "crew", refs[0]), TRP_OK);
@@ -275,7 +276,7 @@ several_systems_live_in_one_process(void)
     UNIT_EQUAL(stage_ask(systems[3], refs[3], "ping", answer, sizeof answer), TRP_OK);
     atomic_store(&let_go, true);
     stage_clear(&stage_events);
-    /* An actor may tell one of another system, though both have the same number in theirs. */
+    /* An actor may send to one of another system, though both have the same slot. */
     other_system = systems[1];
     other_ref = refs[1];
     stage_tell(systems[0], refs[0], "over");

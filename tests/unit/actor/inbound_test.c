@@ -1,5 +1,5 @@
-/* inbound_test.c - the door towards remoting: what comes in, what is refused, timers for upper
- * rooms. */
+/* inbound_test.c - the door for remoting: messages, selections and signals from other nodes,
+ * refusals, timers for upper rooms. */
 #include "tests/unit/actor/stage.h"
 
 #include "actor/life/life.h"
@@ -61,7 +61,7 @@ a_message_from_the_wire_reaches_its_incarnation_or_nobody(void)
     stage_close(system);
 }
 
-/* A peer cannot send what is not registered, of the wrong size, or internal. */
+/* A peer cannot send a type that is not registered, of the wrong size, or internal. */
 static void
 types_that_do_not_travel_are_refused(void)
 {
@@ -79,7 +79,7 @@ types_that_do_not_travel_are_refused(void)
     trpi_inbound_select(system, "/user/a", far, &trpi_continue_type, bytes, 64);
     UNIT_EQUAL(stage_dead(system, TRP_DEAD_NOT_ENCODABLE), 7);
     trpi_inbound_signal(system, (enum trpi_remote_signal)99, a, far, 0);
-    trpi_inbound_signal(system, TRPI_SIGNAL_TERMINATED, a, far, 1); /* nobody watches */
+    trpi_inbound_signal(system, TRPI_SIGNAL_TERMINATED, a, far, 1); /* there is no watch */
     STAGE_EXPECT("");
     stage_close(system);
 }

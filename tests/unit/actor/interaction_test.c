@@ -1,4 +1,4 @@
-/* interaction_test.c - conversations that are passed on by the worker. */
+/* interaction_test.c - interactions: a conversation that the runtime passes on with messages. */
 #include <troupe/category.h>
 #include <troupe/dispatcher.h>
 #include <troupe/interaction.h>
@@ -23,7 +23,7 @@ note(trp_ctx *ctx, const trp_msg *msg)
                                                       : "?");
 }
 
-/* Go on when there is an answer, or none will come; arg: the end that is expected. */
+/* Called with the answer, or when none will come; arg: the expected result. */
 static trp_err
 went_on(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *reply)
 {
@@ -63,7 +63,7 @@ tell_otherwise(trp_ctx *ctx, const trp_msg *msg)
     return true;
 }
 
-/* Passes on what it is told, knowing nothing of interactions. */
+/* Forwards its messages, and has no code for interactions. */
 static trp_err
 relay_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
@@ -153,7 +153,7 @@ what_is_told_while_handling_a_message_is_part_of_its_interaction(void)
     UNIT_WAIT(stage_has("r1:plain(-)") && stage_has("r2:plain(-)"), 5000);
     UNIT_TRUE(!stage_has("sale"));
     stage_clear(&stage_events);
-    begin(system, "end", &order); /* who wants to tell outside of it can */
+    begin(system, "end", &order); /* a tell outside of the interaction is possible */
     UNIT_WAIT(stage_has("r1:ended(-)"), 5000);
     stage_close(system);
 }
@@ -173,8 +173,8 @@ an_interaction_survives_the_stash_and_ends_with_a_failure(void)
     stage_close(system);
 }
 
-/* A4J-10: the answer to a question is part of the conversation in which it was asked, and so is
- * what is told when it comes. */
+/* A4J-10: the answer to a question is part of the conversation in which it was asked, and so are
+ * messages that are sent on its arrival. */
 static void
 an_answer_goes_on_with_the_interaction_of_its_question(void)
 {
@@ -193,8 +193,8 @@ an_answer_goes_on_with_the_interaction_of_its_question(void)
     stage_close(system);
 }
 
-/* A4J-10: so it does when no actor answers: nobody is there, it is too late, a path's ref comes,
- * somebody's end. */
+/* A4J-10: the same without an actor's answer: no such actor, a timeout, the ref of a path, the end
+ * of an actor. */
 static void
 an_ask_that_nobody_answers_goes_on_with_it_too(void)
 {

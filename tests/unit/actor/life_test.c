@@ -165,7 +165,7 @@ kill_is_a_failure_that_stops_by_default(void)
     stage_close(system);
 }
 
-/* LIFE-18, SUP-8, SUP-11, LOG-14, A4J-22: with path, reason, file and line */
+/* LIFE-18, SUP-8, SUP-11, LOG-14, A4J-22: a failure is logged with path, reason, file and line */
 static void
 a_failure_restarts_and_is_logged_with_its_place(void)
 {

@@ -35,7 +35,7 @@ publish(trp_system *system, const trp_type *type)
     trp_system_publish(system, type, &number, sizeof number);
 }
 
-/* EB-04, ES-01: who subscribes to a type of the program's gets those below it, each once */
+/* EB-04, ES-01: a subscriber to a type of the program gets the types below it, each event once */
 static void
 events_of_a_type_reach_who_subscribed_to_a_parent(void)
 {
@@ -92,7 +92,7 @@ levels_register(int of)
     UNIT_REQUIRE(trp_protocol_register(&protocol) == TRP_OK);
 }
 
-/* TRP_TYPE_DEPTH_MAX: whether a hierarchy is said from its top or from its bottom */
+/* TRP_TYPE_DEPTH_MAX: whether a hierarchy is built from its top or from its bottom */
 static void
 a_hierarchy_has_so_many_levels_and_not_one_more(void)
 {
@@ -114,7 +114,7 @@ a_hierarchy_has_so_many_levels_and_not_one_more(void)
     UNIT_EQUAL(trp_type_extend(&levels[1][TRP_TYPE_DEPTH_MAX], &levels[1][1]), TRP_OK);
 }
 
-/* ---- what waits for room --------------------------------------------------------------------- */
+/* ---- messages that wait for room ------------------------------------------------------------- */
 
 #define CAPACITY 3
 
@@ -136,7 +136,7 @@ slow_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 }
 static const trp_behaviour slow = TRP_BEHAVIOUR_INIT("slow", char, slow_receive);
 
-/* Tells as many as it is told to, in one message's handling. */
+/* Sends as many messages as it is told to, in one turn. */
 static trp_err
 flood_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
@@ -188,7 +188,7 @@ so_many_messages_wait_for_room_and_the_next_one_is_lost(void)
     }
 }
 
-/* ---- what is scheduled ----------------------------------------------------------------------- */
+/* ---- schedules ------------------------------------------------------------------------------- */
 
 /* TRP_SCHEDULES_MAX is the default of an option, at which it can be seen */
 static void
@@ -230,7 +230,7 @@ so_many_are_scheduled_and_not_one_more(void)
     UNIT_EQUAL(trp_system_new("x", &options, &system), TRP_EINVAL);
 }
 
-/* TRPI_CELLS_MAX: what an option may ask for; at a smaller one spawn_test.c meets the limit */
+/* TRPI_CELLS_MAX is the largest value of the option; spawn_test.c tests a smaller limit */
 static void
 so_many_actors_may_be_wanted_and_not_one_more(void)
 {
@@ -264,7 +264,7 @@ so_much_a_turn_and_a_state_may_be_and_not_one_more(void)
     UNIT_EQUAL(trp_system_new("x", &options, &system), TRP_EINVAL);
 }
 
-/* TRPI_NODES_LIMIT: others, in the life of a system; what it knows stays known */
+/* TRPI_NODES_LIMIT: other nodes during the life of a system; known nodes stay known */
 static void
 so_many_nodes_are_known_and_not_one_more(void)
 {

@@ -1,4 +1,4 @@
-/* live_test.c - who runs where, what waits, how fast. */
+/* live_test.c - samples of threads and actors: what runs, what waits, how fast. */
 #include <troupe/live.h>
 
 #include "tests/unit/actor/stage.h"
@@ -65,8 +65,8 @@ live_data_tell_who_runs_what_waits_and_how_fast(void)
         stage_tell(system, b, i == 0 ? "hold" : "work");
     }
     UNIT_WAIT(stage_has("held"), 5000);
-    /* who is stuck answers nothing, but its thread shows it: it is the one that holds it, all the
-     * time since the sample before */
+    /* a stuck actor does not answer, but its thread shows it, with all the time since the sample
+     * before */
     UNIT_EQUAL(trp_live_sample(live, 50), TRP_ETIMEDOUT);
     UNIT_EQUAL(trp_live_sample(live, 50), TRP_ETIMEDOUT);
     count = trp_live_threads(live, threads, 64);

@@ -75,7 +75,7 @@ static const trp_behaviour speaker = { .size = sizeof(trp_behaviour),
                                        .receive = speaker_receive,
                                        .pre_start = speaker_pre_start };
 
-/* Writes down what log events it is told. */
+/* A subscriber that notes the log events that it gets. */
 static trp_err
 listener_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
@@ -108,7 +108,7 @@ listener_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 static const trp_behaviour listener = TRP_BEHAVIOUR_INIT("listener", char, listener_receive);
 static char answer[64];
 
-/* LOG-04, LOG-06, ES-02, TRP-14: a level that is off costs the look; it can be changed */
+/* LOG-04, LOG-06, ES-02, TRP-14: a level that is off costs one load; it can be changed */
 static void
 a_line_is_made_only_when_its_level_is_on(void)
 {
@@ -146,7 +146,7 @@ lines_are_events_by_level_with_source_kind_thread_and_time(void)
     UNIT_EQUAL(stage_ask(system, l, "warnings", answer, sizeof answer), TRP_OK);
     stage_tell(system, s, "all");
     STAGE_EXPECT("2:/user/s:speaker:two");
-    STAGE_LOGGED("cannot write"); /* its last: none of them is left for the next subscription */
+    STAGE_LOGGED("cannot write"); /* its last line: none is left for the next subscription */
     UNIT_EQUAL(stage_ask(system, l, "lines", answer, sizeof answer), TRP_OK); /* and their parent */
     stage_clear(&stage_events);
     stage_tell(system, s, "all"); /* each once, in order; debug is not made */
@@ -233,7 +233,7 @@ static const trp_behaviour own_logger = TRP_BEHAVIOUR_INIT("own", char, logger_r
 static const trp_behaviour mute_logger = TRP_BEHAVIOUR_INIT("mute", char, mute_receive);
 
 /* LOG-07, LOG-14, LOG-01: it is asked whether it is ready; when it fails or logs, nothing goes
- * round. In virtual time: only who says nothing is late. */
+ * round. In virtual time: only a silent logger is late. */
 static void
 a_program_brings_its_own_logger_which_may_fail(void)
 {
@@ -266,7 +266,7 @@ a_program_brings_its_own_logger_which_may_fail(void)
     UNIT_TRUE(stage_book_has(&stage_lines, "[1 /system/log3: a logger logs]"));
     UNIT_EQUAL(trp_system_resolve(system, "/system/log3", 60000, &ref), TRP_OK);
     UNIT_EQUAL(trp_testkit_close(kit), TRP_OK);
-    UNIT_TRUE(stage_is("good bad again")); /* the mute one was told nothing */
+    UNIT_TRUE(stage_is("good bad again")); /* the mute logger got no line */
 }
 
 /* LOG-08, LOG-01. Limits: queue_max at it and one past it; the drop is counted and said */
@@ -322,7 +322,7 @@ measure_line(void *arg, const trp_log_line *line)
     }
 }
 
-/* Limits: TRP_LOG_TEXT_BYTES_MAX with the NUL; what is longer is cut, as is what a cause adds */
+/* Limits: TRP_LOG_TEXT_BYTES_MAX with the NUL; a longer text is cut, as is the text of a cause */
 static void
 a_line_has_so_many_bytes_and_not_one_more(void)
 {

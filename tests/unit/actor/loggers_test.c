@@ -1,10 +1,10 @@
-/* loggers_test.c - which loggers there are: said in the code, or by name in the configuration. */
+/* loggers_test.c - the loggers of a system: set in the code, or by name in the configuration. */
 #include "tests/unit/actor/stage.h"
 
 #include <troupe/config.h>
 #include <troupe/log.h>
 
-/* A logger that notes what it is told, with the name of its behaviour. */
+/* A logger that notes its lines with the name of its behaviour. */
 static trp_err
 write_down(trp_ctx *ctx, const trp_msg *msg, const char *who)
 {
@@ -34,7 +34,7 @@ static const trp_behaviour blue = TRP_BEHAVIOUR_INIT("blue", char, blue_receive)
 static const trp_behaviour *const only_red[] = { &red, NULL };
 static const trp_behaviour *const only_blue[] = { &blue, NULL };
 
-/* One line with this configuration: who writes it down, in which order of places. */
+/* Log one line with this configuration: which loggers write it, and in which order. */
 static void
 who_writes(const char *text, bool want_red, bool want_blue, bool want_default)
 {
@@ -57,8 +57,8 @@ who_writes(const char *text, bool want_red, bool want_blue, bool want_default)
     trp_config_unref(config);
 }
 
-/* CONF-7, LOG-07, ES-02: `loggers` names them; without it the code decides, and what is only
- * offered waits to be named */
+/* CONF-7, LOG-07, ES-02: `loggers` names them; without it the code decides, and a logger that is
+ * only offered is not started */
 static void
 the_configuration_names_the_loggers(void)
 {

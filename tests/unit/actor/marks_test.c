@@ -1,4 +1,4 @@
-/* marks_test.c - marks in an actor's mail: reached in order, once, whatever becomes of it. */
+/* marks_test.c - marks in an actor's mail: reached in order, once, also when the actor ends. */
 #include <troupe/mailbox.h>
 
 #include "actor/actor.h"
@@ -82,12 +82,12 @@ a_mark_is_reached_when_all_before_it_is_handled(void)
     UNIT_EQUAL(atomic_load(&reached), 5);
     UNIT_EQUAL(atomic_load(&handled_then), 2);
     UNIT_WAIT(mail_of(system, a) == TRPI_MAIL_NONE, 5000);
-    /* no message of anybody's */
+    /* a mark is no user message */
     UNIT_WAIT((trp_system_stats_get(system, &stats), stats.messages_processed == 4), 5000);
     stage_close(system);
 }
 
-/* Of one that ends, has ended, never was */
+/* Marks to an actor that ends, has ended, or never existed */
 static void
 a_mark_is_reached_once_whatever_becomes_of_its_actor(void)
 {
@@ -122,8 +122,7 @@ marks_come_first(void *arg, const trp_msg *msg)
     return 0;
 }
 
-/* An order of the mailbox's own puts no mark before what was told before it; a bound decides by
- * itself */
+/* An ordered mailbox puts no mark before earlier messages; a bounded one has its own bound */
 static void
 a_mark_stands_behind_all_in_a_mailbox_with_an_order(void)
 {

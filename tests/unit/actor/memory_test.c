@@ -24,7 +24,7 @@ static trp_err same_receive(trp_ctx *ctx, void *state, const trp_msg *msg);
 
 static const trp_behaviour owner;
 
-/* Everything that can say TRP_ENOMEM, once. */
+/* Call everything that can fail with TRP_ENOMEM, once. */
 static trp_err
 use_all(trp_ctx *ctx, const trp_msg *msg)
 {
@@ -209,8 +209,8 @@ every_allocation_of_a_system_may_fail(void)
     UNIT_TRUE(n > 5);
 }
 
-/* Where the library and the actors' code are one range of addresses, as in
- * this program, it cannot be told whose a fault is */
+/* In this program the library and the actors' code are one range of addresses, so a fault cannot be
+ * attributed */
 static void
 a_static_library_refuses_the_fault_trap(void)
 {

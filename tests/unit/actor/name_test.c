@@ -42,7 +42,7 @@ automatic_names_say_the_slot_and_nothing_else_does(void)
     UNIT_TEXT(name, "$b");
     UNIT_FALSE(trpi_name_auto_parse("$", 1, &slot));
     UNIT_FALSE(trpi_name_auto_parse("b", 1, &slot));
-    UNIT_FALSE(trpi_name_auto_parse("$a", 2, &slot));      /* slot 0 is nobody */
+    UNIT_FALSE(trpi_name_auto_parse("$a", 2, &slot));      /* slot 0 is no actor */
     UNIT_FALSE(trpi_name_auto_parse("$ab", 3, &slot));     /* a second text for 1 */
     UNIT_FALSE(trpi_name_auto_parse("$999999", 7, &slot)); /* beyond 32 bits */
     UNIT_FALSE(trpi_name_auto_parse("$b-", 3, &slot));

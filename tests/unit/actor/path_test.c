@@ -106,7 +106,7 @@ a_ref_has_a_path_while_it_lives(void)
     kid = at(system, answer);
     UNIT_TEXT(trp_path(system, kid, path, sizeof path), answer);
     UNIT_EQUAL(trp_system_resolve(system, "/user/b/$b", 60000, &kid),
-               TRP_ENOENT); /* another's, or nobody's */
+               TRP_ENOENT); /* of another node, or unknown */
     UNIT_TEXT(trp_path(system, (trp_ref)TRP_REF_NONE, path, sizeof path), "");
     UNIT_TEXT(trp_path(system, at(system, "/user/a/w2/x"), path, 7), "/user/"); /* cut */
     stage_close(system);
@@ -123,14 +123,14 @@ a_ref_has_a_path_for_a_while_after_its_end(void)
     UNIT_EQUAL(trp_system_graceful_stop(system, a, 60000), TRP_OK);
     UNIT_TEXT(trp_path(system, x, path, sizeof path), "/user/a/w2/x");
     UNIT_TEXT(trp_path(system, a, path, sizeof path), "/user/a");
-    /* nobody is none of the dead, though most places of their ring were never written */
+    /* TRP_REF_NONE has no obituary, though most places of the ring were never written */
     UNIT_EQUAL(trpi_path_local(system, (trp_ref)TRP_REF_NONE, path, sizeof path), strlen("/#0"));
     UNIT_TRUE(strcmp(path, "/#0") == 0);
     stage_close(system);
 }
 
-/* The ring holds TRPI_OBITUARIES: the first is known when that many died, and not after one more.
- * */
+/* The ring holds TRPI_OBITUARIES: the first is known when that many died, and not after one
+ * more. */
 static void
 obituaries_are_bounded(void)
 {
@@ -313,7 +313,7 @@ every_actor_answers_identify(void)
     stage_clear(&stage_events);
     stage_tell(system, f, "/user/a/w*");
     UNIT_WAIT(stage_has("42:/user/a/w1") && stage_has("42:/user/a/w2"), 5000);
-    stage_tell(system, f, "/user/a/z*"); /* a wildcard that matches nobody stays silent */
+    stage_tell(system, f, "/user/a/z*"); /* a wildcard that matches no actor is not answered */
     stage_tell(system, f, "/user/b");
     UNIT_WAIT(stage_has("42:/user/b"), 5000);
     UNIT_FALSE(stage_has("none"));
@@ -354,7 +354,7 @@ identify_of_a_dead_ref_is_answered_with_none(void)
     stage_close(system);
 }
 
-/* SYS-18: a name that is taken by a dying actor names nobody */
+/* SYS-18: the name of an actor that has ended is not found while it is still taken */
 static void
 children_are_found_by_name(void)
 {

@@ -1,4 +1,4 @@
-/* pending_test.c - looking into mailboxes, and taking back. */
+/* pending_test.c - list the messages of a mailbox, and take messages back. */
 #include <troupe/mailbox.h>
 #include <troupe/pending.h>
 
@@ -34,7 +34,7 @@ box_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         stage_hold("held", &let_go);
         return TRP_OK;
     }
-    if (stage_said(msg, "look")) { /* what it told itself is there at once */
+    if (stage_said(msg, "look")) { /* a message to itself is there at once */
         trp_tell_text(ctx, trp_self(ctx), "a");
         trp_tell_text(ctx, trp_self(ctx), "b");
         trp_tell_text(ctx, trp_self(ctx), "c");
@@ -65,7 +65,7 @@ an_actor_looks_into_its_own_mailbox(void)
     stage_close(system); /* neither processed nor dead */
 }
 
-/* A caller whose time is over gets no answer any more. */
+/* A caller whose time is over gets no answer. */
 static void
 a_look_that_comes_too_late_is_not_taken(void)
 {
@@ -101,7 +101,7 @@ static const trp_behaviour hoarder = {
 static trp_ref hoarder_ref;
 static const char *mailbox;
 
-/* Holds its failed child suspended until it is let go, so that mail waits. */
+/* Keeps its failed child suspended until it may go on, so that mail waits. */
 static trp_directive
 ponder(trp_ctx *ctx, void *state, const trp_failure *failure)
 {
@@ -177,8 +177,8 @@ look_for_long(void *arg, const trp_msg *msg, trp_ref sender)
     return TRP_PENDING_NEXT;
 }
 
-/* actor-pending-P2: its time is over in the midst of a look, which ends all the same; or before it
- * has begun. */
+/* actor-pending-P2: the caller's time is over during a visit, which goes on to its end; or before
+ * the visit has begun. */
 static void
 look_beyond_the_time(trp_system *system)
 {

@@ -1,4 +1,4 @@
-/* receive_filter_test.c - actors that are switched off, and actors that do not want everything. */
+/* receive_filter_test.c - deactivated actors, and actors that refuse some messages. */
 #include "tests/unit/actor/stage.h"
 
 #include <troupe/mailbox.h>
@@ -44,7 +44,7 @@ who_is_deactivated_gets_the_systems_messages_and_no_others(void)
     child = stage_spawn(system, &worker, "b");
     UNIT_EQUAL(stage_ask(system, a, "watch child", answer, sizeof answer), TRP_OK);
     UNIT_EQUAL(trp_system_deactivate(system, a), TRP_OK);
-    /* ordinary: lost, and whoever asked learns it at once */
+    /* an ordinary message is lost, and its asker is notified at once */
     UNIT_EQUAL(stage_ask(system, a, "lost", answer, sizeof answer), TRP_ENOENT);
     stage_tell(system, a, "lost, too");
     UNIT_WAIT(stage_dead(system, TRP_DEAD_INACTIVE) == 2, 5000);
@@ -98,7 +98,8 @@ a_supervisor_deactivates_who_fails(void)
 
     UNIT_EQUAL(stage_ask(system, top, "child", answer, sizeof answer), TRP_OK);
     stage_tell(system, child, "fail");
-    stage_tell(system, child, "lost"); /* behind the failure: it goes on, but hears nothing */
+    /* after the failure: the actor resumes, but is deactivated */
+    stage_tell(system, child, "lost");
     UNIT_WAIT(stage_dead(system, TRP_DEAD_INACTIVE) == 1, 5000);
     trp_system_tell(system, child, &trp_kill_type, NULL, 0); /* the decider says: activate */
     UNIT_WAIT(stage_ask(system, child, "heard", answer, sizeof answer) == TRP_OK, 5000);
@@ -120,7 +121,7 @@ static const trp_behaviour picky = { .size = sizeof(trp_behaviour),
                                      .receive = worker_receive,
                                      .will_receive = wants };
 
-/* UJ-06: a filter before the behaviour; what it refuses is a dead letter with its reason. Also
+/* UJ-06: a filter before the behaviour; a refused message is a dead letter with its reason. Also
  * after a restart, and beside the stash, whose bookkeeping it must not disturb. */
 static void
 what_is_not_wanted_is_refused(void)
@@ -142,7 +143,7 @@ what_is_not_wanted_is_refused(void)
     stage_close(system);
 }
 
-/* UJ-06: what is refused takes no place in a mailbox with a bound, even while its actor is busy. */
+/* UJ-06: a refused message takes no place in a bounded mailbox, even while its actor is busy. */
 static void
 what_is_not_wanted_takes_no_room(void)
 {

@@ -1,4 +1,4 @@
-/* ref_test.c - refs and paths as values; what a system gives access to. */
+/* ref_test.c - refs and paths as values; the services of a system. */
 #include "tests/unit/actor/stage.h"
 
 #include <troupe/path.h>
@@ -51,7 +51,7 @@ give(trp_system *system, trp_ref to, trp_ref about)
 
 /* SYS-10, SYS-11: a living actor, the dead, a promise, dead letters, an actor on another node: each
  * is the same 16 bytes, travels in messages, can be told, watched, compared and asked for its path;
- * what reaches nobody is a dead letter, and a watch is always answered */
+ * a message without a receiver is a dead letter, and a watch is always answered */
 static void
 refs_of_every_kind_are_values_that_can_be_sent_told_and_watched(void)
 {
@@ -96,8 +96,9 @@ refs_of_every_kind_are_values_that_can_be_sent_told_and_watched(void)
     stage_close(system);
 }
 
-/* SYS-10, SYS-16, SYS-17, SYS-12, MSC-03: equal means the same incarnation, over restarts; the same
- * name later is somebody else, who never gets what was told to the old ref; paths look past that */
+/* SYS-10, SYS-16, SYS-17, SYS-12, MSC-03: equal means the same incarnation, over restarts; the
+ * same name later is another incarnation, which never gets messages to the old ref; paths ignore
+ * incarnations */
 static void
 refs_are_equal_when_they_name_the_same_life_paths_when_they_name_the_same_place(void)
 {

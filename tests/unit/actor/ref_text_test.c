@@ -114,7 +114,7 @@ what_is_no_ref_is_refused(void)
         "/user/a#18446744073709551616",
         "/user/*",
         "troupe.tcp://far/user/a#1@2",
-        "/user/a#1@2", /* another node's, but whose? */
+        "/user/a#1@2", /* of another node, without its address */
     };
     char text[TRP_REF_TEXT_BYTES], exact[64];
     trp_ref ref, nobody = TRP_REF_NONE, made_up = { 4711, 1, 1, 0 };

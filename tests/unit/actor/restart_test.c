@@ -1,4 +1,4 @@
-/* restart_test.c - a restart to the letter: order of steps, what stays and what is new. */
+/* restart_test.c - restarts: the order of the steps, what is kept and what is new. */
 #include "tests/unit/actor/stage.h"
 
 typedef struct node_state {
@@ -143,8 +143,8 @@ hooks_run_in_order_on_the_old_and_the_new_instance(void)
     stage_close(system);
 }
 
-/* LIFE-3, SYS-16, A4J-03: ref, mailbox and what was told stay; the failing message is not handled
- * again; state is new */
+/* LIFE-3, SYS-16, A4J-03: ref, mailbox and its messages stay; the failing message is not handled
+ * again; the state is new */
 static void
 a_restart_keeps_the_ref_and_the_mailbox_but_not_the_state(void)
 {
@@ -273,7 +273,7 @@ static const trp_behaviour top_behaviour = { .size = sizeof(trp_behaviour),
                                              .post_stop = node_post_stop,
                                              .strategy = &slow_strategy };
 
-/* LIFE-4, MSG-8, SUP-16, A4J-33, SUP-2, SUP-3 (resume): the failed one and all below it wait for
+/* LIFE-4, MSG-8, SUP-16, A4J-33, SUP-2, SUP-3 (resume): the failed actor and all below it wait for
  * the decision, and go on with their state */
 static void
 a_failure_suspends_the_whole_subtree_until_the_supervisor_has_decided(void)

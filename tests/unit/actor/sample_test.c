@@ -49,7 +49,7 @@ tell_plain(trp_ctx *ctx, trp_ref to, const trp_type *type)
     trp_tell(ctx, to, type, &nothing, sizeof nothing);
 }
 
-/* ---- the database and what guards it --------------------------------------------------------- */
+/* ---- the database and its storage actor ------------------------------------------------------ */
 
 static int64_t db_value;
 static bool db_silent; /* the second test's: it never answers */
@@ -95,7 +95,7 @@ static const trp_behaviour storage = { .size = sizeof(trp_behaviour),
                                        .post_stop = storage_post_stop,
                                        .accepts = accepts };
 
-/* ---- the precious state ---------------------------------------------------------------------- */
+/* ---- the counter ----------------------------------------------------------------------------- */
 
 typedef struct counter_state {
     int64_t count;

@@ -1,4 +1,4 @@
-/* scheduler_test.c - what comes later: messages and functions, on time, cancelled, at the end. */
+/* scheduler_test.c - scheduled messages and functions: on time, cancelled, at the end. */
 #include "tests/unit/actor/stage.h"
 
 #include <troupe/scheduler.h>
@@ -149,7 +149,8 @@ cancelling_tells_whether_it_came_in_time(void)
     stage_close(system);
 }
 
-/* SCH-06: the send comes before the look, so there is one dead letter, and then no more */
+/* SCH-06: the message is sent before the receiver is checked, so there is exactly one dead
+ * letter */
 static void
 a_repetition_ends_with_its_receiver(void)
 {
@@ -250,7 +251,7 @@ static const trpi_world_ops moved_ops = { .name = "moved",
                                           .random_u64 = moved_random,
                                           .free = moved_free };
 
-#define STOP_MS 600000u /* no thread loses its core for so long */
+#define STOP_MS 600000u /* longer than any thread waits for a core */
 
 static void
 run_slowly(void *arg)
@@ -259,7 +260,8 @@ run_slowly(void *arg)
     atomic_fetch_add((atomic_uint *)arg, 1);
 }
 
-/* SCH-05, DISP-14: what is left runs at the end, within stop_ms; then nothing can be added */
+/* SCH-05, DISP-14: functions that are left run at the end, within stop_ms; then none can be
+ * added */
 static void
 what_is_left_runs_at_the_end(void)
 {

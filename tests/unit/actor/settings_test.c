@@ -1,4 +1,4 @@
-/* settings_test.c - what the configuration says of a system and of actors by their path. */
+/* settings_test.c - the configuration of a system, and of actors by their path. */
 #include "tests/unit/actor/stage.h"
 
 #include <troupe/config.h>
@@ -11,7 +11,7 @@
 #include "actor/kernel/system.h"
 #include "pattern/testkit.h"
 
-/* ---- an actor that says on which thread it runs, and makes children */
+/* ---- an actor that reports its thread, and makes children */
 
 static trp_err keeper_receive(trp_ctx *ctx, void *state, const trp_msg *msg);
 static const trp_behaviour keeper = {
@@ -196,7 +196,7 @@ mailboxes_are_configured(void)
     UNIT_EQUAL(info.push_timeout_ms, TRP_OFF);
     UNIT_EQUAL(trp_mailbox_find(system, "default-mailbox", &info), TRP_OK);
     UNIT_EQUAL(info.kind, TRP_MAILBOX_KIND_COUNTED);
-    options.name = "none"; /* the section is obeyed: its mailbox is not there */
+    options.name = "none"; /* the section counts: its mailbox does not exist */
     UNIT_EQUAL(trp_system_spawn(system, &keeper, &options, &ref), TRP_ENOENT);
     stage_spawn(system, &keeper, "a");
     stage_close(system);
@@ -247,7 +247,7 @@ a_configured_mailbox_reaches_its_actors(void)
     trp_ref ref = TRP_REF_NONE;
 
     options.name = "a";
-    options.mailbox = "wide"; /* the section is stronger */
+    options.mailbox = "wide"; /* the section overrides it */
     UNIT_EQUAL(trp_system_spawn(system, &holder, &options, &ref), TRP_OK);
     expect_room_for_three(system, ref);
     options.name = "b";
@@ -309,7 +309,7 @@ sections_are_found_by_path(void)
     stage_close(system);
 }
 
-/* ---- an actor that stashes, and says whether it could -----------------------------------------
+/* ---- an actor that stashes, and reports the result --------------------------------------------
  */
 
 static trp_err

@@ -1,4 +1,4 @@
-/* spawn_test.c - what a spawn takes and refuses, and the dispatchers. */
+/* spawn_test.c - options that a spawn accepts and refuses, and the dispatchers. */
 #include "tests/unit/unit.h"
 
 #include <pthread.h>
@@ -210,7 +210,7 @@ a_behaviour_registers_and_sees_only_what_it_accepts(void)
     end();
 }
 
-/* ---- what errors do not say ------------------------------------------------------------------ */
+/* ---- reasons in the log ---------------------------------------------------------------------- */
 
 #define BORN_WITH(F, S) F(S, u32, number)
 #define BORN_MESSAGES(M, P) M(P, with, BORN_WITH)
@@ -262,8 +262,8 @@ static const trp_behaviour born = { .size = sizeof(trp_behaviour),
                                     .pre_start = born_start,
                                     .accepts = born_accepts };
 
-/* The arguments may be of what the behaviour itself registers, and a fixed type needs no size. A
- * refused actor is named in the log. */
+/* The arguments may have a type that the behaviour itself registers, and a fixed type needs no
+ * size. A refused actor is named in the log. */
 static void
 a_spawn_registers_first_and_says_what_it_refuses(void)
 {

@@ -1,5 +1,5 @@
-/* stage.h - a small theatre for scenario tests: a system whose log lines are kept, and actors that
- * write down what happens to them, so that a test reads like a script.
+/* stage.h - the fixture of scenario tests: a system whose log lines are kept, and actors that note
+ * their events, so that a test reads like a script.
  */
 #ifndef TESTS_UNIT_ACTOR_STAGE_H
 #define TESTS_UNIT_ACTOR_STAGE_H
@@ -157,7 +157,7 @@ stage_open(void)
     return stage_open_with(options);
 }
 
-/* Of what a configuration says. */
+/* Open a system with this configuration. */
 static inline trp_system *
 stage_open_config(const char *text)
 {
@@ -206,7 +206,7 @@ stage_tell(trp_system *system, trp_ref to, const char *text)
     trp_system_tell(system, to, &trp_string_type, text, strlen(text));
 }
 
-/* Dead letters so far: of one reason, of all. */
+/* The number of dead letters so far: of one reason, of all. */
 static inline uint64_t
 stage_dead(trp_system *system, trp_dead_reason reason)
 {
@@ -226,7 +226,7 @@ stage_dead_sum(trp_system *system)
     return sum;
 }
 
-/* An actor on another node, which nobody answers for. */
+/* The ref of an actor on another node, which never answers. */
 static inline trp_ref
 stage_far(trp_system *system)
 {
@@ -239,7 +239,7 @@ stage_far(trp_system *system)
     return ref;
 }
 
-/* A remoting that connects to nobody and loses what it is given. */
+/* A remoting without connections, which loses every message. */
 static inline trp_err
 stage_lost_connect(void *arg, trp_system *system, uint32_t node)
 {
@@ -310,7 +310,7 @@ stage_stopped(trp_ctx *ctx, void *state)
     stage_note("%s-", stage_name(trp_ctx_system(ctx), trp_self(ctx), path, sizeof path));
 }
 
-/* Tell the text and wait for the answer, which is noted by nobody. */
+/* Tell the text and wait for the answer, which is not noted. */
 static inline trp_err
 stage_ask(trp_system *system, trp_ref to, const char *text, char *answer, size_t bytes)
 {

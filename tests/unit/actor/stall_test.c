@@ -1,5 +1,5 @@
-/* stall_test.c - an actor that holds its worker is named, once; one that may block is not. With all
- * workers held, lines are written and a stop goes as far as it can. */
+/* stall_test.c - an actor that holds its worker is named, once; one that may block is not. With
+ * all workers held, lines are still written, and a stop reaches the actors that it can. */
 #include "tests/unit/actor/dispatch.h"
 
 enum { SLOW, ALSO, MAY, TOO, MAY_NOT, ACTORS_AT };
@@ -8,7 +8,7 @@ static const char *const names[ACTORS_AT] = { "at-slow", "at-also", "at-may", "a
 static _Atomic int warnings[ACTORS_AT], events;
 static _Atomic uint32_t held_ms;
 
-/* Of the stop, and of whoever says "told". */
+/* Notes the end of the stop, and each "told". */
 static pthread_mutex_t said_lock = PTHREAD_MUTEX_INITIALIZER;
 static char said[65536];
 
@@ -41,7 +41,7 @@ log_line(void *arg, const trp_log_line *line)
     if (strcmp(line->source, "system") == 0 || strcmp(line->source, "told") == 0) {
         note_line(line);
     }
-    /* Others may be named, too, and rightly so: the machine did not run their threads. */
+    /* Others may be named, too: the machine did not run their threads. */
     if (line->level == TRP_LOG_WARNING && strstr(line->text, "holds its worker") != NULL &&
         strncmp(line->source, "/user/", 6) == 0) {
         for (int at = 0; at < ACTORS_AT; at++) {
@@ -85,8 +85,8 @@ start_watched(uint32_t stall_warning_ms)
     UNIT_EQUAL(trp_system_subscribe(system_, ref, &trp_stalled_type), TRP_OK);
 }
 
-/* An actor that has started and is idle, and that holds a worker from here on: what was said of its
- * start, in which it may have had no core, does not count. */
+/* An actor that has started and is idle, and that holds a worker from here on. Lines about its
+ * start, when it may have had no core, do not count. */
 static void
 hold_at(int at, const char *dispatcher)
 {
@@ -108,7 +108,8 @@ hold_at(int at, const char *dispatcher)
     UNIT_WAIT(atomic_load(&gate_waiting) == waiting + 1, 5000);
 }
 
-/* Of the held ones, before they are let go: who stops later may have no core, too. */
+/* Count the held actors before they are released: an actor that stops later may have no core,
+ * too. */
 static void
 let_go(void)
 {
@@ -188,7 +189,7 @@ run_held(void *arg)
     atomic_fetch_sub(&gate_waiting, 1);
 }
 
-/* Two workers, and who holds them; others that only wait, and one with a thread of its own. */
+/* Two workers and the actors that hold them; others that only wait, and one with its own thread. */
 static void
 hold_all(bool by_function)
 {
@@ -218,7 +219,8 @@ hold_all(bool by_function)
     }
 }
 
-/* Lines and warnings come; a stop reaches who has a thread, and names who holds the others'. */
+/* Lines and warnings are written; a stop reaches the actor with a thread, and names the holders of
+ * the workers. */
 static void
 with_all_workers_held_lines_and_a_stop_go_on(void)
 {

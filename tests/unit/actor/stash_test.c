@@ -125,7 +125,7 @@ unstashed_messages_come_before_the_mailbox_in_order(void)
     stage_close(system);
 }
 
-/* BEH-12: the sender comes along */
+/* BEH-12: a stashed message keeps its sender */
 static void
 a_stashed_message_keeps_its_sender(void)
 {
@@ -141,7 +141,7 @@ a_stashed_message_keeps_its_sender(void)
     {
         trp_system_stats stats = { .size = sizeof stats };
 
-        /* the reply went to the promise that had asked, and that is gone */
+        /* the reply went to the promise of the ask, which has ended */
         UNIT_WAIT((trp_system_stats_get(system, &stats),
                    stats.dead_letters[TRP_DEAD_STALE] + stats.dead_letters[TRP_DEAD_STOPPED] == 1),
                   5000);
@@ -189,7 +189,7 @@ stashed_messages_outlive_a_restart(void)
     stage_close(system);
 }
 
-/* LIFE-9: what is stashed at the end is dead letters */
+/* LIFE-9: messages in the stash at the end are dead letters */
 static void
 what_is_stashed_at_the_end_is_dead_letters(void)
 {
@@ -207,7 +207,7 @@ what_is_stashed_at_the_end_is_dead_letters(void)
     stage_close(system);
 }
 
-/* BEH-7: also where others still wait that were unstashed before; nobody is lost */
+/* BEH-7: also while earlier unstashed messages still wait; none is lost */
 static void
 a_message_that_is_unstashed_twice_comes_before_those_behind_it(void)
 {
@@ -238,8 +238,8 @@ many_stashed_messages_are_cheap(void)
     stage_close(system);
 }
 
-/* A turn may end with an unstashed message: what that one ordered from its own actor is not for the
- * one that runs next. */
+/* A turn may end with an unstashed message: its system messages to its own actor are not handled by
+ * the next actor on the thread. */
 static void
 an_unstashed_message_may_stop_its_actor_at_the_end_of_a_turn(void)
 {

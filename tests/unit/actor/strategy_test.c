@@ -1,5 +1,5 @@
-/* strategy_test.c - strategies as values: at the top of the tree, with a log of their own; what no
- * restart repairs; what all-for-one does not do. */
+/* strategy_test.c - strategies as values: at the top of the tree, with their own log function;
+ * failures that no restart repairs; limits of all-for-one. */
 #include "tests/unit/actor/stage.h"
 
 #include "actor/kernel/system.h"
@@ -56,7 +56,7 @@ the_user_guardian_can_use_a_strategy_of_ones_own(void)
 
     strategy.decider = resume_sevens;
     options.guardian_strategy = &strategy;
-    options.guardian_stops = 1; /* the weaker of the two */
+    options.guardian_stops = 1; /* guardian_strategy overrides it */
     system = stage_open_with(options);
     memset(&strategy, 0, sizeof strategy);
     a = stage_spawn(system, &actor, "a");
@@ -88,8 +88,8 @@ a_top_level_actor_has_as_many_restarts_as_the_guardian_allows(void)
     stage_close(system);
 }
 
-/* SUP-8, SYS-6, SYS-8 (conflict C1, decision 19): what no restart repairs goes up to the root, and
- * ends the system in order */
+/* SUP-8, SYS-6, SYS-8 (conflict C1, decision 19): a failure that no restart repairs escalates to
+ * the root, and ends the system in order */
 static void
 an_internal_error_escalates_to_the_root_and_ends_the_system(void)
 {
@@ -106,8 +106,8 @@ an_internal_error_escalates_to_the_root_and_ends_the_system(void)
     trp_system_free(system);
 }
 
-/* SYS-7: top-level actors of /system are restarted without a limit, stopped when killed; what is
- * worse ends the system, the user's tree first */
+/* SYS-7: top-level actors of /system are restarted without a limit, stopped when killed; a worse
+ * failure ends the system, the user's tree first */
 static void
 the_system_guardian_restarts_stops_or_escalates(void)
 {
@@ -192,7 +192,8 @@ open_with(const trp_behaviour *boss, trp_ref *ret_kid, trp_ref *ret_sister)
     return system;
 }
 
-/* SUP-11: a supervisor can log failures itself; if its log fails, they are logged as usual */
+/* SUP-11: a supervisor can log failures itself; if its log function fails, they are logged as
+ * usual */
 static void
 a_strategy_can_log_failures_in_its_own_way(void)
 {
@@ -274,7 +275,8 @@ static const trp_behaviour top = { .size = sizeof(trp_behaviour),
                                    .pre_start = top_pre_start,
                                    .strategy = &all };
 
-/* SUP-14: a temporary child drags the permanent ones along, unless a supervisor stands between */
+/* SUP-14: a temporary child restarts the permanent ones with it, unless a supervisor is between
+ * them */
 static void
 a_supervisor_between_keeps_a_temporary_child_from_all_for_one(void)
 {

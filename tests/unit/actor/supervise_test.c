@@ -128,7 +128,7 @@ one_for_one_concerns_the_failed_child_alone(void)
     stage_close(system);
 }
 
-/* LIFE-13: to be killed is a failure as others are: its supervisor decides what comes of it */
+/* LIFE-13: a kill is a failure like others: the supervisor decides */
 static void
 a_supervisor_decides_about_a_killed_child(void)
 {
@@ -213,7 +213,7 @@ no_retries_means_stop_at_the_first_failure(void)
     stage_close(system);
 }
 
-/* SUP-7; the window is 200 ms, of a clock that nobody else moves */
+/* SUP-7; the window is 200 ms of a manual clock */
 static void
 a_window_that_has_passed_forgives(void)
 {

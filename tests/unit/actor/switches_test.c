@@ -1,5 +1,5 @@
-/* switches_test.c - keys of the configuration that switch something in the local system: traces,
- * the stall warning, what is required of mailboxes. */
+/* switches_test.c - configuration keys of the local system: traces, the stall warning, mailbox
+ * requirements. */
 #include "tests/unit/actor/stage.h"
 
 #include <troupe/config.h>
@@ -35,7 +35,7 @@ second_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     (void)msg;
     trp_timer_cancel(ctx, 7);
     trp_unbecome(ctx);
-    trp_unbecome(ctx); /* nothing is left to go back from */
+    trp_unbecome(ctx); /* the stack of behaviours is empty */
     trp_reply_text(ctx, "done");
     return TRP_OK;
 }
@@ -52,7 +52,8 @@ first_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 }
 static const trp_behaviour machine = TRP_BEHAVIOUR_INIT("machine", char, first_receive);
 
-/* LOG-13, TEST-14: transitions and timers, and what the runtime handles; none without its switch */
+/* LOG-13, TEST-14: transitions, timers, and messages that the runtime handles; none without its
+ * switch */
 static void
 state_machines_and_automatic_messages_are_traced_by_their_keys(void)
 {
@@ -184,7 +185,7 @@ spawn_requiring(trp_system *system, uint32_t requirement, const char *dispatcher
     return err;
 }
 
-/* MBOX-8: what serves a requirement is configured */
+/* MBOX-8: the mailbox of a requirement is configured */
 static void
 a_requirement_is_served_by_what_the_configuration_names(void)
 {
@@ -218,7 +219,7 @@ a_requirement_is_served_by_what_the_configuration_names(void)
             "no mailbox \"nowhere\", or it is not durable");
 }
 
-/* MBOX-9, DISP-8: a dispatcher requires what its section says */
+/* MBOX-9, DISP-8: a dispatcher requires the properties of its section */
 static void
 a_dispatcher_requires_what_its_section_says(void)
 {
@@ -234,7 +235,7 @@ a_dispatcher_requires_what_its_section_says(void)
     UNIT_EQUAL(spawn_requiring(system, 0, "e", &view), TRP_OK);
     UNIT_EQUAL(view.exact, 0);
     options.dispatcher = "d";
-    options.mailbox = "unbounded"; /* named, and not what the dispatcher must have */
+    options.mailbox = "unbounded"; /* named, but without the required property */
     UNIT_EQUAL(trp_system_spawn(system, &plain, &options, &ref), TRP_EINVAL);
     options.dispatcher = "e";
     UNIT_EQUAL(trp_system_spawn(system, &plain, &options, &ref), TRP_OK);

@@ -1,4 +1,4 @@
-/* system_test.c - systems as values: names, several at once, numbers, and ends that do not hang. */
+/* system_test.c - systems: names, several at once, statistics, and ends that do not hang. */
 #include "tests/unit/unit.h"
 
 #include <stdatomic.h>
@@ -223,7 +223,7 @@ the_advertised_address_is_the_systems_own(void)
     UNIT_EQUAL(trpi_system_self(system)->uid, uid);
     UNIT_EQUAL(trpi_node_intern(system, &id, &number), TRP_OK); /* uid 0: whoever lives there: we */
     UNIT_EQUAL(number, TRPI_NODE_SELF);
-    id.uid = uid + 1; /* one that lived there before */
+    id.uid = uid + 1; /* another incarnation at the address */
     UNIT_EQUAL(trpi_node_intern(system, &id, &number), TRP_OK);
     UNIT_TRUE(number != TRPI_NODE_SELF);
     trp_system_free(system);

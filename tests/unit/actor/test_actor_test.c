@@ -1,11 +1,11 @@
-/* test_actor_test.c - what an actor does to itself while a test calls its behaviour. */
+/* test_actor_test.c - messages of an actor to itself while a test calls its behaviour. */
 #include <troupe/testkit.h>
 
 #include "tests/unit/unit.h"
 
 enum { SWITCH = 1, STASH = 2, END = 3 };
 
-/* Does as the number says; its state is how many it was given. */
+/* Acts by the number; its state counts the messages. */
 static trp_err
 selfish_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
@@ -65,10 +65,10 @@ give(trp_testkit *kit, trp_ref ref, int64_t what)
 
     UNIT_EQUAL(trp_testkit_receive(kit, ref, nobody, &trp_i64_type, &what, sizeof what, NULL),
                TRP_OK);
-    (void)trp_testkit_advance(kit, 0); /* what is ready runs; with the machine's clock it has */
+    (void)trp_testkit_advance(kit, 0); /* run what is ready; with a real clock it has run */
 }
 
-/* TEST-2: it is done when the call is over, in its order. */
+/* TEST-2: its own system messages are handled when the call returns, in order. */
 static void
 what_a_test_actor_orders_from_itself_is_done(void)
 {

@@ -1,4 +1,4 @@
-/* timers_test.c - named timers, cancelling what is queued, the receive timeout. */
+/* timers_test.c - named timers, cancelled ticks in the queue, the receive timeout. */
 #include "tests/unit/actor/stage.h"
 
 #include <troupe/scheduler.h>
@@ -123,7 +123,7 @@ a_timer_rings_once_and_not_early(void)
     stage_close(system);
 }
 
-/* A fixed-size type says how many bytes there are, whatever the caller says, as for a tell */
+/* The size of a fixed-size type counts, not the caller's, as for a tell */
 static void
 a_fixed_size_type_needs_no_byte_count(void)
 {
@@ -227,7 +227,8 @@ messages_keep_the_receive_timeout_away(void)
 
         UNIT_EQUAL(stage_ask(system, c, "ping", answer, sizeof answer), TRP_OK);
         now = unit_now_ms();
-        idle += (now - before + 1) / 20; /* so often we may have been too slow for the timeout */
+        /* so often the test may have been too slow for the timeout */
+        idle += (now - before + 1) / 20;
         before = asked;
     } while (now < until);
     stage_tell(system, c, "off");

@@ -1,5 +1,5 @@
-/* watch_test.c - Terminated: once, in order, suppressed, for the dead too; death pact; other
- * nodes. */
+/* watch_test.c - Terminated: once, in order, suppressed, also for an actor that has ended; death
+ * pact; other nodes. */
 #include "tests/unit/actor/stage.h"
 
 #include "actor/life/life.h"
@@ -111,7 +111,7 @@ open_watch(trp_ref *ret_watcher)
     return system;
 }
 
-/* WATCH-1, WATCH-6, WATCH-2, A4J-25; what the dead actor told before is seen first */
+/* WATCH-1, WATCH-6, WATCH-2, A4J-25; earlier messages of the ended actor come first */
 static void
 a_watcher_is_told_once_and_after_the_last_words(void)
 {
@@ -196,7 +196,7 @@ unwatch_suppresses_a_terminated_that_is_queued(void)
     stage_close(system);
 }
 
-/* WATCH-3: the dead are answered again, so the watch that was renewed is answered, once */
+/* WATCH-3: a watch of an ended actor is answered each time, so the renewed one is answered, once */
 static void
 a_watch_that_is_renewed_is_answered_once(void)
 {
@@ -216,7 +216,7 @@ a_watch_that_is_renewed_is_answered_once(void)
     stage_close(system);
 }
 
-/* WATCH-2, BEH-6: what is put aside is still seen, once */
+/* WATCH-2, BEH-6: a stashed Terminated is still delivered, once */
 static void
 a_terminated_can_be_stashed(void)
 {
@@ -319,8 +319,8 @@ parent_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 
         options.name = "kid";
         err = trp_spawn(ctx, stage_said(msg, "make") ? &target : &talker, &options, kid);
-        if (err == TRP_EEXIST) { /* of the last round; who waited for its end may be the first to
-                                  * hear of it, before us */
+        /* of the last round; another watcher may be notified of its end before this parent */
+        if (err == TRP_EEXIST) {
             trp_forward(ctx, trp_self(ctx), msg);
             return TRP_OK;
         }
@@ -371,8 +371,8 @@ on_terminated_of_a_child_its_name_is_free(void)
     stage_close(system);
 }
 
-/* WATCH-1: the parent is told in another way than other watchers (by the notice that frees the
- * name), and no earlier than what the child told it */
+/* WATCH-1: the parent is notified in another way than other watchers (by the notice that frees the
+ * name), and after the child's messages to it */
 static void
 a_parent_hears_the_last_words_of_its_child_first(void)
 {
@@ -547,7 +547,7 @@ proxy_deliver(void *arg, trp_system *system, trp_msg *msg)
     (void)msg;
 }
 
-/* A peer may name any slot: what is no actor is not there. */
+/* A peer may name any slot: one that is no actor is answered as not existing. */
 static void
 a_watch_of_what_is_no_actor_is_answered(void)
 {
@@ -569,7 +569,7 @@ a_watch_of_what_is_no_actor_is_answered(void)
     stage_close(system);
 }
 
-/* WATCH-8, RemoteNodeDeathWatchSpec: what a lost node had watched forgets it; nothing is kept for
+/* WATCH-8, RemoteNodeDeathWatchSpec: a watched actor forgets the lost node; nothing is kept for
  * it */
 static void
 a_lost_node_is_forgotten_as_a_watcher(void)
@@ -584,15 +584,16 @@ a_lost_node_is_forgotten_as_a_watcher(void)
         trpi_inbound_signal(system, TRPI_SIGNAL_WATCH, targets[i % 2], far, 0);
     }
     UNIT_EQUAL(stage_ask(system, w, "watch0", answer, sizeof answer), TRP_OK);
-    UNIT_FALSE(trpi_node_is_watched(system, node)); /* it watches us */
+    UNIT_FALSE(trpi_node_is_watched(system, node)); /* it watches an actor of this node */
     trpi_node_terminated(system, node, TRP_DEAD_QUARANTINED);
     UNIT_EQUAL(trp_system_graceful_stop(system, targets[0], 60000), TRP_OK);
     UNIT_EQUAL(trp_system_graceful_stop(system, targets[1], 60000), TRP_OK);
-    STAGE_EXPECT("T0(1,0)"); /* the watcher here is told, the far ones are not */
+    STAGE_EXPECT("T0(1,0)"); /* the local watcher is notified, the remote ones are not */
     stage_close(system);
 }
 
-/* WATCH-9 is by type: trp_watch takes a ref. Here: nobody cannot be watched, and oneself is not. */
+/* WATCH-9 is by type: trp_watch takes a ref. Here: TRP_REF_NONE cannot be watched, and an actor
+ * does not watch itself. */
 static void
 nobody_cannot_be_watched(void)
 {
