@@ -79,7 +79,7 @@ typedef struct trpi_bounded_mailbox {
     /* with the token */
     trpi_msg_list control, plain;
     trpi_heap_item *heap;
-    uint32_t heap_count, heap_size;
+    uint32_t heap_count, heap_room;
     uint64_t arrivals;
     void *custom;
     uint32_t inside; /* messages that custom holds, as far as count says */

@@ -9,13 +9,9 @@
  */
 #include "actor/kernel/bounded_mailbox.h"
 
-#include <string.h>
-
 #include "actor/kernel/extra.h"
-#include "base/alloc.h"
+#include "base/array.h"
 #include "base/assert.h"
-
-#define HEAP_FIRST 16u
 
 bool
 trpi_mailbox_is_ordered(const trpi_bounded_mailbox *mailbox)
@@ -49,19 +45,8 @@ heap_put(trpi_bounded_mailbox *mailbox, trp_msg *msg)
                             mailbox->arrivals++, msg };
     uint32_t at = mailbox->heap_count;
 
-    if (mailbox->heap_count == mailbox->heap_size) {
-        uint32_t size = mailbox->heap_size != 0 ? 2 * mailbox->heap_size : HEAP_FIRST;
-        trpi_heap_item *heap = trpi_alloc(size * sizeof *heap);
-
-        if (heap == NULL) {
-            return TRP_ENOMEM;
-        }
-        if (mailbox->heap_count > 0) {
-            memcpy(heap, mailbox->heap, mailbox->heap_count * sizeof *heap);
-        }
-        trpi_free(mailbox->heap);
-        mailbox->heap = heap;
-        mailbox->heap_size = size;
+    if (!TRPI_ARRAY_HAS_ROOM(mailbox, heap)) {
+        return TRP_ENOMEM;
     }
     while (at > 0 && is_before(&item, &mailbox->heap[(at - 1) / 2])) {
         mailbox->heap[at] = mailbox->heap[(at - 1) / 2];
