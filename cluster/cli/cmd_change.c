@@ -242,7 +242,7 @@ down_request(trpi_cli *cli, bool dry, const cJSON *plan)
     return request;
 }
 
-/* One line for each node: what would happen, or what happened. */
+/* Print one line for each node: its change, planned or done. */
 static void
 print_down(const trpi_cli *cli, const cJSON *reply, bool would, FILE *stream)
 {

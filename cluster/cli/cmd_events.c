@@ -360,7 +360,7 @@ is_impossible(const condition *c, const char *self_status)
     return leaving && (c->up || c->members > 0 || c->roles_count > 0);
 }
 
-/* Look for the node once. TRP_ECONN: where nobody listens, a node was killed before. */
+/* Look for the node once. TRP_ECONN: no process listens, since a node was killed before. */
 static trp_err
 wait_connect(trpi_cli *cli)
 {

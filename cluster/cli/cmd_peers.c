@@ -8,7 +8,8 @@
 
 enum { COLUMNS = 10 }; /* the last one only where a fault is set */
 
-/* "3/4 +12345B": open, ever used, and what waits for all of them, or is kept for slow receivers. */
+/* "3/4 +12345B": lanes open, lanes ever used, and the bytes that wait for a lane or a slow
+ * receiver. */
 static void
 lanes_text(const cJSON *peer, char *buffer, size_t bytes)
 {

@@ -34,7 +34,7 @@ library_run(trpi_cli *cli, const char *function)
                            trpi_cli_flags[handed_on[index]].name);
             words[count++] = flags[index];
             words[count++] =
-                (char *)(uintptr_t)value; /* argv is char ** by tradition; nobody writes to it */
+                (char *)(uintptr_t)value; /* argv is char ** by tradition; it is not written to */
         }
     }
     for (int index = 0; index < cli->rest_count; index++) {

@@ -44,7 +44,7 @@
 typedef struct dev_output { /* of a node: its standard output, or error */
     int fd;                 /* -1: closed */
     int to;
-    size_t head, held; /* the node's name and what is held behind it, in line */
+    size_t head, held; /* bytes of the node's name, and of the text behind it, in line */
     char line[DEV_LINE_BYTES];
 } dev_output;
 
@@ -105,7 +105,7 @@ port_reserve(unsigned port)
     return false;
 }
 
-/* ---- what nodes print (dev-D4) --------------------------------------------------------------- */
+/* ---- output of the nodes (dev-D4) ------------------------------------------------------------ */
 
 /* A pipe to us in the place of `to`. Returns the end for the node, or -1. */
 static int

@@ -221,8 +221,8 @@ is_of_all(const char *word)
     return false;
 }
 
-/* Take those flags out of what is passed on. Words behind "--" belong to the command in any
- * case. */
+/* Take those flags out of the words that are passed on. Words behind "--" belong to the command in
+ * any case. */
 static int
 parse_rest(trpi_cli *cli)
 {

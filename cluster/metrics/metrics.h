@@ -1,7 +1,7 @@
 /* metrics.h - the figures of nodes: how they are smoothed, spread and weighed. Private to the
  * cluster room; pure but for the last part.
  *
- * An entry is what one node has measured, a table what one node knows of all; both are immutable
+ * An entry has the figures of one node, a table the entries that one node knows; both are immutable
  * and counted, so that any thread may hold one. Two tables are merged into one that has the newest
  * of each node: commutative, associative, idempotent. The newest entry has the highest number,
  * which the node itself counts up: wall clocks do not matter. */
@@ -89,7 +89,7 @@ trp_err trpi_metrics_decode(const uint8_t *bytes, size_t count, const trpi_metri
                             uint32_t peers_count, uint32_t *ret_kind,
                             trpi_metrics_table **ret_table);
 
-/* ---- core: what one node does ---------------------------------------------------------------- */
+/* ---- core: the metrics of one node ----------------------------------------------------------- */
 #define TRPI_METRICS_COLLECT_S_DEFAULT 3
 #define TRPI_METRICS_GOSSIP_S_DEFAULT 3
 #define TRPI_METRICS_HALF_LIFE_S_DEFAULT 12

@@ -246,7 +246,7 @@ trpi_metrics_core_sample(trpi_metrics_core *core, uint64_t now_ms, int64_t wall_
 
 /* ---- gossip ---------------------------------------------------------------------------------- */
 
-/* Bring to the front of `order` what a frame carries (metrics-core-C4). */
+/* Bring the entries that a frame carries to the front of `order` (metrics-core-C4). */
 static void
 entries_choose(trpi_metrics_core *core, trpi_metrics_entry **order, uint32_t count)
 {

@@ -86,7 +86,7 @@ cJSON *trpi_call_plan(const trpi_call *call, cJSON *reply);
 void trpi_call_refuse(trpi_call *call, const trpi_control_refusal *refusal);
 void trpi_call_refuse_text(trpi_call *call, int exit_code, const char *hint, const char *format,
                            ...) __attribute__((format(printf, 4, 5)));
-/* Refuse an order that was not accepted; what: the command. */
+/* Refuse an order that was not accepted; what: the name of the command. */
 void trpi_call_refuse_order(trpi_call *call, trp_err err, const char *what);
 void trpi_call_progress(trpi_call *call, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

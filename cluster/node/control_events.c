@@ -70,7 +70,7 @@ observers_add(trp_node *node, cJSON *event, uint64_t uid)
     return ok;
 }
 
-/* previous: what a removed member was (EVENTS-05). */
+/* previous: the last status of a removed member (EVENTS-05). */
 static cJSON *
 member_event(trp_node *node, unsigned index, const trp_member *member, uint32_t previous,
              int64_t wall_ms)

@@ -23,7 +23,7 @@ typedef struct trpi_view_member {
     /* it has removed this node from its cluster, and says so */
     bool remover;
     char link[TRPI_VIEW_LINK_BYTES]; /* why messages to it do not go from here; "": they do */
-    char cause[96];                  /* of an unreachable one, what its link says; "": nothing */
+    char cause[96];                  /* the reason at its link, if it is unreachable; "": none */
     int64_t cert_until_ms;           /* of its certificate, as far as this node has seen; 0: not */
     /* addresses of the members that observe it as unreachable; NULL: none */
     const char **observers;
@@ -59,7 +59,8 @@ typedef struct trpi_view {
     void *memory;
 } trpi_view;
 
-/* Gives what trpi_view_fini() frees. Errors: TRP_ENOMEM. Never blocks on the cluster's work. */
+/* Give a view, to be freed by trpi_view_fini(). Errors: TRP_ENOMEM. Never blocks on the cluster's
+ * work. */
 trp_err trpi_view_take(trp_node *node, trpi_view *ret_view);
 /* As that, for a command. false: answered, there is no memory. */
 bool trpi_view_take_for(trp_node *node, trpi_call *call, trpi_view *ret_view);
@@ -84,7 +85,7 @@ bool trpi_view_each_role(const trpi_view *view, bool (*each)(void *arg, const ch
                          void *arg);
 
 /* Find a member by address, system@host:port, host:port, host, uid, or 16 hex digits of the uid.
- * Errors: TRP_EINVAL, TRP_ENOENT; *ret_refusal is what to answer. */
+ * Errors: TRP_EINVAL, TRP_ENOENT; *ret_refusal is the answer. */
 trp_err trpi_view_find(const trpi_view *view, const char *name, const trpi_view_member **ret_member,
                        trpi_control_refusal *ret_refusal);
 /* As above, in the present view; false: refused. */

@@ -1,4 +1,4 @@
-/* control_members.c - members, member-status, status: answered from what this node knows, at once.
+/* control_members.c - members, member-status, status: answered at once from this node's own state.
  *
  * Key order and names are CONTROL.md's (Akka Management's and ours behind them).
  * Tests. tests/system, tests/unit/node/node_test.c

@@ -38,7 +38,7 @@ way_add(cJSON *ways, const char *from, const char *to, int ok, const char *reaso
     return trpi_json_append(ways, way, done);
 }
 
-/* Dial all at once, and wait for what comes of it. */
+/* Dial all at once, and wait for the results. */
 static void
 dial_all(trp_node *node, trpi_call *call, dial *dials, size_t count)
 {

@@ -48,7 +48,7 @@ typedef struct trpi_control_request {
     bool wait, dry_run, unreachable, snapshot;
     bool cautious;       /* down: refuse where two clusters may be left */
     bool prepare;        /* shutdown: only note that the whole cluster ends */
-    bool local;          /* reach: only what this node can dial */
+    bool local;          /* reach: only the ways from this node */
     uint32_t event_bits; /* events: wanted types */
     uint32_t depth;
     const char *member;                    /* NULL: this node */
@@ -75,7 +75,7 @@ void trpi_control_refuse(trpi_control_refusal *ret_refusal, int exit_code, const
     __attribute__((format(printf, 3, 4)));
 
 /* Read and check a request body. On success trpi_control_request_fini() frees what it holds.
- * Errors: TRP_EDATA, TRP_EINVAL, TRP_EVERSION, TRP_ENOMEM; *ret_refusal is what to answer. */
+ * Errors: TRP_EDATA, TRP_EINVAL, TRP_EVERSION, TRP_ENOMEM; *ret_refusal is the answer. */
 trp_err trpi_control_request_parse(const uint8_t *body, size_t bytes,
                                    trpi_control_request *ret_request,
                                    trpi_control_refusal *ret_refusal);

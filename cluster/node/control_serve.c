@@ -1,8 +1,9 @@
 /* control_serve.c - the calls of the control server: a request that takes time has a thread of its
  * own.
  *
- * Shape.   control.c reads requests, and starts a call here; what the call emits is a frame of its
- *          connection, which control.c writes. A call for another node (carry.c) emits elsewhere.
+ * Shape.   control.c reads requests, and starts a call here; each object of the call is a frame of
+ *          its connection, which control.c writes. A call for another node (carry.c) emits
+ *          elsewhere.
  * Must hold.
  *   control-serve-S1  A call ends once: its thread frees it, and signals trpi_control_close() by
  *       calls_count.

@@ -251,7 +251,7 @@ trpi_node_serve_shutdown(trp_node *node, trpi_call *call)
     if (!call->request.dry_run) {
         trpi_call_confirm(call);
         bool gone = !call->request.wait || ends_wait(node, call, false);
-        if (gone) {                      /* else this node stays, and can report what is wrong */
+        if (gone) {                      /* else this node stays, and can report the problem */
             trpi_node_prepare_end(node); /* the others may have used up the time */
             trp_node_leave(node);
         }

@@ -209,7 +209,8 @@ directory_of(const char *name)
     return value != NULL && value[0] == '/' ? value : NULL;
 }
 
-/* *ret_kept: a home that is not there is not made, and what systemd makes neither. */
+/* *ret_kept: the part of the path that is not made: a home directory, and the directory of
+ * systemd. */
 static trp_err
 users_path(char ret_path[TRPI_COOKIE_FILE_PATH_BYTES], size_t *ret_kept, char *why)
 {

@@ -41,7 +41,7 @@ bool trpi_node_has_users_cookie(const trpi_config *config);
 
 /* Find the secrets of a node that has this configuration.
  * Errors: TRP_ECONFIG (a file that cannot be read or made, that others may read, that is no
- *         cookie); *ret_error says which key, which file and what to do.
+ *         cookie); *ret_error names the key, the file and the remedy.
  * Thread: any. */
 trp_err trpi_node_secrets_load(const trpi_config *config, trpi_secrets_use use,
                                trpi_node_secrets *ret_secrets, trpi_config_error *ret_error);

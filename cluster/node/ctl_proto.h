@@ -46,7 +46,7 @@ enum trpi_ctl_exit {
     TRPI_CTL_EXIT_NOT_FOUND = 68, /* no such member, actor path */
     TRPI_CTL_EXIT_UNREACHABLE = 69, /* no node; cannot bind; already running */
     TRPI_CTL_EXIT_INTERNAL = 70,
-    TRPI_CTL_EXIT_TIMEOUT = 75, /* may be retried; the text says what was pending */
+    TRPI_CTL_EXIT_TIMEOUT = 75, /* may be retried; the text names what was pending */
     TRPI_CTL_EXIT_DOWNED = 76,  /* node: downed or removed by the others */
     TRPI_CTL_EXIT_PERMISSION = 77,
     TRPI_CTL_EXIT_CONFIG = 78
@@ -84,9 +84,10 @@ trp_err trpi_ctl_socket_name_parse(const char *name, char system[TRPI_CTL_SYSTEM
                                    unsigned *ret_port);
 
 /* Connect to the socket at path, blocking, close-on-exec. timeout_ms: for the node to accept; 0: as
- * good as at once. Errors: TRP_ENOENT no such file, TRP_ECONN nobody listens (stale), TRP_ETIMEDOUT
- * somebody listens, but does not accept (the queue of the socket is full), TRP_EPERM not permitted,
- * TRP_ELIMIT path too long, TRP_EIO other (errno). *ret_fd is written on success only. */
+ * good as at once. Errors: TRP_ENOENT no such file, TRP_ECONN no process listens (stale),
+ * TRP_ETIMEDOUT one listens, but does not accept (the queue of the socket is full), TRP_EPERM not
+ * permitted, TRP_ELIMIT path too long, TRP_EIO other (errno). *ret_fd is written on success
+ * only. */
 trp_err trpi_ctl_connect(const char *path, uint32_t timeout_ms, int *ret_fd);
 
 /* May the process that listens at path be given orders? It must run as root, as our user, or as the

@@ -1,8 +1,7 @@
 /* keys.c - the keys of the node daemon, and the list of the keys of all rooms.
  *
- * The list is what makes a key known: a program that uses no cluster still accepts a file with
- * `cluster` keys, since the whole library stands behind one list.
- */
+ * A key in the list is known: a program without a cluster still accepts a file with `cluster` keys,
+ * since one list has the keys of the whole library. */
 #include "base/config_keys.h"
 
 #include "actor/actor.h"

@@ -18,7 +18,7 @@ typedef struct trpi_node_log {
     atomic_int level; /* trp_log_level; relaxed: a change may be a line late */
     const char *file; /* NULL or "": standard error; borrowed */
     pthread_mutex_t lock;
-    int fd;      /* with lock, as what follows */
+    int fd;      /* with lock, as the fields below */
     bool is_own; /* opened here */
     bool is_socket;
     bool may_block; /* it could not be opened a second time with O_NONBLOCK */
@@ -29,7 +29,7 @@ typedef struct trpi_node_log {
     uint64_t lost_all;
 } trpi_node_log;
 
-/* Open what lines go to. Errors: TRP_EIO (the file cannot be opened; errno says why). */
+/* Open the output of the lines. Errors: TRP_EIO (the file cannot be opened; errno says why). */
 trp_err trpi_node_log_open(trpi_node_log *log, int format, trp_log_level level, const char *file);
 /* Open the file again, which may have been moved away. Errors: TRP_ESTATE (standard error: there is
  * nothing to open), TRP_EIO (errno; the old one stays). */

@@ -54,7 +54,7 @@ static struct {
     int wake_fd; /* eventfd, never closed (node-notify-Y3); 0: not made yet */
     _Atomic bool answered;
 
-    pthread_mutex_t lock; /* for what follows */
+    pthread_mutex_t lock; /* for the fields below */
     int fd;               /* -1: no service manager */
     trp_system *system;   /* NULL: it stops */
     bool ready, stopping;
@@ -118,7 +118,7 @@ static void
 thread_wake(void)
 {
     uint64_t one = 1;
-    (void)!write(notify.wake_fd, &one, sizeof one); /* cannot fail: nobody writes 2^64 times */
+    (void)!write(notify.wake_fd, &one, sizeof one); /* cannot fail: the counter cannot overflow */
 }
 
 void

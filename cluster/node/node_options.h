@@ -29,13 +29,12 @@ typedef struct trpi_node_options {
 } trpi_node_options;
 
 /* Borrows argv. positional_max 0: of `troupe node`, else of `troupe config`. Returns 0, or the exit
- * code after having said on stderr what is wrong. */
+ * code, with the error on stderr. */
 int trpi_node_options_parse(int argc, char **argv, size_t positional_max,
                             trpi_node_options *ret_options);
 
-/* Layers: flags > environment > file > defaults. environment NULL: none.
- * Gives *ret_config. Errors: TRP_ECONFIG, TRP_ENOENT (the file), TRP_ENOMEM; *ret_error says what.
- */
+/* Layers: flags > environment > file > defaults. environment NULL: none. Gives *ret_config. Errors:
+ * TRP_ECONFIG, TRP_ENOENT (the file), TRP_ENOMEM; *ret_error has the reason. */
 trp_err trpi_node_config_build(const trpi_node_options *options, char *const *environment,
                                trpi_config **ret_config, trpi_config_error *ret_error);
 

@@ -184,7 +184,8 @@ channel_drive(trpi_seed_dns *dns, ares_channel channel)
         if (fds[0].revents != 0) {
             return false;
         }
-        ares_process_fd(channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD); /* what has timed out */
+        /* questions that have timed out */
+        ares_process_fd(channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
         for (nfds_t i = 1; i < count; i++) {
             ares_process_fd(channel, (fds[i].revents & ~POLLOUT) != 0 ? fds[i].fd : ARES_SOCKET_BAD,
                             (fds[i].revents & POLLOUT) != 0 ? fds[i].fd : ARES_SOCKET_BAD);
@@ -210,7 +211,7 @@ lookup_run(trpi_seed_dns *dns)
         ares_getaddrinfo(channel, dns->options.name, NULL, &hints, on_hosts, dns);
     }
     bool go_on = channel_drive(dns, channel);
-    ares_destroy(channel); /* answers what is left, with ARES_EDESTRUCTION */
+    ares_destroy(channel); /* ends open questions with ARES_EDESTRUCTION */
     return go_on;
 }
 

@@ -24,7 +24,7 @@ typedef struct trpi_seed_dns_options { /* texts are borrowed until stop */
     const char *nameserver; /* "10.0.0.53", "[::1]:5353"; NULL or "": those of the system */
     uint16_t port;          /* of the addresses of a host name */
     uint32_t interval_ms;   /* from one answer to the next question */
-    trpi_address like;      /* protocol and system of what is found */
+    trpi_address like;      /* protocol and system of the addresses */
     /* On a thread of its own: the addresses, sorted, each once, 1 to TRP_CLUSTER_SEEDS_MAX. false:
      * no more are needed. */
     bool (*found)(void *arg, const trpi_address *addresses, uint32_t count);

@@ -59,7 +59,7 @@ typedef enum trpi_router_action_kind {
 typedef struct trpi_router_action {
     trpi_router_action_kind kind;
     uint32_t member; /* PUT, MAKE, FIND: index in the view */
-    uint32_t number; /* FIND: what the answer names */
+    uint32_t number; /* FIND: the number that the answer names */
     uint64_t uid;    /* of the node */
     trp_ref ref;
 } trpi_router_action;

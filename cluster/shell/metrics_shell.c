@@ -1,9 +1,9 @@
 /* metrics_shell.c - the actor /system/cluster-metrics around the pure core, and the public API of
  * troupe/metrics.h.
  *
- * Why.     An actor of its own, on a dispatcher of threads of their own: a collector that takes its
- *          time stops neither membership nor workers, and a node whose workers are all busy can
- *          still say so.
+ * Why.     An actor of its own, on a dispatcher of threads of their own: a slow collector stops
+ *          neither membership nor workers, and a node whose workers are all busy still reports its
+ *          load.
  * Shape.   transport threads --frames--> mailbox --> actor --> core --> published table
  *          membership --poke--> mailbox: the members have changed
  *          published table --> subscribers, routers
@@ -237,7 +237,7 @@ figures_collect(struct trpi_metrics *metrics)
 static void
 send_frame(struct trpi_metrics *metrics, const trpi_node_id *to, trpi_buffer *bytes)
 {
-    /* a lost one is what the next round is for */
+    /* the next round makes up for a lost one */
     (void)trpi_remote_control_send(metrics->cluster->remote, to, TRPI_CHANNEL_METRICS, bytes->data,
                                    bytes->count);
     trpi_buffer_fini(bytes);

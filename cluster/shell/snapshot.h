@@ -1,4 +1,5 @@
-/* snapshot.h - what this node's cluster knows now: members, reachability, the downing forecast. */
+/* snapshot.h - the present state of this node's cluster: members, reachability, the downing
+ * forecast. */
 #ifndef TRPI_CLUSTER_SHELL_SNAPSHOT_H
 #define TRPI_CLUSTER_SHELL_SNAPSHOT_H
 
@@ -7,10 +8,11 @@
 
 typedef struct trpi_cluster_member {
     trp_member member;
-    double phi;               /* of this node's detector; negative: not monitored from here */
-    uint64_t round_trip_us;   /* of heartbeats; 0 unknown */
-    uint64_t heartbeats;      /* answered since this node monitors it */
-    int64_t up_since_wall_ms; /* by the clock of who made it Up; 0: unknown, or it never was Up */
+    double phi;             /* of this node's detector; negative: not monitored from here */
+    uint64_t round_trip_us; /* of heartbeats; 0 unknown */
+    uint64_t heartbeats;    /* answered since this node monitors it */
+    /* by the clock of the leader that made it Up; 0: unknown, or it never was Up */
+    int64_t up_since_wall_ms;
     char build[TRPI_BUILD_BYTES_MAX + 1]; /* the version of Troupe that it runs; "": unknown */
     uint64_t age_ms;                      /* since this node saw it first */
     uint64_t unreachable_ms;              /* for how long; 0: reachable */
@@ -49,8 +51,9 @@ typedef struct trpi_cluster_snapshot { /* one block of memory */
     uint64_t version;     /* equal on two nodes only if they agree on members and seen set */
     const char *strategy; /* of downing; static */
     uint32_t stable_after_ms, auto_down_after_ms;
-    uint64_t removed_ms; /* for how long a member says that it has removed this node: two
-                              clusters, or this node ends in some seconds; 0: nobody does */
+    /* for how long a member says that it has removed this node: two clusters, or this node ends in
+     * some seconds; 0: none does */
+    uint64_t removed_ms;
     struct {
         char address[TRP_ADDRESS_BYTES];
         uint64_t uid, since_ms;          /* for how long */
