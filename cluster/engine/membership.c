@@ -436,6 +436,8 @@ apply_observations(trpi_member_core *core, const uint64_t *keys, uint32_t count)
 
 /* ---- step ------------------------------------------------------------------------------------ */
 
+/* Decode a frame, drop one for another incarnation or one that is too old, and pass it on by its
+ * kind. */
 static trp_err
 take_frame(trpi_member_core *core, const trpi_member_event *event)
 {

@@ -458,6 +458,7 @@ tick_handle(trpi_cluster *cluster, trp_ctx *ctx)
     (void)quarantine_due(cluster, shell_now_us(cluster) / 1000);
 }
 
+/* The behaviour of /system/cluster: frames, commands and ticks become steps of the engine. */
 static trp_err
 cluster_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {

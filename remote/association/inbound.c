@@ -540,6 +540,7 @@ on_ack(trpi_conn *conn, const trpi_frame *frame)
 
 /* ---- control --------------------------------------------------------------------------------- */
 
+/* Pass a CONTROL frame to the function of its channel (gossip, heartbeats, ...). */
 static void
 on_control(trpi_conn *conn, const trpi_frame *frame)
 {

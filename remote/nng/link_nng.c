@@ -508,6 +508,7 @@ link_resume(trpi_link *link)
     pthread_mutex_unlock(&link->lock);
 }
 
+/* nng has read bytes, or the stream has ended. */
 static void
 on_read(void *arg)
 {

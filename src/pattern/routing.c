@@ -287,6 +287,7 @@ sender_of(const trp_msg *msg)
                       msg->priv_from_generation, 0 };
 }
 
+/* Route msg to routees, on the sender's thread. false: it is for the router itself. */
 static bool
 router_route(void *arg, trp_ctx *ctx, trp_ref self, trp_msg *msg)
 {
