@@ -31,9 +31,9 @@ version_in(const trpi_gossip *g, uint64_t observer)
     return 0;
 }
 
-/* Does self come first among those who had been Up: as it knew before this step, or as anybody
- * knew? One step may hold several edits: a successor joins, its predecessor goes Down, the next in
- * order leads. */
+/* Return whether self is the first of the members that had been Up: as it knew before this step, or
+ * as any node knew. One step may hold several edits: a successor joins, its predecessor becomes
+ * Down, the next in order leads. */
 static bool
 is_first_of_old(struct sim_world *w, const trpi_gossip *old, const trpi_gossip *new, uint64_t self,
                 bool as_it_knew)
@@ -41,7 +41,7 @@ is_first_of_old(struct sim_world *w, const trpi_gossip *old, const trpi_gossip *
     for (uint32_t i = 0; i < new->members_count; i++) {
         const trpi_gossip_member *m = &new->members[i];
         if (m->status == TRP_MEMBER_EXITING && m->ident->key != self) {
-            continue; /* does not lead while anybody else may */
+            continue; /* does not lead while another member may */
         }
         const struct sim_node *n = sim_node_of(w, m->ident->id.uid);
         uint32_t was = trpi_gossip_find(old, m->ident->key);
@@ -53,7 +53,7 @@ is_first_of_old(struct sim_world *w, const trpi_gossip *old, const trpi_gossip *
             return m->ident->key == self;
         }
     }
-    return true; /* nobody was Up: a new cluster */
+    return true; /* no member was Up: a new cluster */
 }
 
 static bool
@@ -81,8 +81,8 @@ check_up_since(struct sim_world *w, uint32_t node, const trpi_gossip_member *was
     }
 }
 
-/* What the check functions of the engine say of a view, and of the step that led to it. In a large
- * cluster a view is looked at alone now and then: each of its steps is looked at all the same. */
+/* Call the engine's check functions for a view, and for the step that led to it. In a large cluster
+ * views are checked after some steps only, the steps between views always. */
 static void
 check_engine(struct sim_world *w, uint32_t node, const trpi_gossip *old, const trpi_gossip *new)
 {
@@ -115,7 +115,7 @@ check_members(struct sim_world *w, uint32_t node, const trpi_gossip *old, const 
     }
 }
 
-/* sim-S5: nobody knows a newer version of an observer's rows than the observer itself. */
+/* sim-S5: no node knows a newer version of an observer's rows than the observer itself. */
 static void
 check_observers(struct sim_world *w, uint32_t node, const trpi_gossip *new)
 {
@@ -133,8 +133,8 @@ check_observers(struct sim_world *w, uint32_t node, const trpi_gossip *new)
     }
 }
 
-/* sim-S6, sim-S8: the first who sees a member Up or Exiting is a leader, and the cluster is large
- * enough. A step that another node took before has nothing new. */
+/* sim-S6, sim-S8: the first node that sees a member Up or Exiting is a leader, and the cluster is
+ * large enough. A step that another node took before has nothing new. */
 static void
 check_decision(struct sim_world *w, uint32_t node, const trpi_gossip *old, const trpi_gossip *new,
                const trpi_gossip_member *m)
@@ -153,7 +153,8 @@ check_decision(struct sim_world *w, uint32_t node, const trpi_gossip *old, const
     }
 }
 
-/* Did this node not know the member so? Both views are in one order; *at goes along. */
+/* Return whether this status of the member is new to the node. Both views are in one order; *at
+ * moves on. */
 static bool
 is_news(const trpi_gossip *old, const trpi_gossip_member *m, uint32_t *at)
 {
@@ -202,7 +203,7 @@ check_decisions(struct sim_world *w, uint32_t node, const trpi_gossip *old, cons
     }
 }
 
-/* Is it the first time that anybody buries it? */
+/* Return whether it is the first tombstone of this member in any view. */
 static bool
 is_first_removal(struct sim_world *w, uint64_t key)
 {
@@ -238,7 +239,7 @@ check_removals(struct sim_world *w, uint32_t node, const trpi_gossip *old, const
     }
 }
 
-/* sim-S7: of those who are Up together no two have one number. */
+/* sim-S7: no two members that are Up at one time have one number. */
 static void
 check_up_number(struct sim_world *w, uint32_t node, const trpi_gossip *g, uint32_t index)
 {
@@ -270,7 +271,7 @@ check_converged(struct sim_world *w, uint32_t node, const trpi_gossip *new)
     }
 }
 
-/* downing-D1: does this view miss somebody who is Up, and not thrown out? */
+/* downing-D1: return whether a member that is Up or Leaving is unreachable in this view. */
 static bool
 misses_a_member(const trpi_gossip *g)
 {
@@ -354,7 +355,7 @@ sim_check_view(struct sim_world *w, uint32_t node)
     if (checked->from != n->checked || checked->to != new) {
         check_engine(w, node, old, new);
         check_members(w, node, old, new);
-        check_removals(w, node, old, new); /* by whom had been Up before this step */
+        check_removals(w, node, old, new); /* by a node that had been Up before this step */
         check_decisions(w, node, old, new);
         trpi_gossip_unref(checked->from);
         trpi_gossip_unref(checked->to);

@@ -1,5 +1,5 @@
-/* check_events.c - sim-S10: the events of a node alone, put together, give its view; downing-D1:
- * no decision for unrest where the cluster was whole meanwhile. */
+/* check_events.c - sim-S10: the events of a node alone, replayed, give its view; downing-D1: no
+ * down-all-when-unstable where all members were reachable meanwhile. */
 #include "cluster/sim/world.h"
 
 #include <string.h>
@@ -55,7 +55,7 @@ mirror_remove(const struct sim_world *w, struct sim_node *n, struct sim_mirror_m
     }
 }
 
-/* May this event come in this status? */
+/* Return whether this event may follow this status. */
 static bool
 event_fits(const trpi_member_action *action, const struct sim_mirror_member *m)
 {
@@ -92,7 +92,7 @@ check_decision(struct sim_world *w, uint32_t node, const trp_downing_event *deci
         (uint64_t)w->member.downing.stable_after_ms + w->member.downing.unstable_after_ms;
     if (strstr(decision->reason, "unstable") != NULL &&
         (apart_ms == 0 || now_ms - apart_ms < least_ms)) {
-        sim_fail(w, "downing-D1: node %u stops for unrest, and the cluster was whole %llu ms ago",
+        sim_fail(w, "downing-D1: node %u stops as unstable, and the cluster was whole %llu ms ago",
                  node, (unsigned long long)(apart_ms == 0 ? 0 : now_ms - apart_ms));
     }
     w->decisions++;

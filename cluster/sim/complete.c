@@ -5,7 +5,7 @@
  *          driven world; so a cluster is a few systems in one world and a network in memory.
  * Shape.   program --trp_sim_pass--> pump: tasks of all nodes, in the order that the seed draws
  *                                    ground's timer: the network delivers what is due
- *                  <-- whose membership has ended is ended, as its process would be
+ *                  <-- a node whose membership has ended is ended, as its process would be
  * Must hold.
  *   complete-K1  Everything that is drawn comes from the seed: the world's two streams (order; what
  *       systems ask for), the network's, the program's. One does not move another.
@@ -90,7 +90,7 @@ network_moves(void *arg)
     return true;
 }
 
-/* Whose membership has ended does not run on: `troupe node` exits. */
+/* End nodes whose membership has ended, as `troupe node` exits. */
 static void
 end_those_who_are_over(trp_sim *sim)
 {
@@ -164,11 +164,11 @@ trp_sim_calm(trp_sim *sim, uint32_t ms)
             return;
         }
         for (uint32_t i = 0; i < sim->nodes_count; i++) {
-            trp_sim_start(sim, i); /* who was downed meanwhile, too */
+            trp_sim_start(sim, i); /* also a node that was marked Down meanwhile */
         }
         advance(sim, STEP_MS);
     }
-    advance(sim, 0); /* has a behaviour failed, the program ends here */
+    advance(sim, 0); /* if a behaviour has failed, the program ends here */
 }
 
 /* ---- one run --------------------------------------------------------------------------------- */
@@ -215,7 +215,7 @@ world_end(trp_sim *sim)
     }
     if (sim->ground != NULL) {
         trp_err err = trp_system_stop(sim->ground, 1000);
-        trpi_assert(err == TRP_OK); /* nobody lives there */
+        trpi_assert(err == TRP_OK); /* it has no actors */
         trp_system_free(sim->ground);
     }
     sim_operated_end(sim);

@@ -1,5 +1,5 @@
-/* complete.h - simulated nodes that are complete: systems with actors, remoting, membership. What
- * troupe/sim.h promises; private to the complete*.c files. */
+/* complete.h - simulated nodes that are complete: systems with actors, remoting, membership. It
+ * implements the contract of troupe/sim.h; private to the complete*.c files. */
 #ifndef TRPI_CLUSTER_SIM_COMPLETE_H
 #define TRPI_CLUSTER_SIM_COMPLETE_H
 

@@ -1,4 +1,4 @@
-/* complete_faults.c - what happens to the network of complete nodes, and the safety phase.
+/* complete_faults.c - faults of the network of complete nodes, and the phase of faults.
  *
  * A cut is what TCP makes of it: what is written waits, and arrives when the cut is over. The first
  * node, which is the first seed, is never killed nor isolated as a whole by trp_sim_faults(): a
@@ -76,7 +76,7 @@ trp_sim_delay(trp_sim *sim, uint32_t ms)
     sim->delay_ms = ms;
 }
 
-/* ---- the safety phase ------------------------------------------------------------------------ */
+/* ---- the phase of faults --------------------------------------------------------------------- */
 
 static uint32_t
 draw_below(trp_sim *sim, uint32_t bound)
@@ -84,7 +84,7 @@ draw_below(trp_sim *sim, uint32_t bound)
     return (uint32_t)(sim_complete_draw(&sim->network_random) >> 32) % bound;
 }
 
-/* Who is down or alone. */
+/* Count the nodes that do not run or are isolated. */
 static uint32_t
 count_away(const trp_sim *sim)
 {

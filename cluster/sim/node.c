@@ -70,7 +70,8 @@ send_action(struct sim_world *w, uint32_t node, const trpi_member_action *a, uin
 
 static void step_engine(struct sim_world *w, uint32_t node, const trpi_member_event *event);
 
-/* Something outside of the cluster that one process has at a time, and that ends with it. */
+/* Answer a request for the lease: outside of the cluster, held by one process at a time, and lost
+ * with its process. */
 static void
 lease_answer(struct sim_world *w, uint32_t node)
 {
@@ -141,7 +142,7 @@ carry_out(struct sim_world *w, uint32_t node)
     }
 }
 
-/* Has anybody who runs downed it, or found it removed after Down? */
+/* Return whether it is Down, or was removed after Down, in the view of any node. */
 static bool
 is_downed_anywhere(const struct sim_world *w, uint64_t key)
 {
@@ -157,8 +158,8 @@ is_downed_anywhere(const struct sim_world *w, uint64_t key)
     return false;
 }
 
-/* sim-S9: who knows that it is Down does not go on; who was Exiting, and is downed by nobody, has
- * left. */
+/* sim-S9: a node that knows that it is Down does not go on; one that was Exiting, and is Down in no
+ * view, has left. */
 static void
 check_own_end(struct sim_world *w, uint32_t node)
 {
@@ -176,7 +177,7 @@ check_own_end(struct sim_world *w, uint32_t node)
     }
 }
 
-/* What the shutdown of a process does in its phase cluster-exiting. */
+/* Release an Exiting node, as a process does at the end of its phase cluster-exiting. */
 static void
 hand_over_script(struct sim_world *w, uint32_t node, uint64_t incarnation)
 {
@@ -403,7 +404,7 @@ sim_node_start(struct sim_world *w, uint32_t node)
                                 .addresses = w->addresses,
                                 .addresses_count = w->seeds_count };
     uint32_t contact = sim_contact(w);
-    /* all seeds are dead, others live: an operator names one of them */
+    /* no seed runs, other members do: an operator names one of them */
     if (contact != UINT32_MAX) {
         event.addresses = &w->nodes[contact].id.address;
         event.addresses_count = 1;

@@ -58,7 +58,7 @@ struct sim_operated {
     uint32_t rotation;   /* the step that the operator is at */
     uint64_t looked_ns;
     struct sim_said said[TRP_SIM_NODES_MAX];
-    struct sim_listed listed[TRP_SIM_NODES_MAX][TRP_SIM_NODES_MAX]; /* [by][whom] */
+    struct sim_listed listed[TRP_SIM_NODES_MAX][TRP_SIM_NODES_MAX]; /* [viewer][member] */
     uint64_t unlisted_ns[TRP_SIM_NODES_MAX]; /* since when no member that it lists lists it */
     uint64_t started_ns[TRP_SIM_NODES_MAX];
     uint64_t leaving_ns[TRP_SIM_NODES_MAX];    /* since when it knows that it is to leave */
@@ -76,7 +76,8 @@ void sim_load_start(struct sim_operated *o, uint32_t node);
 
 /* operated_says.c. false: no memory. */
 bool sim_node_says(struct sim_operated *o, const struct sim_whole *n, struct sim_said *ret_said);
-/* What `troupe peers` says of the messages to that node: "messages go at once", ...; "" nothing. */
+/* Write the state of messages to that node in `troupe peers`: "messages go at once", ...; "": none.
+ */
 void sim_node_says_of(struct sim_operated *o, const struct sim_whole *n, const char *address,
                       char *ret_next, size_t bytes);
 

@@ -1,5 +1,5 @@
-/* operated_laws.c - what must hold of complete nodes at any time, whatever happens to them and is
- * ordered: above all, what they say of themselves is true. Each node is looked at twice a second.
+/* operated_laws.c - what must hold of complete nodes at any time, whatever the faults and orders:
+ * above all, what they report of themselves is true. Each node is checked twice a second.
  *
  *   operated-W1  A node that lists a member as Up, and whose messages to it have not arrived for
  *       SILENT_MS, does not say that it is healthy: whether the other one is dead, stands still, is
@@ -55,7 +55,7 @@ sim_laws_note_order(struct sim_operated *o, const struct sim_order *order)
     }
 }
 
-/* Was that ordered, and not taken back in time? Also while the order is under way. */
+/* Return whether that was ordered and not taken back in time; also while the order is under way. */
 static bool
 is_ordered(const struct sim_operated *o, trpi_member_event_kind kind, uint64_t uid)
 {
@@ -125,7 +125,7 @@ check_removed(struct sim_operated *o, const struct sim_whole *n, const char *how
 
 /* ---- one member in one view ------------------------------------------------------------------ */
 
-/* Is it in no view of this member? false also when this one does not run as a member. */
+/* Return whether the node is a member and does not list this uid; false also if it does not run. */
 static bool
 does_not_list(const struct sim_whole *n, uint64_t uid)
 {
@@ -317,7 +317,7 @@ note_listed(struct sim_operated *o, const struct sim_whole *n, const trpi_cluste
     }
 }
 
-/* Has a member been there all the time that could say to n that right has its address? */
+/* Return whether a member was there all the time that could tell n that `right` has its address. */
 static bool
 has_informed_member(const struct sim_operated *o, const struct sim_whole *n,
                     const struct sim_whole *right)

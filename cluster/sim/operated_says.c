@@ -1,5 +1,5 @@
-/* operated_says.c - complete nodes answer `troupe status` and `troupe peers`, with the code of the
- * daemon and without its socket.
+/* operated_says.c - the answers of complete nodes to `troupe status` and `troupe peers`, by the
+ * code of the daemon without its socket.
  *
  * Tests. tests/sim/operated_test.c
  */

@@ -1,8 +1,8 @@
-/* play.c - a schedule happens to a cluster: the faults of a swarm, or of a file.
+/* play.c - carries out a schedule: the faults of a swarm, or of a file.
  *
  * All nodes start and become one cluster; then each action at its time; then all faults end, and
- * who should be a member is one, in one converged cluster; then, as a last question to the
- * detectors, one node dies and is found.
+ * each node that should be a member is one, in one converged cluster; then, as a last test of the
+ * detectors, one node crashes and is found.
  *
  * Careful (a setting, on in a swarm) leaves out what would make two clusters by itself, whatever
  * the strategy: a fault while the first seed asks whether there is a cluster; an operator who marks
@@ -88,7 +88,8 @@ cut_network(struct sim_world *w, const trpi_sim_action *a)
     }
 }
 
-/* Does the target stand still, or does who is told to down it miss it? */
+/* Return whether the target stands still, or the node that is to mark it Down finds it unreachable.
+ */
 static bool
 is_missed(const struct sim_world *w, const trpi_sim_action *a)
 {

@@ -1,4 +1,4 @@
-/* scenario.c - what happens to the simulated clusters.
+/* scenario.c - the scenarios of simulated clusters.
  *
  * Each scenario starts all nodes, waits until they are one cluster, does something to it, heals
  * everything, and waits until all wanted nodes are one converged cluster again.
@@ -70,8 +70,8 @@ sim_start_all(struct sim_world *w, uint32_t spread_ms)
     sim_start_but(w, spread_ms, 0);
 }
 
-/* It makes a cluster of its own when nobody answers who is in one, and who stands still does not;
- * who leaves may be gone before it has asked. */
+/* The first seed creates a cluster when no member answers: so it does not start while another seed
+ * stands still. */
 static bool
 first_seed_may_start(const struct sim_world *w)
 {
@@ -83,7 +83,7 @@ first_seed_may_start(const struct sim_world *w)
     return true;
 }
 
-/* Does a node run as a member that another one has removed, or is about to? */
+/* Return whether a node runs as a member that another one has removed, or is about to. */
 static bool
 a_zombie_lives(const struct sim_world *w)
 {

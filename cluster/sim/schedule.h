@@ -1,5 +1,5 @@
-/* schedule.h - what is done to a simulated cluster, and when: drawn from a seed, or read from a
- * file. Both are the same list, so that what a seed did can be printed, cut down and kept.
+/* schedule.h - a schedule of actions on a simulated cluster, drawn from a seed or read from a file.
+ * Both are the same list, so that the schedule of a seed can be printed, shrunk and kept.
  *
  * A line of a file is `TIME ACTION ARGUMENTS`; sim/README.md lists them. Times count from the
  * moment when all nodes have been Up and seen for the first time.
@@ -25,10 +25,10 @@ typedef enum trpi_sim_act {
     TRPI_SIM_MIN_MEMBERS,
     TRPI_SIM_DELAY,
     TRPI_SIM_BUGGIFY,
-    TRPI_SIM_EXITING_TAKES, /* who leaves hands over for so long, before it confirms */
+    TRPI_SIM_EXITING_TAKES, /* a leaving node hands over for so long, before it confirms */
     TRPI_SIM_COMPLETE,      /* complete nodes, their operator, and what the nodes say */
     TRPI_SIM_CAREFUL,       /* nothing that makes two clusters by itself, whatever the strategy */
-    TRPI_SIM_SUPERVISED,    /* who has ended is started again, as systemd would */
+    TRPI_SIM_SUPERVISED,    /* a node that has ended is started again, as systemd would */
     /* faults */
     TRPI_SIM_KILL,
     TRPI_SIM_START,
@@ -84,7 +84,7 @@ trpi_sim_schedule *trpi_sim_schedule_without(const trpi_sim_schedule *schedule, 
 /* Read a file for so many nodes. Errors: TRP_ECONFIG (error has "line 3: ..."), TRP_ENOMEM. */
 trp_err trpi_sim_schedule_read(FILE *file, uint32_t nodes, trpi_sim_schedule **ret_schedule,
                                char *error, size_t error_bytes);
-/* What a swarm with this seed does. NULL: no memory. */
+/* Draw the schedule of a swarm with this seed. NULL: no memory. */
 trpi_sim_schedule *trpi_sim_schedule_draw(uint32_t nodes, uint64_t seed, uint64_t until_ms);
 /* The same of complete nodes: schedule_complete.c. */
 trpi_sim_schedule *trpi_sim_schedule_draw_complete(uint32_t nodes, uint64_t seed,

@@ -1,5 +1,5 @@
-/* schedule_complete.c - what a swarm does to complete nodes: faults as ever, orders of an operator,
- * and mistakes that are made when nodes are started; each at any instant of another one.
+/* schedule_complete.c - draws the schedule of a swarm of complete nodes: faults, orders of an
+ * operator, and mistakes when nodes are started, at any instant of one another.
  *
  * Tests. tests/unit/cluster/schedule_test.c, tests/sim/operated_test.c
  */
@@ -17,7 +17,7 @@ draw_node(struct draw *d)
     return sim_below(&d->dice, d->nodes);
 }
 
-/* Often in the midst of what was before. */
+/* Draw the pause before the next action; often short, so that the previous one is under way. */
 static uint32_t
 draw_pause_ms(struct draw *d)
 {

@@ -1,6 +1,6 @@
 /* schedule_text.c - schedules as lines, `TIME ACTION ARGUMENTS`, read and written by one table.
  *
- * Must hold. What is written is read as the same schedule.
+ * Must hold. A schedule that is written and read again is the same.
  * Tests.     tests/unit/cluster/schedule_test.c
  */
 #include "cluster/sim/schedule.h"
@@ -335,7 +335,7 @@ trpi_sim_schedule_is_complete(const trpi_sim_schedule *schedule)
     return complete;
 }
 
-/* Nothing that the world of this schedule does not have. */
+/* Return whether the world of this schedule (engines, or complete nodes) has all of its actions. */
 static bool
 is_of_one_world(struct reader *r, const trpi_sim_schedule *schedule)
 {

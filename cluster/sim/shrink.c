@@ -8,7 +8,7 @@
 
 #define SHRINK_RUNS_MAX 3000u
 
-/* Does it fail in the same way: the word before the second colon, "t=1.234s: sim-S6: ..." */
+/* Return whether both fail in one way: with one label, "t=1.234s: LABEL: ..." */
 static bool
 fails_alike(const trpi_sim_result *a, const trpi_sim_result *b)
 {

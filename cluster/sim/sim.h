@@ -1,7 +1,7 @@
 /* sim.h - whole clusters in one thread, under one seed, in virtual time.
  *
- * What runs is the production engine, detector and codec; what is simulated is the network, the
- * clock and the fate of processes. Every failure names its seed and the command that replays it.
+ * Engine, detector and codec are those of production; network, clock and processes are simulated.
+ * Each failure names its seed and the command that replays it.
  */
 #ifndef TRPI_CLUSTER_SIM_SIM_H
 #define TRPI_CLUSTER_SIM_SIM_H

@@ -165,7 +165,7 @@ parse_arguments(int argc, char **argv, struct sim_command *c)
     return 0;
 }
 
-/* What the file says, once the number of nodes is known. 0, or the exit code. */
+/* Read the scenario file, once the number of nodes is known. Returns 0, or the exit code. */
 static int
 read_file(struct sim_command *c)
 {
@@ -281,7 +281,7 @@ trpi_sim_main(int argc, char **argv)
     return code;
 }
 
-/* What the program `troupe` looks up in the library. */
+/* The entry point that the program `troupe` looks up in the library. */
 int
 trp_sim_main(int argc, char **argv)
 {

@@ -1,4 +1,4 @@
-/* world.c - virtual time, the network, the queue of what will happen.
+/* world.c - virtual time, the network, the queue of events.
  *
  * Why.     Nothing in here may depend on anything but the seed: one generator, one queue ordered by
  *          (time, number), no address, no hash order, no real clock.
@@ -183,9 +183,8 @@ bytes_of(struct sim_event *event)
     return event->bytes != NULL ? event->bytes : event->small;
 }
 
-/* What a peer may send that is broken, or of another make: cut short, or noise. Not single bits:
- * TCP and TLS do not let them through, and a view with another number in it is no garbage, but a
- * lie. */
+/* Corrupt a frame as a broken or foreign peer may: cut it short, or fill it with noise. Not single
+ * bits: TCP and TLS do not let them through, and a view with one number changed is valid. */
 static void
 corrupt_frame(struct sim_world *w, struct sim_event *event)
 {
@@ -267,7 +266,7 @@ sim_send_small(struct sim_world *w, uint32_t from, const trpi_node_id *to, enum 
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* Of a large frame both ends: of what stands between them another digest follows soon. */
+/* Hash a frame; of a large one both ends: a change between them changes a digest that follows. */
 static uint64_t
 hash_of(struct sim_event *e)
 {
@@ -288,7 +287,7 @@ mix_event(struct sim_world *w, struct sim_event *e)
     w->result.events++;
 }
 
-/* What reaches a stopped process waits until it goes on. */
+/* Postpone an event of a stopped process until it goes on; false: the process is not stopped. */
 static bool
 postpone_event(struct sim_world *w, struct sim_event *e)
 {

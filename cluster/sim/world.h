@@ -48,7 +48,7 @@ struct sim_place { /* in the queue */
     uint32_t event; /* index of events */
 };
 
-/* What a subscriber has put together from the events alone (sim-S10). */
+/* A subscriber's mirror of the view, built from the events alone (sim-S10). */
 struct sim_mirror_member {
     uint64_t uid; /* 0: none */
     uint32_t status;
@@ -196,7 +196,7 @@ void sim_cut_link(struct sim_world *w, uint32_t from, uint32_t to, bool both_way
 void sim_heal(struct sim_world *w);
 /* All faults end; until the wanted are one converged cluster. */
 void sim_finish(struct sim_world *w);
-/* Does everybody who runs see it unreachable, Down or gone? */
+/* Return whether every running node sees it unreachable, Down or gone. */
 bool sim_all_see_away(const struct sim_world *w, uint32_t dead);
 typedef struct sim_scenario {
     const char *name;

@@ -291,9 +291,9 @@ is_one_cluster(const struct sim_world *w)
     return __builtin_popcount(alive) <= 1 || stage_agree(w, alive);
 }
 
-/* Times are a fourth of the defaults. Somebody crashes, somebody joins, and then two sides are cut
- * off from one another while on both members come and go. (Not lease: who owns it may stop for
- * unrest, and the lock with it, which is the price that the handbook names.) */
+/* Times are a fourth of the defaults. A node crashes, another joins, and then two sides are cut off
+ * from one another while on both members come and go. (Not lease: its owner may stop as unstable,
+ * and the lock with it, which is the price that the handbook names.) */
 static void
 a_cut_beside_it_never_leaves_two_sides(void)
 {

@@ -156,7 +156,7 @@ spared_started(trp_sim *sim, uint32_t node, void *arg)
     spared.first_starts += node == 0;
 }
 
-/* What the header of troupe/sim.h says of the nodes that faults spare, at each line of a log. */
+/* The promise of troupe/sim.h about the nodes that faults spare, checked at each line of a log. */
 static void
 look_at_faults(void *arg, uint64_t now_ms, uint32_t node, const trp_log_line *line)
 {

@@ -80,7 +80,7 @@ who_gave_way_before_it_spoke_is_answered_when_it_speaks(void)
     end();
 }
 
-/* Who gave way was forgotten, not judged: somebody else may name it again. */
+/* A peer that gave way was forgotten, not quarantined: another node may name it again. */
 static void
 who_gave_way_and_is_named_again_can_be_told(void)
 {

@@ -1,5 +1,5 @@
-/* idle_test.c - what associations cost while nobody uses them, that a dead one is found all the
- * same, who is forgotten, and whom dead letters name; in virtual time. */
+/* idle_test.c - the cost of idle associations, the detection of a dead one, forgotten peers, and
+ * the receivers that dead letters name; in virtual time. */
 #include <troupe/mailbox.h>
 
 #include "base/world_virtual.h"
@@ -407,7 +407,7 @@ static const trp_behaviour asker = { .size = sizeof(trp_behaviour),
                                      .name = "asker",
                                      .receive = asker_receive };
 
-/* What filled the lane was promised by others, who had no memory to keep it. */
+/* The space of the lane was reserved by senders that had no memory for their messages. */
 static void
 who_was_refused_for_a_promise_hears_when_it_is_broken(void)
 {
@@ -473,7 +473,7 @@ who_finds_no_number_here_is_not_listened_to(void)
     mesh_end(&m);
 }
 
-/* ---- whom dead letters name ------------------------------------------------------------------ */
+/* ---- the receiver that a dead letter names --------------------------------------------------- */
 
 enum { LETTERS = 8 }; /* recipients, so that more than one lane has some */
 
@@ -524,7 +524,7 @@ letters_tell(mesh *m)
     pass(m, 100);
 }
 
-/* Who lives there now, and was only gossiped with, has no number for it either. */
+/* A new incarnation at that address, known from gossip only, has no number for it either. */
 static void
 letters_end(mesh *m)
 {
@@ -537,7 +537,7 @@ letters_end(mesh *m)
     mesh_end(m);
 }
 
-/* Also where only gossip is exchanged with who lives there now, and so nobody has his number. */
+/* Also if only gossip is exchanged with the incarnation there, which has no number for it. */
 static void
 a_dead_letter_names_the_incarnation_that_it_was_for(void)
 {

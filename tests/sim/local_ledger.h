@@ -32,7 +32,7 @@ TRP_PROTOCOL_DECLARE(local, LOCAL_MESSAGES)
 
 enum watch_state { WATCH_NONE = 0, WATCH_ON, WATCH_OVER };
 
-/* What is known of one actor, from its spawn to the end of the program. */
+/* The record of one actor, from its spawn to the end of the program. */
 typedef struct entry {
     pthread_mutex_t lock; /* guards all below, where threads are real */
     trp_ref ref;

@@ -294,7 +294,7 @@ actor_add(int side)
     a->ref = spawn(side, &worker, run.actors_count++);
 }
 
-/* What the other side calls it. */
+/* Return the ref that the other side has for it. */
 static trp_ref
 abroad(const actor *a)
 {
@@ -453,7 +453,7 @@ laws_when_calm(void)
             continue; /* the watcher itself is over */
         }
         bool lost = is_quarantined(a->uid) || is_quarantined(w->uid);
-        /* Who ordered its end may have ended before the order left. */
+        /* The actor that ordered its end may have ended before the order left. */
         lost = lost || (a->order_of != 0 && a->uid == uid_of(a->side) &&
                         a->order_of != uid_of(1 - a->side));
         if ((a->over && !lost && w->told != 1) || (w->told != 0 && !a->over && !lost)) {

@@ -67,8 +67,8 @@ static long fail_after = -1; /* allocations of a look that succeed; -1: all */
 static uint32_t failed;      /* looks in which one did not */
 static const trpi_routee_source_ops *real;
 
-/* A table is leaked when there is no memory for the note that retires it (Limits of retire.c). What
- * the leak sanitizer is to see of it is only what a look with all the memory makes. */
+/* A table is leaked when there is no memory for the note that retires it (Limits of retire.c). The
+ * leak sanitizer sees only the tables made while there is memory. */
 extern void __lsan_disable(void) __attribute__((weak));
 extern void __lsan_enable(void) __attribute__((weak));
 

@@ -111,7 +111,7 @@ run_and_print(const char *scenario, uint32_t nodes, uint64_t seed, bool again)
     return hash != 0;
 }
 
-/* What rows of docs/conformance.md name is a scenario. swarm: MEMB-02, GOSSIP-08, GOSSIP-17,
+/* The scenarios that rows of docs/conformance.md name. swarm: MEMB-02, GOSSIP-08, GOSSIP-17,
  * EVENTS-13, StressSpec. sunny: GOSSIP-01, GOSSIP-05, SunnyWeatherSpec. */
 int
 main(int argc, char **argv)

@@ -1,6 +1,6 @@
-/* stage.h - a simulated cluster that a test directs: who starts when, what is cut, and what a
- * node's view says at that moment. What plays is cluster/sim, so all invariants of S are checked on
- * the way. Delays come from a seed; a failure tells it, and TROUPE_SIM_FIRST=SEED plays it again.
+/* stage.h - a simulated cluster that a test directs: it starts nodes, cuts links, and reads a
+ * node's view at any moment. The simulator is cluster/sim, so all invariants of S are checked on
+ * the way. Delays come from a seed; a failure prints it, and TROUPE_SIM_FIRST=SEED replays it.
  */
 #ifndef TESTS_SIM_STAGE_H
 #define TESTS_SIM_STAGE_H
@@ -136,7 +136,7 @@ stage_oldest(const struct sim_world *w, uint32_t at)
     return stage_node(w, g, trpi_gossip_oldest(g, NULL));
 }
 
-/* Who has seen the version of `at`, as it knows; bit n is node n. */
+/* Return the nodes that have seen the version of `at`, as it knows; bit n is node n. */
 static inline uint32_t
 stage_seen(const struct sim_world *w, uint32_t at)
 {

@@ -90,7 +90,7 @@ nodes_known(struct meter *h)
     return (uint32_t)count;
 }
 
-/* What h knows of the memory of other, in percent; -1: nothing. */
+/* Return the memory of `other` that h knows, in percent; -1: none. */
 static int
 known_of(struct meter *h, const struct meter *other)
 {

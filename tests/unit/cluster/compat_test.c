@@ -1,4 +1,4 @@
-/* What all nodes of a cluster must have alike, and how a difference is named. */
+/* The settings that all nodes of a cluster must share, and how a difference is named. */
 #include <stdio.h>
 #include <string.h>
 

@@ -421,7 +421,7 @@ foresee(const char *strategy, uint32_t n, const uint32_t *status, uint32_t leavi
     return cast;
 }
 
-/* What `leave` tells: of whom it is that a crash would stop the rest, once this one has left. */
+/* The forecast of `leave`: the members whose crash would stop the rest, once this one has left. */
 static void
 a_leave_foretells_what_the_next_crash_does(void)
 {
@@ -469,8 +469,8 @@ struct drawn_cluster {
     uint32_t status[SCENE_MEMBERS_MAX];
 };
 
-/* What one part knows of those who leave (downing-votes-D10), and of what joiners were told since.
- * Returns whom it remembers as having known that it is Exiting; n: nobody. */
+/* Draw what one part knows of leaving members (downing-votes-D10) and of joiners' views. Returns
+ * the member that it remembers as having known that it is Exiting; n: none. */
 static uint32_t
 draw_knowledge(uint64_t *state, struct drawn_cluster *c, uint32_t part)
 {
@@ -496,8 +496,8 @@ draw_knowledge(uint64_t *state, struct drawn_cluster *c, uint32_t part)
 }
 
 /* One cluster that falls into up to three parts: at most one of them stays, whatever the strategy,
- * and each is of one mind. What joiners were told, and how far others are with leaving, one part
- * has heard and another not. */
+ * and all members of a part decide alike. The parts know different views of joiners and of leaving
+ * members. */
 static void
 of_any_parts_at_most_one_stays(void)
 {

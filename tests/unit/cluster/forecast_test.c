@@ -13,7 +13,7 @@ struct outcome {
     uint64_t at_ms; /* since the cut */
 };
 
-/* What the side has done by now; NONE: it still waits. */
+/* Return what the side has done by now; NONE: it still waits. */
 static trpi_forecast_kind
 done(const struct mesh *m, uint32_t witness, uint32_t lost)
 {
@@ -119,7 +119,7 @@ without_sides_the_larger_half_may_down(void)
     foretold("auto-down-after", 0x07, TRPI_FORECAST_GOES_ON, false); /* it goes on all the same */
 }
 
-/* ... and is told whom. */
+/* ... and it names them. */
 static void
 without_sides_it_is_said_who_may_be_downed(void)
 {

@@ -371,7 +371,7 @@ golden_view(void)
     return g;
 }
 
-/* Whose change of vote is known to be seen by all: of some, and of all. */
+/* The set of members whose change of vote is known to be seen by all: some of them, and all. */
 static void
 golden_sure(FILE *file)
 {

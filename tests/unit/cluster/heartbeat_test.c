@@ -108,8 +108,7 @@ silent(trpi_heartbeat *hb)
     return trpi_heartbeat_unreachable(hb, &keys);
 }
 
-/* Who is next after `node` on the ring: the one of those it asks that asks
- * all the others of them. */
+/* Return the node after `node` on the ring: the one of its peers that monitors all the others. */
 static uint32_t
 next_of(const bool (*peers)[NODES], uint32_t node)
 {

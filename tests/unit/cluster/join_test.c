@@ -176,7 +176,7 @@ a_node_on_loopback_joins_only_others_on_loopback(void)
     UNIT_EQUAL(mesh_step(m, near, &found), TRP_ECONFIG); /* nor what the name service says */
     UNIT_EQUAL(m->stopped[near], TRPI_STOP_INCOMPATIBLE);
     UNIT_EQUAL(mesh_join(m, far, far), TRP_OK);
-    for (size_t i = 0; i < sizeof hosts / sizeof hosts[0]; i++) { /* and whom it asks */
+    for (size_t i = 0; i < sizeof hosts / sizeof hosts[0]; i++) { /* and the seed that it asks */
         uint32_t node = add_at(m, hosts[i]);
         trpi_compat nothing = { .count = 0 };
         trpi_frame ask = { .kind = TRPI_FRAME_INIT_JOIN, .compat = &nothing };
@@ -540,8 +540,8 @@ grow(struct mesh *m, uint32_t more, uint32_t version)
     tell_of(m, 0, more, 0, version);
 }
 
-/* membership-contact-J9: at the limit and one past it. Who finds the cluster full makes none of its
- * own, and who comes back into it is no more than it was. */
+/* membership-contact-J9: at the limit and one past it. A joiner that finds the cluster full creates
+ * none of its own, and a member that restarts is let in again. */
 static void
 a_cluster_that_is_full_says_so_and_still_merges(void)
 {
@@ -666,7 +666,7 @@ who_joins_a_large_cluster_together_comes_in_with_one_version(void)
     mesh_free(m);
 }
 
-/* Who comes when 2,048 wait is not among them, and asks again. */
+/* A joiner that comes when 2,048 wait is not queued, and asks again. */
 static void
 many_joiners_come_in_512_at_a_time(void)
 {

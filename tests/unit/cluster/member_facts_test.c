@@ -77,7 +77,7 @@ view_of_one(uint32_t up_number, uint32_t since_s, const char *build)
     return g;
 }
 
-/* What is known when `came` is read where `known` is the view (NULL: none). */
+/* Return the facts when `came` is read where `known` is the view (NULL: none). */
 static void
 reads_as(trpi_gossip *came, trpi_gossip *known, uint32_t since_s, const char *build)
 {

@@ -26,7 +26,7 @@ struct mesh {
     bool deaf[MESH_NODES_MAX];                        /* nobody can dial it */
     uint32_t reach_at[64], reach_of[64], reach_count; /* dials under way: by, to */
     uint32_t reaches;                                 /* all of them */
-    uint32_t dials[MESH_NODES_MAX];   /* of whom it dials anew, whatever the pause */
+    uint32_t dials[MESH_NODES_MAX];   /* members that it dials again, whatever the pause */
     int64_t ahead_ms[MESH_NODES_MAX]; /* of the right time, its wall clock */
     uint32_t event_node[MESH_EVENTS_MAX], events[MESH_EVENTS_MAX];
     trp_member_event members[MESH_EVENTS_MAX];

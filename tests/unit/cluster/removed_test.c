@@ -254,8 +254,8 @@ who_was_cut_off_when_it_was_downed_was_not_near(void)
     mesh_free(m);
 }
 
-/* Of four, two are cut off. Who said so is itself Down when they are removed; at that moment nobody
- * whose word counts says that they were away. */
+/* Of four, two are cut off. Their observer is itself Down when they are removed; at that moment no
+ * observer that counts reports them. */
 static void
 who_was_cut_off_was_not_near_when_its_observer_is_down_with_it(void)
 {

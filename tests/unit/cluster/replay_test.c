@@ -97,12 +97,12 @@ take_member_event(struct mirror *mirror, uint32_t event, const trp_member_event 
     }
 }
 
-/* What one change is told as (troupe/cluster.h), in this order; SeenChanged ends it. */
+/* The events of one change (troupe/cluster.h), in this order; SeenChanged ends it. */
 enum part { NEW_CHANGE, KNOWN_REACHABILITY, REMOVED, MEMBERS, LEADER, ROLE_LEADERS };
 
 static struct {
     enum part part, before; /* of the last event; of the last one about somebody else */
-    uint64_t uid;           /* of whom the last event told, unless that was a leader */
+    uint64_t uid;           /* of the last event, unless it named a leader */
     bool ending;            /* it has told of its own removal */
 } telling[MESH_NODES_MAX];
 

@@ -1,4 +1,4 @@
-/* What is bound to a role, on nodes that have it and that have not (ROLES-03, ROLES-05). */
+/* Parts bound to a role, on nodes that have it and nodes that do not (ROLES-03, ROLES-05). */
 #include "tests/unit/cluster/host.h"
 
 static _Atomic int handled;

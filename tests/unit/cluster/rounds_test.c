@@ -1,12 +1,12 @@
-/* Rounds of gossip: whom, how often, what is dropped, what is forgotten (GOSSIP-06, -07, -10;
- * MEMB-31). */
+/* Gossip rounds: their targets and intervals, dropped frames, dropped tombstones (GOSSIP-06, -07,
+ * -10; MEMB-31). */
 #include "cluster/engine/gossip_codec.h"
 #include "tests/unit/cluster/mesh.h"
 
 /* ---- one node is watched at its work: called when it asks to be, and nothing is delivered ---- */
 
 struct sent {
-    uint32_t views[MESH_NODES_MAX];   /* to whom */
+    uint32_t views[MESH_NODES_MAX];   /* by target */
     uint32_t digests[MESH_NODES_MAX]; /* that it began, not answers */
     uint32_t rounds;
 };
@@ -286,9 +286,8 @@ who_was_removed_is_forgotten_after_the_age_of_its_tombstone(void)
 }
 
 /* GAP-10: membership-leader-L4: neither when the one that removes a member is a day behind, nor
- * when one that hears of it is a day ahead. Who was not there when it went goes by the wall clock,
- * and forgets at once.
- */
+ * when one that hears of it is a day ahead. A member that did not see the removal uses the wall
+ * clock, and drops the tombstone at once. */
 static void
 a_wrong_wall_clock_ends_no_tombstone_before_its_age(void)
 {

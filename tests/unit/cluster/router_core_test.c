@@ -266,7 +266,7 @@ routees_come_and_go_with_their_nodes(void)
     two->status = TRP_MEMBER_UP;
     scene_step(&s);
     UNIT_EQUAL(table_count(&s, 33), 2);
-    one->reachable = 0; /* nobody cuts himself off */
+    one->reachable = 0; /* a node does not cut itself off */
     scene_step(&s);
     UNIT_EQUAL(table_count(&s, 11), 2);
     UNIT_EQUAL(trpi_router_wake_ms(s.core), UINT64_MAX);

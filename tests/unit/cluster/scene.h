@@ -76,7 +76,7 @@ scene_votes(struct scene *s)
     }
 }
 
-/* What `self` knows when the nodes of mask have seen the version. */
+/* Fill the knowledge of `self` when the nodes of mask have seen the version. */
 static inline trpi_downing_input
 scene_input(struct scene *s, uint32_t self, uint32_t mask)
 {
@@ -118,7 +118,7 @@ scene_decide(struct scene *s, const char *strategy, const trpi_downing_options *
     uint32_t *indexes = malloc(n * sizeof *indexes); /* exactly: the address sanitizer looks */
     UNIT_REQUIRE(indexes != NULL);
     for (uint32_t i = 0; i < n; i++) {
-        indexes[i] = TRPI_MARK_AWAY; /* nobody reads what he has not written */
+        indexes[i] = TRPI_MARK_AWAY; /* a mark that is read was written before */
     }
     s->decision = (trpi_downing_decision){ .indexes = indexes };
     trpi_downing_decide(trpi_downing_find(strategy), options, &input, &s->decision);
@@ -139,7 +139,8 @@ scene_end(struct scene *s)
     trpi_votes_fini(&s->votes);
 }
 
-/* What becomes of the side of `mask` in a cluster of n that fell apart, as all of it see it. */
+/* Return the fate of the side `mask` of a cluster of n that fell apart, as all its members see it.
+ */
 enum fate {
     FATE_STAYS, /* one downs all others, if any, the rest wait */
     FATE_STOPS, /* each stops itself */

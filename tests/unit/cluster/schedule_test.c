@@ -222,8 +222,8 @@ shrinking_leaves_what_the_failure_needs(void)
 static void
 faults_put_in_on_purpose_are_found(void)
 {
-    /* Who stands still three times for so long would be found late, if that were its rhythm. A
-     * swarm needs a thousand seeds and more to draw it (sim/README.md). */
+    /* A node that stands still three times for so long would be found late, if that were its
+     * rhythm. A swarm needs a thousand seeds and more to draw it (sim/README.md). */
     static const char pauses[] = "0s careful on\n0s stable-after 60s\n"
                                  "0s down-all-when-unstable 0s\n"
                                  "10s pause 4 20s\n40s pause 4 20s\n70s pause 4 20s\n100s end\n";

@@ -225,9 +225,9 @@ a_seed_that_answers_after_all_is_forgiven(void)
     mesh_free(m);
 }
 
-/* membership-seed-J6: one lets the node in and falls silent before its welcome. What was said
- * before that is over, by another member (they differ while a setting is being changed), or of this
- * one's address. */
+/* membership-seed-J6: a contact lets the node in and falls silent before its welcome. Refusals
+ * before that count no more: of another member (settings differ while one is being changed), or of
+ * this node's address. */
 static void
 who_was_let_in_is_not_ended_by_an_earlier_refusal(void)
 {
@@ -497,7 +497,7 @@ next_kind(const struct mesh *m)
     return kind;
 }
 
-/* GOSSIP-16: a joiner takes its welcome from whom it asked, and from nobody else */
+/* GOSSIP-16: a joiner takes its welcome from its contact, and from no other node */
 static void
 a_welcome_of_somebody_else_is_not_taken(void)
 {

@@ -9,7 +9,7 @@ struct column {
     const char *keeper; /* what a side must have where that decides: member 0 */
 };
 
-/* What remains of n when `lost` do not answer any more, over all who may be lost. */
+/* Return what remains of n when `lost` do not answer any more, over all choices of them. */
 static const char *
 fate_text(const struct column *column, uint32_t n, uint32_t lost, char *buffer, size_t bytes)
 {

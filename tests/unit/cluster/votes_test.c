@@ -153,7 +153,7 @@ what_is_told_to_others_is_what_they_need(void)
 
 /* ---- every combination ----------------------------------------------------------------------- */
 
-/* What a strategy says of exactly these voters; bit i: members[i]. Nothing shared with the code. */
+/* A strategy's decision for exactly these voters; bit i: members[i]. It shares no code with it. */
 static bool
 stays_with(const trpi_votes_question *q, uint32_t voters, uint32_t ours)
 {
@@ -320,7 +320,7 @@ part_statuses(uint64_t *state, const struct model *m, uint32_t part, uint32_t *s
 }
 
 /* The model of the rule: some made Up, some Exiting, each seen by some, and where all have seen it
- * some know that. Whatever falls apart, at most one part stays, and each is of one mind. */
+ * some know that. However it falls apart, at most one part stays, and its members decide alike. */
 static void
 of_any_parts_at_most_one_stays_while_votes_change(void)
 {
