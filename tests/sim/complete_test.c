@@ -29,7 +29,7 @@ static const trp_behaviour doubler = TRP_BEHAVIOUR_INIT("sim-doubler", char, dou
 static uint32_t started_count;
 
 static void
-started(trp_sim *sim, uint32_t node, void *arg)
+start_echo(trp_sim *sim, uint32_t node, void *arg)
 {
     trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
     trp_ref ref;
@@ -40,7 +40,7 @@ started(trp_sim *sim, uint32_t node, void *arg)
 }
 
 static int64_t
-ask(trp_sim *sim, uint32_t from, uint32_t to)
+ask_node(trp_sim *sim, uint32_t from, uint32_t to)
 {
     char path[96];
     int64_t number = 21;
@@ -75,7 +75,7 @@ nodes_come_and_go(trp_sim *sim, void *arg)
 {
     struct look look = { sim, 2 };
     (void)arg;
-    TRP_SIM_CHECK(sim, ask(sim, 0, 2) == 42);
+    TRP_SIM_CHECK(sim, ask_node(sim, 0, 2) == 42);
     trp_sim_leave(sim, 2);
     trp_sim_await(sim, members_are, &look, 10000);
     trp_sim_pass(sim, 5000);
@@ -86,7 +86,7 @@ nodes_come_and_go(trp_sim *sim, void *arg)
     TRP_SIM_CHECK(sim, trp_sim_system(sim, 1) == NULL);
     trp_sim_await(sim, members_are, &look, 60000); /* downed, removed */
     trp_sim_calm(sim, 60000);
-    TRP_SIM_CHECK(sim, ask(sim, 2, 1) == 42);
+    TRP_SIM_CHECK(sim, ask_node(sim, 2, 1) == 42);
 }
 
 static void
@@ -94,7 +94,7 @@ a_program_runs_on_nodes_that_come_and_go(void)
 {
     trp_sim_options options = TRP_SIM_OPTIONS_INIT;
     trp_sim_result result = { .size = sizeof result };
-    options.started = started;
+    options.started = start_echo;
     options.stable_after_ms = 3000;
     started_count = 0;
     UNIT_EQUAL(trp_sim_run(nodes_come_and_go, NULL, &options, &result), TRP_OK);
@@ -110,28 +110,28 @@ a_pause_and_a_cut_hold_messages_back(trp_sim *sim, void *arg)
 {
     uint64_t began_ms = trp_sim_now_ms(sim);
     (void)arg;
-    TRP_SIM_CHECK(sim, ask(sim, 0, 1) == 42);
+    TRP_SIM_CHECK(sim, ask_node(sim, 0, 1) == 42);
     TRP_SIM_CHECK(sim, trp_sim_now_ms(sim) < began_ms + 500);
     trp_sim_pause(sim, 1, 2000);
     began_ms = trp_sim_now_ms(sim);
-    TRP_SIM_CHECK(sim, ask(sim, 0, 1) == 42);
+    TRP_SIM_CHECK(sim, ask_node(sim, 0, 1) == 42);
     TRP_SIM_CHECK(sim, trp_sim_now_ms(sim) >= began_ms + 1900);
     trp_sim_cut(sim, 1, 0, 1500); /* the answer */
     began_ms = trp_sim_now_ms(sim);
-    TRP_SIM_CHECK(sim, ask(sim, 0, 1) == 42);
+    TRP_SIM_CHECK(sim, ask_node(sim, 0, 1) == 42);
     TRP_SIM_CHECK(sim, trp_sim_now_ms(sim) >= began_ms + 1400);
     trp_sim_delay(sim, 5000); /* more than 32 bits of nanoseconds */
     uint64_t longest_ms = 0;
     for (int i = 0; i < 5 && longest_ms < 3000; i++) {
         began_ms = trp_sim_now_ms(sim);
-        (void)ask(sim, 0, 1);
+        (void)ask_node(sim, 0, 1);
         longest_ms = trp_sim_now_ms(sim) - began_ms;
     }
     TRP_SIM_CHECK(sim, longest_ms >= 3000);
     trp_sim_reset(sim, 1);
     trp_sim_delay(sim, 50);
     trp_sim_calm(sim, 20000);
-    TRP_SIM_CHECK(sim, ask(sim, 0, 1) == 42);
+    TRP_SIM_CHECK(sim, ask_node(sim, 0, 1) == 42);
 }
 
 static void
@@ -139,7 +139,7 @@ what_is_sent_to_who_stands_still_or_is_cut_off_arrives_later(void)
 {
     trp_sim_options options = TRP_SIM_OPTIONS_INIT;
     options.nodes = 2;
-    options.started = started;
+    options.started = start_echo;
     UNIT_EQUAL(trp_sim_run(a_pause_and_a_cut_hold_messages_back, NULL, &options, NULL), TRP_OK);
 }
 
@@ -152,7 +152,7 @@ static struct spared spared;
 static void
 spared_started(trp_sim *sim, uint32_t node, void *arg)
 {
-    started(sim, node, arg);
+    start_echo(sim, node, arg);
     spared.first_starts += node == 0;
 }
 
@@ -183,7 +183,7 @@ look_at_faults(void *arg, uint64_t now_ms, uint32_t node, const trp_log_line *li
 }
 
 static void
-suffers(trp_sim *sim, void *arg)
+suffer_faults(trp_sim *sim, void *arg)
 {
     (void)arg;
     spared.sim = sim;
@@ -201,7 +201,7 @@ faults_spare_the_first_node_and_half_of_all(void)
     options.log = look_at_faults;
     memset(&spared, 0, sizeof spared);
     for (options.seed = 1; options.seed <= 5; options.seed++) {
-        UNIT_EQUAL(trp_sim_run(suffers, NULL, &options, NULL), TRP_OK);
+        UNIT_EQUAL(trp_sim_run(suffer_faults, NULL, &options, NULL), TRP_OK);
     }
     UNIT_EQUAL(spared.first_starts, 5); /* never killed */
     UNIT_TRUE(spared.looks > 100);
@@ -211,7 +211,7 @@ faults_spare_the_first_node_and_half_of_all(void)
 /* ---- failure --------------------------------------------------------------------------------- */
 
 static int
-never(void *arg)
+never_holds(void *arg)
 {
     (void)arg;
     return 0;
@@ -220,7 +220,7 @@ never(void *arg)
 static void
 waits_in_vain(trp_sim *sim, void *arg)
 {
-    trp_sim_await(sim, never, NULL, 1000);
+    trp_sim_await(sim, never_holds, NULL, 1000);
     *(bool *)arg = true;
 }
 
@@ -266,7 +266,7 @@ static void
 asks_who_fails(trp_sim *sim, void *arg)
 {
     bool *went_on = arg;
-    UNIT_EQUAL(ask(sim, 0, 0), 42); /* the check returned */
+    UNIT_EQUAL(ask_node(sim, 0, 0), 42); /* the check returned */
     trp_sim_calm(sim, 1000);
     *went_on = true;
 }

@@ -21,7 +21,7 @@ static const trp_behaviour watcher = { .size = sizeof(trp_behaviour),
                                        .receive = watcher_receive };
 
 static void
-watch(trp_ref ref)
+watch_ref(trp_ref ref)
 {
     trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
     trp_ref who;
@@ -68,7 +68,7 @@ who_gave_way_before_it_spoke_is_answered_when_it_speaks(void)
     call_and_be_answered(&living, &lane, LIVING);
     uint64_t dead = dead_letters();
     trp_system_tell(t.system, before, &trp_i64_type, &(int64_t){ 1 }, sizeof(int64_t));
-    watch(before);
+    watch_ref(before);
     pass(20); /* told at once, whoever lives there now */
     UNIT_EQUAL(dead_letters(), dead + 1);
     UNIT_EQUAL(ends_count, 1);
@@ -126,7 +126,7 @@ who_was_held_for_over_and_shows_itself_is_answered(void)
     UNIT_REQUIRE(trpi_node_intern(t.system, &later.id, &watched.node) == TRP_OK);
     stranger_free(&later);
     crowd_call(&present, 1, 5);
-    watch(watched);
+    watch_ref(watched);
     pass(20000);
     UNIT_EQUAL(ends_count, 1);
     stranger_end(&present, false); /* crashes */

@@ -17,7 +17,7 @@ directory_path(char *path, size_t bytes)
 }
 
 static bool
-replay(const char *path)
+replay_file(const char *path)
 {
     trpi_sim_options options = { .nodes = 0 };
     trpi_sim_result result = { .failed = true };
@@ -64,7 +64,7 @@ what_was_found_once_is_not_found_again(void)
     UNIT_TRUE(count > 0);
     for (int i = 0; i < count; i++) {
         (void)snprintf(path, sizeof path, "%s/%s", directory, entries[i]->d_name);
-        (void)replay(path);
+        (void)replay_file(path);
         free(entries[i]);
     }
     free(entries);

@@ -24,7 +24,7 @@ typedef struct mesh {
 } mesh;
 
 static trpi_mem_verdict
-fault(void *arg, trpi_mem_event *event)
+network_fault(void *arg, trpi_mem_event *event)
 {
     mesh *m = arg;
     if (event->bytes >= TRPI_WRITE_BYTES_MAX && m->cut_at > 0 && --m->cut_at == 0) {
@@ -49,7 +49,7 @@ drop_line(void *arg, const trp_log_line *line)
 }
 
 static void
-pass(mesh *m, uint32_t ms)
+pass_time(mesh *m, uint32_t ms)
 {
     for (uint32_t at = 0; at < ms; at += 20) {
         trpi_system_pass(m->system[0], 20);
@@ -87,7 +87,7 @@ mesh_start_of(mesh *m, uint32_t count, uint32_t wire_minor, uint32_t lane_idle_m
     m->lane_idle_ms = lane_idle_ms;
     UNIT_REQUIRE(trpi_virtual_new(&options, &m->virt) == TRP_OK);
     UNIT_REQUIRE(trpi_mem_network_new(&m->network) == TRP_OK);
-    trpi_mem_network_fault_set(m->network, fault, m);
+    trpi_mem_network_fault_set(m->network, network_fault, m);
     for (uint32_t i = 0; i < count; i++) {
         node_start(m, i);
     }
@@ -123,7 +123,7 @@ mesh_end(mesh *m)
 }
 
 static void
-knock(mesh *m, uint32_t from, uint32_t to)
+send_control(mesh *m, uint32_t from, uint32_t to)
 {
     trpi_node_id id = { *trpi_remote_address(m->remote[to]), 0 };
     (void)trpi_remote_control_send(m->remote[from], &id, TRPI_CHANNEL_GOSSIP, "knock", 5);
@@ -131,7 +131,7 @@ knock(mesh *m, uint32_t from, uint32_t to)
 
 /* On an ordinary lane. */
 static void
-message(mesh *m, uint32_t from, uint32_t to)
+tell_actor(mesh *m, uint32_t from, uint32_t to)
 {
     char path[TRPI_ADDRESS_TEXT_BYTES + 16], address[TRPI_ADDRESS_TEXT_BYTES];
     const trpi_address *there = trpi_remote_address(m->remote[to]);
@@ -172,15 +172,15 @@ frames_of_an_idle_minute(uint32_t count, uint64_t *ret_most)
     mesh_start(&m, count);
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t k = i + 1; k < count; k++) {
-            knock(&m, i, k);
+            send_control(&m, i, k);
         }
     }
-    pass(&m, 10000);
+    pass_time(&m, 10000);
     for (uint32_t i = 0; i < count; i++) {
         UNIT_EQUAL(active_of(&m, i), count - 1);
         trpi_remote_stats_get(m.remote[i], &before[i]);
     }
-    pass(&m, MINUTE_MS);
+    pass_time(&m, MINUTE_MS);
     for (uint32_t i = 0; i < count; i++) {
         trpi_remote_stats_get(m.remote[i], &after);
         sum += after.frames_in - before[i].frames_in;
@@ -211,7 +211,7 @@ time_until_lost(mesh *m, uint32_t limit_ms)
 {
     uint32_t ms = 0;
     for (; active_of(m, 0) > 0 && ms < limit_ms; ms += 20) {
-        pass(m, 20);
+        pass_time(m, 20);
     }
     return ms;
 }
@@ -223,11 +223,11 @@ a_link_that_died_at_rest_is_found_by_who_uses_it(void)
 {
     static mesh m;
     mesh_start(&m, 2);
-    knock(&m, 0, 1);
-    pass(&m, 100000);
+    send_control(&m, 0, 1);
+    pass_time(&m, 100000);
     UNIT_EQUAL(active_of(&m, 0), 1);
     m.muted = true;
-    knock(&m, 0, 1);
+    send_control(&m, 0, 1);
     uint32_t took = time_until_lost(&m, MINUTE_MS);
     UNIT_TRUE(took >= 3000);
     UNIT_TRUE(took <= 6500);
@@ -240,8 +240,8 @@ a_link_that_died_at_rest_is_found_though_nobody_uses_it(void)
 {
     static mesh m;
     mesh_start(&m, 2);
-    knock(&m, 0, 1);
-    pass(&m, 100000);
+    send_control(&m, 0, 1);
+    pass_time(&m, 100000);
     m.muted = true;
     uint32_t took = time_until_lost(&m, 2 * MINUTE_MS);
     UNIT_TRUE(took <= 30000 + 6500);
@@ -258,8 +258,8 @@ a_link_that_died_behind_a_message_is_found_though_nobody_uses_it(void)
     for (uint32_t minor = 1; minor <= 3; minor++) {
         for (int i = 0; i < 2; i++) {
             mesh_start_of(&m, 2, minor, lane_idle_ms[i]);
-            message(&m, 0, 1);
-            pass(&m, 100000);
+            tell_actor(&m, 0, 1);
+            pass_time(&m, 100000);
             UNIT_EQUAL(active_of(&m, 0), 1);
             m.muted = true;
             uint32_t took = time_until_lost(&m, 2 * MINUTE_MS);
@@ -278,8 +278,8 @@ a_link_that_is_used_now_and_then_lives(void)
     trpi_remote_stats stats;
     mesh_start(&m, 2);
     for (int i = 0; i < 20; i++) {
-        knock(&m, 0, 1);
-        pass(&m, 1000 + 700 * (uint32_t)i);
+        send_control(&m, 0, 1);
+        pass_time(&m, 1000 + 700 * (uint32_t)i);
         UNIT_EQUAL(active_of(&m, 0), 1);
     }
     trpi_remote_stats_get(m.remote[1], &stats);
@@ -294,13 +294,13 @@ a_node_gets_a_number_with_the_first_message_only(void)
     static mesh m;
     mesh_start(&m, 2);
     trpi_node_id first = { *trpi_remote_address(m.remote[0]), trpi_system_self(m.system[0])->uid };
-    knock(&m, 0, 1);
-    pass(&m, 1000);
+    send_control(&m, 0, 1);
+    pass_time(&m, 1000);
     UNIT_EQUAL(active_of(&m, 1), 1);
     UNIT_EQUAL(trpi_node_find(m.system[1], &first), 0);
     UNIT_EQUAL(trpi_node_find(m.system[0], &first), TRPI_NODE_SELF);
-    message(&m, 0, 1);
-    pass(&m, 1000);
+    tell_actor(&m, 0, 1);
+    pass_time(&m, 1000);
     UNIT_TRUE(trpi_node_find(m.system[1], &first) > TRPI_NODE_SELF);
     mesh_end(&m);
 }
@@ -312,9 +312,9 @@ who_said_goodbye_is_forgotten_in_the_end(void)
     static mesh m;
     mesh_start(&m, 4);
     for (uint32_t i = 1; i < 4; i++) {
-        knock(&m, 0, i);
+        send_control(&m, 0, i);
     }
-    pass(&m, 1000);
+    pass_time(&m, 1000);
     trpi_remote_watch_delegate(m.remote[0], trpi_remote_address(m.remote[2]), true);
     trpi_node_id third = { *trpi_remote_address(m.remote[3]), trpi_system_self(m.system[3])->uid };
     trpi_remote_quarantine(m.remote[0], &third, "by the test");
@@ -322,12 +322,12 @@ who_said_goodbye_is_forgotten_in_the_end(void)
     for (uint32_t i = 1; i < 4; i++) {
         node_end(&m, i);
     }
-    pass(&m, 590000);
+    pass_time(&m, 590000);
     UNIT_EQUAL(peers_of(&m, 0), 3);
-    pass(&m, 20000);
+    pass_time(&m, 20000);
     UNIT_EQUAL(peers_of(&m, 0), 2); /* a member that the cluster judges, and a barred one */
     trpi_remote_watch_delegate(m.remote[0], &second, false);
-    pass(&m, 610000);
+    pass_time(&m, 610000);
     UNIT_EQUAL(peers_of(&m, 0), 1);
     mesh_end(&m);
 }
@@ -341,14 +341,14 @@ who_was_forgotten_and_is_met_again_is_understood(void)
     mesh_start(&m, 2);
     trpi_remote_watch_delegate(m.remote[1], trpi_remote_address(m.remote[0]), true);
     for (int round = 0; round < 3; round++) {
-        knock(&m, 1, 0);
-        pass(&m, 2000);
+        send_control(&m, 1, 0);
+        pass_time(&m, 2000);
         UNIT_EQUAL(active_of(&m, 0), 1);
         UNIT_EQUAL(active_of(&m, 1), 1);
         trpi_remote_stats_get(m.remote[1], &stats);
         UNIT_EQUAL(stats.garbage, 0);
         m.muted = true;
-        pass(&m, 12 * MINUTE_MS);
+        pass_time(&m, 12 * MINUTE_MS);
         UNIT_EQUAL(peers_of(&m, 0), 0);
         UNIT_EQUAL(peers_of(&m, 1), 1);
         m.muted = false;
@@ -416,19 +416,19 @@ who_was_refused_for_a_promise_hears_when_it_is_broken(void)
     trp_ref ref = TRP_REF_NONE;
     refusals = readies = 0;
     mesh_start(&m, 2);
-    knock(&m, 0, 1);
+    send_control(&m, 0, 1);
     asked = (trp_ref){ number_of(&m, 0, 1), 5, 7, 0 };
     UNIT_REQUIRE(trp_system_spawn(m.system[0], &asker, &options, &ref) == TRP_OK);
-    pass(&m, 10000);
+    pass_time(&m, 10000);
     trpi_peer *peer = peer_pinned(&m, 0, 1);
     UNIT_FALSE(peer->activity.active);
     atomic_fetch_add(&peer->reserved, 1u << 30);
     trp_system_tell(m.system[0], ref, &trp_string_type, "x", 1);
-    pass(&m, 5000);
+    pass_time(&m, 5000);
     UNIT_EQUAL(refusals, 1);
     UNIT_EQUAL(readies, 0);
     atomic_fetch_sub(&peer->reserved, 1u << 30);
-    pass(&m, 1000);
+    pass_time(&m, 1000);
     UNIT_EQUAL(readies, 1);
     trpi_peer_unpin(peer);
     mesh_end(&m);
@@ -454,20 +454,20 @@ who_finds_no_number_here_is_not_listened_to(void)
     trpi_remote_stats stats;
     uint32_t node = 0;
     mesh_start(&m, 2);
-    knock(&m, 1, 0);
-    pass(&m, 1000);
+    send_control(&m, 1, 0);
+    pass_time(&m, 1000);
     trpi_node_id id = { *trpi_remote_address(m.remote[1]), 0 };
     for (id.uid = 1; trpi_node_intern(m.system[0], &id, &node) == TRP_OK;) {
         id.uid++;
     }
-    message(&m, 1, 0);
-    pass(&m, 1000);
+    tell_actor(&m, 1, 0);
+    pass_time(&m, 1000);
     trpi_remote_stats_get(m.remote[0], &stats);
     UNIT_EQUAL(stats.decode_errors, 1);
     asked = (trp_ref){ number_of(&m, 1, 0), 5, 7, 0 };
     UNIT_REQUIRE(trp_system_spawn(m.system[1], &watcher, &options, &ref) == TRP_OK);
     trp_system_tell(m.system[1], ref, &trp_string_type, "x", 1);
-    pass(&m, 5000);
+    pass_time(&m, 5000);
     trpi_remote_stats_get(m.remote[0], &stats);
     UNIT_TRUE(stats.decode_errors >= 3); /* it is not acknowledged, so it comes again */
     mesh_end(&m);
@@ -511,7 +511,7 @@ letters_start(mesh *m, uint64_t uid)
     UNIT_REQUIRE(trpi_node_intern(m->system[0], &id, &told.node) == TRP_OK);
     UNIT_REQUIRE(trp_system_spawn(m->system[0], &undertaker, &options, &ref) == TRP_OK);
     UNIT_EQUAL(trp_system_subscribe(m->system[0], ref, &trp_dead_letter_type), TRP_OK);
-    pass(m, 1000);
+    pass_time(m, 1000);
 }
 
 static void
@@ -521,7 +521,7 @@ letters_tell(mesh *m)
         trp_ref to = { told.node, 5 + i, told.generation, 0 };
         trp_system_tell(m->system[0], to, &trp_string_type, "x", 1);
     }
-    pass(m, 100);
+    pass_time(m, 100);
 }
 
 /* A new incarnation at that address, known from gossip only, has no number for it either. */
@@ -543,8 +543,8 @@ a_dead_letter_names_the_incarnation_that_it_was_for(void)
 {
     static mesh m;
     letters_start(&m, 77);
-    knock(&m, 0, 1);
-    pass(&m, 1000);
+    send_control(&m, 0, 1);
+    pass_time(&m, 1000);
     reason_due = TRP_DEAD_STALE;
     letters_tell(&m);
     letters_end(&m);
@@ -556,8 +556,8 @@ what_waited_for_a_dead_incarnation_names_it_and_not_its_successor(void)
 {
     static mesh m;
     letters_start(&m, 0);
-    knock(&m, 0, 1);
-    pass(&m, 1000);
+    send_control(&m, 0, 1);
+    pass_time(&m, 1000);
     m.muted = true;
     UNIT_TRUE(time_until_lost(&m, 2 * MINUTE_MS) <= 30000 + 6500);
     reason_due = TRP_DEAD_STALE;
@@ -566,8 +566,8 @@ what_waited_for_a_dead_incarnation_names_it_and_not_its_successor(void)
     node_end(&m, 1);
     node_start(&m, 1);
     m.muted = false;
-    knock(&m, 1, 0);
-    pass(&m, 1000);
+    send_control(&m, 1, 0);
+    pass_time(&m, 1000);
     letters_end(&m);
 }
 
@@ -581,7 +581,7 @@ what_waited_for_an_incarnation_that_was_never_met_names_it(void)
     reason_due = TRP_DEAD_NOT_CONNECTED;
     letters_tell(&m);
     UNIT_EQUAL(letters, 0);
-    pass(&m, MINUTE_MS);
+    pass_time(&m, MINUTE_MS);
     letters_end(&m);
     letters_start(&m, 77);
     m.muted = true;
@@ -589,8 +589,8 @@ what_waited_for_an_incarnation_that_was_never_met_names_it(void)
     letters_tell(&m);
     UNIT_EQUAL(letters, 0);
     m.muted = false;
-    knock(&m, 1, 0);
-    pass(&m, 5000);
+    send_control(&m, 1, 0);
+    pass_time(&m, 5000);
     letters_end(&m);
 }
 
@@ -600,8 +600,8 @@ what_is_for_another_incarnation_is_not_sent_to_the_one_that_is_connected(void)
 {
     static mesh m;
     letters_start(&m, 77);
-    message(&m, 0, 1);
-    pass(&m, 1000);
+    tell_actor(&m, 0, 1);
+    pass_time(&m, 1000);
     letters = misnamed = wrong_reasons = 0; /* there was nobody */
     trpi_peer *peer = peer_pinned(&m, 0, 1);
     UNIT_REQUIRE(peer->lanes[TRPI_LANE_ORDINARY].conns.out != NULL);
@@ -620,7 +620,7 @@ what_is_for_another_incarnation_is_not_sent_to_the_one_that_is_connected(void)
     reason_due = TRP_DEAD_STALE;
     told.slot = 5;
     trp_system_tell(m.system[0], told, &trp_string_type, "x", 1);
-    pass(&m, 5000);
+    pass_time(&m, 5000);
     UNIT_EQUAL(active_of(&m, 0), 1);
     UNIT_EQUAL(letters, 1);
     UNIT_EQUAL(misnamed + wrong_reasons, 0);
@@ -670,7 +670,7 @@ what_a_broken_connection_had_not_sent_yet_is_dead_letters(void)
     reason_due = TRP_DEAD_NOT_CONNECTED;
     m.cut_at = 2;
     blocks_tell(&m);
-    pass(&m, 10000);
+    pass_time(&m, 10000);
     UNIT_EQUAL(m.cut_at, 0);
     UNIT_TRUE(taken > 0);
     UNIT_TRUE(letters > 0);
@@ -713,11 +713,11 @@ nobody_is_slowed_down_by_a_lane_that_was_given_up(void)
     told.slot = 5;
     reason_due = TRP_DEAD_NOT_CONNECTED;
     blocks_tell(&m);
-    pass(&m, MINUTE_MS);
+    pass_time(&m, MINUTE_MS);
     UNIT_EQUAL(letters, BLOCKS);
     UNIT_REQUIRE(trp_system_spawn(m.system[0], &chatter, &options, &ref) == TRP_OK);
     trp_system_tell(m.system[0], ref, &trp_string_type, "x", 1);
-    pass(&m, 100);
+    pass_time(&m, 100);
     UNIT_EQUAL(rounds, ROUNDS);
     mesh_end(&m);
 }
@@ -726,7 +726,7 @@ static uint32_t answers;
 static trp_err answered;
 
 static trp_err
-answer(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *reply)
+note_answer(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *reply)
 {
     (void)ctx;
     (void)state;
@@ -742,7 +742,7 @@ inquirer_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     (void)state;
     return trp_msg_is(msg, &trp_string_type)
-               ? trp_ask(ctx, asked, &trp_string_type, "x", 1, 10 * MINUTE_MS, answer, NULL)
+               ? trp_ask(ctx, asked, &trp_string_type, "x", 1, 10 * MINUTE_MS, note_answer, NULL)
                : TRP_OK;
 }
 static const trp_behaviour inquirer = { .size = sizeof(trp_behaviour),
@@ -762,7 +762,7 @@ who_asks_an_incarnation_that_is_not_met_is_told_when_that_is_given_up(void)
     m.muted = true;
     UNIT_REQUIRE(trp_system_spawn(m.system[0], &inquirer, &options, &ref) == TRP_OK);
     trp_system_tell(m.system[0], ref, &trp_string_type, "x", 1);
-    pass(&m, MINUTE_MS);
+    pass_time(&m, MINUTE_MS);
     UNIT_EQUAL(answers, 1);
     UNIT_EQUAL(answered, TRP_ECONN);
     mesh_end(&m);

@@ -9,7 +9,7 @@
 TRP_PROTOCOL_DEFINE(local, LOCAL_MESSAGES)
 
 static void
-broken(world *w, const char *format, uint32_t a, uint32_t b, uint64_t c)
+report_broken(world *w, const char *format, uint32_t a, uint32_t b, uint64_t c)
 {
     if (atomic_fetch_add(&w->broken, 1) == 0) {
         snprintf(w->words, sizeof w->words, format, a, b, (unsigned long long)c);
@@ -17,7 +17,7 @@ broken(world *w, const char *format, uint32_t a, uint32_t b, uint64_t c)
 }
 
 static uint64_t
-draw(uint64_t *state)
+draw_random(uint64_t *state)
 {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
 
@@ -76,14 +76,14 @@ on_start(trp_ctx *ctx, void *state, const trp_msg *args)
     s->w = (world *)(uintptr_t)given->world;
     s->id = given->id;
     s->e = &s->w->entries[s->id];
-    if (draw(&s->e->random) % 24 == 0) {
+    if (draw_random(&s->e->random) % 24 == 0) {
         return TRP_EDATA; /* fails while starting */
     }
     pthread_mutex_lock(&s->e->lock);
     s->e->ref = trp_self(ctx);
     if (s->e->running) {
-        broken(s->w, "ledger-L4: actor %u started twice (%u starts, %llu stops)", s->id,
-               s->e->starts, s->e->stops);
+        report_broken(s->w, "ledger-L4: actor %u started twice (%u starts, %llu stops)", s->id,
+                      s->e->starts, s->e->stops);
     }
     s->e->running = true;
     s->e->starts++;
@@ -181,7 +181,8 @@ on_answer(trp_ctx *ctx, void *state, void *arg, trp_err err, const trp_msg *repl
     atomic_fetch_add(&s->w->answered, 1);
     pthread_mutex_lock(&s->e->lock);
     if (s->e->asks_open-- == 0) {
-        broken(s->w, "ledger-L5: an ask of actor %u was answered twice (%u, %llu)", s->id, 0, 0);
+        report_broken(s->w, "ledger-L5: an ask of actor %u was answered twice (%u, %llu)", s->id, 0,
+                      0);
     }
     pthread_mutex_unlock(&s->e->lock);
     return TRP_OK;
@@ -202,7 +203,7 @@ ask_job(trp_ctx *ctx, self *s, uint32_t to, uint32_t fuel)
     atomic_fetch_add(&s->w->sent, 1);
     atomic_fetch_add(&s->w->asks, 1);
     if (trp_ask(ctx, ref_of(s->w, to), &local_job_type, &job, 0, 50, on_answer, NULL) != TRP_OK) {
-        broken(s->w, "actor %u cannot ask actor %u (%llu)", s->id, to, 0);
+        report_broken(s->w, "actor %u cannot ask actor %u (%llu)", s->id, to, 0);
     }
 }
 
@@ -226,21 +227,21 @@ spawn_child(trp_ctx *ctx, self *s)
     e = &s->w->entries[id];
     pthread_mutex_lock(&e->lock);
     e->parent = s->id;
-    e->name = draw(&s->e->random) % 2 == 0 ? (int)(draw(&s->e->random) % NAMES) : -1;
-    e->random = draw(&s->e->random);
+    e->name = draw_random(&s->e->random) % 2 == 0 ? (int)(draw_random(&s->e->random) % NAMES) : -1;
+    e->random = draw_random(&s->e->random);
     args.id = id;
     snprintf(name, sizeof name, "n%d", e->name);
     options.name = e->name >= 0 ? name : NULL;
     options.args_type = &local_args_type;
     options.args = &args;
     options.args_bytes = sizeof(args);
-    err = trp_spawn(ctx, &behaviours[draw(&s->e->random) % 3], &options, &e->ref);
+    err = trp_spawn(ctx, &behaviours[draw_random(&s->e->random) % 3], &options, &e->ref);
     if (err != TRP_OK) {
         trp_ref none = TRP_REF_NONE;
 
         e->ref = none;
         if (err != TRP_EEXIST || e->name < 0) {
-            broken(s->w, "actor %u cannot spawn actor %u (%llu)", s->id, id, (uint64_t)err);
+            report_broken(s->w, "actor %u cannot spawn actor %u (%llu)", s->id, id, (uint64_t)err);
         }
         e->name = -1;
     }
@@ -266,7 +267,7 @@ watch_or_not(trp_ctx *ctx, self *s, uint32_t id, bool on)
     if (!on) {
         trp_unwatch(ctx, ref);
     } else if (trp_watch(ctx, ref) != TRP_OK) {
-        broken(s->w, "actor %u cannot watch actor %u (%llu)", s->id, id, 0);
+        report_broken(s->w, "actor %u cannot watch actor %u (%llu)", s->id, id, 0);
     }
 }
 
@@ -275,7 +276,7 @@ end_somebody(trp_ctx *ctx, self *s, uint32_t id)
 {
     trp_ref ref = ref_of(s->w, id);
 
-    switch (draw(&s->e->random) % 4) {
+    switch (draw_random(&s->e->random) % 4) {
     case 0:
         trp_stop(ctx, ref);
         break;
@@ -296,9 +297,9 @@ static trp_err other_receive(trp_ctx *ctx, void *state, const trp_msg *msg);
 static void
 set_timer(trp_ctx *ctx, self *s, const trp_type *type, const void *payload)
 {
-    if (trp_timer_once(ctx, 1 + draw(&s->e->random) % 3, (uint32_t)(draw(&s->e->random) % 20), type,
-                       payload, 0) != TRP_OK) {
-        broken(s->w, "actor %u cannot set a timer (%u, %llu)", s->id, 0, 0);
+    if (trp_timer_once(ctx, 1 + draw_random(&s->e->random) % 3,
+                       (uint32_t)(draw_random(&s->e->random) % 20), type, payload, 0) != TRP_OK) {
+        report_broken(s->w, "actor %u cannot set a timer (%u, %llu)", s->id, 0, 0);
     }
 }
 
@@ -308,23 +309,23 @@ close_for_a_while(trp_ctx *ctx, self *s)
     local_open open = { 0 };
 
     s->closed = true;
-    if (draw(&s->e->random) % 4 == 0) {
+    if (draw_random(&s->e->random) % 4 == 0) {
         return; /* until an open from elsewhere, a restart or the end */
     }
-    if (trp_timer_once(ctx, 100, (uint32_t)(draw(&s->e->random) % 10), &local_open_type, &open,
-                       0) != TRP_OK) {
-        broken(s->w, "actor %u cannot set a timer (%u, %llu)", s->id, 0, 0);
+    if (trp_timer_once(ctx, 100, (uint32_t)(draw_random(&s->e->random) % 10), &local_open_type,
+                       &open, 0) != TRP_OK) {
+        report_broken(s->w, "actor %u cannot set a timer (%u, %llu)", s->id, 0, 0);
     }
 }
 
 /* One thing, drawn. */
 static void
-act(trp_ctx *ctx, self *s, uint32_t fuel)
+do_random_act(trp_ctx *ctx, self *s, uint32_t fuel)
 {
-    uint32_t other = 1 + (uint32_t)(draw(&s->e->random) % (actors_of(s->w) - 1));
+    uint32_t other = 1 + (uint32_t)(draw_random(&s->e->random) % (actors_of(s->w) - 1));
     local_open open = { 0 };
 
-    switch (draw(&s->e->random) % 20) {
+    switch (draw_random(&s->e->random) % 20) {
     case 0:
     case 1:
     case 2:
@@ -367,8 +368,8 @@ act(trp_ctx *ctx, self *s, uint32_t fuel)
         end_somebody(ctx, s, other);
         break;
     default:
-        if (draw(&s->e->random) % 2 == 0) {
-            trp_fail(ctx, (int32_t)(draw(&s->e->random) % 4), "drawn");
+        if (draw_random(&s->e->random) % 2 == 0) {
+            trp_fail(ctx, (int32_t)(draw_random(&s->e->random) % 4), "drawn");
         }
         break;
     }
@@ -382,11 +383,11 @@ check_order(self *s, const local_job *job)
     }
     pthread_mutex_lock(&s->e->lock);
     if (job->to != s->id) {
-        broken(s->w, "actor %u got a job of actor %u (%llu)", s->id, job->to, job->number);
+        report_broken(s->w, "actor %u got a job of actor %u (%llu)", s->id, job->to, job->number);
     }
     if (job->number <= s->e->seen[job->from]) {
-        broken(s->w, "ledger-L3: actor %u got job %llu of actor %u too late", s->id,
-               (uint32_t)job->number, job->from);
+        report_broken(s->w, "ledger-L3: actor %u got job %llu of actor %u too late", s->id,
+                      (uint32_t)job->number, job->from);
     }
     s->e->seen[job->from] = job->number;
     s->e->handled++;
@@ -401,8 +402,9 @@ on_terminated(self *s, trp_ref ref)
     atomic_fetch_add(&s->w->terminated, 1);
     pthread_mutex_lock(&s->e->lock);
     if (s->e->watch[id] != WATCH_ON) {
-        broken(s->w, "ledger-L2: actor %u is told the end of actor %u without a watch (state %llu)",
-               s->id, id, s->e->watch[id]);
+        report_broken(
+            s->w, "ledger-L2: actor %u is told the end of actor %u without a watch (state %llu)",
+            s->id, id, s->e->watch[id]);
     }
     s->e->watch[id] = WATCH_OVER;
     pthread_mutex_unlock(&s->e->lock);
@@ -418,33 +420,34 @@ on_job(trp_ctx *ctx, self *s, const trp_msg *msg)
         trp_err err = trp_stash(ctx, msg);
 
         if (err != TRP_OK) {
-            broken(s->w, "actor %u cannot stash (%u, %llu)", s->id, 0, (uint64_t)err);
+            report_broken(s->w, "actor %u cannot stash (%u, %llu)", s->id, 0, (uint64_t)err);
         }
         pthread_mutex_lock(&s->e->lock);
         s->e->stashed++;
         pthread_mutex_unlock(&s->e->lock);
         return TRP_OK;
     }
-    if (draw(&s->e->random) % 16 == 0) { /* aside and back, perhaps before others that came back */
+    if (draw_random(&s->e->random) % 16 ==
+        0) { /* aside and back, perhaps before others that came back */
         if (trp_stash(ctx, msg) != TRP_OK) {
-            broken(s->w, "actor %u cannot stash for a moment (%u, %llu)", s->id, 0, 0);
+            report_broken(s->w, "actor %u cannot stash for a moment (%u, %llu)", s->id, 0, 0);
         }
         trp_unstash_all(ctx);
         return TRP_OK;
     }
     check_order(s, &job);
     atomic_fetch_add(&s->w->received, 1);
-    if (job.wants_answer && draw(&s->e->random) % 8 != 0) {
+    if (job.wants_answer && draw_random(&s->e->random) % 8 != 0) {
         trp_reply(ctx, &local_answer_type, &(local_answer){ 0 }, 0);
     }
     if (job.fuel == 0) {
         return TRP_OK;
     }
-    times = 1 + (uint32_t)(draw(&s->e->random) % 3);
+    times = 1 + (uint32_t)(draw_random(&s->e->random) % 3);
     for (uint32_t i = 0; i < times; i++) {
-        act(ctx, s, job.fuel - 1);
+        do_random_act(ctx, s, job.fuel - 1);
     }
-    return draw(&s->e->random) % 40 == 0 ? TRP_EDATA : TRP_OK;
+    return draw_random(&s->e->random) % 40 == 0 ? TRP_EDATA : TRP_OK;
 }
 
 static trp_err
@@ -473,7 +476,7 @@ other_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     self *s = state;
     trp_err err = on_message(ctx, state, msg);
 
-    if (draw(&s->e->random) % 4 == 0 && s->pushed > 0) {
+    if (draw_random(&s->e->random) % 4 == 0 && s->pushed > 0) {
         s->pushed--;
         trp_unbecome(ctx);
     }
@@ -481,7 +484,7 @@ other_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 }
 
 static trp_directive
-decide(trp_ctx *ctx, void *state, const trp_failure *failure)
+decide_directive(trp_ctx *ctx, void *state, const trp_failure *failure)
 {
     (void)ctx;
     (void)state;
@@ -492,9 +495,9 @@ decide(trp_ctx *ctx, void *state, const trp_failure *failure)
 }
 
 static const trp_strategy strategies[] = {
-    { sizeof(trp_strategy), 0, 1, decide, 0, 0 },
-    { sizeof(trp_strategy), 1, 1, decide, 0, 0 },
-    { sizeof(trp_strategy), 0, 1, decide, 2, 1000 },
+    { sizeof(trp_strategy), 0, 1, decide_directive, 0, 0 },
+    { sizeof(trp_strategy), 1, 1, decide_directive, 0, 0 },
+    { sizeof(trp_strategy), 0, 1, decide_directive, 2, 1000 },
 };
 #define LOCAL_BEHAVIOUR(i)                                                                         \
     {                                                                                              \
@@ -626,16 +629,16 @@ open_top(world *w, uint32_t count)
         char name[8];
 
         e->name = i < NAMES ? (int)i : -1;
-        e->random = draw(&w->entries[0].random);
+        e->random = draw_random(&w->entries[0].random);
         snprintf(name, sizeof name, "n%d", e->name);
         options.name = e->name >= 0 ? name : NULL;
         options.args_type = &local_args_type;
         options.args = &args;
         options.args_bytes = sizeof(args);
         pthread_mutex_lock(&e->lock);
-        TRP_TESTKIT_CHECK(w->kit,
-                          trp_system_spawn(w->system, &behaviours[draw(&w->entries[0].random) % 3],
-                                           &options, &e->ref) == TRP_OK);
+        TRP_TESTKIT_CHECK(
+            w->kit, trp_system_spawn(w->system, &behaviours[draw_random(&w->entries[0].random) % 3],
+                                     &options, &e->ref) == TRP_OK);
         pthread_mutex_unlock(&e->lock);
     }
 }
@@ -656,7 +659,7 @@ open_services(world *w)
                       trp_system_spawn(w->system, &counter_behaviour, &options, &ref) == TRP_OK);
     TRP_TESTKIT_CHECK(w->kit,
                       trp_system_subscribe(w->system, ref, &trp_dead_letter_type) == TRP_OK);
-    routed.logic = logics[draw(&w->entries[0].random) % 3];
+    routed.logic = logics[draw_random(&w->entries[0].random) % 3];
     routed.instances = 3;
     TRP_TESTKIT_CHECK(w->kit, trp_system_router_spawn(w->system, &routee_behaviour, &options, NULL,
                                                       &routed, &w->router) == TRP_OK);
@@ -669,7 +672,7 @@ tell_jobs(world *w)
     trp_probe *probe = trp_testkit_probe(w->kit);
 
     for (uint32_t i = 0; i < w->options.jobs; i++) {
-        uint32_t to = 1 + (uint32_t)(draw(&outside->random) % (actors_of(w) - 1));
+        uint32_t to = 1 + (uint32_t)(draw_random(&outside->random) % (actors_of(w) - 1));
         local_job job = { ++outside->sent[to], 0, to, w->options.fuel, 0 };
 
         atomic_fetch_add(&w->sent, 1);

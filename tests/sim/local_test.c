@@ -20,7 +20,7 @@ static local_totals totals;
 static uint64_t seed_now;
 
 static void
-program(trp_testkit *kit, void *arg)
+run_program(trp_testkit *kit, void *arg)
 {
     uint64_t drawn = trp_seeded_random(kit);
     local_options options = { drawn, 12 + (uint32_t)(drawn % 80), 8 + (uint32_t)(drawn / 128 % 120),
@@ -59,10 +59,10 @@ run_seed(uint64_t seed, const char *schedule, bool show, const char *program_nam
     options.replay = replay;
     options.schedule = schedule;
     options.kit = &kit;
-    passed = trp_seeded_run(program, NULL, &options, &result) == TRP_OK;
+    passed = trp_seeded_run(run_program, NULL, &options, &result) == TRP_OK;
     if (passed && seed % 20 == 0) {
-        passed =
-            trp_seeded_run(program, NULL, &options, &again) == TRP_OK && again.hash == result.hash;
+        passed = trp_seeded_run(run_program, NULL, &options, &again) == TRP_OK &&
+                 again.hash == result.hash;
         if (!passed) {
             printf("FAIL local:seed_%llu two runs of it differ\n", (unsigned long long)seed);
         }

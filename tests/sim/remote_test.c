@@ -69,13 +69,13 @@ next_random(void)
 }
 
 static uint32_t
-below(uint32_t limit)
+draw_below(uint32_t limit)
 {
     return (uint32_t)(next_random() % limit);
 }
 
 static void
-law(bool holds, const char *name, uint64_t detail)
+check_law(bool holds, const char *name, uint64_t detail)
 {
     if (!holds && !run.failed) {
         run.failed = true;
@@ -97,7 +97,7 @@ worker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     if (trp_msg_is(msg, &trp_i64_type)) {
         memcpy(&index, state, sizeof index);
         memcpy(&number, trp_msg_payload(msg), sizeof number);
-        law(number > run.actors[index].counted, "signals-O1", (uint64_t)number);
+        check_law(number > run.actors[index].counted, "signals-O1", (uint64_t)number);
         run.actors[index].counted = number;
     }
     return TRP_OK;
@@ -124,9 +124,9 @@ watcher_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     watch *w = &run.watches[index];
     if (trp_msg_is(msg, &trp_terminated_type)) {
         const trp_terminated *what = trp_msg_payload(msg);
-        law(trp_ref_equal(what->ref, w->whom), "signals-W1 of whom", index);
+        check_law(trp_ref_equal(what->ref, w->whom), "signals-W1 of whom", index);
         w->told++;
-        law(w->told == 1, "signals-W1", index);
+        check_law(w->told == 1, "signals-W1", index);
         return TRP_OK;
     }
     w->sent = true;
@@ -168,7 +168,7 @@ static const trp_behaviour teller = TRP_BEHAVIOUR_INIT("teller", char, teller_re
 static trp_ref tellers[2];
 
 static trp_ref
-spawn(int side, const trp_behaviour *behaviour, uint32_t index)
+spawn_actor(int side, const trp_behaviour *behaviour, uint32_t index)
 {
     trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
     trp_ref ref = TRP_REF_NONE;
@@ -182,7 +182,7 @@ spawn(int side, const trp_behaviour *behaviour, uint32_t index)
 /* ---- the world ------------------------------------------------------------------------------- */
 
 static trpi_mem_verdict
-fault(void *arg, trpi_mem_event *event)
+network_fault(void *arg, trpi_mem_event *event)
 {
     (void)arg;
     if (run.unplugged) {
@@ -191,12 +191,12 @@ fault(void *arg, trpi_mem_event *event)
     if (run.muted) {
         return TRPI_MEM_DROP;
     }
-    if (run.cut_percent != 0 && below(1000) < run.cut_percent) {
+    if (run.cut_percent != 0 && draw_below(1000) < run.cut_percent) {
         return TRPI_MEM_CUT;
     }
-    event->delay_ns = (uint64_t)below(run.delay_ms_max + 1) * 1000000u;
+    event->delay_ns = (uint64_t)draw_below(run.delay_ms_max + 1) * 1000000u;
     event->bytes_first =
-        event->bytes > 1 && below(4) == 0 ? 1 + below((uint32_t)event->bytes - 1) : 0;
+        event->bytes > 1 && draw_below(4) == 0 ? 1 + draw_below((uint32_t)event->bytes - 1) : 0;
     return TRPI_MEM_PASS;
 }
 
@@ -209,7 +209,7 @@ network_goes_on(void *arg)
 }
 
 static void
-quiet(void *arg, const trp_log_line *line)
+drop_line(void *arg, const trp_log_line *line)
 {
     (void)arg;
     if (getenv("PAIR_LOG") != NULL) {
@@ -230,7 +230,7 @@ side_start(int side, uint16_t port)
 {
     trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
     trpi_remote_options remote = { .bind_port = -1 };
-    options.log = quiet;
+    options.log = drop_line;
     options.log_level = TRP_LOG_DEBUG;
     options.workers = 2;
     UNIT_REQUIRE(trpi_system_new_in(trpi_virtual_world(run.virt), side == 0 ? "left" : "right",
@@ -240,7 +240,7 @@ side_start(int side, uint16_t port)
         UNIT_REQUIRE(trpi_system_every(run.system[0], 1, network_goes_on, NULL, NULL, &id) ==
                      TRP_OK);
     }
-    UNIT_REQUIRE(trp_system_subscribe(run.system[side], spawn(side, &listener, 0),
+    UNIT_REQUIRE(trp_system_subscribe(run.system[side], spawn_actor(side, &listener, 0),
                                       &trp_quarantined_type) == TRP_OK);
     remote.transport = &trpi_mem_transport_ops;
     remote.transport_arg = run.network;
@@ -250,7 +250,7 @@ side_start(int side, uint16_t port)
     remote.backoff_max_ms = 1000;
     remote.flush_on_shutdown_ms = 200;
     UNIT_REQUIRE(trpi_remote_start(run.system[side], &remote, &run.remote[side]) == TRP_OK);
-    tellers[side] = spawn(side, &teller, 0);
+    tellers[side] = spawn_actor(side, &teller, 0);
 }
 
 static void
@@ -274,7 +274,7 @@ is_quarantined(uint64_t uid)
 }
 
 static void
-pass(uint32_t ms)
+pass_time(uint32_t ms)
 {
     for (uint32_t at = 0; at < ms; at += 20) {
         trpi_system_pass(run.system[0], 20);
@@ -291,12 +291,12 @@ actor_add(int side)
     }
     actor *a = &run.actors[run.actors_count];
     *a = (actor){ .side = side, .uid = uid_of(side) };
-    a->ref = spawn(side, &worker, run.actors_count++);
+    a->ref = spawn_actor(side, &worker, run.actors_count++);
 }
 
 /* Return the ref that the other side has for it. */
 static trp_ref
-abroad(const actor *a)
+remote_ref(const actor *a)
 {
     trpi_node_id id = { *trpi_remote_address(run.remote[a->side]), a->uid };
     trp_ref ref = a->ref;
@@ -307,7 +307,7 @@ abroad(const actor *a)
 static void
 watch_add(void)
 {
-    uint32_t index = below(run.actors_count);
+    uint32_t index = draw_below(run.actors_count);
     if (run.watches_count == WATCHES_MAX) {
         return;
     }
@@ -315,15 +315,15 @@ watch_add(void)
     watch *w = &run.watches[number];
     *w = (watch){ .actor = index, .side = 1 - run.actors[index].side };
     w->uid = uid_of(w->side);
-    w->whom = abroad(&run.actors[index]);
-    w->who = spawn(w->side, &watcher, number);
+    w->whom = remote_ref(&run.actors[index]);
+    w->who = spawn_actor(w->side, &watcher, number);
     trp_system_tell(run.system[w->side], w->who, &trp_bytes_type, "", 0);
 }
 
 static void
 actor_stop(bool from_abroad)
 {
-    actor *a = &run.actors[below(run.actors_count)];
+    actor *a = &run.actors[draw_below(run.actors_count)];
     if (a->over || a->uid != uid_of(a->side)) {
         return;
     }
@@ -331,7 +331,7 @@ actor_stop(bool from_abroad)
         trp_system_stop_actor(run.system[a->side], a->ref);
         a->over = true;
     } else if (!is_quarantined(a->uid) && !is_quarantined(uid_of(1 - a->side))) {
-        trp_system_stop_actor(run.system[1 - a->side], abroad(a));
+        trp_system_stop_actor(run.system[1 - a->side], remote_ref(a));
         a->over = true;
         a->order_of = uid_of(1 - a->side);
     }
@@ -341,7 +341,7 @@ static void
 tell_actor(const actor *a)
 {
     if (a->uid == uid_of(a->side)) {
-        trp_ref to = abroad(a);
+        trp_ref to = remote_ref(a);
         trp_system_tell(run.system[1 - a->side], tellers[1 - a->side], &trp_bytes_type, &to,
                         sizeof to);
     }
@@ -350,14 +350,14 @@ tell_actor(const actor *a)
 static void
 tell_some(void)
 {
-    tell_actor(&run.actors[below(run.actors_count)]);
+    tell_actor(&run.actors[draw_below(run.actors_count)]);
 }
 
 static void
 right_restart(void)
 {
     uint16_t port = trpi_remote_address(run.remote[1])->port;
-    bool polite = below(2) == 0;
+    bool polite = draw_below(2) == 0;
     if (!polite) {
         run.unplugged = true;
         trpi_mem_network_cut(run.network, NULL, NULL);
@@ -366,23 +366,23 @@ right_restart(void)
         run.actors[i].over = run.actors[i].over || run.actors[i].side == 1;
     }
     side_end(1);
-    if (below(2) == 0) {
+    if (draw_below(2) == 0) {
         run.unplugged = false;
     }
     side_start(1, port);
     for (int i = 0; i < 3; i++) {
         actor_add(1);
     }
-    for (int i = 0; i < (int)below(3); i++) {
+    for (int i = 0; i < (int)draw_below(3); i++) {
         watch_add(); /* perhaps of one that nobody has met */
     }
     run.unplugged = false;
 }
 
 static void
-step(void)
+do_step(void)
 {
-    switch (below(40)) {
+    switch (draw_below(40)) {
     case 0:
         right_restart();
         break;
@@ -393,17 +393,17 @@ step(void)
         run.unplugged = !run.unplugged;
         break;
     case 3:
-        run.muted = !run.muted && below(4) == 0;
+        run.muted = !run.muted && draw_below(4) == 0;
         break;
     case 4:
-        if (below(8) == 0) {
+        if (draw_below(8) == 0) {
             trpi_remote_quarantine(run.remote[0], trpi_system_self(run.system[1]), "the seed");
         }
         break;
     case 5:
     case 6:
     case 7:
-        actor_add((int)below(2));
+        actor_add((int)draw_below(2));
         break;
     case 8:
     case 9:
@@ -422,13 +422,13 @@ step(void)
         tell_some();
         break;
     case 18:
-        pass(below(3000));
+        pass_time(draw_below(3000));
         break;
     default:
         watch_add();
         break;
     }
-    pass(20 + below(60));
+    pass_time(20 + draw_below(60));
 }
 
 /* ---- laws ------------------------------------------------------------------------------------ */
@@ -462,10 +462,10 @@ laws_when_calm(void)
                    (unsigned long long)a->uid, a->uid == uid_of(a->side) ? "" : ", earlier",
                    w->told);
         }
-        law(!a->over || lost || w->told == 1, "signals-W2", i);
-        law(a->over || lost || w->told == 0, "signals-W3", i);
+        check_law(!a->over || lost || w->told == 1, "signals-W2", i);
+        check_law(a->over || lost || w->told == 0, "signals-W3", i);
     }
-    law(apart || sides_talk(), "signals-C1", 0);
+    check_law(apart || sides_talk(), "signals-C1", 0);
 }
 
 static void
@@ -477,7 +477,7 @@ run_seed(uint64_t seed)
     run.random = seed * 0x9e3779b97f4a7c15u + 7;
     UNIT_REQUIRE(trpi_virtual_new(&options, &run.virt) == TRP_OK);
     UNIT_REQUIRE(trpi_mem_network_new(&run.network) == TRP_OK);
-    trpi_mem_network_fault_set(run.network, fault, NULL);
+    trpi_mem_network_fault_set(run.network, network_fault, NULL);
     run.cut_percent = seed % 3 == 0 ? 0 : (unsigned)(seed % 12);
     run.delay_ms_max = (unsigned)(seed % 40);
     side_start(0, 0);
@@ -486,18 +486,18 @@ run_seed(uint64_t seed)
         actor_add(i % 2);
     }
     for (int i = 0; i < STEPS && !run.failed; i++) {
-        step();
+        do_step();
     }
     run.unplugged = run.muted = false;
     run.cut_percent = run.delay_ms_max = 0;
     trpi_mem_network_cut(run.network, NULL, NULL);
-    pass(5000); /* what is told while a link breaks may be lost */
+    pass_time(5000); /* what is told while a link breaks may be lost */
     actor_add(1);
     tell_actor(&run.actors[run.actors_count - 1]); /* so that somebody has something to say */
-    pass(40000);
-    law(run.actors[run.actors_count - 1].counted != 0 || is_quarantined(uid_of(0)) ||
-            is_quarantined(uid_of(1)),
-        "signals-C1 told", 0);
+    pass_time(40000);
+    check_law(run.actors[run.actors_count - 1].counted != 0 || is_quarantined(uid_of(0)) ||
+                  is_quarantined(uid_of(1)),
+              "signals-C1 told", 0);
     laws_when_calm();
     UNIT_FALSE(run.failed);
     side_end(1);

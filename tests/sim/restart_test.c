@@ -113,7 +113,7 @@ struct fault {
 static uint32_t events_heard;
 
 static void
-hear(struct sim_world *w, uint32_t node, const trpi_member_action *action)
+note_event(struct sim_world *w, uint32_t node, const trpi_member_action *action)
 {
     stage_heard(w, node, action);
     events_heard++;
@@ -194,7 +194,7 @@ table_says(const struct sim_world *w, const trpi_gossip *g, uint32_t crashes, co
 
 /* The fate of those who are left, as things are now. */
 static struct verdict
-foresee(struct sim_world *w, uint32_t crashes, const char *strategy)
+forecast_of(struct sim_world *w, uint32_t crashes, const char *strategy)
 {
     struct verdict v = { .calm = true, .go_on = true };
     uint64_t all = 0;
@@ -275,20 +275,20 @@ all_know(const struct sim_world *w)
 }
 
 static void
-complain(const struct sim_world *w, const char *what, const char *strategy)
+print_failure(const struct sim_world *w, const char *what, const char *strategy)
 {
     printf("  %s: TROUPE_SIM_FIRST=%llu TROUPE_SIM_SEEDS=1 TROUPE_SIM_STRATEGY=%s; alive %x\n",
            what, (unsigned long long)w->options.seed, strategy, stage_alive(w));
 }
 
 static struct sim_world *
-morning(uint64_t seed, const char *strategy, struct operator_day *day)
+play_morning(uint64_t seed, const char *strategy, struct operator_day *day)
 {
     uint32_t nodes = 3 + (uint32_t)(seed / 6 % 3);
     struct sim_world *w = stage_new(nodes, seed);
     w->options.trace = getenv("TROUPE_SIM_TRACE") != NULL ? stdout : NULL;
     w->member.quiet = w->options.trace == NULL;
-    w->on_event = hear;
+    w->on_event = note_event;
     events_heard = 0;
     w->member.downing_strategy = strategy;
     w->member.downing.stable_after_ms = 20000;
@@ -318,10 +318,10 @@ count_day(struct sim_world *w, const char *strategy, bool cut_too, const struct 
     if (owner_crashed && !is_one_cluster(w)) { /* as the handbook says: the other side has come */
         tally->came++;
         if (!UNIT_TRUE(!healed || all_know(w))) {
-            complain(w, "two clusters that do not know it", strategy);
+            print_failure(w, "two clusters that do not know it", strategy);
         }
     } else if (!UNIT_TRUE(is_one_cluster(w))) {
-        complain(w, "not one cluster", strategy);
+        print_failure(w, "not one cluster", strategy);
         sim_explain(w);
     }
     tally->days++;
@@ -333,7 +333,7 @@ count_day(struct sim_world *w, const char *strategy, bool cut_too, const struct 
         if (verdict->calm && verdict->go_on) {
             tally->calm_go_on++;
             if (!UNIT_TRUE(w->downed == 0)) {
-                complain(w, "stopped though the rest may go on", strategy);
+                print_failure(w, "stopped though the rest may go on", strategy);
             }
         }
         tally->open_stopped += !verdict->calm && w->downed > 0 ? 1 : 0;
@@ -344,7 +344,7 @@ static void
 play_day(uint64_t seed, const char *strategy, bool cut_too, struct tally *tally)
 {
     struct operator_day day;
-    struct sim_world *w = morning(seed, strategy, &day);
+    struct sim_world *w = play_morning(seed, strategy, &day);
     uint32_t n = w->nodes_count, all = (1u << n) - 1;
     uint64_t span_ms = (day.pause_ms + day.install_ms + w->exiting_ms + 800) * n;
     uint32_t events = (day.cold ? 2 : 5) * n * n;
@@ -372,7 +372,7 @@ play_day(uint64_t seed, const char *strategy, bool cut_too, struct tally *tally)
             for (uint32_t i = 0; i < n && !w->nodes[victim].running; i++) {
                 victim = (victim + 1) % n;
             }
-            verdict = foresee(w, victim, strategy);
+            verdict = forecast_of(w, victim, strategy);
             owner_crashed = w->lease_holder == victim + 1;
             tally->owners += owner_crashed ? 1 : 0;
             sim_node_kill(w, victim);
@@ -570,7 +570,7 @@ a_cut_while_joiners_are_made_up_leaves_one_side_at_most(void)
                 stage_split(w, 6, true);
                 stage_run(w, 30000);
                 if (!UNIT_TRUE(is_one_cluster(w))) {
-                    complain(w, "two sides", cases[c].strategy);
+                    print_failure(w, "two sides", cases[c].strategy);
                 }
             }
             stage_end(w);

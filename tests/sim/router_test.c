@@ -26,7 +26,7 @@ node_of(const trp_ctx *ctx)
 }
 
 static trp_err
-work(trp_ctx *ctx, void *state, const trp_msg *msg)
+worker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     (void)state;
     trp_reply(ctx, trp_msg_type(msg), trp_msg_payload(msg), trp_msg_bytes(msg));
@@ -49,12 +49,12 @@ work_stop(trp_ctx *ctx, void *state)
 static const trp_behaviour worker = { .size = sizeof(trp_behaviour),
                                       .name = "worker",
                                       .version = 1,
-                                      .receive = work,
+                                      .receive = worker_receive,
                                       .pre_start = work_start,
                                       .post_stop = work_stop };
 
 static void
-started(trp_sim *sim, uint32_t node, void *arg)
+start_actors(trp_sim *sim, uint32_t node, void *arg)
 {
     (void)arg;
     present = sim;
@@ -88,7 +88,7 @@ poor_look(void *source, trp_ctx *ctx)
 
 /* Any message to the router itself puts this look in the place of its own. */
 static trp_err
-wrap(trp_ctx *ctx, void *state, const trp_msg *msg)
+wrapper_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     static trpi_routee_source_ops ops;
     trpi_router *router = trpi_router_self(ctx);
@@ -101,7 +101,7 @@ wrap(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 static void
-route(void *state, trp_route *to, trp_ref sender, const trp_msg *msg)
+choose_route(void *state, trp_route *to, trp_ref sender, const trp_msg *msg)
 {
     (void)state;
     (void)sender;
@@ -109,7 +109,7 @@ route(void *state, trp_route *to, trp_ref sender, const trp_msg *msg)
     (void)to; /* to the router itself */
 }
 static const trp_routing_logic logic = {
-    .size = sizeof logic, .name = "poor", .route = route, .receive = wrap
+    .size = sizeof logic, .name = "poor", .route = choose_route, .receive = wrapper_receive
 };
 
 static void
@@ -133,7 +133,7 @@ struct scene {
 };
 
 static uint32_t
-routees(const struct scene *s)
+routees_count(const struct scene *s)
 {
     trp_ref refs[16];
     uint32_t count = 0;
@@ -162,7 +162,7 @@ static int
 is_settled(void *arg)
 {
     const struct scene *s = arg;
-    return routees(s) == s->routees && alive[0] + alive[1] + alive[2] == (int32_t)s->routees;
+    return routees_count(s) == s->routees && alive[0] + alive[1] + alive[2] == (int32_t)s->routees;
 }
 
 /* Node 1 is cut off, so that the other one has its share, and comes back with it: too many. */
@@ -208,7 +208,7 @@ whichever_allocation_fails_no_routee_is_lost_or_left_over(void)
 {
     trp_sim_options options = TRP_SIM_OPTIONS_INIT;
     options.nodes = NODES;
-    options.started = started;
+    options.started = start_actors;
     options.stable_after_ms = 60000; /* nobody is downed */
     options.log = on_line;
     failed = 0;
@@ -220,7 +220,7 @@ whichever_allocation_fails_no_routee_is_lost_or_left_over(void)
 static int
 has_no_routee(void *arg)
 {
-    return routees(arg) == 0;
+    return routees_count(arg) == 0;
 }
 
 /* The others cannot answer for a while either, so it does not know whether it is still a member. */
@@ -243,10 +243,10 @@ stands_still(trp_sim *sim, void *arg)
     }
     trp_sim_pause(sim, 0, 8000);
     trp_sim_pass(sim, 7900);
-    TRP_SIM_CHECK(sim, routees(&s) == 6);
+    TRP_SIM_CHECK(sim, routees_count(&s) == 6);
     trp_sim_await(sim, has_no_routee, &s, 600); /* its own two as well */
     trp_sim_pass(sim, 2000);
-    TRP_SIM_CHECK(sim, routees(&s) == 0);
+    TRP_SIM_CHECK(sim, routees_count(&s) == 0);
     trp_sim_await(sim, is_settled, &s, 60000); /* the same ones: nobody was dismissed */
 }
 
@@ -256,7 +256,7 @@ who_stood_still_routes_nothing_until_its_peers_have_answered(void)
 {
     trp_sim_options options = TRP_SIM_OPTIONS_INIT;
     options.nodes = NODES;
-    options.started = started;
+    options.started = start_actors;
     options.stable_after_ms = 60000; /* nobody is downed */
     options.log = on_line;
     UNIT_EQUAL(trp_sim_run(stands_still, NULL, &options, NULL), TRP_OK);

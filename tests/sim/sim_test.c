@@ -78,7 +78,7 @@ print_replay(const trpi_sim_options *options)
 
 /* Of a run: the hash, or 0 after a failure. */
 static uint64_t
-run(const char *scenario, uint32_t nodes, uint64_t seed)
+run_seed(const char *scenario, uint32_t nodes, uint64_t seed)
 {
     trpi_sim_options options = options_of(scenario, nodes, seed);
     trpi_sim_result result;
@@ -98,10 +98,10 @@ run(const char *scenario, uint32_t nodes, uint64_t seed)
 static bool
 run_and_print(const char *scenario, uint32_t nodes, uint64_t seed, bool again)
 {
-    uint64_t hash = run(scenario, nodes, seed);
+    uint64_t hash = run_seed(scenario, nodes, seed);
     printf("%s %u nodes, seed %llu trace hash %016llx\n", scenario, nodes, (unsigned long long)seed,
            (unsigned long long)hash);
-    if (again && hash != 0 && run(scenario, nodes, seed) != hash) {
+    if (again && hash != 0 && run_seed(scenario, nodes, seed) != hash) {
         trpi_sim_options options = options_of(scenario, nodes, seed);
         count_run(scenario, true);
         printf("  seed %llu: two runs of it differ\n", (unsigned long long)seed);

@@ -8,7 +8,7 @@ enum winner { FIRST, SECOND, NOBODY };
 
 /* Nodes that run and take themselves for the oldest of the cluster. */
 static uint32_t
-keepers(const struct sim_world *w)
+nodes_that_stay(const struct sim_world *w)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < w->nodes_count; i++) {
@@ -32,17 +32,17 @@ play_pair(const char *strategy, uint32_t first, uint32_t second, enum winner win
     for (uint32_t i = 0; i < first + second; i++) {
         stage_up(w, (2u << i) - 1);
     }
-    UNIT_EQUAL(keepers(w), 1);
+    UNIT_EQUAL(nodes_that_stay(w), 1);
     stage_split(w, side, true);
     STAGE_AWAIT(w, stage_alive(w) == stays && (stays == 0 || stage_agree(w, stays)), 30000);
-    UNIT_EQUAL(keepers(w), stays != 0 ? 1 : 0);
+    UNIT_EQUAL(nodes_that_stay(w), stays != 0 ? 1 : 0);
     stage_split(w, side, false); /* those who stopped are not heard of again */
     stage_run(w, 10000);
     UNIT_EQUAL(stage_alive(w), stays);
     UNIT_TRUE(stays == 0 || stage_agree(w, stays));
     if (stays != 0) {
         stage_up(w, all);
-        UNIT_EQUAL(keepers(w), 1);
+        UNIT_EQUAL(nodes_that_stay(w), 1);
     }
     stage_end(w);
 }
@@ -209,7 +209,7 @@ both_sides_go_on_when_each_downs_the_other(void)
     struct sim_world *w = stage_cluster(5, "auto-down-after");
     stage_split(w, 24, true);
     STAGE_AWAIT(w, stage_agree(w, 7) && stage_agree(w, 24), 30000);
-    UNIT_EQUAL(keepers(w), 2);
+    UNIT_EQUAL(nodes_that_stay(w), 2);
     UNIT_EQUAL(stage_leader(w, 4), 3);
     stage_end(w);
 }

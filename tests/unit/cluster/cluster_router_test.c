@@ -37,7 +37,7 @@ log_line(void *arg, const trp_log_line *line)
 }
 
 static bool
-logged(const char *text)
+was_logged(const char *text)
 {
     pthread_mutex_lock(&lines_lock);
     bool found = strstr(lines, text) != NULL;
@@ -58,7 +58,7 @@ host_of(trp_ctx *ctx)
 }
 
 static trp_err
-work(trp_ctx *ctx, void *state, const trp_msg *msg)
+worker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     struct host *host = host_of(ctx);
     int64_t number = host - hosts;
@@ -87,7 +87,7 @@ work_stop(trp_ctx *ctx, void *state)
 static const trp_behaviour worker = { .size = sizeof(trp_behaviour),
                                       .name = "worker",
                                       .version = 1,
-                                      .receive = work,
+                                      .receive = worker_receive,
                                       .pre_start = work_start,
                                       .post_stop = work_stop };
 
@@ -149,7 +149,7 @@ hosts_end(void)
 }
 
 static size_t
-up(int i)
+is_up(int i)
 {
     trp_member members[8];
     size_t count = 0, found = 0;
@@ -171,7 +171,7 @@ hosts_start(int count, const char *config_text)
         host_start(i, i == 0 ? config_text : "");
     }
     for (int i = 0; i < count; i++) {
-        UNIT_WAIT(up(i) == (size_t)count, 60000);
+        UNIT_WAIT(is_up(i) == (size_t)count, 60000);
     }
 }
 
@@ -189,7 +189,7 @@ router_make(const char *name, const char *logic, const trp_cluster_routees *clus
 }
 
 static trp_ref
-router(const char *name, const char *logic, const trp_cluster_routees *cluster)
+make_router(const char *name, const char *logic, const trp_cluster_routees *cluster)
 {
     trp_ref ref = TRP_REF_NONE;
     UNIT_REQUIRE(router_make(name, logic, cluster, &ref) == TRP_OK);
@@ -197,7 +197,7 @@ router(const char *name, const char *logic, const trp_cluster_routees *cluster)
 }
 
 static uint32_t
-routees(trp_ref of)
+routees_count(trp_ref of)
 {
     trp_ref refs[64];
     uint32_t count = 0;
@@ -206,7 +206,7 @@ routees(trp_ref of)
 }
 
 static int64_t
-ask(trp_ref ref)
+ask_router(trp_ref ref)
 {
     trp_msg *reply = NULL;
     int64_t host = -1;
@@ -281,12 +281,12 @@ check_turns_or_keys(trp_ref ref, const char *logic)
     int64_t at[2][KEYS], second = 0;
     if (strcmp(logic, "round-robin") == 0) {
         for (int n = 0; n < 12; n++) {
-            second += ask(ref);
+            second += ask_router(ref);
         }
         UNIT_EQUAL(second, 6);
     } else if (strcmp(logic, "consistent-hashing") == 0) {
         for (int n = 0; n < 2 * KEYS; n++) {
-            at[n / KEYS][n % KEYS] = ask(ref);
+            at[n / KEYS][n % KEYS] = ask_router(ref);
         }
         for (int n = 0; n < KEYS; n++) {
             UNIT_EQUAL(at[0][n], at[1][n]);
@@ -322,10 +322,10 @@ any_logic_routes_over_the_nodes(void)
             options.hash_mapping = key_of;
             UNIT_REQUIRE(trp_system_router_spawn(hosts[0].system, &worker, NULL, NULL, &options,
                                                  &ref) == TRP_OK);
-            UNIT_WAIT(routees(ref) == 2 * cluster.per_node, 60000);
+            UNIT_WAIT(routees_count(ref) == 2 * cluster.per_node, 60000);
             check_broadcast(ref, cluster.per_node, cluster.per_node);
             for (int n = 0; n < 12; n++) {
-                UNIT_TRUE(ask(ref) >= 0);
+                UNIT_TRUE(ask_router(ref) >= 0);
             }
             check_turns_or_keys(ref, i < LOGICS ? logics[i] : "");
             trp_system_stop_actor(hosts[0].system, ref);
@@ -341,7 +341,7 @@ static void
 routees_come_with_their_nodes(void)
 {
     static const trp_behaviour late = {
-        .size = sizeof late, .name = "late", .version = 1, .receive = work
+        .size = sizeof late, .name = "late", .version = 1, .receive = worker_receive
     };
     trp_cluster_routees makes = TRP_CLUSTER_ROUTEES_INIT, finds = TRP_CLUSTER_ROUTEES_INIT;
     trp_router_options options = TRP_ROUTER_OPTIONS_INIT;
@@ -354,42 +354,44 @@ routees_come_with_their_nodes(void)
     makes.total = 2;
     finds.path = "/user/worker";
     finds.local = 0;
-    trp_ref pool = router("pool", NULL, &makes);
-    trp_ref group = router("group", NULL, &finds);
+    trp_ref pool = make_router("pool", NULL, &makes);
+    trp_ref group = make_router("group", NULL, &finds);
     makes.local = 0;
     makes.role = NULL;
     options.cluster = &makes;
     UNIT_EQUAL(trp_system_router_spawn(hosts[0].system, &late, NULL, "late", &options, &refused),
                TRP_OK);
-    UNIT_EQUAL(routees(pool) + routees(group) + routees(refused), 0);
+    UNIT_EQUAL(routees_count(pool) + routees_count(group) + routees_count(refused), 0);
     host_start(1, "");
     trp_ref far = spawn_worker(1);
-    UNIT_WAIT(routees(pool) == 2 && routees(group) == 1, 60000);
-    UNIT_EQUAL(ask(pool), 1);
-    UNIT_EQUAL(ask(group), 1);
-    UNIT_WAIT(logged("no behaviour"), 60000); /* the node does not know it yet */
+    UNIT_WAIT(routees_count(pool) == 2 && routees_count(group) == 1, 60000);
+    UNIT_EQUAL(ask_router(pool), 1);
+    UNIT_EQUAL(ask_router(group), 1);
+    UNIT_WAIT(was_logged("no behaviour"), 60000); /* the node does not know it yet */
     UNIT_EQUAL(trp_behaviour_register(hosts[1].system, &late), TRP_OK);
     trp_system_stop_actor(hosts[1].system, far);
-    UNIT_WAIT(routees(group) == 0, 60000);
+    UNIT_WAIT(routees_count(group) == 0, 60000);
     (void)spawn_worker(1);
     trp_system_tell(hosts[0].system, pool, &trp_adjust_pool_size_type, &more, sizeof more);
-    UNIT_WAIT(logged("not adjusted"), 60000);
-    UNIT_EQUAL(routees(pool), 2);
+    UNIT_WAIT(was_logged("not adjusted"), 60000);
+    UNIT_EQUAL(routees_count(pool), 2);
     UNIT_EQUAL(trp_router_routees(hosts[0].system, pool, refs, 8, &count), TRP_OK);
     trp_remove_routee one = { refs[0] }; /* somebody else takes one out: it is replaced */
     trp_system_tell(hosts[0].system, pool, &trp_remove_routee_type, &one, sizeof one);
-    UNIT_WAIT(routees(group) == 1 && routees(refused) == 2 && atomic_load(&hosts[1].started) >= 5,
+    UNIT_WAIT(routees_count(group) == 1 && routees_count(refused) == 2 &&
+                  atomic_load(&hosts[1].started) >= 5,
               60000);
-    UNIT_WAIT(routees(pool) == 2, 60000);
-    UNIT_EQUAL(ask(group), 1);
-    UNIT_EQUAL(ask(refused), 1);
+    UNIT_WAIT(routees_count(pool) == 2, 60000);
+    UNIT_EQUAL(ask_router(group), 1);
+    UNIT_EQUAL(ask_router(refused), 1);
     trp_system_tell(hosts[0].system, refused, &trp_string_type, "fail", 4);
-    UNIT_WAIT(logged("told to fail"), 60000); /* the router is restarted, and goes on */
+    UNIT_WAIT(was_logged("told to fail"), 60000); /* the router is restarted, and goes on */
     host_start(2, ""); /* after downing they are made anew where there is room */
     UNIT_EQUAL(trp_behaviour_register(hosts[2].system, &late), TRP_OK);
-    UNIT_WAIT(up(0) == 3, 60000);
+    UNIT_WAIT(is_up(0) == 3, 60000);
     UNIT_EQUAL(trp_cluster_down(hosts[0].system, hosts[1].address), TRP_OK);
-    UNIT_WAIT(routees(refused) == 2 && ask(refused) == 2 && routees(pool) == 0, 60000);
+    UNIT_WAIT(routees_count(refused) == 2 && ask_router(refused) == 2 && routees_count(pool) == 0,
+              60000);
     hosts_end();
 }
 
@@ -397,15 +399,15 @@ routees_come_with_their_nodes(void)
 
 static _Atomic int gate;
 static trp_err
-hold(trp_ctx *ctx, void *state, const trp_msg *msg)
+hold_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     while (atomic_load(&gate) == 0) {
         unit_pause();
     }
-    return work(ctx, state, msg);
+    return worker_receive(ctx, state, msg);
 }
 static const trp_behaviour holder = {
-    .size = sizeof(trp_behaviour), .name = "holder", .version = 1, .receive = hold
+    .size = sizeof(trp_behaviour), .name = "holder", .version = 1, .receive = hold_receive
 };
 
 static trp_err
@@ -437,12 +439,12 @@ routees_of_a_leaving_node_go_first_and_finish_what_they_have(void)
     UNIT_EQUAL(trp_system_spawn(hosts[0].system, &counter, NULL, &sender), TRP_OK);
     UNIT_EQUAL(trp_system_router_spawn(hosts[0].system, &holder, NULL, "pool", &options, &pool),
                TRP_OK);
-    UNIT_WAIT(routees(pool) == 1, 60000);
+    UNIT_WAIT(routees_count(pool) == 1, 60000);
     for (int i = 0; i < JOBS; i++) {
         trp_system_tell_as(hosts[0].system, pool, sender, &trp_string_type, "x", 1);
     }
     UNIT_EQUAL(trp_cluster_leave(hosts[1].system, NULL), TRP_OK);
-    UNIT_WAIT(routees(pool) == 0, 60000);
+    UNIT_WAIT(routees_count(pool) == 0, 60000);
     UNIT_EQUAL(atomic_load(&hosts[0].heard), 0);
     atomic_store(&gate, 1);
     UNIT_WAIT(atomic_load(&hosts[0].heard) == JOBS, 60000);
@@ -549,19 +551,19 @@ the_configuration_decides_and_contradictions_are_refused(void)
         "deployment \"/pattern\" { cluster { enabled = on  routees-path = \"/user/*\" } }\n"
         "deployment \"/silent\" { cluster { use-role = r0 } }\n");
     (void)spawn_worker(0);
-    trp_ref pool = router("pool", NULL, NULL), total = router("total", NULL, NULL);
-    trp_ref more = router("more", NULL, &coded);
-    UNIT_WAIT(routees(pool) == 3 && routees(total) == 4, 60000);
-    UNIT_WAIT(routees(more) == 3, 60000); /* the rest is as in the code */
-    UNIT_EQUAL(routees(router("remote", NULL, NULL)), 0);
-    UNIT_EQUAL(routees(router("elsewhere", NULL, NULL)), 0);
-    UNIT_EQUAL(routees(router("plain", NULL, &coded)), 2); /* switched off */
-    trp_ref group = router("group", NULL, NULL);
-    UNIT_WAIT(routees(group) == 1, 60000);
-    UNIT_EQUAL(ask(group), 0);
+    trp_ref pool = make_router("pool", NULL, NULL), total = make_router("total", NULL, NULL);
+    trp_ref more = make_router("more", NULL, &coded);
+    UNIT_WAIT(routees_count(pool) == 3 && routees_count(total) == 4, 60000);
+    UNIT_WAIT(routees_count(more) == 3, 60000); /* the rest is as in the code */
+    UNIT_EQUAL(routees_count(make_router("remote", NULL, NULL)), 0);
+    UNIT_EQUAL(routees_count(make_router("elsewhere", NULL, NULL)), 0);
+    UNIT_EQUAL(routees_count(make_router("plain", NULL, &coded)), 2); /* switched off */
+    trp_ref group = make_router("group", NULL, NULL);
+    UNIT_WAIT(routees_count(group) == 1, 60000);
+    UNIT_EQUAL(ask_router(group), 0);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         UNIT_EQUAL(router_make(wrong[i].name, NULL, NULL, &ref), TRP_ECONFIG);
-        UNIT_WAIT(logged(wrong[i].why), 60000);
+        UNIT_WAIT(was_logged(wrong[i].why), 60000);
     }
     hosts_end();
 }
@@ -611,7 +613,7 @@ settings_of_code_are_checked(void)
     system_options.log = log_line;
     UNIT_REQUIRE(trp_system_new("alone", &system_options, &alone) == TRP_OK);
     UNIT_EQUAL(trp_system_router_spawn(alone, &worker, NULL, "x", &options, &ref), TRP_ESTATE);
-    UNIT_WAIT(logged("this system is no cluster node"), 60000);
+    UNIT_WAIT(was_logged("this system is no cluster node"), 60000);
     trp_system_free(alone);
 }
 

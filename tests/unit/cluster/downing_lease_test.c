@@ -35,7 +35,7 @@ five_named(bool longest)
 }
 
 static struct mesh *
-five(void)
+cluster_of_five(void)
 {
     return five_named(false);
 }
@@ -56,7 +56,7 @@ side_runs(struct mesh *m, uint32_t mask, uint64_t ms)
 }
 
 static uint32_t
-askers(const struct mesh *m)
+askers_count(const struct mesh *m)
 {
     uint32_t mask = 0;
     for (uint32_t i = 0; i < N; i++) {
@@ -75,13 +75,13 @@ answer_why(struct mesh *m, uint32_t node, bool granted, const char *why)
 }
 
 static void
-answer(struct mesh *m, uint32_t node, bool granted)
+answer_lease(struct mesh *m, uint32_t node, bool granted)
 {
     answer_why(m, node, granted, NULL);
 }
 
 static uint32_t
-stopped(const struct mesh *m)
+stopped_count(const struct mesh *m)
 {
     uint32_t mask = 0;
     for (uint32_t i = 0; i < N; i++) {
@@ -93,19 +93,19 @@ stopped(const struct mesh *m)
 static void
 one_node_of_the_larger_side_asks_first_and_who_gets_it_stays(void)
 {
-    struct mesh *m = five();
+    struct mesh *m = cluster_of_five();
     side_runs(m, 0x07, STABLE - 500);
-    UNIT_EQUAL(askers(m), 0);
+    UNIT_EQUAL(askers_count(m), 0);
     side_runs(m, 0x07, 2500);
-    UNIT_EQUAL(askers(m), 0x01);
+    UNIT_EQUAL(askers_count(m), 0x01);
     UNIT_TEXT(m->decision.decision, "acquire-lease");
     UNIT_TEXT(m->decision.reason,
               "the lease decides: 3 of 5 members on this side, 2 unreachable, 0 "
               "indirectly connected");
-    answer(m, 0, true);
+    answer_lease(m, 0, true);
     UNIT_TEXT(m->decision.decision, "down-unreachable");
     mesh_run(m, 3000);
-    UNIT_EQUAL(stopped(m), 0);
+    UNIT_EQUAL(stopped_count(m), 0);
     UNIT_EQUAL(mesh_status(m, 1, 3), 0);
     UNIT_EQUAL(mesh_status(m, 2, 4), 0);
     UNIT_TRUE(!m->released_lease[0]);
@@ -117,13 +117,13 @@ one_node_of_the_larger_side_asks_first_and_who_gets_it_stays(void)
 static void
 the_smaller_side_asks_later_and_stops_as_a_whole_when_it_is_refused(void)
 {
-    struct mesh *m = five();
+    struct mesh *m = cluster_of_five();
     side_runs(m, 0x18, STABLE + LATER - 200);
-    UNIT_EQUAL(askers(m), 0);
+    UNIT_EQUAL(askers_count(m), 0);
     side_runs(m, 0x18, 3000);
-    UNIT_EQUAL(askers(m), 0x08);
-    answer(m, 3, false);
-    UNIT_EQUAL(stopped(m), 0x18);
+    UNIT_EQUAL(askers_count(m), 0x08);
+    answer_lease(m, 3, false);
+    UNIT_EQUAL(stopped_count(m), 0x18);
     UNIT_TEXT(m->decision.decision, "down-own-side");
     mesh_free(m);
 }
@@ -132,27 +132,27 @@ the_smaller_side_asks_later_and_stops_as_a_whole_when_it_is_refused(void)
 static void
 the_larger_side_stops_when_the_smaller_one_was_quicker(void)
 {
-    struct mesh *m = five();
+    struct mesh *m = cluster_of_five();
     side_runs(m, 0x18, STABLE + LATER + 3000);
-    answer(m, 3, true);
+    answer_lease(m, 3, true);
     mesh_run(m, 3000);
-    UNIT_EQUAL(stopped(m), 0);
+    UNIT_EQUAL(stopped_count(m), 0);
     UNIT_EQUAL(mesh_status(m, 4, 0), 0);
     side_runs(m, 0x07, STABLE + 3000);
-    UNIT_EQUAL(askers(m) & 0x07, 0x01);
-    answer(m, 0, false);
-    UNIT_EQUAL(stopped(m), 0x07);
+    UNIT_EQUAL(askers_count(m) & 0x07, 0x01);
+    answer_lease(m, 0, false);
+    UNIT_EQUAL(stopped_count(m), 0x07);
     mesh_free(m);
 }
 
 static void
 no_answer_is_a_refusal_and_one_that_comes_later_is_given_back(void)
 {
-    struct mesh *m = five();
+    struct mesh *m = cluster_of_five();
     side_runs(m, 0x07, STABLE + 2000);
-    UNIT_EQUAL(askers(m), 0x01);
+    UNIT_EQUAL(askers_count(m), 0x01);
     mesh_run(m, 7000); /* more than lease_timeout_ms */
-    UNIT_EQUAL(stopped(m), 0x07);
+    UNIT_EQUAL(stopped_count(m), 0x07);
     mesh_free(m);
 }
 
@@ -178,9 +178,9 @@ who_has_the_lease_is_not_given_up(void)
 static void
 a_lease_that_was_not_answered_is_asked_for_again(void)
 {
-    struct mesh *m = five();
+    struct mesh *m = cluster_of_five();
     side_runs(m, 0x07, STABLE + 1500);
-    UNIT_EQUAL(askers(m), 0x01);
+    UNIT_EQUAL(askers_count(m), 0x01);
     m->asks_lease[0] = false;
     memset(m->cut, 0, sizeof m->cut);
     for (uint32_t i = 0; i < 3; i++) {
@@ -188,9 +188,9 @@ a_lease_that_was_not_answered_is_asked_for_again(void)
     }
     mesh_run(m, 10000);
     side_runs(m, 0x07, STABLE + 3000);
-    UNIT_EQUAL(stopped(m), 0);
-    UNIT_EQUAL(askers(m), 0x01);
-    answer(m, 0, true);
+    UNIT_EQUAL(stopped_count(m), 0);
+    UNIT_EQUAL(askers_count(m), 0x01);
+    answer_lease(m, 0, true);
     mesh_run(m, 3000);
     UNIT_EQUAL(mesh_status(m, 1, 3), 0);
     /* membership-downing-W4: it does not give it back at its end */
@@ -202,9 +202,9 @@ a_lease_that_was_not_answered_is_asked_for_again(void)
 static void
 a_cut_that_heals_while_the_lease_is_asked_takes_nobody_out(void)
 {
-    struct mesh *m = five();
+    struct mesh *m = cluster_of_five();
     side_runs(m, 0x07, STABLE + 1500);
-    UNIT_EQUAL(askers(m), 0x01);
+    UNIT_EQUAL(askers_count(m), 0x01);
     for (uint32_t i = 0; i < N; i++) {
         m->cut[i] = false;
     }
@@ -212,12 +212,12 @@ a_cut_that_heals_while_the_lease_is_asked_takes_nobody_out(void)
         mesh_observe(m, i, 0);
     }
     mesh_run(m, 1000);
-    answer(m, 0, true);
+    answer_lease(m, 0, true);
     mesh_run(m, 3000);
     for (uint32_t i = 0; i < N; i++) {
         UNIT_EQUAL(mesh_status(m, 4, i), TRP_MEMBER_UP);
     }
-    UNIT_EQUAL(stopped(m), 0);
+    UNIT_EQUAL(stopped_count(m), 0);
     mesh_run(m, 41000);
     UNIT_TRUE(m->released_lease[0]);
     mesh_free(m);
@@ -227,9 +227,9 @@ a_cut_that_heals_while_the_lease_is_asked_takes_nobody_out(void)
 static void
 a_lease_that_is_used_again_is_kept_as_long_again(void)
 {
-    struct mesh *m = five();
+    struct mesh *m = cluster_of_five();
     side_runs(m, 0x07, STABLE + 2000);
-    answer(m, 0, true);
+    answer_lease(m, 0, true);
     mesh_run(m, 35000);
     UNIT_TRUE(!m->released_lease[0]);
     side_runs(m, 0x03, STABLE + 5000); /* more than 40 s since it was granted */
@@ -256,8 +256,8 @@ who_has_the_lease_acts_though_another_is_first(void)
         mesh_run(m, 3000);
     }
     side_runs(m, 0x0e, STABLE + 2000);
-    UNIT_EQUAL(askers(m), 0x02);
-    answer(m, 1, true);
+    UNIT_EQUAL(askers_count(m), 0x02);
+    answer_lease(m, 1, true);
     mesh_run(m, 3000);
     UNIT_EQUAL(mesh_status(m, 1, 4), 0);
     m->cut[0] = false;
@@ -270,7 +270,7 @@ who_has_the_lease_acts_though_another_is_first(void)
         mesh_observe(m, i, 1u << 3);
     }
     mesh_run(m, STABLE + 3000);
-    UNIT_EQUAL(stopped(m), 0);
+    UNIT_EQUAL(stopped_count(m), 0);
     UNIT_EQUAL(mesh_status(m, 0, 3), 0);
     mesh_free(m);
 }
@@ -278,12 +278,12 @@ who_has_the_lease_acts_though_another_is_first(void)
 static void
 who_is_refused_tells_which_sides_it_saw(void)
 {
-    struct mesh *m = five();
+    struct mesh *m = cluster_of_five();
     side_runs(m, 0x18, STABLE + LATER + 2000);
-    UNIT_EQUAL(askers(m), 0x08);
-    answer(m, 3, false);
+    UNIT_EQUAL(askers_count(m), 0x08);
+    answer_lease(m, 3, false);
     mesh_run(m, 1000);
-    UNIT_EQUAL(stopped(m), 0x18);
+    UNIT_EQUAL(stopped_count(m), 0x18);
     UNIT_TEXT(m->sides, "this side: host3:2555, host4:2556; not on it: host0:2552, host1:2553, "
                         "host2:2554");
     mesh_free(m);
@@ -293,15 +293,15 @@ static void
 an_owner_on_the_own_side_is_no_refusal(void)
 {
     for (int own = 0; own < 2; own++) {
-        struct mesh *m = five();
+        struct mesh *m = cluster_of_five();
         side_runs(m, 0x07, STABLE + 2000);
-        UNIT_EQUAL(askers(m), 0x01);
+        UNIT_EQUAL(askers_count(m), 0x01);
         answer_why(m, 0, false,
                    own != 0 ? "troupe.tcp://test@host1:2553 uid 00000000000003e9 has it"
                             : "troupe.tcp://test@host3:2555 uid 00000000000003eb has it");
         mesh_run(m, 2000);
-        UNIT_EQUAL(stopped(m), own != 0 ? 0 : 0x07);
-        UNIT_EQUAL(askers(m), own != 0 ? 0x01 : 0); /* again */
+        UNIT_EQUAL(stopped_count(m), own != 0 ? 0 : 0x07);
+        UNIT_EQUAL(askers_count(m), own != 0 ? 0x01 : 0); /* again */
         mesh_free(m);
     }
 }
@@ -343,13 +343,13 @@ an_owner_with_the_longest_name_is_known_as_well(void)
     for (uint32_t other = 0; other < 2; other++) { /* host1 has it, or host3 */
         struct mesh *m = five_named(true);
         side_runs(m, 0x07, STABLE + 2000);
-        UNIT_EQUAL(askers(m), 0x01);
+        UNIT_EQUAL(askers_count(m), 0x01);
         ask_file(path, trpi_lease_owner(&m->ids[other == 0 ? 1 : 3], owner), is_granted, NULL,
                  &files[0]);
         ask_file(path, trpi_lease_owner(&m->ids[0], owner), first_hears, m, &files[1]);
         mesh_run(m, 2000);
-        UNIT_EQUAL(stopped(m), other == 0 ? 0 : 0x07);
-        UNIT_EQUAL(askers(m), other == 0 ? 0x01 : 0); /* again */
+        UNIT_EQUAL(stopped_count(m), other == 0 ? 0 : 0x07);
+        UNIT_EQUAL(askers_count(m), other == 0 ? 0x01 : 0); /* again */
         trpi_lease_file_free(files[0]);
         trpi_lease_file_free(files[1]);
         mesh_free(m);
@@ -362,18 +362,18 @@ an_owner_with_the_longest_name_is_known_as_well(void)
 static void
 a_side_that_has_flapped_for_too_long_stops_instead_of_asking(void)
 {
-    struct mesh *m = five();
+    struct mesh *m = cluster_of_five();
     for (uint32_t i = 0; i < 4; i++) {
         side_runs(m, 0x18, 0);
         mesh_observe(m, 3, i % 2 == 0 ? 0x17 : 0x07);
         mesh_run(m, STABLE + LATER / 2);
-        UNIT_EQUAL(askers(m), 0);
+        UNIT_EQUAL(askers_count(m), 0);
     }
-    UNIT_EQUAL(stopped(m), 0);
+    UNIT_EQUAL(stopped_count(m), 0);
     mesh_observe(m, 3, 0x17);
     mesh_run(m, STABLE + LATER + 2000);
-    UNIT_EQUAL(askers(m), 0);
-    UNIT_EQUAL(stopped(m), 0x18);
+    UNIT_EQUAL(askers_count(m), 0);
+    UNIT_EQUAL(stopped_count(m), 0x18);
     UNIT_TEXT(m->decision.decision, "down-own-side");
     mesh_free(m);
 }
@@ -422,18 +422,18 @@ a_side_that_stops_leaves_out_who_is_exiting(void)
 static void
 who_leaves_asks_only_when_nobody_else_can(void)
 {
-    struct mesh *m = five();
+    struct mesh *m = cluster_of_five();
     side_runs(m, 7, 100);
     UNIT_EQUAL(mesh_order(m, 0, TRPI_MEMBER_LEAVE, 0), TRP_OK);
     mesh_run(m, STABLE + 900);
     UNIT_EQUAL(mesh_status(m, 1, 0), TRP_MEMBER_LEAVING); /* nobody agrees while there is a cut */
-    UNIT_EQUAL(askers(m), 2);
+    UNIT_EQUAL(askers_count(m), 2);
     mesh_free(m);
-    m = five();
+    m = cluster_of_five();
     side_runs(m, 1, 100);
     UNIT_EQUAL(mesh_order(m, 0, TRPI_MEMBER_LEAVE, 0), TRP_OK);
     mesh_run(m, STABLE + LATER + 900);
-    UNIT_EQUAL(askers(m), 1);
+    UNIT_EQUAL(askers_count(m), 1);
     mesh_free(m);
 }
 

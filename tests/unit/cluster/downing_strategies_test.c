@@ -405,7 +405,7 @@ lease_and_down_all_stop_in_unrest_whoever_is_steady(void)
 }
 
 static trpi_downing_next_crash
-foresee(const char *strategy, uint32_t n, const uint32_t *status, uint32_t leaving)
+next_crash_of(const char *strategy, uint32_t n, const uint32_t *status, uint32_t leaving)
 {
     struct scene s;
     uint32_t marks[SCENE_MEMBERS_MAX];
@@ -445,18 +445,18 @@ a_leave_foretells_what_the_next_crash_does(void)
     };
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         trpi_downing_next_crash cast =
-            foresee(lines[i].strategy, lines[i].n, NULL, lines[i].leaving);
+            next_crash_of(lines[i].strategy, lines[i].n, NULL, lines[i].leaving);
         if (!UNIT_EQUAL(cast.votes, lines[i].votes) || !UNIT_EQUAL(cast.fatal, lines[i].fatal) ||
             !UNIT_EQUAL(cast.first, lines[i].first)) {
             printf("  %s, %u members\n", lines[i].strategy, lines[i].n);
         }
     }
     uint32_t exits[SCENE_MEMBERS_MAX] = { 0, 0, 0, TRP_MEMBER_EXITING | SCENE_SURE };
-    UNIT_EQUAL(foresee("keep-majority", 4, exits, 2).fatal, 1); /* two leave */
+    UNIT_EQUAL(next_crash_of("keep-majority", 4, exits, 2).fatal, 1); /* two leave */
 }
 
 static uint32_t
-drawn(uint64_t *state, uint32_t bound)
+draw_below(uint64_t *state, uint32_t bound)
 {
     *state = trpi_hash_u64(*state + 0x9e3779b97f4a7c15u);
     return (uint32_t)(*state % bound);
@@ -483,12 +483,15 @@ draw_knowledge(uint64_t *state, struct drawn_cluster *c, uint32_t part)
     uint32_t leaving = c->n;
     for (uint32_t i = 0; i < c->n; i++) {
         if ((c->joins >> i & 1) != 0) {
-            c->status[i] =
-                drawn(state, 3) == 0 ? TRP_MEMBER_LEAVING | SCENE_NEVER_UP : TRP_MEMBER_JOINING;
+            c->status[i] = draw_below(state, 3) == 0 ? TRP_MEMBER_LEAVING | SCENE_NEVER_UP
+                                                     : TRP_MEMBER_JOINING;
         } else if ((c->leaves >> i & 1) != 0) {
             bool ended = (c->ended >> i & 1) != 0;
-            c->status[i] = known[drawn(state, (c->parts[part] >> i & 1) != 0 ? 2 : ended ? 6 : 4)];
-            bool remembered = ended && c->status[i] == TRP_MEMBER_EXITING && drawn(state, 2) == 0;
+            c->status[i] = known[draw_below(state, (c->parts[part] >> i & 1) != 0 ? 2
+                                                   : ended                        ? 6
+                                                                                  : 4)];
+            bool remembered =
+                ended && c->status[i] == TRP_MEMBER_EXITING && draw_below(state, 2) == 0;
             leaving = leaving == c->n && remembered ? i : leaving;
         }
     }
@@ -505,20 +508,20 @@ of_any_parts_at_most_one_stays(void)
                                               "keep-referee", "down-all" };
     for (uint64_t seed = 1; seed <= 3000; seed++) {
         uint64_t state = seed;
-        struct drawn_cluster c = { .n = 2 + drawn(&state, SCENE_MEMBERS_MAX - 1) };
+        struct drawn_cluster c = { .n = 2 + draw_below(&state, SCENE_MEMBERS_MAX - 1) };
         for (uint32_t i = 0; i < c.n; i++) {
-            uint32_t kind = drawn(&state, 8);
+            uint32_t kind = draw_below(&state, 8);
             c.joins |= kind == 0 ? 1u << i : 0;
             c.leaves |= i < 2 && kind >= 4 ? 1u << i : 0;
             c.ended |= i < 2 && kind >= 5 ? 1u << i : 0;
             c.status[i] = kind == 1 ? TRP_MEMBER_LEAVING : 0;
-            c.parts[drawn(&state, 3)] |= 1u << i & ~c.ended;
+            c.parts[draw_below(&state, 3)] |= 1u << i & ~c.ended;
         }
         trpi_downing_options options =
-            options_of(1 + drawn(&state, c.n), 1 + drawn(&state, c.n / 2 + 1));
-        options.keep_lone_oldest = drawn(&state, 2) == 0;
-        options.referee = mesh_id(drawn(&state, c.n), 0).address;
-        snprintf(options.role, sizeof options.role, "%s", drawn(&state, 3) == 0 ? "odd" : "");
+            options_of(1 + draw_below(&state, c.n), 1 + draw_below(&state, c.n / 2 + 1));
+        options.keep_lone_oldest = draw_below(&state, 2) == 0;
+        options.referee = mesh_id(draw_below(&state, c.n), 0).address;
+        snprintf(options.role, sizeof options.role, "%s", draw_below(&state, 3) == 0 ? "odd" : "");
         const char *strategy = strategies[seed % 5];
         uint32_t staying = 0;
         uint32_t mixed = 0;

@@ -2,7 +2,7 @@
 #include "tests/unit/cluster/scene.h"
 
 static trpi_downing_verdict
-decide(struct scene *s, uint32_t self, uint32_t mask, const char *role)
+decide_for(struct scene *s, uint32_t self, uint32_t mask, const char *role)
 {
     trpi_downing_options options = { .stable_after_ms = 20000 };
     snprintf(options.role, sizeof options.role, "%s", role);
@@ -16,17 +16,17 @@ the_majority_downs_the_others_and_the_minority_stops(void)
     scene_make(&s, 5, NULL);
     scene_row(&s, 0, 3);
     scene_row(&s, 1, 4);
-    UNIT_EQUAL(decide(&s, 0, 0x07, ""), TRPI_DOWNING_DOWN_MEMBERS);
+    UNIT_EQUAL(decide_for(&s, 0, 0x07, ""), TRPI_DOWNING_DOWN_MEMBERS);
     UNIT_EQUAL(s.decision.indexes_count, 2);
     UNIT_EQUAL(s.decision.indexes[0], 3);
     UNIT_EQUAL(s.decision.indexes[1], 4);
-    UNIT_EQUAL(decide(&s, 1, 0x07, ""), TRPI_DOWNING_WAIT); /* one acts */
+    UNIT_EQUAL(decide_for(&s, 1, 0x07, ""), TRPI_DOWNING_WAIT); /* one acts */
     scene_end(&s);
     scene_make(&s, 5, NULL); /* what the other side sees */
     scene_row(&s, 3, 0);
     scene_row(&s, 3, 1);
     scene_row(&s, 4, 2);
-    UNIT_EQUAL(decide(&s, 3, 0x18, ""), TRPI_DOWNING_DOWN_SELF);
+    UNIT_EQUAL(decide_for(&s, 3, 0x18, ""), TRPI_DOWNING_DOWN_SELF);
     scene_end(&s);
 }
 
@@ -37,9 +37,9 @@ nobody_decides_before_the_view_is_stable(void)
     scene_make(&s, 3, NULL);
     scene_row(&s, 0, 2);
     s.stable_ms = 19999;
-    UNIT_EQUAL(decide(&s, 0, 0x03, ""), TRPI_DOWNING_WAIT);
+    UNIT_EQUAL(decide_for(&s, 0, 0x03, ""), TRPI_DOWNING_WAIT);
     s.stable_ms = 20000;
-    UNIT_EQUAL(decide(&s, 0, 0x03, ""), TRPI_DOWNING_DOWN_MEMBERS);
+    UNIT_EQUAL(decide_for(&s, 0, 0x03, ""), TRPI_DOWNING_DOWN_MEMBERS);
     scene_end(&s);
 }
 
@@ -50,12 +50,12 @@ a_tie_goes_to_the_side_of_the_lowest_address(void)
     scene_make(&s, 4, NULL);
     scene_row(&s, 0, 2);
     scene_row(&s, 0, 3);
-    UNIT_EQUAL(decide(&s, 0, 0x03, ""), TRPI_DOWNING_DOWN_MEMBERS);
+    UNIT_EQUAL(decide_for(&s, 0, 0x03, ""), TRPI_DOWNING_DOWN_MEMBERS);
     scene_end(&s);
     scene_make(&s, 4, NULL);
     scene_row(&s, 2, 0);
     scene_row(&s, 2, 1);
-    UNIT_EQUAL(decide(&s, 2, 0x0c, ""), TRPI_DOWNING_DOWN_SELF);
+    UNIT_EQUAL(decide_for(&s, 2, 0x0c, ""), TRPI_DOWNING_DOWN_SELF);
     scene_end(&s);
 }
 
@@ -67,7 +67,7 @@ who_is_down_but_not_removed_counts_for_the_others(void)
     uint32_t status[SCENE_MEMBERS_MAX] = { 0, 0, 0, TRP_MEMBER_DOWN, TRP_MEMBER_DOWN };
     scene_make(&s, 5, status);
     scene_row(&s, 0, 2);
-    UNIT_EQUAL(decide(&s, 0, 0x03, ""), TRPI_DOWNING_DOWN_SELF);
+    UNIT_EQUAL(decide_for(&s, 0, 0x03, ""), TRPI_DOWNING_DOWN_SELF);
     scene_end(&s);
 }
 
@@ -82,10 +82,10 @@ the_accusations_of_a_node_that_is_away_do_not_count(void)
     }
     UNIT_EQUAL(trpi_gossip_add_row(s.view, s.idents[1]->key, s.idents[0]->key), TRP_OK);
     UNIT_EQUAL(trpi_gossip_add_version(s.view, s.idents[1]->key, 1), TRP_OK);
-    UNIT_EQUAL(decide(&s, 1, 0x1e, ""), TRPI_DOWNING_DOWN_MEMBERS);
+    UNIT_EQUAL(decide_for(&s, 1, 0x1e, ""), TRPI_DOWNING_DOWN_MEMBERS);
     UNIT_EQUAL(s.decision.indexes_count, 1);
     UNIT_EQUAL(s.decision.indexes[0], 0);
-    UNIT_EQUAL(decide(&s, 0, 0x01, ""), TRPI_DOWNING_DOWN_SELF);
+    UNIT_EQUAL(decide_for(&s, 0, 0x01, ""), TRPI_DOWNING_DOWN_SELF);
     scene_end(&s);
 }
 
@@ -97,12 +97,12 @@ of_a_single_broken_link_the_later_end_is_given_up(void)
     scene_make(&s, 3, NULL);
     scene_row(&s, 0, 1);
     scene_row(&s, 1, 0);
-    UNIT_EQUAL(decide(&s, 0, 0x07, ""), TRPI_DOWNING_DOWN_MEMBERS);
+    UNIT_EQUAL(decide_for(&s, 0, 0x07, ""), TRPI_DOWNING_DOWN_MEMBERS);
     UNIT_EQUAL(s.decision.indexes_count, 1);
     UNIT_EQUAL(s.decision.indexes[0], 1);
     UNIT_EQUAL(s.decision.indirectly_connected, 1);
-    UNIT_EQUAL(decide(&s, 1, 0x07, ""), TRPI_DOWNING_DOWN_SELF);
-    UNIT_EQUAL(decide(&s, 2, 0x07, ""), TRPI_DOWNING_WAIT);
+    UNIT_EQUAL(decide_for(&s, 1, 0x07, ""), TRPI_DOWNING_DOWN_SELF);
+    UNIT_EQUAL(decide_for(&s, 2, 0x07, ""), TRPI_DOWNING_WAIT);
     scene_end(&s);
 }
 
@@ -115,23 +115,23 @@ an_unsure_member_delays_the_decision(void)
     scene_make(&s, 5, NULL);
     scene_row(&s, 0, 4);
     s.stable_ms = 25000;
-    UNIT_EQUAL(decide(&s, 0, 0x07, ""), TRPI_DOWNING_WAIT);
+    UNIT_EQUAL(decide_for(&s, 0, 0x07, ""), TRPI_DOWNING_WAIT);
     s.stable_ms = 30000;
-    UNIT_EQUAL(decide(&s, 0, 0x07, ""), TRPI_DOWNING_DOWN_MEMBERS);
-    UNIT_EQUAL(decide(&s, 0, 0x03, ""), TRPI_DOWNING_WAIT); /* two are sure, two are not */
+    UNIT_EQUAL(decide_for(&s, 0, 0x07, ""), TRPI_DOWNING_DOWN_MEMBERS);
+    UNIT_EQUAL(decide_for(&s, 0, 0x03, ""), TRPI_DOWNING_WAIT); /* two are sure, two are not */
     s.stable_ms = 59999;
-    UNIT_EQUAL(decide(&s, 0, 0x03, ""), TRPI_DOWNING_WAIT);
+    UNIT_EQUAL(decide_for(&s, 0, 0x03, ""), TRPI_DOWNING_WAIT);
     s.stable_ms = 60000;
-    UNIT_EQUAL(decide(&s, 0, 0x03, ""), TRPI_DOWNING_DOWN_SELF);
+    UNIT_EQUAL(decide_for(&s, 0, 0x03, ""), TRPI_DOWNING_DOWN_SELF);
     scene_end(&s);
     scene_make(&s, 5, NULL);
     scene_row(&s, 0, 2);
     scene_row(&s, 0, 3);
     scene_row(&s, 0, 4);
     s.stable_ms = 29999;
-    UNIT_EQUAL(decide(&s, 0, 0x01, ""), TRPI_DOWNING_WAIT);
+    UNIT_EQUAL(decide_for(&s, 0, 0x01, ""), TRPI_DOWNING_WAIT);
     s.stable_ms = 30000; /* the one unsure makes two of five */
-    UNIT_EQUAL(decide(&s, 0, 0x01, ""), TRPI_DOWNING_DOWN_SELF);
+    UNIT_EQUAL(decide_for(&s, 0, 0x01, ""), TRPI_DOWNING_DOWN_SELF);
     scene_end(&s);
 }
 
@@ -142,8 +142,8 @@ with_a_role_only_its_members_vote(void)
     scene_make(&s, 5, NULL); /* even: 0, 2, 4 */
     scene_row(&s, 1, 0);
     scene_row(&s, 1, 2);
-    UNIT_EQUAL(decide(&s, 1, 0x1a, ""), TRPI_DOWNING_DOWN_MEMBERS);
-    UNIT_EQUAL(decide(&s, 1, 0x1a, "even"), TRPI_DOWNING_DOWN_SELF);
+    UNIT_EQUAL(decide_for(&s, 1, 0x1a, ""), TRPI_DOWNING_DOWN_MEMBERS);
+    UNIT_EQUAL(decide_for(&s, 1, 0x1a, "even"), TRPI_DOWNING_DOWN_SELF);
     scene_end(&s);
 }
 
@@ -155,7 +155,7 @@ joiners_have_no_vote(void)
     scene_make(&s, 5, status);
     scene_row(&s, 2, 0);
     scene_row(&s, 2, 1);
-    UNIT_EQUAL(decide(&s, 2, 0x1c, ""), TRPI_DOWNING_DOWN_SELF);
+    UNIT_EQUAL(decide_for(&s, 2, 0x1c, ""), TRPI_DOWNING_DOWN_SELF);
     scene_end(&s);
 }
 
@@ -168,24 +168,24 @@ who_is_under_suspicion_counts_only_when_it_was_heard_lately(void)
     scene_row(&s, 0, 2);
     scene_row(&s, 2, 0);
     s.stable_ms = s.version_ms = s.made_ms = 9999;
-    UNIT_EQUAL(decide(&s, 0, 0x1f, ""), TRPI_DOWNING_WAIT);
+    UNIT_EQUAL(decide_for(&s, 0, 0x1f, ""), TRPI_DOWNING_WAIT);
     s.stable_ms = s.version_ms = s.made_ms = 10001; /* half-way */
-    UNIT_EQUAL(decide(&s, 0, 0x1f, ""), TRPI_DOWNING_ROLL_CALL);
-    UNIT_EQUAL(s.decision.suspected, 1);                         /* but for itself */
-    UNIT_EQUAL(decide(&s, 2, 0x1f, ""), TRPI_DOWNING_ROLL_CALL); /* the other end */
-    UNIT_EQUAL(decide(&s, 1, 0x1f, ""), TRPI_DOWNING_ROLL_CALL); /* would act without the two */
-    UNIT_EQUAL(decide(&s, 3, 0x1f, ""), TRPI_DOWNING_WAIT);
-    UNIT_EQUAL(decide(&s, 0, 0x1b, ""), TRPI_DOWNING_WAIT); /* nobody to ask for */
-    s.stable_ms = s.version_ms = s.made_ms = 20001;         /* it has not been asked */
-    UNIT_EQUAL(decide(&s, 0, 0x1f, ""), TRPI_DOWNING_ROLL_CALL);
+    UNIT_EQUAL(decide_for(&s, 0, 0x1f, ""), TRPI_DOWNING_ROLL_CALL);
+    UNIT_EQUAL(s.decision.suspected, 1);                             /* but for itself */
+    UNIT_EQUAL(decide_for(&s, 2, 0x1f, ""), TRPI_DOWNING_ROLL_CALL); /* the other end */
+    UNIT_EQUAL(decide_for(&s, 1, 0x1f, ""), TRPI_DOWNING_ROLL_CALL); /* would act without the two */
+    UNIT_EQUAL(decide_for(&s, 3, 0x1f, ""), TRPI_DOWNING_WAIT);
+    UNIT_EQUAL(decide_for(&s, 0, 0x1b, ""), TRPI_DOWNING_WAIT); /* nobody to ask for */
+    s.stable_ms = s.version_ms = s.made_ms = 20001;             /* it has not been asked */
+    UNIT_EQUAL(decide_for(&s, 0, 0x1f, ""), TRPI_DOWNING_ROLL_CALL);
     s.made_ms = 20000; /* it has answered */
-    UNIT_EQUAL(decide(&s, 0, 0x1f, ""), TRPI_DOWNING_DOWN_MEMBERS);
+    UNIT_EQUAL(decide_for(&s, 0, 0x1f, ""), TRPI_DOWNING_DOWN_MEMBERS);
     UNIT_EQUAL(s.decision.indirectly_connected, 1);
     s.version_ms = s.made_ms = 4999; /* it may still answer */
     s.suspicion_ms = 19999;
-    UNIT_EQUAL(decide(&s, 0, 0x1b, ""), TRPI_DOWNING_WAIT);
+    UNIT_EQUAL(decide_for(&s, 0, 0x1b, ""), TRPI_DOWNING_WAIT);
     s.version_ms = s.made_ms = 5000; /* it has not */
-    UNIT_EQUAL(decide(&s, 0, 0x1b, ""), TRPI_DOWNING_DOWN_MEMBERS);
+    UNIT_EQUAL(decide_for(&s, 0, 0x1b, ""), TRPI_DOWNING_DOWN_MEMBERS);
     UNIT_EQUAL(s.decision.unreachable, 1);
     const trpi_downing_options quick = { .stable_after_ms = 6000 }; /* a third of it is less */
     s.stable_ms = 6000;
@@ -197,7 +197,7 @@ who_is_under_suspicion_counts_only_when_it_was_heard_lately(void)
     s.stable_ms = 20000;
     s.version_ms = 0; /* a new version for another reason: it is not known to have been there */
     s.suspicion_ms = 20000;
-    UNIT_EQUAL(decide(&s, 0, 0x1b, ""), TRPI_DOWNING_DOWN_MEMBERS);
+    UNIT_EQUAL(decide_for(&s, 0, 0x1b, ""), TRPI_DOWNING_DOWN_MEMBERS);
     scene_end(&s);
 }
 
@@ -213,7 +213,8 @@ both_ends_of_a_broken_link_call_the_roll(void)
     s.stable_ms = s.version_ms = s.made_ms = 10001;
     for (uint32_t self = 0; self < 5; self++) {
         bool calls = self == 0 || self == 1 || self == 3;
-        UNIT_EQUAL(decide(&s, self, 0x1f, ""), calls ? TRPI_DOWNING_ROLL_CALL : TRPI_DOWNING_WAIT);
+        UNIT_EQUAL(decide_for(&s, self, 0x1f, ""),
+                   calls ? TRPI_DOWNING_ROLL_CALL : TRPI_DOWNING_WAIT);
     }
     scene_end(&s);
 }
@@ -260,11 +261,11 @@ nobody_waits_for_ever_for_one_under_suspicion(void)
     scene_row(&s, 4, 0);
     scene_row(&s, 0, 4);
     s.stable_ms = 79999;
-    UNIT_EQUAL(decide(&s, 1, 0x0f, ""), TRPI_DOWNING_WAIT);
+    UNIT_EQUAL(decide_for(&s, 1, 0x0f, ""), TRPI_DOWNING_WAIT);
     s.stable_ms = 80000;
-    UNIT_EQUAL(decide(&s, 1, 0x0f, ""), TRPI_DOWNING_DOWN_SELF);
+    UNIT_EQUAL(decide_for(&s, 1, 0x0f, ""), TRPI_DOWNING_DOWN_SELF);
     UNIT_TRUE(strstr(s.decision.reason, "the member that should act does not") != NULL);
-    UNIT_EQUAL(decide(&s, 0, 0x0f, ""), TRPI_DOWNING_DOWN_MEMBERS); /* it is there */
+    UNIT_EQUAL(decide_for(&s, 0, 0x0f, ""), TRPI_DOWNING_DOWN_MEMBERS); /* it is there */
     scene_end(&s);
 }
 

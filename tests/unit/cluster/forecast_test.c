@@ -15,7 +15,7 @@ struct outcome {
 
 /* Return what the side has done by now; NONE: it still waits. */
 static trpi_forecast_kind
-done(const struct mesh *m, uint32_t witness, uint32_t lost)
+fate_of_side(const struct mesh *m, uint32_t witness, uint32_t lost)
 {
     uint32_t missed = (uint32_t)__builtin_ctz(lost), is = mesh_status(m, witness, missed);
     for (uint32_t i = 0; i < NODES; i++) {
@@ -31,7 +31,7 @@ done(const struct mesh *m, uint32_t witness, uint32_t lost)
 
 /* Members of `lost` fall silent. Every member of the rest foretells until it happens. */
 static void
-foretold(const char *strategy, uint32_t lost, trpi_forecast_kind want, bool may_down)
+check_forecast(const char *strategy, uint32_t lost, trpi_forecast_kind want, bool may_down)
 {
     trpi_member_options options = { .downing_strategy = strategy };
     options.downing.quorum_size = 3;
@@ -68,7 +68,7 @@ foretold(const char *strategy, uint32_t lost, trpi_forecast_kind want, bool may_
             said[i][said_count[i]++] = (struct outcome){ f.kind, m->now_ms - cut_ms + f.in_ms };
         }
         mesh_run(m, STEP_MS);
-        is = (struct outcome){ done(m, witness, lost), m->now_ms - cut_ms };
+        is = (struct outcome){ fate_of_side(m, witness, lost), m->now_ms - cut_ms };
     }
     if (!UNIT_EQUAL(is.kind, want)) {
         printf("  %s without %x\n", strategy, lost);
@@ -96,27 +96,28 @@ foretold(const char *strategy, uint32_t lost, trpi_forecast_kind want, bool may_
 static void
 each_strategy_does_what_was_foretold(void)
 {
-    foretold("keep-majority", 0x18, GOES_ON); /* 3 and 4 are lost */
-    foretold("keep-majority", 0x07, STOPS);
-    foretold("static-quorum", 0x10, GOES_ON);
-    foretold("static-quorum", 0x0e, STOPS);
-    foretold("keep-oldest", 0x1c, GOES_ON); /* 0 is the oldest */
-    foretold("keep-oldest", 0x03, STOPS);
-    foretold("keep-referee", 0x0f, GOES_ON); /* 4 is the referee */
-    foretold("keep-referee", 0x10, STOPS);
-    foretold("down-all", 0x10, STOPS);
-    foretold("lease", 0x18, TRPI_FORECAST_LEASE, false);
-    foretold("lease", 0x07, TRPI_FORECAST_LEASE, false);
+    check_forecast("keep-majority", 0x18, GOES_ON); /* 3 and 4 are lost */
+    check_forecast("keep-majority", 0x07, STOPS);
+    check_forecast("static-quorum", 0x10, GOES_ON);
+    check_forecast("static-quorum", 0x0e, STOPS);
+    check_forecast("keep-oldest", 0x1c, GOES_ON); /* 0 is the oldest */
+    check_forecast("keep-oldest", 0x03, STOPS);
+    check_forecast("keep-referee", 0x0f, GOES_ON); /* 4 is the referee */
+    check_forecast("keep-referee", 0x10, STOPS);
+    check_forecast("down-all", 0x10, STOPS);
+    check_forecast("lease", 0x18, TRPI_FORECAST_LEASE, false);
+    check_forecast("lease", 0x07, TRPI_FORECAST_LEASE, false);
 }
 
 /* They count nothing; an operator counts as keep-majority does. */
 static void
 without_sides_the_larger_half_may_down(void)
 {
-    foretold("manual", 0x18, TRPI_FORECAST_NONE, true);
-    foretold("manual", 0x07, TRPI_FORECAST_NONE, false);
-    foretold("auto-down-after", 0x18, TRPI_FORECAST_GOES_ON, true);
-    foretold("auto-down-after", 0x07, TRPI_FORECAST_GOES_ON, false); /* it goes on all the same */
+    check_forecast("manual", 0x18, TRPI_FORECAST_NONE, true);
+    check_forecast("manual", 0x07, TRPI_FORECAST_NONE, false);
+    check_forecast("auto-down-after", 0x18, TRPI_FORECAST_GOES_ON, true);
+    check_forecast("auto-down-after", 0x07, TRPI_FORECAST_GOES_ON,
+                   false); /* it goes on all the same */
 }
 
 /* ... and it names them. */

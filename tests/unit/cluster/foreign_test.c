@@ -3,7 +3,7 @@
 #include "tests/unit/cluster/mesh.h"
 
 static bool
-tells(const struct mesh *m, uint32_t at, uint32_t of)
+knows_foreign(const struct mesh *m, uint32_t at, uint32_t of)
 {
     trpi_node_id id;
     uint64_t since_ms;
@@ -40,7 +40,7 @@ a_seed_in_another_cluster_is_told_after_two_answers(void)
     struct mesh *m = two_clusters(NULL);
     UNIT_TRUE(tells_nothing(m, 0));
     mesh_run(m, 25000);
-    UNIT_TRUE(tells(m, 0, 1));
+    UNIT_TRUE(knows_foreign(m, 0, 1));
     UNIT_TRUE(strstr(m->warning, "two clusters: the seed node") != NULL);
     UNIT_TRUE(tells_nothing(m, 1));    /* it has no seeds but itself */
     UNIT_EQUAL(mesh_members(m, 0), 1); /* an answer is no invitation */
@@ -67,7 +67,7 @@ who_has_removed_this_node_is_told(void)
     UNIT_TRUE(tells_nothing(m, 0));
     mesh_run(m, 6000);
     UNIT_EQUAL(mesh_step(m, 0, &event), TRP_OK);
-    UNIT_TRUE(tells(m, 0, 1));
+    UNIT_TRUE(knows_foreign(m, 0, 1));
     event.target.uid++; /* it has been started again */
     UNIT_EQUAL(mesh_step(m, 0, &event), TRP_OK);
     UNIT_TRUE(tells_nothing(m, 0));

@@ -77,7 +77,7 @@ every_pair_of_statuses_is_legal_or_not_as_the_table_says(void)
 /* ---- merge ----------------------------------------------------------------------------------- */
 
 static uint32_t
-age(const trpi_gossip_member *m)
+age_of(const trpi_gossip_member *m)
 {
     return 2u * m->status + m->weakly_up;
 }
@@ -89,7 +89,7 @@ is_monotone(const trpi_gossip *before, const trpi_gossip *after)
         uint64_t key = before->members[i].ident->key;
         uint32_t at = trpi_gossip_find(after, key);
         if (at == TRPI_GOSSIP_NONE ? trpi_gossip_tombstone(after, key) == NULL
-                                   : age(&after->members[at]) < age(&before->members[i])) {
+                                   : age_of(&after->members[at]) < age_of(&before->members[i])) {
             return false;
         }
     }
@@ -225,7 +225,7 @@ a_merge_without_memory_is_an_error_and_changes_nothing(void)
 
 /* Bit i: member i is unreachable, when rows are "observer subject" pairs; down: bits. */
 static uint32_t
-missed(uint32_t n, const char *rows, uint32_t down)
+unreachable_of(uint32_t n, const char *rows, uint32_t down)
 {
     trpi_gossip *g = trpi_gossip_new();
     uint32_t mask = 0;
@@ -251,15 +251,17 @@ static void
 the_word_of_an_observer_that_is_away_does_not_count(void)
 {
     idents_make();
-    UNIT_EQUAL(missed(3, "02", 0), 0x4);
-    UNIT_EQUAL(missed(4, "31 03", 0), 0x8);       /* 3 said so, and has died */
-    UNIT_EQUAL(missed(4, "31 13 03", 0), 0x8);    /* 1 missed it as well */
-    UNIT_EQUAL(missed(4, "12 23 31 01", 0), 0xa); /* 1 is away, so 2 counts, so 3 is, and 1 still */
-    UNIT_EQUAL(missed(4, "31", 1u << 3), 0);      /* who is Down has stopped looking */
-    UNIT_EQUAL(missed(4, "30 31 32 03 13 23", 0), 0x8); /* one is deaf: it accuses all */
-    UNIT_EQUAL(missed(3, "01 10", 0), 0x3);             /* of two nobody knows whose link it is */
-    UNIT_EQUAL(missed(4, "02 03 12 13 20 21 30 31", 0), 0xf);
-    UNIT_EQUAL(missed(5, "03 04 13 14 23 24 30 31 32 40 41 42", 0), 0x18); /* three and two */
+    UNIT_EQUAL(unreachable_of(3, "02", 0), 0x4);
+    UNIT_EQUAL(unreachable_of(4, "31 03", 0), 0x8);    /* 3 said so, and has died */
+    UNIT_EQUAL(unreachable_of(4, "31 13 03", 0), 0x8); /* 1 missed it as well */
+    UNIT_EQUAL(unreachable_of(4, "12 23 31 01", 0),
+               0xa); /* 1 is away, so 2 counts, so 3 is, and 1 still */
+    UNIT_EQUAL(unreachable_of(4, "31", 1u << 3), 0); /* who is Down has stopped looking */
+    UNIT_EQUAL(unreachable_of(4, "30 31 32 03 13 23", 0), 0x8); /* one is deaf: it accuses all */
+    UNIT_EQUAL(unreachable_of(3, "01 10", 0), 0x3); /* of two nobody knows whose link it is */
+    UNIT_EQUAL(unreachable_of(4, "02 03 12 13 20 21 30 31", 0), 0xf);
+    UNIT_EQUAL(unreachable_of(5, "03 04 13 14 23 24 30 31 32 40 41 42", 0),
+               0x18); /* three and two */
     idents_free();
 }
 

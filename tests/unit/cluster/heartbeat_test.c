@@ -96,13 +96,13 @@ beat_without(trpi_heartbeat *hb, uint64_t now_us, uint64_t until_us, uint32_t de
 
 /* dead: one node; NODES: nobody. */
 static uint64_t
-beat(trpi_heartbeat *hb, uint64_t now_us, uint64_t until_us, uint32_t dead)
+run_rounds(trpi_heartbeat *hb, uint64_t now_us, uint64_t until_us, uint32_t dead)
 {
     return beat_without(hb, now_us, until_us, dead == NODES ? 0 : 1u << dead);
 }
 
 static uint32_t
-silent(trpi_heartbeat *hb)
+silent_count(trpi_heartbeat *hb)
 {
     const uint64_t *keys;
     return trpi_heartbeat_unreachable(hb, &keys);
@@ -172,17 +172,17 @@ a_silent_member_is_found_within_six_seconds_of_its_last_answer(void)
 {
     trpi_gossip *view = view_of(3);
     trpi_heartbeat *hb = heartbeat_of(0, NULL, view);
-    uint64_t now_us = beat(hb, SECOND, 30 * SECOND, NODES);
-    UNIT_EQUAL(silent(hb), 0);
-    now_us = beat(hb, now_us, now_us + 3 * SECOND, 1);
-    UNIT_EQUAL(silent(hb), 0);
-    now_us = beat(hb, now_us, now_us + 3 * SECOND, 1);
-    UNIT_EQUAL(silent(hb), 1);
+    uint64_t now_us = run_rounds(hb, SECOND, 30 * SECOND, NODES);
+    UNIT_EQUAL(silent_count(hb), 0);
+    now_us = run_rounds(hb, now_us, now_us + 3 * SECOND, 1);
+    UNIT_EQUAL(silent_count(hb), 0);
+    now_us = run_rounds(hb, now_us, now_us + 3 * SECOND, 1);
+    UNIT_EQUAL(silent_count(hb), 1);
     UNIT_TRUE(trpi_heartbeat_has_changed(hb));
     UNIT_FALSE(trpi_heartbeat_has_changed(hb));
     UNIT_FALSE(trpi_heartbeat_look(hb, idents[1]->key, now_us).available);
-    beat(hb, now_us, now_us + 2 * SECOND, NODES); /* it answers again: asked all the time */
-    UNIT_EQUAL(silent(hb), 0);
+    run_rounds(hb, now_us, now_us + 2 * SECOND, NODES); /* it answers again: asked all the time */
+    UNIT_EQUAL(silent_count(hb), 0);
     UNIT_TRUE(trpi_heartbeat_has_changed(hb));
     trpi_heartbeat_free(hb);
     trpi_gossip_unref(view);
@@ -218,10 +218,10 @@ a_member_that_never_answered_is_found_too(void)
 {
     trpi_gossip *view = view_of(2);
     trpi_heartbeat *hb = heartbeat_of(0, NULL, view);
-    uint64_t now_us = beat(hb, SECOND, 4 * SECOND, 1);
-    UNIT_EQUAL(silent(hb), 0);
-    beat(hb, now_us, now_us + 8 * SECOND, 1);
-    UNIT_EQUAL(silent(hb), 1);
+    uint64_t now_us = run_rounds(hb, SECOND, 4 * SECOND, 1);
+    UNIT_EQUAL(silent_count(hb), 0);
+    run_rounds(hb, now_us, now_us + 8 * SECOND, 1);
+    UNIT_EQUAL(silent_count(hb), 1);
     trpi_heartbeat_free(hb);
     trpi_gossip_unref(view);
 }
@@ -232,14 +232,14 @@ an_own_pause_accuses_nobody(void)
 {
     trpi_gossip *view = view_of(4);
     trpi_heartbeat *hb = heartbeat_of(0, NULL, view);
-    uint64_t now_us = beat(hb, SECOND, 30 * SECOND, NODES);
+    uint64_t now_us = run_rounds(hb, SECOND, 30 * SECOND, NODES);
     now_us += 60 * SECOND; /* SIGSTOP */
     trpi_heartbeat_tick(hb, now_us);
-    UNIT_EQUAL(silent(hb), 0);
-    now_us = beat(hb, now_us + 1000, now_us + 10 * SECOND, NODES);
-    UNIT_EQUAL(silent(hb), 0);
-    beat(hb, now_us, now_us + 8 * SECOND, 2); /* and is not blind afterwards */
-    UNIT_EQUAL(silent(hb), 1);
+    UNIT_EQUAL(silent_count(hb), 0);
+    now_us = run_rounds(hb, now_us + 1000, now_us + 10 * SECOND, NODES);
+    UNIT_EQUAL(silent_count(hb), 0);
+    run_rounds(hb, now_us, now_us + 8 * SECOND, 2); /* and is not blind afterwards */
+    UNIT_EQUAL(silent_count(hb), 1);
     trpi_heartbeat_free(hb);
     trpi_gossip_unref(view);
 }
@@ -253,7 +253,7 @@ answers_that_come_before_the_tick_after_an_own_pause_do_not_lengthen_the_rhythm(
     for (uint32_t first = 0; first < 2; first++) {
         trpi_gossip *view = view_of(3);
         trpi_heartbeat *hb = heartbeat_of(0, NULL, view);
-        uint64_t now_us = beat(hb, SECOND, 30 * SECOND, NODES);
+        uint64_t now_us = run_rounds(hb, SECOND, 30 * SECOND, NODES);
         uint8_t request[TRPI_HEARTBEAT_BYTES], answer[TRPI_HEARTBEAT_BYTES];
         const trpi_ident *const *targets;
         now_us = trpi_heartbeat_wake_us(hb);
@@ -269,11 +269,11 @@ answers_that_come_before_the_tick_after_an_own_pause_do_not_lengthen_the_rhythm(
         for (uint32_t i = 1; i < 3; i++) {
             trpi_heartbeat_answer(hb, now_us, &idents[i]->id, answer, sizeof answer);
         }
-        UNIT_EQUAL(silent(hb), 0);
-        now_us = beat(hb, now_us, now_us + 4 * SECOND, NODES);
-        beat(hb, now_us, now_us + 5 * SECOND, 1);
+        UNIT_EQUAL(silent_count(hb), 0);
+        now_us = run_rounds(hb, now_us, now_us + 4 * SECOND, NODES);
+        run_rounds(hb, now_us, now_us + 5 * SECOND, 1);
         phi[first] = trpi_heartbeat_look(hb, idents[1]->key, now_us + 5 * SECOND).phi;
-        UNIT_EQUAL(silent(hb), 1);
+        UNIT_EQUAL(silent_count(hb), 1);
         trpi_heartbeat_free(hb);
         trpi_gossip_unref(view);
     }
@@ -292,7 +292,7 @@ neighbours_that_are_unreachable_do_not_use_up_the_number(void)
         neighbours |= trpi_heartbeat_look(hb, idents[i]->key, SECOND).monitored ? 1u << i : 0;
     }
     beat_without(hb, SECOND, 15 * SECOND, neighbours);
-    UNIT_EQUAL(silent(hb), 2);
+    UNIT_EQUAL(silent_count(hb), 2);
     const uint64_t *keys;
     uint32_t count = trpi_heartbeat_unreachable(hb, &keys);
     trpi_gossip *next = trpi_gossip_copy(view);
@@ -300,7 +300,7 @@ neighbours_that_are_unreachable_do_not_use_up_the_number(void)
     UNIT_EQUAL(trpi_gossip_freeze(next), TRP_OK);
     UNIT_EQUAL(trpi_heartbeat_members(hb, 15 * SECOND, next), TRP_OK);
     UNIT_EQUAL(trpi_heartbeat_peers_count(hb), 4); /* two reachable ones, and the silent two */
-    UNIT_EQUAL(silent(hb), 2);
+    UNIT_EQUAL(silent_count(hb), 2);
     trpi_heartbeat_free(hb);
     trpi_gossip_unref(next);
     trpi_gossip_unref(view);
@@ -315,7 +315,7 @@ crashes_of_many_neighbours_at_once_are_found_in_twice_the_time_of_one(void)
         trpi_gossip *view = view_of(NODES);
         trpi_heartbeat_options options = { .monitored_by_nr_of_members = 2 };
         trpi_heartbeat *hb = heartbeat_of(0, &options, view);
-        uint64_t now_us = beat(hb, SECOND, 30 * SECOND, NODES), begin_us = now_us;
+        uint64_t now_us = run_rounds(hb, SECOND, 30 * SECOND, NODES), begin_us = now_us;
         uint32_t left = 0; /* those that are furthest behind on the ring */
         for (uint32_t i = 1; i < NODES; i++) {
             uint32_t before = 0;
@@ -328,17 +328,17 @@ crashes_of_many_neighbours_at_once_are_found_in_twice_the_time_of_one(void)
             left |= before >= dead ? 1u << i : 0;
         }
         uint32_t away = ((1u << NODES) - 2) & ~left;
-        while (silent(hb) < dead && now_us < begin_us + 60 * SECOND) {
+        while (silent_count(hb) < dead && now_us < begin_us + 60 * SECOND) {
             now_us = beat_without(hb, now_us, now_us + SECOND / 10, away);
         }
-        UNIT_EQUAL(silent(hb), dead);
+        UNIT_EQUAL(silent_count(hb), dead);
         UNIT_TRUE(now_us - begin_us <= (dead == 1 ? 4700000 : 2 * 4700000));
         now_us = beat_without(hb, now_us, now_us + 3 * SECOND, away);
         /* its number of those that answer, and no more */
         uint32_t others = NODES - 1 - dead;
         UNIT_EQUAL(trpi_heartbeat_peers_count(hb), dead + (others < 2 ? others : 2));
-        beat(hb, now_us, now_us + 3 * SECOND, NODES);
-        UNIT_EQUAL(silent(hb), 0);
+        run_rounds(hb, now_us, now_us + 3 * SECOND, NODES);
+        UNIT_EQUAL(silent_count(hb), 0);
         trpi_heartbeat_free(hb);
         trpi_gossip_unref(view);
     }
@@ -356,10 +356,10 @@ one_that_is_late_is_no_more_than_late(void)
     while (!trpi_heartbeat_look(hb, idents[neighbour]->key, SECOND).monitored) {
         neighbour++;
     }
-    uint64_t now_us = beat(hb, SECOND, 30 * SECOND, NODES);
-    now_us = beat(hb, now_us, now_us + 2500000, neighbour);
+    uint64_t now_us = run_rounds(hb, SECOND, 30 * SECOND, NODES);
+    now_us = run_rounds(hb, now_us, now_us + 2500000, neighbour);
     UNIT_EQUAL(trpi_heartbeat_peers_count(hb), 3); /* one more, in its place */
-    beat(hb, now_us, now_us + 3 * SECOND, NODES);
+    run_rounds(hb, now_us, now_us + 3 * SECOND, NODES);
     UNIT_EQUAL(trpi_heartbeat_peers_count(hb), 2);
     UNIT_FALSE(trpi_heartbeat_has_changed(hb));
     trpi_heartbeat_free(hb);
@@ -372,10 +372,10 @@ who_stood_still_for_long_is_waking_until_each_peer_has_answered_or_is_silent_ane
 {
     trpi_gossip *view = view_of(4);
     trpi_heartbeat *hb = heartbeat_of(0, NULL, view);
-    uint64_t now_us = beat(hb, SECOND, 30 * SECOND, NODES);
+    uint64_t now_us = run_rounds(hb, SECOND, 30 * SECOND, NODES);
     uint64_t due_us = trpi_heartbeat_wake_us(hb);
     UNIT_FALSE(trpi_heartbeat_is_waking(hb, due_us + 3 * SECOND)); /* acceptable-heartbeat-pause */
-    now_us = beat(hb, due_us + 3 * SECOND, due_us + 5 * SECOND, NODES);
+    now_us = run_rounds(hb, due_us + 3 * SECOND, due_us + 5 * SECOND, NODES);
     due_us = trpi_heartbeat_wake_us(hb);
     now_us = due_us + 3 * SECOND + 1;
     UNIT_TRUE(trpi_heartbeat_is_waking(hb, now_us)); /* also before the first tick */
@@ -385,20 +385,21 @@ who_stood_still_for_long_is_waking_until_each_peer_has_answered_or_is_silent_ane
     }
     UNIT_TRUE(trpi_heartbeat_is_waking(hb, now_us));
     uint64_t woke_us = now_us;
-    now_us = beat(hb, now_us, now_us + 2 * SECOND, 2);
+    now_us = run_rounds(hb, now_us, now_us + 2 * SECOND, 2);
     UNIT_TRUE(trpi_heartbeat_is_waking(hb, now_us)); /* one has not answered */
-    UNIT_EQUAL(silent(hb), 0);
+    UNIT_EQUAL(silent_count(hb), 0);
     while (trpi_heartbeat_is_waking(hb, now_us) && now_us < woke_us + 60 * SECOND) {
-        now_us = beat(hb, now_us, now_us + SECOND / 10, 2);
+        now_us = run_rounds(hb, now_us, now_us + SECOND / 10, 2);
     }
-    UNIT_EQUAL(silent(hb), 1);
+    UNIT_EQUAL(silent_count(hb), 1);
     UNIT_TRUE(now_us >= woke_us + 4 * SECOND && now_us < woke_us + 12 * SECOND);
-    now_us = beat(hb, now_us, now_us + 5 * SECOND, 2) + 10 * SECOND; /* the silent one as well: */
+    now_us =
+        run_rounds(hb, now_us, now_us + 5 * SECOND, 2) + 10 * SECOND; /* the silent one as well: */
     woke_us = now_us;
     UNIT_TRUE(trpi_heartbeat_is_waking(hb, now_us));
-    now_us = beat(hb, now_us, now_us + 3 * SECOND, 2);
+    now_us = run_rounds(hb, now_us, now_us + 3 * SECOND, 2);
     UNIT_TRUE(trpi_heartbeat_is_waking(hb, now_us)); /* not on the word of before */
-    now_us = beat(hb, now_us, woke_us + 4100000, 2);
+    now_us = run_rounds(hb, now_us, woke_us + 4100000, 2);
     UNIT_FALSE(trpi_heartbeat_is_waking(hb, now_us));
     trpi_heartbeat_free(hb);
     trpi_gossip_unref(view);
@@ -428,12 +429,12 @@ a_node_that_joins_again_has_a_clean_history(void)
 {
     trpi_gossip *view = view_of(2), *again = trpi_gossip_new();
     trpi_heartbeat *hb = heartbeat_of(0, NULL, view);
-    uint64_t now_us = beat(hb, SECOND, 60 * SECOND, NODES);
+    uint64_t now_us = run_rounds(hb, SECOND, 60 * SECOND, NODES);
     uint64_t heard = trpi_heartbeat_look(hb, idents[1]->key, now_us).heard_count;
     UNIT_TRUE(heard >= 58 && heard <= 60);
-    now_us = beat(hb, now_us, now_us + 10 * SECOND, 1); /* it has died */
+    now_us = run_rounds(hb, now_us, now_us + 10 * SECOND, 1); /* it has died */
     UNIT_EQUAL(trpi_heartbeat_look(hb, idents[1]->key, now_us).heard_count, heard);
-    UNIT_EQUAL(silent(hb), 1);
+    UNIT_EQUAL(silent_count(hb), 1);
     UNIT_TRUE(trpi_heartbeat_look(hb, idents[1]->key, now_us).phi >= 8.0);
 
     trpi_node_id id = mesh_id(1, 999);
@@ -443,12 +444,12 @@ a_node_that_joins_again_has_a_clean_history(void)
     trpi_ident_unref(idents[1]);
     UNIT_EQUAL(trpi_gossip_freeze(again), TRP_OK);
     UNIT_EQUAL(trpi_heartbeat_members(hb, now_us, again), TRP_OK);
-    UNIT_EQUAL(silent(hb), 0);
+    UNIT_EQUAL(silent_count(hb), 0);
     UNIT_TRUE(trpi_heartbeat_look(hb, idents[1]->key, now_us).phi < 1.0);
     UNIT_EQUAL(trpi_heartbeat_look(hb, idents[1]->key, now_us).round_trip_us, 0);
     UNIT_EQUAL(trpi_heartbeat_look(hb, idents[1]->key, now_us).heard_count, 0);
-    beat(hb, now_us, now_us + 5 * SECOND, NODES);
-    UNIT_EQUAL(silent(hb), 0);
+    run_rounds(hb, now_us, now_us + 5 * SECOND, NODES);
+    UNIT_EQUAL(silent_count(hb), 0);
     trpi_heartbeat_free(hb);
     trpi_gossip_unref(again);
     trpi_gossip_unref(view);
@@ -461,15 +462,15 @@ a_deadline_detector_judges_by_interval_and_pause_alone(void)
     trpi_gossip *view = view_of(3);
     trpi_heartbeat_options options = { .detector = &trp_deadline_failure_detector };
     trpi_heartbeat *hb = heartbeat_of(0, &options, view);
-    uint64_t now_us = beat(hb, SECOND, 30 * SECOND, NODES);
+    uint64_t now_us = run_rounds(hb, SECOND, 30 * SECOND, NODES);
     uint64_t last_us = now_us;
-    now_us = beat(hb, now_us, last_us + 2900000, 1);
-    UNIT_EQUAL(silent(hb), 0);
-    now_us = beat(hb, now_us, last_us + 4500000, 1);
-    UNIT_EQUAL(silent(hb), 1);
+    now_us = run_rounds(hb, now_us, last_us + 2900000, 1);
+    UNIT_EQUAL(silent_count(hb), 0);
+    now_us = run_rounds(hb, now_us, last_us + 4500000, 1);
+    UNIT_EQUAL(silent_count(hb), 1);
     UNIT_TRUE(trpi_heartbeat_look(hb, idents[1]->key, now_us).phi >= 8.0);
-    beat(hb, now_us, now_us + 2 * SECOND, NODES);
-    UNIT_EQUAL(silent(hb), 0);
+    run_rounds(hb, now_us, now_us + 2 * SECOND, NODES);
+    UNIT_EQUAL(silent_count(hb), 0);
     trpi_heartbeat_free(hb);
     trpi_gossip_unref(view);
 }
@@ -486,11 +487,11 @@ own_pauses_again_and_again_accuse_nobody(void)
         trpi_heartbeat *hb = heartbeat_of(0, &options, view);
         uint64_t now_us = SECOND;
         for (uint32_t stop = 0; stop < 20; stop++) {
-            now_us = beat(hb, now_us, now_us + 7 * SECOND, NODES) + 3 * SECOND;
+            now_us = run_rounds(hb, now_us, now_us + 7 * SECOND, NODES) + 3 * SECOND;
         }
-        beat(hb, now_us, now_us + 3 * SECOND, NODES);
+        run_rounds(hb, now_us, now_us + 3 * SECOND, NODES);
         UNIT_FALSE(trpi_heartbeat_has_changed(hb)); /* not even for a moment */
-        UNIT_EQUAL(silent(hb), 0);
+        UNIT_EQUAL(silent_count(hb), 0);
         trpi_heartbeat_free(hb);
         trpi_gossip_unref(view);
     }
@@ -504,8 +505,8 @@ a_member_that_is_stopped_for_three_seconds_again_and_again_stays_reachable(void)
     trpi_heartbeat *hb = heartbeat_of(0, NULL, view);
     uint64_t now_us = SECOND;
     for (uint32_t stop = 0; stop < 20; stop++) {
-        now_us = beat(hb, now_us, now_us + 7 * SECOND, NODES);
-        now_us = beat(hb, now_us, now_us + 3 * SECOND, 1);
+        now_us = run_rounds(hb, now_us, now_us + 7 * SECOND, NODES);
+        now_us = run_rounds(hb, now_us, now_us + 3 * SECOND, 1);
         for (uint32_t answer = 0; answer < 3; answer++) {
             uint8_t bytes[TRPI_HEARTBEAT_BYTES] = { 2 };
             trpi_heartbeat_answer(hb, now_us, &idents[1]->id, bytes, sizeof bytes);
@@ -525,20 +526,20 @@ who_is_heard_by_another_observer_gets_twice_the_time(void)
         trpi_gossip *view = view_of(nodes);
         trpi_heartbeat_options options = { .monitored_by_nr_of_members = nodes };
         trpi_heartbeat *hb = heartbeat_of(0, &options, view);
-        uint64_t now_us = beat(hb, SECOND, 10 * SECOND, NODES);
+        uint64_t now_us = run_rounds(hb, SECOND, 10 * SECOND, NODES);
         others_heard_us = ALWAYS;
         questions_asked = 0;
-        now_us = beat(hb, now_us, 16 * SECOND, 1);
-        UNIT_EQUAL(silent(hb), 0); /* without their word since 14.5 s */
+        now_us = run_rounds(hb, now_us, 16 * SECOND, 1);
+        UNIT_EQUAL(silent_count(hb), 0); /* without their word since 14.5 s */
         UNIT_TRUE(questions_asked >= 6);
-        now_us = beat(hb, now_us, 18 * SECOND + SECOND / 2, 1);
-        UNIT_EQUAL(silent(hb), 1); /* it is the link: that is told, too */
+        now_us = run_rounds(hb, now_us, 18 * SECOND + SECOND / 2, 1);
+        UNIT_EQUAL(silent_count(hb), 1); /* it is the link: that is told, too */
         questions_asked = 0;
-        now_us = beat(hb, now_us, 25 * SECOND, 1);
-        UNIT_EQUAL(silent(hb), 1); /* who is unreachable is so until it answers */
+        now_us = run_rounds(hb, now_us, 25 * SECOND, 1);
+        UNIT_EQUAL(silent_count(hb), 1); /* who is unreachable is so until it answers */
         UNIT_EQUAL(questions_asked, 0);
-        beat(hb, now_us, 27 * SECOND, NODES);
-        UNIT_EQUAL(silent(hb), 0);
+        run_rounds(hb, now_us, 27 * SECOND, NODES);
+        UNIT_EQUAL(silent_count(hb), 0);
         others_heard_us = 0;
         trpi_heartbeat_free(hb);
         trpi_gossip_unref(view);
@@ -554,10 +555,10 @@ nobody_is_asked_after_who_was_never_heard(void)
     uint64_t now_us = SECOND;
     others_heard_us = ALWAYS;
     questions_asked = 0;
-    while (silent(hb) == 0 && now_us < 30 * SECOND) {
-        now_us = beat(hb, now_us, now_us + SECOND / 2, 1);
+    while (silent_count(hb) == 0 && now_us < 30 * SECOND) {
+        now_us = run_rounds(hb, now_us, now_us + SECOND / 2, 1);
     }
-    UNIT_EQUAL(silent(hb), 1);
+    UNIT_EQUAL(silent_count(hb), 1);
     UNIT_TRUE(now_us > 3 * SECOND); /* it was late for a while */
     UNIT_EQUAL(questions_asked, 0);
     others_heard_us = 0;
@@ -573,10 +574,10 @@ a_crash_is_found_as_early_whatever_the_others_have_heard(void)
     for (uint32_t words = 0; words < 2; words++) {
         trpi_gossip *view = view_of(5);
         trpi_heartbeat *hb = heartbeat_of(0, NULL, view);
-        uint64_t now_us = beat(hb, SECOND, 10 * SECOND, NODES);
+        uint64_t now_us = run_rounds(hb, SECOND, 10 * SECOND, NODES);
         others_heard_us = words == 0 ? 0 : 10 * SECOND + SECOND * 9 / 10;
-        while (silent(hb) == 0 && now_us < 20 * SECOND) {
-            now_us = beat(hb, now_us, now_us + SECOND / 20, 1);
+        while (silent_count(hb) == 0 && now_us < 20 * SECOND) {
+            now_us = run_rounds(hb, now_us, now_us + SECOND / 20, 1);
         }
         found_us[words] = now_us;
         others_heard_us = 0;
@@ -595,7 +596,7 @@ a_node_says_when_it_heard_those_whom_it_asks_and_of_others_nothing(void)
     uint8_t question[TRPI_HEARTBEAT_REPORT_BYTES] = { 3 }, word[TRPI_HEARTBEAT_REPORT_BYTES];
     trpi_put_u64(question + 1, idents[1]->key);
     UNIT_FALSE(trpi_heartbeat_report(hb, SECOND, question, sizeof question, word)); /* not yet */
-    beat(hb, SECOND, 5 * SECOND + 300, NODES);
+    run_rounds(hb, SECOND, 5 * SECOND + 300, NODES);
     UNIT_TRUE(trpi_heartbeat_report(hb, 7 * SECOND, question, sizeof question, word));
     UNIT_EQUAL(word[0], 4);
     UNIT_TRUE(trpi_get_u64(word + 1) == idents[1]->key);
@@ -613,8 +614,8 @@ a_node_says_when_it_heard_those_whom_it_asks_and_of_others_nothing(void)
     trpi_put_u64(question + 1, idents[1]->key);
     trpi_put_u64(question + 9, UINT64_MAX);
     trpi_heartbeat_answer(hb, 7 * SECOND, &idents[2]->id, question, sizeof question);
-    beat(hb, 7 * SECOND, 13 * SECOND, 1);
-    UNIT_EQUAL(silent(hb), 1);
+    run_rounds(hb, 7 * SECOND, 13 * SECOND, 1);
+    UNIT_EQUAL(silent_count(hb), 1);
     trpi_heartbeat_free(hb);
     trpi_gossip_unref(view);
 }

@@ -535,7 +535,7 @@ tell_of(struct mesh *m, uint32_t first, uint32_t end, uint32_t roles, uint32_t v
 }
 
 static void
-grow(struct mesh *m, uint32_t more, uint32_t version)
+grow_cluster(struct mesh *m, uint32_t more, uint32_t version)
 {
     tell_of(m, 0, more, 0, version);
 }
@@ -547,7 +547,7 @@ a_cluster_that_is_full_says_so_and_still_merges(void)
 {
     struct mesh *m = mesh_cluster(2, NULL);
     m->cut[1] = true;
-    grow(m, TRPI_JOIN_MEMBERS_MAX - 3, 1);
+    grow_cluster(m, TRPI_JOIN_MEMBERS_MAX - 3, 1);
     uint32_t last = mesh_add(m, NULL), late = mesh_add(m, NULL);
     UNIT_EQUAL(mesh_join(m, last, 0), TRP_OK);
     mesh_drain(m);
@@ -570,14 +570,15 @@ a_cluster_that_is_full_says_so_and_still_merges(void)
 
     m->warning[0] = '\0';
     m->now_ms += 20000;
-    grow(m, TRPI_GOSSIP_MEMBERS_MAX - 4, 2); /* other contacts have let in as many at once */
+    grow_cluster(m, TRPI_GOSSIP_MEMBERS_MAX - 4,
+                 2); /* other contacts have let in as many at once */
     UNIT_EQUAL(mesh_members(m, 0), TRPI_GOSSIP_MEMBERS_MAX);
     UNIT_TEXT(m->warning, "");
-    grow(m, TRPI_GOSSIP_MEMBERS_MAX - 3, 3);
+    grow_cluster(m, TRPI_GOSSIP_MEMBERS_MAX - 3, 3);
     UNIT_EQUAL(mesh_members(m, 0), TRPI_GOSSIP_MEMBERS_MAX);
     UNIT_TRUE(strstr(m->warning, "cannot be merged") != NULL);
     m->warning[0] = '\0';
-    grow(m, TRPI_GOSSIP_MEMBERS_MAX - 3, 3); /* said once in a while */
+    grow_cluster(m, TRPI_GOSSIP_MEMBERS_MAX - 3, 3); /* said once in a while */
     UNIT_TEXT(m->warning, "");
     mesh_free(m);
 }
@@ -597,7 +598,7 @@ stranger_joins(struct mesh *m, uint32_t number)
 
 /* Frames of one kind among what node 0 sent in its last step. */
 static uint32_t
-sent(const struct mesh *m, uint32_t kind)
+sent_count(const struct mesh *m, uint32_t kind)
 {
     uint32_t count, found = 0;
     const trpi_member_action *actions = trpi_member_actions(m->cores[0], &count);
@@ -618,7 +619,7 @@ sent(const struct mesh *m, uint32_t kind)
 }
 
 static uint64_t
-versions(const struct mesh *m)
+versions_count(const struct mesh *m)
 {
     const trpi_gossip *g = trpi_member_view(m->cores[0]);
     return trpi_vclock_get(g->clock, g->clock_count, trpi_ident_key(&m->ids[0]));
@@ -633,7 +634,7 @@ a_contact_of_20(void)
     UNIT_EQUAL(mesh_join(m, 0, 0), TRP_OK);
     for (uint32_t i = 0; i < 19; i++) {
         stranger_joins(m, i);
-        UNIT_EQUAL(sent(m, TRPI_FRAME_WELCOME), 1);
+        UNIT_EQUAL(sent_count(m, TRPI_FRAME_WELCOME), 1);
         UNIT_EQUAL(mesh_members(m, 0), i + 2);
     }
     return m;
@@ -644,7 +645,7 @@ static void
 who_joins_a_large_cluster_together_comes_in_with_one_version(void)
 {
     struct mesh *m = a_contact_of_20();
-    uint64_t before = versions(m);
+    uint64_t before = versions_count(m);
     for (uint32_t i = 0; i < 30; i++) {
         stranger_joins(m, 19 + i);
         stranger_joins(m, 19 + i / 2); /* asks again */
@@ -655,8 +656,8 @@ who_joins_a_large_cluster_together_comes_in_with_one_version(void)
     m->now_ms++;
     UNIT_EQUAL(mesh_step(m, 0, &tick), TRP_OK);
     UNIT_EQUAL(mesh_members(m, 0), 50);
-    UNIT_EQUAL(versions(m), before + 1);
-    UNIT_EQUAL(sent(m, TRPI_FRAME_WELCOME), 30);
+    UNIT_EQUAL(versions_count(m), before + 1);
+    UNIT_EQUAL(sent_count(m, TRPI_FRAME_WELCOME), 30);
 
     stranger_joins(m, 100); /* a contact that leaves meanwhile lets nobody in */
     UNIT_EQUAL(mesh_order(m, 0, TRPI_MEMBER_LEAVE, 0), TRP_OK);
@@ -679,7 +680,7 @@ many_joiners_come_in_512_at_a_time(void)
         UNIT_EQUAL(mesh_members(m, 0), members);
         m->now_ms += 100;
         UNIT_EQUAL(mesh_step(m, 0, &tick), TRP_OK);
-        UNIT_EQUAL(sent(m, TRPI_FRAME_WELCOME), 512);
+        UNIT_EQUAL(sent_count(m, TRPI_FRAME_WELCOME), 512);
     }
     m->now_ms += 100;
     UNIT_EQUAL(mesh_step(m, 0, &tick), TRP_OK);
@@ -745,14 +746,14 @@ a_view_that_cannot_be_sent_is_an_error_in_the_log(void)
     tell_of(m, 31, 32, TRPI_GOSSIP_ROLES_MAX, 2);
     m->now_ms += 10;
     stranger_joins(m, 500);
-    UNIT_EQUAL(sent(m, TRPI_FRAME_WELCOME), 1);
+    UNIT_EQUAL(sent_count(m, TRPI_FRAME_WELCOME), 1);
     UNIT_TEXT(m->warning, "");
     tell_of(m, 32, 33, TRPI_GOSSIP_ROLES_MAX + 1, 3);
     UNIT_EQUAL(mesh_members(m, 0), 36);
     m->now_ms += 10;
     stranger_joins(m, 501);
     UNIT_EQUAL(mesh_members(m, 0), 37);
-    UNIT_EQUAL(sent(m, TRPI_FRAME_WELCOME), 0);
+    UNIT_EQUAL(sent_count(m, TRPI_FRAME_WELCOME), 0);
     UNIT_TRUE(strstr(m->warning, "more than 1024 different roles: stop nodes") != NULL);
     m->warning[0] = '\0';
     m->now_ms += 10;

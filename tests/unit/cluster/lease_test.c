@@ -25,7 +25,7 @@ place_end(void)
 }
 
 static trp_err
-acquire(trpi_lease_file *file, const char *owner, char *why, size_t bytes)
+acquire_lock(trpi_lease_file *file, const char *owner, char *why, size_t bytes)
 {
     why[0] = '\0';
     return trpi_lease_file_ops.acquire(file, "demo-lease", owner, 100, why, bytes);
@@ -39,16 +39,16 @@ one_owner_at_a_time_has_the_file_and_the_other_hears_who(void)
     place_make();
     UNIT_REQUIRE(trpi_lease_file_new(path, &a) == TRP_OK);
     UNIT_REQUIRE(trpi_lease_file_new(path, &b) == TRP_OK);
-    UNIT_EQUAL(acquire(a, "node a", why, sizeof why), TRP_OK);
-    UNIT_EQUAL(acquire(a, "node a", why, sizeof why), TRP_OK); /* it is its already */
-    UNIT_EQUAL(acquire(b, "node b", why, sizeof why), TRP_EAGAIN);
+    UNIT_EQUAL(acquire_lock(a, "node a", why, sizeof why), TRP_OK);
+    UNIT_EQUAL(acquire_lock(a, "node a", why, sizeof why), TRP_OK); /* it is its already */
+    UNIT_EQUAL(acquire_lock(b, "node b", why, sizeof why), TRP_EAGAIN);
     UNIT_TEXT(why, "node a (lease demo-lease) has it");
     trpi_lease_file_ops.release(b, "demo-lease", "node b"); /* not held: nothing */
-    UNIT_EQUAL(acquire(b, "node b", why, sizeof why), TRP_EAGAIN);
+    UNIT_EQUAL(acquire_lock(b, "node b", why, sizeof why), TRP_EAGAIN);
     trpi_lease_file_ops.release(a, "demo-lease", "node a");
-    UNIT_EQUAL(acquire(b, "node b", why, sizeof why), TRP_OK);
+    UNIT_EQUAL(acquire_lock(b, "node b", why, sizeof why), TRP_OK);
     trpi_lease_file_free(b); /* as at its end */
-    UNIT_EQUAL(acquire(a, "node a", why, sizeof why), TRP_OK);
+    UNIT_EQUAL(acquire_lock(a, "node a", why, sizeof why), TRP_OK);
     trpi_lease_file_free(a);
     place_end();
 }
@@ -59,7 +59,7 @@ a_place_that_will_not_do_says_so(void)
     trpi_lease_file *file;
     char why[256];
     UNIT_REQUIRE(trpi_lease_file_new("/nonexistent/lease", &file) == TRP_OK);
-    UNIT_EQUAL(acquire(file, "node a", why, sizeof why), TRP_EIO);
+    UNIT_EQUAL(acquire_lock(file, "node a", why, sizeof why), TRP_EIO);
     UNIT_TEXT(why, "/nonexistent/lease: No such file or directory (ENOENT)");
     trpi_lease_file_free(file);
     UNIT_TRUE(!trpi_lease_file_is_shared("/nonexistent/lease", why, sizeof why));
@@ -103,7 +103,7 @@ fake_release(void *arg, const char *name, const char *owner)
 static const trp_lease_ops fake_ops = { sizeof(trp_lease_ops), "fake", fake_acquire, fake_release };
 
 static void
-answered(void *arg, bool granted, const char *why)
+note_answer(void *arg, bool granted, const char *why)
 {
     (void)arg;
     if (atomic_load(&slow_answer) != 0) {
@@ -120,7 +120,7 @@ lease_of(trp_err *outcome)
 {
     trpi_lease *lease = NULL;
     asked = given_back = answers = granted_answers = hang = slow_answer = 0;
-    UNIT_REQUIRE(trpi_lease_new("demo-lease", "node a", 70, answered, NULL, &lease) == TRP_OK);
+    UNIT_REQUIRE(trpi_lease_new("demo-lease", "node a", 70, note_answer, NULL, &lease) == TRP_OK);
     UNIT_TRUE(!trpi_lease_is_set(lease));
     if (outcome != NULL) {
         trpi_lease_set(lease, &fake_ops, outcome);
@@ -183,7 +183,8 @@ the_longest_owner_is_told_whole(void)
     }
     for (uint32_t i = 0; i < 2; i++) { /* the other one has it */
         for (uint32_t of = 0; of < 2; of++) {
-            UNIT_REQUIRE(trpi_lease_new(name, owner[of], 70, answered, NULL, &lease[of]) == TRP_OK);
+            UNIT_REQUIRE(trpi_lease_new(name, owner[of], 70, note_answer, NULL, &lease[of]) ==
+                         TRP_OK);
             trpi_lease_set(lease[of], &trpi_lease_file_ops, file[of]);
         }
         trpi_lease_acquire(lease[1 - i], true);

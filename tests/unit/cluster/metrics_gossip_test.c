@@ -14,7 +14,7 @@
 static uint64_t random_state;
 
 static uint32_t
-below(uint32_t bound)
+draw_below(uint32_t bound)
 {
     random_state = random_state * 6364136223846793005u + 1442695040888963407u;
     return (uint32_t)((random_state >> 33) % bound);
@@ -43,14 +43,14 @@ random_table(void)
     trpi_metrics_entry *entries[KEYS];
     uint32_t count = 0;
     for (uint32_t key = 0; key < KEYS; key++) {
-        if (below(3) == 0) {
+        if (draw_below(3) == 0) {
             continue;
         }
         trpi_metrics_entry *entry = trpi_metrics_entry_new(key);
         UNIT_REQUIRE(entry != NULL);
         entry->node.uid = key;
-        entry->node.number = 1 + below(4);
-        entry->node.wall_ms = below(3); /* ties with other bytes, which no honest node makes */
+        entry->node.number = 1 + draw_below(4);
+        entry->node.wall_ms = draw_below(3); /* ties with other bytes, which no honest node makes */
         entries[count++] = entry;
     }
     trpi_metrics_table *table = trpi_metrics_table_new(entries, count);
@@ -72,7 +72,7 @@ is_same(const trpi_metrics_table *a, const trpi_metrics_table *b)
 }
 
 static trpi_metrics_table *
-merge(trpi_metrics_table *a, trpi_metrics_table *b)
+merge_tables(trpi_metrics_table *a, trpi_metrics_table *b)
 {
     trpi_metrics_table *merged = NULL;
     UNIT_EQUAL(trpi_metrics_merge(a, b, &merged), TRP_OK);
@@ -86,8 +86,10 @@ a_merge_is_commutative_associative_and_idempotent_and_the_newest_wins(void)
     random_state = 20221;
     for (uint32_t i = 0; i < 1000; i++) {
         trpi_metrics_table *a = random_table(), *b = random_table(), *c = random_table();
-        trpi_metrics_table *ab = merge(a, b), *ba = merge(b, a), *bc = merge(b, c);
-        trpi_metrics_table *ab_c = merge(ab, c), *a_bc = merge(a, bc), *again = merge(ab, b);
+        trpi_metrics_table *ab = merge_tables(a, b), *ba = merge_tables(b, a),
+                           *bc = merge_tables(b, c);
+        trpi_metrics_table *ab_c = merge_tables(ab, c), *a_bc = merge_tables(a, bc),
+                           *again = merge_tables(ab, b);
         UNIT_TRUE(is_same(ab, ba));
         UNIT_TRUE(is_same(ab_c, a_bc));
         UNIT_TRUE(again == ab); /* nothing new: the same table */
@@ -194,7 +196,7 @@ read_one(void (*write)(trpi_pack_writer *w), uint32_t elements, trpi_metrics_tab
 }
 
 static void
-senseless(trpi_pack_writer *w)
+pack_senseless(trpi_pack_writer *w)
 {
     trpi_pack_u64(w, 1);
     trpi_pack_i64(w, -5);
@@ -237,7 +239,7 @@ what_makes_no_sense_in_a_frame_is_left_out_or_refused(void)
     trpi_metrics_table *read = NULL;
     double value = 0;
     peers_make(1);
-    UNIT_EQUAL(read_one(senseless, 11, &read), TRP_OK);
+    UNIT_EQUAL(read_one(pack_senseless, 11, &read), TRP_OK);
     UNIT_EQUAL(read->entries[0]->node.count, 1);
     UNIT_TRUE(trp_metrics_find(&read->entries[0]->node, "own", &value) && value == 0.5);
     trpi_metrics_table_unref(read);
@@ -431,7 +433,7 @@ net_run(uint64_t ms)
 
 /* How many measurements what i knows of j is behind. */
 static uint64_t
-behind(uint32_t i, uint32_t j)
+is_behind(uint32_t i, uint32_t j)
 {
     uint64_t key = trpi_ident_key(&net.ids[j]);
     const trp_node_metrics *own = trpi_metrics_of(trpi_metrics_core_table(net.cores[j]), key);
@@ -449,7 +451,7 @@ figures_spread_and_those_of_removed_members_never_come_back(void)
     for (uint32_t i = 0; i < 5; i++) {
         UNIT_EQUAL(trpi_metrics_core_table(net.cores[i])->count, 5);
         for (uint32_t j = 0; j < 5; j++) {
-            UNIT_TRUE(behind(i, j) <= 4);
+            UNIT_TRUE(is_behind(i, j) <= 4);
         }
     }
     /* 4 is removed, but only 0 to 2 know it yet: 3 goes on telling of it */
@@ -463,13 +465,13 @@ figures_spread_and_those_of_removed_members_never_come_back(void)
             list[j] = (trpi_metrics_peer){ trpi_ident_key(&net.ids[j]), net.ids[j], true };
         }
         UNIT_EQUAL(trpi_metrics_core_members(net.cores[i], list, 4), TRP_OK);
-        UNIT_TRUE(behind(i, 4) == UINT64_MAX);
+        UNIT_TRUE(is_behind(i, 4) == UINT64_MAX);
     }
-    UNIT_TRUE(behind(3, 4) != UINT64_MAX);
+    UNIT_TRUE(is_behind(3, 4) != UINT64_MAX);
     net_run(30000);
     for (uint32_t i = 0; i < 3; i++) {
-        UNIT_TRUE(behind(i, 4) == UINT64_MAX);
-        UNIT_TRUE(behind(i, 3) != UINT64_MAX);
+        UNIT_TRUE(is_behind(i, 4) == UINT64_MAX);
+        UNIT_TRUE(is_behind(i, 3) != UINT64_MAX);
     }
     net_close();
 }
@@ -484,7 +486,7 @@ in_a_large_cluster_a_round_stays_small_and_figures_fresh(void)
     net_run(60000);
     for (uint32_t i = 0; i < NODES_MAX; i++) {
         for (uint32_t j = 0; j < NODES_MAX; j++) {
-            uint64_t late = behind(i, j);
+            uint64_t late = is_behind(i, j);
             unknown += late == UINT64_MAX ? 1 : 0;
             sum += late == UINT64_MAX ? 0 : late;
             most = late > most ? late : most;

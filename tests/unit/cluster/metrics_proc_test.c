@@ -12,7 +12,7 @@
 static char root[64];
 
 static void
-put(const char *path, const char *text)
+write_file(const char *path, const char *text)
 {
     char whole[256];
     (void)snprintf(whole, sizeof whole, "%s%s", root, path);
@@ -41,9 +41,10 @@ static void *
 machine_open(void)
 {
     void *state = bare_machine_open(NULL);
-    put("/proc/meminfo", "MemTotal:    1000 kB\nMemFree:   100 kB\nMemAvailable:   600 kB\n");
-    put("/proc/loadavg", "1.50 0.40 0.30 2/300 4711\n");
-    put("/proc/stat", "cpu  100 0 100 800 0 0 0 0 0 0\ncpu0 1 2 3\n");
+    write_file("/proc/meminfo",
+               "MemTotal:    1000 kB\nMemFree:   100 kB\nMemAvailable:   600 kB\n");
+    write_file("/proc/loadavg", "1.50 0.40 0.30 2/300 4711\n");
+    write_file("/proc/stat", "cpu  100 0 100 800 0 0 0 0 0 0\ncpu0 1 2 3\n");
     return state;
 }
 
@@ -58,7 +59,7 @@ machine_close(void *state)
 
 /* negative: not said */
 static double
-look(void *state, const char *name)
+look_at_file(void *state, const char *name)
 {
     trp_metric metrics[TRP_METRICS_MAX];
     uint32_t count = trpi_metrics_proc.collect(state, metrics, TRP_METRICS_MAX);
@@ -76,12 +77,12 @@ static void
 a_whole_machine_is_measured(void)
 {
     void *state = machine_open();
-    UNIT_TRUE(look(state, TRP_METRIC_HEAP_MAX) == 1000 * KIB);
-    UNIT_TRUE(look(state, TRP_METRIC_HEAP_USED) == 400 * KIB);
-    UNIT_TRUE(look(state, TRP_METRIC_HEAP_COMMITTED) == 900 * KIB);
-    UNIT_TRUE(look(state, TRP_METRIC_PROCESSORS) >= 1);
-    if (look(state, TRP_METRIC_PROCESSORS) == (double)sysconf(_SC_NPROCESSORS_ONLN)) {
-        UNIT_TRUE(look(state, TRP_METRIC_LOAD) == 1.5);
+    UNIT_TRUE(look_at_file(state, TRP_METRIC_HEAP_MAX) == 1000 * KIB);
+    UNIT_TRUE(look_at_file(state, TRP_METRIC_HEAP_USED) == 400 * KIB);
+    UNIT_TRUE(look_at_file(state, TRP_METRIC_HEAP_COMMITTED) == 900 * KIB);
+    UNIT_TRUE(look_at_file(state, TRP_METRIC_PROCESSORS) >= 1);
+    if (look_at_file(state, TRP_METRIC_PROCESSORS) == (double)sysconf(_SC_NPROCESSORS_ONLN)) {
+        UNIT_TRUE(look_at_file(state, TRP_METRIC_LOAD) == 1.5);
     } /* else this test may use only a part of the machine */
     machine_close(state);
 }
@@ -91,11 +92,11 @@ static void
 processor_time_needs_two_looks(void)
 {
     void *state = machine_open();
-    UNIT_TRUE(look(state, TRP_METRIC_CPU) < 0);
+    UNIT_TRUE(look_at_file(state, TRP_METRIC_CPU) < 0);
     /* user 10, nice 5, system 10, idle 60, wait 15: 40 of 100 */
-    put("/proc/stat", "cpu  110 5 110 860 15 0 0 0 0 0\n");
-    UNIT_TRUE(look(state, TRP_METRIC_CPU) == 0.4);
-    UNIT_TRUE(look(state, TRP_METRIC_CPU) < 0); /* no time has passed */
+    write_file("/proc/stat", "cpu  110 5 110 860 15 0 0 0 0 0\n");
+    UNIT_TRUE(look_at_file(state, TRP_METRIC_CPU) == 0.4);
+    UNIT_TRUE(look_at_file(state, TRP_METRIC_CPU) < 0); /* no time has passed */
     machine_close(state);
 }
 
@@ -104,14 +105,14 @@ static void
 what_cannot_be_read_is_left_out(void)
 {
     void *state = machine_open();
-    put("/proc/meminfo", "MemTotal: 1000 kB\n");
-    put("/proc/loadavg", "nonsense\n");
-    put("/proc/stat", "cpu 1 2\n");
-    UNIT_TRUE(look(state, TRP_METRIC_HEAP_MAX) < 0);
-    UNIT_TRUE(look(state, TRP_METRIC_HEAP_USED) < 0);
-    UNIT_TRUE(look(state, TRP_METRIC_LOAD) < 0);
-    UNIT_TRUE(look(state, TRP_METRIC_CPU) < 0);
-    UNIT_TRUE(look(state, TRP_METRIC_PROCESSORS) >= 1);
+    write_file("/proc/meminfo", "MemTotal: 1000 kB\n");
+    write_file("/proc/loadavg", "nonsense\n");
+    write_file("/proc/stat", "cpu 1 2\n");
+    UNIT_TRUE(look_at_file(state, TRP_METRIC_HEAP_MAX) < 0);
+    UNIT_TRUE(look_at_file(state, TRP_METRIC_HEAP_USED) < 0);
+    UNIT_TRUE(look_at_file(state, TRP_METRIC_LOAD) < 0);
+    UNIT_TRUE(look_at_file(state, TRP_METRIC_CPU) < 0);
+    UNIT_TRUE(look_at_file(state, TRP_METRIC_PROCESSORS) >= 1);
     machine_close(state);
 }
 
@@ -138,33 +139,34 @@ what_is_hidden_is_said_once_with_what_to_look_at(void)
     options.log = log_line;
     UNIT_REQUIRE(trp_system_new("hidden", &options, &system) == TRP_OK);
     void *state = bare_machine_open(system);
-    put("/proc/self/cgroup", "0::/unit\n");
-    put("/sys/fs/cgroup/unit/memory.max", "max\n");
+    write_file("/proc/self/cgroup", "0::/unit\n");
+    write_file("/sys/fs/cgroup/unit/memory.max", "max\n");
     lines = 0;
-    UNIT_TRUE(look(state, TRP_METRIC_HEAP_MAX) < 0);
-    UNIT_TRUE(look(state, TRP_METRIC_CPU) < 0);
+    UNIT_TRUE(look_at_file(state, TRP_METRIC_HEAP_MAX) < 0);
+    UNIT_TRUE(look_at_file(state, TRP_METRIC_CPU) < 0);
     UNIT_WAIT(lines == 1, 60000);
     UNIT_TRUE(strstr(line, "no memory (/proc/meminfo) and no processor time (/proc/stat)") != NULL);
     UNIT_TRUE(strstr(line, "ProcSubset=pid") != NULL);
     machine_close(state);
 
     state = bare_machine_open(system); /* where the group has a limit, that is known */
-    put("/proc/self/cgroup", "0::/unit\n");
-    put("/sys/fs/cgroup/unit/memory.max", "104857600\n");
-    put("/sys/fs/cgroup/unit/memory.current", "62914560\n");
+    write_file("/proc/self/cgroup", "0::/unit\n");
+    write_file("/sys/fs/cgroup/unit/memory.max", "104857600\n");
+    write_file("/sys/fs/cgroup/unit/memory.current", "62914560\n");
     lines = 0;
-    UNIT_TRUE(look(state, TRP_METRIC_HEAP_MAX) == 100 * MIB);
-    UNIT_TRUE(look(state, TRP_METRIC_HEAP_USED) == 60 * MIB);
+    UNIT_TRUE(look_at_file(state, TRP_METRIC_HEAP_MAX) == 100 * MIB);
+    UNIT_TRUE(look_at_file(state, TRP_METRIC_HEAP_USED) == 60 * MIB);
     UNIT_WAIT(lines == 1, 60000);
     UNIT_TRUE(strstr(line, "no processor time (/proc/stat)") != NULL);
     UNIT_TRUE(strstr(line, "memory") == NULL);
     machine_close(state);
 
     state = bare_machine_open(system);
-    put("/proc/meminfo", "MemTotal:    1000 kB\nMemFree:   100 kB\nMemAvailable:   600 kB\n");
-    put("/proc/stat", "cpu  100 0 100 800 0 0 0 0 0 0\n");
+    write_file("/proc/meminfo",
+               "MemTotal:    1000 kB\nMemFree:   100 kB\nMemAvailable:   600 kB\n");
+    write_file("/proc/stat", "cpu  100 0 100 800 0 0 0 0 0 0\n");
     lines = 0;
-    UNIT_TRUE(look(state, TRP_METRIC_HEAP_MAX) == 1000 * KIB);
+    UNIT_TRUE(look_at_file(state, TRP_METRIC_HEAP_MAX) == 1000 * KIB);
     machine_close(state);
     trp_system_free(system);
     UNIT_EQUAL(lines, 0);
@@ -176,32 +178,34 @@ limits_of_control_groups_count(void)
 {
     void *state = machine_open();
     double group;
-    put("/proc/meminfo", "MemTotal: 1048576 kB\nMemFree: 524288 kB\nMemAvailable: 786432 kB\n");
-    put("/proc/self/cgroup", "1:name=old:/other\n0::/outer/inner\n");
-    put("/sys/fs/cgroup/outer/inner/memory.max", "max\n");
-    put("/sys/fs/cgroup/outer/memory.max", "104857600\n"); /* 100 MiB */
-    put("/sys/fs/cgroup/outer/memory.current", "62914560\n");
-    put("/sys/fs/cgroup/outer/memory.stat", "anon 1\ninactive_file 20971520\n");
-    UNIT_TRUE(look(state, TRP_METRIC_HEAP_MAX) == 100 * MIB);
-    UNIT_TRUE(look(state, TRP_METRIC_HEAP_COMMITTED) == 60 * MIB);
-    UNIT_TRUE(look(state, TRP_METRIC_HEAP_USED) == 40 * MIB);
+    write_file("/proc/meminfo",
+               "MemTotal: 1048576 kB\nMemFree: 524288 kB\nMemAvailable: 786432 kB\n");
+    write_file("/proc/self/cgroup", "1:name=old:/other\n0::/outer/inner\n");
+    write_file("/sys/fs/cgroup/outer/inner/memory.max", "max\n");
+    write_file("/sys/fs/cgroup/outer/memory.max", "104857600\n"); /* 100 MiB */
+    write_file("/sys/fs/cgroup/outer/memory.current", "62914560\n");
+    write_file("/sys/fs/cgroup/outer/memory.stat", "anon 1\ninactive_file 20971520\n");
+    UNIT_TRUE(look_at_file(state, TRP_METRIC_HEAP_MAX) == 100 * MIB);
+    UNIT_TRUE(look_at_file(state, TRP_METRIC_HEAP_COMMITTED) == 60 * MIB);
+    UNIT_TRUE(look_at_file(state, TRP_METRIC_HEAP_USED) == 40 * MIB);
     /* the machine has less left than the group may have */
-    put("/proc/meminfo", "MemTotal: 1048576 kB\nMemFree: 10240 kB\nMemAvailable: 10240 kB\n");
-    UNIT_TRUE(look(state, TRP_METRIC_HEAP_USED) == 90 * MIB);
-    put("/sys/fs/cgroup/outer/inner/cpu.max", "50000 100000\n"); /* half a processor */
-    put("/sys/fs/cgroup/outer/inner/cpu.stat", "usage_usec 1000000\n");
-    UNIT_TRUE(look(state, TRP_METRIC_PROCESSORS) == 1);
-    UNIT_TRUE(sysconf(_SC_NPROCESSORS_ONLN) == 1 || look(state, TRP_METRIC_LOAD) < 0);
+    write_file("/proc/meminfo",
+               "MemTotal: 1048576 kB\nMemFree: 10240 kB\nMemAvailable: 10240 kB\n");
+    UNIT_TRUE(look_at_file(state, TRP_METRIC_HEAP_USED) == 90 * MIB);
+    write_file("/sys/fs/cgroup/outer/inner/cpu.max", "50000 100000\n"); /* half a processor */
+    write_file("/sys/fs/cgroup/outer/inner/cpu.stat", "usage_usec 1000000\n");
+    UNIT_TRUE(look_at_file(state, TRP_METRIC_PROCESSORS) == 1);
+    UNIT_TRUE(sysconf(_SC_NPROCESSORS_ONLN) == 1 || look_at_file(state, TRP_METRIC_LOAD) < 0);
     /* A second of every processor has passed; the group had 0.4 of its 0.5 in it. */
     double ticks = (double)(sysconf(_SC_NPROCESSORS_ONLN) * sysconf(_SC_CLK_TCK));
     char text[128];
     (void)snprintf(text, sizeof text, "cpu  100 0 100 %.0f 0 0 0 0 0 0\n", 800 + ticks);
-    put("/proc/stat", text);
-    put("/sys/fs/cgroup/outer/inner/cpu.stat", "usage_usec 1400000\n");
-    group = look(state, TRP_METRIC_CPU);
+    write_file("/proc/stat", text);
+    write_file("/sys/fs/cgroup/outer/inner/cpu.stat", "usage_usec 1400000\n");
+    group = look_at_file(state, TRP_METRIC_CPU);
     UNIT_TRUE(group > 0.79 && group < 0.81);
-    put("/sys/fs/cgroup/outer/memory.max", "nonsense\n");
-    UNIT_TRUE(look(state, TRP_METRIC_HEAP_MAX) == 1024 * MIB);
+    write_file("/sys/fs/cgroup/outer/memory.max", "nonsense\n");
+    UNIT_TRUE(look_at_file(state, TRP_METRIC_HEAP_MAX) == 1024 * MIB);
     machine_close(state);
 }
 

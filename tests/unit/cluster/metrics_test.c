@@ -5,7 +5,7 @@
 #include "tests/unit/unit.h"
 
 static trp_metric
-metric(const char *name, double value, bool smooth)
+make_metric(const char *name, double value, bool smooth)
 {
     trp_metric m;
     memset(&m, 0, sizeof m);
@@ -16,13 +16,13 @@ metric(const char *name, double value, bool smooth)
 }
 
 static void
-add(trp_node_metrics *node, const char *name, double value)
+add_metric(trp_node_metrics *node, const char *name, double value)
 {
-    node->metrics[node->count++] = metric(name, value, false);
+    node->metrics[node->count++] = make_metric(name, value, false);
 }
 
 static bool
-near(double a, double b)
+is_near(double a, double b)
 {
     return fabs(a - b) < 1e-9;
 }
@@ -32,12 +32,12 @@ static void
 a_sample_counts_half_as_much_after_a_half_life(void)
 {
     UNIT_TRUE(fabs(trpi_metrics_alpha(3000, 12000) - 0.1591) < 1e-4); /* the document's figure */
-    UNIT_TRUE(near(trpi_metrics_alpha(12000, 12000), 0.5));
-    UNIT_TRUE(near(trpi_metrics_alpha(0, 12000), 0.0));
+    UNIT_TRUE(is_near(trpi_metrics_alpha(12000, 12000), 0.5));
+    UNIT_TRUE(is_near(trpi_metrics_alpha(0, 12000), 0.0));
     /* one sample of 1 and then zeros: after 4 half-lives 6 % of it is left, however often it is
      * measured meanwhile */
     for (uint64_t interval_ms = 1000; interval_ms <= 48000; interval_ms *= 2) {
-        trp_metric sample = metric(TRP_METRIC_CPU, 1, true);
+        trp_metric sample = make_metric(TRP_METRIC_CPU, 1, true);
         trp_node_metrics now = { .count = 0 }, next = { .count = 0 };
         double left = 0;
         trpi_metrics_next(NULL, &sample, 1, 1, &now);
@@ -55,32 +55,33 @@ a_sample_counts_half_as_much_after_a_half_life(void)
 static void
 only_what_is_to_be_smoothed_is(void)
 {
-    const trp_metric first[] = { metric(TRP_METRIC_CPU, 1, true),
-                                 metric(TRP_METRIC_LOAD, 4, false) };
-    const trp_metric second[] = { metric(TRP_METRIC_CPU, 0, true),
-                                  metric(TRP_METRIC_LOAD, 2, false), metric("queue", 7, true) };
+    const trp_metric first[] = { make_metric(TRP_METRIC_CPU, 1, true),
+                                 make_metric(TRP_METRIC_LOAD, 4, false) };
+    const trp_metric second[] = { make_metric(TRP_METRIC_CPU, 0, true),
+                                  make_metric(TRP_METRIC_LOAD, 2, false),
+                                  make_metric("queue", 7, true) };
     trp_node_metrics a = { .count = 0 }, b = { .count = 0 };
     double value = 0;
     trpi_metrics_next(NULL, first, 2, 0.25, &a);
     trpi_metrics_next(&a, second, 3, 0.25, &b);
     UNIT_EQUAL(a.number, 1);
     UNIT_EQUAL(b.number, 2);
-    UNIT_TRUE(trp_metrics_find(&b, TRP_METRIC_CPU, &value) && near(value, 0.75));
-    UNIT_TRUE(trp_metrics_find(&b, TRP_METRIC_LOAD, &value) && near(value, 2));
-    UNIT_TRUE(trp_metrics_find(&b, "queue", &value) && near(value, 7)); /* no average yet */
+    UNIT_TRUE(trp_metrics_find(&b, TRP_METRIC_CPU, &value) && is_near(value, 0.75));
+    UNIT_TRUE(trp_metrics_find(&b, TRP_METRIC_LOAD, &value) && is_near(value, 2));
+    UNIT_TRUE(trp_metrics_find(&b, "queue", &value) && is_near(value, 7)); /* no average yet */
 }
 
 /* CMETRIC-12 */
 static void
 a_figure_that_makes_no_sense_is_left_out(void)
 {
-    const trp_metric samples[] = { metric("minus", -1, false),
-                                   metric("nan", NAN, false),
-                                   metric("endless", INFINITY, false),
-                                   metric("", 1, false),
-                                   metric("two words", 1, false),
-                                   metric("good", 0, false),
-                                   metric("good", 5, false) };
+    const trp_metric samples[] = { make_metric("minus", -1, false),
+                                   make_metric("nan", NAN, false),
+                                   make_metric("endless", INFINITY, false),
+                                   make_metric("", 1, false),
+                                   make_metric("two words", 1, false),
+                                   make_metric("good", 0, false),
+                                   make_metric("good", 5, false) };
     trp_node_metrics node = { .count = 0 };
     double value = 9;
     trp_metric endless_name;
@@ -91,20 +92,20 @@ a_figure_that_makes_no_sense_is_left_out(void)
     UNIT_TRUE(trpi_metric_is_valid(&endless_name));
     trpi_metrics_next(NULL, samples, 7, 1, &node);
     UNIT_EQUAL(node.count, 1);
-    UNIT_TRUE(trp_metrics_find(&node, "good", &value) && near(value, 0)); /* the first */
+    UNIT_TRUE(trp_metrics_find(&node, "good", &value) && is_near(value, 0)); /* the first */
     UNIT_FALSE(trp_metrics_find(&node, "minus", &value));
     trp_metric many[TRP_METRICS_MAX + 1];
     for (uint32_t i = 0; i <= TRP_METRICS_MAX; i++) {
         char name[8];
         (void)snprintf(name, sizeof name, "m%u", i);
-        many[i] = metric(name, i, false);
+        many[i] = make_metric(name, i, false);
     }
     trpi_metrics_next(NULL, many, TRP_METRICS_MAX + 1, 1, &node);
     UNIT_EQUAL(node.count, TRP_METRICS_MAX);
 }
 
 static double
-capacity(const char *selector, const trp_node_metrics *node)
+capacity_of(const char *selector, const trp_node_metrics *node)
 {
     double value = -1;
     return trp_metrics_capacity(selector, node, &value) ? value : -1;
@@ -117,31 +118,34 @@ each_selector_says_what_is_left(void)
     trp_node_metrics node = { .count = 0 };
     trp_heap_metrics heap;
     trp_cpu_metrics cpu;
-    UNIT_TRUE(capacity("mix", &node) < 0); /* nothing is known */
+    UNIT_TRUE(capacity_of("mix", &node) < 0); /* nothing is known */
     UNIT_FALSE(trp_metrics_heap(&node, &heap));
     UNIT_FALSE(trp_metrics_cpu(&node, &cpu));
-    add(&node, TRP_METRIC_HEAP_USED, 30);
-    UNIT_TRUE(capacity("heap", &node) < 0);
-    add(&node, TRP_METRIC_HEAP_COMMITTED, 40);
-    UNIT_TRUE(near(capacity("heap", &node), 0.25)); /* without a maximum: of what is committed */
-    UNIT_TRUE(trp_metrics_heap(&node, &heap) && near(heap.max, 0) && near(heap.committed, 40));
-    add(&node, TRP_METRIC_HEAP_MAX, 100);
-    UNIT_TRUE(near(capacity("heap", &node), 0.7));
-    UNIT_TRUE(near(capacity("memory", &node), 0.7));
-    UNIT_TRUE(near(capacity("mix", &node), 0.7)); /* the mean of what is known */
-    add(&node, TRP_METRIC_LOAD, 1);
-    UNIT_TRUE(capacity("load", &node) < 0);
-    add(&node, TRP_METRIC_PROCESSORS, 4);
-    UNIT_TRUE(near(capacity("load", &node), 0.75));
+    add_metric(&node, TRP_METRIC_HEAP_USED, 30);
+    UNIT_TRUE(capacity_of("heap", &node) < 0);
+    add_metric(&node, TRP_METRIC_HEAP_COMMITTED, 40);
+    UNIT_TRUE(
+        is_near(capacity_of("heap", &node), 0.25)); /* without a maximum: of what is committed */
+    UNIT_TRUE(trp_metrics_heap(&node, &heap) && is_near(heap.max, 0) &&
+              is_near(heap.committed, 40));
+    add_metric(&node, TRP_METRIC_HEAP_MAX, 100);
+    UNIT_TRUE(is_near(capacity_of("heap", &node), 0.7));
+    UNIT_TRUE(is_near(capacity_of("memory", &node), 0.7));
+    UNIT_TRUE(is_near(capacity_of("mix", &node), 0.7)); /* the mean of what is known */
+    add_metric(&node, TRP_METRIC_LOAD, 1);
+    UNIT_TRUE(capacity_of("load", &node) < 0);
+    add_metric(&node, TRP_METRIC_PROCESSORS, 4);
+    UNIT_TRUE(is_near(capacity_of("load", &node), 0.75));
     UNIT_TRUE(trp_metrics_cpu(&node, &cpu) && cpu.has_load && !cpu.has_combined);
-    UNIT_TRUE(capacity("cpu", &node) < 0);
-    add(&node, TRP_METRIC_CPU, 0.9);
-    UNIT_TRUE(near(capacity("cpu", &node), 0.1));
-    UNIT_TRUE(near(capacity("mix", &node), (0.7 + 0.75 + 0.1) / 3));
-    UNIT_TRUE(trp_metrics_cpu(&node, &cpu) && near(cpu.combined, 0.9) && near(cpu.processors, 4));
-    UNIT_TRUE(capacity("nobody", &node) < 0);
+    UNIT_TRUE(capacity_of("cpu", &node) < 0);
+    add_metric(&node, TRP_METRIC_CPU, 0.9);
+    UNIT_TRUE(is_near(capacity_of("cpu", &node), 0.1));
+    UNIT_TRUE(is_near(capacity_of("mix", &node), (0.7 + 0.75 + 0.1) / 3));
+    UNIT_TRUE(trp_metrics_cpu(&node, &cpu) && is_near(cpu.combined, 0.9) &&
+              is_near(cpu.processors, 4));
+    UNIT_TRUE(capacity_of("nobody", &node) < 0);
     node.metrics[3].value = 400; /* a load of a hundred times the processors leaves nothing */
-    UNIT_TRUE(near(capacity("load", &node), 0));
+    UNIT_TRUE(is_near(capacity_of("load", &node), 0));
 }
 
 static int
@@ -167,14 +171,14 @@ programs_bring_selectors_and_collectors_of_their_own(void)
     const trp_metrics_collector proc = { sizeof proc, "proc", NULL, trpi_metrics_proc.collect,
                                          NULL,        NULL };
     trp_node_metrics node = { .count = 0 };
-    add(&node, "queue", 3);
+    add_metric(&node, "queue", 3);
     UNIT_EQUAL(trp_metrics_selector_register(&own), TRP_OK);
     UNIT_EQUAL(trp_metrics_selector_register(&own), TRP_OK);
     UNIT_EQUAL(trp_metrics_selector_register(&same), TRP_EEXIST);
     UNIT_EQUAL(trp_metrics_selector_register(&taken), TRP_EEXIST);
     UNIT_EQUAL(trp_metrics_selector_register(&none), TRP_EINVAL);
     UNIT_EQUAL(trp_metrics_selector_register(NULL), TRP_EINVAL);
-    UNIT_TRUE(near(capacity("queue", &node), 0.25));
+    UNIT_TRUE(is_near(capacity_of("queue", &node), 0.25));
     UNIT_EQUAL(trp_metrics_collector_register(NULL), TRP_EINVAL);
     UNIT_EQUAL(trp_metrics_collector_register(&proc), TRP_EEXIST);
 }

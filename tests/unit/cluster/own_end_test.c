@@ -38,7 +38,7 @@ subscriber_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 }
 
 static trp_err
-watch(trp_ctx *ctx, void *state, const trp_msg *args)
+watch_actor(trp_ctx *ctx, void *state, const trp_msg *args)
 {
     trp_ref watched;
     (void)state;
@@ -51,10 +51,10 @@ static const trp_behaviour subscriber = { .size = sizeof(trp_behaviour),
                                           .version = 1,
                                           .state_bytes = 8,
                                           .receive = subscriber_receive,
-                                          .pre_start = watch };
+                                          .pre_start = watch_actor };
 
 static trp_err
-ignore(trp_ctx *ctx, void *state, const trp_msg *msg)
+ignore_message(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     (void)ctx;
     (void)state;
@@ -63,7 +63,7 @@ ignore(trp_ctx *ctx, void *state, const trp_msg *msg)
 }
 
 static const trp_behaviour watched_behaviour = {
-    .size = sizeof(trp_behaviour), .name = "watched", .version = 1, .receive = ignore
+    .size = sizeof(trp_behaviour), .name = "watched", .version = 1, .receive = ignore_message
 };
 
 /* Index behind the last one of this tag; 0: none. */

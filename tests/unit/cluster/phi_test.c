@@ -3,7 +3,7 @@
 #include "tests/unit/unit.h"
 
 static trpi_phi
-steady(uint64_t beats)
+steady_phi(uint64_t beats)
 {
     trpi_phi phi;
     UNIT_REQUIRE(trpi_phi_init(&phi, NULL) == TRP_OK);
@@ -17,7 +17,7 @@ steady(uint64_t beats)
 static void
 without_a_heartbeat_nothing_is_suspicious(void)
 {
-    trpi_phi phi = steady(0);
+    trpi_phi phi = steady_phi(0);
     UNIT_TRUE(trpi_phi_value(&phi, 1000000) == 0.0);
     UNIT_TRUE(trpi_phi_is_available(&phi, 1000000));
     trpi_phi_fini(&phi);
@@ -27,7 +27,7 @@ without_a_heartbeat_nothing_is_suspicious(void)
 static void
 one_heartbeat_is_enough_to_judge(void)
 {
-    trpi_phi phi = steady(1);
+    trpi_phi phi = steady_phi(1);
     UNIT_TRUE(trpi_phi_is_available(&phi, 1000 + 4000));
     UNIT_FALSE(trpi_phi_is_available(&phi, 1000 + 5700));
     trpi_phi_fini(&phi);
@@ -37,7 +37,7 @@ one_heartbeat_is_enough_to_judge(void)
 static void
 after_steady_beating_phi_crosses_eight_at_four_and_a_half_seconds(void)
 {
-    trpi_phi phi = steady(1200); /* the first estimate has left the window */
+    trpi_phi phi = steady_phi(1200); /* the first estimate has left the window */
     uint64_t last = 1000 + 1199 * 1000;
     UNIT_TRUE(trpi_phi_value(&phi, last + 4400) < 8.0);
     UNIT_TRUE(trpi_phi_value(&phi, last + 4600) >= 8.0);
@@ -99,7 +99,7 @@ phi_never_falls_with_time_and_rises_with_a_steeper_curve(void)
 static void
 a_long_failure_does_not_make_the_detector_blind(void)
 {
-    trpi_phi phi = steady(100);
+    trpi_phi phi = steady_phi(100);
     uint64_t last = 1000 + 99 * 1000;
     UNIT_FALSE(trpi_phi_is_available(&phi, last + 300000));
     trpi_phi_heartbeat(&phi, last + 300000);
@@ -113,7 +113,7 @@ a_long_failure_does_not_make_the_detector_blind(void)
 static void
 pauses_in_a_young_window_hide_no_crash_later(void)
 {
-    trpi_phi phi = steady(2);
+    trpi_phi phi = steady_phi(2);
     uint64_t last = 2000;
     static const uint32_t pauses_ms[] = { 4900, 9700, 9700 };
     for (size_t i = 0; i < 3; i++) {
@@ -150,7 +150,7 @@ a_slower_rhythm_is_learned(void)
 static void
 a_clock_that_steps_back_changes_nothing(void)
 {
-    trpi_phi phi = steady(10);
+    trpi_phi phi = steady_phi(10);
     trpi_phi_heartbeat(&phi, 5);
     UNIT_TRUE(trpi_phi_value(&phi, 5) == 0.0);
     UNIT_TRUE(trpi_phi_is_available(&phi, 11000));
@@ -160,7 +160,7 @@ a_clock_that_steps_back_changes_nothing(void)
 static void
 an_own_pause_is_not_the_silence_of_the_other(void)
 {
-    trpi_phi phi = steady(100);
+    trpi_phi phi = steady_phi(100);
     uint64_t last = 1000 + 99 * 1000;
     trpi_phi_own_pause(&phi, last + 60000, 60000);
     UNIT_TRUE(trpi_phi_is_available(&phi, last + 60000));
@@ -235,7 +235,7 @@ phi_is_the_formula_to_a_millionth(void)
 static void
 a_burst_does_not_skew_the_window(void)
 {
-    trpi_phi phi = steady(20);
+    trpi_phi phi = steady_phi(20);
     uint64_t now = 1000 + 19 * 1000;
     for (uint32_t i = 0; i < 2000; i++) {
         trpi_phi_heartbeat(&phi, now += 1);
@@ -249,7 +249,7 @@ a_burst_does_not_skew_the_window(void)
 static void
 an_interval_with_an_own_pause_in_it_is_no_sample(void)
 {
-    trpi_phi phi = steady(20);
+    trpi_phi phi = steady_phi(20);
     uint64_t now = 1000 + 19 * 1000;
     uint32_t count = phi.count;
     uint64_t sum_ms = phi.sum_ms;

@@ -73,7 +73,7 @@ a_side_without_the_next_oldest_may_not_go_on_by_its_word(void)
 }
 
 static void
-refuse(struct mesh *m, uint32_t node, uint32_t by)
+refuse_handshake(struct mesh *m, uint32_t node, uint32_t by)
 {
     trpi_member_event event = { .kind = TRPI_MEMBER_REMOVED_BY, .target = m->ids[by] };
     UNIT_EQUAL(mesh_step(m, node, &event), TRP_OK);
@@ -92,7 +92,7 @@ a_refusal_without_memory_counts_when_it_comes_again(void)
     UNIT_EQUAL(mesh_step(m, 2, &event), TRP_ENOMEM);
     trpi_alloc_fail_after(-1);
     UNIT_EQUAL(trpi_member_removed_since_ms(m->cores[2]), 0);
-    refuse(m, 2, 0);
+    refuse_handshake(m, 2, 0);
     UNIT_TRUE(trpi_member_is_remover(m->cores[2], trpi_ident_key(&m->ids[0])));
     mesh_free(m);
 }
@@ -105,14 +105,14 @@ refusals_end_a_node_when_they_are_of_more_than_half(void)
     struct mesh *m = mesh_cluster(5, &options);
     m->cut[4] = true;
     m->ids[7] = mesh_id(7, 7777);
-    refuse(m, 4, 7);
-    refuse(m, 4, 4);
+    refuse_handshake(m, 4, 7);
+    refuse_handshake(m, 4, 4);
     UNIT_EQUAL(trpi_member_removed_since_ms(m->cores[4]), 0);
     UNIT_EQUAL(m->dials[4], 0);
-    refuse(m, 4, 0);
+    refuse_handshake(m, 4, 0);
     UNIT_EQUAL(m->dials[4], 3); /* membership-removed-X4: all others */
-    refuse(m, 4, 0);
-    refuse(m, 4, 3);
+    refuse_handshake(m, 4, 0);
+    refuse_handshake(m, 4, 3);
     UNIT_EQUAL(m->dials[4], 3);
     UNIT_EQUAL(trpi_member_removed_since_ms(m->cores[4]), m->now_ms);
     UNIT_TRUE(trpi_member_is_remover(m->cores[4], trpi_ident_key(&m->ids[3])));
@@ -127,7 +127,7 @@ refusals_end_a_node_when_they_are_of_more_than_half(void)
     UNIT_EQUAL(m->dials[4], dials);
     UNIT_TRUE(strstr(m->warning, "two clusters: host0:2552, host3:2555 removed this node") != NULL);
     UNIT_TRUE(strstr(m->warning, "2 of 5 votes") != NULL);
-    refuse(m, 4, 1);
+    refuse_handshake(m, 4, 1);
     UNIT_EQUAL(m->stopped[4], TRPI_STOP_DOWNED);
     UNIT_TRUE(strstr(m->sides, "3 of 5 votes, which may go on by manual; it stops") != NULL);
     mesh_free(m);
@@ -140,12 +140,12 @@ who_talks_to_the_node_after_all_has_not_removed_it(void)
     trpi_member_options options = { .seed = 7, .downing_strategy = "manual" };
     struct mesh *m = mesh_cluster(3, &options);
     m->cut[2] = true;
-    refuse(m, 2, 0);
+    refuse_handshake(m, 2, 0);
     m->cut[2] = false;
     mesh_run(m, 5000);
     UNIT_EQUAL(trpi_member_removed_since_ms(m->cores[2]), 0);
     m->cut[2] = true;
-    refuse(m, 2, 1);
+    refuse_handshake(m, 2, 1);
     UNIT_EQUAL(m->stopped[2], TRPI_STOP_NONE);
     UNIT_EQUAL(mesh_order(m, 2, TRPI_MEMBER_DOWN_CMD, 0), TRP_OK);
     UNIT_EQUAL(mesh_order(m, 2, TRPI_MEMBER_DOWN_CMD, 1), TRP_OK);
@@ -327,11 +327,11 @@ a_word_that_was_taken_back_does_not_say_that_the_node_was_near(void)
                          .digest = trpi_member_view(m->cores[0])->digest };
     m->cut[0] = true;
     mesh_hand(m, 0, m->ids[1], &gone, NULL);
-    refuse(m, 0, 3);
+    refuse_handshake(m, 0, 3);
     mesh_hand(m, 0, m->ids[1], &other, NULL);
     UNIT_FALSE(trpi_member_is_remover(m->cores[0], trpi_ident_key(&m->ids[1])));
-    refuse(m, 0, 4);
-    refuse(m, 0, 5);
+    refuse_handshake(m, 0, 4);
+    refuse_handshake(m, 0, 5);
     UNIT_EQUAL(m->stopped[0], TRPI_STOP_NONE); /* half of the votes, without the lowest address */
     mesh_hand(m, 0, m->ids[3], &gone, NULL);   /* known before, but not this */
     UNIT_EQUAL(m->stopped[0], TRPI_STOP_DOWNED);
@@ -383,7 +383,7 @@ one_refusal_makes_the_node_dial_all_others_anew(void)
     trpi_member_options options = { .seed = 7, .downing_strategy = "manual" };
     struct mesh *m = mesh_cluster(5, &options);
     m->cut[4] = true;
-    refuse(m, 4, 0);
+    refuse_handshake(m, 4, 0);
     uint32_t count, dialled = 0;
     const trpi_member_action *actions = trpi_member_actions(m->cores[4], &count);
     for (uint32_t i = 0; i < count; i++) {

@@ -27,7 +27,7 @@ static uint32_t kinds; /* of events that were told */
 static uint32_t ends;  /* of nodes to whose events a mirror listened */
 
 static uint32_t
-below(uint32_t bound)
+draw_below(uint32_t bound)
 {
     dice = trpi_hash_u64(dice + 1);
     return (uint32_t)((dice >> 32) * bound >> 32);
@@ -42,7 +42,7 @@ leader_in(const struct mesh *m, uint32_t node, const char *role)
 }
 
 static struct mirror
-snapshot(const struct mesh *m, uint32_t node)
+snapshot_of(const struct mesh *m, uint32_t node)
 {
     const trpi_gossip *g = trpi_member_view(m->cores[node]);
     struct mirror now = { .begun = true, .leader = leader_in(m, node, NULL) };
@@ -60,7 +60,7 @@ snapshot(const struct mesh *m, uint32_t node)
 }
 
 static struct mirror_member *
-find(struct mirror *mirror, uint64_t uid)
+find_member(struct mirror *mirror, uint64_t uid)
 {
     for (uint32_t i = 0; i < mirror->count; i++) {
         if (mirror->members[i].uid == uid) {
@@ -74,7 +74,7 @@ find(struct mirror *mirror, uint64_t uid)
 static void
 take_member_event(struct mirror *mirror, uint32_t event, const trp_member_event *told)
 {
-    struct mirror_member *known = find(mirror, told->member.uid);
+    struct mirror_member *known = find_member(mirror, told->member.uid);
     if (event == TRP_CLUSTER_MEMBER_JOINED) {
         broken = broken || known != NULL || mirror->count == MESH_NODES_MAX;
         if (!broken) {
@@ -172,7 +172,7 @@ is_equal(struct mirror *told, const struct mirror *is)
                  told->seen.members == is->seen.members && told->seen.seen_by == is->seen.seen_by &&
                  told->seen.converged == is->seen.converged;
     for (uint32_t i = 0; i < is->count && equal; i++) {
-        const struct mirror_member *member = find(told, is->members[i].uid);
+        const struct mirror_member *member = find_member(told, is->members[i].uid);
         equal = member != NULL && member->status == is->members[i].status &&
                 member->reachable == is->members[i].reachable;
     }
@@ -194,25 +194,25 @@ compare_all(const struct mesh *m)
         bool is_member = trpi_member_phase_get(m->cores[i]) == TRPI_PHASE_MEMBER;
         struct mirror now = { .begun = false };
         if (is_member) {
-            now = snapshot(m, i);
+            now = snapshot_of(m, i);
         }
         if (m->stopped[i] != 0 && mirrors[i].begun) {
             broken = !knows_nobody(&mirrors[i]);
             ends++;
         } else if (is_member && mirrors[i].begun) {
             broken = !is_equal(&mirrors[i], &now);
-        } else if (is_member && below(8) == 0) {
+        } else if (is_member && draw_below(8) == 0) {
             mirrors[i] = now; /* somebody subscribes */
         }
     }
 }
 
 static void
-act(struct mesh *m, const trpi_member_options *options)
+do_action(struct mesh *m, const trpi_member_options *options)
 {
-    uint32_t at = below(m->count);
-    uint32_t of = below(m->count);
-    switch (below(8)) {
+    uint32_t at = draw_below(m->count);
+    uint32_t of = draw_below(m->count);
+    switch (draw_below(8)) {
     case 0:
         m->cut[at] = !m->cut[at];
         break;
@@ -243,7 +243,7 @@ act(struct mesh *m, const trpi_member_options *options)
 }
 
 static bool
-replays(uint64_t seed)
+check_replay(uint64_t seed)
 {
     trpi_member_options options = { .seed = seed,
                                     .weakly_up_after_ms = seed % 2 == 0 ? 1000 : 0,
@@ -260,8 +260,8 @@ replays(uint64_t seed)
         (void)mesh_join(m, i, 0);
     }
     for (uint32_t round = 0; round < ROUNDS && !broken; round++) {
-        act(m, &options);
-        mesh_run(m, 10u + below(400));
+        do_action(m, &options);
+        mesh_run(m, 10u + draw_below(400));
         compare_all(m);
     }
     mesh_free(m);
@@ -273,7 +273,7 @@ static void
 events_from_any_snapshot_on_give_what_the_node_knows(void)
 {
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-        if (!replays(seed)) {
+        if (!check_replay(seed)) {
             printf("  seed %llu\n", (unsigned long long)seed);
             UNIT_FAIL("the events do not give the view");
             return;

@@ -4,7 +4,7 @@
 static _Atomic int handled;
 
 static trp_err
-serve(trp_ctx *ctx, void *state, const trp_msg *msg)
+server_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     (void)ctx;
     (void)state;
@@ -14,7 +14,7 @@ serve(trp_ctx *ctx, void *state, const trp_msg *msg)
 }
 
 static const trp_behaviour service = {
-    .size = sizeof(trp_behaviour), .name = "service", .version = 1, .receive = serve
+    .size = sizeof(trp_behaviour), .name = "service", .version = 1, .receive = server_receive
 };
 
 static uint64_t

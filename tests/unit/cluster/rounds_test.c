@@ -27,7 +27,7 @@ take_sent(struct mesh *m, struct sent *sent)
 }
 
 static struct sent
-watch(struct mesh *m, uint32_t node, uint32_t rounds)
+watch_rounds(struct mesh *m, uint32_t node, uint32_t rounds)
 {
     struct sent sent = { .rounds = rounds };
     for (uint32_t i = 0; i < rounds; i++) {
@@ -67,7 +67,8 @@ a_peer_with_another_view_is_chosen_with_the_set_probability(void)
                                         .downing_strategy = "manual",
                                         .gossip_different_view_probability = cases[i].probability };
         struct mesh *m = half_seen(&options);
-        struct sent sent = watch(m, 1, 4000); /* every other time the leader's tick, not a round */
+        struct sent sent =
+            watch_rounds(m, 1, 4000); /* every other time the leader's tick, not a round */
         uint32_t unseen = sent.views[3] + sent.views[4] + sent.views[5];
         uint32_t seen = sent.digests[0] + sent.digests[2] + sent.digests[6];
         double share = (double)unseen / (unseen + seen);
@@ -89,7 +90,7 @@ rounds_take_ms(struct mesh *m, uint32_t rounds)
     struct sent sent;
     uint64_t begin_ms = m->now_ms;
     for (uint32_t sends = 0; sends < rounds;) {
-        sent = watch(m, 1, 1);
+        sent = watch_rounds(m, 1, 1);
         for (uint32_t i = 0; i < m->count; i++) {
             sends += sent.views[i] + sent.digests[i];
         }
@@ -123,7 +124,7 @@ rounds_come_at_their_interval_and_faster_while_few_have_seen_the_view(void)
             told += at_once.views[i];
         }
         UNIT_TRUE(told >= 2); /* gossip at once on an own change */
-        (void)watch(m, 1, 3);
+        (void)watch_rounds(m, 1, 3);
         uint64_t eager_ms = rounds_take_ms(m, 60);
         UNIT_TRUE(eager_ms < 60 * interval_ms / 2);
         mesh_free(m);

@@ -11,7 +11,7 @@
 
 static uint64_t drawn;
 static uint32_t
-below(uint32_t bound)
+draw_below(uint32_t bound)
 {
     return (uint32_t)(trpi_hash_u64(drawn++ * 0x9e3779b97f4a7c15u) % bound);
 }
@@ -56,10 +56,10 @@ spreading_at_once_is_spreading_one_by_one(void)
     for (uint32_t seed = 0; seed < 20000; seed++) {
         trpi_router_share shares[8], slow[8];
         drawn = (uint64_t)seed << 32;
-        size_t count = below(9);
-        uint32_t total = 1 + below(20);
+        size_t count = draw_below(9);
+        uint32_t total = 1 + draw_below(20);
         for (size_t i = 0; i < count; i++) {
-            shares[i] = (trpi_router_share){ below(6), below(6), 99 };
+            shares[i] = (trpi_router_share){ draw_below(6), draw_below(6), 99 };
             slow[i] = shares[i];
         }
         trpi_router_spread(shares, count, total);
@@ -453,10 +453,10 @@ change_something(struct scene *s)
 {
     static const uint32_t status[] = { TRP_MEMBER_JOINING, TRP_MEMBER_UP,   TRP_MEMBER_UP,
                                        TRP_MEMBER_LEAVING, TRP_MEMBER_DOWN, TRP_MEMBER_UP };
-    trp_member *m = &s->members[below(NODES)];
-    switch (below(6)) {
+    trp_member *m = &s->members[draw_below(NODES)];
+    switch (draw_below(6)) {
     case 0:
-        m->status = status[below(6)];
+        m->status = status[draw_below(6)];
         break;
     case 1:
         m->reachable ^= 1;
@@ -466,7 +466,7 @@ change_something(struct scene *s)
         m->status = TRP_MEMBER_JOINING;
         break;
     case 3:
-        for (uint32_t i = 1 + below(s->refs + 1); i <= s->refs; i++) { /* one ends */
+        for (uint32_t i = 1 + draw_below(s->refs + 1); i <= s->refs; i++) { /* one ends */
             if (s->in_table[i]) {
                 s->in_table[i] = false;
                 UNIT_TRUE(trpi_router_ended(s->core, s->now_ms, ref_of(i)));
@@ -475,17 +475,17 @@ change_something(struct scene *s)
         }
         break;
     case 4:
-        s->failing = below(3);
+        s->failing = draw_below(3);
         break;
     default:
-        if (s->finds_count > 0 && below(2) == 0) {
+        if (s->finds_count > 0 && draw_below(2) == 0) {
             trpi_router_missing(s->core, s->now_ms, s->finds[--s->finds_count]);
         } else {
             scene_find_all(s);
         }
         break;
     }
-    s->now_ms += below(3000);
+    s->now_ms += draw_below(3000);
 }
 
 static void
@@ -519,14 +519,14 @@ laws_hold_over_drawn_histories(void)
     for (uint32_t seed = 1; seed <= 1000; seed++) {
         struct scene s;
         drawn = (uint64_t)seed << 32;
-        bool finds = below(2) == 0;
-        trpi_router_rules rules = { 1 + below(14), finds ? 1 : 1 + below(4), finds, below(2) == 0,
-                                    below(3) == 0 ? "b" : NULL };
+        bool finds = draw_below(2) == 0;
+        trpi_router_rules rules = { 1 + draw_below(14), finds ? 1 : 1 + draw_below(4), finds,
+                                    draw_below(2) == 0, draw_below(3) == 0 ? "b" : NULL };
         scene_start(&s, rules);
         for (uint32_t i = 0; i < NODES; i++) {
-            (void)scene_node(&s, 1 + i, below(2) == 0 ? "a" : "a,b");
+            (void)scene_node(&s, 1 + i, draw_below(2) == 0 ? "a" : "a,b");
         }
-        s.members[below(NODES)].self = 1;
+        s.members[draw_below(NODES)].self = 1;
         for (uint32_t i = 0; i < 60; i++) {
             change_something(&s);
             scene_step(&s);

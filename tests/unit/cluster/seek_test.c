@@ -147,7 +147,7 @@ a_node_that_says_nothing_of_its_configuration_joins(void)
 }
 
 static void
-refuse(struct mesh *m, uint32_t node, uint32_t seed)
+refuse_node(struct mesh *m, uint32_t node, uint32_t seed)
 {
     trpi_member_event event = { .kind = TRPI_MEMBER_REFUSED, .text = "system: a here, b there" };
     event.target.address = m->ids[seed].address;
@@ -164,10 +164,10 @@ a_node_ends_when_every_other_seed_is_of_another_system(void)
     }
     m->cut[0] = m->cut[1] = true;
     UNIT_EQUAL(mesh_join_seeds(m, 2, 3), TRP_OK);
-    refuse(m, 2, 0);
+    refuse_node(m, 2, 0);
     mesh_run(m, 20000);
     UNIT_EQUAL(m->stopped[2], TRPI_STOP_NONE);
-    refuse(m, 2, 1);
+    refuse_node(m, 2, 1);
     mesh_run(m, 1000);
     UNIT_EQUAL(m->stopped[2], TRPI_STOP_INCOMPATIBLE);
     UNIT_TRUE(strstr(m->warning, "system: a here, b there") != NULL);
@@ -191,9 +191,9 @@ a_first_seed_that_every_other_refuses_makes_no_cluster(void)
         }
         m->cut[1] = m->cut[2] = true;
         UNIT_EQUAL(mesh_join_seeds(m, 0, 3), TRP_OK);
-        refuse(m, 0, 1);
+        refuse_node(m, 0, 1);
         if (!one) {
-            refuse(m, 0, 2);
+            refuse_node(m, 0, 2);
         }
         mesh_run(m, 4000);
         UNIT_EQUAL(m->stopped[0], warns || one ? TRPI_STOP_NONE : TRPI_STOP_INCOMPATIBLE);
@@ -217,7 +217,7 @@ a_seed_that_answers_after_all_is_forgiven(void)
     uint32_t node = mesh_add(m, NULL);
     m->cut[0] = true;
     UNIT_EQUAL(mesh_join(m, node, 0), TRP_OK);
-    refuse(m, node, 0);
+    refuse_node(m, node, 0);
     mesh_run(m, 2000);
     m->cut[0] = false;
     mesh_run(m, 8000);
@@ -247,7 +247,7 @@ who_was_let_in_is_not_ended_by_an_earlier_refusal(void)
         uint32_t node = mesh_add(m, &options);
         UNIT_EQUAL(alone ? mesh_join(m, node, changed) : mesh_join_seeds(m, node, 2), TRP_OK);
         if (alone) {
-            refuse(m, node, changed);
+            refuse_node(m, node, changed);
         }
         for (uint32_t hop = 0; hop < (alone ? 2 : 4); hop++) { /* INIT_JOINs and their answers */
             mesh_deliver(m);
@@ -382,7 +382,7 @@ a_node_joins_while_a_member_is_unreachable(void)
 /* ---- contact points that are looked up ------------------------------------------------------- */
 
 static trp_err
-found(struct mesh *m, uint32_t node, uint32_t first, uint32_t count)
+found_seeds(struct mesh *m, uint32_t node, uint32_t first, uint32_t count)
 {
     trpi_address addresses[MESH_NODES_MAX];
     for (uint32_t i = 0; i < count; i++) {
@@ -402,31 +402,32 @@ a_cluster_is_made_of_found_seeds_only_when_they_are_enough_and_settled(void)
     for (uint32_t i = 0; i < 3; i++) {
         mesh_add(m, NULL);
     }
-    UNIT_EQUAL(found(m, 0, 0, 1), TRP_OK); /* itself alone: not enough, for ever */
+    UNIT_EQUAL(found_seeds(m, 0, 0, 1), TRP_OK); /* itself alone: not enough, for ever */
     mesh_run(m, 60000);
     UNIT_EQUAL(trpi_member_phase_get(m->cores[0]), TRPI_PHASE_SEEKING);
     for (uint32_t i = 0; i < 3; i++) {
-        UNIT_EQUAL(found(m, i, 0, 2), TRP_OK);
+        UNIT_EQUAL(found_seeds(m, i, 0, 2), TRP_OK);
     }
     mesh_run(m, 4000);
     for (uint32_t i = 0; i < 3; i++) {
-        UNIT_EQUAL(found(m, i, 0, 3), TRP_OK); /* another list: the time begins anew */
+        UNIT_EQUAL(found_seeds(m, i, 0, 3), TRP_OK); /* another list: the time begins anew */
     }
     mesh_run(m, 4500);
     UNIT_EQUAL(trpi_member_phase_get(m->cores[0]), TRPI_PHASE_SEEKING);
     char asked[TRPI_ADDRESS_TEXT_BYTES], other[TRPI_ADDRESS_TEXT_BYTES];
     UNIT_TEXT(trpi_member_seek_text(m->cores[0], asked, sizeof asked), /* not itself */
               trpi_address_format(&m->ids[1].address, other, sizeof other));
-    UNIT_EQUAL(found(m, 0, 0, 3), TRP_OK); /* the same list: it does not, but it is not the last */
+    UNIT_EQUAL(found_seeds(m, 0, 0, 3),
+               TRP_OK); /* the same list: it does not, but it is not the last */
     mesh_run(m, 60000);
     UNIT_EQUAL(trpi_member_phase_get(m->cores[0]), TRPI_PHASE_SEEKING);
-    UNIT_EQUAL(found(m, 0, 0, 3), TRP_OK);
+    UNIT_EQUAL(found_seeds(m, 0, 0, 3), TRP_OK);
     mesh_run(m, 5000);
     for (uint32_t i = 0; i < 3; i++) {
         UNIT_EQUAL(mesh_members(m, i), 3);
         UNIT_EQUAL(mesh_status(m, 0, i), TRP_MEMBER_UP);
     }
-    UNIT_EQUAL(found(m, 0, 0, 3), TRP_ESTATE);
+    UNIT_EQUAL(found_seeds(m, 0, 0, 3), TRP_ESTATE);
     mesh_free(m);
 }
 
@@ -438,9 +439,9 @@ a_node_that_was_found_alone_makes_a_cluster_where_one_is_enough(void)
     trpi_member_options options = { .seed = 1, .required_contact_points = 1 };
     struct mesh *m = mesh_new();
     mesh_add(m, &options);
-    UNIT_EQUAL(found(m, 0, 0, 1), TRP_OK);
+    UNIT_EQUAL(found_seeds(m, 0, 0, 1), TRP_OK);
     mesh_run(m, 5000);
-    UNIT_EQUAL(found(m, 0, 0, 1), TRP_OK);
+    UNIT_EQUAL(found_seeds(m, 0, 0, 1), TRP_OK);
     mesh_run(m, 1000);
     UNIT_EQUAL(mesh_status(m, 0, 0), TRP_MEMBER_UP);
     mesh_free(m);
@@ -455,13 +456,13 @@ a_first_seed_that_was_found_needs_an_answer_that_says_so_still(void)
         mesh_add(m, NULL);
     }
     m->cut[1] = true;
-    UNIT_EQUAL(found(m, 0, 0, 2), TRP_OK);
+    UNIT_EQUAL(found_seeds(m, 0, 0, 2), TRP_OK);
     mesh_run(m, 4990);
-    UNIT_EQUAL(found(m, 0, 0, 2), TRP_OK); /* too early by 10 ms */
+    UNIT_EQUAL(found_seeds(m, 0, 0, 2), TRP_OK); /* too early by 10 ms */
     mesh_run(m, 30000);
     UNIT_EQUAL(trpi_member_phase_get(m->cores[0]), TRPI_PHASE_SEEKING);
     UNIT_TRUE(trpi_member_wake_ms(m->cores[0]) > m->now_ms); /* it waits, and does not spin */
-    UNIT_EQUAL(found(m, 0, 0, 2), TRP_OK);
+    UNIT_EQUAL(found_seeds(m, 0, 0, 2), TRP_OK);
     mesh_run(m, 1000);
     UNIT_EQUAL(mesh_status(m, 0, 0), TRP_MEMBER_UP);
     mesh_free(m);
@@ -474,10 +475,10 @@ a_node_joins_by_addresses_that_were_found_later(void)
     struct mesh *m = mesh_cluster(1, NULL);
     uint32_t gone = mesh_add(m, NULL), node = mesh_add(m, NULL);
     m->cut[gone] = true;
-    UNIT_EQUAL(found(m, node, gone, 1), TRP_OK);
+    UNIT_EQUAL(found_seeds(m, node, gone, 1), TRP_OK);
     mesh_run(m, 20000);
     UNIT_EQUAL(trpi_member_phase_get(m->cores[node]), TRPI_PHASE_SEEKING);
-    UNIT_EQUAL(found(m, node, 0, 1), TRP_OK);
+    UNIT_EQUAL(found_seeds(m, node, 0, 1), TRP_OK);
     mesh_run(m, 3000);
     UNIT_EQUAL(mesh_status(m, 0, node), TRP_MEMBER_UP);
     mesh_free(m);

@@ -614,7 +614,7 @@ static const char nobodys[] = "troupe.tcp://test@other:1"; /* no member has it *
 
 /* Give the actor of h something to do until held->let_go. */
 static void
-hold(struct host *h, struct held *held)
+hold_shell(struct host *h, struct held *held)
 {
     atomic_store(&held->begun, false);
     atomic_store(&held->let_go, false);
@@ -644,14 +644,14 @@ frames_beyond_the_bounds_are_dropped_and_the_others_are_handled(void)
     UNIT_WAIT(members_up(&a) == 1, 60000);
     trpi_node_id from = *trpi_system_self(a.system);
     uint64_t before = frames_in(&a);
-    hold(&a, &held);
+    hold_shell(&a, &held);
     for (uint32_t i = 0; i < SHELL_FRAMES_MAX + 3; i++) {
         shell_frame_arrived(a.cluster, &from, bytes, 1);
     }
     UNIT_EQUAL(atomic_load(&a.cluster->mailbox.frames_dropped), 3);
     atomic_store(&held.let_go, true);
     UNIT_WAIT(frames_in(&a) == before + SHELL_FRAMES_MAX, 60000);
-    hold(&a, &held);
+    hold_shell(&a, &held);
     for (uint32_t i = 0; i < LARGE_MAX; i++) {
         shell_frame_arrived(a.cluster, &from, bytes, LARGE_BYTES);
     }
@@ -693,7 +693,7 @@ commands_that_wait_when_the_cluster_ends_are_answered_closed_once(void)
         _Atomic uint32_t closed = 0;
         host_start(&a, "self");
         UNIT_WAIT(members_up(&a) == 1, 60000);
-        hold(&a, &held);
+        hold_shell(&a, &held);
         for (uint32_t i = 0; i < COMMANDS; i++) {
             UNIT_EQUAL(trpi_cluster_leave(a.cluster, nobodys, 0, count_closed, (void *)&closed),
                        TRP_OK);

@@ -5,7 +5,7 @@
 #include "tests/unit/cluster/scene.h"
 
 static uint32_t
-drawn(uint64_t *state, uint32_t bound)
+draw_below(uint64_t *state, uint32_t bound)
 {
     *state = trpi_hash_u64(*state + 0x9e3779b97f4a7c15u);
     return (uint32_t)(*state % bound);
@@ -50,7 +50,7 @@ known_end(struct known *k)
 }
 
 static bool
-learn(struct known *k, uint32_t mask)
+learn_votes(struct known *k, uint32_t mask)
 {
     trpi_seen seen;
     UNIT_REQUIRE(trpi_seen_init(&seen, k->view->members_count) == TRP_OK);
@@ -74,12 +74,12 @@ a_change_is_sure_when_every_member_has_seen_it(void)
     static const uint32_t then[] = { TRP_MEMBER_UP, TRP_MEMBER_EXITING, TRP_MEMBER_LEAVING,
                                      TRP_MEMBER_JOINING, TRP_MEMBER_DOWN };
     struct known a = known_of(first, 3);
-    UNIT_FALSE(learn(&a, 0x3));
+    UNIT_FALSE(learn_votes(&a, 0x3));
     UNIT_EQUAL(VOTES(a, 0), TRPI_VOTE_OPEN);
     UNIT_EQUAL(VOTES(a, 1), TRPI_VOTE_OPEN);
     UNIT_EQUAL(trpi_votes_open(&a.votes, a.view), 3);
-    UNIT_TRUE(learn(&a, 0x7));
-    UNIT_FALSE(learn(&a, 0x7)); /* no news */
+    UNIT_TRUE(learn_votes(&a, 0x7));
+    UNIT_FALSE(learn_votes(&a, 0x7)); /* no news */
     UNIT_EQUAL(VOTES(a, 0), TRPI_VOTE_YES);
     UNIT_EQUAL(VOTES(a, 1), TRPI_VOTE_NO);
     UNIT_EQUAL(trpi_votes_open(&a.votes, a.view), 0);
@@ -89,9 +89,9 @@ a_change_is_sure_when_every_member_has_seen_it(void)
     UNIT_EQUAL(VOTES(b, 1), TRPI_VOTE_NO);
     UNIT_EQUAL(VOTES(b, 2), TRPI_VOTE_YES); /* Leaving is no change of a vote */
     UNIT_EQUAL(VOTES(b, 4), TRPI_VOTE_OPEN);
-    UNIT_FALSE(learn(&b, 0x17));
-    UNIT_FALSE(learn(&b, 0x0f));
-    UNIT_TRUE(learn(&b, 0x1d)); /* 1 knows that it leaves */
+    UNIT_FALSE(learn_votes(&b, 0x17));
+    UNIT_FALSE(learn_votes(&b, 0x0f));
+    UNIT_TRUE(learn_votes(&b, 0x1d)); /* 1 knows that it leaves */
     UNIT_EQUAL(VOTES(b, 4), TRPI_VOTE_YES);
     known_end(&a);
     known_end(&b);
@@ -105,7 +105,7 @@ what_is_sure_of_one_change_is_not_of_the_next(void)
     static const uint32_t exiting[] = { TRP_MEMBER_UP, TRP_MEMBER_EXITING, TRP_MEMBER_UP };
     static const uint32_t down[] = { TRP_MEMBER_UP, TRP_MEMBER_DOWN, TRP_MEMBER_UP };
     struct known a = known_of(up, 3), b = known_of(exiting, 3), c = known_of(down, 3);
-    UNIT_TRUE(learn(&a, 0x7));
+    UNIT_TRUE(learn_votes(&a, 0x7));
     UNIT_TRUE(trpi_votes_join(&b.votes, b.view, &a.votes, a.view));
     UNIT_EQUAL(VOTES(b, 0), TRPI_VOTE_YES);
     UNIT_EQUAL(VOTES(b, 1), TRPI_VOTE_OPEN); /* it was sure to be Up */
@@ -114,10 +114,10 @@ what_is_sure_of_one_change_is_not_of_the_next(void)
     UNIT_EQUAL(VOTES(c, 1), TRPI_VOTE_YES); /* nobody here has heard that it was Exiting */
     UNIT_FALSE(trpi_votes_join(&c.votes, c.view, &b.votes, b.view));
     UNIT_EQUAL(VOTES(c, 1), TRPI_VOTE_OPEN);
-    UNIT_TRUE(learn(&c, 0x7)); /* all have seen it Down: not Exiting */
+    UNIT_TRUE(learn_votes(&c, 0x7)); /* all have seen it Down: not Exiting */
     UNIT_EQUAL(VOTES(c, 1), TRPI_VOTE_OPEN);
     UNIT_EQUAL(VOTES(c, 2), TRPI_VOTE_YES);
-    UNIT_TRUE(learn(&b, 0x7));
+    UNIT_TRUE(learn_votes(&b, 0x7));
     UNIT_TRUE(trpi_votes_join(&c.votes, c.view, &b.votes, b.view));
     UNIT_EQUAL(VOTES(c, 1), TRPI_VOTE_NO);
     UNIT_FALSE(trpi_votes_join(&c.votes, c.view, &a.votes, a.view)); /* older news change nothing */
@@ -135,7 +135,7 @@ what_is_told_to_others_is_what_they_need(void)
     static const uint32_t down[] = { TRP_MEMBER_UP, TRP_MEMBER_DOWN, TRP_MEMBER_DOWN };
     struct known a = known_of(before, 3), b = known_of(down, 3), c = known_of(down, 3);
     bool news = false;
-    UNIT_TRUE(learn(&a, 0x7));
+    UNIT_TRUE(learn_votes(&a, 0x7));
     UNIT_TRUE(trpi_votes_join(&b.votes, b.view, &a.votes, a.view));
     UNIT_EQUAL(VOTES(b, 1), TRPI_VOTE_NO);
     UNIT_EQUAL(VOTES(b, 2), TRPI_VOTE_YES);
@@ -219,16 +219,16 @@ the_worst_combinations_stand_for_all(void)
     uint32_t stayed = 0;
     for (uint64_t seed = 1; seed <= 40000; seed++) {
         uint64_t state = seed;
-        uint32_t n = 1 + drawn(&state, 6), ours = 0, marks[SCENE_MEMBERS_MAX];
-        uint32_t status[SCENE_MEMBERS_MAX], few = drawn(&state, 3) == 0 ? 2 : 0;
-        trpi_downing_options options = { .quorum_size = 1 + drawn(&state, n),
-                                         .least_nodes = 1 + drawn(&state, 3),
-                                         .keep_lone_oldest = drawn(&state, 2) == 0,
-                                         .referee = mesh_id(drawn(&state, n), 0).address };
-        trpi_side_part part = (trpi_side_part)drawn(&state, 3);
+        uint32_t n = 1 + draw_below(&state, 6), ours = 0, marks[SCENE_MEMBERS_MAX];
+        uint32_t status[SCENE_MEMBERS_MAX], few = draw_below(&state, 3) == 0 ? 2 : 0;
+        trpi_downing_options options = { .quorum_size = 1 + draw_below(&state, n),
+                                         .least_nodes = 1 + draw_below(&state, 3),
+                                         .keep_lone_oldest = draw_below(&state, 2) == 0,
+                                         .referee = mesh_id(draw_below(&state, n), 0).address };
+        trpi_side_part part = (trpi_side_part)draw_below(&state, 3);
         for (uint32_t i = 0; i < n; i++) {
-            status[i] = kinds[few + drawn(&state, 9 - few)];
-            marks[i] = drawn(&state, 4);
+            status[i] = kinds[few + draw_below(&state, 9 - few)];
+            marks[i] = draw_below(&state, 4);
             bool here = marks[i] == TRPI_MARK_CLEAR ||
                         (marks[i] == TRPI_MARK_BROKEN && part >= TRPI_PART_OURS) ||
                         (marks[i] == TRPI_MARK_UNSURE && part >= TRPI_PART_HOPED);
@@ -277,16 +277,16 @@ static void
 draw_model(uint64_t *state, struct model *m)
 {
     static const uint32_t odds[] = { 3, 7, 10 };
-    *m = (struct model){ .n = 2 + drawn(state, 6) };
-    uint32_t wanted = 1 + drawn(state, 3), taken = 0;
+    *m = (struct model){ .n = 2 + draw_below(state, 6) };
+    uint32_t wanted = 1 + draw_below(state, 3), taken = 0;
     for (uint32_t k = 0; k < wanted; k++) {
-        struct change c = { .member = drawn(state, m->n), .up = drawn(state, 2) == 0 };
-        uint32_t likely = odds[drawn(state, 3)];
+        struct change c = { .member = draw_below(state, m->n), .up = draw_below(state, 2) == 0 };
+        uint32_t likely = odds[draw_below(state, 3)];
         for (uint32_t i = 0; i < m->n; i++) {
-            c.seen |= drawn(state, 10) < likely ? 1u << i : 0;
-            c.knows |= drawn(state, 2) == 0 ? 1u << i : 0;
+            c.seen |= draw_below(state, 10) < likely ? 1u << i : 0;
+            c.knows |= draw_below(state, 2) == 0 ? 1u << i : 0;
         }
-        c.seen |= 1u << drawn(state, m->n);
+        c.seen |= 1u << draw_below(state, m->n);
         c.knows = c.seen == (1u << m->n) - 1 ? c.knows : 0;
         if ((taken >> c.member & 1) == 0) {
             taken |= 1u << c.member;
@@ -294,7 +294,7 @@ draw_model(uint64_t *state, struct model *m)
         }
     }
     for (uint32_t i = 0; i < m->n; i++) {
-        m->parts[drawn(state, 3)] |= 1u << i;
+        m->parts[draw_below(state, 3)] |= 1u << i;
     }
 }
 
@@ -304,7 +304,7 @@ part_statuses(uint64_t *state, const struct model *m, uint32_t part, uint32_t *s
 {
     uint32_t decides = part;
     for (uint32_t i = 0; i < m->n; i++) {
-        status[i] = drawn(state, 6) == 0 ? TRP_MEMBER_LEAVING : 0;
+        status[i] = draw_below(state, 6) == 0 ? TRP_MEMBER_LEAVING : 0;
     }
     for (uint32_t k = 0; k < m->changes_count; k++) {
         const struct change *c = &m->changes[k];
@@ -336,8 +336,8 @@ of_any_parts_at_most_one_stays_while_votes_change(void)
         trpi_downing_options options = { .stable_after_ms = 20000,
                                          .quorum_size = m.n / 2 + 1,
                                          .least_nodes = 1,
-                                         .keep_lone_oldest = drawn(&state, 2) == 0,
-                                         .referee = mesh_id(drawn(&state, m.n), 0).address };
+                                         .keep_lone_oldest = draw_below(&state, 2) == 0,
+                                         .referee = mesh_id(draw_below(&state, m.n), 0).address };
         uint32_t staying = 0, mixed = 0;
         for (uint32_t i = 0; i < 3; i++) {
             uint32_t status[SCENE_MEMBERS_MAX];
