@@ -148,4 +148,13 @@ trpi_cell_is_child_proxy(const trpi_cell *cell) /* the token's holder */
     return cell->extra != NULL && cell->extra->proxy != NULL;
 }
 
+/* The current message is another one than that which was stashed last. */
+static inline void
+trpi_stash_turn_clear(trpi_cell *cell)
+{
+    if (cell->extra != NULL) {
+        cell->extra->stashed_turn = 0;
+    }
+}
+
 #endif

@@ -554,9 +554,7 @@ trpi_ask_continue(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, const trp_msg **r
     (void)trpi_carry(ctx, outside);
     trpi_free(found);
     ctx->msg = before;
-    if (cell->extra != NULL) {
-        cell->extra->stashed_turn = 0; /* the next message is another one */
-    }
+    trpi_stash_turn_clear(cell);
     if (err != TRP_OK) {
         if (ctx->failure.err == TRP_OK) {
             trpi_failure_fill(&ctx->failure, trpi_cell_ref(cell), err, NULL);

@@ -374,7 +374,7 @@ spawn_locked(trp_ctx *ctx, trpi_guardian *guardian, const char *dispatcher,
         return err;
     }
     *ret_ref = trpi_slot_ref(cell);
-    guardian->pending++;
+    trpi_guardian_expect(guardian);
     /* before the child runs: what it sends to its guardian stands behind this (children-I2) */
     trpi_sys_to(ctx, guardian->ref, TRPI_SYS_SUPERVISE, 0, *ret_ref, 0, NULL);
     trpi_slot_publish(ctx, cell, trpi_mailbox_cell_kind(cell));

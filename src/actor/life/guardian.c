@@ -317,7 +317,6 @@ trpi_system_is_ending(const trp_system *system)
 void
 trp_system_shutdown(trp_system *system)
 {
-    trpi_guardian *user;
     trp_ctx *ctx;
 
     /* relaxed: only one of several callers needs to begin the shutdown */
@@ -325,10 +324,7 @@ trp_system_shutdown(trp_system *system)
         atomic_exchange_explicit(&system->life->shutdown, true, memory_order_relaxed)) {
         return;
     }
-    user = &system->life->user;
-    pthread_mutex_lock(&user->lock);
-    user->closed = true;
-    pthread_mutex_unlock(&user->lock);
+    (void)trpi_guardian_close(&system->life->user);
     ctx = trpi_enter(system);
     trpi_sys_to(ctx, system->top.root, TRPI_SYS_STOP, 0, nobody, 0, NULL);
     trpi_leave(ctx);

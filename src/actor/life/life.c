@@ -198,6 +198,16 @@ keep_failed_msg(trpi_cell *cell, const trp_msg *msg)
 }
 
 void
+trpi_life_failure_clear(trpi_cell *cell)
+{
+    if (cell->extra != NULL) {
+        trpi_msg_drop(cell->extra->failed_msg);
+        cell->extra->failed_msg = NULL;
+        cell->extra->perpetrator = nobody;
+    }
+}
+
+void
 trpi_life_fail(trp_ctx *ctx, trpi_cell *cell, const trp_failure *what, const trp_msg *msg,
                trp_ref perpetrator, bool skip_survivors)
 {
@@ -324,15 +334,8 @@ static bool
 guardian_close(trp_system *system, const trpi_cell *cell)
 {
     trpi_guardian *guardian = trpi_guardian_of(system, cell);
-    bool arrived = true;
 
-    if (guardian != NULL) {
-        pthread_mutex_lock(&guardian->lock);
-        guardian->closed = true;
-        arrived = guardian->pending == 0;
-        pthread_mutex_unlock(&guardian->lock);
-    }
-    return arrived;
+    return guardian == NULL || trpi_guardian_close(guardian);
 }
 
 void

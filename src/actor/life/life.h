@@ -24,18 +24,12 @@
 #include "actor/naming/registry.h"
 #include "actor/kernel/run.h"
 #include "actor/kernel/system.h"
+#include "actor/life/guardian_lock.h"
 #include "actor/life/life_ops.h"
 #include "actor/settings/options.h"
 #include "actor/life/open.h"
 #include "actor/life/sys.h"
 #include "actor/nodes/nodes.h"
-
-typedef struct trpi_guardian {
-    pthread_mutex_t lock; /* guards closed and pending */
-    bool closed;          /* no spawn from outside any more */
-    uint32_t pending;     /* supervise messages on their way: the guardian waits for them */
-    trp_ref ref;
-} trpi_guardian;
 
 struct trpi_remote_watches;
 
@@ -101,6 +95,8 @@ void trpi_life_fail(trp_ctx *ctx, trpi_cell *cell, const trp_failure *what, cons
 void trpi_life_restart(trp_ctx *ctx, trpi_cell *cell, trpi_failure *why); /* takes why */
 void trpi_life_restart_finish(trp_ctx *ctx, trpi_cell *cell);
 void trpi_life_resume(trp_ctx *ctx, trpi_cell *cell, bool answers_failure);
+/* The failure was answered: forget its message and the child that caused it. */
+void trpi_life_failure_clear(trpi_cell *cell);
 /* Handle the system messages that waited for the end of a restart, or of the actor's own
  * failure. */
 void trpi_life_unpark(trp_ctx *ctx, trpi_cell *cell);

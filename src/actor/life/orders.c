@@ -53,8 +53,7 @@ child_supervise(trp_ctx *ctx, trpi_cell *cell, trp_ref child)
 
     trpi_assert(guardian != NULL && fresh != NULL);
     pthread_mutex_lock(&guardian->lock);
-    trpi_assert(guardian->pending > 0);
-    guardian->pending--;
+    trpi_guardian_arrived(guardian);
     pthread_mutex_unlock(&guardian->lock);
     trpi_child_link(ctx, cell, fresh);
     for (unsigned i = 0; i < cell->suspended; i++) {

@@ -21,11 +21,8 @@
 static void
 message_refuse(trp_ctx *ctx, const trp_msg *msg, trp_dead_reason reason)
 {
-    ctx->cell->processed--; /* receive-filter-G2 */
-    if (ctx->cell->extra != NULL) {
-        /* `processed` identifies the message that was stashed */
-        ctx->cell->extra->stashed_turn = 0;
-    }
+    ctx->cell->processed--;           /* receive-filter-G2 */
+    trpi_stash_turn_clear(ctx->cell); /* which is identified by `processed` */
     trpi_dead(ctx, ctx->self, msg, reason);
 }
 

@@ -33,11 +33,7 @@ take_back(trpi_cell *cell, bool answers_failure)
     }
     if (answers_failure) {
         cell->marks &= (uint8_t)~TRPI_MARK_FAILED;
-        if (cell->extra != NULL) {
-            trpi_msg_drop(cell->extra->failed_msg);
-            cell->extra->failed_msg = NULL;
-            cell->extra->perpetrator = nobody;
-        }
+        trpi_life_failure_clear(cell);
     }
 }
 

@@ -253,7 +253,7 @@ family_link(trp_ctx *ctx, trpi_guardian *guardian, trpi_cell *parent, trpi_cell 
     pthread_mutex_lock(&guardian->lock);
     closed = guardian->closed;
     if (!closed) {
-        guardian->pending++;
+        trpi_guardian_expect(guardian);
         trpi_sys_to(ctx, guardian->ref, TRPI_SYS_SUPERVISE, 0, trpi_slot_ref(cell), 0, NULL);
         family_publish(ctx, cell);
     }
