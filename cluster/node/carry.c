@@ -74,8 +74,7 @@ frame_send(trp_node *node, const trpi_node_id *to, uint8_t kind, uint64_t id, co
     return err;
 }
 
-/* ---- asked
- * ------------------------------------------------------------------------------------------- */
+/* ---- asked ----------------------------------------------------------------------------------- */
 
 static bool
 is_carried(const trpi_control_request *request)
@@ -153,8 +152,7 @@ request_take(trp_node *node, const trpi_node_id *from, uint64_t id, const uint8_
     }
 }
 
-/* ---- asking
- * -------------------------------------------------------------------------------------------- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 static void
 reply_take(struct trpi_carry *carry, const trpi_node_id *from, uint64_t id, const uint8_t *json,
@@ -292,8 +290,7 @@ trpi_carry_ask(struct trpi_carry *carry, const trpi_address *address, const char
     return err == TRP_OK ? trpi_carry_end(carry, id, until_ns, call, ret_reply) : err;
 }
 
-/* ---- open and close
- * -------------------------------------------------------------------------------------- */
+/* ---- open and close -------------------------------------------------------------------------- */
 
 trp_err
 trpi_carry_new(trp_node *node, struct trpi_carry **ret_carry)

@@ -58,8 +58,7 @@ trpi_control_wake(trpi_control *control)
     (void)!write(control->wake_fd, &one, sizeof one); /* full means that it is awake */
 }
 
-/* ---- frames to a client: with the lock
- * ------------------------------------------------------------ */
+/* ---- frames to a client: with the lock ------------------------------------------------------- */
 
 bool
 trpi_control_push(connection *c, const char *text, bool is_event)
@@ -176,8 +175,7 @@ trpi_control_has_streams(trpi_control *control)
     return any;
 }
 
-/* ---- requests: poll thread
- * ---------------------------------------------------------------------------- */
+/* ---- requests: poll thread ------------------------------------------------------------------- */
 
 static void
 connection_refuse(trpi_control *control, connection *c, int exit_code, const char *error,
@@ -332,8 +330,7 @@ connection_write(trpi_control *control, connection *c)
     pthread_mutex_unlock(&control->lock);
 }
 
-/* ---- connections: poll thread
- * --------------------------------------------------------------------- */
+/* ---- connections: poll thread ---------------------------------------------------------------- */
 
 static void
 connection_open(trpi_control *control)
@@ -463,8 +460,7 @@ control_main(void *arg)
     return NULL;
 }
 
-/* ---- open and close
- * ------------------------------------------------------------------------------------- */
+/* ---- open and close -------------------------------------------------------------------------- */
 
 static void
 control_free(trpi_control *control)

@@ -73,8 +73,7 @@ bool trpi_control_has_streams(trpi_control *control);
  * request, on success only. Errors: TRP_ELIMIT, TRP_ENOMEM, TRP_ECLOSED. */
 trp_err trpi_control_run(trpi_control *control, trpi_call *call);
 
-/* ---- for serve
- * ------------------------------------------------------------------------------------- */
+/* ---- for serve ------------------------------------------------------------------------------- */
 /* {"ok":true}, to be filled. NULL: no memory (trpi_call_answer(NULL) says so). */
 cJSON *trpi_call_reply(void);
 void trpi_call_answer(trpi_call *call, cJSON *reply); /* takes reply */

@@ -21,8 +21,7 @@
 #define TREE_ENTRIES_MAX 10000u
 #define PATH_TEXT_BYTES (TRPI_ADDRESS_TEXT_BYTES + TRP_PATH_BYTES_MAX + 32)
 
-/* ---- paths
- * --------------------------------------------------------------------------------------------- */
+/* ---- paths ----------------------------------------------------------------------------------- */
 
 typedef struct target {
     bool remote;                       /* another node's */
@@ -156,8 +155,7 @@ target_resolve(trp_node *node, trpi_call *call, target *ret_target, trp_ref *ret
     return true;
 }
 
-/* ---- send and ask
- * ---------------------------------------------------------------------------------------- */
+/* ---- send and ask ---------------------------------------------------------------------------- */
 
 typedef struct message {
     const trp_type *type;
@@ -308,8 +306,7 @@ trpi_node_serve_ask(trp_node *node, trpi_call *call)
     trpi_free(m.owned);
 }
 
-/* ---- ping
- * --------------------------------------------------------------------------------------------- */
+/* ---- ping ------------------------------------------------------------------------------------ */
 
 void
 trpi_node_serve_ping(trp_node *node, trpi_call *call)
@@ -339,8 +336,7 @@ trpi_node_serve_ping(trp_node *node, trpi_call *call)
     call->request.path = given;
 }
 
-/* ---- tree
- * ---------------------------------------------------------------------------------------------- */
+/* ---- tree ------------------------------------------------------------------------------------ */
 
 typedef struct tree_row {
     char *path;

@@ -16,8 +16,7 @@
 
 #define HEX_UID_DIGITS 16u
 
-/* ---- leader and oldest
- * -------------------------------------------------------------------------------- */
+/* ---- leader and oldest ----------------------------------------------------------------------- */
 
 static bool
 holds_role(const trp_member *member, const char *role)

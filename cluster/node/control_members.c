@@ -39,8 +39,7 @@ number_or_null_add(cJSON *object, const char *key, double number, bool known)
                  : cJSON_AddNullToObject(object, key) != NULL;
 }
 
-/* ---- members
- * ------------------------------------------------------------------------------------------- */
+/* ---- members --------------------------------------------------------------------------------- */
 
 struct per_role {
     cJSON *object;
@@ -151,8 +150,7 @@ trpi_node_serve_members(trp_node *node, trpi_call *call)
     trpi_call_answer_if(call, ok, reply);
 }
 
-/* ---- member-status
- * -------------------------------------------------------------------------------------- */
+/* ---- member-status --------------------------------------------------------------------------- */
 
 void
 trpi_node_serve_member_status(trp_node *node, trpi_call *call)

@@ -79,8 +79,7 @@ field_refuse(trpi_control_refusal *refusal, const char *field, const char *what)
     return TRP_EINVAL;
 }
 
-/* ---- fields: absent is fine, another type is refused by name
- * ----------------------------------------- */
+/* ---- fields: absent is fine, another type is refused by name --------------------------------- */
 
 static trp_err
 text_take(const cJSON *json, const char *field, const char **ret_text,
@@ -241,8 +240,7 @@ payload_take(trpi_control_request *request, trpi_control_refusal *refusal)
     return TRP_OK;
 }
 
-/* ---- the request
- * ------------------------------------------------------------------------------------ */
+/* ---- the request ----------------------------------------------------------------------------- */
 
 static trp_err
 command_take(trpi_control_request *request, trpi_control_refusal *refusal)

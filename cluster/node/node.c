@@ -32,8 +32,7 @@
 #include "cluster/node/node_private.h"
 #include "cluster/node/node_start.h"
 
-/* ---- the end
- * ------------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 void
 trpi_node_end(trp_node *node, trp_node_end end)
@@ -75,8 +74,7 @@ trp_node_end_fd(const trp_node *node)
     return node->end_fd;
 }
 
-/* ---- starting
- * ------------------------------------------------------------------------------------------ */
+/* ---- starting -------------------------------------------------------------------------------- */
 
 /* Choose the path of the control socket; "": none. port 0: not known yet, so not chosen. */
 static trp_err
@@ -451,8 +449,7 @@ trp_node_open(const trp_node_options *options, trp_node **ret_node, trp_node_err
     return err;
 }
 
-/* ---- looking
- * ------------------------------------------------------------------------------------------- */
+/* ---- looking --------------------------------------------------------------------------------- */
 
 trp_system *
 trp_node_system(trp_node *node)
@@ -482,8 +479,7 @@ trp_node_config_get(const trp_node *node, const char *key, size_t index)
     return entry.values[index];
 }
 
-/* ---- stopping
- * ------------------------------------------------------------------------------------------ */
+/* ---- stopping -------------------------------------------------------------------------------- */
 
 void
 trp_node_close(trp_node *node)

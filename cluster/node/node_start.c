@@ -37,8 +37,7 @@ trpi_node_number(const trp_node *node, const char *key)
     return value < 0 ? 0 : value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
 }
 
-/* ---- the actor that notices the end of the system
- * ------------------------------------------------------------- */
+/* ---- the actor that notices the end of the system -------------------------------------------- */
 
 typedef struct watchman {
     trp_node *node;
@@ -427,8 +426,7 @@ trpi_node_remote_start(trp_node *node, trp_node_error *ret_error)
     return TRP_OK;
 }
 
-/* ---- stopping
- * -------------------------------------------------------------------------------------------- */
+/* ---- stopping -------------------------------------------------------------------------------- */
 
 bool
 trpi_node_stop(trp_node *node)

@@ -288,8 +288,7 @@ trpi_payload_from_json(const trp_type *type, const char *text, void **ret_payloa
     return err;
 }
 
-/* ---- to JSON
- * ---------------------------------------------------------------------------------------- */
+/* ---- to JSON --------------------------------------------------------------------------------- */
 
 /* A value of fixed size. NULL: no memory. */
 static cJSON *

@@ -7,8 +7,7 @@
 
 struct trpi_behaviours;
 
-/* ---- child_proxy.c
- * -------------------------------------------------------------------------------- */
+/* ---- child_proxy.c --------------------------------------------------------------------------- */
 /* If the options place the child on another node, turn cell into its proxy. *ret_is_proxy: whether
  * it is one. Errors: as trp_spawn. Thread: holder of cell's token, before it is published. */
 trp_err trpi_child_proxy_make(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *options,

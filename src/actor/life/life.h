@@ -180,8 +180,7 @@ void trpi_timers_drop(trp_ctx *ctx, trpi_cell *cell);
 void trpi_receive_timeout_check(trp_ctx *ctx, trpi_cell *cell, uint64_t number);
 void trpi_receive_timeout_deliver(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg);
 
-/* ---- receive_filter.c
- * ---------------------------------------------------------------------------------- */
+/* ---- receive_filter.c ------------------------------------------------------------------------ */
 /* The receive function that refuses msg; NULL: the behaviour gets it. runner */
 trp_receive_fn trpi_filter_receive(const trpi_cell *cell, const trp_msg *msg);
 /* Set or clear TRPI_MARK_BECOME, by behaviour and side block. runner */
