@@ -1,4 +1,4 @@
-/* sched.h - the door of the scheduler: runs tasks on threads, and has never heard of actors.
+/* sched.h - the interface of the scheduler: runs tasks on threads, and knows nothing of actors.
  *
  * Why.     One thread per core runs ready tasks; a task that a run wakes runs next on its core.
  * Shape.   A task is a node of a linked list. The thread that submits a task owns it (the actor
@@ -30,7 +30,7 @@
 
 #define TRPI_RING_TASKS 256u   /* of a pool worker */
 #define TRPI_SLOT_WINS_MAX 64u /* runs from the LIFO slot before the ring has its turn */
-#define TRPI_INJECT_RUNS 61u   /* the injection queue is looked at every so many runs */
+#define TRPI_INJECT_RUNS 61u   /* the injection queue is polled every so many runs */
 #define TRPI_HANDOFF_PAUSE 64u /* runs that retain no task, after one was retained for nothing */
 /* A worker without progress for this long is stuck: its slot and last task may be stolen. */
 #define TRPI_STUCK_NS 20000u

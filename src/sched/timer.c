@@ -31,7 +31,7 @@
 #define TRPI_TIMERS_MAX TRP_SCHEDULES_MAX
 
 typedef struct timer_entry {
-    trpi_wheel_node node; /* first: the wheel hands these out */
+    trpi_wheel_node node; /* first: the wheel returns these */
     trpi_timer what;
     bool cancelled; /* cancelled while entries_fire() has it: do not call it any more */
     bool last;      /* the same: do not repeat it */

@@ -337,9 +337,9 @@ pending_append(trp_ctx *ctx, trpi_cell *cell, trpi_bounded_mailbox *mailbox, trp
         trpi_free(pending);
         return dead_full(ctx, to, msg);
     }
-    ctx->throttled = true;
-    ctx->throttled_home = TRPI_DEFER_HOLD;
-    ctx->full_mailbox = to;
+    ctx->turn.throttled = true;
+    ctx->turn.throttled_home = TRPI_DEFER_HOLD;
+    ctx->turn.full_mailbox = to;
     if (atomic_load_explicit(&mailbox->count, SEQ_CST) < mailbox->capacity) {
         room_made(ctx, cell, mailbox);
     }
@@ -349,14 +349,14 @@ pending_append(trp_ctx *ctx, trpi_cell *cell, trpi_bounded_mailbox *mailbox, trp
 bool
 trpi_bounded_wait(trp_ctx *ctx, trpi_cell *cell)
 {
-    trpi_cell *full = trpi_cell_peek(ctx, ctx->full_mailbox);
+    trpi_cell *full = trpi_cell_peek(ctx, ctx->turn.full_mailbox);
     trpi_bounded_mailbox *mailbox =
-        full != NULL && full != cell ? trpi_bounded_get(full, ctx->full_mailbox.generation)
+        full != NULL && full != cell ? trpi_bounded_get(full, ctx->turn.full_mailbox.generation)
                                      : NULL; /* a cell that waits for itself would wait for ever */
     trpi_mailbox_waiter *waiter = mailbox != NULL ? trpi_alloc(sizeof *waiter) : NULL;
     bool waits;
 
-    ctx->full_mailbox = (trp_ref)TRP_REF_NONE;
+    ctx->turn.full_mailbox = (trp_ref)TRP_REF_NONE;
     if (waiter == NULL) {
         return false;
     }
@@ -516,9 +516,9 @@ trpi_bounded_tell(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg, bool 
 void
 trpi_bounded_done(trp_ctx *ctx)
 {
-    if (ctx->unqueued != NULL) {
-        trpi_msg_free(ctx->cache, ctx->unqueued);
-        ctx->unqueued = NULL;
+    if (ctx->turn.unqueued != NULL) {
+        trpi_msg_free(ctx->cache, ctx->turn.unqueued);
+        ctx->turn.unqueued = NULL;
     }
 }
 
@@ -613,7 +613,7 @@ trpi_bounded_take(trp_ctx *ctx, trpi_cell *cell, trp_msg **ret_msg)
                 place_give(ctx, cell, mailbox);
             }
         } else if (taken == TRPI_TAKE_EMPTY && mailbox != NULL && mailbox->shared != NULL) {
-            *ret_msg = ctx->unqueued = trpi_shared_take(ctx, mailbox);
+            *ret_msg = ctx->turn.unqueued = trpi_shared_take(ctx, mailbox);
             taken = *ret_msg != NULL ? TRPI_TAKE_MSG : TRPI_TAKE_EMPTY;
         }
         return taken;
@@ -628,7 +628,7 @@ trpi_bounded_take(trp_ctx *ctx, trpi_cell *cell, trp_msg **ret_msg)
     if (*ret_msg == NULL) {
         return taken;
     }
-    ctx->unqueued = *ret_msg;
+    ctx->turn.unqueued = *ret_msg;
     return TRPI_TAKE_MSG;
 }
 

@@ -18,8 +18,7 @@ struct trpi_cells {
     uint32_t slabs_max;
     uint32_t cells_max;
     uint64_t generation_key;
-    bool caching; /* workers keep free slots for themselves: not where the limit is so near that
-                     others miss them */
+    bool caching; /* workers cache free slots; not with a low limit, where others would lack them */
     _Atomic uint32_t used; /* slots 1 .. used were made; written under the lock */
     /* directory: the address of place 0 of the slab, 0: none yet. Release; pairs with acquire of
      * lookups. */
@@ -32,7 +31,7 @@ struct trpi_cells {
 /* All threads have ended: drop cells that wait for an answer (promises, services). Their drop
  * functions may still tell: the generations of these cells have ended. */
 void trpi_cells_drop(trpi_cells *cells);
-/* All threads have ended: free what is left in mailboxes. */
+/* All threads have ended: free the messages left in mailboxes. */
 void trpi_cells_drain(trp_system *system, trpi_msg_cache *cache);
 
 static inline trpi_cell *

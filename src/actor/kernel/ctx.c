@@ -105,9 +105,9 @@ trpi_enter(trp_system *system)
         ctx->msg = NULL;
         ctx->self = (trp_ref)TRP_REF_NONE;
         ctx->chaining = false;
-        ctx->throttled = false;
-        ctx->throttled_msgs = 0;
-        ctx->full_mailbox = (trp_ref)TRP_REF_NONE;
+        ctx->turn.throttled = false;
+        ctx->turn.throttled_msgs = 0;
+        ctx->turn.full_mailbox = (trp_ref)TRP_REF_NONE;
         if (++ctx->run == 0) {
             memset(ctx->chains, 0, sizeof ctx->chains);
             ctx->run = 1;
@@ -181,15 +181,15 @@ trpi_ctx_init_worker(trp_ctx *ctx, trp_system *system, trpi_worker *worker)
     ctx->index = (uint16_t)trpi_worker_index(worker);
     ctx->cells = system->cells;
     ctx->fast_path_node = system->fast_path_node;
-    ctx->turn_more = system->options.throughput - 1;
+    ctx->turn.more = system->options.throughput - 1;
     ctx->stats = &ctx->own_stats;    /* not reset when a private worker's index is reused */
     ctx->self.node = TRPI_NODE_SELF; /* slot and generation are set by each turn */
     ctx->cell = NULL;
     ctx->msg = NULL;
     entry = trpi_dispatcher_get(system, trpi_worker_number(worker));
-    ctx->turn_more = entry->options.throughput - 1;
-    ctx->deadline_ns = entry->deadline_ns;
-    ctx->timed = entry->deadline_ns != 0;
+    ctx->turn.more = entry->options.throughput - 1;
+    ctx->turn.deadline_ns = entry->deadline_ns;
+    ctx->turn.timed = entry->deadline_ns != 0;
     /* actors that may block must not hold messages back */
     ctx->chaining = entry->options.kind != TRP_DISPATCHER_PINNED &&
                     entry->options.kind != TRP_DISPATCHER_BLOCKING &&

@@ -203,7 +203,7 @@ trpi_mailbox_go_idle(trpi_cell *cell, trp_msg **ret_done)
                               memory_order_relaxed); /* mailbox-M2: the stub is not queued */
         cell->tail = stub;
     }
-    /* seq_cst: mailbox-M3; its release part hands line B to the next owner */
+    /* seq_cst: mailbox-M3; its release part passes line B to the next owner */
     if (!atomic_compare_exchange_strong_explicit(&cell->head, &expected,
                                                  (uintptr_t)stub | TRPI_TOKEN, memory_order_seq_cst,
                                                  memory_order_relaxed)) {
@@ -261,7 +261,7 @@ trpi_mailbox_push_system(trpi_cell *cell, trpi_sysmsg *sysmsg)
         /* seq_cst: mailbox-M3; release part pairs with the acquire of take_system */
     } while (!atomic_compare_exchange_weak_explicit(&cell->sys_head, &top, sysmsg,
                                                     memory_order_seq_cst, memory_order_relaxed));
-    /* seq_cst: before the look at head; the runner reads it relaxed before each message */
+    /* seq_cst: before the read of head; the runner reads it relaxed before each message */
     atomic_store_explicit(&cell->attention, 1, memory_order_seq_cst);
     return trpi_mailbox_claim(cell);
 }

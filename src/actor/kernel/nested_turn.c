@@ -23,85 +23,42 @@
 #include "actor/kernel/mailbox.h"
 #include "base/assert.h"
 
-/* The per-turn fields of a ctx, saved for the outer turn. */
+/* The outer turn: its state, and the fields of the ctx that say what it runs. */
 typedef struct outer {
+    trpi_turn turn;
     trpi_cell *cell;
     const trp_msg *msg;
     trp_ref self;
     jmp_buf *jump;
     const struct trp_interaction *carried;
-    bool chaining, throttled, draining;
-    uint8_t overload_turns, route_depth;
-    uint16_t throttled_home;
-    uint32_t throttled_msgs;
-    trp_ref full_mailbox;
-    trp_msg *unqueued;
-    int32_t send_budget_left;
-    uint32_t turn_more;
-    uint64_t deadline_ns;
-    uint32_t turn_rest;
-    int32_t turn_left;
-    uint64_t turn_until_ns, turn_processed;
-    trpi_sysmsg *sys_rest;
+    bool chaining;
     trp_failure failure;
 } outer;
 
 static void
-outer_keep(const trp_ctx *ctx, outer *kept)
+outer_save(const trp_ctx *ctx, outer *saved)
 {
-    *kept = (outer){ .cell = ctx->cell,
-                     .msg = ctx->msg,
-                     .self = ctx->self,
-                     .jump = ctx->jump,
-                     .carried = ctx->carried,
-                     .chaining = ctx->chaining,
-                     .throttled = ctx->throttled,
-                     .draining = ctx->draining,
-                     .overload_turns = ctx->overload_turns,
-                     .route_depth = ctx->route_depth,
-                     .throttled_home = ctx->throttled_home,
-                     .throttled_msgs = ctx->throttled_msgs,
-                     .full_mailbox = ctx->full_mailbox,
-                     .unqueued = ctx->unqueued,
-                     .send_budget_left = ctx->send_budget_left,
-                     .turn_more = ctx->turn_more,
-                     .deadline_ns = ctx->deadline_ns,
-                     .turn_rest = ctx->turn_rest,
-                     .turn_left = ctx->turn_left,
-                     .turn_until_ns = ctx->turn_until_ns,
-                     .turn_processed = ctx->turn_processed,
-                     .sys_rest = ctx->sys_rest,
-                     .failure = ctx->failure };
+    *saved = (outer){ .turn = ctx->turn,
+                      .cell = ctx->cell,
+                      .msg = ctx->msg,
+                      .self = ctx->self,
+                      .jump = ctx->jump,
+                      .carried = ctx->carried,
+                      .chaining = ctx->chaining,
+                      .failure = ctx->failure };
 }
 
 static void
-outer_restore(trp_ctx *ctx, const outer *kept)
+outer_restore(trp_ctx *ctx, const outer *saved)
 {
-    ctx->cell = kept->cell;
-    ctx->msg = kept->msg;
-    ctx->self = kept->self;
-    ctx->jump = kept->jump;
-    (void)trpi_carry(ctx, kept->carried);
-    ctx->chaining = kept->chaining;
-    ctx->throttled = kept->throttled;
-    ctx->draining = kept->draining;
-    ctx->overload_turns = kept->overload_turns;
-    ctx->route_depth = kept->route_depth;
-    ctx->throttled_home = kept->throttled_home;
-    ctx->throttled_msgs = kept->throttled_msgs;
-    ctx->full_mailbox = kept->full_mailbox;
-    ctx->unqueued = kept->unqueued;
-    ctx->send_budget_left = kept->send_budget_left;
-    ctx->turn_more = kept->turn_more;
-    ctx->deadline_ns = kept->deadline_ns;
-    ctx->timed = kept->deadline_ns != 0;
-    ctx->turn_rest = kept->turn_rest;
-    ctx->turn_left = kept->turn_left;
-    ctx->turn_until_ns = kept->turn_until_ns;
-    ctx->turn_processed = kept->turn_processed;
-    ctx->sys_rest = kept->sys_rest;
-    ctx->sys_pending = kept->sys_rest != NULL;
-    ctx->failure = kept->failure;
+    ctx->turn = saved->turn;
+    ctx->cell = saved->cell;
+    ctx->msg = saved->msg;
+    ctx->self = saved->self;
+    ctx->jump = saved->jump;
+    (void)trpi_carry(ctx, saved->carried);
+    ctx->chaining = saved->chaining;
+    ctx->failure = saved->failure;
     if (++ctx->run == 0) { /* invalidates the chain entries of both turns */
         memset(ctx->chains, 0, sizeof ctx->chains);
         ctx->run = 1;
@@ -126,24 +83,24 @@ trpi_run_nested(trp_ctx *ctx, trpi_task *task)
 {
     const trpi_dispatcher *entry = trpi_dispatcher_get(ctx->system, task->number);
     trpi_run_result result;
-    outer kept;
+    outer saved;
 
     trpi_chains_flush(ctx); /* messages of the outer turn go first */
-    outer_keep(ctx, &kept);
-    ctx->sys_rest = NULL;
-    ctx->sys_pending = false;
-    ctx->unqueued = NULL;
-    ctx->full_mailbox = (trp_ref)TRP_REF_NONE;
+    outer_save(ctx, &saved);
+    ctx->turn.sys_rest = NULL;
+    ctx->turn.sys_pending = false;
+    ctx->turn.unqueued = NULL;
+    ctx->turn.full_mailbox = (trp_ref)TRP_REF_NONE;
     (void)trpi_carry(ctx, NULL);
     ctx->chaining = false;
-    ctx->turn_more = entry->options.throughput - 1;
-    ctx->deadline_ns = entry->deadline_ns;
-    ctx->timed = entry->deadline_ns != 0;
+    ctx->turn.more = entry->options.throughput - 1;
+    ctx->turn.deadline_ns = entry->deadline_ns;
+    ctx->turn.timed = entry->deadline_ns != 0;
     ctx->self.node = TRPI_NODE_SELF;
     ctx->nested_depth++;
     result = turn_caught(ctx, task);
     ctx->nested_depth--;
-    outer_restore(ctx, &kept); /* nested-turn-E1 */
+    outer_restore(ctx, &saved); /* nested-turn-E1 */
     return result;
 }
 

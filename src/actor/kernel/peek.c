@@ -108,7 +108,7 @@ trp_mailbox_ack(trp_ctx *ctx)
         return TRP_ESTATE;
     }
     p = bounded->custom;
-    if (p->given != NULL && p->given == ctx->msg && ctx->unqueued == ctx->msg) { /* peek-K2 */
+    if (p->given != NULL && p->given == ctx->msg && ctx->turn.unqueued == ctx->msg) { /* peek-K2 */
         trpi_msg_free(ctx->cache, trpi_msg_list_take(&p->waiting));
         p->given = NULL;
         p->tries = 0;

@@ -13,7 +13,7 @@
  *   run-R2  A message is delivered only if its generation is the cell's: the sender's check may be
  *       outdated.
  *   run-R3  After a hook, life, suspended and generation_run are read again.
- *   run-R4  A failure jump loses no system message: those that were taken wait in ctx->sys_rest.
+ *   run-R4  A failure jump loses no system message: those that were taken wait in turn.sys_rest.
  *   run-R5  A sender that tells an overloaded cell is deferred, unless overloaded cells have
  *       handled as many messages as it told (throttle.c): an overloaded cell gets no more than it
  *       handles, but for one turn of each sender in a millisecond.
@@ -77,7 +77,7 @@ trpi_run_guarded(trp_ctx *ctx, trp_err (*fn)(trp_ctx *ctx, void *arg), void *arg
 {
     jmp_buf here;
     jmp_buf *const outer = ctx->jump;
-    const uint8_t depth = ctx->route_depth;
+    const uint8_t depth = ctx->turn.route_depth;
     volatile trp_err err;
 
     ctx->jump = &here;
@@ -88,7 +88,7 @@ trpi_run_guarded(trp_ctx *ctx, trp_err (*fn)(trp_ctx *ctx, void *arg), void *arg
         }
     } else {
         err = ctx->failure.err;
-        ctx->route_depth = depth; /* the jump may have left a routing function */
+        ctx->turn.route_depth = depth; /* the jump may have left a routing function */
     }
     ctx->jump = outer;
     return err;
@@ -204,13 +204,13 @@ handle_stale(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 static NOINLINE void
 handle_attention(trp_ctx *ctx, trpi_cell *cell)
 {
-    if (ctx->sys_rest == NULL) {
-        ctx->sys_rest = trpi_mailbox_take_system(cell);
+    if (ctx->turn.sys_rest == NULL) {
+        ctx->turn.sys_rest = trpi_mailbox_take_system(cell);
     }
-    while (ctx->sys_rest != NULL) {
-        trpi_sysmsg *sysmsg = ctx->sys_rest;
+    while (ctx->turn.sys_rest != NULL) {
+        trpi_sysmsg *sysmsg = ctx->turn.sys_rest;
 
-        ctx->sys_rest = sysmsg->next; /* run-R4 */
+        ctx->turn.sys_rest = sysmsg->next; /* run-R4 */
         if (sysmsg->to_generation == cell->generation_run && cell->life != TRPI_LIFE_FREE &&
             !trpi_cell_is_special(cell)) {
             ctx->system->hooks->order(ctx, cell, sysmsg);
@@ -220,7 +220,7 @@ handle_attention(trp_ctx *ctx, trpi_cell *cell)
         }
         trpi_line_free(ctx->cache, sysmsg);
     }
-    ctx->sys_pending = false;
+    ctx->turn.sys_pending = false;
     if ((cell->marks & TRPI_MARK_FRONT) != 0 && is_open(cell) && cell->life != TRPI_LIFE_FREE) {
         trp_msg *msg = ctx->system->hooks->front(ctx, cell);
 
@@ -228,7 +228,7 @@ handle_attention(trp_ctx *ctx, trpi_cell *cell)
             trpi_run_attention(cell);
         }
         if (msg != NULL) {
-            ctx->turn_left--;
+            ctx->turn.left--;
             cell->processed++;
             if (msg->priv_type < TRPI_TYPE_AUTO_END) {
                 ctx->msg = msg;
@@ -250,11 +250,11 @@ turn_finish(trp_ctx *ctx, uint64_t processed)
     if (UNLIKELY(ctx->chains_open != 0)) {
         trpi_chains_flush(ctx); /* run-R1 */
     }
-    if (processed != ctx->turn_processed) {
-        trpi_count(ctx, &ctx->stats->processed, processed - ctx->turn_processed);
+    if (processed != ctx->turn.processed) {
+        trpi_count(ctx, &ctx->stats->processed, processed - ctx->turn.processed);
     }
-    if (UNLIKELY(ctx->draining) && ctx->worker != NULL) {
-        trpi_count(ctx, &ctx->drained, processed - ctx->turn_processed);
+    if (UNLIKELY(ctx->turn.draining) && ctx->worker != NULL) {
+        trpi_count(ctx, &ctx->drained, processed - ctx->turn.processed);
     }
     if (UNLIKELY(ctx->reserve_count < TRPI_SYSMSG_RESERVE)) {
         trpi_reserve_fill(ctx);
@@ -267,7 +267,7 @@ turn_park(trp_ctx *ctx, trpi_cell *cell)
 {
     trpi_assert_hot_check(trpi_mailbox_check, cell);
     turn_finish(ctx, cell->processed);
-    ctx->turn_processed = cell->processed;
+    ctx->turn.processed = cell->processed;
     trpi_mailbox_park(cell);
     /* seq_cst: mailbox-M3 */
     if (atomic_load_explicit(&cell->sys_head, memory_order_seq_cst) != NULL &&
@@ -293,10 +293,10 @@ turn_go_idle(trp_ctx *ctx, trpi_cell *cell)
     if (UNLIKELY(atomic_load_explicit(&cell->overloaded, RELAXED) != 0) &&
         !trpi_cell_is_special(cell)) {
         atomic_store_explicit(&cell->overloaded, 0, RELAXED); /* other kinds set it in turn_end */
-        ctx->overload_turns = 0;
+        ctx->turn.overload_turns = 0;
     }
     turn_finish(ctx, cell->processed);
-    ctx->turn_processed = cell->processed;
+    ctx->turn.processed = cell->processed;
     if (UNLIKELY(release)) {
         cell->marks &= (uint8_t)~TRPI_MARK_ORPHAN; /* once (conflict C1) */
     }
@@ -325,7 +325,7 @@ turn_go_idle(trp_ctx *ctx, trpi_cell *cell)
 static inline bool
 turn_retain(trp_ctx *ctx, trpi_cell *cell)
 {
-    uint64_t handled = cell->processed - ctx->turn_processed;
+    uint64_t handled = cell->processed - ctx->turn.processed;
 
     if (handled == 0 || ctx->handoff_slot == TRPI_HANDOFF_OFF) {
         return false;
@@ -387,12 +387,12 @@ turn_defer(trp_ctx *ctx, uint16_t home)
 static bool
 turn_has_time(trp_ctx *ctx)
 {
-    if (ctx->turn_rest == 0 || ctx->throttled ||
-        trpi_world_mono_ns(ctx->system->world) >= ctx->turn_until_ns) {
+    if (ctx->turn.rest == 0 || ctx->turn.throttled ||
+        trpi_world_mono_ns(ctx->system->world) >= ctx->turn.until_ns) {
         return false;
     }
-    ctx->turn_rest--;
-    ctx->turn_left = 0;
+    ctx->turn.rest--;
+    ctx->turn.left = 0;
     return true;
 }
 
@@ -409,7 +409,7 @@ turn_again(trp_ctx *ctx, trpi_cell *cell)
 {
     bool overloaded = atomic_load_explicit(&cell->overloaded, RELAXED) != 0;
     /* it handled all messages of a turn without running empty */
-    bool full = cell->processed - ctx->turn_processed > ctx->turn_more;
+    bool full = cell->processed - ctx->turn.processed > ctx->turn.more;
 
     turn_finish(ctx, cell->processed);
     if (overloaded ? !trpi_cell_is_special(cell) && !backlog_has_many(cell)
@@ -421,16 +421,17 @@ turn_again(trp_ctx *ctx, trpi_cell *cell)
         /* A proxy whose network is slow: it could only drop messages now. Its senders wait too. */
         return turn_defer(ctx, TRPI_DEFER_HOLD);
     }
-    if (UNLIKELY(ctx->full_mailbox.generation != 0) && trpi_bounded_wait(ctx, cell)) {
+    if (UNLIKELY(ctx->turn.full_mailbox.generation != 0) && trpi_bounded_wait(ctx, cell)) {
         return TRPI_RUN_IDLE; /* the task waits in the full mailbox */
     }
-    if (ctx->throttled && !overloaded) { /* an overloaded cell is never deferred: no deadlock */
-        return turn_defer(ctx, ctx->throttled_home);
+    if (ctx->turn.throttled &&
+        !overloaded) { /* an overloaded cell is never deferred: no deadlock */
+        return turn_defer(ctx, ctx->turn.throttled_home);
     }
-    if (overloaded && !ctx->throttled && ++ctx->overload_turns < TRPI_OVERLOAD_TURNS) {
+    if (overloaded && !ctx->turn.throttled && ++ctx->turn.overload_turns < TRPI_OVERLOAD_TURNS) {
         return TRPI_RUN_CONTINUE;
     }
-    ctx->overload_turns = 0;
+    ctx->turn.overload_turns = 0;
     return TRPI_RUN_AGAIN;
 }
 
@@ -501,8 +502,8 @@ turn_message(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, bool of_kind, const en
 static bool
 turn_goes_on(trp_ctx *ctx, trpi_cell *cell)
 {
-    return ctx->sys_rest != NULL || /* a system message to itself comes first */
-           (ctx->throttled && ctx->turn_left >= 0 && trpi_run_throttle_waived(ctx, cell)) ||
+    return ctx->turn.sys_rest != NULL || /* a system message to itself comes first */
+           (ctx->turn.throttled && ctx->turn.left >= 0 && trpi_run_throttle_waived(ctx, cell)) ||
            turn_has_time(ctx);
 }
 
@@ -512,7 +513,7 @@ static trpi_run_result turn_continue(trp_ctx *ctx, trpi_cell *cell);
 static NOINLINE trpi_run_result
 turn_hooked(trp_ctx *ctx, trpi_cell *cell)
 {
-    if ((--ctx->turn_left < 0 || ctx->turn_interrupted != 0) && !turn_goes_on(ctx, cell)) {
+    if ((--ctx->turn.left < 0 || ctx->turn.interrupted != 0) && !turn_goes_on(ctx, cell)) {
         return turn_again(ctx, cell);
     }
     return turn_continue(ctx, cell);
@@ -523,7 +524,7 @@ static inline __attribute__((always_inline)) bool
 turn_empty(trp_ctx *ctx, trpi_cell *cell, bool of_kind, const enum turn_mode mode,
            trpi_run_result *ret_result)
 {
-    bool no_work = ctx->handoff_slot != TRPI_HANDOFF_OFF && cell->processed == ctx->turn_processed;
+    bool no_work = ctx->handoff_slot != TRPI_HANDOFF_OFF && cell->processed == ctx->turn.processed;
     enum idle idle;
 
     if (mode == TURN_PLAIN && LIKELY(turn_retain(ctx, cell))) {
@@ -578,17 +579,17 @@ turn_loop(trp_ctx *ctx, trpi_cell *cell, const enum turn_mode mode)
     for (;;) {
         /* relaxed: set by the sender of a system message; mailbox-M3 covers a late read */
         if (UNLIKELY(atomic_load_explicit(&cell->attention, RELAXED) != 0 ||
-                     (!plain && ctx->sys_rest != NULL))) {
+                     (!plain && ctx->turn.sys_rest != NULL))) {
             if (plain) {
                 return turn_continue(ctx, cell);
             }
             handle_attention(ctx, cell);
             open = is_open(cell); /* run-R3 */
             of_kind = trpi_cell_is_special(cell);
-            if (UNLIKELY(ctx->sys_rest != NULL)) {
+            if (UNLIKELY(ctx->turn.sys_rest != NULL)) {
                 continue; /* a front message told the cell itself a system message */
             }
-            if (ctx->throttled || (ctx->turn_left < 0 && !turn_has_time(ctx))) {
+            if (ctx->turn.throttled || (ctx->turn.left < 0 && !turn_has_time(ctx))) {
                 return turn_again(ctx, cell);
             }
             if (open && atomic_load_explicit(&cell->attention, RELAXED) != 0) {
@@ -622,7 +623,7 @@ turn_loop(trp_ctx *ctx, trpi_cell *cell, const enum turn_mode mode)
             open = is_open(cell); /* run-R3 */
             of_kind = trpi_cell_is_special(cell);
         }
-        if (UNLIKELY(--ctx->turn_left < 0 || ctx->turn_interrupted != 0)) {
+        if (UNLIKELY(--ctx->turn.left < 0 || ctx->turn.interrupted != 0)) {
             if (!turn_goes_on(ctx, cell)) {
                 return turn_over(ctx, cell, of_kind);
             }
@@ -654,7 +655,7 @@ turn_continue(trp_ctx *ctx, trpi_cell *cell)
 static NOINLINE trpi_run_result
 turn_of_any(trp_ctx *ctx, trpi_cell *cell)
 {
-    ctx->draining = atomic_load_explicit(&cell->overloaded, RELAXED) != 0;
+    ctx->turn.draining = atomic_load_explicit(&cell->overloaded, RELAXED) != 0;
     if (cell->life == TRPI_LIFE_STARTING) {
         __builtin_prefetch(trpi_mailbox_first(cell)); /* told long ago, needed soon */
         ctx->system->hooks->start(ctx, cell);
@@ -665,13 +666,13 @@ turn_of_any(trp_ctx *ctx, trpi_cell *cell)
 static NOINLINE void
 turn_begin_unusual(trp_ctx *ctx)
 {
-    ctx->throttled = ctx->draining = false;
-    ctx->throttled_msgs = 0;
-    ctx->full_mailbox.generation = 0;
-    if (ctx->timed) {
-        ctx->turn_rest = ctx->turn_more;
-        ctx->turn_left = 0;
-        ctx->turn_until_ns = trpi_world_mono_ns(ctx->system->world) + ctx->deadline_ns;
+    ctx->turn.throttled = ctx->turn.draining = false;
+    ctx->turn.throttled_msgs = 0;
+    ctx->turn.full_mailbox.generation = 0;
+    if (ctx->turn.timed) {
+        ctx->turn.rest = ctx->turn.more;
+        ctx->turn.left = 0;
+        ctx->turn.until_ns = trpi_world_mono_ns(ctx->system->world) + ctx->turn.deadline_ns;
     }
 }
 
@@ -680,9 +681,9 @@ static inline void
 turn_begin(trp_ctx *ctx, uint32_t handoff_slot)
 {
     ctx->handoff_slot = handoff_slot;
-    ctx->send_budget_left = TRPI_TOLD_MAX;
-    ctx->turn_left = (int32_t)ctx->turn_more;
-    if (UNLIKELY(ctx->unusual != 0)) {
+    ctx->turn.send_budget_left = TRPI_TOLD_MAX;
+    ctx->turn.left = (int32_t)ctx->turn.more;
+    if (UNLIKELY(ctx->turn.unusual != 0)) {
         turn_begin_unusual(ctx);
     }
 }
@@ -710,7 +711,7 @@ trpi_run(void *data, trpi_task *task, uint32_t handoff_slot)
         ctx->run = 1;
     }
     turn_begin(ctx, handoff_slot);
-    ctx->turn_processed = cell->processed;
+    ctx->turn.processed = cell->processed;
     if (LIKELY(trpi_cell_takes_all(cell) && trpi_cell_runs_all(cell))) {
         result = turn_loop(ctx, cell, TURN_PLAIN);
     } else {
@@ -757,11 +758,11 @@ trpi_run_after_jump(trp_ctx *ctx)
 
     trpi_assert(cell != NULL);
     ctx->handoff_slot = TRPI_HANDOFF_OFF; /* trpi_worker_settle() cannot retain a task */
-    ctx->route_depth = 0;                 /* the jump may have left a routing function */
+    ctx->turn.route_depth = 0;            /* the jump may have left a routing function */
     ctx->system->hooks->failed(ctx, cell, &ctx->failure, (trp_msg *)(uintptr_t)ctx->msg);
     ctx->msg = NULL;
     trpi_bounded_done(ctx);
-    ctx->turn_left--;
+    ctx->turn.left--;
     result = turn_continue(ctx, cell);
     ctx->cell = NULL;
     return result;

@@ -64,6 +64,41 @@ typedef struct trpi_chain {
     uint32_t run; /* ctx->run when the entry was made; with another number it is invalid */
 } trpi_chain;
 
+/* The state of one turn; a nested turn saves and restores it whole (nested_turn.c). */
+typedef struct trpi_turn {
+    union { /* rare conditions, tested together */
+        struct {
+            union {
+                struct {
+                    bool throttled;   /* this turn told an overloaded cell */
+                    bool sys_pending; /* the present message left a system message in sys_rest */
+                };
+                uint16_t interrupted;
+            };
+            bool draining; /* this turn is an overloaded cell's */
+            bool timed;    /* deadline_ns is not 0 */
+        };
+        uint32_t unusual;
+    };
+    /* messages that it may still handle after the present one, before it uses rest; below 0: it is
+     * over */
+    int32_t left;
+    uint32_t more; /* messages after the first one: of the dispatcher; driven: of the next turn */
+    int32_t send_budget_left; /* chained messages that it may still push */
+    uint64_t processed;       /* cell->processed at its start */
+    trpi_sysmsg *sys_rest;    /* taken from sys_head, not yet handled */
+    /* the message being handled, if it is out of its queue (bounded_mailbox.c); else NULL */
+    trp_msg *unqueued;
+    uint32_t throttled_msgs; /* messages that it told overloaded cells */
+    uint16_t throttled_home; /* worker of the overloaded cell that it told */
+    uint8_t overload_turns;  /* turns in a row of an overloaded cell */
+    uint8_t route_depth;     /* nested routers at present (routed.c) */
+    trp_ref full_mailbox;    /* owner of the full mailbox that it told; none: none */
+    uint64_t deadline_ns;    /* of a turn of this dispatcher; 0: none */
+    uint64_t until_ns;       /* with a deadline: its end */
+    uint32_t rest;           /* with a deadline: messages left, each after a read of the clock */
+} trpi_turn;
+
 struct trp_ctx {
     const trp_log_priv_gate *log_gate; /* first: trp_log_wants() reads it inline */
     /* second: trp_sender() reads it inline; the message being handled; NULL in hooks without one */
@@ -80,46 +115,15 @@ struct trp_ctx {
     trp_ref self;          /* of cell, filled at the start of a turn */
     trpi_handoff *handoff; /* of the worker; of a foreign thread: an empty one */
     uint32_t run;          /* number of the turn, never 0 */
-    uint8_t route_depth;   /* nested routers at present (routed.c) */
     uint16_t index;        /* of the worker */
     bool chaining; /* chains are on (pool workers; foreign threads between inbound begin and end) */
-    union {        /* rare conditions, tested together */
-        struct {
-            union {
-                struct {
-                    bool throttled;   /* this turn told an overloaded cell */
-                    bool sys_pending; /* the present message left a system message in sys_rest */
-                };
-                uint16_t turn_interrupted;
-            };
-            bool draining; /* this turn is an overloaded cell's */
-            bool timed;    /* deadline_ns is not 0 */
-        };
-        uint32_t unusual;
-    };
-    uint32_t handoff_slot;   /* TRPI_HANDOFF_*, or the slot of the cell that the worker retains */
-    uint8_t overload_turns;  /* turns in a row of an overloaded cell */
-    uint16_t throttled_home; /* worker of the overloaded cell that this turn told */
-    uint32_t throttled_msgs; /* messages that this turn told overloaded cells */
-    uint16_t budget_home;    /* worker of the last receiver when the send budget was used up */
-    uint64_t budget_seen;    /* messages that this worker had handled then */
-    trp_ref full_mailbox;    /* owner of the full mailbox that this turn told; none: none */
-    /* the message being handled, if it is out of its queue (bounded_mailbox.c); else NULL */
-    trp_msg *unqueued;
-    int32_t send_budget_left; /* chained messages that this turn may still push */
-    uint64_t chains_open;     /* bit i: chains[i] holds messages */
-    trpi_stats *stats;        /* written by trpi_count() only */
-    /* messages of a turn after the first one: of the dispatcher; driven: of the next turn */
-    uint32_t turn_more;
-    uint64_t deadline_ns; /* of a turn of this dispatcher; 0: none */
-    /* messages that this turn may still handle after the present one, before it uses turn_rest;
-     * below 0: it is over */
-    int32_t turn_left;
-    uint32_t turn_rest; /* with a deadline: messages left, each after a read of the clock */
-    uint64_t turn_until_ns;
-    uint64_t turn_processed; /* cell->processed at the start of the turn */
-    trpi_sysmsg *sys_rest;   /* taken from sys_head, not yet handled */
-    trpi_sysmsg *reserve;    /* TRPI_SYSMSG_RESERVE of them, refilled between runs */
+    trpi_turn turn;
+    uint32_t handoff_slot; /* TRPI_HANDOFF_*, or the slot of the cell that the worker retains */
+    uint16_t budget_home;  /* worker of the last receiver when the send budget was used up */
+    uint64_t budget_seen;  /* messages that this worker had handled then */
+    uint64_t chains_open;  /* bit i: chains[i] holds messages */
+    trpi_stats *stats;     /* written by trpi_count() only */
+    trpi_sysmsg *reserve;  /* TRPI_SYSMSG_RESERVE of them, refilled between runs */
     uint32_t reserve_count;
     void *life;                            /* per-thread data of the room life; NULL at first */
     trp_ctx *foreign_next;                 /* of this thread; foreign only */
@@ -139,7 +143,8 @@ struct trp_ctx {
     _Atomic uint64_t drained, granted;
     uint32_t credits[TRPI_POOL_MAX]; /* unused credit that this worker took from each pool worker */
     jmp_buf loop_jump;
-    trpi_chain chains[TRPI_CHAINS];
+    /* 16: elsewhere GCC computes an entry's address twice, three instructions a tell */
+    _Alignas(16) trpi_chain chains[TRPI_CHAINS];
 };
 
 _Static_assert(offsetof(struct trp_ctx, log_gate) == 0, "trp_log_wants() reads it inline");

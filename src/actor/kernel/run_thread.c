@@ -60,7 +60,7 @@ trpi_run_batch(void *data, uint32_t messages)
 {
     trp_ctx *ctx = data;
 
-    ctx->turn_more = (messages != 0 ? messages : ctx->system->options.throughput) - 1;
+    ctx->turn.more = (messages != 0 ? messages : ctx->system->options.throughput) - 1;
 }
 
 bool

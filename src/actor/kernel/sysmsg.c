@@ -77,10 +77,10 @@ trpi_sys_tell(trp_ctx *ctx, uint32_t slot, uint32_t generation, uint16_t kind, u
     }
     /* An actor that sends a system message to itself (most often to stop) holds its token, and
      * handles sys_rest before the next message. Only with an empty stack, to keep the order. */
-    if (cell == ctx->cell && cell->ops == NULL && ctx->sys_rest == NULL &&
+    if (cell == ctx->cell && cell->ops == NULL && ctx->turn.sys_rest == NULL &&
         atomic_load_explicit(&cell->sys_head, RELAXED) == NULL) {
-        ctx->sys_rest = sysmsg;
-        ctx->sys_pending = true;
+        ctx->turn.sys_rest = sysmsg;
+        ctx->turn.sys_pending = true;
         return;
     }
     if (trpi_mailbox_push_system(cell, sysmsg)) {

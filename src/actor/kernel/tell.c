@@ -45,7 +45,7 @@ note_send_budget_used(trp_ctx *ctx, const trpi_cell *cell)
     const trp_ctx *home = at != ctx->index ? trpi_sched_pool_data(ctx->system->sched, at) : NULL;
     uint64_t processed;
 
-    ctx->turn_left = 0;
+    ctx->turn.left = 0;
     if (ctx->worker == NULL) {
         return;
     }
@@ -55,9 +55,9 @@ note_send_budget_used(trp_ctx *ctx, const trpi_cell *cell)
     }
     processed = atomic_load_explicit(&home->own_stats.processed, RELAXED);
     if (ctx->budget_home == at && ctx->budget_seen == processed) {
-        ctx->throttled = true;
-        ctx->throttled_msgs += TRPI_TOLD_MAX;
-        ctx->throttled_home = at;
+        ctx->turn.throttled = true;
+        ctx->turn.throttled_msgs += TRPI_TOLD_MAX;
+        ctx->turn.throttled_home = at;
     }
     ctx->budget_home = at;
     ctx->budget_seen = processed;
@@ -69,7 +69,8 @@ chain_push(trp_ctx *ctx, uint32_t index)
     trpi_chain *chain = &ctx->chains[index];
     trp_msg *first = chain->first;
 
-    if (ctx->send_budget_left > 0 && (ctx->send_budget_left -= (int32_t)chain->count) <= 0) {
+    if (ctx->turn.send_budget_left > 0 &&
+        (ctx->turn.send_budget_left -= (int32_t)chain->count) <= 0) {
         note_send_budget_used(ctx, chain->cell); /* run-R6 */
     }
     ctx->chains_open &= ~(1ull << index);
@@ -93,9 +94,9 @@ static inline void
 overload_note(trp_ctx *ctx, trpi_cell *cell)
 {
     if (UNLIKELY(atomic_load_explicit(&cell->overloaded, RELAXED) != 0)) {
-        ctx->throttled = true;
-        ctx->throttled_msgs++;
-        ctx->throttled_home =
+        ctx->turn.throttled = true;
+        ctx->turn.throttled_msgs++;
+        ctx->turn.throttled_home =
             atomic_load_explicit(&cell->overloaded, RELAXED) == TRPI_OVERLOADED_OUTSIDE
                 ? TRPI_DEFER_HOLD
                 : atomic_load_explicit(&cell->task.home, RELAXED);
@@ -106,7 +107,7 @@ void
 trpi_tell_note_unbounded(trp_ctx *ctx, trpi_cell *cell)
 {
     overload_note(ctx, cell);
-    if (ctx->send_budget_left > 0 && --ctx->send_budget_left == 0) {
+    if (ctx->turn.send_budget_left > 0 && --ctx->turn.send_budget_left == 0) {
         note_send_budget_used(ctx, cell); /* run-R6 */
     }
 }
@@ -258,9 +259,9 @@ send_far(trp_ctx *ctx, trp_ref to, trp_msg *msg)
         return;
     }
     if (UNLIKELY(slow) && ctx->system->hooks->proxy_slows(ctx->system, to)) {
-        ctx->throttled = true; /* as for a lane over its mark, but for this recipient only */
-        ctx->throttled_msgs++;
-        ctx->throttled_home = TRPI_DEFER_HOLD;
+        ctx->turn.throttled = true; /* as for a lane over its mark, but for this recipient only */
+        ctx->turn.throttled_msgs++;
+        ctx->turn.throttled_home = TRPI_DEFER_HOLD;
     }
     deliver_to_cell(ctx, proxy, msg);
 }
@@ -268,7 +269,7 @@ send_far(trp_ctx *ctx, trp_ref to, trp_msg *msg)
 static inline bool
 asks_first(const trpi_cell *cell)
 {
-    /* relaxed: routed.c and bounded_mailbox.c look again */
+    /* relaxed: routed.c and bounded_mailbox.c check again */
     return UNLIKELY(atomic_load_explicit(&cell->kind, RELAXED) >= TRPI_KIND_ROUTER);
 }
 

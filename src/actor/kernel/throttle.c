@@ -49,22 +49,23 @@ trpi_run_throttle_waived(trp_ctx *ctx, trpi_cell *cell)
     uint32_t *credit;
     trp_ctx *home;
 
-    if (ctx->chains_open != 0 || ctx->full_mailbox.generation != 0 || trpi_bounded_has_more(cell)) {
+    if (ctx->chains_open != 0 || ctx->turn.full_mailbox.generation != 0 ||
+        trpi_bounded_has_more(cell)) {
         return false;
     }
-    home = trpi_sched_pool_data(ctx->system->sched, ctx->throttled_home);
+    home = trpi_sched_pool_data(ctx->system->sched, ctx->turn.throttled_home);
     if (home == NULL) { /* the receiver waits for a network, or has a thread of its own */
         return false;
     }
-    credit = &ctx->credits[ctx->throttled_home];
-    if (*credit < ctx->throttled_msgs) {
-        *credit += credit_take(home, ctx->throttled_msgs - *credit);
-        if (*credit < ctx->throttled_msgs) {
+    credit = &ctx->credits[ctx->turn.throttled_home];
+    if (*credit < ctx->turn.throttled_msgs) {
+        *credit += credit_take(home, ctx->turn.throttled_msgs - *credit);
+        if (*credit < ctx->turn.throttled_msgs) {
             return false;
         }
     }
-    *credit -= ctx->throttled_msgs;
-    ctx->throttled = false;
-    ctx->throttled_msgs = 0;
+    *credit -= ctx->turn.throttled_msgs;
+    ctx->turn.throttled = false;
+    ctx->turn.throttled_msgs = 0;
     return true;
 }

@@ -95,7 +95,7 @@ ctx_look(const trp_ctx *ctx, seen *now)
 {
     const volatile trp_ctx *running = ctx;
 
-    now->run = (uint64_t)running->run << 32 | (uint32_t)running->turn_left;
+    now->run = (uint64_t)running->run << 32 | (uint32_t)running->turn.left;
     if (running->cell != NULL) {
         now->given.actor =
             (trp_ref){ running->self.node, running->self.slot, running->self.generation, 0 };

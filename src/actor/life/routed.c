@@ -82,7 +82,7 @@ bool
 trpi_routed_take(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg)
 {
     const routed *r = routed_get(cell, to.generation);
-    const uint8_t depth = ctx->route_depth;
+    const uint8_t depth = ctx->turn.route_depth;
     bool taken;
 
     if (r == NULL) {
@@ -93,10 +93,10 @@ trpi_routed_take(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg)
         trpi_msg_free(ctx->cache, msg);
         return true;
     }
-    ctx->route_depth = (uint8_t)(depth + 1);
+    ctx->turn.route_depth = (uint8_t)(depth + 1);
     taken = r->ops->route(r->arg, ctx, to, msg);
     /* not decremented: a routee that ran on this thread may have failed, and jumped */
-    ctx->route_depth = depth;
+    ctx->turn.route_depth = depth;
     return taken;
 }
 

@@ -194,8 +194,8 @@ child_spawn(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_option
     }
     *ret_ref = trpi_slot_ref(cell);
     trpi_slot_publish(ctx, cell, trpi_mailbox_cell_kind(cell));
-    if (--ctx->send_budget_left <= 0) {
-        ctx->turn_left = 0; /* run-R6: a new actor is usually sent a message */
+    if (--ctx->turn.send_budget_left <= 0) {
+        ctx->turn.left = 0; /* run-R6: a new actor is usually sent a message */
     }
     return TRP_OK;
 }

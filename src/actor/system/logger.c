@@ -84,7 +84,7 @@ logger_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     trpi_logger *self = (trpi_logger *)(uintptr_t)ctx->cell->behaviour;
 
-    ctx->turn_processed++; /* log events do not count as messages in the statistics */
+    ctx->turn.processed++; /* log events do not count as messages in the statistics */
     if (msg->priv_type == TRPI_TYPE_LOGGER_END) {
         trp_stop(ctx, ctx->self);
         return TRP_OK;

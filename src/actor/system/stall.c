@@ -57,8 +57,8 @@ ctx_look(const trp_ctx *ctx, look *now, bool *ret_running)
     const volatile trp_ctx *seen = ctx;
 
     *ret_running = seen->cell != NULL || seen->in_job;
-    now->run = (uint64_t)seen->run << 32 | seen->turn_rest;
-    now->left = (uint64_t)(uint32_t)seen->turn_left;
+    now->run = (uint64_t)seen->run << 32 | seen->turn.rest;
+    now->left = (uint64_t)(uint32_t)seen->turn.left;
     now->self.node = seen->self.node;
     now->self.slot = seen->self.slot;
     now->self.generation = seen->self.generation;

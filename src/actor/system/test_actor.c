@@ -57,19 +57,19 @@ receive_held(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, trp_failure *ret_failu
         cell->suspended != 0) {
         return TRP_ESTATE;
     }
-    trpi_assert(ctx->sys_rest == NULL);
+    trpi_assert(ctx->turn.sys_rest == NULL);
     ctx->cell = cell;
     ctx->self = trpi_cell_ref(cell);
     ctx->msg = msg;
     /* test-actor-A2: there is no turn that would read sys_rest, so all goes to sys_head */
-    ctx->sys_rest = &none;
+    ctx->turn.sys_rest = &none;
     cell->processed++;
     err = trpi_run_direct(ctx, cell, msg);
     if (err != TRP_OK && ret_failure != NULL) {
         *ret_failure = ctx->failure;
     }
-    ctx->sys_rest = NULL;
-    ctx->sys_pending = false;
+    ctx->turn.sys_rest = NULL;
+    ctx->turn.sys_pending = false;
     ctx->cell = NULL;
     ctx->msg = NULL;
     ctx->self = before;

@@ -541,7 +541,7 @@ a_routee_that_fails_on_the_tellers_thread_leaves_the_depth(void)
     UNIT_EQUAL(trp_system_router_spawn(system, NULL, NULL, "r", &options, &router), TRP_OK);
     stage_tell(system, router, "fail");
     ctx = trpi_enter(system);
-    UNIT_EQUAL(ctx->route_depth, 0);
+    UNIT_EQUAL(ctx->turn.route_depth, 0);
     trpi_leave(ctx);
     UNIT_WAIT(atomic_load(&crew_restarted) == 1, 5000);
     stage_close(system);
