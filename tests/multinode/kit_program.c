@@ -287,7 +287,8 @@ late(trp_multinode *test)
     }
     CHECK(trp_multinode_barrier(test, "here", 200) == TRP_ECANCELED);
     CHECK(strncmp(trp_multinode_reason(test), LATE, strlen(LATE)) == 0);
-    CHECK(strstr(trp_multinode_reason(test), " third") != NULL); /* and who else was that slow */
+    /* and the other nodes that were so slow */
+    CHECK(strstr(trp_multinode_reason(test), " third") != NULL);
     CHECK(trp_multinode_barrier(test, "there", 0) == TRP_ECANCELED);
     if (trp_multinode_is(test, "first")) {
         MUST(trp_multinode_exit(test, "third", 0));

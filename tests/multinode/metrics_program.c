@@ -227,7 +227,7 @@ main(int argc, char **argv)
         "cluster.metrics.collector-class=of-the-test",
         "cluster.metrics.collect-interval=100ms",
         "cluster.metrics.gossip-interval=100ms",
-        "cluster.failure-detector.acceptable-heartbeat-pause=20s", /* nobody dies here */
+        "cluster.failure-detector.acceptable-heartbeat-pause=20s", /* no node dies here */
         "log.level=error",
         NULL
     };

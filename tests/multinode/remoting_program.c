@@ -1,4 +1,4 @@
-/* remoting_program.c - what remoting does between processes: `troupe multinode remoting_program`.
+/* remoting_program.c - remoting between processes: `troupe multinode remoting_program`.
  *
  * The scenarios are those of Akka's multi-jvm tests, whose names stand at them; each prints its own
  * name on the first node when it has passed. tests/multinode/remoting.sh looks for the names.

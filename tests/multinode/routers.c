@@ -23,7 +23,7 @@ TRP_PROTOCOL(routers_job, JOB_MESSAGES)
 enum {
     EVERY_MS = 400,
     AT_ONCE = 120,
-    BEHIND_MAX = 8 * AT_ONCE, /* not answered: who leaves must work off its share in time */
+    BEHIND_MAX = 8 * AT_ONCE, /* not answered: a leaving worker must handle its share in time */
     WORK_MS = 5,
     QUIET_MS = 500,
     QUIET_MS_MAX = 50000 /* less than the script waits for the answer */

@@ -35,7 +35,7 @@
 
 enum {
     PEERS_MAX = 4096,
-    PORT_FIRST = 10000, /* of the addresses that the peers claim; nobody listens there */
+    PORT_FIRST = 10000, /* of the addresses that the peers claim; none of them listens there */
     READ_BYTES = 65536,
     WAIT_MS = 60000,
     LOOK_NS = 1000000,

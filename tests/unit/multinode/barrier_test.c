@@ -42,7 +42,7 @@ it_opens_when_the_last_one_has_come(void)
         is_step(enter(&barrier, 0, "x"), 0, false);
         is_step(enter(&barrier, 2, "x"), A | B | C, true);
     }
-    is_step(trpi_barrier_tick(&barrier, roles, 1000), 0, false); /* nobody waits: no timeout */
+    is_step(trpi_barrier_tick(&barrier, roles, 1000), 0, false); /* no node waits: no timeout */
 }
 
 static void

@@ -307,7 +307,7 @@ file_holds_one_or_two_lines(void)
     write_file(below("cookie"), line, strlen(line), 0600);
     refused("", TRPI_SECRETS_MAKE, "holds no cookie");
     UNIT_EQUAL(unlink(below("cookie")), 0);
-    UNIT_EQUAL(mkfifo(below("cookie"), 0600), 0); /* nobody waits for a writer */
+    UNIT_EQUAL(mkfifo(below("cookie"), 0600), 0); /* an open() must not wait for a writer */
     refused("", TRPI_SECRETS_MAKE, "is not a regular file");
     end();
 }
@@ -319,7 +319,7 @@ user_cookie_is_for_plain_loopback_alone(void)
     static const char *const without[] = {
         "remote { cookie = off }", "remote { hostname = 10.0.0.1 }",
         "remote { hostname = node.example.org }",
-        "remote { transport = tls }", /* certificates say who may */
+        "remote { transport = tls }", /* certificates decide about peers */
     };
     static const char *const with[] = {
         "", "remote { hostname = localhost }", "remote { hostname = \"::1\" }",

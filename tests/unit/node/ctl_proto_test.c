@@ -214,7 +214,8 @@ queue_close(const int *fds, unsigned count)
     }
 }
 
-/* A node that was stopped (SIGSTOP) listens on: it is alive, and nobody waits for it for ever. */
+/* A node that was stopped (SIGSTOP) listens on: it is alive, and a client does not wait for it for
+ * ever. */
 static void
 who_listens_and_does_not_accept_is_alive_and_waited_for_no_longer_than_asked(void)
 {

@@ -68,7 +68,7 @@ find_warning(void *arg, const trp_log_line *line)
     }
 }
 
-/* REMOTE-63: who has forgotten them reads it in the log of each start */
+/* REMOTE-63: an operator who has forgotten the adapters sees them in the log of each start */
 static void
 a_start_with_adapters_is_warned_of(void)
 {
@@ -83,7 +83,7 @@ a_start_with_adapters_is_warned_of(void)
     }
 }
 
-/* MNT-10, REMOTE-61: nothing can be disturbed where nobody asked for it */
+/* MNT-10, REMOTE-61: no network can be disturbed where the adapters are off */
 static void
 without_the_key_every_action_is_refused(void)
 {

@@ -1,5 +1,5 @@
-/* node_log_test.c - where log lines go: a pipe that nobody reads, a file that is moved away, and
- * what the three formats look like. */
+/* node_log_test.c - the output of log lines: a pipe without a reader, a file that is moved away,
+ * and the three formats. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>

@@ -182,7 +182,7 @@ a_server_that_is_silent_does_not_hold_up_the_end(void)
 {
     trp_system *system = system_open(TRP_LOG_ERROR);
     dns_begin(&dns);
-    dns_end(&dns); /* nobody is there any more */
+    dns_end(&dns); /* no server is there any more */
     trpi_seed_dns *seeds = look_up(system, "seeds.example", 2552);
     trpi_seed_dns_stop(seeds);
     UNIT_EQUAL(calls, 0);
@@ -256,7 +256,7 @@ nodes_find_each_other_by_dns_and_make_one_cluster(void)
     dns_add(&dns, DNS_A, "127.0.0.2", 0);
     UNIT_WAIT(members_up(first) == 2 && members_up(second) == 2, 60000);
     UNIT_WAIT((asked = atomic_load(&dns.asked), usleep(200000), asked == atomic_load(&dns.asked)),
-              60000); /* joined: nobody asks any more */
+              60000); /* joined: no look-up any more */
     trp_node_close(second);
     trp_node_close(first);
     dns_end(&dns);

@@ -69,7 +69,7 @@ reason_is(const trpi_view *view, int index, const char *reason, const char *help
     cJSON_Delete(reply);
 }
 
-/* A joiner whose word is waited for is named; another one is not. */
+/* A joining member is named if convergence waits for it; another one is not. */
 static void
 a_joiner_that_is_waited_for_is_a_reason(void)
 {
@@ -101,7 +101,7 @@ a_cluster_that_agrees_has_no_reason(void)
     reason_is(&view, 0, "", "");
 }
 
-/* who, on whose word, since when, what decides */
+/* the member, its observers, since when, what decides */
 static void
 an_unreachable_member_is_named_with_its_observers(void)
 {
@@ -168,7 +168,7 @@ a_node_that_reaches_nobody_is_told_before_its_detector_speaks(void)
     } cases[] = {
         { "active", "active", NULL, false },
         { "active", "gated", NULL, false },
-        { "idle", "idle", NULL, false },        /* nobody was tried */
+        { "idle", "idle", NULL, false },        /* none was tried */
         { "handshaking", "idle", NULL, false }, /* for the first time */
         { "gated", "idle", "reached: troupe.tcp://demo@b:2: connection refused (", false },
         { "gated", "gated", "reached: troupe.tcp://demo@b:2 and 1 more: connection refused (",
@@ -246,7 +246,7 @@ the_outlook_decides_what_is_advised(void)
     view.forecast.kind = TRPI_FORECAST_NONE;
     reason_is(&view, 0, "unreachable b:2 6120 1", "no strategy decides");
     reason_lacks(&view, 0, "troupe down");
-    view.strategy = "auto-down-after"; /* it downs on each side; nobody need help */
+    view.strategy = "auto-down-after"; /* it downs on each side; no operator is needed */
     view.auto_down_after_ms = 10000;
     view.forecast.kind = TRPI_FORECAST_GOES_ON;
     reason_is(&view, 0, "unreachable b:2 6120 1", "the leader marks it Down in 4 s");
@@ -299,9 +299,9 @@ a_member_that_has_not_seen_the_view_is_named(void)
     view.converged = false;
     rows[2].seen = false;
     reason_is(&view, 0, "not-seen c:3 60000 0", "troupe peers");
-    rows[2].m.reachable = 0; /* dead: nobody says that it answers */
+    rows[2].m.reachable = 0; /* dead: no member says that it answers */
     reason_is(&view, 0, "unreachable c:3 0 0", "troupe down");
-    rows[2].observers = observers; /* who say that, and not that it has not seen the view */
+    rows[2].observers = observers; /* observers, which do not say that it has not seen the view */
     rows[2].observers_count = 2;
     reason_is(&view, 0, "unreachable c:3 0 2", "troupe down");
     reason_is(&view, 1, "not-seen c:3 60000 0", "it is unreachable: ");
