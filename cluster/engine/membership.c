@@ -29,7 +29,6 @@
 #include "base/assert.h"
 #include "base/hash.h"
 
-#define ACTIONS_KEPT 32u /* room for more is given back after the step */
 #define EXITING_TIMEOUT_MS 5000u
 #define OWN_PAUSE_MS 500u /* a step later than this after its time means that we were stopped */
 
@@ -123,30 +122,12 @@ trpi_member_new(const trpi_node_id *self, const char *const *roles, uint32_t rol
     core->options.downing_strategy = trpi_downing_name(downing);
     core->downing = downing;
     core->random = trpi_hash_u64(checked.seed ^ core->self->key);
-    core->due.gossip_ms = core->due.extra_gossip_ms = core->due.leader_ms = core->due.wake_ms =
-        TRPI_NEVER;
+    trpi_core_due_none(core);
+    core->due.wake_ms = TRPI_NEVER;
     *ret_core = core;
     trpi_assert_slow(core->phase == TRPI_PHASE_IDLE);
     trpi_assert_slow(core->due.wake_ms == TRPI_NEVER && core->out.actions_count == 0);
     return TRP_OK;
-}
-
-static void
-actions_clear(trpi_member_core *core)
-{
-    trpi_assert_slow(core->out.actions_count <= core->out.actions_room);
-    for (uint32_t i = 0; i < core->out.actions_count; i++) {
-        trpi_buffer_fini(&core->out.actions[i].bytes);
-    }
-    core->out.actions_count = 0;
-    core->out.err = TRP_OK;
-    if (core->out.actions_room >
-        ACTIONS_KEPT) { /* who joins a large cluster hears of all at once */
-        trpi_free(core->out.actions);
-        core->out.actions = NULL;
-        core->out.actions_room = 0;
-    }
-    trpi_assert_slow(core->out.actions_count == 0);
 }
 
 void
@@ -155,7 +136,7 @@ trpi_member_free(trpi_member_core *core)
     if (core == NULL) {
         return;
     }
-    actions_clear(core);
+    trpi_core_actions_clear(core);
     trpi_free(core->out.actions);
     trpi_free(core->leading.confirmed);
     trpi_contact_forget(core, core->admission.joiners_count);
@@ -273,7 +254,7 @@ trpi_core_stop(trpi_member_core *core, trpi_member_stop stop)
     }
     core->phase = TRPI_PHASE_STOPPED;
     core->stop = stop;
-    core->due.gossip_ms = core->due.extra_gossip_ms = core->due.leader_ms = TRPI_NEVER;
+    trpi_core_due_none(core);
     trpi_events_stopped(core);
     trpi_member_action *action = trpi_core_action(core, TRPI_ACTION_STOPPED);
     if (action != NULL) {
@@ -592,7 +573,7 @@ trp_err
 trpi_member_step(trpi_member_core *core, trpi_member_now now, const trpi_member_event *event)
 {
     trpi_assert(core != NULL && event != NULL);
-    actions_clear(core);
+    trpi_core_actions_clear(core);
     if (now.mono_ms < core->now.mono_ms) {
         now.mono_ms = core->now.mono_ms;
     }
@@ -625,7 +606,7 @@ trpi_member_step(trpi_member_core *core, trpi_member_now now, const trpi_member_
 void
 trpi_member_end(trpi_member_core *core)
 {
-    actions_clear(core);
+    trpi_core_actions_clear(core);
     trpi_events_stopped(core);
     trpi_assert_slow(core->out.err != TRP_OK || core->published.view == NULL);
 }

@@ -9,11 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/array.h"
 #include "base/assert.h"
 #include "base/pack.h"
 
 #define UNSENT_LOG_MS 10000u
+#define ACTIONS_KEPT 32u /* room for more is given back after the step */
 
 uint64_t
 trpi_core_random(trpi_member_core *core) /* splitmix64 */
@@ -39,12 +41,55 @@ trpi_core_self_index(const trpi_member_core *core)
                                 : trpi_gossip_find(core->gossip, core->self->key);
 }
 
+/* ---- actions --------------------------------------------------------------------------------- */
+
+void
+trpi_core_actions_clear(trpi_member_core *core)
+{
+    trpi_assert_slow(core->out.actions_count <= core->out.actions_room);
+    for (uint32_t i = 0; i < core->out.actions_count; i++) {
+        trpi_buffer_fini(&core->out.actions[i].bytes);
+    }
+    core->out.actions_count = 0;
+    core->out.err = TRP_OK;
+    if (core->out.actions_room > ACTIONS_KEPT) { /* a joiner of a large cluster had many events */
+        trpi_free(core->out.actions);
+        core->out.actions = NULL;
+        core->out.actions_room = 0;
+    }
+    trpi_assert_slow(core->out.actions_count == 0);
+}
+
+uint32_t
+trpi_core_actions_begin(trpi_member_core *core)
+{
+    core->out.err = TRP_OK;
+    return core->out.actions_count;
+}
+
+bool
+trpi_core_actions_complete(trpi_member_core *core, uint32_t begin)
+{
+    trpi_assert_slow(begin <= core->out.actions_count);
+    if (core->out.err != TRP_OK) {
+        core->out.actions_count = begin;
+        return false;
+    }
+    return true;
+}
+
+void
+trpi_core_actions_lost(trpi_member_core *core)
+{
+    core->out.err = TRP_ENOMEM;
+}
+
 trpi_member_action *
 trpi_core_action(trpi_member_core *core, trpi_member_action_kind kind)
 {
     trpi_assert_slow(core->out.actions_count <= core->out.actions_room);
     if (!TRPI_ARRAY_HAS_ROOM(&core->out, actions)) {
-        core->out.err = TRP_ENOMEM; /* a lost send or event; gossip repeats itself */
+        trpi_core_actions_lost(core); /* a send or an event; gossip repeats itself */
         return NULL;
     }
     trpi_member_action *action = &core->out.actions[core->out.actions_count++];

@@ -203,7 +203,49 @@ trpi_core_move(const trpi_member_core *core, uint64_t *time_ms, uint64_t pause_m
     *time_ms = moved_ms < core->now.mono_ms ? moved_ms : core->now.mono_ms;
 }
 
-/* membership.c */
+/* Only these functions, and membership.c for wake_ms, write core->due. */
+
+/* No round is due. */
+static inline void
+trpi_core_due_none(trpi_member_core *core)
+{
+    core->due.gossip_ms = core->due.extra_gossip_ms = core->due.leader_ms = TRPI_NEVER;
+}
+
+/* The node has become a member: its first gossip round comes in an interval. */
+static inline void
+trpi_core_due_member(trpi_member_core *core, uint64_t leader_ms)
+{
+    core->due.gossip_ms = core->now.mono_ms + core->options.gossip_interval_ms;
+    core->due.leader_ms = leader_ms;
+}
+
+static inline void
+trpi_core_due_leader(trpi_member_core *core, uint64_t at_ms)
+{
+    core->due.leader_ms = at_ms;
+}
+
+static inline void
+trpi_core_due_gossip(trpi_member_core *core, uint64_t at_ms)
+{
+    core->due.gossip_ms = at_ms;
+}
+
+static inline void
+trpi_core_due_extra_gossip(trpi_member_core *core, uint64_t at_ms)
+{
+    core->due.extra_gossip_ms = at_ms;
+}
+
+/* A burst of gossip is sent now. */
+static inline void
+trpi_core_due_burst(trpi_member_core *core)
+{
+    core->due.burst_ms = core->now.mono_ms;
+}
+
+/* membership_core.c, membership.c */
 uint64_t trpi_core_random(trpi_member_core *core);
 uint32_t trpi_core_random_below(trpi_member_core *core, uint32_t bound);
 void trpi_core_send(trpi_member_core *core, const trpi_node_id *to, const trpi_frame *frame,
@@ -211,6 +253,13 @@ void trpi_core_send(trpi_member_core *core, const trpi_node_id *to, const trpi_f
 void trpi_core_log(trpi_member_core *core, trp_log_level level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 trpi_member_action *trpi_core_action(trpi_member_core *core, trpi_member_action_kind kind);
+void trpi_core_actions_clear(trpi_member_core *core); /* those of the last step */
+/* Begin actions that are taken together, or not at all; returns the number before them. */
+uint32_t trpi_core_actions_begin(trpi_member_core *core);
+/* Drop the actions since `begin` if one of them found no memory (membership-events-V3); none of
+ * them has bytes. Returns whether they are complete. */
+bool trpi_core_actions_complete(trpi_member_core *core, uint32_t begin);
+void trpi_core_actions_lost(trpi_member_core *core); /* one found no memory */
 /* Make `edited` (frozen by this call) the present view, as this node's own change. Takes edited. */
 trp_err trpi_core_commit(trpi_member_core *core, trpi_gossip *edited);
 /* Replace the view; seen starts with what `seen` (may be NULL) has, and self. Takes a reference. */

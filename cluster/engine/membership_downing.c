@@ -126,7 +126,7 @@ trpi_lease_answered(trpi_member_core *core, bool granted, const char *why)
     }
     core->split.lease = granted ? TRPI_LEASE_HELD : TRPI_LEASE_REFUSED;
     core->split.lease_ms = core->now.mono_ms;
-    core->due.leader_ms = core->now.mono_ms; /* decide now */
+    trpi_core_due_leader(core, core->now.mono_ms); /* decide now */
     trpi_core_log(core, TRP_LOG_WARNING, "the lease is %s%s%s", granted ? "ours" : "refused",
                   why == NULL ? "" : ": ", why == NULL ? "" : why);
     trpi_assert_slow(core->split.lease == TRPI_LEASE_HELD ||

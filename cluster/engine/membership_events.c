@@ -509,7 +509,7 @@ publish_role_leaders(trpi_member_core *core, const trpi_gossip *old, const trpi_
     uint32_t counts[2];
     if (trpi_gossip_kinds(new, &kinds[0], &counts[0]) != TRP_OK ||
         trpi_gossip_kinds(old, &kinds[1], &counts[1]) != TRP_OK) {
-        core->out.err = TRP_ENOMEM; /* a lost event */
+        trpi_core_actions_lost(core);
         return;
     }
     for (uint32_t v = 0; v < 2; v++) {
@@ -571,19 +571,6 @@ publish_seen(trpi_member_core *core, bool new_version)
     trpi_assert_slow(core->published.seen_count <= core->seen.bits);
 }
 
-/* membership-events-V3. Drop the actions since `begin` if one of them found no memory; none of them
- * has bytes. Returns whether they are complete. */
-static bool
-is_complete(trpi_member_core *core, uint32_t begin)
-{
-    trpi_assert_slow(begin <= core->out.actions_count);
-    if (core->out.err != TRP_OK) {
-        core->out.actions_count = begin;
-        return false;
-    }
-    return true;
-}
-
 void
 trpi_events_publish(trpi_member_core *core)
 {
@@ -592,15 +579,14 @@ trpi_events_publish(trpi_member_core *core)
     const trpi_gossip *old = core->published.view == NULL ? &nothing : core->published.view;
     const trpi_gossip *new = core->gossip;
     bool new_version = old->digest != new->digest;
-    uint32_t begin = core->out.actions_count;
-    core->out.err = TRP_OK;
+    uint32_t begin = trpi_core_actions_begin(core);
     if (new_version) {
         publish_members(core, old, new);
         publish_leader(core, old, new, NULL);
         publish_role_leaders(core, old, new);
     }
     publish_seen(core, new_version);
-    if (is_complete(core, begin) && core->published.view != core->gossip) {
+    if (trpi_core_actions_complete(core, begin) && core->published.view != core->gossip) {
         trpi_gossip_ref(core->gossip);
         trpi_gossip_unref(core->published.view);
         core->published.view = core->gossip;
@@ -641,12 +627,11 @@ void
 trpi_events_stopped(trpi_member_core *core)
 {
     trpi_assert_slow(!core->published.ends);
-    uint32_t begin = core->out.actions_count;
-    core->out.err = TRP_OK;
+    uint32_t begin = trpi_core_actions_begin(core);
     if (core->published.view != NULL) {
         publish_end(core, core->published.view);
     }
-    if (is_complete(core, begin)) { /* else the next step asks again */
+    if (trpi_core_actions_complete(core, begin)) { /* else the next step asks again */
         trpi_gossip_unref(core->published.view);
         core->published.view = NULL;
     }

@@ -216,7 +216,7 @@ schedule_extra_round(trpi_member_core *core, uint32_t delay_ms, uint32_t jitter_
     trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     uint64_t at = core->now.mono_ms + delay_ms + trpi_core_random_below(core, jitter_ms + 1);
     if (at < core->due.extra_gossip_ms) {
-        core->due.extra_gossip_ms = at;
+        trpi_core_due_extra_gossip(core, at);
     }
     trpi_assert_slow(core->due.extra_gossip_ms <= at);
 }
@@ -295,7 +295,7 @@ trpi_gossip_tick(trpi_member_core *core)
     trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     uint64_t now = core->now.mono_ms;
     if (now >= core->due.extra_gossip_ms) {
-        core->due.extra_gossip_ms = TRPI_NEVER;
+        trpi_core_due_extra_gossip(core, TRPI_NEVER);
         if (!TRPI_BUGGIFY(core)) { /* an extra round may always be lost */
             push_to_unseen(core, EXTRA_TARGETS);
             tell_votes(core);
@@ -308,8 +308,8 @@ trpi_gossip_tick(trpi_member_core *core)
         if (core->gossip->members_count > 2 && seen_by_less_than_half(core)) {
             interval = interval / 3 + 1;
         }
-        core->due.gossip_ms =
-            now + interval - interval / 20 + trpi_core_random_below(core, interval / 10 + 1);
+        uint32_t jitter = trpi_core_random_below(core, interval / 10 + 1);
+        trpi_core_due_gossip(core, now + interval - interval / 20 + jitter);
     }
     trpi_assert_slow(core->due.gossip_ms > now && core->due.extra_gossip_ms > now);
 }
@@ -348,7 +348,7 @@ trpi_gossip_spread(trpi_member_core *core)
     trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     if (core->changed_here) {
         if (core->now.mono_ms >= core->due.burst_ms + BURST_SPACING_MS || core->due.burst_ms == 0) {
-            core->due.burst_ms = core->now.mono_ms;
+            trpi_core_due_burst(core);
             push_to_unseen(core, BURST_TARGETS);
             tell_the_downed(core);
         } else {

@@ -98,8 +98,7 @@ create_cluster(trpi_member_core *core)
     err = trpi_core_commit(core, edited);
     if (err == TRP_OK) {
         core->phase = TRPI_PHASE_MEMBER;
-        core->due.gossip_ms = core->now.mono_ms + core->options.gossip_interval_ms;
-        core->due.leader_ms = core->now.mono_ms;
+        trpi_core_due_member(core, core->now.mono_ms);
         trpi_core_log(core, TRP_LOG_INFO, "making a new cluster of this node alone");
     }
     return err;
@@ -646,8 +645,7 @@ trpi_core_welcome_frame(trpi_member_core *core, const trpi_node_id *from, trpi_f
     core->welcome_ms = core->now.mono_ms;
     core->changed_there = true;
     core->heard_from = 0; /* the contact, too, wants to know that we have seen it */
-    core->due.gossip_ms = core->now.mono_ms + core->options.gossip_interval_ms;
-    core->due.leader_ms = core->now.mono_ms + core->options.leader_actions_interval_ms;
+    trpi_core_due_member(core, core->now.mono_ms + core->options.leader_actions_interval_ms);
     trpi_frame digest = { .kind = TRPI_FRAME_DIGEST,
                           .to_uid = from->uid,
                           .ttl = 2,
