@@ -39,7 +39,7 @@ typedef struct trpi_gossip_member {
     uint16_t status;     /* trp_member_status, in the order of a life: never WEAKLY_UP */
     uint8_t weakly_up;   /* of a Joining member; nothing else looks at it but trpi_member_status */
     uint8_t unreachable; /* computed by freeze from the rows */
-    uint32_t up_since_s; /* of who made it Up, by its wall clock; 0: unknown, or never was Up */
+    uint32_t up_since_s; /* by the leader's wall clock; 0: unknown, or never was Up */
 } trpi_gossip_member;
 
 typedef struct trpi_reach_row { /* observer says: subject is unreachable */
@@ -68,13 +68,13 @@ typedef struct trpi_gossip {
     trpi_tombstone *tombstones;   /* by key */
     trpi_vclock_entry *clock;     /* by key; all are members */
     uint64_t digest;              /* of everything but the tombstones */
-    /* what freeze computes once for all who look; gossip_index.c */
+    /* computed by freeze; gossip_index.c */
     trpi_table slots;           /* of members, by key: index and 1 */
     uint64_t *deciders;         /* bit i: convergence waits for members[i] */
     uint32_t unreachable_count; /* of members */
     uint32_t blocking_count;    /* of them, those that keep the others from agreeing */
-    uint64_t shape; /* of members and who is reachable; joiners only if all are; a leave is none */
-    uint64_t reach; /* of who is unreachable, of those that count; 0: nobody */
+    uint64_t shape; /* hash of members and reachability; joiners only if all are; no leave */
+    uint64_t reach; /* hash of the unreachable members that are settled; 0: none */
     uint32_t *ring; /* kept by trpi_gossip_ring(); NULL: not yet */
     uint32_t ring_count;
     const trpi_ident **kinds; /* kept by trpi_gossip_kinds(); NULL: not yet */
@@ -166,7 +166,7 @@ trpi_gossip_blockers trpi_gossip_blocked_by(const trpi_gossip *gossip, const trp
  * no member is Up or Leaving, each joiner. */
 bool trpi_gossip_awaits(const trpi_gossip *gossip, uint32_t index);
 /* First reachable member in order that is Up or Leaving; else Joining; else Exiting. `self` counts
- * as reachable. role: among those that have it; NULL: all. TRPI_GOSSIP_NONE: nobody (MEMB-14,
+ * as reachable. role: among those that have it; NULL: all. TRPI_GOSSIP_NONE: none (MEMB-14,
  * -16). */
 uint32_t trpi_gossip_leader(const trpi_gossip *gossip, uint64_t self, const char *role);
 /* Return the Up or Leaving member with the lowest up-number, ties by order (MEMB-24). role as

@@ -22,9 +22,9 @@ enum trpi_frame_kind {
     TRPI_FRAME_INIT_JOIN_NACK = 3,    /* no: not a member myself, or the reason */
     TRPI_FRAME_JOIN = 4,              /* ticket, roles, version */
     TRPI_FRAME_WELCOME = 5,           /* the view with the joiner in it */
-    TRPI_FRAME_DIGEST = 6,            /* of my version, and who has seen it */
+    TRPI_FRAME_DIGEST = 6,            /* of the sender's version, and its seen set */
     TRPI_FRAME_VERSION = 7,           /* my vector clock: is yours newer? */
-    TRPI_FRAME_ENVELOPE = 8,          /* the view, and who has seen it */
+    TRPI_FRAME_ENVELOPE = 8,          /* the view, and its seen set */
     TRPI_FRAME_EXITING_CONFIRMED = 9, /* I have done what I had to: remove me */
     TRPI_FRAME_GONE = 10,             /* you have been removed here */
     TRPI_FRAME_STRANGER = 11,         /* I do not know you: join here, too */
@@ -39,7 +39,7 @@ enum trpi_nack_code {
     TRPI_NACK_LEAVING = 5,   /* a member, but on its way out: ask another one */
     /* this incarnation was asked to leave before it knew that it had joined */
     TRPI_NACK_LEFT = 4,
-    /* reason names what must be alike and is not; only to who has sent its list (compat.h) */
+    /* reason names the setting that differs; only to a joiner that sent its list (compat.h) */
     TRPI_NACK_INCOMPATIBLE = 6
 };
 
@@ -53,7 +53,7 @@ typedef struct trpi_frame_set {
 typedef struct trpi_frame {
     uint32_t kind;
     uint32_t ttl;
-    uint64_t to_uid; /* 0: whoever lives there */
+    uint64_t to_uid; /* 0: any incarnation there */
     uint64_t ticket; /* INIT_JOIN_ACK, JOIN */
     uint64_t digest; /* DIGEST, VERSION */
     /* NACK: trpi_nack_code; GONE: last status; INIT_JOIN: 1: lets a difference in compat pass */

@@ -31,7 +31,7 @@ trpi_vclock_order
 trpi_gossip_compare(const trpi_gossip *a, const trpi_gossip *b)
 {
     trpi_assert_slow(a->frozen && b->frozen);
-    /* An entry that one side has and the other removed says nothing about who is newer. */
+    /* An entry that one side has and the other removed does not make either newer. */
     return trpi_vclock_compare(a->clock, a->clock_count, b->clock, b->clock_count, is_removed, b,
                                a);
 }

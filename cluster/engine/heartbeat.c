@@ -47,10 +47,10 @@
 #define KIND_REPORT 4u
 #define CHECKS_PER_INTERVAL 4u
 #define PAUSE_US 250000u       /* a tick later than this after its time: we were stopped */
-#define STRAIN_US_MAX 5000000u /* at most so much is added to everybody's credit after a pause */
+#define STRAIN_US_MAX 5000000u /* at most so much is added to all peers' credit after a pause */
 #define ROUND_TRIP_US_MAX 60000000u
 #define LATE_INTERVALS 2u /* heartbeat-H5: since the last answer, so one has not come */
-#define WIDEN 8u          /* heartbeat-H5: for each that is late, where nobody answers */
+#define WIDEN 8u          /* heartbeat-H5: for each late peer, if none answers */
 #define WIDEN_MAX 64u
 /* heartbeat-H6: a detector that never judges must not hold a node */
 #define WAKING_US_MAX 60000000u

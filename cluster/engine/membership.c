@@ -1,6 +1,6 @@
 /* membership.c - the membership engine: life, events in, actions out.
  *
- * Why.     Everything that decides who is a member is in one state machine without a socket, a
+ * Why.     All decisions about members are made in one state machine without a socket, a
  *          thread or a clock, so that the simulator runs exactly what production runs.
  * Shape.   step: event --> handler (seed, gossip, leader, command) --> new view? --> leader actions
  *          --> events published --> gossip spread --> next wake
@@ -300,7 +300,7 @@ change_status(trpi_member_core *core, uint32_t index, uint32_t status)
 static bool
 target_is_self(const trpi_member_core *core, const trpi_node_id *target)
 {
-    return target->address.host[0] == '\0' || /* nobody named: this node */
+    return target->address.host[0] == '\0' || /* none named: this node */
            (trpi_address_equal(&target->address, &core->self->id.address) &&
             (target->uid == 0 || target->uid == core->self->id.uid));
 }

@@ -51,7 +51,7 @@ typedef struct trpi_member_options {
     uint32_t seed_node_timeout_ms;
     uint32_t retry_unsuccessful_join_after_ms;
     uint32_t seed_check_ms;      /* a member asks seeds that are none; TRPI_MEMBER_OFF: never */
-    uint32_t exiting_timeout_ms; /* leave, though nobody confirmed the removal */
+    uint32_t exiting_timeout_ms; /* leave without a confirmed removal */
     uint32_t prune_tombstones_after_ms;
     /* The leader lets joiners be weakly up when it could not act for so long; 0: never. */
     uint32_t weakly_up_after_ms;
@@ -69,7 +69,7 @@ typedef struct trpi_member_options {
     const char *downing_strategy; /* borrowed during new */
     trpi_downing_options downing;
     trpi_gossip_cache *cache; /* borrowed; NULL: none */
-    bool quiet;               /* no TRPI_ACTION_LOG: nobody reads them */
+    bool quiet;               /* no TRPI_ACTION_LOG */
     bool buggify;    /* simulation: do now and then what is allowed and rare (TRPI_BUGGIFY) */
     uint32_t broken; /* simulation, developer builds: TRPI_BROKEN_... */
 } trpi_member_options;
@@ -77,7 +77,7 @@ typedef struct trpi_member_options {
 /* Faults put in on purpose, to show that the simulator finds them. */
 #define TRPI_BROKEN_NO_TOMBSTONES 1u       /* a removed member leaves no tombstone */
 #define TRPI_BROKEN_LEARN_PAUSE 2u         /* a silence that was judged a failure is a sample */
-#define TRPI_BROKEN_DIGEST_WITHOUT_SEEN 4u /* the digest does not say who has seen the version */
+#define TRPI_BROKEN_DIGEST_WITHOUT_SEEN 4u /* the digest has no seen set */
 
 typedef struct trpi_member_now {
     uint64_t mono_ms;
@@ -92,7 +92,7 @@ typedef enum trpi_member_event_kind {
     TRPI_MEMBER_TICK = 1,     /* a time that ret_wake_ms named has come */
     TRPI_MEMBER_FRAME = 2,    /* from, bytes, count, arrived_ms */
     TRPI_MEMBER_JOIN = 3,     /* addresses: seeds in order, or one address */
-    TRPI_MEMBER_LEAVE = 4,    /* target; uid 0: whoever is a member there */
+    TRPI_MEMBER_LEAVE = 4,    /* target; uid 0: any member there */
     TRPI_MEMBER_DOWN_CMD = 5, /* target, likewise */
     TRPI_MEMBER_OBSERVE = 6,  /* keys: everything that the own detector holds unreachable now */
     TRPI_MEMBER_RELEASE = 7,  /* what had to be done while Exiting is done: exiting_waits ends */

@@ -8,7 +8,7 @@
  *   membership-E7  The node itself has seen the view that it has, and the seen set and the votes
  *       are of that view.
  *   membership-E8  A member's next wake is no later than its next round.
- *   membership-gossip-W3  A digest or a view that is sent says who has seen it, the sender at
+ *   membership-gossip-W3  A digest or a view that is sent has its seen set, the sender in it at
  *       least.
  *   membership-removed-X6  Removers are sorted and unique, and this node is not among them.
  *   membership-contact-J16  Those that wait to be let in are different incarnations, and none of

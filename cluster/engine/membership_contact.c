@@ -20,8 +20,8 @@
  *       (membership-contact-J9).
  *   membership-contact-J11 As membership-contact-J9 for different roles: a view with too many could
  *       never be sent.
- *   membership-contact-J12 A contact that is waking (trpi_member_now) lets nobody in: it may be out
- *       itself, and would mark a predecessor Down.
+ *   membership-contact-J12 A contact that is waking (trpi_member_now) lets no node in: it may be
+ *       removed itself, and would mark a predecessor Down.
  * Limits.  ADMITTED_MAX joiners in a version; JOINERS_MAX that wait: a joiner beyond that asks
  *          again.
  * Tests.   tests/unit/cluster/join_test.c, compat_test.c

@@ -266,7 +266,7 @@ trp_err trpi_core_commit(trpi_member_core *core, trpi_gossip *edited);
 trp_err trpi_core_adopt(trpi_member_core *core, trpi_gossip *gossip, const trpi_seen *seen);
 void trpi_core_stop(trpi_member_core *core, trpi_member_stop stop);
 uint32_t trpi_core_self_index(const trpi_member_core *core);
-/* Add what a frame says of who has seen what in its view, which the present one knows all of. */
+/* Add the frame's knowledge of votes in its view, which the present view includes. */
 void trpi_core_hear_votes(trpi_member_core *core, const trpi_gossip *theirs,
                           const trpi_frame *frame);
 /* The same from the present seen set. */

@@ -139,7 +139,7 @@ trpi_member_fill(const trpi_member_core *core, const trpi_gossip_member *member,
     ret->reachable = member->unreachable == 0;
     ret->self = ident->key == core->self->key;
     if (ret->self && member->status != 0) {
-        ret->status = last_status(core, member); /* nobody may have said so */
+        ret->status = last_status(core, member); /* no view may have it */
     }
 }
 

@@ -28,7 +28,7 @@
 #define EXTRA_DELAY_MS 5u /* and up to as long again and more: EXTRA_JITTER_MS */
 #define EXTRA_JITTER_MS 25u
 #define LEADER_ASKS 8u  /* unseen members that the leader asks in one round */
-#define RANDOM_TRIES 4u /* at one who may be told, before all are counted */
+#define RANDOM_TRIES 4u /* for a random target, before all are counted */
 #define HEAL_ONE_IN 4u  /* rounds in which one unreachable member is tried as well */
 #define UNMERGED_LOG_MS 10000u
 

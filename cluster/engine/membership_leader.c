@@ -256,11 +256,11 @@ make_weakly_up(trpi_member_core *core)
 {
     trpi_assert_slow(!core->now.waking && core->options.weakly_up_after_ms > 0);
     const trpi_gossip *g = core->gossip;
-    bool anybody = false;
-    for (uint32_t i = 0; i < g->members_count && !anybody; i++) {
-        anybody = may_be_weakly_up(g, &g->members[i]);
+    bool any = false;
+    for (uint32_t i = 0; i < g->members_count && !any; i++) {
+        any = may_be_weakly_up(g, &g->members[i]);
     }
-    trpi_gossip *edited = anybody && is_large_enough(core) ? trpi_gossip_copy(g) : NULL;
+    trpi_gossip *edited = any && is_large_enough(core) ? trpi_gossip_copy(g) : NULL;
     if (edited == NULL) {
         return; /* no memory: the next tick tries again */
     }

@@ -175,7 +175,7 @@ is_ordered_by_all(const trpi_member_core *core, const uint32_t *marks)
 {
     trpi_assert_slow(core->removers.removers_count > 0);
     const trpi_gossip *g = core->gossip;
-    bool near = was_near(core), anybody = false;
+    bool near = was_near(core), any = false;
     for (uint32_t i = 0; i < g->members_count && near; i++) {
         const trpi_gossip_member *m = &g->members[i];
         if (m->ident->key == core->self->key || m->status == TRP_MEMBER_DOWN) {
@@ -184,9 +184,9 @@ is_ordered_by_all(const trpi_member_core *core, const uint32_t *marks)
         if (marks[i] != TRPI_MARK_CLEAR) {
             return false;
         }
-        anybody = true;
+        any = true;
     }
-    return anybody;
+    return any;
 }
 
 /* membership-removed-X1 */

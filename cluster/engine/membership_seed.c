@@ -104,7 +104,7 @@ create_cluster(trpi_member_core *core)
     return err;
 }
 
-/* membership-seed-J1: how long nobody may answer before this node makes a cluster. */
+/* membership-seed-J1: how long no seed may answer before this node creates a cluster. */
 static uint32_t
 silence_ms(const trpi_member_core *core)
 {
@@ -173,7 +173,7 @@ trpi_seek_start(trpi_member_core *core, const trpi_address *addresses, uint32_t 
     return TRP_OK;
 }
 
-/* membership-seed-J8: the lowest address is the first seed, whoever looks. */
+/* membership-seed-J8: the lowest address is the first seed, on every node. */
 trp_err
 trpi_seek_found(trpi_member_core *core, const trpi_address *addresses, uint32_t count)
 {

@@ -16,7 +16,7 @@
 #define SIM_OPERATED_SEEDS 12u
 #define SIM_COMPLETE_PORT 2552
 #define SIM_COMPLETE_COOKIE_KEY "remote.secure-cookie"
-#define SIM_COMPLETE_PENDING 16u            /* connections that have not said who they are */
+#define SIM_COMPLETE_PENDING 16u            /* connections without a handshake */
 #define SIM_COMPLETE_RECEIVER_BYTES 524288u /* that may wait for one receiver */
 
 struct sim_whole { /* a node */
@@ -30,7 +30,7 @@ struct sim_whole { /* a node */
     bool unplugged;         /* killed: nothing gets in or out */
     bool over;              /* its membership has ended, so its process will end */
     trpi_member_stop stop;  /* how the last membership ended */
-    uint64_t port_until_ns; /* nobody can dial it */
+    uint64_t port_until_ns; /* it cannot be dialled */
     /* of a swarm */
     uint64_t woke_ns;        /* when it was started, or went on */
     uint64_t restart_ns;     /* when the supervisor starts it; 0: not planned */

@@ -75,7 +75,7 @@ open_remote(struct sim_whole *n)
         remote.receivers_bytes_max = 4 * SIM_COMPLETE_RECEIVER_BYTES;
     }
     remote.port = SIM_COMPLETE_PORT;
-    remote.flush_on_shutdown_ms = 1; /* whoever is killed says nothing */
+    remote.flush_on_shutdown_ms = 1; /* a killed node sends nothing */
     return trpi_remote_start(n->system, &remote, &n->remote);
 }
 
@@ -83,7 +83,7 @@ static trp_err
 open_cluster(struct sim_whole *n)
 {
     const char *seeds[SIM_OPERATED_SEEDS];
-    /* with an operator all are: else whoever is left may be unknown to all that start again */
+    /* with an operator all are: else nodes that start again may not know the ones that are left */
     uint32_t most = n->sim->operated != NULL ? SIM_OPERATED_SEEDS : SIM_COMPLETE_SEEDS;
     trpi_cluster_options cluster = { .seed_nodes = seeds };
     trpi_compat compat = { .count = 0 };

@@ -28,7 +28,7 @@ convergence_ms_max(uint32_t members)
            over * (table[i].ms - table[i - 1].ms) / (table[i].members - table[i - 1].members);
 }
 
-/* From its start until it is Up and everybody has seen it. */
+/* From its start until it is Up and all have seen it. */
 static uint64_t
 join_ms_max(uint32_t members)
 {
@@ -68,7 +68,7 @@ sim_play_join(struct sim_world *w)
     }
 }
 
-/* ---- lossy: a fifth of all frames is lost, and nobody is removed ----------------------------- */
+/* ---- lossy: a fifth of all frames is lost, and no member is removed -------------------------- */
 
 void
 sim_play_lossy(struct sim_world *w)

@@ -43,7 +43,7 @@ struct sim_operated {
     trp_sim *sim;
     const trpi_sim_schedule *schedule;
     bool supervised, careful;
-    bool mended; /* all faults have ended: whoever starts can ask all others */
+    bool mended; /* all faults have ended: a node that starts can ask all others */
     uint32_t delay_ms;
     struct sim_laws laws;
     trp_node node; /* what commands see of a node: filled in for each question */

@@ -15,7 +15,7 @@
  *       longer than NOW_MS. A node that foresees its own end does not say that it is healthy.
  *   operated-W5  While members do not agree, there is a reason (control-why-Y1).
  *   operated-W6  A node that advertises the address of another node that is Up, or of none, is
- *       never Up; but alone, where nobody could tell it.
+ *       never Up; except alone, where no member could tell it.
  *   operated-W7  When all is well each node says so, with no problem and no reason; `peers` as
  *       well.
  *   operated-W8  A node that a strategy removes did not say that it is healthy when that was

@@ -6,7 +6,7 @@
  *
  * Careful (a setting, on in a swarm) leaves out what would make two clusters by itself, whatever
  * the strategy: a fault while the first seed asks whether there is a cluster; an operator who marks
- * a member Down that may be cut off or stands still, or a cut before everybody knows of that.
+ * a member Down that may be cut off or stands still, or a cut before all know of that.
  * Tests. tests/sim/sim_test.c, tests/unit/cluster/schedule_test.c
  */
 #include "cluster/sim/world.h"

@@ -4,9 +4,9 @@
  * everything, and waits until all wanted nodes are one converged cluster again.
  *
  * The supervisor restarts what has stopped, as systemd would; but the first seed only when another
- * seed is there to be asked, or nobody is left: a first seed that can reach no other may make a
+ * seed is there to be asked, or no node is left: a first seed that can reach no other may make a
  * cluster of its own, which is documented, and would here be an island for ever. And it waits
- * while one node lives on that another has removed: whoever restarts then might join the dead
+ * while one node lives on that another has removed: a node that restarts then might join the dead
  * lineage and vote in it, which no strategy without memory can tell from the living one.
  */
 #include "cluster/sim/world.h"
@@ -117,7 +117,7 @@ supervise_script(struct sim_world *w, uint32_t node, uint64_t arg)
     for (uint32_t i = 0; i < w->nodes_count; i++) {
         struct sim_node *n = &w->nodes[i];
         if (n->running && !sim_is_member(n) && w->now_us > n->started_us + 40 * SECOND_US) {
-            sim_node_kill(w, i); /* asks somebody who is gone: the operator tries another one */
+            sim_node_kill(w, i); /* it asks a node that is gone: the operator tries another one */
         }
         if (n->running || !n->wanted) {
             continue;
@@ -300,7 +300,7 @@ play_crash(struct sim_world *w)
     sim_finish(w);
 }
 
-/* ---- cut: 15 s without a link, nobody is removed --------------------------------------------- */
+/* ---- cut: 15 s without a link, no member is removed ------------------------------------------ */
 
 static void
 prepare_cut(struct sim_world *w)
@@ -334,7 +334,7 @@ play_cut(struct sim_world *w)
     sim_cut_sides(w, side, sim_chance(w, 0.7), 15000);
     sim_run_until(w, w->now_us + 16 * SECOND_US);
     if (!w->result.failed && await_quiet(w, 30000) && (w->downed != 0 || w->removed_by_down != 0)) {
-        sim_fail(w, "a cut of 15 s removed somebody with stable-after 60 s");
+        sim_fail(w, "a cut of 15 s removed a member with stable-after 60 s");
     }
     sim_finish(w);
 }
@@ -425,7 +425,7 @@ play_leave(struct sim_world *w)
         }
         sim_run_until(w, w->now_us + SECOND_US);
         if (!w->result.failed && w->downed > 0) {
-            sim_fail(w, "a graceful leave downed somebody");
+            sim_fail(w, "a graceful leave marked a member Down");
         }
         w->nodes[node].wanted = true;
         if (!w->result.failed) {

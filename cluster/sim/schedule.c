@@ -171,7 +171,7 @@ trpi_sim_schedule_draw(uint32_t nodes, uint64_t seed, uint64_t until_ms)
     }
     d->at_ms = d->at_ms > until_ms ? d->at_ms : until_ms;
     ADD(d, .act = TRPI_SIM_END);
-    if (d->err == TRP_ELIMIT) { /* longer than anybody waits: so many faults, and no more */
+    if (d->err == TRP_ELIMIT) { /* too long: so many faults, and no more */
         d->err = TRP_OK;
     }
     if (d->err != TRP_OK) {

@@ -16,7 +16,7 @@
 #define TRPI_SIM_TIME_MS_MAX 86400000u
 
 typedef enum trpi_sim_act {
-    /* settings: at 0s, before anybody starts */
+    /* settings: at 0s, before any node starts */
     TRPI_SIM_STABLE_AFTER = 0,
     TRPI_SIM_UNSTABLE_AFTER,
     TRPI_SIM_DOWNING,
@@ -47,14 +47,14 @@ typedef enum trpi_sim_act {
     TRPI_SIM_SHUTDOWN,   /* a is ordered to end the whole cluster */
     TRPI_SIM_LEAVE_BACK, /* as LEAVE and DOWN; the order is taken back after ms */
     TRPI_SIM_DOWN_BACK,
-    TRPI_SIM_PORT,          /* nobody can dial a; connections that stand go on */
+    TRPI_SIM_PORT,          /* a cannot be dialled; its connections go on */
     TRPI_SIM_DIAL,          /* a cannot dial b */
     TRPI_SIM_RESET,         /* connections of a break */
     TRPI_SIM_ROTATE,        /* a takes the next step of the cookie's rotation */
     TRPI_SIM_STRANGERS,     /* b connections to a that say nothing */
     TRPI_SIM_SLOW,          /* an actor of a is slow, and all others tell it much */
     TRPI_SIM_START_ALONE,   /* without seeds: it waits for a join */
-    TRPI_SIM_START_WRONG,   /* with an address where nobody listens */
+    TRPI_SIM_START_WRONG,   /* with an address where no node listens */
     TRPI_SIM_START_DOUBLED, /* with the address of b */
     TRPI_SIM_END,           /* all faults end */
     TRPI_SIM_ACTS

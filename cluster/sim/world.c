@@ -169,7 +169,7 @@ node_at(const struct sim_world *w, const trpi_node_id *id)
     unsigned high = 0;
     unsigned low = 0;
     uint32_t node = node_number(id->uid);
-    /* whoever lives there: "10.0.H.L", port 2552, the number stands in the host */
+    /* any incarnation there: "10.0.H.L", port 2552, the number stands in the host */
     if (id->uid == 0) {
         node = sscanf(id->address.host, "10.0.%u.%u", &high, &low) == 2 ? high * 250 + low - 1
                                                                         : UINT32_MAX;

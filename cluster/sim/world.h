@@ -55,7 +55,7 @@ struct sim_mirror_member {
     bool unreachable;
 };
 
-struct sim_checked { /* this step from one view to another is legal, whoever takes it */
+struct sim_checked { /* this step from one view to another is legal, on any node */
     trpi_gossip *from, *to;
 };
 
@@ -65,8 +65,8 @@ struct sim_node {
     bool running;         /* the process is there */
     bool wanted;          /* it should be a member when all is well */
     bool hands_over;      /* it is Exiting, and will confirm */
-    bool ever_up;         /* somebody has seen this incarnation Up */
-    uint32_t peak_status; /* the highest that anybody has seen of this incarnation (sim-S6) */
+    bool ever_up;         /* a node has seen this incarnation Up */
+    uint32_t peak_status; /* the highest that any node has seen of this incarnation (sim-S6) */
     uint64_t started_us;
     uint64_t joining_us, up_us; /* when it first was somewhere */
     uint64_t restart_us;        /* when the supervisor starts it again; 0: not planned */
@@ -76,7 +76,8 @@ struct sim_node {
     trpi_member_core *core;
     trpi_heartbeat *heartbeat;
     trpi_gossip *checked; /* the view that was checked last */
-    uint64_t apart_ms;    /* since when its views miss somebody (downing-D1); 0: they do not */
+    uint64_t
+        apart_ms; /* since when its views have an unreachable member (downing-D1); 0: they do not */
     trpi_member_stop stop;
     uint64_t quarantined[SIM_QUARANTINED_MAX]; /* keys */
     uint64_t quarantined_from_us[SIM_QUARANTINED_MAX];
@@ -87,7 +88,7 @@ struct sim_node {
 
 struct sim_world {
     trpi_sim_options options;
-    /* Of each event that a node publishes; NULL: nobody listens. */
+    /* Of each event that a node publishes; NULL: none. */
     void (*on_event)(struct sim_world *w, uint32_t node, const trpi_member_action *action);
     trpi_sim_result result;
     uint64_t now_us, seq;
@@ -113,10 +114,10 @@ struct sim_world {
     uint64_t exiting_ms; /* who leaves hands over for so long; 0: it confirms at once */
     /* counted for the checks */
     uint64_t unreachable_events, downed, decisions, removed_by_down, islands;
-    uint64_t *removed_keys; /* keys of all that anybody has removed (sim-S6) */
+    uint64_t *removed_keys; /* keys of all members with a tombstone in any view (sim-S6) */
     uint32_t removed_keys_count, removed_keys_room;
     uint32_t faults;                          /* injected so far; 0: nothing bad may be seen */
-    uint32_t lease_holder, lease_incarnation; /* node + 1; 0: nobody has it */
+    uint32_t lease_holder, lease_incarnation; /* node + 1; 0: none has it */
     uint64_t cut_until_us;
     uint64_t cuts_from_us;     /* no cut before */
     uint64_t restarts_from_us; /* the supervisor does not restart before */
@@ -200,7 +201,7 @@ void sim_finish(struct sim_world *w);
 bool sim_all_see_away(const struct sim_world *w, uint32_t dead);
 typedef struct sim_scenario {
     const char *name;
-    void (*prepare)(struct sim_world *w); /* options, before anybody starts */
+    void (*prepare)(struct sim_world *w); /* options, before any node starts */
     void (*play)(struct sim_world *w);    /* to the end */
 } sim_scenario;
 const sim_scenario *sim_scenario_find(const char *name);
