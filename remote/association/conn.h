@@ -128,7 +128,7 @@ trpi_conn_lock_of(trpi_conn *conn)
 void trpi_conn_close(trpi_conn *conn);
 void trpi_conns_expire(trpi_remote *remote, uint64_t now_ms);
 
-/* What is queued for it is its last. By trpi_conn_lock_of(). */
+/* Close it when its last frames are sent. By trpi_conn_lock_of(). */
 static inline void
 trpi_conn_close_when_sent(trpi_conn *conn)
 {

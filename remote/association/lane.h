@@ -44,7 +44,7 @@ trpi_fence_settled(trpi_fences *fence)
     fence->acked = fence->sent;
 }
 
-/* What waits on a lane (lane.c); by peer->lock, if not atomic. */
+/* The queue of a lane (lane.c); by peer->lock, if not atomic. */
 typedef struct trpi_lane_queue {
     trpi_buffer frames; /* whole ones */
     uint64_t uid;       /* incarnation that the frames without ANYONE are for; 0: none are there */
