@@ -557,7 +557,7 @@ turn_take(trp_ctx *ctx, trpi_cell *cell, const enum turn_mode mode, trp_msg **re
 }
 
 /* Run one turn of a cell: system messages first, then messages until none is left or the turn has
- * used up its number or time (ctx->turn_left). Compiled once for each mode; TURN_PLAIN leaves rare
+ * used up its number or time (ctx->turn.left). Compiled once for each mode; TURN_PLAIN leaves rare
  * cases to the general form (turn_continue). */
 static inline __attribute__((always_inline)) trpi_run_result
 turn_loop(trp_ctx *ctx, trpi_cell *cell, const enum turn_mode mode)
