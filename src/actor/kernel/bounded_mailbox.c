@@ -40,7 +40,7 @@
 
 const char trpi_bounded_name[] = "bounded mailbox";
 
-/* ---- birth and end --------------------------------------------------------------------------- */
+/* ---- start and end --------------------------------------------------------------------------- */
 
 static void
 bounded_drop(trpi_cell *cell)

@@ -203,7 +203,7 @@ trpi_children_tell(trp_ctx *ctx, const trpi_cell *parent, enum trpi_sys kind, tr
     }
 }
 
-/* ---- birth ----------------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 static trp_err
 keep_options(trp_ctx *ctx, trpi_cell *cell, const trp_spawn_options *options)

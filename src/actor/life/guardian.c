@@ -91,7 +91,7 @@ trpi_guardian_of(trp_system *system, const trpi_cell *cell)
     return slot == system->life->system.ref.slot ? &system->life->system : NULL;
 }
 
-/* ---- birth ----------------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 enum { ROOT, USER, SYSTEM, DEAD_LETTERS, TEMP, REMOTE, GUARDIANS };
 

@@ -1,4 +1,4 @@
-/* life.c - birth, failure and end of an actor; what a turn asks of the room life.
+/* life.c - start, failure and end of an actor; the hooks that a turn calls.
  *
  * Why.     The run loop knows tokens and queues. This file defines the meaning of a start, a
  *          failure and a stop.

@@ -51,7 +51,7 @@ typedef struct trpi_life_system {
 void trpi_child_link(trp_ctx *ctx, trpi_cell *parent, trpi_cell *child);
 /* Unlink a child that has ended; release its name and slot. */
 void trpi_child_unlink(trp_ctx *ctx, trpi_cell *parent, trpi_cell *child);
-/* Undo the birth of a child that is linked and not published. */
+/* Give up a child that is linked and not published. */
 void trpi_child_abandon(trp_ctx *ctx, trpi_cell *parent, trpi_cell *child);
 /* Give an acquired cell its name, arguments, parent and depth; it is not linked yet. On an error
  * nothing is left behind; else, until publication, unprepare undoes it. Thread: any that holds the

@@ -113,7 +113,7 @@ trpi_routed_find(trp_ctx *ctx, trp_ref ref, const trpi_routed_ops *ops)
     return r != NULL && r->ops == ops ? r->arg : NULL;
 }
 
-/* ---- birth ----------------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 trp_ref
 trpi_embryo_ref(const trpi_embryo *embryo)

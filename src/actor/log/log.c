@@ -329,12 +329,12 @@ trpi_log_direct(trp_system *system, trp_log_level level, const char *source, con
 void
 trpi_life_trace(trp_ctx *ctx, trpi_cell *cell, const char *what, trp_ref other)
 {
-    char whom[TRP_PATH_BYTES_MAX + 1];
+    char path[TRP_PATH_BYTES_MAX + 1];
 
     if (trpi_log_debugs(ctx->system, TRP_DEBUG_LIFECYCLE)) { /* log-G1 */
-        trp_path(ctx->system, other, whom, sizeof whom);
+        trp_path(ctx->system, other, path, sizeof path);
         trpi_log_about(ctx, trpi_cell_ref(cell), TRP_LOG_DEBUG, TRP_OK, "%s%s%s", what,
-                       whom[0] == 0 ? "" : " ", whom);
+                       path[0] == 0 ? "" : " ", path);
     }
 }
 

@@ -98,7 +98,7 @@ logger_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return self->receive(ctx, state, msg);
 }
 
-/* ---- birth ----------------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 /* Ask the logger whether it is ready. One that is not is stopped and left out; the system starts
  * anyway. */
