@@ -2,7 +2,7 @@
  *
  * Why.     "Out of memory is an error, not an abort" is only true where it was tried. All heap
  *          blocks pass here, so a test can let each allocation of a call fail in turn.
- * Cost.    Unarmed: one load of a cache line that nobody writes.
+ * Cost.    Unarmed: one load of a cache line that is not written.
  * Tests.   tests/unit/base/alloc_test.c
  */
 #include "base/alloc.h"

@@ -83,7 +83,7 @@ env_to_key(const char *name, char separator, char *key, size_t bytes)
 }
 
 /* Find the key of TROUPE_<name>. Keys that are known (schema, titles, app of the file) are compared
- * through their environment names; a role or an app key that nobody has named yet is added. */
+ * through their environment names; a role or an app key that is not known yet is added. */
 static bool
 env_key_find(const trpi_config *config, const char *name, char *key, size_t bytes)
 {

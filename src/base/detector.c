@@ -1,9 +1,9 @@
 /* detector.c - the kinds of failure detectors: phi accrual, a plain deadline, and what a program
  * registers.
  *
- * Why.     A deadline is easy to compute and to test; phi learns a rhythm that nobody has
- *          configured. A kind is three functions about one silence; the rooms above decide which
- *          peers are monitored, and what follows.
+ * Why.     A deadline is easy to compute and to test; phi learns a rhythm without configuration. A
+ *          kind is three functions about one silence; the rooms above decide which peers are
+ *          monitored, and what follows.
  * Tests.   tests/unit/cluster/detector_test.c
  */
 #include "base/detector.h"

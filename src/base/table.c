@@ -3,7 +3,7 @@
  * Must hold.
  *   table-T1  At most 3/4 of the places are taken, so every probe ends at an empty one. (reserve)
  *   table-T2  Between an element's home place and its place there is no empty one. (add, remove)
- * Limits.  2^30 elements: above that adding fails as for want of memory.
+ * Limits.  2^30 elements: above that adding fails as without memory.
  * Tests.   tests/unit/base/table_test.c
  * Sources. D. Knuth, The Art of Computer Programming 3, 6.4, algorithm R (removal).
  */

@@ -10,7 +10,7 @@
  *   transport-T1  No callback is made from inside a call of this interface.
  *   transport-T2  bytes() and paused() of one link never overlap; written() may run beside bytes().
  *   transport-T3  closed() comes exactly once for each link, after every other callback of it has
- *       returned. It comes after close(), after a failure, and when connect() cannot reach anybody.
+ *       returned. It comes after close(), after a failure, and when connect() reaches no host.
  *   transport-T4  A link stays valid memory until release(); after closed() write() answers
  *       TRP_ECLOSED.
  *   transport-T5  A callback may call write() and close() of any link, connect(), and release() of

@@ -68,7 +68,7 @@ typedef struct wake {
     trp_ref owner;
 } wake;
 
-typedef struct mailbox {
+typedef struct durable_mailbox {
     kind *kind;
     trp_ref owner;
     trpi_store_queue *queue;
@@ -79,7 +79,7 @@ typedef struct mailbox {
     uint32_t tokens_last; /* tokens behind the last kept message */
     wake *wake;           /* durable-U4; NULL: none is under way */
     uint64_t wake_id;
-} mailbox;
+} durable_mailbox;
 
 /* ---- storage, through the breaker ------------------------------------------------------------ */
 
@@ -96,7 +96,8 @@ storage_failure(trp_err err)
 /* Make the message of a record that stays where it is (it may lie in the store's own pages). NULL:
  * its content is unknown here. */
 static trp_msg *
-record_restore(const mailbox *box, const trpi_store_record *record, const trpi_record_info *info)
+record_restore(const durable_mailbox *mailbox, const trpi_store_record *record,
+               const trpi_record_info *info)
 {
     trpi_store_record copy = { NULL, record->bytes };
     trpi_record_info of_copy = { .type = NULL };
@@ -106,8 +107,8 @@ record_restore(const mailbox *box, const trpi_store_record *record, const trpi_r
         return NULL;
     }
     memcpy(copy.data, record->data, copy.bytes);
-    if (trpi_record_read(box->kind->system, &copy, &of_copy) != TRP_OK ||
-        trpi_record_msg(box->kind->system, &copy, &of_copy, box->owner, &msg) != TRP_OK) {
+    if (trpi_record_read(mailbox->kind->system, &copy, &of_copy) != TRP_OK ||
+        trpi_record_msg(mailbox->kind->system, &copy, &of_copy, mailbox->owner, &msg) != TRP_OK) {
         msg = NULL;
     }
     trpi_free(copy.data);
@@ -115,22 +116,23 @@ record_restore(const mailbox *box, const trpi_store_record *record, const trpi_r
 }
 
 static void
-report_dead(const mailbox *box, const trpi_store_record *record, trp_dead_reason reason)
+report_dead(const durable_mailbox *mailbox, const trpi_store_record *record, trp_dead_reason reason)
 {
     trpi_record_info info = { .type = NULL };
-    trp_system *system = box->kind->system;
+    trp_system *system = mailbox->kind->system;
 
     if (trpi_record_read(system, record, &info) != TRP_OK) {
         trpi_log(system, TRP_LOG_ERROR, "durable", "a damaged record is dropped bytes=%zu",
                  record->bytes);
     }
-    trp_msg *msg = record_restore(box, record, &info);
+    trp_msg *msg = record_restore(mailbox, record, &info);
 
     if (msg != NULL) {
-        trpi_dead_letter_msg(system, box->owner, msg, reason);
+        trpi_dead_letter_msg(system, mailbox->owner, msg, reason);
         trpi_msg_drop(msg);
     } else {
-        trpi_dead_letter(system, info.sender, box->owner, reason, info.type, info.payload_bytes);
+        trpi_dead_letter(system, info.sender, mailbox->owner, reason, info.type,
+                         info.payload_bytes);
     }
 }
 
@@ -150,8 +152,8 @@ is_stored(const trp_msg *msg)
 static trp_err
 mailbox_admit(void *object, trp_ref receiver, const trp_msg *msg)
 {
-    mailbox *box = object;
-    kind *k = box->kind;
+    durable_mailbox *mailbox = object;
+    kind *k = mailbox->kind;
     trpi_store_record record;
     trp_breaker_call call;
     trp_err err;
@@ -166,8 +168,8 @@ mailbox_admit(void *object, trp_ref receiver, const trp_msg *msg)
     }
     err = trp_breaker_begin(k->breaker, &call);
     if (err == TRP_OK) {
-        err = trpi_store_put(box->queue, box, &k->limits, record.data, record.bytes, record_dropped,
-                             box);
+        err = trpi_store_put(mailbox->queue, mailbox, &k->limits, record.data, record.bytes,
+                             record_dropped, mailbox);
         trp_breaker_end(k->breaker, call, storage_failure(err));
     }
     trpi_free(record.data);
@@ -178,14 +180,14 @@ mailbox_admit(void *object, trp_ref receiver, const trp_msg *msg)
 }
 
 static trp_err
-store_take(mailbox *box, trpi_store_record *ret_record)
+store_take(durable_mailbox *mailbox, trpi_store_record *ret_record)
 {
     trp_breaker_call call;
-    trp_err err = trp_breaker_begin(box->kind->breaker, &call);
+    trp_err err = trp_breaker_begin(mailbox->kind->breaker, &call);
 
     if (err == TRP_OK) {
-        err = trpi_store_take(box->queue, box->kind->limits.sync, ret_record);
-        trp_breaker_end(box->kind->breaker, call, storage_failure(err));
+        err = trpi_store_take(mailbox->queue, mailbox->kind->limits.sync, ret_record);
+        trp_breaker_end(mailbox->kind->breaker, call, storage_failure(err));
     }
     return err;
 }
@@ -205,31 +207,33 @@ wake_fired(void *arg)
 }
 
 static void
-wake_later(mailbox *box, trp_err why)
+wake_later(durable_mailbox *mailbox, trp_err why)
 {
-    uint32_t ms = why == TRP_EBREAKER ? box->kind->reset_timeout_ms : RETRY_MS;
+    uint32_t ms = why == TRP_EBREAKER ? mailbox->kind->reset_timeout_ms : RETRY_MS;
 
-    if (box->wake != NULL) {
+    if (mailbox->wake != NULL) {
         return;
     }
-    box->wake = trpi_alloc(sizeof *box->wake);
-    if (box->wake == NULL) {
+    mailbox->wake = trpi_alloc(sizeof *mailbox->wake);
+    if (mailbox->wake == NULL) {
         return; /* the next message wakes it */
     }
-    *box->wake = (wake){ box->kind->system, box->owner };
-    if (trpi_system_after(box->kind->system, ms, wake_fired, box->wake, &box->wake_id) != TRP_OK) {
-        trpi_free(box->wake);
-        box->wake = NULL;
+    *mailbox->wake = (wake){ mailbox->kind->system, mailbox->owner };
+    if (trpi_system_after(mailbox->kind->system, ms, wake_fired, mailbox->wake,
+                          &mailbox->wake_id) != TRP_OK) {
+        trpi_free(mailbox->wake);
+        mailbox->wake = NULL;
     }
 }
 
 static void
-wake_cancel(mailbox *box)
+wake_cancel(durable_mailbox *mailbox)
 {
-    if (box->wake != NULL && trpi_system_after_cancel(box->kind->system, box->wake_id)) {
-        trpi_free(box->wake);
+    if (mailbox->wake != NULL &&
+        trpi_system_after_cancel(mailbox->kind->system, mailbox->wake_id)) {
+        trpi_free(mailbox->wake);
     }
-    box->wake = NULL;
+    mailbox->wake = NULL;
 }
 
 /* ---- the runner ------------------------------------------------------------------------------ */
@@ -237,18 +241,18 @@ wake_cancel(mailbox *box)
 static trp_err
 mailbox_enqueue(void *object, trp_ref receiver, trp_msg *msg)
 {
-    mailbox *box = object;
+    durable_mailbox *mailbox = object;
     kept *k;
 
     (void)receiver;
     if (trp_msg_is(msg, &wake_type)) {
-        box->wake = NULL; /* it has freed itself */
+        mailbox->wake = NULL; /* it has freed itself */
         trpi_msg_drop(msg);
         return TRP_OK;
     }
     if (is_stored(msg)) {
-        box->tokens++;
-        box->tokens_last++;
+        mailbox->tokens++;
+        mailbox->tokens_last++;
         trpi_msg_drop(msg);
         return TRP_OK;
     }
@@ -256,89 +260,89 @@ mailbox_enqueue(void *object, trp_ref receiver, trp_msg *msg)
     if (k == NULL) {
         return TRP_ENOMEM;
     }
-    *k = (kept){ NULL, msg, box->tokens_last };
-    box->tokens_last = 0;
-    if (box->last != NULL) {
-        box->last->next = k;
+    *k = (kept){ NULL, msg, mailbox->tokens_last };
+    mailbox->tokens_last = 0;
+    if (mailbox->last != NULL) {
+        mailbox->last->next = k;
     } else {
-        box->first = k;
+        mailbox->first = k;
     }
-    box->last = k;
-    box->kept_count++;
+    mailbox->last = k;
+    mailbox->kept_count++;
     return TRP_OK;
 }
 
 static trp_msg *
-kept_take(mailbox *box)
+kept_take(durable_mailbox *mailbox)
 {
-    kept *k = box->first;
+    kept *k = mailbox->first;
     trp_msg *msg = k->msg;
 
-    box->first = k->next;
-    if (box->first == NULL) {
-        box->last = NULL;
+    mailbox->first = k->next;
+    if (mailbox->first == NULL) {
+        mailbox->last = NULL;
     }
-    box->kept_count--;
+    mailbox->kept_count--;
     trpi_free(k);
     return msg;
 }
 
 /* Make the message of a record. NULL: it cannot be delivered. */
 static trp_msg *
-msg_of(mailbox *box, trpi_store_record *record)
+msg_of(durable_mailbox *mailbox, trpi_store_record *record)
 {
-    trp_system *system = box->kind->system;
+    trp_system *system = mailbox->kind->system;
     trpi_record_info info;
     trp_msg *msg = NULL;
     uint64_t age;
 
     if (trpi_record_read(system, record, &info) != TRP_OK || info.type == NULL) {
-        report_dead(box, record, TRP_DEAD_NOT_ENCODABLE);
+        report_dead(mailbox, record, TRP_DEAD_NOT_ENCODABLE);
         return NULL;
     }
     age = (uint64_t)(trpi_world_wall_ms(trpi_system_world(system)) - info.stored_ms);
-    if (box->kind->max_age_ms != 0 && (int64_t)age > 0 && age > box->kind->max_age_ms) {
-        report_dead(box, record, TRP_DEAD_EXPIRED);
-    } else if (trpi_record_msg(system, record, &info, box->owner, &msg) != TRP_OK) {
-        report_dead(box, record, TRP_DEAD_NO_MEMORY);
+    if (mailbox->kind->max_age_ms != 0 && (int64_t)age > 0 && age > mailbox->kind->max_age_ms) {
+        report_dead(mailbox, record, TRP_DEAD_EXPIRED);
+    } else if (trpi_record_msg(system, record, &info, mailbox->owner, &msg) != TRP_OK) {
+        report_dead(mailbox, record, TRP_DEAD_NO_MEMORY);
     }
     return msg;
 }
 
 /* Return the counter of the tokens before the first kept message. */
 static uint32_t *
-tokens_first(mailbox *box)
+tokens_first(durable_mailbox *mailbox)
 {
-    return box->first != NULL ? &box->first->tokens : &box->tokens_last;
+    return mailbox->first != NULL ? &mailbox->first->tokens : &mailbox->tokens_last;
 }
 
 static trp_msg *
 mailbox_dequeue(void *object)
 {
-    mailbox *box = object;
+    durable_mailbox *mailbox = object;
 
     for (;;) {
-        uint32_t *tokens = tokens_first(box);
+        uint32_t *tokens = tokens_first(mailbox);
         trpi_store_record record;
         trp_msg *msg;
         trp_err err;
 
         if (*tokens == 0) {
-            return box->first != NULL ? kept_take(box) : NULL;
+            return mailbox->first != NULL ? kept_take(mailbox) : NULL;
         }
-        err = store_take(box, &record); /* durable-U3 */
-        if (err == TRP_ENOENT) {        /* durable-U1 */
-            box->tokens -= *tokens;
+        err = store_take(mailbox, &record); /* durable-U3 */
+        if (err == TRP_ENOENT) {            /* durable-U1 */
+            mailbox->tokens -= *tokens;
             *tokens = 0;
             continue;
         }
         if (err != TRP_OK) {
-            wake_later(box, err); /* durable-U4 */
+            wake_later(mailbox, err); /* durable-U4 */
             return NULL;
         }
         *tokens -= 1;
-        box->tokens--;
-        msg = msg_of(box, &record);
+        mailbox->tokens--;
+        msg = msg_of(mailbox, &record);
         trpi_free(record.data);
         if (msg != NULL) {
             return msg;
@@ -349,10 +353,10 @@ mailbox_dequeue(void *object)
 static uint32_t
 mailbox_count(void *object)
 {
-    mailbox *box = object;
-    uint32_t stored = atomic_load(&box->queue->count);
+    durable_mailbox *mailbox = object;
+    uint32_t stored = atomic_load(&mailbox->queue->count);
 
-    return box->kept_count + (box->tokens < stored ? box->tokens : stored);
+    return mailbox->kept_count + (mailbox->tokens < stored ? mailbox->tokens : stored);
 }
 
 static int
@@ -374,15 +378,15 @@ kind_unref(kind *k)
 /* ---- birth and end --------------------------------------------------------------------------- */
 
 static trp_err
-queue_find(mailbox *box)
+queue_find(durable_mailbox *mailbox)
 {
-    kind *k = box->kind;
+    kind *k = mailbox->kind;
     char key[TRP_DURABLE_KEY_BYTES_MAX + 1], path[TRP_PATH_BYTES_MAX + 1];
     trp_breaker_call call;
     int written;
     trp_err err;
 
-    if (trpi_path_unborn(k->system, box->owner, path, sizeof path) == 0) {
+    if (trpi_path_unborn(k->system, mailbox->owner, path, sizeof path) == 0) {
         trpi_log(k->system, TRP_LOG_ERROR, "durable",
                  "an actor with a durable mailbox needs a name of its own");
         return TRP_EINVAL;
@@ -396,7 +400,7 @@ queue_find(mailbox *box)
     }
     err = trp_breaker_begin(k->breaker, &call);
     if (err == TRP_OK) {
-        err = trpi_store_queue_open(k->store, key, box, &box->queue);
+        err = trpi_store_queue_open(k->store, key, mailbox, &mailbox->queue);
         trp_breaker_end(k->breaker, call, storage_failure(err));
     }
     return err;
@@ -406,23 +410,23 @@ static trp_err
 mailbox_create(void *arg, trp_system *system, trp_ref owner, void **ret_mailbox)
 {
     kind *k = arg;
-    mailbox *box = trpi_alloc(sizeof *box);
+    durable_mailbox *mailbox = trpi_alloc(sizeof *mailbox);
     trp_err err;
 
     (void)system;
-    if (box == NULL) {
+    if (mailbox == NULL) {
         return TRP_ENOMEM;
     }
-    box->kind = k;
-    box->owner = owner;
-    err = queue_find(box);
+    mailbox->kind = k;
+    mailbox->owner = owner;
+    err = queue_find(mailbox);
     if (err != TRP_OK) {
-        trpi_free(box);
+        trpi_free(mailbox);
         return err;
     }
     (void)atomic_fetch_add_explicit(&k->refs, 1, memory_order_relaxed);
-    box->tokens = box->tokens_last = atomic_load(&box->queue->count);
-    *ret_mailbox = box;
+    mailbox->tokens = mailbox->tokens_last = atomic_load(&mailbox->queue->count);
+    *ret_mailbox = mailbox;
     return TRP_OK;
 }
 
@@ -430,24 +434,24 @@ mailbox_create(void *arg, trp_system *system, trp_ref owner, void **ret_mailbox)
 static void
 clean_up(void *object, void (*dead)(void *arg, trp_msg *msg), void *arg)
 {
-    mailbox *box = object;
+    durable_mailbox *mailbox = object;
 
-    trpi_store_queue_close(box->queue, box);
-    wake_cancel(box);
-    while (box->first != NULL) {
-        dead(arg, kept_take(box));
+    trpi_store_queue_close(mailbox->queue, mailbox);
+    wake_cancel(mailbox);
+    while (mailbox->first != NULL) {
+        dead(arg, kept_take(mailbox));
     }
-    box->tokens = box->tokens_last = 0;
+    mailbox->tokens = mailbox->tokens_last = 0;
 }
 
 static void
 mailbox_destroy(void *object)
 {
-    mailbox *box = object;
+    durable_mailbox *mailbox = object;
 
-    trpi_store_queue_close(box->queue, box); /* of an actor that never lived */
-    kind_unref(box->kind);
-    trpi_free(box);
+    trpi_store_queue_close(mailbox->queue, mailbox); /* of an actor that never lived */
+    kind_unref(mailbox->kind);
+    trpi_free(mailbox);
 }
 
 /* ---- registration: what belongs to a system -------------------------------------------------- */
@@ -560,7 +564,7 @@ trp_durable_register(trp_system *system, const char *id, const trp_durable_optio
     static const trp_mailbox_ops ops = { sizeof ops,      mailbox_create,  mailbox_enqueue,
                                          mailbox_dequeue, mailbox_count,   mailbox_has,
                                          clean_up,        mailbox_destroy, mailbox_admit };
-    trp_mailbox_options box = TRP_MAILBOX_OPTIONS_INIT;
+    trp_mailbox_options mailbox = TRP_MAILBOX_OPTIONS_INIT;
     trp_durable_options own;
     void *instance;
     kinds *all;
@@ -582,12 +586,12 @@ trp_durable_register(trp_system *system, const char *id, const trp_durable_optio
     }
     atomic_init(&k->refs, 1);
     k->system = system;
-    box.kind = TRP_MAILBOX_KIND_CUSTOM;
-    box.ops = &ops;
-    box.arg = k;
-    box.capabilities = TRP_MAILBOX_DURABLE;
+    mailbox.kind = TRP_MAILBOX_KIND_CUSTOM;
+    mailbox.ops = &ops;
+    mailbox.arg = k;
+    mailbox.capabilities = TRP_MAILBOX_DURABLE;
     err = kind_fill(k, options);
-    err = err == TRP_OK ? trp_mailbox_register(system, id, &box) : err;
+    err = err == TRP_OK ? trp_mailbox_register(system, id, &mailbox) : err;
     if (err != TRP_OK) {
         kind_unref(k);
         return err;

@@ -55,8 +55,8 @@ typedef struct trpi_alarm_id {
 } trpi_alarm_id;
 
 /* Settle promise, delay_ms from now: with a failure, or, where with is TRP_OK, with a success
- * without a value; with TRP_ECLOSED when the system ends before. *ret_id (NULL: nobody cancels) is
- * written before it can ring. Shares promise until then, on success only. */
+ * without a value; with TRP_ECLOSED when the system ends before. *ret_id (NULL: it is never
+ * cancelled) is written before it can ring. Shares promise until then, on success only. */
 trp_err trpi_promise_alarm(trp_promise *promise, uint64_t delay_ms, trp_err with,
                            trpi_alarm_id *ret_id);
 /* Cancel the alarm, unless it rings already, has rung, or is none. The caller holds a future of the

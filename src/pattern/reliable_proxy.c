@@ -34,7 +34,7 @@
 typedef struct kept {
     struct kept *next;
     size_t bytes;     /* of payload */
-    trpi_parcel head; /* the payload follows: together they are what is sent */
+    trpi_parcel head; /* the payload follows: both are sent together */
 } kept;
 
 typedef struct proxy_args {
@@ -189,7 +189,7 @@ sending_begin(trp_ctx *ctx, proxy *p)
     return err != TRP_OK ? err : retry_in(ctx, p->args.retry_after_ms);
 }
 
-/* ---- what is kept ---------------------------------------------------------------------------- */
+/* ---- kept messages --------------------------------------------------------------------------- */
 
 static trp_err
 message_keep(trp_ctx *ctx, proxy *p, const trp_msg *msg)

@@ -146,7 +146,7 @@ void trpi_router_shrink(trp_ctx *ctx, trpi_router *router, uint32_t count, uint3
                         bool children_only);
 /* Poison ref after the delay. Thread: head. */
 void trpi_router_abandon(trp_ctx *ctx, trpi_router *router, trp_ref ref, uint32_t delay_ms);
-/* Free the router; no teller is left, and nobody else. */
+/* Free the router; no teller uses it any more. */
 void trpi_router_free(void *router);
 
 /* ---- routing_head.c -------------------------------------------------------------------------- */
@@ -202,7 +202,7 @@ typedef struct trpi_envelope { /* payload of an envelope: this, the key, the pay
     uint32_t key_bytes;
     uint64_t bytes;
 } trpi_envelope;
-/* Look into an envelope; false: it is none of ours. */
+/* Read an envelope; false: it is none of this library. */
 bool trpi_envelope_open(const trp_msg *msg, const trp_type **ret_type, trp_hash_key *ret_key,
                         const void **ret_payload, size_t *ret_bytes);
 

@@ -95,7 +95,7 @@ char *trpi_testkit_describe(const trp_testkit *kit, const trp_msg *msg, char *te
 const trp_msg *trpi_probe_take(trp_probe *probe, uint64_t deadline_ns, bool fresh);
 /* Put the message that was taken last back to the head of the queue. */
 void trpi_probe_give_back(trp_probe *probe);
-void trpi_probe_forget(trp_probe *probe); /* frees what was received */
+void trpi_probe_forget(trp_probe *probe); /* frees the received messages */
 void trpi_probe_free(trp_probe *probe);   /* its actor has ended */
 void trpi_testkit_log(void *kit, const trp_log_line *line);
 

@@ -3,7 +3,7 @@
  *
  * Shape.   seed -> virtual world (decisions are drawn, and recorded when they are not 0) -> kit ->
  *          program -> stop. A failure: the record is replayed with parts of it left out, for as
- *          long as the same expectation fails; what is left is printed.
+ *          long as the same expectation fails; the rest is printed.
  * Must hold.
  *   testkit-seeded-S1  A replay differs from the run that it repeats in nothing but its decisions:
  *       the world's random numbers come from the seed alone.

@@ -70,7 +70,7 @@ is_rate(uint32_t messages, uint32_t interval_ms)
     return messages > 0 && interval_ms > 0 && interval_ms <= TRP_THROTTLER_INTERVAL_MS_MAX;
 }
 
-/* ---- what is kept ---------------------------------------------------------------------------- */
+/* ---- kept messages --------------------------------------------------------------------------- */
 
 static void
 message_lose(trp_ctx *ctx, trp_ref sender, const trp_msg *msg, trp_dead_reason reason)

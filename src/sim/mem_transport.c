@@ -164,7 +164,7 @@ event_add(trpi_mem_network *network, trpi_link *to, enum event_kind kind, uint64
     return TRP_OK;
 }
 
-/* Let the end come when what was sent before has arrived; the link hears until then. */
+/* Deliver the end behind all bytes that were sent; the link gets those. */
 static void
 end_put(trpi_mem_network *network, trpi_link *link, trp_err err, const char *reason,
         uint64_t due_ns)
@@ -289,7 +289,7 @@ mem_connect(trpi_transport *transport, const char *host, uint16_t port, uint32_t
     return err;
 }
 
-/* The peer's copy of what is written, in one part or two. */
+/* Copy written bytes for the peer, in one part or two. */
 static trp_err
 send_to_peer(trpi_mem_network *network, trpi_link *link, const uint8_t *bytes, size_t count)
 {

@@ -33,7 +33,7 @@ typedef trpi_mem_verdict (*trpi_mem_fault_fn)(void *arg, trpi_mem_event *event);
 trp_err trpi_mem_network_new(trpi_mem_network **ret_network);
 /* after the thread and all transports; NULL ok */
 void trpi_mem_network_free(trpi_mem_network *network);
-/* fn NULL: no faults. Takes effect for what is sent from now on. */
+/* fn NULL: no faults. Takes effect for bytes that are sent from now on. */
 void trpi_mem_network_fault_set(trpi_mem_network *network, trpi_mem_fault_fn fn, void *arg);
 /* Deliver the next event; false: there is none. The network's clock (begins at 0) moves to its due
  * time. Callbacks come from here. Thread: one at a time. */

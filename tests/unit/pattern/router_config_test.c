@@ -138,7 +138,7 @@ logic_of_ones_own_has_settings_in_its_section(void)
 
 /* ---- a router among mailboxes ---------------------------------------------------------------- */
 
-static _Atomic int boxes_made, boxes_freed;
+static _Atomic int mailboxes_made, mailboxes_freed;
 
 typedef struct shelf {
     trp_msg *msgs[64];
@@ -151,7 +151,7 @@ shelf_create(void *arg, trp_system *system, trp_ref owner, void **ret_mailbox)
     (void)system;
     (void)owner;
     *ret_mailbox = calloc(1, sizeof(shelf));
-    atomic_fetch_add(&boxes_made, 1);
+    atomic_fetch_add(&mailboxes_made, 1);
     return *ret_mailbox == NULL ? TRP_ENOMEM : TRP_OK;
 }
 static trp_err
@@ -200,7 +200,7 @@ static void
 shelf_destroy(void *mailbox)
 {
     free(mailbox);
-    atomic_fetch_add(&boxes_freed, 1);
+    atomic_fetch_add(&mailboxes_freed, 1);
 }
 
 /* MBOX-6, ROUTE-1: a router has the plain mailbox whatever the default is, its routees have the
@@ -216,23 +216,23 @@ a_router_under_another_default_mailbox_works_and_loses_none(void)
     trp_ref router, refs[CREW_MAX];
     trp_system *system = crew_open();
 
-    atomic_store(&boxes_made, 0);
-    atomic_store(&boxes_freed, 0);
+    atomic_store(&mailboxes_made, 0);
+    atomic_store(&mailboxes_freed, 0);
     options.kind = TRP_MAILBOX_KIND_CUSTOM;
     options.ops = &ops;
     UNIT_EQUAL(trp_mailbox_register(system, "default-mailbox", &options), TRP_OK);
     router = crew_router(system, "pool", "broadcast", 3);
     UNIT_EQUAL(crew_of(system, router, refs), 3);
     UNIT_EQUAL(trp_mailbox_look(system, router, &view), TRP_OK);
-    UNIT_EQUAL(view.exact, 0); /* it has no box */
+    UNIT_EQUAL(view.exact, 0); /* it has the plain mailbox */
     UNIT_EQUAL(trp_mailbox_look(system, refs[0], &view), TRP_OK);
     UNIT_EQUAL(view.exact, 1);
     stage_tell(system, router, "x");
     UNIT_WAIT(stage_count(":x") == 3, 30000);
     UNIT_EQUAL(trp_system_graceful_stop(system, router, 30000), TRP_OK);
-    stage_close(system); /* boxes are retired: freed with the system at the latest */
-    UNIT_TRUE(atomic_load(&boxes_made) >= 3);
-    UNIT_EQUAL(atomic_load(&boxes_freed), atomic_load(&boxes_made));
+    stage_close(system); /* mailboxes are retired: freed with the system at the latest */
+    UNIT_TRUE(atomic_load(&mailboxes_made) >= 3);
+    UNIT_EQUAL(atomic_load(&mailboxes_freed), atomic_load(&mailboxes_made));
 }
 
 /* ROUTE-19, CONF-9 */
