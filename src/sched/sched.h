@@ -123,9 +123,10 @@ typedef struct trpi_sched_options {
     const char *name; /* prefix of thread names, cut at 8 bytes */
     const trpi_sched_ops *ops;
     void *arg;
-    uint64_t tick_ns;     /* of timers; 0: 1 ms */
-    uint32_t wheel_slots; /* of each level of their wheel, a power of two; 0: 64 */
-    uint32_t timers_max;  /* at one time; 0: 16 million, which is also the most */
+    uint64_t tick_ns; /* of timers; 0: TRP_TICK_MS_DEFAULT */
+    /* of each level of their wheel, a power of two; 0: TRP_WHEEL_TICKS_DEFAULT */
+    uint32_t wheel_slots;
+    uint32_t timers_max; /* at one time; 0: TRP_SCHEDULES_MAX, which is also the most */
 } trpi_sched_options;
 
 /* Make the workers' memory, start nothing. Errors: TRP_EINVAL, TRP_ENOMEM. */
