@@ -54,7 +54,7 @@
 #define WIDEN_MAX 64u
 /* heartbeat-H6: a detector that never judges must not hold a node */
 #define WAKING_US_MAX 60000000u
-#define REPORT_INTERVALS 2u /* heartbeat-H7: so old is the hearing of a witness at most */
+#define REPORT_INTERVALS 2u /* heartbeat-H7: the age of a report at most */
 #define OBSERVERS_QUERIED 3u
 
 /* As phi.c reads it. */

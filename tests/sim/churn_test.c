@@ -1,4 +1,4 @@
-/* churn_test.c - links that are bad for a while, and a large cluster in which somebody is always
+/* churn_test.c - links that are bad for a while, and a large cluster in which a node is always
  * unreachable; played by whole simulated nodes with the default timings.
  *
  *     TROUPE_SIM_SEEDS=1000 [TROUPE_SIM_FIRST=SEED] tests/sim/churn_test    a 33rd in the large one
@@ -49,7 +49,7 @@ a_link_that_stays_broken_is_found_within_ten_seconds(void)
     stage_end(w);
 }
 
-/* ---- somebody is always unreachable ---------------------------------------------------------- */
+/* ---- a node is always unreachable ------------------------------------------------------------ */
 
 #define CHURN_NODES 30u
 #define CHURN_AFTER_S 240u
@@ -75,7 +75,7 @@ struct churn {
         uint64_t off_us;     /* when it last was */
         uint64_t restart_us; /* when it is started again; 0: not planned */
     } nodes[32];
-    uint32_t ended, healthy; /* who stopped; of them, who was not cut off for a minute before */
+    uint32_t ended, healthy; /* nodes that stopped; those not cut off for a minute before */
 };
 
 static uint64_t
@@ -283,7 +283,7 @@ a_minority_that_comes_and_goes_ends_nobody_else(void)
     UNIT_TRUE(late * 10 <= seeds); /* 9 of 200 seeds: not within four minutes */
 }
 
-/* All who live have one view. */
+/* All running nodes have one view. */
 static bool
 is_one_cluster(const struct sim_world *w)
 {
@@ -330,7 +330,7 @@ a_cut_beside_it_never_leaves_two_sides(void)
         churn_run(&c, 10000 + sim_below(w, 50000));
         for (uint32_t i = 0; i < nodes; i++) {
             w->nodes[i].wanted =
-                false; /* who has ended does not come back: sides stay to be seen */
+                false; /* an ended node does not come back: sides stay to be seen */
         }
         churn_run(&c, 10000);
         churn_end(&c);

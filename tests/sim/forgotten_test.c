@@ -69,7 +69,7 @@ who_gave_way_before_it_spoke_is_answered_when_it_speaks(void)
     uint64_t dead = dead_letters();
     trp_system_tell(t.system, before, &trp_i64_type, &(int64_t){ 1 }, sizeof(int64_t));
     watch_ref(before);
-    pass(20); /* told at once, whoever lives there now */
+    pass(20); /* told at once, to any incarnation there */
     UNIT_EQUAL(dead_letters(), dead + 1);
     UNIT_EQUAL(ends_count, 1);
     UNIT_EQUAL(lane.answers, 1);
@@ -135,7 +135,7 @@ who_was_held_for_over_and_shows_itself_is_answered(void)
     crowd_call(&later, 1, REBORN + 5);
     UNIT_EQUAL(later.shaken, TRPI_FRAME_HANDSHAKE_REFUSAL); /* the present one is looked for */
     UNIT_EQUAL(kept_count, 1);
-    pass(1000); /* nobody is there */
+    pass(1000); /* no node is there */
     stranger_free(&later);
     call_and_be_answered(&later, &lane, REBORN + 5);
     stranger_end(&lane, false);
@@ -144,7 +144,7 @@ who_was_held_for_over_and_shows_itself_is_answered(void)
     end();
 }
 
-/* The numbers of those who crashed were never given back, once their peers had been forgotten. */
+/* The numbers of crashed nodes were never given back, once their peers had been forgotten. */
 static void
 who_crashed_and_is_forgotten_keeps_no_number_for_good(void)
 {

@@ -18,7 +18,7 @@ typedef struct mesh {
     uint32_t count;
     trp_system *system[NODES_MAX];
     trpi_remote *remote[NODES_MAX];
-    bool muted;      /* nothing arrives, nobody is told */
+    bool muted;      /* nothing arrives, without an error */
     uint32_t cut_at; /* the link breaks at so many-th write of the longest; 0: never */
     uint32_t wire_minor, lane_idle_ms;
 } mesh;
@@ -162,7 +162,7 @@ active_of(mesh *m, uint32_t node)
     return active;
 }
 
-/* Frames of all kinds that the node got in a minute in which nobody said anything. */
+/* Frames of all kinds that the node got in a minute without messages. */
 static uint64_t
 frames_of_an_idle_minute(uint32_t count, uint64_t *ret_most)
 {
@@ -248,8 +248,8 @@ a_link_that_died_at_rest_is_found_though_nobody_uses_it(void)
     mesh_end(&m);
 }
 
-/* The connection that the message went over is open and unused: to who knows how to part with it
- * (it dies before, or as it begins to part), and to who does not. */
+/* The connection that the message went over is open and unused: to a peer that
+ * closes gracefully (it dies before, or as it begins to), and to one that does not. */
 static void
 a_link_that_died_behind_a_message_is_found_though_nobody_uses_it(void)
 {
@@ -287,7 +287,7 @@ a_link_that_is_used_now_and_then_lives(void)
     mesh_end(&m);
 }
 
-/* Numbers are for ever: who comes, gossips and goes takes none. */
+/* Numbers are for ever: a node that comes, gossips and goes takes none. */
 static void
 a_node_gets_a_number_with_the_first_message_only(void)
 {
@@ -444,7 +444,7 @@ static const trp_behaviour watcher = { .size = sizeof(trp_behaviour),
                                        .name = "watcher",
                                        .receive = watcher_receive };
 
-/* Its messages would come from nobody, and its watchers never hear: nothing of it is taken. */
+/* Its messages would have no sender, and its watchers never hear: nothing of it is taken. */
 static void
 who_finds_no_number_here_is_not_listened_to(void)
 {
@@ -571,7 +571,7 @@ what_waited_for_a_dead_incarnation_names_it_and_not_its_successor(void)
     letters_end(&m);
 }
 
-/* ES-03: Nobody has ever met it, and nobody, or somebody else, is there. */
+/* ES-03: No node has met it, and none, or another one, is there. */
 static void
 what_waited_for_an_incarnation_that_was_never_met_names_it(void)
 {
@@ -602,7 +602,7 @@ what_is_for_another_incarnation_is_not_sent_to_the_one_that_is_connected(void)
     letters_start(&m, 77);
     tell_actor(&m, 0, 1);
     pass_time(&m, 1000);
-    letters = misnamed = wrong_reasons = 0; /* there was nobody */
+    letters = misnamed = wrong_reasons = 0; /* there was no node */
     trpi_peer *peer = peer_pinned(&m, 0, 1);
     UNIT_REQUIRE(peer->lanes[TRPI_LANE_ORDINARY].conns.out != NULL);
     pthread_mutex_lock(&peer->lock);

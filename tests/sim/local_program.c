@@ -194,7 +194,7 @@ ask_job(trp_ctx *ctx, self *s, uint32_t to, uint32_t fuel)
     local_job job = { 0, s->id, to, fuel, 1 };
 
     if (trp_ref_is_none(ref_of(s->w, to))) {
-        return; /* an ask of nobody is answered without a message */
+        return; /* an ask of no actor is answered without a message */
     }
     pthread_mutex_lock(&s->e->lock);
     job.number = ++s->e->sent[to];
@@ -507,7 +507,7 @@ static const trp_strategy strategies[] = {
 static const trp_behaviour behaviours[] = { LOCAL_BEHAVIOUR(0), LOCAL_BEHAVIOUR(1),
                                             LOCAL_BEHAVIOUR(2) };
 
-/* ---- the one who counts dead letters --------------------------------------------------------- */
+/* ---- the actor that counts dead letters ------------------------------------------------------ */
 
 typedef struct counter {
     world *w;

@@ -69,7 +69,7 @@ each_up_is_told_once_on_every_node_when_all_have_seen_it(void)
         sim_node_start(w, joins);
         STAGE_AWAIT(w, stage_agree(w, (2u << joins) - 1), 10000);
         for (uint32_t at = 0; at <= joins; at++) {
-            for (uint32_t of = 0; of <= joins; of++) { /* who joins is told of those before it */
+            for (uint32_t of = 0; of <= joins; of++) { /* a joiner is told of those before it */
                 UNIT_EQUAL(stage_told(w, at, TRP_CLUSTER_MEMBER_UP, of), 1);
             }
         }
@@ -198,7 +198,7 @@ a_first_seed_that_starts_again_joins_those_that_remain(void)
     stage_end(w);
 }
 
-/* One look at a node: its view as a digit for each member (0: not there), and who has seen it. */
+/* One look at a node: its view as a digit for each member (0: not there), and its seen set. */
 struct look {
     uint64_t after_ms;
     uint32_t at, statuses, seen;
@@ -229,7 +229,7 @@ each_exchange_changes_statuses_and_seen_sets_as_told(void)
         { 35, 0, 221, 1 }, /* asked, answered, JOIN: Joining, and only the contact has seen it */
         { 45, 1, 221, 3 }, /* gossip and welcome have arrived */
         { 45, 2, 221, 5 },
-        { 55, 0, 222, 1 }, /* all who are Up have seen it: the leader acts, nobody has seen that */
+        { 55, 0, 222, 1 }, /* all Up members have seen it: the leader acts, none has seen that */
         { 65, 1, 222, 3 },
         { 85, 0, 222, 7 }, /* and now all have */
         { 85, 1, 222, 7 },
@@ -257,7 +257,7 @@ each_exchange_changes_statuses_and_seen_sets_as_told(void)
     stage_end(w);
 }
 
-/* ---- who falls silent ------------------------------------------------------------------------ */
+/* ---- silent members -------------------------------------------------------------------------- */
 
 /* ClusterAccrualFailureDetectorSpec */
 static void
@@ -441,7 +441,7 @@ who_leaves_is_told_of_as_leaving_exiting_and_removed_the_leader_too(void)
             UNIT_EQUAL(stage_told(w, at, TRP_CLUSTER_UNREACHABLE, goes), 0);
             UNIT_EQUAL(stage_leader(w, at), goes == 0 ? 1 : 0);
             UNIT_TRUE(goes == 0 || doer_of(w, TRP_CLUSTER_MEMBER_EXITED, goes) == 0);
-            /* neither a member nor on the ring of those who are asked */
+            /* neither a member nor on the ring of monitored members */
             UNIT_FALSE(trpi_heartbeat_look(w->nodes[at].heartbeat,
                                            trpi_ident_key(&w->nodes[goes].id), w->now_us)
                            .monitored);

@@ -374,7 +374,7 @@ right_restart(void)
         actor_add(1);
     }
     for (int i = 0; i < (int)draw_below(3); i++) {
-        watch_add(); /* perhaps of one that nobody has met */
+        watch_add(); /* perhaps of one that no node has met */
     }
     run.unplugged = false;
 }
@@ -493,7 +493,7 @@ run_seed(uint64_t seed)
     trpi_mem_network_cut(run.network, NULL, NULL);
     pass_time(5000); /* what is told while a link breaks may be lost */
     actor_add(1);
-    tell_actor(&run.actors[run.actors_count - 1]); /* so that somebody has something to say */
+    tell_actor(&run.actors[run.actors_count - 1]); /* so that an actor has something to send */
     pass_time(40000);
     check_law(run.actors[run.actors_count - 1].counted != 0 || is_quarantined(uid_of(0)) ||
                   is_quarantined(uid_of(1)),

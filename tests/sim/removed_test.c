@@ -57,7 +57,7 @@ one_of_three_that_downs_the_others_while_cut_off_ends_neither(void)
     }
 }
 
-/* The others downed it while nobody could tell it, and have quarantined it since. */
+/* The others marked it Down while it could not be told, and have quarantined it since. */
 static void
 who_was_removed_while_cut_off_ends_within_ten_seconds_of_the_first_refusal(void)
 {
@@ -139,7 +139,7 @@ who_was_removed_while_it_stood_still_marks_nobody_down_and_ends_within_ten_secon
     }
 }
 
-/* A node that nobody has removed is awake as soon as its peers have answered. */
+/* A node that was not removed is awake as soon as its peers have answered. */
 static void
 who_stood_still_and_is_a_member_yet_leads_again_when_its_peers_have_answered(void)
 {
@@ -154,7 +154,7 @@ who_stood_still_and_is_a_member_yet_leads_again_when_its_peers_have_answered(voi
 
 /* ---- many crashes at once -------------------------------------------------------------------- */
 
-/* Until all who live see all of `dead` away, in ms; 0: not within a minute. */
+/* Until all running nodes see all of `dead` away, in ms; 0: not within a minute. */
 static uint64_t
 time_of(uint32_t nodes, uint32_t monitored, uint32_t dead, uint64_t seed)
 {

@@ -14,7 +14,7 @@ enum {
     AFTER_MS = 130000,
     AFTER_LEASE_MS = 260000,
     IN_FLIGHT_US = 6000000,
-    LEASE_US = 150000000 /* after a cut somebody has got the lease, or nobody wants it */
+    LEASE_US = 150000000 /* after a cut a node has got the lease, or none wants it */
 };
 
 static const char *const strategies[] = { "keep-majority", "keep-oldest", "static-quorum",
@@ -74,7 +74,7 @@ restart_step(struct sim_world *w, struct operator_day *day)
         }
     } else if (day->started_ms == 0) {
         if (n->stop != TRPI_STOP_LEFT) {
-            day->gone |= 1u << node; /* downed: nobody starts it again */
+            day->gone |= 1u << node; /* downed: it is not started again */
             return;
         }
         day->ended_ms = day->ended_ms == 0 ? now_ms(w) : day->ended_ms;
@@ -148,7 +148,7 @@ is_due(struct sim_world *w, struct fault *f)
 /* ---- what must come of it -------------------------------------------------------------------- */
 
 struct verdict {
-    bool calm;  /* nobody knew of a change of votes that not all are known to have seen */
+    bool calm;  /* no node knew of a change of votes that not all are known to have seen */
     bool go_on; /* then the table says so */
     uint32_t left;
 };
@@ -187,12 +187,12 @@ table_says(const struct sim_world *w, const trpi_gossip *g, uint32_t crashes, co
         return left >= quorum && votes <= 2 * quorum - 1;
     case 'd': /* down-all */
         return false;
-    default: /* lease; or nobody is missed */
+    default: /* lease; or no member is unreachable */
         return true;
     }
 }
 
-/* The fate of those who are left, as things are now. */
+/* The fate of the nodes that are left, as things are now. */
 static struct verdict
 forecast_of(struct sim_world *w, uint32_t crashes, const char *strategy)
 {
@@ -223,7 +223,7 @@ forecast_of(struct sim_world *w, uint32_t crashes, const char *strategy)
     return v;
 }
 
-/* Does anybody count a vote in both ways? */
+/* Does a node count a vote in both ways? */
 static bool
 is_unsure(const struct sim_world *w)
 {
@@ -238,7 +238,7 @@ is_unsure(const struct sim_world *w)
 }
 
 struct tally {
-    uint64_t owners, came; /* crashes of who had the lease; the other side got it, and both live */
+    uint64_t owners, came; /* crashes of the lease's owner; the other side got it, and both live */
     uint64_t days, alive, crashes, calm, calm_go_on, open, open_stopped;
 };
 
@@ -249,7 +249,7 @@ is_one_cluster(const struct sim_world *w)
     return alive == 0 || stage_agree(w, alive);
 }
 
-/* Does somebody of each cluster hold it for two? */
+/* Does a node of each cluster hold it for two? */
 static bool
 all_know(const struct sim_world *w)
 {
@@ -427,7 +427,7 @@ whatever_crashes_while_nodes_restart_no_two_sides_stay_and_the_rest_does(void)
     UNIT_TRUE(tally.owners > 0 || count < 100 || (only != NULL && strcmp(only, "lease") != 0));
 }
 
-/* Default times; the crash is found after 5 s, and nobody decides before 25 s. */
+/* Default times; the crash is found after 5 s, and no node decides before 25 s. */
 static void
 a_crash_and_an_orderly_stop_soon_after_do_not_end_three(void)
 {

@@ -209,7 +209,7 @@ whichever_allocation_fails_no_routee_is_lost_or_left_over(void)
     trp_sim_options options = TRP_SIM_OPTIONS_INIT;
     options.nodes = NODES;
     options.started = start_actors;
-    options.stable_after_ms = 60000; /* nobody is downed */
+    options.stable_after_ms = 60000; /* no node is downed */
     options.log = on_line;
     failed = 0;
     UNIT_EQUAL(trp_sim_run(lacks_memory, NULL, &options, NULL), TRP_OK);
@@ -247,7 +247,7 @@ stands_still(trp_sim *sim, void *arg)
     trp_sim_await(sim, has_no_routee, &s, 600); /* its own two as well */
     trp_sim_pass(sim, 2000);
     TRP_SIM_CHECK(sim, routees_count(&s) == 0);
-    trp_sim_await(sim, is_settled, &s, 60000); /* the same ones: nobody was dismissed */
+    trp_sim_await(sim, is_settled, &s, 60000); /* the same ones: none was dismissed */
 }
 
 /* A cluster router on a node that is waking; with whole nodes */
@@ -257,7 +257,7 @@ who_stood_still_routes_nothing_until_its_peers_have_answered(void)
     trp_sim_options options = TRP_SIM_OPTIONS_INIT;
     options.nodes = NODES;
     options.started = start_actors;
-    options.stable_after_ms = 60000; /* nobody is downed */
+    options.stable_after_ms = 60000; /* no node is downed */
     options.log = on_line;
     UNIT_EQUAL(trp_sim_run(stands_still, NULL, &options, NULL), TRP_OK);
 }

@@ -1,6 +1,6 @@
 /* split_test.c - Akka's integration specs of the split-brain resolver and SplitBrainSpec, played by
- * whole simulated nodes. Their singleton stands here for who takes itself for the oldest member,
- * which is where one would run: after a split that must be one node, or none when all stop.
+ * whole simulated nodes. Their singleton stands here for the node that takes itself for the oldest
+ * member, which is where one would run: after a split that is one node, or none when all stop.
  */
 #include "tests/sim/stage.h"
 
@@ -36,7 +36,7 @@ play_pair(const char *strategy, uint32_t first, uint32_t second, enum winner win
     stage_split(w, side, true);
     STAGE_AWAIT(w, stage_alive(w) == stays && (stays == 0 || stage_agree(w, stays)), 30000);
     UNIT_EQUAL(nodes_that_stay(w), stays != 0 ? 1 : 0);
-    stage_split(w, side, false); /* those who stopped are not heard of again */
+    stage_split(w, side, false); /* stopped nodes are not heard of again */
     stage_run(w, 10000);
     UNIT_EQUAL(stage_alive(w), stays);
     UNIT_TRUE(stays == 0 || stage_agree(w, stays));

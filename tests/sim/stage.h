@@ -151,7 +151,7 @@ stage_seen(const struct sim_world *w, uint32_t at)
     return mask;
 }
 
-/* ---- what all of a set know; bit n of `who` is node n ---------------------------------------- */
+/* ---- knowledge of all nodes of a set; bit n of `who` is node n ------------------------------- */
 
 static inline bool
 stage_all(const struct sim_world *w, uint32_t who, uint32_t of, uint32_t status)
@@ -215,7 +215,7 @@ stage_told(const struct sim_world *w, uint32_t at, uint32_t event, uint32_t of)
 
 /* ---- direction ------------------------------------------------------------------------------- */
 
-/* These are the seeds of whoever starts from now on. */
+/* Set the seeds of nodes that start from now on. */
 static inline void
 stage_seeds(struct sim_world *w, uint32_t first, uint32_t count)
 {
@@ -225,7 +225,7 @@ stage_seeds(struct sim_world *w, uint32_t first, uint32_t count)
     w->seeds_count = count;
 }
 
-/* All who stand in the set start, at once, and become one cluster. */
+/* Start all nodes of the set at once: they start and become one cluster. */
 static inline void
 stage_up(struct sim_world *w, uint32_t who)
 {

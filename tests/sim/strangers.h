@@ -1,4 +1,4 @@
-/* strangers.h - a node in virtual time, and strangers made by hand who call it. */
+/* strangers.h - a node in virtual time, and strangers made by hand that call it. */
 #ifndef TESTS_SIM_STRANGERS_H
 #define TESTS_SIM_STRANGERS_H
 
@@ -15,7 +15,7 @@
 
 enum { PORT = 2552, NAMED_AT_ONCE = 16, REBORN = 10000000 };
 
-/* Somebody who speaks the protocol. */
+/* A stranger that speaks the protocol. */
 typedef struct stranger {
     trpi_link *link;
     trpi_node_id id;

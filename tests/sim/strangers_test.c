@@ -1,4 +1,4 @@
-/* strangers_test.c - what those who are no members can make a node remember, and that it forgets
+/* strangers_test.c - what nodes that are no members can make a node remember, and that it forgets
  * them again; in virtual time, with peers made by hand.
  *
  *     TROUPE_STRANGERS=1000000 tests/sim/strangers_test
@@ -40,7 +40,7 @@ so_many_come_and_go_and_their_refs_stay_dead(void)
     UNIT_EQUAL(stats.decode_errors + stats.handshakes_failed, 0);
     trpi_remote_peers(t.remote, &info, 1, &peers);
     UNIT_TRUE(peers <= 16384);
-    crowd_call(crowd, CROWD, count); /* the present ones, who use numbers of those before */
+    crowd_call(crowd, CROWD, count); /* the present ones, which use numbers of those before */
     UNIT_EQUAL(kept_count, count + CROWD);
     for (uint32_t i = 0; i < CROWD; i++) {
         lane_call(&lanes[i], &crowd[i]);
@@ -138,7 +138,7 @@ one_host_names_so_many_nodes_and_with_one_more_the_oldest_is_forgotten(void)
     uint64_t before = dead_letters();
     trp_ref gone = { trpi_node_find(t.system, &second), 3, 5, 0 };
     trp_system_tell(t.system, gone, &trp_i64_type, &(int64_t){ 1 }, sizeof(int64_t));
-    pass(20); /* at once: nobody is dialled */
+    pass(20); /* at once: no node is dialled */
     UNIT_EQUAL(dead_letters(), before + 1);
     stranger_end(&s, true);
     stranger_end(&other, true);
@@ -162,7 +162,7 @@ a_node_that_is_named_in_a_refused_message_gets_no_number(void)
     say_message(&s.first, nobody, &one, 1);
     size_t at = s.first.count;
     say_message(&s.first, t.keeper, &two, 1);
-    s.first.data[at + TRPI_FRAME_HEADER_BYTES + 16] ^= 0x55; /* a type that nobody has */
+    s.first.data[at + TRPI_FRAME_HEADER_BYTES + 16] ^= 0x55; /* a type that no node has */
     say_message(&s.first, t.keeper, &three, 1);
     stranger_call(&s);
     pass(100);
@@ -176,7 +176,7 @@ a_node_that_is_named_in_a_refused_message_gets_no_number(void)
     end();
 }
 
-/* REMOTE-53: In untrusted mode a sender lives here or on the peer: nobody makes the node dial
+/* REMOTE-53: In untrusted mode a sender lives here or on the peer: no message makes the node dial
  * others. */
 static void
 in_untrusted_mode_nobody_speaks_for_a_third_node(void)
@@ -201,7 +201,7 @@ in_untrusted_mode_nobody_speaks_for_a_third_node(void)
     end();
 }
 
-/* At the limit, and one past it; members do not count, and those who are gone give way. */
+/* At the limit, and one past it; members do not count, and nodes that are gone give way. */
 static void
 so_many_of_one_host_are_let_in_and_not_one_more(void)
 {

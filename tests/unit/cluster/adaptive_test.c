@@ -309,7 +309,7 @@ a_group_sends_more_to_the_node_that_has_more_left(void)
     atomic_store(&b.used_percent, 100);
     UNIT_WAIT(known_of(&a, &b) == 100, 60000);
     UNIT_EQUAL(share_of(&a, router, routees[1]), 0);
-    atomic_store(&a.used_percent, 100); /* nobody has anything left: all the same */
+    atomic_store(&a.used_percent, 100); /* no node has anything left: all the same */
     UNIT_WAIT(known_of(&a, &a) == 100, 60000);
     UNIT_TRUE(is_about(share_of(&a, router, routees[1]), 500));
     meter_end(&b);

@@ -376,7 +376,7 @@ routees_come_with_their_nodes(void)
     UNIT_WAIT(was_logged("not adjusted"), 60000);
     UNIT_EQUAL(routees_count(pool), 2);
     UNIT_EQUAL(trp_router_routees(hosts[0].system, pool, refs, 8, &count), TRP_OK);
-    trp_remove_routee one = { refs[0] }; /* somebody else takes one out: it is replaced */
+    trp_remove_routee one = { refs[0] }; /* another actor takes one out: it is replaced */
     trp_system_tell(hosts[0].system, pool, &trp_remove_routee_type, &one, sizeof one);
     UNIT_WAIT(routees_count(group) == 1 && routees_count(refused) == 2 &&
                   atomic_load(&hosts[1].started) >= 5,
@@ -423,7 +423,7 @@ static const trp_behaviour counter = {
     .size = sizeof(trp_behaviour), .name = "counter", .version = 1, .receive = count_replies
 };
 
-/* CROUTE-02: who leaves is taken out at once, and still handles what it was told before */
+/* CROUTE-02: a leaving routee is taken out at once, and still handles what it was told before */
 static void
 routees_of_a_leaving_node_go_first_and_finish_what_they_have(void)
 {

@@ -57,7 +57,7 @@ without_a_kind_it_is_phi_accrual(void)
 
 /* ---- one that a program brings --------------------------------------------------------------- */
 
-typedef struct stubborn { /* believes in everybody until it was asked three times */
+typedef struct stubborn { /* holds all available until it was asked three times */
     uint32_t asked;
     uint32_t interval_ms;
 } stubborn;

@@ -1,4 +1,4 @@
-/* downing_lease_test.c - the strategy lease: who asks when, and what becomes of who is refused.
+/* downing_lease_test.c - the strategy lease: which node asks when, and the end of a refused side.
  *
  * DOWN; Akka's lease-majority. Five nodes, cut 0 1 2 | 3 4, stable-after 2 s. */
 #include <unistd.h>
@@ -109,7 +109,7 @@ one_node_of_the_larger_side_asks_first_and_who_gets_it_stays(void)
     UNIT_EQUAL(mesh_status(m, 1, 3), 0);
     UNIT_EQUAL(mesh_status(m, 2, 4), 0);
     UNIT_TRUE(!m->released_lease[0]);
-    mesh_run(m, 41000); /* nobody is unreachable, and the other side has asked long ago */
+    mesh_run(m, 41000); /* no member is unreachable, and the other side has asked long ago */
     UNIT_TRUE(m->released_lease[0]);
     mesh_free(m);
 }
@@ -401,7 +401,7 @@ the_last_moment_to_ask_comes_before_the_first_to_give_back(void)
     scene_end(&s);
 }
 
-/* ... who is Exiting is not marked Down: it ends by itself. */
+/* ... an Exiting member is not marked Down: it ends by itself. */
 static void
 a_side_that_stops_leaves_out_who_is_exiting(void)
 {
@@ -426,7 +426,7 @@ who_leaves_asks_only_when_nobody_else_can(void)
     side_runs(m, 7, 100);
     UNIT_EQUAL(mesh_order(m, 0, TRPI_MEMBER_LEAVE, 0), TRP_OK);
     mesh_run(m, STABLE + 900);
-    UNIT_EQUAL(mesh_status(m, 1, 0), TRP_MEMBER_LEAVING); /* nobody agrees while there is a cut */
+    UNIT_EQUAL(mesh_status(m, 1, 0), TRP_MEMBER_LEAVING); /* no convergence while there is a cut */
     UNIT_EQUAL(askers_count(m), 2);
     mesh_free(m);
     m = cluster_of_five();

@@ -89,7 +89,7 @@ an_oldest_that_is_down_but_not_removed_counts_for_the_others(void)
     scene_end(&s);
 }
 
-/* Of a role the oldest is another one than the first in order, who has no vote. */
+/* Of a role the oldest is another one than the first in order, which has no vote. */
 static void
 a_broken_link_does_not_cost_the_oldest_of_a_role_its_place(void)
 {
@@ -144,7 +144,7 @@ a_joiner_that_leaves_brings_no_vote(void)
     uint32_t lowest_leaving[SCENE_MEMBERS_MAX] = { TRP_MEMBER_LEAVING | SCENE_NEVER_UP };
     UNIT_EQUAL(fate_of("keep-majority", &options, 5, 0x06, lowest_joining), FATE_STAYS);
     UNIT_EQUAL(fate_of("keep-majority", &options, 5, 0x19, lowest_leaving), FATE_STOPS);
-    for (uint32_t i = 0; i < 4; i++) { /* nobody is Up yet: all count, also those that go */
+    for (uint32_t i = 0; i < 4; i++) { /* no member is Up yet: all count, also those that go */
         joining[i] = TRP_MEMBER_JOINING;
         leaving[i] = i < 2 ? TRP_MEMBER_JOINING : TRP_MEMBER_LEAVING | SCENE_NEVER_UP;
     }
@@ -210,7 +210,7 @@ two_broken_links_cost_two_members_where_their_end_is_kept(void)
     }
 }
 
-/* where nobody is kept at any price the later end goes, however old it is */
+/* where no member is spared the later end goes, however old it is */
 static void
 a_broken_link_costs_the_later_end_its_place(void)
 {
@@ -249,7 +249,7 @@ joiners_are_counted_where_nobody_is_up(void)
     scene_end(&s);
 }
 
-/* downing-D4: of a Leaving one and a joiner, with nobody Up and clear, the Leaving one acts */
+/* downing-D4: of a Leaving one and a joiner, with none Up and clear, the Leaving one acts */
 static void
 who_leaves_acts_before_who_joins(void)
 {
@@ -298,9 +298,8 @@ everybody_stops_when_reachability_does_not_come_to_rest(void)
     scene_end(&s);
 }
 
-/* downing-D12: who was missed within stable-after counts against us, at its end and one millisecond
- * before
- */
+/* downing-D12: a member missed within stable-after counts against us, at its end and one
+ * millisecond before / */
 static void
 who_is_steady_goes_on_in_unrest_if_that_is_enough(void)
 {
@@ -329,7 +328,7 @@ who_is_steady_goes_on_in_unrest_if_that_is_enough(void)
         UNIT_EQUAL(scene_decide(&s, strategies[i], &options, 0, 0xf), TRPI_DOWNING_WAIT);
         s.reachable_ms[0] = s.reachable_ms[2] = 20000;
         UNIT_EQUAL(scene_decide(&s, strategies[i], &options, 0, 0xf), TRPI_DOWNING_DOWN_MEMBERS);
-        /* who has not seen the version is no evidence */
+        /* a member that has not seen the version is no evidence */
         UNIT_EQUAL(scene_decide(&s, "keep-majority", &options, 0, 0x3), TRPI_DOWNING_WAIT);
         UNIT_FALSE(s.decision.sure);
         scene_end(&s);
@@ -388,7 +387,7 @@ in_unrest_one_end_of_a_broken_link_is_enough(void)
     scene_end(&s);
 }
 
-/* downing-D12: what keeps two sides of a lease apart is the lease, and down-all keeps nobody */
+/* downing-D12: what keeps two sides of a lease apart is the lease, and down-all keeps no member */
 static void
 lease_and_down_all_stop_in_unrest_whoever_is_steady(void)
 {
@@ -440,7 +439,7 @@ a_leave_foretells_what_the_next_crash_does(void)
         { "keep-referee", 4, 3, 3, 1, 0 },
         { "down-all", 4, 3, 3, 3, 0 },
         { "manual", 3, 2, 2, 0, TRPI_GOSSIP_NONE },
-        { "auto-down-after", 2, 1, 1, 1, 0 }, /* nobody is left */
+        { "auto-down-after", 2, 1, 1, 1, 0 }, /* none is left */
         { "lease", 3, 2, 2, 0, TRPI_GOSSIP_NONE },
     };
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
@@ -464,7 +463,7 @@ draw_below(uint64_t *state, uint32_t bound)
 
 struct drawn_cluster {
     uint32_t n, joins;
-    uint32_t leaves, ended; /* who has ended knew that it was Exiting */
+    uint32_t leaves, ended; /* an ended member knew that it was Exiting */
     uint32_t parts[3];
     uint32_t status[SCENE_MEMBERS_MAX];
 };

@@ -71,7 +71,7 @@ who_is_down_but_not_removed_counts_for_the_others(void)
     scene_end(&s);
 }
 
-/* downing-D5: a deaf node accuses everybody; its word does not count */
+/* downing-D5: a deaf node reports all others; its reports do not count */
 static void
 the_accusations_of_a_node_that_is_away_do_not_count(void)
 {
@@ -175,7 +175,7 @@ who_is_under_suspicion_counts_only_when_it_was_heard_lately(void)
     UNIT_EQUAL(decide_for(&s, 2, 0x1f, ""), TRPI_DOWNING_ROLL_CALL); /* the other end */
     UNIT_EQUAL(decide_for(&s, 1, 0x1f, ""), TRPI_DOWNING_ROLL_CALL); /* would act without the two */
     UNIT_EQUAL(decide_for(&s, 3, 0x1f, ""), TRPI_DOWNING_WAIT);
-    UNIT_EQUAL(decide_for(&s, 0, 0x1b, ""), TRPI_DOWNING_WAIT); /* nobody to ask for */
+    UNIT_EQUAL(decide_for(&s, 0, 0x1b, ""), TRPI_DOWNING_WAIT); /* no member to ask for */
     s.stable_ms = s.version_ms = s.made_ms = 20001;             /* it has not been asked */
     UNIT_EQUAL(decide_for(&s, 0, 0x1f, ""), TRPI_DOWNING_ROLL_CALL);
     s.made_ms = 20000; /* it has answered */
@@ -219,7 +219,7 @@ both_ends_of_a_broken_link_call_the_roll(void)
     scene_end(&s);
 }
 
-/* downing-D9: whoever is left asks, and none of its answers is from before */
+/* downing-D9: a member that is left asks, and none of its answers is from before */
 static void
 who_is_left_alone_asks_and_then_stops(void)
 {

@@ -4,7 +4,7 @@
 #include "tests/unit/cluster/scene.h"
 
 #define NODES 5u
-#define SETTLED_MS 2500u /* who is missed is known to all of the side */
+#define SETTLED_MS 2500u /* all of the side know the unreachable members */
 #define STEP_MS 500u
 #define SLACK_MS 2000u /* leaders act once a second; marks have to come round */
 

@@ -160,8 +160,8 @@ is_number(const void *arg, uint32_t index)
     return index == *(const uint32_t *)arg;
 }
 
-/* GOSSIP-12, GAP-10, net#8467: a merge with who has not heard of the removal does not bring the
- * member back */
+/* GOSSIP-12, GAP-10, net#8467: a merge with a node that has not heard of the removal does not bring
+ * the member back */
 static void
 a_removed_member_is_not_resurrected_by_an_older_view(void)
 {
@@ -256,9 +256,9 @@ the_word_of_an_observer_that_is_away_does_not_count(void)
     UNIT_EQUAL(unreachable_of(4, "31 13 03", 0), 0x8); /* 1 missed it as well */
     UNIT_EQUAL(unreachable_of(4, "12 23 31 01", 0),
                0xa); /* 1 is away, so 2 counts, so 3 is, and 1 still */
-    UNIT_EQUAL(unreachable_of(4, "31", 1u << 3), 0); /* who is Down has stopped looking */
+    UNIT_EQUAL(unreachable_of(4, "31", 1u << 3), 0);            /* a Down member observes no more */
     UNIT_EQUAL(unreachable_of(4, "30 31 32 03 13 23", 0), 0x8); /* one is deaf: it accuses all */
-    UNIT_EQUAL(unreachable_of(3, "01 10", 0), 0x3); /* of two nobody knows whose link it is */
+    UNIT_EQUAL(unreachable_of(3, "01 10", 0), 0x3); /* of two it is not known whose link it is */
     UNIT_EQUAL(unreachable_of(4, "02 03 12 13 20 21 30 31", 0), 0xf);
     UNIT_EQUAL(unreachable_of(5, "03 04 13 14 23 24 30 31 32 40 41 42", 0),
                0x18); /* three and two */

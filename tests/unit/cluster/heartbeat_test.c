@@ -38,7 +38,7 @@ heartbeat_of(uint32_t self, const trpi_heartbeat_options *options, const trpi_go
 static uint64_t others_heard_us;
 static uint32_t questions_asked;
 
-/* heartbeat-H7: the other observers of who is late are asked. */
+/* heartbeat-H7: the other observers of a late peer are queried. */
 static void
 answer_questions(trpi_heartbeat *hb, uint64_t now_us, uint32_t dead)
 {
@@ -48,7 +48,7 @@ answer_questions(trpi_heartbeat *hb, uint64_t now_us, uint32_t dead)
         uint64_t age_us = others_heard_us == ALWAYS ? 1000 : now_us - others_heard_us;
         uint8_t word[TRPI_HEARTBEAT_REPORT_BYTES];
         memcpy(word, questions[i].bytes, sizeof word);
-        for (uint32_t node = 0; node < NODES; node++) { /* nobody is asked who is late itself */
+        for (uint32_t node = 0; node < NODES; node++) { /* no late observer is queried */
             UNIT_FALSE(others_heard_us != 0 && (dead >> node & 1) != 0 &&
                        questions[i].to == idents[node]);
         }
@@ -94,7 +94,7 @@ beat_without(trpi_heartbeat *hb, uint64_t now_us, uint64_t until_us, uint32_t de
     return now_us;
 }
 
-/* dead: one node; NODES: nobody. */
+/* dead: one node; NODES: none. */
 static uint64_t
 run_rounds(trpi_heartbeat *hb, uint64_t now_us, uint64_t until_us, uint32_t dead)
 {
@@ -151,7 +151,7 @@ every_member_is_asked_by_monitored_by_nr_of_members(void)
         UNIT_REQUIRE(next < NODES && steps < NODES);
         neighbours += next == (node + 1) % NODES ? 1 : 0;
     }
-    UNIT_EQUAL(steps, NODES); /* around once, past everybody */
+    UNIT_EQUAL(steps, NODES); /* around once, past all */
     UNIT_TRUE(neighbours < NODES / 2);
     trpi_gossip_unref(view);
 }
@@ -226,7 +226,7 @@ a_member_that_never_answered_is_found_too(void)
     trpi_gossip_unref(view);
 }
 
-/* a node that was stopped itself does not accuse everybody */
+/* a node that was stopped itself does not report all others */
 static void
 an_own_pause_accuses_nobody(void)
 {
@@ -306,7 +306,7 @@ neighbours_that_are_unreachable_do_not_use_up_the_number(void)
     trpi_gossip_unref(view);
 }
 
-/* heartbeat-H5: the second of two neighbours that die together, and whoever is behind them, is not
+/* heartbeat-H5: the second of two neighbours that die together, and the peer behind them, is not
  * looked for when the first is found, but as soon as they are late. */
 static void
 crashes_of_many_neighbours_at_once_are_found_in_twice_the_time_of_one(void)
@@ -344,7 +344,7 @@ crashes_of_many_neighbours_at_once_are_found_in_twice_the_time_of_one(void)
     }
 }
 
-/* One that misses an answer and gives the next is not silent, and who was asked beside it is let go
+/* One that misses an answer and gives the next is not silent, and a peer asked beside it is let go
  * again. */
 static void
 one_that_is_late_is_no_more_than_late(void)
@@ -536,7 +536,7 @@ who_is_heard_by_another_observer_gets_twice_the_time(void)
         UNIT_EQUAL(silent_count(hb), 1); /* it is the link: that is told, too */
         questions_asked = 0;
         now_us = run_rounds(hb, now_us, 25 * SECOND, 1);
-        UNIT_EQUAL(silent_count(hb), 1); /* who is unreachable is so until it answers */
+        UNIT_EQUAL(silent_count(hb), 1); /* an unreachable peer is so until it answers */
         UNIT_EQUAL(questions_asked, 0);
         run_rounds(hb, now_us, 27 * SECOND, NODES);
         UNIT_EQUAL(silent_count(hb), 0);
@@ -609,7 +609,7 @@ a_node_says_when_it_heard_those_whom_it_asks_and_of_others_nothing(void)
     UNIT_FALSE(trpi_heartbeat_report(hb, 7 * SECOND, question, sizeof question, word));
     trpi_put_u64(question + 1, 1);
     UNIT_FALSE(trpi_heartbeat_report(hb, 7 * SECOND, question, sizeof question, word));
-    question[0] = 4; /* a word of nobody, and one of the future */
+    question[0] = 4; /* a report of no member, and one of the future */
     trpi_heartbeat_answer(hb, 7 * SECOND, &idents[2]->id, question, sizeof question);
     trpi_put_u64(question + 1, idents[1]->key);
     trpi_put_u64(question + 9, UINT64_MAX);

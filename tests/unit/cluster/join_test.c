@@ -43,8 +43,8 @@ a_joiner_becomes_up_on_every_node(void)
     mesh_free(m);
 }
 
-/* MEMB-04, SEED-05: heartbeats of a node that nobody can dial would flow on its own connection, and
- * every message to it would wait */
+/* MEMB-04, SEED-05: heartbeats of a node that cannot be dialled would flow on its own connection,
+ * and every message to it would wait */
 static void
 a_joiner_that_cannot_be_dialled_is_not_let_in(void)
 {
@@ -116,7 +116,7 @@ a_first_seed_that_members_refuse_makes_no_cluster(void)
     mesh_free(m);
 }
 
-/* membership-seed-J14: who was not asked has nothing to say */
+/* membership-seed-J14: an answer of a node that was not asked does not count */
 static void
 a_joiner_takes_answers_only_from_those_it_has_asked(void)
 {
@@ -236,7 +236,7 @@ seeds_started_in_any_order_form_one_cluster(void)
     mesh_free(m);
 }
 
-/* SEED-04: nobody answers the first seed for seed-node-timeout */
+/* SEED-04: no seed answers the first one for seed-node-timeout */
 static void
 a_first_seed_that_nobody_answers_makes_a_cluster_after_the_timeout(void)
 {
@@ -659,7 +659,7 @@ who_joins_a_large_cluster_together_comes_in_with_one_version(void)
     UNIT_EQUAL(versions_count(m), before + 1);
     UNIT_EQUAL(sent_count(m, TRPI_FRAME_WELCOME), 30);
 
-    stranger_joins(m, 100); /* a contact that leaves meanwhile lets nobody in */
+    stranger_joins(m, 100); /* a contact that leaves meanwhile lets no node in */
     UNIT_EQUAL(mesh_order(m, 0, TRPI_MEMBER_LEAVE, 0), TRP_OK);
     m->now_ms += 2;
     UNIT_EQUAL(mesh_step(m, 0, &tick), TRP_OK);

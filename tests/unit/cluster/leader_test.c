@@ -41,7 +41,7 @@ a_leader_that_leaves_hands_over_to_the_next(void)
     mesh_run(m, 4000);
     UNIT_EQUAL(m->stopped[0], TRPI_STOP_LEFT);
     uint32_t exits = 0;
-    for (uint32_t i = 0; i < m->events_count; i++) { /* it said so itself: nobody missed it */
+    for (uint32_t i = 0; i < m->events_count; i++) { /* it said so itself: no member missed it */
         UNIT_TRUE(m->events[i] != TRP_CLUSTER_UNREACHABLE);
         exits += m->events[i] == TRP_CLUSTER_MEMBER_EXITED && m->event_node[i] != 0 ? 1 : 0;
     }
@@ -205,7 +205,7 @@ an_unreachable_member_blocks_the_leader_until_it_is_reachable_again(void)
     mesh_free(m);
 }
 
-/* GAP-05: akka#21999: the rows of an observer that is gone pin nobody */
+/* GAP-05: akka#21999: the rows of an observer that is gone pin no member */
 static void
 rows_of_an_observer_that_was_downed_do_not_count(void)
 {
@@ -303,7 +303,7 @@ auto_down_after_marks_an_unreachable_member_down(void)
 }
 
 /* one is away all the time and a link beside it breaks and mends; the two others are no majority,
- * nor are they sure of the lowest address: nobody may decide, so all stop */
+ * nor are they sure of the lowest address: no side may decide, so all stop */
 static void
 a_cluster_that_does_not_come_to_rest_stops(void)
 {
@@ -322,7 +322,7 @@ a_cluster_that_does_not_come_to_rest_stops(void)
     for (uint32_t i = 0; i < 4; i++) {
         UNIT_EQUAL(m->stopped[i], TRPI_STOP_DOWNED);
         trp_member self;
-        const trpi_gossip *view = trpi_member_view(m->cores[i]); /* in which nobody is Down */
+        const trpi_gossip *view = trpi_member_view(m->cores[i]); /* in which no member is Down */
         uint32_t index = trpi_gossip_find(view, trpi_member_self(m->cores[i])->key);
         trpi_member_fill(m->cores[i], &view->members[index], &self);
         UNIT_EQUAL(self.status, TRP_MEMBER_DOWN);
@@ -330,7 +330,7 @@ a_cluster_that_does_not_come_to_rest_stops(void)
     mesh_free(m);
 }
 
-/* who is missed again and again, and is back each time, is one who crashes: the others go on */
+/* a member that is missed and back again and again crashes: the others go on */
 static void
 a_cluster_that_is_whole_each_time_goes_on(void)
 {

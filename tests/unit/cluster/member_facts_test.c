@@ -101,7 +101,7 @@ what_an_older_build_has_dropped_is_filled_in(void)
     reads_as(bare, NULL, 0, "");
     reads_as(bare, full, 1000, "0.1.0");
     reads_as(full, bare, 1000, "0.1.0");
-    reads_as(other, full, 0, "0.1.0");      /* made Up by somebody else, at another moment */
+    reads_as(other, full, 0, "0.1.0");      /* made Up by another leader, at another moment */
     UNIT_EQUAL(full->digest, bare->digest); /* so that older builds agree with this one */
     UNIT_EQUAL(bare->encoded_bytes + 1 + 3 + 6, full->encoded_bytes);
     trpi_gossip *pairs[][2] = { { full, newer }, { newer, full } };

@@ -22,8 +22,8 @@ struct mesh {
     trpi_node_id ids[MESH_NODES_MAX];
     trpi_member_core *cores[MESH_NODES_MAX];
     bool cut[MESH_NODES_MAX];                         /* neither sends nor hears */
-    bool waking[MESH_NODES_MAX];                      /* as who has stood still */
-    bool deaf[MESH_NODES_MAX];                        /* nobody can dial it */
+    bool waking[MESH_NODES_MAX];                      /* as a node that has stood still */
+    bool deaf[MESH_NODES_MAX];                        /* it cannot be dialled */
     uint32_t reach_at[64], reach_of[64], reach_count; /* dials under way: by, to */
     uint32_t reaches;                                 /* all of them */
     uint32_t dials[MESH_NODES_MAX];   /* members that it dials again, whatever the pause */

@@ -352,7 +352,7 @@ struct net {
 
 static struct net net;
 
-/* Everybody learns who is a member; who is gone is told nothing. */
+/* All learn the members; a member that is gone is told nothing. */
 static void
 net_members(void)
 {

@@ -151,7 +151,8 @@ two_hosts(struct host *a, struct host *b)
     return ref;
 }
 
-/* Each member was removed once, the own node last; nobody leads; no watcher heard anything. */
+/* Each member was removed once, the own node last; there is no leader; no watcher heard anything.
+ */
 static void
 check_end(const struct host *a, const struct host *b, uint32_t own_previous)
 {
@@ -173,7 +174,7 @@ check_end(const struct host *a, const struct host *b, uint32_t own_previous)
     UNIT_EQUAL(own->member.status, TRP_MEMBER_REMOVED);
     UNIT_EQUAL(own->previous_status, own_previous);
     UNIT_TEXT(told.leader.address, "");
-    for (uint32_t i = last; i < told.count; i++) { /* nothing behind it, but who leads */
+    for (uint32_t i = last; i < told.count; i++) { /* nothing behind it, but the leader */
         UNIT_TRUE(told.tags[i] == trp_leader_changed_tag ||
                   told.tags[i] == trp_role_leader_changed_tag);
     }
@@ -191,7 +192,7 @@ a_subscriber_learns_that_its_node_has_left(void)
     UNIT_EQUAL(trp_cluster_leave(b.system, b.address), TRP_OK);
     UNIT_WAIT(atomic_load(&b.stopped) == TRPI_STOP_LEFT, 60000);
     check_end(&a, &b, TRP_MEMBER_EXITING);
-    UNIT_EQUAL(trp_cluster_send_state(b.system, ref), TRP_OK); /* who comes now knows as much */
+    UNIT_EQUAL(trp_cluster_send_state(b.system, ref), TRP_OK); /* a new one knows as much */
     UNIT_WAIT(count_of(trp_cluster_state_tag) == 2, 60000);
     UNIT_EQUAL(state_members(), 0);
     char text[sizeof a.address + 32];

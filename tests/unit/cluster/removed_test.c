@@ -1,5 +1,5 @@
 /* A node that was removed and does not know it: whose word ends it, and what one that has stood
- * still leaves alone until it knows who is there (MEMB-12, DOWN). */
+ * still leaves alone until it knows which members are there (MEMB-12, DOWN). */
 #include "cluster/engine/downing_sides.h"
 #include "tests/unit/cluster/scene.h"
 
@@ -79,8 +79,8 @@ refuse_handshake(struct mesh *m, uint32_t node, uint32_t by)
     UNIT_EQUAL(mesh_step(m, node, &event), TRP_OK);
 }
 
-/* membership-removed-X1: a word that found no memory is told to who brought it, and counts when it
- * comes again */
+/* membership-removed-X1: a report that found no memory is an error to its caller, and counts when
+ * it comes again */
 static void
 a_refusal_without_memory_counts_when_it_comes_again(void)
 {
@@ -285,7 +285,7 @@ who_was_cut_off_was_not_near_when_its_observer_is_down_with_it(void)
     mesh_free(m);
 }
 
-/* Nobody watches who is Joining: whether it was cut off is not known. */
+/* A Joining member is not monitored: whether it was cut off is not known. */
 static void
 who_was_joining_when_it_was_downed_was_not_near(void)
 {
@@ -338,7 +338,7 @@ a_word_that_was_taken_back_does_not_say_that_the_node_was_near(void)
     mesh_free(m);
 }
 
-/* membership-removed-X5: who removed it has been restarted since, one after the other. */
+/* membership-removed-X5: its removers have been restarted since, one after the other. */
 static void
 the_successors_of_its_removers_end_a_node(void)
 {
@@ -395,7 +395,7 @@ one_refusal_makes_the_node_dial_all_others_anew(void)
 
 /* ---- waking ---------------------------------------------------------------------------------- */
 
-/* membership-leader-L5: it would lead, and does when it knows who is there. */
+/* membership-leader-L5: it would lead, and does when it knows which members are there. */
 static void
 a_leader_that_is_waking_makes_nobody_up_and_removes_nobody(void)
 {
@@ -468,7 +468,7 @@ a_contact_that_is_waking_lets_nobody_in(void)
     mesh_free(m);
 }
 
-/* membership-contact-J10: somebody waits for the next version when its contact stands still. The
+/* membership-contact-J10: a joiner waits for the next version when its contact stands still. The
  * contact is awake when its detector says so; till then it has nothing to wake for at once, again
  * and again. */
 static void

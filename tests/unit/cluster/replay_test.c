@@ -101,7 +101,7 @@ take_member_event(struct mirror *mirror, uint32_t event, const trp_member_event 
 enum part { NEW_CHANGE, KNOWN_REACHABILITY, REMOVED, MEMBERS, LEADER, ROLE_LEADERS };
 
 static struct {
-    enum part part, before; /* of the last event; of the last one about somebody else */
+    enum part part, before; /* of the last event; of the last one about another member */
     uint64_t uid;           /* of the last event, unless it named a leader */
     bool ending;            /* it has told of its own removal */
 } telling[MESH_NODES_MAX];
@@ -179,7 +179,7 @@ is_equal(struct mirror *told, const struct mirror *is)
     return equal;
 }
 
-/* EVENTS-14: to those who listened to a node that is out nobody is a member, and nobody leads */
+/* EVENTS-14: to subscribers of a node that is out there is no member, and no leader */
 static bool
 knows_nobody(const struct mirror *told)
 {
@@ -202,7 +202,7 @@ compare_all(const struct mesh *m)
         } else if (is_member && mirrors[i].begun) {
             broken = !is_equal(&mirrors[i], &now);
         } else if (is_member && draw_below(8) == 0) {
-            mirrors[i] = now; /* somebody subscribes */
+            mirrors[i] = now; /* a subscriber comes */
         }
     }
 }
@@ -298,7 +298,7 @@ without_memory_no_event_is_lost(void)
         uint32_t sixth = mesh_add(m, &quiet);
         memset(mirrors, 0, sizeof mirrors);
         memset(telling, 0, sizeof telling);
-        mirrors[sixth].begun = true; /* it knows nothing, and nobody has told it anything */
+        mirrors[sixth].begun = true; /* it knows nothing, and was told nothing */
         broken = false;
         m->on_event = on_event;
         trpi_alloc_fail_here_after((long)n);

@@ -54,8 +54,8 @@ half_seen(const trpi_member_options *options)
     return m;
 }
 
-/* GOSSIP-07, GOSSIP-01: with its probability to who has another view, else to anybody: 3 of 6 have
- * one */
+/* GOSSIP-07, GOSSIP-01: with its probability to a member with another view, else to any: 3 of 6
+ * have one */
 static void
 a_peer_with_another_view_is_chosen_with_the_set_probability(void)
 {
@@ -111,7 +111,7 @@ rounds_come_at_their_interval_and_faster_while_few_have_seen_the_view(void)
         mesh_run(m, 20000);
         uint64_t calm_ms = rounds_take_ms(m, 100);
         UNIT_TRUE(calm_ms > 95 * interval_ms && calm_ms < 106 * interval_ms);
-        uint64_t subject = trpi_ident_key(&m->ids[5]); /* its own change, that nobody hears of */
+        uint64_t subject = trpi_ident_key(&m->ids[5]); /* its own change, that no member hears of */
         trpi_member_event observe = { .kind = TRPI_MEMBER_OBSERVE,
                                       .keys = &subject,
                                       .keys_count = 1 };
@@ -194,7 +194,7 @@ gossip_for_another_incarnation_of_a_stranger_without_us_or_too_old_changes_nothi
     mesh_free(m);
 }
 
-/* GOSSIP-10, ours: who is unreachable here may have news all the same; so partitions heal sooner */
+/* GOSSIP-10, ours: an unreachable member may have news all the same; so partitions heal sooner */
 static void
 gossip_of_an_unreachable_member_is_heard(void)
 {
@@ -212,13 +212,13 @@ gossip_of_an_unreachable_member_is_heard(void)
 
 /* ---- what counts, and what is forgotten ------------------------------------------------------ */
 
-/* GAP-07: a joiner that is silent keeps nobody from becoming Up */
+/* GAP-07: a joiner that is silent keeps no other from becoming Up */
 static void
 joiners_need_not_have_seen_the_view(void)
 {
     trpi_member_options options = { .seed = 5, .downing_strategy = "manual" };
     struct mesh *m = mesh_cluster(2, &options);
-    m->cut[1] = true; /* nobody has noticed: who comes waits */
+    m->cut[1] = true; /* not noticed yet: a joiner waits */
     mesh_add(m, &options);
     UNIT_EQUAL(mesh_join(m, 2, 0), TRP_OK);
     mesh_run(m, 1000);
@@ -260,7 +260,7 @@ where_nobody_is_up_all_who_join_must_have_seen_the_view(void)
     mesh_free(m);
 }
 
-/* GAP-10: whoever is removed leaves no entry in the clock, and its tombstone ends with its age */
+/* GAP-10: a removed member leaves no entry in the clock, and its tombstone ends with its age */
 static void
 who_was_removed_is_forgotten_after_the_age_of_its_tombstone(void)
 {

@@ -27,14 +27,14 @@ spread_slowly(trpi_router_share *shares, size_t count, uint32_t total)
         shares[i].want = shares[i].have < shares[i].most ? shares[i].have : shares[i].most;
         sum += shares[i].want;
     }
-    for (; sum > total; sum--) { /* who has the most, of equals the last */
+    for (; sum > total; sum--) { /* the one with the most, of equals the last */
         size_t at = 0;
         for (size_t i = 0; i < count; i++) {
             at = shares[i].want >= shares[at].want ? i : at;
         }
         shares[at].want--;
     }
-    for (; sum < total; sum++) { /* who has the fewest, of equals the first */
+    for (; sum < total; sum++) { /* the one with the fewest, of equals the first */
         size_t at = count;
         for (size_t i = 0; i < count; i++) {
             if (shares[i].want < shares[i].most &&
@@ -273,8 +273,8 @@ routees_come_and_go_with_their_nodes(void)
     scene_end(&s);
 }
 
-/* CROUTE-02, -06: while a node is cut off the others have its share; who has too many afterwards
- * gives one up */
+/* CROUTE-02, -06: while a node is cut off the others have its share; a node with too many
+ * afterwards gives one up */
 static void
 a_share_moves_and_is_evened_out(void)
 {

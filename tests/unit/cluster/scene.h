@@ -45,7 +45,7 @@ scene_make(struct scene *s, uint32_t n, const uint32_t *status)
         s->given[i] = given;
         UNIT_EQUAL(trpi_gossip_add(s->view, s->idents[i], is, was_up ? i + 1 : 0), TRP_OK);
     }
-    memset(s->reachable_ms, 0xff, sizeof s->reachable_ms); /* nobody was missed */
+    memset(s->reachable_ms, 0xff, sizeof s->reachable_ms); /* no member was missed */
     s->stable_ms = s->version_ms = 30000;
     s->suspicion_ms = UINT64_MAX;
 }
@@ -58,7 +58,7 @@ scene_row(struct scene *s, uint32_t observer, uint32_t subject)
     UNIT_EQUAL(trpi_gossip_add_version(s->view, s->idents[observer]->key, 1), TRP_OK);
 }
 
-/* All is sure but what is said to be open, and who is Exiting. */
+/* All is sure but what is said to be open, and Exiting members. */
 static inline void
 scene_votes(struct scene *s)
 {

@@ -166,7 +166,7 @@ limits_hold_at_the_limit_and_not_one_past_it(void)
     UNIT_TEXT(error, "line 1: longer than 10199 bytes");
 }
 
-/* Nobody starts, or is spared, who is not told to. */
+/* No node starts, or is spared, that is not told to. */
 static void
 a_schedule_happens_as_written(void)
 {
@@ -178,7 +178,7 @@ a_schedule_happens_as_written(void)
     trpi_sim_result result, again;
     UNIT_EQUAL(trpi_sim_run(&options, &result), TRP_OK);
     UNIT_TEXT(result.failure, "");
-    UNIT_EQUAL(result.incarnations, 5); /* nobody starts who is not told to */
+    UNIT_EQUAL(result.incarnations, 5); /* no node starts that is not told to */
     UNIT_EQUAL(trpi_sim_run(&options, &again), TRP_OK);
     UNIT_TRUE(result.hash == again.hash);
     options.seed = 4;

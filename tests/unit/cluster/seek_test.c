@@ -80,7 +80,7 @@ a_first_seed_that_has_a_rival_makes_no_cluster(void)
     }
     UNIT_TRUE(strstr(trpi_member_seek_why(m->cores[other]), "another node has its address") !=
               NULL);
-    mesh_run(m, 12000); /* nobody says so any more: it is alone */
+    mesh_run(m, 12000); /* no node says so any more: it is alone */
     UNIT_EQUAL(trpi_member_phase_get(m->cores[other]), TRPI_PHASE_MEMBER);
     mesh_free(m);
 }
@@ -154,7 +154,7 @@ refuse_node(struct mesh *m, uint32_t node, uint32_t seed)
     UNIT_EQUAL(mesh_step(m, node, &event), TRP_OK);
 }
 
-/* One foreign seed may be an address that was given to somebody else; all are a mistake. */
+/* One foreign seed may be an address that was given to another system; all are a mistake. */
 static void
 a_node_ends_when_every_other_seed_is_of_another_system(void)
 {
@@ -431,7 +431,7 @@ a_cluster_is_made_of_found_seeds_only_when_they_are_enough_and_settled(void)
     mesh_free(m);
 }
 
-/* membership-seed-J8, required-contact-point-nr = 1: nobody else is there, so nobody refuses it
+/* membership-seed-J8, required-contact-point-nr = 1: no other node is there, so none refuses it
  * either */
 static void
 a_node_that_was_found_alone_makes_a_cluster_where_one_is_enough(void)

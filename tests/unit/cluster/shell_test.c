@@ -116,7 +116,7 @@ a_subscriber_hears_the_state_first_and_then_every_change(void)
     const trp_member *known = trp_current_cluster_state_members(&heard_state.state);
     UNIT_EQUAL(heard_state.state.members_count, 2);
     UNIT_EQUAL(heard_state.state.unreachable_count, 0);
-    bool first = strcmp(known[0].address, a.address) == 0; /* by the address: who leads */
+    bool first = strcmp(known[0].address, a.address) == 0; /* by the address: the leader */
     UNIT_TEXT(known[first ? 1 : 0].address, b.address);
     UNIT_TEXT(heard_state.state.leader.address, known[0].address);
     UNIT_EQUAL(heard_state.state.leader.uid, known[0].uid);
@@ -268,7 +268,7 @@ lines_of_leader(struct host *h, const char *what, const char *address)
     return lines_with(h, text, "", &at);
 }
 
-/* Three hosts in the order of their ports, so that it is known who leads. */
+/* Three hosts in the order of their ports, so that the leader is known. */
 static void
 hosts_open(struct host hosts[3], struct host *ret_order[3])
 {
@@ -307,8 +307,8 @@ look_before_the_removal(void *arg, const trpi_cluster_event *event)
     atomic_fetch_add(&looks, 1);
 }
 
-/* EVENTS-08, -16, EVENTS-06, GAP-08; FD-19, -20; MEMB-21, -28: the leader dies, and everybody is
- * told once */
+/* EVENTS-08, -16, EVENTS-06, GAP-08; FD-19, -20; MEMB-21, -28: the leader crashes, and every node
+ * is told once */
 static void
 a_leader_that_dies_is_downed_quarantined_and_told_of_once(void)
 {
@@ -342,7 +342,7 @@ a_leader_that_dies_is_downed_quarantined_and_told_of_once(void)
     UNIT_WAIT(atomic_load(&up_calls) == 2, 60000);
     UNIT_WAIT(heard_of(trp_leader_changed_tag) == 1, 60000);
     UNIT_WAIT(heard_of(trp_role_leader_changed_tag) == 2, 60000);
-    UNIT_EQUAL(heard[0], trp_cluster_state_tag); /* EVENTS-12: who leads which role comes behind */
+    UNIT_EQUAL(heard[0], trp_cluster_state_tag); /* EVENTS-12: the leaders of roles come behind */
     UNIT_EQUAL(heard[1], trp_role_leader_changed_tag);
     watch_across(h[1], h[0]);
 
@@ -350,7 +350,7 @@ a_leader_that_dies_is_downed_quarantined_and_told_of_once(void)
                                    TRP_CLUSTER_UNREACHABLE | TRP_CLUSTER_MEMBER_DOWNED,
                                    look_before_the_removal, h[1], &look),
                TRP_OK);
-    h[0]->silent = true; /* its process stays: nobody closes a connection */
+    h[0]->silent = true; /* its process stays: no connection is closed */
     trpi_cluster_stop(h[0]->cluster);
     UNIT_WAIT(atomic_load(&looks) == 2, 60000);
     UNIT_WAIT(members_all(h[1]) == 2 && members_all(h[2]) == 2, 60000);
@@ -406,7 +406,7 @@ watchers_are_told_with_the_removal_of_the_member(void)
     UNIT_WAIT(members_all(&hosts[0]) == 1, 60000);
     UNIT_WAIT(atomic_load(&terminated) == 1, 60000);
     UNIT_FALSE(is_quarantined(&hosts[0], hosts[2].address));
-    for (uint32_t i = 3; i-- > 0;) { /* their goodbyes tell nobody anything */
+    for (uint32_t i = 3; i-- > 0;) { /* their goodbyes tell no node anything */
         host_end(&hosts[i]);
     }
     UNIT_EQUAL(atomic_load(&terminated), 1);
@@ -528,7 +528,7 @@ changes_are_logged_or_not_and_the_figures_of_gossip_when_asked_for(void)
         }
         host_end(&a);
     }
-    struct host a, b; /* whenever they change: not while nobody says anything */
+    struct host a, b; /* whenever they change: not while nothing is sent */
     trpi_cluster_options always = { .publish_stats_interval_ms = TRPI_STATS_ALWAYS };
     host_open(&a);
     host_join(&a, "self", always);

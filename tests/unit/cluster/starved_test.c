@@ -43,7 +43,7 @@ is_calm(struct calm *calm, uint32_t silences)
            atomic_load(&heard) - calm->heard >= silences * 2;
 }
 
-/* ---- users who hold the only worker ---------------------------------------------------------- */
+/* ---- actors that hold the only worker -------------------------------------------------------- */
 
 static _Atomic bool let_go;
 
@@ -112,7 +112,7 @@ a_node_without_a_free_worker_lets_others_in_and_is_not_suspected(void)
     atomic_store(&let_go, true);
     STAGE_EXPECT("held ran");
 
-    b.silent = true; /* and who does not answer is suspected, by the same detector */
+    b.silent = true; /* and a peer that does not answer is suspected, by the same detector */
     trpi_cluster_stop(b.cluster);
     UNIT_WAIT(misses_somebody(&a), 60000);
     host_end(&a);

@@ -19,7 +19,8 @@ struct known {
     trpi_votes votes;
 };
 
-/* Statuses of members 0, 1, ...; 0: it is not there. An Up-number has whoever is Up or later. */
+/* Statuses of members 0, 1, ...; 0: it is not there. A member that is Up or later has an Up-number.
+ */
 static struct known
 known_of(const uint32_t *status, uint32_t n)
 {
@@ -66,7 +67,7 @@ learn_votes(struct known *k, uint32_t mask)
 
 #define VOTES(k, index) trpi_votes_of(&(k).votes, (index))
 
-/* votes-N1: also who is Down or Joining, but not who is known to know that it leaves */
+/* votes-N1: also a Down or Joining member, but not one known to know that it leaves */
 static void
 a_change_is_sure_when_every_member_has_seen_it(void)
 {
@@ -111,7 +112,7 @@ what_is_sure_of_one_change_is_not_of_the_next(void)
     UNIT_EQUAL(VOTES(b, 1), TRPI_VOTE_OPEN); /* it was sure to be Up */
     UNIT_EQUAL(VOTES(b, 2), TRPI_VOTE_OPEN); /* it was sure to have joined */
     UNIT_TRUE(trpi_votes_join(&c.votes, c.view, &a.votes, a.view));
-    UNIT_EQUAL(VOTES(c, 1), TRPI_VOTE_YES); /* nobody here has heard that it was Exiting */
+    UNIT_EQUAL(VOTES(c, 1), TRPI_VOTE_YES); /* no node here has heard that it was Exiting */
     UNIT_FALSE(trpi_votes_join(&c.votes, c.view, &b.votes, b.view));
     UNIT_EQUAL(VOTES(c, 1), TRPI_VOTE_OPEN);
     UNIT_TRUE(learn_votes(&c, 0x7)); /* all have seen it Down: not Exiting */
@@ -127,7 +128,7 @@ what_is_sure_of_one_change_is_not_of_the_next(void)
     known_end(&c);
 }
 
-/* Of who is Down only that it was Exiting: a bit cannot say more. */
+/* Of a Down member only that it was Exiting: a bit cannot say more. */
 static void
 what_is_told_to_others_is_what_they_need(void)
 {
@@ -298,7 +299,7 @@ draw_model(uint64_t *state, struct model *m)
     }
 }
 
-/* How one part sees all members. Returns those of it that decide: who is Exiting does not. */
+/* How one part sees all members. Returns those of it that decide: an Exiting member does not. */
 static uint32_t
 part_statuses(uint64_t *state, const struct model *m, uint32_t part, uint32_t *status)
 {
@@ -387,7 +388,7 @@ of_one_alone_and_one_with_a_restarted_oldest_at_most_one_stays(void)
     /* both have seen it Exiting, and neither knows of the other */
     UNIT_EQUAL(with_a_restarted_oldest(1, exiting, false, 0x2), TRPI_DOWNING_DOWN_SELF);
     UNIT_EQUAL(with_a_restarted_oldest(2, exiting, true, 0xc), TRPI_DOWNING_DOWN_SELF);
-    /* who is alone knows that the other has seen it: they are two */
+    /* a node alone knows that the other has seen it: they are two */
     UNIT_EQUAL(with_a_restarted_oldest(1, sure, false, 0x2), TRPI_DOWNING_DOWN_MEMBERS);
     UNIT_EQUAL(with_a_restarted_oldest(2, exiting, true, 0xc), TRPI_DOWNING_DOWN_SELF);
     /* the other knows */

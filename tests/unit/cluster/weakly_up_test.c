@@ -7,7 +7,7 @@ static const trpi_member_options options = { .seed = 3,
                                              .weakly_up_after_ms = AFTER_MS,
                                              .downing_strategy = "manual" };
 
-/* Two nodes, of which the second, which nobody reaches, cannot agree; and a joiner. */
+/* Two nodes, of which the second, which is unreachable, cannot agree; and a joiner. */
 static struct mesh *
 blocked_cluster(const trpi_member_options *o)
 {
@@ -32,7 +32,7 @@ a_joiner_is_weakly_up_after_the_delay_and_up_when_nodes_agree_again(void)
         UNIT_EQUAL(mesh_events(m, i, TRP_CLUSTER_MEMBER_UP, 2), 0);
         const trpi_gossip *g = trpi_member_view(m->cores[i]);
         uint32_t index = trpi_gossip_find(g, trpi_ident_key(&m->ids[2]));
-        UNIT_EQUAL(g->members[index].up_number, 0); /* it is older than nobody */
+        UNIT_EQUAL(g->members[index].up_number, 0); /* it is older than none */
         UNIT_TRUE(trpi_gossip_leader(g, 0, NULL) != index);
     }
     m->cut[1] = false;
@@ -131,7 +131,7 @@ nobody_is_weakly_up_before_the_minimum_number_is_there(void)
     mesh_run(m, 2 * AFTER_MS);
     UNIT_EQUAL(mesh_status(m, 0, 2), TRP_MEMBER_WEAKLY_UP);
     UNIT_EQUAL(mesh_status(m, 0, 3), TRP_MEMBER_WEAKLY_UP);
-    UNIT_EQUAL(mesh_status(m, 0, 1), TRP_MEMBER_JOINING); /* who is unreachable is not */
+    UNIT_EQUAL(mesh_status(m, 0, 1), TRP_MEMBER_JOINING); /* an unreachable member is not */
     mesh_free(m);
 }
 
@@ -180,7 +180,7 @@ members_that_are_down_do_not_count_for_a_minimum(void)
     }
     mesh_run(m, 5000);
     UNIT_EQUAL(mesh_status(m, 0, 3), TRP_MEMBER_UP);
-    for (uint32_t i = 2; i < 4; i++) { /* the others' word of 3 is missing: nobody is removed */
+    for (uint32_t i = 2; i < 4; i++) { /* 3 is not seen by the others: no removal */
         m->cut[i] = true;
         mesh_observe(m, 0, i == 2 ? 1u << 2 : 1u << 2 | 1u << 3);
     }
