@@ -5,7 +5,7 @@
  */
 #include "remote/faults/fault_text.h"
 
-#include <stdint.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -115,6 +115,22 @@ trpi_fault_rule_parse(const char *text, trpi_fault_rule *ret_rule, char why[TRPI
     return err;
 }
 
+/* Write a number with up to ten digits behind the point, and no exponent, so that it can be parsed
+ * again in every locale. */
+static void
+number_format(double number, char out[32])
+{
+    uint64_t parts = (uint64_t)(number * 1e10 + 0.5);
+    int length =
+        snprintf(out, 32, "%" PRIu64 ".%010" PRIu64, parts / 10000000000u, parts % 10000000000u);
+    while (out[length - 1] == '0') {
+        out[--length] = '\0';
+    }
+    if (out[length - 1] == '.') {
+        out[--length] = '\0';
+    }
+}
+
 char *
 trpi_fault_rule_format(const trpi_fault_rule *rule, char out[TRPI_FAULT_TEXT_BYTES])
 {
@@ -136,8 +152,10 @@ trpi_fault_rule_format(const trpi_fault_rule *rule, char out[TRPI_FAULT_TEXT_BYT
     }
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         if (words[i].number > 0) { /* all of them need half of out at most */
-            at += snprintf(out + at, TRPI_FAULT_TEXT_BYTES - (size_t)at, "%s%.10g%s", words[i].name,
-                           words[i].number, words[i].unit);
+            char number[32];
+            number_format(words[i].number, number);
+            at += snprintf(out + at, TRPI_FAULT_TEXT_BYTES - (size_t)at, "%s%s%s", words[i].name,
+                           number, words[i].unit);
         }
     }
     if (at == 0) {

@@ -37,10 +37,12 @@ what_is_written_is_read_as_the_same(void)
     static const trpi_fault_rule rules[] = { TRPI_FAULT_RULE_NONE,
                                              { 0, 0, 0, 0, 0, 0 },
                                              { 1, 1, 1, 1, 60000, 60000 },
-                                             { 9007199254740991, 0.125, 0.1, 0.01, 1, 2 } };
+                                             { 9007199254740991, 0.125, 0.1, 0.01, 1, 2 },
+                                             { -1, 0.00001, 0, 0, 0, 0 } };
     static const char *const texts[] = {
         "pass", "blackhole", "rate=1 lose=1 repeat=1 reorder=1 delay=60000ms jitter=60000ms",
-        "rate=9007199254740991 lose=0.125 repeat=0.1 reorder=0.01 delay=1ms jitter=2ms"
+        "rate=9007199254740991 lose=0.125 repeat=0.1 reorder=0.01 delay=1ms jitter=2ms",
+        "lose=0.00001"
     };
     char text[TRPI_FAULT_TEXT_BYTES];
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
