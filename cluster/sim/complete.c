@@ -102,7 +102,7 @@ end_those_who_are_over(trp_sim *sim)
 }
 
 static void
-advance(trp_sim *sim, uint32_t ms)
+sim_advance(trp_sim *sim, uint32_t ms)
 {
     bool may_jump = sim->may_jump;
     sim->may_jump = false;
@@ -121,7 +121,7 @@ advance(trp_sim *sim, uint32_t ms)
 void
 trp_sim_pass(trp_sim *sim, uint32_t ms)
 {
-    advance(sim, ms);
+    sim_advance(sim, ms);
 }
 
 void
@@ -133,7 +133,7 @@ trp_sim_await(trp_sim *sim, int (*holds)(void *arg), void *arg, uint32_t ms)
             trp_sim_fail(sim, __FILE__, __LINE__, "what was awaited has not happened in time");
             return;
         }
-        advance(sim, STEP_MS);
+        sim_advance(sim, STEP_MS);
     }
 }
 
@@ -166,9 +166,9 @@ trp_sim_calm(trp_sim *sim, uint32_t ms)
         for (uint32_t i = 0; i < sim->nodes_count; i++) {
             trp_sim_start(sim, i); /* also a node that was marked Down meanwhile */
         }
-        advance(sim, STEP_MS);
+        sim_advance(sim, STEP_MS);
     }
-    advance(sim, 0); /* if a behaviour has failed, the program ends here */
+    sim_advance(sim, 0); /* if a behaviour has failed, the program ends here */
 }
 
 /* ---- one run --------------------------------------------------------------------------------- */

@@ -439,7 +439,7 @@ restart_ended(struct sim_operated *o, uint64_t now_ns)
 }
 
 static void
-advance(struct sim_operated *o, uint64_t ms)
+operated_advance(struct sim_operated *o, uint64_t ms)
 {
     uint64_t end_ms = trp_sim_now_ms(o->sim) + ms;
     while (trp_sim_now_ms(o->sim) < end_ms) {
@@ -495,7 +495,7 @@ await_one_cluster(struct sim_operated *o)
                 start_right(o, &o->sim->nodes[i]);
             }
         }
-        advance(o, STEP_MS);
+        operated_advance(o, STEP_MS);
     }
 }
 
@@ -505,12 +505,12 @@ run_schedule(trp_sim *sim, void *arg)
     struct sim_operated *o = arg;
     char line[TRPI_SIM_LINE_BYTES_MAX];
     trp_sim_delay(sim, o->delay_ms);
-    advance(o, 5000);
+    operated_advance(o, 5000);
     uint64_t began_ms = trp_sim_now_ms(sim);
     for (uint32_t i = 0; i < o->schedule->count; i++) {
         const trpi_sim_action *a = &o->schedule->actions[i];
         uint64_t now_ms = trp_sim_now_ms(sim);
-        advance(o, began_ms + a->at_ms > now_ms ? began_ms + a->at_ms - now_ms : 0);
+        operated_advance(o, began_ms + a->at_ms > now_ms ? began_ms + a->at_ms - now_ms : 0);
         if (a->act == TRPI_SIM_END) {
             break;
         }
@@ -524,7 +524,7 @@ run_schedule(trp_sim *sim, void *arg)
     }
     end_mistakes(o);
     await_one_cluster(o);
-    advance(o, PEACE_MS);
+    operated_advance(o, PEACE_MS);
     sim_laws_everybody_answers(sim, "counter");
     sim_laws_everybody_answers(sim, "sluggard");
     sim_laws_look(o);

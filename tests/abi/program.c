@@ -172,7 +172,7 @@ actors_use_options_and_hooks(void)
     CHECK(stats.dead_letters[TRP_DEAD_REFUSED] == 1, name, "dead letters by reason");
 }
 
-/* What a program has in line of the library: it was compiled into it. */
+/* Inline functions of the library, compiled into the program. */
 static trp_err
 in_line_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {

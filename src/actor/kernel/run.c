@@ -123,7 +123,7 @@ call_unhandled(trp_ctx *ctx, void *msg)
 }
 
 static void
-received(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, trp_err err)
+count_received(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, trp_err err)
 {
     if (err == TRP_EUNHANDLED) {
         err = trpi_run_guarded(ctx, call_unhandled, msg);
@@ -172,7 +172,7 @@ trpi_run_receive(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
     if (err != TRP_OK && err != TRP_EUNHANDLED) {
         ctx->system->hooks->failed(ctx, cell, &ctx->failure, msg);
     } else {
-        received(ctx, cell, msg, err);
+        count_received(ctx, cell, msg, err);
     }
     ctx->msg = outer;
 }
@@ -490,7 +490,7 @@ turn_message(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg, bool of_kind, const en
         if (UNLIKELY(err != TRP_OK ||
                      (cell->marks & (mode == TURN_PLAIN ? TRPI_MARK_BECOME | TRPI_MARK_TIMEOUT
                                                         : TRPI_MARK_TIMEOUT)) != 0)) {
-            received(ctx, cell, msg, err);
+            count_received(ctx, cell, msg, err);
             hooked = true;
         }
     }

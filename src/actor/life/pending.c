@@ -2,7 +2,8 @@
  *
  * Why.     A mailbox is a queue with one consumer: no other thread may walk it, and not even the
  *          consumer can unlink the last message, at which senders append.
- * Shape.   caller --errand (a system message)--> the actor's runner: walk front, box, queue.
+ * Shape.   caller --errand (a system message)--> the actor's runner: it walks the front, the
+ *          mailbox and the queue.
  *          A removed message keeps its place and becomes one of type WITHDRAWN, which the run loop
  *          hands to trpi_life_auto(), which drops it.
  * Must hold.

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 static _Atomic bool let_go, let_go_late, went_on;
-static trp_system *other_system; /* whom "over" tells */
+static trp_system *other_system; /* the receiver of "over" */
 static trp_ref other_ref;
 
 static trp_err
