@@ -72,12 +72,15 @@ typedef struct trp_dispatcher_options {
     uint32_t throughput; /* messages before an actor gives way; 0: the system's. 1: fairest */
     uint32_t throughput_deadline_ms; /* it gives way after this time, too; 0: no deadline */
     /* Threads of POOL, BLOCKING and AFFINITY: cores * factor, rounded up, within these
-     * bounds. 0: 8, 3.0, 64; for AFFINITY: 1, 1.0, 64. Made when they are needed. */
+     * bounds; made when they are needed. 0: TRP_DISPATCHER_THREADS_MIN_, _FACTOR_ and _CAP_DEFAULT;
+     * AFFINITY: 1, 1.0 and _CAP_DEFAULT. */
     uint32_t threads_min;
     double threads_factor;
     uint32_t threads_max;
-    uint32_t keep_alive_ms;       /* an idle thread ends after this; 0: 60 s. Not AFFINITY */
-    uint32_t shutdown_timeout_ms; /* the same when it has no actors; 0: 1 s */
+    /* an idle thread ends after this; 0: TRP_DISPATCHER_KEEP_ALIVE_DEFAULT_MS. Not AFFINITY */
+    uint32_t keep_alive_ms;
+    /* the same when it has no actors; 0: TRP_DISPATCHER_SHUTDOWN_DEFAULT_MS */
+    uint32_t shutdown_timeout_ms;
     uint32_t mailbox_requirement; /* TRP_MAILBOX_* that a mailbox must have */
     /* id of the mailbox of its actors (troupe/mailbox.h); copied; NULL: none */
     const char *mailbox;

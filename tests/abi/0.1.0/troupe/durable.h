@@ -80,20 +80,22 @@ typedef struct trp_durable_storage {
 typedef struct trp_durable_options {
     size_t size;           /* sizeof(trp_durable_options) */
     const char *directory; /* NULL: "./_mb"; made if need be. Mailboxes of one directory share it */
-    uint32_t max_items;    /* messages of one actor; 0: 2147483647 */
+    uint32_t max_items;    /* messages of one actor; 0: TRP_DURABLE_ITEMS_DEFAULT */
     uint32_t zero;
-    uint64_t max_bytes;        /* bytes of one actor's stored messages; 0: 2147483647 */
+    uint64_t max_bytes;        /* stored of one actor; 0: TRP_DURABLE_BYTES_DEFAULT */
     uint64_t max_item_bytes;   /* of one, some tens more than its payload; above it is a dead
-                                  letter, too-large; 0: 2147483647 */
+                                  letter, too-large; 0: TRP_DURABLE_BYTES_DEFAULT */
     uint64_t max_age_ms;       /* older ones are dead letters, expired; 0: they do not age */
     uint32_t refuse_when_full; /* 1: refuse what is new; 0: drop the oldest (mailbox-full) */
     uint32_t sync;             /* 1: a tell returns when the disk has it */
-    /* Of the whole directory, on disk and in the address space; 0: 4 GiB. The first mailbox that
-     * opens a directory decides. */
+    /* Of the whole directory, on disk and in the address space; 0:
+     * TRP_DURABLE_MAP_BYTES_DEFAULT. The first mailbox that opens a directory decides. */
     uint64_t map_bytes;
-    uint32_t failures_max;     /* circuit breaker before the storage; 0: 3 */
-    uint32_t call_timeout_ms;  /* 0: 3 s */
-    uint32_t reset_timeout_ms; /* 0: 30 s */
+    /* Circuit breaker before the storage; 0: TRP_DURABLE_FAILURES_DEFAULT, _CALL_DEFAULT_MS,
+     * _RESET_DEFAULT_MS. */
+    uint32_t failures_max;
+    uint32_t call_timeout_ms;
+    uint32_t reset_timeout_ms;
     uint32_t zero_2;
     /* Instead of directory and map_bytes; copied, what arg leads to is borrowed until close */
     const trp_durable_storage *storage;

@@ -103,10 +103,12 @@ typedef struct trp_mailbox_ops {
 } trp_mailbox_ops;
 
 typedef struct trp_mailbox_options {
-    size_t size;       /* sizeof(trp_mailbox_options) */
-    uint32_t kind;     /* trp_mailbox_kind */
-    uint32_t capacity; /* of the bounded kinds; 0: 1000 (CUSTOM: no bound) */
-    /* 0: 10 s; TRP_FOREVER (two full mailboxes may deadlock); TRP_OFF: do not wait */
+    size_t size;   /* sizeof(trp_mailbox_options) */
+    uint32_t kind; /* trp_mailbox_kind */
+    /* of the bounded kinds; 0: TRP_MAILBOX_CAPACITY_DEFAULT (CUSTOM: no bound) */
+    uint32_t capacity;
+    /* 0: TRP_MAILBOX_PUSH_TIMEOUT_DEFAULT_MS; TRP_FOREVER (two full mailboxes may deadlock);
+     * TRP_OFF: do not wait */
     uint32_t push_timeout_ms;
     uint32_t overflow;                /* trp_mailbox_overflow */
     trp_mailbox_priority_fn priority; /* the PRIORITY kinds */

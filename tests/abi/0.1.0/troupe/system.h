@@ -56,12 +56,13 @@ typedef struct trp_system_options {
     size_t size;
     uint32_t workers;    /* threads of the default dispatcher; 0: one per core */
     uint32_t throughput; /* 0: TRP_THROUGHPUT_DEFAULT */
-    uint32_t actors_max; /* 0: 100 million */
+    uint32_t actors_max; /* 0: as actor.actors-max */
     uint32_t log_level;  /* trp_log_level; 0: info */
     trp_log_fn log;      /* any thread; must not block long; NULL: stderr */
     void *log_arg;
-    uint32_t log_dead_letters; /* number logged, at info; 0: 10; TRP_FOREVER; TRP_OFF */
-    uint32_t guardian_stops;   /* 1: /user uses the stopping strategy (SYS-6) */
+    /* number logged, at info; 0: as log.dead-letters; TRP_FOREVER; TRP_OFF */
+    uint32_t log_dead_letters;
+    uint32_t guardian_stops; /* 1: /user uses the stopping strategy (SYS-6) */
     /* /user uses this one, whatever guardian_stops says; its deciders get a NULL state. Copied;
      * NULL: one-for-one with the default decider */
     const trp_strategy *guardian_strategy;
