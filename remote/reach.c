@@ -16,8 +16,8 @@
 static bool
 has_dialled(const trpi_peer *peer, uint64_t uid)
 {
-    for (const trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
-        if (conn->dialled && conn->ready && !conn->closing && conn->uid == uid) {
+    for (const trpi_conn *conn = trpi_peer_conns(peer); conn != NULL; conn = trpi_conn_next(conn)) {
+        if (trpi_conn_is_dialled(conn) && trpi_conn_is_open(conn) && trpi_conn_uid(conn) == uid) {
             return true; /* reach-R1 */
         }
     }
@@ -31,13 +31,13 @@ dial_lane(trpi_peer *peer, trpi_reach *reach, char *ret_why, size_t why_bytes)
 {
     const trpi_lane_state *lane = &peer->lanes[TRPI_LANE_ORDINARY];
     if (lane->conns.dialling != NULL) {
-        reach->failed = reach->begun ? reach->failed : peer->dials.failed;
+        reach->failed = reach->begun ? reach->failed : trpi_dials_failed(&peer->dials);
         reach->begun = true;
         return TRP_EAGAIN;
     }
     if (!reach->begun) {
         reach->begun = true;
-        reach->failed = peer->dials.failed;
+        reach->failed = trpi_dials_failed(&peer->dials);
         trpi_conn_dial(peer, TRPI_LANE_ORDINARY);
         if (lane->conns.dialling != NULL) {
             return TRP_EAGAIN;
@@ -46,8 +46,8 @@ dial_lane(trpi_peer *peer, trpi_reach *reach, char *ret_why, size_t why_bytes)
         return TRP_ECONN;
     }
     (void)snprintf(ret_why, why_bytes, "%s",
-                   peer->dials.failed != reach->failed ? peer->dials.why
-                                                       : "the connection has ended");
+                   trpi_dials_failed(&peer->dials) != reach->failed ? trpi_dials_why(&peer->dials)
+                                                                    : "the connection has ended");
     return TRP_ECONN;
 }
 
@@ -60,11 +60,12 @@ dial_peer(trpi_peer *peer, trpi_reach *reach, trpi_deferred *deferred, char *ret
         reach->begun = true;
         (void)trpi_peer_step(peer, NULL, &want, "", deferred);
     }
-    if (peer->assoc.state == TRPI_ASSOC_HANDSHAKING) {
+    if (trpi_peer_state(peer) == TRPI_ASSOC_HANDSHAKING) {
         return TRP_EAGAIN;
     }
     (void)snprintf(ret_why, why_bytes, "%s",
-                   peer->reason[0] != '\0' ? peer->reason : "no association with it");
+                   trpi_peer_reason(peer)[0] != '\0' ? trpi_peer_reason(peer)
+                                                     : "no association with it");
     return TRP_ECONN;
 }
 
@@ -91,9 +92,9 @@ trpi_remote_reach(trpi_remote *remote, const trpi_node_id *id, trpi_reach *reach
     } else if (trpi_assoc_is_barred(&peer->assoc, id->uid)) {
         err = TRP_EQUARANTINED;
         (void)snprintf(ret_why, why_bytes, "its incarnation is quarantined here");
-    } else if (peer->assoc.state != TRPI_ASSOC_ACTIVE) {
+    } else if (!trpi_peer_is_active(peer)) {
         err = dial_peer(peer, reach, &deferred, ret_why, why_bytes);
-    } else if (peer->assoc.uid != id->uid) {
+    } else if (trpi_peer_uid(peer) != id->uid) {
         err = TRP_ECLOSED;
         (void)snprintf(ret_why, why_bytes, "another incarnation answers there");
     } else {

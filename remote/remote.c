@@ -426,11 +426,10 @@ trpi_remote_control_send(trpi_remote *remote, const trpi_node_id *to,
         return err;
     }
     pthread_mutex_lock(&peer->lock);
-    bool gated =
-        (peer->assoc.state == TRPI_ASSOC_GATED || peer->assoc.state == TRPI_ASSOC_QUARANTINED) &&
-        trpi_remote_now_ms(remote) < peer->assoc.next_ms;
-    uint32_t features = atomic_load_explicit(&peer->agreed.features, memory_order_relaxed);
-    uint32_t max = atomic_load_explicit(&peer->agreed.frame_bytes_max, memory_order_relaxed);
+    uint64_t next_ms = trpi_peer_next_ms(peer);
+    bool gated = next_ms != 0 && trpi_remote_now_ms(remote) < next_ms;
+    uint32_t features = trpi_agreed_features(&peer->agreed);
+    uint32_t max = trpi_agreed_frame_bytes_max(&peer->agreed);
     if (count > trpi_control_frame_max(features, max)) {
         err = TRP_EMSGSIZE;
     } else if (gated) {

@@ -33,19 +33,18 @@ peer_info(trpi_peer *peer, uint64_t now_ms, trpi_peer_info *info)
 {
     memset(info, 0, sizeof *info);
     pthread_mutex_lock(&peer->lock);
-    info->id.address = peer->address;
-    info->id.uid = peer->assoc.uid;
-    info->state = trpi_assoc_state_name(peer->assoc.state);
-    memcpy(info->reason, peer->reason, sizeof info->reason);
-    bool waits =
-        peer->assoc.state == TRPI_ASSOC_GATED || peer->assoc.state == TRPI_ASSOC_QUARANTINED;
-    info->next_ms = waits && peer->assoc.next_ms > now_ms ? peer->assoc.next_ms - now_ms : 0;
-    info->round_trip_us = peer->activity.round_trip_us;
-    info->minor = peer->agreed.minor;
-    if (peer->assoc.state == TRPI_ASSOC_ACTIVE) {
+    info->id.address = *trpi_peer_address(peer);
+    info->id.uid = trpi_peer_uid(peer);
+    info->state = trpi_assoc_state_name(trpi_peer_state(peer));
+    memcpy(info->reason, trpi_peer_reason(peer), sizeof info->reason);
+    uint64_t next_ms = trpi_peer_next_ms(peer);
+    info->next_ms = next_ms > now_ms ? next_ms - now_ms : 0;
+    info->round_trip_us = trpi_activity_round_trip_us(&peer->activity);
+    info->minor = trpi_agreed_minor(&peer->agreed);
+    if (trpi_peer_is_active(peer)) {
         (void)trpi_lane_problem(peer, now_ms, info->problem, sizeof info->problem);
     }
-    info->slow_here = peer->receivers_limited;
+    info->slow_here = trpi_peer_receivers_limited(peer);
     trpi_holds_info(peer, info);
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
         info->lanes[lane].state =
@@ -54,11 +53,11 @@ peer_info(trpi_peer *peer, uint64_t now_ms, trpi_peer_info *info)
             atomic_load_explicit(&peer->lanes[lane].queue.bytes, memory_order_relaxed);
     }
     pthread_mutex_unlock(&peer->lock);
-    info->bytes_in = atomic_load_explicit(&peer->traffic.bytes_in, memory_order_relaxed);
-    info->bytes_out = atomic_load_explicit(&peer->traffic.bytes_out, memory_order_relaxed);
-    info->messages_in = atomic_load_explicit(&peer->traffic.messages_in, memory_order_relaxed);
-    info->messages_out = atomic_load_explicit(&peer->traffic.messages_out, memory_order_relaxed);
-    info->dropped = atomic_load_explicit(&peer->traffic.dropped, memory_order_relaxed);
+    info->bytes_in = trpi_traffic_bytes_in(&peer->traffic);
+    info->bytes_out = trpi_traffic_bytes_out(&peer->traffic);
+    info->messages_in = trpi_traffic_messages_in(&peer->traffic);
+    info->messages_out = trpi_traffic_messages_out(&peer->traffic);
+    info->dropped = trpi_traffic_dropped(&peer->traffic);
 }
 
 static int
@@ -88,7 +87,7 @@ resent_count(trpi_remote *remote)
     uint64_t sum = 0;
     for (trpi_peer *peer = NULL; (peer = trpi_peer_next(remote, peer)) != NULL;) {
         pthread_mutex_lock(&peer->lock);
-        sum += peer->redelivery.resent;
+        sum += trpi_redelivery_resent(&peer->redelivery);
         pthread_mutex_unlock(&peer->lock);
     }
     pthread_mutex_lock(&remote->lock);
@@ -147,12 +146,12 @@ trpi_remote_problem(trpi_remote *remote, const trpi_address *address, char *ret_
         return false;
     }
     pthread_mutex_lock(&peer->lock);
-    bool active = peer->assoc.state == TRPI_ASSOC_ACTIVE;
+    bool active = trpi_peer_is_active(peer);
     bool is = active ? trpi_lane_problem(peer, trpi_remote_now_ms(remote), ret_text, bytes)
-                     : peer->assoc.state != TRPI_ASSOC_IDLE && peer->reason[0] != '\0' &&
-                           peer->assoc.attempts > 0;
+                     : trpi_peer_state(peer) != TRPI_ASSOC_IDLE &&
+                           trpi_peer_reason(peer)[0] != '\0' && trpi_peer_attempts(peer) > 0;
     if (is && !active) {
-        (void)snprintf(ret_text, bytes, "no association with it: %s", peer->reason);
+        (void)snprintf(ret_text, bytes, "no association with it: %s", trpi_peer_reason(peer));
     }
     pthread_mutex_unlock(&peer->lock);
     trpi_peer_unpin(peer);
@@ -187,8 +186,8 @@ trpi_remote_is_barred_by(trpi_remote *remote, const trpi_node_id *id)
         return false;
     }
     pthread_mutex_lock(&peer->lock);
-    bool barred = peer->refusal.barred_by != 0 && peer->refusal.barred_by == id->uid &&
-                  peer->assoc.state != TRPI_ASSOC_ACTIVE;
+    bool barred = trpi_refusal_barred_by(&peer->refusal) != 0 &&
+                  trpi_refusal_barred_by(&peer->refusal) == id->uid && !trpi_peer_is_active(peer);
     pthread_mutex_unlock(&peer->lock);
     trpi_peer_unpin(peer);
     return barred;
@@ -219,11 +218,11 @@ trpi_remote_is_refused(trpi_remote *remote, const trpi_address *address, uint32_
         return false;
     }
     pthread_mutex_lock(&peer->lock);
-    trpi_refusal why = refusal_of_reason(peer->reason);
-    bool refused = peer->assoc.state != TRPI_ASSOC_ACTIVE && why != TRPI_REFUSED_NONE &&
+    trpi_refusal why = refusal_of_reason(trpi_peer_reason(peer));
+    bool refused = !trpi_peer_is_active(peer) && why != TRPI_REFUSED_NONE &&
                    why < TRPI_REFUSED_BYTES; /* limits come last: a later attempt may succeed */
-    *ret_attempts = peer->assoc.attempts;
-    (void)snprintf(ret_reason, reason_bytes, "%s", peer->reason);
+    *ret_attempts = trpi_peer_attempts(peer);
+    (void)snprintf(ret_reason, reason_bytes, "%s", trpi_peer_reason(peer));
     pthread_mutex_unlock(&peer->lock);
     trpi_peer_unpin(peer);
     return refused;
@@ -239,14 +238,16 @@ trpi_remote_is_incompatible(trpi_remote *remote, const trpi_address *address, ch
         return false;
     }
     pthread_mutex_lock(&peer->lock);
-    trpi_refusal why = refusal_of_reason(peer->reason);
-    bool other = strncmp(peer->reason, called, sizeof called - 1) == 0 &&
-                 peer->refusal.by[0] != '\0' && strcmp(peer->refusal.by, address->system) != 0;
-    bool secret = why == TRPI_REFUSED_COOKIE ||
-                  (why == TRPI_REFUSED_BY_PEER && (strstr(peer->reason, "secure-cookie") != NULL ||
-                                                   strstr(peer->reason, "another cookie") != NULL));
-    bool loopback = strcmp(peer->reason, TRPI_LOOPBACK_REFUSAL) == 0;
-    bool is = peer->assoc.state != TRPI_ASSOC_ACTIVE && (other || secret || loopback);
+    trpi_refusal why = refusal_of_reason(trpi_peer_reason(peer));
+    bool other = strncmp(trpi_peer_reason(peer), called, sizeof called - 1) == 0 &&
+                 trpi_refusal_by(&peer->refusal)[0] != '\0' &&
+                 strcmp(trpi_refusal_by(&peer->refusal), address->system) != 0;
+    bool secret =
+        why == TRPI_REFUSED_COOKIE ||
+        (why == TRPI_REFUSED_BY_PEER && (strstr(trpi_peer_reason(peer), "secure-cookie") != NULL ||
+                                         strstr(trpi_peer_reason(peer), "another cookie") != NULL));
+    bool loopback = strcmp(trpi_peer_reason(peer), TRPI_LOOPBACK_REFUSAL) == 0;
+    bool is = !trpi_peer_is_active(peer) && (other || secret || loopback);
     if (is && loopback) {
         (void)snprintf(
             ret_why, why_bytes, "%s",
@@ -254,7 +255,7 @@ trpi_remote_is_incompatible(trpi_remote *remote, const trpi_address *address, ch
             "address by which the other nodes reach it");
     } else if (is && other) {
         (void)snprintf(ret_why, why_bytes, "system: %.60s here, %.60s at %s:%u", address->system,
-                       peer->refusal.by, address->host, address->port);
+                       trpi_refusal_by(&peer->refusal), address->host, address->port);
     } else if (is && remote->cookie_file[0] != '\0') {
         (void)snprintf(ret_why, why_bytes,
                        "remote.cookie: %s:%u has another cookie than %s: nodes of two users need "
@@ -262,7 +263,7 @@ trpi_remote_is_incompatible(trpi_remote *remote, const trpi_address *address, ch
                        address->host, address->port, remote->cookie_file);
     } else if (is) {
         (void)snprintf(ret_why, why_bytes, "remote.secure-cookie: %s",
-                       strchr(peer->reason, ':') + 2);
+                       strchr(trpi_peer_reason(peer), ':') + 2);
     }
     pthread_mutex_unlock(&peer->lock);
     trpi_peer_unpin(peer);
@@ -277,9 +278,9 @@ trpi_remote_has_rival(trpi_remote *remote, const trpi_address *address)
         return false;
     }
     pthread_mutex_lock(&peer->lock);
-    bool has = peer->assoc.state != TRPI_ASSOC_ACTIVE &&
-               (strstr(peer->reason, TRPI_RIVAL_REASON) != NULL ||
-                strstr(peer->reason, TRPI_CLAIMANT_REASON) != NULL);
+    bool has = !trpi_peer_is_active(peer) &&
+               (strstr(trpi_peer_reason(peer), TRPI_RIVAL_REASON) != NULL ||
+                strstr(trpi_peer_reason(peer), TRPI_CLAIMANT_REASON) != NULL);
     pthread_mutex_unlock(&peer->lock);
     trpi_peer_unpin(peer);
     return has;

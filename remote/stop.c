@@ -31,8 +31,9 @@ proxies_are_idle(trpi_peer *peer)
 {
     bool out = true;
     pthread_mutex_lock(&peer->lock);
-    for (const trpi_route *route = peer->routes; route != NULL && out; route = route->next) {
-        out = trpi_proxy_is_idle(peer->remote->system, route->node);
+    for (const trpi_route *route = trpi_peer_routes(peer); route != NULL && out;
+         route = route->next) {
+        out = trpi_proxy_is_idle(trpi_peer_remote(peer)->system, route->node);
     }
     pthread_mutex_unlock(&peer->lock);
     return out;
@@ -45,7 +46,7 @@ peer_settled(trpi_peer *peer, int step)
 {
     bool settled = step > 0 || proxies_are_idle(peer); /* first: its messages are counted below */
     pthread_mutex_lock(&peer->lock);
-    if (peer->assoc.state == TRPI_ASSOC_ACTIVE && !peer->goodbye_said) {
+    if (trpi_peer_is_active(peer) && !trpi_peer_has_said_goodbye(peer)) {
         if (step == 0) {
             settled = settled && trpi_redelivery_unacked(&peer->redelivery) == 0;
         }
@@ -72,7 +73,7 @@ goodbye_append(trpi_peer *peer, enum trpi_lane first, enum trpi_lane last)
     trpi_deferred deferred = { 0 };
     pthread_mutex_lock(&peer->lock);
     for (enum trpi_lane lane = first; lane <= last; lane++) {
-        if (peer->assoc.state == TRPI_ASSOC_ACTIVE && !peer->goodbye_said &&
+        if (trpi_peer_is_active(peer) && !trpi_peer_has_said_goodbye(peer) &&
             peer->lanes[lane].conns.out != NULL) {
             /* without memory: a plain close */
             (void)trpi_conn_head(peer->lanes[lane].conns.out, TRPI_FRAME_GOODBYE, 0, NULL, 0);
@@ -139,9 +140,9 @@ lost_before(trpi_remote *remote)
     uint64_t lost = 0;
     for (trpi_peer *peer = NULL; (peer = trpi_peer_next(remote, peer)) != NULL;) {
         pthread_mutex_lock(&peer->lock);
-        peer->attempts_at_stop = peer->assoc.attempts;
+        trpi_peer_stop_begin(peer);
         pthread_mutex_unlock(&peer->lock);
-        lost += atomic_load_explicit(&peer->traffic.dropped, memory_order_relaxed);
+        lost += trpi_traffic_dropped(&peer->traffic);
     }
     return lost;
 }
@@ -172,7 +173,7 @@ lost_log(trpi_remote *remote, uint64_t before)
 {
     uint64_t lost = 0;
     for (trpi_peer *peer = NULL; (peer = trpi_peer_next(remote, peer)) != NULL;) {
-        lost += atomic_load_explicit(&peer->traffic.dropped, memory_order_relaxed);
+        lost += trpi_traffic_dropped(&peer->traffic);
     }
     if (lost > before) {
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",

@@ -219,7 +219,7 @@ trpi_remote_certificate_until(trpi_remote *remote, const trpi_address *address)
         return 0;
     }
     pthread_mutex_lock(&peer->lock);
-    int64_t until_ms = peer->agreed.cert_until_ms;
+    int64_t until_ms = trpi_agreed_cert_until_ms(&peer->agreed);
     pthread_mutex_unlock(&peer->lock);
     trpi_peer_unpin(peer);
     return until_ms;

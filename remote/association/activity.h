@@ -55,6 +55,67 @@ trpi_activity_paused(trpi_activity *activity, uint64_t now_ms, uint64_t pause_ms
 {
     trpi_detector_own_pause(&activity->detector, now_ms, pause_ms);
 }
+/* Is the peer looked at by each tick? By peer->lock or remote->lock, as the next three; the rest by
+ * peer->lock. */
+static inline bool
+trpi_activity_is_active(const trpi_activity *activity)
+{
+    return activity->active;
+}
+/* NULL: of the active ones. */
+static inline const trpi_peer_list *
+trpi_activity_list(const trpi_activity *activity)
+{
+    return activity->list;
+}
+/* The next peer of its list. */
+static inline trpi_peer *
+trpi_activity_next(const trpi_activity *activity)
+{
+    return activity->next;
+}
+static inline uint64_t
+trpi_activity_idle_since_ms(const trpi_activity *activity)
+{
+    return activity->idle_since_ms;
+}
+static inline bool
+trpi_activity_is_quiet(const trpi_activity *activity)
+{
+    return activity->quiet;
+}
+static inline bool
+trpi_activity_is_used(const trpi_activity *activity)
+{
+    return activity->used;
+}
+/* Was it used since its last PING, or is that one unanswered? */
+static inline bool
+trpi_activity_is_in_question(const trpi_activity *activity)
+{
+    return activity->used || activity->unanswered;
+}
+/* Has the last PING been without an answer for too long? */
+static inline bool
+trpi_activity_is_silent(trpi_activity *activity, uint64_t now_ms)
+{
+    return activity->unanswered && !trpi_detector_is_available(&activity->detector, now_ms);
+}
+static inline uint64_t
+trpi_activity_heard_ms(const trpi_activity *activity)
+{
+    return activity->heard_ms;
+}
+static inline uint64_t
+trpi_activity_pinged_ms(const trpi_activity *activity)
+{
+    return activity->pinged_ms;
+}
+static inline uint64_t
+trpi_activity_round_trip_us(const trpi_activity *activity)
+{
+    return activity->round_trip_us;
+}
 /* A new association. */
 void trpi_activity_begin(trpi_activity *activity, const trpi_remote *remote, uint64_t now_ms);
 

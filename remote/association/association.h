@@ -92,6 +92,19 @@ typedef struct trpi_assoc {
 /* All-zero is the initial state. */
 trpi_assoc_effects trpi_assoc_step(trpi_assoc *assoc, const trpi_assoc_config *config,
                                    uint64_t now_ms, const trpi_assoc_event *event);
+/* Does nothing about it depend on time? Not of an active one. */
+static inline bool
+trpi_assoc_is_at_rest(const trpi_assoc *assoc)
+{
+    return assoc->state == TRPI_ASSOC_IDLE ||
+           (assoc->state == TRPI_ASSOC_QUARANTINED && !assoc->wanted);
+}
+/* Incarnations that are remembered as over. */
+static inline uint32_t
+trpi_assoc_barred_count(const trpi_assoc *assoc)
+{
+    return assoc->barred_count;
+}
 /* That incarnation is over, and its end was told. */
 void trpi_assoc_bar(trpi_assoc *assoc, uint64_t uid);
 static inline bool

@@ -137,18 +137,18 @@ trpi_conn_close(trpi_conn *conn)
 void
 trpi_conn_dial(trpi_peer *peer, enum trpi_lane lane)
 {
-    trpi_remote *remote = peer->remote;
+    trpi_remote *remote = trpi_peer_remote(peer);
     trpi_conn *conn = trpi_conn_new(remote, true);
     if (conn == NULL) {
         return; /* the association's deadline, or the next pump, tries again */
     }
     conn->lane = (uint8_t)lane;
     conn->peer = peer;
-    conn->uid = lane == TRPI_LANE_CONTROL ? 0 : peer->assoc.uid;
+    conn->uid = lane == TRPI_LANE_CONTROL ? 0 : trpi_peer_uid(peer);
     char address[TRPI_ADDRESS_TEXT_BYTES];
     (void)snprintf(conn->peer_text, sizeof conn->peer_text, "%s",
-                   trpi_address_format(&peer->address, address, sizeof address));
-    conn->share_key = trpi_host_key(peer->address.host);
+                   trpi_address_format(trpi_peer_address(peer), address, sizeof address));
+    conn->share_key = trpi_host_key(trpi_peer_address(peer)->host);
     conn->host = (uint32_t)(conn->share_key % TRPI_SHARES);
     conn->peer_next = peer->conns;
     peer->conns = conn;
@@ -159,7 +159,8 @@ trpi_conn_dial(trpi_peer *peer, enum trpi_lane lane)
     trpi_conns_add(conn);
     trpi_peer_pin_more(peer);
     pthread_mutex_unlock(&remote->lock);
-    trp_err err = remote->ops->connect(remote->transport, peer->address.host, peer->address.port,
+    trp_err err = remote->ops->connect(remote->transport, trpi_peer_address(peer)->host,
+                                       trpi_peer_address(peer)->port,
                                        remote->options.handshake_timeout_ms, conn, &conn->link);
     if (err != TRP_OK) {
         peer->conns = conn->peer_next; /* it is still the first: we hold the lock */

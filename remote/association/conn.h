@@ -1,97 +1,10 @@
-/* conn.h - one connection: its members, its life, what it sends and what is heard on it. */
+/* conn.h - one connection: its life, what it sends and what is heard on it. */
 #ifndef TRPI_REMOTE_CONN_H
 #define TRPI_REMOTE_CONN_H
 
-#include <pthread.h>
-#include <stdatomic.h>
-
-#include "base/buffer.h"
 #include "base/transport.h"
+#include "remote/association/conn_state.h"
 #include "remote/association/peer.h"
-
-#define TRPI_PEER_CONNS_MAX 64       /* connections of one peer: it needs two a lane at most */
-#define TRPI_WRITE_BYTES_MAX 1048576 /* one write of a lane */
-#define TRPI_BUFFER_KEPT_BYTES                                                                     \
-    1048576                /* a lane's buffer that grew beyond is given back when empty */
-#define TRPI_TYPE_CACHE 64 /* a power of two */
-
-/* The write of a connection (conn_write.c). While it is in progress it has one owner, to which the
- * three members belong that say so; the rest by trpi_conn_lock_of(). */
-typedef struct trpi_conn_writing {
-    bool busy; /* a write is in progress */
-    bool preamble_sent;
-    trpi_buffer head;              /* frames of this very connection, before the lane's */
-    trpi_buffer taken_head, taken; /* being written; by the owner, as the next two */
-    size_t at;
-    size_t slice_bytes;
-} trpi_conn_writing;
-
-/* The reading side of a connection (inbound.c). By the transport's bytes() callback, which does not
- * overlap with itself. */
-typedef struct trpi_conn_reading {
-    /* of the batch that the present read has begun, with the lane's recv lock; NULL: none */
-    trp_ctx *ctx;
-    uint32_t epoch; /* of its LANE_OPEN; 0: none yet */
-    uint32_t node;  /* number of the peer's incarnation here; 0: not asked for yet */
-    bool ack_due;
-    struct {
-        enum { TRPI_NUMBERS_NONE, TRPI_NUMBERS_RECEIVER, TRPI_NUMBERS_ANY } scope;
-        uint32_t slot, generation;
-    } numbers; /* receivers for which third nodes of the present frame get numbers (strangers.c) */
-    trpi_buffer scratch, expanded;
-    struct {
-        uint64_t wire_id;
-        const trp_type *type;
-    } types[TRPI_TYPE_CACHE];
-} trpi_conn_reading;
-
-/* Graceful close of one lane's connection (graceful_close.c); by peer->lock. */
-typedef struct trpi_conn_goodbye {
-    bool said;  /* ours: we send nothing of the lane on it any more */
-    bool acked; /* and everything before it was handled */
-    bool heard; /* the peer's: nothing of the lane comes any more */
-    uint64_t said_ms;
-    unsigned uses_seen;
-    uint64_t idle_since_ms;
-} trpi_conn_goodbye;
-
-struct trpi_conn {
-    trpi_remote *remote;
-    trpi_link *link;       /* set once, before any other thread can see the connection */
-    trpi_peer *peer;       /* NULL until the handshake names it; then never changes */
-    atomic_int references; /* transport until closed(), a writer while it writes; acq_rel */
-    bool dialled;
-    uint8_t lane;
-    char peer_text[300];
-    uint64_t uid;         /* of the peer's incarnation; by trpi_conn_lock_of() */
-    uint32_t host;        /* share of its host; set once, as peer_text */
-    uint64_t share_key;   /* key of the host or certificate at the other end (strangers.c) */
-    uint64_t deadline_ms; /* to be ready; by remote->lock */
-    uint64_t early_bytes; /* while not ready; by the bytes() callback */
-    bool ready;           /* may carry the lane's frames; by trpi_conn_lock_of() */
-    bool closing;         /* by trpi_conn_lock_of() */
-    bool close_when_sent; /* by trpi_conn_lock_of() */
-    atomic_uint uses;     /* writes and reads; relaxed, it only has to change */
-    trpi_conn_writing write;
-    trpi_frame_decoder decoder; /* by the bytes() callback */
-    uint32_t frames;            /* the same */
-    char failure[160];
-    trpi_conn_reading read;
-    trpi_conn_goodbye goodbye;
-    struct {
-        /* since when a frame is not finished, 0: none; and how long it will be. Relaxed: the
-         * tick's */
-        _Atomic uint64_t since_ms;
-        _Atomic uint32_t bytes;
-        uint32_t frames_noted; /* by the bytes() callback */
-    } unfinished;              /* unfinished.c */
-    struct {
-        bool listed;
-        struct trpi_conn *next, *before;
-    } waits;                                   /* for a handshake (pending.c); by remote->lock */
-    struct trpi_conn *peer_next;               /* by peer->lock */
-    struct trpi_conn *all_next, *all_previous; /* by remote->lock */
-};
 
 /* ---- conn.c: the share of a connection ---- */
 /* Key of the host in the text of a connection's other end, without the port; of IPv6 the net. */

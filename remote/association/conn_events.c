@@ -114,7 +114,7 @@ bind_to_peer(trpi_conn *conn, trpi_peer *peer)
     conn->peer = peer;
     trpi_peer_pin_more(peer);
     trpi_pending_remove(conn);
-    if (peer->watch.delegated) {
+    if (trpi_watch_is_delegated(&peer->watch)) {
         trpi_pending_member_host(conn);
     }
     pthread_mutex_unlock(&conn->remote->lock);
@@ -160,7 +160,7 @@ peer_find(trpi_conn *conn, uint64_t uid, trpi_peer **ret_peer)
     trp_err err = conn_fail(conn, TRP_ECONN, "no association with uid %016" PRIx64 " (yet)", uid);
     trpi_peer *peer = NULL;
     while (err != TRP_OK && (peer = trpi_peer_of_uid(conn->remote, uid, peer)) != NULL) {
-        err = address_check(conn, &peer->address);
+        err = address_check(conn, trpi_peer_address(peer));
     }
     if (err == TRP_OK) {
         conn->failure[0] = '\0'; /* of those before it */
@@ -179,7 +179,7 @@ ordinary_preamble(trpi_conn *conn, const trpi_preamble *preamble)
         return err;
     }
     pthread_mutex_lock(&peer->lock);
-    if (peer->assoc.state != TRPI_ASSOC_ACTIVE || peer->assoc.uid != preamble->uid) {
+    if (!trpi_peer_is_active_as(peer, preamble->uid)) {
         err = conn_fail(conn, TRP_ECONN, "no association with uid %016" PRIx64, preamble->uid);
     } else if (!conn->dialled && !bind_to_peer(conn, peer)) {
         err = conn_fail(conn, TRP_ELIMIT, TOO_MANY);
@@ -344,7 +344,7 @@ on_answer(trpi_conn *conn, const trpi_frame *frame, const trpi_handshake *answer
         return conn_fail(conn, TRP_EPROTO, "handshake answer out of place");
     }
     if (response && (answer->from.uid != conn->uid ||
-                     !trpi_address_equal(&answer->from.address, &peer->address))) {
+                     !trpi_address_equal(&answer->from.address, trpi_peer_address(peer)))) {
         return conn_fail(conn, TRP_EPROTO, "answered by somebody else");
     }
     trpi_deferred deferred = { 0 };
@@ -476,7 +476,7 @@ on_bytes(void *user, trpi_link *link, const uint8_t *bytes, size_t count)
         err = while_unknown(conn, err, bytes, count);
     }
     if (conn->peer != NULL) {
-        trpi_count(&conn->peer->traffic.bytes_in, count);
+        trpi_traffic_bytes_in_add(&conn->peer->traffic, count);
         atomic_fetch_add_explicit(&conn->uses, 1, memory_order_relaxed);
     }
     if (err != TRP_OK) {
@@ -581,14 +581,15 @@ peer_lost(trpi_conn *conn, const char *reason)
         trpi_lane_undialled(peer, conn, reason);
     }
     if (lane->conns.dialling == conn) {
-        uint32_t backoff_ms =
-            trpi_assoc_backoff_ms(&peer->remote->assoc_config, lane->conns.dial_attempts + 1,
-                                  trpi_world_random(peer->remote->world));
-        trpi_lane_dial_failed(&lane->conns, trpi_remote_now_ms(peer->remote) + backoff_ms);
+        uint32_t backoff_ms = trpi_assoc_backoff_ms(
+            &trpi_peer_remote(peer)->assoc_config, lane->conns.dial_attempts + 1,
+            trpi_world_random(trpi_peer_remote(peer)->world));
+        trpi_lane_dial_failed(&lane->conns,
+                              trpi_remote_now_ms(trpi_peer_remote(peer)) + backoff_ms);
     }
     if (conn->lane == TRPI_LANE_CONTROL && !has_control(peer)) {
         trpi_assoc_event event = { .kind = TRPI_ASSOC_LOST,
-                                   .random = trpi_world_random(peer->remote->world) };
+                                   .random = trpi_world_random(trpi_peer_remote(peer)->world) };
         (void)trpi_peer_step(peer, conn, &event, reason, &deferred);
     }
     trpi_peer_pump(peer, &deferred);

@@ -96,7 +96,7 @@ trpi_conn_give_up(trpi_conn *conn)
     }
     if (end > given) {
         trpi_buffer rest = { conn->write.taken.data + at, conn->write.taken.count - at, 0 };
-        trpi_node_id id = { conn->peer->address, conn->uid };
+        trpi_node_id id = { *trpi_peer_address(conn->peer), conn->uid };
         trpi_lane_dead_letters(conn->peer, trpi_node_find(conn->remote->system, &id), &rest,
                                TRP_DEAD_NOT_CONNECTED);
     }
@@ -123,7 +123,7 @@ trpi_conn_write_over(trpi_conn *conn)
     if (peer != NULL) {
         trpi_lane_state *lane = &peer->lanes[conn->lane];
         trpi_lane_queue_sent(&lane->queue, conn->write.taken.count);
-        trpi_count(&peer->traffic.bytes_out, conn->write.taken.count);
+        trpi_traffic_bytes_out_add(&peer->traffic, conn->write.taken.count);
     }
     trpi_buffer_clear(&conn->write.taken_head);
     trpi_buffer_clear(&conn->write.taken);

@@ -33,7 +33,8 @@ trpi_link_event_new(trpi_peer *peer, const trp_type *type, trpi_deferred *deferr
     *end = note; /* remote-event-E1 */
     note->type = type;
     if (type != NULL) {
-        (void)trpi_address_format(&peer->address, note->event.remote, sizeof note->event.remote);
+        (void)trpi_address_format(trpi_peer_address(peer), note->event.remote,
+                                  sizeof note->event.remote);
     }
     return note;
 }
@@ -90,7 +91,7 @@ message_log(trpi_remote *remote, const trpi_peer *peer, bool sent, const trp_typ
     (void)snprintf(slot, sizeof slot, "slot %" PRIu32, message->to_slot);
     trpi_log(remote->system, TRP_LOG_DEBUG, "remote",
              "message %s peer=%s to=\"%.*s\" type=%s bytes=%zu", sent ? "sent" : "received",
-             trpi_address_format(&peer->address, address, sizeof address),
+             trpi_address_format(trpi_peer_address(peer), address, sizeof address),
              message->path != NULL ? (int)message->path_bytes : (int)strlen(slot),
              message->path != NULL ? message->path : slot, type != NULL ? type->name : "?",
              message->payload_bytes);

@@ -49,7 +49,7 @@ trpi_fence_append(trpi_peer *peer, enum trpi_lane lane)
     if (err != TRP_OK) {
         return err;
     }
-    trpi_lane_queue_grown(&state->queue, before, trpi_remote_now_ms(peer->remote));
+    trpi_lane_queue_grown(&state->queue, before, trpi_remote_now_ms(trpi_peer_remote(peer)));
     state->fence.last++;
     state->fence.due = false;
     trpi_lane_unsettle(&peer->lane_marks, lane);
@@ -65,7 +65,7 @@ fence_resend(trpi_peer *peer, enum trpi_lane lane, trpi_conn *conn)
     value_put(body, state->fence.sent, lane);
     /* without memory: the tick tries again */
     (void)trpi_conn_head(conn, TRPI_FRAME_FENCE, 0, body, sizeof body);
-    state->fence.said_ms = trpi_remote_now_ms(peer->remote);
+    state->fence.said_ms = trpi_remote_now_ms(trpi_peer_remote(peer));
 }
 
 void

@@ -32,15 +32,8 @@ enum { AGAIN_MS = 1000 };
 static bool
 is_outdated(const trpi_conn *conn)
 {
-    const trpi_transport_ops *ops = conn->remote->ops;
-    return ops->outdated != NULL && ops->outdated(conn->link);
-}
-
-static bool
-conn_carries(const trpi_peer *peer, const trpi_conn *conn, int lane)
-{
-    return conn->lane == lane && conn->ready && !conn->closing && !conn->goodbye.said &&
-           conn->uid == peer->assoc.uid;
+    const trpi_transport_ops *ops = trpi_conn_remote(conn)->ops;
+    return ops->outdated != NULL && ops->outdated(trpi_conn_link(conn));
 }
 
 /* Until it is closed: before the answer to its GOODBYE, frames may be on their way. */
@@ -48,9 +41,10 @@ bool
 trpi_lane_is_renewing(const trpi_peer *peer, int lane)
 {
     bool is = false;
-    for (const trpi_conn *conn = peer->conns; !is && conn != NULL; conn = conn->peer_next) {
-        is = lane != TRPI_LANE_CONTROL && conn->lane == lane && conn->ready && !conn->closing &&
-             conn->uid == peer->assoc.uid && is_outdated(conn);
+    for (const trpi_conn *conn = trpi_peer_conns(peer); !is && conn != NULL;
+         conn = trpi_conn_next(conn)) {
+        is = lane != TRPI_LANE_CONTROL && trpi_conn_lane(conn) == lane && trpi_conn_is_open(conn) &&
+             trpi_conn_uid(conn) == trpi_peer_uid(peer) && is_outdated(conn);
     }
     return is;
 }
@@ -59,8 +53,9 @@ static bool
 has_newer_conn(const trpi_peer *peer, int lane)
 {
     bool has = false;
-    for (const trpi_conn *conn = peer->conns; !has && conn != NULL; conn = conn->peer_next) {
-        has = conn_carries(peer, conn, lane) && !is_outdated(conn);
+    for (const trpi_conn *conn = trpi_peer_conns(peer); !has && conn != NULL;
+         conn = trpi_conn_next(conn)) {
+        has = trpi_conn_carries(conn, lane) && !is_outdated(conn);
     }
     return has;
 }
@@ -69,55 +64,55 @@ has_newer_conn(const trpi_peer *peer, int lane)
 static void
 close_begin(trpi_conn *conn, uint64_t now_ms)
 {
-    trpi_lane_state *lane = &conn->peer->lanes[conn->lane];
-    trpi_assert(!conn->goodbye.said && conn->lane != TRPI_LANE_CONTROL);
+    trpi_lane_state *lane = &trpi_conn_peer(conn)->lanes[trpi_conn_lane(conn)];
+    trpi_assert(!conn->goodbye.said && trpi_conn_lane(conn) != TRPI_LANE_CONTROL);
     if (trpi_conn_head(conn, TRPI_FRAME_GOODBYE, TRPI_GOODBYE_LANE, NULL, 0) != TRP_OK) {
         return; /* no memory or room: the next tick, or the peer's next GOODBYE */
     }
     conn->goodbye.said = true;
     conn->goodbye.said_ms = now_ms;
     /* a GOODBYE on a dead link has no answer: a PING finds that out */
-    trpi_activity_use(&conn->peer->activity);
+    trpi_activity_use(&trpi_conn_peer(conn)->activity);
     if (lane->conns.out == conn) {
-        trpi_peer_lane_close(conn->peer, conn->lane);
+        trpi_peer_lane_close(trpi_conn_peer(conn), trpi_conn_lane(conn));
     }
 }
 
 static bool
 is_idle(trpi_conn *conn, uint64_t now_ms)
 {
-    const trpi_lane_state *lane = &conn->peer->lanes[conn->lane];
-    unsigned uses = atomic_load_explicit(&conn->uses, memory_order_relaxed);
-    if (uses != conn->goodbye.uses_seen || conn->goodbye.idle_since_ms == 0 || conn->write.busy ||
-        (lane->conns.out == conn && lane->queue.frames.count > 0)) {
+    const trpi_lane_state *lane = &trpi_conn_peer(conn)->lanes[trpi_conn_lane(conn)];
+    unsigned uses = trpi_conn_uses(conn);
+    if (uses != conn->goodbye.uses_seen || conn->goodbye.idle_since_ms == 0 ||
+        trpi_conn_is_writing(conn) || (lane->conns.out == conn && lane->queue.frames.count > 0)) {
         conn->goodbye.uses_seen = uses;
         conn->goodbye.idle_since_ms = now_ms;
     }
-    return now_ms - conn->goodbye.idle_since_ms >= conn->remote->options.lane_idle_ms;
+    return now_ms - conn->goodbye.idle_since_ms >= trpi_conn_remote(conn)->options.lane_idle_ms;
 }
 
 /* graceful-close-L3 */
 static void
 conn_renew(trpi_conn *conn, uint64_t now_ms)
 {
-    trpi_peer *peer = conn->peer;
-    const trpi_lane_state *lane = &peer->lanes[conn->lane];
-    if (has_newer_conn(peer, conn->lane)) {
+    trpi_peer *peer = trpi_conn_peer(conn);
+    const trpi_lane_state *lane = &peer->lanes[trpi_conn_lane(conn)];
+    if (has_newer_conn(peer, trpi_conn_lane(conn))) {
         close_begin(conn, now_ms);
     } else if (lane->conns.dialling == NULL && now_ms >= lane->conns.dial_next_ms &&
                trpi_peer_may_dial(peer)) {
-        trpi_conn_dial(peer, (enum trpi_lane)conn->lane);
+        trpi_conn_dial(peer, (enum trpi_lane)trpi_conn_lane(conn));
     }
 }
 
 void
 trpi_graceful_close_tick(trpi_peer *peer, uint64_t now_ms)
 {
-    if (atomic_load_explicit(&peer->agreed.spread, memory_order_relaxed) == 0) {
+    if (trpi_agreed_spread(&peer->agreed) == 0) {
         return; /* such a peer knows no GOODBYE of a lane */
     }
-    for (trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
-        if (conn->lane == TRPI_LANE_CONTROL || !conn->ready || conn->closing) {
+    for (trpi_conn *conn = trpi_peer_conns(peer); conn != NULL; conn = trpi_conn_next(conn)) {
+        if (trpi_conn_lane(conn) == TRPI_LANE_CONTROL || !trpi_conn_is_open(conn)) {
             continue;
         }
         if (!conn->goodbye.said && is_idle(conn, now_ms)) {
@@ -135,24 +130,24 @@ trpi_graceful_close_tick(trpi_peer *peer, uint64_t now_ms)
 void
 trpi_graceful_close_frame(trpi_conn *conn, enum trpi_frame_kind kind)
 {
-    trpi_lane_state *lane = &conn->peer->lanes[conn->lane];
+    trpi_lane_state *lane = &trpi_conn_peer(conn)->lanes[trpi_conn_lane(conn)];
     if (kind == TRPI_FRAME_GOODBYE) {
         /* lost: it asks again */
         (void)trpi_conn_head(conn, TRPI_FRAME_GOODBYE_ACK, TRPI_GOODBYE_LANE, NULL, 0);
         conn->goodbye.heard = true;
         if (!conn->goodbye.said) {
-            close_begin(conn, trpi_remote_now_ms(conn->remote));
+            close_begin(conn, trpi_remote_now_ms(trpi_conn_remote(conn)));
         }
     } else if (conn->goodbye.said) {
         conn->goodbye.acked = true;
         if (lane->conns.closing == conn) {
-            trpi_peer_lane_closed(conn->peer, conn->lane);
+            trpi_peer_lane_closed(trpi_conn_peer(conn), trpi_conn_lane(conn));
             trpi_fence_settled(&lane->fence); /* all before it has been handled */
         }
     }
     if (conn->goodbye.acked && conn->goodbye.heard) { /* graceful-close-L2 */
         trpi_conn_close_when_sent(conn);
-        if (!conn->write.busy && conn->write.head.count == 0) {
+        if (!trpi_conn_is_writing(conn) && !trpi_conn_has_own_frames(conn)) {
             trpi_conn_close(conn);
         }
     }

@@ -143,8 +143,8 @@ routes_tell(trpi_peer *peer)
     bool holding = peer->holds->count > 0;
     if (holding != atomic_load_explicit(&peer->holding, memory_order_relaxed)) {
         atomic_store_explicit(&peer->holding, holding, memory_order_release);
-        for (trpi_route *route = peer->routes; route != NULL; route = route->next) {
-            trpi_proxy_slow(peer->remote->system, route->node, holding);
+        for (trpi_route *route = trpi_peer_routes(peer); route != NULL; route = route->next) {
+            trpi_proxy_slow(trpi_peer_remote(peer)->system, route->node, holding);
         }
     }
 }
@@ -165,7 +165,7 @@ hold_new(trpi_peer *peer, const trpi_credit_frame *frame, uint64_t uid)
         h->next = holds->places[place];
         holds->places[place] = h;
         holds->count++;
-        news_add(holds, h, trpi_remote_now_ms(peer->remote));
+        news_add(holds, h, trpi_remote_now_ms(trpi_peer_remote(peer)));
         place_note(holds, place);
         routes_tell(peer);
     }
@@ -207,7 +207,7 @@ ready_add(trpi_holds *holds, hold *h)
 void
 trpi_holds_credited(trpi_peer *peer, uint64_t uid, const trpi_credit_frame *word, uint8_t flags)
 {
-    bool current = peer->assoc.state == TRPI_ASSOC_ACTIVE && peer->assoc.uid == uid; /* hold-H2 */
+    bool current = trpi_peer_is_active_as(peer, uid); /* hold-H2 */
     hold *h = current ? hold_find(peer, word->slot, word->generation) : NULL;
     bool free = (flags & TRPI_CREDIT_FREE) != 0;
     if (current && h == NULL && !free) {
@@ -218,7 +218,7 @@ trpi_holds_credited(trpi_peer *peer, uint64_t uid, const trpi_credit_frame *word
         h->free = free;
         h->credit = before + word->bytes >= before ? before + word->bytes : UINT64_MAX;
         news_remove(peer->holds, h);
-        news_add(peer->holds, h, trpi_remote_now_ms(peer->remote));
+        news_add(peer->holds, h, trpi_remote_now_ms(trpi_peer_remote(peer)));
         if (free && h->first == NULL) {
             hold_end(peer, h);
         } else {
@@ -268,7 +268,7 @@ trpi_hold_put(trpi_route *route, uint32_t slot, uint32_t generation, const trpi_
               bool promised)
 {
     trpi_peer *peer = route->peer;
-    trpi_remote *remote = peer->remote;
+    trpi_remote *remote = trpi_peer_remote(peer);
     hold *h = hold_find(peer, slot, generation);
     if (h == NULL || h->uid != route->uid || h->route != route ||
         atomic_load_explicit(&remote->closed, memory_order_relaxed)) {
@@ -310,7 +310,7 @@ trpi_hold_has_room(trpi_peer *peer, uint32_t slot, size_t bytes, bool refused)
     pthread_mutex_lock(&peer->lock);
     hold *h = hold_of_slot(peer, slot);
     /* bytes: with those that were promised to others and have not arrived yet */
-    bool room = h == NULL || h->bytes == 0 || h->bytes + bytes <= admit_max(peer->remote);
+    bool room = h == NULL || h->bytes == 0 || h->bytes + bytes <= admit_max(trpi_peer_remote(peer));
     if (!room && refused) {
         h->refused = true;
     }
@@ -323,8 +323,8 @@ trpi_hold_has_room(trpi_peer *peer, uint32_t slot, size_t bytes, bool refused)
 static enum trpi_lane
 lane_of(const trpi_peer *peer, const hold *h) /* hold-H1 */
 {
-    uint32_t spread = atomic_load_explicit(&peer->agreed.spread, memory_order_relaxed);
-    return spread != 0 && h->route != NULL && h->route->era == peer->large.era &&
+    uint32_t spread = trpi_agreed_spread(&peer->agreed);
+    return spread != 0 && h->route != NULL && h->route->era == trpi_large_era(&peer->large) &&
                    trpi_route_is_large(h->route, h->slot)
                ? TRPI_LANE_LARGE
                : trpi_lane_of(spread, h->slot);
@@ -373,12 +373,13 @@ held_send(trpi_peer *peer, hold *h, enum trpi_lane lane)
     if (err != TRP_OK) {
         return err;
     }
-    trpi_count(&peer->traffic.messages_out, messages);
-    trpi_count(&peer->remote->stats.frames_out, messages);
+    trpi_traffic_messages_out_add(&peer->traffic, messages);
+    trpi_count(&trpi_peer_remote(peer)->stats.frames_out, messages);
     h->credit -= spent < h->credit ? spent : h->credit;
     h->bytes -= bytes;
     peer->holds->bytes -= bytes;
-    atomic_fetch_sub_explicit(&peer->remote->flow.held_bytes, bytes, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&trpi_peer_remote(peer)->flow.held_bytes, bytes,
+                              memory_order_relaxed);
     chunk->at = end;
     if (end == chunk->frames.count) {
         h->first = chunk->next;
@@ -394,8 +395,7 @@ trpi_holds_release(trpi_peer *peer, trpi_deferred *deferred)
 {
     trpi_holds *holds = peer->holds;
     hold *h;
-    while (holds != NULL && peer->assoc.state == TRPI_ASSOC_ACTIVE &&
-           (h = holds->ready_first) != NULL) {
+    while (holds != NULL && trpi_peer_is_active(peer) && (h = holds->ready_first) != NULL) {
         enum trpi_lane lane = lane_of(peer, h);
         if (h->credit > 0 && /* else it was taken back while it stood in line */
             (atomic_load_explicit(&peer->lanes[lane].queue.bytes, memory_order_relaxed) >=
@@ -406,7 +406,7 @@ trpi_holds_release(trpi_peer *peer, trpi_deferred *deferred)
         holds->ready_first = h->ready_next;
         holds->ready_last = holds->ready_first != NULL ? holds->ready_last : NULL;
         h->ready = false;
-        if (h->refused && h->bytes <= admit_max(peer->remote) / 2) {
+        if (h->refused && h->bytes <= admit_max(trpi_peer_remote(peer)) / 2) {
             h->refused = false;
             deferred->ready = true;
         }
@@ -426,11 +426,12 @@ void
 trpi_holds_tick(trpi_peer *peer, uint64_t now_ms, trpi_deferred *deferred)
 {
     trpi_holds *holds = peer->holds;
-    bool active = peer->assoc.state == TRPI_ASSOC_ACTIVE;
+    bool active = trpi_peer_is_active(peer);
     if (holds == NULL || holds->count == 0) {
         return;
     }
-    if (!active && now_ms - holds->newest->news_ms >= peer->remote->options.handshake_timeout_ms) {
+    if (!active &&
+        now_ms - holds->newest->news_ms >= trpi_peer_remote(peer)->options.handshake_timeout_ms) {
         trpi_holds_drop(peer, 0, TRP_DEAD_NOT_CONNECTED, deferred);
         return;
     }
@@ -474,7 +475,8 @@ trpi_holds_drop(trpi_peer *peer, uint64_t uid, trp_dead_reason reason, trpi_defe
         *end = h->first;
         end = h->first != NULL ? &h->last->next : end;
         holds->bytes -= h->bytes;
-        atomic_fetch_sub_explicit(&peer->remote->flow.held_bytes, h->bytes, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&trpi_peer_remote(peer)->flow.held_bytes, h->bytes,
+                                  memory_order_relaxed);
         deferred->ready = true;
         hold_end(peer, h);
     }
@@ -485,10 +487,10 @@ trpi_held_dead_letters(trpi_peer *peer, trpi_deferred *deferred)
 {
     while (deferred->held != NULL) {
         held_chunk *chunk = deferred->held;
-        trpi_node_id id = { peer->address, chunk->uid };
+        trpi_node_id id = { *trpi_peer_address(peer), chunk->uid };
         trpi_buffer rest = { chunk->frames.data + chunk->at, chunk->frames.count - chunk->at, 0 };
         deferred->held = chunk->next;
-        trpi_lane_dead_letters(peer, trpi_node_find(peer->remote->system, &id), &rest,
+        trpi_lane_dead_letters(peer, trpi_node_find(trpi_peer_remote(peer)->system, &id), &rest,
                                chunk->reason);
         trpi_buffer_fini(&chunk->frames);
         trpi_free(chunk);

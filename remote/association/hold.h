@@ -10,15 +10,20 @@
 /* A CREDIT frame of that incarnation came. By peer->lock. */
 void trpi_holds_credited(trpi_peer *peer, uint64_t uid, const trpi_credit_frame *word,
                          uint8_t flags);
+/* Is anything held for the peer? Without a lock; acquire: pairs with the first hold. */
+static inline bool
+trpi_peer_holds_any(const trpi_peer *peer)
+{
+    return atomic_load_explicit(&peer->holding, memory_order_acquire);
+}
 enum trpi_held { TRPI_HELD_NOT, TRPI_HELD, TRPI_HELD_FULL };
 /* May this recipient be held? Without a lock; true for others now and then. */
 bool trpi_hold_may_be(const trpi_peer *peer, uint32_t slot);
 static inline bool
 trpi_hold_may(const trpi_peer *peer, uint32_t slot)
 {
-    /* acquire: pairs with the first hold; with none, which is usual, nothing is hashed */
-    return atomic_load_explicit(&peer->holding, memory_order_acquire) &&
-           trpi_hold_may_be(peer, slot);
+    /* with none, which is usual, nothing is hashed */
+    return trpi_peer_holds_any(peer) && trpi_hold_may_be(peer, slot);
 }
 /* Is a recipient of route held? first: and a batch of the route may hold something for it.
  * By peer->lock, as the next two. */
@@ -48,6 +53,12 @@ void trpi_holds_tick(trpi_peer *peer, uint64_t now_ms, trpi_deferred *deferred);
 void trpi_holds_drop(trpi_peer *peer, uint64_t uid, trp_dead_reason reason,
                      trpi_deferred *deferred);
 bool trpi_holds_any(const trpi_peer *peer);
+/* Was anything held for the peer, ever? */
+static inline bool
+trpi_holds_exist(const trpi_peer *peer)
+{
+    return peer->holds != NULL;
+}
 void trpi_holds_forget(trpi_peer *peer, const trpi_route *route); /* which ends */
 void trpi_holds_info(const trpi_peer *peer, trpi_peer_info *info);
 void trpi_holds_free(trpi_holds *holds); /* NULL is fine; nothing is in it */

@@ -13,8 +13,8 @@ active_push(trpi_peer *peer)
 {
     peer->activity.active = true;
     peer->activity.list = NULL;
-    peer->activity.next = peer->remote->list.active;
-    peer->remote->list.active = peer;
+    peer->activity.next = trpi_peer_remote(peer)->list.active;
+    trpi_peer_remote(peer)->list.active = peer;
 }
 
 void
@@ -44,7 +44,7 @@ trpi_peer_list_remove(trpi_peer *peer)
 void
 trpi_peer_make_active(trpi_peer *peer)
 {
-    trpi_remote *remote = peer->remote;
+    trpi_remote *remote = trpi_peer_remote(peer);
     if (peer->activity.active) {
         return;
     }
@@ -73,15 +73,15 @@ void
 trpi_peer_list_put(trpi_peer *peer, bool idle, uint64_t now_ms)
 {
     trpi_assert_check(trpi_peer_check, peer);
-    trpi_remote *remote = peer->remote;
+    trpi_remote *remote = trpi_peer_remote(peer);
     pthread_mutex_lock(&remote->lock);
     if (!idle) {
         active_push(peer);
     } else {
         peer->activity.active = false;
         peer->activity.idle_since_ms = now_ms;
-        trpi_peer_list_append(peer, peer->assoc.state == TRPI_ASSOC_ACTIVE ? &remote->list.idle
-                                                                           : &remote->list.gone);
+        trpi_peer_list_append(peer,
+                              trpi_peer_is_active(peer) ? &remote->list.idle : &remote->list.gone);
     }
     pthread_mutex_unlock(&remote->lock);
 }
@@ -106,10 +106,10 @@ trpi_peer_ping(trpi_peer *peer, uint64_t now_ms)
 {
     trpi_buffer frame = { 0 };
     uint8_t body[8];
-    trpi_put_u64(body, trpi_world_mono_ns(peer->remote->world));
+    trpi_put_u64(body, trpi_world_mono_ns(trpi_peer_remote(peer)->world));
     if (trpi_frame_append(&frame, TRPI_FRAME_PING, 0, 0, body, sizeof body) == TRP_OK) {
         /* full: the next one */
-        (void)trpi_peer_append(peer, TRPI_LANE_CONTROL, peer->assoc.uid, &frame, false);
+        (void)trpi_peer_append(peer, TRPI_LANE_CONTROL, trpi_peer_uid(peer), &frame, false);
     }
     trpi_buffer_fini(&frame);
     if (peer->activity.quiet) { /* tick-T3: no PING was sent */

@@ -33,17 +33,17 @@
 static bool
 is_of_proved(const trpi_conn *conn)
 {
-    return conn->uid == atomic_load_explicit(&conn->peer->proved_uid, memory_order_acquire);
+    return trpi_conn_uid(conn) == trpi_peer_proved_uid(trpi_conn_peer(conn));
 }
 
 /* Messages of one read are pushed together at its end. */
 static bool
 batch_begin(trpi_conn *conn)
 {
-    trpi_lane_state *lane = &conn->peer->lanes[conn->lane];
+    trpi_lane_state *lane = &trpi_conn_peer(conn)->lanes[trpi_conn_lane(conn)];
     if (conn->read.ctx == NULL) {
         pthread_mutex_lock(&lane->recv_lock);
-        conn->read.ctx = trpi_inbound_begin(conn->remote->system);
+        conn->read.ctx = trpi_inbound_begin(trpi_conn_remote(conn)->system);
     }
     return conn->read.epoch != 0 &&
            conn->read.epoch ==
@@ -57,14 +57,14 @@ static bool
 is_taken(trpi_conn *conn)
 {
     bool taken = batch_begin(conn);
-    trpi_count(&conn->remote->stats.frames_stale, !taken);
+    trpi_count(&trpi_conn_remote(conn)->stats.frames_stale, !taken);
     return taken;
 }
 
 static void
 send_control(trpi_conn *conn, enum trpi_frame_kind kind, uint64_t number)
 {
-    trpi_peer *peer = conn->peer;
+    trpi_peer *peer = trpi_conn_peer(conn);
     trpi_deferred deferred = { 0 };
     trpi_buffer frames = { 0 };
     uint8_t body[8];
@@ -72,7 +72,7 @@ send_control(trpi_conn *conn, enum trpi_frame_kind kind, uint64_t number)
     pthread_mutex_lock(&peer->lock);
     if (trpi_frame_append(&frames, kind, 0, 0, body, sizeof body) == TRP_OK) {
         /* full: it is asked for again */
-        (void)trpi_peer_append(peer, TRPI_LANE_CONTROL, conn->uid, &frames, false);
+        (void)trpi_peer_append(peer, TRPI_LANE_CONTROL, trpi_conn_uid(conn), &frames, false);
     }
     trpi_peer_pump(peer, &deferred);
     trpi_peer_unlock(peer, &deferred);
@@ -85,13 +85,13 @@ trpi_inbound_batch_end(trpi_conn *conn)
     if (conn->read.ctx != NULL) {
         trpi_inbound_end(conn->read.ctx);
         conn->read.ctx = NULL;
-        pthread_mutex_unlock(&conn->peer->lanes[conn->lane].recv_lock);
+        pthread_mutex_unlock(&trpi_conn_peer(conn)->lanes[trpi_conn_lane(conn)].recv_lock);
     }
     if (conn->read.ack_due) {
         conn->read.ack_due = false;
-        pthread_mutex_lock(&conn->peer->lock);
-        uint64_t expected = conn->peer->redelivery.expected;
-        pthread_mutex_unlock(&conn->peer->lock);
+        pthread_mutex_lock(&trpi_conn_peer(conn)->lock);
+        uint64_t expected = trpi_redelivery_expected(&trpi_conn_peer(conn)->redelivery);
+        pthread_mutex_unlock(&trpi_conn_peer(conn)->lock);
         send_control(conn, TRPI_FRAME_ACK, expected);
     }
 }
@@ -99,13 +99,13 @@ trpi_inbound_batch_end(trpi_conn *conn)
 static void
 decode_error(trpi_conn *conn, const char *what, uint64_t wire_id)
 {
-    trpi_remote *remote = conn->remote;
+    trpi_remote *remote = trpi_conn_remote(conn);
     uint32_t suppressed = 0;
     trpi_count(&remote->stats.decode_errors, 1);
     if (trpi_log_limit_allows(remote, TRPI_LOG_LIMIT_DECODE, &suppressed)) {
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
                  "message dropped peer=%s reason=\"%s\" type-id=%016" PRIx64 " suppressed=%u",
-                 conn->peer_text, what, wire_id, suppressed);
+                 trpi_conn_peer_text(conn), what, wire_id, suppressed);
     }
 }
 
@@ -126,7 +126,7 @@ static const trpi_node_id *
 node_get(void *arg, uint32_t node)
 {
     trpi_conn *conn = arg;
-    return trpi_node_id_get(conn->remote->system, node);
+    return trpi_node_id_get(trpi_conn_remote(conn)->system, node);
 }
 
 /* Is the wire form of its payloads their form in memory? */
@@ -152,7 +152,7 @@ payload_decode(trpi_conn *conn, const trp_type *type, trpi_message *message,
                const trpi_node_map *map)
 {
     const trpi_serializer *serializer =
-        trpi_serializers_get(conn->remote->serializers, message->serializer);
+        trpi_serializers_get(trpi_conn_remote(conn)->serializers, message->serializer);
     if (serializer == NULL) {
         return TRP_EDATA;
     }
@@ -177,8 +177,8 @@ message_tell(trpi_conn *conn, const trpi_message *to, const trp_type *type, cons
                           bytes);
     } else {
         trp_ref recipient = { TRPI_NODE_SELF, to->to_slot, to->to_generation, 0 };
-        trpi_dead_letter_of(conn->remote->system, to->sender, recipient, TRP_DEAD_RECEIVER_FULL,
-                            type, payload, bytes);
+        trpi_dead_letter_of(trpi_conn_remote(conn)->system, to->sender, recipient,
+                            TRP_DEAD_RECEIVER_FULL, type, payload, bytes);
     }
 }
 
@@ -188,8 +188,9 @@ on_many(trpi_conn *conn, const trp_type *type, const trpi_message *common, const
 {
     trpi_message rest = *common, message = *common;
     uint64_t count = 0;
-    bool plain = type != NULL && is_plain(type, trpi_serializers_get(conn->remote->serializers,
-                                                                     common->serializer));
+    bool plain =
+        type != NULL && is_plain(type, trpi_serializers_get(trpi_conn_remote(conn)->serializers,
+                                                            common->serializer));
     while (rest.payload_bytes > 0) {
         const trp_type *of = type;
         if (!trpi_many_next(&rest, &message.payload, &message.payload_bytes)) {
@@ -202,12 +203,12 @@ on_many(trpi_conn *conn, const trp_type *type, const trpi_message *common, const
             of = NULL;
         }
         count++;
-        if (conn->remote->traces_messages) {
-            trpi_message_trace(conn->remote, conn->peer, false, of, &message);
+        if (trpi_conn_remote(conn)->traces_messages) {
+            trpi_message_trace(trpi_conn_remote(conn), trpi_conn_peer(conn), false, of, &message);
         }
         message_tell(conn, common, of, message.payload, message.payload_bytes);
     }
-    trpi_count(&conn->peer->traffic.messages_in, count);
+    trpi_traffic_messages_in_add(&trpi_conn_peer(conn)->traffic, count);
 }
 
 /* Fill in the map of a frame; false: its sender has no number, so it is dropped. */
@@ -215,12 +216,12 @@ static bool
 inbound_map(trpi_conn *conn, trpi_node_map *ret_map)
 {
     if (conn->read.node == 0) {
-        pthread_mutex_lock(&conn->peer->lock);
+        pthread_mutex_lock(&trpi_conn_peer(conn)->lock);
         bool proved = is_of_proved(conn);
-        conn->read.node = proved ? trpi_peer_node(conn->peer) : 0;
-        pthread_mutex_unlock(&conn->peer->lock);
+        conn->read.node = proved ? trpi_peer_node(trpi_conn_peer(conn)) : 0;
+        pthread_mutex_unlock(&trpi_conn_peer(conn)->lock);
         if (!proved) { /* it has ended meanwhile */
-            trpi_count(&conn->remote->stats.frames_stale, 1);
+            trpi_count(&trpi_conn_remote(conn)->stats.frames_stale, 1);
         } else if (conn->read.node == 0) {
             decode_error(conn, "no number for its node", 0);
         }
@@ -229,7 +230,7 @@ inbound_map(trpi_conn *conn, trpi_node_map *ret_map)
     ret_map->sending = conn->read.node;
     ret_map->receiving = TRPI_NODE_SELF;
     ret_map->third_count = 0;
-    ret_map->serializers = conn->remote->serializers;
+    ret_map->serializers = trpi_conn_remote(conn)->serializers;
     ret_map->arg = conn;
     ret_map->get = node_get;
     ret_map->intern = trpi_third_number;
@@ -265,7 +266,7 @@ is_parcel_of_third(const trpi_conn *conn, const trp_type *type, const trpi_messa
 static void
 on_message(trpi_conn *conn, const trpi_frame *frame)
 {
-    trp_system *system = conn->remote->system;
+    trp_system *system = trpi_conn_remote(conn)->system;
     trpi_message message;
     trpi_frame expanded;
     trpi_node_map map;
@@ -273,8 +274,8 @@ on_message(trpi_conn *conn, const trpi_frame *frame)
         return;
     }
     if ((frame->flags & TRPI_MESSAGE_COMPRESSED) != 0) {
-        if (trpi_message_expand(frame, conn->remote->options.frame_bytes_max, &conn->read.expanded,
-                                &expanded) != TRP_OK) {
+        if (trpi_message_expand(frame, trpi_conn_remote(conn)->options.frame_bytes_max,
+                                &conn->read.expanded, &expanded) != TRP_OK) {
             decode_error(conn, "compressed body cannot be read", 0);
             return;
         }
@@ -296,7 +297,7 @@ on_message(trpi_conn *conn, const trpi_frame *frame)
         memcpy(path, message.path, message.path_bytes);
         path[message.path_bytes] = '\0';
     }
-    bool untrusted = conn->remote->options.untrusted;
+    bool untrusted = trpi_conn_remote(conn)->options.untrusted;
     if (untrusted && (trpi_untrusted_refuses(conn, frame->kind, type, path) ||
                       trpi_untrusted_refuses_sender(conn, third))) {
         return;
@@ -317,9 +318,9 @@ on_message(trpi_conn *conn, const trpi_frame *frame)
         trpi_untrusted_refuses_sender(conn, is_parcel_of_third(conn, type, &message))) {
         return;
     }
-    trpi_count(&conn->peer->traffic.messages_in, 1);
-    if (conn->remote->traces_messages) {
-        trpi_message_trace(conn->remote, conn->peer, false, type, &message);
+    trpi_traffic_messages_in_add(&trpi_conn_peer(conn)->traffic, 1);
+    if (trpi_conn_remote(conn)->traces_messages) {
+        trpi_message_trace(trpi_conn_remote(conn), trpi_conn_peer(conn), false, type, &message);
     }
     if (frame->kind == TRPI_FRAME_USER) {
         message_tell(conn, &message, type, message.payload, message.payload_bytes);
@@ -338,7 +339,7 @@ on_message(trpi_conn *conn, const trpi_frame *frame)
 static void
 on_manifest(trpi_conn *conn, const trpi_frame *frame)
 {
-    trpi_remote *remote = conn->remote;
+    trpi_remote *remote = trpi_conn_remote(conn);
     trpi_manifest manifest;
     if (trpi_manifest_decode(frame, &manifest) != TRP_OK) {
         decode_error(conn, "manifest cannot be read", 0);
@@ -349,11 +350,11 @@ on_manifest(trpi_conn *conn, const trpi_frame *frame)
     }
     const trp_type *type = trpi_type_find_wire(manifest.wire_id);
     if (type != NULL && strcmp(type->name, manifest.name) != 0) {
-        char reason[sizeof conn->peer->reason];
+        char reason[TRPI_PEER_REASON_BYTES];
         (void)snprintf(reason, sizeof reason, "types %.60s (there) and %.60s (here) have one id",
                        manifest.name, type->name);
         trpi_inbound_batch_end(conn);
-        trpi_peer_quarantine(conn->peer, conn->uid, reason);
+        trpi_peer_quarantine(trpi_conn_peer(conn), trpi_conn_uid(conn), reason);
         return;
     }
     uint32_t suppressed = 0;
@@ -361,7 +362,7 @@ on_manifest(trpi_conn *conn, const trpi_frame *frame)
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
                  "type not registered here type=%s peer=%s next=\"its messages become dead "
                  "letters\" suppressed=%u",
-                 manifest.name, conn->peer_text, suppressed);
+                 manifest.name, trpi_conn_peer_text(conn), suppressed);
     }
 }
 
@@ -400,14 +401,14 @@ deploy_refuse(trpi_conn *conn, trp_ref proxy, const char *what, const char *name
     trpi_order order = { NULL, &why };
     (void)snprintf(why.reason, sizeof why.reason, "%s%.100s%s", what, name,
                    name[0] != '\0' ? "\"" : "");
-    (void)trpi_signal_order(conn->remote, conn->remote->system, proxy.node, TRPI_SIGNAL_REFUSED,
-                            proxy, (trp_ref)TRP_REF_NONE, &order);
+    (void)trpi_signal_order(trpi_conn_remote(conn), trpi_conn_remote(conn)->system, proxy.node,
+                            TRPI_SIGNAL_REFUSED, proxy, (trp_ref)TRP_REF_NONE, &order);
 }
 
 static void
 on_deploy(trpi_conn *conn, const trpi_system_message *system, trp_ref proxy)
 {
-    const trpi_remote *remote = conn->remote;
+    const trpi_remote *remote = trpi_conn_remote(conn);
     trpi_deploy_read read;
     trpi_message message;
     const trp_type *type = NULL;
@@ -443,18 +444,20 @@ static bool
 watches_too_much(trpi_conn *conn, uint32_t node, const trpi_system_message *message)
 {
     if (message->signal != TRPI_SIGNAL_WATCH ||
-        trpi_node_watches(conn->remote->system, node) < conn->remote->options.peer_watches_max) {
+        trpi_node_watches(trpi_conn_remote(conn)->system, node) <
+            trpi_conn_remote(conn)->options.peer_watches_max) {
         return false;
     }
     trpi_inbound_batch_end(conn);
-    trpi_peer_quarantine(conn->peer, conn->uid, "more watches than remote.watches-per-peer");
+    trpi_peer_quarantine(trpi_conn_peer(conn), trpi_conn_uid(conn),
+                         "more watches than remote.watches-per-peer");
     return true;
 }
 
 static void
 system_deliver(trpi_conn *conn, uint32_t node, const trpi_system_message *message)
 {
-    trp_system *system = conn->remote->system;
+    trp_system *system = trpi_conn_remote(conn)->system;
     if (watches_too_much(conn, node, message)) {
         return;
     }
@@ -477,7 +480,7 @@ system_deliver(trpi_conn *conn, uint32_t node, const trpi_system_message *messag
 static void
 on_system(trpi_conn *conn, const trpi_frame *frame)
 {
-    trpi_peer *peer = conn->peer;
+    trpi_peer *peer = trpi_conn_peer(conn);
     trpi_system_message message;
     if (trpi_system_frame_decode(frame, &message) != TRP_OK) {
         decode_error(conn, "system message cannot be read", 0);
@@ -494,7 +497,7 @@ on_system(trpi_conn *conn, const trpi_frame *frame)
         decode_error(conn, "no number for its node", 0);
         return;
     }
-    uint64_t expected = peer->redelivery.expected;
+    uint64_t expected = trpi_redelivery_expected(&peer->redelivery);
     enum trpi_redelivery_verdict verdict = trpi_redelivery_receive(&peer->redelivery, message.seq);
     pthread_mutex_unlock(&peer->lock);
     if (verdict == TRPI_REDELIVERY_GAP) {
@@ -502,7 +505,7 @@ on_system(trpi_conn *conn, const trpi_frame *frame)
         return;
     }
     conn->read.ack_due = true;
-    if (verdict == TRPI_REDELIVERY_DELIVER && conn->remote->options.untrusted) {
+    if (verdict == TRPI_REDELIVERY_DELIVER && trpi_conn_remote(conn)->options.untrusted) {
         static const char *const signals[] = { "",        "watch",   "unwatch",  "terminated",
                                                "stop",    "deploy",  "deployed", "refused",
                                                "failed",  "suspend", "resume",   "restart",
@@ -518,15 +521,15 @@ on_system(trpi_conn *conn, const trpi_frame *frame)
 static trp_err
 on_ack(trpi_conn *conn, const trpi_frame *frame)
 {
-    trpi_peer *peer = conn->peer;
+    trpi_peer *peer = trpi_conn_peer(conn);
     trpi_deferred deferred = { 0 };
     if (frame->bytes != 8) {
         return TRP_EPROTO;
     }
-    uint64_t now_ms = trpi_remote_now_ms(conn->remote);
+    uint64_t now_ms = trpi_remote_now_ms(trpi_conn_remote(conn));
     uint64_t seq = trpi_get_u64(frame->body);
     pthread_mutex_lock(&peer->lock);
-    if (peer->redelivery_uid != conn->uid) {
+    if (trpi_peer_stream_uid(peer) != trpi_conn_uid(conn)) {
         pthread_mutex_unlock(&peer->lock); /* of an incarnation that is over */
         return TRP_OK;
     }
@@ -544,15 +547,15 @@ on_ack(trpi_conn *conn, const trpi_frame *frame)
 static void
 on_control(trpi_conn *conn, const trpi_frame *frame)
 {
-    trpi_lane_state *lane = &conn->peer->lanes[conn->lane];
+    trpi_lane_state *lane = &trpi_conn_peer(conn)->lanes[trpi_conn_lane(conn)];
     if (frame->extra >= TRPI_CHANNEL_COUNT ||
         conn->read.epoch != atomic_load_explicit(&lane->recv_epoch, memory_order_relaxed) ||
         !is_of_proved(conn) ||
         trpi_untrusted_refuses_channel(conn, (enum trpi_control_channel)frame->extra)) {
         return;
     }
-    trpi_node_id from = { conn->peer->address, conn->uid };
-    trpi_channel *channel = &conn->remote->channels[frame->extra];
+    trpi_node_id from = { *trpi_peer_address(trpi_conn_peer(conn)), trpi_conn_uid(conn) };
+    trpi_channel *channel = &trpi_conn_remote(conn)->channels[frame->extra];
     trpi_inbound_batch_end(conn); /* no lock of ours is held while an upper room is called */
     pthread_rwlock_rdlock(&channel->lock);
     if (channel->fn != NULL) {
@@ -577,21 +580,21 @@ others_are_over(trpi_peer *peer, uint64_t uid, uint64_t asked_ms)
 static void
 on_pong(trpi_conn *conn, const trpi_frame *frame)
 {
-    trpi_peer *peer = conn->peer;
+    trpi_peer *peer = trpi_conn_peer(conn);
     if (frame->bytes != 8) {
         return;
     }
     uint64_t sent_ns = trpi_get_u64(frame->body);
-    uint64_t now_ns = trpi_world_mono_ns(conn->remote->world);
+    uint64_t now_ns = trpi_world_mono_ns(trpi_conn_remote(conn)->world);
     pthread_mutex_lock(&peer->lock);
-    if (peer->assoc.state == TRPI_ASSOC_ACTIVE && peer->assoc.uid == conn->uid) {
+    if (trpi_peer_is_active_as(peer, trpi_conn_uid(conn))) {
         trpi_activity_heard(&peer->activity, now_ns / 1000000);
         trpi_watch_heard(&peer->watch, now_ns / 1000000);
         if (sent_ns <= now_ns) {
             trpi_activity_answered(&peer->activity, sent_ns / 1000000, (now_ns - sent_ns) / 1000);
-            others_are_over(peer, conn->uid, sent_ns / 1000000);
-            if (peer->assoc.asked_ms != 0 && sent_ns / 1000000 >= peer->assoc.asked_ms) {
-                trpi_assoc_event alive = { .kind = TRPI_ASSOC_ALIVE, .uid = conn->uid };
+            others_are_over(peer, trpi_conn_uid(conn), sent_ns / 1000000);
+            if (trpi_peer_asked_ms(peer) != 0 && sent_ns / 1000000 >= trpi_peer_asked_ms(peer)) {
+                trpi_assoc_event alive = { .kind = TRPI_ASSOC_ALIVE, .uid = trpi_conn_uid(conn) };
                 trpi_deferred nothing = { 0 };
                 (void)trpi_peer_step(peer, conn, &alive, "", &nothing);
             }
@@ -603,20 +606,21 @@ on_pong(trpi_conn *conn, const trpi_frame *frame)
 static void
 on_goodbye(trpi_conn *conn, const trpi_frame *frame)
 {
-    trpi_peer *peer = conn->peer;
+    trpi_peer *peer = trpi_conn_peer(conn);
     trpi_deferred deferred = { 0 };
     trpi_inbound_batch_end(conn); /* what came before it is delivered first */
     pthread_mutex_lock(&peer->lock);
-    if ((frame->flags & TRPI_GOODBYE_LANE) != 0 && conn->lane != TRPI_LANE_CONTROL) {
+    if ((frame->flags & TRPI_GOODBYE_LANE) != 0 && trpi_conn_lane(conn) != TRPI_LANE_CONTROL) {
         trpi_graceful_close_frame(conn, (enum trpi_frame_kind)frame->kind);
     } else if (frame->kind == TRPI_FRAME_GOODBYE_ACK) {
-        trpi_peer_goodbye_acked(peer, conn->lane);
+        trpi_peer_goodbye_acked(peer, trpi_conn_lane(conn));
     } else {
         /* lost: the peer waits until its time is over */
         (void)trpi_conn_head(conn, TRPI_FRAME_GOODBYE_ACK, 0, NULL, 0);
-        if (conn->lane == TRPI_LANE_CONTROL && conn->uid == peer->assoc.uid) {
+        if (trpi_conn_lane(conn) == TRPI_LANE_CONTROL &&
+            trpi_conn_uid(conn) == trpi_peer_uid(peer)) {
             trpi_assoc_event event = { .kind = TRPI_ASSOC_GOODBYE,
-                                       .random = trpi_world_random(conn->remote->world) };
+                                       .random = trpi_world_random(trpi_conn_remote(conn)->world) };
             trpi_peer_goodbye_heard(peer);
             (void)trpi_peer_step(peer, conn, &event, "peer said goodbye", &deferred);
         }
@@ -639,13 +643,13 @@ on_fence(trpi_conn *conn, const trpi_frame *frame)
 static void
 on_fence_ack(trpi_conn *conn, const trpi_frame *frame)
 {
-    trpi_peer *peer = conn->peer;
+    trpi_peer *peer = trpi_conn_peer(conn);
     trpi_deferred deferred = { 0 };
     if (frame->bytes != 8) {
         return;
     }
     pthread_mutex_lock(&peer->lock);
-    if (peer->assoc.state == TRPI_ASSOC_ACTIVE && peer->assoc.uid == conn->uid) {
+    if (trpi_peer_is_active_as(peer, trpi_conn_uid(conn))) {
         trpi_fence_acked(peer, trpi_get_u64(frame->body));
     }
     trpi_peer_pump(peer, &deferred);
@@ -655,24 +659,24 @@ on_fence_ack(trpi_conn *conn, const trpi_frame *frame)
 static trp_err
 on_lane_open(trpi_conn *conn, const trpi_frame *frame)
 {
-    trpi_lane_state *lane = &conn->peer->lanes[conn->lane];
+    trpi_lane_state *lane = &trpi_conn_peer(conn)->lanes[trpi_conn_lane(conn)];
     if (frame->bytes != 4) {
         return TRP_EPROTO;
     }
     trp_err err = TRP_OK;
     uint32_t epoch = trpi_get_u32(frame->body);
     (void)batch_begin(conn);
-    pthread_mutex_lock(&conn->peer->lock);
+    pthread_mutex_lock(&trpi_conn_peer(conn)->lock);
     bool proved = is_of_proved(conn); /* else it is over: its frames are dropped */
     if (proved && epoch <= atomic_load_explicit(&lane->recv_epoch, memory_order_relaxed)) {
         err = TRP_EPROTO; /* epochs only rise */
     } else if (proved) {
         conn->read.epoch = epoch;
-        conn->read.node = atomic_load_explicit(&conn->peer->node, memory_order_relaxed);
+        conn->read.node = trpi_peer_node_hint(trpi_conn_peer(conn));
         /* under recv_lock, too */
         atomic_store_explicit(&lane->recv_epoch, epoch, memory_order_relaxed);
     }
-    pthread_mutex_unlock(&conn->peer->lock);
+    pthread_mutex_unlock(&trpi_conn_peer(conn)->lock);
     return err;
 }
 
@@ -680,7 +684,7 @@ on_lane_open(trpi_conn *conn, const trpi_frame *frame)
 static void
 on_credit(trpi_conn *conn, const trpi_frame *frame)
 {
-    trpi_peer *peer = conn->peer;
+    trpi_peer *peer = trpi_conn_peer(conn);
     trpi_deferred deferred = { 0 };
     trpi_credit_frame word;
     if (frame->bytes < TRPI_CREDIT_BYTES) {
@@ -688,7 +692,7 @@ on_credit(trpi_conn *conn, const trpi_frame *frame)
     }
     trpi_credit_decode(frame->body, frame->bytes, &word);
     pthread_mutex_lock(&peer->lock);
-    trpi_holds_credited(peer, conn->uid, &word, frame->flags);
+    trpi_holds_credited(peer, trpi_conn_uid(conn), &word, frame->flags);
     trpi_peer_pump(peer, &deferred);
     trpi_peer_unlock(peer, &deferred);
 }
@@ -696,8 +700,8 @@ on_credit(trpi_conn *conn, const trpi_frame *frame)
 trp_err
 trpi_inbound_frame(trpi_conn *conn, const trpi_frame *frame)
 {
-    trpi_assert(conn->peer != NULL && conn->ready);
-    trpi_count(&conn->remote->stats.frames_in, 1);
+    trpi_assert(trpi_conn_peer(conn) != NULL && trpi_conn_is_ready(conn));
+    trpi_count(&trpi_conn_remote(conn)->stats.frames_in, 1);
     switch (frame->kind) {
     case TRPI_FRAME_LANE_OPEN:
         return on_lane_open(conn, frame);
@@ -747,7 +751,7 @@ trpi_inbound_frame(trpi_conn *conn, const trpi_frame *frame)
         trpi_receiver_asked(conn, frame);
         return TRP_OK;
     default:
-        trpi_count(&conn->remote->stats.frames_skipped, 1); /* of a later minor version */
+        trpi_count(&trpi_conn_remote(conn)->stats.frames_skipped, 1); /* of a later minor version */
         return TRP_OK;
     }
 }

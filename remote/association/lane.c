@@ -102,19 +102,19 @@ trpi_lane_dead_letters(trpi_peer *peer, uint32_t node, const trpi_buffer *frames
             sender.node = TRPI_NODE_SELF;
         }
         bool anyone = (frame.flags & TRPI_MESSAGE_ANYONE) != 0; /* any incarnation, if known */
-        trp_ref recipient = { anyone ? atomic_load_explicit(&peer->node, memory_order_acquire)
-                                     : node,
-                              message.to_slot, message.to_generation, 0 };
+        trp_ref recipient = { anyone ? trpi_peer_node_known(peer) : node, message.to_slot,
+                              message.to_generation, 0 };
         const trp_type *type = trpi_type_find_wire(message.wire_id);
         if (frame.kind == TRPI_FRAME_SELECT && reason == TRP_DEAD_QUARANTINED) {
-            trpi_selection_failed(peer->remote->system, sender, TRP_EQUARANTINED);
+            trpi_selection_failed(trpi_peer_remote(peer)->system, sender, TRP_EQUARANTINED);
         }
         bool many = frame.kind == TRPI_FRAME_MANY;
         const uint8_t *payload;
         size_t bytes = message.payload_bytes;
         while (!many || trpi_many_next(&message, &payload, &bytes)) {
-            trpi_count(&peer->traffic.dropped, 1);
-            trpi_dead_letter(peer->remote->system, sender, recipient, reason, type, bytes);
+            trpi_traffic_dropped_add(&peer->traffic, 1);
+            trpi_dead_letter(trpi_peer_remote(peer)->system, sender, recipient, reason, type,
+                             bytes);
             if (!many) {
                 break;
             }
@@ -136,13 +136,13 @@ trpi_peer_append(trpi_peer *peer, enum trpi_lane lane, uint64_t uid, trpi_buffer
                  bool checked)
 {
     trpi_lane_state *state = &peer->lanes[lane];
-    size_t max = trpi_lane_bytes_max(peer->remote, lane);
+    size_t max = trpi_lane_bytes_max(trpi_peer_remote(peer), lane);
     size_t queued = atomic_load_explicit(&state->queue.bytes, memory_order_relaxed);
     if (uid != 0) {
         if (trpi_assoc_is_barred(&peer->assoc, uid)) {
             return TRP_EQUARANTINED;
         }
-        bool other_active = peer->assoc.state == TRPI_ASSOC_ACTIVE && peer->assoc.uid != uid;
+        bool other_active = trpi_peer_is_active(peer) && trpi_peer_uid(peer) != uid;
         if (other_active || (state->queue.uid != 0 && state->queue.uid != uid)) {
             return TRP_ECLOSED; /* lane-Q2 */
         }
@@ -152,7 +152,8 @@ trpi_peer_append(trpi_peer *peer, enum trpi_lane lane, uint64_t uid, trpi_buffer
     if (!checked && queued + (is_long ? max / 2 : frames->count) > max) {
         return TRP_EAGAIN;
     }
-    if (!peer->activity.used && (lane != TRPI_LANE_CONTROL || !is_beat(frames))) {
+    if (!trpi_activity_is_used(&peer->activity) &&
+        (lane != TRPI_LANE_CONTROL || !is_beat(frames))) {
         trpi_activity_use(&peer->activity);
     }
     if (state->queue.frames.count == 0) {
@@ -162,7 +163,7 @@ trpi_peer_append(trpi_peer *peer, enum trpi_lane lane, uint64_t uid, trpi_buffer
         queued += state->queue.frames.count;
         atomic_fetch_add_explicit(&state->queue.bytes, state->queue.frames.count,
                                   memory_order_relaxed);
-        state->queue.since_ms = trpi_remote_now_ms(peer->remote);
+        state->queue.since_ms = trpi_remote_now_ms(trpi_peer_remote(peer));
     } else {
         trp_err err = trpi_buffer_append(&state->queue.frames, frames->data, frames->count,
                                          TRPI_BUFFER_NO_LIMIT);
@@ -191,7 +192,7 @@ void
 trpi_lanes_room_notify(trpi_peer *peer, trpi_deferred *deferred)
 {
     trpi_lane_marks *marks = &peer->lane_marks;
-    size_t promised = atomic_load_explicit(&peer->reserved, memory_order_relaxed);
+    size_t promised = trpi_peer_reserved(peer);
     for (uint32_t left = marks->over_high_water | marks->room_refused; left != 0;
          left &= left - 1) {
         enum trpi_lane lane = (enum trpi_lane)__builtin_ctz(left);
@@ -199,12 +200,12 @@ trpi_lanes_room_notify(trpi_peer *peer, trpi_deferred *deferred)
         size_t queued = atomic_load_explicit(&peer->lanes[lane].queue.bytes, memory_order_relaxed);
         /* low-water mark; also when what waited was given up */
         if ((marks->over_high_water & bit) != 0 &&
-            queued < trpi_lane_bytes_max(peer->remote, lane) / 8) {
+            queued < trpi_lane_bytes_max(trpi_peer_remote(peer), lane) / 8) {
             marks->over_high_water &= ~bit;
             deferred->ready = true;
         }
         if ((marks->room_refused & bit) != 0 &&
-            queued + promised <= trpi_lane_admit_max(peer->remote, lane) / 2) {
+            queued + promised <= trpi_lane_admit_max(trpi_peer_remote(peer), lane) / 2) {
             marks->room_refused &= ~bit;
             deferred->ready = true;
         }
@@ -217,9 +218,9 @@ void
 trpi_system_messages_send(trpi_peer *peer)
 {
     trpi_lane_state *lane = &peer->lanes[TRPI_LANE_CONTROL];
-    uint64_t now_ms = trpi_remote_now_ms(peer->remote);
+    uint64_t now_ms = trpi_remote_now_ms(trpi_peer_remote(peer));
     /* the other half is for other frames */
-    size_t room_kept = peer->remote->options.control_bytes_max / 2;
+    size_t room_kept = trpi_peer_remote(peer)->options.control_bytes_max / 2;
     uint64_t seq = 0;
     while (atomic_load_explicit(&lane->queue.bytes, memory_order_relaxed) < room_kept) {
         const uint8_t *body = trpi_redelivery_next(&peer->redelivery, now_ms, &seq);
@@ -232,7 +233,7 @@ trpi_system_messages_send(trpi_peer *peer)
         if (trpi_system_frame_append(&lane->queue.frames, seq, body, tail, tail_bytes) != TRP_OK) {
             return; /* it is resent when no ack comes */
         }
-        lane->queue.uid = peer->assoc.uid;
+        lane->queue.uid = trpi_peer_uid(peer);
         trpi_lane_unsettle(&peer->lane_marks, TRPI_LANE_CONTROL);
         trpi_activity_use(&peer->activity);
         atomic_fetch_add_explicit(&lane->queue.bytes, lane->queue.frames.count - before,

@@ -167,6 +167,18 @@ trpi_lane_is_over_high_water(const trpi_lane_marks *marks, enum trpi_lane lane)
 {
     return (marks->over_high_water & 1u << lane) != 0;
 }
+/* Lanes that want a look: a bit a lane. */
+static inline uint32_t
+trpi_lanes_unsettled(const trpi_lane_marks *marks)
+{
+    return marks->unsettled;
+}
+/* Was trp_try_tell() refused, and has its caller not been told of room yet? */
+static inline bool
+trpi_lanes_have_refused(const trpi_lane_marks *marks)
+{
+    return marks->room_refused != 0;
+}
 /* Does a sender wait for room on any lane? */
 static inline bool
 trpi_lanes_are_waited_for(const trpi_lane_marks *marks)
@@ -192,6 +204,33 @@ trpi_agreed_begin(trpi_agreed *agreed, uint32_t frame_bytes_max)
     atomic_init(&agreed->frame_bytes_max, frame_bytes_max);
 }
 
+/* Without the lock, as the next two. */
+static inline uint32_t
+trpi_agreed_frame_bytes_max(const trpi_agreed *agreed)
+{
+    return atomic_load_explicit(&agreed->frame_bytes_max, memory_order_relaxed);
+}
+static inline uint32_t
+trpi_agreed_features(const trpi_agreed *agreed)
+{
+    return atomic_load_explicit(&agreed->features, memory_order_relaxed);
+}
+static inline uint32_t
+trpi_agreed_spread(const trpi_agreed *agreed)
+{
+    return atomic_load_explicit(&agreed->spread, memory_order_relaxed);
+}
+static inline uint32_t
+trpi_agreed_minor(const trpi_agreed *agreed)
+{
+    return agreed->minor;
+}
+static inline int64_t
+trpi_agreed_cert_until_ms(const trpi_agreed *agreed)
+{
+    return agreed->cert_until_ms;
+}
+
 /* Use of the large lane (fence.c); by peer->lock. */
 typedef struct trpi_large {
     uint32_t era;  /* recipients that took the large lane in an earlier one have left it */
@@ -210,6 +249,16 @@ static inline void
 trpi_large_use(trpi_large *large)
 {
     large->used = true;
+}
+static inline bool
+trpi_large_is_used(const trpi_large *large)
+{
+    return large->used;
+}
+static inline uint32_t
+trpi_large_era(const trpi_large *large)
+{
+    return large->era;
 }
 /* A route holds something for it, or holds nothing any more. */
 static inline void
@@ -236,6 +285,17 @@ static inline void
 trpi_dials_succeeded(trpi_dials *dials, int lane)
 {
     dials->failing &= ~(1u << lane);
+}
+/* Dials of lanes that failed, ever; and why the last one did. */
+static inline uint32_t
+trpi_dials_failed(const trpi_dials *dials)
+{
+    return dials->failed;
+}
+static inline const char *
+trpi_dials_why(const trpi_dials *dials)
+{
+    return dials->why;
 }
 /* Another incarnation: nothing is known of it. */
 static inline void

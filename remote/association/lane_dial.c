@@ -35,14 +35,15 @@ trpi_lane_name(int lane, char out[TRPI_LANE_NAME_BYTES])
 void
 trpi_lane_undialled(trpi_peer *peer, const trpi_conn *conn, const char *reason)
 {
-    const trpi_lane_state *lane = &peer->lanes[conn->lane];
+    const trpi_lane_state *lane = &peer->lanes[trpi_conn_lane(conn)];
     peer->dials.failed++;
     if (lane->conns.out != NULL || lane->conns.closing != NULL ||
-        trpi_lane_is_renewing(peer, conn->lane) || conn->uid != peer->assoc.uid) {
+        trpi_lane_is_renewing(peer, trpi_conn_lane(conn)) ||
+        trpi_conn_uid(conn) != trpi_peer_uid(peer)) {
         return; /* lane-dial-D2: it has a connection, or this was for a past incarnation */
     }
-    peer->dials.failing |= 1u << conn->lane;
-    peer->dials.failed_ms = trpi_remote_now_ms(peer->remote);
+    peer->dials.failing |= 1u << trpi_conn_lane(conn);
+    peer->dials.failed_ms = trpi_remote_now_ms(trpi_peer_remote(peer));
     (void)snprintf(peer->dials.why, sizeof peer->dials.why, "%s", reason);
 }
 
@@ -56,14 +57,15 @@ trpi_lane_undialled_log(trpi_remote *remote, const trpi_conn *conn, const char *
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
                  "lane cannot be dialled peer=%s lane=%s reason=\"%s\" next=\"tried again with "
                  "back-off; messages wait unless it has a connection\" suppressed=%u",
-                 conn->peer_text, trpi_lane_name(conn->lane, name), reason, suppressed);
+                 trpi_conn_peer_text(conn), trpi_lane_name(trpi_conn_lane(conn), name), reason,
+                 suppressed);
     }
 }
 
 bool
 trpi_lane_problem(const trpi_peer *peer, uint64_t now_ms, char *ret_text, size_t bytes)
 {
-    uint32_t timeout_ms = peer->remote->options.handshake_timeout_ms;
+    uint32_t timeout_ms = trpi_peer_remote(peer)->options.handshake_timeout_ms;
     char name[TRPI_LANE_NAME_BYTES];
     ret_text[0] = '\0';
     for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
@@ -71,9 +73,9 @@ trpi_lane_problem(const trpi_peer *peer, uint64_t now_ms, char *ret_text, size_t
         bool failed = (peer->dials.failing & 1u << i) != 0 &&
                       (lane->queue.frames.count > 0 || now_ms - peer->dials.failed_ms < PROBLEM_MS);
         uint64_t late_ms = lane->conns.dialling != NULL &&
-                                   lane->conns.dialling->deadline_ms < UINT64_MAX &&
-                                   now_ms + timeout_ms > lane->conns.dialling->deadline_ms
-                               ? now_ms + timeout_ms - lane->conns.dialling->deadline_ms
+                                   trpi_conn_deadline_ms(lane->conns.dialling) < UINT64_MAX &&
+                                   now_ms + timeout_ms > trpi_conn_deadline_ms(lane->conns.dialling)
+                               ? now_ms + timeout_ms - trpi_conn_deadline_ms(lane->conns.dialling)
                                : 0;
         if (lane->conns.out != NULL || lane->conns.closing != NULL ||
             trpi_lane_is_renewing(peer, i) || (!failed && late_ms < LATE_MS)) {

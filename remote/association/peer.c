@@ -26,16 +26,17 @@ send_handshake(trpi_peer *peer, trpi_conn *conn, enum trpi_frame_kind kind)
     handshake.from.address = peer->remote->address;
     handshake.from.uid = peer->remote->uid;
     handshake.to = peer->address;
-    handshake.to_uid = conn->uid;
+    handshake.to_uid = trpi_conn_uid(conn);
     handshake.frame_bytes_max = peer->remote->options.frame_bytes_max;
     handshake.features = trpi_features_own(peer->remote);
     handshake.minor = peer->remote->options.wire_minor;
     if (kind == TRPI_FRAME_HANDSHAKE_REFUSAL) {
         (void)snprintf(handshake.reason, sizeof handshake.reason,
-                       trpi_assoc_is_rival(&peer->assoc, conn->uid)      ? TRPI_RIVAL_REASON
-                       : trpi_assoc_is_claimant(&peer->assoc, conn->uid) ? TRPI_CLAIMANT_REASON
-                                                                         : TRPI_BARRED_FORMAT,
-                       conn->uid);
+                       trpi_assoc_is_rival(&peer->assoc, trpi_conn_uid(conn)) ? TRPI_RIVAL_REASON
+                       : trpi_assoc_is_claimant(&peer->assoc, trpi_conn_uid(conn))
+                           ? TRPI_CLAIMANT_REASON
+                           : TRPI_BARRED_FORMAT,
+                       trpi_conn_uid(conn));
         trpi_conn_close_when_sent(conn);
     }
     if (trpi_conn_handshake(conn, kind, &handshake) != TRP_OK) {
@@ -46,7 +47,7 @@ send_handshake(trpi_peer *peer, trpi_conn *conn, enum trpi_frame_kind kind)
 void
 trpi_peer_close(trpi_peer *peer, const trpi_conn *but)
 {
-    for (trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
+    for (trpi_conn *conn = peer->conns; conn != NULL; conn = trpi_conn_next(conn)) {
         if (conn != but) {
             trpi_conn_close(conn);
         }
@@ -77,7 +78,7 @@ incarnation_over(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_deferr
         }
         /* Its connections may stand a little longer (after a goodbye they do): frames for any
          * incarnation must wait for the next one, not be lost with this one. */
-        if (state->conns.out != NULL && state->conns.out->uid == effects->over_uid) {
+        if (state->conns.out != NULL && trpi_conn_uid(state->conns.out) == effects->over_uid) {
             trpi_peer_lane_disconnect(peer, (enum trpi_lane)lane);
         }
     }
@@ -340,7 +341,8 @@ trpi_peer_step(trpi_peer *peer, trpi_conn *conn, const trpi_assoc_event *event, 
     if (is_other) {
         note_quarantined_other(peer, effects.over_uid, reason, deferred);
     } else if ((bits & TRPI_ASSOC_DO_LOG) != 0) {
-        note_step(peer, before, uid_before, conn != NULL && !conn->dialled, &effects, deferred);
+        note_step(peer, before, uid_before, conn != NULL && !trpi_conn_is_dialled(conn), &effects,
+                  deferred);
     }
     if (before == TRPI_ASSOC_HANDSHAKING && peer->assoc.state == TRPI_ASSOC_GATED) {
         /* No answer: gossip and heartbeats that wait would be outdated. */

@@ -66,11 +66,12 @@ check_lane(const trpi_peer *peer, int lane, trpi_check *check)
                                  (unsigned long long)state->fence.last);
     }
     if (state->conns.out != NULL &&
-        (state->conns.out->peer != peer || (int)state->conns.out->lane != lane ||
-         state->conns.out->closing)) {
+        (trpi_conn_peer(state->conns.out) != peer ||
+         (int)trpi_conn_lane(state->conns.out) != lane || trpi_conn_is_closing(state->conns.out))) {
         return trpi_check_broken(check, "peer-P3: lane %d sends on %s", lane,
-                                 state->conns.out->closing ? "a connection that is closing"
-                                                           : "another's connection");
+                                 trpi_conn_is_closing(state->conns.out)
+                                     ? "a connection that is closing"
+                                     : "another's connection");
     }
     return NULL;
 }
@@ -109,8 +110,8 @@ check_settled(const trpi_peer *peer, int lane, trpi_check *check)
     if ((peer->lane_marks.unsettled & 1u << lane) != 0 || state->conns.out != NULL) {
         return NULL;
     }
-    for (const trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
-        any = any || conn->lane == lane;
+    for (const trpi_conn *conn = peer->conns; conn != NULL; conn = trpi_conn_next(conn)) {
+        any = any || trpi_conn_lane(conn) == lane;
     }
     if (any || state->queue.frames.count > 0 || state->fence.sent > state->fence.acked ||
         state->conns.closing != NULL) {
@@ -129,7 +130,7 @@ trpi_peer_check(const trpi_peer *peer, trpi_check *check)
         broken = check_lane(peer, lane, check);
     }
     for (const trpi_conn *conn = peer->conns; conn != NULL && broken == NULL;
-         conn = conn->peer_next) {
+         conn = trpi_conn_next(conn)) {
         conns++;
     }
     if (broken == NULL && conns != peer->conns_count) {

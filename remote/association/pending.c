@@ -37,7 +37,8 @@ oldest_of(const trpi_remote *remote, uint32_t share)
 {
     trpi_conn *conn = remote->pending.first;
     while (conn != NULL &&
-           (share < TRPI_SHARES ? conn->host != share : remote->pending.member_hosts[conn->host])) {
+           (share < TRPI_SHARES ? trpi_conn_host(conn) != share
+                                : remote->pending.member_hosts[trpi_conn_host(conn)])) {
         conn = conn->waits.next;
     }
     return conn;
@@ -62,7 +63,7 @@ who_gives_way(const trpi_remote *remote, uint32_t share)
 void
 trpi_pending_remove(trpi_conn *conn)
 {
-    trpi_remote *remote = conn->remote;
+    trpi_remote *remote = trpi_conn_remote(conn);
     trpi_conn *next = conn->waits.next, *before = conn->waits.before;
     if (!conn->waits.listed) {
         return;
@@ -70,15 +71,15 @@ trpi_pending_remove(trpi_conn *conn)
     conn->waits.listed = false; /* remote-pending-W1 */
     *(next != NULL ? &next->waits.before : &remote->pending.last) = before;
     *(before != NULL ? &before->waits.next : &remote->pending.first) = next;
-    remote->pending.hosts[conn->host]--;
+    remote->pending.hosts[trpi_conn_host(conn)]--;
     remote->pending.count--;
 }
 
 void
 trpi_pending_add(trpi_conn *conn, char gone[TRPI_PENDING_TEXT_BYTES])
 {
-    trpi_remote *remote = conn->remote;
-    trpi_conn *over = who_gives_way(remote, conn->host);
+    trpi_remote *remote = trpi_conn_remote(conn);
+    trpi_conn *over = who_gives_way(remote, trpi_conn_host(conn));
     gone[0] = '\0';
     if (over != NULL) {
         (void)snprintf(gone, TRPI_PENDING_TEXT_BYTES, "%s", over->peer_text);
@@ -91,24 +92,24 @@ trpi_pending_add(trpi_conn *conn, char gone[TRPI_PENDING_TEXT_BYTES])
     conn->waits.before = remote->pending.last;
     *(conn->waits.before != NULL ? &conn->waits.before->waits.next : &remote->pending.first) = conn;
     remote->pending.last = conn;
-    remote->pending.hosts[conn->host]++;
+    remote->pending.hosts[trpi_conn_host(conn)]++;
     remote->pending.count++;
 }
 
 void
 trpi_pending_member_host(const trpi_conn *conn)
 {
-    conn->remote->pending.member_hosts[conn->host] = true;
+    trpi_conn_remote(conn)->pending.member_hosts[trpi_conn_host(conn)] = true;
 }
 
 void
 trpi_pending_member(trpi_peer *peer)
 {
-    trpi_remote *remote = peer->remote;
+    trpi_remote *remote = trpi_peer_remote(peer);
     pthread_mutex_lock(&remote->lock);
-    remote->pending.member_hosts[trpi_host_key(peer->address.host) % TRPI_SHARES] = true;
-    for (const trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
-        remote->pending.member_hosts[conn->host] = true;
+    remote->pending.member_hosts[trpi_host_key(trpi_peer_address(peer)->host) % TRPI_SHARES] = true;
+    for (const trpi_conn *conn = trpi_peer_conns(peer); conn != NULL; conn = trpi_conn_next(conn)) {
+        remote->pending.member_hosts[trpi_conn_host(conn)] = true;
     }
     pthread_mutex_unlock(&remote->lock);
 }

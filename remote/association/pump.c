@@ -20,10 +20,9 @@ lane_connect(trpi_peer *peer, enum trpi_lane lane)
     trpi_lane_state *state = &peer->lanes[lane];
     trpi_conn *first = NULL;
     bool any = false;
-    for (trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
-        any = any || conn->lane == lane;
-        if (conn->lane == lane && conn->ready && !conn->closing && !conn->goodbye.said &&
-            conn->uid == peer->assoc.uid) {
+    for (trpi_conn *conn = trpi_peer_conns(peer); conn != NULL; conn = trpi_conn_next(conn)) {
+        any = any || trpi_conn_lane(conn) == lane;
+        if (trpi_conn_carries(conn, (int)lane)) {
             first = conn; /* the list begins with the newest */
         }
     }
@@ -48,19 +47,19 @@ trpi_peer_wants(const trpi_peer *peer)
             return true;
         }
     }
-    return trpi_redelivery_unacked(&peer->redelivery) > 0 || peer->waiting.count > 0 ||
-           trpi_holds_any(peer);
+    return trpi_redelivery_unacked(&peer->redelivery) > 0 ||
+           trpi_waiting_count(&peer->waiting) > 0 || trpi_holds_any(peer);
 }
 
 bool
 trpi_peer_is_flushed_to(const trpi_peer *peer)
 {
-    const trpi_assoc *assoc = &peer->assoc;
-    uint64_t until_ms = peer->remote->flush_until_ms;
-    if (assoc->state == TRPI_ASSOC_ACTIVE || assoc->state == TRPI_ASSOC_QUARANTINED ||
-        assoc->attempts > peer->attempts_at_stop ||
-        (assoc->state == TRPI_ASSOC_GATED && assoc->next_ms >= until_ms) ||
-        trpi_remote_now_ms(peer->remote) >= until_ms) {
+    enum trpi_assoc_state state = trpi_peer_state(peer);
+    uint64_t until_ms = trpi_peer_remote(peer)->flush_until_ms;
+    if (state == TRPI_ASSOC_ACTIVE || state == TRPI_ASSOC_QUARANTINED ||
+        trpi_peer_has_failed_since_stop(peer) ||
+        (state == TRPI_ASSOC_GATED && trpi_peer_next_ms(peer) >= until_ms) ||
+        trpi_remote_now_ms(trpi_peer_remote(peer)) >= until_ms) {
         return false;
     }
     for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
@@ -75,7 +74,7 @@ bool
 trpi_peer_may_dial(const trpi_peer *peer)
 {
     /* acquire: pairs with the stop's release, what it has set before is seen */
-    return !atomic_load_explicit(&peer->remote->stopping, memory_order_acquire) ||
+    return !atomic_load_explicit(&trpi_peer_remote(peer)->stopping, memory_order_acquire) ||
            trpi_peer_is_flushed_to(peer);
 }
 
@@ -100,7 +99,7 @@ lane_settle(trpi_peer *peer, enum trpi_lane lane)
     bool any = state->conns.out != NULL || lane_connect(peer, lane);
     if (state->conns.out == NULL && state->conns.dialling == NULL &&
         trpi_lane_wants(peer, (int)lane) &&
-        trpi_remote_now_ms(peer->remote) >= state->conns.dial_next_ms) {
+        trpi_remote_now_ms(trpi_peer_remote(peer)) >= state->conns.dial_next_ms) {
         trpi_conn_dial(peer, lane);
         any = true;
     }
@@ -113,34 +112,34 @@ lane_settle(trpi_peer *peer, enum trpi_lane lane)
 void
 trpi_peer_pump(trpi_peer *peer, trpi_deferred *deferred)
 {
-    if (!peer->activity.active) {
+    if (!trpi_activity_is_active(&peer->activity)) {
         trpi_peer_make_active(peer);
     }
-    if (peer->assoc.state != TRPI_ASSOC_ACTIVE && peer->assoc.state != TRPI_ASSOC_HANDSHAKING &&
+    if (!trpi_peer_is_active(peer) && trpi_peer_state(peer) != TRPI_ASSOC_HANDSHAKING &&
         trpi_peer_wants(peer) && trpi_peer_may_dial(peer)) {
         trpi_assoc_event event = { .kind = TRPI_ASSOC_WANT };
         (void)trpi_peer_step(peer, NULL, &event, "", deferred);
     }
-    if (peer->assoc.state == TRPI_ASSOC_ACTIVE) {
+    if (trpi_peer_is_active(peer)) {
         if (trpi_redelivery_has_unsent(&peer->redelivery)) {
             trpi_system_messages_send(peer);
         }
-        if (peer->holds != NULL) {
+        if (trpi_holds_exist(peer)) {
             trpi_holds_release(peer, deferred);
         }
-        for (uint32_t left = peer->lane_marks.unsettled; left != 0; left &= left - 1) {
+        for (uint32_t left = trpi_lanes_unsettled(&peer->lane_marks); left != 0; left &= left - 1) {
             lane_settle(peer, (enum trpi_lane)__builtin_ctz(left));
         }
     }
     if (trpi_lanes_are_waited_for(&peer->lane_marks)) {
         trpi_lanes_room_notify(peer, deferred);
     }
-    for (trpi_conn *conn = peer->conns;
+    for (trpi_conn *conn = trpi_peer_conns(peer);
          conn != NULL && deferred->writes_count < TRPI_DEFERRED_WRITES_MAX;
-         conn = conn->peer_next) {
-        const trpi_lane_state *lane = &peer->lanes[conn->lane];
-        bool waits =
-            conn->write.head.count > 0 || (lane->conns.out == conn && lane->queue.frames.count > 0);
+         conn = trpi_conn_next(conn)) {
+        const trpi_lane_state *lane = &peer->lanes[trpi_conn_lane(conn)];
+        bool waits = trpi_conn_has_own_frames(conn) ||
+                     (lane->conns.out == conn && lane->queue.frames.count > 0);
         if (waits && trpi_conn_take(conn)) {
             deferred->writes[deferred->writes_count++] = conn;
         }
@@ -150,10 +149,10 @@ trpi_peer_pump(trpi_peer *peer, trpi_deferred *deferred)
 void
 trpi_peer_tell_end(trpi_peer *peer, uint64_t uid, trp_dead_reason reason)
 {
-    trpi_node_id id = { peer->address, uid };
-    uint32_t node = trpi_node_find(peer->remote->system, &id);
+    trpi_node_id id = { *trpi_peer_address(peer), uid };
+    uint32_t node = trpi_node_find(trpi_peer_remote(peer)->system, &id);
     if (node != 0) { /* else no actor here watches it or sends to it */
-        trpi_node_terminated(peer->remote->system, node, reason);
+        trpi_node_terminated(trpi_peer_remote(peer)->system, node, reason);
     }
 }
 
@@ -170,7 +169,7 @@ proxies_ready(trpi_peer *peer)
         count = trpi_routes_not_told(peer, turn, nodes, AT_ONCE);
         pthread_mutex_unlock(&peer->lock);
         for (uint32_t i = 0; i < count; i++) {
-            trpi_proxy_ready(peer->remote->system, nodes[i]);
+            trpi_proxy_ready(trpi_peer_remote(peer)->system, nodes[i]);
         }
     }
 }
@@ -178,7 +177,7 @@ proxies_ready(trpi_peer *peer)
 void
 trpi_peer_unlock(trpi_peer *peer, trpi_deferred *deferred)
 {
-    trpi_remote *remote = peer->remote;
+    trpi_remote *remote = trpi_peer_remote(peer);
     pthread_mutex_unlock(&peer->lock);
     for (uint32_t i = 0; i < deferred->writes_count; i++) {
         trpi_conn_write(deferred->writes[i]);
@@ -192,7 +191,7 @@ trpi_peer_unlock(trpi_peer *peer, trpi_deferred *deferred)
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
         trpi_dropped *dropped = &deferred->dropped[lane];
         if (dropped->frames.count > 0) { /* their senders had a ref, so there is a number */
-            trpi_node_id id = { peer->address, dropped->uid };
+            trpi_node_id id = { *trpi_peer_address(peer), dropped->uid };
             trpi_lane_dead_letters(peer, trpi_node_find(remote->system, &id), &dropped->frames,
                                    dropped->reason);
             trpi_buffer_fini(&dropped->frames);
@@ -216,7 +215,7 @@ trpi_peer_quarantine(trpi_peer *peer, uint64_t uid, const char *reason)
     trpi_deferred deferred = { 0 };
     trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE,
                                .uid = uid,
-                               .random = trpi_world_random(peer->remote->world) };
+                               .random = trpi_world_random(trpi_peer_remote(peer)->world) };
     pthread_mutex_lock(&peer->lock);
     (void)trpi_peer_step(peer, NULL, &event, reason, &deferred);
     trpi_peer_pump(peer, &deferred);

@@ -48,7 +48,7 @@ credit_send(trpi_peer *peer, const trpi_receiver *receiver, trpi_credit_word wor
     uint8_t body[TRPI_CREDIT_BYTES];
     trpi_credit_encode(body, &frame);
     if (trpi_frame_append(&frames, TRPI_FRAME_CREDIT, word.flags, 0, body, sizeof body) == TRP_OK) {
-        (void)trpi_peer_append(peer, TRPI_LANE_CONTROL, peer->assoc.uid, &frames, false);
+        (void)trpi_peer_append(peer, TRPI_LANE_CONTROL, trpi_peer_uid(peer), &frames, false);
     }
     trpi_buffer_fini(&frames);
 }
@@ -56,10 +56,9 @@ credit_send(trpi_peer *peer, const trpi_receiver *receiver, trpi_credit_word wor
 static bool
 takes_credit(const trpi_peer *peer)
 {
-    return (atomic_load_explicit(&peer->agreed.features, memory_order_relaxed) &
-            TRPI_FEATURE_CREDIT) != 0 &&
-           peer->assoc.state == TRPI_ASSOC_ACTIVE &&
-           !atomic_load_explicit(&peer->remote->closed, memory_order_relaxed);
+    return (trpi_agreed_features(&peer->agreed) & TRPI_FEATURE_CREDIT) != 0 &&
+           trpi_peer_is_active(peer) &&
+           !atomic_load_explicit(&trpi_peer_remote(peer)->closed, memory_order_relaxed);
 }
 
 enum step { CAME, PASSED, ASKED };
@@ -74,7 +73,7 @@ credit_step(trpi_receiver *receiver, enum step what, uint64_t bytes)
     pthread_mutex_lock(&peer->lock);
     bool before = receiver->credit.limited, can = takes_credit(peer);
     if (can || before) {
-        uint64_t window = window_of(peer->remote);
+        uint64_t window = window_of(trpi_peer_remote(peer));
         atomic_store_explicit(&receiver->limited, true, memory_order_seq_cst); /* receiver-I3 */
         uint64_t waiting = atomic_load_explicit(&receiver->waiting, memory_order_seq_cst);
         word = what == CAME     ? trpi_credit_came(&receiver->credit, window, waiting, bytes)
@@ -99,7 +98,7 @@ mark_passed(void *arg, uint64_t bytes)
 {
     trpi_receiver *receiver = arg;
     trpi_peer *peer = receiver->peer;
-    trpi_remote *remote = peer->remote;
+    trpi_remote *remote = trpi_peer_remote(peer);
     atomic_fetch_sub_explicit(&remote->flow.waiting_bytes, bytes, memory_order_relaxed);
     atomic_fetch_sub_explicit(&receiver->waiting, bytes, memory_order_seq_cst);
     if (atomic_load_explicit(&receiver->limited, memory_order_seq_cst)) { /* receiver-I3 */
@@ -113,7 +112,7 @@ mark_passed(void *arg, uint64_t bytes)
 static void
 slow_receiver_log(const trpi_conn *conn, const trpi_receiver *receiver, const char *next)
 {
-    trpi_remote *remote = conn->remote;
+    trpi_remote *remote = trpi_conn_remote(conn);
     uint32_t suppressed = 0;
     if (trpi_log_limit_allows(remote, TRPI_LOG_LIMIT_RECEIVER, &suppressed)) {
         char path[TRP_PATH_BYTES_MAX + 1];
@@ -121,7 +120,7 @@ slow_receiver_log(const trpi_conn *conn, const trpi_receiver *receiver, const ch
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
                  "receiver is slower than its senders actor=%s peer=%s waiting-bytes=%" PRIu64
                  " next=\"%s\" suppressed=%u",
-                 trp_path(remote->system, ref, path, sizeof path), conn->peer_text,
+                 trp_path(remote->system, ref, path, sizeof path), trpi_conn_peer_text(conn),
                  (uint64_t)atomic_load_explicit(&receiver->waiting, memory_order_relaxed), next,
                  suppressed);
     }
@@ -130,7 +129,7 @@ slow_receiver_log(const trpi_conn *conn, const trpi_receiver *receiver, const ch
 void
 trpi_receiver_asked(trpi_conn *conn, const trpi_frame *frame)
 {
-    trpi_peer *peer = conn->peer;
+    trpi_peer *peer = trpi_conn_peer(conn);
     trpi_credit_frame ask;
     if (frame->bytes < TRPI_CREDIT_ASK_BYTES) {
         return;
@@ -142,7 +141,8 @@ trpi_receiver_asked(trpi_conn *conn, const trpi_frame *frame)
         trpi_deferred deferred = { 0 };
         trpi_receiver unknown = { .slot = ask.slot, .generation = ask.generation };
         trpi_credit nothing = { false, 0, 0 };
-        credit_send(peer, &unknown, trpi_credit_asked(&nothing, window_of(peer->remote), 0));
+        credit_send(peer, &unknown,
+                    trpi_credit_asked(&nothing, window_of(trpi_peer_remote(peer)), 0));
         trpi_peer_pump(peer, &deferred);
         trpi_peer_unlock(peer, &deferred);
         return;
@@ -160,12 +160,13 @@ trpi_receiver_asked(trpi_conn *conn, const trpi_frame *frame)
 static void
 mark_put(trpi_conn *conn, trpi_inflow_place *place)
 {
-    trpi_remote *remote = conn->remote;
-    trpi_peer *peer = conn->peer;
+    trpi_remote *remote = trpi_conn_remote(conn);
+    trpi_peer *peer = trpi_conn_peer(conn);
     uint64_t bytes = place->bytes;
     place->bytes = 0;
     place->near = false;
-    if (trpi_inbound_mail(conn->read.ctx, place->slot, place->generation) != TRPI_MAIL_WAITS) {
+    if (trpi_inbound_mail(trpi_conn_batch(conn), place->slot, place->generation) !=
+        TRPI_MAIL_WAITS) {
         return; /* receiver-I1 */
     }
     if (place->receiver == NULL) {
@@ -183,7 +184,8 @@ mark_put(trpi_conn *conn, trpi_inflow_place *place)
     pthread_mutex_lock(&remote->lock);
     trpi_peer_pin_more(peer);
     pthread_mutex_unlock(&remote->lock);
-    trpi_inbound_mark(conn->read.ctx, place->slot, place->generation, mark_passed, receiver, bytes);
+    trpi_inbound_mark(trpi_conn_batch(conn), place->slot, place->generation, mark_passed, receiver,
+                      bytes);
     place->near = waiting > window_of(remote);
     if ((place->near || atomic_load_explicit(&receiver->limited, memory_order_relaxed)) &&
         credit_step(receiver, CAME, bytes)) {
@@ -199,7 +201,7 @@ static bool
 is_full(trpi_conn *conn, const trpi_inflow_place *place, uint64_t bytes)
 {
     trpi_receiver *receiver = place->receiver;
-    trpi_remote *remote = conn->remote;
+    trpi_remote *remote = trpi_conn_remote(conn);
     uint64_t most =
         trpi_credit_most(&remote->flow.limits,
                          atomic_load_explicit(&remote->flow.waiting_bytes, memory_order_relaxed));
@@ -218,10 +220,10 @@ is_full(trpi_conn *conn, const trpi_inflow_place *place, uint64_t bytes)
 bool
 trpi_receiver_take(trpi_conn *conn, uint32_t slot, uint32_t generation, size_t payload_bytes)
 {
-    trpi_inflow *inflow = &conn->peer->lanes[conn->lane].inflow;
+    trpi_inflow *inflow = &trpi_conn_peer(conn)->lanes[trpi_conn_lane(conn)].inflow;
     trpi_inflow_place *place = inflow->last;
     if (place == NULL || place->slot != slot || place->generation != generation) {
-        place = trpi_inflow_find(inflow, conn->read.ctx, slot, generation);
+        place = trpi_inflow_find(inflow, trpi_conn_batch(conn), slot, generation);
         if (place == NULL) {
             return true;
         }

@@ -88,6 +88,36 @@ trpi_redelivery_unacked(const trpi_redelivery *r)
 {
     return (uint32_t)(r->pushed - r->acked);
 }
+/* Are so many messages, with so many bytes of tails, at most half of what may be unacknowledged? */
+static inline bool
+trpi_redelivery_is_half_free(const trpi_redelivery *r, uint64_t count, uint64_t bytes)
+{
+    return 2 * count < r->max && 2 * bytes <= TRPI_SYSTEM_TAILS_BYTES_MAX;
+}
+/* Bytes of the tails that are not acknowledged. */
+static inline uint64_t
+trpi_redelivery_tails_bytes(const trpi_redelivery *r)
+{
+    return r->tails_bytes;
+}
+/* All up to this one were delivered here. */
+static inline uint64_t
+trpi_redelivery_expected(const trpi_redelivery *r)
+{
+    return r->expected;
+}
+/* Messages that were sent again. */
+static inline uint64_t
+trpi_redelivery_resent(const trpi_redelivery *r)
+{
+    return r->resent;
+}
+/* Was anything numbered, in either direction? */
+static inline bool
+trpi_redelivery_is_numbered(const trpi_redelivery *r)
+{
+    return r->pushed > 0 || r->expected > 0;
+}
 
 enum trpi_redelivery_verdict {
     TRPI_REDELIVERY_DELIVER = 1,   /* handle it; acknowledge up to it */

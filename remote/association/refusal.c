@@ -26,7 +26,7 @@ trpi_refused(trpi_remote *remote, const char *peer, trpi_refusal why, const char
 void
 trpi_handshake_refused(trpi_peer *peer, const trpi_handshake *refusal)
 {
-    trpi_remote *remote = peer->remote;
+    trpi_remote *remote = trpi_peer_remote(peer);
     char barred[sizeof refusal->reason];
     trpi_count(&remote->stats.handshakes_failed, 1);
     memcpy(peer->refusal.by, refusal->from.address.system, sizeof peer->refusal.by);
@@ -41,7 +41,7 @@ trpi_handshake_refused(trpi_peer *peer, const trpi_handshake *refusal)
 void
 trpi_barred(trpi_peer *peer, trpi_deferred *deferred)
 {
-    if (peer->refusal.barred_by == 0 || peer->watch.delegated) {
+    if (peer->refusal.barred_by == 0 || trpi_watch_is_delegated(&peer->watch)) {
         return; /* the cluster judges its members, and itself */
     }
     for (int lane = TRPI_LANE_ORDINARY; lane < TRPI_LANE_COUNT; lane++) {
@@ -55,7 +55,7 @@ trpi_barred(trpi_peer *peer, trpi_deferred *deferred)
     }
     trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE,
                                .uid = peer->refusal.barred_by,
-                               .random = trpi_world_random(peer->remote->world) };
+                               .random = trpi_world_random(trpi_peer_remote(peer)->world) };
     (void)trpi_peer_step(peer, NULL, &event, "it has quarantined this node", deferred);
     trpi_link_event *note = trpi_link_event_new(peer, &trp_self_quarantined_type, deferred);
     if (note != NULL) {
@@ -75,10 +75,9 @@ trpi_barred(trpi_peer *peer, trpi_deferred *deferred)
 bool
 trpi_is_barred_now(const trpi_peer *peer)
 {
-    const trpi_assoc *assoc = &peer->assoc;
-    bool waits = assoc->state == TRPI_ASSOC_GATED || assoc->state == TRPI_ASSOC_QUARANTINED;
-    return peer->refusal.barred_by != 0 && !peer->watch.delegated && waits &&
-           trpi_remote_now_ms(peer->remote) < assoc->next_ms;
+    uint64_t next_ms = trpi_peer_next_ms(peer);
+    return peer->refusal.barred_by != 0 && !trpi_watch_is_delegated(&peer->watch) && next_ms != 0 &&
+           trpi_remote_now_ms(trpi_peer_remote(peer)) < next_ms;
 }
 
 /* Of "10.0.0.2:4711" or "[::1]:4711", as transports write it. */
@@ -101,10 +100,11 @@ trpi_address_refusal(const trpi_conn *conn, const trpi_address *address)
     if (address->host[0] == '\0' || address->port == 0) {
         return "you advertise no host and port";
     }
-    if (strcmp(address->protocol, conn->remote->address.protocol) != 0) {
+    if (strcmp(address->protocol, trpi_conn_remote(conn)->address.protocol) != 0) {
         return "you advertise another protocol than this port has";
     }
-    if (trpi_host_is_loopback(address->host) && is_number_beyond_loopback(conn->peer_text)) {
+    if (trpi_host_is_loopback(address->host) &&
+        is_number_beyond_loopback(trpi_conn_peer_text(conn))) {
         return TRPI_LOOPBACK_REFUSAL;
     }
     return NULL;

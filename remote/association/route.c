@@ -145,8 +145,8 @@ batches_sort(trpi_route *route, trpi_buffer *lost)
     memset(sorted, 0, sizeof sorted);
     for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
         trpi_batch *batch = &route->batches[i];
-        trpi_frames_sort(atomic_load_explicit(&route->peer->agreed.spread, memory_order_relaxed),
-                         &batch->frames, sorted, announced, lost);
+        trpi_frames_sort(trpi_agreed_spread(&route->peer->agreed), &batch->frames, sorted,
+                         announced, lost);
         trpi_buffer_fini(&batch->frames);
         messages += batch->messages;
         batch->messages = 0;
@@ -177,7 +177,7 @@ batch_over(trpi_route *route, enum trpi_lane lane, trp_err err)
 {
     trpi_batch *batch = &route->batches[lane];
     if (err == TRP_OK) {
-        trpi_count(&route->peer->traffic.messages_out, batch->messages);
+        trpi_traffic_messages_out_add(&route->peer->traffic, batch->messages);
         trpi_count(&route->remote->stats.frames_out, batch->messages);
     } else {
         trpi_lane_dead_letters(route->peer, route->node, &batch->frames, reason_of(err));
@@ -199,8 +199,7 @@ trpi_route_hand_over(trpi_route *route)
     trp_err errs[TRPI_LANE_COUNT];
     bool above = false;
     pthread_mutex_lock(&peer->lock);
-    if (route->touched != 0 &&
-        route->spread != atomic_load_explicit(&peer->agreed.spread, memory_order_relaxed)) {
+    if (route->touched != 0 && route->spread != trpi_agreed_spread(&peer->agreed)) {
         batches_sort(route, &lost);
     }
     for (uint32_t left = route->touched; left != 0; left &= left - 1) {
@@ -260,13 +259,10 @@ last_set(trpi_route *route, trpi_batch *batch, const trp_type *type,
     uint32_t fields_count = 0;
     bool raw = serializer == &trpi_serializer_raw && trpi_type_fields(type, &fields_count) == NULL;
     bool plain = raw || serializer == &trpi_serializer_text;
-    bool many =
-        (atomic_load_explicit(&route->peer->agreed.features, memory_order_relaxed) &
-         TRPI_FEATURE_MANY) != 0 &&
-        /* features are those of the present incarnation */
-        route->uid != 0 &&
-        atomic_load_explicit(&route->peer->active_uid, memory_order_relaxed) == route->uid &&
-        map->third_count == 0;
+    bool many = (trpi_agreed_features(&route->peer->agreed) & TRPI_FEATURE_MANY) != 0 &&
+                /* features are those of the present incarnation */
+                route->uid != 0 && trpi_peer_seems_active_as(route->peer, route->uid) &&
+                map->third_count == 0;
     batch->last.type = many ? type : NULL;
     batch->last.serializer = plain ? NULL : serializer;
     batch->last.serializer_id = serializer->id;
@@ -382,10 +378,10 @@ static void
 message_compress(trpi_route *route, trpi_batch *batch, size_t at, const delivery *d)
 {
     const trpi_remote_options *o = &route->remote->options;
-    uint32_t features = atomic_load_explicit(&route->peer->agreed.features, memory_order_relaxed);
+    uint32_t features = trpi_agreed_features(&route->peer->agreed);
     if (o->compress && d->lane == TRPI_LANE_LARGE && route->uid != 0 &&
-        atomic_load_explicit(&route->peer->active_uid, memory_order_relaxed) == route->uid &&
-        d->bytes > o->large_threshold_bytes && (features & TRPI_FEATURE_LZ4) != 0) {
+        trpi_peer_seems_active_as(route->peer, route->uid) && d->bytes > o->large_threshold_bytes &&
+        (features & TRPI_FEATURE_LZ4) != 0) {
         (void)trpi_message_compress(&batch->frames, at, &route->scratch);
     }
 }
@@ -412,8 +408,7 @@ trpi_route_encode(trpi_route *route, trpi_buffer *out, const trpi_serializer *se
     message.payload = trp_msg_payload(msg);
     message.payload_bytes = trp_msg_bytes(msg);
     message.anyone = route->uid == 0;
-    uint32_t frame_bytes_max =
-        atomic_load_explicit(&route->peer->agreed.frame_bytes_max, memory_order_relaxed);
+    uint32_t frame_bytes_max = trpi_agreed_frame_bytes_max(&route->peer->agreed);
     trp_err err = trpi_message_encode(out, serializer, ret_map, frame_bytes_max, &message);
     if (type == &trpi_parcel_type && is_unsendable(err)) {
         err = encode_empty_parcel(route, out, ret_map, frame_bytes_max, &message, err);
@@ -452,7 +447,7 @@ message_lost(trpi_route *route, const trp_type *type, const trp_msg *msg, trp_er
              trp_dead_reason reason)
 {
     trp_ref recipient = { route->node, msg->priv_to_slot, msg->priv_to_generation, 0 };
-    trpi_count(&route->peer->traffic.dropped, 1);
+    trpi_traffic_dropped_add(&route->peer->traffic, 1);
     report_unsendable(route->remote, type, trp_msg_bytes(msg), err);
     trpi_dead_letter_of(route->remote->system, sender_of(msg), recipient, reason, type,
                         trp_msg_payload(msg), trp_msg_bytes(msg));
@@ -632,7 +627,7 @@ route_get(trpi_remote *remote, trpi_peer *peer, uint32_t node, uint64_t uid)
 {
     bool made = false;
     pthread_mutex_lock(&peer->lock);
-    trpi_route *route = peer->routes;
+    trpi_route *route = trpi_peer_routes(peer);
     while (route != NULL && route->node != node) {
         route = route->next;
     }
@@ -699,7 +694,7 @@ op_connect(void *arg, trp_system *system, uint32_t node)
     if (err != TRP_OK) {
         trpi_remote_unref(remote); /* the user's reference is still there */
     }
-    if (atomic_load_explicit(&route->peer->holding, memory_order_acquire)) {
+    if (trpi_peer_holds_any(route->peer)) {
         trpi_proxy_slow(system, node, true); /* perhaps once too often: senders find no hold */
     }
     route_settle(route, err == TRP_OK || err == TRP_EEXIST);
@@ -735,9 +730,8 @@ op_select(void *arg, trp_system *system, const trpi_address *address, const char
         message.payload = trp_msg_payload(msg);
         message.payload_bytes = trp_msg_bytes(msg);
         message.anyone = true;
-        err = trpi_message_encode(
-            &frames, serializer, &map,
-            atomic_load_explicit(&peer->agreed.frame_bytes_max, memory_order_relaxed), &message);
+        err = trpi_message_encode(&frames, serializer, &map,
+                                  trpi_agreed_frame_bytes_max(&peer->agreed), &message);
     }
     if (err == TRP_OK) {
         trpi_deferred deferred = { 0 };
@@ -758,7 +752,7 @@ op_select(void *arg, trp_system *system, const trpi_address *address, const char
         trpi_dead_letter_of(system, sender, (trp_ref)TRP_REF_NONE, dead_reason_of(err), type,
                             trp_msg_payload(msg), trp_msg_bytes(msg));
     } else {
-        trpi_count(&peer->traffic.messages_out, 1);
+        trpi_traffic_messages_out_add(&peer->traffic, 1);
         trpi_count(&remote->stats.frames_out, 1);
         if (remote->traces_messages) {
             trpi_message said = { 0 };

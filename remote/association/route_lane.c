@@ -43,13 +43,13 @@ large_enter(trpi_route *route, uint32_t slot, size_t bytes)
         atomic_store_explicit(&route->large, words, memory_order_release); /* for is_large() */
     }
     pthread_mutex_lock(&peer->lock);
-    if (route->era != peer->large.era) {
+    if (route->era != trpi_large_era(&peer->large)) {
         large_places_clear(words);
-        route->era = peer->large.era;
+        route->era = trpi_large_era(&peer->large);
     }
     bool large = trpi_route_is_large(route, slot);
     if (!large && bytes > route->remote->options.large_threshold_bytes &&
-        route->spread == atomic_load_explicit(&peer->agreed.spread, memory_order_relaxed) &&
+        route->spread == trpi_agreed_spread(&peer->agreed) &&
         trpi_fence_append(peer, trpi_lane_of(route->spread, slot)) == TRP_OK) {
         atomic_fetch_or_explicit(&words[place / 64], UINT64_C(1) << place % 64,
                                  memory_order_relaxed);
@@ -68,7 +68,7 @@ enum trpi_lane
 trpi_route_lane(trpi_route *route, uint32_t slot, size_t bytes)
 {
     if (route->touched == 0) {
-        route->spread = atomic_load_explicit(&route->peer->agreed.spread, memory_order_relaxed);
+        route->spread = trpi_agreed_spread(&route->peer->agreed);
     }
     if (route->spread == 0) {
         return TRPI_LANE_ORDINARY;
@@ -85,7 +85,7 @@ trpi_route_lane(trpi_route *route, uint32_t slot, size_t bytes)
 enum trpi_lane
 trpi_route_lane_guess(const trpi_route *route, uint32_t slot, size_t bytes)
 {
-    uint32_t spread = atomic_load_explicit(&route->peer->agreed.spread, memory_order_relaxed);
+    uint32_t spread = trpi_agreed_spread(&route->peer->agreed);
     return spread == 0 ? TRPI_LANE_ORDINARY
            : bytes > route->remote->options.large_threshold_bytes ||
                    trpi_route_is_large(route, slot)

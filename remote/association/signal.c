@@ -17,11 +17,11 @@
 static void
 node_number_keep(trpi_peer *peer, uint32_t node, uint64_t uid)
 {
-    trpi_node_id id = { peer->address, uid };
+    trpi_node_id id = { *trpi_peer_address(peer), uid };
     uint32_t kept = 0; /* one that was only named gives way no more */
-    if (atomic_load_explicit(&peer->node, memory_order_relaxed) == 0 &&
-        trpi_node_intern(peer->remote->system, &id, &kept) == TRP_OK && kept == node &&
-        !trpi_node_has_ended(peer->remote->system, node)) {
+    if (trpi_peer_node_hint(peer) == 0 &&
+        trpi_node_intern(trpi_peer_remote(peer)->system, &id, &kept) == TRP_OK && kept == node &&
+        !trpi_node_has_ended(trpi_peer_remote(peer)->system, node)) {
         trpi_peer_number(peer, node);
     }
 }
@@ -32,13 +32,14 @@ static void
 signal_push(trpi_peer *peer, uint32_t node, uint64_t uid, const uint8_t *body,
             const trpi_buffer *tail)
 {
-    uint64_t now_ms = trpi_remote_now_ms(peer->remote);
+    uint64_t now_ms = trpi_remote_now_ms(trpi_peer_remote(peer));
     trp_err err;
-    if (peer->redelivery_uid == 0 && peer->waiting.count == 0) {
+    if (trpi_peer_stream_uid(peer) == 0 && trpi_waiting_count(&peer->waiting) == 0) {
         trpi_peer_stream_begin(peer, uid);
     }
-    if (peer->redelivery_uid != uid) {
-        err = trpi_waiting_add_tail(&peer->waiting, peer->remote->options.system_messages_max, uid,
+    if (trpi_peer_stream_uid(peer) != uid) {
+        err = trpi_waiting_add_tail(&peer->waiting,
+                                    trpi_peer_remote(peer)->options.system_messages_max, uid,
                                     now_ms, body, tail->data, (uint32_t)tail->count);
     } else {
         node_number_keep(peer, node, uid);
@@ -68,9 +69,11 @@ peer_of_node(trpi_remote *remote, uint32_t node, const trpi_node_id **ret_id)
 static bool
 has_room_to_deploy(const trpi_peer *peer, const trpi_buffer *tail)
 {
-    uint64_t count = trpi_redelivery_unacked(&peer->redelivery) + peer->waiting.count;
-    uint64_t bytes = peer->redelivery.tails_bytes + peer->waiting.tails_bytes + tail->count;
-    return 2 * count < peer->redelivery.max && 2 * bytes <= TRPI_SYSTEM_TAILS_BYTES_MAX;
+    uint64_t count =
+        trpi_redelivery_unacked(&peer->redelivery) + trpi_waiting_count(&peer->waiting);
+    uint64_t bytes = trpi_redelivery_tails_bytes(&peer->redelivery) +
+                     trpi_waiting_tails_bytes(&peer->waiting) + tail->count;
+    return trpi_redelivery_is_half_free(&peer->redelivery, count, bytes);
 }
 
 /* Errors: TRP_EAGAIN. */
@@ -133,8 +136,7 @@ order_encode(trpi_remote *remote, const trpi_peer *peer, uint32_t node, const tr
     map.serializers = remote->serializers;
     map.arg = remote;
     map.get = trpi_route_node_get;
-    if (peer != NULL && (atomic_load_explicit(&peer->agreed.features, memory_order_relaxed) &
-                         TRPI_FEATURE_DEPLOY) == 0) {
+    if (peer != NULL && (trpi_agreed_features(&peer->agreed) & TRPI_FEATURE_DEPLOY) == 0) {
         return TRP_EUNSUPPORTED;
     }
     if (order->deploy != NULL) {
@@ -163,8 +165,8 @@ trpi_signal_order(void *arg, trp_system *system, uint32_t node, enum trpi_remote
         node != 0 && peer == NULL ? TRP_ECONN : order_encode(remote, peer, node, order, &tail);
     (void)system;
     if (err == TRP_OK && peer != NULL) {
-        bool fits = tail.count + TRPI_SYSTEM_FRAME_BYTES <=
-                    atomic_load_explicit(&peer->agreed.frame_bytes_max, memory_order_relaxed);
+        bool fits =
+            tail.count + TRPI_SYSTEM_FRAME_BYTES <= trpi_agreed_frame_bytes_max(&peer->agreed);
         err = fits ? signal_send(remote, peer, id, node, &message, &tail) : TRP_EMSGSIZE;
     }
     trpi_buffer_fini(&tail);
@@ -178,8 +180,7 @@ trpi_signal_is_connected(void *arg, trp_system *system, uint32_t node)
     const trpi_node_id *id;
     trpi_peer *peer = peer_of_node(arg, node, &id);
     (void)system;
-    bool is = peer != NULL && id->uid != 0 &&
-              atomic_load_explicit(&peer->active_uid, memory_order_relaxed) == id->uid;
+    bool is = peer != NULL && id->uid != 0 && trpi_peer_seems_active_as(peer, id->uid);
     trpi_peer_unpin(peer);
     return is;
 }

@@ -42,18 +42,19 @@ trpi_features_own(const trpi_remote *remote)
 void
 trpi_peer_agree(trpi_peer *peer, const trpi_handshake *handshake, int64_t cert_until_ms)
 {
-    uint32_t own = peer->remote->options.frame_bytes_max;
+    uint32_t own = trpi_peer_remote(peer)->options.frame_bytes_max;
     uint32_t theirs =
         handshake->frame_bytes_max >= TRPI_FRAME_BYTES_LEAST ? handshake->frame_bytes_max : own;
     uint32_t minor = handshake->minor != 0 ? handshake->minor : 1;
     atomic_store_explicit(&peer->agreed.frame_bytes_max, own < theirs ? own : theirs,
                           memory_order_relaxed);
     atomic_store_explicit(&peer->agreed.features,
-                          handshake->features & trpi_features_own(peer->remote),
+                          handshake->features & trpi_features_own(trpi_peer_remote(peer)),
                           memory_order_relaxed);
     peer->agreed.cert_until_ms = cert_until_ms;
-    peer->agreed.minor =
-        minor < peer->remote->options.wire_minor ? minor : peer->remote->options.wire_minor;
+    peer->agreed.minor = minor < trpi_peer_remote(peer)->options.wire_minor
+                             ? minor
+                             : trpi_peer_remote(peer)->options.wire_minor;
 }
 
 uint32_t
@@ -67,11 +68,12 @@ trpi_control_frame_max(uint32_t features, uint32_t frame_bytes_max)
 void
 trpi_conn_takes_large(trpi_conn *conn)
 {
-    uint32_t max = conn->remote->options.frame_bytes_max;
-    trpi_frame_decoder_limit(&conn->decoder, max,
-                             conn->lane == TRPI_LANE_CONTROL
-                                 ? trpi_control_frame_max(trpi_features_own(conn->remote), max)
-                                 : max);
+    uint32_t max = trpi_conn_remote(conn)->options.frame_bytes_max;
+    trpi_frame_decoder_limit(
+        &conn->decoder, max,
+        trpi_conn_lane(conn) == TRPI_LANE_CONTROL
+            ? trpi_control_frame_max(trpi_features_own(trpi_conn_remote(conn)), max)
+            : max);
 }
 
 static enum trpi_lane
@@ -162,7 +164,7 @@ trpi_peer_spread(trpi_peer *peer, trpi_deferred *deferred)
 {
     bool more = (atomic_load_explicit(&peer->agreed.features, memory_order_relaxed) &
                  TRPI_FEATURE_LANES) != 0;
-    uint32_t spread = more ? peer->remote->options.ordinary_lanes : 0;
+    uint32_t spread = more ? trpi_peer_remote(peer)->options.ordinary_lanes : 0;
     if (spread == atomic_load_explicit(&peer->agreed.spread, memory_order_relaxed)) {
         return;
     }

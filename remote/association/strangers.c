@@ -46,8 +46,8 @@ evicted_add(trpi_remote *remote, uint64_t uid)
 void
 trpi_evicted_bar(trpi_peer *peer, uint64_t uid)
 {
-    trpi_remote *remote = peer->remote;
-    if (peer->assoc.uid != 0) {
+    trpi_remote *remote = trpi_peer_remote(peer);
+    if (trpi_peer_uid(peer) != 0) {
         return; /* that node knows by itself */
     }
     pthread_mutex_lock(&remote->lock);
@@ -72,7 +72,7 @@ peer_candidate(trpi_remote *remote, uint32_t share)
     trpi_peer *peer = remote->list.gone.first;
     while (peer != NULL && looks++ < LOOK_MAX && share < TRPI_SHARES &&
            !(peer->shared && peer->share == share)) {
-        peer = peer->activity.next;
+        peer = trpi_activity_next(&peer->activity);
     }
     peer = looks > LOOK_MAX ? NULL : peer;
     if (peer != NULL) {
@@ -86,17 +86,19 @@ peer_candidate(trpi_remote *remote, uint32_t share)
 static bool
 may_give_way(const trpi_peer *peer)
 {
-    bool may = !peer->activity.active && peer->activity.list == &peer->remote->list.gone &&
-               !peer->watch.delegated && peer->assoc.state != TRPI_ASSOC_ACTIVE &&
-               peer->conns == NULL && !trpi_peer_wants(peer);
+    bool may = !trpi_activity_is_active(&peer->activity) &&
+               trpi_activity_list(&peer->activity) == &trpi_peer_remote(peer)->list.gone &&
+               !trpi_watch_is_delegated(&peer->watch) && !trpi_peer_is_active(peer) &&
+               trpi_peer_conns(peer) == NULL && !trpi_peer_wants(peer);
     uint32_t pins = 1; /* the caller's, and one a route */
-    for (const trpi_route *route = peer->routes; may && route != NULL; route = route->next) {
+    for (const trpi_route *route = trpi_peer_routes(peer); may && route != NULL;
+         route = route->next) {
         may = route->uid != 0; /* else: it was asked for without an incarnation */
         pins++;
     }
-    pthread_mutex_lock(&peer->remote->lock);
+    pthread_mutex_lock(&trpi_peer_remote(peer)->lock);
     may = may && peer->pins == pins; /* else: it calls, or is called, at this moment */
-    pthread_mutex_unlock(&peer->remote->lock);
+    pthread_mutex_unlock(&trpi_peer_remote(peer)->lock);
     return may;
 }
 
@@ -106,15 +108,15 @@ static uint32_t
 numbers_end(const trpi_peer *peer, uint32_t numbers[ENDS_MAX])
 {
     uint32_t count = 0;
-    uint32_t own = atomic_load_explicit(&peer->node, memory_order_relaxed);
+    uint32_t own = trpi_peer_node_hint(peer);
     if (own != 0) {
         numbers[count++] = own;
     }
-    for (const trpi_route *r = peer->routes; r != NULL && count < ENDS_MAX; r = r->next) {
+    for (const trpi_route *r = trpi_peer_routes(peer); r != NULL && count < ENDS_MAX; r = r->next) {
         numbers[count++] = r->node;
     }
     for (uint32_t i = 0; i < count; i++) {
-        trpi_node_mark_ended(peer->remote->system, numbers[i]);
+        trpi_node_mark_ended(trpi_peer_remote(peer)->system, numbers[i]);
     }
     return count;
 }
@@ -135,25 +137,25 @@ say_so(trpi_remote *remote, const trpi_address *gone)
 void
 trpi_peer_forget(trpi_peer *peer, bool over)
 {
-    trpi_remote *remote = peer->remote;
+    trpi_remote *remote = trpi_peer_remote(peer);
     uint32_t node = 0;
     pthread_mutex_lock(&remote->lock);
     over = over && peer->pins == 1 && /* ours */
            !atomic_load_explicit(&remote->stopping, memory_order_relaxed);
-    if (!peer->activity.active) {
+    if (!trpi_activity_is_active(&peer->activity)) {
         trpi_peer_list_remove(peer);
     }
     if (over) {
         trpi_peer_remove(peer);
-        node = atomic_load_explicit(&peer->node, memory_order_relaxed);
-    } else if (!peer->activity.active) {
+        node = trpi_peer_node_hint(peer);
+    } else if (!trpi_activity_is_active(&peer->activity)) {
         trpi_peer_list_append(peer, &remote->list.gone);
     }
     pthread_mutex_unlock(&remote->lock);
     pthread_mutex_unlock(&peer->lock);
     if (over) {
         /* refs lead there still, as those to a node that was only named */
-        uint64_t by = peer->shared ? peer->share : trpi_host_key(peer->address.host);
+        uint64_t by = peer->shared ? peer->share : trpi_host_key(trpi_peer_address(peer)->host);
         trpi_node_release(remote->system, node, by, remote->options.host_nodes_max);
         trpi_peer_free(peer);
     } else {
@@ -171,8 +173,8 @@ trpi_peers_give_way(trpi_remote *remote, uint32_t share)
     }
     pthread_mutex_lock(&peer->lock);
     bool may = may_give_way(peer);
-    trpi_address gone = peer->address;
-    uint64_t uid = peer->assoc.uid;
+    trpi_address gone = *trpi_peer_address(peer);
+    uint64_t uid = trpi_peer_uid(peer);
     if (may) {
         count = numbers_end(peer, numbers);
     }
@@ -183,7 +185,7 @@ trpi_peers_give_way(trpi_remote *remote, uint32_t share)
         pthread_mutex_unlock(&remote->lock);
     }
     pthread_mutex_lock(&remote->lock);
-    bool over = may && peer->pins == 1 && peer->routes == NULL;
+    bool over = may && peer->pins == 1 && trpi_peer_routes(peer) == NULL;
     pthread_mutex_unlock(&remote->lock);
     trpi_peer_forget(peer, may); /* with proxies: when those are given back */
     for (uint32_t i = 0; i < count; i++) {
@@ -255,8 +257,8 @@ present_number(trpi_remote *remote, const trpi_node_id *id)
         return 0;
     }
     pthread_mutex_lock(&peer->lock);
-    if (peer->assoc.uid == id->uid &&
-        (peer->watch.delegated || peer->assoc.state == TRPI_ASSOC_ACTIVE)) {
+    if (trpi_peer_uid(peer) == id->uid &&
+        (trpi_watch_is_delegated(&peer->watch) || trpi_peer_is_active(peer))) {
         node = trpi_peer_node(peer);
     }
     pthread_mutex_unlock(&peer->lock);
@@ -268,16 +270,17 @@ trp_err
 trpi_third_number(void *arg, const trpi_node_id *id, uint32_t *ret_node)
 {
     trpi_conn *conn = arg;
-    trpi_remote *remote = conn->remote;
+    trpi_remote *remote = trpi_conn_remote(conn);
     if (id->uid == remote->uid) {
         *ret_node = TRPI_NODE_SELF;
         return TRP_OK;
     }
     uint32_t known = trpi_node_find(remote->system, id);
-    bool numbers = conn->read.numbers.scope == TRPI_NUMBERS_ANY ||
-                   (conn->read.numbers.scope == TRPI_NUMBERS_RECEIVER &&
-                    trpi_inbound_is_there(remote->system, conn->read.numbers.slot,
-                                          conn->read.numbers.generation));
+    uint32_t slot, generation;
+    enum trpi_numbers_scope scope = trpi_conn_numbers(conn, &slot, &generation);
+    bool numbers =
+        scope == TRPI_NUMBERS_ANY ||
+        (scope == TRPI_NUMBERS_RECEIVER && trpi_inbound_is_there(remote->system, slot, generation));
     if (!numbers) { /* strangers-G1 */
         *ret_node = known;
         return TRP_OK;
@@ -287,6 +290,6 @@ trpi_third_number(void *arg, const trpi_node_id *id, uint32_t *ret_node)
         *ret_node = present;
         return TRP_OK;
     }
-    return trpi_node_introduce(remote->system, id, conn->share_key, remote->options.host_nodes_max,
-                               ret_node);
+    return trpi_node_introduce(remote->system, id, trpi_conn_counts_by(conn),
+                               remote->options.host_nodes_max, ret_node);
 }

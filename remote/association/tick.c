@@ -56,7 +56,7 @@ buffers_trim(trpi_peer *peer)
             trpi_buffer_fini(&peer->lanes[lane].queue.frames);
         }
     }
-    for (trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
+    for (trpi_conn *conn = trpi_peer_conns(peer); conn != NULL; conn = trpi_conn_next(conn)) {
         trpi_conn_write_trim(conn);
     }
 }
@@ -65,19 +65,16 @@ buffers_trim(trpi_peer *peer)
 static bool
 may_be_idle(const trpi_peer *peer, bool watched)
 {
-    const trpi_assoc *assoc = &peer->assoc;
-    bool active = assoc->state == TRPI_ASSOC_ACTIVE;
-    bool quiet = active ? peer->activity.quiet
-                        : assoc->state == TRPI_ASSOC_IDLE ||
-                              (assoc->state == TRPI_ASSOC_QUARANTINED && !assoc->wanted);
-    if (!quiet || trpi_peer_wants(peer) || peer->lane_marks.room_refused != 0 || peer->large.used ||
-        peer->ends.overflowed_uid != 0 || peer->ends.count > 0 || peer->ends.lost > 0 ||
+    bool active = trpi_peer_is_active(peer);
+    bool quiet =
+        active ? trpi_activity_is_quiet(&peer->activity) : trpi_assoc_is_at_rest(&peer->assoc);
+    if (!quiet || trpi_peer_wants(peer) || trpi_lanes_have_refused(&peer->lane_marks) ||
+        trpi_large_is_used(&peer->large) || trpi_ends_are_due(&peer->ends) ||
         (watched && !(active && peer->watch.delegated))) {
         return false;
     }
-    for (const trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
-        if (conn->lane != TRPI_LANE_CONTROL || !conn->ready ||
-            atomic_load_explicit(&conn->unfinished.since_ms, memory_order_relaxed) != 0) {
+    for (const trpi_conn *conn = trpi_peer_conns(peer); conn != NULL; conn = trpi_conn_next(conn)) {
+        if (!trpi_conn_may_rest(conn)) {
             return false;
         }
     }
@@ -90,38 +87,37 @@ may_be_idle(const trpi_peer *peer, bool watched)
 static bool
 is_to_be_asked(const trpi_peer *peer, bool watched)
 {
-    return peer->activity.used || peer->activity.unanswered ||
-           (watched && !peer->watch.delegated) || trpi_redelivery_unacked(&peer->redelivery) > 0 ||
-           peer->waiting.count > 0;
+    return trpi_activity_is_in_question(&peer->activity) || (watched && !peer->watch.delegated) ||
+           trpi_redelivery_unacked(&peer->redelivery) > 0 || trpi_waiting_count(&peer->waiting) > 0;
 }
 
 static void
 tick_active(trpi_peer *peer, uint64_t now_ms, bool watched, trpi_deferred *deferred)
 {
-    const trpi_remote_options *o = &peer->remote->options;
+    const trpi_remote_options *o = &trpi_peer_remote(peer)->options;
     uint32_t beat_ms =
         o->watch_heartbeat_ms < o->link_heartbeat_ms ? o->watch_heartbeat_ms : o->link_heartbeat_ms;
-    if (now_ms - peer->activity.pinged_ms >= beat_ms) {
+    if (now_ms - trpi_activity_pinged_ms(&peer->activity) >= beat_ms) {
         if (is_to_be_asked(peer, watched)) {
             trpi_peer_ping(peer, now_ms); /* tick-T1 */
         } else {
             trpi_activity_rest(&peer->activity);
         }
     }
-    if (peer->activity.quiet && now_ms - peer->activity.pinged_ms >= PROBE_MS &&
+    if (trpi_activity_is_quiet(&peer->activity) &&
+        now_ms - trpi_activity_pinged_ms(&peer->activity) >= PROBE_MS &&
         !may_be_idle(peer, watched)) {
         trpi_peer_ping(peer, now_ms); /* idle_peer_probe() does not see it */
     }
     trp_err given_up = trpi_redelivery_tick(&peer->redelivery, now_ms);
     const char *lost = given_up != TRP_OK ? "a system message was not acknowledged in time" : NULL;
     trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE,
-                               .random = trpi_world_random(peer->remote->world) };
+                               .random = trpi_world_random(trpi_peer_remote(peer)->world) };
     char reason[80];
-    if (lost == NULL && peer->activity.unanswered &&
-        !trpi_detector_is_available(&peer->activity.detector, now_ms)) {
+    if (lost == NULL && trpi_activity_is_silent(&peer->activity, now_ms)) {
         event.kind = TRPI_ASSOC_LOST;
         (void)snprintf(reason, sizeof reason, "silent for %" PRIu64 " ms",
-                       now_ms - peer->activity.heard_ms);
+                       now_ms - trpi_activity_heard_ms(&peer->activity));
         lost = reason;
         trpi_peer_close(peer, NULL);
     }
@@ -134,7 +130,7 @@ tick_active(trpi_peer *peer, uint64_t now_ms, bool watched, trpi_deferred *defer
 static void
 tick_watch(trpi_peer *peer, uint64_t now_ms, bool watched, trpi_deferred *deferred)
 {
-    const trpi_remote_options *options = &peer->remote->options;
+    const trpi_remote_options *options = &trpi_peer_remote(peer)->options;
     if (!watched || peer->watch.delegated) {
         trpi_watch_end(&peer->watch);
         return;
@@ -150,8 +146,8 @@ tick_watch(trpi_peer *peer, uint64_t now_ms, bool watched, trpi_deferred *deferr
         trpi_detector_assume(&peer->watch.detector, now_ms + options->watch_expected_ms);
     } else if (!trpi_detector_is_available(&peer->watch.detector, now_ms)) {
         trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE,
-                                   .uid = peer->redelivery_uid,
-                                   .random = trpi_world_random(peer->remote->world) };
+                                   .uid = trpi_peer_stream_uid(peer),
+                                   .random = trpi_world_random(trpi_peer_remote(peer)->world) };
         (void)trpi_peer_step(peer, NULL, &event, "watched node does not answer", deferred);
     }
 }
@@ -161,9 +157,9 @@ static uint64_t
 unmet_since(const trpi_peer *peer, uint64_t before_ms)
 {
     uint64_t pushed_ms = 0;
-    if (peer->redelivery_uid != peer->met_uid &&
+    if (trpi_peer_stream_uid(peer) != trpi_peer_met_uid(peer) &&
         trpi_redelivery_oldest(&peer->redelivery, &pushed_ms) && pushed_ms < before_ms) {
-        return peer->redelivery_uid;
+        return trpi_peer_stream_uid(peer);
     }
     const trpi_waiting_entry *entry = trpi_waiting_oldest(&peer->waiting, before_ms, 0);
     return entry != NULL ? entry->uid : 0;
@@ -174,13 +170,13 @@ unmet_since(const trpi_peer *peer, uint64_t before_ms)
 static void
 tick_unmet(trpi_peer *peer, uint64_t now_ms, trpi_deferred *deferred)
 {
-    uint32_t wait_ms = peer->remote->options.handshake_timeout_ms;
-    bool judged = peer->assoc.state != TRPI_ASSOC_ACTIVE && !peer->watch.delegated;
+    uint32_t wait_ms = trpi_peer_remote(peer)->options.handshake_timeout_ms;
+    bool judged = !trpi_peer_is_active(peer) && !peer->watch.delegated;
     uint64_t uid = judged && now_ms > wait_ms ? unmet_since(peer, now_ms - wait_ms) : 0;
     if (uid != 0) {
         trpi_assoc_event event = { .kind = TRPI_ASSOC_QUARANTINE,
                                    .uid = uid,
-                                   .random = trpi_world_random(peer->remote->world) };
+                                   .random = trpi_world_random(trpi_peer_remote(peer)->world) };
         (void)trpi_peer_step(peer, NULL, &event, "it did not show itself in time", deferred);
     }
 }
@@ -189,13 +185,13 @@ tick_unmet(trpi_peer *peer, uint64_t now_ms, trpi_deferred *deferred)
 static void
 tick_waiting(trpi_peer *peer, uint64_t now_ms, trpi_deferred *deferred)
 {
-    if (peer->assoc.state == TRPI_ASSOC_ACTIVE) {
+    if (trpi_peer_is_active(peer)) {
         return;
     }
     for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
         trpi_lane_state *lane = &peer->lanes[i];
         if (lane->queue.frames.count == 0 || deferred->dropped[i].frames.count > 0 ||
-            now_ms - lane->queue.since_ms < peer->remote->options.handshake_timeout_ms) {
+            now_ms - lane->queue.since_ms < trpi_peer_remote(peer)->options.handshake_timeout_ms) {
             continue; /* frames for any incarnation: at the next tick */
         }
         trpi_lane_clear(peer, (enum trpi_lane)i, deferred);
@@ -207,9 +203,9 @@ static uint32_t
 tick_conns(trpi_peer *peer, uint64_t now_ms)
 {
     uint32_t late = 0;
-    for (trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
-        bool unfinished = trpi_unfinished_is_late(conn, now_ms) && !conn->closing;
-        if ((!conn->ready && now_ms >= conn->deadline_ms) || unfinished) {
+    for (trpi_conn *conn = trpi_peer_conns(peer); conn != NULL; conn = trpi_conn_next(conn)) {
+        bool unfinished = trpi_unfinished_is_late(conn, now_ms) && !trpi_conn_is_closing(conn);
+        if (trpi_conn_is_overdue(conn, now_ms) || unfinished) {
             trpi_conn_close(conn);
         }
         late += unfinished;
@@ -221,29 +217,29 @@ static void
 tick_peer(trpi_peer *peer, bool *ret_busy)
 {
     trpi_deferred deferred = { 0 };
-    trp_system *system = peer->remote->system;
-    uint32_t node = atomic_load_explicit(&peer->node, memory_order_acquire);
+    trp_system *system = trpi_peer_remote(peer)->system;
+    uint32_t node = trpi_peer_node_known(peer);
     bool watched = node != 0 && trpi_node_is_watched(system, node);
     pthread_mutex_lock(&peer->lock);
     /* Under the lock, as the times that it is compared with: none of them is later. */
-    uint64_t now_ms = trpi_remote_now_ms(peer->remote);
+    uint64_t now_ms = trpi_remote_now_ms(trpi_peer_remote(peer));
     trpi_assoc_event event = { .kind = TRPI_ASSOC_TICK,
                                .want =
                                    (trpi_peer_wants(peer) || watched) && trpi_peer_may_dial(peer),
-                               .random = trpi_world_random(peer->remote->world) };
-    bool handshaking = peer->assoc.state == TRPI_ASSOC_HANDSHAKING;
-    const char *why = peer->assoc.asked_ms != 0 ? TRPI_SILENT_RIVAL : "no handshake in time";
+                               .random = trpi_world_random(trpi_peer_remote(peer)->world) };
+    bool handshaking = trpi_peer_state(peer) == TRPI_ASSOC_HANDSHAKING;
+    const char *why = trpi_peer_asked_ms(peer) != 0 ? TRPI_SILENT_RIVAL : "no handshake in time";
     uint32_t bits = trpi_peer_step(peer, NULL, &event, why, &deferred);
     if (handshaking && (bits & TRPI_ASSOC_DO_CLOSE) != 0) {
-        trpi_count(&peer->remote->stats.handshake_timeouts, 1);
+        trpi_count(&trpi_peer_remote(peer)->stats.handshake_timeouts, 1);
     }
     uint32_t late = tick_conns(peer, now_ms);
-    if (peer->assoc.state == TRPI_ASSOC_ACTIVE) {
+    if (trpi_peer_is_active(peer)) {
         tick_active(peer, now_ms, watched, &deferred);
         trpi_fences_tick(peer, now_ms);
         trpi_graceful_close_tick(peer, now_ms);
     }
-    if (peer->ends.overflowed_uid != 0 && deferred.over_uid == 0) {
+    if (trpi_ends_have_overflowed(&peer->ends) && deferred.over_uid == 0) {
         trpi_assoc_event over = { .kind = TRPI_ASSOC_QUARANTINE,
                                   .uid = trpi_ends_overflowed_take(&peer->ends),
                                   .random = event.random };
@@ -260,8 +256,7 @@ tick_peer(trpi_peer *peer, bool *ret_busy)
     trpi_holds_tick(peer, now_ms, &deferred);
     trpi_ends ends = trpi_ends_take(&peer->ends);
     trpi_peer_pump(peer, &deferred);
-    bool idle_or_active =
-        peer->assoc.state == TRPI_ASSOC_IDLE || peer->assoc.state == TRPI_ASSOC_ACTIVE;
+    bool idle_or_active = trpi_peer_state(peer) == TRPI_ASSOC_IDLE || trpi_peer_is_active(peer);
     bool redial = false;
     for (int lane = TRPI_LANE_ORDINARY; lane < TRPI_LANE_COUNT; lane++) {
         redial = redial || (trpi_lane_wants(peer, lane) && peer->lanes[lane].conns.out == NULL);
@@ -285,7 +280,7 @@ tick_peer(trpi_peer *peer, bool *ret_busy)
         trpi_log(system, TRP_LOG_ERROR, "remote",
                  "out of memory: watchers of a previous incarnation were not notified of its "
                  "termination peer=%s times=%u",
-                 trpi_address_format(&peer->address, address, sizeof address), ends.lost);
+                 trpi_address_format(trpi_peer_address(peer), address, sizeof address), ends.lost);
     }
 }
 
@@ -295,7 +290,7 @@ static void
 own_pause(trpi_peer *peer, uint64_t now_ms, uint64_t pause_ms)
 {
     pthread_mutex_lock(&peer->lock);
-    if (peer->assoc.state == TRPI_ASSOC_ACTIVE) {
+    if (trpi_peer_is_active(peer)) {
         trpi_activity_paused(&peer->activity, now_ms, pause_ms);
     }
     if (peer->watch.judged) {
@@ -316,7 +311,7 @@ idle_peer_probe(trpi_remote *remote, uint64_t now_ms)
         return;
     }
     pthread_mutex_lock(&peer->lock);
-    if (!peer->activity.active) {
+    if (!trpi_activity_is_active(&peer->activity)) {
         trpi_activity_use(&peer->activity);
         trpi_peer_make_active(peer);
     }
@@ -328,13 +323,15 @@ idle_peer_probe(trpi_remote *remote, uint64_t now_ms)
 static bool
 is_over(const trpi_peer *peer, uint64_t now_ms)
 {
-    const trpi_assoc *assoc = &peer->assoc;
-    const trpi_redelivery *stream = &peer->redelivery;
-    bool barred = assoc->uid != 0 && trpi_assoc_is_barred(assoc, assoc->uid);
-    bool numbered = stream->pushed > 0 || stream->expected > 0;
-    bool waits = assoc->barred_count > (peer->goodbye_said ? 1u : 0u);
-    return !peer->activity.active && !peer->watch.delegated && (barred || !numbered) &&
-           now_ms - peer->activity.idle_since_ms >= (waits ? FORGET_BARRED_MS : FORGET_MS);
+    uint64_t uid = trpi_peer_uid(peer);
+    bool barred = uid != 0 && trpi_assoc_is_barred(&peer->assoc, uid);
+    bool numbered = trpi_redelivery_is_numbered(&peer->redelivery);
+    bool waits =
+        trpi_assoc_barred_count(&peer->assoc) > (trpi_peer_has_said_goodbye(peer) ? 1u : 0u);
+    return !trpi_activity_is_active(&peer->activity) && !peer->watch.delegated &&
+           (barred || !numbered) &&
+           now_ms - trpi_activity_idle_since_ms(&peer->activity) >=
+               (waits ? FORGET_BARRED_MS : FORGET_MS);
 }
 
 /* Forget the peer that has been gone longest, or move it to the end of its list. */
@@ -367,8 +364,9 @@ trpi_remote_tick(trpi_remote *remote)
     }
     trpi_peer *peer = trpi_peers_active_take(remote);
     while (peer != NULL) {
-        trpi_peer *next = peer->activity.next; /* only the tick changes a list that it has taken */
-        if (pause_ms > OWN_PAUSE_MS) {         /* this process stood still: no silence of a peer */
+        /* only the tick changes a list that it has taken */
+        trpi_peer *next = trpi_activity_next(&peer->activity);
+        if (pause_ms > OWN_PAUSE_MS) { /* this process stood still: no silence of a peer */
             own_pause(peer, now_ms, pause_ms);
         }
         tick_peer(peer, &busy);

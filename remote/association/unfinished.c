@@ -24,14 +24,14 @@ trp_err
 trpi_unfinished_carry(void *arg, size_t before, size_t after)
 {
     trpi_conn *conn = arg;
-    trpi_remote *remote = conn->remote;
+    trpi_remote *remote = trpi_conn_remote(conn);
     uint64_t max = remote->options.unfinished_bytes_max;
     uint64_t more = (uint64_t)after - before; /* wraps when it is less: so does the sum */
     uint64_t held =
         atomic_fetch_add_explicit(&remote->flow.unfinished_bytes, more, memory_order_relaxed) +
         more;
     bool member =
-        conn->peer != NULL && atomic_load_explicit(&conn->peer->watch.member, memory_order_relaxed);
+        trpi_conn_peer(conn) != NULL && trpi_watch_is_member(&trpi_conn_peer(conn)->watch);
     if (after <= before || after <= SMALL || held <= (member ? 2 * max : max)) {
         return TRP_OK;
     }
@@ -45,14 +45,14 @@ trpi_unfinished_carry(void *arg, size_t before, size_t after)
 void
 trpi_unfinished_before(trpi_conn *conn)
 {
-    if (conn->ready && conn->peer != NULL) {
-        uint32_t max = conn->remote->options.frame_bytes_max;
-        bool wide = atomic_load_explicit(&conn->peer->watch.member, memory_order_relaxed) ||
-                    atomic_load_explicit(&conn->peer->watch.told, memory_order_relaxed);
-        trpi_frame_decoder_limit(&conn->decoder, conn->decoder.frame_bytes_max,
-                                 /* unfinished-K3 */
-                                 wide ? trpi_control_frame_max(trpi_features_own(conn->remote), max)
-                                      : max);
+    if (trpi_conn_is_ready(conn) && trpi_conn_peer(conn) != NULL) {
+        uint32_t max = trpi_conn_remote(conn)->options.frame_bytes_max;
+        bool wide = trpi_watch_is_member(&trpi_conn_peer(conn)->watch) ||
+                    trpi_watch_is_told(&trpi_conn_peer(conn)->watch);
+        trpi_frame_decoder_limit(
+            &conn->decoder, conn->decoder.frame_bytes_max,
+            /* unfinished-K3 */
+            wide ? trpi_control_frame_max(trpi_features_own(trpi_conn_remote(conn)), max) : max);
     }
 }
 
@@ -61,18 +61,18 @@ trpi_unfinished_after(trpi_conn *conn)
 {
     const trpi_frame_decoder *decoder = &conn->decoder;
     uint64_t since = atomic_load_explicit(&conn->unfinished.since_ms, memory_order_relaxed);
-    if (decoder->carry_bytes == 0 || !conn->ready) {
+    if (decoder->carry_bytes == 0 || !trpi_conn_is_ready(conn)) {
         if (since != 0) {
             atomic_store_explicit(&conn->unfinished.since_ms, 0, memory_order_relaxed);
         }
     } else if (since == 0 || conn->frames != conn->unfinished.frames_noted) {
         conn->unfinished.frames_noted = conn->frames;
-        atomic_store_explicit(&conn->unfinished.since_ms, trpi_remote_now_ms(conn->remote),
-                              memory_order_relaxed);
-        if (conn->lane == TRPI_LANE_CONTROL) { /* others do not let their peer rest */
-            pthread_mutex_lock(&conn->peer->lock);
-            trpi_peer_make_active(conn->peer);
-            pthread_mutex_unlock(&conn->peer->lock);
+        atomic_store_explicit(&conn->unfinished.since_ms,
+                              trpi_remote_now_ms(trpi_conn_remote(conn)), memory_order_relaxed);
+        if (trpi_conn_lane(conn) == TRPI_LANE_CONTROL) { /* others do not let their peer rest */
+            pthread_mutex_lock(&trpi_conn_peer(conn)->lock);
+            trpi_peer_make_active(trpi_conn_peer(conn));
+            pthread_mutex_unlock(&trpi_conn_peer(conn)->lock);
         }
     }
     atomic_store_explicit(&conn->unfinished.bytes, (uint32_t)decoder->carry_goal,
@@ -90,7 +90,7 @@ trpi_unfinished_is_late(const trpi_conn *conn, uint64_t now_ms)
 void
 trpi_unfinished_log_late(trpi_peer *peer, uint32_t count)
 {
-    trpi_remote *remote = peer->remote;
+    trpi_remote *remote = trpi_peer_remote(peer);
     uint32_t suppressed = 0;
     char address[TRPI_ADDRESS_TEXT_BYTES];
     trpi_count(&remote->stats.unfinished_late, count);
@@ -98,6 +98,6 @@ trpi_unfinished_log_late(trpi_peer *peer, uint32_t count)
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
                  "connection dropped peer=%s reason=\"a frame was not finished in time\" "
                  "suppressed=%u",
-                 trpi_address_format(&peer->address, address, sizeof address), suppressed);
+                 trpi_address_format(trpi_peer_address(peer), address, sizeof address), suppressed);
     }
 }

@@ -25,13 +25,13 @@
 bool
 trpi_untrusted_drop(trpi_conn *conn, const char *what, const char *name)
 {
-    trpi_remote *remote = conn->remote;
+    trpi_remote *remote = trpi_conn_remote(conn);
     uint32_t suppressed = 0;
     trpi_count(&remote->stats.untrusted_dropped, 1);
     if (trpi_log_limit_allows(remote, TRPI_LOG_LIMIT_UNTRUSTED, &suppressed)) {
         trpi_log(remote->system, TRP_LOG_DEBUG, "remote",
                  "dropped in untrusted mode peer=%s what=\"%s\" name=%s suppressed=%u",
-                 conn->peer_text, what, name, suppressed);
+                 trpi_conn_peer_text(conn), what, name, suppressed);
     }
     return true;
 }
@@ -50,7 +50,7 @@ is_trusted(const trpi_remote *remote, const char *path)
 bool
 trpi_untrusted_refuses(trpi_conn *conn, uint8_t kind, const trp_type *type, const char *path)
 {
-    const trpi_remote *remote = conn->remote;
+    const trpi_remote *remote = trpi_conn_remote(conn);
     if (!remote->options.untrusted) {
         return false;
     }
@@ -72,7 +72,7 @@ trpi_untrusted_refuses(trpi_conn *conn, uint8_t kind, const trp_type *type, cons
 bool
 trpi_untrusted_refuses_sender(trpi_conn *conn, bool third)
 {
-    return third && conn->remote->options.untrusted &&
+    return third && trpi_conn_remote(conn)->options.untrusted &&
            trpi_untrusted_drop(conn, "message in the name of a third node", "");
 }
 
@@ -85,17 +85,17 @@ trpi_untrusted_takes_clusters(const trpi_remote *remote)
 bool
 trpi_untrusted_refuses_channel(trpi_conn *conn, enum trpi_control_channel channel)
 {
-    if (conn->remote->options.untrusted && channel == TRPI_CHANNEL_NODE) {
+    if (trpi_conn_remote(conn)->options.untrusted && channel == TRPI_CHANNEL_NODE) {
         return trpi_untrusted_drop(conn, "command to this node", "");
     }
-    return !trpi_untrusted_takes_clusters(conn->remote) && /* untrusted-H2 */
+    return !trpi_untrusted_takes_clusters(trpi_conn_remote(conn)) && /* untrusted-H2 */
            trpi_untrusted_drop(conn, "message to the cluster", "");
 }
 
 bool
 trpi_deploy_refuses(trpi_conn *conn, const char *behaviour, const char *path)
 {
-    trpi_remote *remote = conn->remote;
+    trpi_remote *remote = trpi_conn_remote(conn);
     uint32_t suppressed = 0;
     if (remote->options.deployable == NULL ||
         trpi_deploy_is_allowed((const char *const *)remote->policy.deployable,
@@ -107,7 +107,7 @@ trpi_deploy_refuses(trpi_conn *conn, const char *behaviour, const char *path)
         trpi_log(remote->system, TRP_LOG_WARNING, "remote",
                  "deployment refused peer=%s behaviour=%.100s path=%.200s "
                  "reason=\"not in remote.deployment-allowed\" suppressed=%u",
-                 conn->peer_text, behaviour, path, suppressed);
+                 trpi_conn_peer_text(conn), behaviour, path, suppressed);
     }
     return true;
 }

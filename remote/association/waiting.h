@@ -28,6 +28,17 @@ typedef struct trpi_waiting {    /* zero: empty */
     uint64_t tails_bytes; /* of all */
 } trpi_waiting;
 
+static inline uint32_t
+trpi_waiting_count(const trpi_waiting *waiting)
+{
+    return waiting->count;
+}
+/* Of the tails of all. */
+static inline uint64_t
+trpi_waiting_tails_bytes(const trpi_waiting *waiting)
+{
+    return waiting->tails_bytes;
+}
 void trpi_waiting_fini(trpi_waiting *waiting);
 /* Copies tail (NULL: none). Errors: TRP_ELIMIT (max of them wait, or too many bytes of tails),
  * TRP_ENOMEM; nothing changed. */
