@@ -153,6 +153,11 @@ is_json() {
 
 now_ms() { echo $((${EPOCHREALTIME/./} / 1000)); }
 now_ms_into() { printf -v "$1" %d $((${EPOCHREALTIME/./} / 1000)); } # VARIABLE: without a process
+uptime_ms_into() { # VARIABLE: as now_ms_into, but no step of the wall clock ends a wait
+    local up
+    read -r up _ </proc/uptime
+    printf -v "$1" %d $((10#${up/./} * 10))
+}
 elapse() { # a read without a writer needs no process
     [ -n "${never-}" ] || exec {never}<> <(:)
     read -rt "$1" -u "$never" || :
@@ -167,11 +172,11 @@ elapse_ms() {
 # A condition is often there at once; each look at one that is not costs processes, so they become rarer.
 wait_until() {
     local pause=${wait_step:-50} deadline now
-    now_ms_into now
+    uptime_ms_into now
     deadline=$((now + $1 * 1000 * (${#sanitizer} ? 3 : 1)))
     shift
     until "$@" >/dev/null 2>&1; do
-        now_ms_into now
+        uptime_ms_into now
         [ "$now" -lt "$deadline" ] || return 1
         elapse_ms "$pause" "the next look"
         [ "$pause" -ge 200 ] || pause=$((pause + 15))
