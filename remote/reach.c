@@ -30,7 +30,7 @@ static trp_err
 dial_lane(trpi_peer *peer, trpi_reach *reach, char *ret_why, size_t why_bytes)
 {
     const trpi_lane_state *lane = &peer->lanes[TRPI_LANE_ORDINARY];
-    if (lane->conns.dialling != NULL) {
+    if (trpi_lane_dialling(lane) != NULL) {
         reach->failed = reach->begun ? reach->failed : trpi_dials_failed(&peer->dials);
         reach->begun = true;
         return TRP_EAGAIN;
@@ -39,7 +39,7 @@ dial_lane(trpi_peer *peer, trpi_reach *reach, char *ret_why, size_t why_bytes)
         reach->begun = true;
         reach->failed = trpi_dials_failed(&peer->dials);
         trpi_conn_dial(peer, TRPI_LANE_ORDINARY);
-        if (lane->conns.dialling != NULL) {
+        if (trpi_lane_dialling(lane) != NULL) {
             return TRP_EAGAIN;
         }
         (void)snprintf(ret_why, why_bytes, "no connection can be dialled");

@@ -19,13 +19,11 @@
 static const char *
 lane_state_name(const trpi_lane_state *lane)
 {
-    return lane->conns.out != NULL        ? "open"
-           : lane->conns.closing != NULL  ? "closing"
-           : lane->conns.dialling != NULL ? "dialling"
-           : lane->queue.frames.count > 0 ||
-                   atomic_load_explicit(&lane->epoch, memory_order_relaxed) > 0
-               ? "closed"
-               : NULL;
+    return trpi_lane_out(lane) != NULL                              ? "open"
+           : trpi_lane_closing(lane) != NULL                        ? "closing"
+           : trpi_lane_dialling(lane) != NULL                       ? "dialling"
+           : !trpi_lane_is_empty(lane) || trpi_lane_epoch(lane) > 0 ? "closed"
+                                                                    : NULL;
 }
 
 static void
@@ -49,8 +47,7 @@ peer_info(trpi_peer *peer, uint64_t now_ms, trpi_peer_info *info)
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
         info->lanes[lane].state =
             trpi_lane_is_renewing(peer, lane) ? "renewing" : lane_state_name(&peer->lanes[lane]);
-        info->lanes[lane].waiting_bytes =
-            atomic_load_explicit(&peer->lanes[lane].queue.bytes, memory_order_relaxed);
+        info->lanes[lane].waiting_bytes = trpi_lane_bytes(&peer->lanes[lane]);
     }
     pthread_mutex_unlock(&peer->lock);
     info->bytes_in = trpi_traffic_bytes_in(&peer->traffic);

@@ -53,10 +53,10 @@ peer_settled(trpi_peer *peer, int step)
         for (int i = 0; i < TRPI_LANE_COUNT; i++) {
             const trpi_lane_state *lane = &peer->lanes[i];
             if (step == 0) {
-                settled =
-                    settled && atomic_load_explicit(&lane->queue.bytes, memory_order_relaxed) == 0;
+                settled = settled && trpi_lane_bytes(lane) == 0;
             } else if ((step == 2) == (i == TRPI_LANE_CONTROL)) {
-                settled = settled && (lane->conns.out == NULL || lane->goodbye_acked);
+                settled =
+                    settled && (trpi_lane_out(lane) == NULL || trpi_lane_goodbye_is_acked(lane));
             }
         }
     }
@@ -74,9 +74,9 @@ goodbye_append(trpi_peer *peer, enum trpi_lane first, enum trpi_lane last)
     pthread_mutex_lock(&peer->lock);
     for (enum trpi_lane lane = first; lane <= last; lane++) {
         if (trpi_peer_is_active(peer) && !trpi_peer_has_said_goodbye(peer) &&
-            peer->lanes[lane].conns.out != NULL) {
+            trpi_lane_out(&peer->lanes[lane]) != NULL) {
             /* without memory: a plain close */
-            (void)trpi_conn_head(peer->lanes[lane].conns.out, TRPI_FRAME_GOODBYE, 0, NULL, 0);
+            (void)trpi_conn_head(trpi_lane_out(&peer->lanes[lane]), TRPI_FRAME_GOODBYE, 0, NULL, 0);
         }
     }
     trpi_peer_pump(peer, &deferred);

@@ -126,7 +126,7 @@ trpi_conn_close(trpi_conn *conn)
         return;
     }
     conn->closing = true;
-    if (conn->peer != NULL && conn->peer->lanes[conn->lane].conns.out == conn) {
+    if (conn->peer != NULL && trpi_lane_out(&conn->peer->lanes[conn->lane]) == conn) {
         trpi_peer_lane_disconnect(conn->peer, conn->lane);
     }
     if (conn->link != NULL) {

@@ -566,23 +566,23 @@ peer_lost(trpi_conn *conn, const char *reason)
     pthread_mutex_lock(&peer->lock);
     remove_from_peer(peer, conn);
     conn->closing = true;
-    if (lane->conns.out == conn) {
+    if (trpi_lane_out(lane) == conn) {
         trpi_peer_lane_disconnect(peer, conn->lane);
     }
-    if (lane->conns.closing == conn) {
+    if (trpi_lane_closing(lane) == conn) {
         trpi_peer_lane_closed(peer, conn->lane);
     }
     trpi_lane_unsettle(&peer->lane_marks, conn->lane);
     if (conn->write.busy) { /* conn-N3 */
         trpi_lane_queue_sent(&lane->queue, conn->write.taken.count);
     }
-    bool undialled = lane->conns.dialling == conn && conn->lane != TRPI_LANE_CONTROL;
+    bool undialled = trpi_lane_dialling(lane) == conn && conn->lane != TRPI_LANE_CONTROL;
     if (undialled) {
         trpi_lane_undialled(peer, conn, reason);
     }
-    if (lane->conns.dialling == conn) {
+    if (trpi_lane_dialling(lane) == conn) {
         uint32_t backoff_ms = trpi_assoc_backoff_ms(
-            &trpi_peer_remote(peer)->assoc_config, lane->conns.dial_attempts + 1,
+            &trpi_peer_remote(peer)->assoc_config, trpi_lane_dial_attempts(lane) + 1,
             trpi_world_random(trpi_peer_remote(peer)->world));
         trpi_lane_dial_failed(&lane->conns,
                               trpi_remote_now_ms(trpi_peer_remote(peer)) + backoff_ms);

@@ -39,9 +39,9 @@ trpi_conn_take(trpi_conn *conn)
         return false;
     }
     trpi_lane_state *lane = conn->peer != NULL ? &conn->peer->lanes[conn->lane] : NULL;
-    bool lane_goes = lane != NULL && lane->conns.out == conn && lane->queue.frames.count > 0 &&
+    bool lane_goes = lane != NULL && trpi_lane_out(lane) == conn && !trpi_lane_is_empty(lane) &&
                      /* else it waits for a handshake: another incarnation may be connected */
-                     (lane->queue.uid == 0 || lane->queue.uid == conn->uid) &&
+                     (trpi_lane_uid(lane) == 0 || trpi_lane_uid(lane) == conn->uid) &&
                      (conn->lane != TRPI_LANE_LARGE || !trpi_large_is_held(conn->peer));
     if (conn->write.head.count == 0 && !lane_goes) {
         return false;

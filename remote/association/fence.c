@@ -103,7 +103,7 @@ era_end_if_quiet(trpi_peer *peer)
 {
     trpi_lane_state *large = &peer->lanes[TRPI_LANE_LARGE];
     if (!peer->large.used || peer->large.pins > 0 || /* fence-E3 */
-        atomic_load_explicit(&large->queue.bytes, memory_order_relaxed) > 0) {
+        trpi_lane_bytes(large) > 0) {
         return;
     }
     if (large->fence.due) {
@@ -119,9 +119,9 @@ trpi_fences_tick(trpi_peer *peer, uint64_t now_ms)
     for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
         trpi_lane_state *lane = &peer->lanes[i];
         trpi_assert(lane->fence.acked <= lane->fence.sent && lane->fence.sent <= lane->fence.last);
-        if (lane->conns.out != NULL && lane->fence.sent > lane->fence.acked &&
+        if (trpi_lane_out(lane) != NULL && lane->fence.sent > lane->fence.acked &&
             now_ms - lane->fence.said_ms >= AGAIN_MS) {
-            fence_resend(peer, (enum trpi_lane)i, lane->conns.out);
+            fence_resend(peer, (enum trpi_lane)i, trpi_lane_out(lane));
         }
     }
     era_end_if_quiet(peer);

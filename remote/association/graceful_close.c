@@ -73,7 +73,7 @@ close_begin(trpi_conn *conn, uint64_t now_ms)
     conn->goodbye.said_ms = now_ms;
     /* a GOODBYE on a dead link has no answer: a PING finds that out */
     trpi_activity_use(&trpi_conn_peer(conn)->activity);
-    if (lane->conns.out == conn) {
+    if (trpi_lane_out(lane) == conn) {
         trpi_peer_lane_close(trpi_conn_peer(conn), trpi_conn_lane(conn));
     }
 }
@@ -84,7 +84,7 @@ is_idle(trpi_conn *conn, uint64_t now_ms)
     const trpi_lane_state *lane = &trpi_conn_peer(conn)->lanes[trpi_conn_lane(conn)];
     unsigned uses = trpi_conn_uses(conn);
     if (uses != conn->goodbye.uses_seen || conn->goodbye.idle_since_ms == 0 ||
-        trpi_conn_is_writing(conn) || (lane->conns.out == conn && lane->queue.frames.count > 0)) {
+        trpi_conn_is_writing(conn) || (trpi_lane_out(lane) == conn && !trpi_lane_is_empty(lane))) {
         conn->goodbye.uses_seen = uses;
         conn->goodbye.idle_since_ms = now_ms;
     }
@@ -99,7 +99,7 @@ conn_renew(trpi_conn *conn, uint64_t now_ms)
     const trpi_lane_state *lane = &peer->lanes[trpi_conn_lane(conn)];
     if (has_newer_conn(peer, trpi_conn_lane(conn))) {
         close_begin(conn, now_ms);
-    } else if (lane->conns.dialling == NULL && now_ms >= lane->conns.dial_next_ms &&
+    } else if (trpi_lane_dialling(lane) == NULL && now_ms >= trpi_lane_dial_next_ms(lane) &&
                trpi_peer_may_dial(peer)) {
         trpi_conn_dial(peer, (enum trpi_lane)trpi_conn_lane(conn));
     }
@@ -140,7 +140,7 @@ trpi_graceful_close_frame(trpi_conn *conn, enum trpi_frame_kind kind)
         }
     } else if (conn->goodbye.said) {
         conn->goodbye.acked = true;
-        if (lane->conns.closing == conn) {
+        if (trpi_lane_closing(lane) == conn) {
             trpi_peer_lane_closed(trpi_conn_peer(conn), trpi_conn_lane(conn));
             trpi_fence_settled(&lane->fence); /* all before it has been handled */
         }

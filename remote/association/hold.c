@@ -338,8 +338,7 @@ credit_ask(trpi_peer *peer, const hold *h)
     trpi_credit_frame frame = { h->slot, h->generation, 0 };
     uint8_t body[TRPI_CREDIT_BYTES];
     trpi_buffer frames = { 0 };
-    if (atomic_load_explicit(&peer->lanes[lane].queue.bytes, memory_order_relaxed) >=
-        LANE_ENOUGH_BYTES) {
+    if (trpi_lane_bytes(&peer->lanes[lane]) >= LANE_ENOUGH_BYTES) {
         return; /* the last CREDIT_ASK waits there still, if the connection does not move */
     }
     trpi_credit_encode(body, &frame);
@@ -398,7 +397,7 @@ trpi_holds_release(trpi_peer *peer, trpi_deferred *deferred)
     while (holds != NULL && trpi_peer_is_active(peer) && (h = holds->ready_first) != NULL) {
         enum trpi_lane lane = lane_of(peer, h);
         if (h->credit > 0 && /* else it was taken back while it stood in line */
-            (atomic_load_explicit(&peer->lanes[lane].queue.bytes, memory_order_relaxed) >=
+            (trpi_lane_bytes(&peer->lanes[lane]) >=
                  LANE_ENOUGH_BYTES || /* hold-H4; the end of its write comes by here */
              held_send(peer, h, lane) != TRP_OK)) {
             return;

@@ -121,9 +121,7 @@ trpi_peer_ping(trpi_peer *peer, uint64_t now_ms)
     peer->activity.unanswered = true;
     peer->activity.used = false;
     for (int lane = TRPI_LANE_ORDINARY; lane < TRPI_LANE_COUNT; lane++) { /* it is still in use */
-        peer->activity.used =
-            peer->activity.used ||
-            atomic_load_explicit(&peer->lanes[lane].queue.bytes, memory_order_relaxed) > 0;
+        peer->activity.used = peer->activity.used || trpi_lane_bytes(&peer->lanes[lane]) > 0;
     }
 }
 

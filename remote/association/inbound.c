@@ -48,7 +48,7 @@ batch_begin(trpi_conn *conn)
     return conn->read.epoch != 0 &&
            conn->read.epoch ==
                /* remote-inbound-B1 */
-               atomic_load_explicit(&lane->recv_epoch, memory_order_relaxed) &&
+               trpi_lane_recv_epoch(lane) &&
            is_of_proved(conn);
 }
 
@@ -548,8 +548,7 @@ static void
 on_control(trpi_conn *conn, const trpi_frame *frame)
 {
     trpi_lane_state *lane = &trpi_conn_peer(conn)->lanes[trpi_conn_lane(conn)];
-    if (frame->extra >= TRPI_CHANNEL_COUNT ||
-        conn->read.epoch != atomic_load_explicit(&lane->recv_epoch, memory_order_relaxed) ||
+    if (frame->extra >= TRPI_CHANNEL_COUNT || conn->read.epoch != trpi_lane_recv_epoch(lane) ||
         !is_of_proved(conn) ||
         trpi_untrusted_refuses_channel(conn, (enum trpi_control_channel)frame->extra)) {
         return;
@@ -668,13 +667,13 @@ on_lane_open(trpi_conn *conn, const trpi_frame *frame)
     (void)batch_begin(conn);
     pthread_mutex_lock(&trpi_conn_peer(conn)->lock);
     bool proved = is_of_proved(conn); /* else it is over: its frames are dropped */
-    if (proved && epoch <= atomic_load_explicit(&lane->recv_epoch, memory_order_relaxed)) {
+    if (proved && epoch <= trpi_lane_recv_epoch(lane)) {
         err = TRP_EPROTO; /* epochs only rise */
     } else if (proved) {
         conn->read.epoch = epoch;
         conn->read.node = trpi_peer_node_hint(trpi_conn_peer(conn));
         /* under recv_lock, too */
-        atomic_store_explicit(&lane->recv_epoch, epoch, memory_order_relaxed);
+        trpi_lane_recv_epoch_put(lane, epoch);
     }
     pthread_mutex_unlock(&trpi_conn_peer(conn)->lock);
     return err;

@@ -37,7 +37,7 @@ trpi_lane_undialled(trpi_peer *peer, const trpi_conn *conn, const char *reason)
 {
     const trpi_lane_state *lane = &peer->lanes[trpi_conn_lane(conn)];
     peer->dials.failed++;
-    if (lane->conns.out != NULL || lane->conns.closing != NULL ||
+    if (trpi_lane_out(lane) != NULL || trpi_lane_closing(lane) != NULL ||
         trpi_lane_is_renewing(peer, trpi_conn_lane(conn)) ||
         trpi_conn_uid(conn) != trpi_peer_uid(peer)) {
         return; /* lane-dial-D2: it has a connection, or this was for a past incarnation */
@@ -71,13 +71,14 @@ trpi_lane_problem(const trpi_peer *peer, uint64_t now_ms, char *ret_text, size_t
     for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
         const trpi_lane_state *lane = &peer->lanes[i];
         bool failed = (peer->dials.failing & 1u << i) != 0 &&
-                      (lane->queue.frames.count > 0 || now_ms - peer->dials.failed_ms < PROBLEM_MS);
-        uint64_t late_ms = lane->conns.dialling != NULL &&
-                                   trpi_conn_deadline_ms(lane->conns.dialling) < UINT64_MAX &&
-                                   now_ms + timeout_ms > trpi_conn_deadline_ms(lane->conns.dialling)
-                               ? now_ms + timeout_ms - trpi_conn_deadline_ms(lane->conns.dialling)
-                               : 0;
-        if (lane->conns.out != NULL || lane->conns.closing != NULL ||
+                      (!trpi_lane_is_empty(lane) || now_ms - peer->dials.failed_ms < PROBLEM_MS);
+        uint64_t late_ms =
+            trpi_lane_dialling(lane) != NULL &&
+                    trpi_conn_deadline_ms(trpi_lane_dialling(lane)) < UINT64_MAX &&
+                    now_ms + timeout_ms > trpi_conn_deadline_ms(trpi_lane_dialling(lane))
+                ? now_ms + timeout_ms - trpi_conn_deadline_ms(trpi_lane_dialling(lane))
+                : 0;
+        if (trpi_lane_out(lane) != NULL || trpi_lane_closing(lane) != NULL ||
             trpi_lane_is_renewing(peer, i) || (!failed && late_ms < LATE_MS)) {
             continue; /* lane-dial-D1 */
         }

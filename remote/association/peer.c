@@ -59,7 +59,7 @@ static void
 drop_others(trpi_peer *peer, uint64_t uid, trpi_deferred *deferred)
 {
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
-        if (peer->lanes[lane].queue.uid != 0 && peer->lanes[lane].queue.uid != uid) {
+        if (trpi_lane_uid(&peer->lanes[lane]) != 0 && trpi_lane_uid(&peer->lanes[lane]) != uid) {
             trpi_lane_drop(peer, (enum trpi_lane)lane, uid, TRP_DEAD_STALE, deferred);
         }
     }
@@ -73,12 +73,13 @@ incarnation_over(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_deferr
     trp_dead_reason reason = effects->over_quarantined ? TRP_DEAD_QUARANTINED : TRP_DEAD_STALE;
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
         trpi_lane_state *state = &peer->lanes[lane];
-        if (state->queue.uid == effects->over_uid) {
+        if (trpi_lane_uid(state) == effects->over_uid) {
             trpi_lane_drop(peer, (enum trpi_lane)lane, 0, reason, deferred);
         }
         /* Its connections may stand a little longer (after a goodbye they do): frames for any
          * incarnation must wait for the next one, not be lost with this one. */
-        if (state->conns.out != NULL && trpi_conn_uid(state->conns.out) == effects->over_uid) {
+        if (trpi_lane_out(state) != NULL &&
+            trpi_conn_uid(trpi_lane_out(state)) == effects->over_uid) {
             trpi_peer_lane_disconnect(peer, (enum trpi_lane)lane);
         }
     }
@@ -172,7 +173,7 @@ incarnation_activate(trpi_peer *peer, trpi_deferred *deferred)
     if (peer->met_uid != uid) { /* also when signals were pushed for it before */
         peer->met_uid = uid;
         for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
-            atomic_store_explicit(&peer->lanes[lane].recv_epoch, 0, memory_order_relaxed);
+            trpi_lane_recv_epoch_put(&peer->lanes[lane], 0);
         }
     }
     drop_others(peer, uid, deferred);
@@ -189,7 +190,7 @@ incarnation_activate(trpi_peer *peer, trpi_deferred *deferred)
     peer->goodbye_said = false;
     trpi_refusal_over(&peer->refusal);
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
-        peer->lanes[lane].goodbye_acked = false;
+        trpi_lane_goodbye_ack(&peer->lanes[lane], false);
     }
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "remote/association/effects.h"
+#include "remote/association/lane.h"
 #include "remote/association/peer_state.h"
 
 /* One user more, or less. The caller holds remote->lock. */
@@ -27,7 +28,7 @@ trpi_peer_goodbye_heard(trpi_peer *peer)
 static inline void
 trpi_peer_goodbye_acked(trpi_peer *peer, enum trpi_lane lane)
 {
-    peer->lanes[lane].goodbye_acked = true;
+    trpi_lane_goodbye_ack(&peer->lanes[lane], true);
 }
 /* From now on the numbered stream is for this incarnation. */
 static inline void

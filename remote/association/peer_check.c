@@ -33,7 +33,7 @@ check_frames(const trpi_lane_state *state, int lane, trpi_check *check)
         bool specific = (frame.kind == TRPI_FRAME_USER || frame.kind == TRPI_FRAME_SELECT ||
                          frame.kind == TRPI_FRAME_MANY) &&
                         (frame.flags & TRPI_MESSAGE_ANYONE) == 0;
-        if (specific && state->queue.uid == 0) {
+        if (specific && trpi_lane_uid(state) == 0) {
             return trpi_check_broken(check,
                                      "lane-Q2: lane %d has a message for one incarnation, and "
                                      "does not say for which",
@@ -48,7 +48,7 @@ static const char *
 check_lane(const trpi_peer *peer, int lane, trpi_check *check)
 {
     const trpi_lane_state *state = &peer->lanes[lane];
-    size_t queued = atomic_load_explicit(&state->queue.bytes, memory_order_relaxed);
+    size_t queued = trpi_lane_bytes(state);
     const char *broken = check_frames(state, lane, check);
     if (broken != NULL) {
         return broken;
@@ -65,11 +65,11 @@ check_lane(const trpi_peer *peer, int lane, trpi_check *check)
                                  (unsigned long long)state->fence.sent,
                                  (unsigned long long)state->fence.last);
     }
-    if (state->conns.out != NULL &&
-        (trpi_conn_peer(state->conns.out) != peer ||
-         (int)trpi_conn_lane(state->conns.out) != lane || trpi_conn_is_closing(state->conns.out))) {
+    if (trpi_lane_out(state) != NULL && (trpi_conn_peer(trpi_lane_out(state)) != peer ||
+                                         (int)trpi_conn_lane(trpi_lane_out(state)) != lane ||
+                                         trpi_conn_is_closing(trpi_lane_out(state)))) {
         return trpi_check_broken(check, "peer-P3: lane %d sends on %s", lane,
-                                 trpi_conn_is_closing(state->conns.out)
+                                 trpi_conn_is_closing(trpi_lane_out(state))
                                      ? "a connection that is closing"
                                      : "another's connection");
     }
@@ -107,14 +107,14 @@ check_settled(const trpi_peer *peer, int lane, trpi_check *check)
 {
     const trpi_lane_state *state = &peer->lanes[lane];
     bool any = false;
-    if ((peer->lane_marks.unsettled & 1u << lane) != 0 || state->conns.out != NULL) {
+    if ((peer->lane_marks.unsettled & 1u << lane) != 0 || trpi_lane_out(state) != NULL) {
         return NULL;
     }
     for (const trpi_conn *conn = peer->conns; conn != NULL; conn = trpi_conn_next(conn)) {
         any = any || trpi_conn_lane(conn) == lane;
     }
-    if (any || state->queue.frames.count > 0 || state->fence.sent > state->fence.acked ||
-        state->conns.closing != NULL) {
+    if (any || !trpi_lane_is_empty(state) || trpi_lane_has_open_fence(state) ||
+        trpi_lane_closing(state) != NULL) {
         return trpi_check_broken(check, "peer-P4: lane %d has no connection, and is not looked at",
                                  lane);
     }

@@ -14,7 +14,7 @@
 #include "remote/association/activity.h"
 #include "remote/association/association.h"
 #include "remote/association/context.h"
-#include "remote/association/lane.h"
+#include "remote/association/lane_state.h"
 #include "remote/association/redelivery.h"
 #include "remote/association/waiting.h"
 

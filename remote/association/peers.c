@@ -96,7 +96,7 @@ static void
 epochs_keep(const trpi_peer *peer)
 {
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
-        uint32_t epoch = atomic_load_explicit(&peer->lanes[lane].epoch, memory_order_relaxed);
+        uint32_t epoch = trpi_lane_epoch(&peer->lanes[lane]);
         if (epoch > peer->remote->table.epoch_first) {
             peer->remote->table.epoch_first = epoch;
         }

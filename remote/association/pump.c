@@ -31,7 +31,7 @@ lane_connect(trpi_peer *peer, enum trpi_lane lane)
     }
     uint8_t body[4];
     /* peer-P1 */
-    trpi_put_u32(body, atomic_fetch_add_explicit(&state->epoch, 1, memory_order_relaxed) + 1);
+    trpi_put_u32(body, trpi_lane_epoch_next(state));
     if (trpi_conn_head(first, TRPI_FRAME_LANE_OPEN, 0, body, sizeof body) == TRP_OK) {
         trpi_peer_lane_connect(peer, lane, first);
         trpi_fence_again(peer, lane, first);
@@ -43,7 +43,7 @@ bool
 trpi_peer_wants(const trpi_peer *peer)
 {
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
-        if (peer->lanes[lane].queue.frames.count > 0) {
+        if (!trpi_lane_is_empty(&peer->lanes[lane])) {
             return true;
         }
     }
@@ -63,7 +63,7 @@ trpi_peer_is_flushed_to(const trpi_peer *peer)
         return false;
     }
     for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
-        if (peer->lanes[i].queue.frames.count > 0) {
+        if (!trpi_lane_is_empty(&peer->lanes[i])) {
             return true;
         }
     }
@@ -83,9 +83,9 @@ trpi_lane_wants(const trpi_peer *peer, int lane)
 {
     const trpi_lane_state *state = &peer->lanes[lane];
     /* a fence was lost with a connection, and the large lane waits for its answer */
-    bool fence = state->fence.sent > state->fence.acked && lane != TRPI_LANE_LARGE &&
-                 peer->lanes[TRPI_LANE_LARGE].queue.frames.count > 0;
-    return lane != TRPI_LANE_CONTROL && (state->queue.frames.count > 0 || fence);
+    bool fence = trpi_lane_has_open_fence(state) && lane != TRPI_LANE_LARGE &&
+                 !trpi_lane_is_empty(&peer->lanes[TRPI_LANE_LARGE]);
+    return lane != TRPI_LANE_CONTROL && (!trpi_lane_is_empty(state) || fence);
 }
 
 /* Find or dial a connection for a lane that has none. The association is active. */
@@ -93,18 +93,18 @@ static void
 lane_settle(trpi_peer *peer, enum trpi_lane lane)
 {
     trpi_lane_state *state = &peer->lanes[lane];
-    if (state->conns.closing != NULL) {
+    if (trpi_lane_closing(state) != NULL) {
         return; /* its answer comes first */
     }
-    bool any = state->conns.out != NULL || lane_connect(peer, lane);
-    if (state->conns.out == NULL && state->conns.dialling == NULL &&
+    bool any = trpi_lane_out(state) != NULL || lane_connect(peer, lane);
+    if (trpi_lane_out(state) == NULL && trpi_lane_dialling(state) == NULL &&
         trpi_lane_wants(peer, (int)lane) &&
-        trpi_remote_now_ms(trpi_peer_remote(peer)) >= state->conns.dial_next_ms) {
+        trpi_remote_now_ms(trpi_peer_remote(peer)) >= trpi_lane_dial_next_ms(state)) {
         trpi_conn_dial(peer, lane);
         any = true;
     }
-    bool waits = any || state->queue.frames.count > 0 || state->fence.sent > state->fence.acked;
-    if (state->conns.out != NULL || !waits) {
+    bool waits = any || !trpi_lane_is_empty(state) || trpi_lane_has_open_fence(state);
+    if (trpi_lane_out(state) != NULL || !waits) {
         trpi_lane_settled(&peer->lane_marks, lane); /* peer-P4 */
     }
 }
@@ -139,7 +139,7 @@ trpi_peer_pump(trpi_peer *peer, trpi_deferred *deferred)
          conn = trpi_conn_next(conn)) {
         const trpi_lane_state *lane = &peer->lanes[trpi_conn_lane(conn)];
         bool waits = trpi_conn_has_own_frames(conn) ||
-                     (lane->conns.out == conn && lane->queue.frames.count > 0);
+                     (trpi_lane_out(lane) == conn && !trpi_lane_is_empty(lane));
         if (waits && trpi_conn_take(conn)) {
             deferred->writes[deferred->writes_count++] = conn;
         }

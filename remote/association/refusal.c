@@ -45,7 +45,7 @@ trpi_barred(trpi_peer *peer, trpi_deferred *deferred)
         return; /* the cluster judges its members, and itself */
     }
     for (int lane = TRPI_LANE_ORDINARY; lane < TRPI_LANE_COUNT; lane++) {
-        if (peer->lanes[lane].queue.frames.count > 0 && deferred->dropped[lane].frames.count == 0) {
+        if (!trpi_lane_is_empty(&peer->lanes[lane]) && deferred->dropped[lane].frames.count == 0) {
             trpi_lane_clear(peer, (enum trpi_lane)lane, deferred);
             deferred->dropped[lane].reason = TRP_DEAD_QUARANTINED;
         }

@@ -97,8 +97,7 @@ is_announced(const trpi_route *route, enum trpi_lane lane, const trp_type *type)
 {
     const trpi_batch *batch = &route->batches[lane];
     const trpi_lane_state *state = &route->peer->lanes[lane];
-    return batch->announced != NULL &&
-           batch->announced_epoch == atomic_load_explicit(&state->epoch, memory_order_relaxed) &&
+    return batch->announced != NULL && batch->announced_epoch == trpi_lane_epoch(state) &&
            (batch->announced[type->number >> 3] & 1u << (type->number & 7u)) != 0;
 }
 
@@ -108,7 +107,7 @@ static void
 type_announce(trpi_route *route, enum trpi_lane lane, const trp_type *type)
 {
     trpi_batch *batch = &route->batches[lane];
-    uint32_t epoch = atomic_load_explicit(&route->peer->lanes[lane].epoch, memory_order_relaxed);
+    uint32_t epoch = trpi_lane_epoch(&route->peer->lanes[lane]);
     if (batch->announced == NULL) {
         batch->announced = trpi_alloc(TRPI_ANNOUNCED_BYTES);
         if (batch->announced == NULL) {
@@ -334,8 +333,7 @@ deliver_again(trpi_route *route, const trp_type *type, const trp_msg *msg, const
 {
     trpi_batch *batch = &route->batches[d->lane];
     const trpi_lane_state *lane = &route->peer->lanes[d->lane];
-    if (!is_like_last(batch, type, msg) ||
-        batch->announced_epoch != atomic_load_explicit(&lane->epoch, memory_order_relaxed) ||
+    if (!is_like_last(batch, type, msg) || batch->announced_epoch != trpi_lane_epoch(lane) ||
         d->waiting + reservation_of(d->bytes) > d->room ||
         atomic_load_explicit(&route->remote->stopped, memory_order_relaxed) ||
         route->remote->traces_messages || /* each has its line */
@@ -501,8 +499,8 @@ proxy_deliver(void *arg, trp_system *system, trp_msg *msg)
     /* the sum is for all lanes: no more of it than one may have promised counts for this one */
     size_t others = atomic_load_explicit(&peer->reserved, memory_order_relaxed) - route->kept;
     size_t most = trpi_lane_admit_max(route->remote, d.lane);
-    d.waiting = atomic_load_explicit(&peer->lanes[d.lane].queue.bytes, memory_order_relaxed) +
-                (others < most ? others : most) + route->batches[d.lane].frames.count;
+    d.waiting = trpi_lane_bytes(&peer->lanes[d.lane]) + (others < most ? others : most) +
+                route->batches[d.lane].frames.count;
     if (deliver_again(route, type, msg, &d)) {
         return;
     }
@@ -553,7 +551,7 @@ static bool
 has_room(const trpi_route *route, enum trpi_lane lane, size_t others, size_t promise)
 {
     const trpi_lane_state *state = &route->peer->lanes[lane];
-    size_t before = others + atomic_load_explicit(&state->queue.bytes, memory_order_acquire);
+    size_t before = others + trpi_lane_bytes_acquire(state);
     /* an empty lane takes one of any size */
     return before == 0 || before + promise <= trpi_lane_admit_max(route->remote, lane);
 }

@@ -134,15 +134,15 @@ pending_sort(trpi_peer *peer, uint32_t spread, trpi_deferred *deferred)
     uint64_t uid = 0, since_ms = UINT64_MAX;
     for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
         trpi_lane_state *lane = &peer->lanes[i];
-        if (lane->queue.frames.count > 0) {
-            uid = lane->queue.uid != 0 ? lane->queue.uid : uid;
-            since_ms = lane->queue.since_ms < since_ms ? lane->queue.since_ms : since_ms;
+        if (!trpi_lane_is_empty(lane)) {
+            uid = trpi_lane_uid(lane) != 0 ? trpi_lane_uid(lane) : uid;
+            since_ms = trpi_lane_since_ms(lane) < since_ms ? trpi_lane_since_ms(lane) : since_ms;
             trpi_dropped *lost = &deferred->dropped[i];
             if (lost->frames.count == 0) {
-                lost->uid = lane->queue.uid;
+                lost->uid = trpi_lane_uid(lane);
                 lost->reason = TRP_DEAD_NO_MEMORY;
             }
-            trpi_frames_sort(spread, &lane->queue.frames, sorted, announced, &lost->frames);
+            trpi_frames_sort(spread, trpi_lane_frames(lane), sorted, announced, &lost->frames);
             trpi_lane_queue_clear(&lane->queue);
         }
     }
@@ -150,7 +150,7 @@ pending_sort(trpi_peer *peer, uint32_t spread, trpi_deferred *deferred)
         trpi_lane_state *lane = &peer->lanes[i];
         trpi_lane_queue_put(&lane->queue, &sorted[i], sorted[i].count > 0 ? uid : 0, since_ms);
         trpi_lane_unsettle(&peer->lane_marks, (enum trpi_lane)i);
-        if (lane->queue.frames.count > 0) {
+        if (!trpi_lane_is_empty(lane)) {
             trpi_fence_need(&lane->fence);
         }
         /* frames on their way were for an incarnation that is over, and so were their fences */

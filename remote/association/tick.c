@@ -52,9 +52,7 @@ static void
 buffers_trim(trpi_peer *peer)
 {
     for (int lane = 0; lane < TRPI_LANE_COUNT; lane++) {
-        if (peer->lanes[lane].queue.frames.count == 0) {
-            trpi_buffer_fini(&peer->lanes[lane].queue.frames);
-        }
+        trpi_lane_trim(&peer->lanes[lane]);
     }
     for (trpi_conn *conn = trpi_peer_conns(peer); conn != NULL; conn = trpi_conn_next(conn)) {
         trpi_conn_write_trim(conn);
@@ -190,8 +188,9 @@ tick_waiting(trpi_peer *peer, uint64_t now_ms, trpi_deferred *deferred)
     }
     for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
         trpi_lane_state *lane = &peer->lanes[i];
-        if (lane->queue.frames.count == 0 || deferred->dropped[i].frames.count > 0 ||
-            now_ms - lane->queue.since_ms < trpi_peer_remote(peer)->options.handshake_timeout_ms) {
+        if (trpi_lane_is_empty(lane) || deferred->dropped[i].frames.count > 0 ||
+            now_ms - trpi_lane_since_ms(lane) <
+                trpi_peer_remote(peer)->options.handshake_timeout_ms) {
             continue; /* frames for any incarnation: at the next tick */
         }
         trpi_lane_clear(peer, (enum trpi_lane)i, deferred);
@@ -259,7 +258,8 @@ tick_peer(trpi_peer *peer, bool *ret_busy)
     bool idle_or_active = trpi_peer_state(peer) == TRPI_ASSOC_IDLE || trpi_peer_is_active(peer);
     bool redial = false;
     for (int lane = TRPI_LANE_ORDINARY; lane < TRPI_LANE_COUNT; lane++) {
-        redial = redial || (trpi_lane_wants(peer, lane) && peer->lanes[lane].conns.out == NULL);
+        redial =
+            redial || (trpi_lane_wants(peer, lane) && trpi_lane_out(&peer->lanes[lane]) == NULL);
     }
     *ret_busy = *ret_busy || (!idle_or_active && event.want) || redial;
     bool idle = may_be_idle(peer, watched);
