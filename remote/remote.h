@@ -9,7 +9,7 @@
 #include "remote/association/options.h"
 #include "remote/faults/fault_text.h"
 #include "remote/faults/faults.h"
-#include "remote/security/tls.h"
+#include "remote/security/trouble.h"
 #include "base/config.h"
 
 /* Listen, advertise the address in the system and register as the system's remoting.

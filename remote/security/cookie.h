@@ -15,6 +15,7 @@
 
 #define TRPI_COOKIE_MAGIC "TRC\x1a" /* 4 bytes */
 #define TRPI_COOKIE_VERSION 1
+#define TRPI_COOKIE_BINDING_LABEL "EXPORTER-troupe-cookie" /* of the TLS session */
 #define TRPI_SECRETS_MAX 2 /* the present one, and the previous one during a rotation */
 #define TRPI_SECRET_BYTES_MAX 255
 #define TRPI_COOKIE_PLACE_BYTES 262 /* "host:port" and the NUL */

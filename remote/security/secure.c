@@ -317,7 +317,8 @@ cookie_begin(trpi_secure_link *link)
         uint64_t random = trpi_world_random(link->transport->world);
         memcpy(nonce + i, &random, 8);
     }
-    if (link->session != NULL && !trpi_tls_session_binding(link->session, binding)) {
+    if (link->session != NULL &&
+        !trpi_tls_session_export(link->session, TRPI_COOKIE_BINDING_LABEL, binding)) {
         link_shut(link, "no key of the session");
         return;
     }

@@ -8,6 +8,7 @@
 #include "base/transport.h"
 #include "remote/security/cookie.h"
 #include "remote/security/tls.h"
+#include "remote/security/trouble.h"
 
 typedef struct trpi_secure_options {
     const trpi_transport_ops *inner; /* carries the bytes */

@@ -46,22 +46,6 @@ typedef struct trpi_tls_info {
     char uncovered[TRPI_HOST_BYTES_MAX + 1]; /* own host, if not in the certificate */
 } trpi_tls_info;
 
-typedef struct trpi_trouble_text {
-    char what[560], help[160]; /* the problem, and what to do */
-} trpi_trouble_text;
-typedef enum trpi_trouble {
-    TRPI_TROUBLE_RELOAD,      /* the last reload failed */
-    TRPI_TROUBLE_CERTIFICATE, /* expires soon, or has expired */
-    TRPI_TROUBLE_AUTHORITY,   /* the same of an authority in its chain */
-    TRPI_TROUBLE_LIST,        /* the revocation list expires soon, or has expired */
-    TRPI_TROUBLE_NAME,        /* the certificate does not name the own address */
-    TRPI_TROUBLE_COUNT
-} trpi_trouble;
-/* trouble.c: return whether info has a problem of this kind at wall_ms, or will have it within
- * warn_ms; only then *ret_text is valid. TRPI_TROUBLE_RELOAD: see trpi_secure_trouble(). Pure. */
-bool trpi_tls_trouble(const trpi_tls_info *info, trpi_trouble kind, int64_t wall_ms,
-                      int64_t warn_ms, trpi_trouble_text *ret_text);
-
 /* Read the files and check them at wall_ms: the key belongs to the certificate, the authority has
  * signed it, and it is neither expired nor revoked. Gives *ret_context (unref). why: for a person.
  * Errors: TRP_ECONFIG, TRP_ENOMEM. May block for the file system. */
@@ -72,9 +56,6 @@ void trpi_tls_context_unref(trpi_tls_context *context); /* NULL is fine */
 /* host: what this node advertises; "": not known yet. */
 void trpi_tls_context_info(const trpi_tls_context *context, const char *host,
                            trpi_tls_info *ret_info);
-/* trouble.c: return whether only the owner can read a key file, as sshd demands. The file of
- * another user is not judged. false, with *why: other users can read it. */
-bool trpi_tls_key_is_private(const char *key, char *why, size_t why_bytes);
 
 typedef enum trpi_tls_result {
     TRPI_TLS_OK,    /* done, or the output is full */
@@ -110,14 +91,9 @@ trp_err trpi_tls_session_claims(const trpi_tls_session *session, const char *hos
 bool trpi_tls_session_stands(const trpi_tls_session *session, trpi_tls_context *context,
                              int64_t wall_ms, trpi_refusal *ret_why);
 const trpi_tls_context *trpi_tls_session_context(const trpi_tls_session *session);
-/* Give 32 bytes that only the two ends of this session know. false: it is not open. */
-bool trpi_tls_session_binding(const trpi_tls_session *session, uint8_t ret_binding[32]);
-
-/* ---- digests --------------------------------------------------------------------------------- */
-bool trpi_hmac_sha256(const void *key, size_t key_bytes, const void *data, size_t bytes,
-                      uint8_t ret_digest[32]);
-/* Compare in constant time. */
-bool trpi_equal_secret(const void *a, const void *b, size_t bytes);
-void trpi_cleanse(void *memory, size_t bytes);
+/* Give 32 bytes for that label that only the two ends of this session know. false: it is not open.
+ */
+bool trpi_tls_session_export(const trpi_tls_session *session, const char *label,
+                             uint8_t ret_bytes[32]);
 
 #endif

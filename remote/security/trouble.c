@@ -7,15 +7,14 @@
  *       the log, in `status` and in `why`.
  * Tests.   tests/unit/remote/trouble_test.c, tests/system/credentials.sh
  */
+#include "remote/security/trouble.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/assert.h"
-#include "remote/security/tls.h"
 
 #define DAY_MS INT64_C(86400000)
 #define HOUR_MS INT64_C(3600000)
@@ -112,16 +111,4 @@ trpi_tls_trouble(const trpi_tls_info *info, trpi_trouble kind, int64_t wall_ms, 
         break;
     }
     return is;
-}
-
-bool
-trpi_tls_key_is_private(const char *key, char *why, size_t why_bytes)
-{
-    struct stat status;
-    if (stat(key, &status) != 0 || status.st_uid != geteuid() || (status.st_mode & 077) == 0) {
-        return true; /* reading the file reports other errors */
-    }
-    (void)snprintf(why, why_bytes, "key %s: others may read it (mode %04o): chmod 600", key,
-                   (unsigned)status.st_mode & 07777);
-    return false;
 }

@@ -1,6 +1,6 @@
 /* trouble_test.c - problems of a certificate, of the authority above it and of a list of revoked
  * ones, when they end within a time that is given, or have ended. */
-#include "remote/security/tls.h"
+#include "remote/security/trouble.h"
 #include "tests/unit/unit.h"
 
 #define HOUR INT64_C(3600000)

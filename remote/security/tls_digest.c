@@ -1,0 +1,33 @@
+/* tls_digest.c - keyed digests and secrets in memory, by OpenSSL.
+ *
+ * Tests. tests/unit/remote/cookie_test.c
+ */
+#include "remote/security/tls_digest.h"
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+
+#include "base/assert.h"
+
+bool
+trpi_hmac_sha256(const void *key, size_t key_bytes, const void *data, size_t bytes,
+                 uint8_t ret_digest[32])
+{
+    unsigned count = 0;
+    trpi_assert(key_bytes <= INT32_MAX);
+    return HMAC(EVP_sha256(), key, (int)key_bytes, data, bytes, ret_digest, &count) != NULL &&
+           count == 32;
+}
+
+bool
+trpi_equal_secret(const void *a, const void *b, size_t bytes)
+{
+    return CRYPTO_memcmp(a, b, bytes) == 0;
+}
+
+void
+trpi_cleanse(void *memory, size_t bytes)
+{
+    OPENSSL_cleanse(memory, bytes);
+}
