@@ -6,9 +6,8 @@ troupe_sources += remote/wire/frame.c remote/wire/serializer.c remote/wire/seria
 	remote/wire/compress_lz4.c remote/wire/deployment.c remote/wire/round_trip.c
 troupe_sources += remote/nng/resolver.c remote/nng/link_nng.c remote/nng/link_nng_open.c \
 	remote/nng/link_nng_socket.c remote/nng/bottleneck.c
-troupe_sources += remote/security/tls_context.c remote/security/tls_digest.c \
-	remote/security/tls_session.c remote/security/tls_verify.c remote/security/cookie.c remote/security/secure.c \
-	remote/security/secure_keeper.c remote/security/trouble.c
+troupe_sources += remote/security/cookie.c remote/security/secure.c remote/security/secure_keeper.c \
+	remote/security/trouble.c
 troupe_sources += remote/faults/fault_cut.c remote/faults/fault_shaper.c remote/faults/fault_text.c \
 	remote/faults/faults.c remote/faults/faults_link.c
 troupe_sources += remote/association/redelivery.c remote/association/waiting.c \

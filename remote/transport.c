@@ -13,7 +13,7 @@
 #include "remote/association/peer.h"
 #include "remote/remote.h"
 #include "remote/security/secure.h"
-#include "remote/security/tls_digest.h"
+#include "tls/digest.h"
 
 static bool
 is_set(const char *text)

@@ -23,7 +23,7 @@
 #include <string.h>
 
 #include "base/assert.h"
-#include "remote/security/tls_digest.h"
+#include "tls/digest.h"
 
 enum { WAIT_HELLO, WAIT_PROOF, WAIT_VERDICT, OVER };
 enum { PROOF = 32, NONCE = TRPI_COOKIE_NONCE_BYTES };

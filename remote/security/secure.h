@@ -7,7 +7,7 @@
 
 #include "base/transport.h"
 #include "remote/security/cookie.h"
-#include "remote/security/tls.h"
+#include "tls/tls.h"
 #include "remote/security/trouble.h"
 
 typedef struct trpi_secure_options {

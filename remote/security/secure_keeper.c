@@ -22,7 +22,7 @@
 #include "base/assert.h"
 #include "base/mutex.h"
 #include "remote/security/secure_inner.h"
-#include "remote/security/tls_digest.h"
+#include "tls/digest.h"
 
 enum {
     LOOK_MS = 100,

@@ -2,7 +2,7 @@
 #ifndef TRPI_REMOTE_TROUBLE_H
 #define TRPI_REMOTE_TROUBLE_H
 
-#include "remote/security/tls.h"
+#include "tls/tls.h"
 
 typedef struct trpi_trouble_text {
     char what[560], help[160]; /* the problem, and what to do */

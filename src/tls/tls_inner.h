@@ -1,8 +1,8 @@
 /* tls_inner.h - what the files of the TLS layer share. Nothing outside of it includes this. */
-#ifndef TRPI_REMOTE_TLS_INNER_H
-#define TRPI_REMOTE_TLS_INNER_H
+#ifndef TRPI_TLS_INNER_H
+#define TRPI_TLS_INNER_H
 
-#include "remote/security/tls.h"
+#include "tls/tls.h"
 
 #include <openssl/ssl.h>
 #include <stdatomic.h>
@@ -34,11 +34,11 @@ struct trpi_tls_session {
     char detail[TRPI_TLS_DETAIL_BYTES];
 };
 
-/* tls_session.c: prepare OpenSSL for sessions, once in the process. false: out of memory. */
+/* session.c: prepare OpenSSL for sessions, once in the process. false: out of memory. */
 bool trpi_tls_library_prepare(void);
 int trpi_tls_session_index(void); /* of a session in its SSL */
 
-/* ---- tls_verify.c ---------------------------------------------------------------------------- */
+/* ---- verify.c -------------------------------------------------------------------------------- */
 void trpi_tls_text_sanitize(char *text); /* tls-verify-T3 */
 void trpi_tls_common_name(const X509_NAME *name, char text[TRPI_TLS_NAME_BYTES]);
 void trpi_tls_digest_text(const X509 *cert, char text[65]); /* SHA-256; "": out of memory */

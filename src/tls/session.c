@@ -1,4 +1,4 @@
-/* tls_session.c - TLS sessions by OpenSSL, of bytes in memory.
+/* session.c - TLS sessions by OpenSSL, of bytes in memory.
  *
  * Why.   nng's own TLS (1.5.2) is TLS 1.2 and does not show the peer's names. Here OpenSSL reads
  *        and writes memory, so any transport can carry the bytes.
@@ -6,7 +6,7 @@
  * Limits. TRPI_TLS_WIRE_BYTES_MAX; the bytes of a handshake are bounded by the caller (secure.c).
  * Tests. tests/unit/remote/secure_test.c
  */
-#include "remote/security/tls_inner.h"
+#include "tls/tls_inner.h"
 
 #include <openssl/err.h>
 #include <openssl/evp.h>

@@ -4,8 +4,8 @@
  * began with it. A session belongs to one connection and has no lock: its calls must not overlap.
  * It appends bytes for the peer to the buffer `wire`.
  */
-#ifndef TRPI_REMOTE_TLS_H
-#define TRPI_REMOTE_TLS_H
+#ifndef TRPI_TLS_H
+#define TRPI_TLS_H
 
 #include <stdbool.h>
 #include <stddef.h>

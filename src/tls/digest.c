@@ -1,8 +1,8 @@
-/* tls_digest.c - keyed digests and secrets in memory, by OpenSSL.
+/* digest.c - keyed digests and secrets in memory, by OpenSSL.
  *
  * Tests. tests/unit/remote/cookie_test.c
  */
-#include "remote/security/tls_digest.h"
+#include "tls/digest.h"
 
 #include <openssl/crypto.h>
 #include <openssl/evp.h>

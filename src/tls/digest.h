@@ -1,6 +1,6 @@
 /* tls_digest.h - keyed digests, and secrets in memory. Thread: any. */
-#ifndef TRPI_REMOTE_TLS_DIGEST_H
-#define TRPI_REMOTE_TLS_DIGEST_H
+#ifndef TRPI_TLS_DIGEST_H
+#define TRPI_TLS_DIGEST_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* tls_verify.c - which certificates of a peer hold, and the words for those that do not.
+/* verify.c - which certificates of a peer hold, and the words for those that do not.
  *
  * Must hold.
  *   tls-verify-T2  Certificates are verified at the world's wall clock, passed by the caller.
@@ -7,7 +7,7 @@
  *   tls-verify-T4  The peer's names are those of its SAN; its common name is ignored.
  * Tests. tests/unit/remote/secure_test.c
  */
-#include "remote/security/tls_inner.h"
+#include "tls/tls_inner.h"
 
 #include <arpa/inet.h>
 #include <openssl/err.h>

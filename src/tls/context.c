@@ -1,11 +1,11 @@
-/* tls_context.c - one reading of the files: own certificate, authorities, revoked certificates.
+/* context.c - one reading of the files: own certificate, authorities, revoked certificates.
  *
  * Must hold.
  *   tls-context-T1  Only TLS 1.3; both ends show a certificate; no resumption and no early data, so
  *       every new connection is judged by the present files. (context_limits)
  * Tests. tests/unit/remote/secure_test.c, reload_test.c
  */
-#include "remote/security/tls_inner.h"
+#include "tls/tls_inner.h"
 
 #include <openssl/err.h>
 #include <openssl/pem.h>
