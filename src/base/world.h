@@ -1,5 +1,5 @@
-/* world.h - clocks, random numbers and storage, real or simulated: all that a system learns from
- * outside.
+/* world.h - clocks, random numbers, storage and sockets, real or simulated: all that a system
+ * learns from outside.
  *
  * The real world reads the machine; the simulated one has one seed and virtual time. Nothing else
  * in the library reads a clock or a random source. One world may hold many systems; a system made
@@ -41,6 +41,7 @@ typedef struct trpi_world_ops {
      * disk. Errors: TRP_ENOMEM. Any thread. */
     trp_err (*storage)(trpi_world *world, const char *directory,
                        const struct trp_durable_storage **ret_storage);
+    const struct trpi_net_ops *net; /* its sockets (base/net.h); NULL: it has none */
 } trpi_world_ops;
 
 struct trpi_world {

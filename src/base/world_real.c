@@ -15,6 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/net.h"
 
 /* Depth of driven worlds that this thread is in: a thread context. */
 static _Thread_local unsigned virtual_depth __attribute__((tls_model("initial-exec")));
@@ -90,6 +91,7 @@ static const trpi_world_ops real_ops = {
     .wall_ms = real_wall_ms,
     .random_u64 = real_random_u64,
     .free = real_free,
+    .net = &trpi_net_machine,
 };
 
 trp_err
