@@ -131,6 +131,11 @@ tests_unit_pattern_pattern_tests_SOURCES = \
 	tests/unit/pattern/testkit_test.c \
 	tests/unit/pattern/throttler_test.c
 
+check_PROGRAMS += tests/unit/io/io_tests
+tests_unit_io_io_tests_LDADD = $(unit_ldadd)
+tests_unit_io_io_tests_SOURCES = \
+	tests/unit/io/tcp_conn_test.c
+
 check_PROGRAMS += tests/unit/sim/sim_tests
 tests_unit_sim_sim_tests_LDADD = $(unit_ldadd)
 tests_unit_sim_sim_tests_SOURCES = \
