@@ -7,6 +7,7 @@
 #include <troupe/base.h>
 #include <troupe/breaker.h>
 #include <troupe/bus.h>
+#include <troupe/bytes.h>
 #include <troupe/category.h>
 #include <troupe/cluster.h>
 #include <troupe/config.h>

@@ -4,7 +4,8 @@ troupe_base_sources += src/base/address.c src/base/alloc.c src/base/array.c src/
 	src/base/units.c src/base/utf8.c src/base/world_real.c
 troupe_sources += src/base/sized.c
 troupe_sources += src/base/storage_memory.c src/base/transport.c src/base/world_virtual.c src/base/payload.c src/base/base64.c
-pkginclude_HEADERS += include/troupe/payload.h
+troupe_sources += src/base/bytes.c src/base/bytes_codec.c
+pkginclude_HEADERS += include/troupe/bytes.h include/troupe/payload.h
 # The configuration needs libconfuse, so it is not among the sources the client links.
 troupe_sources += src/base/config.c src/base/config_check.c src/base/config_env.c \
 	src/base/config_load.c src/base/config_render.c src/base/config_parts.c src/base/config_text.c \

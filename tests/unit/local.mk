@@ -13,6 +13,8 @@ tests_unit_base_base_tests_SOURCES = \
 	tests/unit/base/alloc_test.c \
 	tests/unit/base/array_test.c \
 	tests/unit/base/buffer_test.c \
+	tests/unit/base/bytes_codec_test.c \
+	tests/unit/base/bytes_test.c \
 	tests/unit/base/config_tree_test.c \
 	tests/unit/base/err_test.c \
 	tests/unit/base/hash_test.c \
