@@ -171,6 +171,45 @@ trp_msg_as(const trp_msg *msg, const trp_type *type)
                                                                       : (const void *)0;
 }
 
+#define TRP_HELD_BYTES_MAX 65536 /* of the struct of trp_msg_new_held() */
+
+/* Make an unsent message that holds a struct whose members must not be copied, such as a trp_bytes.
+ * The struct is zeroed; the caller fills it (*ret_held) before trp_send(), and changes nothing
+ * afterwards. drop(held), which may be NULL, gives back its members: it is called once, when the
+ * last message is freed that has the struct, wherever that ends: handled, refused, stashed, a dead
+ * letter or never sent. trp_msg_dup() and all that keeps or forwards messages share the struct.
+ *
+ * The type has no bytes and stays on this node:
+ *     trp_type chunk_type = TRP_HELD_TYPE("files.chunk", 1);
+ * A receiver reads it by trp_msg_held(). Copies of the payload instead of the message have nothing
+ * of it: a trp_tell() of the type, the event of a dead letter, a reliable proxy and a parcel for an
+ * embedded actor make messages that hold nothing.
+ *
+ * Ownership: gives *ret_msg (to trp_send(), or trp_msg_free()); drop is called by the thread that
+ *            frees the last message, and must not block.
+ * Errors:    TRP_EINVAL   the type is not a TRP_HELD_TYPE, or bytes above TRP_HELD_BYTES_MAX
+ *            TRP_ENOTYPE  type is not registered
+ *            TRP_ENOMEM   out of memory
+ * Thread:    any; takes a lock for a moment.
+ * Source:    IO-07.  Since: 0.1 */
+TRP_API TRP_MUST_CHECK trp_err trp_msg_new_held(const trp_type *type, size_t bytes,
+                                                void (*drop)(void *held), trp_msg **ret_msg,
+                                                void **ret_held);
+#define TRP_HELD_TYPE(name, tag)                                                                   \
+    {                                                                                              \
+        (name), 0, (tag), TRP_TYPE_LOCAL, NULL, 0, 0                                               \
+    }
+
+/* Borrow the struct that msg holds, if it has this (registered) type, until the behaviour call
+ * returns; NULL: it is of another type, or holds nothing. */
+static inline const void *
+trp_msg_held(const trp_msg *msg, const trp_type *type)
+{
+    return trp_msg_is(msg, type) && (msg->priv_from_node_flags & TRP_MSG_PRIV_OUT_OF_LINE) != 0
+               ? trp_msg_payload(msg)
+               : (const void *)0;
+}
+
 /* Return the descriptor of msg's type; never NULL for a received message.
  *
  * Errors:    none
@@ -336,7 +375,8 @@ TRP_API extern trp_type trp_suppressed_dead_letter_type;
 TRP_API extern trp_type trp_all_dead_letters_type; /* parent of the two */
 
 /* Borrow the lost message out of such an event, as it was told: with its type, payload, sender and
- * interaction, to be read, copied or forwarded like any other. NULL: the event has none, since the
+ * interaction, to be read, copied or forwarded like any other. It holds nothing any more
+ * (trp_msg_new_held). NULL: the event has none, since the
  * payload is above TRP_DEAD_LETTER_PAYLOAD_MAX, was encoded for another node already, or could not
  * be made for want of memory; or event is no dead letter.
  *

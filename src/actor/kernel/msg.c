@@ -676,6 +676,7 @@ trp_msg_dup(const trp_msg *msg, trp_msg **ret_msg)
     trp_msg *copy;
     void *payload;
     trp_type type = { .number = 0 };
+    bool held;
 
     if (msg == NULL || ret_msg == NULL) {
         return TRP_EINVAL;
@@ -683,7 +684,8 @@ trp_msg_dup(const trp_msg *msg, trp_msg **ret_msg)
     if (trpi_misuse_is_wanted()) {
         trpi_misuse_read(msg, "trp_msg_dup");
     }
-    bytes = trp_msg_bytes(msg);
+    held = trpi_msg_is_held(msg);
+    bytes = held ? sizeof(trp_msg_priv_moved) : trp_msg_bytes(msg);
     type.number = msg->priv_type;
     if (cache == NULL) {
         return TRP_ENOMEM;
@@ -702,7 +704,12 @@ trp_msg_dup(const trp_msg *msg, trp_msg **ret_msg)
     copy->priv_to_generation = msg->priv_to_generation;
     trpi_msg_sender_set(copy, trpi_msg_sender(msg));
     if (bytes > 0) {
-        memcpy(payload, trp_msg_payload(msg), bytes);
+        memcpy(payload, held ? (const char *)msg + TRPI_MSG_HEADER_BYTES : trp_msg_payload(msg),
+               bytes);
+    }
+    if (held) {
+        trpi_msg_held_share(msg);
+        copy->priv_from_node_flags |= TRP_MSG_PRIV_OUT_OF_LINE;
     }
     *ret_msg = copy;
     return TRP_OK;

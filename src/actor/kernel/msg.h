@@ -134,6 +134,11 @@ trpi_msg_free(trpi_msg_cache *cache, trp_msg *msg)
  * caller's to release. false: the payload is in line. */
 int trpi_msg_payload_take(trp_msg *msg, trp_msg_priv_moved *ret_moved);
 
+/* Does the message hold a struct (trp_msg_new_held)? Then it is shared by a copy of the message,
+ * which counts here. held.c */
+bool trpi_msg_is_held(const trp_msg *msg);
+void trpi_msg_held_share(const trp_msg *msg);
+
 static inline trp_ref
 trpi_msg_sender(const trp_msg *msg)
 {

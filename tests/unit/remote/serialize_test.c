@@ -1,5 +1,6 @@
 /* serialize_test.c - serialize-messages and serialize-creators: what is told at home goes through
  * its serializer, too. Padding shows it: the wire has none, so it comes out as zeros. */
+#include <troupe/inbox.h>
 #include <troupe/interaction.h>
 #include <troupe/mailbox.h>
 
@@ -316,9 +317,41 @@ what_cannot_travel_is_a_dead_letter_and_an_error_in_the_log(void)
     trp_system_free(system);
 }
 
+/* SYS-34: what a message holds stays in it, since it never leaves the node */
+static void
+what_a_message_holds_arrives_without_a_serializer(void)
+{
+    static trp_type holds = TRP_HELD_TYPE("holds.number", 1);
+    static trp_type *const types[] = { &holds };
+    static const trp_protocol protocol = { "holds", types, 1, 0 };
+    trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
+    trp_system *system;
+    trp_inbox *inbox = NULL;
+    trp_msg *msg = NULL;
+    void *place = NULL;
+    trp_ref sender;
+    trp_ctx *ctx;
+
+    UNIT_REQUIRE(trp_protocol_register(&protocol) == TRP_OK);
+    options.serialize_messages = 1;
+    system = open_system(options);
+    UNIT_REQUIRE(trp_inbox_open(system, NULL, &inbox) == TRP_OK);
+    UNIT_REQUIRE(trp_msg_new_held(&holds, sizeof(uint64_t), NULL, &msg, &place) == TRP_OK);
+    *(uint64_t *)place = 11;
+    ctx = trpi_enter(system);
+    trpi_send(ctx, trp_inbox_ref(inbox), msg);
+    trpi_leave(ctx);
+    UNIT_REQUIRE(trp_inbox_receive(inbox, 60000, &msg, &sender) == TRP_OK);
+    UNIT_TRUE(trp_msg_held(msg, &holds) == place);
+    trp_msg_free(msg);
+    trp_inbox_close(inbox);
+    close_system(system);
+}
+
 UNIT_BEGIN("serialize")
 UNIT(every_message_goes_through_its_serializer_and_by_default_none)
 UNIT(the_configuration_switches_it)
 UNIT(refs_texts_and_large_payloads_come_out_as_they_went_in)
 UNIT(what_cannot_travel_is_a_dead_letter_and_an_error_in_the_log)
+UNIT(what_a_message_holds_arrives_without_a_serializer)
 UNIT_END
