@@ -64,6 +64,15 @@ trpi_secure_link_unref(trpi_secure_link *link)
     trpi_free(link);
 }
 
+static trp_err
+session_new(trpi_secure_link *link, const char *host)
+{
+    const trpi_tls_session_options options = { .host = host,
+                                               .wall_ms =
+                                                   trpi_world_wall_ms(link->transport->world) };
+    return trpi_tls_session_new(link->credentials->tls, &options, &link->session);
+}
+
 /* Make a link with two references, the inner link's and the user's. host: dialled; NULL: accepted.
  */
 static trpi_secure_link *
@@ -79,9 +88,7 @@ link_new(trpi_secure *secure, const char *host)
     pthread_mutex_init(&link->lock, NULL);
     link->credentials = trpi_credentials_get(secure);
     if (secure->is_tls &&
-        ((link->plain = trpi_alloc(PLAIN_BYTES)) == NULL ||
-         trpi_tls_session_new(link->credentials->tls, host, trpi_world_wall_ms(secure->world),
-                              &link->session) != TRP_OK)) {
+        ((link->plain = trpi_alloc(PLAIN_BYTES)) == NULL || session_new(link, host) != TRP_OK)) {
         trpi_secure_link_unref(link);
         trpi_secure_link_unref(link);
         return NULL;
@@ -115,6 +122,15 @@ trpi_secure_link_end(trpi_secure_link *link, const char *reason)
 
 /* ---- writing: all with link->lock ------------------------------------------------------------ */
 
+/* Encrypt all of the bytes, at most a record. TRPI_TLS_WIRE_BYTES_MAX is far above CHUNK_BYTES:
+ * only a peer that asks for answers and does not read them fills the batch. */
+static bool
+session_write(trpi_secure_link *link, const void *bytes, size_t count)
+{
+    size_t done = 0;
+    return trpi_tls_session_write(link->session, bytes, count, &done, &link->batch) == TRPI_TLS_OK;
+}
+
 static void
 link_encrypt(trpi_secure_link *link)
 {
@@ -122,8 +138,7 @@ link_encrypt(trpi_secure_link *link)
         trpi_iov *part = &link->iov[link->iov_at];
         size_t bytes =
             part->bytes < TRPI_TLS_RECORD_BYTES ? part->bytes : (size_t)TRPI_TLS_RECORD_BYTES;
-        if (bytes > 0 &&
-            trpi_tls_session_write(link->session, part->data, bytes, &link->batch) != TRPI_TLS_OK) {
+        if (bytes > 0 && !session_write(link, part->data, bytes)) {
             const char *detail = "";
             (void)trpi_tls_session_failure(link->session, &detail);
             link_shut(link, detail);
@@ -268,11 +283,9 @@ cookie_result(trpi_secure_link *link, trpi_cookie_result result, trpi_buffer *sa
 {
     bool batched = true;
     if (said->count > 0) {
-        batched = link->session != NULL
-                      ? trpi_tls_session_write(link->session, said->data, said->count,
-                                               &link->batch) == TRPI_TLS_OK
-                      : trpi_buffer_append(&link->batch, said->data, said->count,
-                                           TRPI_TLS_WIRE_BYTES_MAX) == TRP_OK;
+        batched = link->session != NULL ? session_write(link, said->data, said->count)
+                                        : trpi_buffer_append(&link->batch, said->data, said->count,
+                                                             TRPI_TLS_WIRE_BYTES_MAX) == TRP_OK;
     }
     trpi_buffer_fini(said);
     if (!batched) {
@@ -366,7 +379,7 @@ step_cookie(trpi_secure_link *link, const uint8_t **bytes, size_t *count)
                 link_refuse_session(link);
                 return;
             }
-            if (result == TRPI_TLS_ENDED) {
+            if (result == TRPI_TLS_ENDED || result == TRPI_TLS_FULL) {
                 link_shut(link, "ended before the cookie was shown");
                 return;
             }
@@ -466,6 +479,8 @@ session_read(trpi_secure_link *link)
         link_refuse_session(link);
     } else if (result == TRPI_TLS_ENDED) {
         link_shut(link, "ended by the peer");
+    } else if (result == TRPI_TLS_FULL) {
+        link_shut(link, "the peer asks for new keys and does not read");
     }
 }
 
@@ -518,7 +533,7 @@ in_bytes(void *user, trpi_link *inner, const uint8_t *bytes, size_t count)
     }
     link_advance(link, bytes, count);
     if (link->session != NULL) {
-        trpi_tls_session_input_end(link->session);
+        (void)trpi_tls_session_input_end(link->session); /* it has read all, or has failed */
     }
     if (link->stage < TRPI_SECURE_OPEN) {
         link->early_bytes += count;

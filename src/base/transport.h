@@ -56,7 +56,9 @@ typedef struct trpi_iov {
     R(COOKIE, "cookie")                   /* wrong, or none */                                     \
     R(BYTES, "handshake-bytes")           /* too many before the peer was known */                 \
     R(PENDING, "pending-handshakes")      /* too many at once */                                   \
-    R(TIMEOUT, "handshake-timeout")
+    R(TIMEOUT, "handshake-timeout")                                                                \
+    R(NO_PROTOCOL, "no-protocol") /* no application protocol in common (ALPN) */                   \
+    R(TRUNCATED, "truncated")     /* the connection ended, the TLS session did not */
 
 typedef enum trpi_refusal {
     TRPI_REFUSED_NONE = 0,

@@ -1,9 +1,10 @@
 /* context.c - one reading of the files: own certificate, authorities, revoked certificates.
  *
  * Must hold.
- *   tls-context-T1  Only TLS 1.3; both ends show a certificate; no resumption and no early data, so
- *       every new connection is judged by the present files. (context_limits)
- * Tests. tests/unit/remote/secure_test.c, reload_test.c
+ *   tls-context-T1  TLS 1.3, or 1.2 where that is asked for; no renegotiation, no resumption and no
+ *       early data, so every new connection is judged by the present files. (context_limits)
+ *   tls-context-T2  No peer is left unchecked but by an option that says so. (options_fault)
+ * Tests. tests/unit/tls/hello_test.c, tests/unit/remote/secure_test.c, reload_test.c
  */
 #include "tls/tls_inner.h"
 
@@ -69,7 +70,15 @@ trpi_tls_context_unref(trpi_tls_context *context)
     for (size_t i = 0; context->allowed != NULL && i < context->allowed_count; i++) {
         trpi_free(context->allowed[i]);
     }
+    for (size_t i = 0; i < context->protocols_count; i++) {
+        trpi_free(context->protocols[i]);
+    }
+    for (size_t i = 0; i < context->more_count; i++) {
+        SSL_CTX_free(context->more[i]);
+    }
     trpi_free(context->allowed);
+    trpi_free(context->protocols);
+    trpi_free(context->more);
     SSL_CTX_free(context->ssl);
     trpi_free(context);
 }
@@ -77,9 +86,10 @@ trpi_tls_context_unref(trpi_tls_context *context)
 void
 trpi_tls_context_info(const trpi_tls_context *context, const char *host, trpi_tls_info *ret_info)
 {
+    X509 *cert = SSL_CTX_get0_certificate(context->ssl);
     *ret_info = context->info;
-    if (host[0] != '\0' && !context->ignore_address &&
-        !trpi_tls_cert_covers(SSL_CTX_get0_certificate(context->ssl), host)) {
+    if (host[0] != '\0' && !context->ignore_address && cert != NULL &&
+        !trpi_tls_cert_covers(cert, host)) {
         (void)snprintf(ret_info->uncovered, sizeof ret_info->uncovered, "%s", host);
     }
     ERR_clear_error();
@@ -96,18 +106,32 @@ no_password(char *buffer, int bytes, int writing, void *arg)
 }
 
 static bool /* tls-context-T1 */
-context_limits(SSL_CTX *ssl, const char *ciphers)
+context_limits(const trpi_tls_context *context, const char *ciphers)
 {
+    SSL_CTX *ssl = context->ssl;
+    bool is_1_3 = context->version_min == TRPI_TLS_1_3;
     (void)SSL_CTX_set_options(ssl,
                               SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_TICKET);
     (void)SSL_CTX_set_session_cache_mode(ssl, SSL_SESS_CACHE_OFF);
+    (void)SSL_CTX_clear_mode(ssl, SSL_MODE_AUTO_RETRY); /* tls-session-T5 */
     (void)SSL_CTX_set_mode(ssl, SSL_MODE_RELEASE_BUFFERS);
-    SSL_CTX_set_read_ahead(ssl, 1);
     SSL_CTX_set_default_passwd_cb(ssl, no_password);
-    SSL_CTX_set_verify(ssl, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, trpi_tls_on_verify);
-    return SSL_CTX_set_min_proto_version(ssl, TLS1_3_VERSION) == 1 &&
+    switch (context->peer) {
+    case TRPI_TLS_PEER_REQUIRED:
+        SSL_CTX_set_verify(ssl, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
+                           trpi_tls_on_verify);
+        break;
+    case TRPI_TLS_PEER_OPTIONAL:
+        SSL_CTX_set_verify(ssl, SSL_VERIFY_PEER, trpi_tls_on_verify);
+        break;
+    case TRPI_TLS_PEER_UNCHECKED:
+        SSL_CTX_set_verify(ssl, SSL_VERIFY_NONE, NULL);
+        break;
+    }
+    return SSL_CTX_set_min_proto_version(ssl, is_1_3 ? TLS1_3_VERSION : TLS1_2_VERSION) == 1 &&
            SSL_CTX_set_max_proto_version(ssl, TLS1_3_VERSION) == 1 &&
-           SSL_CTX_set_num_tickets(ssl, 0) == 1 && SSL_CTX_set_ciphersuites(ssl, ciphers) == 1;
+           SSL_CTX_set_num_tickets(ssl, 0) == 1 && SSL_CTX_set_ciphersuites(ssl, ciphers) == 1 &&
+           (is_1_3 || SSL_CTX_set_cipher_list(ssl, TRPI_TLS_CIPHERS_1_2) == 1);
 }
 
 static trp_err
@@ -117,6 +141,7 @@ list_load(trpi_tls_context *context, const char *path, char *why, size_t why_byt
         return TRP_OK;
     }
     X509_STORE *store = SSL_CTX_get_cert_store(context->ssl);
+    X509 *own = SSL_CTX_get0_certificate(context->ssl);
     BIO *bio = BIO_new_file(path, "r");
     int count = 0;
     bool taken = true;
@@ -128,7 +153,9 @@ list_load(trpi_tls_context *context, const char *path, char *why, size_t why_byt
             context->info.crl_from_ms = trpi_tls_time_ms(X509_CRL_get0_lastUpdate(list));
         }
         X509_REVOKED *found = NULL; /* OpenSSL sorts at the first lookup: now */
-        (void)X509_CRL_get0_by_cert(list, &found, SSL_CTX_get0_certificate(context->ssl));
+        if (own != NULL) {
+            (void)X509_CRL_get0_by_cert(list, &found, own);
+        }
         taken = taken && X509_STORE_add_crl(store, list) == 1;
         count++;
         X509_CRL_free(list);
@@ -159,39 +186,81 @@ key_is_private(const char *key, char *why, size_t why_bytes)
     return false;
 }
 
+static bool
+is_set(const char *text)
+{
+    return text != NULL && text[0] != '\0';
+}
+
+static trp_err
+pair_load(SSL_CTX *ssl, const char *cert, const char *key, char *why, size_t why_bytes)
+{
+    if (SSL_CTX_use_certificate_chain_file(ssl, cert) != 1) {
+        return why_set_openssl(why, why_bytes, "certificate", cert);
+    }
+    if (!key_is_private(key, why, why_bytes)) {
+        return TRP_ECONFIG;
+    }
+    if (SSL_CTX_use_PrivateKey_file(ssl, key, SSL_FILETYPE_PEM) != 1 ||
+        SSL_CTX_check_private_key(ssl) != 1) {
+        return why_set_openssl(why, why_bytes, "key", key);
+    }
+    return TRP_OK;
+}
+
+/* Load the certificates for other names, each in an SSL_CTX of its own (hello.c). */
+static trp_err
+more_load(trpi_tls_context *context, const trpi_tls_options *options, char *why, size_t why_bytes)
+{
+    trp_err err = TRP_OK;
+    if (options->more_count == 0) {
+        return TRP_OK;
+    }
+    context->more = trpi_alloc(options->more_count * sizeof *context->more);
+    for (size_t i = 0; err == TRP_OK && i < options->more_count; i++) {
+        SSL_CTX *ssl = context->more != NULL ? SSL_CTX_new(TLS_method()) : NULL;
+        if (ssl == NULL) {
+            return why_set(TRP_ENOMEM, why, why_bytes, "out of memory");
+        }
+        SSL_CTX_set_default_passwd_cb(ssl, no_password);
+        context->more[context->more_count++] = ssl;
+        err = pair_load(ssl, options->more[i].cert, options->more[i].key, why, why_bytes);
+    }
+    return err;
+}
+
 static trp_err
 files_load(trpi_tls_context *context, const trpi_tls_options *options, char *why, size_t why_bytes)
 {
     SSL_CTX *ssl = context->ssl;
-    if (SSL_CTX_load_verify_file(ssl, options->ca) != 1) {
-        return why_set_openssl(why, why_bytes, "authorities", options->ca);
+    bool needs_ca = context->peer != TRPI_TLS_PEER_UNCHECKED,
+         dials = context->use == TRPI_TLS_CLIENT;
+    if (is_set(options->ca) || (needs_ca && !dials)) {
+        if (SSL_CTX_load_verify_file(ssl, options->ca) != 1) {
+            return why_set_openssl(why, why_bytes, "authorities", options->ca);
+        }
+    } else if (needs_ca && SSL_CTX_set_default_verify_paths(ssl) != 1) {
+        return why_set_openssl(why, why_bytes, "authorities", "of the system");
     }
-    if (SSL_CTX_use_certificate_chain_file(ssl, options->cert) != 1) {
-        return why_set_openssl(why, why_bytes, "certificate", options->cert);
-    }
-    if (!key_is_private(options->key, why, why_bytes)) {
-        return TRP_ECONFIG;
-    }
-    if (SSL_CTX_use_PrivateKey_file(ssl, options->key, SSL_FILETYPE_PEM) != 1 ||
-        SSL_CTX_check_private_key(ssl) != 1) {
-        return why_set_openssl(why, why_bytes, "key", options->key);
-    }
-    return list_load(context, options->crl, why, why_bytes);
+    trp_err err = dials && !is_set(options->cert) && !is_set(options->key)
+                      ? TRP_OK
+                      : pair_load(ssl, options->cert, options->key, why, why_bytes);
+    err = err != TRP_OK ? err : more_load(context, options, why, why_bytes);
+    return err != TRP_OK ? err : list_load(context, options->crl, why, why_bytes);
 }
 
-/* Check the own certificate as a peer would. */
-static trp_err
-own_check(trpi_tls_context *context, const trpi_tls_options *options, int64_t wall_ms, char *why,
-          size_t why_bytes)
+/* Store the facts about the own certificate and the first authority. */
+static void
+info_fill(trpi_tls_context *context)
 {
     X509 *cert = SSL_CTX_get0_certificate(context->ssl);
-    STACK_OF(X509) *chain = NULL;
-    (void)SSL_CTX_get0_chain_certs(context->ssl, &chain);
-    trpi_tls_common_name(X509_get_subject_name(cert), context->info.subject);
-    trpi_tls_common_name(X509_get_issuer_name(cert), context->info.issuer);
-    trpi_tls_digest_text(cert, context->info.digest);
-    context->info.not_before_ms = trpi_tls_time_ms(X509_get0_notBefore(cert));
-    context->info.not_after_ms = trpi_tls_time_ms(X509_get0_notAfter(cert));
+    if (cert != NULL) {
+        trpi_tls_common_name(X509_get_subject_name(cert), context->info.subject);
+        trpi_tls_common_name(X509_get_issuer_name(cert), context->info.issuer);
+        trpi_tls_digest_text(cert, context->info.digest);
+        context->info.not_before_ms = trpi_tls_time_ms(X509_get0_notBefore(cert));
+        context->info.not_after_ms = trpi_tls_time_ms(X509_get0_notAfter(cert));
+    }
     STACK_OF(X509_OBJECT) *all = X509_STORE_get0_objects(SSL_CTX_get_cert_store(context->ssl));
     for (int i = sk_X509_OBJECT_num(all) - 1; i >= 0; i--) { /* the first one's digest is kept */
         X509 *ca = X509_OBJECT_get0_X509(sk_X509_OBJECT_value(all, i));
@@ -200,11 +269,44 @@ own_check(trpi_tls_context *context, const trpi_tls_options *options, int64_t wa
             trpi_tls_digest_text(ca, context->ca_digest);
         }
     }
-    long error = trpi_tls_chain_verify(context, cert, chain, wall_ms, &context->info);
+}
+
+/* Return X509_V_* of a certificate that need not be of the peers' authorities. */
+static long
+validity_check(const X509 *cert, int64_t wall_ms)
+{
+    if (trpi_tls_time_ms(X509_get0_notBefore(cert)) > wall_ms) {
+        return X509_V_ERR_CERT_NOT_YET_VALID;
+    }
+    return trpi_tls_time_ms(X509_get0_notAfter(cert)) < wall_ms ? X509_V_ERR_CERT_HAS_EXPIRED
+                                                                : X509_V_OK;
+}
+
+/* Check the own certificates as a peer would: a node's against its authorities, of others only the
+ * time. */
+static trp_err
+own_check(trpi_tls_context *context, const trpi_tls_options *options, int64_t wall_ms, char *why,
+          size_t why_bytes)
+{
+    X509 *cert = SSL_CTX_get0_certificate(context->ssl);
+    STACK_OF(X509) *chain = NULL;
+    const char *file = options->cert;
+    long error = X509_V_OK;
+    info_fill(context);
+    if (context->use == TRPI_TLS_NODE) {
+        (void)SSL_CTX_get0_chain_certs(context->ssl, &chain);
+        error = trpi_tls_chain_verify(context, cert, chain, wall_ms, &context->info);
+    } else if (cert != NULL) {
+        error = validity_check(cert, wall_ms);
+    }
+    for (size_t i = 0; error == X509_V_OK && i < context->more_count; i++) {
+        file = options->more[i].cert;
+        error = validity_check(SSL_CTX_get0_certificate(context->more[i]), wall_ms);
+    }
     if (error == X509_V_OK) {
         return TRP_OK;
     }
-    return why_set(TRP_ECONFIG, why, why_bytes, "certificate %s: reason=%s (%s)", options->cert,
+    return why_set(TRP_ECONFIG, why, why_bytes, "certificate %s: reason=%s (%s)", file,
                    trpi_refusal_text(trpi_tls_refusal_of_verify(error)),
                    X509_verify_cert_error_string(error));
 }
@@ -226,32 +328,73 @@ allowed_copy(trpi_tls_context *context, const trpi_tls_options *options)
     return context->allowed != NULL ? TRP_OK : TRP_ENOMEM;
 }
 
+/* Refuse options that contradict each other. Returns NULL, or what to do. */
+static const char *
+options_fault(const trpi_tls_options *options)
+{
+    if (options->peer == TRPI_TLS_PEER_OPTIONAL && options->use != TRPI_TLS_SERVER) {
+        return "only a server may leave the certificate of its peer optional";
+    }
+    if (options->peer == TRPI_TLS_PEER_UNCHECKED && options->use == TRPI_TLS_NODE) {
+        return "a node checks its peers";
+    }
+    if (options->use == TRPI_TLS_SERVER && (!is_set(options->cert) || !is_set(options->key))) {
+        return "a server needs a certificate and its key";
+    }
+    if (is_set(options->cert) != is_set(options->key)) {
+        return "a certificate and its key go together";
+    }
+    if (options->more_count > 0 && options->use != TRPI_TLS_SERVER) {
+        return "only a server has certificates for several names";
+    }
+    return NULL;
+}
+
+static trp_err
+context_fill(trpi_tls_context *context, const trpi_tls_options *options, int64_t wall_ms, char *why,
+             size_t why_bytes)
+{
+    const char *ciphers = is_set(options->ciphers) ? options->ciphers : TRPI_TLS_CIPHERS;
+    if (context->ssl == NULL || allowed_copy(context, options) != TRP_OK) {
+        return why_set(TRP_ENOMEM, why, why_bytes, "out of memory");
+    }
+    if (!context_limits(context, ciphers)) {
+        return why_set(TRP_ECONFIG, why, why_bytes, "algorithms %s: not all are of TLS 1.3",
+                       ciphers);
+    }
+    trp_err err = files_load(context, options, why, why_bytes);
+    err = err != TRP_OK ? err : own_check(context, options, wall_ms, why, why_bytes);
+    if (err != TRP_OK) {
+        return err;
+    }
+    err = trpi_tls_hello_prepare(context, options);
+    return err == TRP_EINVAL ? why_set(TRP_ECONFIG, why, why_bytes,
+                                       "protocols: each has 1 to 255 bytes, all together 64 KiB")
+           : err != TRP_OK   ? why_set(err, why, why_bytes, "out of memory")
+                             : TRP_OK;
+}
+
 trp_err
 trpi_tls_context_load(const trpi_tls_options *options, int64_t wall_ms,
                       trpi_tls_context **ret_context, char *why, size_t why_bytes)
 {
+    const char *fault = options_fault(options);
+    if (fault != NULL) {
+        return why_set(TRP_ECONFIG, why, why_bytes, "%s", fault);
+    }
     trpi_tls_context *context = trpi_alloc(sizeof *context);
     if (context == NULL || !trpi_tls_library_prepare()) {
         trpi_free(context);
         return why_set(TRP_ENOMEM, why, why_bytes, "out of memory");
     }
     atomic_init(&context->references, 1);
+    context->use = options->use;
+    context->peer = options->peer;
+    context->version_min = options->version_min;
     context->ignore_address = options->ignore_address;
     context->rekey_bytes = options->rekey_bytes != 0 ? options->rekey_bytes : TRPI_TLS_REKEY_BYTES;
     context->ssl = SSL_CTX_new(TLS_method());
-    const char *ciphers = options->ciphers != NULL && options->ciphers[0] != '\0'
-                              ? options->ciphers
-                              : TRPI_TLS_CIPHERS;
-    trp_err err = TRP_OK;
-    if (context->ssl == NULL || allowed_copy(context, options) != TRP_OK) {
-        err = why_set(TRP_ENOMEM, why, why_bytes, "out of memory");
-    } else if (!context_limits(context->ssl, ciphers)) {
-        err =
-            why_set(TRP_ECONFIG, why, why_bytes, "algorithms %s: not all are of TLS 1.3", ciphers);
-    } else {
-        err = files_load(context, options, why, why_bytes);
-    }
-    err = err != TRP_OK ? err : own_check(context, options, wall_ms, why, why_bytes);
+    trp_err err = context_fill(context, options, wall_ms, why, why_bytes);
     if (err != TRP_OK) {
         trpi_tls_context_unref(context);
         return err;

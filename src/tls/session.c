@@ -3,8 +3,16 @@
  * Why.   nng's own TLS (1.5.2) is TLS 1.2 and does not show the peer's names. Here OpenSSL reads
  *        and writes memory, so any transport can carry the bytes.
  * Shape. input -> [BIO that reads the borrowed bytes] -> SSL -> [BIO that appends to `wire`]
- * Limits. TRPI_TLS_WIRE_BYTES_MAX; the bytes of a handshake are bounded by the caller (secure.c).
- * Tests. tests/unit/remote/secure_test.c
+ * Must hold.
+ *   tls-session-T5  After the handshake `wire` has at most wire_max bytes. A record is written only
+ *       if it fits whole, and one is read only if its answer fits (a key update, an alert). So
+ *       OpenSSL has no half of a record when it has to answer one, which it refuses.
+ *   tls-session-T6  The first reason of a failure stays, and a session that has failed neither
+ *       reads nor writes.
+ *   tls-session-T7  No call leaves an error in OpenSSL's queue, which belongs to the thread.
+ * Limits. wire_max; a handshake's own messages, TRPI_TLS_WIRE_BYTES_MAX; the bytes of the peer's
+ *        handshake are bounded by the caller (remote/security/secure.c).
+ * Tests. tests/unit/tls/session_test.c, stream_test.c, memory_test.c, tests/unit/remote
  */
 #include "tls/tls_inner.h"
 
@@ -18,7 +26,15 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 
-enum { ALERTS = SSL_AD_REASON_OFFSET };
+enum {
+    ALERTS = SSL_AD_REASON_OFFSET,
+    ANSWER_BYTES =
+        128, /* most that OpenSSL writes while it reads a record: a key update, an alert */
+    RESERVE_BYTES = 768, /* of `wire`, left by writes: a record's own bytes (at most 256), a key
+                          * update, and some answers */
+    SMALL_BYTES = 1024   /* no record with less than that is made because `wire` is nearly full */
+};
+_Static_assert(RESERVE_BYTES + SMALL_BYTES <= TRPI_TLS_WIRE_BYTES_MIN, "an empty wire takes some");
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static BIO_METHOD *bio_method;
@@ -33,6 +49,7 @@ bio_read(BIO *bio, char *out, size_t max, size_t *ret_count)
     size_t count = session->in_count < max ? session->in_count : max;
     BIO_clear_retry_flags(bio);
     if (count == 0) {
+        session->starved = true;
         BIO_set_retry_read(bio);
         return 0;
     }
@@ -92,13 +109,37 @@ trpi_tls_session_index(void)
 
 /* ---- sessions -------------------------------------------------------------------------------- */
 
+/* The host that was dialled: its certificate must name it, and it may be told so. */
+static bool
+host_set(trpi_tls_session *session, const trpi_tls_session_options *options)
+{
+    const trpi_tls_context *context = session->context;
+    X509_VERIFY_PARAM *param = SSL_get0_param(session->ssl);
+    const char *host = options->host;
+    bool numeric = trpi_tls_host_is_numeric(host), set = true;
+    SSL_set_connect_state(session->ssl);
+    X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT |
+                                               X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    if (!context->ignore_address && context->peer != TRPI_TLS_PEER_UNCHECKED) {
+        set = numeric ? X509_VERIFY_PARAM_set1_ip_asc(param, host) == 1
+                      : X509_VERIFY_PARAM_set1_host(param, host, 0) == 1;
+    }
+    if (options->sends_name && !numeric) {
+        set = set && SSL_set_tlsext_host_name(session->ssl, host) == 1;
+    }
+    return set;
+}
+
 trp_err
-trpi_tls_session_new(trpi_tls_context *context, const char *host, int64_t wall_ms,
+trpi_tls_session_new(trpi_tls_context *context, const trpi_tls_session_options *options,
                      trpi_tls_session **ret_session)
 {
     trpi_tls_session *session = trpi_alloc(sizeof *session);
     SSL *ssl = session != NULL ? SSL_new(context->ssl) : NULL;
     BIO *bio = ssl != NULL ? BIO_new(bio_method) : NULL;
+    trpi_assert(options->wire_max <= TRPI_TLS_WIRE_BYTES_MAX);
+    trpi_assert(options->wire_max == 0 || options->wire_max >= TRPI_TLS_WIRE_BYTES_MIN);
+    trpi_assert(context->use != (options->host != NULL ? TRPI_TLS_SERVER : TRPI_TLS_CLIENT));
     if (bio == NULL) {
         SSL_free(ssl);
         trpi_free(session);
@@ -107,22 +148,20 @@ trpi_tls_session_new(trpi_tls_context *context, const char *host, int64_t wall_m
     }
     session->context = trpi_tls_context_ref(context);
     session->ssl = ssl;
-    session->dialled = host != NULL;
+    session->dialled = options->host != NULL;
+    if (options->keeps_buffers) {
+        (void)SSL_clear_mode(ssl, SSL_MODE_RELEASE_BUFFERS);
+    }
+    session->wire_max = options->wire_max != 0 ? options->wire_max : TRPI_TLS_WIRE_BYTES_MAX;
+    session->protocol = "";
     BIO_set_data(bio, session);
     BIO_set_init(bio, 1);
     SSL_set_bio(ssl, bio, bio);
     bool built = SSL_set_ex_data(ssl, session_index, session) == 1;
-    X509_VERIFY_PARAM *param = SSL_get0_param(ssl);
-    X509_VERIFY_PARAM_set_time(param, (time_t)(wall_ms / 1000)); /* tls-verify-T2 */
-    if (host != NULL) {
-        SSL_set_connect_state(ssl);
-        X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT |
-                                                   X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-        if (!context->ignore_address) {
-            built = built && (trpi_tls_host_is_numeric(host)
-                                  ? X509_VERIFY_PARAM_set1_ip_asc(param, host) == 1
-                                  : X509_VERIFY_PARAM_set1_host(param, host, 0) == 1);
-        }
+    X509_VERIFY_PARAM_set_time(SSL_get0_param(ssl),
+                               (time_t)(options->wall_ms / 1000)); /* tls-verify-T2 */
+    if (session->dialled) {
+        built = built && host_set(session, options);
     } else {
         SSL_set_accept_state(ssl);
     }
@@ -154,15 +193,17 @@ trpi_tls_session_input(trpi_tls_session *session, const uint8_t *bytes, size_t c
     session->in_count = count;
 }
 
-void
+size_t
 trpi_tls_session_input_end(trpi_tls_session *session)
 {
+    size_t unread = session->in_count;
     session->in = NULL;
-    session->in_count = 0; /* the rest is of no use to a session that has ended */
+    session->in_count = 0;
+    return unread;
 }
 
-static trpi_tls_result TRP_PRINTF(3, 4)
-    session_fail(trpi_tls_session *session, trpi_refusal refusal, const char *format, ...)
+trpi_tls_result
+trpi_tls_session_fail(trpi_tls_session *session, trpi_refusal refusal, const char *format, ...)
 {
     va_list args;
     if (session->refusal == TRPI_REFUSED_NONE) {
@@ -186,26 +227,33 @@ session_fail_openssl(trpi_tls_session *session)
     const char *text = ERR_reason_error_string(error);
     text = text != NULL ? text : "out of memory, or the connection broke";
     if (session->verify_error != X509_V_OK) {
-        return session_fail(session, trpi_tls_refusal_of_verify(session->verify_error),
-                            "%s; subject=%s issuer=%s sha256=%.16s own-ca-sha256=%.16s",
-                            X509_verify_cert_error_string(session->verify_error),
-                            session->peer_name, session->peer_issuer, session->peer_digest,
-                            session->context->ca_digest);
+        return trpi_tls_session_fail(session, trpi_tls_refusal_of_verify(session->verify_error),
+                                     "%s; subject=%s issuer=%s sha256=%.16s own-ca-sha256=%.16s",
+                                     X509_verify_cert_error_string(session->verify_error),
+                                     session->peer_name, session->peer_issuer, session->peer_digest,
+                                     session->context->ca_digest);
     }
     if (reason == ALERTS + SSL_AD_PROTOCOL_VERSION || reason == SSL_R_UNSUPPORTED_PROTOCOL ||
         reason == SSL_R_NO_PROTOCOLS_AVAILABLE) {
-        return session_fail(session, TRPI_REFUSED_TLS_VERSION, "%s: TLS 1.3 is required", text);
+        return trpi_tls_session_fail(session, TRPI_REFUSED_TLS_VERSION, "%s: TLS %s is required",
+                                     text,
+                                     session->context->version_min == TRPI_TLS_1_3 ? "1.3" : "1.2");
+    }
+    if (reason == ALERTS + SSL_AD_NO_APPLICATION_PROTOCOL) {
+        return trpi_tls_session_fail(
+            session, TRPI_REFUSED_NO_PROTOCOL,
+            "the server speaks none of the protocols that this client offers");
     }
     if (reason >= ALERTS) {
-        return session_fail(session, TRPI_REFUSED_BY_PEER,
-                            "%s; own certificate: subject=%s issuer=%s sha256=%.16s", text,
-                            session->context->info.subject, session->context->info.issuer,
-                            session->context->info.digest);
+        return trpi_tls_session_fail(session, TRPI_REFUSED_BY_PEER,
+                                     "%s; own certificate: subject=%s issuer=%s sha256=%.16s", text,
+                                     session->context->info.subject, session->context->info.issuer,
+                                     session->context->info.digest);
     }
     if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE) {
-        return session_fail(session, TRPI_REFUSED_NO_CERTIFICATE, "%s", text);
+        return trpi_tls_session_fail(session, TRPI_REFUSED_NO_CERTIFICATE, "%s", text);
     }
-    return session_fail(session, TRPI_REFUSED_TLS, "%s", text);
+    return trpi_tls_session_fail(session, TRPI_REFUSED_TLS, "%s", text);
 }
 
 /* Return whether the first byte is that of a handshake or alert record. */
@@ -229,37 +277,41 @@ trpi_tls_session_handshake(trpi_tls_session *session, trpi_buffer *wire)
             SSL3_RT_ALERT, 3, 3, 0, 2, SSL3_AL_FATAL, SSL_AD_UNEXPECTED_MESSAGE
         };
         (void)trpi_buffer_append(wire, alert, sizeof alert, TRPI_TLS_WIRE_BYTES_MAX);
-        return session_fail(session, TRPI_REFUSED_NOT_TLS,
-                            "the peer does not speak TLS: plain troupe.tcp, or another protocol");
+        return trpi_tls_session_fail(
+            session, TRPI_REFUSED_NOT_TLS,
+            "the peer does not speak TLS: plain troupe.tcp, or another protocol");
+    }
+    if (session->open || session->refusal != TRPI_REFUSED_NONE) {
+        return session->refusal == TRPI_REFUSED_NONE ? TRPI_TLS_OK : TRPI_TLS_FAILED;
     }
     ERR_clear_error();
     session->wire = wire;
     int done = SSL_do_handshake(session->ssl);
+    if (done == 1 && !trpi_tls_hello_agreed(session)) {
+        (void)SSL_shutdown(session->ssl); /* the server takes it for a connection without bytes */
+        done = 0;
+    }
     session->wire = NULL;
     if (done == 1) {
+        session->open = true;
         return TRPI_TLS_OK;
     }
-    return SSL_get_error(session->ssl, done) == SSL_ERROR_WANT_READ ? TRPI_TLS_MORE
-                                                                    : session_fail_openssl(session);
+    return done < 0 && SSL_get_error(session->ssl, done) == SSL_ERROR_WANT_READ
+               ? TRPI_TLS_MORE
+               : session_fail_openssl(session);
 }
 
-trpi_tls_result
-trpi_tls_session_read(trpi_tls_session *session, uint8_t *out, size_t max, size_t *ret_count,
-                      trpi_buffer *wire)
+/* Return how many bytes `wire` may still take. */
+static size_t
+wire_room(const trpi_tls_session *session, const trpi_buffer *wire)
 {
-    size_t count = 0, part = 0;
-    int done = 1;
-    ERR_clear_error();
-    session->wire = wire;
-    while (count < max &&
-           (done = SSL_read_ex(session->ssl, out + count, max - count, &part)) == 1) {
-        count += part;
-    }
-    session->wire = NULL;
-    *ret_count = count;
-    if (done == 1) {
-        return TRPI_TLS_OK;
-    }
+    return wire->count < session->wire_max ? session->wire_max - wire->count : 0;
+}
+
+/* The reason why a call of OpenSSL has not returned bytes. */
+static trpi_tls_result
+read_result(trpi_tls_session *session, int done)
+{
     switch (SSL_get_error(session->ssl, done)) {
     case SSL_ERROR_WANT_READ:
         return TRPI_TLS_MORE;
@@ -271,21 +323,108 @@ trpi_tls_session_read(trpi_tls_session *session, uint8_t *out, size_t max, size_
     }
 }
 
+/* OpenSSL reads one record a call, which it may answer (tls-session-T5). */
+trpi_tls_result
+trpi_tls_session_read(trpi_tls_session *session, uint8_t *out, size_t max, size_t *ret_count,
+                      trpi_buffer *wire)
+{
+    trpi_tls_result result = session->refusal == TRPI_REFUSED_NONE ? TRPI_TLS_OK : TRPI_TLS_FAILED;
+    size_t part = 0;
+    trpi_assert(session->open || result == TRPI_TLS_FAILED);
+    *ret_count = 0;
+    ERR_clear_error();
+    session->wire = wire;
+    while (result == TRPI_TLS_OK && *ret_count < max) {
+        session->starved = false;
+        if (wire_room(session, wire) < ANSWER_BYTES) {
+            result = TRPI_TLS_FULL;
+            break;
+        }
+        int done = SSL_read_ex(session->ssl, out + *ret_count, max - *ret_count, &part);
+        if (done == 1) {
+            *ret_count += part;
+            continue;
+        }
+        result = read_result(session, done);
+        if (result == TRPI_TLS_MORE && !session->starved) {
+            result = TRPI_TLS_OK; /* it was a record without bytes for the user */
+        }
+    }
+    session->wire = NULL;
+    return result;
+}
+
 trpi_tls_result
 trpi_tls_session_write(trpi_tls_session *session, const void *bytes, size_t count,
-                       trpi_buffer *wire)
+                       size_t *ret_count, trpi_buffer *wire)
 {
-    size_t written = 0;
-    ERR_clear_error();
-    if (session->written_bytes >= session->context->rekey_bytes) {
-        session->written_bytes = 0;
-        (void)SSL_key_update(session->ssl, SSL_KEY_UPDATE_NOT_REQUESTED); /* sent with this write */
+    trpi_tls_result result = TRPI_TLS_OK;
+    *ret_count = 0;
+    if (session->refusal != TRPI_REFUSED_NONE || session->said_end || !session->open) {
+        return session->refusal != TRPI_REFUSED_NONE ? TRPI_TLS_FAILED
+               : session->said_end                   ? TRPI_TLS_ENDED
+                                                     : TRPI_TLS_MORE;
     }
+    ERR_clear_error();
     session->wire = wire;
-    int done = SSL_write_ex(session->ssl, bytes, count, &written);
+    while (result == TRPI_TLS_OK && *ret_count < count) {
+        size_t part = count - *ret_count, room = wire_room(session, wire), written = 0;
+        part = part < TRPI_TLS_RECORD_BYTES ? part : TRPI_TLS_RECORD_BYTES;
+        if (room < RESERVE_BYTES + SMALL_BYTES) {
+            result = TRPI_TLS_FULL;
+            break;
+        }
+        part = part < room - RESERVE_BYTES ? part : room - RESERVE_BYTES;
+        if (session->written_bytes >= session->context->rekey_bytes) {
+            session->written_bytes = 0;
+            if (SSL_key_update(session->ssl, SSL_KEY_UPDATE_NOT_REQUESTED) != 1) {
+                ERR_clear_error(); /* it is on its way already; sent with this record */
+            }
+        }
+        if (SSL_write_ex(session->ssl, (const uint8_t *)bytes + *ret_count, part, &written) != 1 ||
+            written != part) {
+            result = session_fail_openssl(session);
+        }
+        *ret_count += written;
+        session->written_bytes += written;
+    }
     session->wire = NULL;
-    session->written_bytes += written;
-    return done == 1 && written == count ? TRPI_TLS_OK : session_fail_openssl(session);
+    return result;
+}
+
+trpi_tls_result
+trpi_tls_session_close(trpi_tls_session *session, trpi_buffer *wire)
+{
+    if (session->refusal != TRPI_REFUSED_NONE) {
+        return TRPI_TLS_FAILED;
+    }
+    if (session->said_end || !session->open) {
+        return session->open ? TRPI_TLS_OK : TRPI_TLS_MORE;
+    }
+    if (wire_room(session, wire) < ANSWER_BYTES) {
+        return TRPI_TLS_FULL;
+    }
+    ERR_clear_error();
+    session->wire = wire;
+    int done = SSL_shutdown(session->ssl);
+    session->wire = NULL;
+    session->said_end = done >= 0;
+    return done >= 0 ? TRPI_TLS_OK : session_fail_openssl(session);
+}
+
+trpi_tls_result
+trpi_tls_session_end(trpi_tls_session *session)
+{
+    if (session->refusal != TRPI_REFUSED_NONE) {
+        return TRPI_TLS_FAILED;
+    }
+    if ((SSL_get_shutdown(session->ssl) & SSL_RECEIVED_SHUTDOWN) != 0) {
+        return TRPI_TLS_ENDED;
+    }
+    return trpi_tls_session_fail(
+        session, TRPI_REFUSED_TRUNCATED,
+        session->open ? "the connection ended without close_notify: bytes may be missing"
+                      : "the connection ended during the handshake");
 }
 
 trpi_refusal
@@ -293,72 +432,4 @@ trpi_tls_session_failure(const trpi_tls_session *session, const char **ret_detai
 {
     *ret_detail = session->detail;
     return session->refusal;
-}
-
-trp_err
-trpi_tls_session_claims(const trpi_tls_session *session, const char *host, char *ret_detail,
-                        size_t detail_bytes)
-{
-    X509 *cert = SSL_get0_peer_certificate(session->ssl);
-    if (session->context->ignore_address || (cert != NULL && trpi_tls_cert_covers(cert, host))) {
-        return TRP_OK;
-    }
-    char subject[TRPI_TLS_NAME_BYTES] = "";
-    if (cert != NULL) {
-        trpi_tls_common_name(X509_get_subject_name(cert), subject);
-    }
-    (void)snprintf(ret_detail, detail_bytes, "certificate of %s does not cover %s", subject, host);
-    trpi_tls_text_sanitize(ret_detail);
-    return TRP_EPERM;
-}
-
-uint64_t
-trpi_tls_session_key(const trpi_tls_session *session)
-{
-    X509 *cert = SSL_get0_peer_certificate(session->ssl);
-    uint8_t digest[EVP_MAX_MD_SIZE];
-    unsigned bytes = 0;
-    uint64_t key = 0;
-    if (cert != NULL && X509_pubkey_digest(cert, EVP_sha256(), digest, &bytes) == 1) {
-        memcpy(&key, digest, sizeof key);
-    }
-    return key;
-}
-
-int64_t
-trpi_tls_session_until(const trpi_tls_session *session)
-{
-    X509 *cert = SSL_get0_peer_certificate(session->ssl);
-    return cert != NULL ? trpi_tls_time_ms(X509_get0_notAfter(cert)) : 0;
-}
-
-bool
-trpi_tls_session_stands(const trpi_tls_session *session, trpi_tls_context *context, int64_t wall_ms,
-                        trpi_refusal *ret_why)
-{
-    X509 *cert = SSL_get0_peer_certificate(session->ssl);
-    long error = cert != NULL
-                     ? trpi_tls_chain_verify(context, cert, SSL_get_peer_cert_chain(session->ssl),
-                                             wall_ms, NULL)
-                     : X509_V_ERR_UNSPECIFIED;
-    if (error == X509_V_OK && !trpi_tls_is_allowed(context, cert)) {
-        error = X509_V_ERR_APPLICATION_VERIFICATION;
-    }
-    *ret_why = error != X509_V_OK ? trpi_tls_refusal_of_verify(error) : TRPI_REFUSED_NONE;
-    return error == X509_V_OK;
-}
-
-const trpi_tls_context *
-trpi_tls_session_context(const trpi_tls_session *session)
-{
-    return session->context;
-}
-
-bool
-trpi_tls_session_export(const trpi_tls_session *session, const char *label, uint8_t ret_bytes[32])
-{
-    bool made = SSL_export_keying_material(session->ssl, ret_bytes, 32, label, strlen(label), NULL,
-                                           0, 0) == 1;
-    ERR_clear_error();
-    return made;
 }

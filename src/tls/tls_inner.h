@@ -7,14 +7,22 @@
 #include <openssl/ssl.h>
 #include <stdatomic.h>
 
-enum { TRPI_TLS_NAME_BYTES = 65, TRPI_TLS_DETAIL_BYTES = 320 };
+enum { TRPI_TLS_NAME_BYTES = 65, TRPI_TLS_DETAIL_BYTES = 320, TRPI_TLS_LIST_BYTES = 120 };
 
 struct trpi_tls_context {
     atomic_int references; /* acq_rel at the end: the last one sees all uses */
     SSL_CTX *ssl;
     char **allowed;
     size_t allowed_count;
-    bool ignore_address;
+    bool ignore_address, protocol_optional;
+    trpi_tls_use use;
+    trpi_tls_peer peer;
+    trpi_tls_version version_min;
+    SSL_CTX **more; /* certificates for other names */
+    size_t more_count;
+    char **protocols; /* by preference */
+    size_t protocols_count;
+    char protocols_text[TRPI_TLS_LIST_BYTES]; /* for people */
     uint64_t rekey_bytes;
     trpi_tls_info info;
     char ca_digest[65]; /* of the first authority */
@@ -27,6 +35,11 @@ struct trpi_tls_session {
     size_t in_count;
     trpi_buffer *wire; /* of the call in progress: the BIO's output */
     bool dialled, heard;
+    bool open;     /* the handshake is over */
+    bool said_end; /* this side writes no more */
+    bool starved;  /* the BIO was asked for more bytes than there are */
+    size_t wire_max;
+    const char *protocol;   /* agreed on: one of the context's; "": none */
     uint64_t written_bytes; /* since the last key update */
     long verify_error;      /* X509_V_*, of the first error */
     char peer_name[TRPI_TLS_NAME_BYTES], peer_issuer[TRPI_TLS_NAME_BYTES], peer_digest[65];
@@ -37,6 +50,15 @@ struct trpi_tls_session {
 /* session.c: prepare OpenSSL for sessions, once in the process. false: out of memory. */
 bool trpi_tls_library_prepare(void);
 int trpi_tls_session_index(void); /* of a session in its SSL */
+/* Set the reason of a failure, unless there is one. */
+trpi_tls_result trpi_tls_session_fail(trpi_tls_session *session, trpi_refusal refusal,
+                                      const char *format, ...) TRP_PRINTF(3, 4);
+
+/* ---- hello.c: what a client asks for --------------------------------------------------------- */
+/* Take the protocols and the choice of a certificate by name. Errors: TRP_ECONFIG, TRP_ENOMEM. */
+trp_err trpi_tls_hello_prepare(trpi_tls_context *context, const trpi_tls_options *options);
+/* At the end of a handshake: take what was agreed on. false: nothing, and something had to be. */
+bool trpi_tls_hello_agreed(trpi_tls_session *session);
 
 /* ---- verify.c -------------------------------------------------------------------------------- */
 void trpi_tls_text_sanitize(char *text); /* tls-verify-T3 */

@@ -144,6 +144,14 @@ tests_unit_sim_sim_tests_LDADD = $(unit_ldadd)
 tests_unit_sim_sim_tests_SOURCES = \
 	tests/unit/sim/mem_transport_test.c
 
+check_PROGRAMS += tests/unit/tls/tls_tests
+tests_unit_tls_tls_tests_LDADD = $(unit_ldadd)
+tests_unit_tls_tls_tests_SOURCES = \
+	tests/unit/tls/hello_test.c \
+	tests/unit/tls/memory_test.c \
+	tests/unit/tls/session_test.c \
+	tests/unit/tls/stream_test.c
+
 check_PROGRAMS += tests/unit/remote/remote_tests
 tests_unit_remote_remote_tests_LDADD = $(unit_ldadd)
 tests_unit_remote_remote_tests_SOURCES = \
