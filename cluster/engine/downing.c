@@ -43,6 +43,10 @@
  *       needs the agreement of all members that are not marked, some of which are on the other
  *       side, and after the partition the minority is not sure again. The lease strategy is
  *       excepted: a minority may stay there, and only the owner knows whether it may.
+ *   downing-D16 A member is given up for the time that it has been unreachable only if an observer
+ *       that still reports it towards the end of that time is alive: it has seen a version that the
+ *       acting node made then, so that there was time for an answer. (A crashed observer withdraws
+ *       nothing, and until it is found unreachable itself, downing-D5 does not cover it.)
  * Tests.   tests/unit/cluster/downing_test.c, downing_strategies_test.c, downing_lease_test.c,
  *          tests/sim/churn_test.c
  * Sources. DOWN-01 .. -05; Akka's split brain resolver; sim-S12.
@@ -87,6 +91,9 @@ decide_auto(const trpi_downing_ops *ops, const trpi_downing_options *options,
     if (leader == TRPI_GOSSIP_NONE || g->members[leader].ident->key != input->self) {
         return;
     }
+    uint32_t after_ms = options->auto_down_after_ms;
+    uint64_t ask_ms = after_ms - trpi_split_answer_ms(after_ms);
+    bool call = false;
     for (uint32_t i = 0; i < g->members_count; i++) {
         decision->members++;
         if (!trpi_downing_suspect(&g->members[i]) || g->members[i].ident->key == input->self) {
@@ -94,10 +101,16 @@ decide_auto(const trpi_downing_ops *ops, const trpi_downing_options *options,
             continue;
         }
         decision->unreachable++;
-        if (input->unreachable_ms[i] >= options->auto_down_after_ms) {
+        uint64_t missed_ms = input->unreachable_ms[i];
+        trpi_accusation worth = missed_ms < ask_ms
+                                    ? TRPI_ACCUSATION_VOID /* downing-D16 */
+                                    : trpi_sides_accusation(input, NULL, i, missed_ms - ask_ms);
+        call = call || worth == TRPI_ACCUSATION_OLD;
+        if (worth == TRPI_ACCUSATION_STANDS && missed_ms >= after_ms) {
             decision->indexes[decision->indexes_count++] = i;
         }
     }
+    decision->verdict = call ? TRPI_DOWNING_ROLL_CALL : TRPI_DOWNING_WAIT;
     if (decision->indexes_count > 0) {
         decision->verdict = TRPI_DOWNING_DOWN_MEMBERS;
         snprintf(decision->reason, sizeof decision->reason,

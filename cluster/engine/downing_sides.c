@@ -1,6 +1,6 @@
 /* downing_sides.c - the sides of a partition, and broken links within this side.
  *
- * Must hold. downing-D2.
+ * Must hold. downing-D2, downing-D16.
  * Indirectly connected: two members of one side, one of which cannot reach the other. As few as
  *          possible are marked Down, so that the rest is fully connected; of a single broken link
  *          the later one in order.
@@ -63,6 +63,33 @@ trpi_sides_is_broken_end(const trpi_gossip *g, const uint32_t *marks, uint32_t i
         }
     }
     return false;
+}
+
+trpi_accusation
+trpi_sides_accusation(const trpi_downing_input *input, const uint32_t *marks, uint32_t index,
+                      uint64_t old_ms)
+{
+    trpi_assert_slow(index < input->gossip->members_count);
+    trpi_assert_slow(input->seen->bits == input->gossip->members_count);
+    const trpi_gossip *g = input->gossip;
+    trpi_accusation worth = TRPI_ACCUSATION_VOID;
+    for (uint32_t i = 0; i < g->rows_count; i++) {
+        if (g->rows[i].subject != g->members[index].ident->key) {
+            continue;
+        }
+        uint32_t observer = trpi_gossip_find(g, g->rows[i].observer);
+        bool ours = g->rows[i].observer == input->self;
+        if (observer == TRPI_GOSSIP_NONE ||
+            (marks != NULL && marks[observer] == TRPI_MARK_BROKEN) ||
+            g->members[observer].status >= TRP_MEMBER_EXITING) {
+            continue;
+        }
+        if (ours || (input->made_ms <= old_ms && trpi_seen_get(input->seen, observer))) {
+            return TRPI_ACCUSATION_STANDS;
+        }
+        worth = input->made_ms <= old_ms ? worth : TRPI_ACCUSATION_OLD;
+    }
+    return worth;
 }
 
 /* Count the broken links of members[index] within this side, between members not marked yet. */

@@ -38,6 +38,19 @@ uint32_t trpi_sides_suspected(const trpi_downing_input *input);
 bool trpi_sides_is_broken_end(const trpi_gossip *g, const uint32_t *marks, uint32_t index);
 trpi_side trpi_side_sum(trpi_side a, trpi_side b);
 
+/* downing-D16: what reports about a member are worth */
+typedef enum trpi_accusation {
+    TRPI_ACCUSATION_VOID, /* nobody who is known to be alive reports it */
+    TRPI_ACCUSATION_OLD,  /* a new version will show who is alive */
+    TRPI_ACCUSATION_STANDS
+} trpi_accusation;
+
+/* Return what the reports about members[index] are worth: they stand if one of them is this node's
+ * own, or of an observer that has seen the version, and this node made one within old_ms. Observers
+ * that are marked BROKEN do not count (marks NULL: none is). */
+trpi_accusation trpi_sides_accusation(const trpi_downing_input *input, const uint32_t *marks,
+                                      uint32_t index, uint64_t old_ms);
+
 /* ---- downing_votes.c ------------------------------------------------------------------------- */
 
 /* Return whether the side `mine` stays when `others` has all other votes. Must be true for at most

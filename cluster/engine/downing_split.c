@@ -99,11 +99,10 @@ is_patient(const struct question *q, const trpi_downing_input *input, bool stays
     return q->sides.unsure.votes > 0 && input->stable_ms < patience_ms;
 }
 
-/* downing-D9: the time that a new version has to be answered in */
-static uint64_t
-answer_ms(const trpi_downing_options *options)
+uint64_t
+trpi_split_answer_ms(uint32_t patience_ms)
 {
-    uint32_t third_ms = options->stable_after_ms / 3;
+    uint32_t third_ms = patience_ms / 3;
     return third_ms < ANSWER_MS_MAX ? third_ms : ANSWER_MS_MAX;
 }
 
@@ -124,13 +123,13 @@ lacks_evidence(const trpi_downing_options *options, const trpi_downing_input *in
         return false;
     }
     if (decision->suspected > 0 && input->made_ms > old_ms &&
-        input->stable_ms + answer_ms(options) < 3 * stable_after_ms &&
+        input->stable_ms + trpi_split_answer_ms(options->stable_after_ms) < 3 * stable_after_ms &&
         (acting_member(g, marks, false) == self || acting_member(g, marks, true) == self ||
          trpi_sides_is_broken_end(g, marks, self))) {
         decision->verdict = TRPI_DOWNING_ROLL_CALL;
         return true;
     }
-    return input->version_ms < answer_ms(options) &&
+    return input->version_ms < trpi_split_answer_ms(options->stable_after_ms) &&
            (decision->suspected > 0 || input->suspicion_ms < stable_after_ms);
 }
 
@@ -199,36 +198,31 @@ mark_steady(const trpi_downing_options *options, const trpi_downing_input *input
     }
 }
 
-/* Return whether an observer that is not marked accuses it. Of a broken link one end is enough. */
-static bool
-is_accused_by_rest(const trpi_gossip *g, const uint32_t *marks, uint64_t key)
-{
-    for (uint32_t i = 0; i < g->rows_count; i++) {
-        uint32_t observer =
-            g->rows[i].subject == key ? trpi_gossip_find(g, g->rows[i].observer) : TRPI_GOSSIP_NONE;
-        if (observer != TRPI_GOSSIP_NONE && marks[observer] != TRPI_MARK_BROKEN &&
-            g->members[observer].status < TRP_MEMBER_EXITING) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Mark BROKEN the members that have been unreachable for stable-after, and, when reachability has
- * been flapping for too long, all unreachable members. Returns their number. */
+/* downing-D12, downing-D16. Mark BROKEN the members that have been unreachable for stable-after,
+ * and, when reachability has been flapping for too long, all unreachable members. Of a broken link
+ * one end is enough. Returns their number; *ret_call: a new version has to show who is alive. */
 static uint32_t
-mark_given_up(const trpi_downing_options *options, const trpi_downing_input *input, uint32_t *marks)
+mark_given_up(const trpi_downing_options *options, const trpi_downing_input *input, uint32_t *marks,
+              bool *ret_call)
 {
     trpi_assert_slow(input->seen->bits == input->gossip->members_count);
     const trpi_gossip *g = input->gossip;
     uint64_t limit_ms = (uint64_t)options->stable_after_ms + options->unstable_after_ms;
+    uint64_t ask_ms = options->stable_after_ms - trpi_split_answer_ms(options->stable_after_ms);
     bool too_long = options->unstable_after_ms != 0 && input->unstable_ms >= limit_ms;
     uint32_t count = 0;
+    *ret_call = false;
     for (uint32_t i = g->members_count; i-- > 0;) {
-        bool gone = trpi_downing_suspect(&g->members[i]) &&
-                    (input->unreachable_ms[i] >= options->stable_after_ms ||
-                     (too_long && !trpi_seen_get(input->seen, i)));
-        if (gone && is_accused_by_rest(g, marks, g->members[i].ident->key)) {
+        uint64_t missed_ms = input->unreachable_ms[i];
+        bool unstable = too_long && !trpi_seen_get(input->seen, i);
+        if (!trpi_downing_suspect(&g->members[i]) || (missed_ms < ask_ms && !unstable)) {
+            continue;
+        }
+        trpi_accusation worth =
+            trpi_sides_accusation(input, marks, i, unstable ? UINT64_MAX : missed_ms - ask_ms);
+        *ret_call = *ret_call || worth == TRPI_ACCUSATION_OLD;
+        if (worth == TRPI_ACCUSATION_STANDS &&
+            (unstable || missed_ms >= options->stable_after_ms)) {
             marks[i] = TRPI_MARK_BROKEN;
             count++;
         }
@@ -237,7 +231,7 @@ mark_given_up(const trpi_downing_options *options, const trpi_downing_input *inp
     return count;
 }
 
-/* downing-D12. Return whether members are marked Down. */
+/* downing-D12. Return whether members are marked Down, or who lives is asked first. */
 static bool
 decide_while_flapping(const trpi_downing_ops *ops, const trpi_downing_options *options,
                       const trpi_downing_input *input, trpi_downing_decision *decision)
@@ -247,6 +241,7 @@ decide_while_flapping(const trpi_downing_ops *ops, const trpi_downing_options *o
     const trpi_gossip *g = input->gossip;
     uint32_t *marks = decision->indexes;
     const char *why;
+    bool call;
     struct question q;
     question_ask(&q, ops, options, input, decision);
     mark_steady(options, input, marks);
@@ -256,10 +251,11 @@ decide_while_flapping(const trpi_downing_ops *ops, const trpi_downing_options *o
         return false;
     }
     trpi_votes_count(&q.votes, &q.sides);
-    q.sides.away_members = mark_given_up(options, input, marks);
+    q.sides.away_members = mark_given_up(options, input, marks, &call);
     q.sides.broken_members = 0;
     if (q.sides.away_members == 0) {
-        return false;
+        decision->verdict = call ? TRPI_DOWNING_ROLL_CALL : TRPI_DOWNING_WAIT;
+        return call;
     }
     counts_fill("the steadily reachable members are enough, others come and "
                 "go",

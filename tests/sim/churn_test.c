@@ -5,6 +5,13 @@
  */
 #include "tests/sim/stage.h"
 
+static uint64_t
+seeds_count(uint64_t otherwise)
+{
+    const char *text = getenv("TROUPE_SIM_SEEDS");
+    return text == NULL ? otherwise : strtoull(text, NULL, 10);
+}
+
 static struct sim_world *
 default_cluster(uint32_t nodes, uint32_t alive, uint64_t seed)
 {
@@ -47,6 +54,49 @@ a_link_that_stays_broken_is_found_within_ten_seconds(void)
     stage_link(w, 1, 3, false);
     STAGE_AWAIT(w, stage_agree(w, 31), 10000);
     stage_end(w);
+}
+
+/* Whether node 7 hears `other`, which hears node 7 all the time. */
+static void
+hears_from(struct sim_world *w, uint32_t other, bool cut)
+{
+    w->cut[other * w->nodes_count + 7] = cut;
+    w->any_cut = true;
+    w->faults++;
+}
+
+/* downing-D16: Node 7 hears nobody for 5 s, and node 2 for longer. When both can hear each other
+ * again, node 7 dies before it has said so. Meanwhile 9 and 8 crash, so reachability changes. */
+static void
+what_a_dead_node_said_removes_nobody(void)
+{
+    uint64_t last = stage_first_seed() + seeds_count(32);
+    for (uint64_t seed = stage_first_seed(); seed < last; seed++) {
+        struct sim_world *w = stage_new(10, seed);
+        w->member.downing_strategy = "keep-majority";
+        w->member.downing.stable_after_ms = 5000;
+        w->heartbeat.monitored_by_nr_of_members = 9;
+        stage_up(w, 0x3ff);
+        sim_node_kill(w, 9);
+        stage_run(w, 2000);
+        for (uint32_t other = 0; other < 10; other++) {
+            hears_from(w, other, true);
+        }
+        stage_run(w, 5000);
+        for (uint32_t other = 0; other < 10; other++) {
+            hears_from(w, other, other == 2);
+        }
+        stage_run(w, 1000);
+        sim_node_kill(w, 8);
+        stage_run(w, 2000);
+        hears_from(w, 2, false);
+        STAGE_AWAIT(w, !stage_unreachable(w, 2, 7), 5000);
+        sim_node_kill(w, 7);
+        if (!STAGE_AWAIT(w, stage_agree(w, 0x7f), 60000)) {
+            printf("  TROUPE_SIM_FIRST=%llu TROUPE_SIM_SEEDS=1\n", (unsigned long long)seed);
+        }
+        stage_end(w);
+    }
 }
 
 /* ---- a node is always unreachable ------------------------------------------------------------ */
@@ -238,13 +288,6 @@ churn_play(struct churn *c)
     return waits;
 }
 
-static uint64_t
-seeds_count(uint64_t otherwise)
-{
-    const char *text = getenv("TROUPE_SIM_SEEDS");
-    return text == NULL ? otherwise : strtoull(text, NULL, 10);
-}
-
 /* DownAllUnstable5NodeSpec where the steady ones are enough; with the defaults */
 static void
 a_minority_that_comes_and_goes_ends_nobody_else(void)
@@ -349,6 +392,7 @@ a_cut_beside_it_never_leaves_two_sides(void)
 UNIT_BEGIN("churn")
 UNIT(a_link_that_is_silent_for_six_seconds_makes_nobody_unreachable)
 UNIT(a_link_that_stays_broken_is_found_within_ten_seconds)
+UNIT(what_a_dead_node_said_removes_nobody)
 UNIT(a_minority_that_comes_and_goes_ends_nobody_else)
 UNIT(a_cut_beside_it_never_leaves_two_sides)
 UNIT_END

@@ -387,6 +387,75 @@ in_unrest_one_end_of_a_broken_link_is_enough(void)
     scene_end(&s);
 }
 
+/* downing-D16: 4 reports 2; it has seen a version of the last 5 s of 20 s, or it has not */
+static void
+in_unrest_a_report_counts_only_if_its_observer_lives(void)
+{
+    trpi_downing_options options = options_of(3, 1);
+    options.unstable_after_ms = 15000;
+    struct scene s;
+    scene_make(&s, 5, NULL);
+    scene_row(&s, 4, 2);
+    s.stable_ms = 0;
+    s.unstable_ms = 30000;
+    s.made_ms = 1000000;
+    s.unreachable_ms[2] = 14999;
+    UNIT_EQUAL(scene_decide(&s, "keep-majority", &options, 0, 0x1f), TRPI_DOWNING_WAIT);
+    s.unreachable_ms[2] = 15000;
+    UNIT_EQUAL(scene_decide(&s, "keep-majority", &options, 0, 0x1f), TRPI_DOWNING_ROLL_CALL);
+    UNIT_EQUAL(scene_decide(&s, "keep-majority", &options, 1, 0x1f), TRPI_DOWNING_WAIT);
+    s.made_ms = 0;
+    UNIT_EQUAL(scene_decide(&s, "keep-majority", &options, 0, 0x0f), TRPI_DOWNING_WAIT);
+    s.unreachable_ms[2] = 20000;
+    s.made_ms = 5000;
+    UNIT_EQUAL(scene_decide(&s, "keep-majority", &options, 0, 0x1f), TRPI_DOWNING_DOWN_MEMBERS);
+    UNIT_EQUAL(s.decision.indexes_count, 1);
+    UNIT_EQUAL(s.decision.indexes[0], 2);
+    UNIT_EQUAL(scene_decide(&s, "keep-majority", &options, 0, 0x0f), TRPI_DOWNING_WAIT);
+    s.made_ms = 5001; /* 4 may have died since it saw that */
+    UNIT_EQUAL(scene_decide(&s, "keep-majority", &options, 0, 0x1f), TRPI_DOWNING_ROLL_CALL);
+    s.unreachable_ms[2] = 1000000; /* once is enough */
+    UNIT_EQUAL(scene_decide(&s, "keep-majority", &options, 0, 0x0f), TRPI_DOWNING_WAIT);
+    s.unreachable_ms[2] = 3000; /* given up because it comes and goes: 4 must have seen this, too */
+    s.unstable_ms = 35000;
+    s.made_ms = 1000000;
+    UNIT_EQUAL(scene_decide(&s, "keep-majority", &options, 0, 0x0b), TRPI_DOWNING_WAIT);
+    UNIT_EQUAL(scene_decide(&s, "keep-majority", &options, 0, 0x1b), TRPI_DOWNING_DOWN_MEMBERS);
+    scene_end(&s);
+    scene_make(&s, 5, NULL); /* its own report needs no proof */
+    scene_row(&s, 0, 2);
+    s.stable_ms = 0;
+    s.unstable_ms = 30000;
+    s.unreachable_ms[2] = 20000;
+    s.made_ms = 1000000;
+    UNIT_EQUAL(scene_decide(&s, "keep-majority", &options, 0, 0x1b), TRPI_DOWNING_DOWN_MEMBERS);
+    scene_end(&s);
+}
+
+/* downing-D16: the leader 0 has not reported 2 itself; 4 has */
+static void
+auto_down_believes_no_observer_that_may_be_dead(void)
+{
+    trpi_downing_options options = { .auto_down_after_ms = 6000 };
+    struct scene s;
+    scene_make(&s, 5, NULL);
+    scene_row(&s, 4, 2);
+    s.made_ms = 1000000;
+    s.unreachable_ms[2] = 3999;
+    UNIT_EQUAL(scene_decide(&s, "auto-down-after", &options, 0, 0x1f), TRPI_DOWNING_WAIT);
+    s.unreachable_ms[2] = 4000;
+    UNIT_EQUAL(scene_decide(&s, "auto-down-after", &options, 0, 0x1f), TRPI_DOWNING_ROLL_CALL);
+    s.made_ms = 1999;
+    s.unreachable_ms[2] = 5999;
+    UNIT_EQUAL(scene_decide(&s, "auto-down-after", &options, 0, 0x1f), TRPI_DOWNING_WAIT);
+    s.made_ms = 2000;
+    s.unreachable_ms[2] = 6000;
+    UNIT_EQUAL(scene_decide(&s, "auto-down-after", &options, 0, 0x0f), TRPI_DOWNING_WAIT);
+    UNIT_EQUAL(scene_decide(&s, "auto-down-after", &options, 0, 0x1f), TRPI_DOWNING_DOWN_MEMBERS);
+    UNIT_EQUAL(s.decision.indexes[0], 2);
+    scene_end(&s);
+}
+
 /* downing-D12: what keeps two sides of a lease apart is the lease, and down-all keeps no member */
 static void
 lease_and_down_all_stop_in_unrest_whoever_is_steady(void)
@@ -559,6 +628,8 @@ UNIT(everybody_stops_when_reachability_does_not_come_to_rest)
 UNIT(who_is_steady_goes_on_in_unrest_if_that_is_enough)
 UNIT(in_unrest_who_comes_and_goes_is_given_up_later_than_who_is_gone)
 UNIT(in_unrest_one_end_of_a_broken_link_is_enough)
+UNIT(in_unrest_a_report_counts_only_if_its_observer_lives)
+UNIT(auto_down_believes_no_observer_that_may_be_dead)
 UNIT(lease_and_down_all_stop_in_unrest_whoever_is_steady)
 UNIT(a_leave_foretells_what_the_next_crash_does)
 UNIT(of_any_parts_at_most_one_stays)
