@@ -96,8 +96,8 @@ trpi_inbound_batch_end(trpi_conn *conn)
     }
 }
 
-static void
-decode_error(trpi_conn *conn, const char *what, uint64_t wire_id)
+void
+trpi_inbound_decode_error(trpi_conn *conn, const char *what, uint64_t wire_id)
 {
     trpi_remote *remote = trpi_conn_remote(conn);
     uint32_t suppressed = 0;
@@ -140,12 +140,6 @@ is_plain(const trp_type *type, const trpi_serializer *serializer)
             (type->flags & (TRP_TYPE_TEXT | TRP_TYPE_JSON)) != 0);
 }
 
-static bool
-payload_fits(const trp_type *type, size_t bytes)
-{
-    return trpi_payload_fits(type, bytes);
-}
-
 /* The payload as the type wants it: in place when its wire form is its form in memory. */
 static trp_err
 payload_decode(trpi_conn *conn, const trp_type *type, trpi_message *message,
@@ -157,7 +151,7 @@ payload_decode(trpi_conn *conn, const trp_type *type, trpi_message *message,
         return TRP_EDATA;
     }
     if (is_plain(type, serializer)) {
-        return payload_fits(type, message->payload_bytes) ? TRP_OK : TRP_EDATA;
+        return trpi_payload_fits(type, message->payload_bytes) ? TRP_OK : TRP_EDATA;
     }
     trpi_buffer_clear(&conn->read.scratch);
     trp_err err = trpi_decode(serializer, type, message->payload, message->payload_bytes, map,
@@ -167,46 +161,33 @@ payload_decode(trpi_conn *conn, const trp_type *type, trpi_message *message,
     return err;
 }
 
-/* remote-inbound-B4 */
-static inline void
-message_tell(trpi_conn *conn, const trpi_message *to, const trp_type *type, const void *payload,
-             size_t bytes)
-{
-    if (trpi_receiver_take(conn, to->to_slot, to->to_generation, bytes)) {
-        trpi_inbound_tell(conn->read.ctx, to->to_slot, to->to_generation, to->sender, type, payload,
-                          bytes);
-    } else {
-        trp_ref recipient = { TRPI_NODE_SELF, to->to_slot, to->to_generation, 0 };
-        trpi_dead_letter_of(trpi_conn_remote(conn)->system, to->sender, recipient,
-                            TRP_DEAD_RECEIVER_FULL, type, payload, bytes);
-    }
-}
-
 /* Tell the messages of a MANY frame, whose common part is decoded. */
 static void
 on_many(trpi_conn *conn, const trp_type *type, const trpi_message *common, const trpi_node_map *map)
 {
     trpi_message rest = *common, message = *common;
     uint64_t count = 0;
-    bool plain =
-        type != NULL && is_plain(type, trpi_serializers_get(trpi_conn_remote(conn)->serializers,
-                                                            common->serializer));
+    bool plain = type != NULL && !trpi_conn_remote(conn)->traces_messages &&
+                 is_plain(type, trpi_serializers_get(trpi_conn_remote(conn)->serializers,
+                                                     common->serializer));
+    if (plain) {
+        count = trpi_inbound_many_plain(conn, type, common, &rest);
+    }
     while (rest.payload_bytes > 0) {
         const trp_type *of = type;
-        if (!trpi_many_next(&rest, &message.payload, &message.payload_bytes)) {
-            decode_error(conn, "body cannot be read", common->wire_id);
+        if (plain || !trpi_many_next(&rest, &message.payload, &message.payload_bytes)) {
+            trpi_inbound_decode_error(conn, "body cannot be read", common->wire_id);
             break;
         }
-        if (of != NULL && (plain ? !payload_fits(of, message.payload_bytes)
-                                 : payload_decode(conn, of, &message, map) != TRP_OK)) {
-            decode_error(conn, "payload cannot be read", common->wire_id);
+        if (of != NULL && payload_decode(conn, of, &message, map) != TRP_OK) {
+            trpi_inbound_decode_error(conn, "payload cannot be read", common->wire_id);
             of = NULL;
         }
         count++;
         if (trpi_conn_remote(conn)->traces_messages) {
             trpi_message_trace(trpi_conn_remote(conn), trpi_conn_peer(conn), false, of, &message);
         }
-        message_tell(conn, common, of, message.payload, message.payload_bytes);
+        trpi_inbound_message(conn, common, of, message.payload, message.payload_bytes);
     }
     trpi_traffic_messages_in_add(&trpi_conn_peer(conn)->traffic, count);
 }
@@ -223,7 +204,7 @@ inbound_map(trpi_conn *conn, trpi_node_map *ret_map)
         if (!proved) { /* it has ended meanwhile */
             trpi_count(&trpi_conn_remote(conn)->stats.frames_stale, 1);
         } else if (conn->read.node == 0) {
-            decode_error(conn, "no number for its node", 0);
+            trpi_inbound_decode_error(conn, "no number for its node", 0);
         }
     }
     /* not the peer's, which may be the next incarnation's by now */
@@ -276,19 +257,19 @@ on_message(trpi_conn *conn, const trpi_frame *frame)
     if ((frame->flags & TRPI_MESSAGE_COMPRESSED) != 0) {
         if (trpi_message_expand(frame, trpi_conn_remote(conn)->options.frame_bytes_max,
                                 &conn->read.expanded, &expanded) != TRP_OK) {
-            decode_error(conn, "compressed body cannot be read", 0);
+            trpi_inbound_decode_error(conn, "compressed body cannot be read", 0);
             return;
         }
         frame = &expanded;
     }
     conn->read.numbers.scope = TRPI_NUMBERS_NONE;
     if (trpi_message_decode(frame, &map, &message) != TRP_OK) {
-        decode_error(conn, "body cannot be read", 0);
+        trpi_inbound_decode_error(conn, "body cannot be read", 0);
         return;
     }
     const trp_type *type = type_of(conn, message.wire_id);
     if (type != NULL && (type->flags & TRP_TYPE_LOCAL) != 0) {
-        decode_error(conn, "type never leaves its node", message.wire_id);
+        trpi_inbound_decode_error(conn, "type never leaves its node", message.wire_id);
         type = NULL;
     }
     bool third = (frame->flags & TRPI_MESSAGE_SENDER_MASK) == TRPI_CODE_THIRD;
@@ -303,7 +284,7 @@ on_message(trpi_conn *conn, const trpi_frame *frame)
         return;
     }
     if (type != NULL && numbers_begin(conn, frame, &map, &message) != TRP_OK) {
-        decode_error(conn, "no number for a node in it", message.wire_id);
+        trpi_inbound_decode_error(conn, "no number for a node in it", message.wire_id);
         return;
     }
     if (frame->kind == TRPI_FRAME_MANY) {
@@ -311,7 +292,7 @@ on_message(trpi_conn *conn, const trpi_frame *frame)
         return;
     }
     if (type != NULL && payload_decode(conn, type, &message, &map) != TRP_OK) {
-        decode_error(conn, "payload cannot be read", message.wire_id);
+        trpi_inbound_decode_error(conn, "payload cannot be read", message.wire_id);
         type = NULL;
     }
     if (untrusted &&
@@ -323,7 +304,7 @@ on_message(trpi_conn *conn, const trpi_frame *frame)
         trpi_message_trace(trpi_conn_remote(conn), trpi_conn_peer(conn), false, type, &message);
     }
     if (frame->kind == TRPI_FRAME_USER) {
-        message_tell(conn, &message, type, message.payload, message.payload_bytes);
+        trpi_inbound_message(conn, &message, type, message.payload, message.payload_bytes);
         return;
     }
     if (type == NULL) {
@@ -342,7 +323,7 @@ on_manifest(trpi_conn *conn, const trpi_frame *frame)
     trpi_remote *remote = trpi_conn_remote(conn);
     trpi_manifest manifest;
     if (trpi_manifest_decode(frame, &manifest) != TRP_OK) {
-        decode_error(conn, "manifest cannot be read", 0);
+        trpi_inbound_decode_error(conn, "manifest cannot be read", 0);
         return;
     }
     for (char *c = manifest.name; *c != '\0'; c++) {
@@ -413,7 +394,7 @@ on_deploy(trpi_conn *conn, const trpi_system_message *system, trp_ref proxy)
     trpi_message message;
     const trp_type *type = NULL;
     if (trpi_deploy_decode(system->tail, system->tail_bytes, &read) != TRP_OK) {
-        decode_error(conn, "order to deploy cannot be read", 0);
+        trpi_inbound_decode_error(conn, "order to deploy cannot be read", 0);
         deploy_refuse(conn, proxy, "the order cannot be read there", "");
         return;
     }
@@ -471,7 +452,7 @@ system_deliver(trpi_conn *conn, uint32_t node, const trpi_system_message *messag
         trpi_inbound_signal(system, (enum trpi_remote_signal)message->signal, target, from,
                             message->flag);
     } else if (trpi_failure_decode(message->tail, message->tail_bytes, &failure) != TRP_OK) {
-        decode_error(conn, "failure cannot be read", 0);
+        trpi_inbound_decode_error(conn, "failure cannot be read", 0);
     } else {
         trpi_inbound_order(system, (enum trpi_remote_signal)message->signal, target, from, &order);
     }
@@ -483,7 +464,7 @@ on_system(trpi_conn *conn, const trpi_frame *frame)
     trpi_peer *peer = trpi_conn_peer(conn);
     trpi_system_message message;
     if (trpi_system_frame_decode(frame, &message) != TRP_OK) {
-        decode_error(conn, "system message cannot be read", 0);
+        trpi_inbound_decode_error(conn, "system message cannot be read", 0);
         return;
     }
     pthread_mutex_lock(&peer->lock);
@@ -494,7 +475,7 @@ on_system(trpi_conn *conn, const trpi_frame *frame)
     uint32_t node = trpi_peer_node(peer);
     if (node == 0) { /* its watcher could never be told: not taken, and so sent again */
         pthread_mutex_unlock(&peer->lock);
-        decode_error(conn, "no number for its node", 0);
+        trpi_inbound_decode_error(conn, "no number for its node", 0);
         return;
     }
     uint64_t expected = trpi_redelivery_expected(&peer->redelivery);

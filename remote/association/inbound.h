@@ -9,6 +9,18 @@
 /* ---- inbound.c ---- */
 trp_err trpi_inbound_frame(trpi_conn *conn, const trpi_frame *frame);
 void trpi_inbound_batch_end(trpi_conn *conn);
+/* Count and log a frame or payload that makes no sense. wire_id: of its type, 0: not known. */
+void trpi_inbound_decode_error(trpi_conn *conn, const char *what, uint64_t wire_id);
+
+/* ---- inbound_tell.c: within a batch ---- */
+/* Tell one message to its receiver, or to the dead letters when that is full or type is NULL. */
+void trpi_inbound_message(trpi_conn *conn, const trpi_message *to, const trp_type *type,
+                          const void *payload, size_t bytes);
+/* Tell the messages of a MANY frame whose payloads need no decoding: in runs. Each run is counted
+ * for its receiver as one read is: what it adds to an empty mail is not. Return their number;
+ * rest: what was not split off, because the frame is damaged. */
+uint64_t trpi_inbound_many_plain(trpi_conn *conn, const trp_type *type, const trpi_message *common,
+                                 trpi_message *rest);
 
 /* ---- untrusted.c ---- */
 trp_err trpi_untrusted_begin(trpi_remote *remote); /* Errors: TRP_ENOMEM */

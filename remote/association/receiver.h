@@ -43,6 +43,22 @@ typedef struct trpi_inflow {
 /* A message for it has come; within a batch of the connection, before it is told. false: its limit
  * waits for it already. */
 bool trpi_receiver_take(trpi_conn *conn, uint32_t slot, uint32_t generation, size_t payload_bytes);
+/* The same for one more message to the receiver of the last call, which no other call has followed.
+ * false: a mark or its limit is due: nothing was counted, trpi_receiver_take() does that. */
+static inline bool
+trpi_receiver_take_more(trpi_inflow *inflow, uint32_t slot, uint32_t generation,
+                        size_t payload_bytes)
+{
+    trpi_inflow_place *place = inflow->last;
+    if (place == NULL || place->slot != slot || place->generation != generation) {
+        return true; /* it has no mail: receiver-I1 */
+    }
+    if (place->bytes >= TRPI_CREDIT_MARK_BYTES || place->near) {
+        return false;
+    }
+    place->bytes += payload_bytes + TRPI_CREDIT_MESSAGE_BYTES;
+    return true;
+}
 void trpi_receiver_asked(trpi_conn *conn, const trpi_frame *frame); /* CREDIT_ASK */
 
 /* ---- inflow.c ---- */

@@ -157,23 +157,6 @@ trpi_many_append(trpi_buffer *out, size_t at, const trpi_serializer *serializer,
     return TRP_OK;
 }
 
-bool
-trpi_many_next(trpi_message *rest, const uint8_t **ret_payload, size_t *ret_bytes)
-{
-    if (rest->payload_bytes < TRPI_MANY_RECORD_BYTES) {
-        return false;
-    }
-    size_t bytes = trpi_get_u32(rest->payload);
-    if (bytes > rest->payload_bytes - TRPI_MANY_RECORD_BYTES) {
-        return false;
-    }
-    *ret_payload = rest->payload + TRPI_MANY_RECORD_BYTES;
-    *ret_bytes = bytes;
-    rest->payload += TRPI_MANY_RECORD_BYTES + bytes;
-    rest->payload_bytes -= TRPI_MANY_RECORD_BYTES + bytes;
-    return true;
-}
-
 trp_err
 trpi_node_section_decode(const trpi_frame *frame, trpi_node_map *map, size_t *ret_left)
 {

@@ -7,6 +7,7 @@
 #define TRPI_REMOTE_CODEC_H
 
 #include "actor/actor.h"
+#include "base/wire.h"
 #include "remote/wire/frame.h"
 #include "remote/wire/serializer.h"
 
@@ -62,7 +63,22 @@ trp_err trpi_many_append(trpi_buffer *out, size_t at, const trpi_serializer *ser
                          trpi_node_map *map, const trp_type *type, const void *payload,
                          size_t bytes); /* serializer NULL: the payload's bytes as they are */
 /* Split the next payload off a decoded MANY message; false: the frame is damaged. */
-bool trpi_many_next(trpi_message *rest, const uint8_t **ret_payload, size_t *ret_bytes);
+static inline bool
+trpi_many_next(trpi_message *rest, const uint8_t **ret_payload, size_t *ret_bytes)
+{
+    if (rest->payload_bytes < TRPI_MANY_RECORD_BYTES) {
+        return false;
+    }
+    size_t bytes = trpi_get_u32(rest->payload);
+    if (bytes > rest->payload_bytes - TRPI_MANY_RECORD_BYTES) {
+        return false;
+    }
+    *ret_payload = rest->payload + TRPI_MANY_RECORD_BYTES;
+    *ret_bytes = bytes;
+    rest->payload += TRPI_MANY_RECORD_BYTES + bytes;
+    rest->payload_bytes -= TRPI_MANY_RECORD_BYTES + bytes;
+    return true;
+}
 /* Decode only recipient and type, of a frame that will not be sent. */
 bool trpi_message_peek(const trpi_frame *frame, trpi_message *ret_message);
 

@@ -8,7 +8,7 @@ actor_sources += src/actor/kernel/bounded_mailbox.c src/actor/kernel/mailbox_ord
 	src/actor/kernel/dead.c src/actor/kernel/extra.c src/actor/kernel/failure.c src/actor/kernel/fault.c src/actor/kernel/held.c src/actor/kernel/nested_turn.c src/actor/kernel/interaction.c src/actor/kernel/kernel_types.c \
 	src/actor/kernel/mailbox_check.c src/actor/kernel/misuse.c src/actor/kernel/msg.c src/actor/kernel/peek.c src/actor/kernel/ref_map.c \
 	src/actor/kernel/run.c src/actor/kernel/run_thread.c src/actor/kernel/sysmsg.c \
-	src/actor/kernel/shared_mailbox.c src/actor/kernel/tell.c src/actor/kernel/tell_text.c src/actor/kernel/type.c
+	src/actor/kernel/shared_mailbox.c src/actor/kernel/tell.c src/actor/kernel/tell_run.c src/actor/kernel/tell_text.c src/actor/kernel/type.c
 
 # numbers of nodes, and the cells that carry messages to them
 actor_sources += src/actor/nodes/remote_ops.c src/actor/nodes/node_numbers.c src/actor/nodes/nodes.c

@@ -36,13 +36,12 @@ trpi_inbound_end(trp_ctx *ctx)
     trpi_leave(ctx);
 }
 
-/* May a peer send this type? It must be registered, have the right size and not be local.
- * Terminated and the like arrive as signals; the payloads of internal types are pointers. */
+/* May a peer send this type? It must be registered and not be local. Terminated and the like arrive
+ * as signals; the payloads of internal types are pointers. */
 static bool
-is_admissible(const trp_type *type, size_t bytes)
+is_admissible(const trp_type *type)
 {
-    if (type == NULL || type->number == 0 || (type->flags & TRP_TYPE_LOCAL) != 0 ||
-        !trpi_payload_fits(type, bytes)) {
+    if (type == NULL || type->number == 0 || (type->flags & TRP_TYPE_LOCAL) != 0) {
         return false;
     }
     return type->number >= TRPI_TYPE_AUTO_END || type->number == TRPI_TYPE_POISON_PILL ||
@@ -56,11 +55,26 @@ trpi_inbound_tell(trp_ctx *ctx, uint32_t slot, uint32_t generation, trp_ref send
 {
     trp_ref to = trpi_ref_local(slot, generation);
 
-    if (!is_admissible(type, bytes)) {
+    if (!is_admissible(type) || !trpi_payload_fits(type, bytes)) {
         trpi_dead_letter(ctx->system, sender, to, TRP_DEAD_NOT_ENCODABLE, type, bytes);
         return;
     }
     trpi_tell(ctx, to, sender, type, payload, bytes);
+}
+
+void
+trpi_inbound_tell_run(trp_ctx *ctx, uint32_t slot, uint32_t generation, trp_ref sender,
+                      const trp_type *type, const trpi_run_payload *payloads, uint32_t count)
+{
+    trp_ref to = trpi_ref_local(slot, generation);
+
+    if (is_admissible(type)) {
+        trpi_tell_run(ctx, to, sender, type, payloads, count);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        trpi_dead_letter(ctx->system, sender, to, TRP_DEAD_NOT_ENCODABLE, type, payloads[i].bytes);
+    }
 }
 
 bool
@@ -90,7 +104,7 @@ trpi_inbound_select(trp_system *system, const char *path, trp_ref sender, const 
     trp_ctx *ctx;
     trp_msg *msg;
 
-    if (!is_admissible(type, bytes)) {
+    if (!is_admissible(type) || !trpi_payload_fits(type, bytes)) {
         trpi_dead_letter(system, sender, nobody, TRP_DEAD_NOT_ENCODABLE, type, bytes);
         return;
     }

@@ -435,15 +435,13 @@ cache_make_room(trpi_class_cache *cache, uint32_t class_index)
     return true;
 }
 
-void *
-trpi_block_new(trpi_msg_cache *cache, size_t bytes)
+/* The magazine is empty: take a block of the next one. */
+static NOINLINE void *
+block_new_refilled(trpi_class_cache *of, uint32_t class_index)
 {
-    uint32_t class_index = trpi_class_of(bytes);
-    trpi_class_cache *of = &cache->classes[class_index];
     void *block;
 
-    trpi_assert(bytes <= TRPI_BLOCK_BYTES_MAX);
-    if (!LIKELY(of->current != NULL && of->current->count > 0) && !cache_refill(of, class_index)) {
+    if (!cache_refill(of, class_index)) {
         return NULL;
     }
     block = of->current->blocks[--of->current->count];
@@ -451,14 +449,29 @@ trpi_block_new(trpi_msg_cache *cache, size_t bytes)
     return block;
 }
 
-void
-trpi_block_free(trpi_msg_cache *cache, void *block, size_t bytes)
+/* The rare case is a tail call: each message passes here and in trpi_block_free(). */
+void *
+trpi_block_new(trpi_msg_cache *cache, size_t bytes)
 {
     uint32_t class_index = trpi_class_of(bytes);
     trpi_class_cache *of = &cache->classes[class_index];
+    trpi_magazine *magazine = of->current;
+    void *block;
 
-    if (!LIKELY(of->current != NULL && of->current->count < magazine_capacity(class_index)) &&
-        !cache_make_room(of, class_index)) {
+    trpi_assert(bytes <= TRPI_BLOCK_BYTES_MAX);
+    if (UNLIKELY(magazine == NULL || magazine->count == 0)) {
+        return block_new_refilled(of, class_index);
+    }
+    block = magazine->blocks[--magazine->count];
+    UNPOISON(block, class_bytes(class_index));
+    return block;
+}
+
+/* The magazine is full, or there is none: put the block into another one. */
+static NOINLINE void
+block_free_elsewhere(trpi_class_cache *of, uint32_t class_index, void *block)
+{
+    if (!cache_make_room(of, class_index)) {
         if (class_index >= CHUNK_CLASSES) {
             trpi_free(block);
         }
@@ -466,6 +479,21 @@ trpi_block_free(trpi_msg_cache *cache, void *block, size_t bytes)
     }
     POISON(block, class_bytes(class_index));
     of->current->blocks[of->current->count++] = block;
+}
+
+void
+trpi_block_free(trpi_msg_cache *cache, void *block, size_t bytes)
+{
+    uint32_t class_index = trpi_class_of(bytes);
+    trpi_class_cache *of = &cache->classes[class_index];
+    trpi_magazine *magazine = of->current;
+
+    if (UNLIKELY(magazine == NULL || magazine->count >= magazine_capacity(class_index))) {
+        block_free_elsewhere(of, class_index, block);
+        return;
+    }
+    POISON(block, class_bytes(class_index));
+    magazine->blocks[magazine->count++] = block;
 }
 
 void
@@ -575,12 +603,21 @@ trp_msg *
 trpi_msg_make(trpi_msg_cache *cache, trp_ref to, trp_ref sender, const trp_type *type,
               const void *payload, size_t bytes)
 {
+    bool inside = LIKELY(bytes <= TRP_INLINE_PAYLOAD_MAX);
     void *place;
-    trp_msg *msg = trpi_msg_make_empty(cache, type, bytes, &place);
+    trp_msg *msg = inside ? trpi_block_new(cache, TRPI_MSG_HEADER_BYTES + bytes)
+                          : msg_make_moved(cache, bytes, 0, &place);
 
     if (msg == NULL) {
         return NULL;
     }
+    if (inside) {
+        place = (char *)msg + TRPI_MSG_HEADER_BYTES;
+        msg->priv_next = NULL;
+        msg->priv_from_node_flags = 0;
+        msg->priv_bytes = (uint16_t)bytes;
+    }
+    msg->priv_type = (uint16_t)type->number;
     msg->priv_to_slot = to.slot;
     msg->priv_to_generation = to.generation;
     trpi_msg_sender_set(msg, sender);
@@ -590,12 +627,13 @@ trpi_msg_make(trpi_msg_cache *cache, trp_ref to, trp_ref sender, const trp_type 
     return msg;
 }
 
-void
-trpi_msg_free_any(trpi_msg_cache *cache, trp_msg *msg)
+/* With a payload elsewhere, or a trailer. */
+static NOINLINE void
+msg_free_unusual(trpi_msg_cache *cache, trp_msg *msg)
 {
     size_t bytes = msg->priv_bytes;
 
-    if (__builtin_expect(msg->priv_from_node_flags & TRP_MSG_PRIV_OUT_OF_LINE, 0)) {
+    if ((msg->priv_from_node_flags & TRP_MSG_PRIV_OUT_OF_LINE) != 0) {
         trp_msg_priv_moved *moved = (void *)((char *)msg + TRPI_MSG_HEADER_BYTES);
 
         if (moved->release != NULL) {
@@ -603,10 +641,20 @@ trpi_msg_free_any(trpi_msg_cache *cache, trp_msg *msg)
         }
         bytes = sizeof *moved;
     }
-    if (__builtin_expect(msg->priv_from_node_flags & TRPI_MSG_TRAILER, 0)) {
+    if ((msg->priv_from_node_flags & TRPI_MSG_TRAILER) != 0) {
         bytes = trpi_msg_trailer_at(msg) - TRPI_MSG_HEADER_BYTES + TRPI_TRAILER_BYTES;
     }
     trpi_block_free(cache, msg, TRPI_MSG_HEADER_BYTES + bytes);
+}
+
+void
+trpi_msg_free_any(trpi_msg_cache *cache, trp_msg *msg)
+{
+    if (LIKELY((msg->priv_from_node_flags & (TRP_MSG_PRIV_OUT_OF_LINE | TRPI_MSG_TRAILER)) == 0)) {
+        trpi_block_free(cache, msg, TRPI_MSG_HEADER_BYTES + msg->priv_bytes);
+    } else {
+        msg_free_unusual(cache, msg);
+    }
 }
 
 int

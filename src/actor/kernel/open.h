@@ -28,6 +28,15 @@ void trpi_leave(trp_ctx *ctx);
 /* Tell with any sender; `to` may be remote, stale or none. */
 void trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
                size_t bytes);
+/* One payload of a run: borrowed until the call returns. */
+typedef struct trpi_run_payload {
+    const void *data;
+    size_t bytes;
+} trpi_run_payload;
+/* Tell payloads of one type to one actor of this system, in their order; each fits the type. Where
+ * the actor takes all messages they are pushed as one chain; else each is told by itself. */
+void trpi_tell_run(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type,
+                   const trpi_run_payload *payloads, uint32_t count);
 /* Tell a message that has its sender and type. Takes msg. */
 void trpi_send(trp_ctx *ctx, trp_ref to, trp_msg *msg);
 /* Make an unsent message of no bytes that owns data, which is what trp_msg_payload() returns:

@@ -9,8 +9,9 @@ target_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
     (void)state;
     if (trp_msg_is(msg, &trp_string_type)) {
-        stage_note("%.*s<%u", (int)trp_msg_bytes(msg), (const char *)trp_msg_payload(msg),
-                   trp_sender(ctx).node);
+        int bytes = trp_msg_bytes(msg) < 16 ? (int)trp_msg_bytes(msg) : 16;
+
+        stage_note("%.*s<%u", bytes, (const char *)trp_msg_payload(msg), trp_sender(ctx).node);
     } else if (trp_msg_is(msg, &trp_i64_type)) {
         int64_t *next = state, got;
 
@@ -107,6 +108,92 @@ chained_messages_keep_their_order(void)
     stage_close(system);
 }
 
+/* Tell count numbers from *next on as one run. */
+static void
+run_of_numbers(trp_ctx *ctx, trp_ref to, trp_ref from, int64_t *next, uint32_t count)
+{
+    int64_t numbers[100];
+    trpi_run_payload payloads[100];
+
+    for (uint32_t i = 0; i < count; i++) {
+        numbers[i] = (*next)++;
+        payloads[i] = (trpi_run_payload){ &numbers[i], sizeof numbers[i] };
+    }
+    trpi_inbound_tell_run(ctx, to.slot, to.generation, from, &trp_i64_type, payloads, count);
+}
+
+/* Runs and single messages to two actors, one of them with a bounded mailbox, keep their order. */
+static void
+a_run_keeps_its_order_with_other_messages(void)
+{
+    trp_system *system = stage_open();
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+    trp_ref to[2], far = stage_far(system);
+    int64_t next[2] = { 0, 0 };
+
+    to[0] = stage_spawn(system, &target, "a");
+    options.name = "b";
+    options.mailbox = "bounded";
+    UNIT_EQUAL(trp_system_spawn(system, &target, &options, &to[1]), TRP_OK);
+    for (uint32_t round = 0; round < 200; round++) {
+        trp_ctx *ctx = trpi_inbound_begin(system);
+
+        for (uint32_t k = 0; k < 8; k++) {
+            int which = (int)(k & 1u);
+
+            if ((round + k) % 3 == 0) {
+                run_of_numbers(ctx, to[which], far, &next[which], round % 100);
+            } else {
+                trpi_inbound_tell(ctx, to[which].slot, to[which].generation, far, &trp_i64_type,
+                                  &next[which], sizeof next[which]);
+                next[which]++;
+            }
+        }
+        trpi_inbound_end(ctx);
+    }
+    tell(system, to[0].slot, to[0].generation, far, &trp_string_type, "a", 1);
+    UNIT_WAIT(stage_has("a<"), 30000);
+    tell(system, to[1].slot, to[1].generation, far, &trp_string_type, "b", 1);
+    UNIT_WAIT(stage_has("b<"), 30000);
+    stage_close(system);
+}
+
+/* Each message of a run to nobody is a dead letter, and so is each of a type that does not travel;
+ * payloads that a message cannot hold itself arrive. */
+static void
+a_run_reaches_its_incarnation_or_nobody(void)
+{
+    trp_system *system = stage_open();
+    trp_ref a = stage_spawn(system, &target, "a"), far = stage_far(system), stale = a;
+    trp_ctx *ctx = trpi_inbound_begin(system);
+    int64_t number = 0;
+    size_t bytes = 100000;
+    char *text = malloc(bytes);
+    trpi_run_payload payloads[3];
+
+    UNIT_TRUE(text != NULL);
+    memset(text, 'x', bytes);
+    stale.generation += 2;
+    run_of_numbers(ctx, stale, far, &number, 5);
+    UNIT_EQUAL(stage_dead(system, TRP_DEAD_STALE), 5);
+    number = 0;
+    run_of_numbers(ctx, (trp_ref){ TRPI_NODE_SELF, 90000000, 1, 0 }, far, &number, 4);
+    UNIT_EQUAL(stage_dead(system, TRP_DEAD_NO_SUCH_ACTOR), 4);
+    payloads[0] = payloads[1] = (trpi_run_payload){ text, 64 };
+    trpi_inbound_tell_run(ctx, a.slot, a.generation, far, &trpi_continue_type, payloads, 2);
+    UNIT_EQUAL(stage_dead(system, TRP_DEAD_NOT_ENCODABLE), 2);
+    payloads[0] = (trpi_run_payload){ "one", 3 };
+    payloads[1] = (trpi_run_payload){ text, bytes };
+    payloads[2] = (trpi_run_payload){ "two", 3 };
+    trpi_inbound_tell_run(ctx, a.slot, a.generation, far, &trp_string_type, payloads, 3);
+    trpi_inbound_end(ctx);
+    UNIT_WAIT(stage_has("two<"), 5000);
+    UNIT_TRUE(stage_has("one<"));
+    UNIT_TRUE(stage_has("xxxxxxxx"));
+    free(text);
+    stage_close(system);
+}
+
 /* REMOTE-08, SYS-24: a peer selects; only local paths */
 static void
 a_selection_from_the_wire_is_delivered_or_a_dead_letter(void)
@@ -171,6 +258,8 @@ UNIT_BEGIN("inbound")
 UNIT(a_message_from_the_wire_reaches_its_incarnation_or_nobody)
 UNIT(types_that_do_not_travel_are_refused)
 UNIT(chained_messages_keep_their_order)
+UNIT(a_run_keeps_its_order_with_other_messages)
+UNIT(a_run_reaches_its_incarnation_or_nobody)
 UNIT(a_selection_from_the_wire_is_delivered_or_a_dead_letter)
 UNIT(control_characters_do_not_reach_the_log)
 UNIT(a_timer_of_an_upper_room_fires_or_is_cancelled)
