@@ -49,10 +49,13 @@ trpi_conn_close_when_sent(trpi_conn *conn)
 }
 
 /* ---- conn_write.c ---- */
-/* Take what is to be sent; true: the caller owns the write and calls trpi_conn_write() without
- * locks. */
+/* Take what is to be sent; true: the caller owns the write and a reference, and calls
+ * trpi_conn_write() without locks. */
 bool trpi_conn_take(trpi_conn *conn);
-void trpi_conn_write(trpi_conn *conn);
+/* Write it. true: all of it is written, and the caller owns the write still: it ends it with
+ * trpi_conn_write_over() and drops the reference. false: written() or closed() goes on.
+ * *writes_left: of this thread; the last one is not done at once. */
+bool trpi_conn_write(trpi_conn *conn, uint32_t *writes_left);
 /* Make dead letters of what the transport was never given whole. The caller is the only user. */
 void trpi_conn_give_up(trpi_conn *conn);
 /* A frame in front of the lane's. Errors: TRP_ENOMEM; TRP_EAGAIN: control_bytes_max wait. */
@@ -62,10 +65,14 @@ trp_err trpi_conn_preamble(trpi_conn *conn);
 /* The preamble, if it is not sent yet, and a frame of the handshake. Errors: TRP_ENOMEM. */
 trp_err trpi_conn_handshake(trpi_conn *conn, enum trpi_frame_kind kind,
                             const trpi_handshake *handshake);
-/* A slice was written: begin the next; false: there is none. By the owner of the write. */
-bool trpi_conn_write_next(trpi_conn *conn);
-/* The write is over. By trpi_conn_lock_of(), as the next. */
+/* written() came for a slice: write the rest, as trpi_conn_write(). */
+bool trpi_conn_write_rest(trpi_conn *conn, uint32_t *writes_left);
+/* End a write of a connection without a peer, and write what gathered meanwhile. Without locks. */
+void trpi_conn_write_alone_over(trpi_conn *conn, uint32_t *writes_left);
+/* The write is over. By trpi_conn_lock_of(), as the next two. */
 void trpi_conn_write_over(trpi_conn *conn);
+/* The connection has ended: what it writes counts no more. */
+void trpi_conn_write_settle(trpi_conn *conn);
 /* Give back the memory of buffers that are empty. */
 void trpi_conn_write_trim(trpi_conn *conn);
 

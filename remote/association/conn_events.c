@@ -251,8 +251,9 @@ refuse_stranger(trpi_conn *conn, const char *reason)
     conn->close_when_sent = true;
     taken = taken && trpi_conn_take(conn);
     pthread_mutex_unlock(&conn->remote->lock);
-    if (taken) {
-        trpi_conn_write(conn);
+    uint32_t writes_left = TRPI_WRITES_AT_ONCE;
+    if (taken && trpi_conn_write(conn, &writes_left)) {
+        trpi_conn_write_alone_over(conn, &writes_left);
     }
     refusal_log(conn, reason);
     return taken ? TRP_OK : TRP_ECLOSED;
@@ -491,36 +492,19 @@ on_bytes(void *user, trpi_link *link, const uint8_t *bytes, size_t count)
 
 /* ---- written --------------------------------------------------------------------------------- */
 
-/* The write is done: begin the next one, of the bytes that were queued meanwhile. */
-static void
-write_over(trpi_conn *conn)
-{
-    trpi_peer *peer = conn->peer;
-    trpi_deferred deferred = { 0 };
-    pthread_mutex_lock(trpi_conn_lock_of(conn));
-    trpi_conn_write_over(conn);
-    if (conn->close_when_sent && conn->write.head.count == 0) {
-        trpi_conn_close(conn);
-    }
-    if (peer != NULL) {
-        trpi_peer_pump(peer, &deferred);
-        trpi_peer_unlock(peer, &deferred);
-        return;
-    }
-    bool more = trpi_conn_take(conn);
-    pthread_mutex_unlock(&conn->remote->lock);
-    if (more) {
-        trpi_conn_write(conn);
-    }
-}
-
 static void
 on_written(void *user, trpi_link *link)
 {
     trpi_conn *conn = user;
+    uint32_t writes_left = TRPI_WRITES_AT_ONCE;
     (void)link;
-    if (!trpi_conn_write_next(conn)) {
-        write_over(conn);
+    if (!trpi_conn_write_rest(conn, &writes_left)) {
+        return;
+    }
+    if (conn->peer != NULL) {
+        trpi_peer_written(conn->peer, conn, &writes_left);
+    } else {
+        trpi_conn_write_alone_over(conn, &writes_left);
     }
 }
 
@@ -573,9 +557,7 @@ peer_lost(trpi_conn *conn, const char *reason)
         trpi_peer_lane_closed(peer, conn->lane);
     }
     trpi_lane_unsettle(&peer->lane_marks, conn->lane);
-    if (conn->write.busy) { /* conn-N3 */
-        trpi_lane_queue_sent(&lane->queue, conn->write.taken.count);
-    }
+    trpi_conn_write_settle(conn);
     bool undialled = trpi_lane_dialling(lane) == conn && conn->lane != TRPI_LANE_CONTROL;
     if (undialled) {
         trpi_lane_undialled(peer, conn, reason);

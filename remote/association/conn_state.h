@@ -16,6 +16,7 @@
 
 #define TRPI_PEER_CONNS_MAX 64       /* connections of one peer: it needs two a lane at most */
 #define TRPI_WRITE_BYTES_MAX 1048576 /* one write of a lane */
+#define TRPI_WRITES_AT_ONCE 8        /* of one peer by one thread; then written() goes on */
 #define TRPI_BUFFER_KEPT_BYTES                                                                     \
     1048576                /* a lane's buffer that grew beyond is given back when empty */
 #define TRPI_TYPE_CACHE 64 /* a power of two */
@@ -23,7 +24,8 @@
 /* The write of a connection (conn_write.c). While it is in progress it has one owner, to which the
  * three members belong that say so; the rest by trpi_conn_lock_of(). */
 typedef struct trpi_conn_writing {
-    bool busy; /* a write is in progress */
+    bool busy;    /* a write is in progress */
+    bool settled; /* and its connection has ended: it is off the lane's account */
     bool preamble_sent;
     trpi_buffer head;              /* frames of this very connection, before the lane's */
     trpi_buffer taken_head, taken; /* being written; by the owner, as the next two */

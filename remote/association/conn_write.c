@@ -1,9 +1,11 @@
 /* conn_write.c - what a connection sends: its own frames, then its share of a lane.
  *
- * Shape.     trpi_conn_take() by the pump -> trpi_conn_write() without locks -> written() ->
- *            what gathered meanwhile, as one write
+ * Shape.     trpi_conn_take() by the pump -> trpi_conn_write() without locks -> done, or written()
+ *            later -> what gathered meanwhile, as one write
+ *            A write that is done at once is ended by its writer, which goes on in a loop (pump.c),
+ *            not by recursion, and TRPI_WRITES_AT_ONCE times at most.
  * Must hold. conn-N2 and conn-N3.
- * Tests.     tests/unit/remote/remote_test.c, pressure_test.c
+ * Tests.     tests/unit/remote/remote_test.c, pressure_test.c, done_test.c
  */
 #include "remote/association/conn.h"
 
@@ -57,30 +59,49 @@ trpi_conn_take(trpi_conn *conn)
     }
     conn->write.at = 0;
     conn->write.busy = true; /* conn-N2 */
+    conn->write.settled = false;
     trpi_conn_ref(conn);
     return true;
 }
 
-void
-trpi_conn_write(trpi_conn *conn)
+/* A slice is written; true: there is another one. By the owner of the write. */
+static bool
+slice_next(trpi_conn *conn)
 {
-    trpi_iov iov[2];
-    size_t count = 0;
-    if (conn->write.taken_head.count > 0) {
-        iov[count++] = (trpi_iov){ conn->write.taken_head.data, conn->write.taken_head.count };
+    trpi_buffer_clear(&conn->write.taken_head);
+    conn->write.at += conn->write.slice_bytes;
+    return conn->write.at < conn->write.taken.count;
+}
+
+bool
+trpi_conn_write(trpi_conn *conn, uint32_t *writes_left)
+{
+    bool done = true;
+    do {
+        trpi_iov iov[2];
+        size_t count = 0;
+        if (conn->write.taken_head.count > 0) {
+            iov[count++] = (trpi_iov){ conn->write.taken_head.data, conn->write.taken_head.count };
+        }
+        size_t left = conn->write.taken.count - conn->write.at;
+        conn->write.slice_bytes = left < TRPI_WRITE_BYTES_MAX ? left : TRPI_WRITE_BYTES_MAX;
+        if (conn->write.slice_bytes > 0) {
+            iov[count++] =
+                (trpi_iov){ conn->write.taken.data + conn->write.at, conn->write.slice_bytes };
+        }
+        trpi_assert(count > 0 && *writes_left > 0);
+        done = false;
+        if (conn->remote->ops->write(conn->link, iov, count, *writes_left > 1 ? &done : NULL) !=
+            TRP_OK) {
+            /* nothing was taken; closed() comes or came, and settles the account */
+            conn->write.slice_bytes = 0;
+        }
+        *writes_left -= done;
+    } while (done && slice_next(conn));
+    if (!done) {
+        trpi_conn_unref(conn);
     }
-    size_t left = conn->write.taken.count - conn->write.at;
-    conn->write.slice_bytes = left < TRPI_WRITE_BYTES_MAX ? left : TRPI_WRITE_BYTES_MAX;
-    if (conn->write.slice_bytes > 0) {
-        iov[count++] =
-            (trpi_iov){ conn->write.taken.data + conn->write.at, conn->write.slice_bytes };
-    }
-    trpi_assert(count > 0);
-    if (conn->remote->ops->write(conn->link, iov, count) != TRP_OK) {
-        /* nothing was taken; closed() comes or came, and settles the account */
-        conn->write.slice_bytes = 0;
-    }
-    trpi_conn_unref(conn);
+    return done;
 }
 
 void
@@ -102,33 +123,56 @@ trpi_conn_give_up(trpi_conn *conn)
     }
 }
 
-bool
-trpi_conn_write_next(trpi_conn *conn)
-{
-    trpi_buffer_clear(&conn->write.taken_head);
-    conn->write.at += conn->write.slice_bytes;
-    bool more = conn->write.at < conn->write.taken.count;
-    if (more) {
-        trpi_conn_ref(conn);
-        trpi_conn_write(conn);
-    }
-    return more;
-}
-
 void
 trpi_conn_write_over(trpi_conn *conn)
 {
     trpi_peer *peer = conn->peer;
     conn->write.busy = false;
-    if (peer != NULL) {
+    if (peer != NULL && !conn->write.settled) {
         trpi_lane_state *lane = &peer->lanes[conn->lane];
         trpi_lane_queue_sent(&lane->queue, conn->write.taken.count);
+    }
+    if (peer != NULL) {
         trpi_traffic_bytes_out_add(&peer->traffic, conn->write.taken.count);
     }
     trpi_buffer_clear(&conn->write.taken_head);
     trpi_buffer_clear(&conn->write.taken);
     if (conn->write.taken.capacity > TRPI_BUFFER_KEPT_BYTES) {
         trpi_buffer_fini(&conn->write.taken);
+    }
+    if (conn->close_when_sent && conn->write.head.count == 0) {
+        trpi_conn_close(conn);
+    }
+}
+
+void
+trpi_conn_write_settle(trpi_conn *conn)
+{
+    if (conn->write.busy) { /* conn-N3; its owner may be in write() and not know yet */
+        conn->write.settled = true;
+        trpi_lane_queue_sent(&conn->peer->lanes[conn->lane].queue, conn->write.taken.count);
+    }
+}
+
+bool
+trpi_conn_write_rest(trpi_conn *conn, uint32_t *writes_left)
+{
+    trpi_conn_ref(conn);
+    return !slice_next(conn) || trpi_conn_write(conn, writes_left);
+}
+
+void
+trpi_conn_write_alone_over(trpi_conn *conn, uint32_t *writes_left)
+{
+    trpi_remote *remote = conn->remote;
+    bool more = true;
+    while (more) {
+        pthread_mutex_lock(&remote->lock);
+        trpi_conn_write_over(conn);
+        bool taken = trpi_conn_take(conn);
+        pthread_mutex_unlock(&remote->lock);
+        trpi_conn_unref(conn);
+        more = taken && trpi_conn_write(conn, writes_left);
     }
 }
 

@@ -113,6 +113,9 @@ uint64_t trpi_ends_overflowed_take(trpi_ends *ends); /* 0: none */
 void trpi_peer_pump(trpi_peer *peer, trpi_deferred *deferred);
 /* Release peer->lock and carry out the deferred effects. */
 void trpi_peer_unlock(trpi_peer *peer, trpi_deferred *deferred);
+/* All that a connection of the peer wrote is written: end that, and write what gathered meanwhile,
+ * at most *writes_left times. Takes the writer's reference. Without locks. */
+void trpi_peer_written(trpi_peer *peer, trpi_conn *conn, uint32_t *writes_left);
 /* Quarantine an incarnation. Without locks, as the next. */
 void trpi_peer_quarantine(trpi_peer *peer, uint64_t uid, const char *reason);
 /* Tell the watchers of that incarnation that it is over. */

@@ -174,13 +174,16 @@ proxies_ready(trpi_peer *peer)
     }
 }
 
-void
-trpi_peer_unlock(trpi_peer *peer, trpi_deferred *deferred)
+/* Carry out the effects, without locks. Return how many writes are done already: over. */
+static uint32_t
+effects_carry_out(trpi_peer *peer, trpi_deferred *deferred, trpi_conn **over, uint32_t *writes_left)
 {
     trpi_remote *remote = trpi_peer_remote(peer);
-    pthread_mutex_unlock(&peer->lock);
+    uint32_t over_count = 0;
     for (uint32_t i = 0; i < deferred->writes_count; i++) {
-        trpi_conn_write(deferred->writes[i]);
+        if (trpi_conn_write(deferred->writes[i], writes_left)) {
+            over[over_count++] = deferred->writes[i];
+        }
     }
     if (deferred->events != NULL) {
         trpi_link_events_publish(remote, deferred->events);
@@ -207,6 +210,43 @@ trpi_peer_unlock(trpi_peer *peer, trpi_deferred *deferred)
     if (deferred->ready) {
         proxies_ready(peer);
     }
+    return over_count;
+}
+
+/* End writes that are done, and carry out the effects of that: writes again, of what gathered
+ * meanwhile. */
+static void
+writes_end(trpi_peer *peer, trpi_conn **over, uint32_t over_count, uint32_t *writes_left)
+{
+    while (over_count > 0) {
+        trpi_deferred deferred = { 0 };
+        pthread_mutex_lock(&peer->lock);
+        for (uint32_t i = 0; i < over_count; i++) {
+            trpi_conn_write_over(over[i]);
+        }
+        trpi_peer_pump(peer, &deferred);
+        pthread_mutex_unlock(&peer->lock);
+        for (uint32_t i = 0; i < over_count; i++) {
+            trpi_conn_unref(over[i]);
+        }
+        over_count = effects_carry_out(peer, &deferred, over, writes_left);
+    }
+}
+
+void
+trpi_peer_unlock(trpi_peer *peer, trpi_deferred *deferred)
+{
+    trpi_conn *over[TRPI_DEFERRED_WRITES_MAX];
+    uint32_t writes_left = TRPI_WRITES_AT_ONCE;
+    pthread_mutex_unlock(&peer->lock);
+    writes_end(peer, over, effects_carry_out(peer, deferred, over, &writes_left), &writes_left);
+}
+
+void
+trpi_peer_written(trpi_peer *peer, trpi_conn *conn, uint32_t *writes_left)
+{
+    trpi_conn *over[TRPI_DEFERRED_WRITES_MAX] = { conn };
+    writes_end(peer, over, 1, writes_left);
 }
 
 void

@@ -8,7 +8,7 @@
  *          transport.
  * Must hold.
  *   faults-link-W1  Only the pacer calls bytes(), written() and closed(): they never overlap
- *       (transport-T2).
+ *       (transport-T2). A write is done at once while there is room: its bytes were copied.
  *   faults-link-W2  closed() is called after the inner link's closed(), when the in queue is empty
  *       or the link was closed on this side; then release() frees the inner link, too.
  *   faults-link-W3  After close() frames that were written before are still sent, as on a real
@@ -393,9 +393,13 @@ write_due(trpi_link *link, uint64_t now_ns)
         *last = h;
         last = &h->next;
     }
+    bool done = false;
     /* refused: closed() is on its way */
-    if (link->transport->inner_ops->write(link->inner, iov, count) != TRP_OK) {
+    if (link->transport->inner_ops->write(link->inner, iov, count, &done) != TRP_OK || done) {
         writing_free(link);
+    }
+    if (done) {
+        pacer_wake(link->transport); /* what else is due goes after the others' turn */
     }
 }
 
@@ -617,7 +621,7 @@ faults_connect(trpi_transport *transport, const char *host, uint16_t port, uint3
 }
 
 static trp_err
-faults_write(trpi_link *link, const trpi_iov *iov, size_t count)
+faults_write(trpi_link *link, const trpi_iov *iov, size_t count, bool *ret_done)
 {
     trpi_transport *transport = link->transport;
     trp_err err = TRP_OK;
@@ -632,7 +636,11 @@ faults_write(trpi_link *link, const trpi_iov *iov, size_t count)
         }
     }
     if (err == TRP_OK) {
-        link->written_due = true;
+        bool room = link->out.bytes < TRPI_FAULT_HELD_BYTES_MAX;
+        link->written_due = ret_done == NULL || !room;
+        if (!link->written_due) {
+            *ret_done = true;
+        }
         pacer_wake(transport);
     }
     pthread_mutex_unlock(&transport->lock);

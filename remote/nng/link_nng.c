@@ -593,8 +593,9 @@ on_sent(void *arg)
 }
 
 static trp_err
-tcp_write(trpi_link *link, const trpi_iov *iov, size_t count)
+tcp_write(trpi_link *link, const trpi_iov *iov, size_t count, bool *ret_done)
 {
+    (void)ret_done; /* nng tells the end of a send by a callback alone */
     trpi_assert(count >= 1 && count <= TRPI_TRANSPORT_IOV_MAX);
     trp_err err = TRP_ECLOSED;
     pthread_mutex_lock(&link->lock);

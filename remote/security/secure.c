@@ -12,7 +12,8 @@
  *   secure-V1  connected() and bytes() come only when the link is OPEN.
  *   secure-V2  Only one thing is being sent at a time: `flight` or, without TLS, the upper room's
  *       own buffers.
- *   secure-V3  written() is called when the inner link has sent everything of the write.
+ *   secure-V3  A write is done, or written() is called, when the inner link has sent everything of
+ *       it.
  *   secure-V4  A refused link sends its alert before it is closed, and is closed after LINGER_MS at
  *       the latest: closing at once would reset the connection, and the peer would not read the
  *       reason.
@@ -35,6 +36,7 @@ enum {
     CHUNK_BYTES = 131072, /* encrypted at a time: about 60 us, so that a callback stays short */
     PLAIN_BYTES = 5 * TRPI_TLS_RECORD_BYTES, /* a read of the inner link, the rest of a record */
     KEPT_BYTES = 65536,                      /* larger buffers are freed after a burst */
+    WRITES_AT_ONCE = 4, /* of chunks, each done at once; then in_written() goes on */
     LINGER_MS = 1000
 };
 
@@ -150,34 +152,48 @@ link_encrypt(trpi_secure_link *link)
     }
 }
 
-/* Start the next write of the inner link, if none is in flight. A result TRP_ECLOSED is ignored:
- * closed() follows, or was called. */
+/* Write on the inner link; in flight until it is done, which is told by in_written() in any case if
+ * `late`. A result TRP_ECLOSED is ignored: closed() follows, or was called. */
+static void
+inner_write(trpi_secure_link *link, const trpi_iov *iov, size_t count, bool late)
+{
+    bool done = false;
+    (void)link->transport->inner->write(link->inner, iov, count, late ? NULL : &done);
+    link->in_flight = !done;
+}
+
+/* Write on the inner link until something is in flight, or nothing is left. */
+static void
+link_pump_late(trpi_secure_link *link, bool late)
+{
+    for (int writes_left = WRITES_AT_ONCE; !link->closing; writes_left--) {
+        late = late || writes_left == 1;
+        if (link->session != NULL) {
+            link_encrypt(link); /* also while the last chunk is being sent */
+        }
+        if (link->in_flight || link->closing) {
+            return;
+        }
+        if (link->batch.count > 0) { /* secure-V2 */
+            trpi_buffer swap = link->flight;
+            link->flight = link->batch;
+            link->batch = swap;
+            trpi_buffer_clear(&link->batch);
+            trpi_iov iov = { link->flight.data, link->flight.count };
+            inner_write(link, &iov, 1, late);
+        } else if (link->session == NULL && link->writing && !link->direct) {
+            link->direct = true;
+            inner_write(link, link->iov, link->iov_count, late);
+        } else {
+            return;
+        }
+    }
+}
+
 static void
 link_pump(trpi_secure_link *link)
 {
-    const trpi_transport_ops *inner = link->transport->inner;
-    if (link->session != NULL) {
-        link_encrypt(link);
-    }
-    if (link->in_flight || link->closing) {
-        return;
-    }
-    if (link->batch.count > 0) { /* secure-V2 */
-        trpi_buffer swap = link->flight;
-        link->flight = link->batch;
-        link->batch = swap;
-        trpi_buffer_clear(&link->batch);
-        trpi_iov iov = { link->flight.data, link->flight.count };
-        link->in_flight = true;
-        (void)inner->write(link->inner, &iov, 1);
-        if (link->session != NULL) {
-            link_encrypt(link); /* while that is being sent */
-        }
-    } else if (link->session == NULL && link->writing && !link->direct) {
-        link->direct = true;
-        link->in_flight = true;
-        (void)inner->write(link->inner, link->iov, link->iov_count);
-    }
+    link_pump_late(link, false);
 }
 
 static void
@@ -190,14 +206,10 @@ link_buffers_trim(trpi_secure_link *link)
     trpi_buffer_clear(&link->flight);
 }
 
-static void
-in_written(void *user, trpi_link *inner)
+/* After the pump. true: the upper room's write is over. */
+static bool
+link_write_over(trpi_secure_link *link)
 {
-    trpi_secure_link *link = user;
-    (void)inner;
-    pthread_mutex_lock(&link->lock);
-    link->in_flight = false;
-    link_pump(link);
     bool done = link->writing && !link->in_flight && link->batch.count == 0 &&
                 (link->session != NULL ? link->iov_at == link->iov_count : link->direct);
     if (!link->in_flight) {
@@ -207,6 +219,18 @@ in_written(void *user, trpi_link *inner)
         link->writing = link->direct = false;
         link->iov_count = link->iov_at = 0;
     }
+    return done;
+}
+
+static void
+in_written(void *user, trpi_link *inner)
+{
+    trpi_secure_link *link = user;
+    (void)inner;
+    pthread_mutex_lock(&link->lock);
+    link->in_flight = false;
+    link_pump(link);
+    bool done = link_write_over(link);
     pthread_mutex_unlock(&link->lock);
     if (done) {
         link->transport->events->written(link->user, (trpi_link *)link); /* secure-V3 */
@@ -214,7 +238,7 @@ in_written(void *user, trpi_link *inner)
 }
 
 trp_err
-trpi_secure_write(trpi_link *outer, const trpi_iov *iov, size_t count)
+trpi_secure_write(trpi_link *outer, const trpi_iov *iov, size_t count, bool *ret_done)
 {
     trpi_secure_link *link = (trpi_secure_link *)outer;
     trp_err err = TRP_ECLOSED;
@@ -226,7 +250,11 @@ trpi_secure_write(trpi_link *outer, const trpi_iov *iov, size_t count)
         link->iov_count = count;
         link->iov_at = 0;
         link->writing = true;
-        link_pump(link);
+        link_pump_late(link, ret_done == NULL);
+        if (link_write_over(link)) { /* only of no bytes when it is late */
+            trpi_assert(ret_done != NULL);
+            *ret_done = true;
+        }
         err = TRP_OK;
     }
     pthread_mutex_unlock(&link->lock);
@@ -245,9 +273,9 @@ link_refuse(trpi_secure_link *link, trpi_refusal why, const char *detail)
     link->stage = TRPI_SECURE_REFUSED;
     link->refusal = why;
     (void)snprintf(link->reason, sizeof link->reason, "%s: %s", trpi_refusal_text(why), detail);
+    bool says = link->in_flight || link->batch.count > 0;
     link_pump(link);
-    if (why == TRPI_REFUSED_BY_PEER || why == TRPI_REFUSED_BYTES ||
-        (!link->in_flight && link->batch.count == 0)) {
+    if (why == TRPI_REFUSED_BY_PEER || why == TRPI_REFUSED_BYTES || !says) {
         link_shut(link, ""); /* nothing to say that the peer would wait for */
     } else {
         trpi_secure_end_in(link, LINGER_MS); /* secure-V4 */

@@ -102,7 +102,7 @@ void trpi_secure_link_unref(trpi_secure_link *link);
 void trpi_secure_link_end(trpi_secure_link *link, const char *reason);
 trp_err trpi_secure_connect(trpi_transport *transport, const char *host, uint16_t port,
                             uint32_t timeout_ms, void *user, trpi_link **ret_link);
-trp_err trpi_secure_write(trpi_link *link, const trpi_iov *iov, size_t count);
+trp_err trpi_secure_write(trpi_link *link, const trpi_iov *iov, size_t count, bool *ret_done);
 void trpi_secure_pause(trpi_link *link);
 trp_err trpi_secure_claims(trpi_link *link, const char *host, uint16_t port, char *ret_detail,
                            size_t detail_bytes);

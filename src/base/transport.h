@@ -77,7 +77,7 @@ typedef struct trpi_transport_events {
     void (*connected)(void *user, trpi_link *link);
     void (*bytes)(void *user, trpi_link *link, const uint8_t *bytes, size_t count);
     /* All bytes of the last write() were handed to the network; the buffers are the caller's again.
-     */
+     * Not for a write() that has answered *ret_done. */
     void (*written)(void *user, trpi_link *link);
     /* reason is borrowed until return. A write in progress will not be reported any more. */
     void (*closed)(void *user, trpi_link *link, trp_err err, const char *reason);
@@ -110,9 +110,13 @@ struct trpi_transport_ops {
      */
     trp_err (*connect)(trpi_transport *transport, const char *host, uint16_t port,
                        uint32_t timeout_ms, void *user, trpi_link **ret_link);
-    /* Send count (1 .. TRPI_TRANSPORT_IOV_MAX) buffers, which stay untouched until written() or
-     * closed(). One write at a time. Errors: TRP_ECLOSED (nothing was taken). Thread: any. */
-    trp_err (*write)(trpi_link *link, const trpi_iov *iov, size_t count);
+    /* Send count (1 .. TRPI_TRANSPORT_IOV_MAX) buffers. One write at a time.
+     * *ret_done, false before the call: true: all bytes were handed to the network, the buffers are
+     * the caller's again, and written() does not come. Else they stay untouched until written() or
+     * closed(). NULL: the caller has written much from one call and wants to go on in written(),
+     * which comes as if the network had been full.
+     * Errors: TRP_ECLOSED (nothing was taken, *ret_done stays false). Thread: any. */
+    trp_err (*write)(trpi_link *link, const trpi_iov *iov, size_t count, bool *ret_done);
     /* From inside bytes() of this link: read no more until paused() returns false: back-pressure on
      * the peer. close() ends a pause. NULL: this driver cannot. Used by an adapter whose queue is
      * full (remote/faults/faults_link.c). */

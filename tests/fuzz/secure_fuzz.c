@@ -1,10 +1,10 @@
 /* secure_fuzz.c - bytes of a stranger before it is authenticated: TLS, or a cookie.
  *
- * The first byte says whether the link speaks TLS (bit 0) and who dialled (bit 1), the second how
- * many bytes come in one read (0: all). The transport below is a stub; nonces are always the same,
- * so that the corpus can hold a cookie that is right. Laws: no peer gets through TLS without a key;
- * no more than handshake_bytes_max are taken; closed() is called once. Corpus:
- * tests/fuzz/corpus/secure.
+ * The first byte says whether the link speaks TLS (bit 0), who dialled (bit 1) and whether a write
+ * is done at once (bit 2), the second how many bytes come in one read (0: all). The transport below
+ * is a stub; nonces are always the same, so that the corpus can hold a cookie that is right. Laws:
+ * no peer gets through TLS without a key; no more than handshake_bytes_max are taken; closed() is
+ * called once. Corpus: tests/fuzz/corpus/secure.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -60,7 +60,7 @@ static trpi_world world = { .ops = &world_ops };
 static const trpi_transport_events *below; /* the same for both transports */
 static void *below_arg[2], *below_user;
 static atomic_bool close_asked; /* set by the keeper's thread, too */
-static bool write_pending, released;
+static bool write_is_done, write_pending, released;
 static int opened_count;
 static char link_of_below; /* its address stands for the link */
 
@@ -88,11 +88,14 @@ stub_connect(trpi_transport *transport, const char *host, uint16_t port, uint32_
     return TRP_OK;
 }
 static trp_err
-stub_write(trpi_link *link, const trpi_iov *iov, size_t count)
+stub_write(trpi_link *link, const trpi_iov *iov, size_t count, bool *ret_done)
 {
     (void)link;
     require(!write_pending && count == 1 && iov[0].bytes > 0); /* secure-V2 */
-    write_pending = true;
+    write_pending = !write_is_done || ret_done == NULL;
+    if (!write_pending) {
+        *ret_done = true;
+    }
     return TRP_OK;
 }
 static void
@@ -236,6 +239,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t step = data[1] != 0 ? data[1] : size, taken = 0;
     atomic_store(&close_asked, false);
     write_pending = released = false;
+    write_is_done = (data[0] & 4) != 0;
     open_count = closed_count = 0;
     if (is_dialled) {
         require(trpi_secure_tls_ops.connect(transports[is_tls], "127.0.0.1", 1, 1000, &link_above,

@@ -165,6 +165,7 @@ tests_unit_remote_remote_tests_SOURCES = \
 	tests/unit/remote/deployment_codec_test.c \
 	tests/unit/remote/deployment_refusal_test.c \
 	tests/unit/remote/deployment_test.c \
+	tests/unit/remote/done_test.c \
 	tests/unit/remote/events_test.c \
 	tests/unit/remote/evolution_test.c \
 	tests/unit/remote/fault_text_test.c \

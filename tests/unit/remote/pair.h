@@ -12,6 +12,9 @@
 #include "sim/mem_transport.h"
 #include "tests/unit/unit.h"
 
+/* Beneath remoting; NULL: the default. Of systems that are not in memory. */
+static const trpi_transport_ops *pair_driver;
+
 typedef struct pair {
     bool mem;
     trpi_mem_network *network;
@@ -100,6 +103,7 @@ pair_remote(pair *p, int i, const trpi_remote_options *options, uint16_t port)
     if (o.link_pause_ms == 0) { /* a machine that stands still for seconds breaks no link */
         o.link_pause_ms = 60000;
     }
+    o.transport = o.transport != NULL ? o.transport : pair_driver;
     if (p->mem) {
         o.transport = &trpi_mem_transport_ops;
         o.transport_arg = p->network;

@@ -3,6 +3,7 @@
 #include "remote/wire/frame.h"
 #include "remote/association/context.h"
 #include "remote/nng/link_nng.h"
+#include "tests/unit/remote/answers.h"
 #include "tests/unit/remote/pair.h"
 
 static pair p;
@@ -673,83 +674,11 @@ a_wildcard_cannot_be_advertised_and_port_0_is_filled_in(void)
     trp_system_free(system);
 }
 
-/* ---- a transport with a slow writer ---------------------------------------------------------- */
-
-static atomic_bool hold, inside, stopped, freed, freed_inside;
-
-/* A large write stands before the network until it is let go. */
-static trp_err
-held_write(trpi_link *link, const trpi_iov *iov, size_t count)
-{
-    size_t bytes = 0;
-    for (size_t i = 0; i < count; i++) {
-        bytes += iov[i].bytes;
-    }
-    if (bytes > 4096 && atomic_load(&hold)) {
-        atomic_store(&inside, true);
-        while (atomic_load(&hold)) {
-            unit_pause();
-        }
-        atomic_store(&inside, false);
-    }
-    return trpi_link_nng_ops.write(link, iov, count);
-}
-
-static void
-held_stop(trpi_transport *transport)
-{
-    trpi_link_nng_ops.stop(transport);
-    atomic_store(&stopped, true);
-}
-
-static void
-held_free(trpi_transport *transport)
-{
-    if (atomic_load(&inside)) {
-        atomic_store(&freed_inside, true);
-    }
-    atomic_store(&freed, true);
-    trpi_link_nng_ops.free(transport);
-}
-
-static void *
-remote_stopper(void *arg)
-{
-    (void)arg;
-    trpi_remote_stop(p.remote[0]);
-    return NULL;
-}
-
-static void
-a_transport_outlives_who_writes_to_it_while_remoting_stops(void)
-{
-    static char text[8192];
-    trpi_transport_ops ops = trpi_link_nng_ops;
-    ops.write = held_write;
-    ops.stop = held_stop;
-    ops.free = held_free;
-    trpi_remote_options options = { .transport = &ops, .flush_on_shutdown_ms = 1 };
-    trp_ref echo = TRP_REF_NONE;
-    pthread_t stopper;
-    pair_start(&p, false, &options);
-    pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
-    UNIT_EQUAL(trp_system_resolve(p.system[0], RIGHT("/user/echo"), 60000, &echo), TRP_OK);
-    memset(text, 'x', sizeof text);
-    atomic_store(&hold, true);
-    trp_system_tell(p.system[0], echo, &trp_string_type, text, sizeof text);
-    UNIT_WAIT(atomic_load(&inside), 60000);
-    UNIT_REQUIRE(pthread_create(&stopper, NULL, remote_stopper, NULL) == 0);
-    UNIT_WAIT(atomic_load(&stopped), 60000);
-    for (int i = 0; i < 20; i++) { /* long enough to go wrong */
-        unit_pause();
-    }
-    UNIT_FALSE(atomic_load(&freed));
-    atomic_store(&hold, false);
-    pthread_join(stopper, NULL);
-    UNIT_TRUE(atomic_load(&freed) && !atomic_load(&freed_inside));
-    p.remote[0] = NULL;
-    pair_end(&p);
-}
+ANSWERS_TESTS(messages_keep_their_order_and_none_is_lost, pair_driver)
+ANSWERS_TESTS(a_watcher_is_told_when_the_other_system_says_goodbye, pair_driver)
+ANSWERS_TESTS(a_restart_on_the_same_address_is_a_new_incarnation, pair_driver)
+ANSWERS_TESTS(a_quarantined_incarnation_is_not_talked_to_any_more, pair_driver)
+ANSWERS_TESTS(two_systems_that_dial_each_other_at_once_both_work, pair_driver)
 
 UNIT_BEGIN("remote")
 UNIT(a_path_on_another_system_answers_over_tcp)
@@ -773,5 +702,9 @@ UNIT(an_ask_that_nobody_handles_elsewhere_fails_at_once)
 UNIT(two_systems_that_dial_each_other_at_once_both_work)
 UNIT(a_third_node_answers_the_sender_of_a_forwarded_message)
 UNIT(a_wildcard_cannot_be_advertised_and_port_0_is_filled_in)
-UNIT(a_transport_outlives_who_writes_to_it_while_remoting_stops)
+UNIT_ANSWERS(messages_keep_their_order_and_none_is_lost)
+UNIT_ANSWERS(a_watcher_is_told_when_the_other_system_says_goodbye)
+UNIT_ANSWERS(a_restart_on_the_same_address_is_a_new_incarnation)
+UNIT_ANSWERS(a_quarantined_incarnation_is_not_talked_to_any_more)
+UNIT_ANSWERS(two_systems_that_dial_each_other_at_once_both_work)
 UNIT_END
