@@ -8,10 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum {
-    TRPI_SECURE_FILES = 4, /* ca, cert, key, crl */
-    TRPI_SECURE_WHY_BYTES = 400
-};
+enum { TRPI_SECURE_WHY_BYTES = 400 };
 
 /* The certificates and secrets that a connection began with; immutable, reference counted. */
 typedef struct trpi_credentials {
@@ -41,7 +38,7 @@ typedef struct trpi_secure {
     trpi_credentials *credentials;          /* by lock */
     trpi_secure_link *links;                /* connected ones; by lock */
     uint64_t looked_ms;                     /* the keeper's */
-    uint64_t file_marks[TRPI_SECURE_FILES]; /* the keeper's: of the files in use */
+    uint64_t files_mark;                    /* the keeper's: of the files in use */
     char failure[TRPI_SECURE_WHY_BYTES];    /* of the last reload; "": it succeeded; by lock */
     uint64_t failure_ms;                    /* the keeper's: when it was reported */
     char host[TRPI_HOST_BYTES_MAX + 1];     /* advertised; "": not known yet; by lock */

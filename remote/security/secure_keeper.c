@@ -15,7 +15,6 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include "base/alloc.h"
@@ -56,26 +55,6 @@ trpi_credentials_unref(trpi_credentials *credentials)
     trpi_free(credentials);
 }
 
-/* Compute a mark for each file that changes when the file is written again. */
-static void
-files_mark(const trpi_secure *secure, uint64_t marks[TRPI_SECURE_FILES])
-{
-    const char *files[TRPI_SECURE_FILES] = { secure->tls.ca, secure->tls.cert, secure->tls.key,
-                                             secure->tls.crl };
-    for (int i = 0; i < TRPI_SECURE_FILES; i++) {
-        struct stat info;
-        marks[i] = 0;
-        if (secure->is_tls && files[i] != NULL && files[i][0] != '\0' &&
-            stat(files[i], &info) == 0) {
-            marks[i] = (uint64_t)info.st_ino * 31 + (uint64_t)info.st_size * 7 +
-                       (uint64_t)info.st_mtim.tv_sec * 1000000007u +
-                       (uint64_t)info.st_mtim.tv_nsec +
-                       (uint64_t)info.st_ctim.tv_sec * 998244353u + /* its mode or owner changed */
-                       (uint64_t)info.st_ctim.tv_nsec * 3;
-        }
-    }
-}
-
 static trp_err
 credentials_read(trpi_secure *secure, const trpi_secrets *secrets, trpi_credentials **ret_made,
                  char *why, size_t why_bytes)
@@ -87,8 +66,8 @@ credentials_read(trpi_secure *secure, const trpi_secrets *secrets, trpi_credenti
     }
     atomic_init(&made->references, 1);
     made->secrets = *secrets;
-    uint64_t marks[TRPI_SECURE_FILES];
-    files_mark(secure, marks); /* before reading: a change during it is seen at the next check */
+    /* before reading: a change during it is seen at the next check */
+    uint64_t mark = trpi_tls_files_mark(&secure->tls);
     trp_err err = secure->is_tls
                       ? trpi_tls_context_load(&secure->tls, trpi_world_wall_ms(secure->world),
                                               &made->tls, why, why_bytes)
@@ -97,7 +76,7 @@ credentials_read(trpi_secure *secure, const trpi_secrets *secrets, trpi_credenti
         trpi_credentials_unref(made);
         return err;
     }
-    memcpy(secure->file_marks, marks, sizeof marks); /* secure-keeper-W3 */
+    secure->files_mark = mark; /* secure-keeper-W3 */
     *ret_made = made;
     return TRP_OK;
 }
@@ -339,17 +318,16 @@ static bool
 files_changed(trpi_secure *secure)
 {
     uint64_t now_ms = trpi_world_mono_ns(secure->world) / 1000000;
-    uint64_t marks[TRPI_SECURE_FILES];
     if (secure->options.reload_interval_ms == 0 ||
         now_ms - secure->looked_ms < secure->options.reload_interval_ms) {
         return false;
     }
     secure->looked_ms = now_ms;
-    files_mark(secure, marks);
+    uint64_t mark = trpi_tls_files_mark(&secure->tls);
     if (secure->failure[0] != '\0') { /* secure-keeper-W3; only this thread writes it */
         return true;
     }
-    return memcmp(marks, secure->file_marks, sizeof marks) != 0;
+    return mark != secure->files_mark;
 }
 
 /* The caller holds secure->lock, which is released meanwhile. */
@@ -466,46 +444,10 @@ secure_free(trpi_transport *transport)
     trpi_credentials_unref(secure->credentials);
     trpi_cleanse(&secure->options.secrets, sizeof secure->options.secrets);
     trpi_cleanse(&secure->secrets_next, sizeof secure->secrets_next);
-    const char *texts[] = { secure->tls.ca, secure->tls.cert, secure->tls.key, secure->tls.crl,
-                            secure->tls.ciphers };
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        trpi_free((char *)(uintptr_t)texts[i]);
-    }
-    for (size_t i = 0; secure->tls.allowed != NULL && i < secure->tls.allowed_count; i++) {
-        trpi_free((char *)(uintptr_t)secure->tls.allowed[i]);
-    }
-    trpi_free((void *)(uintptr_t)secure->tls.allowed);
+    trpi_tls_options_fini(&secure->tls);
     pthread_cond_destroy(&secure->wake);
     trpi_mutex_destroy(&secure->lock);
     trpi_free(secure);
-}
-
-static bool
-text_copy(const char **to, const char *from)
-{
-    *to = from != NULL ? trpi_strdup(from) : NULL;
-    return from == NULL || *to != NULL;
-}
-
-static trp_err
-tls_options_copy(trpi_secure *secure, const trpi_tls_options *from)
-{
-    trpi_tls_options *to = &secure->tls;
-    to->ignore_address = from->ignore_address;
-    to->rekey_bytes = from->rekey_bytes;
-    bool copied = text_copy(&to->ca, from->ca) && text_copy(&to->cert, from->cert) &&
-                  text_copy(&to->key, from->key) && text_copy(&to->crl, from->crl) &&
-                  text_copy(&to->ciphers, from->ciphers);
-    if (from->allowed_count > 0) {
-        const char **allowed = trpi_alloc(from->allowed_count * sizeof *allowed);
-        to->allowed = allowed;
-        for (size_t i = 0; allowed != NULL && i < from->allowed_count; i++) {
-            copied = text_copy(&allowed[i], from->allowed[i]) && copied;
-        }
-        to->allowed_count = allowed != NULL ? from->allowed_count : 0;
-        copied = copied && allowed != NULL;
-    }
-    return copied ? TRP_OK : TRP_ENOMEM;
 }
 
 static trp_err
@@ -532,7 +474,7 @@ secure_open(const trpi_secure_options *options, bool is_tls, trpi_world *world,
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&secure->wake, &attributes);
     pthread_condattr_destroy(&attributes);
-    trp_err err = is_tls ? tls_options_copy(secure, options->tls) : TRP_OK;
+    trp_err err = is_tls ? trpi_tls_options_copy(&secure->tls, options->tls) : TRP_OK;
     err = err != TRP_OK
               ? err
               : credentials_read(secure, &options->secrets, &secure->credentials, why, sizeof why);

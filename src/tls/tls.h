@@ -93,6 +93,28 @@ void trpi_tls_context_unref(trpi_tls_context *context); /* NULL is fine */
 void trpi_tls_context_info(const trpi_tls_context *context, const char *host,
                            trpi_tls_info *ret_info);
 
+/* Copy options with all their texts. Errors: TRP_ENOMEM; nothing is copied then. */
+trp_err trpi_tls_options_copy(trpi_tls_options *to, const trpi_tls_options *from);
+void trpi_tls_options_fini(trpi_tls_options *options); /* of a copy; a zeroed one is fine */
+/* Return a number that changes when one of the files is written again. May block for the file
+ * system. */
+uint64_t trpi_tls_files_mark(const trpi_tls_options *options);
+
+/* ---- the present context of files that change ------------------------------------------------ */
+typedef struct trpi_tls_source trpi_tls_source;
+/* Copies options and reads the files. Errors: as trpi_tls_context_load(). */
+trp_err trpi_tls_source_new(const trpi_tls_options *options, int64_t wall_ms,
+                            trpi_tls_source **ret_source, char *why, size_t why_bytes);
+void trpi_tls_source_free(trpi_tls_source *source); /* NULL is fine */
+/* Return the present context, for the caller to unref. Thread: any; takes a lock for a moment. */
+trpi_tls_context *trpi_tls_source_context(trpi_tls_source *source);
+/* Read the files again if they have changed, or if the last reading failed. On an error the present
+ * context stays. Errors: as trpi_tls_context_load(). Thread: one at a time; may block for the file
+ * system. */
+trp_err trpi_tls_source_check(trpi_tls_source *source, int64_t wall_ms, bool *ret_changed,
+                              char *why, size_t why_bytes);
+
+/* ---- sessions -------------------------------------------------------------------------------- */
 typedef enum trpi_tls_result {
     TRPI_TLS_OK,    /* done, or the output is full */
     TRPI_TLS_MORE,  /* all input was used; more is needed */

@@ -150,6 +150,7 @@ tests_unit_tls_tls_tests_SOURCES = \
 	tests/unit/tls/hello_test.c \
 	tests/unit/tls/memory_test.c \
 	tests/unit/tls/session_test.c \
+	tests/unit/tls/source_test.c \
 	tests/unit/tls/stream_test.c
 
 check_PROGRAMS += tests/unit/remote/remote_tests
