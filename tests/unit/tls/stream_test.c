@@ -108,6 +108,9 @@ side_send(side *self)
 {
     size_t room = self->out->max - self->out->count, count = self->e.wire.count;
     count = drawn((count < room ? count : room) + 1);
+    if (count == 0) {
+        return 0;
+    }
     memcpy(self->out->bytes + self->out->count, self->e.wire.data, count);
     self->out->count += count;
     trpi_buffer_drop(&self->e.wire, count);
