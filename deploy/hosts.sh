@@ -19,6 +19,12 @@ host_address=() host_port=() host_socket=() host_holder=()
 hosts_mode='' hosts_why='' hosts_dir='' hosts_switch='' host_started='' hosts_free=''
 hosts_enter=() hosts_locks=()
 
+# A pause within a loop that waits: a read without a writer needs no process, unlike sleep.
+hosts_pause() { # SECONDS
+    [ -n "${hosts_never-}" ] || exec {hosts_never}<> <(:)
+    read -rt "$1" -u "$hosts_never" || :
+}
+
 # A process that sleeps in new namespaces and dies with this shell; pid in $hosts_held.
 hosts_hold() { # NAME COMMAND-PREFIX...
     local name=$1 ready=$hosts_dir/$1.ready deadline=$((SECONDS + 60))
@@ -34,7 +40,7 @@ hosts_hold() { # NAME COMMAND-PREFIX...
             wait "$hosts_held" 2>/dev/null
             return 1
         fi
-        sleep 0.01
+        hosts_pause 0.01
     done
     rm -f "$ready"
 }
