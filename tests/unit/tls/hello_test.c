@@ -143,6 +143,31 @@ an_address_is_verified_but_not_sent_as_a_name(void)
     pki_end(&f.pki);
 }
 
+/* A list of allowed names and one of revoked certificates, at either end. */
+static void
+a_peer_that_is_revoked_or_not_allowed_is_refused(void)
+{
+    static const char *const others[] = { "other.example" };
+    ends_files f;
+    ends_files_start(&f);
+    pki_revoke(&f.pki, "ca", "echo", "echo-revoked.pem");
+    pki_revoke(&f.pki, "foreign", NULL, "of-foreign.pem");
+    trpi_tls_options client = ends_client(&f), server = ends_server(&f);
+    client.crl = ends_path(&f, "echo-revoked.pem"); /* of a client without a certificate */
+    shake(&f, &client, &server, "echo.example", TRPI_REFUSED_REVOKED, TRPI_REFUSED_BY_PEER);
+    client.crl = ends_path(&f, "of-foreign.pem");
+    shake(&f, &client, &server, "echo.example", TRPI_REFUSED_REVOCATION_LIST, TRPI_REFUSED_BY_PEER);
+    client.crl = NULL;
+    client.allowed = others;
+    client.allowed_count = 1;
+    shake(&f, &client, &server, "echo.example", TRPI_REFUSED_NOT_ALLOWED, TRPI_REFUSED_BY_PEER);
+    const trpi_tls_pair more = { ends_path(&f, "other.pem"), ends_path(&f, "other.key") };
+    server.more = &more;
+    server.more_count = 1;
+    shake(&f, &client, &server, "other.example", TRPI_REFUSED_NONE, TRPI_REFUSED_NONE);
+    pki_end(&f.pki);
+}
+
 /* ---- protocols ------------------------------------------------------------------------------- */
 
 static void
@@ -301,6 +326,7 @@ UNIT(a_client_that_checks_nothing_says_so)
 UNIT(a_server_asks_for_none_or_leaves_it_open_or_demands_one)
 UNIT(a_server_shows_the_certificate_of_the_name_that_is_asked_for)
 UNIT(an_address_is_verified_but_not_sent_as_a_name)
+UNIT(a_peer_that_is_revoked_or_not_allowed_is_refused)
 UNIT(both_ends_agree_on_the_protocol_that_the_server_prefers)
 UNIT(no_protocol_in_common_is_an_error_with_a_text)
 UNIT(a_context_is_refused_with_a_text)

@@ -1,4 +1,6 @@
 /* source_test.c - files that change while sessions are open. */
+#include <pthread.h>
+
 #include "tests/unit/tls/ends.h"
 
 /* The digest of the certificate that a new session would show. */
@@ -98,6 +100,64 @@ files_that_do_not_match_leave_the_old_ones_in_use(void)
     pki_end(&f.pki);
 }
 
+enum { THREADS = 3, SHAKES = 12, RELOADS = 12 };
+
+typedef struct shaker {
+    trpi_tls_source *source;
+    trpi_tls_context *client;
+    int64_t now_ms;
+} shaker;
+
+static void *
+shaker_run(void *arg)
+{
+    const shaker *self = arg;
+    const trpi_tls_session_options dialled = { .host = "echo.example", .wall_ms = self->now_ms };
+    const trpi_tls_session_options accepted = { .wall_ms = self->now_ms };
+    for (int i = 0; i < SHAKES; i++) {
+        end c = { .context = trpi_tls_context_ref(self->client) };
+        end s = { .context = trpi_tls_source_context(self->source) };
+        if (UNIT_EQUAL(trpi_tls_session_new(c.context, &dialled, &c.session), TRP_OK) &&
+            UNIT_EQUAL(trpi_tls_session_new(s.context, &accepted, &s.session), TRP_OK)) {
+            ends_shake(&c, &s);
+            UNIT_EQUAL(c.result, TRPI_TLS_OK);
+            UNIT_EQUAL(s.result, TRPI_TLS_OK);
+        }
+        end_stop(&c);
+        end_stop(&s);
+    }
+    return NULL;
+}
+
+static void
+threads_begin_sessions_while_the_files_change(void)
+{
+    ends_files f;
+    char why[300] = "";
+    pthread_t threads[THREADS];
+    shaker all = { 0 };
+    ends_files_start(&f);
+    trpi_tls_options client = ends_client(&f), server = ends_server(&f);
+    all.now_ms = f.pki.now_ms;
+    UNIT_REQUIRE(trpi_tls_source_new(&server, f.pki.now_ms, &all.source, why, sizeof why) ==
+                 TRP_OK);
+    UNIT_REQUIRE(trpi_tls_context_load(&client, f.pki.now_ms, &all.client, why, sizeof why) ==
+                 TRP_OK);
+    for (int i = 0; i < THREADS; i++) {
+        UNIT_REQUIRE(pthread_create(&threads[i], NULL, shaker_run, &all) == 0);
+    }
+    for (int i = 0; i < RELOADS; i++) {
+        pki_node(&f.pki, "ca", "echo", "echo.example", -1, 30);
+        UNIT_EQUAL(check(&f, all.source, 0, true), TRP_OK);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    trpi_tls_context_unref(all.client);
+    trpi_tls_source_free(all.source);
+    pki_end(&f.pki);
+}
+
 static void
 without_memory_there_is_no_source_and_nothing_is_lost(void)
 {
@@ -128,5 +188,6 @@ without_memory_there_is_no_source_and_nothing_is_lost(void)
 UNIT_BEGIN("source")
 UNIT(new_files_are_taken_and_open_sessions_keep_theirs)
 UNIT(files_that_do_not_match_leave_the_old_ones_in_use)
+UNIT(threads_begin_sessions_while_the_files_change)
 UNIT(without_memory_there_is_no_source_and_nothing_is_lost)
 UNIT_END
