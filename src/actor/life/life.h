@@ -127,7 +127,7 @@ trp_err trpi_watch_send(trp_ctx *ctx, trp_ref watcher, trp_ref ref);
 void trpi_unwatch_send(trp_ctx *ctx, trp_ref watcher, trp_ref ref);
 /* runner of the watched */
 void trpi_watch_add(trp_ctx *ctx, trpi_cell *cell, trp_ref watcher, trp_msg *prepared);
-void trpi_watch_remove(trp_ctx *ctx, trpi_cell *cell, trp_ref watcher);
+void trpi_watcher_remove(trp_ctx *ctx, trpi_cell *cell, trp_ref watcher);
 /* Remove all watchers on a node that is lost. */
 void trpi_watch_remove_node(trp_ctx *ctx, trpi_cell *cell, uint32_t node);
 /* Answer a watch whose target has ended. Takes prepared. */

@@ -228,7 +228,7 @@ trpi_life_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
         trpi_watch_add(ctx, cell, sysmsg->from, sysmsg->pointer);
         break;
     case TRPI_SYS_UNWATCH:
-        trpi_watch_remove(ctx, cell, sysmsg->from);
+        trpi_watcher_remove(ctx, cell, sysmsg->from);
         break;
     case TRPI_SYS_UNWATCH_NODE:
         trpi_watch_remove_node(ctx, cell, (uint32_t)sysmsg->number);

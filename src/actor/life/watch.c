@@ -574,7 +574,7 @@ trpi_watch_add(trp_ctx *ctx, trpi_cell *cell, trp_ref watcher, trp_msg *prepared
 }
 
 void
-trpi_watch_remove(trp_ctx *ctx, trpi_cell *cell, trp_ref watcher)
+trpi_watcher_remove(trp_ctx *ctx, trpi_cell *cell, trp_ref watcher)
 {
     void *prepared;
 
@@ -593,7 +593,7 @@ trpi_watch_remove_node(trp_ctx *ctx, trpi_cell *cell, uint32_t node)
            (pair = trpi_ref_map_next(&cell->extra->watchers, &position)) != NULL) {
         if (pair->ref.node == node) {
             position--; /* removing may move another pair to this place */
-            trpi_watch_remove(ctx, cell, pair->ref);
+            trpi_watcher_remove(ctx, cell, pair->ref);
         }
     }
 }
