@@ -10,6 +10,19 @@
 
 #include "base/atomics.h"
 
+/* Look for reports of sockets, too. Return task (NULL: none), or the first that they made ready. */
+static NOINLINE trpi_task *
+task_polled(trpi_worker *worker, trpi_task *task)
+{
+    trpi_task *polled = trpi_poll_busy(worker);
+
+    if (task == NULL || polled == NULL) {
+        return task != NULL ? task : polled;
+    }
+    trpi_ring_push(worker, polled);
+    return task;
+}
+
 static inline trpi_task *
 task_next(trpi_worker *worker)
 {
@@ -29,6 +42,9 @@ task_next(trpi_worker *worker)
             worker->parallelism_countdown = worker->parallelism_stride;
         }
         task = trpi_inject_pop(worker, 1);
+        if (UNLIKELY(atomic_load_explicit(&worker->sched->poll, RELAXED) != NULL)) {
+            task = task_polled(worker, task);
+        }
     }
     if (LIKELY(task == NULL)) {
         task = trpi_local_take(worker);

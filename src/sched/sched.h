@@ -81,14 +81,21 @@ typedef enum trpi_run_result {
     TRPI_RUN_NO_WORK = 5   /* as IDLE, and this run found nothing to do */
 } trpi_run_result;
 
+/* A function as a task. Its task.id is 0, which no other task has: ops->run calls fn. */
+typedef struct trpi_call_task {
+    trpi_task task;
+    trpi_run_result (*fn)(struct trpi_call_task *call);
+} trpi_call_task;
+
 /* The handoff argument of ops->run, if it is not the id of the task that the worker retains. */
 #define TRPI_HANDOFF_OFF 0u
 #define TRPI_HANDOFF_NO_PEER UINT32_MAX
 
 typedef struct trpi_sched_ops {
-    /* Run one turn of task. data: trpi_worker_data() of the worker that runs it. handoff:
-     * TRPI_HANDOFF_OFF: the task may not be retained. Else a task that did something and has
-     * nothing more to do may return RETAINED, since its peer may answer at once.
+    /* Run one turn of task; of a trpi_call_task: call its function. data: trpi_worker_data() of the
+     * worker that runs it. handoff: TRPI_HANDOFF_OFF: the task may not be retained. Else a task
+     * that did something and has nothing more to do may return RETAINED, since its peer may answer
+     * at once.
      * TRPI_HANDOFF_NO_PEER: no other task is retained now; else handoff is the id of the task that
      * this worker retains, until a thief steals it. (No retained task has one of these two ids.) */
     trpi_run_result (*run)(void *data, trpi_task *task, uint32_t handoff);
@@ -328,6 +335,25 @@ trp_err trpi_timer_add(trpi_sched *sched, uint64_t delay_ms, trpi_timer_fn fn, v
                        uint64_t a, uint64_t b, uint64_t *ret_id);
 /* true: fn did not run and will not. false: it ran, runs, or was cancelled. O(1). Thread: any. */
 bool trpi_timer_cancel(trpi_sched *sched, uint64_t id);
+
+/* ---- polling ----------------------------------------------------------------------------------
+ * Workers and the timer thread wait for the kernel's reports in place of the poller that sets these
+ * functions (poll.c). */
+#define TRPI_POLL_BUSY_NS 20000u /* a worker that runs tasks looks for reports at most so often */
+#define TRPI_POLL_STUCK_NS 1000000u /* when no worker looked for so long, another thread does */
+typedef struct trpi_poll_ops {
+    /* Wait for reports at most timeout_ns (0: look; UINT64_MAX: until wake()), and give the calls
+     * that they make ready in *ret_first, linked by task.run_next; NULL: none. The caller submits
+     * them. One thread at a time; it may count as asleep, so this touches no memory that is
+     * reclaimed by quiescent states. */
+    void (*collect)(void *arg, uint64_t timeout_ns, trpi_task **ret_first);
+    void (*wake)(void *arg);    /* end the present collect(), or the next one */
+    bool (*watches)(void *arg); /* is any socket watched? a hint; any thread */
+} trpi_poll_ops;
+/* Poll from now on, until the threads have ended. Once. Thread: any; not of a driven world. */
+void trpi_sched_poll(trpi_sched *sched, const trpi_poll_ops *ops, void *arg);
+/* watches() has become true. Thread: any. */
+void trpi_sched_poll_began(trpi_sched *sched);
 
 /* ---- reclamation: quiescent states ------------------------------------------------------------
  * */

@@ -25,7 +25,21 @@
  *       stay on that core.
  *   sleep-L5  A searcher that finds only short backlogs (sleep-L4), or was woken for nothing, sets
  *       `wake_suppressed`: until its next search, 1 ms later, pushes to rings wake no worker.
- * Threads. sleep_lock guards the list of sleepers; only futex wake is called under it.
+ *   sleep-L6  While all workers sleep that may run, and reports of sockets are polled, one of them
+ *       has the seat: it sleeps in the kernel's wait for reports (poll.c). A worker that goes to
+ *       sleep (count itself, seq_cst; take the seat) and a thread that had the seat for a look
+ *       (give it back, seq_cst; read the number of sleepers) are a Dekker pair: one of them sees
+ *       the other, and the looker, if it is no worker, wakes a sleeper, which then sits; a worker
+ *       that looked is awake, and sits itself when it is the last one to sleep. So no report
+ *       waits while all workers sleep.
+ *   sleep-L7  A wake-up of the worker on the seat is `woken`, then an edge of the set, in this
+ *       order and under sleep_lock; the worker reads `woken` before each wait, and the set keeps
+ *       an edge that comes before the wait. So sleep-L1 holds there too. An edge that comes too
+ *       late ends the wait of the next worker that sits, which reads its own `woken` and waits
+ *       again. A push wakes the worker on the seat only if no other one sleeps.
+ *   sleep-L8  A sentinel that finds that nobody looked for reports for TRPI_POLL_STUCK_NS takes the
+ *       seat: the workers that run are stuck.
+ * Threads. sleep_lock guards the list of sleepers; only wake-ups are called under it.
  * Tests.   tests/unit/sched/sched_test.c
  */
 #include <errno.h>
@@ -88,7 +102,30 @@ sleeper_wake(trpi_sched *sched, trpi_worker *worker, uint32_t why)
     sleepers_remove(sched, worker);
     (void)atomic_fetch_add_explicit(&sched->searching, 1, SEQ_CST); /* on its behalf (sleep-L2) */
     atomic_store_explicit(&worker->woken, why, memory_order_release);
-    trpi_futex_wake(&worker->woken);
+    if (worker->seated) { /* acquire: set once, before any worker sat */
+        atomic_load_explicit(&sched->poll, memory_order_acquire)->wake(sched->poll_arg);
+    } else {
+        trpi_futex_wake(&worker->woken);
+    }
+}
+
+/* Choose the sleeper to be woken: neither the sentinel nor the one on the seat, if there is another
+ * (sleep-L6); the sentinel last. Under sleep_lock. */
+static trpi_worker *
+sleeper_choose(trpi_sched *sched)
+{
+    const trpi_worker *sentinel = atomic_load_explicit(&sched->sentinel, RELAXED);
+    trpi_worker *chosen = NULL;
+
+    for (trpi_worker *worker = sched->sleepers_first; worker != NULL; worker = worker->sleep_next) {
+        if (worker != sentinel && !worker->seated) {
+            return worker;
+        }
+        if (chosen == NULL || chosen == sentinel) {
+            chosen = worker;
+        }
+    }
+    return chosen;
 }
 
 static void
@@ -97,11 +134,7 @@ sleeper_wake_one(trpi_sched *sched, uint32_t why)
     trpi_worker *worker;
 
     pthread_mutex_lock(&sched->sleep_lock);
-    worker = sched->sleepers_first;
-    if (worker != NULL && worker->sleep_next != NULL &&
-        worker == atomic_load_explicit(&sched->sentinel, RELAXED)) {
-        worker = worker->sleep_next; /* spare the sentinel if another worker sleeps */
-    }
+    worker = sleeper_choose(sched);
     if (worker != NULL) {
         sleeper_wake(sched, worker, why);
     }
@@ -117,6 +150,19 @@ trpi_wake_for_push(trpi_sched *sched)
         return;
     }
     sleeper_wake_one(sched, WOKEN_TO_SEARCH);
+}
+
+void
+trpi_wake_to_watch(trpi_sched *sched)
+{
+    sleeper_wake_one(sched, WOKEN_TO_WATCH);
+}
+
+bool
+trpi_all_asleep(trpi_sched *sched)
+{
+    return atomic_load_explicit(&sched->sleepers, SEQ_CST) >=
+           atomic_load_explicit(&sched->limit, SEQ_CST);
 }
 
 void
@@ -307,6 +353,11 @@ sleepers_add(trpi_sched *sched, trpi_worker *worker)
         atomic_store_explicit(&sched->sentinel, worker, RELAXED);
         timeout = TRPI_SENTINEL_NS;
     }
+    if (UNLIKELY(atomic_load_explicit(&sched->poll, memory_order_acquire) != NULL)) {
+        worker->seated = /* sleep-L6 */
+            (trpi_all_asleep(sched) || (worker->poll_alone && timeout == TRPI_SENTINEL_NS)) &&
+            trpi_seat_take(sched);
+    }
     pthread_mutex_unlock(&sched->sleep_lock);
     return timeout;
 }
@@ -322,7 +373,11 @@ sleepers_leave(trpi_sched *sched, trpi_worker *worker)
         (void)atomic_fetch_add_explicit(&sched->searching, 1, SEQ_CST);
         atomic_store_explicit(&worker->woken, WOKEN_TO_WATCH, RELAXED);
     }
+    worker->seated = false;
     pthread_mutex_unlock(&sched->sleep_lock);
+    if (UNLIKELY(atomic_load_explicit(&sched->poll, RELAXED) != NULL)) {
+        trpi_poll_last_awake(sched);
+    }
 }
 
 void
@@ -336,26 +391,52 @@ trpi_trim(trpi_worker *worker, uint32_t trims)
     worker->trims = trims;
 }
 
+/* Sleep until another thread wakes the worker, or its time is over. Return the calls that a report
+ * made ready, linked; NULL: none. */
+static trpi_task *
+sleep_now(trpi_worker *worker, uint64_t timeout)
+{
+    trpi_sched *sched = worker->sched;
+    trpi_task *polled = NULL;
+
+    while (!trpi_sched_is_stopping(sched) &&
+           atomic_load_explicit(&worker->woken, memory_order_acquire) == WOKEN_NOT) {
+        if (UNLIKELY(worker->seated)) {
+            polled = trpi_seat_wait(sched, timeout);
+            if (polled != NULL || timeout != 0) {
+                break;
+            }
+        } else if (!trpi_futex_wait(&worker->woken, WOKEN_NOT, timeout)) {
+            break;
+        }
+    }
+    return polled;
+}
+
 /* Sleep once; searching before and after. Return why it ended (WOKEN_*); *ret_task: a task that was
- * found before the sleep. */
+ * found before the sleep, or a call that a report made ready. */
 static uint32_t
 sleep_once(trpi_worker *worker, trpi_task **ret_task)
 {
     trpi_sched *sched = worker->sched;
     uint64_t timeout = sleepers_add(sched, worker);
+    trpi_task *polled = NULL;
 
     worker->probe_run_ns = 0;
     (void)atomic_fetch_sub_explicit(&sched->searching, 1, SEQ_CST);
     trpi_fence(sched); /* sleep-L1 */
     *ret_task = shared_take(worker);
-    while (*ret_task == NULL && !trpi_sched_is_stopping(sched) &&
-           atomic_load_explicit(&worker->woken, memory_order_acquire) == WOKEN_NOT) {
-        if (!trpi_futex_wait(&worker->woken, WOKEN_NOT, timeout)) {
-            break;
-        }
+    if (*ret_task == NULL) {
+        polled = sleep_now(worker, timeout);
+    }
+    if (worker->seated) {
+        trpi_seat_give(sched);
     }
     sleepers_leave(sched, worker);
     trpi_worker_awake(worker);
+    if (polled != NULL) {
+        *ret_task = trpi_poll_submit(worker, polled);
+    }
     if (*ret_task == NULL && timeout == TRPI_TRIM_NS &&
         atomic_load_explicit(&sched->sleepers, RELAXED) + 1 == sched->pool_count) {
         trpi_trim(worker, TRPI_TRIMS_ALL); /* no worker had anything to do meanwhile */
@@ -392,6 +473,9 @@ trpi_search(trpi_worker *worker)
                               atomic_load_explicit(&worker->progress, RELAXED) + 1,
                               memory_order_release);
         task = shared_take(worker);
+        if (task == NULL && UNLIKELY(atomic_load_explicit(&sched->poll, RELAXED) != NULL)) {
+            task = trpi_poll_look(worker);
+        }
         if (task == NULL) {
             bool is_short = false;
 

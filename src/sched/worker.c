@@ -272,6 +272,7 @@ trpi_worker_new(trpi_sched *sched, uint16_t index, bool is_private, trpi_worker 
     worker->handoff.fenced = !sched->membarrier;
     atomic_init(&worker->inject_countdown, TRPI_INJECT_RUNS);
     worker->victim = index;
+    worker->poll_runs = TRPI_INJECT_RUNS;
     (void)snprintf(worker->name, sizeof worker->name, "%.8s-%c%u", sched->name,
                    is_private ? 'p' : 'w', (unsigned)index % 10000u);
     pthread_mutex_init(&worker->deferred.lock, NULL);

@@ -52,6 +52,9 @@ struct trpi_worker {
     bool thread_made;
     _Atomic int cpu_clock; /* of the thread, which writes it; 0: none yet; relaxed: a hint */
     uint32_t trims;        /* TRPI_TRIMS_*: how ops->sleep was called since the last run */
+    uint32_t poll_runs;    /* between two polls of the injection queue and of the kernel (poll.c) */
+    uint64_t poll_ns;      /* when it looked for reports last, while it ran tasks */
+    bool poll_alone;       /* at its last look nobody had looked for TRPI_POLL_STUCK_NS */
 
     /* written by the owner in each run, read by thieves */
     _Alignas(TRPI_CACHE_LINE) _Atomic uint32_t ring_head; /* queue-Q1 */
@@ -66,6 +69,7 @@ struct trpi_worker {
     _Atomic bool asleep;     /* seq_cst; pair: trpi_wake_worker(), sleep_once() */
     _Atomic uint32_t parked; /* futex word: 1 while it is parked (parallelism.c) */
     bool in_sleepers;        /* sleep_lock */
+    bool seated;             /* sleep_lock, and its own thread while it sleeps: sleep-L6 */
     trpi_worker *sleep_next; /* sleep_lock */
     trpi_deferred_tasks deferred;
 
@@ -122,7 +126,9 @@ struct trpi_sched {
     /* Workers with an index below it run; 0: the scheduler stops. Read before each run. */
     _Alignas(TRPI_CACHE_LINE) _Atomic uint32_t limit;
     _Atomic bool stopping;
-    _Atomic bool wake_suppressed; /* relaxed hint: sleep-L5 */
+    _Atomic bool wake_suppressed;        /* relaxed hint: sleep-L5 */
+    _Atomic(const trpi_poll_ops *) poll; /* set once, release; NULL: nothing is polled */
+    void *poll_arg;                      /* written before poll */
     _Atomic(trpi_worker *)
         workers[TRPI_POOL_MAX + TRPI_PRIVATE_MAX]; /* set once, release; never unset */
 
@@ -136,6 +142,10 @@ struct trpi_sched {
     trpi_worker *sleepers_first;     /* sleep_lock */
     _Atomic(trpi_worker *) sentinel; /* written under sleep_lock; relaxed reads are hints */
     _Atomic uint32_t fence_word;     /* see trpi_fence() */
+
+    _Alignas(TRPI_CACHE_LINE) _Atomic uint32_t seat; /* seq_cst; 1: a thread is in collect() */
+    _Atomic bool poll_ticking;                       /* seq_cst: poll-O3 */
+    _Atomic uint64_t polled_ns;                      /* relaxed: when a thread looked last */
 
     pthread_mutex_t private_lock;
     uint32_t private_count; /* private_lock: highest index used so far */
@@ -266,6 +276,27 @@ bool trpi_has_tasks(trpi_worker *victim); /* a hint */
 trpi_task *trpi_stuck_steal(trpi_worker *thief, trpi_worker *victim, uint32_t at_most);
 bool trpi_futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t timeout_ns);
 void trpi_futex_wake(_Atomic uint32_t *word);
+
+/* Do all workers sleep, but for parked ones? With seq_cst for sleep-L6. */
+bool trpi_all_asleep(trpi_sched *sched);
+/* Wake a worker, if one sleeps, that looks around and sleeps again. */
+void trpi_wake_to_watch(trpi_sched *sched);
+
+/* poll.c */
+/* The right to collect(): one thread at a time. */
+bool trpi_seat_take(trpi_sched *sched);
+void trpi_seat_give(trpi_sched *sched);
+/* Wait on the seat, which this worker has, at most timeout_ns (0: no limit); the calls that became
+ * ready, linked; NULL: none. */
+trpi_task *trpi_seat_wait(trpi_sched *sched, uint64_t timeout_ns);
+/* Submit calls that were collected: the first is returned, the others go to the ring. */
+trpi_task *trpi_poll_submit(trpi_worker *worker, trpi_task *first);
+/* Look for reports; NULL: there are none, or another thread looks. */
+trpi_task *trpi_poll_look(trpi_worker *worker);
+/* The same between runs, if it is time. Sets when the injection queue is polled next. */
+trpi_task *trpi_poll_busy(trpi_worker *worker);
+/* This worker leaves its sleep, and no other one sleeps: poll-O3. */
+void trpi_poll_last_awake(trpi_sched *sched);
 
 /* parallelism.c */
 void trpi_parallelism_init(trpi_sched *sched);

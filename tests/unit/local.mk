@@ -137,6 +137,8 @@ tests_unit_pattern_pattern_tests_SOURCES = \
 check_PROGRAMS += tests/unit/io/io_tests
 tests_unit_io_io_tests_LDADD = $(unit_ldadd)
 tests_unit_io_io_tests_SOURCES = \
+	tests/unit/io/poller_test.c \
+	tests/unit/io/poller_wake_test.c \
 	tests/unit/io/tcp_conn_test.c
 
 check_PROGRAMS += tests/unit/sim/sim_tests

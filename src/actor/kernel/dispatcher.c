@@ -236,22 +236,16 @@ job_unlink(trpi_dispatchers *all, trpi_job *job)
     pthread_mutex_unlock(&all->lock);
 }
 
-trpi_run_result
-trpi_job_run(trp_ctx *ctx, trpi_task *task)
+static trpi_run_result
+job_run(trpi_call_task *call)
 {
-    trpi_job *job = (trpi_job *)(void *)task;
-    trp_system *system = ctx->system;
-    const trp_ref before = ctx->self;
+    trpi_job *job = (trpi_job *)(void *)call;
+    trp_system *system = job->system;
 
-    _Static_assert(offsetof(trpi_job, task) == 0, "a job is its task");
+    _Static_assert(offsetof(trpi_job, call) == 0, "a job is its call");
     job_unlink(system->dispatchers, job);
-    ctx->self = (trp_ref)TRP_REF_NONE; /* it has no actor as the sender */
-    ctx->in_job = true;
     job->fn(job->arg);
-    ctx->in_job = false;
-    ctx->self = before;
-    trpi_chains_flush(ctx);
-    unplace_task(system, trpi_dispatcher_get(system, task->number), task);
+    unplace_task(system, trpi_dispatcher_get(system, call->task.number), &call->task);
     trpi_free(job);
     return TRPI_RUN_IDLE;
 }
@@ -277,14 +271,16 @@ trp_dispatcher_execute(trp_system *system, const char *id, void (*fn)(void *arg)
     }
     job->fn = fn;
     job->arg = arg;
-    err = place_task(system, entry, "job", &job->task);
+    job->call.fn = job_run;
+    job->system = system;
+    err = place_task(system, entry, "job", &job->call.task);
     if (err != TRP_OK) {
         trpi_free(job);
         return err;
     }
     ctx = trpi_enter(system);
     job_link(system->dispatchers, job);
-    trpi_sched_inject(system->sched, &job->task);
+    trpi_sched_inject(system->sched, &job->call.task);
     trpi_leave(ctx);
     return TRP_OK;
 }

@@ -36,8 +36,9 @@ typedef struct trpi_dispatcher {
     uint16_t homes[TRP_DISPATCHER_THREADS_CAP_DEFAULT];
 } trpi_dispatcher;
 
-typedef struct trpi_job { /* a function to run: for the scheduler a task whose id is 0 */
-    trpi_task task;
+typedef struct trpi_job { /* a function to run */
+    trpi_call_task call;
+    trp_system *system;
     void (*fn)(void *arg);
     void *arg;
     struct trpi_job *next, *prev; /* list of jobs that have not begun; the table's lock */
@@ -79,9 +80,6 @@ void trpi_nested_wait(const trpi_cell *cell);
 #define TRPI_NESTED_WAIT_MS 1000u
 /* Run one turn, nested in the present work of this thread. */
 trpi_run_result trpi_run_nested(trp_ctx *ctx, trpi_task *task);
-
-/* Run a job: a task whose id is 0. */
-trpi_run_result trpi_job_run(trp_ctx *ctx, trpi_task *task);
 
 /* Are its threads a group of the scheduler? */
 static inline bool

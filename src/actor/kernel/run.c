@@ -696,7 +696,7 @@ trpi_run(void *data, trpi_task *task, uint32_t handoff_slot)
     trpi_run_result result;
 
     if (UNLIKELY(task->id == 0)) { /* no cell has slot 0 */
-        return trpi_job_run(ctx, task);
+        return trpi_run_call(ctx, task);
     }
     /* The compiler forgets that cell derives from task, and keeps one address, not two. */
     __asm__("" : "+r"(cell));

@@ -135,8 +135,8 @@ struct trp_ctx {
         uint32_t head, count;
         uint32_t slots[TRPI_SLOTS_CACHED];
     } slots;
-    bool in_job;                        /* runs a function of trp_dispatcher_execute(), no cell */
-    uint32_t nested_depth, nested_held; /* nested_turn.c: nested turns; locks that forbid one */
+    bool in_job;                           /* runs a call (trpi_call_task), no cell */
+    uint32_t nested_depth, nested_held;    /* nested_turn.c: nested turns; locks that forbid one */
     trpi_task *nested_first, *nested_last; /* nested_turn.c: tasks that wait for a nested turn */
     /* Messages that overloaded cells have handled on this worker, and credit for answers to them
      * that all workers took: see throttle.c. Relaxed. */
@@ -197,6 +197,8 @@ trpi_cell *trpi_cell_peek(trp_ctx *ctx, trp_ref ref);
 
 /* Used by the kernel only: callbacks of the scheduler, a worker's ctx. */
 trpi_run_result trpi_run(void *data, trpi_task *task, uint32_t handoff_slot);
+/* Run a call: a task whose id is 0. */
+trpi_run_result trpi_run_call(trp_ctx *ctx, trpi_task *task);
 /* May the cell of this turn, which told an overloaded one, go on without deferral? (run-R5,
  * throttle.c) */
 bool trpi_run_throttle_waived(trp_ctx *ctx, trpi_cell *cell);

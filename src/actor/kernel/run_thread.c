@@ -1,4 +1,5 @@
-/* run_thread.c - callbacks of the scheduler beside trpi_run(): a worker's thread, sleep, work done.
+/* run_thread.c - callbacks of the scheduler beside turns: a worker's thread, calls, sleep, work
+ * done.
  *
  * Why.     The failure jump needs a stack frame that outlives every run: the thread's.
  * Tests.   tests/unit/actor/life_test.c, tests/stress/churn_test.c
@@ -33,6 +34,26 @@ trpi_run_thread(void *arg, trpi_worker *worker)
     trpi_worker_loop(worker);
     trpi_fault_thread_end(trpi_worker_data(worker));
     trpi_ctx_fini_worker(trpi_worker_data(worker));
+}
+
+trpi_run_result
+trpi_run_call(trp_ctx *ctx, trpi_task *task)
+{
+    trpi_call_task *call = (trpi_call_task *)(void *)task;
+    const trp_ref before = ctx->self;
+    trpi_run_result result;
+
+    _Static_assert(offsetof(trpi_call_task, task) == 0, "a call is its task");
+    ctx->self = (trp_ref)TRP_REF_NONE; /* it has no actor as the sender */
+    ctx->in_job = true;
+    result = call->fn(call);
+    ctx->in_job = false;
+    ctx->self = before;
+    trpi_chains_flush(ctx); /* tell-H2 */
+    if (UNLIKELY(ctx->reserve_count < TRPI_SYSMSG_RESERVE)) {
+        trpi_reserve_fill(ctx);
+    }
+    return result;
 }
 
 void

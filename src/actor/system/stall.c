@@ -37,7 +37,7 @@ const trpi_type_part trpi_system_types = TYPES_OF(type_rows);
 
 typedef struct look { /* a sample of one worker */
     uint64_t run, left, ended;
-    trp_ref self; /* none: a function of trp_dispatcher_execute() */
+    trp_ref self; /* none: a call */
     uint64_t since_ns;
     bool reported;
 } look;
@@ -94,7 +94,9 @@ stall_report(trpi_stall *stall, const look *seen, uint64_t now)
     trp_system_log(stall->system, TRP_LOG_WARNING, path,
                    "one %s holds its worker for %u ms so far; blocking work belongs on the "
                    "dispatcher \"blocking\"",
-                   trp_ref_is_none(seen->self) ? "function of trp_dispatcher_execute()" : "message",
+                   trp_ref_is_none(seen->self)
+                       ? "function of a socket or of trp_dispatcher_execute()"
+                       : "message",
                    what.held_ms);
     trpi_event_publish(ctx, &trp_stalled_type, &what, sizeof what);
     trpi_leave(ctx);
