@@ -30,6 +30,7 @@
 #include <troupe/path.h>
 #include <troupe/payload.h>
 #include <troupe/pending.h>
+#include <troupe/pipeline.h>
 #include <troupe/plugin.h>
 #include <troupe/protobuf.h>
 #include <troupe/reliable_proxy.h>

@@ -26,7 +26,7 @@ features="lifecycle:restart lifecycle:graceful_stop supervise:decider supervise:
     timers:trp_schedule_run events:trp_subscribe events:trp_dead_letter bus:TRP_BUS_SUBCHANNEL logging:TRP_LOG
     config:trp_config_origin test_actor:trp_probe seeded:trp_seeded_run alias:trp_alias_set
     category:trp_category_join category:will_receive pending:trp_pending_visit pending:trp_subject
-    chat:TRP_MSG_ARRAY member:trp_node_run interaction:trp_system_tell_in deactivate:trp_system_deactivate resource:trp_resource_options embedded:trp_embedded_call
+    chat:TRP_MSG_ARRAY codec:trp_pipeline_new member:trp_node_run interaction:trp_system_tell_in deactivate:trp_system_deactivate resource:trp_resource_options embedded:trp_embedded_call
     live:trp_live_sample select:trp_system_select_tell reliable:trp_reliable_proxy
     remote_child:trp_behaviour_register deployed:trp_watch multinode:trp_multinode_barrier frontend:trp_watch
     backend:trp_cluster_subscribe stats:statsWorker stats_master:oldest_find factorial_frontend:from_config

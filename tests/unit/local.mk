@@ -139,6 +139,10 @@ tests_unit_io_io_tests_LDADD = $(unit_ldadd)
 tests_unit_io_io_tests_SOURCES = \
 	tests/unit/io/poller_test.c \
 	tests/unit/io/poller_wake_test.c \
+	tests/unit/io/frames_test.c \
+	tests/unit/io/pipeline_actor_test.c \
+	tests/unit/io/pipeline_test.c \
+	tests/unit/io/stages_test.c \
 	tests/unit/io/tcp_conn_test.c
 
 check_PROGRAMS += tests/unit/sim/sim_tests
