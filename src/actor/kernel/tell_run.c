@@ -99,5 +99,7 @@ trpi_tell_run(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type,
             last = msg;
         }
     }
-    run_push(ctx, cell, first, last);
+    if (cell != NULL) {
+        run_push(ctx, cell, first, last);
+    }
 }
