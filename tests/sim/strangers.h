@@ -52,8 +52,9 @@ static inline void
 stranger_write(stranger *s, const trpi_buffer *out)
 {
     trpi_iov iov = { out->data, out->count };
+    bool done = false;
     if (s->link != NULL && out->count > 0) {
-        (void)trpi_mem_transport_ops.write(s->link, &iov, 1); /* it copies */
+        (void)trpi_mem_transport_ops.write(s->link, &iov, 1, &done); /* it copies */
     }
 }
 
