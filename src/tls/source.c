@@ -152,7 +152,6 @@ struct trpi_tls_source {
     pthread_mutex_t lock;
     trpi_tls_context *context; /* by lock */
     uint64_t mark;             /* the checking thread's: of the files in use */
-    bool failed;               /* the checking thread's */
 };
 
 trp_err
@@ -205,13 +204,12 @@ trpi_tls_source_check(trpi_tls_source *source, int64_t wall_ms, bool *ret_change
                                                             * seen at the next check */
     trpi_tls_context *context = NULL;
     *ret_changed = false;
-    if (mark == source->mark && !source->failed) {
+    if (mark == source->mark) {
         return TRP_OK;
     }
     trp_err err = trpi_tls_context_load(&source->options, wall_ms, &context, why, why_bytes);
-    source->failed = err != TRP_OK; /* tls-source-R2 */
     if (err != TRP_OK) {
-        return err;
+        return err; /* tls-source-R2: the mark stays that of the files in use */
     }
     source->mark = mark;
     pthread_mutex_lock(&source->lock); /* tls-source-R1 */

@@ -1,5 +1,9 @@
 /* hello_test.c - which certificate, name and protocol two ends agree on, and the reasons when they
  * do not. */
+#include <openssl/pem.h>
+#include <openssl/rsa.h>
+#include <openssl/x509v3.h>
+
 #include "tests/unit/tls/ends.h"
 
 /* One handshake. host: dialled. The refusals: of the client's end and of the server's. */
@@ -120,6 +124,67 @@ a_server_shows_the_certificate_of_the_name_that_is_asked_for(void)
     UNIT_TEXT(trpi_tls_session_asked(s.session), "other.example");
     end_stop(&c);
     end_stop(&s);
+    pki_end(&f.pki);
+}
+
+/* Write other.pem and other.key anew: RSA, signed by ca. The other certificates are ECDSA. */
+static void
+other_is_rsa(const ends_files *f)
+{
+    FILE *file = fopen(ends_path(f, "ca.pem"), "r");
+    UNIT_REQUIRE(file != NULL);
+    X509 *ca = PEM_read_X509(file, NULL, NULL, NULL);
+    fclose(file);
+    file = fopen(ends_path(f, "ca.key"), "r");
+    UNIT_REQUIRE(file != NULL);
+    EVP_PKEY *ca_key = PEM_read_PrivateKey(file, NULL, NULL, NULL), *key = EVP_RSA_gen(2048);
+    fclose(file);
+    X509 *cert = X509_new();
+    X509_EXTENSION *names =
+        X509V3_EXT_conf_nid(NULL, NULL, NID_subject_alt_name, "DNS:other.example");
+    UNIT_REQUIRE(ca != NULL && ca_key != NULL && key != NULL && cert != NULL && names != NULL);
+    UNIT_TRUE(X509_set_version(cert, X509_VERSION_3) == 1 &&
+              ASN1_INTEGER_set(X509_get_serialNumber(cert), 7) == 1 &&
+              X509_gmtime_adj(X509_getm_notBefore(cert), -86400) != NULL &&
+              X509_gmtime_adj(X509_getm_notAfter(cert), 86400) != NULL &&
+              X509_set_subject_name(cert, X509_get_subject_name(ca)) == 1 &&
+              X509_set_issuer_name(cert, X509_get_subject_name(ca)) == 1 &&
+              X509_set_pubkey(cert, key) == 1 && X509_add_ext(cert, names, -1) == 1 &&
+              X509_sign(cert, ca_key, EVP_sha256()) > 0);
+    file = fopen(ends_path(f, "other.pem"), "w");
+    UNIT_REQUIRE(file != NULL);
+    UNIT_EQUAL(PEM_write_X509(file, cert), 1);
+    fclose(file);
+    file = fopen(ends_path(f, "other.key"), "w"); /* it exists: its mode stays */
+    UNIT_REQUIRE(file != NULL);
+    UNIT_EQUAL(PEM_write_PrivateKey(file, key, NULL, NULL, 0, NULL, NULL), 1);
+    fclose(file);
+    X509_EXTENSION_free(names);
+    X509_free(cert);
+    X509_free(ca);
+    EVP_PKEY_free(key);
+    EVP_PKEY_free(ca_key);
+}
+
+/* Else OpenSSL would have one of each kind, and show the kind that the client likes best. */
+static void
+the_kind_of_the_keys_does_not_choose_the_certificate(void)
+{
+    ends_files f;
+    ends_files_start(&f);
+    other_is_rsa(&f);
+    trpi_tls_options client = ends_client(&f), server = ends_server(&f);
+    const trpi_tls_pair other = { ends_path(&f, "other.pem"), ends_path(&f, "other.key") };
+    server.more = &other;
+    server.more_count = 1;
+    shake(&f, &client, &server, "other.example", TRPI_REFUSED_NONE, TRPI_REFUSED_NONE);
+    shake(&f, &client, &server, "echo.example", TRPI_REFUSED_NONE, TRPI_REFUSED_NONE);
+    const trpi_tls_pair echo = { server.cert, server.key };
+    server.cert = other.cert;
+    server.key = other.key;
+    server.more = &echo;
+    shake(&f, &client, &server, "other.example", TRPI_REFUSED_NONE, TRPI_REFUSED_NONE);
+    shake(&f, &client, &server, "echo.example", TRPI_REFUSED_NONE, TRPI_REFUSED_NONE);
     pki_end(&f.pki);
 }
 
@@ -325,6 +390,7 @@ UNIT(the_servers_certificate_names_the_host_that_was_asked_for)
 UNIT(a_client_that_checks_nothing_says_so)
 UNIT(a_server_asks_for_none_or_leaves_it_open_or_demands_one)
 UNIT(a_server_shows_the_certificate_of_the_name_that_is_asked_for)
+UNIT(the_kind_of_the_keys_does_not_choose_the_certificate)
 UNIT(an_address_is_verified_but_not_sent_as_a_name)
 UNIT(a_peer_that_is_revoked_or_not_allowed_is_refused)
 UNIT(both_ends_agree_on_the_protocol_that_the_server_prefers)
