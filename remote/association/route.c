@@ -207,7 +207,7 @@ trpi_route_hand_over(trpi_route *route)
         above = above || trpi_lane_is_over_high_water(&peer->lane_marks, lane);
     }
     atomic_fetch_sub_explicit(&peer->reserved, route->kept, memory_order_release); /* route-O3 */
-    route->kept = 0;
+    route->kept = route->admitted = 0;
     route->over_high_water = above;
     if (route->pinned) {
         route->pinned = false;
@@ -556,6 +556,20 @@ has_room(const trpi_route *route, enum trpi_lane lane, size_t others, size_t pro
     return before == 0 || before + promise <= trpi_lane_admit_max(route->remote, lane);
 }
 
+/* A message that is batched counts as if it were promised, until it is handed over. */
+static bool
+proxy_admits(void *arg, uint32_t slot, size_t bytes)
+{
+    trpi_route *route = arg;
+    trpi_peer *peer = route->peer;
+    enum trpi_lane lane = trpi_route_lane_guess(route, slot, bytes);
+    size_t promise = reservation_of(bytes);
+    size_t others = atomic_load_explicit(&peer->reserved, memory_order_acquire) + route->admitted;
+    bool room = !trpi_hold_may(peer, slot) && has_room(route, lane, others, promise);
+    route->admitted += room ? promise : 0;
+    return room;
+}
+
 static bool
 proxy_reserve(void *arg, uint32_t slot, size_t bytes)
 {
@@ -614,7 +628,7 @@ proxy_slows(void *arg, uint32_t slot)
 
 static const trpi_proxy_ops proxy_ops = { proxy_deliver, proxy_flush,     proxy_release,
                                           proxy_reserve, proxy_unreserve, proxy_refused,
-                                          proxy_slows };
+                                          proxy_slows,   proxy_admits };
 
 /* ---- what the actor room asks for ------------------------------------------------------------ */
 

@@ -38,6 +38,7 @@ struct trpi_route {
     uint32_t spread;      /* that they were chosen by */
     bool over_high_water; /* a lane was, at the last hand-over */
     size_t kept;          /* promises of peer->reserved that are in it, or were broken */
+    size_t admitted;      /* bytes of batched messages that were let in without a promise */
     trpi_buffer scratch;
     trpi_buffer held; /* a frame on its way to a hold */
     bool pinned;      /* counted in peer->large.pins */

@@ -57,6 +57,7 @@ tests_unit_actor_actor_tests_SOURCES = \
 	tests/unit/actor/receive_filter_test.c \
 	tests/unit/actor/guardian_test.c \
 	tests/unit/actor/direct_delivery_test.c \
+	tests/unit/actor/in_place_test.c \
 	tests/unit/actor/inbound_test.c \
 	tests/unit/actor/interaction_test.c \
 	tests/unit/actor/life_test.c \

@@ -71,6 +71,10 @@ typedef struct trpi_kernel_ops {
                                bool *ret_slow);
     /* Is this recipient slow, so that its sender is to be throttled? */
     bool (*proxy_slows)(trp_system *system, trp_ref to);
+    /* Make the scheduler run the proxy, also without a message. */
+    void (*proxy_wake)(trp_ctx *ctx, struct trpi_cell *proxy);
+    /* With the proxy's token: is there room for trp_try_tell()? false: ask proxy_reserve(). */
+    bool (*proxy_admits)(struct trpi_cell *proxy, trp_ref to, size_t bytes);
     /* Reserve buffer space of this proxy for trp_try_tell(), and release it again. */
     trp_err (*proxy_reserve)(trp_ctx *ctx, struct trpi_cell *proxy, trp_ref to, size_t bytes,
                              bool *ret_reserved);

@@ -118,12 +118,13 @@ struct trp_ctx {
     uint16_t index;        /* of the worker */
     bool chaining; /* chains are on (pool workers; foreign threads between inbound begin and end) */
     trpi_turn turn;
-    uint32_t handoff_slot; /* TRPI_HANDOFF_*, or the slot of the cell that the worker retains */
-    uint16_t budget_home;  /* worker of the last receiver when the send budget was used up */
-    uint64_t budget_seen;  /* messages that this worker had handled then */
-    uint64_t chains_open;  /* bit i: chains[i] holds messages */
-    trpi_stats *stats;     /* written by trpi_count() only */
-    trpi_sysmsg *reserve;  /* TRPI_SYSMSG_RESERVE of them, refilled between runs */
+    uint32_t handoff_slot;    /* TRPI_HANDOFF_*, or the slot of the cell that the worker retains */
+    uint16_t budget_home;     /* worker of the last receiver when the send budget was used up */
+    uint64_t budget_seen;     /* messages that this worker had handled then */
+    uint64_t chains_open;     /* bit i: chains[i] holds messages, or its proxy does (in_place.c) */
+    uint64_t in_place_bursts; /* bit i: a run told the proxy of chains[i] several messages */
+    trpi_stats *stats;        /* written by trpi_count() only */
+    trpi_sysmsg *reserve;     /* TRPI_SYSMSG_RESERVE of them, refilled between runs */
     uint32_t reserve_count;
     void *life;                            /* per-thread data of the room life; NULL at first */
     trp_ctx *foreign_next;                 /* of this thread; foreign only */

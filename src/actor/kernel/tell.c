@@ -1,5 +1,5 @@
 /* tell.c - telling: local push with chains, dead letters; the public functions that tell
- * (tell_text.c has those for text).
+ * (tell_forms.c has further ones).
  *
  * Why.     A tell costs one exchange on the receiver's cache line. When a run tells the same
  *          receiver repeatedly, even that is too much: later messages are batched in a chain and
@@ -22,6 +22,7 @@
 #include "actor/kernel/bounded_mailbox.h"
 #include "actor/kernel/cells.h"
 #include "actor/kernel/dispatcher.h"
+#include "actor/kernel/in_place.h"
 #include "actor/kernel/mailbox.h"
 #include "actor/kernel/misuse.h"
 #include "actor/kernel/schedule.h"
@@ -74,6 +75,10 @@ chain_push(trp_ctx *ctx, uint32_t index)
         note_send_budget_used(ctx, chain->cell); /* run-R6 */
     }
     ctx->chains_open &= ~(1ull << index);
+    if (UNLIKELY(trpi_in_place_is_owed(chain))) {
+        trpi_in_place_flush(ctx, index);
+        return;
+    }
     chain->first = NULL;
     chain->count = 0;
     if (trpi_mailbox_push(chain->cell, first, chain->last)) {
@@ -263,7 +268,32 @@ send_far(trp_ctx *ctx, trp_ref to, trp_msg *msg)
         ctx->turn.throttled_msgs++;
         ctx->turn.throttled_home = TRPI_DEFER_HOLD;
     }
+    if (trpi_in_place_begin(ctx, proxy)) {
+        if (trpi_in_place_deliver(ctx, proxy, msg)) {
+            trpi_chains_flush(ctx);
+        }
+        trpi_msg_free(ctx->cache, msg);
+        return;
+    }
     deliver_to_cell(ctx, proxy, msg);
+}
+
+/* Tell an actor of another node without making a message. false: nothing was done. */
+static NOINLINE bool
+tell_in_place(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
+              size_t bytes)
+{
+    trp_dead_reason reason;
+    bool slow;
+    trpi_cell *proxy = ctx->system->hooks->proxy(ctx->system, to.node, &reason, &slow);
+
+    if (proxy == NULL || slow || !trpi_in_place_begin(ctx, proxy)) {
+        return false;
+    }
+    if (trpi_in_place_tell(ctx, proxy, to, sender, type, payload, bytes)) {
+        trpi_chains_flush(ctx);
+    }
+    return true;
 }
 
 static inline bool
@@ -403,6 +433,10 @@ trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const 
         return;
     }
     if (LIKELY(ctx->fast_path_node == TRPI_NODE_SELF)) {
+        if (to.node > TRPI_NODE_SELF && type->number != 0 &&
+            tell_in_place(ctx, to, sender, type, payload, bytes)) {
+            return;
+        }
         msg = trpi_msg_make(ctx->cache, to, sender, type, payload, bytes);
         if (UNLIKELY(msg == NULL)) {
             dead_no_memory(ctx, to, sender, type);
@@ -617,6 +651,15 @@ try_tell_far(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload
         return TRP_OK;
     }
     bytes = (type->flags & TRP_TYPE_VARIABLE) == 0 ? type->bytes : bytes;
+    if (trpi_in_place_begin(ctx, proxy)) {
+        if (ctx->system->hooks->proxy_admits(proxy, to, bytes)) {
+            if (trpi_in_place_tell(ctx, proxy, to, ctx->self, type, payload, bytes)) {
+                trpi_chains_flush(ctx);
+            }
+            return TRP_OK;
+        }
+        trpi_in_place_cancel(ctx, proxy);
+    }
     err = ctx->system->hooks->proxy_reserve(ctx, proxy, to, bytes, &promised);
     if (err != TRP_OK) {
         return err;
@@ -695,14 +738,6 @@ trp_system_try_tell(trp_system *system, trp_ref to, const trp_type *type, const 
 }
 
 void
-trp_tell_as(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
-            size_t bytes)
-{
-    TRPI_USE_TELLING(ctx);
-    trpi_tell(ctx, to, sender, type, payload, bytes);
-}
-
-void
 trpi_send(trp_ctx *ctx, trp_ref to, trp_msg *msg)
 {
     trpi_cell *cell;
@@ -732,27 +767,6 @@ trpi_send(trp_ctx *ctx, trp_ref to, trp_msg *msg)
 }
 
 void
-trpi_send_as(trp_ctx *ctx, trp_ref to, trp_ref sender, trp_msg *msg)
-{
-    trpi_msg_sender_set(msg, sender);
-    trpi_send(ctx, to, msg);
-}
-
-void
-trp_send(trp_ctx *ctx, trp_ref to, trp_msg *msg)
-{
-    if (msg == NULL) {
-        return;
-    }
-    if (trpi_misuse_is_wanted()) {
-        trpi_misuse_ctx(ctx, "trp_send");
-        trpi_misuse_sent(ctx, msg);
-    }
-    trpi_msg_sender_set(msg, ctx->self);
-    trpi_send(ctx, to, msg);
-}
-
-void
 trp_forward(trp_ctx *ctx, trp_ref to, const trp_msg *msg)
 {
     trp_msg *copy;
@@ -765,11 +779,4 @@ trp_forward(trp_ctx *ctx, trp_ref to, const trp_msg *msg)
         return;
     }
     trpi_send(ctx, to, copy);
-}
-
-void
-trp_reply(trp_ctx *ctx, const trp_type *type, const void *payload, size_t bytes)
-{
-    TRPI_USE_TELLING(ctx);
-    trpi_tell(ctx, trp_sender(ctx), ctx->self, type, payload, bytes);
 }

@@ -236,8 +236,35 @@ trpi_proxy_unreserve(trpi_cell *proxy, size_t bytes)
     entry->ops->unreserve(entry->arg, bytes);
 }
 
-static const trpi_kind_ops proxy_kind = { "association", proxy_deliver, NULL, proxy_turn_end,
-                                          NULL };
+bool
+trpi_proxy_admits(trpi_cell *proxy, trp_ref to, size_t bytes)
+{
+    trpi_node *entry = proxy->state;
+
+    return entry->ops->reserve == NULL ||
+           (entry->ops->admits != NULL && entry->ops->admits(entry->arg, to.slot, bytes));
+}
+
+enum { PROXY_WAKE = UINT16_MAX }; /* a system message that says nothing: the turn's end flushes */
+
+void
+trpi_proxy_wake(trp_ctx *ctx, trpi_cell *proxy)
+{
+    trpi_sys_tell(ctx, trpi_cell_slot(proxy),
+                  atomic_load_explicit(&proxy->generation, memory_order_relaxed), PROXY_WAKE, 0,
+                  (trp_ref)TRP_REF_NONE, 0, NULL);
+}
+
+static bool
+proxy_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
+{
+    (void)ctx;
+    (void)cell;
+    return sysmsg->kind == PROXY_WAKE;
+}
+
+static const trpi_kind_ops proxy_kind = { "association", proxy_deliver, proxy_system,
+                                          proxy_turn_end, NULL };
 
 trp_err
 trpi_proxy_attach(trp_system *system, uint32_t number, const trpi_proxy_ops *ops, void *arg)

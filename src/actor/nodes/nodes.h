@@ -29,6 +29,10 @@ bool trpi_nodes_slows(trp_system *system, trp_ref to);
 trp_err trpi_proxy_reserve(trp_ctx *ctx, trpi_cell *proxy, trp_ref to, size_t bytes,
                            bool *ret_reserved);
 void trpi_proxy_unreserve(trpi_cell *proxy, size_t bytes);
+/* With its token: is there room for trp_try_tell(), without a reservation? false: reserve. */
+bool trpi_proxy_admits(trpi_cell *proxy, trp_ref to, size_t bytes);
+/* Make the scheduler run the proxy, so that it flushes. */
+void trpi_proxy_wake(trp_ctx *ctx, trpi_cell *proxy);
 /* End a node: tells to it are dead letters with this reason from now on. Its proxy delivers what it
  * has and is freed; the number is freed when TRPI_NODES_ENDED others have ended. */
 void trpi_nodes_end(trp_system *system, uint32_t node, trp_dead_reason reason);

@@ -60,6 +60,9 @@ typedef struct trpi_proxy_ops {
     /* Is this recipient slow, so that its senders are to be throttled? Asked on senders' threads
      * after trpi_proxy_slow(). Thread: any; must not block. */
     bool (*slows)(void *arg, uint32_t slot);
+    /* trp_try_tell(): is there room as for reserve()? A message without TRPI_MSG_RESERVED follows
+     * to deliver() at once. By the runner, as deliver(). false: reserve() is asked. NULL: never. */
+    bool (*admits)(void *arg, uint32_t slot, size_t bytes);
 } trpi_proxy_ops;
 /* Make node `node` reachable through a proxy. Thread: any. Errors: TRP_ENOMEM, TRP_EEXIST,
  * TRP_ECLOSED (it has ended). */
