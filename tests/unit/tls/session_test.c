@@ -133,6 +133,54 @@ key_updates_that_nobody_takes_stop_the_reading(void)
     pair_stop(&c, &s);
 }
 
+/* One end (0: the client) of a session of TLS 1.2 asks for a new handshake, often, and takes none
+ * of the alerts that say no. Returns how often the other end stops reading. */
+static int
+ask_again(int asking)
+{
+    enum { ASKED = 200 };
+    end ends[2], asked = { 0 }; /* asked: only its wire, what was sent */
+    char text[100];
+    size_t count = 0;
+    int stops = 0;
+    ends_files_start(&files);
+    trpi_tls_options client = ends_client(&files), server = ends_server(&files);
+    client.version_min = server.version_min = TRPI_TLS_1_2;
+    end_start(&ends[0], &files, &client, "echo.example", TRPI_TLS_WIRE_BYTES_MIN);
+    end_start(&ends[1], &files, &server, NULL, TRPI_TLS_WIRE_BYTES_MIN);
+    UNIT_EQUAL(SSL_set_max_proto_version(ends[0].session->ssl, TLS1_2_VERSION), 1);
+    ends_shake(&ends[0], &ends[1]);
+    UNIT_TEXT(SSL_get_version(ends[1].session->ssl), "TLSv1.2");
+    end *from = &ends[asking], *to = &ends[1 - asking];
+    (void)SSL_clear_options(from->session->ssl, SSL_OP_NO_RENEGOTIATION);
+    from->session->wire = &asked.wire;
+    for (int i = 0; i < ASKED; i++) { /* a client asks once, and then waits */
+        UNIT_EQUAL(SSL_renegotiate(from->session->ssl), 1);
+        (void)SSL_do_handshake(from->session->ssl);
+    }
+    from->session->wire = NULL;
+    UNIT_TRUE(asked.wire.count > 0);
+    trpi_tls_result result = TRPI_TLS_FULL;
+    for (; result == TRPI_TLS_FULL && stops < ASKED; stops += result == TRPI_TLS_FULL) {
+        trpi_buffer_clear(&to->wire);
+        result = end_read(to, &asked, text, sizeof text, &count);
+        UNIT_TRUE(to->wire.count > 0 && to->wire.count <= TRPI_TLS_WIRE_BYTES_MIN);
+    }
+    UNIT_EQUAL(result, TRPI_TLS_MORE);
+    UNIT_EQUAL(asked.wire.count, 0);
+    UNIT_EQUAL(end_refusal(to), TRPI_REFUSED_NONE);
+    trpi_buffer_fini(&asked.wire);
+    pair_stop(&ends[0], &ends[1]);
+    return stops;
+}
+
+static void
+a_new_handshake_is_refused_within_the_bound(void)
+{
+    UNIT_EQUAL(ask_again(0), 0);
+    UNIT_TRUE(ask_again(1) > 1);
+}
+
 static void
 the_bound_of_the_wire_holds_to_the_byte(void)
 {
@@ -309,6 +357,7 @@ UNIT_BEGIN("session")
 UNIT(one_direction_ends_and_the_other_goes_on)
 UNIT(a_truncation_is_no_orderly_end)
 UNIT(key_updates_that_nobody_takes_stop_the_reading)
+UNIT(a_new_handshake_is_refused_within_the_bound)
 UNIT(the_bound_of_the_wire_holds_to_the_byte)
 UNIT(garbage_and_alerts_are_refused_with_a_text)
 UNIT(versions_that_do_not_meet_are_refused)
