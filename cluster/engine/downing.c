@@ -47,6 +47,10 @@
  *       that still reports it towards the end of that time is alive: it has seen a version that the
  *       acting node made then, so that there was time for an answer. (A crashed observer withdraws
  *       nothing, and until it is found unreachable itself, downing-D5 does not cover it.)
+ *   downing-D17 A member that has not seen the version, and that a member of this side reports,
+ *       counts as unreachable after three times stable-after, whether or not the report counts
+ *       (downing-D5). Else one that all others reported before they crashed would wait for ever
+ *       where it may go on. It is safe, since such members count for the other side anyway.
  * Tests.   tests/unit/cluster/downing_test.c, downing_strategies_test.c, downing_lease_test.c,
  *          tests/sim/churn_test.c
  * Sources. DOWN-01 .. -05; Akka's split brain resolver; sim-S12.

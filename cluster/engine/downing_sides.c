@@ -1,6 +1,6 @@
 /* downing_sides.c - the sides of a partition, and broken links within this side.
  *
- * Must hold. downing-D2, downing-D16.
+ * Must hold. downing-D2, downing-D16, downing-D17.
  * Indirectly connected: two members of one side, one of which cannot reach the other. As few as
  *          possible are marked Down, so that the rest is fully connected; of a single broken link
  *          the later one in order.
@@ -13,8 +13,26 @@
 
 #include "base/assert.h"
 
+/* Return whether a member of this side reports it, whether or not that counts (downing-D5). */
+static bool
+is_missed_here(const trpi_downing_input *input, const uint32_t *marks, uint64_t key)
+{
+    trpi_assert_slow(input->gossip->frozen);
+    const trpi_gossip *g = input->gossip;
+    for (uint32_t i = 0; i < g->rows_count; i++) {
+        uint32_t observer =
+            g->rows[i].subject == key ? trpi_gossip_find(g, g->rows[i].observer) : TRPI_GOSSIP_NONE;
+        if (observer != TRPI_GOSSIP_NONE && marks[observer] == TRPI_MARK_CLEAR &&
+            g->members[observer].status < TRP_MEMBER_EXITING) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void
-mark_sides(const trpi_downing_input *input, uint32_t *marks, trpi_sides *sides)
+mark_sides(const trpi_downing_options *options, const trpi_downing_input *input, uint32_t *marks,
+           trpi_sides *sides)
 {
     trpi_assert_slow(input->seen->bits == input->gossip->members_count);
     const trpi_gossip *g = input->gossip;
@@ -24,6 +42,13 @@ mark_sides(const trpi_downing_input *input, uint32_t *marks, trpi_sides *sides)
         marks[i] = seen                      ? TRPI_MARK_CLEAR
                    : trpi_downing_suspect(m) ? TRPI_MARK_AWAY
                                              : TRPI_MARK_UNSURE;
+    }
+    bool patient = input->stable_ms < 3 * (uint64_t)options->stable_after_ms;
+    for (uint32_t i = 0; i < g->members_count; i++) {
+        if (marks[i] == TRPI_MARK_UNSURE && !patient && /* downing-D17 */
+            is_missed_here(input, marks, g->members[i].ident->key)) {
+            marks[i] = TRPI_MARK_AWAY;
+        }
         sides->away_members += marks[i] == TRPI_MARK_AWAY ? 1 : 0;
     }
     trpi_assert_slow(sides->away_members <= g->members_count);
@@ -190,7 +215,7 @@ trpi_sides_find(const trpi_downing_options *options, const trpi_downing_input *i
                               .votes = input->votes,
                               .exiting_oldest = input->exiting_oldest };
     trpi_sides members = { 0 };
-    mark_sides(input, marks, &members);
+    mark_sides(options, input, marks, &members);
     uint32_t spared = spare == TRPI_SPARE_OLDEST    ? trpi_votes_oldest(&q, true)
                       : spare == TRPI_SPARE_REFEREE ? referee_of(g, &options->referee)
                       : spare == TRPI_SPARE_SELF    ? trpi_gossip_find(g, input->self)

@@ -7,8 +7,10 @@
  *          events, `members` and `why` read the result, trpi_gossip_member.unreachable, and nothing
  *          else.
  * Shape.   An observer counts when no observer that counts reports it unreachable. If that is
- *          circular (two sides, or a deaf node and all others, report one another), the members
- *          reported by most observers do not count; if all are reported by equally many, all count.
+ *          circular (two sides, or a deaf node and all others, report one another), those of the
+ *          circle that most observers report do not count; if all are reported by equally many,
+ *          all count. A member that reports none of the others is in no circle: else it could
+ *          happen that nobody counts, and a view in which nobody is unreachable is never decided.
  * Must hold.
  *   gossip-reachability-R1  The result is a function of the view alone: equal views give equal
  *       results.
@@ -34,6 +36,7 @@ struct verdicts {
     uint32_t *accusers; /* of each member: the rows about it of observers that are not away */
     uint8_t *state;     /* of each member: enum observer */
     bool *sure;         /* one of its accusers counts */
+    bool *reports;      /* it is open, and so is one that it reports */
 };
 
 static bool
@@ -42,7 +45,7 @@ verdicts_begin(struct verdicts *j, const trpi_gossip *g)
     trpi_assert_slow(!g->frozen);
     size_t rows = g->rows_count, members = g->members_count;
     *j = (struct verdicts){ .g = g };
-    j->observers = trpi_alloc((2 * rows + members) * sizeof(uint32_t) + 2 * members);
+    j->observers = trpi_alloc((2 * rows + members) * sizeof(uint32_t) + 3 * members);
     if (j->observers == NULL) {
         return false;
     }
@@ -50,6 +53,7 @@ verdicts_begin(struct verdicts *j, const trpi_gossip *g)
     j->accusers = j->subjects + rows;
     j->state = (uint8_t *)(j->accusers + members);
     j->sure = (bool *)(j->state + members);
+    j->reports = j->sure + members;
     for (uint32_t i = 0; i < rows; i++) {
         j->observers[i] = i > 0 && g->rows[i].observer == g->rows[i - 1].observer
                               ? j->observers[i - 1]
@@ -68,10 +72,14 @@ count_accusers(struct verdicts *j)
     trpi_assert_slow(j->g->rows_count > 0);
     memset(j->accusers, 0, j->g->members_count * sizeof *j->accusers);
     memset(j->sure, 0, j->g->members_count);
+    memset(j->reports, 0, j->g->members_count);
     for (uint32_t i = 0; i < j->g->rows_count; i++) {
-        uint8_t state = j->state[j->observers[i]];
-        j->accusers[j->subjects[i]] += state != OBSERVER_AWAY ? 1 : 0;
-        j->sure[j->subjects[i]] = j->sure[j->subjects[i]] || state == OBSERVER_COUNTS;
+        uint32_t observer = j->observers[i], subject = j->subjects[i];
+        uint8_t state = j->state[observer];
+        j->accusers[subject] += state != OBSERVER_AWAY ? 1 : 0;
+        j->sure[subject] = j->sure[subject] || state == OBSERVER_COUNTS;
+        j->reports[observer] =
+            j->reports[observer] || (state == OBSERVER_OPEN && j->state[subject] == OBSERVER_OPEN);
     }
 }
 
@@ -98,21 +106,21 @@ judge_round(struct verdicts *j, uint32_t *ret_open)
     trpi_assert_slow(*ret_open <= j->g->members_count);
 }
 
-/* Of members that report one another, those with the most accusers do not count. Returns false if
- * all have equally many. */
+/* Of members that report one another, as the last round found them, those with the most accusers do
+ * not count. Returns false if all have equally many. */
 static bool
 break_cycle(struct verdicts *j)
 {
     trpi_assert_slow(j->g->rows_count > 0);
     uint32_t most = 0, least = UINT32_MAX;
     for (uint32_t i = 0; i < j->g->members_count; i++) {
-        if (j->state[i] == OBSERVER_OPEN) {
+        if (j->reports[i]) {
             most = j->accusers[i] > most ? j->accusers[i] : most;
             least = j->accusers[i] < least ? j->accusers[i] : least;
         }
     }
     for (uint32_t i = 0; i < j->g->members_count && most > least; i++) {
-        if (j->state[i] == OBSERVER_OPEN && j->accusers[i] == most) {
+        if (j->reports[i] && j->accusers[i] == most) {
             j->state[i] = OBSERVER_AWAY;
         }
     }

@@ -331,6 +331,72 @@ whatever_breaks_every_node_is_down_or_in_the_one_cluster(void)
            (unsigned long long)survived);
 }
 
+/* Links that break one way, crashes of all but one node. */
+static void
+play_crashes(struct sim_world *w, uint32_t left)
+{
+    uint32_t n = w->nodes_count, cuts = 1 + sim_below(w, 2 * n);
+    uint64_t kill_us[16], heal_us = w->now_us + 4000000 + sim_below(w, 12000000);
+    for (uint32_t i = 0; i < cuts; i++) {
+        uint32_t from = sim_below(w, n), to = sim_below(w, n);
+        w->cut[from * n + to] = from != to;
+    }
+    uint32_t deaf = sim_chance(w, 0.5) ? left : n;
+    for (uint32_t i = 0; i < n && deaf < n; i++) {
+        w->cut[i * n + deaf] = i != deaf;
+    }
+    w->any_cut = true;
+    w->faults++;
+    for (uint32_t i = 0; i < n; i++) {
+        kill_us[i] = heal_us - 6000000 + sim_below(w, 8000000);
+    }
+    while (w->now_us < heal_us + 3000000) {
+        stage_run(w, 50);
+        for (uint32_t i = 0; i < n; i++) {
+            if (i != left && w->nodes[i].running && w->now_us >= kill_us[i]) {
+                sim_node_kill(w, i);
+            }
+        }
+        if (w->any_cut && w->now_us >= heal_us) {
+            memset(w->cut, 0, (size_t)n * n);
+            w->any_cut = false;
+        }
+    }
+}
+
+static void
+who_is_left_among_the_dead_decides(void)
+{
+    static const char *const strategies[] = { "lease",       "keep-majority", "static-quorum",
+                                              "keep-oldest", "keep-referee",  "down-all" };
+    enum { STRATEGIES = sizeof strategies / sizeof strategies[0] };
+    const char *text = getenv("TROUPE_SIM_SEEDS"), *only = getenv("TROUPE_SIM_STRATEGY");
+    uint64_t count = text == NULL ? 100 : strtoull(text, NULL, 10);
+    uint64_t survived = 0;
+    for (uint64_t seed = stage_first_seed(); seed < stage_first_seed() + count; seed++) {
+        const char *strategy = only != NULL ? only : strategies[seed % STRATEGIES];
+        struct sim_world *w = stage_new(2 + (uint32_t)(seed % 5), seed);
+        uint32_t left = sim_below(w, w->nodes_count);
+        w->member.downing_strategy = strategy;
+        w->member.downing.referee = w->nodes[left].id.address;
+        w->member.downing.quorum_size = 1 + sim_below(w, 2) * w->nodes_count / 2;
+        w->member.downing.keep_lone_oldest = sim_chance(w, 0.5);
+        w->member.downing.stable_after_ms = 5000;
+        w->member.downing.unstable_after_ms = 4000;
+        stage_up(w, (1u << w->nodes_count) - 1);
+        play_crashes(w, left);
+        if (!STAGE_AWAIT(w, is_settled(w), 60000)) {
+            printf("  not one cluster: TROUPE_SIM_FIRST=%llu TROUPE_SIM_SEEDS=1 "
+                   "TROUPE_SIM_STRATEGY=%s %u nodes left %u\n",
+                   (unsigned long long)seed, strategy, w->nodes_count, left);
+        }
+        survived += stage_alive(w) != 0;
+        stage_end(w);
+    }
+    printf("  %llu seeds, in %llu of them one is left\n", (unsigned long long)count,
+           (unsigned long long)survived);
+}
+
 UNIT_BEGIN("split")
 UNIT(static_quorum_keeps_the_side_that_has_it_or_nobody)
 UNIT(keep_majority_keeps_the_larger_side_or_that_of_the_lowest_address)
@@ -345,4 +411,5 @@ UNIT(a_member_in_a_crash_loop_stops_nobody_else)
 UNIT(both_sides_go_on_when_each_downs_the_other)
 UNIT(who_is_left_alone_stops_by_itself)
 UNIT(whatever_breaks_every_node_is_down_or_in_the_one_cluster)
+UNIT(who_is_left_among_the_dead_decides)
 UNIT_END

@@ -159,6 +159,32 @@ joiners_have_no_vote(void)
     scene_end(&s);
 }
 
+/* downing-D17: 1 and 2 reported 0 before they crashed, so what 0 reports does not count */
+static void
+who_is_reported_by_the_dead_gives_them_up_in_the_end(void)
+{
+    trpi_downing_options options = { .stable_after_ms = 20000, .keep_lone_oldest = true };
+    struct scene s;
+    scene_make(&s, 3, NULL);
+    for (uint32_t other = 1; other < 3; other++) {
+        scene_row(&s, 0, other);
+        UNIT_EQUAL(trpi_gossip_add_row(s.view, s.idents[other]->key, s.idents[0]->key), TRP_OK);
+        UNIT_EQUAL(trpi_gossip_add_version(s.view, s.idents[other]->key, 1), TRP_OK);
+    }
+    s.stable_ms = 59999;
+    UNIT_EQUAL(scene_decide(&s, "keep-oldest", &options, 0, 0x1), TRPI_DOWNING_WAIT);
+    s.stable_ms = 60000;
+    UNIT_EQUAL(scene_decide(&s, "keep-oldest", &options, 0, 0x1), TRPI_DOWNING_DOWN_MEMBERS);
+    UNIT_EQUAL(s.decision.indexes_count, 2);
+    scene_end(&s);
+    scene_make(&s, 3, NULL); /* nobody on this side reports 2 */
+    scene_row(&s, 0, 1);
+    s.stable_ms = 60000;
+    UNIT_EQUAL(scene_decide(&s, "keep-oldest", &options, 0, 0x1), TRPI_DOWNING_DOWN_MEMBERS);
+    UNIT_EQUAL(s.decision.indexes_count, 1);
+    scene_end(&s);
+}
+
 /* downing-D9: 2 has seen the version, though 0 does not reach it: is it still there? */
 static void
 who_is_under_suspicion_counts_only_when_it_was_heard_lately(void)
@@ -306,6 +332,7 @@ UNIT(of_a_single_broken_link_the_later_end_is_given_up)
 UNIT(an_unsure_member_delays_the_decision)
 UNIT(with_a_role_only_its_members_vote)
 UNIT(joiners_have_no_vote)
+UNIT(who_is_reported_by_the_dead_gives_them_up_in_the_end)
 UNIT(who_is_under_suspicion_counts_only_when_it_was_heard_lately)
 UNIT(both_ends_of_a_broken_link_call_the_roll)
 UNIT(who_is_left_alone_asks_and_then_stops)

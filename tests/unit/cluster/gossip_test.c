@@ -260,6 +260,10 @@ the_word_of_an_observer_that_is_away_does_not_count(void)
     UNIT_EQUAL(unreachable_of(4, "30 31 32 03 13 23", 0), 0x8); /* one is deaf: it accuses all */
     UNIT_EQUAL(unreachable_of(3, "01 10", 0), 0x3); /* of two it is not known whose link it is */
     UNIT_EQUAL(unreachable_of(4, "02 03 12 13 20 21 30 31", 0), 0xf);
+    /* all three observers are reported twice, and one that reports nobody once */
+    UNIT_EQUAL(unreachable_of(4, "30 31 32 21 23 12 13", 0), 0xf);
+    /* 2 reports no more than a Down one: the others are a circle of their own */
+    UNIT_EQUAL(unreachable_of(5, "12 10 13 14 23 01 03 04 41 40 43", 1u << 3), 0x1f);
     UNIT_EQUAL(unreachable_of(5, "03 04 13 14 23 24 30 31 32 40 41 42", 0),
                0x18); /* three and two */
     idents_free();
