@@ -374,4 +374,5 @@ trpi_peer_stop_begin(trpi_peer *peer)
 {
     peer->attempts_at_stop = peer->assoc.attempts;
 }
+
 #endif

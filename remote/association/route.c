@@ -126,13 +126,6 @@ type_announce(trpi_route *route, enum trpi_lane lane, const trp_type *type)
     }
 }
 
-/* Return what a message of so many bytes of payload counts while it is only reserved. */
-static size_t
-reservation_of(size_t bytes)
-{
-    return TRPI_FRAME_HEADER_BYTES + TRPI_USER_FIXED_BYTES + bytes;
-}
-
 /* The number of lanes has changed since the batches were filled: sort them again. Frames
  * that find no memory are left in lost. The caller holds peer->lock. */
 static void
@@ -238,17 +231,6 @@ message_trace(trpi_remote *remote, const trpi_peer *peer, const trp_type *type, 
 
 /* ---- one after the other --------------------------------------------------------------------- */
 
-/* route-O4 */
-static bool
-is_like_last(const trpi_batch *batch, const trp_type *type, const trp_msg *msg)
-{
-    return batch->last.type == type && batch->last.to_slot == msg->priv_to_slot &&
-           batch->last.to_generation == msg->priv_to_generation &&
-           batch->last.from_slot == msg->priv_from_slot &&
-           batch->last.from_generation == msg->priv_from_generation &&
-           batch->last.from_node == (msg->priv_from_node_flags & 0xffffffu);
-}
-
 /* After a USER frame in batch: note the messages that may follow it in a MANY frame. */
 static void
 last_set(trpi_route *route, trpi_batch *batch, const trp_type *type,
@@ -313,6 +295,7 @@ message_batched(trpi_route *route, enum trpi_lane lane)
 {
     trpi_batch *batch = &route->batches[lane];
     route->touched |= 1u << lane;
+    route->last_lane = (uint8_t)lane;
     batch->messages++;
     if (batch->frames.count >= TRPI_BATCH_BYTES_MAX) {
         (void)trpi_route_hand_over(route); /* flush() says whether the lane is full */
@@ -333,8 +316,9 @@ deliver_again(trpi_route *route, const trp_type *type, const trp_msg *msg, const
 {
     trpi_batch *batch = &route->batches[d->lane];
     const trpi_lane_state *lane = &route->peer->lanes[d->lane];
-    if (!is_like_last(batch, type, msg) || batch->announced_epoch != trpi_lane_epoch(lane) ||
-        d->waiting + reservation_of(d->bytes) > d->room ||
+    if (!trpi_route_is_like_last(batch, type, msg) ||
+        batch->announced_epoch != trpi_lane_epoch(lane) ||
+        d->waiting + trpi_route_reservation(d->bytes) > d->room ||
         atomic_load_explicit(&route->remote->stopped, memory_order_relaxed) ||
         route->remote->traces_messages || /* each has its line */
         !encode_again(route, batch, type, msg, d->bytes)) {
@@ -490,7 +474,7 @@ proxy_deliver(void *arg, trp_system *system, trp_msg *msg)
     (void)system;
     d.bytes = trp_msg_bytes(msg);
     bool promised = (msg->priv_from_node_flags & TRPI_MSG_RESERVED) != 0;
-    route->kept += promised ? reservation_of(d.bytes) : 0;
+    route->kept += promised ? trpi_route_reservation(d.bytes) : 0;
     if (trpi_hold_may(peer, msg->priv_to_slot) && deliver_held(route, type, msg, promised)) {
         return;
     }
@@ -563,11 +547,17 @@ proxy_admits(void *arg, uint32_t slot, size_t bytes)
     trpi_route *route = arg;
     trpi_peer *peer = route->peer;
     enum trpi_lane lane = trpi_route_lane_guess(route, slot, bytes);
-    size_t promise = reservation_of(bytes);
+    size_t promise = trpi_route_reservation(bytes);
     size_t others = atomic_load_explicit(&peer->reserved, memory_order_acquire) + route->admitted;
     bool room = !trpi_hold_may(peer, slot) && has_room(route, lane, others, promise);
     route->admitted += room ? promise : 0;
     return room;
+}
+
+static bool
+proxy_again(void *arg, const trp_msg *msg, const void *payload, size_t bytes, bool bounded)
+{
+    return trpi_route_again(arg, msg, payload, bytes, bounded);
 }
 
 static bool
@@ -576,7 +566,7 @@ proxy_reserve(void *arg, uint32_t slot, size_t bytes)
     trpi_route *route = arg;
     trpi_peer *peer = route->peer;
     enum trpi_lane lane = trpi_route_lane_guess(route, slot, bytes);
-    size_t promise = reservation_of(bytes);
+    size_t promise = trpi_route_reservation(bytes);
     size_t others = atomic_fetch_add_explicit(&peer->reserved, promise, memory_order_acquire);
     if (trpi_hold_may(peer, slot) && !trpi_hold_has_room(peer, slot, others + promise, false)) {
         atomic_fetch_sub_explicit(&peer->reserved, promise, memory_order_relaxed);
@@ -600,7 +590,8 @@ static void
 proxy_unreserve(void *arg, size_t bytes)
 {
     trpi_route *route = arg;
-    atomic_fetch_sub_explicit(&route->peer->reserved, reservation_of(bytes), memory_order_relaxed);
+    atomic_fetch_sub_explicit(&route->peer->reserved, trpi_route_reservation(bytes),
+                              memory_order_relaxed);
 }
 
 static void
@@ -609,7 +600,8 @@ proxy_refused(void *arg, uint32_t slot, size_t bytes)
     trpi_route *route = arg;
     trpi_peer *peer = route->peer;
     trpi_deferred deferred = { 0 };
-    if (trpi_hold_may(peer, slot) && !trpi_hold_has_room(peer, slot, reservation_of(bytes), true)) {
+    if (trpi_hold_may(peer, slot) &&
+        !trpi_hold_has_room(peer, slot, trpi_route_reservation(bytes), true)) {
         return; /* told when some of it has gone */
     }
     pthread_mutex_lock(&peer->lock);
@@ -628,7 +620,7 @@ proxy_slows(void *arg, uint32_t slot)
 
 static const trpi_proxy_ops proxy_ops = { proxy_deliver, proxy_flush,     proxy_release,
                                           proxy_reserve, proxy_unreserve, proxy_refused,
-                                          proxy_slows,   proxy_admits };
+                                          proxy_slows,   proxy_admits,    proxy_again };
 
 /* ---- what the actor room asks for ------------------------------------------------------------ */
 

@@ -18,6 +18,29 @@ extern const trpi_remote_ops trpi_route_remote_ops;
 /* Give the batches to the lanes. By the runner; true: one is above its high-water mark. */
 bool trpi_route_hand_over(trpi_route *route);
 
+/* Return what a message of so many bytes of payload counts while it is only reserved. */
+static inline size_t
+trpi_route_reservation(size_t bytes)
+{
+    return TRPI_FRAME_HEADER_BYTES + TRPI_USER_FIXED_BYTES + bytes;
+}
+/* Does the message agree with the last one of the batch? Then they may share a frame (route-O4). */
+static inline bool
+trpi_route_is_like_last(const trpi_batch *batch, const trp_type *type, const trp_msg *msg)
+{
+    return batch->last.type == type && batch->last.to_slot == msg->priv_to_slot &&
+           batch->last.to_generation == msg->priv_to_generation &&
+           batch->last.from_slot == msg->priv_from_slot &&
+           batch->last.from_generation == msg->priv_from_generation &&
+           batch->last.from_node == (msg->priv_from_node_flags & 0xffffffu);
+}
+
+/* ---- route_again.c ---- */
+/* Batch a message that agrees with the one before it, if nothing else is to be done for it.
+ * bounded: if trp_try_tell() may. By the runner. */
+bool trpi_route_again(trpi_route *route, const trp_msg *msg, const void *payload, size_t bytes,
+                      bool bounded);
+
 /* ---- signal.c: of trpi_remote_ops ---- */
 void trpi_signal_send(void *remote, trp_system *system, uint32_t node,
                       enum trpi_remote_signal signal, trp_ref target, trp_ref from, uint32_t flag);

@@ -36,6 +36,7 @@ struct trpi_route {
     trpi_batch batches[TRPI_LANE_COUNT];
     uint32_t touched;     /* bit a lane: its batch holds something */
     uint32_t spread;      /* that they were chosen by */
+    uint8_t last_lane;    /* of the last message in a batch */
     bool over_high_water; /* a lane was, at the last hand-over */
     size_t kept;          /* promises of peer->reserved that are in it, or were broken */
     size_t admitted;      /* bytes of batched messages that were let in without a promise */

@@ -82,13 +82,6 @@ trpi_in_place_begin(trp_ctx *ctx, trpi_cell *proxy)
     return idle_claim(proxy);
 }
 
-void
-trpi_in_place_cancel(trp_ctx *ctx, trpi_cell *proxy)
-{
-    proxy_flush(ctx, proxy);
-    token_give_back(ctx, proxy);
-}
-
 /* Make the proxy's entry in the table of chains. false: what it has is flushed at once, since it is
  * the first message of this run, or the entry is another cell's. */
 static bool
@@ -114,20 +107,28 @@ entry_open(trp_ctx *ctx, trpi_cell *proxy, uint32_t index)
     return true;
 }
 
-bool
-trpi_in_place_deliver(trp_ctx *ctx, trpi_cell *proxy, trp_msg *msg)
+/* A message was delivered: flush or note it, and give the token back. true: too much waits. */
+static inline bool
+message_delivered(trp_ctx *ctx, trpi_cell *proxy, bool large)
 {
     uint32_t index = trpi_cell_slot(proxy) % TRPI_CHAINS;
-    bool flush = trp_msg_bytes(msg) >= LARGE_BYTES;
 
-    proxy->ops->deliver(ctx, proxy, msg);
     trpi_count(ctx, &ctx->stats->processed, 1);
-    if (!entry_open(ctx, proxy, index) || flush) {
+    if (UNLIKELY(!entry_open(ctx, proxy, index) || large)) {
         proxy_flush(ctx, proxy);
     }
     token_give_back(ctx, proxy);
-    return (ctx->chains_open & 1ull << index) != 0 &&
-           ctx->chains[index].count == TRPI_CHAIN_MSGS_MAX; /* in-place-E4 */
+    return ctx->chains[index].count == TRPI_CHAIN_MSGS_MAX &&
+           (ctx->chains_open & 1ull << index) != 0; /* in-place-E4 */
+}
+
+bool
+trpi_in_place_deliver(trp_ctx *ctx, trpi_cell *proxy, trp_msg *msg)
+{
+    bool large = trp_msg_bytes(msg) >= LARGE_BYTES;
+
+    proxy->ops->deliver(ctx, proxy, msg);
+    return message_delivered(ctx, proxy, large);
 }
 
 /* A message that is not made: its payload is where the teller has it. */
@@ -137,18 +138,32 @@ typedef struct far_msg {
 } far_msg;
 _Static_assert(offsetof(far_msg, payload) == TRPI_MSG_HEADER_BYTES, "as in a message");
 
-bool
-trpi_in_place_tell(trp_ctx *ctx, trpi_cell *proxy, trp_ref to, trp_ref sender, const trp_type *type,
-                   const void *payload, size_t bytes)
+enum trpi_in_place
+trpi_in_place_tell(trp_ctx *ctx, trpi_cell *proxy, trp_ref to, trp_ref sender,
+                   const trpi_in_place_payload *what, bool bounded)
 {
-    far_msg msg = { .payload = { (void *)(uintptr_t)payload, bytes, NULL, NULL } };
+    const trpi_kernel_ops *hooks = ctx->system->hooks;
+    far_msg msg;
 
+    msg.header.priv_next = NULL;
     msg.header.priv_to_slot = to.slot;
     msg.header.priv_to_generation = to.generation;
     msg.header.priv_from_node_flags = TRP_MSG_PRIV_OUT_OF_LINE;
     trpi_msg_sender_set(&msg.header, sender);
-    msg.header.priv_type = (uint16_t)type->number;
-    return trpi_in_place_deliver(ctx, proxy, &msg.header);
+    msg.header.priv_type = (uint16_t)what->type->number;
+    msg.header.priv_bytes = 0;
+    if (!hooks->proxy_again(proxy, &msg.header, what->data, what->bytes, bounded)) {
+        if (bounded && !hooks->proxy_admits(proxy, to, what->bytes)) {
+            proxy_flush(ctx, proxy); /* its room counts when the lane has it */
+            token_give_back(ctx, proxy);
+            return TRPI_IN_PLACE_NO_ROOM;
+        }
+        msg.payload =
+            (trp_msg_priv_moved){ (void *)(uintptr_t)what->data, what->bytes, NULL, NULL };
+        proxy->ops->deliver(ctx, proxy, &msg.header);
+    }
+    return message_delivered(ctx, proxy, what->bytes >= LARGE_BYTES) ? TRPI_IN_PLACE_FLUSH
+                                                                     : TRPI_IN_PLACE_DONE;
 }
 
 void

@@ -10,11 +10,20 @@ bool trpi_in_place_begin(trp_ctx *ctx, trpi_cell *proxy);
 /* Deliver msg, which stays the caller's. true: so much waits that the caller is to flush its chains
  * now. */
 bool trpi_in_place_deliver(trp_ctx *ctx, trpi_cell *proxy, trp_msg *msg);
-/* The same for a message that was not made. Borrows payload. */
-bool trpi_in_place_tell(trp_ctx *ctx, trpi_cell *proxy, trp_ref to, trp_ref sender,
-                        const trp_type *type, const void *payload, size_t bytes);
-/* Deliver nothing, and flush what is owed: there was no room for the message beside it. */
-void trpi_in_place_cancel(trp_ctx *ctx, trpi_cell *proxy);
+enum trpi_in_place {
+    TRPI_IN_PLACE_DONE,
+    TRPI_IN_PLACE_FLUSH,  /* done; flush the chains now */
+    TRPI_IN_PLACE_NO_ROOM /* nothing was delivered: ask for a reservation */
+};
+/* A payload where its teller has it. */
+typedef struct trpi_in_place_payload {
+    const trp_type *type;
+    const void *data;
+    size_t bytes;
+} trpi_in_place_payload;
+/* Deliver a message that was not made. bounded: if there is room for trp_try_tell(). */
+enum trpi_in_place trpi_in_place_tell(trp_ctx *ctx, trpi_cell *proxy, trp_ref to, trp_ref sender,
+                                      const trpi_in_place_payload *what, bool bounded);
 /* The chain is no chain: its proxy has messages of this run that are not flushed. */
 static inline bool
 trpi_in_place_is_owed(const trpi_chain *chain)

@@ -73,6 +73,10 @@ typedef struct trpi_kernel_ops {
     bool (*proxy_slows)(trp_system *system, trp_ref to);
     /* Make the scheduler run the proxy, also without a message. */
     void (*proxy_wake)(trp_ctx *ctx, struct trpi_cell *proxy);
+    /* With the proxy's token: deliver a message that is like the one before. bounded: if there is
+     * room for trp_try_tell(). false: nothing was done. */
+    bool (*proxy_again)(struct trpi_cell *proxy, const trp_msg *msg, const void *payload,
+                        size_t bytes, bool bounded);
     /* With the proxy's token: is there room for trp_try_tell()? false: ask proxy_reserve(). */
     bool (*proxy_admits)(struct trpi_cell *proxy, trp_ref to, size_t bytes);
     /* Reserve buffer space of this proxy for trp_try_tell(), and release it again. */

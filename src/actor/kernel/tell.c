@@ -283,6 +283,7 @@ static NOINLINE bool
 tell_in_place(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
               size_t bytes)
 {
+    trpi_in_place_payload what = { type, payload, bytes };
     trp_dead_reason reason;
     bool slow;
     trpi_cell *proxy = ctx->system->hooks->proxy(ctx->system, to.node, &reason, &slow);
@@ -290,7 +291,7 @@ tell_in_place(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, co
     if (proxy == NULL || slow || !trpi_in_place_begin(ctx, proxy)) {
         return false;
     }
-    if (trpi_in_place_tell(ctx, proxy, to, sender, type, payload, bytes)) {
+    if (trpi_in_place_tell(ctx, proxy, to, sender, &what, false) == TRPI_IN_PLACE_FLUSH) {
         trpi_chains_flush(ctx);
     }
     return true;
@@ -652,13 +653,15 @@ try_tell_far(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload
     }
     bytes = (type->flags & TRP_TYPE_VARIABLE) == 0 ? type->bytes : bytes;
     if (trpi_in_place_begin(ctx, proxy)) {
-        if (ctx->system->hooks->proxy_admits(proxy, to, bytes)) {
-            if (trpi_in_place_tell(ctx, proxy, to, ctx->self, type, payload, bytes)) {
-                trpi_chains_flush(ctx);
-            }
+        trpi_in_place_payload what = { type, payload, bytes };
+        enum trpi_in_place done = trpi_in_place_tell(ctx, proxy, to, ctx->self, &what, true);
+
+        if (UNLIKELY(done == TRPI_IN_PLACE_FLUSH)) {
+            trpi_chains_flush(ctx);
+        }
+        if (done != TRPI_IN_PLACE_NO_ROOM) {
             return TRP_OK;
         }
-        trpi_in_place_cancel(ctx, proxy);
     }
     err = ctx->system->hooks->proxy_reserve(ctx, proxy, to, bytes, &promised);
     if (err != TRP_OK) {

@@ -237,6 +237,15 @@ trpi_proxy_unreserve(trpi_cell *proxy, size_t bytes)
 }
 
 bool
+trpi_proxy_again(trpi_cell *proxy, const trp_msg *msg, const void *payload, size_t bytes,
+                 bool bounded)
+{
+    trpi_node *entry = proxy->state;
+
+    return entry->ops->again != NULL && entry->ops->again(entry->arg, msg, payload, bytes, bounded);
+}
+
+bool
 trpi_proxy_admits(trpi_cell *proxy, trp_ref to, size_t bytes)
 {
     trpi_node *entry = proxy->state;

@@ -29,6 +29,9 @@ bool trpi_nodes_slows(trp_system *system, trp_ref to);
 trp_err trpi_proxy_reserve(trp_ctx *ctx, trpi_cell *proxy, trp_ref to, size_t bytes,
                            bool *ret_reserved);
 void trpi_proxy_unreserve(trpi_cell *proxy, size_t bytes);
+/* With its token: deliver a message that is like the one before (trpi_proxy_ops). */
+bool trpi_proxy_again(trpi_cell *proxy, const trp_msg *msg, const void *payload, size_t bytes,
+                      bool bounded);
 /* With its token: is there room for trp_try_tell(), without a reservation? false: reserve. */
 bool trpi_proxy_admits(trpi_cell *proxy, trp_ref to, size_t bytes);
 /* Make the scheduler run the proxy, so that it flushes. */

@@ -63,6 +63,10 @@ typedef struct trpi_proxy_ops {
     /* trp_try_tell(): is there room as for reserve()? A message without TRPI_MSG_RESERVED follows
      * to deliver() at once. By the runner, as deliver(). false: reserve() is asked. NULL: never. */
     bool (*admits)(void *arg, uint32_t slot, size_t bytes);
+    /* Do all that deliver() does, if the message is like the one before: short for the usual one.
+     * bounded: and if admits() would let it in. msg is a header only. false: nothing was done.
+     * By the runner. NULL: never. */
+    bool (*again)(void *arg, const trp_msg *msg, const void *payload, size_t bytes, bool bounded);
 } trpi_proxy_ops;
 /* Make node `node` reachable through a proxy. Thread: any. Errors: TRP_ENOMEM, TRP_EEXIST,
  * TRP_ECLOSED (it has ended). */

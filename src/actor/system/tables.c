@@ -32,6 +32,7 @@ const trpi_kernel_ops trpi_tables_kernel = {
     .proxy_reserve = trpi_proxy_reserve,
     .proxy_unreserve = trpi_proxy_unreserve,
     .proxy_wake = trpi_proxy_wake,
+    .proxy_again = trpi_proxy_again,
     .proxy_admits = trpi_proxy_admits,
     .path = trpi_path_local,
     .name_try = trpi_cell_name_try,
