@@ -11,11 +11,15 @@
  *       run of the call clears it. (watch_mark(), watch_run())
  *   poller-W2  Fields of an entry but for state are written before the state says USED (release),
  *       and are read by the holder of the token (acquire).
+ *   poller-W3  Any thread adds free entries by a compare-exchange, and one at a time, under the
+ *       lock, takes them: so an entry that is being taken cannot return meanwhile, and the end of
+ *       a watch needs no lock.
  * Tests.   tests/unit/io/poller_test.c
  */
 #include "io/poller.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -39,7 +43,7 @@ struct trpi_watch {
     const trpi_watch_events *events;
     union {
         void *user;
-        trpi_watch *free_next; /* of a free entry; the poller's lock */
+        trpi_watch *free_next; /* of a free entry */
     };
     trpi_poller *poller;
     int socket;
@@ -54,11 +58,21 @@ struct trpi_poller {
     const trpi_net_ops *net;
     trpi_net_set *set;
     _Atomic uint32_t watches;             /* seq_cst: poll-O3 */
-    pthread_mutex_t lock;                 /* free entries, and making chunks; a leaf */
+    pthread_mutex_t lock;                 /* taking entries, and making chunks; a leaf */
     uint32_t made;                        /* lock; entries that were used at least once */
-    trpi_watch *free_first;               /* lock */
+    _Atomic(trpi_watch *) free_first;     /* poller-W3 */
     _Atomic(trpi_watch *) chunks[CHUNKS]; /* release; never unset */
+    struct own_thread *own;               /* NULL: the scheduler's threads */
 };
+
+/* A poller with a thread of its own. */
+typedef struct own_thread {
+    pthread_t thread;
+    char name[16];
+    _Atomic bool ends;
+    _Atomic(trpi_task *) claimed; /* calls that were submitted, the newest first */
+    trpi_task *first, *last;      /* the thread's: ready calls */
+} own_thread;
 
 /* ---- entries --------------------------------------------------------------------------------- */
 
@@ -82,12 +96,15 @@ static trp_err
 entry_take(trpi_poller *poller, trpi_watch **ret_watch)
 {
     uint32_t chunk = chunk_of(poller->made);
-    trpi_watch *watch = poller->free_first;
+    /* acquire: pairs with entry_free(), which wrote free_next */
+    trpi_watch *watch = atomic_load_explicit(&poller->free_first, memory_order_acquire);
 
-    if (watch != NULL) {
-        poller->free_first = watch->free_next;
-        *ret_watch = watch;
-        return TRP_OK;
+    while (watch != NULL) {
+        if (atomic_compare_exchange_weak_explicit(&poller->free_first, &watch, watch->free_next,
+                                                  memory_order_acquire, memory_order_acquire)) {
+            *ret_watch = watch;
+            return TRP_OK;
+        }
     }
     if (poller->made == TRPI_WATCHES_MAX) {
         return TRP_ELIMIT;
@@ -108,11 +125,14 @@ entry_take(trpi_poller *poller, trpi_watch **ret_watch)
 static void
 entry_free(trpi_poller *poller, trpi_watch *watch)
 {
+    trpi_watch *first = atomic_load_explicit(&poller->free_first, RELAXED);
+
     (void)atomic_fetch_sub_explicit(&poller->watches, 1, SEQ_CST);
-    pthread_mutex_lock(&poller->lock);
-    watch->free_next = poller->free_first;
-    poller->free_first = watch;
-    pthread_mutex_unlock(&poller->lock);
+    do {
+        watch->free_next = first;
+        /* release: pairs with entry_take() */
+    } while (!atomic_compare_exchange_weak_explicit(&poller->free_first, &first, watch,
+                                                    memory_order_release, RELAXED));
 }
 
 /* ---- claims ---------------------------------------------------------------------------------- */
@@ -134,12 +154,30 @@ watch_mark(trpi_watch *watch, uint32_t generation, uint64_t bits)
     return (state & CLAIMED) == 0;
 }
 
+/* Give a call to the poller's own thread. */
+static void
+own_submit(trpi_poller *poller, trpi_task *task)
+{
+    trpi_task *first = atomic_load_explicit(&poller->own->claimed, RELAXED);
+
+    do {
+        task->run_next = first;
+        /* release: pairs with own_take() */
+    } while (!atomic_compare_exchange_weak_explicit(&poller->own->claimed, &first, task,
+                                                    memory_order_release, RELAXED));
+    poller->net->set_wake(poller->set);
+}
+
 static void
 watch_submit(trpi_watch *watch)
 {
     trpi_sched *sched = watch->poller->sched;
     trpi_worker *worker = trpi_worker_current();
 
+    if (watch->poller->own != NULL) {
+        own_submit(watch->poller, &watch->call.task);
+        return;
+    }
     if (worker != NULL && trpi_worker_sched(worker) == sched) {
         trpi_sched_ready(worker, &watch->call.task);
     } else {
@@ -277,14 +315,90 @@ driven_due(void *arg, uint64_t in_ns)
     (void)trpi_timer_start(poller->sched, &what, &id);
 }
 
+/* ---- a thread of its own --------------------------------------------------------------------- */
+
+static void
+own_append(own_thread *own, trpi_task *task)
+{
+    task->run_next = NULL;
+    if (own->last != NULL) {
+        own->last->run_next = task;
+    } else {
+        own->first = task;
+    }
+    own->last = task;
+}
+
+/* Append what was submitted, the oldest first. */
+static void
+own_take(own_thread *own)
+{
+    trpi_task *newest = atomic_exchange_explicit(&own->claimed, NULL, memory_order_acquire);
+    trpi_task *oldest = NULL;
+
+    while (newest != NULL) {
+        trpi_task *next = newest->run_next;
+
+        newest->run_next = oldest;
+        oldest = newest;
+        newest = next;
+    }
+    while (oldest != NULL) {
+        trpi_task *next = oldest->run_next;
+
+        own_append(own, oldest);
+        oldest = next;
+    }
+}
+
+/* Run the calls that are ready now; those that want to run again have their turn after the next
+ * look (poller-I3). */
+static void
+own_run(own_thread *own)
+{
+    trpi_task *task = own->first;
+
+    own->first = own->last = NULL;
+    while (task != NULL) {
+        trpi_task *next = task->run_next;
+        trpi_call_task *call = (trpi_call_task *)(void *)task;
+
+        if (call->fn(call) != TRPI_RUN_IDLE) {
+            own_append(own, task);
+        }
+        task = next;
+    }
+}
+
+static void *
+own_main(void *arg)
+{
+    trpi_poller *poller = arg;
+    own_thread *own = poller->own;
+
+    (void)pthread_setname_np(pthread_self(), own->name);
+    while (!atomic_load_explicit(&own->ends, memory_order_acquire)) {
+        trpi_task *task;
+
+        (void)reports_take(poller, own->first != NULL ? 0 : UINT64_MAX, &task);
+        while (task != NULL) {
+            trpi_task *next = task->run_next;
+
+            own_append(own, task);
+            task = next;
+        }
+        own_take(own); /* the set keeps the edge of a submit that comes after it */
+        own_run(own);
+    }
+    return NULL;
+}
+
 /* ---- the poller ------------------------------------------------------------------------------ */
 
-trp_err
-trpi_poller_new(trpi_sched *sched, trpi_world *world, trpi_poller **ret_poller)
+/* Make a poller that no thread attends to yet. */
+static trp_err
+poller_make(trpi_sched *sched, trpi_world *world, trpi_poller **ret_poller)
 {
-    static const trpi_poll_ops ops = { .collect = poller_collect,
-                                       .wake = poller_wake,
-                                       .watches = poller_is_used };
     const trpi_net_ops *net = trpi_world_net(world);
     trpi_poller *poller;
     int error;
@@ -305,8 +419,47 @@ trpi_poller_new(trpi_sched *sched, trpi_world *world, trpi_poller **ret_poller)
         return error == -ENOMEM ? TRP_ENOMEM : TRP_EIO;
     }
     pthread_mutex_init(&poller->lock, NULL);
-    if (!trpi_sched_is_driven(sched)) {
-        trpi_sched_poll(sched, &ops, poller);
+    *ret_poller = poller;
+    return TRP_OK;
+}
+
+trp_err
+trpi_poller_new(trpi_sched *sched, trpi_world *world, trpi_poller **ret_poller)
+{
+    static const trpi_poll_ops ops = { .collect = poller_collect,
+                                       .wake = poller_wake,
+                                       .watches = poller_is_used };
+    trp_err err = poller_make(sched, world, ret_poller);
+
+    if (err == TRP_OK && !trpi_sched_is_driven(sched)) {
+        trpi_sched_poll(sched, &ops, *ret_poller);
+    }
+    return err;
+}
+
+trp_err
+trpi_poller_thread_new(trpi_world *world, const char *name, trpi_poller **ret_poller)
+{
+    own_thread *own = trpi_world_is_driven(world) ? NULL : trpi_alloc(sizeof *own);
+    trpi_poller *poller = NULL;
+    trp_err err;
+
+    if (own == NULL) {
+        return trpi_world_is_driven(world) ? TRP_EUNSUPPORTED : TRP_ENOMEM;
+    }
+    err = poller_make(NULL, world, &poller);
+    if (err != TRP_OK) {
+        trpi_free(own);
+        return err;
+    }
+    (void)snprintf(own->name, sizeof own->name, "%s", name);
+    poller->own = own;
+    err = trpi_thread_start(&own->thread, own_main, poller);
+    if (err != TRP_OK) {
+        poller->own = NULL;
+        trpi_free(own);
+        trpi_poller_free(poller);
+        return err;
     }
     *ret_poller = poller;
     return TRP_OK;
@@ -317,6 +470,11 @@ trpi_poller_free(trpi_poller *poller)
 {
     if (poller == NULL) {
         return;
+    }
+    if (poller->own != NULL) {
+        atomic_store_explicit(&poller->own->ends, true, memory_order_release);
+        poller->net->set_wake(poller->set);
+        (void)pthread_join(poller->own->thread, NULL);
     }
     for (uint32_t i = 0; i < poller->made; i++) {
         trpi_watch *watch = watch_at(poller, i);
@@ -331,6 +489,7 @@ trpi_poller_free(trpi_poller *poller)
         trpi_free(atomic_load_explicit(&poller->chunks[i], RELAXED));
     }
     trpi_mutex_destroy(&poller->lock);
+    trpi_free(poller->own);
     trpi_free(poller);
 }
 
@@ -373,7 +532,7 @@ trpi_watch_new(trpi_poller *poller, int socket, const trpi_watch_events *events,
     trpi_assert(generation % GENERATION == 0);
     *ret_watch = watch;
     atomic_store_explicit(&watch->state, generation | USED, memory_order_release); /* poller-W2 */
-    if (atomic_fetch_add_explicit(&poller->watches, 1, SEQ_CST) == 0 &&
+    if (atomic_fetch_add_explicit(&poller->watches, 1, SEQ_CST) == 0 && poller->own == NULL &&
         !trpi_sched_is_driven(poller->sched)) {
         trpi_sched_poll_began(poller->sched);
     }

@@ -19,8 +19,8 @@
  *   poller-I4  A report that comes after the end of its watch finds another generation: its key is
  *       index and generation of an entry whose memory stays while the poller lives.
  * Thread. Callbacks come on pool workers (trpi_enter() gives the worker's context), or, when all of
- *         them are stuck, on the timer's thread; no lock of the poller is held. They must not
- *         block.
+ *         them are stuck, on the timer's thread; of a poller with a thread of its own, on that. No
+ *         lock of the poller is held. They must not block.
  * Tests.  tests/unit/io/poller_test.c, tests/unit/io/poller_wake_test.c
  */
 #ifndef TRPI_IO_POLLER_H
@@ -48,7 +48,13 @@ typedef struct trpi_watch_events {
 /* One for each scheduler, which calls it from then on. Errors: TRP_EUNSUPPORTED (the world has no
  * sockets), TRP_ENOMEM, TRP_EIO (no descriptor is left). Thread: any, one at a time. */
 trp_err trpi_poller_new(trpi_sched *sched, trpi_world *world, trpi_poller **ret_poller);
-/* After trpi_sched_stop(); makes the removed() that are left. NULL is fine. */
+/* Make a poller with a thread of its own, which makes the callbacks, and takes no lock and
+ * allocates nothing for them: for sockets that must not wait for actors. name: of the thread, at
+ * most 15 bytes. Errors: as trpi_poller_new(); TRP_EUNSUPPORTED for a driven world too. Thread:
+ * any. */
+trp_err trpi_poller_thread_new(trpi_world *world, const char *name, trpi_poller **ret_poller);
+/* After trpi_sched_stop(), or, with a thread of its own, at any time: it ends after its present
+ * callback. Makes the removed() that are left. Not from a callback. NULL is fine. */
 void trpi_poller_free(trpi_poller *poller);
 /* Return the poller of a system, made at the first call; the system frees it when its threads have
  * ended. Errors: as trpi_poller_new(), and TRP_ECLOSED: the system has stopped. Thread: any. */

@@ -336,6 +336,11 @@ trp_err trpi_timer_add(trpi_sched *sched, uint64_t delay_ms, trpi_timer_fn fn, v
 /* true: fn did not run and will not. false: it ran, runs, or was cancelled. O(1). Thread: any. */
 bool trpi_timer_cancel(trpi_sched *sched, uint64_t id);
 
+/* ---- threads of other rooms -------------------------------------------------------------------
+ * */
+/* pthread_create with all asynchronous signals blocked in the new thread. Errors: TRP_EIO. */
+trp_err trpi_thread_start(pthread_t *thread, void *(*body)(void *), void *arg);
+
 /* ---- polling ----------------------------------------------------------------------------------
  * Workers and the timer thread wait for the kernel's reports in place of the poller that sets these
  * functions (poll.c). */

@@ -336,8 +336,6 @@ trp_err trpi_worker_new(trpi_sched *sched, uint16_t index, bool is_private,
                         trpi_worker **ret_worker);
 void trpi_worker_free(trpi_worker *worker);
 trp_err trpi_worker_start(trpi_worker *worker);
-/* pthread_create with all asynchronous signals blocked in the new thread. */
-trp_err trpi_thread_start(pthread_t *thread, void *(*body)(void *), void *arg);
 void trpi_thread_began(trpi_sched *sched);
 void trpi_thread_ended(trpi_sched *sched);
 

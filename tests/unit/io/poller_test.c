@@ -554,14 +554,13 @@ storm_main(void *arg)
 }
 
 static void
-each_byte_is_read_and_each_watch_ends_once_under_many_threads(void)
+storm_run(const char *test)
 {
     const char *given = getenv("POLLER_SEED");
     pthread_t threads[WRITERS];
 
     memset(&storm, 0, sizeof storm);
     storm.seed = given != NULL ? strtoull(given, NULL, 10) : (uint64_t)unit_now_ms();
-    pool_open(2);
     for (size_t i = 0; i < WRITERS; i++) {
         UNIT_REQUIRE(pthread_create(&threads[i], NULL, storm_main, (void *)(uintptr_t)i) == 0);
     }
@@ -576,10 +575,76 @@ each_byte_is_read_and_each_watch_ends_once_under_many_threads(void)
     UNIT_EQUAL(storm.got, storm.sent);
     UNIT_EQUAL(storm.overlaps, 0);
     if (unit_failures() != 0) {
-        printf("replay: POLLER_SEED=%llu io_tests poller_test "
-               "each_byte_is_read_and_each_watch_ends_once_under_many_threads\n",
-               (unsigned long long)storm.seed);
+        printf("replay: POLLER_SEED=%llu io_tests poller_test %s\n", (unsigned long long)storm.seed,
+               test);
     }
+}
+
+static void
+each_byte_is_read_and_each_watch_ends_once_under_many_threads(void)
+{
+    pool_open(2);
+    storm_run("each_byte_is_read_and_each_watch_ends_once_under_many_threads");
+}
+
+static void
+each_byte_is_read_by_a_thread_of_its_own_too(void)
+{
+    pool_open_alone();
+    storm_run("each_byte_is_read_by_a_thread_of_its_own_too");
+}
+
+/* ---- a thread of its own --------------------------------------------------------------------- */
+
+typedef struct named {
+    int number;
+    _Atomic uint32_t bytes;
+    char thread[16];
+} named;
+
+static uint32_t
+named_ready(void *user, uint32_t reported)
+{
+    named *n = user;
+
+    (void)reported;
+    (void)pthread_getname_np(pthread_self(), n->thread, sizeof n->thread);
+    atomic_fetch_add(&n->bytes, pool_drain(n->number));
+    return 0;
+}
+
+static void
+named_removed(void *user)
+{
+    (void)close(((named *)user)->number);
+}
+
+static void
+a_thread_of_its_own_calls_back_and_does_not_tick(void)
+{
+    static const trpi_watch_events naming = { named_ready, named_removed };
+    unsigned before = descriptors_open();
+    trpi_watch *watch = NULL;
+    named n = { .number = -1 };
+    uint32_t waits = atomic_load(&pool.waits), looks = atomic_load(&pool.looks);
+    int pair[2];
+
+    pool_open_alone();
+    UNIT_EQUAL(descriptors_open(), before + 2);
+    pool_pair(pair);
+    n.number = pair[0];
+    UNIT_REQUIRE(trpi_watch_new(pool.poller, pair[0], &naming, &n, &watch) == TRP_OK);
+    for (uint32_t i = 1; i <= 20; i++) {
+        UNIT_EQUAL(write(pair[1], "b", 1), 1);
+        UNIT_WAIT(atomic_load(&n.bytes) == i, 20000);
+    }
+    UNIT_TEXT(n.thread, "alone");
+    /* the first, one for being writable, one a byte */
+    UNIT_TRUE(atomic_load(&pool.waits) - waits <= 22);
+    UNIT_EQUAL(atomic_load(&pool.looks), looks);
+    pool_close();
+    (void)close(pair[1]);
+    UNIT_EQUAL(descriptors_open(), before);
 }
 
 UNIT_BEGIN("poller")
@@ -594,4 +659,6 @@ UNIT(watches_have_a_limit)
 UNIT(a_system_makes_its_poller_when_it_is_asked)
 UNIT(what_a_callback_tells_arrives_without_a_sender)
 UNIT(each_byte_is_read_and_each_watch_ends_once_under_many_threads)
+UNIT(each_byte_is_read_by_a_thread_of_its_own_too)
+UNIT(a_thread_of_its_own_calls_back_and_does_not_tick)
 UNIT_END

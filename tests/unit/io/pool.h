@@ -89,17 +89,9 @@ pool_thread(void *arg, trpi_worker *worker)
     trpi_worker_loop(worker);
 }
 
-/* workers 0: the scheduler is not started. */
 static inline void
-pool_open(uint32_t workers)
+pool_world_open(void)
 {
-    static const trpi_sched_ops ops = { .run = pool_run, .thread = pool_thread };
-    trpi_sched_options options = { .workers = workers != 0 ? workers : 1,
-                                   .worker_bytes = sizeof(trpi_worker *),
-                                   .world = &pool.world,
-                                   .ops = &ops,
-                                   .name = "pool" };
-
     UNIT_REQUIRE(trpi_world_real_new(&pool.real) == TRP_OK);
     pool.net = trpi_net_machine;
     pool.net.set_wait = pool_wait;
@@ -109,17 +101,39 @@ pool_open(uint32_t workers)
     pool.world_ops.mono_ns = pool_mono_ns;
     pool.world_ops.net = &pool.net;
     pool.world = (trpi_world){ .ops = &pool.world_ops };
+}
+
+static inline void
+pool_open(uint32_t workers)
+{
+    static const trpi_sched_ops ops = { .run = pool_run, .thread = pool_thread };
+    trpi_sched_options options = { .workers = workers,
+                                   .worker_bytes = sizeof(trpi_worker *),
+                                   .world = &pool.world,
+                                   .ops = &ops,
+                                   .name = "pool" };
+
+    pool_world_open();
     UNIT_REQUIRE(trpi_sched_new(&options, &pool.sched) == TRP_OK);
-    if (workers != 0) {
-        UNIT_REQUIRE(trpi_sched_start(pool.sched) == TRP_OK);
-    }
+    UNIT_REQUIRE(trpi_sched_start(pool.sched) == TRP_OK);
     UNIT_REQUIRE(trpi_poller_new(pool.sched, &pool.world, &pool.poller) == TRP_OK);
+}
+
+/* A poller with a thread of its own. */
+static inline void
+pool_open_alone(void)
+{
+    pool_world_open();
+    pool.sched = NULL;
+    UNIT_REQUIRE(trpi_poller_thread_new(&pool.world, "alone", &pool.poller) == TRP_OK);
 }
 
 static inline void
 pool_close(void)
 {
-    UNIT_TRUE(trpi_sched_stop(pool.sched, 60000));
+    if (pool.sched != NULL) {
+        UNIT_TRUE(trpi_sched_stop(pool.sched, 60000));
+    }
     trpi_poller_free(pool.poller);
     trpi_sched_free(pool.sched);
     trpi_world_free(pool.real);
