@@ -12,6 +12,9 @@
 
 #include <troupe/message.h>
 
+/* A flag of trp_type for a message of an upper room to its own actors: its loss means nothing. */
+#define TRPI_TYPE_FLAG_SILENT 0x8000u
+
 /* Types of the rooms of src/actor; those of other rooms: base/built_in_types.h. */
 enum {
     TRPI_TYPE_NONE = 0,

@@ -128,7 +128,8 @@ static bool
 is_silent(const trp_type *type)
 {
     return type != NULL && type->number != 0 &&
-           (type->number < TRPI_TYPE_AUTO_END || is_event(type->number)); /* dead-letter-D2 */
+           (type->number < TRPI_TYPE_AUTO_END || is_event(type->number) ||
+            (type->flags & TRPI_TYPE_FLAG_SILENT) != 0); /* dead-letter-D2 */
 }
 
 /* Is a lost message of this type published as a suppressed dead letter? The user sent or asked for
