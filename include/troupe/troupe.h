@@ -19,6 +19,7 @@
 #include <troupe/future.h>
 #include <troupe/inbox.h>
 #include <troupe/interaction.h>
+#include <troupe/io.h>
 #include <troupe/lease.h>
 #include <troupe/live.h>
 #include <troupe/log.h>

@@ -138,6 +138,7 @@ tests_unit_pattern_pattern_tests_SOURCES = \
 check_PROGRAMS += tests/unit/io/io_tests
 tests_unit_io_io_tests_LDADD = $(unit_ldadd)
 tests_unit_io_io_tests_SOURCES = \
+	tests/unit/io/address_test.c \
 	tests/unit/io/poller_test.c \
 	tests/unit/io/poller_wake_test.c \
 	tests/unit/io/frames_test.c \
@@ -145,7 +146,9 @@ tests_unit_io_io_tests_SOURCES = \
 	tests/unit/io/pipeline_test.c \
 	tests/unit/io/stage_tls_test.c \
 	tests/unit/io/stages_test.c \
-	tests/unit/io/tcp_conn_test.c
+	tests/unit/io/tcp_conn_test.c \
+	tests/unit/io/tcp_test.c \
+	tests/unit/io/udp_test.c
 
 check_PROGRAMS += tests/unit/sim/sim_tests
 tests_unit_sim_sim_tests_LDADD = $(unit_ldadd)

@@ -1,0 +1,99 @@
+/* io.c - the sockets of a system: an extension of it, with an actor for each transport.
+ *
+ * Tests.   tests/unit/io/tcp_test.c
+ * Sources. IO-02, IO-17
+ */
+#include "io/io.h"
+
+#include <string.h>
+
+#include <troupe/extension.h>
+
+#include "base/alloc.h"
+
+static trp_err
+manager_spawn(trpi_io *io, const char *name, const trp_behaviour *behaviour, trp_ref *ret_ref)
+{
+    trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
+
+    options.name = name;
+    options.dispatcher = "default"; /* it serves the program */
+    options.args_type = &trp_bytes_type;
+    options.args = &io;
+    options.args_bytes = sizeof io;
+    return trpi_system_spawn_internal(io->system, behaviour, &options, ret_ref);
+}
+
+static trp_err
+io_create(trp_system *system, void *arg, void **ret_instance)
+{
+    trpi_world *world = trpi_system_world(system);
+    trpi_poller *poller;
+    trpi_io *io;
+    trp_err err;
+
+    (void)arg;
+    if (trpi_world_net(world) == NULL) {
+        return TRP_EUNSUPPORTED;
+    }
+    err = trpi_system_poller(system, &poller);
+    err = err == TRP_OK ? trp_protocol_register(&trp_tcp_protocol) : err;
+    err = err == TRP_OK ? trp_protocol_register(&trp_udp_protocol) : err;
+    if (err != TRP_OK) {
+        return err;
+    }
+    io = trpi_alloc(sizeof *io);
+    if (io == NULL) {
+        return TRP_ENOMEM;
+    }
+    io->system = system;
+    io->world = world;
+    io->net = trpi_world_net(world);
+    io->poller = poller;
+    err = manager_spawn(io, "io-tcp", &trpi_tcp_manager_behaviour, &io->tcp);
+    err = err == TRP_OK ? manager_spawn(io, "io-udp", &trpi_udp_manager_behaviour, &io->udp) : err;
+    if (err != TRP_OK) {
+        trpi_free(io);
+        return err;
+    }
+    *ret_instance = io;
+    return TRP_OK;
+}
+
+static void
+io_release(void *instance)
+{
+    trpi_free(instance);
+}
+
+static const trp_extension io_extension = {
+    sizeof(trp_extension), "troupe-io", io_create, NULL, io_release, NULL
+};
+
+trp_err
+trpi_io_get(trp_system *system, trpi_io **ret_io)
+{
+    void *instance;
+    trp_err err = trp_extension_get(system, &io_extension, &instance);
+
+    if (err == TRP_OK) {
+        *ret_io = instance;
+    }
+    return err;
+}
+
+trp_err
+trp_tcp_manager(trp_system *system, trp_ref *ret_manager)
+{
+    trpi_io *io;
+    trp_err err;
+
+    if (system == NULL || ret_manager == NULL) {
+        return TRP_EINVAL;
+    }
+    err = trpi_io_get(system, &io);
+    if (err == TRP_OK) {
+        *ret_manager = io->tcp;
+    }
+    return err;
+}

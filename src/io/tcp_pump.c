@@ -1,0 +1,336 @@
+/* tcp_pump.c - bytes between a connection's socket and its actors.
+ *
+ * Shape.   pump: read until nothing is there, credit is used up, the handler is behind, or the
+ *          bound of a turn is reached; write until nothing waits or the socket is full. Small reads
+ *          go through the stack and are copied, so that an idle connection has no buffer; when
+ *          one was full, the next go into memory that the message takes along.
+ * Must hold.
+ *   tcp-pump-P1  The socket's state (readable, writable) becomes false only when it said so by
+ *       EAGAIN or ended: no edge is lost.
+ *   tcp-pump-P2  A turn moves TRPI_POLL_READ_BYTES in each direction at most, and goes on after the
+ *       mail that came meanwhile.
+ *   tcp-pump-P3  While unhandled_max received bytes or more wait at the handler, nothing is read.
+ * Tests.   tests/unit/io/tcp_test.c
+ * Sources. TCP-07, TCP-14 to -17, TCP-22
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "io/tcp_actor.h"
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static void
+step_simple(trp_ctx *ctx, trpi_tcp_actor *a, trpi_tcp_event_kind kind, int err)
+{
+    trpi_tcp_event event = { .kind = kind, .err = err };
+
+    trpi_tcp_actor_step(ctx, a, &event);
+}
+
+/* Read once. Returns the bytes, or -errno; *ret_bytes has them. */
+static ssize_t
+read_once(trpi_tcp_actor *a, trp_bytes *ret_bytes)
+{
+    const trpi_net_ops *net = a->socket->net;
+    uint8_t small[TRPI_TCP_READ_SMALL];
+    struct iovec to = { small, sizeof small };
+    ssize_t got;
+
+    if (a->large) {
+        uint8_t *data;
+
+        if (trp_bytes_new(TRPI_TCP_READ_LARGE, &data, ret_bytes) != TRP_OK) {
+            a->large = false;
+            return -EINTR; /* again, with the small one */
+        }
+        to = (struct iovec){ data, TRPI_TCP_READ_LARGE };
+        got = net->read(a->socket->world, a->socket->number, &to, 1);
+        if (got > 0) {
+            trp_bytes whole = *ret_bytes;
+
+            *ret_bytes = trp_bytes_take(whole, (size_t)got);
+            trp_bytes_unref(&whole);
+            a->large = (size_t)got > TRPI_TCP_READ_SMALL;
+            if ((size_t)got < TRPI_TCP_READ_LARGE / 2) {
+                (void)(trp_bytes_compact(ret_bytes) ==
+                       TRP_OK); /* else it keeps more than it needs */
+            }
+            return got;
+        }
+        trp_bytes_unref(ret_bytes);
+        return got;
+    }
+    got = net->read(a->socket->world, a->socket->number, &to, 1);
+    if (got > 0) {
+        a->large = (size_t)got == sizeof small;
+        return trp_bytes_copy(small, (size_t)got, ret_bytes) == TRP_OK ? got : -ENOMEM;
+    }
+    return got;
+}
+
+static void
+bytes_deliver(trp_ctx *ctx, trpi_tcp_actor *a, trp_bytes *bytes)
+{
+    trpi_tcp_event event = { .kind = TRPI_TCP_READ, .bytes = trp_bytes_length(*bytes) };
+    trp_msg *msg;
+
+    if (trpi_io_received_new(a->socket, *bytes, &msg) != TRP_OK) {
+        trp_bytes_unref(bytes);
+        step_simple(ctx, a, TRPI_TCP_READ_ERROR, ENOMEM);
+        return;
+    }
+    a->read_bytes += event.bytes;
+    trp_send(ctx, a->handler, msg); /* the brain lets every READ be delivered (tcp-conn-C5) */
+    trpi_tcp_actor_step(ctx, a, &event);
+}
+
+static void
+read_some(trp_ctx *ctx, trpi_tcp_actor *a)
+{
+    size_t total = 0;
+
+    while (a->socket != NULL && a->readable && trpi_tcp_conn_reads(&a->conn) &&
+           trpi_io_socket_has_room(a->socket, a->unhandled_max)) {
+        trp_bytes bytes = TRP_BYTES_EMPTY;
+        ssize_t got = read_once(a, &bytes);
+
+        if (got > 0) {
+            total += (size_t)got;
+            bytes_deliver(ctx, a, &bytes);
+        } else if (got == 0) {
+            a->readable = false;
+            step_simple(ctx, a, TRPI_TCP_READ_END, 0);
+        } else if (got == -EAGAIN) {
+            a->readable = false; /* tcp-pump-P1 */
+            step_simple(ctx, a, TRPI_TCP_READ_NONE, 0);
+        } else if (got != -EINTR) {
+            a->readable = false;
+            step_simple(ctx, a, TRPI_TCP_READ_ERROR, (int)-got);
+        }
+        if (total >= TRPI_POLL_READ_BYTES) {
+            return; /* tcp-pump-P2 */
+        }
+    }
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+/* Collect bytes from the front of the queue, up to a file. */
+static int
+parts_collect(const trpi_tcp_actor *a, trp_bytes_part *ret_parts)
+{
+    size_t count = 0;
+
+    for (trpi_tcp_part *part = a->conn.first; part != NULL && count < TRPI_TCP_IOV_MAX;
+         part = part->next) {
+        const trpi_tcp_out *out = (const trpi_tcp_out *)(const void *)part;
+
+        if (out->file >= 0) {
+            break;
+        }
+        count += trp_bytes_parts(out->bytes, ret_parts + count, TRPI_TCP_IOV_MAX - count);
+    }
+    return (int)count;
+}
+
+/* Forget what was written of the first part that is not done by it. */
+static void
+parts_skip(trpi_tcp_actor *a, uint64_t written)
+{
+    for (trpi_tcp_part *part = a->conn.first; part != NULL && written > 0; part = part->next) {
+        trpi_tcp_out *out = (trpi_tcp_out *)(void *)part;
+        uint64_t now = part->left < written ? part->left : written;
+
+        if (now < part->left && out->file < 0) {
+            trp_bytes_skip(&out->bytes, (size_t)now);
+        }
+        written -= now;
+    }
+}
+
+/* Write once. Returns the bytes, or -errno. */
+static ssize_t
+write_once(trpi_tcp_actor *a)
+{
+    trpi_tcp_out *out = (trpi_tcp_out *)(void *)a->conn.first;
+    const trpi_net_ops *net = a->socket->net;
+    trp_bytes_part parts[TRPI_TCP_IOV_MAX];
+    size_t count;
+
+    if (out->file < 0) {
+        int pieces = parts_collect(a, parts);
+
+        return net->write(a->socket->world, a->socket->number,
+                          (const struct iovec *)(const void *)parts, pieces);
+    }
+    count = out->part.left < TRPI_TCP_FILE_BATCH ? (size_t)out->part.left : TRPI_TCP_FILE_BATCH;
+    return net->send_file(a->socket->world, a->socket->number, out->file, &out->offset, count);
+}
+
+static void
+write_some(trp_ctx *ctx, trpi_tcp_actor *a)
+{
+    uint64_t total = 0;
+
+    while (a->socket != NULL && a->writable && trpi_tcp_conn_writes(&a->conn) &&
+           total < TRPI_POLL_READ_BYTES) {
+        bool file = ((const trpi_tcp_out *)(const void *)a->conn.first)->file >= 0;
+        ssize_t wrote = write_once(a);
+        trpi_tcp_event event = { .kind = TRPI_TCP_WROTE };
+
+        if (wrote > 0) {
+            event.bytes = (uint64_t)wrote;
+            a->written_bytes += event.bytes;
+            total += event.bytes;
+            parts_skip(a, event.bytes);
+            trpi_tcp_actor_step(ctx, a, &event);
+        } else if (wrote == -EAGAIN) {
+            a->writable = false; /* tcp-pump-P1 */
+        } else if (file && (wrote == 0 || wrote == -EINVAL || wrote == -EIO)) {
+            step_simple(ctx, a, TRPI_TCP_PART_ERROR, wrote == 0 ? EIO : (int)-wrote);
+        } else if (wrote != -EINTR) {
+            step_simple(ctx, a, TRPI_TCP_WRITE_ERROR, wrote == 0 ? EPIPE : (int)-wrote);
+        }
+    }
+}
+
+void
+trpi_tcp_actor_pump(trp_ctx *ctx, trpi_tcp_actor *a)
+{
+    uint32_t events = trpi_io_socket_take(a->socket);
+    bool more;
+
+    a->readable |= (events & (TRPI_NET_IN | TRPI_NET_END)) != 0;
+    a->writable |= (events & (TRPI_NET_OUT | TRPI_NET_END)) != 0;
+    write_some(ctx, a);
+    read_some(ctx, a);
+    if (a->socket == NULL || a->looping) {
+        return;
+    }
+    /* asked again: what the handler has not handled is told by ROOM */
+    more = (a->readable && trpi_tcp_conn_reads(&a->conn) &&
+            trpi_io_socket_has_room(a->socket, a->unhandled_max)) ||
+           (a->writable && trpi_tcp_conn_writes(&a->conn));
+    if (more) {
+        a->looping = true; /* tcp-pump-P2 */
+        trp_tell(ctx, trp_self(ctx), &trpi_io_go_on_type, NULL, 0);
+    }
+}
+
+/* ---- write commands -------------------------------------------------------------------------- */
+
+void
+trpi_tcp_actor_out_free(trpi_tcp_actor *a, trpi_tcp_out *out)
+{
+    trp_bytes_unref(&out->bytes);
+    if (out->file >= 0) {
+        (void)close(out->file);
+        out->file = -1;
+    }
+    if (out == &a->one) {
+        a->one_used = false;
+    } else {
+        trpi_free(out);
+    }
+}
+
+/* Make the record of a part. Returns NULL, and *ret_error. */
+static trpi_tcp_out *
+out_new(trpi_tcp_actor *a, const trpi_tcp_write_part *part, int *ret_error)
+{
+    trpi_tcp_out *out = &a->one;
+    int file = -1;
+
+    if (part->path != NULL) {
+        file = open(part->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        if (file < 0) {
+            *ret_error = errno;
+            return NULL;
+        }
+    }
+    if (a->one_used) {
+        out = trpi_alloc(sizeof *out);
+        if (out == NULL) {
+            (void)(file >= 0 && close(file));
+            *ret_error = ENOMEM;
+            return NULL;
+        }
+    } else {
+        a->one_used = true;
+        memset(out, 0, sizeof *out);
+    }
+    out->file = file;
+    out->offset = (off_t)part->position;
+    out->bytes = trp_bytes_ref(part->bytes);
+    out->ack = part->ack;
+    out->part.left = part->path != NULL ? part->count : trp_bytes_length(part->bytes);
+    out->part.memory = part->path != NULL ? 0 : out->part.left;
+    return out;
+}
+
+/* A command that could not be prepared: each part fails. */
+static void
+command_fail(trp_ctx *ctx, const trpi_tcp_actor *a, const trpi_tcp_write_part *parts,
+             uint32_t count, int error)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        trp_tcp_command_failed failed;
+
+        memset(&failed, 0, sizeof failed);
+        failed.command = TRP_TCP_WRITE;
+        failed.error = error;
+        failed.ack = parts[i].ack;
+        failed.write = a->writes;
+        failed.part = i;
+        (void)snprintf(failed.reason, sizeof failed.reason, "%s", trpi_io_reason(error));
+        trp_reply(ctx, &trp_tcp_command_failed_type, &failed, sizeof failed);
+    }
+}
+
+void
+trpi_tcp_actor_write(trp_ctx *ctx, trpi_tcp_actor *a, const trpi_tcp_write *write)
+{
+    const trpi_tcp_write_part *parts = write->many != NULL ? write->many : &write->one;
+    trpi_tcp_part *first = NULL, **last = &first;
+    trpi_tcp_event event = { .kind = TRPI_TCP_WRITE };
+    int error = 0;
+
+    a->writes++;
+    for (uint32_t i = 0; i < write->count; i++) {
+        trpi_tcp_out *out = out_new(a, &parts[i], &error);
+
+        if (out == NULL) {
+            break;
+        }
+        out->index = i;
+        out->write = a->writes;
+        out->writer = trp_sender(ctx);
+        *last = &out->part;
+        last = &out->part.next;
+    }
+    if (error != 0) {
+        while (first != NULL) {
+            trpi_tcp_part *next = first->next;
+
+            trpi_tcp_actor_out_free(a, (trpi_tcp_out *)(void *)first);
+            first = next;
+        }
+        command_fail(ctx, a, parts, write->count, error);
+        return;
+    }
+    if (first != NULL) {
+        event.parts = first;
+        trpi_tcp_actor_step(ctx, a, &event);
+        write_some(ctx, a);
+        if (a->socket != NULL && !a->looping && a->writable && trpi_tcp_conn_writes(&a->conn)) {
+            a->looping = true;
+            trp_tell(ctx, trp_self(ctx), &trpi_io_go_on_type, NULL, 0);
+        }
+    }
+}
