@@ -1,7 +1,7 @@
 #!/bin/bash
 # guide.sh - each snippet of docs/guide.md belongs to a program that compiles with what pkg-config says and prints what the
 # guide says. `<!-- file: NAME.c -->` above a block appends it to that file, `<!-- prints: NAME.c -->` is its output.
-# Proves HEADLINE-3, SUP-19, SERIAL-16.
+# Proves HEADLINE-3, SUP-19, SERIAL-16, TCP-21, TCP-29, UDP-04.
 set -uo pipefail
 top=${TROUPE_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}
 destdir=${TROUPE_DESTDIR:?an installed Troupe}
@@ -32,7 +32,7 @@ else
 fi
 
 missing=$(for topic in Hello "Messages and types" "Supervision: let it crash" Watching "Asking without waiting" Timers \
-    "Become and stash" "Mailboxes and dispatchers" "Circuit breakers" Routers "Events and logs" Testing Configuration "A node of a cluster" "From C++" \
+    "Become and stash" "Mailboxes and dispatchers" "Circuit breakers" Routers Sockets "Events and logs" Testing Configuration "A node of a cluster" "From C++" \
     "Rules for good actors"; do
     # the heading, and more than a line below it
     awk -v want="## $topic" '$0 == want { on = 1; next } /^## / { on = 0 } on { words += NF } END { exit words < 30 }' \

@@ -2,7 +2,7 @@
 # programs.sh - each program of examples/ compiles with what pkg-config says and nothing else, has at most 60 lines (a
 # header beside it, too), and prints what tests/examples/NAME.out says: a line of it is a pattern of the shell, of which *
 # and ? mean something. Each feature of the list below has its program, and each program stands in examples/README.md.
-# Proves HEADLINE-8, HEADLINE-13, SYS-38.
+# Proves HEADLINE-8, HEADLINE-13, SYS-38, TCP-18, TCP-23, TCP-24, TCP-26, TCP-27.
 set -uo pipefail
 top=${TROUPE_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}
 destdir=${TROUPE_DESTDIR:?an installed Troupe}
@@ -13,7 +13,9 @@ lines_max=60
 #   cluster   a member with events, roles, a manager and a control socket
 #   counter   a plugin with messages of its own and their JSON form
 #   ping      both ends of a conversation between two processes
-longer=" cluster counter ping "
+#   echo_*    the document's echo servers whole, with their flow control, and a slow peer
+#   udp       three kinds of sockets
+longer=" cluster counter ping echo_ack echo_nack echo_peer udp "
 # Not run here: those need a second process or a node, and are run by tests/multinode/examples.sh and tests/system.
 elsewhere=" backend cluster counter deployed echo factorial_backend factorial_frontend frontend member multinode ping stats stats_master "
 # What a program shows, and which one does (examples/README.md says how).
@@ -27,6 +29,7 @@ features="lifecycle:restart lifecycle:graceful_stop supervise:decider supervise:
     config:trp_config_origin test_actor:trp_probe seeded:trp_seeded_run alias:trp_alias_set
     category:trp_category_join category:will_receive pending:trp_pending_visit pending:trp_subject
     chat:TRP_MSG_ARRAY codec:trp_pipeline_new member:trp_node_run interaction:trp_system_tell_in deactivate:trp_system_deactivate resource:trp_resource_options embedded:trp_embedded_call
+    echo_ack:trp_tcp_ack_type echo_nack:trp_tcp_resume_writing_type udp:trp_udp_simple_sender
     live:trp_live_sample select:trp_system_select_tell reliable:trp_reliable_proxy
     remote_child:trp_behaviour_register deployed:trp_watch multinode:trp_multinode_barrier frontend:trp_watch
     backend:trp_cluster_subscribe stats:statsWorker stats_master:oldest_find factorial_frontend:from_config
