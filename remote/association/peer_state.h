@@ -362,11 +362,11 @@ trpi_peer_node_hint(const trpi_peer *peer)
 {
     return atomic_load_explicit(&peer->node, memory_order_relaxed);
 }
-/* Bytes that trp_try_tell() has reserved; a hint. */
+/* Bytes that trp_try_tell() has reserved. acquire: route-O3 (route.c). */
 static inline size_t
 trpi_peer_reserved(const trpi_peer *peer)
 {
-    return atomic_load_explicit(&peer->reserved, memory_order_relaxed);
+    return atomic_load_explicit(&peer->reserved, memory_order_acquire);
 }
 /* Remoting begins to stop. */
 static inline void
