@@ -4,8 +4,9 @@ troupe_sources += remote/wire/frame.c remote/wire/serializer.c remote/wire/seria
 	remote/wire/serializers.c remote/wire/serializer_msgpack.c remote/wire/serializer_protobuf.c \
 	remote/wire/serializer_parcel.c remote/wire/serializer_json.c remote/wire/codec.c remote/wire/handshake.c \
 	remote/wire/compress_lz4.c remote/wire/deployment.c remote/wire/round_trip.c
-troupe_sources += remote/nng/resolver.c remote/nng/link_nng.c remote/nng/link_nng_open.c \
+troupe_sources += remote/nng/link_nng.c remote/nng/link_nng_open.c \
 	remote/nng/link_nng_socket.c remote/nng/bottleneck.c
+troupe_sources += remote/poll/link_poll.c remote/poll/link_poll_open.c remote/poll/link_poll_way.c
 troupe_sources += remote/security/cookie.c remote/security/secure.c remote/security/secure_keeper.c \
 	remote/security/trouble.c
 troupe_sources += remote/faults/fault_cut.c remote/faults/fault_shaper.c remote/faults/fault_text.c \

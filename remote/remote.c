@@ -22,6 +22,7 @@
 #include "remote/association/peer.h"
 #include "remote/association/route.h"
 #include "remote/nng/link_nng.h"
+#include "remote/poll/link_poll.h"
 #include "remote/security/secure.h"
 #include "remote/transport.h"
 
@@ -164,7 +165,9 @@ options_check(trpi_remote *remote, const trpi_remote_options *options)
     if (options != NULL) {
         *o = *options;
     }
-    o->transport = o->transport != NULL ? o->transport : &trpi_link_nng_ops;
+    if (o->transport == NULL) {
+        o->transport = o->poll ? &trpi_link_poll_ops : &trpi_link_nng_ops;
+    }
     o->host = o->host != NULL && o->host[0] != '\0' ? o->host : "127.0.0.1";
     o->bind_host = o->bind_host != NULL && o->bind_host[0] != '\0' ? o->bind_host : o->host;
     or_configured(&o->handshake_timeout_ms, "remote.handshake-timeout");

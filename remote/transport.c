@@ -11,6 +11,7 @@
 #include "base/assert.h"
 #include "remote/association/conn.h"
 #include "remote/association/peer.h"
+#include "remote/poll/link_poll.h"
 #include "remote/remote.h"
 #include "remote/security/secure.h"
 #include "tls/digest.h"
@@ -104,8 +105,18 @@ trp_err
 trpi_remote_transport_open(trpi_remote *remote)
 {
     const trpi_remote_options *o = &remote->options;
+    trpi_link_poll_arg poll = { 0 };
+    void *inner_arg = o->transport_arg;
+    if (o->transport == &trpi_link_poll_ops && inner_arg == NULL) {
+        trp_err err = trpi_system_poller(remote->system, &poll.poller);
+        if (err != TRP_OK) {
+            return err;
+        }
+        poll.sched = trpi_system_sched(remote->system);
+        inner_arg = &poll;
+    }
     trpi_secure_options secure = { .inner = o->transport,
-                                   .inner_arg = o->transport_arg,
+                                   .inner_arg = inner_arg,
                                    .handshake_bytes_max = o->handshake_bytes_max,
                                    .reload_interval_ms = o->tls_reload_interval_ms,
                                    .old_end_ms = o->tls_old_end_ms,
@@ -133,7 +144,7 @@ trpi_remote_transport_open(trpi_remote *remote)
     }
     remote->secure = o->tls || secure.secrets.count > 0;
     if (!remote->secure) {
-        return transport_open(remote, o->transport_arg);
+        return transport_open(remote, inner_arg);
     }
     if (o->tls) {
         if (!is_set(o->tls_ca) || !is_set(o->tls_cert) || !is_set(o->tls_key)) {

@@ -18,7 +18,7 @@
 #include "base/address.h"
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "remote/nng/resolver.h"
+#include "io/resolver.h"
 
 enum {
     /* two of these a link, the second only when the first was filled well */

@@ -1,5 +1,5 @@
 # The io room: sockets of the world, and actors that own them.
-troupe_sources += src/io/poller.c src/io/system_poller.c src/io/tcp_conn.c
+troupe_sources += src/io/poller.c src/io/resolver.c src/io/system_poller.c src/io/tcp_conn.c
 troupe_sources += src/io/gather.c src/io/pipeline.c src/io/stage_buffer.c src/io/stage_delimiter.c src/io/stage_length.c src/io/stage_text.c src/io/stage_tls.c
 pkginclude_HEADERS += include/troupe/pipeline.h
 test_programs += tests/fuzz/frames_fuzz

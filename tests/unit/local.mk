@@ -194,6 +194,7 @@ tests_unit_remote_remote_tests_SOURCES = \
 	tests/unit/remote/lookup_test.c \
 	tests/unit/remote/lost_test.c \
 	tests/unit/remote/parcel_test.c \
+	tests/unit/remote/poll_test.c \
 	tests/unit/remote/pressure_test.c \
 	tests/unit/remote/reach_test.c \
 	tests/unit/remote/redelivery_test.c \

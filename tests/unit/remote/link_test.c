@@ -1,5 +1,5 @@
-/* link_test.c - the tcp driver alone: bytes arrive in order, short sends continue, closed() is
- * called once. */
+/* link_test.c - the tcp drivers alone, on nng and on the poller: bytes arrive in order, short sends
+ * continue, closed() is called once. */
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -10,8 +10,10 @@
 #include "base/alloc.h"
 #include "base/world.h"
 #include "remote/nng/link_nng.h"
-#include "remote/nng/resolver.h"
+#include "io/resolver.h"
+#include "remote/poll/link_poll.h"
 #include "tests/unit/remote/answers.h"
+#include "tests/unit/remote/pair.h"
 #include "tests/unit/unit.h"
 
 static const trpi_transport_ops *ops = &trpi_link_nng_ops;
@@ -79,8 +81,23 @@ static const trpi_transport_events events = { on_accepted, on_connected, on_byte
                                               on_written,  on_closed,    NULL };
 
 static trpi_world *world;
+static trp_system *below; /* whose threads poll; NULL: the driver has its own */
+static bool on_poller;
 static trpi_transport *transport;
 static uint16_t port;
+
+/* The argument of ops->open(). */
+static void *
+driver_arg(void)
+{
+    static trpi_link_poll_arg arg;
+    if (below == NULL) {
+        return NULL;
+    }
+    UNIT_REQUIRE(trpi_system_poller(below, &arg.poller) == TRP_OK);
+    arg.sched = trpi_system_sched(below);
+    return &arg;
+}
 
 static void
 driver_start(void)
@@ -90,17 +107,28 @@ driver_start(void)
     atomic_store(&refuse, false);
     atomic_store(&accepts, 0);
     UNIT_REQUIRE(trpi_world_real_new(&world) == TRP_OK);
-    UNIT_REQUIRE(ops->open(NULL, world, &events, NULL, &transport) == TRP_OK);
+    below = on_poller ? pair_system("below") : NULL;
+    UNIT_REQUIRE(ops->open(driver_arg(), world, &events, NULL, &transport) == TRP_OK);
     UNIT_REQUIRE(ops->listen(transport, "127.0.0.1", 0, &port) == TRP_OK);
     UNIT_TRUE(port != 0);
     ops->accept(transport);
 }
 static void
+driver_free(void)
+{
+    ops->free(transport);
+    if (below != NULL) {
+        UNIT_EQUAL(trp_system_stop(below, 60000), TRP_OK);
+        trp_system_free(below);
+        below = NULL;
+    }
+    trpi_world_free(world);
+}
+static void
 driver_finish(void)
 {
     ops->stop(transport);
-    ops->free(transport);
-    trpi_world_free(world);
+    driver_free();
 }
 
 static void
@@ -370,8 +398,7 @@ many_links_that_come_and_go_are_all_told(void)
         ops->release(links[i]); /* transport-T4 */
     }
     atomic_store(&keep, false);
-    ops->free(transport);
-    trpi_world_free(world);
+    driver_free();
     UNIT_EQUAL(atomic_load(&dialled.closed), LINKS);
     UNIT_EQUAL(atomic_load(&accepted.closed), atomic_load(&accepts));
 }
@@ -382,7 +409,7 @@ a_port_that_is_taken_is_named_as_such(void)
     driver_start();
     trpi_transport *second = NULL;
     uint16_t got = 0;
-    UNIT_REQUIRE(ops->open(NULL, world, &events, NULL, &second) == TRP_OK);
+    UNIT_REQUIRE(ops->open(driver_arg(), world, &events, NULL, &second) == TRP_OK);
     UNIT_EQUAL(ops->listen(second, "127.0.0.1", port, &got), TRP_EADDRINUSE);
     UNIT_EQUAL(ops->listen(second, "no-such-host.invalid", 0, &got), TRP_EINVAL);
     ops->stop(second);
@@ -397,7 +424,7 @@ who_calls_before_accept_is_served_by_it(void)
     driver_start();
     trpi_transport *early = NULL;
     uint16_t at = 0;
-    UNIT_REQUIRE(ops->open(NULL, world, &events, NULL, &early) == TRP_OK);
+    UNIT_REQUIRE(ops->open(driver_arg(), world, &events, NULL, &early) == TRP_OK);
     UNIT_REQUIRE(ops->listen(early, "127.0.0.1", 0, &at) == TRP_OK);
     connect_to("127.0.0.1", at);
     UNIT_WAIT(atomic_load(&dialled.connected) == 1, 60000);
@@ -410,6 +437,31 @@ who_calls_before_accept_is_served_by_it(void)
 }
 
 ANSWERS_TESTS(bytes_arrive_in_order_and_short_sends_go_on, ops)
+
+/* The same on the poller. */
+#define POLL_TEST(test)                                                                            \
+    static void test##_on_the_poller(void)                                                         \
+    {                                                                                              \
+        on_poller = true;                                                                          \
+        answers.inner = &trpi_link_poll_ops;                                                       \
+        ops = ops == &answers_ops ? ops : &trpi_link_poll_ops;                                     \
+        test();                                                                                    \
+        ops = answers.inner = &trpi_link_nng_ops;                                                  \
+        on_poller = false;                                                                         \
+    }
+POLL_TEST(who_calls_before_accept_is_served_by_it)
+POLL_TEST(bytes_arrive_in_order_and_short_sends_go_on)
+POLL_TEST(a_dial_that_reaches_nobody_is_closed_once)
+POLL_TEST(a_name_is_resolved_and_found_in_the_cache_the_second_time)
+POLL_TEST(a_refused_connection_ends_without_a_closed_on_this_side)
+POLL_TEST(many_connections_are_refused_one_after_the_other)
+POLL_TEST(a_write_after_close_is_refused)
+POLL_TEST(many_links_that_come_and_go_are_all_told)
+POLL_TEST(a_port_that_is_taken_is_named_as_such)
+POLL_TEST(bytes_arrive_in_order_and_short_sends_go_on_never_done)
+POLL_TEST(bytes_arrive_in_order_and_short_sends_go_on_always_done)
+POLL_TEST(bytes_arrive_in_order_and_short_sends_go_on_randomly_done)
+#define UNIT_POLL(test) UNIT(test##_on_the_poller)
 
 UNIT_BEGIN("link")
 UNIT(who_calls_before_accept_is_served_by_it)
@@ -425,4 +477,16 @@ UNIT(a_write_after_close_is_refused)
 UNIT(many_links_that_come_and_go_are_all_told)
 UNIT(a_port_that_is_taken_is_named_as_such)
 UNIT_ANSWERS(bytes_arrive_in_order_and_short_sends_go_on)
+UNIT_POLL(who_calls_before_accept_is_served_by_it)
+UNIT_POLL(bytes_arrive_in_order_and_short_sends_go_on)
+UNIT_POLL(a_dial_that_reaches_nobody_is_closed_once)
+UNIT_POLL(a_name_is_resolved_and_found_in_the_cache_the_second_time)
+UNIT_POLL(a_refused_connection_ends_without_a_closed_on_this_side)
+UNIT_POLL(many_connections_are_refused_one_after_the_other)
+UNIT_POLL(a_write_after_close_is_refused)
+UNIT_POLL(many_links_that_come_and_go_are_all_told)
+UNIT_POLL(a_port_that_is_taken_is_named_as_such)
+UNIT_POLL(bytes_arrive_in_order_and_short_sends_go_on_never_done)
+UNIT_POLL(bytes_arrive_in_order_and_short_sends_go_on_always_done)
+UNIT_POLL(bytes_arrive_in_order_and_short_sends_go_on_randomly_done)
 UNIT_END

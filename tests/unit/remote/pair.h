@@ -14,6 +14,15 @@
 
 /* Beneath remoting; NULL: the default. Of systems that are not in memory. */
 static const trpi_transport_ops *pair_driver;
+/* The default is the poller; TROUPE_REMOTE_DRIVER=poll makes it so for all tests. */
+static bool pair_poll;
+
+static inline bool
+pair_polls(void)
+{
+    const char *driver = getenv("TROUPE_REMOTE_DRIVER");
+    return pair_poll || (driver != NULL && strcmp(driver, "poll") == 0);
+}
 
 typedef struct pair {
     bool mem;
@@ -104,6 +113,7 @@ pair_remote(pair *p, int i, const trpi_remote_options *options, uint16_t port)
         o.link_pause_ms = 60000;
     }
     o.transport = o.transport != NULL ? o.transport : pair_driver;
+    o.poll = o.poll || pair_polls();
     if (p->mem) {
         o.transport = &trpi_mem_transport_ops;
         o.transport_arg = p->network;
@@ -235,5 +245,15 @@ pair_uid(pair *p, int i)
 {
     return trpi_system_self(p->system[i])->uid;
 }
+
+/* The same test on the poller. */
+#define PAIR_POLL_TEST(test)                                                                       \
+    static void test##_on_the_poller(void)                                                         \
+    {                                                                                              \
+        pair_poll = true;                                                                          \
+        test();                                                                                    \
+        pair_poll = false;                                                                         \
+    }
+#define UNIT_PAIR_POLL(test) UNIT(test##_on_the_poller)
 
 #endif

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/net.h"
 #include "base/world.h"
 #include "cluster/node/cert.h"
 #include "tests/unit/unit.h"
@@ -170,9 +171,11 @@ pki_random(trpi_world *world)
 {
     return trpi_world_random(((pki_world *)world)->real);
 }
-static const trpi_world_ops pki_world_ops = {
-    .name = "real", .mono_ns = pki_mono_ns, .wall_ms = pki_wall_ms, .random_u64 = pki_random
-};
+static const trpi_world_ops pki_world_ops = { .name = "real",
+                                              .mono_ns = pki_mono_ns,
+                                              .wall_ms = pki_wall_ms,
+                                              .random_u64 = pki_random,
+                                              .net = &trpi_net_machine };
 
 static inline void
 pki_world_start(pki_world *w, int days_ahead)

@@ -578,6 +578,12 @@ ANSWERS_TESTS(wrong_authority_is_refused_by_either_end, pair_driver)
 ANSWERS_TESTS(a_wrong_cookie_is_refused_and_told_so, pair_driver)
 ANSWERS_TESTS(bytes_keep_their_order_through_chunks_and_changes_of_keys, pair_driver)
 
+PAIR_POLL_TEST(right_authority_and_name_talk)
+PAIR_POLL_TEST(wrong_authority_is_refused_by_either_end)
+PAIR_POLL_TEST(a_wrong_cookie_is_refused_and_told_so)
+PAIR_POLL_TEST(tls_1_2_is_refused)
+PAIR_POLL_TEST(pending_handshakes_are_bounded)
+
 UNIT_BEGIN("secure")
 UNIT(right_authority_and_name_talk)
 UNIT(a_list_that_revokes_nobody_lets_everybody_in)
@@ -608,5 +614,10 @@ UNIT_ANSWERS(right_authority_and_name_talk)
 UNIT_ANSWERS(wrong_authority_is_refused_by_either_end)
 UNIT_ANSWERS(a_wrong_cookie_is_refused_and_told_so)
 UNIT_ANSWERS(bytes_keep_their_order_through_chunks_and_changes_of_keys)
+UNIT_PAIR_POLL(right_authority_and_name_talk)
+UNIT_PAIR_POLL(wrong_authority_is_refused_by_either_end)
+UNIT_PAIR_POLL(a_wrong_cookie_is_refused_and_told_so)
+UNIT_PAIR_POLL(tls_1_2_is_refused)
+UNIT_PAIR_POLL(pending_handshakes_are_bounded)
 UNIT(files_are_removed) /* last */
 UNIT_END

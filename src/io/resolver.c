@@ -6,7 +6,7 @@
  *         is in getaddrinfo at the end is not waited for; the last one frees the resolver.
  * Tests.  tests/unit/remote/link_test.c
  */
-#include "remote/nng/resolver.h"
+#include "io/resolver.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>

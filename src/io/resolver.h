@@ -3,8 +3,8 @@
  * getaddrinfo blocks for seconds when a name server is away; nng's own resolver takes the first
  * address only and can panic when it is cancelled.
  */
-#ifndef TRPI_REMOTE_RESOLVER_H
-#define TRPI_REMOTE_RESOLVER_H
+#ifndef TRPI_IO_RESOLVER_H
+#define TRPI_IO_RESOLVER_H
 
 #include <stdbool.h>
 #include <stddef.h>
