@@ -16,8 +16,21 @@ typedef struct wire {
     _Atomic uint64_t seen, flushes, left; /* the same for other threads; left: dirty */
     atomic_bool above;                    /* what a flush answers */
     atomic_bool tells_back;               /* deliver() tells the node once more */
+    atomic_bool holds, goes_on;           /* the second message of HELD is being delivered; until */
 } wire;
+enum { EARLY = 5, HELD = 6 }; /* senders */
 static wire w;
+
+/* On a worker: spin until it is set, or for so long that the test has failed. */
+static void
+stage_wait_for(atomic_bool *set)
+{
+    uint64_t deadline = unit_now_ms() + 50000;
+
+    while (!atomic_load(set) && unit_now_ms() < deadline) {
+        unit_pause();
+    }
+}
 
 static void
 wire_deliver(void *arg, trp_system *system, trp_msg *msg)
@@ -33,6 +46,10 @@ wire_deliver(void *arg, trp_system *system, trp_msg *msg)
     w.delivered++;
     atomic_store(&w.left, ++w.dirty);
     atomic_store(&w.seen, w.delivered);
+    if (sender == HELD && w.next[HELD] == 2) {
+        atomic_store(&w.holds, true);
+        stage_wait_for(&w.goes_on);
+    }
     if (atomic_exchange(&w.tells_back, false)) {
         int64_t more = (int64_t)7 << 32;
         trp_ctx *ctx = trpi_enter(system);
@@ -166,6 +183,79 @@ a_tell_within_a_turn_in_place_is_pushed(void)
     stage_close(system);
 }
 
+/* ---- two at once ----------------------------------------------------------------------------- */
+
+static atomic_bool held_began, early_told, held_saw_flush;
+
+/* Its second message is delivered, and not flushed, while HELD's is being delivered. */
+static trp_err
+early_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)state;
+    (void)msg;
+    stage_wait_for(&held_began);
+    tell_far(ctx, (int64_t)EARLY << 32);
+    tell_far(ctx, (int64_t)EARLY << 32 | 1);
+    atomic_store(&early_told, true);
+    stage_wait_for(&w.holds);
+    return TRP_OK;
+}
+
+/* Its turn goes on until all is flushed. */
+static trp_err
+held_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    uint64_t deadline = unit_now_ms() + 50000;
+
+    (void)state;
+    (void)msg;
+    tell_far(ctx, (int64_t)HELD << 32);
+    atomic_store(&held_began, true);
+    stage_wait_for(&early_told);
+    tell_far(ctx, (int64_t)HELD << 32 | 1);
+    while (atomic_load(&w.left) != 0 && unit_now_ms() < deadline) {
+        unit_pause();
+    }
+    atomic_store(&held_saw_flush, atomic_load(&w.left) == 0);
+    atomic_fetch_add(&turns, 1);
+    return TRP_OK;
+}
+
+/* Runs when EARLY's worker is free, while HELD's is not. */
+static trp_err
+next_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)ctx;
+    (void)state;
+    (void)msg;
+    atomic_store(&w.goes_on, true);
+    return TRP_OK;
+}
+static const trp_behaviour early = TRP_BEHAVIOUR_INIT("early", char, early_receive);
+static const trp_behaviour held = TRP_BEHAVIOUR_INIT("held", char, held_receive);
+static const trp_behaviour next = TRP_BEHAVIOUR_INIT("next", char, next_receive);
+
+/* in-place-E2: a run ends while another actor has the proxy's token in place, and that one's turn
+ * takes long. */
+static void
+what_a_run_leaves_does_not_wait_for_another_turn(void)
+{
+    trp_system *system = wire_open(2);
+    trp_ref a = stage_spawn(system, &early, "a"), b = stage_spawn(system, &held, "b");
+    trp_ref c = stage_spawn(system, &next, "c");
+
+    atomic_store(&turns, 0);
+    atomic_store(&held_began, false);
+    atomic_store(&early_told, false);
+    trp_system_tell(system, b, &trp_bytes_type, "", 0);
+    trp_system_tell(system, a, &trp_bytes_type, "", 0);
+    UNIT_WAIT(atomic_load(&w.holds), 30000);
+    trp_system_tell(system, c, &trp_bytes_type, "", 0);
+    UNIT_WAIT(atomic_load(&turns) == 1, 120000);
+    UNIT_TRUE(atomic_load(&held_saw_flush));
+    stage_close(system);
+}
+
 /* ---- several senders ------------------------------------------------------------------------- */
 
 enum { SENDERS = 4, ROUNDS = 2000 };
@@ -222,5 +312,6 @@ UNIT_BEGIN("in_place")
 UNIT(a_lone_message_leaves_at_once_and_several_together)
 UNIT(a_proxy_above_its_mark_is_left_alone)
 UNIT(a_tell_within_a_turn_in_place_is_pushed)
+UNIT(what_a_run_leaves_does_not_wait_for_another_turn)
 UNIT(senders_on_several_workers_keep_their_order)
 UNIT_END
