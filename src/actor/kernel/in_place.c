@@ -16,7 +16,8 @@
  *       place may not, so the proxy is scheduled.
  *   in-place-E3  One level deep: what is told within a turn in place finds the proxy's token taken.
  *   in-place-E4  A proxy whose lane is above its mark, or that holds messages, gets no turn in
- *       place; it is looked at after TRPI_CHAIN_MSGS_MAX messages at the latest.
+ *       place. After TRPI_CHAIN_MSGS_MAX messages the lane gets what has gathered, if that is a
+ *       large batch, and its mark is looked at.
  * Tests.   tests/unit/actor/in_place_test.c, tests/sim/remote_test.c
  */
 #include "actor/kernel/in_place.h"
@@ -55,18 +56,23 @@ token_give_back(trp_ctx *ctx, trpi_cell *proxy)
     }
 }
 
-/* With the token. */
+/* A flush has found the lane above its mark, or not. */
 static void
-proxy_flush(trp_ctx *ctx, trpi_cell *proxy)
+proxy_note(trp_ctx *ctx, trpi_cell *proxy, bool above)
 {
-    bool above = proxy->ops->turn_end != NULL && proxy->ops->turn_end(ctx, proxy);
-
     atomic_store_explicit(&proxy->overloaded, above ? TRPI_OVERLOADED_OUTSIDE : 0, RELAXED);
     if (above) {
         ctx->turn.throttled = true;
         ctx->turn.throttled_msgs++;
         ctx->turn.throttled_home = TRPI_DEFER_HOLD;
     }
+}
+
+/* With the token, as the next. */
+static void
+proxy_flush(trp_ctx *ctx, trpi_cell *proxy)
+{
+    proxy_note(ctx, proxy, proxy->ops->turn_end != NULL && proxy->ops->turn_end(ctx, proxy));
 }
 
 bool
@@ -96,7 +102,7 @@ entry_open(trp_ctx *ctx, trpi_cell *proxy, uint32_t index)
         }
         chain->cell = proxy;
         chain->run = ctx->run;
-        chain->first = NULL;
+        chain->first = chain->last = NULL;
         chain->count = 0;
         if ((ctx->in_place_bursts & 1ull << index) == 0) {
             return false;
@@ -107,7 +113,7 @@ entry_open(trp_ctx *ctx, trpi_cell *proxy, uint32_t index)
     return true;
 }
 
-/* A message was delivered: flush or note it, and give the token back. true: too much waits. */
+/* A message was delivered: flush or note it, and give the token back. true: look (in-place-E4). */
 static inline bool
 message_delivered(trp_ctx *ctx, trpi_cell *proxy, bool large)
 {
@@ -162,7 +168,7 @@ trpi_in_place_tell(trp_ctx *ctx, trpi_cell *proxy, trp_ref to, trp_ref sender,
             (trp_msg_priv_moved){ (void *)(uintptr_t)what->data, what->bytes, NULL, NULL };
         proxy->ops->deliver(ctx, proxy, &msg.header);
     }
-    return message_delivered(ctx, proxy, what->bytes >= LARGE_BYTES) ? TRPI_IN_PLACE_FLUSH
+    return message_delivered(ctx, proxy, what->bytes >= LARGE_BYTES) ? TRPI_IN_PLACE_LOOK
                                                                      : TRPI_IN_PLACE_DONE;
 }
 
@@ -172,7 +178,7 @@ trpi_in_place_flush(trp_ctx *ctx, uint32_t index)
     trpi_chain *chain = &ctx->chains[index];
     trpi_cell *proxy = chain->cell;
 
-    if (chain->count > 1) {
+    if (chain->count > 1 || chain->last != NULL) {
         ctx->in_place_bursts |= 1ull << index;
     } else {
         ctx->in_place_bursts &= ~(1ull << index);
@@ -184,5 +190,19 @@ trpi_in_place_flush(trp_ctx *ctx, uint32_t index)
     } else if ((atomic_load_explicit(&proxy->head, RELAXED) & ~TRPI_TOKEN) ==
                (uintptr_t)trpi_cell_stub(proxy)) {
         ctx->system->hooks->proxy_wake(ctx, proxy); /* in-place-E2: perhaps a turn in place */
+    }
+}
+
+void
+trpi_in_place_look(trp_ctx *ctx, uint32_t index)
+{
+    trpi_chain *chain = &ctx->chains[index];
+    trpi_cell *proxy = chain->cell;
+
+    chain->count = 0;
+    chain->last = (trp_msg *)(void *)trpi_cell_stub(proxy); /* no message: a mark for the flush */
+    if (idle_claim(proxy)) {
+        proxy_note(ctx, proxy, ctx->system->hooks->proxy_more(ctx, proxy));
+        token_give_back(ctx, proxy);
     }
 }

@@ -7,12 +7,12 @@
 /* Take the token of a proxy without mail, to deliver one message; then call one of the next two.
  * false: push the message instead. */
 bool trpi_in_place_begin(trp_ctx *ctx, trpi_cell *proxy);
-/* Deliver msg, which stays the caller's. true: so much waits that the caller is to flush its chains
- * now. */
+/* Deliver msg, which stays the caller's. true: the caller is to count what was delivered, and to
+ * call trpi_in_place_look(). */
 bool trpi_in_place_deliver(trp_ctx *ctx, trpi_cell *proxy, trp_msg *msg);
 enum trpi_in_place {
     TRPI_IN_PLACE_DONE,
-    TRPI_IN_PLACE_FLUSH,  /* done; flush the chains now */
+    TRPI_IN_PLACE_LOOK,   /* done; count it and look */
     TRPI_IN_PLACE_NO_ROOM /* nothing was delivered: ask for a reservation */
 };
 /* A payload where its teller has it. */
@@ -32,5 +32,7 @@ trpi_in_place_is_owed(const trpi_chain *chain)
 }
 /* Flush them; the caller has closed the entry. */
 void trpi_in_place_flush(trp_ctx *ctx, uint32_t index);
+/* TRPI_CHAIN_MSGS_MAX were delivered since the last look, and more may follow. */
+void trpi_in_place_look(trp_ctx *ctx, uint32_t index);
 
 #endif

@@ -71,6 +71,8 @@ typedef struct trpi_kernel_ops {
                                bool *ret_slow);
     /* Is this recipient slow, so that its sender is to be throttled? */
     bool (*proxy_slows)(trp_system *system, trp_ref to);
+    /* With the proxy's token: flush a large batch, more follows. true: it is overloaded. */
+    bool (*proxy_more)(trp_ctx *ctx, struct trpi_cell *proxy);
     /* Make the scheduler run the proxy, also without a message. */
     void (*proxy_wake)(trp_ctx *ctx, struct trpi_cell *proxy);
     /* With the proxy's token: deliver a message that is like the one before. bounded: if there is

@@ -1,5 +1,4 @@
-/* tell.c - telling: local push with chains, dead letters; the public functions that tell
- * (tell_forms.c has further ones).
+/* tell.c - telling: local push with chains, dead letters; public functions (more: tell_forms.c).
  *
  * Why.     A tell costs one exchange on the receiver's cache line. When a run tells the same
  *          receiver repeatedly, even that is too much: later messages are batched in a chain and
@@ -64,16 +63,23 @@ note_send_budget_used(trp_ctx *ctx, const trpi_cell *cell)
     ctx->budget_seen = processed;
 }
 
+/* run-R6 */
+static inline void
+chain_count(trp_ctx *ctx, const trpi_chain *chain)
+{
+    if (ctx->turn.send_budget_left > 0 &&
+        (ctx->turn.send_budget_left -= (int32_t)chain->count) <= 0) {
+        note_send_budget_used(ctx, chain->cell);
+    }
+}
+
 static void
 chain_push(trp_ctx *ctx, uint32_t index)
 {
     trpi_chain *chain = &ctx->chains[index];
     trp_msg *first = chain->first;
 
-    if (ctx->turn.send_budget_left > 0 &&
-        (ctx->turn.send_budget_left -= (int32_t)chain->count) <= 0) {
-        note_send_budget_used(ctx, chain->cell); /* run-R6 */
-    }
+    chain_count(ctx, chain);
     ctx->chains_open &= ~(1ull << index);
     if (UNLIKELY(trpi_in_place_is_owed(chain))) {
         trpi_in_place_flush(ctx, index);
@@ -246,6 +252,15 @@ dead_and_free(trp_ctx *ctx, trp_ref to, trp_msg *msg, trp_dead_reason reason)
     trpi_msg_free(ctx->cache, msg);
 }
 
+static NOINLINE void
+in_place_look(trp_ctx *ctx, const trpi_cell *proxy)
+{
+    uint32_t index = trpi_cell_slot(proxy) % TRPI_CHAINS;
+
+    chain_count(ctx, &ctx->chains[index]);
+    trpi_in_place_look(ctx, index);
+}
+
 /* Send msg to another node, or, with node 0, to the dead letters. */
 static NOINLINE void
 send_far(trp_ctx *ctx, trp_ref to, trp_msg *msg)
@@ -270,7 +285,7 @@ send_far(trp_ctx *ctx, trp_ref to, trp_msg *msg)
     }
     if (trpi_in_place_begin(ctx, proxy)) {
         if (trpi_in_place_deliver(ctx, proxy, msg)) {
-            trpi_chains_flush(ctx);
+            in_place_look(ctx, proxy);
         }
         trpi_msg_free(ctx->cache, msg);
         return;
@@ -291,8 +306,8 @@ tell_in_place(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, co
     if (proxy == NULL || slow || !trpi_in_place_begin(ctx, proxy)) {
         return false;
     }
-    if (trpi_in_place_tell(ctx, proxy, to, sender, &what, false) == TRPI_IN_PLACE_FLUSH) {
-        trpi_chains_flush(ctx);
+    if (trpi_in_place_tell(ctx, proxy, to, sender, &what, false) == TRPI_IN_PLACE_LOOK) {
+        in_place_look(ctx, proxy);
     }
     return true;
 }
@@ -656,8 +671,8 @@ try_tell_far(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload
         trpi_in_place_payload what = { type, payload, bytes };
         enum trpi_in_place done = trpi_in_place_tell(ctx, proxy, to, ctx->self, &what, true);
 
-        if (UNLIKELY(done == TRPI_IN_PLACE_FLUSH)) {
-            trpi_chains_flush(ctx);
+        if (UNLIKELY(done == TRPI_IN_PLACE_LOOK)) {
+            in_place_look(ctx, proxy);
         }
         if (done != TRPI_IN_PLACE_NO_ROOM) {
             return TRP_OK;

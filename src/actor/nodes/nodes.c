@@ -254,6 +254,14 @@ trpi_proxy_admits(trpi_cell *proxy, trp_ref to, size_t bytes)
            (entry->ops->admits != NULL && entry->ops->admits(entry->arg, to.slot, bytes));
 }
 
+bool
+trpi_proxy_more(trp_ctx *ctx, trpi_cell *proxy)
+{
+    trpi_node *entry = proxy->state;
+
+    return entry->ops->flush != NULL && entry->ops->flush(entry->arg, ctx->system, true);
+}
+
 enum { PROXY_WAKE = UINT16_MAX }; /* a system message that says nothing: the turn's end flushes */
 
 void

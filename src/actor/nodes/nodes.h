@@ -34,6 +34,8 @@ bool trpi_proxy_again(trpi_cell *proxy, const trp_msg *msg, const void *payload,
                       bool bounded);
 /* With its token: is there room for trp_try_tell(), without a reservation? false: reserve. */
 bool trpi_proxy_admits(trpi_cell *proxy, trp_ref to, size_t bytes);
+/* With its token: flush what is worth it, since more follows. true: it is overloaded. */
+bool trpi_proxy_more(trp_ctx *ctx, trpi_cell *proxy);
 /* Make the scheduler run the proxy, so that it flushes. */
 void trpi_proxy_wake(trp_ctx *ctx, trpi_cell *proxy);
 /* End a node: tells to it are dead letters with this reason from now on. Its proxy delivers what it

@@ -31,6 +31,7 @@ const trpi_kernel_ops trpi_tables_kernel = {
     .proxy_slows = trpi_nodes_slows,
     .proxy_reserve = trpi_proxy_reserve,
     .proxy_unreserve = trpi_proxy_unreserve,
+    .proxy_more = trpi_proxy_more,
     .proxy_wake = trpi_proxy_wake,
     .proxy_again = trpi_proxy_again,
     .proxy_admits = trpi_proxy_admits,
