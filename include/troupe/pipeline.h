@@ -29,7 +29,8 @@
  * feeder gets the error and its reason (trp_pipeline_reason). The pipeline stays open. A
  * stage whose stream is broken, such as frames with an impossible length, fails again at each
  * further event; one that only refused a command goes on. An actor that runs a pipeline returns the
- * error, so that its supervisor decides, or handles it.
+ * error, so that its supervisor decides, or handles it. After a trp_fail() out of a stage or sink
+ * the pipeline can only be freed, as trp_defer() does it; return an error instead.
  */
 #ifndef TROUPE_PIPELINE_H
 #define TROUPE_PIPELINE_H
@@ -215,7 +216,8 @@ TRP_API TRP_MUST_CHECK trp_err trp_pipeline_new(const trp_stage_use *stages, siz
  *
  * Ownership: takes pipeline.
  * Errors:    none
- * Thread:    owner (the creator; no lock inside); not from inside a run.
+ * Thread:    owner (the creator; no lock inside); not from inside a run, but after a trp_fail() out
+ *            of one.
  * Source:    PIPE-04.  Since: 0.1 */
 TRP_API void trp_pipeline_free(trp_pipeline *pipeline);
 
@@ -305,10 +307,11 @@ typedef struct trp_delimiter_options {
     uint32_t delimiter_bytes; /* 1 to TRP_DELIMITER_BYTES_MAX */
     const void *delimiter;    /* copied; NULL: "\n" */
     uint32_t is_included;     /* 1: frames have the delimiter, in commands and in events */
+    uint32_t zero;
 } trp_delimiter_options;
 #define TRP_DELIMITER_OPTIONS_INIT                                                                 \
     {                                                                                              \
-        sizeof(trp_delimiter_options), 0, 0, NULL, 0                                               \
+        sizeof(trp_delimiter_options), 0, 0, NULL, 0, 0                                            \
     }
 TRP_API extern const trp_stage trp_delimiter_stage; /* options: trp_delimiter_options */
 

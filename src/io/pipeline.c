@@ -515,10 +515,10 @@ trp_pipeline_free(trp_pipeline *pipeline)
     if (pipeline == NULL) {
         return;
     }
-    trpi_assert(pipeline->depth == 0);
     for (uint32_t i = 0; i < pipeline->ports_count; i++) {
         trp_port *port = &pipeline->ports[i];
 
+        list_clear(pipeline, &port->waiting); /* of a run that a trp_fail() has left */
         if (port->is_open && port->stage->close != NULL) {
             port->stage->close(port->state);
         }

@@ -34,7 +34,7 @@ delimiter_open(trp_port *port, void *state, const void *options)
     cutter *c = state;
 
     (void)port;
-    if (!TRPI_SIZED_COPY((const trp_delimiter_options *)options, &own, is_included)) {
+    if (!TRPI_SIZED_COPY((const trp_delimiter_options *)options, &own, zero) || own.zero != 0) {
         return TRP_EINVAL;
     }
     if (own.delimiter == NULL) {

@@ -201,6 +201,7 @@ in_pieces(trp_bytes bytes, unit_draw *draw)
     return made;
 }
 
+/* IO-08 */
 static void
 numbers_come_back_however_the_bytes_are_cut(void)
 {

@@ -1,4 +1,6 @@
 /* pipeline_test.c - the order of stages, what waits, management, ticks, failures, limits. */
+#include <setjmp.h>
+
 #include <troupe/pipeline.h>
 
 #include "base/alloc.h"
@@ -369,6 +371,7 @@ needy_command(trp_port *port, void *state, trp_item *item)
     return trp_port_emit_command(port, item);
 }
 
+/* PIPE-05 */
 static void
 a_stage_gets_the_context_that_it_needs_or_there_is_no_pipeline(void)
 {
@@ -466,6 +469,39 @@ without_memory_a_pipeline_is_not_made_and_nothing_is_lost(void)
     closed(&e);
 }
 
+/* As trp_fail() does in a sink: the run is left, and the pipeline freed. */
+static jmp_buf out_of_the_run;
+
+static trp_err
+end_jump(void *arg, trp_item *item)
+{
+    end *e = arg;
+    trp_item command = number(1);
+
+    (void)item;
+    UNIT_EQUAL(trp_pipeline_command(e->pipeline, &command), TRP_OK); /* waits for a */
+    longjmp(out_of_the_run, 1);
+}
+
+static void
+a_pipeline_can_be_freed_after_its_run_was_left_by_a_jump(void)
+{
+    static end e;
+    trp_pipeline_options options = TRP_PIPELINE_OPTIONS_INIT;
+
+    options.on_event = end_jump;
+    options.arg = &e;
+    script[0] = 0;
+    UNIT_REQUIRE(trp_pipeline_new(abc, 4, &options, &e.pipeline) == TRP_OK);
+    if (setjmp(out_of_the_run) == 0) {
+        (void)fed(&e, 1, true);
+        UNIT_FAIL("the sink has returned");
+    }
+    numbers_alive--; /* that of fed(), whose frame is gone */
+    closed(&e);
+    script[0] = 0;
+}
+
 static void
 what_cannot_be_a_pipeline_is_refused(void)
 {
@@ -512,5 +548,6 @@ UNIT(a_stage_gets_the_context_that_it_needs_or_there_is_no_pipeline)
 UNIT(the_shortest_interval_of_ticks_is_that_of_the_pipeline)
 UNIT(only_so_many_results_wait)
 UNIT(without_memory_a_pipeline_is_not_made_and_nothing_is_lost)
+UNIT(a_pipeline_can_be_freed_after_its_run_was_left_by_a_jump)
 UNIT(what_cannot_be_a_pipeline_is_refused)
 UNIT_END

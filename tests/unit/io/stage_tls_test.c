@@ -252,6 +252,7 @@ a_stranger_is_refused(void)
     pair_close(&c, &s);
 }
 
+/* PIPE-14 */
 static void
 only_so_much_waits_for_the_handshake(void)
 {
