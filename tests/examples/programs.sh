@@ -85,9 +85,9 @@ for source in "$top"/examples/*.c; do
         fail "example $name stands in examples/README.md" <<<"it does not"
     fi
     [[ $elsewhere == *" $name "* ]] && continue
-    # PIPE-11: the sample codec
     if (cd "$work" && timeout 30 "./$name" >"$work/out" 2>"$work/err" </dev/null) &&
         matches "$top/tests/examples/$name.out" "$work/out"; then
+        # PIPE-11: the sample codec
         pass "example $name prints what it promises"
     else
         cat "$work/out" "$work/err" | fail "example $name prints what it promises"

@@ -57,7 +57,9 @@ static bool
 all_asleep(uint32_t workers)
 {
     for (uint32_t i = 0; i < workers; i++) {
-        if (!trpi_worker_is_asleep(*(trpi_worker **)trpi_sched_pool_data(pool.sched, i))) {
+        trpi_worker *worker = *(trpi_worker * _Atomic *)trpi_sched_pool_data(pool.sched, i);
+
+        if (worker == NULL || !trpi_worker_is_asleep(worker)) { /* NULL: it has not begun yet */
             return false;
         }
     }

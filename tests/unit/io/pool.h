@@ -78,14 +78,15 @@ pool_run(void *data, trpi_task *task, uint32_t handoff)
 
         return call->fn(call);
     }
-    return ((pool_task *)(void *)task)->run((pool_task *)(void *)task, *(trpi_worker **)data);
+    return ((pool_task *)(void *)task)
+        ->run((pool_task *)(void *)task, *(trpi_worker * _Atomic *)data);
 }
 
 static void
 pool_thread(void *arg, trpi_worker *worker)
 {
     (void)arg;
-    *(trpi_worker **)trpi_worker_data(worker) = worker;
+    *(trpi_worker * _Atomic *)trpi_worker_data(worker) = worker; /* read by all_asleep(), too */
     trpi_worker_loop(worker);
 }
 
