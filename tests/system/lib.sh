@@ -55,13 +55,14 @@ test_begin() {
     fi
     cleanups+=(hosts_down)
     trap test_cleanup EXIT
-    trap 'exit 130' INT
-    trap 'exit 143' TERM
+    trap 'trap "" INT TERM; exit 130' INT
+    trap 'trap "" INT TERM; exit 143' TERM
 }
 
 test_cleanup() {
     local code=$? pid index
-    trap - EXIT INT TERM
+    trap - EXIT
+    trap '' INT TERM # a second signal must not end the clean-up
     for pid in "${pids[@]}"; do kill -9 "$pid" 2>/dev/null; done
     for pid in "${pids[@]}"; do wait "$pid" 2>/dev/null; done
     for ((index = ${#cleanups[@]} - 1; index >= 0; index--)); do eval "${cleanups[index]}"; done
