@@ -20,6 +20,7 @@ typedef struct heard {
     trpi_buffer frames; /* each with its length in front, or text without */
     trp_pipeline *pipeline;
     bool is_text;
+    uint32_t most; /* of a frame; its delimiter is not counted by the limit */
 } heard;
 
 static trp_err
@@ -33,7 +34,7 @@ event_hear(void *arg, trp_item *item)
     if (h->is_text) {
         trpi_assert(item->type == &trp_item_text);
     } else {
-        trpi_assert(bytes <= FRAME_MAX + 2);
+        trpi_assert(bytes <= h->most);
         trpi_assert(trpi_buffer_append(&h->frames, &bytes, sizeof bytes, SIZE_MAX) == TRP_OK);
     }
     while (at < bytes) {
@@ -72,6 +73,8 @@ pipeline_make(uint8_t choice, heard *h)
     options.on_event = event_hear;
     options.arg = h;
     h->is_text = choice % 4 == 3;
+    h->most =
+        FRAME_MAX + (choice % 4 == 1 && delimiter.is_included ? delimiter.delimiter_bytes : 0);
     trpi_assert(trp_pipeline_new(&uses[choice % 4], 1, &options, &h->pipeline) == TRP_OK);
 }
 
