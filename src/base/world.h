@@ -48,6 +48,10 @@ struct trpi_world {
     const trpi_world_ops *ops;
     bool manual;              /* driven, and the clock moves only when the test says so */
     struct trpi_drive *drive; /* sched/driven.c's; NULL at first */
+    /* of a driven world: the host whose code runs now. A scheduler is of the host that it is made
+     * on; sched/driven.c sets it for each turn and timer. */
+    uint32_t host;
+    void *net; /* what ops->net works on; NULL: the machine's sockets, or none */
 };
 
 /* Gives *ret_world (trpi_world_free). Errors: TRP_ENOMEM, TRP_EIO (no random source). */

@@ -40,6 +40,7 @@ typedef struct disk { /* a directory of this world */
 
 struct trpi_virtual {
     trpi_world world; /* first */
+    trpi_world_ops ops;
     disk *disks;
     trpi_virtual_options options;
     uint64_t now_ns;
@@ -256,7 +257,9 @@ trpi_virtual_new(const trpi_virtual_options *options, trpi_virtual **ret_virtual
     if (virt == NULL) {
         return TRP_ENOMEM;
     }
-    virt->world.ops = &virtual_ops;
+    virt->ops = virtual_ops;
+    virt->ops.net = options->net;
+    virt->world.ops = &virt->ops;
     virt->world.manual = options->manual;
     virt->options = *options;
     virt->now_ns = START_NS;

@@ -26,6 +26,7 @@ typedef struct trpi_virtual_options {
     const trpi_deviation *deviations; /* calm: in order of turn, stall before task before
                                           batch; borrowed while the world lives */
     uint32_t deviations_count;
+    const struct trpi_net_ops *net; /* of its sockets; NULL: it has none */
 } trpi_virtual_options;
 
 typedef struct trpi_virtual trpi_virtual;

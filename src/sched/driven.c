@@ -16,6 +16,8 @@
  *   driven-D3  One thread drives a world, and submits all its tasks.
  *   driven-D4  A busy task does not run until its time has come, and is not lost then.
  *       (keep_busy)
+ *   driven-D5  Turns and timers run on their scheduler's host (world->host), all else on the host
+ *       of the thread that pumps.
  * Limits.  A choice is among the TRPI_DRIVEN_WINDOW tasks that wait longest: a step costs the same
  *          however many are ready. A pump ends after TRPI_DRIVEN_TURNS_MAX turns: with a clock that
  *          the test moves, two actors that talk for ever would never let it end.
@@ -43,6 +45,7 @@ typedef struct trpi_drive {
     trpi_done_fn done;
     void *done_arg;
     uint64_t deadline_ns;
+    uint32_t host; /* whose code runs outside of turns and timers */
     bool move;
     bool enough;
     uint64_t turns;
@@ -70,6 +73,7 @@ trpi_driven_join(trpi_sched *sched)
         world->drive->world = world;
         world->drive->thread = pthread_self();
     }
+    sched->host = world->host;
     /* at the end: schedulers are chosen in the order in which they were made */
     for (link = &world->drive->first; *link != NULL; link = &(*link)->driven_next) {
     }
@@ -212,9 +216,11 @@ timers_fire_all(trpi_drive *drive)
 {
     for (trpi_sched *s = drive->first; s != NULL; s = s->driven_next) {
         if (!is_standing_still(s)) {
+            drive->world->host = s->host; /* driven-D5 */
             trpi_timers_fire(s);
         }
     }
+    drive->world->host = drive->host;
 }
 
 static uint64_t
@@ -350,6 +356,7 @@ after_run(trpi_drive *drive, trpi_sched *sched, uint32_t task, uint32_t result)
     trpi_world *world = drive->world;
 
     trpi_worker_current_set(NULL); /* driven-D1 */
+    world->host = drive->host;
     trpi_world_virtual_leave();
     ready_collect(sched);
     if (!world->ops->ran(world, task, result)) {
@@ -384,6 +391,7 @@ trpi_driven_loop(trpi_worker *worker)
         trpi_worker_current_set(worker);
         trpi_world_virtual_enter();
         drive->running = task;
+        drive->world->host = sched->host;
         if (ops->batch != NULL) {
             ops->batch(worker->data, drive->next_batch);
         }
@@ -412,6 +420,7 @@ trpi_sched_pump(trpi_sched *sched, trpi_done_fn done, void *arg, uint64_t deadli
     drive->move = move == TRPI_MOVE_ALWAYS || (move == TRPI_MOVE_OF_WORLD && !drive->world->manual);
     drive->enough = false;
     drive->turns = 0;
+    drive->host = drive->world->host;
     for (trpi_sched *s = drive->first; s != NULL; s = s->driven_next) {
         ready_collect(s);
     }

@@ -121,6 +121,7 @@ struct trpi_sched {
     uint64_t still_until_ns; /* driven: no task or timer runs before */
     trpi_task *busy;         /* driven: it does not run before busy_until_ns; NULL: none */
     uint64_t busy_until_ns;
+    uint32_t host;    /* driven-D5 */
     bool busy_is_due; /* driven: busy is ready, and stays out of inject until then */
 
     /* Workers with an index below it run; 0: the scheduler stops. Read before each run. */

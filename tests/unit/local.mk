@@ -153,7 +153,10 @@ tests_unit_io_io_tests_SOURCES = \
 check_PROGRAMS += tests/unit/sim/sim_tests
 tests_unit_sim_sim_tests_LDADD = $(unit_ldadd)
 tests_unit_sim_sim_tests_SOURCES = \
-	tests/unit/sim/mem_transport_test.c
+	tests/unit/sim/mem_transport_test.c \
+	tests/unit/sim/sim_net_test.c \
+	tests/unit/sim/sim_twin_option_test.c \
+	tests/unit/sim/sim_twin_test.c
 
 check_PROGRAMS += tests/unit/tls/tls_tests
 tests_unit_tls_tls_tests_LDADD = $(unit_ldadd)
