@@ -8,7 +8,8 @@
  *                  <-- a node whose membership has ended is ended, as its process would be
  * Must hold.
  *   complete-K1  Everything that is drawn comes from the seed: the world's two streams (order; what
- *       systems ask for), the network's, the program's. One does not move another.
+ *       systems ask for), the network's, the two of sockets (chance; links), the program's. One
+ *       does not move another.
  *   complete-K2  A jump out of the program passes no frame but the program's: none while a pump
  *       runs.
  * Tests.   tests/sim/complete_test.c
@@ -151,6 +152,8 @@ sim_complete_mend(trp_sim *sim)
     }
     /* a link that a cut or a lonely node holds back would do so to the cut's old end */
     trpi_mem_network_hasten(sim->network, sim_complete_now_ns(sim));
+    trpi_sim_net_hasten(sim->sockets);
+    trpi_sim_net_faults_set(sim->sockets, &sim->socket_faults);
 }
 
 void
@@ -181,9 +184,27 @@ drop_line(void *arg, const trp_log_line *line)
 }
 
 static trp_err
+sockets_make(trp_sim *sim)
+{
+    trpi_world *world = trpi_virtual_world(sim->virt);
+    trp_err err = trpi_sim_net_new(world, trpi_hash_u64(sim->result.seed) + 3, &sim->sockets);
+    if (err != TRP_OK) {
+        return err;
+    }
+    world->host = SIM_COMPLETE_GROUND;
+    for (uint32_t i = 0; i < sim->nodes_count; i++) {
+        trpi_sim_net_name(sim->sockets, i, sim->nodes[i].host);
+    }
+    trpi_sim_net_link_set(sim->sockets, sim_complete_socket_fault, sim);
+    return TRP_OK;
+}
+
+static trp_err
 world_make(trp_sim *sim)
 {
-    trpi_virtual_options world = { .seed = sim->result.seed, .calm = sim->options.calm != 0 };
+    trpi_virtual_options world = { .seed = sim->result.seed,
+                                   .calm = sim->options.calm != 0,
+                                   .net = &trpi_sim_net_ops };
     trp_system_options ground = TRP_SYSTEM_OPTIONS_INIT;
     uint64_t id;
     ground.log = drop_line;
@@ -191,6 +212,9 @@ world_make(trp_sim *sim)
     trp_err err = trpi_virtual_new(&world, &sim->virt);
     if (err == TRP_OK) {
         err = trpi_mem_network_new(&sim->network);
+    }
+    if (err == TRP_OK) {
+        err = sockets_make(sim);
     }
     if (err == TRP_OK) {
         err = trpi_system_new_in(trpi_virtual_world(sim->virt), "ground", &ground, &sim->ground);
@@ -220,6 +244,7 @@ world_end(trp_sim *sim)
     }
     sim_operated_end(sim);
     trpi_mem_network_free(sim->network);
+    trpi_sim_net_free(sim->sockets);
     if (sim->virt != NULL) {
         trpi_world_free(trpi_virtual_world(sim->virt));
     }
@@ -235,6 +260,7 @@ nodes_name(trp_sim *sim)
         (void)snprintf(n->host, sizeof n->host, "n%u", i % TRP_SIM_NODES_MAX);
         (void)snprintf(n->address, sizeof n->address, "troupe.mem://sim@%s:%d", n->host,
                        SIM_COMPLETE_PORT);
+        trpi_sim_net_address(i, n->sockets_host, sizeof n->sockets_host);
     }
 }
 
@@ -266,6 +292,7 @@ run_once(const trp_sim_options *options, trp_sim_program program, void *arg, uin
     sim->result.seed = seed;
     sim->random = trpi_hash_u64(seed) + 1;
     sim->network_random = trpi_hash_u64(seed) + 2;
+    sim->socket_random = trpi_hash_u64(seed) + 4;
     sim->delay_ms = 1;
     nodes_name(sim);
     trp_err err = world_make(sim);

@@ -11,10 +11,12 @@
 #include "cluster/cluster.h"
 #include "cluster/sim/sim.h"
 #include "sim/mem_transport.h"
+#include "sim/sim_net.h"
 
 #define SIM_COMPLETE_SEEDS 3u
 #define SIM_OPERATED_SEEDS 12u
 #define SIM_COMPLETE_PORT 2552
+#define SIM_COMPLETE_GROUND TRP_SIM_NODES_MAX /* the host of what runs on no node */
 #define SIM_COMPLETE_COOKIE_KEY "remote.secure-cookie"
 #define SIM_COMPLETE_PENDING 16u            /* connections without a handshake */
 #define SIM_COMPLETE_RECEIVER_BYTES 524288u /* that may wait for one receiver */
@@ -24,7 +26,8 @@ struct sim_whole { /* a node */
     uint32_t number;
     char host[8]; /* "n12" */
     char address[64];
-    trp_system *system; /* NULL: does not run */
+    char sockets_host[16]; /* "10.0.0.13" */
+    trp_system *system;    /* NULL: does not run */
     trpi_remote *remote;
     trpi_cluster *cluster;
     bool unplugged;         /* killed: nothing gets in or out */
@@ -47,9 +50,12 @@ struct trp_sim {
     void *arg;
     trpi_virtual *virt;
     trpi_mem_network *network;
+    trpi_sim_net *sockets;         /* of programs; host i is node i's */
+    trpi_sim_faults socket_faults; /* the program's own */
+    bool socket_faults_given;
     trp_system *ground; /* of no node; its timer moves the network */
     uint64_t began_ns;
-    uint64_t random, network_random;
+    uint64_t random, network_random, socket_random;
     uint32_t delay_ms;
     uint32_t nodes_count;
     struct sim_whole nodes[TRP_SIM_NODES_MAX];
@@ -76,6 +82,7 @@ bool sim_whole_all_up(trp_sim *sim);
 void sim_whole_rotate(struct sim_whole *n); /* its cookies: the next step */
 /* complete_faults.c */
 trpi_mem_verdict sim_complete_fault(void *arg, trpi_mem_event *event);
+trpi_mem_verdict sim_complete_socket_fault(void *arg, trpi_mem_event *event);
 /* The actors of complete_laws.c and what they have noticed; one a run. */
 struct sim_laws {
     trp_sim *sim;

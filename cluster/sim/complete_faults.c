@@ -9,7 +9,14 @@
 
 #include <stdlib.h>
 
+#include "base/sized.h"
+
 #define MILLISECOND_NS 1000000u
+
+/* Of sockets, where the program has not said how many; of 1,000. */
+static const trpi_sim_faults phase_faults = {
+    .refused = 50, .reset = 2, .partial = 200, .lost = 50, .duplicated = 20, .spurious = 50
+};
 
 /* ---- network --------------------------------------------------------------------------------- */
 
@@ -26,10 +33,9 @@ later_of(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-trpi_mem_verdict
-sim_complete_fault(void *arg, trpi_mem_event *event)
+static trpi_mem_verdict
+link_judge(trp_sim *sim, trpi_mem_event *event, uint64_t *random)
 {
-    trp_sim *sim = arg;
     struct sim_whole *from = node_by_host(sim, event->from_host);
     struct sim_whole *to = node_by_host(sim, event->to_host);
     if (from == NULL || to == NULL) {
@@ -45,13 +51,46 @@ sim_complete_fault(void *arg, trpi_mem_event *event)
         return closed_ns / MILLISECOND_NS % 2 == 0 ? TRPI_MEM_CUT : TRPI_MEM_DROP;
     }
     if (sim->delay_ms > 0) {
-        due_ns +=
-            sim_complete_draw(&sim->network_random) % ((uint64_t)sim->delay_ms * MILLISECOND_NS);
+        due_ns += sim_complete_draw(random) % ((uint64_t)sim->delay_ms * MILLISECOND_NS);
     }
     due_ns = later_of(due_ns, sim->cut_until_ns[from->number][to->number]);
     due_ns = later_of(due_ns, later_of(from->alone_until_ns, to->alone_until_ns));
     event->delay_ns = later_of(due_ns, to->still_until_ns) - now_ns;
     return TRPI_MEM_PASS;
+}
+
+trpi_mem_verdict
+sim_complete_fault(void *arg, trpi_mem_event *event)
+{
+    trp_sim *sim = arg;
+    return link_judge(sim, event, &sim->network_random);
+}
+
+trpi_mem_verdict
+sim_complete_socket_fault(void *arg, trpi_mem_event *event)
+{
+    trp_sim *sim = arg;
+    return link_judge(sim, event, &sim->socket_random);
+}
+
+trp_err
+trp_sim_sockets(trp_sim *sim, const trp_sim_socket_faults *faults)
+{
+    trp_sim_socket_faults given = TRP_SIM_SOCKET_FAULTS_INIT;
+    if (!TRPI_SIZED_COPY(faults, &given, spurious) ||
+        later_of(later_of(later_of(given.refused, given.reset), given.partial),
+                 later_of(later_of(given.lost, given.duplicated), given.spurious)) > 1000) {
+        return TRP_EINVAL;
+    }
+    sim->socket_faults = (trpi_sim_faults){ .refused = given.refused,
+                                            .reset = given.reset,
+                                            .partial = given.partial,
+                                            .lost = given.lost,
+                                            .duplicated = given.duplicated,
+                                            .spurious = given.spurious };
+    sim->socket_faults_given = true;
+    trpi_sim_net_faults_set(sim->sockets, &sim->socket_faults);
+    return TRP_OK;
 }
 
 void
@@ -67,6 +106,7 @@ trp_sim_reset(trp_sim *sim, uint32_t node)
 {
     if (node < sim->nodes_count) {
         trpi_mem_network_cut(sim->network, sim->nodes[node].host, NULL);
+        trpi_sim_net_reset(sim->sockets, node);
     }
 }
 
@@ -158,6 +198,9 @@ void
 trp_sim_faults(trp_sim *sim, uint32_t ms)
 {
     uint64_t end_ms = trp_sim_now_ms(sim) + ms;
+    if (!sim->socket_faults_given) {
+        trpi_sim_net_faults_set(sim->sockets, &phase_faults);
+    }
     while (trp_sim_now_ms(sim) < end_ms && !sim->failed) {
         trp_sim_pass(sim, 100 + draw_below(sim, 1500));
         start_some(sim);

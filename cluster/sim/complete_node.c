@@ -125,9 +125,20 @@ close_all(struct sim_whole *n)
     trp_system_free(n->system);
 }
 
+/* From here on what runs outside of turns and timers runs on this host. Return the one before. */
+static uint32_t
+host_enter(struct sim_whole *n, uint32_t host)
+{
+    trpi_world *world = trpi_virtual_world(n->sim->virt);
+    uint32_t before = world->host;
+    world->host = host;
+    return before;
+}
+
 void
 sim_whole_start(struct sim_whole *n)
 {
+    uint32_t host = host_enter(n, n->number);
     trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
     options.log = take_line;
     options.log_arg = n;
@@ -152,6 +163,17 @@ sim_whole_start(struct sim_whole *n)
     } else if (n->sim->options.started != NULL) {
         n->sim->options.started(n->sim, n->number, n->sim->arg);
     }
+    (void)host_enter(n, host);
+}
+
+/* As the process of a node ends. Its system has closed what it had. */
+static void
+close_sockets(struct sim_whole *n)
+{
+    if (trpi_sim_net_open(n->sim->sockets, n->number) != 0) {
+        trp_sim_fail(n->sim, __FILE__, __LINE__, "a system has left sockets open");
+        trpi_sim_net_end(n->sim->sockets, n->number);
+    }
 }
 
 void
@@ -161,8 +183,12 @@ sim_whole_end(struct sim_whole *n)
     n->sim->may_jump = false; /* complete-K2: ending lets the others run */
     n->unplugged = true;
     trpi_mem_network_cut(n->sim->network, n->host, NULL);
+    trpi_sim_net_reset(n->sim->sockets, n->number);
     trpi_sched_stand_still(trpi_system_sched(n->system), 0);
+    uint32_t host = host_enter(n, n->number);
     close_all(n);
+    close_sockets(n);
+    (void)host_enter(n, host);
     n->system = NULL;
     n->remote = NULL;
     n->cluster = NULL;
@@ -213,6 +239,12 @@ const char *
 trp_sim_address(const trp_sim *sim, uint32_t node)
 {
     return node < sim->nodes_count ? sim->nodes[node].address : NULL;
+}
+
+const char *
+trp_sim_host(const trp_sim *sim, uint32_t node)
+{
+    return node < sim->nodes_count ? sim->nodes[node].sockets_host : NULL;
 }
 
 void

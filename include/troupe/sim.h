@@ -167,6 +167,48 @@ TRP_API void trp_sim_reset(trp_sim *sim, uint32_t node);
  * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
 TRP_API void trp_sim_delay(trp_sim *sim, uint32_t ms);
 
+/* ---- sockets ---------------------------------------------------------------------------------
+ *
+ * The sockets of actors (troupe/io.h) are those of a simulated network, in which each node is a
+ * host; the program and all that is on no node are one more. Use numeric addresses: names are
+ * the machine's. The sockets answer as Linux's do. The faults of links and nodes are theirs: a
+ * cut holds back what is sent and the answers to connects, trp_sim_reset() resets,
+ * trp_sim_delay() delays, a node that ends resets its connections, and a system that ends must
+ * have closed all its sockets, or the run fails. Their chance has a random stream of its own.
+ */
+
+/* Faults by chance between two hosts, of 1,000. */
+typedef struct trp_sim_socket_faults {
+    size_t size;
+    uint32_t refused;    /* connects: refused, or nobody answers */
+    uint32_t reset;      /* segments: the connection is reset behind it */
+    uint32_t partial;    /* writes and segments: taken, carried in parts; and buffers are small */
+    uint32_t lost;       /* datagrams */
+    uint32_t duplicated; /* datagrams */
+    uint32_t spurious;   /* reports of readiness that are not true any more */
+} trp_sim_socket_faults;
+#define TRP_SIM_SOCKET_FAULTS_INIT                                                                 \
+    {                                                                                              \
+        sizeof(trp_sim_socket_faults), 0, 0, 0, 0, 0, 0                                            \
+    }
+
+/* Let sockets fail by chance from now on. Without this call they do in trp_sim_faults() only, until
+ * trp_sim_calm(): refused 50, reset 2, partial 200, lost 50, duplicated 20, spurious 50.
+ *
+ * Ownership: borrows faults; NULL: none by chance.
+ * Errors:    TRP_EINVAL  a number is above 1,000
+ * Thread:    owner (the program).
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
+TRP_API TRP_MUST_CHECK trp_err trp_sim_sockets(trp_sim *sim, const trp_sim_socket_faults *faults);
+
+/* Borrow the address of a node's host, "10.0.0.1" for node 0: what its sockets bind and others
+ * connect to. It has 127.0.0.1, ::1 and fd00::1 (fd00::2 for node 1) too.
+ *
+ * Errors:    none
+ * Thread:    owner (the program and the behaviours that it runs).
+ * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
+TRP_API const char *trp_sim_host(const trp_sim *sim, uint32_t node);
+
 /* ---- time ------------------------------------------------------------------------------------ */
 
 /* Return virtual milliseconds since the run began. Errors: none. Thread: owner (the program).

@@ -21,7 +21,8 @@
  * Limits.  As Linux 6 answers, but: no SOCK_SEQPACKET, no Unix-domain datagrams, no multicast or
  *          broadcast, no out-of-band data. Of the answers on the way back only that of a connect
  *          has a delay of its own. A file that send_file() sends is the machine's.
- * Tests.   tests/unit/sim/sim_net_test.c, sim_twin_test.c, sim_twin_option_test.c
+ * Tests.   tests/unit/sim/sim_net_test.c, sim_twin_test.c, sim_twin_option_test.c,
+ *          tests/sim/socket_test.c, tests/sim/tcp_test.c
  */
 #include "sim/sim_net.h"
 

@@ -10,6 +10,14 @@ tests_sim_local_test_LDADD = $(TEST_LDADD)
 test_programs += tests/sim/complete_test
 tests_sim_complete_test_SOURCES = tests/sim/complete_test.c
 tests_sim_complete_test_LDADD = $(unit_ldadd)
+# The simulated sockets of complete nodes.
+test_programs += tests/sim/socket_test
+tests_sim_socket_test_SOURCES = tests/sim/socket_test.c
+tests_sim_socket_test_LDADD = $(unit_ldadd)
+# Actors that own simulated sockets.
+test_programs += tests/sim/tcp_test
+tests_sim_tcp_test_SOURCES = tests/sim/tcp_test.c
+tests_sim_tcp_test_LDADD = $(unit_ldadd)
 # Cluster-aware routers on complete nodes.
 test_programs += tests/sim/router_test
 tests_sim_router_test_SOURCES = tests/sim/router_test.c
