@@ -61,7 +61,7 @@ answer_record(long got)
         if (!is_machine()) {                                                                       \
             answer_record(got_);                                                                   \
         } else {                                                                                   \
-            uint64_t until_ = unit_deadline_ms(1000);                                              \
+            uint64_t until_ = unit_deadline_ms(10000);                                             \
             while (got_ != answers[answers_at] && unit_now_ms() < until_) {                        \
                 unit_pause();                                                                      \
                 got_ = (long)(expression);                                                         \
