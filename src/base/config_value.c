@@ -151,7 +151,7 @@ section_nearest(const char *name, const char **ret_section)
 }
 
 /* Return what to write in place of a key of Akka's cluster that is missing here, or has another
- * place or other values (CONF-22, decision 155). NULL: it is no such key. */
+ * place or other values (CONF-22, decision 242). NULL: it is no such key. */
 static const char *
 instead_of(const char *name)
 {

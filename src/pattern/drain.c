@@ -12,7 +12,7 @@
  * Limits.  DRAIN_ROUNDS_MAX, DRAIN_ACTORS_MAX in one round; the others come in the next round.
  * Not here. The deadline: that of the phase in which it runs (troupe/shutdown.h).
  * Tests.   tests/unit/pattern/drain_test.c, tests/multinode/routers.sh
- * Sources. Decision 126.
+ * Sources. Decision 120.
  */
 #include <string.h>
 
