@@ -85,6 +85,9 @@ void trpi_fences_tick(trpi_peer *peer, uint64_t now_ms);
 enum { TRPI_LANE_NAME_BYTES = 24 };
 /* As people read it: "ordinary-1"; returns out. */
 const char *trpi_lane_name(int lane, char out[TRPI_LANE_NAME_BYTES]);
+/* Has its last dial failed, so lately that it is dialled again though nothing waits? By
+ * peer->lock. */
+bool trpi_lane_is_doubted(const trpi_peer *peer, int lane);
 /* The dial of an ordinary lane failed. By peer->lock; and the line, without locks. */
 void trpi_lane_undialled(trpi_peer *peer, const trpi_conn *conn, const char *reason);
 void trpi_lane_undialled_log(trpi_remote *remote, const trpi_conn *conn, const char *reason);

@@ -5,10 +5,13 @@
  *          the peer advertises.
  * Must hold.
  *   lane-dial-D1  A lane has a problem while it has no connection and either its last dial failed
- *       and messages wait or PROBLEM_MS has not passed, or its dial has had no answer for LATE_MS.
+ *       and messages wait or PROBLEM_MS has not passed since messages waited, or its dial has had
+ *       no answer for LATE_MS.
  *   lane-dial-D2  A dial that fails while the lane has a connection, as when one is made anew
  *       (graceful_close.c), is logged and is no problem of the lane; nor is one of an
  *       incarnation before.
+ *   lane-dial-D3  A lane that has a problem because its last dial failed is dialled again, with
+ *       back-off, though no message waits: the problem ends when the peer can be dialled again.
  * Tests.   tests/unit/remote/reach_test.c
  */
 #include "remote/association/lane.h"
@@ -32,6 +35,15 @@ trpi_lane_name(int lane, char out[TRPI_LANE_NAME_BYTES])
     return out;
 }
 
+bool
+trpi_lane_is_doubted(const trpi_peer *peer, int lane)
+{
+    trpi_remote *remote = trpi_peer_remote(peer);
+    return (peer->dials.failing & 1u << lane) != 0 &&
+           !atomic_load_explicit(&remote->stopping, memory_order_relaxed) &&
+           trpi_remote_now_ms(remote) - peer->dials.failed_ms < PROBLEM_MS;
+}
+
 void
 trpi_lane_undialled(trpi_peer *peer, const trpi_conn *conn, const char *reason)
 {
@@ -42,8 +54,10 @@ trpi_lane_undialled(trpi_peer *peer, const trpi_conn *conn, const char *reason)
         trpi_conn_uid(conn) != trpi_peer_uid(peer)) {
         return; /* lane-dial-D2: it has a connection, or this was for a past incarnation */
     }
+    if (!trpi_lane_is_empty(lane) || !trpi_lane_is_doubted(peer, trpi_conn_lane(conn))) {
+        peer->dials.failed_ms = trpi_remote_now_ms(trpi_peer_remote(peer));
+    }
     peer->dials.failing |= 1u << trpi_conn_lane(conn);
-    peer->dials.failed_ms = trpi_remote_now_ms(trpi_peer_remote(peer));
     (void)snprintf(peer->dials.why, sizeof peer->dials.why, "%s", reason);
 }
 
@@ -71,7 +85,7 @@ trpi_lane_problem(const trpi_peer *peer, uint64_t now_ms, char *ret_text, size_t
     for (int i = TRPI_LANE_ORDINARY; i < TRPI_LANE_COUNT; i++) {
         const trpi_lane_state *lane = &peer->lanes[i];
         bool failed = (peer->dials.failing & 1u << i) != 0 &&
-                      (!trpi_lane_is_empty(lane) || now_ms - peer->dials.failed_ms < PROBLEM_MS);
+                      (!trpi_lane_is_empty(lane) || trpi_lane_is_doubted(peer, i));
         uint64_t late_ms =
             trpi_lane_dialling(lane) != NULL &&
                     trpi_conn_deadline_ms(trpi_lane_dialling(lane)) < UINT64_MAX &&

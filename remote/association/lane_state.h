@@ -390,7 +390,7 @@ trpi_large_unpin(trpi_large *large)
 typedef struct trpi_dials {
     uint32_t failing;   /* bit a lane: its last dial failed */
     uint32_t failed;    /* dials of lanes, ever */
-    uint64_t failed_ms; /* when one last did */
+    uint64_t failed_ms; /* when one last did that counts (lane_dial.c) */
     char why[TRPI_REACH_WHY_BYTES];
 } trpi_dials;
 

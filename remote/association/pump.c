@@ -85,7 +85,8 @@ trpi_lane_wants(const trpi_peer *peer, int lane)
     /* a fence was lost with a connection, and the large lane waits for its answer */
     bool fence = trpi_lane_has_open_fence(state) && lane != TRPI_LANE_LARGE &&
                  !trpi_lane_is_empty(&peer->lanes[TRPI_LANE_LARGE]);
-    return lane != TRPI_LANE_CONTROL && (!trpi_lane_is_empty(state) || fence);
+    return lane != TRPI_LANE_CONTROL &&
+           (!trpi_lane_is_empty(state) || fence || trpi_lane_is_doubted(peer, lane));
 }
 
 /* Find or dial a connection for a lane that has none. The association is active. */
@@ -103,7 +104,8 @@ lane_settle(trpi_peer *peer, enum trpi_lane lane)
         trpi_conn_dial(peer, lane);
         any = true;
     }
-    bool waits = any || !trpi_lane_is_empty(state) || trpi_lane_has_open_fence(state);
+    bool waits = any || !trpi_lane_is_empty(state) || trpi_lane_has_open_fence(state) ||
+                 trpi_lane_is_doubted(peer, (int)lane);
     if (trpi_lane_out(state) != NULL || !waits) {
         trpi_lane_settled(&peer->lane_marks, lane); /* peer-P4 */
     }

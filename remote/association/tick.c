@@ -59,6 +59,18 @@ buffers_trim(trpi_peer *peer)
     }
 }
 
+/* lane-dial-D3: it is to be dialled again. */
+static bool
+has_doubted_lane(const trpi_peer *peer)
+{
+    for (int lane = TRPI_LANE_ORDINARY; lane < TRPI_LANE_COUNT; lane++) {
+        if (trpi_lane_is_doubted(peer, lane) && trpi_lane_out(&peer->lanes[lane]) == NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* tick-T2 */
 static bool
 may_be_idle(const trpi_peer *peer, bool watched)
@@ -68,7 +80,7 @@ may_be_idle(const trpi_peer *peer, bool watched)
         active ? trpi_activity_is_quiet(&peer->activity) : trpi_assoc_is_at_rest(&peer->assoc);
     if (!quiet || trpi_peer_wants(peer) || trpi_lanes_have_refused(&peer->lane_marks) ||
         trpi_large_is_used(&peer->large) || trpi_ends_are_due(&peer->ends) ||
-        (watched && !(active && peer->watch.delegated))) {
+        has_doubted_lane(peer) || (watched && !(active && peer->watch.delegated))) {
         return false;
     }
     for (const trpi_conn *conn = trpi_peer_conns(peer); conn != NULL; conn = trpi_conn_next(conn)) {

@@ -8,13 +8,18 @@
 
 static pair p;
 static _Atomic int verdict; /* for connections to the right side */
+static _Atomic int dials_let;
 
 static trpi_mem_verdict
 right_is_not_dialled(void *arg, trpi_mem_event *event)
 {
     (void)arg;
     bool dial = event->connect && strcmp(event->to_host, "right") == 0;
-    return dial ? (trpi_mem_verdict)atomic_load(&verdict) : TRPI_MEM_PASS;
+    trpi_mem_verdict what = dial ? (trpi_mem_verdict)atomic_load(&verdict) : TRPI_MEM_PASS;
+    if (dial && what == TRPI_MEM_PASS) {
+        atomic_fetch_add(&dials_let, 1);
+    }
+    return what;
 }
 
 /* The right side calls, so that both have an association, and cannot be called. */
@@ -126,6 +131,20 @@ messages_to_who_cannot_be_dialled_wait_and_it_shows(void)
     pair_end(&p);
 }
 
+/* lane-dial-D3: the problem is over when the peer can be dialled, long before PROBLEM_MS */
+static void
+a_problem_ends_with_its_reason_though_nothing_is_sent(void)
+{
+    systems_begin(TRPI_MEM_CUT);
+    UNIT_EQUAL(side_reach(0, pair_uid(&p, 1)), TRP_ECONN);
+    UNIT_TRUE(side_problem(0)[0] != '\0');
+    atomic_store(&dials_let, 0);
+    atomic_store(&verdict, TRPI_MEM_PASS);
+    UNIT_WAIT(side_problem(0)[0] == '\0', 30000);
+    UNIT_TRUE(atomic_load(&dials_let) > 0);
+    pair_end(&p);
+}
+
 /* another process listens at its address, and never answers */
 static void
 a_dial_without_an_answer_shows_after_three_seconds(void)
@@ -160,5 +179,6 @@ UNIT(who_has_called_and_cannot_be_called_is_not_reached)
 UNIT(who_is_over_or_somebody_else_is_not_reached)
 UNIT(a_stranger_is_dialled)
 UNIT(messages_to_who_cannot_be_dialled_wait_and_it_shows)
+UNIT(a_problem_ends_with_its_reason_though_nothing_is_sent)
 UNIT(a_dial_without_an_answer_shows_after_three_seconds)
 UNIT_END
