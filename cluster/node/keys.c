@@ -6,6 +6,7 @@
 
 #include "actor/actor.h"
 #include "cluster/cluster.h"
+#include "io/settings.h"
 #include "pattern/pattern.h"
 #include "remote/remote.h"
 
@@ -33,8 +34,8 @@ static const trpi_config_part control_keys = KEYS_OF(control_rows, NULL);
 static const trpi_config_part management_keys = KEYS_OF(management_rows, NULL);
 
 const trpi_config_part *const trpi_config_parts[] = {
-    &trpi_actor_keys, &trpi_router_keys, &trpi_cluster_router_keys, &trpi_remote_keys,
-    &trpi_cluster_keys, &trpi_shutdown_keys, &control_keys, &trpi_log_keys,
+    &trpi_actor_keys, &trpi_router_keys, &trpi_cluster_router_keys, &trpi_io_keys,
+    &trpi_remote_keys, &trpi_cluster_keys, &trpi_shutdown_keys, &control_keys, &trpi_log_keys,
     &management_keys, &trpi_testkit_keys, NULL,
 };
 /* clang-format on */

@@ -83,7 +83,7 @@ typedef struct trp_socket_options {
 /* ---- commands of TCP ------------------------------------------------------------------------- */
 
 #define TRP_TCP_CONNECT_TIMEOUT_MS 10000
-#define TRP_TCP_REGISTER_TIMEOUT_MS 5000
+#define TRP_TCP_REGISTER_TIMEOUT_MS 5000 /* default of io.tcp.register-timeout */
 #define TRP_TCP_BACKLOG_DEFAULT 100
 #define TRP_TCP_LOW_BYTES_DEFAULT 65536
 #define TRP_TCP_HIGH_BYTES_DEFAULT 262144
@@ -92,7 +92,9 @@ typedef struct trp_socket_options {
 #define TRP_TCP_FLUSH_TIMEOUT_MS 10000
 #define TRP_TCP_PARTS_MAX 65536 /* writes that wait in one connection, or stand in one batch */
 #define TRP_TCP_NO_ACK 0        /* an ack that is not asked for */
-#define TRP_TCP_CONNECTIONS_MAX 256000 /* of one system: then accepting pauses, connecting fails */
+/* Connections of one system, by default (io.tcp.max-channels): beyond, accepting pauses, and
+ * connecting fails (EMFILE). */
+#define TRP_TCP_CONNECTIONS_MAX 256000
 
 /* Borrow the ref of the actor that all connections and listeners of the system are children of,
  * /system/io-tcp. It starts at the first use; the functions below find it by themselves.
@@ -108,7 +110,7 @@ typedef struct trp_tcp_connect_options {
     const char *local; /* the own address; NULL: any */
     const trp_socket_options *socket;
     uint32_t timeout_ms;          /* for all addresses of a name; 0: TRP_TCP_CONNECT_TIMEOUT_MS */
-    uint32_t register_timeout_ms; /* 0: TRP_TCP_REGISTER_TIMEOUT_MS */
+    uint32_t register_timeout_ms; /* 0: io.tcp.register-timeout */
     uint64_t number;              /* of the caller's own: stands in the answer */
 } trp_tcp_connect_options;
 #define TRP_TCP_CONNECT_OPTIONS_INIT                                                               \
@@ -132,7 +134,7 @@ typedef struct trp_tcp_bind_options {
     trp_ref handler; /* is told trp_tcp_connected of each peer; TRP_REF_NONE: the running actor */
     const trp_socket_options *socket; /* of the connections, too */
     uint32_t backlog;                 /* 0: TRP_TCP_BACKLOG_DEFAULT */
-    uint32_t register_timeout_ms;     /* 0: TRP_TCP_REGISTER_TIMEOUT_MS */
+    uint32_t register_timeout_ms;     /* 0: io.tcp.register-timeout */
     uint64_t number;                  /* of the caller's own: stands in the answer */
 } trp_tcp_bind_options;
 #define TRP_TCP_BIND_OPTIONS_INIT                                                                  \
@@ -376,7 +378,7 @@ TRP_API extern const trp_protocol trp_tcp_protocol;
 
 #define TRP_UDP_BYTES_MAX 65507 /* of one datagram's payload, IPv4 */
 #define TRP_UDP_UNHANDLED_BYTES_DEFAULT 1048576
-#define TRP_UDP_SOCKETS_MAX 4096 /* of one system */
+#define TRP_UDP_SOCKETS_MAX 4096 /* of one system, by default (io.udp.max-channels) */
 
 typedef struct trp_udp_options {
     size_t size;

@@ -399,7 +399,8 @@ number_get(const trpi_config *config, const char *key)
     }
     if (row->choices && row->type != TRPI_CONFIG_CHOICE && !isdigit((unsigned char)*value)) {
         if (row->type != TRPI_CONFIG_DURATION || strcmp(value, "on") != 0) {
-            return strcmp(value, "on") == 0 ? row->max : row->min;
+            return strcmp(value, "on") == 0 || strcmp(value, "unlimited") == 0 ? row->max
+                                                                               : row->min;
         }
         value = row->initial; /* "on" alone: the default time */
     }

@@ -49,8 +49,8 @@ typedef struct trpi_config_row {
     trpi_config_type type;
     const char *initial; /* the default, as it would be written; "" with INT: none, reads as -1 */
     double min, max;     /* both 0: not checked; durations in ms, sizes in bytes */
-    /* "a|b|c"; of INT: "on|off", which read as max and min; of TEXT: usual words, so that a
-     * misspelt one is refused; of LIST: the words that each of its values may be */
+    /* "a|b|c"; of INT and SIZE: "on|off", "unlimited", which read as max, min, max; of TEXT: usual
+     * words, so that a misspelt one is refused; of LIST: the words that each value may be */
     const char *choices;
     const char *doc;
     bool is_secret; /* shown as "(secret)" */

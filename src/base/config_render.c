@@ -187,11 +187,12 @@ akka_name(const char *ours)
 }
 
 static void
-put_choices(renderer *r, const char *choices, size_t depth)
+put_choices(renderer *r, const trpi_config_row *row, size_t depth)
 {
+    bool is_number = row->type == TRPI_CONFIG_INT || row->type == TRPI_CONFIG_SIZE;
     char text[512];
-    size_t count = (size_t)snprintf(text, sizeof text, "One of: ");
-    for (const char *c = choices; *c && count + 4 < sizeof text; c++) {
+    size_t count = (size_t)snprintf(text, sizeof text, is_number ? "Or: " : "One of: ");
+    for (const char *c = row->choices; *c && count + 4 < sizeof text; c++) {
         text[count++] = *c == '|' ? ',' : *c;
         if (*c == '|') {
             text[count++] = ' ';
@@ -208,7 +209,7 @@ put_item_docs(renderer *r, const item *it, size_t depth)
         const char *akka = akka_name(it->row->key);
         put_doc(r, depth, it->row->doc);
         if (it->row->choices) {
-            put_choices(r, it->row->choices, depth);
+            put_choices(r, it->row, depth);
         }
         if (akka) {
             put_indent(r, depth);

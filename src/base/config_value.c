@@ -150,8 +150,42 @@ section_nearest(const char *name, const char **ret_section)
     return 0;
 }
 
-/* Return what to write in place of a key of Akka's cluster that is missing here, or has another
- * place or other values (CONF-22, decision 242). NULL: it is no such key. */
+/* Return what to know about a key of Akka's io that is missing here (CONF-11 to -14). NULL: it is
+ * no such key. */
+static const char *
+instead_of_io(const char *name)
+{
+    static const char workers[] = "leave it out, the workers themselves wait for sockets";
+    static const struct {
+        const char *akka, *instead;
+    } table[] = {
+        { "nr-of-selectors", workers },
+        { "selector-association-retries", workers },
+        { "selector-dispatcher", workers },
+        { "select-timeout", workers },
+        { "select-interval", workers },
+        { "pinned-dispatcher", workers },
+        { "direct-buffer-pool-limit", "leave it out, a connection has a buffer only while it "
+                                      "reads" },
+        { "read-buffer-size", "write io { tcp { direct-buffer-size = 8KiB } }" },
+        { "default-backlog", "set the option backlog of trp_tcp_bind()" },
+        { "finish-connect-retries", "leave it out, a connect is waited for until its timeout" },
+        { "file-io-dispatcher", "write io { tcp { worker-dispatcher = NAME } }" },
+        { "direct-buffer-size", "leave it out, a datagram of any size is read whole" },
+        { "management-dispatcher", "write io { udp { management-dispatcher = NAME } }" },
+    };
+    const char *last = strrchr(name, '.');
+
+    for (size_t i = 0; strncmp(name, "io.", 3) == 0 && i < sizeof table / sizeof table[0]; i++) {
+        if (strcmp(last + 1, table[i].akka) == 0) {
+            return table[i].instead;
+        }
+    }
+    return NULL;
+}
+
+/* Return what to write in place of a key of Akka's that is missing here, or has another place or
+ * other values (CONF-22, decision 242). NULL: it is no such key. */
 static const char *
 instead_of(const char *name)
 {
@@ -179,7 +213,7 @@ instead_of(const char *name)
             return table[i].instead;
         }
     }
-    return NULL;
+    return instead_of_io(name);
 }
 
 const char *

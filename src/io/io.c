@@ -12,12 +12,13 @@
 #include "base/alloc.h"
 
 static trp_err
-manager_spawn(trpi_io *io, const char *name, const trp_behaviour *behaviour, trp_ref *ret_ref)
+manager_spawn(trpi_io *io, const char *name, const char *dispatcher, const trp_behaviour *behaviour,
+              trp_ref *ret_ref)
 {
     trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
 
     options.name = name;
-    options.dispatcher = "default"; /* it serves the program */
+    options.dispatcher = dispatcher;
     options.args_type = &trp_bytes_type;
     options.args = &io;
     options.args_bytes = sizeof io;
@@ -50,8 +51,12 @@ io_create(trp_system *system, void *arg, void **ret_instance)
     io->world = world;
     io->net = trpi_world_net(world);
     io->poller = poller;
-    err = manager_spawn(io, "io-tcp", &trpi_tcp_manager_behaviour, &io->tcp);
-    err = err == TRP_OK ? manager_spawn(io, "io-udp", &trpi_udp_manager_behaviour, &io->udp) : err;
+    trpi_io_settings_read(trpi_system_config(system), &io->settings);
+    err = manager_spawn(io, "io-tcp", io->settings.tcp.manager_dispatcher,
+                        &trpi_tcp_manager_behaviour, &io->tcp);
+    err = err == TRP_OK ? manager_spawn(io, "io-udp", io->settings.udp_manager_dispatcher,
+                                        &trpi_udp_manager_behaviour, &io->udp)
+                        : err;
     if (err != TRP_OK) {
         trpi_free(io);
         return err;

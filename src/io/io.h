@@ -9,6 +9,7 @@
 #include "actor/actor.h"
 #include "base/net.h"
 #include "io/poller.h"
+#include "io/settings.h"
 
 #define TRPI_IO_ADDRESSES_MAX 8 /* of a name */
 
@@ -17,9 +18,19 @@ typedef struct trpi_io {
     trpi_world *world;
     const trpi_net_ops *net;
     trpi_poller *poller;
+    trpi_io_settings settings;
     trp_ref tcp, udp;           /* the managers; written before anyone else has this */
     _Atomic uint32_t connected; /* connections of TCP */
+    _Atomic uint32_t udp_open, udp_connected_open;
 } trpi_io;
+
+/* Log what happens, when trace-logging of these limits is on. */
+#define TRPI_IO_TRACE(ctx, limits, ...)                                                            \
+    do {                                                                                           \
+        if ((limits)->trace) {                                                                     \
+            trp_log((ctx), TRP_LOG_DEBUG, __VA_ARGS__);                                            \
+        }                                                                                          \
+    } while (0)
 
 /* The sockets of a system, made at the first use. Errors: TRP_EUNSUPPORTED (its world has none),
  * those of trp_extension_get. */

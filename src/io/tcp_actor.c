@@ -111,6 +111,10 @@ connection_end(trp_ctx *ctx, trpi_tcp_actor *a, const trpi_tcp_effects *effects)
     if (effects->err != 0) {
         (void)snprintf(closed.reason, sizeof closed.reason, "%s", trpi_io_reason(effects->err));
     }
+    TRPI_IO_TRACE(ctx, &a->io->settings.tcp,
+                  "closed, how %u: %llu bytes were read, %llu written%s%s", closed.how,
+                  (unsigned long long)a->read_bytes, (unsigned long long)a->written_bytes,
+                  effects->err != 0 ? ": " : "", closed.reason);
     trpi_io_socket_close(a->socket, effects->reset, false);
     a->socket = NULL;
     closed_tell(ctx, a, &closed);
@@ -200,6 +204,7 @@ static void
 connection_begin(trp_ctx *ctx, trpi_tcp_actor *a, trp_ref who, uint64_t number,
                  uint32_t register_ms)
 {
+    char local[TRP_IO_ADDRESS_BYTES_MAX], remote[TRP_IO_ADDRESS_BYTES_MAX];
     trp_tcp_connected event;
     trpi_net_address address;
 
@@ -211,6 +216,9 @@ connection_begin(trp_ctx *ctx, trpi_tcp_actor *a, trp_ref who, uint64_t number,
     if (a->socket->net->local_address(a->socket->world, a->socket->number, &address) == 0) {
         trpi_io_address_out(&address, &event.local);
     }
+    TRPI_IO_TRACE(ctx, &a->io->settings.tcp, "connected: %s to %s",
+                  trp_io_address_text(&event.local, local, sizeof local),
+                  trp_io_address_text(&event.remote, remote, sizeof remote));
     a->connecting = false;
     a->readable = true; /* as far as is known */
     a->writable = true;
@@ -394,6 +402,7 @@ on_register(trp_ctx *ctx, trpi_tcp_actor *a, const trpi_tcp_register *message)
     trpi_tcp_event event = { .kind = TRPI_TCP_REGISTER, .settings = &settings };
 
     if (!a->conn.registered && trp_watch(ctx, message->handler) == TRP_OK) {
+        TRPI_IO_TRACE(ctx, &a->io->settings.tcp, "a handler has registered");
         trp_timer_cancel(ctx, ALARM_KEY);
         a->handler = message->handler;
         a->unhandled_max = options->unhandled_bytes_max;

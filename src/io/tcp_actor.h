@@ -5,10 +5,8 @@
 #include "io/io.h"
 #include "io/tcp_conn.h"
 
-#define TRPI_TCP_READ_SMALL 4096u   /* read into the stack, then copied */
-#define TRPI_TCP_READ_LARGE 131072u /* read in place, when the last read filled its buffer */
+#define TRPI_TCP_READ_SMALL 4096u /* read into the stack, then copied */
 #define TRPI_TCP_IOV_MAX 32
-#define TRPI_TCP_FILE_BATCH 524288u /* of sendfile (file-io-transferTo-limit) */
 
 /* A part of a write that waits. */
 typedef struct trpi_tcp_out {

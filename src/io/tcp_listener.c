@@ -6,7 +6,7 @@
  *   tcp-listener-L1  A descriptor that was accepted is owned by one message until a connection has
  *       it.
  *   tcp-listener-L2  Unbound is told when the port is free.
- * Limits.  TRPI_TCP_ACCEPT_BATCH connections a turn (batch-accept-limit).
+ * Limits.  io.tcp.batch-accept-limit connections a turn.
  * Tests.   tests/unit/io/tcp_test.c
  * Sources. TCP-05, TCP-06, TRP-09
  */
@@ -17,7 +17,6 @@
 
 #include "io/io.h"
 
-#define TRPI_TCP_ACCEPT_BATCH 10u
 #define TRPI_TCP_ACCEPT_PAUSE_MS 100u
 #define PAUSE_KEY 1u
 
@@ -77,7 +76,7 @@ accept_pause(trp_ctx *ctx, listener *l, int error)
         trp_log(ctx, TRP_LOG_WARNING,
                 "no connection can be accepted: %s; peers wait, the next try comes every %u ms; "
                 "raise the limit of open files, or close connections",
-                error != 0 ? trpi_io_reason(error) : "TRP_TCP_CONNECTIONS_MAX is reached",
+                error != 0 ? trpi_io_reason(error) : "io.tcp.max-channels is reached",
                 TRPI_TCP_ACCEPT_PAUSE_MS);
     }
     if (trp_timer_once(ctx, PAUSE_KEY, TRPI_TCP_ACCEPT_PAUSE_MS, &trpi_io_alarm_type, NULL, 0) !=
@@ -89,12 +88,12 @@ accept_pause(trp_ctx *ctx, listener *l, int error)
 static void
 accept_some(trp_ctx *ctx, listener *l)
 {
-    for (uint32_t i = 0; i < TRPI_TCP_ACCEPT_BATCH; i++) {
+    for (uint32_t i = 0; i < l->io->settings.tcp.accepts; i++) {
         trpi_net_address peer;
         int number;
 
         if (atomic_load_explicit(&l->io->connected, memory_order_relaxed) >=
-            TRP_TCP_CONNECTIONS_MAX) {
+            l->io->settings.tcp.connections_max) {
             accept_pause(ctx, l, 0);
             return;
         }

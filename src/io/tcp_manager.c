@@ -62,13 +62,21 @@ child_start(trp_ctx *ctx, manager *m, const trp_behaviour *behaviour, const char
 
 static void
 on_command(trp_ctx *ctx, manager *m, const trp_msg *msg, const trpi_io_target *target,
-           const trp_behaviour *behaviour, trp_tcp_command command, uint64_t number)
+           trp_tcp_command command, uint64_t number)
 {
+    const trpi_io_tcp *limits = &m->io->settings.tcp;
+    bool connects = command == TRP_TCP_CONNECT;
     int error = target->error;
 
-    if (error == 0) {
-        error = target->count == 0 ? child_start(ctx, m, &trpi_io_lookup_behaviour, "blocking", msg)
-                                   : child_start(ctx, m, behaviour, NULL, msg);
+    if (error == 0 && connects &&
+        atomic_load_explicit(&m->io->connected, memory_order_relaxed) >= limits->connections_max) {
+        error = EMFILE;
+    } else if (error == 0 && target->count == 0) {
+        error = child_start(ctx, m, &trpi_io_lookup_behaviour, "blocking", msg);
+    } else if (error == 0 && connects) {
+        error = child_start(ctx, m, &trpi_tcp_actor_behaviour, limits->dispatcher, msg);
+    } else if (error == 0) {
+        error = child_start(ctx, m, &trpi_tcp_listener_behaviour, limits->manager_dispatcher, msg);
     }
     if (error != 0) {
         command_fail(ctx, command, number, error);
@@ -83,7 +91,8 @@ manager_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     manager *m = state;
 
     if (trp_msg_held(msg, &trpi_tcp_accepted_type) != NULL) {
-        int error = child_start(ctx, m, &trpi_tcp_actor_behaviour, NULL, msg);
+        int error =
+            child_start(ctx, m, &trpi_tcp_actor_behaviour, m->io->settings.tcp.dispatcher, msg);
 
         if (error != 0) { /* the message closes what nobody took */
             trp_log(ctx, TRP_LOG_WARNING, "an accepted connection is closed: %s",
@@ -92,13 +101,11 @@ manager_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         return TRP_OK;
     }
     if (connect != NULL) {
-        on_command(ctx, m, msg, &connect->remote, &trpi_tcp_actor_behaviour, TRP_TCP_CONNECT,
-                   connect->number);
+        on_command(ctx, m, msg, &connect->remote, TRP_TCP_CONNECT, connect->number);
         return TRP_OK;
     }
     if (bind != NULL) {
-        on_command(ctx, m, msg, &bind->local, &trpi_tcp_listener_behaviour, TRP_TCP_BIND,
-                   bind->number);
+        on_command(ctx, m, msg, &bind->local, TRP_TCP_BIND, bind->number);
         return TRP_OK;
     }
     return TRP_EUNHANDLED;

@@ -7,8 +7,8 @@
  * Must hold.
  *   tcp-pump-P1  The socket's state (readable, writable) becomes false only when it said so by
  *       EAGAIN or ended: no edge is lost.
- *   tcp-pump-P2  A turn moves TRPI_POLL_READ_BYTES in each direction at most, and goes on after the
- *       mail that came meanwhile.
+ *   tcp-pump-P2  A turn reads io.tcp.max-received-message-size bytes at most, and writes
+ *       TRPI_POLL_READ_BYTES and a piece of a file, and goes on after the mail that came meanwhile.
  *   tcp-pump-P3  While unhandled_max received bytes or more wait at the handler, nothing is read.
  * Tests.   tests/unit/io/tcp_test.c
  * Sources. TCP-07, TCP-14 to -17, TCP-22
@@ -33,23 +33,23 @@ step_simple(trp_ctx *ctx, trpi_tcp_actor *a, trpi_tcp_event_kind kind, int err)
     trpi_tcp_actor_step(ctx, a, &event);
 }
 
-/* Read once. Returns the bytes, or -errno; *ret_bytes has them. */
+/* Read once, at most `most` bytes. Returns the bytes, or -errno; *ret_bytes has them. */
 static ssize_t
-read_once(trpi_tcp_actor *a, trp_bytes *ret_bytes)
+read_once(trpi_tcp_actor *a, size_t most, trp_bytes *ret_bytes)
 {
     const trpi_net_ops *net = a->socket->net;
     uint8_t small[TRPI_TCP_READ_SMALL];
-    struct iovec to = { small, sizeof small };
+    struct iovec to = { small, most < sizeof small ? most : sizeof small };
     ssize_t got;
 
-    if (a->large) {
+    if (a->large && most > sizeof small) {
         uint8_t *data;
 
-        if (trp_bytes_new(TRPI_TCP_READ_LARGE, &data, ret_bytes) != TRP_OK) {
+        if (trp_bytes_new(most, &data, ret_bytes) != TRP_OK) {
             a->large = false;
             return -EINTR; /* again, with the small one */
         }
-        to = (struct iovec){ data, TRPI_TCP_READ_LARGE };
+        to = (struct iovec){ data, most };
         got = net->read(a->socket->world, a->socket->number, &to, 1);
         if (got > 0) {
             trp_bytes whole = *ret_bytes;
@@ -57,7 +57,7 @@ read_once(trpi_tcp_actor *a, trp_bytes *ret_bytes)
             *ret_bytes = trp_bytes_take(whole, (size_t)got);
             trp_bytes_unref(&whole);
             a->large = (size_t)got > TRPI_TCP_READ_SMALL;
-            if ((size_t)got < TRPI_TCP_READ_LARGE / 2) {
+            if ((size_t)got < most / 2) {
                 (void)(trp_bytes_compact(ret_bytes) ==
                        TRP_OK); /* else it keeps more than it needs */
             }
@@ -90,18 +90,26 @@ bytes_deliver(trp_ctx *ctx, trpi_tcp_actor *a, trp_bytes *bytes)
     trpi_tcp_actor_step(ctx, a, &event);
 }
 
+static size_t
+less_of(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
 static void
 read_some(trp_ctx *ctx, trpi_tcp_actor *a)
 {
+    const trpi_io_tcp *limits = &a->io->settings.tcp;
     size_t total = 0;
 
     while (a->socket != NULL && a->readable && trpi_tcp_conn_reads(&a->conn) &&
            trpi_io_socket_has_room(a->socket, a->unhandled_max)) {
         trp_bytes bytes = TRP_BYTES_EMPTY;
-        ssize_t got = read_once(a, &bytes);
+        ssize_t got = read_once(a, less_of(limits->read_bytes, limits->turn_bytes - total), &bytes);
 
         if (got > 0) {
             total += (size_t)got;
+            TRPI_IO_TRACE(ctx, limits, "%zd bytes were read", got);
             bytes_deliver(ctx, a, &bytes);
         } else if (got == 0) {
             a->readable = false;
@@ -113,7 +121,7 @@ read_some(trp_ctx *ctx, trpi_tcp_actor *a)
             a->readable = false;
             step_simple(ctx, a, TRPI_TCP_READ_ERROR, (int)-got);
         }
-        if (total >= TRPI_POLL_READ_BYTES) {
+        if (total >= limits->turn_bytes) {
             return; /* tcp-pump-P2 */
         }
     }
@@ -169,7 +177,7 @@ write_once(trpi_tcp_actor *a)
         return net->write(a->socket->world, a->socket->number,
                           (const struct iovec *)(const void *)parts, pieces);
     }
-    count = out->part.left < TRPI_TCP_FILE_BATCH ? (size_t)out->part.left : TRPI_TCP_FILE_BATCH;
+    count = less_of(out->part.left, a->io->settings.tcp.file_bytes);
     return net->send_file(a->socket->world, a->socket->number, out->file, &out->offset, count);
 }
 
@@ -186,6 +194,7 @@ write_some(trp_ctx *ctx, trpi_tcp_actor *a)
 
         if (wrote > 0) {
             event.bytes = (uint64_t)wrote;
+            TRPI_IO_TRACE(ctx, &a->io->settings.tcp, "%zd bytes were written", wrote);
             a->written_bytes += event.bytes;
             total += event.bytes;
             parts_skip(a, event.bytes);

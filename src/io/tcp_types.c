@@ -108,7 +108,7 @@ trp_tcp_connect(trp_ctx *ctx, const char *remote, const trp_tcp_connect_options 
     connect->socket = socket;
     connect->timeout_ms = options.timeout_ms != 0 ? options.timeout_ms : TRP_TCP_CONNECT_TIMEOUT_MS;
     connect->register_ms = options.register_timeout_ms != 0 ? options.register_timeout_ms
-                                                            : TRP_TCP_REGISTER_TIMEOUT_MS;
+                                                            : io->settings.tcp.register_ms;
     connect->number = options.number;
     trp_send(ctx, io->tcp, msg);
     return TRP_OK;
@@ -143,7 +143,7 @@ trp_tcp_bind(trp_ctx *ctx, const char *local, const trp_tcp_bind_options *given)
     bind->handler = trp_ref_is_none(options.handler) ? trp_self(ctx) : options.handler;
     bind->backlog = options.backlog != 0 ? options.backlog : TRP_TCP_BACKLOG_DEFAULT;
     bind->register_ms = options.register_timeout_ms != 0 ? options.register_timeout_ms
-                                                         : TRP_TCP_REGISTER_TIMEOUT_MS;
+                                                         : io->settings.tcp.register_ms;
     bind->number = options.number;
     trp_send(ctx, io->tcp, msg);
     return TRP_OK;

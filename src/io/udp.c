@@ -5,7 +5,7 @@
  *   udp-U1  Each datagram is told whole: none is longer than the buffer that it is read into.
  *   udp-U2  Each send is answered at most once: its ack or its failure; at most one waits.
  *   udp-U3  Unbound is told when the port is free.
- * Limits.  TRPI_UDP_TURN datagrams a turn; TRP_UDP_SOCKETS_MAX sockets of a system.
+ * Limits.  Datagrams and bytes of a turn, sockets of a system: io.udp, io.udp-connected.
  * Tests.   tests/unit/io/udp_test.c
  * Sources. UDP-01 to -05, IO-03 to -05
  */
@@ -17,7 +17,6 @@
 #include "base/sized.h"
 #include "io/io.h"
 
-#define TRPI_UDP_TURN 64u
 #define TRPI_UDP_BUFFER_BYTES 65536u /* no datagram of IP has more */
 
 /* ---- messages -------------------------------------------------------------------------------- */
@@ -159,9 +158,17 @@ trp_udp_send(trp_ctx *ctx, trp_ref socket, trp_bytes bytes, const trp_io_address
 
 /* ---- the socket's actor ---------------------------------------------------------------------- */
 
+typedef struct udp_args {
+    trpi_io *io;
+    const trpi_io_udp *limits;
+    _Atomic uint32_t *open; /* counts the sockets of these limits */
+} udp_args;
+
 typedef struct udp_actor {
     trpi_io *io;
     trpi_io_socket *socket; /* NULL: not open, or closed */
+    const trpi_io_udp *limits;
+    _Atomic uint32_t *open;
     trp_ref handler, unbinder;
     uint64_t number, unhandled_max;
     bool readable, writable, suspended, closing, looping;
@@ -185,8 +192,8 @@ failed_tell(trp_ctx *ctx, trp_ref to, uint32_t command, int error, uint64_t ack,
     (void)snprintf(failed.reason, sizeof failed.reason, "%s",
                    error == EAGAIN    ? "another datagram waits"
                    : error == ENOBUFS ? "the kernel has no room for the datagram"
-                   : error == EMFILE  ? "no descriptor is left, or TRP_UDP_SOCKETS_MAX is reached"
-                                      : trpi_io_reason(error));
+                   : error == EMFILE ? "no descriptor is left, or max-channels of io.udp is reached"
+                                     : trpi_io_reason(error));
     trp_tell(ctx, to, &trp_udp_command_failed_type, &failed, sizeof failed);
 }
 
@@ -225,7 +232,11 @@ send_answer(trp_ctx *ctx, const udp_actor *u, trp_ref sender, const udp_send *se
 {
     if (result < 0) {
         failed_tell(ctx, sender, TRP_UDP_SEND, -result, send->ack, u->number);
-    } else if (send->ack != 0) {
+        return;
+    }
+    TRPI_IO_TRACE(ctx, u->limits, "a datagram of %zu bytes was sent",
+                  trp_bytes_length(send->bytes));
+    if (send->ack != 0) {
         trp_udp_ack ack = { .ack = send->ack };
 
         trp_tell(ctx, sender, &trp_udp_ack_type, &ack, sizeof ack);
@@ -267,12 +278,14 @@ receive_some(trp_ctx *ctx, udp_actor *u)
 {
     uint8_t *buffer;
     trp_bytes scratch;
+    uint64_t total = 0;
 
     if (!u->readable || u->suspended || trp_ref_is_none(u->handler) ||
         trp_bytes_new(TRPI_UDP_BUFFER_BYTES, &buffer, &scratch) != TRP_OK) {
         return;
     }
-    for (uint32_t i = 0; i < TRPI_UDP_TURN && u->readable; i++) {
+    for (uint32_t i = 0; i < u->limits->datagrams && total < u->limits->turn_bytes && u->readable;
+         i++) {
         struct iovec to = { buffer, TRPI_UDP_BUFFER_BYTES };
         trpi_net_address from;
         trp_bytes bytes;
@@ -291,6 +304,8 @@ receive_some(trp_ctx *ctx, udp_actor *u)
         } else if (got >= 0 && trp_bytes_copy(buffer, (size_t)got, &bytes) == TRP_OK) {
             trp_io_address address;
 
+            total += (uint64_t)got;
+            TRPI_IO_TRACE(ctx, u->limits, "a datagram of %zd bytes was read", got);
             trpi_io_address_out(&from, &address); /* udp-U1 */
             if (trpi_io_datagram_new(u->socket, bytes, &address, &msg) == TRP_OK) {
                 trp_send(ctx, u->handler, msg);
@@ -376,6 +391,16 @@ on_open(trp_ctx *ctx, udp_actor *u, const udp_open *open)
     trp_reply(ctx, &trp_udp_bound_type, &bound, sizeof bound);
 }
 
+/* Count the socket no more. */
+static void
+open_leave(udp_actor *u)
+{
+    if (u->open != NULL) {
+        atomic_fetch_sub_explicit(u->open, 1, memory_order_relaxed);
+        u->open = NULL;
+    }
+}
+
 static void
 on_close(udp_actor *u)
 {
@@ -421,6 +446,7 @@ udp_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         return TRP_OK;
     }
     if (trp_msg_is(msg, &trpi_io_removed_type)) {
+        open_leave(u);
         if (!trp_ref_is_none(u->unbinder)) {
             trp_tell(ctx, u->unbinder, &trp_udp_unbound_type, NULL, 0); /* udp-U3 */
         }
@@ -441,8 +467,14 @@ udp_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 static trp_err
 udp_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
 {
+    udp_actor *u = state;
+    udp_args given;
+
     (void)ctx;
-    memcpy(&((udp_actor *)state)->io, trp_msg_payload(args), sizeof(trpi_io *));
+    memcpy(&given, trp_msg_payload(args), sizeof given);
+    u->io = given.io;
+    u->limits = given.limits;
+    u->open = given.open;
     return TRP_OK;
 }
 
@@ -460,6 +492,7 @@ udp_post_stop(trp_ctx *ctx, void *state)
     }
     trpi_io_socket_close(u->socket, false, false);
     u->socket = NULL;
+    open_leave(u);
 }
 
 static const trp_behaviour udp_behaviour = { .size = sizeof(trp_behaviour),
@@ -472,25 +505,38 @@ static const trp_behaviour udp_behaviour = { .size = sizeof(trp_behaviour),
 
 /* ---- the manager ----------------------------------------------------------------------------- */
 
+static udp_args
+args_of(trpi_io *io, const udp_open *open)
+{
+    bool connected = open->remote.kind != TRP_IO_NO_ADDRESS;
+
+    return (udp_args){ .io = io,
+                       .limits = connected ? &io->settings.udp_connected : &io->settings.udp,
+                       .open = connected ? &io->udp_connected_open : &io->udp_open };
+}
+
 static trp_err
 manager_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 {
-    trpi_io **io = state;
     trp_spawn_options options = TRP_SPAWN_OPTIONS_INIT;
     const udp_open *open = trp_msg_as(msg, &trpi_udp_open_type);
-    trp_ref child;
     trp_err err = TRP_ELIMIT;
+    trp_ref child;
+    udp_args args;
 
     if (open == NULL) {
         return TRP_EUNHANDLED;
     }
+    args = args_of(*(trpi_io **)state, open);
+    options.dispatcher = args.limits->dispatcher;
     options.args_type = &trp_bytes_type;
-    options.args = io;
-    options.args_bytes = sizeof *io;
-    if (trp_children_count(ctx) < TRP_UDP_SOCKETS_MAX) {
+    options.args = &args;
+    options.args_bytes = sizeof args;
+    if (atomic_fetch_add_explicit(args.open, 1, memory_order_relaxed) < args.limits->sockets_max) {
         err = trp_spawn(ctx, &udp_behaviour, &options, &child);
     }
     if (err != TRP_OK) {
+        atomic_fetch_sub_explicit(args.open, 1, memory_order_relaxed);
         failed_tell(ctx, trp_sender(ctx), TRP_UDP_BIND, err == TRP_ENOMEM ? ENOMEM : EMFILE, 0,
                     open->number);
         return TRP_OK;

@@ -144,6 +144,7 @@ tests_unit_io_io_tests_SOURCES = \
 	tests/unit/io/frames_test.c \
 	tests/unit/io/pipeline_actor_test.c \
 	tests/unit/io/pipeline_test.c \
+	tests/unit/io/settings_test.c \
 	tests/unit/io/stage_tls_test.c \
 	tests/unit/io/stages_test.c \
 	tests/unit/io/tcp_conn_test.c \

@@ -193,9 +193,9 @@ resume_server(trp_ctx *ctx, user *u)
 }
 
 static trp_system *
-open_both(user_fn how)
+open_config(const char *config, user_fn how)
 {
-    trp_system *system = stage_open();
+    trp_system *system = stage_open_config(config);
 
     post_start(system, &server, "s");
     post_start(system, &client, "c");
@@ -206,6 +206,12 @@ open_both(user_fn how)
     UNIT_WAIT(client.bound, 60000);
     stage_clear(&stage_events);
     return system;
+}
+
+static trp_system *
+open_both(user_fn how)
+{
+    return open_config("", how);
 }
 
 static void
@@ -301,6 +307,57 @@ a_suspended_socket_reads_when_it_is_resumed(void)
     shut(system);
 }
 
+/* CONF-13, UDP-06: at the limit and one past it; connected ones have their own */
+static void
+sockets_are_as_many_as_the_configuration_says(void)
+{
+    trp_system *system = open_config("io { udp { max-channels = 2 }"
+                                     " udp-connected { max-channels = 1 } }",
+                                     sender_open);
+
+    post_do(system, &client, sender_open);
+    STAGE_EXPECT("c:failed(1,EMFILE,0)");
+    stage_clear(&stage_events);
+    post_do(system, &client, connect_there);
+    STAGE_EXPECT("c:bound(0)");
+    post_do(system, &client, connect_there);
+    STAGE_EXPECT("c:bound(0) c:failed(1,EMFILE,0)");
+    stage_clear(&stage_events);
+    post_do(system, &server, unbind_server);
+    STAGE_EXPECT("s:unbound");
+    stage_clear(&stage_events);
+    post_do(system, &client, sender_open);
+    STAGE_EXPECT("c:bound(0)");
+    shut(system);
+}
+
+/* CONF-13, UDP-06: a turn ends at its bound of datagrams, or of bytes, and the next one goes on */
+static void
+all_datagrams_come_however_few_a_turn_reads(void)
+{
+    static const char *const configs[] = {
+        "log { level = debug } io { udp { receive-throughput = 1  trace-logging = on } }",
+        "io { udp { received-message-size-limit = 1B } }",
+    };
+
+    for (size_t i = 0; i < sizeof configs / sizeof configs[0]; i++) {
+        trp_system *system = open_config(configs[i], sender_open);
+
+        for (int n = 0; n < 5; n++) {
+            post_do(system, &server, suspend_server_and_send);
+        }
+        UNIT_WAIT(stage_count("s:ack(9)") == 5, 60000);
+        UNIT_FALSE(stage_has("s:got"));
+        post_do(system, &server, resume_server);
+        UNIT_WAIT(stage_count("s:got(hello,5)") == 5, 60000);
+        if (i == 0) {
+            STAGE_LOGGED("a datagram of 5 bytes was read");
+            STAGE_LOGGED("a datagram of 5 bytes was sent");
+        }
+        shut(system);
+    }
+}
+
 UNIT_BEGIN("udp")
 UNIT(a_simple_sender_reaches_a_bound_socket_which_answers_by_address)
 UNIT(a_connected_socket_sends_and_receives_without_an_address)
@@ -308,4 +365,6 @@ UNIT(the_longest_datagram_passes_whole_and_one_byte_more_fails)
 UNIT(a_taken_port_fails_and_is_free_after_unbound)
 UNIT(a_socket_ends_with_its_handler)
 UNIT(a_suspended_socket_reads_when_it_is_resumed)
+UNIT(sockets_are_as_many_as_the_configuration_says)
+UNIT(all_datagrams_come_however_few_a_turn_reads)
 UNIT_END

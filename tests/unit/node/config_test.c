@@ -414,6 +414,33 @@ keys_of_akka_that_are_not_here_say_what_to_write(void)
     set_gives("cluster.use-dispatchers=on", "--set: no such key 'cluster.use-dispatchers'");
 }
 
+/* CONF-11, CONF-12, CONF-13, CONF-14 */
+static void
+keys_of_akkas_sockets_that_are_not_here_say_what_to_write(void)
+{
+    text_gives("io { tcp { nr-of-selectors = 1 } }",
+               "t.conf:1: no such option 'nr-of-selectors' in io.tcp; leave it out, the workers "
+               "themselves wait for sockets");
+    text_gives("io { pinned-dispatcher { type = pinned } }",
+               "t.conf:1: no such option 'pinned-dispatcher' in io; leave it out, the workers "
+               "themselves wait for sockets");
+    set_gives("io.udp.select-timeout=1s", "--set: no such key 'io.udp.select-timeout'; leave it "
+                                          "out, the workers themselves wait for sockets");
+    text_gives("io { read-buffer-size = 8KiB }",
+               "t.conf:1: no such option 'read-buffer-size' in io; write io { tcp { "
+               "direct-buffer-size = 8KiB } }");
+    text_gives("io { select-interval = 100 }",
+               "t.conf:1: no such option 'select-interval' in io; leave it out, the workers "
+               "themselves wait for sockets");
+    text_gives("io { default-backlog = 1000 }",
+               "t.conf:1: no such option 'default-backlog' in io; set the option backlog of "
+               "trp_tcp_bind()");
+    set_gives("io.tcp.max-channel=5",
+              "--set: no such key 'io.tcp.max-channel'; did you mean 'io.tcp.max-channels'?");
+    set_gives("io.tcp.max-channels=many",
+              "--set: io.tcp.max-channels: 'many': expected a whole number, or one of unlimited");
+}
+
 /* MEMB-19, REMOTE-03 */
 static void
 ranges_hold_at_the_limit_and_not_one_past_it(void)
@@ -557,6 +584,7 @@ UNIT(lines_are_counted_right_behind_comments)
 UNIT(variables_are_replaced_in_the_file)
 UNIT(mistakes_in_a_file_are_refused_with_place_and_right_name)
 UNIT(keys_of_akka_that_are_not_here_say_what_to_write)
+UNIT(keys_of_akkas_sockets_that_are_not_here_say_what_to_write)
 UNIT(ranges_hold_at_the_limit_and_not_one_past_it)
 UNIT(values_have_so_many_bytes_and_not_one_more)
 UNIT(mistakes_in_flags_and_environment_are_refused)
