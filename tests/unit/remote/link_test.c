@@ -14,6 +14,7 @@
 #include "remote/poll/link_poll.h"
 #include "tests/unit/remote/answers.h"
 #include "tests/unit/remote/pair.h"
+#include "tests/unit/remote/period.h"
 #include "tests/unit/unit.h"
 
 static const trpi_transport_ops *ops = &trpi_link_nng_ops;
@@ -54,9 +55,7 @@ on_bytes(void *user, trpi_link *link, const uint8_t *bytes, size_t count)
     (void)link;
     UNIT_FALSE(atomic_exchange(&e->in_bytes, true)); /* transport-T2 */
     uint64_t at = atomic_load(&e->bytes);
-    for (size_t i = 0; i < count; i++) {
-        atomic_fetch_add(&e->wrong, bytes[i] != (uint8_t)((at + i) % 251));
-    }
+    atomic_fetch_add(&e->wrong, period_wrong(bytes, count, at));
     atomic_fetch_add(&e->bytes, count);
     atomic_store(&e->in_bytes, false);
 }
@@ -148,9 +147,7 @@ bytes_arrive_in_order_and_short_sends_go_on(void)
     UNIT_WAIT(atomic_load(&dialled.connected) == 1 && atomic_load(&accepts) == 1, 60000);
     uint8_t *data = trpi_alloc(BYTES);
     UNIT_REQUIRE(data != NULL);
-    for (size_t i = 0; i < BYTES; i++) {
-        data[i] = (uint8_t)(i % 251);
-    }
+    period_fill(data, BYTES);
     trpi_iov iov[TRPI_TRANSPORT_IOV_MAX];
     size_t at = 0;
     for (int i = 0; i < TRPI_TRANSPORT_IOV_MAX; i++) { /* eight parts of odd sizes */
@@ -164,7 +161,7 @@ bytes_arrive_in_order_and_short_sends_go_on(void)
     UNIT_WAIT(atomic_load(&accepted.bytes) == BYTES, 60000);
     UNIT_WAIT(done || atomic_load(&dialled.written) == 1, 60000);
     UNIT_EQUAL(atomic_load(&accepted.wrong), 0);
-    trpi_iov more = { data + BYTES % 251, 1000 };
+    trpi_iov more = { data + BYTES % PERIOD, 1000 };
     uint32_t written = atomic_load(&dialled.written);
     UNIT_EQUAL(ops->write(atomic_load(&dialled.link), &more, 1, NULL), TRP_OK); /* never done */
     UNIT_WAIT(atomic_load(&dialled.written) == written + 1, 60000);

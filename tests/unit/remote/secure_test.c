@@ -6,6 +6,7 @@
 #include "remote/security/secure.h"
 #include "tests/unit/remote/answers.h"
 #include "tests/unit/remote/duo.h"
+#include "tests/unit/remote/period.h"
 
 /* The right node dials and is refused: judge (0 left, 1 right) counts the reason and logs it. */
 static void
@@ -491,9 +492,7 @@ end_bytes(void *user, trpi_link *link, const uint8_t *bytes, size_t count)
     end *e = user;
     (void)link;
     uint64_t at = atomic_load(&e->bytes);
-    for (size_t i = 0; i < count; i++) {
-        atomic_fetch_add(&e->wrong, bytes[i] != (uint8_t)((at + i) % 251));
-    }
+    atomic_fetch_add(&e->wrong, period_wrong(bytes, count, at));
     atomic_fetch_add(&e->bytes, count);
 }
 static void
@@ -546,15 +545,13 @@ bytes_keep_their_order_through_chunks_and_changes_of_keys(void)
     UNIT_WAIT(atomic_load(&dialler.link) != NULL, 60000);
     uint8_t *data = trpi_alloc(BYTES);
     UNIT_REQUIRE(data != NULL && atomic_load(&dialler.link) != NULL);
-    for (size_t i = 0; i < BYTES; i++) {
-        data[i] = (uint8_t)(i % 251);
-    }
+    period_fill(data, BYTES);
     trpi_iov iov[3] = { { data, 5 }, { data + 5, 0 }, { data + 5, BYTES - 5 } };
     bool done = false;
     UNIT_EQUAL(ops->write(atomic_load(&dialler.link), iov, 3, &done), TRP_OK);
     UNIT_WAIT(atomic_load(&acceptor.bytes) == BYTES, 60000);
     UNIT_WAIT(done || atomic_load(&dialler.written) == 1, 60000);
-    trpi_iov more = { data + BYTES % 251, 1000 };
+    trpi_iov more = { data + BYTES % PERIOD, 1000 };
     done = false; /* in written() in any case, from here */
     UNIT_WAIT(ops->write(atomic_load(&dialler.link), &more, 1, NULL) == TRP_OK, 60000);
     UNIT_WAIT(atomic_load(&acceptor.bytes) == BYTES + 1000, 60000);
