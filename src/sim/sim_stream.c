@@ -138,13 +138,15 @@ on_reset(sim_socket *s)
 void
 trpi_sim_stream_reset(sim_socket *s)
 {
+    trpi_sim_net *net = s->net;
+
     s->references++;
-    if (trpi_sim_events_reserve(s->net, 0)) {
+    if (trpi_sim_events_reserve(net, 0)) {
         reset_send(s);
     }
     on_reset(s);
-    trpi_sim_socket_unref(s);
-    trpi_sim_advance(s->net);
+    trpi_sim_socket_unref(s); /* nobody may have it any more */
+    trpi_sim_advance(net);
 }
 
 /* ---- bytes on their way ---------------------------------------------------------------------- */

@@ -1,8 +1,9 @@
 /* remote_test.c - remoting of two whole systems in virtual time: one seed is one order of events.
  *
  * Left stays; right is restarted, cut off, delayed, muted and quarantined by the seed's choice,
- * while actors of both sides watch and stop each other's and number what they tell. Laws, looked
- * at while it runs and when all has calmed down:
+ * while actors of both sides watch and stop each other's and number what they tell: in the network
+ * in memory, and over simulated sockets with the driver on the poller. Laws, looked at while it
+ * runs and when all has calmed down:
  *   signals-W1  A watcher is told at most once of each actor it watches.
  *   signals-W2  When all is calm it has been told if the actor, or its incarnation, is over.
  *   signals-W3  It is not told while the actor lives, unless its incarnation was quarantined.
@@ -16,11 +17,13 @@
 #include <troupe/remoting.h>
 
 #include "base/world_virtual.h"
+#include "remote/poll/link_poll.h"
 #include "remote/remote.h"
 #include "sim/mem_transport.h"
+#include "sim/sim_net.h"
 #include "tests/unit/unit.h"
 
-enum { ACTORS_MAX = 600, WATCHES_MAX = 400, STEPS = 250 };
+enum { ACTORS_MAX = 600, WATCHES_MAX = 400, STEPS = 250, NOWHERE = 2 /* the test's host */ };
 
 typedef struct actor {
     trp_ref ref; /* at home */
@@ -44,6 +47,7 @@ typedef struct run {
     uint64_t seed, random;
     trpi_virtual *virt;
     trpi_mem_network *network;
+    trpi_sim_net *sockets; /* NULL: the network in memory */
     trp_system *system[2];
     trpi_remote *remote[2];
     actor actors[ACTORS_MAX];
@@ -219,6 +223,23 @@ drop_line(void *arg, const trp_log_line *line)
     }
 }
 
+/* Run what is outside of turns and timers on this host from now on. */
+static void
+host_set(uint32_t host)
+{
+    trpi_virtual_world(run.virt)->host = host;
+}
+
+static void
+connections_reset(void)
+{
+    if (run.sockets != NULL) {
+        trpi_sim_net_reset(run.sockets, 1);
+    } else {
+        trpi_mem_network_cut(run.network, NULL, NULL);
+    }
+}
+
 static uint64_t
 uid_of(int side)
 {
@@ -233,33 +254,43 @@ side_start(int side, uint16_t port)
     options.log = drop_line;
     options.log_level = TRP_LOG_DEBUG;
     options.workers = 2;
+    host_set((uint32_t)side);
     UNIT_REQUIRE(trpi_system_new_in(trpi_virtual_world(run.virt), side == 0 ? "left" : "right",
                                     &options, &run.system[side]) == TRP_OK);
-    if (side == 0) { /* it stays: its timer moves the network */
+    if (side == 0 && run.sockets == NULL) { /* it stays: its timer moves the network */
         uint64_t id;
         UNIT_REQUIRE(trpi_system_every(run.system[0], 1, network_goes_on, NULL, NULL, &id) ==
                      TRP_OK);
     }
     UNIT_REQUIRE(trp_system_subscribe(run.system[side], spawn_actor(side, &listener, 0),
                                       &trp_quarantined_type) == TRP_OK);
-    remote.transport = &trpi_mem_transport_ops;
-    remote.transport_arg = run.network;
-    remote.host = side == 0 ? "left" : "right";
+    if (run.sockets != NULL) {
+        remote.transport = &trpi_link_poll_ops;
+        remote.host = side == 0 ? "10.0.0.1" : "10.0.0.2";
+    } else {
+        remote.transport = &trpi_mem_transport_ops;
+        remote.transport_arg = run.network;
+        remote.host = side == 0 ? "left" : "right";
+    }
     remote.port = port;
     remote.handshake_timeout_ms = 3000;
     remote.backoff_max_ms = 1000;
     remote.flush_on_shutdown_ms = 200;
     UNIT_REQUIRE(trpi_remote_start(run.system[side], &remote, &run.remote[side]) == TRP_OK);
     tellers[side] = spawn_actor(side, &teller, 0);
+    host_set(NOWHERE);
 }
 
 static void
 side_end(int side)
 {
+    host_set((uint32_t)side);
     UNIT_EQUAL(trp_system_stop(run.system[side], 10000), TRP_OK);
     trpi_remote_stop(run.remote[side]);
     trp_system_free(run.system[side]);
     run.system[side] = NULL;
+    host_set(NOWHERE);
+    UNIT_TRUE(run.sockets == NULL || trpi_sim_net_open(run.sockets, (uint32_t)side) == 0);
 }
 
 static bool
@@ -360,7 +391,7 @@ right_restart(void)
     bool polite = draw_below(2) == 0;
     if (!polite) {
         run.unplugged = true;
-        trpi_mem_network_cut(run.network, NULL, NULL);
+        connections_reset();
     }
     for (uint32_t i = 0; i < run.actors_count; i++) {
         run.actors[i].over = run.actors[i].over || run.actors[i].side == 1;
@@ -387,7 +418,7 @@ do_step(void)
         right_restart();
         break;
     case 1:
-        trpi_mem_network_cut(run.network, NULL, NULL);
+        connections_reset();
         break;
     case 2:
         run.unplugged = !run.unplugged;
@@ -469,15 +500,42 @@ laws_when_calm(void)
 }
 
 static void
-run_seed(uint64_t seed)
+network_start(bool sockets)
 {
-    trpi_virtual_options options = { .seed = seed };
+    static const trpi_sim_faults faults = { .partial = 200, .spurious = 50, .refused = 50 };
+    if (!sockets) {
+        UNIT_REQUIRE(trpi_mem_network_new(&run.network) == TRP_OK);
+        trpi_mem_network_fault_set(run.network, network_fault, NULL);
+        return;
+    }
+    UNIT_REQUIRE(trpi_sim_net_new(trpi_virtual_world(run.virt), run.seed, &run.sockets) == TRP_OK);
+    trpi_sim_net_link_set(run.sockets, network_fault, NULL);
+    if (run.seed % 2 == 0) {
+        trpi_sim_net_faults_set(run.sockets, &faults);
+    }
+}
+
+static void
+network_end(void)
+{
+    if (run.sockets != NULL) {
+        UNIT_EQUAL(trpi_sim_net_misuses(run.sockets), 0);
+        trpi_sim_net_free(run.sockets);
+    } else {
+        trpi_mem_network_free(run.network);
+    }
+    trpi_world_free(trpi_virtual_world(run.virt));
+}
+
+static void
+run_seed(uint64_t seed, bool sockets)
+{
+    trpi_virtual_options options = { .seed = seed, .net = sockets ? &trpi_sim_net_ops : NULL };
     memset(&run, 0, sizeof run);
     run.seed = seed;
     run.random = seed * 0x9e3779b97f4a7c15u + 7;
     UNIT_REQUIRE(trpi_virtual_new(&options, &run.virt) == TRP_OK);
-    UNIT_REQUIRE(trpi_mem_network_new(&run.network) == TRP_OK);
-    trpi_mem_network_fault_set(run.network, network_fault, NULL);
+    network_start(sockets);
     run.cut_percent = seed % 3 == 0 ? 0 : (unsigned)(seed % 12);
     run.delay_ms_max = (unsigned)(seed % 40);
     side_start(0, 0);
@@ -490,7 +548,10 @@ run_seed(uint64_t seed)
     }
     run.unplugged = run.muted = false;
     run.cut_percent = run.delay_ms_max = 0;
-    trpi_mem_network_cut(run.network, NULL, NULL);
+    connections_reset();
+    if (sockets) {
+        trpi_sim_net_faults_set(run.sockets, NULL);
+    }
     pass_time(5000); /* what is told while a link breaks may be lost */
     actor_add(1);
     tell_actor(&run.actors[run.actors_count - 1]); /* so that an actor has something to send */
@@ -502,8 +563,19 @@ run_seed(uint64_t seed)
     UNIT_FALSE(run.failed);
     side_end(1);
     side_end(0);
-    trpi_mem_network_free(run.network);
-    trpi_world_free(trpi_virtual_world(run.virt));
+    network_end();
+}
+
+static void
+seeds_run(bool sockets)
+{
+    const char *seeds = getenv("TROUPE_SIM_SEEDS");
+    const char *first = getenv("TROUPE_SIM_FIRST");
+    uint64_t from = first != NULL ? strtoull(first, NULL, 10) : 1;
+    uint64_t count = seeds != NULL ? strtoull(seeds, NULL, 10) : 20;
+    for (uint64_t seed = from; seed < from + count; seed++) {
+        run_seed(seed, sockets);
+    }
 }
 
 /* REMOTE-09 REMOTE-14 REMOTE-25 REMOTE-36 REMOTE-37 REMOTE-39 REMOTE-41, RemoteNodeDeathWatchSpec,
@@ -511,15 +583,16 @@ run_seed(uint64_t seed)
 static void
 the_laws_of_remoting_hold_under_every_seed(void)
 {
-    const char *seeds = getenv("TROUPE_SIM_SEEDS");
-    const char *first = getenv("TROUPE_SIM_FIRST");
-    uint64_t from = first != NULL ? strtoull(first, NULL, 10) : 1;
-    uint64_t count = seeds != NULL ? strtoull(seeds, NULL, 10) : 20;
-    for (uint64_t seed = from; seed < from + count; seed++) {
-        run_seed(seed);
-    }
+    seeds_run(false);
+}
+
+static void
+they_hold_on_the_poller_over_simulated_sockets(void)
+{
+    seeds_run(true);
 }
 
 UNIT_BEGIN("remote_sim")
 UNIT(the_laws_of_remoting_hold_under_every_seed)
+UNIT(they_hold_on_the_poller_over_simulated_sockets)
 UNIT_END

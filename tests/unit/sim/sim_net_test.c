@@ -425,6 +425,23 @@ an_ended_process_resets_and_frees_its_port(void)
     network_end();
 }
 
+/* Both have closed it, and the last bytes of one never arrive. */
+static void
+a_reset_meets_ends_that_nobody_has(void)
+{
+    int ends[2];
+
+    network_start(1);
+    connected(1, 2, ends);
+    link_set(TRPI_MEM_DROP, 0);
+    UNIT_EQUAL(put(ends[0], "lost"), 4);
+    link_set(TRPI_MEM_PASS, 0);
+    UNIT_EQUAL(net->close(world, ends[1]), 0);
+    UNIT_EQUAL(net->close(world, ends[0]), 0);
+    trpi_sim_net_reset(sim, 2);
+    network_end();
+}
+
 /* The end that closes first holds its port for a minute. */
 static void
 a_port_of_an_ended_connection_is_held_for_a_minute(void)
@@ -585,6 +602,7 @@ UNIT(streams_lose_nothing_under_faults)
 UNIT(a_partition_times_connects_out_and_a_cut_refuses_them)
 UNIT(a_link_delays_resets_and_swallows)
 UNIT(an_ended_process_resets_and_frees_its_port)
+UNIT(a_reset_meets_ends_that_nobody_has)
 UNIT(a_port_of_an_ended_connection_is_held_for_a_minute)
 UNIT(descriptors_are_limited_and_misuse_is_counted)
 UNIT(hosts_have_names_and_addresses_of_their_own)
