@@ -524,6 +524,7 @@ trpi_watch_new(trpi_poller *poller, int socket, const trpi_watch_events *events,
         return err;
     }
     watch->call.fn = watch_run;
+    watch->call.task.number = TRPI_CALL_ANYWHERE;
     watch->events = events;
     watch->user = user;
     watch->poller = poller;

@@ -19,15 +19,20 @@
  *       watch) starts it. They store their change, then read poll_ticking; the tick stores that it
  *       ends, then reads the sleepers and the watches (seq_cst): one of them sees the other. So
  *       nothing ticks while the node is idle.
+ *   poll-O4  A call waits for no worker that is stuck: when no worker has moved for STUCK_TICKS,
+ *       the timer thread takes the calls out of the queues and makes them. So what ends a socket
+ *       ends though actors hold all workers for ever.
  * Cost.    Nothing is watched: a relaxed load each TRPI_INJECT_RUNS runs, and at each search.
- * Limits.  A collected call waits like any task: behind a stuck run others steal it, but in a pool
- *          whose workers are all stuck it waits for one of them.
+ * Limits.  A collected call waits like any task: behind a stuck run others steal it; in a pool
+ *          whose workers are all stuck it waits for STUCK_TICKS ms.
  * Tests.   tests/unit/io/poller_test.c, poller_wake_test.c
  */
 #include "sched/worker.h"
 
 #include "base/assert.h"
 #include "base/atomics.h"
+
+enum { STUCK_TICKS = 10 };
 
 static inline const trpi_poll_ops *
 ops_of(trpi_sched *sched)
@@ -172,6 +177,27 @@ calls_run(trpi_sched *sched, trpi_task *first)
     }
 }
 
+/* poll-O4 */
+static void
+calls_rescue(trpi_sched *sched)
+{
+    uint64_t progress = 0;
+
+    for (uint32_t i = 0; i < sched->pool_count; i++) {
+        progress += atomic_load_explicit(&trpi_sched_worker(sched, i)->progress, RELAXED);
+    }
+    sched->poll_ticks = progress == sched->poll_progress ? sched->poll_ticks + 1 : 0;
+    sched->poll_progress = progress;
+    if (sched->poll_ticks < STUCK_TICKS) {
+        return;
+    }
+    sched->poll_ticks = 0;
+    for (uint32_t i = 0; i < sched->pool_count; i++) {
+        trpi_run_queue_drain(trpi_sched_worker(sched, i));
+    }
+    calls_run(sched, trpi_inject_take_calls(sched));
+}
+
 static void
 poll_tick(void *arg, uint64_t a, uint64_t b)
 {
@@ -189,6 +215,7 @@ poll_tick(void *arg, uint64_t a, uint64_t b)
         atomic_load_explicit(&sched->searching, RELAXED) == 0) { /* a searcher looks itself */
         atomic_store_explicit(&sched->polled_ns, now, RELAXED);
         calls_run(sched, reports_look(sched));
+        calls_rescue(sched);
         if (trpi_all_asleep(sched)) { /* while this thread had the seat: sleep-L6 */
             trpi_wake_to_watch(sched);
         }

@@ -145,6 +145,35 @@ trpi_ring_steal(trpi_worker *thief, trpi_worker *victim, uint32_t at_least, uint
     return count != 0 ? taken[0] : NULL;
 }
 
+void
+trpi_run_queue_drain(trpi_worker *victim)
+{
+    trpi_task_list list = { NULL, NULL };
+    uint32_t head, tail, count;
+    trpi_task *task;
+
+    if (!trpi_has_tasks(victim) || !thief_enter(victim)) {
+        return;
+    }
+    head = atomic_load_explicit(&victim->ring_head, RELAXED);
+    /* acquire: as in trpi_ring_steal() */
+    tail = atomic_load_explicit(&victim->ring_tail, ACQUIRE);
+    count = tail - head;
+    for (; head != tail; head++) {
+        trpi_task_list_push(&list,
+                            atomic_load_explicit(&victim->ring[head % TRPI_RING_TASKS], RELAXED));
+    }
+    atomic_store_explicit(&victim->ring_head, tail, RELEASE);
+    task = atomic_load_explicit(&victim->slot, RELAXED);
+    if (task != NULL) {
+        atomic_store_explicit(&victim->slot, NULL, RELAXED);
+        trpi_task_list_push(&list, task);
+        count++;
+    }
+    thief_leave(victim);
+    trpi_inject_list(victim->sched, &list, count, false);
+}
+
 /* ---- ring ------------------------------------------------------------------------------------ */
 
 /* The ring is full: its older half overflows to the injection queue, under one lock, where other
@@ -288,6 +317,29 @@ trpi_inject_pop(trpi_worker *worker, uint32_t most)
         trpi_ring_push(worker, task);
     }
     return first;
+}
+
+trpi_task *
+trpi_inject_take_calls(trpi_sched *sched)
+{
+    trpi_task_list calls = { NULL, NULL }, others = { NULL, NULL };
+    uint32_t count = 0;
+    trpi_task *task;
+
+    if (atomic_load_explicit(&sched->inject_count, RELAXED) == 0) {
+        return NULL;
+    }
+    pthread_mutex_lock(&sched->inject_lock);
+    while ((task = trpi_task_list_pop(&sched->inject)) != NULL) {
+        bool call = task->id == 0 && task->number == TRPI_CALL_ANYWHERE;
+
+        trpi_task_list_push(call ? &calls : &others, task);
+        count += call;
+    }
+    sched->inject = others;
+    atomic_fetch_sub_explicit(&sched->inject_count, count, RELAXED);
+    pthread_mutex_unlock(&sched->inject_lock);
+    return calls.first;
 }
 
 void

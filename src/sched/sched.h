@@ -81,7 +81,10 @@ typedef enum trpi_run_result {
     TRPI_RUN_NO_WORK = 5   /* as IDLE, and this run found nothing to do */
 } trpi_run_result;
 
-/* A function as a task. Its task.id is 0, which no other task has: ops->run calls fn. */
+/* A function as a task. Its task.id is 0, which no other task has: ops->run calls fn. task.number
+ * is TRPI_CALL_ANYWHERE where the timer thread may run it, when all workers of the pool are stuck:
+ * it does not block. */
+#define TRPI_CALL_ANYWHERE 255u /* no dispatcher has it */
 typedef struct trpi_call_task {
     trpi_task task;
     trpi_run_result (*fn)(struct trpi_call_task *call);

@@ -147,6 +147,8 @@ struct trpi_sched {
     _Alignas(TRPI_CACHE_LINE) _Atomic uint32_t seat; /* seq_cst; 1: a thread is in collect() */
     _Atomic bool poll_ticking;                       /* seq_cst: poll-O3 */
     _Atomic uint64_t polled_ns;                      /* relaxed: when a thread looked last */
+    uint64_t poll_progress; /* timer thread: of the pool, at its last tick */
+    uint32_t poll_ticks;    /* timer thread: in a row without progress */
 
     pthread_mutex_t private_lock;
     uint32_t private_count; /* private_lock: highest index used so far */
@@ -254,6 +256,10 @@ trpi_task *trpi_ring_steal(trpi_worker *thief, trpi_worker *victim, uint32_t at_
 void trpi_inject_push(trpi_sched *sched, trpi_task *task);
 #define TRPI_INJECT_SHARE 12u /* tasks that an idle worker takes at once at most */
 trpi_task *trpi_inject_pop(trpi_worker *worker, uint32_t most);
+/* Take the calls that may run anywhere, linked; NULL: there are none. */
+trpi_task *trpi_inject_take_calls(trpi_sched *sched);
+/* Move the tasks that wait in the slot and the ring of a worker to the injection queue. */
+void trpi_run_queue_drain(trpi_worker *victim);
 /* Move all tasks of list to the injection queue; first: in front of those that wait there. */
 void trpi_inject_list(trpi_sched *sched, trpi_task_list *list, uint32_t count, bool first);
 void trpi_defer_push(trpi_worker *at, trpi_task *task);

@@ -74,6 +74,8 @@ run_once(pool_task *t, trpi_worker *worker)
     return TRPI_RUN_IDLE;
 }
 
+static trpi_watch *asked; /* by run_ask_and_stuck() */
+
 /* Run until the test lets go. */
 static trpi_run_result
 run_stuck(pool_task *t, trpi_worker *worker)
@@ -264,6 +266,39 @@ a_first_watch_beside_stuck_workers_is_seen(void)
     pool_close();
 }
 
+/* Ask for events, and run until the test lets go. */
+static trpi_run_result
+run_ask_and_stuck(pool_task *t, trpi_worker *worker)
+{
+    trpi_watch_again(asked, TRPI_NET_IN);
+    return run_stuck(t, worker);
+}
+
+/* poll-O4: a worker that is stuck keeps no call, neither one of its own nor one from elsewhere. */
+static void
+calls_are_made_when_all_workers_are_stuck(void)
+{
+    static line l, other;
+    pool_task stuck = { .runs = 0 };
+
+    pool_open(1);
+    line_open(&l);
+    line_open(&other);
+    UNIT_WAIT(all_asleep(1), 20000);
+    uint32_t calls = atomic_load(&l.calls);
+    asked = l.watch;
+    task_inject(&stuck, run_ask_and_stuck);
+    UNIT_WAIT(atomic_load(&stuck.runs) == 1, 20000);
+    UNIT_WAIT(atomic_load(&l.calls) > calls, 20000);
+    UNIT_FALSE(atomic_load(&l.on_worker));
+    trpi_watch_remove(other.watch);
+    trpi_watch_remove(l.watch);
+    UNIT_WAIT(trpi_poller_watches(pool.poller) == 0, 20000);
+    UNIT_EQUAL(atomic_load(&stuck.runs), 1);
+    atomic_store(&stuck.go, true);
+    pool_close();
+}
+
 static void
 a_push_wakes_the_worker_on_the_seat(void)
 {
@@ -381,6 +416,7 @@ UNIT(reports_are_seen_while_workers_run)
 UNIT(a_report_beside_a_stuck_worker_goes_to_the_other_one)
 UNIT(reports_come_on_the_timer_thread_when_all_workers_are_stuck)
 UNIT(a_first_watch_beside_stuck_workers_is_seen)
+UNIT(calls_are_made_when_all_workers_are_stuck)
 UNIT(a_push_wakes_the_worker_on_the_seat)
 UNIT(no_wake_up_is_lost_with_one_worker)
 UNIT(no_wake_up_is_lost_with_three_workers)
