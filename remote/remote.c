@@ -166,7 +166,8 @@ options_check(trpi_remote *remote, const trpi_remote_options *options)
         *o = *options;
     }
     if (o->transport == NULL) {
-        o->transport = o->poll ? &trpi_link_poll_ops : &trpi_link_nng_ops;
+        o->driver = o->driver != NULL ? o->driver : trpi_config_text(NULL, "remote.driver");
+        o->transport = strcmp(o->driver, "poll") == 0 ? &trpi_link_poll_ops : &trpi_link_nng_ops;
     }
     o->host = o->host != NULL && o->host[0] != '\0' ? o->host : "127.0.0.1";
     o->bind_host = o->bind_host != NULL && o->bind_host[0] != '\0' ? o->bind_host : o->host;

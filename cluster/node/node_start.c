@@ -384,7 +384,7 @@ trpi_node_remote_start(trp_node *node, trp_node_error *ret_error)
     options.large_threshold_bytes = trpi_node_number(node, "remote.large-message-threshold");
     options.large_lane_bytes_max = trpi_node_number(node, "remote.large-lane-buffer-size");
     options.lane_idle_ms = trpi_node_number(node, "remote.lane-idle-timeout");
-    options.poll = strcmp(trpi_config_text(node->config, "remote.driver"), "poll") == 0;
+    options.driver = trpi_config_text(node->config, "remote.driver");
     options.compress = strcmp(trpi_config_text(node->config, "remote.compression"), "lz4") == 0;
     options.wire_minor = trpi_node_number(node, "remote.wire-minor");
     options.control_bytes_max = trpi_node_number(node, "remote.control-buffer-size");

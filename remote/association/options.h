@@ -19,9 +19,9 @@ enum trpi_lifecycle_logging { TRPI_LIFECYCLE_EACH = 0, TRPI_LIFECYCLE_OFF = -1 }
 
 /* A zero field is the default of its key (remote/keys.c). */
 typedef struct trpi_remote_options {
-    const trpi_transport_ops *transport; /* NULL: tcp, on nng or by poll */
+    const trpi_transport_ops *transport; /* NULL: tcp */
     void *transport_arg;
-    bool poll;             /* tcp on the system's poller */
+    const char *driver;    /* of tcp: nng, poll; NULL: the default */
     const char *host;      /* advertised; NULL: 127.0.0.1; a wildcard is TRP_EINVAL */
     uint16_t port;         /* advertised; 0: the bound one */
     const char *bind_host; /* NULL or "": host */

@@ -75,7 +75,6 @@ trpi_remote *
 bench_remote_start(trp_system *system, const char *pki)
 {
     trpi_remote_options options = { .bind_port = -1 };
-    const char *driver = getenv("TROUPE_REMOTE_DRIVER"); /* of both processes */
     char ca[PATH_BYTES], cert[PATH_BYTES], key[PATH_BYTES], why[WHY_BYTES] = "";
     trpi_remote *remote = NULL;
 
@@ -87,7 +86,7 @@ bench_remote_start(trp_system *system, const char *pki)
         options.tls_cert = file_path(pki, "node.pem", cert);
         options.tls_key = file_path(pki, "node.key", key);
     }
-    options.poll = driver != NULL && strcmp(driver, "poll") == 0;
+    options.driver = getenv("TROUPE_REMOTE_DRIVER"); /* of both processes */
     bench_check(trpi_remote_start(system, &options, &remote),
                 why[0] != '\0' ? why : "trpi_remote_start");
     return remote;

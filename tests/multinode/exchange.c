@@ -256,7 +256,9 @@ static trpi_remote *
 start(const char *host, const char *port, const char *how, trp_ref watched_here[WATCHED])
 {
     trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
-    trpi_remote_options remoting = { .host = host, .bind_port = -1 };
+    trpi_remote_options remoting = { .driver = getenv("TROUPE_REMOTE_DRIVER"),
+                                     .host = host,
+                                     .bind_port = -1 };
     trpi_remote *remote;
     char text[TRPI_ADDRESS_TEXT_BYTES];
 

@@ -356,7 +356,7 @@ int
 main(int argc, char **argv)
 {
     trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
-    trpi_remote_options remoting = { .bind_port = -1 };
+    trpi_remote_options remoting = { .driver = getenv("TROUPE_REMOTE_DRIVER"), .bind_port = -1 };
     struct rlimit files = { 0, 0 };
     char text[TRPI_ADDRESS_TEXT_BYTES];
     trp_system *system = NULL;

@@ -19,6 +19,7 @@
 #   skip WHY              exit 77
 #   test_end              exit 0 or 1
 #
+# $driver is that of all connections (TROUPE_TEST_DRIVER: nng or poll), empty for the default.
 # $sanitizer is "asan" or "tsan" when the build is one (TROUPE_SANITIZER, which tests/run sets), else empty. Then
 # every process writes its findings to $work, whatever becomes of its output, and one of them fails the test.
 # shellcheck shell=bash
@@ -36,8 +37,9 @@ test_begin() {
     build=$(cd "$build" && pwd)
     # Nodes refuse environment variables that they do not know, and must not see the caller's.
     local name
-    sanitizer=${TROUPE_SANITIZER:-}
+    sanitizer=${TROUPE_SANITIZER:-} driver=${TROUPE_TEST_DRIVER:-}
     for name in $(compgen -e TROUPE_); do unset "$name"; done
+    [ -z "$driver" ] || export TROUPE_REMOTE_DRIVER=$driver
     # How long a client waits for a reply is a test's business only where it says --timeout. (`events` ends then: those
     # that shall go on are started without.)
     export TROUPE_TIMEOUT=60s

@@ -101,7 +101,9 @@ host_start(int i, const char *config_text)
     const char *roles[] = { "all", role[i] }, *seed = "self";
     trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
     /* patient: a machine that stands still for seconds breaks no link, and loses no message */
-    trpi_remote_options remote = { .port = 0, .bind_port = -1, .link_pause_ms = 60000 };
+    trpi_remote_options remote = { .driver = getenv("TROUPE_REMOTE_DRIVER"),
+                                   .bind_port = -1,
+                                   .link_pause_ms = 60000 };
     trpi_cluster_options cluster = { .quiet = true, .roles = roles, .roles_count = 2 };
     trp_config *config = NULL;
     trp_config_error error = { "" };

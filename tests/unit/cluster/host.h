@@ -3,6 +3,7 @@
 #define TESTS_UNIT_CLUSTER_HOST_H
 
 #include <stdatomic.h>
+#include <stdlib.h>
 
 #include <troupe/log.h>
 
@@ -60,7 +61,9 @@ host_open(struct host *h)
 {
     trp_system_options system_options = TRP_SYSTEM_OPTIONS_INIT;
     /* patient: a machine that stands still for seconds breaks no link, and loses no message */
-    trpi_remote_options remote_options = { .port = 0, .bind_port = -1, .link_pause_ms = 60000 };
+    trpi_remote_options remote_options = { .driver = getenv("TROUPE_REMOTE_DRIVER"),
+                                           .bind_port = -1,
+                                           .link_pause_ms = 60000 };
     memset(h, 0, sizeof *h);
     pthread_mutex_init(&h->lines_lock, NULL);
     system_options.workers = 1;

@@ -72,7 +72,7 @@ side_start(duo *d, int i, const side *s, uint32_t pending_max, uint32_t bytes_ma
     UNIT_REQUIRE(trpi_system_new_in(&d->world[i].world, i == 0 ? "left" : "right", &options,
                                     &d->system[i]) == TRP_OK);
     trpi_remote_options o = { .transport = pair_driver,
-                              .poll = pair_polls(),
+                              .driver = pair_drives(),
                               .bind_port = -1,
                               .host = s->host != NULL ? s->host : "127.0.0.1",
                               .cookie = s->cookie,

@@ -178,7 +178,7 @@ listening_shutdown_and_failure_to_start_are_told(void)
     trp_system *system = pair_system("one");
     trp_system *second = pair_system("two");
     trpi_remote *remote = NULL, *refused = NULL;
-    trpi_remote_options options = { .bind_port = -1 };
+    trpi_remote_options options = { .bind_port = -1, .driver = pair_drives() };
     char address[TRPI_ADDRESS_TEXT_BYTES];
     events_subscribe(system, &trp_remoting_event_type);
     UNIT_REQUIRE(trpi_remote_start(system, &options, &remote) == TRP_OK);
@@ -235,7 +235,9 @@ the_log_of_changes_can_have_one_level(void)
     trp_system_options quiet = TRP_SYSTEM_OPTIONS_INIT;
     trp_system *system = NULL;
     trpi_remote *remote = NULL;
-    trpi_remote_options options = { .bind_port = -1, .lifecycle_log = TRP_LOG_ERROR };
+    trpi_remote_options options = { .bind_port = -1,
+                                    .driver = pair_drives(),
+                                    .lifecycle_log = TRP_LOG_ERROR };
     char path[TRP_PATH_BYTES_MAX];
     trp_msg *reply = NULL;
     pair_start(&p, false, NULL);

@@ -8,20 +8,23 @@
 #include <troupe/system.h>
 
 #include "base/alloc.h"
+#include "base/config.h"
 #include "remote/remote.h"
 #include "sim/mem_transport.h"
 #include "tests/unit/unit.h"
 
 /* Beneath remoting; NULL: the default. Of systems that are not in memory. */
 static const trpi_transport_ops *pair_driver;
-/* The default is the poller; TROUPE_REMOTE_DRIVER=poll makes it so for all tests. */
-static bool pair_poll;
+/* Not the driver of the other tests, which is the default, or that of TROUPE_REMOTE_DRIVER. */
+static bool pair_other;
 
-static inline bool
-pair_polls(void)
+/* The driver of tcp. */
+static inline const char *
+pair_drives(void)
 {
     const char *driver = getenv("TROUPE_REMOTE_DRIVER");
-    return pair_poll || (driver != NULL && strcmp(driver, "poll") == 0);
+    driver = driver != NULL ? driver : trpi_config_text(NULL, "remote.driver");
+    return !pair_other ? driver : strcmp(driver, "poll") == 0 ? "nng" : "poll";
 }
 
 typedef struct pair {
@@ -113,7 +116,7 @@ pair_remote(pair *p, int i, const trpi_remote_options *options, uint16_t port)
         o.link_pause_ms = 60000;
     }
     o.transport = o.transport != NULL ? o.transport : pair_driver;
-    o.poll = o.poll || pair_polls();
+    o.driver = o.driver != NULL ? o.driver : pair_drives();
     if (p->mem) {
         o.transport = &trpi_mem_transport_ops;
         o.transport_arg = p->network;
@@ -246,14 +249,14 @@ pair_uid(pair *p, int i)
     return trpi_system_self(p->system[i])->uid;
 }
 
-/* The same test on the poller. */
-#define PAIR_POLL_TEST(test)                                                                       \
-    static void test##_on_the_poller(void)                                                         \
+/* The same test on the other driver. */
+#define PAIR_OTHER_TEST(test)                                                                      \
+    static void test##_on_the_other_driver(void)                                                   \
     {                                                                                              \
-        pair_poll = true;                                                                          \
+        pair_other = true;                                                                         \
         test();                                                                                    \
-        pair_poll = false;                                                                         \
+        pair_other = false;                                                                        \
     }
-#define UNIT_PAIR_POLL(test) UNIT(test##_on_the_poller)
+#define UNIT_PAIR_OTHER(test) UNIT(test##_on_the_other_driver)
 
 #endif

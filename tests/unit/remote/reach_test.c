@@ -157,7 +157,9 @@ a_dial_without_an_answer_shows_after_three_seconds(void)
     pair_start(&p, false, NULL);
     pair_end_side(&p, 1);
     p.system[1] = pair_system("right");
-    trpi_remote_options o = { .port = ntohs(at.sin_port), .bind_port = 0, .link_pause_ms = 60000 };
+    trpi_remote_options o = {
+        .driver = pair_drives(), .port = ntohs(at.sin_port), .bind_port = 0, .link_pause_ms = 60000
+    };
     UNIT_REQUIRE(trpi_remote_start(p.system[1], &o, &p.remote[1]) == TRP_OK);
     trpi_node_id left = { *trpi_remote_address(p.remote[0]), 0 };
     UNIT_EQUAL(trpi_remote_control_send(p.remote[1], &left, TRPI_CHANNEL_GOSSIP, "knock", 5),

@@ -625,7 +625,7 @@ a_third_node_answers_the_sender_of_a_forwarded_message(void)
     pair_start(&p, false, NULL);
     trp_system *third = pair_system("third");
     trpi_remote *remote = NULL;
-    trpi_remote_options options = { .bind_port = -1 };
+    trpi_remote_options options = { .bind_port = -1, .driver = pair_drives() };
     char path[TRP_PATH_BYTES_MAX], address[TRPI_ADDRESS_TEXT_BYTES];
     UNIT_REQUIRE(trpi_remote_start(third, &options, &remote) == TRP_OK);
     (void)snprintf(path, sizeof path, "%s/user/echo",
@@ -650,7 +650,7 @@ a_wildcard_cannot_be_advertised_and_port_0_is_filled_in(void)
 {
     trp_system *system = pair_system("one");
     trpi_remote *remote = NULL;
-    trpi_remote_options options = { .host = "0.0.0.0", .bind_port = -1 };
+    trpi_remote_options options = { .driver = pair_drives(), .host = "0.0.0.0", .bind_port = -1 };
     UNIT_EQUAL(trpi_remote_start(system, &options, &remote), TRP_EINVAL);
     options.host = "::";
     UNIT_EQUAL(trpi_remote_start(system, &options, &remote), TRP_EINVAL);
@@ -663,7 +663,8 @@ a_wildcard_cannot_be_advertised_and_port_0_is_filled_in(void)
               60000);
     trp_system *second = pair_system("two");
     trpi_remote *refused = NULL;
-    trpi_remote_options same = { .host = "127.0.0.1",
+    trpi_remote_options same = { .driver = pair_drives(),
+                                 .host = "127.0.0.1",
                                  .port = trpi_remote_address(remote)->port,
                                  .bind_port = -1 };
     UNIT_EQUAL(trpi_remote_start(second, &same, &refused), TRP_EADDRINUSE);
@@ -680,11 +681,11 @@ ANSWERS_TESTS(a_restart_on_the_same_address_is_a_new_incarnation, pair_driver)
 ANSWERS_TESTS(a_quarantined_incarnation_is_not_talked_to_any_more, pair_driver)
 ANSWERS_TESTS(two_systems_that_dial_each_other_at_once_both_work, pair_driver)
 
-PAIR_POLL_TEST(messages_keep_their_order_and_none_is_lost)
-PAIR_POLL_TEST(a_restart_on_the_same_address_is_a_new_incarnation)
-PAIR_POLL_TEST(a_quarantined_incarnation_is_not_talked_to_any_more)
-PAIR_POLL_TEST(two_systems_that_dial_each_other_at_once_both_work)
-PAIR_POLL_TEST(a_watcher_is_told_when_the_other_system_says_goodbye)
+PAIR_OTHER_TEST(messages_keep_their_order_and_none_is_lost)
+PAIR_OTHER_TEST(a_restart_on_the_same_address_is_a_new_incarnation)
+PAIR_OTHER_TEST(a_quarantined_incarnation_is_not_talked_to_any_more)
+PAIR_OTHER_TEST(two_systems_that_dial_each_other_at_once_both_work)
+PAIR_OTHER_TEST(a_watcher_is_told_when_the_other_system_says_goodbye)
 
 UNIT_BEGIN("remote")
 UNIT(a_path_on_another_system_answers_over_tcp)
@@ -713,9 +714,9 @@ UNIT_ANSWERS(a_watcher_is_told_when_the_other_system_says_goodbye)
 UNIT_ANSWERS(a_restart_on_the_same_address_is_a_new_incarnation)
 UNIT_ANSWERS(a_quarantined_incarnation_is_not_talked_to_any_more)
 UNIT_ANSWERS(two_systems_that_dial_each_other_at_once_both_work)
-UNIT_PAIR_POLL(messages_keep_their_order_and_none_is_lost)
-UNIT_PAIR_POLL(a_restart_on_the_same_address_is_a_new_incarnation)
-UNIT_PAIR_POLL(a_quarantined_incarnation_is_not_talked_to_any_more)
-UNIT_PAIR_POLL(two_systems_that_dial_each_other_at_once_both_work)
-UNIT_PAIR_POLL(a_watcher_is_told_when_the_other_system_says_goodbye)
+UNIT_PAIR_OTHER(messages_keep_their_order_and_none_is_lost)
+UNIT_PAIR_OTHER(a_restart_on_the_same_address_is_a_new_incarnation)
+UNIT_PAIR_OTHER(a_quarantined_incarnation_is_not_talked_to_any_more)
+UNIT_PAIR_OTHER(two_systems_that_dial_each_other_at_once_both_work)
+UNIT_PAIR_OTHER(a_watcher_is_told_when_the_other_system_says_goodbye)
 UNIT_END

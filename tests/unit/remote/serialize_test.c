@@ -280,6 +280,7 @@ what_cannot_travel_is_a_dead_letter_and_an_error_in_the_log(void)
     options.serialize_creators = 1;
     system = open_system(options);
     remoting.bind_port = -1;
+    remoting.driver = pair_drives();
     UNIT_REQUIRE(trpi_remote_start(system, &remoting, &remote) == TRP_OK);
     UNIT_REQUIRE(trp_serializer_add(system, &broken) == TRP_OK);
     UNIT_REQUIRE(trp_serializer_bind(system, "trip.homely", "none") == TRP_OK);
