@@ -178,7 +178,8 @@ const char *
 trpi_config_value_fold(const trpi_config_row *row, const char *value, char *buffer, size_t bytes)
 {
     size_t count = strlen(value);
-    if (!row || !row->choices || row->type == TRPI_CONFIG_TEXT || count >= bytes) {
+    if (!row || !row->choices || row->type == TRPI_CONFIG_TEXT || isdigit((unsigned char)*value) ||
+        count >= bytes) {
         return value;
     }
     for (size_t i = 0; i <= count; i++) {
