@@ -581,7 +581,7 @@ on_sent(void *arg)
         return;
     }
     pthread_mutex_lock(&link->lock);
-    link->handed += nng_aio_count(link->tx);
+    link->bottleneck.handed += nng_aio_count(link->tx);
     bool more = write_advance(link, nng_aio_count(link->tx));
     if (more && !link->closing) {
         post_write(link);

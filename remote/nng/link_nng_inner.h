@@ -19,6 +19,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "io/resolver.h"
+#include "remote/wire/bottleneck.h"
 
 enum {
     /* two of these a link, the second only when the first was filled well */
@@ -56,16 +57,10 @@ struct trpi_link {
     uint8_t *read_buffers[2];
     nng_iov iov[TRPI_TRANSPORT_IOV_MAX]; /* of the write in progress; by its one writer */
     unsigned iov_count;
-    int socket;         /* of the stream, -1: not known; by lock. link-nng-socket-S1 */
-    uint32_t limit;     /* of what the kernel holds of it, 0: none; by lock */
-    uint64_t look_ns;   /* when it is looked at next; this and the next ones by lock */
-    uint64_t looked_ns; /* the last look */
-    uint32_t searches;  /* for the socket */
-    bool was_held;      /* since then */
-    bool was_busy;      /* then */
-    uint64_t handed;    /* bytes, to the kernel */
-    uint64_t acked;     /* of them, at the last look */
-    trp_err err;        /* first failure; by lock */
+    int socket;        /* of the stream, -1: not known; by lock. link-nng-socket-S1 */
+    uint32_t searches; /* for the socket; by lock */
+    trpi_bottleneck_state bottleneck; /* how much the kernel may hold of it; by lock */
+    trp_err err;                      /* first failure; by lock */
     char reason[128];
     /* dialling; by the one dial in progress */
     uint16_t port;

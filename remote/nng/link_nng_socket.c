@@ -32,13 +32,11 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include "remote/nng/bottleneck.h"
-
 #ifndef TCP_RTO_MAX_MS
 #define TCP_RTO_MAX_MS 44 /* since Linux 6.15 */
 #endif
 
-enum { NEAR = 32, RTO_MS_MAX = 1000, STALE_WAITS = 3, SEARCHES_MAX = 8 };
+enum { NEAR = 32, RTO_MS_MAX = 1000, SEARCHES_MAX = 8 };
 
 static atomic_int last_found = 16; /* relaxed: a hint */
 
@@ -170,31 +168,17 @@ trpi_link_socket_open(trpi_link *link)
     trpi_bottleneck look;
     link->searches++;
     link->socket = find_socket(link->stream);
-    link->look_ns = link->looked_ns = link->acked = 0;
-    link->limit = 0;
-    link->was_held = link->was_busy = false;
+    uint64_t handed = link->bottleneck.handed;
+    link->bottleneck = (trpi_bottleneck_state){ .handed = handed };
     if (link->socket < 0) {
         return; /* link-nng-socket-S2 */
     }
     (void)set_int(link->socket, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, 1);
     (void)set_int(link->socket, IPPROTO_TCP, TCP_RTO_MAX_MS, RTO_MS_MAX);
-    link->limit = look_at(link->socket, &look) ? trpi_bottleneck_first(look.rtt_us) : 0;
-}
-
-/* Between two looks, when it had something to send all the time; 0: it is not known. */
-static uint64_t
-rate_of(trpi_link *link, const trpi_bottleneck *look, uint64_t now_ns)
-{
-    uint64_t acked = link->handed - look->in_kernel, rate = 0;
-    uint64_t wait_ns = (uint64_t)trpi_bottleneck_wait_us(look, link->limit) * 1000u;
-    uint64_t elapsed_ns = now_ns - link->looked_ns;
-    if ((link->was_held || link->was_busy) && elapsed_ns < STALE_WAITS * wait_ns) {
-        rate = (acked - link->acked) * 1000u / (elapsed_ns / 1000000u + 1);
+    if (look_at(link->socket, &look)) {
+        trpi_bottleneck_begin(&link->bottleneck, look.rtt_us);
+        link->bottleneck.handed = handed;
     }
-    link->acked = acked;
-    link->looked_ns = now_ns;
-    link->was_busy = look->in_kernel > 0;
-    return rate;
 }
 
 size_t
@@ -208,18 +192,9 @@ trpi_link_socket_room(trpi_link *link)
     }
     uint64_t now_ns = link->socket < 0 ? 0 : trpi_world_mono_ns(link->transport->world);
     trpi_bottleneck look;
-    if (link->socket < 0 || (link->limit == 0 && now_ns < link->look_ns) ||
+    if (link->socket < 0 || !trpi_bottleneck_is_asked(&link->bottleneck, now_ns) ||
         !look_at(link->socket, &look)) {
         return SIZE_MAX;
     }
-    if (now_ns >= link->look_ns) {
-        look.rate = rate_of(link, &look, now_ns);
-        look.held = link->was_held;
-        link->was_held = false;
-        link->limit = trpi_bottleneck_limit(&look, link->limit);
-        link->look_ns = now_ns + (uint64_t)trpi_bottleneck_wait_us(&look, link->limit) * 1000u;
-    }
-    size_t room = trpi_bottleneck_room(&look, link->limit);
-    link->was_held = link->was_held || room == 0;
-    return room;
+    return trpi_bottleneck_allow(&link->bottleneck, &look, now_ns);
 }

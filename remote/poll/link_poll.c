@@ -318,7 +318,7 @@ write_some(trpi_link *link)
             return false;
         }
         if (sent > 0) {
-            link->way.handed += (size_t)sent;
+            link->way.bottleneck.handed += (size_t)sent;
             write_advance(link, (size_t)sent);
         }
     }

@@ -17,6 +17,7 @@
 #include "base/mutex.h"
 #include "base/net.h"
 #include "io/resolver.h"
+#include "remote/wire/bottleneck.h"
 
 enum {
     TRPI_LINK_READ_BYTES = 65536, /* one buffer; a link has one only while it reads */
@@ -31,14 +32,8 @@ typedef enum trpi_link_stage {
 
 /* How much the kernel may hold of a link: bottleneck.h. By link->lock (link_poll_way.c). */
 typedef struct trpi_link_way {
-    uint32_t limit;     /* 0: none */
-    uint64_t look_ns;   /* when it is looked at next */
-    uint64_t looked_ns; /* the last look */
-    bool was_held;      /* since then */
-    bool was_busy;      /* then */
-    uint64_t handed;    /* bytes, to the kernel */
-    uint64_t acked;     /* of them, at the last look */
-    uint64_t acked_base;
+    trpi_bottleneck_state bottleneck;
+    uint64_t acked_base; /* what the kernel counted at the beginning */
 } trpi_link_way;
 
 /* Dialling; by link->lock. NULL for a link that is open. */

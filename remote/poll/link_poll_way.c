@@ -1,5 +1,5 @@
 /* link_poll_way.c - the options of a link's socket, and how much the kernel may hold of the link
- * (remote/nng/bottleneck.h, as the other driver; its reasons stand in link_nng_socket.c).
+ * (remote/wire/bottleneck.h).
  *
  * Must hold.
  *   link-poll-way-W1  All is best effort: where the kernel (or the simulated network) has no
@@ -10,13 +10,11 @@
 
 #include <linux/tcp.h>
 
-#include "remote/nng/bottleneck.h"
-
 #ifndef TCP_RTO_MAX_MS
 #define TCP_RTO_MAX_MS 44 /* since Linux 6.15 */
 #endif
 
-enum { RTO_MS_MAX = 1000, STALE_WAITS = 3 };
+enum { RTO_MS_MAX = 1000 };
 
 static void
 option_set(const trpi_link *link, int level, int name, int value)
@@ -56,23 +54,9 @@ trpi_link_way_open(trpi_link *link)
     option_set(link, SOL_SOCKET, SO_KEEPALIVE, 1);
     option_set(link, IPPROTO_TCP, TCP_THIN_LINEAR_TIMEOUTS, 1);
     option_set(link, IPPROTO_TCP, TCP_RTO_MAX_MS, RTO_MS_MAX);
-    way->limit = look_at(link, &look, &way->acked_base) ? trpi_bottleneck_first(look.rtt_us) : 0;
-}
-
-/* Between two looks, when it had something to send all the time; 0: it is not known. */
-static uint64_t
-rate_of(trpi_link_way *way, const trpi_bottleneck *look, uint64_t now_ns)
-{
-    uint64_t acked = way->handed - look->in_kernel, rate = 0;
-    uint64_t wait_ns = (uint64_t)trpi_bottleneck_wait_us(look, way->limit) * 1000u;
-    uint64_t elapsed_ns = now_ns - way->looked_ns;
-    if ((way->was_held || way->was_busy) && elapsed_ns < STALE_WAITS * wait_ns) {
-        rate = (acked - way->acked) * 1000u / (elapsed_ns / 1000000u + 1);
+    if (look_at(link, &look, &way->acked_base)) {
+        trpi_bottleneck_begin(&way->bottleneck, look.rtt_us);
     }
-    way->acked = acked;
-    way->looked_ns = now_ns;
-    way->was_busy = look->in_kernel > 0;
-    return rate;
 }
 
 size_t
@@ -81,19 +65,10 @@ trpi_link_way_room(trpi_link *link)
     trpi_link_way *way = &link->way;
     trpi_bottleneck look;
     uint64_t now_ns = trpi_world_mono_ns(link->transport->world), acked = 0;
-    if ((way->limit == 0 && now_ns < way->look_ns) || !look_at(link, &look, &acked)) {
+    if (!trpi_bottleneck_is_asked(&way->bottleneck, now_ns) || !look_at(link, &look, &acked)) {
         return SIZE_MAX;
     }
-    uint64_t held = way->handed - (acked - way->acked_base);
+    uint64_t held = way->bottleneck.handed - (acked - way->acked_base);
     look.in_kernel = held < UINT32_MAX ? (uint32_t)held : UINT32_MAX;
-    if (now_ns >= way->look_ns) {
-        look.rate = rate_of(way, &look, now_ns);
-        look.held = way->was_held;
-        way->was_held = false;
-        way->limit = trpi_bottleneck_limit(&look, way->limit);
-        way->look_ns = now_ns + (uint64_t)trpi_bottleneck_wait_us(&look, way->limit) * 1000u;
-    }
-    size_t room = trpi_bottleneck_room(&look, way->limit);
-    way->was_held = way->was_held || room == 0;
-    return room;
+    return trpi_bottleneck_allow(&way->bottleneck, &look, now_ns);
 }

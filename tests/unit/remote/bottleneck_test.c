@@ -1,6 +1,6 @@
 /* bottleneck_test.c - the limit of bytes in flight on a narrow link, against a model: a queue that
  * is served at a rate, and a propagation delay. */
-#include "remote/nng/bottleneck.h"
+#include "remote/wire/bottleneck.h"
 #include "tests/unit/unit.h"
 
 #define STEP_US 1000u
@@ -9,11 +9,10 @@
 
 typedef struct way {
     uint64_t bytes_a_second, base_us;
-    uint64_t now_us, look_us, looked_us;
-    double queue, in_kernel, acked, acked_was, srtt_us;
+    uint64_t now_us;
+    double queue, in_kernel, acked, srtt_us;
     double flies[STEPS_MAX]; /* through the queue, and not acknowledged yet; by the step */
-    uint32_t limit;
-    bool held;
+    trpi_bottleneck_state state;
     double worst_us; /* the longest queue, in time */
 } way;
 
@@ -24,7 +23,7 @@ way_begin(way *w, uint64_t bytes_a_second, uint64_t base_us)
     w->bytes_a_second = bytes_a_second;
     w->base_us = base_us;
     w->srtt_us = (double)base_us;
-    w->limit = trpi_bottleneck_first((uint32_t)base_us);
+    trpi_bottleneck_begin(&w->state, (uint32_t)base_us);
 }
 
 /* A step of the network. */
@@ -54,20 +53,12 @@ way_run(way *w, uint64_t ms)
         way_serve(w);
         trpi_bottleneck look = { .in_kernel = w->in_kernel < 0 ? 0 : (uint32_t)w->in_kernel,
                                  .rtt_us = (uint32_t)w->srtt_us,
-                                 .min_rtt_us = (uint32_t)w->base_us,
-                                 .held = w->held };
-        if (w->now_us >= w->look_us) {
-            look.rate = (uint64_t)((w->acked - w->acked_was) * 1e6 /
-                                   (double)(w->now_us - w->looked_us + 1));
-            w->limit = trpi_bottleneck_limit(&look, w->limit);
-            w->look_us = w->now_us + trpi_bottleneck_wait_us(&look, w->limit);
-            w->looked_us = w->now_us;
-            w->acked_was = w->acked;
-            w->held = false;
-        }
-        size_t room = trpi_bottleneck_room(&look, w->limit);
+                                 .min_rtt_us = (uint32_t)w->base_us };
+        uint64_t now_ns = w->now_us * 1000;
+        bool asked = trpi_bottleneck_is_asked(&w->state, now_ns);
+        size_t room = asked ? trpi_bottleneck_allow(&w->state, &look, now_ns) : SIZE_MAX;
         double more = room == SIZE_MAX ? (w->in_kernel < 65536 ? 65536 : 0) : (double)room;
-        w->held = w->held || room == 0;
+        w->state.handed += (uint64_t)more;
         w->in_kernel += more;
         w->queue += more;
     }
@@ -84,7 +75,7 @@ a_narrow_link_has_a_short_queue_and_is_used(void)
         way_run(&w, 60000);
         UNIT_TRUE(w.worst_us < 1000000);
         UNIT_TRUE(w.acked > 0.9 * 60 * 8000);
-        UNIT_TRUE(w.limit >= TRPI_BOTTLENECK_BYTES_MIN && w.limit < 16384);
+        UNIT_TRUE(w.state.limit >= TRPI_BOTTLENECK_BYTES_MIN && w.state.limit < 16384);
     }
 }
 
@@ -109,9 +100,9 @@ a_long_way_that_is_wide_is_soon_unbounded(void)
     for (uint64_t base_us = 50000; base_us <= 300000; base_us += 250000) {
         way w;
         way_begin(&w, 12500000, base_us);
-        UNIT_EQUAL(w.limit, TRPI_BOTTLENECK_BYTES_MIN);
+        UNIT_EQUAL(w.state.limit, TRPI_BOTTLENECK_BYTES_MIN);
         way_run(&w, base_us / 1000 * 30); /* so many round trips */
-        UNIT_EQUAL(w.limit, 0);
+        UNIT_EQUAL(w.state.limit, 0);
     }
 }
 
@@ -123,12 +114,12 @@ a_link_that_becomes_wide_is_used_and_one_that_becomes_narrow_is_bounded(void)
     way_run(&w, 10000);
     w.bytes_a_second = 12500000;
     way_run(&w, 5000);
-    UNIT_EQUAL(w.limit, 0);
+    UNIT_EQUAL(w.state.limit, 0);
     w.bytes_a_second = 8000; /* with 64 KiB in the kernel: 8 s */
     way_run(&w, 15000);
     w.worst_us = 0;
     way_run(&w, 30000);
-    UNIT_TRUE(w.limit > 0 && w.worst_us < 1000000);
+    UNIT_TRUE(w.state.limit > 0 && w.worst_us < 1000000);
 }
 
 static void
@@ -167,11 +158,28 @@ the_bounds_have_a_least_and_a_most(void)
     UNIT_EQUAL(trpi_bottleneck_room(&look, 4096), 0);
 }
 
+/* bottleneck-B6 */
+static void
+the_rate_of_an_idle_connection_is_not_known(void)
+{
+    trpi_bottleneck_state state;
+    trpi_bottleneck look = { .rtt_us = 400000, .min_rtt_us = 400000 };
+    trpi_bottleneck_begin(&state, look.rtt_us);
+    UNIT_EQUAL(trpi_bottleneck_allow(&state, &look, 0), TRPI_BOTTLENECK_BYTES_MIN);
+    state.handed = look.in_kernel = TRPI_BOTTLENECK_BYTES_MIN;
+    UNIT_EQUAL(trpi_bottleneck_allow(&state, &look, 1), 0); /* held back */
+    look.in_kernel = 0;
+    trpi_bottleneck_state late = state;
+    UNIT_EQUAL(trpi_bottleneck_allow(&late, &look, 400000000u * 4), TRPI_BOTTLENECK_BYTES_MIN);
+    UNIT_TRUE(trpi_bottleneck_allow(&state, &look, 500000000u) > TRPI_BOTTLENECK_BYTES_MIN);
+}
+
 UNIT_BEGIN("bottleneck")
 UNIT(a_narrow_link_has_a_short_queue_and_is_used)
 UNIT(where_round_trips_are_short_nothing_is_bounded)
 UNIT(a_long_way_that_is_wide_is_soon_unbounded)
 UNIT(a_link_that_becomes_wide_is_used_and_one_that_becomes_narrow_is_bounded)
 UNIT(a_bound_that_held_nothing_back_does_not_grow)
+UNIT(the_rate_of_an_idle_connection_is_not_known)
 UNIT(the_bounds_have_a_least_and_a_most)
 UNIT_END

@@ -13,14 +13,17 @@
  *   bottleneck-B4  Less than most of a packet is not worth a write.
  *   bottleneck-B5  A connection whose round trip is not known yet (its SYN was sent more than once)
  *       is bounded as one through a narrow link.
+ *   bottleneck-B6  The rate of a connection that had nothing to send for a while, or that was not
+ *       looked at for long, is not known.
  * Tests.   tests/unit/remote/bottleneck_test.c, tests/multinode/bad_links.sh
  * Sources. C. Jin, D. Wei, S. Low, "FAST TCP: motivation, architecture, algorithms, performance",
  *          2004.
  */
-#include "remote/nng/bottleneck.h"
+#include "remote/wire/bottleneck.h"
 
 #define GROWTH_MAX 4u /* in one step */
 #define PACKET_BYTES 1024u
+#define STALE_WAITS 3u
 
 static uint64_t
 target_us(const trpi_bottleneck *look) /* bottleneck-B3 */
@@ -82,4 +85,50 @@ trpi_bottleneck_room(const trpi_bottleneck *look, uint32_t limit)
     }
     uint32_t room = look->in_kernel < limit ? limit - look->in_kernel : 0;
     return room >= PACKET_BYTES ? room : 0;
+}
+
+/* ---- the state of a connection --------------------------------------------------------------- */
+
+void
+trpi_bottleneck_begin(trpi_bottleneck_state *way, uint32_t rtt_us)
+{
+    *way = (trpi_bottleneck_state){ .limit = trpi_bottleneck_first(rtt_us) };
+}
+
+bool
+trpi_bottleneck_is_asked(const trpi_bottleneck_state *way, uint64_t now_ns)
+{
+    return way->limit != 0 || now_ns >= way->look_ns;
+}
+
+/* Between two looks; bottleneck-B6: 0. */
+static uint64_t
+rate_of(trpi_bottleneck_state *way, const trpi_bottleneck *look, uint64_t now_ns)
+{
+    uint64_t acked = way->handed - look->in_kernel, rate = 0;
+    uint64_t wait_ns = (uint64_t)trpi_bottleneck_wait_us(look, way->limit) * 1000u;
+    uint64_t elapsed_ns = now_ns - way->looked_ns;
+    if ((way->was_held || way->was_busy) && elapsed_ns < STALE_WAITS * wait_ns) {
+        rate = (acked - way->acked) * 1000u / (elapsed_ns / 1000000u + 1);
+    }
+    way->acked = acked;
+    way->looked_ns = now_ns;
+    way->was_busy = look->in_kernel > 0;
+    return rate;
+}
+
+size_t
+trpi_bottleneck_allow(trpi_bottleneck_state *way, const trpi_bottleneck *look, uint64_t now_ns)
+{
+    if (now_ns >= way->look_ns) {
+        trpi_bottleneck now = *look;
+        now.rate = rate_of(way, look, now_ns);
+        now.held = way->was_held;
+        way->was_held = false;
+        way->limit = trpi_bottleneck_limit(&now, way->limit);
+        way->look_ns = now_ns + (uint64_t)trpi_bottleneck_wait_us(look, way->limit) * 1000u;
+    }
+    size_t room = trpi_bottleneck_room(look, way->limit);
+    way->was_held = way->was_held || room == 0;
+    return room;
 }

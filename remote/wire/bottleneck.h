@@ -27,6 +27,27 @@ typedef struct trpi_bottleneck { /* as the kernel gives it, or computed from tha
     bool held;                   /* a write had to wait for room since the last look */
 } trpi_bottleneck;
 
+typedef struct trpi_bottleneck_state { /* of a connection */
+    uint32_t limit;                    /* its bound, 0: none */
+    uint64_t handed;                   /* bytes, to the kernel; counted by the owner */
+    uint64_t look_ns;                  /* when it is looked at next */
+    uint64_t looked_ns;                /* the last look */
+    uint64_t acked;                    /* of the bytes, then */
+    bool was_busy;                     /* then */
+    bool was_held;                     /* since then */
+} trpi_bottleneck_state;
+
+/* A connection with this round trip has just been made. */
+void trpi_bottleneck_begin(trpi_bottleneck_state *way, uint32_t rtt_us);
+/* Is the kernel to be asked before a write? If not, any number of bytes may be handed over. */
+bool trpi_bottleneck_is_asked(const trpi_bottleneck_state *way, uint64_t now_ns);
+/* How many bytes may be handed over now; SIZE_MAX: any. look: in_kernel, rtt_us and min_rtt_us as
+ * they are now. */
+size_t trpi_bottleneck_allow(trpi_bottleneck_state *way, const trpi_bottleneck *look,
+                             uint64_t now_ns);
+
+/* ---- its parts ---- */
+
 /* The bound for a connection that has just been made; 0: none. */
 uint32_t trpi_bottleneck_first(uint32_t rtt_us);
 /* Its bound from now on, when it is `limit` now; 0: none. */
