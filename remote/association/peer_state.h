@@ -368,6 +368,17 @@ trpi_peer_reserved(const trpi_peer *peer)
 {
     return atomic_load_explicit(&peer->reserved, memory_order_acquire);
 }
+/* Count more, and return what it was; count less. Without the lock. */
+static inline size_t
+trpi_peer_reserve(trpi_peer *peer, size_t bytes)
+{
+    return atomic_fetch_add_explicit(&peer->reserved, bytes, memory_order_acquire);
+}
+static inline void
+trpi_peer_unreserve(trpi_peer *peer, size_t bytes)
+{
+    atomic_fetch_sub_explicit(&peer->reserved, bytes, memory_order_relaxed);
+}
 /* Remoting begins to stop. */
 static inline void
 trpi_peer_stop_begin(trpi_peer *peer)

@@ -59,14 +59,6 @@ dead_reason_of(trp_err err)
     return err == TRP_ELIMIT ? TRP_DEAD_NOT_ENCODABLE : reason_of(err);
 }
 
-static trp_ref
-sender_of(const trp_msg *msg)
-{
-    trp_ref sender = { msg->priv_from_node_flags & 0xffffffu, msg->priv_from_slot,
-                       msg->priv_from_generation, 0 };
-    return sender;
-}
-
 /* It would fail again. */
 static bool
 is_unsendable(trp_err err)
@@ -277,7 +269,7 @@ encode_again(trpi_route *route, trpi_batch *batch, const trp_type *type, const t
     trpi_message message = { 0 };
     message.to_slot = msg->priv_to_slot;
     message.to_generation = msg->priv_to_generation;
-    message.sender = sender_of(msg);
+    message.sender = trpi_route_sender_of(msg);
     message.wire_id = trpi_type_wire_id(type->number);
     message.serializer = batch->last.serializer_id;
     if (trpi_many_begin(&batch->frames, &message, batch->last.sender_code) != TRP_OK ||
@@ -384,7 +376,7 @@ trpi_route_encode(trpi_route *route, trpi_buffer *out, const trpi_serializer *se
     trpi_message message = { 0 };
     message.to_slot = msg->priv_to_slot;
     message.to_generation = msg->priv_to_generation;
-    message.sender = sender_of(msg);
+    message.sender = trpi_route_sender_of(msg);
     message.type = type;
     message.wire_id = trpi_type_wire_id(type->number);
     message.payload = trp_msg_payload(msg);
@@ -431,7 +423,7 @@ message_lost(trpi_route *route, const trp_type *type, const trp_msg *msg, trp_er
     trp_ref recipient = { route->node, msg->priv_to_slot, msg->priv_to_generation, 0 };
     trpi_traffic_dropped_add(&route->peer->traffic, 1);
     report_unsendable(route->remote, type, trp_msg_bytes(msg), err);
-    trpi_dead_letter_of(route->remote->system, sender_of(msg), recipient, reason, type,
+    trpi_dead_letter_of(route->remote->system, trpi_route_sender_of(msg), recipient, reason, type,
                         trp_msg_payload(msg), trp_msg_bytes(msg));
 }
 
@@ -560,6 +552,24 @@ proxy_again(void *arg, const trp_msg *msg, const void *payload, size_t bytes, bo
     return trpi_route_again(arg, msg, payload, bytes, bounded);
 }
 
+static size_t
+proxy_gather(void *arg, size_t need)
+{
+    return trpi_route_gather(arg, need);
+}
+
+static bool
+proxy_gathered(void *arg, const trp_msg *msg, const trpi_gathered *gathered)
+{
+    return trpi_route_gathered(arg, msg, gathered);
+}
+
+static void
+proxy_reserve_each(void *arg, size_t granted, uint32_t count, size_t bytes)
+{
+    trpi_route_reserve_each(arg, granted, count, bytes);
+}
+
 static bool
 proxy_reserve(void *arg, uint32_t slot, size_t bytes)
 {
@@ -620,7 +630,8 @@ proxy_slows(void *arg, uint32_t slot)
 
 static const trpi_proxy_ops proxy_ops = { proxy_deliver, proxy_flush,     proxy_release,
                                           proxy_reserve, proxy_unreserve, proxy_refused,
-                                          proxy_slows,   proxy_admits,    proxy_again };
+                                          proxy_slows,   proxy_admits,    proxy_again,
+                                          proxy_gather,  proxy_gathered,  proxy_reserve_each };
 
 /* ---- what the actor room asks for ------------------------------------------------------------ */
 

@@ -24,6 +24,13 @@ trpi_route_reservation(size_t bytes)
 {
     return TRPI_FRAME_HEADER_BYTES + TRPI_USER_FIXED_BYTES + bytes;
 }
+static inline trp_ref
+trpi_route_sender_of(const trp_msg *msg)
+{
+    trp_ref sender = { msg->priv_from_node_flags & 0xffffffu, msg->priv_from_slot,
+                       msg->priv_from_generation, 0 };
+    return sender;
+}
 /* Does the message agree with the last one of the batch? Then they may share a frame (route-O4). */
 static inline bool
 trpi_route_is_like_last(const trpi_batch *batch, const trp_type *type, const trp_msg *msg)
@@ -40,6 +47,14 @@ trpi_route_is_like_last(const trpi_batch *batch, const trp_type *type, const trp
  * bounded: if trp_try_tell() may. By the runner. */
 bool trpi_route_again(trpi_route *route, const trp_msg *msg, const void *payload, size_t bytes,
                       bool bounded);
+
+/* Reserve room for messages like the last one, which trpi_route_again() has batched, as records of
+ * which the next has `need` bytes; 0: there is none. By the runner. */
+size_t trpi_route_gather(trpi_route *route, size_t need);
+/* Batch them, if they still agree with the last one. By the runner. */
+bool trpi_route_gathered(trpi_route *route, const trp_msg *msg, const trpi_gathered *gathered);
+/* Reserve for each of them instead. */
+void trpi_route_reserve_each(trpi_route *route, size_t granted, uint32_t count, size_t bytes);
 
 /* ---- signal.c: of trpi_remote_ops ---- */
 void trpi_signal_send(void *remote, trp_system *system, uint32_t node,

@@ -3,6 +3,8 @@
  * Why.    A payload that joins the MANY frame of the one before needs no look at holds, lanes and
  *         names. All checks come before the first effect; what fails one goes the general way
  *         (route.c).
+ *         A teller of several gathers them as records (in_place.c): room for them is reserved, and
+ *         they come back together, into the last MANY frame or one of their own.
  * Must hold. route-O3 to route-O5 (route.c).
  * Tests.  tests/unit/remote/remote_test.c, full_lane_test.c
  */
@@ -15,6 +17,9 @@
 #include "remote/association/peer.h"
 #include "remote/association/route.h"
 #include "remote/wire/codec.h"
+
+_Static_assert(TRPI_RECORD_BYTES == TRPI_MANY_RECORD_BYTES, "records go as they are");
+_Static_assert(TRPI_GATHER_BYTES >= TRPI_MANY_BYTES_MAX, "they fill a frame");
 
 /* Is there room in the lane beside what waits? bounded: for trp_try_tell(). */
 static inline bool
@@ -55,4 +60,83 @@ trpi_route_again(trpi_route *route, const trp_msg *msg, const void *payload, siz
     batch->messages++;
     route->admitted += promise;
     return true;
+}
+
+/* ---- gathered messages ----------------------------------------------------------------------- */
+
+/* Room for records behind the header of a MANY frame. */
+enum { RECORDS_MAX = TRPI_MANY_BYTES_MAX - TRPI_FRAME_HEADER_BYTES - TRPI_USER_FIXED_BYTES };
+
+size_t
+trpi_route_gather(trpi_route *route, size_t need)
+{
+    enum trpi_lane lane = (enum trpi_lane)route->last_lane;
+    const trpi_batch *batch = &route->batches[lane];
+    trpi_peer *peer = route->peer;
+    size_t used = batch->frames.count - batch->last.many_at;
+    size_t room = used + need <= TRPI_MANY_BYTES_MAX ? TRPI_MANY_BYTES_MAX - used : RECORDS_MAX;
+    if (need > room || route->remote->options.large_threshold_bytes < TRPI_MANY_BYTES_MAX) {
+        return 0; /* a large one would take another lane */
+    }
+    size_t others = trpi_peer_reserve(peer, room);
+    if (others + route->admitted + trpi_lane_bytes_acquire(&peer->lanes[lane]) + room <=
+        trpi_lane_admit_max(route->remote, lane)) {
+        return room;
+    }
+    trpi_peer_unreserve(peer, room);
+    return 0;
+}
+
+/* Begin a MANY frame behind a message that is like these. false: no memory. */
+static bool
+many_begin(trpi_batch *batch, const trp_msg *msg)
+{
+    size_t at = batch->frames.count;
+    trpi_message message = { 0 };
+    message.to_slot = msg->priv_to_slot;
+    message.to_generation = msg->priv_to_generation;
+    message.sender = trpi_route_sender_of(msg);
+    message.wire_id = trpi_type_wire_id(msg->priv_type);
+    message.serializer = batch->last.serializer_id;
+    if (trpi_many_begin(&batch->frames, &message, batch->last.sender_code) != TRP_OK) {
+        return false;
+    }
+    batch->last.many_at = at;
+    return true;
+}
+
+bool
+trpi_route_gathered(trpi_route *route, const trp_msg *msg, const trpi_gathered *gathered)
+{
+    enum trpi_lane lane = (enum trpi_lane)route->last_lane;
+    trpi_batch *batch = &route->batches[lane];
+    size_t before = batch->frames.count, at = batch->last.many_at;
+    if (!trpi_route_is_like_last(batch, trp_msg_type(msg), msg) || batch->last.serializer != NULL ||
+        trpi_peer_holds_any(route->peer) ||
+        batch->announced_epoch != trpi_lane_epoch(&route->peer->lanes[lane]) ||
+        atomic_load_explicit(&route->remote->stopped, memory_order_relaxed)) {
+        return false;
+    }
+    bool joins = at != SIZE_MAX && before - at + gathered->bytes <= TRPI_MANY_BYTES_MAX;
+    if (!joins && !many_begin(batch, msg)) {
+        return false;
+    }
+    if (trpi_buffer_append(&batch->frames, gathered->records, gathered->bytes,
+                           TRPI_BUFFER_NO_LIMIT) != TRP_OK) {
+        batch->frames.count = before;
+        batch->last.many_at = at;
+        return false;
+    }
+    trpi_put_u32(batch->frames.data + batch->last.many_at,
+                 (uint32_t)(batch->frames.count - batch->last.many_at - TRPI_FRAME_HEADER_BYTES));
+    batch->messages += gathered->count;
+    route->kept += gathered->granted; /* route-O3: until they are handed over */
+    return true;
+}
+
+void
+trpi_route_reserve_each(trpi_route *route, size_t granted, uint32_t count, size_t bytes)
+{
+    (void)trpi_peer_reserve(route->peer, count * trpi_route_reservation(0) + bytes);
+    trpi_peer_unreserve(route->peer, granted);
 }

@@ -203,6 +203,8 @@ trpi_ctx_fini_worker(trp_ctx *ctx)
 {
     trpi_assert(ctx->chains_open == 0);
     trpi_reserve_free(ctx);
+    trpi_free(ctx->gather.records);
+    ctx->gather.records = NULL;
 }
 
 const trp_interaction *

@@ -13,6 +13,8 @@
 
 #include <troupe/actor.h>
 
+#include "actor/kernel/open.h"
+
 struct trpi_cell;
 struct trpi_kind_ops;
 struct trpi_sysmsg;
@@ -79,6 +81,16 @@ typedef struct trpi_kernel_ops {
      * room for trp_try_tell(). false: nothing was done. */
     bool (*proxy_again)(struct trpi_cell *proxy, const trp_msg *msg, const void *payload,
                         size_t bytes, bool bounded);
+    /* With the proxy's token, after a message that was like the one before: may more of them be
+     * gathered, the next record with `need` bytes? Return how many bytes are reserved; 0: no. */
+    size_t (*proxy_gather)(struct trpi_cell *proxy, size_t need);
+    /* With the proxy's token: deliver what was gathered. false: nothing was done. */
+    bool (*proxy_gathered)(struct trpi_cell *proxy, const trp_msg *msg,
+                           const trpi_gathered *gathered);
+    /* Instead: reserve for each of so many messages, with so many bytes of payload in all, what was
+     * granted for all of them. */
+    void (*proxy_reserve_each)(struct trpi_cell *proxy, size_t granted, uint32_t count,
+                               size_t bytes);
     /* With the proxy's token: is there room for trp_try_tell()? false: ask proxy_reserve(). */
     bool (*proxy_admits)(struct trpi_cell *proxy, trp_ref to, size_t bytes);
     /* Reserve buffer space of this proxy for trp_try_tell(), and release it again. */

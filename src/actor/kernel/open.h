@@ -28,6 +28,16 @@ void trpi_leave(trp_ctx *ctx);
 /* Tell with any sender; `to` may be remote, stale or none. */
 void trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
                size_t bytes);
+/* Messages of one sender and type to one actor of another node, as records, one behind the other: a
+ * length (trpi_put_u32()), and so many bytes of payload. They are borrowed. */
+#define TRPI_RECORD_BYTES 4u    /* of the length */
+#define TRPI_GATHER_BYTES 4096u /* of records that are gathered at once */
+typedef struct trpi_gathered {
+    const uint8_t *records;
+    size_t bytes; /* of all records */
+    uint32_t count;
+    size_t granted; /* bytes that were reserved for them */
+} trpi_gathered;
 /* One payload of a run: borrowed until the call returns. */
 typedef struct trpi_run_payload {
     const void *data;

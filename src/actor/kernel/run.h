@@ -64,6 +64,18 @@ typedef struct trpi_chain {
     uint32_t run; /* ctx->run when the entry was made; with another number it is invalid */
 } trpi_chain;
 
+/* Messages of the running actor to one of another node, which are gathered as records without the
+ * token of the proxy (in_place.c). type and proxy NULL: there are none. */
+typedef struct trpi_gather {
+    trp_ref to;
+    const trp_type *type;
+    uint8_t *at, *end; /* of the next record, and of the room that was granted */
+    uint8_t *records;  /* TRPI_GATHER_BYTES, made at first use */
+    trpi_cell *proxy;
+    size_t granted;
+    uint32_t count;
+} trpi_gather;
+
 /* The state of one turn; a nested turn saves and restores it whole (nested_turn.c). */
 typedef struct trpi_turn {
     union { /* rare conditions, tested together */
@@ -144,6 +156,7 @@ struct trp_ctx {
     _Atomic uint64_t drained, granted;
     uint32_t credits[TRPI_POOL_MAX]; /* unused credit that this worker took from each pool worker */
     jmp_buf loop_jump;
+    trpi_gather gather;
     /* 16: elsewhere GCC computes an entry's address twice, three instructions a tell */
     _Alignas(16) trpi_chain chains[TRPI_CHAINS];
 };

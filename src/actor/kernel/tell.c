@@ -25,6 +25,7 @@
 #include "actor/kernel/mailbox.h"
 #include "actor/kernel/misuse.h"
 #include "actor/kernel/schedule.h"
+#include "actor/kernel/send_budget.h"
 #include "actor/kernel/run.h"
 #include "base/assert.h"
 #include "base/atomics.h"
@@ -32,59 +33,19 @@
 
 /* ---- chains ---------------------------------------------------------------------------------- */
 
-#define BUDGET_RUNS 8u /* a turn that uses up its send budget takes as long as this many others */
-
-/* The turn has used up its send budget (TRPI_TOLD_MAX) and ends after the present message (run-R6);
- * cell is the last receiver. If its worker has handled no message since the budget was used up
- * before, it is stuck: another program has its core, or a behaviour blocks it. Until that is over
- * no turn marks the cell as overloaded, so the sender is throttled here. */
-static NOINLINE void
-note_send_budget_used(trp_ctx *ctx, const trpi_cell *cell)
-{
-    uint16_t at = atomic_load_explicit(&cell->task.home, RELAXED);
-    const trp_ctx *home = at != ctx->index ? trpi_sched_pool_data(ctx->system->sched, at) : NULL;
-    uint64_t processed;
-
-    ctx->turn.left = 0;
-    if (ctx->worker == NULL) {
-        return;
-    }
-    trpi_worker_hurry(ctx->worker, BUDGET_RUNS);
-    if (home == NULL) {
-        return;
-    }
-    processed = atomic_load_explicit(&home->own_stats.processed, RELAXED);
-    if (ctx->budget_home == at && ctx->budget_seen == processed) {
-        ctx->turn.throttled = true;
-        ctx->turn.throttled_msgs += TRPI_TOLD_MAX;
-        ctx->turn.throttled_home = at;
-    }
-    ctx->budget_home = at;
-    ctx->budget_seen = processed;
-}
-
-/* run-R6 */
-static inline void
-chain_count(trp_ctx *ctx, const trpi_chain *chain)
-{
-    if (ctx->turn.send_budget_left > 0 &&
-        (ctx->turn.send_budget_left -= (int32_t)chain->count) <= 0) {
-        note_send_budget_used(ctx, chain->cell);
-    }
-}
-
 static void
 chain_push(trp_ctx *ctx, uint32_t index)
 {
     trpi_chain *chain = &ctx->chains[index];
     trp_msg *first = chain->first;
 
-    chain_count(ctx, chain);
-    ctx->chains_open &= ~(1ull << index);
     if (UNLIKELY(trpi_in_place_is_owed(chain))) {
+        ctx->chains_open &= ~(1ull << index);
         trpi_in_place_flush(ctx, index);
         return;
     }
+    trpi_send_budget_use(ctx, chain->cell, chain->count); /* run-R6 */
+    ctx->chains_open &= ~(1ull << index);
     chain->first = NULL;
     chain->count = 0;
     if (trpi_mailbox_push(chain->cell, first, chain->last)) {
@@ -118,9 +79,7 @@ void
 trpi_tell_note_unbounded(trp_ctx *ctx, trpi_cell *cell)
 {
     overload_note(ctx, cell);
-    if (ctx->turn.send_budget_left > 0 && --ctx->turn.send_budget_left == 0) {
-        note_send_budget_used(ctx, cell); /* run-R6 */
-    }
+    trpi_send_budget_use(ctx, cell, 1);
 }
 
 static NOINLINE void
@@ -252,15 +211,6 @@ dead_and_free(trp_ctx *ctx, trp_ref to, trp_msg *msg, trp_dead_reason reason)
     trpi_msg_free(ctx->cache, msg);
 }
 
-static NOINLINE void
-in_place_look(trp_ctx *ctx, const trpi_cell *proxy)
-{
-    uint32_t index = trpi_cell_slot(proxy) % TRPI_CHAINS;
-
-    chain_count(ctx, &ctx->chains[index]);
-    trpi_in_place_look(ctx, index);
-}
-
 /* Send msg to another node, or, with node 0, to the dead letters. */
 static NOINLINE void
 send_far(trp_ctx *ctx, trp_ref to, trp_msg *msg)
@@ -285,7 +235,7 @@ send_far(trp_ctx *ctx, trp_ref to, trp_msg *msg)
     }
     if (trpi_in_place_begin(ctx, proxy)) {
         if (trpi_in_place_deliver(ctx, proxy, msg)) {
-            in_place_look(ctx, proxy);
+            trpi_in_place_look(ctx, proxy);
         }
         trpi_msg_free(ctx->cache, msg);
         return;
@@ -307,7 +257,7 @@ tell_in_place(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, co
         return false;
     }
     if (trpi_in_place_tell(ctx, proxy, to, sender, &what, false) == TRPI_IN_PLACE_LOOK) {
-        in_place_look(ctx, proxy);
+        trpi_in_place_look(ctx, proxy);
     }
     return true;
 }
@@ -487,7 +437,9 @@ trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const 
 static NOINLINE void
 tell_any(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
 {
-    trpi_tell(ctx, to, ctx->self, type, payload, bytes);
+    if (!trpi_tell_gathered(ctx, to, type, payload, bytes)) {
+        trpi_tell(ctx, to, ctx->self, type, payload, bytes);
+    }
 }
 
 /* Fill in a message but for its next pointer. */
@@ -672,7 +624,7 @@ try_tell_far(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload
         enum trpi_in_place done = trpi_in_place_tell(ctx, proxy, to, ctx->self, &what, true);
 
         if (UNLIKELY(done == TRPI_IN_PLACE_LOOK)) {
-            in_place_look(ctx, proxy);
+            trpi_in_place_look(ctx, proxy);
         }
         if (done != TRPI_IN_PLACE_NO_ROOM) {
             return TRP_OK;
@@ -736,6 +688,9 @@ try_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, si
 trp_err
 trp_try_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes)
 {
+    if (trpi_tell_gathered(ctx, to, type, payload, bytes)) {
+        return TRP_OK;
+    }
     return try_tell(ctx, to, type, payload, bytes);
 }
 

@@ -245,6 +245,30 @@ trpi_proxy_again(trpi_cell *proxy, const trp_msg *msg, const void *payload, size
     return entry->ops->again != NULL && entry->ops->again(entry->arg, msg, payload, bytes, bounded);
 }
 
+size_t
+trpi_proxy_gather(trpi_cell *proxy, size_t need)
+{
+    trpi_node *entry = proxy->state;
+
+    return entry->ops->gather != NULL ? entry->ops->gather(entry->arg, need) : 0;
+}
+
+bool
+trpi_proxy_gathered(trpi_cell *proxy, const trp_msg *msg, const trpi_gathered *gathered)
+{
+    trpi_node *entry = proxy->state;
+
+    return entry->ops->gathered(entry->arg, msg, gathered);
+}
+
+void
+trpi_proxy_reserve_each(trpi_cell *proxy, size_t granted, uint32_t count, size_t bytes)
+{
+    trpi_node *entry = proxy->state;
+
+    entry->ops->reserve_each(entry->arg, granted, count, bytes);
+}
+
 bool
 trpi_proxy_admits(trpi_cell *proxy, trp_ref to, size_t bytes)
 {

@@ -32,6 +32,11 @@ void trpi_proxy_unreserve(trpi_cell *proxy, size_t bytes);
 /* With its token: deliver a message that is like the one before (trpi_proxy_ops). */
 bool trpi_proxy_again(trpi_cell *proxy, const trp_msg *msg, const void *payload, size_t bytes,
                       bool bounded);
+/* Messages that a teller gathers without the token may be gathered, are delivered, or have room one
+ * by one (kernel_ops.h). */
+size_t trpi_proxy_gather(trpi_cell *proxy, size_t need);
+bool trpi_proxy_gathered(trpi_cell *proxy, const trp_msg *msg, const trpi_gathered *gathered);
+void trpi_proxy_reserve_each(trpi_cell *proxy, size_t granted, uint32_t count, size_t bytes);
 /* With its token: is there room for trp_try_tell(), without a reservation? false: reserve. */
 bool trpi_proxy_admits(trpi_cell *proxy, trp_ref to, size_t bytes);
 /* With its token: flush what is worth it, since more follows. true: it is overloaded. */

@@ -67,6 +67,16 @@ typedef struct trpi_proxy_ops {
      * bounded: and if admits() would let it in. msg is a header only. false: nothing was done.
      * By the runner. NULL: never. */
     bool (*again)(void *arg, const trp_msg *msg, const void *payload, size_t bytes, bool bounded);
+    /* After again() or gathered() was true: may the teller gather further messages like it, as
+     * records, of which the next one has `need` bytes? Return how many bytes of them there is room
+     * for, as for reserve(); they are reserved. 0: none. By the runner. NULL: never. */
+    size_t (*gather)(void *arg, size_t need);
+    /* Deliver the gathered messages, and use what was granted for them. msg is a header only. By
+     * the runner, who may have delivered others meanwhile. false: nothing was done. */
+    bool (*gathered)(void *arg, const trp_msg *msg, const trpi_gathered *gathered);
+    /* Or change what was granted into a reservation of each message, which follows to deliver()
+     * with TRPI_MSG_RESERVED. count 0: release it. Thread: any. */
+    void (*reserve_each)(void *arg, size_t granted, uint32_t count, size_t bytes);
 } trpi_proxy_ops;
 /* Make node `node` reachable through a proxy. Thread: any. Errors: TRP_ENOMEM, TRP_EEXIST,
  * TRP_ECLOSED (it has ended). */
