@@ -119,6 +119,17 @@ bench_print(const char *workload, const char *param, double value, const char *u
     (void)fflush(stdout);
 }
 
+const char *
+bench_option_value(const bench_options *options, const char *name)
+{
+    for (int i = 0; i + 1 < options->argc; i++) {
+        if (strcmp(options->argv[i], name) == 0) {
+            return options->argv[i + 1];
+        }
+    }
+    return NULL;
+}
+
 int
 bench_print_rate(const char *workload, uint64_t count, uint64_t start_ns, uint64_t end_ns,
                  const char *unit, uint64_t lost)
@@ -171,8 +182,9 @@ bench_tell_i64(trp_system *system, trp_ref to, int64_t value)
 static const bench_workload *
 workload_find(const char *name)
 {
-    const bench_workload *const tables[] = { bench_pairs,  bench_flood, bench_text,   bench_many,
-                                             bench_create, bench_raw,   bench_remote, bench_slow };
+    const bench_workload *const tables[] = { bench_pairs,  bench_flood,  bench_text,
+                                             bench_many,   bench_create, bench_raw,
+                                             bench_remote, bench_slow,   bench_strangers };
 
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         for (const bench_workload *w = tables[i]; w != NULL && w->name != NULL; w++) {

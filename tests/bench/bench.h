@@ -30,9 +30,12 @@ extern const bench_workload bench_raw[];
 extern const bench_workload bench_remote[]
     __attribute__((weak)); /* absent where remoting is not built, as the next */
 extern const bench_workload bench_slow[] __attribute__((weak));
+extern const bench_workload bench_strangers[] __attribute__((weak));
 
 /* Print "troupe WORKLOAD PARAM VALUE UNIT". */
 void bench_print(const char *workload, const char *param, double value, const char *unit);
+/* --NAME VALUE among the workload's own options; NULL: not there. */
+const char *bench_option_value(const bench_options *options, const char *name);
 /* Print `rate` (count per second between the two times) and `lost`, which must be 0. Returns 0, or
  * 1. */
 int bench_print_rate(const char *workload, uint64_t count, uint64_t start_ns, uint64_t end_ns,

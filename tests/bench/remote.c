@@ -21,11 +21,9 @@
 #define TRIPS_DEFAULT 20000u
 #define TELLS_TO_A_TRIP 3u /* at least: few tells, few trips */
 #define BEATS_DEFAULT 2000u
-#define BEAT_PAUSE_NS 1000000
-#define BEAT_BYTES 9
 #define TRIPS_WARM 1000u
 #define TURN_TELLS 1000
-#define QUIET_NS 3000000000ull /* no progress for so long: the rest is lost */
+#define QUIET_NS BENCH_QUIET_NS
 
 /* ---- child ----------------------------------------------------------------------------------- */
 
@@ -71,7 +69,7 @@ static trpi_remote *here;
 static void
 beat_answer(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count)
 {
-    uint8_t answer[BEAT_BYTES];
+    uint8_t answer[BENCH_BEAT_BYTES];
 
     (void)arg;
     if (count == sizeof answer) {
@@ -294,24 +292,12 @@ run_trips(trp_system *system, uint64_t count)
     trips_print("remote", trips_goal);
 }
 
-/* --NAME VALUE among the workload's own options; NULL: not there. */
-static const char *
-option_value(const bench_options *options, const char *name)
-{
-    for (int i = 0; i + 1 < options->argc; i++) {
-        if (strcmp(options->argv[i], name) == 0) {
-            return options->argv[i + 1];
-        }
-    }
-    return NULL;
-}
-
 /* Returns what was lost. */
 static uint64_t
 run_pair(const bench_options *options, bool tls)
 {
     uint64_t count = options->count != 0 ? options->count : TELLS_DEFAULT;
-    const char *bytes = option_value(options, "--bytes");
+    const char *bytes = bench_option_value(options, "--bytes");
     uint64_t lost;
     bench_two two;
 
@@ -335,8 +321,8 @@ run_pair(const bench_options *options, bool tls)
 static int
 run_remote(const bench_options *options)
 {
-    const char *child = option_value(options, "--child");
-    const char *transport = option_value(options, "--transport");
+    const char *child = bench_option_value(options, "--child");
+    const char *transport = bench_option_value(options, "--transport");
     uint64_t lost = 0;
 
     if (child != NULL) {
@@ -354,65 +340,24 @@ run_remote(const bench_options *options)
 
 /* ---- heartbeats ------------------------------------------------------------------------------ */
 
-static _Atomic uint64_t beat_back_ns, beat_number;
-
-static void
-beat_came(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count)
-{
-    uint64_t number;
-
-    (void)arg;
-    (void)from;
-    if (count == BEAT_BYTES && bytes[0] == 2) {
-        memcpy(&number, bytes + 1, sizeof number);
-        atomic_store(&beat_back_ns, bench_now_ns());
-        atomic_store(&beat_number, number);
-    }
-}
-
-/* One beat a millisecond, as many as are asked for, each after the answer to the one before. */
-static uint64_t
-beats_run(const bench_two *t, uint64_t count)
-{
-    const trpi_node_id *to = trpi_node_id_get(t->system, target.node);
-
-    for (uint64_t number = 1; number <= count; number++) {
-        uint8_t beat[BEAT_BYTES] = { 1 };
-        uint64_t sent_ns = bench_now_ns();
-
-        memcpy(beat + 1, &number, sizeof number);
-        bench_check(
-            trpi_remote_control_send(t->remote, to, TRPI_CHANNEL_HEARTBEAT, beat, sizeof beat),
-            "heartbeat");
-        while (atomic_load(&beat_number) != number) {
-            (void)nanosleep(&(struct timespec){ 0, BEAT_PAUSE_NS }, NULL);
-            if (bench_now_ns() - sent_ns > QUIET_NS) {
-                return count - number + 1;
-            }
-        }
-        trip_ns[number - 1] = atomic_load(&beat_back_ns) - sent_ns;
-    }
-    return 0;
-}
-
 static int
 run_hb_under_bulk(const bench_options *options)
 {
     uint64_t count = options->count != 0 ? options->count : BEATS_DEFAULT;
     sink_state answer;
     uint64_t lost;
-    const char *transport = option_value(options, "--transport");
+    const char *transport = bench_option_value(options, "--transport");
     bench_two t;
 
     encrypted = transport != NULL && strcmp(transport, "tls") == 0;
     two_start(&t, options);
-    trpi_remote_control_bind(t.remote, TRPI_CHANNEL_HEARTBEAT, beat_came, NULL);
+    bench_beats_bind(&t, true);
     trips_make(count);
     (void)sink_say(t.system, "0");
     tell_bytes = PAYLOAD_BYTES;
     tells_goal = UINT64_MAX;
     producers_go(t.system, &producer, 1);
-    lost = beats_run(&t, count);
+    lost = bench_beats_run(&t, trpi_node_id_get(t.system, target.node), count, trip_ns);
     atomic_store(&enough, true);
     bench_wait();
     lost += sink_wait(t.system, &answer);
@@ -420,7 +365,7 @@ run_hb_under_bulk(const bench_options *options)
                 (double)answer.count * 1e9 / (double)(answer.last_ns - start_ns), "messages/s");
     trips_print("hb_under_bulk", count);
     bench_print("hb_under_bulk", "lost", (double)lost, "messages");
-    trpi_remote_control_bind(t.remote, TRPI_CHANNEL_HEARTBEAT, NULL, NULL);
+    bench_beats_bind(&t, false);
     bench_two_end(&t);
     return lost == 0 ? 0 : 1;
 }

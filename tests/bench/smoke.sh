@@ -71,6 +71,7 @@ fi
 if "$bench" 2>&1 | grep -q '^  remote '; then
     smoke remote $((64000 / sanitized)) {,tls_}{rate_100,rate_1024,rate_65536,rate_100_4s}:messages/s {,tls_}rtt_p{50,99}:us
     smoke hb_under_bulk 100 bulk_rate:messages/s rtt_p50:us rtt_p99:us
+    smoke beside_strangers 100 {alone,beside}_{p99,longest}:us ratio:times
     # An ask to a neighbour of slow receivers: 100 ms is failure, whatever else the machine does.
     out=$(timeout 300 "$bench" slow --threads 2 --count $((200000 / sanitized)) 2>"$err")
     for param in beside_one beside_many; do

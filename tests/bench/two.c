@@ -1,11 +1,14 @@
 /* two.c - see two.h. The certificates live as long as it takes both processes to read them. */
 #include "tests/bench/two.h"
 
+#include <fcntl.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
@@ -14,7 +17,7 @@
 #define HOST "127.0.0.1"
 #define CERT_MS 3600000 /* before and after now */
 
-enum { PATH_BYTES = 64, WHY_BYTES = 256 };
+enum { PATH_BYTES = 64, WHY_BYTES = 256, ARGUMENTS_MAX = 8, BEAT_PAUSE_NS = 1000000 };
 
 static const char *
 file_path(const char *pki, const char *name, char *buffer)
@@ -92,17 +95,19 @@ bench_remote_start(trp_system *system, const char *pki)
     return remote;
 }
 
-static void
-child_start(bench_two *two, const bench_options *options)
+void
+bench_child_start(bench_child *child, const char *const *arguments)
 {
+    const char *argv[ARGUMENTS_MAX + 2] = { "bench" };
     int to[2], from[2];
-    char threads[16];
 
-    (void)snprintf(threads, sizeof threads, "%u", options->threads);
-    if (pipe(to) != 0 || pipe(from) != 0 || (two->pid = fork()) < 0) {
+    for (size_t i = 0; arguments[i] != NULL && i < ARGUMENTS_MAX; i++) {
+        argv[i + 1] = arguments[i];
+    }
+    if (pipe(to) != 0 || pipe(from) != 0 || (child->pid = fork()) < 0) {
         bench_check(TRP_EIO, "pipe, fork");
     }
-    if (two->pid == 0) {
+    if (child->pid == 0) {
         char self[PATH_MAX];
         ssize_t bytes =
             readlink("/proc/self/exe", self, sizeof self - 1); /* valgrind's is its own */
@@ -117,16 +122,37 @@ child_start(bench_two *two, const bench_options *options)
         (void)close(to[1]);
         (void)close(from[0]);
         (void)close(from[1]);
-        (void)execl(self, "bench", "remote", "--child", two->pki, "--threads", threads,
-                    (char *)NULL);
+        (void)execv(self, (char *const *)(uintptr_t)argv);
         _exit(127);
     }
     (void)close(to[0]);
     (void)close(from[1]);
-    two->in = fdopen(to[1], "w");
-    two->out = fdopen(from[0], "r");
-    if (two->in == NULL || two->out == NULL ||
-        fgets(two->address, sizeof two->address, two->out) == NULL) {
+    (void)fcntl(to[1], F_SETFD, FD_CLOEXEC); /* else the next child holds its input open */
+    (void)fcntl(from[0], F_SETFD, FD_CLOEXEC);
+    child->in = fdopen(to[1], "w");
+    child->out = fdopen(from[0], "r");
+    if (child->in == NULL || child->out == NULL) {
+        bench_check(TRP_ENOMEM, "fdopen");
+    }
+}
+
+void
+bench_child_end(bench_child *child)
+{
+    (void)fclose(child->in);
+    (void)waitpid(child->pid, NULL, 0);
+    (void)fclose(child->out);
+}
+
+static void
+two_child_start(bench_two *two, const bench_options *options)
+{
+    char threads[16];
+    const char *const arguments[] = { "remote", "--child", two->pki, "--threads", threads, NULL };
+
+    (void)snprintf(threads, sizeof threads, "%u", options->threads);
+    bench_child_start(&two->child, arguments);
+    if (fgets(two->address, sizeof two->address, two->child.out) == NULL) {
         bench_check(TRP_EIO, "the child said nothing");
     }
     two->address[strcspn(two->address, "\n")] = '\0';
@@ -144,7 +170,7 @@ bench_two_start(bench_two *two, const bench_options *options, bool tls)
         pki_make(two->pki, trpi_world_wall_ms(world));
         trpi_world_free(world);
     }
-    child_start(two, options); /* before any thread of ours exists */
+    two_child_start(two, options); /* before any thread of ours exists */
     two->system = bench_system(options);
     two->remote = bench_remote_start(two->system, tls ? two->pki : NULL);
     if (tls) {
@@ -158,9 +184,7 @@ bench_two_end(bench_two *two)
     bench_check(trp_system_stop(two->system, BENCH_ASK_MS), "trp_system_stop");
     trpi_remote_stop(two->remote);
     trp_system_free(two->system);
-    (void)fclose(two->in);
-    (void)waitpid(two->pid, NULL, 0);
-    (void)fclose(two->out);
+    bench_child_end(&two->child);
 }
 
 trp_ref
@@ -172,4 +196,54 @@ bench_two_resolve(const bench_two *two, const char *path)
     (void)snprintf(text, sizeof text, "%s%s", two->address, path);
     bench_check(trp_system_resolve(two->system, text, BENCH_ASK_MS, &ref), text);
     return ref;
+}
+
+/* ---- heartbeats ------------------------------------------------------------------------------ */
+
+static _Atomic uint64_t beat_back_ns, beat_number;
+
+static void
+beat_came(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count)
+{
+    uint64_t number;
+
+    (void)arg;
+    (void)from;
+    if (count == BENCH_BEAT_BYTES && bytes[0] == 2) {
+        memcpy(&number, bytes + 1, sizeof number);
+        atomic_store(&beat_back_ns, bench_now_ns());
+        atomic_store(&beat_number, number);
+    }
+}
+
+void
+bench_beats_bind(const bench_two *two, bool bound)
+{
+    trpi_remote_control_bind(two->remote, TRPI_CHANNEL_HEARTBEAT, bound ? beat_came : NULL, NULL);
+}
+
+uint64_t
+bench_beats_run(const bench_two *two, const trpi_node_id *to, uint64_t count,
+                uint64_t *ret_trips_ns)
+{
+    static uint64_t number; /* an answer that is late is none of the next run's */
+
+    for (uint64_t i = 0; i < count; i++) {
+        uint8_t beat[BENCH_BEAT_BYTES] = { 1 };
+        uint64_t sent_ns = bench_now_ns();
+
+        number++;
+        memcpy(beat + 1, &number, sizeof number);
+        bench_check(
+            trpi_remote_control_send(two->remote, to, TRPI_CHANNEL_HEARTBEAT, beat, sizeof beat),
+            "heartbeat");
+        while (atomic_load(&beat_number) != number) {
+            (void)nanosleep(&(struct timespec){ 0, BEAT_PAUSE_NS }, NULL);
+            if (bench_now_ns() - sent_ns > BENCH_QUIET_NS) {
+                return count - i;
+            }
+        }
+        ret_trips_ns[i] = atomic_load(&beat_back_ns) - sent_ns;
+    }
+    return 0;
 }
