@@ -59,6 +59,7 @@ on_connected(void *user, trpi_link *link)
     (void)link;
     reading_begin(conn);
     pthread_mutex_lock(&peer->lock);
+    conn->reached = true;
     if (conn->lane == TRPI_LANE_CONTROL) {
         trpi_assoc_event event = { .kind = TRPI_ASSOC_DIALLED };
         (void)trpi_peer_step(peer, conn, &event, "", &deferred);
@@ -530,11 +531,15 @@ remove_from_peer(trpi_peer *peer, trpi_conn *conn)
     }
 }
 
+/* A dial that nobody has answered does not count for an association that is active by another
+ * connection: its users would not be told that messages were lost with that one. */
 static bool
 has_control(const trpi_peer *peer)
 {
+    bool active = trpi_peer_state(peer) == TRPI_ASSOC_ACTIVE;
     for (const trpi_conn *conn = peer->conns; conn != NULL; conn = conn->peer_next) {
-        if (conn->lane == TRPI_LANE_CONTROL && !conn->closing) {
+        if (conn->lane == TRPI_LANE_CONTROL && !conn->closing &&
+            (!active || conn->ready || conn->reached)) {
             return true;
         }
     }

@@ -79,6 +79,7 @@ struct trpi_conn {
     uint64_t early_bytes; /* while not ready; by the bytes() callback */
     bool ready;           /* may carry the lane's frames; by trpi_conn_lock_of() */
     bool closing;         /* by trpi_conn_lock_of() */
+    bool reached;         /* dialled, and the peer's host has answered; by trpi_conn_lock_of() */
     bool close_when_sent; /* by trpi_conn_lock_of() */
     atomic_uint uses;     /* writes and reads; relaxed, it only has to change */
     trpi_conn_writing write;

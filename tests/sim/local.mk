@@ -14,6 +14,10 @@ tests_sim_complete_test_LDADD = $(unit_ldadd)
 test_programs += tests/sim/socket_test
 tests_sim_socket_test_SOURCES = tests/sim/socket_test.c
 tests_sim_socket_test_LDADD = $(unit_ldadd)
+# Systems that talk by the driver on the poller, over simulated sockets.
+test_programs += tests/sim/poll_test
+tests_sim_poll_test_SOURCES = tests/sim/poll_test.c
+tests_sim_poll_test_LDADD = $(unit_ldadd)
 # Actors that own simulated sockets.
 test_programs += tests/sim/tcp_test
 tests_sim_tcp_test_SOURCES = tests/sim/tcp_test.c
