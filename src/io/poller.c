@@ -14,6 +14,8 @@
  *   poller-W3  Any thread adds free entries by a compare-exchange, and one at a time, under the
  *       lock, takes them: so an entry that is being taken cannot return meanwhile, and the end of
  *       a watch needs no lock.
+ *   poller-W4  A call that is given without a report is pushed before the wake-up, and taken after
+ *       the wait, so whoever ends the wait for it takes it.
  * Tests.   tests/unit/io/poller_test.c
  */
 #include "io/poller.h"
@@ -63,6 +65,7 @@ struct trpi_poller {
     _Atomic(trpi_watch *) free_first;     /* poller-W3 */
     _Atomic(trpi_watch *) chunks[CHUNKS]; /* release; never unset */
     struct own_thread *own;               /* NULL: the scheduler's threads */
+    _Atomic(trpi_task *) claimed;         /* calls without a report, the newest first */
 };
 
 /* A poller with a thread of its own. */
@@ -70,8 +73,7 @@ typedef struct own_thread {
     pthread_t thread;
     char name[16];
     _Atomic bool ends;
-    _Atomic(trpi_task *) claimed; /* calls that were submitted, the newest first */
-    trpi_task *first, *last;      /* the thread's: ready calls */
+    trpi_task *first, *last; /* the thread's: ready calls */
 } own_thread;
 
 /* ---- entries --------------------------------------------------------------------------------- */
@@ -154,18 +156,37 @@ watch_mark(trpi_watch *watch, uint32_t generation, uint64_t bits)
     return (state & CLAIMED) == 0;
 }
 
-/* Give a call to the poller's own thread. */
+/* Give a call to the thread that waits for reports, or looks for them next. */
 static void
-own_submit(trpi_poller *poller, trpi_task *task)
+claimed_push(trpi_poller *poller, trpi_task *task)
 {
-    trpi_task *first = atomic_load_explicit(&poller->own->claimed, RELAXED);
+    trpi_task *first = atomic_load_explicit(&poller->claimed, RELAXED);
 
     do {
         task->run_next = first;
-        /* release: pairs with own_take() */
-    } while (!atomic_compare_exchange_weak_explicit(&poller->own->claimed, &first, task,
+        /* release: pairs with claimed_take() */
+    } while (!atomic_compare_exchange_weak_explicit(&poller->claimed, &first, task,
                                                     memory_order_release, RELAXED));
-    poller->net->set_wake(poller->set);
+    poller->net->set_wake(poller->set); /* kept for the next wait: poller-W4 */
+}
+
+/* Take what was given, the oldest first. */
+static trpi_task *
+claimed_take(trpi_poller *poller)
+{
+    trpi_task *newest = NULL, *oldest = NULL;
+
+    if (atomic_load_explicit(&poller->claimed, RELAXED) != NULL) {
+        newest = atomic_exchange_explicit(&poller->claimed, NULL, memory_order_acquire);
+    }
+    while (newest != NULL) {
+        trpi_task *next = newest->run_next;
+
+        newest->run_next = oldest;
+        oldest = newest;
+        newest = next;
+    }
+    return oldest;
 }
 
 static void
@@ -174,12 +195,10 @@ watch_submit(trpi_watch *watch)
     trpi_sched *sched = watch->poller->sched;
     trpi_worker *worker = trpi_worker_current();
 
-    if (watch->poller->own != NULL) {
-        own_submit(watch->poller, &watch->call.task);
-        return;
-    }
-    if (worker != NULL && trpi_worker_sched(worker) == sched) {
+    if (watch->poller->own == NULL && worker != NULL && trpi_worker_sched(worker) == sched) {
         trpi_sched_ready(worker, &watch->call.task);
+    } else if (watch->poller->own != NULL || watch->socket < 0) {
+        claimed_push(watch->poller, &watch->call.task);
     } else {
         trpi_sched_inject(sched, &watch->call.task);
     }
@@ -195,7 +214,9 @@ watch_end(trpi_watch *watch)
     uint64_t generation =
         atomic_load_explicit(&watch->state, RELAXED) / GENERATION * GENERATION + GENERATION;
 
-    poller->net->set_remove(poller->set, watch->socket);
+    if (watch->socket >= 0) {
+        poller->net->set_remove(poller->set, watch->socket);
+    }
     atomic_store_explicit(&watch->state, generation, memory_order_release); /* poller-I4 */
     events->removed(user);
     entry_free(poller, watch);
@@ -240,15 +261,15 @@ report_claim(trpi_poller *poller, const trpi_net_report *report)
     return watch_mark(watch, (uint32_t)(report->key >> 32), report->events & EVENTS) ? watch : NULL;
 }
 
-/* Wait for reports, and claim their watches: *ret_first, in the order of the reports. Return the
- * number of reports. */
+/* Wait for reports, and claim their watches: *ret_first, in the order of the reports, then the
+ * calls that were given without one. Return the number of reports. */
 static int
 reports_take(trpi_poller *poller, uint64_t timeout_ns, trpi_task **ret_first)
 {
     trpi_net_report reports[TRPI_POLL_REPORTS];
     int count = poller->net->set_wait(poller->set, reports, TRPI_POLL_REPORTS, timeout_ns);
 
-    *ret_first = NULL;
+    *ret_first = claimed_take(poller);
     for (int i = count - 1; i >= 0; i--) {
         trpi_watch *watch = report_claim(poller, &reports[i]);
 
@@ -329,28 +350,6 @@ own_append(own_thread *own, trpi_task *task)
     own->last = task;
 }
 
-/* Append what was submitted, the oldest first. */
-static void
-own_take(own_thread *own)
-{
-    trpi_task *newest = atomic_exchange_explicit(&own->claimed, NULL, memory_order_acquire);
-    trpi_task *oldest = NULL;
-
-    while (newest != NULL) {
-        trpi_task *next = newest->run_next;
-
-        newest->run_next = oldest;
-        oldest = newest;
-        newest = next;
-    }
-    while (oldest != NULL) {
-        trpi_task *next = oldest->run_next;
-
-        own_append(own, oldest);
-        oldest = next;
-    }
-}
-
 /* Run the calls that are ready now; those that want to run again have their turn after the next
  * look (poller-I3). */
 static void
@@ -387,7 +386,6 @@ own_main(void *arg)
             own_append(own, task);
             task = next;
         }
-        own_take(own); /* the set keeps the edge of a submit that comes after it */
         own_run(own);
     }
     return NULL;
@@ -537,7 +535,7 @@ trpi_watch_new(trpi_poller *poller, int socket, const trpi_watch_events *events,
         !trpi_sched_is_driven(poller->sched)) {
         trpi_sched_poll_began(poller->sched);
     }
-    error = poller->net->set_add(poller->set, socket, generation | watch->index);
+    error = socket < 0 ? 0 : poller->net->set_add(poller->set, socket, generation | watch->index);
     if (error != 0) {
         atomic_store_explicit(&watch->state, generation + GENERATION, memory_order_release);
         entry_free(poller, watch);

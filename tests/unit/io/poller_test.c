@@ -647,6 +647,32 @@ a_thread_of_its_own_calls_back_and_does_not_tick(void)
     UNIT_EQUAL(descriptors_open(), before);
 }
 
+/* ---- a watch without a socket ---------------------------------------------------------------- */
+
+/* The thread that waits for reports makes the call. */
+static void
+a_watch_without_a_socket_is_called_when_the_user_asks(void)
+{
+    for (uint32_t workers = 0; workers <= 2; workers++) {
+        end e = { .number = -1 };
+        if (workers == 0) {
+            pool_open_alone();
+        } else {
+            pool_open(workers);
+        }
+        watched(&e, -1);
+        for (uint32_t i = 0; i < 200; i++) {
+            trpi_watch_again(e.watch, TRPI_NET_OUT);
+            UNIT_WAIT(atomic_load(&e.calls) == i + 1, 20000);
+        }
+        UNIT_EQUAL(atomic_load(&e.events), TRPI_NET_OUT);
+        trpi_watch_remove(e.watch);
+        UNIT_WAIT(atomic_load(&e.removed) == 1, 20000);
+        UNIT_EQUAL(atomic_load(&e.overlaps), 0);
+        pool_close();
+    }
+}
+
 UNIT_BEGIN("poller")
 UNIT(bytes_are_delivered_and_left_ones_again)
 UNIT(an_edge_during_a_callback_is_delivered_after_it)
@@ -661,4 +687,5 @@ UNIT(what_a_callback_tells_arrives_without_a_sender)
 UNIT(each_byte_is_read_and_each_watch_ends_once_under_many_threads)
 UNIT(each_byte_is_read_by_a_thread_of_its_own_too)
 UNIT(a_thread_of_its_own_calls_back_and_does_not_tick)
+UNIT(a_watch_without_a_socket_is_called_when_the_user_asks)
 UNIT_END
