@@ -17,8 +17,11 @@
 
 /* ---- transport callbacks --------------------------------------------------------------------- */
 
+_Static_assert(TRPI_HEARTBEAT_BYTES == TRPI_BEAT_BYTES, "remoting has room for an answer");
+
 static void
-heartbeat_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count)
+heartbeat_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count,
+                  uint64_t arrived_ns)
 {
     trpi_cluster *cluster = arg;
     uint8_t answer[TRPI_HEARTBEAT_BYTES];
@@ -33,10 +36,10 @@ heartbeat_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes, siz
     }
     uint8_t word[TRPI_HEARTBEAT_REPORT_BYTES];
     pthread_mutex_lock(&cluster->engine.lock);
-    uint64_t now_us = shell_now_us(cluster);
-    bool heard = trpi_heartbeat_report(cluster->engine.heartbeat, now_us, bytes, count, word);
+    bool heard =
+        trpi_heartbeat_report(cluster->engine.heartbeat, shell_now_us(cluster), bytes, count, word);
     if (!heard) {
-        trpi_heartbeat_answer(cluster->engine.heartbeat, now_us, from, bytes, count);
+        trpi_heartbeat_answer(cluster->engine.heartbeat, arrived_ns / 1000, from, bytes, count);
     }
     pthread_mutex_unlock(&cluster->engine.lock);
     if (heard) {
@@ -202,6 +205,7 @@ trpi_cluster_start(trp_system *system, trpi_remote *remote, const trpi_cluster_o
     }
     trpi_remote_control_bind(remote, TRPI_CHANNEL_HEARTBEAT, heartbeat_arrived, cluster);
     trpi_remote_control_bind(remote, TRPI_CHANNEL_GOSSIP, shell_frame_arrived, cluster);
+    trpi_remote_beats_answer(remote, trpi_heartbeat_reply);
     *ret_cluster = cluster;
     return TRP_OK;
 }
@@ -213,6 +217,7 @@ trpi_cluster_stop(trpi_cluster *cluster)
         return;
     }
     atomic_store_explicit(&cluster->silent, true, memory_order_relaxed);
+    trpi_remote_beats_answer(cluster->remote, NULL);
     trpi_remote_control_bind(cluster->remote, TRPI_CHANNEL_GOSSIP, NULL, NULL);
     trpi_remote_control_bind(cluster->remote, TRPI_CHANNEL_HEARTBEAT, NULL, NULL);
     trpi_metrics_stop(cluster);

@@ -7,7 +7,7 @@ troupe_sources += remote/wire/frame.c remote/wire/serializer.c remote/wire/seria
 	remote/wire/bottleneck.c
 troupe_sources += remote/nng/link_nng.c remote/nng/link_nng_open.c \
 	remote/nng/link_nng_socket.c
-troupe_sources += remote/poll/link_poll.c remote/poll/link_poll_open.c remote/poll/link_poll_way.c
+troupe_sources += remote/poll/link_poll.c remote/poll/link_poll_control.c remote/poll/link_poll_open.c remote/poll/link_poll_way.c
 troupe_sources += remote/security/cookie.c remote/security/secure.c remote/security/secure_keeper.c \
 	remote/security/trouble.c
 troupe_sources += remote/faults/fault_cut.c remote/faults/fault_shaper.c remote/faults/fault_text.c \
@@ -22,7 +22,8 @@ troupe_sources += remote/association/redelivery.c remote/association/waiting.c \
 	remote/association/untrusted.c remote/association/strangers.c remote/association/pending.c \
 	remote/association/unfinished.c remote/association/context.c remote/association/conn_events.c \
 	remote/association/idle.c remote/association/inflow.c remote/association/peers.c remote/association/pump.c \
-	remote/association/routes.c remote/association/route_hold.c
+	remote/association/routes.c remote/association/route_hold.c \
+	remote/association/control_scan.c remote/association/control_lane.c remote/association/control_reserve.c
 troupe_sources += remote/event_types.c remote/keys.c remote/reach.c remote/remote.c remote/status.c remote/stop.c remote/transport.c
 
 test_programs += tests/fuzz/frame_fuzz tests/fuzz/address_fuzz

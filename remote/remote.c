@@ -404,6 +404,12 @@ trpi_remote_control_bind(trpi_remote *remote, enum trpi_control_channel channel,
     pthread_rwlock_unlock(&remote->channels[channel].lock);
 }
 
+void
+trpi_remote_beats_answer(trpi_remote *remote, trpi_beat_reply reply)
+{
+    atomic_store_explicit(&remote->beat_reply, reply, memory_order_release);
+}
+
 trp_err
 trpi_remote_control_send(trpi_remote *remote, const trpi_node_id *to,
                          enum trpi_control_channel channel, const void *bytes, size_t count)

@@ -29,6 +29,10 @@ const trpi_address *trpi_remote_address(const trpi_remote *remote); /* advertise
 /* Set the receiver of a channel. fn NULL removes it, and returns when no call is in progress. */
 void trpi_remote_control_bind(trpi_remote *remote, enum trpi_control_channel channel,
                               trpi_control_fn fn, void *arg);
+/* Answer requests of the heartbeats' channel by reply where control lanes have a thread of their
+ * own (the driver poll); the channel's receiver gets the rest, and all elsewhere. NULL: hand on
+ * all. Thread: any. */
+void trpi_remote_beats_answer(trpi_remote *remote, trpi_beat_reply reply);
 /* Send on the control lane, at most once. to->uid 0: the incarnation that lives at the address;
  * else only that one. Opens an association when there is none (frames wait, bounded, while it is
  * opened).

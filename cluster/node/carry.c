@@ -175,8 +175,10 @@ reply_take(struct trpi_carry *carry, const trpi_node_id *from, uint64_t id, cons
 
 /* Transport thread. */
 static void
-on_frame(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count)
+on_frame(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count,
+         uint64_t arrived_ns)
 {
+    (void)arrived_ns;
     struct trpi_carry *carry = arg;
     if (count <= HEADER_BYTES || bytes[0] != CARRY_VERSION) {
         return; /* of a later version: the asking side times out */

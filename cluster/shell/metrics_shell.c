@@ -87,8 +87,10 @@ trpi_metrics_members_changed(struct trpi_metrics *metrics)
 }
 
 void
-trpi_metrics_frame_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count)
+trpi_metrics_frame_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count,
+                           uint64_t arrived_ns)
 {
+    (void)arrived_ns;
     static const struct shell_bound bound = { &frame_type, METRICS_FRAMES_MAX,
                                               METRICS_FRAME_BYTES_MAX };
     struct trpi_metrics *metrics = arg;

@@ -1,7 +1,8 @@
 /* shell.c - the actor /system/cluster: it feeds the engine and carries out its actions.
  *
  * Shape.   transport threads --frames--> mailbox --> actor --step--> engine --actions--> remote,
- *          subscribers, log;  heartbeats: sent by the actor, answered in the transport's callback
+ *          subscribers, log;  heartbeats: sent by the actor, answered in the transport's callback,
+ *          or, of the driver poll, by its thread for control lanes
  * Must hold.
  *   shell-C1  Only the actor steps the engine, so actions are carried out in the order in which
  *       they were decided.
@@ -150,6 +151,7 @@ membership_stopped(trpi_cluster *cluster)
 {
     trpi_member_stop stop = trpi_member_stop_reason(cluster->engine.core);
     if (!atomic_exchange_explicit(&cluster->silent, true, memory_order_relaxed)) {
+        trpi_remote_beats_answer(cluster->remote, NULL);
         trpi_log(cluster->system, stop == TRPI_STOP_LEFT ? TRP_LOG_INFO : TRP_LOG_WARNING,
                  "cluster", "this node %s the cluster", stop_text(stop));
         if (cluster->settings.stopped != NULL) {
@@ -506,6 +508,7 @@ static void
 end_membership(trpi_cluster *cluster, const char *why)
 {
     if (!atomic_exchange_explicit(&cluster->silent, true, memory_order_relaxed)) {
+        trpi_remote_beats_answer(cluster->remote, NULL);
         trpi_log(cluster->system, TRP_LOG_ERROR, "cluster",
                  "the cluster actor has ended (%s): this node is leaving the cluster without "
                  "notifying the members",

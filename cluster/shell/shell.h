@@ -169,7 +169,8 @@ bool shell_waiter_begins(void *waiter);
  * TRP_ENOMEM. */
 extern trp_type shell_frame_type, shell_tick_type, shell_command_type, shell_subscribe_type,
     shell_unsubscribe_type, shell_send_state_type, shell_on_up_type, shell_metrics_type;
-void shell_frame_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count);
+void shell_frame_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count,
+                         uint64_t arrived_ns);
 /* Put a frame into the mailbox of actor, within bound; a frame beyond it is dropped and counted. */
 void shell_frame_put(const trpi_cluster *cluster, trp_ref actor, struct shell_mailbox *mailbox,
                      const struct shell_bound *bound, const trpi_node_id *from,
@@ -214,7 +215,7 @@ void trpi_metrics_free(struct trpi_metrics *metrics);            /* after the sy
 void trpi_metrics_members_changed(struct trpi_metrics *metrics); /* any thread; NULL is fine */
 /* A frame of TRPI_CHANNEL_METRICS; arg: a struct trpi_metrics. A transport thread. */
 void trpi_metrics_frame_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes,
-                                size_t count);
+                                size_t count, uint64_t arrived_ns);
 /* Its counters, for tests. Any thread. */
 const struct shell_mailbox *trpi_metrics_mailbox(const struct trpi_metrics *metrics);
 

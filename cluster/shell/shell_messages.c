@@ -130,8 +130,10 @@ shell_frame_put(const trpi_cluster *cluster, trp_ref actor, struct shell_mailbox
 }
 
 void
-shell_frame_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count)
+shell_frame_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count,
+                    uint64_t arrived_ns)
 {
+    (void)arrived_ns;
     static const struct shell_bound bound = { &shell_frame_type, SHELL_FRAMES_MAX,
                                               SHELL_FRAME_BYTES_MAX };
     trpi_cluster *cluster = arg;

@@ -15,6 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/hash.h"
+#include "remote/association/control_lane.h"
 #include "remote/association/peer.h"
 
 enum { NETWORK_BYTES = 8 }; /* of an IPv6 address */
@@ -69,6 +70,7 @@ trpi_conn_free(trpi_conn *conn)
     trpi_buffer_fini(&conn->write.taken);
     trpi_buffer_fini(&conn->read.scratch);
     trpi_buffer_fini(&conn->read.expanded);
+    trpi_control_free(conn->control);
     /* conn-N4: after release(), and remote may be gone after it */
     pthread_mutex_lock(&remote->lock);
     remote->conns_alive--;

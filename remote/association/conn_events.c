@@ -22,6 +22,7 @@
 #include <stdio.h>
 
 #include "base/assert.h"
+#include "remote/association/control_lane.h"
 #include "remote/association/inbound.h"
 #include "remote/association/peer.h"
 #include "remote/association/refusal.h"
@@ -457,12 +458,10 @@ while_unknown(trpi_conn *conn, trp_err err, const uint8_t *bytes, size_t count)
     return tell && refuse_stranger(conn, conn->failure) == TRP_OK ? TRP_OK : TRP_ECANCELED;
 }
 
-/* The transport has read bytes: decode them, and push the messages in them as one batch. */
+/* Bytes were read: decode them, and push the messages in them as one batch. */
 static void
-on_bytes(void *user, trpi_link *link, const uint8_t *bytes, size_t count)
+bytes_take(trpi_conn *conn, const uint8_t *bytes, size_t count)
 {
-    trpi_conn *conn = user;
-    (void)link;
     if (conn->decoder.failed != TRP_OK) {
         return; /* closing: the rest is not read */
     }
@@ -491,14 +490,19 @@ on_bytes(void *user, trpi_link *link, const uint8_t *bytes, size_t count)
     }
 }
 
+static void
+control_bytes(trpi_conn *conn, const uint8_t *bytes, size_t count, uint64_t arrived_ns)
+{
+    trpi_inbound_arrived(conn, arrived_ns);
+    bytes_take(conn, bytes, count);
+}
+
 /* ---- written --------------------------------------------------------------------------------- */
 
 static void
-on_written(void *user, trpi_link *link)
+written_take(trpi_conn *conn)
 {
-    trpi_conn *conn = user;
     uint32_t writes_left = TRPI_WRITES_AT_ONCE;
-    (void)link;
     if (!trpi_conn_write_rest(conn, &writes_left)) {
         return;
     }
@@ -507,6 +511,26 @@ on_written(void *user, trpi_link *link)
     } else {
         trpi_conn_write_alone_over(conn, &writes_left);
     }
+}
+
+static void
+on_written(void *user, trpi_link *link)
+{
+    trpi_conn *conn = user;
+    (void)link;
+    if (conn->control != NULL) {
+        trpi_control_written(conn->control);
+    } else {
+        written_take(conn);
+    }
+}
+
+static void
+on_nudged(void *user, trpi_link *link)
+{
+    const trpi_conn *conn = user;
+    (void)link;
+    trpi_control_nudged(conn->control);
 }
 
 static void
@@ -587,12 +611,9 @@ peer_lost(trpi_conn *conn, const char *reason)
 }
 
 static void
-on_closed(void *user, trpi_link *link, trp_err err, const char *reason)
+closed_take(trpi_conn *conn, const char *reason)
 {
-    trpi_conn *conn = user;
     trpi_remote *remote = conn->remote;
-    (void)link;
-    (void)err;
     pthread_mutex_lock(&remote->lock);
     trpi_conns_remove(conn);
     trpi_pending_remove(conn);
@@ -603,12 +624,95 @@ on_closed(void *user, trpi_link *link, trp_err err, const char *reason)
     trpi_conn_unref(conn);
 }
 
+/* ---- on the thread for control lanes --------------------------------------------------------- */
+
+static const trpi_control_events control_events = { control_bytes, written_take, closed_take };
+
+/* Is nothing of it being sent, or waiting to be, and no frame half read? By peer->lock. */
+static bool
+is_between_frames(const trpi_conn *conn)
+{
+    return conn->ready && !conn->closing && !conn->write.busy && conn->write.preamble_sent &&
+           conn->write.head.count == 0 && conn->decoder.failed == TRP_OK &&
+           conn->decoder.carry_bytes == 0;
+}
+
+/* Hand the connection over, if it is time and the driver can; else after the next bytes. */
+static void
+control_begin(trpi_conn *conn)
+{
+    trpi_peer *peer = conn->peer;
+    const trpi_transport_ops *ops = conn->remote->ops;
+    const trpi_control_of of = { conn->remote, peer, conn->uid, conn->link, conn };
+    conn->stays = ops->hand_over == NULL || trpi_world_is_driven(conn->remote->world);
+    if (conn->stays) {
+        return;
+    }
+    pthread_mutex_lock(&peer->lock);
+    bool now = is_between_frames(conn);
+    pthread_mutex_unlock(&peer->lock);
+    trpi_control *handed = now ? trpi_control_new(&of, &control_events) : NULL;
+    if (handed == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&peer->lock);
+    now = is_between_frames(conn);
+    conn->stays = now && !ops->hand_over(conn->link);
+    conn->control = now && !conn->stays ? handed : NULL;
+    pthread_mutex_unlock(&peer->lock);
+    if (conn->control == NULL) {
+        trpi_control_drop(handed);
+    }
+}
+
+static void
+on_bytes(void *user, trpi_link *link, const uint8_t *bytes, size_t count)
+{
+    trpi_conn *conn = user;
+    (void)link;
+    if (conn->control != NULL) {
+        trpi_control_bytes(conn->control, bytes, count);
+        return;
+    }
+    if (conn->lane == TRPI_LANE_CONTROL) {
+        control_bytes(conn, bytes, count, trpi_world_mono_ns(conn->remote->world));
+    } else {
+        bytes_take(conn, bytes, count);
+    }
+    if (conn->lane == TRPI_LANE_CONTROL && conn->peer != NULL && !conn->stays) {
+        control_begin(conn);
+    }
+}
+
+static bool
+on_paused(void *user, trpi_link *link)
+{
+    const trpi_conn *conn = user;
+    (void)link;
+    return trpi_control_paused(conn->control); /* only that one pauses */
+}
+
+static void
+on_closed(void *user, trpi_link *link, trp_err err, const char *reason)
+{
+    trpi_conn *conn = user;
+    (void)link;
+    (void)err;
+    if (conn->control != NULL) {
+        trpi_control_closed(conn->control, reason);
+    } else {
+        closed_take(conn, reason);
+    }
+}
+
 const trpi_transport_events trpi_conn_events = {
     .accepted = on_accepted,
     .starved = trpi_pending_starved,
     .connected = on_connected,
     .bytes = on_bytes,
+    .paused = on_paused,
     .written = on_written,
+    .nudged = on_nudged,
     .refused = on_refused,
     .closed = on_closed,
 };

@@ -40,8 +40,9 @@ enum trpi_numbers_scope { TRPI_NUMBERS_NONE, TRPI_NUMBERS_RECEIVER, TRPI_NUMBERS
 typedef struct trpi_conn_reading {
     /* of the batch that the present read has begun, with the lane's recv lock; NULL: none */
     trp_ctx *ctx;
-    uint32_t epoch; /* of its LANE_OPEN; 0: none yet */
-    uint32_t node;  /* number of the peer's incarnation here; 0: not asked for yet */
+    uint64_t arrived_ns; /* when the present bytes of a control lane were read */
+    uint32_t epoch;      /* of its LANE_OPEN; 0: none yet */
+    uint32_t node;       /* number of the peer's incarnation here; 0: not asked for yet */
     bool ack_due;
     struct {
         enum trpi_numbers_scope scope;
@@ -87,6 +88,8 @@ struct trpi_conn {
     uint32_t frames;            /* the same */
     char failure[160];
     trpi_conn_reading read;
+    trpi_control *control; /* NULL: not on the thread for control lanes; by peer->lock, set once */
+    bool stays;            /* it will not be; by the bytes() callback */
     trpi_conn_goodbye goodbye;
     struct {
         /* since when a frame is not finished, 0: none; and how long it will be. Relaxed: the

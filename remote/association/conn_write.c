@@ -10,6 +10,7 @@
 #include "remote/association/conn.h"
 
 #include "base/assert.h"
+#include "remote/association/control_lane.h"
 #include "remote/association/peer.h"
 
 trp_err
@@ -91,8 +92,11 @@ trpi_conn_write(trpi_conn *conn, uint32_t *writes_left)
         }
         trpi_assert(count > 0 && *writes_left > 0);
         done = false;
-        if (conn->remote->ops->write(conn->link, iov, count, *writes_left > 1 ? &done : NULL) !=
-            TRP_OK) {
+        bool *late_or_done = *writes_left > 1 ? &done : NULL;
+        trp_err err = conn->control != NULL
+                          ? trpi_control_write(conn->control, iov, count, late_or_done)
+                          : conn->remote->ops->write(conn->link, iov, count, late_or_done);
+        if (err != TRP_OK) {
             /* nothing was taken; closed() comes or came, and settles the account */
             conn->write.slice_bytes = 0;
         }

@@ -29,6 +29,8 @@ typedef struct trpi_peer trpi_peer;
 typedef struct trpi_conn trpi_conn;
 typedef struct trpi_route trpi_route;
 typedef struct trpi_deferred trpi_deferred;
+typedef struct trpi_control trpi_control;                 /* control_lane.h */
+typedef struct trpi_control_reserve trpi_control_reserve; /* control_reserve.h */
 
 #define TRPI_PEERS_MAX 16384     /* addresses; the default */
 #define TRPI_HOST_PEERS_MAX 4096 /* of them, of callers of one host or certificate; default */
@@ -168,6 +170,8 @@ struct trpi_remote {
     uint32_t conns_alive; /* in memory: closed ones, too, during a write; by lock */
     trpi_pending pending;
     trpi_channel channels[TRPI_CHANNEL_COUNT];
+    _Atomic(trpi_beat_reply) beat_reply; /* NULL: heartbeats are handed on; release */
+    trpi_control_reserve *control;       /* NULL: no lane was handed over yet; by lock */
     trpi_log_limit log_limits[TRPI_LOG_LIMIT_COUNT];
     trpi_policy policy;
     trpi_flow flow;

@@ -524,6 +524,21 @@ on_ack(trpi_conn *conn, const trpi_frame *frame)
 
 /* ---- control --------------------------------------------------------------------------------- */
 
+void
+trpi_inbound_arrived(trpi_conn *conn, uint64_t arrived_ns)
+{
+    conn->read.arrived_ns = arrived_ns;
+}
+
+/* When the present bytes were read. */
+static uint64_t
+arrived_ns(const trpi_conn *conn)
+{
+    return trpi_conn_lane(conn) == TRPI_LANE_CONTROL
+               ? conn->read.arrived_ns
+               : trpi_world_mono_ns(trpi_conn_remote(conn)->world);
+}
+
 /* Pass a CONTROL frame to the function of its channel (gossip, heartbeats, ...). */
 static void
 on_control(trpi_conn *conn, const trpi_frame *frame)
@@ -539,7 +554,7 @@ on_control(trpi_conn *conn, const trpi_frame *frame)
     trpi_inbound_batch_end(conn); /* no lock of ours is held while an upper room is called */
     pthread_rwlock_rdlock(&channel->lock);
     if (channel->fn != NULL) {
-        channel->fn(channel->arg, &from, frame->body, frame->bytes);
+        channel->fn(channel->arg, &from, frame->body, frame->bytes, arrived_ns(conn));
     }
     pthread_rwlock_unlock(&channel->lock);
 }
@@ -565,7 +580,7 @@ on_pong(trpi_conn *conn, const trpi_frame *frame)
         return;
     }
     uint64_t sent_ns = trpi_get_u64(frame->body);
-    uint64_t now_ns = trpi_world_mono_ns(trpi_conn_remote(conn)->world);
+    uint64_t now_ns = arrived_ns(conn);
     pthread_mutex_lock(&peer->lock);
     if (trpi_peer_is_active_as(peer, trpi_conn_uid(conn))) {
         trpi_activity_heard(&peer->activity, now_ns / 1000000);

@@ -8,6 +8,8 @@
 
 /* ---- inbound.c ---- */
 trp_err trpi_inbound_frame(trpi_conn *conn, const trpi_frame *frame);
+/* When the next bytes of a control lane were read. */
+void trpi_inbound_arrived(trpi_conn *conn, uint64_t arrived_ns);
 void trpi_inbound_batch_end(trpi_conn *conn);
 /* Count and log a frame or payload that makes no sense. wire_id: of its type, 0: not known. */
 void trpi_inbound_decode_error(trpi_conn *conn, const char *what, uint64_t wire_id);

@@ -109,9 +109,15 @@ enum trpi_control_channel {
     TRPI_CHANNEL_COUNT = 5
 };
 /* Called on a transport thread: short, must not block. from.uid is the peer's, proved by its
- * handshake. */
+ * handshake. arrived_ns: when this node read the frame. */
 typedef void (*trpi_control_fn)(void *arg, const trpi_node_id *from, const uint8_t *bytes,
-                                size_t count);
+                                size_t count, uint64_t arrived_ns);
+
+/* If bytes of the heartbeats' channel are a request, write the answer and return true. Pure: any
+ * thread, without a lock or an allocation. */
+enum { TRPI_BEAT_BYTES = 9 };
+typedef bool (*trpi_beat_reply)(const uint8_t *bytes, size_t count,
+                                uint8_t ret_answer[TRPI_BEAT_BYTES]);
 
 /* ---- a peer ---------------------------------------------------------------------------------- */
 

@@ -6,6 +6,7 @@
  *          one gives way.
  * Tests.   tests/unit/remote/remote_test.c, garbage_test.c
  */
+#include "remote/association/control_reserve.h"
 #include "remote/association/peer.h"
 
 #include "base/alloc.h"
@@ -227,5 +228,6 @@ trpi_remote_unref(trpi_remote *remote)
     trpi_free(remote->evicted.uids);
     trpi_faults_free(remote->faults);
     trpi_untrusted_end(remote);
+    trpi_control_reserve_free(remote->control);
     trpi_free(remote);
 }

@@ -5,6 +5,7 @@
  *        write goes to the kernel from the thread that has the bytes, and is done when it returns.
  * Shape. connect -> [resolver] -> dial -> OPEN;  accept -> OPEN          (link_poll_open.c)
  *        OPEN: ready() of the watch writes what the kernel did not take, and reads
+ *        OPEN, of a control lane: on a thread of its own                  (link_poll_control.c)
  *        any failure, or close(): shut() -> the watch's removed() -> closed(), free
  * Must hold.
  *   link-poll-L1  After `closing` is set nothing is read or written, and no callback begins but
@@ -217,10 +218,15 @@ on_removed(void *user)
     trpi_link *link = user;
     const trpi_transport *transport = link->transport;
     pthread_mutex_lock(&link->lock);
-    (void)transport->net->close(transport->world, link->socket); /* link-poll-L3 */
-    link->socket = -1;
     link->removing = false;
     bool closing = atomic_load_explicit(&link->closing, memory_order_relaxed);
+    if (link->moving && !closing) {
+        (void)trpi_link_control_come(link);
+        pthread_mutex_unlock(&link->lock);
+        return;
+    }
+    (void)transport->net->close(transport->world, link->socket); /* link-poll-L3 */
+    link->socket = -1;
     if (!closing) {
         trpi_link_poll_dial_next(link); /* an attempt has failed */
     }
@@ -417,12 +423,23 @@ link_fail(trpi_link *link, int error)
     pthread_mutex_unlock(&link->lock);
 }
 
+/* A link of the thread for control lanes is nudged. */
+static void
+look_at_pause(trpi_link *link)
+{
+    if (!link->own) {
+        pthread_mutex_lock(&link->lock);
+        look_later(link, PAUSE_LOOK_MS);
+        pthread_mutex_unlock(&link->lock);
+    }
+}
+
 /* Return the events to come again. */
 static uint32_t
-read_into(trpi_link *link, trpi_link_buffer *buffer)
+read_into(trpi_link *link, uint8_t *buffer, size_t buffer_bytes)
 {
     const trpi_transport *transport = link->transport;
-    const struct iovec iov = { buffer->bytes, sizeof buffer->bytes };
+    const struct iovec iov = { buffer, buffer_bytes };
     size_t bytes = 0;
     while (!atomic_load_explicit(&link->closing, memory_order_acquire)) {
         if (bytes >= TRPI_POLL_READ_BYTES) {
@@ -434,16 +451,18 @@ read_into(trpi_link *link, trpi_link_buffer *buffer)
         }
         if (got > 0) {
             bytes += (size_t)got;
-            transport->events->bytes(link->user, link, buffer->bytes, (size_t)got);
+            transport->events->bytes(link->user, link, buffer, (size_t)got);
         } else if (got != -EINTR) {
             link_fail(link, (int)got);
+        }
+        if (link->own_asked) {
+            trpi_link_control_leave(link);
+            break;
         }
         if (link->pause_asked) {
             link->pause_asked = false;
             link->paused = true;
-            pthread_mutex_lock(&link->lock);
-            look_later(link, PAUSE_LOOK_MS);
-            pthread_mutex_unlock(&link->lock);
+            look_at_pause(link);
             break;
         }
     }
@@ -456,12 +475,13 @@ link_read(trpi_link *link)
     trpi_transport *transport = link->transport;
     if (link->paused) {
         if (transport->events->paused(link->user, link)) {
-            pthread_mutex_lock(&link->lock);
-            look_later(link, PAUSE_LOOK_MS);
-            pthread_mutex_unlock(&link->lock);
+            look_at_pause(link);
             return 0;
         }
         link->paused = false;
+    }
+    if (link->own) {
+        return read_into(link, transport->apart->bytes, sizeof transport->apart->bytes);
     }
     trpi_link_buffer *buffer = buffer_take(transport); /* link-poll-L4 */
     if (buffer == NULL) {
@@ -470,7 +490,7 @@ link_read(trpi_link *link)
         pthread_mutex_unlock(&link->lock);
         return 0;
     }
-    uint32_t again = read_into(link, buffer);
+    uint32_t again = read_into(link, buffer->bytes, sizeof buffer->bytes);
     buffer_give(transport, buffer);
     return again;
 }
@@ -491,6 +511,11 @@ on_ready(void *user, uint32_t events)
         }
         link->transport->events->connected(link->user, link);
         events |= TRPI_NET_IN; /* it may have been reported before */
+    }
+    /* acquire: pairs with nudge() */
+    if (link->own && atomic_exchange_explicit(&link->nudged, false, memory_order_acquire)) {
+        link->transport->events->nudged(link->user, link);
+        events |= link->paused ? TRPI_NET_IN : 0;
     }
     if ((events & (TRPI_NET_OUT | TRPI_NET_END)) != 0 &&
         atomic_load_explicit(&link->writing, memory_order_relaxed)) {
@@ -528,6 +553,7 @@ poll_free(trpi_transport *transport)
         return;
     }
     trpi_assert(transport->links == NULL && transport->listener < 0);
+    trpi_link_control_free(transport);
     trpi_resolver_free(transport->resolver);
     while (transport->buffers != NULL) {
         trpi_link_buffer *buffer = transport->buffers;
@@ -607,6 +633,8 @@ const trpi_transport_ops trpi_link_poll_ops = {
     .connect = trpi_link_poll_connect,
     .write = poll_write,
     .pause = poll_pause,
+    .hand_over = trpi_link_control_hand_over,
+    .nudge = trpi_link_control_nudge,
     .close = poll_close,
     .release = trpi_link_poll_unref,
     .stop = poll_stop,

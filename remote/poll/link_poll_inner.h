@@ -20,8 +20,9 @@
 #include "remote/wire/bottleneck.h"
 
 enum {
-    TRPI_LINK_READ_BYTES = 65536, /* one buffer; a link has one only while it reads */
-    TRPI_LINK_BUFFERS_KEPT = 64   /* of a transport: no more threads read at once */
+    TRPI_LINK_READ_BYTES = 65536,   /* one buffer; a link has one only while it reads */
+    TRPI_LINK_CONTROL_BYTES = 4096, /* that of the thread for control lanes */
+    TRPI_LINK_BUFFERS_KEPT = 64     /* of a transport: no more threads read at once */
 };
 
 typedef enum trpi_link_stage {
@@ -65,7 +66,11 @@ struct trpi_link {
     trpi_watch *watch;             /* by lock; NULL: none, or it is being removed */
     bool pause_asked, paused;      /* by ready() */
     bool look_due;                 /* by lock; a timer will look at it */
-    unsigned iov_at, iov_count;    /* by lock, as iov */
+    bool own_asked;                /* by bytes(): hand_over() was called */
+    bool moving;                   /* by lock; its watch ends, and one of apart->poller begins */
+    bool own;                      /* of apart->poller; by its callbacks */
+    atomic_bool nudged;
+    unsigned iov_at, iov_count;               /* by lock, as iov */
     struct iovec iov[TRPI_TRANSPORT_IOV_MAX]; /* the rest of the write */
     trpi_link_way way;
     trpi_link_dial *dial;
@@ -80,6 +85,12 @@ typedef struct trpi_link_buffer {
     uint8_t bytes[TRPI_LINK_READ_BYTES];
 } trpi_link_buffer;
 
+/* The thread for control lanes (link_poll_control.c). */
+typedef struct trpi_link_control {
+    trpi_poller *poller;
+    uint8_t bytes[TRPI_LINK_CONTROL_BYTES]; /* the thread's */
+} trpi_link_control;
+
 struct trpi_transport {
     trpi_world *world;
     const trpi_net_ops *net;
@@ -93,7 +104,8 @@ struct trpi_transport {
     trpi_link *links;
     trpi_link_buffer *buffers; /* unused */
     uint32_t buffers_count;
-    int listener; /* -1: none */
+    trpi_link_control *apart; /* made for the first link; then it stays */
+    int listener;             /* -1: none */
     trpi_watch *listener_watch;
     bool starved;           /* by the listener's ready() */
     bool listener_removing; /* until removed() */
@@ -122,6 +134,15 @@ trp_err trpi_link_poll_timer(trpi_link *link, uint64_t delay_ms, trpi_timer_fn f
 void trpi_link_way_open(trpi_link *link);
 /* How many bytes the way bears now; SIZE_MAX: any, 0: none. */
 size_t trpi_link_way_room(trpi_link *link);
+
+/* link_poll_control.c */
+bool trpi_link_control_hand_over(trpi_link *link);
+void trpi_link_control_nudge(trpi_link *link);
+/* After bytes(): the link leaves the system's poller. */
+void trpi_link_control_leave(trpi_link *link);
+/* By link->lock, in removed(): and comes to the thread's. false: it could not, and ends. */
+bool trpi_link_control_come(trpi_link *link);
+void trpi_link_control_free(trpi_transport *transport);
 
 /* link_poll_open.c */
 trp_err trpi_link_poll_connect(trpi_transport *transport, const char *host, uint16_t port,

@@ -65,7 +65,8 @@ trpi_link_way_room(trpi_link *link)
     trpi_link_way *way = &link->way;
     trpi_bottleneck look;
     uint64_t now_ns = trpi_world_mono_ns(link->transport->world), acked = 0;
-    if (!trpi_bottleneck_is_asked(&way->bottleneck, now_ns) || !look_at(link, &look, &acked)) {
+    if (link->own || /* link-poll-control-C2 */
+        !trpi_bottleneck_is_asked(&way->bottleneck, now_ns) || !look_at(link, &look, &acked)) {
         return SIZE_MAX;
     }
     uint64_t held = way->bottleneck.handed - (acked - way->acked_base);

@@ -36,7 +36,8 @@ enum {
     CHUNK_BYTES = 131072, /* encrypted at a time: about 60 us, so that a callback stays short */
     PLAIN_BYTES = 5 * TRPI_TLS_RECORD_BYTES, /* a read of the inner link, the rest of a record */
     KEPT_BYTES = 65536,                      /* larger buffers are freed after a burst */
-    WRITES_AT_ONCE = 4, /* of chunks, each done at once; then in_written() goes on */
+    HANDED_BYTES = 8192, /* a write of control_lane.c, and an answer to new keys */
+    WRITES_AT_ONCE = 4,  /* of chunks, each done at once; then in_written() goes on */
     LINGER_MS = 1000
 };
 
@@ -608,6 +609,14 @@ in_paused(void *user, trpi_link *inner)
     return link->transport->events->paused(link->user, (trpi_link *)link);
 }
 
+static void
+in_nudged(void *user, trpi_link *inner)
+{
+    trpi_secure_link *link = user;
+    (void)inner;
+    link->transport->events->nudged(link->user, (trpi_link *)link);
+}
+
 const trpi_transport_events trpi_secure_events = {
     .accepted = in_accepted,
     .starved = in_starved,
@@ -616,6 +625,7 @@ const trpi_transport_events trpi_secure_events = {
     .written = in_written,
     .closed = in_closed,
     .paused = in_paused,
+    .nudged = in_nudged,
 };
 
 /* ---- the other ops of a link ----------------------------------------------------------------- */
@@ -651,6 +661,33 @@ trpi_secure_pause(trpi_link *outer)
     if (link->transport->inner->pause != NULL) {
         link->transport->inner->pause(link->inner);
     }
+}
+
+/* With memory for all that is encrypted at a time: the thread for control lanes allocates none. */
+bool
+trpi_secure_hand_over(trpi_link *outer)
+{
+    trpi_secure_link *link = (trpi_secure_link *)outer;
+    trp_err err = TRP_OK;
+    if (link->transport->inner->hand_over == NULL) {
+        return false;
+    }
+    if (link->session != NULL) {
+        pthread_mutex_lock(&link->lock);
+        err = trpi_buffer_reserve(&link->batch, HANDED_BYTES, TRPI_TLS_WIRE_BYTES_MAX);
+        err = err != TRP_OK || link->flight.count > 0
+                  ? TRP_EAGAIN
+                  : trpi_buffer_reserve(&link->flight, HANDED_BYTES, TRPI_TLS_WIRE_BYTES_MAX);
+        pthread_mutex_unlock(&link->lock);
+    }
+    return err == TRP_OK && link->transport->inner->hand_over(link->inner);
+}
+
+void
+trpi_secure_nudge(trpi_link *outer)
+{
+    trpi_secure_link *link = (trpi_secure_link *)outer;
+    link->transport->inner->nudge(link->inner);
 }
 
 trp_err

@@ -540,6 +540,7 @@ secure_stop(trpi_transport *transport)
     {                                                                                              \
         .scheme = name, .open = (opener), .listen = secure_listen, .accept = secure_accept,        \
         .connect = trpi_secure_connect, .write = trpi_secure_write, .pause = trpi_secure_pause,    \
+        .hand_over = trpi_secure_hand_over, .nudge = trpi_secure_nudge,                            \
         .claims = trpi_secure_claims, .whose = trpi_secure_whose, .until = trpi_secure_until,      \
         .outdated = trpi_secure_outdated, .close = trpi_secure_close,                              \
         .release = trpi_secure_release, .stop = secure_stop, .free = secure_free,                  \

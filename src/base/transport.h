@@ -84,6 +84,8 @@ typedef struct trpi_transport_events {
     /* Every few milliseconds while the link is paused, like bytes(): true: wait on. NULL: the user
      * never calls pause(). */
     bool (*paused)(void *user, trpi_link *link);
+    /* On the thread for control lanes, after nudge(). NULL: the user never calls hand_over(). */
+    void (*nudged)(void *user, trpi_link *link);
     /* The peer failed authentication here, or we failed it there; at most once for a link, closed()
      * follows. detail is borrowed until return. NULL: not wanted. */
     void (*refused)(void *user, trpi_link *link, trpi_refusal why, const char *detail);
@@ -121,6 +123,15 @@ struct trpi_transport_ops {
      * the peer. close() ends a pause. NULL: this driver cannot. Used by an adapter whose queue is
      * full (remote/faults/faults_link.c). */
     void (*pause)(trpi_link *link);
+    /* From inside bytes() of this link, which is idle otherwise: when that has returned, all
+     * callbacks of the link come on the thread that the driver has for control lanes; they run no
+     * user code, and the driver makes them without an allocation or a lock that is held while user
+     * code runs. write() is called on that thread alone then, and a pause() ends after a nudge().
+     * false: it cannot be done now. NULL: this driver has no such thread. */
+    bool (*hand_over)(trpi_link *link);
+    /* Call nudged() of a link that was handed over, soon, on that thread: there is something to
+     * write, or a pause may be over. Without an allocation. Thread: any. NULL: as hand_over. */
+    void (*nudge)(trpi_link *link);
     /* Check that the peer of this link may use this address as its own. NULL: this driver does not
      * know its peers. Errors: TRP_EPERM; detail names the subject of its certificate. From inside
      * bytes(). */

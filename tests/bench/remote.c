@@ -65,16 +65,27 @@ static const trp_behaviour echo = TRP_BEHAVIOUR_INIT("echo", char, echo_receive)
 
 static trpi_remote *here;
 
-/* On a transport thread, as the failure detector does it. */
+/* As the failure detector does it: on the thread for control lanes, or on a transport thread. */
+static bool
+beat_reply(const uint8_t *bytes, size_t count, uint8_t *answer)
+{
+    if (count != BENCH_BEAT_BYTES || bytes[0] != 1) {
+        return false;
+    }
+    memcpy(answer, bytes, count);
+    answer[0] = 2;
+    return true;
+}
+
 static void
-beat_answer(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count)
+beat_answer(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count,
+            uint64_t arrived_ns)
 {
     uint8_t answer[BENCH_BEAT_BYTES];
 
     (void)arg;
-    if (count == sizeof answer) {
-        memcpy(answer, bytes, count);
-        answer[0] = 2;
+    (void)arrived_ns;
+    if (beat_reply(bytes, count, answer)) {
         (void)trpi_remote_control_send(here, from, TRPI_CHANNEL_HEARTBEAT, answer, sizeof answer);
     }
 }
@@ -95,6 +106,7 @@ run_child(const bench_options *options, const char *pki)
     bench_slow_spawn(system);
     here = remote;
     trpi_remote_control_bind(remote, TRPI_CHANNEL_HEARTBEAT, beat_answer, NULL);
+    trpi_remote_beats_answer(remote, beat_reply);
     (void)printf("%s\n", trpi_address_format(trpi_remote_address(remote), address, sizeof address));
     (void)fflush(stdout);
     while (getchar() != EOF) {

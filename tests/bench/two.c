@@ -203,7 +203,8 @@ bench_two_resolve(const bench_two *two, const char *path)
 static _Atomic uint64_t beat_back_ns, beat_number;
 
 static void
-beat_came(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count)
+beat_came(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count,
+          uint64_t arrived_ns)
 {
     uint64_t number;
 
@@ -211,7 +212,7 @@ beat_came(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t coun
     (void)from;
     if (count == BENCH_BEAT_BYTES && bytes[0] == 2) {
         memcpy(&number, bytes + 1, sizeof number);
-        atomic_store(&beat_back_ns, bench_now_ns());
+        atomic_store(&beat_back_ns, arrived_ns); /* as the failure detector is told it */
         atomic_store(&beat_number, number);
     }
 }

@@ -221,8 +221,10 @@ listener_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
 static const trp_behaviour listener = TRP_BEHAVIOUR_INIT("listener", char, listener_receive);
 
 static void
-answered(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count)
+answered(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count,
+         uint64_t arrived_ns)
 {
+    (void)arrived_ns;
     (void)arg;
     (void)from;
     (void)bytes;

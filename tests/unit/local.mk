@@ -177,6 +177,7 @@ tests_unit_remote_remote_tests_SOURCES = \
 	tests/unit/remote/check_test.c \
 	tests/unit/remote/codec_test.c \
 	tests/unit/remote/compress_test.c \
+	tests/unit/remote/control_scan_test.c \
 	tests/unit/remote/cookie_test.c \
 	tests/unit/remote/credit_test.c \
 	tests/unit/remote/deployment_codec_test.c \
@@ -294,6 +295,11 @@ tests_unit_cli_cli_tests_LDADD = tests/unit/libunit.la libtroupe_base.la $(CJSON
 tests_unit_cli_cli_tests_SOURCES = $(cli_sources) \
 	tests/unit/cli/options_test.c \
 	tests/unit/node/ctl_proto_test.c
+
+# Its malloc() and pthread_mutex_lock() are its own.
+check_PROGRAMS += tests/unit/remote/control_tests
+tests_unit_remote_control_tests_LDADD = $(unit_ldadd)
+tests_unit_remote_control_tests_SOURCES = tests/unit/remote/control_lane_test.c tests/unit/remote/control_cluster.c
 
 # A program as users have them: the shared library, the public API.
 check_PROGRAMS += tests/unit/actor/fault_tests

@@ -459,7 +459,7 @@ frames_put_behind_a_gate(struct meter *m, uint32_t count, size_t bytes)
     int collects = atomic_load(&m->collects);
     UNIT_WAIT(atomic_load(&m->collects) > collects, 60000);
     for (uint32_t i = 0; i < count; i++) {
-        trpi_metrics_frame_arrived(m->host.cluster->metrics, &from, frame, bytes);
+        trpi_metrics_frame_arrived(m->host.cluster->metrics, &from, frame, bytes, 0);
     }
 }
 
@@ -478,7 +478,7 @@ metrics_frames_beyond_the_bounds_are_dropped_and_the_others_are_handled(void)
     frames_put_behind_a_gate(&m, 32, METRICS_FRAME_BYTES_MAX / 32);
     UNIT_EQUAL(frames_dropped(&m), 3);
     trpi_node_id from = *trpi_system_self(m.host.system);
-    trpi_metrics_frame_arrived(m.host.cluster->metrics, &from, (const uint8_t *)"", 1);
+    trpi_metrics_frame_arrived(m.host.cluster->metrics, &from, (const uint8_t *)"", 1, 0);
     UNIT_EQUAL(frames_dropped(&m), 4); /* one byte too many */
     pthread_mutex_unlock(&m.gate);
     UNIT_WAIT(frames_waiting(&m) == 0, 60000);

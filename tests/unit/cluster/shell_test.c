@@ -646,21 +646,21 @@ frames_beyond_the_bounds_are_dropped_and_the_others_are_handled(void)
     uint64_t before = frames_in(&a);
     hold_shell(&a, &held);
     for (uint32_t i = 0; i < SHELL_FRAMES_MAX + 3; i++) {
-        shell_frame_arrived(a.cluster, &from, bytes, 1);
+        shell_frame_arrived(a.cluster, &from, bytes, 1, 0);
     }
     UNIT_EQUAL(atomic_load(&a.cluster->mailbox.frames_dropped), 3);
     atomic_store(&held.let_go, true);
     UNIT_WAIT(frames_in(&a) == before + SHELL_FRAMES_MAX, 60000);
     hold_shell(&a, &held);
     for (uint32_t i = 0; i < LARGE_MAX; i++) {
-        shell_frame_arrived(a.cluster, &from, bytes, LARGE_BYTES);
+        shell_frame_arrived(a.cluster, &from, bytes, LARGE_BYTES, 0);
     }
     UNIT_EQUAL(atomic_load(&a.cluster->mailbox.frames_dropped), 3);
-    shell_frame_arrived(a.cluster, &from, bytes, 1); /* one byte too many */
+    shell_frame_arrived(a.cluster, &from, bytes, 1, 0); /* one byte too many */
     UNIT_EQUAL(atomic_load(&a.cluster->mailbox.frames_dropped), 4);
     atomic_store(&held.let_go, true);
     UNIT_WAIT(frames_in(&a) == before + SHELL_FRAMES_MAX + LARGE_MAX, 60000);
-    shell_frame_arrived(a.cluster, &from, bytes, LARGE_BYTES); /* there is room again */
+    shell_frame_arrived(a.cluster, &from, bytes, LARGE_BYTES, 0); /* there is room again */
     UNIT_WAIT(frames_in(&a) == before + SHELL_FRAMES_MAX + LARGE_MAX + 1, 60000);
     host_end(&a);
 }

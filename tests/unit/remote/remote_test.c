@@ -516,8 +516,10 @@ a_quarantined_incarnation_is_not_talked_to_any_more(void)
 
 static _Atomic uint32_t heard;
 static void
-on_control(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count)
+on_control(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count,
+           uint64_t arrived_ns)
 {
+    (void)arrived_ns;
     const trp_system *expected = arg;
     if (count == 4 && memcmp(bytes, "ping", 4) == 0 &&
         from->uid == trpi_system_self((trp_system *)(uintptr_t)expected)->uid) {
@@ -546,8 +548,10 @@ control_frames_arrive_with_the_proved_identity(void)
 }
 
 static void
-on_long_control(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count)
+on_long_control(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count,
+                uint64_t arrived_ns)
 {
+    (void)arrived_ns;
     (void)from;
     (void)arg;
     if (bytes[0] == 1 && bytes[count - 1] == (count > 1 ? 2 : 1)) {

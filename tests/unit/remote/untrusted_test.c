@@ -171,8 +171,10 @@ a_node_that_trusts_drops_nothing(void)
 }
 
 static void
-frame_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count)
+frame_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t count,
+              uint64_t arrived_ns)
 {
+    (void)arrived_ns;
     (void)arg;
     (void)from;
     (void)bytes;
