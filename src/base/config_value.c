@@ -165,8 +165,7 @@ instead_of_io(const char *name)
         { "select-timeout", workers },
         { "select-interval", workers },
         { "pinned-dispatcher", workers },
-        { "direct-buffer-pool-limit", "leave it out, a connection has a buffer only while it "
-                                      "reads" },
+        { "direct-buffer-pool-limit", "leave it out, a datagram has memory of its own" },
         { "read-buffer-size", "write io { tcp { direct-buffer-size = 8KiB } }" },
         { "default-backlog", "set the option backlog of trp_tcp_bind()" },
         { "finish-connect-retries", "leave it out, a connect is waited for until its timeout" },

@@ -9,11 +9,12 @@
  *        Readiness: a set of sockets; edges, as EPOLLET reports them.
  * Must hold.
  *   net-N1  A change from "would block" to "ready" is reported once at least after the call that
- *       answered -EAGAIN or -EINPROGRESS; a report that is not true any more is allowed.
+ *       answered -EAGAIN or -EINPROGRESS; a report that is not true any more is allowed. Of TCP a
+ *       read that fills a part of its room says -EAGAIN as well, unless a report had DRAIN.
  *   net-N2  After trpi_net_set_remove() returns, later waits do not report the socket; a wait that
  *       has begun may. Keys are numbers, so an old report points to no freed memory.
  * Thread. Any, but for the functions of a set that say so.
- * Tests.  tests/unit/base/net_test.c
+ * Tests.  tests/unit/base/net_test.c, tests/unit/sim/sim_twin_test.c
  */
 #ifndef TRPI_BASE_NET_H
 #define TRPI_BASE_NET_H
@@ -37,7 +38,14 @@ typedef struct trpi_net_address {
     socklen_t bytes; /* 0: none */
 } trpi_net_address;
 
-enum { TRPI_NET_IN = 1, TRPI_NET_OUT = 2, TRPI_NET_END = 4 /* error, or both directions ended */ };
+enum {
+    TRPI_NET_IN = 1,
+    TRPI_NET_OUT = 2,
+    TRPI_NET_END = 4, /* error, or both directions ended */
+    /* With IN: the peer's direction has ended, or has urgent bytes, at which a read stops: to be
+     * read until 0 or -EAGAIN. */
+    TRPI_NET_DRAIN = 8
+};
 typedef struct trpi_net_report {
     uint64_t key;    /* of trpi_net_set_add() */
     uint32_t events; /* TRPI_NET_* */

@@ -267,7 +267,7 @@ machine_set_new(trpi_world *world, void (*on_due)(void *arg, uint64_t in_ns), vo
 static int
 machine_set_add(trpi_net_set *set, int number, uint64_t key)
 {
-    struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+    struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI | EPOLLET,
                                  .data.u64 = key };
 
     trpi_assert(key != KEY_WAKE);
@@ -286,6 +286,7 @@ static uint32_t
 events_of(uint32_t events)
 {
     return ((events & (EPOLLIN | EPOLLRDHUP)) != 0 ? TRPI_NET_IN : 0u) |
+           ((events & (EPOLLRDHUP | EPOLLPRI)) != 0 ? TRPI_NET_DRAIN : 0u) |
            ((events & EPOLLOUT) != 0 ? TRPI_NET_OUT : 0u) |
            ((events & (EPOLLERR | EPOLLHUP)) != 0 ? TRPI_NET_END : 0u);
 }

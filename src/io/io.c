@@ -25,6 +25,15 @@ manager_spawn(trpi_io *io, const char *name, const char *dispatcher, const trp_b
     return trpi_system_spawn_internal(io->system, behaviour, &options, ret_ref);
 }
 
+static void
+io_release(void *instance)
+{
+    trpi_io *io = instance;
+
+    trpi_io_buffers_end(io->buffers);
+    trpi_free(io);
+}
+
 static trp_err
 io_create(trp_system *system, void *arg, void **ret_instance)
 {
@@ -52,23 +61,20 @@ io_create(trp_system *system, void *arg, void **ret_instance)
     io->net = trpi_world_net(world);
     io->poller = poller;
     trpi_io_settings_read(trpi_system_config(system), &io->settings);
-    err = manager_spawn(io, "io-tcp", io->settings.tcp.manager_dispatcher,
-                        &trpi_tcp_manager_behaviour, &io->tcp);
+    err = trpi_io_buffers_new(io->settings.tcp.read_bytes, io->settings.tcp.buffers_kept,
+                              &io->buffers);
+    err = err != TRP_OK ? err
+                        : manager_spawn(io, "io-tcp", io->settings.tcp.manager_dispatcher,
+                                        &trpi_tcp_manager_behaviour, &io->tcp);
     err = err == TRP_OK ? manager_spawn(io, "io-udp", io->settings.udp_manager_dispatcher,
                                         &trpi_udp_manager_behaviour, &io->udp)
                         : err;
     if (err != TRP_OK) {
-        trpi_free(io);
+        io_release(io);
         return err;
     }
     *ret_instance = io;
     return TRP_OK;
-}
-
-static void
-io_release(void *instance)
-{
-    trpi_free(instance);
 }
 
 static const trp_extension io_extension = {

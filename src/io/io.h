@@ -8,6 +8,7 @@
 
 #include "actor/actor.h"
 #include "base/net.h"
+#include "io/buffers.h"
 #include "io/poller.h"
 #include "io/settings.h"
 
@@ -19,6 +20,7 @@ typedef struct trpi_io {
     const trpi_net_ops *net;
     trpi_poller *poller;
     trpi_io_settings settings;
+    trpi_io_buffers *buffers;   /* of settings.tcp.read_bytes */
     trp_ref tcp, udp;           /* the managers; written before anyone else has this */
     _Atomic uint32_t connected; /* connections of TCP */
     _Atomic uint32_t udp_open, udp_connected_open;

@@ -58,6 +58,8 @@ static const trpi_config_row io_rows[] = {
       TRPI_IO_BUFFER_BYTES_MIN, TRPI_IO_BUFFER_BYTES_MAX, NULL,
       "Bytes that a connection reads at once, and the most that one message has. A connection has "
       "a buffer only while it reads." },
+    { "io.tcp.direct-buffer-pool-limit", INT, TEXT_OF(TRPI_TCP_BUFFERS_DEFAULT), 0, 1000000, NULL,
+      "Free buffers that are kept for the next reads; Akka's default is 1000." },
     { "io.tcp.register-timeout", DURATION, MS_OF(TRP_TCP_REGISTER_TIMEOUT_MS), 1, HOURS, NULL,
       "A connection for which no handler has registered within this time is aborted; the option "
       "register_timeout_ms of connect and bind comes first." },

@@ -33,10 +33,10 @@
 
 _Static_assert(CHUNK_FIRST *((1u << CHUNKS) - 1) >= TRPI_WATCHES_MAX, "chunks have all watches");
 
-#define EVENTS ((uint64_t)(TRPI_NET_IN | TRPI_NET_OUT | TRPI_NET_END))
-#define CLAIMED 0x08u
-#define REMOVED 0x10u
-#define USED 0x20u
+#define EVENTS ((uint64_t)(TRPI_NET_IN | TRPI_NET_OUT | TRPI_NET_END | TRPI_NET_DRAIN))
+#define CLAIMED 0x10u
+#define REMOVED 0x20u
+#define USED 0x40u
 #define GENERATION (1ull << 32)
 
 struct trpi_watch {

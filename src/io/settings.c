@@ -46,6 +46,7 @@ trpi_io_settings_read(const trp_config *config, trpi_io_settings *ret_settings)
     tcp->turn_bytes =
         less_of(number_of(config, "tcp", "max-received-message-size"), TRPI_POLL_READ_BYTES);
     tcp->read_bytes = less_of(number_of(config, "tcp", "direct-buffer-size"), tcp->turn_bytes);
+    tcp->buffers_kept = number_of(config, "tcp", "direct-buffer-pool-limit");
     tcp->file_bytes = number_of(config, "tcp", "file-io-transfer-to-limit");
     tcp->trace = trpi_config_bool(config, "io.tcp.trace-logging");
     tcp->dispatcher = trpi_config_text(config, "io.tcp.worker-dispatcher");

@@ -9,6 +9,7 @@
 
 #define TRPI_TCP_ACCEPTS_DEFAULT 10     /* connections that a listener accepts in one turn */
 #define TRPI_TCP_BUFFER_KIB_DEFAULT 128 /* of one large read */
+#define TRPI_TCP_BUFFERS_DEFAULT 64     /* free ones that are kept: 8 MiB */
 #define TRPI_TCP_FILE_KIB_DEFAULT 512   /* of a file, given to the kernel at once */
 #define TRPI_UDP_DATAGRAMS_DEFAULT 64   /* that a socket reads in one turn */
 #define TRPI_IO_CHANNELS_MAX 1048576    /* as many as a poller can watch */
@@ -20,6 +21,7 @@ typedef struct trpi_io_tcp {
     uint32_t read_bytes; /* of one read */
     uint32_t turn_bytes; /* of one turn */
     uint32_t file_bytes;
+    uint32_t buffers_kept;
     bool trace;
     const char *dispatcher, *manager_dispatcher; /* the configuration's */
 } trpi_io_tcp;

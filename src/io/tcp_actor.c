@@ -220,6 +220,7 @@ connection_begin(trp_ctx *ctx, trpi_tcp_actor *a, trp_ref who, uint64_t number,
                   trp_io_address_text(&event.local, local, sizeof local),
                   trp_io_address_text(&event.remote, remote, sizeof remote));
     a->connecting = false;
+    a->local = event.local.kind == TRP_IO_LOCAL;
     a->readable = true; /* as far as is known */
     a->writable = true;
     if (trp_timer_once(ctx, ALARM_KEY, register_ms, &trpi_io_alarm_type, NULL, 0) != TRP_OK) {

@@ -27,6 +27,8 @@ typedef struct trpi_tcp_actor {
     trp_ref asker;          /* of RESUME_WRITING; before the connection is there: of connect */
     trp_ref closer;         /* that gave the last order to close */
     bool readable, writable, large, counted, connecting;
+    bool local;       /* a Unix-domain stream */
+    bool drain;       /* a short read does not mean that nothing is left */
     bool looping;     /* a message to go on is on its way */
     uint32_t next;    /* address to try */
     trp_msg *command; /* of connect, while connecting */

@@ -6,7 +6,8 @@
  *          one was full, the next go into memory that the message takes along.
  * Must hold.
  *   tcp-pump-P1  The socket's state (readable, writable) becomes false only when it said so by
- *       EAGAIN or ended: no edge is lost.
+ *       EAGAIN, by a read of TCP that filled a part of its room while no report had DRAIN (net-N1),
+ *       or ended: no edge is lost.
  *   tcp-pump-P2  A turn reads io.tcp.max-received-message-size bytes at most, and writes
  *       TRPI_POLL_READ_BYTES and a piece of a file, and goes on after the mail that came meanwhile.
  *   tcp-pump-P3  While unhandled_max received bytes or more wait at the handler, nothing is read.
@@ -33,40 +34,63 @@ step_simple(trp_ctx *ctx, trpi_tcp_actor *a, trpi_tcp_event_kind kind, int err)
     trpi_tcp_actor_step(ctx, a, &event);
 }
 
-/* Read once, at most `most` bytes. Returns the bytes, or -errno; *ret_bytes has them. */
-static ssize_t
-read_once(trpi_tcp_actor *a, size_t most, trp_bytes *ret_bytes)
+static size_t
+less_of(size_t a, size_t b)
 {
-    const trpi_net_ops *net = a->socket->net;
-    uint8_t small[TRPI_TCP_READ_SMALL];
-    struct iovec to = { small, most < sizeof small ? most : sizeof small };
+    return a < b ? a : b;
+}
+
+/* How much the next read takes, at most `most`. */
+static size_t
+read_room(const trpi_tcp_actor *a, size_t most)
+{
+    return a->large ? most : less_of(most, TRPI_TCP_READ_SMALL);
+}
+
+/* Read into memory that the message takes along. */
+static ssize_t
+large_read(trpi_tcp_actor *a, size_t room, trp_bytes *ret_bytes)
+{
+    trpi_io_buffer *buffer = trpi_io_buffer_take(a->io->buffers);
+    struct iovec to;
     ssize_t got;
 
-    if (a->large && most > sizeof small) {
-        uint8_t *data;
-
-        if (trp_bytes_new(most, &data, ret_bytes) != TRP_OK) {
-            a->large = false;
-            return -EINTR; /* again, with the small one */
-        }
-        to = (struct iovec){ data, most };
-        got = net->read(a->socket->world, a->socket->number, &to, 1);
-        if (got > 0) {
-            trp_bytes whole = *ret_bytes;
-
-            *ret_bytes = trp_bytes_take(whole, (size_t)got);
-            trp_bytes_unref(&whole);
-            a->large = (size_t)got > TRPI_TCP_READ_SMALL;
-            if ((size_t)got < most / 2) {
-                (void)(trp_bytes_compact(ret_bytes) ==
-                       TRP_OK); /* else it keeps more than it needs */
-            }
-            return got;
-        }
-        trp_bytes_unref(ret_bytes);
-        return got;
+    if (buffer == NULL) {
+        a->large = false;
+        return -EINTR; /* again, with the small one */
     }
-    got = net->read(a->socket->world, a->socket->number, &to, 1);
+    to = (struct iovec){ trpi_io_buffer_data(buffer), room };
+    got = a->socket->net->read(a->socket->world, a->socket->number, &to, 1);
+    if (got > 0) {
+        trp_err err;
+
+        a->large = (size_t)got > TRPI_TCP_READ_SMALL;
+        if ((size_t)got < room / 2) { /* else it would keep more than it needs */
+            err = trp_bytes_copy(to.iov_base, (size_t)got, ret_bytes);
+        } else {
+            err = trpi_io_buffer_bytes(buffer, (size_t)got, ret_bytes);
+            buffer = err == TRP_OK ? NULL : buffer;
+        }
+        got = err == TRP_OK ? got : -ENOMEM;
+    }
+    if (buffer != NULL) {
+        trpi_io_buffer_give(buffer);
+    }
+    return got;
+}
+
+/* Read once. Returns the bytes, or -errno; *ret_bytes has them. */
+static ssize_t
+read_once(trpi_tcp_actor *a, size_t room, trp_bytes *ret_bytes)
+{
+    uint8_t small[TRPI_TCP_READ_SMALL];
+    struct iovec to = { small, room };
+    ssize_t got;
+
+    if (room > sizeof small) {
+        return large_read(a, room, ret_bytes);
+    }
+    got = a->socket->net->read(a->socket->world, a->socket->number, &to, 1);
     if (got > 0) {
         a->large = (size_t)got == sizeof small;
         return trp_bytes_copy(small, (size_t)got, ret_bytes) == TRP_OK ? got : -ENOMEM;
@@ -90,12 +114,6 @@ bytes_deliver(trp_ctx *ctx, trpi_tcp_actor *a, trp_bytes *bytes)
     trpi_tcp_actor_step(ctx, a, &event);
 }
 
-static size_t
-less_of(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 static void
 read_some(trp_ctx *ctx, trpi_tcp_actor *a)
 {
@@ -105,17 +123,20 @@ read_some(trp_ctx *ctx, trpi_tcp_actor *a)
     while (a->socket != NULL && a->readable && trpi_tcp_conn_reads(&a->conn) &&
            trpi_io_socket_has_room(a->socket, a->unhandled_max)) {
         trp_bytes bytes = TRP_BYTES_EMPTY;
-        ssize_t got = read_once(a, less_of(limits->read_bytes, limits->turn_bytes - total), &bytes);
+        size_t room = read_room(a, less_of(limits->read_bytes, limits->turn_bytes - total));
+        ssize_t got = read_once(a, room, &bytes);
 
         if (got > 0) {
             total += (size_t)got;
+            a->readable = (size_t)got == room || a->drain || a->local; /* tcp-pump-P1 */
             TRPI_IO_TRACE(ctx, limits, "%zd bytes were read", got);
             bytes_deliver(ctx, a, &bytes);
         } else if (got == 0) {
             a->readable = false;
             step_simple(ctx, a, TRPI_TCP_READ_END, 0);
         } else if (got == -EAGAIN) {
-            a->readable = false; /* tcp-pump-P1 */
+            a->readable = a->drain = false;
+            TRPI_IO_TRACE(ctx, limits, "nothing is left to be read");
             step_simple(ctx, a, TRPI_TCP_READ_NONE, 0);
         } else if (got != -EINTR) {
             a->readable = false;
@@ -204,8 +225,25 @@ write_some(trp_ctx *ctx, trpi_tcp_actor *a)
         } else if (file && (wrote == 0 || wrote == -EINVAL || wrote == -EIO)) {
             step_simple(ctx, a, TRPI_TCP_PART_ERROR, wrote == 0 ? EIO : (int)-wrote);
         } else if (wrote != -EINTR) {
+            a->readable = a->drain = true; /* the brain waits for the last byte that is there */
             step_simple(ctx, a, TRPI_TCP_WRITE_ERROR, wrote == 0 ? EPIPE : (int)-wrote);
         }
+    }
+}
+
+/* See to it that the pump runs again, if it has something to do. */
+static void
+go_on(trp_ctx *ctx, trpi_tcp_actor *a)
+{
+    if (a->socket == NULL || a->looping) {
+        return;
+    }
+    /* asked again: what the handler has not handled is told by ROOM */
+    if ((a->readable && trpi_tcp_conn_reads(&a->conn) &&
+         trpi_io_socket_has_room(a->socket, a->unhandled_max)) ||
+        (a->writable && trpi_tcp_conn_writes(&a->conn))) {
+        a->looping = true; /* tcp-pump-P2 */
+        trp_tell(ctx, trp_self(ctx), &trpi_io_go_on_type, NULL, 0);
     }
 }
 
@@ -213,23 +251,13 @@ void
 trpi_tcp_actor_pump(trp_ctx *ctx, trpi_tcp_actor *a)
 {
     uint32_t events = trpi_io_socket_take(a->socket);
-    bool more;
 
     a->readable |= (events & (TRPI_NET_IN | TRPI_NET_END)) != 0;
+    a->drain |= (events & (TRPI_NET_DRAIN | TRPI_NET_END)) != 0;
     a->writable |= (events & (TRPI_NET_OUT | TRPI_NET_END)) != 0;
     write_some(ctx, a);
     read_some(ctx, a);
-    if (a->socket == NULL || a->looping) {
-        return;
-    }
-    /* asked again: what the handler has not handled is told by ROOM */
-    more = (a->readable && trpi_tcp_conn_reads(&a->conn) &&
-            trpi_io_socket_has_room(a->socket, a->unhandled_max)) ||
-           (a->writable && trpi_tcp_conn_writes(&a->conn));
-    if (more) {
-        a->looping = true; /* tcp-pump-P2 */
-        trp_tell(ctx, trp_self(ctx), &trpi_io_go_on_type, NULL, 0);
-    }
+    go_on(ctx, a);
 }
 
 /* ---- write commands -------------------------------------------------------------------------- */
@@ -337,9 +365,6 @@ trpi_tcp_actor_write(trp_ctx *ctx, trpi_tcp_actor *a, const trpi_tcp_write *writ
         event.parts = first;
         trpi_tcp_actor_step(ctx, a, &event);
         write_some(ctx, a);
-        if (a->socket != NULL && !a->looping && a->writable && trpi_tcp_conn_writes(&a->conn)) {
-            a->looping = true;
-            trp_tell(ctx, trp_self(ctx), &trpi_io_go_on_type, NULL, 0);
-        }
+        go_on(ctx, a);
     }
 }

@@ -21,7 +21,9 @@ trpi_sim_local_mask(sim_socket *s)
     if (s->error != 0 || s->shut == SIM_SHUT_BOTH || s->state == SIM_CLOSED) {
         mask |= TRPI_NET_END;
     }
-    if ((s->shut & SIM_SHUT_READ) != 0 || s->in.arrived > 0 || s->accepted.count > 0) {
+    if ((s->shut & SIM_SHUT_READ) != 0) {
+        mask |= TRPI_NET_IN | TRPI_NET_DRAIN;
+    } else if (s->in.arrived > 0 || s->accepted.count > 0) {
         mask |= TRPI_NET_IN;
     }
     if (s->state == SIM_LISTENING) {

@@ -470,7 +470,9 @@ trpi_sim_stream_mask(sim_socket *s)
     if (s->shut == SIM_SHUT_BOTH || s->state == SIM_CLOSED || s->error != 0) {
         mask |= TRPI_NET_END;
     }
-    if ((s->shut & SIM_SHUT_READ) != 0 || s->in.arrived > 0) {
+    if ((s->shut & SIM_SHUT_READ) != 0) {
+        mask |= TRPI_NET_IN | TRPI_NET_DRAIN;
+    } else if (s->in.arrived > 0) {
         mask |= TRPI_NET_IN;
     }
     if (s->state == SIM_CONNECTED && (s->shut & SIM_SHUT_WRITE) == 0 && !is_writable(s)) {

@@ -311,7 +311,7 @@ an_edge_that_comes_while_nobody_waits_is_reported(void)
     UNIT_EQUAL(text_write(pair[0], "two"), 3);
     UNIT_TRUE(reported(set, 5, TRPI_NET_IN));
     UNIT_EQUAL(net->shutdown(NULL, pair[0], SHUT_WR), 0);
-    UNIT_TRUE(reported(set, 5, TRPI_NET_IN));
+    UNIT_TRUE(reported(set, 5, TRPI_NET_IN | TRPI_NET_DRAIN));
     UNIT_EQUAL(net->shutdown(NULL, pair[1], SHUT_WR), 0);
     UNIT_TRUE(reported(set, 5, TRPI_NET_END)); /* both directions have ended */
     net->close(NULL, pair[0]);

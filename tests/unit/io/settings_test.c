@@ -1,7 +1,8 @@
 /* settings_test.c - what the configuration says of sockets: at its limits, one past them, and what
  * the sockets do then. */
-#include "io/settings.h"
+#include "io/buffers.h"
 #include "io/poller.h"
+#include "io/settings.h"
 
 #include "tests/unit/io/duo.h"
 
@@ -84,6 +85,7 @@ without_a_configuration_the_limits_are_those_that_are_documented(void)
     UNIT_EQUAL(s.tcp.read_bytes, 128 * 1024);
     UNIT_EQUAL(s.tcp.turn_bytes, TRPI_POLL_READ_BYTES);
     UNIT_EQUAL(s.tcp.file_bytes, 512 * 1024);
+    UNIT_EQUAL(s.tcp.buffers_kept, 64);
     UNIT_FALSE(s.tcp.trace);
     UNIT_TEXT(s.tcp.dispatcher, "default");
     UNIT_TEXT(s.tcp.manager_dispatcher, "default");
@@ -130,7 +132,7 @@ each_number_is_taken_at_its_limits_and_refused_one_past_them(void)
         UNIT_EQUAL(trpi_config_int(config, row->key), (int64_t)row->max);
         UNIT_EQUAL(number_set(config, row, row->max + 1), TRP_ECONFIG);
     }
-    UNIT_EQUAL(numbers, 12);
+    UNIT_EQUAL(numbers, 13);
     trpi_config_free(config);
 }
 
@@ -147,6 +149,34 @@ unlimited_is_the_largest_number(void)
     UNIT_EQUAL(s.udp.sockets_max, TRPI_WATCHES_MAX);
     UNIT_EQUAL(s.udp_connected.sockets_max, 4096);
     trp_config_unref(config);
+}
+
+/* CONF-12: at the limit and one past it; bytes that a program holds outlive the pool */
+static void
+a_pool_keeps_so_many_buffers_and_lives_until_the_last_one_is_back(void)
+{
+    trpi_io_buffers *buffers;
+    trpi_io_buffer *taken[3];
+    trp_bytes bytes;
+
+    UNIT_REQUIRE(trpi_io_buffers_new(1000, 2, &buffers) == TRP_OK);
+    for (int i = 0; i < 3; i++) {
+        taken[i] = trpi_io_buffer_take(buffers);
+        UNIT_REQUIRE(taken[i] != NULL);
+        memset(trpi_io_buffer_data(taken[i]), 'a' + i, 1000);
+    }
+    UNIT_EQUAL(trpi_io_buffers_kept(buffers), 0);
+    for (int i = 0; i < 3; i++) {
+        trpi_io_buffer_give(taken[i]);
+        UNIT_EQUAL(trpi_io_buffers_kept(buffers), i < 2 ? i + 1 : 2);
+    }
+    taken[0] = trpi_io_buffer_take(buffers);
+    UNIT_TRUE(taken[0] == taken[1]); /* the last one that came back */
+    UNIT_EQUAL(trpi_io_buffers_kept(buffers), 1);
+    UNIT_EQUAL(trpi_io_buffer_bytes(taken[0], 10, &bytes), TRP_OK);
+    trpi_io_buffers_end(buffers);
+    UNIT_EQUAL(trp_bytes_length(bytes), 10);
+    trp_bytes_unref(&bytes); /* frees the pool: the sanitizers look */
 }
 
 /* ---- what sockets do ------------------------------------------------------------------------- */
@@ -243,6 +273,52 @@ a_read_has_at_most_the_bytes_of_the_buffer_and_of_a_message(void)
               ": 904 bytes were read]");
 }
 
+/* net-N1: a read that fills a part of its room is the last one; at the peer's end one more */
+static void
+a_short_read_is_not_followed_by_one_that_finds_nothing(void)
+{
+    trp_system *system = open_server("log { level = debug } io { tcp { trace-logging = on } }");
+
+    stage_clear(&stage_lines);
+    server.registers = false;
+    int peer = plain_connect(server.port);
+    pattern_send(peer, 5);
+    UNIT_WAIT(stage_has("s:connected"), 60000);
+    register_now(system);
+    UNIT_WAIT(server.received == 5, 60000);
+    UNIT_EQUAL(send(peer, "\x9b\xba\xd9", 3, MSG_NOSIGNAL), 3); /* pattern_at(5) to (7) */
+    UNIT_WAIT(server.received == 8, 60000);
+    UNIT_FALSE(server.wrong);
+    close(peer);
+    UNIT_WAIT(stage_has("s:peer"), 60000);
+    STAGE_LOGGED("closed, how 4: 8 bytes were read, 0 written");
+    UNIT_FALSE(stage_book_has(&stage_lines, "nothing is left to be read"));
+    shut(system);
+}
+
+/* A read stops at urgent data, however much is behind it: the kernel does not report that again. */
+static void
+bytes_behind_urgent_data_are_read(void)
+{
+    trp_system *system = open_server("");
+    uint8_t data[8];
+
+    server.registers = false;
+    for (size_t i = 0; i < sizeof data; i++) {
+        data[i] = pattern_at(i);
+    }
+    int peer = plain_connect(server.port);
+    UNIT_EQUAL(send(peer, data, 3, MSG_NOSIGNAL), 3);
+    UNIT_EQUAL(send(peer, "!", 1, MSG_NOSIGNAL | MSG_OOB), 1); /* beside the stream */
+    UNIT_EQUAL(send(peer, data + 3, 3, MSG_NOSIGNAL), 3);
+    UNIT_WAIT(stage_has("s:connected"), 60000);
+    register_now(system);
+    UNIT_WAIT(server.received == 6, 60000);
+    UNIT_FALSE(server.wrong);
+    close(peer);
+    shut(system);
+}
+
 static char file_path[64];
 
 static void
@@ -304,10 +380,13 @@ UNIT_BEGIN("settings")
 UNIT(without_a_configuration_the_limits_are_those_that_are_documented)
 UNIT(each_number_is_taken_at_its_limits_and_refused_one_past_them)
 UNIT(unlimited_is_the_largest_number)
+UNIT(a_pool_keeps_so_many_buffers_and_lives_until_the_last_one_is_back)
 UNIT(one_connection_too_many_waits_and_one_to_connect_fails)
 UNIT(a_listener_that_accepts_one_a_turn_accepts_all)
 UNIT(the_time_to_register_is_that_of_the_configuration_unless_the_call_has_one)
 UNIT(a_read_has_at_most_the_bytes_of_the_buffer_and_of_a_message)
+UNIT(a_short_read_is_not_followed_by_one_that_finds_nothing)
+UNIT(bytes_behind_urgent_data_are_read)
 UNIT(a_file_goes_in_pieces_of_the_limit)
 UNIT(connections_run_on_the_dispatcher_of_the_configuration)
 UNIT_END

@@ -201,9 +201,9 @@ full_script(void)
     SAME(put(ends[0], 10));
     SAME(get(ends[1], 20));
     SAME(put(ends[1], 10));
-    SAME(reported(set) & TRPI_NET_IN);
+    SAME(reported(set) & (TRPI_NET_IN | TRPI_NET_DRAIN));
     SAME(net->shutdown(world, ends[1], SHUT_WR));
-    SAME(reported(set) & TRPI_NET_IN);
+    SAME(reported(set) & (TRPI_NET_IN | TRPI_NET_DRAIN));
     net->set_remove(set, ends[0]);
     SAME(net->close(world, ends[1]));
     ends[1] = -1;
