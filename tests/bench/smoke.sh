@@ -67,6 +67,11 @@ if [ $sanitized = 1 ]; then
     judge a_gib_holds_two_million_seven_hundred_thousand_actors \
         "$(sed -n 's/^troupe create actors_per_gib \([0-9]*\) actors$/\1/p' <<<"$out")" at-least 2700000
 fi
+# Servers with sockets, in processes of their own: each part has its figure. How many they are is not looked at.
+out=$(timeout 300 "$bench" sockets --count 2000 --idle 50 2>"$err")
+for param in echo_cpu_ratio in_ratio out_ratio; do
+    judge "bench_sockets_has_$param" "$(sed -n "s/^troupe sockets $param \([0-9.]*\) times\$/\1/p" <<<"$out")" at-least 0.0001
+done
 # Two processes. A build without remoting has no such workload.
 if "$bench" 2>&1 | grep -q '^  remote '; then
     smoke remote $((64000 / sanitized)) {,tls_}{rate_100,rate_1024,rate_65536,rate_100_4s}:messages/s {,tls_}rtt_p{50,99}:us
