@@ -12,6 +12,8 @@
 #include <arpa/inet.h>
 #include <net/if.h>
 
+#include "base/address.h"
+#include "base/assert.h"
 #include "base/sized.h"
 #include "io/io.h"
 
@@ -156,7 +158,7 @@ trpi_io_target_set(trpi_io_target *target, const char *text, bool passive)
     if (trp_io_address_parse(text, &target->addresses[0]) == TRP_OK) {
         target->count = 1;
     } else if (strncmp(text, LOCAL_PREFIX, strlen(LOCAL_PREFIX)) == 0 ||
-               !host_read(text, host, sizeof host, &port)) {
+               !host_read(text, host, sizeof host, &port) || strlen(host) > TRPI_HOST_BYTES_MAX) {
         return TRP_EINVAL;
     } else if (host[0] == '\0' || strcmp(host, "*") == 0) {
         target->addresses[0].kind = TRP_IO_IPV4;
@@ -169,6 +171,16 @@ trpi_io_target_set(trpi_io_target *target, const char *text, bool passive)
                    target->addresses[0].port != 0
                ? TRP_OK
                : TRP_EINVAL;
+}
+
+void
+trpi_io_target_host(const trpi_io_target *target, char *ret_host)
+{
+    uint16_t port;
+    bool is_name = host_read(target->text, ret_host, TRP_IO_ADDRESS_BYTES_MAX, &port);
+
+    trpi_assert(is_name); /* trpi_io_target_set() saw to it */
+    (void)is_name;
 }
 
 /* ---- as sockets want them -------------------------------------------------------------------- */

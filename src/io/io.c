@@ -10,6 +10,7 @@
 #include <troupe/extension.h>
 
 #include "base/alloc.h"
+#include "io/lookup.h"
 
 static trp_err
 manager_spawn(trpi_io *io, const char *name, const char *dispatcher, const trp_behaviour *behaviour,
@@ -30,6 +31,7 @@ io_release(void *instance)
 {
     trpi_io *io = instance;
 
+    trpi_io_lookups_end(io->lookups);
     trpi_io_buffers_end(io->buffers);
     trpi_free(io);
 }
@@ -63,6 +65,8 @@ io_create(trp_system *system, void *arg, void **ret_instance)
     trpi_io_settings_read(trpi_system_config(system), &io->settings);
     err = trpi_io_buffers_new(io->settings.tcp.read_bytes, io->settings.tcp.buffers_kept,
                               &io->buffers);
+    err = err == TRP_OK ? trpi_io_lookups_new(system, world, trpi_resolve_blocking, &io->lookups)
+                        : err;
     err = err != TRP_OK ? err
                         : manager_spawn(io, "io-tcp", io->settings.tcp.manager_dispatcher,
                                         &trpi_tcp_manager_behaviour, &io->tcp);

@@ -20,6 +20,7 @@ typedef struct trpi_io {
     const trpi_net_ops *net;
     trpi_poller *poller;
     trpi_io_settings settings;
+    struct trpi_io_lookups *lookups;
     trpi_io_buffers *buffers;   /* of settings.tcp.read_bytes */
     trp_ref tcp, udp;           /* the managers; written before anyone else has this */
     _Atomic uint32_t connected; /* connections of TCP */
@@ -39,7 +40,7 @@ typedef struct trpi_io {
 trp_err trpi_io_get(trp_system *system, trpi_io **ret_io);
 
 extern const trp_behaviour trpi_tcp_manager_behaviour, trpi_tcp_listener_behaviour,
-    trpi_tcp_actor_behaviour, trpi_io_lookup_behaviour, trpi_udp_manager_behaviour;
+    trpi_tcp_actor_behaviour, trpi_udp_manager_behaviour;
 
 /* ---- addresses, options ---------------------------------------------------------------------- */
 void trpi_io_address_in(const trp_io_address *address, trpi_net_address *ret_address);
@@ -62,6 +63,9 @@ typedef struct trpi_io_target {
 /* Check the text of a target, and resolve it if it is numeric. passive: "*:80" is an address.
  * Errors: TRP_EINVAL. */
 trp_err trpi_io_target_set(trpi_io_target *target, const char *text, bool passive);
+
+/* Write the host of a target that is a name; ret_host has TRP_IO_ADDRESS_BYTES_MAX. */
+void trpi_io_target_host(const trpi_io_target *target, char *ret_host);
 
 /* ---- messages between the parts -------------------------------------------------------------- */
 typedef struct trpi_tcp_connect {

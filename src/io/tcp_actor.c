@@ -17,6 +17,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "io/lookup.h"
 
 #define ALARM_KEY 1u
 
@@ -269,6 +270,7 @@ connect_fail(trp_ctx *ctx, trpi_tcp_actor *a)
                    a->error == EAGAIN ? "the listener's backlog is full"
                                       : trpi_io_reason(a->error));
     a->connecting = false;
+    trpi_io_lookup_forget(a->io->lookups, &connect_of(a)->remote);
     trp_tell(ctx, a->asker, &trp_tcp_command_failed_type, &failed, sizeof failed);
     trpi_io_socket_close(a->socket, false, false);
     a->socket = NULL;

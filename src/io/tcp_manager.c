@@ -1,7 +1,7 @@
 /* tcp_manager.c - the parent of all listeners and connections, which finds addresses for names.
  *
- * Shape.   connect, bind -> (a name: an actor of its own asks the resolver, and tells the command
- *          again with addresses) -> a child, to which the command is forwarded, with its sender
+ * Shape.   connect, bind -> (a name: the resolver is asked, and the command comes again with
+ *          addresses) -> a child, to which the command is forwarded, with its sender
  *          accepted, from a listener -> a connection, as a sibling of the listener: it outlives it
  * Must hold.
  *   tcp-manager-M1  Each command has an answer: the child's, or from here why there is no child.
@@ -9,11 +9,10 @@
  * Sources. IO-02, TCP-01, TCP-05, TRP-09
  */
 #include <errno.h>
-#include <netdb.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "io/io.h"
+#include "io/lookup.h"
 
 typedef struct manager {
     trpi_io *io;
@@ -60,26 +59,58 @@ child_start(trp_ctx *ctx, manager *m, const trp_behaviour *behaviour, const char
     return 0;
 }
 
-static void
-on_command(trp_ctx *ctx, manager *m, const trp_msg *msg, const trpi_io_target *target,
-           trp_tcp_command command, uint64_t number)
+/* Have the addresses of a name looked up: the command comes again with them. Returns 0 or an
+ * errno. */
+static int
+name_look_up(trp_ctx *ctx, manager *m, const trpi_tcp_connect *connect, const trpi_tcp_bind *bind)
 {
+    trp_msg *again;
+    void *held;
+    trp_err err =
+        connect != NULL
+            ? trp_msg_new_held(&trpi_tcp_connect_type, sizeof *connect, NULL, &again, &held)
+            : trp_msg_new_held(&trpi_tcp_bind_type, sizeof *bind, NULL, &again, &held);
+
+    if (err != TRP_OK) {
+        return ENOMEM;
+    }
+    if (connect != NULL) {
+        memcpy(held, connect, sizeof *connect);
+    } else {
+        memcpy(held, bind, sizeof *bind);
+    }
+    err = trpi_io_lookup(m->io->lookups, ctx,
+                         connect != NULL ? &((trpi_tcp_connect *)held)->remote
+                                         : &((trpi_tcp_bind *)held)->local,
+                         trp_self(ctx), trp_sender(ctx), again);
+    if (err != TRP_OK) {
+        trp_msg_free(again);
+    }
+    return err == TRP_OK ? 0 : errno_of(err);
+}
+
+static void
+on_command(trp_ctx *ctx, manager *m, const trp_msg *msg, const trpi_tcp_connect *connect,
+           const trpi_tcp_bind *bind)
+{
+    const trpi_io_target *target = connect != NULL ? &connect->remote : &bind->local;
     const trpi_io_tcp *limits = &m->io->settings.tcp;
-    bool connects = command == TRP_TCP_CONNECT;
+    bool connects = connect != NULL;
     int error = target->error;
 
     if (error == 0 && connects &&
         atomic_load_explicit(&m->io->connected, memory_order_relaxed) >= limits->connections_max) {
         error = EMFILE;
     } else if (error == 0 && target->count == 0) {
-        error = child_start(ctx, m, &trpi_io_lookup_behaviour, "blocking", msg);
+        error = name_look_up(ctx, m, connect, bind);
     } else if (error == 0 && connects) {
         error = child_start(ctx, m, &trpi_tcp_actor_behaviour, limits->dispatcher, msg);
     } else if (error == 0) {
         error = child_start(ctx, m, &trpi_tcp_listener_behaviour, limits->manager_dispatcher, msg);
     }
     if (error != 0) {
-        command_fail(ctx, command, number, error);
+        command_fail(ctx, connects ? TRP_TCP_CONNECT : TRP_TCP_BIND,
+                     connects ? connect->number : bind->number, error);
     }
 }
 
@@ -100,12 +131,8 @@ manager_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         }
         return TRP_OK;
     }
-    if (connect != NULL) {
-        on_command(ctx, m, msg, &connect->remote, TRP_TCP_CONNECT, connect->number);
-        return TRP_OK;
-    }
-    if (bind != NULL) {
-        on_command(ctx, m, msg, &bind->local, TRP_TCP_BIND, bind->number);
+    if (connect != NULL || bind != NULL) {
+        on_command(ctx, m, msg, connect, bind);
         return TRP_OK;
     }
     return TRP_EUNHANDLED;
@@ -129,74 +156,3 @@ const trp_behaviour trpi_tcp_manager_behaviour = { .size = sizeof(trp_behaviour)
                                                    .receive = manager_receive,
                                                    .pre_start = manager_pre_start,
                                                    .strategy = &stop_children };
-
-/* ---- names ----------------------------------------------------------------------------------- */
-
-/* Ask the resolver, which may block: this actor has a thread of the dispatcher "blocking". */
-static void
-target_resolve(trpi_io_target *target)
-{
-    struct addrinfo hints = { .ai_family = AF_UNSPEC,
-                              .ai_socktype = SOCK_STREAM,
-                              .ai_flags = AI_NUMERICSERV };
-    struct addrinfo *found = NULL;
-    char *port = strrchr(target->text, ':');
-
-    *port = '\0'; /* trpi_io_target_set() saw to it that there is one */
-    if (getaddrinfo(target->text, port + 1, &hints, &found) != 0) {
-        target->error = EADDRNOTAVAIL;
-    }
-    *port = ':';
-    for (const struct addrinfo *one = found; one != NULL && target->count < TRPI_IO_ADDRESSES_MAX;
-         one = one->ai_next) {
-        trpi_net_address address = { .bytes = one->ai_addrlen };
-
-        if (one->ai_addrlen <= sizeof address.of) {
-            memcpy(&address.of, one->ai_addr, one->ai_addrlen);
-            trpi_io_address_out(&address, &target->addresses[target->count++]);
-        }
-    }
-    if (found != NULL) {
-        freeaddrinfo(found);
-    }
-    if (target->count == 0) {
-        target->error = EADDRNOTAVAIL;
-    }
-}
-
-/* Tell the manager the command again, with the addresses, in its sender's name. */
-static trp_err
-lookup_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
-{
-    const trpi_tcp_connect *connect = trp_msg_held(msg, &trpi_tcp_connect_type);
-    const trpi_tcp_bind *bind = trp_msg_held(msg, &trpi_tcp_bind_type);
-    trp_msg *answer;
-    void *held;
-    trp_err err;
-
-    (void)state;
-    if (connect == NULL && bind == NULL) {
-        return TRP_EUNHANDLED;
-    }
-    err = connect != NULL
-              ? trp_msg_new_held(&trpi_tcp_connect_type, sizeof *connect, NULL, &answer, &held)
-              : trp_msg_new_held(&trpi_tcp_bind_type, sizeof *bind, NULL, &answer, &held);
-    if (err != TRP_OK) {
-        command_fail(ctx, connect != NULL ? TRP_TCP_CONNECT : TRP_TCP_BIND,
-                     connect != NULL ? connect->number : bind->number, ENOMEM);
-    } else if (connect != NULL) {
-        memcpy(held, connect, sizeof *connect);
-        target_resolve(&((trpi_tcp_connect *)held)->remote);
-        trpi_send_as(ctx, trp_parent(ctx), trp_sender(ctx), answer);
-    } else {
-        memcpy(held, bind, sizeof *bind);
-        target_resolve(&((trpi_tcp_bind *)held)->local);
-        trpi_send_as(ctx, trp_parent(ctx), trp_sender(ctx), answer);
-    }
-    trp_stop(ctx, trp_self(ctx));
-    return TRP_OK;
-}
-
-const trp_behaviour trpi_io_lookup_behaviour = {
-    .size = sizeof(trp_behaviour), .name = "io-lookup", .version = 1, .receive = lookup_receive
-};

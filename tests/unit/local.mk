@@ -143,6 +143,7 @@ tests_unit_io_io_tests_SOURCES = \
 	tests/unit/io/poller_test.c \
 	tests/unit/io/poller_wake_test.c \
 	tests/unit/io/frames_test.c \
+	tests/unit/io/lookup_test.c \
 	tests/unit/io/pipeline_actor_test.c \
 	tests/unit/io/pipeline_test.c \
 	tests/unit/io/settings_test.c \

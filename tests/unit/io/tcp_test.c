@@ -508,7 +508,7 @@ a_buffer_has_marks_and_a_bound_when_the_peer_never_reads(void)
     shut(system);
 }
 
-/* IO-06, TCP-08 */
+/* IO-06, IO-15, TCP-08 */
 static void
 a_slow_peer_gets_all_bytes_in_order_from_the_buffer(void)
 {
@@ -568,7 +568,7 @@ a_refused_write_stops_all_until_writing_is_resumed(void)
     shut(system);
 }
 
-/* TCP-22: Nothing is read for a handler that does not keep up. */
+/* IO-15, TCP-22: Nothing is read for a handler that does not keep up. */
 static void
 a_handler_that_is_behind_stops_the_peer(void)
 {
