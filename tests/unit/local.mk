@@ -140,6 +140,7 @@ check_PROGRAMS += tests/unit/io/io_tests
 tests_unit_io_io_tests_LDADD = $(unit_ldadd)
 tests_unit_io_io_tests_SOURCES = \
 	tests/unit/io/address_test.c \
+	tests/unit/io/bad_peers_test.c \
 	tests/unit/io/poller_test.c \
 	tests/unit/io/poller_wake_test.c \
 	tests/unit/io/frames_test.c \
