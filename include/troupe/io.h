@@ -27,6 +27,7 @@
 #include <troupe/base.h>
 #include <troupe/bytes.h>
 #include <troupe/message.h>
+#include <troupe/tls.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -109,23 +110,30 @@ typedef struct trp_tcp_connect_options {
     size_t size;
     const char *local; /* the own address; NULL: any */
     const trp_socket_options *socket;
-    uint32_t timeout_ms;          /* for all addresses of a name; 0: TRP_TCP_CONNECT_TIMEOUT_MS */
-    uint32_t register_timeout_ms; /* 0: io.tcp.register-timeout */
-    uint64_t number;              /* of the caller's own: stands in the answer */
+    uint32_t timeout_ms;           /* for all addresses of a name; 0: TRP_TCP_CONNECT_TIMEOUT_MS */
+    uint32_t register_timeout_ms;  /* 0: io.tcp.register-timeout */
+    uint64_t number;               /* of the caller's own: stands in the answer */
+    trp_tls *tls;                  /* of a client; shared; NULL: no TLS */
+    const char *server_name;       /* that the server's certificate must have, and that it is told;
+                                     NULL: the host in remote */
+    uint32_t handshake_timeout_ms; /* after TCP's own; 0: TRP_TLS_HANDSHAKE_TIMEOUT_MS */
+    uint32_t zero;
 } trp_tcp_connect_options;
 #define TRP_TCP_CONNECT_OPTIONS_INIT                                                               \
     {                                                                                              \
-        sizeof(trp_tcp_connect_options), NULL, NULL, 0, 0, 0                                       \
+        sizeof(trp_tcp_connect_options), NULL, NULL, 0, 0, 0, NULL, NULL, 0, 0                     \
     }
 
-/* Connect. The answer is trp_tcp_connected or trp_tcp_command_failed, told to the running actor.
- * The connection's actor aborts it when no handler registers within register_timeout_ms.
+/* Connect. The answer is trp_tcp_connected or trp_tcp_command_failed, told to the running actor;
+ * with TLS when the handshake is over. The connection's actor aborts it when no handler registers
+ * within register_timeout_ms.
  *
  * Ownership: borrows remote and options.
- * Errors:    TRP_EINVAL  remote or local is no address, or an option is out of range
+ * Errors:    TRP_EINVAL  remote or local is no address, an option is out of range, tls is one of a
+ *                        server, or remote has no host and there is no server_name
  *            and those of trp_tcp_manager
  * Thread:    actor (inside ctx's behaviour only).
- * Source:    TCP-01, TCP-02.  Since: 0.1 */
+ * Source:    TCP-01, TCP-02, PIPE-13.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_tcp_connect(trp_ctx *ctx, const char *remote,
                                                const trp_tcp_connect_options *options);
 
@@ -136,19 +144,24 @@ typedef struct trp_tcp_bind_options {
     uint32_t backlog;                 /* 0: TRP_TCP_BACKLOG_DEFAULT */
     uint32_t register_timeout_ms;     /* 0: io.tcp.register-timeout */
     uint64_t number;                  /* of the caller's own: stands in the answer */
+    trp_tls *tls;                     /* of a server; shared; NULL: no TLS */
+    uint32_t handshake_timeout_ms;    /* 0: TRP_TLS_HANDSHAKE_TIMEOUT_MS */
+    uint32_t zero;
 } trp_tcp_bind_options;
 #define TRP_TCP_BIND_OPTIONS_INIT                                                                  \
     {                                                                                              \
-        sizeof(trp_tcp_bind_options), TRP_REF_NONE, NULL, 0, 0, 0                                  \
+        sizeof(trp_tcp_bind_options), TRP_REF_NONE, NULL, 0, 0, 0, NULL, 0, 0                      \
     }
 
 /* Listen. The answer is trp_tcp_bound, from the listener, or trp_tcp_command_failed. The listener
- * ends by trp_tcp_unbind_type, or when its handler has ended; its connections stay.
+ * ends by trp_tcp_unbind_type, or when its handler has ended; its connections stay. With TLS the
+ * handler is told of a connection when its handshake is over, and trp_tcp_refused if that fails.
  *
  * Ownership: borrows local and options.
- * Errors:    as trp_tcp_connect
+ * Errors:    TRP_EINVAL  local is no address, an option is out of range, or tls is one of a client
+ *            and those of trp_tcp_manager
  * Thread:    actor (inside ctx's behaviour only).
- * Source:    TCP-05, TCP-06.  Since: 0.1 */
+ * Source:    TCP-05, TCP-06, PIPE-13.  Since: 0.1 */
 TRP_API TRP_MUST_CHECK trp_err trp_tcp_bind(trp_ctx *ctx, const char *local,
                                             const trp_tcp_bind_options *options);
 
@@ -233,7 +246,8 @@ TRP_API TRP_MUST_CHECK trp_err trp_tcp_batch_new(trp_tcp_batch **ret_batch);
 TRP_API TRP_MUST_CHECK trp_err trp_tcp_batch_add(trp_tcp_batch *batch, trp_bytes bytes,
                                                  uint64_t ack);
 
-/* Add a piece of a file, which the kernel copies (sendfile). It is opened when the connection takes
+/* Add a piece of a file, which the kernel copies (sendfile), or with TLS is read and encrypted. It
+ * is opened when the connection takes
  * the batch: if it cannot be, the batch fails with that errno. A file that is shorter ends the
  * connection (EIO). A file on a slow disk takes its time from a thread of the system.
  *
@@ -289,9 +303,20 @@ TRP_API extern trp_type trp_tcp_unbind_type; /* of a listener -> trp_tcp_unbound
 /* To the actor that connected, or the handler of the listener; the sender is the connection. */
 typedef struct trp_tcp_connected {
     trp_io_address remote, local;
-    uint64_t number; /* of the options */
+    uint64_t number;  /* of the options */
+    trp_tls_peer tls; /* who the peer is; its version is 0 without TLS */
 } trp_tcp_connected;
 TRP_API extern trp_type trp_tcp_connected_type;
+
+/* To the handler of the listener: a connection that did not come to be, since its TLS handshake
+ * failed. */
+typedef struct trp_tcp_refused {
+    trp_io_address remote;
+    int32_t error; /* errno: as of trp_tcp_closed */
+    uint32_t zero;
+    char reason[128]; /* a sentence */
+} trp_tcp_refused;
+TRP_API extern trp_type trp_tcp_refused_type;
 
 /* To the actor that bound; the sender is the listener. */
 typedef struct trp_tcp_bound {
@@ -364,7 +389,11 @@ enum {
  * 1. The connection's actor ends after it. */
 typedef struct trp_tcp_closed {
     uint32_t how;
-    int32_t error;      /* errno of TRP_TCP_ERROR_CLOSED */
+    /* errno of TRP_TCP_ERROR_CLOSED. Of TLS: EKEYEXPIRED, EKEYREVOKED, EKEYREJECTED the peer's
+     * certificate, ENOKEY it has none, EACCES the peer refuses us, ETIMEDOUT the handshake,
+     * ECONNRESET the connection ended and the session did not: bytes may be missing, EPROTO all
+     * else. */
+    int32_t error;
     uint32_t half_open; /* 1: TRP_TCP_PEER_CLOSED, and our direction is open */
     uint32_t zero;
     uint64_t received_bytes, written_bytes;

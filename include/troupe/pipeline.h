@@ -132,6 +132,9 @@ typedef struct trp_stage {
     /* Every management command reaches every stage, in no order that is promised: act on your own
      * kinds, and on ticks. NULL: not interested. */
     trp_err (*manage)(trp_port *port, void *state, const trp_item *management);
+    /* Return 1 while it keeps the beginning of something that its next events must complete, such
+     * as half a frame; NULL: it never does. */
+    uint32_t (*holds)(const void *state);
 } trp_stage;
 
 /* A stage as a pipeline has it. */
@@ -251,6 +254,14 @@ TRP_API TRP_MUST_CHECK trp_err trp_pipeline_manage(trp_pipeline *pipeline, const
  * Thread:    owner (the creator; no lock inside).
  * Source:    PIPE-09.  Since: 0.1 */
 TRP_API uint32_t trp_pipeline_tick_ms(const trp_pipeline *pipeline);
+
+/* Return 1 while a stage keeps the beginning of something, such as half a frame: the feeder may
+ * give up on a peer that does not complete it.
+ *
+ * Errors:    none
+ * Thread:    owner (the creator; no lock inside).
+ * Source:    PIPE-12.  Since: 0.1 */
+TRP_API int trp_pipeline_holds(const trp_pipeline *pipeline);
 
 /* Take the next command or event that has left a pipeline without the function for it. false (0):
  * none is there.

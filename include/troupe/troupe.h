@@ -45,7 +45,9 @@
 #include <troupe/shutdown.h>
 #include <troupe/subject.h>
 #include <troupe/system.h>
+#include <troupe/tcp_pipeline.h>
 #include <troupe/testkit.h>
 #include <troupe/throttler.h>
+#include <troupe/tls.h>
 
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include <troupe/extension.h>
+#include <troupe/tcp_pipeline.h>
 
 #include "base/alloc.h"
 #include "io/lookup.h"
@@ -51,6 +52,7 @@ io_create(trp_system *system, void *arg, void **ret_instance)
     err = trpi_system_poller(system, &poller);
     err = err == TRP_OK ? trp_protocol_register(&trp_tcp_protocol) : err;
     err = err == TRP_OK ? trp_protocol_register(&trp_udp_protocol) : err;
+    err = err == TRP_OK ? trp_protocol_register(&trp_tcp_pipeline_protocol) : err;
     if (err != TRP_OK) {
         return err;
     }

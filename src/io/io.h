@@ -11,6 +11,7 @@
 #include "io/buffers.h"
 #include "io/poller.h"
 #include "io/settings.h"
+#include "io/tls_program.h"
 
 #define TRPI_IO_ADDRESSES_MAX 8 /* of a name */
 
@@ -72,16 +73,19 @@ typedef struct trpi_tcp_connect {
     trpi_io_target remote;
     trp_io_address local; /* TRP_IO_NO_ADDRESS: any */
     trp_socket_options socket;
-    uint32_t timeout_ms, register_ms;
+    uint32_t timeout_ms, register_ms, handshake_ms;
     uint64_t number;
+    trp_tls *tls; /* counted; NULL: none */
+    char server_name[TRPI_TLS_HOST_BYTES];
 } trpi_tcp_connect;
 
 typedef struct trpi_tcp_bind {
     trpi_io_target local;
     trp_socket_options socket;
     trp_ref handler;
-    uint32_t backlog, register_ms;
+    uint32_t backlog, register_ms, handshake_ms;
     uint64_t number;
+    trp_tls *tls; /* counted; NULL: none */
 } trpi_tcp_bind;
 
 typedef struct trpi_tcp_accepted {
@@ -90,7 +94,8 @@ typedef struct trpi_tcp_accepted {
     _Atomic int number;      /* -1: taken */
     trp_ref handler;         /* of the listener */
     trp_socket_options socket;
-    uint32_t register_ms;
+    uint32_t register_ms, handshake_ms;
+    trp_tls *tls; /* counted; NULL: none */
 } trpi_tcp_accepted;
 
 typedef struct trpi_tcp_register {
@@ -109,6 +114,8 @@ typedef struct trpi_tcp_write {
     trpi_tcp_write_part *many; /* NULL: one */
 } trpi_tcp_write;
 
+void trpi_tcp_connect_drop(void *held); /* of the messages */
+void trpi_tcp_bind_drop(void *held);
 extern trp_type trpi_tcp_connect_type, trpi_tcp_bind_type, trpi_tcp_accepted_type,
     trpi_tcp_register_type, trpi_tcp_write_type;
 extern trp_type trpi_udp_open_type, trpi_udp_send_type;

@@ -394,6 +394,20 @@ trp_pipeline_tick_ms(const trp_pipeline *pipeline)
 }
 
 int
+trp_pipeline_holds(const trp_pipeline *pipeline)
+{
+    for (uint32_t i = 0; pipeline != NULL && i < pipeline->ports_count; i++) {
+        const trp_port *port = &pipeline->ports[i];
+        uint32_t (*holds)(const void *) = TRPI_SIZED_MEMBER(port->stage, holds);
+
+        if (holds != NULL && holds(port->state) != 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+int
 trp_pipeline_next_command(trp_pipeline *pipeline, trp_item *ret_item)
 {
     direction way;

@@ -258,13 +258,20 @@ cutter_event(trp_port *port, void *state, trp_item *event)
     return err == TRP_OK ? frames_cut(port, c) : err;
 }
 
+static uint32_t
+cutter_holds(const void *state)
+{
+    return trp_bytes_length(((const cutter *)state)->gather.held) > 0;
+}
+
 const trp_stage trp_delimiter_stage = { .size = sizeof(trp_stage),
                                         .name = "delimiter",
                                         .state_bytes = sizeof(cutter),
                                         .open = delimiter_open,
                                         .close = cutter_close,
                                         .command = cutter_command,
-                                        .event = cutter_event };
+                                        .event = cutter_event,
+                                        .holds = cutter_holds };
 
 const trp_stage trp_line_stage = { .size = sizeof(trp_stage),
                                    .name = "line",
@@ -272,4 +279,5 @@ const trp_stage trp_line_stage = { .size = sizeof(trp_stage),
                                    .open = line_open,
                                    .close = cutter_close,
                                    .command = cutter_command,
-                                   .event = cutter_event };
+                                   .event = cutter_event,
+                                   .holds = cutter_holds };

@@ -207,10 +207,17 @@ length_event(trp_port *port, void *state, trp_item *event)
     return err == TRP_OK ? frames_emit(port, f) : err;
 }
 
+static uint32_t
+length_holds(const void *state)
+{
+    return trp_bytes_length(((const framer *)state)->gather.held) > 0;
+}
+
 const trp_stage trp_length_stage = { .size = sizeof(trp_stage),
                                      .name = "length",
                                      .state_bytes = sizeof(framer),
                                      .open = length_open,
                                      .close = length_close,
                                      .command = length_command,
-                                     .event = length_event };
+                                     .event = length_event,
+                                     .holds = length_holds };

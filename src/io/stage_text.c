@@ -151,10 +151,17 @@ text_event(trp_port *port, void *state, trp_item *event)
     return trp_port_emit_event(port, event);
 }
 
+static uint32_t
+text_holds(const void *state)
+{
+    return trp_bytes_length(((const text_state *)state)->held) > 0;
+}
+
 const trp_stage trp_text_stage = { .size = sizeof(trp_stage),
                                    .name = "text",
                                    .state_bytes = sizeof(text_state),
                                    .open = text_open,
                                    .close = text_close,
                                    .command = text_command,
-                                   .event = text_event };
+                                   .event = text_event,
+                                   .holds = text_holds };

@@ -18,8 +18,9 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "io/lookup.h"
+#include "io/tcp_tls.h"
 
-#define ALARM_KEY 1u
+#define ALARM_KEY TRPI_TCP_ALARM_KEY
 
 /* ---- telling --------------------------------------------------------------------------------- */
 
@@ -110,15 +111,21 @@ connection_end(trp_ctx *ctx, trpi_tcp_actor *a, const trpi_tcp_effects *effects)
     closed.received_bytes = a->read_bytes;
     closed.written_bytes = a->written_bytes;
     if (effects->err != 0) {
-        (void)snprintf(closed.reason, sizeof closed.reason, "%s", trpi_io_reason(effects->err));
+        const char *of_tls = trpi_tcp_tls_reason(a, effects->err);
+
+        (void)snprintf(closed.reason, sizeof closed.reason, "%s",
+                       of_tls != NULL ? of_tls : trpi_io_reason(effects->err));
     }
     TRPI_IO_TRACE(ctx, &a->io->settings.tcp,
                   "closed, how %u: %llu bytes were read, %llu written%s%s", closed.how,
                   (unsigned long long)a->read_bytes, (unsigned long long)a->written_bytes,
                   effects->err != 0 ? ": " : "", closed.reason);
+    closed_tell(ctx, a, &closed);
+    if (a->tls != NULL && trpi_tcp_tls_lingers(ctx, a, effects->reset)) {
+        return;
+    }
     trpi_io_socket_close(a->socket, effects->reset, false);
     a->socket = NULL;
-    closed_tell(ctx, a, &closed);
     trp_stop(ctx, trp_self(ctx));
 }
 
@@ -188,7 +195,9 @@ trpi_tcp_actor_step(trp_ctx *ctx, trpi_tcp_actor *a, const trpi_tcp_event *event
         trp_timer_once(ctx, ALARM_KEY, a->flush_ms, &trpi_io_alarm_type, NULL, 0) != TRP_OK) {
         trp_tell(ctx, trp_self(ctx), &trpi_io_alarm_type, NULL, 0);
     }
-    if (effects.send_end) {
+    if (effects.send_end && a->tls != NULL) {
+        trpi_tcp_tls_say_end(a);
+    } else if (effects.send_end) {
         (void)a->socket->net->shutdown(a->socket->world, a->socket->number, SHUT_WR);
     }
     if (effects.end != TRPI_TCP_GOES_ON) {
@@ -201,9 +210,9 @@ trpi_tcp_actor_step(trp_ctx *ctx, trpi_tcp_actor *a, const trpi_tcp_event *event
 
 /* ---- the beginning --------------------------------------------------------------------------- */
 
-static void
-connection_begin(trp_ctx *ctx, trpi_tcp_actor *a, trp_ref who, uint64_t number,
-                 uint32_t register_ms)
+void
+trpi_tcp_actor_begin(trp_ctx *ctx, trpi_tcp_actor *a, trp_ref who, uint64_t number,
+                     uint32_t register_ms)
 {
     char local[TRP_IO_ADDRESS_BYTES_MAX], remote[TRP_IO_ADDRESS_BYTES_MAX];
     trp_tcp_connected event;
@@ -220,6 +229,9 @@ connection_begin(trp_ctx *ctx, trpi_tcp_actor *a, trp_ref who, uint64_t number,
     TRPI_IO_TRACE(ctx, &a->io->settings.tcp, "connected: %s to %s",
                   trp_io_address_text(&event.local, local, sizeof local),
                   trp_io_address_text(&event.remote, remote, sizeof remote));
+    if (a->tls != NULL) {
+        trpi_tls_session_peer(a->tls->session, &event.tls);
+    }
     a->connecting = false;
     a->local = event.local.kind == TRP_IO_LOCAL;
     a->readable = true; /* as far as is known */
@@ -248,7 +260,18 @@ on_accepted(trp_ctx *ctx, trpi_tcp_actor *a, trpi_tcp_accepted *accepted)
         trp_stop(ctx, trp_self(ctx));
         return;
     }
-    connection_begin(ctx, a, accepted->handler, 0, accepted->register_ms);
+    if (accepted->tls != NULL) {
+        const trpi_tcp_secure how = { .tls = accepted->tls,
+                                      .handshake_ms = accepted->handshake_ms,
+                                      .register_ms = accepted->register_ms };
+
+        a->asker = accepted->handler;
+        if (trpi_tcp_tls_begin(ctx, a, &how) != 0) {
+            trp_stop(ctx, trp_self(ctx));
+        }
+        return;
+    }
+    trpi_tcp_actor_begin(ctx, a, accepted->handler, 0, accepted->register_ms);
 }
 
 static const trpi_tcp_connect *
@@ -326,6 +349,21 @@ connect_next(trp_ctx *ctx, trpi_tcp_actor *a)
     }
 }
 
+static void
+connect_secure(trp_ctx *ctx, trpi_tcp_actor *a, const trpi_tcp_connect *connect)
+{
+    const trpi_tcp_secure how = { .tls = connect->tls,
+                                  .host = connect->server_name,
+                                  .number = connect->number,
+                                  .handshake_ms = connect->handshake_ms,
+                                  .register_ms = connect->register_ms };
+
+    a->error = trpi_tcp_tls_begin(ctx, a, &how);
+    if (a->error != 0) {
+        connect_fail(ctx, a);
+    }
+}
+
 /* A report of a socket that connects. */
 static void
 connect_report(trp_ctx *ctx, trpi_tcp_actor *a)
@@ -346,9 +384,13 @@ connect_report(trp_ctx *ctx, trpi_tcp_actor *a)
         uint64_t number = connect->number;
         uint32_t register_ms = connect->register_ms;
 
+        if (connect->tls != NULL) {
+            connect_secure(ctx, a, connect);
+            return;
+        }
         trp_msg_free(a->command);
         a->command = NULL;
-        connection_begin(ctx, a, a->asker, number, register_ms);
+        trpi_tcp_actor_begin(ctx, a, a->asker, number, register_ms);
         return;
     }
     if (error == 0) {
@@ -427,6 +469,14 @@ on_close(trp_ctx *ctx, trpi_tcp_actor *a, trpi_tcp_event_kind kind)
 static void
 on_alarm(trp_ctx *ctx, trpi_tcp_actor *a)
 {
+    if (a->lingering) {
+        trpi_tcp_linger_end(ctx, a);
+        return;
+    }
+    if (a->connecting && a->tls != NULL) {
+        trpi_tcp_tls_late(ctx, a);
+        return;
+    }
     if (a->connecting) {
         a->error = ETIMEDOUT;
         connect_fail(ctx, a);
@@ -479,7 +529,9 @@ begin_receive(trp_ctx *ctx, trpi_tcp_actor *a, const trp_msg *msg)
     } else if (connect != NULL) {
         on_connect(ctx, a, connect, msg);
     } else if (a->connecting && trp_msg_is(msg, &trpi_io_ready_type)) {
-        if (a->socket != NULL) {
+        if (a->tls != NULL) {
+            trpi_tcp_tls_shake(ctx, a);
+        } else if (a->socket != NULL) {
             connect_report(ctx, a);
         }
     } else if (a->connecting && trp_msg_is(msg, &trpi_io_alarm_type)) {
@@ -548,6 +600,8 @@ actor_post_stop(trp_ctx *ctx, void *state)
     a->socket = NULL;
     trp_msg_free(a->command);
     a->command = NULL;
+    trpi_tcp_tls_free(a->tls);
+    a->tls = NULL;
     if (a->counted) {
         a->counted = false;
         atomic_fetch_sub_explicit(&a->io->connected, 1, memory_order_relaxed);

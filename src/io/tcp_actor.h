@@ -8,6 +8,10 @@
 #define TRPI_TCP_READ_SMALL 4096u /* read into the stack, then copied */
 #define TRPI_TCP_IOV_MAX 32
 
+#define TRPI_TCP_ALARM_KEY 1u /* of the actor's one timer */
+
+struct trpi_tcp_tls; /* tcp_tls.h */
+
 /* A part of a write that waits. */
 typedef struct trpi_tcp_out {
     trpi_tcp_part part; /* the brain's; first */
@@ -27,11 +31,13 @@ typedef struct trpi_tcp_actor {
     trp_ref asker;          /* of RESUME_WRITING; before the connection is there: of connect */
     trp_ref closer;         /* that gave the last order to close */
     bool readable, writable, large, counted, connecting;
-    bool local;       /* a Unix-domain stream */
-    bool drain;       /* a short read does not mean that nothing is left */
-    bool looping;     /* a message to go on is on its way */
-    uint32_t next;    /* address to try */
-    trp_msg *command; /* of connect, while connecting */
+    bool local;               /* a Unix-domain stream */
+    bool drain;               /* a short read does not mean that nothing is left */
+    bool lingering;           /* its end was told; the last bytes of TLS are still to be sent */
+    bool looping;             /* a message to go on is on its way */
+    uint32_t next;            /* address to try */
+    trp_msg *command;         /* of connect, while connecting */
+    struct trpi_tcp_tls *tls; /* NULL: none */
     uint64_t unhandled_max, read_bytes, written_bytes, writes;
     uint32_t flush_ms;
     int error; /* of the last address that was tried */
@@ -39,6 +45,9 @@ typedef struct trpi_tcp_actor {
     trpi_tcp_out one; /* a part that needs no memory of its own: one write at a time is usual */
 } trpi_tcp_actor;
 
+/* The connection is there: tell who, and wait for a handler. */
+void trpi_tcp_actor_begin(trp_ctx *ctx, trpi_tcp_actor *a, trp_ref who, uint64_t number,
+                          uint32_t register_ms);
 /* Give the brain an event and carry out what it says. */
 void trpi_tcp_actor_step(trp_ctx *ctx, trpi_tcp_actor *a, const trpi_tcp_event *event);
 /* Read and write what can be read and written, within a bound. */

@@ -25,7 +25,8 @@ typedef struct listener {
     trpi_io_socket *socket; /* NULL: not bound, or closed */
     trp_ref handler, unbinder;
     trp_socket_options options;
-    uint32_t register_ms;
+    uint32_t register_ms, handshake_ms;
+    trp_tls *tls; /* counted; NULL: none */
     bool closing, warned;
     char path[112]; /* of its file, which it removes */
 } listener;
@@ -42,6 +43,7 @@ accepted_drop(void *held)
     if (number >= 0) {
         (void)accepted->net->close(accepted->world, number);
     }
+    trpi_io_tls_unref(accepted->tls);
 }
 
 static bool
@@ -63,6 +65,8 @@ accepted_give(trp_ctx *ctx, listener *l, int number)
     accepted->handler = l->handler;
     accepted->socket = l->options;
     accepted->register_ms = l->register_ms;
+    accepted->handshake_ms = l->handshake_ms;
+    accepted->tls = trpi_io_tls_ref(l->tls);
     trp_send(ctx, l->io->tcp, msg);
     return true;
 }
@@ -180,6 +184,8 @@ on_bind(trp_ctx *ctx, listener *l, const trpi_tcp_bind *bind)
     l->handler = bind->handler;
     l->options = bind->socket;
     l->register_ms = bind->register_ms;
+    l->handshake_ms = bind->handshake_ms;
+    l->tls = trpi_io_tls_ref(bind->tls);
     if (trp_watch(ctx, l->handler) != TRP_OK) {
         (void)l->io->net->close(l->io->world, number);
         bind_fail(ctx, bind, ENOMEM);
@@ -270,6 +276,8 @@ listener_post_stop(trp_ctx *ctx, void *state)
     path_remove(l);
     trpi_io_socket_close(l->socket, false, false);
     l->socket = NULL;
+    trpi_io_tls_unref(l->tls);
+    l->tls = NULL;
 }
 
 const trp_behaviour trpi_tcp_listener_behaviour = { .size = sizeof(trp_behaviour),

@@ -66,18 +66,20 @@ name_look_up(trp_ctx *ctx, manager *m, const trpi_tcp_connect *connect, const tr
 {
     trp_msg *again;
     void *held;
-    trp_err err =
-        connect != NULL
-            ? trp_msg_new_held(&trpi_tcp_connect_type, sizeof *connect, NULL, &again, &held)
-            : trp_msg_new_held(&trpi_tcp_bind_type, sizeof *bind, NULL, &again, &held);
+    trp_err err = connect != NULL ? trp_msg_new_held(&trpi_tcp_connect_type, sizeof *connect,
+                                                     trpi_tcp_connect_drop, &again, &held)
+                                  : trp_msg_new_held(&trpi_tcp_bind_type, sizeof *bind,
+                                                     trpi_tcp_bind_drop, &again, &held);
 
     if (err != TRP_OK) {
         return ENOMEM;
     }
     if (connect != NULL) {
         memcpy(held, connect, sizeof *connect);
+        (void)trpi_io_tls_ref(connect->tls);
     } else {
         memcpy(held, bind, sizeof *bind);
+        (void)trpi_io_tls_ref(bind->tls);
     }
     err = trpi_io_lookup(m->io->lookups, ctx,
                          connect != NULL ? &((trpi_tcp_connect *)held)->remote

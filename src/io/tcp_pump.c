@@ -22,7 +22,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "io/tcp_actor.h"
+#include "io/tcp_tls.h"
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
@@ -120,22 +120,27 @@ read_some(trp_ctx *ctx, trpi_tcp_actor *a)
     const trpi_io_tcp *limits = &a->io->settings.tcp;
     size_t total = 0;
 
-    while (a->socket != NULL && a->readable && trpi_tcp_conn_reads(&a->conn) &&
+    while (a->socket != NULL && trpi_tcp_has_input(a) && trpi_tcp_conn_reads(&a->conn) &&
            trpi_io_socket_has_room(a->socket, a->unhandled_max)) {
         trp_bytes bytes = TRP_BYTES_EMPTY;
-        size_t room = read_room(a, less_of(limits->read_bytes, limits->turn_bytes - total));
-        ssize_t got = read_once(a, room, &bytes);
+        size_t most = less_of(limits->read_bytes, limits->turn_bytes - total);
+        size_t room = a->tls != NULL ? most : read_room(a, most);
+        ssize_t got =
+            a->tls != NULL ? trpi_tcp_tls_read(a, room, &bytes) : read_once(a, room, &bytes);
 
         if (got > 0) {
             total += (size_t)got;
-            a->readable = (size_t)got == room || a->drain || a->local; /* tcp-pump-P1 */
+            if (a->tls == NULL) { /* tcp-pump-P1 */
+                a->readable = (size_t)got == room || a->drain || a->local;
+            }
             TRPI_IO_TRACE(ctx, limits, "%zd bytes were read", got);
             bytes_deliver(ctx, a, &bytes);
         } else if (got == 0) {
             a->readable = false;
             step_simple(ctx, a, TRPI_TCP_READ_END, 0);
         } else if (got == -EAGAIN) {
-            a->readable = a->drain = false;
+            a->readable = a->readable && a->tls != NULL; /* tcp-pump-P1 */
+            a->drain = false;
             TRPI_IO_TRACE(ctx, limits, "nothing is left to be read");
             step_simple(ctx, a, TRPI_TCP_READ_NONE, 0);
         } else if (got != -EINTR) {
@@ -207,6 +212,10 @@ write_some(trp_ctx *ctx, trpi_tcp_actor *a)
 {
     uint64_t total = 0;
 
+    if (a->tls != NULL) {
+        trpi_tcp_tls_write_some(ctx, a);
+        return;
+    }
     while (a->socket != NULL && a->writable && trpi_tcp_conn_writes(&a->conn) &&
            total < TRPI_POLL_READ_BYTES) {
         bool file = ((const trpi_tcp_out *)(const void *)a->conn.first)->file >= 0;
@@ -235,13 +244,13 @@ write_some(trp_ctx *ctx, trpi_tcp_actor *a)
 static void
 go_on(trp_ctx *ctx, trpi_tcp_actor *a)
 {
-    if (a->socket == NULL || a->looping) {
+    if (a->socket == NULL || a->looping || a->lingering) {
         return;
     }
     /* asked again: what the handler has not handled is told by ROOM */
-    if ((a->readable && trpi_tcp_conn_reads(&a->conn) &&
+    if ((trpi_tcp_has_input(a) && trpi_tcp_conn_reads(&a->conn) &&
          trpi_io_socket_has_room(a->socket, a->unhandled_max)) ||
-        (a->writable && trpi_tcp_conn_writes(&a->conn))) {
+        (a->writable && trpi_tcp_has_output(a))) {
         a->looping = true; /* tcp-pump-P2 */
         trp_tell(ctx, trp_self(ctx), &trpi_io_go_on_type, NULL, 0);
     }
@@ -250,13 +259,21 @@ go_on(trp_ctx *ctx, trpi_tcp_actor *a)
 void
 trpi_tcp_actor_pump(trp_ctx *ctx, trpi_tcp_actor *a)
 {
-    uint32_t events = trpi_io_socket_take(a->socket);
+    uint32_t events;
 
+    if (a->lingering) {
+        trpi_tcp_linger_go_on(ctx, a);
+        return;
+    }
+    events = trpi_io_socket_take(a->socket);
     a->readable |= (events & (TRPI_NET_IN | TRPI_NET_END)) != 0;
     a->drain |= (events & (TRPI_NET_DRAIN | TRPI_NET_END)) != 0;
     a->writable |= (events & (TRPI_NET_OUT | TRPI_NET_END)) != 0;
     write_some(ctx, a);
     read_some(ctx, a);
+    if (a->tls != NULL && a->tls->wire.count > 0) {
+        write_some(ctx, a); /* answers of TLS */
+    }
     go_on(ctx, a);
 }
 

@@ -44,6 +44,7 @@ PLAIN(trp_tcp_above_high_type, "tcp.above-high", 14, trp_tcp_mark);
 PLAIN(trp_tcp_below_low_type, "tcp.below-low", 15, trp_tcp_mark);
 PLAIN(trp_tcp_command_failed_type, "tcp.command-failed", 16, trp_tcp_command_failed);
 PLAIN(trp_tcp_closed_type, "tcp.closed", 17, trp_tcp_closed);
+PLAIN(trp_tcp_refused_type, "tcp.refused", 18, trp_tcp_refused);
 trp_type trpi_tcp_connect_type = TRP_HELD_TYPE("tcp.priv-connect", 32);
 trp_type trpi_tcp_bind_type = TRP_HELD_TYPE("tcp.priv-bind", 33);
 trp_type trpi_tcp_accepted_type = TRP_HELD_TYPE("tcp.priv-accepted", 34);
@@ -54,27 +55,69 @@ OWN(trpi_io_removed_type, "tcp.priv-removed", 38);
 OWN(trpi_io_go_on_type, "tcp.priv-go-on", 39);
 OWN(trpi_io_alarm_type, "tcp.priv-alarm", 40);
 
-static trp_type *const types[] = { &trp_tcp_resume_writing_type,  &trp_tcp_suspend_reading_type,
-                                   &trp_tcp_resume_reading_type,  &trp_tcp_close_type,
-                                   &trp_tcp_confirmed_close_type, &trp_tcp_abort_type,
-                                   &trp_tcp_unbind_type,          &trp_tcp_connected_type,
-                                   &trp_tcp_bound_type,           &trp_tcp_unbound_type,
-                                   &trp_tcp_received_type,        &trp_tcp_ack_type,
-                                   &trp_tcp_writing_resumed_type, &trp_tcp_above_high_type,
-                                   &trp_tcp_below_low_type,       &trp_tcp_command_failed_type,
-                                   &trp_tcp_closed_type,          &trpi_tcp_connect_type,
-                                   &trpi_tcp_bind_type,           &trpi_tcp_accepted_type,
-                                   &trpi_tcp_register_type,       &trpi_tcp_write_type,
-                                   &trpi_io_ready_type,           &trpi_io_removed_type,
-                                   &trpi_io_go_on_type,           &trpi_io_alarm_type };
+static trp_type *const types[] = {
+    &trp_tcp_resume_writing_type,  &trp_tcp_suspend_reading_type, &trp_tcp_resume_reading_type,
+    &trp_tcp_close_type,           &trp_tcp_confirmed_close_type, &trp_tcp_abort_type,
+    &trp_tcp_unbind_type,          &trp_tcp_connected_type,       &trp_tcp_bound_type,
+    &trp_tcp_unbound_type,         &trp_tcp_received_type,        &trp_tcp_ack_type,
+    &trp_tcp_writing_resumed_type, &trp_tcp_above_high_type,      &trp_tcp_below_low_type,
+    &trp_tcp_command_failed_type,  &trp_tcp_closed_type,          &trpi_tcp_connect_type,
+    &trpi_tcp_bind_type,           &trpi_tcp_accepted_type,       &trpi_tcp_register_type,
+    &trpi_tcp_write_type,          &trpi_io_ready_type,           &trpi_io_removed_type,
+    &trpi_io_go_on_type,           &trpi_io_alarm_type,           &trpi_io_tls_watch_type,
+    &trp_tcp_refused_type
+};
 const trp_protocol trp_tcp_protocol = { "tcp", types, sizeof types / sizeof types[0], 0 };
 
 /* ---- connect and bind ------------------------------------------------------------------------ */
+
+void
+trpi_tcp_connect_drop(void *held)
+{
+    trpi_io_tls_unref(((trpi_tcp_connect *)held)->tls);
+}
+
+void
+trpi_tcp_bind_drop(void *held)
+{
+    trpi_io_tls_unref(((trpi_tcp_bind *)held)->tls);
+}
+
+/* Take the name of the server from the options, or from the address. False: there is none, and it
+ * is needed. */
+static bool
+server_name_take(char name[TRPI_TLS_HOST_BYTES], const trp_tcp_connect_options *options,
+                 const char *remote)
+{
+    const char *from = options->server_name != NULL ? options->server_name : remote;
+    size_t bytes = strlen(from);
+
+    name[0] = '\0';
+    if (options->tls == NULL) {
+        return true;
+    }
+    if (options->server_name == NULL) {
+        const char *port = strncmp(remote, "unix:", 5) != 0 ? strrchr(remote, ':') : NULL;
+
+        bytes = port != NULL ? (size_t)(port - from) : 0;
+        if (bytes > 2 && from[0] == '[') {
+            from++;
+            bytes -= 2;
+        }
+    }
+    if (bytes >= TRPI_TLS_HOST_BYTES || (bytes == 0 && trpi_io_tls_checks_name(options->tls))) {
+        return false;
+    }
+    memcpy(name, from, bytes);
+    name[bytes] = '\0';
+    return true;
+}
 
 trp_err
 trp_tcp_connect(trp_ctx *ctx, const char *remote, const trp_tcp_connect_options *given)
 {
     trp_tcp_connect_options options = TRP_TCP_CONNECT_OPTIONS_INIT;
+    char server_name[TRPI_TLS_HOST_BYTES];
     trpi_io_target target, local;
     trpi_tcp_connect *connect;
     trp_socket_options socket;
@@ -85,7 +128,9 @@ trp_tcp_connect(trp_ctx *ctx, const char *remote, const trp_tcp_connect_options 
 
     if (ctx == NULL || remote == NULL || !TRPI_SIZED_COPY(given, &options, number) ||
         !trpi_io_options_take(options.socket, &socket) ||
-        trpi_io_target_set(&target, remote, false) != TRP_OK) {
+        trpi_io_target_set(&target, remote, false) != TRP_OK ||
+        (options.tls != NULL && trpi_io_tls_is_server(options.tls)) ||
+        !server_name_take(server_name, &options, remote)) {
         return TRP_EINVAL;
     }
     local.count = 0;
@@ -94,9 +139,9 @@ trp_tcp_connect(trp_ctx *ctx, const char *remote, const trp_tcp_connect_options 
         return TRP_EINVAL; /* the own address is no name */
     }
     err = trpi_io_get(trp_ctx_system(ctx), &io);
-    err = err == TRP_OK
-              ? trp_msg_new_held(&trpi_tcp_connect_type, sizeof *connect, NULL, &msg, &held)
-              : err;
+    err = err == TRP_OK ? trp_msg_new_held(&trpi_tcp_connect_type, sizeof *connect,
+                                           trpi_tcp_connect_drop, &msg, &held)
+                        : err;
     if (err != TRP_OK) {
         return err;
     }
@@ -109,6 +154,10 @@ trp_tcp_connect(trp_ctx *ctx, const char *remote, const trp_tcp_connect_options 
     connect->timeout_ms = options.timeout_ms != 0 ? options.timeout_ms : TRP_TCP_CONNECT_TIMEOUT_MS;
     connect->register_ms = options.register_timeout_ms != 0 ? options.register_timeout_ms
                                                             : io->settings.tcp.register_ms;
+    connect->handshake_ms = options.handshake_timeout_ms != 0 ? options.handshake_timeout_ms
+                                                              : TRP_TLS_HANDSHAKE_TIMEOUT_MS;
+    connect->tls = trpi_io_tls_ref(options.tls);
+    memcpy(connect->server_name, server_name, sizeof server_name);
     connect->number = options.number;
     trp_send(ctx, io->tcp, msg);
     return TRP_OK;
@@ -127,13 +176,16 @@ trp_tcp_bind(trp_ctx *ctx, const char *local, const trp_tcp_bind_options *given)
     trp_err err;
 
     if (ctx == NULL || local == NULL || !TRPI_SIZED_COPY(given, &options, number) ||
-        options.backlog > INT32_MAX || !trpi_io_options_take(options.socket, &socket) ||
+        options.backlog > INT32_MAX ||
+        (options.tls != NULL && !trpi_io_tls_is_server(options.tls)) ||
+        !trpi_io_options_take(options.socket, &socket) ||
         trpi_io_target_set(&target, local, true) != TRP_OK) {
         return TRP_EINVAL;
     }
     err = trpi_io_get(trp_ctx_system(ctx), &io);
-    err = err == TRP_OK ? trp_msg_new_held(&trpi_tcp_bind_type, sizeof *bind, NULL, &msg, &held)
-                        : err;
+    err = err == TRP_OK
+              ? trp_msg_new_held(&trpi_tcp_bind_type, sizeof *bind, trpi_tcp_bind_drop, &msg, &held)
+              : err;
     if (err != TRP_OK) {
         return err;
     }
@@ -144,6 +196,9 @@ trp_tcp_bind(trp_ctx *ctx, const char *local, const trp_tcp_bind_options *given)
     bind->backlog = options.backlog != 0 ? options.backlog : TRP_TCP_BACKLOG_DEFAULT;
     bind->register_ms = options.register_timeout_ms != 0 ? options.register_timeout_ms
                                                          : io->settings.tcp.register_ms;
+    bind->handshake_ms = options.handshake_timeout_ms != 0 ? options.handshake_timeout_ms
+                                                           : TRP_TLS_HANDSHAKE_TIMEOUT_MS;
+    bind->tls = trpi_io_tls_ref(options.tls);
     bind->number = options.number;
     trp_send(ctx, io->tcp, msg);
     return TRP_OK;

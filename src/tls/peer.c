@@ -27,6 +27,31 @@ trpi_tls_session_claims(const trpi_tls_session *session, const char *host, char 
     return TRP_EPERM;
 }
 
+void
+trpi_tls_session_peer(const trpi_tls_session *session, trp_tls_peer *ret_peer)
+{
+    X509 *cert = SSL_get0_peer_certificate(session->ssl);
+    char text[TRPI_TLS_NAME_BYTES];
+
+    memset(ret_peer, 0, sizeof *ret_peer);
+    ret_peer->version = (uint32_t)SSL_version(session->ssl);
+    (void)snprintf(ret_peer->protocol, sizeof ret_peer->protocol, "%s", session->protocol);
+    (void)snprintf(ret_peer->asked, sizeof ret_peer->asked, "%s",
+                   session->dialled ? "" : trpi_tls_session_asked(session));
+    if (cert == NULL) {
+        return;
+    }
+    ret_peer->has_certificate = 1;
+    ret_peer->until_ms = trpi_tls_time_ms(X509_get0_notAfter(cert));
+    trpi_tls_common_name(X509_get_subject_name(cert), text);
+    (void)snprintf(ret_peer->name, sizeof ret_peer->name, "%s", text);
+    trpi_tls_common_name(X509_get_issuer_name(cert), text);
+    (void)snprintf(ret_peer->issuer, sizeof ret_peer->issuer, "%s", text);
+    trpi_tls_digest_text(cert, text);
+    (void)snprintf(ret_peer->sha256, sizeof ret_peer->sha256, "%s", text);
+    ERR_clear_error();
+}
+
 uint64_t
 trpi_tls_session_key(const trpi_tls_session *session)
 {

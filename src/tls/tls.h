@@ -16,6 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <troupe/tls.h>
+
 #include "base/address.h"
 #include "base/buffer.h"
 #include "base/transport.h"
@@ -161,6 +163,8 @@ trpi_tls_result trpi_tls_session_end(trpi_tls_session *session);
 const char *trpi_tls_session_protocol(const trpi_tls_session *session);
 /* Return the host that the client asked for (SNI); "": none, or no host's name. As long. */
 const char *trpi_tls_session_asked(const trpi_tls_session *session);
+/* Tell what is known of the peer, after the handshake. */
+void trpi_tls_session_peer(const trpi_tls_session *session, trp_tls_peer *ret_peer);
 trpi_refusal trpi_tls_session_failure(const trpi_tls_session *session, const char **ret_detail);
 /* Return a hash of the peer's public key; 0: it has shown none. */
 uint64_t trpi_tls_session_key(const trpi_tls_session *session);

@@ -13,3 +13,6 @@ tests_system_stuck_la_LIBADD = libtroupe.la
 test_programs += tests/system/node_run_program
 tests_system_node_run_program_SOURCES = tests/system/node_run_program.c
 tests_system_node_run_program_LDADD = libtroupe.la
+test_programs += tests/system/tls_lines
+tests_system_tls_lines_SOURCES = tests/system/tls_lines.c
+tests_system_tls_lines_LDADD = $(TEST_LDADD)

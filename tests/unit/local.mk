@@ -151,7 +151,9 @@ tests_unit_io_io_tests_SOURCES = \
 	tests/unit/io/stage_tls_test.c \
 	tests/unit/io/stages_test.c \
 	tests/unit/io/tcp_conn_test.c \
+	tests/unit/io/tcp_pipeline_test.c \
 	tests/unit/io/tcp_test.c \
+	tests/unit/io/tcp_tls_test.c \
 	tests/unit/io/udp_test.c
 
 check_PROGRAMS += tests/unit/sim/sim_tests

@@ -23,7 +23,9 @@ typedef struct user {
     _Atomic uint64_t received;
     _Atomic bool wrong; /* bytes were not those of pattern_at() */
     _Atomic uint32_t acks, failures;
-    bool quiet; /* notes no bytes, and compares them with the pattern */
+    trp_tls_peer tls; /* of the last connection */
+    char reason[128]; /* of the last failure, or end */
+    bool quiet;       /* notes no bytes, and compares them with the pattern */
     bool registers, echoes;
     bool wait; /* handles received bytes only when the gate is open */
     trp_tcp_register_options how;
@@ -84,6 +86,7 @@ user_received(trp_ctx *ctx, user *u, trp_bytes bytes)
 static inline void
 user_ended(user *u, const trp_tcp_closed *closed)
 {
+    memcpy(u->reason, closed->reason, sizeof u->reason);
     stage_note("%s:%s%s%s", u->name, how_text(closed->how), closed->half_open != 0 ? "-half" : "",
                closed->how == TRP_TCP_ERROR_CLOSED ? strerrorname_np(closed->error) : "");
 }
@@ -104,6 +107,7 @@ user_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         stage_note("%s:bound", u->name);
     } else if (trp_msg_is(msg, &trp_tcp_connected_type)) {
         u->connection = trp_sender(ctx);
+        u->tls = ((const trp_tcp_connected *)trp_msg_payload(msg))->tls;
         if (u->registers &&
             trp_tcp_register(ctx, u->connection, trp_self(ctx), &u->how) != TRP_OK) {
             stage_note("%s:register-failed", u->name);
@@ -118,11 +122,16 @@ user_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     } else if (trp_msg_is(msg, &trp_tcp_command_failed_type)) {
         const trp_tcp_command_failed *failed = trp_msg_payload(msg);
         u->failures++;
+        memcpy(u->reason, failed->reason, sizeof u->reason);
         if (!u->quiet) {
             stage_note("%s:failed(%u,%s,%u,%u)", u->name, failed->command,
                        strerrorname_np(failed->error), (unsigned)failed->ack,
                        (unsigned)(failed->write + failed->number));
         }
+    } else if (trp_msg_is(msg, &trp_tcp_refused_type)) {
+        const trp_tcp_refused *refused = trp_msg_payload(msg);
+        memcpy(u->reason, refused->reason, sizeof u->reason);
+        stage_note("%s:refused(%s)", u->name, strerrorname_np(refused->error));
     } else if (trp_msg_is(msg, &trp_tcp_closed_type)) {
         user_ended(u, trp_msg_payload(msg));
     } else if (trp_msg_is(msg, &trp_tcp_unbound_type)) {
@@ -195,8 +204,9 @@ USER_ORDER(resume_it, resume_reading)
 
 /* ---- plain sockets --------------------------------------------------------------------------- */
 
+/* receive_bytes: of its buffer; 0: as usual */
 static inline int
-plain_connect(uint32_t port)
+plain_connect_small(uint32_t port, int receive_bytes)
 {
     struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
     struct timeval patience = { .tv_sec = 60 };
@@ -206,8 +216,17 @@ plain_connect(uint32_t port)
     UNIT_REQUIRE(number >= 0);
     setsockopt(number, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     setsockopt(number, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    if (receive_bytes != 0) {
+        setsockopt(number, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes);
+    }
     UNIT_REQUIRE(connect(number, (struct sockaddr *)&to, sizeof to) == 0);
     return number;
+}
+
+static inline int
+plain_connect(uint32_t port)
+{
+    return plain_connect_small(port, 0);
 }
 
 /* Read what is there. True, to stand in a condition. */
