@@ -14,11 +14,12 @@
  * Must hold.
  *   poll-O1  One thread at a time is in collect().
  *   poll-O2  What was collected is submitted by the same thread, after it counts as awake.
- *   poll-O3  While no worker sleeps and a socket is watched, the timer thread ticks every
- *       millisecond: whoever ends this state's opposite (the last sleeper that leaves; the first
- *       watch) starts it. They store their change, then read poll_ticking; the tick stores that it
- *       ends, then reads the sleepers and the watches (seq_cst): one of them sees the other. So
- *       nothing ticks while the node is idle.
+ *   poll-O3  While no worker sleeps or searches and a socket is watched, the timer thread ticks
+ *       every millisecond: whoever ends this state's opposite (the last searcher that leaves, with
+ *       a task; the first watch) starts it. They store their change, then read poll_ticking; the
+ *       tick stores that it ends, then reads the sleepers and the watches (seq_cst): one of them
+ *       sees the other. So nothing ticks while the node is idle, or while one worker runs and the
+ *       other looks around.
  *   poll-O4  A call waits for no worker that is stuck: when no worker has moved for STUCK_TICKS,
  *       the timer thread takes the calls out of the queues and makes them. So what ends a socket
  *       ends though actors hold all workers for ever.
@@ -227,6 +228,7 @@ void
 trpi_poll_last_awake(trpi_sched *sched)
 {
     if (atomic_load_explicit(&sched->sleepers, SEQ_CST) == 0 &&
+        atomic_load_explicit(&sched->searching, SEQ_CST) == 0 &&
         !atomic_load_explicit(&sched->poll_ticking, SEQ_CST) && is_watching(sched)) {
         tick_start(sched);
     }

@@ -321,7 +321,13 @@ searching_leave(trpi_worker *worker)
     uint32_t before = atomic_fetch_sub_explicit(&sched->searching, 1, SEQ_CST);
 
     trpi_assert(before > 0);
-    if (before != 1 || atomic_load_explicit(&sched->sleepers, SEQ_CST) == 0) {
+    if (before != 1) {
+        return;
+    }
+    if (atomic_load_explicit(&sched->sleepers, SEQ_CST) == 0) {
+        if (UNLIKELY(atomic_load_explicit(&sched->poll, RELAXED) != NULL)) {
+            trpi_poll_last_awake(sched);
+        }
         return;
     }
     if (atomic_load_explicit(&sched->inject_count, RELAXED) != 0 ||
@@ -375,9 +381,6 @@ sleepers_leave(trpi_sched *sched, trpi_worker *worker)
     }
     worker->seated = false;
     pthread_mutex_unlock(&sched->sleep_lock);
-    if (UNLIKELY(atomic_load_explicit(&sched->poll, RELAXED) != NULL)) {
-        trpi_poll_last_awake(sched);
-    }
 }
 
 void

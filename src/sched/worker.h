@@ -302,7 +302,7 @@ trpi_task *trpi_poll_submit(trpi_worker *worker, trpi_task *first);
 trpi_task *trpi_poll_look(trpi_worker *worker);
 /* The same between runs, if it is time. Sets when the injection queue is polled next. */
 trpi_task *trpi_poll_busy(trpi_worker *worker);
-/* This worker leaves its sleep, and no other one sleeps: poll-O3. */
+/* This worker leaves its search, and no other one searches or sleeps: poll-O3. */
 void trpi_poll_last_awake(trpi_sched *sched);
 
 /* parallelism.c */

@@ -2,8 +2,10 @@
  * idle node, and reports are seen while all workers run or are stuck. */
 #include "tests/unit/io/pool.h"
 
+#include <dirent.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 typedef struct line {
@@ -223,6 +225,61 @@ a_report_beside_a_stuck_worker_goes_to_the_other_one(void)
     pool_close();
 }
 
+/* How often the timer thread has given up its core to wait. */
+static unsigned long
+timer_waits(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    unsigned long waits = 0;
+
+    UNIT_REQUIRE(tasks != NULL);
+    for (const struct dirent *task; (task = readdir(tasks)) != NULL;) {
+        char path[300], text[128];
+        bool is_timer = false;
+        FILE *status;
+
+        (void)snprintf(path, sizeof path, "/proc/self/task/%s/status", task->d_name);
+        status = fopen(path, "r");
+        while (status != NULL && fgets(text, sizeof text, status) != NULL) {
+            is_timer = is_timer || strcmp(text, "Name:\ttrp-timer\n") == 0;
+            if (is_timer && strncmp(text, "voluntary_ctxt_switches:", 24) == 0) {
+                waits += strtoul(text + 24, NULL, 10);
+            }
+        }
+        if (status != NULL) {
+            (void)fclose(status);
+        }
+    }
+    (void)closedir(tasks);
+    return waits;
+}
+
+/* poll-O3: the other one looks around every millisecond. */
+static void
+a_worker_that_runs_beside_one_that_looks_around_starts_no_tick(void)
+{
+    pool_task stuck = { .runs = 0 };
+    unsigned long waits = 1000;
+    line l;
+
+    pool_open(2);
+    line_open(&l);
+    task_inject(&stuck, run_stuck);
+    UNIT_WAIT(atomic_load(&stuck.runs) == 1, 20000);
+    for (int look = 0; look < 20 && waits >= 20; look++) {
+        uint64_t start_ms = unit_now_ms();
+
+        waits = timer_waits();
+        for (struct timespec pause = { 0, 100000000 }; unit_now_ms() < start_ms + 100;) {
+            (void)nanosleep(&pause, NULL); /* looked at is that little happens in this time */
+        }
+        waits = timer_waits() - waits;
+    }
+    UNIT_TRUE(waits < 20);
+    atomic_store(&stuck.go, true);
+    pool_close();
+}
+
 /* poll-O3 */
 static void
 reports_come_on_the_timer_thread_when_all_workers_are_stuck(void)
@@ -414,6 +471,7 @@ UNIT(a_byte_to_sleeping_workers_costs_one_wake_up)
 UNIT(an_idle_node_with_sockets_does_not_wake_up)
 UNIT(reports_are_seen_while_workers_run)
 UNIT(a_report_beside_a_stuck_worker_goes_to_the_other_one)
+UNIT(a_worker_that_runs_beside_one_that_looks_around_starts_no_tick)
 UNIT(reports_come_on_the_timer_thread_when_all_workers_are_stuck)
 UNIT(a_first_watch_beside_stuck_workers_is_seen)
 UNIT(calls_are_made_when_all_workers_are_stuck)
