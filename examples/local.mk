@@ -162,10 +162,12 @@ examples_member_SOURCES = examples/member.c
 examples_member_LDADD = libtroupe.la
 
 # Sockets.
-example_programs += examples/echo_ack examples/echo_nack examples/udp
+example_programs += examples/echo_ack examples/echo_nack examples/frames_tls examples/udp
 examples_echo_ack_SOURCES = examples/echo_ack.c examples/echo_peer.h examples/echo_server.h
 examples_echo_ack_LDADD = libtroupe.la
 examples_echo_nack_SOURCES = examples/echo_nack.c examples/echo_peer.h examples/echo_server.h
 examples_echo_nack_LDADD = libtroupe.la
+examples_frames_tls_SOURCES = examples/frames_tls.c
+examples_frames_tls_LDADD = libtroupe.la
 examples_udp_SOURCES = examples/udp.c
 examples_udp_LDADD = libtroupe.la

@@ -14,8 +14,9 @@ lines_max=60
 #   counter   a plugin with messages of its own and their JSON form
 #   ping      both ends of a conversation between two processes
 #   echo_*    the document's echo servers whole, with their flow control, and a slow peer
+#   frames_tls  both ends of a connection, with their certificates
 #   udp       three kinds of sockets
-longer=" cluster counter ping echo_ack echo_nack echo_peer udp "
+longer=" cluster counter ping echo_ack echo_nack echo_peer frames_tls udp "
 # Not run here: those need a second process or a node, and are run by tests/multinode/examples.sh and tests/system.
 elsewhere=" backend cluster counter deployed echo factorial_backend factorial_frontend frontend member multinode ping stats stats_master "
 # What a program shows, and which one does (examples/README.md says how).
@@ -29,7 +30,7 @@ features="lifecycle:restart lifecycle:graceful_stop supervise:decider supervise:
     config:trp_config_origin test_actor:trp_probe seeded:trp_seeded_run alias:trp_alias_set
     category:trp_category_join category:will_receive pending:trp_pending_visit pending:trp_subject
     chat:TRP_MSG_ARRAY codec:trp_pipeline_new member:trp_node_run interaction:trp_system_tell_in deactivate:trp_system_deactivate resource:trp_resource_options embedded:trp_embedded_call
-    echo_ack:trp_tcp_ack_type echo_nack:trp_tcp_resume_writing_type udp:trp_udp_simple_sender
+    echo_ack:trp_tcp_ack_type echo_nack:trp_tcp_resume_writing_type udp:trp_udp_simple_sender frames_tls:trp_tls_new frames_tls:trp_tcp_pipeline
     live:trp_live_sample select:trp_system_select_tell reliable:trp_reliable_proxy
     remote_child:trp_behaviour_register deployed:trp_watch multinode:trp_multinode_barrier frontend:trp_watch
     backend:trp_cluster_subscribe stats:statsWorker stats_master:oldest_find factorial_frontend:from_config
@@ -70,6 +71,10 @@ for source in "$top"/examples/*.[ch]; do
         wc -l "$source" | fail "example $name has at most $lines_max lines"
     fi
 done
+
+# frames_tls says in its head what it needs.
+(cd "$work" && "$destdir/usr/local/bin/troupe" cert ca demo --dir pki && "$destdir/usr/local/bin/troupe" cert node 127.0.0.1 --dir pki) \
+    >"$work/log" 2>&1 || fail "certificates for examples" <"$work/log"
 
 read -ra flags <<<"$(pkg-config --cflags --libs troupe)"
 for source in "$top"/examples/*.c; do
