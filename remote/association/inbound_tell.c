@@ -5,10 +5,23 @@
  */
 #include "remote/association/inbound.h"
 
+#include "base/atomics.h"
 #include "base/payload.h"
 #include "remote/association/conn_state.h"
 #include "remote/association/lane.h"
 #include "remote/association/receiver.h"
+
+/* Does a record begin at `at` that is whole, of a length between least and least + span? */
+static inline bool
+record_is_whole(const uint8_t *at, const uint8_t *end, size_t least, size_t span)
+{
+    size_t left = (size_t)(end - at);
+    if (left < TRPI_MANY_RECORD_BYTES) {
+        return false;
+    }
+    size_t bytes = trpi_get_u32(at);
+    return bytes <= left - TRPI_MANY_RECORD_BYTES && bytes - least <= span;
+}
 
 static void
 message_refuse(trpi_conn *conn, const trpi_message *to, const trp_type *type, const void *payload,
@@ -31,21 +44,35 @@ trpi_inbound_message(trpi_conn *conn, const trpi_message *to, const trp_type *ty
     }
 }
 
-/* Messages that are told together: the payloads of one MANY frame. */
-enum { RUN_MESSAGES = 64 };
-typedef struct message_run {
-    trpi_run_payload payloads[RUN_MESSAGES];
-    uint32_t count;
-} message_run;
-
-static void
-run_tell(trpi_conn *conn, const trpi_message *common, const trp_type *type, message_run *run)
+/* Refuse the payload of a record that does not fit its type: it is a dead letter. */
+static NOINLINE void
+record_unreadable(trpi_conn *conn, const trpi_message *common, const uint8_t *payload, size_t bytes)
 {
-    if (run->count > 0) {
-        trpi_inbound_tell_run(trpi_conn_batch(conn), common->to_slot, common->to_generation,
-                              common->sender, type, run->payloads, run->count);
-        run->count = 0;
-    }
+    trpi_inbound_decode_error(conn, "payload cannot be read", common->wire_id);
+    trpi_inbound_message(conn, common, NULL, payload, bytes);
+}
+
+enum { RUN_MESSAGES = 64 };
+/* Take the records at the front of rest that are told together: the first one was counted, and no
+ * mark is due before the others. Give how many. */
+static uint32_t
+run_take(trpi_inflow *inflow, const trpi_message *common, const trp_type *type, trpi_message *rest)
+{
+    size_t least = type->bytes,
+           span = (type->flags & TRP_TYPE_VARIABLE) != 0 ? SIZE_MAX - least : 0;
+    uint64_t counted = 0, most = trpi_receiver_room(inflow, common->to_slot, common->to_generation);
+    const uint8_t *at = rest->payload, *end = at + rest->payload_bytes;
+    uint32_t count = 0;
+    do {
+        size_t bytes = trpi_get_u32(at);
+        counted += count > 0 ? bytes + TRPI_CREDIT_MESSAGE_BYTES : 0;
+        at += TRPI_MANY_RECORD_BYTES + bytes;
+        count++;
+    } while (counted < most && count < RUN_MESSAGES && record_is_whole(at, end, least, span));
+    trpi_receiver_count(inflow, common->to_slot, common->to_generation, counted);
+    rest->payload_bytes = (size_t)(end - at);
+    rest->payload = at;
+    return count;
 }
 
 uint64_t
@@ -53,32 +80,28 @@ trpi_inbound_many_plain(trpi_conn *conn, const trp_type *type, const trpi_messag
                         trpi_message *rest)
 {
     trpi_inflow *inflow = &trpi_conn_peer(conn)->lanes[trpi_conn_lane(conn)].inflow;
-    message_run run;
-    const uint8_t *payload;
-    size_t bytes;
     uint64_t count = 0;
-    run.count = 0;
-    while (rest->payload_bytes > 0 && trpi_many_next(rest, &payload, &bytes)) {
-        count++;
+    while (rest->payload_bytes > 0) {
+        trpi_message next = *rest;
+        const uint8_t *payload;
+        size_t bytes;
+        if (!trpi_many_next(&next, &payload, &bytes)) {
+            break;
+        }
         if (!trpi_payload_fits(type, bytes)) {
-            run_tell(conn, common, type, &run);
-            trpi_inbound_decode_error(conn, "payload cannot be read", common->wire_id);
-            trpi_inbound_message(conn, common, NULL, payload, bytes);
+            record_unreadable(conn, common, payload, bytes);
+        } else if (!trpi_receiver_take(conn, common->to_slot, common->to_generation, bytes)) {
+            message_refuse(conn, common, type, payload, bytes);
+        } else {
+            const uint8_t *records = rest->payload;
+            uint32_t together = run_take(inflow, common, type, rest);
+            trpi_inbound_tell_run(trpi_conn_batch(conn), common->to_slot, common->to_generation,
+                                  common->sender, type, records, together);
+            count += together;
             continue;
         }
-        if (run.count == RUN_MESSAGES) {
-            run_tell(conn, common, type, &run);
-        }
-        if (run.count == 0 ||
-            !trpi_receiver_take_more(inflow, common->to_slot, common->to_generation, bytes)) {
-            run_tell(conn, common, type, &run); /* a mark stands behind what it counts */
-            if (!trpi_receiver_take(conn, common->to_slot, common->to_generation, bytes)) {
-                message_refuse(conn, common, type, payload, bytes);
-                continue;
-            }
-        }
-        run.payloads[run.count++] = (trpi_run_payload){ payload, bytes };
+        *rest = next;
+        count++;
     }
-    run_tell(conn, common, type, &run);
     return count;
 }

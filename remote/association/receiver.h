@@ -43,21 +43,32 @@ typedef struct trpi_inflow {
 /* A message for it has come; within a batch of the connection, before it is told. false: its limit
  * waits for it already. */
 bool trpi_receiver_take(trpi_conn *conn, uint32_t slot, uint32_t generation, size_t payload_bytes);
-/* The same for one more message to the receiver of the last call, which no other call has followed.
- * false: a mark or its limit is due: nothing was counted, trpi_receiver_take() does that. */
-static inline bool
-trpi_receiver_take_more(trpi_inflow *inflow, uint32_t slot, uint32_t generation,
-                        size_t payload_bytes)
+/* Its place, if the last call was for it; NULL: it has no mail, receiver-I1. */
+static inline trpi_inflow_place *
+trpi_receiver_last(const trpi_inflow *inflow, uint32_t slot, uint32_t generation)
 {
     trpi_inflow_place *place = inflow->last;
-    if (place == NULL || place->slot != slot || place->generation != generation) {
-        return true; /* it has no mail: receiver-I1 */
+    return place != NULL && place->slot == slot && place->generation == generation ? place : NULL;
+}
+/* Before so many bytes more, as they count, neither a mark nor its limit is due. The last call was
+ * for it, as for the next. */
+static inline uint64_t
+trpi_receiver_room(const trpi_inflow *inflow, uint32_t slot, uint32_t generation)
+{
+    const trpi_inflow_place *place = trpi_receiver_last(inflow, slot, generation);
+    return place == NULL ? UINT64_MAX
+           : place->near || place->bytes >= TRPI_CREDIT_MARK_BYTES
+               ? 0
+               : TRPI_CREDIT_MARK_BYTES - place->bytes;
+}
+/* Count further messages for it, which have so many. */
+static inline void
+trpi_receiver_count(trpi_inflow *inflow, uint32_t slot, uint32_t generation, uint64_t bytes)
+{
+    trpi_inflow_place *place = trpi_receiver_last(inflow, slot, generation);
+    if (place != NULL) {
+        place->bytes += bytes;
     }
-    if (place->bytes >= TRPI_CREDIT_MARK_BYTES || place->near) {
-        return false;
-    }
-    place->bytes += payload_bytes + TRPI_CREDIT_MESSAGE_BYTES;
-    return true;
 }
 void trpi_receiver_asked(trpi_conn *conn, const trpi_frame *frame); /* CREDIT_ASK */
 

@@ -12,6 +12,7 @@
 #include "actor/nodes/nodes.h"
 #include "base/assert.h"
 #include "base/payload.h"
+#include "base/wire.h"
 
 trp_ctx *
 trpi_inbound_begin(trp_system *system)
@@ -64,16 +65,19 @@ trpi_inbound_tell(trp_ctx *ctx, uint32_t slot, uint32_t generation, trp_ref send
 
 void
 trpi_inbound_tell_run(trp_ctx *ctx, uint32_t slot, uint32_t generation, trp_ref sender,
-                      const trp_type *type, const trpi_run_payload *payloads, uint32_t count)
+                      const trp_type *type, const uint8_t *records, uint32_t count)
 {
     trp_ref to = trpi_ref_local(slot, generation);
 
     if (is_admissible(type)) {
-        trpi_tell_run(ctx, to, sender, type, payloads, count);
+        trpi_tell_run(ctx, to, sender, type, records, count);
         return;
     }
     for (uint32_t i = 0; i < count; i++) {
-        trpi_dead_letter(ctx->system, sender, to, TRP_DEAD_NOT_ENCODABLE, type, payloads[i].bytes);
+        size_t bytes = trpi_get_u32(records);
+
+        trpi_dead_letter(ctx->system, sender, to, TRP_DEAD_NOT_ENCODABLE, type, bytes);
+        records += TRPI_RECORD_BYTES + bytes;
     }
 }
 

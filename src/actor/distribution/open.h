@@ -17,7 +17,7 @@ void trpi_inbound_tell(trp_ctx *ctx, uint32_t slot, uint32_t generation, trp_ref
 /* Deliver several messages of one sender and type to one actor, in this order, each as
  * trpi_inbound_tell() does. The payloads fit the type, which is not NULL. */
 void trpi_inbound_tell_run(trp_ctx *ctx, uint32_t slot, uint32_t generation, trp_ref sender,
-                           const trp_type *type, const trpi_run_payload *payloads, uint32_t count);
+                           const trp_type *type, const uint8_t *records, uint32_t count);
 /* Is this actor alive? */
 bool trpi_inbound_is_there(trp_system *system, uint32_t slot, uint32_t generation);
 /* A message to a selection on another node cannot be sent: its sender gets err at once.

@@ -28,8 +28,8 @@ void trpi_leave(trp_ctx *ctx);
 /* Tell with any sender; `to` may be remote, stale or none. */
 void trpi_tell(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const void *payload,
                size_t bytes);
-/* Messages of one sender and type to one actor of another node, as records, one behind the other: a
- * length (trpi_put_u32()), and so many bytes of payload. They are borrowed. */
+/* Messages of one sender and type to one actor, as records, one behind the other: a length
+ * (trpi_put_u32()), and so many bytes of payload. They are borrowed. */
 #define TRPI_RECORD_BYTES 4u    /* of the length */
 #define TRPI_GATHER_BYTES 4096u /* of records that are gathered at once */
 typedef struct trpi_gathered {
@@ -38,15 +38,10 @@ typedef struct trpi_gathered {
     uint32_t count;
     size_t granted; /* bytes that were reserved for them */
 } trpi_gathered;
-/* One payload of a run: borrowed until the call returns. */
-typedef struct trpi_run_payload {
-    const void *data;
-    size_t bytes;
-} trpi_run_payload;
-/* Tell payloads of one type to one actor of this system, in their order; each fits the type. Where
- * the actor takes all messages they are pushed as one chain; else each is told by itself. */
+/* Tell an actor of this system so many records, in their order; each payload fits the type.
+ * Where the actor takes all messages they are pushed as one chain; else each is told by itself. */
 void trpi_tell_run(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type,
-                   const trpi_run_payload *payloads, uint32_t count);
+                   const uint8_t *records, uint32_t count);
 /* Tell a message that has its sender and type. Takes msg. */
 void trpi_send(trp_ctx *ctx, trp_ref to, trp_msg *msg);
 /* Make an unsent message of no bytes that owns data, which is what trp_msg_payload() returns:

@@ -11,6 +11,7 @@
 #include "actor/kernel/run.h"
 #include "actor/kernel/schedule.h"
 #include "base/atomics.h"
+#include "base/wire.h"
 
 /* The cell of an actor that takes a whole run; NULL: its messages are told one by one. */
 static trpi_cell *
@@ -41,65 +42,70 @@ run_push(trp_ctx *ctx, trpi_cell *cell, trp_msg *first, trp_msg *last)
     }
 }
 
-/* Make a message by the general way. NULL: no memory. */
-static NOINLINE trp_msg *
-run_msg_make_any(const trp_ctx *ctx, const trp_msg *header, const trp_type *type,
-                 const trpi_run_payload *payload)
-{
-    trp_ref to = trpi_ref_local(header->priv_to_slot, header->priv_to_generation);
-
-    return trpi_msg_make(ctx->cache, to, trpi_msg_sender(header), type, payload->data,
-                         payload->bytes);
-}
-
 /* Make a message of a run: header is that of all of them. NULL: no memory. */
 static inline trp_msg *
 run_msg_make(const trp_ctx *ctx, const trp_msg *header, const trp_type *type,
-             const trpi_run_payload *payload)
+             const uint8_t *payload, size_t bytes)
 {
-    bool inside = payload->bytes <= TRP_INLINE_PAYLOAD_MAX && !TRPI_LINES_CHECKED;
-    uint32_t class_index = inside ? trpi_class_of(TRPI_MSG_HEADER_BYTES + payload->bytes) : 0;
+    bool inside = bytes <= TRP_INLINE_PAYLOAD_MAX && !TRPI_LINES_CHECKED;
+    uint32_t class_index = inside ? trpi_class_of(TRPI_MSG_HEADER_BYTES + bytes) : 0;
     trpi_magazine *magazine = ctx->cache->classes[class_index].current;
     trp_msg *msg;
 
     if (UNLIKELY(!inside || magazine == NULL || magazine->count == 0)) {
-        return run_msg_make_any(ctx, header, type, payload);
+        return trpi_msg_make(ctx->cache,
+                             trpi_ref_local(header->priv_to_slot, header->priv_to_generation),
+                             trpi_msg_sender(header), type, payload, bytes);
     }
     msg = magazine->blocks[--magazine->count];
     *msg = *header;
-    msg->priv_bytes = (uint16_t)payload->bytes;
-    memcpy((char *)msg + TRPI_MSG_HEADER_BYTES, payload->data, payload->bytes);
+    msg->priv_bytes = (uint16_t)bytes;
+    memcpy((char *)msg + TRPI_MSG_HEADER_BYTES, payload, bytes);
     return msg;
+}
+
+/* Tell them one by one. */
+static NOINLINE void
+run_tell_each(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type,
+              const uint8_t *records, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        size_t bytes = trpi_get_u32(records);
+
+        trpi_tell(ctx, to, sender, type, records + TRPI_RECORD_BYTES, bytes);
+        records += TRPI_RECORD_BYTES + bytes;
+    }
 }
 
 void
 trpi_tell_run(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type,
-              const trpi_run_payload *payloads, uint32_t count)
+              const uint8_t *records, uint32_t count)
 {
     trpi_cell *cell = run_target(ctx, to, type);
-    trp_msg *first = NULL, *last = NULL;
     trp_msg header = { .priv_to_slot = to.slot, .priv_to_generation = to.generation };
+    trp_msg *first = NULL, *last = NULL;
 
-    for (uint32_t i = 0; cell == NULL && i < count; i++) {
-        trpi_tell(ctx, to, sender, type, payloads[i].data, payloads[i].bytes);
+    if (UNLIKELY(cell == NULL)) {
+        run_tell_each(ctx, to, sender, type, records, count);
+        return;
     }
     trpi_msg_sender_set(&header, sender);
     header.priv_type = (uint16_t)type->number;
-    for (uint32_t i = 0; cell != NULL && i < count; i++) {
-        trp_msg *msg = run_msg_make(ctx, &header, type, &payloads[i]);
+    for (uint32_t i = 0; i < count; i++) {
+        size_t bytes = trpi_get_u32(records);
+        trp_msg *msg = run_msg_make(ctx, &header, type, records + TRPI_RECORD_BYTES, bytes);
 
         if (UNLIKELY(msg == NULL)) { /* this tell reports it */
             run_push(ctx, cell, first, last);
             first = NULL;
-            trpi_tell(ctx, to, sender, type, payloads[i].data, payloads[i].bytes);
+            trpi_tell(ctx, to, sender, type, records + TRPI_RECORD_BYTES, bytes);
         } else if (first == NULL) {
             first = last = msg;
         } else {
             trpi_msg_next_set(last, msg, __ATOMIC_RELAXED); /* private until pushed */
             last = msg;
         }
+        records += TRPI_RECORD_BYTES + bytes;
     }
-    if (cell != NULL) {
-        run_push(ctx, cell, first, last);
-    }
+    run_push(ctx, cell, first, last);
 }

@@ -2,6 +2,8 @@
  * refusals, timers for upper rooms. */
 #include "tests/unit/actor/stage.h"
 
+#include "base/wire.h"
+
 #include "actor/life/life.h"
 
 static trp_err
@@ -108,18 +110,25 @@ chained_messages_keep_their_order(void)
     stage_close(system);
 }
 
+/* Write a record; give the place behind it. */
+static uint8_t *
+record_put(uint8_t *at, const void *payload, size_t bytes)
+{
+    trpi_put_u32(at, (uint32_t)bytes);
+    memcpy(at + TRPI_RECORD_BYTES, payload, bytes);
+    return at + TRPI_RECORD_BYTES + bytes;
+}
+
 /* Tell count numbers from *next on as one run. */
 static void
 run_of_numbers(trp_ctx *ctx, trp_ref to, trp_ref from, int64_t *next, uint32_t count)
 {
-    int64_t numbers[100];
-    trpi_run_payload payloads[100];
+    uint8_t records[100 * (TRPI_RECORD_BYTES + sizeof *next)], *at = records;
 
-    for (uint32_t i = 0; i < count; i++) {
-        numbers[i] = (*next)++;
-        payloads[i] = (trpi_run_payload){ &numbers[i], sizeof numbers[i] };
+    for (uint32_t i = 0; i < count; i++, (*next)++) {
+        at = record_put(at, next, sizeof *next);
     }
-    trpi_inbound_tell_run(ctx, to.slot, to.generation, from, &trp_i64_type, payloads, count);
+    trpi_inbound_tell_run(ctx, to.slot, to.generation, from, &trp_i64_type, records, count);
 }
 
 /* Runs and single messages to two actors, one of them with a bounded mailbox, keep their order. */
@@ -169,9 +178,9 @@ a_run_reaches_its_incarnation_or_nobody(void)
     int64_t number = 0;
     size_t bytes = 100000;
     char *text = malloc(bytes);
-    trpi_run_payload payloads[3];
+    uint8_t *records = malloc(2 * bytes), *at = records;
 
-    UNIT_TRUE(text != NULL);
+    UNIT_REQUIRE(text != NULL && records != NULL);
     memset(text, 'x', bytes);
     stale.generation += 2;
     run_of_numbers(ctx, stale, far, &number, 5);
@@ -179,18 +188,19 @@ a_run_reaches_its_incarnation_or_nobody(void)
     number = 0;
     run_of_numbers(ctx, (trp_ref){ TRPI_NODE_SELF, 90000000, 1, 0 }, far, &number, 4);
     UNIT_EQUAL(stage_dead(system, TRP_DEAD_NO_SUCH_ACTOR), 4);
-    payloads[0] = payloads[1] = (trpi_run_payload){ text, 64 };
-    trpi_inbound_tell_run(ctx, a.slot, a.generation, far, &trpi_continue_type, payloads, 2);
+    (void)record_put(record_put(at, text, 64), text, 64);
+    trpi_inbound_tell_run(ctx, a.slot, a.generation, far, &trpi_continue_type, records, 2);
     UNIT_EQUAL(stage_dead(system, TRP_DEAD_NOT_ENCODABLE), 2);
-    payloads[0] = (trpi_run_payload){ "one", 3 };
-    payloads[1] = (trpi_run_payload){ text, bytes };
-    payloads[2] = (trpi_run_payload){ "two", 3 };
-    trpi_inbound_tell_run(ctx, a.slot, a.generation, far, &trp_string_type, payloads, 3);
+    at = record_put(at, "one", 3);
+    at = record_put(at, text, bytes);
+    (void)record_put(at, "two", 3);
+    trpi_inbound_tell_run(ctx, a.slot, a.generation, far, &trp_string_type, records, 3);
     trpi_inbound_end(ctx);
     UNIT_WAIT(stage_has("two<"), 5000);
     UNIT_TRUE(stage_has("one<"));
     UNIT_TRUE(stage_has("xxxxxxxx"));
     free(text);
+    free(records);
     stage_close(system);
 }
 
