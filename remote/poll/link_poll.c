@@ -18,7 +18,7 @@
  *   link-poll-L4  An idle link has no buffer: one is lent for the time of ready().
  *   link-poll-L5  What is not read or written for a reason of ours (a pause, a narrow way, a bound)
  *       is asked for again: by a timer, or by the result of ready().
- * Limits. TRPI_POLL_READ_BYTES a callback.
+ * Limits. TRPI_LINK_READ_BYTES a callback.
  * Locks.  link->lock, then transport->cond.lock, then those of poller and timers; no callback is
  *         called with one held.
  * Tests.  tests/unit/remote/link_test.c, poll_test.c
@@ -442,7 +442,8 @@ read_into(trpi_link *link, uint8_t *buffer, size_t buffer_bytes)
     const struct iovec iov = { buffer, buffer_bytes };
     size_t bytes = 0;
     while (!atomic_load_explicit(&link->closing, memory_order_acquire)) {
-        if (bytes >= TRPI_POLL_READ_BYTES) {
+        /* the receivers run before the next buffer, while what they are told is in the cache */
+        if (bytes >= TRPI_LINK_READ_BYTES) {
             return TRPI_NET_IN; /* link-poll-L5 */
         }
         ssize_t got = transport->net->read(transport->world, link->socket, &iov, 1);

@@ -538,7 +538,7 @@ payload_release(void *data, void *arg)
 static trp_msg *
 msg_make_moved(trpi_msg_cache *cache, size_t bytes, size_t trailer_bytes, void **ret_payload)
 {
-    void *data = trpi_alloc_aligned(16, bytes);
+    void *data = trpi_realloc(NULL, bytes); /* aligned as malloc() does, and not zeroed */
     trp_msg *msg = data != NULL
                        ? trpi_block_new(cache, TRPI_MSG_HEADER_BYTES + sizeof(trp_msg_priv_moved) +
                                                    trailer_bytes)
