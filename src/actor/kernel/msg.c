@@ -47,8 +47,7 @@
 #include "base/payload.h"
 
 #define CHUNK_BYTES (128u * 1024u)
-#define CLASS_WHOLE_LAST 3u /* 512: up to here a magazine holds TRPI_MAGAZINE_BLOCKS */
-#define CHUNK_CLASSES 6u    /* 64 ... 2048; larger blocks are allocated singly */
+#define CHUNK_CLASSES 6u /* 64 ... 2048; larger blocks are allocated singly */
 #define DEPOT_BYTES_KEPT (1024u * 1024u)
 #define EMPTIES_KEPT 16u /* empty magazines of a class; more go back to the heap */
 
@@ -81,9 +80,12 @@ class_bytes(uint32_t class_index)
 static inline uint32_t
 magazine_capacity(uint32_t class_index)
 {
-    size_t fit = (64u * 1024u) >> (6u + class_index);
+    static const uint8_t capacity[TRPI_BLOCK_CLASSES] = {
+        128, 128, 128, 128, 64, 32, 16, 8, 4, 2, 1
+    };
 
-    return fit >= TRPI_MAGAZINE_BLOCKS ? TRPI_MAGAZINE_BLOCKS : (uint32_t)fit;
+    _Static_assert(TRPI_MAGAZINE_BLOCKS == 128, "the most");
+    return capacity[class_index];
 }
 
 /* ---- chunks ---------------------------------------------------------------------------------- */
@@ -652,14 +654,6 @@ void
 trpi_msg_free_any(trpi_msg_cache *cache, trp_msg *msg)
 {
     if (LIKELY((msg->priv_from_node_flags & (TRP_MSG_PRIV_OUT_OF_LINE | TRPI_MSG_TRAILER)) == 0)) {
-        uint32_t class_index = trpi_class_of(TRPI_MSG_HEADER_BYTES + msg->priv_bytes);
-        trpi_magazine *magazine = cache->classes[class_index].current;
-
-        if (LIKELY(class_index <= CLASS_WHOLE_LAST && magazine != NULL &&
-                   magazine->count != TRPI_MAGAZINE_BLOCKS && !TRPI_LINES_CHECKED)) {
-            magazine->blocks[magazine->count++] = msg;
-            return;
-        }
         trpi_block_free(cache, msg, TRPI_MSG_HEADER_BYTES + msg->priv_bytes);
     } else {
         msg_free_unusual(cache, msg);

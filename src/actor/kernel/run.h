@@ -156,9 +156,9 @@ struct trp_ctx {
     _Atomic uint64_t drained, granted;
     uint32_t credits[TRPI_POOL_MAX]; /* unused credit that this worker took from each pool worker */
     jmp_buf loop_jump;
-    trpi_gather gather;
     /* 16: elsewhere GCC computes an entry's address twice, three instructions a tell */
     _Alignas(16) trpi_chain chains[TRPI_CHAINS];
+    trpi_gather gather;
 };
 
 _Static_assert(offsetof(struct trp_ctx, log_gate) == 0, "trp_log_wants() reads it inline");
