@@ -1,6 +1,9 @@
 /* poll_test.c - the driver on the poller over sockets that misbehave as the kernel may: they take
- * and give a few bytes at a time, have no descriptor left, and are read no more. */
+ * and give a few bytes at a time, have no descriptor left, and are read no more. And how many
+ * messages a write carries. */
 #include <errno.h>
+
+#include <troupe/mailbox.h>
 
 #include "base/net.h"
 #include "remote/poll/link_poll.h"
@@ -12,7 +15,10 @@ static const trpi_transport_ops *const ops = &trpi_link_poll_ops;
 
 static _Atomic size_t part_bytes; /* a read or write is of so many at most; 0: any */
 static _Atomic int accepts_starved;
-static _Atomic uint64_t writes;
+static _Atomic uint64_t writes, long_writes;
+
+/* Longer than what is said besides messages: heartbeats, credit, acknowledgements. */
+enum { LONG_BYTES = 1000 };
 
 static ssize_t
 part_read(trpi_world *world, int socket, const struct iovec *iov, int count)
@@ -32,6 +38,7 @@ part_write(trpi_world *world, int socket, const struct iovec *iov, int count)
     ssize_t sent = most != 0 ? trpi_net_machine.write(world, socket, &one, 1)
                              : trpi_net_machine.write(world, socket, iov, count);
     atomic_fetch_add(&writes, 1);
+    atomic_fetch_add(&long_writes, sent > LONG_BYTES);
     return sent;
 }
 static int
@@ -98,6 +105,7 @@ odd_begin(void)
     atomic_store(&part_bytes, 0);
     atomic_store(&accepts_starved, 0);
     atomic_store(&writes, 0);
+    atomic_store(&long_writes, 0);
 }
 
 /* ---- the driver ------------------------------------------------------------------------------ */
@@ -300,9 +308,75 @@ accept_pauses_without_a_descriptor_and_goes_on(void)
     driver_finish();
 }
 
+/* ---- two systems ----------------------------------------------------------------------------- */
+
+enum { MESSAGES = 200000, MESSAGE_BYTES = 100, TURN = 1000, A_WRITE = 400 };
+static pair p;
+static trp_ref counter_ref;
+static _Atomic uint64_t counted;
+static const uint8_t body[MESSAGE_BYTES];
+
+static trp_err
+count_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    (void)ctx;
+    (void)state;
+    atomic_fetch_add_explicit(&counted, trp_msg_bytes(msg) == MESSAGE_BYTES, memory_order_relaxed);
+    return TRP_OK;
+}
+static const trp_behaviour counter = TRP_BEHAVIOUR_INIT("counter", char, count_receive);
+
+/* Tells as much as the lane takes, at most TURN messages, and goes on. */
+static trp_err
+teller_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    uint64_t *sent = state;
+    (void)msg;
+    for (int i = 0; i < TURN && *sent < MESSAGES; i++) {
+        if (trp_try_tell(ctx, counter_ref, &trp_bytes_type, body, sizeof body) != TRP_OK) {
+            return TRP_OK; /* until trp_mailbox_ready */
+        }
+        ++*sent;
+    }
+    if (*sent < MESSAGES) {
+        trp_tell(ctx, trp_self(ctx), &trp_bytes_type, "", 0);
+    }
+    return TRP_OK;
+}
+static const trp_behaviour teller = TRP_BEHAVIOUR_INIT("teller", uint64_t, teller_receive);
+
+/* At saturation: two writes a turn, and fewer when the lane is full. */
+static void
+a_write_carries_hundreds_of_messages(void)
+{
+    char path[TRP_PATH_BYTES_MAX];
+    trpi_remote_options options = { .transport = ops };
+    memset(&p, 0, sizeof p);
+    atomic_store(&counted, 0);
+    pair_log_clear();
+    odd_begin();
+    p.system[0] = odd_system("left");
+    p.system[1] = pair_system("right");
+    pair_remote(&p, 0, &options, 0);
+    pair_remote(&p, 1, &options, 0);
+    pair_spawn(p.system[1], &counter, "counter", NULL, NULL, 0);
+    UNIT_EQUAL(trp_system_resolve(p.system[0], pair_path(&p, 1, "/user/counter", path, sizeof path),
+                                  60000, &counter_ref),
+               TRP_OK);
+    trp_ref from = pair_spawn(p.system[0], &teller, "teller", NULL, NULL, 0);
+    trp_system_tell(p.system[0], from, &trp_bytes_type, "", 0);
+    UNIT_WAIT(atomic_load(&counted) == MESSAGES, 120000);
+    uint64_t each = MESSAGES / (atomic_load(&long_writes) + 1);
+    printf("  messages a write: %llu\n", (unsigned long long)each);
+    UNIT_TRUE(each >= A_WRITE);
+    pair_end(&p);
+    trpi_world_free(odd.real);
+}
+
 UNIT_BEGIN("poll")
 UNIT(parts_of_a_write_arrive_whole_and_in_order)
 UNIT(a_paused_link_reads_no_more_until_it_may)
 UNIT(a_close_from_bytes_is_the_end_of_it)
 UNIT(accept_pauses_without_a_descriptor_and_goes_on)
+UNIT(a_write_carries_hundreds_of_messages)
 UNIT_END
