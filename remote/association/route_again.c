@@ -73,6 +73,9 @@ trpi_route_gather(trpi_route *route, size_t need)
     enum trpi_lane lane = (enum trpi_lane)route->last_lane;
     const trpi_batch *batch = &route->batches[lane];
     trpi_peer *peer = route->peer;
+    if (batch->last.type == NULL) {
+        return 0; /* handed over: the next one has a frame of its own */
+    }
     size_t used = batch->frames.count - batch->last.many_at;
     size_t room = used + need <= TRPI_MANY_BYTES_MAX ? TRPI_MANY_BYTES_MAX - used : RECORDS_MAX;
     if (need > room || route->remote->options.large_threshold_bytes < TRPI_MANY_BYTES_MAX) {
