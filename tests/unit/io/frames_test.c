@@ -439,7 +439,37 @@ without_memory_a_frame_is_refused_and_comes_again(void)
     frames_close(f);
 }
 
+/* PIPE-12: a feeder can see that half a frame waits for its rest */
+static void
+a_pipeline_says_that_it_holds_the_beginning_of_a_frame(void)
+{
+    static const trp_text_options stream = { sizeof stream, 1, 0 };
+    static const struct row {
+        const trp_stage *stage;
+        const void *options;
+        const char *half, *rest;
+        size_t half_bytes, rest_bytes;
+    } rows[] = { { &trp_length_stage, NULL, "\0\0", "\0\5a", 2, 3 },
+                 { &trp_length_stage, NULL, "\0\0\0\5a\0\0\0\6b", "c", 10, 1 },
+                 { &trp_line_stage, NULL, "a", "b\n", 1, 2 },
+                 { &trp_delimiter_stage, NULL, "a\nb", "\n", 3, 1 },
+                 { &trp_text_stage, &stream, "\xc3", "\xbc", 1, 1 } };
+    frames f;
+
+    UNIT_EQUAL(trp_pipeline_holds(NULL), 0);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        frames_open(&f, rows[i].stage, rows[i].options);
+        UNIT_EQUAL(trp_pipeline_holds(f.pipeline), 0);
+        UNIT_EQUAL(frames_feed(&f, rows[i].half, rows[i].half_bytes), TRP_OK);
+        UNIT_EQUAL(trp_pipeline_holds(f.pipeline), 1);
+        UNIT_EQUAL(frames_feed(&f, rows[i].rest, rows[i].rest_bytes), TRP_OK);
+        UNIT_EQUAL(trp_pipeline_holds(f.pipeline), 0);
+        frames_close(&f);
+    }
+}
+
 UNIT_BEGIN("frames")
+UNIT(a_pipeline_says_that_it_holds_the_beginning_of_a_frame)
 UNIT(a_length_of_four_bytes_counts_itself_unless_told_otherwise)
 UNIT(lengths_have_every_width_and_both_orders)
 UNIT(one_byte_above_the_limit_is_an_error_to_its_writer_and_to_its_reader)

@@ -51,7 +51,7 @@ a_connection_says_who_the_peer_is_and_what_both_speak(void)
 
 /* ---- the end of a connection: both halves x five events x a pending write or none ------------ */
 
-enum { CHUNK = 65536, CHUNKS = 48, MUCH = 4 };
+enum { CHUNK = 65536, CHUNKS = 16, MUCH = 2 };
 static uint64_t chunk_next; /* of the pattern */
 
 static void
@@ -616,7 +616,7 @@ both_directions_move_when_both_are_full(void)
     chunk_next = 0;
     user_do(system, &server, suspend_it);
     user_do(system, &client, suspend_it);
-    for (int i = 0; i < MUCH; i++) { /* 12 MiB */
+    for (int i = 0; i < MUCH; i++) { /* 2 MiB */
         user_do(system, &server, write_much);
     }
     UNIT_WAIT(stage_has("s:high") && chunk_next == (uint64_t)MUCH * CHUNKS * CHUNK, 60000);

@@ -47,12 +47,25 @@ of_client(void)
     return options;
 }
 
+/* Buffers of the kernel that are soon full. */
+static inline trp_socket_options
+small_buffers(void)
+{
+    trp_socket_options socket = TRP_SOCKET_OPTIONS_INIT;
+
+    socket.send_buffer_bytes = 65536;
+    socket.receive_buffer_bytes = 65536;
+    return socket;
+}
+
 static inline void
 bind_tls(trp_ctx *ctx, user *u)
 {
     trp_tcp_bind_options options = TRP_TCP_BIND_OPTIONS_INIT;
+    const trp_socket_options socket = small_buffers();
 
     (void)u;
+    options.socket = &socket;
     options.tls = server_tls;
     options.handshake_timeout_ms = handshake_ms;
     UNIT_EQUAL(trp_tcp_bind(ctx, "127.0.0.1:0", &options), TRP_OK);
@@ -62,9 +75,11 @@ static inline void
 connect_tls(trp_ctx *ctx, user *u)
 {
     trp_tcp_connect_options options = TRP_TCP_CONNECT_OPTIONS_INIT;
+    const trp_socket_options socket = small_buffers();
     char to[64];
 
     (void)u;
+    options.socket = &socket;
     options.tls = client_tls;
     options.server_name = dialled_name;
     options.handshake_timeout_ms = handshake_ms;
