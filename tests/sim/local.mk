@@ -22,6 +22,10 @@ tests_sim_poll_test_LDADD = $(unit_ldadd)
 test_programs += tests/sim/tcp_test
 tests_sim_tcp_test_SOURCES = tests/sim/tcp_test.c
 tests_sim_tcp_test_LDADD = $(unit_ldadd)
+# A program's server with sockets, and its good and bad peers.
+test_programs += tests/sim/server_test
+tests_sim_server_test_SOURCES = tests/sim/server_test.c
+tests_sim_server_test_LDADD = $(unit_ldadd)
 # Cluster-aware routers on complete nodes.
 test_programs += tests/sim/router_test
 tests_sim_router_test_SOURCES = tests/sim/router_test.c

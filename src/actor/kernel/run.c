@@ -308,6 +308,9 @@ turn_go_idle(trp_ctx *ctx, trpi_cell *cell)
     }
     if (done != NULL) {
         trpi_msg_free(ctx->cache, done);
+        if (UNLIKELY(ctx->chains_open != 0)) {
+            trpi_chains_flush(ctx); /* run-R1: what it held has told somebody */
+        }
     }
     if (UNLIKELY(release)) {
         trpi_slot_release(ctx, slot);
