@@ -177,7 +177,7 @@ answer_put(trpi_control *handed, const trpi_control_step *step)
     memcpy(handed->answers[0].data + at, step->bytes, step->count);
     handed->answers[0].bytes = at + step->count;
     trpi_count(&remote->stats.frames_in, 1);
-    trpi_count(&remote->stats.frames_out, 1);
+    trpi_count(&remote->stats.frames_out, step->answers_beat); /* no PONG counts, as elsewhere */
     trpi_traffic_bytes_in_add(&peer->traffic, step->count);
     trpi_traffic_bytes_out_add(&peer->traffic, step->count);
 }

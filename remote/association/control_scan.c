@@ -40,6 +40,7 @@ frame_judge(const trpi_control_view *view, const trpi_frame *frame, trpi_control
     }
     trpi_frame_header_encode(step->answer, (uint32_t)bytes, kind, 0, frame->extra);
     step->bytes = step->answer;
+    step->answers_beat = kind == TRPI_FRAME_CONTROL;
     step->count = TRPI_FRAME_HEADER_BYTES + bytes;
     return TRPI_CONTROL_ANSWER;
 }

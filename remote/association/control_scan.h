@@ -44,6 +44,7 @@ typedef struct trpi_control_step {
     trpi_control_verdict verdict;
     const uint8_t *bytes; /* to hand on, or the answer; valid until the next call */
     size_t count;
+    bool answers_beat; /* the answer is a frame of the channel, else a PONG */
     uint8_t answer[TRPI_CONTROL_ANSWER_BYTES];
 } trpi_control_step;
 

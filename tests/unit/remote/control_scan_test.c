@@ -72,6 +72,7 @@ each_frame_has_its_verdict(void)
             bool ping = rows[i].kind == TRPI_FRAME_PING;
             trpi_frame_header_decode(step.bytes, &answer);
             UNIT_EQUAL(step.count, TRPI_FRAME_HEADER_BYTES + (ping ? 8 : 9));
+            UNIT_EQUAL(step.answers_beat, !ping);
             UNIT_EQUAL(answer.bytes, ping ? 8 : 9);
             UNIT_EQUAL(answer.kind, ping ? TRPI_FRAME_PONG : TRPI_FRAME_CONTROL);
             UNIT_EQUAL(answer.extra, rows[i].extra);
