@@ -247,9 +247,9 @@ TRP_API TRP_MUST_CHECK trp_err trp_tcp_batch_add(trp_tcp_batch *batch, trp_bytes
                                                  uint64_t ack);
 
 /* Add a piece of a file, which the kernel copies (sendfile), or with TLS is read and encrypted. It
- * is opened when the connection takes
- * the batch: if it cannot be, the batch fails with that errno. A file that is shorter ends the
- * connection (EIO). A file on a slow disk takes its time from a thread of the system.
+ * is opened when the connection takes the batch: if it cannot be, the batch fails with that errno.
+ * A file that is shorter ends the connection (EIO). A file on a slow disk takes its time from a
+ * thread of the connection's dispatcher (io.tcp.worker-dispatcher).
  *
  * Ownership: borrows path.
  * Errors:    TRP_ENOMEM  out of memory; TRP_ELIMIT  TRP_TCP_PARTS_MAX reached
