@@ -658,9 +658,12 @@ control_begin(trpi_conn *conn)
     pthread_mutex_lock(&peer->lock);
     now = is_between_frames(conn);
     conn->stays = now && !ops->hand_over(conn->link);
-    conn->control = now && !conn->stays ? handed : NULL;
+    now = now && !conn->stays;
+    if (now) { /* it is NULL otherwise, and who writes reads it without the lock */
+        conn->control = handed;
+    }
     pthread_mutex_unlock(&peer->lock);
-    if (conn->control == NULL) {
+    if (!now) {
         trpi_control_drop(handed);
     }
 }
