@@ -657,6 +657,10 @@ control_begin(trpi_conn *conn)
     }
     pthread_mutex_lock(&peer->lock);
     now = is_between_frames(conn);
+    bool carries = trpi_lane_out(&peer->lanes[conn->lane]) == conn;
+    if (now && carries) {
+        trpi_control_carry(handed);
+    }
     conn->stays = now && !ops->hand_over(conn->link);
     now = now && !conn->stays;
     if (now) { /* it is NULL otherwise, and who writes reads it without the lock */
@@ -665,6 +669,8 @@ control_begin(trpi_conn *conn)
     pthread_mutex_unlock(&peer->lock);
     if (!now) {
         trpi_control_drop(handed);
+    } else if (carries) {
+        ops->nudge(conn->link);
     }
 }
 

@@ -34,6 +34,7 @@ struct trpi_control {
     trpi_control_reserve *reserve;
     trpi_watch *call;
     bool takes_beats; /* heartbeats are not refused (untrusted.c) */
+    bool carries;     /* the lane to the peer; the thread's after the hand-over */
     /* the thread's */
     trpi_control_scan in, out; /* places in the streams */
     trpi_control_block *open;  /* being filled */
@@ -73,6 +74,14 @@ news_tell(trpi_control *handed, uint32_t news)
     trpi_watch_again(handed->call, TRPI_NET_IN);
 }
 
+/* The connection that answers to this peer go out on; NULL: the thread has none. control-lane-C5 */
+static trpi_control *
+carrier_of(const trpi_control *handed)
+{
+    trpi_control *carrier = trpi_peer_carrier(handed->of.peer);
+    return carrier != NULL && carrier->of.uid == handed->of.uid ? carrier : NULL;
+}
+
 /* So many of these bytes are written next: whole frames if an answer waits. */
 static size_t
 slice_of(trpi_control *handed, const uint8_t *bytes, size_t count)
@@ -82,6 +91,10 @@ slice_of(trpi_control *handed, const uint8_t *bytes, size_t count)
         slice += trpi_control_follow(&handed->out, bytes + slice, most - slice);
     } while (slice < most &&
              !(handed->answers[0].bytes > 0 && trpi_control_is_between(&handed->out)));
+    if (handed->out.opens && !handed->carries) {
+        handed->carries = true;
+        trpi_peer_carrier_put(handed->of.peer, handed);
+    }
     return slice;
 }
 
@@ -163,19 +176,22 @@ trpi_control_written(trpi_control *handed)
 void
 trpi_control_nudged(trpi_control *handed)
 {
+    if (handed->carries && carrier_of(handed) == NULL) {
+        trpi_peer_carrier_put(handed->of.peer, handed);
+    }
     write_all(handed);
 }
 
 /* ---- the thread: reading --------------------------------------------------------------------- */
 
 static void
-answer_put(trpi_control *handed, const trpi_control_step *step)
+answer_put(trpi_control *carrier, const trpi_control_step *step)
 {
-    trpi_remote *remote = handed->of.remote;
-    trpi_peer *peer = handed->of.peer;
-    size_t at = handed->answers[0].bytes;
-    memcpy(handed->answers[0].data + at, step->bytes, step->count);
-    handed->answers[0].bytes = at + step->count;
+    trpi_remote *remote = carrier->of.remote;
+    trpi_peer *peer = carrier->of.peer;
+    size_t at = carrier->answers[0].bytes;
+    memcpy(carrier->answers[0].data + at, step->bytes, step->count);
+    carrier->answers[0].bytes = at + step->count;
     trpi_count(&remote->stats.frames_in, 1);
     trpi_count(&remote->stats.frames_out, step->answers_beat); /* no PONG counts, as elsewhere */
     trpi_traffic_bytes_in_add(&peer->traffic, step->count);
@@ -243,11 +259,12 @@ trpi_control_paused(trpi_control *handed)
 
 /* control-lane-C2 */
 static trpi_control_view
-view_of(const trpi_control *handed)
+view_of(const trpi_control *handed, const trpi_control *carrier)
 {
     return (trpi_control_view){
-        .proved = trpi_peer_proved_uid(handed->of.peer) == handed->of.uid,
-        .room = handed->answers[0].bytes + TRPI_CONTROL_ANSWER_BYTES <= ANSWERS_BYTES,
+        .proved = carrier != NULL && trpi_peer_proved_uid(handed->of.peer) == handed->of.uid,
+        .room = carrier != NULL &&
+                carrier->answers[0].bytes + TRPI_CONTROL_ANSWER_BYTES <= ANSWERS_BYTES,
         .beat = handed->takes_beats
                     ? atomic_load_explicit(&handed->of.remote->beat_reply, memory_order_acquire)
                     : NULL
@@ -259,14 +276,15 @@ trpi_control_bytes(trpi_control *handed, const uint8_t *bytes, size_t count)
 {
     trpi_remote *remote = handed->of.remote;
     uint64_t now_ns = trpi_world_mono_ns(remote->world);
-    trpi_control_view view = view_of(handed);
+    trpi_control *carrier = carrier_of(handed);
+    trpi_control_view view = view_of(handed, carrier);
     trpi_control_step step;
     bool good = true;
     while (good && trpi_control_next(&handed->in, &view, &bytes, &count, &step)) {
         if (step.verdict == TRPI_CONTROL_ANSWER) {
-            answer_put(handed, &step);
-            write_all(handed);
-            view = view_of(handed);
+            answer_put(carrier, &step);
+            write_all(carrier);
+            view = view_of(handed, carrier);
         } else if (step.verdict == TRPI_CONTROL_HAND_ON) {
             good = hand_on(handed, step.bytes, step.count, now_ns);
         }
@@ -285,6 +303,7 @@ trpi_control_bytes(trpi_control *handed, const uint8_t *bytes, size_t count)
 void
 trpi_control_closed(trpi_control *handed, const char *reason)
 {
+    trpi_peer_carrier_end(handed->of.peer, handed);
     (void)snprintf(handed->reason, sizeof handed->reason, "%s", reason);
     news_tell(handed, NEWS_CLOSED);
 }
@@ -415,6 +434,12 @@ trpi_control_new(const trpi_control_of *of, const trpi_control_events *events)
         return NULL;
     }
     return handed;
+}
+
+void
+trpi_control_carry(trpi_control *handed)
+{
+    handed->carries = true;
 }
 
 void

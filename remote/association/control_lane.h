@@ -13,6 +13,10 @@
  *   control-lane-C3  The calls of trpi_control_events never overlap, and come in the order of the
  *       stream; closed() is the last.
  *   control-lane-C4  A lane that may not read is paused; a block of it that comes back nudges it.
+ *   control-lane-C5  An answer goes out on the connection that carries the lane to the peer, which
+ *       may be another one than the request came by: the receiver drops frames of any other
+ *       (inbound.c). Both are the thread's. While none of the thread's carries it, requests are
+ *       handed on.
  * Thread. "thread": the driver's for control lanes. "call": a worker, or the timer's thread.
  * Tests.  tests/unit/remote/control_lane_test.c
  */
@@ -38,6 +42,9 @@ typedef struct trpi_control_of {
 
 /* For a connection whose driver can hand over, before it does. NULL: no memory. */
 trpi_control *trpi_control_new(const trpi_control_of *of, const trpi_control_events *events);
+/* It carries the lane to the peer already, and its LANE_OPEN was sent. Before it is handed over;
+ * after it, nudge the link. */
+void trpi_control_carry(trpi_control *handed);
 /* Which was not handed over. */
 void trpi_control_drop(trpi_control *handed);
 void trpi_control_free(trpi_control *handed); /* after closed(); NULL is fine */

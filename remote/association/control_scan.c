@@ -117,6 +117,7 @@ trpi_control_follow(trpi_control_scan *scan, const uint8_t *bytes, size_t count)
         trpi_frame_header_decode(scan->head, &frame);
         scan->left = frame.bytes;
         scan->held = 0;
+        scan->opens = scan->opens || frame.kind == TRPI_FRAME_LANE_OPEN;
     }
     size_t some = least_of(scan->left, count);
     scan->left -= (uint32_t)some;

@@ -38,6 +38,7 @@ typedef struct trpi_control_scan {
     uint8_t head[TRPI_CONTROL_ANSWER_BYTES]; /* of a frame that is not decided yet */
     uint32_t held;                           /* bytes of it */
     uint32_t left;                           /* of the frame that is being handed on */
+    bool opens;                              /* a LANE_OPEN has been followed */
 } trpi_control_scan;
 
 typedef struct trpi_control_step {

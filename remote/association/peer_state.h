@@ -209,6 +209,7 @@ struct trpi_peer {
     trpi_waiting waiting;        /* signals for incarnations other than that */
     _Atomic uint64_t active_uid; /* of assoc when active, else 0; relaxed hint */
     _Atomic uint64_t proved_uid; /* of assoc until it is over; what inbound frames must come from */
+    _Atomic(trpi_control *) carrier; /* control_lane.c; relaxed: the thread's own */
     /* our number of the proved incarnation; 0: none was needed yet (trpi_peer_node) */
     _Atomic uint32_t node;
     trpi_agreed agreed;
@@ -344,6 +345,24 @@ static inline uint64_t
 trpi_peer_proved_uid(const trpi_peer *peer)
 {
     return atomic_load_explicit(&peer->proved_uid, memory_order_acquire);
+}
+/* The connection on the thread for control lanes that the lane to the peer is carried by, or NULL.
+ * The thread asks and sets; who closes a connection takes it back. */
+static inline trpi_control *
+trpi_peer_carrier(const trpi_peer *peer)
+{
+    return atomic_load_explicit(&peer->carrier, memory_order_relaxed);
+}
+static inline void
+trpi_peer_carrier_put(trpi_peer *peer, trpi_control *carrier)
+{
+    atomic_store_explicit(&peer->carrier, carrier, memory_order_relaxed);
+}
+static inline void
+trpi_peer_carrier_end(trpi_peer *peer, trpi_control *carrier)
+{
+    (void)atomic_compare_exchange_strong_explicit(&peer->carrier, &carrier, NULL,
+                                                  memory_order_relaxed, memory_order_relaxed);
 }
 static inline bool
 trpi_peer_seems_active_as(const trpi_peer *peer, uint64_t uid)

@@ -391,6 +391,70 @@ count_end(bool tls)
     UNIT_FALSE(is_taken(engine_lock));
 }
 
+/* ---- two connections ------------------------------------------------------------------------- */
+
+static uint32_t
+control_conns(int i)
+{
+    trpi_peer *peer = peer_of(i);
+    uint32_t count = 0;
+
+    pthread_mutex_lock(&peer->lock);
+    for (const trpi_conn *conn = trpi_peer_conns(peer); conn != NULL; conn = trpi_conn_next(conn)) {
+        count += trpi_conn_lane(conn) == TRPI_LANE_CONTROL && trpi_conn_is_open(conn);
+    }
+    pthread_mutex_unlock(&peer->lock);
+    trpi_peer_unpin(peer);
+    return count;
+}
+
+static pthread_barrier_t start_line;
+
+static void *
+knock_main(void *arg)
+{
+    const int *own = arg;
+    trpi_node_id to = node_of(1 - *own);
+
+    to.uid = 0;
+    (void)pthread_barrier_wait(&start_line);
+    (void)trpi_remote_control_send(d.remote[*own], &to, TRPI_CHANNEL_GOSSIP, "knock", 5);
+    return NULL;
+}
+
+/* control-lane-C5: both dial at once, and each sends on its own connection. Chance decides whether
+ * the dials cross: about each third time. */
+static void
+heartbeats_are_answered_where_dials_have_crossed(void)
+{
+    enum { ROUNDS = 60, CROSSED = 3 };
+    uint32_t crossed = 0;
+
+    UNIT_EQUAL(pthread_barrier_init(&start_line, NULL, 2), 0);
+    for (int round = 0; round < ROUNDS && crossed < CROSSED; round++) {
+        int sides[2] = { 0, 1 };
+        pthread_t threads[2];
+
+        nodes_start(false);
+        void *cluster = control_cluster_start(d.system[1], d.remote[1], &engine_lock);
+        UNIT_REQUIRE(cluster != NULL);
+        for (int i = 0; i < 2; i++) {
+            UNIT_REQUIRE(pthread_create(&threads[i], NULL, knock_main, &sides[i]) == 0);
+        }
+        for (int i = 0; i < 2; i++) {
+            UNIT_EQUAL(pthread_join(threads[i], NULL), 0);
+        }
+        beats_count(10);
+        crossed += control_conns(1) > 1;
+        control_cluster_stop(cluster);
+        duo_end(&d);
+        control_cluster_free(cluster);
+    }
+    pair_other = false;
+    (void)pthread_barrier_destroy(&start_line);
+    printf("  crossed: %u\n", crossed);
+}
+
 static void
 heartbeats_are_answered(bool tls)
 {
@@ -556,6 +620,7 @@ a_lane_whose_share_is_used_up_waits_and_goes_on(void)
 UNIT_BEGIN("control_lane")
 UNIT(heartbeats_are_answered_while_threads_stand_still)
 UNIT(heartbeats_are_answered_while_threads_stand_still_over_tls)
+UNIT(heartbeats_are_answered_where_dials_have_crossed)
 UNIT(other_frames_arrive_whole_and_in_order)
 UNIT(other_frames_arrive_whole_and_in_order_over_tls)
 UNIT(a_lane_whose_share_is_used_up_waits_and_goes_on)

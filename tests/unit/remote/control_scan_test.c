@@ -190,6 +190,24 @@ ends_of_frames_are_found(void)
     }
 }
 
+static void
+the_opening_of_the_lane_is_seen_in_what_is_written(void)
+{
+    const uint8_t epoch[4] = { 1 };
+    trpi_buffer stream = { 0 };
+    trpi_control_scan out = { .held = 0 };
+    UNIT_EQUAL(trpi_frame_append(&stream, TRPI_FRAME_PONG, 0, 0, "12345678", 8), TRP_OK);
+    UNIT_EQUAL(trpi_control_follow(&out, stream.data, stream.count), stream.count);
+    UNIT_FALSE(out.opens);
+    trpi_buffer_clear(&stream);
+    UNIT_EQUAL(trpi_frame_append(&stream, TRPI_FRAME_LANE_OPEN, 0, 0, epoch, sizeof epoch), TRP_OK);
+    for (size_t i = 0; i < stream.count; i++) {
+        UNIT_EQUAL(trpi_control_follow(&out, stream.data + i, 1), 1);
+    }
+    UNIT_TRUE(out.opens && trpi_control_is_between(&out));
+    trpi_buffer_fini(&stream);
+}
+
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
 /* Each lane reads while it may, a share at a time, and nobody gives back. */
@@ -251,6 +269,7 @@ UNIT_BEGIN("control_scan")
 UNIT(each_frame_has_its_verdict)
 UNIT(the_rest_is_handed_on_as_it_came)
 UNIT(ends_of_frames_are_found)
+UNIT(the_opening_of_the_lane_is_seen_in_what_is_written)
 UNIT(a_lane_that_may_read_finds_its_share)
 UNIT(without_memory_a_lane_does_not_join)
 UNIT_END
