@@ -5,6 +5,8 @@
 #   instructions.sh [--functions] [WORKLOAD ...]
 #
 # --functions adds those that have a third of an instruction or more. TROUPE_BUILDDIR says which build.
+# `remote` is a tell of 100 B to another process, both ends together, without the loops that wait: how long they turn is a
+# matter of time. TROUPE_REMOTE_DRIVER chooses the driver.
 set -eu
 bench=${TROUPE_BUILDDIR:-.}/tests/bench/bench
 work=$(mktemp -d)
@@ -22,10 +24,17 @@ command -v valgrind >/dev/null || { echo "instructions.sh: needs valgrind" >&2; 
 [ ${#workloads[@]} -gt 0 ] || workloads=(pingpong count ring fanin big bigpayload text_fixed text_any)
 
 counted() { # counted WORKLOAD COUNT: "INSTRUCTIONS FUNCTION" of each, in this many messages
-    valgrind --tool=callgrind --callgrind-out-file="$work/out" "$bench" "$1" --threads 1 --count "$2" >"$work/log" 2>&1 ||
-        { cat "$work/log" >&2; return 1; }
-    callgrind_annotate --threshold=100 --auto=no "$work/out" |
-        awk '$1 ~ /^[0-9,]+$/ && /:/ { n = $1; gsub(/,/, "", n); sub(/^[^:]*:/, ""); print n, $1 }'
+    local options=() waits='^$'
+    if [ "$1" = remote ]; then
+        options=(--transport tcp --bytes 100)
+        waits='spin|sched_yield|trpi_cpu_relax|bench_now|clock_gettime'
+    fi
+    rm -f "$work"/out.*
+    valgrind --tool=callgrind --trace-children=yes --callgrind-out-file="$work/out.%p" "$bench" "$1" --threads 1 --count "$2" \
+        "${options[@]}" >"$work/log" 2>&1 || { cat "$work/log" >&2; return 1; }
+    for out in "$work"/out.*; do
+        callgrind_annotate --threshold=100 --auto=no "$out"
+    done | awk -v waits="$waits" '$1 ~ /^[0-9,]+$/ && /:/ { n = $1; gsub(/,/, "", n); sub(/^[^:]*:/, ""); if ($1 !~ waits) print n, $1 }'
 }
 
 for workload in "${workloads[@]}"; do

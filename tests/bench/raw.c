@@ -1,5 +1,6 @@
 /* raw.c - plain TCP between two processes on loopback, what remoting is compared with: messages of
- * a length and bytes, packed into writes of 64 KiB, and round trips.
+ * a length and bytes, packed into writes of 64 KiB, and round trips. `--bytes N`: only messages of
+ * N bytes (at most 65536); `--trips N`: only round trips, so many.
  */
 #include "tests/bench/bench.h"
 
@@ -182,20 +183,16 @@ compare_ns(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static int
-run_raw(const bench_options *options)
+static void
+run_trips(uint64_t count)
 {
-    static uint64_t trips[TRIPS_DEFAULT];
-    uint64_t count = options->count != 0 ? options->count : COUNT_DEFAULT;
+    uint64_t *trips = calloc(count + 1, sizeof *trips);
     uint8_t bytes[TRIP_BYTES] = { 0 };
     pid_t pid;
-    int fd;
+    int fd = with_child(0, &pid);
 
-    run_tells("rate_100", 100, count);
-    run_tells("rate_1024", 1024, count / 8 + 1);
-    run_tells("rate_65536", 65536 - 4, count / 256 + 1);
-    fd = with_child(0, &pid);
-    for (uint32_t i = 0; i < TRIPS_WARM + TRIPS_DEFAULT; i++) {
+    check_call(trips != NULL, "round trips");
+    for (uint64_t i = 0; i < TRIPS_WARM + count; i++) {
         uint64_t sent_ns = bench_now_ns();
 
         write_all(fd, bytes, sizeof bytes);
@@ -206,9 +203,29 @@ run_raw(const bench_options *options)
     }
     (void)close(fd);
     (void)waitpid(pid, NULL, 0);
-    qsort(trips, TRIPS_DEFAULT, sizeof trips[0], compare_ns);
-    bench_print("raw", "rtt_p50", (double)trips[TRIPS_DEFAULT / 2] / 1e3, "us");
-    bench_print("raw", "rtt_p99", (double)trips[TRIPS_DEFAULT * 99 / 100] / 1e3, "us");
+    qsort(trips, count, sizeof *trips, compare_ns);
+    bench_print("raw", "rtt_p50", (double)trips[count / 2] / 1e3, "us");
+    bench_print("raw", "rtt_p99", (double)trips[count * 99 / 100] / 1e3, "us");
+    free(trips);
+}
+
+static int
+run_raw(const bench_options *options)
+{
+    uint64_t count = options->count != 0 ? options->count : COUNT_DEFAULT;
+    const char *bytes = bench_option_value(options, "--bytes");
+    const char *trips = bench_option_value(options, "--trips");
+
+    if (trips != NULL) {
+        run_trips(strtoull(trips, NULL, 10));
+    } else if (bytes != NULL) {
+        run_tells("rate", (uint32_t)strtoul(bytes, NULL, 10), count);
+    } else {
+        run_tells("rate_100", 100, count);
+        run_tells("rate_1024", 1024, count / 8 + 1);
+        run_tells("rate_65536", BATCH_BYTES - 4, count / 256 + 1);
+        run_trips(TRIPS_DEFAULT);
+    }
     return 0;
 }
 

@@ -5,7 +5,8 @@
  *         its address and serves /user/sink and /user/echo, and answers heartbeats, until its
  *         standard input ends. The sink stamps its last receipt; both processes share the monotonic
  *         clock. Senders use trp_try_tell() and wait to be told when the lane is full.
- *         `--transport tcp|tls`: only that; `--bytes N`: only tells of N bytes (at most 65536).
+ *         `--transport tcp|tls`: only that; `--bytes N`: only tells of N bytes (at most 65536);
+ *         `--trips N`: only round trips, so many.
  */
 #include "tests/bench/two.h"
 
@@ -310,12 +311,16 @@ run_pair(const bench_options *options, bool tls)
 {
     uint64_t count = options->count != 0 ? options->count : TELLS_DEFAULT;
     const char *bytes = bench_option_value(options, "--bytes");
-    uint64_t lost;
+    const char *trips = bench_option_value(options, "--trips");
+    uint64_t lost = 0;
     bench_two two;
 
     encrypted = tls;
     two_start(&two, options);
-    if (bytes != NULL) { /* for profiles */
+    if (trips != NULL) {
+        target = bench_two_resolve(&two, "/user/echo");
+        run_trips(two.system, strtoull(trips, NULL, 10));
+    } else if (bytes != NULL) {
         lost = run_tell(two.system, "rate", strtoul(bytes, NULL, 10), count, 1);
     } else {
         lost = run_tell(two.system, "rate_100", PAYLOAD_BYTES, count, 1);
