@@ -448,6 +448,7 @@ read_into(trpi_link *link, uint8_t *buffer, size_t buffer_bytes)
         }
         ssize_t got = transport->net->read(transport->world, link->socket, &iov, 1);
         if (got == -EAGAIN) {
+            link->drain = false;
             break;
         }
         if (got > 0) {
@@ -465,6 +466,9 @@ read_into(trpi_link *link, uint8_t *buffer, size_t buffer_bytes)
             link->paused = true;
             look_at_pause(link);
             break;
+        }
+        if (got > 0 && (size_t)got < buffer_bytes && !link->drain) {
+            break; /* net-N1: nothing is left */
         }
     }
     return 0;
@@ -503,6 +507,7 @@ on_ready(void *user, uint32_t events)
     if (atomic_load_explicit(&link->closing, memory_order_acquire)) {
         return 0;
     }
+    link->drain |= (events & (TRPI_NET_DRAIN | TRPI_NET_END)) != 0;
     if (atomic_load_explicit(&link->stage, memory_order_acquire) != TRPI_LINK_OPEN) {
         pthread_mutex_lock(&link->lock);
         bool open = trpi_link_poll_dialled(link);

@@ -65,6 +65,7 @@ struct trpi_link {
     int socket;                    /* -1: none; written by lock, closed in removed() alone */
     trpi_watch *watch;             /* by lock; NULL: none, or it is being removed */
     bool pause_asked, paused;      /* by ready() */
+    bool drain;                    /* by ready(); to be read until the end, or -EAGAIN */
     bool look_due;                 /* by lock; a timer will look at it */
     bool own_asked;                /* by bytes(): hand_over() was called */
     bool moving;                   /* by lock; its watch ends, and one of apart->poller begins */

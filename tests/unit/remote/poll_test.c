@@ -29,6 +29,16 @@ part_read(trpi_world *world, int socket, const struct iovec *iov, int count)
     one.iov_len = most != 0 && one.iov_len > most ? most : one.iov_len;
     return trpi_net_machine.read(world, socket, &one, 1);
 }
+/* More may be left behind a part: net-N1. */
+static int
+part_wait(trpi_net_set *set, trpi_net_report *ret_reports, int most, uint64_t timeout_ns)
+{
+    int count = trpi_net_machine.set_wait(set, ret_reports, most, timeout_ns);
+    for (int i = 0; i < count && atomic_load(&part_bytes) != 0; i++) {
+        ret_reports[i].events |= TRPI_NET_DRAIN;
+    }
+    return count;
+}
 static ssize_t
 part_write(trpi_world *world, int socket, const struct iovec *iov, int count)
 {
@@ -95,6 +105,7 @@ odd_begin(void)
     odd.net = trpi_net_machine;
     odd.net.read = part_read;
     odd.net.write = part_write;
+    odd.net.set_wait = part_wait;
     odd.net.accept = starved_accept;
     odd.ops = (trpi_world_ops){ .name = "real",
                                 .mono_ns = odd_mono_ns,
