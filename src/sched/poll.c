@@ -115,6 +115,7 @@ trpi_poll_look(trpi_worker *worker)
     if (!is_watching(sched)) {
         return NULL;
     }
+    worker->poll_ns = now; /* a busy one need not look again soon */
     worker->poll_alone =
         now - atomic_load_explicit(&sched->polled_ns, RELAXED) >= TRPI_POLL_STUCK_NS;
     atomic_store_explicit(&sched->polled_ns, now, RELAXED);
@@ -135,7 +136,6 @@ trpi_poll_busy(trpi_worker *worker)
     since = now - worker->poll_ns;
     if (since >= TRPI_POLL_BUSY_NS) {
         first = trpi_poll_look(worker);
-        worker->poll_ns = now;
     }
     /* runs may be long: look after fewer of them */
     if (since > 2 * TRPI_POLL_BUSY_NS && worker->poll_runs > 1) {

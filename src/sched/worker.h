@@ -53,7 +53,7 @@ struct trpi_worker {
     _Atomic int cpu_clock; /* of the thread, which writes it; 0: none yet; relaxed: a hint */
     uint32_t trims;        /* TRPI_TRIMS_*: how ops->sleep was called since the last run */
     uint32_t poll_runs;    /* between two polls of the injection queue and of the kernel (poll.c) */
-    uint64_t poll_ns;      /* when it looked for reports last, while it ran tasks */
+    uint64_t poll_ns;      /* when it looked for reports last */
     bool poll_alone;       /* at its last look nobody had looked for TRPI_POLL_STUCK_NS */
 
     /* written by the owner in each run, read by thieves */
