@@ -10,8 +10,8 @@
 static const trpi_config_row remote_rows[] = {
     { "remote.transport", CHOICE, "tcp", 0, 0, "tcp|tls",
       "Transport between nodes; tls: TLS 1.3, with the files of remote.tls." },
-    { "remote.driver", CHOICE, "nng", 0, 0, "nng|poll",
-      "Driver of connections: nng's threads, or the workers themselves, which poll the sockets. "
+    { "remote.driver", CHOICE, "poll", 0, 0, "nng|poll",
+      "Driver of connections: the workers themselves, which poll the sockets, or nng's threads. "
       "Both speak the same wire." },
     { "remote.hostname", TEXT, "127.0.0.1", 0, 0, NULL,
       "Host under which other nodes reach this node (advertised); not a wildcard." },
