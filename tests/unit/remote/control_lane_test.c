@@ -444,13 +444,17 @@ heartbeats_are_answered_where_dials_have_crossed(void)
         for (int i = 0; i < 2; i++) {
             UNIT_EQUAL(pthread_join(threads[i], NULL), 0);
         }
+        lanes_hand_over();
+        trpi_peer *peer = peer_of(1);
+        UNIT_WAIT(trpi_peer_carrier(peer) != NULL, 20000);
+        trpi_peer_unpin(peer);
         beats_count(10);
+        pair_other = false;
         crossed += control_conns(1) > 1;
         control_cluster_stop(cluster);
         duo_end(&d);
         control_cluster_free(cluster);
     }
-    pair_other = false;
     (void)pthread_barrier_destroy(&start_line);
     printf("  crossed: %u\n", crossed);
 }
