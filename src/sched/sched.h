@@ -38,6 +38,7 @@
 #define TRPI_STUCK_AFTER_PROBE_NS 200000u
 #define TRPI_BACKLOG_NS 50000u    /* a backlog that takes longer may be stolen at once */
 #define TRPI_SPIN_NS 50000u       /* a searching worker spins for this long before it sleeps */
+#define TRPI_SPIN_PAUSE_NS 1000u  /* between two looks of it */
 #define TRPI_TRIM_NS 100000000u   /* when all workers slept for this long, caches are freed */
 #define TRPI_SENTINEL_NS 1000000u /* the sentinel's period while any worker is awake */
 /* trpi_worker_defer_to(): wait the full time; an idle worker would not help the receiver. */

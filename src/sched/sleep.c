@@ -225,10 +225,8 @@ trpi_stuck_steal(trpi_worker *thief, trpi_worker *victim, uint32_t at_most)
 
 /* Spin without reading cache lines of other workers, until a task is injected. */
 static void
-spin_for_ns(trpi_sched *sched, uint64_t ns)
+spin_until(trpi_sched *sched, uint64_t end)
 {
-    uint64_t end = trpi_sched_now(sched) + ns;
-
     while (trpi_sched_now(sched) < end &&
            atomic_load_explicit(&sched->inject_count, RELAXED) == 0 &&
            !trpi_sched_is_stopping(sched)) {
@@ -290,9 +288,9 @@ victims_steal(trpi_worker *worker, bool *ret_short)
         return NULL;
     }
     start = trpi_sched_now(sched);
-    spin_for_ns(sched, worker->probe_run_ns == 0 || worker->probe_run_ns >= TRPI_STUCK_NS
-                           ? TRPI_STUCK_NS
-                           : TRPI_STUCK_AFTER_PROBE_NS);
+    spin_until(sched, start + (worker->probe_run_ns == 0 || worker->probe_run_ns >= TRPI_STUCK_NS
+                                   ? TRPI_STUCK_NS
+                                   : TRPI_STUCK_AFTER_PROBE_NS));
     if (atomic_load_explicit(&sched->inject_count, RELAXED) != 0) {
         return trpi_inject_pop(worker, TRPI_INJECT_SHARE);
     }
@@ -489,9 +487,12 @@ trpi_search(trpi_worker *worker)
         if (task != NULL) {
             break;
         }
-        if (trpi_sched_now(sched) - start < TRPI_SPIN_NS) {
-            spin_for_ns(sched, 1000);
-            (void)sched_yield(); /* a transport's thread, or another process, may need the core */
+        uint64_t now = trpi_sched_now(sched);
+        if (now - start < TRPI_SPIN_NS) {
+            /* a thread of ours, or another process, may need the core; if one took it, look at
+             * once */
+            (void)sched_yield();
+            spin_until(sched, now + TRPI_SPIN_PAUSE_NS);
             continue;
         }
         if (worker->trims == 0) {
