@@ -1,9 +1,8 @@
 /* lookup_test.c - names of commands, with a resolver of the test's own. */
 #include "io/lookup.h"
 
-#include "tests/unit/io/duo.h"
+#include "tests/unit/io/tcp_pair.h"
 
-static user server, client;
 static const char *fake[4]; /* what the resolver finds; NULL: no more */
 static _Atomic uint32_t asked;
 static _Atomic bool fake_waits, fake_may_go;
@@ -31,13 +30,6 @@ fake_set(const char *a, const char *b, const char *c)
 }
 
 static void
-bind_here(trp_ctx *ctx, user *u)
-{
-    (void)u;
-    UNIT_EQUAL(trp_tcp_bind(ctx, "127.0.0.1:0", NULL), TRP_OK);
-}
-
-static void
 bind_name(trp_ctx *ctx, user *u)
 {
     (void)u;
@@ -47,11 +39,8 @@ bind_name(trp_ctx *ctx, user *u)
 static void
 connect_name(trp_ctx *ctx, user *u)
 {
-    char to[64];
-
     (void)u;
-    snprintf(to, sizeof to, "some.name:%u", server.port);
-    UNIT_EQUAL(trp_tcp_connect(ctx, to, NULL), TRP_OK);
+    connect_to(ctx, "some.name");
 }
 
 static void
@@ -75,26 +64,14 @@ open_server(void)
     trp_system *system = stage_open();
     trpi_io *io;
 
-    user_gate = false;
     asked = 0;
     fake_waits = fake_may_go = false;
     UNIT_REQUIRE(trpi_io_get(system, &io) == TRP_OK);
     trpi_io_lookups_end(io->lookups);
     UNIT_REQUIRE(trpi_io_lookups_new(system, io->world, fake_resolve, &io->lookups) == TRP_OK);
-    user_start(system, &server, "s");
-    user_start(system, &client, "c");
-    user_do(system, &server, bind_here);
-    STAGE_EXPECT("s:bound");
-    stage_clear(&stage_events);
+    users_start(system);
+    server_bind(system);
     return system;
-}
-
-static void
-shut(trp_system *system)
-{
-    user_gate = true;
-    UNIT_EQUAL(trp_system_stop(system, 60000), TRP_OK);
-    trp_system_free(system);
 }
 
 /* TCP-01: the listener is at the third address only */

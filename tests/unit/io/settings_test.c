@@ -4,48 +4,17 @@
 #include "io/poller.h"
 #include "io/settings.h"
 
-#include "tests/unit/io/duo.h"
-
-static user server, client;
-
-static void
-bind_here(trp_ctx *ctx, user *u)
-{
-    (void)u;
-    UNIT_EQUAL(trp_tcp_bind(ctx, "127.0.0.1:0", NULL), TRP_OK);
-}
-
-static void
-connect_there(trp_ctx *ctx, user *u)
-{
-    char to[64];
-
-    (void)u;
-    snprintf(to, sizeof to, "127.0.0.1:%u", server.port);
-    UNIT_EQUAL(trp_tcp_connect(ctx, to, NULL), TRP_OK);
-}
+#include "tests/unit/io/tcp_pair.h"
 
 static trp_system *
 open_server(const char *config)
 {
     trp_system *system = stage_open_config(config);
 
-    user_gate = false;
-    user_start(system, &server, "s");
-    user_start(system, &client, "c");
+    users_start(system);
     server.quiet = true;
-    user_do(system, &server, bind_here);
-    STAGE_EXPECT("s:bound");
-    stage_clear(&stage_events);
+    server_bind(system);
     return system;
-}
-
-static void
-shut(trp_system *system)
-{
-    user_gate = true;
-    UNIT_EQUAL(trp_system_stop(system, 60000), TRP_OK);
-    trp_system_free(system);
 }
 
 static void
