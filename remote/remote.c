@@ -410,6 +410,24 @@ trpi_remote_beats_answer(trpi_remote *remote, trpi_beat_reply reply)
     atomic_store_explicit(&remote->beat_reply, reply, memory_order_release);
 }
 
+/* Give a heartbeat to the thread for control lanes. false: it goes the general way. */
+static bool
+beat_send(trpi_peer *peer, const trpi_node_id *to, const void *bytes, size_t count)
+{
+    trpi_remote *remote = trpi_peer_remote(peer);
+    trpi_waker *waker = NULL;
+    if (to->uid != 0 && trpi_peer_carrier(peer) != NULL && trpi_peer_proved_uid(peer) == to->uid) {
+        waker =
+            trpi_beat_put(trpi_peer_beat_box(peer), to->uid, TRPI_CHANNEL_HEARTBEAT, bytes, count);
+    }
+    if (waker == NULL) {
+        return false;
+    }
+    remote->ops->wake(remote->transport, waker);
+    trpi_count(&remote->stats.frames_out, 1);
+    return true;
+}
+
 trp_err
 trpi_remote_control_send(trpi_remote *remote, const trpi_node_id *to,
                          enum trpi_control_channel channel, const void *bytes, size_t count)
@@ -427,6 +445,10 @@ trpi_remote_control_send(trpi_remote *remote, const trpi_node_id *to,
         return TRP_EINVAL;
     }
     trp_err err = trpi_peer_get(remote, &to->address, true, &peer);
+    if (err == TRP_OK && channel == TRPI_CHANNEL_HEARTBEAT && beat_send(peer, to, bytes, count)) {
+        trpi_peer_unpin(peer);
+        return TRP_OK;
+    }
     if (err == TRP_OK) {
         err = trpi_frame_append(&frames, TRPI_FRAME_CONTROL, to->uid == 0 ? TRPI_MESSAGE_ANYONE : 0,
                                 (uint16_t)channel, bytes, count);

@@ -82,6 +82,26 @@ carrier_of(const trpi_control *handed)
     return carrier != NULL && carrier->of.uid == handed->of.uid ? carrier : NULL;
 }
 
+static void
+carrier_be(trpi_control *handed)
+{
+    trpi_peer_carrier_put(handed->of.peer, handed, handed->of.remote->ops->waker(handed->of.link));
+}
+
+/* Put the heartbeat that waits, if there is one, behind the answers. */
+static void
+beat_take(trpi_control *handed)
+{
+    trpi_peer *peer = handed->of.peer;
+    size_t at = handed->answers[0].bytes;
+    if (trpi_peer_carrier(peer) == handed) {
+        size_t count = trpi_beat_take(trpi_peer_beat_box(peer), handed->of.uid,
+                                      handed->answers[0].data + at, ANSWERS_BYTES - at);
+        handed->answers[0].bytes = at + count;
+        trpi_traffic_bytes_out_add(&peer->traffic, count);
+    }
+}
+
 /* So many of these bytes are written next: whole frames if an answer waits. */
 static size_t
 slice_of(trpi_control *handed, const uint8_t *bytes, size_t count)
@@ -93,7 +113,7 @@ slice_of(trpi_control *handed, const uint8_t *bytes, size_t count)
              !(handed->answers[0].bytes > 0 && trpi_control_is_between(&handed->out)));
     if (handed->out.opens && !handed->carries) {
         handed->carries = true;
-        trpi_peer_carrier_put(handed->of.peer, handed);
+        carrier_be(handed);
     }
     return slice;
 }
@@ -102,6 +122,7 @@ slice_of(trpi_control *handed, const uint8_t *bytes, size_t count)
 static bool
 write_choose(trpi_control *handed, trpi_iov *ret_iov)
 {
+    beat_take(handed);
     if (handed->answers[0].bytes > 0 && trpi_control_is_between(&handed->out)) {
         memcpy(&handed->answers[1], &handed->answers[0], sizeof handed->answers[0]);
         handed->answers[0].bytes = 0;
@@ -177,7 +198,7 @@ void
 trpi_control_nudged(trpi_control *handed)
 {
     if (handed->carries && carrier_of(handed) == NULL) {
-        trpi_peer_carrier_put(handed->of.peer, handed);
+        carrier_be(handed);
     }
     write_all(handed);
 }

@@ -12,6 +12,7 @@ static void
 active_push(trpi_peer *peer)
 {
     peer->activity.active = true;
+    trpi_beat_open(trpi_peer_beat_box(peer), true);
     peer->activity.list = NULL;
     peer->activity.next = trpi_peer_remote(peer)->list.active;
     trpi_peer_remote(peer)->list.active = peer;
@@ -79,6 +80,7 @@ trpi_peer_list_put(trpi_peer *peer, bool idle, uint64_t now_ms)
         active_push(peer);
     } else {
         peer->activity.active = false;
+        trpi_beat_open(trpi_peer_beat_box(peer), false); /* beat-box-B1 */
         peer->activity.idle_since_ms = now_ms;
         trpi_peer_list_append(peer,
                               trpi_peer_is_active(peer) ? &remote->list.idle : &remote->list.gone);

@@ -13,6 +13,7 @@
 #include "base/detector.h"
 #include "remote/association/activity.h"
 #include "remote/association/association.h"
+#include "remote/association/beat_box.h"
 #include "remote/association/context.h"
 #include "remote/association/lane_state.h"
 #include "remote/association/redelivery.h"
@@ -210,6 +211,7 @@ struct trpi_peer {
     _Atomic uint64_t active_uid; /* of assoc when active, else 0; relaxed hint */
     _Atomic uint64_t proved_uid; /* of assoc until it is over; what inbound frames must come from */
     _Atomic(trpi_control *) carrier; /* control_lane.c; relaxed: the thread's own */
+    trpi_beat_box beat;
     /* our number of the proved incarnation; 0: none was needed yet (trpi_peer_node) */
     _Atomic uint32_t node;
     trpi_agreed agreed;
@@ -347,16 +349,24 @@ trpi_peer_proved_uid(const trpi_peer *peer)
     return atomic_load_explicit(&peer->proved_uid, memory_order_acquire);
 }
 /* The connection on the thread for control lanes that the lane to the peer is carried by, or NULL.
- * The thread asks and sets; who closes a connection takes it back. */
+ * The thread asks and sets; who closes a connection takes it back. Others only see that there is
+ * one. */
 static inline trpi_control *
 trpi_peer_carrier(const trpi_peer *peer)
 {
     return atomic_load_explicit(&peer->carrier, memory_order_relaxed);
 }
 static inline void
-trpi_peer_carrier_put(trpi_peer *peer, trpi_control *carrier)
+trpi_peer_carrier_put(trpi_peer *peer, trpi_control *carrier, trpi_waker *waker)
 {
+    trpi_beat_waker_put(&peer->beat, waker);
     atomic_store_explicit(&peer->carrier, carrier, memory_order_relaxed);
+}
+/* A heartbeat on its way to the carrier; each thread by the rules of beat_box.h. */
+static inline trpi_beat_box *
+trpi_peer_beat_box(trpi_peer *peer)
+{
+    return &peer->beat;
 }
 static inline void
 trpi_peer_carrier_end(trpi_peer *peer, trpi_control *carrier)

@@ -491,6 +491,9 @@ proxy_deliver(void *arg, trp_system *system, trp_msg *msg)
     message_batched(route, d.lane);
 }
 
+_Static_assert(TRPI_FLUSH_BYTES_LEAST + TRPI_MANY_BYTES_MAX <= TRPI_SEGMENT_BYTES - 128,
+               "a write, encrypted, is one segment");
+
 static bool
 proxy_flush(void *arg, trp_system *system, bool more)
 {

@@ -6,8 +6,12 @@
 
 #define TRPI_BATCH_BYTES_MAX                                                                       \
     262144 /* a run's messages to one node; more are handed over before its end */
-#define TRPI_HELD_KEPT_BYTES 65536   /* a route's buffer for one message to a slow receiver */
-#define TRPI_FLUSH_BYTES_LEAST 65536 /* less is not handed over while more is to be encoded */
+#define TRPI_HELD_KEPT_BYTES 65536 /* a route's buffer for one message to a slow receiver */
+/* Less is not handed over while more is to be encoded. With a frame of like messages more, and what
+ * TLS adds, it fits into one segment of loopback: the rest of a longer write would be a packet of
+ * its own, which costs as much as a large one. */
+#define TRPI_FLUSH_BYTES_LEAST 61200
+#define TRPI_SEGMENT_BYTES 65463 /* of 65,536: less the headers of IPv6 and TCP */
 
 /* ---- route.c ---- */
 /* Append the frame of one message. serializer NULL: its type does not travel. By the runner.

@@ -107,6 +107,9 @@ tick_active(trpi_peer *peer, uint64_t now_ms, bool watched, trpi_deferred *defer
     const trpi_remote_options *o = &trpi_peer_remote(peer)->options;
     uint32_t beat_ms =
         o->watch_heartbeat_ms < o->link_heartbeat_ms ? o->watch_heartbeat_ms : o->link_heartbeat_ms;
+    if (trpi_beat_used_take(trpi_peer_beat_box(peer))) {
+        trpi_activity_use(&peer->activity);
+    }
     if (now_ms - trpi_activity_pinged_ms(&peer->activity) >= beat_ms) {
         if (is_to_be_asked(peer, watched)) {
             trpi_peer_ping(peer, now_ms); /* tick-T1 */

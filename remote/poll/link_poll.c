@@ -519,7 +519,8 @@ on_ready(void *user, uint32_t events)
         events |= TRPI_NET_IN; /* it may have been reported before */
     }
     /* acquire: pairs with nudge() */
-    if (link->own && atomic_exchange_explicit(&link->nudged, false, memory_order_acquire)) {
+    if (link->own && (atomic_exchange_explicit(&link->nudged, false, memory_order_acquire) ||
+                      (events & TRPI_NET_OUT) != 0)) { /* a waker sets no mark */
         link->transport->events->nudged(link->user, link);
         events |= link->paused ? TRPI_NET_IN : 0;
     }
@@ -641,6 +642,8 @@ const trpi_transport_ops trpi_link_poll_ops = {
     .pause = poll_pause,
     .hand_over = trpi_link_control_hand_over,
     .nudge = trpi_link_control_nudge,
+    .waker = trpi_link_control_waker,
+    .wake = trpi_link_control_wake,
     .close = poll_close,
     .release = trpi_link_poll_unref,
     .stop = poll_stop,

@@ -51,6 +51,21 @@ trpi_link_control_nudge(trpi_link *link)
     pthread_mutex_unlock(&link->lock);
 }
 
+/* A watch stays what it is until its poller is freed: one that has ended is not called. */
+trpi_waker *
+trpi_link_control_waker(trpi_link *link)
+{
+    trpi_assert(link->own);
+    return (trpi_waker *)link->watch;
+}
+
+void
+trpi_link_control_wake(trpi_transport *transport, trpi_waker *waker)
+{
+    (void)transport;
+    trpi_watch_again((trpi_watch *)waker, TRPI_NET_OUT);
+}
+
 void
 trpi_link_control_leave(trpi_link *link)
 {

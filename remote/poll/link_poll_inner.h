@@ -139,6 +139,8 @@ size_t trpi_link_way_room(trpi_link *link);
 /* link_poll_control.c */
 bool trpi_link_control_hand_over(trpi_link *link);
 void trpi_link_control_nudge(trpi_link *link);
+trpi_waker *trpi_link_control_waker(trpi_link *link);
+void trpi_link_control_wake(trpi_transport *transport, trpi_waker *waker);
 /* After bytes(): the link leaves the system's poller. */
 void trpi_link_control_leave(trpi_link *link);
 /* By link->lock, in removed(): and comes to the thread's. false: it could not, and ends. */

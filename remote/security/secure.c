@@ -690,6 +690,20 @@ trpi_secure_nudge(trpi_link *outer)
     link->transport->inner->nudge(link->inner);
 }
 
+trpi_waker *
+trpi_secure_waker(trpi_link *outer)
+{
+    trpi_secure_link *link = (trpi_secure_link *)outer;
+    return link->transport->inner->waker(link->inner);
+}
+
+void
+trpi_secure_wake(trpi_transport *transport, trpi_waker *waker)
+{
+    const trpi_secure *secure = (const trpi_secure *)transport;
+    secure->inner->wake(secure->inner_transport, waker);
+}
+
 trp_err
 trpi_secure_claims(trpi_link *outer, const char *host, uint16_t port, char *ret_detail,
                    size_t detail_bytes)

@@ -103,6 +103,8 @@ trp_err trpi_secure_write(trpi_link *link, const trpi_iov *iov, size_t count, bo
 void trpi_secure_pause(trpi_link *link);
 bool trpi_secure_hand_over(trpi_link *link);
 void trpi_secure_nudge(trpi_link *link);
+trpi_waker *trpi_secure_waker(trpi_link *link);
+void trpi_secure_wake(trpi_transport *transport, trpi_waker *waker);
 trp_err trpi_secure_claims(trpi_link *link, const char *host, uint16_t port, char *ret_detail,
                            size_t detail_bytes);
 uint64_t trpi_secure_whose(trpi_link *link);

@@ -31,6 +31,7 @@
 
 typedef struct trpi_transport trpi_transport; /* one instance, for one system */
 typedef struct trpi_link trpi_link;           /* one connection */
+typedef struct trpi_waker trpi_waker;         /* of a link that was handed over */
 
 typedef struct trpi_iov {
     const void *data;
@@ -132,6 +133,12 @@ struct trpi_transport_ops {
     /* Call nudged() of a link that was handed over, soon, on that thread: there is something to
      * write, or a pause may be over. Without an allocation. Thread: any. NULL: as hand_over. */
     void (*nudge)(trpi_link *link);
+    /* Return what wakes a link that was handed over; it is good until the transport is freed. On
+     * that thread. NULL: as hand_over. */
+    trpi_waker *(*waker)(trpi_link *link);
+    /* As nudge() of the link whose waker this is, but without a lock. The link may have ended: then
+     * nobody is woken, or another link that was handed over. Thread: any. NULL: as hand_over. */
+    void (*wake)(trpi_transport *transport, trpi_waker *waker);
     /* Check that the peer of this link may use this address as its own. NULL: this driver does not
      * know its peers. Errors: TRP_EPERM; detail names the subject of its certificate. From inside
      * bytes(). */

@@ -66,8 +66,8 @@ trp_err trpi_system_poller(trp_system *system, trpi_poller **ret_poller);
  * Errors: TRP_ELIMIT (TRPI_WATCHES_MAX, or the machine's), TRP_ENOMEM, TRP_EIO. Thread: any. */
 trp_err trpi_watch_new(trpi_poller *poller, int socket, const trpi_watch_events *events, void *user,
                        trpi_watch **ret_watch);
-/* Deliver these events as if they had been reported: to go on after a pause. Thread: any, not after
- * trpi_watch_remove(). */
+/* Deliver these events as if they had been reported: to go on after a pause. After
+ * trpi_watch_remove() nothing is delivered, or to a newer watch of the same poller. Thread: any. */
 void trpi_watch_again(trpi_watch *watch, uint32_t events);
 /* Call ready() no more; removed() follows. Idempotent until removed(). Thread: any, also from
  * ready(). */

@@ -487,6 +487,59 @@ heartbeats_are_answered(bool tls)
     pair_other = false;
 }
 
+static atomic_int sent;
+
+static void *
+send_main(void *arg)
+{
+    trpi_node_id to = node_of(1);
+    uint8_t bytes[TRPI_BEAT_BYTES] = { 1 };
+
+    trpi_put_u64(bytes + 1, *(uint64_t *)arg);
+    atomic_store(&sent, trpi_remote_control_send(d.remote[0], &to, TRPI_CHANNEL_HEARTBEAT, bytes,
+                                                 sizeof bytes));
+    return NULL;
+}
+
+/* As by a thread that has lost its processor with the lock (beat_box.h). */
+static void
+a_heartbeat_leaves_while_another_thread_has_the_lock(bool tls)
+{
+    trpi_peer *peer;
+    pthread_t thread;
+    uint64_t answers;
+
+    nodes_start(tls);
+    void *cluster = control_cluster_start(d.system[1], d.remote[1], &engine_lock);
+    UNIT_REQUIRE(cluster != NULL);
+    lanes_hand_over();
+    peer = peer_of(0);
+    UNIT_WAIT(trpi_peer_carrier(peer) != NULL && beat(++beats), 60000);
+    pthread_mutex_lock(&peer->lock);
+    atomic_store(&sent, -1);
+    answers = atomic_load(&d.remote[1]->stats.frames_out);
+    beats++;
+    UNIT_REQUIRE(pthread_create(&thread, NULL, send_main, &beats) == 0);
+    UNIT_WAIT(atomic_load(&sent) == TRP_OK, 20000);
+    UNIT_WAIT(atomic_load(&d.remote[1]->stats.frames_out) > answers, 20000);
+    pthread_mutex_unlock(&peer->lock);
+    UNIT_EQUAL(pthread_join(thread, NULL), 0);
+    UNIT_WAIT(atomic_load(&answered) == beats, 20000);
+    trpi_peer_unpin(peer);
+    beats_count(10);
+    control_cluster_stop(cluster);
+    duo_end(&d);
+    control_cluster_free(cluster);
+    pair_other = false;
+}
+
+static void
+a_heartbeat_leaves_while_its_lane_is_locked(void)
+{
+    a_heartbeat_leaves_while_another_thread_has_the_lock(false);
+    a_heartbeat_leaves_while_another_thread_has_the_lock(true);
+}
+
 static void
 heartbeats_are_answered_while_threads_stand_still(void)
 {
@@ -625,6 +678,7 @@ UNIT_BEGIN("control_lane")
 UNIT(heartbeats_are_answered_while_threads_stand_still)
 UNIT(heartbeats_are_answered_while_threads_stand_still_over_tls)
 UNIT(heartbeats_are_answered_where_dials_have_crossed)
+UNIT(a_heartbeat_leaves_while_its_lane_is_locked)
 UNIT(other_frames_arrive_whole_and_in_order)
 UNIT(other_frames_arrive_whole_and_in_order_over_tls)
 UNIT(a_lane_whose_share_is_used_up_waits_and_goes_on)
