@@ -20,6 +20,8 @@
 #include <troupe/inbox.h>
 #include <troupe/interaction.h>
 #include <troupe/io.h>
+#include <troupe/journal.h>
+#include <troupe/journal_kit.h>
 #include <troupe/lease.h>
 #include <troupe/live.h>
 #include <troupe/log.h>

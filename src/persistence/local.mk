@@ -1,0 +1,5 @@
+# src/persistence: journals, and what is kept in them
+pkginclude_HEADERS += include/troupe/journal.h include/troupe/journal_kit.h
+troupe_sources += src/persistence/journal_kit.c src/persistence/journal_kit_limits.c src/persistence/journal_kit_reads.c \
+	src/persistence/journal_kit_writes.c src/persistence/journal_memory.c src/persistence/journal_memory_data.c \
+	src/persistence/journal_op.c
