@@ -570,7 +570,7 @@ turn_loop(trp_ctx *ctx, trpi_cell *cell, const enum turn_mode mode)
     bool any_generation = !plain && takes_any_generation(cell);
     trpi_run_result result;
     trpi_take taken;
-    trp_msg *msg;
+    trp_msg *msg = NULL; /* for gcc -O1, which does not see that each label has one */
 
     if (plain) { /* trpi_cell_runs_all() has just checked for system messages */
         if (trpi_mailbox_has_direct(cell)) { /* first; there is no other while the cell runs */
