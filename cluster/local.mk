@@ -2,6 +2,7 @@
 
 # engine: membership, gossip, downing, heartbeats, codecs; pure.
 troupe_sources += src/base/phi.c src/base/pack.c \
+	cluster/engine/age.c \
 	cluster/engine/compat.c \
 	cluster/engine/downing.c \
 	cluster/engine/downing_check.c \

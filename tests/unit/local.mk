@@ -239,6 +239,7 @@ check_PROGRAMS += tests/unit/cluster/cluster_tests
 tests_unit_cluster_cluster_tests_LDADD = $(unit_ldadd)
 tests_unit_cluster_cluster_tests_SOURCES = \
 	tests/unit/cluster/adaptive_test.c \
+	tests/unit/cluster/age_test.c \
 	tests/unit/cluster/check_test.c \
 	tests/unit/cluster/cluster_router_test.c \
 	tests/unit/cluster/compat_test.c \
