@@ -92,6 +92,28 @@ print_numbers(const cJSON *reply)
     print_links(reply);
 }
 
+/* "journal     lmdb, open   1,204 events in 37 commits   0 wait" */
+static void
+print_journal(const cJSON *reply)
+{
+    const cJSON *journal = cJSON_GetObjectItemCaseSensitive(reply, "journal");
+    char events[32], commits[32];
+    if (!cJSON_IsObject(journal)) {
+        return;
+    }
+    (void)printf("  journal     %s (%s), %s   %s events in %s commits   %.0f wait\n",
+                 trpi_cli_get(journal, "name"),
+                 trpi_cli_get_true(journal, "shared") ? "shared" : "this node only",
+                 trpi_cli_get(journal, "state"),
+                 trpi_cli_grouped(trpi_cli_get_number(journal, "events", 0), events),
+                 trpi_cli_grouped(trpi_cli_get_number(journal, "commits", 0), commits),
+                 trpi_cli_get_number(journal, "waiting", 0));
+    if (trpi_cli_get_true(journal, "localStoreIsEnough")) {
+        (void)puts("  warning     what moves to another host starts there without its state: "
+                   "persistence.local-store-is-enough is on");
+    }
+}
+
 /* One sample of a gauge; label NULL: none. */
 static void
 gauge_print(const char *name, const char *help, const char *label, const char *value_of_label,
@@ -165,6 +187,7 @@ status_once(trpi_cli *cli)
         print_heading(cli, reply);
         print_nodes(reply);
         print_numbers(reply);
+        print_journal(reply);
         cJSON_ArrayForEach(problem, cJSON_GetObjectItemCaseSensitive(reply, "problems"))
         {
             const char *text = cJSON_GetStringValue(problem);

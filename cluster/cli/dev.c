@@ -36,6 +36,8 @@
 #define DEV_NODES_MAX 64u
 #define DEV_NODES_DEFAULT 3u
 #define DEV_PORT_FIRST 2552u
+/* Nodes of one machine may lose what moves: for trials a journal of each node is enough. */
+#define DEV_LOCAL_STORE "persistence.local-store-is-enough=on"
 #define DEV_SYSTEM "demo"
 #define STOP_MS 50000u       /* above the default of cluster.leave-timeout (45 s) */
 #define DEV_LINE_BYTES 4096u /* PIPE_BUF: a pipe that has room takes all of it */
@@ -199,8 +201,8 @@ node_exec(const dev *d, unsigned index, pid_t parent)
     (void)unsetenv("NOTIFY_SOCKET"); /* the service manager of this process is not the nodes' */
     (void)snprintf(port, sizeof port, "%u", d->ports[index]);
     (void)snprintf(seed, sizeof seed, "troupe.tcp://%s@127.0.0.1:%u", d->system, d->ports[0]);
-    const char *fixed[] = { "troupe",    "node",   "--system", d->system, "--host",
-                            "127.0.0.1", "--port", port,       "--seed",  seed };
+    const char *fixed[] = { "troupe", "node", "--system", d->system, "--host", "127.0.0.1",
+                            "--port", port,   "--seed",   seed,      "--set",  DEV_LOCAL_STORE };
     for (size_t word = 0; word < sizeof fixed / sizeof fixed[0]; word++) {
         words[count++] = (char *)(uintptr_t)fixed[word]; /* argv is char ** by tradition */
     }

@@ -554,7 +554,8 @@ trpi_node_serve_status(trp_node *node, trpi_call *call)
     trpi_view_look_at_files(node, &view);
     cJSON *reply = trpi_call_reply(), *problems = cJSON_CreateArray();
     bool ok = problems_add(problems, &view) && peers_problem_add(node, problems, &view) &&
-              file_problems_add(node, problems, &view) && crowd_problems_add(node, problems);
+              file_problems_add(node, problems, &view) && crowd_problems_add(node, problems) &&
+              trpi_node_journal_add(node, reply, problems);
     bool healthy = cJSON_GetArraySize(problems) == 0;
     ok = ok && trpi_json_add_text(reply, "system", trp_system_name(node->system)) &&
          trpi_json_add_text(reply, "selfNode", node->address) &&

@@ -8,6 +8,7 @@
 #include "cluster/cluster.h"
 #include "io/settings.h"
 #include "pattern/pattern.h"
+#include "persistence/persistence.h"
 #include "remote/remote.h"
 
 /* clang-format off */
@@ -35,7 +36,7 @@ static const trpi_config_part management_keys = KEYS_OF(management_rows, NULL);
 
 const trpi_config_part *const trpi_config_parts[] = {
     &trpi_actor_keys, &trpi_router_keys, &trpi_cluster_router_keys, &trpi_io_keys,
-    &trpi_remote_keys, &trpi_cluster_keys, &trpi_shutdown_keys, &control_keys, &trpi_log_keys,
-    &management_keys, &trpi_testkit_keys, NULL,
+    &trpi_persistence_keys, &trpi_remote_keys, &trpi_cluster_keys, &trpi_shutdown_keys,
+    &control_keys, &trpi_log_keys, &management_keys, &trpi_testkit_keys, NULL,
 };
 /* clang-format on */

@@ -302,6 +302,7 @@ node_prepare(trp_node *node, const trp_node_options *options, trp_node_error *re
     err = err == TRP_OK ? control_path_decide(node, options, port, ret_error) : err;
     err = err == TRP_OK ? control_check(node, ret_error) : err;
     err = err == TRP_OK ? trpi_node_system_start(node, options, ret_error) : err;
+    err = err == TRP_OK ? trpi_node_persistence_start(node, ret_error) : err;
     err = err == TRP_OK ? plugins_open(node, ret_error) : err;
     err = err == TRP_OK ? trpi_node_remote_start(node, ret_error) : err;
     if (err == TRP_OK && !node->control_path[0]) {

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include <troupe/cluster.h>
+#include <troupe/journal.h>
 #include <troupe/node.h>
 
 #include "base/config.h"
@@ -75,8 +76,9 @@ struct trp_node {
     trp_system *system;
     trpi_remote *remote;
     trpi_cluster *cluster;
-    trpi_control *control;   /* NULL: no control socket */
-    trpi_seed_dns *seed_dns; /* NULL: seeds are not looked up */
+    trpi_control *control;      /* NULL: no control socket */
+    trp_journal_driver journal; /* of the configuration: a driver in memory ends with it */
+    trpi_seed_dns *seed_dns;    /* NULL: seeds are not looked up */
     /* no more seed nodes are needed; relaxed: one look-up more does no harm */
     _Atomic bool seeds_over;
     struct trpi_carry *carry;
@@ -143,6 +145,9 @@ void trpi_node_serve_tree(trp_node *node, trpi_call *call);
 /* control_members.c */
 void trpi_node_serve_members(trp_node *node, trpi_call *call);
 void trpi_node_serve_peers(trp_node *node, trpi_call *call);
+/* node_persistence.c: write the journal's health into a status, and what is wrong with it into the
+ * problems. false: out of memory. */
+bool trpi_node_journal_add(trp_node *node, cJSON *reply, cJSON *problems);
 /* control_reach.c */
 void trpi_node_serve_reach(trp_node *node, trpi_call *call);
 /* control_fault.c */

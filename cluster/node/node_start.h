@@ -13,6 +13,8 @@ uint32_t trpi_node_number(const trp_node *node, const char *key);
 
 trp_err trpi_node_system_start(trp_node *node, const trp_node_options *options,
                                trp_node_error *ret_error);
+/* node_persistence.c: give the system the journal of the configuration. */
+trp_err trpi_node_persistence_start(trp_node *node, trp_node_error *ret_error);
 trp_err trpi_node_remote_start(trp_node *node, trp_node_error *ret_error);
 trp_err trpi_node_cluster_start(trp_node *node, trp_node_error *ret_error);
 /* Called after the plugins have begun: is there a lease where the downing strategy needs one? */

@@ -33,6 +33,7 @@
 #include <troupe/path.h>
 #include <troupe/payload.h>
 #include <troupe/pending.h>
+#include <troupe/persistence.h>
 #include <troupe/pipeline.h>
 #include <troupe/plugin.h>
 #include <troupe/protobuf.h>

@@ -3,3 +3,5 @@ pkginclude_HEADERS += include/troupe/journal.h include/troupe/journal_kit.h
 troupe_sources += src/persistence/journal_kit.c src/persistence/journal_kit_limits.c src/persistence/journal_kit_reads.c \
 	src/persistence/journal_kit_writes.c src/persistence/journal_memory.c src/persistence/journal_memory_data.c \
 	src/persistence/journal_op.c
+pkginclude_HEADERS += include/troupe/persistence.h
+troupe_sources += src/persistence/keys.c src/persistence/persistence.c

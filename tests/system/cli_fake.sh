@@ -20,6 +20,7 @@ status+="\"unreachable\":1,\"converged\":false,\"convergedForMs\":null,\"leader\
 status+="\"messagesPerSecond\":12400.0,\"deadLetters\":0,\"downing\":{\"strategy\":\"keep-majority\","
 status+="\"stableAfterMs\":20000},\"encryption\":\"TLS 1.3 mutual\",\"cookie\":true,\"certificate\":{\"daysLeft\":359},"
 reasons="\"reasons\":[{\"kind\":\"unreachable\",\"node\":\"$C\",\"status\":\"Up\",\"sinceMs\":6120,\"observedBy\":[\"$A\",\"$B\"],\"help\":\"if it is dead: troupe down $C\"}]"
+status+="\"journal\":{\"name\":\"lmdb\",\"shared\":false,\"localStoreIsEnough\":true,\"state\":\"open\",\"events\":1204,\"commits\":37,\"waiting\":2},"
 status+="\"refused\":{\"unknown-ca\":3,\"cookie\":1},$reasons,\"controlSocket\":\"x\"}"
 event="{\"event\":{\"time\":\"2026-11-20T12:03:01.204Z\",\"type\":\"UnreachableMember\",\"member\":{\"node\":\"$C\",\"nodeUid\":\"3\","
 event+="\"status\":\"Up\",\"roles\":[]},\"observedBy\":[\"$A\"],\"phi\":9.3}}"
@@ -93,6 +94,8 @@ has status_uid_in_hex "uid 4f1bb93095caa655"
 has status_tells_the_problem "$C is unreachable"
 has status_tells_what_blocks "  unreachable demo@10.0.0.3:2552 (Up), 6s, says demo@10.0.0.1:2552, demo@10.0.0.2:2552" && has status_tells_what_helps \
     "              if it is dead: troupe down $C"
+has status_shows_the_journal "journal     lmdb (this node only), open   1,204 events in 37 commits   2 wait"
+has status_warns_of_a_local_journal_for_what_moves "persistence.local-store-is-enough is on"
 has status_tells_how_links_are_protected "TLS 1.3 mutual, certificate valid 359 days, cookie"
 has status_tells_who_was_refused "refused     unknown-ca 3, cookie 1 (connections since the start)"
 expect status_for_prometheus 1 good status -o prom

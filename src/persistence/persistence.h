@@ -1,0 +1,30 @@
+/* persistence.h - the door of the persistence room: functions for the rooms above it. */
+#ifndef TRPI_PERSISTENCE_PERSISTENCE_H
+#define TRPI_PERSISTENCE_PERSISTENCE_H
+
+#include <stdbool.h>
+
+#include <troupe/journal.h>
+#include <troupe/persistence.h>
+
+#include "base/config.h"
+
+/* Return the journal of a system, borrowed until its actors have ended; NULL: it has none. Thread:
+ * any; lock-free. */
+const trp_journal_driver *trpi_persistence_journal(trp_system *system);
+
+/* May what moves between hosts be kept in the system's journal? what: "singleton 'billing'", the
+ * subject of the sentence in why that says what to configure. Errors: TRP_ESTATE (there is no
+ * journal), TRP_ECONFIG (it is this node's alone, and persistence.local-store-is-enough is off).
+ * Thread: any. */
+#define TRPI_PERSISTENCE_WHY_BYTES 512
+trp_err trpi_persistence_require_shared(trp_system *system, const char *what, char *why,
+                                        size_t why_bytes);
+/* Is the journal this node's alone, and allowed to be? Then what moves between hosts does not find
+ * its state there. Thread: any. */
+bool trpi_persistence_is_local_enough(trp_system *system);
+
+/* Keys of the configuration (keys.c). */
+extern const trpi_config_part trpi_persistence_keys;
+
+#endif
