@@ -46,6 +46,11 @@ troupe_sources += \
 	cluster/metrics/metrics_proc.c \
 	cluster/metrics/metrics_table.c
 
+# sharding: what a shard keeps in the journal; pure.
+troupe_sources += \
+	cluster/sharding/shard_memory.c \
+	cluster/sharding/shard_store.c
+
 # shell: the actors that run the engine and the metrics, and the lease's thread.
 troupe_sources += \
 	cluster/shell/commands.c \

@@ -269,6 +269,7 @@ tests_unit_cluster_cluster_tests_SOURCES = \
 	tests/unit/cluster/router_core_test.c \
 	tests/unit/cluster/schedule_test.c \
 	tests/unit/cluster/seek_test.c \
+	tests/unit/cluster/shard_store_test.c \
 	tests/unit/cluster/shell_test.c \
 	tests/unit/cluster/starved_test.c \
 	tests/unit/cluster/survivors_test.c \
