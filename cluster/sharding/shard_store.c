@@ -1,7 +1,7 @@
 /* shard_store.c - the operations of one shard's store, in their order. See shard_store.h.
  *
- * Why.     The owner of a shard must own its records alone, find what an earlier owner has remembered,
- *          and may not believe anything that is not in the journal.
+ * Why.     The owner of a shard must own its records alone, find what an earlier owner has
+ *          remembered, and may not believe anything that is not in the journal.
  * States.  CLAIM -> SNAPSHOT (an older one, while one cannot be read) -> EVENTS (in parts) -> READY
  *          READY: APPEND of what is queued; each snapshot_every of them SAVE -> DELETE events up to
  *          the snapshot before -> PRUNE what is older than that one. LOST from anywhere.

@@ -107,7 +107,8 @@ trp_err trpi_shard_store_fired(trpi_shard_store *store, const char *id, const ch
 /* Take the next effect; false: there is none. */
 bool trpi_shard_store_effect(trpi_shard_store *store, trpi_shard_effect *ret_effect);
 
-/* Look at what the journal has. *position starts at 0; NULL: there are no more. No change in between. */
+/* Look at what the journal has. *position starts at 0; NULL: there are no more. No change in
+ * between. */
 const char *trpi_shard_store_entity(const trpi_shard_store *store, uint32_t *position);
 bool trpi_shard_store_remembers(const trpi_shard_store *store, const char *id);
 uint32_t trpi_shard_store_entities_count(const trpi_shard_store *store);
