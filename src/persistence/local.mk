@@ -5,3 +5,6 @@ troupe_sources += src/persistence/journal_kit.c src/persistence/journal_kit_limi
 	src/persistence/journal_op.c
 pkginclude_HEADERS += include/troupe/persistence.h
 troupe_sources += src/persistence/keys.c src/persistence/persistence.c
+# queries and projections
+pkginclude_HEADERS += include/troupe/journal_query.h
+troupe_sources += src/persistence/journal_ask.c src/persistence/journal_query.c src/persistence/journal_watch.c

@@ -24,6 +24,10 @@ trp_err trpi_persistence_require_shared(trp_system *system, const char *what, ch
  * its state there. Thread: any. */
 bool trpi_persistence_is_local_enough(trp_system *system);
 
+/* Wake the live queries of this node that want an event of op, an APPEND that is done: each writer
+ * calls it. One load while no query waits. Thread: any. */
+void trpi_journal_committed(trp_system *system, const trp_journal_op *op);
+
 /* Keys of the configuration (keys.c). */
 extern const trpi_config_part trpi_persistence_keys;
 
