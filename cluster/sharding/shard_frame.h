@@ -57,11 +57,11 @@ trpi_shard_term_compare(trpi_shard_term a, trpi_shard_term b)
     return a.uid < b.uid ? -1 : a.uid > b.uid;
 }
 
-typedef enum trpi_shard_hold { /* wire numbers: how a region has a shard */
-                               TRPI_SHARD_HOLD_OWN = 0,
-                               TRPI_SHARD_HOLD_OPENING =
-                                   1, /* granted; its own messages to the old home are not fenced yet */
-                               TRPI_SHARD_HOLD_STOPPING = 2
+/* How a region has a shard; wire numbers. */
+typedef enum trpi_shard_hold {
+    TRPI_SHARD_HOLD_OWN = 0,
+    TRPI_SHARD_HOLD_OPENING = 1, /* granted; its own messages to the old home are not fenced yet */
+    TRPI_SHARD_HOLD_STOPPING = 2
 } trpi_shard_hold;
 
 typedef struct trpi_shard_item {
