@@ -64,6 +64,12 @@ troupe_sources += \
 	cluster/shell/shell_reach.c \
 	cluster/shell/snapshot.c
 
+# singleton: the manager of what lives once, its proxy.
+troupe_sources += \
+	cluster/singleton/manager_engine.c \
+	cluster/singleton/manager_others.c \
+	cluster/singleton/manager_states.c
+
 # routing: cluster-aware routers, adaptive routing.
 troupe_sources += \
 	cluster/routing/adaptive.c \

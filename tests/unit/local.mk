@@ -272,6 +272,8 @@ tests_unit_cluster_cluster_tests_SOURCES = \
 	tests/unit/cluster/seek_test.c \
 	tests/unit/cluster/shard_store_test.c \
 	tests/unit/cluster/shell_test.c \
+	tests/unit/cluster/singleton_clusters_test.c \
+	tests/unit/cluster/singleton_engine_test.c \
 	tests/unit/cluster/starved_test.c \
 	tests/unit/cluster/survivors_test.c \
 	tests/unit/cluster/votes_test.c \
