@@ -74,7 +74,7 @@ void singleton_others_forget(trpi_singleton_core *core, uint64_t now_ms);
 trp_err singleton_view_take(trpi_singleton_core *core, uint64_t now_ms,
                             const trpi_singleton_event *event);
 bool singleton_is_oldest(const trpi_singleton_core *core);
-/* Return whether this node can be a host: it is Up or Leaving; or whether it never will be again. */
+/* Return whether this node can be a host (it is Up or Leaving), and whether it is too late. */
 bool singleton_may_host(const trpi_singleton_core *core);
 bool singleton_is_past(const trpi_singleton_core *core);
 
