@@ -37,6 +37,7 @@
 #include <troupe/persistence.h>
 #include <troupe/pipeline.h>
 #include <troupe/plugin.h>
+#include <troupe/projection.h>
 #include <troupe/protobuf.h>
 #include <troupe/reliable_proxy.h>
 #include <troupe/remoting.h>

@@ -123,7 +123,7 @@ ask_done(trp_journal_op *op)
 
     ask->answer = NULL;
     trpi_actor_look(ctx, ask->asker, &look);
-    if (look.alive) {
+    if (look.alive && !atomic_load_explicit(&ask->is_quiet, memory_order_relaxed)) {
         trpi_send_as(ctx, ask->asker, (trp_ref)TRP_REF_NONE, answer);
     } else {
         trpi_msg_drop(answer);
@@ -200,9 +200,16 @@ trpi_journal_ask_submit(const trp_journal_driver *journal, trpi_journal_ask *ask
 }
 
 void
+trpi_journal_ask_quiet(trpi_journal_ask *ask)
+{
+    atomic_store_explicit(&ask->is_quiet, true, memory_order_relaxed);
+}
+
+void
 trpi_journal_ask_drop(trpi_journal_ask *ask)
 {
     if (ask != NULL) {
+        trpi_journal_ask_quiet(ask);
         ask_unref(ask);
     }
 }

@@ -38,6 +38,7 @@ typedef struct trpi_journal_ask {
     trp_system *system;
     trp_ref asker;
     trp_msg *answer;       /* made at first, so that an answer needs no memory */
+    _Atomic bool is_quiet; /* no answer is told any more. Relaxed: a hint */
     _Atomic uint32_t refs; /* the actor's and the driver's. acq_rel; pair: itself */
     char id[TRP_JOURNAL_ID_BYTES_MAX + 2];
     char scope[TRP_JOURNAL_SCOPE_BYTES_MAX + 2];
@@ -54,7 +55,9 @@ void trpi_journal_ask_texts(trpi_journal_ask *ask, const char *id, const char *s
                             const char *writer, const char *tag);
 /* Submit it, once. */
 void trpi_journal_ask_submit(const trp_journal_driver *journal, trpi_journal_ask *ask);
-/* Give up the actor's part; NULL is fine. */
+/* Tell no answer: for the last operations of an actor that ends. */
+void trpi_journal_ask_quiet(trpi_journal_ask *ask);
+/* Give up the actor's part, and do not tell the answer; NULL is fine. */
 void trpi_journal_ask_drop(trpi_journal_ask *ask);
 /* Is msg the answer of ask (NULL: none is waited for)? */
 bool trpi_journal_ask_is(const trpi_journal_ask *ask, const trp_msg *msg);

@@ -6,5 +6,6 @@ troupe_sources += src/persistence/journal_kit.c src/persistence/journal_kit_limi
 pkginclude_HEADERS += include/troupe/persistence.h
 troupe_sources += src/persistence/keys.c src/persistence/persistence.c
 # queries and projections
-pkginclude_HEADERS += include/troupe/journal_query.h
-troupe_sources += src/persistence/journal_ask.c src/persistence/journal_query.c src/persistence/journal_watch.c
+pkginclude_HEADERS += include/troupe/journal_query.h include/troupe/projection.h
+troupe_sources += src/persistence/journal_ask.c src/persistence/journal_query.c src/persistence/journal_watch.c \
+	src/persistence/projection.c src/persistence/projection_store.c

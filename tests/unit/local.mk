@@ -171,7 +171,8 @@ tests_unit_persistence_persistence_tests_SOURCES = \
 	tests/unit/persistence/journal_memory_test.c \
 	tests/unit/persistence/journal_op_test.c \
 	tests/unit/persistence/journal_query_test.c \
-	tests/unit/persistence/persistence_test.c
+	tests/unit/persistence/persistence_test.c \
+	tests/unit/persistence/projection_test.c
 
 check_PROGRAMS += tests/unit/tls/tls_tests
 tests_unit_tls_tls_tests_LDADD = $(unit_ldadd)
