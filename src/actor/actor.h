@@ -6,6 +6,7 @@
 #define TRPI_ACTOR_ACTOR_H
 
 #include "actor/distribution/open.h"
+#include "actor/kernel/guard.h"
 #include "actor/kernel/open.h"
 #include "actor/life/open.h"
 #include "actor/log/open.h"

@@ -26,9 +26,13 @@ typedef enum trpi_choice {
 } trpi_choice;
 
 typedef struct trpi_world_ops {
-    const char *name;                          /* "real", "virtual", "sim" */
-    uint64_t (*mono_ns)(trpi_world *world);    /* monotonic; any thread */
-    int64_t (*wall_ms)(trpi_world *world);     /* stamps and logs only */
+    const char *name;                       /* "real", "virtual", "sim" */
+    uint64_t (*mono_ns)(trpi_world *world); /* monotonic; any thread */
+    int64_t (*wall_ms)(trpi_world *world);  /* stamps and logs only */
+    /* A clock that costs little, to be compared with itself only: its zero and its rate are not
+     * those of mono_ns. NULL: mono_ns. Any thread, after quick_open. */
+    uint64_t (*quick_ns)(trpi_world *world);
+    void (*quick_open)(trpi_world *world);     /* prepare it; twice is fine; NULL: nothing to do */
     uint64_t (*random_u64)(trpi_world *world); /* any thread */
     void (*free)(trpi_world *world);
     /* ---- a driven world: its systems have no threads, blocking calls run them (sched/driven.h).
@@ -73,6 +77,18 @@ static inline uint64_t
 trpi_world_mono_ns(trpi_world *world)
 {
     return world->ops->mono_ns(world);
+}
+static inline uint64_t
+trpi_world_quick_ns(trpi_world *world)
+{
+    return world->ops->quick_ns != NULL ? world->ops->quick_ns(world) : world->ops->mono_ns(world);
+}
+static inline void
+trpi_world_quick_open(trpi_world *world)
+{
+    if (world->ops->quick_open != NULL) {
+        world->ops->quick_open(world);
+    }
 }
 static inline int64_t
 trpi_world_wall_ms(trpi_world *world)

@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/net.h"
+#include "base/quick_clock.h"
 
 /* Depth of driven worlds that this thread is in: a thread context. */
 static _Thread_local unsigned virtual_depth __attribute__((tls_model("initial-exec")));
@@ -41,6 +42,16 @@ real_mono_ns(trpi_world *world)
     (void)world;
     trpi_assert(virtual_depth == 0); /* a driven run reads a real clock */
     clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t
+trpi_world_coarse_ns(trpi_world *world)
+{
+    struct timespec now;
+
+    (void)world;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
@@ -89,6 +100,8 @@ static const trpi_world_ops real_ops = {
     .name = "real",
     .mono_ns = real_mono_ns,
     .wall_ms = real_wall_ms,
+    .quick_ns = trpi_quick_clock_ns,
+    .quick_open = trpi_quick_clock_open,
     .random_u64 = real_random_u64,
     .free = real_free,
     .net = &trpi_net_machine,

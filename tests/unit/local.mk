@@ -53,6 +53,7 @@ tests_unit_actor_actor_tests_SOURCES = \
 	tests/unit/actor/child_proxy_test.c \
 	tests/unit/actor/dispatcher_test.c \
 	tests/unit/actor/extension_test.c \
+	tests/unit/actor/guard_test.c \
 	tests/unit/actor/held_test.c \
 	tests/unit/actor/receive_filter_test.c \
 	tests/unit/actor/gather_test.c \

@@ -342,7 +342,8 @@ cell_reset(trpi_cell *cell)
     cell->life = TRPI_LIFE_STARTING;
     cell->suspended = 0;
     cell->marks = 0;
-    cell->flags = 0;
+    cell->dying = 0;
+    cell->subscribed = 0;
     cell->processed = 0;
     cell->behaviour = NULL;
     cell->state = NULL;

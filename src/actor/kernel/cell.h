@@ -30,7 +30,8 @@
  *     104 first_child   4
  *     108 next_sibling  4  written by the parent's runner only
  *     112 prev_sibling  4  written by the parent's runner only
- *     116 flags         4  used by the room life
+ *     116 dying         4  used by the room life: children that are ending (31 bits);
+ *           subscribed       subscribed to the event stream (1 bit)
  *     120 processed     8  messages handled
  *
  * The token. Bit 0 of head set means: no thread runs the cell and it is in no run queue. The thread
@@ -110,15 +111,15 @@ enum {
     TRPI_MARK_TIMEOUT = 4, /* call the hook touched() after each user message (receive timeout) */
     TRPI_MARK_ORPHAN =
         8, /* no parent frees the slot: the run loop does, when the cell goes idle free */
-    TRPI_MARK_EXTRA_LIFE = 0xf0 /* bits of the room life */
+    TRPI_MARK_GUARDED = 0x40,   /* the guard is asked before each user message (guard.h) */
+    TRPI_MARK_EXTRA_LIFE = 0xb0 /* bits of the room life */
 };
 
 /* Bits of cell->marks that the room life uses. */
 enum {
-    TRPI_MARK_FAILED = 0x10,     /* suspended by its own failure, waits for the supervisor */
-    TRPI_MARK_STARTED = 0x20,    /* an instance exists: post_stop will be called */
-    TRPI_MARK_SUBSCRIBED = 0x40, /* subscribed to the event stream */
-    TRPI_MARK_CREATED = 0x80     /* pre_start has returned once: from now on post_restart */
+    TRPI_MARK_FAILED = 0x10,  /* suspended by its own failure, waits for the supervisor */
+    TRPI_MARK_STARTED = 0x20, /* an instance exists: post_stop will be called */
+    TRPI_MARK_CREATED = 0x80  /* pre_start has returned once: from now on post_restart */
 };
 
 typedef struct trpi_cell {
@@ -146,7 +147,8 @@ typedef struct trpi_cell {
     uint32_t first_child;
     uint32_t next_sibling;
     uint32_t prev_sibling;
-    uint32_t flags;
+    uint32_t dying : 31;
+    uint32_t subscribed : 1;
     uint64_t processed;
 } trpi_cell;
 
@@ -190,7 +192,8 @@ static inline bool
 trpi_cell_runs_all(const trpi_cell *cell)
 {
     typedef uint32_t __attribute__((may_alias)) four;
-    static const uint8_t mask[4] = { 0xff, 0xff, 0xff, TRPI_MARK_BECOME | TRPI_MARK_TIMEOUT };
+    static const uint8_t mask[4] = { 0xff, 0xff, 0xff,
+                                     TRPI_MARK_BECOME | TRPI_MARK_TIMEOUT | TRPI_MARK_GUARDED };
     static const uint8_t plain[4] = { TRPI_LIFE_RUNNING, 0, 0, 0 };
 
     _Static_assert(offsetof(trpi_cell, marks) == offsetof(trpi_cell, life) + 3, "neighbours");

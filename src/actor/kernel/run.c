@@ -17,6 +17,8 @@
  *   run-R5  A sender that tells an overloaded cell is deferred, unless overloaded cells have
  *       handled as many messages as it told (throttle.c): an overloaded cell gets no more than it
  *       handles, but for one turn of each sender in a millisecond.
+ *   run-R7  A guarded actor (guard.h) handles a message, its first start included, only after the
+ *       guard was asked for this very message.
  *   run-R6  A turn that has used up its send budget (TRPI_TOLD_MAX) ends with the present message:
  *       its messages are handled while they are in the cache, and an actor that tells itself to
  *       continue cannot flood others.
@@ -34,6 +36,7 @@
 #include "actor/kernel/cells.h"
 #include "actor/kernel/dispatcher.h"
 #include "actor/kernel/fault.h"
+#include "actor/kernel/guard.h"
 #include "actor/kernel/mailbox.h"
 #include "actor/kernel/stats.h"
 #include "actor/kernel/run.h"
@@ -44,11 +47,21 @@
 /* Reads of a half-done push before the turn ends. */
 #define NOT_YET_SPINS 200
 
+/* A guarded actor is never open: guard_admits() is asked each time (run-R7). */
 static inline bool
 is_open(const trpi_cell *cell)
 {
-    return (cell->life == TRPI_LIFE_RUNNING && cell->suspended == 0) ||
+    return (cell->life == TRPI_LIFE_RUNNING && cell->suspended == 0 &&
+            (cell->marks & TRPI_MARK_GUARDED) == 0) ||
            cell->life == TRPI_LIFE_FREE;
+}
+
+/* run-R7 */
+static NOINLINE bool
+guard_admits(trp_ctx *ctx, const trpi_cell *cell)
+{
+    return (cell->marks & TRPI_MARK_GUARDED) != 0 && cell->life == TRPI_LIFE_RUNNING &&
+           cell->suspended == 0 && trpi_guard_passes(ctx->system->guard);
 }
 
 /* Is the cell exempt from run-R2? */
@@ -221,7 +234,8 @@ handle_attention(trp_ctx *ctx, trpi_cell *cell)
         trpi_line_free(ctx->cache, sysmsg);
     }
     ctx->turn.sys_pending = false;
-    if ((cell->marks & TRPI_MARK_FRONT) != 0 && is_open(cell) && cell->life != TRPI_LIFE_FREE) {
+    if ((cell->marks & TRPI_MARK_FRONT) != 0 && cell->life != TRPI_LIFE_FREE &&
+        (is_open(cell) || guard_admits(ctx, cell))) {
         trp_msg *msg = ctx->system->hooks->front(ctx, cell);
 
         if ((cell->marks & TRPI_MARK_FRONT) != 0) {
@@ -448,6 +462,44 @@ turn_end_of_kind(trp_ctx *ctx, trpi_cell *cell)
     }
 }
 
+/* Is it closed by nothing but the guard? */
+static inline bool
+waits_for_guard(const trpi_cell *cell)
+{
+    return (cell->marks & TRPI_MARK_GUARDED) != 0 && cell->suspended == 0 &&
+           (cell->life == TRPI_LIFE_RUNNING || cell->life == TRPI_LIFE_STARTING);
+}
+
+/* The cell is closed, or guarded. true: it takes its next message all the same. */
+static NOINLINE bool
+turn_closed(trp_ctx *ctx, trpi_cell *cell, bool bounded, trpi_run_result *ret_result)
+{
+    bool guarded;
+
+    while (guard_admits(ctx, cell)) {
+        if ((cell->marks & TRPI_MARK_FRONT) == 0) {
+            return true;
+        }
+        do { /* front messages come before the mailbox */
+            handle_attention(ctx, cell);
+        } while (ctx->turn.sys_rest != NULL);
+        if (ctx->turn.throttled || (ctx->turn.left < 0 && !turn_has_time(ctx))) {
+            *ret_result = turn_again(ctx, cell);
+            return false;
+        }
+    }
+    if (is_open(cell)) {
+        return true; /* it has ended */
+    }
+    guarded = waits_for_guard(cell);
+    *ret_result = bounded ? turn_park_bounded(ctx, cell) : turn_park(ctx, cell);
+    if (guarded && *ret_result == TRPI_RUN_IDLE && trpi_guard_is_open(ctx->system->guard) &&
+        trpi_mailbox_claim(cell)) { /* guard-U2 */
+        *ret_result = TRPI_RUN_AGAIN;
+    }
+    return false;
+}
+
 static trpi_run_result
 turn_over(trp_ctx *ctx, trpi_cell *cell, bool of_kind)
 {
@@ -599,8 +651,8 @@ turn_loop(trp_ctx *ctx, trpi_cell *cell, const enum turn_mode mode)
                 continue; /* more front messages */
             }
         }
-        if (UNLIKELY(!open)) {
-            return mode == TURN_BOUNDED ? turn_park_bounded(ctx, cell) : turn_park(ctx, cell);
+        if (UNLIKELY(!open) && !turn_closed(ctx, cell, mode == TURN_BOUNDED, &result)) {
+            return result;
         }
     take:
         taken = turn_take(ctx, cell, mode, &msg);
@@ -659,7 +711,8 @@ static NOINLINE trpi_run_result
 turn_of_any(trp_ctx *ctx, trpi_cell *cell)
 {
     ctx->turn.draining = atomic_load_explicit(&cell->overloaded, RELAXED) != 0;
-    if (cell->life == TRPI_LIFE_STARTING) {
+    if (cell->life == TRPI_LIFE_STARTING &&
+        ((cell->marks & TRPI_MARK_GUARDED) == 0 || trpi_guard_starts(ctx->system->guard))) {
         __builtin_prefetch(trpi_mailbox_first(cell)); /* told long ago, needed soon */
         ctx->system->hooks->start(ctx, cell);
     }
@@ -722,35 +775,6 @@ trpi_run(void *data, trpi_task *task, uint32_t handoff_slot)
     }
     ctx->cell = NULL;
     return result;
-}
-
-void
-trpi_run_ended(trp_ctx *ctx, trpi_cell *cell)
-{
-    const trpi_kind_ops *ops = cell->ops;
-
-    trpi_assert((cell->generation_run & 1) != 0);
-    trpi_assert(cell->extra == NULL && cell->state == NULL);
-    if (!trpi_cell_is_special(cell)) {
-        trpi_count(ctx, &ctx->stats->stopped, 1);
-    }
-    cell->life = TRPI_LIFE_FREE;
-    cell->suspended = 0;
-    cell->marks &= TRPI_MARK_ORPHAN;
-    cell->generation_run++;
-    /* release: a thread that reads the even number sees all effects of the actor */
-    atomic_store_explicit(&cell->generation, cell->generation_run, memory_order_release);
-    atomic_store_explicit(&cell->overloaded, 0, RELAXED);
-    atomic_store_explicit(&cell->kind, TRPI_KIND_NONE, RELAXED);
-    if (UNLIKELY(ops != NULL)) {
-        trpi_cell_ops_set(cell, NULL);
-        if (trpi_ops_are_bounded(ops)) {
-            trpi_bounded_close(ctx, cell, (trpi_bounded_mailbox *)(uintptr_t)ops);
-        } else {
-            ctx->system->hooks->routed_ended(ctx, ops);
-        }
-    }
-    trpi_dispatcher_leave(ctx, cell); /* the pool drains late messages */
 }
 
 trpi_run_result

@@ -23,6 +23,7 @@ struct trpi_directory;                      /* directory.h */
 struct trpi_dispatchers;                    /* dispatcher.h */
 struct trpi_mailbox_types;                  /* bounded_mailbox.h */
 struct trpi_stall;                          /* stall.h */
+struct trpi_guard;                          /* guard.h */
 struct trpi_behaviours;                     /* distribution.h */
 typedef struct trpi_settings trpi_settings; /* settings.c */
 struct trpi_life_system;                    /* actor/life/life.h: guardians, shutdown */
@@ -50,6 +51,7 @@ struct trp_system {
     struct trpi_dispatchers *dispatchers;
     struct trpi_mailbox_types *mailbox_types;
     struct trpi_stall *stall; /* NULL: off */
+    struct trpi_guard *guard; /* guard.h */
     struct trpi_directory *directory;
     struct trpi_behaviours *behaviours; /* by name, for other nodes */
     struct trpi_registry *registry;     /* names */

@@ -93,8 +93,8 @@ links_out(trp_ctx *ctx, trpi_cell *parent, trpi_cell *child)
     uint32_t prev = child->prev_sibling & TRPI_CHILD_SLOT;
 
     if (trpi_child_is_dying(child)) {
-        trpi_assert(parent->flags > 0);
-        parent->flags--; /* children-I1 */
+        trpi_assert(parent->dying > 0);
+        parent->dying--; /* children-I1 */
     }
     if (prev == 0) {
         trpi_assert(parent->first_child == trpi_cell_slot(child));
@@ -139,7 +139,7 @@ trpi_child_stop(trp_ctx *ctx, trpi_cell *parent, trpi_cell *child)
 
     if (!trpi_child_is_dying(child)) {
         child->prev_sibling |= TRPI_CHILD_DYING;
-        parent->flags++; /* children-I1 */
+        parent->dying++; /* children-I1 */
         if (trpi_child_lives(child)) {
             trpi_sys_to(ctx, trpi_cell_ref(child), TRPI_SYS_STOP, 0, none, 0, NULL);
         }
@@ -171,7 +171,7 @@ trpi_children_spare_loggers(trp_ctx *ctx, trpi_cell *guardian)
             trpi_child_stop(ctx, guardian, c);
         } else if (!trpi_child_is_dying(c)) {
             c->prev_sibling |= TRPI_CHILD_DYING;
-            guardian->flags++;
+            guardian->dying++;
             trpi_tell(ctx, trpi_cell_ref(c), none, &trpi_logger_end_type, NULL, 0); /* logger-K1 */
         }
     }
@@ -320,6 +320,7 @@ trpi_life_prepare(trp_ctx *ctx, trpi_cell *parent, trpi_cell *cell,
     if (err == TRP_OK) {
         cell->suspended =
             parent->suspended; /* as if it had existed when its parent was suspended */
+        cell->marks |= parent->marks & TRPI_MARK_GUARDED; /* guard-U4 */
         trpi_child_link(ctx, parent, cell);
     }
     return err;

@@ -291,7 +291,7 @@ actor_end(trp_ctx *ctx, trpi_cell *cell)
 {
     trp_ref self = trpi_cell_ref(cell);
     bool root = cell->parent == 0;
-    bool subscribed = (cell->marks & TRPI_MARK_SUBSCRIBED) != 0;
+    bool subscribed = cell->subscribed != 0;
     trpi_cell *parent = root ? NULL : trpi_cells_find(ctx->cells, cell->parent);
     trp_system *system = ctx->system;
     trp_ref parent_ref = nobody;
@@ -364,7 +364,7 @@ trpi_life_check(trp_ctx *ctx, trpi_cell *cell)
         } else if (trpi_children_are_loggers(ctx->system, cell)) {
             trpi_children_spare_loggers(ctx, cell);
         }
-    } else if (cell->life == TRPI_LIFE_RESTARTING && cell->flags == 0) {
+    } else if (cell->life == TRPI_LIFE_RESTARTING && cell->dying == 0) {
         trpi_life_restart_finish(ctx, cell);
     }
 }

@@ -185,13 +185,16 @@ system_life(trp_ctx *ctx, trpi_cell *cell, const trpi_sysmsg *sysmsg)
     }
 }
 
-/* Is it an order of another node that is not the supervisor's, or one suspension too many? A peer
- * is not trusted to count. */
+/* Is it an order of another node that is not the supervisor's, or one suspension too many? (A peer
+ * is not trusted to count.) Or a restart of an actor that has not started? */
 static bool
 is_improper(const trpi_cell *cell, const trpi_sysmsg *sysmsg)
 {
     const trpi_deployed *deployed = cell->extra == NULL ? NULL : cell->extra->deployed;
 
+    if (cell->life == TRPI_LIFE_STARTING && sysmsg->kind == TRPI_SYS_RESTART) {
+        return true; /* guard-U3: its start waits, and there is nothing to restart */
+    }
     if (deployed == NULL || sysmsg->from.node <= TRPI_NODE_SELF) {
         return false;
     }

@@ -118,7 +118,7 @@ trpi_life_restart_finish(trp_ctx *ctx, trpi_cell *cell)
     trp_err err;
 
     trpi_assert(cell->life == TRPI_LIFE_RESTARTING);
-    trpi_assert(cell->flags == 0); /* restart-R2 */
+    trpi_assert(cell->dying == 0); /* restart-R2 */
     cell->extra->why = NULL;
     cell->life = TRPI_LIFE_RUNNING;
     take_back(cell, true);

@@ -10,6 +10,7 @@
 #include "actor/kernel/misuse.h"
 #include "actor/kernel/bounded_mailbox.h"
 #include "actor/kernel/dispatcher.h"
+#include "actor/kernel/guard.h"
 #include "actor/life/life.h"
 #include "actor/kernel/run.h"
 #include "base/assert.h"
@@ -169,7 +170,7 @@ trpi_spawn_dispatcher_undo(trp_ctx *ctx, trpi_cell *cell)
 
 static trp_err
 child_spawn(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_options *options,
-            trp_ref *ret_ref)
+            uint8_t marks, trp_ref *ret_ref)
 {
     trp_spawn_options deployed;
     trpi_cell *cell;
@@ -192,6 +193,7 @@ child_spawn(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_option
     if (err != TRP_OK) {
         return err;
     }
+    cell->marks |= marks;
     *ret_ref = trpi_slot_ref(cell);
     trpi_slot_publish(ctx, cell, trpi_mailbox_cell_kind(cell));
     if (--ctx->turn.send_budget_left <= 0) {
@@ -200,20 +202,34 @@ child_spawn(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_option
     return TRP_OK;
 }
 
-trp_err
-trp_spawn(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_options *options,
-          trp_ref *ret_ref)
+static trp_err
+spawn_marked(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_options *options,
+             uint8_t marks, trp_ref *ret_ref)
 {
     trp_spawn_options own;
     trp_err err;
 
-    TRPI_USE(ctx);
     if (!TRPI_SIZED_TAKE(options, &own, node)) {
         return TRP_EINVAL;
     }
-    err = child_spawn(ctx, behaviour, options, ret_ref);
+    err = child_spawn(ctx, behaviour, options, marks, ret_ref);
     if (err != TRP_OK && ctx != NULL) {
         trpi_spawn_refused(ctx->system, behaviour, options, err);
     }
     return err;
+}
+
+trp_err
+trp_spawn(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_options *options,
+          trp_ref *ret_ref)
+{
+    TRPI_USE(ctx);
+    return spawn_marked(ctx, behaviour, options, 0, ret_ref);
+}
+
+trp_err
+trpi_spawn_guarded(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_options *options,
+                   trp_ref *ret_ref)
+{
+    return spawn_marked(ctx, behaviour, options, TRPI_MARK_GUARDED, ret_ref);
 }

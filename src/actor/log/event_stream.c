@@ -295,7 +295,7 @@ trp_subscribe(trp_ctx *ctx, const trp_type *type)
     TRPI_USE(ctx);
     err = trpi_event_subscribe(ctx->system, ctx->self, type, NULL);
     if (err == TRP_OK) {
-        ctx->cell->marks |= TRPI_MARK_SUBSCRIBED;
+        ctx->cell->subscribed = 1;
         subscription_trace(ctx->system, ctx->self, "subscribes to", type);
     }
     return err;

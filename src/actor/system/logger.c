@@ -75,7 +75,7 @@ logger_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
 {
     const trpi_logger *self = (const trpi_logger *)(const void *)ctx->cell->behaviour;
 
-    ctx->cell->marks |= TRPI_MARK_SUBSCRIBED;
+    ctx->cell->subscribed = 1;
     return self->pre_start == NULL ? TRP_OK : self->pre_start(ctx, state, args);
 }
 

@@ -23,6 +23,7 @@
 #include "actor/kernel/dispatcher.h"
 #include "actor/system/extension.h"
 #include "actor/kernel/fault.h"
+#include "actor/kernel/guard.h"
 #include "actor/distribution/distribution.h"
 #include "actor/life/life.h"
 #include "actor/log/log.h"
@@ -121,6 +122,9 @@ tables_make(trp_system *system)
     if (err == TRP_OK) {
         err = trpi_stall_new(system);
     }
+    if (err == TRP_OK) {
+        err = trpi_guard_new(system, &system->guard);
+    }
     trpi_settings_standard_dispatcher(system->options.config, &standard);
     return err == TRP_OK ? trpi_dispatchers_new(system, &standard) : err;
 }
@@ -146,6 +150,7 @@ system_destroy(trp_system *system)
     trpi_dispatchers_free(system);
     trpi_mailbox_types_free(system);
     trpi_stall_free(system);
+    trpi_guard_free(system->guard);
     trpi_behaviours_free(system->behaviours);
     trpi_directory_free(system->directory);
     trpi_nodes_free(system->nodes);
