@@ -22,6 +22,7 @@
 #include <troupe/io.h>
 #include <troupe/journal.h>
 #include <troupe/journal_kit.h>
+#include <troupe/journal_lmdb.h>
 #include <troupe/journal_query.h>
 #include <troupe/lease.h>
 #include <troupe/live.h>

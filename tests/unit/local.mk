@@ -169,6 +169,7 @@ check_PROGRAMS += tests/unit/persistence/persistence_tests
 tests_unit_persistence_persistence_tests_LDADD = $(unit_ldadd)
 tests_unit_persistence_persistence_tests_SOURCES = \
 	tests/unit/persistence/journal_kit_test.c \
+	tests/unit/persistence/journal_lmdb_test.c \
 	tests/unit/persistence/journal_memory_test.c \
 	tests/unit/persistence/journal_op_test.c \
 	tests/unit/persistence/journal_query_test.c \
