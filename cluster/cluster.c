@@ -76,6 +76,13 @@ make_engine(trpi_cluster *cluster, const trpi_cluster_options *options)
     cluster->settings.auto_down_after_ms = member.downing.auto_down_after_ms == 0
                                                ? TRPI_DOWNING_AUTO_DOWN_AFTER_S_DEFAULT * 1000u
                                                : member.downing.auto_down_after_ms;
+    uint32_t pause_ms = options->heartbeat.phi.acceptable_pause_ms;
+    uint32_t interval_ms = options->heartbeat.phi.heartbeat_interval_ms;
+    cluster->settings.acceptable_pause_ms = pause_ms == 0 ? TRPI_PHI_PAUSE_S_DEFAULT * 1000u
+                                            : pause_ms == TRPI_PHI_NO_PAUSE ? 0
+                                                                            : pause_ms;
+    cluster->settings.heartbeat_interval_ms =
+        interval_ms == 0 ? TRPI_PHI_INTERVAL_S_DEFAULT * 1000u : interval_ms;
     trpi_ident *ident = (trpi_ident *)(uintptr_t)trpi_member_self(cluster->engine.core);
     return trpi_heartbeat_new(ident, &options->heartbeat, &cluster->engine.heartbeat);
 }

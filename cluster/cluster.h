@@ -12,6 +12,7 @@
 #include "cluster/engine/membership.h"
 #include "cluster/metrics/metrics.h"
 #include "cluster/shell/commands.h"
+#include "cluster/shell/exclusive.h"
 #include "cluster/shell/lease.h"
 #include "cluster/shell/listen.h"
 #include "cluster/shell/snapshot.h"

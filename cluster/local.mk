@@ -10,6 +10,7 @@ troupe_sources += src/base/phi.c src/base/pack.c \
 	cluster/engine/downing_sides.c \
 	cluster/engine/downing_split.c \
 	cluster/engine/downing_votes.c \
+	cluster/engine/exclusive.c \
 	cluster/engine/frame_codec.c \
 	cluster/engine/gossip.c \
 	cluster/engine/gossip_cache.c \
@@ -54,6 +55,7 @@ troupe_sources += \
 # shell: the actors that run the engine and the metrics, and the lease's thread.
 troupe_sources += \
 	cluster/shell/commands.c \
+	cluster/shell/exclusive.c \
 	cluster/shell/lease.c \
 	cluster/shell/lease_file.c \
 	cluster/shell/metrics_shell.c \

@@ -234,6 +234,10 @@ down_request(trpi_cli *cli, bool dry, const cJSON *plan)
         cJSON_Delete(request);
         return NULL;
     }
+    if (!dry && trpi_cli_has(cli, TRPI_CLI_DEAD) && !trpi_json_add_bool(request, "dead", true)) {
+        cJSON_Delete(request);
+        return NULL;
+    }
     cli->order = dry ? NULL : "the order stands (troupe members shows it)";
     if (!trpi_json_add_bool(request, "dryRun", dry) || !down_whom_add(cli, request, plan)) {
         cJSON_Delete(request);

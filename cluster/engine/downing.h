@@ -39,6 +39,9 @@ typedef struct trpi_downing_options {
     uint32_t stable_after_ms;
     uint32_t unstable_after_ms; /* down-all-when-unstable, beyond stable_after_ms; 0: never */
     uint32_t auto_down_after_ms;
+    /* from a removal that no strategy decided until what the member hosted may start elsewhere; 0:
+     * stable_after_ms; TRPI_MEMBER_OFF: at once */
+    uint32_t removal_margin_ms;
     uint32_t quorum_size;               /* static-quorum */
     uint32_t least_nodes;               /* keep-referee: smaller sides stop */
     uint32_t lease_minority_delay_ms;   /* lease: delay of the smaller side */
@@ -99,6 +102,8 @@ const char *trpi_downing_check(const trpi_downing_input *input,
 /* Return how long after no member was unreachable a side may ask for the lease: the longest time
  * that a side needs to become stable once. Later it stops instead of asking. */
 uint64_t trpi_downing_lease_ask_ms(const trpi_downing_options *options);
+/* Return for how long after a removal that is not settled nothing is started elsewhere. */
+uint64_t trpi_downing_removal_margin_ms(const trpi_downing_options *options);
 /* Return how long the owner keeps the lease after all members are reachable again. */
 uint64_t trpi_downing_lease_hold_ms(const trpi_downing_options *options);
 
@@ -148,6 +153,9 @@ trpi_downing_next_crash trpi_downing_next_crash_find(const trpi_downing_ops *ops
 /* Return NULL, or downing-forecast-F7 if it is broken (downing_check.c). */
 const char *trpi_downing_next_crash_check(const trpi_gossip *gossip, uint32_t leaving,
                                           const trpi_downing_next_crash *crash, trpi_check *check);
+/* Return whether both sides of a split come to one decision by this strategy: not manual, not
+ * auto-down-after. */
+bool trpi_downing_resolves(const trpi_downing_ops *ops);
 /* Return whether the strategy uses a lease. */
 bool trpi_downing_asks_lease(const trpi_downing_ops *ops);
 

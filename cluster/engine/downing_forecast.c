@@ -186,13 +186,20 @@ counted_as_majority(struct forecast_query *a, trpi_downing_forecast *ret)
     trpi_assert_slow(!ret->may_down || counted.kind == TRPI_FORECAST_GOES_ON);
 }
 
+bool
+trpi_downing_resolves(const trpi_downing_ops *ops)
+{
+    const char *name = trpi_downing_name(ops);
+    return strcmp(name, "manual") != 0 && strcmp(name, "auto-down-after") != 0;
+}
+
 static void
 forecast_fill(struct forecast_query *a, trpi_downing_forecast *ret)
 {
     trpi_assert_slow(a->input->gossip->frozen);
     const char *name = trpi_downing_name(a->ops);
     const trpi_gossip *g = a->input->gossip;
-    if (strcmp(name, "manual") != 0 && strcmp(name, "auto-down-after") != 0) {
+    if (trpi_downing_resolves(a->ops)) {
         ret->may_down = forecast_split(a, ret) && ret->kind == TRPI_FORECAST_GOES_ON;
         return;
     }

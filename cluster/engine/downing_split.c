@@ -326,6 +326,14 @@ trpi_split_decide(const trpi_downing_ops *ops, const trpi_downing_options *optio
 /* Rows change for at most stable-after and down-all-when-unstable; members that have not seen the
  * view are waited for three times stable-after (is_patient); the smaller side waits longer. */
 uint64_t
+trpi_downing_removal_margin_ms(const trpi_downing_options *options)
+{
+    return options->removal_margin_ms == 0            ? options->stable_after_ms
+           : options->removal_margin_ms == UINT32_MAX ? 0
+                                                      : options->removal_margin_ms;
+}
+
+uint64_t
 trpi_downing_lease_ask_ms(const trpi_downing_options *options)
 {
     return 4 * (uint64_t)options->stable_after_ms + options->unstable_after_ms +

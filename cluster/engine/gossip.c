@@ -218,8 +218,8 @@ trpi_gossip_remove(trpi_gossip *gossip, uint32_t index, int64_t wall_ms)
     trpi_gossip_member m = gossip->members[index];
     trpi_assert(trpi_member_transition_is_legal(m.status, TRP_MEMBER_REMOVED));
     uint32_t last = m.status == TRP_MEMBER_DOWN ? TRP_MEMBER_DOWN : TRP_MEMBER_EXITING;
-    trp_err err =
-        trpi_gossip_add_tombstone(gossip, (trpi_tombstone){ m.ident->key, wall_ms, last, 0 });
+    trp_err err = trpi_gossip_add_tombstone(
+        gossip, (trpi_tombstone){ m.ident->key, wall_ms, last, m.settled });
     if (err != TRP_OK) {
         return err;
     }
@@ -389,6 +389,8 @@ freeze_tombstones(trpi_gossip *g)
     for (uint32_t i = 0; i < g->tombstones_count; i++) {
         if (kept == 0 || g->tombstones[kept - 1].key != g->tombstones[i].key) {
             g->tombstones[kept++] = g->tombstones[i];
+        } else {
+            g->tombstones[kept - 1].settled |= g->tombstones[i].settled; /* gossip-merge-M6 */
         }
     }
     g->tombstones_count = kept;

@@ -40,6 +40,9 @@ typedef struct trpi_gossip_member {
     uint8_t weakly_up;   /* of a Joining member; nothing else looks at it but trpi_member_status */
     uint8_t unreachable; /* computed by freeze from the rows */
     uint32_t up_since_s; /* by the leader's wall clock; 0: unknown, or never was Up */
+    /* of a Down or Exiting one: 1: it handles nothing any more, for a strategy, the member itself
+     * or an operator said so (gossip-merge-M6) */
+    uint32_t settled;
 } trpi_gossip_member;
 
 typedef struct trpi_reach_row { /* observer says: subject is unreachable */
@@ -53,8 +56,8 @@ typedef struct trpi_reach_version { /* how often the observer changed its rows *
 typedef struct trpi_tombstone { /* removed; must not come back */
     uint64_t key;
     int64_t wall_ms;
-    uint32_t status; /* the last one: TRP_MEMBER_EXITING or TRP_MEMBER_DOWN */
-    uint32_t zero;
+    uint32_t status;  /* the last one: TRP_MEMBER_EXITING or TRP_MEMBER_DOWN */
+    uint32_t settled; /* as of a member */
 } trpi_tombstone;
 
 typedef struct trpi_gossip {

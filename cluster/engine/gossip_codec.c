@@ -5,7 +5,7 @@
  * Shape.   frame {k, to, ttl, ...}   k is trpi_frame_kind; keys that are not known are skipped
  *          view  {v:1, p:protocol, s:system, r:[role],
  *                 m:[[host, port, uid, status, up-number, version, [role#], weakly-up?,
- *                     up-since?, build?]],
+ *                     up-since?, build?, settled?]],
  *                 o:[[member#, version, [member#]]], c:[[member#, counter]],
  *                 t:[[key, wall, status]]}
  *          A view stands as a byte string inside a frame, so that its encoding is made once per
@@ -123,8 +123,8 @@ pack_member(trpi_pack_writer *w, const trpi_gossip_member *m, trpi_role_table *t
 {
     trpi_assert_slow(m->ident->roles_count <= TRPI_ROLES_MAX);
     trpi_assert_slow(m->status >= TRP_MEMBER_JOINING && m->status <= TRP_MEMBER_DOWN);
-    bool more = m->up_since_s != 0 || m->ident->build[0] != '\0';
-    trpi_pack_array(w, more ? 10 : m->weakly_up != 0 ? 8 : 7);
+    bool more = m->up_since_s != 0 || m->ident->build[0] != '\0' || m->settled != 0;
+    trpi_pack_array(w, m->settled != 0 ? 11 : more ? 10 : m->weakly_up != 0 ? 8 : 7);
     trpi_pack_text(w, m->ident->id.address.host);
     trpi_pack_u64(w, m->ident->id.address.port);
     trpi_pack_u64(w, m->ident->id.uid);
@@ -143,6 +143,9 @@ pack_member(trpi_pack_writer *w, const trpi_gossip_member *m, trpi_role_table *t
     if (more) {
         trpi_pack_u64(w, m->up_since_s);
         trpi_pack_text(w, m->ident->build);
+    }
+    if (m->settled != 0) {
+        trpi_pack_u64(w, m->settled);
     }
 }
 
@@ -205,10 +208,13 @@ pack_view(trpi_pack_writer *w, const trpi_gossip *g, trpi_role_table *table)
     trpi_pack_text(w, "t");
     trpi_pack_array(w, g->tombstones_count);
     for (uint32_t i = 0; i < g->tombstones_count; i++) {
-        trpi_pack_array(w, 3);
+        trpi_pack_array(w, g->tombstones[i].settled != 0 ? 4 : 3);
         trpi_pack_u64(w, g->tombstones[i].key);
         trpi_pack_i64(w, g->tombstones[i].wall_ms);
         trpi_pack_u64(w, g->tombstones[i].status);
+        if (g->tombstones[i].settled != 0) {
+            trpi_pack_u64(w, g->tombstones[i].settled);
+        }
     }
 }
 
@@ -331,6 +337,30 @@ read_up_since(const trpi_pack_value *member, uint64_t up_number, const trpi_goss
     return (uint32_t)since_s;
 }
 
+/* Read whether a member handles nothing any more. As the time above: earlier builds drop it, and
+ * then this node's own knowledge stands. */
+static uint32_t
+read_settled(const trpi_pack_value *member, uint64_t status, const trpi_gossip_member *known)
+{
+    uint64_t settled = 0;
+    if (status >= TRP_MEMBER_EXITING && !trpi_pack_get_u64(trpi_pack_at(member, 10), 1, &settled) &&
+        known != NULL) {
+        settled = known->settled;
+    }
+    return (uint32_t)settled;
+}
+
+static uint32_t
+read_settled_of_tombstone(const struct view_reader *r, const trpi_pack_value *entry, uint64_t key)
+{
+    const trpi_tombstone *known = r->known == NULL ? NULL : trpi_gossip_tombstone(r->known, key);
+    uint64_t settled = 0;
+    if (!trpi_pack_get_u64(trpi_pack_at(entry, 3), 1, &settled) && known != NULL) {
+        settled = known->settled;
+    }
+    return (uint32_t)settled;
+}
+
 static trp_err
 read_member(struct view_reader *r, const trpi_pack_value *member, uint32_t number)
 {
@@ -379,7 +409,8 @@ read_member(struct view_reader *r, const trpi_pack_value *member, uint32_t numbe
                               (uint16_t)status,
                               weakly_up != 0 && status == TRP_MEMBER_JOINING,
                               0,
-                              read_up_since(member, up_number, known) };
+                              read_up_since(member, up_number, known),
+                              read_settled(member, status, known) };
     return TRP_OK;
 }
 
@@ -485,6 +516,7 @@ read_clock_and_tombstones(struct view_reader *r)
             return TRP_EDATA;
         }
         t.status = (uint32_t)status;
+        t.settled = read_settled_of_tombstone(r, entry, t.key);
         err = trpi_gossip_add_tombstone(r->gossip, t);
     }
     return err;

@@ -11,6 +11,7 @@
  *       member comes back.
  *   gossip-merge-M4  Rows of an observer come from the side that knows its higher version: only the
  *       observer changes its rows, so that side knows more.
+ *   gossip-merge-M6  A member, or its tombstone, is settled if it is on either side.
  *   gossip-merge-M5  The clock is the pointwise maximum without the entries of removed members.
  * Tests.   tests/unit/cluster/gossip_test.c
  */
@@ -78,6 +79,7 @@ merge_members(trpi_gossip *out, const trpi_gossip *a, const trpi_gossip *b)
             trpi_gossip_member m = a->members[i++];
             const trpi_gossip_member *other = &b->members[j++];
             m.status = m.status > other->status ? m.status : other->status;
+            m.settled |= other->settled; /* gossip-merge-M6 */
             m.weakly_up = (m.weakly_up | other->weakly_up) != 0 && m.status == TRP_MEMBER_JOINING;
             if (m.up_number == other->up_number) {
                 m.up_since_s = lower_known(m.up_since_s, other->up_since_s);
@@ -177,7 +179,8 @@ tombstones_cover(const trpi_gossip *all, const trpi_gossip *some)
     trpi_assert_slow(all->frozen && some->frozen);
     for (uint32_t i = 0; i < some->tombstones_count; i++) {
         const trpi_tombstone *t = trpi_gossip_tombstone(all, some->tombstones[i].key);
-        if (t == NULL || t->wall_ms < some->tombstones[i].wall_ms) {
+        if (t == NULL || t->wall_ms < some->tombstones[i].wall_ms ||
+            t->settled < some->tombstones[i].settled) {
             return false;
         }
     }
@@ -205,7 +208,7 @@ members_cover(const trpi_gossip *all, const trpi_gossip *some)
             continue;
         }
         const trpi_gossip_member *known = &all->members[at++];
-        if (known->status < m->status ||
+        if (known->status < m->status || known->settled < m->settled ||
             (known->status == m->status && known->weakly_up < m->weakly_up) ||
             (m->up_number != 0 && (known->up_number == 0 || known->up_number > m->up_number))) {
             return false;
@@ -316,9 +319,9 @@ trpi_gossip_merge(trpi_gossip *a, trpi_gossip *b, trpi_gossip **ret_merged)
     }
     /* Nothing new: share the existing snapshot, and with it its encoding. */
     trpi_gossip *same = NULL;
-    if (out->digest == b->digest && tombstones_cover(b, a)) {
+    if (out->digest == b->digest && tombstones_cover(b, a) && members_cover(b, a)) {
         same = b;
-    } else if (out->digest == a->digest && tombstones_cover(a, b)) {
+    } else if (out->digest == a->digest && tombstones_cover(a, b) && members_cover(a, b)) {
         same = a;
     }
     if (same != NULL) {

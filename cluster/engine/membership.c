@@ -334,7 +334,7 @@ command_leave(trpi_member_core *core, const trpi_node_id *target)
 }
 
 static trp_err
-command_down(trpi_member_core *core, const trpi_node_id *target)
+command_down(trpi_member_core *core, const trpi_node_id *target, bool dead)
 {
     trpi_assert_slow(core->phase != TRPI_PHASE_STOPPED);
     if (core->phase != TRPI_PHASE_MEMBER) {
@@ -345,10 +345,29 @@ command_down(trpi_member_core *core, const trpi_node_id *target)
     if (index == TRPI_GOSSIP_NONE) {
         return TRP_ENOENT;
     }
-    if (core->gossip->members[index].status == TRP_MEMBER_DOWN) {
+    bool is_down = core->gossip->members[index].status == TRP_MEMBER_DOWN;
+    if (is_down && (!dead || core->gossip->members[index].settled != 0)) {
         return TRP_OK;
     }
-    return change_status(core, index, TRP_MEMBER_DOWN);
+    trpi_gossip *edited = trpi_gossip_copy(core->gossip);
+    if (edited == NULL) {
+        return TRP_ENOMEM;
+    }
+    if (!is_down) {
+        trpi_gossip_set_status(edited, index, TRP_MEMBER_DOWN);
+    }
+    edited->members[index].settled |= dead ? 1 : 0; /* the operator's word */
+    return trpi_core_commit(core, edited);
+}
+
+/* Make a new version, which says nothing new: a member that has seen it did so after this. */
+static trp_err
+make_version(trpi_member_core *core)
+{
+    trpi_gossip *edited = core->phase == TRPI_PHASE_MEMBER && !core->now.waking
+                              ? trpi_gossip_copy(core->gossip)
+                              : NULL;
+    return edited != NULL ? trpi_core_commit(core, edited) : TRP_ESTATE;
 }
 
 static bool
@@ -457,7 +476,7 @@ dispatch_event(trpi_member_core *core, const trpi_member_event *event)
 {
     if (core->phase == TRPI_PHASE_STOPPED) { /* membership-E4 */
         return event->kind == TRPI_MEMBER_JOIN || event->kind == TRPI_MEMBER_DOWN_CMD ||
-                       event->kind == TRPI_MEMBER_SEEDS
+                       event->kind == TRPI_MEMBER_DEAD_CMD || event->kind == TRPI_MEMBER_SEEDS
                    ? TRP_ESTATE
                    : TRP_OK;
     }
@@ -472,9 +491,12 @@ dispatch_event(trpi_member_core *core, const trpi_member_event *event)
     case TRPI_MEMBER_LEAVE:
         return command_leave(core, &event->target);
     case TRPI_MEMBER_DOWN_CMD:
-        return command_down(core, &event->target);
+    case TRPI_MEMBER_DEAD_CMD:
+        return command_down(core, &event->target, event->kind == TRPI_MEMBER_DEAD_CMD);
     case TRPI_MEMBER_OBSERVE:
         return apply_observations(core, event->keys, event->keys_count);
+    case TRPI_MEMBER_ROLL_CALL:
+        return make_version(core);
     case TRPI_MEMBER_RELEASE:
         core->options.exiting_waits = false;
         return TRP_OK;

@@ -78,6 +78,9 @@ typedef struct trpi_member_options {
 #define TRPI_BROKEN_NO_TOMBSTONES 1u       /* a removed member leaves no tombstone */
 #define TRPI_BROKEN_LEARN_PAUSE 2u         /* a silence that was judged a failure is a sample */
 #define TRPI_BROKEN_DIGEST_WITHOUT_SEEN 4u /* the digest has no seen set */
+#define TRPI_BROKEN_NO_SUSPENSION 8u       /* a node never suspends what must not live twice */
+#define TRPI_BROKEN_NO_MARGIN 16u          /* nothing waits for down-removal-margin */
+#define TRPI_BROKEN_NO_STALLS 32u          /* a node that stood still does not notice */
 
 typedef struct trpi_member_now {
     uint64_t mono_ms;
@@ -109,6 +112,11 @@ typedef enum trpi_member_event_kind {
     /* target: that seed is alive, and refuses this node because another node has its address, or
      * had it and is looked for */
     TRPI_MEMBER_RIVAL = 14,
+    /* make a new version, so that members that have seen it have seen it after now: a suspended
+     * node asks for its convergence (exclusive.h) */
+    TRPI_MEMBER_ROLL_CALL = 21,
+    /* as DOWN_CMD, and the operator says that it is dead: what it hosted need not wait (settled) */
+    TRPI_MEMBER_DEAD_CMD = 22,
     /* the answer to TRPI_ACTION_REACH: target; text: why it cannot be dialled, NULL: it can */
     TRPI_MEMBER_REACHED = 20
 } trpi_member_event_kind;
@@ -261,6 +269,20 @@ bool trpi_member_needs_lease(const trpi_member_core *core);
 /* Forecast the decision of the downing strategy if nothing changes; false: no member is
  * unreachable, this node is no member or is leaving, or there is no memory. */
 bool trpi_member_forecast(const trpi_member_core *core, trpi_downing_forecast *ret_forecast);
+
+/* Return in how many milliseconds what that member hosted may be started on another node; false: it
+ * is still a member, or this node is none. 0: now, for its removal is settled: a resolving strategy
+ * decided it, it said that it is done, or an operator said that it is dead; or its margin is over.
+ */
+bool trpi_member_takeover(const trpi_member_core *core, uint64_t now_ms, uint64_t key,
+                          uint64_t *ret_in_ms);
+/* Return for how long the strategy is patient, and whether both sides decide alike by it. */
+uint32_t trpi_member_stable_after_ms(const trpi_member_core *core);
+bool trpi_member_resolves(const trpi_member_core *core);
+/* Return whether this node is Exiting and says so: nothing of it may run any more. */
+bool trpi_member_is_done(const trpi_member_core *core);
+/* Return whether this node holds the lease. */
+bool trpi_member_holds_lease(const trpi_member_core *core);
 
 /* Write what is missing for joiners to become Up: "2 of 3 members are there"; "": nothing. */
 const char *trpi_member_lacking(const trpi_member_core *core, char *buffer, size_t bytes);

@@ -42,7 +42,8 @@ typedef struct trpi_remover {
 
 typedef struct trpi_removal { /* of a tombstone */
     uint64_t ms; /* membership-leader-L4: when this node saw it; TRPI_NEVER: it only heard of it */
-    bool near;   /* this node saw the member become Down while it was reachable */
+    uint64_t known_ms; /* since when this node knows of it */
+    bool near;         /* this node saw the member become Down while it was reachable */
 } trpi_removal;
 
 #define TRPI_FOREIGN_MAX 8u

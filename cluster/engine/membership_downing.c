@@ -20,6 +20,10 @@
  *       after the time that the lease implementation has for that.
  *   membership-downing-W5  A node that is waking (trpi_member_now) decides nothing: the members
  *       that it holds unreachable may have removed it.
+ *   membership-downing-W10  Members that a resolving strategy marks Down are settled if they have
+ *       been unreachable for stable-after: by then they have suspended what must not live twice
+ *       (exclusive.c). Others are not: a decision during churn may come earlier, auto-down-after
+ *       comes by itself, and members of this node's own side hear of it in their own time.
  * Tests.   tests/unit/cluster/leader_test.c, downing_lease_test.c, removed_test.c
  */
 #include "cluster/engine/membership_core.h"
@@ -92,6 +96,24 @@ bool
 trpi_member_needs_lease(const trpi_member_core *core)
 {
     return core->split.lease == TRPI_LEASE_HELD && core->gossip->members_count > 1;
+}
+
+bool
+trpi_member_holds_lease(const trpi_member_core *core)
+{
+    return core->split.lease == TRPI_LEASE_HELD;
+}
+
+uint32_t
+trpi_member_stable_after_ms(const trpi_member_core *core)
+{
+    return core->options.downing.stable_after_ms;
+}
+
+bool
+trpi_member_resolves(const trpi_member_core *core)
+{
+    return trpi_downing_resolves(core->downing);
 }
 
 /* Return whether the text names a member that this node reaches as the owner of the lease. */
@@ -187,8 +209,10 @@ trpi_member_next_crash(const trpi_member_core *core, uint64_t leaving,
 
 /* ---- carrying out ---------------------------------------------------------------------------- */
 
+/* unreachable_ms: of each member, or NULL: none is settled (membership-downing-W10). */
 static void
-mark_down(trpi_member_core *core, const trpi_downing_decision *decision, const char *what)
+mark_down(trpi_member_core *core, const trpi_downing_decision *decision,
+          const uint64_t *unreachable_ms, const char *what)
 {
     trpi_assert_slow(decision->indexes_count > 0 &&
                      decision->indexes_count <= core->gossip->members_count);
@@ -198,6 +222,9 @@ mark_down(trpi_member_core *core, const trpi_downing_decision *decision, const c
     }
     for (uint32_t i = 0; i < decision->indexes_count; i++) {
         trpi_gossip_set_status(edited, decision->indexes[i], TRP_MEMBER_DOWN);
+        uint32_t at = decision->indexes[i];
+        edited->members[at].settled =
+            unreachable_ms != NULL && unreachable_ms[at] >= core->options.downing.stable_after_ms;
     }
     if (trpi_core_commit(core, edited) == TRP_OK) {
         trpi_events_downing(core, decision, what);
@@ -241,7 +268,7 @@ side_down(trpi_member_core *core, const trpi_downing_input *input,
         }
     }
     log_what_next(core);
-    mark_down(core, decision, "down-own-side");
+    mark_down(core, decision, NULL, "down-own-side");
 }
 
 static void
@@ -340,7 +367,8 @@ run_strategy(trpi_member_core *core, const uint64_t *times, uint32_t *indexes)
         roll_call(core);
         return;
     case TRPI_DOWNING_DOWN_MEMBERS:
-        mark_down(core, &decision, "down-unreachable");
+        mark_down(core, &decision, trpi_downing_resolves(core->downing) ? times : NULL,
+                  "down-unreachable");
         return;
     case TRPI_DOWNING_DOWN_SELF:
         self_down(core, &decision);

@@ -186,6 +186,9 @@ act_once(trpi_member_core *core)
             continue;
         }
         if (status == TRP_MEMBER_REMOVED) {
+            if (m->status == TRP_MEMBER_EXITING && has_confirmed(core, m->ident->key)) {
+                edited->members[at].settled = 1; /* it said that it is done */
+            }
             err = trpi_gossip_remove(edited, at, core->now.wall_ms);
             if (TRPI_IS_BROKEN(core, TRPI_BROKEN_NO_TOMBSTONES) && err == TRP_OK) {
                 edited->tombstones_count--; /* the last one */
@@ -359,7 +362,7 @@ static trpi_removal
 removal_of(const trpi_member_core *core, uint64_t key, uint32_t *at)
 {
     trpi_assert_slow(*at <= core->gossip->tombstones_count);
-    const trpi_removal told = { TRPI_NEVER, false };
+    const trpi_removal told = { TRPI_NEVER, core->now.mono_ms, false };
     const trpi_gossip *g = core->gossip;
     while (*at < g->tombstones_count && g->tombstones[*at].key < key) {
         (*at)++;
@@ -370,7 +373,8 @@ removal_of(const trpi_member_core *core, uint64_t key, uint32_t *at)
     uint32_t member = trpi_gossip_find(g, key);
     return member == TRPI_GOSSIP_NONE
                ? told
-               : (trpi_removal){ core->now.mono_ms, is_near_down(core, key) || is_near(g, member) };
+               : (trpi_removal){ core->now.mono_ms, core->now.mono_ms,
+                                 is_near_down(core, key) || is_near(g, member) };
 }
 
 bool
@@ -400,6 +404,36 @@ trpi_core_note_removals(trpi_member_core *core, const trpi_gossip *next)
     trpi_free(core->removals.of_tombstones);
     core->removals.of_tombstones = removals;
     note_downs(core, next);
+}
+
+bool
+trpi_member_is_done(const trpi_member_core *core)
+{
+    uint32_t self = core->gossip == NULL ? TRPI_GOSSIP_NONE : trpi_core_self_index(core);
+    return self != TRPI_GOSSIP_NONE && core->gossip->members[self].status == TRP_MEMBER_EXITING &&
+           !core->options.exiting_waits;
+}
+
+bool
+trpi_member_takeover(const trpi_member_core *core, uint64_t now_ms, uint64_t key,
+                     uint64_t *ret_in_ms)
+{
+    const trpi_gossip *g = core->gossip;
+    if (g == NULL || trpi_gossip_find(g, key) != TRPI_GOSSIP_NONE) {
+        return false;
+    }
+    const trpi_tombstone *t = trpi_gossip_tombstone(g, key);
+    *ret_in_ms = 0;
+    if (t == NULL || t->settled != 0) {
+        return true; /* without a tombstone it was removed long ago, or it never was here */
+    }
+    /* of removals that came with the first view nothing is known */
+    const trpi_core_removals *r = &core->removals;
+    uint64_t known_ms =
+        r->of_tombstones == NULL ? core->welcome_ms : r->of_tombstones[t - g->tombstones].known_ms;
+    uint64_t end_ms = known_ms + trpi_downing_removal_margin_ms(&core->options.downing);
+    *ret_in_ms = now_ms < end_ms ? end_ms - now_ms : 0;
+    return true;
 }
 
 static bool

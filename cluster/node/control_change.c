@@ -398,8 +398,9 @@ downs_order(trp_node *node, trpi_call *call, const trpi_departure *departures, s
 {
     trpi_cluster_patience patience = trpi_call_patience(call);
     for (size_t i = 0; i < count; i++) {
-        trp_err err = trpi_cluster_down_and_wait(node->cluster, departures[i].address,
-                                                 departures[i].uid, i == 0 ? &patience : NULL);
+        trp_err err =
+            trpi_cluster_down_and_wait(node->cluster, departures[i].address, departures[i].uid,
+                                       call->request.dead, i == 0 ? &patience : NULL);
         if (err != TRP_OK && err != TRP_ENOENT) { /* it has left meanwhile: the wanted result */
             return err;
         }

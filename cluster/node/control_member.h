@@ -51,6 +51,7 @@ typedef struct trpi_view {
     uint64_t removed_ms;
     /* this node stood still and does not know yet which members are reachable */
     bool waking;
+    trpi_exclusive_view exclusive; /* of singletons and entities */
     bool foresees; /* trpi_view_foresee() found an unreachable member: forecast is set */
     trpi_downing_forecast forecast;
     trpi_member_stats stats;

@@ -3,6 +3,7 @@
  * Key order and names are CONTROL.md's (Akka Management's and ours behind them).
  * Tests. tests/system, tests/unit/node/node_test.c
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -211,6 +212,14 @@ standing_problems_add(cJSON *problems, const trpi_view *view)
               problem_add(problems, "this node stood still: until its peers have answered, or are "
                                     "unreachable, it does not act as leader and its cluster "
                                     "routers route no messages");
+    if (ok && view->exclusive.suspended) {
+        (void)snprintf(text, sizeof text,
+                       "singletons and entities of this node are suspended for %" PRIu64
+                       " s: %s; this ends when %s",
+                       view->exclusive.for_ms / 1000, view->exclusive.cause,
+                       view->exclusive.awaits);
+        ok = problem_add(problems, text);
+    }
     if (ok && first != NULL) {
         char more[32] = "";
         if (removers > 1) {

@@ -304,6 +304,7 @@ fields_take(trpi_control_request *request, trpi_control_refusal *refusal)
                   { "dryRun", &request->dry_run },
                   { "unreachable", &request->unreachable },
                   { "cautious", &request->cautious },
+                  { "dead", &request->dead },
                   { "snapshot", &request->snapshot },
                   { "prepare", &request->prepare },
                   { "local", &request->local } };

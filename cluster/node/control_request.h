@@ -47,6 +47,7 @@ typedef struct trpi_control_request {
     uint32_t timeout_ms;
     bool wait, dry_run, unreachable, snapshot;
     bool cautious;       /* down: refuse where two clusters may be left */
+    bool dead;           /* down: the operator says that they are stopped */
     bool prepare;        /* shutdown: only note that the whole cluster ends */
     bool local;          /* reach: only the ways from this node */
     uint32_t event_bits; /* events: wanted types */

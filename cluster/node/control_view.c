@@ -176,6 +176,7 @@ trpi_view_take(trp_node *node, trpi_view *ret_view)
     ret_view->auto_down_after_ms = snapshot->auto_down_after_ms;
     ret_view->removed_ms = snapshot->removed_ms;
     ret_view->waking = snapshot->waking;
+    trpi_exclusive_look(node->cluster, &ret_view->exclusive);
     ret_view->foreign_count = snapshot->foreign_count;
     for (size_t i = 0; i < snapshot->foreign_count; i++) {
         trpi_view_member *f = &ret_view->foreign[i];

@@ -257,6 +257,12 @@ removed_add(cJSON *list, const trpi_view *view)
               reason_add(list, NULL, "stood-still", 0,
                          "this node checks which members are reachable, and does not act as leader "
                          "until each has answered or is unreachable: some seconds");
+    if (ok && view->exclusive.suspended) {
+        ok = reason_add(list, NULL, "suspended", view->exclusive.for_ms,
+                        "singletons and entities of this node handle nothing, for it may have been "
+                        "given up: %s; this ends when %s",
+                        view->exclusive.cause, view->exclusive.awaits);
+    }
     for (size_t i = 0; ok && i < view->count; i++) {
         if (view->members[i].remover) {
             ok = reason_add(list, &view->members[i], "two-clusters", view->removed_ms,

@@ -418,6 +418,21 @@ leave_timeout_note(const trpi_config *config, FILE *out)
     }
 }
 
+/* Singletons and sharding do not start with times that let two nodes run one at once. */
+static void
+exclusive_note(const trpi_config *config, FILE *out)
+{
+    char why[TRPI_EXCLUSIVE_WHY_BYTES];
+    int64_t stable_ms = trpi_config_int(config, "cluster.downing.stable-after");
+    int64_t pause_ms =
+        trpi_config_int(config, "cluster.failure-detector.acceptable-heartbeat-pause");
+    int64_t interval_ms = trpi_config_int(config, "cluster.failure-detector.heartbeat-interval");
+    if (trpi_exclusive_check((uint32_t)stable_ms, (uint32_t)pause_ms, (uint32_t)interval_ms, why,
+                             sizeof why) != TRP_OK) {
+        (void)fprintf(out, "note: singletons and sharding will not start: %s\n", why);
+    }
+}
+
 const char *
 trpi_node_config_idle(const trpi_config_entry *entry)
 {
@@ -462,6 +477,7 @@ trpi_node_config_notes(const trpi_config *config, FILE *out)
     };
     char why[TRPI_COOKIE_FILE_WHY_BYTES];
     leave_timeout_note(config, out);
+    exclusive_note(config, out);
     if (trpi_node_secret_stands_open(config, why)) {
         (void)fprintf(out, "note: %s\n", why);
     }

@@ -83,6 +83,7 @@ downing_fill(const trp_node *node, trpi_member_options *options, trp_node_error 
     trpi_downing_options *downing = &options->downing;
     options->downing_strategy = trpi_config_text(node->config, "cluster.downing.active-strategy");
     downing->stable_after_ms = trpi_node_number(node, "cluster.downing.stable-after");
+    downing->removal_margin_ms = trpi_node_number(node, "cluster.down-removal-margin");
     downing->unstable_after_ms = trpi_node_number(node, "cluster.downing.down-all-when-unstable");
     downing->auto_down_after_ms = trpi_node_number(node, "cluster.downing.auto-down-after");
     downing->quorum_size = trpi_node_number(node, "cluster.downing.static-quorum.quorum-size");

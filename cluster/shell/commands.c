@@ -342,12 +342,13 @@ trpi_cluster_leave_and_wait(trpi_cluster *cluster, const char *address, uint64_t
 }
 
 trp_err
-trpi_cluster_down_and_wait(trpi_cluster *cluster, const char *address, uint64_t uid,
+trpi_cluster_down_and_wait(trpi_cluster *cluster, const char *address, uint64_t uid, bool dead,
                            const trpi_cluster_patience *patience)
 {
     return address == NULL
                ? TRP_EINVAL
-               : order_and_wait(cluster, TRPI_MEMBER_DOWN_CMD, &address, 1, uid, patience);
+               : order_and_wait(cluster, dead ? TRPI_MEMBER_DEAD_CMD : TRPI_MEMBER_DOWN_CMD,
+                                &address, 1, uid, patience);
 }
 
 trp_err
@@ -365,7 +366,7 @@ trp_cluster_leave(trp_system *system, const char *address)
 trp_err
 trp_cluster_down(trp_system *system, const char *address)
 {
-    return trpi_cluster_down_and_wait(trpi_cluster_of(system), address, 0, NULL);
+    return trpi_cluster_down_and_wait(trpi_cluster_of(system), address, 0, false, NULL);
 }
 
 /* ---- the lease ------------------------------------------------------------------------------- */

@@ -47,8 +47,9 @@ trp_err trpi_cluster_join_and_wait(trpi_cluster *cluster, const char *const *add
                                    size_t count, const trpi_cluster_patience *patience);
 trp_err trpi_cluster_leave_and_wait(trpi_cluster *cluster, const char *address, uint64_t uid,
                                     const trpi_cluster_patience *patience);
+/* dead: the operator says that it is: what it hosted is started elsewhere at once. */
 trp_err trpi_cluster_down_and_wait(trpi_cluster *cluster, const char *address, uint64_t uid,
-                                   const trpi_cluster_patience *patience);
+                                   bool dead, const trpi_cluster_patience *patience);
 /* The same without waiting: the order is under way until trpi_cluster_order_end(), which frees it,
  * returns the answer so far and takes the order back when it has not begun (TRP_ETIMEDOUT).
  * patience->arg lives until then. kind: TRPI_MEMBER_JOIN, _LEAVE or _DOWN_CMD. addresses: of a join

@@ -177,6 +177,7 @@ shell_step(trpi_cluster *cluster, trp_ctx *ctx, const trpi_member_event *event)
         }
     }
     pthread_mutex_unlock(&cluster->engine.lock);
+    cluster->exclusive.roll_call |= shell_exclusive_update(cluster, now.waking);
     carry_out(cluster, ctx);
     if (trpi_member_phase_get(cluster->engine.core) == TRPI_PHASE_STOPPED) {
         membership_stopped(cluster);
@@ -243,6 +244,8 @@ set_timer(trpi_cluster *cluster, trp_ctx *ctx)
     }
     uint64_t reach_ms = shell_reach_wake_ms(cluster);
     wake_ms = reach_ms < wake_ms ? reach_ms : wake_ms;
+    uint64_t look_ms = shell_exclusive_wake_ms(cluster);
+    wake_ms = look_ms < wake_ms ? look_ms : wake_ms;
     if (wake_ms > now_ms + WAKE_MS_MAX) {
         wake_ms = now_ms + WAKE_MS_MAX;
     } else if (wake_ms <= now_ms) {
@@ -483,6 +486,11 @@ cluster_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     if (trp_msg_is(msg, &shell_tick_type) ||
         (cluster->own.timer_ms != 0 && cluster->own.timer_ms <= shell_now_us(cluster) / 1000)) {
         tick_handle(cluster, ctx);
+    }
+    if (cluster->exclusive.roll_call) {
+        trpi_member_event roll_call = { .kind = TRPI_MEMBER_ROLL_CALL };
+        cluster->exclusive.roll_call = false;
+        (void)shell_step(cluster, ctx, &roll_call); /* without memory it is asked again */
     }
     log_stats(cluster, shell_now_us(cluster) / 1000);
     set_timer(cluster, ctx);

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "cluster/engine/exclusive.h"
 #include "cluster/engine/heartbeat.h"
 #include "cluster/engine/membership.h"
 #include "cluster/metrics/metrics.h"
@@ -80,6 +81,7 @@ struct shell_settings { /* constant after the start */
     uint32_t quarantine_after_ms;
     uint32_t stats_interval_ms; /* 0: not logged; or TRPI_STATS_ALWAYS */
     uint32_t stable_after_ms, auto_down_after_ms;
+    uint32_t acceptable_pause_ms, heartbeat_interval_ms;
     const char *strategy;
     void (*stopped)(void *arg, trpi_member_stop why);
     void *stopped_arg;
@@ -142,6 +144,12 @@ struct shell_own { /* used by the actor only */
     uint64_t waking_ms;    /* since when this node is waking (heartbeat-H6); 0: it is not */
 };
 
+struct shell_exclusive {
+    _Atomic bool in_use;  /* release / acquire: trpi_exclusive_open() */
+    trpi_exclusive state; /* engine lock; the actor alone writes */
+    bool roll_call;       /* the actor only: the engine is to make a version */
+};
+
 struct trpi_cluster {
     trp_system *system;
     trpi_remote *remote;
@@ -158,6 +166,7 @@ struct trpi_cluster {
     struct shell_audience audience;
     struct shell_dialled dialled;
     struct shell_own own;
+    struct shell_exclusive exclusive;
 };
 
 uint64_t shell_now_us(const trpi_cluster *cluster);
@@ -194,6 +203,10 @@ trp_err shell_step(trpi_cluster *cluster, trp_ctx *ctx, const trpi_member_event 
 void shell_reach_begin(trpi_cluster *cluster, const trpi_node_id *id);
 void shell_reach_look(trpi_cluster *cluster, trp_ctx *ctx);
 uint64_t shell_reach_wake_ms(const trpi_cluster *cluster); /* UINT64_MAX: no node is dialled */
+
+/* exclusive.c; the actor only. true: the engine is to be stepped with TRPI_MEMBER_ROLL_CALL. */
+bool shell_exclusive_update(trpi_cluster *cluster, bool waking);
+uint64_t shell_exclusive_wake_ms(trpi_cluster *cluster); /* UINT64_MAX: not in use */
 
 /* shell_events.c; the actor only */
 const trp_type *shell_event_type(uint32_t event);

@@ -31,6 +31,8 @@ schedule_wake(struct sim_world *w, uint32_t node)
     if (core_ms != UINT64_MAX && core_ms * 1000 < at_us) {
         at_us = core_ms * 1000;
     }
+    uint64_t tenant_us = sim_tenant_wake_us(w, n);
+    at_us = tenant_us < at_us ? tenant_us : at_us;
     sim_schedule_wake(w, node, at_us);
 }
 
@@ -232,6 +234,7 @@ step_engine(struct sim_world *w, uint32_t node, const trpi_member_event *event)
             sim_fail(w, "out of memory");
         }
     }
+    sim_tenant_step(w, node);
     carry_out(w, node);
     check_own_end(w, node);
     if (w->exiting_ms != 0 && n->running && !n->hands_over) {
@@ -267,6 +270,11 @@ sim_node_wake(struct sim_world *w, uint32_t node)
     }
     if (n->running && !w->result.failed) {
         trpi_member_event event = { .kind = TRPI_MEMBER_TICK };
+        step_engine(w, node, &event);
+    }
+    if (n->tenant.roll_call && n->running && !w->result.failed) {
+        trpi_member_event event = { .kind = TRPI_MEMBER_ROLL_CALL };
+        n->tenant.roll_call = false;
         step_engine(w, node, &event);
     }
     if (n->running) {
@@ -340,6 +348,7 @@ sim_node_deliver(struct sim_world *w, const struct sim_event *e, const uint8_t *
 static void
 free_incarnation(struct sim_node *n)
 {
+    sim_tenant_end(n);
     trpi_member_free(n->core);
     trpi_heartbeat_free(n->heartbeat);
     trpi_gossip_unref(n->checked);
@@ -399,6 +408,7 @@ sim_node_start(struct sim_world *w, uint32_t node)
         sim_fail(w, "node %u cannot start: %s", node, trp_strerror(err));
         return;
     }
+    sim_tenant_start(w, node);
     sim_note(w, "node %u: starts, uid %016llx", node, (unsigned long long)n->id.uid);
     trpi_member_event event = { .kind = TRPI_MEMBER_JOIN,
                                 .addresses = w->addresses,

@@ -218,5 +218,6 @@ sim_schedule_play(struct sim_world *w)
         w->nodes[i].wanted = w->nodes[i].wanted && (w->supervised || w->nodes[i].running);
     }
     sim_finish(w);
+    sim_tenant_check_quiet(w);
     kill_and_find(w);
 }

@@ -26,6 +26,7 @@ typedef struct trpi_sim_options {
     const struct trpi_sim_schedule *schedule; /* borrowed; instead of a scenario; see schedule.h */
     uint32_t broken; /* TRPI_BROKEN_... of membership.h; developer builds only */
     FILE *trace;     /* NULL: none */
+    bool tenant;     /* the oldest member hosts an actor that must not live twice (tenant.c) */
 } trpi_sim_options;
 
 typedef struct trpi_sim_result {

@@ -25,8 +25,9 @@ print_usage(FILE *to)
 {
     fprintf(to, "usage: troupe sim [--nodes N] [--seed S] [--seeds COUNT] [--until DURATION]\n"
                 "                  [--faults none|swarm] [--scenario NAME|FILE] [--trace]\n"
-                "                  [--break no-tombstones|learn-pause|digest-without-seen]\n"
-                "                  [--shrink]\n"
+                "                  [--break no-tombstones|learn-pause|digest-without-seen|\n"
+                "                   no-suspension|no-margin|no-stalls]\n"
+                "                  [--shrink] [--tenant]\n"
                 "Runs whole clusters in virtual time; by itself a cold start and 30 s of peace.\n"
                 "A file has lines TIME ACTION ARGUMENTS, as --shrink prints them. Scenarios:");
     for (const char *const *name = trpi_sim_scenario_names(); *name != NULL; name++) {
@@ -78,7 +79,10 @@ take_broken(struct sim_command *c, const char *value)
         uint32_t bit;
     } broken[] = { { "no-tombstones", TRPI_BROKEN_NO_TOMBSTONES },
                    { "learn-pause", TRPI_BROKEN_LEARN_PAUSE },
-                   { "digest-without-seen", TRPI_BROKEN_DIGEST_WITHOUT_SEEN } };
+                   { "digest-without-seen", TRPI_BROKEN_DIGEST_WITHOUT_SEEN },
+                   { "no-suspension", TRPI_BROKEN_NO_SUSPENSION },
+                   { "no-margin", TRPI_BROKEN_NO_MARGIN },
+                   { "no-stalls", TRPI_BROKEN_NO_STALLS } };
     for (size_t i = 0; i < sizeof broken / sizeof broken[0]; i++) {
         if (strcmp(value, broken[i].name) == 0) {
             c->broken = broken[i].name;
@@ -128,6 +132,10 @@ parse_arguments(int argc, char **argv, struct sim_command *c)
         char flag[32];
         if (strcmp(argv[i], "--trace") == 0) {
             c->options.trace = stderr;
+            continue;
+        }
+        if (strcmp(argv[i], "--tenant") == 0) {
+            c->options.tenant = true;
             continue;
         }
         if (strcmp(argv[i], "--shrink") == 0) {
@@ -202,7 +210,7 @@ print_replay(const struct sim_command *c)
     if (c->broken != NULL) {
         fprintf(stderr, " --break %s", c->broken);
     }
-    fprintf(stderr, " --trace\n");
+    fprintf(stderr, "%s --trace\n", c->options.tenant ? " --tenant" : "");
 }
 
 /* The shortest schedule that still fails, as a scenario file on standard output. */

@@ -343,6 +343,7 @@ sim_run_until(struct sim_world *w, uint64_t at_us)
         if (!postpone_event(w, &e)) {
             handle_event(w, &e);
             trpi_free(e.bytes);
+            sim_tenant_check(w);
         }
     }
     if (!w->result.failed && w->now_us < at_us) {
@@ -439,6 +440,7 @@ sim_world_free(struct sim_world *w)
     trpi_free(w->removed_keys);
     trpi_free(w->events);
     for (uint32_t i = 0; w->nodes != NULL && i < w->nodes_count; i++) {
+        sim_tenant_end(&w->nodes[i]);
         trpi_member_free(w->nodes[i].core);
         trpi_heartbeat_free(w->nodes[i].heartbeat);
         trpi_gossip_unref(w->nodes[i].checked);

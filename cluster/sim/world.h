@@ -2,6 +2,8 @@
 #ifndef TRPI_CLUSTER_SIM_WORLD_H
 #define TRPI_CLUSTER_SIM_WORLD_H
 
+#include "actor/actor.h"
+#include "cluster/engine/exclusive.h"
 #include "cluster/engine/heartbeat.h"
 #include "cluster/engine/membership.h"
 #include "cluster/sim/sim.h"
@@ -59,7 +61,15 @@ struct sim_checked { /* this step from one view to another is legal, on any node
     trpi_gossip *from, *to;
 };
 
+struct sim_tenant { /* tenant.c */
+    trpi_exclusive exclusive;
+    trpi_guard *guard; /* NULL: there are no tenants */
+    bool hosts;        /* by the present view of its node */
+    bool roll_call;
+};
+
 struct sim_node {
+    struct sim_tenant tenant;
     trpi_node_id id;
     uint32_t incarnation; /* 0: never started */
     bool running;         /* the process is there */
@@ -123,6 +133,14 @@ struct sim_world {
     uint64_t restarts_from_us; /* the supervisor does not restart before */
     bool careful, supervised;  /* schedule.h */
 };
+
+/* tenant.c; nothing happens without options.tenant */
+void sim_tenant_start(struct sim_world *w, uint32_t node);
+void sim_tenant_end(struct sim_node *n);
+void sim_tenant_step(struct sim_world *w, uint32_t node); /* after the engine's step */
+void sim_tenant_check(struct sim_world *w);               /* after each event */
+void sim_tenant_check_quiet(struct sim_world *w);
+uint64_t sim_tenant_wake_us(const struct sim_world *w, const struct sim_node *n);
 
 /* world.c */
 uint64_t sim_random(struct sim_world *w);

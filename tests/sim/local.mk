@@ -40,6 +40,10 @@ tests_sim_membership_test_SOURCES = tests/sim/membership_test.c
 tests_sim_membership_test_LDADD = $(unit_ldadd)
 tests_sim_split_test_SOURCES = tests/sim/split_test.c
 tests_sim_split_test_LDADD = $(unit_ldadd)
+# What must not live twice in a cluster.
+test_programs += tests/sim/exclusive_test
+tests_sim_exclusive_test_SOURCES = tests/sim/exclusive_test.c
+tests_sim_exclusive_test_LDADD = $(unit_ldadd)
 # Nodes that were removed and do not know it, and many crashes at once.
 test_programs += tests/sim/removed_test
 tests_sim_removed_test_SOURCES = tests/sim/removed_test.c

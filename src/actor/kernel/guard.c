@@ -31,7 +31,7 @@
 #include "base/mutex.h"
 
 trp_err
-trpi_guard_new(trp_system *system, trpi_guard **ret_guard)
+trpi_guard_new(trp_system *system, trpi_world *world, trpi_guard **ret_guard)
 {
     trpi_guard *guard = trpi_alloc(sizeof *guard);
 
@@ -39,7 +39,7 @@ trpi_guard_new(trp_system *system, trpi_guard **ret_guard)
         return TRP_ENOMEM;
     }
     guard->system = system;
-    guard->world = system->world;
+    guard->world = world;
     pthread_mutex_init(&guard->lock, NULL);
     *ret_guard = guard;
     return TRP_OK;
@@ -65,11 +65,14 @@ trpi_guard_of(trp_system *system)
 void
 trpi_guard_watch(trpi_guard *guard, const trpi_guard_limits *limits)
 {
-    uint64_t now_ns;
-
-    trpi_assert(limits->period_ms > 0 && limits->limit_ms > 0 && limits->window_ms > 0);
     trpi_world_quick_open(guard->world);
-    now_ns = trpi_world_quick_ns(guard->world);
+    trpi_guard_watch_at(guard, limits, trpi_world_quick_ns(guard->world));
+}
+
+void
+trpi_guard_watch_at(trpi_guard *guard, const trpi_guard_limits *limits, uint64_t now_ns)
+{
+    trpi_assert(limits->period_ms > 0 && limits->limit_ms > 0 && limits->window_ms > 0);
     pthread_mutex_lock(&guard->lock);
     guard->period_ns = limits->period_ms * 1000000ull;
     guard->limit_ns = limits->limit_ms * 1000000ull;
@@ -163,6 +166,22 @@ trpi_guard_close(trpi_guard *guard)
     pthread_mutex_lock(&guard->lock);
     (void)atomic_fetch_or_explicit(&guard->closed, TRPI_GUARD_ORDERED, memory_order_seq_cst);
     pthread_mutex_unlock(&guard->lock);
+}
+
+bool
+trpi_guard_open_at(trpi_guard *guard, uint64_t closings, uint64_t now_ns, uint32_t *ret_closed)
+{
+    bool opens;
+
+    (void)trpi_guard_look_at(guard, now_ns); /* it may have stood still just now */
+    pthread_mutex_lock(&guard->lock);
+    opens = guard->closings == closings;
+    if (opens) {
+        guard->stalls_count = 0; /* the others have answered since */
+        *ret_closed = atomic_exchange_explicit(&guard->closed, 0, memory_order_seq_cst);
+    }
+    pthread_mutex_unlock(&guard->lock);
+    return opens;
 }
 
 uint64_t

@@ -47,7 +47,8 @@ typedef struct trpi_guard {
 } trpi_guard;
 
 /* ---- the system's ---------------------------------------------------------------------------- */
-trp_err trpi_guard_new(trp_system *system, trpi_guard **ret_guard);
+/* system, world NULL: of the simulator, where the callers give the time. */
+trp_err trpi_guard_new(trp_system *system, trpi_world *world, trpi_guard **ret_guard);
 void trpi_guard_free(trpi_guard *guard); /* NULL is fine */
 /* Return the guard of a system; borrowed until the system is freed. Thread: any. */
 trpi_guard *trpi_guard_of(trp_system *system);
@@ -73,6 +74,11 @@ typedef struct trpi_guard_limits {
 } trpi_guard_limits;
 /* Watch for stalls from now on; again: with other limits. */
 void trpi_guard_watch(trpi_guard *guard, const trpi_guard_limits *limits);
+/* Each with the time of the quick clock; used by the simulator. */
+void trpi_guard_watch_at(trpi_guard *guard, const trpi_guard_limits *limits, uint64_t now_ns);
+/* The first part of trpi_guard_open(): *ret_closed: why it was closed. */
+bool trpi_guard_open_at(trpi_guard *guard, uint64_t closings, uint64_t now_ns,
+                        uint32_t *ret_closed);
 /* Look at the clock. Returns TRPI_GUARD_* bits. */
 uint32_t trpi_guard_look(trpi_guard *guard);
 /* Return the stalls that count at present, in ms. */

@@ -43,15 +43,9 @@ trpi_guard_open(trpi_guard *guard, uint64_t closings)
     uint32_t closed;
     trp_ctx *ctx;
 
-    (void)trpi_guard_look(guard); /* it may have stood still just now */
-    pthread_mutex_lock(&guard->lock);
-    if (guard->closings != closings) {
-        pthread_mutex_unlock(&guard->lock);
+    if (!trpi_guard_open_at(guard, closings, trpi_world_quick_ns(guard->world), &closed)) {
         return false;
     }
-    guard->stalls_count = 0; /* the others have answered since */
-    closed = atomic_exchange_explicit(&guard->closed, 0, memory_order_seq_cst);
-    pthread_mutex_unlock(&guard->lock);
     if (closed != 0) {
         ctx = trpi_enter(guard->system);
         wake_parked(guard, ctx);

@@ -123,7 +123,7 @@ tables_make(trp_system *system)
         err = trpi_stall_new(system);
     }
     if (err == TRP_OK) {
-        err = trpi_guard_new(system, &system->guard);
+        err = trpi_guard_new(system, system->world, &system->guard);
     }
     trpi_settings_standard_dispatcher(system->options.config, &standard);
     return err == TRP_OK ? trpi_dispatchers_new(system, &standard) : err;
