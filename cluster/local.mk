@@ -52,6 +52,19 @@ troupe_sources += \
 	cluster/sharding/shard_memory.c \
 	cluster/sharding/shard_store.c
 
+# sharding: coordinator, regions, allocation, frames; pure.
+troupe_sources += \
+	cluster/sharding/allocation.c \
+	cluster/sharding/coordinator.c \
+	cluster/sharding/coordinator_check.c \
+	cluster/sharding/coordinator_nodes.c \
+	cluster/sharding/coordinator_shards.c \
+	cluster/sharding/region_check.c \
+	cluster/sharding/region_core.c \
+	cluster/sharding/region_frames.c \
+	cluster/sharding/shard_frame.c \
+	cluster/sharding/shard_nodes.c
+
 # shell: the actors that run the engine and the metrics, and the lease's thread.
 troupe_sources += \
 	cluster/shell/commands.c \
@@ -87,6 +100,11 @@ test_programs += tests/fuzz/gossip_fuzz
 tests_fuzz_gossip_fuzz_SOURCES = tests/fuzz/gossip_fuzz.c $(FUZZ_DRIVER)
 tests_fuzz_gossip_fuzz_LDADD = $(TEST_LDADD)
 tests_fuzz_gossip_fuzz_LDFLAGS = $(FUZZ_LINK)
+
+test_programs += tests/fuzz/sharding_fuzz
+tests_fuzz_sharding_fuzz_SOURCES = tests/fuzz/sharding_fuzz.c $(FUZZ_DRIVER)
+tests_fuzz_sharding_fuzz_LDADD = $(TEST_LDADD)
+tests_fuzz_sharding_fuzz_LDFLAGS = $(FUZZ_LINK)
 
 test_programs += tests/fuzz/metrics_fuzz
 tests_fuzz_metrics_fuzz_SOURCES = tests/fuzz/metrics_fuzz.c $(FUZZ_DRIVER)

@@ -1,6 +1,6 @@
 /* allocation.h - which region gets a shard, and which shards should move. Pure.
  *
- * Sources: FUTURE-06, -07, -10. Tests: tests/unit/cluster/allocation_test.c.
+ * Sources: FUTURE-06, -07, -10. Tests: tests/unit/cluster/sharding_test.c.
  */
 #ifndef TRPI_CLUSTER_ALLOCATION_H
 #define TRPI_CLUSTER_ALLOCATION_H

@@ -18,7 +18,7 @@
 #ifndef TRPI_CLUSTER_REGION_CORE_H
 #define TRPI_CLUSTER_REGION_CORE_H
 
-#include <troupe/base.h>
+#include <troupe/cluster.h>
 
 #include "base/check.h"
 #include "cluster/sharding/shard_frame.h"
@@ -38,6 +38,13 @@ typedef struct trpi_shard_member {
     uint32_t weight;    /* of allocation by metrics; 0: unknown */
     char app_version[TRPI_APP_VERSION_BYTES_MAX + 1];
 } trpi_shard_member;
+
+/* Leaving, Exiting or Down: it takes nothing new. */
+static inline bool
+trpi_shard_member_is_leaving(const trpi_shard_member *member)
+{
+    return member->status >= TRP_MEMBER_LEAVING && member->status != TRP_MEMBER_WEAKLY_UP;
+}
 
 /* A node that was removed, and how long it may still run what it hosted. */
 typedef struct trpi_shard_gone {

@@ -275,6 +275,7 @@ tests_unit_cluster_cluster_tests_SOURCES = \
 	tests/unit/cluster/schedule_test.c \
 	tests/unit/cluster/seek_test.c \
 	tests/unit/cluster/shard_store_test.c \
+	tests/unit/cluster/sharding_test.c \
 	tests/unit/cluster/shell_test.c \
 	tests/unit/cluster/singleton_clusters_test.c \
 	tests/unit/cluster/singleton_engine_test.c \

@@ -1,0 +1,259 @@
+/* Shards: frames as bytes, and allocation. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cluster/sharding/coordinator.h"
+
+#include "tests/unit/golden.h"
+#include "tests/unit/unit.h"
+
+static trpi_node_id
+node(uint32_t number)
+{
+    trpi_node_id id;
+    memset(&id, 0, sizeof id);
+    (void)snprintf(id.address.protocol, sizeof id.address.protocol, "troupe.tcp");
+    (void)snprintf(id.address.system, sizeof id.address.system, "demo");
+    (void)snprintf(id.address.host, sizeof id.address.host, "10.0.0.1");
+    id.address.port = (uint16_t)(2550 + number);
+    id.uid = number;
+    return id;
+}
+
+/* ---- allocation ------------------------------------------------------------------------------ */
+
+/* FUTURE-06 */
+static void
+first_fit_goes_round_the_ring_as_in_the_worked_example(void)
+{
+    static const uint32_t instances[] = { 4, 3, 5 };
+    static const uint32_t expected[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 1, 2 };
+    uint32_t nodes[12];
+    trpi_allocation_ring(10, instances, 3, nodes);
+    UNIT_EQUAL(memcmp(nodes, expected, sizeof expected), 0);
+}
+
+/* FUTURE-07 */
+static void
+five_joiners_renumber_the_table_and_no_instance_moves(void)
+{
+    static const uint32_t joined[] = { 2, 4, 5, 7, 8 };
+    static const uint32_t expected[] = { 1, 2, 4, 5, 7, 9, 10, 12, 14, 15, 1, 2 };
+    uint32_t nodes[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 1, 2 };
+    trpi_allocation_renumber(joined, 5, nodes, 12);
+    UNIT_EQUAL(memcmp(nodes, expected, sizeof expected), 0);
+}
+
+struct table {
+    trpi_node_id ids[3];
+    trpi_allocation_region regions[3];
+    uint32_t homes[100];
+    trpi_allocation_view view;
+};
+
+static void
+table_make(struct table *t, const uint32_t *shards, const uint32_t *weights)
+{
+    uint32_t next = 0;
+    memset(t, 0, sizeof *t);
+    for (uint32_t i = 0; i < 3; i++) {
+        t->ids[i] = node(i + 1);
+        t->regions[i] = (trpi_allocation_region){ &t->ids[i], "1", shards[i], weights[i], true };
+        for (uint32_t j = 0; j < shards[i]; j++) {
+            t->homes[next++] = i;
+        }
+    }
+    for (; next < 100; next++) {
+        t->homes[next] = TRPI_ALLOCATION_NONE;
+    }
+    t->view = (trpi_allocation_view){ t->regions, 3, 100, t->homes, TRPI_ALLOCATION_NONE };
+}
+
+static void
+a_shard_goes_where_the_fewest_are_for_the_weight(void)
+{
+    static const uint32_t shards[] = { 8, 6, 7 }, none[] = { 0, 0, 0 }, weights[] = { 9, 1, 1 };
+    struct table t;
+    table_make(&t, shards, none);
+    UNIT_EQUAL(trpi_allocation_choose(TRPI_ALLOCATION_LEAST_SHARDS, &t.view, 99, NULL, NULL), 1);
+    t.regions[1].may_get = false;
+    UNIT_EQUAL(trpi_allocation_choose(TRPI_ALLOCATION_LEAST_SHARDS, &t.view, 99, NULL, NULL), 2);
+    table_make(&t, shards, weights);
+    UNIT_EQUAL(trpi_allocation_choose(TRPI_ALLOCATION_METRICS, &t.view, 99, NULL, NULL), 0);
+    table_make(&t, none, none);
+    t.view.last = 1;
+    UNIT_EQUAL(trpi_allocation_choose(TRPI_ALLOCATION_FIRST_FIT, &t.view, 99, NULL, NULL), 2);
+    t.view.last = 2;
+    UNIT_EQUAL(trpi_allocation_choose(TRPI_ALLOCATION_FIRST_FIT, &t.view, 99, NULL, NULL), 0);
+    for (uint32_t i = 0; i < 3; i++) {
+        t.regions[i].may_get = false;
+    }
+    UNIT_EQUAL(trpi_allocation_choose(TRPI_ALLOCATION_LEAST_SHARDS, &t.view, 99, NULL, NULL),
+               TRPI_ALLOCATION_NONE);
+}
+
+static uint32_t
+to_the_last(void *arg, const trpi_allocation_view *view, uint32_t shard)
+{
+    (void)arg;
+    return shard == 7 ? TRPI_ALLOCATION_NONE : view->regions_count - 1;
+}
+
+static void
+a_programs_own_allocation_decides_and_least_shards_where_it_does_not(void)
+{
+    static const uint32_t shards[] = { 8, 6, 7 }, none[] = { 0, 0, 0 };
+    static const trpi_allocation_ops ops = { to_the_last, NULL };
+    struct table t;
+    table_make(&t, shards, none);
+    UNIT_EQUAL(trpi_allocation_choose(TRPI_ALLOCATION_USER, &t.view, 99, &ops, NULL), 2);
+    UNIT_EQUAL(trpi_allocation_choose(TRPI_ALLOCATION_USER, &t.view, 7, &ops, NULL), 1);
+}
+
+static void
+a_round_moves_from_the_fullest_to_the_emptiest_within_its_limit(void)
+{
+    static const uint32_t shards[] = { 30, 0, 3 }, even[] = { 11, 11, 12 }, none[] = { 0, 0, 0 };
+    uint32_t counts[3], moves[100];
+    struct table t;
+    table_make(&t, shards, none);
+    UNIT_EQUAL(trpi_allocation_rebalance(TRPI_ALLOCATION_LEAST_SHARDS, &t.view, 5, NULL, NULL,
+                                         counts, moves),
+               5);
+    for (uint32_t i = 0; i < 5; i++) {
+        UNIT_EQUAL(t.homes[moves[i]], 0);
+    }
+    UNIT_EQUAL(trpi_allocation_rebalance(TRPI_ALLOCATION_LEAST_SHARDS, &t.view, 100, NULL, NULL,
+                                         counts, moves),
+               19);
+    table_make(&t, even, none);
+    UNIT_EQUAL(trpi_allocation_rebalance(TRPI_ALLOCATION_LEAST_SHARDS, &t.view, 100, NULL, NULL,
+                                         counts, moves),
+               0);
+    UNIT_EQUAL(trpi_allocation_round(1000, 100, 100), 100);
+    UNIT_EQUAL(trpi_allocation_round(1000, 20, 100), 20);
+    UNIT_EQUAL(trpi_allocation_round(5, 100, 100), 1);
+}
+
+static void
+versions_of_the_application_are_compared_by_their_numbers(void)
+{
+    UNIT_TRUE(trpi_app_version_compare("1.9", "1.10") < 0);
+    UNIT_TRUE(trpi_app_version_compare("2", "1.10") > 0);
+    UNIT_TRUE(trpi_app_version_compare("1.2", "1.2.1") < 0);
+    UNIT_TRUE(trpi_app_version_compare("1.2-rc1", "1.2") < 0);
+    UNIT_TRUE(trpi_app_version_compare("1.02", "1.2") == 0);
+    UNIT_TRUE(trpi_app_version_compare("", "1") < 0);
+}
+
+/* ---- frames ---------------------------------------------------------------------------------- */
+
+static trpi_shard_item three[] = { { 0, 0, 1ull << 32 | 5 },
+                                   { 7, TRPI_SHARD_HOLD_STOPPING, 9 },
+                                   { 99999, TRPI_SHARD_HOLD_OPENING, UINT64_MAX } };
+
+static trpi_shard_frame
+frame_of(uint32_t kind)
+{
+    trpi_shard_frame f;
+    memset(&f, 0, sizeof f);
+    f.kind = (trpi_shard_frame_kind)kind;
+    f.to_uid = 77;
+    f.term = (trpi_shard_term){ 3, 12 };
+    (void)snprintf(f.type, sizeof f.type, "order");
+    if (kind == TRPI_SHARD_FRAME_HOSTS || kind == TRPI_SHARD_FRAME_WELCOME) {
+        f.hosts = f.accepted = f.leaving = kind == TRPI_SHARD_FRAME_HOSTS;
+        f.settings = (trpi_sharding_settings){ .shards = 1000,
+                                               .extractor_version = 2,
+                                               .moves_max = 20,
+                                               .moves_permille = 100,
+                                               .members_min = 3,
+                                               .rebalance_ms = 10000,
+                                               .eager = true };
+        (void)snprintf(f.role, sizeof f.role, "backend");
+    }
+    if (kind == TRPI_SHARD_FRAME_HOME || kind == TRPI_SHARD_FRAME_AVOID ||
+        kind == TRPI_SHARD_FRAME_AVOIDED) {
+        f.node = node(4);
+    }
+    if (kind == TRPI_SHARD_FRAME_REFUSE) {
+        (void)snprintf(f.text, sizeof f.text, "other shards");
+    }
+    if (kind == TRPI_SHARD_FRAME_STALE) {
+        f.bound = (trpi_shard_term){ 4, 13 };
+    }
+    if (kind == TRPI_SHARD_FRAME_HOSTS ||
+        (kind >= TRPI_SHARD_FRAME_GET && kind <= TRPI_SHARD_FRAME_STARTED)) {
+        f.items = three;
+        f.items_count = 3;
+    }
+    return f;
+}
+
+static void
+each_frame_reads_back_as_it_was_written(void)
+{
+    for (uint32_t kind = 1; kind < TRPI_SHARD_FRAME_KIND_COUNT; kind++) {
+        trpi_shard_frame f = frame_of(kind), back;
+        trpi_buffer bytes = { 0 }, again = { 0 };
+        UNIT_EQUAL(trpi_shard_frame_encode(&f, &bytes), TRP_OK);
+        UNIT_EQUAL(trpi_shard_frame_decode(bytes.data, bytes.count, &back), TRP_OK);
+        UNIT_EQUAL(trpi_shard_frame_encode(&back, &again), TRP_OK);
+        UNIT_EQUAL(bytes.count, again.count);
+        UNIT_EQUAL(memcmp(bytes.data, again.data, bytes.count), 0);
+        UNIT_EQUAL(back.items_count, f.items_count);
+        for (size_t i = 0; i < bytes.count; i++) { /* a part of a frame is none */
+            trpi_shard_frame part;
+            UNIT_TRUE(trpi_shard_frame_decode(bytes.data, i, &part) != TRP_OK);
+        }
+        trpi_shard_frame_fini(&back);
+        trpi_buffer_fini(&bytes);
+        trpi_buffer_fini(&again);
+    }
+}
+
+static void
+golden_write(FILE *file)
+{
+    for (uint32_t kind = 1; kind < TRPI_SHARD_FRAME_KIND_COUNT; kind++) {
+        trpi_shard_frame f = frame_of(kind);
+        trpi_buffer bytes = { 0 };
+        UNIT_EQUAL(trpi_shard_frame_encode(&f, &bytes), TRP_OK);
+        fprintf(file, "%s ", trpi_shard_frame_name(f.kind));
+        for (size_t i = 0; i < bytes.count; i++) {
+            fprintf(file, "%02x", bytes.data[i]);
+        }
+        fprintf(file, "\n");
+        trpi_buffer_fini(&bytes);
+    }
+}
+
+static void
+frames_are_those_of_the_golden_file(void)
+{
+    char *line = strtok(unit_golden("sharding-1.txt", golden_write), "\n");
+    uint32_t lines = 0;
+    for (; line != NULL; line = strtok(NULL, "\n"), lines++) {
+        uint8_t bytes[512];
+        size_t count = 0;
+        trpi_shard_frame read;
+        for (const char *hex = strchr(line, ' ') + 1; hex[0] != '\0' && hex[1] != '\0'; hex += 2) {
+            char digits[3] = { hex[0], hex[1], '\0' };
+            bytes[count++] = (uint8_t)strtoul(digits, NULL, 16);
+        }
+        UNIT_EQUAL(trpi_shard_frame_decode(bytes, count, &read), TRP_OK);
+        trpi_shard_frame_fini(&read);
+    }
+    UNIT_EQUAL(lines, TRPI_SHARD_FRAME_KIND_COUNT - 1);
+}
+
+UNIT_BEGIN("sharding")
+UNIT(first_fit_goes_round_the_ring_as_in_the_worked_example)
+UNIT(five_joiners_renumber_the_table_and_no_instance_moves)
+UNIT(a_shard_goes_where_the_fewest_are_for_the_weight)
+UNIT(a_programs_own_allocation_decides_and_least_shards_where_it_does_not)
+UNIT(a_round_moves_from_the_fullest_to_the_emptiest_within_its_limit)
+UNIT(versions_of_the_application_are_compared_by_their_numbers)
+UNIT(each_frame_reads_back_as_it_was_written)
+UNIT(frames_are_those_of_the_golden_file)
+UNIT_END
