@@ -24,7 +24,7 @@ actor_sources += src/actor/log/event_stream.c src/actor/log/log.c src/actor/log/
 actor_sources += src/actor/settings/keys.c src/actor/settings/options.c src/actor/settings/settings.c src/actor/settings/settings_dispatch.c
 
 # what an actor is besides its messages: start to end, children, supervision, watch, ask, timers
-actor_sources += src/actor/life/ask.c src/actor/life/ask_system.c src/actor/life/children.c \
+actor_sources += src/actor/life/ahead.c src/actor/life/ask.c src/actor/life/ask_system.c src/actor/life/children.c \
 	src/actor/life/dead_letter.c src/actor/life/receive_filter.c src/actor/life/guardian.c src/actor/life/life.c src/actor/life/life_types.c \
 	src/actor/life/live.c src/actor/life/look.c src/actor/life/marks.c src/actor/life/memory.c src/actor/life/orders.c \
 	src/actor/life/pending.c src/actor/life/restart.c src/actor/life/round_trip.c src/actor/life/routed.c src/actor/life/scheduler.c \

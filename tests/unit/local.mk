@@ -41,6 +41,7 @@ check_PROGRAMS += tests/unit/actor/actor_tests
 tests_unit_actor_actor_tests_LDADD = $(unit_ldadd)
 tests_unit_actor_actor_tests_SOURCES = \
 	tests/unit/actor/affinity_test.c \
+	tests/unit/actor/ahead_test.c \
 	tests/unit/actor/alias_test.c \
 	tests/unit/actor/ask_test.c \
 	tests/unit/actor/behaviour_test.c \

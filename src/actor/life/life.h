@@ -197,6 +197,8 @@ uint32_t trpi_pending_count(trpi_cell *cell); /* runner */
 
 /* ---- stash.c, memory.c: runner --------------------------------------------------------------- */
 void trpi_stash_to_front(trpi_cell *cell);
+/* Put msg before all that waits. Takes msg, on success only; false: no memory. */
+bool trpi_front_put(trpi_cell *cell, trp_msg *msg);
 void trpi_stash_drain(trp_ctx *ctx, trpi_cell *cell);
 void trpi_levels_drop(trpi_cell *cell);
 void trpi_memory_drop(trp_ctx *ctx, trpi_cell *cell);
@@ -309,5 +311,9 @@ trp_err trpi_life_system_new(trp_system *system);
 void trpi_life_system_stop(trp_system *system);
 /* Threads have ended: free. */
 void trpi_life_system_free(trp_system *system);
+
+/* ---- ahead.c --------------------------------------------------------------------------------- */
+void trpi_ahead_put(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg);   /* takes msg */
+void trpi_ahead_lost(trp_system *system, trp_ref to, trp_msg *msg); /* takes msg */
 
 #endif

@@ -82,6 +82,11 @@ void *trpi_routed_find(trp_ctx *ctx, trp_ref ref, const trpi_routed_ops *ops);
 trp_err trpi_offer(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type,
                    const void *payload, size_t bytes);
 
+/* Tell an actor of this system a message that it handles before all that waits in its mailbox.
+ * Errors: TRP_EUNSUPPORTED (of another node), TRP_EINVAL, TRP_ENOMEM. */
+trp_err trpi_tell_ahead(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type,
+                        const void *payload, size_t bytes);
+
 /* Call receive with a message that was never queued, as part of the running actor. Borrows payload.
  * Returns the result of receive. */
 trp_err trpi_receive_inside(trp_ctx *ctx, trp_receive_fn receive, void *state, trp_ref sender,

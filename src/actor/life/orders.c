@@ -248,6 +248,9 @@ trpi_life_system(trp_ctx *ctx, trpi_cell *cell, trpi_sysmsg *sysmsg)
     case TRPI_SYS_ERRAND:
         trpi_errand_run(cell, sysmsg->pointer);
         break;
+    case TRPI_SYS_AHEAD:
+        trpi_ahead_put(ctx, cell, sysmsg->pointer);
+        break;
     case TRPI_SYS_ACTIVE:
         trpi_filter_active_set(cell, sysmsg->flag != 0);
         break;
@@ -268,7 +271,6 @@ void
 trpi_life_system_stale(trp_ctx *ctx, trpi_cell *cell, uint32_t slot, trpi_sysmsg *sysmsg)
 {
     (void)cell;
-    (void)slot;
     switch (sysmsg->kind) {
     case TRPI_SYS_RESTART:
     case TRPI_SYS_FAILED:
@@ -294,6 +296,10 @@ trpi_life_system_stale(trp_ctx *ctx, trpi_cell *cell, uint32_t slot, trpi_sysmsg
     case TRPI_SYS_ERRAND:
         trpi_errand_gone(sysmsg->pointer);
         break;
+    case TRPI_SYS_AHEAD:
+        trpi_ahead_lost(ctx->system, (trp_ref){ TRPI_NODE_SELF, slot, sysmsg->to_generation, 0 },
+                        sysmsg->pointer);
+        break;
     default:
         break; /* a second stop, a late timer: nothing to do (LIFE-17) */
     }
@@ -314,6 +320,7 @@ trpi_life_system_drop(trp_system *system, trpi_sysmsg *sysmsg)
         break;
     case TRPI_SYS_WATCH:
     case TRPI_SYS_CHILD_ENDED:
+    case TRPI_SYS_AHEAD:
         trpi_msg_drop(sysmsg->pointer);
         break;
     case TRPI_SYS_SELECT:

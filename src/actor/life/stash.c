@@ -186,6 +186,25 @@ trpi_stash_to_front(trpi_cell *cell)
     trpi_run_attention(cell);
 }
 
+bool
+trpi_front_put(trpi_cell *cell, trp_msg *msg)
+{
+    trpi_extra *extra = trpi_extra_get(cell);
+
+    if (extra == NULL) {
+        return false;
+    }
+    msg->priv_next = extra->front.first;
+    extra->front.first = msg;
+    if (extra->front.last == NULL) {
+        extra->front.last = msg;
+    }
+    extra->front.count++;
+    cell->marks |= TRPI_MARK_FRONT;
+    trpi_run_attention(cell);
+    return true;
+}
+
 void
 trp_unstash_all(trp_ctx *ctx)
 {

@@ -29,6 +29,7 @@ enum trpi_sys {
     TRPI_SYS_DEPLOYED = 20,   /* child proxies only, as the next two; from: the actor */
     TRPI_SYS_REFUSED = 21,    /* pointer: trpi_failure, owned */
     TRPI_SYS_FAR_FAILED = 22, /* from: the actor; pointer: trpi_failure, owned */
+    TRPI_SYS_AHEAD = 25,      /* pointer: a message for the front queue, owned */
     TRPI_SYS_ALARM = 24       /* services and child proxies only */
 };
 
