@@ -201,7 +201,10 @@ trpi_cluster_start(trp_system *system, trpi_remote *remote, const trpi_cluster_o
     }
     trpi_system_cluster_set(system, cluster);
     trpi_cluster_routers_register();
-    err = trpi_metrics_start(cluster);
+    err = trpi_singletons_open(system, remote);
+    if (err == TRP_OK) {
+        err = trpi_metrics_start(cluster);
+    }
     if (err == TRP_OK) {
         err = join_seeds(cluster, options);
     }
@@ -227,6 +230,7 @@ trpi_cluster_stop(trpi_cluster *cluster)
     trpi_remote_beats_answer(cluster->remote, NULL);
     trpi_remote_control_bind(cluster->remote, TRPI_CHANNEL_GOSSIP, NULL, NULL);
     trpi_remote_control_bind(cluster->remote, TRPI_CHANNEL_HEARTBEAT, NULL, NULL);
+    trpi_singletons_close(cluster->system);
     trpi_metrics_stop(cluster);
     shell_close(cluster);
     /* Ended before stop returns, so that nothing is sent through a remote that is being stopped. */

@@ -81,9 +81,14 @@ troupe_sources += \
 
 # singleton: the manager of what lives once, its proxy.
 troupe_sources += \
+	cluster/singleton/frame.c \
+	cluster/singleton/manager.c \
 	cluster/singleton/manager_engine.c \
 	cluster/singleton/manager_others.c \
-	cluster/singleton/manager_states.c
+	cluster/singleton/manager_start.c \
+	cluster/singleton/manager_states.c \
+	cluster/singleton/proxy.c \
+	cluster/singleton/registry.c
 
 # routing: cluster-aware routers, adaptive routing.
 troupe_sources += \
@@ -94,7 +99,8 @@ troupe_sources += \
 
 # The door.
 troupe_sources += cluster/cluster.c cluster/keys.c
-pkginclude_HEADERS += include/troupe/cluster.h include/troupe/lease.h include/troupe/metrics.h
+pkginclude_HEADERS += include/troupe/cluster.h include/troupe/lease.h include/troupe/metrics.h \
+	include/troupe/singleton.h
 
 test_programs += tests/fuzz/gossip_fuzz
 tests_fuzz_gossip_fuzz_SOURCES = tests/fuzz/gossip_fuzz.c $(FUZZ_DRIVER)

@@ -40,6 +40,7 @@ trpi_node_prepare_end(trp_node *node)
     bool first = now_ns >= node->cluster_ends_ns;
     node->cluster_ends_ns = until_ns;
     pthread_mutex_unlock(&node->lock);
+    trpi_singletons_cluster_ends(node->system, mark_ms(node));
     if (first) {
         trp_system_log(node->system, TRP_LOG_INFO, "node", "the whole cluster is being shut down");
         trpi_node_events_cluster_ends(node);

@@ -4,7 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <troupe/shutdown.h>
+
 #include "actor/actor.h"
+#include "pattern/pattern.h"
 #include "sched/sched.h"
 
 #define MILLISECOND_NS 1000000u
@@ -27,6 +30,48 @@ membership_ended(void *arg, trpi_member_stop why)
     n->stop = why;
     sim_operated_ended(n);
     n->over = true;
+}
+
+/* A node with a program's actors leaves as `troupe node` does: it stays Exiting until the tasks of
+ * the phase cluster-exiting are done. */
+static void
+exiting_begin(void *arg, const trpi_cluster_event *event)
+{
+    const struct sim_whole *n = arg;
+    if (event->member->member.self != 0 &&
+        trp_shutdown_run(n->system, TRP_SHUTDOWN_LEAVING, TRP_SHUTDOWN_CLUSTER_EXITING) != TRP_OK) {
+        (void)trpi_cluster_release(n->cluster);
+    }
+}
+
+static void
+exiting_done(void *arg, uint64_t task)
+{
+    const struct sim_whole *n = arg;
+    (void)trpi_cluster_release(n->cluster); /* fails when the membership has ended */
+    trp_shutdown_done(n->system, task, TRP_OK);
+}
+
+static void
+phases_over(void *arg)
+{
+    (void)arg; /* the simulation ends the system, when its membership has ended */
+}
+
+static trp_err
+prepare_shutdown(struct sim_whole *n)
+{
+    uint64_t listener;
+    trp_err err = trpi_shutdown_over_set(n->system, phases_over, n);
+    if (err == TRP_OK) {
+        err = trpi_shutdown_add_own(n->system, TRP_SHUTDOWN_CLUSTER_EXITING_DONE, "exiting-done",
+                                    exiting_done, n);
+    }
+    if (err == TRP_OK) {
+        err =
+            trpi_cluster_listen(n->cluster, TRP_CLUSTER_MEMBER_EXITED, exiting_begin, n, &listener);
+    }
+    return err;
 }
 
 /* The cookies of a step of their rotation: of two steps side by side nodes have one in common. */
@@ -104,9 +149,13 @@ open_cluster(struct sim_whole *n)
     cluster.member.downing.stable_after_ms = stable_ms;
     cluster.member.downing.unstable_after_ms = stable_ms != 0 ? stable_ms / 4 * 3 : UNSTABLE_MS;
     cluster.member.downing_strategy = n->sim->options.downing;
+    cluster.member.exiting_waits = n->sim->options.started != NULL;
     cluster.stopped = membership_ended;
     cluster.stopped_arg = n;
     err = err == TRP_OK ? trpi_cluster_start(n->system, n->remote, &cluster, &n->cluster) : err;
+    if (err == TRP_OK && n->sim->options.started != NULL) {
+        err = prepare_shutdown(n);
+    }
     return err == TRP_OK && n->sim->operated != NULL ? sim_operated_watch(n) : err;
 }
 

@@ -49,6 +49,7 @@
 #include <troupe/sim.h>
 #include <troupe/serialization.h>
 #include <troupe/shutdown.h>
+#include <troupe/singleton.h>
 #include <troupe/subject.h>
 #include <troupe/system.h>
 #include <troupe/tcp_pipeline.h>

@@ -280,6 +280,7 @@ tests_unit_cluster_cluster_tests_SOURCES = \
 	tests/unit/cluster/shell_test.c \
 	tests/unit/cluster/singleton_clusters_test.c \
 	tests/unit/cluster/singleton_engine_test.c \
+	tests/unit/cluster/singleton_test.c \
 	tests/unit/cluster/starved_test.c \
 	tests/unit/cluster/survivors_test.c \
 	tests/unit/cluster/votes_test.c \

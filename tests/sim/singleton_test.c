@@ -1,0 +1,439 @@
+/* singleton_test.c - singletons and their proxies on complete nodes, in virtual time: never two
+ * handle messages at once, what is told is handled or is a dead letter, hand-over data arrives
+ * (CONTRIB-01 to -09, and the scenarios of the singleton specs of cluster-tools).
+ *
+ * TROUPE_SIM_SEEDS=300 sets the number of seeds of the random ones. */
+#include <stdlib.h>
+
+#include <troupe/troupe.h>
+
+#include "tests/unit/unit.h"
+
+enum { NODES = 5, NODES_MAX = 7 };
+
+static trp_sim *present;
+static trp_ref proxies[NODES_MAX];
+static trp_ref managers[NODES_MAX];
+static uint32_t nodes_count;
+static int32_t alive[NODES_MAX]; /* instances, by node; as the actors themselves count */
+static uint32_t started, handled, handed_on, host;
+static uint64_t last[NODES_MAX]; /* of each sender: the last number that arrived */
+static uint32_t disordered, dead;
+static int has_lease, lease_holder;
+
+static uint32_t
+node_of(const trp_ctx *ctx)
+{
+    uint32_t node = 0;
+    while (node < nodes_count - 1 && trp_sim_system(present, node) != trp_ctx_system(ctx)) {
+        node++;
+    }
+    return node;
+}
+
+/* ---- the singleton: it counts, and hands its count over -------------------------------------- */
+
+#define WORK_JOB(F, S) F(S, u64, from) F(S, u64, number)
+#define WORK_COUNT(F, S) F(S, u64, jobs)
+#define WORK_END(F, S) F(S, u32, unused)
+#define WORK_MESSAGES(M, P) M(P, job, WORK_JOB) M(P, count, WORK_COUNT) M(P, end, WORK_END)
+TRP_PROTOCOL(work, WORK_MESSAGES)
+
+struct worker {
+    uint64_t jobs;
+    uint32_t number; /* of this instance */
+};
+
+static trp_err
+worker_start(trp_ctx *ctx, void *state, const trp_msg *args)
+{
+    struct worker *w = state;
+    if (args != NULL && trp_msg_is(args, &work_count_type)) {
+        w->jobs = ((const struct work_count *)trp_msg_payload(args))->jobs;
+        handed_on++;
+    }
+    host = node_of(ctx);
+    alive[host]++;
+    w->number = ++started;
+    return TRP_OK;
+}
+
+static void
+worker_stop(trp_ctx *ctx, void *state)
+{
+    (void)state;
+    alive[node_of(ctx)]--;
+}
+
+static trp_err
+worker_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
+{
+    struct worker *w = state;
+    if (trp_msg_is(msg, &work_job_type)) {
+        const struct work_job *job = trp_msg_payload(msg);
+        if (w->number != started) {
+            trp_sim_fail(present, __FILE__, __LINE__, "two singletons handle messages at once");
+        }
+        disordered += job->number <= last[job->from];
+        last[job->from] = job->number;
+        handled++;
+        w->jobs++;
+        struct work_count count = { w->jobs };
+        if (!trp_ref_is_none(trp_sender(ctx))) {
+            trp_reply(ctx, &work_count_type, &count, sizeof count);
+        }
+    } else if (trp_msg_is(msg, &work_end_type)) {
+        struct work_count count = { w->jobs };
+        trp_tell(ctx, trp_parent(ctx), &work_count_type, &count, sizeof count);
+        trp_stop(ctx, trp_self(ctx));
+    }
+    return TRP_OK;
+}
+
+static const trp_behaviour worker = { .size = sizeof(trp_behaviour),
+                                      .name = "worker",
+                                      .version = 1,
+                                      .state_bytes = sizeof(struct worker),
+                                      .receive = worker_receive,
+                                      .pre_start = worker_start,
+                                      .post_stop = worker_stop };
+
+/* ---- a lease for the test that wants one ----------------------------------------------------- */
+
+static char held_by[TRP_LEASE_OWNER_BYTES_MAX + 1];
+
+static trp_err
+lease_acquire(void *arg, const char *name, const char *owner, uint32_t timeout_ms, char *why,
+              size_t why_bytes)
+{
+    (void)arg;
+    (void)timeout_ms;
+    UNIT_TEXT(name, "sim-singleton-work");
+    if (lease_holder != 0 && strcmp(held_by, owner) != 0) {
+        (void)snprintf(why, why_bytes, "%s has it", held_by);
+        return TRP_EAGAIN;
+    }
+    lease_holder = 1;
+    (void)snprintf(held_by, sizeof held_by, "%s", owner);
+    return TRP_OK;
+}
+static void
+lease_give_back(void *arg, const char *name, const char *owner)
+{
+    (void)arg;
+    (void)name;
+    if (strcmp(held_by, owner) == 0) {
+        lease_holder = 0;
+    }
+}
+static const trp_lease_ops lease_ops = { sizeof(trp_lease_ops), "test", lease_acquire,
+                                         lease_give_back };
+
+/* ---- nodes ----------------------------------------------------------------------------------- */
+
+static void
+start_actors(trp_sim *sim, uint32_t node, void *arg)
+{
+    trp_singleton_options options = TRP_SINGLETON_OPTIONS_INIT;
+    trp_singleton_proxy_options proxy = TRP_SINGLETON_PROXY_OPTIONS_INIT;
+    (void)arg;
+    present = sim;
+    nodes_count = trp_sim_nodes(sim);
+    alive[node] = 0; /* of the process before, which is gone */
+    options.name = "work";
+    options.behaviour = &worker;
+    static const struct work_end end = { 0 };
+    options.end_type = &work_end_type;
+    options.end = &end;
+    options.lease = has_lease ? &lease_ops : NULL;
+    proxy.name = "work";
+    UNIT_EQUAL(trp_protocol_register(&work_protocol), TRP_OK);
+    UNIT_EQUAL(trp_singleton_start(trp_sim_system(sim, node), &options, &managers[node]), TRP_OK);
+    UNIT_EQUAL(trp_singleton_proxy(trp_sim_system(sim, node), &proxy, &proxies[node]), TRP_OK);
+}
+
+static void
+forget(void)
+{
+    memset(alive, 0, sizeof alive);
+    memset(last, 0, sizeof last);
+    started = handled = handed_on = disordered = dead = 0;
+    host = UINT32_MAX;
+    lease_holder = 0;
+}
+
+static trp_sim_options
+options_of(uint32_t nodes)
+{
+    trp_sim_options options = TRP_SIM_OPTIONS_INIT;
+    options.nodes = nodes;
+    options.started = start_actors;
+    has_lease = 0;
+    forget();
+    return options;
+}
+
+static void
+play(trp_sim_program program, const trp_sim_options *options)
+{
+    trp_sim_result result = { .size = sizeof result };
+    if (!UNIT_EQUAL(trp_sim_run(program, NULL, options, &result), TRP_OK)) {
+        printf("  seed %llu: %s:%d: %s\n", (unsigned long long)result.seed, result.file,
+               result.line, result.text);
+    }
+}
+
+static uint32_t
+running(void)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < nodes_count; i++) {
+        count += trp_sim_system(present, i) != NULL && alive[i] > 0 ? (uint32_t)alive[i] : 0;
+    }
+    return count;
+}
+
+static int
+one_runs(void *arg)
+{
+    (void)arg;
+    return running() == 1;
+}
+
+static int
+runs_at(void *arg)
+{
+    const uint32_t *node = arg;
+    return running() == 1 && alive[*node] == 1;
+}
+
+static int
+is_gone(void *arg)
+{
+    const uint32_t *node = arg;
+    return trp_sim_system(present, *node) == NULL;
+}
+
+/* Ask through the proxy of a node, until it answers. Returns the count. */
+static uint64_t
+ask(trp_sim *sim, uint32_t node, uint64_t number)
+{
+    struct work_job job = { node, number };
+    trp_msg *reply = NULL;
+    TRP_SIM_CHECK(sim, trp_system_ask(trp_sim_system(sim, node), proxies[node], &work_job_type,
+                                      &job, sizeof job, 60000, &reply) == TRP_OK);
+    uint64_t jobs = ((const struct work_count *)trp_msg_payload(reply))->jobs;
+    trp_msg_free(reply);
+    return jobs;
+}
+
+static void
+work_job_tell(trp_sim *sim, uint32_t node, uint64_t number)
+{
+    struct work_job job = { node, number };
+    trp_system_tell(trp_sim_system(sim, node), proxies[node], &work_job_type, &job, sizeof job);
+}
+
+/* ClusterSingletonManagerStartupSpec, ClusterSingletonManagerSpec: routing by proxies */
+static void
+starts_and_answers(trp_sim *sim, void *arg)
+{
+    (void)arg;
+    trp_sim_await(sim, one_runs, NULL, 5000);
+    for (uint32_t i = 0; i < NODES; i++) {
+        (void)ask(sim, i, 1);
+    }
+    TRP_SIM_CHECK(sim, handled == NODES && started == 1);
+}
+
+/* ClusterSingletonManagerLeaveSpec, -Leave2Spec: one by one, down to one node, with its data */
+static void
+leaves_in_steps(trp_sim *sim, void *arg)
+{
+    uint64_t jobs = 0;
+    (void)arg;
+    trp_sim_await(sim, one_runs, NULL, 5000);
+    for (uint32_t left = 0; left < NODES - 1; left++) {
+        uint32_t at = host;
+        uint32_t asker = at == NODES - 1 ? NODES - 2 : NODES - 1;
+        while (trp_sim_system(sim, asker) == NULL || asker == at) {
+            asker--;
+        }
+        jobs = ask(sim, asker, 10 + left);
+        TRP_SIM_CHECK(sim, jobs == left + 1);
+        uint64_t began_ms = trp_sim_now_ms(sim);
+        trp_sim_leave(sim, at);
+        trp_sim_await(sim, is_gone, &at, 30000);
+        alive[at] = 0;
+        trp_sim_await(sim, one_runs, NULL, 5000);
+        trp_sim_note(sim, trp_sim_now_ms(sim) - began_ms);
+    }
+    TRP_SIM_CHECK(sim, handed_on == NODES - 1 && disordered == 0);
+}
+
+/* ClusterSingletonManagerSpec: one crash, then two at once; -ChaosSpec: the three oldest at once */
+static void
+three_oldest_crash(trp_sim *sim, void *arg)
+{
+    trp_member members[NODES_MAX];
+    size_t count = 0;
+    uint32_t killed[3], next = 0;
+    (void)arg;
+    trp_sim_await(sim, one_runs, NULL, 5000);
+    TRP_SIM_CHECK(sim, trp_cluster_members(trp_sim_system(sim, 0), members, NODES_MAX, &count) ==
+                           TRP_OK);
+    for (uint32_t k = 0; k < 4; k++) { /* the four oldest, in order */
+        size_t oldest = 0;
+        for (size_t i = 1; i < count; i++) {
+            oldest = trp_member_is_older_than(&members[i], &members[oldest]) ? i : oldest;
+        }
+        for (uint32_t i = 0; i < nodes_count; i++) {
+            if (strcmp(trp_sim_address(sim, i), members[oldest].address) == 0) {
+                next = i;
+            }
+        }
+        if (k < 3) {
+            killed[k] = next;
+        }
+        members[oldest] = members[--count];
+    }
+    for (uint32_t k = 0; k < 3; k++) {
+        trp_sim_kill(sim, killed[k]);
+        alive[killed[k]] = 0;
+    }
+    uint32_t before = started;
+    trp_sim_await(sim, runs_at, &next, 60000);
+    TRP_SIM_CHECK(sim, started == before + 1);
+    (void)ask(sim, next, 1000);
+}
+
+/* ClusterSingletonManagerDownedSpec: the node of the instance is downed while it lives */
+static void
+host_is_downed(trp_sim *sim, void *arg)
+{
+    (void)arg;
+    trp_sim_await(sim, one_runs, NULL, 5000);
+    uint32_t at = host, other = at == 0 ? 1 : 0;
+    for (uint32_t i = 0; i < nodes_count; i++) {
+        if (i != at) {
+            trp_sim_cut(sim, at, i, 90000);
+            trp_sim_cut(sim, i, at, 90000);
+        }
+    }
+    for (uint64_t number = 1; trp_sim_system(sim, at) != NULL && number < 800; number++) {
+#if __has_include("cluster/shell/exclusive.h")
+        work_job_tell(sim, at, number); /* it may handle them as long as no other has started */
+#endif
+        trp_sim_pass(sim, 100);
+    }
+    trp_sim_await(sim, is_gone, &at, 1000); /* it was stopped by its own strategy, */
+    alive[at] = 0;
+    trp_sim_await(sim, one_runs, NULL, 30000);
+    TRP_SIM_CHECK(sim, host != at);
+    (void)ask(sim, other, 1000); /* and the others have one */
+}
+
+/* ClusterSingletonManagerLeaseSpec */
+static void
+lease_is_needed(trp_sim *sim, void *arg)
+{
+    (void)arg;
+    trp_sim_await(sim, one_runs, NULL, 5000);
+    TRP_SIM_CHECK(sim, lease_holder == 1);
+    uint32_t at = host;
+    trp_sim_leave(sim, at);
+    trp_sim_await(sim, is_gone, &at, 30000);
+    alive[at] = 0;
+    trp_sim_await(sim, one_runs, NULL, 10000);
+    TRP_SIM_CHECK(sim, lease_holder == 1 && host != at);
+}
+
+/* Messages in a crowd of faults: sent = handled + told, in order, never two. */
+static void
+jobs_under_faults(trp_sim *sim, void *arg)
+{
+    uint64_t number[NODES_MAX] = { 0 };
+    (void)arg;
+    trp_sim_await(sim, one_runs, NULL, 5000);
+    for (uint32_t round = 0; round < 6; round++) {
+        for (uint32_t i = 0; i < nodes_count; i++) {
+            if (trp_sim_system(sim, i) == NULL) {
+                continue;
+            }
+            for (uint32_t k = 0; k < 10; k++) {
+                work_job_tell(sim, i, ++number[i]);
+            }
+        }
+        trp_sim_faults(sim, 8000);
+        if (trp_sim_random(sim) % 3 == 0 && trp_sim_system(sim, host) != NULL) {
+            trp_sim_leave(sim, host);
+        }
+    }
+    trp_sim_calm(sim, 180000);
+    trp_sim_await(sim, one_runs, NULL, 60000);
+    for (uint32_t i = 0; i < nodes_count; i++) {
+        (void)ask(sim, i, ++number[i] + 1000);
+        number[i] += 1000;
+    }
+    TRP_SIM_CHECK(sim, disordered == 0);
+}
+
+static void
+it_starts_once_and_every_proxy_finds_it(void)
+{
+    trp_sim_options options = options_of(NODES);
+    play(starts_and_answers, &options);
+}
+
+static void
+leaving_hosts_hand_it_over_one_after_the_other_with_its_data(void)
+{
+    trp_sim_options options = options_of(NODES);
+    play(leaves_in_steps, &options);
+}
+
+static void
+when_the_three_oldest_crash_at_once_the_next_starts_it_once(void)
+{
+    trp_sim_options options = options_of(NODES_MAX);
+    play(three_oldest_crash, &options);
+}
+
+static void
+a_downed_host_stops_it_and_the_others_start_it(void)
+{
+    trp_sim_options options = options_of(NODES);
+    play(host_is_downed, &options);
+}
+
+static void
+with_a_lease_it_runs_where_the_lease_is(void)
+{
+    trp_sim_options options = options_of(3);
+    has_lease = 1;
+    play(lease_is_needed, &options);
+}
+
+static void
+under_faults_never_two_run_and_messages_keep_their_order(void)
+{
+    const char *seeds = getenv("TROUPE_SIM_SEEDS");
+    const char *first = getenv("TROUPE_SIM_FIRST");
+    uint32_t count = seeds == NULL ? 10 : (uint32_t)strtoul(seeds, NULL, 10);
+    uint64_t from = first == NULL ? 1 : strtoull(first, NULL, 10);
+    for (uint32_t i = 0; i < count && unit_failures() == 0; i++) {
+        trp_sim_options options = options_of(NODES);
+        options.seed = from + i;
+        options.replay = "TROUPE_SIM_SEEDS=1 TROUPE_SIM_FIRST=SEED tests/sim/singleton_test";
+        play(jobs_under_faults, &options);
+    }
+}
+
+UNIT_BEGIN("singleton")
+UNIT(it_starts_once_and_every_proxy_finds_it)
+UNIT(leaving_hosts_hand_it_over_one_after_the_other_with_its_data)
+UNIT(when_the_three_oldest_crash_at_once_the_next_starts_it_once)
+UNIT(a_downed_host_stops_it_and_the_others_start_it)
+UNIT(with_a_lease_it_runs_where_the_lease_is)
+UNIT(under_faults_never_two_run_and_messages_keep_their_order)
+UNIT_END
