@@ -254,6 +254,7 @@ int trpi_cli_run_members(trpi_cli *cli);
 int trpi_cli_run_member_status(trpi_cli *cli);
 int trpi_cli_run_unreachable(trpi_cli *cli);
 int trpi_cli_run_peers(trpi_cli *cli);
+int trpi_cli_run_singleton(trpi_cli *cli);
 int trpi_cli_run_fault(trpi_cli *cli);
 int trpi_cli_run_leader(trpi_cli *cli);
 int trpi_cli_run_is_singleton(trpi_cli *cli);

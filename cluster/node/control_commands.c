@@ -17,6 +17,7 @@ trpi_node_command_is_quick(trpi_control_command command)
     case TRPI_CONTROL_PEERS:
     case TRPI_CONTROL_FAULT:
     case TRPI_CONTROL_WHY:
+    case TRPI_CONTROL_SINGLETON:
         return true;
     case TRPI_CONTROL_JOIN:
     case TRPI_CONTROL_LEAVE:
@@ -129,6 +130,9 @@ trpi_node_command_serve(void *arg, trpi_call *call)
         return;
     case TRPI_CONTROL_REACH:
         trpi_node_serve_reach(node, call);
+        return;
+    case TRPI_CONTROL_SINGLETON:
+        trpi_node_serve_singleton(node, call);
         return;
     }
     trpi_assert(false && "a command without a server");

@@ -42,6 +42,7 @@ static const struct {
     { "fault", TRPI_CONTROL_FAULT, false },
     { "why", TRPI_CONTROL_WHY, false },
     { "reach", TRPI_CONTROL_REACH, true },
+    { "singleton", TRPI_CONTROL_SINGLETON, false },
 };
 #define COMMANDS_COUNT (sizeof commands / sizeof commands[0])
 
@@ -395,6 +396,7 @@ needs_check(trpi_control_request *request, trpi_control_refusal *refusal)
     case TRPI_CONTROL_SHUTDOWN:
     case TRPI_CONTROL_WHY:
     case TRPI_CONTROL_REACH:
+    case TRPI_CONTROL_SINGLETON:
         return TRP_OK;
     }
     return TRP_OK;

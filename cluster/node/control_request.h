@@ -33,7 +33,8 @@ typedef enum trpi_control_command {
     TRPI_CONTROL_FAULT,
     TRPI_CONTROL_WHY,
     TRPI_CONTROL_SHUTDOWN,
-    TRPI_CONTROL_REACH
+    TRPI_CONTROL_REACH,
+    TRPI_CONTROL_SINGLETON
 } trpi_control_command;
 
 /* Event types as bits, in the order of trpi_control_event_name(). */

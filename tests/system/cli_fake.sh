@@ -33,6 +33,7 @@ join {"progress":"Joining, seen by 1 of 2"}
 join {"ok":true,"node":"$B","status":"Up","upNumber":2,"elapsedMs":90900}
 leave {"ok":true,"node":"$B","status":"Removed","elapsedMs":1400}
 down {"ok":true,"dryRun":true,"nodes":[{"node":"$C","nodeUid":"3","status":"Up","reachable":false,"unreachableForMs":42000}],"members":3,"remaining":2,"majorityKept":true,"left":7,"elapsedMs":1}
+singleton {"ok":true,"selfNode":"$A","singletons":[{"name":"consumer","role":"worker","state":"Younger","stateMs":5000,"host":"$B","hostMs":61000,"runsHere":false,"waits":null,"kept":0},{"name":"ids","role":null,"state":"BecomingOldest","stateMs":7000,"host":"$A","hostMs":7000,"runsHere":false,"waits":"$C has not handed it over yet (3 requests unanswered)","kept":0}]}
 reach {"ok":true,"failed":1,"ways":[{"from":"$A","to":"$B","ok":true,"reason":""},{"from":"$B","to":"$A","ok":false,"reason":"connection refused"},{"from":"$C","to":"$A","reason":"it does not answer"}]}
 shutdown {"ok":true,"node":"$A","dryRun":false,"nodes":["$A","$B"],"elapsedMs":1}
 events {"progress":"subscribed"}
@@ -105,6 +106,12 @@ is prom_lines_are_samples "$(grep -v '^#' "$work/out" | grep -vcE '^troupe_[a-z_
 expect unreachable_table 0 good unreachable
 # CLI-07
 has unreachable_names_observers "$A,$B"
+expect singleton_table 0 good singleton
+has singleton_header "NAME" && has singleton_says_host "$B" && has singleton_says_what_it_waits_for "has not handed it over yet"
+expect singleton_by_name 0 good singleton ids
+has singleton_shows_one "BecomingOldest" && lacks singleton_shows_no_other "consumer"
+expect singleton_as_names 0 good singleton -o name
+expect singleton_unknown 1 good singleton nothing
 expect peers_table 0 good peers
 has peers_header "ADDRESS" && has peers_says_why "connection refused" && has peers_says_what_comes_next "it may be dialled again in 120 ms"
 has peers_counts_lanes "2/3 +4120B" && has peers_prints_round_trips "0.09ms" && has peers_summary_goes_to_stderr "2 peers, 1 active" "$work/err"
