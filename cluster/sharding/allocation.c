@@ -169,7 +169,7 @@ trpi_allocation_rebalance(trpi_allocation_kind kind, const trpi_allocation_view 
         counts[least]++;
         moves++;
     }
-    /* Write what each region has too many of, taken from its shards in the order of their numbers. */
+    /* Write the shards that each region has too many of, in the order of their numbers. */
     for (uint32_t shard = 0; shard < view->shards && found < moves; shard++) {
         uint32_t home = view->home[shard];
         if (home != TRPI_ALLOCATION_NONE && counts[home] < view->regions[home].shards) {

@@ -305,7 +305,7 @@ begin_term(trpi_coordinator *core, uint32_t self, const trpi_coordinator_event *
                                 core->nodes.slots[i].member.has_role &&
                                 (core->options.broken & TRPI_SHARD_BROKEN_ANSWERS) == 0;
     }
-    /* A node that was removed before this term began may still run what an earlier one granted it. */
+    /* A node that was removed before may still run what an earlier term granted it. */
     for (uint32_t i = 0; i < event->gone_count; i++) {
         const trpi_shard_gone *gone = &event->gone[i];
         uint32_t slot = gone->has_role && gone->takeover_ms > 0
