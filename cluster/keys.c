@@ -114,6 +114,10 @@ static const trpi_config_row cluster_rows[] = {
     { "cluster.leave-timeout", DURATION, "45s", 100, DAYS, NULL,
       "How long a node that was told to stop waits until it has left the cluster, counted from the "
       "phase cluster-leave." },
+    { "cluster.down-removal-margin", DURATION, "0s", 0, DAYS, NULL,
+      "After the removal of a member that no split brain resolver decided (troupe down, "
+      "auto-down-after) the singletons and entities that it hosted are started elsewhere so much "
+      "later. 0s: after downing.stable-after. troupe down --dead skips it." },
     { "cluster.run-coordinated-shutdown-when-down", BOOL, "on", 0, 0, NULL,
       "off: a node that was downed ends at once, without the phases of coordinated shutdown." },
     { "cluster.control-socket", BOOL, "off", 0, 0, NULL,
@@ -153,10 +157,6 @@ static const trpi_config_row cluster_rows[] = {
     { "cluster.downing.stable-after", DURATION,
       SECONDS_OF(TRPI_DOWNING_STABLE_AFTER_S_DEFAULT), 1, DAYS, NULL,
       "How long reachability must have been unchanged before a split brain resolver decides." },
-    { "cluster.down-removal-margin", DURATION, "0s", 0, DAYS, NULL,
-      "After the removal of a member that no split brain resolver decided (troupe down, "
-      "auto-down-after) the singletons and entities that it hosted are started elsewhere so much "
-      "later. 0s: after downing.stable-after. troupe down --dead skips it." },
     { "cluster.downing.down-all-when-unstable", DURATION, "15s", 0, DAYS, "on|off",
       "Members are unreachable, and reachability has kept changing for stable-after and this time: "
       "the unreachable members are removed if the remaining ones may go on by the strategy, else "
