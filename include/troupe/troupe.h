@@ -11,6 +11,7 @@
 #include <troupe/category.h>
 #include <troupe/cluster.h>
 #include <troupe/config.h>
+#include <troupe/delivery.h>
 #include <troupe/dispatcher.h>
 #include <troupe/durable.h>
 #include <troupe/embedded.h>
