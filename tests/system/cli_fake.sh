@@ -208,7 +208,7 @@ expect down_done 0 good down 10.0.0.3:2552 --yes
 has down_says_gone "marked $C (uid 0000000000000003, Up, unreachable 42s) Down: gone"
 has down_is_cautious '"cmd":"down","timeoutMs":60000,"wait":true,"cautious":true,"dryRun":false' "$work/requests"
 expect down_of_the_dead 0 good down 10.0.0.3:2552 --yes --dead
-has down_of_the_dead_is_not_cautious '"cmd":"down","timeoutMs":60000,"wait":true,"dryRun":false' "$work/requests"
+has down_of_the_dead_is_not_cautious '"cmd":"down","timeoutMs":60000,"wait":true,"dead":true,"dryRun":false' "$work/requests"
 # A side that does not go on: what may come of it is asked before, not said after.
 sed '/^down /s/"majorityKept":true/"majorityKept":false,"mayGoOn":false/; s/^why .*/why {"ok":true,"selfNode":"a","selfStatus":"Up","leader":null,"members":9,"converged":false,"sinceMs":1,"reasons":[{"kind":"unreachable","node":"troupe.tcp:\/\/d@a:1","status":"Up","sinceMs":6120,"observedBy":["troupe.tcp:\/\/d@b:1"],"help":"look","count":5,"nodes":["troupe.tcp:\/\/d@a:1","troupe.tcp:\/\/d@a:2","troupe.tcp:\/\/d@a:3","troupe.tcp:\/\/d@a:4","troupe.tcp:\/\/d@a:5"]}]}/' "$work/good" >"$work/split"
 background "$fake" "$work/split.sock" "$work/split" >"$work/split.requests"
