@@ -171,3 +171,8 @@ examples_frames_tls_SOURCES = examples/frames_tls.c
 examples_frames_tls_LDADD = libtroupe.la
 examples_udp_SOURCES = examples/udp.c
 examples_udp_LDADD = libtroupe.la
+
+# State that outlives its actor.
+example_programs += examples/persistent
+examples_persistent_SOURCES = examples/persistent.c
+examples_persistent_LDADD = libtroupe.la

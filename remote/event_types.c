@@ -3,6 +3,7 @@
  * Tests.   tests/unit/actor/type_test.c, tests/unit/remote/events_test.c
  */
 #include "remote/remote.h"
+#include "remote/wire/serializer.h"
 
 #include <troupe/remoting.h>
 
@@ -49,3 +50,11 @@ static const trpi_built_in_type rows[] = {
 };
 
 const trpi_type_part trpi_remote_types = TYPES_OF(rows);
+
+/* Before main(). It stands here since every program that is linked statically has this file: stores
+ * need the serializers also where nothing is remote. */
+__attribute__((constructor)) static void
+round_trip_offer(void)
+{
+    trpi_remote_round_trip_offer();
+}

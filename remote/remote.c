@@ -383,14 +383,6 @@ trpi_remote_address(const trpi_remote *remote)
     return &remote->address;
 }
 
-/* A program without remoting does not link this file, and a lower room cannot call round_trip.c.
- * Here, and not there, so that a static program that uses remoting links it. */
-__attribute__((constructor)) static void
-round_trip_offer(void)
-{
-    trpi_remote_round_trip_offer();
-}
-
 /* ---- control frames -------------------------------------------------------------------------- */
 
 void

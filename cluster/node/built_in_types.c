@@ -7,14 +7,10 @@
 
 #include "actor/actor.h"
 #include "pattern/pattern.h"
+#include "persistence/persistence.h"
 #include "remote/remote.h"
 
 const trpi_type_part *const trpi_type_parts[] = {
-    &trpi_kernel_types,
-    &trpi_log_types,
-    &trpi_life_types,
-    &trpi_system_types,
-    &trpi_router_types,
-    &trpi_remote_types,
-    NULL,
+    &trpi_kernel_types, &trpi_log_types,         &trpi_life_types,   &trpi_system_types,
+    &trpi_router_types, &trpi_persistence_types, &trpi_remote_types, NULL,
 };

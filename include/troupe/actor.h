@@ -45,8 +45,11 @@ typedef enum trp_directive {
     TRP_RESTART = 2,
     TRP_STOP = 3,
     TRP_ESCALATE = 4,
-    TRP_ACTIVATE = 5,  /* resume, and activate (trp_activate) */
-    TRP_DEACTIVATE = 6 /* resume, but deactivated (trp_deactivate) until trp_activate() */
+    TRP_ACTIVATE = 5,   /* resume, and activate (trp_activate) */
+    TRP_DEACTIVATE = 6, /* resume, but deactivated (trp_deactivate) until trp_activate() */
+    /* Restart without its children: they stay, and resume. A persistent actor comes back to its
+     * last state, in its own time (troupe/persistence.h). Elsewhere than here: TRP_RESTART. */
+    TRP_RECOVER = 7
 } trp_directive;
 
 /* Decide what happens to a failed child. Runs as part of the supervisor: its state may be used. */
@@ -72,7 +75,8 @@ typedef struct trp_strategy {
  * permanent ones too. Give short-lived children a supervisor of their own. */
 
 /* Decide as Akka does by default: stop on TRP_EINIT, TRP_EKILLED and TRP_EDEATHPACT, escalate
- * TRP_EINTERNAL (the class of failures that no restart repairs), restart on every other failure.
+ * TRP_EINTERNAL (the class of failures that no restart repairs), restart on every other failure; of
+ * a persistent actor, stop on TRP_EJOURNAL and TRP_EFENCED.
  *
  * Errors:    none
  * Thread:    actor (inside ctx's behaviour only).

@@ -88,7 +88,8 @@ extern "C" {
     E(30, EUNHANDLED, "message is not handled", 0)                                                 \
     E(31, EBREAKER, "circuit breaker is open", 1)                                                  \
     E(32, EROLE, "this node does not have the role", 0)                                            \
-    E(33, EFENCED, "another writer has taken over", 0)
+    E(33, EFENCED, "another writer has taken over", 0)                                             \
+    E(34, EJOURNAL, "the journal has failed", 0)
 
 typedef enum trp_err {
 #define TRP_ERR_ENUM(number, name, text, retryable) TRP_##name = number,

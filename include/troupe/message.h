@@ -352,7 +352,9 @@ typedef enum trp_dead_reason {
     TRP_DEAD_STORAGE = 15,       /* of a durable mailbox: it failed, or its breaker is open */
     TRP_DEAD_EXPIRED = 16,       /* too old when its turn came */
     TRP_DEAD_RECEIVER_FULL = 17, /* remote.receiver-limit waits for it, sent by another node */
-    TRP_DEAD_REASON_COUNT = 18,
+    TRP_DEAD_STASH_FULL = 18,    /* of a persistent actor that recovers or writes */
+    TRP_DEAD_RECOVERY = 19,      /* its persistent actor could not be recovered */
+    TRP_DEAD_REASON_COUNT = 20,
     TRP_DEAD_REASONS_MAX = 32 /* what trp_system_stats has room for */
 } trp_dead_reason;
 

@@ -4,6 +4,7 @@
 
 #include <troupe/actor.h>
 #include <troupe/alias.h>
+#include <troupe/backoff.h>
 #include <troupe/base.h>
 #include <troupe/breaker.h>
 #include <troupe/bus.h>

@@ -34,7 +34,7 @@ round_trip(trp_system *system, const trp_type *type, const void *payload, size_t
     return err;
 }
 
-static const trpi_round_trip_ops ops = { round_trip };
+static const trpi_round_trip_ops ops = { round_trip, trpi_message_store, trp_deserialize };
 
 void
 trpi_remote_round_trip_offer(void)

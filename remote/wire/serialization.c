@@ -275,6 +275,7 @@ message_encode(trp_system *system, trpi_serializers *serializers, const trp_type
     trpi_node_map map = trpi_system_node_map(system, serializers, UINT32_MAX);
     const trpi_serializer *serializer = trpi_serializers_for(serializers, type);
     uint8_t head[HEAD_BYTES] = { HEAD_VERSION };
+    size_t at = out->count;
     if (serializer == NULL || type->number == 0) {
         return TRP_ENOTYPE;
     }
@@ -283,23 +284,30 @@ message_encode(trp_system *system, trpi_serializers *serializers, const trp_type
     trp_err err = trpi_buffer_append(out, head, sizeof head, TRPI_BUFFER_NO_LIMIT);
     err = err != TRP_OK ? err : trpi_encode(serializer, type, payload, bytes, &map, out);
     if (err == TRP_OK && map.third_count > 0) {
-        out->data[1] = HEAD_HAS_NODES;
+        out->data[at + 1] = HEAD_HAS_NODES;
         err = trpi_node_section_append(out, &map);
     }
     return err;
 }
 
 trp_err
+trpi_message_store(trp_system *system, const trp_type *type, const void *payload, size_t bytes,
+                   trpi_buffer *out)
+{
+    trpi_serializers *serializers = NULL;
+    bool fits = type != NULL && trpi_payload_fits(type, bytes) && (payload != NULL || bytes == 0);
+    trp_err err = fits ? trpi_serializers_of(system, &serializers) : TRP_EINVAL;
+    return err != TRP_OK ? err : message_encode(system, serializers, type, payload, bytes, out);
+}
+
+trp_err
 trp_serialize(trp_system *system, const trp_type *type, const void *payload, size_t bytes,
               trp_msg **ret_data)
 {
-    trpi_serializers *serializers = NULL;
     trpi_buffer out = { 0 };
     void *place;
-    bool fits = type != NULL && ret_data != NULL && trpi_payload_fits(type, bytes) &&
-                (payload != NULL || bytes == 0);
-    trp_err err = fits ? trpi_serializers_of(system, &serializers) : TRP_EINVAL;
-    err = err != TRP_OK ? err : message_encode(system, serializers, type, payload, bytes, &out);
+    trp_err err =
+        ret_data == NULL ? TRP_EINVAL : trpi_message_store(system, type, payload, bytes, &out);
     err = err != TRP_OK ? err : trp_msg_new(&trp_bytes_type, out.count, ret_data, &place);
     if (err == TRP_OK) {
         memcpy(place, out.data, out.count);

@@ -142,6 +142,10 @@ void trpi_shapes_free(struct trpi_shape *shapes); /* called when a registry is f
 /* The only serializer for trpi_parcel_type, and only for that. */
 extern const trpi_serializer trpi_serializer_parcel;
 
+/* As trp_serialize(), behind what out has. */
+trp_err trpi_message_store(trp_system *system, const trp_type *type, const void *payload,
+                           size_t bytes, trpi_buffer *out);
+
 /* ---- round_trip.c ---- */
 /* Register the round trip with the actor room, for serialize-messages. Called before main(). */
 void trpi_remote_round_trip_offer(void);

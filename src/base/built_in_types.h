@@ -3,7 +3,7 @@
  * A built-in type has a fixed number, its index in the process's table of types; the number never
  * travels, the wire id (a hash of the name) does. Numbers by room: src/actor has those of
  * actor/kernel/type.h, remote 24 to 31, 58 and 59 (remote/event_types.c), src/pattern 32 to 39
- * (routing_types.h); 8 to 10 are free. The list of all rooms is in
+ * (routing_types.h), src/persistence 60 and 61; 8 to 10 are free. The list of all rooms is in
  * cluster/node/built_in_types.c; actor/kernel/type.c enters it when the library is loaded. Types of
  * protocols get their numbers when they are registered.
  */

@@ -6,10 +6,8 @@
  *   persistence-P1  A system gets one journal, once; readers need no lock. (journal)
  * Tests. tests/unit/persistence/persistence_test.c
  */
-#include "persistence/persistence.h"
+#include "persistence/persistent.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 
 #include <troupe/extension.h>
@@ -19,18 +17,10 @@
 #include "base/mutex.h"
 #include "base/sized.h"
 
-typedef struct persistence {
-    pthread_mutex_t lock; /* of starts */
-    /* persistence-P1: release in trp_persistence_start pairs with acquire in journal_of */
-    const trp_journal_driver *_Atomic journal;
-    bool is_local_enough; /* written before journal */
-    uint32_t recoveries_max;
-} persistence;
-
 static trp_err
 persistence_create(trp_system *system, void *arg, void **ret_instance)
 {
-    persistence *own = trpi_alloc(sizeof *own);
+    trpi_persistence *own = trpi_alloc(sizeof *own);
 
     (void)system;
     (void)arg;
@@ -45,7 +35,7 @@ persistence_create(trp_system *system, void *arg, void **ret_instance)
 static void
 persistence_stop(void *instance)
 {
-    persistence *own = instance;
+    trpi_persistence *own = instance;
     const trp_journal_driver *driver =
         atomic_exchange_explicit(&own->journal, NULL, memory_order_acq_rel);
 
@@ -57,10 +47,16 @@ persistence_stop(void *instance)
 static void
 persistence_release(void *instance)
 {
-    persistence *own = instance;
+    trpi_persistence *own = instance;
 
     trpi_mutex_destroy(&own->lock);
     trpi_free(own);
+}
+
+bool
+trpi_behaviour_is_persistent(const trp_behaviour *behaviour)
+{
+    return behaviour->receive == trp_persistent_receive;
 }
 
 static const trp_extension extension = { .size = sizeof(trp_extension),
@@ -85,7 +81,7 @@ trp_persistence_start(trp_system *system, const trp_journal_driver *driver,
     if (err != TRP_OK) {
         return err;
     }
-    persistence *own = instance;
+    trpi_persistence *own = instance;
     const trp_config *config = trpi_system_config(system);
     pthread_mutex_lock(&own->lock);
     if (atomic_load_explicit(&own->journal, memory_order_relaxed) != NULL) {
@@ -109,9 +105,8 @@ trp_persistence_start(trp_system *system, const trp_journal_driver *driver,
     return err;
 }
 
-/* Find what a system has, with its journal; NULL: none was started, or it has ended. */
-static persistence *
-journal_of(trp_system *system, const trp_journal_driver **ret_driver)
+trpi_persistence *
+trpi_persistence_of(trp_system *system, const trp_journal_driver **ret_driver)
 {
     void *instance = NULL;
 
@@ -119,7 +114,7 @@ journal_of(trp_system *system, const trp_journal_driver **ret_driver)
     if (trp_extension_get(system, &extension, &instance) != TRP_OK) {
         return NULL;
     }
-    persistence *own = instance;
+    trpi_persistence *own = instance;
     *ret_driver = atomic_load_explicit(&own->journal, memory_order_acquire);
     return *ret_driver == NULL ? NULL : own;
 }
@@ -129,7 +124,7 @@ trpi_persistence_journal(trp_system *system)
 {
     const trp_journal_driver *driver;
 
-    (void)journal_of(system, &driver);
+    (void)trpi_persistence_of(system, &driver);
     return driver;
 }
 
@@ -137,7 +132,7 @@ bool
 trpi_persistence_is_local_enough(trp_system *system)
 {
     const trp_journal_driver *driver;
-    const persistence *own = journal_of(system, &driver);
+    const trpi_persistence *own = trpi_persistence_of(system, &driver);
 
     return own != NULL && driver->shared == 0 && own->is_local_enough;
 }
@@ -146,7 +141,7 @@ trp_err
 trpi_persistence_require_shared(trp_system *system, const char *what, char *why, size_t why_bytes)
 {
     const trp_journal_driver *driver;
-    const persistence *own = journal_of(system, &driver);
+    const trpi_persistence *own = trpi_persistence_of(system, &driver);
 
     if (own == NULL) {
         (void)snprintf(why, why_bytes,
@@ -165,4 +160,25 @@ trpi_persistence_require_shared(trp_system *system, const char *what, char *why,
         return TRP_ECONFIG;
     }
     return TRP_OK;
+}
+
+trp_err
+trpi_persistent_scope_set(trp_system *system, trpi_persistent_scope_fn fn, void *arg)
+{
+    void *instance = NULL;
+    trp_err err = trp_extension_get(system, &extension, &instance);
+
+    if (err != TRP_OK) {
+        return err;
+    }
+    trpi_persistence *own = instance;
+    pthread_mutex_lock(&own->lock);
+    if (own->scope_fn != NULL) {
+        err = TRP_EEXIST;
+    } else {
+        own->scope_fn = fn;
+        own->scope_arg = arg;
+    }
+    pthread_mutex_unlock(&own->lock);
+    return err;
 }

@@ -28,6 +28,19 @@ bool trpi_persistence_is_local_enough(trp_system *system);
  * calls it. One load while no query waits. Thread: any. */
 void trpi_journal_committed(trp_system *system, const trp_journal_op *op);
 
+/* ---- who writes, of an actor that another one owns ----------------------------------------------
+ * Say, on the thread of a persistent actor that starts (ctx: its own), how it is called and whose
+ * epoch it writes with: id and scope have room for the longest ones and their NUL. false: it is
+ * not this function's; it keeps its own id, and claims an epoch. */
+typedef bool (*trpi_persistent_scope_fn)(void *arg, trp_ctx *ctx, char *id, char *scope,
+                                         uint64_t *epoch);
+/* Set it for a system, once. Errors: TRP_EEXIST, TRP_ENOMEM, TRP_ECLOSED. Thread: any. */
+trp_err trpi_persistent_scope_set(trp_system *system, trpi_persistent_scope_fn fn, void *arg);
+/* Is it the behaviour of a persistent actor? */
+bool trpi_behaviour_is_persistent(const trp_behaviour *behaviour);
+
+extern const struct trpi_type_part trpi_persistence_types;
+
 /* Keys of the configuration (keys.c). */
 extern const trpi_config_part trpi_persistence_keys;
 

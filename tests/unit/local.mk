@@ -107,6 +107,7 @@ check_PROGRAMS += tests/unit/pattern/pattern_tests
 tests_unit_pattern_pattern_tests_LDADD = $(unit_ldadd)
 tests_unit_pattern_pattern_tests_SOURCES = \
 	tests/unit/pattern/balancing_test.c \
+	tests/unit/pattern/backoff_test.c \
 	tests/unit/pattern/breaker_test.c \
 	tests/unit/pattern/bus_test.c \
 	tests/unit/pattern/category_test.c \
@@ -177,6 +178,10 @@ tests_unit_persistence_persistence_tests_SOURCES = \
 	tests/unit/persistence/journal_op_test.c \
 	tests/unit/persistence/journal_query_test.c \
 	tests/unit/persistence/persistence_test.c \
+	tests/unit/persistence/persistent_keep_test.c \
+	tests/unit/persistence/persistent_random_test.c \
+	tests/unit/persistence/persistent_recover_test.c \
+	tests/unit/persistence/persistent_test.c \
 	tests/unit/persistence/projection_test.c
 
 check_PROGRAMS += tests/unit/tls/tls_tests

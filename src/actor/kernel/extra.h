@@ -83,6 +83,7 @@ typedef struct trpi_extra {
     uint32_t stash_max; /* 0: unbounded */
     uint32_t restarted; /* number of restarts, for trp_system_tree() */
     bool inactive;      /* trp_deactivate() */
+    bool recovers;      /* the restart in progress leaves its children alone (TRP_RECOVER) */
     /* the instance's */
     trpi_ref_map asks;  /* promise -> trpi_pending */
     trpi_level *levels; /* top of the behaviour stack; NULL: the original */

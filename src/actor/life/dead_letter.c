@@ -46,7 +46,9 @@ trpi_dead_reason_text(trp_dead_reason reason)
                                                               "refused by the actor",
                                                               "storage failed",
                                                               "too old",
-                                                              "receiver full" };
+                                                              "receiver full",
+                                                              "stash full",
+                                                              "recovery failed" };
 
     return texts[(unsigned)reason < TRP_DEAD_REASON_COUNT ? reason : 0];
 }
@@ -63,6 +65,7 @@ reason_err(trp_dead_reason reason)
     case TRP_DEAD_MAILBOX_FULL:
     case TRP_DEAD_LANE_FULL:
     case TRP_DEAD_RECEIVER_FULL:
+    case TRP_DEAD_STASH_FULL:
         return TRP_EAGAIN;
     case TRP_DEAD_TOO_LARGE:
         return TRP_EMSGSIZE;
@@ -70,6 +73,8 @@ reason_err(trp_dead_reason reason)
         return TRP_ENOTYPE;
     case TRP_DEAD_NO_MEMORY:
         return TRP_ENOMEM;
+    case TRP_DEAD_RECOVERY:
+        return TRP_EJOURNAL;
     case TRP_DEAD_STORAGE:
         return TRP_EIO;
     default:

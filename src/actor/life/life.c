@@ -51,6 +51,12 @@ call_pre_restart(trp_ctx *ctx, const hook_call *call)
 {
     const trp_behaviour *behaviour = call->cell->behaviour;
 
+    if (call->cell->extra != NULL && call->cell->extra->recovers) {
+        if (behaviour->post_stop != NULL) { /* restart-R4 */
+            behaviour->post_stop(ctx, call->cell->state);
+        }
+        return TRP_OK;
+    }
     if (behaviour->pre_restart != NULL) {
         return behaviour->pre_restart(ctx, call->cell->state, call->why, call->msg);
     }

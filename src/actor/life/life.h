@@ -92,7 +92,8 @@ void trpi_life_instance_end(trp_ctx *ctx, trpi_cell *cell);
 /* Fail with a cause that came from `perpetrator` (none: from this actor). */
 void trpi_life_fail(trp_ctx *ctx, trpi_cell *cell, const trp_failure *what, const trp_msg *msg,
                     trp_ref perpetrator, bool skip_survivors);
-void trpi_life_restart(trp_ctx *ctx, trpi_cell *cell, trpi_failure *why); /* takes why */
+/* recovers: its children stay. Takes why. */
+void trpi_life_restart(trp_ctx *ctx, trpi_cell *cell, bool recovers, trpi_failure *why);
 void trpi_life_restart_finish(trp_ctx *ctx, trpi_cell *cell);
 void trpi_life_resume(trp_ctx *ctx, trpi_cell *cell, bool answers_failure);
 /* The failure was answered: forget its message and the child that caused it. */

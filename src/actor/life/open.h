@@ -25,8 +25,20 @@ typedef struct trpi_round_trip_ops {
      * TRP_ENOMEM. */
     trp_err (*payload)(trp_system *system, const trp_type *type, const void *payload, size_t bytes,
                        trpi_buffer *out);
+    /* The self-contained form of a message, for a store (as trp_serialize), and back (as
+     * trp_deserialize). */
+    trp_err (*store)(trp_system *system, const trp_type *type, const void *payload, size_t bytes,
+                     trpi_buffer *out);
+    trp_err (*load)(trp_system *system, const void *data, size_t bytes, trp_msg **ret_msg);
 } trpi_round_trip_ops;
 void trpi_round_trip_register(const trpi_round_trip_ops *ops);
+/* Append the self-contained form of a message to out. Errors: those of trp_serialize;
+ * TRP_EUNSUPPORTED (there are no serializers). Thread: any. */
+trp_err trpi_stored_write(trp_system *system, const trp_type *type, const void *payload,
+                          size_t bytes, trpi_buffer *out);
+/* Make a message of such a form. Gives *ret_msg (trp_msg_free()). Errors: those of
+ * trp_deserialize; TRP_EUNSUPPORTED. Thread: any. */
+trp_err trpi_stored_read(trp_system *system, const void *data, size_t bytes, trp_msg **ret_msg);
 
 /* ---- routed actors: their messages are routed on the sender's thread ----------------------------
  * An actor of kind router is an actor like any other (mailbox, life, supervision, watch, path), but
@@ -74,6 +86,22 @@ uint32_t trpi_actors_busy(trp_ctx *ctx, trp_ref *ret_refs, uint32_t max);
 /* The arg of a live actor that is routed by these ops; NULL: ref is no such actor. Valid until the
  * caller's trpi_leave(), or the end of its run. */
 void *trpi_routed_find(trp_ctx *ctx, trp_ref ref, const trpi_routed_ops *ops);
+
+/* ---- a queue of one's own ----------------------------------------------------------------------
+ * For an actor that keeps messages back besides its stash. */
+/* Put msg, which the running actor has received and copied, behind those in front of its mailbox:
+ * the next instance handles it first, or it is a dead letter of the stash. Takes msg. */
+void trpi_front_put(trp_ctx *ctx, trp_msg *msg);
+/* Run fn(ctx, arg) while msg is the message being handled: its sender, its interaction. */
+trp_err trpi_handle_as(trp_ctx *ctx, const trp_msg *msg, trp_err (*fn)(trp_ctx *ctx, void *arg),
+                       void *arg);
+/* Return the behaviour of the running actor. */
+const trp_behaviour *trpi_ctx_behaviour(const trp_ctx *ctx);
+/* Run fn(ctx, arg), whose failure and jump become a result, with the reason in why. */
+trp_err trpi_guarded(trp_ctx *ctx, trp_err (*fn)(trp_ctx *ctx, void *arg), void *arg, char *why,
+                     size_t why_bytes);
+/* As trp_fail(), with an error of the library's. */
+TRP_NORETURN void trpi_fail_as(trp_ctx *ctx, trp_err err, const char *format, ...) TRP_PRINTF(3, 4);
 
 /* ---- other ways to tell ---------------------------------------------------------------------- */
 /* Tell, and report the result. Errors: TRP_ENOENT (the actor has ended; no dead letter),

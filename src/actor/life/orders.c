@@ -169,7 +169,7 @@ system_life(trp_ctx *ctx, trpi_cell *cell, const trpi_sysmsg *sysmsg)
         trpi_life_resume(ctx, cell, sysmsg->flag != 0);
         return true;
     case TRPI_SYS_RESTART:
-        trpi_life_restart(ctx, cell, sysmsg->pointer);
+        trpi_life_restart(ctx, cell, sysmsg->flag != 0, sysmsg->pointer);
         return true;
     case TRPI_SYS_SUPERVISE:
         child_supervise(ctx, cell, sysmsg->from);

@@ -14,6 +14,9 @@
  * Tests.   tests/unit/actor/receive_filter_test.c, tests/unit/pattern/category_test.c
  * Sources. A4J-16, A4J-24, TRP-06, UJ-06
  */
+#include <stdarg.h>
+#include <stdio.h>
+
 #include "actor/kernel/bounded_mailbox.h"
 #include "actor/life/life.h"
 #include "base/payload.h"
@@ -183,6 +186,58 @@ trpi_offer(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type, const
     }
     trpi_send(ctx, to, msg);
     return TRP_OK;
+}
+
+/* ---- a queue of one's own -------------------------------------------------------------------- */
+
+trp_err
+trpi_handle_as(trp_ctx *ctx, const trp_msg *msg, trp_err (*fn)(trp_ctx *ctx, void *arg), void *arg)
+{
+    const trp_interaction *interaction = trp_msg_interaction(msg);
+    const trp_msg *outer = ctx->msg;
+    trp_err err;
+
+    ctx->msg = msg; /* on a jump the loop of turns sets the next one */
+    if (interaction == NULL) {
+        err = fn(ctx, arg);
+    } else {
+        const trp_interaction *before = trpi_carry(ctx, interaction);
+
+        err = trpi_run_guarded(ctx, fn, arg); /* interaction-I1 */
+        (void)trpi_carry(ctx, before);
+    }
+    ctx->msg = outer;
+    return err;
+}
+
+const trp_behaviour *
+trpi_ctx_behaviour(const trp_ctx *ctx)
+{
+    return ctx->cell->behaviour;
+}
+
+trp_err
+trpi_guarded(trp_ctx *ctx, trp_err (*fn)(trp_ctx *ctx, void *arg), void *arg, char *why,
+             size_t why_bytes)
+{
+    trp_err err = trpi_run_guarded(ctx, fn, arg);
+
+    if (err != TRP_OK) {
+        (void)snprintf(why, why_bytes, "%s", ctx->failure.reason);
+    }
+    return err;
+}
+
+void
+trpi_fail_as(trp_ctx *ctx, trp_err err, const char *format, ...)
+{
+    char reason[TRP_FAILURE_REASON_BYTES];
+    va_list list;
+
+    va_start(list, format);
+    (void)vsnprintf(reason, sizeof reason, format, list); /* cut is fine */
+    va_end(list);
+    trpi_life_throw(ctx, err, "%s", reason);
 }
 
 /* ---- calling instead of telling -------------------------------------------------------------- */

@@ -13,6 +13,8 @@
  *   restart-R2  post_restart runs when no child of step 3 is left.
  *   restart-R3  An actor that never came through pre_start is created, not restarted: pre_start
  *       runs again.
+ *   restart-R4  A recovery (TRP_RECOVER) calls no pre_restart and stops no child; children that
+ *       were suspended with the actor resume.
  * Tests.   tests/unit/actor/restart_test.c
  * Sources. LIFE-1..7, SUP-3; Akka 2.2.5, "What Restarting Means".
  */
@@ -52,7 +54,7 @@ run_pre_restart(trp_ctx *ctx, trpi_cell *cell, const trp_failure *why)
 }
 
 void
-trpi_life_restart(trp_ctx *ctx, trpi_cell *cell, trpi_failure *why)
+trpi_life_restart(trp_ctx *ctx, trpi_cell *cell, bool recovers, trpi_failure *why)
 {
     trpi_extra *extra;
 
@@ -67,6 +69,7 @@ trpi_life_restart(trp_ctx *ctx, trpi_cell *cell, trpi_failure *why)
         trpi_life_stop(ctx, cell);
         return;
     }
+    extra->recovers = recovers;
     if ((cell->marks & TRPI_MARK_STARTED) != 0) {
         run_pre_restart(ctx, cell, &why->what);
     } else {
@@ -94,12 +97,14 @@ mark_survivors(trp_ctx *ctx, const trpi_cell *cell)
 }
 
 static void
-unmark_survivors(trp_ctx *ctx, const trpi_cell *cell, trpi_failure *restart)
+unmark_survivors(trp_ctx *ctx, const trpi_cell *cell, bool recovers, trpi_failure *restart)
 {
     for (trpi_cell *c = trpi_child_first(ctx, cell); c != NULL; c = trpi_child_after(ctx, c)) {
         if ((c->next_sibling & TRPI_CHILD_SURVIVOR) != 0) {
             c->next_sibling &= TRPI_CHILD_SLOT;
-            if (restart != NULL && trpi_child_lives(c)) {
+            if (restart != NULL && recovers && trpi_child_lives(c)) { /* restart-R4 */
+                trpi_sys_to(ctx, trpi_cell_ref(c), TRPI_SYS_RESUME, 0, nobody, 0, NULL);
+            } else if (restart != NULL && trpi_child_lives(c)) {
                 trpi_sys_to(ctx, trpi_cell_ref(c), TRPI_SYS_RESTART, 0, nobody, 0,
                             trpi_failure_ref(restart));
             }
@@ -119,7 +124,10 @@ trpi_life_restart_finish(trp_ctx *ctx, trpi_cell *cell)
 
     trpi_assert(cell->life == TRPI_LIFE_RESTARTING);
     trpi_assert(cell->dying == 0); /* restart-R2 */
+    bool recovers = cell->extra->recovers;
+
     cell->extra->why = NULL;
+    cell->extra->recovers = false;
     cell->life = TRPI_LIFE_RUNNING;
     take_back(cell, true);
     survivors = mark_survivors(ctx, cell);
@@ -142,7 +150,7 @@ trpi_life_restart_finish(trp_ctx *ctx, trpi_cell *cell)
         trpi_life_fail(ctx, cell, &ctx->failure, NULL, nobody, true);
     }
     if (survivors) {
-        unmark_survivors(ctx, cell, err == TRP_OK ? why : NULL);
+        unmark_survivors(ctx, cell, recovers, err == TRP_OK ? why : NULL);
     }
     trpi_failure_unref(why);
     trpi_life_unpark(ctx, cell);
@@ -160,7 +168,7 @@ trpi_life_resume(trp_ctx *ctx, trpi_cell *cell, bool answers_failure)
             what;
 
         trpi_failure_fill(&what, trpi_cell_ref(cell), TRP_EINIT, "resumed before it had started");
-        trpi_life_restart(ctx, cell, trpi_failure_new(&what));
+        trpi_life_restart(ctx, cell, false, trpi_failure_new(&what));
         return;
     }
     take_back(cell, answers_failure);

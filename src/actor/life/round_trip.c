@@ -88,3 +88,18 @@ trpi_round_trip(trp_ctx *ctx, trp_msg **msg)
     trpi_buffer_fini(&payload);
     return err;
 }
+
+trp_err
+trpi_stored_write(trp_system *system, const trp_type *type, const void *payload, size_t bytes,
+                  trpi_buffer *out)
+{
+    return ops == NULL || ops->store == NULL ? TRP_EUNSUPPORTED
+                                             : ops->store(system, type, payload, bytes, out);
+}
+
+trp_err
+trpi_stored_read(trp_system *system, const void *data, size_t bytes, trp_msg **ret_msg)
+{
+    return ops == NULL || ops->load == NULL ? TRP_EUNSUPPORTED
+                                            : ops->load(system, data, bytes, ret_msg);
+}

@@ -206,6 +206,25 @@ trpi_front_put(trpi_cell *cell, trp_msg *msg)
 }
 
 void
+trpi_front_put(trp_ctx *ctx, trp_msg *msg)
+{
+    trpi_cell *cell = ctx->cell;
+    trpi_extra *extra = trpi_extra_get(cell);
+
+    if (extra == NULL) {
+        trpi_dead(ctx, ctx->self, msg, TRP_DEAD_NO_MEMORY);
+        trpi_msg_drop(msg);
+        return;
+    }
+    if (msg->priv_type < TRPI_TYPE_AUTO_END) {
+        msg->priv_from_node_flags |= TRPI_MSG_ADMITTED;
+    }
+    trpi_msg_list_append(&extra->front, msg);
+    cell->marks |= TRPI_MARK_FRONT;
+    trpi_run_attention(cell);
+}
+
+void
 trp_unstash_all(trp_ctx *ctx)
 {
     TRPI_USE(ctx);

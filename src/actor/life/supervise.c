@@ -36,6 +36,8 @@ trp_default_decider(trp_ctx *ctx, void *state, const trp_failure *failure)
     case TRP_EINIT:
     case TRP_EKILLED:
     case TRP_EDEATHPACT:
+    case TRP_EJOURNAL:
+    case TRP_EFENCED:
         return TRP_STOP;
     case TRP_EINTERNAL:
         return TRP_ESCALATE;
@@ -67,7 +69,7 @@ call_decider(trp_ctx *ctx, void *arg)
 
     d->directive = d->strategy->decider == NULL ? trp_default_decider(ctx, d->state, d->failure)
                                                 : d->strategy->decider(ctx, d->state, d->failure);
-    return d->directive >= TRP_RESUME && d->directive <= TRP_DEACTIVATE ? TRP_OK : TRP_EINVAL;
+    return d->directive >= TRP_RESUME && d->directive <= TRP_RECOVER ? TRP_OK : TRP_EINVAL;
 }
 
 static trp_err
@@ -82,14 +84,14 @@ call_log(trp_ctx *ctx, void *arg)
 static void
 log_failure(trp_ctx *ctx, decision *d)
 {
-    static const char *const next[] = { "",           "resuming",   "restarting",  "stopping",
-                                        "escalating", "activating", "deactivating" };
+    static const char *const next[] = { "",           "resuming",   "restarting",   "stopping",
+                                        "escalating", "activating", "deactivating", "recovering" };
     const trp_strategy *strategy = d->strategy;
     const trp_failure *what = d->failure;
     trp_directive directive = d->directive;
     trp_log_level level = directive == TRP_RESUME ? TRP_LOG_WARNING : TRP_LOG_ERROR;
 
-    _Static_assert(sizeof next / sizeof next[0] == TRP_DEACTIVATE + 1, "a word for each");
+    _Static_assert(sizeof next / sizeof next[0] == TRP_RECOVER + 1, "a word for each");
     if (strategy->quiet || directive == TRP_ESCALATE) {
         return; /* SUP-11: an escalated failure is logged where it is decided */
     }
@@ -173,12 +175,12 @@ trpi_supervise_clear(trpi_extra *extra)
 
 static void
 restart_one(trp_ctx *ctx, trpi_cell *cell, trpi_cell *child, const trp_strategy *strategy,
-            trpi_failure *why)
+            uint16_t recover, trpi_failure *why)
 {
     trp_ref ref = trpi_cell_ref(child);
 
     if (may_restart(ctx, cell, ref, strategy)) {
-        trpi_sys_to(ctx, ref, TRPI_SYS_RESTART, 0, nobody, 0, trpi_failure_ref(why));
+        trpi_sys_to(ctx, ref, TRPI_SYS_RESTART, recover, nobody, 0, trpi_failure_ref(why));
     } else {
         trpi_child_stop(ctx, cell, child);
     }
@@ -193,7 +195,7 @@ is_counted(const trpi_cell *child)
 /* One-for-all: apply the directive to all children (SUP-6). */
 static void
 restart_all(trp_ctx *ctx, trpi_cell *cell, const trpi_cell *failed, const trp_strategy *strategy,
-            trpi_failure *why)
+            uint16_t recover, trpi_failure *why)
 {
     bool permitted = true;
 
@@ -213,7 +215,7 @@ restart_all(trp_ctx *ctx, trpi_cell *cell, const trpi_cell *failed, const trp_st
             if (c != failed) {
                 trpi_sys_to(ctx, ref, TRPI_SYS_SUSPEND, 0, nobody, 0, NULL);
             }
-            trpi_sys_to(ctx, ref, TRPI_SYS_RESTART, 0, nobody, 0, trpi_failure_ref(why));
+            trpi_sys_to(ctx, ref, TRPI_SYS_RESTART, recover, nobody, 0, trpi_failure_ref(why));
         }
     }
 }
@@ -231,10 +233,11 @@ directive_carry_out(trp_ctx *ctx, trpi_cell *cell, trpi_cell *child, const trp_s
         trpi_sys_to(ctx, trpi_cell_ref(child), TRPI_SYS_RESUME, 1, nobody, 0, NULL);
         break;
     case TRP_RESTART:
+    case TRP_RECOVER:
         if (strategy->all_for_one) {
-            restart_all(ctx, cell, child, strategy, why);
+            restart_all(ctx, cell, child, strategy, directive == TRP_RECOVER, why);
         } else {
-            restart_one(ctx, cell, child, strategy, why);
+            restart_one(ctx, cell, child, strategy, directive == TRP_RECOVER, why);
         }
         break;
     case TRP_STOP:

@@ -9,7 +9,7 @@ enum trpi_sys {
     TRPI_SYS_STOP = 1,
     TRPI_SYS_SUSPEND = 2,
     TRPI_SYS_RESUME = 3,      /* flag 1: answers the actor's own failure */
-    TRPI_SYS_RESTART = 4,     /* pointer: trpi_failure, owned */
+    TRPI_SYS_RESTART = 4,     /* pointer: trpi_failure, owned; flag 1: its children stay */
     TRPI_SYS_SUPERVISE = 5,   /* from: a child that was spawned from outside; guardians only */
     TRPI_SYS_FAILED = 6,      /* from: child; pointer: trpi_failure, owned */
     TRPI_SYS_CHILD_ENDED = 7, /* from: child; pointer: the parent's Terminated or NULL, owned */
