@@ -11,13 +11,10 @@ troupe_sources += src/persistence/flight.c src/persistence/keys.c src/persistenc
 pkginclude_HEADERS += include/troupe/journal_query.h include/troupe/projection.h
 troupe_sources += src/persistence/journal_ask.c src/persistence/journal_query.c src/persistence/journal_watch.c \
 	src/persistence/projection.c src/persistence/projection_store.c
-<<<<<<< HEAD
 pkginclude_HEADERS += include/troupe/journal_lmdb.h
 troupe_sources += src/persistence/journal_lmdb.c src/persistence/journal_lmdb_read.c src/persistence/journal_lmdb_row.c \
 	src/persistence/journal_lmdb_store.c src/persistence/journal_lmdb_write.c
-=======
 # reliable delivery: engines, and the actors that feed them
 pkginclude_HEADERS += include/troupe/delivery.h
 troupe_sources += src/persistence/delivery_consume.c src/persistence/delivery_consumer.c src/persistence/delivery_produce.c \
 	src/persistence/delivery_producer.c src/persistence/delivery_types.c
->>>>>>> cd72b0d9 (persistence: reliable delivery, work pulling, parts)

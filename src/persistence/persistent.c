@@ -123,7 +123,7 @@ block_end(void *arg) /* persistent-E4 */
 
         kept->msg = NULL;
         trpi_kept_unref(kept);
-        trpi_front_put(ctx, msg);
+        trpi_front_keep(ctx, msg);
     }
     trpi_leave(ctx);
     trpi_groups_drop(&p->fresh);

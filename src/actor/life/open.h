@@ -91,7 +91,7 @@ void *trpi_routed_find(trp_ctx *ctx, trp_ref ref, const trpi_routed_ops *ops);
  * For an actor that keeps messages back besides its stash. */
 /* Put msg, which the running actor has received and copied, behind those in front of its mailbox:
  * the next instance handles it first, or it is a dead letter of the stash. Takes msg. */
-void trpi_front_put(trp_ctx *ctx, trp_msg *msg);
+void trpi_front_keep(trp_ctx *ctx, trp_msg *msg);
 /* Run fn(ctx, arg) while msg is the message being handled: its sender, its interaction. */
 trp_err trpi_handle_as(trp_ctx *ctx, const trp_msg *msg, trp_err (*fn)(trp_ctx *ctx, void *arg),
                        void *arg);

@@ -206,7 +206,7 @@ trpi_front_put(trpi_cell *cell, trp_msg *msg)
 }
 
 void
-trpi_front_put(trp_ctx *ctx, trp_msg *msg)
+trpi_front_keep(trp_ctx *ctx, trp_msg *msg)
 {
     trpi_cell *cell = ctx->cell;
     trpi_extra *extra = trpi_extra_get(cell);
