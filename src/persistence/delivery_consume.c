@@ -225,7 +225,9 @@ consumer_post_stop(trp_ctx *ctx, void *state)
     consumer *c = state;
 
     c->ctx = ctx;
-    trpi_delivery_remind(&c->engine); /* what it has confirmed is not delivered again */
+    if (c->engine.confirmed != c->engine.told_confirmed) {
+        trpi_delivery_remind(&c->engine); /* what is confirmed is not delivered again */
+    }
     trpi_delivery_consumer_fini(&c->engine);
 }
 
