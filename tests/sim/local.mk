@@ -26,17 +26,14 @@ tests_sim_tcp_test_LDADD = $(unit_ldadd)
 test_programs += tests/sim/server_test
 tests_sim_server_test_SOURCES = tests/sim/server_test.c
 tests_sim_server_test_LDADD = $(unit_ldadd)
-<<<<<<< HEAD
 # Singletons and their proxies on complete nodes.
 test_programs += tests/sim/singleton_test
 tests_sim_singleton_test_SOURCES = tests/sim/singleton_test.c
 tests_sim_singleton_test_LDADD = $(unit_ldadd)
-=======
 # Reliable delivery between complete nodes.
 test_programs += tests/sim/delivery_test
 tests_sim_delivery_test_SOURCES = tests/sim/delivery_test.c
 tests_sim_delivery_test_LDADD = $(unit_ldadd)
->>>>>>> cd72b0d9 (persistence: reliable delivery, work pulling, parts)
 # Cluster-aware routers on complete nodes.
 test_programs += tests/sim/router_test
 tests_sim_router_test_SOURCES = tests/sim/router_test.c
