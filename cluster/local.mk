@@ -97,6 +97,21 @@ troupe_sources += \
 	cluster/routing/router_shell.c \
 	cluster/routing/router_spread.c
 
+# sharding: entities.
+troupe_sources += \
+	cluster/sharding/drains.c \
+	cluster/sharding/entity_path.c \
+	cluster/sharding/entity_table.c \
+	cluster/sharding/gate.c \
+	cluster/sharding/request.c \
+	cluster/sharding/region.c \
+	cluster/sharding/region_entry.c \
+	cluster/sharding/region_shard.c \
+	cluster/sharding/region_sweep.c \
+	cluster/sharding/sharding.c \
+	cluster/sharding/tell.c
+pkginclude_HEADERS += include/troupe/sharding.h
+
 # The door.
 troupe_sources += cluster/cluster.c cluster/keys.c
 pkginclude_HEADERS += include/troupe/cluster.h include/troupe/lease.h include/troupe/metrics.h \

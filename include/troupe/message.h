@@ -354,7 +354,8 @@ typedef enum trp_dead_reason {
     TRP_DEAD_RECEIVER_FULL = 17, /* remote.receiver-limit waits for it, sent by another node */
     TRP_DEAD_STASH_FULL = 18,    /* of a persistent actor that recovers or writes */
     TRP_DEAD_RECOVERY = 19,      /* its persistent actor could not be recovered */
-    TRP_DEAD_REASON_COUNT = 20,
+    TRP_DEAD_ENTITY_BUFFER = 20, /* too much waits for entities (troupe/sharding.h) */
+    TRP_DEAD_REASON_COUNT = 21,
     TRP_DEAD_REASONS_MAX = 32 /* what trp_system_stats has room for */
 } trp_dead_reason;
 

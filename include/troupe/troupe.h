@@ -50,6 +50,7 @@
 #include <troupe/seeded.h>
 #include <troupe/sim.h>
 #include <troupe/serialization.h>
+#include <troupe/sharding.h>
 #include <troupe/shutdown.h>
 #include <troupe/singleton.h>
 #include <troupe/subject.h>

@@ -29,6 +29,7 @@ enum {
     TRPI_SERIALIZER_PARCEL = 4,
     TRPI_SERIALIZER_MSGPACK = 5,
     TRPI_SERIALIZER_PROTOBUF = 6,
+    TRPI_SERIALIZER_ENTITY = 7,
     TRPI_SERIALIZER_OWN_FIRST = TRP_SERIALIZER_ID_FIRST
 };
 #define TRPI_SERIALIZERS_MAX (TRP_SERIALIZER_ID_MAX + 1)
@@ -141,6 +142,8 @@ extern const trpi_serializer trpi_serializer_protobuf;
 void trpi_shapes_free(struct trpi_shape *shapes); /* called when a registry is freed */
 /* The only serializer for trpi_parcel_type, and only for that. */
 extern const trpi_serializer trpi_serializer_parcel;
+/* The same for trpi_entity_envelope_type. */
+extern const trpi_serializer trpi_serializer_entity;
 
 /* As trp_serialize(), behind what out has. */
 trp_err trpi_message_store(trp_system *system, const trp_type *type, const void *payload,

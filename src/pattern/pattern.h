@@ -103,6 +103,28 @@ extern trp_type trpi_parcel_type;
  * Idempotent. Errors: TRP_ENOMEM, TRP_ELIMIT, TRP_ECLOSED. Thread: any. */
 trp_err trpi_reliable_receive(trp_system *system);
 
+/* A message for an entity of another node: this head, the id padded to 16 bytes, then the payload.
+ * Between nodes it is the one form that the entity serializer of the remote room knows. type 0: its
+ * message cannot be read here. */
+typedef struct trpi_entity_envelope {
+    uint64_t entity_type; /* XXH64 of its name */
+    uint64_t epoch;       /* of the owner that the sender knows; 0: it knows none */
+    trp_ref gate;         /* of the node that sends it, where it comes back to */
+    uint32_t type;        /* trp_type.number */
+    uint32_t shard;
+    uint8_t id_bytes;
+    uint8_t kind; /* what it is, a number of the room that makes it */
+    uint8_t zero[6];
+} trpi_entity_envelope;
+_Static_assert(sizeof(trpi_entity_envelope) == 48, "the payload behind it is 16-aligned");
+#define TRPI_ENVELOPE_ID_BYTES_MAX 255u
+extern trp_type trpi_entity_envelope_type;
+static inline size_t
+trpi_envelope_head_bytes(uint8_t id_bytes)
+{
+    return sizeof(trpi_entity_envelope) + (((size_t)id_bytes + 15u) & ~(size_t)15u);
+}
+
 /* ---- coordinated shutdown (troupe/shutdown.h) ---------------------------------------------------
  * Set the function that runs after the last phase, on the shutdown's actor, instead of stopping the
  * system. Errors: those of trp_shutdown_run. Thread: any. */

@@ -27,6 +27,7 @@ extern const bench_workload bench_text[];
 extern const bench_workload bench_many[];
 extern const bench_workload bench_create[];
 extern const bench_workload bench_raw[];
+extern const bench_workload bench_entities[];
 extern const bench_workload bench_sockets[];
 extern const bench_workload bench_remote[]
     __attribute__((weak)); /* absent where remoting is not built, as the next */

@@ -208,6 +208,7 @@ tests_unit_remote_remote_tests_SOURCES = \
 	tests/unit/remote/deployment_refusal_test.c \
 	tests/unit/remote/deployment_test.c \
 	tests/unit/remote/done_test.c \
+	tests/unit/remote/envelope_test.c \
 	tests/unit/remote/events_test.c \
 	tests/unit/remote/evolution_test.c \
 	tests/unit/remote/fault_text_test.c \
@@ -262,6 +263,7 @@ tests_unit_cluster_cluster_tests_SOURCES = \
 	tests/unit/cluster/downing_test.c \
 	tests/unit/cluster/exclusive_test.c \
 	tests/unit/cluster/forecast_test.c \
+	tests/unit/cluster/entity_test.c \
 	tests/unit/cluster/foreign_test.c \
 	tests/unit/cluster/gossip_codec_test.c \
 	tests/unit/cluster/gossip_test.c \

@@ -74,6 +74,38 @@ trpi_msg_stored(const trp_msg *msg)
     ((trp_msg *)(uintptr_t)msg)->priv_from_node_flags |= TRPI_MSG_STORED;
 }
 
+/* ---- entities ---------------------------------------------------------------------------------
+ * An entity is an actor that is found by a name that outlives it. A message that was told to it as
+ * an entity is not lost when that incarnation has ended: it is given to the ops. */
+#define TRPI_MSG_ENTITY TRPI_MSG_RESERVED /* header flag of a message to an actor of this system */
+typedef struct trpi_entity_ops {
+    /* A message that was told to an entity was left in its mailbox or stash. Borrows msg. false: it
+     * is a dead letter. Thread: that of the cell's run. */
+    bool (*left)(void *arg, trp_ctx *ctx, trp_ref to, const trp_msg *msg);
+    /* An actor has ended: its post_stop is over, its state freed, its ref is about to become stale.
+     * failed: its supervisor stopped it because of a failure. Thread: the actor's. */
+    void (*ending)(void *arg, trp_ctx *ctx, trp_ref self, bool failed);
+} trpi_entity_ops;
+/* Once in the life of a system. Thread: any. Errors: TRP_EEXIST. */
+trp_err trpi_system_entities_set(trp_system *system, const trpi_entity_ops *ops, void *arg);
+void trpi_system_entities_clear(trp_system *system);  /* all threads have ended */
+void *trpi_system_entities(const trp_system *system); /* arg; NULL: not set */
+void *trpi_ctx_entities(const trp_ctx *ctx);          /* the same, of a ctx's system */
+/* Tell an entity of this system, as the running actor, a message of one cache line. false: nothing
+ * was done: that incarnation has ended, or the message is not of the usual kind. */
+bool trpi_tell_live(trp_ctx *ctx, uint32_t slot, uint32_t generation, const trp_type *type,
+                    const void *payload, size_t bytes);
+/* The same with a message, which has its sender. Takes msg, on success only. */
+bool trpi_send_live(trp_ctx *ctx, uint32_t slot, uint32_t generation, trp_msg *msg);
+/* Make a message as trpi_tell() would tell it, with the present interaction. NULL: it was a dead
+ * letter. Gives the message. */
+trp_msg *trpi_tell_prepare(trp_ctx *ctx, trp_ref sender, const trp_type *type, const void *payload,
+                           size_t bytes);
+/* Name the sender of a message that is not told yet. */
+void trpi_msg_sign(trp_msg *msg, trp_ref sender);
+/* Push what this run has told so far. */
+void trpi_tell_flush(trp_ctx *ctx);
+
 /* ---- reclamation ----------------------------------------------------------------------------- */
 /* Run fn(object) when no thread can be inside a registered op or a run that began before this call;
  * at the latest when the system is freed. For objects that an unregistered op's arg points to.

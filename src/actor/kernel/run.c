@@ -206,6 +206,9 @@ handle_stale(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 {
     trp_ref to = { TRPI_NODE_SELF, trpi_cell_slot(cell), msg->priv_to_generation, 0 };
 
+    if ((msg->priv_from_node_flags & TRPI_MSG_ENTITY) != 0 && trpi_entity_left(ctx, to, msg)) {
+        return;
+    }
     /* STOPPED: told to the incarnation that has just ended; STALE: to an earlier one */
     trpi_dead(ctx, to, msg,
               cell->life == TRPI_LIFE_FREE && msg->priv_to_generation + 1 == cell->generation_run

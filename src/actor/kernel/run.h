@@ -193,6 +193,11 @@ const struct trp_interaction *trpi_carry(trp_ctx *ctx, const struct trp_interact
 /* ---- telling (trpi_tell, trpi_send: actor.h) ------------------------------------------------- */
 /* Push all chains of the ctx: before anything that may block. */
 void trpi_chains_flush(trp_ctx *ctx);
+/* entity.c: trpi_entity_ops. left: true, the message was taken over. */
+bool trpi_entity_left(trp_ctx *ctx, trp_ref to, const trp_msg *msg);
+void trpi_entity_ending(trp_ctx *ctx, trp_ref self, bool failed);
+/* tell.c: queue msg for a cell of this system, or route it. Takes msg. */
+void trpi_tell_deliver(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg);
 /* Make the message that trpi_tell() would tell, with the carried interaction. NULL: no memory. */
 trp_msg *trpi_tell_make(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type *type,
                         const void *payload, size_t bytes);

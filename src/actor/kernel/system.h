@@ -72,7 +72,10 @@ struct trp_system {
      * (release/acquire). */
     _Atomic(const struct trpi_remote_ops *) remote_ops;
     void *_Atomic remote_arg;
-    void *_Atomic cluster;    /* used by the cluster room; release/acquire, as remote_ops */
+    void *_Atomic cluster; /* used by the cluster room; release/acquire, as remote_ops */
+    /* Set once by the room of entities; NULL: none. ops: release/acquire, arg before it. */
+    _Atomic(const trpi_entity_ops *) entity_ops;
+    void *_Atomic entity_arg;
     trpi_stats foreign_stats; /* counted here by foreign threads; workers count in their ctx (run.h,
                                  trpi_count) */
     bool faults_open;         /* fault.c; owner */

@@ -445,11 +445,11 @@ tell_any(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, si
 /* Fill in a message but for its next pointer. */
 static inline __attribute__((always_inline)) void
 msg_fill(const trp_ctx *ctx, trp_msg *msg, trp_ref to, uint32_t number, const void *payload,
-         size_t bytes)
+         size_t bytes, uint32_t flags)
 {
     trpi_pair_set(&msg->priv_to_slot, to.slot, to.generation);
     trpi_pair_set(&msg->priv_from_slot, ctx->self.slot, ctx->self.generation);
-    msg->priv_from_node_flags = TRPI_NODE_SELF;
+    msg->priv_from_node_flags = TRPI_NODE_SELF | flags;
     msg->priv_type = (uint16_t)number;
     msg->priv_bytes = (uint16_t)bytes;
     if (bytes <= TRPI_LINE_PAYLOAD_MAX) {
@@ -463,7 +463,7 @@ msg_fill(const trp_ctx *ctx, trp_msg *msg, trp_ref to, uint32_t number, const vo
  * first effect. false: a rare case, and nothing was done. */
 static inline __attribute__((always_inline)) bool
 tell_own(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, size_t bytes,
-         uint32_t class_index)
+         uint32_t class_index, uint32_t flags)
 {
     trpi_magazine *magazine;
     trpi_cell *cell;
@@ -483,7 +483,7 @@ tell_own(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, si
     }
     msg = magazine->blocks[--magazine->count];
     trpi_msg_next_set(msg, NULL, __ATOMIC_RELAXED);
-    msg_fill(ctx, msg, to, type->number, payload, bytes);
+    msg_fill(ctx, msg, to, type->number, payload, bytes, flags);
     if (UNLIKELY(!trpi_cell_takes_all(cell))) {
         deliver_any(ctx, cell,
                     (trp_ref){ TRPI_NODE_SELF, msg->priv_to_slot, msg->priv_to_generation, 0 },
@@ -503,7 +503,7 @@ tell_larger(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload,
 
     if (bytes <= TRPI_LINE_PAYLOAD_MAX || class_index == 0 ||
         ctx->cache->classes[class_index].current == NULL ||
-        !tell_own(ctx, to, type, payload, bytes, class_index)) {
+        !tell_own(ctx, to, type, payload, bytes, class_index, 0)) {
         tell_any(ctx, to, type, payload, bytes);
     }
 }
@@ -514,7 +514,7 @@ tell_pushed(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload,
 {
     if (UNLIKELY(bytes > TRPI_LINE_PAYLOAD_MAX)) {
         tell_larger(ctx, to, type, payload, bytes);
-    } else if (UNLIKELY(!tell_own(ctx, to, type, payload, bytes, 0))) {
+    } else if (UNLIKELY(!tell_own(ctx, to, type, payload, bytes, 0, 0))) {
         tell_any(ctx, to, type, payload, bytes);
     }
 }
@@ -550,7 +550,7 @@ deliver_direct(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *paylo
     }
     msg = trpi_mailbox_direct_block(cell);
     if (LIKELY(msg != NULL)) {
-        msg_fill(ctx, msg, to, type->number, payload, bytes);
+        msg_fill(ctx, msg, to, type->number, payload, bytes, 0);
         trpi_mailbox_deliver_direct(cell);
     }
     trpi_handoff_leave(ctx->handoff);
@@ -602,6 +602,26 @@ trp_tell(trp_ctx *ctx, trp_ref to, const trp_type *type, const void *payload, si
     } else {
         tell_pushed(ctx, to, type, payload, type->bytes);
     }
+}
+
+void
+trpi_tell_deliver(trp_ctx *ctx, trpi_cell *cell, trp_ref to, trp_msg *msg)
+{
+    trpi_msg_next_set(msg, NULL, __ATOMIC_RELAXED);
+    deliver_any(ctx, cell, to, msg);
+}
+
+bool
+trpi_tell_live(trp_ctx *ctx, uint32_t slot, uint32_t generation, const trp_type *type,
+               const void *payload, size_t bytes)
+{
+    trp_ref to = { TRPI_NODE_SELF, slot, generation, 0 };
+
+    if (LIKELY((type->flags & TRP_TYPE_VARIABLE) == 0)) {
+        bytes = type->bytes;
+    }
+    return LIKELY(bytes <= TRPI_LINE_PAYLOAD_MAX && bytes >= type->bytes) &&
+           LIKELY(tell_own(ctx, to, type, payload, bytes, 0, TRPI_MSG_ENTITY));
 }
 
 /* Try to tell an actor of another node: TRP_EAGAIN if its lane is full. */

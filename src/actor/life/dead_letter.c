@@ -48,7 +48,8 @@ trpi_dead_reason_text(trp_dead_reason reason)
                                                               "too old",
                                                               "receiver full",
                                                               "stash full",
-                                                              "recovery failed" };
+                                                              "recovery failed",
+                                                              "too much waits for entities" };
 
     return texts[(unsigned)reason < TRP_DEAD_REASON_COUNT ? reason : 0];
 }
@@ -66,6 +67,7 @@ reason_err(trp_dead_reason reason)
     case TRP_DEAD_LANE_FULL:
     case TRP_DEAD_RECEIVER_FULL:
     case TRP_DEAD_STASH_FULL:
+    case TRP_DEAD_ENTITY_BUFFER:
         return TRP_EAGAIN;
     case TRP_DEAD_TOO_LARGE:
         return TRP_EMSGSIZE;

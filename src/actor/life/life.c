@@ -312,6 +312,7 @@ actor_end(trp_ctx *ctx, trpi_cell *cell)
     }
     trpi_life_trace(ctx, cell, "stopped", nobody);
     trpi_life_instance_end(ctx, cell);
+    trpi_entity_ending(ctx, self, (cell->marks & TRPI_MARK_FAILED) != 0); /* entity-E1 */
     trpi_watch_end_all(ctx, cell);
     watchers = extra_end(ctx, cell);
     trpi_obituary_add(ctx, cell);

@@ -19,6 +19,7 @@
 #include "actor/kernel/bounded_mailbox.h"
 #include "actor/life/life.h"
 #include "actor/kernel/mailbox.h"
+#include "actor/kernel/run.h"
 
 typedef struct mark {
     trpi_mark_fn fn;
@@ -50,6 +51,22 @@ trpi_inbound_mark(trp_ctx *ctx, uint32_t slot, uint32_t generation, trpi_mark_fn
         fn(arg, number); /* marks-K1 */
     } else {
         trpi_send(ctx, to, msg);
+    }
+}
+
+void
+trpi_mark_behind(trp_ctx *ctx, uint32_t slot, uint32_t generation, trpi_mark_fn fn, void *arg)
+{
+    trp_ref to = { TRPI_NODE_SELF, slot, generation, 0 }, nobody = TRP_REF_NONE;
+    trpi_cell *cell = trpi_cells_find(ctx->cells, slot);
+    mark m = { fn, arg, 0 };
+    trp_msg *msg =
+        cell == NULL ? NULL : trpi_msg_make(ctx->cache, to, nobody, &trpi_mark_type, &m, sizeof m);
+
+    if (msg == NULL) {
+        fn(arg, 0); /* marks-K1 */
+    } else {
+        trpi_tell_deliver(ctx, cell, to, msg);
     }
 }
 

@@ -61,6 +61,10 @@ typedef struct trpi_embryo trpi_embryo;
 trp_err trpi_spawn_routed(trp_ctx *ctx, trp_system *system, const trp_behaviour *behaviour,
                           const trp_spawn_options *options, const trpi_routed_ops *ops, void *arg,
                           trp_err (*make)(void *arg, trpi_embryo *embryo), trp_ref *ret_ref);
+/* Spawn one below /system, from any thread. Errors: as trp_spawn. */
+trp_err trpi_system_spawn_routed(trp_system *system, const trp_behaviour *behaviour,
+                                 const trp_spawn_options *options, const trpi_routed_ops *ops,
+                                 void *arg, trp_ref *ret_ref);
 /* Spawn, during make, a child of the actor that is being made. It runs after the actor is
  * published. Errors: as trp_spawn. */
 trp_err trpi_embryo_spawn(trpi_embryo *embryo, const trp_behaviour *behaviour,
@@ -119,6 +123,13 @@ trp_err trpi_tell_ahead(trp_ctx *ctx, trp_ref to, trp_ref sender, const trp_type
  * Returns the result of receive. */
 trp_err trpi_receive_inside(trp_ctx *ctx, trp_receive_fn receive, void *state, trp_ref sender,
                             const trp_type *type, const void *payload, size_t bytes);
+
+/* As trp_spawn, or trpi_spawn_guarded(); prepare(arg, ref) is called before the child can run. Its
+ * error is returned, and nothing is left behind. */
+trp_err trpi_spawn_prepared(trp_ctx *ctx, const trp_behaviour *behaviour,
+                            const trp_spawn_options *options, bool guarded,
+                            trp_err (*prepare)(void *arg, trp_ref ref), void *arg,
+                            trp_ref *ret_ref);
 
 /* ---- services: cells that are no actors --------------------------------------------------------
  * A message to the ref of a service is handed to its ops, one at a time, on a worker of the
@@ -179,6 +190,9 @@ enum trpi_mail trpi_inbound_mail(trp_ctx *ctx, uint32_t slot, uint32_t generatio
 typedef void (*trpi_mark_fn)(void *arg, uint64_t number);
 void trpi_inbound_mark(trp_ctx *ctx, uint32_t slot, uint32_t generation, trpi_mark_fn fn, void *arg,
                        uint64_t number);
+
+/* The same for an incarnation that may have ended: behind all that its slot's mailbox has. */
+void trpi_mark_behind(trp_ctx *ctx, uint32_t slot, uint32_t generation, trpi_mark_fn fn, void *arg);
 
 /* Built-in types (life_types.c). */
 extern const struct trpi_type_part trpi_life_types;

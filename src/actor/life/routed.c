@@ -291,37 +291,77 @@ routed_spawn(trp_ctx *ctx, trpi_guardian *guardian, trpi_cell *parent,
     return TRP_OK;
 }
 
+static trp_err
+routed_new(const trp_behaviour *behaviour, const trp_spawn_options *options,
+           const trpi_routed_ops *ops, void *arg, routed **ret_routed)
+{
+    static const trpi_kind_ops kind = { "router", NULL, NULL, NULL, NULL };
+    trp_err err = trpi_spawn_check(behaviour, options);
+
+    if (err != TRP_OK) {
+        return err;
+    }
+    *ret_routed = trpi_alloc(sizeof **ret_routed);
+    if (*ret_routed == NULL) {
+        return TRP_ENOMEM;
+    }
+    **ret_routed = (routed){ kind, ops, arg };
+    return TRP_OK;
+}
+
+static trp_err
+routed_spawn_outside(trp_system *system, trpi_guardian *guardian, const trp_behaviour *behaviour,
+                     const trp_spawn_options *options, routed *r,
+                     trp_err (*make)(void *arg, trpi_embryo *embryo), trp_ref *ret_ref)
+{
+    trp_ctx *ctx = trpi_enter(system);
+    trpi_cell *parent = trpi_cells_find(ctx->cells, guardian->ref.slot);
+    trp_err err = routed_spawn(ctx, guardian, parent, behaviour, options, r, make, ret_ref);
+
+    trpi_leave(ctx);
+    return err;
+}
+
 trp_err
 trpi_spawn_routed(trp_ctx *ctx, trp_system *system, const trp_behaviour *behaviour,
                   const trp_spawn_options *options, const trpi_routed_ops *ops, void *arg,
                   trp_err (*make)(void *arg, trpi_embryo *embryo), trp_ref *ret_ref)
 {
-    static const trpi_kind_ops kind = { "router", NULL, NULL, NULL, NULL };
-    trpi_guardian *guardian = ctx == NULL ? &system->life->user : NULL;
-    trp_err err = trpi_spawn_check(behaviour, options);
-    trpi_cell *parent;
     routed *r;
+    trp_err err;
 
-    if (err != TRP_OK) {
-        return err;
-    }
     if (ctx != NULL &&
         (ctx->cell->life == TRPI_LIFE_STOPPING || ctx->cell->life == TRPI_LIFE_FREE)) {
         return TRP_ECLOSED;
     }
-    r = trpi_alloc(sizeof *r);
-    if (r == NULL) {
-        return TRP_ENOMEM;
+    err = routed_new(behaviour, options, ops, arg, &r);
+    if (err != TRP_OK) {
+        return err;
     }
-    *r = (routed){ kind, ops, arg };
-    if (guardian == NULL) {
-        return routed_spawn(ctx, NULL, ctx->cell, behaviour, options, r, make, ret_ref);
-    }
-    ctx = trpi_enter(system);
-    parent = trpi_cells_find(ctx->cells, guardian->ref.slot);
-    err = routed_spawn(ctx, guardian, parent, behaviour, options, r, make, ret_ref);
-    trpi_leave(ctx);
-    return err;
+    return ctx == NULL ? routed_spawn_outside(system, &system->life->user, behaviour, options, r,
+                                              make, ret_ref)
+                       : routed_spawn(ctx, NULL, ctx->cell, behaviour, options, r, make, ret_ref);
+}
+
+static trp_err
+no_children(void *arg, trpi_embryo *embryo)
+{
+    (void)arg;
+    (void)embryo;
+    return TRP_OK;
+}
+
+trp_err
+trpi_system_spawn_routed(trp_system *system, const trp_behaviour *behaviour,
+                         const trp_spawn_options *options, const trpi_routed_ops *ops, void *arg,
+                         trp_ref *ret_ref)
+{
+    routed *r;
+    trp_err err = routed_new(behaviour, options, ops, arg, &r);
+
+    return err != TRP_OK ? err
+                         : routed_spawn_outside(system, &system->life->system, behaviour, options,
+                                                r, no_children, ret_ref);
 }
 
 /* ---- end ------------------------------------------------------------------------------------- */

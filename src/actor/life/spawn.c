@@ -168,9 +168,16 @@ trpi_spawn_dispatcher_undo(trp_ctx *ctx, trpi_cell *cell)
     trpi_dispatcher_leave(ctx, cell);
 }
 
+/* How a child is made that is no plain one; zero: it is. */
+typedef struct making {
+    uint8_t marks;
+    trp_err (*prepare)(void *arg, trp_ref ref); /* NULL: nothing to prepare */
+    void *arg;
+} making;
+
 static trp_err
 child_spawn(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_options *options,
-            uint8_t marks, trp_ref *ret_ref)
+            const making *how, trp_ref *ret_ref)
 {
     trp_spawn_options deployed;
     trpi_cell *cell;
@@ -193,8 +200,13 @@ child_spawn(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_option
     if (err != TRP_OK) {
         return err;
     }
-    cell->marks |= marks;
+    cell->marks |= how->marks;
     *ret_ref = trpi_slot_ref(cell);
+    err = how->prepare == NULL ? TRP_OK : how->prepare(how->arg, *ret_ref);
+    if (err != TRP_OK) {
+        trpi_child_abandon(ctx, ctx->cell, cell);
+        return err;
+    }
     trpi_slot_publish(ctx, cell, trpi_mailbox_cell_kind(cell));
     if (--ctx->turn.send_budget_left <= 0) {
         ctx->turn.left = 0; /* run-R6: a new actor is usually sent a message */
@@ -204,7 +216,7 @@ child_spawn(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_option
 
 static trp_err
 spawn_marked(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_options *options,
-             uint8_t marks, trp_ref *ret_ref)
+             const making *how, trp_ref *ret_ref)
 {
     trp_spawn_options own;
     trp_err err;
@@ -212,7 +224,7 @@ spawn_marked(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_optio
     if (!TRPI_SIZED_TAKE(options, &own, node)) {
         return TRP_EINVAL;
     }
-    err = child_spawn(ctx, behaviour, options, marks, ret_ref);
+    err = child_spawn(ctx, behaviour, options, how, ret_ref);
     if (err != TRP_OK && ctx != NULL) {
         trpi_spawn_refused(ctx->system, behaviour, options, err);
     }
@@ -223,13 +235,27 @@ trp_err
 trp_spawn(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_options *options,
           trp_ref *ret_ref)
 {
+    static const making plain = { 0, NULL, NULL };
+
     TRPI_USE(ctx);
-    return spawn_marked(ctx, behaviour, options, 0, ret_ref);
+    return spawn_marked(ctx, behaviour, options, &plain, ret_ref);
 }
 
 trp_err
 trpi_spawn_guarded(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_options *options,
                    trp_ref *ret_ref)
 {
-    return spawn_marked(ctx, behaviour, options, TRPI_MARK_GUARDED, ret_ref);
+    static const making guarded = { TRPI_MARK_GUARDED, NULL, NULL };
+
+    return spawn_marked(ctx, behaviour, options, &guarded, ret_ref);
+}
+
+trp_err
+trpi_spawn_prepared(trp_ctx *ctx, const trp_behaviour *behaviour, const trp_spawn_options *options,
+                    bool guarded, trp_err (*prepare)(void *arg, trp_ref ref), void *arg,
+                    trp_ref *ret_ref)
+{
+    making how = { guarded ? TRPI_MARK_GUARDED : 0, prepare, arg };
+
+    return spawn_marked(ctx, behaviour, options, &how, ret_ref);
 }

@@ -160,6 +160,7 @@ trp_stash(trp_ctx *ctx, const trp_msg *msg)
         if (copy->priv_type < TRPI_TYPE_AUTO_END) {
             copy->priv_from_node_flags |= TRPI_MSG_ADMITTED;
         }
+        copy->priv_from_node_flags |= msg->priv_from_node_flags & TRPI_MSG_ENTITY;
         trpi_msg_list_append(&extra->stash, copy);
         extra->stashed_turn = ctx->cell->processed + 1;
     }
@@ -249,7 +250,10 @@ list_drain(trp_ctx *ctx, trpi_msg_list *list, trp_ref self, trp_dead_reason reas
     trp_msg *msg;
 
     while ((msg = trpi_msg_list_take(list)) != NULL) {
-        trpi_dead_letter_msg(ctx->system, self, msg, reason);
+        if ((msg->priv_from_node_flags & TRPI_MSG_ENTITY) == 0 ||
+            !trpi_entity_left(ctx, self, msg)) {
+            trpi_dead_letter_msg(ctx->system, self, msg, reason);
+        }
         trpi_msg_free(ctx->cache, msg);
     }
 }

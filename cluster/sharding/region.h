@@ -1,0 +1,314 @@
+/* region.h - the actor of one type of entities on this node, and what tellers see of it.
+ *
+ * The room's lock order: index.lock is a leaf; drains.lock is a leaf. No callback runs with either.
+ */
+#ifndef TRPI_CLUSTER_SHARDING_REGION_H
+#define TRPI_CLUSTER_SHARDING_REGION_H
+
+#include <troupe/sharding.h>
+
+#include "cluster/sharding/entity_table.h"
+#include "cluster/sharding/shard_frame.h"
+#include "pattern/pattern.h"
+
+/* An entry's life, told by the region. Tellers reach it directly only while target is a ref. */
+enum trpi_entry_state {
+    TRPI_ENTRY_ABSENT = 0,   /* no incarnation; it starts when backoff is over */
+    TRPI_ENTRY_RUNNING = 1,  /* messages are sent to it, by tellers or by the region */
+    TRPI_ENTRY_CLOSING = 2,  /* target is NONE; waits until no teller has an older one */
+    TRPI_ENTRY_STOPPING = 3, /* its stop message stands behind all that was told to it */
+    TRPI_ENTRY_ENDED = 4,    /* waits until no teller has its ref */
+    TRPI_ENTRY_DRAINING = 5  /* waits until its mailbox is empty */
+};
+
+/* Things that the region does: the payload of its messages. Owned by the message, or by a queue. */
+enum trpi_request_kind {
+    TRPI_REQUEST_MISS = 1,      /* msg for {hash, id}; it is counted in the shard's misses */
+    TRPI_REQUEST_LEFT = 2,      /* msg was in the mailbox of entry's incarnation when that ended */
+    TRPI_REQUEST_ENDED = 3,     /* entry's incarnation has ended */
+    TRPI_REQUEST_GRACE = 4,     /* no teller has what was closed before */
+    TRPI_REQUEST_DRAINED = 5,   /* the mailbox of entry's incarnation is empty */
+    TRPI_REQUEST_PASSIVATE = 6, /* entry, by hand */
+    TRPI_REQUEST_RETURNED = 7,  /* the node that msg was sent to did not take it */
+    TRPI_REQUEST_FENCE_ASKED = 8, /* origin wants an answer behind all that came from it */
+    TRPI_REQUEST_FENCED = 9,      /* origin has answered a fence of shard */
+    /* of the control actor, for shard */
+    TRPI_REQUEST_OWN = 10,
+    TRPI_REQUEST_BUFFER = 11, /* tell home no more */
+    TRPI_REQUEST_STOP = 12,   /* end its entities */
+    TRPI_REQUEST_STOP_NOW = 13,
+    TRPI_REQUEST_HOME = 14, /* it lives at home */
+    TRPI_REQUEST_FENCE = 15 /* ask home's gate, when a grace period has passed */
+};
+
+typedef struct trpi_request {
+    struct trpi_request *next;
+    trp_system *system;
+    trp_msg *msg; /* owned; NULL: none */
+    trpi_entry *entry;
+    uint64_t hash;
+    size_t bytes;           /* what it counts in a buffer */
+    struct trpi_home *home; /* HOME, FENCE: owned */
+    trp_ref origin;         /* the gate of the node that sent it; none: it is of this node */
+    uint64_t epoch;         /* with origin: the one that the sender knew */
+    uint32_t shard;
+    uint8_t kind, id_bytes;
+    bool attached, kept, over; /* request-O2 */
+    char id[];
+} trpi_request;
+
+typedef struct trpi_request_queue {
+    trpi_request *first, *last;
+    uint32_t count;
+} trpi_request_queue;
+
+/* Messages for an entry that is not open. Region. */
+typedef struct trpi_entry_wait {
+    trpi_entry *entry;
+    trpi_request_queue front, back; /* front: what reached the incarnation that has ended */
+    struct trpi_entry_wait *next_closing, *next_opening, *next_later; /* in lists */
+    bool is_closing, is_opening, is_later;
+    bool closed;       /* a grace period has passed since target was set to NONE */
+    uint64_t start_ms; /* ABSENT: not before */
+} trpi_entry_wait;
+
+/* Where a shard of another node is told. Retired when it has moved. */
+typedef struct trpi_home {
+    trp_ref gate;
+    uint64_t epoch;
+} trpi_home;
+
+/* Where a message came from, if that was another node. */
+typedef struct trpi_origin {
+    trp_ref gate;
+    uint64_t epoch; /* of the owner that the node knew */
+} trpi_origin;
+
+/* trpi_shard.route: REGION, LOCAL, OPENING, or a trpi_home */
+#define TRPI_ROUTE_REGION ((uintptr_t)0)
+#define TRPI_ROUTE_LOCAL ((uintptr_t)1)
+#define TRPI_ROUTE_OPENING ((uintptr_t)2)
+
+enum trpi_shard_state {
+    TRPI_SHARD_UNKNOWN = 0, /* messages wait; the control actor was asked if there are any */
+    TRPI_SHARD_OWN = 1,
+    TRPI_SHARD_STOPPING = 2, /* own; its entities end, messages wait */
+    TRPI_SHARD_AWAY = 3      /* at home */
+};
+
+typedef struct trpi_shard {
+    _Alignas(64) _Atomic uintptr_t route;
+    trpi_entry_table entries;
+    _Atomic uint32_t misses; /* orders on their way to the region; region-O1 */
+    uint8_t state;           /* region, as all below */
+    bool asked;              /* the control actor knows that messages wait */
+    /* route was set to REGION: until a grace period has passed, which has begun; since */
+    bool closing, closing_now;
+    bool wants_stop, stops; /* STOPPING: its entities are to be told, and were */
+    _Atomic uint64_t epoch; /* OWN: written before route, for those that deliver for other nodes */
+    trpi_home *home;        /* AWAY */
+    trpi_home *fence;       /* its gate is to be asked, when closing has ended; NULL: none */
+    trpi_request_queue returned, waiting; /* what came back is before what waits */
+    trpi_entry_wait *opening;             /* RUNNING, but target is NONE */
+    bool route_opening;                   /* AWAY, but route is REGION */
+} trpi_shard;
+
+#define TRPI_CLOCK_RING 9
+
+typedef struct trpi_region {
+    struct trpi_sharding *sharding;
+    trp_system *system;
+    uint64_t type; /* XXH64 of name */
+    char name[TRP_ENTITY_TYPE_BYTES_MAX + 1];
+    trp_sharding_options options; /* defaults filled in */
+    trpi_sharding_settings settings;
+    trp_behaviour behaviour; /* of the region's actor */
+    trp_strategy strategy;
+    trp_ref actor;
+    _Atomic bool closed;    /* the actor has ended: orders are dropped */
+    _Atomic uint32_t clock; /* of trpi_entry.used; relaxed */
+    trpi_shard *shards;
+    /* the actor's */
+    uint32_t entities;                   /* entries */
+    _Atomic uint32_t live, waiting_msgs; /* for status; relaxed */
+    size_t buffered_bytes;
+    trpi_entry_wait *closing_next, *closing_now; /* wait for a grace period */
+    trpi_entry_wait *later;                      /* ABSENT, and their back-off is not over */
+    uint32_t shards_closing;                     /* with closing */
+    bool grace_runs, grace_wanted;
+    bool free_after_grace;       /* the system is being freed: grace_over() comes, and frees it */
+    _Atomic uint32_t shards_own; /* for status; relaxed */
+    uint32_t sweep_shard, sweep_slices, sweep_slice, sweep_ms;
+    uint32_t ring[TRPI_CLOCK_RING], ring_at; /* clock at the last sweeps */
+} trpi_region;
+
+/* The control actor's part that a region calls. NULL ops: all shards are here. */
+typedef struct trpi_region_ops {
+    /* A message waits for a shard without a home. Thread: the region's, as the next. */
+    void (*wanted)(void *arg, trp_ctx *ctx, trpi_region *region, uint32_t shard);
+    /* All entities of the shard have ended. */
+    void (*stopped)(void *arg, trp_ctx *ctx, trpi_region *region, uint32_t shard);
+    /* A gate has answered a fence: what was sent there before has been taken, or is in the shard's
+     * queue again. */
+    void (*fenced)(void *arg, trp_ctx *ctx, trpi_region *region, uint32_t shard, trp_ref gate);
+    /* A message came back; the home that it was sent to had this epoch. */
+    void (*returned)(void *arg, trp_ctx *ctx, trpi_region *region, uint32_t shard, uint64_t epoch);
+} trpi_region_ops;
+
+/* Incarnations that have ended, and whose mailbox may have messages: drains.c */
+#define TRPI_DRAIN_BUCKETS 1024u
+typedef struct trpi_drains {
+    pthread_mutex_t lock;
+    struct trpi_drain *buckets[TRPI_DRAIN_BUCKETS];
+} trpi_drains;
+
+/* The control actor, as the start of a type sees it. arg NULL: there is no cluster. */
+typedef struct trpi_sharding_control {
+    void *arg;
+    void (*started)(void *arg, trpi_region *region);
+    void (*free)(void *arg);
+} trpi_sharding_control;
+
+struct trpi_sharding {
+    trp_system *system;
+    _Atomic(trpi_region *) regions[TRP_SHARDING_TYPES_MAX * 2]; /* by type, open addressing */
+    uint32_t regions_count;                                     /* with lock */
+    pthread_mutex_t lock;
+    trpi_entry_index index;
+    trpi_drains drains;
+    trp_ref gate;
+    trpi_sharding_control control; /* set before ops */
+    _Atomic(const trpi_region_ops *) ops;
+    void *_Atomic ops_arg;
+};
+typedef struct trpi_sharding trpi_sharding;
+
+/* ---- sharding.c ------------------------------------------------------------------------------ */
+/* The sharding of a system, made at the first call. Errors: TRP_ENOMEM, TRP_ECLOSED; those of a
+ * spawn. Thread: any. */
+trp_err trpi_sharding_of(trp_system *system, trpi_sharding **ret_sharding);
+/* NULL: that type is not started. Any thread. */
+static inline trpi_region *
+trpi_region_find(const trpi_sharding *sharding, uint64_t type)
+{
+    for (uint32_t i = 0; i < TRP_SHARDING_TYPES_MAX * 2; i++) {
+        /* acquire: pairs with the release in trp_sharding_start() */
+        trpi_region *region = atomic_load_explicit(
+            &sharding->regions[(type + i) % (TRP_SHARDING_TYPES_MAX * 2)], memory_order_acquire);
+        if (region == NULL || region->type == type) {
+            return region;
+        }
+    }
+    return NULL;
+}
+
+/* ---- drains.c: any thread -------------------------------------------------------------------- */
+void trpi_drains_init(trpi_drains *drains);
+void trpi_drains_fini(trpi_drains *drains);
+/* false: no memory; what is left in its mailbox becomes dead letters. */
+bool trpi_drains_add(trpi_drains *drains, uint32_t slot, uint32_t generation, trpi_entry *entry);
+trpi_entry *trpi_drains_find(trpi_drains *drains, uint32_t slot, uint32_t generation);
+void trpi_drains_remove(trpi_drains *drains, uint32_t slot, uint32_t generation);
+extern const trpi_entity_ops trpi_sharding_entity_ops;
+
+/* ---- tell.c: on the teller's thread ---------------------------------------------------------- */
+uint32_t trpi_region_shard(const trpi_region *region, uint64_t hash, const void *id,
+                           size_t id_bytes);
+/* Send msg, which has its sender, to an entity: directly, to its node, or to the region. origin:
+ * it came from another node, and goes back there if the shard is not here with that epoch; NULL: it
+ * is of this node. Takes msg. */
+void trpi_entity_pass(trpi_region *region, trp_ctx *ctx, const void *id, size_t id_bytes,
+                      const trpi_origin *origin, trp_msg *msg);
+
+/* ---- gate.c ---------------------------------------------------------------------------------- */
+typedef struct trpi_gate_head {
+    uint64_t epoch;
+    const void *id;
+    size_t id_bytes;
+    uint32_t shard;
+    uint8_t kind; /* enum trpi_envelope_kind */
+} trpi_gate_head;
+trp_err trpi_gate_spawn(trpi_sharding *sharding);
+/* Tell an entity of another node, through the gate there. bytes: as of trpi_tell(). */
+void trpi_gate_tell(const trpi_region *region, trp_ctx *ctx, trp_ref gate, uint64_t epoch,
+                    const void *id, size_t id_bytes, trp_ref sender, const trp_type *type,
+                    const void *payload, size_t bytes);
+/* The same with a message. Takes msg. */
+void trpi_gate_send(const trpi_region *region, trp_ctx *ctx, trp_ref gate, uint64_t epoch,
+                    const void *id, size_t id_bytes, trp_msg *msg);
+/* Give a message back to the node that it came from. Takes msg. */
+void trpi_gate_return(const trpi_region *region, trp_ctx *ctx, const trpi_origin *origin,
+                      const void *id, size_t id_bytes, trp_msg *msg);
+/* Ask a gate for an answer behind all that was sent to it, or answer. */
+void trpi_gate_fence(const trpi_region *region, trp_ctx *ctx, trp_ref gate, uint32_t shard,
+                     bool answer);
+
+/* ---- entity_path.c --------------------------------------------------------------------------- */
+size_t trpi_entity_path_write(const char *type, const trp_entity *entity, char *buffer,
+                              size_t bytes);
+
+/* ---- request.c ------------------------------------------------------------------------------- */
+extern trp_type trpi_request_type, trpi_region_tick_type;
+/* NULL: no memory. Takes msg, on success only. */
+trpi_request *trpi_request_new(trp_system *system, enum trpi_request_kind kind, trpi_entry *entry,
+                               const void *id, size_t id_bytes, trp_msg *msg);
+/* Tell it to the region. Takes order; without memory it is dropped. */
+void trpi_request_tell(trp_ctx *ctx, trpi_region *region, trpi_request *order);
+void trpi_request_free(trpi_request *order); /* NULL is fine */
+/* Its message is a dead letter. Takes order. */
+void trpi_request_dead(trpi_request *order, trp_dead_reason reason);
+void trpi_request_append(trpi_request_queue *queue, trpi_request *order);
+trpi_request *trpi_request_take(trpi_request_queue *queue); /* NULL: empty */
+
+/* ---- region.c -------------------------------------------------------------------------------- */
+/* Fill in everything but options and name, and spawn the actor. Errors: TRP_ENOMEM; those of a
+ * spawn. */
+trp_err trpi_region_spawn(trpi_region *region);
+void trpi_region_free(void *region);
+/* From the control actor. Takes home. Any thread. */
+void trpi_region_order(trp_ctx *ctx, trpi_region *region, enum trpi_request_kind kind,
+                       uint32_t shard, uint64_t epoch, trpi_home *home);
+
+/* ---- region_shard.c: the actor --------------------------------------------------------------- */
+void trpi_shard_message(trp_ctx *ctx, trpi_region *region, trpi_request *order);
+void trpi_shard_own(trp_ctx *ctx, trpi_region *region, uint32_t number, uint64_t epoch);
+void trpi_shard_away(trp_ctx *ctx, trpi_region *region, uint32_t number, trpi_home *home);
+void trpi_shard_fence(trp_ctx *ctx, trpi_region *region, uint32_t number, trpi_home *home);
+void trpi_shard_returned(trp_ctx *ctx, trpi_region *region, trpi_request *request);
+void trpi_shard_fenced(trp_ctx *ctx, trpi_region *region, uint32_t number, trp_ref gate);
+void trpi_shard_stop_now(trp_ctx *ctx, trpi_region *region, uint32_t number);
+void trpi_shard_buffer(trp_ctx *ctx, trpi_region *region, uint32_t number);
+void trpi_shard_stop(trp_ctx *ctx, trpi_region *region, uint32_t number);
+void trpi_shard_open(trp_ctx *ctx, trpi_region *region, trpi_shard *shard);
+void trpi_shard_look(trp_ctx *ctx, trpi_region *region, uint32_t number);
+void trpi_shard_graced(trp_ctx *ctx, trpi_region *region, uint32_t number);
+
+/* ---- region_entry.c: the actor --------------------------------------------------------------- */
+/* Find or make the entry; it may be ABSENT. NULL: no memory. */
+trpi_entry *trpi_entry_get(trpi_region *region, const trpi_request *order);
+/* Pass the order's message to the entity, or keep it. Takes order. */
+void trpi_entry_message(trp_ctx *ctx, trpi_region *region, trpi_entry *entry, trpi_request *order);
+void trpi_entry_passivate(trp_ctx *ctx, trpi_region *region, trpi_entry *entry);
+void trpi_entry_ended(trp_ctx *ctx, trpi_region *region, trpi_entry *entry);
+void trpi_entry_left(trpi_region *region, trpi_entry *entry, trpi_request *order);
+void trpi_entry_drained(trp_ctx *ctx, trpi_region *region, trpi_entry *entry);
+void trpi_entry_graced(trp_ctx *ctx, trpi_region *region, trpi_entry_wait *wait);
+void trpi_entry_start_due(trp_ctx *ctx, trpi_region *region); /* those whose back-off is over */
+/* Tell it to stop; no teller has its ref any more. */
+void trpi_entry_stop(trp_ctx *ctx, trpi_region *region, trpi_entry *entry);
+void trpi_entry_forget(trpi_region *region, trpi_entry *entry); /* ABSENT, and nothing waits */
+/* Its shard moves, and it is ABSENT: handle what waits for it, or forget it. */
+void trpi_entry_settle(trp_ctx *ctx, trpi_region *region, trpi_entry *entry);
+/* Keep the order in a queue, or make it a dead letter. Takes order. */
+void trpi_region_keep(trpi_region *region, trpi_request_queue *queue, trpi_request *order);
+trpi_request *trpi_region_unkeep(trpi_region *region, trpi_request_queue *queue);
+/* Begin a grace period, if one is needed and none runs. */
+void trpi_region_grace(trpi_region *region);
+uint64_t trpi_region_now_ms(const trpi_region *region);
+
+/* ---- region_sweep.c: the actor --------------------------------------------------------------- */
+void trpi_region_sweep(trp_ctx *ctx, trpi_region *region);
+/* One more entity is about to live: passivate those that were told longest ago. */
+void trpi_region_limit(trp_ctx *ctx, trpi_region *region);
+
+#endif

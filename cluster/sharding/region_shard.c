@@ -1,0 +1,360 @@
+/* region_shard.c - a shard of a region: here, on another node, or on the move.
+ *
+ * States.  UNKNOWN --own--> OWN --buffer, stop--> STOPPING --all entities ended--> UNKNOWN
+ *          UNKNOWN --home--> AWAY --buffer--> UNKNOWN
+ * Must hold.
+ *   region-shard-S1  What waits for a shard is passed on in the order of its arrival, and before
+ *       the short way is opened (region-O1).
+ *   region-shard-S2  buffering() and the stop messages come after a grace period: nothing that was
+ *       told directly comes later (region-O2).
+ * Tests.   tests/unit/cluster/entity_test.c
+ */
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "cluster/sharding/region.h"
+
+static const trpi_region_ops *
+ops_of(const trpi_region *region, void **ret_arg)
+{
+    /* acquire: pairs with the release of the control actor's start */
+    const trpi_region_ops *ops = atomic_load_explicit(&region->sharding->ops, memory_order_acquire);
+    *ret_arg = atomic_load_explicit(&region->sharding->ops_arg, memory_order_relaxed);
+    return ops;
+}
+
+static void
+home_ask(trp_ctx *ctx, trpi_region *region, uint32_t number)
+{
+    trpi_shard *shard = &region->shards[number];
+    void *arg;
+    const trpi_region_ops *ops = ops_of(region, &arg);
+    if (shard->asked) {
+        return;
+    }
+    shard->asked = true;
+    if (ops != NULL) {
+        ops->wanted(arg, ctx, region, number);
+    } else if (region->options.behaviour != NULL) {
+        trpi_shard_own(ctx, region, number, 0); /* there is no cluster */
+    }
+}
+
+static void
+pass_on(trp_ctx *ctx, trpi_region *region, trpi_shard *shard, trpi_request *request)
+{
+    trpi_entry *entry;
+    if (shard->state == TRPI_SHARD_AWAY) {
+        trpi_gate_send(region, ctx, shard->home->gate, shard->home->epoch, request->id,
+                       request->id_bytes, request->msg);
+        request->msg = NULL;
+        trpi_request_free(request);
+        return;
+    }
+    entry = trpi_entry_get(region, request);
+    if (entry == NULL) {
+        trpi_request_dead(request, TRP_DEAD_NO_MEMORY);
+    } else {
+        trpi_entry_message(ctx, region, entry, request);
+    }
+}
+
+/* A message of another node is taken only while the shard is here, with the epoch that it knew. */
+static bool
+give_back(trp_ctx *ctx, trpi_region *region, const trpi_shard *shard, trpi_request *request)
+{
+    trpi_origin origin = { request->origin, request->epoch };
+    if (trp_ref_is_none(request->origin) ||
+        (shard->state == TRPI_SHARD_OWN && atomic_load(&shard->epoch) == request->epoch)) {
+        return false;
+    }
+    trpi_gate_return(region, ctx, &origin, request->id, request->id_bytes, request->msg);
+    request->msg = NULL;
+    trpi_request_free(request);
+    return true;
+}
+
+void
+trpi_shard_message(trp_ctx *ctx, trpi_region *region, trpi_request *request)
+{
+    uint32_t number = request->shard;
+    trpi_shard *shard = &region->shards[number];
+    if (give_back(ctx, region, shard, request)) {
+        return;
+    }
+    if (shard->state == TRPI_SHARD_OWN || shard->state == TRPI_SHARD_AWAY) {
+        pass_on(ctx, region, shard, request);
+        return;
+    }
+    trpi_region_keep(region, &shard->waiting, request);
+    if (shard->state == TRPI_SHARD_UNKNOWN) {
+        home_ask(ctx, region, number);
+    }
+}
+
+void
+trpi_shard_returned(trp_ctx *ctx, trpi_region *region, trpi_request *request)
+{
+    uint32_t number = request->shard;
+    trpi_shard *shard = &region->shards[number];
+    void *arg;
+    const trpi_region_ops *ops = ops_of(region, &arg);
+    uint64_t epoch = request->epoch;
+    bool current = shard->state == TRPI_SHARD_AWAY && shard->home->epoch == epoch;
+    request->origin = (trp_ref)TRP_REF_NONE; /* it is of this node */
+    if (!current && (shard->state == TRPI_SHARD_OWN || shard->state == TRPI_SHARD_AWAY)) {
+        pass_on(ctx, region, shard, request); /* too late for its place */
+        return;
+    }
+    trpi_region_keep(region, &shard->returned, request);
+    if (ops != NULL) {
+        ops->returned(arg, ctx, region, number, epoch);
+    }
+}
+
+static void
+waiting_flush(trp_ctx *ctx, trpi_region *region, trpi_shard *shard)
+{
+    trpi_request *request;
+    while ((request = trpi_region_unkeep(region, &shard->returned)) != NULL ||
+           (request = trpi_region_unkeep(region, &shard->waiting)) != NULL) {
+        pass_on(ctx, region, shard, request);
+    }
+}
+
+static void
+closing_cancel(trpi_region *region, trpi_shard *shard)
+{
+    region->shards_closing -= shard->closing ? 1 : 0;
+    shard->closing = shard->closing_now = false;
+}
+
+/* No new teller finds it; some may still use it. */
+static void
+home_forget(trpi_region *region, trpi_shard *shard)
+{
+    if (shard->home != NULL) {
+        trpi_system_retire(region->system, trpi_free, shard->home);
+        shard->home = NULL;
+    }
+}
+
+void
+trpi_shard_own(trp_ctx *ctx, trpi_region *region, uint32_t number, uint64_t epoch)
+{
+    trpi_shard *shard = &region->shards[number];
+    if (shard->state == TRPI_SHARD_STOPPING) {
+        return; /* a hand-off ends with stopped() */
+    }
+    shard->state = TRPI_SHARD_OWN;
+    atomic_store(&shard->epoch, epoch);
+    home_forget(region, shard);
+    shard->asked = shard->stops = shard->wants_stop = shard->route_opening = false;
+    closing_cancel(region, shard);
+    waiting_flush(ctx, region, shard);
+    /* Its entries have their own targets, so the route may change at once. */
+    atomic_store(&shard->route, TRPI_ROUTE_LOCAL);
+    trpi_shard_open(ctx, region, shard);
+}
+
+void
+trpi_shard_away(trp_ctx *ctx, trpi_region *region, uint32_t number, trpi_home *home)
+{
+    trpi_shard *shard = &region->shards[number];
+    if (shard->state == TRPI_SHARD_STOPPING || shard->state == TRPI_SHARD_OWN) {
+        trpi_free(home);
+        return;
+    }
+    /* Of another home without BUFFER before: what was told to that may be on its way still. */
+    atomic_store(&shard->route, TRPI_ROUTE_REGION);
+    home_forget(region, shard);
+    shard->state = TRPI_SHARD_AWAY;
+    shard->home = home;
+    shard->asked = false;
+    closing_cancel(region, shard);
+    shard->route_opening = true;
+    waiting_flush(ctx, region, shard); /* region-shard-S1 */
+    trpi_shard_open(ctx, region, shard);
+}
+
+/* Open what may be opened: region-O1. */
+void
+trpi_shard_open(trp_ctx *ctx, trpi_region *region, trpi_shard *shard)
+{
+    (void)region;
+    if ((shard->opening == NULL && !shard->route_opening) || atomic_load(&shard->misses) != 0) {
+        return;
+    }
+    trpi_tell_flush(ctx);
+    if (shard->route_opening) {
+        atomic_store(&shard->route, TRPI_ROUTE_OPENING);
+        shard->route_opening = atomic_load(&shard->misses) != 0;
+        atomic_store(&shard->route,
+                     shard->route_opening ? TRPI_ROUTE_REGION : (uintptr_t)shard->home);
+    }
+    while (shard->opening != NULL) {
+        trpi_entry_wait *wait = shard->opening;
+        trpi_entry *entry = wait->entry;
+        trpi_assert(entry->state == TRPI_ENTRY_RUNNING);
+        if (wait->front.first != NULL || wait->back.first != NULL) {
+            return; /* it has ended; the request that says so is on its way */
+        }
+        atomic_store(&entry->target, TRPI_TARGET_OPENING);
+        if (atomic_load(&shard->misses) != 0) {
+            atomic_store(&entry->target, TRPI_TARGET_NONE);
+            return;
+        }
+        shard->opening = wait->next_opening;
+        entry->wait = NULL;
+        trpi_free(wait);
+        atomic_store(&entry->target, (uint64_t)entry->generation << 32 | entry->slot);
+    }
+}
+
+static void
+route_close(trpi_region *region, trpi_shard *shard)
+{
+    atomic_store(&shard->route, TRPI_ROUTE_REGION); /* region-O2 */
+    shard->route_opening = false;
+    if (!shard->closing) {
+        shard->closing = true;
+        shard->closing_now = false;
+        region->shards_closing++;
+    }
+    trpi_region_grace(region);
+}
+
+static void
+fence_send(trp_ctx *ctx, trpi_region *region, uint32_t number)
+{
+    trpi_shard *shard = &region->shards[number];
+    trpi_home *home = shard->fence;
+    shard->fence = NULL;
+    if (home != NULL && home->gate.node == TRPI_NODE_SELF) {
+        trpi_shard_fenced(ctx, region, number, home->gate);
+    } else if (home != NULL) {
+        trpi_gate_fence(region, ctx, home->gate, number, false);
+    }
+    trpi_free(home);
+}
+
+void
+trpi_shard_buffer(trp_ctx *ctx, trpi_region *region, uint32_t number)
+{
+    trpi_shard *shard = &region->shards[number];
+    (void)ctx;
+    if (shard->state == TRPI_SHARD_AWAY) {
+        shard->state = TRPI_SHARD_UNKNOWN;
+        shard->asked = true; /* the control actor will say where it is */
+    } else if (shard->state == TRPI_SHARD_OWN) {
+        shard->state = TRPI_SHARD_STOPPING;
+        shard->stops = false;
+    } else {
+        shard->asked = true;
+    }
+    route_close(region, shard);
+    home_forget(region, shard);
+}
+
+/* Ask the gate that was told, when no teller can tell it any more. Takes home. */
+void
+trpi_shard_fence(trp_ctx *ctx, trpi_region *region, uint32_t number, trpi_home *home)
+{
+    trpi_shard *shard = &region->shards[number];
+    trpi_free(shard->fence);
+    shard->fence = home;
+    if (!shard->closing) {
+        fence_send(ctx, region, number);
+    }
+}
+
+void
+trpi_shard_fenced(trp_ctx *ctx, trpi_region *region, uint32_t number, trp_ref gate)
+{
+    void *arg;
+    const trpi_region_ops *ops = ops_of(region, &arg);
+    if (ops != NULL) {
+        ops->fenced(arg, ctx, region, number, gate);
+    }
+}
+
+static void
+entities_stop(trp_ctx *ctx, trpi_region *region, trpi_shard *shard)
+{
+    for (uint32_t i = 0; i < trpi_entry_places(&shard->entries); i++) {
+        trpi_entry *entry = trpi_entry_at(&shard->entries, i);
+        if (entry == NULL) {
+            continue;
+        }
+        if (entry->state == TRPI_ENTRY_ABSENT) {
+            trpi_entry_settle(ctx, region, entry);
+        } else if (entry->state == TRPI_ENTRY_RUNNING) {
+            trpi_entry_stop(ctx, region, entry);
+        }
+    }
+    shard->stops = true;
+}
+
+void
+trpi_shard_stop(trp_ctx *ctx, trpi_region *region, uint32_t number)
+{
+    trpi_shard *shard = &region->shards[number];
+    if (shard->state == TRPI_SHARD_OWN) {
+        trpi_shard_buffer(ctx, region, number);
+    }
+    if (shard->state != TRPI_SHARD_STOPPING || shard->stops) {
+        trpi_shard_look(ctx, region, number);
+        return;
+    }
+    shard->wants_stop = true;
+    if (!shard->closing) {
+        entities_stop(ctx, region, shard);
+        trpi_shard_look(ctx, region, number);
+    }
+}
+
+void
+trpi_shard_stop_now(trp_ctx *ctx, trpi_region *region, uint32_t number)
+{
+    trpi_shard *shard = &region->shards[number];
+    for (uint32_t i = 0; i < trpi_entry_places(&shard->entries); i++) {
+        const trpi_entry *entry = trpi_entry_at(&shard->entries, i);
+        if (entry != NULL && entry->generation != 0) {
+            trp_ref ref = { TRPI_NODE_SELF, entry->slot, entry->generation, 0 };
+            trp_stop(ctx, ref);
+        }
+    }
+}
+
+void
+trpi_shard_graced(trp_ctx *ctx, trpi_region *region, uint32_t number)
+{
+    trpi_shard *shard = &region->shards[number];
+    if (!shard->closing || !shard->closing_now) {
+        return;
+    }
+    closing_cancel(region, shard);
+    if (shard->state == TRPI_SHARD_STOPPING && shard->wants_stop) {
+        entities_stop(ctx, region, shard); /* region-shard-S2 */
+    }
+    fence_send(ctx, region, number);
+    trpi_shard_look(ctx, region, number);
+}
+
+void
+trpi_shard_look(trp_ctx *ctx, trpi_region *region, uint32_t number)
+{
+    trpi_shard *shard = &region->shards[number];
+    void *arg;
+    const trpi_region_ops *ops = ops_of(region, &arg);
+    if (shard->state != TRPI_SHARD_STOPPING || !shard->stops || shard->entries.count > 0) {
+        return;
+    }
+    shard->state = TRPI_SHARD_UNKNOWN;
+    shard->stops = shard->wants_stop = false;
+    shard->asked = ops != NULL; /* where it is next is said without being asked */
+    if (ops != NULL) {
+        ops->stopped(arg, ctx, region, number);
+    } else if (shard->waiting.first != NULL) {
+        home_ask(ctx, region, number);
+    }
+}

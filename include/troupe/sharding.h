@@ -1,0 +1,236 @@
+/* troupe/sharding.h - entities: actors with a name that live once in the cluster, wherever there is
+ * room, and are found by that name alone.
+ *
+ * A type of entities is started on each node with the same name, number of shards and extractor
+ * version. An entity is a value {type, id}; its id picks one of the shards, and each shard lives on
+ * one node. A message goes to the node of the shard and starts the entity there, if it does not
+ * live yet. Without a cluster all shards are on the own node.
+ *
+ *     static trp_err order_receive(trp_ctx *ctx, void *state, const trp_msg *msg);
+ *     static const trp_behaviour order = TRP_BEHAVIOUR_INIT("order", order_state, order_receive);
+ *
+ *     trp_sharding_options options = TRP_SHARDING_OPTIONS_INIT;
+ *     options.type = "order";
+ *     options.behaviour = &order;
+ *     err = trp_sharding_start(system, &options, why, sizeof why);
+ *
+ *     trp_entity entity = trp_entity_of(trp_entity_type("order"), "4711", 4);
+ *     trp_entity_tell(ctx, &entity, &order_add_type, &add, sizeof add);
+ *
+ * Messages of one sender to one entity arrive in the order in which they were told, also while the
+ * entity is passivated and starts again. They arrive at most once: what a node that crashes has, or
+ * a connection that breaks, is lost (troupe/reliable_proxy.h).
+ */
+#ifndef TROUPE_SHARDING_H
+#define TROUPE_SHARDING_H
+
+#include <string.h>
+
+#include <troupe/actor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TRP_ENTITY_ID_BYTES_MAX 119
+#define TRP_ENTITY_TYPE_BYTES_MAX 63
+#define TRP_SHARDING_TYPES_MAX 64 /* of one system */
+#define TRP_SHARDING_SHARDS_DEFAULT 1000u
+#define TRP_SHARDING_SHARDS_MAX 100000u
+#define TRP_SHARDING_PASSIVATE_MS_DEFAULT 120000u
+#define TRP_SHARDING_BUFFER_BYTES_DEFAULT 16777216u
+#define TRP_SHARDING_BACKOFF_MIN_MS_DEFAULT 200u
+#define TRP_SHARDING_BACKOFF_MAX_MS_DEFAULT 10000u
+#define TRP_ENTITY_PATH_BYTES_MAX 512 /* of trp_entity_path(), with its NUL */
+
+/* The name of an entity. A plain value: copy it, compare it, send it in a message. */
+typedef struct trp_entity {
+    uint64_t type;    /* trp_entity_type() of the type's name: the same on each node */
+    uint8_t id_bytes; /* 1 to TRP_ENTITY_ID_BYTES_MAX */
+    char id[TRP_ENTITY_ID_BYTES_MAX]; /* any bytes */
+} trp_entity;
+
+/* Return the number of a type of entities: the 64-bit XXH64 of its name.
+ *
+ * Errors:    none
+ * Thread:    any; lock-free.
+ * Source:    FUTURE-20.  Since: 0.2 */
+TRP_API uint64_t trp_entity_type(const char *name);
+
+/* Make the name of an entity; an id that is too long leaves an entity that nobody has
+ * (id_bytes 0). */
+static inline trp_entity
+trp_entity_of(uint64_t type, const void *id, size_t id_bytes)
+{
+    trp_entity entity;
+
+    memset(&entity, 0, sizeof entity);
+    entity.type = type;
+    if (id_bytes <= TRP_ENTITY_ID_BYTES_MAX) {
+        entity.id_bytes = (uint8_t)id_bytes;
+        memcpy(entity.id, id, id_bytes);
+    }
+    return entity;
+}
+
+/* The recipe of the arguments of an entity. Write the payload of options.args_type to args. */
+typedef trp_err (*trp_entity_args_fn)(void *arg, const trp_entity *entity, void *args);
+/* Pick the shard of an id: 0 to shards - 1, the same on each node and in each version. */
+typedef uint32_t (*trp_entity_shard_fn)(const void *id, size_t id_bytes, uint32_t shards);
+
+typedef struct trp_sharding_options {
+    size_t size;
+    const char *type; /* its name, 1 to TRP_ENTITY_TYPE_BYTES_MAX letters, digits, '-', '_', '.' */
+    /* The behaviour of an entity. NULL: no entity lives here, messages go to nodes that have it */
+    const trp_behaviour *behaviour;
+    /* Arguments, made from the id when an entity starts; kept for a restart, which costs some 500
+     * bytes an entity. NULL: none; an entity asks trp_entity_self() */
+    trp_entity_args_fn args;
+    const trp_type *args_type; /* of fixed size */
+    void *arg;                 /* passed to args */
+    uint32_t shards;           /* 0: TRP_SHARDING_SHARDS_DEFAULT */
+    uint32_t extractor_version;
+    trp_entity_shard_fn shard; /* NULL: by the XXH64 of the id */
+    const char *role;          /* entities live on members with this role; NULL: on all */
+    /* Told to an entity that is to end: it stops itself then (trp_stop). NULL: a poison pill */
+    const trp_type *stop_type;
+    const void *stop; /* borrowed until the system ends */
+    size_t stop_bytes;
+    const char *dispatcher; /* of entities; NULL: "default" */
+    /* For failed entities. NULL: a failed entity stops, and starts again for the messages that wait
+     * for it, after a back-off */
+    const trp_strategy *strategy;
+    uint32_t backoff_min_ms, backoff_max_ms; /* 0: TRP_SHARDING_BACKOFF_..._DEFAULT */
+    /* An entity that was told nothing by its name for so long is passivated. 0:
+     * TRP_SHARDING_PASSIVATE_MS_DEFAULT; TRP_OFF: never */
+    uint32_t passivate_after_ms;
+    uint32_t entities_max; /* on this node; more: those told longest ago are passivated. 0: none */
+    uint32_t buffer_bytes_max; /* of messages that wait on this node for entities of this type; what
+                                  is told beyond it is a dead letter (entity-buffer) */
+    uint32_t persistent;       /* 1: entities have state in the journal */
+} trp_sharding_options;
+#define TRP_SHARDING_OPTIONS_INIT                                                                  \
+    {                                                                                              \
+        sizeof(trp_sharding_options), NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, NULL,  \
+            0, NULL, NULL, 0, 0, 0, 0, 0, 0                                                        \
+    }
+
+/* Start a type of entities on this node. why gets a sentence when it is refused.
+ *
+ * Ownership: borrows behaviour, arg, stop, strategy until the system ends; borrows the rest.
+ * Errors:    TRP_EINVAL   an option is out of range
+ *            TRP_EEXIST   the type is started already
+ *            TRP_ELIMIT   TRP_SHARDING_TYPES_MAX types are started
+ *            TRP_ENOTYPE  stop_type or args_type is not registered
+ *            TRP_ECONFIG  refused: why names the settings that contradict each other
+ *            TRP_ENOMEM   out of memory
+ *            TRP_ECLOSED  the system is stopping
+ * Thread:    any; takes a lock for a moment.
+ * Source:    CONTRIB-48, FUTURE-20.  Since: 0.2 */
+TRP_API TRP_MUST_CHECK trp_err trp_sharding_start(trp_system *system,
+                                                  const trp_sharding_options *options, char *why,
+                                                  size_t why_bytes);
+
+/* Tell an entity, which starts if it does not live. A type that is not started on this node makes a
+ * dead letter.
+ *
+ * Ownership: borrows entity and payload.
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    CONTRIB-48.  Since: 0.2 */
+TRP_API void trp_entity_tell(trp_ctx *ctx, const trp_entity *entity, const trp_type *type,
+                             const void *payload, size_t bytes);
+
+/* Tell an entity from a thread that is no actor; nobody is the sender.
+ *
+ * Ownership: borrows entity and payload.
+ * Errors:    TRP_EINVAL   system, entity or type is invalid
+ * Thread:    any; takes a lock for a moment.
+ * Source:    CONTRIB-48.  Since: 0.2 */
+TRP_API TRP_MUST_CHECK trp_err trp_system_entity_tell(trp_system *system, const trp_entity *entity,
+                                                      const trp_type *type, const void *payload,
+                                                      size_t bytes);
+
+/* Tell an entity a message that was made before (trp_msg_new).
+ *
+ * Ownership: takes msg, always.
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    CONTRIB-48.  Since: 0.2 */
+TRP_API void trp_entity_send(trp_ctx *ctx, const trp_entity *entity, trp_msg *msg);
+
+/* Tell an entity the present message, with its sender.
+ *
+ * Ownership: borrows entity and msg.
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    CONTRIB-48.  Since: 0.2 */
+TRP_API void trp_entity_forward(trp_ctx *ctx, const trp_entity *entity, const trp_msg *msg);
+
+/* Ask an entity: as trp_ask.
+ *
+ * Ownership: borrows entity and payload; arg is passed through.
+ * Errors:    TRP_EINVAL   fn is NULL, timeout_ms is 0, or entity is invalid
+ *            TRP_ENOENT   its type is not started on this node
+ *            TRP_ENOTYPE  type is not registered
+ *            TRP_ENOMEM   out of memory
+ *            TRP_ELIMIT   no slot is left for the promise
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    CONTRIB-48.  Since: 0.2 */
+TRP_API TRP_MUST_CHECK trp_err trp_entity_ask(trp_ctx *ctx, const trp_entity *entity,
+                                              const trp_type *type, const void *payload,
+                                              size_t bytes, uint32_t timeout_ms, trp_reply_fn fn,
+                                              void *arg);
+
+/* Ask an entity and wait for the reply: as trp_system_ask.
+ *
+ * Ownership: gives *ret_reply (free with trp_msg_free).
+ * Errors:    TRP_EINVAL   entity or type is invalid
+ *            TRP_ENOENT   its type is not started on this node; TRP_ENOTYPE  type is not registered
+ *            TRP_ETIMEDOUT  no reply in time; TRP_EUNHANDLED  it did not handle the message
+ *            TRP_ESTATE   called from a behaviour; TRP_ECLOSED  the system is stopping
+ *            TRP_ENOMEM   out of memory
+ * Thread:    any; may block until the reply or the timeout; never from a behaviour.
+ * Source:    CONTRIB-48.  Since: 0.2 */
+TRP_API TRP_MUST_CHECK trp_err trp_system_entity_ask(trp_system *system, const trp_entity *entity,
+                                                     const trp_type *type, const void *payload,
+                                                     size_t bytes, uint32_t timeout_ms,
+                                                     trp_msg **ret_reply);
+
+/* Find out which entity the running actor is.
+ *
+ * Errors:    TRP_ENOENT   it is none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    CONTRIB-48.  Since: 0.2 */
+TRP_API TRP_MUST_CHECK trp_err trp_entity_self(trp_ctx *ctx, trp_entity *ret_entity);
+
+/* Passivate the running entity: it gets its stop message behind all that was told to it so far.
+ * Later messages wait, and start it again.
+ *
+ * Errors:    TRP_ENOENT   the running actor is no entity
+ *            TRP_ENOMEM   out of memory
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    CONTRIB-48.  Since: 0.2 */
+TRP_API TRP_MUST_CHECK trp_err trp_entity_passivate(trp_ctx *ctx);
+
+/* Write the path of an entity, "/cluster/TYPE/ID", which names no host. Bytes of the id other than
+ * letters, digits and "-_.~" are written as %XX. Returns how many bytes it takes, without the NUL;
+ * 0: the type is not started here.
+ *
+ * Errors:    none
+ * Thread:    any; lock-free.
+ * Source:    FUTURE-20.  Since: 0.2 */
+TRP_API size_t trp_entity_path(trp_system *system, const trp_entity *entity, char *buffer,
+                               size_t bytes);
+
+/* Read the path of an entity.
+ *
+ * Errors:    TRP_EINVAL   it is no such path, or its type or id is too long
+ * Thread:    any; lock-free.
+ * Source:    FUTURE-20.  Since: 0.2 */
+TRP_API TRP_MUST_CHECK trp_err trp_entity_parse(const char *path, trp_entity *ret_entity);
+
+#ifdef __cplusplus
+}
+#endif
+#endif /* TROUPE_SHARDING_H */
