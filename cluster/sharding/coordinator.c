@@ -14,7 +14,7 @@
  *       removed and its take-over time is over.
  * Limits.  TRPI_SHARDS_MAX shards; members as the cluster's. The frames of one step are bounded by
  *          shards times nodes.
- * Tests.   tests/unit/cluster/sharding_test.c
+ * Tests.   tests/unit/cluster/sharding_test.c, tests/sim/sharding_test.c
  */
 #include <stdarg.h>
 #include <stdio.h>

@@ -14,7 +14,7 @@
  * Limits.  TRPI_SHARDS_MAX shards; one fence a shard. A fence without an answer ends after
  *          options.fence_ms, and that is logged: order may be lost then.
  * Not here. Messages, entities and their buffers (the shell).
- * Tests.   tests/unit/cluster/sharding_test.c
+ * Tests.   tests/unit/cluster/sharding_test.c, tests/sim/sharding_test.c
  */
 #include <stdarg.h>
 #include <stdio.h>

@@ -202,12 +202,24 @@ take_verdict(trpi_region_core *core, const trpi_shard_frame *frame)
     }
 }
 
+/* A frame of a region is none for another: an answer to it could be answered for ever. */
+static bool
+is_order(trpi_shard_frame_kind kind)
+{
+    return kind == TRPI_SHARD_FRAME_ASK || kind == TRPI_SHARD_FRAME_WELCOME ||
+           kind == TRPI_SHARD_FRAME_REFUSE || kind == TRPI_SHARD_FRAME_HOME ||
+           kind == TRPI_SHARD_FRAME_BEGIN || kind == TRPI_SHARD_FRAME_HANDOFF ||
+           kind == TRPI_SHARD_FRAME_GRANT || kind == TRPI_SHARD_FRAME_AVOID ||
+           kind == TRPI_SHARD_FRAME_MAY_LEAVE;
+}
+
 void
 trpi_region_frame(trpi_region_core *core, const trpi_node_id *from, const trpi_shard_frame *frame)
 {
     int order = trpi_shard_term_compare(frame->term, core->bound);
     trpi_shard_frame answer;
-    if ((frame->to_uid != 0 && frame->to_uid != core->self.uid) || frame->term.uid != from->uid) {
+    if (!is_order(frame->kind) || (frame->to_uid != 0 && frame->to_uid != core->self.uid) ||
+        frame->term.uid != from->uid) {
         return; /* of an earlier incarnation here, or not from the coordinator */
     }
     if (order < 0 && (core->options.broken & TRPI_SHARD_BROKEN_BIND) == 0) {

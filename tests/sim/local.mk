@@ -84,3 +84,7 @@ tests_sim_found_test_LDADD = $(unit_ldadd)
 test_programs += tests/sim/operated_test
 tests_sim_operated_test_SOURCES = tests/sim/operated_test.c
 tests_sim_operated_test_LDADD = $(unit_ldadd)
+# The engines of sharding, under seeds and faults.
+test_programs += tests/sim/sharding_test
+tests_sim_sharding_test_SOURCES = tests/sim/sharding_test.c
+tests_sim_sharding_test_LDADD = $(TEST_LDADD)
