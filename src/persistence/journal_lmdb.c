@@ -16,7 +16,7 @@
  * Limits. LOT_OPS_MAX and LOT_BYTES_MAX of one transaction.
  * Threads. lock: of the queues and figures. The store's names are the writer's; snapshots of LMDB
  *        need no lock.
- * Tests. tests/unit/persistence/journal_lmdb_test.c
+ * Tests. tests/unit/persistence/journal_lmdb_test.c, tests/unit/persistence/power_loss_test.c
  * Sources. A4J-28; docs/adr, decision 287.
  */
 #include "persistence/journal_lmdb.h"

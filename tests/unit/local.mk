@@ -182,6 +182,7 @@ tests_unit_persistence_persistence_tests_SOURCES = \
 	tests/unit/persistence/persistent_random_test.c \
 	tests/unit/persistence/persistent_recover_test.c \
 	tests/unit/persistence/persistent_test.c \
+	tests/unit/persistence/power_loss_test.c \
 	tests/unit/persistence/projection_test.c
 
 check_PROGRAMS += tests/unit/tls/tls_tests
