@@ -1,4 +1,4 @@
-/* cmd_run.c - node, sim, config, cert and cookie: commands that run in the library.
+/* cmd_run.c - node, sim, config, cert, cookie and journal: commands that run in the library.
  *
  * Why.     They get all words behind the name; global flags before it are passed on to commands
  *          that are about a node.
@@ -67,6 +67,12 @@ int
 trpi_cli_run_cert(trpi_cli *cli)
 {
     return library_run(cli, "trp_cert_main");
+}
+
+int
+trpi_cli_run_journal(trpi_cli *cli)
+{
+    return library_run(cli, "trp_journal_main");
 }
 
 int

@@ -89,6 +89,7 @@ complete_own_flags(const trpi_cli_command *command)
         { "dev", "--config\n--set\n--role\n--load\n--log-level\n--log-format\n--help" },
         { "config", "--config\n--set\n--origin\n--reference\n--keys-only\n--output\n--help" },
         { "cert", "--dir\n--san\n--days\n--force\n--within\n--output\n--help" },
+        { "journal", "--config\n--set\n--output\n--help" },
         { "sim", "--nodes\n--seed\n--seeds\n--scenario\n--until\n--trace\n--faults\n--shrink\n"
                  "--break\n--help" },
     };

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include <troupe/journal_postgres.h>
 #include <troupe/persistence.h>
 
 #include "base/json.h"
@@ -43,6 +44,45 @@ memory_open(trp_node *node, const trp_journal_driver **ret_driver, trp_node_erro
     return TRP_OK;
 }
 
+/* ---- PostgreSQL ------------------------------------------------------------------------------ */
+
+void
+trpi_node_postgres_options(const trpi_config *config, trp_journal_postgres_options *ret_options)
+{
+    const char *password_file = trpi_config_text(config, "persistence.postgres.password-file");
+    trp_journal_postgres_options options = TRP_JOURNAL_POSTGRES_OPTIONS_INIT;
+
+    options.url = trpi_config_text(config, "persistence.postgres.url");
+    options.password_file = password_file[0] != '\0' ? password_file : NULL;
+    options.schema = trpi_config_text(config, "persistence.postgres.schema");
+    options.readers = (uint32_t)trpi_config_int(config, "persistence.postgres.readers");
+    options.connect_timeout_ms =
+        (uint32_t)trpi_config_int(config, "persistence.postgres.connect-timeout");
+    options.wait_timeout_ms =
+        (uint32_t)trpi_config_int(config, "persistence.postgres.wait-timeout");
+    options.answer_timeout_ms =
+        (uint32_t)trpi_config_int(config, "persistence.postgres.answer-timeout");
+    options.waiting_max = (uint32_t)trpi_config_int(config, "persistence.postgres.waiting-max");
+    options.batch_max = (uint32_t)trpi_config_int(config, "persistence.postgres.batch-max");
+    options.waiting_bytes_max =
+        (uint64_t)trpi_config_int(config, "persistence.postgres.waiting-bytes-max");
+    *ret_options = options;
+}
+
+static trp_err
+postgres_open(trp_node *node, const trp_journal_driver **ret_driver, trp_node_error *ret_error)
+{
+    trp_journal_postgres_options options;
+    char why[512];
+    trp_err err = TRP_OK;
+
+    trpi_node_postgres_options(node->config, &options);
+    err = trp_journal_postgres_open(&options, ret_driver, why, sizeof why);
+    return err == TRP_OK ? TRP_OK
+                         : trpi_node_fail(ret_error, err == TRP_ENOMEM ? err : TRP_ECONFIG,
+                                          "persistence.postgres: %s", why);
+}
+
 /* ---- which one ------------------------------------------------------------------------------- */
 
 static const struct {
@@ -50,6 +90,7 @@ static const struct {
     journal_open_fn open;
 } journals[] = {
     { "memory", memory_open },
+    { "postgres", postgres_open },
 };
 
 static trp_err

@@ -2,6 +2,8 @@
 #ifndef TRPI_NODE_NODE_START_H
 #define TRPI_NODE_NODE_START_H
 
+#include <troupe/journal_postgres.h>
+
 #include "cluster/node/node_private.h"
 
 /* Write why the node does not start; return err. */
@@ -14,6 +16,9 @@ uint32_t trpi_node_number(const trp_node *node, const char *key);
 trp_err trpi_node_system_start(trp_node *node, const trp_node_options *options,
                                trp_node_error *ret_error);
 /* node_persistence.c: give the system the journal of the configuration. */
+/* Fill options from the keys persistence.postgres; texts are borrowed from config. */
+void trpi_node_postgres_options(const trpi_config *config,
+                                trp_journal_postgres_options *ret_options);
 trp_err trpi_node_persistence_start(trp_node *node, trp_node_error *ret_error);
 trp_err trpi_node_remote_start(trp_node *node, trp_node_error *ret_error);
 trp_err trpi_node_cluster_start(trp_node *node, trp_node_error *ret_error);

@@ -146,6 +146,12 @@ TRP_API int trp_config_main(int argc, char **argv);
 TRP_API int trp_cert_main(int argc, char **argv);
 TRP_API int trp_cookie_main(int argc, char **argv);
 
+/* The program `troupe journal`: tables, ids, events, backup and check of the journal that a node of
+ * this configuration uses. argv[0] is the name of the command. Returns the exit code. Errors: none;
+ * the exit code says.
+ * Thread: any; may block until the journal answers; never from a behaviour.  Since: 0.2 */
+TRP_API int trp_journal_main(int argc, char **argv);
+
 #ifdef __cplusplus
 }
 #endif

@@ -25,6 +25,7 @@
 #include <troupe/journal.h>
 #include <troupe/journal_kit.h>
 #include <troupe/journal_lmdb.h>
+#include <troupe/journal_postgres.h>
 #include <troupe/journal_query.h>
 #include <troupe/lease.h>
 #include <troupe/live.h>

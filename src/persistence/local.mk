@@ -1,5 +1,5 @@
 # src/persistence: journals, and what is kept in them
-pkginclude_HEADERS += include/troupe/journal.h include/troupe/journal_kit.h
+pkginclude_HEADERS += include/troupe/journal.h include/troupe/journal_kit.h include/troupe/journal_postgres.h
 troupe_sources += src/persistence/journal_kit.c src/persistence/journal_kit_limits.c src/persistence/journal_kit_reads.c \
 	src/persistence/journal_kit_writes.c src/persistence/journal_memory.c src/persistence/journal_memory_data.c \
 	src/persistence/journal_op.c
@@ -18,3 +18,6 @@ troupe_sources += src/persistence/journal_lmdb.c src/persistence/journal_lmdb_re
 pkginclude_HEADERS += include/troupe/delivery.h
 troupe_sources += src/persistence/delivery_consume.c src/persistence/delivery_consumer.c src/persistence/delivery_produce.c \
 	src/persistence/delivery_producer.c src/persistence/delivery_types.c
+troupe_sources += src/persistence/journal_postgres.c src/persistence/postgres_answer.c src/persistence/postgres_conn.c \
+	src/persistence/postgres_init.c src/persistence/postgres_libpq.c src/persistence/postgres_schema.c src/persistence/postgres_send.c
+src/persistence/postgres%lo src/persistence/journal_postgres%lo: CPPFLAGS += $(POSTGRES_CFLAGS)

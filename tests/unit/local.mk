@@ -175,6 +175,7 @@ tests_unit_persistence_persistence_tests_SOURCES = \
 	tests/unit/persistence/journal_kit_test.c \
 	tests/unit/persistence/journal_lmdb_test.c \
 	tests/unit/persistence/journal_memory_test.c \
+	tests/unit/persistence/journal_postgres_test.c \
 	tests/unit/persistence/journal_op_test.c \
 	tests/unit/persistence/journal_query_test.c \
 	tests/unit/persistence/persistence_test.c \
