@@ -231,6 +231,11 @@ trp_sharding_start(trp_system *system, const trp_sharding_options *options, char
     if (err != TRP_OK) {
         return err;
     }
+    if (trpi_system_cluster_get(system) != NULL && sharding->control.arg == NULL) {
+        (void)snprintf(why, why_bytes,
+                       "entities are on one node so far: this system has a cluster");
+        return TRP_ESTATE;
+    }
     pthread_mutex_lock(&sharding->lock);
     err = region_add(sharding, &own, &region);
     pthread_mutex_unlock(&sharding->lock);

@@ -4,7 +4,7 @@
  * A type of entities is started on each node with the same name, number of shards and extractor
  * version. An entity is a value {type, id}; its id picks one of the shards, and each shard lives on
  * one node. A message goes to the node of the shard and starts the entity there, if it does not
- * live yet. Without a cluster all shards are on the own node.
+ * live yet. So far all shards are on the own node, and a system with a cluster is refused.
  *
  *     static trp_err order_receive(trp_ctx *ctx, void *state, const trp_msg *msg);
  *     static const trp_behaviour order = TRP_BEHAVIOUR_INIT("order", order_state, order_receive);
@@ -122,7 +122,7 @@ typedef struct trp_sharding_options {
  *            TRP_EEXIST   the type is started already
  *            TRP_ELIMIT   TRP_SHARDING_TYPES_MAX types are started
  *            TRP_ENOTYPE  stop_type or args_type is not registered
- *            TRP_ECONFIG  refused: why names the settings that contradict each other
+ *            TRP_ESTATE   the system has a cluster: entities of several nodes are not there yet
  *            TRP_ENOMEM   out of memory
  *            TRP_ECLOSED  the system is stopping
  * Thread:    any; takes a lock for a moment.
