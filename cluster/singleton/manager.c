@@ -19,7 +19,7 @@
 
 #include "base/alloc.h"
 #include "base/array.h"
-#include "cluster/singleton/guarded.h"
+#include "cluster/shell/exclusive.h"
 #include "cluster/singleton/manager.h"
 
 #define TICK_KEY 1u
@@ -76,11 +76,7 @@ child_spawn(manager *m, const trpi_buffer *data)
             manager_say(m, TRP_LOG_ERROR, text);
         }
     }
-#ifdef SINGLETON_GUARDED
     trp_err err = trpi_spawn_guarded(m->ctx, m->options.behaviour, &spawn, &m->child);
-#else
-    trp_err err = trp_spawn(m->ctx, m->options.behaviour, &spawn, &m->child);
-#endif
     err = err == TRP_OK ? trp_watch(m->ctx, m->child) : err;
     trp_msg_free(args);
     m->spawn_failed = err != TRP_OK;
@@ -292,19 +288,15 @@ static uint64_t
 takeover_ms(void *arg, const trpi_node_id *id)
 {
     uint64_t wait_ms = 0;
-#ifdef SINGLETON_GUARDED
     const manager *m = arg;
     char address[TRPI_ADDRESS_TEXT_BYTES];
-    trpi_exclusive_takeover_ms(m->entry->registry->system,
-                               trpi_address_format(&id->address, address, sizeof address), id->uid,
-                               &wait_ms);
+    /* without a cluster nothing is hosted at all */
+    (void)trpi_exclusive_takeover_ms(m->entry->registry->system,
+                                     trpi_address_format(&id->address, address, sizeof address),
+                                     id->uid, &wait_ms);
     if (wait_ms == TRPI_EXCLUSIVE_NEVER) {
         wait_ms = TRPI_SINGLETON_NEVER;
     }
-#else
-    (void)arg;
-    (void)id;
-#endif
     return wait_ms;
 }
 

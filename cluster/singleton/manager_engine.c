@@ -72,13 +72,14 @@ answer_take(trpi_singleton_core *core, singleton_other *from, uint64_t round, tr
         return; /* of an earlier request: it is asked again, and sends its data again */
     }
     singleton_send(core, &from->id, TRPI_SINGLETON_TAKEN, round, NULL);
+    bool again = from->settled; /* it was asked twice */
     from->settled = true;
     if (data != NULL && data->count > 0) {
         if (core->state == TRPI_SINGLETON_BECOMING) {
             trpi_buffer_fini(&core->data);
             core->data = *data;
             *data = (trpi_buffer){ NULL, 0, 0 };
-        } else {
+        } else if (!again) {
             singleton_act(
                 core, TRPI_SINGLETON_SAY,
                 "data of an earlier host came too late: the singleton has started without it");

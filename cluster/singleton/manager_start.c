@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/sized.h"
-#include "cluster/singleton/guarded.h"
+#include "cluster/shell/exclusive.h"
 #include "cluster/singleton/manager.h"
 #include "persistence/persistence.h"
 
@@ -112,12 +112,10 @@ start_refusal(trp_system *system, const trp_singleton_options *options)
     char what[TRP_SINGLETON_NAME_BYTES_MAX + 16], why[TRPI_PERSISTENCE_WHY_BYTES] = "";
     (void)snprintf(what, sizeof what, "singleton '%s'", options->name);
     trp_err err = trp_cluster_require_role(system, options->role);
-#ifdef SINGLETON_GUARDED
     if (err == TRP_OK) {
         trpi_guard *guard;
         err = trpi_exclusive_open(system, what, &guard, why, sizeof why);
     }
-#endif
     if (err == TRP_OK && options->persistent != 0) {
         err = trpi_persistence_require_shared(system, what, why, sizeof why);
     }

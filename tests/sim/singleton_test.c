@@ -321,9 +321,7 @@ host_is_downed(trp_sim *sim, void *arg)
         }
     }
     for (uint64_t number = 1; trp_sim_system(sim, at) != NULL && number < 800; number++) {
-#if __has_include("cluster/shell/exclusive.h")
         work_job_tell(sim, at, number); /* it may handle them as long as no other has started */
-#endif
         trp_sim_pass(sim, 100);
     }
     trp_sim_await(sim, is_gone, &at, 1000); /* it was stopped by its own strategy, */
