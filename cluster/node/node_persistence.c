@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include <troupe/journal_lmdb.h>
 #include <troupe/journal_postgres.h>
 #include <troupe/persistence.h>
 
@@ -42,6 +43,25 @@ memory_open(trp_node *node, const trp_journal_driver **ret_driver, trp_node_erro
     node->journal.close = memory_close;
     *ret_driver = &node->journal;
     return TRP_OK;
+}
+
+/* ---- LMDB ------------------------------------------------------------------------------------ */
+
+static trp_err
+lmdb_open(trp_node *node, const trp_journal_driver **ret_driver, trp_node_error *ret_error)
+{
+    trp_journal_lmdb_options options = TRP_JOURNAL_LMDB_OPTIONS_INIT;
+    char why[TRP_JOURNAL_WHY_BYTES];
+
+    options.directory = trpi_config_text(node->config, "persistence.lmdb.dir");
+    options.size_max = (uint64_t)trpi_config_int(node->config, "persistence.lmdb.size-max");
+    if (options.directory[0] == '\0') {
+        return trpi_node_fail(
+            ret_error, TRP_ECONFIG,
+            "persistence.lmdb.dir is not set: the journal lmdb needs a directory");
+    }
+    trp_err err = trp_journal_lmdb_open(&options, ret_driver, why, sizeof why);
+    return err == TRP_OK ? TRP_OK : trpi_node_fail(ret_error, err, "persistence.journal: %s", why);
 }
 
 /* ---- PostgreSQL ------------------------------------------------------------------------------ */
@@ -90,6 +110,7 @@ static const struct {
     journal_open_fn open;
 } journals[] = {
     { "memory", memory_open },
+    { "lmdb", lmdb_open },
     { "postgres", postgres_open },
 };
 

@@ -7,10 +7,17 @@
 
 /* clang-format off */
 static const trpi_config_row persistence_rows[] = {
-    { "persistence.journal", CHOICE, "off", 0, 0, "off|memory|postgres",
+    { "persistence.journal", CHOICE, "off", 0, 0, "off|memory|lmdb|postgres",
       "Where a node keeps the events and snapshots of persistent actors. memory: until the process "
-      "ends, for trials and tests. postgres: in a database that all nodes share. off: "
-      "nowhere, unless a plugin brings a journal. (Akka: persistence.journal.plugin)" },
+      "ends, for trials and tests. lmdb: in persistence.lmdb.dir. postgres: in a database that all "
+      "nodes share. off: nowhere, unless a plugin brings a journal. (Akka: "
+      "persistence.journal.plugin)" },
+    { "persistence.lmdb.dir", TEXT, "", 0, 0, NULL,
+      "lmdb: directory of the journal, on a disk of this host; it is made if it is missing. One "
+      "process at a time may use it." },
+    { "persistence.lmdb.size-max", SIZE, "64GiB", MIB, 16384.0 * 1024 * MIB, NULL,
+      "lmdb: how much events and snapshots may take; what does not fit is refused. So much "
+      "address space is reserved, the file grows as it is used." },
     { "persistence.local-store-is-enough", BOOL, "off", 0, 0, NULL,
       "Persistent state that may move between hosts is allowed in a journal that only this node "
       "sees: after a move it starts without its state. `troupe dev` sets it. (Akka has no such "
