@@ -98,7 +98,7 @@ pair_read(trpi_world *world, uint64_t *ret_counter, uint64_t *ret_ns)
 static void
 rate_measure(trpi_world *world)
 {
-    uint64_t counter_from, counter_to, from_ns, to_ns;
+    uint64_t counter_from = 0, counter_to = 0, from_ns = 0, to_ns = 0;
 
     pair_read(world, &counter_from, &from_ns);
     do {

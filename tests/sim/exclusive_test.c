@@ -89,6 +89,7 @@ never_two_handle_and_afterwards_one_does(void)
     UNIT_EQUAL(failed, 0);
 }
 
+#ifdef TRPI_DEBUG
 /* Return whether one of the seeds finds two that handle. */
 static bool
 fault_is_found(uint32_t broken, const char *what)
@@ -102,6 +103,7 @@ fault_is_found(uint32_t broken, const char *what)
     }
     return false;
 }
+#endif
 
 static void
 a_node_that_does_not_suspend_is_found(void)

@@ -362,10 +362,7 @@ jobs_under_faults(trp_sim *sim, void *arg)
                 work_job_tell(sim, i, ++number[i]);
             }
         }
-        trp_sim_faults(sim, 8000);
-        if (trp_sim_random(sim) % 3 == 0 && trp_sim_system(sim, host) != NULL) {
-            trp_sim_leave(sim, host);
-        }
+        trp_sim_faults(sim, 8000); /* leaves: leaves_in_steps */
     }
     trp_sim_calm(sim, 180000);
     trp_sim_await(sim, one_runs, NULL, 60000);
