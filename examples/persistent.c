@@ -136,6 +136,7 @@ main(void)
     till_behaviour.snapshot = till_snapshot;
     till_behaviour.restore = till_restore;
     till_behaviour.events = shop_events;
+    till_behaviour.behaviour.accepts = shop_events; /* registered before the first command */
     till_behaviour.snapshot_every = 2;
     till_behaviour.snapshots_keep = 2;
     if (trp_journal_memory_new(&memory) != TRP_OK) {

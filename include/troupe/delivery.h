@@ -79,11 +79,10 @@ typedef struct trp_delivery_producer_options {
                                none at it. 0: TRP_DELIVERY_BYTES_DEFAULT */
     uint32_t part_bytes;    /* 0: TRP_DELIVERY_PART_BYTES_DEFAULT */
     uint32_t resend_ms;     /* silence before a consumer is probed; 0: ..._RESEND_MS_DEFAULT */
-    uint32_t zero;
 } trp_delivery_producer_options;
 #define TRP_DELIVERY_PRODUCER_OPTIONS_INIT                                                         \
     {                                                                                              \
-        sizeof(trp_delivery_producer_options), NULL, NULL, TRP_REF_NONE, 0, 0, 0, 0, 0, 0, 0       \
+        sizeof(trp_delivery_producer_options), NULL, NULL, TRP_REF_NONE, 0, 0, 0, 0, 0, 0          \
     }
 
 typedef struct trp_delivery_consumer_options {

@@ -245,8 +245,9 @@ TRP_API TRP_MUST_CHECK trp_err trp_persist_async(trp_ctx *ctx, const trp_type *t
  * applied. async 1: as trp_persist_async.
  *
  * Ownership: borrows events; arg is passed through
- * Errors:    as trp_persist; TRP_EINVAL and TRP_ELIMIT also for no event and for more than
- *            TRP_JOURNAL_GROUP_EVENTS_MAX
+ * Errors:    TRP_EINVAL  there is no event
+ *            TRP_ELIMIT  there are more than TRP_JOURNAL_GROUP_EVENTS_MAX
+ *            and those of trp_persist
  * Thread:    actor (inside ctx's behaviour only).
  * Source:    A4J-14, A4J-28.  Since: 0.2 */
 TRP_API TRP_MUST_CHECK trp_err trp_persist_all(trp_ctx *ctx, const trp_event *events,

@@ -300,7 +300,7 @@ producer_spawn(trp_ctx *ctx, trp_system *system, const trp_delivery_producer_opt
     trp_delivery_producer_options given;
     producer_args args;
 
-    if (options == NULL || !TRPI_SIZED_TAKE(options, &given, zero) || !options_fit(options)) {
+    if (options == NULL || !TRPI_SIZED_TAKE(options, &given, resend_ms) || !options_fit(options)) {
         return TRP_EINVAL;
     }
     trp_err err = trp_protocol_register(&trp_delivery_protocol);

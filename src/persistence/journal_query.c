@@ -115,7 +115,9 @@ static void
 state_tell(trp_ctx *ctx, const query *q, trp_journal_query_status status, trp_err err,
            uint32_t retry_ms, const char *why)
 {
-    trp_journal_query_state state = { status, err, q->failures, retry_ms, q->position, "" };
+    trp_journal_query_state state = {
+        status, (int32_t)err, q->failures, retry_ms, q->position, ""
+    };
 
     (void)snprintf(state.why, sizeof state.why, "%s", why);
     trp_tell(ctx, q->args.receiver, &trp_journal_query_state_type, &state, sizeof state);

@@ -182,7 +182,7 @@ query_ended(trp_ctx *ctx, trp_projection *p, const trp_journal_query_state *stat
                 p->args.key, state->why);
         trp_stop(ctx, trp_self(ctx));
     } else if (state->status == TRP_JOURNAL_QUERY_RETRIES) {
-        p->err = state->err;
+        p->err = (trp_err)state->err;
         if (state->failures == 1) {
             trp_log(ctx, TRP_LOG_WARNING,
                     "a projection cannot read, it tries again projection=%s in_ms=%u why=%s",
@@ -201,8 +201,8 @@ query_ended(trp_ctx *ctx, trp_projection *p, const trp_journal_query_state *stat
 static void
 status_reply(trp_ctx *ctx, const trp_projection *p)
 {
-    trp_projection_status status = { (uint32_t)p->phase, p->err,     p->position, p->saved,
-                                     p->handled,         p->skipped, p->failures };
+    trp_projection_status status = { (uint32_t)p->phase, (int32_t)p->err, p->position, p->saved,
+                                     p->handled,         p->skipped,      p->failures };
 
     trp_reply(ctx, &trp_projection_status_type, &status, sizeof status);
 }

@@ -17,7 +17,7 @@ TRP_PROTOCOL(entities, ENTITIES_MESSAGES)
 static trp_ref refs[TARGETS];
 static char (*ids)[17];
 static uint64_t type, tells_goal;
-static _Atomic uint64_t handled, goal;
+static uint64_t handled, goal;
 
 static trp_err
 target_receive(trp_ctx *ctx, void *state, const trp_msg *msg)

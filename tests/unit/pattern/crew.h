@@ -205,8 +205,11 @@ crew_world_free(trpi_world *world)
 static inline trp_system *
 crew_open_seeded(crew_world *world, uint64_t seed)
 {
-    static const trpi_world_ops ops = { "seeded", crew_mono, crew_wall, crew_random,
-                                        crew_world_free };
+    static const trpi_world_ops ops = { .name = "seeded",
+                                        .mono_ns = crew_mono,
+                                        .wall_ms = crew_wall,
+                                        .random_u64 = crew_random,
+                                        .free = crew_world_free };
     trp_system_options options = TRP_SYSTEM_OPTIONS_INIT;
     trp_system *system = NULL;
 

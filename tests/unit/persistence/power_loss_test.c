@@ -27,6 +27,9 @@
 
 #include <troupe/journal_lmdb.h>
 
+/* LMDB must find these in the program, before libc's. */
+#define RECORDED __attribute__((visibility("default")))
+
 #define PAGE_BYTES 4096u
 #define SECTOR_BYTES 512u
 #define STEPS_MAX 20000u
@@ -92,7 +95,7 @@ write_note(int fd, const void *data, size_t bytes, off_t offset)
     }
 }
 
-ssize_t
+RECORDED ssize_t
 pwrite(int fd, const void *data, size_t bytes, off_t offset)
 {
     static ssize_t (*next)(int, const void *, size_t, off_t);
@@ -107,7 +110,7 @@ pwrite(int fd, const void *data, size_t bytes, off_t offset)
     return next(fd, data, bytes, offset);
 }
 
-ssize_t
+RECORDED ssize_t
 writev(int fd, const struct iovec *parts, int count)
 {
     static ssize_t (*next)(int, const struct iovec *, int);
@@ -128,7 +131,7 @@ writev(int fd, const struct iovec *parts, int count)
     return next(fd, parts, count);
 }
 
-int
+RECORDED int
 fdatasync(int fd)
 {
     static int (*next)(int);
@@ -146,7 +149,7 @@ fdatasync(int fd)
     return result;
 }
 
-int
+RECORDED int
 fallocate(int fd, int mode, off_t offset, off_t bytes)
 {
     static int (*next)(int, int, off_t, off_t);
