@@ -286,17 +286,18 @@ events_fill(trpi_persistent *p, trpi_flight *flight)
     for (const trpi_group *group = flight->groups.first; group != NULL; group = group->next) {
         for (uint32_t i = 0; i < group->count; i++, at++) {
             const trpi_group_event *event = &group->events[i];
-            const char *text = (const char *)group->bytes.data + event->tags_at;
+            const char *text =
+                event->tags_count != 0 ? (const char *)group->bytes.data + event->tags_at : "";
 
-            flight->events[at] =
-                (trp_journal_event){ .time_ms = now_ms,
-                                     .type = trp_msg_type(event->msg)->name,
-                                     .version =
-                                         p->what->event_version != 0 ? p->what->event_version : 1,
-                                     .tags_count = event->tags_count,
-                                     .tags = flight->tags + tag,
-                                     .data = group->bytes.data + event->data_at,
-                                     .bytes = event->data_bytes };
+            flight->events[at] = (trp_journal_event){
+                .time_ms = now_ms,
+                .type = trp_msg_type(event->msg)->name,
+                .version = p->what->event_version != 0 ? p->what->event_version : 1,
+                .tags_count = event->tags_count,
+                .tags = event->tags_count != 0 ? flight->tags + tag : NULL,
+                .data = event->data_bytes != 0 ? group->bytes.data + event->data_at : NULL,
+                .bytes = event->data_bytes
+            };
             for (uint32_t t = 0; t < event->tags_count; t++, tag++) {
                 flight->tags[tag] = text;
                 text += strlen(text) + 1;
