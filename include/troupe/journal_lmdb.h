@@ -8,7 +8,7 @@
  *         err = trp_persistence_start(system, driver, NULL);
  *     }
  *
- * What waits is stored together, whoever has asked for it: one transaction and one flush for all.
+ * Changes that wait are stored together, of all writers: one transaction and one flush for all.
  * An answer *done* means that the flush has returned. A flush that fails is final: everything that
  * waits has failed, and what changes something is refused until the journal is opened again. A
  * disk or a journal that is full is a refusal before anything is written; deletion goes on. */
