@@ -20,4 +20,3 @@ troupe_sources += src/persistence/delivery_consume.c src/persistence/delivery_co
 	src/persistence/delivery_producer.c src/persistence/delivery_types.c
 troupe_sources += src/persistence/journal_postgres.c src/persistence/postgres_answer.c src/persistence/postgres_conn.c \
 	src/persistence/postgres_init.c src/persistence/postgres_libpq.c src/persistence/postgres_schema.c src/persistence/postgres_send.c
-src/persistence/postgres%lo src/persistence/journal_postgres%lo: CPPFLAGS += $(POSTGRES_CFLAGS)

@@ -18,5 +18,4 @@ tests_system_tls_lines_SOURCES = tests/system/tls_lines.c
 tests_system_tls_lines_LDADD = $(TEST_LDADD)
 test_programs += tests/system/journal_postgres
 tests_system_journal_postgres_SOURCES = tests/system/journal_postgres.c
-tests_system_journal_postgres_CPPFLAGS = $(AM_CPPFLAGS) $(POSTGRES_CFLAGS)
 tests_system_journal_postgres_LDADD = $(TEST_LDADD)
