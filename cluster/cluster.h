@@ -16,6 +16,7 @@
 #include "cluster/shell/lease.h"
 #include "cluster/shell/listen.h"
 #include "cluster/shell/snapshot.h"
+#include "cluster/sharding/sharding.h"
 #include "cluster/singleton/singleton.h"
 #include "remote/remote.h"
 #include "base/config.h"

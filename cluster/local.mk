@@ -100,12 +100,14 @@ troupe_sources += \
 # sharding: entities.
 troupe_sources += \
 	cluster/sharding/drains.c \
+	cluster/sharding/entity_name.c \
 	cluster/sharding/entity_path.c \
 	cluster/sharding/entity_table.c \
 	cluster/sharding/gate.c \
 	cluster/sharding/request.c \
 	cluster/sharding/region.c \
 	cluster/sharding/region_entry.c \
+	cluster/sharding/region_keep.c \
 	cluster/sharding/region_shard.c \
 	cluster/sharding/region_sweep.c \
 	cluster/sharding/sharding.c \

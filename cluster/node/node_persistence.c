@@ -173,6 +173,18 @@ problem_add(cJSON *problems, const trp_journal_driver *driver, const trp_journal
     return cJSON_AddItemToArray(problems, cJSON_CreateString(text));
 }
 
+/* A shard that cannot be opened is tried again; its messages wait. */
+static bool
+shards_problem_add(cJSON *problems, const trp_system *system)
+{
+    char text[128];
+    uint32_t count = trpi_sharding_unopened(system);
+
+    (void)snprintf(text, sizeof text,
+                   "%u shards of entities wait for the journal; the log says why", count);
+    return count == 0 || cJSON_AddItemToArray(problems, cJSON_CreateString(text));
+}
+
 bool
 trpi_node_journal_add(trp_node *node, cJSON *reply, cJSON *problems)
 {
@@ -197,5 +209,5 @@ trpi_node_journal_add(trp_node *node, cJSON *reply, cJSON *problems)
            trpi_json_add_i64(journal, "refused", (int64_t)health.refused) &&
            trpi_json_add_i64(journal, "failed", (int64_t)health.failed) &&
            trpi_json_add_i64(journal, "bytes", (int64_t)health.bytes) &&
-           problem_add(problems, driver, &health);
+           problem_add(problems, driver, &health) && shards_problem_add(problems, node->system);
 }

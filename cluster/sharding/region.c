@@ -82,6 +82,9 @@ shard_order(trp_ctx *ctx, trpi_region *region, trpi_request *request)
     case TRPI_REQUEST_STOP:
         trpi_shard_stop(ctx, region, request->shard);
         break;
+    case TRPI_REQUEST_OPEN:
+        trpi_shards_want(ctx, region, request->shard);
+        break;
     case TRPI_REQUEST_STOP_NOW:
         trpi_shard_stop_now(ctx, region, request->shard);
         break;
@@ -159,7 +162,12 @@ region_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     }
     if (trp_msg_is(msg, &trpi_region_tick_type)) {
         trpi_entry_start_due(ctx, region);
+        trpi_keep_tick(ctx, region);
         trpi_region_sweep(ctx, region);
+        return TRP_OK;
+    }
+    if (trp_msg_is(msg, &trpi_keep_answer_type) && trp_msg_payload(msg) != NULL) {
+        trpi_keep_answered(ctx, region, msg);
         return TRP_OK;
     }
     return TRP_EUNHANDLED;
@@ -194,6 +202,7 @@ region_stopped(trp_ctx *ctx, void *state)
         trpi_shard *shard = &region->shards[i];
         queue_dead(&shard->returned);
         queue_dead(&shard->waiting);
+        trpi_keep_abandon(region, shard);
         for (uint32_t place = 0; place < trpi_entry_places(&shard->entries); place++) {
             trpi_entry *entry = trpi_entry_at(&shard->entries, place);
             if (entry != NULL) {

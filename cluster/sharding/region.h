@@ -9,6 +9,8 @@
 
 #include "cluster/sharding/entity_table.h"
 #include "cluster/sharding/shard_frame.h"
+#include "cluster/sharding/shard_store.h"
+#include "cluster/sharding/sharding.h"
 #include "pattern/pattern.h"
 
 /* An entry's life, told by the region. Tellers reach it directly only while target is a ref. */
@@ -37,8 +39,9 @@ enum trpi_request_kind {
     TRPI_REQUEST_BUFFER = 11, /* tell home no more */
     TRPI_REQUEST_STOP = 12,   /* end its entities */
     TRPI_REQUEST_STOP_NOW = 13,
-    TRPI_REQUEST_HOME = 14, /* it lives at home */
-    TRPI_REQUEST_FENCE = 15 /* ask home's gate, when a grace period has passed */
+    TRPI_REQUEST_HOME = 14,  /* it lives at home */
+    TRPI_REQUEST_FENCE = 15, /* ask home's gate, when a grace period has passed */
+    TRPI_REQUEST_OPEN = 16   /* of the region itself: ask for all shards from shard on */
 };
 
 typedef struct trpi_request {
@@ -93,8 +96,22 @@ enum trpi_shard_state {
     TRPI_SHARD_UNKNOWN = 0, /* messages wait; the control actor was asked if there are any */
     TRPI_SHARD_OWN = 1,
     TRPI_SHARD_STOPPING = 2, /* own; its entities end, messages wait */
-    TRPI_SHARD_AWAY = 3      /* at home */
+    TRPI_SHARD_AWAY = 3,     /* at home */
+    TRPI_SHARD_OPENING = 4   /* own, and its store is not open yet: messages wait */
 };
+
+/* A shard's store, from the first try to open it until it is given up. Region. */
+typedef struct trpi_shard_keep {
+    struct trpi_region *region;
+    trpi_shard_store *store; /* NULL: the next try is at open_ms */
+    trp_journal_op *op;      /* under way; NULL: none */
+    struct trpi_shard_keep *next_read;
+    uint64_t open_ms;
+    uint32_t number;     /* of the shard */
+    uint32_t read_bytes; /* of op, reserved */
+    uint8_t tries;       /* that have failed, in a row */
+    bool reads_later;    /* op is in region->reads */
+} trpi_shard_keep;
 
 typedef struct trpi_shard {
     _Alignas(64) _Atomic uintptr_t route;
@@ -111,6 +128,10 @@ typedef struct trpi_shard {
     trpi_request_queue returned, waiting; /* what came back is before what waits */
     trpi_entry_wait *opening;             /* RUNNING, but target is NONE */
     bool route_opening;                   /* AWAY, but route is REGION */
+    bool lost;                            /* STOPPING: because its store is lost */
+    trpi_shard_keep *keep;                /* NULL: none is open or being opened */
+    _Atomic uint64_t
+        writes_as; /* epoch of the journal, for entities that start; release, acquire */
 } trpi_shard;
 
 #define TRPI_CLOCK_RING 9
@@ -140,6 +161,14 @@ typedef struct trpi_region {
     _Atomic uint32_t shards_own; /* for status; relaxed */
     uint32_t sweep_shard, sweep_slices, sweep_slice, sweep_ms;
     uint32_t ring[TRPI_CLOCK_RING], ring_at; /* clock at the last sweeps */
+    bool keeps;                              /* a shard has a store; constant, as the next */
+    bool remembers;                          /* what the store has is read, and added to */
+    bool keeps_stuck;                        /* something was not done for lack of memory */
+    uint32_t keeps_later;                    /* whose next try is at open_ms */
+    uint64_t keeps_logged_ms;                /* 0: no store has failed to open */
+    _Atomic uint32_t keeps_failed;           /* that could not be opened yet; for status; relaxed */
+    trpi_shard_keep *reads, **reads_end;     /* want to read, and too much is being read */
+    size_t reading_bytes;
 } trpi_region;
 
 /* The control actor's part that a region calls. NULL ops: all shards are here. */
@@ -187,6 +216,7 @@ typedef struct trpi_sharding trpi_sharding;
 /* The sharding of a system, made at the first call. Errors: TRP_ENOMEM, TRP_ECLOSED; those of a
  * spawn. Thread: any. */
 trp_err trpi_sharding_of(trp_system *system, trpi_sharding **ret_sharding);
+trpi_entry *trpi_entry_of_self(const trp_ctx *ctx); /* NULL: the running actor is no entity */
 /* NULL: that type is not started. Any thread. */
 static inline trpi_region *
 trpi_region_find(const trpi_sharding *sharding, uint64_t type)
@@ -247,6 +277,37 @@ void trpi_gate_fence(const trpi_region *region, trp_ctx *ctx, trp_ref gate, uint
 size_t trpi_entity_path_write(const char *type, const trp_entity *entity, char *buffer,
                               size_t bytes);
 
+/* ---- region_keep.c: the actor ---------------------------------------------------------------- */
+extern trp_type trpi_keep_answer_type;
+/* Open the store of a shard; trpi_shard_opened() or trpi_shard_lost() comes, also at once. Without
+ * memory it is tried again. */
+void trpi_keep_open(trp_ctx *ctx, trpi_region *region, uint32_t number);
+/* The same after a back-off. */
+void trpi_keep_open_later(trpi_region *region, uint32_t number);
+/* Submit what the store has to do. */
+void trpi_keep_go_on(trp_ctx *ctx, trpi_shard_keep *keep);
+/* Give the store up. false: the journal has not answered yet, and trpi_shard_look() comes. */
+bool trpi_keep_close(trpi_region *region, trpi_shard *shard);
+void trpi_keep_answered(trp_ctx *ctx, trpi_region *region, const trp_msg *msg);
+/* Find out whether the shard still has its permission to write. */
+void trpi_keep_probe(trp_ctx *ctx, trpi_region *region, uint32_t number);
+void trpi_keep_tick(trp_ctx *ctx, trpi_region *region);
+/* The region's actor has ended: what is under way is freed with its answer. */
+void trpi_keep_abandon(trpi_region *region, trpi_shard *shard);
+bool trpi_keep_is_wanted(const trp_sharding_options *options); /* by a type. Any thread */
+/* Check that the system has the journal that a type needs. why: a sentence. Errors: TRP_ESTATE,
+ * TRP_ECONFIG; TRP_ENOMEM, TRP_ECLOSED. Thread: any. */
+trp_err trpi_keep_check(trpi_sharding *sharding, const trp_sharding_options *options, char *why,
+                        size_t why_bytes);
+
+/* ---- entity_name.c --------------------------------------------------------------------------- */
+/* The id of an entity as a text that the journal takes: bytes that are no text are %XX, as is '%'.
+ * Returns its bytes; 0: it is too long. */
+#define TRPI_ENTITY_NAME_BYTES 192 /* with the NUL */
+size_t trpi_entity_name(const void *id, size_t id_bytes, char name[TRPI_ENTITY_NAME_BYTES]);
+/* The reverse. 0: it is no such text. */
+size_t trpi_entity_unname(const char *name, char id[TRP_ENTITY_ID_BYTES_MAX]);
+
 /* ---- request.c ------------------------------------------------------------------------------- */
 extern trp_type trpi_request_type, trpi_region_tick_type;
 /* NULL: no memory. Takes msg, on success only. */
@@ -281,6 +342,12 @@ void trpi_shard_buffer(trp_ctx *ctx, trpi_region *region, uint32_t number);
 void trpi_shard_stop(trp_ctx *ctx, trpi_region *region, uint32_t number);
 void trpi_shard_open(trp_ctx *ctx, trpi_region *region, trpi_shard *shard);
 void trpi_shard_look(trp_ctx *ctx, trpi_region *region, uint32_t number);
+/* Its store is open. */
+void trpi_shard_opened(trp_ctx *ctx, trpi_region *region, uint32_t number);
+/* Its store is lost: another one writes, or it is not known what was written. */
+void trpi_shard_lost(trp_ctx *ctx, trpi_region *region, uint32_t number);
+/* Ask for all shards from number on: they have entities to start. */
+void trpi_shards_want(trp_ctx *ctx, trpi_region *region, uint32_t number);
 void trpi_shard_graced(trp_ctx *ctx, trpi_region *region, uint32_t number);
 
 /* ---- region_entry.c: the actor --------------------------------------------------------------- */

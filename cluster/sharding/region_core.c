@@ -545,7 +545,8 @@ take_shard_event(trpi_region_core *core, const trpi_region_event *event)
         shard->wanted = false;
         break;
     case TRPI_REGION_STOPPED:
-        if (shard->place == TRPI_SHARD_PLACE_STOPPING) {
+        /* also unasked: its permission to write was lost */
+        if (shard->place == TRPI_SHARD_PLACE_STOPPING || shard->place == TRPI_SHARD_PLACE_OWN) {
             trpi_region_end(core, event->shard, shard->epoch);
         }
         break;

@@ -21,6 +21,7 @@
 #include "base/assert.h"
 #include "base/hash.h"
 #include "cluster/sharding/region.h"
+#include "persistence/persistence.h"
 
 enum { FAILURES_MAX = 16 };
 
@@ -343,6 +344,13 @@ trpi_entry_passivate(trp_ctx *ctx, trpi_region *region, trpi_entry *entry)
     }
 }
 
+static void
+stop_reached(trp_ctx *ctx, void *arg)
+{
+    (void)arg;
+    trp_stop(ctx, trp_self(ctx));
+}
+
 void
 trpi_entry_stop(trp_ctx *ctx, trpi_region *region, trpi_entry *entry)
 {
@@ -358,6 +366,12 @@ trpi_entry_stop(trp_ctx *ctx, trpi_region *region, trpi_entry *entry)
     entry->state = TRPI_ENTRY_STOPPING;
     opening_leave(region, entry->wait);
     entry->wait->closed = true;
+    trp_msg *stop;
+    if (o->stop_type == NULL && trpi_behaviour_is_persistent(o->behaviour) &&
+        trpi_behind_new(stop_reached, NULL, NULL, &stop) == TRP_OK) {
+        trpi_send(ctx, ref, stop); /* behind what it keeps while it recovers or persists */
+        return;
+    }
     trpi_tell(ctx, ref, trp_self(ctx), o->stop_type == NULL ? &trp_poison_pill_type : o->stop_type,
               o->stop, o->stop_bytes);
 }
@@ -420,6 +434,7 @@ trpi_entry_ended(trp_ctx *ctx, trpi_region *region, trpi_entry *entry)
     }
     if (atomic_load_explicit(&entry->failed, memory_order_relaxed)) {
         failure_count(entry);
+        trpi_keep_probe(ctx, region, entry->shard); /* was it because another one writes? */
     } else {
         entry->failures = 0;
     }

@@ -1,17 +1,23 @@
 /* region_shard.c - a shard of a region: here, on another node, or on the move.
  *
  * States.  UNKNOWN --own--> OWN --buffer, stop--> STOPPING --all entities ended--> UNKNOWN
+ *          UNKNOWN --own--> OPENING --its store is open--> OWN, where a shard has a store
  *          UNKNOWN --home--> AWAY --buffer--> UNKNOWN
  * Must hold.
  *   region-shard-S1  What waits for a shard is passed on in the order of its arrival, and before
  *       the short way is opened (region-O1).
  *   region-shard-S2  buffering() and the stop messages come after a grace period: nothing that was
  *       told directly comes later (region-O2).
+ *   region-shard-S3  Messages of other nodes are taken in OWN and OPENING, with the epoch that they
+ *       name. When the shard leaves these states, those that still wait go back at once, before any
+ *       that comes later: after the first that went back, none of that epoch is taken.
  * Tests.   tests/unit/cluster/entity_test.c
  */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "cluster/sharding/region.h"
+
+enum { WANT_MAX = 256 }; /* shards asked for in a row */
 
 static const trpi_region_ops *
 ops_of(const trpi_region *region, void **ret_arg)
@@ -50,6 +56,11 @@ pass_on(trp_ctx *ctx, trpi_region *region, trpi_shard *shard, trpi_request *requ
         trpi_request_free(request);
         return;
     }
+    char name[TRPI_ENTITY_NAME_BYTES];
+    if (region->keeps && trpi_entity_name(request->id, request->id_bytes, name) == 0) {
+        trpi_request_dead(request, TRP_DEAD_TOO_LARGE); /* the journal cannot name it */
+        return;
+    }
     entry = trpi_entry_get(region, request);
     if (entry == NULL) {
         trpi_request_dead(request, TRP_DEAD_NO_MEMORY);
@@ -64,7 +75,8 @@ give_back(trp_ctx *ctx, trpi_region *region, const trpi_shard *shard, trpi_reque
 {
     trpi_origin origin = { request->origin, request->epoch };
     if (trp_ref_is_none(request->origin) ||
-        (shard->state == TRPI_SHARD_OWN && atomic_load(&shard->epoch) == request->epoch)) {
+        ((shard->state == TRPI_SHARD_OWN || shard->state == TRPI_SHARD_OPENING) &&
+         atomic_load(&shard->epoch) == request->epoch)) {
         return false;
     }
     trpi_gate_return(region, ctx, &origin, request->id, request->id_bytes, request->msg);
@@ -145,22 +157,65 @@ trpi_shard_own(trp_ctx *ctx, trpi_region *region, uint32_t number, uint64_t epoc
     if (shard->state == TRPI_SHARD_STOPPING) {
         return; /* a hand-off ends with stopped() */
     }
-    shard->state = TRPI_SHARD_OWN;
+    bool was = shard->state == TRPI_SHARD_OWN || shard->state == TRPI_SHARD_OPENING;
     atomic_store(&shard->epoch, epoch);
-    home_forget(region, shard);
+    if (was) {
+        return;
+    }
     shard->asked = shard->stops = shard->wants_stop = shard->route_opening = false;
     closing_cancel(region, shard);
+    shard->state = TRPI_SHARD_OPENING;
+    if (!region->keeps) {
+        trpi_shard_opened(ctx, region, number);
+        return;
+    }
+    if (shard->home != NULL) { /* what is told from now on waits */
+        atomic_store(&shard->route, TRPI_ROUTE_REGION);
+        home_forget(region, shard);
+    }
+    trpi_keep_open(ctx, region, number);
+}
+
+void
+trpi_shard_opened(trp_ctx *ctx, trpi_region *region, uint32_t number)
+{
+    trpi_shard *shard = &region->shards[number];
+    trpi_assert(shard->state == TRPI_SHARD_OPENING);
+    shard->state = TRPI_SHARD_OWN;
     waiting_flush(ctx, region, shard);
     /* Its entries have their own targets, so the route may change at once. */
     atomic_store(&shard->route, TRPI_ROUTE_LOCAL);
+    home_forget(region, shard);
     trpi_shard_open(ctx, region, shard);
+}
+
+/* Its entities end, and it is given back; without a cluster it is opened again. */
+void
+trpi_shard_lost(trp_ctx *ctx, trpi_region *region, uint32_t number)
+{
+    region->shards[number].lost = true;
+    trpi_shard_stop(ctx, region, number);
+}
+
+void
+trpi_shards_want(trp_ctx *ctx, trpi_region *region, uint32_t number)
+{
+    for (uint32_t i = 0; i < WANT_MAX && number < region->options.shards; i++, number++) {
+        if (region->shards[number].state == TRPI_SHARD_UNKNOWN) {
+            home_ask(ctx, region, number);
+        }
+    }
+    if (number < region->options.shards) { /* behind the messages that have come meanwhile */
+        trpi_region_order(ctx, region, TRPI_REQUEST_OPEN, number, 0, NULL);
+    }
 }
 
 void
 trpi_shard_away(trp_ctx *ctx, trpi_region *region, uint32_t number, trpi_home *home)
 {
     trpi_shard *shard = &region->shards[number];
-    if (shard->state == TRPI_SHARD_STOPPING || shard->state == TRPI_SHARD_OWN) {
+    if (shard->state == TRPI_SHARD_STOPPING || shard->state == TRPI_SHARD_OWN ||
+        shard->state == TRPI_SHARD_OPENING) {
         trpi_free(home);
         return;
     }
@@ -223,6 +278,22 @@ route_close(trpi_region *region, trpi_shard *shard)
     trpi_region_grace(region);
 }
 
+/* region-shard-S3 */
+static void
+waiting_give_back(trp_ctx *ctx, trpi_region *region, trpi_shard *shard)
+{
+    trpi_request_queue own = { 0 };
+    trpi_request *request;
+    while ((request = trpi_region_unkeep(region, &shard->waiting)) != NULL) {
+        if (!give_back(ctx, region, shard, request)) {
+            trpi_request_append(&own, request);
+        }
+    }
+    while ((request = trpi_request_take(&own)) != NULL) {
+        trpi_region_keep(region, &shard->waiting, request);
+    }
+}
+
 static void
 fence_send(trp_ctx *ctx, trpi_region *region, uint32_t number)
 {
@@ -241,13 +312,13 @@ void
 trpi_shard_buffer(trp_ctx *ctx, trpi_region *region, uint32_t number)
 {
     trpi_shard *shard = &region->shards[number];
-    (void)ctx;
     if (shard->state == TRPI_SHARD_AWAY) {
         shard->state = TRPI_SHARD_UNKNOWN;
         shard->asked = true; /* the control actor will say where it is */
-    } else if (shard->state == TRPI_SHARD_OWN) {
+    } else if (shard->state == TRPI_SHARD_OWN || shard->state == TRPI_SHARD_OPENING) {
         shard->state = TRPI_SHARD_STOPPING;
         shard->stops = false;
+        waiting_give_back(ctx, region, shard);
     } else {
         shard->asked = true;
     }
@@ -298,7 +369,7 @@ void
 trpi_shard_stop(trp_ctx *ctx, trpi_region *region, uint32_t number)
 {
     trpi_shard *shard = &region->shards[number];
-    if (shard->state == TRPI_SHARD_OWN) {
+    if (shard->state == TRPI_SHARD_OWN || shard->state == TRPI_SHARD_OPENING) {
         trpi_shard_buffer(ctx, region, number);
     }
     if (shard->state != TRPI_SHARD_STOPPING || shard->stops) {
@@ -346,14 +417,19 @@ trpi_shard_look(trp_ctx *ctx, trpi_region *region, uint32_t number)
     trpi_shard *shard = &region->shards[number];
     void *arg;
     const trpi_region_ops *ops = ops_of(region, &arg);
-    if (shard->state != TRPI_SHARD_STOPPING || !shard->stops || shard->entries.count > 0) {
+    if (shard->state != TRPI_SHARD_STOPPING || !shard->stops || shard->entries.count > 0 ||
+        !trpi_keep_close(region, shard)) {
         return;
     }
+    bool lost = shard->lost;
     shard->state = TRPI_SHARD_UNKNOWN;
-    shard->stops = shard->wants_stop = false;
+    shard->stops = shard->wants_stop = shard->lost = false;
     shard->asked = ops != NULL; /* where it is next is said without being asked */
     if (ops != NULL) {
         ops->stopped(arg, ctx, region, number);
+    } else if (lost) {
+        shard->state = TRPI_SHARD_OPENING;
+        trpi_keep_open_later(region, number);
     } else if (shard->waiting.first != NULL) {
         home_ask(ctx, region, number);
     }

@@ -30,10 +30,11 @@ typedef enum store_step {
     STEP_CLAIM,
     STEP_SNAPSHOT,
     STEP_EVENTS,
-    STEP_APPEND, /* READY: so, or one of the next three */
+    STEP_APPEND, /* READY: so, or one of the next four */
     STEP_SAVE,
     STEP_DELETE,
     STEP_PRUNE,
+    STEP_PROBE,
     STEP_LOST
 } store_step;
 
@@ -45,6 +46,7 @@ struct trpi_shard_store {
     store_step step;
     bool under_way;
     bool memory_wanted;
+    bool probe_wanted;
     uint32_t snapshot_every, appends; /* since the snapshot */
     uint64_t bytes_max, epoch;
     uint64_t number;          /* of the last event in the journal */
@@ -404,6 +406,14 @@ ready_begin(trpi_shard_store *store, uint64_t wall_ms)
         store->op.to = store->previous_number - 1;
         return true;
     }
+    if (store->probe_wanted) { /* delete the first snapshot if it is not among the newest: never */
+        store->probe_wanted = false;
+        op_begin(store, TRP_JOURNAL_SNAPSHOT_DELETE);
+        store->op.to = 1;
+        store->op.keep = UINT32_MAX;
+        store->step = STEP_PROBE;
+        return true;
+    }
     if (store->appends >= store->snapshot_every && save_begin(store, wall_ms)) {
         return true;
     }
@@ -613,6 +623,12 @@ trpi_shard_store_fired(trpi_shard_store *store, const char *id, const char *name
         change->next_ms = due_behind(due_ms, alarm->of.period_ms, wall_ms);
     }
     return err;
+}
+
+void
+trpi_shard_store_probe(trpi_shard_store *store)
+{
+    store->probe_wanted = true;
 }
 
 /* ---- looks ----------------------------------------------------------------------------------- */

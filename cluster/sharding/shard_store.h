@@ -104,6 +104,10 @@ trp_err trpi_shard_store_cancel(trpi_shard_store *store, const char *id, const c
 trp_err trpi_shard_store_fired(trpi_shard_store *store, const char *id, const char *name,
                                uint64_t due_ms, uint64_t wall_ms, uint64_t token);
 
+/* Let the journal say whether the epoch still is the scope's, as an operation that changes nothing:
+ * a store that was fenced is LOST then. READY. */
+void trpi_shard_store_probe(trpi_shard_store *store);
+
 /* Take the next effect; false: there is none. */
 bool trpi_shard_store_effect(trpi_shard_store *store, trpi_shard_effect *ret_effect);
 

@@ -18,7 +18,7 @@
 /* ---- the extension --------------------------------------------------------------------------- */
 
 static trp_type *const types[] = { &trpi_request_type, &trpi_region_tick_type,
-                                   &trpi_entity_envelope_type };
+                                   &trpi_entity_envelope_type, &trpi_keep_answer_type };
 static const trp_protocol protocol = { "sharding", types, sizeof types / sizeof types[0] };
 
 static void
@@ -169,6 +169,7 @@ region_new(trpi_sharding *sharding, const trp_sharding_options *options)
                                           : TRP_SHARDING_BACKOFF_MAX_MS_DEFAULT);
     o->passivate_after_ms = or_default(o->passivate_after_ms, TRP_SHARDING_PASSIVATE_MS_DEFAULT);
     o->buffer_bytes_max = or_default(o->buffer_bytes_max, TRP_SHARDING_BUFFER_BYTES_DEFAULT);
+    region->keeps = trpi_keep_is_wanted(o);
     region->settings.shards = o->shards;
     region->settings.extractor_version = o->extractor_version;
     atomic_init(&region->clock, 1);
@@ -236,6 +237,10 @@ trp_sharding_start(trp_system *system, const trp_sharding_options *options, char
                        "entities are on one node so far: this system has a cluster");
         return TRP_ESTATE;
     }
+    err = trpi_keep_check(sharding, &own, why, why_bytes);
+    if (err != TRP_OK) {
+        return err;
+    }
     pthread_mutex_lock(&sharding->lock);
     err = region_add(sharding, &own, &region);
     pthread_mutex_unlock(&sharding->lock);
@@ -248,10 +253,26 @@ trp_sharding_start(trp_system *system, const trp_sharding_options *options, char
     return err;
 }
 
+uint32_t
+trpi_sharding_unopened(const trp_system *system)
+{
+    const trpi_sharding *sharding = trpi_system_entities(system);
+    uint32_t count = 0;
+    for (uint32_t i = 0; sharding != NULL && i < TRP_SHARDING_TYPES_MAX * 2; i++) {
+        /* acquire: pairs with the release in region_add() */
+        const trpi_region *region =
+            atomic_load_explicit(&sharding->regions[i], memory_order_acquire);
+        /* relaxed: for status */
+        count +=
+            region == NULL ? 0 : atomic_load_explicit(&region->keeps_failed, memory_order_relaxed);
+    }
+    return count;
+}
+
 /* ---- an entity about itself ------------------------------------------------------------------ */
 
-static trpi_entry *
-entry_of_self(const trp_ctx *ctx)
+trpi_entry *
+trpi_entry_of_self(const trp_ctx *ctx)
 {
     const trpi_sharding *sharding = trpi_ctx_entities(ctx);
     trp_ref self = trp_self(ctx);
@@ -264,7 +285,7 @@ entry_of_self(const trp_ctx *ctx)
 trp_err
 trp_entity_self(trp_ctx *ctx, trp_entity *ret_entity)
 {
-    const trpi_entry *entry = entry_of_self(ctx);
+    const trpi_entry *entry = trpi_entry_of_self(ctx);
     if (entry == NULL) {
         return TRP_ENOENT;
     }
@@ -275,7 +296,7 @@ trp_entity_self(trp_ctx *ctx, trp_entity *ret_entity)
 trp_err
 trp_entity_passivate(trp_ctx *ctx)
 {
-    trpi_entry *entry = entry_of_self(ctx);
+    trpi_entry *entry = trpi_entry_of_self(ctx);
     if (entry == NULL) {
         return TRP_ENOENT;
     }

@@ -102,8 +102,8 @@ trpi_entity_pass(trpi_region *region, trp_ctx *ctx, const void *id, size_t id_by
                                                     : TRPI_TARGET_NONE;
         if (origin != NULL &&
             (route != TRPI_ROUTE_LOCAL || atomic_load(&shard->epoch) != origin->epoch)) {
-            atomic_fetch_sub(&shard->misses, 1);
-            trpi_gate_return(region, ctx, origin, id, id_bytes, msg);
+            /* The region alone gives back: one order of what goes back. region-shard-S3 */
+            region_ask(region, ctx, shard, hash, id, id_bytes, origin, msg);
             return;
         }
         if (route > TRPI_ROUTE_OPENING) {

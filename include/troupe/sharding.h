@@ -17,6 +17,12 @@
  *     trp_entity entity = trp_entity_of(trp_entity_type("order"), "4711", 4);
  *     trp_entity_tell(ctx, &entity, &order_add_type, &add, sizeof add);
  *
+ * An entity with a persistent behaviour (troupe/persistence.h) has the persistence id "TYPE|ID",
+ * where bytes of the id that are no text are %XX; one of more than 191 bytes so written has no
+ * place in the journal, and what it is told is a dead letter (too large). Its events bear the epoch
+ * of its shard, which is claimed once for all entities of it: after a shard has moved, no event of
+ * its former home is stored. Until the claim is done, messages wait.
+ *
  * Messages of one sender to one entity arrive in the order in which they were told, also while the
  * entity is passivated and starts again. They arrive at most once: what a node that crashes has, or
  * a connection that breaks, is lost (troupe/reliable_proxy.h).
@@ -107,7 +113,9 @@ typedef struct trp_sharding_options {
     uint32_t entities_max; /* on this node; more: those told longest ago are passivated. 0: none */
     uint32_t buffer_bytes_max; /* of messages that wait on this node for entities of this type; what
                                   is told beyond it is a dead letter (entity-buffer) */
-    uint32_t persistent;       /* 1: entities have state in the journal */
+    /* 1: entities, or actors below them, have state in the journal: a shard's permission to write
+     * is claimed before they start. So it is for a persistent behaviour, whatever this says */
+    uint32_t persistent;
 } trp_sharding_options;
 #define TRP_SHARDING_OPTIONS_INIT                                                                  \
     {                                                                                              \
@@ -122,7 +130,10 @@ typedef struct trp_sharding_options {
  *            TRP_EEXIST   the type is started already
  *            TRP_ELIMIT   TRP_SHARDING_TYPES_MAX types are started
  *            TRP_ENOTYPE  stop_type or args_type is not registered
- *            TRP_ESTATE   the system has a cluster: entities of several nodes are not there yet
+ *            TRP_ESTATE   the system has a cluster: entities of several nodes are not there yet; or
+ *                         the entities have state, and the system has no journal
+ *            TRP_ECONFIG  they have state, and the journal is this node's alone
+ *                         (persistence.local-store-is-enough)
  *            TRP_ENOMEM   out of memory
  *            TRP_ECLOSED  the system is stopping
  * Thread:    any; takes a lock for a moment.

@@ -17,11 +17,14 @@
 #include "base/built_in_types.h"
 
 #define PERSISTENT_TYPE_NUMBER 60
+#define BEHIND_TYPE_NUMBER 61
 
 BUILT_IN(trpi_persistent_type, "troupe.priv-persistent", 0, 0xfff0,
          TRP_TYPE_VARIABLE | TRP_TYPE_LOCAL | TRPI_TYPE_FLAG_SILENT, PERSISTENT_TYPE_NUMBER);
+BUILT_IN(trpi_behind_type, "troupe.priv-behind", 0, 0xfff1, TRP_TYPE_LOCAL | TRPI_TYPE_FLAG_SILENT,
+         BEHIND_TYPE_NUMBER);
 
-static const trpi_built_in_type rows[] = { { &trpi_persistent_type, 0 } };
+static const trpi_built_in_type rows[] = { { &trpi_persistent_type, 0 }, { &trpi_behind_type, 0 } };
 
 const trpi_type_part trpi_persistence_types = TYPES_OF(rows);
 

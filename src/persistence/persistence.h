@@ -39,6 +39,20 @@ trp_err trpi_persistent_scope_set(trp_system *system, trpi_persistent_scope_fn f
 /* Is it the behaviour of a persistent actor? */
 bool trpi_behaviour_is_persistent(const trp_behaviour *behaviour);
 
+/* ---- behind the commands of a persistent actor --------------------------------------------------
+ * A message that stands in the order of its commands and is none: when those before it have been
+ * handled, and what they persisted by trp_persist() is stored, reached() is called as the actor.
+ * Without memory, or when the actor ends before, it may never be: gone() is called instead. */
+typedef struct trpi_behind {
+    void (*reached)(trp_ctx *ctx, void *arg);
+    void (*gone)(void *arg); /* NULL: nothing. Thread: any */
+    void *arg;
+    bool was_reached;
+} trpi_behind;
+/* Make one, to be sent. Gives *ret_msg. Errors: TRP_ENOMEM, and nothing is called. Thread: any. */
+trp_err trpi_behind_new(void (*reached)(trp_ctx *ctx, void *arg), void (*gone)(void *arg),
+                        void *arg, trp_msg **ret_msg);
+
 extern const struct trpi_type_part trpi_persistence_types;
 
 /* Keys of the configuration (keys.c). */

@@ -74,7 +74,8 @@ stash_refuse(trp_ctx *ctx, const trpi_persistent *p, const trp_msg *msg, trp_dea
 static trp_err
 stash_put(trp_ctx *ctx, trpi_persistent *p, const trp_msg *msg)
 {
-    if (p->stash_count >= or_default(p->what->stash_msgs_max, TRP_PERSISTENT_STASH_DEFAULT)) {
+    if (p->stash_count >= or_default(p->what->stash_msgs_max, TRP_PERSISTENT_STASH_DEFAULT) &&
+        !trp_msg_is(msg, &trpi_behind_type)) {
         return stash_refuse(ctx, p, msg, TRP_DEAD_STASH_FULL);
     }
     trpi_kept *kept = trpi_alloc(sizeof *kept);
@@ -82,6 +83,7 @@ stash_put(trp_ctx *ctx, trpi_persistent *p, const trp_msg *msg)
         trpi_free(kept);
         return stash_refuse(ctx, p, msg, TRP_DEAD_NO_MEMORY);
     }
+    trpi_msg_told_as(kept->msg, msg);
     atomic_init(&kept->refs, 1);
     if (p->stash == NULL) {
         p->stash = kept;
@@ -275,9 +277,42 @@ trp_persistent_pre_start(trp_ctx *ctx, void *state, const trp_msg *args)
 
 /* ---- commands -------------------------------------------------------------------------------- */
 
+static void
+behind_drop(void *held)
+{
+    trpi_behind *behind = held;
+
+    if (!behind->was_reached && behind->gone != NULL) {
+        behind->gone(behind->arg);
+    }
+}
+
+trp_err
+trpi_behind_new(void (*reached)(trp_ctx *ctx, void *arg), void (*gone)(void *arg), void *arg,
+                trp_msg **ret_msg)
+{
+    void *held;
+    trp_err err =
+        trp_msg_new_held(&trpi_behind_type, sizeof(trpi_behind), behind_drop, ret_msg, &held);
+
+    if (err == TRP_OK) {
+        *(trpi_behind *)held = (trpi_behind){ reached, gone, arg, false };
+    }
+    return err;
+}
+
 static trp_err
 command_run(trp_ctx *ctx, trpi_persistent *p, const trp_msg *msg)
 {
+    trpi_behind *behind = (trpi_behind *)(uintptr_t)trp_msg_held(msg, &trpi_behind_type);
+
+    if (behind != NULL) {
+        behind->was_reached = true;
+        behind->reached(ctx, behind->arg);
+        trpi_kept_unref(p->current);
+        p->current = NULL;
+        return TRP_OK;
+    }
     p->at = TRPI_AT_COMMAND;
     trp_err err = p->command(ctx, p->state, msg);
     p->at = TRPI_AT_NONE;

@@ -113,6 +113,7 @@ typedef struct trpi_flight_record {
 bool trpi_flight_next(const trpi_flight *flight, size_t *at, trp_journal_event *ret_event);
 
 extern trp_type trpi_persistent_type; /* without a flight: a wake-up */
+extern trp_type trpi_behind_type;
 
 typedef enum trpi_phase {
     TRPI_PHASE_WAITS = 0, /* for its turn to recover */

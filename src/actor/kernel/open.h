@@ -101,6 +101,12 @@ bool trpi_send_live(trp_ctx *ctx, uint32_t slot, uint32_t generation, trp_msg *m
  * letter. Gives the message. */
 trp_msg *trpi_tell_prepare(trp_ctx *ctx, trp_ref sender, const trp_type *type, const void *payload,
                            size_t bytes);
+/* A copy of msg stands for it: it was told to an entity if msg was. */
+static inline void
+trpi_msg_told_as(trp_msg *copy, const trp_msg *msg)
+{
+    copy->priv_from_node_flags |= msg->priv_from_node_flags & TRPI_MSG_ENTITY;
+}
 /* Name the sender of a message that is not told yet. */
 void trpi_msg_sign(trp_msg *msg, trp_ref sender);
 /* Push what this run has told so far. */
