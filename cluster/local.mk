@@ -108,6 +108,7 @@ troupe_sources += \
 	cluster/sharding/region.c \
 	cluster/sharding/region_entry.c \
 	cluster/sharding/region_keep.c \
+	cluster/sharding/region_remember.c \
 	cluster/sharding/region_shard.c \
 	cluster/sharding/region_sweep.c \
 	cluster/sharding/sharding.c \

@@ -37,6 +37,8 @@ typedef struct trpi_entry {
     uint8_t failures;          /* region: in a row */
     _Atomic bool failed;       /* the incarnation that has ended did so by a failure */
     uint8_t id_bytes;
+    bool passivated; /* region: it ends because it was passivated */
+    bool restarts;   /* region: ABSENT, and to be started without a message */
     char id[];
 } trpi_entry;
 

@@ -82,6 +82,9 @@ shard_order(trp_ctx *ctx, trpi_region *region, trpi_request *request)
     case TRPI_REQUEST_STOP:
         trpi_shard_stop(ctx, region, request->shard);
         break;
+    case TRPI_REQUEST_RESTART:
+        trpi_remember_go_on(ctx, region);
+        break;
     case TRPI_REQUEST_OPEN:
         trpi_shards_want(ctx, region, request->shard);
         break;
@@ -163,6 +166,7 @@ region_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     if (trp_msg_is(msg, &trpi_region_tick_type)) {
         trpi_entry_start_due(ctx, region);
         trpi_keep_tick(ctx, region);
+        trpi_remember_go_on(ctx, region);
         trpi_region_sweep(ctx, region);
         return TRP_OK;
     }

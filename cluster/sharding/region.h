@@ -15,12 +15,14 @@
 
 /* An entry's life, told by the region. Tellers reach it directly only while target is a ref. */
 enum trpi_entry_state {
-    TRPI_ENTRY_ABSENT = 0,   /* no incarnation; it starts when backoff is over */
-    TRPI_ENTRY_RUNNING = 1,  /* messages are sent to it, by tellers or by the region */
-    TRPI_ENTRY_CLOSING = 2,  /* target is NONE; waits until no teller has an older one */
-    TRPI_ENTRY_STOPPING = 3, /* its stop message stands behind all that was told to it */
-    TRPI_ENTRY_ENDED = 4,    /* waits until no teller has its ref */
-    TRPI_ENTRY_DRAINING = 5  /* waits until its mailbox is empty */
+    TRPI_ENTRY_ABSENT = 0,    /* no incarnation; it starts when backoff is over */
+    TRPI_ENTRY_RUNNING = 1,   /* messages are sent to it, by tellers or by the region */
+    TRPI_ENTRY_CLOSING = 2,   /* target is NONE; waits until no teller has an older one */
+    TRPI_ENTRY_STOPPING = 3,  /* its stop message stands behind all that was told to it */
+    TRPI_ENTRY_ENDED = 4,     /* waits until no teller has its ref */
+    TRPI_ENTRY_DRAINING = 5,  /* waits until its mailbox is empty */
+    TRPI_ENTRY_NOTING = 6,    /* no incarnation; it starts when the journal has it */
+    TRPI_ENTRY_FORGETTING = 7 /* no incarnation; it is forgotten when the journal has done so */
 };
 
 /* Things that the region does: the payload of its messages. Owned by the message, or by a queue. */
@@ -39,9 +41,10 @@ enum trpi_request_kind {
     TRPI_REQUEST_BUFFER = 11, /* tell home no more */
     TRPI_REQUEST_STOP = 12,   /* end its entities */
     TRPI_REQUEST_STOP_NOW = 13,
-    TRPI_REQUEST_HOME = 14,  /* it lives at home */
-    TRPI_REQUEST_FENCE = 15, /* ask home's gate, when a grace period has passed */
-    TRPI_REQUEST_OPEN = 16   /* of the region itself: ask for all shards from shard on */
+    TRPI_REQUEST_HOME = 14,   /* it lives at home */
+    TRPI_REQUEST_FENCE = 15,  /* ask home's gate, when a grace period has passed */
+    TRPI_REQUEST_OPEN = 16,   /* of the region itself: ask for all shards from shard on */
+    TRPI_REQUEST_RESTART = 17 /* start remembered entities */
 };
 
 typedef struct trpi_request {
@@ -129,7 +132,10 @@ typedef struct trpi_shard {
     trpi_entry_wait *opening;             /* RUNNING, but target is NONE */
     bool route_opening;                   /* AWAY, but route is REGION */
     bool lost;                            /* STOPPING: because its store is lost */
-    trpi_shard_keep *keep;                /* NULL: none is open or being opened */
+    bool remember_again;                  /* not all entries that restart were made */
+    uint32_t restarts, restart_place,
+        restart_places;    /* entries with restarts; where to look next */
+    trpi_shard_keep *keep; /* NULL: none is open or being opened */
     _Atomic uint64_t
         writes_as; /* epoch of the journal, for entities that start; release, acquire */
 } trpi_shard;
@@ -167,6 +173,10 @@ typedef struct trpi_region {
     uint32_t keeps_later;                    /* whose next try is at open_ms */
     uint64_t keeps_logged_ms;                /* 0: no store has failed to open */
     _Atomic uint32_t keeps_failed;           /* that could not be opened yet; for status; relaxed */
+    uint32_t restarts, restart_shard;        /* entries with restarts; where to look next */
+    uint64_t restart_cost;                   /* of an entity, in bytes; constant */
+    _Atomic uint64_t restarting_bytes;       /* of those that recover */
+    _Atomic bool restart_waits;              /* until some of these have recovered */
     trpi_shard_keep *reads, **reads_end;     /* want to read, and too much is being read */
     size_t reading_bytes;
 } trpi_region;
@@ -216,7 +226,17 @@ typedef struct trpi_sharding trpi_sharding;
 /* The sharding of a system, made at the first call. Errors: TRP_ENOMEM, TRP_ECLOSED; those of a
  * spawn. Thread: any. */
 trp_err trpi_sharding_of(trp_system *system, trpi_sharding **ret_sharding);
-trpi_entry *trpi_entry_of_self(const trp_ctx *ctx); /* NULL: the running actor is no entity */
+/* NULL: the running actor is no entity. */
+static inline trpi_entry *
+trpi_entry_of_self(const trp_ctx *ctx)
+{
+    const trpi_sharding *sharding = trpi_ctx_entities(ctx);
+    trp_ref self = trp_self(ctx);
+    trpi_entry *entry =
+        sharding == NULL ? NULL : trpi_entry_index_find(&sharding->index, self.slot);
+    return entry != NULL && entry->slot == self.slot && entry->generation == self.generation ? entry
+                                                                                             : NULL;
+}
 /* NULL: that type is not started. Any thread. */
 static inline trpi_region *
 trpi_region_find(const trpi_sharding *sharding, uint64_t type)
@@ -300,6 +320,20 @@ bool trpi_keep_is_wanted(const trp_sharding_options *options); /* by a type. Any
 trp_err trpi_keep_check(trpi_sharding *sharding, const trp_sharding_options *options, char *why,
                         size_t why_bytes);
 
+/* ---- region_remember.c: the actor ------------------------------------------------------------ */
+/* Start an ABSENT entry, when it is noted. */
+void trpi_entry_begin(trp_ctx *ctx, trpi_region *region, trpi_entry *entry);
+/* Its incarnation has ended for good: have it forgotten, first by the journal. */
+void trpi_entry_let_go(trp_ctx *ctx, trpi_region *region, trpi_entry *entry);
+bool trpi_entry_is_remembered(const trpi_region *region, const trpi_entry *entry);
+/* The journal has noted or forgotten it, or not. */
+void trpi_entry_noted(trp_ctx *ctx, trpi_region *region, uint32_t number,
+                      const trpi_shard_effect *effect);
+/* The shard's store is open: start what it remembers. */
+void trpi_remember_open(trp_ctx *ctx, trpi_region *region, uint32_t number);
+void trpi_remember_go_on(trp_ctx *ctx, trpi_region *region);
+void trpi_entry_restarts_clear(trpi_region *region, trpi_entry *entry);
+
 /* ---- entity_name.c --------------------------------------------------------------------------- */
 /* The id of an entity as a text that the journal takes: bytes that are no text are %XX, as is '%'.
  * Returns its bytes; 0: it is too long. */
@@ -353,6 +387,8 @@ void trpi_shard_graced(trp_ctx *ctx, trpi_region *region, uint32_t number);
 /* ---- region_entry.c: the actor --------------------------------------------------------------- */
 /* Find or make the entry; it may be ABSENT. NULL: no memory. */
 trpi_entry *trpi_entry_get(trpi_region *region, const trpi_request *order);
+trpi_entry *trpi_entry_make(trpi_region *region, uint32_t number, uint64_t hash, const void *id,
+                            size_t id_bytes);
 /* Pass the order's message to the entity, or keep it. Takes order. */
 void trpi_entry_message(trp_ctx *ctx, trpi_region *region, trpi_entry *entry, trpi_request *order);
 void trpi_entry_passivate(trp_ctx *ctx, trpi_region *region, trpi_entry *entry);
@@ -361,6 +397,10 @@ void trpi_entry_left(trpi_region *region, trpi_entry *entry, trpi_request *order
 void trpi_entry_drained(trp_ctx *ctx, trpi_region *region, trpi_entry *entry);
 void trpi_entry_graced(trp_ctx *ctx, trpi_region *region, trpi_entry_wait *wait);
 void trpi_entry_start_due(trp_ctx *ctx, trpi_region *region); /* those whose back-off is over */
+void trpi_entry_start(trp_ctx *ctx, trpi_region *region, trpi_entry *entry);
+/* Start it when its back-off is over. */
+void trpi_entry_start_later(trpi_region *region, trpi_entry *entry);
+bool trpi_entry_has_waiting(const trpi_entry *entry);
 /* Tell it to stop; no teller has its ref any more. */
 void trpi_entry_stop(trp_ctx *ctx, trpi_region *region, trpi_entry *entry);
 void trpi_entry_forget(trpi_region *region, trpi_entry *entry); /* ABSENT, and nothing waits */

@@ -1,6 +1,7 @@
 /* region_entry.c - the life of an entity: start, passivation, end; and what waits for it meanwhile.
  *
  * States.  ABSENT --message--> RUNNING --passivate--> CLOSING --grace--> STOPPING --ended--> ENDED
+ *          ABSENT -> NOTING -> RUNNING, and DRAINING -> FORGETTING -> gone: region_remember.c
  *          RUNNING, CLOSING --ended (by itself, or by a failure)--> ENDED
  *          ENDED --grace--> DRAINING --mark--> ABSENT: forgotten, or it starts for what waits
  * Must hold.
@@ -48,6 +49,13 @@ trpi_region_unkeep(trpi_region *region, trpi_request_queue *queue)
         atomic_fetch_sub_explicit(&region->waiting_msgs, 1, memory_order_relaxed);
     }
     return request;
+}
+
+bool
+trpi_entry_has_waiting(const trpi_entry *entry)
+{
+    return entry->wait != NULL &&
+           (entry->wait->front.first != NULL || entry->wait->back.first != NULL);
 }
 
 static bool
@@ -126,21 +134,27 @@ close_later(trpi_region *region, trpi_entry_wait *wait)
 trpi_entry *
 trpi_entry_get(trpi_region *region, const trpi_request *request)
 {
-    trpi_shard *shard = &region->shards[request->shard];
-    trpi_entry *entry =
-        trpi_entry_find(&shard->entries, request->hash, request->id, request->id_bytes);
+    return trpi_entry_make(region, request->shard, request->hash, request->id, request->id_bytes);
+}
+
+trpi_entry *
+trpi_entry_make(trpi_region *region, uint32_t number, uint64_t hash, const void *id,
+                size_t id_bytes)
+{
+    trpi_shard *shard = &region->shards[number];
+    trpi_entry *entry = trpi_entry_find(&shard->entries, hash, id, id_bytes);
     if (entry != NULL) {
         return entry;
     }
-    entry = trpi_alloc(sizeof *entry + request->id_bytes);
+    entry = trpi_alloc(sizeof *entry + id_bytes);
     if (entry == NULL) {
         return NULL;
     }
     entry->region = region;
-    entry->shard = request->shard;
-    entry->hash = request->hash;
-    entry->id_bytes = request->id_bytes;
-    memcpy(entry->id, request->id, request->id_bytes);
+    entry->shard = number;
+    entry->hash = hash;
+    entry->id_bytes = (uint8_t)id_bytes;
+    memcpy(entry->id, id, id_bytes);
     atomic_init(&entry->used, atomic_load_explicit(&region->clock, memory_order_relaxed));
     if (!wait_get(entry) || trpi_entry_insert(region->system, &shard->entries, entry) != TRP_OK) {
         trpi_free(entry->wait);
@@ -157,6 +171,7 @@ trpi_entry_forget(trpi_region *region, trpi_entry *entry)
     trpi_assert(entry->state == TRPI_ENTRY_ABSENT && entry->wait->front.first == NULL &&
                 entry->wait->back.first == NULL);
     trpi_assert(!entry->wait->is_closing && !entry->wait->is_opening && !entry->wait->is_later);
+    trpi_entry_restarts_clear(region, entry);
     trpi_entry_remove(&region->shards[entry->shard].entries, entry);
     region->entities--;
     trpi_free(entry->wait);
@@ -198,8 +213,8 @@ entry_spawn(trp_ctx *ctx, trpi_region *region, trpi_entry *entry)
 }
 
 /* Move an ABSENT entry to the list of those that start later. */
-static void
-start_later(trpi_region *region, trpi_entry *entry)
+void
+trpi_entry_start_later(trpi_region *region, trpi_entry *entry)
 {
     uint64_t back_off = region->options.backoff_min_ms;
     for (uint32_t i = 1; i < entry->failures && back_off < region->options.backoff_max_ms; i++) {
@@ -238,10 +253,12 @@ failure_count(trpi_entry *entry)
         (uint8_t)(entry->failures < FAILURES_MAX ? entry->failures + 1 : entry->failures);
 }
 
-static void
-entry_start(trp_ctx *ctx, trpi_region *region, trpi_entry *entry)
+void
+trpi_entry_start(trp_ctx *ctx, trpi_region *region, trpi_entry *entry)
 {
     trpi_assert(entry->state == TRPI_ENTRY_ABSENT && !entry->wait->is_later); /* region-entry-E1 */
+    trpi_entry_restarts_clear(region, entry);
+    entry->passivated = false;
     trpi_region_limit(ctx, region);
     trp_err err = entry_spawn(ctx, region, entry);
     if (err != TRP_OK) {
@@ -249,7 +266,7 @@ entry_start(trp_ctx *ctx, trpi_region *region, trpi_entry *entry)
                  "entity not started type=%s reason=\"%s\" next=\"it is tried again\"",
                  region->name, trp_strerror(err));
         failure_count(entry);
-        start_later(region, entry);
+        trpi_entry_start_later(region, entry);
         return;
     }
     trpi_entry_wait *wait = entry->wait;
@@ -289,9 +306,14 @@ trpi_entry_start_due(trp_ctx *ctx, trpi_region *region)
             continue;
         }
         wait->is_later = false;
-        if (wait->front.first != NULL || wait->back.first != NULL) {
-            entry_start(ctx, region, wait->entry);
-            trpi_shard_open(ctx, region, &region->shards[wait->entry->shard]);
+        trpi_shard *shard = &region->shards[wait->entry->shard];
+        if (wait->entry->state == TRPI_ENTRY_FORGETTING) {
+            wait->entry->state = TRPI_ENTRY_ABSENT;
+            trpi_entry_let_go(ctx, region, wait->entry);
+        } else if (trpi_entry_has_waiting(wait->entry) ||
+                   trpi_entry_is_remembered(region, wait->entry)) {
+            trpi_entry_begin(ctx, region, wait->entry);
+            trpi_shard_open(ctx, region, shard);
         } else {
             trpi_entry_forget(region, wait->entry);
         }
@@ -310,7 +332,7 @@ trpi_entry_message(trp_ctx *ctx, trpi_region *region, trpi_entry *entry, trpi_re
     }
     request_keep(region, entry, false, request);
     if (entry->state == TRPI_ENTRY_ABSENT && entry->wait != NULL && !entry->wait->is_later) {
-        entry_start(ctx, region, entry);
+        trpi_entry_begin(ctx, region, entry);
     }
 }
 
@@ -338,6 +360,7 @@ trpi_entry_passivate(trp_ctx *ctx, trpi_region *region, trpi_entry *entry)
         /* region-O2. seq_cst: as all changes of target */
         atomic_store(&entry->target, TRPI_TARGET_NONE);
         entry->state = TRPI_ENTRY_CLOSING;
+        entry->passivated = true;
         opening_leave(region, entry->wait);
         entry->wait->closed = false;
         close_later(region, entry->wait);
@@ -462,11 +485,11 @@ trpi_entry_drained(trp_ctx *ctx, trpi_region *region, trpi_entry *entry)
     trpi_entry_index_clear(&region->sharding->index, entry->slot, entry);
     entry->slot = entry->generation = 0;
     entry->state = TRPI_ENTRY_ABSENT;
-    bool waits = entry->wait->front.first != NULL || entry->wait->back.first != NULL;
+    bool waits = trpi_entry_has_waiting(entry);
     if (region->shards[entry->shard].state == TRPI_SHARD_STOPPING) {
         uint32_t number = entry->shard;
         if (waits) { /* it was taken here, and is handled here */
-            entry_start(ctx, region, entry);
+            trpi_entry_begin(ctx, region, entry);
             if (entry->state == TRPI_ENTRY_RUNNING) {
                 trpi_entry_stop(ctx, region, entry);
             }
@@ -475,11 +498,13 @@ trpi_entry_drained(trp_ctx *ctx, trpi_region *region, trpi_entry *entry)
             trpi_shard_look(ctx, region, number);
         }
     } else if (entry->failures > 0) {
-        start_later(region, entry);
+        trpi_entry_start_later(region, entry);
     } else if (waits) {
-        entry_start(ctx, region, entry);
+        trpi_entry_begin(ctx, region, entry);
+    } else if (!entry->passivated && trpi_entry_is_remembered(region, entry)) {
+        trpi_entry_start_later(region, entry); /* it has ended by itself, and is to live */
     } else {
-        trpi_entry_forget(region, entry);
+        trpi_entry_let_go(ctx, region, entry);
     }
 }
 
@@ -487,7 +512,8 @@ void
 trpi_entry_settle(trp_ctx *ctx, trpi_region *region, trpi_entry *entry)
 {
     trpi_entry_wait **at = &region->later;
-    trpi_assert(entry->state == TRPI_ENTRY_ABSENT);
+    trpi_assert(entry->state == TRPI_ENTRY_ABSENT || entry->wait->is_later);
+    entry->state = TRPI_ENTRY_ABSENT;
     while (entry->wait->is_later) {
         if (*at == entry->wait) {
             *at = entry->wait->next_later;
@@ -496,11 +522,11 @@ trpi_entry_settle(trp_ctx *ctx, trpi_region *region, trpi_entry *entry)
             at = &(*at)->next_later;
         }
     }
-    if (entry->wait->front.first == NULL && entry->wait->back.first == NULL) {
+    if (!trpi_entry_has_waiting(entry)) {
         trpi_entry_forget(region, entry);
         return;
     }
-    entry_start(ctx, region, entry);
+    trpi_entry_begin(ctx, region, entry);
     if (entry->state == TRPI_ENTRY_RUNNING) {
         trpi_entry_stop(ctx, region, entry);
     }

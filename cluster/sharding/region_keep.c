@@ -308,6 +308,19 @@ keep_lost(trp_ctx *ctx, trpi_shard_keep *keep)
     trpi_shard_lost(ctx, region, keep->number);
 }
 
+/* Pass on what the store has carried out, or not. */
+static void
+keep_effects(trp_ctx *ctx, trpi_shard_keep *keep)
+{
+    trpi_shard_effect effect;
+    while (trpi_shard_store_effect(keep->store, &effect)) {
+        if (effect.kind == TRPI_SHARD_ADD || effect.kind == TRPI_SHARD_REMOVE) {
+            trpi_entry_noted(ctx, keep->region, keep->number, &effect);
+        }
+    }
+    trpi_shard_open(ctx, keep->region, &keep->region->shards[keep->number]);
+}
+
 void
 trpi_keep_answered(trp_ctx *ctx, trpi_region *region, const trp_msg *msg)
 {
@@ -323,6 +336,7 @@ trpi_keep_answered(trp_ctx *ctx, trpi_region *region, const trp_msg *msg)
         trpi_journal_committed(region->system, op);
     }
     trpi_shard_store_answered(keep->store, op);
+    keep_effects(ctx, keep);
     trpi_shard_store_state state = trpi_shard_store_state_get(keep->store);
     if (shard->state == TRPI_SHARD_OPENING && state == TRPI_SHARD_STORE_LOST) {
         open_failed(keep);
@@ -371,6 +385,10 @@ trpi_keep_tick(trp_ctx *ctx, trpi_region *region)
             open_try(ctx, keep);
         } else if (keep != NULL && stuck) {
             trpi_keep_go_on(ctx, keep);
+        }
+        if (region->shards[i].remember_again) {
+            region->shards[i].remember_again = false;
+            trpi_remember_open(ctx, region, i);
         }
     }
 }
@@ -454,5 +472,6 @@ bool
 trpi_keep_is_wanted(const trp_sharding_options *options)
 {
     return options->behaviour != NULL &&
-           (options->persistent != 0 || trpi_behaviour_is_persistent(options->behaviour));
+           (options->persistent != 0 || options->remember_entities != 0 ||
+            trpi_behaviour_is_persistent(options->behaviour));
 }

@@ -187,6 +187,7 @@ trpi_shard_opened(trp_ctx *ctx, trpi_region *region, uint32_t number)
     atomic_store(&shard->route, TRPI_ROUTE_LOCAL);
     home_forget(region, shard);
     trpi_shard_open(ctx, region, shard);
+    trpi_remember_open(ctx, region, number);
 }
 
 /* Its entities end, and it is given back; without a cluster it is opened again. */
@@ -356,7 +357,8 @@ entities_stop(trp_ctx *ctx, trpi_region *region, trpi_shard *shard)
         if (entry == NULL) {
             continue;
         }
-        if (entry->state == TRPI_ENTRY_ABSENT) {
+        if (entry->state == TRPI_ENTRY_ABSENT ||
+            (entry->state == TRPI_ENTRY_FORGETTING && entry->wait->is_later)) {
             trpi_entry_settle(ctx, region, entry);
         } else if (entry->state == TRPI_ENTRY_RUNNING) {
             trpi_entry_stop(ctx, region, entry);
@@ -430,7 +432,7 @@ trpi_shard_look(trp_ctx *ctx, trpi_region *region, uint32_t number)
     } else if (lost) {
         shard->state = TRPI_SHARD_OPENING;
         trpi_keep_open_later(region, number);
-    } else if (shard->waiting.first != NULL) {
+    } else if (shard->waiting.first != NULL || region->remembers) {
         home_ask(ctx, region, number);
     }
 }

@@ -15,6 +15,8 @@
 #include "base/sized.h"
 #include "cluster/sharding/region.h"
 
+enum { RESTART_COST = 1024 }; /* of an entity that starts, beside its state */
+
 /* ---- the extension --------------------------------------------------------------------------- */
 
 static trp_type *const types[] = { &trpi_request_type, &trpi_region_tick_type,
@@ -111,6 +113,10 @@ options_check(const trp_sharding_options *o, char *why, size_t why_bytes)
         what = "args and args_type go together";
     } else if (o->args_type != NULL && (o->args_type->flags & TRP_TYPE_VARIABLE) != 0) {
         what = "args_type is to be of fixed size";
+    } else if (o->remember_entities != 0 &&
+               ((o->passivate_after_ms != 0 && o->passivate_after_ms != TRP_OFF) ||
+                o->entities_max != 0)) {
+        what = "entities that are remembered are not passivated by time or number";
     } else if (o->stop != NULL && o->stop_type == NULL) {
         what = "stop has no stop_type";
     } else if (o->backoff_max_ms != 0 &&
@@ -170,6 +176,12 @@ region_new(trpi_sharding *sharding, const trp_sharding_options *options)
     o->passivate_after_ms = or_default(o->passivate_after_ms, TRP_SHARDING_PASSIVATE_MS_DEFAULT);
     o->buffer_bytes_max = or_default(o->buffer_bytes_max, TRP_SHARDING_BUFFER_BYTES_DEFAULT);
     region->keeps = trpi_keep_is_wanted(o);
+    region->remembers = region->keeps && o->remember_entities != 0;
+    region->restart_cost =
+        RESTART_COST + (o->behaviour == NULL ? 0 : (uint64_t)o->behaviour->state_bytes);
+    if (o->remember_entities != 0) {
+        o->passivate_after_ms = TRP_OFF;
+    }
     region->settings.shards = o->shards;
     region->settings.extractor_version = o->extractor_version;
     atomic_init(&region->clock, 1);
@@ -247,6 +259,11 @@ trp_sharding_start(trp_system *system, const trp_sharding_options *options, char
     if (err == TRP_OK && sharding->control.arg != NULL) {
         sharding->control.started(sharding->control.arg, region);
     }
+    if (err == TRP_OK && region->remembers) {
+        trp_ctx *ctx = trpi_enter(system);
+        trpi_region_order(ctx, region, TRPI_REQUEST_OPEN, 0, 0, NULL);
+        trpi_leave(ctx);
+    }
     if (err == TRP_EEXIST) {
         (void)snprintf(why, why_bytes, "the type %s is started already", own.type);
     }
@@ -270,17 +287,6 @@ trpi_sharding_unopened(const trp_system *system)
 }
 
 /* ---- an entity about itself ------------------------------------------------------------------ */
-
-trpi_entry *
-trpi_entry_of_self(const trp_ctx *ctx)
-{
-    const trpi_sharding *sharding = trpi_ctx_entities(ctx);
-    trp_ref self = trp_self(ctx);
-    trpi_entry *entry =
-        sharding == NULL ? NULL : trpi_entry_index_find(&sharding->index, self.slot);
-    return entry != NULL && entry->slot == self.slot && entry->generation == self.generation ? entry
-                                                                                             : NULL;
-}
 
 trp_err
 trp_entity_self(trp_ctx *ctx, trp_entity *ret_entity)

@@ -116,11 +116,17 @@ typedef struct trp_sharding_options {
     /* 1: entities, or actors below them, have state in the journal: a shard's permission to write
      * is claimed before they start. So it is for a persistent behaviour, whatever this says */
     uint32_t persistent;
+    /* 1: an entity that has started is noted in the journal before it handles a message, and lives
+     * from then on, also without messages: it is started again after its failure or its end, with
+     * its node, and wherever its shard goes. It is forgotten when it is passivated by hand and
+     * nothing was told to it meanwhile. There is no passivation by time or number then. The number
+     * of shards must stay as it was */
+    uint32_t remember_entities;
 } trp_sharding_options;
 #define TRP_SHARDING_OPTIONS_INIT                                                                  \
     {                                                                                              \
         sizeof(trp_sharding_options), NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, NULL,  \
-            0, NULL, NULL, 0, 0, 0, 0, 0, 0                                                        \
+            0, NULL, NULL, 0, 0, 0, 0, 0, 0, 0                                                     \
     }
 
 /* Start a type of entities on this node. why gets a sentence when it is refused.
@@ -216,7 +222,8 @@ TRP_API TRP_MUST_CHECK trp_err trp_system_entity_ask(trp_system *system, const t
 TRP_API TRP_MUST_CHECK trp_err trp_entity_self(trp_ctx *ctx, trp_entity *ret_entity);
 
 /* Passivate the running entity: it gets its stop message behind all that was told to it so far.
- * Later messages wait, and start it again.
+ * Later messages wait, and start it again. One that is remembered is forgotten, if nothing waits
+ * for it when it has ended.
  *
  * Errors:    TRP_ENOENT   the running actor is no entity
  *            TRP_ENOMEM   out of memory
