@@ -42,9 +42,12 @@ push_member(trpi_gossip *out, const trpi_gossip_member *m)
 {
     trpi_assert_slow(out->members_count < out->members_room);
     trpi_assert_slow(m->status >= TRP_MEMBER_JOINING && m->status <= TRP_MEMBER_DOWN);
-    out->members[out->members_count++] = (trpi_gossip_member){
-        trpi_ident_ref(m->ident), m->up_number, m->status, m->weakly_up, 0, m->up_since_s
-    };
+    out->members[out->members_count++] = (trpi_gossip_member){ .ident = trpi_ident_ref(m->ident),
+                                                               .up_number = m->up_number,
+                                                               .status = m->status,
+                                                               .weakly_up = m->weakly_up,
+                                                               .up_since_s = m->up_since_s,
+                                                               .settled = m->settled };
 }
 
 /* Return the lower number that is known; 0: neither is. */
@@ -210,7 +213,9 @@ members_cover(const trpi_gossip *all, const trpi_gossip *some)
         const trpi_gossip_member *known = &all->members[at++];
         if (known->status < m->status || known->settled < m->settled ||
             (known->status == m->status && known->weakly_up < m->weakly_up) ||
-            (m->up_number != 0 && (known->up_number == 0 || known->up_number > m->up_number))) {
+            (m->up_number != 0 && (known->up_number == 0 || known->up_number > m->up_number)) ||
+            (m->up_number != 0 && known->up_number == m->up_number &&
+             known->up_since_s != lower_known(known->up_since_s, m->up_since_s))) {
             return false;
         }
     }

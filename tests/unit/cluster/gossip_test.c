@@ -154,6 +154,48 @@ merge_is_commutative_associative_idempotent_and_monotone(void)
     idents_free();
 }
 
+/* One member, Down, Up since since_s, with a version of node by more than `view` has, if any. */
+static trpi_gossip *
+down_since(trpi_gossip *view, uint32_t by, uint32_t since_s, uint32_t settled)
+{
+    trpi_gossip *g = view == NULL ? trpi_gossip_new() : trpi_gossip_copy(view);
+    for (uint32_t k = 0; view == NULL && k < 3; k++) {
+        UNIT_EQUAL(trpi_gossip_add(g, idents[k], k == 2 ? TRP_MEMBER_DOWN : TRP_MEMBER_UP, k + 1),
+                   TRP_OK);
+    }
+    g->members[2].up_since_s = since_s;
+    g->members[2].settled = settled;
+    UNIT_EQUAL(trpi_gossip_count_up(g, idents[by]->key), TRP_OK);
+    UNIT_EQUAL(trpi_gossip_freeze(g), TRP_OK);
+    return g;
+}
+
+/* gossip-merge-M2, -M6: what is no part of the digest is merged too, by each way to a merge: one
+ * side is newer, or both are concurrent */
+static void
+a_merge_keeps_the_earlier_moment_and_what_is_settled(void)
+{
+    idents_make();
+    trpi_gossip *early = down_since(NULL, 0, 1000, 1);
+    trpi_gossip *late = down_since(NULL, 1, 2000, 0);
+    trpi_gossip *newer = down_since(early, 1, 3000, 0);
+    trpi_gossip *pairs[][2] = {
+        { early, late }, { late, early }, { early, newer }, { newer, early }
+    };
+    UNIT_EQUAL(trpi_gossip_compare(early, late), TRPI_VCLOCK_CONCURRENT);
+    UNIT_EQUAL(trpi_gossip_compare(early, newer), TRPI_VCLOCK_BEFORE);
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        trpi_gossip *merged = merge(pairs[i][0], pairs[i][1]);
+        UNIT_EQUAL(merged->members[2].up_since_s, 1000);
+        UNIT_EQUAL(merged->members[2].settled, 1);
+        trpi_gossip_unref(merged);
+    }
+    trpi_gossip_unref(early);
+    trpi_gossip_unref(late);
+    trpi_gossip_unref(newer);
+    idents_free();
+}
+
 static bool
 is_number(const void *arg, uint32_t index)
 {
@@ -275,6 +317,7 @@ UNIT(clocks_compare_as_same_before_after_and_concurrent)
 UNIT(counting_up_makes_a_clock_newer)
 UNIT(every_pair_of_statuses_is_legal_or_not_as_the_table_says)
 UNIT(merge_is_commutative_associative_idempotent_and_monotone)
+UNIT(a_merge_keeps_the_earlier_moment_and_what_is_settled)
 UNIT(a_removed_member_is_not_resurrected_by_an_older_view)
 UNIT(a_merge_without_memory_is_an_error_and_changes_nothing)
 UNIT_END
