@@ -340,6 +340,8 @@ void trpi_exiting_confirmed(trpi_member_core *core, const trpi_node_id *from, ui
 void trpi_downing_tick(trpi_member_core *core);
 void trpi_downing_own_pause(trpi_member_core *core, uint64_t pause_ms);
 void trpi_lease_answered(trpi_member_core *core, bool granted, const char *why);
+/* Return whether this node holds the lease, and another member that is not leaving needs it. */
+bool trpi_lease_is_kept(const trpi_member_core *core);
 /* trpi_member_forecast and trpi_member_next_crash, before they are checked. */
 bool trpi_core_forecast(const trpi_member_core *core, trpi_downing_forecast *ret_forecast);
 bool trpi_core_next_crash(const trpi_member_core *core, uint64_t leaving,

@@ -18,6 +18,9 @@
  *   membership-downing-W4  The lease is not given back either when its owner ends and others of
  *       its side are left: they go on, and the other side must not get it. It ends with its owner,
  *       after the time that the lease implementation has for that.
+ *   membership-downing-W11 Nor when its owner leaves: the lock on a file ends with the process, so
+ *       an owner stays Exiting for as long as it would keep the lease, if a member of its side goes
+ *       on. A lease that is granted to an Exiting node is given back: it decides nothing.
  *   membership-downing-W5  A node that is waking (trpi_member_now) decides nothing: the members
  *       that it holds unreachable may have removed it.
  *   membership-downing-W10  Members that a resolving strategy marks Down are settled if they have
@@ -46,6 +49,17 @@ lease_release(trpi_member_core *core)
     trpi_assert_slow(core->split.lease == TRPI_LEASE_UNASKED);
 }
 
+/* Give back a lease that this node holds when the other side must not ask any more. */
+static void
+lease_expire(trpi_member_core *core)
+{
+    if (core->split.lease == TRPI_LEASE_HELD &&
+        core->now.mono_ms - core->split.lease_ms >=
+            trpi_downing_lease_hold_ms(&core->options.downing)) {
+        lease_release(core);
+    }
+}
+
 /* No member that could be marked Down is unreachable. */
 static void
 lease_idle(trpi_member_core *core)
@@ -56,11 +70,8 @@ lease_idle(trpi_member_core *core)
         core->now.mono_ms >= core->split.lease_ms + core->options.downing.lease_timeout_ms;
     if (core->split.lease == TRPI_LEASE_REFUSED || unanswered) {
         core->split.lease = TRPI_LEASE_UNASKED;
-    } else if (core->split.lease == TRPI_LEASE_HELD &&
-               core->now.mono_ms - core->split.lease_ms >=
-                   trpi_downing_lease_hold_ms(&core->options.downing)) {
-        lease_release(core);
     }
+    lease_expire(core);
     trpi_assert_slow(core->split.lease != TRPI_LEASE_REFUSED);
 }
 
@@ -99,6 +110,19 @@ trpi_member_needs_lease(const trpi_member_core *core)
 }
 
 bool
+trpi_lease_is_kept(const trpi_member_core *core) /* membership-downing-W11 */
+{
+    const trpi_gossip *g = core->gossip;
+    for (uint32_t i = 0; core->split.lease == TRPI_LEASE_HELD && i < g->members_count; i++) {
+        if (g->members[i].ident->key != core->self->key &&
+            g->members[i].status < TRP_MEMBER_EXITING) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
 trpi_member_holds_lease(const trpi_member_core *core)
 {
     return core->split.lease == TRPI_LEASE_HELD;
@@ -125,7 +149,7 @@ is_held_by_own_side(const trpi_member_core *core, const char *why)
         const trpi_ident *ident = g->members[i].ident;
         char owner[TRPI_LEASE_OWNER_BYTES];
         if (strstr(why, trpi_lease_owner(&ident->id, owner)) != NULL) {
-            return g->members[i].status < TRP_MEMBER_EXITING &&
+            return g->members[i].status <= TRP_MEMBER_EXITING &&
                    trpi_member_unreachable_since_ms(core, ident->key) == 0;
         }
     }
@@ -135,7 +159,10 @@ is_held_by_own_side(const trpi_member_core *core, const char *why)
 void
 trpi_lease_answered(trpi_member_core *core, bool granted, const char *why)
 {
-    if (core->split.lease != TRPI_LEASE_ASKED) { /* no longer asked for */
+    uint32_t self = trpi_core_self_index(core);
+    bool exits =
+        self != TRPI_GOSSIP_NONE && core->gossip->members[self].status >= TRP_MEMBER_EXITING;
+    if (core->split.lease != TRPI_LEASE_ASKED || exits) { /* no longer asked for */
         if (granted && core->split.lease != TRPI_LEASE_HELD) {
             lease_release(core);
         }
@@ -400,6 +427,7 @@ trpi_downing_tick(trpi_member_core *core)
     const trpi_gossip *g = core->gossip;
     uint32_t self = trpi_core_self_index(core);
     if (self == TRPI_GOSSIP_NONE || g->members[self].status >= TRP_MEMBER_EXITING) {
+        lease_expire(core); /* membership-downing-W11 */
         return;
     }
     lease_track(core);

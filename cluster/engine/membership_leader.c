@@ -406,12 +406,19 @@ trpi_core_note_removals(trpi_member_core *core, const trpi_gossip *next)
     note_downs(core, next);
 }
 
+/* Of an Exiting node: it does not say yet that it is done. */
+static bool
+stays_exiting(const trpi_member_core *core)
+{
+    return core->options.exiting_waits || trpi_lease_is_kept(core);
+}
+
 bool
 trpi_member_is_done(const trpi_member_core *core)
 {
     uint32_t self = core->gossip == NULL ? TRPI_GOSSIP_NONE : trpi_core_self_index(core);
     return self != TRPI_GOSSIP_NONE && core->gossip->members[self].status == TRP_MEMBER_EXITING &&
-           !core->options.exiting_waits;
+           !stays_exiting(core);
 }
 
 bool
@@ -496,7 +503,7 @@ trpi_exiting_tick(trpi_member_core *core)
     trpi_assert_slow(core->phase == TRPI_PHASE_MEMBER);
     uint32_t self = trpi_core_self_index(core);
     if (self == TRPI_GOSSIP_NONE || core->gossip->members[self].status != TRP_MEMBER_EXITING ||
-        core->options.exiting_waits) {
+        stays_exiting(core)) {
         return;
     }
     uint64_t now = core->now.mono_ms;

@@ -89,6 +89,21 @@ never_two_handle_and_afterwards_one_does(void)
     UNIT_EQUAL(failed, 0);
 }
 
+/* 6905, 9173: an owner of the lease left. 8596: a stop was longer than the faults. 9291: two
+ * leaders had let a member in at different times. */
+static void
+seeds_that_failed_once_do_not(void)
+{
+    static const uint64_t seeds[] = { 6905, 9173, 8596, 9291 };
+    for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++) {
+        trpi_sim_result result;
+        if (seed_fails(seeds[i], 0, &result)) {
+            printf("    seed %llu: %s\n", (unsigned long long)seeds[i], result.failure);
+            UNIT_FAIL("a seed fails again");
+        }
+    }
+}
+
 #ifdef TRPI_DEBUG
 /* Return whether one of the seeds finds two that handle. */
 static bool
@@ -157,6 +172,7 @@ an_order_waits_for_the_margin(void)
 
 UNIT_BEGIN("exclusive")
 UNIT(never_two_handle_and_afterwards_one_does)
+UNIT(seeds_that_failed_once_do_not)
 UNIT(a_node_that_does_not_suspend_is_found)
 UNIT(a_node_that_does_not_notice_its_stalls_is_found)
 UNIT(an_order_waits_for_the_margin)

@@ -437,6 +437,44 @@ who_leaves_asks_only_when_nobody_else_can(void)
     mesh_free(m);
 }
 
+/* membership-downing-W11 */
+static void
+an_owner_that_leaves_stays_for_as_long_as_it_keeps_the_lease(void)
+{
+    struct mesh *m = cluster_of_five();
+    side_runs(m, 0x07, STABLE + 500);
+    answer_lease(m, 0, true);
+    mesh_run(m, 3000);
+    UNIT_EQUAL(mesh_order(m, 0, TRPI_MEMBER_LEAVE, 0), TRP_OK);
+    UNIT_EQUAL(mesh_order(m, 1, TRPI_MEMBER_LEAVE, 1), TRP_OK); /* another one goes at once */
+    mesh_run(m, 15000);
+    UNIT_EQUAL(m->stopped[1], TRPI_STOP_LEFT);
+    UNIT_EQUAL(mesh_status(m, 2, 0), TRP_MEMBER_EXITING);
+    UNIT_EQUAL(m->stopped[0], TRPI_STOP_NONE);
+    UNIT_FALSE(m->released_lease[0]);
+    mesh_run(m, 41000);
+    UNIT_TRUE(m->released_lease[0]);
+    UNIT_EQUAL(m->stopped[0], TRPI_STOP_LEFT);
+    UNIT_EQUAL(mesh_status(m, 2, 0), 0);
+    mesh_free(m);
+}
+
+/* membership-downing-W11: nobody is left that needs it */
+static void
+an_owner_leaves_at_once_with_all_others(void)
+{
+    struct mesh *m = cluster_of_five();
+    side_runs(m, 0x07, STABLE + 500);
+    answer_lease(m, 0, true);
+    mesh_run(m, 3000);
+    for (uint32_t i = 0; i < 3; i++) {
+        UNIT_EQUAL(mesh_order(m, i, TRPI_MEMBER_LEAVE, i), TRP_OK);
+    }
+    mesh_run(m, 25000);
+    UNIT_EQUAL(m->stopped[0], TRPI_STOP_LEFT);
+    mesh_free(m);
+}
+
 UNIT_BEGIN("downing_lease")
 UNIT(one_node_of_the_larger_side_asks_first_and_who_gets_it_stays)
 UNIT(the_smaller_side_asks_later_and_stops_as_a_whole_when_it_is_refused)
@@ -453,5 +491,7 @@ UNIT(an_owner_with_the_longest_name_is_known_as_well)
 UNIT(a_side_that_has_flapped_for_too_long_stops_instead_of_asking)
 UNIT(a_side_that_stops_leaves_out_who_is_exiting)
 UNIT(who_leaves_asks_only_when_nobody_else_can)
+UNIT(an_owner_that_leaves_stays_for_as_long_as_it_keeps_the_lease)
+UNIT(an_owner_leaves_at_once_with_all_others)
 UNIT(the_last_moment_to_ask_comes_before_the_first_to_give_back)
 UNIT_END
