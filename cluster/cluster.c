@@ -13,6 +13,7 @@
 #include "base/assert.h"
 #include "base/mutex.h"
 #include "cluster/routing/router_shell.h"
+#include "cluster/sharding/sharding.h"
 #include "cluster/shell/shell.h"
 
 /* ---- transport callbacks --------------------------------------------------------------------- */
@@ -203,6 +204,9 @@ trpi_cluster_start(trp_system *system, trpi_remote *remote, const trpi_cluster_o
     trpi_cluster_routers_register();
     err = trpi_singletons_open(system, remote);
     if (err == TRP_OK) {
+        err = trpi_keeper_start(cluster, system, remote);
+    }
+    if (err == TRP_OK) {
         err = trpi_metrics_start(cluster);
     }
     if (err == TRP_OK) {
@@ -231,6 +235,7 @@ trpi_cluster_stop(trpi_cluster *cluster)
     trpi_remote_control_bind(cluster->remote, TRPI_CHANNEL_GOSSIP, NULL, NULL);
     trpi_remote_control_bind(cluster->remote, TRPI_CHANNEL_HEARTBEAT, NULL, NULL);
     trpi_singletons_close(cluster->system);
+    trpi_keeper_stop(cluster->system);
     trpi_metrics_stop(cluster);
     shell_close(cluster);
     /* Ended before stop returns, so that nothing is sent through a remote that is being stopped. */

@@ -99,6 +99,9 @@ troupe_sources += \
 
 # sharding: entities.
 troupe_sources += \
+	cluster/sharding/keeper.c \
+	cluster/sharding/keeper_peers.c \
+	cluster/sharding/keeper_step.c \
 	cluster/sharding/drains.c \
 	cluster/sharding/entity_name.c \
 	cluster/sharding/entity_path.c \

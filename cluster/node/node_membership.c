@@ -8,11 +8,22 @@
 #include <string.h>
 #include <strings.h>
 
+#include "cluster/sharding/sharding.h"
+
 /* The cluster's thread. */
 static void
 membership_stopped(void *arg, trpi_member_stop why)
 {
     trpi_node_membership_ended(arg, why);
+}
+
+/* A thread of the system: a type of entities is started with other shards elsewhere. */
+static void
+type_refused(void *arg, const char *type, const char *why)
+{
+    (void)type;
+    (void)why; /* logged */
+    trpi_node_refused(arg);
 }
 
 /* cluster.role.NAME.min-nr-of-members */
@@ -290,6 +301,7 @@ trpi_node_cluster_start(trp_node *node, trp_node_error *ret_error)
     options.stopped = membership_stopped;
     options.stopped_arg = node;
     err = trpi_cluster_start(node->system, node->remote, &options, &node->cluster);
+    trpi_sharding_refused_set(node->system, type_refused, node);
     return err == TRP_OK ? lease_file_take(node, ret_error)
                          : trpi_node_fail(ret_error, err == TRP_EINVAL ? TRP_ECONFIG : err,
                                           "cannot start the membership: %s", trp_strerror(err));

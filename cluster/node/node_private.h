@@ -50,7 +50,7 @@ struct trpi_node_ending {
     uint64_t listener;               /* of this member's way out */
     uint64_t tasks[TRPI_NODE_TASKS]; /* that run; 0: it does not */
     uint32_t own_status;             /* Leaving or Exiting, else 0 */
-    bool membership_ended, downed;
+    bool membership_ended, downed, refused;
     bool told_to_leave;  /* by a signal, a command, the program or another member */
     bool gave_up;        /* cluster.leave-timeout has passed */
     uint64_t drain_task; /* of the shutdown's actor */
@@ -113,6 +113,8 @@ int trpi_node_open_exit(trp_err err);
 void trpi_node_end(trp_node *node, trp_node_end end);
 /* node_shutdown.c: the same through the phases of the shutdown. The cluster's thread. */
 void trpi_node_membership_ended(trp_node *node, trpi_member_stop why);
+/* The cluster takes what this member starts not as it is configured: it leaves, and ends with 78. */
+void trpi_node_refused(trp_node *node);
 /* How it has ended, or how it will as soon as its phases are over; 0: that is not known. */
 trp_node_end trpi_node_fate(trp_node *node);
 /* Write an end in words, for the log and for a waiting client; return the exit code. */

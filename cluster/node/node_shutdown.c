@@ -214,11 +214,21 @@ trpi_node_membership_ended(trp_node *node, trpi_member_stop why)
     tasks_check(node);
 }
 
+void
+trpi_node_refused(trp_node *node)
+{
+    pthread_mutex_lock(&node->lock);
+    node->ending.refused = true;
+    pthread_mutex_unlock(&node->lock);
+    shutdown_begin(node, TRP_SHUTDOWN_PROGRAM); /* it leaves as any member does */
+}
+
 /* node-shutdown-Z4. Under the lock. */
 static trp_node_end
 membership_fate(const trp_node *node)
 {
-    return !node->ending.downed         ? TRP_NODE_LEFT
+    return node->ending.refused         ? TRP_NODE_INCOMPATIBLE
+           : !node->ending.downed         ? TRP_NODE_LEFT
            : node->ending.told_to_leave ? TRP_NODE_LEAVE_DOWNED
                                         : TRP_NODE_DOWNED;
 }

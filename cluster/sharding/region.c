@@ -1,7 +1,7 @@
 /* region.c - the actor of one type of entities: parent of those that live here, and the place where
  * messages wait.
  *
- * Shape.   tellers that miss, ends of entities, grace periods, the control actor
+ * Shape.   tellers that miss, ends of entities, grace periods, the keeper
  *              -> orders -> region_shard.c -> region_entry.c
  * Must hold.
  *   region-R1  A request is handled once: its message is passed on, kept, or a dead letter.
@@ -63,7 +63,7 @@ order_missed(trp_ctx *ctx, trpi_region *region, trpi_request *request)
     trpi_shard_open(ctx, region, shard);
 }
 
-/* Of the control actor, or of another node's gate. */
+/* Of the keeper, or of another node's gate. */
 static void
 shard_order(trp_ctx *ctx, trpi_region *region, trpi_request *request)
 {

@@ -36,7 +36,7 @@ enum trpi_request_kind {
     TRPI_REQUEST_RETURNED = 7,  /* the node that msg was sent to did not take it */
     TRPI_REQUEST_FENCE_ASKED = 8, /* origin wants an answer behind all that came from it */
     TRPI_REQUEST_FENCED = 9,      /* origin has answered a fence of shard */
-    /* of the control actor, for shard */
+    /* of the keeper, for shard */
     TRPI_REQUEST_OWN = 10,
     TRPI_REQUEST_BUFFER = 11, /* tell home no more */
     TRPI_REQUEST_STOP = 12,   /* end its entities */
@@ -96,7 +96,7 @@ typedef struct trpi_origin {
 #define TRPI_ROUTE_OPENING ((uintptr_t)2)
 
 enum trpi_shard_state {
-    TRPI_SHARD_UNKNOWN = 0, /* messages wait; the control actor was asked if there are any */
+    TRPI_SHARD_UNKNOWN = 0, /* messages wait; the keeper was asked if there are any */
     TRPI_SHARD_OWN = 1,
     TRPI_SHARD_STOPPING = 2, /* own; its entities end, messages wait */
     TRPI_SHARD_AWAY = 3,     /* at home */
@@ -121,7 +121,7 @@ typedef struct trpi_shard {
     trpi_entry_table entries;
     _Atomic uint32_t misses; /* orders on their way to the region; region-O1 */
     uint8_t state;           /* region, as all below */
-    bool asked;              /* the control actor knows that messages wait */
+    bool asked;              /* the keeper knows that messages wait */
     /* route was set to REGION: until a grace period has passed, which has begun; since */
     bool closing, closing_now;
     bool wants_stop, stops; /* STOPPING: its entities are to be told, and were */
@@ -181,7 +181,7 @@ typedef struct trpi_region {
     size_t reading_bytes;
 } trpi_region;
 
-/* The control actor's part that a region calls. NULL ops: all shards are here. */
+/* The keeper's part that a region calls. NULL ops: all shards are here. */
 typedef struct trpi_region_ops {
     /* A message waits for a shard without a home. Thread: the region's, as the next. */
     void (*wanted)(void *arg, trp_ctx *ctx, trpi_region *region, uint32_t shard);
@@ -201,12 +201,15 @@ typedef struct trpi_drains {
     struct trpi_drain *buckets[TRPI_DRAIN_BUCKETS];
 } trpi_drains;
 
-/* The control actor, as the start of a type sees it. arg NULL: there is no cluster. */
-typedef struct trpi_sharding_control {
+/* The keeper, as the start of a type sees it. arg NULL: there is no cluster. */
+typedef struct trpi_sharding_keeper {
     void *arg;
     void (*started)(void *arg, trpi_region *region);
+    /* Wait until a coordinator has taken the type, or for a time if there is none. false: it was
+     * refused, and why says so. */
+    bool (*await)(void *arg, const trpi_region *region, char *why, size_t why_bytes);
     void (*free)(void *arg);
-} trpi_sharding_control;
+} trpi_sharding_keeper;
 
 struct trpi_sharding {
     trp_system *system;
@@ -216,7 +219,7 @@ struct trpi_sharding {
     trpi_entry_index index;
     trpi_drains drains;
     trp_ref gate;
-    trpi_sharding_control control; /* set before ops */
+    trpi_sharding_keeper keeper; /* set before ops */
     _Atomic(const trpi_region_ops *) ops;
     void *_Atomic ops_arg;
 };
@@ -360,7 +363,7 @@ trpi_request *trpi_request_take(trpi_request_queue *queue); /* NULL: empty */
  * spawn. */
 trp_err trpi_region_spawn(trpi_region *region);
 void trpi_region_free(void *region);
-/* From the control actor. Takes home. Any thread. */
+/* From the keeper. Takes home. Any thread. */
 void trpi_region_order(trp_ctx *ctx, trpi_region *region, enum trpi_request_kind kind,
                        uint32_t shard, uint64_t epoch, trpi_home *home);
 

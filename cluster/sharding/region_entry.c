@@ -206,7 +206,8 @@ entry_spawn(trp_ctx *ctx, trpi_region *region, trpi_entry *entry)
         spawn.args_bytes = o->args_type->bytes;
     }
     if (err == TRP_OK) {
-        err = trpi_spawn_prepared(ctx, o->behaviour, &spawn, false, entry_publish, entry, &ref);
+        err = trpi_spawn_prepared(ctx, o->behaviour, &spawn, region->sharding->keeper.arg != NULL,
+                                  entry_publish, entry, &ref);
     }
     trpi_free(args);
     return err;

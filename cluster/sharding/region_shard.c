@@ -22,7 +22,7 @@ enum { WANT_MAX = 256 }; /* shards asked for in a row */
 static const trpi_region_ops *
 ops_of(const trpi_region *region, void **ret_arg)
 {
-    /* acquire: pairs with the release of the control actor's start */
+    /* acquire: pairs with the release of the keeper's start */
     const trpi_region_ops *ops = atomic_load_explicit(&region->sharding->ops, memory_order_acquire);
     *ret_arg = atomic_load_explicit(&region->sharding->ops_arg, memory_order_relaxed);
     return ops;
@@ -315,7 +315,7 @@ trpi_shard_buffer(trp_ctx *ctx, trpi_region *region, uint32_t number)
     trpi_shard *shard = &region->shards[number];
     if (shard->state == TRPI_SHARD_AWAY) {
         shard->state = TRPI_SHARD_UNKNOWN;
-        shard->asked = true; /* the control actor will say where it is */
+        shard->asked = true; /* the keeper will say where it is */
     } else if (shard->state == TRPI_SHARD_OWN || shard->state == TRPI_SHARD_OPENING) {
         shard->state = TRPI_SHARD_STOPPING;
         shard->stops = false;

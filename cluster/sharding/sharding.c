@@ -14,6 +14,7 @@
 #include "base/mutex.h"
 #include "base/sized.h"
 #include "cluster/sharding/region.h"
+#include "cluster/shell/exclusive.h"
 
 enum { RESTART_COST = 1024 }; /* of an entity that starts, beside its state */
 
@@ -32,8 +33,8 @@ sharding_release(void *instance)
     for (uint32_t i = 0; i < TRP_SHARDING_TYPES_MAX * 2; i++) {
         trpi_region_free(atomic_load_explicit(&sharding->regions[i], memory_order_relaxed));
     }
-    if (sharding->control.arg != NULL) {
-        sharding->control.free(sharding->control.arg);
+    if (sharding->keeper.arg != NULL) {
+        sharding->keeper.free(sharding->keeper.arg);
     }
     trpi_entry_index_fini(&sharding->index);
     trpi_drains_fini(&sharding->drains);
@@ -119,6 +120,12 @@ options_check(const trp_sharding_options *o, char *why, size_t why_bytes)
         what = "entities that are remembered are not passivated by time or number";
     } else if (o->stop != NULL && o->stop_type == NULL) {
         what = "stop has no stop_type";
+    } else if (o->allocation > TRP_ALLOCATION_FIRST_FIT) {
+        what = "allocation is to be one of trp_sharding_allocation";
+    } else if (o->rebalance_permille > 1000) {
+        what = "rebalance_permille is to be at most 1000";
+    } else if (o->hand_off >= TRP_HAND_OFF_UNORDERED * 2) {
+        what = "hand_off is to be bits of trp_sharding_hand_off";
     } else if (o->backoff_max_ms != 0 &&
                o->backoff_max_ms <
                    or_default(o->backoff_min_ms, TRP_SHARDING_BACKOFF_MIN_MS_DEFAULT)) {
@@ -184,6 +191,13 @@ region_new(trpi_sharding *sharding, const trp_sharding_options *options)
     }
     region->settings.shards = o->shards;
     region->settings.extractor_version = o->extractor_version;
+    region->settings.allocation = o->allocation;
+    region->settings.moves_max = o->rebalance_max;
+    region->settings.moves_permille = o->rebalance_permille;
+    region->settings.rebalance_ms = o->rebalance_ms;
+    region->settings.members_min = o->members_min;
+    region->settings.keeps_active = (o->hand_off & TRP_HAND_OFF_KEEPS_ACTIVE) != 0;
+    region->settings.unordered = (o->hand_off & TRP_HAND_OFF_UNORDERED) != 0;
     atomic_init(&region->clock, 1);
     sweep_plan(region);
     return region;
@@ -220,6 +234,16 @@ region_add(trpi_sharding *sharding, const trp_sharding_options *options, trpi_re
     return TRP_OK;
 }
 
+/* May entities that live once in the cluster live on this node? */
+static trp_err
+hosting_check(trp_system *system, const trp_sharding_options *o, char *why, size_t why_bytes)
+{
+    char what[TRP_ENTITY_TYPE_BYTES_MAX + sizeof "entities of ''"];
+    trpi_guard *guard;
+    (void)snprintf(what, sizeof what, "entities of '%s'", o->type);
+    return trpi_exclusive_open(system, what, &guard, why, why_bytes);
+}
+
 trp_err
 trp_sharding_start(trp_system *system, const trp_sharding_options *options, char *why,
                    size_t why_bytes)
@@ -244,10 +268,11 @@ trp_sharding_start(trp_system *system, const trp_sharding_options *options, char
     if (err != TRP_OK) {
         return err;
     }
-    if (trpi_system_cluster_get(system) != NULL && sharding->control.arg == NULL) {
-        (void)snprintf(why, why_bytes,
-                       "entities are on one node so far: this system has a cluster");
-        return TRP_ESTATE;
+    if (sharding->keeper.arg != NULL && own.behaviour != NULL) {
+        err = hosting_check(system, &own, why, why_bytes);
+        if (err != TRP_OK) {
+            return err;
+        }
     }
     err = trpi_keep_check(sharding, &own, why, why_bytes);
     if (err != TRP_OK) {
@@ -256,8 +281,10 @@ trp_sharding_start(trp_system *system, const trp_sharding_options *options, char
     pthread_mutex_lock(&sharding->lock);
     err = region_add(sharding, &own, &region);
     pthread_mutex_unlock(&sharding->lock);
-    if (err == TRP_OK && sharding->control.arg != NULL) {
-        sharding->control.started(sharding->control.arg, region);
+    if (err == TRP_OK && sharding->keeper.arg != NULL) {
+        sharding->keeper.started(sharding->keeper.arg, region);
+        err = sharding->keeper.await(sharding->keeper.arg, region, why, why_bytes) ? TRP_OK
+                                                                                     : TRP_ECONFIG;
     }
     if (err == TRP_OK && region->remembers) {
         trp_ctx *ctx = trpi_enter(system);

@@ -4,7 +4,7 @@
  * A type of entities is started on each node with the same name, number of shards and extractor
  * version. An entity is a value {type, id}; its id picks one of the shards, and each shard lives on
  * one node. A message goes to the node of the shard and starts the entity there, if it does not
- * live yet. So far all shards are on the own node, and a system with a cluster is refused.
+ * live yet. On a system without a cluster all shards are on that system.
  *
  *     static trp_err order_receive(trp_ctx *ctx, void *state, const trp_msg *msg);
  *     static const trp_behaviour order = TRP_BEHAVIOUR_INIT("order", order_state, order_receive);
@@ -43,6 +43,7 @@ extern "C" {
 #define TRP_SHARDING_TYPES_MAX 64 /* of one system */
 #define TRP_SHARDING_SHARDS_DEFAULT 1000u
 #define TRP_SHARDING_SHARDS_MAX 100000u
+#define TRP_SHARDING_REBALANCE_MS_DEFAULT 10000u
 #define TRP_SHARDING_PASSIVATE_MS_DEFAULT 120000u
 #define TRP_SHARDING_BUFFER_BYTES_DEFAULT 16777216u
 #define TRP_SHARDING_BACKOFF_MIN_MS_DEFAULT 200u
@@ -84,6 +85,22 @@ typedef trp_err (*trp_entity_args_fn)(void *arg, const trp_entity *entity, void 
 /* Pick the shard of an id: 0 to shards - 1, the same on each node and in each version. */
 typedef uint32_t (*trp_entity_shard_fn)(const void *id, size_t id_bytes, uint32_t shards);
 
+/* How a shard without a home gets one, and which shards move when nodes come. Source: FUTURE-06, -07,
+ * -10. */
+typedef enum trp_sharding_allocation {
+    TRP_ALLOCATION_LEAST_SHARDS = 0, /* the node with the fewest */
+    TRP_ALLOCATION_METRICS = 1,      /* the fewest for its weight, of its figures (metrics.h) */
+    TRP_ALLOCATION_FIRST_FIT = 2     /* round the ring of nodes, in the order of addresses */
+} trp_sharding_allocation;
+
+/* How a shard moves. Source: FUTURE-11 to -16. */
+typedef enum trp_sharding_hand_off {
+    /* 2a: the old home runs until no node sends there; else it stops at once, and what arrives goes
+     * back to its sender's node, which keeps it in order (2b) */
+    TRP_HAND_OFF_KEEPS_ACTIVE = 1,
+    TRP_HAND_OFF_UNORDERED = 2 /* 3a: a node sends to the new home without the old one's word */
+} trp_sharding_hand_off;
+
 typedef struct trp_sharding_options {
     size_t size;
     const char *type; /* its name, 1 to TRP_ENTITY_TYPE_BYTES_MAX letters, digits, '-', '_', '.' */
@@ -122,11 +139,19 @@ typedef struct trp_sharding_options {
      * nothing was told to it meanwhile. There is no passivation by time or number then. The number
      * of shards must stay as it was */
     uint32_t remember_entities;
+    /* Where shards live: all nodes should say the same. See trp_sharding_allocation */
+    uint32_t allocation;
+    /* Shards that move in one round of rebalancing: at most so many, 0: 100, and at most so many of
+     * a thousand, 0: 100 */
+    uint32_t rebalance_max, rebalance_permille;
+    uint32_t rebalance_ms; /* period; 0: TRP_SHARDING_REBALANCE_MS_DEFAULT; TRP_OFF: by order only */
+    uint32_t members_min;  /* so many nodes have started the type before any shard is given out */
+    uint32_t hand_off;     /* bits of trp_sharding_hand_off; 0: in order, and nothing is lost */
 } trp_sharding_options;
 #define TRP_SHARDING_OPTIONS_INIT                                                                  \
     {                                                                                              \
         sizeof(trp_sharding_options), NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, NULL,  \
-            0, NULL, NULL, 0, 0, 0, 0, 0, 0, 0                                                     \
+            0, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                   \
     }
 
 /* Start a type of entities on this node. why gets a sentence when it is refused.
@@ -136,13 +161,17 @@ typedef struct trp_sharding_options {
  *            TRP_EEXIST   the type is started already
  *            TRP_ELIMIT   TRP_SHARDING_TYPES_MAX types are started
  *            TRP_ENOTYPE  stop_type or args_type is not registered
- *            TRP_ESTATE   the system has a cluster: entities of several nodes are not there yet; or
+ *            TRP_ESTATE   cluster.downing.stable-after is too short for entities that live once; or
  *                         the entities have state, and the system has no journal
  *            TRP_ECONFIG  they have state, and the journal is this node's alone
- *                         (persistence.local-store-is-enough)
+ *                         (persistence.local-store-is-enough); or the type is started with other
+ *                         shards or another extractor_version on other members: why says which. A
+ *                         node that joins later is refused then: its type ends, and `troupe node`
+ *                         leaves and ends with 78
  *            TRP_ENOMEM   out of memory
  *            TRP_ECLOSED  the system is stopping
- * Thread:    any; takes a lock for a moment.
+ * Thread:    any; a member waits up to 5 s for the word of the type's coordinator, but not in a
+ *            behaviour.
  * Source:    CONTRIB-48, FUTURE-20.  Since: 0.2 */
 TRP_API TRP_MUST_CHECK trp_err trp_sharding_start(trp_system *system,
                                                   const trp_sharding_options *options, char *why,

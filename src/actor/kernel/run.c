@@ -194,7 +194,8 @@ trpi_run_receive(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 static NOINLINE void
 handle_special(trp_ctx *ctx, trpi_cell *cell, trp_msg *msg)
 {
-    if (trpi_cell_is_special(cell)) {
+    /* marks-K1: the mark of an incarnation that had this slot before an association (run-R2) */
+    if (trpi_cell_is_special(cell) && msg->priv_type != TRPI_TYPE_MARK) {
         cell->ops->deliver(ctx, cell, msg);
     } else {
         ctx->system->hooks->automatic(ctx, cell, msg);
