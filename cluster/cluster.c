@@ -13,7 +13,6 @@
 #include "base/assert.h"
 #include "base/mutex.h"
 #include "cluster/routing/router_shell.h"
-#include "cluster/sharding/sharding.h"
 #include "cluster/shell/shell.h"
 
 /* ---- transport callbacks --------------------------------------------------------------------- */

@@ -8,8 +8,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "cluster/sharding/sharding.h"
-
 /* The cluster's thread. */
 static void
 membership_stopped(void *arg, trpi_member_stop why)

@@ -113,7 +113,7 @@ int trpi_node_open_exit(trp_err err);
 void trpi_node_end(trp_node *node, trp_node_end end);
 /* node_shutdown.c: the same through the phases of the shutdown. The cluster's thread. */
 void trpi_node_membership_ended(trp_node *node, trpi_member_stop why);
-/* The cluster takes what this member starts not as it is configured: it leaves, and ends with 78. */
+/* The cluster refuses what this member starts: it leaves, and ends with 78. */
 void trpi_node_refused(trp_node *node);
 /* How it has ended, or how it will as soon as its phases are over; 0: that is not known. */
 trp_node_end trpi_node_fate(trp_node *node);

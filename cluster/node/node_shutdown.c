@@ -228,7 +228,7 @@ static trp_node_end
 membership_fate(const trp_node *node)
 {
     return node->ending.refused         ? TRP_NODE_INCOMPATIBLE
-           : !node->ending.downed         ? TRP_NODE_LEFT
+           : !node->ending.downed       ? TRP_NODE_LEFT
            : node->ending.told_to_leave ? TRP_NODE_LEAVE_DOWNED
                                         : TRP_NODE_DOWNED;
 }

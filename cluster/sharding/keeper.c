@@ -23,11 +23,11 @@
 enum { START_WAIT_MS = 5000, START_LOOK_MS = 5 };
 
 trp_type trpi_keeper_event_type = { .name = "sharding-keeper.event",
-                                     .tag = 0,
-                                     .flags = TRP_TYPE_LOCAL };
-trp_type trpi_keeper_tick_type = { .name = "sharding-keeper.tick",
-                                    .tag = 1,
+                                    .tag = 0,
                                     .flags = TRP_TYPE_LOCAL };
+trp_type trpi_keeper_tick_type = { .name = "sharding-keeper.tick",
+                                   .tag = 1,
+                                   .flags = TRP_TYPE_LOCAL };
 
 uint64_t
 trpi_keeper_now_ms(const trpi_keeper *keeper)
@@ -39,7 +39,7 @@ trpi_keeper_now_ms(const trpi_keeper *keeper)
 
 trpi_keeper_event *
 trpi_keeper_event_new(trpi_keeper *keeper, enum trpi_keeper_kind kind, const void *bytes,
-                       size_t count)
+                      size_t count)
 {
     trpi_keeper_event *event = trpi_alloc(sizeof *event + count);
     if (event != NULL) {
@@ -329,8 +329,8 @@ leave_task(void *arg, uint64_t task)
 {
     trpi_keeper *keeper = arg;
     trpi_keeper_event *event = has_heirs(keeper->system)
-                                    ? trpi_keeper_event_new(keeper, TRPI_KEEPER_LEAVE, NULL, 0)
-                                    : NULL;
+                                   ? trpi_keeper_event_new(keeper, TRPI_KEEPER_LEAVE, NULL, 0)
+                                   : NULL;
     /* acquire: pairs with the release of the actor's end */
     if (event == NULL || atomic_load_explicit(&keeper->closed, memory_order_acquire)) {
         trpi_free(event);
@@ -359,8 +359,8 @@ has_boss(trpi_keeper *keeper, const trpi_region *region)
     trpi_shard_term term;
     trpi_node_id node;
     const trpi_keeper_type *type = trpi_keeper_find(keeper, region->name);
-    return type != NULL && (type->region == NULL ||
-                            trpi_region_core_coordinator(type->core, &node, &term, NULL));
+    return type != NULL &&
+           (type->region == NULL || trpi_region_core_coordinator(type->core, &node, &term, NULL));
 }
 
 /* false: there is nothing more to wait for. */
@@ -470,13 +470,12 @@ trpi_keeper_start(trpi_cluster *cluster, trp_system *system, trpi_remote *remote
         trpi_keeper_free(keeper);
         return err;
     }
-    sharding->keeper = (trpi_sharding_keeper){ keeper, region_started, region_await,
-                                                  keeper_free };
+    sharding->keeper = (trpi_sharding_keeper){ keeper, region_started, region_await, keeper_free };
     atomic_store_explicit(&sharding->ops_arg, keeper, memory_order_relaxed);
     /* release: pairs with the acquire of regions */
     atomic_store_explicit(&sharding->ops, &region_ops, memory_order_release);
-    err = trpi_cluster_listen(cluster, TRP_CLUSTER_MEMBER_EVENTS, members_changed, keeper,
-                              &listener);
+    err =
+        trpi_cluster_listen(cluster, TRP_CLUSTER_MEMBER_EVENTS, members_changed, keeper, &listener);
     keeper->listener = listener;
     if (err == TRP_OK) {
         err = trpi_shutdown_add_own(system, "cluster-sharding-shutdown-region", "sharding",

@@ -15,9 +15,8 @@
 #include "cluster/shell/commands.h"
 #include "remote/remote.h"
 
-#define TRPI_KEEPER_TYPES_MAX 256u /* also those that other nodes have started */
-#define TRPI_KEEPER_FRAMES_MAX                                                                    \
-    4096u /* waiting in the mailbox; more are dropped: they come again */
+#define TRPI_KEEPER_TYPES_MAX 256u   /* also those that other nodes have started */
+#define TRPI_KEEPER_FRAMES_MAX 4096u /* waiting in the mailbox; more are dropped: they come again */
 
 enum trpi_keeper_kind {
     TRPI_KEEPER_FRAME = 1,   /* from, bytes */
@@ -93,7 +92,7 @@ typedef struct trpi_keeper {
     uint32_t peers_count;
     trpi_keeper_late *late;
     trpi_keeper_event *own_first, *own_last; /* frames of this node to itself */
-    uint64_t leave_task;                      /* 0: nobody leaves */
+    uint64_t leave_task;                     /* 0: nobody leaves */
     bool leaving;
     uint64_t timer_ms;
     bool gone; /* a removed node may not be taken over yet */
@@ -111,18 +110,18 @@ void trpi_keeper_free(trpi_keeper *keeper); /* all threads have ended; NULL is f
 uint64_t trpi_keeper_now_ms(const trpi_keeper *keeper);
 void trpi_keeper_put(trpi_keeper *keeper, trpi_keeper_event *event); /* takes event */
 trpi_keeper_event *trpi_keeper_event_new(trpi_keeper *keeper, enum trpi_keeper_kind kind,
-                                           const void *bytes, size_t count);
+                                         const void *bytes, size_t count);
 
 /* ---- keeper_step.c: the actor, with the lock ------------------------------------------------ */
 /* NULL: no memory, or too many. */
 trpi_keeper_type *trpi_keeper_find(trpi_keeper *keeper, const char *name);
 void trpi_keeper_type_start(trp_ctx *ctx, trpi_keeper *keeper, trpi_region *region);
 void trpi_keeper_frame(trp_ctx *ctx, trpi_keeper *keeper, const trpi_node_id *from,
-                        const uint8_t *bytes, size_t count);
+                       const uint8_t *bytes, size_t count);
 void trpi_keeper_region_step(trp_ctx *ctx, trpi_keeper *keeper, trpi_keeper_type *type,
-                              const trpi_region_event *event);
+                             const trpi_region_event *event);
 void trpi_keeper_coordinator_step(trpi_keeper *keeper, trpi_keeper_type *type,
-                                   const trpi_coordinator_event *event);
+                                  const trpi_coordinator_event *event);
 void trpi_keeper_leave_look(trpi_keeper *keeper);
 void trpi_keeper_members(trp_ctx *ctx, trpi_keeper *keeper);
 void trpi_keeper_tick(trp_ctx *ctx, trpi_keeper *keeper);
@@ -132,15 +131,14 @@ uint64_t trpi_keeper_wake_ms(const trpi_keeper *keeper);
 trpi_keeper_peer *trpi_keeper_peer_find(trpi_keeper *keeper, const trpi_node_id *id);
 /* The members and what was removed, for the engines; owned by the caller (trpi_free). */
 trp_err trpi_keeper_view(trpi_keeper *keeper, const char *role, trpi_shard_member **ret_members,
-                          uint32_t *ret_count, trpi_shard_gone **ret_gone,
-                          uint32_t *ret_gone_count);
+                         uint32_t *ret_count, trpi_shard_gone **ret_gone, uint32_t *ret_gone_count);
 void trpi_keeper_peers_update(trpi_keeper *keeper);
 /* Ask again when removed nodes may be taken over; true: sooner than was said. */
 bool trpi_keeper_peers_gone(trpi_keeper *keeper);
 void trpi_keeper_peers_ask(trpi_keeper *keeper);
 /* A hello from a node. true: its gate was not known. */
 bool trpi_keeper_hello(trpi_keeper *keeper, const trpi_node_id *from, const uint8_t *bytes,
-                        size_t count);
+                       size_t count);
 #define TRPI_HELLO_BYTES 9u
 #define TRPI_HELLO_ASKS 1u
 #define TRPI_HELLO_ANSWERS 2u

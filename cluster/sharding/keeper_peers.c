@@ -67,8 +67,7 @@ hello_send(const trpi_keeper *keeper, const trpi_node_id *to, uint8_t kind)
 }
 
 bool
-trpi_keeper_hello(trpi_keeper *keeper, const trpi_node_id *from, const uint8_t *bytes,
-                   size_t count)
+trpi_keeper_hello(trpi_keeper *keeper, const trpi_node_id *from, const uint8_t *bytes, size_t count)
 {
     trpi_keeper_peer *peer = trpi_keeper_peer_find(keeper, from);
     uint32_t node;
@@ -105,8 +104,8 @@ static uint64_t
 takeover_at(const trpi_keeper *keeper, const trpi_keeper_peer *peer)
 {
     uint64_t in_ms = TRPI_EXCLUSIVE_NEVER;
-    trp_err err = trpi_exclusive_takeover_ms(keeper->system, peer->last.address, peer->id.uid,
-                                             &in_ms);
+    trp_err err =
+        trpi_exclusive_takeover_ms(keeper->system, peer->last.address, peer->id.uid, &in_ms);
     return err != TRP_OK || in_ms == TRPI_EXCLUSIVE_NEVER ? UINT64_MAX
                                                           : trpi_keeper_now_ms(keeper) + in_ms;
 }
@@ -171,7 +170,7 @@ trpi_keeper_peers_update(trpi_keeper *keeper)
 
 trp_err
 trpi_keeper_view(trpi_keeper *keeper, const char *role, trpi_shard_member **ret_members,
-                  uint32_t *ret_count, trpi_shard_gone **ret_gone, uint32_t *ret_gone_count)
+                 uint32_t *ret_count, trpi_shard_gone **ret_gone, uint32_t *ret_gone_count)
 {
     uint64_t now_ms = trpi_keeper_now_ms(keeper);
     trpi_shard_member *members = trpi_alloc((keeper->peers_count + 1) * sizeof *members);

@@ -66,8 +66,8 @@ home_new(trp_ref gate, uint64_t epoch)
 
 /* keeper-step-S2 */
 static void
-home_say(trp_ctx *ctx, trpi_keeper *keeper, trpi_keeper_type *type, uint32_t shard,
-         uint64_t epoch, const trpi_node_id *node)
+home_say(trp_ctx *ctx, trpi_keeper *keeper, trpi_keeper_type *type, uint32_t shard, uint64_t epoch,
+         const trpi_node_id *node)
 {
     const trpi_keeper_peer *peer = trpi_keeper_peer_find(keeper, node);
     late_drop(keeper, type, shard);
@@ -122,7 +122,7 @@ fence_ask(trp_ctx *ctx, trpi_keeper *keeper, trpi_keeper_type *type, uint32_t sh
 
 /* Its region ends: what is told to the type is a dead letter from now on. */
 static void
-refused(trp_ctx *ctx, trpi_keeper *keeper, trpi_keeper_type *type, const char *text)
+type_refused(trp_ctx *ctx, trpi_keeper *keeper, trpi_keeper_type *type, const char *text)
 {
     if (type->refused) {
         return;
@@ -159,7 +159,7 @@ region_action(trp_ctx *ctx, trpi_keeper *keeper, trpi_keeper_type *type,
         type->accepted = true;
         return;
     case TRPI_REGION_REFUSED:
-        refused(ctx, keeper, type, a->text);
+        type_refused(ctx, keeper, type, a->text);
         return;
     default:
         break;
@@ -208,7 +208,7 @@ trpi_keeper_leave_look(trpi_keeper *keeper)
 
 void
 trpi_keeper_region_step(trp_ctx *ctx, trpi_keeper *keeper, trpi_keeper_type *type,
-                         const trpi_region_event *event)
+                        const trpi_region_event *event)
 {
     uint32_t count;
     /* without memory: what is missing is made up for at a later tick */
@@ -222,7 +222,7 @@ trpi_keeper_region_step(trp_ctx *ctx, trpi_keeper *keeper, trpi_keeper_type *typ
 
 void
 trpi_keeper_coordinator_step(trpi_keeper *keeper, trpi_keeper_type *type,
-                              const trpi_coordinator_event *event)
+                             const trpi_coordinator_event *event)
 {
     uint32_t count;
     if (type->coordinator == NULL) {
@@ -249,7 +249,7 @@ type_members(trp_ctx *ctx, trpi_keeper *keeper, trpi_keeper_type *type)
     trpi_shard_member *members;
     trpi_shard_gone *gone;
     if (trpi_keeper_view(keeper, type->role, &members, &region.members_count, &gone,
-                          &coordinator.gone_count) != TRP_OK) {
+                         &coordinator.gone_count) != TRP_OK) {
         return;
     }
     region.members = coordinator.members = members;
@@ -346,8 +346,8 @@ is_for_coordinator(trpi_shard_frame_kind kind)
 }
 
 void
-trpi_keeper_frame(trp_ctx *ctx, trpi_keeper *keeper, const trpi_node_id *from,
-                   const uint8_t *bytes, size_t count)
+trpi_keeper_frame(trp_ctx *ctx, trpi_keeper *keeper, const trpi_node_id *from, const uint8_t *bytes,
+                  size_t count)
 {
     trpi_shard_frame frame;
     memset(&frame, 0, sizeof frame);

@@ -196,6 +196,7 @@ region_new(trpi_sharding *sharding, const trp_sharding_options *options)
     region->settings.moves_permille = o->rebalance_permille;
     region->settings.rebalance_ms = o->rebalance_ms;
     region->settings.members_min = o->members_min;
+    region->settings.eager = o->remember_entities != 0;
     region->settings.keeps_active = (o->hand_off & TRP_HAND_OFF_KEEPS_ACTIVE) != 0;
     region->settings.unordered = (o->hand_off & TRP_HAND_OFF_UNORDERED) != 0;
     atomic_init(&region->clock, 1);
@@ -284,7 +285,7 @@ trp_sharding_start(trp_system *system, const trp_sharding_options *options, char
     if (err == TRP_OK && sharding->keeper.arg != NULL) {
         sharding->keeper.started(sharding->keeper.arg, region);
         err = sharding->keeper.await(sharding->keeper.arg, region, why, why_bytes) ? TRP_OK
-                                                                                     : TRP_ECONFIG;
+                                                                                   : TRP_ECONFIG;
     }
     if (err == TRP_OK && region->remembers) {
         trp_ctx *ctx = trpi_enter(system);

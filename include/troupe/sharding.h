@@ -85,8 +85,8 @@ typedef trp_err (*trp_entity_args_fn)(void *arg, const trp_entity *entity, void 
 /* Pick the shard of an id: 0 to shards - 1, the same on each node and in each version. */
 typedef uint32_t (*trp_entity_shard_fn)(const void *id, size_t id_bytes, uint32_t shards);
 
-/* How a shard without a home gets one, and which shards move when nodes come. Source: FUTURE-06, -07,
- * -10. */
+/* How a shard without a home gets one, and which shards move when nodes come. Source: FUTURE-06,
+ * -07, -10. */
 typedef enum trp_sharding_allocation {
     TRP_ALLOCATION_LEAST_SHARDS = 0, /* the node with the fewest */
     TRP_ALLOCATION_METRICS = 1,      /* the fewest for its weight, of its figures (metrics.h) */
@@ -144,7 +144,7 @@ typedef struct trp_sharding_options {
     /* Shards that move in one round of rebalancing: at most so many, 0: 100, and at most so many of
      * a thousand, 0: 100 */
     uint32_t rebalance_max, rebalance_permille;
-    uint32_t rebalance_ms; /* period; 0: TRP_SHARDING_REBALANCE_MS_DEFAULT; TRP_OFF: by order only */
+    uint32_t rebalance_ms; /* period; 0: TRP_SHARDING_REBALANCE_MS_DEFAULT; TRP_OFF: by order */
     uint32_t members_min;  /* so many nodes have started the type before any shard is given out */
     uint32_t hand_off;     /* bits of trp_sharding_hand_off; 0: in order, and nothing is lost */
 } trp_sharding_options;
@@ -170,8 +170,8 @@ typedef struct trp_sharding_options {
  *                         leaves and ends with 78
  *            TRP_ENOMEM   out of memory
  *            TRP_ECLOSED  the system is stopping
- * Thread:    any; a member waits up to 5 s for the word of the type's coordinator, but not in a
- *            behaviour.
+ * Thread:    any; may block until the type's coordinator has answered, for 5 s at most; in a
+ *            behaviour it does not wait.
  * Source:    CONTRIB-48, FUTURE-20.  Since: 0.2 */
 TRP_API TRP_MUST_CHECK trp_err trp_sharding_start(trp_system *system,
                                                   const trp_sharding_options *options, char *why,

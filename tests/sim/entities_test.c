@@ -18,10 +18,10 @@ static uint32_t teller_of[NODES_MAX];
 static uint64_t told[TELLERS_MAX][ENTITIES], heard[TELLERS_MAX][ENTITIES];
 static uint32_t home[ENTITIES], starts[ENTITIES], generation[ENTITIES];
 static uint32_t started, handled, disordered, doubled;
-static uint64_t expected; /* to be told */
+static uint64_t expected;                  /* to be told */
 static uint32_t shards_of_node[NODES_MAX]; /* 0: SHARDS */
-static uint32_t starts_late;               /* nodes that do not start the type by themselves: bits */
-static uint32_t proxies; /* nodes that host no entity: bits */
+static uint32_t starts_late; /* nodes that do not start the type by themselves: bits */
+static uint32_t proxies;     /* nodes that host no entity: bits */
 static char refusal[512];
 
 static uint32_t
@@ -79,7 +79,7 @@ pupil_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         return TRP_EUNHANDLED;
     }
     if (p->generation != generation[p->entity]) {
-        trp_sim_fail(present, __FILE__, __LINE__, "an entity that has a successor handles messages");
+        trp_sim_fail(present, __FILE__, __LINE__, "an entity with a successor is told");
     }
     TRP_SIM_CHECK(present, job->entity == p->entity);
     p->jobs++;
@@ -121,10 +121,9 @@ teller_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     return TRP_OK;
 }
 
-static const trp_behaviour teller = { .size = sizeof(trp_behaviour),
-                                      .name = "teller",
-                                      .version = 1,
-                                      .receive = teller_receive };
+static const trp_behaviour teller = {
+    .size = sizeof(trp_behaviour), .name = "teller", .version = 1, .receive = teller_receive
+};
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
@@ -300,14 +299,14 @@ starts_and_answers(trp_sim *sim, void *arg)
 static void
 leaves_under_messages(trp_sim *sim, void *arg)
 {
-    uint32_t *leaver = arg;
+    uint32_t *going = arg;
     tell_all(sim, 0, ENTITIES);
     trp_sim_await(sim, all_heard, NULL, 20000);
-    trp_sim_leave(sim, *leaver);
-    for (uint32_t i = 0; i < 300 && trp_sim_system(sim, *leaver) != NULL; i++) {
+    trp_sim_leave(sim, *going);
+    for (uint32_t i = 0; i < 300 && trp_sim_system(sim, *going) != NULL; i++) {
         struct pupil_go go = { i, 5 };
-        for (uint32_t k = 0; k < nodes_count; k++) { /* the leaver's teller ends with its node */
-            if (k != *leaver) {
+        for (uint32_t k = 0; k < nodes_count; k++) { /* a teller ends with its node */
+            if (k != *going) {
                 trp_system_tell(trp_sim_system(sim, k), teller_refs[k], &pupil_go_type, &go,
                                 sizeof go);
                 expected += go.count;
@@ -315,12 +314,12 @@ leaves_under_messages(trp_sim *sim, void *arg)
         }
         trp_sim_pass(sim, 20);
     }
-    trp_sim_await(sim, is_gone, leaver, 30000);
+    trp_sim_await(sim, is_gone, going, 30000);
     trp_sim_await(sim, all_heard, NULL, 20000);
     TRP_SIM_CHECK(sim, disordered + doubled + dead_letters(sim) == 0);
     TRP_SIM_CHECK(sim, handled == told_in_all());
     for (uint32_t i = 0; i < ENTITIES; i++) {
-        TRP_SIM_CHECK(sim, ask(sim, *leaver == 0 ? 1 : 0, i) != *leaver);
+        TRP_SIM_CHECK(sim, ask(sim, *going == 0 ? 1 : 0, i) != *going);
     }
 }
 
@@ -426,10 +425,10 @@ entities_start_where_there_is_room_and_answer_everywhere(void)
 static void
 leave_of(uint32_t node)
 {
-    uint32_t leaver = node;
+    uint32_t going = node;
     trp_sim_options options = options_of(NODES);
     trp_sim_result result = { .size = sizeof result };
-    if (!UNIT_EQUAL(trp_sim_run(leaves_under_messages, &leaver, &options, &result), TRP_OK)) {
+    if (!UNIT_EQUAL(trp_sim_run(leaves_under_messages, &going, &options, &result), TRP_OK)) {
         printf("  seed %llu: %s:%d: %s\n", (unsigned long long)result.seed, result.file,
                result.line, result.text);
     }
