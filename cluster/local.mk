@@ -107,6 +107,7 @@ troupe_sources += \
 	cluster/sharding/entity_path.c \
 	cluster/sharding/entity_table.c \
 	cluster/sharding/gate.c \
+	cluster/sharding/reminder.c \
 	cluster/sharding/request.c \
 	cluster/sharding/region.c \
 	cluster/sharding/region_entry.c \

@@ -82,6 +82,10 @@ shard_order(trp_ctx *ctx, trpi_region *region, trpi_request *request)
     case TRPI_REQUEST_STOP:
         trpi_shard_stop(ctx, region, request->shard);
         break;
+    case TRPI_REQUEST_FIRED:
+    case TRPI_REQUEST_UNFIRED:
+        trpi_remind_fired(ctx, region, request);
+        break;
     case TRPI_REQUEST_RESTART:
         trpi_remember_go_on(ctx, region);
         break;
@@ -170,6 +174,10 @@ region_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
         trpi_region_sweep(ctx, region);
         return TRP_OK;
     }
+    if (trp_msg_is(msg, &trpi_remind_tick_type)) {
+        trpi_remind_tick(ctx, region);
+        return TRP_OK;
+    }
     if (trp_msg_is(msg, &trpi_keep_answer_type) && trp_msg_payload(msg) != NULL) {
         trpi_keep_answered(ctx, region, msg);
         return TRP_OK;
@@ -202,6 +210,7 @@ region_stopped(trp_ctx *ctx, void *state)
     (void)ctx;
     /* release: pairs with the acquire of tellers and of ends */
     atomic_store_explicit(&region->closed, true, memory_order_release);
+    queue_dead(&region->unrecorded);
     for (uint32_t i = 0; i < region->options.shards; i++) {
         trpi_shard *shard = &region->shards[i];
         queue_dead(&shard->returned);
@@ -263,7 +272,7 @@ trpi_region_free(void *arg)
     if (region == NULL) {
         return;
     }
-    if (region->grace_runs && !region->free_after_grace &&
+    if (region->grace_runs && !region->free_after_grace && !atomic_load(&region->grace_called) &&
         atomic_load_explicit(&region->closed, memory_order_relaxed)) {
         region->free_after_grace = true;
         return;

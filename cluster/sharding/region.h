@@ -41,22 +41,27 @@ enum trpi_request_kind {
     TRPI_REQUEST_BUFFER = 11, /* tell home no more */
     TRPI_REQUEST_STOP = 12,   /* end its entities */
     TRPI_REQUEST_STOP_NOW = 13,
-    TRPI_REQUEST_HOME = 14,   /* it lives at home */
-    TRPI_REQUEST_FENCE = 15,  /* ask home's gate, when a grace period has passed */
-    TRPI_REQUEST_OPEN = 16,   /* of the region itself: ask for all shards from shard on */
-    TRPI_REQUEST_RESTART = 17 /* start remembered entities */
+    TRPI_REQUEST_HOME = 14,    /* it lives at home */
+    TRPI_REQUEST_FENCE = 15,   /* ask home's gate, when a grace period has passed */
+    TRPI_REQUEST_OPEN = 16,    /* of the region itself: ask for all shards from shard on */
+    TRPI_REQUEST_RESTART = 17, /* start remembered entities */
+    TRPI_REQUEST_FIRED = 18,   /* a reminder was handled; id and name, epoch: its time */
+    TRPI_REQUEST_UNFIRED = 19  /* it got lost on its way */
 };
 
+typedef struct trpi_region trpi_region;
 typedef struct trpi_request {
     struct trpi_request *next;
     trp_system *system;
     trp_msg *msg; /* owned; NULL: none */
     trpi_entry *entry;
     uint64_t hash;
-    size_t bytes;           /* what it counts in a buffer */
-    struct trpi_home *home; /* HOME, FENCE: owned */
-    trp_ref origin;         /* the gate of the node that sent it; none: it is of this node */
-    uint64_t epoch;         /* with origin: the one that the sender knew */
+    size_t bytes;               /* what it counts in a buffer */
+    struct trpi_home *home;     /* HOME, FENCE: owned */
+    struct trpi_request *fired; /* MISS: a reminder; told when its entity has handled it */
+    trpi_region *region;        /* FIRED */
+    trp_ref origin;             /* the gate of the node that sent it; none: it is of this node */
+    uint64_t epoch;             /* with origin: the one that the sender knew */
     uint32_t shard;
     uint8_t kind, id_bytes;
     bool attached, kept, over; /* request-O2 */
@@ -110,10 +115,11 @@ typedef struct trpi_shard_keep {
     trp_journal_op *op;      /* under way; NULL: none */
     struct trpi_shard_keep *next_read;
     uint64_t open_ms;
-    uint32_t number;     /* of the shard */
-    uint32_t read_bytes; /* of op, reserved */
-    uint8_t tries;       /* that have failed, in a row */
-    bool reads_later;    /* op is in region->reads */
+    uint32_t number;              /* of the shard */
+    uint32_t read_bytes;          /* of op, reserved */
+    uint8_t tries;                /* that have failed, in a row */
+    bool reads_later;             /* op is in region->reads */
+    struct trpi_remind_ask *asks; /* orders of reminders that wait for the journal */
 } trpi_shard_keep;
 
 typedef struct trpi_shard {
@@ -142,7 +148,7 @@ typedef struct trpi_shard {
 
 #define TRPI_CLOCK_RING 9
 
-typedef struct trpi_region {
+struct trpi_region {
     struct trpi_sharding *sharding;
     trp_system *system;
     uint64_t type; /* XXH64 of name */
@@ -163,6 +169,7 @@ typedef struct trpi_region {
     trpi_entry_wait *later;                      /* ABSENT, and their back-off is not over */
     uint32_t shards_closing;                     /* with closing */
     bool grace_runs, grace_wanted;
+    _Atomic bool grace_called;   /* grace_over() has run: it comes no more */
     bool free_after_grace;       /* the system is being freed: grace_over() comes, and frees it */
     _Atomic uint32_t shards_own; /* for status; relaxed */
     uint32_t sweep_shard, sweep_slices, sweep_slice, sweep_ms;
@@ -179,7 +186,9 @@ typedef struct trpi_region {
     _Atomic bool restart_waits;              /* until some of these have recovered */
     trpi_shard_keep *reads, **reads_end;     /* want to read, and too much is being read */
     size_t reading_bytes;
-} trpi_region;
+    uint64_t remind_ms;            /* wall clock of the next look; UINT64_MAX: none */
+    trpi_request_queue unrecorded; /* FIRED, and the journal refused to note it */
+};
 
 /* The keeper's part that a region calls. NULL ops: all shards are here. */
 typedef struct trpi_region_ops {
@@ -337,6 +346,35 @@ void trpi_remember_open(trp_ctx *ctx, trpi_region *region, uint32_t number);
 void trpi_remember_go_on(trp_ctx *ctx, trpi_region *region);
 void trpi_entry_restarts_clear(trpi_region *region, trpi_entry *entry);
 
+extern trp_type trpi_remind_tick_type;
+/* Carry out an order of reminder.c for a shard that is here. Takes request. */
+void trpi_remind_order(trp_ctx *ctx, trpi_region *region, trpi_request *request);
+void trpi_remind_effect(trp_ctx *ctx, trpi_shard_keep *keep, const trpi_shard_effect *effect);
+void trpi_remind_asks_free(trpi_shard_keep *keep);
+/* Hand over what is due. */
+void trpi_remind_tick(trp_ctx *ctx, trpi_region *region);
+/* Look again when the shard's next reminder is due. */
+void trpi_remind_wait(trp_ctx *ctx, trpi_region *region, uint32_t number);
+/* A reminder's message was told to the entity's incarnation. Takes fired. */
+void trpi_remind_pushed(trp_ctx *ctx, trpi_region *region, const trpi_entry *entry,
+                        trpi_request *fired);
+/* It was handled (FIRED), or not (UNFIRED). */
+void trpi_remind_fired(trp_ctx *ctx, trpi_region *region, const trpi_request *request);
+
+/* ---- reminder.c ------------------------------------------------------------------------------ */
+/* The payload of an order's message: behind it name, type and data, texts with their NUL. */
+enum trpi_reminder_kind { TRPI_REMINDER_SET = 1, TRPI_REMINDER_CANCEL = 2, TRPI_REMINDER_LIST = 3 };
+typedef struct trpi_reminder_order {
+    uint64_t due_ms, period_ms;
+    uint32_t kind, name_bytes, type_bytes, data_bytes; /* texts: with their NUL */
+} trpi_reminder_order;
+/* One reminder of a list, with name and type behind it. */
+typedef struct trpi_reminder_record {
+    uint64_t due_ms, period_ms;
+    uint32_t name_bytes, type_bytes;
+} trpi_reminder_record;
+extern trp_type trpi_reminder_order_type;
+
 /* ---- entity_name.c --------------------------------------------------------------------------- */
 /* The id of an entity as a text that the journal takes: bytes that are no text are %XX, as is '%'.
  * Returns its bytes; 0: it is too long. */
@@ -355,6 +393,9 @@ void trpi_request_tell(trp_ctx *ctx, trpi_region *region, trpi_request *order);
 void trpi_request_free(trpi_request *order); /* NULL is fine */
 /* Its message is a dead letter. Takes order. */
 void trpi_request_dead(trpi_request *order, trp_dead_reason reason);
+/* Tell a note about a reminder, FIRED or UNFIRED, to its region. Takes fired. Any thread. */
+void trpi_request_fired(trpi_request *fired, enum trpi_request_kind kind);
+void trpi_request_lost(void *fired); /* the same with UNFIRED; NULL is fine */
 void trpi_request_append(trpi_request_queue *queue, trpi_request *order);
 trpi_request *trpi_request_take(trpi_request_queue *queue); /* NULL: empty */
 

@@ -90,6 +90,7 @@ grace_over(void *arg)
         trpi_region_free(region);
         return;
     }
+    atomic_store(&region->grace_called, true);
     if (atomic_load_explicit(&region->closed, memory_order_acquire)) {
         return;
     }
@@ -109,6 +110,7 @@ trpi_region_grace(trpi_region *region)
     if (!region->grace_runs) {
         region->grace_runs = true;
         region->grace_wanted = false;
+        atomic_store(&region->grace_called, false);
         region->closing_now = region->closing_next;
         region->closing_next = NULL;
         for (uint32_t i = 0; region->shards_closing > 0 && i < region->options.shards; i++) {
@@ -282,6 +284,8 @@ trpi_entry_start(trp_ctx *ctx, trpi_region *region, trpi_entry *entry)
             break;
         }
         request->msg = NULL;
+        trpi_remind_pushed(ctx, region, entry, request->fired);
+        request->fired = NULL;
         trpi_request_free(request);
     }
     if (!wait->is_opening) {
@@ -328,6 +332,8 @@ trpi_entry_message(trp_ctx *ctx, trpi_region *region, trpi_entry *entry, trpi_re
         (entry->wait == NULL || entry->wait->back.first == NULL) &&
         trpi_send_live(ctx, entry->slot, entry->generation, request->msg)) {
         request->msg = NULL;
+        trpi_remind_pushed(ctx, region, entry, request->fired);
+        request->fired = NULL;
         trpi_request_free(request);
         return;
     }

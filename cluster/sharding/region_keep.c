@@ -49,6 +49,7 @@ typedef struct keep_answer {
 static void
 keep_free(trpi_shard_keep *keep)
 {
+    trpi_remind_asks_free(keep);
     trpi_shard_store_free(keep->store);
     trpi_free(keep);
 }
@@ -316,6 +317,8 @@ keep_effects(trp_ctx *ctx, trpi_shard_keep *keep)
     while (trpi_shard_store_effect(keep->store, &effect)) {
         if (effect.kind == TRPI_SHARD_ADD || effect.kind == TRPI_SHARD_REMOVE) {
             trpi_entry_noted(ctx, keep->region, keep->number, &effect);
+        } else {
+            trpi_remind_effect(ctx, keep, &effect);
         }
     }
     trpi_shard_open(ctx, keep->region, &keep->region->shards[keep->number]);
@@ -385,6 +388,9 @@ trpi_keep_tick(trp_ctx *ctx, trpi_region *region)
             open_try(ctx, keep);
         } else if (keep != NULL && stuck) {
             trpi_keep_go_on(ctx, keep);
+        }
+        if (stuck) {
+            trpi_remind_wait(ctx, region, i);
         }
         if (region->shards[i].remember_again) {
             region->shards[i].remember_again = false;

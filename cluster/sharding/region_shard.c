@@ -57,6 +57,10 @@ pass_on(trp_ctx *ctx, trpi_region *region, trpi_shard *shard, trpi_request *requ
         return;
     }
     char name[TRPI_ENTITY_NAME_BYTES];
+    if (trp_msg_is(request->msg, &trpi_reminder_order_type)) {
+        trpi_remind_order(ctx, region, request);
+        return;
+    }
     if (region->keeps && trpi_entity_name(request->id, request->id_bytes, name) == 0) {
         trpi_request_dead(request, TRP_DEAD_TOO_LARGE); /* the journal cannot name it */
         return;
@@ -188,6 +192,7 @@ trpi_shard_opened(trp_ctx *ctx, trpi_region *region, uint32_t number)
     home_forget(region, shard);
     trpi_shard_open(ctx, region, shard);
     trpi_remember_open(ctx, region, number);
+    trpi_remind_wait(ctx, region, number);
 }
 
 /* Its entities end, and it is given back; without a cluster it is opened again. */

@@ -40,6 +40,8 @@ trpi_request_free(trpi_request *request)
     if (request != NULL) {
         trpi_msg_drop(request->msg);
         trpi_free(request->home);
+        trpi_request_lost(request->fired);
+        request->fired = NULL;
         request->msg = NULL;
         request->home = NULL;
         request->over = true;
@@ -84,6 +86,27 @@ trpi_request_tell(trp_ctx *ctx, trpi_region *region, trpi_request *request)
     } else {
         request->attached = true;
         trpi_send(ctx, region->actor, msg);
+    }
+}
+
+void
+trpi_request_fired(trpi_request *fired, enum trpi_request_kind kind)
+{
+    fired->kind = (uint8_t)kind;
+    if (trpi_system_entities(fired->system) == NULL) { /* the system is being freed */
+        trpi_request_free(fired);
+        return;
+    }
+    trp_ctx *ctx = trpi_enter(fired->system);
+    trpi_request_tell(ctx, fired->region, fired);
+    trpi_leave(ctx);
+}
+
+void
+trpi_request_lost(void *fired)
+{
+    if (fired != NULL) {
+        trpi_request_fired(fired, TRPI_REQUEST_UNFIRED);
     }
 }
 

@@ -178,6 +178,21 @@ trpi_shard_memory_hand(trpi_shard_memory *memory, trpi_shard_alarm *alarm)
     }
 }
 
+void
+trpi_shard_memory_unhand(trpi_shard_memory *memory, trpi_shard_alarm *alarm)
+{
+    trpi_assert(alarm->place == 0);
+    heap_add(memory, alarm); /* its place is reserved while it is in the table */
+}
+
+const trpi_shard_alarm *
+trpi_shard_memory_next_alarm(const trpi_shard_memory *memory, uint32_t *position)
+{
+    trpi_shard_alarm **alarm = trpi_table_next(&alarm_kind, &memory->alarms, position);
+
+    return alarm != NULL ? *alarm : NULL;
+}
+
 /* ---- changes --------------------------------------------------------------------------------- */
 
 static trp_err

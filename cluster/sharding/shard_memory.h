@@ -64,6 +64,9 @@ trpi_shard_alarm *trpi_shard_memory_alarm(const trpi_shard_memory *memory, const
 const char *trpi_shard_memory_next(const trpi_shard_memory *memory, uint32_t *position);
 /* The alarm is handed over: it leaves the heap. */
 void trpi_shard_memory_hand(trpi_shard_memory *memory, trpi_shard_alarm *alarm);
+void trpi_shard_memory_unhand(trpi_shard_memory *memory, trpi_shard_alarm *alarm); /* it was */
+const trpi_shard_alarm *trpi_shard_memory_next_alarm(const trpi_shard_memory *memory,
+                                                     uint32_t *position);
 
 /* Append the changes to an empty writer: at most TRPI_SHARD_STORE_GROUP_MAX of them, and about a
  * MiB. Return how many. */

@@ -648,6 +648,7 @@ trpi_shard_store_effect(trpi_shard_store *store, trpi_shard_effect *ret_effect)
                                        .token = change->token,
                                        .id = change->id,
                                        .name = change->name,
+                                       .due_ms = change->due_ms,
                                        .why = change->err != TRP_OK ? store->why : "" };
     return true;
 }
@@ -721,6 +722,52 @@ trpi_shard_store_due(trpi_shard_store *store, uint64_t wall_ms, trpi_shard_remin
     *ret_reminder = store->memory.heap[0]->of;
     trpi_shard_memory_hand(&store->memory, store->memory.heap[0]);
     return true;
+}
+
+void
+trpi_shard_store_unfired(trpi_shard_store *store, const char *id, const char *name, uint64_t due_ms)
+{
+    trpi_shard_alarm *alarm = trpi_shard_memory_alarm(&store->memory, id, name);
+
+    if (alarm != NULL && alarm->place == 0 && alarm->of.due_ms == due_ms) {
+        trpi_shard_memory_unhand(&store->memory, alarm);
+    }
+}
+
+const trpi_shard_reminder *
+trpi_shard_store_reminder(const trpi_shard_store *store, const char *id, uint32_t *position)
+{
+    const trpi_shard_alarm *alarm = NULL;
+
+    do {
+        alarm = trpi_shard_memory_next_alarm(&store->memory, position);
+    } while (alarm != NULL && strcmp(alarm->of.id, id) != 0);
+    return alarm == NULL ? NULL : &alarm->of;
+}
+
+static uint32_t
+reminds_of(const change_list *list, const char *id, const char *name)
+{
+    uint32_t count = 0;
+
+    for (const trpi_shard_change *change = list->first; change != NULL; change = change->next) {
+        count += change->kind == TRPI_SHARD_REMIND && strcmp(change->id, id) == 0 &&
+                 strcmp(change->name, name) != 0;
+    }
+    return count;
+}
+
+uint32_t
+trpi_shard_store_reminders_of(const trpi_shard_store *store, const char *id, const char *name)
+{
+    uint32_t position = 0;
+    uint32_t count = reminds_of(&store->queued, id, name) + reminds_of(&store->in_flight, id, name);
+    const trpi_shard_reminder *reminder = NULL;
+
+    while ((reminder = trpi_shard_store_reminder(store, id, &position)) != NULL) {
+        count += strcmp(reminder->name, name) != 0;
+    }
+    return count;
 }
 
 const char *

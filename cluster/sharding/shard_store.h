@@ -70,6 +70,7 @@ typedef struct trpi_shard_effect {
     uint64_t token;   /* of the caller's call */
     const char *id;   /* borrowed until the next call */
     const char *name; /* of a reminder; "" */
+    uint64_t due_ms;  /* FIRED: the time for which it was */
     const char *why;  /* err's reason; "" */
 } trpi_shard_effect;
 
@@ -124,6 +125,17 @@ uint32_t trpi_shard_store_reminders_count(const trpi_shard_store *store);
 uint64_t trpi_shard_store_next_due(const trpi_shard_store *store);
 bool trpi_shard_store_due(trpi_shard_store *store, uint64_t wall_ms,
                           trpi_shard_reminder *ret_reminder);
+
+/* It was handed over and got lost on the way: due() gives it again, if it was not set anew. */
+void trpi_shard_store_unfired(trpi_shard_store *store, const char *id, const char *name,
+                              uint64_t due_ms);
+/* How many reminders an entity has, but for one of this name; those that are on their way into the
+ * journal count. */
+uint32_t trpi_shard_store_reminders_of(const trpi_shard_store *store, const char *id,
+                                       const char *name);
+/* Look at the reminders of an entity: as trpi_shard_store_entity(). */
+const trpi_shard_reminder *trpi_shard_store_reminder(const trpi_shard_store *store, const char *id,
+                                                     uint32_t *position);
 
 /* Return NULL, or the invariant that is broken: shard-store-K1.. */
 const char *trpi_shard_store_check(const trpi_shard_store *store, trpi_check *check);

@@ -20,8 +20,10 @@ enum { RESTART_COST = 1024 }; /* of an entity that starts, beside its state */
 
 /* ---- the extension --------------------------------------------------------------------------- */
 
-static trp_type *const types[] = { &trpi_request_type, &trpi_region_tick_type,
-                                   &trpi_entity_envelope_type, &trpi_keep_answer_type };
+static trp_type *const types[] = { &trpi_request_type,         &trpi_region_tick_type,
+                                   &trpi_entity_envelope_type, &trpi_keep_answer_type,
+                                   &trpi_remind_tick_type,     &trpi_reminder_order_type,
+                                   &trp_reminders_type };
 static const trp_protocol protocol = { "sharding", types, sizeof types / sizeof types[0] };
 
 static void
@@ -183,7 +185,8 @@ region_new(trpi_sharding *sharding, const trp_sharding_options *options)
     o->passivate_after_ms = or_default(o->passivate_after_ms, TRP_SHARDING_PASSIVATE_MS_DEFAULT);
     o->buffer_bytes_max = or_default(o->buffer_bytes_max, TRP_SHARDING_BUFFER_BYTES_DEFAULT);
     region->keeps = trpi_keep_is_wanted(o);
-    region->remembers = region->keeps && o->remember_entities != 0;
+    region->remembers = region->keeps && (o->remember_entities != 0 || o->reminders != 0);
+    region->remind_ms = UINT64_MAX;
     region->restart_cost =
         RESTART_COST + (o->behaviour == NULL ? 0 : (uint64_t)o->behaviour->state_bytes);
     if (o->remember_entities != 0) {
@@ -196,7 +199,7 @@ region_new(trpi_sharding *sharding, const trp_sharding_options *options)
     region->settings.moves_permille = o->rebalance_permille;
     region->settings.rebalance_ms = o->rebalance_ms;
     region->settings.members_min = o->members_min;
-    region->settings.eager = o->remember_entities != 0;
+    region->settings.eager = region->remembers;
     region->settings.keeps_active = (o->hand_off & TRP_HAND_OFF_KEEPS_ACTIVE) != 0;
     region->settings.unordered = (o->hand_off & TRP_HAND_OFF_UNORDERED) != 0;
     atomic_init(&region->clock, 1);

@@ -98,8 +98,9 @@ trpi_entity_pass(trpi_region *region, trp_ctx *ctx, const void *id, size_t id_by
     for (;;) {
         atomic_fetch_add(&shard->misses, 1); /* region-O1 */
         uintptr_t route = atomic_load(&shard->route);
-        uint64_t target = route == TRPI_ROUTE_LOCAL ? target_of(region, shard, hash, id, id_bytes)
-                                                    : TRPI_TARGET_NONE;
+        uint64_t target = route == TRPI_ROUTE_LOCAL && !trp_msg_is(msg, &trpi_reminder_order_type)
+                              ? target_of(region, shard, hash, id, id_bytes)
+                              : TRPI_TARGET_NONE; /* the region carries orders out */
         if (origin != NULL &&
             (route != TRPI_ROUTE_LOCAL || atomic_load(&shard->epoch) != origin->epoch)) {
             /* The region alone gives back: one order of what goes back. region-shard-S3 */

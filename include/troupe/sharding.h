@@ -147,11 +147,12 @@ typedef struct trp_sharding_options {
     uint32_t rebalance_ms; /* period; 0: TRP_SHARDING_REBALANCE_MS_DEFAULT; TRP_OFF: by order */
     uint32_t members_min;  /* so many nodes have started the type before any shard is given out */
     uint32_t hand_off;     /* bits of trp_sharding_hand_off; 0: in order, and nothing is lost */
+    uint32_t reminders;    /* 1: its entities may have reminders (trp_reminder_set) */
 } trp_sharding_options;
 #define TRP_SHARDING_OPTIONS_INIT                                                                  \
     {                                                                                              \
         sizeof(trp_sharding_options), NULL, NULL, NULL, NULL, NULL, 0, 0, NULL, NULL, NULL, NULL,  \
-            0, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                   \
+            0, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                \
     }
 
 /* Start a type of entities on this node. why gets a sentence when it is refused.
@@ -259,6 +260,124 @@ TRP_API TRP_MUST_CHECK trp_err trp_entity_self(trp_ctx *ctx, trp_entity *ret_ent
  * Thread:    actor (inside ctx's behaviour only).
  * Source:    CONTRIB-48.  Since: 0.2 */
 TRP_API TRP_MUST_CHECK trp_err trp_entity_passivate(trp_ctx *ctx);
+
+/* ---- reminders -------------------------------------------------------------------------------
+ * A reminder is a message to an entity at a time that outlives the entity, its node and its shard's
+ * home: it is in the journal, and starts the entity. Its type of entities has reminders = 1 on all
+ * nodes. One that became due while nobody ran is told as soon as the shard is open again; of one
+ * with a period, what was missed comes once.
+ *
+ * It is told at least once: it counts as told when the entity has handled it (a persistent entity:
+ * when what it persisted by trp_persist() for it is stored as well, and the entity has not failed
+ * meanwhile), and until the journal has noted that, a crash or a hand-off tells it again. An entity
+ * that must not do a thing twice keeps what it has done, by the reminder's content. */
+#define TRP_REMINDER_NAME_BYTES_MAX 127
+#define TRP_REMINDER_BYTES_MAX 65536u /* of its message, as it is stored */
+#define TRP_REMINDER_PERIOD_MS_MIN 100u
+#define TRP_REMINDERS_MAX 64 /* of one entity */
+
+typedef struct trp_reminder {
+    size_t size;
+    const char *name; /* one of the entity's that has this name is replaced */
+    uint64_t at_ms;   /* wall clock, since 1970; 0: in_ms from now */
+    uint64_t in_ms;
+    uint64_t period_ms; /* 0: once */
+    const trp_type *type;
+    const void *payload;
+    size_t bytes; /* ignored for types of fixed size */
+} trp_reminder;
+#define TRP_REMINDER_INIT                                                                          \
+    {                                                                                              \
+        sizeof(trp_reminder), NULL, 0, 0, 0, NULL, NULL, 0                                         \
+    }
+
+/* The type of the answer to trp_reminder_list(). */
+TRP_API extern trp_type trp_reminders_type;
+
+typedef struct trp_reminder_view { /* of one in a list; borrowed from the message */
+    const char *name;
+    const char *type; /* name of its message's type */
+    uint64_t at_ms;   /* when it is due next */
+    uint64_t period_ms;
+} trp_reminder_view;
+
+/* Set a reminder of an entity, from any node that has its type. fn (NULL: nobody wants to know) is
+ * called as of trp_ask when it is in the journal, or with the error: TRP_ESTATE (its type has no
+ * reminders), TRP_ELIMIT (TRP_REMINDERS_MAX, or the shard's memory), TRP_ETIMEDOUT (it may be set
+ * all the same), TRP_EJOURNAL and others of the journal.
+ *
+ * Ownership: borrows entity, reminder and its payload; arg is passed through.
+ * Errors:    TRP_EINVAL    a field is missing or out of range
+ *            TRP_EMSGSIZE  its message is larger than TRP_REMINDER_BYTES_MAX
+ *            TRP_ENOENT    the type of the entity is not started on this node
+ *            TRP_ENOTYPE   type is not registered, or has no form that can be stored
+ *            TRP_ENOMEM    out of memory
+ *            TRP_ELIMIT    no slot is left for the promise
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    docs/adr, decision 341.  Since: 0.2 */
+TRP_API TRP_MUST_CHECK trp_err trp_reminder_set(trp_ctx *ctx, const trp_entity *entity,
+                                                const trp_reminder *reminder, uint32_t timeout_ms,
+                                                trp_reply_fn fn, void *arg);
+
+/* Cancel a reminder. It may be on its way to the entity. One that is not there is TRP_ENOENT, told
+ * to fn.
+ *
+ * Ownership: borrows entity and name; arg is passed through.
+ * Errors:    as trp_reminder_set
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    docs/adr, decision 341.  Since: 0.2 */
+TRP_API TRP_MUST_CHECK trp_err trp_reminder_cancel(trp_ctx *ctx, const trp_entity *entity,
+                                                   const char *name, uint32_t timeout_ms,
+                                                   trp_reply_fn fn, void *arg);
+
+/* Ask for the reminders of an entity: fn gets a message of trp_reminders_type, read by
+ * trp_reminder_next().
+ *
+ * Ownership: borrows entity; arg is passed through.
+ * Errors:    as trp_reminder_set
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    docs/adr, decision 341.  Since: 0.2 */
+TRP_API TRP_MUST_CHECK trp_err trp_reminder_list(trp_ctx *ctx, const trp_entity *entity,
+                                                 uint32_t timeout_ms, trp_reply_fn fn, void *arg);
+
+/* Set a reminder, and wait until it is in the journal.
+ *
+ * Ownership: borrows entity, reminder and its payload.
+ * Errors:    those of trp_reminder_set, and those that it tells fn
+ *            TRP_ESTATE   called from a behaviour; TRP_ECLOSED  the system is stopping
+ * Thread:    any; may block until the answer or the timeout; never from a behaviour.
+ * Source:    docs/adr, decision 341.  Since: 0.2 */
+TRP_API TRP_MUST_CHECK trp_err trp_system_reminder_set(trp_system *system, const trp_entity *entity,
+                                                       const trp_reminder *reminder,
+                                                       uint32_t timeout_ms);
+
+/* Cancel a reminder, and wait until it is out of the journal.
+ *
+ * Ownership: borrows entity and name.
+ * Errors:    TRP_ENOENT  there is none of this name; and those of trp_system_reminder_set
+ * Thread:    any; may block until the answer or the timeout; never from a behaviour.
+ * Source:    docs/adr, decision 341.  Since: 0.2 */
+TRP_API TRP_MUST_CHECK trp_err trp_system_reminder_cancel(trp_system *system,
+                                                          const trp_entity *entity,
+                                                          const char *name, uint32_t timeout_ms);
+
+/* List the reminders of an entity.
+ *
+ * Ownership: borrows entity; gives *ret_list (free with trp_msg_free).
+ * Errors:    as trp_system_reminder_set
+ * Thread:    any; may block until the answer or the timeout; never from a behaviour.
+ * Source:    docs/adr, decision 341.  Since: 0.2 */
+TRP_API TRP_MUST_CHECK trp_err trp_system_reminder_list(trp_system *system,
+                                                        const trp_entity *entity,
+                                                        uint32_t timeout_ms, trp_msg **ret_list);
+
+/* Read the next reminder of a list; *position is 0 at first. Returns 0 behind the last one.
+ *
+ * Ownership: borrows list; *ret_view points into it.
+ * Errors:    none
+ * Thread:    any; lock-free.
+ * Source:    docs/adr, decision 341.  Since: 0.2 */
+TRP_API int trp_reminder_next(const trp_msg *list, size_t *position, trp_reminder_view *ret_view);
 
 /* Write the path of an entity, "/cluster/TYPE/ID", which names no host. Bytes of the id other than
  * letters, digits and "-_.~" are written as %XX. Returns how many bytes it takes, without the NUL;

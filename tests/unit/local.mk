@@ -267,6 +267,7 @@ tests_unit_cluster_cluster_tests_SOURCES = \
 	tests/unit/cluster/forecast_test.c \
 	tests/unit/cluster/entity_keep_test.c \
 	tests/unit/cluster/entity_remember_test.c \
+	tests/unit/cluster/entity_reminder_test.c \
 	tests/unit/cluster/entity_test.c \
 	tests/unit/cluster/foreign_test.c \
 	tests/unit/cluster/gossip_codec_test.c \

@@ -3,7 +3,11 @@
 #ifndef TESTS_UNIT_CLUSTER_ENTITIES_H
 #define TESTS_UNIT_CLUSTER_ENTITIES_H
 
+#include <stdlib.h>
+#include <unistd.h>
+
 #include <troupe/journal.h>
+#include <troupe/journal_lmdb.h>
 #include <troupe/persistence.h>
 #include <troupe/sharding.h>
 #include <troupe/system.h>
@@ -13,8 +17,9 @@
 
 typedef struct entities {
     trp_system *system;
-    trp_journal_memory *memory; /* NULL: it is in LMDB */
-    const trp_journal_driver *journal;
+    trp_journal_memory *memory;        /* NULL: it is in LMDB */
+    const trp_journal_driver *journal; /* in LMDB: the system's */
+    char directory[64];
     char why[512];
 } entities;
 
@@ -41,21 +46,75 @@ entities_begin(entities *e)
     UNIT_REQUIRE(trp_persistence_start(e->system, e->journal, NULL) == TRP_OK);
 }
 
+static inline trp_err
+entities_lmdb(entities *e)
+{
+    trp_journal_lmdb_options options = TRP_JOURNAL_LMDB_OPTIONS_INIT;
+    trp_persistence_options enough = TRP_PERSISTENCE_OPTIONS_INIT;
+    options.directory = e->directory;
+    enough.local_store_is_enough = 1;
+    trp_err err = trp_journal_lmdb_open(&options, &e->journal, e->why, sizeof e->why);
+    return err != TRP_OK ? err : trp_persistence_start(e->system, e->journal, &enough);
+}
+
+/* false: this build has no LMDB. */
+static inline bool
+entities_begin_lmdb(entities *e)
+{
+    *e = (entities){ 0 };
+    (void)snprintf(e->directory, sizeof e->directory, "/tmp/entities-XXXXXX");
+    UNIT_REQUIRE(mkdtemp(e->directory) != NULL);
+    entities_system(e);
+    trp_err err = entities_lmdb(e);
+    if (err == TRP_EUNSUPPORTED) {
+        UNIT_EQUAL(trp_system_stop(e->system, 10000), TRP_OK);
+        trp_system_free(e->system);
+        (void)rmdir(e->directory);
+        return false;
+    }
+    UNIT_REQUIRE(err == TRP_OK);
+    return true;
+}
+
 static inline void
-entities_restart(entities *e)
+entities_stop(entities *e)
 {
     UNIT_EQUAL(trp_system_stop(e->system, 10000), TRP_OK);
     trp_system_free(e->system);
+}
+
+static inline void
+entities_start(entities *e)
+{
     entities_system(e);
-    UNIT_REQUIRE(trp_persistence_start(e->system, e->journal, NULL) == TRP_OK);
+    if (e->memory != NULL) {
+        UNIT_REQUIRE(trp_persistence_start(e->system, e->journal, NULL) == TRP_OK);
+    } else {
+        UNIT_REQUIRE(entities_lmdb(e) == TRP_OK);
+    }
+}
+
+static inline void
+entities_restart(entities *e)
+{
+    entities_stop(e);
+    entities_start(e);
 }
 
 static inline void
 entities_end(entities *e)
 {
-    UNIT_EQUAL(trp_system_stop(e->system, 10000), TRP_OK);
-    trp_system_free(e->system);
+    static const char *const files[] = { "data.mdb", "lock.mdb", "owner" };
+    char path[128];
+    entities_stop(e);
     trp_journal_memory_free(e->memory);
+    for (size_t i = 0; e->directory[0] != '\0' && i < sizeof files / sizeof files[0]; i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", e->directory, files[i]);
+        (void)unlink(path);
+    }
+    if (e->directory[0] != '\0') {
+        UNIT_EQUAL(rmdir(e->directory), 0);
+    }
 }
 
 static inline trp_entity
