@@ -30,7 +30,7 @@ typedef struct counter {
     int64_t amount;
 } counter;
 
-static _Atomic uint32_t refused;
+static _Atomic uint32_t refused, recoveries;
 static char persistence_id[TRP_JOURNAL_ID_BYTES_MAX + 1];
 
 static trp_err
@@ -77,6 +77,7 @@ static trp_err
 counter_recovered(trp_ctx *ctx, void *state)
 {
     (void)state;
+    atomic_fetch_add(&recoveries, 1);
     if (strstr(trp_persistent_id(ctx), "c7") != NULL) {
         (void)snprintf(persistence_id, sizeof persistence_id, "%s", trp_persistent_id(ctx));
     }
@@ -87,7 +88,7 @@ static trp_persistent persistent =
     TRP_PERSISTENT_INIT("counter", struct counter, counter_command, counter_event);
 
 static trp_err
-counter_open(entities *e)
+counter_open_with(entities *e, uint32_t remember)
 {
     trp_sharding_options options = TRP_SHARDING_OPTIONS_INIT;
     UNIT_REQUIRE(trp_protocol_register(&counter_protocol) == TRP_OK);
@@ -99,7 +100,15 @@ counter_open(entities *e)
     options.shards = 4;
     options.backoff_min_ms = 10;
     options.backoff_max_ms = 50;
+    options.remember_entities = remember;
+    atomic_store(&recoveries, 0);
     return trp_sharding_start(e->system, &options, e->why, sizeof e->why);
+}
+
+static trp_err
+counter_open(entities *e)
+{
+    return counter_open_with(e, 0);
 }
 
 static void
@@ -245,6 +254,33 @@ a_shard_moves_away_behind_its_last_event(void)
 }
 
 static void
+remembered_ones_recover_without_a_message(void)
+{
+    enum { COUNT = 5000 }; /* more than recover at once */
+    entities e;
+    char id[16];
+    entities_begin(&e);
+    UNIT_EQUAL(counter_open_with(&e, 1), TRP_OK);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        (void)snprintf(id, sizeof id, "r%u", i);
+        add(&e, id, i);
+    }
+    UNIT_WAIT(atomic_load(&recoveries) == COUNT, 60000);
+    entities_restart(&e);
+    UNIT_EQUAL(counter_open_with(&e, 1), TRP_OK);
+    trpi_region *region = entities_region(&e, "counter");
+    UNIT_WAIT(atomic_load(&recoveries) == COUNT, 60000);
+    UNIT_WAIT(atomic_load(&region->restarting_bytes) == 0, 20000); /* region-remember-M3 */
+    UNIT_EQUAL(total(&e, "r4711", 20000), 4711);
+    /* The next system ends while they recover. */
+    entities_stop(&e);
+    entities_start(&e);
+    UNIT_EQUAL(counter_open_with(&e, 1), TRP_OK);
+    UNIT_WAIT(atomic_load(&recoveries) > 0, 20000);
+    entities_end(&e);
+}
+
+static void
 what_moves_between_hosts_needs_a_journal_that_they_share(void)
 {
     entities e;
@@ -301,6 +337,7 @@ UNIT(an_old_incarnation_of_a_shard_cannot_append)
 UNIT(messages_wait_while_the_store_of_a_shard_cannot_be_opened)
 UNIT(a_held_journal_ends_with_the_system)
 UNIT(a_shard_moves_away_behind_its_last_event)
+UNIT(remembered_ones_recover_without_a_message)
 UNIT(what_moves_between_hosts_needs_a_journal_that_they_share)
 UNIT(an_id_of_any_bytes_has_a_name_in_the_journal)
 UNIT_END
