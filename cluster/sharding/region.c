@@ -163,7 +163,8 @@ region_receive(trp_ctx *ctx, void *state, const trp_msg *msg)
     trpi_region *region = ((region_state *)state)->region;
     if (trp_msg_is(msg, &trpi_request_type) && trp_msg_payload(msg) != NULL) {
         trpi_request *request = (trpi_request *)(uintptr_t)trp_msg_payload(msg);
-        request->kept = true; /* region-R1 */
+        /* relaxed: the message is freed behind this turn. region-R1 */
+        atomic_fetch_or_explicit(&request->marks, TRPI_REQUEST_KEPT, memory_order_relaxed);
         order_take(ctx, region, request);
         return TRP_OK;
     }

@@ -49,6 +49,10 @@ enum trpi_request_kind {
     TRPI_REQUEST_UNFIRED = 19  /* it got lost on its way */
 };
 
+#define TRPI_REQUEST_ATTACHED 1u /* the message that brought it lives */
+#define TRPI_REQUEST_KEPT 2u     /* it was taken out of that */
+#define TRPI_REQUEST_OVER 4u
+
 typedef struct trpi_region trpi_region;
 typedef struct trpi_request {
     struct trpi_request *next;
@@ -64,7 +68,7 @@ typedef struct trpi_request {
     uint64_t epoch;             /* with origin: the one that the sender knew */
     uint32_t shard;
     uint8_t kind, id_bytes;
-    bool attached, kept, over; /* request-O2 */
+    _Atomic uint8_t marks; /* request-O2 */
     char id[];
 } trpi_request;
 

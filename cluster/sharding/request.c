@@ -44,8 +44,9 @@ trpi_request_free(trpi_request *request)
         request->fired = NULL;
         request->msg = NULL;
         request->home = NULL;
-        request->over = true;
-        if (!request->attached) {
+        /* acq_rel: pairs with itself in order_release(), maybe on another thread */
+        if ((atomic_fetch_or_explicit(&request->marks, TRPI_REQUEST_OVER, memory_order_acq_rel) &
+             TRPI_REQUEST_ATTACHED) == 0) {
             trpi_free(request);
         }
     }
@@ -67,10 +68,11 @@ order_release(void *data, void *arg)
 {
     trpi_request *request = data;
     (void)arg;
-    request->attached = false;
-    if (request->over) {
+    uint8_t marks = atomic_fetch_and_explicit(&request->marks, (uint8_t)~TRPI_REQUEST_ATTACHED,
+                                              memory_order_acq_rel);
+    if ((marks & TRPI_REQUEST_OVER) != 0) {
         trpi_free(request);
-    } else if (!request->kept) {
+    } else if ((marks & TRPI_REQUEST_KEPT) == 0) {
         trpi_request_dead(request, TRP_DEAD_STOPPED);
     }
 }
@@ -84,7 +86,8 @@ trpi_request_tell(trp_ctx *ctx, trpi_region *region, trpi_request *request)
     } else if (trpi_msg_new_owner(&trpi_request_type, request, order_release, &msg) != TRP_OK) {
         trpi_request_dead(request, TRP_DEAD_NO_MEMORY);
     } else {
-        request->attached = true;
+        /* relaxed: nobody else has it yet */
+        atomic_store_explicit(&request->marks, TRPI_REQUEST_ATTACHED, memory_order_relaxed);
         trpi_send(ctx, region->actor, msg);
     }
 }
