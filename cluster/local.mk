@@ -100,6 +100,7 @@ troupe_sources += \
 # sharding: entities.
 troupe_sources += \
 	cluster/sharding/keeper.c \
+	cluster/sharding/keeper_look.c \
 	cluster/sharding/keeper_peers.c \
 	cluster/sharding/keeper_step.c \
 	cluster/sharding/drains.c \

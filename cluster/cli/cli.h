@@ -48,7 +48,8 @@
     F(MEMBERS, "members", 0, "N", "wait until N members are Up")                                   \
     F(GONE, "gone", 0, "MEMBER", "wait until that member is gone")                                 \
     F(CONVERGED, "converged", 0, NULL, "wait until all members have seen the same view")           \
-    F(SNAPSHOT, "snapshot", 0, NULL, "begin with one event for each current member")
+    F(SNAPSHOT, "snapshot", 0, NULL, "begin with one event for each current member")               \
+    F(REBALANCE, "rebalance", 0, NULL, "let the coordinator look now which shards should move")
 
 typedef enum trpi_cli_flag {
 #define TRPI_CLI_FLAG_ENUM(id, name, letter, value, text) TRPI_CLI_##id,
@@ -256,6 +257,8 @@ int trpi_cli_run_member_status(trpi_cli *cli);
 int trpi_cli_run_unreachable(trpi_cli *cli);
 int trpi_cli_run_peers(trpi_cli *cli);
 int trpi_cli_run_singleton(trpi_cli *cli);
+int trpi_cli_run_shards(trpi_cli *cli);
+int trpi_cli_run_entity(trpi_cli *cli);
 int trpi_cli_run_fault(trpi_cli *cli);
 int trpi_cli_run_leader(trpi_cli *cli);
 int trpi_cli_run_is_singleton(trpi_cli *cli);

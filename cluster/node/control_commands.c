@@ -18,6 +18,7 @@ trpi_node_command_is_quick(trpi_control_command command)
     case TRPI_CONTROL_FAULT:
     case TRPI_CONTROL_WHY:
     case TRPI_CONTROL_SINGLETON:
+    case TRPI_CONTROL_ENTITY:
         return true;
     case TRPI_CONTROL_JOIN:
     case TRPI_CONTROL_LEAVE:
@@ -28,6 +29,7 @@ trpi_node_command_is_quick(trpi_control_command command)
     case TRPI_CONTROL_PING:
     case TRPI_CONTROL_TREE:
     case TRPI_CONTROL_REACH:
+    case TRPI_CONTROL_SHARDS: /* of the coordinator */
     case TRPI_CONTROL_EVENTS: /* with a snapshot it waits for the cluster's thread */
         return false;
     }
@@ -133,6 +135,12 @@ trpi_node_command_serve(void *arg, trpi_call *call)
         return;
     case TRPI_CONTROL_SINGLETON:
         trpi_node_serve_singleton(node, call);
+        return;
+    case TRPI_CONTROL_SHARDS:
+        trpi_node_serve_shards(node, call);
+        return;
+    case TRPI_CONTROL_ENTITY:
+        trpi_node_serve_entity(node, call);
         return;
     }
     trpi_assert(false && "a command without a server");

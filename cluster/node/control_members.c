@@ -564,7 +564,8 @@ trpi_node_serve_status(trp_node *node, trpi_call *call)
     cJSON *reply = trpi_call_reply(), *problems = cJSON_CreateArray();
     bool ok = problems_add(problems, &view) && peers_problem_add(node, problems, &view) &&
               file_problems_add(node, problems, &view) &&
-              trpi_node_singletons_problems(node, problems) && crowd_problems_add(node, problems) &&
+              trpi_node_singletons_problems(node, problems) &&
+              trpi_node_shards_problems(node, problems) && crowd_problems_add(node, problems) &&
               trpi_node_journal_add(node, reply, problems);
     bool healthy = cJSON_GetArraySize(problems) == 0;
     ok = ok && trpi_json_add_text(reply, "system", trp_system_name(node->system)) &&
@@ -581,7 +582,7 @@ trpi_node_serve_status(trp_node *node, trpi_call *call)
     ok = ok && !problems && counts_add(reply, &view) && actors_add(node, reply) &&
          downing_add(node, reply) && links_add(node, reply) && refusals_add(node, reply) &&
          gossip_add(node, reply, &view) && trpi_why_add_reasons(reply, &view) &&
-         trpi_node_singletons_why(node, reply) &&
+         trpi_node_singletons_why(node, reply) && trpi_node_shards_why(node, reply) &&
          trpi_json_add_text(reply, "controlSocket", trp_node_control_path(node));
     cJSON_Delete(problems);
     trpi_view_fini(&view);

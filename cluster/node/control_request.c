@@ -43,6 +43,8 @@ static const struct {
     { "why", TRPI_CONTROL_WHY, false },
     { "reach", TRPI_CONTROL_REACH, true },
     { "singleton", TRPI_CONTROL_SINGLETON, false },
+    { "shards", TRPI_CONTROL_SHARDS, false },
+    { "entity", TRPI_CONTROL_ENTITY, false },
 };
 #define COMMANDS_COUNT (sizeof commands / sizeof commands[0])
 
@@ -308,7 +310,8 @@ fields_take(trpi_control_request *request, trpi_control_refusal *refusal)
                   { "dead", &request->dead },
                   { "snapshot", &request->snapshot },
                   { "prepare", &request->prepare },
-                  { "local", &request->local } };
+                  { "local", &request->local },
+                  { "rebalance", &request->rebalance } };
     for (size_t i = 0; err == TRP_OK && i < sizeof bools / sizeof bools[0]; i++) {
         err = bool_take(json, bools[i].field, bools[i].value, refusal);
     }
@@ -398,6 +401,14 @@ needs_check(trpi_control_request *request, trpi_control_refusal *refusal)
     case TRPI_CONTROL_REACH:
     case TRPI_CONTROL_SINGLETON:
         return TRP_OK;
+    case TRPI_CONTROL_SHARDS:
+        return request->rebalance && request->type == NULL
+                   ? field_refuse(refusal, "type", "missing")
+                   : TRP_OK;
+    case TRPI_CONTROL_ENTITY:
+        return request->type == NULL   ? field_refuse(refusal, "type", "missing")
+               : request->text == NULL ? field_refuse(refusal, "text", "missing")
+                                       : TRP_OK;
     }
     return TRP_OK;
 }

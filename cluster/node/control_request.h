@@ -34,7 +34,9 @@ typedef enum trpi_control_command {
     TRPI_CONTROL_WHY,
     TRPI_CONTROL_SHUTDOWN,
     TRPI_CONTROL_REACH,
-    TRPI_CONTROL_SINGLETON
+    TRPI_CONTROL_SINGLETON,
+    TRPI_CONTROL_SHARDS,
+    TRPI_CONTROL_ENTITY
 } trpi_control_command;
 
 /* Event types as bits, in the order of trpi_control_event_name(). */
@@ -51,6 +53,7 @@ typedef struct trpi_control_request {
     bool dead;           /* down: the operator says that they are stopped */
     bool prepare;        /* shutdown: only note that the whole cluster ends */
     bool local;          /* reach: only the ways from this node */
+    bool rebalance;      /* shards: of the type */
     uint32_t event_bits; /* events: wanted types */
     uint32_t depth;
     const char *member;                    /* NULL: this node */

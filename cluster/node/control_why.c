@@ -439,7 +439,8 @@ trpi_node_serve_why(trp_node *node, trpi_call *call)
     trpi_view_foresee(node, &view);
     trpi_view_look_at_files(node, &view);
     cJSON *reply = trpi_call_reply();
-    bool ok = trpi_why_fill(reply, node->address, &view) && trpi_node_singletons_why(node, reply);
+    bool ok = trpi_why_fill(reply, node->address, &view) && trpi_node_singletons_why(node, reply) &&
+              trpi_node_shards_why(node, reply);
     trpi_view_fini(&view);
     trpi_call_answer_if(call, ok, reply);
 }

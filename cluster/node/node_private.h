@@ -156,6 +156,11 @@ void trpi_node_serve_singleton(trp_node *node, trpi_call *call);
 /* Hand-overs that hang: texts for status, rows of "reasons" for why. false: no memory. */
 bool trpi_node_singletons_problems(trp_node *node, cJSON *problems);
 bool trpi_node_singletons_why(trp_node *node, cJSON *reply);
+/* control_shards.c */
+void trpi_node_serve_shards(trp_node *node, trpi_call *call);
+void trpi_node_serve_entity(trp_node *node, trpi_call *call);
+bool trpi_node_shards_problems(trp_node *node, cJSON *problems);
+bool trpi_node_shards_why(trp_node *node, cJSON *reply);
 /* control_fault.c */
 void trpi_node_serve_fault(trp_node *node, trpi_call *call);
 void trpi_node_serve_why(trp_node *node, trpi_call *call);

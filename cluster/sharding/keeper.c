@@ -242,14 +242,9 @@ event_take(trp_ctx *ctx, trpi_keeper *keeper, const trpi_keeper_event *event)
     case TRPI_KEEPER_LEAVE:
         leave_begin(ctx, keeper, event->task);
         break;
-    case TRPI_KEEPER_REBALANCE: {
-        trpi_keeper_type *type = trpi_keeper_find(keeper, event->region->name);
-        trpi_coordinator_event now = { .kind = TRPI_COORDINATOR_REBALANCE };
-        if (type != NULL) {
-            trpi_keeper_coordinator_step(keeper, type, &now);
-        }
+    case TRPI_KEEPER_REBALANCE:
+        trpi_keeper_rebalance(keeper, event->region);
         break;
-    }
     default:
         region_event(ctx, keeper, event);
         break;
@@ -358,9 +353,10 @@ has_boss(trpi_keeper *keeper, const trpi_region *region)
 {
     trpi_shard_term term;
     trpi_node_id node;
+    bool registered;
     const trpi_keeper_type *type = trpi_keeper_find(keeper, region->name);
-    return type != NULL &&
-           (type->region == NULL || trpi_region_core_coordinator(type->core, &node, &term, NULL));
+    return type != NULL && (type->region == NULL ||
+                            trpi_region_core_coordinator(type->core, &node, &term, &registered));
 }
 
 /* false: there is nothing more to wait for. */

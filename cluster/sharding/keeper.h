@@ -124,6 +124,7 @@ void trpi_keeper_coordinator_step(trpi_keeper *keeper, trpi_keeper_type *type,
                                   const trpi_coordinator_event *event);
 void trpi_keeper_leave_look(trpi_keeper *keeper);
 void trpi_keeper_members(trp_ctx *ctx, trpi_keeper *keeper);
+void trpi_keeper_rebalance(trpi_keeper *keeper, const trpi_region *region);
 void trpi_keeper_tick(trp_ctx *ctx, trpi_keeper *keeper);
 uint64_t trpi_keeper_wake_ms(const trpi_keeper *keeper);
 

@@ -385,6 +385,36 @@ trpi_keeper_members(trp_ctx *ctx, trpi_keeper *keeper)
     }
 }
 
+/* Ask the coordinator, here or elsewhere, to look now. */
+void
+trpi_keeper_rebalance(trpi_keeper *keeper, const trpi_region *region)
+{
+    trpi_keeper_type *type = trpi_keeper_find(keeper, region->name);
+    trpi_coordinator_event look = { .kind = TRPI_COORDINATOR_REBALANCE };
+    trpi_shard_frame frame;
+    trpi_node_id node;
+    trpi_shard_term term;
+    trpi_buffer bytes = { NULL, 0, 0 };
+    bool registered;
+    if (type == NULL || !trpi_region_core_coordinator(type->core, &node, &term, &registered)) {
+        return;
+    }
+    if (type->coordinator != NULL && trpi_coordinator_is_active(type->coordinator)) {
+        trpi_keeper_coordinator_step(keeper, type, &look);
+        return;
+    }
+    memset(&frame, 0, sizeof frame);
+    frame.kind = TRPI_SHARD_FRAME_REBALANCE;
+    frame.to_uid = node.uid;
+    frame.term = term;
+    (void)snprintf(frame.type, sizeof frame.type, "%s", type->name);
+    (void)snprintf(frame.role, sizeof frame.role, "%s", type->role);
+    if (trpi_shard_frame_encode(&frame, &bytes) == TRP_OK) {
+        frame_send(keeper, &node, &bytes);
+    }
+    trpi_buffer_fini(&bytes);
+}
+
 void
 trpi_keeper_tick(trp_ctx *ctx, trpi_keeper *keeper)
 {

@@ -18,6 +18,48 @@ typedef void (*trpi_sharding_refused_fn)(void *arg, const char *type, const char
 /* Thread: any, before a type is started. */
 void trpi_sharding_refused_set(trp_system *system, trpi_sharding_refused_fn fn, void *arg);
 
+/* ---- looking --------------------------------------------------------------------------------- */
+#define TRPI_SHARDING_WAITS_BYTES 512
+typedef struct trpi_sharding_home { /* a member, as the coordinator knows it */
+    char node[TRP_ADDRESS_BYTES];
+    const char *state; /* "hosts", "tells only", "leaving", "no answer", "refused" */
+    uint32_t shards;
+} trpi_sharding_home;
+
+typedef struct trpi_sharding_status {    /* of one type, as this node knows it */
+    const char *type, *role;             /* role "": any */
+    const char *why;                     /* the type is refused on this node; "": it is not */
+    bool started, hosts;                 /* here; hosts: with a recipe */
+    bool registered;                     /* the coordinator knows this node */
+    bool coordinates, ready;             /* this node; ready: all members have answered */
+    char coordinator[TRP_ADDRESS_BYTES]; /* ""; none is known */
+    uint64_t coordinator_ms;             /* coordinates: for how long */
+    uint32_t shards;                     /* of the type; 0: not known */
+    uint32_t here, entities, kept;       /* shards, live entities and messages that wait, here */
+    const trpi_sharding_home *homes;     /* coordinates */
+    uint32_t homes_count;
+    uint32_t waits_count; /* coordinates: what it waits for; the oldest as a sentence */
+    uint64_t waits_ms;
+    char waits[TRPI_SHARDING_WAITS_BYTES];
+} trpi_sharding_status;
+typedef void (*trpi_sharding_each_fn)(void *arg, const trpi_sharding_status *status);
+/* Call fn for each type that this node has heard of. Thread: any; holds a lock meanwhile. */
+void trpi_sharding_each(trp_system *system, trpi_sharding_each_fn fn, void *arg);
+
+/* Let the coordinator of a type look now which shards should move. Errors: TRP_ENOENT (the type is
+ * not started here), TRP_ENOMEM. Thread: any. */
+trp_err trpi_sharding_rebalance(trp_system *system, const char *type);
+
+typedef struct trpi_sharding_place { /* of an entity, as this node knows it */
+    char node[TRP_ADDRESS_BYTES];    /* its home, if that is known */
+    uint32_t shard;
+    bool known, here, moves;
+    bool alive; /* here, and it has started */
+} trpi_sharding_place;
+/* Errors: TRP_ENOENT (the type is not started here), TRP_EINVAL (id). Thread: any. */
+trp_err trpi_sharding_find(trp_system *system, const char *type, const void *id, size_t id_bytes,
+                           trpi_sharding_place *ret_place);
+
 /* Return how many shards of this node wait for the journal, which refuses them or cannot be read.
  * Thread: any; lock-free. */
 uint32_t trpi_sharding_unopened(const trp_system *system);

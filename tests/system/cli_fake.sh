@@ -34,6 +34,8 @@ join {"ok":true,"node":"$B","status":"Up","upNumber":2,"elapsedMs":90900}
 leave {"ok":true,"node":"$B","status":"Removed","elapsedMs":1400}
 down {"ok":true,"dryRun":true,"nodes":[{"node":"$C","nodeUid":"3","status":"Up","reachable":false,"unreachableForMs":42000}],"members":3,"remaining":2,"majorityKept":true,"left":7,"elapsedMs":1}
 singleton {"ok":true,"selfNode":"$A","singletons":[{"name":"consumer","role":"worker","state":"Younger","stateMs":5000,"host":"$B","hostMs":61000,"runsHere":false,"waits":null,"kept":0},{"name":"ids","role":null,"state":"BecomingOldest","stateMs":7000,"host":"$A","hostMs":7000,"runsHere":false,"waits":"$C has not handed it over yet (3 requests unanswered)","kept":0}]}
+shards {"ok":true,"selfNode":"$A","types":[{"type":"order","role":null,"state":"hosts","why":null,"shards":1000,"here":600,"entities":12,"kept":0,"coordinator":"$A","coordinates":true,"ready":true,"coordinatorMs":61000,"nodes":[{"node":"$A","shards":600,"state":"hosts"},{"node":"$B","shards":400,"state":"leaving"}],"waitsCount":1,"waitsMs":7000,"waits":"shard 7 moves: its entities on $B have not ended"}]}
+entity {"ok":true,"type":"order","id":"4711","shard":17,"node":"$B","here":false,"state":"on another node"}
 reach {"ok":true,"failed":1,"ways":[{"from":"$A","to":"$B","ok":true,"reason":""},{"from":"$B","to":"$A","ok":false,"reason":"connection refused"},{"from":"$C","to":"$A","reason":"it does not answer"}]}
 shutdown {"ok":true,"node":"$A","dryRun":false,"nodes":["$A","$B"],"elapsedMs":1}
 events {"progress":"subscribed"}
@@ -112,6 +114,16 @@ expect singleton_by_name 0 good singleton ids
 has singleton_shows_one "BecomingOldest" && lacks singleton_shows_no_other "consumer"
 expect singleton_as_names 0 good singleton -o name
 expect singleton_unknown 1 good singleton nothing
+expect shards_table 0 good shards
+has shards_header "SHARDS" && has shards_says_where "$B" && has shards_says_what_it_waits_for "shard 7 moves"
+expect shards_of_a_type 0 good shards order
+expect shards_as_names 0 good shards -o name
+expect shards_unknown 1 good shards nothing
+expect shards_rebalance_needs_a_type 64 good shards --rebalance
+expect shards_rebalance 0 good shards order --rebalance
+expect entity_is_found 0 good entity order 4711
+has entity_says_where "$B" && has entity_says_its_shard "17"
+expect entity_needs_an_id 64 good entity order
 expect peers_table 0 good peers
 has peers_header "ADDRESS" && has peers_says_why "connection refused" && has peers_says_what_comes_next "it may be dialled again in 120 ms"
 has peers_counts_lanes "2/3 +4120B" && has peers_prints_round_trips "0.09ms" && has peers_summary_goes_to_stderr "2 peers, 1 active" "$work/err"
