@@ -6,6 +6,7 @@
  *       run what it hosted.
  * Tests.   tests/sim/sharding_test.c
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -190,7 +191,7 @@ trpi_keeper_view(trpi_keeper *keeper, const char *role, trpi_shard_member **ret_
             m->up_number = peer->last.up_number;
             m->status = peer->last.status;
             m->has_role = has_role;
-            (void)strncpy(m->app_version, peer->last.app_version, sizeof m->app_version - 1);
+            (void)snprintf(m->app_version, sizeof m->app_version, "%s", peer->last.app_version);
         } else {
             uint64_t left_ms = peer->takeover_ms > now_ms ? peer->takeover_ms - now_ms : 0;
             gone[gone_count++] = (trpi_shard_gone){ peer->id, has_role, left_ms };
