@@ -184,7 +184,7 @@ each_room_brings_its_built_in_types(void)
             UNIT_EQUAL(trpi_type_parent(type->number), (*part)->types[i].parent);
         }
     }
-    UNIT_EQUAL(count, 50);
+    UNIT_EQUAL(count, 51);
     UNIT_TRUE(trp_type_find("troupe.string") == &trp_string_type); /* one of each room */
     UNIT_TRUE(trp_type_find("troupe.log-debug") == &trp_log_debug_type);
     UNIT_TRUE(trp_type_find("troupe.terminated") == &trp_terminated_type);
