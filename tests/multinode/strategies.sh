@@ -11,8 +11,8 @@ stays=([0]='1 2' [1]='1 2' [2]='1 2' [3]='3' [4]='' [5]='1 2' [6]='1 2' [7]='')
 goes=([0]='3' [1]='3' [2]='3' [3]='1 2' [4]='1 2 3' [5]='3' [6]='' [7]='')
 # The first cut must have healed before this has passed since it was noticed: TCP may be silent for as long again as the cut
 # lasted. With 3 s a script that waited 2 s for the processor was too late; a sanitizer's clients need long to ask all nodes.
-stable=5s alone=6s
-[ -z "$sanitizer" ] || stable=8s alone=9s
+stable=8s alone=9s
+[ -z "$sanitizer" ] || stable=16s alone=18s
 timings=(--set cluster.gossip-interval=300ms --set cluster.leader-actions-interval=300ms --set "cluster.downing.stable-after=$stable"
     --set cluster.failure-detector.heartbeat-interval=300ms --set cluster.failure-detector.acceptable-heartbeat-pause=1s)
 [ "${1:-}" = --long ] && timings=() alone=21s
