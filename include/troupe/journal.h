@@ -93,13 +93,14 @@ struct trp_journal_op {
     size_t size; /* sizeof(trp_journal_op) */
     trp_journal_kind kind;
     /* Of an APPEND: 1: restore a backup. The id has no event yet, and the first number may be any
-     * above those it has had; without events, from - 1 becomes its highest number. */
+     * above those it has had; without events, from - 1 becomes its highest number. Of a CLAIM: 1:
+     * take epoch instead of the next one, if it is above that. */
     uint32_t restore;
     const char *id; /* APPEND to SNAPSHOT_DELETE but TAGGED, of 1 to 255 bytes; IDS: may be NULL */
     const char *scope;  /* of what changes something, and SCOPES (NULL: all) */
     const char *writer; /* CLAIM: its name, which a fenced writer is told */
     const char *tag;    /* TAGGED; NULL: all events */
-    uint64_t epoch;     /* of what changes something, but CLAIM: that of the claim */
+    uint64_t epoch;     /* of what changes something: that of the claim; CLAIM: only to restore */
     uint64_t from;      /* EVENTS: first number; TAGGED: offset; APPEND: number of the first event,
                            which must be the next one */
     uint64_t to;        /* last number; 0: no end. DELETE keeps what was numbered above it */

@@ -277,6 +277,29 @@ trpi_kit_deletion(trpi_kit_run *run)
     return trpi_kit_has_events(run, "d", 204, 0);
 }
 
+/* A claim that restores takes its epoch, and never a lower one than the next. */
+static bool
+epoch_is_restored(trpi_kit_run *run)
+{
+    trp_journal_op op = trpi_kit_op(TRP_JOURNAL_CLAIM, NULL, "restored", 7);
+
+    op.writer = "backup";
+    op.restore = 1;
+    TRPI_KIT_CHECK(run, trpi_kit_call(run, &op) == TRP_OK && op.ret_epoch == 7,
+                   "a claim that restores epoch 7 took %" PRIu64 ": %s", op.ret_epoch, op.why);
+    TRPI_KIT_CHECK(run, trpi_kit_call(run, &op) == TRP_OK && op.ret_epoch == 8,
+                   "a claim that restores epoch 7 behind 7 took %" PRIu64 ": %s", op.ret_epoch,
+                   op.why);
+    TRPI_KIT_CHECK(run, trpi_kit_claim(run, "restored", "w") == 9,
+                   "the claim behind a restored epoch did not take the next one");
+    op.restore = 0;
+    op.epoch = 77;
+    TRPI_KIT_CHECK(run, trpi_kit_call(run, &op) == TRP_OK && op.ret_epoch == 10,
+                   "a claim that restores nothing took %" PRIu64 ", not the next epoch",
+                   op.ret_epoch);
+    return true;
+}
+
 bool
 trpi_kit_restore(trpi_kit_run *run)
 {
@@ -303,5 +326,5 @@ trpi_kit_restore(trpi_kit_run *run)
     TRPI_KIT_CHECK(run, trpi_kit_call(run, &op) == TRP_OK, "a backup without events: %s", op.why);
     TRPI_KIT_CHECK(run, trpi_kit_append(run, "empty", "r", epoch, 41, 1, NULL) == TRP_OK,
                    "the number behind a restored highest one was refused");
-    return trpi_kit_has_events(run, "empty", 41, 1);
+    return trpi_kit_has_events(run, "empty", 41, 1) && epoch_is_restored(run);
 }

@@ -280,7 +280,7 @@ change_claim(trpi_lmdb_store *store, MDB_txn *txn, trp_journal_op *op)
     }
     trpi_free(scope->writer);
     scope->writer = writer;
-    scope->number++;
+    scope->number = trpi_journal_op_claims(op, scope->number);
     trpi_lmdb_u64_put(row, scope->number);
     memcpy(row + 8, writer, strlen(writer) + 1);
     code = mdb_put(txn, store->scopes, &key, &value, 0);

@@ -172,7 +172,7 @@ data_claim(trpi_memory_data *data, trp_journal_op *op)
     }
     trpi_free(scope->writer);
     scope->writer = writer;
-    scope->epoch++;
+    scope->epoch = trpi_journal_op_claims(op, scope->epoch);
     op->ret_epoch = scope->epoch;
     op_done(op);
 }

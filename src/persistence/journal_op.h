@@ -16,6 +16,13 @@ trpi_journal_op_is_change(const trp_journal_op *op)
            op->kind == TRP_JOURNAL_SNAPSHOT_DELETE;
 }
 
+/* Return the epoch that a claim takes when the scope has this one (0: none). */
+static inline uint64_t
+trpi_journal_op_claims(const trp_journal_op *op, uint64_t epoch)
+{
+    return op->restore && op->epoch > epoch + 1 ? op->epoch : epoch + 1;
+}
+
 /* The limits of a read, with the defaults filled in. */
 uint32_t trpi_journal_op_events_max(const trp_journal_op *op);
 uint64_t trpi_journal_op_bytes_max(const trp_journal_op *op);

@@ -151,6 +151,12 @@ number_of(const trp_journal_op *op)
                                                    : number_clamp(op->to);
 }
 
+static uint64_t
+epoch_of(const trp_journal_op *op)
+{
+    return op->kind == TRP_JOURNAL_CLAIM && !op->restore ? 0 : number_clamp(op->epoch);
+}
+
 static void
 batch_put_tags(batch *b, const trp_journal_event *event)
 {
@@ -179,7 +185,7 @@ batch_put_op(batch *b, const trp_journal_op *op)
     b->ops++;
     batch_put_number2(b, KINDS, number_kind(op));
     batch_put_text(b, SCOPES, op->scope);
-    batch_put_number8(b, EPOCHS, op->epoch);
+    batch_put_number8(b, EPOCHS, epoch_of(op));
     batch_put_text(b, IDS, op->kind == TRP_JOURNAL_CLAIM ? op->writer : op->id);
     batch_put_number8(b, NUMBERS, op->kind == TRP_JOURNAL_CLAIM ? 0 : number_of(op));
     batch_put_number4(b, COUNTS,
