@@ -6,8 +6,8 @@
  * there, lost, or torn at a sector. Each image is opened and checked: acknowledged events are
  * there, groups are whole, the order is kept, and a second opening finds the same.
  *
- * TROUPE_JOURNAL_IMAGES (2,000) and TROUPE_JOURNAL_KILLS (10) say how many; TROUPE_JOURNAL_SEED
- * draws others. */
+ * TROUPE_JOURNAL_IMAGES (2,000) and TROUPE_JOURNAL_KILLS (10) say how many different ones;
+ * TROUPE_JOURNAL_SEED draws others. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -26,6 +26,8 @@
 #include <unistd.h>
 
 #include <troupe/journal_lmdb.h>
+
+#include "base/hash.h"
 
 /* LMDB must find these in the program, before libc's. */
 #define RECORDED __attribute__((visibility("default")))
@@ -483,21 +485,38 @@ image_check_apart(const unsigned char *image, size_t length, const uint64_t ackn
     return waitpid(child, &status, 0) == child && status == 0;
 }
 
+/* Note the hash of an image in one of `places`. False: it is there already. */
+static bool
+is_new_image(uint64_t *hashes, uint64_t places, uint64_t hash)
+{
+    uint64_t place = hash % places;
+    while (hashes[place] != 0 && hashes[place] != hash) {
+        place = (place + 1) % places;
+    }
+    bool is_new = hashes[place] == 0;
+    hashes[place] = hash;
+    return is_new;
+}
+
 static void
 what_was_acknowledged_survives_a_power_loss(void)
 {
     uint64_t seed = asked("TROUPE_JOURNAL_SEED", 1) * 2654435761u + 88172645463325252u;
     uint64_t images = asked("TROUPE_JOURNAL_IMAGES", 2000);
     unsigned char *image = malloc(IMAGE_BYTES);
+    uint64_t *hashes = calloc(2 * images, sizeof *hashes);
+    uint64_t different = 0;
     book b;
-    UNIT_REQUIRE(image != NULL);
+    UNIT_REQUIRE(image != NULL && hashes != NULL);
     record_make(&b);
-    for (uint64_t i = 0; i < images; i++) {
+    for (uint64_t i = 0; different < images; i++) {
         uint64_t acknowledged[IDS];
         uint64_t own = seed;
         uint32_t end =
             recorder.first + (uint32_t)draw(&seed, recorder.steps_count - recorder.first) + 1;
         size_t length = image_make(image, end, UINT32_MAX, &seed, acknowledged);
+        UNIT_REQUIRE(i < 20 * images); /* the record has not so many */
+        different += is_new_image(hashes, 2 * images, trpi_hash(image, length, length));
         if (!image_check(image, length, acknowledged)) {
             printf("image %" PRIu64 " is wrong: %" PRIu32 " steps of %" PRIu32 ", state %" PRIu64
                    "\n",
@@ -506,6 +525,8 @@ what_was_acknowledged_survives_a_power_loss(void)
             break;
         }
     }
+    printf("%" PRIu64 " images with different contents\n", different);
+    free(hashes);
     free(image);
     record_free();
     book_remove(&b);
