@@ -7,8 +7,10 @@
  *   journal-carry-C2  The last line has the counts: a file that was cut is refused, after what was
  *       in it has been restored.
  *   journal-carry-C3  Nothing is restored over an id that has events.
+ *   journal-carry-C4  A writer of the saved journal has no permission in the restored one that a
+ *       later claim does not take away: epochs go on where they were.
  * Limits. BATCH lines are under way at once; a line is at most TRPI_CARRY_LINE_BYTES_MAX.
- * Tests. tests/system/postgres.sh
+ * Tests. tests/system/journal.sh, tests/system/postgres.sh
  */
 #include "cluster/node/journal_carry.h"
 
@@ -207,6 +209,48 @@ ids_export(trpi_carry *carry)
     return err;
 }
 
+static trp_err
+scope_give(trp_journal_op *op, const trp_journal_event *item)
+{
+    trpi_carry *carry = op->user;
+    bool is_own = strcmp(item->id, SCOPE) == 0;
+    cJSON *line = cJSON_CreateObject();
+    cJSON *body = cJSON_AddObjectToObject(line, "scope");
+    char *text = body != NULL && trpi_json_add_text(body, "scope", item->id) &&
+                         trpi_json_add_text(body, "writer", item->type) &&
+                         trpi_json_add_i64(body, "epoch", (int64_t)item->number)
+                     ? cJSON_PrintUnformatted(line)
+                     : NULL;
+    trp_err err =
+        text != NULL && (is_own || fprintf(carry->file, "%s\n", text) > 0) ? TRP_OK : TRP_EIO;
+
+    carry->scopes += !is_own;
+    (void)snprintf(carry->after, sizeof carry->after, "%s", item->id);
+    cJSON_free(text);
+    cJSON_Delete(line);
+    return err;
+}
+
+static trp_err
+scopes_export(trpi_carry *carry)
+{
+    char after[TRP_JOURNAL_SCOPE_BYTES_MAX + 1] = "";
+    trp_journal_op op = TRP_JOURNAL_OP_INIT;
+
+    do {
+        memcpy(after, carry->after, sizeof after);
+        op = (trp_journal_op)TRP_JOURNAL_OP_INIT;
+        op.kind = TRP_JOURNAL_SCOPES;
+        op.scope = after[0] != '\0' ? after : NULL;
+        op.give = scope_give;
+        op.user = carry;
+        if (trp_journal_call(carry->driver, &op) != TRP_OK) {
+            return carry_fail(carry, &op);
+        }
+    } while (op.ret_more && op.ret_count != 0);
+    return TRP_OK;
+}
+
 trp_err
 trpi_carry_export(trpi_carry *carry)
 {
@@ -215,10 +259,11 @@ trpi_carry_export(trpi_carry *carry)
 
     err = err == TRP_OK ? events_export(carry) : err;
     err = err == TRP_OK ? ids_export(carry) : err;
+    err = err == TRP_OK ? scopes_export(carry) : err;
     if (err == TRP_OK && (fprintf(carry->file,
                                   "{\"end\":{\"events\":%" PRIu64 ",\"snapshots\":%" PRIu64
-                                  ",\"ids\":%" PRIu64 "}}\n",
-                                  carry->events, carry->snapshots, carry->ids) < 0 ||
+                                  ",\"ids\":%" PRIu64 ",\"scopes\":%" PRIu64 "}}\n",
+                                  carry->events, carry->snapshots, carry->ids, carry->scopes) < 0 ||
                           fflush(carry->file) != 0)) {
         err = TRP_EIO;
     }
@@ -421,13 +466,40 @@ import_begin(importing *in, cJSON *line, const cJSON *body, trp_journal_kind kin
     return TRP_OK;
 }
 
+/* Begin the claim of a scope's epoch (journal-carry-C4). */
+static trp_err
+import_scope(importing *in, cJSON *line, const cJSON *body)
+{
+    import_item *item = &in->items[in->count];
+    const char *scope = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(body, "scope"));
+    const char *writer = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(body, "writer"));
+
+    *item = (import_item){ .op = TRP_JOURNAL_OP_INIT, .line = line };
+    in->count++;
+    item->op.kind = TRP_JOURNAL_CLAIM;
+    item->op.scope = scope;
+    item->op.writer = writer;
+    item->op.epoch = number_field(body, "epoch");
+    item->op.restore = 1;
+    item->op.timeout_ms = 60000;
+    item->op.done = import_answered;
+    item->op.user = in;
+    if (scope == NULL || writer == NULL || item->op.epoch == 0 || strcmp(scope, SCOPE) == 0) {
+        import_answered(&item->op);
+        return import_fail(in, TRP_EDATA, "this is no scope of an export");
+    }
+    in->carry->driver->submit(in->carry->driver->arg, &item->op);
+    return TRP_OK;
+}
+
 static trp_err
 import_end(importing *in, const cJSON *end)
 {
     in->is_ended = true;
     return number_field(end, "events") == in->carry->events &&
                    number_field(end, "snapshots") == in->carry->snapshots &&
-                   number_field(end, "ids") == in->carry->ids
+                   number_field(end, "ids") == in->carry->ids &&
+                   number_field(end, "scopes") == in->carry->scopes
                ? TRP_OK
                : import_fail(in, TRP_EDATA, "the counts at the end are not those of the lines");
 }
@@ -440,9 +512,11 @@ import_line(importing *in, const char *text, size_t bytes)
     const cJSON *event = cJSON_GetObjectItemCaseSensitive(line, "event");
     const cJSON *snapshot = cJSON_GetObjectItemCaseSensitive(line, "snapshot");
     const cJSON *id = cJSON_GetObjectItemCaseSensitive(line, "id");
+    const cJSON *scope = cJSON_GetObjectItemCaseSensitive(line, "scope");
     const cJSON *end = cJSON_GetObjectItemCaseSensitive(line, "end");
     trp_err err = TRP_OK;
 
+    in->carry->scopes += scope != NULL;
     in->carry->events += event != NULL;
     in->carry->snapshots += snapshot != NULL;
     in->carry->ids += id != NULL;
@@ -453,6 +527,13 @@ import_line(importing *in, const char *text, size_t bytes)
         err = import_begin(in, line, snapshot, TRP_JOURNAL_SNAPSHOT_SAVE);
     } else if (id != NULL) {
         err = import_begin(in, line, id, TRP_JOURNAL_CLAIM);
+    } else if (scope != NULL) { /* of a journal whose events were restored */
+        err = in->carry->scopes == 1 ? import_settle(in) : TRP_OK;
+        if (err == TRP_OK) {
+            err = import_scope(in, line, scope);
+        } else {
+            cJSON_Delete(line);
+        }
     } else {
         err = end != NULL ? import_end(in, end)
                           : import_fail(in, TRP_EDATA, "this is no line of an export");

@@ -6,9 +6,8 @@
  *             "tags":["order"],"data":"BASE64"}}            in the order of offsets
  *   {"snapshot":{"id":"order-7","number":1,"timeMs":..,"type":"state","version":1,"data":".."}}
  *   {"id":{"id":"order-8","highest":12}}                    of each id, at the end
- *   {"end":{"events":1,"snapshots":1,"ids":2}}
- *
- * Epochs are not carried: a store begins with its own. */
+ *   {"scope":{"scope":"order-7","writer":"troupe://shop@a:2552/user/7","epoch":3}}
+ *   {"end":{"events":1,"snapshots":1,"ids":2,"scopes":1}} */
 #ifndef TRPI_NODE_JOURNAL_CARRY_H
 #define TRPI_NODE_JOURNAL_CARRY_H
 
@@ -26,7 +25,9 @@ typedef struct trpi_carry {
     uint64_t events;
     uint64_t snapshots;
     uint64_t ids;
-    uint64_t line; /* of the file that is read */
+    uint64_t scopes;
+    char after[TRP_JOURNAL_SCOPE_BYTES_MAX + 1]; /* the last scope that was written */
+    uint64_t line;                               /* of the file that is read */
     char why[TRP_JOURNAL_WHY_BYTES + 256];
 } trpi_carry;
 

@@ -5,14 +5,17 @@
  * Must hold.
  *   journal-main-J1  Data goes to stdout, everything else to stderr; the exit code tells the
  *       outcome.
- * Tests. tests/system/postgres.sh
+ *   journal-main-J2  Only `init` and `import` make a store where there is none.
+ * Tests. tests/system/journal.sh, tests/system/postgres.sh
  */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <troupe/journal_lmdb.h>
 #include <troupe/node.h>
 
 #include "base/json.h"
@@ -27,11 +30,12 @@ static const char help[] =
     "       troupe journal show ID [-o table|json]\n"
     "\n"
     "The journal is that of a node with the same configuration: persistence.journal and its keys.\n"
+    "In the directory of lmdb one process works at a time: exit 69 while a node has it open.\n"
     "\n"
-    "init     make the tables of persistence.postgres; nothing is changed where they are\n"
+    "init     make the tables of postgres, or the directory of lmdb; what is there stays\n"
     "ids      each persistence id and its highest number\n"
     "show     the events of one id; with -o json one event a line, with its data as base64\n"
-    "export   write events, snapshots and numbers to stdout, one JSON object a line: a backup\n"
+    "export   write events, snapshots, numbers and epochs to stdout, as lines of JSON: a backup\n"
     "import   restore what export wrote, from stdin, into a journal without these ids\n"
     "verify   read all: numbers without gap, offsets in order; exit 1 when something is wrong\n"
     "stats    how many ids and scopes there are, and how it is\n"
@@ -77,6 +81,7 @@ exit_of(trp_err err)
         return TRPI_CTL_EXIT_DATA;
     case TRP_ECONN:
     case TRP_EIO:
+    case TRP_EADDRINUSE:
         return TRPI_CTL_EXIT_UNREACHABLE;
     case TRP_ETIMEDOUT:
     case TRP_EAGAIN:
@@ -242,8 +247,9 @@ verb_export(command *c)
     if (err != TRP_OK) {
         return journal_fail(exit_of(err), "the export is not whole: %s", carry.why);
     }
-    (void)fprintf(stderr, "%" PRIu64 " events, %" PRIu64 " snapshots, %" PRIu64 " ids\n",
-                  carry.events, carry.snapshots, carry.ids);
+    (void)fprintf(
+        stderr, "%" PRIu64 " events, %" PRIu64 " snapshots, %" PRIu64 " ids, %" PRIu64 " scopes\n",
+        carry.events, carry.snapshots, carry.ids, carry.scopes);
     return 0;
 }
 
@@ -256,8 +262,9 @@ verb_import(command *c)
     if (err != TRP_OK) {
         return journal_fail(exit_of(err), "the import is not whole: %s", carry.why);
     }
-    (void)fprintf(stderr, "%" PRIu64 " events, %" PRIu64 " snapshots, %" PRIu64 " ids\n",
-                  carry.events, carry.snapshots, carry.ids);
+    (void)fprintf(
+        stderr, "%" PRIu64 " events, %" PRIu64 " snapshots, %" PRIu64 " ids, %" PRIu64 " scopes\n",
+        carry.events, carry.snapshots, carry.ids, carry.scopes);
     return 0;
 }
 
@@ -373,22 +380,92 @@ verb_stats(command *c)
 
 /* ---- the program ----------------------------------------------------------------------------- */
 
+/* How `init` makes a store, and how the others open one. Returns the exit code. */
+typedef struct store {
+    const char *name; /* of persistence.journal */
+    int (*make)(const trpi_config *config);
+    int (*open)(command *c, const trpi_config *config, bool may_make);
+} store;
+
 static int
-tables_make(const trp_journal_postgres_options *options)
+postgres_make(const trpi_config *config)
 {
+    trp_journal_postgres_options options;
     char why[TRP_JOURNAL_WHY_BYTES] = "";
     uint32_t is_made = 0;
-    trp_err err = trp_journal_postgres_init(options, &is_made, why, sizeof why);
 
+    trpi_node_postgres_options(config, &options);
+    trp_err err = trp_journal_postgres_init(&options, &is_made, why, sizeof why);
     if (err != TRP_OK) {
         return journal_fail(exit_of(err), "%s", why);
     }
     (void)fprintf(stderr,
                   is_made ? "the tables are made in schema %s\n"
                           : "schema %s has its tables already\n",
-                  options->schema);
+                  options.schema);
     return 0;
 }
+
+static int
+postgres_open(command *c, const trpi_config *config, bool may_make)
+{
+    trp_journal_postgres_options options;
+    char why[TRP_JOURNAL_WHY_BYTES] = "";
+
+    (void)may_make; /* never by opening it */
+    trpi_node_postgres_options(config, &options);
+    trp_err err = trp_journal_postgres_open(&options, &c->driver, why, sizeof why);
+    return err == TRP_OK ? 0 : journal_fail(exit_of(err), "%s", why);
+}
+
+static int
+lmdb_open(command *c, const trpi_config *config, bool may_make)
+{
+    trp_journal_lmdb_options options = TRP_JOURNAL_LMDB_OPTIONS_INIT;
+    char path[TRP_JOURNAL_WHY_BYTES];
+    struct stat status;
+    trp_err err = TRP_OK;
+
+    options.directory = trpi_config_text(config, "persistence.lmdb.dir");
+    options.size_max = (uint64_t)trpi_config_int(config, "persistence.lmdb.size-max");
+    if (options.directory[0] == '\0') {
+        return journal_fail(TRPI_CTL_EXIT_CONFIG,
+                            "persistence.lmdb.dir is not set: the journal lmdb needs a directory");
+    }
+    (void)snprintf(path, sizeof path, "%s/data.mdb", options.directory);
+    if (!may_make && stat(path, &status) != 0) { /* journal-main-J2 */
+        return journal_fail(TRPI_CTL_EXIT_NOT_FOUND,
+                            "there is no journal in %s (persistence.lmdb.dir); `troupe journal "
+                            "init` makes one, and a node does",
+                            options.directory);
+    }
+    char why[TRP_JOURNAL_WHY_BYTES] = "";
+    err = trp_journal_lmdb_open(&options, &c->driver, why, sizeof why);
+    return err == TRP_OK
+               ? 0
+               : journal_fail(exit_of(err), "%s%s", why,
+                              err == TRP_EADDRINUSE ? ": stop the node, or copy its directory"
+                                                    : "");
+}
+
+static int
+lmdb_make(const trpi_config *config)
+{
+    command made = { .ids = 0 };
+    int code = lmdb_open(&made, config, true);
+
+    if (code == 0) {
+        made.driver->close(made.driver->arg);
+        (void)fprintf(stderr, "the journal is in %s\n",
+                      trpi_config_text(config, "persistence.lmdb.dir"));
+    }
+    return code;
+}
+
+static const store stores[] = {
+    { "postgres", postgres_make, postgres_open },
+    { "lmdb", lmdb_make, lmdb_open },
+};
 
 static const struct {
     const char *name;
@@ -404,24 +481,24 @@ static int
 verb_run(command *c, const trpi_config *config, size_t verb)
 {
     const char *journal = trpi_config_text(config, "persistence.journal");
-    trp_journal_postgres_options options;
-    char why[TRP_JOURNAL_WHY_BYTES] = "";
-    trp_err err = TRP_OK;
+    size_t at = 0;
     int code = 0;
 
-    if (strcmp(journal, "postgres") != 0) {
+    while (at < sizeof stores / sizeof stores[0] && strcmp(stores[at].name, journal) != 0) {
+        at++;
+    }
+    if (at == sizeof stores / sizeof stores[0]) {
         return journal_fail(TRPI_CTL_EXIT_CONFIG,
-                            "persistence.journal is %s: `troupe journal` works on postgres (give "
-                            "--config FILE, or --set persistence.journal=postgres)",
+                            "persistence.journal is %s: `troupe journal` works on lmdb and "
+                            "postgres (give --config FILE, or --set persistence.journal=lmdb)",
                             journal);
     }
-    trpi_node_postgres_options(config, &options);
     if (verbs[verb].run == NULL) {
-        return tables_make(&options);
+        return stores[at].make(config);
     }
-    err = trp_journal_postgres_open(&options, &c->driver, why, sizeof why);
-    if (err != TRP_OK) {
-        return journal_fail(exit_of(err), "%s", why);
+    code = stores[at].open(c, config, verbs[verb].run == verb_import);
+    if (code != 0) {
+        return code;
     }
     code = verbs[verb].run(c);
     c->driver->close(c->driver->arg);

@@ -1,5 +1,6 @@
 /* journal_postgres.c - the programs of tests/system/postgres.sh.
  *
+ *   journal_postgres lmdb               whether the journal in a directory is built as well
  *   journal_postgres built | init URL   whether there is such a journal; makes its tables
  *   journal_postgres kit URL            the conformance kit
  *   journal_postgres load URL IDS       IDS writers at once, until SIGTERM, whatever happens to the
@@ -434,6 +435,13 @@ wait_run(const char *url)
 int
 main(int argc, char **argv)
 {
+    if (argc == 2 && strcmp(argv[1], "lmdb") == 0) {
+#ifdef HAVE_LMDB
+        return 0;
+#else
+        return 1;
+#endif
+    }
     if (argc == 2 && strcmp(argv[1], "built") == 0) {
         return 0;
     }

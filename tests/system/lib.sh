@@ -16,6 +16,7 @@
 #   measure NAME VALUE UNIT
 #   judge NAME VALUE BOUND UNIT    measure, and PASS when VALUE is at most BOUND; under a sanitizer, which costs
 #                         memory and time, the figure is told and not judged
+#   journal_backup FILE   writes a small backup of a journal: events with tags, snapshots, an id without events, epochs
 #   skip WHY              exit 77
 #   test_end              exit 0 or 1
 #
@@ -246,3 +247,22 @@ ended() {
 
 # Several values on stdin, one a line: the middle one.
 median() { sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
+
+journal_backup() {
+    cat >"$1" <<'BACKUP'
+{"journal":"troupe","version":1}
+{"event":{"id":"order-7","number":1,"offset":1,"timeMs":1700000000000,"type":"placed","version":1,"tags":["order"],"data":"AAEC"}}
+{"event":{"id":"order-8","number":5,"offset":2,"timeMs":1700000000001,"type":"placed","version":2,"data":""}}
+{"event":{"id":"order-7","number":2,"offset":3,"timeMs":1700000000002,"type":"paid","version":1,"tags":["order","paid"],"data":"/w=="}}
+{"event":{"id":"order-8","number":6,"offset":4,"timeMs":1700000000003,"type":"paid","version":2,"tags":["paid"],"data":"dGVu"}}
+{"id":{"id":"forgotten","highest":12}}
+{"id":{"id":"order-7","highest":2}}
+{"snapshot":{"id":"order-7","number":2,"offset":0,"timeMs":1700000000004,"type":"state","version":1,"data":"c3RhdGU="}}
+{"snapshot":{"id":"order-7","number":1,"offset":0,"timeMs":1700000000002,"type":"state","version":1,"data":"c3Q="}}
+{"id":{"id":"order-8","highest":6}}
+{"snapshot":{"id":"order-8","number":4,"offset":0,"timeMs":1699999999999,"type":"state","version":1,"data":""}}
+{"scope":{"scope":"order-7","writer":"troupe://shop@a:2552/user/7","epoch":41}}
+{"scope":{"scope":"sharding/order/3","writer":"troupe://shop@b:2552/system/sharding","epoch":2}}
+{"end":{"events":4,"snapshots":3,"ids":3,"scopes":2}}
+BACKUP
+}

@@ -68,6 +68,21 @@ has an_event_is_there '"id":"l7","number":1,'
 expect an_unknown_id_is_said 68 "$troupe" journal show nobody
 expect stats_count 0 "$troupe" journal stats
 has stats_count_ids "ids           $writers"
+# From a directory of LMDB to PostgreSQL and back: events, tags, snapshots, numbers and epochs are the same.
+journal_backup "$work/moved"
+of_lmdb() { TROUPE_PERSISTENCE_JOURNAL=lmdb TROUPE_PERSISTENCE_LMDB_DIR=$work/$1 "$troupe" journal "$2"; }
+of_third() { TROUPE_PERSISTENCE_POSTGRES_SCHEMA=moved "$troupe" journal "$1"; }
+"$program" lmdb || skip "built --without-lmdb"
+check a_backup_goes_into_lmdb of_lmdb store_one import <"$work/moved"
+of_lmdb store_one export >"$work/one"
+check from_lmdb of_third init
+check to_postgres of_third import <"$work/one"
+of_third export >"$work/two"
+check and_back_to_lmdb of_lmdb store_two import <"$work/two"
+of_lmdb store_two export >"$work/three"
+check the_journal_in_postgres_is_the_same cmp <(strip "$work/moved") <(strip "$work/two")
+check the_journal_that_came_back_is_the_same cmp "$work/moved" "$work/three"
+check what_came_back_is_right of_lmdb store_two verify
 postgres_sql 'UPDATE other.format SET version = 99' >/dev/null
 expect newer_tables_are_refused 78 "$troupe" journal ids
 has the_refusal_names_both_versions 'version 99, and this Troupe uses version 1' "$work/err"
