@@ -208,7 +208,8 @@ trpi_peer_node(trpi_peer *peer)
 
 /* The line about a change of state. */
 static void
-note_change(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_link_event *note)
+note_change(trpi_peer *peer, enum trpi_assoc_state before, const trpi_assoc_effects *effects,
+            trpi_link_event *note)
 {
     const char *address = note->event.remote;
     const trpi_assoc *assoc = &peer->assoc;
@@ -217,8 +218,10 @@ note_change(trpi_peer *peer, const trpi_assoc_effects *effects, trpi_link_event 
     bool ended = (effects->bits & TRPI_ASSOC_DO_END) != 0 && !effects->over_quarantined;
     note->level = failed || (assoc->state == TRPI_ASSOC_QUARANTINED && !ended) ? TRP_LOG_WARNING
                                                                                : TRP_LOG_INFO;
-    if (failed && (peer->failed_once ||
-                   atomic_load_explicit(&peer->remote->stopping, memory_order_relaxed))) {
+    bool dialled = before == TRPI_ASSOC_HANDSHAKING && (effects->bits & TRPI_ASSOC_DO_END) == 0;
+    if ((failed && (peer->failed_once ||
+                    atomic_load_explicit(&peer->remote->stopping, memory_order_relaxed))) ||
+        (assoc->state == TRPI_ASSOC_QUARANTINED && dialled)) {
         note->level = TRP_LOG_DEBUG; /* each change once, not each attempt; not our own end */
     }
     peer->failed_once = failed;
@@ -275,7 +278,7 @@ note_step(trpi_peer *peer, enum trpi_assoc_state before, uint64_t uid_before, bo
         note = note_event(peer, &trp_associated_type, assoc->uid, deferred);
     }
     if (note != NULL) {
-        note_change(peer, effects, note);
+        note_change(peer, before, effects, note);
     }
 }
 

@@ -360,6 +360,30 @@ who_is_quarantined_is_told_so_at_once(void)
     pair_end(&p);
 }
 
+/* A peer that left and is called to no avail: nothing has changed, so no line says so. */
+static void
+who_left_and_is_called_again_is_not_logged_again(void)
+{
+    char path[TRP_PATH_BYTES_MAX];
+    trp_msg *reply = NULL;
+    pair_start(&p, true, NULL);
+    pair_spawn(p.system[1], &pair_echo, "echo", NULL, NULL, 0);
+    ask_echo();
+    events_subscribe(p.system[1], &trp_association_error_type);
+    pair_path(&p, 0, "/user/echo", path, sizeof path);
+    UNIT_EQUAL(trp_system_stop(p.system[0], 60000), TRP_OK);
+    trpi_remote_stop(p.remote[0]);
+    p.remote[0] = NULL;
+    UNIT_WAIT(pair_logged("association ended peer="), 60000);
+    while (event_of(&trp_association_error_type) == NULL && unit_failures() == 0) {
+        UNIT_TRUE(trp_system_ask_path(p.system[1], path, &trp_string_type, "?", 1, 100, &reply) !=
+                  TRP_OK);
+    }
+    UNIT_FALSE(pair_logged("\nremote: association quarantined"));
+    UNIT_WAIT(pair_logged("\ndebug remote: association quarantined"), 60000);
+    pair_end(&p);
+}
+
 UNIT_BEGIN("events")
 UNIT(the_life_of_an_association_is_told_to_subscribers)
 UNIT(a_silent_link_is_found_as_its_detector_is_set)
@@ -371,4 +395,5 @@ UNIT(the_log_of_changes_can_have_one_level)
 UNIT(messages_sent_and_received_can_be_logged)
 UNIT(types_that_grow_beyond_a_size_are_logged)
 UNIT(who_is_quarantined_is_told_so_at_once)
+UNIT(who_left_and_is_called_again_is_not_logged_again)
 UNIT_END

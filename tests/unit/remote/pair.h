@@ -49,7 +49,8 @@ pair_log_line(void *arg, const trp_log_line *line)
     (void)arg;
     pthread_mutex_lock(&pair_lines.lock);
     int n = snprintf(pair_lines.text + pair_lines.bytes, sizeof pair_lines.text - pair_lines.bytes,
-                     "%s: %s\n", line->source, line->text);
+                     "%s%s: %s\n", line->level == TRP_LOG_DEBUG ? "debug " : "", line->source,
+                     line->text);
     if (n > 0 && pair_lines.bytes + (size_t)n < sizeof pair_lines.text) {
         pair_lines.bytes += (size_t)n;
     }
