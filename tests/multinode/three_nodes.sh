@@ -10,18 +10,18 @@ beats=${BEATS:-30}
 plugins=$build/examples/.libs
 calm=(--set cluster.downing.stable-after=5m) # the operator shall be first, however slow the machine
 
-latency() { # median of 50 whole-process runs of `troupe members` on host 1, in microseconds
+latency() { # PROGRAM ARGUMENT...: median of 50 whole-process runs on host 1, in microseconds
     # Timed inside the host, so that entering its namespaces is not counted.
     # shellcheck disable=SC2016
     host_run 1 bash -c 'for ((i = 0; i < 50; i++)); do
         begin=${EPOCHREALTIME/./}
-        "$0" members -o name >/dev/null 2>&1 || exit 1
+        "$0" "$@" >/dev/null 2>&1 || exit 1
         echo $((${EPOCHREALTIME/./} - begin))
-    done' "$troupe" | median
+    done' "$@" | median
 }
 
 one_round() {
-    local begin beaten dead figure index try median
+    local begin beaten dead figure index try median nothing bound
     for index in 1 2 3; do start_node "$index" --load "$plugins/echo.so" "${calm[@]}"; done
     timed 60 all_up 3 1 2 3 || { fail all_three_come_up "$(ctl 1 members 2>&1)"; test_end; }
     within all_up "$took" 3000
@@ -55,11 +55,15 @@ one_round() {
     timed 60 sees_unreachable "$dead" 1 2 || { fail killed_node_is_found; test_end; }
     within unreachable $(($(now_ms) - begin)) 6000
     # Whole processes, which wait for a processor that others want: the best of some medians is what the program takes.
-    for ((try = 0, figure = 999999; try < 10 && (try == 0 || figure > 15000 && !${#sanitizer}); try++)); do
-        median=$(latency)
+    # A process that does nothing takes 1 ms of a usual machine; where it takes longer, the bound grows with it.
+    nothing=$(latency /bin/true)
+    measure nothing_latency "${nothing:=1000}" us
+    bound=$((nothing > 1000 ? 5 * nothing : 5000))
+    for ((try = 0, figure = 999999; try < 10 && (try == 0 || figure > 3 * bound && !${#sanitizer}); try++)); do
+        median=$(latency "$troupe" members -o name)
         [ "${median:-999999}" -ge "$figure" ] || figure=$median
     done
-    within members_latency "$figure" 5000 us
+    within members_latency "$figure" "$bound" us
     expect status_is_not_healthy 1 ctl 1 status
     # CLI-11
     expect killed_node_is_not_available 1 ctl 1 is-available "${dead##*@}"
