@@ -5,7 +5,7 @@
  *          the engines, with the lock; status looks at them with the lock.
  * Must hold.
  *   keeper-G1  Frames in the mailbox are bounded; what is dropped is sent again by the engines.
- * Tests.   tests/sim/sharding_test.c
+ * Tests.   tests/sim/entities_test.c, tests/multinode/once.sh
  */
 #include "cluster/sharding/keeper.h"
 
@@ -20,7 +20,7 @@
 #include "pattern/pattern.h"
 
 /* trp_sharding_start() waits so long for a coordinator's word. */
-enum { START_WAIT_MS = 5000, START_LOOK_MS = 5 };
+enum { START_WAIT_MS = 5000, START_LOOK_MS = 5, TIMER_MS_MAX = 3600000 };
 
 trp_type trpi_keeper_event_type = { .name = "sharding-keeper.event",
                                     .tag = 0,
@@ -60,18 +60,20 @@ event_release(void *data, void *arg)
     trpi_free(data);
 }
 
-void
+bool
 trpi_keeper_put(trpi_keeper *keeper, trpi_keeper_event *event)
 {
     trp_msg *msg;
+    /* acquire: pairs with the release of the actor's end */
     if (atomic_load_explicit(&keeper->closed, memory_order_acquire) ||
         trpi_msg_new_owner(&trpi_keeper_event_type, event, event_release, &msg) != TRP_OK) {
         trpi_free(event);
-        return;
+        return false;
     }
     trp_ctx *ctx = trpi_enter(keeper->system);
     trpi_send(ctx, keeper->actor, msg);
     trpi_leave(ctx);
+    return true;
 }
 
 void
@@ -113,7 +115,7 @@ frame_arrived(void *arg, const trpi_node_id *from, const uint8_t *bytes, size_t 
     trpi_keeper_event *event = trpi_keeper_event_new(keeper, TRPI_KEEPER_FRAME, bytes, count);
     if (event != NULL) {
         event->from = *from;
-        trpi_keeper_put(keeper, event);
+        (void)trpi_keeper_put(keeper, event);
     }
 }
 
@@ -123,56 +125,64 @@ members_changed(void *arg, const trpi_cluster_event *event)
 {
     trpi_keeper *keeper = arg;
     (void)event;
+    /* One waits for all changes until it is taken. acq_rel: pairs with that of event_take(): what
+     * has changed before is seen there */
+    if (atomic_exchange_explicit(&keeper->members_wait, true, memory_order_acq_rel)) {
+        return;
+    }
     trpi_keeper_event *changed = trpi_keeper_event_new(keeper, TRPI_KEEPER_MEMBERS, NULL, 0);
     if (changed != NULL) {
-        trpi_keeper_put(keeper, changed);
+        (void)trpi_keeper_put(keeper, changed);
+    } else {
+        atomic_store_explicit(&keeper->members_wait, false, memory_order_relaxed);
     }
 }
 
 /* ---- what regions say ------------------------------------------------------------------------ */
 
-static void
+static bool
 region_says(void *arg, enum trpi_keeper_kind kind, trpi_region *region, uint32_t shard,
             uint64_t epoch, trp_ref gate)
 {
     trpi_keeper_event *event = trpi_keeper_event_new(arg, kind, NULL, 0);
-    if (event != NULL) {
-        event->region = region;
-        event->shard = shard;
-        event->epoch = epoch;
-        event->gate = gate;
-        trpi_keeper_put(arg, event);
+    if (event == NULL) {
+        return false;
     }
+    event->region = region;
+    event->shard = shard;
+    event->epoch = epoch;
+    event->gate = gate;
+    return trpi_keeper_put(arg, event);
 }
 
 static const trp_ref nobody = TRP_REF_NONE;
 
-static void
+static bool
 region_wanted(void *arg, trp_ctx *ctx, trpi_region *region, uint32_t shard)
 {
     (void)ctx;
-    region_says(arg, TRPI_KEEPER_WANTED, region, shard, 0, nobody);
+    return region_says(arg, TRPI_KEEPER_WANTED, region, shard, 0, nobody);
 }
 
-static void
-region_stopped(void *arg, trp_ctx *ctx, trpi_region *region, uint32_t shard)
+static bool
+region_stopped(void *arg, trp_ctx *ctx, trpi_region *region, uint32_t shard, uint64_t epoch)
 {
     (void)ctx;
-    region_says(arg, TRPI_KEEPER_STOPPED, region, shard, 0, nobody);
+    return region_says(arg, TRPI_KEEPER_STOPPED, region, shard, epoch, nobody);
 }
 
-static void
+static bool
 region_fenced(void *arg, trp_ctx *ctx, trpi_region *region, uint32_t shard, trp_ref gate)
 {
     (void)ctx;
-    region_says(arg, TRPI_KEEPER_FENCED, region, shard, 0, gate);
+    return region_says(arg, TRPI_KEEPER_FENCED, region, shard, 0, gate);
 }
 
-static void
+static bool
 region_returned(void *arg, trp_ctx *ctx, trpi_region *region, uint32_t shard, uint64_t epoch)
 {
     (void)ctx;
-    region_says(arg, TRPI_KEEPER_RETURNED, region, shard, epoch, nobody);
+    return region_says(arg, TRPI_KEEPER_RETURNED, region, shard, epoch, nobody);
 }
 
 static const trpi_region_ops region_ops = { region_wanted, region_stopped, region_fenced,
@@ -234,6 +244,7 @@ event_take(trp_ctx *ctx, trpi_keeper *keeper, const trpi_keeper_event *event)
         trpi_keeper_frame(ctx, keeper, &event->from, event->bytes, event->count);
         break;
     case TRPI_KEEPER_MEMBERS:
+        (void)atomic_exchange_explicit(&keeper->members_wait, false, memory_order_acq_rel);
         trpi_keeper_members(ctx, keeper);
         break;
     case TRPI_KEEPER_START:
@@ -256,9 +267,11 @@ timer_set(trp_ctx *ctx, trpi_keeper *keeper)
 {
     uint64_t now_ms = trpi_keeper_now_ms(keeper), wake_ms = trpi_keeper_wake_ms(keeper);
     uint64_t delay_ms = wake_ms <= now_ms ? 1 : wake_ms - now_ms;
-    if (keeper->timer_ms > now_ms && keeper->timer_ms <= wake_ms) {
+    if (wake_ms == TRPI_REGION_NEVER ||
+        (keeper->timer_ms > now_ms && keeper->timer_ms <= wake_ms)) {
         return;
     }
+    delay_ms = delay_ms < TIMER_MS_MAX ? delay_ms : TIMER_MS_MAX;
     /* without memory: the next event sets it */
     if (trp_timer_once(ctx, 1, (uint32_t)delay_ms, &trpi_keeper_tick_type, NULL, 0) == TRP_OK) {
         keeper->timer_ms = now_ms + delay_ms;
@@ -326,37 +339,35 @@ leave_task(void *arg, uint64_t task)
     trpi_keeper_event *event = has_heirs(keeper->system)
                                    ? trpi_keeper_event_new(keeper, TRPI_KEEPER_LEAVE, NULL, 0)
                                    : NULL;
-    /* acquire: pairs with the release of the actor's end */
-    if (event == NULL || atomic_load_explicit(&keeper->closed, memory_order_acquire)) {
-        trpi_free(event);
-        trp_shutdown_done(keeper->system, task, TRP_OK);
-        return;
+    if (event != NULL) {
+        event->task = task;
     }
-    event->task = task;
-    trpi_keeper_put(keeper, event);
+    if (event == NULL || !trpi_keeper_put(keeper, event)) {
+        trp_shutdown_done(keeper->system, task, TRP_OK);
+    }
 }
 
-static void
+static bool
 region_started(void *arg, trpi_region *region)
 {
     trpi_keeper *keeper = arg;
     trpi_keeper_event *event = trpi_keeper_event_new(keeper, TRPI_KEEPER_START, NULL, 0);
-    if (event != NULL) {
-        event->region = region;
-        trpi_keeper_put(keeper, event);
+    if (event == NULL) {
+        return false;
     }
+    event->region = region;
+    return trpi_keeper_put(keeper, event);
 }
 
-/* Is there a coordinator that can answer? With the lock. */
+/* Is there a coordinator that can answer, or is that not known yet? With the lock. */
 static bool
-has_boss(trpi_keeper *keeper, const trpi_region *region)
+has_boss(const trpi_keeper_type *type)
 {
     trpi_shard_term term;
     trpi_node_id node;
     bool registered;
-    const trpi_keeper_type *type = trpi_keeper_find(keeper, region->name);
-    return type != NULL && (type->region == NULL ||
-                            trpi_region_core_coordinator(type->core, &node, &term, &registered));
+    return type == NULL || type->region == NULL ||
+           trpi_region_core_coordinator(type->core, &node, &term, &registered);
 }
 
 /* false: there is nothing more to wait for. */
@@ -370,9 +381,12 @@ is_unsettled(trpi_keeper *keeper, const trpi_region *region, bool *ret_accepted,
     if (type != NULL && type->refused) {
         *ret_accepted = false;
         (void)snprintf(why, why_bytes, "%s", type->why);
-    } else if (type != NULL && !type->accepted) {
-        waits = has_boss(keeper, region) &&
-                !atomic_load_explicit(&keeper->closed, memory_order_relaxed);
+    } else if (atomic_load_explicit(&region->closed, memory_order_relaxed)) {
+        *ret_accepted = false;
+        (void)snprintf(why, why_bytes, "no memory, or more than %u types are known",
+                       TRPI_KEEPER_TYPES_MAX);
+    } else if (type == NULL || !type->accepted) {
+        waits = has_boss(type) && !atomic_load_explicit(&keeper->closed, memory_order_relaxed);
     }
     pthread_mutex_unlock(&keeper->lock);
     return waits;
@@ -397,10 +411,14 @@ region_await(void *arg, const trpi_region *region, char *why, size_t why_bytes)
 static trp_err
 keeper_spawn(trpi_keeper *keeper)
 {
-    static trp_behaviour behaviour = TRP_BEHAVIOUR_INIT("sharding", keeper_state, keeper_receive);
+    static const trp_behaviour behaviour = { .size = sizeof behaviour,
+                                             .name = "sharding",
+                                             .version = 1,
+                                             .state_bytes = sizeof(keeper_state),
+                                             .receive = keeper_receive,
+                                             .pre_start = keeper_begin,
+                                             .post_stop = keeper_end };
     trp_spawn_options spawn = TRP_SPAWN_OPTIONS_INIT;
-    behaviour.pre_start = keeper_begin;
-    behaviour.post_stop = keeper_end;
     spawn.name = "sharding";
     spawn.mailbox = "unbounded";
     spawn.args_type = &trp_bytes_type;

@@ -52,6 +52,7 @@ typedef struct trpi_keeper_type {
     trpi_region_core *core;
     trpi_coordinator *coordinator; /* NULL: its role is not known yet */
     bool may_leave, accepted, refused;
+    bool unsaid; /* an order of its region was not given */
     char why[TRPI_SHARD_WHY_BYTES];
 } trpi_keeper_type;
 
@@ -84,7 +85,8 @@ typedef struct trpi_keeper {
     uint64_t listener;
     _Atomic bool closed;
     _Atomic uint32_t frames_waiting;
-    pthread_mutex_t lock; /* types and their engines: the actor steps, any thread looks */
+    _Atomic bool members_wait; /* TRPI_KEEPER_MEMBERS is in the mailbox */
+    pthread_mutex_t lock;      /* types and their engines: the actor steps, any thread looks */
     trpi_node_id self;
     trpi_keeper_type *types;
     uint32_t types_count;
@@ -108,13 +110,14 @@ trpi_keeper *trpi_keeper_of(trp_system *system); /* NULL: there is no cluster */
 void trpi_keeper_own_append(trpi_keeper *keeper, trpi_keeper_event *event);
 void trpi_keeper_free(trpi_keeper *keeper); /* all threads have ended; NULL is fine */
 uint64_t trpi_keeper_now_ms(const trpi_keeper *keeper);
-void trpi_keeper_put(trpi_keeper *keeper, trpi_keeper_event *event); /* takes event */
+/* Takes event. false: no memory, or the keeper has ended. */
+bool trpi_keeper_put(trpi_keeper *keeper, trpi_keeper_event *event);
 trpi_keeper_event *trpi_keeper_event_new(trpi_keeper *keeper, enum trpi_keeper_kind kind,
                                          const void *bytes, size_t count);
 
 /* ---- keeper_step.c: the actor, with the lock ------------------------------------------------ */
-/* NULL: no memory, or too many. */
-trpi_keeper_type *trpi_keeper_find(trpi_keeper *keeper, const char *name);
+/* Also other threads; NULL: this node has not heard of it. */
+trpi_keeper_type *trpi_keeper_find(const trpi_keeper *keeper, const char *name);
 void trpi_keeper_type_start(trp_ctx *ctx, trpi_keeper *keeper, trpi_region *region);
 void trpi_keeper_frame(trp_ctx *ctx, trpi_keeper *keeper, const trpi_node_id *from,
                        const uint8_t *bytes, size_t count);
@@ -126,7 +129,7 @@ void trpi_keeper_leave_look(trpi_keeper *keeper);
 void trpi_keeper_members(trp_ctx *ctx, trpi_keeper *keeper);
 void trpi_keeper_rebalance(trpi_keeper *keeper, const trpi_region *region);
 void trpi_keeper_tick(trp_ctx *ctx, trpi_keeper *keeper);
-uint64_t trpi_keeper_wake_ms(const trpi_keeper *keeper);
+uint64_t trpi_keeper_wake_ms(const trpi_keeper *keeper); /* TRPI_REGION_NEVER: none */
 
 /* ---- keeper_peers.c: the actor, with the lock ----------------------------------------------- */
 trpi_keeper_peer *trpi_keeper_peer_find(trpi_keeper *keeper, const trpi_node_id *id);
@@ -136,7 +139,9 @@ trp_err trpi_keeper_view(trpi_keeper *keeper, const char *role, trpi_shard_membe
 void trpi_keeper_peers_update(trpi_keeper *keeper);
 /* Ask again when removed nodes may be taken over; true: sooner than was said. */
 bool trpi_keeper_peers_gone(trpi_keeper *keeper);
+/* Ask members for their gates, if there is a type. */
 void trpi_keeper_peers_ask(trpi_keeper *keeper);
+uint64_t trpi_keeper_asks_ms(const trpi_keeper *keeper); /* when to ask next; or _NEVER */
 /* A hello from a node. true: its gate was not known. */
 bool trpi_keeper_hello(trpi_keeper *keeper, const trpi_node_id *from, const uint8_t *bytes,
                        size_t count);

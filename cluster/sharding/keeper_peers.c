@@ -4,7 +4,7 @@
  * Must hold.
  *   keeper-peers-P1  A removed node is kept until its take-over time is over: until then it may
  *       run what it hosted.
- * Tests.   tests/sim/sharding_test.c
+ * Tests.   tests/sim/entities_test.c, tests/multinode/once.sh
  */
 #include <stdio.h>
 #include <string.h>
@@ -86,18 +86,38 @@ trpi_keeper_hello(trpi_keeper *keeper, const trpi_node_id *from, const uint8_t *
     return true;
 }
 
+/* When the peer is to be asked for its gate; NEVER: it is known, or nobody needs it. */
+static uint64_t
+ask_ms(const trpi_keeper *keeper, const trpi_keeper_peer *peer)
+{
+    return keeper->types == NULL || !peer->present || !trp_ref_is_none(peer->gate)
+               ? TRPI_REGION_NEVER
+           : peer->asked_ms == 0 ? 0
+                                 : peer->asked_ms + ASK_AGAIN_MS;
+}
+
 void
 trpi_keeper_peers_ask(trpi_keeper *keeper)
 {
     uint64_t now_ms = trpi_keeper_now_ms(keeper);
     for (uint32_t i = 0; i < keeper->peers_count; i++) {
         trpi_keeper_peer *peer = &keeper->peers[i];
-        if (peer->present && trp_ref_is_none(peer->gate) &&
-            (peer->asked_ms == 0 || now_ms >= peer->asked_ms + ASK_AGAIN_MS)) {
+        if (ask_ms(keeper, peer) <= now_ms) {
             peer->asked_ms = now_ms;
             hello_send(keeper, &peer->id, TRPI_HELLO_ASKS);
         }
     }
+}
+
+uint64_t
+trpi_keeper_asks_ms(const trpi_keeper *keeper)
+{
+    uint64_t next_ms = TRPI_REGION_NEVER;
+    for (uint32_t i = 0; i < keeper->peers_count; i++) {
+        uint64_t at_ms = ask_ms(keeper, &keeper->peers[i]);
+        next_ms = at_ms < next_ms ? at_ms : next_ms;
+    }
+    return next_ms;
 }
 
 /* When a removed node may be taken over, as the cluster says now. */
@@ -132,17 +152,10 @@ trpi_keeper_peers_update(trpi_keeper *keeper)
     if (trpi_cluster_snapshot_get(keeper->cluster, &view) != TRP_OK) {
         return;
     }
-    for (uint32_t i = 0; i < keeper->peers_count; i++) {
-        bool present = false;
-        for (uint32_t k = 0; k < view->members_count && !present; k++) {
-            trpi_aged aged;
-            present = trpi_aged_of(&view->members[k].member, &aged) &&
-                      is_same(&aged.id, &keeper->peers[i].id);
-        }
-        if (!present) {
-            keeper->peers[i].removed = keeper->peers[i].removed || keeper->peers[i].present;
-            keeper->peers[i].present = false;
-        }
+    for (uint32_t i = 0; i < keeper->peers_count; i++) { /* until it is found below */
+        trpi_keeper_peer *peer = &keeper->peers[i];
+        peer->removed = peer->removed || peer->present;
+        peer->present = false;
     }
     for (uint32_t k = 0; k < view->members_count; k++) {
         trpi_aged aged;

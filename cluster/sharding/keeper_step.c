@@ -4,7 +4,9 @@
  *   keeper-step-S1  A frame of this node to itself is taken after the step that sent it.
  *   keeper-step-S2  HOME of a node whose gate is not known waits until it is; BUFFER, OWN or
  *       another HOME of the shard ends the wait.
- * Tests.   tests/sim/sharding_test.c
+ *   keeper-step-S3  An order that could not be given, for want of memory, is given at the next
+ *       tick: all orders of the type are, as its engine has the shards then (region-shard-S4).
+ * Tests.   tests/sim/entities_test.c, tests/multinode/once.sh
  */
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +15,7 @@
 #include "cluster/sharding/keeper.h"
 #include "pattern/pattern.h"
 
-#define IDLE_LOOK_MS 1000u
+#define UNSAID_MS 200u
 #define GONE_LOOK_MS 100u /* `troupe down --dead` may come */
 
 /* ---- sending --------------------------------------------------------------------------------- */
@@ -64,6 +66,16 @@ home_new(trp_ref gate, uint64_t epoch)
     return home;
 }
 
+/* keeper-step-S3 */
+static void
+order_give(trp_ctx *ctx, trpi_keeper_type *type, enum trpi_request_kind kind, uint32_t shard,
+           uint64_t epoch, trpi_home *home)
+{
+    if (!trpi_region_order(ctx, type->region, kind, shard, epoch, home)) {
+        type->unsaid = true;
+    }
+}
+
 /* keeper-step-S2 */
 static void
 home_say(trp_ctx *ctx, trpi_keeper *keeper, trpi_keeper_type *type, uint32_t shard, uint64_t epoch,
@@ -73,16 +85,19 @@ home_say(trp_ctx *ctx, trpi_keeper *keeper, trpi_keeper_type *type, uint32_t sha
     late_drop(keeper, type, shard);
     if (peer != NULL && !trp_ref_is_none(peer->gate)) {
         trpi_home *home = home_new(peer->gate, epoch);
+        type->unsaid = type->unsaid || home == NULL;
         if (home != NULL) {
-            trpi_region_order(ctx, type->region, TRPI_REQUEST_HOME, shard, epoch, home);
+            order_give(ctx, type, TRPI_REQUEST_HOME, shard, epoch, home);
         }
         return;
     }
     trpi_keeper_late *late = trpi_alloc(sizeof *late);
-    if (late != NULL) {
-        *late = (trpi_keeper_late){ keeper->late, type, *node, epoch, shard };
-        keeper->late = late;
+    if (late == NULL) {
+        type->unsaid = true;
+        return;
     }
+    *late = (trpi_keeper_late){ keeper->late, type, *node, epoch, shard };
+    keeper->late = late;
 }
 
 static void
@@ -106,7 +121,7 @@ fence_ask(trp_ctx *ctx, trpi_keeper *keeper, trpi_keeper_type *type, uint32_t sh
     if (peer != NULL && !trp_ref_is_none(peer->gate)) {
         trpi_home *home = home_new(peer->gate, 0);
         if (home != NULL) { /* else the engine asks again */
-            trpi_region_order(ctx, type->region, TRPI_REQUEST_FENCE, shard, 0, home);
+            (void)trpi_region_order(ctx, type->region, TRPI_REQUEST_FENCE, shard, 0, home);
         }
         return;
     }
@@ -116,7 +131,7 @@ fence_ask(trp_ctx *ctx, trpi_keeper *keeper, trpi_keeper_type *type, uint32_t sh
         event->region = type->region;
         event->shard = shard;
         event->from = *node;
-        trpi_keeper_put(keeper, event);
+        (void)trpi_keeper_put(keeper, event);
     }
 }
 
@@ -144,7 +159,6 @@ static void
 region_action(trp_ctx *ctx, trpi_keeper *keeper, trpi_keeper_type *type,
               const trpi_region_action *a)
 {
-    trpi_region *region = type->region;
     switch (a->kind) {
     case TRPI_REGION_SEND:
         frame_send(keeper, &a->node, &a->bytes);
@@ -164,26 +178,26 @@ region_action(trp_ctx *ctx, trpi_keeper *keeper, trpi_keeper_type *type,
     default:
         break;
     }
-    if (region == NULL) {
+    if (type->region == NULL) {
         return; /* it hosts none and is told none */
     }
     switch (a->kind) {
     case TRPI_REGION_OWN:
         late_drop(keeper, type, a->shard);
-        trpi_region_order(ctx, region, TRPI_REQUEST_OWN, a->shard, a->epoch, NULL);
+        order_give(ctx, type, TRPI_REQUEST_OWN, a->shard, a->epoch, NULL);
         break;
     case TRPI_REGION_STOP:
-        trpi_region_order(ctx, region, TRPI_REQUEST_STOP, a->shard, a->epoch, NULL);
+        order_give(ctx, type, TRPI_REQUEST_STOP, a->shard, a->epoch, NULL);
         break;
     case TRPI_REGION_STOP_NOW:
-        trpi_region_order(ctx, region, TRPI_REQUEST_STOP_NOW, a->shard, a->epoch, NULL);
+        order_give(ctx, type, TRPI_REQUEST_STOP_NOW, a->shard, a->epoch, NULL);
         break;
     case TRPI_REGION_HOME:
         home_say(ctx, keeper, type, a->shard, a->epoch, &a->node);
         break;
     case TRPI_REGION_BUFFER:
         late_drop(keeper, type, a->shard);
-        trpi_region_order(ctx, region, TRPI_REQUEST_BUFFER, a->shard, a->epoch, NULL);
+        order_give(ctx, type, TRPI_REQUEST_BUFFER, a->shard, a->epoch, NULL);
         break;
     case TRPI_REGION_FENCE:
         fence_ask(ctx, keeper, type, a->shard, &a->node);
@@ -262,12 +276,20 @@ type_members(trp_ctx *ctx, trpi_keeper *keeper, trpi_keeper_type *type)
 }
 
 trpi_keeper_type *
-trpi_keeper_find(trpi_keeper *keeper, const char *name)
+trpi_keeper_find(const trpi_keeper *keeper, const char *name)
 {
     trpi_keeper_type *type = keeper->types;
     while (type != NULL && strcmp(type->name, name) != 0) {
         type = type->next;
     }
+    return type;
+}
+
+/* Find or make a type. NULL: no memory, or too many. */
+static trpi_keeper_type *
+type_get(trpi_keeper *keeper, const char *name)
+{
+    trpi_keeper_type *type = trpi_keeper_find(keeper, name);
     if (type != NULL || keeper->types_count == TRPI_KEEPER_TYPES_MAX) {
         return type;
     }
@@ -301,11 +323,14 @@ role_learn(trp_ctx *ctx, trpi_keeper *keeper, trpi_keeper_type *type, const char
 void
 trpi_keeper_type_start(trp_ctx *ctx, trpi_keeper *keeper, trpi_region *region)
 {
-    trpi_keeper_type *type = trpi_keeper_find(keeper, region->name);
+    trpi_keeper_type *type = type_get(keeper, region->name);
     trpi_region_event start = { .kind = TRPI_REGION_START };
     if (type == NULL) {
         trpi_log(keeper->system, TRP_LOG_ERROR, "sharding",
-                 "type not started type=%s reason=\"too many types\"", region->name);
+                 "type not started type=%s reason=\"no memory, or more than %u types\" "
+                 "next=\"what is told to it is a dead letter\"",
+                 region->name, TRPI_KEEPER_TYPES_MAX);
+        trp_stop(ctx, region->actor);
         return;
     }
     type->region = region;
@@ -360,7 +385,7 @@ trpi_keeper_frame(trp_ctx *ctx, trpi_keeper *keeper, const trpi_node_id *from, c
     if (trpi_shard_frame_decode(bytes, count, &frame) != TRP_OK) {
         return; /* of a later version, or not a frame */
     }
-    trpi_keeper_type *type = trpi_keeper_find(keeper, frame.type);
+    trpi_keeper_type *type = type_get(keeper, frame.type);
     if (type != NULL) {
         role_learn(ctx, keeper, type, frame.role);
     }
@@ -415,6 +440,30 @@ trpi_keeper_rebalance(trpi_keeper *keeper, const trpi_region *region)
     trpi_buffer_fini(&bytes);
 }
 
+/* keeper-step-S3 */
+static void
+orders_again(trp_ctx *ctx, trpi_keeper *keeper, trpi_keeper_type *type)
+{
+    trpi_region_shard_info info;
+    if (!type->unsaid || type->region == NULL) {
+        return;
+    }
+    type->unsaid = false;
+    for (uint32_t i = 0; trpi_region_core_shard(type->core, i, &info); i++) {
+        if (info.place == TRPI_SHARD_PLACE_OWN) {
+            order_give(ctx, type, TRPI_REQUEST_OWN, i, info.epoch, NULL);
+        } else if (info.place == TRPI_SHARD_PLACE_STOPPING) {
+            order_give(ctx, type, TRPI_REQUEST_STOP, i, info.epoch, NULL);
+        } else if (info.place == TRPI_SHARD_PLACE_AWAY) {
+            home_say(ctx, keeper, type, i, info.epoch, &info.node);
+        } else {
+            trpi_region_event wanted = { .kind = TRPI_REGION_WANTED, .shard = i };
+            order_give(ctx, type, TRPI_REQUEST_BUFFER, i, 0, NULL);
+            trpi_keeper_region_step(ctx, keeper, type, &wanted);
+        }
+    }
+}
+
 void
 trpi_keeper_tick(trp_ctx *ctx, trpi_keeper *keeper)
 {
@@ -422,6 +471,9 @@ trpi_keeper_tick(trp_ctx *ctx, trpi_keeper *keeper)
     trpi_region_event region = { .kind = TRPI_REGION_TICK };
     trpi_coordinator_event coordinator = { .kind = TRPI_COORDINATOR_TICK };
     trpi_keeper_peers_ask(keeper);
+    for (trpi_keeper_type *type = keeper->types; type != NULL; type = type->next) {
+        orders_again(ctx, keeper, type);
+    }
     if (trpi_keeper_peers_gone(keeper)) {
         trpi_keeper_members(ctx, keeper);
     }
@@ -438,8 +490,12 @@ trpi_keeper_tick(trp_ctx *ctx, trpi_keeper *keeper)
 uint64_t
 trpi_keeper_wake_ms(const trpi_keeper *keeper)
 {
-    uint64_t wake_ms = trpi_keeper_now_ms(keeper) + (keeper->gone ? GONE_LOOK_MS : IDLE_LOOK_MS);
+    uint64_t wake_ms =
+        keeper->gone ? trpi_keeper_now_ms(keeper) + GONE_LOOK_MS : trpi_keeper_asks_ms(keeper);
     for (const trpi_keeper_type *type = keeper->types; type != NULL; type = type->next) {
+        if (type->unsaid) {
+            wake_ms = trpi_keeper_now_ms(keeper) + UNSAID_MS;
+        }
         uint64_t region = trpi_region_core_wake_ms(type->core);
         uint64_t other = type->coordinator == NULL ? TRPI_REGION_NEVER
                                                    : trpi_coordinator_wake_ms(type->coordinator);

@@ -20,7 +20,7 @@ trpi_region_now_ms(const trpi_region *region)
     return trpi_world_mono_ns(trpi_system_world(region->system)) / 1000000u;
 }
 
-void
+bool
 trpi_region_order(trp_ctx *ctx, trpi_region *region, enum trpi_request_kind kind, uint32_t shard,
                   uint64_t epoch, trpi_home *home)
 {
@@ -30,9 +30,10 @@ trpi_region_order(trp_ctx *ctx, trpi_region *region, enum trpi_request_kind kind
         request->epoch = epoch;
         request->home = home;
         trpi_request_tell(ctx, region, request);
-    } else {
-        trpi_free(home);
+        return true;
     }
+    trpi_free(home);
+    return false;
 }
 
 static void
@@ -80,7 +81,7 @@ shard_order(trp_ctx *ctx, trpi_region *region, trpi_request *request)
         trpi_shard_buffer(ctx, region, request->shard);
         break;
     case TRPI_REQUEST_STOP:
-        trpi_shard_stop(ctx, region, request->shard);
+        trpi_shard_stop(ctx, region, request->shard, request->epoch);
         break;
     case TRPI_REQUEST_FIRED:
     case TRPI_REQUEST_UNFIRED:

@@ -194,17 +194,18 @@ struct trpi_region {
     trpi_request_queue unrecorded; /* FIRED, and the journal refused to note it */
 };
 
-/* The keeper's part that a region calls. NULL ops: all shards are here. */
+/* The keeper's part that a region calls. NULL ops: all shards are here. false: there was no memory
+ * to say it, or the keeper has ended. */
 typedef struct trpi_region_ops {
     /* A message waits for a shard without a home. Thread: the region's, as the next. */
-    void (*wanted)(void *arg, trp_ctx *ctx, trpi_region *region, uint32_t shard);
-    /* All entities of the shard have ended. */
-    void (*stopped)(void *arg, trp_ctx *ctx, trpi_region *region, uint32_t shard);
+    bool (*wanted)(void *arg, trp_ctx *ctx, trpi_region *region, uint32_t shard);
+    /* All entities of the shard have ended, which it had with this epoch. */
+    bool (*stopped)(void *arg, trp_ctx *ctx, trpi_region *region, uint32_t shard, uint64_t epoch);
     /* A gate has answered a fence: what was sent there before has been taken, or is in the shard's
      * queue again. */
-    void (*fenced)(void *arg, trp_ctx *ctx, trpi_region *region, uint32_t shard, trp_ref gate);
+    bool (*fenced)(void *arg, trp_ctx *ctx, trpi_region *region, uint32_t shard, trp_ref gate);
     /* A message came back; the home that it was sent to had this epoch. */
-    void (*returned)(void *arg, trp_ctx *ctx, trpi_region *region, uint32_t shard, uint64_t epoch);
+    bool (*returned)(void *arg, trp_ctx *ctx, trpi_region *region, uint32_t shard, uint64_t epoch);
 } trpi_region_ops;
 
 /* Incarnations that have ended, and whose mailbox may have messages: drains.c */
@@ -217,7 +218,7 @@ typedef struct trpi_drains {
 /* The keeper, as the start of a type sees it. arg NULL: there is no cluster. */
 typedef struct trpi_sharding_keeper {
     void *arg;
-    void (*started)(void *arg, trpi_region *region);
+    bool (*started)(void *arg, trpi_region *region); /* false: no memory, or it has ended */
     /* Wait until a coordinator has taken the type, or for a time if there is none. false: it was
      * refused, and why says so. */
     bool (*await)(void *arg, const trpi_region *region, char *why, size_t why_bytes);
@@ -408,8 +409,8 @@ trpi_request *trpi_request_take(trpi_request_queue *queue); /* NULL: empty */
  * spawn. */
 trp_err trpi_region_spawn(trpi_region *region);
 void trpi_region_free(void *region);
-/* From the keeper. Takes home. Any thread. */
-void trpi_region_order(trp_ctx *ctx, trpi_region *region, enum trpi_request_kind kind,
+/* From the keeper. Takes home. false: no memory. Any thread. */
+bool trpi_region_order(trp_ctx *ctx, trpi_region *region, enum trpi_request_kind kind,
                        uint32_t shard, uint64_t epoch, trpi_home *home);
 
 /* ---- region_shard.c: the actor --------------------------------------------------------------- */
@@ -421,7 +422,7 @@ void trpi_shard_returned(trp_ctx *ctx, trpi_region *region, trpi_request *reques
 void trpi_shard_fenced(trp_ctx *ctx, trpi_region *region, uint32_t number, trp_ref gate);
 void trpi_shard_stop_now(trp_ctx *ctx, trpi_region *region, uint32_t number);
 void trpi_shard_buffer(trp_ctx *ctx, trpi_region *region, uint32_t number);
-void trpi_shard_stop(trp_ctx *ctx, trpi_region *region, uint32_t number);
+void trpi_shard_stop(trp_ctx *ctx, trpi_region *region, uint32_t number, uint64_t epoch);
 void trpi_shard_open(trp_ctx *ctx, trpi_region *region, trpi_shard *shard);
 void trpi_shard_look(trp_ctx *ctx, trpi_region *region, uint32_t number);
 /* Its store is open. */

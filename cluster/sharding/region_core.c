@@ -546,7 +546,8 @@ take_shard_event(trpi_region_core *core, const trpi_region_event *event)
         break;
     case TRPI_REGION_STOPPED:
         /* also unasked: its permission to write was lost */
-        if (shard->place == TRPI_SHARD_PLACE_STOPPING || shard->place == TRPI_SHARD_PLACE_OWN) {
+        if ((shard->place == TRPI_SHARD_PLACE_STOPPING || shard->place == TRPI_SHARD_PLACE_OWN) &&
+            (event->epoch == 0 || event->epoch == shard->epoch)) {
             trpi_region_end(core, event->shard, shard->epoch);
         }
         break;

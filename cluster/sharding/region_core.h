@@ -70,13 +70,13 @@ typedef struct trpi_region_core_options {
 #define TRPI_SHARD_BROKEN_BIND 4u    /* a region obeys earlier coordinators, too */
 
 typedef enum trpi_region_event_kind {
-    TRPI_REGION_TICK = 1,     /* a time that wake_ms named has come */
-    TRPI_REGION_MEMBERS = 2,  /* members, all of them, in any order; whenever they change */
-    TRPI_REGION_FRAME = 3,    /* from, frame */
-    TRPI_REGION_START = 4,    /* settings, hosts: the type is started here; once */
-    TRPI_REGION_WANTED = 5,   /* shard: a message waits for it */
-    TRPI_REGION_STOPPED = 6,  /* shard: all its entities have ended (answers STOP) */
-    TRPI_REGION_FENCED = 7,   /* shard, from: answers FENCE */
+    TRPI_REGION_TICK = 1,    /* a time that wake_ms named has come */
+    TRPI_REGION_MEMBERS = 2, /* members, all of them, in any order; whenever they change */
+    TRPI_REGION_FRAME = 3,   /* from, frame */
+    TRPI_REGION_START = 4,   /* settings, hosts: the type is started here; once */
+    TRPI_REGION_WANTED = 5,  /* shard: a message waits for it */
+    TRPI_REGION_STOPPED = 6, /* shard, epoch (0: any): all its entities have ended (answers STOP) */
+    TRPI_REGION_FENCED = 7,  /* shard, from: answers FENCE */
     TRPI_REGION_RETURNED = 8, /* shard, epoch: the node that has it did not take a message */
     TRPI_REGION_LEAVE = 9,    /* hand over everything; MAY_LEAVE answers */
     TRPI_REGION_IDLE = 10     /* shard: nothing waits for it any more (its queue was emptied) */

@@ -11,7 +11,9 @@
  *   region-shard-S3  Messages of other nodes are taken in OWN and OPENING, with the epoch that they
  *       name. When the shard leaves these states, those that still wait go back at once, before any
  *       that comes later: after the first that went back, none of that epoch is taken.
- * Tests.   tests/unit/cluster/entity_test.c
+ *   region-shard-S4  Orders of the keeper may come twice: those of a state that the shard has
+ *       change nothing, and STOP of one that is not here is answered, with its epoch.
+ * Tests.   tests/unit/cluster/entity_test.c, tests/sim/entities_test.c
  */
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -39,7 +41,7 @@ home_ask(trp_ctx *ctx, trpi_region *region, uint32_t number)
     }
     shard->asked = true;
     if (ops != NULL) {
-        ops->wanted(arg, ctx, region, number);
+        shard->asked = ops->wanted(arg, ctx, region, number); /* false: the next one asks */
     } else if (region->options.behaviour != NULL) {
         trpi_shard_own(ctx, region, number, 0); /* there is no cluster */
     }
@@ -121,10 +123,11 @@ trpi_shard_returned(trp_ctx *ctx, trpi_region *region, trpi_request *request)
         pass_on(ctx, region, shard, request); /* too late for its place */
         return;
     }
-    trpi_region_keep(region, &shard->returned, request);
-    if (ops != NULL) {
-        ops->returned(arg, ctx, region, number, epoch);
+    if (ops != NULL && !ops->returned(arg, ctx, region, number, epoch)) {
+        trpi_request_dead(request, TRP_DEAD_NO_MEMORY); /* it would wait for nothing */
+        return;
     }
+    trpi_region_keep(region, &shard->returned, request);
 }
 
 static void
@@ -199,8 +202,9 @@ trpi_shard_opened(trp_ctx *ctx, trpi_region *region, uint32_t number)
 void
 trpi_shard_lost(trp_ctx *ctx, trpi_region *region, uint32_t number)
 {
-    region->shards[number].lost = true;
-    trpi_shard_stop(ctx, region, number);
+    trpi_shard *shard = &region->shards[number];
+    shard->lost = true;
+    trpi_shard_stop(ctx, region, number, atomic_load(&shard->epoch));
 }
 
 void
@@ -220,8 +224,10 @@ void
 trpi_shard_away(trp_ctx *ctx, trpi_region *region, uint32_t number, trpi_home *home)
 {
     trpi_shard *shard = &region->shards[number];
+    /* region-shard-S4 */
+    bool same = shard->state == TRPI_SHARD_AWAY && shard->home->epoch == home->epoch;
     if (shard->state == TRPI_SHARD_STOPPING || shard->state == TRPI_SHARD_OWN ||
-        shard->state == TRPI_SHARD_OPENING) {
+        shard->state == TRPI_SHARD_OPENING || same) {
         trpi_free(home);
         return;
     }
@@ -350,7 +356,7 @@ trpi_shard_fenced(trp_ctx *ctx, trpi_region *region, uint32_t number, trp_ref ga
     void *arg;
     const trpi_region_ops *ops = ops_of(region, &arg);
     if (ops != NULL) {
-        ops->fenced(arg, ctx, region, number, gate);
+        (void)ops->fenced(arg, ctx, region, number, gate); /* else the engine asks again */
     }
 }
 
@@ -372,10 +378,19 @@ entities_stop(trp_ctx *ctx, trpi_region *region, trpi_shard *shard)
     shard->stops = true;
 }
 
+/* The order names the epoch of a shard that may not have come here (region-shard-S4). */
 void
-trpi_shard_stop(trp_ctx *ctx, trpi_region *region, uint32_t number)
+trpi_shard_stop(trp_ctx *ctx, trpi_region *region, uint32_t number, uint64_t epoch)
 {
     trpi_shard *shard = &region->shards[number];
+    if (shard->state == TRPI_SHARD_UNKNOWN || shard->state == TRPI_SHARD_AWAY) {
+        void *arg;
+        const trpi_region_ops *ops = ops_of(region, &arg);
+        if (ops != NULL) { /* region-shard-S4 */
+            (void)ops->stopped(arg, ctx, region, number, epoch);
+        }
+        return;
+    }
     if (shard->state == TRPI_SHARD_OWN || shard->state == TRPI_SHARD_OPENING) {
         trpi_shard_buffer(ctx, region, number);
     }
@@ -401,6 +416,7 @@ trpi_shard_stop_now(trp_ctx *ctx, trpi_region *region, uint32_t number)
             trp_stop(ctx, ref);
         }
     }
+    trpi_shard_look(ctx, region, number); /* what it said before may have been lost */
 }
 
 void
@@ -428,13 +444,17 @@ trpi_shard_look(trp_ctx *ctx, trpi_region *region, uint32_t number)
         !trpi_keep_close(region, shard)) {
         return;
     }
+    if (ops != NULL && !ops->stopped(arg, ctx, region, number, atomic_load(&shard->epoch))) {
+        return; /* it is told to stop again: trpi_shard_stop_now() */
+    }
     bool lost = shard->lost;
     shard->state = TRPI_SHARD_UNKNOWN;
     shard->stops = shard->wants_stop = shard->lost = false;
     shard->asked = ops != NULL; /* where it is next is said without being asked */
     if (ops != NULL) {
-        ops->stopped(arg, ctx, region, number);
-    } else if (lost) {
+        return;
+    }
+    if (lost) {
         shard->state = TRPI_SHARD_OPENING;
         trpi_keep_open_later(region, number);
     } else if (shard->waiting.first != NULL || region->remembers) {

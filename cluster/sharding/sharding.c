@@ -248,6 +248,17 @@ hosting_check(trp_system *system, const trp_sharding_options *o, char *why, size
     return trpi_exclusive_open(system, what, &guard, why, why_bytes);
 }
 
+static trp_err
+in_cluster_start(const trpi_sharding *sharding, trpi_region *region, char *why, size_t why_bytes)
+{
+    if (!sharding->keeper.started(sharding->keeper.arg, region)) {
+        trp_system_stop_actor(sharding->system, region->actor);
+        return TRP_ENOMEM;
+    }
+    return sharding->keeper.await(sharding->keeper.arg, region, why, why_bytes) ? TRP_OK
+                                                                                : TRP_ECONFIG;
+}
+
 trp_err
 trp_sharding_start(trp_system *system, const trp_sharding_options *options, char *why,
                    size_t why_bytes)
@@ -286,11 +297,8 @@ trp_sharding_start(trp_system *system, const trp_sharding_options *options, char
     err = region_add(sharding, &own, &region);
     pthread_mutex_unlock(&sharding->lock);
     if (err == TRP_OK && sharding->keeper.arg != NULL) {
-        sharding->keeper.started(sharding->keeper.arg, region);
-        err = sharding->keeper.await(sharding->keeper.arg, region, why, why_bytes) ? TRP_OK
-                                                                                   : TRP_ECONFIG;
-    }
-    if (err == TRP_OK && region->remembers) {
+        err = in_cluster_start(sharding, region, why, why_bytes);
+    } else if (err == TRP_OK && region->remembers) { /* there no coordinator gives all a home */
         trp_ctx *ctx = trpi_enter(system);
         trpi_region_order(ctx, region, TRPI_REQUEST_OPEN, 0, 0, NULL);
         trpi_leave(ctx);

@@ -3,11 +3,10 @@
  * (CONTRIB-48, FUTURE-20, and the scenarios of the cluster-sharding specs).
  *
  * TROUPE_SIM_SEEDS=300 sets the number of seeds of the random ones. */
-#include <stdlib.h>
-
 #include <troupe/troupe.h>
 
-#include "tests/unit/unit.h"
+#include "cluster/sharding/keeper.h"
+#include "tests/sim/play.h"
 
 enum { NODES = 4, NODES_MAX = 6, ENTITIES = 40, SHARDS = 24, TELLERS_MAX = 64 };
 
@@ -22,6 +21,7 @@ static uint64_t expected;                  /* to be told */
 static uint32_t shards_of_node[NODES_MAX]; /* 0: SHARDS */
 static uint32_t starts_late; /* nodes that do not start the type by themselves: bits */
 static uint32_t proxies;     /* nodes that host no entity: bits */
+static bool repeats_orders;  /* all keepers give all orders again and again */
 static char refusal[512];
 
 static uint32_t
@@ -181,17 +181,8 @@ options_of(uint32_t nodes)
     tellers = started = handled = disordered = doubled = starts_late = 0;
     expected = 0;
     proxies = 0;
+    repeats_orders = false;
     return options;
-}
-
-static void
-play(trp_sim_program program, const trp_sim_options *options)
-{
-    trp_sim_result result = { .size = sizeof result };
-    if (!UNIT_EQUAL(trp_sim_run(program, NULL, options, &result), TRP_OK)) {
-        printf("  seed %llu: %s:%d: %s\n", (unsigned long long)result.seed, result.file,
-               result.line, result.text);
-    }
 }
 
 /* Ask an entity from a node until it answers (a question to a node that was killed is lost);
@@ -280,6 +271,22 @@ hosted_by(uint32_t node)
 
 /* ---- programs -------------------------------------------------------------------------------- */
 
+struct table {
+    uint32_t coordinators, homes, given, here;
+};
+
+static void
+table_add(void *arg, const trpi_sharding_status *status)
+{
+    struct table *t = arg;
+    t->coordinators += status->coordinates;
+    t->homes += status->homes_count;
+    t->here += status->here;
+    for (uint32_t i = 0; i < status->homes_count; i++) {
+        t->given += status->homes[i].shards;
+    }
+}
+
 /* ClusterShardingSpec: entities start at their first message, on any node, and are shared out. */
 static void
 starts_and_answers(trp_sim *sim, void *arg)
@@ -293,6 +300,29 @@ starts_and_answers(trp_sim *sim, void *arg)
         TRP_SIM_CHECK(sim, ask(sim, i, i) == home[i]);
     }
     TRP_SIM_CHECK(sim, disordered + doubled + dead_letters(sim) == 0);
+    struct table table = { 0 };
+    for (uint32_t i = 0; i < NODES; i++) {
+        trpi_sharding_each(trp_sim_system(sim, i), table_add, &table);
+    }
+    TRP_SIM_CHECK(sim, table.coordinators == 1 && table.homes == NODES);
+    TRP_SIM_CHECK(sim, table.given == table.here && table.here > 0 && table.here <= SHARDS);
+    trpi_sharding_place place;
+    TRP_SIM_CHECK(sim, trpi_sharding_find(trp_sim_system(sim, home[0]), "pupil", "pupil-0", 7,
+                                          &place) == TRP_OK);
+    TRP_SIM_CHECK(sim, place.known && place.here && place.alive && !place.moves);
+}
+
+/* As if orders of all keepers had been lost for want of memory: they give all again. */
+static void
+orders_again(trp_sim *sim)
+{
+    for (uint32_t i = 0; i < nodes_count; i++) {
+        trp_system *system = trp_sim_system(sim, i);
+        trpi_keeper_type *type = system == NULL ? NULL : trpi_keeper_of(system)->types;
+        for (; type != NULL; type = type->next) {
+            type->unsaid = true;
+        }
+    }
 }
 
 /* ClusterShardingLeavingSpec: a node leaves under messages; nothing is lost, doubled, reordered. */
@@ -305,6 +335,9 @@ leaves_under_messages(trp_sim *sim, void *arg)
     trp_sim_leave(sim, *going);
     for (uint32_t i = 0; i < 300 && trp_sim_system(sim, *going) != NULL; i++) {
         struct pupil_go go = { i, 5 };
+        if (repeats_orders) {
+            orders_again(sim);
+        }
         for (uint32_t k = 0; k < nodes_count; k++) { /* a teller ends with its node */
             if (k != *going) {
                 trp_system_tell(trp_sim_system(sim, k), teller_refs[k], &pupil_go_type, &go,
@@ -419,55 +452,50 @@ static void
 entities_start_where_there_is_room_and_answer_everywhere(void)
 {
     trp_sim_options options = options_of(NODES);
-    play(starts_and_answers, &options);
-}
-
-static void
-leave_of(uint32_t node)
-{
-    uint32_t going = node;
-    trp_sim_options options = options_of(NODES);
-    trp_sim_result result = { .size = sizeof result };
-    if (!UNIT_EQUAL(trp_sim_run(leaves_under_messages, &going, &options, &result), TRP_OK)) {
-        printf("  seed %llu: %s:%d: %s\n", (unsigned long long)result.seed, result.file,
-               result.line, result.text);
-    }
+    play(starts_and_answers, NULL, &options);
 }
 
 static void
 a_leaving_node_hands_all_over_in_order(void)
 {
-    leave_of(NODES - 1);
+    uint32_t going = NODES - 1;
+    trp_sim_options options = options_of(NODES);
+    play(leaves_under_messages, &going, &options);
 }
 
 static void
 the_leaving_coordinator_hands_all_over_in_order(void)
 {
-    leave_of(0);
+    uint32_t going = 0;
+    trp_sim_options options = options_of(NODES);
+    play(leaves_under_messages, &going, &options);
 }
 
+/* keeper-step-S3, region-shard-S4 */
 static void
-kill_of(uint32_t node)
+orders_that_are_given_again_change_nothing(void)
 {
-    uint32_t victim = node;
-    trp_sim_options options = options_of(NODES);
-    trp_sim_result result = { .size = sizeof result };
-    if (!UNIT_EQUAL(trp_sim_run(a_host_is_killed, &victim, &options, &result), TRP_OK)) {
-        printf("  seed %llu: %s:%d: %s\n", (unsigned long long)result.seed, result.file,
-               result.line, result.text);
+    for (uint32_t going = 0; going < NODES; going++) {
+        trp_sim_options options = options_of(NODES);
+        repeats_orders = true;
+        play(leaves_under_messages, &going, &options);
     }
 }
 
 static void
 entities_of_a_killed_node_answer_elsewhere(void)
 {
-    kill_of(NODES - 1);
+    uint32_t victim = NODES - 1;
+    trp_sim_options options = options_of(NODES);
+    play(a_host_is_killed, &victim, &options);
 }
 
 static void
 entities_answer_when_the_coordinator_was_killed(void)
 {
-    kill_of(0);
+    uint32_t victim = 0;
+    trp_sim_options options = options_of(NODES);
+    play(a_host_is_killed, &victim, &options);
 }
 
 static void
@@ -475,7 +503,7 @@ a_node_that_starts_the_type_later_gets_shards(void)
 {
     trp_sim_options options = options_of(NODES);
     starts_late = 1u << (NODES - 1);
-    play(a_newcomer_gets_shards, &options);
+    play(a_newcomer_gets_shards, NULL, &options);
 }
 
 static void
@@ -483,7 +511,7 @@ another_number_of_shards_is_refused(void)
 {
     trp_sim_options options = options_of(NODES);
     starts_late = 1u << (NODES - 1);
-    play(another_number_is_refused, &options);
+    play(another_number_is_refused, NULL, &options);
 }
 
 static void
@@ -491,22 +519,14 @@ a_node_without_a_recipe_tells_entities_and_hosts_none(void)
 {
     trp_sim_options options = options_of(NODES);
     proxies = 1u << 0 | 1u << 2;
-    play(proxies_tell, &options);
+    play(proxies_tell, NULL, &options);
 }
 
 static void
 under_faults_never_two_live_and_messages_keep_their_order(void)
 {
-    const char *seeds = getenv("TROUPE_SIM_SEEDS");
-    const char *first = getenv("TROUPE_SIM_FIRST");
-    uint32_t count = seeds == NULL ? 10 : (uint32_t)strtoul(seeds, NULL, 10);
-    uint64_t from = first == NULL ? 1 : strtoull(first, NULL, 10);
-    for (uint32_t i = 0; i < count && unit_failures() == 0; i++) {
-        trp_sim_options options = options_of(NODES);
-        options.seed = from + i;
-        options.replay = "TROUPE_SIM_SEEDS=1 TROUPE_SIM_FIRST=SEED tests/sim/entities_test";
-        play(faults_and_messages, &options);
-    }
+    play_seeds(faults_and_messages, options_of, NODES, 10,
+               "TROUPE_SIM_SEEDS=1 TROUPE_SIM_FIRST=SEED tests/sim/entities_test");
 }
 
 /* An entity's slot became that of an association while the mark behind its mailbox was on its way:
@@ -516,13 +536,14 @@ a_mark_that_meets_an_association_is_reached(void)
 {
     trp_sim_options options = options_of(NODES);
     options.seed = 1083;
-    play(faults_and_messages, &options);
+    play(faults_and_messages, NULL, &options);
 }
 
 UNIT_BEGIN("entities")
 UNIT(entities_start_where_there_is_room_and_answer_everywhere)
 UNIT(a_leaving_node_hands_all_over_in_order)
 UNIT(the_leaving_coordinator_hands_all_over_in_order)
+UNIT(orders_that_are_given_again_change_nothing)
 UNIT(entities_of_a_killed_node_answer_elsewhere)
 UNIT(entities_answer_when_the_coordinator_was_killed)
 UNIT(a_node_that_starts_the_type_later_gets_shards)

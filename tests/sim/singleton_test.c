@@ -7,7 +7,7 @@
 
 #include <troupe/troupe.h>
 
-#include "tests/unit/unit.h"
+#include "tests/sim/play.h"
 
 enum { NODES = 5, NODES_MAX = 7 };
 
@@ -171,16 +171,6 @@ options_of(uint32_t nodes)
     has_lease = 0;
     forget();
     return options;
-}
-
-static void
-play(trp_sim_program program, const trp_sim_options *options)
-{
-    trp_sim_result result = { .size = sizeof result };
-    if (!UNIT_EQUAL(trp_sim_run(program, NULL, options, &result), TRP_OK)) {
-        printf("  seed %llu: %s:%d: %s\n", (unsigned long long)result.seed, result.file,
-               result.line, result.text);
-    }
 }
 
 static uint32_t
@@ -377,28 +367,28 @@ static void
 it_starts_once_and_every_proxy_finds_it(void)
 {
     trp_sim_options options = options_of(NODES);
-    play(starts_and_answers, &options);
+    play(starts_and_answers, NULL, &options);
 }
 
 static void
 leaving_hosts_hand_it_over_one_after_the_other_with_its_data(void)
 {
     trp_sim_options options = options_of(NODES);
-    play(leaves_in_steps, &options);
+    play(leaves_in_steps, NULL, &options);
 }
 
 static void
 when_the_three_oldest_crash_at_once_the_next_starts_it_once(void)
 {
     trp_sim_options options = options_of(NODES_MAX);
-    play(three_oldest_crash, &options);
+    play(three_oldest_crash, NULL, &options);
 }
 
 static void
 a_downed_host_stops_it_and_the_others_start_it(void)
 {
     trp_sim_options options = options_of(NODES);
-    play(host_is_downed, &options);
+    play(host_is_downed, NULL, &options);
 }
 
 static void
@@ -406,22 +396,14 @@ with_a_lease_it_runs_where_the_lease_is(void)
 {
     trp_sim_options options = options_of(3);
     has_lease = 1;
-    play(lease_is_needed, &options);
+    play(lease_is_needed, NULL, &options);
 }
 
 static void
 under_faults_never_two_run_and_messages_keep_their_order(void)
 {
-    const char *seeds = getenv("TROUPE_SIM_SEEDS");
-    const char *first = getenv("TROUPE_SIM_FIRST");
-    uint32_t count = seeds == NULL ? 10 : (uint32_t)strtoul(seeds, NULL, 10);
-    uint64_t from = first == NULL ? 1 : strtoull(first, NULL, 10);
-    for (uint32_t i = 0; i < count && unit_failures() == 0; i++) {
-        trp_sim_options options = options_of(NODES);
-        options.seed = from + i;
-        options.replay = "TROUPE_SIM_SEEDS=1 TROUPE_SIM_FIRST=SEED tests/sim/singleton_test";
-        play(jobs_under_faults, &options);
-    }
+    play_seeds(jobs_under_faults, options_of, NODES, 10,
+               "TROUPE_SIM_SEEDS=1 TROUPE_SIM_FIRST=SEED tests/sim/singleton_test");
 }
 
 UNIT_BEGIN("singleton")
