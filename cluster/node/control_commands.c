@@ -18,7 +18,6 @@ trpi_node_command_is_quick(trpi_control_command command)
     case TRPI_CONTROL_FAULT:
     case TRPI_CONTROL_WHY:
     case TRPI_CONTROL_SINGLETON:
-    case TRPI_CONTROL_ENTITY:
         return true;
     case TRPI_CONTROL_JOIN:
     case TRPI_CONTROL_LEAVE:
@@ -29,7 +28,8 @@ trpi_node_command_is_quick(trpi_control_command command)
     case TRPI_CONTROL_PING:
     case TRPI_CONTROL_TREE:
     case TRPI_CONTROL_REACH:
-    case TRPI_CONTROL_SHARDS: /* of the coordinator */
+    case TRPI_CONTROL_SHARDS: /* these two of another member, perhaps */
+    case TRPI_CONTROL_ENTITY:
     case TRPI_CONTROL_EVENTS: /* with a snapshot it waits for the cluster's thread */
         return false;
     }

@@ -71,16 +71,22 @@ row_add(void *arg, const trpi_sharding_status *status)
     listing->ok = trpi_json_append(listing->list, row, ok);
 }
 
-/* Answer for another member, which is asked. */
-static void
-shards_carry(trp_node *node, trpi_call *call)
+/* Is the question for another member? Then it is asked, and its answer is this one's. */
+static bool
+is_carried_on(trp_node *node, trpi_call *call, const char *command)
 {
-    cJSON *request = cJSON_CreateObject(), *reply = NULL;
+    const trpi_control_request *asked = &call->request;
     trpi_address address;
-    bool ok = trpi_json_add_text(request, "cmd", "shards") &&
+    if (asked->member == NULL || strcmp(asked->member, node->address) == 0) {
+        return false;
+    }
+    cJSON *request = cJSON_CreateObject(), *reply = NULL;
+    bool ok = trpi_json_add_text(request, "cmd", command) &&
+              (asked->type == NULL || trpi_json_add_text(request, "type", asked->type)) &&
+              (asked->text == NULL || trpi_json_add_text(request, "text", asked->text)) &&
               trpi_json_add_i64(request, "timeoutMs", trpi_call_left_ms(call));
     char *text = ok ? trpi_json_print(request) : NULL;
-    trp_err err = trpi_address_parse(call->request.member, &address, NULL, NULL);
+    trp_err err = trpi_address_parse(asked->member, &address, NULL, NULL);
     if (err == TRP_OK) {
         err = text == NULL ? TRP_ENOMEM
                            : trpi_carry_ask(node->carry, &address, text, trpi_call_left_ms(call),
@@ -92,16 +98,16 @@ shards_carry(trp_node *node, trpi_call *call)
         trpi_call_answer(call, reply);
     } else {
         trpi_call_refuse_text(call, TRPI_CTL_EXIT_TIMEOUT, NULL, "%s does not answer: %s",
-                              call->request.member, trp_strerror(err));
+                              asked->member, trp_strerror(err));
     }
+    return true;
 }
 
 void
 trpi_node_serve_shards(trp_node *node, trpi_call *call)
 {
     const trpi_control_request *request = &call->request;
-    if (request->member != NULL && strcmp(request->member, node->address) != 0) {
-        shards_carry(node, call);
+    if (is_carried_on(node, call, "shards")) {
         return;
     }
     if (request->rebalance) {
@@ -130,6 +136,9 @@ trpi_node_serve_entity(trp_node *node, trpi_call *call)
 {
     const char *type = call->request.type, *id = call->request.text;
     trpi_sharding_place place;
+    if (is_carried_on(node, call, "entity")) {
+        return;
+    }
     trp_err err = trpi_sharding_find(node->system, type, id, strlen(id), &place);
     if (err != TRP_OK) {
         trpi_call_refuse_text(call, err == TRP_ENOENT ? TRPI_CTL_EXIT_NO : TRPI_CTL_EXIT_USAGE,
