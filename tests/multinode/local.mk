@@ -29,3 +29,9 @@ tests_multinode_mail_la_SOURCES = tests/multinode/mail.c
 tests_multinode_mail_la_LDFLAGS = $(PLUGIN_LDFLAGS)
 tests_multinode_mail_la_LIBADD = libtroupe.la
 
+
+# What lives once: once.sh.
+noinst_LTLIBRARIES += tests/multinode/once.la
+tests_multinode_once_la_SOURCES = tests/multinode/once.c
+tests_multinode_once_la_LDFLAGS = $(PLUGIN_LDFLAGS)
+tests_multinode_once_la_LIBADD = libtroupe.la
