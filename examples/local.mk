@@ -176,3 +176,8 @@ examples_udp_LDADD = libtroupe.la
 example_programs += examples/persistent
 examples_persistent_SOURCES = examples/persistent.c
 examples_persistent_LDADD = libtroupe.la
+
+# An order service: entities, reminders, a projection, a singleton.
+noinst_PROGRAMS += examples/orders
+examples_orders_SOURCES = examples/orders.c
+examples_orders_LDADD = libtroupe.la
