@@ -93,6 +93,15 @@ order_stored(trp_ctx *ctx, void *state, const trp_msg *event, void *arg)
     return err != TRP_OK ? err : order_answer(ctx, o);
 }
 
+/* Certainly not stored, the database is away for example: the sender may try again. */
+static trp_err
+order_rejected(trp_ctx *ctx, void *state, const trp_msg *event, trp_err err, const char *why)
+{
+    (void)state, (void)event;
+    trp_reply_failure(ctx, err, why);
+    return TRP_OK;
+}
+
 /* Decide. The state is changed by the event. */
 static trp_err
 order_command(trp_ctx *ctx, void *state, const trp_msg *msg)
@@ -303,6 +312,7 @@ start(trp_node *node, void *arg)
         lapse_ms = strtoull(lapse, NULL, 10);
     }
     order_kind.recovered = order_recovered;
+    order_kind.rejected = order_rejected;
     order_kind.tags = order_tags;
     order_kind.events = shop_events;
     orders.type = "order";
