@@ -62,6 +62,10 @@ extern "C" {
 #define TRP_PERSISTENT_PENDING_DEFAULT 4096      /* groups of events that wait for their answer */
 #define TRP_PERSISTENT_RECOVERY_MS_DEFAULT 30000 /* between two answers of the journal */
 #define TRP_PERSISTENT_SNAPSHOTS_MAX 16          /* that may be asked to be kept */
+#define TRP_PERSISTENT_REDELIVER_MS_DEFAULT 5000
+#define TRP_PERSISTENT_REDELIVER_BURST_DEFAULT 1000
+#define TRP_PERSISTENT_REDELIVER_WARN_DEFAULT 5
+#define TRP_PERSISTENT_DELIVERIES_DEFAULT 100000
 
 /* ---- the journal of a system ----------------------------------------------------------------- */
 
@@ -163,6 +167,18 @@ typedef struct trp_persistent {
     uint32_t pending_max;      /* 0: TRP_PERSISTENT_PENDING_DEFAULT */
     uint32_t recovery_ms;      /* 0: TRP_PERSISTENT_RECOVERY_MS_DEFAULT */
     uint32_t write_timeout_ms; /* in the journal, before it is sent; 0: the driver's */
+    /* Tell the message of a delivery (trp_deliver) to where it is for, with its number in it, by
+     * which the receiver confirms it. Called when the event has been applied, at the end of a
+     * recovery, and again every redeliver_ms until it is confirmed. */
+    void (*deliver)(trp_ctx *ctx, void *state, uint64_t delivery, const trp_msg *msg);
+    /* A delivery was told redeliver_warn times, and is told again. NULL: a line is logged */
+    void (*unconfirmed)(trp_ctx *ctx, void *state, uint64_t delivery, const trp_msg *msg);
+    uint32_t redeliver_ms;    /* 0: TRP_PERSISTENT_REDELIVER_MS_DEFAULT */
+    uint32_t redeliver_burst; /* told at once; the others follow a tenth of redeliver_ms later.
+                                 0: TRP_PERSISTENT_REDELIVER_BURST_DEFAULT */
+    uint32_t redeliver_warn;  /* 0: TRP_PERSISTENT_REDELIVER_WARN_DEFAULT */
+    uint32_t deliveries_max;  /* not confirmed, for trp_deliveries_room(); 0:
+                                 TRP_PERSISTENT_DELIVERIES_DEFAULT */
 } trp_persistent;
 #define TRP_PERSISTENT_INIT(name_, type_, command_, event_)                                        \
     {                                                                                              \
@@ -182,7 +198,7 @@ typedef struct trp_persistent {
           0,                                                                                       \
           NULL },                                                                                  \
             sizeof(trp_persistent), (command_), (event_), NULL, NULL, NULL, NULL, NULL, NULL,      \
-            NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                   \
+            NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, 0, 0, 0, 0           \
     }
 
 /* Receive as a persistent actor does: for TRP_PERSISTENT_INIT.
@@ -273,6 +289,72 @@ TRP_API TRP_MUST_CHECK trp_err trp_persist_defer(trp_ctx *ctx, trp_persisted_fn 
  * Source:    A4J-28.  Since: 0.2 */
 TRP_API TRP_MUST_CHECK trp_err trp_event_put(trp_ctx *ctx, const trp_type *type,
                                              const void *payload, size_t bytes);
+
+/* ---- at-least-once delivery ------------------------------------------------------------------
+ * A message of a persistent actor that reaches its receiver although either host crashes: the event
+ * that decides it calls trp_deliver(), and an event that its confirmation makes calls
+ * trp_deliver_confirm(). Until then the hook `deliver` tells it, again and again, in this
+ * incarnation and each later one. The receiver may get it twice, and out of order. */
+
+/* Deliver a message until it is confirmed: inside the event function only. Its number is one more
+ * than that of the last delivery, and the same after each recovery. Since the event is stored, no
+ * limit refuses it: a command looks at trp_deliveries_room() before it persists.
+ *
+ * Ownership: borrows payload; ret_delivery may be NULL
+ * Errors:    TRP_EINVAL   the actor is not persistent, has no `deliver`, or bytes do not fit
+ *            TRP_ESTATE   called elsewhere than in the event function
+ *            TRP_ENOTYPE  the type is not registered
+ *            TRP_ENOMEM   out of memory
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    MSG-18, A4J-28.  Since: 0.2 */
+TRP_API TRP_MUST_CHECK trp_err trp_deliver(trp_ctx *ctx, const trp_type *type, const void *payload,
+                                           size_t bytes, uint64_t *ret_delivery);
+
+/* Take a delivery as confirmed: inside the event function only. Returns 0 if it was confirmed
+ * before, or was never made.
+ *
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    MSG-18, A4J-28.  Since: 0.2 */
+TRP_API int trp_deliver_confirm(trp_ctx *ctx, uint64_t delivery);
+
+/* Return how many deliveries are not confirmed.
+ *
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    MSG-18, A4J-28.  Since: 0.2 */
+TRP_API uint32_t trp_deliveries_count(const trp_ctx *ctx);
+
+/* Return how many deliveries more there is room for: 0 when deliveries_max are not confirmed, or
+ * when the actor has no `deliver`. A command that would make one is refused then.
+ *
+ * Errors:    none
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    MSG-18, A4J-28.  Since: 0.2 */
+TRP_API uint32_t trp_deliveries_room(const trp_ctx *ctx);
+
+/* Save the deliveries that are not confirmed, as bytes to be a part of a snapshot: inside
+ * `snapshot`. Without them a recovery from that snapshot forgets these deliveries.
+ *
+ * Ownership: gives *ret_data (trp_msg_free), of trp_bytes_type
+ * Errors:    TRP_EINVAL   the actor is not persistent
+ *            TRP_ENOTYPE  the type of a message has no form that can be stored
+ *            TRP_EMSGSIZE a message is too large
+ *            TRP_ENOMEM   out of memory
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    MSG-18, A4J-28.  Since: 0.2 */
+TRP_API TRP_MUST_CHECK trp_err trp_deliveries_save(trp_ctx *ctx, trp_msg **ret_data);
+
+/* Restore them from the bytes that trp_deliveries_save() gave: inside `restore` only.
+ *
+ * Ownership: borrows data
+ * Errors:    TRP_EINVAL   the actor is not persistent, or has no `deliver`
+ *            TRP_ESTATE   called elsewhere than in `restore`
+ *            TRP_EDATA    these are no such bytes, or of a type that is not known
+ *            TRP_ENOMEM   out of memory
+ * Thread:    actor (inside ctx's behaviour only).
+ * Source:    MSG-18, A4J-28.  Since: 0.2 */
+TRP_API TRP_MUST_CHECK trp_err trp_deliveries_restore(trp_ctx *ctx, const void *data, size_t bytes);
 
 /* Store a snapshot of the present state. `kept` is told the outcome.
  *

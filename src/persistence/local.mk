@@ -5,8 +5,9 @@ troupe_sources += src/persistence/journal_kit.c src/persistence/journal_kit_limi
 	src/persistence/journal_op.c
 pkginclude_HEADERS += include/troupe/persistence.h
 troupe_sources += src/persistence/flight.c src/persistence/keys.c src/persistence/persistence.c \
-	src/persistence/persistent.c src/persistence/persistent_keep.c src/persistence/persistent_recover.c \
-	src/persistence/persistent_write.c src/persistence/recoveries.c
+	src/persistence/persistent.c src/persistence/persistent_deliver.c src/persistence/persistent_keep.c \
+	src/persistence/persistent_recover.c src/persistence/persistent_write.c src/persistence/recoveries.c \
+	src/persistence/unconfirmed.c
 # queries and projections
 pkginclude_HEADERS += include/troupe/journal_query.h include/troupe/projection.h
 troupe_sources += src/persistence/journal_ask.c src/persistence/journal_query.c src/persistence/journal_watch.c \

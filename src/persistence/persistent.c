@@ -133,6 +133,7 @@ block_end(void *arg) /* persistent-E4 */
     trpi_group_free(p->applying);
     trpi_msg_drop(p->replayed);
     trpi_free(p->snapshots);
+    trpi_unconfirmed_fini(&p->deliveries);
     trpi_free(p);
 }
 
@@ -381,9 +382,14 @@ trp_err
 trpi_persistent_apply(trp_ctx *ctx, trpi_persistent *p, const trp_msg *event)
 {
     p->at = TRPI_AT_EVENT;
+    p->is_applying = true;
     trp_err err = p->what->event(ctx, p->state, event);
+    p->is_applying = false;
     if (err == TRP_OK) {
         p->at = TRPI_AT_NONE;
+        if (p->phase == TRPI_PHASE_READY) {
+            trpi_deliveries_tell(ctx, p);
+        }
     } else if (err == TRP_EUNHANDLED && p->phase == TRPI_PHASE_READY) {
         trpi_fail_as(ctx, TRP_EFAILED, "event %llu of '%s' (type %s) is not handled",
                      (unsigned long long)p->number, p->names, trp_msg_type(event)->name);
@@ -410,6 +416,8 @@ own_handle(trp_ctx *ctx, trpi_persistent *p, const trp_msg *msg)
                 p->names, p->journal->name,
                 or_default(p->what->recovery_ms, TRP_PERSISTENT_RECOVERY_MS_DEFAULT));
         } else if (p->phase == TRPI_PHASE_READY) {
+            p->redelivers = false; /* or it was another wake-up: the timer is set anew */
+            trpi_deliveries_tell(ctx, p);
             trpi_fresh_commit(p);
             return trpi_persistent_go_on(ctx, p);
         }

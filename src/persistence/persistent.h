@@ -14,6 +14,7 @@
 #include "actor/actor.h"
 #include "base/buffer.h"
 #include "persistence/persistence.h"
+#include "persistence/unconfirmed.h"
 
 /* ---- what a system has (persistence.c, recoveries.c) ----------------------------------------- */
 
@@ -149,6 +150,7 @@ typedef struct trpi_persistent {
     trp_msg *replayed;    /* an event or a snapshot of the recovery */
     trpi_flight *flight;  /* of an append; the message's */
     struct trpi_snapshots *snapshots;
+    trpi_unconfirmed deliveries;
     uint32_t stash_count;
     uint32_t in_flight;  /* groups */
     uint32_t sync_count; /* groups of pending and flight for which commands wait */
@@ -159,6 +161,8 @@ typedef struct trpi_persistent {
     bool no_snapshot;
     bool is_incomplete; /* a snapshot could not be read */
     bool reads_only;
+    bool is_applying;  /* the event function runs */
+    bool redelivers;   /* a timer runs */
     uint16_t scope_at; /* in names */
     char names[];      /* id, scope */
 } trpi_persistent;
@@ -192,6 +196,9 @@ trp_err trpi_persistent_written(trp_ctx *ctx, trpi_persistent *p, trpi_flight *f
 /* persistent_recover.c */
 void trpi_recover_begin(trp_ctx *ctx, trpi_persistent *p);
 trp_err trpi_recover_answer(trp_ctx *ctx, trpi_persistent *p, const trpi_flight *flight);
+
+/* persistent_deliver.c. Tell what is due; the actor is ready. */
+void trpi_deliveries_tell(trp_ctx *ctx, trpi_persistent *p);
 
 /* persistent_keep.c */
 void trpi_snapshot_due(trp_ctx *ctx, trpi_persistent *p, uint64_t before);

@@ -121,6 +121,9 @@ snapshot_restore(trp_ctx *ctx, void *arg)
     err = p->what->restore(ctx, p->state, p->replayed);
     trpi_msg_drop(p->replayed);
     p->replayed = NULL;
+    if (err != TRP_OK) {
+        trpi_unconfirmed_fini(&p->deliveries);
+    }
     return err == TRP_EUNHANDLED ? TRP_EDATA : err;
 }
 
@@ -255,6 +258,7 @@ recovery_end(trp_ctx *ctx, trpi_persistent *p)
         trpi_kept_unref(p->current);
         p->current = NULL;
     }
+    trpi_deliveries_tell(ctx, p);
     trpi_fresh_commit(p);
     return TRP_OK;
 }

@@ -184,7 +184,8 @@ tests_unit_persistence_persistence_tests_SOURCES = \
 	tests/unit/persistence/persistent_recover_test.c \
 	tests/unit/persistence/persistent_test.c \
 	tests/unit/persistence/power_loss_test.c \
-	tests/unit/persistence/projection_test.c
+	tests/unit/persistence/projection_test.c \
+	tests/unit/persistence/unconfirmed_test.c
 
 check_PROGRAMS += tests/unit/tls/tls_tests
 tests_unit_tls_tls_tests_LDADD = $(unit_ldadd)
@@ -230,7 +231,7 @@ tests_unit_remote_remote_tests_SOURCES = \
 	tests/unit/remote/poll_test.c \
 	tests/unit/remote/pressure_test.c \
 	tests/unit/remote/reach_test.c \
-	tests/unit/remote/redelivery_test.c \
+	tests/unit/remote/unconfirmed_test.c \
 	tests/unit/remote/reliable_test.c \
 	tests/unit/remote/reload_test.c \
 	tests/unit/remote/renew_test.c \
