@@ -21,8 +21,10 @@
  * Large messages travel in parts of part_bytes. Messages travel in their serialized form
  * (troupe/serialization.h), on one node too; one of a local type is a dead letter. The original
  * sender is not kept. Messages are kept in the producer controller's memory, and end with it:
- * those that are not confirmed are dead letters then. In untrusted mode a node serves no
- * controllers of other nodes.
+ * those that are not confirmed are dead letters then. With a journal_id they are stored before they
+ * are sent, and the next producer controller of that id sends what is not confirmed, with its
+ * number: a consumer may get a message again whose confirmation was not stored. In untrusted mode
+ * a node serves no controllers of other nodes.
  */
 #ifndef TROUPE_DELIVERY_H
 #define TROUPE_DELIVERY_H
@@ -79,10 +81,12 @@ typedef struct trp_delivery_producer_options {
                                none at it. 0: TRP_DELIVERY_BYTES_DEFAULT */
     uint32_t part_bytes;    /* 0: TRP_DELIVERY_PART_BYTES_DEFAULT */
     uint32_t resend_ms;     /* silence before a consumer is probed; 0: ..._RESEND_MS_DEFAULT */
+    const char *journal_id; /* messages are kept in the system's journal, under this persistence id,
+                               until they are confirmed; NULL: in memory */
 } trp_delivery_producer_options;
 #define TRP_DELIVERY_PRODUCER_OPTIONS_INIT                                                         \
     {                                                                                              \
-        sizeof(trp_delivery_producer_options), NULL, NULL, TRP_REF_NONE, 0, 0, 0, 0, 0, 0          \
+        sizeof(trp_delivery_producer_options), NULL, NULL, TRP_REF_NONE, 0, 0, 0, 0, 0, 0, NULL    \
     }
 
 typedef struct trp_delivery_consumer_options {
@@ -107,6 +111,8 @@ typedef struct trp_delivery_consumer_options {
  *
  * Ownership: borrows options.
  * Errors:    TRP_EINVAL    options is NULL, or a number is above its limit
+ *            TRP_EMSGSIZE  journal_id is too long, or empty
+ *            TRP_ESTATE    journal_id is given, and the system has no journal
  *            and those of trp_spawn
  * Thread:    actor (inside ctx's behaviour only).
  * Source:    docs/adr, decision 300.  Since: 0.2 */

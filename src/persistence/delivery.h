@@ -33,4 +33,12 @@ extern trp_type trpi_delivery_request_type; /* trpi_delivery_request */
 extern trp_type trpi_delivery_frame_type;   /* a head (TRPI_DELIVERY_HEAD_BYTES), and data */
 extern trp_type trpi_delivery_tick_type;    /* timers of both */
 
+/* Events of a producer controller with a journal: a message, 8 bytes of its number before it; and
+ * that one is confirmed. last: the highest number so far. */
+typedef struct trpi_delivery_done {
+    uint64_t number, last;
+} trpi_delivery_done;
+extern trp_type trpi_delivery_kept_type;
+extern trp_type trpi_delivery_done_type;
+
 #endif

@@ -177,6 +177,7 @@ trpi_delivery_put(trpi_delivery_producer *p, uint64_t now_ms, uint64_t number, c
         return TRP_ENOMEM;
     }
     e->number = number;
+    e->mark = p->mark;
     e->bytes = bytes;
     e->parts = bytes == 0 ? 1 : (bytes + p->part_bytes - 1) / p->part_bytes;
     if (bytes != 0) {
@@ -193,6 +194,47 @@ trpi_delivery_put(trpi_delivery_producer *p, uint64_t now_ms, uint64_t number, c
     }
     send_all(p);
     return TRP_OK;
+}
+
+bool
+trpi_delivery_forget(trpi_delivery_producer *p, uint64_t number)
+{
+    for (trpi_delivery_entry **at = &p->waiting; *at != NULL; at = &(*at)->next) {
+        trpi_delivery_entry *e = *at;
+
+        if (e->number != number) {
+            continue;
+        }
+        *at = e->next;
+        if (p->waiting_last == &e->next) {
+            p->waiting_last = at;
+        }
+        p->messages--;
+        p->bytes -= e->bytes;
+        trpi_free(e);
+        return true;
+    }
+    return false;
+}
+
+static uint64_t
+mark_least(const trpi_delivery_entry *e, uint64_t least)
+{
+    for (; e != NULL; e = e->next) {
+        least = least == 0 || e->mark < least ? e->mark : least;
+    }
+    return least;
+}
+
+uint64_t
+trpi_delivery_mark_least(const trpi_delivery_producer *p)
+{
+    uint64_t least = mark_least(p->waiting, 0);
+
+    for (const trpi_delivery_stream *s = p->streams; s != NULL; s = s->next) {
+        least = mark_least(s->first, least);
+    }
+    return least;
 }
 
 /* Put the messages of a stream back to where their numbers belong (delivery-producer-D2, -D4). */

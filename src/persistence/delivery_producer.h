@@ -43,6 +43,7 @@ typedef struct trpi_delivery_request {
 typedef struct trpi_delivery_entry {
     struct trpi_delivery_entry *next;
     uint64_t number, first_seq;
+    uint64_t mark; /* the shell's: mark of the producer when it was put */
     uint32_t parts;
     uint32_t bytes;
     uint8_t data[];
@@ -76,6 +77,7 @@ typedef struct trpi_delivery_producer {
     uint32_t messages, streams_count;
     uint64_t bytes;
     uint64_t stream_last; /* number of the last stream */
+    uint64_t mark;        /* of messages that are put; grows */
     trpi_delivery_entry *waiting, **waiting_last;
     trpi_delivery_stream *streams;
 } trpi_delivery_producer;
@@ -85,6 +87,10 @@ void trpi_delivery_producer_fini(trpi_delivery_producer *p);
 /* Take a message; numbers grow. Errors: TRP_EAGAIN (messages_max, or bytes_max), TRP_ENOMEM. */
 trp_err trpi_delivery_put(trpi_delivery_producer *p, uint64_t now_ms, uint64_t number,
                           const void *data, uint32_t bytes);
+/* Forget a message that waits: it was confirmed in an earlier life. False: it is not there. */
+bool trpi_delivery_forget(trpi_delivery_producer *p, uint64_t number);
+/* Return the least mark of a message that is kept; 0: there is none. */
+uint64_t trpi_delivery_mark_least(const trpi_delivery_producer *p);
 /* Open a stream for a consumer, or find that of this nonce. Errors: TRP_ELIMIT, TRP_ENOMEM. */
 trp_err trpi_delivery_join(trpi_delivery_producer *p, uint64_t now_ms, trp_ref consumer,
                            uint64_t nonce, uint64_t *ret_stream);

@@ -15,6 +15,8 @@ static const trp_field opened_fields[] = { FIELD(u64, trpi_delivery_opened, nonc
                                            FIELD(u64, trpi_delivery_opened, stream),
                                            FIELD(u64, trpi_delivery_opened, producer),
                                            FIELD(u32, trpi_delivery_opened, is_one) };
+static const trp_field done_fields[] = { FIELD(u64, trpi_delivery_done, number),
+                                         FIELD(u64, trpi_delivery_done, last) };
 static const trp_field closed_fields[] = { FIELD(u64, trpi_delivery_closed, stream) };
 static const trp_field request_fields[] = { FIELD(u64, trpi_delivery_request, stream),
                                             FIELD(u64, trpi_delivery_request, confirmed),
@@ -49,9 +51,14 @@ STRUCT(trpi_delivery_request_type, "priv-request", trpi_delivery_request, privat
 /* Its consumer is told whatever message it carries: in untrusted mode no peer may make one. */
 OPAQUE(trpi_delivery_frame_type, "priv-frame", private_tag + 4, TRP_TYPE_POSSIBLY_HARMFUL);
 OPAQUE(trpi_delivery_tick_type, "priv-tick", private_tag + 5, TRP_TYPE_LOCAL);
+/* Their names are in journals. */
+OPAQUE(trpi_delivery_kept_type, "kept", private_tag + 6, TRP_TYPE_POSSIBLY_HARMFUL);
+STRUCT(trpi_delivery_done_type, "done", trpi_delivery_done, private_tag + 7,
+       TRP_TYPE_POSSIBLY_HARMFUL, done_fields);
 static trp_type *const types[] = { &trp_delivery_request_next_type, &trp_delivery_confirmed_type,
                                    &trp_delivery_confirm_type,      &trpi_delivery_register_type,
                                    &trpi_delivery_opened_type,      &trpi_delivery_closed_type,
                                    &trpi_delivery_request_type,     &trpi_delivery_frame_type,
-                                   &trpi_delivery_tick_type };
+                                   &trpi_delivery_tick_type,        &trpi_delivery_kept_type,
+                                   &trpi_delivery_done_type };
 const trp_protocol trp_delivery_protocol = { "delivery", types, sizeof types / sizeof types[0], 0 };

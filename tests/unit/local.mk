@@ -170,6 +170,7 @@ tests_unit_sim_sim_tests_SOURCES = \
 check_PROGRAMS += tests/unit/persistence/persistence_tests
 tests_unit_persistence_persistence_tests_LDADD = $(unit_ldadd)
 tests_unit_persistence_persistence_tests_SOURCES = \
+	tests/unit/persistence/delivery_durable_test.c \
 	tests/unit/persistence/delivery_engine_test.c \
 	tests/unit/persistence/delivery_test.c \
 	tests/unit/persistence/journal_kit_test.c \
