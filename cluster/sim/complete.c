@@ -8,8 +8,8 @@
  *                  <-- a node whose membership has ended is ended, as its process would be
  * Must hold.
  *   complete-K1  Everything that is drawn comes from the seed: the world's two streams (order; what
- *       systems ask for), the network's, the two of sockets (chance; links), the program's. One
- *       does not move another.
+ *       systems ask for), the network's, the two of sockets (chance; links), the journal's, the
+ *       program's. One does not move another.
  *   complete-K2  A jump out of the program passes no frame but the program's: none while a pump
  *       runs.
  * Tests.   tests/sim/complete_test.c
@@ -88,6 +88,7 @@ network_moves(void *arg)
 {
     trp_sim *sim = arg;
     trpi_mem_network_advance(sim->network, sim_complete_now_ns(sim));
+    sim_journal_advance(sim);
     return true;
 }
 
@@ -154,6 +155,7 @@ sim_complete_mend(trp_sim *sim)
     trpi_mem_network_hasten(sim->network, sim_complete_now_ns(sim));
     trpi_sim_net_hasten(sim->sockets);
     trpi_sim_net_faults_set(sim->sockets, &sim->socket_faults);
+    sim_journal_phase(sim, false);
 }
 
 void
@@ -243,6 +245,7 @@ world_end(trp_sim *sim)
         trp_system_free(sim->ground);
     }
     sim_operated_end(sim);
+    sim_journal_end(sim);
     trpi_mem_network_free(sim->network);
     trpi_sim_net_free(sim->sockets);
     if (sim->virt != NULL) {

@@ -44,6 +44,9 @@ struct sim_whole { /* a node */
     uint64_t still_until_ns;
 };
 
+typedef struct sim_journal sim_journal;
+typedef struct sim_journal_node sim_journal_node;
+
 struct trp_sim {
     trp_sim_options options;
     trp_sim_program program;
@@ -53,7 +56,8 @@ struct trp_sim {
     trpi_sim_net *sockets;         /* of programs; host i is node i's */
     trpi_sim_faults socket_faults; /* the program's own */
     bool socket_faults_given;
-    trp_system *ground; /* of no node; its timer moves the network */
+    sim_journal *journal; /* NULL: never asked for */
+    trp_system *ground;   /* of no node; its timer moves the network */
     uint64_t began_ns;
     uint64_t random, network_random, socket_random;
     uint32_t delay_ms;
@@ -83,6 +87,18 @@ void sim_whole_rotate(struct sim_whole *n); /* its cookies: the next step */
 /* complete_faults.c */
 trpi_mem_verdict sim_complete_fault(void *arg, trpi_mem_event *event);
 trpi_mem_verdict sim_complete_socket_fault(void *arg, trpi_mem_event *event);
+/* journal.c. Faults that its tests must find: */
+typedef enum sim_journal_break {
+    SIM_JOURNAL_BREAK_NONE,
+    SIM_JOURNAL_BREAK_ORDER,  /* operations of one id overtake each other */
+    SIM_JOURNAL_BREAK_OUTCOME /* an append without an answer is told as done */
+} sim_journal_break;
+trp_err sim_journal_break_set(trp_sim *sim, sim_journal_break how);
+void sim_journal_advance(trp_sim *sim);        /* what is due happens */
+void sim_journal_phase(trp_sim *sim, bool on); /* of the faults of trp_sim_faults() */
+void sim_journal_crash(struct sim_whole *n);   /* from now on nothing of it gets there */
+void sim_journal_restart(struct sim_whole *n);
+void sim_journal_end(trp_sim *sim); /* when all nodes have ended */
 /* The actors of complete_laws.c and what they have noticed; one a run. */
 struct sim_laws {
     trp_sim *sim;

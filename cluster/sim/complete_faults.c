@@ -201,6 +201,7 @@ trp_sim_faults(trp_sim *sim, uint32_t ms)
     if (!sim->socket_faults_given) {
         trpi_sim_net_faults_set(sim->sockets, &phase_faults);
     }
+    sim_journal_phase(sim, true);
     while (trp_sim_now_ms(sim) < end_ms && !sim->failed) {
         trp_sim_pass(sim, 100 + draw_below(sim, 1500));
         start_some(sim);

@@ -198,6 +198,7 @@ sim_whole_start(struct sim_whole *n)
     n->restart_ns = 0;
     n->remote = NULL;
     n->cluster = NULL;
+    sim_journal_restart(n);
     trp_err err = trpi_system_new_in(trpi_virtual_world(n->sim->virt), "sim", &options, &n->system);
     if (err == TRP_OK) {
         err = open_remote(n);
@@ -235,6 +236,9 @@ sim_whole_end(struct sim_whole *n)
     trpi_sim_net_reset(n->sim->sockets, n->number);
     trpi_sched_stand_still(trpi_system_sched(n->system), 0);
     uint32_t host = host_enter(n, n->number);
+    if (!n->over) {
+        sim_journal_crash(n);
+    }
     close_all(n);
     close_sockets(n);
     (void)host_enter(n, host);

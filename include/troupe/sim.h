@@ -33,6 +33,7 @@
 #define TROUPE_SIM_H
 
 #include <troupe/base.h>
+#include <troupe/journal.h>
 #include <troupe/log.h>
 #include <troupe/system.h>
 
@@ -208,6 +209,61 @@ TRP_API TRP_MUST_CHECK trp_err trp_sim_sockets(trp_sim *sim, const trp_sim_socke
  * Thread:    owner (the program and the behaviours that it runs).
  * Source:    docs/architecture.md#the-simulator.  Since: 0.1 */
 TRP_API const char *trp_sim_host(const trp_sim *sim, uint32_t node);
+
+/* ---- journal ---------------------------------------------------------------------------------
+ *
+ * One journal that all nodes see, and that no death of a node touches: what persistent actors,
+ * entities and singletons of a simulation keep their state in. Operations take their time there
+ * and back, and those that name neither one id nor one scope overtake each other. Of a node that
+ * is killed, each change that was under way is carried out, lost, or carried out later, when
+ * others may have claimed its scope. Its chance has a random stream of its own.
+ */
+
+/* Faults by chance. */
+typedef struct trp_sim_journal_faults {
+    size_t size;
+    uint32_t latency_ms; /* longest way there, or back; 0: 2 */
+    uint32_t refused;    /* of 1,000 changes: there is no room, TRP_EAGAIN */
+    uint32_t unknown;    /* of 1,000 changes: failed with TRP_ETIMEDOUT; carried out or not, or
+                            later */
+    uint32_t lost;    /* of 1,000 operations: with it its node loses the connection, and all that it
+                            has under way fails with TRP_ECONN */
+    uint32_t away_ms; /* longest time until the connection is made again, for which what is
+                            submitted waits; 0: 3,000 */
+} trp_sim_journal_faults;
+#define TRP_SIM_JOURNAL_FAULTS_INIT                                                                \
+    {                                                                                              \
+        sizeof(trp_sim_journal_faults), 0, 0, 0, 0, 0                                              \
+    }
+
+/* Borrow the journal as a node sees it, until the run ends: for trp_persistence_start() of each
+ * incarnation of that node, in options.started. NULL: no memory, or there is no such node.
+ *
+ * Errors:    none
+ * Thread:    owner (the program).
+ * Source:    docs/adr, decision 335.  Since: 0.2 */
+TRP_API const trp_journal_driver *trp_sim_journal(trp_sim *sim, uint32_t node);
+
+/* Let the journal fail by chance from now on. Without this call it does in trp_sim_faults() only,
+ * until trp_sim_calm(): latency 20 ms, refused 5, unknown 5, lost 1.
+ *
+ * Ownership: borrows faults; NULL: none by chance.
+ * Errors:    TRP_EINVAL  a number of 1,000 is above that
+ *            TRP_ENOMEM  out of memory
+ * Thread:    owner (the program).
+ * Source:    docs/adr, decision 335.  Since: 0.2 */
+TRP_API TRP_MUST_CHECK trp_err trp_sim_journal_fail(trp_sim *sim,
+                                                    const trp_sim_journal_faults *faults);
+
+/* Carry out an operation at once and without faults, as trp_journal_call(), which would wait for
+ * ever: to look at what is there.
+ *
+ * Ownership: borrows op
+ * Errors:    op->err
+ *            TRP_ENOMEM  out of memory; op has no answer
+ * Thread:    owner (the program and the behaviours that it runs).
+ * Source:    docs/adr, decision 335.  Since: 0.2 */
+TRP_API trp_err trp_sim_journal_call(trp_sim *sim, trp_journal_op *op);
 
 /* ---- time ------------------------------------------------------------------------------------ */
 

@@ -38,6 +38,10 @@ tests_sim_entities_test_LDADD = $(unit_ldadd)
 test_programs += tests/sim/kept_test
 tests_sim_kept_test_SOURCES = tests/sim/kept_test.c
 tests_sim_kept_test_LDADD = $(unit_ldadd)
+# The journal of complete nodes.
+test_programs += tests/sim/journal_test
+tests_sim_journal_test_SOURCES = tests/sim/journal_test.c
+tests_sim_journal_test_LDADD = $(unit_ldadd)
 # Reliable delivery between complete nodes.
 test_programs += tests/sim/delivery_test
 tests_sim_delivery_test_SOURCES = tests/sim/delivery_test.c
