@@ -286,8 +286,10 @@ make_states(trpi_coordinator *core)
         core->err = TRP_ENOMEM;
         return false;
     }
-    memset(core->states + core->states_count, 0, more * sizeof *core->states);
-    core->states_count += more;
+    if (more > 0) {
+        memset(core->states + core->states_count, 0, more * sizeof *core->states);
+        core->states_count += more;
+    }
     return true;
 }
 
