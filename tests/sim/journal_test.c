@@ -153,6 +153,7 @@ law_run(relay *r, uint32_t law, sim_journal_break broken)
     return r->err;
 }
 
+/* A4J-28 */
 static void
 it_keeps_every_law(void)
 {
@@ -362,6 +363,7 @@ writers_under_faults(trp_sim *sim, void *arg)
     trp_sim_note(sim, done_count);
 }
 
+/* A4J-28 */
 static void
 under_faults_what_is_told_is_true(void)
 {

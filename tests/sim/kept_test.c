@@ -12,8 +12,7 @@ enum { NODES = 4, NODES_MAX = 6, ENTITIES = 16, SHARDS = 12 };
 
 static trp_sim *present;
 static uint32_t nodes_count;
-static trp_journal_memory *journal; /* of all nodes; of one run */
-static uint64_t acked[ENTITIES];    /* additions that the journal has acknowledged */
+static uint64_t acked[ENTITIES]; /* additions that the journal has acknowledged */
 static uint32_t home[ENTITIES], generation[ENTITIES], reminded[ENTITIES];
 static uint64_t lost; /* acknowledged, and not there after a recovery */
 
@@ -139,9 +138,8 @@ start_actors(trp_sim *sim, uint32_t node, void *arg)
     behaviour.start = saving_start;
     behaviour.recovered = saving_recovered;
     UNIT_EQUAL(trp_protocol_register(&saving_protocol), TRP_OK);
-    UNIT_EQUAL(
-        trp_persistence_start(trp_sim_system(sim, node), trp_journal_memory_driver(journal), NULL),
-        TRP_OK);
+    UNIT_EQUAL(trp_persistence_start(trp_sim_system(sim, node), trp_sim_journal(sim, node), NULL),
+               TRP_OK);
     options.type = "saving";
     options.behaviour = &behaviour.behaviour;
     options.shards = SHARDS;
@@ -169,9 +167,6 @@ options_of(uint32_t nodes)
     options.nodes = nodes;
     options.started = start_actors;
     options.log = on_line;
-    trp_journal_memory_free(journal);
-    journal = NULL;
-    UNIT_REQUIRE(trp_journal_memory_new(&journal) == TRP_OK);
     memset(acked, 0, sizeof acked);
     memset(generation, 0, sizeof generation);
     memset(reminded, 0, sizeof reminded);
@@ -314,7 +309,9 @@ additions_under_faults(trp_sim *sim, void *arg)
     all_have_what_was_acknowledged(sim, node);
     for (uint32_t e = 0; e < ENTITIES; e++) {
         uint64_t before = ask(sim, node, e, &saving_get_type);
-        TRP_SIM_CHECK(sim, ask(sim, node, e, &saving_add_type) == before + 1);
+        /* more: an append that has failed may arrive behind the recovery, within the epoch of the
+         * shard; then this one is refused, and asked again behind another recovery */
+        TRP_SIM_CHECK(sim, ask(sim, node, e, &saving_add_type) > before);
     }
 }
 
@@ -348,8 +345,6 @@ under_faults_nothing_acknowledged_is_lost(void)
 {
     play_seeds(additions_under_faults, options_of, NODES, 10,
                "TROUPE_SIM_SEEDS=1 TROUPE_SIM_FIRST=SEED tests/sim/kept_test");
-    trp_journal_memory_free(journal);
-    journal = NULL;
 }
 
 UNIT_BEGIN("kept")

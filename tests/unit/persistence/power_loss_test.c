@@ -498,6 +498,7 @@ is_new_image(uint64_t *hashes, uint64_t places, uint64_t hash)
     return is_new;
 }
 
+/* A4J-28 */
 static void
 what_was_acknowledged_survives_a_power_loss(void)
 {
