@@ -448,6 +448,7 @@ faults_and_messages(trp_sim *sim, void *arg)
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
+/* FUTURE-02 FUTURE-21 */
 static void
 entities_start_where_there_is_room_and_answer_everywhere(void)
 {
@@ -455,6 +456,7 @@ entities_start_where_there_is_room_and_answer_everywhere(void)
     play(starts_and_answers, NULL, &options);
 }
 
+/* FUTURE-09 FUTURE-12 */
 static void
 a_leaving_node_hands_all_over_in_order(void)
 {
@@ -463,6 +465,7 @@ a_leaving_node_hands_all_over_in_order(void)
     play(leaves_under_messages, &going, &options);
 }
 
+/* FUTURE-09 */
 static void
 the_leaving_coordinator_hands_all_over_in_order(void)
 {
@@ -482,6 +485,7 @@ orders_that_are_given_again_change_nothing(void)
     }
 }
 
+/* FUTURE-09 */
 static void
 entities_of_a_killed_node_answer_elsewhere(void)
 {
@@ -498,6 +502,7 @@ entities_answer_when_the_coordinator_was_killed(void)
     play(a_host_is_killed, &victim, &options);
 }
 
+/* FUTURE-02 FUTURE-08 */
 static void
 a_node_that_starts_the_type_later_gets_shards(void)
 {
@@ -522,6 +527,7 @@ a_node_without_a_recipe_tells_entities_and_hosts_none(void)
     play(proxies_tell, NULL, &options);
 }
 
+/* FUTURE-11 FUTURE-14 CONTRIB-48 */
 static void
 under_faults_never_two_live_and_messages_keep_their_order(void)
 {

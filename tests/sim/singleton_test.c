@@ -363,6 +363,7 @@ jobs_under_faults(trp_sim *sim, void *arg)
     TRP_SIM_CHECK(sim, disordered == 0);
 }
 
+/* CONTRIB-01 CONTRIB-09 CONTRIB-48 */
 static void
 it_starts_once_and_every_proxy_finds_it(void)
 {
@@ -370,6 +371,7 @@ it_starts_once_and_every_proxy_finds_it(void)
     play(starts_and_answers, NULL, &options);
 }
 
+/* CONTRIB-02 CONTRIB-04 CONTRIB-05 */
 static void
 leaving_hosts_hand_it_over_one_after_the_other_with_its_data(void)
 {
@@ -377,6 +379,7 @@ leaving_hosts_hand_it_over_one_after_the_other_with_its_data(void)
     play(leaves_in_steps, NULL, &options);
 }
 
+/* CONTRIB-06 */
 static void
 when_the_three_oldest_crash_at_once_the_next_starts_it_once(void)
 {

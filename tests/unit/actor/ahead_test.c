@@ -62,7 +62,7 @@ end(trp_system *system)
     trp_system_free(system);
 }
 
-/* ahead-A1: also a poison pill, which is the library's own */
+/* CONTRIB-05: ahead-A1: also a poison pill, which is the library's own */
 static void
 a_message_told_ahead_is_handled_before_a_full_mailbox(void)
 {

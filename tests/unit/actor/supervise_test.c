@@ -106,7 +106,7 @@ open_with(const trp_behaviour *boss, trp_ref kids[3])
     return system;
 }
 
-/* SUP-3, SUP-4, SUP-6, SUP-1, A4J-22, A4J-26, A4J-27 */
+/* A4J-21 SUP-3, SUP-4, SUP-6, SUP-1, A4J-22, A4J-26, A4J-27 */
 static void
 one_for_one_concerns_the_failed_child_alone(void)
 {
@@ -257,7 +257,7 @@ all_for_one_counts_for_each_child(void)
     stage_close(system);
 }
 
-/* SUP-3, SUP-12: escalation restarts the supervisor, whose children end */
+/* A4J-24 A4J-21 SUP-3, SUP-12: escalation restarts the supervisor, whose children end */
 static void
 escalation_makes_the_supervisor_fail_itself(void)
 {

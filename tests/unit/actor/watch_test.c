@@ -111,7 +111,7 @@ open_watch(trp_ref *ret_watcher)
     return system;
 }
 
-/* WATCH-1, WATCH-6, WATCH-2, A4J-25; earlier messages of the ended actor come first */
+/* A4J-21 WATCH-1, WATCH-6, WATCH-2, A4J-25; earlier messages of the ended actor come first */
 static void
 a_watcher_is_told_once_and_after_the_last_words(void)
 {

@@ -173,6 +173,7 @@ an_entity_is_recovered_and_its_shard_is_claimed_once(void)
     entities_end(&e);
 }
 
+/* CONTRIB-48 */
 static void
 an_old_incarnation_of_a_shard_cannot_append(void)
 {

@@ -188,6 +188,7 @@ a_message_behind_a_passivation_keeps_it(void)
     entities_end(&e);
 }
 
+/* CONTRIB-48 */
 static void
 a_hand_off_forgets_nothing(void)
 {

@@ -207,6 +207,7 @@ reminders_outlive_the_system(void)
     late_ones_come_at_once(&e);
 }
 
+/* CONTRIB-48 */
 static void
 reminders_outlive_the_system_in_lmdb(void)
 {

@@ -140,6 +140,7 @@ tell(uint32_t id, uint32_t value)
     UNIT_EQUAL(trp_system_entity_tell(sys, &to, &number_type, &n, sizeof n), TRP_OK);
 }
 
+/* FUTURE-20 */
 static void
 an_entity_starts_at_its_first_message_and_knows_its_name(void)
 {

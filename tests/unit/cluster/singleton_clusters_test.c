@@ -265,6 +265,7 @@ play(uint32_t broken)
     return two;
 }
 
+/* CONTRIB-01 */
 static void
 never_two_run_at_once_and_one_runs_in_the_end(void)
 {

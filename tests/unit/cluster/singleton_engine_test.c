@@ -148,7 +148,7 @@ gives(uint64_t now_ms, const char *data)
     } while (0)
 #define IN(want) UNIT_TEXT(trpi_singleton_state_name(trpi_singleton_state_get(core)), want)
 
-/* CONTRIB-02 */
+/* CONTRIB-02 CONTRIB-01 */
 static void
 the_first_member_starts_it_at_once_and_a_younger_one_does_not(void)
 {
@@ -256,7 +256,7 @@ a_crashed_host_is_succeeded_when_it_is_removed_and_its_time_is_over(void)
     trpi_singleton_free(core);
 }
 
-/* The scenario of the chaos spec: the three oldest are gone at once. */
+/* CONTRIB-08: The scenario of the chaos spec: the three oldest are gone at once. */
 static void
 each_of_several_older_members_is_waited_for(void)
 {

@@ -24,7 +24,7 @@ events_left(const book *b)
     return op.ret_count;
 }
 
-/* A4J-28 */
+/* A4J-28 A4J-14 */
 static void
 the_latest_snapshot_and_the_events_behind_it_make_the_state(void)
 {
@@ -104,6 +104,7 @@ save_bytes(const book *b, uint64_t number, const char *data)
     book_call(b, &op);
 }
 
+/* A4J-28 */
 static void
 a_snapshot_that_cannot_be_read_is_passed_over(void)
 {

@@ -89,6 +89,7 @@ a_recovery_may_end_at_a_number_and_then_persists_nothing(void)
     book_close(&b);
 }
 
+/* A4J-18 */
 static void
 no_more_actors_recover_at_once_than_may(void)
 {
@@ -121,6 +122,7 @@ no_more_actors_recover_at_once_than_may(void)
     book_close(&b);
 }
 
+/* A4J-18 */
 static void
 a_journal_that_does_not_answer_ends_the_recovery_and_its_commands_have_the_reason(void)
 {
@@ -234,6 +236,7 @@ lost_read(trp_ctx *ctx, void *state, const trp_journal_event *stored, const trp_
     return trp_event_put(ctx, &account_added_type, &added, 0);
 }
 
+/* A4J-28 */
 static void
 adapters_read_what_is_no_event_of_today(void)
 {

@@ -52,6 +52,7 @@ the_state_comes_back_when_the_actor_does(void)
     book_close(&b);
 }
 
+/* A4J-14 */
 static void
 a_group_is_one_append_and_its_callbacks_come_in_order(void)
 {

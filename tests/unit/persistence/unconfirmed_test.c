@@ -322,6 +322,7 @@ seed_play(uint64_t seed)
     book_close(&b);
 }
 
+/* MSG-18 */
 static void
 each_letter_arrives_under_restarts_and_losses(void)
 {
