@@ -63,6 +63,7 @@ typedef struct trpi_keeper_peer {
     uint64_t asked_ms;
     bool present; /* a member */
     bool removed; /* it was a member */
+    bool settled; /* the engines know that it may be taken over */
     trp_member last;
     uint64_t takeover_ms; /* removed: when it may be taken over */
 } trpi_keeper_peer;
@@ -137,6 +138,8 @@ trpi_keeper_peer *trpi_keeper_peer_find(trpi_keeper *keeper, const trpi_node_id 
 trp_err trpi_keeper_view(trpi_keeper *keeper, const char *role, trpi_shard_member **ret_members,
                          uint32_t *ret_count, trpi_shard_gone **ret_gone, uint32_t *ret_gone_count);
 void trpi_keeper_peers_update(trpi_keeper *keeper);
+/* All engines have the view. */
+void trpi_keeper_peers_settle(trpi_keeper *keeper);
 /* Ask again when removed nodes may be taken over; true: sooner than was said. */
 bool trpi_keeper_peers_gone(trpi_keeper *keeper);
 /* Ask members for their gates, if there is a type. */

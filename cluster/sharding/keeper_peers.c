@@ -2,8 +2,9 @@
  *
  * Shape.   A hello (kind 1 byte, slot 4, generation 4) tells a node's gate; kind 1 wants one back.
  * Must hold.
- *   keeper-peers-P1  A removed node is kept until its take-over time is over: until then it may
- *       run what it hosted.
+ *   keeper-peers-P1  A removed node is kept until its take-over time is over, for until then it may
+ *       run what it hosted, and until the engines were told that it is: a member that vanishes
+ *       without that word is waited for.
  * Tests.   tests/sim/entities_test.c, tests/multinode/once.sh
  */
 #include <stdio.h>
@@ -148,7 +149,6 @@ void
 trpi_keeper_peers_update(trpi_keeper *keeper)
 {
     trpi_cluster_snapshot *view;
-    uint64_t now_ms = trpi_keeper_now_ms(keeper);
     if (trpi_cluster_snapshot_get(keeper->cluster, &view) != TRP_OK) {
         return;
     }
@@ -164,6 +164,7 @@ trpi_keeper_peers_update(trpi_keeper *keeper)
         if (peer != NULL) {
             peer->present = true;
             peer->removed = false;
+            peer->settled = false;
             peer->last = view->members[k].member;
         }
     }
@@ -171,7 +172,7 @@ trpi_keeper_peers_update(trpi_keeper *keeper)
     for (uint32_t i = 0; i < keeper->peers_count;) { /* keeper-peers-P1 */
         trpi_keeper_peer *peer = &keeper->peers[i];
         peer->takeover_ms = peer->removed ? takeover_at(keeper, peer) : 0;
-        if (!peer->present && peer->takeover_ms <= now_ms) {
+        if (!peer->present && (!peer->removed || peer->settled)) {
             keeper->peers[i] = keeper->peers[--keeper->peers_count];
         } else {
             keeper->gone = keeper->gone || peer->removed;
@@ -180,6 +181,15 @@ trpi_keeper_peers_update(trpi_keeper *keeper)
     }
     trpi_cluster_snapshot_free(view);
     trpi_keeper_peers_ask(keeper);
+}
+
+void
+trpi_keeper_peers_settle(trpi_keeper *keeper)
+{
+    for (uint32_t i = 0; i < keeper->peers_count; i++) {
+        trpi_keeper_peer *peer = &keeper->peers[i];
+        peer->settled = peer->removed && peer->takeover_ms <= trpi_keeper_now_ms(keeper);
+    }
 }
 
 trp_err

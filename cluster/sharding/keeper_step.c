@@ -408,6 +408,7 @@ trpi_keeper_members(trp_ctx *ctx, trpi_keeper *keeper)
     for (trpi_keeper_type *type = keeper->types; type != NULL; type = type->next) {
         type_members(ctx, keeper, type);
     }
+    trpi_keeper_peers_settle(keeper);
 }
 
 /* Ask the coordinator, here or elsewhere, to look now. */
