@@ -11,6 +11,9 @@
  *   sharding-R3  With order, a shard is told at a new home only after the fence of the old one, or
  *       after that one was removed.                                        (settle, take_home)
  *   sharding-R4  What a leaving node has is told to nobody as a home.              (take_home)
+ *   sharding-R11 A coordinator that names this node as the home of a shard that has ended here is
+ *       told so again: an end that nobody had asked for is said once, and may be lost.
+ *                                                                             (take_home_here)
  * Limits.  TRPI_SHARDS_MAX shards; one fence a shard. A fence without an answer ends after
  *          options.fence_ms, and that is logged: order may be lost then.
  * Not here. Messages, entities and their buffers (the shell).

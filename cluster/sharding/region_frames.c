@@ -137,23 +137,40 @@ take_home(trpi_region_core *core, uint32_t slot, const trpi_shard_item *item)
     trpi_region_settle(core, item->shard);
 }
 
-/* Hold a home that may be used; NONE: not a member here (yet), it leaves, or it is this node. */
+/* Hold a home that may be used; NONE: not a member here (yet), or it leaves. */
 static uint32_t
 home_slot(const trpi_region_core *core, const trpi_node_id *node)
 {
     uint32_t slot = trpi_shard_nodes_find(&core->nodes, node);
     if (slot == TRPI_SHARD_SLOT_NONE || !core->nodes.slots[slot].present ||
-        core->peers[slot].avoided || core->nodes.slots[slot].member.status > TRP_MEMBER_LEAVING ||
-        trpi_node_id_equal(node, &core->self)) {
+        core->peers[slot].avoided || core->nodes.slots[slot].member.status > TRP_MEMBER_LEAVING) {
         return TRPI_SHARD_SLOT_NONE; /* sharding-R4 */
     }
     return slot;
+}
+
+/* sharding-R11 */
+static void
+take_home_here(trpi_region_core *core, const trpi_shard_frame *frame)
+{
+    for (uint32_t i = 0; i < frame->items_count; i++) {
+        const trpi_shard_item *item = &frame->items[i];
+        if (item->shard < core->settings.shards &&
+            core->shards[item->shard].place < TRPI_SHARD_PLACE_OPENING &&
+            item->epoch <= core->shards[item->shard].ended) {
+            trpi_region_put(core, &core->stopped, item->shard, item->epoch);
+        }
+    }
 }
 
 static void
 take_items(trpi_region_core *core, const trpi_shard_frame *frame)
 {
     uint32_t slot = TRPI_SHARD_SLOT_NONE;
+    if (frame->kind == TRPI_SHARD_FRAME_HOME && trpi_node_id_equal(&frame->node, &core->self)) {
+        take_home_here(core, frame);
+        return;
+    }
     if (frame->kind == TRPI_SHARD_FRAME_HOME) {
         slot = home_slot(core, &frame->node);
         if (slot == TRPI_SHARD_SLOT_NONE) {

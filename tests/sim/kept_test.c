@@ -347,9 +347,20 @@ under_faults_nothing_acknowledged_is_lost(void)
                "TROUPE_SIM_SEEDS=1 TROUPE_SIM_FIRST=SEED tests/sim/kept_test");
 }
 
+/* A shard lost its permission to write while its coordinator was out of reach: its end was said
+ * once, and its home was asked for, for ever. */
+static void
+an_end_that_was_not_heard_is_said_again(void)
+{
+    trp_sim_options options = options_of(NODES);
+    options.seed = 1446;
+    play(additions_under_faults, NULL, &options);
+}
+
 UNIT_BEGIN("kept")
 UNIT(what_a_leaving_node_had_lives_elsewhere_without_a_message)
 UNIT(what_a_killed_node_had_lives_elsewhere_without_a_message)
 UNIT(reminders_of_a_killed_node_come_elsewhere)
 UNIT(under_faults_nothing_acknowledged_is_lost)
+UNIT(an_end_that_was_not_heard_is_said_again)
 UNIT_END

@@ -272,12 +272,23 @@ cut_network(void)
     w.cut_until_ms = w.now_ms + (both ? 300 + draw(5000) : 100 + draw(800));
 }
 
+/* A shard's permission to write is lost: it ends, and no coordinator has asked for that. */
+static void
+lose_store(uint32_t node)
+{
+    uint32_t shard = (uint32_t)draw(SHARDS);
+    if (node != INCS && w.incs[node].shells[shard].state == OWN) {
+        w.incs[node].shells[shard].state = STOPPING;
+        pump_mailbox(node, shard);
+    }
+}
+
 static void
 make_fault(void)
 {
     uint32_t place = (uint32_t)draw(PLACES), node = alive_at(place);
     struct inc *inc = &w.incs[node == INCS ? 0 : node];
-    switch (draw(6)) {
+    switch (draw(8)) {
     case 0:
         if (node != INCS && draw(2) == 0) {
             kill_node(node);
@@ -299,6 +310,10 @@ make_fault(void)
             inc->leaves = true;
             step_region(node, (trpi_region_event){ .kind = TRPI_REGION_LEAVE });
         }
+        break;
+    case 4:
+    case 5:
+        lose_store(node);
         break;
     default:
         if (node == INCS) {
