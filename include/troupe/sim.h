@@ -230,10 +230,11 @@ typedef struct trp_sim_journal_faults {
                             has under way fails with TRP_ECONN */
     uint32_t away_ms; /* longest time until the connection is made again, for which what is
                             submitted waits; 0: 3,000 */
+    uint32_t zero;
 } trp_sim_journal_faults;
 #define TRP_SIM_JOURNAL_FAULTS_INIT                                                                \
     {                                                                                              \
-        sizeof(trp_sim_journal_faults), 0, 0, 0, 0, 0                                              \
+        sizeof(trp_sim_journal_faults), 0, 0, 0, 0, 0, 0                                           \
     }
 
 /* Borrow the journal as a node sees it, until the run ends: for trp_persistence_start() of each

@@ -232,7 +232,6 @@ tests_unit_remote_remote_tests_SOURCES = \
 	tests/unit/remote/poll_test.c \
 	tests/unit/remote/pressure_test.c \
 	tests/unit/remote/reach_test.c \
-	tests/unit/remote/unconfirmed_test.c \
 	tests/unit/remote/reliable_test.c \
 	tests/unit/remote/reload_test.c \
 	tests/unit/remote/renew_test.c \
