@@ -232,6 +232,7 @@ tests_unit_remote_remote_tests_SOURCES = \
 	tests/unit/remote/poll_test.c \
 	tests/unit/remote/pressure_test.c \
 	tests/unit/remote/reach_test.c \
+	tests/unit/remote/redelivery_test.c \
 	tests/unit/remote/reliable_test.c \
 	tests/unit/remote/reload_test.c \
 	tests/unit/remote/renew_test.c \
