@@ -146,15 +146,17 @@ node 4 --port 0 --seed "$(address 3)"
 wait_until 60 up 4 || fail fourth_comes_up
 third=${pids[-2]}
 freeze "$third"
-kill -TERM "$started"
 told_ms=$(now_ms)
+kill -TERM "$started"
 kill -INT "$started" # the same wish, as a terminal and a service manager send it
 wait_until 60 grep -q "once more to end at once" "$work/4.log"
 kill -TERM "$started"
 if kill -0 "$started" && [ $(($(now_ms) - told_ms)) -lt 400 ]; then
     ends_early() { ! kill -0 "$started" || [ $(($(now_ms) - told_ms)) -ge 400 ]; }
     wait_until 10 ends_early
-    check a_second_signal_at_once_is_the_same kill -0 "$started"
+    # On a busy machine the node may have read it later than it was sent.
+    is_same() { kill -0 "$started" || [ $(($(now_ms) - told_ms)) -ge 500 ]; }
+    check a_second_signal_at_once_is_the_same is_same
 fi
 term_again() { kill -TERM "$started"; ! kill -0 "$started"; }
 wait_until 60 term_again
