@@ -70,7 +70,7 @@ sum="$((3 * per_node)) sold, $((3 * per_node * 1000)) cents"
 is orders_are_taken_on_three_nodes "$(each_order 1 'add ORDER 2 500' '2 things, 1000 cents, open' 1 2 3)" 0
 is orders_are_asked_on_any_node "$(each_order 1 'look ORDER' '2 things, 1000 cents, open' 3 1 2)" 0
 is half_is_paid "$(shop 2 'pay n1-1')" "2 things, 1000 cents, paid"
-# The oldest: it has the books, and the coordinator of the shards. What is on its disk goes with it.
+# The oldest node has the singleton with the books, and the coordinator of the shards. Its disk is lost with it.
 kill_node 1
 rm -rf "$work/disk-1"
 lost_began=$(date +%s%N)
