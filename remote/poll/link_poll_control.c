@@ -56,7 +56,7 @@ trpi_waker *
 trpi_link_control_waker(trpi_link *link)
 {
     trpi_assert(link->own);
-    return (trpi_waker *)link->watch;
+    return (trpi_waker *)link->own_watch;
 }
 
 void
@@ -85,11 +85,11 @@ trpi_link_control_come(trpi_link *link)
     link->moving = false;
     link->own = true;
     trp_err err = trpi_watch_new(transport->apart->poller, link->socket, &trpi_link_watch_events,
-                                 link, &link->watch);
+                                 link, &link->own_watch);
     if (err == TRP_OK) {
+        link->watch = link->own_watch;
         return true;
     }
-    link->watch = NULL;
     (void)transport->net->close(transport->world, link->socket);
     link->socket = -1;
     trpi_link_poll_shut(link, err, trp_strerror(err));

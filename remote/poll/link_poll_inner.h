@@ -70,6 +70,7 @@ struct trpi_link {
     bool own_asked;                /* by bytes(): hand_over() was called */
     bool moving;                   /* by lock; its watch ends, and one of apart->poller begins */
     bool own;                      /* of apart->poller; by its callbacks */
+    trpi_watch *own_watch;         /* as own; it stays when watch is NULL again */
     atomic_bool nudged;
     unsigned iov_at, iov_count;               /* by lock, as iov */
     struct iovec iov[TRPI_TRANSPORT_IOV_MAX]; /* the rest of the write */
