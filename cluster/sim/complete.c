@@ -163,6 +163,7 @@ trp_sim_calm(trp_sim *sim, uint32_t ms)
 {
     uint64_t end_ms = trp_sim_now_ms(sim) + ms;
     sim_complete_mend(sim);
+    sim_advance(sim, STEP_MS); /* the last fault may be the reset of a connection: its peers hear */
     while (!sim->failed && !sim_whole_all_up(sim)) {
         if (trp_sim_now_ms(sim) >= end_ms) {
             trp_sim_fail(sim, __FILE__, __LINE__, "not one cluster of all nodes in time");
