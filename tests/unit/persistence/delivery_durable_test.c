@@ -3,13 +3,12 @@
  *
  *     TROUPE_SEED=7 TROUPE_SEEDS=1 persistence_tests delivery_durable_test
  */
-#include <stdlib.h>
-
 #include <troupe/delivery.h>
 
+#include "tests/unit/draw.h"
 #include "tests/unit/persistence/book.h"
 
-enum { LETTERS_MAX = 3000 };
+enum { LETTERS_MAX = 3000, SEEDS = 30 };
 static struct {
     uint32_t got[LETTERS_MAX + 1];
     uint64_t last;      /* that came */
@@ -238,20 +237,7 @@ seed_play(uint64_t seed)
 static void
 each_message_is_handled_whenever_the_controller_ends(void)
 {
-    const char *one = getenv("TROUPE_SEED"), *many = getenv("TROUPE_SEEDS");
-    uint64_t from = one != NULL ? strtoull(one, NULL, 10) : 1;
-    uint64_t count = many != NULL ? strtoull(many, NULL, 10) : 30;
-
-    for (uint64_t seed = from; seed < from + count; seed++) {
-        unsigned before = unit_failures();
-
-        seed_play(seed);
-        if (unit_failures() != before) {
-            printf("    TROUPE_SEED=%llu TROUPE_SEEDS=1 persistence_tests delivery_durable_test\n",
-                   (unsigned long long)seed);
-            return;
-        }
-    }
+    unit_seeds_play(seed_play, SEEDS, "persistence_tests", "delivery_durable_test");
 }
 
 UNIT_BEGIN("delivery_durable")

@@ -9,6 +9,7 @@
  *   3  A group is stored whole or not at all.
  *   4  The state after a recovery is the sum of the stored events.
  */
+#include "tests/unit/draw.h"
 #include "tests/unit/persistence/account.h"
 
 enum { COMMANDS_MAX = 1024, STEPS = 60, SEEDS = 60 };
@@ -194,20 +195,7 @@ play_seed(uint64_t seed)
 static void
 the_laws_hold_under_random_faults(void)
 {
-    const char *first = getenv("TROUPE_SEED"), *many = getenv("TROUPE_SEEDS");
-    uint64_t seed = first == NULL ? 1 : strtoull(first, NULL, 10);
-    uint64_t seeds = many == NULL ? SEEDS : strtoull(many, NULL, 10);
-
-    for (uint64_t i = 0; i < seeds; i++) {
-        unsigned before = unit_failures();
-
-        play_seed(seed + i);
-        if (unit_failures() != before) {
-            printf("    TROUPE_SEED=%llu TROUPE_SEEDS=1 persistence_tests persistent_random_test\n",
-                   (unsigned long long)(seed + i));
-            return;
-        }
-    }
+    unit_seeds_play(play_seed, SEEDS, "persistence_tests", "persistent_random_test");
 }
 
 UNIT_BEGIN("persistent_random")

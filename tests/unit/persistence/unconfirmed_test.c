@@ -3,11 +3,10 @@
  *
  *     TROUPE_SEED=7 TROUPE_SEEDS=1 persistence_tests unconfirmed_test
  */
-#include <stdlib.h>
-
 #include <troupe/persistence.h>
 
 #include "persistence/unconfirmed.h"
+#include "tests/unit/draw.h"
 #include "tests/unit/persistence/book.h"
 
 #define POST_SEND(F, S) F(S, u64, letter)
@@ -22,7 +21,7 @@
 TRP_PROTOCOL(post, POST_MESSAGES)
 static const trp_protocol *const post_protocols[] = { &post_protocol, NULL };
 
-enum { LETTERS_MAX = 200 };
+enum { LETTERS_MAX = 200, SEEDS = 30 };
 
 /* Notes of the functions of the actor; the tests have one thread. */
 static struct {
@@ -186,6 +185,19 @@ a_message_is_told_again_until_its_confirmation_is_an_event(void)
     book_close(&b);
 }
 
+/* Three letters; the second one is confirmed. */
+static trp_ref
+post_three(const book *b, const trp_persistent *what)
+{
+    trp_ref ref = post_spawn(b, what);
+
+    for (uint64_t letter = 11; letter <= 13; letter++) {
+        post_tell(b, ref, &post_send_type, letter);
+    }
+    post_tell(b, ref, &post_done_type, 2);
+    return ref;
+}
+
 static void
 an_unconfirmed_message_survives_its_process_with_its_number(void)
 {
@@ -193,11 +205,7 @@ an_unconfirmed_message_survives_its_process_with_its_number(void)
     book b;
 
     book_open(&b);
-    trp_ref ref = post_spawn(&b, &what);
-    for (uint64_t letter = 11; letter <= 13; letter++) {
-        post_tell(&b, ref, &post_send_type, letter);
-    }
-    post_tell(&b, ref, &post_done_type, 2);
+    trp_ref ref = post_three(&b, &what);
     UNIT_EQUAL(seen.tells, 3);
     ref = post_again(&b, &what);
     UNIT_EQUAL(seen.tells, 5); /* 1 and 3, at once */
@@ -214,11 +222,7 @@ a_snapshot_has_the_unconfirmed_messages(void)
     book b;
 
     book_open(&b);
-    trp_ref ref = post_spawn(&b, &what);
-    for (uint64_t letter = 11; letter <= 13; letter++) {
-        post_tell(&b, ref, &post_send_type, letter);
-    }
-    post_tell(&b, ref, &post_done_type, 2);
+    trp_ref ref = post_three(&b, &what);
     post_keep_tell(&b, ref);
     post_tell(&b, ref, &post_done_type, 1); /* behind the snapshot */
     ref = post_again(&b, &what);
@@ -326,20 +330,7 @@ seed_play(uint64_t seed)
 static void
 each_letter_arrives_under_restarts_and_losses(void)
 {
-    const char *one = getenv("TROUPE_SEED"), *many = getenv("TROUPE_SEEDS");
-    uint64_t from = one != NULL ? strtoull(one, NULL, 10) : 1;
-    uint64_t count = many != NULL ? strtoull(many, NULL, 10) : 30;
-
-    for (uint64_t seed = from; seed < from + count; seed++) {
-        unsigned before = unit_failures();
-
-        seed_play(seed);
-        if (unit_failures() != before) {
-            printf("    TROUPE_SEED=%llu TROUPE_SEEDS=1 persistence_tests unconfirmed_test\n",
-                   (unsigned long long)seed);
-            return;
-        }
-    }
+    unit_seeds_play(seed_play, SEEDS, "persistence_tests", "unconfirmed_test");
 }
 
 static trp_msg *
