@@ -363,7 +363,7 @@ jobs_under_faults(trp_sim *sim, void *arg)
     TRP_SIM_CHECK(sim, disordered == 0);
 }
 
-/* CONTRIB-01 CONTRIB-09 CONTRIB-48 */
+/* CONTRIB-01 CONTRIB-09 CONTRIB-11 CONTRIB-48 */
 static void
 it_starts_once_and_every_proxy_finds_it(void)
 {

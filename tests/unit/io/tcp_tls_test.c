@@ -528,7 +528,9 @@ pieces_of_files_go_encrypted_with_their_acks(void)
     UNIT_WAIT(client.received == 300021, 60000);
     stage_clear(&stage_events);
     user_do(system, &server, write_short_file); /* the peer must not take it for whole */
-    UNIT_WAIT(stage_has("s:failed(4,EIO,5,2) s:errorEIO") && stage_has("c:errorECONNRESET"), 60000);
+    UNIT_WAIT(stage_has("s:failed(4,EIO,5,2)") && stage_has("s:errorEIO") &&
+                  stage_has("c:errorECONNRESET"),
+              60000);
     UNIT_FALSE(client.wrong);
     shut(system);
     pki_end(&files.pki);
