@@ -6,7 +6,8 @@
  *          told on the transport's thread, without a hop through an actor.
  * Must hold.
  *   gate-G1  What passes a gate is told to the entity, given back to the node that it came from,
- *       or a dead letter. Nobody passes it on to a third node: order could not be kept.
+ *       or a dead letter, which that node learns if it was for a shard that has moved.
+ *       Nobody passes it on to a third node: order could not be kept.
  *   gate-G2  A fence is answered by the region, behind what it gave back before.
  * Tests.   tests/unit/cluster/entity_test.c, tests/unit/remote/envelope_test.c
  */
@@ -25,7 +26,8 @@ enum trpi_envelope_kind {
     TRPI_ENVELOPE_TOLD = 0,
     TRPI_ENVELOPE_RETURNED = 1, /* to the node that had sent it */
     TRPI_ENVELOPE_FENCE = 2,
-    TRPI_ENVELOPE_FENCED = 3
+    TRPI_ENVELOPE_FENCED = 3,
+    TRPI_ENVELOPE_DROPPED = 4 /* without a message: one was dropped */
 };
 
 static trp_ref
@@ -115,6 +117,15 @@ trpi_gate_return(const trpi_region *region, trp_ctx *ctx, const trpi_origin *ori
 }
 
 void
+trpi_gate_dropped(const trpi_region *region, trp_ctx *ctx, const trpi_origin *origin,
+                  uint32_t shard)
+{
+    trp_ref nobody = TRP_REF_NONE;
+    trpi_gate_head head = { origin->epoch, "-", 1, shard, TRPI_ENVELOPE_DROPPED };
+    envelope_tell(region, ctx, origin->gate, &head, nobody, NULL, NULL, 0);
+}
+
+void
 trpi_gate_fence(const trpi_region *region, trp_ctx *ctx, trp_ref gate, uint32_t shard, bool answer)
 {
     trp_ref nobody = TRP_REF_NONE;
@@ -149,9 +160,10 @@ static void
 region_tell(trp_ctx *ctx, trpi_region *region, const trpi_entity_envelope *head, const char *id,
             trp_msg *msg)
 {
-    enum trpi_request_kind kind = head->kind == TRPI_ENVELOPE_RETURNED ? TRPI_REQUEST_RETURNED
-                                  : head->kind == TRPI_ENVELOPE_FENCE  ? TRPI_REQUEST_FENCE_ASKED
-                                                                       : TRPI_REQUEST_FENCED;
+    enum trpi_request_kind kind = head->kind == TRPI_ENVELOPE_RETURNED  ? TRPI_REQUEST_RETURNED
+                                  : head->kind == TRPI_ENVELOPE_FENCE   ? TRPI_REQUEST_FENCE_ASKED
+                                  : head->kind == TRPI_ENVELOPE_DROPPED ? TRPI_REQUEST_DROPPED
+                                                                        : TRPI_REQUEST_FENCED;
     trpi_request *request = trpi_request_new(region->system, kind, NULL, id, head->id_bytes, msg);
     if (request == NULL) {
         trp_ref nobody = TRP_REF_NONE;
@@ -186,6 +198,9 @@ envelope_take(trpi_sharding *sharding, trp_ctx *ctx, trp_ref self, const trp_msg
     trpi_region *region = trpi_region_find(sharding, head.entity_type);
     const trp_type *type = head.type == 0 ? NULL : trpi_type_get(head.type);
     bool carries = head.kind == TRPI_ENVELOPE_TOLD || head.kind == TRPI_ENVELOPE_RETURNED;
+    if (head.kind > TRPI_ENVELOPE_DROPPED) {
+        return; /* of a later version */
+    }
     if (region != NULL && !carries) {
         region_tell(ctx, region, &head, id, NULL);
         return;

@@ -197,7 +197,8 @@ region_action(trp_ctx *ctx, trpi_keeper *keeper, trpi_keeper_type *type,
         break;
     case TRPI_REGION_BUFFER:
         late_drop(keeper, type, a->shard);
-        order_give(ctx, type, TRPI_REQUEST_BUFFER, a->shard, a->epoch, NULL);
+        order_give(ctx, type, a->moves ? TRPI_REQUEST_MOVES : TRPI_REQUEST_BUFFER, a->shard,
+                   a->epoch, NULL);
         break;
     case TRPI_REGION_FENCE:
         fence_ask(ctx, keeper, type, a->shard, &a->node);

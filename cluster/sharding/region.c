@@ -80,6 +80,12 @@ shard_order(trp_ctx *ctx, trpi_region *region, trpi_request *request)
     case TRPI_REQUEST_BUFFER:
         trpi_shard_buffer(ctx, region, request->shard);
         break;
+    case TRPI_REQUEST_MOVES:
+        trpi_shard_moves(ctx, region, request->shard);
+        break;
+    case TRPI_REQUEST_DROPPED:
+        trpi_shard_dropped(ctx, region, request->shard, request->epoch);
+        break;
     case TRPI_REQUEST_STOP:
         trpi_shard_stop(ctx, region, request->shard, request->epoch);
         break;

@@ -46,7 +46,9 @@ enum trpi_request_kind {
     TRPI_REQUEST_OPEN = 16,    /* of the region itself: ask for all shards from shard on */
     TRPI_REQUEST_RESTART = 17, /* start remembered entities */
     TRPI_REQUEST_FIRED = 18,   /* a reminder was handled; id and name, epoch: its time */
-    TRPI_REQUEST_UNFIRED = 19  /* it got lost on its way */
+    TRPI_REQUEST_UNFIRED = 19, /* it got lost on its way */
+    TRPI_REQUEST_MOVES = 20,   /* of the keeper: as BUFFER, and the home hands shard over */
+    TRPI_REQUEST_DROPPED = 21  /* a gate made a dead letter of a message for shard */
 };
 
 #define TRPI_REQUEST_ATTACHED 1u /* the message that brought it lives */
@@ -142,6 +144,7 @@ typedef struct trpi_shard {
     trpi_entry_wait *opening;             /* RUNNING, but target is NONE */
     bool route_opening;                   /* AWAY, but route is REGION */
     bool lost;                            /* STOPPING: because its store is lost */
+    bool drops;                           /* UNKNOWN, STOPPING: what comes is a dead letter (2c) */
     bool remember_again;                  /* not all entries that restart were made */
     uint32_t restarts, restart_place,
         restart_places;    /* entries with restarts; where to look next */
@@ -306,6 +309,9 @@ void trpi_gate_send(const trpi_region *region, trp_ctx *ctx, trp_ref gate, uint6
 /* Give a message back to the node that it came from. Takes msg. */
 void trpi_gate_return(const trpi_region *region, trp_ctx *ctx, const trpi_origin *origin,
                       const void *id, size_t id_bytes, trp_msg *msg);
+/* Say that a message was not taken and is no more: it was for a shard that has moved. */
+void trpi_gate_dropped(const trpi_region *region, trp_ctx *ctx, const trpi_origin *origin,
+                       uint32_t shard);
 /* Ask a gate for an answer behind all that was sent to it, or answer. */
 void trpi_gate_fence(const trpi_region *region, trp_ctx *ctx, trp_ref gate, uint32_t shard,
                      bool answer);
@@ -417,6 +423,10 @@ bool trpi_region_order(trp_ctx *ctx, trpi_region *region, enum trpi_request_kind
 void trpi_shard_message(trp_ctx *ctx, trpi_region *region, trpi_request *order);
 void trpi_shard_own(trp_ctx *ctx, trpi_region *region, uint32_t number, uint64_t epoch);
 void trpi_shard_away(trp_ctx *ctx, trpi_region *region, uint32_t number, trpi_home *home);
+/* As trpi_shard_buffer(), when its home hands it over. */
+void trpi_shard_moves(trp_ctx *ctx, trpi_region *region, uint32_t number);
+/* The home of that epoch made a dead letter of a message: it has moved. */
+void trpi_shard_dropped(trp_ctx *ctx, trpi_region *region, uint32_t number, uint64_t epoch);
 void trpi_shard_fence(trp_ctx *ctx, trpi_region *region, uint32_t number, trpi_home *home);
 void trpi_shard_returned(trp_ctx *ctx, trpi_region *region, trpi_request *request);
 void trpi_shard_fenced(trp_ctx *ctx, trpi_region *region, uint32_t number, trp_ref gate);

@@ -210,6 +210,7 @@ trpi_region_unroute(trpi_region_core *core, uint32_t number, bool always_fence)
     trpi_region_action *action = trpi_region_act(core, TRPI_REGION_BUFFER, number);
     action->epoch = shard->epoch;
     action->node = core->nodes.slots[slot].member.id;
+    action->moves = core->nodes.slots[slot].present;
     set_place(core, shard, TRPI_SHARD_PLACE_UNKNOWN, 0);
     shard->curious = true;
     shard->asked_ms = 0;

@@ -101,7 +101,7 @@ typedef enum trpi_region_action_kind {
     TRPI_REGION_STOP = 3,      /* shard, epoch: messages wait; entities end; STOPPED answers */
     TRPI_REGION_STOP_NOW = 4,  /* shard, epoch: they take too long: end them by force */
     TRPI_REGION_HOME = 5,      /* shard, epoch, node: send there, first what waits */
-    TRPI_REGION_BUFFER = 6,    /* shard, epoch, node: send there no more; messages wait */
+    TRPI_REGION_BUFFER = 6,    /* shard, epoch, node, moves: send there no more; messages wait */
     TRPI_REGION_FENCE = 7,     /* shard, node; may be repeated: FENCED answers any of them */
     TRPI_REGION_MAY_LEAVE = 8, /* all is handed over, and nobody sends here */
     TRPI_REGION_ACCEPTED = 9,  /* a coordinator has taken the settings of START */
@@ -115,6 +115,7 @@ typedef struct trpi_region_action {
     uint64_t epoch;
     trpi_node_id node;
     trpi_buffer bytes;
+    bool moves; /* BUFFER: node is a member still, and hands the shard over */
     trp_log_level level;
     const char *text; /* borrowed until the next step */
 } trpi_region_action;

@@ -13,6 +13,9 @@
  *       that comes later: after the first that went back, none of that epoch is taken.
  *   region-shard-S4  Orders of the keeper may come twice: those of a state that the shard has
  *       change nothing, and STOP of one that is not here is answered, with its epoch.
+ *   region-shard-S5  A type that drops (hand-off 2c, 4b) makes dead letters where region-shard-S3
+ *       gives back, and tells the sender's node, which asks then where the shard is: none goes on
+ *       telling a former home.
  * Tests.   tests/unit/cluster/entity_test.c, tests/sim/entities_test.c
  */
 #include "base/alloc.h"
@@ -75,6 +78,15 @@ pass_on(trp_ctx *ctx, trpi_region *region, trpi_shard *shard, trpi_request *requ
     }
 }
 
+/* region-shard-S5 */
+static bool
+is_dropped(const trpi_region *region, const trpi_shard *shard, const trpi_request *request)
+{
+    bool moves =
+        shard->state == TRPI_SHARD_STOPPING && atomic_load(&shard->epoch) == request->epoch;
+    return moves ? shard->drops : region->settings.late_drops;
+}
+
 /* A message of another node is taken only while the shard is here, with the epoch that it knew. */
 static bool
 give_back(trp_ctx *ctx, trpi_region *region, const trpi_shard *shard, trpi_request *request)
@@ -84,6 +96,11 @@ give_back(trp_ctx *ctx, trpi_region *region, const trpi_shard *shard, trpi_reque
         ((shard->state == TRPI_SHARD_OWN || shard->state == TRPI_SHARD_OPENING) &&
          atomic_load(&shard->epoch) == request->epoch)) {
         return false;
+    }
+    if (is_dropped(region, shard, request)) {
+        trpi_gate_dropped(region, ctx, &origin, request->shard);
+        trpi_request_dead(request, TRP_DEAD_SHARD_MOVES);
+        return true;
     }
     trpi_gate_return(region, ctx, &origin, request->id, request->id_bytes, request->msg);
     request->msg = NULL;
@@ -101,6 +118,10 @@ trpi_shard_message(trp_ctx *ctx, trpi_region *region, trpi_request *request)
     }
     if (shard->state == TRPI_SHARD_OWN || shard->state == TRPI_SHARD_AWAY) {
         pass_on(ctx, region, shard, request);
+        return;
+    }
+    if (shard->drops && shard->state != TRPI_SHARD_OPENING) {
+        trpi_request_dead(request, TRP_DEAD_SHARD_MOVES);
         return;
     }
     trpi_region_keep(region, &shard->waiting, request);
@@ -128,6 +149,17 @@ trpi_shard_returned(trp_ctx *ctx, trpi_region *region, trpi_request *request)
         return;
     }
     trpi_region_keep(region, &shard->returned, request);
+}
+
+void
+trpi_shard_dropped(trp_ctx *ctx, trpi_region *region, uint32_t number, uint64_t epoch)
+{
+    const trpi_shard *shard = &region->shards[number];
+    void *arg;
+    const trpi_region_ops *ops = ops_of(region, &arg);
+    if (ops != NULL && shard->state == TRPI_SHARD_AWAY && shard->home->epoch == epoch) {
+        (void)ops->returned(arg, ctx, region, number, epoch); /* or the next one says it */
+    }
 }
 
 static void
@@ -170,6 +202,7 @@ trpi_shard_own(trp_ctx *ctx, trpi_region *region, uint32_t number, uint64_t epoc
         return;
     }
     shard->asked = shard->stops = shard->wants_stop = shard->route_opening = false;
+    shard->drops = false;
     closing_cancel(region, shard);
     shard->state = TRPI_SHARD_OPENING;
     if (!region->keeps) {
@@ -236,7 +269,7 @@ trpi_shard_away(trp_ctx *ctx, trpi_region *region, uint32_t number, trpi_home *h
     home_forget(region, shard);
     shard->state = TRPI_SHARD_AWAY;
     shard->home = home;
-    shard->asked = false;
+    shard->asked = shard->drops = false;
     closing_cancel(region, shard);
     shard->route_opening = true;
     waiting_flush(ctx, region, shard); /* region-shard-S1 */
@@ -338,6 +371,16 @@ trpi_shard_buffer(trp_ctx *ctx, trpi_region *region, uint32_t number)
     home_forget(region, shard);
 }
 
+void
+trpi_shard_moves(trp_ctx *ctx, trpi_region *region, uint32_t number)
+{
+    trpi_shard *shard = &region->shards[number];
+    if (shard->state == TRPI_SHARD_AWAY) {
+        shard->drops = region->settings.drops;
+    }
+    trpi_shard_buffer(ctx, region, number);
+}
+
 /* Ask the gate that was told, when no teller can tell it any more. Takes home. */
 void
 trpi_shard_fence(trp_ctx *ctx, trpi_region *region, uint32_t number, trpi_home *home)
@@ -392,6 +435,7 @@ trpi_shard_stop(trp_ctx *ctx, trpi_region *region, uint32_t number, uint64_t epo
         return;
     }
     if (shard->state == TRPI_SHARD_OWN || shard->state == TRPI_SHARD_OPENING) {
+        shard->drops = region->settings.drops && !shard->lost;
         trpi_shard_buffer(ctx, region, number);
     }
     if (shard->state != TRPI_SHARD_STOPPING || shard->stops) {

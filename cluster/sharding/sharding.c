@@ -126,8 +126,11 @@ options_check(const trp_sharding_options *o, char *why, size_t why_bytes)
         what = "allocation is to be one of trp_sharding_allocation";
     } else if (o->rebalance_permille > 1000) {
         what = "rebalance_permille is to be at most 1000";
-    } else if (o->hand_off >= TRP_HAND_OFF_UNORDERED * 2) {
+    } else if (o->hand_off >= TRP_HAND_OFF_DROPS_LATE * 2) {
         what = "hand_off is to be bits of trp_sharding_hand_off";
+    } else if ((o->hand_off & TRP_HAND_OFF_KEEPS_ACTIVE) != 0 &&
+               (o->hand_off & TRP_HAND_OFF_DROPS) != 0) {
+        what = "hand_off cannot keep a shard active and drop what comes for it";
     } else if (o->backoff_max_ms != 0 &&
                o->backoff_max_ms <
                    or_default(o->backoff_min_ms, TRP_SHARDING_BACKOFF_MIN_MS_DEFAULT)) {
@@ -202,6 +205,8 @@ region_new(trpi_sharding *sharding, const trp_sharding_options *options)
     region->settings.eager = region->remembers;
     region->settings.keeps_active = (o->hand_off & TRP_HAND_OFF_KEEPS_ACTIVE) != 0;
     region->settings.unordered = (o->hand_off & TRP_HAND_OFF_UNORDERED) != 0;
+    region->settings.drops = (o->hand_off & TRP_HAND_OFF_DROPS) != 0;
+    region->settings.late_drops = (o->hand_off & TRP_HAND_OFF_DROPS_LATE) != 0;
     atomic_init(&region->clock, 1);
     sweep_plan(region);
     return region;

@@ -98,7 +98,15 @@ typedef enum trp_sharding_hand_off {
     /* 2a: the old home runs until no node sends there; else it stops at once, and what arrives goes
      * back to its sender's node, which keeps it in order (2b) */
     TRP_HAND_OFF_KEEPS_ACTIVE = 1,
-    TRP_HAND_OFF_UNORDERED = 2 /* 3a: a node sends to the new home without the old one's word */
+    TRP_HAND_OFF_UNORDERED = 2, /* 3a: a node sends to the new home without the old one's word */
+    /* 2c: from the moment a node learns that the shard moves, until it knows the new home, what is
+     * told there, or comes there, is a dead letter (shard-moves): nothing waits. An entity handles
+     * all that was told to it before. Not with KEEPS_ACTIVE. A shard whose node is lost does not
+     * move: messages wait for its new home */
+    TRP_HAND_OFF_DROPS = 4,
+    /* 4b: what reaches a former home, where the shard has ended, is a dead letter (shard-moves), in
+     * place of going back to its sender's node */
+    TRP_HAND_OFF_DROPS_LATE = 8
 } trp_sharding_hand_off;
 
 typedef struct trp_sharding_options {

@@ -20,8 +20,9 @@ static uint32_t started, handled, disordered, doubled;
 static uint64_t expected;                  /* to be told */
 static uint32_t shards_of_node[NODES_MAX]; /* 0: SHARDS */
 static uint32_t starts_late; /* nodes that do not start the type by themselves: bits */
-static uint32_t proxies;     /* nodes that host no entity: bits */
-static bool repeats_orders;  /* all keepers give all orders again and again */
+static uint32_t hand_off;
+static uint32_t proxies;    /* nodes that host no entity: bits */
+static bool repeats_orders; /* all keepers give all orders again and again */
 static char refusal[512];
 
 static uint32_t
@@ -135,6 +136,7 @@ type_start(trp_sim *sim, uint32_t node)
     options.behaviour = (proxies & 1u << node) != 0 ? NULL : &pupil;
     options.shards = shards_of_node[node] == 0 ? SHARDS : shards_of_node[node];
     options.rebalance_ms = 2000;
+    options.hand_off = hand_off;
     refusal[0] = '\0';
     return trp_sharding_start(trp_sim_system(sim, node), &options, refusal, sizeof refusal);
 }
@@ -180,7 +182,7 @@ options_of(uint32_t nodes)
     memset(shards_of_node, 0, sizeof shards_of_node);
     tellers = started = handled = disordered = doubled = starts_late = 0;
     expected = 0;
-    proxies = 0;
+    proxies = hand_off = 0;
     repeats_orders = false;
     return options;
 }
@@ -217,8 +219,9 @@ tell_all(trp_sim *sim, uint32_t first, uint32_t count)
     }
 }
 
+/* Of one reason; 0: of all. */
 static uint64_t
-dead_letters(trp_sim *sim)
+dead_letters_of(trp_sim *sim, uint32_t reason)
 {
     uint64_t sum = 0;
     for (uint32_t i = 0; i < nodes_count; i++) {
@@ -227,10 +230,16 @@ dead_letters(trp_sim *sim)
             trp_system_stats_get(trp_sim_system(sim, i), &stats);
         }
         for (uint32_t r = 0; r < TRP_DEAD_REASONS_MAX; r++) {
-            sum += stats.dead_letters[r];
+            sum += reason == 0 || reason == r ? stats.dead_letters[r] : 0;
         }
     }
     return sum;
+}
+
+static uint64_t
+dead_letters(trp_sim *sim)
+{
+    return dead_letters_of(sim, 0);
 }
 
 static uint64_t
@@ -397,6 +406,36 @@ a_newcomer_gets_shards(trp_sim *sim, void *arg)
     }
 }
 
+/* FUTURE-13, FUTURE-16: shards move under messages, and the type drops meanwhile. Each
+ * message is handled, or a dead letter with its reason. */
+static void
+shards_move_and_drop(trp_sim *sim, void *arg)
+{
+    (void)arg;
+    tell_all(sim, 0, ENTITIES);
+    trp_sim_pass(sim, 5000);
+    uint64_t not_started = dead_letters(sim);
+    TRP_SIM_CHECK(sim, not_started == ENTITIES && hosted_by(NODES - 1) == 0);
+    starts_late = 0;
+    UNIT_EQUAL(type_start(sim, NODES - 1), TRP_OK);
+    for (uint32_t i = 0; i < 1500 && hosted_by(NODES - 1) == 0; i++) {
+        tell_all(sim, 0, ENTITIES);
+        trp_sim_pass(sim, 3);
+    }
+    trp_sim_pass(sim, 10000);
+    uint64_t dropped = dead_letters_of(sim, TRP_DEAD_SHARD_MOVES);
+    TRP_SIM_CHECK(sim, hosted_by(NODES - 1) > 0 && dropped > 0);
+    TRP_SIM_CHECK(sim, dead_letters(sim) == dropped + not_started);
+    TRP_SIM_CHECK(sim, expected == handled + dead_letters(sim));
+    TRP_SIM_CHECK(sim, doubled == 0);
+    TRP_SIM_CHECK(sim, disordered == 0 || (hand_off & TRP_HAND_OFF_UNORDERED) != 0);
+    memset(heard, 0, sizeof heard);
+    tell_all(sim, 0, ENTITIES); /* who does not know the new home learns it now */
+    trp_sim_pass(sim, 5000);
+    tell_all(sim, 0, ENTITIES);
+    trp_sim_await(sim, all_heard, NULL, 20000);
+}
+
 /* A type with another number of shards is refused, and both numbers are named. */
 static void
 another_number_is_refused(trp_sim *sim, void *arg)
@@ -456,7 +495,7 @@ entities_start_where_there_is_room_and_answer_everywhere(void)
     play(starts_and_answers, NULL, &options);
 }
 
-/* FUTURE-09 FUTURE-12 */
+/* FUTURE-09 FUTURE-12 FUTURE-13 */
 static void
 a_leaving_node_hands_all_over_in_order(void)
 {
@@ -511,6 +550,23 @@ a_node_that_starts_the_type_later_gets_shards(void)
     play(a_newcomer_gets_shards, NULL, &options);
 }
 
+/* FUTURE-13 FUTURE-16 */
+static void
+messages_are_dropped_while_a_shard_moves_where_the_type_says_so(void)
+{
+    static const uint32_t choices[] = { TRP_HAND_OFF_DROPS,
+                                        TRP_HAND_OFF_DROPS | TRP_HAND_OFF_DROPS_LATE,
+                                        TRP_HAND_OFF_UNORDERED | TRP_HAND_OFF_DROPS_LATE,
+                                        TRP_HAND_OFF_UNORDERED | TRP_HAND_OFF_DROPS |
+                                            TRP_HAND_OFF_DROPS_LATE };
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
+        trp_sim_options options = options_of(NODES);
+        starts_late = 1u << (NODES - 1);
+        hand_off = choices[i];
+        play(shards_move_and_drop, NULL, &options);
+    }
+}
+
 static void
 another_number_of_shards_is_refused(void)
 {
@@ -553,6 +609,7 @@ UNIT(orders_that_are_given_again_change_nothing)
 UNIT(entities_of_a_killed_node_answer_elsewhere)
 UNIT(entities_answer_when_the_coordinator_was_killed)
 UNIT(a_node_that_starts_the_type_later_gets_shards)
+UNIT(messages_are_dropped_while_a_shard_moves_where_the_type_says_so)
 UNIT(another_number_of_shards_is_refused)
 UNIT(a_node_without_a_recipe_tells_entities_and_hosts_none)
 UNIT(under_faults_never_two_live_and_messages_keep_their_order)

@@ -36,9 +36,9 @@ struct shell { /* of one shard on one node */
     uint32_t home;
     uint64_t epoch;
     struct queue front, back, mailbox;
-    bool handling;
+    bool handling, drops;
 };
-enum item_kind { MSG, RETURN, FENCE, FENCED };
+enum item_kind { MSG, RETURN, FENCE, FENCED, DROPPED };
 struct item { /* on a connection */
     struct item *next;
     enum item_kind kind;
@@ -85,14 +85,14 @@ static struct world {
     uint64_t until_ms[INCS]; /* removed: takeover */
     bool removed[INCS];
     uint32_t handled_seq[INCS][SHARDS];
-    uint64_t sent, handled, told, destroyed;
+    uint64_t sent, handled, told, dropped, destroyed;
     bool manual, faulty;
     uint32_t loss, doubles; /* of a thousand frames */
     trpi_sharding_settings settings;
     char why[512];
 } w;
 static const char *broken = "";
-static uint64_t total_handled, total_told, total_destroyed, total_incs;
+static uint64_t total_handled, total_told, total_dropped, total_destroyed, total_incs;
 
 static uint64_t
 draw(uint64_t bound)
@@ -278,6 +278,9 @@ pass_msg(uint32_t node, struct msg *msg, struct queue *waiting)
         pump_mailbox(node, msg->shard);
     } else if (shell->state == AT_HOME) {
         send_item(node, shell->home, MSG, msg->shard, shell->epoch, msg);
+    } else if (shell->drops) { /* region-shard-S5 */
+        w.dropped++;
+        trpi_free(msg);
     } else if (waiting == &shell->back && shell->back.count >= WAITING_MAX) {
         w.told++;
         trpi_free(msg);
@@ -325,19 +328,23 @@ act_region(uint32_t node)
         case TRPI_REGION_OWN:
             shell->state = OWN;
             shell->epoch = a->epoch;
+            shell->drops = false;
             flush_shell(node, a->shard);
             break;
         case TRPI_REGION_HOME:
             shell->state = AT_HOME;
             shell->epoch = a->epoch;
             shell->home = inc_of(&a->node);
+            shell->drops = false;
             flush_shell(node, a->shard);
             break;
         case TRPI_REGION_BUFFER:
             shell->state = UNKNOWN;
+            shell->drops = w.settings.drops && a->moves;
             break;
         case TRPI_REGION_STOP:
             shell->state = STOPPING;
+            shell->drops = w.settings.drops;
             pump_mailbox(node, a->shard);
             break;
         case TRPI_REGION_FENCE:
@@ -392,6 +399,12 @@ tell_shard(uint32_t node, uint32_t shard)
     want_shard(node, shard);
 }
 
+static bool
+is_dropped(const struct shell *shell, uint64_t epoch)
+{
+    return shell->state == STOPPING && shell->epoch == epoch ? shell->drops : w.settings.late_drops;
+}
+
 static void
 take_item(uint32_t from, uint32_t to, struct item *item)
 {
@@ -404,6 +417,10 @@ take_item(uint32_t from, uint32_t to, struct item *item)
         if ((shell->state == OWN && shell->epoch == item->epoch) || strcmp(broken, "epoch") == 0) {
             push_msg(&shell->mailbox, item->msg);
             pump_mailbox(to, item->shard);
+        } else if (is_dropped(shell, item->epoch)) {
+            w.dropped++;
+            trpi_free(item->msg);
+            send_item(to, from, DROPPED, item->shard, item->epoch, NULL);
         } else {
             send_item(to, from, RETURN, item->shard, item->epoch, item->msg);
         }
@@ -423,6 +440,12 @@ take_item(uint32_t from, uint32_t to, struct item *item)
         break;
     case FENCE:
         send_item(to, from, FENCED, item->shard, 0, NULL);
+        break;
+    case DROPPED:
+        event.kind = TRPI_REGION_RETURNED;
+        if (shell->state == AT_HOME && shell->epoch == item->epoch) {
+            step_region(to, event);
+        }
         break;
     case FENCED:
         event.kind = TRPI_REGION_FENCED;

@@ -8,7 +8,8 @@
  * Must hold.
  *   sharding-sim-L1  No message is handled while another node runs the shard.
  *   sharding-sim-L2  Of one sender and shard, messages are handled in order, each once.
- *   sharding-sim-L3  Each message sent is handled, told, or destroyed in a crashed node.
+ *   sharding-sim-L3  Each message sent is handled, told, or destroyed in a crashed node; it is
+ *       dropped only where the hand-off is to drop.
  *   sharding-sim-L4  After the faults every shard has one home, and nothing waits.
  *   sharding-sim-L5  The check functions hold after every step.
  */
@@ -425,11 +426,16 @@ check_end(void)
             fail("sharding-sim-L4", 0, shard, homes == 0 ? "it has no home" : "it has two homes");
         }
     }
-    if (w.sent != w.handled + w.told + w.destroyed && w.why[0] == '\0') {
+    if (w.dropped > 0 && !w.settings.drops && !w.settings.late_drops) {
+        fail("sharding-sim-L3", 0, 0, "a message was dropped");
+    }
+    if (w.sent != w.handled + w.told + w.dropped + w.destroyed && w.why[0] == '\0') {
         (void)snprintf(w.why, sizeof w.why,
-                       "sharding-sim-L3: sent %llu, handled %llu, told %llu, destroyed %llu",
+                       "sharding-sim-L3: sent %llu, handled %llu, told %llu, dropped %llu, "
+                       "destroyed %llu",
                        (unsigned long long)w.sent, (unsigned long long)w.handled,
-                       (unsigned long long)w.told, (unsigned long long)w.destroyed);
+                       (unsigned long long)w.told, (unsigned long long)w.dropped,
+                       (unsigned long long)w.destroyed);
     }
 }
 
@@ -453,6 +459,8 @@ begin_run(uint64_t seed)
                                            .moves_permille = 500,
                                            .allocation = (uint32_t)draw(3),
                                            .keeps_active = draw(2) == 0 };
+    w.settings.drops = !w.settings.keeps_active && seed % 4 == 1;
+    w.settings.late_drops = seed % 8 < 2;
     for (uint32_t i = 0; i < 2 + draw(PLACES - 1); i++) {
         start_node(i);
     }
@@ -482,6 +490,7 @@ run_seed(uint64_t seed)
     check_end();
     total_handled += w.handled;
     total_told += w.told;
+    total_dropped += w.dropped;
     total_destroyed += w.destroyed;
     total_incs += w.incs_count;
     for (uint32_t i = 0; i < w.incs_count; i++) {
@@ -536,10 +545,14 @@ main(int argc, char **argv)
     w.views = trpi_alloc(VIEWS * sizeof *w.views);
     trpi_assert(w.views != NULL);
     good = run_seeds(fault == NULL ? "" : fault, first, seeds);
-    printf("%llu seeds: %llu nodes, handled %llu, told %llu, destroyed %llu\n",
+    if (fault == NULL && !one && seeds >= 100 && total_dropped == 0) {
+        printf("FAIL sharding_sim: no message was dropped where the hand-off is to drop\n");
+        good = false;
+    }
+    printf("%llu seeds: %llu nodes, handled %llu, told %llu, dropped %llu, destroyed %llu\n",
            (unsigned long long)seeds, (unsigned long long)total_incs,
            (unsigned long long)total_handled, (unsigned long long)total_told,
-           (unsigned long long)total_destroyed);
+           (unsigned long long)total_dropped, (unsigned long long)total_destroyed);
     for (size_t i = 0; fault == NULL && !one && i < sizeof faults / sizeof faults[0]; i++) {
         good = run_seeds(faults[i], 1, 300) && good;
     }

@@ -49,7 +49,8 @@ trpi_dead_reason_text(trp_dead_reason reason)
                                                               "receiver full",
                                                               "stash full",
                                                               "recovery failed",
-                                                              "too much waits for entities" };
+                                                              "too much waits for entities",
+                                                              "its shard moves" };
 
     return texts[(unsigned)reason < TRP_DEAD_REASON_COUNT ? reason : 0];
 }
@@ -68,6 +69,7 @@ reason_err(trp_dead_reason reason)
     case TRP_DEAD_RECEIVER_FULL:
     case TRP_DEAD_STASH_FULL:
     case TRP_DEAD_ENTITY_BUFFER:
+    case TRP_DEAD_SHARD_MOVES:
         return TRP_EAGAIN;
     case TRP_DEAD_TOO_LARGE:
         return TRP_EMSGSIZE;

@@ -172,6 +172,11 @@ a_type_is_started_once_and_its_options_are_checked(void)
     other.shards = TRP_SHARDING_SHARDS_MAX + 1;
     UNIT_EQUAL(trp_sharding_start(sys, &other, why, sizeof why), TRP_EINVAL);
     other.shards = TRP_SHARDING_SHARDS_MAX;
+    other.hand_off = TRP_HAND_OFF_KEEPS_ACTIVE | TRP_HAND_OFF_DROPS;
+    UNIT_EQUAL(trp_sharding_start(sys, &other, why, sizeof why), TRP_EINVAL);
+    other.hand_off = TRP_HAND_OFF_DROPS_LATE * 2;
+    UNIT_EQUAL(trp_sharding_start(sys, &other, why, sizeof why), TRP_EINVAL);
+    other.hand_off = TRP_HAND_OFF_DROPS | TRP_HAND_OFF_DROPS_LATE;
     UNIT_EQUAL(trp_sharding_start(sys, &other, why, sizeof why), TRP_OK);
     end();
 }
