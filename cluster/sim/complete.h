@@ -90,8 +90,9 @@ trpi_mem_verdict sim_complete_socket_fault(void *arg, trpi_mem_event *event);
 /* journal.c. Faults that its tests must find: */
 typedef enum sim_journal_break {
     SIM_JOURNAL_BREAK_NONE,
-    SIM_JOURNAL_BREAK_ORDER,  /* operations of one id overtake each other */
-    SIM_JOURNAL_BREAK_OUTCOME /* an append without an answer is told as done */
+    SIM_JOURNAL_BREAK_ORDER,   /* operations of one id overtake each other */
+    SIM_JOURNAL_BREAK_OUTCOME, /* an append without an answer is told as done */
+    SIM_JOURNAL_BREAK_LATE     /* one that was told as failed arrives behind later ones */
 } sim_journal_break;
 trp_err sim_journal_break_set(trp_sim *sim, sim_journal_break how);
 void sim_journal_advance(trp_sim *sim);        /* what is due happens */

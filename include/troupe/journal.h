@@ -165,6 +165,13 @@ typedef struct trp_journal_health {
 /* A journal. Operations that name one id (or one scope) are carried out in the order in which they
  * were submitted, others in any. Reads see what was done before they were submitted.
  *
+ * A failed operation keeps its place: it was carried out before those of its id (or scope) that
+ * were submitted behind it, or never will be. A read tells what has become of it, and a writer that
+ * has read goes on in its epoch: nothing that it sent before arrives later. So a driver that has
+ * lost a connection makes sure that what was sent over it is over, before it carries out anything
+ * more. Changes submitted through another driver, or before this one was closed, may arrive later:
+ * a claim refuses them.
+ *
  * A claim is durable before it is done. An APPEND, DELETE, SNAPSHOT_SAVE or SNAPSHOT_DELETE is
  * refused with TRP_EFENCED when scope has another epoch than epoch, and an APPEND when from is not
  * the next number of the id; why names both writers, or both numbers. A refused operation costs no

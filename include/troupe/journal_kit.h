@@ -1,6 +1,6 @@
 /* troupe/journal_kit.h - the conformance kit of journals: for tests of a driver of one's own.
  *
- *     trp_journal_kit kit = { sizeof kit, &mine, my_open, my_forget };
+ *     trp_journal_kit kit = { sizeof kit, &mine, my_open, my_forget, NULL };
  *     char why[TRP_JOURNAL_KIT_WHY_BYTES];
  *     for (uint32_t law = 0; law < trp_journal_kit_laws_count(); law++) {
  *         if (trp_journal_kit_run(&kit, law, why, sizeof why) != TRP_OK) {
@@ -30,6 +30,11 @@ typedef struct trp_journal_kit {
     trp_err (*open)(void *arg, const trp_journal_driver **ret_driver);
     /* Make it empty; it is closed. */
     trp_err (*forget)(void *arg);
+    /* With on = 1, let changes be failed, by chance or each, as when a connection breaks or a
+     * server stands still, and be carried out later if that can happen; with 0, no longer. It must
+     * not wait for answers. NULL: that cannot be done, and the law of failed operations holds
+     * without having been played. */
+    trp_err (*disturb)(void *arg, int on);
 } trp_journal_kit;
 
 /* Return how many laws there are.

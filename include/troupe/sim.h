@@ -216,7 +216,8 @@ TRP_API const char *trp_sim_host(const trp_sim *sim, uint32_t node);
  * entities and singletons of a simulation keep their state in. Operations take their time there
  * and back, and those that name neither one id nor one scope overtake each other. Of a node that
  * is killed, each change that was under way is carried out, lost, or carried out later, when
- * others may have claimed its scope. Its chance has a random stream of its own.
+ * others may have claimed its scope; a late one of a living node comes before what the node submits
+ * behind it. Its chance has a random stream of its own.
  */
 
 /* Faults by chance. */

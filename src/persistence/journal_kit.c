@@ -28,6 +28,7 @@ static const struct {
     { "one writer", trpi_kit_one_writer },
     { "a refused operation costs no other", trpi_kit_refusals },
     { "operations of one id keep their order", trpi_kit_order },
+    { "a failed operation keeps its place", trpi_kit_failures },
     { "deletion keeps the highest number", trpi_kit_deletion },
     { "a backup is restored with its numbers", trpi_kit_restore },
     { "reads end at their limits and go on", trpi_kit_reads },
@@ -216,16 +217,18 @@ trp_journal_kit_law(uint32_t law)
 trp_err
 trp_journal_kit_run(const trp_journal_kit *kit, uint32_t law, char *why, size_t why_bytes)
 {
-    trpi_kit_run run = { kit, NULL, why, why_bytes };
+    trpi_kit_run run = { NULL, NULL, why, why_bytes };
+    trp_journal_kit own = { sizeof own, NULL, NULL, NULL, NULL };
     trp_err err = TRP_OK;
     bool holds = false;
 
-    if (kit == NULL || !TRPI_SIZED_FITS(kit, forget) || kit->open == NULL || kit->forget == NULL ||
-        why == NULL || why_bytes == 0 || law >= LAWS_COUNT) {
+    if (kit == NULL || !TRPI_SIZED_COPY(kit, &own, forget) || own.open == NULL ||
+        own.forget == NULL || why == NULL || why_bytes == 0 || law >= LAWS_COUNT) {
         return TRP_EINVAL;
     }
+    run.kit = &own;
     why[0] = '\0';
-    err = kit->forget(kit->arg);
+    err = own.forget(own.arg);
     if (err != TRP_OK) {
         (void)trpi_kit_fail(&run, "the journal could not be emptied: %s", trp_strerror(err));
         return TRP_EFAILED;

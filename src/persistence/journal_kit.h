@@ -68,6 +68,7 @@ bool trpi_kit_groups(trpi_kit_run *run);
 bool trpi_kit_one_writer(trpi_kit_run *run);
 bool trpi_kit_refusals(trpi_kit_run *run);
 bool trpi_kit_order(trpi_kit_run *run);
+bool trpi_kit_failures(trpi_kit_run *run);
 bool trpi_kit_deletion(trpi_kit_run *run);
 bool trpi_kit_restore(trpi_kit_run *run);
 bool trpi_kit_reads(trpi_kit_run *run);

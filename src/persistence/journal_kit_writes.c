@@ -237,6 +237,108 @@ trpi_kit_order(trpi_kit_run *run)
     return is_right && trpi_kit_has_events(run, "same", 1, MANY);
 }
 
+/* ---- failures -------------------------------------------------------------------------------- */
+
+#define FAILURES 4u /* that are looked for */
+#define ROUNDS_MAX 300u
+#define LOOKS 2000u /* how often the highest number is read behind a failure */
+
+/* The highest number of "late", read behind all that was submitted. */
+static bool
+late_number(trpi_kit_run *run, uint64_t *ret_number)
+{
+    trp_journal_op op = trpi_kit_op(TRP_JOURNAL_EVENTS, "late", NULL, 0);
+
+    op.from = UINT32_MAX; /* no event is given */
+    TRPI_KIT_CHECK(run, trpi_kit_call(run, &op) == TRP_OK, "a read was answered %s: %s",
+                   trp_err_name(op.err), op.why);
+    *ret_number = op.ret_number;
+    return true;
+}
+
+/* Append the next event, and read behind it, before or after it is answered. */
+static bool
+late_round(trpi_kit_run *run, crowd *all, uint64_t epoch, uint32_t round, uint64_t *highest)
+{
+    const trp_journal_op *op = &all->ops[0];
+    uint64_t number = 0;
+    uint64_t again = 0;
+
+    crowd_append(run, all, 0, epoch, *highest + 1);
+    if (round % 2 == 0) {
+        crowd_wait(all, round + 1);
+    }
+    if (!late_number(run, &number)) {
+        return false;
+    }
+    crowd_wait(all, round + 1);
+    TRPI_KIT_CHECK(run, op->err != TRP_EFENCED,
+                   "append %" PRIu64 " behind a read was refused, though its writer alone writes: "
+                   "%s",
+                   *highest + 1, op->why);
+    bool may_be_there = op->outcome != TRP_JOURNAL_REFUSED;
+    bool may_be_missing = op->outcome != TRP_JOURNAL_DONE;
+    TRPI_KIT_CHECK(
+        run, (may_be_there && number == *highest + 1) || (may_be_missing && number == *highest),
+        "a read behind append %" PRIu64 " (%s) found %" PRIu64 " as the highest number",
+        *highest + 1, trp_err_name(op->err), number);
+    for (uint32_t i = 0; op->outcome == TRP_JOURNAL_FAILED && i < LOOKS; i++) {
+        if (!late_number(run, &again)) {
+            return false;
+        }
+        TRPI_KIT_CHECK(run, again == number,
+                       "append %" PRIu64 " had failed, and arrived behind a read: %s", *highest + 1,
+                       op->why);
+    }
+    *highest = number;
+    return true;
+}
+
+/* While the journal is disturbed, what a read has told stays true. */
+static bool
+late_play(trpi_kit_run *run, crowd *all, uint64_t epoch, uint64_t *highest)
+{
+    uint32_t failures = 0;
+
+    (void)snprintf(all->ids[0], sizeof all->ids[0], "late");
+    for (uint32_t round = 0; round < ROUNDS_MAX && failures < FAILURES; round++) {
+        if (!late_round(run, all, epoch, round, highest)) {
+            return false;
+        }
+        failures += all->ops[0].outcome == TRP_JOURNAL_FAILED;
+    }
+    TRPI_KIT_CHECK(run, failures != 0, "no append has failed while the journal was disturbed");
+    return true;
+}
+
+bool
+trpi_kit_failures(trpi_kit_run *run)
+{
+    const trp_journal_kit *kit = run->kit;
+    uint64_t epoch = trpi_kit_claim(run, "crowd", "w");
+    uint64_t highest = 0;
+
+    if (kit->disturb == NULL) {
+        return true;
+    }
+    crowd *all = crowd_new();
+    TRPI_KIT_CHECK(run, all != NULL, "out of memory");
+    bool is_right = kit->disturb(kit->arg, 1) == TRP_OK && late_play(run, all, epoch, &highest);
+    if (kit->disturb(kit->arg, 0) != TRP_OK && is_right) {
+        is_right = trpi_kit_fail(run, "the journal could not be disturbed");
+    }
+    crowd_free(all);
+    if (!is_right) {
+        return false;
+    }
+    TRPI_KIT_CHECK(run,
+                   trpi_kit_append(run, "late", "crowd", epoch, highest + 1, 1, NULL) == TRP_OK,
+                   "the append behind failed ones was not done");
+    return trpi_kit_has_events(run, "late", 1, (uint32_t)highest + 1);
+}
+
+/* ---- deletion and backups -------------------------------------------------------------------- */
+
 /* Delete up to a number (0: all). */
 static trp_err
 delete_to(trpi_kit_run *run, uint64_t epoch, uint64_t to, uint64_t *ret_highest)

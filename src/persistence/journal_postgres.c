@@ -446,8 +446,8 @@ send_read(trpi_pg_journal *journal)
 {
     trpi_pg_conn *best = NULL;
 
-    if (journal->reads.first == NULL) {
-        return false;
+    if (journal->reads.first == NULL || journal->conns[0].state != TRPI_PG_READY) {
+        return false; /* what a lost connection has sent may be under way: postgres-conn-P4 */
     }
     for (uint32_t i = 1; i < journal->conns_count; i++) {
         trpi_pg_conn *conn = &journal->conns[i];
@@ -456,10 +456,10 @@ send_read(trpi_pg_journal *journal)
             best = conn;
         }
     }
-    if (best == NULL && journal->conns[0].state == TRPI_PG_READY) {
+    if (best == NULL) {
         best = &journal->conns[0];
     }
-    if (best == NULL || best->flights_count == TRPI_PG_FLIGHTS_MAX) {
+    if (best->flights_count == TRPI_PG_FLIGHTS_MAX) {
         return false;
     }
     if (trpi_pg_send_read(best, trpi_pg_queue_pop(&journal->reads))) {
@@ -678,6 +678,8 @@ trp_journal_postgres_open(const trp_journal_postgres_options *options,
     err = journal->wake_fd >= 0 ? trpi_world_real_new(&journal->world) : TRP_EIO;
     err = err == TRP_OK ? journal_fill(journal, &own) : err;
     if (err == TRP_OK) {
+        (void)snprintf(journal->fence, sizeof journal->fence, "%" PRIu64,
+                       trpi_world_random(journal->world) >> 1);
         password_learn(journal);
         journal->driver =
             (trp_journal_driver){ sizeof journal->driver, "postgres",      journal,       1, 0,

@@ -98,6 +98,7 @@ struct trpi_pg_journal {
     char password[TRPI_PG_TEXT_BYTES];    /* of the thread: last used, "" none; never shown */
     char *statements[TRPI_POSTGRES_STATEMENTS];
     char *version_text;
+    char fence[24]; /* decimal: of the lock that the connection of changes has at the server */
     pthread_t thread;
     int wake_fd;
 

@@ -9,6 +9,9 @@
  *       them, other sent changes are failed, and sent reads are read again elsewhere.
  *   postgres-conn-P3  A connection whose first flight has no answer, and on which nothing moves
  *       for answer_timeout_ms is given up.
+ *   postgres-conn-P4  What was sent over a lost connection of changes is over before its successor
+ *       is ready, and before anything is read: the old session holds a lock at the server; the new
+ *       one ends that session, and takes the lock when it is gone.
  * Tests. tests/system/postgres.sh
  */
 #include "persistence/postgres.h"
@@ -238,8 +241,11 @@ setup_answer(trpi_pg_conn *conn, const trpi_pg_flight *flight)
             state != NULL && (strncmp(state, "42", 2) == 0 || strncmp(state, "3F", 2) == 0);
         trpi_pg_text_clean(conn->journal, text != NULL ? text : "no reason is given", said,
                            sizeof said);
+        bool is_held = state != NULL && strcmp(state, "55P03") == 0;
         (void)snprintf(why, sizeof why,
-                       is_schema
+                       is_held ? "the server has not ended the lost connection for schema \"%s\" "
+                                 "yet, and what was sent over it (%s); nothing is sent before"
+                       : is_schema
                            ? "the database has no journal in schema \"%s\" that this user may "
                              "use (%s): troupe journal init makes it"
                            : "the connection for schema \"%s\" could not be set up: %s",

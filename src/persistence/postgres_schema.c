@@ -164,6 +164,15 @@ const char *const trpi_postgres_settings =
     " set_config('enable_mergejoin', 'off', false), set_config('enable_bitmapscan', 'off', false),"
     " set_config('jit', 'off', false), set_config('plan_cache_mode', 'force_generic_plan', false)";
 
+/* $1: a number of this journal alone. The connection of changes has the lock of this number as long
+ * as its session lives: end the session that still has it, and wait until it is over. */
+const char *const trpi_postgres_fence_end =
+    "SELECT pg_terminate_backend(l.pid) FROM pg_locks l WHERE l.locktype = 'advisory'"
+    " AND l.objsubid = 1 AND l.granted AND l.pid <> pg_backend_pid() AND l.database ="
+    " (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())"
+    " AND l.classid::bigint = $1::bigint >> 32 AND l.objid::bigint = $1::bigint & 4294967295";
+const char *const trpi_postgres_fence_take = "SELECT pg_advisory_lock($1::bigint)";
+
 const char *const trpi_postgres_version =
     "SELECT f.version, (SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint"
     " FROM pg_class c WHERE c.relnamespace = '@'::regnamespace AND c.relkind = 'r')"

@@ -33,6 +33,8 @@ typedef enum trpi_postgres_code {
 extern const char trpi_postgres_tables[];
 extern const char *const trpi_postgres_settings;
 extern const char *const trpi_postgres_version;
+extern const char *const trpi_postgres_fence_end;
+extern const char *const trpi_postgres_fence_take;
 extern const char *const trpi_postgres_statements[TRPI_POSTGRES_STATEMENTS];
 
 /* Return text with the schema in place of each @ (trpi_free); NULL: no memory. */

@@ -410,6 +410,7 @@ trpi_pg_send_setup(trpi_pg_conn *conn)
     trpi_pg_flight *flight = trpi_pg_conn_flight(conn, TRPI_PG_SETUP);
     char lock_timeout[16];
     const char *values[1] = { lock_timeout };
+    const char *fence[1] = { conn->journal->fence };
 
     flight->version = -1;
     (void)snprintf(lock_timeout, sizeof lock_timeout, "%u",
@@ -418,6 +419,13 @@ trpi_pg_send_setup(trpi_pg_conn *conn)
             1 ||
         pq->PQsendQueryParams(conn->conn, conn->journal->version_text, 0, NULL, NULL, NULL, NULL,
                               1) != 1) {
+        return false;
+    }
+    if (conn == conn->journal->conns && /* postgres-conn-P4 */
+        (pq->PQsendQueryParams(conn->conn, trpi_postgres_fence_end, 1, NULL, fence, NULL, NULL,
+                               1) != 1 ||
+         pq->PQsendQueryParams(conn->conn, trpi_postgres_fence_take, 1, NULL, fence, NULL, NULL,
+                               1) != 1)) {
         return false;
     }
     for (uint32_t i = 0; i < TRPI_POSTGRES_STATEMENTS; i++) {

@@ -93,11 +93,24 @@ relay_forget(void *arg)
     return TRP_OK;
 }
 
+/* Changes have no answer: they are carried out, lost, or arrive up to 3 s later. */
+static trp_err
+relay_disturb(void *arg, int on)
+{
+    trp_sim_journal_faults faults = TRP_SIM_JOURNAL_FAULTS_INIT;
+    relay *r = arg;
+    faults.unknown = on ? 1000 : 0;
+    pthread_mutex_lock(&r->turn);
+    trp_err err = trp_sim_journal_fail(r->sim, &faults);
+    pthread_mutex_unlock(&r->turn);
+    return err;
+}
+
 static void *
 law_thread(void *arg)
 {
     relay *r = arg;
-    trp_journal_kit kit = { sizeof kit, r, relay_open, relay_forget };
+    trp_journal_kit kit = { sizeof kit, r, relay_open, relay_forget, relay_disturb };
     r->err = trp_journal_kit_run(&kit, r->law, r->why, sizeof r->why);
     pthread_mutex_lock(&r->queue);
     r->is_over = 1;
@@ -138,13 +151,13 @@ law_play(trp_sim *sim, void *arg)
 }
 
 static trp_err
-law_run(relay *r, uint32_t law, sim_journal_break broken)
+law_run(relay *r, uint32_t law, uint64_t seed, sim_journal_break broken)
 {
     trp_sim_options options = TRP_SIM_OPTIONS_INIT;
     *r = (relay){ .law = law, .broken = broken };
     r->last = &r->first;
     options.nodes = 1;
-    options.seed = law + 1;
+    options.seed = seed;
     pthread_mutex_init(&r->turn, NULL);
     pthread_mutex_init(&r->queue, NULL);
     UNIT_EQUAL(trp_sim_run(law_play, r, &options, NULL), TRP_OK);
@@ -159,22 +172,56 @@ it_keeps_every_law(void)
 {
     static relay r;
     for (uint32_t law = 0; law < trp_journal_kit_laws_count(); law++) {
-        if (!UNIT_EQUAL(law_run(&r, law, SIM_JOURNAL_BREAK_NONE), TRP_OK)) {
+        if (!UNIT_EQUAL(law_run(&r, law, law + 1, SIM_JOURNAL_BREAK_NONE), TRP_OK)) {
             printf("  %s: %s\n", trp_journal_kit_law(law), r.why);
         }
     }
+}
+
+static uint32_t
+law_of(const char *name)
+{
+    uint32_t law = 0;
+    while (strcmp(trp_journal_kit_law(law), name) != 0) {
+        law++;
+        UNIT_REQUIRE(law < trp_journal_kit_laws_count());
+    }
+    return law;
 }
 
 static void
 one_that_breaks_the_order_of_an_id_is_found(void)
 {
     static relay r;
-    uint32_t law = 0;
-    while (strcmp(trp_journal_kit_law(law), "operations of one id keep their order") != 0) {
-        law++;
-    }
-    UNIT_EQUAL(law_run(&r, law, SIM_JOURNAL_BREAK_ORDER), TRP_EFAILED);
+    uint32_t law = law_of("operations of one id keep their order");
+    UNIT_EQUAL(law_run(&r, law, 1, SIM_JOURNAL_BREAK_ORDER), TRP_EFAILED);
     printf("  found: %s\n", r.why);
+}
+
+/* The next append of its writer may get there first, and then nothing is to be seen. */
+static void
+one_where_failed_appends_arrive_behind_reads_is_found(void)
+{
+    static relay r;
+    uint32_t law = law_of("a failed operation keeps its place");
+    trp_err err = TRP_OK;
+    for (uint64_t seed = 1; seed <= 20 && err == TRP_OK; seed++) {
+        err = law_run(&r, law, seed, SIM_JOURNAL_BREAK_LATE);
+    }
+    UNIT_EQUAL(err, TRP_EFAILED);
+    printf("  found: %s\n", r.why);
+}
+
+static void
+failed_appends_keep_their_place_under_many_seeds(void)
+{
+    static relay r;
+    uint32_t law = law_of("a failed operation keeps its place");
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        if (!UNIT_EQUAL(law_run(&r, law, seed, SIM_JOURNAL_BREAK_NONE), TRP_OK)) {
+            printf("  seed %llu: %s\n", (unsigned long long)seed, r.why);
+        }
+    }
 }
 
 /* ---- writers under faults --------------------------------------------------------------------
@@ -428,6 +475,8 @@ wrong_arguments_are_refused(void)
 UNIT_BEGIN("journal")
 UNIT(it_keeps_every_law)
 UNIT(one_that_breaks_the_order_of_an_id_is_found)
+UNIT(one_where_failed_appends_arrive_behind_reads_is_found)
+UNIT(failed_appends_keep_their_place_under_many_seeds)
 UNIT(under_faults_what_is_told_is_true)
 UNIT(one_that_acknowledges_what_is_lost_is_found)
 UNIT(wrong_arguments_are_refused)

@@ -7,6 +7,8 @@
  *                                       server; then the stored events are compared with the
  *                                       acknowledged ones. Prints "acked N" for each thousand
  *   journal_postgres wait URL           operations that wait for a server that is away, and limits
+ *   journal_postgres hang URL PID       a server that takes connections and answers nothing: PID is
+ *                                       its main process, which is stopped with its children
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -15,6 +17,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
+#include <time.h>
 
 #include <troupe/journal_kit.h>
 #include <troupe/journal_postgres.h>
@@ -33,8 +37,16 @@ check(bool holds, const char *name, const char *detail)
 
 #ifdef HAVE_POSTGRES
 
+static void
+pass_ms(long ms)
+{
+    struct timespec time = { ms / 1000, ms % 1000 * 1000000 };
+    (void)nanosleep(&time, NULL);
+}
+
+/* Run one statement; *ret_number is its first value, if it has one. */
 static trp_err
-sql(const char *url, const char *text)
+sql(const char *url, const char *text, long *ret_number)
 {
     char why[512];
     const trpi_libpq *pq = trpi_libpq_get(why, sizeof why);
@@ -46,6 +58,9 @@ sql(const char *url, const char *text)
         PGresult *result = pq->PQexec(conn, text);
         ExecStatusType status = pq->PQresultStatus(result);
         err = status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK ? TRP_OK : TRP_EFAILED;
+        if (ret_number != NULL && status == PGRES_TUPLES_OK && pq->PQntuples(result) > 0) {
+            *ret_number = strtol(pq->PQgetvalue(result, 0, 0), NULL, 10);
+        }
         pq->PQclear(result);
         pq->PQfinish(conn);
     }
@@ -62,11 +77,16 @@ options_of(const char *url)
 
 /* ---- the conformance kit --------------------------------------------------------------------- */
 
+#define LATE_ANSWER_MS 1000
+
+static bool is_late_law; /* a connection without an answer is given up soon */
+
 static trp_err
 kit_open(void *arg, const trp_journal_driver **ret_driver)
 {
     trp_journal_postgres_options options = options_of(arg);
     char why[512];
+    options.answer_timeout_ms = is_late_law ? LATE_ANSWER_MS : 0;
     trp_err err = trp_journal_postgres_open(&options, ret_driver, why, sizeof why);
     trp_journal_op op = TRP_JOURNAL_OP_INIT;
     if (err != TRP_OK) {
@@ -83,7 +103,7 @@ kit_forget(void *arg)
 {
     trp_journal_postgres_options options = options_of(arg);
     char why[512];
-    trp_err err = sql(arg, "DROP SCHEMA IF EXISTS troupe CASCADE");
+    trp_err err = sql(arg, "DROP SCHEMA IF EXISTS troupe CASCADE", NULL);
     if (err == TRP_OK) {
         err = trp_journal_postgres_init(&options, NULL, why, sizeof why);
         if (err != TRP_OK) {
@@ -93,13 +113,61 @@ kit_forget(void *arg)
     return err;
 }
 
+/* Stops the process of the server that carries out changes, for longer than the journal waits; it
+ * goes on with what it was sent. */
+static struct {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    bool is_over; /* under lock */
+} disturber = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static bool
+disturber_is_over(void)
+{
+    pthread_mutex_lock(&disturber.lock);
+    bool is_over = disturber.is_over;
+    pthread_mutex_unlock(&disturber.lock);
+    return is_over;
+}
+
+static void *
+disturber_run(void *arg)
+{
+    while (!disturber_is_over()) {
+        long pid = 0;
+        (void)sql(arg,
+                  "SELECT l.pid FROM pg_locks l WHERE l.locktype = 'advisory' AND l.objsubid = 1"
+                  " AND l.granted AND l.pid <> pg_backend_pid() LIMIT 1",
+                  &pid);
+        if (pid > 1 && kill((pid_t)pid, SIGSTOP) == 0) {
+            pass_ms(LATE_ANSWER_MS + 400);
+            (void)kill((pid_t)pid, SIGCONT);
+        }
+        pass_ms(100);
+    }
+    return NULL;
+}
+
+static trp_err
+kit_disturb(void *arg, int on)
+{
+    if (!on) {
+        pthread_mutex_lock(&disturber.lock);
+        disturber.is_over = true;
+        pthread_mutex_unlock(&disturber.lock);
+        return pthread_join(disturber.thread, NULL) == 0 ? TRP_OK : TRP_EFAILED;
+    }
+    return pthread_create(&disturber.thread, NULL, disturber_run, arg) == 0 ? TRP_OK : TRP_EFAILED;
+}
+
 static void
 kit(char *url)
 {
-    trp_journal_kit under_test = { sizeof under_test, url, kit_open, kit_forget };
+    trp_journal_kit under_test = { sizeof under_test, url, kit_open, kit_forget, kit_disturb };
     static char why[TRP_JOURNAL_KIT_WHY_BYTES];
     for (uint32_t law = 0; law < trp_journal_kit_laws_count(); law++) {
         char name[128];
+        is_late_law = strcmp(trp_journal_kit_law(law), "a failed operation keeps its place") == 0;
         trp_err err = trp_journal_kit_run(&under_test, law, why, sizeof why);
         (void)snprintf(name, sizeof name, "%s", trp_journal_kit_law(law));
         for (char *at = name; *at != '\0'; at++) {
@@ -432,6 +500,115 @@ wait_run(const char *url)
     return failures != 0;
 }
 
+/* ---- a server that hangs --------------------------------------------------------------------- */
+
+#define HANG_MS 60000u /* for what must come in the end */
+
+/* Send a signal to the main process of the server and to its children. */
+static void
+server_signal(long server, int number)
+{
+    char path[64], pids[4096] = "";
+    (void)snprintf(path, sizeof path, "/proc/%ld/task/%ld/children", server, server);
+    FILE *file = fopen(path, "r");
+    if (file != NULL) {
+        size_t bytes = fread(pids, 1, sizeof pids - 1, file);
+        pids[bytes] = '\0';
+        (void)fclose(file);
+    }
+    check(pids[0] != '\0', "the_server_has_children", path);
+    (void)kill((pid_t)server, number);
+    char *at = pids;
+    for (long pid = strtol(at, &at, 10); pid > 1; pid = strtol(at, &at, 10)) {
+        (void)kill((pid_t)pid, number);
+    }
+}
+
+static trp_err
+append_one(const trp_journal_driver *driver, uint64_t epoch, uint64_t number, trp_journal_op *op)
+{
+    static const trp_journal_event event = { .type = "hang", .data = "x", .bytes = 1 };
+    *op = (trp_journal_op)TRP_JOURNAL_OP_INIT;
+    op->kind = TRP_JOURNAL_APPEND;
+    op->id = op->scope = "hang";
+    op->epoch = epoch;
+    op->from = number;
+    op->events = &event;
+    op->events_count = 1;
+    op->timeout_ms = HANG_MS;
+    return trp_journal_call(driver, op);
+}
+
+static bool
+health_becomes(const trp_journal_driver *driver, trp_journal_state state, const char *text,
+               trp_journal_health *ret_health)
+{
+    *ret_health = (trp_journal_health)TRP_JOURNAL_HEALTH_INIT;
+    for (uint32_t i = 0; i < HANG_MS / 20; i++) {
+        driver->health(driver->arg, ret_health);
+        if (ret_health->state == state && strstr(ret_health->why, text) != NULL) {
+            return true;
+        }
+        pass_ms(20);
+    }
+    return false;
+}
+
+/* The server stands still: what is in flight fails, what waits is refused at its deadline. */
+static void
+hang_stopped(const trp_journal_driver *driver, uint64_t epoch)
+{
+    trp_journal_health health;
+    trp_journal_op op;
+    (void)append_one(driver, epoch, 2, &op);
+    check(op.outcome == TRP_JOURNAL_FAILED && op.err == TRP_ECONN,
+          "what_a_server_that_hangs_was_sent_is_failed", op.why);
+    op = claim_of("other", 1500);
+    (void)trp_journal_call(driver, &op);
+    check(op.outcome == TRP_JOURNAL_REFUSED && op.err == TRP_ETIMEDOUT,
+          "what_it_was_not_sent_is_refused_at_its_deadline", op.why);
+    check(health_becomes(driver, TRP_JOURNAL_AWAY, "did not take the connection in time", &health),
+          "health_says_that_it_takes_no_connection", health.why);
+    printf("    %s\n", health.why);
+}
+
+static int
+hang_run(const char *url, long server)
+{
+    trp_journal_postgres_options options = options_of(url);
+    const trp_journal_driver *driver = NULL;
+    trp_journal_health health;
+    char why[512];
+    trp_journal_op op;
+    options.connect_timeout_ms = 500;
+    options.answer_timeout_ms = 1000;
+    if (trp_journal_postgres_open(&options, &driver, why, sizeof why) != TRP_OK) {
+        fprintf(stderr, "%s\n", why);
+        return 1;
+    }
+    op = claim_of("hang", HANG_MS);
+    check(trp_journal_call(driver, &op) == TRP_OK, "a_claim_is_done", op.why);
+    uint64_t epoch = op.ret_epoch;
+    check(append_one(driver, epoch, 1, &op) == TRP_OK, "an_append_is_done", op.why);
+    server_signal(server, SIGSTOP);
+    hang_stopped(driver, epoch);
+    server_signal(server, SIGCONT);
+
+    op = (trp_journal_op)TRP_JOURNAL_OP_INIT;
+    op.kind = TRP_JOURNAL_EVENTS;
+    op.id = "hang";
+    op.timeout_ms = HANG_MS;
+    check(trp_journal_call(driver, &op) == TRP_OK && op.ret_number >= 1 && op.ret_number <= 2,
+          "reads_go_on_when_the_server_does", op.why);
+    uint64_t number = op.ret_number;
+    check(append_one(driver, epoch, number + 1, &op) == TRP_OK,
+          "the_writer_goes_on_behind_what_it_has_read", op.why);
+    check(health_becomes(driver, TRP_JOURNAL_OPEN, "", &health), "health_says_open", health.why);
+    check(health.failed == 1, "one_operation_has_failed", health.why);
+    driver->close(driver->arg);
+    return failures != 0;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -456,6 +633,9 @@ main(int argc, char **argv)
     }
     if (argc == 3 && strcmp(argv[1], "wait") == 0) {
         return wait_run(argv[2]);
+    }
+    if (argc == 4 && strcmp(argv[1], "hang") == 0) {
+        return hang_run(argv[2], strtol(argv[3], NULL, 10));
     }
     if (argc == 4 && strcmp(argv[1], "load") == 0) {
         return load_run(argv[2], (uint32_t)strtoul(argv[3], NULL, 10));

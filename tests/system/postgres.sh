@@ -19,6 +19,9 @@ results() { # the lines of a program, and its exit code
 
 results "$program" kit "$url"
 results "$program" wait "host=$work/nothing user=troupe password=hunter22 connect_timeout=2"
+postgres_sql 'DROP SCHEMA troupe CASCADE' >/dev/null 2>&1
+"$program" init "$url" >/dev/null || fail tables_are_made
+results "$program" hang "$url" "$postgres_pid"
 
 # kill -9 under load: what was acknowledged is there, what waited was not failed, and each id is in order.
 postgres_sql 'DROP SCHEMA troupe CASCADE' >/dev/null 2>&1

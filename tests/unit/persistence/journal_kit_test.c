@@ -14,6 +14,7 @@ typedef enum fault {
     CUTS_GROUPS,
     REFUSES_THE_NEXT,
     SWAPS_OPERATIONS,
+    ARRIVES_LATE,
     FORGETS_NUMBERS,
     REFUSES_BACKUPS,
     READS_ONCE,
@@ -37,6 +38,11 @@ typedef struct wrapper {
     bool is_stale;        /* the operation before was refused */
     trp_journal_op *kept; /* SWAPS_OPERATIONS */
     uint32_t given;
+    bool is_disturbed;
+    trp_journal_op late; /* ARRIVES_LATE: failed, and on its way */
+    trp_journal_event late_event;
+    char late_data[32];
+    uint32_t late_reads; /* that overtake it */
 } wrapper;
 
 /* Functions of an operation before the wrapper changed them; in its driver[1]. */
@@ -147,6 +153,43 @@ bend(wrapper *w, trp_journal_op *op)
 }
 
 static void
+late_done(trp_journal_op *op)
+{
+    (void)op; /* nobody waits for it */
+}
+
+/* Fail an append, which arrives behind some reads. */
+static void
+late_keep(wrapper *w, trp_journal_op *op)
+{
+    w->late = *op;
+    w->late_event = op->events[0];
+    UNIT_TRUE(op->events[0].bytes < sizeof w->late_data);
+    memcpy(w->late_data, op->events[0].data, op->events[0].bytes);
+    w->late_event.data = w->late_data;
+    w->late.id = "late";
+    w->late.events = &w->late_event;
+    w->late.done = late_done;
+    w->late_reads = 3;
+    trp_journal_op_finish(op, TRP_JOURNAL_FAILED, TRP_ECONN, "no answer");
+}
+
+/* Was it dealt with by the fault? */
+static bool
+late_submit(wrapper *w, trp_journal_op *op)
+{
+    if (w->late_reads != 0 && op->kind == TRP_JOURNAL_EVENTS && --w->late_reads == 0) {
+        const trp_journal_driver *inner = trp_journal_memory_driver(w->memory);
+        inner->submit(inner->arg, &w->late);
+    }
+    if (w->is_disturbed && op->kind == TRP_JOURNAL_APPEND) {
+        late_keep(w, op);
+        return true;
+    }
+    return false;
+}
+
+static void
 wrong_submit(void *arg, trp_journal_op *op)
 {
     wrapper *w = arg;
@@ -154,6 +197,9 @@ wrong_submit(void *arg, trp_journal_op *op)
     original *was = NULL;
     if (w->wrong == RIGHT) {
         inner->submit(inner->arg, op);
+        return;
+    }
+    if (w->wrong == ARRIVES_LATE && late_submit(w, op)) {
         return;
     }
     if (w->wrong == SWAPS_OPERATIONS && op->id != NULL && strcmp(op->id, "same") == 0 &&
@@ -224,6 +270,18 @@ wrapper_open(void *arg, const trp_journal_driver **ret_driver)
     return TRP_OK;
 }
 
+static trp_err
+wrapper_disturb(void *arg, int on)
+{
+    wrapper *w = arg;
+    w->is_disturbed = on != 0;
+    if (w->wrong != ARRIVES_LATE) {
+        trp_journal_memory_fail(w->memory, TRP_JOURNAL_APPEND, 0, on ? 1000 : 0, TRP_JOURNAL_FAILED,
+                                TRP_EIO);
+    }
+    return TRP_OK;
+}
+
 static uint32_t
 law_of(const char *name)
 {
@@ -241,7 +299,7 @@ static trp_err
 play(fault wrong, uint32_t law, char *why, size_t why_bytes)
 {
     wrapper w = { .wrong = wrong };
-    trp_journal_kit kit = { sizeof kit, &w, wrapper_open, wrapper_forget };
+    trp_journal_kit kit = { sizeof kit, &w, wrapper_open, wrapper_forget, wrapper_disturb };
     trp_err err = trp_journal_kit_run(&kit, law, why, why_bytes);
     trp_journal_memory_free(w.memory);
     return err;
@@ -274,6 +332,7 @@ each_law_fails_on_a_driver_that_breaks_it(void)
         { CUTS_GROUPS, "a group is stored whole or not at all" },
         { REFUSES_THE_NEXT, "a refused operation costs no other" },
         { SWAPS_OPERATIONS, "operations of one id keep their order" },
+        { ARRIVES_LATE, "a failed operation keeps its place" },
         { FORGETS_NUMBERS, "deletion keeps the highest number" },
         { REFUSES_BACKUPS, "a backup is restored with its numbers" },
         { READS_ONCE, "reads end at their limits and go on" },
@@ -305,7 +364,7 @@ a_kit_without_its_functions_is_refused(void)
 {
     char why[8];
     wrapper w = { .wrong = RIGHT };
-    trp_journal_kit kit = { sizeof kit, &w, wrapper_open, wrapper_forget };
+    trp_journal_kit kit = { sizeof kit, &w, wrapper_open, wrapper_forget, wrapper_disturb };
     UNIT_EQUAL(trp_journal_kit_run(NULL, 0, why, sizeof why), TRP_EINVAL);
     UNIT_EQUAL(trp_journal_kit_run(&kit, 0, NULL, sizeof why), TRP_EINVAL);
     UNIT_EQUAL(trp_journal_kit_run(&kit, 0, why, 0), TRP_EINVAL);
@@ -314,7 +373,7 @@ a_kit_without_its_functions_is_refused(void)
     UNIT_EQUAL(strcmp(trp_journal_kit_law(trp_journal_kit_laws_count()), ""), 0);
     kit.forget = NULL;
     UNIT_EQUAL(trp_journal_kit_run(&kit, 0, why, sizeof why), TRP_EINVAL);
-    kit = (trp_journal_kit){ sizeof kit, &w, NULL, wrapper_forget };
+    kit = (trp_journal_kit){ sizeof kit, &w, NULL, wrapper_forget, NULL };
     UNIT_EQUAL(trp_journal_kit_run(&kit, 0, why, sizeof why), TRP_EINVAL);
 }
 

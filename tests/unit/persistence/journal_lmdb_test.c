@@ -67,7 +67,7 @@ it_keeps_every_law(void)
     char why[TRP_JOURNAL_KIT_WHY_BYTES];
     place at;
     place_make(&at, 512 * (uint64_t)MIB);
-    trp_journal_kit kit = { sizeof kit, &at, place_open, place_forget };
+    trp_journal_kit kit = { sizeof kit, &at, place_open, place_forget, NULL };
     for (uint32_t law = 0; law < trp_journal_kit_laws_count(); law++) {
         trp_err err = trp_journal_kit_run(&kit, law, why, sizeof why);
         if (err != TRP_OK) {
