@@ -16,7 +16,7 @@
  *       REGION; when all runs that were under way have ended, all that was told directly is in
  *       the mailbox, or in the lane.
  * Cost.    No allocation beyond the message on the short way; one request more on the long one.
- * Tests.   tests/unit/cluster/entity_test.c, tests/bench (entities)
+ * Tests.   tests/unit/cluster/entity_test.c, tests/bench (entity)
  */
 #include <string.h>
 

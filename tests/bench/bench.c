@@ -119,6 +119,21 @@ bench_print(const char *workload, const char *param, double value, const char *u
     (void)fflush(stdout);
 }
 
+static int
+figures_compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return x < y ? -1 : x > y;
+}
+
+double
+bench_median(double *figures, size_t count)
+{
+    qsort(figures, count, sizeof *figures, figures_compare);
+    return figures[count / 2];
+}
+
 const char *
 bench_option_value(const bench_options *options, const char *name)
 {
@@ -182,10 +197,11 @@ bench_tell_i64(trp_system *system, trp_ref to, int64_t value)
 static const bench_workload *
 workload_find(const char *name)
 {
-    const bench_workload *const tables[] = { bench_pairs,    bench_flood,     bench_text,
-                                             bench_many,     bench_create,    bench_raw,
-                                             bench_entities, bench_sockets,   bench_remote,
-                                             bench_slow,     bench_strangers, bench_handoff };
+    const bench_workload *const tables[] = { bench_pairs,   bench_flood,     bench_text,
+                                             bench_many,    bench_create,    bench_raw,
+                                             bench_journal, bench_sockets,   bench_remote,
+                                             bench_slow,    bench_strangers, bench_handoff,
+                                             bench_entity };
 
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         for (const bench_workload *w = tables[i]; w != NULL && w->name != NULL; w++) {

@@ -27,7 +27,8 @@ extern const bench_workload bench_text[];
 extern const bench_workload bench_many[];
 extern const bench_workload bench_create[];
 extern const bench_workload bench_raw[];
-extern const bench_workload bench_entities[];
+extern const bench_workload bench_journal[];
+extern const bench_workload bench_entity[];
 extern const bench_workload bench_sockets[];
 extern const bench_workload bench_remote[]
     __attribute__((weak)); /* absent where remoting is not built, as the next */
@@ -37,6 +38,8 @@ extern const bench_workload bench_handoff[] __attribute__((weak));
 
 /* Print "troupe WORKLOAD PARAM VALUE UNIT". */
 void bench_print(const char *workload, const char *param, double value, const char *unit);
+/* The median of `count` figures, at least one; they are sorted. */
+double bench_median(double *figures, size_t count);
 /* --NAME VALUE among the workload's own options; NULL: not there. */
 const char *bench_option_value(const bench_options *options, const char *name);
 /* Print `rate` (count per second between the two times) and `lost`, which must be 0. Returns 0, or

@@ -18,7 +18,7 @@
 #include <troupe/singleton.h>
 
 #include "tests/bench/bench.h"
-#include "tests/bench/two.h"
+#include "tests/bench/nodes.h"
 
 enum {
     SHARDS = 300,
@@ -105,34 +105,17 @@ shard_of(const void *id, size_t id_bytes, uint32_t shards)
     return (uint32_t)strtoul(text, NULL, 10) % shards;
 }
 
-static void
-quiet(void *arg, const trp_log_line *line)
-{
-    (void)arg;
-    if (getenv("HANDOFF_LOG") != NULL) {
-        (void)fprintf(stderr, "%d %s: %s\n", (int)getpid(), line->source, line->text);
-    }
-}
-
 static trp_node *
 node_start(const char *seed)
 {
     static const handoff_end end = { 0 };
-    char seeds[512], why[512] = "";
-    const char *settings[] = { "remote.port=0", seeds, NULL };
-    trp_node_options options = TRP_NODE_OPTIONS_INIT;
-    trp_node_error error = { "" };
+    char why[512] = "";
     trp_sharding_options sharding = TRP_SHARDING_OPTIONS_INIT;
     trp_singleton_options single = TRP_SINGLETON_OPTIONS_INIT;
-    trp_node *node = NULL;
     trp_ref manager;
 
-    (void)snprintf(seeds, sizeof seeds, "cluster.seed-nodes=%s", seed);
-    options.settings = settings;
-    options.environment_ignored = 1;
-    options.log = quiet;
     bench_check(trp_protocol_register(&handoff_protocol), "trp_protocol_register");
-    bench_check(trp_node_open(&options, &node, &error), error.text);
+    trp_node *node = bench_node_open(seed);
     single.name = "single";
     single.behaviour = &single_behaviour;
     single.end_type = &handoff_end_type;
@@ -150,29 +133,6 @@ node_start(const char *seed)
     return node;
 }
 
-static uint32_t
-members_up(trp_node *node)
-{
-    trp_member members[8];
-    size_t count = 0;
-    uint32_t up = 0;
-    if (trp_cluster_members(trp_node_system(node), members, 8, &count) == TRP_OK) {
-        for (size_t i = 0; i < count && i < 8; i++) {
-            up += members[i].status == TRP_MEMBER_UP;
-        }
-    }
-    return up;
-}
-
-static void
-members_wait(trp_node *node, uint32_t least)
-{
-    for (uint32_t i = 0; i < 6000 && members_up(node) < least; i++) {
-        (void)usleep(10000);
-    }
-    bench_check(members_up(node) < least ? TRP_ETIMEDOUT : TRP_OK, "nodes do not come up");
-}
-
 /* ---- child ----------------------------------------------------------------------------------- */
 
 static int
@@ -185,7 +145,7 @@ run_child(void)
         line[strcspn(line, "\n")] = '\0';
         if (strncmp(line, "start ", 6) == 0) {
             node = node_start(line + 6);
-            members_wait(node, 1);
+            bench_members_wait(node, 1);
             (void)printf("%s\n", trp_node_address(node));
         } else {
             trp_node_leave(node);
@@ -421,24 +381,13 @@ others_started(const mark *from, uint32_t pid)
 
 /* ---- parent: the run ------------------------------------------------------------------------- */
 
-static void
-child_say(bench_child *child, const char *command, const char *argument, char *answer, size_t bytes)
-{
-    (void)fprintf(child->in, "%s%s\n", command, argument);
-    (void)fflush(child->in);
-    if (fgets(answer, (int)bytes, child->out) == NULL) {
-        bench_check(TRP_EIO, "a child ended");
-    }
-    answer[strcspn(answer, "\n")] = '\0';
-}
-
 static uint64_t
 run_leave(bench_child *child, mark *m)
 {
     char answer[64];
     uint64_t until, bad, begin_ns = bench_now_ns();
     mark_set(m);
-    child_say(child, "leave", "", answer, sizeof answer);
+    bench_child_say(child, "leave", "", answer, sizeof answer);
     bench_check(strcmp(answer, "left") == 0 ? TRP_OK : TRP_ETIMEDOUT, "the node does not leave");
     bench_print("handoff", "leave_total", (double)(bench_now_ns() - begin_ns) / 1e9, "s");
     until = answers_wait(3000);
@@ -489,10 +438,10 @@ run_handoff(const bench_options *options)
     }
     run.records = calloc(MESSAGES_MAX, sizeof *run.records);
     bench_check(run.records == NULL ? TRP_ENOMEM : TRP_OK, "calloc");
-    child_say(&children[0], "start ", "self", address, sizeof address);
-    child_say(&children[1], "start ", address, other, sizeof other);
+    bench_child_say(&children[0], "start ", "self", address, sizeof address);
+    bench_child_say(&children[1], "start ", address, other, sizeof other);
     node = node_start(address);
-    members_wait(node, NODES);
+    bench_members_wait(node, NODES);
     proxy.name = "single";
     bench_check(trp_singleton_proxy(trp_node_system(node), &proxy, &run.proxy),
                 "trp_singleton_proxy");
@@ -501,8 +450,8 @@ run_handoff(const bench_options *options)
                 "trp_cluster_subscribe");
     (void)usleep(CALM_MS * 1000);
     bad = run_leave(&children[0], &m);
-    child_say(&children[2], "start ", trp_node_address(node), address, sizeof address);
-    members_wait(node, NODES);
+    bench_child_say(&children[2], "start ", trp_node_address(node), address, sizeof address);
+    bench_members_wait(node, NODES);
     (void)usleep(CALM_MS * 1000);
     bad += run_crash(&children[1], &m);
     run.stopped = true;
